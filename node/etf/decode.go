@@ -1,0 +1,168 @@
+package etf
+
+import (
+	"bytes"
+	"math/big"
+	"slices"
+	"strconv"
+)
+
+// Limits of Decode. Terms beyond them are well-formed, and Reader.Raw reads them, but nobody who means well
+// sends them here.
+const (
+	MaxDepth        = 512     // terms within terms, the outermost being 1 deep
+	MaxElements     = 1 << 18 // elements of all lists, tuples and maps together; a pair of a map is 2
+	MaxIntegerBytes = 1 << 13 // bytes of an integer's magnitude
+)
+
+// Decode returns the term that src holds, without a version byte in front and without anything behind it.
+// The term is a copy. The error is a *SyntaxError.
+func Decode(src []byte) (Term, error) {
+	d := decoder{r: NewReader(src)}
+	d.r.Raw() // nothing is allocated for what is not well-formed, and no count is wrong after this
+	if err := d.r.Finish(); err != nil {
+		return nil, err
+	}
+	d.r = NewReader(src)
+	t := d.term(1)
+	if err := d.r.Finish(); err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+// decoder makes terms of bytes that Raw has seen.
+type decoder struct {
+	r        Reader
+	elements int // so far
+}
+
+func (d *decoder) term(depth int) Term {
+	r := &d.r
+	if depth > MaxDepth {
+		r.next()
+		r.refuse("nested deeper than " + strconv.Itoa(MaxDepth))
+		return nil
+	}
+	switch tag := r.Peek(); tag {
+	case SmallIntegerExt, IntegerExt:
+		return r.Int()
+	case SmallBigExt, LargeBigExt:
+		return d.integer()
+	case FloatExt, NewFloatExt:
+		return r.float(r.next())
+	case AtomExt, SmallAtomExt, AtomUTF8Ext, SmallAtomUTF8Ext:
+		return Atom(r.Atom())
+	case BinaryExt:
+		return bytes.Clone(r.Binary())
+	case BitBinaryExt:
+		return d.bitstring()
+	case StringExt, ListExt, NilExt:
+		return d.list(depth)
+	case SmallTupleExt, LargeTupleExt:
+		t := make(Tuple, d.count(r.Tuple()))
+		for i := range t {
+			t[i] = d.term(depth + 1)
+		}
+		return t
+	case MapExt:
+		m := make(Map, d.count(2*r.Map())/2)
+		for i := range m {
+			m[i].Key = d.term(depth + 1)
+			m[i].Value = d.term(depth + 1)
+		}
+		return m
+	case PidExt, NewPidExt:
+		return Pid(r.Raw())
+	case ReferenceExt, NewReferenceExt, NewerReferenceExt:
+		return Ref(r.Raw())
+	case PortExt, NewPortExt, V4PortExt:
+		return Port(r.Raw())
+	case FunExt, NewFunExt:
+		return Fun(r.Raw())
+	case ExportExt:
+		return Export(r.Raw())
+	}
+	r.refuse("unknown tag")
+	return nil
+}
+
+// count adds n elements and returns n, or 0 if that makes too many.
+func (d *decoder) count(n int) int {
+	d.elements += n
+	if d.elements > MaxElements {
+		d.r.refuse("more than " + strconv.Itoa(MaxElements) + " elements")
+		return 0
+	}
+	return n
+}
+
+// list reads a list that may come in several pieces, each the tail of the one before.
+func (d *decoder) list(depth int) Term {
+	r := &d.r
+	var elements List
+	for {
+		switch r.Peek() {
+		case NilExt:
+			r.Nil()
+			return elements
+		case StringExt:
+			text := r.StringExt()
+			if elements == nil && len(text) > 0 {
+				return String(text)
+			}
+			d.count(len(text))
+			for _, c := range text {
+				elements = append(elements, int64(c))
+			}
+			return elements
+		case ListExt:
+			n := d.count(r.ListHeader())
+			elements = slices.Grow(elements, n)
+			for range n {
+				elements = append(elements, d.term(depth+1))
+			}
+		default:
+			tail := d.term(depth + 1)
+			if elements == nil {
+				return tail
+			}
+			return ImproperList{elements, tail}
+		}
+	}
+}
+
+func (d *decoder) integer() Term {
+	digits, negative := d.r.big(d.r.next())
+	if len(digits) > MaxIntegerBytes {
+		d.r.refuse("integer of more than " + strconv.Itoa(MaxIntegerBytes) + " bytes")
+		return nil
+	}
+	n := bigInt(digits, negative)
+	if n.IsInt64() {
+		return n.Int64()
+	}
+	return n
+}
+
+// bigInt returns the integer with the given magnitude, least significant byte first.
+func bigInt(digits []byte, negative bool) *big.Int {
+	digits = bytes.Clone(digits)
+	slices.Reverse(digits)
+	n := new(big.Int).SetBytes(digits)
+	if negative {
+		n.Neg(n)
+	}
+	return n
+}
+
+func (d *decoder) bitstring() Term {
+	d.r.next()
+	data, bits := d.r.bits()
+	data = bytes.Clone(data)
+	if bits == 0 || bits == 8 {
+		return data
+	}
+	data[len(data)-1] &= 0xff << (8 - bits)
+	return Bitstring{data, bits}
+}

@@ -1,0 +1,247 @@
+package etf
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"math/big"
+	"slices"
+)
+
+// Append appends a term, without a version byte, in the form the peer knows. It refuses values that are not
+// terms, terms deeper than MaxDepth, and terms for which the peer has no form; dst is then as it was.
+//
+// Pids, references and ports are appended as they are if the peer knows their form, and otherwise in the old
+// one, with only the lowest byte of Creation. Funs are always appended as they are.
+func Append(dst []byte, t Term, caps Caps) ([]byte, error) {
+	e := encoder{dst: dst, caps: caps}
+	if err := e.term(t, 1); err != nil {
+		return dst, err
+	}
+	return e.dst, nil
+}
+
+type encoder struct {
+	dst  []byte
+	caps Caps
+}
+
+func (e *encoder) term(t Term, depth int) (err error) {
+	if depth > MaxDepth {
+		return fmt.Errorf("etf: term nested deeper than %d", MaxDepth)
+	}
+	switch t := t.(type) {
+	case int64:
+		e.dst = AppendInt(e.dst, t)
+	case *big.Int:
+		e.big(t)
+	case float64:
+		return e.float(t)
+	case Atom:
+		e.dst, err = AppendAtom(e.dst, t, e.caps)
+	case []byte:
+		e.dst = AppendBinary(e.dst, t)
+	case Bitstring:
+		return e.bitstring(t)
+	case String:
+		e.dst = AppendStringExt(e.dst, t)
+	case List:
+		if err := e.list(t, depth); err != nil {
+			return err
+		}
+		e.dst = AppendNil(e.dst)
+	case ImproperList:
+		if len(t.Elements) == 0 {
+			return errors.New("etf: improper list without elements")
+		}
+		if err := e.list(t.Elements, depth); err != nil {
+			return err
+		}
+		return e.term(t.Tail, depth+1)
+	case Tuple:
+		e.dst = AppendTupleHeader(e.dst, len(t))
+		return e.terms(t, depth)
+	case Map:
+		return e.pairs(t, depth)
+	case Pid:
+		return e.identifier(string(t), PidExt, NewPidExt)
+	case Ref:
+		return e.identifier(string(t), ReferenceExt, NewReferenceExt, NewerReferenceExt)
+	case Port:
+		return e.identifier(string(t), PortExt, NewPortExt, V4PortExt)
+	case Fun:
+		return e.fun(t)
+	case Export:
+		return e.export(t)
+	default:
+		return fmt.Errorf("etf: a %T is not a term", t)
+	}
+	return err
+}
+
+func (e *encoder) terms(terms []Term, depth int) error {
+	for _, t := range terms {
+		if err := e.term(t, depth+1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// list appends a list but for its tail.
+func (e *encoder) list(elements []Term, depth int) error {
+	if len(elements) > 0 {
+		e.dst = AppendListHeader(e.dst, len(elements))
+	}
+	return e.terms(elements, depth)
+}
+
+func (e *encoder) pairs(m Map, depth int) error {
+	if !e.caps.MapTag {
+		return errors.New("etf: the peer does not know maps")
+	}
+	e.dst = binary.BigEndian.AppendUint32(append(e.dst, byte(MapExt)), uint32(len(m)))
+	for _, pair := range m {
+		if err := e.terms([]Term{pair.Key, pair.Value}, depth); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *encoder) big(n *big.Int) {
+	if n.IsInt64() {
+		e.dst = AppendInt(e.dst, n.Int64())
+		return
+	}
+	digits := n.Bytes()
+	slices.Reverse(digits)
+	if len(digits) <= math.MaxUint8 {
+		e.dst = append(e.dst, byte(SmallBigExt), byte(len(digits)))
+	} else {
+		e.dst = binary.BigEndian.AppendUint32(append(e.dst, byte(LargeBigExt)), uint32(len(digits)))
+	}
+	sign := byte(0)
+	if n.Sign() < 0 {
+		sign = 1
+	}
+	e.dst = append(append(e.dst, sign), digits...)
+}
+
+func (e *encoder) float(f float64) error {
+	if math.IsNaN(f) || math.IsInf(f, 0) {
+		return fmt.Errorf("etf: Erlang has no float %v", f)
+	}
+	if e.caps.NewFloats {
+		e.dst = binary.BigEndian.AppendUint64(append(e.dst, byte(NewFloatExt)), math.Float64bits(f))
+		return nil
+	}
+	var text [31]byte
+	fmt.Appendf(text[:0], "%.20e", f)
+	e.dst = append(append(e.dst, byte(FloatExt)), text[:]...)
+	return nil
+}
+
+func (e *encoder) bitstring(b Bitstring) error {
+	switch {
+	case b.Bits < 1 || b.Bits > 8 || len(b.Bytes) == 0:
+		return fmt.Errorf("etf: bit string of %d bytes with %d bits in the last", len(b.Bytes), b.Bits)
+	case !e.caps.BitBinaries:
+		return errors.New("etf: the peer does not know bit strings")
+	}
+	e.dst = binary.BigEndian.AppendUint32(append(e.dst, byte(BitBinaryExt)), uint32(len(b.Bytes)))
+	e.dst = append(append(e.dst, b.Bits), b.Bytes...)
+	return nil
+}
+
+func (e *encoder) fun(f Fun) error {
+	r := NewReader([]byte(f))
+	if tag := r.Peek(); tag != FunExt && tag != NewFunExt {
+		return fmt.Errorf("etf: fun %q: not a fun", string(f))
+	}
+	e.dst = append(e.dst, r.Raw()...)
+	return r.Finish()
+}
+
+func (e *encoder) export(x Export) (err error) {
+	if !e.caps.ExportPtrTag {
+		return errors.New("etf: the peer does not know external funs")
+	}
+	r := NewReader([]byte(x))
+	if r.next() != ExportExt {
+		return fmt.Errorf("etf: export %q: not an external fun", string(x))
+	}
+	module, function, arity := Atom(r.Atom()), Atom(r.Atom()), r.Raw()
+	if err := r.Finish(); err != nil {
+		return err
+	}
+	if e.caps.UTF8Atoms {
+		e.dst = append(e.dst, x...)
+		return nil
+	}
+	e.dst = append(e.dst, byte(ExportExt))
+	if e.dst, err = AppendAtom(e.dst, module, e.caps); err != nil {
+		return err
+	}
+	e.dst, err = AppendAtom(e.dst, function, e.caps)
+	e.dst = append(e.dst, arity...)
+	return err
+}
+
+// identifier appends a pid, reference or port, whose tag has to be one of tags.
+func (e *encoder) identifier(external string, tags ...Tag) error {
+	id := takeApart(external)
+	if !slices.Contains(tags, id.tag) {
+		return fmt.Errorf("etf: identifier %q: not of its kind", external)
+	}
+	tag := e.tagFor(id.tag)
+	if tag == id.tag && e.caps.UTF8Atoms {
+		e.dst = append(e.dst, external...)
+		return nil
+	}
+	if id.tag == V4PortExt && tag != V4PortExt {
+		if id.number() > math.MaxUint32 {
+			return fmt.Errorf("etf: port %d: the peer does not know numbers so high", id.number())
+		}
+		id.words = id.words[4:]
+	}
+	e.dst = append(e.dst, byte(tag))
+	if tag == NewReferenceExt || tag == NewerReferenceExt {
+		e.dst = binary.BigEndian.AppendUint16(e.dst, uint16(len(id.words)/4))
+	}
+	var err error
+	if e.dst, err = AppendAtom(e.dst, id.nodeAtom(), e.caps); err != nil {
+		return err
+	}
+	switch tag {
+	case PidExt, PortExt, ReferenceExt:
+		e.dst = append(append(e.dst, id.words...), byte(id.creation))
+	case NewReferenceExt:
+		e.dst = append(append(e.dst, byte(id.creation)), id.words...)
+	case NewPidExt, NewPortExt, V4PortExt:
+		e.dst = binary.BigEndian.AppendUint32(append(e.dst, id.words...), id.creation)
+	case NewerReferenceExt:
+		e.dst = append(binary.BigEndian.AppendUint32(e.dst, id.creation), id.words...)
+	}
+	return nil
+}
+
+// tagFor returns the tag in which the peer knows an identifier that has the given one.
+func (e *encoder) tagFor(tag Tag) Tag {
+	if tag == V4PortExt && !e.caps.V4NC {
+		tag = NewPortExt
+	}
+	if e.caps.BigCreation {
+		return tag
+	}
+	switch tag {
+	case NewPidExt:
+		return PidExt
+	case NewPortExt, V4PortExt:
+		return PortExt
+	case NewerReferenceExt:
+		return NewReferenceExt
+	}
+	return tag
+}

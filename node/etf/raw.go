@@ -1,0 +1,233 @@
+package etf
+
+import (
+	"encoding/binary"
+	"math"
+	"strconv"
+	"unicode/utf8"
+)
+
+// funFrame is a NEW_FUN_EXT whose free variables are being read.
+type funFrame struct {
+	end     int // where its Size says it ends
+	pending int // terms still to come after it
+}
+
+// Raw reads one whole term of any kind, checking all of it, and returns its external bytes, a part of the
+// source. It does not recurse, so the depth of the term does not matter.
+func (r *Reader) Raw() []byte {
+	var room [4]funFrame // more than that, funs within funs, go to the heap
+	funs := room[:0]
+	start := r.off
+	for pending := 1; pending > 0 && !r.failed(); {
+		inside, end := r.head()
+		pending--
+		if end != 0 {
+			funs = append(funs, funFrame{end, pending})
+			pending = 0
+		}
+		pending += inside
+		if pending > len(r.src)-r.off {
+			r.refuse("truncated")
+		}
+		for pending == 0 && len(funs) > 0 {
+			fun := funs[len(funs)-1]
+			funs = funs[:len(funs)-1]
+			pending = fun.pending
+			if r.off != fun.end {
+				r.refuse("size of the fun around it is wrong")
+			}
+		}
+	}
+	if r.failed() {
+		return nil
+	}
+	return r.src[start:r.off:r.off]
+}
+
+// head reads one term but for the terms inside it, of which it returns the number. For a fun that tells its
+// size, end is where it ends.
+func (r *Reader) head() (inside, end int) {
+	switch tag := r.next(); tag {
+	case SmallIntegerExt:
+		r.take(1)
+	case IntegerExt:
+		r.take(4)
+	case SmallBigExt, LargeBigExt:
+		r.big(tag)
+	case FloatExt, NewFloatExt:
+		r.float(tag)
+	case AtomExt, SmallAtomExt, AtomUTF8Ext, SmallAtomUTF8Ext:
+		r.atom(tag)
+	case PidExt, NewPidExt, PortExt, NewPortExt, V4PortExt, ReferenceExt, NewReferenceExt, NewerReferenceExt:
+		r.identifier(tag)
+	case NilExt:
+	case StringExt:
+		r.take(r.uint16())
+	case BinaryExt:
+		r.take(int(r.uint32()))
+	case BitBinaryExt:
+		r.bits()
+	case SmallTupleExt, LargeTupleExt:
+		inside = r.tuple(tag)
+	case ListExt:
+		inside = r.list() + 1
+	case MapExt:
+		inside = 2 * r.pairs()
+	case FunExt, NewFunExt:
+		f := r.fun(tag)
+		return f.free, f.end
+	case ExportExt:
+		r.export()
+	default:
+		r.refuse("unknown tag")
+	}
+	return inside, 0
+}
+
+// The methods below read what comes after a tag.
+
+func (r *Reader) tuple(tag Tag) int {
+	if tag == SmallTupleExt {
+		return r.count(uint32(r.uint8()), 1, 0)
+	}
+	return r.count(r.uint32(), 1, 0)
+}
+
+func (r *Reader) list() int  { return r.count(r.uint32(), 1, 1) }
+func (r *Reader) pairs() int { return r.count(r.uint32(), 2, 0) }
+
+// bits reads a bit string; bits is how many of the last byte count, 0 if there is no byte.
+func (r *Reader) bits() (data []byte, bits uint8) {
+	n := r.uint32()
+	bits = r.uint8()
+	if bits > 8 || (bits == 0) != (n == 0) {
+		r.refuse("ill-formed bit string")
+	}
+	return r.take(int(n)), bits
+}
+
+// atom reads the text of an atom; latin1 says that it is not UTF-8 yet.
+func (r *Reader) atom(tag Tag) (text []byte, latin1 bool) {
+	switch tag {
+	case SmallAtomExt, SmallAtomUTF8Ext:
+		text = r.take(int(r.uint8()))
+	case AtomExt, AtomUTF8Ext:
+		text = r.take(r.uint16())
+	default:
+		r.refuse("not an atom")
+		return nil, false
+	}
+	ascii := true
+	for _, c := range text {
+		if c >= utf8.RuneSelf {
+			ascii = false
+			break
+		}
+	}
+	chars := len(text)
+	if tag == AtomUTF8Ext || tag == SmallAtomUTF8Ext {
+		if !ascii {
+			chars = utf8.RuneCount(text)
+			if !utf8.Valid(text) {
+				r.refuse("atom is not UTF-8")
+			}
+		}
+		ascii = true
+	}
+	if chars > MaxAtomChars {
+		r.refuse("atom is too long")
+	}
+	if r.failed() {
+		return nil, false
+	}
+	return text, !ascii
+}
+
+// inner reads an atom, with its tag, that is a field of the term being read.
+func (r *Reader) inner() (text []byte, latin1 bool) {
+	outer := r.at
+	text, latin1 = r.atom(r.next())
+	r.at = outer
+	return text, latin1
+}
+
+// integer reads an integer of at most 64 bits, tag included.
+func (r *Reader) integer() (magnitude uint64, negative bool) {
+	switch tag := r.next(); tag {
+	case SmallIntegerExt:
+		return uint64(r.uint8()), false
+	case IntegerExt:
+		n := int64(int32(r.uint32()))
+		if n < 0 {
+			return uint64(-n), true
+		}
+		return uint64(n), false
+	case SmallBigExt, LargeBigExt:
+		digits, negative := r.big(tag)
+		for i, digit := range digits {
+			switch {
+			case i < 8:
+				magnitude |= uint64(digit) << (8 * i)
+			case digit != 0:
+				r.refuse("integer out of range")
+				return 0, false
+			}
+		}
+		return magnitude, negative
+	}
+	r.refuse("not an integer")
+	return 0, false
+}
+
+// big reads the bytes of an integer's magnitude, the least significant first.
+func (r *Reader) big(tag Tag) (digits []byte, negative bool) {
+	n := 0
+	if tag == SmallBigExt {
+		n = int(r.uint8())
+	} else {
+		n = int(r.uint32())
+	}
+	sign := r.uint8()
+	if sign > 1 {
+		r.refuse("sign is not 0 or 1")
+	}
+	return r.take(n), sign == 1
+}
+
+// float reads a float, which in Erlang is always finite.
+func (r *Reader) float(tag Tag) float64 {
+	var f float64
+	if tag == NewFloatExt {
+		if b := r.take(8); b != nil {
+			f = math.Float64frombits(binary.BigEndian.Uint64(b))
+		}
+	} else {
+		f = r.floatText()
+	}
+	if math.IsNaN(f) || math.IsInf(f, 0) {
+		r.refuse("float is not finite")
+		return 0
+	}
+	return f
+}
+
+// floatText reads the text of a FLOAT_EXT.
+func (r *Reader) floatText() float64 {
+	text := r.take(31)
+	for i, c := range text {
+		if c == 0 {
+			text = text[:i]
+			break
+		}
+		if (c < '0' || c > '9') && c != '.' && c != 'e' && c != '+' && c != '-' { // no Inf, no 0x10
+			r.refuse("ill-formed float")
+			return 0
+		}
+	}
+	f, err := strconv.ParseFloat(string(text), 64)
+	if err != nil {
+		r.refuse("ill-formed float")
+	}
+	return f
+}

@@ -1,0 +1,243 @@
+package etf
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+)
+
+// Bounds of the format itself, which hold for Reader as well as for Decode.
+const (
+	MaxAtomChars      = 255 // characters in an atom
+	MaxReferenceWords = 5   // 4-byte words in a reference
+)
+
+// SyntaxError says where bytes are not the term that was expected.
+type SyntaxError struct {
+	Offset int    // of the term's tag in the source
+	Tag    Tag    // 0 where the source ends
+	Reason string // what is wrong with it
+}
+
+func (e *SyntaxError) Error() string {
+	if e.Tag == 0 {
+		return fmt.Sprintf("etf: byte %d: %s", e.Offset, e.Reason)
+	}
+	return fmt.Sprintf("etf: byte %d: %s: %s", e.Offset, e.Tag, e.Reason)
+}
+
+// Reader is a cursor over the bytes of one or more terms. The first failure sticks: from then on there is
+// nothing left to read and every method returns its zero value, so a message can be taken apart without a
+// check at each step, and [Reader.Finish] tells how it went. A Reader does not allocate, with one exception
+// at [Reader.Atom].
+type Reader struct {
+	src  []byte
+	off  int         // of the next byte
+	at   int         // of the tag of the term being read
+	fail SyntaxError // the first failure; none while its Reason is empty
+}
+
+// NewReader returns a Reader at the start of src.
+func NewReader(src []byte) Reader { return Reader{src: src} }
+
+// Err returns the first failure, a *SyntaxError, or nil.
+func (r *Reader) Err() error {
+	if !r.failed() {
+		return nil
+	}
+	e := r.fail
+	return &e
+}
+
+// Finish returns the first failure; bytes that were not read are one.
+func (r *Reader) Finish() error {
+	if r.off < len(r.src) {
+		r.at = r.off
+		r.refuse("trailing bytes")
+	}
+	return r.Err()
+}
+
+// Rest returns the bytes not read so far.
+func (r *Reader) Rest() []byte { return r.src[r.off:] }
+
+// Version reads the version byte in front of a term.
+func (r *Reader) Version() {
+	if r.next() != VersionMagic {
+		r.refuse("no version byte")
+	}
+}
+
+// Peek returns the tag of the next term without reading it, 0 if there is none.
+func (r *Reader) Peek() Tag {
+	if r.off >= len(r.src) {
+		return 0
+	}
+	return Tag(r.src[r.off])
+}
+
+// Tuple reads the head of a tuple and returns its arity; the elements are next.
+func (r *Reader) Tuple() int {
+	tag := r.next()
+	if tag != SmallTupleExt && tag != LargeTupleExt {
+		r.refuse("not a tuple")
+		return 0
+	}
+	return r.tuple(tag)
+}
+
+// ListHeader reads the head of a LIST_EXT and returns the number of elements; these are next, then the
+// tail, which is NIL_EXT in a proper list. The empty list and lists of bytes have tags of their own.
+func (r *Reader) ListHeader() int {
+	if r.next() != ListExt {
+		r.refuse("not a list")
+		return 0
+	}
+	return r.list()
+}
+
+// Nil reads the empty list.
+func (r *Reader) Nil() {
+	if r.next() != NilExt {
+		r.refuse("not the empty list")
+	}
+}
+
+// Map reads the head of a map and returns the number of pairs; key, value, key, value are next.
+func (r *Reader) Map() int {
+	if r.next() != MapExt {
+		r.refuse("not a map")
+		return 0
+	}
+	return r.pairs()
+}
+
+// Binary reads a binary and returns its bytes, a part of the source.
+func (r *Reader) Binary() []byte {
+	if r.next() != BinaryExt {
+		r.refuse("not a binary")
+		return nil
+	}
+	return r.take(int(r.uint32()))
+}
+
+// StringExt reads a STRING_EXT and returns its bytes, a part of the source.
+func (r *Reader) StringExt() []byte {
+	if r.next() != StringExt {
+		r.refuse("not a string")
+		return nil
+	}
+	return r.take(r.uint16())
+}
+
+// Atom reads an atom and returns its text in UTF-8, a part of the source unless the atom came in Latin-1
+// with characters beyond ASCII, which have to be converted.
+func (r *Reader) Atom() []byte {
+	return toUTF8(r.atom(r.next()))
+}
+
+// Int reads an integer that an int64 can hold.
+func (r *Reader) Int() int64 {
+	magnitude, negative := r.integer()
+	switch {
+	case negative && magnitude <= -math.MinInt64:
+		return -int64(magnitude)
+	case !negative && magnitude <= math.MaxInt64:
+		return int64(magnitude)
+	}
+	r.refuse("integer out of range")
+	return 0
+}
+
+// Uint64 reads an integer that a uint64 can hold.
+func (r *Reader) Uint64() uint64 {
+	magnitude, negative := r.integer()
+	if negative && magnitude != 0 {
+		r.refuse("integer out of range")
+		return 0
+	}
+	return magnitude
+}
+
+// Pid reads a pid and returns its external bytes, a part of the source. Pid(r.Pid()) keeps it.
+func (r *Reader) Pid() []byte {
+	switch r.Peek() {
+	case PidExt, NewPidExt:
+		return r.Raw()
+	}
+	r.next()
+	r.refuse("not a pid")
+	return nil
+}
+
+// Ref reads a reference and returns its external bytes, a part of the source. Ref(r.Ref()) keeps it.
+func (r *Reader) Ref() []byte {
+	switch r.Peek() {
+	case ReferenceExt, NewReferenceExt, NewerReferenceExt:
+		return r.Raw()
+	}
+	r.next()
+	r.refuse("not a reference")
+	return nil
+}
+
+func (r *Reader) failed() bool { return r.fail.Reason != "" }
+
+// refuse records a failure of the term being read, unless there was one before, and ends the source here.
+func (r *Reader) refuse(reason string) {
+	if r.failed() {
+		return
+	}
+	r.fail = SyntaxError{Offset: r.at, Reason: reason}
+	if r.at < len(r.src) {
+		r.fail.Tag = Tag(r.src[r.at])
+	}
+	r.src = r.src[:r.off]
+}
+
+// next reads a tag.
+func (r *Reader) next() Tag {
+	r.at = r.off
+	return Tag(r.uint8())
+}
+
+// take reads n bytes.
+func (r *Reader) take(n int) []byte {
+	if n < 0 || n > len(r.src)-r.off {
+		r.refuse("truncated")
+		return nil
+	}
+	start := r.off
+	r.off += n
+	return r.src[start:r.off:r.off]
+}
+
+func (r *Reader) uint8() byte {
+	if b := r.take(1); b != nil {
+		return b[0]
+	}
+	return 0
+}
+
+func (r *Reader) uint16() int {
+	if b := r.take(2); b != nil {
+		return int(binary.BigEndian.Uint16(b))
+	}
+	return 0
+}
+
+func (r *Reader) uint32() uint32 {
+	if b := r.take(4); b != nil {
+		return binary.BigEndian.Uint32(b)
+	}
+	return 0
+}
+
+// count checks that the bytes left can hold n times each terms and more besides, of a byte at least.
+func (r *Reader) count(n uint32, each, more uint64) int {
+	if uint64(n)*each+more > uint64(len(r.src)-r.off) {
+		r.refuse("count beyond the bytes left")
+		return 0
+	}
+	return int(n)
+}
