@@ -138,7 +138,7 @@ func (e *encoder) float(f float64) error {
 		return nil
 	}
 	var text [31]byte
-	fmt.Appendf(text[:0], "%.20e", f)
+	copy(text[:], fmt.Sprintf("%.20e", f))
 	e.dst = append(append(e.dst, byte(FloatExt)), text[:]...)
 	return nil
 }

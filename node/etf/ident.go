@@ -101,7 +101,9 @@ func (r *Reader) fun(tag Tag) (f fun) {
 		f.free = r.count(r.uint32(), 1, 0)
 		r.Pid()
 	} else {
-		f.end = r.off + r.count(r.uint32(), 1, 0) // Size counts itself
+		f.end = r.off
+		size := r.uint32() // counts itself
+		f.end += 4 + r.count(max(size, 4)-4, 1, 0)
 		r.take(1 + 16 + 4)
 		f.free = r.count(r.uint32(), 1, 0)
 	}

@@ -1,6 +1,7 @@
 package etf
 
 import (
+	"bytes"
 	"encoding/binary"
 	"math"
 	"strconv"
@@ -165,14 +166,12 @@ func (r *Reader) integer() (magnitude uint64, negative bool) {
 		return uint64(n), false
 	case SmallBigExt, LargeBigExt:
 		digits, negative := r.big(tag)
+		if len(digits) > 8 {
+			r.refuse("integer out of range")
+			return 0, false
+		}
 		for i, digit := range digits {
-			switch {
-			case i < 8:
-				magnitude |= uint64(digit) << (8 * i)
-			case digit != 0:
-				r.refuse("integer out of range")
-				return 0, false
-			}
+			magnitude |= uint64(digit) << (8 * i)
 		}
 		return magnitude, negative
 	}
@@ -180,7 +179,7 @@ func (r *Reader) integer() (magnitude uint64, negative bool) {
 	return 0, false
 }
 
-// big reads the bytes of an integer's magnitude, the least significant first.
+// big reads the bytes of an integer's magnitude, the least significant first, without zeros at the end.
 func (r *Reader) big(tag Tag) (digits []byte, negative bool) {
 	n := 0
 	if tag == SmallBigExt {
@@ -192,7 +191,7 @@ func (r *Reader) big(tag Tag) (digits []byte, negative bool) {
 	if sign > 1 {
 		r.refuse("sign is not 0 or 1")
 	}
-	return r.take(n), sign == 1
+	return bytes.TrimRight(r.take(n), "\x00"), sign == 1
 }
 
 // float reads a float, which in Erlang is always finite.

@@ -1,0 +1,77 @@
+package etf
+
+import (
+	"bufio"
+	"encoding/hex"
+	"os"
+	"strings"
+	"testing"
+)
+
+// A vector is a term as real Erlang prints it and as it encodes it.
+type vector struct {
+	text string
+	src  []byte
+}
+
+func vectors(t testing.TB, file string) []vector {
+	t.Helper()
+	f, err := os.Open("testdata/" + file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	var all []vector
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		text, digits, _ := strings.Cut(lines.Text(), "\t")
+		src, err := hex.DecodeString(digits)
+		if err != nil || len(src) == 0 {
+			t.Fatalf("%s: %q: %v", file, lines.Text(), err)
+		}
+		all = append(all, vector{text, src})
+	}
+	if lines.Err() != nil || len(all) == 0 {
+		t.Fatalf("%s: %d vectors, %v", file, len(all), lines.Err())
+	}
+	return all
+}
+
+// What Erlang sends today is decoded, printed as Erlang prints it, and encoded to the same bytes.
+func TestVectors(t *testing.T) {
+	for _, v := range vectors(t, "vectors.tsv") {
+		term, err := Decode(v.src)
+		if err != nil {
+			t.Errorf("%.60s: %v", v.text, err)
+			continue
+		}
+		if got := string(Format(nil, term)); got != v.text {
+			t.Errorf("Format: %.80s, want %.80s", got, v.text)
+		}
+		if got := string(FormatRaw(nil, v.src, len(v.text))); got != v.text {
+			t.Errorf("FormatRaw: %.80s, want %.80s", got, v.text)
+		}
+		got, err := Append(nil, term, AllCaps)
+		if err != nil || string(got) != string(v.src) {
+			t.Errorf("%.60s: Append: %x, %v, want %x", v.text, got, err, v.src)
+		}
+	}
+}
+
+// The forms of old nodes, and forms that are only correct, are decoded and printed.
+func TestOldTags(t *testing.T) {
+	for _, v := range vectors(t, "old-tags.tsv") {
+		term, err := Decode(v.src)
+		if err != nil {
+			t.Errorf("%.60s: %v", v.text, err)
+			continue
+		}
+		if got := string(Format(nil, term)); got != v.text {
+			t.Errorf("Format: %.80s, want %.80s", got, v.text)
+		}
+		if got := string(FormatRaw(nil, v.src, len(v.text))); got != v.text {
+			t.Errorf("FormatRaw: %.80s, want %.80s", got, v.text)
+		}
+	}
+}
