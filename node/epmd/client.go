@@ -1,0 +1,149 @@
+package epmd
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"time"
+)
+
+var (
+	// ErrNameTaken is a registration refused because a living node has the name.
+	ErrNameTaken = errors.New("a node of that name is already registered")
+	// ErrNotFound is a name that no node has registered.
+	ErrNotFound = errors.New("no node of that name is registered")
+)
+
+const (
+	requestTimeout = 5 * time.Second // for a dial, a request and its reply
+	maxNamesResp   = 1 << 20         // bytes; the real daemon's 1024 nodes of the longest names fill it
+	keepAlive      = 15 * time.Second
+)
+
+// message is any request or reply of this package.
+type message interface {
+	Append(dst []byte) ([]byte, error)
+	Decode(src []byte) error
+}
+
+// Lookup asks the EPMD at addr for the node of that name, or gives ErrNotFound.
+func Lookup(ctx context.Context, addr, name string) (Node, error) {
+	var resp Port2Resp
+	err := request(ctx, addr, &PortPlease2Req{name}, &resp, readPort2Resp)
+	if err == nil && resp.Result != ResultOK {
+		err = ErrNotFound
+	}
+	if err != nil {
+		return Node{}, fmt.Errorf("epmd: look up %q at %s: %w", name, addr, err)
+	}
+	return resp.Node, nil
+}
+
+// Names asks the EPMD at addr which nodes are registered.
+func Names(ctx context.Context, addr string) ([]NodeName, error) {
+	var resp NamesResp
+	if err := request(ctx, addr, &NamesReq{}, &resp, readNamesResp); err != nil {
+		return nil, fmt.Errorf("epmd: names at %s: %w", addr, err)
+	}
+	return resp.Names, nil
+}
+
+// request asks on a connection of its own, as EPMD answers one request on each.
+func request(ctx context.Context, addr string, req, resp message, read readFunc) error {
+	conn, err := dial(ctx, addr)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	return exchange(ctx, conn, req, resp, read)
+}
+
+func dial(ctx context.Context, addr string) (net.Conn, error) {
+	d := net.Dialer{Timeout: requestTimeout, KeepAlive: keepAlive}
+	return d.DialContext(ctx, "tcp", addr)
+}
+
+// readFunc reads the bytes of one reply, which only its fields delimit.
+type readFunc func(io.Reader) ([]byte, error)
+
+// exchange writes req and reads resp. Afterwards conn has no deadline.
+func exchange(ctx context.Context, conn net.Conn, req, resp message, read readFunc) error {
+	buf, err := appendRequest(nil, req)
+	if err != nil {
+		return err
+	}
+	if err := conn.SetDeadline(time.Now().Add(requestTimeout)); err != nil {
+		return err
+	}
+	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
+	_, err = conn.Write(buf)
+	if err == nil {
+		buf, err = read(conn)
+	}
+	if !stop() {
+		return context.Cause(ctx)
+	}
+	if err != nil {
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			err = fmt.Errorf("connection closed before the end of the reply: %w", err)
+		}
+		return err
+	}
+	if err := resp.Decode(buf); err != nil {
+		return err
+	}
+	return conn.SetDeadline(time.Time{})
+}
+
+// appendRequest adds req to dst as it goes onto the stream, with its length.
+func appendRequest(dst []byte, req message) ([]byte, error) {
+	at := len(dst)
+	dst, err := req.Append(append(dst, 0, 0))
+	if err != nil {
+		return dst[:at], err
+	}
+	binary.BigEndian.PutUint16(dst[at:], uint16(len(dst)-at-2))
+	return dst, nil
+}
+
+func readAlive2Resp(r io.Reader) ([]byte, error) {
+	buf, err := more(r, nil, 4)
+	if err == nil && Tag(buf[0]) == Alive2XRespTag {
+		buf, err = more(r, buf, 2)
+	}
+	return buf, err
+}
+
+// readPort2Resp does not wait for the connection to close: not every EPMD closes it.
+func readPort2Resp(r io.Reader) ([]byte, error) {
+	buf, err := more(r, nil, 2)
+	if err != nil || Tag(buf[0]) != Port2RespTag || Result(buf[1]) != ResultOK {
+		return buf, err
+	}
+	if buf, err = more(r, buf, 10); err != nil {
+		return buf, err
+	}
+	if buf, err = more(r, buf, int(binary.BigEndian.Uint16(buf[10:]))+2); err != nil {
+		return buf, err
+	}
+	return more(r, buf, int(binary.BigEndian.Uint16(buf[len(buf)-2:])))
+}
+
+// more reads n bytes, at most 64 KiB as lengths have 16 bits, behind those in buf.
+func more(r io.Reader, buf []byte, n int) ([]byte, error) {
+	at := len(buf)
+	buf = append(buf, make([]byte, n)...)
+	_, err := io.ReadFull(r, buf[at:])
+	return buf, err
+}
+
+func readNamesResp(r io.Reader) ([]byte, error) {
+	buf, err := io.ReadAll(io.LimitReader(r, maxNamesResp+1))
+	if err == nil && len(buf) > maxNamesResp {
+		err = fmt.Errorf("reply of more than %d bytes", maxNamesResp)
+	}
+	return buf, err
+}

@@ -1,0 +1,70 @@
+package epmd
+
+import "fmt"
+
+// Tag is the first byte of a request or reply. NAMES_RESP alone has none.
+type Tag byte
+
+// The requests, each preceded on the stream by its length in two bytes.
+const (
+	DumpReq        Tag = 100 // nothing
+	KillReq        Tag = 107 // nothing
+	NamesReqTag    Tag = 110 // nothing
+	StopReq        Tag = 115 // name
+	Alive2ReqTag   Tag = 120 // port16, type8, protocol8, highest16, lowest16, len16, name, len16, extra
+	PortPlease2Tag Tag = 122 // name
+)
+
+// The replies, without a length.
+const (
+	Alive2XRespTag Tag = 118 // result8, creation32; to nodes whose highest version is 6 or more
+	Port2RespTag   Tag = 119 // result8, then if it is 0 what ALIVE2_REQ holds
+	Alive2RespTag  Tag = 121 // result8, creation16
+)
+
+var tagNames = map[Tag]string{
+	DumpReq:        "DUMP_REQ",
+	KillReq:        "KILL_REQ",
+	NamesReqTag:    "NAMES_REQ",
+	StopReq:        "STOP_REQ",
+	Alive2XRespTag: "ALIVE2_X_RESP",
+	Port2RespTag:   "PORT2_RESP",
+	Alive2ReqTag:   "ALIVE2_REQ",
+	Alive2RespTag:  "ALIVE2_RESP",
+	PortPlease2Tag: "PORT_PLEASE2_REQ",
+}
+
+// String returns the name that the chapter gives the message.
+func (t Tag) String() string {
+	if s, ok := tagNames[t]; ok {
+		return s
+	}
+	return fmt.Sprintf("Tag(%d)", byte(t))
+}
+
+// NodeType tells whether a node takes part in the full mesh.
+type NodeType byte
+
+const (
+	Hidden NodeType = 72 // 'H', a C node or one that wants to stay out of the mesh
+	Normal NodeType = 77 // 'M', an Erlang node
+)
+
+// Result is the second byte of a reply.
+type Result byte
+
+const (
+	ResultOK      Result = 0
+	ResultRefused Result = 1 // the name is taken (ALIVE2_RESP) or unknown (PORT2_RESP); any value above 0 means it
+)
+
+// The versions of the distribution protocol that a node offers.
+const (
+	Version5 uint16 = 5 // until OTP 24
+	Version6 uint16 = 6 // 32-bit creations and the 'N' handshake, since OTP 23
+)
+
+const (
+	maxName  = 255  // bytes of a node's name before the @
+	maxExtra = 1020 // bytes of extra, the real daemon's limit
+)
