@@ -1,0 +1,52 @@
+package epmd
+
+import (
+	"context"
+	"net"
+)
+
+// serve starts an own EPMD at addr, and at the node's host for the peers that look there.
+func (k *Keeper) serve(ctx context.Context, addr string) error {
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return err
+	}
+	s := NewServer(k.Log)
+	k.server = s
+	go s.Serve(l)
+	for _, addr := range k.hostAddrs(ctx) {
+		l, err := net.Listen("tcp", addr)
+		if err != nil {
+			// The node is registered all the same, and reached by those on this host.
+			k.Log.Warn("epmd: not served at the node's host", "host", k.Host, "err", err)
+			continue
+		}
+		go s.Serve(l)
+	}
+	return nil
+}
+
+// hostAddrs is where the node's host is reached, apart from the loopback address served anyway.
+func (k *Keeper) hostAddrs(ctx context.Context) []string {
+	if k.Host == "" {
+		return nil
+	}
+	ips, err := net.DefaultResolver.LookupNetIP(ctx, "ip", k.Host)
+	if err != nil {
+		k.Log.Warn("epmd: not served at the node's host", "host", k.Host, "err", err)
+	}
+	var addrs []string
+	for _, ip := range ips {
+		if host := ip.Unmap().String(); host != loopback {
+			addrs = append(addrs, joinPort(host, k.Port))
+		}
+	}
+	return addrs
+}
+
+func (k *Keeper) stopServing() {
+	if k.server != nil {
+		k.server.Close()
+		k.server = nil
+	}
+}

@@ -1,0 +1,153 @@
+package epmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// The wait before a lost node registers again, doubled after each failure.
+const (
+	retryMin = 100 * time.Millisecond
+	retryMax = 10 * time.Second
+)
+
+// Keeper keeps one node registered, anew whenever its EPMD is lost. Set the fields, then Start.
+type Keeper struct {
+	Mode     Mode
+	Port     uint16 // of the EPMD in mode Auto, 0 for DefaultPort
+	Host     string // of the node: an own EPMD is served there as well as on the loopback
+	Node     Node
+	Log      *slog.Logger // nil for slog.Default
+	OnChange func(State)  // optional, called in order; must not call Close
+
+	mu     sync.Mutex
+	state  State
+	server *Server
+	cancel context.CancelFunc
+	done   chan struct{}
+}
+
+// Start registers the node and keeps it so until Close or the end of ctx. It fails if the
+// first registration does, with ErrNameTaken if the name is in use.
+func (k *Keeper) Start(ctx context.Context) error {
+	if k.Log == nil {
+		k.Log = slog.Default()
+	}
+	if k.Port == 0 {
+		port, err := DefaultPort()
+		if err != nil {
+			return err
+		}
+		k.Port = port
+	}
+	k.state.Addr = k.Mode.addr(k.Port)
+	if k.Mode == Off {
+		k.set(k.state)
+		return nil
+	}
+	ctx, k.cancel = context.WithCancel(ctx)
+	reg, err := k.register(ctx)
+	if err != nil {
+		k.cancel()
+		k.stopServing()
+		return err
+	}
+	k.done = make(chan struct{})
+	go k.run(ctx, reg)
+	return nil
+}
+
+// Close unregisters the node and stops an own EPMD. It may be called again, or before Start.
+func (k *Keeper) Close() {
+	if k.done != nil {
+		k.cancel()
+		<-k.done
+	}
+}
+
+// State is which EPMD the node uses now.
+func (k *Keeper) State() State {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.state
+}
+
+func (k *Keeper) run(ctx context.Context, reg *Registration) {
+	defer close(k.done)
+	defer k.stopServing()
+	for reg != nil {
+		select {
+		case <-ctx.Done():
+			reg.Close()
+			return
+		case <-reg.Done():
+		}
+		if ctx.Err() == nil {
+			k.lost(nil)
+		}
+		reg = k.renew(ctx)
+	}
+}
+
+// renew registers the node again, or gives nil at the end of ctx.
+func (k *Keeper) renew(ctx context.Context) *Registration {
+	for wait := retryMin; ; wait = min(2*wait, retryMax) {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(wait):
+		}
+		reg, err := k.register(ctx)
+		if err == nil {
+			return reg
+		}
+		if ctx.Err() == nil {
+			k.lost(err)
+		}
+	}
+}
+
+// register tries once. Where nobody listens, mode Auto serves an EPMD first.
+func (k *Keeper) register(ctx context.Context) (*Registration, error) {
+	addr := k.Mode.addr(k.Port)
+	reg, err := Register(ctx, addr, k.Node)
+	if errors.Is(err, syscall.ECONNREFUSED) && addr != string(k.Mode) && k.server == nil {
+		// Another node may have been quicker to serve: then its EPMD is the one to use.
+		if err := k.serve(ctx, addr); err != nil && !errors.Is(err, syscall.EADDRINUSE) {
+			return nil, fmt.Errorf("epmd: serve at %s: %w", addr, err)
+		}
+		reg, err = Register(ctx, addr, k.Node)
+	}
+	if err != nil {
+		return nil, err
+	}
+	s := State{Addr: addr, Serving: k.server != nil, Registered: true, Creation: reg.Creation}
+	k.set(s)
+	k.Log.Info("epmd: "+s.String(), "name", k.Node.Name, "port", k.Node.Port)
+	return reg, nil
+}
+
+// lost reports that the node is not registered. The same failure again is reported no more.
+func (k *Keeper) lost(err error) {
+	old := k.State()
+	s := State{Addr: old.Addr, Serving: k.server != nil, Err: err}
+	if s.String() == old.String() {
+		return
+	}
+	k.set(s)
+	k.Log.Warn("epmd: "+s.String(), "name", k.Node.Name)
+}
+
+func (k *Keeper) set(s State) {
+	k.mu.Lock()
+	k.state = s
+	k.mu.Unlock()
+	if k.OnChange != nil {
+		k.OnChange(s)
+	}
+}
