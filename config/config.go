@@ -1,0 +1,48 @@
+package config
+
+import (
+	"net"
+	"time"
+)
+
+// Config is everything an operator can set.
+type Config struct {
+	Node  Node
+	Flake Flake
+}
+
+// Node is the table [node]: how the node shows itself to Erlang.
+type Node struct {
+	Name        string // name@host
+	Cookie      string
+	Listen      string        // "host:port", or empty: the name's host, any free port
+	EPMD        string        // "auto", "off" or "host:port"
+	NetTicktime time.Duration // in the file seconds
+}
+
+// Flake is the table [flake]: what the ids are made of.
+type Flake struct {
+	Interface         string           // whose MAC is the worker id, or empty
+	WorkerID          net.HardwareAddr // six octets, or nil; at most one of the two is set
+	TimestampPath     string
+	AllowableDowntime time.Duration // in the file milliseconds
+}
+
+// PublishedCookie is the default cookie. Anyone can read it here, so it is for the loopback only.
+const PublishedCookie = "flake"
+
+// Default is the configuration of an empty file.
+func Default() Config {
+	return Config{
+		Node: Node{
+			Name:        "flake@127.0.0.1",
+			Cookie:      PublishedCookie,
+			EPMD:        "auto",
+			NetTicktime: 60 * time.Second,
+		},
+		Flake: Flake{
+			TimestampPath:     "/tmp/flake-timestamp",
+			AllowableDowntime: 30 * 24 * time.Hour,
+		},
+	}
+}

@@ -1,0 +1,147 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/BurntSushi/toml"
+)
+
+// Load reads the file at path. Keys it does not hold have their defaults. The error joins an
+// Error for each fault.
+func Load(path string) (Config, error) {
+	src, err := os.ReadFile(path)
+	if err != nil {
+		var cause *fs.PathError
+		if errors.As(err, &cause) {
+			err = cause.Err
+		}
+		return Config{}, &Error{File: path, Want: fmt.Sprintf("cannot be read: %v", err)}
+	}
+	c, faults := parse(string(src))
+	for _, e := range faults {
+		e.File = path
+	}
+	if err := join(faults); err != nil {
+		return Config{}, err
+	}
+	return c, nil
+}
+
+func parse(src string) (Config, []*Error) {
+	var doc map[string]any
+	if _, err := toml.Decode(src, &doc); err != nil {
+		return Config{}, []*Error{syntaxError(err)}
+	}
+	c := Default()
+	var faults []*Error
+	values := flatten(doc)
+	known := make(map[string]bool) // keys whose fault is found
+	for _, s := range c.settings() {
+		v, ok := values[s.key]
+		delete(values, s.key)
+		if ok && !s.set(v) {
+			known[s.key] = true
+			faults = append(faults, &Error{Key: s.key, Value: show(s.key, v), Want: s.want})
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		faults = append(faults, unknown(key, values[key], c.settings()))
+	}
+	faults = append(faults, c.faults(known)...)
+	for _, e := range faults {
+		e.Line = lineOf(src, e.Key)
+	}
+	return c, faults
+}
+
+func syntaxError(err error) *Error {
+	var p toml.ParseError
+	if errors.As(err, &p) {
+		return &Error{Line: p.Position.Line, Want: "not TOML: " + p.Message}
+	}
+	return &Error{Want: fmt.Sprintf("not TOML: %v", err)}
+}
+
+// flatten gives the values by table.key. What is not in a known table stands by itself.
+func flatten(doc map[string]any) map[string]any {
+	values := make(map[string]any)
+	for name, v := range doc {
+		table, ok := v.(map[string]any)
+		if !ok || !slices.Contains(tables, name) {
+			values[name] = v
+			continue
+		}
+		for key, v := range table {
+			values[name+"."+key] = v
+		}
+	}
+	return values
+}
+
+var tables = []string{"node", "flake"}
+
+// show writes v as in the file, but for what should not be shown.
+func show(key string, v any) string {
+	if key == "node.cookie" {
+		return hidden
+	}
+	switch v := v.(type) {
+	case string:
+		return fmt.Sprintf("%q", v)
+	case map[string]any:
+		return "a table"
+	case []any, []map[string]any:
+		return "an array"
+	default:
+		return fmt.Sprint(v)
+	}
+}
+
+// unknown is the fault of a key that is no setting, or of a table's name used for a value.
+func unknown(key string, v any, settings []setting) *Error {
+	if slices.Contains(tables, key) {
+		return &Error{Key: key, Value: show(key, v), Want: fmt.Sprintf("a table [%s] wanted", key)}
+	}
+	names := slices.Clone(tables)
+	if _, isTable := v.(map[string]any); !isTable {
+		names = names[:0]
+		for _, s := range settings {
+			names = append(names, s.key)
+		}
+	}
+	best := slices.MinFunc(names, func(a, b string) int { return distance(key, a) - distance(key, b) })
+	return &Error{Key: key, Want: fmt.Sprintf("unknown, the nearest known is %s", best)}
+}
+
+// lineOf finds the line of a key written the plain way, below the header of its table, or of
+// a table's header. It gives 0 for the other ways of TOML.
+func lineOf(src, key string) int {
+	table := ""
+	n := 0
+	for line := range strings.Lines(src) {
+		n++
+		line = strings.TrimSpace(line)
+		if name, ok := strings.CutPrefix(line, "["); ok {
+			name, _, _ = strings.Cut(strings.TrimPrefix(name, "["), "]")
+			if table = strings.TrimSpace(name); table == key {
+				return n
+			}
+			continue
+		}
+		name, _, ok := strings.Cut(line, "=")
+		name = strings.Trim(name, " \t\"'")
+		if table != "" {
+			name = table + "." + name
+		}
+		if ok && name == key {
+			return n
+		}
+	}
+	return 0
+}

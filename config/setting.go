@@ -1,0 +1,98 @@
+package config
+
+import (
+	"fmt"
+	"math"
+	"net"
+	"strings"
+	"time"
+)
+
+// setting is one key: how its value gets into the Config, and what is allowed.
+type setting struct {
+	key   string
+	want  string
+	set   func(v any) bool // false if v is not of the type wanted
+	valid func() bool
+	value func() string // as in the file
+}
+
+const (
+	minTicktime = 4 * time.Second
+	maxTicktime = time.Hour
+	maxDowntime = math.MaxInt64 / int64(time.Millisecond) // what a time.Duration holds
+)
+
+// settings lists the keys, in the order of the shipped file.
+func (c *Config) settings() []setting {
+	n, f := &c.Node, &c.Flake
+	text := func(key, want string, p *string, valid func(string) bool) setting {
+		return setting{key, want, setString(p),
+			func() bool { return valid(*p) },
+			func() string { return fmt.Sprintf("%q", *p) }}
+	}
+	number := func(key, want string, p *time.Duration, unit, from, to time.Duration) setting {
+		return setting{key, want, setDuration(p, unit),
+			func() bool { return from <= *p && *p <= to && *p%unit == 0 },
+			func() string { return fmt.Sprint(int64(*p / unit)) }}
+	}
+	cookie := text("node.cookie", "1 to 255 printable characters wanted", &n.Cookie, validCookie)
+	cookie.value = func() string { return hidden }
+	return []setting{
+		text("node.name", "name@host wanted: letters, digits, _ and - before the @, no space after it, at most 255 bytes",
+			&n.Name, validName),
+		cookie,
+		text("node.listen", `"host:port" wanted, or "" for any free port at the name's host`, &n.Listen, validListen),
+		text("node.epmd", `"auto", "off" or "host:port" wanted`, &n.EPMD, validEPMD),
+		number("node.net_ticktime", "a whole number of seconds from 4 to 3600 wanted",
+			&n.NetTicktime, time.Second, minTicktime, maxTicktime),
+		text("flake.interface", "the name of a network interface wanted", &f.Interface, isPrintable),
+		{"flake.worker_id", `six octets in hexadecimal wanted, as in "02:00:00:00:00:01"`, setMAC(&f.WorkerID),
+			func() bool { return len(f.WorkerID) == 0 || len(f.WorkerID) == 6 },
+			func() string { return fmt.Sprintf("%q", f.WorkerID) }},
+		text("flake.timestamp_path", "the path of a file wanted", &f.TimestampPath, validPath),
+		number("flake.allowable_downtime",
+			fmt.Sprintf("a whole number of milliseconds from 0 to %d wanted", maxDowntime),
+			&f.AllowableDowntime, time.Millisecond, 0, math.MaxInt64/time.Millisecond*time.Millisecond),
+	}
+}
+
+// hidden stands for a cookie, which must not end up in a log.
+const hidden = "(hidden)"
+
+func setString(p *string) func(any) bool {
+	return func(v any) bool {
+		s, ok := v.(string)
+		if ok {
+			*p = s
+		}
+		return ok
+	}
+}
+
+func setDuration(p *time.Duration, unit time.Duration) func(any) bool {
+	return func(v any) bool {
+		n, ok := v.(int64)
+		if !ok || n < 0 || n > math.MaxInt64/int64(unit) {
+			return false
+		}
+		*p = time.Duration(n) * unit
+		return true
+	}
+}
+
+// setMAC takes : or - between the octets, not the form of three words with dots.
+func setMAC(p *net.HardwareAddr) func(any) bool {
+	return func(v any) bool {
+		s, ok := v.(string)
+		if s == "" {
+			return ok
+		}
+		mac, err := net.ParseMAC(s)
+		if err != nil || len(mac) != 6 || strings.Contains(s, ".") {
+			return false
+		}
+		*p = mac
+		return true
+	}
+}

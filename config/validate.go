@@ -1,0 +1,82 @@
+package config
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Validate returns all faults of c, each as an Error, or nil.
+func (c *Config) Validate() error { return join(c.faults(nil)) }
+
+// faults leaves out the keys in known, whose values never got into c.
+func (c *Config) faults(known map[string]bool) []*Error {
+	bad := make(map[string]bool)
+	var faults []*Error
+	for _, s := range c.settings() {
+		if bad[s.key] = known[s.key]; !bad[s.key] && !s.valid() {
+			bad[s.key] = true
+			faults = append(faults, &Error{Key: s.key, Value: s.value(), Want: s.want})
+		}
+	}
+	if beyond := c.beyondLoopback(); beyond != "" && c.Node.Cookie == PublishedCookie && !bad["node.cookie"] {
+		faults = append(faults, &Error{Key: "node.cookie", Value: strconv.Quote(PublishedCookie),
+			Want: fmt.Sprintf("this cookie is published: set your own, as %s can be reached from other hosts", beyond)})
+	}
+	if c.Flake.Interface != "" && c.Flake.WorkerID != nil {
+		faults = append(faults, &Error{Key: "flake.worker_id", Value: strconv.Quote(c.Flake.WorkerID.String()),
+			Want: fmt.Sprintf("flake.interface is %q: only one of the two wanted", c.Flake.Interface)})
+	}
+	return faults
+}
+
+// beyondLoopback is the valid value by which other hosts can reach the node, or empty.
+func (c *Config) beyondLoopback() string {
+	if _, host, _ := strings.Cut(c.Node.Name, "@"); validName(c.Node.Name) && !IsLoopback(host) {
+		return "node.name " + c.Node.Name
+	}
+	if host, _, err := net.SplitHostPort(c.Node.Listen); err == nil && !IsLoopback(host) {
+		return "node.listen " + c.Node.Listen
+	}
+	return ""
+}
+
+// IsLoopback tells whether host is a name or address of the loopback: 127.0.0.0/8, ::1,
+// localhost or localhost.localdomain.
+func IsLoopback(host string) bool {
+	if strings.EqualFold(host, "localhost") || strings.EqualFold(host, "localhost.localdomain") {
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.Unmap().IsLoopback()
+}
+
+// nodeName is what net_kernel checks. A second @ it lets pass, though no peer could dial it.
+var nodeName = regexp.MustCompile(`^[0-9A-Za-z_-]+@[!-?A-ÿ]+$`)
+
+func validName(s string) bool { return len(s) <= 255 && nodeName.MatchString(s) }
+
+func validCookie(s string) bool {
+	return s != "" && utf8.RuneCountInString(s) <= 255 && isPrintable(s)
+}
+
+func validListen(s string) bool { return s == "" || isHostPort(s, 0) }
+
+func validEPMD(s string) bool { return s == "auto" || s == "off" || isHostPort(s, 1) }
+
+func validPath(s string) bool { return s != "" && !strings.ContainsRune(s, 0) }
+
+func isHostPort(s string, minPort uint64) bool {
+	host, port, err := net.SplitHostPort(s)
+	n, errPort := strconv.ParseUint(port, 10, 16)
+	return err == nil && errPort == nil && host != "" && n >= minPort && isPrintable(host)
+}
+
+func isPrintable(s string) bool {
+	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsGraphic(r) })
+}
