@@ -98,6 +98,8 @@ func show(key string, v any) string {
 		return "a table"
 	case []any, []map[string]any:
 		return "an array"
+	case float64:
+		return fmt.Sprintf("%v (a float)", v)
 	default:
 		return fmt.Sprint(v)
 	}
@@ -115,7 +117,9 @@ func unknown(key string, v any, settings []setting) *Error {
 			names = append(names, s.key)
 		}
 	}
-	best := slices.MinFunc(names, func(a, b string) int { return distance(key, a) - distance(key, b) })
+	base := func(s string) string { return s[strings.LastIndexByte(s, '.')+1:] }
+	far := func(name string) int { return min(distance(key, name), distance(base(key), base(name))) }
+	best := slices.MinFunc(names, func(a, b string) int { return far(a) - far(b) })
 	return &Error{Key: key, Want: fmt.Sprintf("unknown, the nearest known is %s", best)}
 }
 

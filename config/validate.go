@@ -57,7 +57,7 @@ func IsLoopback(host string) bool {
 }
 
 // nodeName is what net_kernel checks. A second @ it lets pass, though no peer could dial it.
-var nodeName = regexp.MustCompile(`^[0-9A-Za-z_-]+@[!-?A-ÿ]+$`)
+var nodeName = regexp.MustCompile(`^[0-9A-Za-z_-]+@[!-?A-~¡-ÿ]+$`)
 
 func validName(s string) bool { return len(s) <= 255 && nodeName.MatchString(s) }
 

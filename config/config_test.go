@@ -1,0 +1,162 @@
+package config
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestShippedFileHoldsTheDefaults(t *testing.T) {
+	const path = "../rel/files/sys.toml"
+	c, err := Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(c, Default()) {
+		t.Errorf("Load = %+v\nDefault = %+v", c, Default())
+	}
+	src, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range c.settings() {
+		if lineOf(strings.ReplaceAll(string(src), "\n# ", "\n"), s.key) == 0 {
+			t.Errorf("%s is not in the file", s.key)
+		}
+	}
+}
+
+func TestEmptyFileGivesTheDefaults(t *testing.T) {
+	c, err := Load(write(t, ""))
+	if err != nil || !reflect.DeepEqual(c, Default()) {
+		t.Errorf("Load = %+v, %v", c, err)
+	}
+}
+
+func TestLoadTakesEveryKey(t *testing.T) {
+	c, err := Load(write(t, `
+[node]
+name = "flake@node1.example.com"
+cookie = "s3cret"
+listen = "[::]:9100"
+epmd = "10.0.0.1:4370"
+net_ticktime = 15
+[flake]
+worker_id = "02-00-00-00-00-Ff"
+timestamp_path = "/var/lib/flake/timestamp"
+allowable_downtime = 1500
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Config{
+		Node{"flake@node1.example.com", "s3cret", "[::]:9100", "10.0.0.1:4370", 15 * time.Second},
+		Flake{"", []byte{2, 0, 0, 0, 0, 0xFF}, "/var/lib/flake/timestamp", 1500 * time.Millisecond},
+	}
+	if !reflect.DeepEqual(c, want) {
+		t.Errorf("Load = %+v\nwant   %+v", c, want)
+	}
+}
+
+// TestBadFiles reads testdata/bad: of each X.toml, X.txt holds the error, with FILE for its path.
+func TestBadFiles(t *testing.T) {
+	files, err := filepath.Glob("testdata/bad/*.toml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no testdata/bad/*.toml: %v", err)
+	}
+	for _, path := range files {
+		golden := strings.TrimSuffix(path, ".toml") + ".txt"
+		want, err := os.ReadFile(golden)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		_, err = Load(path)
+		if err == nil {
+			t.Errorf("%s: no error", path)
+			continue
+		}
+		got := strings.ReplaceAll(err.Error(), path, "FILE") + "\n"
+		if got != string(want) {
+			t.Errorf("%s:\ngot  %swant %s", path, got, want)
+		}
+		if e := (*Error)(nil); !errors.As(err, &e) || e.File != path {
+			t.Errorf("%s: no Error that names the file: %#v", path, err)
+		}
+	}
+}
+
+func TestUnreadableFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "none.toml")
+	_, err := Load(path)
+	if want := path + ": cannot be read: no such file or directory"; err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
+func TestValidateAfterFlags(t *testing.T) {
+	for _, tt := range []struct{ name, cookie, want string }{
+		{"flake@127.0.0.1", "flake", ""},
+		{"flake@127.1.2.3", "flake", ""},
+		{"flake@::1", "flake", ""},
+		{"flake@localhost", "flake", ""},
+		{"flake@localhost.localdomain", "flake", ""},
+		{"flake@10.0.0.1", "own", ""},
+		{"flake@10.0.0.1", "flake", `config: node.cookie = "flake": this cookie is published: ` +
+			`set your own, as node.name flake@10.0.0.1 can be reached from other hosts`},
+		{"flake", "flake", `config: node.name = "flake": name@host wanted: letters, digits, _ and - ` +
+			`before the @, no space after it, at most 255 bytes`},
+		{"flake@localhost", "", "config: node.cookie = (hidden): 1 to 255 printable characters wanted"},
+	} {
+		c := Default()
+		c.Node.Name, c.Node.Cookie = tt.name, tt.cookie
+		got := ""
+		if err := c.Validate(); err != nil {
+			got = err.Error()
+		}
+		if got != tt.want {
+			t.Errorf("%s, %s: got %q, want %q", tt.name, tt.cookie, got, tt.want)
+		}
+	}
+}
+
+func TestNames(t *testing.T) {
+	for _, name := range []string{"a@b", "A_-9@host.example", "flake@fd00::2", "f@hôst"} {
+		if !validName(name) {
+			t.Errorf("%q is refused", name)
+		}
+	}
+	long := "flake@" + strings.Repeat("h", 250)
+	for _, name := range []string{"", "@", "a@", "@b", "a", "a.b@c", "a b@c", "é@c", "a@b@c", "a@b c", "a@b\n", "a@\xff", long} {
+		if validName(name) {
+			t.Errorf("%q is taken", name)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	src, err := os.ReadFile("../rel/files/sys.toml")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(string(src))
+	f.Add("[[node]]\n[flake.worker_id]\nx = [1]")
+	f.Fuzz(func(t *testing.T, src string) {
+		if c, faults := parse(src); len(faults) == 0 && c.Validate() != nil {
+			t.Errorf("parsed without fault, but: %v", c.Validate())
+		}
+	})
+}
+
+func write(t *testing.T, src string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "sys.toml")
+	if err := os.WriteFile(path, []byte(src), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
