@@ -1,0 +1,57 @@
+package flake
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math"
+	"time"
+)
+
+// ID is one id: 8 bytes of milliseconds since 1970-01-01 UTC, 6 of [Worker]
+// and 2 of sequence, each big-endian. Any 16 bytes are an ID; the zero value is
+// the lowest.
+type ID [16]byte
+
+// maxMilli is the last millisecond that time.UnixMilli can take.
+const maxMilli = math.MaxInt64
+
+// Make puts an id together from milliseconds since 1970-01-01 UTC, the low 48
+// bits of worker, and the sequence. It takes ids apart and together in tests
+// and tools; a [Generator] is what makes new ones.
+func Make(milli uint64, worker Worker, sequence uint16) ID {
+	var id ID
+	binary.BigEndian.PutUint64(id[:8], milli)
+	binary.BigEndian.PutUint64(id[8:], uint64(worker)<<16|uint64(sequence))
+	return id
+}
+
+// words gives the id as the two halves of a 128-bit number.
+func (id ID) words() (hi, lo uint64) {
+	return binary.BigEndian.Uint64(id[:8]), binary.BigEndian.Uint64(id[8:])
+}
+
+func fromWords(hi, lo uint64) ID {
+	var id ID
+	binary.BigEndian.PutUint64(id[:8], hi)
+	binary.BigEndian.PutUint64(id[8:], lo)
+	return id
+}
+
+// Milli is the id's time in milliseconds since 1970-01-01 UTC.
+func (id ID) Milli() uint64 { return binary.BigEndian.Uint64(id[:8]) }
+
+// Time is the id's time in UTC, to the millisecond. A time beyond what
+// [time.UnixMilli] can take gives the last that it can.
+func (id ID) Time() time.Time {
+	return time.UnixMilli(int64(min(id.Milli(), maxMilli))).UTC()
+}
+
+// Worker is the worker that made the id.
+func (id ID) Worker() Worker { return Worker(binary.BigEndian.Uint64(id[8:]) >> 16) }
+
+// Sequence is the id's number within its millisecond, from 0.
+func (id ID) Sequence() uint16 { return binary.BigEndian.Uint16(id[14:]) }
+
+// Compare gives -1, 0 or 1 as id is lower than, equal to or higher than other:
+// by time, then worker, then sequence. It fits [slices.SortFunc].
+func (id ID) Compare(other ID) int { return bytes.Compare(id[:], other[:]) }
