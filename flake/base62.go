@@ -1,43 +1,84 @@
 package flake
 
-import "math/bits"
+import (
+	"encoding/binary"
+	"math/bits"
+	"slices"
+)
 
 // Base 62 is the text of String and the one most asked for, so it has a path of
 // its own: an id is cut into 2 + 10 + 10 digits with two divisions of 128 bits
 // by 62^10, and each ten into pairs that are looked up.
 const (
 	pow2  = 62 * 62
-	pow5  = pow2 * pow2 * 62
-	pow10 = pow5 * pow5
+	pow4  = pow2 * pow2
+	pow8  = pow4 * pow4
+	pow10 = pow8 * pow2
 )
 
+// pairs are two digits each, the first in the low byte.
 var pairs = makePairs()
 
-func makePairs() (all [pow2][2]byte) {
+func makePairs() (all [pow2]uint16) {
 	for i := range all {
-		all[i] = [2]byte{digits[i/62], digits[i%62]}
+		all[i] = uint16(digits[i/62]) | uint16(digits[i%62])<<8
 	}
 	return all
 }
 
-// put62 writes (hi, lo) as 22 digits.
-func put62(buf *[22]byte, hi, lo uint64) {
+// split62 cuts (hi, lo) into its first 2 digits and two tens.
+func split62(hi, lo uint64) (top, mid, low uint64) {
 	qhi := hi / pow10
 	qlo, low := bits.Div64(hi%pow10, lo, pow10)
-	top, mid := bits.Div64(qhi, qlo, pow10)
-	*(*[2]byte)(buf[0:]) = pairs[top%pow2] // top < 62^2 always; % spares a bounds check
-	put10((*[10]byte)(buf[2:]), mid)
-	put10((*[10]byte)(buf[12:]), low)
+	top, mid = bits.Div64(qhi, qlo, pow10)
+	return top, mid, low
 }
 
-// put10 writes v < 62^10 as ten digits, two independent halves at a time.
-func put10(buf *[10]byte, v uint64) {
-	a, b := uint32(v/pow5), uint32(v%pow5)
-	*(*[2]byte)(buf[3:]) = pairs[a%pow2]
-	*(*[2]byte)(buf[8:]) = pairs[b%pow2]
-	a, b = a/pow2, b/pow2
-	*(*[2]byte)(buf[1:]) = pairs[a%pow2]
-	*(*[2]byte)(buf[6:]) = pairs[b%pow2]
-	buf[0] = digits[a/pow2%62]
-	buf[5] = digits[b/pow2%62]
+// two gives the digits of v < 62^2, ten those of v < 62^10 as its first two
+// and the eight after them.
+func two(v uint64) uint16 { return pairs[v%pow2] }
+
+func ten(v uint64) (head uint16, tail uint64) {
+	a, b := uint32(v%pow8/pow4), uint32(v%pow8%pow4)
+	return two(v / pow8), uint64(pairs[a/pow2%pow2]) | uint64(pairs[a%pow2])<<16 |
+		uint64(pairs[b/pow2%pow2])<<32 | uint64(pairs[b%pow2])<<48
+}
+
+// appendPadded62 appends 22 digits.
+func appendPadded62(dst []byte, hi, lo uint64) []byte {
+	top, mid, low := split62(hi, lo)
+	n := len(dst)
+	dst = slices.Grow(dst, 22)[:n+22]
+	to := (*[22]byte)(dst[n:])
+	midHead, midTail := ten(mid)
+	lowHead, lowTail := ten(low)
+	binary.LittleEndian.PutUint16(to[0:], two(top))
+	binary.LittleEndian.PutUint16(to[2:], midHead)
+	binary.LittleEndian.PutUint64(to[4:], midTail)
+	binary.LittleEndian.PutUint16(to[12:], lowHead)
+	binary.LittleEndian.PutUint64(to[14:], lowTail)
+	return dst
+}
+
+// append62 appends the digits without leading zeros.
+func append62(dst []byte, hi, lo uint64) []byte {
+	top, mid, low := split62(hi, lo)
+	if top == 0 && pow8/62 <= mid && mid < pow8 {
+		// 18 digits: every id of the years 1975 to 2284.
+		n := len(dst)
+		dst = slices.Grow(dst, 18)[:n+18]
+		to := (*[18]byte)(dst[n:])
+		_, midTail := ten(mid)
+		lowHead, lowTail := ten(low)
+		binary.LittleEndian.PutUint64(to[0:], midTail)
+		binary.LittleEndian.PutUint16(to[8:], lowHead)
+		binary.LittleEndian.PutUint64(to[10:], lowTail)
+		return dst
+	}
+	var buf [22]byte
+	padded := appendPadded62(buf[:0], hi, lo)
+	for len(padded) > 1 && padded[0] == '0' {
+		padded = padded[1:]
+	}
+	return append(dst, padded...)
 }

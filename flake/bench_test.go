@@ -43,3 +43,20 @@ func BenchmarkAppendPadded62(b *testing.B) {
 		sinkText, _ = id.AppendPadded(sinkText[:0], 62)
 	}
 }
+
+func BenchmarkParseBase62(b *testing.B) {
+	id := Make(1<<40+12345, 0x020000000001, 77)
+	text, _ := id.Text(62)
+	b.ReportAllocs()
+	for b.Loop() {
+		sinkID, _ = Parse(text, 62)
+	}
+}
+
+func BenchmarkParseString(b *testing.B) {
+	text := Make(1<<40+12345, 0x020000000001, 77).String()
+	b.ReportAllocs()
+	for b.Loop() {
+		sinkID, _ = Parse(text, 62)
+	}
+}

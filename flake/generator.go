@@ -55,7 +55,7 @@ func (g *Generator) Worker() Worker { return g.worker }
 // for the next one, yielding the processor. It fails with [ErrClockBackwards]
 // while the clock is behind the last id, [ErrTimestampNotSaved] or [ErrClosed].
 func (g *Generator) Next() (ID, error) {
-	word, _, err := g.reserve(nil, 1)
+	word, _, err := g.reserve(context.Background(), 1)
 	if err != nil {
 		return ID{}, err
 	}
@@ -65,7 +65,7 @@ func (g *Generator) Next() (ID, error) {
 // NextN fills dst with ids, ascending, a whole range at a time, waiting as
 // [Generator.Next] does. It gives the number of ids filled in: less than len(dst)
 // only with an error.
-func (g *Generator) NextN(dst []ID) (int, error) { return g.fill(nil, dst) }
+func (g *Generator) NextN(dst []ID) (int, error) { return g.fill(context.Background(), dst) }
 
 // NextContext is [Generator.NextN] that gives up waiting once ctx is done, with
 // its error.
@@ -89,7 +89,7 @@ func (g *Generator) fill(ctx context.Context, dst []ID) (int, error) {
 }
 
 // reserve takes up to n ids of one millisecond, 1 <= n <= 65,536. It gives the
-// word they start from and how many they are. A nil ctx never gives up.
+// word they start from and how many they are.
 //
 // The clock is read before the word, and between the two other goroutines may
 // have moved the word to a later millisecond. So a clock that seems behind is
@@ -107,13 +107,13 @@ func (g *Generator) reserve(ctx context.Context, n int) (word uint64, got int, e
 				return 0, 0, ErrClockBackwards
 			}
 		}
-		if now > g.limit.Load() {
-			if err := g.raise(now); err != nil {
-				return 0, 0, err
-			}
-		}
 		word = old
 		if now > last {
+			if now > g.limit.Load() {
+				if err := g.raise(now); err != nil {
+					return 0, 0, err
+				}
+			}
 			word = now << usedBits
 		}
 		used := int(word & usedMask)
@@ -159,7 +159,7 @@ func (g *Generator) close() (last uint64) {
 
 // yield lets others run until the next millisecond. Sleeping would overshoot it.
 func yield(ctx context.Context) error {
-	if ctx != nil && ctx.Err() != nil {
+	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	runtime.Gosched()

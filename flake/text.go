@@ -77,13 +77,7 @@ func (id ID) AppendText(dst []byte, base int) ([]byte, error) {
 	}
 	hi, lo := id.words()
 	if base == MaxBase {
-		var buf [22]byte
-		put62(&buf, hi, lo)
-		first := 0
-		for first < len(buf)-1 && buf[first] == '0' {
-			first++
-		}
-		return append(dst, buf[first:]...), nil
+		return append62(dst, hi, lo), nil
 	}
 	var buf [128]byte
 	return append(dst, buf[put(&buf, hi, lo, base):]...), nil
@@ -106,9 +100,7 @@ func (id ID) AppendPadded(dst []byte, base int) ([]byte, error) {
 	}
 	hi, lo := id.words()
 	if base == MaxBase {
-		var buf [22]byte
-		put62(&buf, hi, lo)
-		return append(dst, buf[:]...), nil
+		return appendPadded62(dst, hi, lo), nil
 	}
 	var buf [128]byte
 	first, padded := put(&buf, hi, lo, base), len(buf)-radixes[base].width
@@ -122,8 +114,7 @@ func (id ID) AppendPadded(dst []byte, base int) ([]byte, error) {
 func (id ID) String() string {
 	var buf [22]byte
 	hi, lo := id.words()
-	put62(&buf, hi, lo)
-	return string(buf[:])
+	return string(appendPadded62(buf[:0], hi, lo))
 }
 
 // put writes (hi, lo) to the end of buf without leading zeros, a word of digits
