@@ -1,0 +1,62 @@
+package flakeserver
+
+import (
+	"log/slog"
+
+	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/genserver"
+	"github.com/flake-go/flake/node/etf"
+)
+
+// Source makes ids; a *flake.Generator is one.
+type Source interface {
+	Next() (flake.ID, error)
+}
+
+// Server answers requests from one source of ids. Any number of goroutines may
+// use it.
+type Server struct {
+	IDs Source
+	Log *slog.Logger
+}
+
+var _ genserver.Handler = (*Server)(nil)
+
+// Serve answers a request.
+func (s *Server) Serve(q Request) Reply {
+	r := Reply{Op: q.Op, Base: q.Base}
+	switch q.Op {
+	case OpGet:
+		r.ID, r.Err = s.IDs.Next()
+	case OpInvalid:
+		r.Err = ErrBadArgument
+	}
+	return r
+}
+
+// HandleCall answers a gen_server:call.
+func (s *Server) HandleCall(dst, request []byte, caps etf.Caps) []byte {
+	r := s.Serve(DecodeRequest(request))
+	if r.Op == OpUnknown {
+		s.Log.Warn("call not known, answered ok", "request", text(request))
+	}
+	return r.AppendTerm(dst, caps)
+}
+
+// HandleCast drops what was cast.
+func (s *Server) HandleCast(request []byte) {
+	s.Log.Debug("cast dropped", "request", text(request))
+}
+
+// HandleInfo drops the message.
+func (s *Server) HandleInfo(message []byte) {
+	s.Log.Debug("message dropped", "message", text(message))
+}
+
+// text is a term as Erlang text, made only if it is logged.
+type text []byte
+
+func (t text) LogValue() slog.Value {
+	const shown = 200
+	return slog.StringValue(string(etf.FormatRaw(nil, t, shown)))
+}

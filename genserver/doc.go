@@ -1,0 +1,18 @@
+// Package genserver is a gen_server as its callers see it: what OTP's
+// gen_server:call and cast send, and the answers that they wait for.
+//
+// A [Handler] holds what a callback module holds. [Receive] takes a message
+// apart and calls it; it may run on many goroutines at once, and so may the
+// Handler. [Process] is the same gen_server as a process of Ergo, which gives
+// it a pid, a name, and a life that can be monitored and supervised.
+//
+// The messages are those of OTP's gen.erl and gen_server.erl:
+//
+//	{'$gen_call', {Pid, Tag}, Request}   answered by {Tag, Reply} to Pid
+//	{'$gen_cast', Request}
+//	anything else                        handle_info
+//
+// A Tag is any term, most often a reference or [alias | Reference]. It is
+// echoed as the octets that came; with an alias the answer goes to the alias,
+// so that one which comes after the caller's time-out is dropped on its way.
+package genserver

@@ -1,0 +1,106 @@
+package genserver
+
+import (
+	"fmt"
+
+	"github.com/flake-go/flake/node/etf"
+)
+
+// Handler is what a gen_server does. Its methods are called by many goroutines
+// at once. Terms are external terms, valid until the method returns.
+type Handler interface {
+	// HandleCall appends the reply to a call, one term that a peer with the
+	// capabilities can read. Nil leaves the caller without a reply, as
+	// {noreply, State} does.
+	HandleCall(dst, request []byte, caps etf.Caps) []byte
+	// HandleCast takes what gen_server:cast sent.
+	HandleCast(request []byte)
+	// HandleInfo takes any other message.
+	HandleInfo(message []byte)
+}
+
+// Caller is the way back to who sent a message.
+type Caller interface {
+	Caps() etf.Caps
+	// BeginSend opens a message to a process, to its alias if that is not nil,
+	// and gives the buffer to append the message to.
+	BeginSend(pid, alias []byte) []byte
+	// EndSend sends the message, DropSend forgets it. One of them must follow.
+	EndSend(buf []byte)
+	DropSend()
+}
+
+// Receive takes one message to a gen_server and answers it if it is a call. An
+// error means that the message looked like a call or a cast and was none; it is
+// not answered, as OTP leaves it.
+func Receive(message []byte, h Handler, c Caller) error {
+	r := etf.NewReader(message)
+	if tag := r.Peek(); tag != etf.SmallTupleExt && tag != etf.LargeTupleExt {
+		h.HandleInfo(message)
+		return nil
+	}
+	arity := r.Tuple()
+	if !isAtom(r.Peek()) {
+		h.HandleInfo(message)
+		return nil
+	}
+	switch word := r.Atom(); {
+	case arity == 3 && string(word) == "$gen_call":
+		return receiveCall(&r, h, c)
+	case arity == 2 && string(word) == "$gen_cast":
+		request := r.Raw()
+		if err := r.Finish(); err != nil {
+			return fmt.Errorf("$gen_cast: %w", err)
+		}
+		h.HandleCast(request)
+	default:
+		h.HandleInfo(message)
+	}
+	return nil
+}
+
+func receiveCall(r *etf.Reader, h Handler, c Caller) error {
+	var from From
+	from.read(r)
+	request := r.Raw()
+	if err := r.Finish(); err != nil {
+		return fmt.Errorf("$gen_call: %w", err)
+	}
+	b := etf.AppendTupleHeader(c.BeginSend(from.Pid, from.Alias), 2)
+	b = append(b, from.Tag...)
+	if b = h.HandleCall(b, request, c.Caps()); b != nil {
+		c.EndSend(b)
+	} else {
+		c.DropSend()
+	}
+	return nil
+}
+
+// From says who called, as the octets that came.
+type From struct {
+	Pid   []byte
+	Tag   []byte
+	Alias []byte // the reference of a Tag [alias | Reference], else nil
+}
+
+// read reads {Pid, Tag}.
+func (f *From) read(r *etf.Reader) {
+	r.Tuple()
+	f.Pid = r.Pid()
+	f.Tag = r.Raw()
+	f.Alias = nil
+	tag := etf.NewReader(f.Tag)
+	if tag.Peek() == etf.ListExt && tag.ListHeader() == 1 && isAtom(tag.Peek()) && string(tag.Atom()) == "alias" {
+		if ref := tag.Ref(); tag.Finish() == nil {
+			f.Alias = ref
+		}
+	}
+}
+
+func isAtom(tag etf.Tag) bool {
+	switch tag {
+	case etf.AtomExt, etf.SmallAtomExt, etf.AtomUTF8Ext, etf.SmallAtomUTF8Ext:
+		return true
+	}
+	return false
+}

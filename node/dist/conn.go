@@ -1,0 +1,153 @@
+package dist
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	ergo "github.com/ergo-services/ergo/etf"
+	"github.com/ergo-services/ergo/node"
+
+	"github.com/flake-go/flake/node/etf"
+	"github.com/flake-go/flake/node/handshake"
+)
+
+// Conn is a connection to one other node.
+type Conn struct {
+	proto  *Proto
+	peer   handshake.Peer
+	caps   etf.Caps
+	conn   net.Conn
+	leader net.Conn // what Ergo holds instead of conn, or nil
+	served chan<- struct{}
+	log    *slog.Logger
+	router node.CoreRouter
+
+	ctx    context.Context
+	cancel context.CancelFunc
+	done   chan struct{} // closed when Ergo has forgotten the connection
+	serial uint32
+	self   []byte // a pid of ours where the protocol wants a sender and has no use for it
+
+	in       frames
+	received atomic.Uint64 // reads that gave something
+
+	out     output
+	watches watches
+}
+
+func newConn(ctx context.Context, p *Proto, s Session) *Conn {
+	c := &Conn{
+		proto:  p,
+		peer:   s.Peer,
+		caps:   capsOf(s.Peer.Flags),
+		conn:   s.Conn,
+		served: s.Served,
+		log:    p.Log.With("peer", s.Peer.Name),
+		done:   make(chan struct{}),
+		serial: p.serial.Add(1),
+		in:     newFrames(s.Conn),
+	}
+	c.ctx, c.cancel = context.WithCancel(ctx)
+	c.out.init(s.Conn, c.cancel)
+	c.watches.init()
+	c.self = c.encode(ergo.Pid{Node: ergo.Atom(p.Node), ID: 1, Creation: p.Creation})
+	return c
+}
+
+// capsOf tells what terms a peer with the flags can read.
+func capsOf(f handshake.Flags) etf.Caps {
+	return etf.Caps{
+		UTF8Atoms:     f.Has(handshake.UTF8Atoms),
+		SmallAtomTags: f.Has(handshake.SmallAtomTags),
+		BigCreation:   f.Has(handshake.BigCreation),
+		NewFloats:     f.Has(handshake.NewFloats),
+		MapTag:        f.Has(handshake.MapTag),
+		BitBinaries:   f.Has(handshake.BitBinaries),
+		ExportPtrTag:  f.Has(handshake.ExportPtrTag),
+	}
+}
+
+// Peer is the node at the other end.
+func (c *Conn) Peer() handshake.Peer { return c.peer }
+
+// Caps tells what terms the peer can read.
+func (c *Conn) Caps() etf.Caps { return c.caps }
+
+// Done is closed when the connection has ended and Ergo has forgotten it.
+func (c *Conn) Done() <-chan struct{} { return c.done }
+
+// Close ends the connection at once. What is not yet written is lost.
+func (c *Conn) Close() { c.cancel() }
+
+// Shutdown tells the peer that our processes have ended, gives what is still to
+// be written a moment, and ends the connection.
+func (c *Conn) Shutdown() {
+	c.endedAll("shutdown")
+	c.conn.SetWriteDeadline(time.Now().Add(shutdownTime))
+	c.out.flush()
+	c.Close()
+}
+
+const shutdownTime = time.Second
+
+func (c *Conn) serve() {
+	stop := context.AfterFunc(c.ctx, func() { c.conn.Close() })
+	var ticker sync.WaitGroup
+	ticker.Go(c.tick)
+
+	c.log.Info("connected", "version", c.peer.Version, "hidden", c.peer.Hidden)
+	err := c.read()
+	c.log.Info("disconnected", "reason", reasonOf(c.ctx, err))
+
+	c.cancel()
+	c.out.close()
+	ticker.Wait()
+	c.unwatchAll()
+	if stop() {
+		c.conn.Close()
+	}
+}
+
+func (c *Conn) read() error {
+	for {
+		frame, ok, err := c.in.next()
+		switch {
+		case err != nil:
+			return err
+		case ok:
+			if err := c.handle(frame); err != nil {
+				return err
+			}
+			if err := c.out.flushFull(); err != nil {
+				return err
+			}
+		default:
+			if err := c.out.flush(); err != nil {
+				return err
+			}
+			if err := c.in.fill(); err != nil {
+				return err
+			}
+			c.received.Add(1)
+		}
+	}
+}
+
+func reasonOf(ctx context.Context, err error) string {
+	switch {
+	case ctx.Err() != nil:
+		return "closed by us"
+	case errors.Is(err, io.EOF):
+		return "closed by peer"
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return "net_tick_timeout"
+	}
+	return err.Error()
+}

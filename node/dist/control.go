@@ -1,0 +1,50 @@
+package dist
+
+import (
+	"fmt"
+
+	"github.com/flake-go/flake/node/etf"
+)
+
+// maxArguments is how many elements follow the operation of any control message.
+const maxArguments = 6
+
+// control is a control message taken apart, and what follows it.
+type control struct {
+	op      op
+	args    [maxArguments][]byte // the elements after the operation, each a term
+	n       int
+	message []byte // the second term, nil if there is none
+}
+
+// decode reads a frame, past its pass-through byte. The parts are of the frame.
+func (m *control) decode(frame []byte) error {
+	r := etf.NewReader(frame)
+	r.Version()
+	m.n = r.Tuple() - 1
+	m.op = op(r.Int())
+	if r.Err() == nil && m.n > maxArguments {
+		return fmt.Errorf("control message %d of %d elements, want at most %d", m.op, m.n+1, maxArguments+1)
+	}
+	for i := range max(m.n, 0) {
+		m.args[i] = r.Raw()
+	}
+	if len(r.Rest()) == 0 {
+		return r.Finish()
+	}
+	r.Version()
+	m.message = r.Raw()
+	return r.Finish()
+}
+
+// isAtom reports whether the term is an atom.
+func isAtom(term []byte) bool {
+	if len(term) == 0 {
+		return false
+	}
+	switch etf.Tag(term[0]) {
+	case etf.AtomExt, etf.SmallAtomExt, etf.AtomUTF8Ext, etf.SmallAtomUTF8Ext:
+		return true
+	}
+	return false
+}

@@ -1,0 +1,22 @@
+// Package dist speaks the protocol between two connected Erlang nodes: frames,
+// control messages, ticks, monitors and links.
+//
+// It implements the chapter "Protocol between Connected Nodes" of
+// https://www.erlang.org/doc/apps/erts/erl_dist_protocol.html, as Ergo's
+// ProtoInterface. Start at [Proto] and [Conn].
+//
+// One goroutine reads a connection. It takes what has arrived, handles frame by
+// frame in order, appends the answers to the connection's output, and when
+// nothing more has arrived writes them all at once. Signals of one sender thus
+// keep their order, as Erlang promises, and many calls share one write. While
+// it writes it does not read: a peer that does not take its answers is not
+// listened to, and is cut off by the deadline of the write. A second goroutine
+// ticks, and writes what was appended outside the reader.
+//
+// References, and pids in answers, go back as the octets that came. A frame
+// that cannot be framed ends its connection; a message that cannot be decoded
+// is logged and dropped, and the connection goes on.
+//
+// Not supported, and not offered in the handshake: distribution headers and
+// the atom cache, fragments, spawn requests.
+package dist

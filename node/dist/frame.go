@@ -1,0 +1,86 @@
+package dist
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+)
+
+// MaxFrame bounds the octets of one frame. Memory for a frame is taken as its
+// octets arrive, never by what its length announces.
+const MaxFrame = 32 << 20
+
+const (
+	frameHeader = 4 // the length before each frame
+
+	firstBuffer = 4 << 10  // of a new connection
+	fullBuffer  = 64 << 10 // of a busy one; larger only while a larger frame is there
+)
+
+// passThrough begins every frame that is not a tick: control message and
+// message follow as terms with a version each, without a distribution header.
+const passThrough = 112
+
+// frames reads frames from a stream, as many at a time as have arrived.
+type frames struct {
+	src  io.Reader
+	buf  []byte
+	r, w int // buf[r:w] has arrived and is not yet handled
+}
+
+func newFrames(src io.Reader) frames {
+	return frames{src: src, buf: make([]byte, firstBuffer)}
+}
+
+// next gives the next whole frame that has arrived, without its length. It is
+// valid until fill. A tick is a frame without octets.
+func (f *frames) next() (frame []byte, ok bool, err error) {
+	if f.w-f.r < frameHeader {
+		return nil, false, nil
+	}
+	n := binary.BigEndian.Uint32(f.buf[f.r:])
+	if n > MaxFrame {
+		return nil, false, fmt.Errorf("frame of %d octets, want at most %d", n, MaxFrame)
+	}
+	end := f.r + frameHeader + int(n)
+	if end > f.w {
+		return nil, false, nil
+	}
+	frame = f.buf[f.r+frameHeader : end : end]
+	f.r = end
+	return frame, true, nil
+}
+
+// fill waits for more octets and reads what is there.
+func (f *frames) fill() error {
+	f.makeRoom()
+	n, err := f.src.Read(f.buf[f.w:])
+	f.w += n
+	if n > 0 {
+		return nil
+	}
+	return err
+}
+
+// makeRoom sees to it that something can be read: it moves the rest to the
+// front, and doubles a buffer which that does not help.
+func (f *frames) makeRoom() {
+	rest := f.w - f.r
+	size := len(f.buf)
+	switch {
+	case rest == size:
+		size *= 2 // one frame larger than the buffer is arriving
+	case f.w == size && size < fullBuffer:
+		size *= 2 // the peer sends more than we take at a time
+	case size > fullBuffer && rest < fullBuffer/2:
+		size = fullBuffer
+	}
+	if size != len(f.buf) {
+		grown := make([]byte, size)
+		copy(grown, f.buf[f.r:f.w])
+		f.buf, f.r, f.w = grown, 0, rest
+	} else if f.r > 0 {
+		copy(f.buf, f.buf[f.r:f.w])
+		f.r, f.w = 0, rest
+	}
+}

@@ -1,0 +1,152 @@
+package dist
+
+import (
+	"encoding/binary"
+	"net"
+	"sync"
+
+	"github.com/flake-go/flake/node/etf"
+)
+
+const (
+	// MaxOutput bounds the octets that wait to be written to a peer. Only
+	// signals from outside the connection's reader can come near it: the
+	// reader stops reading while its answers wait. A connection that passes it
+	// is closed.
+	MaxOutput = 16 << 20
+
+	// fullOutput is when the reader writes its answers though more calls wait.
+	fullOutput = 256 << 10
+)
+
+// output gathers frames for a peer and writes them.
+type output struct {
+	dst      net.Conn
+	wake     chan struct{} // frames were appended outside the reader
+	overflow func()        // called once, when more than MaxOutput waits
+
+	mu      sync.Mutex
+	idle    sync.Cond // nobody is writing
+	buf     []byte    // whole frames, but between begin and end
+	spare   []byte    // the buffer of the last write
+	frame   int       // where the frame between begin and end starts
+	writing bool
+	closed  bool
+	writes  uint64
+}
+
+func (o *output) init(dst net.Conn, overflow func()) {
+	o.dst, o.overflow = dst, overflow
+	o.wake = make(chan struct{}, 1)
+	o.idle.L = &o.mu
+}
+
+// begin opens a frame and gives the buffer to append to; end must follow.
+func (o *output) begin() []byte {
+	o.mu.Lock()
+	o.frame = len(o.buf)
+	return append(o.buf, 0, 0, 0, 0, passThrough, etf.VersionMagic)
+}
+
+// end closes the frame. The buffer is what begin gave, with terms appended.
+func (o *output) end(buf []byte) {
+	binary.BigEndian.PutUint32(buf[o.frame:], uint32(len(buf)-o.frame-frameHeader))
+	o.buf = buf
+	if len(buf) > MaxOutput && !o.closed {
+		o.closed = true
+		o.overflow()
+	}
+	if o.closed {
+		o.buf = nil
+	}
+	o.mu.Unlock()
+}
+
+// drop closes the frame and forgets it.
+func (o *output) drop() { o.mu.Unlock() }
+
+// poke has what was appended written soon, by another goroutine.
+func (o *output) poke() {
+	select {
+	case o.wake <- struct{}{}:
+	default:
+	}
+}
+
+// flush writes all that was appended, in one write as long as nothing comes in
+// between. If another goroutine is writing already, that one writes this too;
+// flush waits for it, so that what waits cannot grow.
+func (o *output) flush() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for o.writing {
+		o.idle.Wait()
+	}
+	return o.write()
+}
+
+// flushFull is flush if much waits.
+func (o *output) flushFull() error {
+	o.mu.Lock()
+	full := len(o.buf) > fullOutput
+	o.mu.Unlock()
+	if full {
+		return o.flush()
+	}
+	return nil
+}
+
+// offer is flush for a goroutine that must not wait for another's write.
+func (o *output) offer() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.writing {
+		return nil
+	}
+	return o.write()
+}
+
+func (o *output) write() error {
+	o.writing = true
+	defer func() {
+		o.writing = false
+		o.idle.Broadcast()
+	}()
+	for len(o.buf) > 0 && !o.closed {
+		full := o.buf
+		o.buf, o.spare = o.spare[:0], nil
+		o.writes++
+		o.mu.Unlock()
+		_, err := o.dst.Write(full)
+		o.mu.Lock()
+		if cap(full) <= 2*fullOutput {
+			o.spare = full
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// state tells how many writes were begun, and whether one is under way.
+func (o *output) state() (writes uint64, writing bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.writes, o.writing
+}
+
+// tick writes a tick.
+func (o *output) tick() error {
+	o.mu.Lock()
+	o.buf = append(o.buf, 0, 0, 0, 0)
+	o.mu.Unlock()
+	return o.offer()
+}
+
+func (o *output) close() {
+	o.mu.Lock()
+	o.closed = true
+	o.buf, o.spare = nil, nil
+	o.mu.Unlock()
+}

@@ -1,0 +1,34 @@
+package dist
+
+import (
+	ergo "github.com/ergo-services/ergo/etf"
+)
+
+// Process is a local process as peers see it.
+type Process struct {
+	Pid ergo.Pid
+
+	// Handler answers what is sent to the process, in line, on the goroutine
+	// that read it. If nil, messages go to the process's mailbox, as terms of
+	// package etf.
+	Handler Handler
+
+	// Kill ends the process, as exit(Pid, kill) does.
+	Kill func()
+}
+
+// Processes finds the local processes that are alive. Its methods are called by
+// many connections at once.
+type Processes interface {
+	// Whereis gives the process registered as name, or nil.
+	Whereis(name []byte) *Process
+	// ByPid gives the process with the pid, or nil.
+	ByPid(pid ergo.Pid) *Process
+}
+
+// Handler answers messages.
+type Handler interface {
+	// Receive takes one message, an external term that is valid until Receive
+	// returns. Answers go out by way of c. An error is logged.
+	Receive(message []byte, c *Conn) error
+}

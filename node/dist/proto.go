@@ -1,0 +1,82 @@
+package dist
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync/atomic"
+	"time"
+
+	"github.com/ergo-services/ergo/lib"
+	"github.com/ergo-services/ergo/node"
+
+	"github.com/flake-go/flake/node/handshake"
+)
+
+// Session is a stream whose handshake is done. It reaches Proto as the Custom
+// part of Ergo's HandshakeDetails.
+type Session struct {
+	Conn net.Conn
+	Peer handshake.Peer
+
+	// Served, unless nil, is closed once the connection is served.
+	Served chan<- struct{}
+}
+
+// Proto makes connections out of sessions; it is Ergo's ProtoInterface.
+type Proto struct {
+	// Node and Creation are those of the local node.
+	Node     string
+	Creation uint32
+
+	Processes   Processes
+	NetTicktime time.Duration // a peer silent for so long is down
+	Log         *slog.Logger
+
+	// Up is told of a connection before it is served, Down once it is gone.
+	Up, Down func(*Conn)
+
+	serial atomic.Uint32 // of the last connection
+}
+
+// Init gives a connection that is not served yet.
+//
+// What Ergo holds for the connection may be another one that merely led here;
+// it is closed when the session is served.
+func (p *Proto) Init(ctx context.Context, ergos lib.NetReadWriter, _ string, d node.HandshakeDetails) (node.ConnectionInterface, error) {
+	s, ok := d.Custom.(Session)
+	if !ok {
+		return nil, fmt.Errorf("dist: no session, but %T", d.Custom)
+	}
+	c := newConn(ctx, p, s)
+	if other, ok := ergos.(net.Conn); ok && other != s.Conn {
+		c.leader = other
+	}
+	return c, nil
+}
+
+// Serve reads and answers until the connection ends.
+func (p *Proto) Serve(ci node.ConnectionInterface, router node.CoreRouter) {
+	c := ci.(*Conn)
+	c.router = router
+	if p.Up != nil {
+		p.Up(c)
+	}
+	if c.served != nil {
+		close(c.served)
+	}
+	if c.leader != nil {
+		c.leader.Close()
+	}
+	c.serve()
+}
+
+// Terminate is called once Ergo has forgotten the connection.
+func (p *Proto) Terminate(ci node.ConnectionInterface) {
+	c := ci.(*Conn)
+	if p.Down != nil {
+		p.Down(c)
+	}
+	close(c.done)
+}

@@ -1,0 +1,53 @@
+package dist
+
+import "time"
+
+// maxTick is the longest time between two of our ticks: some peers hang up
+// after 30 s of silence, whatever our net_ticktime is.
+const maxTick = 15 * time.Second
+
+// tick sends a tick when nothing else was sent for a quarter of net_ticktime,
+// and writes what others than the reader appended.
+//
+// It also moves the deadlines along, once a tick instead of once a read: a
+// peer that sends nothing for net_ticktime, or takes nothing for so long, is
+// down within a quarter more.
+func (c *Conn) tick() {
+	timer := time.NewTicker(min(c.proto.NetTicktime/4, maxTick))
+	defer timer.Stop()
+	defer c.cancel()
+
+	var received, written uint64
+	err := c.extend(true, true)
+	for err == nil {
+		select {
+		case <-c.ctx.Done():
+			return
+		case <-c.out.wake:
+			err = c.out.offer()
+		case <-timer.C:
+			heard := c.received.Load()
+			writes, writing := c.out.state()
+			stuck := writing && writes == written
+			if err = c.extend(heard != received, !stuck); err == nil && !writing && writes == written {
+				err = c.out.tick()
+				writes++
+			}
+			received, written = heard, writes
+		}
+	}
+}
+
+// extend moves the deadlines that are asked for to net_ticktime from now.
+func (c *Conn) extend(read, write bool) error {
+	deadline := time.Now().Add(c.proto.NetTicktime)
+	if read {
+		if err := c.conn.SetReadDeadline(deadline); err != nil {
+			return err
+		}
+	}
+	if write {
+		return c.conn.SetWriteDeadline(deadline)
+	}
+	return nil
+}

@@ -1,0 +1,101 @@
+package node
+
+import (
+	"errors"
+	"io"
+	"net"
+	"time"
+
+	"github.com/flake-go/flake/node/dist"
+	"github.com/flake-go/flake/node/handshake"
+)
+
+const (
+	// setupTime is how long a handshake may take as a whole, OTP's setup time.
+	setupTime = 7 * time.Second
+
+	// maxHandshakes bounds the handshakes under way. One more is hung up on.
+	maxHandshakes = 1024
+
+	acceptRetry = 100 * time.Millisecond // after a failure, as when out of files
+)
+
+// accept greets whoever dials, each on a goroutine of its own.
+func (n *Node) accept() {
+	places := make(chan struct{}, maxHandshakes)
+	for {
+		c, err := n.listener.Accept()
+		switch {
+		case errors.Is(err, net.ErrClosed):
+			return
+		case err != nil:
+			n.log.Error("accept failed", "error", err)
+			select {
+			case <-n.ctx.Done():
+				return
+			case <-time.After(acceptRetry):
+			}
+			continue
+		}
+		select {
+		case places <- struct{}{}:
+			n.greeters.Go(func() {
+				defer func() { <-places }()
+				n.greet(c)
+			})
+		default:
+			n.log.Warn("connection refused: too many handshakes are under way", "address", c.RemoteAddr())
+			c.Close()
+		}
+	}
+}
+
+// greet shakes hands with a peer and has it served.
+func (n *Node) greet(c net.Conn) {
+	stop := n.closeOnStop(c)
+	defer stop()
+	c.SetDeadline(time.Now().Add(setupTime))
+	peer, err := handshake.Accept(c, n.door.options)
+	if err != nil {
+		c.Close()
+		n.refused(c.RemoteAddr(), peer.Name, err)
+		return
+	}
+	c.SetDeadline(time.Time{})
+	if err := n.enter(dist.Session{Conn: c, Peer: peer}); err != nil {
+		n.log.Warn("connection refused", "peer", peer.Name, "error", err)
+	}
+}
+
+func (n *Node) refused(addr net.Addr, peer string, err error) {
+	switch {
+	case peer == "" && errors.Is(err, io.EOF), n.ctx.Err() != nil:
+		// somebody who looked whether the port is open, or our own end
+		n.log.Debug("connection without a handshake", "address", addr, "error", err)
+	default:
+		n.log.Warn("connection refused", "peer", peer, "address", addr, "error", err)
+	}
+}
+
+// admit is the handshake's question who may go on. A name that is connected may
+// try again: only the cookie shows whether it is the one that has come back.
+func (n *Node) admit(peer string) handshake.Status {
+	switch {
+	case peer == n.name:
+		return handshake.StatusNotAllowed
+	case n.connection(peer) != nil:
+		return handshake.StatusAlive
+	}
+	return handshake.StatusOK
+}
+
+// enter has a session served, in place of an earlier connection of that name.
+func (n *Node) enter(s dist.Session) error {
+	n.entering.Lock()
+	defer n.entering.Unlock()
+	if old := n.connection(s.Peer.Name); old != nil {
+		old.Close()
+		<-old.Done()
+	}
+	return n.door.pass(s)
+}

@@ -1,0 +1,105 @@
+package handshake
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Flags are the distribution flags: what a node can do, as it says itself.
+// Names and bits are those of the chapter "Distribution Flags".
+type Flags uint64
+
+const (
+	Published          Flags = 0x1
+	AtomCache          Flags = 0x2
+	ExtendedReferences Flags = 0x4
+	DistMonitor        Flags = 0x8
+	FunTags            Flags = 0x10
+	DistMonitorName    Flags = 0x20
+	HiddenAtomCache    Flags = 0x40
+	NewFunTags         Flags = 0x80
+	ExtendedPidsPorts  Flags = 0x100
+	ExportPtrTag       Flags = 0x200
+	BitBinaries        Flags = 0x400
+	NewFloats          Flags = 0x800
+	UnicodeIO          Flags = 0x1000
+	DistHdrAtomCache   Flags = 0x2000
+	SmallAtomTags      Flags = 0x4000
+	UTF8Atoms          Flags = 0x10000
+	MapTag             Flags = 0x20000
+	BigCreation        Flags = 0x40000
+	SendSender         Flags = 0x80000
+	BigSeqtraceLabels  Flags = 0x100000
+	ExitPayload        Flags = 0x400000
+	Fragments          Flags = 0x800000
+	Handshake23        Flags = 0x1000000
+	UnlinkID           Flags = 0x2000000
+	// Mandatory25Digest is bit 26 on the wire and in OTP's dist.hrl; the
+	// documentation says 36. It stands for all of mandatory25.
+	Mandatory25Digest Flags = 0x4000000
+	Spawn             Flags = 0x1_0000_0000
+	NameMe            Flags = 0x2_0000_0000
+	V4NC              Flags = 0x4_0000_0000
+	Alias             Flags = 0x8_0000_0000
+)
+
+// mandatory25 are the flags that every node from OTP 25 on has.
+const mandatory25 = ExtendedReferences | FunTags | ExtendedPidsPorts | UTF8Atoms |
+	NewFunTags | ExportPtrTag | BitBinaries | NewFloats | MapTag | BigCreation | Handshake23
+
+// Offered is what our side says that it can do: all that any supported release
+// demands, and no feature that the connection does not implement. Without
+// DIST_HDR_ATOM_CACHE every frame is plain (a pass-through, 112), without
+// FRAGMENTS whole, without EXIT_PAYLOAD a reason is part of its control
+// message, without SEND_SENDER a send names no sender.
+//
+// PUBLISHED is not offered: to a caller we are a hidden node, as a C or Java
+// node is. A published one would join the callers' meshes: global would connect
+// every caller to every other through us, and from OTP 25 on cut us off
+// whenever two of them lose each other (prevent_overlapping_partitions).
+const Offered = mandatory25 | Mandatory25Digest | DistMonitor | DistMonitorName |
+	SmallAtomTags | UnlinkID | V4NC | Alias
+
+// Has reports whether all of want are set.
+func (f Flags) Has(want Flags) bool { return f&want == want }
+
+// expand replaces the digest flag by what it stands for.
+func (f Flags) expand() Flags {
+	if f.Has(Mandatory25Digest) {
+		f |= mandatory25
+	}
+	return f
+}
+
+var flagNames = []struct {
+	flag Flags
+	name string
+}{
+	{Published, "PUBLISHED"}, {AtomCache, "ATOM_CACHE"},
+	{ExtendedReferences, "EXTENDED_REFERENCES"}, {DistMonitor, "DIST_MONITOR"},
+	{FunTags, "FUN_TAGS"}, {DistMonitorName, "DIST_MONITOR_NAME"},
+	{HiddenAtomCache, "HIDDEN_ATOM_CACHE"}, {NewFunTags, "NEW_FUN_TAGS"},
+	{ExtendedPidsPorts, "EXTENDED_PIDS_PORTS"}, {ExportPtrTag, "EXPORT_PTR_TAG"},
+	{BitBinaries, "BIT_BINARIES"}, {NewFloats, "NEW_FLOATS"}, {UnicodeIO, "UNICODE_IO"},
+	{DistHdrAtomCache, "DIST_HDR_ATOM_CACHE"}, {SmallAtomTags, "SMALL_ATOM_TAGS"},
+	{UTF8Atoms, "UTF8_ATOMS"}, {MapTag, "MAP_TAG"}, {BigCreation, "BIG_CREATION"},
+	{SendSender, "SEND_SENDER"}, {BigSeqtraceLabels, "BIG_SEQTRACE_LABELS"},
+	{ExitPayload, "EXIT_PAYLOAD"}, {Fragments, "FRAGMENTS"}, {Handshake23, "HANDSHAKE_23"},
+	{UnlinkID, "UNLINK_ID"}, {Mandatory25Digest, "MANDATORY_25_DIGEST"}, {Spawn, "SPAWN"},
+	{NameMe, "NAME_ME"}, {V4NC, "V4_NC"}, {Alias, "ALIAS"},
+}
+
+// String lists the flags by their names, an unknown rest as hexadecimal.
+func (f Flags) String() string {
+	var names []string
+	for _, n := range flagNames {
+		if f.Has(n.flag) {
+			names = append(names, n.name)
+			f &^= n.flag
+		}
+	}
+	if f != 0 || names == nil {
+		names = append(names, fmt.Sprintf("%#x", uint64(f)))
+	}
+	return strings.Join(names, "|")
+}

@@ -1,0 +1,269 @@
+package handshake
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// The tags of the messages. Numbers are characters on the wire.
+const (
+	tagNameNew    byte = 'N' // send_name and challenge of version 6
+	tagNameOld    byte = 'n' // send_name and challenge of version 5
+	tagStatus     byte = 's'
+	tagComplement byte = 'c'
+	tagReply      byte = 'r'
+	tagAck        byte = 'a'
+)
+
+// MaxNameLength bounds the octets of a node name: what an atom can hold.
+const MaxNameLength = 255
+
+// Name is the first message of the side that dialled, send_name.
+type Name struct {
+	Version  int // 5 or 6
+	Flags    Flags
+	Creation uint32 // 0 in version 5
+	Node     string // the host alone, if Flags has NameMe
+}
+
+// Append appends the message:
+//
+//	'N' flags:64 creation:32 len:16 name
+//	'n' version:16 flags:32 name
+func (m Name) Append(dst []byte) []byte {
+	if m.Version < 6 {
+		dst = append(dst, tagNameOld)
+		dst = binary.BigEndian.AppendUint16(dst, uint16(m.Version))
+		dst = binary.BigEndian.AppendUint32(dst, uint32(m.Flags))
+		return append(dst, m.Node...)
+	}
+	dst = append(dst, tagNameNew)
+	dst = binary.BigEndian.AppendUint64(dst, uint64(m.Flags))
+	dst = binary.BigEndian.AppendUint32(dst, m.Creation)
+	return appendName(dst, m.Node)
+}
+
+// Decode reads the message from the whole of src.
+func (m *Name) Decode(src []byte) error {
+	switch {
+	case len(src) >= 7 && src[0] == tagNameOld:
+		m.Version = int(binary.BigEndian.Uint16(src[1:]))
+		m.Flags = Flags(binary.BigEndian.Uint32(src[3:]))
+		m.Creation = 0
+		m.Node = string(src[7:])
+		if m.Version != 5 {
+			return fmt.Errorf("send_name: version %d, want 5", m.Version)
+		}
+	case len(src) >= 15 && src[0] == tagNameNew:
+		m.Version = 6
+		m.Flags = Flags(binary.BigEndian.Uint64(src[1:]))
+		m.Creation = binary.BigEndian.Uint32(src[9:])
+		var err error
+		if m.Node, err = decodeName(src[13:]); err != nil {
+			return fmt.Errorf("send_name: %w", err)
+		}
+	default:
+		return malformed("send_name", src)
+	}
+	return checkName(m.Node, m.Flags)
+}
+
+// Challenge is the answer of the side that was dialled, and its question.
+type Challenge struct {
+	Version   int // 5 or 6
+	Flags     Flags
+	Challenge uint32
+	Creation  uint32 // 0 in version 5
+	Node      string
+}
+
+// Append appends the message:
+//
+//	'N' flags:64 challenge:32 creation:32 len:16 name
+//	'n' version:16 flags:32 challenge:32 name
+func (m Challenge) Append(dst []byte) []byte {
+	if m.Version < 6 {
+		dst = append(dst, tagNameOld)
+		dst = binary.BigEndian.AppendUint16(dst, uint16(m.Version))
+		dst = binary.BigEndian.AppendUint32(dst, uint32(m.Flags))
+		dst = binary.BigEndian.AppendUint32(dst, m.Challenge)
+		return append(dst, m.Node...)
+	}
+	dst = append(dst, tagNameNew)
+	dst = binary.BigEndian.AppendUint64(dst, uint64(m.Flags))
+	dst = binary.BigEndian.AppendUint32(dst, m.Challenge)
+	dst = binary.BigEndian.AppendUint32(dst, m.Creation)
+	return appendName(dst, m.Node)
+}
+
+// Decode reads the message from the whole of src.
+func (m *Challenge) Decode(src []byte) error {
+	switch {
+	case len(src) >= 11 && src[0] == tagNameOld:
+		m.Version = int(binary.BigEndian.Uint16(src[1:]))
+		m.Flags = Flags(binary.BigEndian.Uint32(src[3:]))
+		m.Challenge = binary.BigEndian.Uint32(src[7:])
+		m.Creation = 0
+		m.Node = string(src[11:])
+		if m.Version != 5 {
+			return fmt.Errorf("challenge: version %d, want 5", m.Version)
+		}
+	case len(src) >= 19 && src[0] == tagNameNew:
+		m.Version = 6
+		m.Flags = Flags(binary.BigEndian.Uint64(src[1:]))
+		m.Challenge = binary.BigEndian.Uint32(src[9:])
+		m.Creation = binary.BigEndian.Uint32(src[13:])
+		var err error
+		if m.Node, err = decodeName(src[17:]); err != nil {
+			return fmt.Errorf("challenge: %w", err)
+		}
+	default:
+		return malformed("challenge", src)
+	}
+	return checkName(m.Node, 0)
+}
+
+// Status says what the side that was dialled makes of the name.
+type Status string
+
+const (
+	StatusOK             Status = "ok"              // go on
+	StatusOKSimultaneous Status = "ok_simultaneous" // go on, our own attempt is dropped
+	StatusNOK            Status = "nok"             // our own attempt goes on instead
+	StatusNotAllowed     Status = "not_allowed"
+	StatusAlive          Status = "alive" // the name is connected: still want to?
+	StatusTrue           Status = "true"  // answer to alive: yes
+	StatusFalse          Status = "false" // answer to alive: no
+	statusNamed          Status = "named:"
+)
+
+// Append appends the message: 's' and the word.
+func (m Status) Append(dst []byte) []byte {
+	return append(append(dst, tagStatus), m...)
+}
+
+// Decode reads the message from the whole of src.
+func (m *Status) Decode(src []byte) error {
+	if len(src) < 2 || src[0] != tagStatus {
+		return malformed("status", src)
+	}
+	*m = Status(src[1:])
+	switch *m {
+	case StatusOK, StatusOKSimultaneous, StatusNOK, StatusNotAllowed, StatusAlive, StatusTrue, StatusFalse:
+		return nil
+	}
+	return fmt.Errorf("status: unknown %q", src[1:])
+}
+
+// appendNamed appends the status that gives a peer the name it asked for:
+//
+//	's' "named:" len:16 name creation:32
+func appendNamed(dst []byte, node string, creation uint32) []byte {
+	dst = appendName(statusNamed.Append(dst), node)
+	return binary.BigEndian.AppendUint32(dst, creation)
+}
+
+// Complement completes a version 5 name once the other side has shown that it
+// knows version 6: 'c' flags_high:32 creation:32.
+type Complement struct {
+	High     uint32 // the upper half of the flags
+	Creation uint32
+}
+
+// Append appends the message.
+func (m Complement) Append(dst []byte) []byte {
+	dst = append(dst, tagComplement)
+	dst = binary.BigEndian.AppendUint32(dst, m.High)
+	return binary.BigEndian.AppendUint32(dst, m.Creation)
+}
+
+// Decode reads the message from the whole of src.
+func (m *Complement) Decode(src []byte) error {
+	if len(src) != 9 || src[0] != tagComplement {
+		return malformed("complement", src)
+	}
+	m.High = binary.BigEndian.Uint32(src[1:])
+	m.Creation = binary.BigEndian.Uint32(src[5:])
+	return nil
+}
+
+// Reply answers a challenge and asks one back: 'r' challenge:32 digest:128.
+type Reply struct {
+	Challenge uint32
+	Digest    Digest
+}
+
+// Append appends the message.
+func (m Reply) Append(dst []byte) []byte {
+	dst = binary.BigEndian.AppendUint32(append(dst, tagReply), m.Challenge)
+	return append(dst, m.Digest[:]...)
+}
+
+// Decode reads the message from the whole of src.
+func (m *Reply) Decode(src []byte) error {
+	if len(src) != 5+len(m.Digest) || src[0] != tagReply {
+		return malformed("challenge_reply", src)
+	}
+	m.Challenge = binary.BigEndian.Uint32(src[1:])
+	copy(m.Digest[:], src[5:])
+	return nil
+}
+
+// Ack answers the challenge of a Reply: 'a' digest:128.
+type Ack struct{ Digest Digest }
+
+// Append appends the message.
+func (m Ack) Append(dst []byte) []byte {
+	return append(append(dst, tagAck), m.Digest[:]...)
+}
+
+// Decode reads the message from the whole of src.
+func (m *Ack) Decode(src []byte) error {
+	if len(src) != 1+len(m.Digest) || src[0] != tagAck {
+		return malformed("challenge_ack", src)
+	}
+	copy(m.Digest[:], src[1:])
+	return nil
+}
+
+func appendName(dst []byte, name string) []byte {
+	dst = binary.BigEndian.AppendUint16(dst, uint16(len(name)))
+	return append(dst, name...)
+}
+
+// decodeName reads len:16 name. What follows the name is left alone, as OTP
+// does: a later version may put something there.
+func decodeName(src []byte) (string, error) {
+	n := int(binary.BigEndian.Uint16(src))
+	if n > len(src)-2 {
+		return "", fmt.Errorf("name of %d octets, %d are there", n, len(src)-2)
+	}
+	return string(src[2 : 2+n]), nil
+}
+
+var errName = errors.New("want name@host")
+
+func checkName(node string, flags Flags) error {
+	name, host, found := strings.Cut(node, "@")
+	if flags.Has(NameMe) {
+		name, host, found = "-", node, !found
+	}
+	switch {
+	case !found || name == "" || host == "" || strings.Contains(host, "@"):
+		return fmt.Errorf("node name %q: %w", node, errName)
+	case len(node) > MaxNameLength || !utf8.ValidString(node):
+		return fmt.Errorf("node name %q: want at most %d octets of UTF-8", node, MaxNameLength)
+	}
+	return nil
+}
+
+func malformed(message string, src []byte) error {
+	const shown = 32
+	if len(src) > shown {
+		return fmt.Errorf("%s: malformed: %q and %d octets more", message, src[:shown], len(src)-shown)
+	}
+	return fmt.Errorf("%s: malformed: %q", message, src)
+}

@@ -1,0 +1,23 @@
+package handshake
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"strings"
+)
+
+// named is the status that gives a peer the name it asked for with NAME_ME.
+type named struct {
+	node     string
+	creation uint32
+}
+
+func (m named) Append(dst []byte) []byte { return appendNamed(dst, m.node, m.creation) }
+
+// newName makes a node name for a peer that came with its host alone, as OTP
+// does for "erl -name undefined": unique, so random.
+func newName(host string) (string, uint32) {
+	var b [4]byte
+	rand.Read(b[:]) // never fails (crypto/rand)
+	return strings.ToUpper(rand.Text()[:13]) + "@" + host, binary.BigEndian.Uint32(b[:]) | 1
+}

@@ -1,0 +1,64 @@
+package handshake
+
+import (
+	"fmt"
+	"io"
+)
+
+// Start begins a handshake with the node named peer at the other side of rw.
+// An empty peer takes whoever answers. Deadlines are the caller's.
+func Start(rw io.ReadWriter, peer string, o Options) (Peer, error) {
+	s := newStream(rw, o)
+	version := o.Version
+	if version == 0 {
+		version = 6
+	}
+	err := s.send(Name{Version: version, Flags: Offered, Creation: o.Creation, Node: o.Node})
+	if err != nil {
+		return Peer{}, err
+	}
+	if err := recvStatus(&s); err != nil {
+		return Peer{}, err
+	}
+	var c Challenge
+	if err := s.recvInto(&c); err != nil {
+		return Peer{}, err
+	}
+	p := Peer{Name: c.Node, Creation: c.Creation, Version: c.Version}
+	if peer != "" && c.Node != peer {
+		return p, fmt.Errorf("%w: dialled %q, %q answered", ErrRefused, peer, c.Node)
+	}
+	if version < 6 && c.Version == 6 {
+		err := s.send(Complement{High: uint32(Offered >> 32), Creation: o.Creation})
+		if err != nil {
+			return p, err
+		}
+	}
+	ours := newChallenge()
+	if err := s.send(Reply{Challenge: ours, Digest: MakeDigest(o.Cookie, c.Challenge)}); err != nil {
+		return p, err
+	}
+	var ack Ack
+	if err := s.recvInto(&ack); err != nil {
+		return p, fmt.Errorf("challenge_ack: %w (a wrong cookie ends like this)", err)
+	}
+	if !ack.Digest.equal(MakeDigest(o.Cookie, ours)) {
+		return p, ErrCookie
+	}
+	p.settle(c.Flags)
+	return p, nil
+}
+
+func recvStatus(s *stream) error {
+	var status Status
+	if err := s.recvInto(&status); err != nil {
+		return err
+	}
+	switch status {
+	case StatusOK, StatusOKSimultaneous:
+		return nil
+	case StatusAlive: // of an earlier connection that we know nothing of
+		return s.send(StatusTrue)
+	}
+	return fmt.Errorf("%w: status %s", ErrRefused, status)
+}

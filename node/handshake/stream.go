@@ -1,0 +1,60 @@
+package handshake
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+)
+
+// MaxMessage bounds the octets of one message of a handshake: the longest is a
+// challenge with a name of MaxNameLength, the rest is room for later versions.
+const MaxMessage = 512
+
+// stream frames messages by a length before each.
+type stream struct {
+	rw      io.ReadWriter
+	lenSize int // 2, or 4 in TLS distribution
+	buf     [4 + MaxMessage]byte
+}
+
+// recv gives the next message, valid until the next call of recv or send.
+func (s *stream) recv() ([]byte, error) {
+	head := s.buf[:s.lenSize]
+	if _, err := io.ReadFull(s.rw, head); err != nil {
+		return nil, err
+	}
+	n := uint64(binary.BigEndian.Uint16(head))
+	if s.lenSize == 4 {
+		n = uint64(binary.BigEndian.Uint32(head))
+	}
+	if n == 0 || n > MaxMessage {
+		return nil, fmt.Errorf("message of %d octets, want 1 to %d", n, MaxMessage)
+	}
+	if _, err := io.ReadFull(s.rw, s.buf[:n]); err != nil {
+		return nil, fmt.Errorf("message of %d octets: %w", n, err)
+	}
+	return s.buf[:n], nil
+}
+
+// send writes one message in one segment of its own.
+func (s *stream) send(m interface{ Append([]byte) []byte }) error {
+	b := m.Append(s.buf[:s.lenSize])
+	n := len(b) - s.lenSize
+	if s.lenSize == 4 {
+		binary.BigEndian.PutUint32(b, uint32(n))
+	} else {
+		binary.BigEndian.PutUint16(b, uint16(n))
+	}
+	_, err := s.rw.Write(b)
+	return err
+}
+
+type decoder interface{ Decode([]byte) error }
+
+func (s *stream) recvInto(m decoder) error {
+	b, err := s.recv()
+	if err != nil {
+		return err
+	}
+	return m.Decode(b)
+}

@@ -1,0 +1,216 @@
+package node
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/ergo-services/ergo/gen"
+	ergonode "github.com/ergo-services/ergo/node"
+
+	"github.com/flake-go/flake/genserver"
+	"github.com/flake-go/flake/node/dist"
+	"github.com/flake-go/flake/node/epmd"
+	"github.com/flake-go/flake/node/etf"
+	"github.com/flake-go/flake/node/handshake"
+)
+
+// Options say what node to start.
+type Options struct {
+	Name        string // name@host
+	Cookie      string
+	Listen      string        // "host:port"; empty: the host of the name, any free port
+	EPMD        epmd.Mode     // empty: epmd.Auto
+	NetTicktime time.Duration // 0: OTP's 60 s
+
+	// Supervisors are started in order, before anyone is let in.
+	Supervisors []Supervisor
+
+	Log *slog.Logger // nil: slog.Default
+}
+
+// Node is a running node.
+type Node struct {
+	name     string
+	creation uint32
+	log      *slog.Logger
+
+	ctx      context.Context
+	cancel   context.CancelFunc
+	ergo     ergonode.Node
+	registry *registry
+	epmd     *registrar
+	door     *door
+	listener net.Listener
+
+	alive    sync.WaitGroup // gen_servers
+	greeters sync.WaitGroup // accept and greet
+	entering sync.Mutex     // one session at a time goes through the door
+
+	mu    sync.Mutex
+	conns map[string]*dist.Conn
+}
+
+// Start starts a node, registers it with EPMD and lets others in. ctx ends it
+// at once; Stop in good order.
+func Start(ctx context.Context, o Options) (*Node, error) {
+	if o.Log == nil {
+		o.Log = slog.Default()
+	}
+	if o.NetTicktime == 0 {
+		o.NetTicktime = time.Minute
+	}
+	listener, err := listen(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	n := &Node{
+		name:     o.Name,
+		creation: newCreation(),
+		log:      o.Log,
+		registry: newRegistry(),
+		listener: listener,
+		conns:    make(map[string]*dist.Conn),
+	}
+	n.ctx, n.cancel = context.WithCancel(ctx)
+	n.door = newDoor(handshake.Options{
+		Node: o.Name, Creation: n.creation, Cookie: o.Cookie, Admit: n.admit,
+	})
+	n.epmd = newRegistrar(n.door, o, listener)
+	if err := n.start(o); err != nil {
+		n.Stop()
+		return nil, err
+	}
+	return n, nil
+}
+
+func (n *Node) start(o Options) (err error) {
+	proto := &dist.Proto{
+		Node:        o.Name,
+		Creation:    n.creation,
+		Processes:   n.registry,
+		NetTicktime: o.NetTicktime,
+		Log:         o.Log,
+		Up:          n.up,
+		Down:        n.down,
+	}
+	n.ergo, err = ergonode.StartWithContext(n.ctx, o.Name, o.Cookie, ergonode.Options{
+		Creation:  n.creation,
+		Listeners: []ergonode.Listener{{Hostname: doorHost}},
+		Handshake: n.door,
+		Proto:     proto,
+		Registrar: n.epmd,
+	})
+	if err != nil {
+		return fmt.Errorf("node %s: %w", o.Name, err)
+	}
+	n.registry.core = n.ergo
+	kernel := Supervisor{Name: "kernel_sup", Servers: []Server{
+		{"net_kernel", &netKernel{name: etf.Atom(o.Name), ticktime: int64(o.NetTicktime / time.Second)}},
+	}}
+	for _, s := range append([]Supervisor{kernel}, o.Supervisors...) {
+		if err := n.supervise(s); err != nil {
+			return fmt.Errorf("node %s: %s: %w", o.Name, s.Name, err)
+		}
+	}
+	n.greeters.Go(n.accept)
+	return nil
+}
+
+func (n *Node) supervise(s Supervisor) error {
+	_, err := n.ergo.Spawn(s.Name, gen.ProcessOptions{}, &supervisor{
+		spec: s, registry: n.registry, alive: &n.alive, inline: n.inline,
+	})
+	return err
+}
+
+// inline has a gen_server answer on the goroutine that reads a connection.
+func (n *Node) inline(h genserver.Handler) dist.Handler { return inline{h} }
+
+type inline struct{ genserver.Handler }
+
+func (i inline) Receive(message []byte, c *dist.Conn) error {
+	return genserver.Receive(message, i.Handler, c)
+}
+
+// Stop ends the node: nobody is let in any more, EPMD forgets it, whoever
+// monitors or is linked to one of its processes is told shutdown, and what is
+// still to be written is given a moment. It returns when nothing runs any more.
+func (n *Node) Stop() {
+	n.listener.Close()
+	n.epmd.Close()
+	for _, c := range n.connections() {
+		c.Shutdown()
+		<-c.Done()
+	}
+	n.cancel()
+	if n.ergo != nil {
+		n.ergo.Stop()
+	}
+	n.greeters.Wait()
+	n.alive.Wait()
+}
+
+// Name is the node's name.
+func (n *Node) Name() string { return n.name }
+
+// Addr is where the node listens.
+func (n *Node) Addr() net.Addr { return n.listener.Addr() }
+
+// EPMD tells how the node is registered.
+func (n *Node) EPMD() epmd.State { return n.epmd.State() }
+
+// Ergo is the node as Ergo has it, for processes besides the gen_servers.
+func (n *Node) Ergo() ergonode.Node { return n.ergo }
+
+func (n *Node) up(c *dist.Conn) {
+	n.mu.Lock()
+	n.conns[c.Peer().Name] = c
+	n.mu.Unlock()
+}
+
+func (n *Node) down(c *dist.Conn) {
+	n.mu.Lock()
+	if n.conns[c.Peer().Name] == c {
+		delete(n.conns, c.Peer().Name)
+	}
+	n.mu.Unlock()
+}
+
+func (n *Node) connection(peer string) *dist.Conn {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.conns[peer]
+}
+
+func (n *Node) connections() []*dist.Conn {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	all := make([]*dist.Conn, 0, len(n.conns))
+	for _, c := range n.conns {
+		all = append(all, c)
+	}
+	return all
+}
+
+// closeOnStop closes c if the node stops before the function it gives is called.
+func (n *Node) closeOnStop(c net.Conn) (stop func() bool) {
+	return context.AfterFunc(n.ctx, func() { c.Close() })
+}
+
+// newCreation tells this run of the node from others of its name. Old peers
+// keep two bits of it, and 0 means any: so neither these nor the whole are 0.
+func newCreation() uint32 {
+	for {
+		var b [4]byte
+		rand.Read(b[:]) // never fails (crypto/rand)
+		if c := binary.BigEndian.Uint32(b[:]); c&3 != 0 {
+			return c
+		}
+	}
+}

@@ -1,0 +1,88 @@
+package node
+
+import (
+	"maps"
+	"sync"
+	"sync/atomic"
+
+	ergo "github.com/ergo-services/ergo/etf"
+	"github.com/ergo-services/ergo/gen"
+
+	"github.com/flake-go/flake/node/dist"
+)
+
+// registry finds processes for the connections, without locks: calls outnumber
+// starts of processes by far, so each start copies.
+type registry struct {
+	core gen.Core // for processes that are no gen_servers of ours
+
+	mu      sync.Mutex // held to change
+	current atomic.Pointer[processes]
+}
+
+type processes struct {
+	names map[string]*dist.Process
+	pids  map[uint64]*dist.Process
+}
+
+func newRegistry() *registry {
+	r := &registry{}
+	r.current.Store(&processes{})
+	return r
+}
+
+func (r *registry) change(edit func(*processes)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	old := r.current.Load()
+	next := &processes{names: maps.Clone(old.names), pids: maps.Clone(old.pids)}
+	if next.names == nil {
+		next.names, next.pids = map[string]*dist.Process{}, map[uint64]*dist.Process{}
+	}
+	edit(next)
+	r.current.Store(next)
+}
+
+func (r *registry) add(p gen.Process, h dist.Handler) {
+	local := &dist.Process{Pid: p.Self(), Handler: h, Kill: p.Kill}
+	r.change(func(ps *processes) {
+		ps.names[p.Name()] = local
+		ps.pids[local.Pid.ID] = local
+	})
+}
+
+func (r *registry) remove(p gen.Process) {
+	r.change(func(ps *processes) {
+		if local := ps.names[p.Name()]; local != nil && local.Pid == p.Self() {
+			delete(ps.names, p.Name())
+		}
+		delete(ps.pids, p.Self().ID)
+	})
+}
+
+// Whereis implements dist.Processes.
+func (r *registry) Whereis(name []byte) *dist.Process {
+	if p := r.current.Load().names[string(name)]; p != nil {
+		return p
+	}
+	if len(name) == 0 {
+		return nil
+	}
+	return mailbox(r.core.ProcessByName(string(name)))
+}
+
+// ByPid implements dist.Processes.
+func (r *registry) ByPid(pid ergo.Pid) *dist.Process {
+	if p := r.current.Load().pids[pid.ID]; p != nil {
+		return p
+	}
+	return mailbox(r.core.ProcessByPid(pid))
+}
+
+// mailbox is a process that takes its messages from its mailbox.
+func mailbox(p gen.Process) *dist.Process {
+	if p == nil {
+		return nil
+	}
+	return &dist.Process{Pid: p.Self(), Kill: p.Kill}
+}

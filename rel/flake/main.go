@@ -1,0 +1,82 @@
+// Command flake is the id server: a node that Erlang nodes call for ids.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/flake-go/flake/config"
+)
+
+// Exit codes.
+const (
+	exitFailure = 1 // it could not start, or not go on
+	exitUsage   = 2 // flags or configuration
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	cfg, err := configure(args, stderr)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return 0
+	case err != nil:
+		fmt.Fprintln(stderr, "flake:", err)
+		return exitUsage
+	}
+	log := slog.New(limit(slog.NewTextHandler(stderr, nil)))
+	slog.SetDefault(log) // Ergo writes to package log
+
+	s, err := start(ctx, cfg, log)
+	if err != nil {
+		fmt.Fprintln(stderr, "flake:", err)
+		return exitFailure
+	}
+	s.announce(stdout)
+	<-ctx.Done()
+	log.Info("stopping")
+	s.stop()
+	return 0
+}
+
+// configure reads the file that the flags name and lets the flags win over it.
+func configure(args []string, stderr io.Writer) (config.Config, error) {
+	flags := flag.NewFlagSet("flake", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	file := flags.String("config", "", "read the configuration from `FILE`; without it the defaults hold")
+	name := flags.String("name", "", "node name, `name@host`")
+	cookie := flags.String("setcookie", "", "the `cookie` that callers must hold")
+	flags.Bool("noinput", false, "do not read standard input")
+	if err := flags.Parse(args); err != nil {
+		return config.Config{}, err
+	}
+	if flags.NArg() > 0 {
+		return config.Config{}, fmt.Errorf("unexpected argument %q; flags are -config, -name, -setcookie and -noinput", flags.Arg(0))
+	}
+	cfg := config.Default()
+	if *file != "" {
+		var err error
+		if cfg, err = config.Load(*file); err != nil {
+			return config.Config{}, err
+		}
+	}
+	if *name != "" {
+		cfg.Node.Name = *name
+	}
+	if *cookie != "" {
+		cfg.Node.Cookie = *cookie
+	}
+	return cfg, cfg.Validate()
+}

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+
+	"github.com/flake-go/flake/config"
+	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/flake/flakeserver"
+	"github.com/flake-go/flake/node"
+	"github.com/flake-go/flake/node/epmd"
+)
+
+// server is all that runs.
+type server struct {
+	node   *node.Node
+	worker flake.Worker
+	source string // where the worker id is from
+}
+
+func start(ctx context.Context, cfg config.Config, log *slog.Logger) (*server, error) {
+	worker, source, err := worker(cfg.Flake)
+	if err != nil {
+		return nil, err
+	}
+	ids, err := flake.NewGenerator(worker, nil)
+	if err != nil {
+		return nil, err
+	}
+	// Not ctx: the end of that is the order to stop, which is carried out in good order.
+	n, err := node.Start(context.WithoutCancel(ctx), node.Options{
+		Name:        cfg.Node.Name,
+		Cookie:      cfg.Node.Cookie,
+		Listen:      cfg.Node.Listen,
+		EPMD:        epmd.Mode(cfg.Node.EPMD),
+		NetTicktime: cfg.Node.NetTicktime,
+		Supervisors: []node.Supervisor{{Name: "flake_sup", Servers: []node.Server{
+			{Name: "flake", Handler: &flakeserver.Server{IDs: ids, Log: log}},
+		}}},
+		Log: log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &server{node: n, worker: worker, source: source}, nil
+}
+
+func worker(cfg config.Flake) (w flake.Worker, source string, err error) {
+	if cfg.WorkerID != nil {
+		w, err = flake.ParseWorker(cfg.WorkerID.String())
+		return w, "worker_id", err
+	}
+	w, name, err := flake.InterfaceWorker(cfg.Interface)
+	return w, "interface " + name, err
+}
+
+func (s *server) announce(w io.Writer) {
+	fmt.Fprintf(w, "%s hands out ids\n", s.node.Name())
+	fmt.Fprintf(w, "  worker id  %s (%s)\n", s.worker, s.source)
+	fmt.Fprintf(w, "  address    %s\n", s.node.Addr())
+	fmt.Fprintf(w, "  EPMD       %s\n", s.node.EPMD())
+}
+
+func (s *server) stop() { s.node.Stop() }
