@@ -17,6 +17,9 @@ type Options struct {
 	// it has shown that it holds the cookie. Nil admits all.
 	Admit func(peer string) Status
 
+	// Rand is where challenges come from. Nil means crypto/rand.
+	Rand io.Reader
+
 	// Version is the version that Start speaks, 5 or 6. Zero means 6.
 	Version int
 }
@@ -110,8 +113,11 @@ func (a *acceptor) prove() error {
 	if a.all.Has(Handshake23) {
 		version = 6
 	}
-	ours := newChallenge()
-	err := a.send(Challenge{
+	ours, err := newChallenge(a.o.Rand)
+	if err != nil {
+		return err
+	}
+	err = a.send(Challenge{
 		Version: version, Flags: Offered, Challenge: ours, Creation: a.o.Creation, Node: a.o.Node,
 	})
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"crypto/subtle"
 	"encoding/binary"
+	"io"
 	"strconv"
 )
 
@@ -21,8 +22,13 @@ func (d Digest) equal(other Digest) bool {
 	return subtle.ConstantTimeCompare(d[:], other[:]) == 1
 }
 
-func newChallenge() uint32 {
+// newChallenge gives a challenge that no handshake before had, so that a
+// recorded one is worth nothing.
+func newChallenge(random io.Reader) (uint32, error) {
+	if random == nil {
+		random = rand.Reader
+	}
 	var b [4]byte
-	rand.Read(b[:]) // never fails (crypto/rand)
-	return binary.BigEndian.Uint32(b[:])
+	_, err := io.ReadFull(random, b[:])
+	return binary.BigEndian.Uint32(b[:]), err
 }

@@ -34,7 +34,10 @@ func Start(rw io.ReadWriter, peer string, o Options) (Peer, error) {
 			return p, err
 		}
 	}
-	ours := newChallenge()
+	ours, err := newChallenge(o.Rand)
+	if err != nil {
+		return p, err
+	}
 	if err := s.send(Reply{Challenge: ours, Digest: MakeDigest(o.Cookie, c.Challenge)}); err != nil {
 		return p, err
 	}
