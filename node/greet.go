@@ -2,8 +2,10 @@ package node
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net"
+	"runtime/debug"
 	"time"
 
 	"github.com/flake-go/flake/node/dist"
@@ -55,7 +57,7 @@ func (n *Node) greet(c net.Conn) {
 	stop := n.closeOnStop(c)
 	defer stop()
 	c.SetDeadline(time.Now().Add(setupTime))
-	peer, err := handshake.Accept(c, n.door.options)
+	peer, err := n.shakeHands(c)
 	if err != nil {
 		c.Close()
 		n.refused(c.RemoteAddr(), peer.Name, err)
@@ -65,6 +67,17 @@ func (n *Node) greet(c net.Conn) {
 	if err := n.enter(dist.Session{Conn: c, Peer: peer}); err != nil {
 		n.log.Warn("connection refused", "peer", peer.Name, "error", err)
 	}
+}
+
+// shakeHands turns a fault of ours into a failed handshake, so that no peer can
+// end the node with it.
+func (n *Node) shakeHands(c net.Conn) (peer handshake.Peer, err error) {
+	defer func() {
+		if fault := recover(); fault != nil {
+			err = fmt.Errorf("fault in the node, please report it: %v\n%s", fault, debug.Stack())
+		}
+	}()
+	return handshake.Accept(c, n.door.options)
 }
 
 func (n *Node) refused(addr net.Addr, peer string, err error) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -48,9 +49,9 @@ type Node struct {
 	door     *door
 	listener net.Listener
 
-	alive    sync.WaitGroup // gen_servers
-	greeters sync.WaitGroup // accept and greet
-	entering sync.Mutex     // one session at a time goes through the door
+	supervisors []gen.Process
+	greeters    sync.WaitGroup // accept and greet
+	entering    sync.Mutex     // one session at a time goes through the door
 
 	mu    sync.Mutex
 	conns map[string]*dist.Conn
@@ -123,17 +124,17 @@ func (n *Node) start(o Options) (err error) {
 }
 
 func (n *Node) supervise(s Supervisor) error {
-	_, err := n.ergo.Spawn(s.Name, gen.ProcessOptions{}, &supervisor{
-		spec: s, registry: n.registry, alive: &n.alive, inline: n.inline,
-	})
+	p, err := n.ergo.Spawn(s.Name, gen.ProcessOptions{}, &supervisor{spec: s, registry: n.registry})
+	if err == nil {
+		n.supervisors = append(n.supervisors, p)
+	}
 	return err
 }
 
 // inline has a gen_server answer on the goroutine that reads a connection.
-func (n *Node) inline(h genserver.Handler) dist.Handler { return inline{h} }
-
 type inline struct{ genserver.Handler }
 
+// Receive implements dist.Handler.
 func (i inline) Receive(message []byte, c *dist.Conn) error {
 	return genserver.Receive(message, i.Handler, c)
 }
@@ -144,16 +145,23 @@ func (i inline) Receive(message []byte, c *dist.Conn) error {
 func (n *Node) Stop() {
 	n.listener.Close()
 	n.epmd.Close()
+	for _, s := range slices.Backward(n.supervisors) {
+		s.Exit("shutdown")
+	}
+	n.registry.awaitEmpty()
+	var shutdown sync.WaitGroup
 	for _, c := range n.connections() {
-		c.Shutdown()
+		shutdown.Go(c.Shutdown)
+	}
+	shutdown.Wait()
+	n.cancel()
+	n.greeters.Wait()
+	for _, c := range n.connections() {
 		<-c.Done()
 	}
-	n.cancel()
 	if n.ergo != nil {
 		n.ergo.Stop()
 	}
-	n.greeters.Wait()
-	n.alive.Wait()
 }
 
 // Name is the node's name.

@@ -17,6 +17,7 @@ type registry struct {
 	core gen.Core // for processes that are no gen_servers of ours
 
 	mu      sync.Mutex // held to change
+	changed sync.Cond
 	current atomic.Pointer[processes]
 }
 
@@ -27,6 +28,7 @@ type processes struct {
 
 func newRegistry() *registry {
 	r := &registry{}
+	r.changed.L = &r.mu
 	r.current.Store(&processes{})
 	return r
 }
@@ -41,6 +43,16 @@ func (r *registry) change(edit func(*processes)) {
 	}
 	edit(next)
 	r.current.Store(next)
+	r.changed.Broadcast()
+}
+
+// awaitEmpty waits until all gen_servers have ended.
+func (r *registry) awaitEmpty() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for len(r.current.Load().pids) > 0 {
+		r.changed.Wait()
+	}
 }
 
 func (r *registry) add(p gen.Process, h dist.Handler) {

@@ -2,13 +2,11 @@ package node
 
 import (
 	"math"
-	"sync"
 
 	"github.com/ergo-services/ergo/etf"
 	"github.com/ergo-services/ergo/gen"
 
 	"github.com/flake-go/flake/genserver"
-	"github.com/flake-go/flake/node/dist"
 )
 
 // Supervisor is a supervisor and the gen_servers that it keeps alive.
@@ -28,8 +26,6 @@ type supervisor struct {
 	gen.Supervisor
 	spec     Supervisor
 	registry *registry
-	alive    *sync.WaitGroup
-	inline   func(genserver.Handler) dist.Handler
 }
 
 // Init is called by Ergo. Restarts are not bounded: a peer that kills a server
@@ -45,19 +41,12 @@ func (s *supervisor) Init(...etf.Term) (gen.SupervisorSpec, error) {
 		},
 	}
 	for _, server := range s.spec.Servers {
-		handler := s.inline(server.Handler)
 		spec.Children = append(spec.Children, gen.SupervisorChildSpec{
 			Name: server.Name,
 			Child: &genserver.Process{
 				Handler: server.Handler,
-				Up: func(p gen.Process) {
-					s.alive.Add(1)
-					s.registry.add(p, handler)
-				},
-				Down: func(p gen.Process) {
-					s.registry.remove(p)
-					s.alive.Done()
-				},
+				Up:      func(p gen.Process) { s.registry.add(p, inline{server.Handler}) },
+				Down:    s.registry.remove,
 			},
 		})
 	}

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -39,6 +40,7 @@ type Conn struct {
 	received atomic.Uint64 // reads that gave something
 
 	out     output
+	sending bool // between BeginSend and its end; the reader's alone
 	watches watches
 }
 
@@ -115,7 +117,12 @@ func (c *Conn) serve() {
 	}
 }
 
-func (c *Conn) read() error {
+func (c *Conn) read() (err error) {
+	defer func() {
+		if fault := recover(); fault != nil {
+			err = c.survive(fault)
+		}
+	}()
 	for {
 		frame, ok, err := c.in.next()
 		switch {
@@ -139,6 +146,18 @@ func (c *Conn) read() error {
 		}
 	}
 }
+
+// survive turns a fault of ours into the end of this connection, so that no
+// peer can end the node with it.
+func (c *Conn) survive(fault any) error {
+	c.log.Error("fault in the node, please report it", "fault", fault, "stack", string(debug.Stack()))
+	if c.sending {
+		c.DropSend()
+	}
+	return errFault
+}
+
+var errFault = errors.New("fault in the node")
 
 func reasonOf(ctx context.Context, err error) string {
 	switch {

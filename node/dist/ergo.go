@@ -71,10 +71,8 @@ func (c *Conn) Unlink(local, remote ergo.Pid) error {
 	if !c.peer.Flags.Has(handshake.UnlinkID) {
 		return c.signal(opUnlink, c.encode(local), c.encode(remote))
 	}
-	c.watches.mu.Lock()
-	id := nextRef(c).ID[0]
-	c.watches.mu.Unlock()
-	return c.signal(opUnlinkID, etf.AppendInt(nil, int64(id)), c.encode(local), c.encode(remote))
+	id := etf.AppendInt(nil, int64(refs.Add(1)))
+	return c.signal(opUnlinkID, id, c.encode(local), c.encode(remote))
 }
 
 // LinkExit tells a process of the peer that a local process linked to it ended.

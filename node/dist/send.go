@@ -8,8 +8,10 @@ import (
 // BeginSend opens a message to a process of the peer: to its alias, if there is
 // one and the peer knows aliases, else to its pid. Both are terms as they came.
 // The message's term is to be appended to the buffer that it gives; EndSend
-// or DropSend must follow, and nothing else may be sent in between.
+// or DropSend must follow, and nothing else may be sent in between. Only a Handler, on the
+// goroutine that called it, may call these three.
 func (c *Conn) BeginSend(pid, alias []byte) []byte {
+	c.sending = true
 	if alias != nil && c.peer.Flags.Has(handshake.Alias) {
 		return c.beginMessage(opAliasSend, c.self, alias)
 	}
@@ -18,10 +20,16 @@ func (c *Conn) BeginSend(pid, alias []byte) []byte {
 
 // EndSend sends the message whose term was appended to what BeginSend gave. It
 // is written when the reader has handled all that has arrived.
-func (c *Conn) EndSend(buf []byte) { c.out.end(buf) }
+func (c *Conn) EndSend(buf []byte) {
+	c.sending = false
+	c.out.end(buf)
+}
 
 // DropSend forgets the message that BeginSend opened.
-func (c *Conn) DropSend() { c.out.drop() }
+func (c *Conn) DropSend() {
+	c.sending = false
+	c.out.drop()
+}
 
 // beginMessage opens a frame {op, first, second} and begins its message. The
 // second element of a send is not used; peers that look expect ”.

@@ -128,15 +128,13 @@ func (c *Conn) unlink(from, to []byte) error {
 func (c *Conn) watch(p *Process) {
 	w := &c.watches
 	w.mu.Lock()
-	_, watched := w.watched[p.Pid.ID]
-	ref := nextRef(c)
-	if !watched {
-		w.watched[p.Pid.ID] = ref
-	}
-	w.mu.Unlock()
-	if watched {
+	if _, watched := w.watched[p.Pid.ID]; watched {
+		w.mu.Unlock()
 		return
 	}
+	ref := nextRef(c)
+	w.watched[p.Pid.ID] = ref
+	w.mu.Unlock()
 	// Without the lock: Ergo calls MonitorExit under locks of its own.
 	c.router.RouteMonitor(c.pid(), p.Pid, ref)
 	if c.proto.Processes.ByPid(p.Pid) == nil {
@@ -146,7 +144,7 @@ func (c *Conn) watch(p *Process) {
 
 var refs atomic.Uint32
 
-// nextRef makes a reference that no other connection uses, under c.watches.mu.
+// nextRef makes a reference that nobody else uses.
 func nextRef(c *Conn) ergo.Ref {
 	return ergo.Ref{
 		Node: ergo.Atom(c.peer.Name), Creation: c.serial, ID: [5]uint32{refs.Add(1), c.serial},
