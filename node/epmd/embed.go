@@ -13,7 +13,7 @@ func (k *Keeper) serve(ctx context.Context, addr string) error {
 	}
 	s := NewServer(k.Log)
 	k.server = s
-	go s.Serve(l)
+	k.serving.Go(func() { s.Serve(l) })
 	for _, addr := range k.hostAddrs(ctx) {
 		l, err := net.Listen("tcp", addr)
 		if err != nil {
@@ -21,7 +21,7 @@ func (k *Keeper) serve(ctx context.Context, addr string) error {
 			k.Log.Warn("epmd: not served at the node's host", "host", k.Host, "err", err)
 			continue
 		}
-		go s.Serve(l)
+		k.serving.Go(func() { s.Serve(l) })
 	}
 	return nil
 }
@@ -47,6 +47,7 @@ func (k *Keeper) hostAddrs(ctx context.Context) []string {
 func (k *Keeper) stopServing() {
 	if k.server != nil {
 		k.server.Close()
+		k.serving.Wait()
 		k.server = nil
 	}
 }

@@ -18,18 +18,19 @@ const (
 
 // Keeper keeps one node registered, anew whenever its EPMD is lost. Set the fields, then Start.
 type Keeper struct {
-	Mode     Mode
+	Mode     Mode   // Auto if empty
 	Port     uint16 // of the EPMD in mode Auto, 0 for DefaultPort
 	Host     string // of the node: an own EPMD is served there as well as on the loopback
 	Node     Node
 	Log      *slog.Logger // nil for slog.Default
 	OnChange func(State)  // optional, called in order; must not call Close
 
-	mu     sync.Mutex
-	state  State
-	server *Server
-	cancel context.CancelFunc
-	done   chan struct{}
+	mu      sync.Mutex
+	state   State
+	server  *Server // the own EPMD, nil if there is none
+	serving sync.WaitGroup
+	cancel  context.CancelFunc
+	done    chan struct{}
 }
 
 // Start registers the node and keeps it so until Close or the end of ctx. It fails if the
@@ -37,6 +38,9 @@ type Keeper struct {
 func (k *Keeper) Start(ctx context.Context) error {
 	if k.Log == nil {
 		k.Log = slog.Default()
+	}
+	if k.Mode == "" {
+		k.Mode = Auto
 	}
 	if k.Port == 0 {
 		port, err := DefaultPort()
@@ -116,7 +120,7 @@ func (k *Keeper) renew(ctx context.Context) *Registration {
 func (k *Keeper) register(ctx context.Context) (*Registration, error) {
 	addr := k.Mode.addr(k.Port)
 	reg, err := Register(ctx, addr, k.Node)
-	if errors.Is(err, syscall.ECONNREFUSED) && addr != string(k.Mode) && k.server == nil {
+	if errors.Is(err, syscall.ECONNREFUSED) && k.Mode == Auto && k.server == nil {
 		// Another node may have been quicker to serve: then its EPMD is the one to use.
 		if err := k.serve(ctx, addr); err != nil && !errors.Is(err, syscall.EADDRINUSE) {
 			return nil, fmt.Errorf("epmd: serve at %s: %w", addr, err)

@@ -33,7 +33,7 @@ func DefaultPort() (uint16, error) {
 // addr is where the EPMD of this mode is reached, empty for Off.
 func (m Mode) addr(port uint16) string {
 	switch m {
-	case Auto, "":
+	case Auto:
 		return joinPort(loopback, port)
 	case Off:
 		return ""

@@ -1,0 +1,107 @@
+package epmd
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"testing"
+)
+
+// startLiar answers every connection with the same bytes and closes it, or, if hang, does not.
+func startLiar(t *testing.T, answer string, hang bool) string {
+	t.Helper()
+	l, err := net.Listen("tcp", anyPort)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			readRequest(conn)
+			io.WriteString(conn, answer)
+			if hang {
+				t.Cleanup(func() { conn.Close() })
+			} else {
+				conn.Close()
+			}
+		}
+	}()
+	return l.Addr().String()
+}
+
+func TestClientRefusesLies(t *testing.T) {
+	noLeak(t)
+	ctx := testContext(t)
+	register := func(addr string) error {
+		_, err := Register(ctx, addr, Node{Name: "flake", Port: 1})
+		return err
+	}
+	lookup := func(addr string) error { _, err := Lookup(ctx, addr, "flake"); return err }
+	names := func(addr string) error { _, err := Names(ctx, addr); return err }
+	const short = "connection closed before the end of the reply"
+	for _, tt := range []struct {
+		ask    func(string) error
+		answer string
+		want   string
+	}{
+		{register, "", short},
+		{register, "v\x00\x00\x00", short},
+		{register, "HTTP/1.1", "ALIVE2_RESP: tag: Tag(72) instead"},
+		{register, "y\x00\x00\x00", "creation 0"},
+		{register, "y\x01\x00\x63", "already registered"},
+		{lookup, "w", short},
+		{lookup, "w\x00\x12\x67M\x00\x00\x06\x00\x05\xff\xffflake", short},
+		{lookup, "w\x00\x12\x67M\x00\x00\x06\x00\x05\x00\x01\xff\x00\x00", "not UTF-8"},
+		{lookup, "v\x00", "PORT2_RESP: tag: ALIVE2_X_RESP instead"},
+		{lookup, "w\x07", "no node of that name"},
+		{names, "\x00\x00", "NAMES_RESP: port"},
+		{names, "\x00\x00\x11\x11" + strings.Repeat("x", maxNamesResp), "more than 1048576 bytes"},
+		{names, "\x00\x00\x11\x11nonsense", "NAMES_RESP: line"},
+	} {
+		err := tt.ask(startLiar(t, tt.answer, false))
+		if err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%.30q: %v, want %s", tt.answer, err, tt.want)
+		}
+	}
+}
+
+func TestClientStopsWithItsContext(t *testing.T) {
+	noLeak(t)
+	cause := errors.New("enough")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	addr := startLiar(t, "\x00\x00\x11\x11", true)
+	done := make(chan error)
+	go func() {
+		_, err := Names(ctx, addr)
+		done <- err
+	}()
+	cancel(cause)
+	if err := <-done; !errors.Is(err, cause) && !errors.Is(err, context.Canceled) {
+		t.Errorf("Names = %v", err)
+	}
+}
+
+func TestLookupNeedsNoClose(t *testing.T) {
+	addr := startLiar(t, "w\x00\x12\x67M\x00\x00\x06\x00\x05\x00\x05flake\x00\x00", true)
+	if n, err := Lookup(testContext(t), addr, "flake"); err != nil || n.Port != 4711 {
+		t.Errorf("Lookup = %+v, %v", n, err)
+	}
+}
+
+func TestBadNamesAreNotAsked(t *testing.T) {
+	ctx := testContext(t)
+	addr := startLiar(t, "", true)
+	var format *FormatError
+	if _, err := Lookup(ctx, addr, "a\nb"); !errors.As(err, &format) {
+		t.Errorf("Lookup: %v", err)
+	}
+	if _, err := Register(ctx, addr, Node{Name: strings.Repeat("n", 256)}); !errors.As(err, &format) {
+		t.Errorf("Register: %v", err)
+	}
+}

@@ -1,0 +1,110 @@
+package epmd
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+)
+
+// patience bounds every wait of the tests; no test takes it while all is well.
+const patience = 20 * time.Second
+
+func await(t *testing.T, what string, cond func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); !cond(); runtime.Gosched() {
+		if time.Now().After(end) {
+			t.Fatalf("waited in vain: %s", what)
+		}
+	}
+}
+
+// noLeak has the test fail if goroutines of this package are left when all else is cleaned up.
+func noLeak(t *testing.T) {
+	t.Cleanup(func() {
+		var left []string
+		await(t, "all goroutines ended", func() bool {
+			buf := make([]byte, 1<<20)
+			left = left[:0]
+			for g := range strings.SplitSeq(string(buf[:runtime.Stack(buf, true)]), "\n\n") {
+				if strings.Contains(g, "created by github.com/flake-go/flake/node/epmd.") {
+					left = append(left, g)
+				}
+			}
+			return len(left) == 0
+		})
+	})
+}
+
+func testContext(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+var quiet = slog.New(slog.DiscardHandler)
+
+// startServer serves on a free port, or at addr, until the test ends.
+func startServer(t *testing.T, addr string, prepare func(*Server)) (*Server, string) {
+	t.Helper()
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := NewServer(quiet)
+	if prepare != nil {
+		prepare(s)
+	}
+	done := make(chan error, 1)
+	go func() { done <- s.Serve(l) }()
+	t.Cleanup(func() {
+		s.Close()
+		if err := <-done; err != nil {
+			t.Errorf("Serve: %v", err)
+		}
+	})
+	return s, l.Addr().String()
+}
+
+const anyPort = "127.0.0.1:0"
+
+// freePort is a port on which nobody listens.
+func freePort(t *testing.T) uint16 {
+	t.Helper()
+	l, err := net.Listen("tcp", anyPort)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return uint16(l.Addr().(*net.TCPAddr).Port)
+}
+
+// talk sends raw bytes and returns the answer up to the end of the connection.
+func talk(t *testing.T, addr, raw string) string {
+	t.Helper()
+	conn := dialTest(t, addr)
+	if _, err := io.WriteString(conn, raw); err != nil {
+		t.Fatal(err)
+	}
+	// A server that closes on unread bytes resets the connection: that is an end as well.
+	answer, _ := io.ReadAll(conn)
+	return string(answer)
+}
+
+func dialTest(t *testing.T, addr string) net.Conn {
+	t.Helper()
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	conn.SetDeadline(time.Now().Add(patience))
+	return conn
+}
+
+func frame(s string) string { return fmt.Sprintf("%c%c%s", 0, len(s), s) }

@@ -1,0 +1,160 @@
+package epmd
+
+import (
+	"fmt"
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+func TestTagsAreThoseOfTheChapter(t *testing.T) {
+	data, err := os.ReadFile("testdata/tags.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := 0
+	for line := range strings.Lines(string(data)) {
+		var n byte
+		var name string
+		if _, err := fmt.Sscan(line, &n, &name); err != nil {
+			continue
+		}
+		seen++
+		if got := Tag(n).String(); got != name {
+			t.Errorf("Tag(%d) is %s, want %s", n, got, name)
+		}
+	}
+	if seen != len(tagNames) {
+		t.Errorf("%d tags in the file, %d in the code", seen, len(tagNames))
+	}
+}
+
+var flake = Node{Name: "flake", Port: 4711, Type: Normal, Highest: 6, Lowest: 5}
+
+// The bytes are as captured from and sent to the daemon of OTP 25.
+var messages = []struct {
+	m    message
+	wire string
+}{
+	{&Alive2Req{flake}, "x\x12\x67M\x00\x00\x06\x00\x05\x00\x05flake\x00\x00"},
+	{&Alive2Req{Node{Name: "é", Port: 1, Type: Hidden, Highest: 5, Lowest: 5, Extra: []byte("e")}},
+		"x\x00\x01H\x00\x00\x05\x00\x05\x00\x02\xc3\xa9\x00\x01e"},
+	{&Alive2Resp{true, ResultOK, 0x6b00c4c0}, "v\x00\x6b\x00\xc4\xc0"},
+	{&Alive2Resp{true, ResultRefused, 99}, "v\x01\x00\x00\x00\x63"},
+	{&Alive2Resp{false, ResultOK, 2}, "y\x00\x00\x02"},
+	{&PortPlease2Req{"flake"}, "zflake"},
+	{&Port2Resp{Node: flake}, "w\x00\x12\x67M\x00\x00\x06\x00\x05\x00\x05flake\x00\x00"},
+	{&Port2Resp{Result: ResultRefused}, "w\x01"},
+	{&NamesReq{}, "n"},
+	{&NamesResp{Port: 4369}, "\x00\x00\x11\x11"},
+	{&NamesResp{4369, []NodeName{{"a at port 1", 2}, {"b", 3}}},
+		"\x00\x00\x11\x11name a at port 1 at port 2\nname b at port 3\n"},
+}
+
+func TestMessages(t *testing.T) {
+	for _, tt := range messages {
+		got, err := tt.m.Append([]byte("before"))
+		if err != nil || string(got) != "before"+tt.wire {
+			t.Errorf("%+v: Append = %q, %v, want %q", tt.m, got, err, tt.wire)
+		}
+		back := fresh(tt.m)
+		if err := back.Decode([]byte(tt.wire)); err != nil || !reflect.DeepEqual(back, tt.m) {
+			t.Errorf("Decode(%q) = %+v, %v, want %+v", tt.wire, back, err, tt.m)
+		}
+	}
+}
+
+func TestDecodeTakesWhatTheDaemonTakes(t *testing.T) {
+	var alive Alive2Req
+	if err := alive.Decode([]byte("x\x12\x67M\x00\x00\x06\x00\x05\x00\x05flake\x00\x00tail")); err != nil {
+		t.Error(err)
+	}
+	var please PortPlease2Req
+	if err := please.Decode([]byte("zflake\x00")); err != nil || please.Name != "flake" {
+		t.Errorf("%+v, %v", please, err)
+	}
+}
+
+func TestDecodeRefuses(t *testing.T) {
+	long := strings.Repeat("n", 256)
+	for _, tt := range []struct {
+		m    message
+		src  string
+		want string
+	}{
+		{&Alive2Req{}, "", "epmd: ALIVE2_REQ: tag: 1 bytes wanted, 0 left"},
+		{&Alive2Req{}, "z", "epmd: ALIVE2_REQ: tag: PORT_PLEASE2_REQ instead"},
+		{&Alive2Req{}, "x\x12\x67M\x00\x00\x06\x00\x05\xff\xffflake\x00\x00", "epmd: ALIVE2_REQ: name: 65535 bytes wanted, 7 left"},
+		{&Alive2Req{}, "x\x12\x67M\x00\x00\x06\x00\x05\x00\x00\x00\x00", "epmd: ALIVE2_REQ: name: empty"},
+		{&Alive2Req{}, "x\x12\x67M\x00\x00\x06\x00\x05\x00\x01f\x00\x09", "epmd: ALIVE2_REQ: extra: 9 bytes wanted, 0 left"},
+		{&Alive2Req{}, "x\x12\x67M\x00\x00\x06\x00\x05\x00\x01f\xff\xff", "epmd: ALIVE2_REQ: extra: 65535 bytes, at most 1020 allowed"},
+		{&Alive2Req{}, "x\x12\x67M\x00\x00\x06\x00\x05\x00\x01f", "epmd: ALIVE2_REQ: extra length: 2 bytes wanted, 0 left"},
+		{&PortPlease2Req{}, "z", "epmd: PORT_PLEASE2_REQ: name: empty"},
+		{&PortPlease2Req{}, "z\xff", `epmd: PORT_PLEASE2_REQ: name: "\xff" is not UTF-8`},
+		{&PortPlease2Req{}, "za\nname b", `epmd: PORT_PLEASE2_REQ: name: "a\nname b" holds a control character`},
+		{&PortPlease2Req{}, "z" + long, "epmd: PORT_PLEASE2_REQ: name: 256 bytes, at most 255 allowed"},
+		{&Port2Resp{}, "w", "epmd: PORT2_RESP: result: 1 bytes wanted, 0 left"},
+		{&Alive2Resp{}, "v\x00\x00\x00", "epmd: ALIVE2_X_RESP: creation: 4 bytes wanted, 2 left"},
+		{&Alive2Resp{}, "?", "epmd: ALIVE2_RESP: tag: Tag(63) instead"},
+		{&NamesReq{}, "z", "epmd: NAMES_REQ: tag: PORT_PLEASE2_REQ instead"},
+		{&NamesResp{}, "\x00\x01\x00\x00", "epmd: NAMES_RESP: port: 65536 is not a port"},
+		{&NamesResp{}, "\x00\x00\x11\x11name a at port x\n", `epmd: NAMES_RESP: line: "name a at port x\n" is not of the form "name NAME at port PORT\n"`},
+	} {
+		if err := tt.m.Decode([]byte(tt.src)); err == nil || err.Error() != tt.want {
+			t.Errorf("Decode(%.40q) = %v, want %s", tt.src, err, tt.want)
+		}
+	}
+}
+
+func TestAppendRefuses(t *testing.T) {
+	bad := Node{Name: "a\n", Port: 1}
+	for _, m := range []message{
+		&Alive2Req{bad}, &Alive2Req{Node{Name: "a", Extra: make([]byte, maxExtra+1)}}, &PortPlease2Req{""},
+		&Port2Resp{Node: bad}, &Alive2Resp{Creation: 1 << 16}, &NamesResp{1, []NodeName{{"", 1}}},
+	} {
+		if _, err := m.Append(nil); err == nil {
+			t.Errorf("%+v is appended", m)
+		}
+	}
+}
+
+func fresh(m message) message {
+	return reflect.New(reflect.TypeOf(m).Elem()).Interface().(message)
+}
+
+func fuzz(f *testing.F, m message) {
+	seeds := 0
+	for _, tt := range messages {
+		if reflect.TypeOf(tt.m) == reflect.TypeOf(m) {
+			seeds++
+			f.Add([]byte(tt.wire))
+		}
+	}
+	if seeds == 0 {
+		f.Fatal("no seed")
+	}
+	f.Fuzz(func(t *testing.T, src []byte) {
+		a, b := fresh(m), fresh(m)
+		if a.Decode(src) != nil {
+			return
+		}
+		wire, err := a.Append(nil)
+		if err != nil {
+			t.Fatalf("%+v decoded from %q, but: %v", a, src, err)
+		}
+		if err := b.Decode(wire); err != nil || !reflect.DeepEqual(a, b) {
+			t.Errorf("%q is %+v, then %+v, %v", src, a, b, err)
+		}
+		if len(wire) > len(src) {
+			t.Errorf("%q became longer: %q", src, wire)
+		}
+	})
+}
+
+func FuzzAlive2Req(f *testing.F)      { fuzz(f, &Alive2Req{}) }
+func FuzzAlive2Resp(f *testing.F)     { fuzz(f, &Alive2Resp{}) }
+func FuzzPortPlease2Req(f *testing.F) { fuzz(f, &PortPlease2Req{}) }
+func FuzzPort2Resp(f *testing.F)      { fuzz(f, &Port2Resp{}) }
+func FuzzNamesReq(f *testing.F)       { fuzz(f, &NamesReq{}) }
+func FuzzNamesResp(f *testing.F)      { fuzz(f, &NamesResp{}) }

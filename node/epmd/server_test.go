@@ -1,0 +1,208 @@
+package epmd
+
+import (
+	"errors"
+	"io"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestRegisterLookupNames(t *testing.T) {
+	noLeak(t)
+	ctx := testContext(t)
+	_, addr := startServer(t, anyPort, nil)
+	reg, err := Register(ctx, addr, Node{Name: "flake", Port: 4711, Extra: []byte("extra")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reg.Close()
+	if reg.Creation <= maxOldCreation {
+		t.Errorf("creation %d is an old one", reg.Creation)
+	}
+	n, err := Lookup(ctx, addr, "flake")
+	if err != nil || n.Port != 4711 || n.Type != Normal || n.Highest != 6 || n.Lowest != 5 || string(n.Extra) != "extra" {
+		t.Errorf("Lookup = %+v, %v", n, err)
+	}
+	other, err := Register(ctx, addr, Node{Name: "ünder", Port: 1, Type: Hidden})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	names, err := Names(ctx, addr)
+	if err != nil || !slices.Equal(names, []NodeName{{"ünder", 1}, {"flake", 4711}}) {
+		t.Errorf("Names = %v, %v", names, err)
+	}
+	_, err = Register(ctx, addr, Node{Name: "flake", Port: 2})
+	want := `epmd: register "flake" at ` + addr + ": a node of that name is already registered"
+	if !errors.Is(err, ErrNameTaken) || err.Error() != want {
+		t.Errorf("second registration: %v, want %s", err, want)
+	}
+	reg.Close()
+	await(t, "the name is free", func() bool {
+		_, err := Lookup(ctx, addr, "flake")
+		return errors.Is(err, ErrNotFound)
+	})
+	again, err := Register(ctx, addr, Node{Name: "flake", Port: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close()
+	if again.Creation == reg.Creation || oldCreation(again.Creation) == oldCreation(other.Creation) {
+		t.Errorf("creations %d, %d, %d", reg.Creation, other.Creation, again.Creation)
+	}
+}
+
+func TestServerCloseEndsRegistrations(t *testing.T) {
+	noLeak(t)
+	s, addr := startServer(t, anyPort, nil)
+	reg, err := Register(testContext(t), addr, Node{Name: "flake", Port: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
+	<-reg.Done()
+	l, err := net.Listen("tcp", anyPort)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Serve(l); err != nil {
+		t.Errorf("Serve after Close: %v", err)
+	}
+	if _, err := l.Accept(); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("the listener is open: %v", err)
+	}
+}
+
+func TestCreationFitsTheVersion(t *testing.T) {
+	_, addr := startServer(t, anyPort, func(s *Server) { s.table.creation = ^uint32(0) - 1 })
+	for _, tt := range []struct{ req, want string }{
+		{"x\x00\x01M\x00\x00\x06\x00\x05\x00\x01a\x00\x00", "v\x00\xff\xff\xff\xff"},
+		{"x\x00\x01M\x00\x00\x06\x00\x05\x00\x01b\x00\x00", "v\x00\x00\x00\x00\x04"},
+		{"x\x00\x01M\x00\x00\x05\x00\x05\x00\x01c\x00\x00", "y\x00\x00\x03"},
+		{"x\x00\x01M\x00\x00\x05\x00\x05\x00\x01d\x00\x00", "y\x00\x00\x01"},
+		{"x\x00\x01M\x00\x00\x05\x00\x05\x00\x01a\x00\x00", "y\x01\x00\x63"},
+		{"x\x00\x01M\x00\x00\x06\x00\x05\x00\x01a\x00\x00", "v\x01\x00\x00\x00\x63"},
+	} {
+		conn := dialTest(t, addr)
+		if _, err := io.WriteString(conn, frame(tt.req)); err != nil {
+			t.Fatal(err)
+		}
+		got := make([]byte, len(tt.want))
+		if _, err := io.ReadFull(conn, got); err != nil || string(got) != tt.want {
+			t.Errorf("%q: %q, %v, want %q", tt.req, got, err, tt.want)
+		}
+	}
+}
+
+func TestBadRequestsCloseTheConnection(t *testing.T) {
+	noLeak(t)
+	_, addr := startServer(t, anyPort, nil)
+	for _, tt := range []struct{ req, want string }{
+		{"\x00\x00", ""},
+		{"\xff\xff", ""},
+		{frame("?"), ""},
+		{frame("a\x12\x67flake"), ""}, // ALIVE of R2
+		{frame("d"), ""},
+		{frame("sflake"), ""},
+		{frame("k"), "NO"},
+		{frame("z"), ""},
+		{frame("z\xff"), ""},
+		{frame("znobody"), "w\x01"},
+		{frame("x\x00\x01M\x00\x00\x06\x00\x05\x00\x09a\x00\x00"), ""},
+		{frame("x\x00\x01M\x00\x00\x06\x00\x05\x00\x00\x00\x00"), ""},
+	} {
+		if got := talk(t, addr, tt.req); got != tt.want {
+			t.Errorf("%q: %q, want %q", tt.req, got, tt.want)
+		}
+	}
+	if _, err := Names(testContext(t), addr); err != nil {
+		t.Errorf("the server does not go on: %v", err)
+	}
+}
+
+func TestByteEndsRegistration(t *testing.T) {
+	s, addr := startServer(t, anyPort, nil)
+	if got := talk(t, addr, frame("x\x00\x01M\x00\x00\x06\x00\x05\x00\x01a\x00\x00")+"?"); !strings.HasPrefix(got, "v\x00") {
+		t.Errorf("answer %q", got)
+	}
+	await(t, "unregistered", func() bool { return len(s.table.names()) == 0 })
+}
+
+func TestIdlePeerIsClosed(t *testing.T) {
+	_, addr := startServer(t, anyPort, func(s *Server) { s.idle = time.Millisecond })
+	if got := talk(t, addr, "\x00"); got != "" {
+		t.Errorf("answer %q", got)
+	}
+}
+
+// farListener makes peers look as if they came from another host.
+type farListener struct{ net.Listener }
+
+type farConn struct{ net.Conn }
+
+func (l farListener) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	return farConn{conn}, err
+}
+
+func (farConn) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 9), Port: 9} }
+
+func TestOtherHostsMayOnlyLookUp(t *testing.T) {
+	noLeak(t)
+	ctx := testContext(t)
+	s, near := startServer(t, anyPort, nil)
+	l, err := net.Listen("tcp", anyPort)
+	if err != nil {
+		t.Fatal(err)
+	}
+	go s.Serve(farListener{l})
+	far := l.Addr().String()
+	if _, err := Register(ctx, far, Node{Name: "far", Port: 1}); !errors.Is(err, io.EOF) {
+		t.Errorf("Register: %v, want the connection closed", err)
+	}
+	reg, err := Register(ctx, near, Node{Name: "near", Port: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reg.Close()
+	if n, err := Lookup(ctx, far, "near"); err != nil || n.Port != 1 {
+		t.Errorf("Lookup = %+v, %v", n, err)
+	}
+	for range maxRemote {
+		dialTest(t, far)
+	}
+	await(t, "as many as may come are in", func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.remote == maxRemote
+	})
+	if got, err := io.ReadAll(dialTest(t, far)); len(got) > 0 || err != nil {
+		t.Errorf("one too many: %q, %v", got, err)
+	}
+	if _, err := Lookup(ctx, near, "near"); err != nil {
+		t.Errorf("the own host is kept out: %v", err)
+	}
+}
+
+func FuzzServer(f *testing.F) {
+	for _, tt := range messages {
+		f.Add([]byte(frame(tt.wire)))
+	}
+	f.Fuzz(func(t *testing.T, noise []byte) {
+		s := NewServer(quiet)
+		peer, conn := net.Pipe()
+		go func() {
+			peer.Write(noise)
+			peer.Close()
+		}()
+		go io.Copy(io.Discard, peer)
+		s.serve(conn, true)
+		conn.Close()
+		if names := s.table.names(); len(names) > 0 {
+			t.Errorf("left behind: %v", names)
+		}
+	})
+}
