@@ -17,8 +17,13 @@ const patience = 20 * time.Second
 
 func await(t *testing.T, what string, cond func() bool) {
 	t.Helper()
-	for end := time.Now().Add(patience); !cond(); runtime.Gosched() {
-		if time.Now().After(end) {
+	end := time.After(patience)
+	poll := time.NewTicker(5 * time.Millisecond)
+	defer poll.Stop()
+	for !cond() {
+		select {
+		case <-poll.C:
+		case <-end:
 			t.Fatalf("waited in vain: %s", what)
 		}
 	}

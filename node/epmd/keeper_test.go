@@ -1,0 +1,164 @@
+package epmd
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"testing"
+
+	"github.com/ergo-services/ergo/lib"
+	"github.com/ergo-services/ergo/node"
+)
+
+// newKeeper makes a keeper in mode Auto whose changes of state arrive on the channel.
+func newKeeper(t *testing.T, name string, port uint16) (*Keeper, chan State) {
+	states := make(chan State, 100)
+	k := &Keeper{Port: port, Node: Node{Name: name, Port: 4711}, Log: quiet, OnChange: func(s State) { states <- s }}
+	t.Cleanup(k.Close)
+	return k, states
+}
+
+func awaitState(t *testing.T, states <-chan State, what string, cond func(State) bool) {
+	t.Helper()
+	ctx := testContext(t)
+	for {
+		select {
+		case s := <-states:
+			if cond(s) {
+				return
+			}
+		case <-ctx.Done():
+			t.Fatalf("waited in vain: %s", what)
+		}
+	}
+}
+
+func TestKeepersTakeOverTheEPMD(t *testing.T) {
+	noLeak(t)
+	ctx := testContext(t)
+	port := freePort(t)
+	addr := joinPort(loopback, port)
+	first, _ := newKeeper(t, "first", port)
+	first.Host = "127.0.0.2"
+	if err := first.Start(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := first.State().String(), "registered with the EPMD of its own at "+addr; got != want {
+		t.Errorf("first is %s, want %s", got, want)
+	}
+	if n, err := Lookup(ctx, joinPort(first.Host, port), "first"); err != nil || n.Port != 4711 {
+		t.Errorf("at the node's host: %+v, %v", n, err)
+	}
+	second, states := newKeeper(t, "second", port)
+	if err := second.Start(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := second.State().String(), "registered with the EPMD at "+addr; got != want {
+		t.Errorf("second is %s, want %s", got, want)
+	}
+	taken, _ := newKeeper(t, "first", port)
+	if err := taken.Start(ctx); !errors.Is(err, ErrNameTaken) {
+		t.Errorf("the same name: %v", err)
+	}
+	first.Close()
+	awaitState(t, states, "lost", func(s State) bool { return !s.Registered })
+	awaitState(t, states, "registered with its own", func(s State) bool { return s.Registered && s.Serving })
+	if _, err := Lookup(ctx, addr, "second"); err != nil {
+		t.Error(err)
+	}
+	second.Close()
+	if _, err := net.Dial("tcp", addr); err == nil {
+		t.Error("somebody still serves")
+	}
+}
+
+func TestKeeperSaysThatItsNameWasTaken(t *testing.T) {
+	noLeak(t)
+	old, addr := startServer(t, anyPort, nil)
+	k, states := newKeeper(t, "flake", 1)
+	k.Mode = Mode(addr)
+	if err := k.Start(testContext(t)); err != nil {
+		t.Fatal(err)
+	}
+	old.Close()
+	rival := &Node{Name: "flake"}
+	s, _ := startServer(t, addr, func(s *Server) { s.table.add(rival) })
+	awaitState(t, states, "name taken", func(s State) bool { return errors.Is(s.Err, ErrNameTaken) })
+	if got := k.State().String(); !strings.Contains(got, "already registered") {
+		t.Error(got)
+	}
+	s.table.remove(rival)
+	awaitState(t, states, "registered again", func(s State) bool { return s.Registered && !s.Serving })
+}
+
+func TestKeeperOff(t *testing.T) {
+	k := &Keeper{Mode: Off, Node: Node{Name: "flake"}, Log: quiet}
+	if err := k.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	defer k.Close()
+	if got := k.State().String(); got != "not registered: EPMD is off" {
+		t.Error(got)
+	}
+}
+
+func TestKeeperFailsWithoutTheEPMDItWasGiven(t *testing.T) {
+	noLeak(t)
+	k, _ := newKeeper(t, "flake", 1)
+	k.Mode = Mode(joinPort(loopback, freePort(t)))
+	if err := k.Start(t.Context()); err == nil || !strings.Contains(err.Error(), "connection refused") {
+		t.Errorf("Start: %v", err)
+	}
+}
+
+func TestDefaultPort(t *testing.T) {
+	for _, tt := range []struct {
+		env  string
+		port uint16
+	}{{"", 4369}, {"4370", 4370}, {"0", 0}, {"x", 0}, {"65536", 0}} {
+		t.Setenv("ERL_EPMD_PORT", tt.env)
+		if port, err := DefaultPort(); port != tt.port || (err == nil) != (tt.port != 0) {
+			t.Errorf("%q: %d, %v", tt.env, port, err)
+		}
+	}
+}
+
+func TestRegistrar(t *testing.T) {
+	noLeak(t)
+	ctx, cancel := context.WithCancel(testContext(t))
+	defer cancel()
+	port := freePort(t)
+	r := &Registrar{Keeper: Keeper{Port: port, Node: Node{Port: 4711}, Log: quiet}}
+	defer r.Close()
+	if err := r.Register(ctx, "flake@127.0.0.1", node.RegisterOptions{Port: 1}); err != nil {
+		t.Fatal(err)
+	}
+	for _, host := range []string{"127.0.0.1", "localhost"} {
+		route, err := r.Resolve("flake@" + host)
+		if err != nil || route.Node != "flake@"+host || route.Host != host || route.Port != 4711 {
+			t.Errorf("Resolve = %+v, %v", route, err)
+		}
+	}
+	if _, err := r.Resolve("nobody@127.0.0.1"); !errors.Is(err, ErrNotFound) || !errors.Is(err, lib.ErrNoRoute) {
+		t.Errorf("Resolve: %v", err)
+	}
+	if _, err := r.Resolve("flake"); err == nil {
+		t.Error("a name without a host is resolved")
+	}
+	if _, err := r.ResolveProxy("flake@127.0.0.1"); err != lib.ErrProxyNoRoute {
+		t.Errorf("ResolveProxy: %v", err)
+	}
+	cancel()
+	r.Close()
+	if _, err := r.Resolve("flake@127.0.0.1"); err == nil {
+		t.Error("the EPMD has outlived the context")
+	}
+	off := &Registrar{Keeper: Keeper{Mode: Off, Log: quiet}}
+	if err := off.Register(t.Context(), "flake@127.0.0.1", node.RegisterOptions{}); err != nil {
+		t.Error(err)
+	}
+	if _, err := off.Resolve("flake@127.0.0.1"); !errors.Is(err, lib.ErrNoRoute) {
+		t.Errorf("Resolve: %v", err)
+	}
+}

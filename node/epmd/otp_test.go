@@ -1,0 +1,172 @@
+package epmd
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// otpCommand is a command of Erlang/OTP that uses the EPMD at port.
+func otpCommand(t *testing.T, port uint16, name string, args ...string) *exec.Cmd {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	if err != nil {
+		t.Fatalf("this test talks to Erlang/OTP, which is not installed: %v", err)
+	}
+	cmd := exec.CommandContext(t.Context(), path, args...)
+	cmd.Env = append(os.Environ(), fmt.Sprintf("ERL_EPMD_PORT=%d", port), "HOME="+t.TempDir())
+	return cmd
+}
+
+func output(t *testing.T, cmd *exec.Cmd) string {
+	t.Helper()
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", cmd, err, out)
+	}
+	return string(out)
+}
+
+// startDaemon runs the real EPMD until stop, or the end of the test.
+func startDaemon(t *testing.T, port uint16) (stop func()) {
+	t.Helper()
+	cmd := otpCommand(t, port, "epmd")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	stop = func() { cmd.Process.Kill(); cmd.Wait() }
+	t.Cleanup(stop)
+	await(t, "epmd listens", func() bool {
+		conn, err := net.Dial("tcp", joinPort(loopback, port))
+		if err == nil {
+			conn.Close()
+		}
+		return err == nil
+	})
+	return stop
+}
+
+// erlNode is a running Erlang node that prints what eval does and stays until its input ends.
+func erlNode(t *testing.T, port uint16, name, eval string) (out *lineReader, stop func()) {
+	t.Helper()
+	cmd := otpCommand(t, port, "erl", "-name", name, "-setcookie", "c", "-noshell", "-eval",
+		eval+`, io:get_line(""), halt().`)
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	stop = func() { stdin.Close(); io.Copy(io.Discard, stdout); cmd.Wait() }
+	t.Cleanup(stop)
+	return &lineReader{stdout}, stop
+}
+
+type lineReader struct{ r io.Reader }
+
+func (l *lineReader) line(t *testing.T) string {
+	t.Helper()
+	var line strings.Builder
+	for b := make([]byte, 1); ; {
+		if _, err := l.r.Read(b); err != nil {
+			t.Fatalf("after %q: %v", line.String(), err)
+		}
+		if b[0] == '\n' {
+			return line.String()
+		}
+		line.Write(b)
+	}
+}
+
+const printNames = `io:format("~p~n", [net_adm:names("127.0.0.1")])`
+
+func TestOTPUsesOurServer(t *testing.T) {
+	noLeak(t)
+	ctx := testContext(t)
+	port := freePort(t)
+	k, _ := newKeeper(t, "flake", port)
+	if err := k.Start(ctx); err != nil {
+		t.Fatal(err)
+	}
+	names := func() string { return output(t, otpCommand(t, port, "epmd", "-names")) }
+	want := fmt.Sprintf("epmd: up and running on port %d with data:\nname flake at port 4711\n", port)
+	if got := names(); got != want {
+		t.Errorf("epmd -names: %q, want %q", got, want)
+	}
+	out, stop := erlNode(t, port, "peer@127.0.0.1", printNames)
+	line := out.line(t)
+	n, err := Lookup(ctx, k.State().Addr, "peer")
+	if err != nil || n.Type != Normal || n.Highest != Version6 {
+		t.Errorf("Lookup = %+v, %v", n, err)
+	}
+	if want := fmt.Sprintf(`{ok,[{"flake",4711},{"peer",%d}]}`, n.Port); line != want {
+		t.Errorf("net_adm:names: %s, want %s", line, want)
+	}
+	if got, want := names(), fmt.Sprintf("name peer at port %d\n", n.Port); !strings.Contains(got, want) {
+		t.Errorf("epmd -names: %q", got)
+	}
+	cmd := otpCommand(t, port, "erl", "-name", "flake@127.0.0.1", "-setcookie", "c", "-noshell", "-eval", "halt().")
+	if got, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(got), "in use") {
+		t.Errorf("a second flake: %v, %s", err, got)
+	}
+	// None of these moves our server: the last, a second daemon, finds the port in use.
+	for _, args := range [][]string{{"-kill"}, {"-stop", "flake"}, nil} {
+		got, _ := otpCommand(t, port, "epmd", args...).CombinedOutput()
+		if _, err := Lookup(ctx, k.State().Addr, "flake"); err != nil {
+			t.Errorf("after epmd %s, which said %q: %v", args, got, err)
+		}
+	}
+	stop()
+	await(t, "peer is unregistered", func() bool {
+		_, err := Lookup(ctx, k.State().Addr, "peer")
+		return errors.Is(err, ErrNotFound)
+	})
+}
+
+func TestOurNodeUsesTheDaemon(t *testing.T) {
+	noLeak(t)
+	ctx := testContext(t)
+	port := freePort(t)
+	stop := startDaemon(t, port)
+	k, states := newKeeper(t, "flake", port)
+	if err := k.Start(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if s := k.State(); s.Serving || s.Creation <= maxOldCreation {
+		t.Errorf("state %+v", s)
+	}
+	rival, _ := newKeeper(t, "flake", port)
+	if err := rival.Start(ctx); !errors.Is(err, ErrNameTaken) {
+		t.Errorf("the same name: %v", err)
+	}
+	out, _ := erlNode(t, port, "peer@127.0.0.1", printNames)
+	line := out.line(t)
+	n, err := Lookup(ctx, k.State().Addr, "peer")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := fmt.Sprintf(`{ok,[{"flake",4711},{"peer",%d}]}`, n.Port); line != want {
+		t.Errorf("net_adm:names: %s, want %s", line, want)
+	}
+	names, err := Names(ctx, k.State().Addr)
+	if err != nil || len(names) != 2 {
+		t.Errorf("Names = %v, %v", names, err)
+	}
+	stop()
+	awaitState(t, states, "lost", func(s State) bool { return !s.Registered })
+	awaitState(t, states, "registered with its own", func(s State) bool { return s.Registered && s.Serving })
+	await(t, "the Erlang node has come over to our server", func() bool {
+		_, err := Lookup(ctx, k.State().Addr, "peer")
+		return err == nil
+	})
+}
