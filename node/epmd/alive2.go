@@ -7,12 +7,12 @@ type Alive2Req struct{ Node Node }
 
 // Append adds the request to dst.
 func (m *Alive2Req) Append(dst []byte) ([]byte, error) {
-	return m.Node.append(append(dst, byte(Alive2ReqTag)), Alive2ReqTag)
+	return m.Node.append(append(dst, byte(TagAlive2Req)), TagAlive2Req)
 }
 
 // Decode reads the request from src.
 func (m *Alive2Req) Decode(src []byte) error {
-	r := newReader(src, Alive2ReqTag)
+	r := newReader(src, TagAlive2Req)
 	m.Node = r.node()
 	return r.err
 }
@@ -27,22 +27,22 @@ type Alive2Resp struct {
 // Append adds the reply to dst.
 func (m *Alive2Resp) Append(dst []byte) ([]byte, error) {
 	if m.Extended {
-		dst = append(dst, byte(Alive2XRespTag), byte(m.Result))
+		dst = append(dst, byte(TagAlive2XResp), byte(m.Result))
 		return binary.BigEndian.AppendUint32(dst, m.Creation), nil
 	}
 	if m.Creation > 0xFFFF {
-		return dst, &FormatError{Alive2RespTag.String(), "creation", "more than 16 bits"}
+		return dst, &FormatError{TagAlive2Resp.String(), "creation", "more than 16 bits"}
 	}
-	dst = append(dst, byte(Alive2RespTag), byte(m.Result))
+	dst = append(dst, byte(TagAlive2Resp), byte(m.Result))
 	return binary.BigEndian.AppendUint16(dst, uint16(m.Creation)), nil
 }
 
 // Decode reads the reply from src.
 func (m *Alive2Resp) Decode(src []byte) error {
-	*m = Alive2Resp{Extended: len(src) > 0 && Tag(src[0]) == Alive2XRespTag}
-	tag := Alive2RespTag
+	*m = Alive2Resp{Extended: len(src) > 0 && Tag(src[0]) == TagAlive2XResp}
+	tag := TagAlive2Resp
 	if m.Extended {
-		tag = Alive2XRespTag
+		tag = TagAlive2XResp
 	}
 	r := newReader(src, tag)
 	m.Result = Result(r.uint8("result"))

@@ -111,7 +111,7 @@ func appendRequest(dst []byte, req message) ([]byte, error) {
 
 func readAlive2Resp(r io.Reader) ([]byte, error) {
 	buf, err := more(r, nil, 4)
-	if err == nil && Tag(buf[0]) == Alive2XRespTag {
+	if err == nil && Tag(buf[0]) == TagAlive2XResp {
 		buf, err = more(r, buf, 2)
 	}
 	return buf, err
@@ -120,7 +120,7 @@ func readAlive2Resp(r io.Reader) ([]byte, error) {
 // readPort2Resp does not wait for the connection to close: not every EPMD closes it.
 func readPort2Resp(r io.Reader) ([]byte, error) {
 	buf, err := more(r, nil, 2)
-	if err != nil || Tag(buf[0]) != Port2RespTag || Result(buf[1]) != ResultOK {
+	if err != nil || Tag(buf[0]) != TagPort2Resp || Result(buf[1]) != ResultOK {
 		return buf, err
 	}
 	if buf, err = more(r, buf, 10); err != nil {

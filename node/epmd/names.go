@@ -12,10 +12,10 @@ import (
 type NamesReq struct{}
 
 // Append adds the request to dst.
-func (*NamesReq) Append(dst []byte) ([]byte, error) { return append(dst, byte(NamesReqTag)), nil }
+func (*NamesReq) Append(dst []byte) ([]byte, error) { return append(dst, byte(TagNamesReq)), nil }
 
 // Decode reads the request from src.
-func (*NamesReq) Decode(src []byte) error { return newReader(src, NamesReqTag).err }
+func (*NamesReq) Decode(src []byte) error { return newReader(src, TagNamesReq).err }
 
 // NodeName is a line of NAMES_RESP.
 type NodeName struct {

@@ -6,14 +6,14 @@ type PortPlease2Req struct{ Name string }
 // Append adds the request to dst.
 func (m *PortPlease2Req) Append(dst []byte) ([]byte, error) {
 	if cause := badName(m.Name); cause != "" {
-		return dst, &FormatError{PortPlease2Tag.String(), "name", cause}
+		return dst, &FormatError{TagPortPlease2Req.String(), "name", cause}
 	}
-	return append(append(dst, byte(PortPlease2Tag)), m.Name...), nil
+	return append(append(dst, byte(TagPortPlease2Req)), m.Name...), nil
 }
 
 // Decode reads the request from src. Old C nodes end the name in a zero byte.
 func (m *PortPlease2Req) Decode(src []byte) error {
-	r := newReader(src, PortPlease2Tag)
+	r := newReader(src, TagPortPlease2Req)
 	n := len(r.src)
 	if n > 0 && r.src[n-1] == 0 {
 		n--
@@ -30,16 +30,16 @@ type Port2Resp struct {
 
 // Append adds the reply to dst.
 func (m *Port2Resp) Append(dst []byte) ([]byte, error) {
-	dst = append(dst, byte(Port2RespTag), byte(m.Result))
+	dst = append(dst, byte(TagPort2Resp), byte(m.Result))
 	if m.Result != ResultOK {
 		return dst, nil
 	}
-	return m.Node.append(dst, Port2RespTag)
+	return m.Node.append(dst, TagPort2Resp)
 }
 
 // Decode reads the reply from src.
 func (m *Port2Resp) Decode(src []byte) error {
-	r := newReader(src, Port2RespTag)
+	r := newReader(src, TagPort2Resp)
 	*m = Port2Resp{Result: Result(r.uint8("result"))}
 	if m.Result == ResultOK {
 		m.Node = r.node()

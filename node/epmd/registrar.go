@@ -15,11 +15,7 @@ import (
 // Registrar lets an Ergo node register with and look up in EPMD. Of its keeper, the node sets
 // the mode, the log and Node.Port, the port of its public listener, which is registered in
 // place of Ergo's own; Register fills in the name and host.
-type Registrar struct {
-	Keeper
-
-	name string // name@host of this node
-}
+type Registrar struct{ Keeper }
 
 var _ node.Registrar = (*Registrar)(nil)
 
@@ -29,8 +25,8 @@ func (r *Registrar) Register(ctx context.Context, nodename string, _ node.Regist
 	if err != nil {
 		return err
 	}
-	r.name, r.Keeper.Host, r.Keeper.Node.Name = nodename, host, name
-	return r.Keeper.Start(ctx)
+	r.Host, r.Node.Name = host, name
+	return r.Start(ctx)
 }
 
 // Resolve asks the EPMD of a node's host where the node listens.

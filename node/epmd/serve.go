@@ -34,16 +34,16 @@ func readRequest(r io.Reader) ([]byte, error) {
 
 func (s *Server) answer(conn net.Conn, req []byte, local bool) error {
 	switch tag := Tag(req[0]); tag {
-	case Alive2ReqTag:
+	case TagAlive2Req:
 		if !local {
 			return fmt.Errorf("%s from another host", tag)
 		}
 		return s.register(conn, req)
-	case PortPlease2Tag:
+	case TagPortPlease2Req:
 		return s.lookup(conn, req)
-	case NamesReqTag:
+	case TagNamesReq:
 		return s.names(conn)
-	case KillReq:
+	case TagKillReq:
 		// The real daemon's answer while nodes live. It makes epmd -kill say so.
 		_, err := io.WriteString(conn, "NO")
 		return err

@@ -7,31 +7,31 @@ type Tag byte
 
 // The requests, each preceded on the stream by its length in two bytes.
 const (
-	DumpReq        Tag = 100 // nothing
-	KillReq        Tag = 107 // nothing
-	NamesReqTag    Tag = 110 // nothing
-	StopReq        Tag = 115 // name
-	Alive2ReqTag   Tag = 120 // port16, type8, protocol8, highest16, lowest16, len16, name, len16, extra
-	PortPlease2Tag Tag = 122 // name
+	TagDumpReq        Tag = 100 // nothing
+	TagKillReq        Tag = 107 // nothing
+	TagNamesReq       Tag = 110 // nothing
+	TagStopReq        Tag = 115 // name
+	TagAlive2Req      Tag = 120 // port16, type8, protocol8, highest16, lowest16, len16, name, len16, extra
+	TagPortPlease2Req Tag = 122 // name
 )
 
 // The replies, without a length.
 const (
-	Alive2XRespTag Tag = 118 // result8, creation32; to nodes whose highest version is 6 or more
-	Port2RespTag   Tag = 119 // result8, then if it is 0 what ALIVE2_REQ holds
-	Alive2RespTag  Tag = 121 // result8, creation16
+	TagAlive2XResp Tag = 118 // result8, creation32; to nodes whose highest version is 6 or more
+	TagPort2Resp   Tag = 119 // result8, then if it is 0 what ALIVE2_REQ holds
+	TagAlive2Resp  Tag = 121 // result8, creation16
 )
 
 var tagNames = map[Tag]string{
-	DumpReq:        "DUMP_REQ",
-	KillReq:        "KILL_REQ",
-	NamesReqTag:    "NAMES_REQ",
-	StopReq:        "STOP_REQ",
-	Alive2XRespTag: "ALIVE2_X_RESP",
-	Port2RespTag:   "PORT2_RESP",
-	Alive2ReqTag:   "ALIVE2_REQ",
-	Alive2RespTag:  "ALIVE2_RESP",
-	PortPlease2Tag: "PORT_PLEASE2_REQ",
+	TagDumpReq:        "DUMP_REQ",
+	TagKillReq:        "KILL_REQ",
+	TagNamesReq:       "NAMES_REQ",
+	TagStopReq:        "STOP_REQ",
+	TagAlive2XResp:    "ALIVE2_X_RESP",
+	TagPort2Resp:      "PORT2_RESP",
+	TagAlive2Req:      "ALIVE2_REQ",
+	TagAlive2Resp:     "ALIVE2_RESP",
+	TagPortPlease2Req: "PORT_PLEASE2_REQ",
 }
 
 // String returns the name that the chapter gives the message.
