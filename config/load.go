@@ -41,19 +41,19 @@ func parse(src string) (Config, []*Error) {
 	c := Default()
 	var faults []*Error
 	values := flatten(doc)
-	known := make(map[string]bool) // keys whose fault is found
+	reported := make(map[string]bool)
 	for _, s := range c.settings() {
 		v, ok := values[s.key]
 		delete(values, s.key)
 		if ok && !s.set(v) {
-			known[s.key] = true
+			reported[s.key] = true
 			faults = append(faults, &Error{Key: s.key, Value: show(s.key, v), Want: s.want})
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(values)) {
 		faults = append(faults, unknown(key, values[key], c.settings()))
 	}
-	faults = append(faults, c.faults(known)...)
+	faults = append(faults, c.faults(reported)...)
 	for _, e := range faults {
 		e.Line = lineOf(src, e.Key)
 	}

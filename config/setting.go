@@ -20,7 +20,7 @@ type setting struct {
 const (
 	minTicktime = 4 * time.Second
 	maxTicktime = time.Hour
-	maxDowntime = math.MaxInt64 / int64(time.Millisecond) // what a time.Duration holds
+	maxDowntime = math.MaxInt64 / time.Millisecond * time.Millisecond // what a time.Duration holds
 )
 
 // settings lists the keys, in the order of the shipped file.
@@ -52,8 +52,8 @@ func (c *Config) settings() []setting {
 			func() string { return fmt.Sprintf("%q", f.WorkerID) }},
 		text("flake.timestamp_path", "the path of a file wanted", &f.TimestampPath, validPath),
 		number("flake.allowable_downtime",
-			fmt.Sprintf("a whole number of milliseconds from 0 to %d wanted", maxDowntime),
-			&f.AllowableDowntime, time.Millisecond, 0, math.MaxInt64/time.Millisecond*time.Millisecond),
+			fmt.Sprintf("a whole number of milliseconds from 0 to %d wanted", maxDowntime/time.Millisecond),
+			&f.AllowableDowntime, time.Millisecond, 0, maxDowntime),
 	}
 }
 

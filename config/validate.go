@@ -14,17 +14,16 @@ import (
 // Validate returns all faults of c, each as an Error, or nil.
 func (c *Config) Validate() error { return join(c.faults(nil)) }
 
-// faults leaves out the keys in known, whose values never got into c.
-func (c *Config) faults(known map[string]bool) []*Error {
-	bad := make(map[string]bool)
+// faults leaves out what was reported before: c has the defaults in place of these values.
+func (c *Config) faults(reported map[string]bool) []*Error {
 	var faults []*Error
 	for _, s := range c.settings() {
-		if bad[s.key] = known[s.key]; !bad[s.key] && !s.valid() {
-			bad[s.key] = true
+		if !reported[s.key] && !s.valid() {
 			faults = append(faults, &Error{Key: s.key, Value: s.value(), Want: s.want})
 		}
 	}
-	if beyond := c.beyondLoopback(); beyond != "" && c.Node.Cookie == PublishedCookie && !bad["node.cookie"] {
+	beyond := c.beyondLoopback()
+	if beyond != "" && c.Node.Cookie == PublishedCookie && !reported["node.cookie"] {
 		faults = append(faults, &Error{Key: "node.cookie", Value: strconv.Quote(PublishedCookie),
 			Want: fmt.Sprintf("this cookie is published: set your own, as %s can be reached from other hosts", beyond)})
 	}
