@@ -98,7 +98,7 @@ func TestUnreadableFile(t *testing.T) {
 	}
 }
 
-func TestValidateAfterFlags(t *testing.T) {
+func TestFlagsWin(t *testing.T) {
 	for _, tt := range []struct{ name, cookie, want string }{
 		{"flake@127.0.0.1", "flake", ""},
 		{"flake@127.1.2.3", "flake", ""},
@@ -106,21 +106,33 @@ func TestValidateAfterFlags(t *testing.T) {
 		{"flake@localhost", "flake", ""},
 		{"flake@localhost.localdomain", "flake", ""},
 		{"flake@10.0.0.1", "own", ""},
-		{"flake@10.0.0.1", "flake", `config: node.cookie = "flake": this cookie is published: ` +
+		{"flake@10.0.0.1", "flake", `-setcookie: node.cookie = "flake": this cookie is published: ` +
 			`set your own, as node.name flake@10.0.0.1 can be reached from other hosts`},
-		{"flake", "flake", `config: node.name = "flake": name@host wanted: letters, digits, _ and - ` +
+		{"flake", "flake", `-name: node.name = "flake": name@host wanted: letters, digits, _ and - ` +
 			`before the @, no space after it, at most 255 bytes`},
-		{"flake@localhost", "", "config: node.cookie = (hidden): 1 to 255 printable characters wanted"},
+		{"flake@localhost", "", "-setcookie: node.cookie = (hidden): 1 to 255 printable characters wanted"},
 	} {
-		c := Default()
-		c.Node.Name, c.Node.Cookie = tt.name, tt.cookie
+		file := write(t, "[node]\nname = 'other@10.0.0.2'\ncookie = 'of the file'")
+		c, err := Load(file, Flag{"-name", "node.name", tt.name}, Flag{"-setcookie", "node.cookie", tt.cookie})
 		got := ""
-		if err := c.Validate(); err != nil {
+		if err != nil {
 			got = err.Error()
+		} else if c.Node.Name != tt.name || c.Node.Cookie != tt.cookie {
+			t.Errorf("%s, %s: got %+v", tt.name, tt.cookie, c.Node)
 		}
 		if got != tt.want {
 			t.Errorf("%s, %s: got %q, want %q", tt.name, tt.cookie, got, tt.want)
 		}
+	}
+}
+
+func TestCookieOfTheFileHoldsForANameOfAFlag(t *testing.T) {
+	file := write(t, "[node]\ncookie = 'flake'")
+	_, err := Load(file, Flag{"-name", "node.name", "flake@10.0.0.1"})
+	want := file + `:2: node.cookie = "flake": this cookie is published: ` +
+		`set your own, as node.name flake@10.0.0.1 can be reached from other hosts`
+	if err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
 	}
 }
 
@@ -146,8 +158,8 @@ func FuzzParse(f *testing.F) {
 	f.Add(string(src))
 	f.Add("[[node]]\n[flake.worker_id]\nx = [1]")
 	f.Fuzz(func(t *testing.T, src string) {
-		if c, faults := parse(src); len(faults) == 0 && c.Validate() != nil {
-			t.Errorf("parsed without fault, but: %v", c.Validate())
+		if c, faults := parse(src, nil); len(faults) == 0 && len(c.faults(nil)) > 0 {
+			t.Errorf("parsed without fault, but: %v", join(c.faults(nil)))
 		}
 	})
 }

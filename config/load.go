@@ -12,10 +12,21 @@ import (
 	"github.com/BurntSushi/toml"
 )
 
-// Load reads the file at path. Keys it does not hold have their defaults. The error joins an
-// Error for each fault.
-func Load(path string) (Config, error) {
-	src, err := os.ReadFile(path)
+// Flag is a value from the command line, which wins over the file's.
+type Flag struct {
+	Name  string // as in "-name"
+	Key   string // as in "node.name"
+	Value string
+}
+
+// Load reads the file at path; an empty path stands for an empty file. Keys that neither the
+// file nor a flag holds have their defaults. The error joins an Error for each fault.
+func Load(path string, flags ...Flag) (Config, error) {
+	var src []byte
+	var err error
+	if path != "" {
+		src, err = os.ReadFile(path)
+	}
 	if err != nil {
 		var cause *fs.PathError
 		if errors.As(err, &cause) {
@@ -23,9 +34,11 @@ func Load(path string) (Config, error) {
 		}
 		return Config{}, &Error{File: path, Want: fmt.Sprintf("cannot be read: %v", err)}
 	}
-	c, faults := parse(string(src))
+	c, faults := parse(string(src), flags)
 	for _, e := range faults {
-		e.File = path
+		if e.File == "" {
+			e.File = path
+		}
 	}
 	if err := join(faults); err != nil {
 		return Config{}, err
@@ -33,7 +46,7 @@ func Load(path string) (Config, error) {
 	return c, nil
 }
 
-func parse(src string) (Config, []*Error) {
+func parse(src string, flags []Flag) (Config, []*Error) {
 	var doc map[string]any
 	if _, err := toml.Decode(src, &doc); err != nil {
 		return Config{}, []*Error{syntaxError(err)}
@@ -41,6 +54,9 @@ func parse(src string) (Config, []*Error) {
 	c := Default()
 	var faults []*Error
 	values := flatten(doc)
+	for _, f := range flags {
+		values[f.Key] = f.Value
+	}
 	reported := make(map[string]bool)
 	for _, s := range c.settings() {
 		v, ok := values[s.key]
@@ -56,6 +72,11 @@ func parse(src string) (Config, []*Error) {
 	faults = append(faults, c.faults(reported)...)
 	for _, e := range faults {
 		e.Line = lineOf(src, e.Key)
+		for _, f := range flags {
+			if f.Key == e.Key {
+				e.File, e.Line = f.Name, 0
+			}
+		}
 	}
 	return c, faults
 }

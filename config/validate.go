@@ -11,10 +11,7 @@ import (
 	"unicode/utf8"
 )
 
-// Validate returns all faults of c, each as an Error, or nil.
-func (c *Config) Validate() error { return join(c.faults(nil)) }
-
-// faults leaves out what was reported before: c has the defaults in place of these values.
+// faults gives all faults of c, but for the keys in known, whose values never got into c.
 func (c *Config) faults(reported map[string]bool) []*Error {
 	var faults []*Error
 	for _, s := range c.settings() {

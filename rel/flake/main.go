@@ -65,18 +65,14 @@ func configure(args []string, stderr io.Writer) (config.Config, error) {
 	if flags.NArg() > 0 {
 		return config.Config{}, fmt.Errorf("unexpected argument %q; flags are -config, -name, -setcookie and -noinput", flags.Arg(0))
 	}
-	cfg := config.Default()
-	if *file != "" {
-		var err error
-		if cfg, err = config.Load(*file); err != nil {
-			return config.Config{}, err
+	var won []config.Flag
+	flags.Visit(func(f *flag.Flag) {
+		switch f.Name {
+		case "name":
+			won = append(won, config.Flag{Name: "-name", Key: "node.name", Value: *name})
+		case "setcookie":
+			won = append(won, config.Flag{Name: "-setcookie", Key: "node.cookie", Value: *cookie})
 		}
-	}
-	if *name != "" {
-		cfg.Node.Name = *name
-	}
-	if *cookie != "" {
-		cfg.Node.Cookie = *cookie
-	}
-	return cfg, cfg.Validate()
+	})
+	return config.Load(*file, won...)
 }
