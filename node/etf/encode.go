@@ -65,11 +65,11 @@ func (e *encoder) term(t Term, depth int) (err error) {
 	case Map:
 		return e.pairs(t, depth)
 	case Pid:
-		return e.identifier(string(t), PidExt, NewPidExt)
+		return e.identifier(string(t), NewPidExt, PidExt)
 	case Ref:
-		return e.identifier(string(t), ReferenceExt, NewReferenceExt, NewerReferenceExt)
+		return e.identifier(string(t), NewerReferenceExt, NewReferenceExt, ReferenceExt)
 	case Port:
-		return e.identifier(string(t), PortExt, NewPortExt, V4PortExt)
+		return e.identifier(string(t), NewPortExt, V4PortExt, PortExt)
 	case Fun:
 		return e.fun(t)
 	case Export:
@@ -155,47 +155,53 @@ func (e *encoder) bitstring(b Bitstring) error {
 	return nil
 }
 
-func (e *encoder) fun(f Fun) error {
-	r := NewReader([]byte(f))
-	if tag := r.Peek(); tag != FunExt && tag != NewFunExt {
-		return fmt.Errorf("etf: fun %q: not a fun", string(f))
+// check says whether external, of a kind that is kept as it came, is one whole term with one of tags.
+func check(external string, tags ...Tag) error {
+	r := NewReader([]byte(external))
+	if !slices.Contains(tags, r.Peek()) {
+		return fmt.Errorf("etf: %q: not a %s", external, tags[0])
 	}
-	e.dst = append(e.dst, r.Raw()...)
+	r.Raw()
 	return r.Finish()
 }
 
-func (e *encoder) export(x Export) (err error) {
-	if !e.caps.ExportPtrTag {
-		return errors.New("etf: the peer does not know external funs")
-	}
-	r := NewReader([]byte(x))
-	if r.next() != ExportExt {
-		return fmt.Errorf("etf: export %q: not an external fun", string(x))
-	}
-	module, function, arity := Atom(r.Atom()), Atom(r.Atom()), r.Raw()
-	if err := r.Finish(); err != nil {
+func (e *encoder) fun(f Fun) error {
+	if err := check(string(f), NewFunExt, FunExt); err != nil {
 		return err
 	}
-	if e.caps.UTF8Atoms {
+	e.dst = append(e.dst, f...)
+	return nil
+}
+
+func (e *encoder) export(x Export) (err error) {
+	if err := check(string(x), ExportExt); err != nil {
+		return err
+	}
+	switch {
+	case !e.caps.ExportPtrTag:
+		return errors.New("etf: the peer does not know external funs")
+	case e.caps.UTF8Atoms:
 		e.dst = append(e.dst, x...)
 		return nil
 	}
+	r := NewReader([]byte(x[1:]))
 	e.dst = append(e.dst, byte(ExportExt))
-	if e.dst, err = AppendAtom(e.dst, module, e.caps); err != nil {
-		return err
+	for range 2 {
+		if e.dst, err = AppendAtom(e.dst, Atom(r.Atom()), e.caps); err != nil {
+			return err
+		}
 	}
-	e.dst, err = AppendAtom(e.dst, function, e.caps)
-	e.dst = append(e.dst, arity...)
-	return err
+	e.dst = append(e.dst, r.Rest()...)
+	return nil
 }
 
 // identifier appends a pid, reference or port, whose tag has to be one of tags.
-func (e *encoder) identifier(external string, tags ...Tag) error {
-	id := takeApart(external)
-	if !slices.Contains(tags, id.tag) {
-		return fmt.Errorf("etf: identifier %q: not of its kind", external)
+func (e *encoder) identifier(external string, tags ...Tag) (err error) {
+	if err := check(external, tags...); err != nil {
+		return err
 	}
-	tag := e.tagFor(id.tag)
+	id := takeApart(external)
+	tag := e.caps.tagFor(id.tag)
 	if tag == id.tag && e.caps.UTF8Atoms {
 		e.dst = append(e.dst, external...)
 		return nil
@@ -210,7 +216,6 @@ func (e *encoder) identifier(external string, tags ...Tag) error {
 	if tag == NewReferenceExt || tag == NewerReferenceExt {
 		e.dst = binary.BigEndian.AppendUint16(e.dst, uint16(len(id.words)/4))
 	}
-	var err error
 	if e.dst, err = AppendAtom(e.dst, id.nodeAtom(), e.caps); err != nil {
 		return err
 	}
@@ -228,11 +233,11 @@ func (e *encoder) identifier(external string, tags ...Tag) error {
 }
 
 // tagFor returns the tag in which the peer knows an identifier that has the given one.
-func (e *encoder) tagFor(tag Tag) Tag {
-	if tag == V4PortExt && !e.caps.V4NC {
+func (c Caps) tagFor(tag Tag) Tag {
+	if tag == V4PortExt && !c.V4NC {
 		tag = NewPortExt
 	}
-	if e.caps.BigCreation {
+	if c.BigCreation {
 		return tag
 	}
 	switch tag {

@@ -1,0 +1,170 @@
+package etf
+
+import (
+	"bytes"
+	"math"
+	"strings"
+	"testing"
+)
+
+// A peer that lacks a capability gets the old form, or the caller an error.
+func TestAppendForOldPeers(t *testing.T) {
+	small := Caps{SmallAtomTags: true}
+	v4 := "x" + node + "\x00\x00\x00\x00\x00\x00\x00\x05\x00\x00\x00\x07"
+	for _, test := range []struct {
+		name string
+		term Term
+		caps Caps
+		want string // "": an error
+	}{
+		{"atom", Atom("ok"), Caps{}, "d\x00\x02ok"},
+		{"atom", Atom("ok"), small, "s\x02ok"},
+		{"atom", Atom("ok"), AllCaps, "w\x02ok"},
+		{"atom in Latin-1", Atom("é"), small, "s\x01\xe9"},
+		{"atom in Latin-1", Atom("é"), AllCaps, "w\x02é"},
+		{"atom beyond Latin-1", Atom("€"), small, ""},
+		{"atom of 255", Atom(strings.Repeat("é", 255)), small, "s\xff" + strings.Repeat("\xe9", 255)},
+		{"atom of 255", Atom(strings.Repeat("é", 255)), AllCaps, "v\x01\xfe" + strings.Repeat("é", 255)},
+		{"pid", NewPid("a@b", 1, 2, 0x01020304), small, "gs\x03a@b\x00\x00\x00\x01\x00\x00\x00\x02\x04"},
+		{"pid", NewPid("a@b", 1, 2, 3), Caps{BigCreation: true}, "Xd\x00\x03a@b\x00\x00\x00\x01\x00\x00\x00\x02\x00\x00\x00\x03"},
+		{"pid", NewPid("a@b", 1, 2, 3), Caps{UTF8Atoms: true}, "g" + node + "\x00\x00\x00\x01\x00\x00\x00\x02\x03"},
+		{"pid of an old peer", Pid("gd\x00\x01a\x00\x00\x00\x01\x00\x00\x00\x02\x03"), AllCaps, "gd\x00\x01a\x00\x00\x00\x01\x00\x00\x00\x02\x03"},
+		{"reference", NewRef("a@b", 0x0102, 7, 8), small, "r\x00\x02s\x03a@b\x02\x00\x00\x00\x07\x00\x00\x00\x08"},
+		{"reference", NewRef("a@b", 0x0102, 7), Caps{BigCreation: true, SmallAtomTags: true}, "Z\x00\x01s\x03a@b\x00\x00\x01\x02\x00\x00\x00\x07"},
+		{"oldest reference", Ref("e" + node + "\x00\x00\x00\x07\x01"), small, "es\x03a@b\x00\x00\x00\x07\x01"},
+		{"port", Port(v4), AllCaps, v4},
+		{"port", Port(v4), Caps{BigCreation: true, UTF8Atoms: true}, "Y" + node + "\x00\x00\x00\x05\x00\x00\x00\x07"},
+		{"port", Port(v4), small, "fs\x03a@b\x00\x00\x00\x05\x07"},
+		{"port", Port(v4), Caps{V4NC: true, SmallAtomTags: true}, "fs\x03a@b\x00\x00\x00\x05\x07"},
+		{"port of a number too high", Port("x" + node + "\x00\x00\x00\x01\x00\x00\x00\x05\x00\x00\x00\x07"), small, ""},
+		{"float", 1.5, Caps{}, "c1.50000000000000000000e+00\x00\x00\x00\x00\x00"},
+		{"float", 1.5, Caps{NewFloats: true}, "F\x3f\xf8\x00\x00\x00\x00\x00\x00"},
+		{"map", Map{}, Caps{}, ""},
+		{"map", Map{}, Caps{MapTag: true}, "t\x00\x00\x00\x00"},
+		{"bit string", Bitstring{[]byte{0x80}, 1}, Caps{}, ""},
+		{"bit string", Bitstring{[]byte{0x80}, 1}, Caps{BitBinaries: true}, "M\x00\x00\x00\x01\x01\x80"},
+		{"export", Export("qw\x01mw\x01fa\x02"), Caps{}, ""},
+		{"export", Export("qw\x01mw\x01fa\x02"), Caps{ExportPtrTag: true}, "qd\x00\x01md\x00\x01fa\x02"},
+		{"export", Export("qw\x01mw\x01fa\x02"), AllCaps, "qw\x01mw\x01fa\x02"},
+		{"inside", List{Tuple{Atom("€")}}, small, ""},
+	} {
+		got, err := Append([]byte("dst"), test.term, test.caps)
+		if test.want == "" {
+			if err == nil || string(got) != "dst" {
+				t.Errorf("%s: %q, %v, want an error", test.name, got, err)
+			}
+			continue
+		}
+		if err != nil || string(got) != "dst"+test.want {
+			t.Errorf("%s: %q, %v, want %q", test.name, got, err, test.want)
+		}
+		if err := wellFormed(got[3:]); err != nil {
+			t.Errorf("%s: %v", test.name, err)
+		}
+	}
+}
+
+func TestAppendRefuses(t *testing.T) {
+	deep := Term(List(nil))
+	for range MaxDepth {
+		deep = Tuple{deep}
+	}
+	for _, term := range []Term{
+		nil, 5, "text", true, Tuple{nil}, struct{}{}, deep,
+		Atom("\xff"), Atom(strings.Repeat("a", 256)), math.NaN(), math.Inf(-1),
+		ImproperList{nil, Atom("a")}, Bitstring{nil, 1}, Bitstring{[]byte{1}, 0}, Bitstring{[]byte{1}, 9},
+		Pid(""), Pid("junk"), Pid("j"), Ref(NewPid("a@b", 1, 2, 3)), Port("j"), Pid(NewPid("a@b", 1, 2, 3) + "j"),
+		NewRef("a@b", 1), NewRef("a@b", 1, 1, 2, 3, 4, 5, 6), NewPid("\xff", 1, 2, 3),
+		Fun(""), Fun("j"), Fun("p"), Export(""), Export("j"), Export("qw\x01mw\x01fw\x01a"),
+	} {
+		got, err := Append([]byte("dst"), term, AllCaps)
+		if err == nil || string(got) != "dst" {
+			t.Errorf("%#v: %q, %v", term, got, err)
+		}
+		if text := string(Format(nil, term)); !strings.HasPrefix(text, "#Error<etf: ") {
+			t.Errorf("%#v: %s", term, text)
+		}
+	}
+}
+
+func TestAppendStringExt(t *testing.T) {
+	for n, want := range map[int]Tag{0: NilExt, 1: StringExt, 65535: StringExt, 65536: ListExt} {
+		text := strings.Repeat("x", n)
+		got := AppendStringExt(nil, text)
+		if Tag(got[0]) != want || wellFormed(got) != nil || !bytes.Equal(got, AppendStringExt(nil, []byte(text))) {
+			t.Errorf("%d bytes: %s, %v", n, Tag(got[0]), wellFormed(got))
+		}
+		if printed := string(FormatRaw(nil, got, n+2)); n > 0 && printed != `"`+text+`"` {
+			t.Errorf("%d bytes: %.40s", n, printed)
+		}
+	}
+}
+
+func TestHotPathDoesNotAllocate(t *testing.T) {
+	ref := NewRef("c27@127.0.0.1", 1, 1, 2, 3)
+	call, err := Append(nil, Tuple{
+		Atom("$gen_call"), Tuple{NewPid("c27@127.0.0.1", 1, 2, 3), ImproperList{[]Term{Atom("alias")}, ref}},
+		Tuple{Atom("get"), int64(62), 1.5, []byte("b"), String("s"), Map{{Atom("k"), List{Fun(funs(t)[0])}}}},
+	}, AllCaps)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var bad error
+	dst := make([]byte, 0, 1024)
+	for name, f := range map[string]func(){
+		"Raw": func() {
+			r := NewReader(call)
+			r.Raw()
+			bad = r.Finish()
+		},
+		"Reader": func() {
+			r := NewReader(call)
+			r.Tuple()
+			r.Atom()
+			r.Tuple()
+			r.Pid()
+			r.ListHeader()
+			r.Atom()
+			r.Ref()
+			r.Tuple()
+			r.Atom()
+			r.Int()
+			r.Raw()
+			r.Binary()
+			r.StringExt()
+			r.Map()
+			r.Atom()
+			r.Raw()
+			bad = r.Finish()
+		},
+		"Append": func() {
+			b := AppendTupleHeader(dst, 2)
+			b, bad = AppendAtom(b, "ok", AllCaps)
+			b, _ = AppendAtom(b, "é", Caps{})
+			b = AppendInt(b, 1<<40)
+			b = AppendUint64(b, 1<<63)
+			b = AppendBinary(b, call)
+			b = AppendStringExt(b, "text")
+			b = AppendStringExt(b, call)
+			b = AppendNil(AppendListHeader(b, 1))
+			_ = b
+		},
+	} {
+		if n := testing.AllocsPerRun(100, f); n != 0 || bad != nil {
+			t.Errorf("%s: %v allocations, %v", name, n, bad)
+		}
+	}
+}
+
+// funs returns the funs among the vectors.
+func funs(t *testing.T) (all []string) {
+	for _, v := range vectors(t, "vectors.tsv") {
+		if Tag(v.src[0]) == NewFunExt {
+			all = append(all, string(v.src))
+		}
+	}
+	if len(all) == 0 {
+		t.Fatal("no fun")
+	}
+	return all
+}

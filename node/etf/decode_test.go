@@ -1,0 +1,117 @@
+package etf
+
+import (
+	"bytes"
+	"math/big"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+func TestDecodeLimits(t *testing.T) {
+	nested := func(depth int) []byte { return append(bytes.Repeat([]byte("h\x01"), depth-1), 'j') }
+	elements := func(n int) []byte {
+		return append(AppendTupleHeader(nil, n), bytes.Repeat([]byte("j"), n)...)
+	}
+	integer := func(n int) []byte {
+		return append([]byte{byte(LargeBigExt), byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n), 0}, bytes.Repeat([]byte{1}, n)...)
+	}
+	for _, test := range []struct {
+		name string
+		src  []byte
+		want string // "": no error
+	}{
+		{"depth", nested(MaxDepth), ""},
+		{"depth", nested(MaxDepth + 1), "etf: byte 1024: NIL_EXT: nested deeper than 512"},
+		{"elements", elements(MaxElements), ""},
+		{"elements", elements(MaxElements + 1), "etf: byte 0: LARGE_TUPLE_EXT: more than 262144 elements"},
+		{"elements of several", append([]byte("h\x02"), append(elements(MaxElements/2), elements(MaxElements/2)...)...), "etf: byte 131079: LARGE_TUPLE_EXT: more than 262144 elements"},
+		{"integer", integer(MaxIntegerBytes), ""},
+		{"integer", integer(MaxIntegerBytes + 1), "etf: byte 0: LARGE_BIG_EXT: integer of more than 8192 bytes"},
+	} {
+		if err := wellFormed(test.src); err != nil {
+			t.Errorf("%s: Raw: %v", test.name, err)
+		}
+		got, err := Decode(test.src)
+		switch {
+		case test.want == "" && err != nil, test.want != "" && (err == nil || err.Error() != test.want):
+			t.Errorf("%s: %v, want %q", test.name, err, test.want)
+		case err == nil:
+			again, err := Append(nil, got, AllCaps)
+			if err != nil || !bytes.Equal(again, test.src) {
+				t.Errorf("%s: Append: %.40x, %v", test.name, again, err)
+			}
+		}
+	}
+}
+
+func TestDecodedTypes(t *testing.T) {
+	for _, test := range []struct {
+		src  string
+		want Term
+	}{
+		{"a\x05", int64(5)},
+		{"n\x08\x01\x00\x00\x00\x00\x00\x00\x00\x80", int64(-1 << 63)},
+		{"n\x08\x00\x00\x00\x00\x00\x00\x00\x00\x80", new(big.Int).Lsh(big.NewInt(1), 63)},
+		{"j", List(nil)},
+		{"k\x00\x00", List(nil)},
+		{"l\x00\x00\x00\x00j", List(nil)},
+		{"k\x00\x02ab", String("ab")},
+		{"l\x00\x00\x00\x00k\x00\x02ab", String("ab")},
+		{"l\x00\x00\x00\x01jk\x00\x01a", List{List(nil), int64('a')}},
+		{"l\x00\x00\x00\x01jl\x00\x00\x00\x01jj", List{List(nil), List(nil)}},
+		{"l\x00\x00\x00\x01ja\x01", ImproperList{[]Term{List(nil)}, int64(1)}},
+		{"m\x00\x00\x00\x00", []byte{}},
+		{"M\x00\x00\x00\x01\x08a", []byte("a")},
+		{"M\x00\x00\x00\x00\x00", []byte{}},
+		{"M\x00\x00\x00\x02\x03a\xff", Bitstring{[]byte("a\xe0"), 3}},
+		{"h\x00", Tuple{}},
+		{"t\x00\x00\x00\x00", Map{}},
+		{"t\x00\x00\x00\x01jw\x02ok", Map{{List(nil), Atom("ok")}}},
+		{"s\x01\xe9", Atom("é")},
+	} {
+		got, err := Decode([]byte(test.src))
+		if err != nil || !reflect.DeepEqual(got, test.want) {
+			t.Errorf("%q: %#v, %v, want %#v", test.src, got, err, test.want)
+		}
+	}
+}
+
+// A term keeps nothing of its source.
+func TestDecodeCopies(t *testing.T) {
+	for _, v := range vectors(t, "vectors.tsv") {
+		src := bytes.Clone(v.src)
+		term, err := Decode(src)
+		clear(src)
+		if got := string(Format(nil, term)); err != nil || got != v.text {
+			t.Errorf("%.60s: %.60s, %v", v.text, got, err)
+		}
+	}
+}
+
+func TestIdentifiers(t *testing.T) {
+	for _, node := range []Atom{"a@b", Atom(strings.Repeat("€", 255))} {
+		p := NewPid(node, 1, 2, 0xfedcba98)
+		if p.Node() != node || p.ID() != 1 || p.Serial() != 2 || p.Creation() != 0xfedcba98 {
+			t.Errorf("%s: %s %d %d %d", p, p.Node(), p.ID(), p.Serial(), p.Creation())
+		}
+		r := NewRef(node, 0xfedcba98, 3, 4, 5)
+		if r.Node() != node || r.Creation() != 0xfedcba98 || !reflect.DeepEqual(r.Words(), []uint32{3, 4, 5}) {
+			t.Errorf("%s: %s %d %v", r, r.Node(), r.Creation(), r.Words())
+		}
+	}
+	port := Port("x" + node + "\x00\x00\x00\x01\x00\x00\x00\x02\x00\x00\x00\x03")
+	if port.Node() != "a@b" || port.ID() != 1<<32+2 || port.Creation() != 3 {
+		t.Errorf("%s: %s %d %d", port, port.Node(), port.ID(), port.Creation())
+	}
+	old := Pid("gd\x00\x03\xe9@b\x00\x00\x00\x01\x00\x00\x00\x02\x03")
+	if old.Node() != "é@b" || old.ID() != 1 || old.Serial() != 2 || old.Creation() != 3 || old.String() != "<0.1.2>" {
+		t.Errorf("%s: %s %d %d %d", old, old.Node(), old.ID(), old.Serial(), old.Creation())
+	}
+	for _, bad := range []string{"", "X", "Xjunk", "a\x01", string(old) + "x"} {
+		if Pid(bad).Node() != "" || Pid(bad).ID() != 0 || Ref(bad).Creation() != 0 || len(Ref(bad).Words()) != 0 || Port(bad).ID() != 0 {
+			t.Errorf("%q is not an identifier", bad)
+		}
+		_, _, _ = Pid(bad).String(), Ref(bad).String(), Fun(bad).String()
+	}
+}
