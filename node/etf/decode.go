@@ -160,7 +160,7 @@ func (d *decoder) bitstring() Term {
 	d.r.next()
 	data, bits := d.r.bits()
 	data = bytes.Clone(data)
-	if bits == 0 || bits == 8 {
+	if bits == 8 {
 		return data
 	}
 	data[len(data)-1] &= 0xff << (8 - bits)

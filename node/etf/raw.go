@@ -98,11 +98,11 @@ func (r *Reader) tuple(tag Tag) int {
 func (r *Reader) list() int  { return r.count(r.uint32(), 1, 1) }
 func (r *Reader) pairs() int { return r.count(r.uint32(), 2, 0) }
 
-// bits reads a bit string; bits is how many of the last byte count, 0 if there is no byte.
+// bits reads a bit string; bits is how many of the last byte count.
 func (r *Reader) bits() (data []byte, bits uint8) {
 	n := r.uint32()
 	bits = r.uint8()
-	if bits > 8 || (bits == 0) != (n == 0) {
+	if bits < 1 || bits > 8 || n == 0 {
 		r.refuse("ill-formed bit string")
 	}
 	return r.take(int(n)), bits
@@ -187,11 +187,8 @@ func (r *Reader) big(tag Tag) (digits []byte, negative bool) {
 	} else {
 		n = int(r.uint32())
 	}
-	sign := r.uint8()
-	if sign > 1 {
-		r.refuse("sign is not 0 or 1")
-	}
-	return bytes.TrimRight(r.take(n), "\x00"), sign == 1
+	sign := r.uint8() // 0 or 1, but OTP takes the rest for 1
+	return bytes.TrimRight(r.take(n), "\x00"), sign != 0
 }
 
 // float reads a float, which in Erlang is always finite.
