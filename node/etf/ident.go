@@ -119,12 +119,8 @@ func (r *Reader) fun(tag Tag) (f fun) {
 
 // export reads what comes after the tag of an EXPORT_EXT.
 func (r *Reader) export() {
-	start := r.at
 	r.inner()
 	r.inner()
-	if r.next() != SmallIntegerExt {
-		r.refuse("arity is not a SMALL_INTEGER_EXT")
-	}
+	r.expect(SmallIntegerExt, "arity is not a SMALL_INTEGER_EXT")
 	r.uint8()
-	r.at = start
 }

@@ -108,7 +108,7 @@ func (r *Reader) bits() (data []byte, bits uint8) {
 	return r.take(int(n)), bits
 }
 
-// atom reads the text of an atom; latin1 says that it is not UTF-8 yet.
+// atom reads the text of an atom; latin1 says that it has to be converted to be UTF-8.
 func (r *Reader) atom(tag Tag) (text []byte, latin1 bool) {
 	switch tag {
 	case SmallAtomExt, SmallAtomUTF8Ext:
@@ -117,24 +117,17 @@ func (r *Reader) atom(tag Tag) (text []byte, latin1 bool) {
 		text = r.take(r.uint16())
 	default:
 		r.refuse("not an atom")
-		return nil, false
-	}
-	ascii := true
-	for _, c := range text {
-		if c >= utf8.RuneSelf {
-			ascii = false
-			break
-		}
 	}
 	chars := len(text)
 	if tag == AtomUTF8Ext || tag == SmallAtomUTF8Ext {
-		if !ascii {
-			chars = utf8.RuneCount(text)
-			if !utf8.Valid(text) {
-				r.refuse("atom is not UTF-8")
-			}
+		if !utf8.Valid(text) {
+			r.refuse("atom is not UTF-8")
 		}
-		ascii = true
+		if chars > MaxAtomChars {
+			chars = utf8.RuneCount(text)
+		}
+	} else {
+		latin1 = !ascii(text)
 	}
 	if chars > MaxAtomChars {
 		r.refuse("atom is too long")
@@ -142,7 +135,16 @@ func (r *Reader) atom(tag Tag) (text []byte, latin1 bool) {
 	if r.failed() {
 		return nil, false
 	}
-	return text, !ascii
+	return text, latin1
+}
+
+func ascii(text []byte) bool {
+	for _, c := range text {
+		if c >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
 }
 
 // inner reads an atom, with its tag, that is a field of the term being read.
@@ -181,7 +183,7 @@ func (r *Reader) integer() (magnitude uint64, negative bool) {
 
 // big reads the bytes of an integer's magnitude, the least significant first, without zeros at the end.
 func (r *Reader) big(tag Tag) (digits []byte, negative bool) {
-	n := 0
+	var n int
 	if tag == SmallBigExt {
 		n = int(r.uint8())
 	} else {

@@ -62,11 +62,7 @@ func (r *Reader) Finish() error {
 func (r *Reader) Rest() []byte { return r.src[r.off:] }
 
 // Version reads the version byte in front of a term.
-func (r *Reader) Version() {
-	if r.next() != VersionMagic {
-		r.refuse("no version byte")
-	}
-}
+func (r *Reader) Version() { r.expect(VersionMagic, "no version byte") }
 
 // Peek returns the tag of the next term without reading it, 0 if there is none.
 func (r *Reader) Peek() Tag {
@@ -89,44 +85,28 @@ func (r *Reader) Tuple() int {
 // ListHeader reads the head of a LIST_EXT and returns the number of elements; these are next, then the
 // tail, which is NIL_EXT in a proper list. The empty list and lists of bytes have tags of their own.
 func (r *Reader) ListHeader() int {
-	if r.next() != ListExt {
-		r.refuse("not a list")
-		return 0
-	}
+	r.expect(ListExt, "not a list")
 	return r.list()
 }
 
 // Nil reads the empty list.
-func (r *Reader) Nil() {
-	if r.next() != NilExt {
-		r.refuse("not the empty list")
-	}
-}
+func (r *Reader) Nil() { r.expect(NilExt, "not the empty list") }
 
 // Map reads the head of a map and returns the number of pairs; key, value, key, value are next.
 func (r *Reader) Map() int {
-	if r.next() != MapExt {
-		r.refuse("not a map")
-		return 0
-	}
+	r.expect(MapExt, "not a map")
 	return r.pairs()
 }
 
 // Binary reads a binary and returns its bytes, a part of the source.
 func (r *Reader) Binary() []byte {
-	if r.next() != BinaryExt {
-		r.refuse("not a binary")
-		return nil
-	}
+	r.expect(BinaryExt, "not a binary")
 	return r.take(int(r.uint32()))
 }
 
 // StringExt reads a STRING_EXT and returns its bytes, a part of the source.
 func (r *Reader) StringExt() []byte {
-	if r.next() != StringExt {
-		r.refuse("not a string")
-		return nil
-	}
+	r.expect(StringExt, "not a string")
 	return r.take(r.uint16())
 }
 
@@ -199,6 +179,13 @@ func (r *Reader) refuse(reason string) {
 func (r *Reader) next() Tag {
 	r.at = r.off
 	return Tag(r.uint8())
+}
+
+// expect reads a tag and refuses the term if it is another one.
+func (r *Reader) expect(tag Tag, reason string) {
+	if r.next() != tag {
+		r.refuse(reason)
+	}
 }
 
 // take reads n bytes.

@@ -61,7 +61,7 @@ type (
 	Export string // fun M:F/A
 )
 
-// NewPid returns a pid as a NEW_PID_EXT.
+// NewPid returns a pid as a NEW_PID_EXT. It checks nothing: Append refuses what is not a pid.
 func NewPid(node Atom, id, serial, creation uint32) Pid {
 	b := append(make([]byte, 0, 32), byte(NewPidExt))
 	b = appendUTF8Atom(b, node)
@@ -82,7 +82,8 @@ func (p Pid) Serial() uint32 { return takeApart(string(p)).word(1) }
 // Creation tells apart the lives of a node of one name.
 func (p Pid) Creation() uint32 { return takeApart(string(p)).creation }
 
-// NewRef returns a reference as a NEWER_REFERENCE_EXT, of 1 to MaxReferenceWords words.
+// NewRef returns a reference, of 1 to MaxReferenceWords words, as a NEWER_REFERENCE_EXT. It checks nothing:
+// Append refuses what is not a reference.
 func NewRef(node Atom, creation uint32, words ...uint32) Ref {
 	b := append(make([]byte, 0, 48), byte(NewerReferenceExt))
 	b = binary.BigEndian.AppendUint16(b, uint16(len(words)))

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// reserved are the words that are not atoms unless quoted, maybe and else from OTP 25 and 27 on.
+// reserved are the words that are atoms only between quotes; maybe and else are so since OTP 27.
 var reserved = map[string]bool{
 	"after": true, "and": true, "andalso": true, "band": true, "begin": true, "bnot": true, "bor": true,
 	"bsl": true, "bsr": true, "bxor": true, "case": true, "catch": true, "cond": true, "div": true,
