@@ -3,6 +3,7 @@ package etf
 import (
 	"bytes"
 	"math"
+	"math/big"
 	"strings"
 	"testing"
 )
@@ -37,6 +38,7 @@ func TestAppendForOldPeers(t *testing.T) {
 		{"port", Port(v4), small, "fs\x03a@b\x00\x00\x00\x05\x07"},
 		{"port", Port(v4), Caps{V4NC: true, SmallAtomTags: true}, "fs\x03a@b\x00\x00\x00\x05\x07"},
 		{"port of a number too high", Port("x" + node + "\x00\x00\x00\x01\x00\x00\x00\x05\x00\x00\x00\x07"), small, ""},
+		{"big.Int that is small", big.NewInt(-1), Caps{}, "b\xff\xff\xff\xff"},
 		{"float", 1.5, Caps{}, "c1.50000000000000000000e+00\x00\x00\x00\x00\x00"},
 		{"float", 1.5, Caps{NewFloats: true}, "F\x3f\xf8\x00\x00\x00\x00\x00\x00"},
 		{"map", Map{}, Caps{}, ""},
@@ -72,7 +74,7 @@ func TestAppendRefuses(t *testing.T) {
 	for _, term := range []Term{
 		nil, 5, "text", true, Tuple{nil}, struct{}{}, deep,
 		Atom("\xff"), Atom(strings.Repeat("a", 256)), math.NaN(), math.Inf(-1),
-		ImproperList{nil, Atom("a")}, Bitstring{nil, 1}, Bitstring{[]byte{1}, 0}, Bitstring{[]byte{1}, 9},
+		ImproperList{nil, Atom("a")}, Bitstring{nil, 1}, Bitstring{[]byte{1}, 0}, Bitstring{[]byte{1}, 8},
 		Pid(""), Pid("junk"), Pid("j"), Ref(NewPid("a@b", 1, 2, 3)), Port("j"), Pid(NewPid("a@b", 1, 2, 3) + "j"),
 		NewRef("a@b", 1), NewRef("a@b", 1, 1, 2, 3, 4, 5, 6), NewPid("\xff", 1, 2, 3),
 		Fun(""), Fun("j"), Fun("p"), Export(""), Export("j"), Export("qw\x01mw\x01fw\x01a"),

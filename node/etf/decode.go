@@ -16,7 +16,8 @@ const (
 )
 
 // Decode returns the term that src holds, without a version byte in front and without anything behind it.
-// The term is a copy. The error is a *SyntaxError.
+// The term is a copy. Terms beyond MaxDepth, MaxElements or MaxIntegerBytes are refused. The error is a
+// *SyntaxError.
 func Decode(src []byte) (Term, error) {
 	d := decoder{r: NewReader(src)}
 	d.r.Raw() // nothing is allocated for what is not well-formed, and no count is wrong after this

@@ -112,6 +112,10 @@ func TestIdentifiers(t *testing.T) {
 		if Pid(bad).Node() != "" || Pid(bad).ID() != 0 || Ref(bad).Creation() != 0 || len(Ref(bad).Words()) != 0 || Port(bad).ID() != 0 {
 			t.Errorf("%q is not an identifier", bad)
 		}
-		_, _, _ = Pid(bad).String(), Ref(bad).String(), Fun(bad).String()
+		for _, s := range []string{Pid(bad).String(), Ref(bad).String(), Port(bad).String(), Fun(bad).String(), Export(bad).String()} {
+			if !strings.HasPrefix(s, "#Error<") {
+				t.Errorf("%q prints as %s", bad, s)
+			}
+		}
 	}
 }

@@ -145,7 +145,7 @@ func (e *encoder) float(f float64) error {
 
 func (e *encoder) bitstring(b Bitstring) error {
 	switch {
-	case b.Bits < 1 || b.Bits > 8 || len(b.Bytes) == 0:
+	case b.Bits < 1 || b.Bits > 7 || len(b.Bytes) == 0:
 		return fmt.Errorf("etf: bit string of %d bytes with %d bits in the last", len(b.Bytes), b.Bits)
 	case !e.caps.BitBinaries:
 		return errors.New("etf: the peer does not know bit strings")

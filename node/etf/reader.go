@@ -28,8 +28,8 @@ func (e *SyntaxError) Error() string {
 
 // Reader is a cursor over the bytes of one or more terms. The first failure sticks: from then on there is
 // nothing left to read and every method returns its zero value, so a message can be taken apart without a
-// check at each step, and [Reader.Finish] tells how it went. A Reader does not allocate, with one exception
-// at [Reader.Atom].
+// check at each step, and [Reader.Finish] tells how it went. While all goes well a Reader does not
+// allocate, but for one kind of atom, see [Reader.Atom], and for funs more than four deep within funs.
 type Reader struct {
 	src  []byte
 	off  int         // of the next byte
