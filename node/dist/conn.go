@@ -69,6 +69,7 @@ func capsOf(f handshake.Flags) etf.Caps {
 		UTF8Atoms:     f.Has(handshake.UTF8Atoms),
 		SmallAtomTags: f.Has(handshake.SmallAtomTags),
 		BigCreation:   f.Has(handshake.BigCreation),
+		V4NC:          f.Has(handshake.V4NC),
 		NewFloats:     f.Has(handshake.NewFloats),
 		MapTag:        f.Has(handshake.MapTag),
 		BitBinaries:   f.Has(handshake.BitBinaries),
