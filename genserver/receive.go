@@ -15,19 +15,17 @@ type Handler interface {
 	HandleCall(dst, request []byte, caps etf.Caps) []byte
 	// HandleCast takes what gen_server:cast sent.
 	HandleCast(request []byte)
-	// HandleInfo takes any other message.
-	HandleInfo(message []byte)
+	// HandleInfo takes any other message. Who sent it is for the message to say.
+	HandleInfo(message []byte, c Caller)
 }
 
 // Caller is the way back to who sent a message.
 type Caller interface {
 	Caps() etf.Caps
-	// BeginSend opens a message to a process, to its alias if that is not nil,
-	// and gives the buffer to append the message to.
-	BeginSend(pid, alias []byte) []byte
-	// EndSend sends the message, DropSend forgets it. One of them must follow.
-	EndSend(buf []byte)
-	DropSend()
+	// Buffer gives an empty buffer to build a message in, until Answer.
+	Buffer() []byte
+	// Answer sends a message to a process, to its alias if that is not nil.
+	Answer(pid, alias, message []byte)
 }
 
 // Receive takes one message to a gen_server and answers it if it is a call. An
@@ -36,12 +34,12 @@ type Caller interface {
 func Receive(message []byte, h Handler, c Caller) error {
 	r := etf.NewReader(message)
 	if tag := r.Peek(); tag != etf.SmallTupleExt && tag != etf.LargeTupleExt {
-		h.HandleInfo(message)
+		h.HandleInfo(message, c)
 		return nil
 	}
 	arity := r.Tuple()
 	if !isAtom(r.Peek()) {
-		h.HandleInfo(message)
+		h.HandleInfo(message, c)
 		return nil
 	}
 	switch word := r.Atom(); {
@@ -54,7 +52,7 @@ func Receive(message []byte, h Handler, c Caller) error {
 		}
 		h.HandleCast(request)
 	default:
-		h.HandleInfo(message)
+		h.HandleInfo(message, c)
 	}
 	return nil
 }
@@ -66,12 +64,10 @@ func receiveCall(r *etf.Reader, h Handler, c Caller) error {
 	if err := r.Finish(); err != nil {
 		return fmt.Errorf("$gen_call: %w", err)
 	}
-	b := etf.AppendTupleHeader(c.BeginSend(from.Pid, from.Alias), 2)
+	b := etf.AppendTupleHeader(c.Buffer(), 2)
 	b = append(b, from.Tag...)
 	if b = h.HandleCall(b, request, c.Caps()); b != nil {
-		c.EndSend(b)
-	} else {
-		c.DropSend()
+		c.Answer(from.Pid, from.Alias, b)
 	}
 	return nil
 }

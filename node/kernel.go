@@ -1,6 +1,7 @@
 package node
 
 import (
+	"github.com/flake-go/flake/genserver"
 	"github.com/flake-go/flake/node/etf"
 )
 
@@ -41,5 +42,5 @@ func (k *netKernel) HandleCall(dst, request []byte, caps etf.Caps) []byte {
 // silent takes casts and messages and does nothing.
 type silent struct{}
 
-func (silent) HandleCast([]byte) {}
-func (silent) HandleInfo([]byte) {}
+func (silent) HandleCast([]byte)                   {}
+func (silent) HandleInfo([]byte, genserver.Caller) {}

@@ -49,7 +49,7 @@ func (s *Server) HandleCast(request []byte) {
 }
 
 // HandleInfo drops the message.
-func (s *Server) HandleInfo(message []byte) {
+func (s *Server) HandleInfo(message []byte, _ genserver.Caller) {
 	s.Log.Debug("message dropped", "message", text(message))
 }
 

@@ -40,7 +40,7 @@ type Conn struct {
 	received atomic.Uint64 // reads that gave something
 
 	out     output
-	sending bool // between BeginSend and its end; the reader's alone
+	scratch []byte // where a Handler builds an answer
 	watches watches
 }
 
@@ -152,9 +152,6 @@ func (c *Conn) read() (err error) {
 // peer can end the node with it.
 func (c *Conn) survive(fault any) error {
 	c.log.Error("fault in the node, please report it", "fault", fault, "stack", string(debug.Stack()))
-	if c.sending {
-		c.DropSend()
-	}
 	return errFault
 }
 

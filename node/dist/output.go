@@ -62,9 +62,6 @@ func (o *output) end(buf []byte) {
 	o.mu.Unlock()
 }
 
-// drop closes the frame and forgets it.
-func (o *output) drop() { o.mu.Unlock() }
-
 // poke has what was appended written soon, by another goroutine.
 func (o *output) poke() {
 	select {

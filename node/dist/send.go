@@ -5,34 +5,37 @@ import (
 	"github.com/flake-go/flake/node/handshake"
 )
 
-// BeginSend opens a message to a process of the peer: to its alias, if there is
-// one and the peer knows aliases, else to its pid. Both are terms as they came.
-// The message's term is to be appended to the buffer that it gives; EndSend
-// or DropSend must follow, and nothing else may be sent in between. Only a Handler, on the
-// goroutine that called it, may call these three.
-func (c *Conn) BeginSend(pid, alias []byte) []byte {
-	c.sending = true
-	if alias != nil && c.peer.Flags.Has(handshake.Alias) {
-		return c.beginMessage(opAliasSend, c.self, alias)
+// Buffer gives an empty buffer to build a message for Answer in. It belongs to
+// a Handler, until it returns.
+func (c *Conn) Buffer() []byte { return c.scratch[:0] }
+
+// Answer sends a message to a process of the peer: to its alias, if there is one
+// and the peer knows aliases, else to its pid. All are terms. Only a Handler, on
+// the goroutine that called it, may call this. The message is written when all
+// that has arrived is handled.
+func (c *Conn) Answer(pid, alias, message []byte) {
+	c.send(pid, alias, message)
+	if cap(message) <= fullOutput {
+		c.scratch = message
 	}
-	return c.beginMessage(opSend, nil, pid)
 }
 
-// EndSend sends the message whose term was appended to what BeginSend gave. It
-// is written when the reader has handled all that has arrived.
-func (c *Conn) EndSend(buf []byte) {
-	c.sending = false
-	c.out.end(buf)
+// Post is Answer for any other goroutine, at any time.
+func (c *Conn) Post(pid, alias, message []byte) {
+	c.send(pid, alias, message)
+	c.out.poke()
 }
 
-// DropSend forgets the message that BeginSend opened.
-func (c *Conn) DropSend() {
-	c.sending = false
-	c.out.drop()
+func (c *Conn) send(pid, alias, message []byte) {
+	o, first, second := opSend, []byte(nil), pid
+	if alias != nil && c.peer.Flags.Has(handshake.Alias) {
+		o, first, second = opAliasSend, c.self, alias
+	}
+	c.out.end(append(c.beginMessage(o, first, second), message...))
 }
 
 // beginMessage opens a frame {op, first, second} and begins its message. The
-// second element of a send is not used; peers that look expect ”.
+// second element of a send is not used; peers that look expect the empty atom.
 func (c *Conn) beginMessage(o op, first, second []byte) []byte {
 	b := etf.AppendTupleHeader(c.out.begin(), 3)
 	b = etf.AppendInt(b, int64(o))
