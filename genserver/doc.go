@@ -1,15 +1,16 @@
 // Package genserver is a gen_server as its callers see it: what OTP's
 // gen_server:call and cast send, and the answers that they wait for.
 //
-// A [Handler] holds what a callback module holds. [Receive] takes a message
-// apart and calls it; it may run on many goroutines at once, and so may the
-// Handler. [Process] is the same gen_server as a process of Ergo, which gives
+// A [Handler] holds what a callback module holds. [Server.Receive] takes a
+// message apart and calls it; it may run on many goroutines at once, and so may
+// the Handler. [Process] is the same gen_server as a process of Ergo, which gives
 // it a pid, a name, and a life that can be monitored and supervised.
 //
 // The messages are those of OTP's gen.erl and gen_server.erl:
 //
 //	{'$gen_call', {Pid, Tag}, Request}   answered by {Tag, Reply} to Pid
 //	{'$gen_cast', Request}
+//	{system, {Pid, Tag}, Request}        of module sys: get_state, get_status
 //	anything else                        handle_info
 //
 // A Tag is any term, most often a reference or [alias | Reference]. It is

@@ -3,16 +3,15 @@ package genserver
 import (
 	"github.com/ergo-services/ergo/etf"
 	"github.com/ergo-services/ergo/gen"
+	"github.com/ergo-services/ergo/lib"
 )
 
 // Process is a gen_server as a process of Ergo. Peers' messages do not pass its
-// mailbox: who reads them calls Receive with the same Handler. The process
+// mailbox: who reads them calls Server.Receive with the same Handler. The process
 // stands for the server's pid and name, its life and its death.
 //
 // It traps exits: of all signals only kill, and a stop by its supervisor, end it.
 type Process struct {
-	Handler Handler
-
 	// Up is told of the process before anyone can find it by name, Down once
 	// it has ended.
 	Up, Down func(gen.Process)
@@ -40,7 +39,7 @@ func (s *Process) ProcessLoop(p gen.ProcessState, started chan<- bool) string {
 			}
 		case <-channels.Mailbox:
 		case direct := <-channels.Direct:
-			p.PutSyncReply(direct.Ref, s.Handler, nil)
+			p.PutSyncReply(direct.Ref, nil, lib.ErrUnsupportedRequest)
 		case <-p.Context().Done():
 			return "killed"
 		}

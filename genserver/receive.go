@@ -28,10 +28,21 @@ type Caller interface {
 	Answer(pid, alias, message []byte)
 }
 
-// Receive takes one message to a gen_server and answers it if it is a call. An
+// Server is one life of a gen_server.
+type Server struct {
+	Name    etf.Atom
+	Module  etf.Atom // the callback module that a BEAM would have
+	Pid     etf.Pid
+	Parent  etf.Pid  // of its supervisor
+	Family  etf.Atom // the supervisor's name
+	Handler Handler
+}
+
+// Receive takes one message to the server and answers it if it is a call. An
 // error means that the message looked like a call or a cast and was none; it is
 // not answered, as OTP leaves it.
-func Receive(message []byte, h Handler, c Caller) error {
+func (s *Server) Receive(message []byte, c Caller) error {
+	h := s.Handler
 	r := etf.NewReader(message)
 	if tag := r.Peek(); tag != etf.SmallTupleExt && tag != etf.LargeTupleExt {
 		h.HandleInfo(message, c)
@@ -44,7 +55,9 @@ func Receive(message []byte, h Handler, c Caller) error {
 	}
 	switch word := r.Atom(); {
 	case arity == 3 && string(word) == "$gen_call":
-		return receiveCall(&r, h, c)
+		return s.receiveCall(&r, c)
+	case arity == 3 && string(word) == "system":
+		return s.receiveSystem(&r, c)
 	case arity == 2 && string(word) == "$gen_cast":
 		request := r.Raw()
 		if err := r.Finish(); err != nil {
@@ -57,16 +70,14 @@ func Receive(message []byte, h Handler, c Caller) error {
 	return nil
 }
 
-func receiveCall(r *etf.Reader, h Handler, c Caller) error {
+func (s *Server) receiveCall(r *etf.Reader, c Caller) error {
 	var from From
 	from.read(r)
 	request := r.Raw()
 	if err := r.Finish(); err != nil {
 		return fmt.Errorf("$gen_call: %w", err)
 	}
-	b := etf.AppendTupleHeader(c.Buffer(), 2)
-	b = append(b, from.Tag...)
-	if b = h.HandleCall(b, request, c.Caps()); b != nil {
+	if b := s.Handler.HandleCall(from.begin(c), request, c.Caps()); b != nil {
 		c.Answer(from.Pid, from.Alias, b)
 	}
 	return nil
@@ -91,6 +102,11 @@ func (f *From) read(r *etf.Reader) {
 			f.Alias = ref
 		}
 	}
+}
+
+// begin begins the answer {Tag, Reply}.
+func (f *From) begin(c Caller) []byte {
+	return append(etf.AppendTupleHeader(c.Buffer(), 2), f.Tag...)
 }
 
 func isAtom(tag etf.Tag) bool {

@@ -14,11 +14,11 @@ import (
 	"github.com/ergo-services/ergo/gen"
 	ergonode "github.com/ergo-services/ergo/node"
 
-	"github.com/flake-go/flake/genserver"
 	"github.com/flake-go/flake/node/dist"
 	"github.com/flake-go/flake/node/epmd"
 	"github.com/flake-go/flake/node/etf"
 	"github.com/flake-go/flake/node/handshake"
+	"github.com/flake-go/flake/node/rpc"
 )
 
 // Options say what node to start.
@@ -28,6 +28,9 @@ type Options struct {
 	Listen      string        // "host:port"; empty: the host of the name, any free port
 	EPMD        epmd.Mode     // empty: epmd.Auto
 	NetTicktime time.Duration // 0: OTP's 60 s
+
+	// Functions are those that other nodes may call, besides the node's own.
+	Functions rpc.Table
 
 	// Supervisors are started in order, before anyone is let in.
 	Supervisors []Supervisor
@@ -48,6 +51,8 @@ type Node struct {
 	epmd     *registrar
 	door     *door
 	listener net.Listener
+
+	functions rpc.Table
 
 	supervisors []gen.Process
 	greeters    sync.WaitGroup // accept and greet
@@ -83,6 +88,7 @@ func Start(ctx context.Context, o Options) (*Node, error) {
 		Node: o.Name, Creation: n.creation, Cookie: o.Cookie, Admit: n.admit,
 	})
 	n.epmd = newRegistrar(n.door, o, listener)
+	n.functions = rpc.Merge(n.standardFunctions(), o.Functions)
 	if err := n.start(o); err != nil {
 		n.Stop()
 		return nil, err
@@ -95,6 +101,7 @@ func (n *Node) start(o Options) (err error) {
 		Node:        o.Name,
 		Creation:    n.creation,
 		Processes:   n.registry,
+		Spawn:       n.functions.Run,
 		NetTicktime: o.NetTicktime,
 		Log:         o.Log,
 		Up:          n.up,
@@ -111,8 +118,10 @@ func (n *Node) start(o Options) (err error) {
 		return fmt.Errorf("node %s: %w", o.Name, err)
 	}
 	n.registry.core = n.ergo
-	kernel := Supervisor{Name: "kernel_sup", Servers: []Server{
-		{"net_kernel", &netKernel{name: etf.Atom(o.Name), ticktime: int64(o.NetTicktime / time.Second)}},
+	name := etf.Atom(o.Name)
+	kernel := Supervisor{Name: "kernel_sup", Module: "kernel", Servers: []Server{
+		{"net_kernel", "net_kernel", &netKernel{name: name, ticktime: int64(o.NetTicktime / time.Second)}},
+		{"rex", "rpc", &rpc.Rex{Node: name, Table: n.functions}},
 	}}
 	for _, s := range append([]Supervisor{kernel}, o.Supervisors...) {
 		if err := n.supervise(s); err != nil {
@@ -124,19 +133,11 @@ func (n *Node) start(o Options) (err error) {
 }
 
 func (n *Node) supervise(s Supervisor) error {
-	p, err := n.ergo.Spawn(s.Name, gen.ProcessOptions{}, &supervisor{spec: s, registry: n.registry})
+	p, err := n.ergo.Spawn(string(s.Name), gen.ProcessOptions{}, &supervisor{spec: s, registry: n.registry})
 	if err == nil {
 		n.supervisors = append(n.supervisors, p)
 	}
 	return err
-}
-
-// inline has a gen_server answer on the goroutine that reads a connection.
-type inline struct{ genserver.Handler }
-
-// Receive implements dist.Handler.
-func (i inline) Receive(message []byte, c *dist.Conn) error {
-	return genserver.Receive(message, i.Handler, c)
 }
 
 // Stop ends the node: nobody is let in any more, EPMD forgets it, whoever

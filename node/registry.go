@@ -9,6 +9,7 @@ import (
 	"github.com/ergo-services/ergo/gen"
 
 	"github.com/flake-go/flake/node/dist"
+	"github.com/flake-go/flake/node/etf"
 )
 
 // registry finds processes for the connections, without locks: calls outnumber
@@ -70,6 +71,17 @@ func (r *registry) remove(p gen.Process) {
 		}
 		delete(ps.pids, p.Self().ID)
 	})
+}
+
+// named gives the gen_server or supervisor of ours with the name, or nil.
+func (r *registry) named(name etf.Atom) *dist.Process { return r.current.Load().names[string(name)] }
+
+// list gives the registered names.
+func (r *registry) list() (names etf.List) {
+	for name := range r.current.Load().names {
+		names = append(names, etf.Atom(name))
+	}
+	return names
 }
 
 // Whereis implements dist.Processes.

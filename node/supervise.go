@@ -2,22 +2,27 @@ package node
 
 import (
 	"math"
+	"slices"
 
-	"github.com/ergo-services/ergo/etf"
+	ergo "github.com/ergo-services/ergo/etf"
 	"github.com/ergo-services/ergo/gen"
 
 	"github.com/flake-go/flake/genserver"
+	"github.com/flake-go/flake/node/dist"
+	"github.com/flake-go/flake/node/etf"
 )
 
 // Supervisor is a supervisor and the gen_servers that it keeps alive.
 type Supervisor struct {
-	Name    string
-	Servers []Server
+	Name    etf.Atom
+	Module  etf.Atom
+	Servers []Server // in the order of their start
 }
 
 // Server is a registered gen_server.
 type Server struct {
-	Name    string
+	Name    etf.Atom
+	Module  etf.Atom // the callback module that a BEAM would have
 	Handler genserver.Handler
 }
 
@@ -26,13 +31,34 @@ type supervisor struct {
 	gen.Supervisor
 	spec     Supervisor
 	registry *registry
+	self     etf.Pid
+}
+
+// ProcessInit is called by Ergo before the process runs.
+func (s *supervisor) ProcessInit(p gen.Process, args ...ergo.Term) (gen.ProcessState, error) {
+	s.self = pidOf(p)
+	s.registry.add(p, inline{&genserver.Server{
+		Name:    s.spec.Name,
+		Module:  s.spec.Module,
+		Pid:     s.self,
+		Parent:  s.self,
+		Family:  s.spec.Name,
+		Handler: children{supervisor: s},
+	}})
+	return s.Supervisor.ProcessInit(p, args...)
+}
+
+// ProcessLoop is the life of the process.
+func (s *supervisor) ProcessLoop(p gen.ProcessState, started chan<- bool) string {
+	defer s.registry.remove(p.Process)
+	return s.Supervisor.ProcessLoop(p, started)
 }
 
 // Init is called by Ergo. Restarts are not bounded: a peer that kills a server
 // again and again shall not be able to end the service for all.
-func (s *supervisor) Init(...etf.Term) (gen.SupervisorSpec, error) {
+func (s *supervisor) Init(...ergo.Term) (gen.SupervisorSpec, error) {
 	spec := gen.SupervisorSpec{
-		Name: s.spec.Name,
+		Name: string(s.spec.Name),
 		Strategy: gen.SupervisorStrategy{
 			Type:      gen.SupervisorStrategyOneForOne,
 			Restart:   gen.SupervisorStrategyRestartPermanent,
@@ -42,13 +68,87 @@ func (s *supervisor) Init(...etf.Term) (gen.SupervisorSpec, error) {
 	}
 	for _, server := range s.spec.Servers {
 		spec.Children = append(spec.Children, gen.SupervisorChildSpec{
-			Name: server.Name,
+			Name: string(server.Name),
 			Child: &genserver.Process{
-				Handler: server.Handler,
-				Up:      func(p gen.Process) { s.registry.add(p, inline{server.Handler}) },
-				Down:    s.registry.remove,
+				Up:   func(p gen.Process) { s.registry.add(p, s.serving(server, p)) },
+				Down: s.registry.remove,
 			},
 		})
 	}
 	return spec, nil
+}
+
+// serving is one life of a server.
+func (s *supervisor) serving(server Server, p gen.Process) dist.Handler {
+	return inline{&genserver.Server{
+		Name:    server.Name,
+		Module:  server.Module,
+		Pid:     pidOf(p),
+		Parent:  s.self,
+		Family:  s.spec.Name,
+		Handler: server.Handler,
+	}}
+}
+
+// inline has a gen_server answer on the goroutine that reads a connection.
+type inline struct{ *genserver.Server }
+
+// Receive implements dist.Handler.
+func (i inline) Receive(message []byte, c *dist.Conn) error { return i.Server.Receive(message, c) }
+
+// children answers what module supervisor asks a supervisor.
+type children struct {
+	silent
+	supervisor *supervisor
+}
+
+// HandleCall answers which_children, the last started first, and count_children.
+// Children cannot be started, stopped or replaced from outside.
+func (c children) HandleCall(dst, request []byte, caps etf.Caps) []byte {
+	r := etf.NewReader(request)
+	var reply etf.Term = etf.Tuple{etf.Atom("error"), etf.Atom("not_supported")}
+	switch string(r.Atom()) {
+	case "which_children":
+		reply = c.which()
+	case "count_children":
+		n := int64(len(c.supervisor.spec.Servers))
+		reply = etf.List{
+			etf.Tuple{etf.Atom("specs"), n},
+			etf.Tuple{etf.Atom("active"), c.active()},
+			etf.Tuple{etf.Atom("supervisors"), int64(0)},
+			etf.Tuple{etf.Atom("workers"), n},
+		}
+	}
+	b, err := etf.Append(dst, reply, caps)
+	if err != nil {
+		return nil
+	}
+	return b
+}
+
+func (c children) which() etf.List {
+	var list etf.List
+	for _, server := range slices.Backward(c.supervisor.spec.Servers) {
+		var pid etf.Term = etf.Atom("restarting")
+		if p := c.supervisor.registry.named(server.Name); p != nil {
+			pid = etfPid(p.Pid)
+		}
+		list = append(list, etf.Tuple{server.Name, pid, etf.Atom("worker"), etf.List{server.Module}})
+	}
+	return list
+}
+
+func (c children) active() (n int64) {
+	for _, server := range c.supervisor.spec.Servers {
+		if c.supervisor.registry.named(server.Name) != nil {
+			n++
+		}
+	}
+	return n
+}
+
+func pidOf(p gen.Process) etf.Pid { return etfPid(p.Self()) }
+
+func etfPid(p ergo.Pid) etf.Pid {
+	return etf.NewPid(etf.Atom(p.Node), uint32(p.ID), uint32(p.ID>>32), p.Creation)
 }

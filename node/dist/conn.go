@@ -42,6 +42,7 @@ type Conn struct {
 	out     output
 	scratch []byte // where a Handler builds an answer
 	watches watches
+	spawned spawned
 }
 
 func newConn(ctx context.Context, p *Proto, s Session) *Conn {
@@ -59,6 +60,7 @@ func newConn(ctx context.Context, p *Proto, s Session) *Conn {
 	c.ctx, c.cancel = context.WithCancel(ctx)
 	c.out.init(s.Conn, c.cancel)
 	c.watches.init()
+	c.spawned.places = make(chan struct{}, MaxSpawned)
 	c.self = c.encode(ergo.Pid{Node: ergo.Atom(p.Node), ID: 1, Creation: p.Creation})
 	return c
 }
@@ -112,6 +114,7 @@ func (c *Conn) serve() {
 	c.cancel()
 	c.out.close()
 	ticker.Wait()
+	c.spawned.running.Wait()
 	c.unwatchAll()
 	if stop() {
 		c.conn.Close()

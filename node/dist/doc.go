@@ -17,6 +17,8 @@
 // that cannot be framed ends its connection; a message that cannot be decoded
 // is logged and dropped, and the connection goes on.
 //
+// A process that a peer spawns here is a goroutine that calls [Proto.Spawn].
+//
 // Not supported, and not offered in the handshake: distribution headers and
-// the atom cache, fragments, spawn requests.
+// the atom cache, fragments.
 package dist

@@ -13,7 +13,7 @@ const (
 	// signals from outside the connection's reader can come near it: the
 	// reader stops reading while its answers wait. A connection that passes it
 	// is closed.
-	MaxOutput = 16 << 20
+	MaxOutput = 64 << 20
 
 	// fullOutput is when the reader writes its answers though more calls wait.
 	fullOutput = 256 << 10

@@ -31,13 +31,15 @@ type Proto struct {
 	Creation uint32
 
 	Processes   Processes
+	Spawn       Spawn
 	NetTicktime time.Duration // a peer silent for so long is down
 	Log         *slog.Logger
 
 	// Up is told of a connection before it is served, Down once it is gone.
 	Up, Down func(*Conn)
 
-	serial atomic.Uint32 // of the last connection
+	serial  atomic.Uint32 // of the last connection
+	spawned atomic.Uint32 // the last process
 }
 
 // Init gives a connection that is not served yet.

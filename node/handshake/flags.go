@@ -58,7 +58,7 @@ const mandatory25 = ExtendedReferences | FunTags | ExtendedPidsPorts | UTF8Atoms
 // every caller to every other through us, and from OTP 25 on cut us off
 // whenever two of them lose each other (prevent_overlapping_partitions).
 const Offered = mandatory25 | Mandatory25Digest | DistMonitor | DistMonitorName |
-	SmallAtomTags | UnlinkID | V4NC | Alias
+	SmallAtomTags | UnlinkID | Spawn | V4NC | Alias
 
 // Has reports whether all of want are set.
 func (f Flags) Has(want Flags) bool { return f&want == want }

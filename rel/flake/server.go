@@ -36,8 +36,8 @@ func start(ctx context.Context, cfg config.Config, log *slog.Logger) (*server, e
 		Listen:      cfg.Node.Listen,
 		EPMD:        epmd.Mode(cfg.Node.EPMD),
 		NetTicktime: cfg.Node.NetTicktime,
-		Supervisors: []node.Supervisor{{Name: "flake_sup", Servers: []node.Server{
-			{Name: "flake", Handler: &flakeserver.Server{IDs: ids, Log: log}},
+		Supervisors: []node.Supervisor{{Name: "flake_sup", Module: "flake_sup", Servers: []node.Server{
+			{Name: "flake", Module: "flake_server", Handler: &flakeserver.Server{IDs: ids, Log: log}},
 		}}},
 		Log: log,
 	})

@@ -1,0 +1,16 @@
+package etf
+
+// Elements returns the elements of a proper list in whichever form it came, and whether t is one.
+func Elements(t Term) ([]Term, bool) {
+	switch t := t.(type) {
+	case List:
+		return t, true
+	case String:
+		elements := make([]Term, len(t))
+		for i := range t {
+			elements[i] = int64(t[i])
+		}
+		return elements, true
+	}
+	return nil, false
+}

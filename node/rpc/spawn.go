@@ -1,0 +1,55 @@
+package rpc
+
+import (
+	"github.com/flake-go/flake/node/etf"
+)
+
+// Run is the life of a process that another node has spawned here with the
+// function and arguments. It gives the reason that the process exits with.
+//
+// erpc spawns one of its own functions, which calls the one that is wanted and
+// exits with the outcome as the reason, marked with the caller's reference:
+// {Ref, return, Result}, {Ref, throw | exit, Reason}, {Ref, error, Reason, Stack}.
+func (t Table) Run(module, function etf.Atom, args []etf.Term) (reason etf.Term) {
+	if module == "erpc" {
+		switch {
+		case function == "execute_call" && len(args) == 4:
+			return t.executeCall(args[0], args[1:])
+		case function == "execute_cast" && len(args) == 3:
+			t.execute(args)
+			return etf.Atom("normal")
+		}
+	}
+	_, e := t.Apply(module, function, args)
+	switch {
+	case e == nil:
+		return etf.Atom("normal")
+	case e.Class == Exit:
+		return e.Reason
+	case e.Class == Throw:
+		return etf.Tuple{etf.Tuple{etf.Atom("nocatch"), e.Reason}, etf.List{}}
+	}
+	return etf.Tuple{e.Reason, e.Stack}
+}
+
+func (t Table) executeCall(ref etf.Term, call []etf.Term) etf.Term {
+	result, e := t.execute(call)
+	switch {
+	case e == nil:
+		return etf.Tuple{ref, etf.Atom("return"), result}
+	case e.Class == Error:
+		return etf.Tuple{ref, etf.Atom(e.Class), e.Reason, e.Stack}
+	}
+	return etf.Tuple{ref, etf.Atom(e.Class), e.Reason}
+}
+
+// execute applies [Module, Function, Arguments].
+func (t Table) execute(call []etf.Term) (etf.Term, *Exception) {
+	module, ok1 := call[0].(etf.Atom)
+	function, ok2 := call[1].(etf.Atom)
+	args, ok3 := etf.Elements(call[2])
+	if !ok1 || !ok2 || !ok3 {
+		return nil, BadArgument()
+	}
+	return t.Apply(module, function, args)
+}
