@@ -15,6 +15,8 @@ import (
 	"github.com/flake-go/flake/config"
 )
 
+const version = "0.1.0"
+
 // Exit codes.
 const (
 	exitFailure = 1 // it could not start, or not go on
@@ -39,7 +41,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	log := slog.New(limit(slog.NewTextHandler(stderr, nil)))
 	slog.SetDefault(log) // Ergo writes to package log
 
-	s, err := start(ctx, cfg, log)
+	s, err := start(ctx, cfg, stdout, log)
 	if err != nil {
 		fmt.Fprintln(stderr, "flake:", err)
 		return exitFailure

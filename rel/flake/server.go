@@ -11,6 +11,7 @@ import (
 	"github.com/flake-go/flake/flake/flakeserver"
 	"github.com/flake-go/flake/node"
 	"github.com/flake-go/flake/node/epmd"
+	"github.com/flake-go/flake/node/etf"
 )
 
 // server is all that runs.
@@ -20,7 +21,7 @@ type server struct {
 	source string // where the worker id is from
 }
 
-func start(ctx context.Context, cfg config.Config, log *slog.Logger) (*server, error) {
+func start(ctx context.Context, cfg config.Config, stdout io.Writer, log *slog.Logger) (*server, error) {
 	worker, source, err := worker(cfg.Flake)
 	if err != nil {
 		return nil, err
@@ -29,6 +30,7 @@ func start(ctx context.Context, cfg config.Config, log *slog.Logger) (*server, e
 	if err != nil {
 		return nil, err
 	}
+	flakes := &flakeserver.Server{IDs: ids, Log: log}
 	// Not ctx: the end of that is the order to stop, which is carried out in good order.
 	n, err := node.Start(context.WithoutCancel(ctx), node.Options{
 		Name:        cfg.Node.Name,
@@ -37,8 +39,13 @@ func start(ctx context.Context, cfg config.Config, log *slog.Logger) (*server, e
 		EPMD:        epmd.Mode(cfg.Node.EPMD),
 		NetTicktime: cfg.Node.NetTicktime,
 		Supervisors: []node.Supervisor{{Name: "flake_sup", Module: "flake_sup", Servers: []node.Server{
-			{Name: "flake", Module: "flake_server", Handler: &flakeserver.Server{IDs: ids, Log: log}},
+			{Name: "flake", Module: "flake_server", Handler: flakes},
 		}}},
+		Functions: flakes.Functions(flakeserver.Surroundings{
+			Version: version,
+			Config:  originalConfig(cfg.Flake),
+			Output:  stdout,
+		}),
 		Log: log,
 	})
 	if err != nil {
@@ -54,6 +61,18 @@ func worker(cfg config.Flake) (w flake.Worker, source string, err error) {
 	}
 	w, name, err := flake.InterfaceWorker(cfg.Interface)
 	return w, "interface " + name, err
+}
+
+// originalConfig gives the settings by the names of the original's sys.config.
+func originalConfig(cfg config.Flake) map[etf.Atom]etf.Term {
+	settings := map[etf.Atom]etf.Term{
+		"timestamp_path":     etf.String(cfg.TimestampPath),
+		"allowable_downtime": cfg.AllowableDowntime.Milliseconds(),
+	}
+	if cfg.Interface != "" {
+		settings["interface"] = etf.String(cfg.Interface)
+	}
+	return settings
 }
 
 func (s *server) announce(w io.Writer) {

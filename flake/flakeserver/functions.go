@@ -1,0 +1,129 @@
+package flakeserver
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/node/etf"
+	"github.com/flake-go/flake/node/rpc"
+)
+
+// MaxGenerate bounds the ids that one call of flake_harness makes, and
+// MaxGenerateBytes their octets or digits. More raise system_limit.
+const (
+	MaxGenerate      = 1_000_000
+	MaxGenerateBytes = 32 << 20
+)
+
+// Surroundings are what the functions tell besides ids.
+type Surroundings struct {
+	Version string
+	// Config holds the settings by the names that the original's sys.config has.
+	Config map[etf.Atom]etf.Term
+	// Output takes what a function prints.
+	Output io.Writer
+}
+
+// Functions are those of the original's modules, by the original's names. What
+// they do otherwise stands beside them.
+func (s *Server) Functions(a Surroundings) rpc.Table {
+	f := functions{Server: s, Surroundings: a}
+	return rpc.Table{
+		{Module: "flake", Function: "get_config_value", Arity: 2}:         f.getConfigValue,
+		{Module: "flake_server", Function: "id", Arity: 0}:                f.id,
+		{Module: "flake_server", Function: "id", Arity: 1}:                f.id,
+		{Module: "flake_harness", Function: "generate", Arity: 1}:         f.generate,
+		{Module: "flake_harness", Function: "generate", Arity: 2}:         f.generate,
+		{Module: "flake_harness", Function: "timed_generate", Arity: 1}:   f.timedGenerate,
+		{Module: "flake_harness", Function: "timed_generate", Arity: 2}:   f.timedGenerate,
+		{Module: "flake_util", Function: "as_list", Arity: 2}:             asList,
+		{Module: "flake_util", Function: "gen_id", Arity: 3}:              genID,
+		{Module: "flake_util", Function: "hw_addr_to_int", Arity: 1}:      hwAddrToInt,
+		{Module: "flake_util", Function: "curr_time_millis", Arity: 0}:    currTimeMillis,
+		{Module: "flake_util", Function: "get_default_if", Arity: 0}:      getDefaultIf,
+		{Module: "flake_util", Function: "get_if_hw_int", Arity: 1}:       getIfHwInt,
+		{Module: "application", Function: "which_applications", Arity: 0}: f.whichApplications,
+		{Module: "application", Function: "which_applications", Arity: 1}: f.whichApplications,
+	}
+}
+
+type functions struct {
+	*Server
+	Surroundings
+}
+
+// getConfigValue gives a setting, or the default that the caller names.
+func (f functions) getConfigValue(args []etf.Term) (etf.Term, error) {
+	if key, ok := args[0].(etf.Atom); ok && f.Config[key] != nil {
+		return f.Config[key], nil
+	}
+	return args[1], nil
+}
+
+// whichApplications lists the one application there is. The argument is a time-out.
+func (f functions) whichApplications([]etf.Term) (etf.Term, error) {
+	return etf.List{etf.Tuple{etf.Atom("flake"), etf.String("flake"), etf.String(f.Version)}}, nil
+}
+
+// id is gen_server:call(flake, get) and gen_server:call(flake, {get, Base}).
+func (f functions) id(args []etf.Term) (etf.Term, error) {
+	var request etf.Term = etf.Atom("get")
+	if len(args) == 1 {
+		request = etf.Tuple{request, args[0]}
+	}
+	term, err := etf.Append(nil, request, etf.AllCaps)
+	if err != nil {
+		return nil, rpc.BadArgument()
+	}
+	r := f.Serve(DecodeRequest(term))
+	return etf.Decode(r.AppendTerm(nil, etf.AllCaps))
+}
+
+// generate gives a list of ids, the newest first. The original's does not end
+// for a negative count, and takes any other.
+func (f functions) generate(args []etf.Term) (etf.Term, error) {
+	count, ok := args[0].(int64)
+	if !ok || count < 0 {
+		return nil, rpc.BadArgument()
+	}
+	width, base := int64(len(flake.ID{})), int64(0)
+	if len(args) == 2 {
+		if base, ok = args[1].(int64); !ok || base < flake.MinBase || base > flake.MaxBase {
+			return nil, rpc.BadArgument()
+		}
+		width = int64(flake.Width(int(base)))
+	}
+	if count > MaxGenerate || count*width > MaxGenerateBytes {
+		return nil, &rpc.Exception{Class: rpc.Error, Reason: etf.Atom("system_limit")}
+	}
+	list := make(etf.List, count)
+	for i := range list {
+		id, err := f.IDs.Next()
+		if err != nil {
+			failed := etf.Tuple{etf.Atom("error"), reason(err)}
+			return nil, &rpc.Exception{Class: rpc.Error, Reason: etf.Tuple{etf.Atom("badmatch"), failed}}
+		}
+		list[len(list)-1-i] = idTerm(id, int(base))
+	}
+	return list, nil
+}
+
+func idTerm(id flake.ID, base int) etf.Term {
+	if base == 0 {
+		return id[:]
+	}
+	text, _ := id.Text(base)
+	return etf.String(text)
+}
+
+// timedGenerate is generate, and prints how long it took.
+func (f functions) timedGenerate(args []etf.Term) (etf.Term, error) {
+	start := time.Now()
+	list, err := f.generate(args)
+	if err == nil {
+		fmt.Fprintf(f.Output, "generating ids: %.3f s\n", time.Since(start).Seconds())
+	}
+	return list, err
+}

@@ -1,0 +1,101 @@
+package flakeserver
+
+import (
+	"math/big"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/node/etf"
+	"github.com/flake-go/flake/node/rpc"
+)
+
+// The functions of the original's module flake_util.
+
+// maxDigits bounds the integer that asList takes, in bits.
+const maxDigits = 1 << 13
+
+// asList gives the digits of an integer in a base from 2 to 62.
+func asList(args []etf.Term) (etf.Term, error) {
+	n, ok1 := integer(args[0])
+	base, ok2 := args[1].(int64)
+	if !ok1 || !ok2 || base < flake.MinBase || base > flake.MaxBase {
+		return nil, rpc.BadArgument()
+	}
+	if n.BitLen() > maxDigits {
+		return nil, &rpc.Exception{Class: rpc.Error, Reason: etf.Atom("system_limit")}
+	}
+	// Package big has small letters before capital ones, we have it the other way.
+	swap := func(r rune) rune {
+		if unicode.IsLower(r) {
+			return unicode.ToUpper(r)
+		}
+		return unicode.ToLower(r)
+	}
+	return etf.String(strings.Map(swap, n.Text(int(base)))), nil
+}
+
+// genID puts an id together from a time, a worker and a sequence, each cut to
+// its bits, as Erlang's binaries do.
+func genID(args []etf.Term) (etf.Term, error) {
+	var id []byte
+	for i, bits := range []uint{64, 48, 16} {
+		n, ok := integer(args[i])
+		if !ok {
+			return nil, rpc.BadArgument()
+		}
+		modulus := new(big.Int).Lsh(big.NewInt(1), bits)
+		id = append(id, new(big.Int).Mod(n, modulus).FillBytes(make([]byte, bits/8))...)
+	}
+	return id, nil
+}
+
+// hwAddrToInt makes an integer of a MAC address, a list of six octets.
+func hwAddrToInt(args []etf.Term) (etf.Term, error) {
+	octets, ok := etf.Elements(args[0])
+	if !ok || len(octets) != 6 {
+		return nil, rpc.BadArgument()
+	}
+	var n int64
+	for _, o := range octets {
+		octet, ok := o.(int64)
+		if !ok || octet < 0 || octet > 255 {
+			return nil, rpc.BadArgument()
+		}
+		n = n<<8 | octet
+	}
+	return n, nil
+}
+
+// currTimeMillis gives the milliseconds since 1970-01-01 UTC.
+func currTimeMillis([]etf.Term) (etf.Term, error) { return time.Now().UnixMilli(), nil }
+
+// getDefaultIf names the first interface that has a MAC address.
+func getDefaultIf([]etf.Term) (etf.Term, error) {
+	_, name, err := flake.InterfaceWorker("")
+	if err != nil {
+		return etf.Atom("undefined"), nil
+	}
+	return etf.String(name), nil
+}
+
+// getIfHwInt gives the MAC address of an interface as {ok, Integer}.
+func getIfHwInt(args []etf.Term) (etf.Term, error) {
+	if name, ok := args[0].(etf.String); ok {
+		if worker, _, err := flake.InterfaceWorker(string(name)); err == nil {
+			return etf.Tuple{etf.Atom("ok"), int64(worker)}, nil
+		}
+	}
+	return etf.Tuple{etf.Atom("error"), etf.Atom("if_not_found")}, nil
+}
+
+func integer(t etf.Term) (*big.Int, bool) {
+	switch n := t.(type) {
+	case int64:
+		return big.NewInt(n), true
+	case *big.Int:
+		return n, true
+	}
+	return nil, false
+}
