@@ -1,0 +1,499 @@
+package handshake
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"testing"
+)
+
+const (
+	here   = "here@127.0.0.1"
+	there  = "there@127.0.0.1"
+	cookie = "flake"
+)
+
+// scalang is what Scalang says that it can do: no HANDSHAKE_23.
+const scalang Flags = 0x4dbc
+
+// outcome is how a handshake ended for one side.
+type outcome struct {
+	peer Peer
+	err  error
+}
+
+// shake runs Accept at one end of a pipe and dial at the other; an end that is
+// done with an error is closed, as its owner would.
+func shake(o Options, dial func(rw io.ReadWriter) (Peer, error)) (accepted, dialled outcome) {
+	a, b := net.Pipe()
+	done := make(chan outcome)
+	go func() {
+		p, err := dial(b)
+		if err != nil {
+			b.Close()
+		}
+		done <- outcome{p, err}
+	}()
+	accepted.peer, accepted.err = Accept(a, o)
+	if accepted.err != nil {
+		a.Close()
+	}
+	return accepted, <-done
+}
+
+// with gives a dialling side that is Start.
+func with(o Options) func(io.ReadWriter) (Peer, error) {
+	return func(rw io.ReadWriter) (Peer, error) { return Start(rw, there, o) }
+}
+
+// scripted gives one side of a handshake, played message by message.
+func scripted(play func(s *script)) func(io.ReadWriter) (Peer, error) {
+	return func(rw io.ReadWriter) (Peer, error) {
+		s := script{stream: newStream(rw, Options{})}
+		play(&s)
+		return Peer{}, s.err
+	}
+}
+
+// script sends and receives until the first error.
+type script struct {
+	stream
+	err error
+}
+
+func (s *script) say(m message) {
+	if s.err == nil {
+		s.err = s.send(m)
+	}
+}
+
+func (s *script) hear(m decoder) {
+	if s.err == nil {
+		s.err = s.recvInto(m)
+	}
+}
+
+// hearStatus takes a status and checks it.
+func (s *script) hearStatus(want Status) {
+	var m Status
+	if s.hear(&m); s.err == nil && m != want {
+		s.err = fmt.Errorf("status %s, want %s", m, want)
+	}
+}
+
+// finish answers the challenge and checks the answer to ours.
+func (s *script) finish(c Challenge) {
+	const ours = 4711
+	s.say(Reply{ours, MakeDigest(cookie, c.Challenge)})
+	var ack Ack
+	if s.hear(&ack); s.err == nil && ack.Digest != MakeDigest(cookie, ours) {
+		s.err = errors.New("wrong digest in the ack")
+	}
+}
+
+// The two sides know each other's name, creation and flags after a handshake.
+func TestAcceptStart(t *testing.T) {
+	for _, long := range []bool{false, true} {
+		for _, version := range []int{0, 5, 6} {
+			t.Run(fmt.Sprintf("version %d, long lengths %t", version, long), func(t *testing.T) {
+				accepted, started := shake(
+					Options{Node: there, Creation: 0x99887766, Cookie: cookie, LongLen: long},
+					with(Options{Node: here, Creation: 0x11223344, Cookie: cookie, LongLen: long, Version: version}))
+				flags := Offered.expand()
+				if want := (outcome{Peer{here, 0x11223344, 6, flags, true}, nil}); accepted != want {
+					t.Errorf("accepted %+v, want %+v", accepted, want)
+				}
+				if want := (outcome{Peer{there, 0x99887766, 6, flags, true}, nil}); started != want {
+					t.Errorf("started %+v, want %+v", started, want)
+				}
+			})
+		}
+	}
+}
+
+// An old name gets an old challenge, and nothing is left to be told.
+func TestAcceptVersion5(t *testing.T) {
+	var c Challenge
+	accepted, dialled := shake(Options{Node: there, Creation: 7, Cookie: cookie}, scripted(func(s *script) {
+		s.say(Name{Version: 5, Flags: scalang | Published, Node: here})
+		s.hearStatus(StatusOK)
+		s.hear(&c)
+		s.finish(c)
+	}))
+	if dialled.err != nil {
+		t.Fatal(dialled.err)
+	}
+	if c.Version != 5 || c.Node != there || c.Flags != Offered&0xffffffff {
+		t.Errorf("challenge %+v", c)
+	}
+	if want := (outcome{Peer{here, 0, 5, scalang & Offered, false}, nil}); accepted != want {
+		t.Errorf("accepted %+v, want %+v", accepted, want)
+	}
+}
+
+// An old name with HANDSHAKE_23 gets a new challenge. The complement may follow;
+// without it the peer stays as it was.
+func TestAcceptComplement(t *testing.T) {
+	for _, complement := range []bool{true, false} {
+		var c Challenge
+		accepted, dialled := shake(Options{Node: there, Creation: 7, Cookie: cookie}, scripted(func(s *script) {
+			s.say(Name{Version: 5, Flags: Offered, Node: here})
+			s.hearStatus(StatusOK)
+			s.hear(&c)
+			if complement {
+				s.say(Complement{High: uint32(Alias >> 32), Creation: 9})
+			}
+			s.finish(c)
+		}))
+		if dialled.err != nil {
+			t.Fatal(dialled.err)
+		}
+		if want := (Challenge{6, Offered, c.Challenge, 7, there}); c != want {
+			t.Errorf("challenge %+v, want %+v", c, want)
+		}
+		want := Peer{here, 0, 5, Offered & 0xffffffff, true}
+		if complement {
+			want = Peer{here, 9, 6, Offered&0xffffffff | Alias, true}
+		}
+		want.Flags = want.Flags.expand()
+		if accepted != (outcome{want, nil}) {
+			t.Errorf("accepted %+v, want %+v", accepted, want)
+		}
+	}
+}
+
+// A name without HANDSHAKE_23 may not be completed.
+func TestAcceptComplementUnasked(t *testing.T) {
+	accepted, _ := shake(Options{Node: there, Cookie: cookie}, scripted(func(s *script) {
+		s.say(Name{Version: 5, Flags: scalang, Node: here})
+		s.hearStatus(StatusOK)
+		s.hear(new(Challenge))
+		s.say(Complement{})
+	}))
+	if accepted.err == nil {
+		t.Errorf("accepted %+v", accepted.peer)
+	}
+}
+
+// Start understands a node that knows version 5 alone.
+func TestStartVersion5(t *testing.T) {
+	for _, version := range []int{5, 6} {
+		a, b := net.Pipe()
+		server := make(chan error, 1)
+		go func() {
+			var name Name
+			_, err := scripted(func(s *script) {
+				s.hear(&name)
+				s.say(StatusOK)
+				c := Challenge{Version: 5, Flags: scalang, Challenge: 12, Node: there}
+				s.say(c)
+				var r Reply
+				s.hear(&r)
+				if s.err == nil && r.Digest != MakeDigest(cookie, c.Challenge) {
+					s.err = errors.New("wrong digest in the reply")
+				}
+				s.say(Ack{MakeDigest(cookie, r.Challenge)})
+			})(b)
+			if err == nil && name.Version != version {
+				err = fmt.Errorf("name of version %d", name.Version)
+			}
+			b.Close()
+			server <- err
+		}()
+		p, err := Start(a, there, Options{Node: here, Creation: 3, Cookie: cookie, Version: version})
+		if want := (Peer{there, 0, 5, scalang & Offered, true}); err != nil || p != want {
+			t.Errorf("%+v, %v, want %+v", p, err, want)
+		}
+		if err := <-server; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A peer that has no name is given one, of its own host, each time another.
+func TestNameMe(t *testing.T) {
+	seen := make(map[string]bool)
+	for range 3 {
+		var told []byte
+		accepted, dialled := shake(Options{Node: there, Creation: 7, Cookie: cookie}, scripted(func(s *script) {
+			s.say(Name{Version: 6, Flags: Offered | NameMe, Node: "127.0.0.1"})
+			told, s.err = s.recv()
+			told = bytes.Clone(told)
+			var c Challenge
+			s.hear(&c)
+			s.finish(c)
+		}))
+		if accepted.err != nil || dialled.err != nil {
+			t.Fatal(accepted.err, dialled.err)
+		}
+		p := accepted.peer
+		if want := (named{p.Name, p.Creation}).Append(nil); string(told) != string(want) {
+			t.Errorf("told %q, want %q", told, want)
+		}
+		if !strings.HasSuffix(p.Name, "@127.0.0.1") || checkName(p.Name, 0) != nil || p.Creation == 0 {
+			t.Errorf("%+v", p)
+		}
+		seen[p.Name] = true
+	}
+	if len(seen) != 3 {
+		t.Errorf("names %v", seen)
+	}
+}
+
+// The one who dialled a name that is connected says who stays.
+func TestAlive(t *testing.T) {
+	alive := Options{Node: there, Cookie: cookie, Admit: func(string) Status { return StatusAlive }}
+	for _, answer := range []Status{StatusTrue, StatusFalse, StatusOK} {
+		accepted, dialled := shake(alive, scripted(func(s *script) {
+			s.say(Name{Version: 6, Flags: Offered, Node: here})
+			s.hearStatus(StatusAlive)
+			s.say(answer)
+			var c Challenge
+			s.hear(&c)
+			s.finish(c)
+		}))
+		if answer == StatusTrue {
+			if accepted.err != nil || dialled.err != nil {
+				t.Error(accepted.err, dialled.err)
+			}
+		} else if !errors.Is(accepted.err, ErrRefused) || accepted.peer.Name != here {
+			t.Errorf("answer %s: %+v", answer, accepted)
+		}
+	}
+	if accepted, started := shake(alive, with(Options{Node: here, Cookie: cookie})); accepted.err != nil || started.err != nil {
+		t.Errorf("Start: %v, %v", accepted.err, started.err)
+	}
+}
+
+// Admit is asked about the peer and says what it is told.
+func TestAdmit(t *testing.T) {
+	for status, ok := range map[Status]bool{
+		StatusOK: true, StatusOKSimultaneous: true, StatusNOK: false, StatusNotAllowed: false,
+	} {
+		var asked string
+		admit := func(peer string) Status {
+			asked = peer
+			return status
+		}
+		accepted, started := shake(Options{Node: there, Cookie: cookie, Admit: admit}, with(Options{Node: here, Cookie: cookie}))
+		if asked != here {
+			t.Errorf("asked about %q", asked)
+		}
+		for _, o := range []outcome{accepted, started} {
+			if (o.err == nil) != ok || !ok && !errors.Is(o.err, ErrRefused) {
+				t.Errorf("%s: %v", status, o.err)
+			}
+		}
+	}
+}
+
+// The side that has the wrong cookie is found out by the other, and told
+// nothing that helps it to find the right one.
+func TestWrongCookie(t *testing.T) {
+	accepted, started := shake(Options{Node: there, Cookie: cookie}, with(Options{Node: here, Cookie: "guess"}))
+	if accepted.err != ErrCookie || accepted.peer.Name != here {
+		t.Errorf("accepted %+v", accepted)
+	}
+	if !errors.Is(started.err, io.EOF) || !strings.Contains(started.err.Error(), "wrong cookie") {
+		t.Errorf("started %+v", started)
+	}
+
+	a, b := net.Pipe()
+	go scripted(func(s *script) { // whoever takes any digest, and has no cookie
+		s.hear(new(Name))
+		s.say(StatusOK)
+		s.say(Challenge{Version: 6, Flags: Offered, Challenge: 1, Creation: 1, Node: there})
+		s.hear(new(Reply))
+		s.say(Ack{})
+	})(b)
+	if p, err := Start(a, there, Options{Node: here, Cookie: cookie}); err != ErrCookie {
+		t.Errorf("started %+v, %v", p, err)
+	}
+}
+
+// Start is not content with another node than it dialled.
+func TestStartOtherNode(t *testing.T) {
+	_, started := shake(Options{Node: "other@127.0.0.1", Cookie: cookie}, with(Options{Node: here, Cookie: cookie}))
+	if !errors.Is(started.err, ErrRefused) {
+		t.Errorf("started %+v", started)
+	}
+	_, started = shake(Options{Node: "other@127.0.0.1", Cookie: cookie}, func(rw io.ReadWriter) (Peer, error) {
+		return Start(rw, "", Options{Node: here, Cookie: cookie})
+	})
+	if started.err != nil || started.peer.Name != "other@127.0.0.1" {
+		t.Errorf("started %+v", started)
+	}
+}
+
+// recording is the handshake of a recorded conversation, frame by frame in the
+// order of the protocol.
+type recording struct{ name, status, challenge, reply, ack []byte }
+
+var recordings = []string{"otp25.txt", "otp27.txt", "otp29.txt"}
+
+func readRecording(t testing.TB, file string) recording {
+	t.Helper()
+	f, err := os.Open("testdata/" + file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	var frames [][]byte
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		_, digits, _ := strings.Cut(lines.Text(), " ")
+		b, err := hex.DecodeString(digits)
+		if err != nil {
+			t.Fatal(err)
+		}
+		frames = append(frames, b)
+	}
+	if len(frames) != 5 {
+		t.Fatalf("%s: %d frames", file, len(frames))
+	}
+	return recording{frames[0], frames[1], frames[2], frames[3], frames[4]}
+}
+
+// stub is a stream whose peer has said all that it will ever say.
+type stub struct {
+	in  bytes.Buffer
+	out bytes.Buffer
+}
+
+func (s *stub) Read(b []byte) (int, error)  { return s.in.Read(b) }
+func (s *stub) Write(b []byte) (int, error) { return s.out.Write(b) }
+
+func stubOf(parts ...[]byte) *stub {
+	s := new(stub)
+	s.in.Write(bytes.Join(parts, nil))
+	return s
+}
+
+// posing gives options whose next challenge is that of the recording.
+func (r recording) posing(t testing.TB) (Options, Challenge) {
+	t.Helper()
+	var c Challenge
+	if err := c.Decode(r.challenge[2:]); err != nil {
+		t.Fatal(err)
+	}
+	random := binary.BigEndian.AppendUint32(nil, c.Challenge)
+	return Options{Node: c.Node, Creation: c.Creation, Cookie: cookie, Rand: bytes.NewReader(random)}, c
+}
+
+// Recorded callers are answered as they were, but for our flags, and nothing is
+// read or written beyond the handshake.
+func TestRecorded(t *testing.T) {
+	for _, file := range recordings {
+		r := readRecording(t, file)
+		o, c := r.posing(t)
+		s := stubOf(r.name, r.reply, []byte("frames"))
+		if _, err := Accept(s, o); err != nil {
+			t.Errorf("%s: %v", file, err)
+		}
+		c.Flags = Offered
+		challenge := c.Append(nil)
+		challenge = append(binary.BigEndian.AppendUint16(nil, uint16(len(challenge))), challenge...)
+		want := bytes.Join([][]byte{r.status, challenge, r.ack}, nil)
+		if got := s.out.String(); got != string(want) {
+			t.Errorf("%s: answered %x, want %x", file, got, want)
+		}
+		if rest := s.in.String(); rest != "frames" {
+			t.Errorf("%s: left in the stream: %q", file, rest)
+		}
+	}
+}
+
+// A recorded handshake opens nothing: the challenge is another one each time.
+func TestReplay(t *testing.T) {
+	for _, file := range recordings {
+		r := readRecording(t, file)
+		s := stubOf(r.name, r.reply)
+		if p, err := Accept(s, Options{Node: here, Cookie: cookie}); err != ErrCookie {
+			t.Errorf("%s: %+v, %v, want %v", file, p, err, ErrCookie)
+		}
+		if bytes.Contains(s.out.Bytes(), r.ack) {
+			t.Errorf("%s: acknowledged", file)
+		}
+	}
+}
+
+// A dialling side, too, leaves what follows the ack.
+func TestStartReadsNoFurther(t *testing.T) {
+	const ours = 77
+	o := Options{Node: here, Cookie: cookie, Rand: bytes.NewReader([]byte{0, 0, 0, ours})}
+	s := new(stub)
+	peer := newStream(&s.in, o)
+	for _, m := range []message{
+		StatusOK, Challenge{Version: 6, Node: there}, Ack{MakeDigest(cookie, ours)},
+	} {
+		if err := peer.send(m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.in.WriteString("frames")
+	if _, err := Start(s, there, o); err != nil || s.in.String() != "frames" {
+		t.Errorf("%v, left in the stream: %q", err, s.in.String())
+	}
+}
+
+// A conversation that ends early is an error, wherever it ends.
+func TestTruncated(t *testing.T) {
+	r := readRecording(t, recordings[0])
+	all := bytes.Join([][]byte{r.name, r.reply}, nil)
+	for n := range all {
+		o, _ := r.posing(t)
+		_, err := Accept(stubOf(all[:n]), o)
+		if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+			t.Errorf("%d octets: %v", n, err)
+		}
+	}
+}
+
+// A length beyond every message is refused before anything is read or kept.
+func TestLengths(t *testing.T) {
+	for _, test := range []struct {
+		length []byte
+		long   bool
+	}{
+		{[]byte{0, 0}, false},
+		{[]byte{2, 1}, false},
+		{[]byte{0xff, 0xff}, false},
+		{[]byte{0, 0, 0, 0}, true},
+		{[]byte{0, 0, 2, 1}, true},
+		{[]byte{0xff, 0xff, 0xff, 0xff}, true},
+	} {
+		s := stubOf(test.length, make([]byte, MaxMessage+1))
+		_, err := Accept(s, Options{Node: here, LongLen: test.long})
+		if err == nil || !strings.Contains(err.Error(), "want 1 to 512") {
+			t.Errorf("%x: %v", test.length, err)
+		}
+		if s.in.Len() != MaxMessage+1 {
+			t.Errorf("%x: %d octets left", test.length, s.in.Len())
+		}
+	}
+	name := Name{Version: 6, Node: here}.Append(nil)
+	name = append(name, make([]byte, MaxMessage-len(name))...) // as a later version may
+	s := stubOf([]byte{2, 0}, name)
+	if p, err := Accept(s, Options{Node: there}); err != io.EOF || p.Name != here {
+		t.Errorf("longest message: %+v, %v", p, err)
+	}
+}
+
+// A challenge needs randomness.
+func TestNoRandomness(t *testing.T) {
+	dry := Options{Node: there, Cookie: cookie, Rand: strings.NewReader("abc")}
+	accepted, _ := shake(dry, with(Options{Node: here, Cookie: cookie}))
+	if accepted.err != io.ErrUnexpectedEOF {
+		t.Errorf("accepted %+v", accepted)
+	}
+	_, started := shake(Options{Node: there, Cookie: cookie}, with(Options{Node: here, Cookie: cookie, Rand: strings.NewReader("")}))
+	if started.err != io.EOF {
+		t.Errorf("started %+v", started)
+	}
+}

@@ -1,0 +1,219 @@
+package handshake
+
+import (
+	"bufio"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// message is what every message that we also read can do.
+type message interface {
+	Append([]byte) []byte
+}
+
+// messages are one or more of each kind, and what they are on the wire.
+var messages = []struct {
+	message message
+	wire    string
+	decode  func(src []byte) (message, error)
+}{
+	{Name{6, 0x123456789, 0xcafe, "a@b"}, "N\x00\x00\x00\x01\x23\x45\x67\x89\x00\x00\xca\xfe\x00\x03a@b", decodeAs[Name]},
+	{Name{5, 0x4dbc, 0, "a@b"}, "n\x00\x05\x00\x00\x4d\xbca@b", decodeAs[Name]},
+	{Name{6, NameMe, 1, "host"}, "N\x00\x00\x00\x02\x00\x00\x00\x00\x00\x00\x00\x01\x00\x04host", decodeAs[Name]},
+	{Challenge{6, Alias, 0xdeadbeef, 7, "é@b"}, "N\x00\x00\x00\x08\x00\x00\x00\x00\xde\xad\xbe\xef\x00\x00\x00\x07\x00\x04é@b", decodeAs[Challenge]},
+	{Challenge{5, 0x4dbc, 0xdeadbeef, 0, "a@b"}, "n\x00\x05\x00\x00\x4d\xbc\xde\xad\xbe\xefa@b", decodeAs[Challenge]},
+	{StatusOK, "sok", decodeAs[Status]},
+	{StatusOKSimultaneous, "sok_simultaneous", decodeAs[Status]},
+	{StatusNOK, "snok", decodeAs[Status]},
+	{StatusNotAllowed, "snot_allowed", decodeAs[Status]},
+	{StatusAlive, "salive", decodeAs[Status]},
+	{StatusTrue, "strue", decodeAs[Status]},
+	{StatusFalse, "sfalse", decodeAs[Status]},
+	{Complement{0xd, 0xcafe}, "c\x00\x00\x00\x0d\x00\x00\xca\xfe", decodeAs[Complement]},
+	{Reply{0xca3909e0, Digest{0: 1, 15: 2}}, "r\xca\x39\x09\xe0\x01" + strings.Repeat("\x00", 14) + "\x02", decodeAs[Reply]},
+	{Ack{Digest{0: 1, 15: 2}}, "a\x01" + strings.Repeat("\x00", 14) + "\x02", decodeAs[Ack]},
+	{named{"A@b", 7}, "snamed:\x00\x03A@b\x00\x00\x00\x07", nil},
+}
+
+func decodeAs[M message, P interface {
+	*M
+	decoder
+}](src []byte) (message, error) {
+	var m M
+	err := P(&m).Decode(src)
+	return m, err
+}
+
+// Every message is on the wire as it should be, and is read back as it was.
+func TestRoundTrip(t *testing.T) {
+	for _, m := range messages {
+		b := m.message.Append([]byte("before"))
+		if string(b) != "before"+m.wire {
+			t.Errorf("%#v: %q, want %q", m.message, b, "before"+m.wire)
+		}
+		if m.decode == nil {
+			continue
+		}
+		if got, err := m.decode([]byte(m.wire)); err != nil || got != m.message {
+			t.Errorf("%q: %#v, %v, want %#v", m.wire, got, err, m.message)
+		}
+	}
+}
+
+// No message is read from a part of it, and none under another tag.
+func TestMalformed(t *testing.T) {
+	for _, m := range messages {
+		if m.decode == nil {
+			continue
+		}
+		body := len(m.wire)
+		if strings.HasPrefix(m.wire, "n") {
+			body = strings.IndexByte(m.wire, '@') // the name of version 5 has no length
+		}
+		for n := range body {
+			if got, err := m.decode([]byte(m.wire[:n])); err == nil && got != StatusOK {
+				t.Errorf("%q: %#v, want an error", m.wire[:n], got)
+			}
+		}
+		if got, err := m.decode([]byte("x" + m.wire[1:])); err == nil {
+			t.Errorf("tag x: %#v, want an error", got)
+		}
+	}
+}
+
+func TestLongMalformedIsCut(t *testing.T) {
+	err := new(Ack).Decode(make([]byte, 400))
+	if err == nil || !strings.Contains(err.Error(), "368 octets more") {
+		t.Errorf("%v, want the end left out", err)
+	}
+}
+
+func TestTrailingBytes(t *testing.T) {
+	for _, m := range messages {
+		if m.decode == nil || strings.HasPrefix(m.wire, "n") {
+			continue
+		}
+		_, err := m.decode([]byte(m.wire + "\x00"))
+		if later := strings.HasPrefix(m.wire, "N"); (err == nil) != later {
+			t.Errorf("%q and an octet more: %v", m.wire, err)
+		}
+	}
+}
+
+func TestNodeNames(t *testing.T) {
+	long := strings.Repeat("a", MaxNameLength-2)
+	for _, test := range []struct {
+		name  string
+		flags Flags
+		ok    bool
+	}{
+		{"a@b", 0, true},
+		{"é@b", 0, true},
+		{long + "@b", 0, true},
+		{"host", NameMe, true},
+		{"", 0, false},
+		{"a", 0, false},
+		{"@b", 0, false},
+		{"a@", 0, false},
+		{"a@b@c", 0, false},
+		{"\xff@b", 0, false},
+		{long + "a@b", 0, false},
+		{"", NameMe, false},
+		{"a@b", NameMe, false},
+	} {
+		for _, version := range []int{5, 6} {
+			if version == 5 && test.flags != 0 {
+				continue // the flags of version 5 end below NAME_ME
+			}
+			src := Name{Version: version, Flags: test.flags, Node: test.name}.Append(nil)
+			if err := new(Name).Decode(src); (err == nil) != test.ok {
+				t.Errorf("version %d: %q: %v, want ok: %t", version, test.name, err, test.ok)
+			}
+			if test.flags != 0 {
+				continue // a challenge has a name always
+			}
+			src = Challenge{Version: version, Node: test.name}.Append(nil)
+			if err := new(Challenge).Decode(src); (err == nil) != test.ok {
+				t.Errorf("challenge, version %d: %q: %v, want ok: %t", version, test.name, err, test.ok)
+			}
+		}
+	}
+}
+
+func TestVersionOfOldMessages(t *testing.T) {
+	if err := new(Name).Decode([]byte("n\x00\x06\x00\x00\x4d\xbca@b")); err == nil {
+		t.Error("'n' name of version 6: no error")
+	}
+	if err := new(Challenge).Decode([]byte("n\x00\x04\x00\x00\x4d\xbc\x00\x00\x00\x01a@b")); err == nil {
+		t.Error("'n' challenge of version 4: no error")
+	}
+}
+
+// The flags have the numbers of OTP's dist.hrl, from which the list was made.
+func TestFlagNumbers(t *testing.T) {
+	numbers := make(map[string]Flags)
+	f, err := os.Open("testdata/flags.tsv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		name, digits, _ := strings.Cut(lines.Text(), "\t")
+		n, err := strconv.ParseUint(digits, 16, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		numbers[name] = Flags(n)
+	}
+	// What OTP has beyond ours, one used only inside a node and two that a peer
+	// may offer and we do not.
+	for _, name := range []string{"LOCAL_EXT", "ALTACT_SIG", "NATIVE_RECORDS"} {
+		if Offered&numbers[name] != 0 {
+			t.Errorf("%s is offered", name)
+		}
+		delete(numbers, name)
+	}
+	for _, f := range flagNames {
+		if numbers[f.name] != f.flag {
+			t.Errorf("%s: %#x, want %#x", f.name, uint64(f.flag), uint64(numbers[f.name]))
+		}
+		delete(numbers, f.name)
+	}
+	if len(numbers) > 0 {
+		t.Errorf("not there: %v", numbers)
+	}
+}
+
+// What we offer is enough for every release, as erts_internal:get_dflags()
+// says it there, and holds nothing that the connection does not implement.
+func TestOffered(t *testing.T) {
+	for release, demanded := range map[string]Flags{
+		"OTP 23": 0x50184,
+		"OTP 25": 0x1070f94,
+		"OTP 27": 0x403070f94,
+	} {
+		if !Offered.Has(demanded) {
+			t.Errorf("%s demands %s too", release, demanded&^Offered)
+		}
+	}
+	not := Published | AtomCache | DistHdrAtomCache | SendSender | ExitPayload | Fragments | Spawn | NameMe
+	if Offered&not != 0 {
+		t.Errorf("offered: %s", Offered&not)
+	}
+}
+
+func TestFlagsString(t *testing.T) {
+	for flags, want := range map[Flags]string{
+		0:                         "0x0",
+		Published | Alias:         "PUBLISHED|ALIAS",
+		AtomCache | 1<<63:         "ATOM_CACHE|0x8000000000000000",
+		0x2000_0000:               "0x20000000",
+		Mandatory25Digest | Spawn: "MANDATORY_25_DIGEST|SPAWN",
+	} {
+		if got := flags.String(); got != want {
+			t.Errorf("%#x: %q, want %q", uint64(flags), got, want)
+		}
+	}
+}
