@@ -1,0 +1,186 @@
+%% What Erlang nodes do to a node that hands out ids, as checks:
+%%
+%%     erl -noinput -s caller main -extra NODE CHECK...
+%%
+%% A CHECK is a name, or name=ARGUMENT. Each prints "CHECK name ok" or "CHECK
+%% name FAIL Reason". It must compile on OTP 23.
+-module(caller).
+-export([main/0]).
+
+main() ->
+    [Node | Checks] = init:get_plain_arguments(),
+    lists:foreach(fun(C) -> run(C, list_to_atom(Node)) end, Checks),
+    halt(0).
+
+run(Check, N) ->
+    [Name | Arg] = string:split(Check, "="),
+    try around(Name, fun() -> check(Name, Arg, N) end, N) of
+        _ -> io:format("CHECK ~s ok~n", [Name])
+    catch
+        Class:Why:Stack -> io:format("CHECK ~s FAIL ~0P~n", [Name, {Class, Why, Stack}, 60])
+    end.
+
+%% Whatever a check sends, the connection stays up and ids go on to increase. (A
+%% call would set up a new connection without a word.)
+around(Name, Fun, _) when Name =:= "dynamic"; Name =:= "refused"; Name =:= "stop" ->
+    Fun();
+around(_, Fun, N) ->
+    true = net_kernel:connect_node(N),
+    monitor_node(N, true),
+    Before = id(N),
+    Fun(),
+    After = id(N),
+    receive {nodedown, N} -> error(connection_lost) after 0 -> ok end,
+    monitor_node(N, false),
+    true = Before < After.
+
+check("ping", _, N) ->
+    pong = net_adm:ping(N);
+check("get", _, N) ->
+    increasing([id(N) || _ <- lists:seq(1, 1000)]);
+%% Text in each base is the number between those before and after it.
+check("bases", _, N) ->
+    [begin
+         Before = id(N),
+         {ok, [_ | _] = Text} = call(N, {get, Base}),
+         Id = lists:foldl(fun(C, Acc) -> Acc * Base + digit(C, Base) end, 0, Text),
+         true = Before < Id andalso Id < id(N)
+     end || Base <- lists:seq(2, 62)];
+check("bad_bases", _, N) ->
+    [{Base, {error, badarg}} = {Base, call(N, {get, Base})}
+     || Base <- [bad, 0, 1, 63, -2, 1 bsl 70, 62.0, "62", <<62>>, [], {62}, self()]];
+check("unknown", _, N) ->
+    [{Call, ok} = {Call, call(N, Call)} || Call <- [hello, {get}, {get, 2, 3}, 'GET', "get", <<"get">>]];
+check("cast", _, N) ->
+    ok = gen_server:cast({flake, N}, get);
+check("message", _, N) ->
+    {flake, N} ! get;
+check("terms", _, N) ->
+    [begin
+         {Term, ok} = {Term, call(N, Term)},
+         gen_server:cast({flake, N}, Term),
+         {flake, N} ! Term
+     end || Term <- terms(N)];
+check("concurrent", _, N) ->
+    Lists = parallel(200, fun() -> [id(N) || _ <- lists:seq(1, 50)] end),
+    lists:foreach(fun increasing/1, Lists),
+    200 * 50 = length(lists:usort(lists:append(Lists)));
+%% All calls are out before an answer is looked at; the answers come in order.
+check("pipelined", _, N) ->
+    Calls = lists:seq(1, 70000),
+    [{flake, N} ! {'$gen_call', {self(), Call}, get} || Call <- Calls],
+    increasing([receive {Tag, {ok, <<Id:128>>}} -> Call = Tag, Id end || Call <- Calls]);
+check("send_request", _, N) ->
+    Calls = [gen_server:send_request({flake, N}, get) || _ <- lists:seq(1, 70000)],
+    increasing([begin
+                    {reply, {ok, <<Id:128>>}} = gen_server:wait_response(Call, infinity),
+                    Id
+                end || Call <- Calls]);
+check("monitors", _, N) ->
+    Refs = [monitor(process, {flake, N}) || _ <- lists:seq(1, 10000)],
+    id(N),
+    [demonitor(Ref) || Ref <- Refs],
+    id(N),
+    receive {'DOWN', _, _, _, _} = Down -> error(Down) after 0 -> ok end;
+check("noproc", _, N) ->
+    Name = {no_such_name, N},
+    {noproc, {gen_server, call, [Name, get, infinity]}} =
+        try gen_server:call(Name, get, infinity) catch exit:Why -> Why end,
+    Name ! message,
+    Ref = monitor(process, Name),
+    receive {'DOWN', Ref, process, Name, noproc} -> ok end;
+%% Of two linked processes one takes the link back; that the other crashes is no
+%% concern of the server's.
+check("link", [Pid], N) ->
+    Server = pid(Pid),
+    crash = outcome(fun() -> link(Server), id(N), exit(crash) end),
+    normal = outcome(fun() -> link(Server), unlink(Server), id(N) end),
+    same = outcome(fun() -> exit(Server, crash), id(N), exit(same) end);
+%% A killed server is there again, and what it handed out is not handed out again.
+check("kill", [Pid], N) ->
+    Server = pid(Pid),
+    Before = id(N),
+    Self = self(),
+    Linked = spawn_monitor(fun() -> link(Server), id(N), Self ! linked, receive after infinity -> ok end end),
+    receive linked -> ok end,
+    Ref = monitor(process, Server),
+    Callers = [spawn_monitor(fun() -> exit({ids, attempts(N, 500)}) end) || _ <- lists:seq(1, 20)],
+    exit(Server, kill),
+    receive {'DOWN', Ref, process, Server, killed} -> ok end,
+    killed = ended(Linked),
+    Lists = [Ids || {ids, Ids} <- [ended(C) || C <- Callers]],
+    20 = length(Lists),
+    lists:foreach(fun increasing/1, Lists),
+    All = lists:append(Lists),
+    true = length(lists:usort(All)) =:= length(All),
+    true = Before < lists:min(All),
+    until_served(N);
+check("dynamic", _, N) ->
+    nonode@nohost = node(),
+    true = net_kernel:connect_node(N),
+    true = node() =/= nonode@nohost,
+    id(N);
+check("refused", _, N) ->
+    false = net_kernel:connect_node(N);
+%% Says "READY" and waits for the end of the server.
+check("stop", _, N) ->
+    Ref = monitor(process, {flake, N}),
+    monitor_node(N, true),
+    id(N),
+    io:format("READY~n"),
+    receive {'DOWN', Ref, process, {flake, N}, Why} -> shutdown = Why end,
+    receive {nodedown, N} -> ok end;
+check("idle", [Secs], N) ->
+    receive {nodedown, N} -> error(nodedown) after list_to_integer(Secs) * 1000 -> ok end,
+    true = lists:member(N, nodes(connected)).
+
+terms(N) ->
+    [#{[key] => {value}, {a} => #{}}, 1.5, -0.0, 1 bsl 4000, -(1 bsl 4000), 1 bsl 63, <<5:3>>, <<>>,
+     [improper | list], [], {}, "", lists:duplicate(70000, $x), lists:seq(1, 300),
+     list_to_tuple(lists:seq(1, 300)), nested(10000),
+     fun() -> N end, fun lists:map/2, self(), make_ref(), any_alias(), hd(erlang:ports()),
+     list_to_atom([16#416, 16#438]), binary:copy(<<"x">>, 1 bsl 20)].
+
+nested(0) -> [];
+nested(Depth) -> [nested(Depth - 1)].
+
+%% An alias where there are such, from OTP 24 on.
+any_alias() ->
+    case erlang:function_exported(erlang, alias, 0) of
+        true -> apply(erlang, alias, []);
+        false -> make_ref()
+    end.
+
+call(N, Request) -> gen_server:call({flake, N}, Request, infinity).
+
+id(N) ->
+    {ok, <<Id:128>>} = call(N, get),
+    Id.
+
+attempt(N) -> try call(N, get) catch exit:{Why, _} -> Why end.
+
+attempts(N, Times) -> [Id || {ok, <<Id:128>>} <- [attempt(N) || _ <- lists:seq(1, Times)]].
+
+until_served(N) ->
+    case attempt(N) of
+        {ok, _} -> ok;
+        noproc -> until_served(N)
+    end.
+
+pid(Hex) -> binary_to_term(<<(list_to_integer(Hex, 16)):(length(Hex) * 4)>>).
+
+digit(C, Base) ->
+    Digit = if C =< $9 -> C - $0; C =< $Z -> C - $A + 10; true -> C - $a + 36 end,
+    true = 0 =< Digit andalso Digit < Base,
+    Digit.
+
+increasing([A | [B | _] = Rest]) when A < B -> increasing(Rest);
+increasing([_]) -> ok.
+
+%% The results of Fun from many processes at once.
+parallel(Processes, Fun) ->
+    Started = [spawn_monitor(fun() -> exit({result, Fun()}) end) || _ <- lists:seq(1, Processes)],
+    [begin {result, R} = ended(P), R end || P <- Started].
+
+outcome(Fun) -> ended(spawn_monitor(Fun)).
+ended({Pid, Ref}) -> receive {'DOWN', Ref, process, Pid, Why} -> Why end.
