@@ -1,0 +1,64 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+func TestErlang(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, "")
+	n.erl(nil, "ping", "get", "bases", "bad_bases", "unknown", "cast", "message", "terms",
+		"concurrent", "pipelined", "send_request", "monitors", "noproc")
+	if got := strings.Count(n.output(), "msg=connected"); got != 1 {
+		t.Errorf("%d connections, want 1", got)
+	}
+}
+
+func TestHiddenErlang(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, "")
+	n.erl([]string{"-hidden", "-name", "caller@127.0.0.1"}, "ping", "get")
+}
+
+// A node that has no name yet is given one by the node that it connects to.
+func TestDynamicName(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, "")
+	n.erl([]string{"-name", "undefined@127.0.0.1"}, "dynamic")
+}
+
+func TestElixir(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, "")
+	p := spawn(t, n.port, "elixir", "--name", "caller@127.0.0.1", "--cookie", cookie,
+		"--erl", "-start_epmd false", "testdata/caller.exs", nodeName)
+	wantChecks(t, p, "elixir")
+}
+
+func TestManyNodes(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, "")
+	var callers []*process
+	for i := range 4 {
+		flags := []string{"-name", fmt.Sprintf("caller%d@127.0.0.1", i)}
+		callers = append(callers, spawnErl(t, n.port, flags, "concurrent", "monitors"))
+	}
+	for _, p := range callers {
+		wantChecks(t, p, "concurrent", "monitors")
+	}
+}
+
+func TestWrongCookie(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, "")
+	const attempts = 3
+	for range attempts {
+		n.erl([]string{"-name", "caller@127.0.0.1", "-setcookie", "wrong"}, "refused")
+	}
+	n.erl(nil, "get")
+	if got := strings.Count(n.output(), "wrong cookie"); got != attempts {
+		t.Errorf("logged %d times, want %d, once per attempt", got, attempts)
+	}
+}

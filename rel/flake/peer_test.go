@@ -1,0 +1,267 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// The tests of this package run the real command against real Erlang and Elixir
+// nodes. Each test has an EPMD port of its own, and so a world of its own: names
+// need not differ.
+
+const (
+	nodeName = "flake@127.0.0.1"
+	cookie   = "flake"
+
+	// patience is for what hangs: no test is to wait so long.
+	patience = 2 * time.Minute
+)
+
+var (
+	built   string // where TestMain put what it built
+	command string // flake, built with the race detector
+)
+
+func TestMain(m *testing.M) {
+	code, err := buildAndRun(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func buildAndRun(m *testing.M) (code int, err error) {
+	for _, need := range []string{"erl", "erlc", "epmd", "elixir"} {
+		if _, err := exec.LookPath(need); err != nil {
+			return 0, fmt.Errorf("%w: these tests are against real nodes; scripts/test installs what they need", err)
+		}
+	}
+	if built, err = os.MkdirTemp("", "flake-test-"); err != nil {
+		return 0, err
+	}
+	defer os.RemoveAll(built)
+	command = filepath.Join(built, "flake")
+	for _, build := range [][]string{
+		{"go", "build", "-race", "-o", command, "."},
+		{"erlc", "-Werror", "-o", built, "testdata/caller.erl"},
+	} {
+		if out, err := exec.Command(build[0], build[1:]...).CombinedOutput(); err != nil {
+			return 0, fmt.Errorf("%q: %w\n%s", build, err, out)
+		}
+	}
+	return m.Run(), nil
+}
+
+// process is a command that runs. What it writes, to either output, is kept, and
+// shown if the test fails.
+type process struct {
+	t   *testing.T
+	cmd *exec.Cmd
+
+	mu      sync.Mutex
+	changed sync.Cond
+	out     bytes.Buffer
+	ended   bool
+}
+
+// spawn runs a command until it ends by itself, or the test does. port is that of
+// the EPMD it is to use.
+func spawn(t *testing.T, port, name string, args ...string) *process {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	p := &process{t: t, cmd: exec.CommandContext(ctx, name, args...)}
+	p.changed.L = &p.mu
+	p.cmd.Env = append(os.Environ(), "HOME="+built, "ERL_EPMD_PORT="+port, "ERL_CRASH_DUMP=/dev/null")
+	p.cmd.Stdout, p.cmd.Stderr = p, p
+	p.cmd.WaitDelay = time.Second
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		p.cmd.Wait()
+		p.mu.Lock()
+		p.ended = true
+		p.changed.Broadcast()
+		p.mu.Unlock()
+	}()
+	t.Cleanup(func() {
+		cancel()
+		p.wait()
+		if t.Failed() {
+			t.Logf("%s %q: %v\n%s", filepath.Base(name), args, p.cmd.ProcessState, p.output())
+		}
+	})
+	return p
+}
+
+// Write keeps output of the process.
+func (p *process) Write(b []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	defer p.changed.Broadcast()
+	return p.out.Write(b)
+}
+
+func (p *process) output() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.out.String()
+}
+
+// await waits for a line that begins with prefix, and gives the rest of it.
+func (p *process) await(prefix string) string {
+	p.t.Helper()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for {
+		for line := range strings.Lines(p.out.String()) {
+			rest, ok := strings.CutPrefix(line, prefix)
+			if ok && strings.HasSuffix(rest, "\n") {
+				return strings.TrimSpace(rest)
+			}
+		}
+		if p.ended {
+			p.t.Fatalf("ended without a line %q", prefix)
+		}
+		p.changed.Wait()
+	}
+}
+
+// wait waits for the end and gives the exit status, -1 if it was killed.
+func (p *process) wait() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for !p.ended {
+		p.changed.Wait()
+	}
+	return p.cmd.ProcessState.ExitCode()
+}
+
+func (p *process) signal(s syscall.Signal) {
+	p.t.Helper()
+	if err := p.cmd.Process.Signal(s); err != nil {
+		p.t.Error(err)
+	}
+}
+
+// flakeNode is the command, serving.
+type flakeNode struct {
+	*process
+	port string // of the EPMD
+	addr string // where it listens
+	epmd string // as announced
+}
+
+// startNode starts the command with an EPMD port, empty for a fresh one. At the
+// end of the test it must stop in good order.
+func startNode(t *testing.T, port string, flags ...string) *flakeNode {
+	t.Helper()
+	if port == "" {
+		port = freePort(t)
+	}
+	flags = append([]string{"-noinput", "-config", configFile(t, "")}, flags...)
+	n := &flakeNode{process: spawn(t, port, command, flags...), port: port}
+	t.Cleanup(func() {
+		n.cmd.Process.Signal(syscall.SIGTERM)
+		if status := n.wait(); status != 0 || strings.Contains(n.output(), "DATA RACE") {
+			t.Errorf("flake: exit status %d", status)
+		}
+	})
+	n.addr = n.await("  address ")
+	n.epmd = n.await("  EPMD ")
+	return n
+}
+
+// configFile writes a file of the settings given for [node], with a timestamp of
+// its own for [flake].
+func configFile(t *testing.T, node string) string {
+	t.Helper()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "sys.toml")
+	text := fmt.Sprintf("[node]\n%s\n[flake]\ntimestamp_path = %q\n", node, filepath.Join(dir, "timestamp"))
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// erl runs checks of testdata/caller.erl in a node with flags of its own.
+func (n *flakeNode) erl(flags []string, checks ...string) { runChecks(n.t, n.port, flags, checks...) }
+
+func runChecks(t *testing.T, port string, flags []string, checks ...string) {
+	t.Helper()
+	wantChecks(t, spawnErl(t, port, flags, checks...), checks...)
+}
+
+func spawnErl(t *testing.T, port string, flags []string, checks ...string) *process {
+	t.Helper()
+	args := []string{
+		"-noinput", "-start_epmd", "false", "-pa", built,
+		"-kernel", "inet_dist_use_interface", "{127,0,0,1}", "-setcookie", cookie,
+	}
+	if flags == nil {
+		flags = []string{"-name", "caller@127.0.0.1"}
+	}
+	args = append(args, flags...)
+	args = append(args, "-s", "caller", "main", "-extra", nodeName)
+	return spawn(t, port, "erl", append(args, checks...)...)
+}
+
+func wantChecks(t *testing.T, p *process, checks ...string) {
+	t.Helper()
+	p.wait()
+	for _, check := range checks {
+		name, _, _ := strings.Cut(check, "=")
+		if !strings.Contains(p.output(), "CHECK "+name+" ok\n") {
+			t.Errorf("%s: not ok", name)
+		}
+	}
+}
+
+// freePort gives a port that nobody listens on.
+func freePort(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return port
+}
+
+// await polls for what nothing tells of.
+func await(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience / 4); !done(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%s: not in %v", what, patience/4)
+		}
+	}
+}
+
+func mustBeClosed(t *testing.T, addr string) {
+	t.Helper()
+	c, err := net.Dial("tcp", addr)
+	if !errors.Is(err, syscall.ECONNREFUSED) {
+		t.Errorf("dial %s: got %v, want connection refused", addr, err)
+	}
+	if err == nil {
+		c.Close()
+	}
+}
