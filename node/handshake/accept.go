@@ -107,7 +107,8 @@ func (a *acceptor) sendStatus() error {
 }
 
 // prove exchanges the challenges. An old name from a node that knows version 6
-// (OTP 23 and 24, when they could not ask EPMD) gets a version 6 challenge.
+// (OTP 23 and 24, when they could not ask EPMD) gets a version 6 challenge. One
+// that was given a name takes it only from a challenge with NAME_ME.
 func (a *acceptor) prove() error {
 	version := a.peer.Version
 	if a.all.Has(Handshake23) {
@@ -118,7 +119,7 @@ func (a *acceptor) prove() error {
 		return err
 	}
 	err = a.send(Challenge{
-		Version: version, Flags: Offered, Challenge: ours, Creation: a.o.Creation, Node: a.o.Node,
+		Version: version, Flags: Offered | a.all&NameMe, Challenge: ours, Creation: a.o.Creation, Node: a.o.Node,
 	})
 	if err != nil {
 		return err
