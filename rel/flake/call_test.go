@@ -22,11 +22,12 @@ func TestHiddenErlang(t *testing.T) {
 	n.erl([]string{"-hidden", "-name", "caller@127.0.0.1"}, "ping", "get")
 }
 
-// A node that has no name yet is given one by the node that it connects to.
+// A node without a name is given one by the node that it connects to. Only with
+// short names does this not depend on the name of the host.
 func TestDynamicName(t *testing.T) {
 	t.Parallel()
-	n := startNode(t, "")
-	n.erl([]string{"-name", "undefined@127.0.0.1"}, "dynamic")
+	n := startNode(t, "", "-name", "flake@localhost")
+	n.erl([]string{"-sname", "undefined"}, "dynamic=flake@localhost")
 }
 
 func TestElixir(t *testing.T) {

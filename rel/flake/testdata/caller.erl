@@ -115,7 +115,8 @@ check("kill", [Pid], N) ->
     true = length(lists:usort(All)) =:= length(All),
     true = Before < lists:min(All),
     until_served(N);
-check("dynamic", _, N) ->
+check("dynamic", [Node], _) ->
+    N = list_to_atom(Node),
     nonode@nohost = node(),
     true = net_kernel:connect_node(N),
     true = node() =/= nonode@nohost,
