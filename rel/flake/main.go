@@ -56,16 +56,22 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 // configure reads the file that the flags name and lets the flags win over it.
 func configure(args []string, stderr io.Writer) (config.Config, error) {
 	flags := flag.NewFlagSet("flake", flag.ContinueOnError)
-	flags.SetOutput(stderr)
+	flags.SetOutput(io.Discard)
 	file := flags.String("config", "", "read the configuration from `FILE`; without it the defaults hold")
 	name := flags.String("name", "", "node name, `name@host`")
 	cookie := flags.String("setcookie", "", "the `cookie` that callers must hold")
 	flags.Bool("noinput", false, "do not read standard input")
-	if err := flags.Parse(args); err != nil {
+	err := flags.Parse(args)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		flags.SetOutput(stderr)
+		flags.PrintDefaults()
 		return config.Config{}, err
+	case err == nil && flags.NArg() > 0:
+		err = fmt.Errorf("unexpected argument %q", flags.Arg(0))
 	}
-	if flags.NArg() > 0 {
-		return config.Config{}, fmt.Errorf("unexpected argument %q; flags are -config, -name, -setcookie and -noinput", flags.Arg(0))
+	if err != nil {
+		return config.Config{}, fmt.Errorf("%w; flags are -config, -name, -setcookie and -noinput", err)
 	}
 	var won []config.Flag
 	flags.Visit(func(f *flag.Flag) {
