@@ -1,0 +1,62 @@
+package main
+
+import (
+	"bytes"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// What the operator gets for a mistake: file, key and what is allowed.
+func TestRefused(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name  string
+		node  string // settings in the file
+		flags []string
+		want  string // FILE stands for the file's path
+	}{
+		{"unknown key", "cokie = 'x'", nil,
+			`FILE:2: node.cokie: unknown, the nearest known is node.cookie`},
+		{"wrong type", "net_ticktime = 'x'", nil,
+			`FILE:2: node.net_ticktime = "x": a whole number of seconds from 4 to 3600 wanted`},
+		{"out of range", "net_ticktime = 3", nil,
+			`FILE:2: node.net_ticktime = 3: a whole number of seconds from 4 to 3600 wanted`},
+		{"not TOML", "name = ", nil,
+			`FILE:2: not TOML: expected value but found '\n' instead`},
+		{"no host", "name = 'flake'", nil,
+			`FILE:2: node.name = "flake": name@host wanted: letters, digits, _ and - before the @, no space after it, at most 255 bytes`},
+		{"published cookie", "name = 'flake@192.0.2.1'", nil,
+			`FILE: node.cookie = "flake": this cookie is published: set your own, as node.name flake@192.0.2.1 can be reached from other hosts`},
+		{"no file", "", []string{"-config", "none.toml"},
+			`none.toml: cannot be read: no such file or directory`},
+		{"no host by flag", "", []string{"-name", "flake"},
+			`-name: node.name = "flake": name@host wanted: letters, digits, _ and - before the @, no space after it, at most 255 bytes`},
+		{"published cookie by flag", "", []string{"-name", "flake@192.0.2.1"},
+			`FILE: node.cookie = "flake": this cookie is published: set your own, as node.name flake@192.0.2.1 can be reached from other hosts`},
+		{"empty cookie by flag", "", []string{"-setcookie", ""},
+			`-setcookie: node.cookie = (hidden): 1 to 255 printable characters wanted`},
+		{"unknown flag", "", []string{"-cookie", "x"},
+			`flag provided but not defined: -cookie; flags are -config, -name, -setcookie and -noinput`},
+		{"stray argument", "", []string{"x"},
+			`unexpected argument "x"; flags are -config, -name, -setcookie and -noinput`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			file := configFile(t, tt.node)
+			cmd := exec.Command(command, append([]string{"-config", file}, tt.flags...)...)
+			var stdout, stderr bytes.Buffer
+			cmd.Stdout, cmd.Stderr = &stdout, &stderr
+			cmd.Run()
+			if status := cmd.ProcessState.ExitCode(); status != exitUsage {
+				t.Errorf("exit status %d, want %d", status, exitUsage)
+			}
+			want := "flake: " + tt.want + "\n"
+			if got := strings.ReplaceAll(stderr.String(), file, "FILE"); got != want {
+				t.Errorf("standard error:\ngot  %swant %s", got, want)
+			}
+			if stdout.Len() > 0 {
+				t.Errorf("standard output: %s", stdout.String())
+			}
+		})
+	}
+}
