@@ -1,0 +1,87 @@
+package main
+
+import (
+	"fmt"
+	"log/slog"
+
+	"runtime"
+	"testing"
+
+	"github.com/flake-go/flake/config"
+	"github.com/flake-go/flake/node/etf"
+)
+
+// The tests of this file look inside the server, so it runs in the test.
+
+// startHere starts a server with an EPMD port of its own, which it gives. Tests
+// with one are not parallel.
+func startHere(t *testing.T) (s *server, port string) {
+	t.Helper()
+	port = freePort(t)
+	t.Setenv("ERL_EPMD_PORT", port)
+	cfg := config.Default()
+	cfg.Node.Name, cfg.Node.Cookie = nodeName, cookie
+	s, err := start(t.Context(), cfg, slog.New(slog.NewTextHandler(t.Output(), nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, port
+}
+
+// pid is the server's as an external term, in hexadecimal.
+func pid(t *testing.T, s *server) string {
+	t.Helper()
+	p := s.node.Ergo().ProcessByName("flake")
+	if p == nil {
+		t.Fatal("no process is registered as flake")
+	}
+	self := p.Self()
+	term := etf.NewPid(etf.Atom(self.Node), uint32(self.ID), uint32(self.ID>>32), self.Creation)
+	return fmt.Sprintf("%X%X", etf.VersionMagic, string(term))
+}
+
+func TestLink(t *testing.T) {
+	s, port := startHere(t)
+	defer s.stop()
+	before := pid(t, s)
+	runChecks(t, port, nil, "link="+before)
+	if pid(t, s) != before {
+		t.Error("the server ended with a process linked to it")
+	}
+}
+
+func TestKill(t *testing.T) {
+	s, port := startHere(t)
+	defer s.stop()
+	before := pid(t, s)
+	runChecks(t, port, nil, "kill="+before)
+	if pid(t, s) == before {
+		t.Error("the server was not killed")
+	}
+}
+
+func TestNoGoroutineLeft(t *testing.T) {
+	idle := runtime.NumGoroutine()
+	s, port := startHere(t)
+	serving := runtime.NumGoroutine()
+
+	for i := range 50 {
+		hangUp(t, dialAs(t, s.node.Addr().String(), fmt.Sprintf("caller%d@127.0.0.1", i)))
+	}
+	runChecks(t, port, nil, "ping", "concurrent", "monitors", "noproc")
+	awaitGoroutines(t, serving)
+
+	s.stop()
+	awaitGoroutines(t, idle)
+}
+
+func awaitGoroutines(t *testing.T, want int) {
+	t.Helper()
+	defer func() {
+		if t.Failed() {
+			stacks := make([]byte, 1<<20)
+			t.Logf("%s", stacks[:runtime.Stack(stacks, true)])
+		}
+	}()
+	await(t, "goroutines gone", func() bool { return runtime.NumGoroutine() <= want })
+}
