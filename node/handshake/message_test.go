@@ -198,7 +198,7 @@ func TestOffered(t *testing.T) {
 			t.Errorf("%s demands %s too", release, demanded&^Offered)
 		}
 	}
-	not := Published | AtomCache | DistHdrAtomCache | SendSender | ExitPayload | Fragments | Spawn | NameMe
+	not := Published | AtomCache | DistHdrAtomCache | SendSender | ExitPayload | Fragments | NameMe
 	if Offered&not != 0 {
 		t.Errorf("offered: %s", Offered&not)
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"log/slog"
 
 	"runtime"
@@ -21,7 +22,7 @@ func startHere(t *testing.T) (s *server, port string) {
 	t.Setenv("ERL_EPMD_PORT", port)
 	cfg := config.Default()
 	cfg.Node.Name, cfg.Node.Cookie = nodeName, cookie
-	s, err := start(t.Context(), cfg, slog.New(slog.NewTextHandler(t.Output(), nil)))
+	s, err := start(t.Context(), cfg, io.Discard, slog.New(slog.NewTextHandler(t.Output(), nil)))
 	if err != nil {
 		t.Fatal(err)
 	}
