@@ -7,15 +7,15 @@ import (
 	"sync/atomic"
 )
 
-// The generator's one word: the last millisecond above, and below how many of
-// its ids are used, 0 to 65,536.
+// The generator's one word: the last millisecond, and below it how many of its
+// ids are used, 0 to 65,536.
 const (
 	usedBits = 17
 	perMilli = 1 << 16
 	usedMask = 1<<usedBits - 1
 
-	closed   = ^uint64(0)           // no millisecond reaches it
-	maxLimit = closed>>usedBits - 1 // the year 6429
+	closed   = ^uint64(0)           // above the word of every millisecond up to
+	maxMilli = closed>>usedBits - 1 // the last there is, in the year 6429
 )
 
 // Generator hands out ids: each higher than the last, never ahead of its clock,
@@ -44,7 +44,7 @@ func NewGenerator(worker Worker, clock Clock) (*Generator, error) {
 		clock = SystemClock()
 	}
 	g := &Generator{worker: worker, clock: clock}
-	g.limit.Store(maxLimit)
+	g.limit.Store(maxMilli)
 	return g, nil
 }
 
@@ -136,8 +136,8 @@ func (g *Generator) raise(now uint64) error {
 	switch {
 	case g.word.Load() == closed:
 		return ErrClosed
-	case now > maxLimit:
-		return fmt.Errorf("flake: the clock gives %d ms since 1970, beyond the last that fits, %d", now, uint64(maxLimit))
+	case now > maxMilli:
+		return fmt.Errorf("flake: the clock gives %d ms since 1970, beyond the last that fits, %d", now, uint64(maxMilli))
 	case g.extend == nil:
 		return ErrTimestampNotSaved
 	}

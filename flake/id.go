@@ -12,9 +12,6 @@ import (
 // the lowest.
 type ID [16]byte
 
-// maxMilli is the last millisecond that time.UnixMilli can take.
-const maxMilli = math.MaxInt64
-
 // Make puts an id together from milliseconds since 1970-01-01 UTC, the low 48
 // bits of worker, and the sequence. It takes ids apart and together in tests
 // and tools; a [Generator] is what makes new ones.
@@ -43,7 +40,7 @@ func (id ID) Milli() uint64 { return binary.BigEndian.Uint64(id[:8]) }
 // Time is the id's time in UTC, to the millisecond. A time beyond what
 // [time.UnixMilli] can take gives the last that it can.
 func (id ID) Time() time.Time {
-	return time.UnixMilli(int64(min(id.Milli(), maxMilli))).UTC()
+	return time.UnixMilli(int64(min(id.Milli(), math.MaxInt64))).UTC()
 }
 
 // Worker is the worker that made the id.

@@ -1,0 +1,16 @@
+//go:build !(darwin || dragonfly || freebsd || linux || netbsd || openbsd)
+
+package mark
+
+import (
+	"errors"
+	"os"
+)
+
+const noFollow = 0
+
+// flock refuses: without a lock that ends with the process, two nodes could
+// share a file.
+func flock(*os.File) error {
+	return errors.New("a durable timestamp needs a Unix, for its file lock")
+}

@@ -1,0 +1,145 @@
+// Package mark keeps one time in a file, so that it survives kill -9, a power
+// cut and a full disk: the old one or the new one is there, never neither.
+//
+// [Open] locks the file and reads it, [File.Save] replaces it. What the time
+// means is the caller's affair.
+package mark
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path/filepath"
+)
+
+// Disk is what a mark needs of a file system. [OS] is the real one.
+type Disk interface {
+	// Resolve follows symbolic links; a path where nothing is stays as it is.
+	Resolve(path string) (string, error)
+	// Lock keeps others from the path until it is closed, or the process ends.
+	// [ErrLocked]: another has it.
+	Lock(path string) (Lock, error)
+	// Read gives up to max bytes of a regular file that may be written, or
+	// [fs.ErrNotExist].
+	Read(path string, max int64) ([]byte, error)
+	// Create makes a file, or empties the one there is.
+	Create(path string) (Writer, error)
+	// Rename puts one file in the place of another, whole or not at all.
+	Rename(from, to string) error
+	// SyncDir makes the names in a folder durable.
+	SyncDir(path string) error
+}
+
+// Lock is a lock that is held.
+type Lock interface {
+	// Keep makes sure that the lock is still held, and takes it again if its
+	// file was removed.
+	Keep() error
+	io.Closer
+}
+
+// Writer is a file being written. Sync makes its content durable.
+type Writer interface {
+	io.Writer
+	Sync() error
+	io.Closer
+}
+
+// ErrLocked: another process holds the lock.
+var ErrLocked = errors.New("another node is running with it")
+
+// File is a mark's file, locked.
+type File struct {
+	disk Disk
+	path string
+	lock Lock
+}
+
+// Open locks the file at path and reads its mark. found is false if there is no
+// file. A file that is anything but a mark is an error that says what it is and
+// what to do; it is never taken for none.
+func Open(disk Disk, path string) (f *File, milli uint64, found bool, err error) {
+	real, err := disk.Resolve(path)
+	if err != nil {
+		return nil, 0, false, advise(path, err)
+	}
+	f = &File{disk: disk, path: real}
+	if f.lock, err = disk.Lock(real + ".lock"); err != nil {
+		return nil, 0, false, advise(real, err)
+	}
+	data, err := disk.Read(real, maxSize)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return f, 0, false, nil
+	case err != nil:
+		err = advise(real, err)
+	default:
+		if milli, err = parseMark(data); err != nil {
+			err = fmt.Errorf("timestamp_path %s: %w; it was left as it is. "+
+				"Put the right file back; or, if the clock was not set back since ids were last made, "+
+				"move this one away and start again", real, err)
+		}
+	}
+	if err != nil {
+		f.lock.Close()
+		return nil, 0, false, err
+	}
+	return f, milli, true, nil
+}
+
+func advise(path string, err error) error {
+	switch {
+	case errors.Is(err, ErrLocked):
+		return fmt.Errorf("timestamp_path %s: %w; stop that one first, or give this one a timestamp_path and a worker_id of its own", path, err)
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("timestamp_path %s: %w; make the folder, or set another path", path, err)
+	}
+	return fmt.Errorf("timestamp_path %s: %w; make it a file that this user can read and write, in such a folder, or set another path", path, err)
+}
+
+// Path is where the file is, symbolic links resolved.
+func (f *File) Path() string { return f.path }
+
+// Save makes a mark up to [Max] durable in place of the one before. On an error
+// either may be there after a crash.
+func (f *File) Save(milli uint64) error {
+	if err := f.save(milli); err != nil {
+		return fmt.Errorf("timestamp_path %s: %w", f.path, err)
+	}
+	return nil
+}
+
+// save writes aside and renames, for a write in place could be torn. It writes
+// the new file from scratch each time, since after a failed fsync the kernel
+// may take what it lost for written. The folder's fsync makes the new name last.
+func (f *File) save(milli uint64) error {
+	if milli > Max {
+		return fmt.Errorf("the time %d is beyond %d, in the year 6429", milli, int64(Max))
+	}
+	if err := f.lock.Keep(); err != nil {
+		return err
+	}
+	aside := f.path + ".new"
+	w, err := f.disk.Create(aside)
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(appendMark(nil, milli))
+	if err == nil {
+		err = w.Sync()
+	}
+	if closeErr := w.Close(); err == nil {
+		err = closeErr
+	}
+	if err != nil {
+		return err
+	}
+	if err := f.disk.Rename(aside, f.path); err != nil {
+		return err
+	}
+	return f.disk.SyncDir(filepath.Dir(f.path))
+}
+
+// Close gives up the lock; the file stays.
+func (f *File) Close() error { return f.lock.Close() }

@@ -1,0 +1,122 @@
+package mark
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// OS is the machine's file system.
+type OS struct{}
+
+// Resolve implements [Disk]. A link to nothing is an error: it would be
+// replaced by a file.
+func (OS) Resolve(path string) (string, error) {
+	if path == "" {
+		return "", errors.New("it is empty")
+	}
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	if _, err := os.Lstat(path); err == nil {
+		return filepath.EvalSymlinks(path)
+	}
+	dir, err := filepath.EvalSymlinks(filepath.Dir(path))
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(dir, filepath.Base(path)), nil
+}
+
+// Read implements [Disk].
+func (OS) Read(path string, max int64) ([]byte, error) {
+	// What is there is looked at first: opening a pipe would wait for a writer.
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return nil, err
+	case info.IsDir():
+		return nil, errors.New("it is a folder")
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("it is not a regular file (%v)", info.Mode())
+	case info.Mode().Perm()&0o222 == 0:
+		// It could be replaced all the same, but somebody meant it to stay.
+		return nil, fmt.Errorf("it is read-only (%v)", info.Mode())
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, max))
+}
+
+// Create implements [Disk].
+func (OS) Create(path string) (Writer, error) {
+	// In a folder that others write to, a link there is not ours to follow.
+	return os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|noFollow, 0o644)
+}
+
+// Rename implements [Disk].
+func (OS) Rename(from, to string) error { return os.Rename(from, to) }
+
+// SyncDir implements [Disk].
+func (OS) SyncDir(path string) error {
+	dir, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
+}
+
+// Lock implements [Disk] with a file beside the mark's, which a rename cannot
+// take away as it does the mark's own. It is never removed.
+func (OS) Lock(path string) (Lock, error) {
+	l := &fileLock{path: path}
+	return l, l.take()
+}
+
+type fileLock struct {
+	path string
+	file *os.File
+}
+
+func (l *fileLock) take() error {
+	f, err := os.OpenFile(l.path, os.O_RDWR|os.O_CREATE|noFollow, 0o644)
+	if err != nil {
+		return err
+	}
+	if err := flock(f); err != nil {
+		f.Close()
+		return err
+	}
+	if l.file != nil {
+		l.file.Close()
+	}
+	l.file = f
+	return nil
+}
+
+// Keep also keeps the file young, so that cleaners of /tmp leave it alone.
+func (l *fileLock) Keep() error {
+	held, err := l.file.Stat()
+	if err != nil {
+		return err
+	}
+	there, err := os.Stat(l.path)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(held, there) {
+		return l.take()
+	}
+	if err != nil {
+		return err
+	}
+	now := time.Now()
+	return os.Chtimes(l.path, now, now)
+}
+
+func (l *fileLock) Close() error { return l.file.Close() }
