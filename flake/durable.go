@@ -64,9 +64,10 @@ type Durable struct {
 	err   error         // what the last one came to
 	saved uint64        // when the last good one was
 
-	kick, stop, stopped chan struct{}
-	closing             sync.Once
-	closeErr            error
+	kick, stop chan struct{}
+	stopped    chan struct{} // closed when run has ended; nil if it was not begun
+	closing    sync.Once
+	closeErr   error
 }
 
 // Open locks the file at path, creating it if there is none, and gives a
@@ -83,6 +84,7 @@ func Open(ctx context.Context, path string, worker Worker, o Options) (*Durable,
 		return nil, err
 	}
 	d.extend = d.await
+	d.stopped = make(chan struct{})
 	go d.run()
 	return d, nil
 }
@@ -109,7 +111,7 @@ func open(ctx context.Context, disk mark.Disk, sleep sleeper, path string, worke
 	d := &Durable{
 		Generator: g, file: file, clock: g.clock, log: o.Logger,
 		round: make(chan struct{}), kick: make(chan struct{}, 1),
-		stop: make(chan struct{}), stopped: make(chan struct{}),
+		stop: make(chan struct{}),
 	}
 	if err := d.begin(ctx, sleep, last, found, o.AllowableDowntime); err != nil {
 		return nil, errors.Join(err, file.Close())
@@ -196,8 +198,8 @@ func (d *Durable) LastSaved() (time.Time, error) {
 // fail with [ErrClosed]. A second Close gives what the first one did.
 func (d *Durable) Close() error {
 	d.closing.Do(func() {
-		if d.extend != nil {
-			close(d.stop)
+		close(d.stop)
+		if d.stopped != nil {
 			<-d.stopped
 		}
 		d.closeErr = d.end()

@@ -50,9 +50,8 @@ func appendMark(dst []byte, milli uint64) []byte {
 	return fmt.Appendf(dst, "%08x\n", crc32.Checksum(dst[start:], castagnoli))
 }
 
-// parseMark reads what appendMark writes, and says what else it is that it was
-// given.
-func parseMark(data []byte) (milli uint64, err error) {
+// Parse reads the content of a mark's file, or says what else it is.
+func Parse(data []byte) (milli uint64, err error) {
 	if len(data) == 0 {
 		return 0, errors.New("it is empty")
 	}

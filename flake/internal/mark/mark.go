@@ -75,7 +75,7 @@ func Open(disk Disk, path string) (f *File, milli uint64, found bool, err error)
 	case err != nil:
 		err = advise(real, err)
 	default:
-		if milli, err = parseMark(data); err != nil {
+		if milli, err = Parse(data); err != nil {
 			err = fmt.Errorf("timestamp_path %s: %w; it was left as it is. "+
 				"Put the right file back; or, if the clock was not set back since ids were last made, "+
 				"move this one away and start again", real, err)

@@ -1,0 +1,212 @@
+package simulate
+
+import (
+	"bytes"
+	"io/fs"
+	"maps"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/flake-go/flake/flake/internal/mark"
+)
+
+// Disk is a file system in memory that knows what would be left after a power
+// cut. It implements mark.Disk.
+//
+// Content is durable once its file is synced, names once their folder is;
+// before that they may or may not be: a file may be left as it was, as it was
+// to be, or torn, and of the renames any number may be left, counted from the
+// first.
+type Disk struct {
+	m *Machine
+
+	live    map[string]*inode // what the processes see
+	durable map[string]*inode // what a power cut is sure to leave
+	pending []func(names map[string]*inode)
+	locked  map[string]bool
+
+	armed int   // points until a crash; 0: none
+	fails error // what every write fails with
+	slow  time.Duration
+	lying bool
+}
+
+type inode struct {
+	data   []byte // what is in it
+	synced []byte // what of it is durable
+}
+
+// A crash ends the process: it is thrown, and caught by the life.
+type crash struct{}
+
+func newDisk(m *Machine) *Disk {
+	return &Disk{m: m, live: map[string]*inode{}, durable: map[string]*inode{}, locked: map[string]bool{}}
+}
+
+// point is before and after all that happens to the disk: what a crash can come
+// between. Each takes time.
+func (d *Disk) point() {
+	if d.slow > 0 {
+		d.m.pass(time.Duration(d.m.rng.Int64N(int64(d.slow))))
+	}
+	d.m.pass(time.Duration(d.m.rng.IntN(500_000)))
+	if d.armed > 0 {
+		if d.armed--; d.armed == 0 {
+			panic(crash{})
+		}
+	}
+}
+
+// fail is whether an operation on the disk fails, with what.
+func (d *Disk) fail(op, path string) error {
+	if d.fails == nil || d.fails == syscall.EIO && d.m.rng.IntN(2) == 0 {
+		return nil
+	}
+	return &fs.PathError{Op: op, Path: path, Err: d.fails}
+}
+
+// powerCut leaves what is durable, and of the rest what chance will have.
+func (d *Disk) powerCut() {
+	for _, rename := range d.pending[:d.m.rng.IntN(len(d.pending)+1)] {
+		rename(d.durable)
+	}
+	d.pending = nil
+	for _, node := range d.durable {
+		if !bytes.Equal(node.data, node.synced) {
+			switch d.m.rng.IntN(3) {
+			case 0:
+				node.data = node.synced
+			case 1:
+				node.data = node.data[:d.m.rng.IntN(len(node.data)+1)]
+			}
+		}
+		node.synced = node.data
+	}
+	d.live = maps.Clone(d.durable)
+	clear(d.locked)
+}
+
+// sure gives what of a file would be there whatever happened now.
+func (d *Disk) sure(path string) []byte {
+	if node := d.durable[path]; node != nil {
+		return node.synced
+	}
+	return nil
+}
+
+func (d *Disk) Resolve(path string) (string, error) { return path, nil }
+
+func (d *Disk) Lock(path string) (mark.Lock, error) {
+	d.point()
+	if err := d.fail("open", path); err != nil {
+		return nil, err
+	}
+	if d.locked[path] {
+		return nil, mark.ErrLocked
+	}
+	d.locked[path] = true
+	return &lock{d, path}, nil
+}
+
+type lock struct {
+	d    *Disk
+	path string
+}
+
+func (l *lock) Keep() error  { return nil }
+func (l *lock) Close() error { delete(l.d.locked, l.path); return nil }
+
+func (d *Disk) Read(path string, max int64) ([]byte, error) {
+	d.point()
+	node := d.live[path]
+	if node == nil {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: fs.ErrNotExist}
+	}
+	return node.data[:min(int64(len(node.data)), max)], nil
+}
+
+func (d *Disk) Create(path string) (mark.Writer, error) {
+	d.point()
+	if err := d.fail("open", path); err != nil {
+		return nil, err
+	}
+	node := d.live[path]
+	if node == nil {
+		node = &inode{}
+		d.live[path] = node
+		d.pending = append(d.pending, func(names map[string]*inode) { names[path] = node })
+	}
+	node.data = nil
+	d.point()
+	return &writer{d, path, node}, nil
+}
+
+func (d *Disk) Rename(from, to string) error {
+	d.point()
+	if err := d.fail("rename", from); err != nil {
+		return err
+	}
+	node := d.live[from]
+	if node == nil {
+		return &fs.PathError{Op: "rename", Path: from, Err: fs.ErrNotExist}
+	}
+	rename := func(names map[string]*inode) {
+		names[to] = node
+		delete(names, from)
+	}
+	rename(d.live)
+	d.pending = append(d.pending, rename)
+	d.point()
+	return nil
+}
+
+func (d *Disk) SyncDir(path string) error {
+	d.point()
+	if err := d.fail("fsync", filepath.Dir(path)); err != nil {
+		return err
+	}
+	if !d.lying {
+		for _, rename := range d.pending {
+			rename(d.durable)
+		}
+		d.pending = nil
+	}
+	d.point()
+	return nil
+}
+
+type writer struct {
+	d    *Disk
+	path string
+	node *inode
+}
+
+func (w *writer) Write(p []byte) (int, error) {
+	w.d.point()
+	if err := w.d.fail("write", w.path); err != nil {
+		n := w.d.m.rng.IntN(len(p))
+		w.node.data = append(w.node.data, p[:n]...)
+		return n, err
+	}
+	w.node.data = append(w.node.data, p...)
+	w.d.point()
+	return len(p), nil
+}
+
+func (w *writer) Sync() error {
+	w.d.point()
+	if err := w.d.fail("fsync", w.path); err != nil {
+		return err
+	}
+	if !w.d.lying {
+		w.node.synced = w.node.data
+	}
+	w.d.point()
+	return nil
+}
+
+func (w *writer) Close() error {
+	w.d.point()
+	return nil
+}

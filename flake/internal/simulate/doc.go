@@ -1,0 +1,47 @@
+// Package simulate lives the lives of id servers on machines that fail: their
+// clock steps, drifts, freezes and repeats seconds, their disk fills, loses and
+// tears what was not made durable, and they are killed or lose power between
+// any two things they do to the disk.
+//
+// All of a life follows from its seed, in virtual time and on a virtual disk,
+// so that one that goes wrong is lived again exactly. [Run] lives one, [Many]
+// a number of them. What is simulated is a [Node]: the generator of package
+// flake in its tests, and [Original], a model of the Erlang server's rules,
+// which has to be caught repeating ids, or the lives are too easy.
+//
+// The four things a node must keep to are in ledger.go.
+package simulate
+
+import "time"
+
+// Node is an id server on a [Machine]. It is used by one goroutine, but calls
+// of IDs may come while the clock is read for another (see [Machine.Clock]).
+type Node interface {
+	// Start begins a new process, with nothing but the disk to remember.
+	Start(allowableDowntime time.Duration) error
+	// IDs makes n ids and gives got each as it is made.
+	IDs(n int, got func(milli uint64, sequence uint16)) error
+	// BadCall is a call that no server knows.
+	BadCall()
+	// Tick is called each second.
+	Tick()
+	// Stop ends the process cleanly.
+	Stop()
+}
+
+// Config is what is to be simulated.
+type Config struct {
+	New func(*Machine) Node
+
+	// Path is the file that Mark reads the node's durable mark from; a nil Mark
+	// means that the node has none to keep to.
+	Path string
+	Mark func(file []byte) (milli uint64, err error)
+
+	// The original falls to these two at once. Without them it has to be
+	// caught by crashes and clocks.
+	NoBursts, NoBadCalls bool
+
+	// LyingDisk makes fsync do nothing, which a node cannot survive.
+	LyingDisk bool
+}

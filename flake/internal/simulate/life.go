@@ -1,0 +1,296 @@
+package simulate
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// Report counts what a number of lives had and what went wrong in them.
+type Report struct {
+	Nodes, IDs, Starts, Refusals       int
+	Kills, PowerCuts, CleanStops       int
+	ClockFaults, DiskFaults            int
+	Bursts, BadCalls, Errors, Preempts int
+	Years                              float64
+
+	Duplicates, Disorders, PastMark, OffClock, SecondNodes, Stuck int
+
+	// First is the first thing that went wrong, in the life of Seed.
+	First string
+	Seed  uint64
+}
+
+// Crashes is how often a process ended that did not mean to.
+func (r Report) Crashes() int { return r.Kills + r.PowerCuts }
+
+// Wrong is how many things went wrong.
+func (r Report) Wrong() int {
+	return r.Duplicates + r.Disorders + r.PastMark + r.OffClock + r.SecondNodes + r.Stuck
+}
+
+func (r *Report) add(o Report) {
+	for _, p := range []struct {
+		to   *int
+		more int
+	}{
+		{&r.Nodes, o.Nodes}, {&r.IDs, o.IDs}, {&r.Starts, o.Starts}, {&r.Refusals, o.Refusals},
+		{&r.Kills, o.Kills}, {&r.PowerCuts, o.PowerCuts}, {&r.CleanStops, o.CleanStops},
+		{&r.ClockFaults, o.ClockFaults}, {&r.DiskFaults, o.DiskFaults},
+		{&r.Bursts, o.Bursts}, {&r.BadCalls, o.BadCalls}, {&r.Errors, o.Errors}, {&r.Preempts, o.Preempts},
+		{&r.Duplicates, o.Duplicates}, {&r.Disorders, o.Disorders}, {&r.PastMark, o.PastMark},
+		{&r.OffClock, o.OffClock}, {&r.SecondNodes, o.SecondNodes}, {&r.Stuck, o.Stuck},
+	} {
+		*p.to += p.more
+	}
+	r.Years += o.Years
+	if o.First != "" && (r.First == "" || o.Seed < r.Seed) {
+		r.First, r.Seed = o.First, o.Seed
+	}
+}
+
+// Many lives the lives of seeds first to first+nodes-1, on all processors.
+func Many(c Config, first uint64, nodes int) Report {
+	var (
+		total Report
+		mu    sync.Mutex
+		next  atomic.Uint64
+		wg    sync.WaitGroup
+	)
+	for range runtime.GOMAXPROCS(0) {
+		wg.Go(func() {
+			for i := next.Add(1) - 1; i < uint64(nodes); i = next.Add(1) - 1 {
+				one := Run(c, first+i, nil)
+				mu.Lock()
+				total.add(one)
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	return total
+}
+
+// A life is one node's, through all its processes.
+type life struct {
+	Config
+	m      *Machine
+	node   Node // nil while it is down
+	ledger *ledger
+	report *Report
+	tick   time.Duration // when the next is due, in true time
+	depth  int           // of callers held up by others
+	steps  int           // of the clock, when the outermost was called
+}
+
+const (
+	events    = 60
+	allowable = 30 * 24 * time.Hour
+)
+
+// Run lives the life of a seed, and tells trace, unless nil, all that happens.
+func Run(c Config, seed uint64, trace func(format string, args ...any)) Report {
+	report := Report{Nodes: 1}
+	rng := rand.New(rand.NewPCG(seed, 0))
+	l := &life{Config: c, m: newMachine(rng), ledger: newLedger(seed, &report), report: &report}
+	l.m.Disk.lying = c.LyingDisk
+	born := l.m.now
+	if trace != nil {
+		l.m.trace = func(format string, args ...any) {
+			trace("%s %s", (l.m.now - born).String(), fmt.Sprintf(format, args...))
+		}
+	}
+	for range events {
+		if l.node == nil {
+			l.alive(l.restart)
+		} else {
+			l.alive(l.event)
+		}
+	}
+	report.Years = (l.m.now - born).Hours() / 24 / 365
+	return report
+}
+
+// alive does something during which the process may end.
+func (l *life) alive(do func()) {
+	defer func() {
+		switch r := recover(); r.(type) {
+		case nil:
+		case crash:
+			l.crash()
+		default:
+			panic(r)
+		}
+	}()
+	do()
+}
+
+// crash ends the process: half the time, and so does the machine.
+func (l *life) crash() {
+	l.node, l.depth, l.m.preempt, l.m.Disk.armed = nil, 0, nil, 0
+	if l.m.rng.IntN(2) == 0 {
+		l.m.trace("killed")
+		l.report.Kills++
+		clear(l.m.Disk.locked)
+		return
+	}
+	l.m.trace("power cut")
+	l.report.PowerCuts++
+	l.m.Disk.powerCut()
+	l.m.pass(l.m.span(time.Minute))
+	if l.m.rng.IntN(3) == 0 { // the clock on the board is another
+		l.report.ClockFaults++
+		l.m.shift(l.m.span(10*time.Second) * time.Duration(1-2*l.m.rng.IntN(2)))
+	}
+}
+
+// restart starts the node again, at once or much later. An operator who is told
+// that it cannot start waits, or sets right what it is about.
+func (l *life) restart() {
+	if l.m.rng.IntN(3) == 0 {
+		l.m.pass(l.m.span(100 * 24 * time.Hour))
+	}
+	if l.m.rng.IntN(8) == 0 {
+		l.m.Disk.armed = 1 + l.m.rng.IntN(20)
+	}
+	allowed := allowable
+	for try := range 6 {
+		node := l.New(l.m)
+		l.report.Starts++
+		err := node.Start(allowed)
+		l.m.trace("start: %v", err)
+		if err == nil {
+			l.node, l.tick = node, l.m.now+time.Second
+			return
+		}
+		l.report.Refusals++
+		switch {
+		case try == 0:
+			l.m.pass(l.m.span(20 * time.Second))
+		case try == 1:
+			l.m.Disk.fails, l.m.Disk.slow = nil, 0
+		case try == 2:
+			l.m.drift, l.m.frozen = 0, 0
+			l.m.shift(-l.m.off)
+		case try == 3:
+			allowed = 200 * 365 * 24 * time.Hour
+		case try == 4:
+			// The last run's clock was ahead: time has to catch up.
+			l.m.pass(400 * 24 * time.Hour)
+		}
+	}
+	l.ledger.wrong(&l.report.Stuck, "it does not start any more")
+}
+
+// live lets time pass, with a tick each second. Of a long time only the last
+// seconds are lived through.
+func (l *life) live(d time.Duration) {
+	until := l.m.now + d
+	for l.tick < until {
+		l.m.pass(max(l.tick-l.m.now, 0))
+		if l.node.Tick(); until-l.m.now > 5*time.Second {
+			l.m.pass(until - l.m.now - 3*time.Second)
+		}
+		l.tick = l.m.now + time.Second
+	}
+	l.m.pass(max(until-l.m.now, 0))
+}
+
+func (l *life) event() {
+	rng := l.m.rng
+	l.live(l.m.span(10 * time.Second))
+	switch p := rng.IntN(100); {
+	case p < 40:
+		l.ids(0, 1+rng.IntN(1+rng.IntN(300)))
+	case p < 41 && !l.NoBursts:
+		l.report.Bursts++
+		l.ids(0, 70_000+rng.IntN(70_000))
+	case p < 46 && !l.NoBadCalls:
+		l.report.BadCalls++
+		l.node.BadCall()
+	case p < 48:
+		l.live(l.m.span(20 * 24 * time.Hour))
+	case p < 50:
+		second := l.New(l.m)
+		if l.Mark != nil && second.Start(allowable) == nil {
+			l.ledger.wrong(&l.report.SecondNodes, "a second node started on the file")
+		}
+	case p < 54:
+		l.m.trace("clean stop")
+		l.report.CleanStops++
+		l.node.Stop()
+		l.node = nil
+		clear(l.m.Disk.locked)
+	case p < 62:
+		l.diskFault()
+	case p < 82:
+		l.report.ClockFaults++
+		l.m.trace("clock: %s", l.m.fault())
+	case p < 90:
+		panic(crash{})
+	default: // it will end in the midst of the disk's work
+		l.m.Disk.armed = 1 + rng.IntN(24)
+	}
+	l.ids(0, 1+rng.IntN(3))
+}
+
+func (l *life) diskFault() {
+	l.report.DiskFaults++
+	d := l.m.Disk
+	switch l.m.rng.IntN(6) {
+	case 0:
+		d.fails = syscall.ENOSPC
+	case 1:
+		d.fails = syscall.EROFS
+	case 2:
+		d.fails = syscall.EIO // now and then
+	case 3:
+		d.slow = l.m.span(2 * time.Second)
+	default:
+		d.fails, d.slow = nil, 0
+	}
+	l.m.trace("disk: %v, slow %v", d.fails, d.slow)
+}
+
+// ids makes ids for a caller. While it is held up at the clock, others come.
+func (l *life) ids(caller, n int) {
+	if l.node == nil {
+		return
+	}
+	if caller == 0 {
+		l.steps = l.m.steps
+		l.m.preempt = func() {
+			if l.depth < 3 {
+				l.report.Preempts++
+				l.m.pass(l.m.span(2*time.Millisecond) / 100)
+				l.ids(1+l.depth*8+l.m.rng.IntN(8), 1+l.m.rng.IntN(3))
+			}
+		}
+		defer func() { l.m.preempt = nil }()
+	}
+	l.depth++
+	before, made := l.m.milli(), 0
+	err := l.node.IDs(n, func(milli uint64, sequence uint16) {
+		made++
+		l.ledger.add(caller, id{milli, sequence})
+		if l.Mark != nil && l.m.steps == l.steps && (milli < before || milli > l.m.milli()) {
+			l.ledger.wrong(&l.report.OffClock, "id of %d while the clock went from %d to %d", milli, before, l.m.milli())
+		}
+		if l.Mark != nil && (made == 1 || made == n) {
+			if mark, err := l.Mark(l.m.Disk.sure(l.Path)); err != nil || milli > mark {
+				l.ledger.wrong(&l.report.PastMark, "id of %d with the mark at %d, %v", milli, mark, err)
+			}
+		}
+	})
+	l.depth--
+	if err != nil {
+		l.report.Errors++
+	}
+	if caller == 0 && n > 1 || err != nil {
+		l.m.trace("caller %d: %d of %d ids, %v", caller, made, n, err)
+	}
+}
