@@ -113,6 +113,10 @@ func (g *Generator) reserve(ctx context.Context, n int) (word uint64, got int, e
 				if err := g.raise(now); err != nil {
 					return 0, 0, err
 				}
+				// The clock may have gone back meanwhile, and the limit have
+				// been raised to less than was asked for.
+				now = g.clock()
+				continue
 			}
 			word = now << usedBits
 		}

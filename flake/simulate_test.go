@@ -16,7 +16,7 @@ var (
 )
 
 const (
-	simLives = 4000
+	simLives = 1600
 	simFirst = 1 // seed 0 means none given
 	simPath  = "/var/flake-timestamp"
 )
@@ -39,8 +39,12 @@ func (n *simNode) Start(allowable time.Duration) error {
 	if err != nil {
 		return err
 	}
-	d.extend = func(uint64) (err error) {
+	d.extend = func(uint64) (err error) { // as await, which has run to do it
+		began := n.m.Now()
 		n.m.Undisturbed(func() { err = d.renew() })
+		if err == nil && n.m.Now()-began > patience {
+			err = errSlow
+		}
 		return err
 	}
 	n.d = d
@@ -80,24 +84,60 @@ func simConfig() simulate.Config {
 	return simulate.Config{New: newSimNode, Path: simPath, Mark: mark.Parse}
 }
 
-// live simulates with a config, and fails with the life to live again if
-// anything goes wrong.
 func TestSimulate(t *testing.T) {
 	if *simSeed != 0 {
-		r := simulate.Run(simConfig(), *simSeed, t.Logf)
-		if r.Wrong() > 0 {
+		if r := simulate.Run(simConfig(), *simSeed, t.Logf); r.Wrong() > 0 {
 			t.Errorf("seed %d: %s; in all %+v", *simSeed, r.First, r)
 		}
 		return
 	}
 	r := simulate.Many(simConfig(), simFirst, simLives**simTimes)
-	t.Logf("flake: %+v", r)
+	t.Logf("%+v", r)
 	if r.Wrong() > 0 {
 		t.Errorf("seed %d: %s; live it again with -run TestSimulate$ -v -simulate.seed=%d", r.Seed, r.First, r.Seed)
 	}
 	if r.Crashes() < 10_000**simTimes || r.ClockFaults < 10_000**simTimes {
 		t.Errorf("only %d crashes and %d clock faults: the lives are too easy", r.Crashes(), r.ClockFaults)
 	}
-	o := simulate.Many(simulate.Config{New: simulate.NewOriginal}, simFirst, simLives)
-	t.Logf("the original: %+v", o)
+}
+
+// A simulation that finds nothing proves something only if the same lives find
+// what is there: these are nodes that repeat ids.
+func TestSimulateFinds(t *testing.T) {
+	lying := simConfig()
+	lying.LyingDisk = true
+	for name, c := range map[string]simulate.Config{
+		"the original":                            {New: simulate.NewOriginal},
+		"the original under the ceiling":          {New: simulate.NewOriginal, NoBursts: true},
+		"the original, only crashes and clocks":   {New: simulate.NewOriginal, NoBursts: true, NoBadCalls: true},
+		"a disk that does not do what it says":    lying,
+		"a generator that trusts its memory only": {New: newForgetful},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := simulate.Many(c, simFirst, simLives)
+			t.Logf("%+v", r)
+			if r.Duplicates == 0 {
+				t.Error("not found to repeat an id")
+			}
+		})
+	}
+}
+
+// newForgetful gives a node whose file is not there at any start.
+func newForgetful(m *simulate.Machine) simulate.Node { return &forgetful{simNode{m: m}} }
+
+type forgetful struct{ simNode }
+
+func (n *forgetful) Start(allowable time.Duration) error {
+	n.m.Disk.Forget(simPath)
+	return n.simNode.Start(allowable)
+}
+
+func TestSimulateRepeats(t *testing.T) {
+	for seed := uint64(simFirst); seed < 50; seed++ {
+		a, b := simulate.Run(simConfig(), seed, nil), simulate.Run(simConfig(), seed, nil)
+		if a != b {
+			t.Fatalf("seed %d lived twice:\n%+v\n%+v", seed, a, b)
+		}
+	}
 }

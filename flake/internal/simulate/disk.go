@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"maps"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 
@@ -72,7 +73,8 @@ func (d *Disk) powerCut() {
 		rename(d.durable)
 	}
 	d.pending = nil
-	for _, node := range d.durable {
+	for _, name := range slices.Sorted(maps.Keys(d.durable)) {
+		node := d.durable[name]
 		if !bytes.Equal(node.data, node.synced) {
 			switch d.m.rng.IntN(3) {
 			case 0:
@@ -93,6 +95,13 @@ func (d *Disk) sure(path string) []byte {
 		return node.synced
 	}
 	return nil
+}
+
+// Forget removes a file for good.
+func (d *Disk) Forget(path string) {
+	delete(d.live, path)
+	delete(d.durable, path)
+	d.pending = nil
 }
 
 func (d *Disk) Resolve(path string) (string, error) { return path, nil }

@@ -13,6 +13,7 @@ type ledger struct {
 	runs   map[uint64][]run // by millisecond
 	last   map[int]id       // by caller
 	report *Report
+	m      *Machine
 	seed   uint64
 }
 
@@ -28,8 +29,8 @@ func (a id) above(b id) bool {
 	return a.milli > b.milli || a.milli == b.milli && a.sequence > b.sequence
 }
 
-func newLedger(seed uint64, report *Report) *ledger {
-	return &ledger{map[uint64][]run{}, map[int]id{}, report, seed}
+func newLedger(m *Machine, seed uint64, report *Report) *ledger {
+	return &ledger{map[uint64][]run{}, map[int]id{}, report, m, seed}
 }
 
 func (l *ledger) add(caller int, now id) {
@@ -63,6 +64,7 @@ func (l *ledger) seen(now id) bool {
 
 func (l *ledger) wrong(count *int, format string, args ...any) {
 	*count++
+	l.m.trace("WRONG: "+format, args...)
 	if l.report.First == "" {
 		l.report.First, l.report.Seed = fmt.Sprintf(format, args...), l.seed
 	}

@@ -96,7 +96,8 @@ const (
 func Run(c Config, seed uint64, trace func(format string, args ...any)) Report {
 	report := Report{Nodes: 1}
 	rng := rand.New(rand.NewPCG(seed, 0))
-	l := &life{Config: c, m: newMachine(rng), ledger: newLedger(seed, &report), report: &report}
+	l := &life{Config: c, m: newMachine(rng), report: &report}
+	l.ledger = newLedger(l.m, seed, &report)
 	l.m.Disk.lying = c.LyingDisk
 	born := l.m.now
 	if trace != nil {
@@ -131,7 +132,7 @@ func (l *life) alive(do func()) {
 
 // crash ends the process: half the time, and so does the machine.
 func (l *life) crash() {
-	l.node, l.depth, l.m.preempt, l.m.Disk.armed = nil, 0, nil, 0
+	l.node, l.depth, l.m.preempt, l.m.Disk.armed, l.m.hurry = nil, 0, nil, 0, false
 	if l.m.rng.IntN(2) == 0 {
 		l.m.trace("killed")
 		l.report.Kills++
@@ -206,9 +207,11 @@ func (l *life) event() {
 	switch p := rng.IntN(100); {
 	case p < 40:
 		l.ids(0, 1+rng.IntN(1+rng.IntN(300)))
-	case p < 41 && !l.NoBursts:
+	case p < 41 && !l.NoBursts && rng.IntN(5) == 0:
 		l.report.Bursts++
+		l.m.hurry = true
 		l.ids(0, 70_000+rng.IntN(70_000))
+		l.m.hurry = false
 	case p < 46 && !l.NoBadCalls:
 		l.report.BadCalls++
 		l.node.BadCall()
@@ -282,7 +285,7 @@ func (l *life) ids(caller, n int) {
 		}
 		if l.Mark != nil && (made == 1 || made == n) {
 			if mark, err := l.Mark(l.m.Disk.sure(l.Path)); err != nil || milli > mark {
-				l.ledger.wrong(&l.report.PastMark, "id of %d with the mark at %d, %v", milli, mark, err)
+				l.ledger.wrong(&l.report.PastMark, "id %d of %d, of %d, with the mark at %d, %v", made, n, milli, mark, err)
 			}
 		}
 	})
