@@ -3,8 +3,12 @@ package flake
 import (
 	"encoding/hex"
 	"encoding/json"
+	"errors"
+	"math/big"
+	"math/rand/v2"
 	"os"
 	"strconv"
+	"strings"
 	"testing"
 )
 
@@ -58,6 +62,176 @@ func TestTextOfOriginal(t *testing.T) {
 			if got, err := id.Text(base); got != want || err != nil {
 				t.Errorf("%s in base %d: %q, %v, want %q", v.ID, base, got, err, want)
 			}
+			if got, err := Parse(want, base); got != id || err != nil {
+				t.Errorf("%q of base %d: %v, %v, want %v", want, base, got, err, id)
+			}
 		}
 	}
+}
+
+// someIDs are the lowest, the highest, those around each power of two, and
+// random ones of every size.
+func someIDs() []ID {
+	rng := rand.New(rand.NewPCG(3, 4))
+	ids := []ID{{}, fromWords(^uint64(0), ^uint64(0))}
+	for bit := range 128 {
+		power := new(big.Int).Lsh(big.NewInt(1), uint(bit))
+		for near := int64(-1); near <= 1; near++ {
+			ids = append(ids, idOf(new(big.Int).Add(power, big.NewInt(near))))
+		}
+		hi, lo := rng.Uint64(), rng.Uint64()
+		ids = append(ids, idOf(new(big.Int).Rsh(number(fromWords(hi, lo)), uint(bit))))
+	}
+	return ids
+}
+
+func number(id ID) *big.Int { return new(big.Int).SetBytes(id[:]) }
+
+func idOf(n *big.Int) (id ID) {
+	n.FillBytes(id[:])
+	return id
+}
+
+// math/big has the same digits in another order.
+var bigDigits = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+func bigText(id ID, base int) string {
+	return strings.Map(func(r rune) rune {
+		return rune(digits[strings.IndexRune(bigDigits, r)])
+	}, number(id).Text(base))
+}
+
+func TestTextRoundTrip(t *testing.T) {
+	for base := MinBase; base <= MaxBase; base++ {
+		for _, id := range someIDs() {
+			text, err := id.Text(base)
+			if want := bigText(id, base); text != want || err != nil {
+				t.Fatalf("base %d: %q, %v, want %q", base, text, err, want)
+			}
+			padded, err := id.Padded(base)
+			if err != nil || len(padded) != Width(base) || strings.TrimLeft(padded, "0") != strings.TrimLeft(text, "0") {
+				t.Fatalf("base %d: %q, %v is not %q padded to %d", base, padded, err, text, Width(base))
+			}
+			for _, s := range []string{text, padded} {
+				if back, err := Parse(s, base); back != id || err != nil {
+					t.Fatalf("base %d: %q comes back as %v, %v, want %v", base, s, back, err, id)
+				}
+			}
+			if got, err := id.AppendText([]byte("x"), base); string(got) != "x"+text || err != nil {
+				t.Fatalf("base %d: appended: %q, %v", base, got, err)
+			}
+			if got, err := id.AppendPadded([]byte("x"), base); string(got) != "x"+padded || err != nil {
+				t.Fatalf("base %d: appended: %q, %v", base, got, err)
+			}
+		}
+	}
+}
+
+func TestAppendLeavesTheRest(t *testing.T) {
+	id := Make(1_700_000_000_000, 1, 2)
+	for base := MinBase; base <= MaxBase; base++ {
+		buf := []byte(strings.Repeat("#", 200))
+		text, _ := id.AppendText(buf[:0], base)
+		if rest := string(buf[len(text):]); strings.Trim(rest, "#") != "" {
+			t.Errorf("base %d: wrote beyond the text: %q", base, rest)
+		}
+	}
+}
+
+func TestPaddedSortsAsIDs(t *testing.T) {
+	ids := someIDs()
+	for base := MinBase; base <= MaxBase; base++ {
+		for i := 1; i < len(ids); i++ {
+			a, _ := ids[i-1].Padded(base)
+			b, _ := ids[i].Padded(base)
+			if strings.Compare(a, b) != ids[i-1].Compare(ids[i]) {
+				t.Fatalf("base %d: %q and %q sort other than their ids", base, a, b)
+			}
+		}
+	}
+}
+
+func TestStringIsPaddedBase62(t *testing.T) {
+	for _, id := range someIDs() {
+		if want, _ := id.Padded(62); id.String() != want || len(want) != 22 {
+			t.Errorf("%q, want %q", id.String(), want)
+		}
+	}
+}
+
+func TestBadBase(t *testing.T) {
+	for _, base := range []int{-1 << 63, -1, 0, 1, 63, 64, 1<<63 - 1} {
+		_, err1 := ID{}.Text(base)
+		_, err2 := ID{}.Padded(base)
+		_, err3 := Parse("0", base)
+		dst, err4 := ID{}.AppendText([]byte("x"), base)
+		if !errors.Is(err1, ErrBase) || !errors.Is(err2, ErrBase) || !errors.Is(err3, ErrBase) || !errors.Is(err4, ErrBase) {
+			t.Errorf("base %d: %v, %v, %v, %v", base, err1, err2, err3, err4)
+		}
+		if string(dst) != "x" || Width(base) != 0 {
+			t.Errorf("base %d: appended to %q, width %d", base, dst, Width(base))
+		}
+	}
+}
+
+func TestParseErrors(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		base int
+		at   int
+		says string
+	}{
+		{"", 62, 0, "0 digits where base 62 has 1 to 22"},
+		{strings.Repeat("0", 23), 62, 0, "23 digits where base 62 has 1 to 22"},
+		{strings.Repeat("1", 500), 2, 0, "500 digits"},
+		{"12 4", 10, 2, `' '`},
+		{"12a", 16, 2, `'a', no digit of base 16`},
+		{"-1", 62, 0, `'-'`},
+		{"0000000000000000000_00", 62, 19, `'_'`},
+		{"_________________________________", 16, 0, "33 digits"},
+		{"2", 2, 0, "no digit of base 2"},
+		{"\xff", 62, 0, "no digit of base 62"},
+		{"7n42DGM5Tflk9n8mt7Fhc8", 62, 0, "above the highest id"},
+		{"zzzzzzzzzzzzzzzzzzzzzz", 62, 0, "above the highest id"},
+		{"340282366920938463463374607431768211456", 10, 0, "above the highest id"},
+	} {
+		id, err := Parse(c.text, c.base)
+		var where *ParseError
+		if !errors.As(err, &where) || where.At != c.at || !strings.Contains(err.Error(), c.says) || id != (ID{}) {
+			t.Errorf("%q in base %d: %v, %v, want %q at %d", c.text, c.base, id, err, c.says, c.at)
+		}
+		if err != nil && len(err.Error()) > 250 {
+			t.Errorf("an error of %d bytes: %v", len(err.Error()), err)
+		}
+	}
+	highest, err := Parse("7n42DGM5Tflk9n8mt7Fhc7", 62)
+	if highest != fromWords(^uint64(0), ^uint64(0)) || err != nil {
+		t.Errorf("the highest id: %v, %v", highest, err)
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	for _, v := range vectors(f) {
+		for base, text := range v.Bases {
+			if b, err := strconv.Atoi(base); err == nil {
+				f.Add(text, b)
+			}
+		}
+	}
+	f.Add("zzzzzzzzzzzzzzzzzzzzzz", 62)
+	f.Add("", 0)
+	f.Fuzz(func(t *testing.T, text string, base int) {
+		id, err := Parse(text, base)
+		if err != nil {
+			return
+		}
+		// What is read is the text, but for leading zeros.
+		back, err := id.Text(base)
+		if err != nil || strings.TrimLeft(text, "0") != strings.TrimLeft(back, "0") {
+			t.Errorf("%q of base %d comes back as %q, %v", text, base, back, err)
+		}
+		if want := bigText(id, base); back != want {
+			t.Errorf("%q of base %d, want %q", back, base, want)
+		}
+	})
 }

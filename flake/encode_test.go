@@ -1,0 +1,139 @@
+package flake
+
+import (
+	"bytes"
+	"database/sql"
+	"database/sql/driver"
+	"encoding"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+)
+
+var (
+	_ encoding.TextMarshaler     = ID{}
+	_ encoding.TextUnmarshaler   = (*ID)(nil)
+	_ encoding.BinaryMarshaler   = ID{}
+	_ encoding.BinaryUnmarshaler = (*ID)(nil)
+	_ driver.Valuer              = ID{}
+	_ sql.Scanner                = (*ID)(nil)
+)
+
+func TestEncodings(t *testing.T) {
+	for _, id := range someIDs() {
+		text, err := id.MarshalText()
+		var back ID
+		if err := errors.Join(err, back.UnmarshalText(text)); back != id || string(text) != id.String() || err != nil {
+			t.Errorf("text of %v: %q, %v, %v", id, text, back, err)
+		}
+		data, err := id.MarshalBinary()
+		back = ID{}
+		if err := errors.Join(err, back.UnmarshalBinary(data)); back != id || !bytes.Equal(data, id[:]) || err != nil {
+			t.Errorf("bytes of %v: %x, %v, %v", id, data, back, err)
+		}
+		if back, err := ParseUUID(id.UUID()); back != id || err != nil {
+			t.Errorf("UUID of %v: %s, %v, %v", id, id.UUID(), back, err)
+		}
+		if back, err := ParseUUID(strings.ToUpper(id.UUID())); back != id || err != nil {
+			t.Errorf("UUID of %v in upper case: %v, %v", id, back, err)
+		}
+	}
+}
+
+func TestJSON(t *testing.T) {
+	type doc struct {
+		ID   ID         `json:"id"`
+		Map  map[ID]int `json:"map"`
+		Null *ID        `json:"null"`
+	}
+	id := Make(1_700_000_000_000, 0x020000000001, 7)
+	data, err := json.Marshal(doc{ID: id, Map: map[ID]int{id: 1}})
+	want := `{"id":"` + id.String() + `","map":{"` + id.String() + `":1},"null":null}`
+	if string(data) != want || err != nil {
+		t.Fatalf("%s, %v, want %s", data, err, want)
+	}
+	var back doc
+	if err := json.Unmarshal(data, &back); err != nil || back.ID != id || back.Map[id] != 1 || back.Null != nil {
+		t.Errorf("%+v, %v", back, err)
+	}
+	for _, bad := range []string{`""`, `"0"`, `1`, `{}`, `"00000000000000000000_0"`} {
+		back := id
+		if err := json.Unmarshal([]byte(bad), &back); err == nil || back != id {
+			t.Errorf("%s: %v, %v", bad, back, err)
+		}
+	}
+}
+
+func TestUUIDForm(t *testing.T) {
+	id, _ := Parse("0123456789ABCDEF0123456789ABCDEF", 16)
+	if got := id.UUID(); got != "01234567-89ab-cdef-0123-456789abcdef" {
+		t.Error(got)
+	}
+	for text, at := range map[string]int{
+		"":                                        0,
+		"0123456789abcdef0123456789abcdef":        0,
+		"01234567-89ab-cdef-0123-456789abcdef ":   0,
+		"01234567_89ab-cdef-0123-456789abcdef":    8,
+		"01234567-89ab-cdef-0123-456789abcdeg":    35,
+		"0123456G-89ab-cdef-0123-456789abcdef":    7,
+		"01234567-89ab-cdef-0123-45678\x00abcdef": 29,
+	} {
+		var where *ParseError
+		if id, err := ParseUUID(text); !errors.As(err, &where) || where.At != at || id != (ID{}) {
+			t.Errorf("%q: %v, %v, want an error at %d", text, id, err, at)
+		}
+	}
+}
+
+func TestSQL(t *testing.T) {
+	id := Make(1_700_000_000_000, 0x020000000001, 7)
+	if v, err := id.Value(); v != id.UUID() || err != nil {
+		t.Errorf("value %v, %v", v, err)
+	}
+	for _, src := range []any{id.UUID(), []byte(id.UUID()), id[:], [16]byte(id), id.String(), []byte(id.String())} {
+		var got ID
+		if err := got.Scan(src); got != id || err != nil {
+			t.Errorf("scanned %v: %v, %v", src, got, err)
+		}
+	}
+	for _, src := range []any{nil, 1, "", "x", []byte{}, id[:15], strings.Repeat("0", 36), strings.Repeat("x", 1<<20)} {
+		got := id
+		if err := got.Scan(src); err == nil || got != id || len(err.Error()) > 250 {
+			t.Errorf("scanned %T: %v, %v", src, got, err)
+		}
+	}
+	var null sql.Null[ID]
+	if err := null.Scan(nil); err != nil || null.Valid {
+		t.Errorf("NULL: %+v, %v", null, err)
+	}
+	if err := null.Scan(id.UUID()); err != nil || !null.Valid || null.V != id {
+		t.Errorf("not NULL: %+v, %v", null, err)
+	}
+}
+
+func FuzzParseUUID(f *testing.F) {
+	f.Add(ID{}.UUID())
+	f.Add("01234567-89ab-CDEF-0123-456789abcdef")
+	f.Fuzz(func(t *testing.T, text string) {
+		if id, err := ParseUUID(text); err == nil && id.UUID() != strings.ToLower(text) {
+			t.Errorf("%q comes back as %q", text, id.UUID())
+		}
+	})
+}
+
+func FuzzScan(f *testing.F) {
+	id := Make(1_700_000_000_000, 1, 7)
+	f.Add([]byte(id.UUID()))
+	f.Add([]byte(id.String()))
+	f.Add(id[:])
+	f.Fuzz(func(t *testing.T, src []byte) {
+		var id ID
+		if err := id.Scan(src); err != nil {
+			return
+		}
+		if s := string(src); s != string(id[:]) && s != id.String() && strings.ToLower(s) != id.UUID() {
+			t.Errorf("%q is taken for %v", src, id)
+		}
+	})
+}
