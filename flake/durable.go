@@ -83,9 +83,7 @@ func Open(ctx context.Context, path string, worker Worker, o Options) (*Durable,
 	if err != nil {
 		return nil, err
 	}
-	d.extend = d.await
-	d.stopped = make(chan struct{})
-	go d.run()
+	d.keep()
 	return d, nil
 }
 

@@ -8,6 +8,13 @@ import (
 
 var errSlow = fmt.Errorf("%w: the disk has not answered for %v", ErrTimestampNotSaved, patience)
 
+// keep has the mark kept ahead from here on.
+func (d *Durable) keep() {
+	d.extend = d.await
+	d.stopped = make(chan struct{})
+	go d.run()
+}
+
 // run moves the mark every second, and at once when it is asked to.
 func (d *Durable) run() {
 	defer close(d.stopped)

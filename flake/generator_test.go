@@ -1,0 +1,254 @@
+package flake
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+)
+
+// handClock is a clock that is set by hand.
+type handClock struct{ milli uint64 }
+
+func (c *handClock) now() uint64 { return c.milli }
+
+func newGenerator(t testing.TB, clock Clock) *Generator {
+	t.Helper()
+	g, err := NewGenerator(0x020000000001, clock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+func next(t testing.TB, g *Generator) ID {
+	t.Helper()
+	id, err := g.Next()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+func TestNextCountsFromZero(t *testing.T) {
+	clock := &handClock{}
+	g := newGenerator(t, clock.now)
+	for _, milli := range []uint64{0, 1, 1_700_000_000_000, maxMilli} {
+		clock.milli = milli
+		for sequence := range uint16(3) {
+			if id := next(t, g); id != Make(milli, g.Worker(), sequence) {
+				t.Errorf("at %d: %x, want sequence %d", milli, id, sequence)
+			}
+		}
+	}
+}
+
+func TestNextWaitsForTheNextMillisecond(t *testing.T) {
+	reads := 0
+	g := newGenerator(t, func() uint64 { // a millisecond takes 70,000 reads
+		reads++
+		return uint64(1000 + reads/70_000)
+	})
+	last := next(t, g)
+	for range 3 * perMilli {
+		id := next(t, g)
+		if id.Compare(last) <= 0 {
+			t.Fatalf("%v after %v", id, last)
+		}
+		if now := uint64(1000 + reads/70_000); id.Milli() > now {
+			t.Fatalf("%v is ahead of the clock, %d", id, now)
+		}
+		last = id
+	}
+}
+
+func TestNextNTakesWholeRanges(t *testing.T) {
+	reads := 0
+	g := newGenerator(t, func() uint64 {
+		reads++
+		return uint64(1000 + reads/10)
+	})
+	ids := make([]ID, 3*perMilli+5)
+	if n, err := g.NextN(ids); n != len(ids) || err != nil {
+		t.Fatal(n, err)
+	}
+	if !slices.IsSortedFunc(ids, ID.Compare) || len(slices.Compact(slices.Clone(ids))) != len(ids) {
+		t.Error("the ids do not increase")
+	}
+	if ids[perMilli-1].Sequence() != 65535 || ids[perMilli].Sequence() != 0 || ids[perMilli].Milli() <= ids[0].Milli() {
+		t.Errorf("a millisecond ends with %x, the next begins with %x", ids[perMilli-1], ids[perMilli])
+	}
+	if n, err := g.NextN(nil); n != 0 || err != nil {
+		t.Error(n, err)
+	}
+}
+
+func TestClockBackwards(t *testing.T) {
+	clock := &handClock{1000}
+	g := newGenerator(t, clock.now)
+	before := next(t, g)
+	clock.milli = 999
+	if id, err := g.Next(); !errors.Is(err, ErrClockBackwards) || id != (ID{}) {
+		t.Errorf("%v, %v", id, err)
+	}
+	clock.milli = 1000
+	if after := next(t, g); after != Make(1000, g.Worker(), 1) || after.Compare(before) <= 0 {
+		t.Errorf("once it has caught up: %v", after)
+	}
+}
+
+func TestNextNTellsHowFarItCame(t *testing.T) {
+	reads := 0
+	g := newGenerator(t, func() uint64 {
+		if reads++; reads > 1 {
+			return 999
+		}
+		return 1000
+	})
+	ids := make([]ID, perMilli+10)
+	n, err := g.NextN(ids)
+	if n != perMilli || !errors.Is(err, ErrClockBackwards) || ids[n-1] != Make(1000, g.Worker(), 65535) {
+		t.Errorf("%d ids, %v", n, err)
+	}
+}
+
+// A clock read before another caller took a later millisecond has not gone
+// back.
+func TestOldReadingIsNotBackwards(t *testing.T) {
+	var g *Generator
+	clock, held := &handClock{1000}, true
+	g = newGenerator(t, func() uint64 {
+		now := clock.milli
+		if held { // the reader is held up, another comes by
+			held = false
+			clock.milli = 1001
+			next(t, g)
+		}
+		return now
+	})
+	if id := next(t, g); id != Make(1001, g.Worker(), 1) {
+		t.Errorf("%x", id)
+	}
+}
+
+func TestNextContextGivesUp(t *testing.T) {
+	clock := &handClock{1000}
+	g := newGenerator(t, clock.now)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	why := errors.New("why")
+	cancel(why)
+	ids := make([]ID, perMilli+1)
+	if n, err := g.NextContext(ctx, ids); n != perMilli || !errors.Is(err, why) {
+		t.Errorf("%d, %v", n, err)
+	}
+	clock.milli++
+	if n, err := g.NextContext(ctx, ids[:1]); n != 1 || err != nil {
+		t.Errorf("gave up without a wait: %d, %v", n, err)
+	}
+}
+
+func TestGeneratorRefusesWhatDoesNotFit(t *testing.T) {
+	if _, err := NewGenerator(MaxWorker+1, nil); err == nil {
+		t.Error("a worker of 49 bits is taken")
+	}
+	for _, milli := range []uint64{maxMilli + 1, 1<<64 - 1} {
+		clock := &handClock{milli}
+		g := newGenerator(t, clock.now)
+		if id, err := g.Next(); err == nil {
+			t.Errorf("at %d: %v", milli, id)
+		}
+	}
+}
+
+func TestLimit(t *testing.T) {
+	clock := &handClock{1000}
+	g := newGenerator(t, clock.now)
+	g.start(1000, 1002)
+	if _, err := g.NextContext(done(t), make([]ID, 1)); !errors.Is(err, context.Canceled) {
+		t.Errorf("in the millisecond of the last run: %v", err)
+	}
+	clock.milli = 1002
+	next(t, g)
+	clock.milli = 1003
+	if id, err := g.Next(); !errors.Is(err, ErrTimestampNotSaved) {
+		t.Errorf("past the limit: %v, %v", id, err)
+	}
+	g.extend = func(milli uint64) error {
+		g.limit.Store(milli + 5)
+		return nil
+	}
+	next(t, g)
+}
+
+// Found by the simulator: the clock went back while the limit was raised, so
+// that it was raised to less than was asked for.
+func TestLimitRaisedTooLittle(t *testing.T) {
+	clock := &handClock{2000}
+	g := newGenerator(t, clock.now)
+	g.start(1000, 1000)
+	g.extend = func(uint64) error {
+		clock.milli = 1500
+		g.limit.Store(1600)
+		return nil
+	}
+	if id := next(t, g); id.Milli() != 1500 {
+		t.Errorf("an id of %d with the limit at 1600", id.Milli())
+	}
+}
+
+func done(t *testing.T) context.Context {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	return ctx
+}
+
+func TestCloseCountsEveryID(t *testing.T) {
+	for range 20 {
+		g := newGenerator(t, nil)
+		var wg sync.WaitGroup
+		lasts := make([]ID, 4)
+		for i := range lasts {
+			first := make(chan struct{})
+			wg.Go(func() {
+				var once sync.Once
+				for {
+					id, err := g.Next()
+					once.Do(func() { close(first) })
+					if err != nil {
+						if !errors.Is(err, ErrClosed) {
+							t.Error(err)
+						}
+						return
+					}
+					lasts[i] = id
+				}
+			})
+			<-first
+		}
+		end := g.close()
+		wg.Wait()
+		latest := slices.MaxFunc(lasts, ID.Compare)
+		if latest.Milli() != end {
+			t.Fatalf("closed at %d, and the last id is of %d", end, latest.Milli())
+		}
+	}
+}
+
+func TestNoAllocation(t *testing.T) {
+	g := newGenerator(t, nil)
+	ids, text := make([]ID, 16), make([]byte, 0, 128)
+	id := next(t, g)
+	short, _ := id.Text(62)
+	for name, f := range map[string]func(){
+		"Next":         func() { g.Next() },
+		"NextN":        func() { g.NextN(ids) },
+		"AppendText":   func() { id.AppendText(text, 62) },
+		"AppendPadded": func() { id.AppendPadded(text, 36) },
+		"Parse":        func() { Parse(short, 62) },
+	} {
+		if n := testing.AllocsPerRun(100, f); n != 0 {
+			t.Errorf("%s allocates %v times", name, n)
+		}
+	}
+}
