@@ -14,7 +14,7 @@ import (
 
 // The file is one line of text:
 //
-//	flake-mark 1 1700000000000 2023-11-14T22:13:20.000Z 5f3e1c0a
+//	flake-mark 1 1700000000000 2023-11-14T22:13:20.000Z d0ddde30
 //	|          | |             |                        |
 //	|          | |             |                        CRC-32C of all before it,
 //	|          | |             |                        8 hexadecimal digits

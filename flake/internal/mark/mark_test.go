@@ -1,0 +1,167 @@
+package mark
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+func open(t *testing.T, path string) *File {
+	t.Helper()
+	f, _, _, err := Open(OS{}, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	return f
+}
+
+func save(t *testing.T, f *File, milli uint64) {
+	t.Helper()
+	if err := f.Save(milli); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestSaveAndOpen(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "mark")
+	f, _, found, err := Open(OS{}, path)
+	if found || err != nil {
+		t.Fatal(found, err)
+	}
+	for _, milli := range []uint64{1000, 2000, 1500} {
+		save(t, f, milli)
+	}
+	if err := f.Save(Max + 1); err == nil {
+		t.Error("a mark above the highest is saved")
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	f, milli, found, err := Open(OS{}, path)
+	if milli != 1500 || !found || err != nil {
+		t.Fatal(milli, found, err)
+	}
+	f.Close()
+}
+
+func TestLinkIsFollowed(t *testing.T) {
+	dir := t.TempDir()
+	real, link := filepath.Join(dir, "real"), filepath.Join(dir, "link")
+	save(t, open(t, real), 1000)
+	if err := os.Symlink(real, link); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, _, err := Open(OS{}, link); !errors.Is(err, ErrLocked) {
+		t.Errorf("a link to a locked file: %v", err)
+	}
+}
+
+// What is no mark is refused, with what to do, and stays as it is.
+func TestRefused(t *testing.T) {
+	good := appendMark(nil, 1000)
+	var lock Lock
+	for name, c := range map[string]struct {
+		make func(path string) error
+		says []string
+	}{
+		"empty":      {file(nil), []string{"is empty", "move"}},
+		"corrupt":    {file(append([]byte(nil), bytes.Replace(good, []byte("1000"), []byte("1001"), 1)...)), []string{"damaged", "move"}},
+		"cut":        {file(good[:15]), []string{"cut short", "move"}},
+		"foreign":    {file([]byte("root:x:0:0:root:/root:/bin/sh\n")), []string{"not a mark", "move"}},
+		"large":      {file(bytes.Repeat([]byte("flake-mark 1 "), 1e6)), []string{"time cannot be read", "move"}},
+		"erlang":     {file([]byte("\x83n\x06\x00\x00\x68\xe5\xcf\x8b\x01")), []string{"Erlang", "move"}},
+		"future":     {file([]byte("flake-mark 7 new things\n")), []string{"version 7", "version 1"}},
+		"folder":     {func(path string) error { return os.Mkdir(path, 0o755) }, []string{"is a folder", "another path"}},
+		"pipe":       {func(path string) error { return syscall.Mkfifo(path, 0o644) }, []string{"not a regular file"}},
+		"read-only":  {func(path string) error { return os.WriteFile(path, good, 0o444) }, []string{"read-only", "write"}},
+		"dead link":  {func(path string) error { return os.Symlink(path+".none", path) }, []string{"no such file"}},
+		"lock taken": {func(path string) error { return os.Mkdir(path+".lock", 0o755) }, []string{".lock", "is a directory"}},
+		"locked": {func(path string) (err error) {
+			lock, err = OS{}.Lock(path + ".lock")
+			return err
+		}, []string{"another node", "worker_id"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "mark")
+			if err := c.make(path); err != nil {
+				t.Fatal(err)
+			}
+			before, _ := os.ReadFile(regular(path))
+			f, milli, found, err := Open(OS{}, path)
+			if err == nil {
+				f.Close()
+				t.Fatalf("it is opened: %d, %v", milli, found)
+			}
+			for _, word := range append(c.says, "timestamp_path", path) {
+				if !strings.Contains(err.Error(), word) {
+					t.Errorf("%v\ndoes not say %q", err, word)
+				}
+			}
+			if after, _ := os.ReadFile(regular(path)); !bytes.Equal(before, after) {
+				t.Error("the file was changed")
+			}
+			if name == "locked" {
+				lock.Close()
+			}
+			// A refusal leaves no lock behind.
+			if err := os.RemoveAll(path); err != nil {
+				t.Fatal(err)
+			}
+			os.Remove(path + ".lock")
+			open(t, path)
+		})
+	}
+}
+
+func file(data []byte) func(string) error {
+	return func(path string) error { return os.WriteFile(path, data, 0o644) }
+}
+
+// regular keeps ReadFile from waiting at a pipe.
+func regular(path string) string {
+	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
+		return ""
+	}
+	return path
+}
+
+func TestNoFolder(t *testing.T) {
+	for path, says := range map[string]string{
+		filepath.Join(t.TempDir(), "none", "mark"): "make the folder",
+		"":                "empty",
+		"/dev/null/mark":  "not a directory",
+		"mark\x00of zero": "invalid argument",
+	} {
+		if _, _, _, err := Open(OS{}, path); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%q: %v, want %q", path, err, says)
+		}
+	}
+}
+
+// The lock's file may be cleaned away: the lock is then taken anew, unless
+// another was first.
+func TestLockIsKept(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "mark")
+	f := open(t, path)
+	save(t, f, 1000)
+	if err := os.Remove(path + ".lock"); err != nil {
+		t.Fatal(err)
+	}
+	save(t, f, 2000)
+	if _, _, _, err := Open(OS{}, path); !errors.Is(err, ErrLocked) {
+		t.Fatalf("opened twice: %v", err)
+	}
+	if err := os.Remove(path + ".lock"); err != nil {
+		t.Fatal(err)
+	}
+	other := open(t, path)
+	if err := f.Save(3000); !errors.Is(err, ErrLocked) {
+		t.Errorf("saved without the lock: %v", err)
+	}
+	save(t, other, 4000)
+}
