@@ -1,0 +1,146 @@
+//go:build unix
+
+package flake
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+var kills = flag.Int("kills", 2, "how often to kill a process with signal 9; a start after it takes 3 s")
+
+// The test's own program is the process that is killed.
+const childEnv = "FLAKE_TEST_CHILD"
+
+func TestMain(m *testing.M) {
+	if path := os.Getenv(childEnv); path != "" {
+		if err := child(path, os.Getenv(childEnv+"_FULL") != ""); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// child writes ids to standard output until it is killed, or shows how it fares
+// on a disk that is full for a while.
+func child(path string, full bool) error {
+	d, err := Open(context.Background(), path, 1, Options{})
+	if err != nil {
+		return err
+	}
+	if full {
+		return errors.Join(fillDisk(d), d.Close())
+	}
+	ids := make([]ID, 64)
+	for {
+		if _, err := d.NextN(ids); err != nil {
+			return err
+		}
+		for _, id := range ids {
+			if _, err := os.Stdout.Write(id[:]); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// fillDisk allows no file to grow, which is what a full disk comes to, waits
+// until ids end for it, and then until they come again.
+func fillDisk(d *Durable) error {
+	signal.Ignore(syscall.SIGXFSZ)
+	var before syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_FSIZE, &before); err != nil {
+		return err
+	}
+	none := syscall.Rlimit{Cur: 0, Max: before.Max}
+	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &none); err != nil {
+		return err
+	}
+	var id ID
+	err := error(nil)
+	for made := 0; err == nil; made++ {
+		last := id
+		if id, err = d.Next(); err == nil && (id.Compare(last) <= 0 || id.Milli() > uint64(d.Mark().UnixMilli())) {
+			return fmt.Errorf("%v after %v with the mark at %v", id, last, d.Mark())
+		}
+	}
+	if !errors.Is(err, ErrTimestampNotSaved) || !errors.Is(err, syscall.EFBIG) {
+		return err
+	}
+	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &before); err != nil {
+		return err
+	}
+	for err != nil {
+		_, err = d.Next()
+	}
+	return nil
+}
+
+func childOf(t *testing.T, path string, more ...string) *exec.Cmd {
+	cmd := exec.CommandContext(t.Context(), os.Args[0])
+	cmd.Env = append(append(os.Environ(), childEnv+"="+path), more...)
+	return cmd
+}
+
+func TestKilled(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "timestamp")
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 0))
+	var last ID
+	total := 0
+	for range *kills + 1 {
+		cmd := childOf(t, path)
+		var said strings.Builder
+		cmd.Stderr = &said
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		in, killAt, n := bufio.NewReader(out), rng.IntN(200_000), 0
+		for ; ; n++ {
+			if n == killAt {
+				cmd.Process.Kill()
+			}
+			var id ID
+			if _, err := io.ReadFull(in, id[:]); err != nil {
+				break // what was in the pipe when it was killed is read too
+			}
+			if id.Compare(last) <= 0 {
+				t.Fatalf("%v after %v", id, last)
+			}
+			last = id
+		}
+		cmd.Wait()
+		if n < killAt {
+			t.Fatalf("it ended by itself: %s", said.String())
+		}
+		total += n
+	}
+	t.Logf("%d ids of %d processes, each above the last", total, *kills+1)
+}
+
+func TestDiskIsFull(t *testing.T) {
+	t.Parallel()
+	if out, err := childOf(t, filepath.Join(t.TempDir(), "timestamp"), childEnv+"_FULL=1").CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
+}

@@ -1,0 +1,128 @@
+package flake
+
+import (
+	"errors"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/flake-go/flake/flake/internal/mark"
+)
+
+// until calls f until it is so; the deadline of go test ends it if it never is.
+func until(t *testing.T, f func() bool) {
+	t.Helper()
+	for !f() {
+		runtime.Gosched()
+	}
+}
+
+func (b *bench) run(t *testing.T) *Durable {
+	t.Helper()
+	d, err := b.try(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.keep()
+	t.Cleanup(func() { d.Close() })
+	return d
+}
+
+// A machine that slept wakes past the mark: the caller gets an id all the same.
+func TestCallPastTheMark(t *testing.T) {
+	b := newBench(t)
+	d := b.run(t)
+	next(t, d.Generator)
+	for range 20 {
+		b.clock.Add(3600_000)
+		if id := next(t, d.Generator); id.Milli() != b.clock.Load() || b.saved(t) < id.Milli() {
+			t.Errorf("%v with the mark at %d", id, b.saved(t))
+		}
+	}
+}
+
+func TestMarkIsKeptAhead(t *testing.T) {
+	b := newBench(t)
+	d := b.run(t)
+	b.clock.Add(1000)
+	until(t, func() bool { return d.Mark().UnixMilli() == someTime+1000+int64(window) })
+}
+
+func TestFullDiskIsRiddenOut(t *testing.T) {
+	b := newBench(t)
+	d := b.run(t)
+	b.broken.Store(true)
+	until(t, func() bool { _, err := d.LastSaved(); return err != nil })
+	end := b.saved(t)
+	b.clock.Store(end)
+	if id := next(t, d.Generator); id.Milli() != end {
+		t.Errorf("%v is not of the mark's millisecond", id)
+	}
+	b.clock.Store(end + 1)
+	for range 3 {
+		if id, err := d.Next(); !errors.Is(err, ErrTimestampNotSaved) || !errors.Is(err, errFull) {
+			t.Errorf("past the mark: %v, %v", id, err)
+		}
+	}
+	b.broken.Store(false)
+	until(t, func() bool {
+		id, err := d.Next()
+		return err == nil && id.Milli() == end+1 && b.saved(t) >= end+1
+	})
+	if _, err := d.LastSaved(); err != nil {
+		t.Error(err)
+	}
+	for _, word := range []string{"ids go on to the mark", "saved again"} {
+		if n := strings.Count(b.logged(), word); n != 1 {
+			t.Errorf("%q is logged %d times: %s", word, n, b.logged())
+		}
+	}
+}
+
+func TestCloseOnAFullDisk(t *testing.T) {
+	b := newBench(t)
+	d := b.run(t)
+	b.clock.Add(7)
+	last := next(t, d.Generator)
+	b.broken.Store(true)
+	if err := d.Close(); !errors.Is(err, errFull) {
+		t.Error(err)
+	}
+	b.broken.Store(false)
+	if id := next(t, b.open(t).Generator); id.Compare(last) <= 0 {
+		t.Errorf("%v after %v", id, last)
+	}
+}
+
+// hung is a disk that does not answer until it is told to.
+type hung struct {
+	mark.OS
+	answer chan struct{}
+}
+
+func (h hung) SyncDir(path string) error {
+	<-h.answer
+	return h.OS.SyncDir(path)
+}
+
+func TestHungDiskHoldsNobodyUp(t *testing.T) {
+	b := newBench(t)
+	h := hung{answer: make(chan struct{}, 1)}
+	h.answer <- struct{}{} // the start needs one
+	d, err := open(t.Context(), h, b.sleep, b.path, 1, b.options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.keep()
+	b.clock.Add(3600_000)
+	for range 1000 { // at patience each, the test would not end
+		if id, err := d.Next(); !errors.Is(err, ErrTimestampNotSaved) {
+			t.Fatalf("%v, %v", id, err)
+		}
+	}
+	close(h.answer)
+	until(t, func() bool { _, err := d.Next(); return err == nil })
+	if err := d.Close(); err != nil {
+		t.Error(err)
+	}
+}
