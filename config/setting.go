@@ -52,8 +52,8 @@ func (c *Config) settings() []setting {
 			func() string { return fmt.Sprintf("%q", f.WorkerID) }},
 		text("flake.timestamp_path", "the path of a file wanted", &f.TimestampPath, validPath),
 		number("flake.allowable_downtime",
-			fmt.Sprintf("a whole number of milliseconds from 0 to %d wanted", maxDowntime/time.Millisecond),
-			&f.AllowableDowntime, time.Millisecond, 0, maxDowntime),
+			fmt.Sprintf("a whole number of milliseconds from 1 to %d wanted", maxDowntime/time.Millisecond),
+			&f.AllowableDowntime, time.Millisecond, time.Millisecond, maxDowntime),
 	}
 }
 

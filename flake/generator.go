@@ -51,6 +51,12 @@ func NewGenerator(worker Worker, clock Clock) (*Generator, error) {
 // Worker is the worker of every id of the generator.
 func (g *Generator) Worker() Worker { return g.worker }
 
+// Last gives the time and sequence that are used up: no later id was handed out.
+func (g *Generator) Last() (milli uint64, sequence uint16) {
+	word := g.word.Load()
+	return word >> usedBits, uint16(max(word&usedMask, 1) - 1)
+}
+
 // Next gives the next id. When the 65,536 of a millisecond are used it waits
 // for the next one, yielding the processor. It fails with [ErrClockBackwards]
 // while the clock is behind the last id, [ErrTimestampNotSaved] or [ErrClosed].

@@ -38,7 +38,7 @@ func (s *Server) system(request []byte) (etf.Term, error) {
 	switch {
 	case r.Finish() != nil:
 	case word == "get_state":
-		return etf.Tuple{etf.Atom("ok"), s.state()}, nil
+		return s.state(), nil
 	case word == "get_status":
 		return s.status(), nil
 	}

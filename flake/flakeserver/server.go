@@ -11,6 +11,8 @@ import (
 // Source makes ids; a *flake.Generator is one.
 type Source interface {
 	Next() (flake.ID, error)
+	Last() (milli uint64, sequence uint16)
+	Worker() flake.Worker
 }
 
 // Server answers requests from one source of ids. Any number of goroutines may
@@ -20,7 +22,10 @@ type Server struct {
 	Log *slog.Logger
 }
 
-var _ genserver.Handler = (*Server)(nil)
+var (
+	_ genserver.Handler = (*Server)(nil)
+	_ genserver.Stater  = (*Server)(nil)
+)
 
 // Serve answers a request.
 func (s *Server) Serve(q Request) Reply {
@@ -32,6 +37,14 @@ func (s *Server) Serve(q Request) Reply {
 		r.Err = ErrBadArgument
 	}
 	return r
+}
+
+// State is what sys:get_state shows, the original's record:
+//
+//	{state, LastMilliseconds, Worker, LastSequence}
+func (s *Server) State() etf.Term {
+	milli, sequence := s.IDs.Last()
+	return etf.Tuple{etf.Atom("state"), int64(milli), int64(s.IDs.Worker()), int64(sequence)}
 }
 
 // HandleCall answers a gen_server:call.

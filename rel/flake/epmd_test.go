@@ -44,7 +44,7 @@ func TestNameTaken(t *testing.T) {
 			t.Errorf("exit status %d, want %d", status, exitFailure)
 		}
 		want := fmt.Sprintf("register %q at 127.0.0.1:%s: a node of that name is already registered\n", "flake", n.port)
-		if got := second.output(); !strings.HasPrefix(got, "flake: node "+nodeName+": ") || !strings.HasSuffix(got, want) {
+		if got := second.output(); !strings.Contains(got, "\nflake: node "+nodeName+": ") || !strings.HasSuffix(got, want) {
 			t.Errorf("got  %swant %s", got, want)
 		}
 		n.erl(nil, "get")

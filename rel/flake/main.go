@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/flake-go/flake/config"
@@ -43,13 +44,16 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 
 	s, err := start(ctx, cfg, stdout, log)
 	if err != nil {
-		fmt.Fprintln(stderr, "flake:", err)
+		fmt.Fprintln(stderr, "flake:", strings.TrimPrefix(err.Error(), "flake: "))
 		return exitFailure
 	}
 	s.announce(stdout)
 	<-ctx.Done()
 	log.Info("stopping")
-	s.stop()
+	if err := s.stop(); err != nil {
+		log.Error("the last time was not saved: the next start may have to wait", "error", err)
+		return exitFailure
+	}
 	return 0
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -17,6 +18,7 @@ import (
 // server is all that runs.
 type server struct {
 	node   *node.Node
+	ids    *flake.Durable
 	worker flake.Worker
 	source string // where the worker id is from
 }
@@ -26,7 +28,10 @@ func start(ctx context.Context, cfg config.Config, stdout io.Writer, log *slog.L
 	if err != nil {
 		return nil, err
 	}
-	ids, err := flake.NewGenerator(worker, nil)
+	ids, err := flake.Open(ctx, cfg.Flake.TimestampPath, worker, flake.Options{
+		AllowableDowntime: cfg.Flake.AllowableDowntime,
+		Logger:            log,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -40,6 +45,7 @@ func start(ctx context.Context, cfg config.Config, stdout io.Writer, log *slog.L
 		NetTicktime: cfg.Node.NetTicktime,
 		Supervisors: []node.Supervisor{{Name: "flake_sup", Module: "flake_sup", Servers: []node.Server{
 			{Name: "flake", Module: "flake_server", Handler: flakes},
+			{Name: "persistent_timer", Module: "persistent_timer", Handler: flakeserver.Timer{IDs: ids}},
 		}}},
 		Functions: flakes.Functions(flakeserver.Surroundings{
 			Version: version,
@@ -49,9 +55,9 @@ func start(ctx context.Context, cfg config.Config, stdout io.Writer, log *slog.L
 		Log: log,
 	})
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, ids.Close())
 	}
-	return &server{node: n, worker: worker, source: source}, nil
+	return &server{node: n, ids: ids, worker: worker, source: source}, nil
 }
 
 func worker(cfg config.Flake) (w flake.Worker, source string, err error) {
@@ -82,4 +88,8 @@ func (s *server) announce(w io.Writer) {
 	fmt.Fprintf(w, "  EPMD       %s\n", s.node.EPMD())
 }
 
-func (s *server) stop() { s.node.Stop() }
+// stop ends the node, then the generator, whose last time is then exact.
+func (s *server) stop() error {
+	s.node.Stop()
+	return s.ids.Close()
+}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"path/filepath"
 
 	"runtime"
 	"testing"
@@ -22,6 +23,7 @@ func startHere(t *testing.T) (s *server, port string) {
 	t.Setenv("ERL_EPMD_PORT", port)
 	cfg := config.Default()
 	cfg.Node.Name, cfg.Node.Cookie = nodeName, cookie
+	cfg.Flake.TimestampPath = filepath.Join(t.TempDir(), "timestamp")
 	s, err := start(t.Context(), cfg, io.Discard, slog.New(slog.NewTextHandler(t.Output(), nil)))
 	if err != nil {
 		t.Fatal(err)
