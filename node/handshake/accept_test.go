@@ -29,22 +29,18 @@ type outcome struct {
 	err  error
 }
 
-// shake runs Accept at one end of a pipe and dial at the other; an end that is
-// done with an error is closed, as its owner would.
+// shake runs Accept at one end of a pipe and dial at the other. An end that is
+// done is closed.
 func shake(o Options, dial func(rw io.ReadWriter) (Peer, error)) (accepted, dialled outcome) {
 	a, b := net.Pipe()
 	done := make(chan outcome)
 	go func() {
 		p, err := dial(b)
-		if err != nil {
-			b.Close()
-		}
+		b.Close()
 		done <- outcome{p, err}
 	}()
 	accepted.peer, accepted.err = Accept(a, o)
-	if accepted.err != nil {
-		a.Close()
-	}
+	a.Close()
 	return accepted, <-done
 }
 
@@ -174,11 +170,27 @@ func TestAcceptComplementUnasked(t *testing.T) {
 	accepted, _ := shake(Options{Node: there, Cookie: cookie}, scripted(func(s *script) {
 		s.say(Name{Version: 5, Flags: scalang, Node: here})
 		s.hearStatus(StatusOK)
-		s.hear(new(Challenge))
+		var c Challenge
+		s.hear(&c)
 		s.say(Complement{})
+		s.finish(c)
 	}))
-	if accepted.err == nil {
-		t.Errorf("accepted %+v", accepted.peer)
+	if accepted.err == nil || errors.Is(accepted.err, io.EOF) {
+		t.Errorf("accepted %+v", accepted)
+	}
+}
+
+// MANDATORY_25_DIGEST stands for all that it is the digest of.
+func TestMandatory25Digest(t *testing.T) {
+	accepted, _ := shake(Options{Node: there, Cookie: cookie}, scripted(func(s *script) {
+		s.say(Name{Version: 6, Flags: Mandatory25Digest, Node: here})
+		s.hearStatus(StatusOK)
+		var c Challenge
+		s.hear(&c)
+		s.finish(c)
+	}))
+	if want := 0x1070f94 | Mandatory25Digest; accepted.err != nil || accepted.peer.Flags != want {
+		t.Errorf("%+v, want %s", accepted, want)
 	}
 }
 
