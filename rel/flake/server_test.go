@@ -63,6 +63,22 @@ func TestKill(t *testing.T) {
 	}
 }
 
+// A node that we dial, as a local process that sends to it would.
+func TestDial(t *testing.T) {
+	s, port := startHere(t)
+	defer s.stop()
+	spawnErl(t, port, []string{"-name", "stranger@127.0.0.1", "-setcookie", "wrong"}, "dialled").await("READY")
+	if err := s.node.Ergo().Connect("stranger@127.0.0.1"); err == nil {
+		t.Error("connected to a node of another cookie")
+	}
+	friend := spawnErl(t, port, []string{"-name", "friend@127.0.0.1"}, "dialled")
+	friend.await("READY")
+	if err := s.node.Ergo().Connect("friend@127.0.0.1"); err != nil {
+		t.Error(err)
+	}
+	wantChecks(t, friend, "dialled")
+}
+
 func TestNoGoroutineLeft(t *testing.T) {
 	idle := runtime.NumGoroutine()
 	s, port := startHere(t)

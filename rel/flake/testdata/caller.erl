@@ -14,7 +14,13 @@ main() ->
 
 run(Check, N) ->
     [Name | Arg] = string:split(Check, "="),
-    try around(Name, fun() -> check(Name, Arg, N) end, N) of
+    Fun = fun() -> check(Name, Arg, N) end,
+    try
+        case lists:member(Name, ["dynamic", "refused", "stop", "dialled"]) of
+            true -> Fun();
+            false -> steady(Fun, N)
+        end
+    of
         _ -> io:format("CHECK ~s ok~n", [Name])
     catch
         Class:Why:Stack -> io:format("CHECK ~s FAIL ~0P~n", [Name, {Class, Why, Stack}, 60])
@@ -22,9 +28,7 @@ run(Check, N) ->
 
 %% Whatever a check sends, the connection stays up and ids go on to increase. (A
 %% call would set up a new connection without a word.)
-around(Name, Fun, _) when Name =:= "dynamic"; Name =:= "refused"; Name =:= "stop" ->
-    Fun();
-around(_, Fun, N) ->
+steady(Fun, N) ->
     true = net_kernel:connect_node(N),
     monitor_node(N, true),
     Before = id(N),
@@ -131,6 +135,11 @@ check("stop", _, N) ->
     io:format("READY~n"),
     receive {'DOWN', Ref, process, {flake, N}, Why} -> shutdown = Why end,
     receive {nodedown, N} -> ok end;
+%% Says "READY" and waits to be dialled.
+check("dialled", _, N) ->
+    ok = net_kernel:monitor_nodes(true, [{node_type, all}]),
+    io:format("READY~n"),
+    receive {nodeup, N, _} -> id(N) end;
 check("idle", [Secs], N) ->
     receive {nodedown, N} -> error(nodedown) after list_to_integer(Secs) * 1000 -> ok end,
     true = lists:member(N, nodes(connected)).
