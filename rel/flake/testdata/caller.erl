@@ -16,7 +16,7 @@ run(Check, N) ->
     [Name | Arg] = string:split(Check, "="),
     Fun = fun() -> check(Name, Arg, N) end,
     try
-        case lists:member(Name, ["dynamic", "refused", "stop", "dialled"]) of
+        case lists:member(Name, ["dynamic", "refused", "stop", "dialled", "collect"]) of
             true -> Fun();
             false -> steady(Fun, N)
         end
@@ -140,6 +140,18 @@ check("dialled", _, N) ->
     ok = net_kernel:monitor_nodes(true, [{node_type, all}]),
     io:format("READY~n"),
     receive {nodeup, N, _} -> id(N) end;
+%% For each life of the server, all the ids that it gave before it was killed go
+%% to a file of their own: collect=LIVES,FOLDER.
+check("collect", [Arg], N) ->
+    [Lives, Folder] = string:split(Arg, ","),
+    [begin
+         until_connected(N),
+         Lists = [L || [_ | _] = L <- parallel(8, fun() -> until_down(N, []) end)],
+         lists:foreach(fun increasing/1, Lists),
+         Name = filename:join(Folder, integer_to_list(Life)),
+         ok = file:write_file(Name, [<<Id:128>> || Id <- lists:append(Lists)]),
+         io:format("LIFE ~b~n", [Life])
+     end || Life <- lists:seq(1, list_to_integer(Lives))];
 check("idle", [Secs], N) ->
     receive {nodedown, N} -> error(nodedown) after list_to_integer(Secs) * 1000 -> ok end,
     true = lists:member(N, nodes(connected)).
@@ -170,6 +182,18 @@ id(N) ->
 attempt(N) -> try call(N, get) catch exit:{Why, _} -> Why end.
 
 attempts(N, Times) -> [Id || {ok, <<Id:128>>} <- [attempt(N) || _ <- lists:seq(1, Times)]].
+
+until_connected(N) ->
+    case net_kernel:connect_node(N) of
+        true -> ok;
+        false -> timer:sleep(10), until_connected(N)
+    end.
+
+until_down(N, Ids) ->
+    case attempt(N) of
+        {ok, <<Id:128>>} -> until_down(N, [Id | Ids]);
+        _ -> lists:reverse(Ids)
+    end.
 
 until_served(N) ->
     case attempt(N) of
