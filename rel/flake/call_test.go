@@ -10,7 +10,7 @@ func TestErlang(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, "")
 	n.erl(nil, "ping", "get", "bases", "bad_bases", "unknown", "cast", "message", "terms",
-		"concurrent", "pipelined", "send_request", "monitors", "noproc")
+		"concurrent", "pipelined", "send_request", "alias", "monitors", "noproc")
 	if got := strings.Count(n.output(), "msg=connected"); got != 1 {
 		t.Errorf("%d connections, want 1", got)
 	}
