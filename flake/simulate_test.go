@@ -24,9 +24,8 @@ const (
 // simNode is the generator and its mark as they are, but for the goroutine that
 // ticks.
 type simNode struct {
-	m   *simulate.Machine
-	d   *Durable
-	ids []ID
+	m *simulate.Machine
+	d *Durable
 }
 
 func newSimNode(m *simulate.Machine) simulate.Node { return &simNode{m: m} }
