@@ -53,9 +53,8 @@ type Options struct {
 // is higher. Close it when done.
 type Durable struct {
 	*Generator
-	file  *mark.File
-	clock Clock
-	log   *slog.Logger
+	file *mark.File
+	log  *slog.Logger
 
 	saving sync.Mutex // held while the file is written
 
@@ -107,9 +106,8 @@ func open(ctx context.Context, disk mark.Disk, sleep sleeper, path string, worke
 		return nil, fmt.Errorf("flake: %w", err)
 	}
 	d := &Durable{
-		Generator: g, file: file, clock: g.clock, log: o.Logger,
-		round: make(chan struct{}), kick: make(chan struct{}, 1),
-		stop: make(chan struct{}),
+		Generator: g, file: file, log: o.Logger,
+		round: make(chan struct{}), kick: make(chan struct{}, 1), stop: make(chan struct{}),
 	}
 	if err := d.begin(ctx, sleep, last, found, o.AllowableDowntime); err != nil {
 		return nil, errors.Join(err, file.Close())
@@ -191,9 +189,10 @@ func (d *Durable) LastSaved() (time.Time, error) {
 	return time.UnixMilli(int64(d.saved)).UTC(), d.err
 }
 
-// Close ends the generator, writes the time of its last id, so that the next
-// start need not wait, and gives up the lock. Calls of Next under way and later
-// fail with [ErrClosed]. A second Close gives what the first one did.
+// Close ends the generator, brings the mark back from ahead of the clock, so
+// that the next start need not wait, and gives up the lock. Calls of Next under
+// way and later fail with [ErrClosed]. Close waits for the disk; if it cannot
+// write, the next start waits instead. A second Close gives what the first did.
 func (d *Durable) Close() error {
 	d.closing.Do(func() {
 		close(d.stop)
@@ -208,8 +207,11 @@ func (d *Durable) Close() error {
 func (d *Durable) end() error {
 	d.saving.Lock()
 	defer d.saving.Unlock()
-	// The word is swapped before the mark is lowered: no id can come after.
-	err := d.file.Save(d.close())
+	// The word is swapped before the mark is lowered: no id can come after. The
+	// mark stays at the clock if there were no ids of late, for it also tells
+	// how long nothing has run.
+	last := d.close()
+	err := d.file.Save(max(last, min(d.clock(), d.limit.Load())))
 	return errors.Join(err, d.file.Close())
 }
 

@@ -156,13 +156,34 @@ func TestStartInTheSameMillisecond(t *testing.T) {
 	}
 }
 
+// A node that nobody asked for ids was not down.
 func TestCleanStopWithoutAnID(t *testing.T) {
+	b := newBench(t)
+	b.open(t).Close()
+	if got := b.saved(t); got != someTime {
+		t.Errorf("the file has %d", got)
+	}
+	b.clock.Add(1)
+	d := b.open(t)
+	last := next(t, d.Generator)
+	b.clock.Add(uint64(2 * DefaultDowntime / time.Millisecond))
+	if err := d.renew(); err != nil {
+		t.Fatal(err)
+	}
+	d.Close()
+	b.clock.Add(1)
+	if id := next(t, b.open(t).Generator); id.Compare(last) <= 0 || b.waited != 0 {
+		t.Errorf("%v after %v, waited %v", id, last, b.waited)
+	}
+}
+
+// Whatever the clock says at the end, the mark is not before the last id.
+func TestCleanStopWithTheClockBehind(t *testing.T) {
 	b := newBench(t)
 	d := b.open(t)
 	last := next(t, d.Generator)
+	b.clock.Store(1)
 	d.Close()
-	b.clock.Add(10)
-	b.open(t).Close()
 	if got := b.saved(t); got != last.Milli() {
 		t.Errorf("the file has %d, the last id %d", got, last.Milli())
 	}

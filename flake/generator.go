@@ -14,8 +14,8 @@ const (
 	perMilli = 1 << 16
 	usedMask = 1<<usedBits - 1
 
-	closed   = ^uint64(0)           // above the word of every millisecond up to
-	maxMilli = closed>>usedBits - 1 // the last there is, in the year 6429
+	closed   = ^uint64(0)           // the word of a generator that has ended
+	maxMilli = closed>>usedBits - 1 // the last millisecond, in the year 6429
 )
 
 // Generator hands out ids: each higher than the last, never ahead of its clock,
@@ -104,11 +104,11 @@ func (g *Generator) reserve(ctx context.Context, n int) (word uint64, got int, e
 	now := g.clock()
 	for {
 		old := g.word.Load()
+		if old == closed {
+			return 0, 0, ErrClosed
+		}
 		last := old >> usedBits
 		if now < last {
-			if old == closed {
-				return 0, 0, ErrClosed
-			}
 			if now = g.clock(); now < last {
 				return 0, 0, ErrClockBackwards
 			}
@@ -144,8 +144,6 @@ func (g *Generator) reserve(ctx context.Context, n int) (word uint64, got int, e
 // raise asks for the limit to be raised to now.
 func (g *Generator) raise(now uint64) error {
 	switch {
-	case g.word.Load() == closed:
-		return ErrClosed
 	case now > maxMilli:
 		return fmt.Errorf("flake: the clock gives %d ms since 1970, beyond the last that fits, %d", now, uint64(maxMilli))
 	case g.extend == nil:

@@ -197,6 +197,21 @@ func TestLimitRaisedTooLittle(t *testing.T) {
 	}
 }
 
+func TestClosed(t *testing.T) {
+	for _, milli := range []uint64{0, 1000, maxMilli, maxMilli + 1, maxMilli + 2, 1<<64 - 1} {
+		clock := &handClock{1000}
+		g := newGenerator(t, clock.now)
+		next(t, g)
+		if last := g.close(); last != 1000 {
+			t.Errorf("closed at %d", last)
+		}
+		clock.milli = milli
+		if id, err := g.Next(); !errors.Is(err, ErrClosed) {
+			t.Errorf("at %d: %v, %v", milli, id, err)
+		}
+	}
+}
+
 func done(t *testing.T) context.Context {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
