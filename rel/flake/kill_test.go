@@ -28,7 +28,7 @@ func TestKillNine(t *testing.T) {
 	caller := spawnErl(t, port, nil, fmt.Sprintf("collect=%d,%s", *kills, ids))
 	for life := range *kills {
 		n := spawn(t, port, command, "-noinput", "-config", config)
-		n.await("  EPMD ")
+		caller.await(fmt.Sprintf("CALLING %d", life+1))
 		time.Sleep(time.Duration(rand.IntN(700)) * time.Millisecond) // the moment is the test
 		n.signal(syscall.SIGKILL)
 		caller.await(fmt.Sprintf("LIFE %d", life+1))

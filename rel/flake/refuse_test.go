@@ -37,9 +37,9 @@ func TestRefused(t *testing.T) {
 		{"empty cookie by flag", "", []string{"-setcookie", ""},
 			`-setcookie: node.cookie = (hidden): 1 to 255 printable characters wanted`},
 		{"unknown flag", "", []string{"-cookie", "x"},
-			`flag provided but not defined: -cookie; flags are -config, -name, -setcookie and -noinput`},
+			`flag provided but not defined: -cookie; flags are -config, -name, -noinput and -setcookie`},
 		{"stray argument", "", []string{"x"},
-			`unexpected argument "x"; flags are -config, -name, -setcookie and -noinput`},
+			`unexpected argument "x"; flags are -config, -name, -noinput and -setcookie`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			file := configFile(t, tt.node)

@@ -159,6 +159,7 @@ check("collect", [Arg], N) ->
     [Lives, Folder] = string:split(Arg, ","),
     [begin
          until_connected(N),
+         io:format("CALLING ~b~n", [Life]),
          Lists = [L || [_ | _] = L <- parallel(8, fun() -> until_down(N, []) end)],
          lists:foreach(fun increasing/1, Lists),
          Name = filename:join(Folder, integer_to_list(Life)),

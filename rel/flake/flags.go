@@ -1,0 +1,66 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/flake-go/flake/config"
+)
+
+// flags are those of a command: the ones that all have, which say what node it
+// is about, and its own.
+type flags struct {
+	*flag.FlagSet
+	file, name, cookie *string
+}
+
+func newFlags(command string) flags {
+	f := flags{FlagSet: flag.NewFlagSet(command, flag.ContinueOnError)}
+	f.SetOutput(io.Discard)
+	f.file = f.String("config", "", "read the configuration from `FILE`; without it the defaults hold")
+	f.name = f.String("name", "", "node name, `name@host`")
+	f.cookie = f.String("setcookie", "", "the `cookie` that callers must hold")
+	return f
+}
+
+// load parses the arguments, reads the file that they name, and lets the flags
+// win over it. It gives the arguments that are no flags, of which there may be
+// as many as want says.
+func (f flags) load(args []string, want int, help io.Writer) (cfg config.Config, rest []string, err error) {
+	err = f.Parse(args)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		f.SetOutput(help)
+		f.PrintDefaults()
+		return cfg, nil, err
+	case err == nil && f.NArg() > want:
+		err = fmt.Errorf("unexpected argument %q", f.Arg(want))
+	}
+	if err != nil {
+		return cfg, nil, usageError{fmt.Errorf("%w; flags are %s", err, f.names())}
+	}
+	var won []config.Flag
+	f.Visit(func(set *flag.Flag) {
+		switch set.Name {
+		case "name":
+			won = append(won, config.Flag{Name: "-name", Key: "node.name", Value: *f.name})
+		case "setcookie":
+			won = append(won, config.Flag{Name: "-setcookie", Key: "node.cookie", Value: *f.cookie})
+		}
+	})
+	if cfg, err = config.Load(*f.file, won...); err != nil {
+		return cfg, nil, usageError{err}
+	}
+	return cfg, f.Args(), nil
+}
+
+// names lists the flags: "-config, -name and -noinput".
+func (f flags) names() string {
+	var names []string
+	f.VisitAll(func(f *flag.Flag) { names = append(names, "-"+f.Name) })
+	last := len(names) - 1
+	return strings.Join(names[:last], ", ") + " and " + names[last]
+}
