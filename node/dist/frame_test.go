@@ -1,0 +1,141 @@
+package dist
+
+import (
+	"bytes"
+	"encoding/binary"
+	"io"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"testing/iotest"
+)
+
+// Frames come out as they went in, in whatever pieces they arrive.
+func TestFrames(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	var want [][]byte
+	var stream []byte
+	for _, n := range []int{0, 1, 0, 5000, 3, firstBuffer - 4, 70000, 0, fullBuffer, 200000, 1, 2, 3} {
+		b := make([]byte, n)
+		for i := range b {
+			b[i] = byte(random.Uint32())
+		}
+		want = append(want, b)
+		stream = append(binary.BigEndian.AppendUint32(stream, uint32(n)), b...)
+	}
+	for name, src := range map[string]io.Reader{
+		"all at once":  bytes.NewReader(stream),
+		"by octet":     iotest.OneByteReader(bytes.NewReader(stream)),
+		"half of it":   iotest.HalfReader(bytes.NewReader(stream)),
+		"data and EOF": iotest.DataErrReader(bytes.NewReader(stream)),
+	} {
+		f := newFrames(src)
+		var got [][]byte
+		for {
+			frame, ok, err := f.next()
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			if ok {
+				got = append(got, bytes.Clone(frame))
+				continue
+			}
+			if err := f.fill(); err != nil {
+				if err != io.EOF {
+					t.Errorf("%s: %v", name, err)
+				}
+				break
+			}
+		}
+		if !slices.EqualFunc(got, want, bytes.Equal) {
+			t.Errorf("%s: %d frames, want %d", name, len(got), len(want))
+		}
+	}
+}
+
+// A large frame has its buffer only for as long as it is there.
+func TestBufferShrinks(t *testing.T) {
+	large := append(binary.BigEndian.AppendUint32(nil, 1<<20), make([]byte, 1<<20)...)
+	f := newFrames(bytes.NewReader(append(large, 0, 0, 0, 0)))
+	frames := 0
+	for {
+		if _, ok, _ := f.next(); ok {
+			frames++
+		} else if f.fill() != nil {
+			break
+		}
+	}
+	if frames != 2 || len(f.buf) != fullBuffer {
+		t.Errorf("%d frames, buffer of %d octets", frames, len(f.buf))
+	}
+}
+
+// What a length announces is not taken before it arrives.
+func TestAnnouncedLength(t *testing.T) {
+	f := newFrames(bytes.NewReader(binary.BigEndian.AppendUint32(nil, MaxFrame)))
+	f.fill()
+	if _, ok, err := f.next(); ok || err != nil {
+		t.Errorf("MaxFrame: %t, %v", ok, err)
+	}
+	if err := f.fill(); err != io.EOF || len(f.buf) != firstBuffer {
+		t.Errorf("%v, buffer of %d octets", err, len(f.buf))
+	}
+
+	f = newFrames(bytes.NewReader(binary.BigEndian.AppendUint32(nil, MaxFrame+1)))
+	f.fill()
+	if _, _, err := f.next(); err == nil {
+		t.Error("MaxFrame+1: no error")
+	}
+}
+
+func TestFramesInPieces(t *testing.T) {
+	bubble(t, flags, func(t *testing.T, r *rig) {
+		for _, b := range monitorP(gone, ref3) {
+			r.send([]byte{b})
+		}
+		r.want(down(gone, ref3, "noproc"))
+		r.send(tick, monitorP(gone, ref3), tick, tick, monitorP(gone, ref4)[:20])
+		r.want(down(gone, ref3, "noproc"))
+		r.send(monitorP(gone, ref4)[20:])
+		r.want(down(gone, ref4, "noproc"))
+	})
+}
+
+// Many calls are answered in order, in few writes.
+func TestManyFrames(t *testing.T) {
+	bubble(t, flags, func(t *testing.T, r *rig) {
+		const n = 5000
+		var calls, answers [][]byte
+		for i := range n {
+			ref := refOf(i)
+			calls = append(calls, monitorP(gone, ref))
+			answers = append(answers, down(gone, ref, "noproc"))
+		}
+		r.send(calls...)
+		r.want(answers...)
+		if writes, _ := r.conn.out.state(); writes > n/10 {
+			t.Errorf("%d writes for %d answers", writes, n)
+		}
+	})
+}
+
+func TestBrokenFrameEndsConnection(t *testing.T) {
+	for name, test := range map[string]struct {
+		bytes []byte
+		log   string
+	}{
+		"too large":           {binary.BigEndian.AppendUint32(nil, MaxFrame+1), "frame of 33554433 octets"},
+		"distribution header": {[]byte{0, 0, 0, 3, 131, 68, 0}, "does not begin with 112"},
+		"another octet":       {[]byte{0, 0, 0, 1, 0}, "does not begin with 112"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, flags, func(t *testing.T, r *rig) {
+				r.send(monitorP(gone, ref3), test.bytes, monitorP(gone, ref4))
+				if r.alive() {
+					t.Error("the connection goes on")
+				}
+				r.logged(test.log)
+			})
+		})
+	}
+}

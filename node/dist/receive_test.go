@@ -1,0 +1,164 @@
+package dist
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/flake-go/flake/node/etf"
+)
+
+// old is a message in forms that we would not send, to be handed on as it is:
+// {get, 1} with an ATOM_EXT and an INTEGER_EXT.
+var old = []byte("h\x02d\x00\x03getb\x00\x00\x00\x01")
+
+var traceToken = etf.Tuple{int64(0), int64(0), theirs, int64(1), int64(2)}
+
+// A message to a process with a handler gets there as the octets that came.
+func TestToHandler(t *testing.T) {
+	empty, flake := etf.Atom(""), etf.Atom("flake")
+	for name, control := range map[string]etf.Tuple{
+		"REG_SEND":                 {number(opRegSend), theirs, empty, flake},
+		"REG_SEND, no cookie atom": {number(opRegSend), theirs, etf.Tuple{}, flake},
+		"REG_SEND_TT":              {number(opRegSendTT), theirs, empty, flake, traceToken},
+		"SEND":                     {number(opSend), empty, ours},
+		"SEND, old pid":            {number(opSend), empty, oursOld},
+		"SEND_TT":                  {number(opSendTT), empty, ours, traceToken},
+		"SEND_SENDER":              {number(opSendSender), theirs, ours},
+		"SEND_SENDER_TT":           {number(opSendSenderTT), theirs, ours, traceToken},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, flags, func(t *testing.T, r *rig) {
+				r.send(frame(control, old))
+				if got, want := r.local.flake.take(), fmt.Sprintf("%x\n", old); got != want {
+					t.Errorf("got %s, want %s", got, want)
+				}
+				r.want()
+			})
+		})
+	}
+}
+
+// Without a handler it is decoded and goes to the mailbox.
+func TestToMailbox(t *testing.T) {
+	box := etf.NewPid(here, 0, 1<<8, creation) // Ergo's one number in two
+	bubble(t, flags, func(t *testing.T, r *rig) {
+		r.send(
+			frame(etf.Tuple{number(opRegSend), theirs, etf.Atom(""), etf.Atom("box")}, old),
+			frame(etf.Tuple{number(opSend), etf.Atom(""), box}, old),
+			frame(etf.Tuple{number(opAliasSend), theirs, ref3}, old),
+			frame(etf.Tuple{number(opAliasSendTT), theirs, ref5, traceToken}, old),
+			frame(etf.Tuple{number(opExit2), theirs, box, etf.Atom("why")}),
+		)
+		want := strings.Join([]string{
+			"send 4294967305 to 1099511627776: {get,1}",
+			"send 0 to 1099511627776: {get,1}",
+			"send alias [1 2 3 0 0]: {get,1}",
+			"send alias [1 2 3 4 0]: {get,1}",
+			"send 4294967305 to 1099511627776: {'EXIT'," + theirs.String() + ",why}",
+		}, "\n") + "\n"
+		if got := r.router.take(); got != want {
+			t.Errorf("got\n%swant\n%s", got, want)
+		}
+	})
+}
+
+// A pid of ours is one of this run of this node.
+func TestStranger(t *testing.T) {
+	for name, pid := range map[string]etf.Pid{
+		"of another node":    etf.NewPid("other@127.0.0.1", 1001, 0, creation),
+		"of an earlier run":  etf.NewPid(here, 1001, 0, creation-1),
+		"old, earlier run":   oldPid(here, 1001, (creation+1)&3),
+		"of another process": gone,
+		"of another serial":  etf.NewPid(here, 1001, 1, creation),
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, flags, func(t *testing.T, r *rig) {
+				r.send(frame(etf.Tuple{number(opSend), etf.Atom(""), pid}, old), monitorP(pid, ref3))
+				r.want(down(pid, ref3, "noproc"))
+				if got := r.local.flake.take(); got != "" {
+					t.Errorf("flake was sent %s", got)
+				}
+			})
+		})
+	}
+}
+
+// exit(Pid, kill) ends a process, all other exit signals are messages to it.
+func TestExitSignals(t *testing.T) {
+	kill, why := etf.Atom("kill"), etf.Atom("why")
+	exit := func(reason etf.Term) string {
+		return fmt.Sprintf("%x\n", external(etf.Tuple{etf.Atom("EXIT"), theirs, reason}))
+	}
+	for name, test := range map[string]struct {
+		control etf.Tuple
+		want    string
+	}{
+		"EXIT2 kill":          {etf.Tuple{number(opExit2), theirs, ours, kill}, "killed\n"},
+		"EXIT2_TT kill":       {etf.Tuple{number(opExit2TT), theirs, ours, traceToken, kill}, "killed\n"},
+		"EXIT2, old atom":     {etf.Tuple{number(opExit2), theirs, ours, why}, exit(why)},
+		"EXIT2 a tuple":       {etf.Tuple{number(opExit2), theirs, ours, etf.Tuple{kill}}, exit(etf.Tuple{kill})},
+		"EXIT2_TT":            {etf.Tuple{number(opExit2TT), theirs, ours, traceToken, why}, exit(why)},
+		"EXIT kill, linked":   {etf.Tuple{number(opExit), theirs, ours, kill}, exit(kill)},
+		"EXIT_TT why, linked": {etf.Tuple{number(opExitTT), theirs, ours, traceToken, why}, exit(why)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, flags, func(t *testing.T, r *rig) {
+				r.send(frame(etf.Tuple{number(opLink), theirs, ours}), frame(test.control))
+				if got := r.local.flake.take(); got != test.want {
+					t.Errorf("got %q, want %q", got, test.want)
+				}
+				r.want()
+			})
+		})
+	}
+}
+
+// What Ergo's own processes watch at the peer is Ergo's to tell them.
+func TestToErgo(t *testing.T) {
+	reason := etf.Tuple{etf.Atom("bad"), etf.String("why")}
+	long := etf.String(strings.Repeat("x", 1000))
+	bubble(t, flags, func(t *testing.T, r *rig) {
+		r.send(
+			frame(etf.Tuple{number(opMonitorPExit), theirs, ours, ref3, reason}),
+			frame(etf.Tuple{number(opMonitorPExit), etf.Atom("name"), ours, ref3, etf.Atom("noproc")}),
+			frame(etf.Tuple{number(opMonitorPExit), theirs, ours, ref3, long}),
+			frame(etf.Tuple{number(opExit), theirs, ours, reason}),
+		)
+		want := []string{
+			`down 4294967305 [1 2 3 0 0]: {bad,"why"}`,
+			`down <name:` + there + `> [1 2 3 0 0]: noproc`,
+			`down 4294967305 [1 2 3 0 0]: "` + strings.Repeat("x", maxReason-1-len("...")) + `...`,
+			`exit of 4294967305 to 1001: {bad,"why"}`,
+		}
+		if got := r.router.take(); got != strings.Join(want, "\n")+"\n" {
+			t.Errorf("got\n%swant\n%s", got, strings.Join(want, "\n"))
+		}
+	})
+}
+
+// A fault of the handler ends the connection of who caused it, no other.
+func TestFault(t *testing.T) {
+	for name, receive := range map[string]func([]byte, *Conn) error{
+		"at once": func([]byte, *Conn) error { panic("fault") },
+		"in the middle of an answer": func(_ []byte, c *Conn) error {
+			c.BeginSend([]byte(theirs), nil)
+			panic("fault")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, flags, func(t *testing.T, other *rig) {
+				r := connect(t, flags)
+				r.local.flake.receive = receive
+				r.send(frame(etf.Tuple{number(opSend), etf.Atom(""), ours}, old))
+				if r.alive() {
+					t.Error("the connection goes on")
+				}
+				r.logged("fault in the node")
+				r.conn.Shutdown() // does not wait for what the fault left locked
+				other.send(monitorP(gone, ref3))
+				other.want(down(gone, ref3, "noproc"))
+			})
+		})
+	}
+}

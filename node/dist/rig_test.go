@@ -1,0 +1,407 @@
+package dist
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"log/slog"
+	"net"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	ergo "github.com/ergo-services/ergo/etf"
+	"github.com/ergo-services/ergo/gen"
+	"github.com/ergo-services/ergo/node"
+
+	"github.com/flake-go/flake/node/etf"
+	"github.com/flake-go/flake/node/handshake"
+)
+
+// Tests of connections run in bubbles of testing/synctest: time is virtual,
+// and a bubble in which a goroutine is left over fails.
+
+const (
+	here     = "flake@127.0.0.1"
+	there    = "peer@127.0.0.1"
+	creation = 0x6b00b5f2
+	ticktime = time.Minute
+
+	// flags are what a peer of today and we agree on, scalang what an old one
+	// and we do.
+	flags   = handshake.Offered
+	scalang = 0x4dbc & handshake.Offered
+)
+
+var (
+	ourPid    = ergo.Pid{Node: here, ID: 1001, Creation: creation}
+	ours      = etf.NewPid(here, 1001, 0, creation)
+	oursOld   = oldPid(here, 1001, creation&3)
+	gone      = etf.NewPid(here, 1002, 0, creation) // a pid of ours of which nothing is left
+	theirs    = etf.NewPid(there, 9, 1, 0x53a3c972)
+	theirsToo = etf.NewPid(there, 10, 0, 0x53a3c972)
+	ref3      = etf.NewRef(there, 0x53a3c972, 1, 2, 3)
+	ref4      = etf.NewRef(there, 0x53a3c972, 1, 2, 3, 4)
+	ref5      = etf.NewRef(there, 0x53a3c972, 1, 2, 3, 4, 0)
+)
+
+// oldPid is a PID_EXT with an ATOM_EXT inside, as Scalang sends.
+func oldPid(node string, id uint32, creation byte) etf.Pid {
+	b := append([]byte{byte(etf.PidExt), byte(etf.AtomExt), 0, byte(len(node))}, node...)
+	b = binary.BigEndian.AppendUint32(b, id)
+	b = append(b, 0, 0, 0, 0)
+	return etf.Pid(append(b, creation))
+}
+
+// oldRef is a NEW_REFERENCE_EXT of three words.
+func oldRef(node string, creation byte) etf.Ref {
+	b := append([]byte{byte(etf.NewReferenceExt), 0, 3, byte(etf.AtomExt), 0, byte(len(node))}, node...)
+	b = append(b, creation)
+	return etf.Ref(append(b, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 3))
+}
+
+// refOf gives the i-th of many references.
+func refOf(i int) etf.Ref { return etf.NewRef(there, 0x53a3c972, uint32(i), 2, 3, 4, 5) }
+
+// rig is a connection and the peer at its other end.
+type rig struct {
+	t      *testing.T
+	conn   *Conn
+	proto  *Proto
+	peer   net.Conn
+	router *router
+	local  *locals
+	log    *journal
+
+	mu sync.Mutex
+	in []byte // what the peer has read and the test has not
+}
+
+// connect gives a rig with a peer that reads.
+func connect(t *testing.T, flags handshake.Flags) *rig {
+	r := connectDeaf(t, flags)
+	go r.listen()
+	return r
+}
+
+// connectDeaf gives a rig with a peer that does not.
+func connectDeaf(t *testing.T, flags handshake.Flags) *rig {
+	return connectWith(t, flags, ticktime)
+}
+
+func connectWith(t *testing.T, flags handshake.Flags, ticktime time.Duration) *rig {
+	r := &rig{t: t, router: newRouter(), local: newLocals(), log: new(journal)}
+	r.proto = &Proto{
+		Node: here, Creation: creation, Processes: r.local, NetTicktime: ticktime,
+		Log: slog.New(slog.NewTextHandler(r.log, nil)),
+	}
+	var ourEnd net.Conn
+	ourEnd, r.peer = net.Pipe()
+	s := Session{Conn: ourEnd, Peer: handshake.Peer{Name: there, Creation: 5, Version: 6, Flags: flags}}
+	ci, err := r.proto.Init(t.Context(), nil, here, node.HandshakeDetails{Custom: s})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.conn = ci.(*Conn)
+	go func() { // as Ergo does
+		r.proto.Serve(r.conn, r.router)
+		r.proto.Terminate(r.conn)
+	}()
+	return r
+}
+
+func (r *rig) listen() {
+	b := make([]byte, 64<<10)
+	for {
+		n, err := r.peer.Read(b)
+		r.mu.Lock()
+		r.in = append(r.in, b[:n]...)
+		r.mu.Unlock()
+		if err != nil {
+			return
+		}
+	}
+}
+
+// send sends frames in one write. A connection that ends meanwhile is the
+// test's to see.
+func (r *rig) send(frames ...[]byte) { r.peer.Write(bytes.Join(frames, nil)) }
+
+// received gives the frames that the peer was sent, once nothing moves any more.
+func (r *rig) received() [][]byte {
+	r.t.Helper()
+	synctest.Wait()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var frames [][]byte
+	for len(r.in) > 0 {
+		end := 4 + int(binary.BigEndian.Uint32(r.in))
+		if end > len(r.in) {
+			r.t.Fatalf("half a frame: %x", r.in)
+		}
+		frames = append(frames, r.in[:end:end])
+		r.in = r.in[end:]
+	}
+	return frames
+}
+
+// want checks that exactly these frames were received.
+func (r *rig) want(frames ...[]byte) {
+	r.t.Helper()
+	if got := r.received(); !slices.EqualFunc(got, frames, bytes.Equal) {
+		r.t.Errorf("received %s\nwant %s", show(got), show(frames))
+	}
+}
+
+// alive tells whether the connection is still there.
+func (r *rig) alive() bool {
+	synctest.Wait()
+	select {
+	case <-r.conn.Done():
+		return false
+	default:
+		return true
+	}
+}
+
+// close ends the connection from the peer's side, and checks that it ends.
+func (r *rig) close() {
+	r.t.Helper()
+	r.peer.Close()
+	if r.alive() {
+		r.t.Fatal("the connection did not end with its stream")
+	}
+}
+
+// logged checks that a line of the log contains the text.
+func (r *rig) logged(text string) {
+	r.t.Helper()
+	synctest.Wait()
+	if log := r.log.String(); !bytes.Contains([]byte(log), []byte(text)) {
+		r.t.Errorf("not logged: %s\nbut: %s", text, log)
+	}
+}
+
+// frame is a whole frame; the message, if any, is an external term.
+func frame(control etf.Term, message ...[]byte) []byte {
+	b := append([]byte{0, 0, 0, 0, passThrough, etf.VersionMagic}, external(control)...)
+	for _, m := range message {
+		b = append(append(b, etf.VersionMagic), m...)
+	}
+	binary.BigEndian.PutUint32(b, uint32(len(b)-4))
+	return b
+}
+
+var tick = []byte{0, 0, 0, 0}
+
+func external(t etf.Term) []byte {
+	b, err := etf.Append(nil, t, etf.AllCaps)
+	if err != nil {
+		panic(err)
+	}
+	return b
+}
+
+// number is an operation as a term.
+func number(o op) etf.Term { return int64(o) }
+
+func show(frames [][]byte) string {
+	var b bytes.Buffer
+	for _, f := range frames {
+		fmt.Fprintf(&b, "\n%x", f)
+		if len(f) > 5 {
+			r := etf.NewReader(f[6:])
+			b.Write(etf.FormatRaw([]byte{' '}, r.Raw(), 200))
+			if rest := r.Rest(); len(rest) > 0 {
+				b.Write(etf.FormatRaw([]byte{' '}, rest, 200))
+			}
+		}
+	}
+	return b.String()
+}
+
+// monitorP and down are the two control messages that tests need most.
+func monitorP(item etf.Term, ref etf.Ref) []byte {
+	return frame(etf.Tuple{number(opMonitorP), theirs, item, ref})
+}
+
+func down(item etf.Term, ref etf.Ref, reason etf.Atom) []byte {
+	return frame(etf.Tuple{number(opMonitorPExit), item, theirs, ref, reason})
+}
+
+// locals are the local processes: flake, with a handler, and box, with a mailbox.
+type locals struct {
+	mu    sync.Mutex
+	names map[string]*Process
+	flake *recorder
+}
+
+func newLocals() *locals {
+	l := &locals{flake: new(recorder)}
+	l.names = map[string]*Process{
+		"flake": {Pid: ourPid, Handler: l.flake, Kill: func() { l.flake.note("killed") }},
+		"box":   {Pid: ergo.Pid{Node: here, ID: 1 << 40, Creation: creation}},
+	}
+	return l
+}
+
+func (l *locals) Whereis(name []byte) *Process {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.names[string(name)]
+}
+
+func (l *locals) ByPid(pid ergo.Pid) *Process {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, p := range l.names {
+		if p.Pid.ID == pid.ID {
+			return p
+		}
+	}
+	return nil
+}
+
+// remove has the process not be found any more.
+func (l *locals) remove(name string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.names, name)
+}
+
+// recorder is a handler that keeps what it is sent.
+type recorder struct {
+	journal
+	receive func(message []byte, c *Conn) error
+}
+
+func (r *recorder) Receive(message []byte, c *Conn) error {
+	if r.receive != nil {
+		return r.receive(message, c)
+	}
+	r.note("%x", message)
+	return nil
+}
+
+// journal is text that goroutines add to.
+type journal struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (j *journal) Write(b []byte) (int, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.b.Write(b)
+}
+
+func (j *journal) note(format string, args ...any) { fmt.Fprintf(j, format+"\n", args...) }
+
+// String gives the text; take forgets it, too.
+func (j *journal) String() string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.b.String()
+}
+
+func (j *journal) take() string {
+	synctest.Wait()
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	defer j.b.Reset()
+	return j.b.String()
+}
+
+// router is Ergo's router as far as a connection needs it.
+type router struct {
+	node.CoreRouter
+	journal
+	onMonitor func() // called in the course of RouteMonitor
+
+	mu       sync.Mutex
+	monitors map[ergo.Ref]ergo.Pid
+}
+
+func newRouter() *router { return &router{monitors: make(map[ergo.Ref]ergo.Pid)} }
+
+func (r *router) RouteSend(from, to ergo.Pid, message ergo.Term) error {
+	r.note("send %d to %d: %s", from.ID, to.ID, etf.Format(nil, message))
+	return nil
+}
+
+func (r *router) RouteSendAlias(from ergo.Pid, to ergo.Alias, message ergo.Term) error {
+	r.note("send alias %v: %s", to.ID, etf.Format(nil, message))
+	return nil
+}
+
+func (r *router) RouteMonitor(_, pid ergo.Pid, ref ergo.Ref) error {
+	r.note("monitor %d", pid.ID)
+	if r.onMonitor != nil {
+		r.onMonitor()
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.monitors[ref] = pid
+	return nil
+}
+
+func (r *router) RouteDemonitor(_ ergo.Pid, ref ergo.Ref) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.note("demonitor %d", r.monitors[ref].ID)
+	delete(r.monitors, ref)
+	return nil
+}
+
+func (r *router) RouteExit(to, terminated ergo.Pid, reason string) error {
+	r.note("exit of %d to %d: %s", terminated.ID, to.ID, reason)
+	return nil
+}
+
+func (r *router) RouteMonitorExit(terminated ergo.Pid, reason string, ref ergo.Ref) error {
+	r.note("down %d %v: %s", terminated.ID, ref.ID, reason)
+	return nil
+}
+
+func (r *router) RouteMonitorExitReg(terminated gen.ProcessID, reason string, ref ergo.Ref) error {
+	r.note("down %s %v: %s", terminated, ref.ID, reason)
+	return nil
+}
+
+// end tells the connection that a process has ended, as Ergo does.
+func (r *rig) end(pid ergo.Pid, reason string) {
+	synctest.Wait()
+	r.router.mu.Lock()
+	var refs []ergo.Ref
+	for ref, p := range r.router.monitors {
+		if p == pid {
+			refs = append(refs, ref)
+			delete(r.router.monitors, ref)
+		}
+	}
+	r.router.mu.Unlock()
+	for _, ref := range refs {
+		r.conn.MonitorExit(r.conn.pid(), pid, reason, ref)
+	}
+}
+
+// quiet gives a connection that reads, writes and ticks only when told to.
+func quiet() *Conn {
+	p := &Proto{Node: here, Creation: creation, Processes: newLocals(), Log: slog.New(slog.DiscardHandler)}
+	c := newConn(context.Background(), p, Session{Peer: handshake.Peer{Name: there, Flags: flags}})
+	c.router = newRouter()
+	return c
+}
+
+// bubble runs a test in a bubble, with a connection to a peer of the flags.
+func bubble(t *testing.T, flags handshake.Flags, test func(t *testing.T, r *rig)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		r := connect(t, flags)
+		test(t, r)
+		r.close()
+	})
+}

@@ -1,0 +1,159 @@
+package dist
+
+import (
+	"bytes"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	ergo "github.com/ergo-services/ergo/etf"
+
+	"github.com/flake-go/flake/node/etf"
+)
+
+// pass lets time pass, in which the peer ticks often enough to stay.
+func (r *rig) pass(d time.Duration) {
+	const step = 10 * time.Second
+	for ; d > 0; d -= step {
+		time.Sleep(min(d, step))
+		r.send(tick)
+	}
+	synctest.Wait()
+}
+
+// Who is idle is ticked four times in net_ticktime, whatever he sends himself.
+func TestTicks(t *testing.T) {
+	bubble(t, flags, func(t *testing.T, r *rig) {
+		r.send(bytes.Repeat(tick, 1000))
+		r.want()
+		time.Sleep(ticktime/4 - time.Nanosecond)
+		r.want()
+		time.Sleep(time.Nanosecond)
+		r.want(tick)
+		r.pass(10 * time.Minute)
+		if n := len(r.received()); n != 40 {
+			t.Errorf("%d ticks in 10 minutes", n)
+		}
+		if !r.alive() {
+			t.Error("cut off, though it ticked")
+		}
+	})
+}
+
+// A long net_ticktime does not make long pauses: some peers would hang up.
+func TestMaxTick(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := connectWith(t, flags, time.Hour)
+		go r.listen()
+		time.Sleep(maxTick)
+		r.want(tick)
+		r.close()
+	})
+}
+
+// Who was sent something is not ticked.
+func TestNoTickBesidesAnswers(t *testing.T) {
+	bubble(t, flags, func(t *testing.T, r *rig) {
+		time.Sleep(ticktime / 8)
+		for range 20 {
+			r.send(monitorP(gone, ref3))
+			r.want(down(gone, ref3, "noproc"))
+			time.Sleep(ticktime / 4)
+		}
+	})
+}
+
+// Who is silent for net_ticktime is cut off.
+func TestSilentPeer(t *testing.T) {
+	bubble(t, flags, func(t *testing.T, r *rig) {
+		time.Sleep(time.Second)
+		r.send(tick)
+		time.Sleep(ticktime)
+		if !r.alive() {
+			t.Error("cut off before its time")
+		}
+		time.Sleep(ticktime / 4)
+		if r.alive() {
+			t.Error("still there")
+		}
+		r.logged("net_tick_timeout")
+	})
+}
+
+// Who takes nothing is not listened to, and cut off though it ticks; meanwhile
+// others are served.
+func TestDeafPeer(t *testing.T) {
+	bubble(t, flags, func(t *testing.T, other *rig) {
+		r := connectDeaf(t, flags)
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			for r.alive() {
+				r.send(monitorP(gone, ref3), tick) // until we are listened to no more
+				time.Sleep(10 * time.Second)
+			}
+		}()
+		other.pass(ticktime)
+		if !r.alive() {
+			t.Error("cut off before its time")
+		}
+		other.received()
+		other.send(monitorP(gone, ref3))
+		other.want(down(gone, ref3, "noproc"))
+		other.pass(ticktime / 2)
+		if r.alive() {
+			t.Error("still there")
+		}
+		<-done
+	})
+}
+
+// Who takes little, but takes it, stays.
+func TestSlowPeer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := connectDeaf(t, flags)
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			b := make([]byte, len(down(gone, ref3, "noproc")))
+			for {
+				time.Sleep(ticktime/3 + time.Second) // at no time when we tick
+				if _, err := r.peer.Read(b); err != nil {
+					return
+				}
+			}
+		}()
+		for range 20 {
+			r.send(monitorP(gone, ref3))
+		}
+		if !r.alive() {
+			t.Error("cut off")
+		}
+		r.close()
+		<-done
+	})
+}
+
+// What waits for a peer is bounded.
+func TestMaxOutput(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := connectDeaf(t, flags)
+		megabyte := make([]byte, 1<<20)
+		to := ergo.Pid{Node: there, ID: 9}
+		r.conn.Send(nil, to, etf.Atom("first")) // is being written
+		for range MaxOutput/len(megabyte) - 1 {
+			synctest.Wait()
+			r.conn.Send(nil, to, megabyte)
+		}
+		if !r.alive() {
+			t.Error("cut off before MaxOutput")
+		}
+		r.conn.Send(nil, to, megabyte)
+		if r.alive() {
+			t.Error("still there")
+		}
+		if err := r.conn.Send(nil, to, megabyte); err != nil || len(r.conn.out.buf) > 0 {
+			t.Errorf("%v, %d octets kept", err, len(r.conn.out.buf))
+		}
+	})
+}

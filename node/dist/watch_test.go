@@ -1,0 +1,213 @@
+package dist
+
+import (
+	"bytes"
+	"testing"
+	"testing/synctest"
+
+	"github.com/flake-go/flake/node/etf"
+)
+
+// A monitor on a process ends with the reason of its end, and everything that
+// the peer sent goes back as it was.
+func TestMonitor(t *testing.T) {
+	for item, pid := range map[string]etf.Term{"name": etf.Atom("flake"), "pid": ours, "old pid": oursOld} {
+		for words, ref := range map[string]etf.Ref{"3": ref3, "4": ref4, "5": ref5, "old 3": oldRef(there, 1)} {
+			t.Run("by "+item+", words "+words, func(t *testing.T) {
+				bubble(t, flags, func(t *testing.T, r *rig) {
+					r.send(monitorP(pid, ref))
+					r.want()
+					r.end(ourPid, "killed")
+					r.want(down(pid, ref, "killed"))
+					r.end(ourPid, "killed")
+					r.want()
+				})
+			})
+		}
+	}
+}
+
+// A name in ATOM_EXT goes back in ATOM_EXT.
+func TestMonitorEchoesName(t *testing.T) {
+	for name, process := range map[string]string{"d\x00\x05flake": "flake", "d\x00\x06nosuch": ""} {
+		bubble(t, flags, func(t *testing.T, r *rig) {
+			modern := external(etf.Atom(name[3:]))
+			old := func(b []byte) []byte {
+				b = bytes.Replace(b, modern, []byte(name), 1)
+				b[3] += byte(len(name) - len(modern))
+				return b
+			}
+			r.send(old(monitorP(etf.Atom(name[3:]), ref5)))
+			reason := etf.Atom("noproc")
+			if process != "" {
+				r.want()
+				r.end(ourPid, "killed")
+				reason = "killed"
+			}
+			r.want(old(down(etf.Atom(name[3:]), ref5, reason)))
+		})
+	}
+}
+
+func TestNoproc(t *testing.T) {
+	bubble(t, flags, func(t *testing.T, r *rig) {
+		r.send(monitorP(etf.Atom("nosuch"), ref5), monitorP(etf.Atom(""), ref4), monitorP(gone, ref3),
+			frame(etf.Tuple{number(opLink), theirs, gone}))
+		r.want(
+			down(etf.Atom("nosuch"), ref5, "noproc"),
+			down(etf.Atom(""), ref4, "noproc"),
+			down(gone, ref3, "noproc"),
+			frame(etf.Tuple{number(opExit), gone, theirs, etf.Atom("noproc")}),
+		)
+	})
+}
+
+func TestDemonitor(t *testing.T) {
+	bubble(t, flags, func(t *testing.T, r *rig) {
+		flake := etf.Atom("flake")
+		r.send(monitorP(flake, ref3), monitorP(flake, ref4), monitorP(ours, ref5),
+			frame(etf.Tuple{number(opDemonitorP), theirs, flake, ref4}),
+			frame(etf.Tuple{number(opDemonitorP), theirs, flake, refOf(1)})) // never set
+		r.end(ourPid, "killed")
+		got := r.received()
+		if len(got) == 2 && bytes.Equal(got[0], down(ours, ref5, "killed")) {
+			got[0], got[1] = got[1], got[0] // in no order
+		}
+		if want := [][]byte{down(flake, ref3, "killed"), down(ours, ref5, "killed")}; show(got) != show(want) {
+			t.Errorf("got %s\nwant %s", show(got), show(want))
+		}
+	})
+}
+
+// Ergo is asked once for each process, and no more once the connection is over.
+func TestErgoMonitors(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := connect(t, flags)
+		r.send(monitorP(etf.Atom("flake"), ref3), monitorP(ours, ref4), monitorP(etf.Atom("box"), ref5),
+			frame(etf.Tuple{number(opLink), theirs, ours}))
+		if got, want := r.router.take(), "monitor 1001\nmonitor 1099511627776\n"; got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		r.end(ourPid, "killed")
+		r.send(monitorP(ours, ref3)) // the next of that name
+		if got, want := r.router.take(), "monitor 1001\n"; got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		r.close()
+		r.router.take()
+		if n := len(r.router.monitors); n != 0 {
+			t.Errorf("%d of Ergo's monitors are left", n)
+		}
+	})
+}
+
+// A process that ends while it is being watched has not got away.
+func TestMonitorRace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := connect(t, flags)
+		r.router.onMonitor = func() { r.local.remove("flake") }
+		r.send(monitorP(ours, ref3))
+		r.want(down(ours, ref3, "noproc"))
+		r.close()
+	})
+}
+
+func TestLinks(t *testing.T) {
+	link := frame(etf.Tuple{number(opLink), theirs, ours})
+	ended := frame(etf.Tuple{number(opExit), ours, theirs, etf.Atom("killed")})
+	for name, test := range map[string]struct{ then, answer, atEnd []byte }{
+		"LINK":              {nil, nil, ended},
+		"twice":             {link, nil, ended},
+		"UNLINK":            {frame(etf.Tuple{number(opUnlink), theirs, ours}), nil, nil},
+		"UNLINK of another": {frame(etf.Tuple{number(opUnlink), theirsToo, ours}), nil, ended},
+		"EXIT":              {frame(etf.Tuple{number(opExit), theirs, ours, etf.Atom("why")}), nil, nil},
+		"UNLINK_ID": {
+			frame(etf.Tuple{number(opUnlinkID), int64(1 << 40), theirs, ours}),
+			frame(etf.Tuple{number(opUnlinkIDAck), int64(1 << 40), ours, theirs}),
+			nil,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, flags, func(t *testing.T, r *rig) {
+				r.send(link, test.then)
+				if r.want(some(test.answer)...); t.Failed() {
+					return
+				}
+				r.end(ourPid, "killed")
+				r.want(some(test.atEnd)...)
+			})
+		})
+	}
+}
+
+// some gives the frames that there are.
+func some(frame []byte) [][]byte {
+	if frame == nil {
+		return nil
+	}
+	return [][]byte{frame}
+}
+
+// UNLINK_ID of a link that is not there is acknowledged all the same.
+func TestUnlinkIDOfNone(t *testing.T) {
+	bubble(t, flags, func(t *testing.T, r *rig) {
+		r.send(frame(etf.Tuple{number(opUnlinkID), int64(7), theirs, gone}))
+		r.want(frame(etf.Tuple{number(opUnlinkIDAck), int64(7), gone, theirs}))
+	})
+}
+
+// Monitors and links of one peer have a bound, which taking one back moves.
+func TestMaxWatches(t *testing.T) {
+	flake := etf.Atom("flake")
+	for name, test := range map[string]struct {
+		set     func(i int) []byte
+		back    []byte
+		refused []byte
+	}{
+		"monitors": {
+			func(i int) []byte { return monitorP(flake, refOf(i)) },
+			frame(etf.Tuple{number(opDemonitorP), theirs, flake, refOf(0)}),
+			down(flake, refOf(MaxWatches), "system_limit"),
+		},
+		"links": {
+			func(i int) []byte {
+				return frame(etf.Tuple{number(opLink), etf.NewPid(there, uint32(i), 0, 1), ours})
+			},
+			frame(etf.Tuple{number(opUnlink), etf.NewPid(there, 0, 0, 1), ours}),
+			frame(etf.Tuple{number(opExit), ours, etf.NewPid(there, MaxWatches, 0, 1), etf.Atom("system_limit")}),
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, flags, func(t *testing.T, r *rig) {
+				var all [][]byte
+				for i := range MaxWatches {
+					all = append(all, test.set(i))
+				}
+				r.send(all...)
+				r.want()
+				r.send(test.set(MaxWatches))
+				r.want(test.refused)
+				r.send(test.back, test.set(MaxWatches))
+				r.want()
+			})
+		})
+	}
+}
+
+// At the end of the node whoever watches is told.
+func TestShutdown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := connect(t, flags)
+		r.send(monitorP(ours, ref3), frame(etf.Tuple{number(opLink), theirs, ours}))
+		synctest.Wait()
+		r.conn.Shutdown()
+		r.want(
+			down(ours, ref3, "shutdown"),
+			frame(etf.Tuple{number(opExit), ours, theirs, etf.Atom("shutdown")}),
+		)
+		if r.alive() {
+			t.Error("the connection goes on")
+		}
+		r.logged("closed by us")
+	})
+}
