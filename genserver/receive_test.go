@@ -1,0 +1,208 @@
+package genserver
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/flake-go/flake/node/etf"
+)
+
+// server is a handler that keeps what it is given, and replies with reply.
+type server struct {
+	calls []string
+	reply string
+}
+
+func (s *server) HandleCall(dst, request []byte, caps etf.Caps) []byte {
+	s.calls = append(s.calls, fmt.Sprintf("call %q utf8 %t", request, caps.UTF8Atoms))
+	if s.reply == "" {
+		return nil
+	}
+	return append(dst, s.reply...)
+}
+
+func (s *server) HandleCast(request []byte) {
+	s.calls = append(s.calls, fmt.Sprintf("cast %q", request))
+}
+func (s *server) HandleInfo(message []byte) {
+	s.calls = append(s.calls, fmt.Sprintf("info %q", message))
+}
+
+// caller is the way back. Its buffer has something in it already.
+type caller struct {
+	caps etf.Caps
+	sent []string
+	to   string
+}
+
+func (c *caller) Caps() etf.Caps { return c.caps }
+
+func (c *caller) BeginSend(pid, alias []byte) []byte {
+	c.to = fmt.Sprintf("%q", pid)
+	if alias != nil {
+		c.to += fmt.Sprintf(" alias %q", alias)
+	}
+	return []byte("before ")
+}
+
+func (c *caller) EndSend(buf []byte) { c.sent = append(c.sent, c.to+": "+string(buf)) }
+func (c *caller) DropSend()          { c.sent = append(c.sent, c.to+": dropped") }
+
+const (
+	pid    = "X\x77\x03a@b\x00\x00\x00\x09\x00\x00\x00\x00\x00\x00\x00\x01"
+	oldPid = "g\x64\x00\x03a@b\x00\x00\x00\x09\x00\x00\x00\x00\x01"
+	ref    = "Z\x00\x05\x77\x03a@b\x00\x00\x00\x01" + words
+	words  = "\x00\x00\x00\x01\x00\x00\x00\x02\x00\x00\x00\x03\x00\x00\x00\x04\x00\x00\x00\x00"
+	get    = "w\x03get"
+	alias  = "w\x05alias"
+)
+
+// call gives {'$gen_call', {Pid, Tag}, Request}.
+func call(pid, tag, request string) string { return "h\x03w\x09$gen_callh\x02" + pid + tag + request }
+
+// A call is answered {Tag, Reply}, with the tag as it came, to the alias of a
+// tag [alias | Ref].
+func TestCall(t *testing.T) {
+	aliased := "l\x00\x00\x00\x01" + alias + ref
+	for name, test := range map[string]struct{ pid, tag, to string }{
+		"reference":          {pid, ref, ""},
+		"old reference":      {oldPid, "r\x00\x01d\x00\x03a@b\x01\x00\x00\x00\x07", ""},
+		"oldest reference":   {oldPid, "ed\x00\x03a@b\x00\x00\x00\x07\x01", ""},
+		"alias":              {pid, aliased, ref},
+		"alias in ATOM_EXT":  {pid, "l\x00\x00\x00\x01d\x00\x05alias" + ref, ref},
+		"proper list":        {pid, "l\x00\x00\x00\x02" + alias + ref + "j", ""},
+		"not alias":          {pid, "l\x00\x00\x00\x01w\x05aliaz" + ref, ""},
+		"alias of no ref":    {pid, "l\x00\x00\x00\x01" + alias + pid, ""},
+		"alias and more":     {pid, "l\x00\x00\x00\x02" + alias + alias + ref, ""},
+		"a number":           {pid, "b\x00\x00\x00\x01", ""},
+		"an atom":            {pid, "d\x00\x01x", ""},
+		"a map with a tuple": {pid, "t\x00\x00\x00\x01h\x00j", ""},
+		"the empty list":     {pid, "j", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, c := &server{reply: "w\x02ok"}, &caller{caps: etf.AllCaps}
+			if err := Receive([]byte(call(test.pid, test.tag, get)), s, c); err != nil {
+				t.Fatal(err)
+			}
+			to := fmt.Sprintf("%q", test.pid)
+			if test.to != "" {
+				to += fmt.Sprintf(" alias %q", test.to)
+			}
+			check(t, c.sent, to+": before h\x02"+test.tag+"w\x02ok")
+			check(t, s.calls, fmt.Sprintf("call %q utf8 true", get))
+		})
+	}
+}
+
+func TestCallToOldPeer(t *testing.T) {
+	s, c := &server{reply: "d\x00\x02ok"}, new(caller)
+	old := "h\x03d\x00\x09$gen_callh\x02" + oldPid + "a\x01d\x00\x03get"
+	if err := Receive([]byte(old), s, c); err != nil {
+		t.Fatal(err)
+	}
+	check(t, c.sent, fmt.Sprintf("%q: before h\x02a\x01d\x00\x02ok", oldPid))
+	check(t, s.calls, fmt.Sprintf("call %q utf8 false", "d\x00\x03get"))
+}
+
+// A call need not be answered.
+func TestNoReply(t *testing.T) {
+	s, c := new(server), new(caller)
+	if err := Receive([]byte(call(pid, ref, get)), s, c); err != nil {
+		t.Fatal(err)
+	}
+	check(t, c.sent, fmt.Sprintf("%q: dropped", pid))
+}
+
+// What is no call and no cast is handle_info's.
+func TestCastAndInfo(t *testing.T) {
+	for message, want := range map[string]string{
+		"h\x02w\x09$gen_cast" + get:             "cast",
+		"h\x02d\x00\x09$gen_cast" + get:         "cast",
+		"i\x00\x00\x00\x02w\x09$gen_cast" + get: "cast",
+		get:                                     "info",
+		"j":                                     "info",
+		"h\x00":                                 "info",
+		"h\x01a\x01":                            "info",
+		"h\x03w\x04EXIT" + pid + "w\x03why":     "info",
+		"h\x02w\x09$gen_call" + get:             "info",
+		"h\x03w\x09$gen_cast" + get + get:       "info",
+		"h\x04w\x09$gen_callh\x02" + pid + ref + get + "j": "info",
+		"h\x02h\x00" + get: "info",
+	} {
+		s, c := &server{reply: "j"}, new(caller)
+		if err := Receive([]byte(message), s, c); err != nil {
+			t.Errorf("%q: %v", message, err)
+		}
+		shown := message
+		if want == "cast" {
+			shown = get
+		}
+		check(t, s.calls, fmt.Sprintf("%s %q", want, shown))
+		check(t, c.sent)
+	}
+}
+
+// What looks like a call or a cast and is none reaches nobody.
+func TestMalformed(t *testing.T) {
+	whole := call(pid, ref, get)
+	tests := map[string]string{
+		"from no tuple":     "h\x03w\x09$gen_call" + pid + get,
+		"from no pid":       call("a\x01", ref, get),
+		"cut request":       call(pid, ref, "w\x03ge"),
+		"unknown tag":       call(pid, ref, "\xc8"),
+		"trailing bytes":    whole + "j",
+		"cast cut":          "h\x02w\x09$gen_castw\x03ge",
+		"cast and trailing": "h\x02w\x09$gen_cast" + get + "j",
+	}
+	for n := strings.Index(whole, "$gen_call") + 9; n < len(whole); n++ {
+		tests[fmt.Sprintf("cut at %d", n)] = whole[:n]
+	}
+	for name, message := range tests {
+		s, c := &server{reply: "j"}, new(caller)
+		if err := Receive([]byte(message), s, c); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+		check(t, s.calls)
+		check(t, c.sent)
+	}
+}
+
+// From is a tuple of two.
+func TestFromArity(t *testing.T) {
+	for name, from := range map[string]string{
+		"one":   "h\x01" + pid,
+		"three": "h\x03" + pid + ref + "j",
+	} {
+		s, c := &server{reply: "j"}, new(caller)
+		if err := Receive([]byte("h\x03w\x09$gen_call"+from+get), s, c); err == nil {
+			t.Errorf("%s: no error; sent %q", name, c.sent)
+		}
+	}
+}
+
+func check(t *testing.T, got []string, want ...string) {
+	t.Helper()
+	if strings.Join(got, "\n") != strings.Join(want, "\n") {
+		t.Errorf("got %q\nwant %q", got, want)
+	}
+}
+
+func FuzzReceive(f *testing.F) {
+	for _, m := range []string{
+		call(pid, ref, get), call(oldPid, "l\x00\x00\x00\x01"+alias+ref, get), get, "h\x02w\x09$gen_cast" + get,
+	} {
+		f.Add([]byte(m))
+	}
+	f.Fuzz(func(t *testing.T, message []byte) {
+		s, c := &server{reply: "j"}, new(caller)
+		err := Receive(message, s, c)
+		if (err == nil) != (len(s.calls) == 1) {
+			t.Errorf("%q: %v, %q", message, err, s.calls)
+		}
+		calls := strings.HasPrefix(strings.Join(s.calls, ""), "call")
+		if calls != (len(c.sent) == 1) {
+			t.Errorf("%q: %q, sent %q", message, s.calls, c.sent)
+		}
+	})
+}
