@@ -1,0 +1,172 @@
+package flakeserver
+
+import (
+	"bytes"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/node/etf"
+)
+
+// id is the one that a recorded caller got in answer to get.
+var id = flake.Make(0x1a1fac6c4f3, 0x02fc00000001, 0)
+
+// source gives the id, or fails.
+type source struct{ err error }
+
+func (s source) Next() (flake.ID, error) { return id, s.err }
+
+// What may be asked, in all the forms that callers have for it.
+func TestDecodeRequest(t *testing.T) {
+	octets := Request{Op: OpGet}
+	text := func(base int) Request { return Request{Op: OpGet, Base: base} }
+	invalid, unknown := Request{Op: OpInvalid}, Request{}
+	for _, test := range []struct {
+		name, term string
+		want       Request
+	}{
+		{"get", "w\x03get", octets},
+		{"get, ATOM_UTF8_EXT", "v\x00\x03get", octets},
+		{"get, SMALL_ATOM_EXT", "s\x03get", octets},
+		{"get, ATOM_EXT", "d\x00\x03get", octets},
+		{"{get, 2}", "h\x02w\x03geta\x02", text(2)},
+		{"{get, 10}", "h\x02w\x03geta\x0a", text(10)},
+		{"{get, 62}", "h\x02w\x03geta\x3e", text(62)},
+		{"{get, 62}, ATOM_EXT", "h\x02d\x00\x03geta\x3e", text(62)},
+		{"{get, 62}, INTEGER_EXT", "h\x02w\x03getb\x00\x00\x00\x3e", text(62)},
+		{"{get, 62}, SMALL_BIG_EXT", "h\x02w\x03getn\x01\x00\x3e", text(62)},
+		{"{get, 62}, LARGE_BIG_EXT", "h\x02w\x03geto\x00\x00\x00\x02\x00\x3e\x00", text(62)},
+		{"{get, 0}", "h\x02w\x03geta\x00", invalid},
+		{"{get, 1}", "h\x02w\x03geta\x01", invalid},
+		{"{get, 63}", "h\x02w\x03geta\x3f", invalid},
+		{"{get, -2}", "h\x02w\x03getb\xff\xff\xff\xfe", invalid},
+		{"{get, 2^32 + 62}", "h\x02w\x03getn\x05\x00\x3e\x00\x00\x00\x01", invalid},
+		{"{get, 2^64 + 62}", "h\x02w\x03getn\x09\x00\x3e\x00\x00\x00\x00\x00\x00\x00\x01", invalid},
+		{"{get, 10.0}", "h\x02w\x03getF\x40\x24\x00\x00\x00\x00\x00\x00", invalid},
+		{"{get, <<10>>}", "h\x02w\x03getm\x00\x00\x00\x0210", invalid},
+		{"{get, \"10\"}", "h\x02w\x03getk\x00\x0210", invalid},
+		{"{get, base}", "h\x02w\x03getw\x04base", invalid},
+		{"{get, {10}}", "h\x02w\x03geth\x01a\x0a", invalid},
+		{"{get, #{}}", "h\x02w\x03gett\x00\x00\x00\x00", invalid},
+		{"{get, []}", "h\x02w\x03getj", invalid},
+		{"{get}", "h\x01w\x03get", unknown},
+		{"{get, 1, 2}", "h\x03w\x03geta\x01a\x02", unknown},
+		{"{}", "h\x00", unknown},
+		{"{put, 10}", "h\x02w\x03puta\x0a", unknown},
+		{"{<<get>>, 10}", "h\x02m\x00\x00\x00\x03geta\x0a", unknown},
+		{"{{}, 10}", "h\x02h\x00a\x0a", unknown},
+		{"nonsense", "w\x08nonsense", unknown},
+		{"Get", "w\x03Get", unknown},
+		{"<<get>>", "m\x00\x00\x00\x03get", unknown},
+		{"\"get\"", "k\x00\x03get", unknown},
+		{"[get]", "l\x00\x00\x00\x01w\x03getj", unknown},
+		{"10", "a\x0a", unknown},
+		{"[]", "j", unknown},
+		{"#{get => 10}", "t\x00\x00\x00\x01w\x03geta\x0a", unknown},
+	} {
+		if got := DecodeRequest([]byte(test.term)); got != test.want {
+			t.Errorf("%s: %+v, want %+v", test.name, got, test.want)
+		}
+	}
+}
+
+// What is answered, octet by octet, to a peer of today and to an old one.
+func TestReply(t *testing.T) {
+	const octets = "m\x00\x00\x00\x10\x00\x00\x01\xa1\xfa\xc6\xc4\xf3\x02\xfc\x00\x00\x00\x01\x00\x00"
+	const binary = "k\x00\x69" +
+		"1101000011111101011000110110001001111001100000010111" +
+		"11100000000000000000000000000000000010000000000000000"
+	old := etf.Caps{SmallAtomTags: true}
+	for _, test := range []struct {
+		request          string
+		err              error
+		today, old, last string
+	}{
+		{"w\x03get", nil, "h\x02w\x02ok" + octets, "h\x02s\x02ok" + octets, "h\x02d\x00\x02ok" + octets},
+		{"h\x02w\x03geta\x3e", nil, "h\x02w\x02okk\x00\x12BCeSOTXmkQcK8Ru83s", "h\x02s\x02okk\x00\x12BCeSOTXmkQcK8Ru83s", "h\x02d\x00\x02okk\x00\x12BCeSOTXmkQcK8Ru83s"},
+		{"h\x02w\x03geta\x02", nil, "h\x02w\x02ok" + binary, "h\x02s\x02ok" + binary, "h\x02d\x00\x02ok" + binary},
+		{"w\x08nonsense", nil, "w\x02ok", "s\x02ok", "d\x00\x02ok"},
+		{"h\x02w\x03geta\x01", nil, "h\x02w\x05errorw\x06badarg", "h\x02s\x05errors\x06badarg", "h\x02d\x00\x05errord\x00\x06badarg"},
+		{"w\x03get", flake.ErrClockBackwards, "h\x02w\x05errorw\x17clock_running_backwards", "h\x02s\x05errors\x17clock_running_backwards", "h\x02d\x00\x05errord\x00\x17clock_running_backwards"},
+	} {
+		server := &Server{IDs: source{test.err}, Log: slog.New(slog.DiscardHandler)}
+		for caps, want := range map[etf.Caps]string{etf.AllCaps: test.today, old: test.old, {}: test.last} {
+			got := server.HandleCall([]byte("before"), []byte(test.request), caps)
+			if string(got) != "before"+want {
+				t.Errorf("%q: %q, want %q", test.request, got, "before"+want)
+			}
+		}
+	}
+}
+
+// Every error has its atom.
+func TestErrors(t *testing.T) {
+	for _, test := range []struct {
+		err  error
+		atom string
+	}{
+		{ErrBadArgument, "badarg"},
+		{flake.ErrClockBackwards, "clock_running_backwards"},
+		{flake.ErrTimestampNotSaved, "timestamp_not_saved"},
+		{flake.ErrClosed, "shutdown"},
+		{errors.New("another"), "system_limit"},
+		{fmt.Errorf("around: %w", flake.ErrClosed), "shutdown"},
+	} {
+		r := Reply{Op: OpGet, Err: test.err}
+		got := string(etf.FormatRaw(nil, r.AppendTerm(nil, etf.AllCaps), 100))
+		if want := "{error," + test.atom + "}"; got != want {
+			t.Errorf("%v: %s, want %s", test.err, got, want)
+		}
+	}
+}
+
+// Serve asks for an id only if one is wanted.
+func TestServe(t *testing.T) {
+	fail := &Server{IDs: source{flake.ErrClosed}}
+	for request, want := range map[Request]Reply{
+		{Op: OpGet}:           {Op: OpGet, ID: id, Err: flake.ErrClosed},
+		{Op: OpGet, Base: 16}: {Op: OpGet, Base: 16, ID: id, Err: flake.ErrClosed},
+		{Op: OpInvalid}:       {Op: OpInvalid, Err: ErrBadArgument},
+		{}:                    {},
+	} {
+		if got := fail.Serve(request); got != want {
+			t.Errorf("%+v: %+v, want %+v", request, got, want)
+		}
+	}
+}
+
+// What is not answered with an id is logged, as Erlang text.
+func TestLog(t *testing.T) {
+	var log bytes.Buffer
+	s := &Server{IDs: source{}, Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))}
+	s.HandleCall(nil, []byte("w\x08nonsense"), etf.AllCaps)
+	s.HandleCast([]byte("w\x05hello"))
+	s.HandleInfo([]byte("w\x04bare"))
+	s.HandleCall(nil, []byte("w\x03get"), etf.AllCaps)
+	for i, want := range []string{"level=WARN msg=\"call not known, answered ok\" request=nonsense", "level=DEBUG msg=\"cast dropped\" request=hello", "level=DEBUG msg=\"message dropped\" message=bare", ""} {
+		if line, _ := log.ReadString('\n'); !strings.Contains(line, want) || (want == "") != (line == "") {
+			t.Errorf("line %d: %s, want %s", i, line, want)
+		}
+	}
+}
+
+// FuzzRequest checks that whatever is asked is answered by one well-formed term.
+func FuzzRequest(f *testing.F) {
+	for _, term := range []string{"w\x03get", "h\x02w\x03geta\x3e", "h\x02d\x00\x03getn\x09\x00123456789", "h\x01w\x03get"} {
+		f.Add([]byte(term))
+	}
+	s := &Server{IDs: source{}, Log: slog.New(slog.DiscardHandler)}
+	f.Fuzz(func(t *testing.T, request []byte) {
+		for _, caps := range []etf.Caps{{}, etf.AllCaps} {
+			reply := s.HandleCall(nil, request, caps)
+			if _, err := etf.Decode(reply); err != nil {
+				t.Errorf("%s is answered %s: %v", hex.EncodeToString(request), hex.EncodeToString(reply), err)
+			}
+		}
+	})
+}
