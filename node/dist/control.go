@@ -23,7 +23,10 @@ func (m *control) decode(frame []byte) error {
 	r.Version()
 	m.n = r.Tuple() - 1
 	m.op = op(r.Int())
-	if r.Err() == nil && m.n > maxArguments {
+	if err := r.Err(); err != nil {
+		return err
+	}
+	if m.n > maxArguments {
 		return fmt.Errorf("control message %d of %d elements, want at most %d", m.op, m.n+1, maxArguments+1)
 	}
 	for i := range max(m.n, 0) {

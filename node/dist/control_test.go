@@ -8,6 +8,7 @@ import (
 	"go/token"
 	"maps"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"unicode"
@@ -74,6 +75,7 @@ func TestIllFormedIsDropped(t *testing.T) {
 		"not a tuple":          frame(etf.Atom("x")),
 		"empty tuple":          frame(etf.Tuple{}),
 		"operation an atom":    frame(etf.Tuple{etf.Atom("x")}),
+		"many, none a number":  frame(slices.Repeat(etf.Tuple{etf.Atom("x")}, 14)),
 		"unknown":              frame(etf.Tuple{int64(99)}),
 		"below zero":           frame(etf.Tuple{int64(-1)}),
 		"not used":             frame(etf.Tuple{number(opNodeLink)}),
