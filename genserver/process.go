@@ -12,8 +12,8 @@ import (
 //
 // It traps exits: of all signals only kill, and a stop by its supervisor, end it.
 type Process struct {
-	// Up is told of the process before anyone can find it by name, Down once
-	// it has ended.
+	// Up is told of the process before it runs, when Ergo has its name already,
+	// and Down once it has ended.
 	Up, Down func(gen.Process)
 }
 

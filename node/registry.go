@@ -22,6 +22,9 @@ type registry struct {
 	current atomic.Pointer[processes]
 }
 
+// processes are our gen_servers and supervisors. One that is being restarted is
+// nil in names: Ergo has its name before Up is told, and a call that went to its
+// mailbox meanwhile would never be answered.
 type processes struct {
 	names map[string]*dist.Process
 	pids  map[uint64]*dist.Process
@@ -67,7 +70,7 @@ func (r *registry) add(p gen.Process, h dist.Handler) {
 func (r *registry) remove(p gen.Process) {
 	r.change(func(ps *processes) {
 		if local := ps.names[p.Name()]; local != nil && local.Pid == p.Self() {
-			delete(ps.names, p.Name())
+			ps.names[p.Name()] = nil
 		}
 		delete(ps.pids, p.Self().ID)
 	})
@@ -78,19 +81,19 @@ func (r *registry) named(name etf.Atom) *dist.Process { return r.current.Load().
 
 // list gives the registered names.
 func (r *registry) list() (names etf.List) {
-	for name := range r.current.Load().names {
-		names = append(names, etf.Atom(name))
+	for name, p := range r.current.Load().names {
+		if p != nil {
+			names = append(names, etf.Atom(name))
+		}
 	}
 	return names
 }
 
 // Whereis implements dist.Processes.
 func (r *registry) Whereis(name []byte) *dist.Process {
-	if p := r.current.Load().names[string(name)]; p != nil {
+	p, ours := r.current.Load().names[string(name)]
+	if ours || len(name) == 0 {
 		return p
-	}
-	if len(name) == 0 {
-		return nil
 	}
 	return mailbox(r.core.ProcessByName(string(name)))
 }
