@@ -9,8 +9,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -230,19 +232,21 @@ func wantChecks(t *testing.T, p *process, checks ...string) {
 	}
 }
 
-// freePort gives a port that nobody listens on.
+var ports atomic.Int64 // that freePort has tried
+
+// freePort gives a port that nobody listens on, and that the system gives to
+// nobody who dials.
 func freePort(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range 1000 {
+		port := strconv.FormatInt(10000+(int64(os.Getpid())*100+ports.Add(1))%20000, 10)
+		if l, err := net.Listen("tcp", "127.0.0.1:"+port); err == nil {
+			l.Close()
+			return port
+		}
 	}
-	defer l.Close()
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return port
+	t.Fatal("no port is free")
+	return ""
 }
 
 // await polls for what nothing tells of.
