@@ -31,7 +31,7 @@ func (w Worker) String() string {
 // 02:00:00:00:00:01.
 func ParseWorker(text string) (Worker, error) {
 	mac, err := net.ParseMAC(text)
-	if err != nil || len(mac) != 6 || strings.Contains(text, ".") {
+	if err != nil || len(text) != len("02:00:00:00:00:01") {
 		return 0, fmt.Errorf("flake: worker_id %s is not six octets such as \"02:00:00:00:00:01\"", quote(text))
 	}
 	return workerOf(mac), nil

@@ -16,7 +16,7 @@ func TestParseWorker(t *testing.T) {
 			t.Errorf("%q: %v, %v", text, got, err)
 		}
 	}
-	for _, text := range []string{"", "1", "02:00:00:00:00", "02:00:00:00:00:01:02:03", "0200.0000.0001", "02:00:00:00:00:0g", strings.Repeat("0", 1000)} {
+	for _, text := range []string{"", "1", "02:00:00:00:00", "02:00:00:00:00:01:02:03", "0200.0000.0001", "020000000001", "02:00-00:00-00:01", "02:00:00:00:00:0g", strings.Repeat("0", 1000)} {
 		if got, err := ParseWorker(text); err == nil || !strings.Contains(err.Error(), "worker_id") || len(err.Error()) > 250 {
 			t.Errorf("%q: %v, %v", text, got, err)
 		}
