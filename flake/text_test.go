@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"math"
 	"math/big"
 	"math/rand/v2"
 	"os"
@@ -160,7 +161,7 @@ func TestStringIsPaddedBase62(t *testing.T) {
 }
 
 func TestBadBase(t *testing.T) {
-	for _, base := range []int{-1 << 63, -1, 0, 1, 63, 64, 1<<63 - 1} {
+	for _, base := range []int{math.MinInt, -1, 0, 1, 63, 64, math.MaxInt} {
 		_, err1 := ID{}.Text(base)
 		_, err2 := ID{}.Padded(base)
 		_, err3 := Parse("0", base)

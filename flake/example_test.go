@@ -1,0 +1,55 @@
+package flake_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"time"
+
+	"github.com/flake-go/flake/flake"
+)
+
+func Example() {
+	worker, _, err := flake.InterfaceWorker("")
+	if err != nil {
+		worker, err = flake.RandomWorker()
+	}
+	if err != nil {
+		log.Fatal(err)
+	}
+	ids, err := flake.Open(context.Background(), "/var/lib/flake/timestamp", worker, flake.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer ids.Close()
+	id, err := ids.Next()
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(id)
+}
+
+func ExampleID() {
+	id := flake.Make(1_700_000_000_000, 0x020000000001, 7)
+	short, _ := id.Text(62)
+	padded, _ := id.Padded(36)
+	fmt.Println(id.Time().Format(time.RFC3339), id.Worker(), id.Sequence())
+	fmt.Println(id)
+	fmt.Println(short)
+	fmt.Println(padded)
+	fmt.Println(id.UUID())
+	// Output:
+	// 2023-11-14T22:13:20Z 02:00:00:00:00:01 7
+	// 0000AboKHPfE7cAx9OrCYZ
+	// AboKHPfE7cAx9OrCYZ
+	// 00002CGCM1DSEIKFM2BCXLLAF
+	// 0000018b-cfe5-6800-0200-000000010007
+}
+
+func ExampleSpan() {
+	day := time.Date(2026, 1, 31, 0, 0, 0, 0, time.UTC)
+	low, high := flake.Span(day, day.AddDate(0, 0, 1).Add(-time.Millisecond))
+	fmt.Println("WHERE id BETWEEN", low.UUID(), "AND", high.UUID())
+	// Output:
+	// WHERE id BETWEEN 0000019c-1159-7000-0000-000000000000 AND 0000019c-167f-cbff-ffff-ffffffffffff
+}
