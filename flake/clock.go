@@ -1,6 +1,7 @@
 package flake
 
 import (
+	"math"
 	"sync/atomic"
 	"time"
 )
@@ -21,7 +22,8 @@ type Clock func() uint64
 // clock: see [systemClock.measure].
 func SystemClock() Clock {
 	c := &systemClock{base: time.Now()}
-	c.offset.Store(c.base.UnixNano())
+	c.offset.Store(math.MinInt64) // below any: the first reading measures it
+	c.checked.Store(-recheck)
 	return c.milli
 }
 
@@ -40,9 +42,9 @@ func (c *systemClock) milli() uint64 {
 	offset := c.offset.Load()
 	mono := int64(time.Since(c.base))
 	if mono-c.checked.Load() >= recheck {
-		now := time.Now()
-		after := int64(now.Sub(c.base))
-		c.measure(mono, now.UnixNano(), after)
+		wall := time.Now().UnixNano()
+		after := int64(time.Since(c.base))
+		c.measure(mono, wall, after)
 		offset, mono = c.offset.Load(), after
 	}
 	return uint64(max(offset+mono, 0)) / uint64(time.Millisecond)

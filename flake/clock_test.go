@@ -73,11 +73,6 @@ func TestSystemClockSeesSteps(t *testing.T) {
 	for _, step := range []time.Duration{time.Hour, -time.Hour} {
 		c := &systemClock{base: time.Now()}
 		c.offset.Store(c.base.UnixNano() + int64(step))
-		wall := uint64(time.Now().UnixMilli())
-		for { // as long as the test may take
-			if off := int64(c.milli()) - int64(wall); abs(off) < time.Hour.Milliseconds()/2 {
-				break
-			}
-		}
+		until(t, func() bool { return abs(int64(c.milli())-time.Now().UnixMilli()) < time.Hour.Milliseconds()/2 })
 	}
 }

@@ -1,7 +1,7 @@
 // Bench measures package flake beside other generators of ids, in one run on
 // one machine, and prints the ratios:
 //
-//	cd scripts/bench && go run .                        # all of it, in half a minute
+//	cd scripts/bench && go run .                        # all of it, in a few minutes
 //	cd scripts/bench && go run . -duplicates 100000000  # ids of 8 goroutines, looking for twins
 //
 // It is a module of its own, so that the peers are no dependencies of flake.
