@@ -77,13 +77,16 @@ func newFlake() *flake.Generator {
 	return g
 }
 
-// each turns a function into a benchmark of it.
-func each(f func()) func(*testing.B) {
+// each turns a function into a benchmark of it. What it gives is kept, so that
+// it is made.
+func each[T any](f func() T) func(*testing.B) {
 	return func(b *testing.B) {
 		b.ReportAllocs()
+		var last T
 		for range b.N {
-			f()
+			last = f()
 		}
+		runtime.KeepAlive(last)
 	}
 }
 
