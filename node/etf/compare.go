@@ -1,0 +1,191 @@
+package etf
+
+import (
+	"bytes"
+	"cmp"
+	"math/big"
+	"slices"
+	"strings"
+)
+
+// Compare returns how a and b are ordered as keys of a map: as Erlang's terms, but all integers before all
+// floats. It is 0 if the terms match. Pids, ports and references are ordered by their bytes.
+func Compare(a, b Term) int {
+	kind := rank(a)
+	if c := cmp.Compare(kind, rank(b)); c != 0 {
+		return c
+	}
+	switch kind {
+	case integerRank:
+		return bigOf(a).Cmp(bigOf(b))
+	case floatRank:
+		return cmp.Compare(a.(float64), b.(float64))
+	case atomRank:
+		return cmp.Compare(a.(Atom), b.(Atom))
+	case tupleRank:
+		a, b := a.(Tuple), b.(Tuple)
+		if c := cmp.Compare(len(a), len(b)); c != 0 {
+			return c
+		}
+		return slices.CompareFunc(a, b, Compare)
+	case mapRank:
+		return compareMaps(NewMap(a.(Map)), NewMap(b.(Map)))
+	case listRank:
+		return compareLists(a, b)
+	case bitsRank:
+		a, b := bitsOf(a), bitsOf(b)
+		if c := bytes.Compare(a.Bytes, b.Bytes); c != 0 || len(a.Bytes) == 0 {
+			return c
+		}
+		return cmp.Compare(a.Bits, b.Bits)
+	case identifierRank:
+		return strings.Compare(externalOf(a), externalOf(b))
+	}
+	return 0
+}
+
+// The kinds of terms in their order.
+const (
+	integerRank = iota
+	floatRank
+	atomRank
+	identifierRank
+	tupleRank
+	mapRank
+	nilRank
+	listRank
+	bitsRank
+)
+
+func rank(t Term) int {
+	switch t := t.(type) {
+	case int64, *big.Int:
+		return integerRank
+	case float64:
+		return floatRank
+	case Atom:
+		return atomRank
+	case Tuple:
+		return tupleRank
+	case Map:
+		return mapRank
+	case List:
+		if len(t) == 0 {
+			return nilRank
+		}
+		return listRank
+	case String:
+		if len(t) == 0 {
+			return nilRank
+		}
+		return listRank
+	case ImproperList:
+		return listRank
+	case []byte, Bitstring:
+		return bitsRank
+	}
+	return identifierRank
+}
+
+func bigOf(t Term) *big.Int {
+	if n, ok := t.(int64); ok {
+		return big.NewInt(n)
+	}
+	return t.(*big.Int)
+}
+
+func bitsOf(t Term) Bitstring {
+	if b, ok := t.([]byte); ok {
+		return Bitstring{b, 8}
+	}
+	return t.(Bitstring)
+}
+
+// externalOf returns the kind and the bytes of a pid, port, reference or fun.
+func externalOf(t Term) string {
+	switch t := t.(type) {
+	case Ref:
+		return "1" + string(t)
+	case Fun:
+		return "2" + string(t)
+	case Export:
+		return "3" + string(t)
+	case Port:
+		return "4" + string(t)
+	case Pid:
+		return "5" + string(t)
+	}
+	return ""
+}
+
+func compareLists(a, b Term) int {
+	as, aTail := elementsOf(a)
+	bs, bTail := elementsOf(b)
+	n := min(len(as), len(bs))
+	if c := slices.CompareFunc(as[:n], bs[:n], Compare); c != 0 {
+		return c
+	}
+	switch {
+	case len(as) > n:
+		return cmp.Compare(listRank, rank(bTail))
+	case len(bs) > n:
+		return cmp.Compare(rank(aTail), listRank)
+	}
+	return Compare(aTail, bTail)
+}
+
+// elementsOf returns the elements of a list and what is behind the last.
+func elementsOf(t Term) (elements []Term, tail Term) {
+	switch t := t.(type) {
+	case List:
+		return t, List(nil)
+	case String:
+		for i := range len(t) {
+			elements = append(elements, int64(t[i]))
+		}
+		return elements, List(nil)
+	case ImproperList:
+		return t.Elements, t.Tail
+	}
+	return nil, t
+}
+
+func compareMaps(a, b Map) int {
+	if c := cmp.Compare(len(a), len(b)); c != 0 {
+		return c
+	}
+	key := func(a, b Pair) int { return Compare(a.Key, b.Key) }
+	value := func(a, b Pair) int { return Compare(a.Value, b.Value) }
+	if c := slices.CompareFunc(a, b, key); c != 0 {
+		return c
+	}
+	return slices.CompareFunc(a, b, value)
+}
+
+// NewList returns the list of the elements in front of a tail, which may be a list itself.
+func NewList(elements []Term, tail Term) Term {
+	behind, end := elementsOf(tail)
+	elements = slices.Concat(elements, behind)
+	switch {
+	case rank(end) == nilRank:
+		return List(elements)
+	case len(elements) == 0:
+		return end
+	}
+	return ImproperList{elements, end}
+}
+
+// NewMap returns the map of the pairs, of which later ones replace earlier ones, in the order of Compare.
+func NewMap(pairs []Pair) Map {
+	sorted := slices.Clone(pairs)
+	slices.SortStableFunc(sorted, func(a, b Pair) int { return Compare(a.Key, b.Key) })
+	m := Map{}
+	for _, pair := range sorted {
+		if last := len(m) - 1; last >= 0 && Compare(m[last].Key, pair.Key) == 0 {
+			m[last] = pair
+		} else {
+			m = append(m, pair)
+		}
+	}
+	return m
+}

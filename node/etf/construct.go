@@ -1,0 +1,130 @@
+package etf
+
+// atomOrCall reads an atom or a call.
+func (p *parser) atomOrCall() Expr {
+	t := p.token
+	p.next()
+	call := &Call{Function: Atom(t.text), Position: t.Position}
+	switch {
+	case p.accept("("):
+	case p.accept(":"):
+		call.Module, call.Function = call.Function, Atom(p.token.text)
+		switch {
+		case p.token.kind != atomToken && p.startsExpr():
+			p.unsupported(p.token)
+			return nil
+		case p.token.kind != atomToken:
+			p.misplaced()
+			return nil
+		}
+		p.next()
+		if !p.accept("(") {
+			p.forbid(t.Position, "illegal expression")
+			if p.token.is(":") {
+				p.misplaced()
+			}
+			return call
+		}
+	default:
+		if p.token.is("#") {
+			p.unsupported(p.token)
+		}
+		return &Literal{Atom(t.text)}
+	}
+	call.Args = p.sequence(")")
+	return call
+}
+
+// startsExpr says whether an expression may begin with the next token.
+func (p *parser) startsExpr() bool {
+	switch p.token.kind {
+	case endToken, dotToken:
+		return false
+	case symbolToken:
+		switch p.token.text {
+		case "(", "[", "{", "<<", "#":
+			return true
+		}
+		return openers[p.token.text]
+	}
+	return true
+}
+
+// sequence reads the expressions up to what closes them, behind what opens them.
+func (p *parser) sequence(closer string) (exprs []Expr) {
+	if p.accept(closer) {
+		return nil
+	}
+	exprs = append(exprs, p.expr())
+	for p.accept(",") {
+		exprs = append(exprs, p.expr())
+	}
+	p.expect(closer)
+	return exprs
+}
+
+func (p *parser) tuple() Expr {
+	elements := p.sequence("}")
+	if terms, ok := literals(elements); ok {
+		return &Literal{Tuple(terms)}
+	}
+	return &TupleExpr{elements}
+}
+
+func (p *parser) list() Expr {
+	if p.accept("]") {
+		return &Literal{List(nil)}
+	}
+	elements := []Expr{p.expr()}
+	if p.token.is("||") {
+		p.unsupported(p.token)
+	}
+	for p.accept(",") {
+		elements = append(elements, p.expr())
+	}
+	tail := Expr(&Literal{List(nil)})
+	if p.accept("|") {
+		tail = p.expr()
+	}
+	p.expect("]")
+	terms, ok := literals(elements)
+	if end, isLiteral := tail.(*Literal); ok && isLiteral {
+		return &Literal{NewList(terms, end.Term)}
+	}
+	return &ListExpr{elements, tail}
+}
+
+// mapping reads a map, behind its #.
+func (p *parser) mapping(start token) Expr {
+	if p.token.kind == atomToken || p.token.kind == varToken { // a record
+		p.next()
+		if p.token.is("{") {
+			p.unsupported(start)
+		}
+	}
+	p.expect("{")
+	e := &MapExpr{}
+	for !p.accept("}") && p.err == nil {
+		if len(e.Keys) > 0 {
+			p.expect(",")
+		}
+		e.Keys = append(e.Keys, p.expr())
+		if p.token.is(":=") {
+			p.forbid(p.token.Position, "only association operators '=>' are allowed in map construction")
+			p.next()
+		} else {
+			p.expect("=>")
+		}
+		e.Values = append(e.Values, p.expr())
+	}
+	keys, ok := literals(e.Keys)
+	values, okToo := literals(e.Values)
+	if !ok || !okToo || p.err != nil {
+		return e
+	}
+	pairs := make(Map, len(keys))
+	for i := range keys {
+		pairs[i] = Pair{keys[i], values[i]}
+	}
+	return &Literal{NewMap(pairs)}
+}

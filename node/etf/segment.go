@@ -1,0 +1,204 @@
+package etf
+
+import (
+	"encoding/binary"
+	"math"
+	"math/big"
+	"slices"
+	"unicode/utf8"
+)
+
+// segment is how a value lies in a binary: Value:Size/Type.
+type segment struct {
+	kind   Atom // integer, float or utf8
+	size   int  // bits, -1 if not given
+	little bool
+}
+
+// binary reads a binary, behind its <<.
+func (p *parser) binary() Expr {
+	var bits bitWriter
+	for first := true; p.err == nil && !(first && p.accept(">>")); first = false {
+		p.element(&bits)
+		if p.accept(">>") {
+			break
+		}
+		if p.token.is("||") {
+			p.unsupported(p.token)
+		}
+		p.expect(",")
+	}
+	return &Literal{bits.term()}
+}
+
+// element reads one value and its segment, and writes it.
+func (p *parser) element(bits *bitWriter) {
+	start := p.token
+	value, text := p.elementValue()
+	s := segment{kind: "integer", size: -1}
+	if p.accept(":") {
+		s.size = p.size()
+	}
+	if p.accept("/") {
+		p.types(start, &s)
+	}
+	if p.err != nil {
+		return
+	}
+	values := []Term{value}
+	if start.kind == stringToken {
+		values = nil
+		for _, c := range text {
+			values = append(values, int64(c))
+		}
+	}
+	for _, v := range values {
+		if len(bits.bytes)+max(s.size, 0)/8 > MaxTextBytes {
+			p.fail(start.Errorf("binary of more than %d bytes", MaxTextBytes))
+			return
+		}
+		if !bits.write(v, s) {
+			p.unsupported(start)
+			return
+		}
+	}
+}
+
+// elementValue reads a number or, if one is next, a string.
+func (p *parser) elementValue() (Term, string) {
+	start := p.token
+	switch start.kind {
+	case stringToken:
+		return nil, p.strings()
+	case atomToken:
+		p.next()
+		if p.token.is("(") {
+			p.misplaced()
+		}
+		p.unsupported(start)
+		return nil, ""
+	}
+	negative := p.token.is("-")
+	if negative || p.token.is("+") {
+		p.next()
+	}
+	literal, _ := p.primary().(*Literal)
+	switch {
+	case literal == nil || rank(literal.Term) > floatRank:
+		p.unsupported(start)
+		return nil, ""
+	case negative:
+		return negated(literal.Term), ""
+	}
+	return literal.Term, ""
+}
+
+func (p *parser) size() int {
+	start := p.token
+	if literal, ok := p.primary().(*Literal); ok {
+		if n, ok := literal.Term.(int64); ok && n >= 0 && n <= 8*MaxTextBytes {
+			return int(n)
+		}
+	}
+	p.unsupported(start)
+	return 0
+}
+
+// types reads the words behind a slash.
+func (p *parser) types(start token, s *segment) {
+	for {
+		t := p.token
+		if t.kind != atomToken {
+			p.misplaced()
+			return
+		}
+		p.next()
+		switch t.text {
+		case "integer", "float", "utf8":
+			s.kind = Atom(t.text)
+		case "little":
+			s.little = true
+		case "big", "unsigned", "signed":
+		case "binary", "bytes", "bitstring", "bits", "native", "unit", "utf16", "utf32":
+			p.unsupported(t)
+		default:
+			p.forbid(start.Position, "bit type "+t.text+" undefined")
+		}
+		if !p.accept("-") {
+			break
+		}
+	}
+	if s.kind == "utf8" && s.size >= 0 {
+		p.forbid(start.Position, "neither size nor unit must be given for segments of type utf8/utf16/utf32")
+	}
+}
+
+// bitWriter builds a binary.
+type bitWriter struct {
+	bytes []byte
+	used  int // bits of the last byte, 0 if it is whole
+}
+
+func (w *bitWriter) term() Term {
+	if w.used > 0 {
+		return Bitstring{w.bytes, uint8(w.used)}
+	}
+	return append([]byte{}, w.bytes...)
+}
+
+// write appends a value, and says whether it could.
+func (w *bitWriter) write(value Term, s segment) bool {
+	f, isFloat := value.(float64)
+	switch {
+	case s.kind == "utf8":
+		c, ok := value.(int64)
+		if !ok || c < 0 || c > utf8.MaxRune || !utf8.ValidRune(rune(c)) {
+			return false
+		}
+		w.append(utf8.AppendRune(nil, rune(c)), 0)
+		return true
+	case s.kind == "float" && isFloat && (s.size == -1 || s.size == 64):
+		return w.write(new(big.Int).SetUint64(math.Float64bits(f)), segment{"integer", 64, s.little})
+	case s.kind == "float" && isFloat && s.size == 32:
+		return w.write(int64(math.Float32bits(float32(f))), segment{"integer", 32, s.little})
+	case s.kind == "float" || isFloat:
+		return false
+	}
+	size := s.size
+	if size < 0 {
+		size = 8
+	}
+	modulus := new(big.Int).Lsh(big.NewInt(1), uint(size))
+	low := new(big.Int).Mod(bigOf(value), modulus) // never negative
+	pad := -size & 7
+	if s.little { // the odd bits are the last ones
+		data := low.FillBytes(make([]byte, (size+7)/8))
+		slices.Reverse(data)
+		if pad > 0 {
+			data[len(data)-1] <<= pad
+		}
+		w.append(data, pad)
+		return true
+	}
+	w.append(low.Lsh(low, uint(pad)).FillBytes(make([]byte, (size+7)/8)), pad)
+	return true
+}
+
+// append adds data but for the last pad bits, which are zero.
+func (w *bitWriter) append(data []byte, pad int) {
+	if w.used == 0 {
+		w.bytes = append(w.bytes, data...)
+	} else {
+		for _, b := range data {
+			pair := binary.BigEndian.AppendUint16(nil, uint16(b)<<(8-w.used))
+			w.bytes[len(w.bytes)-1] |= pair[0]
+			w.bytes = append(w.bytes, pair[1])
+		}
+		if len(data) > 0 && w.used <= pad { // the last byte went into the one before
+			w.bytes = w.bytes[:len(w.bytes)-1]
+		}
+	}
+	if len(data) > 0 {
+		w.used = (w.used + 8 - pad) & 7
+	}
+}

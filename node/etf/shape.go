@@ -1,0 +1,251 @@
+package etf
+
+import (
+	"strconv"
+	"unicode/utf8"
+)
+
+type shapeKind uint8
+
+const (
+	textShape  shapeKind = iota // never broken into lines
+	bytesShape                  // <<1,2,3>>
+	listShape
+	tupleShape
+	mapShape  // of pairShapes
+	pairShape // a key and a value
+)
+
+func (k shapeKind) opener() string { return []string{"", "", "[", "{", "#{", ""}[k] }
+func (k shapeKind) closer() string { return []string{"", "", "]", "}", "}", ""}[k] }
+
+// restMark is what stands between the elements and the rest.
+func (k shapeKind) restMark() string {
+	if k == listShape {
+		return "|"
+	}
+	return ","
+}
+
+// shape is a term, cut off at a depth, whose width on one line is known.
+type shape struct {
+	kind   shapeKind
+	width  int
+	text   string // of textShape and bytesShape
+	dots   bool   // it stands for more than could be printed
+	tagged bool   // it is a tuple that begins with an atom
+	parts  []shape
+	rest   *shape // the tail of an improper list, or dots
+}
+
+// isText says whether a pair has nothing in it that may be broken into lines.
+func (s shape) isText() bool {
+	return s.parts[0].kind == textShape && s.parts[1].kind == textShape
+}
+
+// openBehind returns how many brackets close behind the i-th part.
+func (s shape) openBehind(i, open int) int {
+	if i+1 < len(s.parts) {
+		return 0
+	}
+	return open + 1
+}
+
+func textOf(text string) shape {
+	return shape{text: text, width: utf8.RuneCountInString(text)}
+}
+
+var dots = shape{text: "...", width: 3, dots: true}
+
+// shapeOf returns the shape of a term of which depth levels are to be seen.
+func shapeOf(t Term, depth int) shape {
+	if depth == 0 {
+		return dots
+	}
+	switch t := t.(type) {
+	case Atom:
+		p := pretty{}
+		p.atom(string(t))
+		return textOf(string(p.dst))
+	case []byte:
+		return binaryShape(t, 8, depth)
+	case Bitstring:
+		return binaryShape(t.Bytes, int(t.Bits), depth)
+	case List, String, ImproperList:
+		return shapeOfList(t, depth)
+	case Tuple:
+		return shapeOfTuple(t, depth)
+	case Map:
+		return shapeOfMap(t, depth)
+	}
+	return textOf(string(Format(nil, t)))
+}
+
+func shapeOfList(t Term, depth int) shape {
+	if rank(t) == nilRank {
+		return textOf("[]")
+	}
+	if depth == 1 { // to element, other than to Erlang's eye, this is not text
+		s := shape{kind: listShape, rest: &dots}
+		s.measure(2)
+		return s
+	}
+	if text, ok := printableText(t); ok {
+		p := pretty{}
+		p.quoted(text, '"')
+		return textOf(string(p.dst))
+	}
+	s := shape{kind: listShape}
+	elements, tail := elementsOf(t)
+	depth = s.fill(elements, depth)
+	switch {
+	case depth == 1 && (len(s.parts) < len(elements) || rank(tail) != nilRank):
+		s.rest = &dots
+	case rank(tail) != nilRank:
+		rest := shapeOf(tail, depth-1)
+		s.rest = &rest
+	}
+	s.measure(2)
+	return s
+}
+
+// fill adds the shapes of elements, each a level deeper than the one before it, and returns the depth that is
+// left.
+func (s *shape) fill(elements []Term, depth int) int {
+	for _, e := range elements {
+		if depth == 1 {
+			break
+		}
+		depth--
+		s.parts = append(s.parts, shapeOf(e, depth))
+	}
+	return depth
+}
+
+// measure sets the width, brackets being that of the brackets.
+func (s *shape) measure(brackets int) {
+	s.width = brackets + max(len(s.parts)-1, 0)
+	for _, part := range s.parts {
+		s.width += part.width
+	}
+	if s.rest != nil {
+		s.width += min(len(s.parts), 1) + s.rest.width
+	}
+}
+
+func shapeOfTuple(t Tuple, depth int) shape {
+	if len(t) == 0 {
+		return textOf("{}")
+	}
+	if depth == 1 {
+		return textOf("{...}")
+	}
+	s := shape{kind: tupleShape}
+	s.fill(t, depth)
+	if len(s.parts) < len(t) {
+		s.rest = &dots
+	}
+	_, isAtom := t[0].(Atom)
+	s.tagged = isAtom && len(t) > 1
+	s.measure(2)
+	return s
+}
+
+func shapeOfMap(t Map, depth int) shape {
+	if len(t) == 0 {
+		return textOf("#{}")
+	}
+	if depth == 1 {
+		return textOf("#{...}")
+	}
+	s := shape{kind: mapShape}
+	for i, pair := range t {
+		if i == depth-1 {
+			s.rest = &dots
+			break
+		}
+		key, value := shapeOf(pair.Key, depth-1), shapeOf(pair.Value, depth-1)
+		s.parts = append(s.parts, shape{kind: pairShape, width: key.width + 4 + value.width, parts: []shape{key, value}})
+	}
+	s.measure(3)
+	return s
+}
+
+// printableText returns the text that a list is.
+func printableText(t Term) (string, bool) {
+	var text []rune
+	elements, tail := elementsOf(t)
+	for _, e := range elements {
+		c, ok := e.(int64)
+		if !ok || !printableChar(c) {
+			return "", false
+		}
+		text = append(text, rune(c))
+	}
+	return string(text), rank(tail) == nilRank
+}
+
+// binaryShape returns the shape of a binary of whose last byte only some bits count.
+func binaryShape(data []byte, bits, depth int) shape {
+	if len(data) == 0 {
+		return textOf("<<>>")
+	}
+	if depth == 1 {
+		return textOf("<<...>>")
+	}
+	if bits == 8 {
+		if text, ok := binaryText(data, depth-1); ok {
+			return textOf(text)
+		}
+	}
+	text := []byte("<<")
+	for i, c := range data {
+		if i > 0 {
+			text = append(text, ',')
+		}
+		if i == depth-1 {
+			text = append(text, "..."...)
+			break
+		}
+		if i == len(data)-1 && bits < 8 {
+			text = strconv.AppendInt(text, int64(c>>(8-bits)), 10)
+			text = append(text, ':')
+			c = byte(bits)
+		}
+		text = strconv.AppendInt(text, int64(c), 10)
+	}
+	text = append(text, ">>"...)
+	return shape{kind: bytesShape, text: string(text), width: len(text)}
+}
+
+// binaryText returns a binary as text, if it is printable, or at least its first characters, depth of them.
+func binaryText(data []byte, depth int) (string, bool) {
+	limit := min(4*depth, len(data))
+	var text []rune
+	rest, wide := data, utf8.Valid(data)
+	for len(rest) > 0 && len(text) < limit {
+		c, size := rune(rest[0]), 1
+		if wide {
+			c, size = utf8.DecodeRune(rest)
+		}
+		if !printableChar(int64(c)) {
+			break
+		}
+		text = append(text, c)
+		rest = rest[size:]
+	}
+	if len(rest) > 0 && len(text) < depth {
+		return "", false
+	}
+	p := pretty{}
+	p.text("<<")
+	p.quoted(string(text), '"')
+	if len(data)-len(rest) > len(text) {
+		p.text("/utf8")
+	}
+	if len(rest) > 0 {
+		p.text("...")
+	}
+	p.text(">>")
+	return string(p.dst), true
+}
