@@ -96,9 +96,9 @@ func (p *parser) list() Expr {
 
 // mapping reads a map, behind its #.
 func (p *parser) mapping(start token) Expr {
-	if p.token.kind == atomToken || p.token.kind == varToken { // a record
+	if p.token.kind == atomToken { // a record
 		p.next()
-		if p.token.is("{") {
+		if p.token.is("{") || p.token.is(".") {
 			p.unsupported(start)
 		}
 	}

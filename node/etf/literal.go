@@ -81,12 +81,9 @@ func (s *scanner) float(at Position, text string) Term {
 // character reads what stands behind a $.
 func (s *scanner) character(at Position) Term {
 	s.skip(1)
-	c := rune(0)
-	if !s.end() {
-		c = s.char(at)
-	}
-	if s.end() && (s.err != nil || c == 0) {
-		s.err = at.Errorf("unterminated character")
+	c := s.char(at)
+	if s.err != nil && s.end() {
+		s.err.Reason = "unterminated character"
 		s.more = true
 	}
 	return int64(c)
@@ -96,16 +93,18 @@ func (s *scanner) character(at Position) Term {
 func (s *scanner) quoted(at Position, quote rune, what string) string {
 	s.skip(1)
 	var text []byte
-	for s.peek(0) != quote && s.err == nil {
-		if s.end() || s.peek(0) == '\\' && s.off+1 == len(s.text) {
-			p := pretty{}
-			start := []rune(string(text))
-			p.quoted(string(start[:min(len(start), 16)]), quote)
-			s.more = true
-			s.fail(at, "unterminated %s starting with %s", what, p.dst)
-			return ""
+	for s.peek(0) != quote && !s.end() && s.err == nil {
+		here := s.Position
+		if c := s.char(here); s.err == nil {
+			text = utf8.AppendRune(text, c)
 		}
-		text = utf8.AppendRune(text, s.char(s.Position))
+	}
+	if s.end() {
+		p := pretty{}
+		start := []rune(string(text))
+		p.quoted(string(start[:min(len(start), 16)]), quote)
+		s.err = at.Errorf("unterminated %s starting with %s", what, p.dst)
+		s.more = true
 	}
 	if s.err == nil {
 		s.skip(1)
@@ -138,9 +137,12 @@ func (s *scanner) char(at Position) rune {
 	case c == 'x':
 		s.skip(1)
 		return s.hex(at)
-	case c == '^' && s.peek(1) >= 0:
+	case c == '^':
 		s.skip(1)
-		c = s.peek(0)
+		if c = s.peek(0); c < 0 {
+			s.fail(at, "illegal character")
+			return 0
+		}
 		s.skip(utf8.RuneLen(c))
 		return c & 31
 	}

@@ -61,8 +61,12 @@ type parser struct {
 }
 
 func (p *parser) next() {
-	if p.err == nil {
-		p.token = p.s.next()
+	if p.err != nil {
+		return
+	}
+	last := p.token
+	if p.token = p.s.next(); p.token.kind == endToken {
+		p.token.Position = last.Position // as Erlang has it
 	}
 }
 

@@ -57,6 +57,9 @@ func (t token) name() string {
 	case valueToken:
 		p.dst = Format(nil, t.value)
 	case charToken:
+		if t.value == int64(' ') {
+			return `$\s`
+		}
 		p.text("$")
 		p.char(rune(t.value.(int64)), 0)
 	case stringToken:
@@ -138,7 +141,7 @@ func isName(c rune) bool { return isLower(c) || isUpper(c) || isDigit(c) || c ==
 
 // symbols of more than one character, those first that others begin with.
 var symbols = []string{
-	"=:=", "=/=", "...", "<<", ">>", "<-", "<=", "=>", ":=", "::", "->", "==", "/=", "=<", ">=", "++", "--", "||", "..",
+	"=:=", "=/=", "...", "<<", ">>", "<-", "<=", "=>", ":=", "::", "->", "==", "/=", "=<", ">=", "++", "--", "||", "..", "?=",
 }
 
 // next returns the next token. After an error it must not be called again.

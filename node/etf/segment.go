@@ -82,6 +82,9 @@ func (p *parser) elementValue() (Term, string) {
 	if negative || p.token.is("+") {
 		p.next()
 	}
+	if p.token.is("#") {
+		p.misplaced()
+	}
 	literal, _ := p.primary().(*Literal)
 	switch {
 	case literal == nil || rank(literal.Term) > floatRank:
@@ -95,7 +98,9 @@ func (p *parser) elementValue() (Term, string) {
 
 func (p *parser) size() int {
 	start := p.token
-	if literal, ok := p.primary().(*Literal); ok {
+	if start.kind == atomToken {
+		p.unsupported(start)
+	} else if literal, ok := p.primary().(*Literal); ok {
 		if n, ok := literal.Term.(int64); ok && n >= 0 && n <= 8*MaxTextBytes {
 			return int(n)
 		}
@@ -113,6 +118,12 @@ func (p *parser) types(start token, s *segment) {
 			return
 		}
 		p.next()
+		if p.accept(":") {
+			if p.token.kind != valueToken {
+				p.misplaced()
+			}
+			p.unsupported(t)
+		}
 		switch t.text {
 		case "integer", "float", "utf8":
 			s.kind = Atom(t.text)

@@ -222,7 +222,7 @@ func binaryShape(data []byte, bits, depth int) shape {
 func binaryText(data []byte, depth int) (string, bool) {
 	limit := min(4*depth, len(data))
 	var text []rune
-	rest, wide := data, utf8.Valid(data)
+	rest, wide := data, startsUTF8(data, limit)
 	for len(rest) > 0 && len(text) < limit {
 		c, size := rune(rest[0]), 1
 		if wide {
@@ -248,4 +248,16 @@ func binaryText(data []byte, depth int) (string, bool) {
 	}
 	p.text(">>")
 	return string(p.dst), true
+}
+
+// startsUTF8 says whether the first n characters of data are UTF-8, or all of them if they are fewer.
+func startsUTF8(data []byte, n int) bool {
+	for ; n > 0 && len(data) > 0; n-- {
+		c, size := utf8.DecodeRune(data)
+		if c == utf8.RuneError && size == 1 {
+			return false
+		}
+		data = data[size:]
+	}
+	return true
 }

@@ -1,0 +1,180 @@
+package etf
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+// rows returns the fields of a file of testdata.
+func rows(t testing.TB, file string) (all [][]string) {
+	t.Helper()
+	text, err := os.ReadFile("testdata/" + file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		all = append(all, strings.Split(strings.TrimSuffix(line, "\n"), "\t"))
+	}
+	if len(all) == 0 {
+		t.Fatalf("nothing in %s", file)
+	}
+	return all
+}
+
+// literal parses one term.
+func literal(t testing.TB, text string) Term {
+	t.Helper()
+	exprs, rest, err := Parse(text+" .", false)
+	if err != nil || rest != "" || len(exprs) != 1 {
+		t.Fatalf("%s: %d expressions, rest %q, %v", text, len(exprs), rest, err)
+	}
+	l, ok := exprs[0].(*Literal)
+	if !ok {
+		t.Fatalf("%s is a %T", text, exprs[0])
+	}
+	return l.Term
+}
+
+// What the shell refuses is refused with the same words, but for what is not supported at all.
+func TestParseErrors(t *testing.T) {
+	unsupported := 0
+	all := rows(t, "syntax.tsv")
+	for _, row := range all {
+		var text strings.Builder
+		for _, c := range mustElements(literal(t, row[0])) {
+			text.WriteRune(rune(c.(int64)))
+		}
+		exprs, _, err := Parse(text.String(), false)
+		got := "ok"
+		switch {
+		case err != nil:
+			got = err.Error()
+		case len(exprs) == 0:
+			got = "eof"
+		}
+		switch {
+		case strings.Contains(got, "not supported: "), row[1] == "ok" && lint(got):
+			unsupported++
+		case got != row[1]:
+			t.Errorf("%s\n got %s\nwant %s", row[0], got, row[1])
+		}
+	}
+	t.Logf("%d of %d not supported", unsupported, len(all))
+}
+
+// lint says whether an error is one that the shell finds after parsing.
+func lint(got string) bool {
+	return strings.HasSuffix(got, ": illegal expression") || strings.HasSuffix(got, ": illegal pattern") ||
+		strings.Contains(got, ": bit type ")
+}
+
+func mustElements(t Term) []Term { elements, _ := elementsOf(t); return elements }
+
+// What Format prints is parsed as what it was, identifiers and funs aside.
+func TestParseVectors(t *testing.T) {
+	parsed := 0
+	for _, v := range vectors(t, "vectors.tsv") {
+		if strings.Contains(v.text, "#Ref<") || strings.Contains(v.text, "<0.") || strings.Contains(v.text, "#Port<") ||
+			strings.Contains(v.text, "#Fun<") || strings.Contains(v.text, "fun ") {
+			continue
+		}
+		want, err := Decode(v.src)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := literal(t, v.text); Compare(got, want) != 0 {
+			t.Errorf("%.80s became %.80s", v.text, Format(nil, got))
+		}
+		parsed++
+	}
+	if parsed < 100 {
+		t.Errorf("only %d", parsed)
+	}
+}
+
+func TestParseLiterals(t *testing.T) {
+	for _, test := range []struct{ text, want string }{
+		{"16#FF", "255"}, {"1_000_000", "1000000"}, {"36#zZ", "1295"}, {"- - 5", "5"}, {"-9223372036854775808", "-9223372036854775808"},
+		{"+ 1.5e3", "1.5e3"}, {"-0.0", "-0.0"}, {"$a", "97"}, {`$\n`, "10"}, {`$\x{1F600}`, "128512"}, {`$\^A`, "1"}, {`$\101`, "65"}, {"$ ", "32"},
+		{"'a b'", "'a b'"}, {`'\x41\102\s\''`, `'AB \''`}, {"maybe", "'maybe'"}, {"été@x", "été@x"},
+		{`"a" "b" % comment` + "\n" + ` "c"`, `"abc"`}, {`""`, "[]"}, {`"\x{400}"`, "[1024]"},
+		{"[1,2|[3|[4]]]", "[1,2,3,4]"}, {`[$a|"bc"]`, `"abc"`}, {"[a|b]", "[a|b]"}, {"((a))", "a"},
+		{"#{b=>1, a=>2, b=>3}", "#{a => 2,b => 3}"}, {"#{1.0=>a,2=>b,x=>#{},[]=>[],<<>>=>{}}", "#{2 => b,1.0 => a,x => #{},[] => [],<<>> => {}}"},
+		{"<<1,300,-1>>", "<<1,44,255>>"}, {"<<5:3>>", "<<5:3>>"}, {"<<5:3,2:5>>", `<<"¢">>`}, {"<<1:1,2:16,3:7>>", "<<128,1,3>>"},
+		{`<<"ab",$c>>`, `<<"abc">>`}, {`<<"é"/utf8>>`, "<<\"Ã©\">>"}, {`<<"ab":16>>`, "<<0,97,0,98>>"}, {"<<258:16/little>>", "<<2,1>>"},
+		{"<<258:12/little>>", "<<2,1:4>>"}, {"<<1.5/float>>", "<<63,248,0,0,0,0,0,0>>"}, {"<<1.5:32/float>>", "<<63,192,0,0>>"},
+		{"<<1642000000000:64,2:48,7:16>>", "<<0,0,1,126,78,211,164,0,0,0,0,0,0,2,0,7>>"}, {"<< >>", "<<>>"}, {"<<7:0>>", "<<>>"}, {"<<(3):(4)>>", "<<3:4>>"},
+	} {
+		if got := string(Format(nil, literal(t, test.text))); got != test.want {
+			t.Errorf("%s is %s, want %s", test.text, got, test.want)
+		}
+	}
+}
+
+func TestParseForms(t *testing.T) {
+	for _, test := range []struct {
+		text string
+		more bool
+		n    int
+		rest string
+		err  string
+	}{
+		{"a, f(X), {m:f([1]), Y = b}. rest", true, 3, "rest", ""},
+		{"a.\nb.\n", true, 1, "b.\n", ""},
+		{"{a,\n", true, 0, "{a,\n", "etf: expression is not complete"},
+		{"'a.\n", true, 0, "'a.\n", "etf: expression is not complete"},
+		{" \n", true, 0, " \n", "etf: expression is not complete"},
+		{" % nothing", false, 0, "", ""},
+		{"a }. b.", true, 0, "b.", "1:3: syntax error before: '}'"},
+		{"37#1. b.\nc.", true, 0, "c.", "1:1: illegal base '37'"},
+		{"\xff.\nc.", true, 0, "c.", "1:1: illegal character"},
+		{"a + b.", true, 0, "", "1:3: not supported: '+'"},
+		{"f() = a.", true, 0, "", "1:1: illegal pattern"},
+		{"<<1:9999999999>>.", true, 0, "", "1:5: not supported: 9999999999"},
+		{`<<"abc":8388608>>.`, true, 0, "", "1:3: binary of more than 1048576 bytes"},
+		{strings.Repeat("[", 513) + ".", true, 0, "", "1:513: nested deeper than 512"},
+		{strings.Repeat("1", 20000) + ".", true, 0, "", "1:1: illegal integer"},
+		{strings.Repeat(" ", MaxTextBytes) + "1.", true, 0, "", "1:1: more than 1048576 bytes"},
+	} {
+		exprs, rest, err := Parse(test.text, test.more)
+		message := ""
+		if err != nil {
+			message = err.Error()
+		}
+		if len(exprs) != test.n || rest != test.rest || message != test.err {
+			t.Errorf("%.40q: %d, %q, %s", test.text, len(exprs), rest, message)
+		}
+	}
+}
+
+// Text of any kind is parsed or refused; terms keep their value through Format and Pretty.
+func FuzzParse(f *testing.F) {
+	for _, row := range rows(f, "syntax.tsv") {
+		f.Add(row[0] + ".")
+	}
+	for _, v := range vectors(f, "vectors.tsv") {
+		f.Add(v.text + ".")
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		exprs, rest, err := Parse(text, false)
+		if err == nil && !strings.HasSuffix(text, rest) || err != nil && len(exprs) > 0 {
+			t.Fatalf("%q: %d expressions, rest %q, %v", text, len(exprs), rest, err)
+		}
+		for _, e := range exprs {
+			l, ok := e.(*Literal)
+			if !ok {
+				continue
+			}
+			printed := string(Format(nil, l.Term))
+			if again := literal(t, printed); Compare(again, l.Term) != 0 {
+				t.Fatalf("%s became %s", printed, Format(nil, again))
+			}
+			if text := string(Pretty(nil, l.Term, 1, 80, 30)); !strings.Contains(text, "...") {
+				if again := literal(t, text); Compare(again, l.Term) != 0 {
+					t.Fatalf("%s became %s", printed, text)
+				}
+			}
+		}
+	})
+}
