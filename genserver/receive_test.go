@@ -25,7 +25,7 @@ func (s *server) HandleCall(dst, request []byte, caps etf.Caps) []byte {
 func (s *server) HandleCast(request []byte) {
 	s.calls = append(s.calls, fmt.Sprintf("cast %q", request))
 }
-func (s *server) HandleInfo(message []byte) {
+func (s *server) HandleInfo(message []byte, _ Caller) {
 	s.calls = append(s.calls, fmt.Sprintf("info %q", message))
 }
 
@@ -33,21 +33,19 @@ func (s *server) HandleInfo(message []byte) {
 type caller struct {
 	caps etf.Caps
 	sent []string
-	to   string
 }
 
 func (c *caller) Caps() etf.Caps { return c.caps }
 
-func (c *caller) BeginSend(pid, alias []byte) []byte {
-	c.to = fmt.Sprintf("%q", pid)
-	if alias != nil {
-		c.to += fmt.Sprintf(" alias %q", alias)
-	}
-	return []byte("before ")
-}
+func (c *caller) Buffer() []byte { return []byte("before ") }
 
-func (c *caller) EndSend(buf []byte) { c.sent = append(c.sent, c.to+": "+string(buf)) }
-func (c *caller) DropSend()          { c.sent = append(c.sent, c.to+": dropped") }
+func (c *caller) Answer(pid, alias, message []byte) {
+	to := fmt.Sprintf("%q", pid)
+	if alias != nil {
+		to += fmt.Sprintf(" alias %q", alias)
+	}
+	c.sent = append(c.sent, to+": "+string(message))
+}
 
 const (
 	pid    = "X\x77\x03a@b\x00\x00\x00\x09\x00\x00\x00\x00\x00\x00\x00\x01"
@@ -82,7 +80,7 @@ func TestCall(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, c := &server{reply: "w\x02ok"}, &caller{caps: etf.AllCaps}
-			if err := Receive([]byte(call(test.pid, test.tag, get)), s, c); err != nil {
+			if err := (&Server{Handler: s}).Receive([]byte(call(test.pid, test.tag, get)), c); err != nil {
 				t.Fatal(err)
 			}
 			to := fmt.Sprintf("%q", test.pid)
@@ -98,7 +96,7 @@ func TestCall(t *testing.T) {
 func TestCallToOldPeer(t *testing.T) {
 	s, c := &server{reply: "d\x00\x02ok"}, new(caller)
 	old := "h\x03d\x00\x09$gen_callh\x02" + oldPid + "a\x01d\x00\x03get"
-	if err := Receive([]byte(old), s, c); err != nil {
+	if err := (&Server{Handler: s}).Receive([]byte(old), c); err != nil {
 		t.Fatal(err)
 	}
 	check(t, c.sent, fmt.Sprintf("%q: before h\x02a\x01d\x00\x02ok", oldPid))
@@ -108,10 +106,10 @@ func TestCallToOldPeer(t *testing.T) {
 // A call need not be answered.
 func TestNoReply(t *testing.T) {
 	s, c := new(server), new(caller)
-	if err := Receive([]byte(call(pid, ref, get)), s, c); err != nil {
+	if err := (&Server{Handler: s}).Receive([]byte(call(pid, ref, get)), c); err != nil {
 		t.Fatal(err)
 	}
-	check(t, c.sent, fmt.Sprintf("%q: dropped", pid))
+	check(t, c.sent)
 }
 
 // What is no call and no cast is handle_info's.
@@ -131,7 +129,7 @@ func TestCastAndInfo(t *testing.T) {
 		"h\x02h\x00" + get: "info",
 	} {
 		s, c := &server{reply: "j"}, new(caller)
-		if err := Receive([]byte(message), s, c); err != nil {
+		if err := (&Server{Handler: s}).Receive([]byte(message), c); err != nil {
 			t.Errorf("%q: %v", message, err)
 		}
 		shown := message
@@ -160,7 +158,7 @@ func TestMalformed(t *testing.T) {
 	}
 	for name, message := range tests {
 		s, c := &server{reply: "j"}, new(caller)
-		if err := Receive([]byte(message), s, c); err == nil {
+		if err := (&Server{Handler: s}).Receive([]byte(message), c); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 		check(t, s.calls)
@@ -175,7 +173,7 @@ func TestFromArity(t *testing.T) {
 		"three": "h\x03" + pid + ref + "j",
 	} {
 		s, c := &server{reply: "j"}, new(caller)
-		if err := Receive([]byte("h\x03w\x09$gen_call"+from+get), s, c); err == nil {
+		if err := (&Server{Handler: s}).Receive([]byte("h\x03w\x09$gen_call"+from+get), c); err == nil {
 			t.Errorf("%s: no error; sent %q", name, c.sent)
 		}
 	}
@@ -196,7 +194,7 @@ func FuzzReceive(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, message []byte) {
 		s, c := &server{reply: "j"}, new(caller)
-		err := Receive(message, s, c)
+		err := (&Server{Handler: s}).Receive(message, c)
 		if (err == nil) != (len(s.calls) == 1) {
 			t.Errorf("%q: %v, %q", message, err, s.calls)
 		}

@@ -20,6 +20,8 @@ var id = flake.Make(0x1a1fac6c4f3, 0x02fc00000001, 0)
 type source struct{ err error }
 
 func (s source) Next() (flake.ID, error) { return id, s.err }
+func (source) Last() (uint64, uint16)    { return 1700000000000, 3 }
+func (source) Worker() flake.Worker      { return 1 }
 
 // What may be asked, in all the forms that callers have for it.
 func TestDecodeRequest(t *testing.T) {
@@ -146,7 +148,7 @@ func TestLog(t *testing.T) {
 	s := &Server{IDs: source{}, Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))}
 	s.HandleCall(nil, []byte("w\x08nonsense"), etf.AllCaps)
 	s.HandleCast([]byte("w\x05hello"))
-	s.HandleInfo([]byte("w\x04bare"))
+	s.HandleInfo([]byte("w\x04bare"), nil)
 	s.HandleCall(nil, []byte("w\x03get"), etf.AllCaps)
 	for i, want := range []string{"level=WARN msg=\"call not known, answered ok\" request=nonsense", "level=DEBUG msg=\"cast dropped\" request=hello", "level=DEBUG msg=\"message dropped\" message=bare", ""} {
 		if line, _ := log.ReadString('\n'); !strings.Contains(line, want) || (want == "") != (line == "") {

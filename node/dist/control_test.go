@@ -141,7 +141,7 @@ func seeds() (all [][]byte) {
 			continue
 		}
 		control := etf.Tuple{number(o)}
-		for _, a := range []etf.Term{theirs, ours, ref5, etf.Atom("flake")}[:known.args] {
+		for _, a := range []etf.Term{theirs, ours, ref5, etf.Atom("flake"), etf.List{}, etf.List{}}[:known.args] {
 			control = append(control, a)
 		}
 		if known.message {

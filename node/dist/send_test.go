@@ -15,7 +15,7 @@ import (
 )
 
 // An answer goes to the alias, if there is one and the peer knows aliases.
-func TestBeginSend(t *testing.T) {
+func TestAnswer(t *testing.T) {
 	hello := external(etf.Atom("hello"))
 	self := etf.NewPid(here, 1, 0, creation)
 	for name, test := range map[string]struct {
@@ -29,22 +29,13 @@ func TestBeginSend(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, test.flags, func(t *testing.T, r *rig) {
-				answer := true
 				r.local.flake.receive = func(_ []byte, c *Conn) error {
-					b := c.BeginSend([]byte(theirs), test.alias)
-					if answer {
-						c.EndSend(append(b, hello...))
-					} else {
-						c.DropSend()
-					}
+					c.Answer([]byte(theirs), test.alias, append(c.Buffer(), hello...))
 					return nil
 				}
 				call := frame(etf.Tuple{number(opSend), etf.Atom(""), ours}, hello)
 				r.send(call, call)
 				r.want(test.want, test.want)
-				answer = false
-				r.send(call)
-				r.want()
 			})
 		})
 	}
@@ -73,7 +64,7 @@ func TestOldPeer(t *testing.T) {
 				r.want(raw(head + "\x05a\x15d\x00\x06nosuch" + their + ref + test.noproc))
 
 				r.local.flake.receive = func(_ []byte, c *Conn) error {
-					c.EndSend(append(c.BeginSend([]byte(their), []byte(ref)), "a\x01"...))
+					c.Answer([]byte(their), []byte(ref), append(c.Buffer(), "a\x01"...))
 					return nil
 				}
 				r.send(raw(head + "\x04a\x06" + their + test.empty + "d\x00\x05flake\x83a\x01"))
