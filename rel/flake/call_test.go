@@ -16,6 +16,16 @@ func TestErlang(t *testing.T) {
 	}
 }
 
+// What the original answers besides ids.
+func TestOriginal(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, "")
+	n.erl(nil, "servers", "functions", "refusals")
+	if got := n.output(); !strings.Contains(got, "generating ids: 0.0") {
+		t.Error("timed_generate printed nothing")
+	}
+}
+
 func TestHiddenErlang(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, "")

@@ -166,9 +166,102 @@ check("collect", [Arg], N) ->
          ok = file:write_file(Name, [<<Id:128>> || Id <- lists:append(Lists)]),
          io:format("LIFE ~b~n", [Life])
      end || Life <- lists:seq(1, list_to_integer(Lives))];
+%% What the original's other processes answer, and module sys.
+check("servers", _, N) ->
+    {ok, Saved} = gen_server:call({persistent_timer, N}, get_last_timestamp),
+    true = abs(os:system_time(millisecond) - Saved) < 60000,
+    [{persistent_timer, Timer, worker, [persistent_timer]}, {flake, Flake, worker, [flake_server]}] =
+        supervisor:which_children({flake_sup, N}),
+    true = Timer =/= Flake andalso node(Timer) =:= N andalso node(Flake) =:= N,
+    [{specs, 2}, {active, 2}, {supervisors, 0}, {workers, 2}] = supervisor:count_children({flake_sup, N}),
+    {ok, <<Time:64, Worker:48, Seq:16>>} = call(N, get),
+    {state, Time, Worker, Seq} = sys:get_state({flake, N}),
+    {status, Flake, {module, gen_server}, [[_ | _], running, Parent, [], Misc]} = sys:get_status({flake, N}),
+    [{header, "Status for generic server flake"},
+     {data, [{"Status", running}, {"Parent", Parent}, {"Logged events", []}]},
+     {data, [{"State", {state, _, Worker, _}}]}] = Misc,
+    {ok, <<_:128>>} = gen_server:call(Flake, get),
+    Flake = rpc:call(N, erlang, whereis, [flake]),
+    undefined = rpc:call(N, erlang, whereis, [no_such_name]);
+%% The functions of the original, by every road to them.
+check("functions", _, N) ->
+    [functions(fun(M, F, A) -> Road(N, M, F, A) end, N) || Road <- roads()],
+    Ids = [Id || {ok, {ok, <<Id:128>>}} <- erpc:multicall([N, N, N], flake_server, id, [])],
+    3 = length(lists:usort(Ids)),
+    Request = erpc:send_request(N, flake_server, id, [10]),
+    {ok, [_ | _]} = erpc:receive_response(Request, 5000),
+    ok = erpc:cast(N, flake_server, id, []),
+    {[N], []} = rpc:multicall([N], erlang, node, []),
+    pong = rpc:call(N, net_adm, ping, [node()]),
+    pang = rpc:call(N, net_adm, ping, ['nobody@127.0.0.1']),
+    true = lists:member(node(), rpc:call(N, erlang, nodes, [connected])),
+    exit = try erpc:call(N, erlang, exit, [why]) catch _:{exception, undef, _} -> exit end;
+%% What is refused: an error each, and nothing lost.
+check("refusals", _, N) ->
+    [{Reason, {badrpc, {'EXIT', {Reason, [{M, F, A, []}]}}}} = {Reason, rpc:call(N, M, F, A)}
+     || {Reason, M, F, A} <-
+            [{undef, os, cmd, ["ls"]}, {undef, erlang, halt, []}, {undef, file, delete, ["/tmp/x"]},
+             {undef, no_such_module, f, [1]}, {undef, flake_harness, generate, []},
+             {undef, flake_harness, generate, [1, 2, 3]}, {badarg, flake_harness, generate, [-1]},
+             {badarg, flake_harness, generate, [many]}, {badarg, flake_harness, generate, [1.0]},
+             {badarg, flake_harness, generate, [1, 1]}, {badarg, flake_harness, generate, [1, 63]},
+             {system_limit, flake_harness, generate, [1000000000]},
+             {system_limit, flake_harness, generate, [1000000, 2]},
+             {badarg, flake_util, as_list, [1, 1]}, {badarg, flake_util, as_list, [a, 10]},
+             {badarg, flake_util, gen_id, [a, 1, 1]}, {badarg, flake_util, hw_addr_to_int, [[1, 2]]},
+             {badarg, flake_util, hw_addr_to_int, [[1, 2, 3, 4, 5, 256]]},
+             {badarg, erlang, whereis, ["flake"]}, {badarg, erlang, nodes, [some]},
+             {badarg, net_adm, ping, [1]}]],
+    Large = binary:copy(<<"x">>, 10 bsl 20),
+    {error, badarg} = rpc:call(N, flake_server, id, [Large]),
+    {badrpc, {'EXIT', {badarg, _}}} = rpc:call(N, flake_harness, generate, [Large]),
+    {error, {unknown_system_msg, suspend}} = sys_reply(N, suspend);
 check("idle", [Secs], N) ->
     receive {nodedown, N} -> error(nodedown) after list_to_integer(Secs) * 1000 -> ok end,
     true = lists:member(N, nodes(connected)).
+
+roads() ->
+    [fun rpc:call/4, fun erpc:call/4, fun rpc:block_call/4,
+     fun(N, M, F, A) -> gen_server:call({rex, N}, {call, M, F, A, group_leader()}) end,
+     fun(N, M, F, A) ->
+             {rex, N} ! {self(), {call, M, F, A, user}},
+             receive {rex, Result} -> Result end
+     end].
+
+functions(Call, N) ->
+    N = Call(erlang, node, []),
+    [<<C:128>>, <<B:128>>, <<A:128>>] = Call(flake_harness, generate, [3]),
+    increasing([A, B, C]),
+    [] = Call(flake_harness, generate, [0]),
+    Texts = Call(flake_harness, generate, [5, 62]),
+    5 = length(lists:usort(Texts)),
+    [_, _] = Call(flake_harness, timed_generate, [2]),
+    [[_ | _]] = Call(flake_harness, timed_generate, [1, 2]),
+    {ok, <<Time:64, Worker:48, _:16>>} = Call(flake_server, id, []),
+    {ok, [_ | _]} = Call(flake_server, id, [36]),
+    {error, badarg} = Call(flake_server, id, [63]),
+    "FF" = Call(flake_util, as_list, [255, 16]),
+    "-FF" = Call(flake_util, as_list, [-255, 16]),
+    "z" = Call(flake_util, as_list, [61, 62]),
+    "0" = Call(flake_util, as_list, [0, 2]),
+    "1" ++ _ = Call(flake_util, as_list, [1 bsl 200, 2]),
+    <<7:64, 8:48, 9:16>> = Call(flake_util, gen_id, [7, 8, 9]),
+    16#010203040506 = Call(flake_util, hw_addr_to_int, [[1, 2, 3, 4, 5, 6]]),
+    true = Call(flake_util, curr_time_millis, []) >= Time,
+    If = Call(flake_util, get_default_if, []),
+    {ok, Worker} = Call(flake_util, get_if_hw_int, [If]),
+    {error, if_not_found} = Call(flake_util, get_if_hw_int, ["no such interface"]),
+    2592000000 = Call(flake, get_config_value, [allowable_downtime, x]),
+    x = Call(flake, get_config_value, [no_such_key, x]),
+    [_ | _] = Call(flake, get_config_value, [timestamp_path, x]),
+    {flake, "flake", [_ | _]} = lists:keyfind(flake, 1, Call(application, which_applications, [])),
+    Names = Call(erlang, registered, []),
+    [] = [flake, flake_sup, persistent_timer, net_kernel, rex] -- Names.
+
+sys_reply(N, Request) ->
+    Ref = make_ref(),
+    {flake, N} ! {system, {self(), Ref}, Request},
+    receive {Ref, Reply} -> Reply end.
 
 terms(N) ->
     [#{[key] => {value}, {a} => #{}}, 1.5, -0.0, 1 bsl 4000, -(1 bsl 4000), 1 bsl 63, <<5:3>>, <<>>,
