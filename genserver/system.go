@@ -20,7 +20,7 @@ func (s *Server) receiveSystem(r *etf.Reader, c Caller) error {
 	if err := r.Finish(); err != nil {
 		return fmt.Errorf("system message: %w", err)
 	}
-	reply, err := s.system(request)
+	reply, err := s.system(request, &from)
 	if err != nil {
 		return fmt.Errorf("system message: %w", err)
 	}
@@ -32,12 +32,15 @@ func (s *Server) receiveSystem(r *etf.Reader, c Caller) error {
 	return nil
 }
 
-func (s *Server) system(request []byte) (etf.Term, error) {
+func (s *Server) system(request []byte, from *From) (etf.Term, error) {
 	r := etf.NewReader(request)
 	word := string(r.Atom())
 	switch {
 	case r.Finish() != nil:
 	case word == "get_state":
+		if from.wantsOK() {
+			return etf.Tuple{etf.Atom("ok"), s.state()}, nil
+		}
 		return s.state(), nil
 	case word == "get_status":
 		return s.status(), nil
@@ -45,6 +48,15 @@ func (s *Server) system(request []byte) (etf.Term, error) {
 	term, err := etf.Decode(request)
 	unknown := etf.Tuple{etf.Atom("unknown_system_msg"), term}
 	return etf.Tuple{etf.Atom("error"), unknown}, err
+}
+
+// wantsOK reports whether the caller's sys:get_state expects {ok, State} and
+// fails on the State alone, as it does from OTP 26.1 on; up to 26.0 it is the
+// other way round. Nothing says what release a caller is of, but from OTP 26 on
+// the references of aliases have five words.
+func (f *From) wantsOK() bool {
+	const pidReference = 5
+	return len(etf.Ref(f.Alias).Words()) == pidReference
 }
 
 func (s *Server) state() etf.Term {
