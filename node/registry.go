@@ -59,8 +59,10 @@ func (r *registry) awaitEmpty() {
 	}
 }
 
-func (r *registry) add(p gen.Process, h dist.Handler) {
-	local := &dist.Process{Pid: p.Self(), Handler: h, Kill: p.Kill}
+// add has a process found by its name and pid. A nil kill makes it one that
+// peers cannot kill.
+func (r *registry) add(p gen.Process, h dist.Handler, kill func()) {
+	local := &dist.Process{Pid: p.Self(), Handler: h, Kill: kill}
 	r.change(func(ps *processes) {
 		ps.names[p.Name()] = local
 		ps.pids[local.Pid.ID] = local
@@ -89,7 +91,9 @@ func (r *registry) list() (names etf.List) {
 	return names
 }
 
-// Whereis implements dist.Processes.
+// Whereis implements dist.Processes. A name that was ever one of our gen_servers'
+// is never looked for in Ergo: there it is registered before its process runs,
+// and a message that came in between would be lost.
 func (r *registry) Whereis(name []byte) *dist.Process {
 	p, ours := r.current.Load().names[string(name)]
 	if ours || len(name) == 0 {

@@ -47,7 +47,7 @@ func (s *supervisor) ProcessInit(p gen.Process, args ...ergo.Term) (gen.ProcessS
 		Parent:  s.self,
 		Family:  s.spec.Name,
 		Handler: children{supervisor: s},
-	}})
+	}}, nil) // to kill it would be to end the service
 	return s.Supervisor.ProcessInit(p, args...)
 }
 
@@ -86,7 +86,7 @@ func (s *supervisor) Init(...ergo.Term) (gen.SupervisorSpec, error) {
 			Child: &genserver.Process{
 				Up: func(p gen.Process) {
 					s.children[p.Name()] = p.Self() // the supervisor waits meanwhile
-					s.registry.add(p, s.serving(server, p))
+					s.registry.add(p, s.serving(server, p), p.Kill)
 				},
 				Down: s.registry.remove,
 			},

@@ -13,7 +13,7 @@ type Process struct {
 	// package etf.
 	Handler Handler
 
-	// Kill ends the process, as exit(Pid, kill) does.
+	// Kill ends the process, as exit(Pid, kill) does. If nil, peers cannot.
 	Kill func()
 }
 

@@ -163,7 +163,7 @@ func (c *Conn) recvExit2(m *control) error {
 		return err
 	}
 	r := etf.NewReader(m.args[m.n-1])
-	if reason := m.args[m.n-1]; isAtom(reason) && string(r.Atom()) == "kill" {
+	if reason := m.args[m.n-1]; isAtom(reason) && string(r.Atom()) == "kill" && p.Kill != nil {
 		c.log.Warn("process killed by exit(Pid, kill)", "pid", p.Pid, "by", text(m.args[0]))
 		p.Kill()
 		return nil
