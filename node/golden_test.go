@@ -1,0 +1,238 @@
+package node
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/flake/flakeserver"
+	"github.com/flake-go/flake/node/etf"
+	"github.com/flake-go/flake/node/handshake"
+)
+
+// line is a frame of a conversation, its length included.
+type line struct {
+	caller bool // from the caller
+	bytes  []byte
+}
+
+func readConversation(t *testing.T, file string) (lines []line) {
+	t.Helper()
+	f, err := os.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for s := bufio.NewScanner(f); s.Scan(); {
+		from, digits, _ := strings.Cut(s.Text(), " ")
+		if from == "#" {
+			continue
+		}
+		b, err := hex.DecodeString(digits)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines = append(lines, line{from == "C", b})
+	}
+	return lines
+}
+
+// sequence gives ids out of a list, then no more.
+type sequence struct{ ids []flake.ID }
+
+func (s *sequence) Next() (flake.ID, error) {
+	if len(s.ids) == 0 {
+		return flake.ID{}, errors.New("asked too often")
+	}
+	id := s.ids[0]
+	s.ids = s.ids[1:]
+	return id, nil
+}
+
+// Recorded callers get from us, frame by frame, what they got from the
+// original, but for what is ours to choose: see reduced.
+func TestRecordedCallers(t *testing.T) {
+	for _, file := range []string{"otp25.txt", "otp27.txt", "otp29.txt"} {
+		t.Run(file, func(t *testing.T) {
+			lines := readConversation(t, "testdata/plain/"+file)
+			var c handshake.Challenge
+			if err := c.Decode(lines[2].bytes[2:]); err != nil {
+				t.Fatal(err)
+			}
+			ids := &sequence{idsIn(t, lines[5:])}
+			n := start(t, Options{Name: c.Node, Supervisors: flakeSup(ids)})
+			n.door.options.Creation = c.Creation
+			n.door.options.Rand = bytes.NewReader(binary.BigEndian.AppendUint32(nil, c.Challenge))
+			c.Flags = handshake.Offered // all of the challenge that is not as recorded
+			copy(lines[2].bytes[2:], c.Append(nil))
+
+			conn, caller := net.Pipe()
+			defer caller.Close()
+			go n.greet(conn)
+			caller.SetDeadline(time.Now().Add(patience))
+			var said []byte // since the server's last frame
+			for i, l := range lines {
+				if l.caller {
+					said = append(said, l.bytes...)
+					continue
+				}
+				if len(said) > 0 {
+					go caller.Write(said) // an answer may come before all is read
+				}
+				said = nil
+				lengthSize := 4
+				if i < 5 {
+					lengthSize = 2
+				}
+				got := readFrame(t, caller, lengthSize)
+				if i < 5 {
+					if !bytes.Equal(got, l.bytes) {
+						t.Errorf("handshake: %x, want %x", got, l.bytes)
+					}
+				} else if got, want := reduced(t, got), reduced(t, l.bytes); got != want {
+					t.Errorf("frame %d: %s, want %s", i, got, want)
+				}
+			}
+			if len(ids.ids) > 0 {
+				t.Errorf("%d ids were not asked for", len(ids.ids))
+			}
+		})
+	}
+}
+
+// readFrame reads a frame and gives it with its length.
+func readFrame(t *testing.T, r io.Reader, lengthSize int) []byte {
+	t.Helper()
+	b := make([]byte, lengthSize)
+	if _, err := io.ReadFull(r, b); err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, c := range b {
+		n = n<<8 | int(c)
+	}
+	b = append(b, make([]byte, n)...)
+	if _, err := io.ReadFull(r, b[lengthSize:]); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// split gives the elements of the control message of a frame, and its message.
+func split(t *testing.T, frame []byte) (op int64, args [][]byte, message []byte) {
+	t.Helper()
+	if frame[4] != 112 {
+		t.Fatalf("not a pass-through: %x", frame)
+	}
+	r := etf.NewReader(frame[5:])
+	r.Version()
+	n := r.Tuple()
+	op = r.Int()
+	for range n - 1 {
+		args = append(args, r.Raw())
+	}
+	if len(r.Rest()) > 0 {
+		r.Version()
+		message = r.Raw()
+	}
+	if err := r.Finish(); err != nil {
+		t.Fatalf("%x: %v", frame, err)
+	}
+	return op, args, message
+}
+
+// reduced is a frame of the server as far as it has to be the same:
+//
+//	SEND_SENDER {22, From, To}     as an ALIAS_SEND, if the message's tag has an alias: the
+//	                               original's net_kernel answers from a process of its own
+//	ALIAS_SEND {33, From, Alias}   without From
+//	PAYLOAD_MONITOR_P_EXIT (28)    as a MONITOR_P_EXIT (21): we do not offer EXIT_PAYLOAD
+//
+// All else is compared octet by octet.
+func reduced(t *testing.T, frame []byte) string {
+	t.Helper()
+	op, args, message := split(t, frame)
+	switch op {
+	case 22:
+		tag := etf.NewReader(message)
+		tag.Tuple()
+		tag.ListHeader()
+		tag.Atom()
+		return fmt.Sprintf("33 to %x: %x", tag.Ref(), message)
+	case 33:
+		return fmt.Sprintf("33 to %x: %x", args[1], message)
+	case 28:
+		op, args, message = 21, append(args, message), nil
+	}
+	return fmt.Sprintf("%d %x: %x", op, args, message)
+}
+
+// idsIn finds the ids that the original gave out.
+func idsIn(t *testing.T, lines []line) (ids []flake.ID) {
+	t.Helper()
+	for _, l := range lines {
+		if l.caller {
+			continue
+		}
+		_, _, message := split(t, l.bytes)
+		term, err := etf.Decode(message)
+		if err != nil {
+			t.Fatal(err)
+		}
+		reply, ok := term.(etf.Tuple)
+		if !ok || len(reply) != 2 {
+			continue
+		}
+		if ok, _ := reply[1].(etf.Tuple); len(ok) == 2 {
+			switch id := ok[1].(type) {
+			case []byte:
+				ids = append(ids, flake.ID(id))
+			case etf.String:
+				parsed, err := flake.Parse(string(id), 62)
+				if err != nil {
+					t.Fatal(err)
+				}
+				ids = append(ids, parsed)
+			}
+		}
+	}
+	if len(ids) != 2 {
+		t.Fatalf("ids %v", ids)
+	}
+	return ids
+}
+
+// The plain conversations are what the recorded ones hold: all that was said in
+// those is there, but the call by rpc.
+func TestPlainConversations(t *testing.T) {
+	for _, file := range []string{"otp25.txt", "otp27.txt", "otp29.txt"} {
+		var ops []int64
+		lines := readConversation(t, "testdata/plain/"+file)
+		for _, l := range lines[5:] {
+			op, _, _ := split(t, l.bytes)
+			ops = append(ops, op)
+		}
+		want := []int64{19, 6, 22, 20, 19, 6, 33, 20, 19, 6, 33, 20, 19, 6, 33, 20, 6, 6, 19, 6, 28}
+		if !slices.Equal(ops, want) {
+			t.Errorf("%s: %d, want %d", file, ops, want)
+		}
+	}
+}
+
+// flakeSup is the supervisor of the server called flake.
+func flakeSup(ids flakeserver.Source) []Supervisor {
+	return []Supervisor{{Name: "flake_sup", Servers: []Server{
+		{Name: "flake", Handler: &flakeserver.Server{IDs: ids, Log: quiet}},
+	}}}
+}
