@@ -129,18 +129,20 @@ func (c *Conn) recvMonitorExit(m *control) error {
 	return c.router.RouteMonitorExit(ergoPid(etf.Pid(proc)), reason, ref)
 }
 
-// recvExit: a process of the peer that is linked with a local process ended.
+// recvExit: a process of the peer that is linked with a local process ended. Of
+// a link that the peer set the connection knows, of one that a local process
+// set Ergo does.
 func (c *Conn) recvExit(m *control) error {
 	from, to, reason := m.args[0], m.args[1], m.args[m.n-1]
-	if err := c.unlink(from, to); err != nil {
-		return err
-	}
+	linked := c.unlink(from, to)
 	p, err := c.find(to)
 	if p == nil {
 		return err
 	}
-	if err := c.trapped(p, from, reason); err != nil {
-		return err
+	if linked {
+		if err := c.trapped(p, from, reason); err != nil {
+			return err
+		}
 	}
 	return c.router.RouteExit(p.Pid, ergoPid(etf.Pid(from)), string(etf.FormatRaw(nil, reason, maxReason)))
 }

@@ -114,6 +114,21 @@ func TestExitSignals(t *testing.T) {
 	}
 }
 
+// The end of a process that is linked to none of ours is no message.
+func TestExitWithoutLink(t *testing.T) {
+	bubble(t, flags, func(t *testing.T, r *rig) {
+		r.send(
+			frame(etf.Tuple{number(opExit), theirs, ours, etf.Atom("why")}),
+			frame(etf.Tuple{number(opLink), theirs, ours}),
+			frame(etf.Tuple{number(opUnlink), theirs, ours}),
+			frame(etf.Tuple{number(opExit), theirs, ours, etf.Atom("why")}),
+		)
+		if got := r.local.flake.take(); got != "" {
+			t.Errorf("got %s", got)
+		}
+	})
+}
+
 // What Ergo's own processes watch at the peer is Ergo's to tell them.
 func TestToErgo(t *testing.T) {
 	reason := etf.Tuple{etf.Atom("bad"), etf.String("why")}

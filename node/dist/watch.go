@@ -108,20 +108,26 @@ func (c *Conn) recvLink(m *control) error {
 	return nil
 }
 
-func (c *Conn) recvUnlink(m *control) error { return c.unlink(m.args[0], m.args[1]) }
+func (c *Conn) recvUnlink(m *control) error {
+	c.unlink(m.args[0], m.args[1])
+	return nil
+}
 
 func (c *Conn) recvUnlinkID(m *control) error {
 	id, from, to := m.args[0], m.args[1], m.args[2]
 	c.sendControl(opUnlinkIDAck, id, to, from)
-	return c.unlink(from, to)
+	c.unlink(from, to)
+	return nil
 }
 
-func (c *Conn) unlink(from, to []byte) error {
-	id := etf.Pid(to).ID()
+// unlink forgets a link, and reports whether there was one.
+func (c *Conn) unlink(from, to []byte) bool {
+	l := link{ergoPid(etf.Pid(to)).ID, string(to), string(from)}
 	c.watches.mu.Lock()
-	delete(c.watches.links, link{uint64(id), string(to), string(from)})
-	c.watches.mu.Unlock()
-	return nil
+	defer c.watches.mu.Unlock()
+	_, linked := c.watches.links[l]
+	delete(c.watches.links, l)
+	return linked
 }
 
 // watch has Ergo tell us, by way of MonitorExit, when the process ends.
