@@ -57,6 +57,7 @@ type Node struct {
 	supervisors []gen.Process
 	greeters    sync.WaitGroup // accept and greet
 	entering    sync.Mutex     // one session at a time goes through the door
+	stopped     sync.Once
 
 	mu    sync.Mutex
 	conns map[string]*dist.Conn
@@ -143,11 +144,16 @@ func (n *Node) supervise(s Supervisor) error {
 // Stop ends the node: nobody is let in any more, EPMD forgets it, whoever
 // monitors or is linked to one of its processes is told shutdown, and what is
 // still to be written is given a moment. It returns when nothing runs any more.
-func (n *Node) Stop() {
+// It may be called again.
+func (n *Node) Stop() { n.stopped.Do(n.stop) }
+
+func (n *Node) stop() {
 	n.listener.Close()
 	n.epmd.Close()
-	for _, s := range slices.Backward(n.supervisors) {
-		s.Exit("shutdown")
+	if n.ctx.Err() == nil { // else they end by themselves
+		for _, s := range slices.Backward(n.supervisors) {
+			s.Exit("shutdown")
+		}
 	}
 	n.registry.awaitEmpty()
 	var shutdown sync.WaitGroup
