@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"net"
 	"runtime"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -81,12 +83,6 @@ func await(t *testing.T, what string, condition func() bool) {
 // awaitGoroutines waits until there are no more goroutines than before.
 func awaitGoroutines(t *testing.T, before int) {
 	t.Helper()
-	defer func() {
-		if t.Failed() {
-			b := make([]byte, 1<<20)
-			t.Logf("%s", b[:runtime.Stack(b, true)])
-		}
-	}()
 	await(t, "no goroutine is left over", func() bool { return runtime.NumGoroutine() <= before })
 }
 
@@ -220,3 +216,23 @@ func pidOf(n *Node, name string) etf.Pid {
 	}
 	return etf.NewPid(etf.Atom(n.name), uint32(p.Pid.ID), uint32(p.Pid.ID>>32), p.Pid.Creation)
 }
+
+// logged is a log that a test can read.
+type logged struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (l *logged) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(b)
+}
+
+func (l *logged) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+func (l *logged) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }

@@ -1,0 +1,295 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flake-go/flake/node/epmd"
+	"github.com/flake-go/flake/node/etf"
+	"github.com/flake-go/flake/node/handshake"
+)
+
+var ref = etf.NewRef("a@127.0.0.1", 77, 1, 2, 3, 4, 5)
+
+// What connecting nodes ask the net_kernel is answered.
+func TestNetKernel(t *testing.T) {
+	p := dial(t, start(t, Options{NetTicktime: 30 * time.Second}), "a@127.0.0.1")
+	for request, want := range map[etf.Atom]string{
+		"nodename": "{1,'flake@127.0.0.1'}", "longnames": "{1,true}", "ticktime": "{1,30}",
+	} {
+		if got := p.call("net_kernel", request); got != want {
+			t.Errorf("%s: %s, want %s", request, got, want)
+		}
+	}
+	if got := p.call("net_kernel", etf.Tuple{etf.Atom("is_auth"), etf.Atom("a@127.0.0.1")}); got != "{1,yes}" {
+		t.Errorf("is_auth: %s", got)
+	}
+	// What it does not know is not answered, and what follows is.
+	for _, request := range []etf.Term{etf.Atom("x"), etf.Tuple{etf.Atom("x"), int64(1)}, etf.Tuple{}, int64(1)} {
+		p.send(regSend(p.pid, "net_kernel"), etf.Tuple{etf.Atom("$gen_call"), etf.Tuple{p.pid, int64(2)}, request})
+	}
+	if got := p.call("net_kernel", etf.Atom("longnames")); got != "{1,true}" {
+		t.Errorf("then %s", got)
+	}
+}
+
+func TestUnregisteredName(t *testing.T) {
+	p := dial(t, start(t, Options{}), "a@127.0.0.1")
+	p.send(monitor(p.pid, etf.Atom("nosuch"), ref))
+	p.send(regSend(p.pid, "nosuch"), etf.Tuple{etf.Atom("$gen_call"), etf.Tuple{p.pid, int64(1)}, etf.Atom("get")})
+	p.want("{21,nosuch,<0.9.0>,#Ref<0.5.4.3.2.1>,noproc}", none)
+	p.get() // and nothing is between
+}
+
+// Who is killed is missed, and is there again, as another process.
+func TestKill(t *testing.T) {
+	n := start(t, Options{})
+	p := dial(t, n, "a@127.0.0.1")
+	for range 5 {
+		var pid etf.Pid
+		await(t, "flake is there", func() bool { pid = pidOf(n, "flake"); return pid != "" })
+		p.send(monitor(p.pid, etf.Atom("flake"), ref))
+		p.send(etf.Tuple{int64(8), p.pid, pid, etf.Atom("ignored")})
+		p.get()
+		p.send(etf.Tuple{int64(8), p.pid, pid, etf.Atom("kill")})
+		p.want("{21,flake,<0.9.0>,#Ref<0.5.4.3.2.1>,killed}", none)
+		await(t, "flake is another process", func() bool { now := pidOf(n, "flake"); return now != "" && now != pid })
+		p.get()
+		p.send(monitor(p.pid, pid, ref))
+		p.want("{21,"+pid.String()+",<0.9.0>,#Ref<0.5.4.3.2.1>,noproc}", none)
+	}
+}
+
+// However often and fast somebody kills, the others are served in the end.
+func TestManyKills(t *testing.T) {
+	n := start(t, Options{})
+	killers := []*peer{dial(t, n, "a@127.0.0.1"), dial(t, n, "b@127.0.0.1")}
+	for range 100 {
+		for _, p := range killers {
+			if pid := pidOf(n, "flake"); pid != "" {
+				p.send(etf.Tuple{int64(8), p.pid, pid, etf.Atom("kill")})
+				p.send(etf.Tuple{int64(8), p.pid, pid, etf.Atom("kill")})
+			}
+		}
+	}
+	for _, p := range killers {
+		p.call("net_kernel", etf.Atom("nodename")) // all kills have arrived
+	}
+	p := dial(t, n, "c@127.0.0.1")
+	pid := etf.Pid("")
+	await(t, "flake stays", func() bool {
+		before := pid
+		pid = pidOf(n, "flake")
+		return pid != "" && pid == before
+	})
+	p.get()
+}
+
+// Who comes back under his name takes the place of his old connection, but only
+// with the cookie.
+func TestSecondSession(t *testing.T) {
+	n := start(t, Options{})
+	first := dial(t, n, "a@127.0.0.1")
+	first.get()
+
+	_, err := handshake.Start(dialRaw(t, n), n.Name(), handshake.Options{Node: "a@127.0.0.1", Cookie: "guess"})
+	if err == nil {
+		t.Error("a wrong cookie came in")
+	}
+	first.get()
+
+	second := dial(t, n, "a@127.0.0.1")
+	second.get()
+	first.ended()
+	second.get()
+}
+
+// A wrong cookie is refused and logged once, and the node goes on.
+func TestWrongCookie(t *testing.T) {
+	log := new(logged)
+	n := start(t, Options{Log: log.logger()})
+	_, err := handshake.Start(dialRaw(t, n), n.Name(), handshake.Options{Node: "a@127.0.0.1", Cookie: "guess"})
+	if err == nil {
+		t.Error("a wrong cookie came in")
+	}
+	dial(t, n, "b@127.0.0.1").get()
+	await(t, "it is logged", func() bool { return strings.Contains(log.String(), "wrong cookie") })
+	if got := strings.Count(log.String(), "a@127.0.0.1"); got != 1 {
+		t.Errorf("logged %d times: %s", got, log)
+	}
+}
+
+// Our own name is nobody else's.
+func TestOwnName(t *testing.T) {
+	n := start(t, Options{})
+	_, err := handshake.Start(dialRaw(t, n), n.Name(), handshake.Options{Node: n.Name(), Cookie: cookie})
+	if !errors.Is(err, handshake.ErrRefused) || !strings.Contains(err.Error(), "not_allowed") {
+		t.Errorf("%v", err)
+	}
+}
+
+// Who connects and says nothing keeps nobody out.
+func TestSilentConnections(t *testing.T) {
+	n := start(t, Options{})
+	for range 300 {
+		dialRaw(t, n)
+	}
+	half := dialRaw(t, n) // and one in the middle of its handshake
+	if _, err := half.Write([]byte("\x00\x0fN\x00\x00")); err != nil {
+		t.Fatal(err)
+	}
+	dial(t, n, "a@127.0.0.1").get()
+}
+
+// Callers that come at the same time are all let in.
+func TestManyPeers(t *testing.T) {
+	n := start(t, Options{})
+	const peers = 50
+	done := make(chan bool, peers)
+	for i := range peers {
+		t.Run(strconv.Itoa(i), func(t *testing.T) {
+			t.Parallel()
+			defer func() { done <- true }()
+			p := dial(t, n, fmt.Sprintf("p%d@127.0.0.1", i))
+			for range 10 {
+				p.get()
+			}
+		})
+	}
+}
+
+// When a node stops, whoever watches is told, and nothing is left of it.
+func TestStop(t *testing.T) {
+	before := runtime.NumGoroutine()
+	t.Setenv("ERL_EPMD_PORT", freePort(t))
+	epmdAddr := "127.0.0.1:" + os.Getenv("ERL_EPMD_PORT")
+
+	n, err := Start(context.Background(), filled(t, Options{EPMD: epmd.Auto}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	names, err := epmd.Names(t.Context(), epmdAddr)
+	if err != nil || len(names) != 1 || names[0].Name != "flake" {
+		t.Errorf("EPMD knows %v, %v", names, err)
+	}
+	p := dial(t, n, "a@127.0.0.1")
+	p.send(monitor(p.pid, etf.Atom("flake"), ref))
+	p.get()
+	silent := dialRaw(t, n)
+
+	n.Stop()
+	p.want("{21,flake,<0.9.0>,#Ref<0.5.4.3.2.1>,shutdown}", none)
+	p.ended()
+	silent.Close()
+	awaitGoroutines(t, before)
+	for what, addr := range map[string]string{"node": n.Addr().String(), "door": n.door.addr, "EPMD": epmdAddr} {
+		if c, err := net.Dial("tcp", addr); err == nil {
+			c.Close()
+			t.Errorf("%s: somebody listens", what)
+		}
+	}
+	n.Stop() // again
+
+}
+
+// When the connection ends, nothing is left of it, while the node goes on.
+func TestDisconnect(t *testing.T) {
+	n := start(t, Options{})
+	dial(t, n, "warm@127.0.0.1").conn.Close()
+	await(t, "nobody is connected", func() bool { return len(n.connections()) == 0 })
+	before := runtime.NumGoroutine()
+	for i := range 20 {
+		p := dial(t, n, fmt.Sprintf("p%d@127.0.0.1", i))
+		p.send(monitor(p.pid, etf.Atom("flake"), ref))
+		p.get()
+		p.conn.Close()
+	}
+	await(t, "nobody is connected", func() bool { return len(n.connections()) == 0 })
+	awaitGoroutines(t, before)
+	if s := n.ergo.Stats(); s.MonitorsByPid != 0 || s.NetworkConnections != 0 {
+		t.Errorf("Ergo has %d monitors, %d connections", s.MonitorsByPid, s.NetworkConnections)
+	}
+}
+
+// A name that is taken is refused, and the node that has it is not disturbed.
+func TestNameTaken(t *testing.T) {
+	t.Setenv("ERL_EPMD_PORT", freePort(t))
+	first := start(t, Options{EPMD: epmd.Auto})
+	before := runtime.NumGoroutine()
+	n, err := Start(context.Background(), filled(t, Options{EPMD: epmd.Auto}))
+	if err == nil || !strings.Contains(err.Error(), `"flake"`) || !strings.Contains(err.Error(), epmd.ErrNameTaken.Error()) {
+		t.Errorf("%v, %v", n, err)
+	}
+	awaitGoroutines(t, before)
+	dial(t, first, "a@127.0.0.1").get()
+
+	second := start(t, Options{Name: "other@127.0.0.1", EPMD: epmd.Auto})
+	if s := second.EPMD(); !s.Registered || s.Serving {
+		t.Errorf("the second: %s", s)
+	}
+	second.Stop()
+	await(t, "EPMD has forgotten it", func() bool {
+		names, err := epmd.Names(t.Context(), first.EPMD().Addr)
+		return err == nil && len(names) == 1 && names[0].Name == "flake"
+	})
+}
+
+func TestStartRefused(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	before := runtime.NumGoroutine()
+	for name, test := range map[string]struct {
+		options Options
+		message string
+	}{
+		"no host":         {Options{Name: "flake"}, "want name@host"},
+		"port taken":      {Options{Listen: taken.Addr().String()}, "address already in use"},
+		"two of one name": {Options{Supervisors: append(flakeSup(nil), flakeSup(nil)...)}, "flake_sup"},
+	} {
+		n, err := Start(context.Background(), filled(t, test.options))
+		if err == nil {
+			n.Stop()
+		}
+		if err == nil || !strings.Contains(err.Error(), test.message) {
+			t.Errorf("%s: %v, want %s", name, err, test.message)
+		}
+	}
+	awaitGoroutines(t, before)
+}
+
+// The end of the context ends the node at once.
+func TestContext(t *testing.T) {
+	before := runtime.NumGoroutine()
+	ctx, cancel := context.WithCancel(context.Background())
+	n, err := Start(ctx, filled(t, Options{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := dial(t, n, "a@127.0.0.1")
+	p.get()
+	cancel()
+	p.ended()
+	n.Stop()
+	awaitGoroutines(t, before)
+}
+
+func freePort(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
+}

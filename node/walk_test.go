@@ -1,0 +1,110 @@
+package node
+
+import (
+	"crypto/md5"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/flake/flakeserver"
+	"github.com/flake-go/flake/genserver"
+	"github.com/flake-go/flake/node/etf"
+)
+
+// watched is the server flake, with all that passes through it written down.
+type watched struct {
+	genserver.Handler
+	steps []string
+}
+
+func (w *watched) HandleCall(dst, request []byte, caps etf.Caps) []byte {
+	w.steps = append(w.steps, fmt.Sprintf("5 call %q", request))
+	w.steps = append(w.steps, fmt.Sprintf("6 request %+v", flakeserver.DecodeRequest(request)))
+	start := len(dst)
+	dst = w.Handler.HandleCall(dst, request, caps)
+	w.steps = append(w.steps, fmt.Sprintf("7 reply %q", dst[start:]))
+	return dst
+}
+
+func (w *watched) Next() (flake.ID, error) {
+	w.steps = append(w.steps, "6 id")
+	return flake.Make(1, 2, 3), nil
+}
+
+// TestWalk goes the way of one call, from octets to octets: the steps are those
+// of the package's documentation.
+func TestWalk(t *testing.T) {
+	w := new(watched)
+	w.Handler = &flakeserver.Server{IDs: w, Log: quiet}
+	n := start(t, Options{Supervisors: []Supervisor{{"flake_sup", []Server{{"flake", w}}}}})
+	creation := string(binary.BigEndian.AppendUint32(nil, n.creation))
+
+	// 1 socket: a stream of octets to the address that the node listens on.
+	c := dialRaw(t, n)
+	say := func(s string) {
+		t.Helper()
+		if _, err := io.WriteString(c, s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	hear := func(step string, n int) string {
+		t.Helper()
+		b := make([]byte, n)
+		if _, err := io.ReadFull(c, b); err != nil {
+			t.Fatalf("%s: %v", step, err)
+		}
+		return string(b)
+	}
+	expect := func(step, want string) {
+		t.Helper()
+		if got := hear(step, len(want)); got != want {
+			t.Fatalf("%s: %q, want %q", step, got, want)
+		}
+	}
+
+	// 2 peer: names, and the proof that both hold the cookie.
+	say("\x00\x1bN" + "\x00\x00\x00\x0d\x07\xdf\x7f\xbc" + "\x00\x00\x00\x4d" + "\x00\x0ccl@127.0.0.1")
+	expect("2 status", "\x00\x03sok")
+	expect("2 challenge, flags", "\x00\x22N"+"\x00\x00\x00\x0c\x07\x07\x4f\xbc")
+	challenge := hear("2 challenge", 4)
+	expect("2 challenge, creation and name", creation+"\x00\x0fflake@127.0.0.1")
+	digest := func(challenge string) string {
+		b := md5.Sum(fmt.Appendf([]byte(cookie), "%d", binary.BigEndian.Uint32([]byte(challenge))))
+		return string(b[:])
+	}
+	say("\x00\x15r" + "\x00\x00\x00\x2a" + digest(challenge))
+	expect("2 ack", "\x00\x11a"+digest("\x00\x00\x00\x2a"))
+
+	// 3 frame, 4 message: a monitor, a call and the monitor taken back, as
+	// gen_server:call sends them.
+	const (
+		pid   = "Xw\x0ccl@127.0.0.1\x00\x00\x00\x09\x00\x00\x00\x00\x00\x00\x00\x4d"
+		ref   = "Z\x00\x03w\x0ccl@127.0.0.1\x00\x00\x00\x4d\x00\x00\x00\x01\x00\x00\x00\x02\x00\x00\x00\x03"
+		tag   = "l\x00\x00\x00\x01w\x05alias" + ref
+		flake = "w\x05flake"
+	)
+	frame := func(s string) string {
+		return string(binary.BigEndian.AppendUint32(nil, uint32(len(s)))) + s
+	}
+	say(frame("p\x83h\x04a\x13" + pid + flake + ref))
+	say(frame("p\x83h\x04a\x06" + pid + "w\x00" + flake + "\x83h\x03w\x09$gen_callh\x02" + pid + tag + "w\x03get"))
+	say(frame("p\x83h\x04a\x14" + pid + flake + ref))
+
+	// 8 socket: one frame, to the alias of the caller.
+	self := "Xw\x0fflake@127.0.0.1\x00\x00\x00\x01\x00\x00\x00\x00" + creation
+	reply := "h\x02w\x02okm\x00\x00\x00\x10" + "\x00\x00\x00\x00\x00\x00\x00\x01" + "\x00\x00\x00\x00\x00\x02" + "\x00\x03"
+	expect("8 answer", frame("p\x83h\x03a\x21"+self+ref+"\x83h\x02"+tag+reply))
+
+	want := []string{
+		`5 call "w\x03get"`,
+		"6 request {Op:1 Base:0}",
+		"6 id",
+		fmt.Sprintf("7 reply %q", reply),
+	}
+	if got := strings.Join(w.steps, "\n"); got != strings.Join(want, "\n") {
+		t.Errorf("%s\nwant\n%s", got, strings.Join(want, "\n"))
+	}
+}
