@@ -189,3 +189,12 @@ func NewMap(pairs []Pair) Map {
 	}
 	return m
 }
+
+// Split returns the first n elements of a list and the list of the others.
+func Split(list Term, n int) (first []Term, rest Term, ok bool) {
+	elements, tail := elementsOf(list)
+	if len(elements) < n {
+		return nil, nil, false
+	}
+	return elements[:n:n], NewList(elements[n:], tail), true
+}

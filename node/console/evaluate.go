@@ -1,0 +1,131 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"maps"
+
+	"github.com/flake-go/flake/node/etf"
+)
+
+// evaluator turns expressions into values.
+type evaluator struct {
+	functions Functions
+	bindings  map[string]etf.Term
+	commands  map[command]func(args []etf.Expr) (etf.Term, error)
+	history   []answered // the last ones
+}
+
+// command is the name of a command and the number of its arguments.
+type command struct {
+	name  etf.Atom
+	arity int
+}
+
+type answered struct {
+	number int
+	source string
+	value  etf.Term
+}
+
+const maxHistory = 20 // expressions that h() lists, as erl
+
+func (e *evaluator) remember(number int, source string, value etf.Term) {
+	e.history = append(e.history, answered{number, source, value})
+	e.history = e.history[max(0, len(e.history)-maxHistory):]
+}
+
+// all evaluates expressions and returns the value of the last. If one fails, no variable is bound.
+func (e *evaluator) all(ctx context.Context, exprs []etf.Expr) (value etf.Term, err error) {
+	before := maps.Clone(e.bindings)
+	for _, expr := range exprs {
+		if value, err = e.value(ctx, expr); err != nil {
+			e.bindings = before
+			return nil, err
+		}
+	}
+	return value, nil
+}
+
+func (e *evaluator) value(ctx context.Context, expr etf.Expr) (etf.Term, error) {
+	switch x := expr.(type) {
+	case *etf.Literal:
+		return x.Term, nil
+	case *etf.Variable:
+		return e.bindings[x.Name], nil
+	case *etf.Match:
+		value, err := e.value(ctx, x.Value)
+		if err == nil && !e.match(x.Pattern, value) {
+			err = &Exception{Class: "error", Reason: etf.Tuple{etf.Atom("badmatch"), value}}
+		}
+		return value, err
+	case *etf.Call:
+		return e.call(ctx, x)
+	}
+	values, err := e.values(ctx, parts(expr))
+	if err != nil {
+		return nil, err
+	}
+	switch expr.(type) {
+	case *etf.ListExpr:
+		last := len(values) - 1
+		return etf.NewList(values[:last], values[last]), nil
+	case *etf.MapExpr:
+		n := len(values) / 2
+		pairs := make([]etf.Pair, n)
+		for i := range pairs {
+			pairs[i] = etf.Pair{Key: values[i], Value: values[n+i]}
+		}
+		return etf.NewMap(pairs), nil
+	}
+	return etf.Tuple(values), nil
+}
+
+func (e *evaluator) values(ctx context.Context, exprs []etf.Expr) ([]etf.Term, error) {
+	values := make([]etf.Term, len(exprs))
+	for i, expr := range exprs {
+		var err error
+		if values[i], err = e.value(ctx, expr); err != nil {
+			return nil, err
+		}
+	}
+	return values, nil
+}
+
+// call calls a command of the prompt, or one of the functions, of the module erlang if none is named.
+func (e *evaluator) call(ctx context.Context, x *etf.Call) (etf.Term, error) {
+	if run := e.commands[command{x.Function, len(x.Args)}]; run != nil && x.Module == "" {
+		return run(x.Args)
+	}
+	args, err := e.values(ctx, x.Args)
+	if err != nil {
+		return nil, err
+	}
+	c := call{x.Module, x.Function, args, x.Module == ""}
+	if c.command {
+		c.module = "erlang"
+	}
+	type result struct {
+		value etf.Term
+		err   error
+	}
+	done := make(chan result, 1)
+	go func() { // a call that does not end must not keep the prompt from ending
+		value, err := e.functions.Call(c.module, c.function, args)
+		done <- result{value, err}
+	}()
+	select {
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	case r := <-done:
+		if r.err == nil {
+			return r.value, nil
+		}
+		raised := Exception{Class: "error", Reason: []byte(r.err.Error())}
+		if e := (*Exception)(nil); errors.As(r.err, &e) {
+			raised = *e
+		}
+		raised.call = &c
+		return nil, &raised
+	}
+}

@@ -1,0 +1,137 @@
+package console
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/flake-go/flake/node/etf"
+)
+
+// How erl prints values.
+const (
+	width = 80
+	depth = 30
+)
+
+// Exception is what a function raises instead of returning a value.
+type Exception struct {
+	Class  string // "error", "exit" or "throw"
+	Reason etf.Term
+
+	call *call // in which it was raised
+}
+
+// call is a call as an error shows it. In the module erlang, functions go without it.
+type call struct {
+	module, function etf.Atom
+	args             []etf.Term
+	command          bool // there is no module: it might have been a command of the prompt
+}
+
+func (e *Exception) Error() string {
+	return fmt.Sprintf("exception %s: %s", e.Class, etf.Format(nil, e.Reason))
+}
+
+// name returns the name of the function as in fun expressions, but for the arity.
+func (c *call) name() string {
+	name := string(etf.Format(nil, c.function))
+	if c.module == "erlang" {
+		return name
+	}
+	return string(etf.Format(nil, c.module)) + ":" + name
+}
+
+// text returns what the shell prints, without the line end.
+func (e *Exception) text() []byte {
+	text := []byte("** exception " + e.Class + ": ")
+	switch {
+	case e.Class == "error":
+		return e.errorText(text)
+	case e.call == nil:
+		return appendTerm(text, e.Reason)
+	}
+	text = appendTerm(text, e.Reason)
+	return fmt.Appendf(text, "\n     in function  %s/%d", e.call.name(), len(e.call.args))
+}
+
+func (e *Exception) errorText(text []byte) []byte {
+	c := e.call
+	switch {
+	case c == nil:
+		return appendReason(text, e.Reason)
+	case e.Reason == etf.Atom("undef") && c.command:
+		return fmt.Appendf(text, "undefined shell command %s/%d", c.name(), len(c.args))
+	case e.Reason == etf.Atom("undef"):
+		return fmt.Appendf(text, "undefined function %s:%s/%d", etf.Format(nil, c.module), etf.Format(nil, c.function), len(c.args))
+	case e.Reason == etf.Atom("function_clause"):
+		return appendCall(append(text, "no function clause matching "...), c)
+	}
+	text = appendReason(text, e.Reason)
+	text = fmt.Appendf(text, "\n     in function  %s/%d", c.name(), len(c.args))
+	return appendCall(append(text, "\n        called as "...), c)
+}
+
+// reasons are the words for reasons that are atoms.
+var reasons = map[etf.Term]string{
+	etf.Atom("badarg"):        "bad argument",
+	etf.Atom("badarith"):      "an error occurred when evaluating an arithmetic expression",
+	etf.Atom("noproc"):        "no such process or port",
+	etf.Atom("system_limit"):  "a system limit has been reached",
+	etf.Atom("timeout_value"): "bad receive timeout value",
+}
+
+// pairs are the words for reasons that are a tuple of this atom and a value.
+var pairs = map[etf.Term]string{
+	etf.Atom("badarg"):   "bad argument: ",
+	etf.Atom("badmatch"): "no match of right hand side value ",
+	etf.Atom("badkey"):   "bad key: ",
+	etf.Atom("badmap"):   "bad map: ",
+	etf.Atom("badfun"):   "bad function ",
+}
+
+func appendReason(text []byte, reason etf.Term) []byte {
+	switch r := reason.(type) {
+	case etf.Atom:
+		if words, ok := reasons[r]; ok {
+			return append(text, words...)
+		}
+	case etf.Tuple:
+		if len(r) != 2 {
+			break
+		}
+		if tag, ok := r[0].(etf.Atom); ok && pairs[tag] != "" {
+			return appendTerm(append(text, pairs[tag]...), r[1])
+		}
+	}
+	return appendTerm(text, reason)
+}
+
+// appendTerm appends a term, to text whose last line it is to stand on.
+func appendTerm(text []byte, t etf.Term) []byte {
+	return etf.Pretty(text, t, column(text), width, depth)
+}
+
+// appendCall appends a call with its arguments, which are broken into lines as a list is.
+func appendCall(text []byte, c *call) []byte {
+	text = append(text, c.name()...)
+	start := len(text)
+	text = appendTerm(text, etf.List(c.args))
+	if string(text[start:]) == "[]" || text[start] == '[' {
+		text[start], text[len(text)-1] = '(', ')'
+		return text
+	}
+	text = append(text[:start], '(') // the arguments are numbers that could be a text
+	for i, arg := range c.args {
+		if i > 0 {
+			text = append(text, ',')
+		}
+		text = appendTerm(text, arg)
+	}
+	return append(text, ')')
+}
+
+// column returns the column behind the last character.
+func column(text []byte) int {
+	last := string(text[strings.LastIndexByte(string(text), '\n')+1:])
+	return len([]rune(last)) + 1
+}
