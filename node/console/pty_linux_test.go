@@ -1,0 +1,173 @@
+package console
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// openPTY returns both ends of a pseudo-terminal: what a user has before them, and what a program has.
+func openPTY(t *testing.T) (user, program *os.File) {
+	t.Helper()
+	user, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	if err != nil {
+		t.Skip(err)
+	}
+	t.Cleanup(func() { user.Close() })
+	raw, err := user.SyscallConn() // Fd would make reads block and Close wait for them
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	raw.Control(func(fd uintptr) {
+		if n, err = unix.IoctlGetInt(int(fd), unix.TIOCGPTN); err == nil {
+			err = unix.IoctlSetPointerInt(int(fd), unix.TIOCSPTLCK, 0)
+		}
+		if err == nil {
+			err = unix.IoctlSetWinsize(int(fd), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 80})
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	program, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { program.Close() })
+	return user, program
+}
+
+// session is a Console that runs on a pseudo-terminal.
+type session struct {
+	*testing.T
+	console *Console
+	user    *os.File
+	ended   chan error
+
+	mu   sync.Mutex
+	seen bytes.Buffer
+}
+
+func startSession(t *testing.T) *session {
+	t.Helper()
+	user, program := openPTY(t)
+	s := &session{T: t, user: user, ended: make(chan error, 1)}
+	s.console = New(Options{Node: "n@h", Banner: "Hello\n", In: program, Out: program, Functions: functions, Help: []Section{
+		{"tests", []Help{{"t:sleep()", "sleeps"}, {"t:exit(Reason)", "exits"}}},
+	}})
+	go io.Copy(s, user)
+	go func() { s.ended <- s.console.Run(context.Background()) }()
+	return s
+}
+
+// Write takes what the user sees.
+func (s *session) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.seen.Write(p)
+}
+
+// expect waits until the user sees a text, and forgets what is up to it.
+func (s *session) expect(text string) {
+	s.Helper()
+	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		s.mu.Lock()
+		i := strings.Index(s.seen.String(), text)
+		if i >= 0 {
+			s.seen.Next(i + len(text))
+			s.mu.Unlock()
+			return
+		}
+		s.mu.Unlock()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.Fatalf("no %q in %q", text, s.seen.String())
+}
+
+func (s *session) typed(keys string) {
+	s.Helper()
+	if _, err := s.user.WriteString(keys); err != nil {
+		s.Fatal(err)
+	}
+}
+
+func (s *session) end() {
+	s.Helper()
+	select {
+	case err := <-s.ended:
+		if err != nil {
+			s.Error(err)
+		}
+	case <-time.After(10 * time.Second):
+		s.Fatal("it goes on")
+	}
+}
+
+// What erl shows on a terminal, byte for byte.
+func TestTerminal(t *testing.T) {
+	s := startSession(t)
+	s.expect("Hello\r\n(n@h)1> ")
+	s.typed("{a,\r")
+	s.expect("{a,\r\n(n@h)1> ")
+	s.typed("b}.\r")
+	s.expect("b}.\r\n{a,b}\r\n(n@h)2> ")
+	s.typed("1. a b.\r")
+	s.expect("1. a b.\r\n1\r\n(n@h)3> a b.\r\n* 1:3: syntax error before: b\r\n(n@h)3> ")
+	s.typed("\x04") // does nothing
+	s.typed("q().\r")
+	s.expect("q().\r\nok\r\n")
+	s.end()
+}
+
+func TestTerminalEditing(t *testing.T) {
+	s := startSession(t)
+	s.typed("first.\r")
+	s.expect("\r\nfirst\r\n(n@h)2> ")
+	s.typed("\r\x1b[A\x1b[Dly\r") // up, left
+	s.expect("\r\nfirstly\r\n(n@h)3> ")
+	s.typed("t:e\t{}).\r")
+	s.expect("t:exit({}).\r\n** exception exit: {}\r\n     in function  t:exit/1\r\n(n@h)4> ")
+	s.typed("1")
+	s.expect("1")
+	fmt.Fprint(s.console, "a log line\n")
+	s.expect("a log line\r\n(n@h)4> 1")
+	s.typed("2.\r")
+	s.expect("\r\n12\r\n(n@h)5> ")
+	s.user.Close() // hangs up
+	s.end()
+}
+
+func TestTerminalBreak(t *testing.T) {
+	s := startSession(t)
+	s.expect("1> ")
+	s.typed("1\x03")
+	s.expect("\r\nBREAK: (a)bort (c)ontinue\r\n")
+	s.typed("x\r")
+	s.expect("x\r\nInvalid option 'x'. Please enter one of the following:\r\nBREAK: (a)bort (c)ontinue\r\n")
+	s.typed("c\r2.\r")
+	s.expect("12.\r\n12\r\n(n@h)2> ")
+	s.typed("t:sleep().\r")
+	s.expect("t:sleep().\r\n")
+	s.typed("\x03")
+	s.expect("\r\nBREAK: (a)bort (c)ontinue\r\n")
+	s.typed("a\r")
+	s.expect("a\r\n")
+	s.end()
+}
+
+func TestTerminalBreakTwice(t *testing.T) {
+	s := startSession(t)
+	s.expect("1> ")
+	s.typed("\x03\x03")
+	s.end()
+}
