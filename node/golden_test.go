@@ -60,6 +60,9 @@ func (s *sequence) Next() (flake.ID, error) {
 	return id, nil
 }
 
+func (*sequence) Last() (uint64, uint16) { return 0, 0 }
+func (*sequence) Worker() flake.Worker   { return 0 }
+
 // Recorded callers get from us, frame by frame, what they got from the
 // original, but for what is ours to choose: see reduced.
 func TestRecordedCallers(t *testing.T) {

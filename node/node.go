@@ -180,6 +180,9 @@ func (n *Node) Addr() net.Addr { return n.listener.Addr() }
 // EPMD tells how the node is registered.
 func (n *Node) EPMD() epmd.State { return n.epmd.State() }
 
+// Functions are those that other nodes may call.
+func (n *Node) Functions() rpc.Table { return n.functions }
+
 // Ergo is the node as Ergo has it, for processes besides the gen_servers.
 func (n *Node) Ergo() ergonode.Node { return n.ergo }
 

@@ -38,7 +38,7 @@ type supervisor struct {
 
 // ProcessInit is called by Ergo before the process runs.
 func (s *supervisor) ProcessInit(p gen.Process, args ...ergo.Term) (gen.ProcessState, error) {
-	s.self = pidOf(p)
+	s.self = etfPidOf(p)
 	s.children = make(map[string]ergo.Pid)
 	s.registry.add(p, inline{&genserver.Server{
 		Name:    s.spec.Name,
@@ -100,7 +100,7 @@ func (s *supervisor) serving(server Server, p gen.Process) dist.Handler {
 	return inline{&genserver.Server{
 		Name:    server.Name,
 		Module:  server.Module,
-		Pid:     pidOf(p),
+		Pid:     etfPidOf(p),
 		Parent:  s.self,
 		Family:  s.spec.Name,
 		Handler: server.Handler,
@@ -164,7 +164,7 @@ func (c children) active() (n int64) {
 	return n
 }
 
-func pidOf(p gen.Process) etf.Pid { return etfPid(p.Self()) }
+func etfPidOf(p gen.Process) etf.Pid { return etfPid(p.Self()) }
 
 func etfPid(p ergo.Pid) etf.Pid {
 	return etf.NewPid(etf.Atom(p.Node), uint32(p.ID), uint32(p.ID>>32), p.Creation)

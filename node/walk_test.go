@@ -34,12 +34,15 @@ func (w *watched) Next() (flake.ID, error) {
 	return flake.Make(1, 2, 3), nil
 }
 
+func (*watched) Last() (uint64, uint16) { return 0, 0 }
+func (*watched) Worker() flake.Worker   { return 2 }
+
 // TestWalk goes the way of one call, from octets to octets: the steps are those
 // of the package's documentation.
 func TestWalk(t *testing.T) {
 	w := new(watched)
 	w.Handler = &flakeserver.Server{IDs: w, Log: quiet}
-	n := start(t, Options{Supervisors: []Supervisor{{"flake_sup", []Server{{"flake", w}}}}})
+	n := start(t, Options{Supervisors: []Supervisor{{Name: "flake_sup", Servers: []Server{{Name: "flake", Handler: w}}}}})
 	creation := string(binary.BigEndian.AppendUint32(nil, n.creation))
 
 	// 1 socket: a stream of octets to the address that the node listens on.
@@ -68,7 +71,7 @@ func TestWalk(t *testing.T) {
 	// 2 peer: names, and the proof that both hold the cookie.
 	say("\x00\x1bN" + "\x00\x00\x00\x0d\x07\xdf\x7f\xbc" + "\x00\x00\x00\x4d" + "\x00\x0ccl@127.0.0.1")
 	expect("2 status", "\x00\x03sok")
-	expect("2 challenge, flags", "\x00\x22N"+"\x00\x00\x00\x0c\x07\x07\x4f\xbc")
+	expect("2 challenge, flags", "\x00\x22N"+"\x00\x00\x00\x0d\x07\x07\x4f\xbc")
 	challenge := hear("2 challenge", 4)
 	expect("2 challenge, creation and name", creation+"\x00\x0fflake@127.0.0.1")
 	digest := func(challenge string) string {

@@ -37,6 +37,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		switch args[0] {
 		case "get":
 			command, args = get, args[1:]
+		case "eval":
+			command, args = eval, args[1:]
 		}
 	}
 	err := command(ctx, args, stdout, stderr)

@@ -5,15 +5,25 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 )
 
-// serve runs the node until ctx ends.
+// serve runs the node until ctx ends, or the prompt is left. There is one if
+// standard input is a terminal.
 func serve(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags := newFlags("flake")
-	flags.Bool("noinput", false, "do not read standard input")
+	noinput := flags.Bool("noinput", false, "do not read standard input: no prompt, though it is a terminal")
 	cfg, _, err := flags.load(args, 0, stderr)
 	if err != nil {
 		return err
+	}
+	var p *prompt
+	if !*noinput && isTerminal(os.Stdin) && isTerminal(stdout) {
+		p = newPrompt(cfg.Node.Name, stdout)
+		stdout = p
+		if isTerminal(stderr) {
+			stderr = p
+		}
 	}
 	log := slog.New(limit(slog.NewTextHandler(stderr, nil)))
 	slog.SetDefault(log) // Ergo writes to package log
@@ -23,7 +33,12 @@ func serve(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return err
 	}
 	s.announce(stdout)
-	<-ctx.Done()
+	if p != nil {
+		p.functions = s.node.Functions()
+		p.run(ctx, log)
+	} else {
+		<-ctx.Done()
+	}
 	log.Info("stopping")
 	if err := s.stop(); err != nil {
 		return fmt.Errorf("the last time was not saved, so the next start may have to wait: %w", err)

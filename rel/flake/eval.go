@@ -1,0 +1,65 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/flake-go/flake/client"
+	"github.com/flake-go/flake/node/console"
+	"github.com/flake-go/flake/node/etf"
+)
+
+// eval evaluates expressions whose functions a running node calls.
+func eval(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	flags := newFlags("flake eval")
+	cfg, rest, err := flags.load(args, 1, stderr)
+	if err != nil {
+		return err
+	}
+	if len(rest) == 0 {
+		return usageError{errors.New("eval what? For one: flake eval 'flake_harness:generate(1).'")}
+	}
+	c, err := dialNode(ctx, cfg.Node)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	return console.Eval(ctx, remote{ctx, c}, rest[0], stdout)
+}
+
+// remote calls the functions of a node that runs.
+type remote struct {
+	ctx  context.Context
+	conn *client.Conn
+}
+
+// Call implements console.Functions.
+func (r remote) Call(module, function etf.Atom, args []etf.Term) (etf.Term, error) {
+	ctx, cancel := context.WithTimeout(r.ctx, callTime)
+	defer cancel()
+	result, err := r.conn.Apply(ctx, module, function, args)
+	if err != nil {
+		return nil, fmt.Errorf("the node did not answer: %w", err)
+	}
+	if reason, failed := badRPC(result); failed {
+		return nil, &console.Exception{Class: "error", Reason: reason}
+	}
+	return result, nil
+}
+
+// badRPC takes the reason out of {badrpc, {'EXIT', {Reason, Stack}}}.
+func badRPC(result etf.Term) (reason etf.Term, failed bool) {
+	for _, word := range []etf.Atom{"badrpc", "EXIT"} {
+		t, ok := result.(etf.Tuple)
+		if !ok || len(t) != 2 || t[0] != word {
+			return result, failed
+		}
+		result, failed = t[1], true
+	}
+	if t, ok := result.(etf.Tuple); ok && len(t) == 2 {
+		return t[0], true
+	}
+	return result, true
+}

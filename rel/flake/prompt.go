@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"os"
+
+	"golang.org/x/term"
+
+	"github.com/flake-go/flake/node/console"
+	"github.com/flake-go/flake/node/etf"
+	"github.com/flake-go/flake/node/rpc"
+)
+
+// isTerminal reports whether f is one that a person sits at.
+func isTerminal(f any) bool {
+	file, ok := f.(*os.File)
+	return ok && term.IsTerminal(int(file.Fd()))
+}
+
+// prompt is the node's prompt and where its output goes meanwhile: above the
+// line that is being edited.
+type prompt struct {
+	*console.Console
+	functions rpc.Table // set once the node has started
+}
+
+func newPrompt(node string, stdout io.Writer) *prompt {
+	p := &prompt{}
+	p.Console = console.New(console.Options{
+		Node: node, In: os.Stdin, Out: stdout, Functions: p, Help: help,
+	})
+	return p
+}
+
+// Call implements console.Functions.
+func (p *prompt) Call(module, function etf.Atom, args []etf.Term) (etf.Term, error) {
+	result, e := p.functions.Apply(module, function, args)
+	if e != nil {
+		return nil, &console.Exception{Class: string(e.Class), Reason: e.Reason}
+	}
+	return result, nil
+}
+
+// run serves the prompt until it is left, or ctx ends.
+func (p *prompt) run(ctx context.Context, log *slog.Logger) {
+	if err := p.Run(ctx); err != nil && ctx.Err() == nil {
+		log.Error("the prompt failed; the node goes on", "error", err)
+		<-ctx.Done()
+	}
+}
+
+var help = []console.Section{
+	{Title: "ids", Functions: []console.Help{
+		{Call: "flake_server:id()", Does: "an id: {ok, <<Time:64, Worker:48, Sequence:16>>}"},
+		{Call: "flake_server:id(Base)", Does: "an id as digits, in a base from 2 to 62"},
+		{Call: "flake_harness:generate(N)", Does: "a list of ids, the newest first"},
+		{Call: "flake_harness:generate(N,Base)", Does: "the same as digits"},
+		{Call: "flake_harness:timed_generate(N)", Does: "the same, and how long it took"},
+		{Call: "flake_harness:timed_generate(N,Base)", Does: "the same as digits"},
+	}},
+	{Title: "parts of ids", Functions: []console.Help{
+		{Call: "flake_util:as_list(I,Base)", Does: "an integer as digits"},
+		{Call: "flake_util:gen_id(Time,Worker,Seq)", Does: "the id of these parts"},
+		{Call: "flake_util:hw_addr_to_int(L)", Does: "six octets of a MAC address as an integer"},
+		{Call: "flake_util:curr_time_millis()", Does: "the time, in ms since 1970"},
+		{Call: "flake_util:get_default_if()", Does: "the first interface with a MAC address"},
+		{Call: "flake_util:get_if_hw_int(If)", Does: "{ok, Integer}, the MAC address of one"},
+	}},
+	{Title: "the node", Functions: []console.Help{
+		{Call: "node()", Does: "its name"},
+		{Call: "nodes()", Does: "the visible nodes that are connected"},
+		{Call: "nodes(connected)", Does: "all that are"},
+		{Call: "registered()", Does: "the registered names"},
+		{Call: "whereis(Name)", Does: "the pid of one"},
+		{Call: "net_adm:ping(Node)", Does: "pong, if it can be connected"},
+		{Call: "application:which_applications()", Does: "what runs, and its version"},
+		{Call: "flake:get_config_value(Key,Default)", Does: "a setting by the original's name"},
+	}},
+}
