@@ -47,7 +47,7 @@ func (c *Console) forget(args []etf.Expr) (etf.Term, error) {
 func (c *Console) history([]etf.Expr) (etf.Term, error) {
 	for _, a := range c.evaluate.history {
 		source := strings.TrimSuffix(strings.TrimSpace(a.source), ".")
-		fmt.Fprintf(c, "%d: %s\n%s\n", a.number, source, appendTerm([]byte("-> "), a.value))
+		fmt.Fprintf(c, "%d: %s\n%s\n", a.number, source, appendTerm([]byte("-> "), a.value, c.input.width()))
 	}
 	return ok, nil
 }

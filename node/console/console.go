@@ -57,6 +57,8 @@ type input interface {
 	readLine(ctx context.Context, prompt string, more bool) (string, error)
 	// echo shows a prompt and text behind it that has been read with an earlier line.
 	echo(prompt, text string)
+	// width returns the number of columns.
+	width() int
 }
 
 // errQuit ends Run as the user wished.
@@ -91,15 +93,14 @@ func (c *Console) Run(ctx context.Context) error {
 	defer restore()
 	io.WriteString(c, c.options.Banner)
 	for {
-		err := c.step(ctx)
-		if errors.Is(err, io.EOF) {
+		switch err := c.step(ctx); {
+		case err == nil:
+		case errors.Is(err, io.EOF):
 			fmt.Fprintf(c, "*** Terminating erlang (%s)\n", cmp.Or(c.options.Node, "nonode@nohost"))
 			return nil
-		}
-		if err != nil {
-			if errors.Is(context.Cause(ctx), errQuit) || errors.Is(err, errQuit) {
-				return nil
-			}
+		case errors.Is(err, errQuit):
+			return nil
+		default:
 			return err
 		}
 	}
@@ -192,7 +193,7 @@ func (c *Console) answer(ctx context.Context, exprs []etf.Expr, source string) e
 	var e *Exception
 	switch {
 	case errors.As(err, &e):
-		c.Write(append(e.text(), '\n'))
+		c.Write(append(e.text(c.input.width()), '\n'))
 		return nil
 	case err != nil && !errors.Is(err, errQuit):
 		return err
@@ -200,7 +201,7 @@ func (c *Console) answer(ctx context.Context, exprs []etf.Expr, source string) e
 	if err != nil {
 		value = ok
 	}
-	c.Write(append(etf.Pretty(nil, value, 1, width, depth), '\n'))
+	c.Write(append(etf.Pretty(nil, value, 1, c.input.width(), depth), '\n'))
 	c.evaluate.remember(c.number, source, value)
 	return err
 }

@@ -148,3 +148,39 @@ func TestRunEnds(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// On a terminal, values and errors have its width, as in erl.
+func TestWidth(t *testing.T) {
+	for _, test := range []struct {
+		width       int
+		class, text string
+		want        string
+	}{
+		{30, "throw", `{aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa,{bbbbbbbbbbbbbbbbbbbb,"cccccccccccccccccccccccccccccccccccc"}}`,
+			`** exception throw: {aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa,
+                     {bbbbbbbbbbbbbbbbbbbb,
+                      "cccccccccccccccccccccccccccccccccccc"}}`},
+		{120, "throw", `{aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa,{bbbbbbbbbbbbbbbbbbbb,"cccccccccccccccccccccccccccccccccccc"}}`,
+			`** exception throw: {aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa,
+                        {bbbbbbbbbbbbbbbbbbbb,
+                            "cccccccccccccccccccccccccccccccccccc"}}`},
+		{30, "", "[{aaaaaaaaaaaaaaaaa,bbbbbbbbbbbbbbbbbb,ccc}]", `[{aaaaaaaaaaaaaaaaa,
+     bbbbbbbbbbbbbbbbbb,
+     ccc}]`},
+		{30, "", "<<0:400>>", "<<0,0,0,0,0,0,0,0,0,0,0,0,0,\n  0,0,0,0,0,0,0,0,0,0,0,0,0,\n  0,0,0,...>>"},
+		{120, "", "<<0:400>>", "<<0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,\n  0,...>>"},
+	} {
+		exprs, _, err := etf.Parse(test.text+".", false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		value := exprs[0].(*etf.Literal).Term
+		got := string(appendTerm(nil, value, test.width))
+		if test.class != "" {
+			got = string((&Exception{Class: test.class, Reason: value}).text(test.width))
+		}
+		if got != test.want {
+			t.Errorf("%s, %d columns:\n%s\nwant\n%s", test.text, test.width, got, test.want)
+		}
+	}
+}

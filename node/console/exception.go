@@ -7,11 +7,8 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// How erl prints values.
-const (
-	width = 80
-	depth = 30
-)
+// depth is how deep, and how far into lists, erl prints values.
+const depth = 30
 
 // Exception is what a function raises instead of returning a value.
 type Exception struct {
@@ -41,34 +38,28 @@ func (c *call) name() string {
 	return string(etf.Format(nil, c.module)) + ":" + name
 }
 
-// text returns what the shell prints, without the line end.
-func (e *Exception) text() []byte {
+// text returns what the shell prints on lines of a width, without the last line end.
+func (e *Exception) text(width int) []byte {
 	text := []byte("** exception " + e.Class + ": ")
-	switch {
-	case e.Class == "error":
-		return e.errorText(text)
-	case e.call == nil:
-		return appendTerm(text, e.Reason)
-	}
-	text = appendTerm(text, e.Reason)
-	return fmt.Appendf(text, "\n     in function  %s/%d", e.call.name(), len(e.call.args))
-}
-
-func (e *Exception) errorText(text []byte) []byte {
 	c := e.call
 	switch {
+	case c == nil && e.Class == "error":
+		return appendReason(text, e.Reason, width)
 	case c == nil:
-		return appendReason(text, e.Reason)
+		return appendTerm(text, e.Reason, width)
+	case e.Class != "error":
+		text = appendTerm(text, e.Reason, width)
+		return fmt.Appendf(text, "\n     in function  %s/%d", c.name(), len(c.args))
 	case e.Reason == etf.Atom("undef") && c.command:
 		return fmt.Appendf(text, "undefined shell command %s/%d", c.name(), len(c.args))
 	case e.Reason == etf.Atom("undef"):
 		return fmt.Appendf(text, "undefined function %s:%s/%d", etf.Format(nil, c.module), etf.Format(nil, c.function), len(c.args))
 	case e.Reason == etf.Atom("function_clause"):
-		return appendCall(append(text, "no function clause matching "...), c)
+		return appendCall(append(text, "no function clause matching "...), c, width)
 	}
-	text = appendReason(text, e.Reason)
+	text = appendReason(text, e.Reason, width)
 	text = fmt.Appendf(text, "\n     in function  %s/%d", c.name(), len(c.args))
-	return appendCall(append(text, "\n        called as "...), c)
+	return appendCall(append(text, "\n        called as "...), c, width)
 }
 
 // reasons are the words for reasons that are atoms.
@@ -89,7 +80,7 @@ var pairs = map[etf.Term]string{
 	etf.Atom("badfun"):   "bad function ",
 }
 
-func appendReason(text []byte, reason etf.Term) []byte {
+func appendReason(text []byte, reason etf.Term, width int) []byte {
 	switch r := reason.(type) {
 	case etf.Atom:
 		if words, ok := reasons[r]; ok {
@@ -100,23 +91,23 @@ func appendReason(text []byte, reason etf.Term) []byte {
 			break
 		}
 		if tag, ok := r[0].(etf.Atom); ok && pairs[tag] != "" {
-			return appendTerm(append(text, pairs[tag]...), r[1])
+			return appendTerm(append(text, pairs[tag]...), r[1], width)
 		}
 	}
-	return appendTerm(text, reason)
+	return appendTerm(text, reason, width)
 }
 
 // appendTerm appends a term, to text whose last line it is to stand on.
-func appendTerm(text []byte, t etf.Term) []byte {
+func appendTerm(text []byte, t etf.Term, width int) []byte {
 	return etf.Pretty(text, t, column(text), width, depth)
 }
 
 // appendCall appends a call with its arguments, which are broken into lines as a list is.
-func appendCall(text []byte, c *call) []byte {
+func appendCall(text []byte, c *call, width int) []byte {
 	text = append(text, c.name()...)
 	start := len(text)
-	text = appendTerm(text, etf.List(c.args))
-	if string(text[start:]) == "[]" || text[start] == '[' {
+	text = appendTerm(text, etf.List(c.args), width)
+	if text[start] == '[' {
 		text[start], text[len(text)-1] = '(', ')'
 		return text
 	}
@@ -125,7 +116,7 @@ func appendCall(text []byte, c *call) []byte {
 		if i > 0 {
 			text = append(text, ',')
 		}
-		text = appendTerm(text, arg)
+		text = appendTerm(text, arg, width)
 	}
 	return append(text, ')')
 }

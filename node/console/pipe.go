@@ -8,6 +8,8 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
+const defaultWidth = 80
+
 // pipe reads lines that nobody edits. Like erl, it shows a prompt for each expression, not for each line.
 type pipe struct {
 	lines chan string
@@ -55,3 +57,5 @@ func (p *pipe) readLine(ctx context.Context, prompt string, more bool) (string, 
 }
 
 func (p *pipe) echo(prompt, _ string) { io.WriteString(p.out, prompt) }
+
+func (p *pipe) width() int { return defaultWidth }

@@ -105,11 +105,17 @@ func (k keyboard) Read(p []byte) (int, error) {
 func (k keyboard) Write(p []byte) (int, error) { return k.t.out.Write(p) }
 
 func (t *terminal) readLine(_ context.Context, prompt string, _ bool) (string, error) {
-	if w, h, err := term.GetSize(int(t.file.Fd())); err == nil && w > 0 {
-		t.SetSize(w, h)
-	}
+	t.SetSize(t.width(), 24) // the editor does not use the height
 	t.SetPrompt(prompt)
 	return t.ReadLine()
+}
+
+func (t *terminal) width() int {
+	columns, _, err := term.GetSize(int(t.file.Fd()))
+	if err != nil || columns <= 0 {
+		return defaultWidth
+	}
+	return columns
 }
 
 func (t *terminal) echo(prompt, text string) {

@@ -1,6 +1,9 @@
 package etf
 
-import "bytes"
+import (
+	"bytes"
+	"math"
+)
 
 // lineChars is how many characters but for the spaces in front Pretty puts on a line.
 const lineChars = 60
@@ -8,8 +11,12 @@ const lineChars = 60
 // Pretty appends the text of t as the Erlang shell prints values: indented over several lines where one is
 // too short, lists and binaries of printable Latin-1 as text, "..." for what is deeper than depth, or further
 // back in a list or binary than that. The first character goes to the given column, counted from 1, of a line
-// of width columns. The shell has column 1, width 80, depth 30. Values that are not terms are as Format's.
+// of width columns. The shell has column 1, the width of the terminal or 80, and depth 30. A negative depth is
+// no limit. Values that are not terms are as Format's.
 func Pretty(dst []byte, t Term, column, width, depth int) []byte {
+	if depth < 0 {
+		depth = math.MaxInt / 8
+	}
 	s := shapeOf(t, depth)
 	p := pretty{dst: dst, width: width}
 	for _, p.tagIndent = range []int{-1, 4} { // behind the tag; else four columns on
