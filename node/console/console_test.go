@@ -118,6 +118,28 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
+func TestEval(t *testing.T) {
+	for _, test := range []struct{ text, want string }{
+		{"X = node(), {X, [1|X]}.", "{nonode@nohost,[1|nonode@nohost]}"},
+		{"t:broken.", "1:1: illegal expression"},
+		{"{a, erlang:node()}. ignored", "{a,nonode@nohost}"},
+		{" % nothing", "1:1: nothing to evaluate"},
+		{"{a, B}.", "1:5: variable 'B' is unbound"},
+		{"{a, }.", "1:5: syntax error before: '}'"},
+		{"q().", "** exception error: undefined shell command q/0"},
+		{"t:q().", "** exception error: undefined function t:q/0"},
+	} {
+		value, err := Eval(context.Background(), functions, test.text)
+		got := string(etf.Format(nil, value))
+		if err != nil {
+			got = err.Error()
+		}
+		if got != test.want {
+			t.Errorf("%s: %s, want %s", test.text, got, test.want)
+		}
+	}
+}
+
 func TestHelp(t *testing.T) {
 	got := run(t, "help().\nq().", "")
 	for _, want := range []string{"1> ** shell internal commands **\n", "q()        -- quit - stops the node\n", "** tests **\nt:badarg(Any) -- fails\n", "true\n2> ok\n"} {

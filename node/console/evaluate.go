@@ -8,6 +8,23 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
+// Eval returns the value of what stands in front of the first full stop in a text, without the commands of a
+// prompt. An error of the text is an *etf.ParseError, what a function raises an *Exception.
+func Eval(ctx context.Context, functions Functions, text string) (etf.Term, error) {
+	exprs, _, err := etf.Parse(text, false)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(exprs) == 0:
+		return nil, etf.Position{Line: 1, Column: 1}.Errorf("nothing to evaluate")
+	}
+	e := evaluator{functions: functions, bindings: map[string]etf.Term{}}
+	if err := e.unbound(exprs); err != nil {
+		return nil, err
+	}
+	return e.all(ctx, exprs)
+}
+
 // evaluator turns expressions into values.
 type evaluator struct {
 	functions Functions

@@ -25,9 +25,8 @@ type call struct {
 	command          bool // there is no module: it might have been a command of the prompt
 }
 
-func (e *Exception) Error() string {
-	return fmt.Sprintf("exception %s: %s", e.Class, etf.Format(nil, e.Reason))
-}
+// Error returns what the prompt shows, which may be several lines.
+func (e *Exception) Error() string { return string(e.text(defaultWidth)) }
 
 // name returns the name of the function as in fun expressions, but for the arity.
 func (c *call) name() string {

@@ -4,6 +4,9 @@
 // Start from [Reader], a bounds-checked cursor that takes a message apart without allocating, or from
 // [Decode] and [Append], which turn the bytes of one term into a [Term] and back.
 //
+// Terms as people write them: [Parse] reads Erlang text, [Pretty] prints as the Erlang shell does, and
+// [Format] prints on one line.
+//
 // Every tag of the chapter is read, the old ones too; which tags are written depends on [Caps], what the
 // peer knows. Not supported, and refused: compressed terms, atom cache references (distribution headers)
 // and LOCAL_EXT. Not checked: whether the keys of a map are distinct.

@@ -36,3 +36,42 @@ func TestPretty(t *testing.T) {
 		t.Error("no terms in pretty.tsv")
 	}
 }
+
+// Terms of all kinds can be printed, however little room there is.
+func FuzzPretty(f *testing.F) {
+	seed(f)
+	f.Fuzz(func(t *testing.T, src []byte) {
+		term, err := Decode(src)
+		if err != nil {
+			return
+		}
+		for _, n := range []int{0, 1, 2, 30, 100} {
+			Pretty(nil, term, 1+n, 80, n)
+			Pretty(nil, term, 1, n, 30)
+		}
+		flat := string(Pretty(nil, term, 1, 1<<30, -1))
+		if again := string(Pretty([]byte("x"), term, 1, 1<<30, -1)); again != "x"+flat {
+			t.Fatalf("%s became %s", flat, again)
+		}
+	})
+}
+
+func TestPrettyEdges(t *testing.T) {
+	for _, test := range []struct {
+		term                 Term
+		column, width, depth int
+		want                 string
+	}{
+		{nil, 1, 80, 30, "#Error<etf: a <nil> is not a term>"},
+		{ImproperList{nil, Atom("a")}, 1, 80, 30, "[a]"},
+		{Tuple{Atom("a"), Atom("b")}, 1, 80, 0, "..."},
+		{Tuple{Atom("a"), List{String("b"), List{}, int64(1)}}, 1, 80, -1, `{a,["b",[],1]}`},
+		{List{int64(1), int64(2)}, 1000, 0, 30, "[1,\n" + strings.Repeat(" ", 1000) + "2]"},
+		{[]byte("abc\x00"), 1, 80, -1, "<<97,98,99,0>>"},
+		{NewPid("a@b", 1, 2, 3), 1, 80, 30, "<0.1.2>"},
+	} {
+		if got := string(Pretty(nil, test.term, test.column, test.width, test.depth)); got != test.want {
+			t.Errorf("%v: %q, want %q", test.term, got, test.want)
+		}
+	}
+}

@@ -61,7 +61,7 @@ func (t token) name() string {
 			return `$\s`
 		}
 		p.text("$")
-		p.char(rune(t.value.(int64)), 0)
+		p.char(rune(t.value.(int64)), -1)
 	case stringToken:
 		p.quoted(t.text, '"')
 	case symbolToken:

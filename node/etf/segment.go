@@ -66,47 +66,47 @@ func (p *parser) element(bits *bitWriter) {
 
 // elementValue reads a number or, if one is next, a string.
 func (p *parser) elementValue() (Term, string) {
-	start := p.token
-	switch start.kind {
-	case stringToken:
+	if p.token.kind == stringToken {
 		return nil, p.strings()
-	case atomToken:
-		p.next()
-		if p.token.is("(") {
-			p.misplaced()
-		}
-		p.unsupported(start)
-		return nil, ""
 	}
 	negative := p.token.is("-")
 	if negative || p.token.is("+") {
 		p.next()
 	}
-	if p.token.is("#") {
-		p.misplaced()
+	n := p.elementNumber()
+	if negative && n != nil {
+		n = negated(n)
 	}
-	literal, _ := p.primary().(*Literal)
+	return n, ""
+}
+
+// elementNumber reads a number; Erlang takes all that is neither call nor map.
+func (p *parser) elementNumber() Term {
+	start := p.token
 	switch {
-	case literal == nil || rank(literal.Term) > floatRank:
-		p.unsupported(start)
-		return nil, ""
-	case negative:
-		return negated(literal.Term), ""
+	case start.kind == atomToken:
+		p.next()
+		if p.token.is("(") {
+			p.misplaced()
+		}
+	case start.is("#"):
+		p.misplaced()
+	default:
+		if literal, ok := p.primary().(*Literal); ok && rank(literal.Term) <= floatRank {
+			return literal.Term
+		}
 	}
-	return literal.Term, ""
+	p.unsupported(start)
+	return nil
 }
 
 func (p *parser) size() int {
 	start := p.token
-	if start.kind == atomToken {
+	n, ok := p.elementNumber().(int64)
+	if !ok || n < 0 || n > 8*MaxTextBytes {
 		p.unsupported(start)
-	} else if literal, ok := p.primary().(*Literal); ok {
-		if n, ok := literal.Term.(int64); ok && n >= 0 && n <= 8*MaxTextBytes {
-			return int(n)
-		}
 	}
-	p.unsupported(start)
-	return 0
+	return int(n)
 }
 
 // types reads the words behind a slash.
