@@ -61,8 +61,11 @@ type input interface {
 	width() int
 }
 
-// errQuit ends Run as the user wished.
-var errQuit = errors.New("console: quit")
+// What ends Run as the user wishes: q() and the BREAK menu.
+var (
+	errQuit  = errors.New("console: quit")
+	errAbort = errors.New("console: abort")
+)
 
 // New returns a Console that does nothing yet.
 func New(options Options) *Console {
@@ -98,7 +101,7 @@ func (c *Console) Run(ctx context.Context) error {
 		case errors.Is(err, io.EOF):
 			fmt.Fprintf(c, "*** Terminating erlang (%s)\n", cmp.Or(c.options.Node, "nonode@nohost"))
 			return nil
-		case errors.Is(err, errQuit):
+		case errors.Is(err, errQuit), errors.Is(err, errAbort):
 			return nil
 		default:
 			return err
@@ -108,7 +111,7 @@ func (c *Console) Run(ctx context.Context) error {
 
 // open begins to read, and returns what puts things back as they were.
 func (c *Console) open(ctx context.Context, cancel context.CancelCauseFunc) (restore func(), err error) {
-	t, err := openTerminal(ctx, c.options, func() { cancel(errQuit) })
+	t, err := openTerminal(ctx, c.options, func() { cancel(errAbort) })
 	if err != nil {
 		return nil, err
 	}
@@ -195,11 +198,10 @@ func (c *Console) answer(ctx context.Context, exprs []etf.Expr, source string) e
 	case errors.As(err, &e):
 		c.Write(append(e.text(c.input.width()), '\n'))
 		return nil
-	case err != nil && !errors.Is(err, errQuit):
-		return err
-	}
-	if err != nil {
+	case errors.Is(err, errQuit):
 		value = ok
+	case err != nil:
+		return err
 	}
 	c.Write(append(etf.Pretty(nil, value, 1, c.input.width(), depth), '\n'))
 	c.evaluate.remember(c.number, source, value)

@@ -163,6 +163,11 @@ func TestTerminalBreak(t *testing.T) {
 	s.typed("a\r")
 	s.expect("a\r\n")
 	s.end()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.seen.Len() > 0 {
+		t.Errorf("%q", s.seen.String())
+	}
 }
 
 func TestTerminalBreakTwice(t *testing.T) {

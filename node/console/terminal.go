@@ -76,7 +76,7 @@ func (t *terminal) pump() {
 		}
 		select {
 		case t.keys <- typed:
-		default:
+		default: // full
 		}
 	}
 }
