@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/flake-go/flake/client"
 	"github.com/flake-go/flake/node/console"
@@ -26,7 +27,17 @@ func eval(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return err
 	}
 	defer c.Close()
-	return console.Eval(ctx, remote{ctx, c}, rest[0], stdout)
+	text := strings.TrimSpace(rest[0])
+	if !strings.HasSuffix(text, ".") {
+		text += "."
+	}
+	value, err := console.Eval(ctx, remote{ctx, c}, text)
+	if err != nil {
+		return err
+	}
+	const column, width, depth = 1, 80, -1 // all of it, in erl's layout
+	_, err = stdout.Write(append(etf.Pretty(nil, value, column, width, depth), '\n'))
+	return err
 }
 
 // remote calls the functions of a node that runs.
