@@ -1,0 +1,54 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// An id of these years has 18 digits in base 62.
+var anID = regexp.MustCompile(`"[0-9A-Za-z]{18}"`)
+
+// TestPrompt has on a terminal the session that the README shows.
+func TestPrompt(t *testing.T) {
+	t.Parallel()
+	shown := sessionOf(t, "../../README.md")
+	const prompt = "> "
+	var typed strings.Builder
+	for line := range strings.Lines(shown) {
+		if before, input, ok := strings.Cut(line, prompt); ok && strings.HasPrefix(before, "(") {
+			typed.WriteString(input)
+		}
+	}
+	// script gives the command a terminal of its own.
+	cmd := exec.Command("script", "-qec", command+" -config "+configFile(t, ""), "/dev/null")
+	cmd.Env = append(os.Environ(), "ERL_EPMD_PORT="+freePort(t), "TERM=xterm")
+	cmd.Stdin = strings.NewReader(typed.String())
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	got := strings.ReplaceAll(string(out), "\r\n", "\n")
+	want := anID.ReplaceAllString(shown, `"ID"`)
+	if !strings.Contains(anID.ReplaceAllString(got, `"ID"`), want) {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// sessionOf gives the session that a text shows: the block that begins with the
+// first prompt.
+func sessionOf(t *testing.T, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, session, ok := strings.Cut(string(text), "```\n(")
+	if !ok {
+		t.Fatalf("%s: no session", file)
+	}
+	session, _, _ = strings.Cut(session, "```")
+	return "(" + session
+}
