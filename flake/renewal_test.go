@@ -69,6 +69,7 @@ func TestFullDiskIsRiddenOut(t *testing.T) {
 		id, err := d.Next()
 		return err == nil && id.Milli() == end+1 && b.saved(t) >= end+1
 	})
+	until(t, func() bool { return strings.Contains(b.logged(), "saved again") }) // it is the last thing done
 	if _, err := d.LastSaved(); err != nil {
 		t.Error(err)
 	}
