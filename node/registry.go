@@ -8,6 +8,7 @@ import (
 	ergo "github.com/ergo-services/ergo/etf"
 	"github.com/ergo-services/ergo/gen"
 
+	"github.com/flake-go/flake/genserver"
 	"github.com/flake-go/flake/node/dist"
 	"github.com/flake-go/flake/node/etf"
 )
@@ -72,7 +73,7 @@ func (r *registry) add(p gen.Process, h dist.Handler, kill func()) {
 func (r *registry) remove(p gen.Process) {
 	r.change(func(ps *processes) {
 		if local := ps.names[p.Name()]; local != nil && local.Pid == p.Self() {
-			ps.names[p.Name()] = nil
+			delete(ps.names, p.Name())
 		}
 		delete(ps.pids, p.Self().ID)
 	})
@@ -83,20 +84,15 @@ func (r *registry) named(name etf.Atom) *dist.Process { return r.current.Load().
 
 // list gives the registered names.
 func (r *registry) list() (names etf.List) {
-	for name, p := range r.current.Load().names {
-		if p != nil {
-			names = append(names, etf.Atom(name))
-		}
+	for name := range r.current.Load().names {
+		names = append(names, etf.Atom(name))
 	}
 	return names
 }
 
-// Whereis implements dist.Processes. A name that was ever one of our gen_servers'
-// is never looked for in Ergo: there it is registered before its process runs,
-// and a message that came in between would be lost.
+// Whereis implements dist.Processes.
 func (r *registry) Whereis(name []byte) *dist.Process {
-	p, ours := r.current.Load().names[string(name)]
-	if ours || len(name) == 0 {
+	if p := r.current.Load().names[string(name)]; p != nil || len(name) == 0 {
 		return p
 	}
 	return mailbox(r.core.ProcessByName(string(name)))
@@ -110,9 +106,15 @@ func (r *registry) ByPid(pid ergo.Pid) *dist.Process {
 	return mailbox(r.core.ProcessByPid(pid))
 }
 
-// mailbox is a process that takes its messages from its mailbox.
+// mailbox is a process that takes its messages from its mailbox. A gen_server is
+// none: one that was not added is about to start or has just ended, and what is
+// sent to it would be lost.
 func mailbox(p gen.Process) *dist.Process {
 	if p == nil {
+		return nil
+	}
+	switch p.Behavior().(type) {
+	case nil, *genserver.Process:
 		return nil
 	}
 	return &dist.Process{Pid: p.Self(), Kill: p.Kill}

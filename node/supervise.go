@@ -1,7 +1,6 @@
 package node
 
 import (
-	"maps"
 	"math"
 	"slices"
 
@@ -33,13 +32,11 @@ type supervisor struct {
 	spec     Supervisor
 	registry *registry
 	self     etf.Pid
-	children map[string]ergo.Pid // the life of each that is or was the last
 }
 
 // ProcessInit is called by Ergo before the process runs.
 func (s *supervisor) ProcessInit(p gen.Process, args ...ergo.Term) (gen.ProcessState, error) {
 	s.self = etfPidOf(p)
-	s.children = make(map[string]ergo.Pid)
 	s.registry.add(p, inline{&genserver.Server{
 		Name:    s.spec.Name,
 		Module:  s.spec.Module,
@@ -54,18 +51,7 @@ func (s *supervisor) ProcessInit(p gen.Process, args ...ergo.Term) (gen.ProcessS
 // ProcessLoop is the life of the process.
 func (s *supervisor) ProcessLoop(p gen.ProcessState, started chan<- bool) string {
 	defer s.registry.remove(p.Process)
-	exits := p.ProcessChannels().GracefulExit
-	reason := s.Supervisor.ProcessLoop(p, started)
-	// Ergo's does not wait until its children have ended, and a process that
-	// ends while another tells it so is a data race in Ergo.
-	for len(s.children) > 0 && p.Context().Err() == nil {
-		select {
-		case exit := <-exits:
-			maps.DeleteFunc(s.children, func(_ string, pid ergo.Pid) bool { return pid == exit.From })
-		case <-p.Context().Done():
-		}
-	}
-	return reason
+	return s.Supervisor.ProcessLoop(p, started)
 }
 
 // Init is called by Ergo. Restarts are not bounded: a peer that kills a server
@@ -84,9 +70,8 @@ func (s *supervisor) Init(...ergo.Term) (gen.SupervisorSpec, error) {
 		spec.Children = append(spec.Children, gen.SupervisorChildSpec{
 			Name: string(server.Name),
 			Child: &genserver.Process{
-				Up: func(p gen.Process) {
-					s.children[p.Name()] = p.Self() // the supervisor waits meanwhile
-					s.registry.add(p, s.serving(server, p), p.Kill)
+				Up: func(p gen.Process, kill func()) {
+					s.registry.add(p, s.serving(server, p), kill)
 				},
 				Down: s.registry.remove,
 			},
