@@ -12,6 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ergo-services/ergo/gen"
+
+	"github.com/flake-go/flake/genserver"
 	"github.com/flake-go/flake/node/epmd"
 	"github.com/flake-go/flake/node/etf"
 	"github.com/flake-go/flake/node/handshake"
@@ -66,6 +69,19 @@ func TestKill(t *testing.T) {
 		p.send(monitor(p.pid, pid, ref))
 		p.want("{21,"+pid.String()+",<0.9.0>,#Ref<0.5.4.3.2.1>,noproc}", none)
 	}
+}
+
+// A gen_server that has a name and does not yet answer is not there: no call
+// shall wait for it in vain.
+func TestNotYetUp(t *testing.T) {
+	n := start(t, Options{})
+	late := &genserver.Process{Up: func(gen.Process, func()) {}, Down: func(gen.Process) {}}
+	if _, err := n.Ergo().Spawn("late", gen.ProcessOptions{}, late); err != nil {
+		t.Fatal(err)
+	}
+	p := dial(t, n, "a@127.0.0.1")
+	p.send(monitor(p.pid, etf.Atom("late"), ref))
+	p.want("{21,late,<0.9.0>,#Ref<0.5.4.3.2.1>,noproc}", none)
 }
 
 // However often and fast somebody kills, the others are served in the end.
