@@ -26,8 +26,10 @@ const (
 	nodeName = "flake@127.0.0.1"
 	cookie   = "flake"
 
-	// patience is for what hangs: no test is to wait so long.
+	// patience is for what hangs: no test is to wait so long, but one that kills
+	// the command a number of times, each of which may take restart.
 	patience = 2 * time.Minute
+	restart  = 5 * time.Second
 )
 
 var (
@@ -82,7 +84,7 @@ type process struct {
 // the EPMD it is to use.
 func spawn(t *testing.T, port, name string, args ...string) *process {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), patience+time.Duration(*kills)*restart)
 	p := &process{t: t, cmd: exec.CommandContext(ctx, name, args...)}
 	p.changed.L = &p.mu
 	p.cmd.Env = append(os.Environ(), "HOME="+built, "ERL_EPMD_PORT="+port, "ERL_CRASH_DUMP=/dev/null")
