@@ -92,16 +92,9 @@ func (d *door) Accept(remote net.Addr, _ lib.NetReadWriter, _ bool, _ string) (e
 	return details(s), nil
 }
 
-// Start is called by Ergo for a connection to another node that it has dialled.
-func (d *door) Start(_ net.Addr, rw lib.NetReadWriter, _ bool, _ string) (ergonode.HandshakeDetails, error) {
-	c := rw.(net.Conn)
-	c.SetDeadline(time.Now().Add(setupTime))
-	defer c.SetDeadline(time.Time{})
-	peer, err := handshake.Start(c, "", d.options)
-	if err != nil {
-		return ergonode.HandshakeDetails{}, err
-	}
-	return details(dist.Session{Conn: c, Peer: peer}), nil
+// Start is not called: for a dial Ergo has a dialler.
+func (d *door) Start(net.Addr, lib.NetReadWriter, bool, string) (ergonode.HandshakeDetails, error) {
+	return ergonode.HandshakeDetails{}, lib.ErrUnsupported
 }
 
 func details(s dist.Session) ergonode.HandshakeDetails {

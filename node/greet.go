@@ -52,12 +52,20 @@ func (n *Node) accept() {
 	}
 }
 
+// greeting is the handshake with one who dialled us.
+type greeting struct {
+	node *Node
+	peer string // its name, once it may go on
+}
+
 // greet shakes hands with a peer and has it served.
 func (n *Node) greet(c net.Conn) {
 	stop := n.closeOnStop(c)
 	defer stop()
+	g := &greeting{node: n}
+	defer g.done()
 	c.SetDeadline(time.Now().Add(setupTime))
-	peer, err := n.shakeHands(c)
+	peer, err := g.shakeHands(c)
 	if err != nil {
 		c.Close()
 		n.refused(c.RemoteAddr(), peer.Name, err)
@@ -71,13 +79,21 @@ func (n *Node) greet(c net.Conn) {
 
 // shakeHands turns a fault of ours into a failed handshake, so that no peer can
 // end the node with it.
-func (n *Node) shakeHands(c net.Conn) (peer handshake.Peer, err error) {
+func (g *greeting) shakeHands(c net.Conn) (peer handshake.Peer, err error) {
 	defer func() {
 		if fault := recover(); fault != nil {
 			err = fmt.Errorf("fault in the node, please report it: %v\n%s", fault, debug.Stack())
 		}
 	}()
-	return handshake.Accept(c, n.door.options)
+	o := g.node.door.options
+	o.Admit = g.admit
+	return handshake.Accept(c, o)
+}
+
+func (g *greeting) done() {
+	if g.peer != "" {
+		g.node.meetings.done(g.peer)
+	}
 }
 
 func (n *Node) refused(addr net.Addr, peer string, err error) {
@@ -91,15 +107,22 @@ func (n *Node) refused(addr net.Addr, peer string, err error) {
 }
 
 // admit is the handshake's question who may go on. A name that is connected may
-// try again: only the cookie shows whether it is the one that has come back.
-func (n *Node) admit(peer string) handshake.Status {
-	switch {
-	case peer == n.name:
+// try again: only the cookie shows whether it is the one that has come back. A
+// BEAM, which is known by its distribution headers, is told that the name is
+// connected. Others give up at any status but ok (Scalang, ei, JInterface).
+func (g *greeting) admit(peer handshake.Name) handshake.Status {
+	n := g.node
+	if peer.Node == n.name {
 		return handshake.StatusNotAllowed
-	case n.connection(peer) != nil:
+	}
+	status := n.meetings.greet(n.name, peer.Node)
+	if status != handshake.StatusNOK {
+		g.peer = peer.Node
+	}
+	if status == handshake.StatusOK && peer.Flags.Has(handshake.DistHdrAtomCache) && n.connection(peer.Node) != nil {
 		return handshake.StatusAlive
 	}
-	return handshake.StatusOK
+	return status
 }
 
 // enter has a session served, in place of an earlier connection of that name.

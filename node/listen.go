@@ -34,11 +34,11 @@ func listen(ctx context.Context, o Options) (net.Listener, error) {
 // door's.
 type registrar struct {
 	epmd.Registrar
-	door *door
+	node *Node
 }
 
-func newRegistrar(d *door, o Options, l net.Listener) *registrar {
-	r := &registrar{door: d}
+func newRegistrar(n *Node, o Options, l net.Listener) *registrar {
+	r := &registrar{node: n}
 	r.Mode = o.EPMD
 	r.Log = o.Log
 	r.Node = epmd.Node{
@@ -50,6 +50,13 @@ func newRegistrar(d *door, o Options, l net.Listener) *registrar {
 
 // Register is called by Ergo while it starts.
 func (r *registrar) Register(ctx context.Context, name string, o ergonode.RegisterOptions) error {
-	r.door.open(o.Port)
+	r.node.door.open(o.Port)
 	return r.Registrar.Register(ctx, name, o)
+}
+
+// Resolve is called by Ergo before it dials.
+func (r *registrar) Resolve(peer string) (ergonode.Route, error) {
+	route, err := r.Registrar.Resolve(peer)
+	route.Options.Handshake = dialler{r.node.door, r.node, peer}
+	return route, err
 }

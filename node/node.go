@@ -50,6 +50,7 @@ type Node struct {
 	registry *registry
 	epmd     *registrar
 	door     *door
+	meetings *meetings
 	listener net.Listener
 
 	functions rpc.Table
@@ -82,13 +83,14 @@ func Start(ctx context.Context, o Options) (*Node, error) {
 		log:      o.Log,
 		registry: newRegistry(),
 		listener: listener,
+		meetings: newMeetings(),
 		conns:    make(map[string]*dist.Conn),
 	}
 	n.ctx, n.cancel = context.WithCancel(ctx)
 	n.door = newDoor(handshake.Options{
-		Node: o.Name, Creation: n.creation, Cookie: o.Cookie, Admit: n.admit,
+		Node: o.Name, Creation: n.creation, Cookie: o.Cookie,
 	})
-	n.epmd = newRegistrar(n.door, o, listener)
+	n.epmd = newRegistrar(n, o, listener)
 	n.functions = rpc.Merge(n.standardFunctions(), o.Functions)
 	if err := n.start(o); err != nil {
 		n.Stop()
@@ -190,6 +192,7 @@ func (n *Node) up(c *dist.Conn) {
 	n.mu.Lock()
 	n.conns[c.Peer().Name] = c
 	n.mu.Unlock()
+	n.meetings.up(c.Peer().Name)
 }
 
 func (n *Node) down(c *dist.Conn) {

@@ -13,9 +13,13 @@ type Options struct {
 	Cookie   string
 	LongLen  bool // lengths of 4 octets instead of 2, as TLS distribution has them
 
-	// Admit decides, for Accept, whether the node named peer may go on, before
-	// it has shown that it holds the cookie. Nil admits all.
-	Admit func(peer string) Status
+	// Admit decides, for Accept, whether the peer may go on, before it has shown
+	// that it holds the cookie. Nil admits all.
+	Admit func(peer Name) Status
+
+	// Alive answers, for Start, a peer that has a connection to our name already:
+	// StatusTrue replaces that, StatusFalse keeps it. Nil stands for StatusTrue.
+	Alive func() Status
 
 	// Rand is where challenges come from. Nil means crypto/rand.
 	Rand io.Reader
@@ -38,6 +42,10 @@ type Peer struct {
 var (
 	ErrCookie  = errors.New("wrong cookie")
 	ErrRefused = errors.New("refused")
+
+	// ErrSimultaneous is of Start: the two sides share, or are about to, a
+	// connection that the other one dialled.
+	ErrSimultaneous = errors.New("the other side has dialled at the same time")
 )
 
 // Accept answers a handshake that the other side of rw began. Deadlines are the
@@ -56,6 +64,7 @@ func Accept(rw io.ReadWriter, o Options) (Peer, error) {
 type acceptor struct {
 	stream
 	o    Options
+	name Name
 	peer Peer
 	all  Flags // as the peer offers them
 }
@@ -69,8 +78,8 @@ func newStream(rw io.ReadWriter, o Options) stream {
 }
 
 func (a *acceptor) recvName() error {
-	var m Name
-	if err := a.recvInto(&m); err != nil {
+	m := &a.name
+	if err := a.recvInto(m); err != nil {
 		return err
 	}
 	a.all = m.Flags
@@ -85,7 +94,7 @@ func (a *acceptor) sendStatus() error {
 	}
 	status := StatusOK
 	if a.o.Admit != nil {
-		status = a.o.Admit(a.peer.Name)
+		status = a.o.Admit(a.name)
 	}
 	if err := a.send(status); err != nil {
 		return err

@@ -261,7 +261,7 @@ func TestNameMe(t *testing.T) {
 
 // The one who dialled a name that is connected says who stays.
 func TestAlive(t *testing.T) {
-	alive := Options{Node: there, Cookie: cookie, Admit: func(string) Status { return StatusAlive }}
+	alive := Options{Node: there, Cookie: cookie, Admit: func(Name) Status { return StatusAlive }}
 	for _, answer := range []Status{StatusTrue, StatusFalse, StatusOK} {
 		accepted, dialled := shake(alive, scripted(func(s *script) {
 			s.say(Name{Version: 6, Flags: Offered, Node: here})
@@ -282,6 +282,10 @@ func TestAlive(t *testing.T) {
 	if accepted, started := shake(alive, with(Options{Node: here, Cookie: cookie})); accepted.err != nil || started.err != nil {
 		t.Errorf("Start: %v, %v", accepted.err, started.err)
 	}
+	keep := with(Options{Node: here, Cookie: cookie, Alive: func() Status { return StatusFalse }})
+	if accepted, started := shake(alive, keep); !errors.Is(accepted.err, ErrRefused) || !errors.Is(started.err, ErrSimultaneous) {
+		t.Errorf("Start: %v, %v", accepted.err, started.err)
+	}
 }
 
 // Admit is asked about the peer and says what it is told.
@@ -290,8 +294,8 @@ func TestAdmit(t *testing.T) {
 		StatusOK: true, StatusOKSimultaneous: true, StatusNOK: false, StatusNotAllowed: false,
 	} {
 		var asked string
-		admit := func(peer string) Status {
-			asked = peer
+		admit := func(peer Name) Status {
+			asked = peer.Node
 			return status
 		}
 		accepted, started := shake(Options{Node: there, Cookie: cookie, Admit: admit}, with(Options{Node: here, Cookie: cookie}))
@@ -302,6 +306,9 @@ func TestAdmit(t *testing.T) {
 			if (o.err == nil) != ok || !ok && !errors.Is(o.err, ErrRefused) {
 				t.Errorf("%s: %v", status, o.err)
 			}
+		}
+		if errors.Is(started.err, ErrSimultaneous) != (status == StatusNOK) {
+			t.Errorf("%s: %v", status, started.err)
 		}
 	}
 }

@@ -17,7 +17,7 @@ func Start(rw io.ReadWriter, peer string, o Options) (Peer, error) {
 	if err != nil {
 		return Peer{}, err
 	}
-	if err := recvStatus(&s); err != nil {
+	if err := recvStatus(&s, o.Alive); err != nil {
 		return Peer{}, err
 	}
 	var c Challenge
@@ -52,7 +52,7 @@ func Start(rw io.ReadWriter, peer string, o Options) (Peer, error) {
 	return p, nil
 }
 
-func recvStatus(s *stream) error {
+func recvStatus(s *stream, alive func() Status) error {
 	var status Status
 	if err := s.recvInto(&status); err != nil {
 		return err
@@ -60,8 +60,17 @@ func recvStatus(s *stream) error {
 	switch status {
 	case StatusOK, StatusOKSimultaneous:
 		return nil
-	case StatusAlive: // of an earlier connection that we know nothing of
-		return s.send(StatusTrue)
+	case StatusNOK:
+		return fmt.Errorf("%w: %w", ErrRefused, ErrSimultaneous)
+	case StatusAlive:
+		answer := StatusTrue
+		if alive != nil {
+			answer = alive()
+		}
+		if err := s.send(answer); err != nil || answer == StatusTrue {
+			return err
+		}
+		return fmt.Errorf("%w: %w", ErrRefused, ErrSimultaneous)
 	}
 	return fmt.Errorf("%w: status %s", ErrRefused, status)
 }

@@ -1,0 +1,347 @@
+package node
+
+import (
+	"bytes"
+	"crypto/md5"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/flake-go/flake/node/etf"
+	"github.com/flake-go/flake/node/handshake"
+	"github.com/flake-go/flake/node/rpc"
+)
+
+// old is a peer that dies of all that its flags do not say it knows, with a
+// decoder of its own. The model is Scalang, of the time of R14, which current
+// Erlang refuses.
+type old struct {
+	t     *testing.T
+	node  *Node
+	conn  net.Conn
+	flags handshake.Flags
+	name  string
+	refs  uint32
+}
+
+// scalang are the flags that Scalang sends.
+const scalang handshake.Flags = 0x4DBC
+
+// otp25 are those of OTP 25, but for MANDATORY_25_DIGEST: it would stand for
+// others that a peer is to lack.
+const otp25 = 0xD07DF7FBC &^ handshake.Mandatory25Digest
+
+const (
+	oldCookie    = "flake"
+	oldChallenge = 0xFFFFFFFF
+)
+
+// oldDial shakes hands on a stream where each read gives what one write of the
+// node's put in: what has come is one message, as a peer needs it that does not
+// put segments together.
+func oldDial(t *testing.T, n *Node, name string, flags handshake.Flags) *old {
+	t.Helper()
+	ours, nodes := net.Pipe()
+	t.Cleanup(func() { ours.Close() })
+	ours.SetDeadline(time.Now().Add(patience))
+	n.greeters.Go(func() { n.greet(nodes) })
+	p := &old{t: t, node: n, conn: ours, flags: flags, name: name}
+
+	hello := binary.BigEndian.AppendUint32([]byte{'n', 0, 5}, uint32(flags))
+	if p.speaks6() {
+		hello = binary.BigEndian.AppendUint64([]byte{'N'}, uint64(flags))
+		hello = append(hello, 0, 0, 0, 7, 0, byte(len(name)))
+	}
+	p.say(append(hello, name...))
+	switch got := string(p.hear()); {
+	case got == "salive" && flags.Has(handshake.DistHdrAtomCache): // a BEAM
+		p.say([]byte("strue"))
+	case got != "sok":
+		t.Fatalf("status %q", got)
+	}
+	c := p.challenge(p.hear(), n.name)
+	reply := binary.BigEndian.AppendUint32([]byte{'r'}, oldChallenge)
+	p.say(append(reply, oldDigest(c)...))
+	if got, want := p.hear(), append([]byte{'a'}, oldDigest(oldChallenge)...); !bytes.Equal(got, want) {
+		t.Fatalf("ack %q, want %q", got, want)
+	}
+	return p
+}
+
+func (p *old) speaks6() bool { return p.flags.Has(handshake.Handshake23) }
+
+func oldDigest(challenge uint32) []byte {
+	sum := md5.Sum(fmt.Append(nil, oldCookie, challenge))
+	return sum[:]
+}
+
+// challenge takes the one form of a challenge that the peer knows. The name in
+// it has to be the one that was dialled.
+func (p *old) challenge(b []byte, dialled string) uint32 {
+	p.t.Helper()
+	tag, at, name := "n\x00\x05", 7, 11
+	if p.speaks6() {
+		tag, at, name = "N", 9, 19
+	}
+	if len(b) < name || !bytes.HasPrefix(b, []byte(tag)) || string(b[name:]) != dialled {
+		p.t.Fatalf("challenge %q", b)
+	}
+	return binary.BigEndian.Uint32(b[at:])
+}
+
+func (p *old) say(message []byte) {
+	p.t.Helper()
+	b := binary.BigEndian.AppendUint16(nil, uint16(len(message)))
+	if _, err := p.conn.Write(append(b, message...)); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+func (p *old) hear() []byte {
+	p.t.Helper()
+	b := make([]byte, 1000)
+	n, err := p.conn.Read(b)
+	if err != nil || n < 2 || int(binary.BigEndian.Uint16(b)) != n-2 {
+		p.t.Fatalf("%q, %v: not one message", b[:n], err)
+	}
+	return b[2:n]
+}
+
+func (p *old) pid() identifier {
+	return identifier(p.put([]byte{103}, atom(p.name))) + "\x00\x00\x00\x09\x00\x00\x00\x00\x02"
+}
+
+func (p *old) ref() identifier {
+	p.refs++
+	b := append(p.put([]byte{114, 0, 3}, atom(p.name)), 2)
+	return identifier(binary.BigEndian.AppendUint32(append(b, 0, 0, 0, 1, 0, 0, 0, 2), p.refs))
+}
+
+// send sends a frame of a control message, and a message if there is one.
+func (p *old) send(terms ...any) {
+	p.t.Helper()
+	b := []byte{0, 0, 0, 0, 112}
+	for _, t := range terms {
+		b = p.put(append(b, 131), t)
+	}
+	binary.BigEndian.PutUint32(b, uint32(len(b)-4))
+	if _, err := p.conn.Write(b); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// oldOps are the operations of the peer, by the flag that it takes.
+var oldOps = map[int64]handshake.Flags{
+	1: 0, 2: 0, 3: 0, 4: 0, 6: 0, 7: 0, 8: 0,
+	19: handshake.DistMonitor, 20: handshake.DistMonitor, 21: handshake.DistMonitor,
+	22: handshake.SendSender, 24: handshake.ExitPayload, 28: handshake.ExitPayload,
+	31: handshake.Spawn, 33: handshake.Alias, 35: handshake.UnlinkID, 36: handshake.UnlinkID,
+}
+
+// recv takes the next frame, and answers ticks before it as Scalang does.
+func (p *old) recv() (control tuple, message any) {
+	p.t.Helper()
+	head := make([]byte, 4)
+	for {
+		if _, err := io.ReadFull(p.conn, head); err != nil {
+			p.t.Fatal(err)
+		}
+		if n := binary.BigEndian.Uint32(head); n > 0 {
+			head = make([]byte, n)
+			break
+		}
+		p.tick()
+	}
+	if _, err := io.ReadFull(p.conn, head); err != nil {
+		p.t.Fatal(err)
+	}
+	r := &oldReader{p.t, p.flags, head}
+	r.want(112, 131)
+	control, _ = r.term().(tuple)
+	if len(control) == 0 {
+		p.t.Fatalf("control message %v", control)
+	}
+	if need, known := oldOps[control[0].(int64)]; !known || !p.flags.Has(need) {
+		p.t.Fatalf("operation %v", control)
+	}
+	if len(r.b) > 0 {
+		r.want(131)
+		message = r.term()
+	}
+	if len(r.b) > 0 {
+		p.t.Fatalf("%x is left over", r.b)
+	}
+	return control, message
+}
+
+func (p *old) tick() {
+	p.t.Helper()
+	if _, err := p.conn.Write(make([]byte, 4)); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// answer takes the next frame, which has to be a SEND to the peer.
+func (p *old) answer() any {
+	p.t.Helper()
+	control, message := p.recv()
+	if want := (tuple{int64(2), atom(""), p.pid()}); fmt.Sprint(control) != fmt.Sprint(want) {
+		p.t.Fatalf("%q, want %q", control, want)
+	}
+	return message
+}
+
+func (p *old) call(server atom, request any) any {
+	p.t.Helper()
+	ref := p.ref()
+	p.send(tuple{6, p.pid(), atom(""), server}, tuple{atom("$gen_call"), tuple{p.pid(), ref}, request})
+	reply, _ := p.answer().(tuple)
+	if len(reply) != 2 || reply[0] != ref {
+		p.t.Fatalf("%q, want the answer to %q", reply, string(ref))
+	}
+	return reply[1]
+}
+
+// wantCall checks the answer to a call, given as fmt prints it.
+func (p *old) wantCall(server atom, request any, want string) {
+	p.t.Helper()
+	if got := fmt.Sprint(p.call(server, request)); got != want {
+		p.t.Errorf("%v: got %s, want %s", request, got, want)
+	}
+}
+
+// get takes an id in both forms.
+func (p *old) get() {
+	p.t.Helper()
+	id, _ := p.call("flake", atom("get")).(tuple)
+	text, _ := p.call("flake", tuple{atom("get"), 62}).(tuple)
+	if len(id) != 2 || len(text) != 2 || id[0] != atom("ok") || text[0] != atom("ok") {
+		p.t.Fatalf("%v %v", id, text)
+	}
+	octets, _ := id[1].([]byte)
+	digits, _ := text[1].(string)
+	if len(octets) != 16 || len(digits) == 0 {
+		p.t.Errorf("%v %v", id, text)
+	}
+}
+
+// oldPeers are Scalang, and peers of OTP 25's flags that lack one.
+var oldPeers = []struct {
+	name  string
+	flags handshake.Flags
+}{
+	{"Scalang", scalang},
+	{"no UTF8_ATOMS", otp25 &^ handshake.UTF8Atoms},
+	{"no BIG_CREATION", otp25 &^ handshake.BigCreation},
+	{"no UNLINK_ID", otp25 &^ handshake.UnlinkID},
+	{"no SEND_SENDER", otp25 &^ handshake.SendSender},
+	{"no ALIAS", otp25 &^ handshake.Alias},
+	{"no NEW_FLOATS", otp25 &^ handshake.NewFloats},
+	{"no SMALL_ATOM_TAGS", otp25 &^ (handshake.SmallAtomTags | handshake.UTF8Atoms)},
+	{"no HANDSHAKE_23", otp25 &^ handshake.Handshake23},
+	{"no EXIT_PAYLOAD", otp25 &^ handshake.ExitPayload},
+	{"nothing that has a flag", handshake.ExtendedReferences | handshake.ExtendedPidsPorts | handshake.DistMonitor},
+}
+
+func TestOldPeers(t *testing.T) {
+	for _, peer := range oldPeers {
+		t.Run(peer.name, func(t *testing.T) {
+			n := start(t, Options{Functions: rpc.Table{
+				{Module: "test", Function: "float", Arity: 0}: func([]etf.Term) (etf.Term, error) { return 1.5, nil },
+			}})
+			p := oldDial(t, n, "scala@127.0.0.1", peer.flags)
+			testOldCalls(p)
+			testOldSignals(p)
+			for range 2 {
+				again := oldDial(t, n, p.name, peer.flags)
+				again.get()
+				if _, err := io.Copy(io.Discard, p.conn); err != nil {
+					t.Errorf("the connection before it: %v", err)
+				}
+				p = again
+			}
+		})
+	}
+}
+
+func testOldCalls(p *old) {
+	p.t.Helper()
+	p.wantCall("net_kernel", tuple{atom("is_auth"), atom(p.name)}, "yes")
+	p.get()
+	p.wantCall("flake", tuple{atom("get"), 63}, "[error badarg]")
+	p.wantCall("flake", atom("unknown"), "ok")
+	p.wantCall("flake", tuple{p.pid(), p.ref(), []any{}}, "ok")
+
+	apply := func(m, f atom) tuple { return tuple{atom("call"), m, f, []any{}, atom("user")} }
+	p.wantCall("rex", apply("erlang", "node"), name)
+	p.wantCall("rex", apply("no", "such"), "[badrpc [EXIT [undef [[no such [] []] []]]]]")
+	float := "3ff8000000000000"
+	if !p.flags.Has(handshake.NewFloats) {
+		float = "1.50000000000000000000e+00"
+	}
+	p.wantCall("rex", apply("test", "float"), float)
+	p.send(tuple{6, p.pid(), atom(""), atom("rex")}, tuple{p.pid(), apply("erlang", "node")})
+	if got := fmt.Sprint(p.answer()); got != "[rex "+name+"]" {
+		p.t.Error(got)
+	}
+	for range 100 { // they are not answered
+		p.tick()
+	}
+	p.send(tuple{6, p.pid(), atom(""), atom("nobody")}, atom("message"))
+	p.get()
+}
+
+// testOldSignals watches, links and kills the server.
+func testOldSignals(p *old) {
+	p.t.Helper()
+	want := func(want tuple) {
+		p.t.Helper()
+		if got, message := p.recv(); fmt.Sprint(got) != fmt.Sprint(want) || message != nil {
+			p.t.Fatalf("got %q %q, want %q", got, message, want)
+		}
+	}
+	nobody, byName, byPid := p.ref(), p.ref(), p.ref()
+	p.send(tuple{19, p.pid(), atom("nobody"), nobody})
+	want(tuple{21, atom("nobody"), p.pid(), nobody, atom("noproc")})
+
+	whereis := tuple{atom("call"), atom("erlang"), atom("whereis"), []any{atom("flake")}, atom("user")}
+	server, _ := p.call("rex", whereis).(identifier)
+	p.send(tuple{19, p.pid(), atom("flake"), byName})
+	p.send(tuple{20, p.pid(), atom("flake"), byName})
+	p.send(tuple{1, p.pid(), server})
+	if p.flags.Has(handshake.UnlinkID) {
+		p.send(tuple{35, 1, p.pid(), server})
+		want(tuple{36, 1, server, p.pid()})
+	} else {
+		p.send(tuple{4, p.pid(), server})
+	}
+	p.get()
+
+	p.send(tuple{19, p.pid(), server, byPid})
+	p.send(tuple{8, p.pid(), server, atom("kill")})
+	want(tuple{21, server, p.pid(), byPid, atom("killed")})
+	await(p.t, "the server is back", func() bool { return p.node.registry.named("flake") != nil })
+
+	server, _ = p.call("rex", whereis).(identifier)
+	p.send(tuple{1, p.pid(), server})
+	p.send(tuple{8, p.pid(), server, atom("kill")})
+	want(tuple{3, server, p.pid(), atom("killed")})
+	await(p.t, "the server is back", func() bool { return p.node.registry.named("flake") != nil })
+}
+
+// A peer that answers each tick with one is neither answered in turn, nor lost.
+func TestOldPeerTicks(t *testing.T) {
+	n := start(t, Options{NetTicktime: 200 * time.Millisecond})
+	p := oldDial(t, n, "scala@127.0.0.1", scalang)
+	head := make([]byte, 4)
+	for range 10 {
+		if _, err := io.ReadFull(p.conn, head); err != nil || binary.BigEndian.Uint32(head) != 0 {
+			t.Fatalf("%x, %v, want a tick", head, err)
+		}
+		p.tick()
+	}
+	p.get()
+}
