@@ -1,0 +1,204 @@
+package node
+
+import (
+	"errors"
+	"io"
+	"net"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/flake-go/flake/node/epmd"
+	"github.com/flake-go/flake/node/etf"
+	"github.com/flake-go/flake/node/handshake"
+)
+
+// dialled is a node that ours dials, as far as a test plays it.
+type dialled struct {
+	t        *testing.T
+	name     string
+	node     *Node
+	listener net.Listener
+}
+
+// startDialled starts a node, and registers with its EPMD a name that only the
+// test answers.
+func startDialled(t *testing.T, short string) *dialled {
+	t.Helper()
+	var ls [2]net.Listener
+	for i := range ls {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { l.Close() })
+		ls[i] = l
+	}
+	server := epmd.NewServer(quiet)
+	var serving sync.WaitGroup
+	serving.Go(func() { server.Serve(ls[0]) })
+	t.Cleanup(func() {
+		server.Close()
+		serving.Wait()
+	})
+	addr := ls[0].Addr().String()
+	_, port, _ := net.SplitHostPort(ls[1].Addr().String())
+	p, _ := strconv.Atoi(port)
+	reg, err := epmd.Register(t.Context(), addr, epmd.Node{Name: short, Port: uint16(p)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(reg.Close)
+	return &dialled{t, short + "@127.0.0.1", start(t, Options{EPMD: epmd.Mode(addr)}), ls[1]}
+}
+
+// connect has the node dial. The channel gives the outcome.
+func (d *dialled) connect() <-chan error {
+	outcome := make(chan error, 1)
+	go func() { outcome <- d.node.ergo.Connect(d.name) }()
+	return outcome
+}
+
+// take gives the connection that the node has dialled.
+func (d *dialled) take() net.Conn {
+	d.t.Helper()
+	c, err := d.listener.Accept()
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	d.t.Cleanup(func() { c.Close() })
+	c.SetDeadline(time.Now().Add(patience))
+	return c
+}
+
+func (d *dialled) accept(c io.ReadWriter, admit func(handshake.Name) handshake.Status) error {
+	o := d.options()
+	o.Admit = admit
+	_, err := handshake.Accept(c, o)
+	return err
+}
+
+func (d *dialled) options() handshake.Options {
+	return handshake.Options{Node: d.name, Creation: 77, Cookie: cookie}
+}
+
+// want checks how the dial of the node's ended, and that it is connected by c.
+func (d *dialled) want(outcome <-chan error, c net.Conn) {
+	d.t.Helper()
+	if err := <-outcome; err != nil {
+		d.t.Fatal(err)
+	}
+	p := &peer{d.t, c, etf.NewPid(etf.Atom(d.name), 9, 0, 77), d.node}
+	p.get()
+	p.get()
+	if n := len(d.node.connections()); n != 1 {
+		d.t.Errorf("%d connections", n)
+	}
+}
+
+// Our name is the greater: our dial goes on, the other is told so.
+func TestSimultaneousOurs(t *testing.T) {
+	d := startDialled(t, "a")
+	outcome := d.connect()
+	c := d.take()
+	err := d.accept(c, func(handshake.Name) handshake.Status {
+		_, err := handshake.Start(dialRaw(t, d.node), name, d.options())
+		if !errors.Is(err, handshake.ErrSimultaneous) {
+			t.Errorf("the other dial: %v", err)
+		}
+		return handshake.StatusOKSimultaneous
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.want(outcome, c)
+}
+
+// The other name is the greater: our dial is dropped.
+func TestSimultaneousTheirs(t *testing.T) {
+	d := startDialled(t, "z")
+	outcome := d.connect()
+	var theirs *peer
+	err := d.accept(d.take(), func(handshake.Name) handshake.Status {
+		theirs = dial(t, d.node, d.name)
+		return handshake.StatusNOK
+	})
+	if err == nil {
+		t.Error("our dial went on")
+	}
+	d.want(outcome, theirs.conn)
+}
+
+// The other side says that its dial goes on before it has come.
+func TestSimultaneousTold(t *testing.T) {
+	d := startDialled(t, "z")
+	outcome := d.connect()
+	c := d.take()
+	d.accept(c, func(handshake.Name) handshake.Status { return handshake.StatusNOK })
+	theirs := dialRaw(t, d.node)
+	if _, err := handshake.Start(theirs, name, d.options()); err != nil {
+		t.Fatal(err)
+	}
+	d.want(outcome, theirs)
+}
+
+// The other side counts as connected what is not quite so here. It is not to be
+// replaced.
+func TestSimultaneousAlive(t *testing.T) {
+	d := startDialled(t, "a")
+	theirs := &paused{Conn: dialRaw(t, d.node), at: make(chan struct{}), resume: make(chan struct{})}
+	shaken := make(chan error, 1)
+	go func() {
+		_, err := handshake.Start(theirs, name, d.options())
+		shaken <- err
+	}()
+	<-theirs.at
+	outcome := d.connect()
+	err := d.accept(d.take(), func(handshake.Name) handshake.Status {
+		close(theirs.resume)
+		return handshake.StatusAlive
+	})
+	if !errors.Is(err, handshake.ErrRefused) {
+		t.Errorf("our dial: %v", err)
+	}
+	if err := <-shaken; err != nil {
+		t.Fatal(err)
+	}
+	d.want(outcome, theirs)
+}
+
+// paused is a connection whose second write waits.
+type paused struct {
+	net.Conn
+	writes     int
+	at, resume chan struct{}
+}
+
+func (p *paused) Write(b []byte) (int, error) {
+	if p.writes++; p.writes == 2 {
+		close(p.at)
+		<-p.resume
+	}
+	return p.Conn.Write(b)
+}
+
+// A connection that the other side has lost is replaced by our dial, and a dial
+// that nobody takes up fails.
+func TestDialAlive(t *testing.T) {
+	d := startDialled(t, "a")
+	outcome := d.connect()
+	c := d.take()
+	err := d.accept(c, func(handshake.Name) handshake.Status { return handshake.StatusAlive })
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.want(outcome, c)
+
+	other := startDialled(t, "a")
+	outcome = other.connect()
+	other.accept(other.take(), func(handshake.Name) handshake.Status { return handshake.StatusNotAllowed })
+	if err := <-outcome; err == nil {
+		t.Error("connected though it is not allowed")
+	}
+}
