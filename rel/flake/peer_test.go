@@ -33,8 +33,9 @@ const (
 )
 
 var (
-	built   string // where TestMain put what it built
-	command string // flake, built with the race detector
+	built      string // where TestMain put what it built
+	command    string // flake, built with the race detector
+	jinterface string // Erlang's library for Java
 )
 
 func TestMain(m *testing.M) {
@@ -47,7 +48,7 @@ func TestMain(m *testing.M) {
 }
 
 func buildAndRun(m *testing.M) (code int, err error) {
-	for _, need := range []string{"erl", "erlc", "epmd", "elixir"} {
+	for _, need := range []string{"erl", "erlc", "epmd", "elixir", "erl_call", "gcc", "javac", "java"} {
 		if _, err := exec.LookPath(need); err != nil {
 			return 0, fmt.Errorf("%w: these tests are against real nodes; scripts/test installs what they need", err)
 		}
@@ -57,15 +58,36 @@ func buildAndRun(m *testing.M) (code int, err error) {
 	}
 	defer os.RemoveAll(built)
 	command = filepath.Join(built, "flake")
+	ei, err := libDir("erl_interface")
+	if err != nil {
+		return 0, err
+	}
+	if jinterface, err = libDir("jinterface"); err != nil {
+		return 0, err
+	}
+	jinterface += "/priv/OtpErlang.jar"
 	for _, build := range [][]string{
 		{"go", "build", "-race", "-o", command, "."},
 		{"erlc", "-Werror", "-o", built, "testdata/caller.erl"},
+		{"gcc", "-Wall", "-Wextra", "-Werror", "-I" + ei + "/include", "-o", filepath.Join(built, "cnode"),
+			"testdata/cnode.c", "-L" + ei + "/lib", "-lei", "-lpthread"},
+		{"javac", "-Xlint", "-Werror", "-cp", jinterface, "-d", built, "testdata/Caller.java"},
 	} {
 		if out, err := exec.Command(build[0], build[1:]...).CombinedOutput(); err != nil {
 			return 0, fmt.Errorf("%q: %w\n%s", build, err, out)
 		}
 	}
 	return m.Run(), nil
+}
+
+// libDir is where Erlang keeps one of its applications.
+func libDir(application string) (string, error) {
+	code := fmt.Sprintf(`io:put_chars(code:lib_dir(%s)), halt().`, application)
+	out, err := exec.Command("erl", "-noinput", "-eval", code).Output()
+	if err != nil {
+		return "", fmt.Errorf("%s of Erlang is missing: %w; scripts/test installs it", application, err)
+	}
+	return string(out), nil
 }
 
 // process is a command that runs. What it writes, to either output, is kept, and
@@ -172,10 +194,16 @@ type flakeNode struct {
 // end of the test it must stop in good order.
 func startNode(t *testing.T, port string, flags ...string) *flakeNode {
 	t.Helper()
+	return startNodeWith(t, port, "", flags...)
+}
+
+// startNodeWith is startNode with settings for [node].
+func startNodeWith(t *testing.T, port, node string, flags ...string) *flakeNode {
+	t.Helper()
 	if port == "" {
 		port = freePort(t)
 	}
-	flags = append([]string{"-noinput", "-config", configFile(t, "")}, flags...)
+	flags = append([]string{"-noinput", "-config", configFile(t, node)}, flags...)
 	n := &flakeNode{process: spawn(t, port, command, flags...), port: port}
 	t.Cleanup(func() {
 		n.cmd.Process.Signal(syscall.SIGTERM)

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"net"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// Callers that are no BEAM.
+
+// cnode runs checks of testdata/cnode.c.
+func (n *flakeNode) cnode(cookie string, checks ...string) {
+	n.t.Helper()
+	args := append([]string{"CALLER_COOKIE=" + cookie, filepath.Join(built, "cnode"), nodeName}, checks...)
+	wantChecks(n.t, spawn(n.t, n.port, "env", args...), checks...)
+}
+
+func TestC(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, "")
+	n.cnode(cookie, "ping", "get", "text", "unknown", "rpc", "again", "ping")
+	n.cnode("wrong", "refused")
+	n.cnode(cookie, "get")
+}
+
+// The library answers each tick with one.
+func TestCTicks(t *testing.T) {
+	t.Parallel()
+	n := startNodeWith(t, "", "net_ticktime = 4")
+	n.cnode(cookie, "ping", "idle", "get")
+}
+
+// java runs checks of testdata/Caller.java.
+func (n *flakeNode) java(cookie string, checks ...string) {
+	n.t.Helper()
+	path := jinterface + string(filepath.ListSeparator) + built
+	args := append([]string{"-cp", path, "Caller", nodeName, cookie}, checks...)
+	wantChecks(n.t, spawn(n.t, n.port, "java", args...), checks...)
+}
+
+func TestJava(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, "")
+	n.java(cookie, "ping", "get", "text", "unknown", "rpc", "watch", "again", "ping")
+	n.java("wrong", "refused")
+	n.java(cookie, "get")
+}
+
+func TestErlCall(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, "")
+	_, port, _ := net.SplitHostPort(n.addr)
+	const id = `\{ok, #Bin<0,0,(\d+,){13}\d+>\}`
+	for _, call := range []struct {
+		args, apply, want string
+	}{
+		{"-n " + nodeName, "flake_server id []", id},
+		{"-name " + nodeName, "flake_server id", id},
+		{"-r -n " + nodeName, "flake_server id [62]", `\{ok, "[0-9A-Za-z]{10,22}"\}`},
+		{"-h other -n " + nodeName, "flake_server id [63]", `\{error, badarg\}`},
+		{"-address " + port, "erlang node []", "'" + nodeName + "'"},
+		{"-address 127.0.0.1:" + port, "erlang node []", "'" + nodeName + "'"},
+		{"-fetch_stdout -n " + nodeName, "flake_util as_list [255,16]", `"FF"`},
+		{"-no_result_term -n " + nodeName, "erlang node []", ""},
+		{"-n " + nodeName, `os cmd ["ls"]`, `\{badrpc, \{'EXIT', \{undef, \[\{os, cmd, \["ls"\], \[\]\}\]\}\}\}`},
+	} {
+		args := append([]string{"-c", cookie}, strings.Fields(call.args)...)
+		p := spawn(t, n.port, "erl_call", append(args, "-a", call.apply)...)
+		if status := p.wait(); status != 0 || !regexp.MustCompile("^"+call.want+"$").MatchString(p.output()) {
+			t.Errorf("%s: exit status %d, %q, want %s", call.apply, status, p.output(), call.want)
+		}
+	}
+	// What would end a BEAM.
+	spawn(t, n.port, "erl_call", "-c", cookie, "-n", nodeName, "-q").wait()
+	for _, cookie := range []string{"wrong", cookie} {
+		p := spawn(t, n.port, "erl_call", "-c", cookie, "-n", nodeName)
+		if served := p.wait() == 0; served != (cookie != "wrong") {
+			t.Errorf("cookie %s: served: %v", cookie, served)
+		}
+	}
+}
