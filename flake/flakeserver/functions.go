@@ -13,8 +13,8 @@ import (
 // MaxGenerate bounds the ids that one call of flake_harness makes, and
 // MaxGenerateBytes their octets or digits. More raise system_limit.
 const (
-	MaxGenerate      = 1_000_000
-	MaxGenerateBytes = 32 << 20
+	MaxGenerate      = 100_000
+	MaxGenerateBytes = 4 << 20
 )
 
 // Surroundings are what the functions tell besides ids.

@@ -55,11 +55,11 @@ func newConn(ctx context.Context, p *Proto, s Session) *Conn {
 		log:    p.Log.With("peer", s.Peer.Name),
 		done:   make(chan struct{}),
 		serial: p.serial.Add(1),
-		in:     newFrames(s.Conn),
+		in:     newFrames(s.Conn, &p.shared),
 	}
 	c.ctx, c.cancel = context.WithCancel(ctx)
-	c.out.init(s.Conn, c.cancel)
-	c.watches.init()
+	c.out.init(s.Conn, c.cancel, &p.shared)
+	c.watches.init(&p.shared)
 	c.spawned.places = make(chan struct{}, MaxSpawned)
 	c.self = c.encode(ergo.Pid{Node: ergo.Atom(p.Node), ID: 1, Creation: p.Creation})
 	return c
@@ -81,6 +81,9 @@ func capsOf(f handshake.Flags) etf.Caps {
 
 // Peer is the node at the other end.
 func (c *Conn) Peer() handshake.Peer { return c.peer }
+
+// Addr is where it has its end of the connection.
+func (c *Conn) Addr() net.Addr { return c.conn.RemoteAddr() }
 
 // Caps tells what terms the peer can read.
 func (c *Conn) Caps() etf.Caps { return c.caps }
@@ -112,6 +115,7 @@ func (c *Conn) serve() {
 	c.log.Info("disconnected", "reason", reasonOf(c.ctx, err))
 
 	c.cancel()
+	c.in.close()
 	c.out.close()
 	ticker.Wait()
 	c.spawned.running.Wait()

@@ -6,9 +6,11 @@ import (
 	"io"
 )
 
-// MaxFrame bounds the octets of one frame. Memory for a frame is taken as its
-// octets arrive, never by what its length announces.
-const MaxFrame = 32 << 20
+// MaxFrame bounds the octets of one frame; a longer one ends its connection. No
+// call here needs so much, but a BEAM sends any term that it is told to, and is
+// answered. Memory for a frame is taken as its octets arrive, never by what its
+// length announces, and beyond fullBuffer of what is shared, see [MaxShared].
+const MaxFrame = 16 << 20
 
 const (
 	frameHeader = 4 // the length before each frame
@@ -26,10 +28,15 @@ type frames struct {
 	src  io.Reader
 	buf  []byte
 	r, w int // buf[r:w] has arrived and is not yet handled
+
+	account account // len(buf)
 }
 
-func newFrames(src io.Reader) frames {
-	return frames{src: src, buf: make([]byte, firstBuffer)}
+func newFrames(src io.Reader, p *pool) frames {
+	return frames{
+		src: src, buf: make([]byte, firstBuffer),
+		account: account{pool: p, own: ownInput},
+	}
 }
 
 // next gives the next whole frame that has arrived, without its length. It is
@@ -53,7 +60,9 @@ func (f *frames) next() (frame []byte, ok bool, err error) {
 
 // fill waits for more octets and reads what is there.
 func (f *frames) fill() error {
-	f.makeRoom()
+	if err := f.makeRoom(); err != nil {
+		return err
+	}
 	n, err := f.src.Read(f.buf[f.w:])
 	f.w += n
 	if n > 0 {
@@ -63,19 +72,23 @@ func (f *frames) fill() error {
 }
 
 // makeRoom sees to it that something can be read: it moves the rest to the
-// front, and doubles a buffer which that does not help.
-func (f *frames) makeRoom() {
+// front, and doubles a buffer which that does not help, up to the frame's end.
+func (f *frames) makeRoom() error {
 	rest := f.w - f.r
 	size := len(f.buf)
 	switch {
 	case rest == size:
-		size *= 2 // one frame larger than the buffer is arriving
+		frame := frameHeader + int(binary.BigEndian.Uint32(f.buf[f.r:])) // next has checked it
+		size = min(2*size, max(frame, fullBuffer))                       // one larger than the buffer is arriving
 	case f.w == size && size < fullBuffer:
-		size *= 2 // the peer sends more than we take at a time
+		size = min(2*size, fullBuffer) // the peer sends more than we take at a time
 	case size > fullBuffer && rest < fullBuffer/2:
 		size = fullBuffer
 	}
 	if size != len(f.buf) {
+		if !f.account.hold(size) {
+			return errShared
+		}
 		grown := make([]byte, size)
 		copy(grown, f.buf[f.r:f.w])
 		f.buf, f.r, f.w = grown, 0, rest
@@ -83,4 +96,11 @@ func (f *frames) makeRoom() {
 		copy(f.buf, f.buf[f.r:f.w])
 		f.r, f.w = 0, rest
 	}
+	return nil
+}
+
+// close gives the buffer back.
+func (f *frames) close() {
+	f.account.hold(0)
+	f.buf, f.r, f.w = nil, 0, 0
 }

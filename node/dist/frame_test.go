@@ -29,7 +29,7 @@ func TestFrames(t *testing.T) {
 		"half of it":   iotest.HalfReader(bytes.NewReader(stream)),
 		"data and EOF": iotest.DataErrReader(bytes.NewReader(stream)),
 	} {
-		f := newFrames(src)
+		f := newFrames(src, nil)
 		var got [][]byte
 		for {
 			frame, ok, err := f.next()
@@ -56,7 +56,7 @@ func TestFrames(t *testing.T) {
 // A large frame has its buffer only for as long as it is there.
 func TestBufferShrinks(t *testing.T) {
 	large := append(binary.BigEndian.AppendUint32(nil, 1<<20), make([]byte, 1<<20)...)
-	f := newFrames(bytes.NewReader(append(large, 0, 0, 0, 0)))
+	f := newFrames(bytes.NewReader(append(large, 0, 0, 0, 0)), nil)
 	frames := 0
 	for {
 		if _, ok, _ := f.next(); ok {
@@ -72,7 +72,7 @@ func TestBufferShrinks(t *testing.T) {
 
 // What a length announces is not taken before it arrives.
 func TestAnnouncedLength(t *testing.T) {
-	f := newFrames(bytes.NewReader(binary.BigEndian.AppendUint32(nil, MaxFrame)))
+	f := newFrames(bytes.NewReader(binary.BigEndian.AppendUint32(nil, MaxFrame)), nil)
 	f.fill()
 	if _, ok, err := f.next(); ok || err != nil {
 		t.Errorf("MaxFrame: %t, %v", ok, err)
@@ -81,7 +81,7 @@ func TestAnnouncedLength(t *testing.T) {
 		t.Errorf("%v, buffer of %d octets", err, len(f.buf))
 	}
 
-	f = newFrames(bytes.NewReader(binary.BigEndian.AppendUint32(nil, MaxFrame+1)))
+	f = newFrames(bytes.NewReader(binary.BigEndian.AppendUint32(nil, MaxFrame+1)), nil)
 	f.fill()
 	if _, _, err := f.next(); err == nil {
 		t.Error("MaxFrame+1: no error")
@@ -124,7 +124,7 @@ func TestBrokenFrameEndsConnection(t *testing.T) {
 		bytes []byte
 		log   string
 	}{
-		"too large":           {binary.BigEndian.AppendUint32(nil, MaxFrame+1), "frame of 33554433 octets"},
+		"too large":           {binary.BigEndian.AppendUint32(nil, MaxFrame+1), "frame of 16777217 octets"},
 		"distribution header": {[]byte{0, 0, 0, 3, 131, 68, 0}, "does not begin with 112"},
 		"another octet":       {[]byte{0, 0, 0, 1, 0}, "does not begin with 112"},
 	} {

@@ -12,31 +12,35 @@ const (
 	// MaxOutput bounds the octets that wait to be written to a peer. Only
 	// signals from outside the connection's reader can come near it: the
 	// reader stops reading while its answers wait. A connection that passes it
-	// is closed.
-	MaxOutput = 64 << 20
+	// is closed, and so is one that holds more than fullOutput when nothing is
+	// left of [MaxShared].
+	MaxOutput = 32 << 20
 
 	// fullOutput is when the reader writes its answers though more calls wait.
-	fullOutput = 256 << 10
+	fullOutput = 128 << 10
 )
 
 // output gathers frames for a peer and writes them.
 type output struct {
 	dst      net.Conn
 	wake     chan struct{} // frames were appended outside the reader
-	overflow func()        // called once, when more than MaxOutput waits
+	overflow func()        // called once, when too much waits
 
 	mu      sync.Mutex
 	idle    sync.Cond // nobody is writing
 	buf     []byte    // whole frames, but between begin and end
 	spare   []byte    // the buffer of the last write
+	flying  int       // octets of the write under way
+	account account   // what waits and flies
 	frame   int       // where the frame between begin and end starts
 	writing bool
 	closed  bool
 	writes  uint64
 }
 
-func (o *output) init(dst net.Conn, overflow func()) {
+func (o *output) init(dst net.Conn, overflow func(), p *pool) {
 	o.dst, o.overflow = dst, overflow
+	o.account = account{pool: p, own: ownOutput}
 	o.wake = make(chan struct{}, 1)
 	o.idle.L = &o.mu
 }
@@ -52,12 +56,12 @@ func (o *output) begin() []byte {
 func (o *output) end(buf []byte) {
 	binary.BigEndian.PutUint32(buf[o.frame:], uint32(len(buf)-o.frame-frameHeader))
 	o.buf = buf
-	if len(buf) > MaxOutput && !o.closed {
+	if !o.closed && (len(buf) > MaxOutput || !o.account.hold(len(buf)+o.flying)) {
 		o.closed = true
 		o.overflow()
 	}
 	if o.closed {
-		o.buf = nil
+		o.drop()
 	}
 	o.mu.Unlock()
 }
@@ -113,9 +117,12 @@ func (o *output) write() error {
 		full := o.buf
 		o.buf, o.spare = o.spare[:0], nil
 		o.writes++
+		o.flying = len(full)
 		o.mu.Unlock()
 		_, err := o.dst.Write(full)
 		o.mu.Lock()
+		o.flying = 0
+		o.account.hold(len(o.buf))
 		if cap(full) <= 2*fullOutput {
 			o.spare = full
 		}
@@ -144,6 +151,11 @@ func (o *output) tick() error {
 func (o *output) close() {
 	o.mu.Lock()
 	o.closed = true
-	o.buf, o.spare = nil, nil
+	o.drop()
 	o.mu.Unlock()
+}
+
+func (o *output) drop() {
+	o.buf, o.spare = nil, nil
+	o.account.hold(o.flying)
 }

@@ -40,6 +40,7 @@ type Proto struct {
 
 	serial  atomic.Uint32 // of the last connection
 	spawned atomic.Uint32 // the last process
+	shared  pool
 }
 
 // Init gives a connection that is not served yet.

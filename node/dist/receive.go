@@ -106,6 +106,11 @@ func (c *Conn) recvSend(m *control) error {
 }
 
 func (c *Conn) recvAliasSend(m *control) error {
+	taken, err := c.weigh(m.message)
+	if err != nil {
+		return err
+	}
+	defer c.proto.shared.give(taken)
 	term, err := etf.Decode(m.message)
 	if err != nil {
 		return err
@@ -115,6 +120,11 @@ func (c *Conn) recvAliasSend(m *control) error {
 
 // deliver hands a message to a local process. The sender is nil if unknown.
 func (c *Conn) deliver(p *Process, from, message []byte) error {
+	taken, err := c.weigh(message) // a Handler may make terms of it
+	if err != nil {
+		return err
+	}
+	defer c.proto.shared.give(taken)
 	if p.Handler != nil {
 		return p.Handler.Receive(message, c)
 	}

@@ -40,15 +40,24 @@ type spawnRequest struct {
 
 func (c *Conn) recvSpawnRequest(m *control) error {
 	ref, from := m.args[0], m.args[1]
+	taken, err := c.weigh(m.message)
+	if err != nil {
+		c.sendControl(opSpawnReply, ref, from, etf.AppendInt(nil, 0), c.atom("system_limit"))
+		return err
+	}
 	q, err := c.decodeSpawn(m)
 	if err != nil {
+		c.proto.shared.give(taken)
 		c.sendControl(opSpawnReply, ref, from, etf.AppendInt(nil, 0), c.atom("badarg"))
 		return err
 	}
 	c.sendControl(opSpawnReply, ref, from, etf.AppendInt(nil, q.flags), q.pid)
 	c.spawned.places <- struct{}{}
 	c.spawned.running.Go(func() {
-		defer func() { <-c.spawned.places }()
+		defer func() {
+			c.proto.shared.give(taken)
+			<-c.spawned.places
+		}()
 		c.run(q)
 	})
 	return nil

@@ -19,7 +19,7 @@ type Stream struct {
 
 // NewStream gives the stream over rw, whose handshake is done.
 func NewStream(rw io.ReadWriter, peer handshake.Peer) *Stream {
-	return &Stream{rw: rw, in: newFrames(rw), caps: capsOf(peer.Flags)}
+	return &Stream{rw: rw, in: newFrames(rw, nil), caps: capsOf(peer.Flags)}
 }
 
 // Signal is a control message from the peer that a caller waits for.

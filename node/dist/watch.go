@@ -11,8 +11,12 @@ import (
 
 // MaxWatches bounds the monitors, and the links, that one peer may hold on our
 // processes. One more is answered as if the process had ended, with the reason
-// system_limit.
+// system_limit. What they hold beyond a thousand or so is of [MaxShared], and one
+// for which that has no room is answered likewise.
 const MaxWatches = 1 << 17
+
+// watchSize is what a monitor or a link takes besides its terms, as measured.
+const watchSize = 160
 
 // watches are the monitors and links that the peer's processes hold on ours.
 //
@@ -25,6 +29,9 @@ type watches struct {
 	monitors map[string]monitor  // by the reference
 	links    map[link]struct{}   //
 	watched  map[uint64]ergo.Ref // Ergo's monitors, by our process
+
+	held    int // octets of monitors and links
+	account account
 }
 
 // monitor is one that the peer set. The strings are terms.
@@ -40,10 +47,70 @@ type link struct {
 	theirs  string
 }
 
-func (w *watches) init() {
+func (m monitor) size(ref int) int { return watchSize + ref + len(m.item) + len(m.by) }
+func (l link) size() int           { return watchSize + len(l.ours) + len(l.theirs) }
+
+func (w *watches) init(p *pool) {
+	w.account = account{pool: p, own: ownWatches}
+	w.clear()
+}
+
+func (w *watches) clear() {
 	w.monitors = make(map[string]monitor)
 	w.links = make(map[link]struct{})
 	w.watched = make(map[uint64]ergo.Ref)
+	w.grow(-w.held)
+}
+
+// grow changes what is held by n octets, if there is room.
+func (w *watches) grow(n int) bool {
+	if !w.account.hold(w.held + n) {
+		return false
+	}
+	w.held += n
+	return true
+}
+
+func (w *watches) addMonitor(process uint64, ref, item, by []byte) bool {
+	w.forgetMonitor(ref)
+	if len(w.monitors) >= MaxWatches || !w.grow(watchSize+len(ref)+len(item)+len(by)) {
+		return false
+	}
+	kept := string(ref) + string(item) + string(by) // one allocation for three strings
+	w.monitors[kept[:len(ref)]] = monitor{
+		process: process,
+		item:    kept[len(ref) : len(ref)+len(item)],
+		by:      kept[len(ref)+len(item):],
+	}
+	return true
+}
+
+func (w *watches) forgetMonitor(ref []byte) {
+	if m, ok := w.monitors[string(ref)]; ok {
+		delete(w.monitors, string(ref))
+		w.grow(-m.size(len(ref)))
+	}
+}
+
+func (w *watches) addLink(l link) bool {
+	if _, ok := w.links[l]; ok {
+		return true
+	}
+	if len(w.links) >= MaxWatches || !w.grow(l.size()) {
+		return false
+	}
+	w.links[l] = struct{}{}
+	return true
+}
+
+// forgetLink reports whether there was one.
+func (w *watches) forgetLink(l link) bool {
+	_, linked := w.links[l]
+	if linked {
+		delete(w.links, l)
+		w.grow(-l.size())
+	}
+	return linked
 }
 
 func (c *Conn) recvMonitor(m *control) error {
@@ -58,17 +125,9 @@ func (c *Conn) recvMonitor(m *control) error {
 	}
 	w := &c.watches
 	w.mu.Lock()
-	full := len(w.monitors) >= MaxWatches
-	if !full {
-		kept := string(ref) + string(item) + string(by) // one allocation for three strings
-		w.monitors[kept[:len(ref)]] = monitor{
-			process: p.Pid.ID,
-			item:    kept[len(ref) : len(ref)+len(item)],
-			by:      kept[len(ref)+len(item):],
-		}
-	}
+	added := w.addMonitor(p.Pid.ID, ref, item, by)
 	w.mu.Unlock()
-	if full {
+	if !added {
 		c.sendMonitorExit(item, by, ref, "system_limit")
 		return nil
 	}
@@ -78,7 +137,7 @@ func (c *Conn) recvMonitor(m *control) error {
 
 func (c *Conn) recvDemonitor(m *control) error {
 	c.watches.mu.Lock()
-	delete(c.watches.monitors, string(m.args[2]))
+	c.watches.forgetMonitor(m.args[2])
 	c.watches.mu.Unlock()
 	return nil
 }
@@ -95,12 +154,9 @@ func (c *Conn) recvLink(m *control) error {
 	}
 	w := &c.watches
 	w.mu.Lock()
-	full := len(w.links) >= MaxWatches
-	if !full {
-		w.links[link{p.Pid.ID, string(to), string(from)}] = struct{}{}
-	}
+	added := w.addLink(link{p.Pid.ID, string(to), string(from)})
 	w.mu.Unlock()
-	if full {
+	if !added {
 		c.sendExit(to, from, "system_limit")
 		return nil
 	}
@@ -125,9 +181,7 @@ func (c *Conn) unlink(from, to []byte) bool {
 	l := link{ergoPid(etf.Pid(to)).ID, string(to), string(from)}
 	c.watches.mu.Lock()
 	defer c.watches.mu.Unlock()
-	_, linked := c.watches.links[l]
-	delete(c.watches.links, l)
-	return linked
+	return c.watches.forgetLink(l)
 }
 
 // watch has Ergo tell us, by way of MonitorExit, when the process ends.
@@ -176,13 +230,13 @@ func (c *Conn) tell(reason string, of func(process uint64) bool) {
 	defer w.mu.Unlock()
 	for ref, m := range w.monitors {
 		if of(m.process) {
-			delete(w.monitors, ref)
+			w.forgetMonitor([]byte(ref))
 			c.sendMonitorExit([]byte(m.item), []byte(m.by), []byte(ref), reason)
 		}
 	}
 	for l := range w.links {
 		if of(l.process) {
-			delete(w.links, l)
+			w.forgetLink(l)
 			c.sendExit([]byte(l.ours), []byte(l.theirs), reason)
 		}
 	}
@@ -194,7 +248,7 @@ func (c *Conn) unwatchAll() {
 	w := &c.watches
 	w.mu.Lock()
 	watched := w.watched
-	w.init()
+	w.clear()
 	w.mu.Unlock()
 	for _, ref := range watched {
 		c.router.RouteDemonitor(c.pid(), ref)

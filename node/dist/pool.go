@@ -1,0 +1,87 @@
+package dist
+
+import (
+	"errors"
+	"sync/atomic"
+)
+
+// MaxShared bounds the octets that all connections of a node together hold
+// beyond what each may have of its own: frames and answers that are large,
+// monitors and links by the thousand, messages while they are terms. Without it
+// every limit of a connection would have to be multiplied by their number.
+// What an ordinary call needs is never taken of it, so that a peer which uses it
+// up keeps nobody from being served.
+const MaxShared = 48 << 20
+
+// What a connection may hold of its own.
+const (
+	ownInput   = fullBuffer
+	ownOutput  = fullOutput
+	ownWatches = 256 << 10 // about a thousand monitors
+
+	// ownMessage is the size of a message that is made terms of without asking:
+	// the arguments of any function that is there.
+	ownMessage = 512
+)
+
+var errShared = errors.New("no room: the connections hold too much as it is")
+
+// pool is what is held of MaxShared.
+type pool struct{ held atomic.Int64 }
+
+func (p *pool) take(n int) bool {
+	if p.held.Add(int64(n)) > MaxShared {
+		p.give(n)
+		return false
+	}
+	return true
+}
+
+func (p *pool) give(n int) {
+	if n != 0 {
+		p.held.Add(-int64(n))
+	}
+}
+
+// account is what one part of a connection holds. Whoever guards that part
+// guards it.
+type account struct {
+	pool  *pool // nil: there is no bound
+	own   int   // octets that are not of the pool
+	taken int   // of the pool
+}
+
+// hold changes the octets held to n, or reports that the pool has not as many.
+func (a *account) hold(n int) bool {
+	n = max(n-a.own, 0)
+	if a.pool == nil || n == a.taken {
+		return true
+	}
+	if n > a.taken && !a.pool.take(n-a.taken) {
+		return false
+	}
+	if n < a.taken {
+		a.pool.give(a.taken - n)
+	}
+	a.taken = n
+	return true
+}
+
+// weight is what a message may take as terms: the smallest element is two
+// octets, a term of no more than 40.
+func weight(message []byte) int {
+	const perOctet, most = 20, 10 << 20 // etf.MaxElements of 40
+	if len(message) <= ownMessage {
+		return 0
+	}
+	return len(message) + min(perOctet*len(message), most)
+}
+
+// weigh takes room for a message as terms. What it gives has to be given back.
+func (c *Conn) weigh(message []byte) (taken int, err error) {
+	taken = weight(message)
+	if taken > 0 && !c.proto.shared.take(taken) {
+		return 0, errShared
+	}
+	return taken, nil
+}

@@ -1,0 +1,125 @@
+package dist
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"testing"
+
+	"github.com/flake-go/flake/node/etf"
+)
+
+// An account takes of the pool what it holds beyond its own, and no more than
+// there is.
+func TestAccount(t *testing.T) {
+	var p pool
+	a, b := account{pool: &p, own: 100}, account{pool: &p, own: 100}
+	for _, step := range []struct {
+		account *account
+		hold    int
+		ok      bool
+		held    int64
+	}{
+		{&a, 100, true, 0},
+		{&a, 101, true, 1},
+		{&a, 100 + MaxShared, true, MaxShared},
+		{&b, 100, true, MaxShared},
+		{&b, 101, false, MaxShared},
+		{&a, 100 + MaxShared + 1, false, MaxShared},
+		{&a, 50, true, 0},
+		{&b, 300, true, 200},
+		{&b, 0, true, 0},
+	} {
+		if ok := step.account.hold(step.hold); ok != step.ok || p.held.Load() != step.held {
+			t.Errorf("hold(%d): %t, %d held of the pool; want %t, %d", step.hold, ok, p.held.Load(), step.ok, step.held)
+		}
+	}
+}
+
+// While nothing is left of the pool, what needs it is refused and all else goes
+// on; when connections have ended, the pool has all again.
+func TestShared(t *testing.T) {
+	large := make([]byte, 1<<20)
+	request := etf.Tuple{
+		number(opSpawnRequest), ref5, theirs, theirs,
+		etf.Tuple{etf.Atom("m"), etf.Atom("f"), int64(1)}, etf.List{etf.Atom("monitor")},
+	}
+	bubble(t, flags, func(t *testing.T, r *rig) {
+		shared := &r.proto.shared
+		shared.take(MaxShared)
+		r.send(frame(request, external(etf.List{large[:ownInput/2]})))
+		r.want(frame(etf.Tuple{number(opSpawnReply), ref5, theirs, int64(0), etf.Atom("system_limit")}))
+		r.send(frame(etf.Tuple{number(opRegSend), theirs, etf.Atom(""), etf.Atom("flake")}, external(large[:ownInput/2])))
+		r.send(monitorP(etf.Atom("nobody"), ref5))
+		r.want(down(etf.Atom("nobody"), ref5, "noproc"))
+		shared.give(MaxShared)
+		if held := shared.held.Load(); held != 0 {
+			t.Errorf("%d octets are still held", held)
+		}
+	})
+}
+
+// A frame that the pool has no room for ends its connection, before it is there.
+func TestSharedFrames(t *testing.T) {
+	var p pool
+	stream := append(binary.BigEndian.AppendUint32(nil, MaxFrame), make([]byte, MaxFrame)...)
+	arrive := func() (*frames, error) {
+		f := newFrames(bytes.NewReader(stream), &p)
+		for {
+			if _, ok, err := f.next(); ok || err != nil {
+				return &f, err
+			}
+			if err := f.fill(); err != nil {
+				return &f, err
+			}
+		}
+	}
+	var arrived []*frames
+	for range MaxShared / MaxFrame {
+		f, err := arrive()
+		if err != nil {
+			t.Fatal(err)
+		}
+		arrived = append(arrived, f)
+	}
+	f, err := arrive()
+	if !errors.Is(err, errShared) || len(f.buf) > ownInput*4 {
+		t.Errorf("%v, with a buffer of %d octets", err, len(f.buf))
+	}
+	for _, f := range append(arrived, f) {
+		f.close()
+	}
+	if held := p.held.Load(); held != 0 {
+		t.Errorf("%d octets are still held", held)
+	}
+}
+
+// Monitors and links are of the pool but for the first ones, and given back.
+func TestSharedWatches(t *testing.T) {
+	var p pool
+	var w watches
+	w.init(&p)
+	p.take(MaxShared)
+	n := 0
+	for w.addMonitor(1, []byte(refOf(n)), []byte("flake"), []byte(theirs)) {
+		n++
+	}
+	const ordinary = 500
+	if n < ordinary {
+		t.Errorf("%d monitors without the pool, want at least %d", n, ordinary)
+	}
+	if w.addLink(link{1, string(ours), string(theirs)}) {
+		t.Error("a link though there is no room")
+	}
+	p.give(MaxShared)
+	if !w.addMonitor(1, []byte(refOf(n)), []byte("flake"), []byte(theirs)) || !w.addLink(link{1, string(ours), string(theirs)}) {
+		t.Error("refused though there is room")
+	}
+	for i := range n + 1 {
+		w.forgetMonitor([]byte(refOf(i)))
+	}
+	w.forgetLink(link{1, string(ours), string(theirs)})
+	if w.held != 0 || p.held.Load() != 0 {
+		t.Errorf("%d octets held, %d of the pool", w.held, p.held.Load())
+	}
+}
