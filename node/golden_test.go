@@ -82,7 +82,8 @@ func TestRecordedCallers(t *testing.T) {
 
 			conn, caller := net.Pipe()
 			defer caller.Close()
-			go n.greet(conn)
+			visit, _ := n.gate.arrive(conn)
+			go n.greet(visit)
 			caller.SetDeadline(time.Now().Add(patience))
 			var said []byte // since the server's last frame
 			for i, l := range lines {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"runtime/debug"
 	"time"
 
@@ -16,15 +17,11 @@ const (
 	// setupTime is how long a handshake may take as a whole, OTP's setup time.
 	setupTime = 7 * time.Second
 
-	// maxHandshakes bounds the handshakes under way. One more is hung up on.
-	maxHandshakes = 1024
-
 	acceptRetry = 100 * time.Millisecond // after a failure, as when out of files
 )
 
 // accept greets whoever dials, each on a goroutine of its own.
 func (n *Node) accept() {
-	places := make(chan struct{}, maxHandshakes)
 	for {
 		c, err := n.listener.Accept()
 		switch {
@@ -39,16 +36,15 @@ func (n *Node) accept() {
 			}
 			continue
 		}
-		select {
-		case places <- struct{}{}:
-			n.greeters.Go(func() {
-				defer func() { <-places }()
-				n.greet(c)
-			})
-		default:
-			n.log.Warn("connection refused: too many handshakes are under way", "address", c.RemoteAddr())
-			c.Close()
+		v, oldest := n.gate.arrive(c)
+		if oldest != nil {
+			n.log.Warn("handshake broken off: too many are under way", "address", oldest.conn.RemoteAddr())
+			oldest.breakOff()
 		}
+		n.greeters.Go(func() {
+			n.greet(v)
+			n.gate.leave(v)
+		})
 	}
 }
 
@@ -59,21 +55,49 @@ type greeting struct {
 }
 
 // greet shakes hands with a peer and has it served.
-func (n *Node) greet(c net.Conn) {
+func (n *Node) greet(v *visit) {
+	c := v.conn
 	stop := n.closeOnStop(c)
 	defer stop()
+	if !n.hold(v) {
+		c.Close()
+		return
+	}
 	g := &greeting{node: n}
 	defer g.done()
 	c.SetDeadline(time.Now().Add(setupTime))
 	peer, err := g.shakeHands(c)
 	if err != nil {
+		if errors.Is(err, handshake.ErrCookie) {
+			n.gate.offended(v.host)
+		}
 		c.Close()
 		n.refused(c.RemoteAddr(), peer.Name, err)
 		return
 	}
 	c.SetDeadline(time.Time{})
-	if err := n.enter(dist.Session{Conn: c, Peer: peer}); err != nil {
-		n.log.Warn("connection refused", "peer", peer.Name, "error", err)
+	if !n.gate.leave(v) {
+		return // broken off at the last moment
+	}
+	if err := n.enter(dist.Session{Conn: c, Peer: peer}, v.host); err != nil {
+		n.log.Warn("connection refused", "peer", peer.Name, "address", c.RemoteAddr(), "error", err)
+	}
+}
+
+// hold keeps a host waiting that had a wrong cookie, and reports whether it may
+// then go on.
+func (n *Node) hold(v *visit) bool {
+	delay := n.gate.delay(v.host)
+	if delay == 0 {
+		return true
+	}
+	select {
+	case <-n.ctx.Done():
+		return false
+	case <-v.broken:
+		return false
+	case <-time.After(delay):
+		return true
 	}
 }
 
@@ -126,12 +150,20 @@ func (g *greeting) admit(peer handshake.Name) handshake.Status {
 }
 
 // enter has a session served, in place of an earlier connection of that name.
-func (n *Node) enter(s dist.Session) error {
+// The lock is not held while that ends: it may have to wait for a function that
+// the peer has called, and nobody else shall.
+func (n *Node) enter(s dist.Session, host netip.Addr) error {
 	n.entering.Lock()
 	defer n.entering.Unlock()
-	if old := n.connection(s.Peer.Name); old != nil {
+	for old := n.connection(s.Peer.Name); old != nil; old = n.connection(s.Peer.Name) {
+		n.entering.Unlock()
 		old.Close()
 		<-old.Done()
+		n.entering.Lock()
+	}
+	if err := n.gate.full(host); err != nil {
+		s.Conn.Close()
+		return err
 	}
 	return n.door.pass(s)
 }

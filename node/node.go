@@ -51,6 +51,7 @@ type Node struct {
 	epmd     *registrar
 	door     *door
 	meetings *meetings
+	gate     *gate
 	listener net.Listener
 
 	functions rpc.Table
@@ -82,6 +83,7 @@ func Start(ctx context.Context, o Options) (*Node, error) {
 		creation: newCreation(),
 		log:      o.Log,
 		registry: newRegistry(),
+		gate:     newGate(),
 		listener: listener,
 		meetings: newMeetings(),
 		conns:    make(map[string]*dist.Conn),
@@ -189,6 +191,7 @@ func (n *Node) Functions() rpc.Table { return n.functions }
 func (n *Node) Ergo() ergonode.Node { return n.ergo }
 
 func (n *Node) up(c *dist.Conn) {
+	n.gate.up(hostOf(c.Addr()))
 	n.mu.Lock()
 	n.conns[c.Peer().Name] = c
 	n.mu.Unlock()
@@ -196,6 +199,7 @@ func (n *Node) up(c *dist.Conn) {
 }
 
 func (n *Node) down(c *dist.Conn) {
+	n.gate.down(hostOf(c.Addr()))
 	n.mu.Lock()
 	if n.conns[c.Peer().Name] == c {
 		delete(n.conns, c.Peer().Name)

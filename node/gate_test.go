@@ -1,0 +1,232 @@
+package node
+
+import (
+	"errors"
+	"net"
+	"net/netip"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/flake-go/flake/node/handshake"
+)
+
+// from is a stream from an address.
+type from struct {
+	net.Conn
+	addr string
+}
+
+func (f from) RemoteAddr() net.Addr {
+	return net.TCPAddrFromAddrPort(netip.AddrPortFrom(netip.MustParseAddr(f.addr), 1))
+}
+
+func hostAt(addr string) netip.Addr { return hostOf(from{addr: addr}.RemoteAddr()) }
+
+func TestHostOf(t *testing.T) {
+	for _, tt := range []struct {
+		a, b string
+		same bool
+	}{
+		{"192.0.2.1", "192.0.2.1", true},
+		{"192.0.2.1", "192.0.2.2", false},
+		{"192.0.2.1", "::ffff:192.0.2.1", true},
+		{"127.0.0.1", "127.9.9.9", true},
+		{"127.0.0.1", "::1", true},
+		{"127.0.0.1", "192.0.2.1", false},
+		{"2001:db8::1", "2001:db8::ffff:1", true},
+		{"2001:db8::1", "2001:db8:0:1::1", false},
+		{"fe80::1%eth0", "fe80::1", true},
+	} {
+		if same := hostAt(tt.a) == hostAt(tt.b); same != tt.same {
+			t.Errorf("%s and %s: one host %t, want %t", tt.a, tt.b, same, tt.same)
+		}
+	}
+}
+
+// Of too many handshakes the oldest has to go, of the host if that has too many,
+// else of all.
+func TestHandshakes(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		before string // who has begun a handshake earlier
+		flood  string
+		most   int // of the flood
+	}{
+		{"one host", "192.0.2.1", "192.0.2.2", MaxHandshakesPerHost},
+		{"one network", "2001:db8::1", "2001:db8:1::1", MaxHandshakesPerHost},
+		{"the loopback", "127.0.0.1", "127.0.0.1", MaxHandshakes - 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			g := newGate()
+			first, _ := g.arrive(from{addr: tt.before})
+			var flood []*visit
+			for range tt.most {
+				v, oldest := g.arrive(from{addr: tt.flood})
+				if oldest != nil {
+					t.Fatalf("broken off after %d", len(flood))
+				}
+				flood = append(flood, v)
+			}
+			want := flood[0]
+			if hostAt(tt.before) == hostAt(tt.flood) {
+				want = first
+			}
+			_, oldest := g.arrive(from{addr: tt.flood})
+			if oldest != want {
+				t.Errorf("broken off: %+v, want the oldest of that host", oldest)
+			}
+			if g.leave(oldest) {
+				t.Error("what was broken off is still counted")
+			}
+			if last := flood[len(flood)-1]; !g.leave(last) || g.leave(last) {
+				t.Error("not counted once")
+			}
+			if _, oldest := g.arrive(from{addr: tt.flood}); oldest != nil {
+				t.Error("broken off though one has left")
+			}
+		})
+	}
+}
+
+func TestDelay(t *testing.T) {
+	const ms = time.Millisecond
+	for _, tt := range []struct {
+		addr string
+		want []time.Duration // after each wrong cookie
+	}{
+		{"192.0.2.1", []time.Duration{100 * ms, 200 * ms, 400 * ms, 800 * ms, 1600 * ms, 3200 * ms, 4000 * ms, 4000 * ms}},
+		{"127.0.0.1", []time.Duration{100 * ms, 200 * ms, 200 * ms}},
+	} {
+		g := newGate()
+		now := time.Now()
+		g.now = func() time.Time { return now }
+		host := hostAt(tt.addr)
+		for i, want := range append([]time.Duration{0}, tt.want...) {
+			if i > 0 {
+				g.offended(host)
+			}
+			if d := g.delay(host); d != want {
+				t.Errorf("%s after %d wrong cookies: %v, want %v", tt.addr, i, d, want)
+			}
+		}
+		for range 100 {
+			g.offended(host)
+		}
+		if d, most := g.delay(host), tt.want[len(tt.want)-1]; d != most || d >= setupTime {
+			t.Errorf("%s: at most %v, want %v, and less than a handshake may take", tt.addr, d, most)
+		}
+		if d := g.delay(hostAt("192.0.2.99")); d != 0 {
+			t.Errorf("another host waits %v", d)
+		}
+		now = now.Add(offenceKept + 1)
+		g.offended(host)
+		if d := g.delay(host); d != firstDelay {
+			t.Errorf("%s: remembered for more than %v: %v", tt.addr, offenceKept, d)
+		}
+		now = now.Add(offenceKept + 1)
+		if d := g.delay(host); d != 0 || len(g.offenders) > 0 {
+			t.Errorf("%s: remembered for more than %v: %v", tt.addr, offenceKept, d)
+		}
+	}
+}
+
+// However many hosts have wrong cookies, few are remembered.
+func TestOffenders(t *testing.T) {
+	g := newGate()
+	host := netip.MustParseAddr("198.18.0.0")
+	for range 2 * maxOffenders {
+		g.offended(host)
+		host = host.Next()
+	}
+	if n := len(g.offenders); n != maxOffenders {
+		t.Errorf("%d remembered, want %d", n, maxOffenders)
+	}
+}
+
+func TestFull(t *testing.T) {
+	for _, tt := range []struct {
+		addr, other  string
+		most         int
+		want, others error
+	}{
+		{"192.0.2.1", "192.0.2.2", MaxPerHost, errHostFull, nil},
+		{"127.0.0.1", "192.0.2.2", MaxConnections, errFull, errFull},
+	} {
+		g := newGate()
+		host := hostAt(tt.addr)
+		for n := range tt.most {
+			if err := g.full(host); err != nil {
+				t.Fatalf("%s: %v after %d", tt.addr, err, n)
+			}
+			g.up(host)
+		}
+		if err := g.full(host); err != tt.want {
+			t.Errorf("%s: %v, want %v", tt.addr, err, tt.want)
+		}
+		if err := g.full(hostAt(tt.other)); err != tt.others {
+			t.Errorf("%s: %v, want %v", tt.other, err, tt.others)
+		}
+		g.down(host)
+		if err := g.full(host); err != nil {
+			t.Errorf("%s: %v though one has gone", tt.addr, err)
+		}
+		for range tt.most - 1 {
+			g.down(host)
+		}
+		if g.total != 0 || len(g.connected) != 0 {
+			t.Errorf("%s: %d and %d are left", tt.addr, g.total, len(g.connected))
+		}
+	}
+}
+
+// A handshake that is broken off while it is kept waiting ends at once.
+func TestHold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := &Node{gate: newGate(), ctx: t.Context()}
+		for _, broken := range []bool{false, true} {
+			c, other := net.Pipe()
+			defer other.Close()
+			v, _ := n.gate.arrive(from{c, "192.0.2.1"})
+			n.gate.offended(v.host)
+			if broken {
+				v.breakOff()
+			}
+			start := time.Now()
+			if may := n.hold(v); may == broken || broken != (time.Since(start) == 0) {
+				t.Errorf("broken off %t: may go on %t, after %v", broken, may, time.Since(start))
+			}
+		}
+	})
+}
+
+// Wrong cookies keep the right one waiting, but not out.
+func TestWrongCookies(t *testing.T) {
+	n := start(t, Options{})
+	for range 5 {
+		c := dialRaw(t, n)
+		_, err := handshake.Start(c, name, handshake.Options{Node: "guess@127.0.0.1", Creation: 1, Cookie: "wrong"})
+		if err == nil || !strings.Contains(err.Error(), "wrong cookie") {
+			t.Fatal(err)
+		}
+	}
+	if d := n.gate.delay(netip.Addr{}); d != maxDelayLoopback {
+		t.Errorf("delay %v, want %v", d, maxDelayLoopback)
+	}
+	dial(t, n, "right@127.0.0.1")
+}
+
+// More silent connections than there are places for handshakes keep nobody out.
+func TestManySilent(t *testing.T) {
+	n := start(t, Options{})
+	var silent []net.Conn
+	for range MaxHandshakes + 10 {
+		silent = append(silent, dialRaw(t, n))
+	}
+	var timeout net.Error
+	if _, err := silent[0].Read(make([]byte, 1)); err == nil || errors.As(err, &timeout) && timeout.Timeout() {
+		t.Errorf("the oldest is still there: %v", err)
+	}
+	dial(t, n, "caller@127.0.0.1")
+}
