@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -185,6 +186,7 @@ func (p *process) signal(s syscall.Signal) {
 // flakeNode is the command, serving.
 type flakeNode struct {
 	*process
+	name string
 	port string // of the EPMD
 	addr string // where it listens
 	epmd string // as announced
@@ -211,8 +213,12 @@ func startNodeWith(t *testing.T, port, node string, flags ...string) *flakeNode 
 			t.Errorf("flake: exit status %d", status)
 		}
 	})
+	n.name = nodeName
 	n.addr = n.await("  address ")
 	n.epmd = n.await("  EPMD ")
+	if i := slices.Index(flags, "-name"); i >= 0 {
+		n.name = flags[i+1]
+	}
 	return n
 }
 
@@ -230,7 +236,10 @@ func configFile(t *testing.T, node string) string {
 }
 
 // erl runs checks of testdata/caller.erl in a node with flags of its own.
-func (n *flakeNode) erl(flags []string, checks ...string) { runChecks(n.t, n.port, flags, checks...) }
+func (n *flakeNode) erl(flags []string, checks ...string) {
+	n.t.Helper()
+	wantChecks(n.t, spawnErlTo(n.t, n.name, n.port, flags, checks...), checks...)
+}
 
 func runChecks(t *testing.T, port string, flags []string, checks ...string) {
 	t.Helper()
@@ -239,15 +248,24 @@ func runChecks(t *testing.T, port string, flags []string, checks ...string) {
 
 func spawnErl(t *testing.T, port string, flags []string, checks ...string) *process {
 	t.Helper()
-	args := []string{
-		"-noinput", "-start_epmd", "false", "-pa", built,
-		"-kernel", "inet_dist_use_interface", "{127,0,0,1}", "-setcookie", cookie,
-	}
+	return spawnErlTo(t, nodeName, port, flags, checks...)
+}
+
+// spawnErlTo runs checks of the node that is named. Flags come last, and so win.
+func spawnErlTo(t *testing.T, node, port string, flags []string, checks ...string) *process {
+	t.Helper()
+	args := []string{"-noinput", "-pa", built, "-setcookie", cookie}
 	if flags == nil {
 		flags = []string{"-name", "caller@127.0.0.1"}
 	}
+	if !slices.Contains(flags, "inet6_tcp") {
+		args = append(args, "-kernel", "inet_dist_use_interface", "{127,0,0,1}")
+	}
+	if !slices.Contains(flags, "-start_epmd") {
+		args = append(args, "-start_epmd", "false")
+	}
 	args = append(args, flags...)
-	args = append(args, "-s", "caller", "main", "-extra", nodeName)
+	args = append(args, "-s", "caller", "main", "-extra", node)
 	return spawn(t, port, "erl", append(args, checks...)...)
 }
 

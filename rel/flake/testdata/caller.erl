@@ -16,7 +16,7 @@ run(Check, N) ->
     [Name | Arg] = string:split(Check, "="),
     Fun = fun() -> check(Name, Arg, N) end,
     try
-        case lists:member(Name, ["dynamic", "refused", "stop", "dialled", "collect"]) of
+        case lists:member(Name, ["dynamic", "refused", "stop", "dialled", "collect", "collide", "silent"]) of
             true -> Fun();
             false -> steady(Fun, N)
         end
@@ -153,6 +153,30 @@ check("dialled", _, N) ->
     ok = net_kernel:monitor_nodes(true, [{node_type, all}]),
     io:format("READY~n"),
     receive {nodeup, N, _} -> id(N) end;
+%% Connects with one that dials at the same time, each time under another name.
+%% Both come by the same connection, and it stays: collide=PREFIX,TIMES.
+check("collide", [Arg], N) ->
+    [Prefix, Times] = string:split(Arg, ","),
+    register(collider, self()),
+    ok = net_kernel:monitor_nodes(true, [{node_type, all}]),
+    [begin
+         Name = list_to_atom(Prefix ++ integer_to_list(Time) ++ "@127.0.0.1"),
+         {ok, _} = net_kernel:start([Name, longnames]),
+         io:format("READY ~s~n", [Name]),
+         true = net_kernel:connect_node(N),
+         receive {nodeup, N, _} -> ok end,
+         id(N),
+         receive go_on -> ok end,
+         receive {nodedown, N, _} = Down -> error(Down) after 0 -> ok end,
+         id(N),
+         ok = net_kernel:stop(),
+         receive {nodedown, N, _} -> ok end
+     end || Time <- lists:seq(1, list_to_integer(Times))];
+%% Says "READY" and nothing more.
+check("silent", _, N) ->
+    id(N),
+    io:format("READY~n"),
+    receive after infinity -> ok end;
 %% For each life of the server, all the ids that it gave before it was killed go
 %% to a file of their own: collect=LIVES,FOLDER.
 check("collect", [Arg], N) ->

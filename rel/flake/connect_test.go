@@ -1,0 +1,103 @@
+package main
+
+import (
+	"fmt"
+	"syscall"
+	"testing"
+
+	"github.com/ergo-services/ergo/gen"
+
+	"github.com/flake-go/flake/node/etf"
+)
+
+// Ways to connect with a node of OTP. Which are called for is for its flags to say.
+
+func TestConnect(t *testing.T) {
+	const long, short, six = nodeName, "flake@localhost", "flake@::1"
+	v6 := func(flags ...string) []string {
+		return append(flags, "-proto_dist", "inet6_tcp", "-kernel", "inet_dist_use_interface", "{0,0,0,0,0,0,0,1}")
+	}
+	for _, test := range []struct {
+		what  string
+		node  string
+		flags []string
+	}{
+		{"long names", long, []string{"-name", "caller@127.0.0.1"}},
+		{"short names", short, []string{"-sname", "caller@localhost"}},
+		{"hidden", long, []string{"-name", "caller@127.0.0.1", "-hidden"}},
+		{"hidden short", short, []string{"-sname", "caller@localhost", "-hidden"}},
+		{"not listening", long, []string{"-name", "caller@127.0.0.1", "-dist_listen", "false"}},
+		{"not listening, short", short, []string{"-sname", "caller@localhost", "-dist_listen", "false"}},
+		{"IPv6", six, v6("-name", "caller@::1")},
+		{"IPv6, hidden", six, v6("-name", "caller@::1", "-hidden")},
+		{"IPv6, not listening", six, v6("-name", "caller@::1", "-dist_listen", "false")},
+	} {
+		t.Run(test.what, func(t *testing.T) {
+			t.Parallel()
+			n := startNode(t, "", "-name", test.node)
+			n.erl(test.flags, "ping", "get", "functions")
+		})
+	}
+}
+
+// A node with long names does not dial one with a short name, nor the reverse.
+// That it is the caller's doing is for this to show.
+func TestNamesMixed(t *testing.T) {
+	t.Parallel()
+	for name, flags := range map[string][]string{
+		nodeName:          {"-sname", "caller@localhost"},
+		"flake@localhost": {"-name", "caller@127.0.0.1"},
+	} {
+		n := startNode(t, "", "-name", name)
+		n.erl(flags, "refused")
+	}
+}
+
+// Nobody uses EPMD: the port is agreed on.
+func TestNoEPMD(t *testing.T) {
+	t.Parallel()
+	none, port := freePort(t), freePort(t)
+	n := startNodeWith(t, none, fmt.Sprintf("epmd = \"off\"\nlisten = \"127.0.0.1:%s\"", port))
+	if want := "not registered: EPMD is off"; n.epmd != want {
+		t.Errorf("announced %q, want %q", n.epmd, want)
+	}
+	n.erl([]string{"-name", "caller@127.0.0.1", "-dist_listen", "false", "-erl_epmd_port", port}, "ping", "get", "functions")
+	mustBeClosed(t, "127.0.0.1:"+none)
+}
+
+// A caller that is killed, and one that is cut off without a word, return under
+// their name at once.
+func TestReturn(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, "")
+	flags := []string{"-name", "caller@127.0.0.1", "-dist_listen", "false"}
+	for _, end := range []syscall.Signal{syscall.SIGKILL, syscall.SIGSTOP} {
+		caller := spawnErl(t, n.port, flags, "silent")
+		caller.await("READY")
+		caller.signal(end)
+		n.erl(flags, "ping", "get")
+	}
+}
+
+// Both sides dial at once.
+func TestCollide(t *testing.T) {
+	s, port := startHere(t)
+	defer s.stop()
+	const times = 30
+	for _, prefix := range []string{"a", "z"} { // before and after our name
+		check := fmt.Sprintf("collide=%s,%d", prefix, times)
+		caller := spawnErl(t, port, []string{}, check)
+		for i := range times {
+			name := fmt.Sprintf("%s%d@127.0.0.1", prefix, i+1)
+			caller.await("READY " + name)
+			if err := s.node.Ergo().Connect(name); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			to := gen.ProcessID{Name: "collider", Node: name}
+			if err := s.node.Ergo().ProcessByName("flake").Send(to, etf.Atom("go_on")); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		wantChecks(t, caller, check)
+	}
+}
