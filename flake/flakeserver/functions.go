@@ -3,6 +3,7 @@ package flakeserver
 import (
 	"fmt"
 	"io"
+	"sync"
 	"time"
 
 	"github.com/flake-go/flake/flake"
@@ -11,7 +12,9 @@ import (
 )
 
 // MaxGenerate bounds the ids that one call of flake_harness makes, and
-// MaxGenerateBytes their octets or digits. More raise system_limit.
+// MaxGenerateBytes their octets or digits. More raise system_limit: as terms ids
+// take four times their size. For the same reason one such call is carried out at
+// a time.
 const (
 	MaxGenerate      = 100_000
 	MaxGenerateBytes = 4 << 20
@@ -29,7 +32,7 @@ type Surroundings struct {
 // Functions are those of the original's modules, by the original's names. What
 // they do otherwise stands beside them.
 func (s *Server) Functions(a Surroundings) rpc.Table {
-	f := functions{Server: s, Surroundings: a}
+	f := functions{s, a, new(sync.Mutex)}
 	return rpc.Table{
 		{Module: "flake", Function: "get_config_value", Arity: 2}:         f.getConfigValue,
 		{Module: "flake_server", Function: "id", Arity: 0}:                f.id,
@@ -52,6 +55,7 @@ func (s *Server) Functions(a Surroundings) rpc.Table {
 type functions struct {
 	*Server
 	Surroundings
+	generating *sync.Mutex
 }
 
 // getConfigValue gives a setting, or the default that the caller names.
@@ -98,19 +102,23 @@ func (f functions) generate(args []etf.Term) (etf.Term, error) {
 	if count > MaxGenerate || count*width > MaxGenerateBytes {
 		return nil, &rpc.Exception{Class: rpc.Error, Reason: etf.Atom("system_limit")}
 	}
+	f.generating.Lock()
+	defer f.generating.Unlock()
 	list := make(etf.List, count)
+	ids := make([]flake.ID, count)
 	for i := range list {
 		id, err := f.IDs.Next()
 		if err != nil {
 			failed := etf.Tuple{etf.Atom("error"), reason(err)}
 			return nil, &rpc.Exception{Class: rpc.Error, Reason: etf.Tuple{etf.Atom("badmatch"), failed}}
 		}
-		list[len(list)-1-i] = idTerm(id, int(base))
+		ids[i] = id
+		list[len(list)-1-i] = idTerm(&ids[i], int(base))
 	}
 	return list, nil
 }
 
-func idTerm(id flake.ID, base int) etf.Term {
+func idTerm(id *flake.ID, base int) etf.Term {
 	if base == 0 {
 		return id[:]
 	}

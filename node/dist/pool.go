@@ -3,6 +3,8 @@ package dist
 import (
 	"errors"
 	"sync/atomic"
+
+	"github.com/flake-go/flake/node/etf"
 )
 
 // MaxShared bounds the octets that all connections of a node together hold
@@ -11,7 +13,7 @@ import (
 // every limit of a connection would have to be multiplied by their number.
 // What an ordinary call needs is never taken of it, so that a peer which uses it
 // up keeps nobody from being served.
-const MaxShared = 48 << 20
+const MaxShared = 40 << 20
 
 // What a connection may hold of its own.
 const (
@@ -70,7 +72,7 @@ func (a *account) hold(n int) bool {
 // weight is what a message may take as terms: the smallest element is two
 // octets, a term of no more than 40.
 func weight(message []byte) int {
-	const perOctet, most = 20, 10 << 20 // etf.MaxElements of 40
+	const perOctet, most = 20, 40 * etf.MaxElements
 	if len(message) <= ownMessage {
 		return 0
 	}

@@ -11,7 +11,7 @@ import (
 // sends them here.
 const (
 	MaxDepth        = 512     // terms within terms, the outermost being 1 deep
-	MaxElements     = 1 << 18 // elements of all lists, tuples and maps together; a pair of a map is 2
+	MaxElements     = 1 << 17 // elements of all lists, tuples and maps together; a pair of a map is 2
 	MaxIntegerBytes = 1 << 13 // bytes of an integer's magnitude
 )
 

@@ -57,7 +57,7 @@ func TestNamesMixed(t *testing.T) {
 func TestNoEPMD(t *testing.T) {
 	t.Parallel()
 	none, port := freePort(t), freePort(t)
-	n := startNodeWith(t, none, fmt.Sprintf("epmd = \"off\"\nlisten = \"127.0.0.1:%s\"", port))
+	n := startCommand(t, command, none, fmt.Sprintf("epmd = \"off\"\nlisten = \"127.0.0.1:%s\"", port))
 	if want := "not registered: EPMD is off"; n.epmd != want {
 		t.Errorf("announced %q, want %q", n.epmd, want)
 	}

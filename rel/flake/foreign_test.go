@@ -28,7 +28,7 @@ func TestC(t *testing.T) {
 // The library answers each tick with one.
 func TestCTicks(t *testing.T) {
 	t.Parallel()
-	n := startNodeWith(t, "", "net_ticktime = 4")
+	n := startCommand(t, command, "", "net_ticktime = 4")
 	n.cnode(cookie, "ping", "idle", "get")
 }
 

@@ -196,11 +196,11 @@ type flakeNode struct {
 // end of the test it must stop in good order.
 func startNode(t *testing.T, port string, flags ...string) *flakeNode {
 	t.Helper()
-	return startNodeWith(t, port, "", flags...)
+	return startCommand(t, command, port, "", flags...)
 }
 
-// startNodeWith is startNode with settings for [node].
-func startNodeWith(t *testing.T, port, node string, flags ...string) *flakeNode {
+// startCommand is startNode with settings for [node], for a command of one's own.
+func startCommand(t *testing.T, command, port, node string, flags ...string) *flakeNode {
 	t.Helper()
 	if port == "" {
 		port = freePort(t)

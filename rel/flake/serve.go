@@ -28,6 +28,7 @@ func serve(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	log := slog.New(limit(slog.NewTextHandler(stderr, nil)))
 	slog.SetDefault(log) // Ergo writes to package log
 
+	boundMemory()
 	s, err := start(ctx, cfg, stdout, log)
 	if err != nil {
 		return err

@@ -1,0 +1,170 @@
+package main
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/flake-go/flake/node/dist"
+	"github.com/flake-go/flake/node/etf"
+	"github.com/flake-go/flake/node/handshake"
+)
+
+// attack is what a hostile peer does on one of several connections at a time.
+type attack struct {
+	name  string
+	conns int
+	run   func(a *attacker)
+}
+
+// attacker is a hostile peer. What it writes may come to nothing: the node may
+// have hung up, and be right.
+type attacker struct {
+	net.Conn
+	i      int // which one of several
+	node   *flakeNode
+	self   etf.Pid
+	random *rand.Rand
+	out    []byte
+	failed error
+}
+
+// attackTime is how long an attacker tries to write what is not read.
+const attackTime = 3 * time.Second
+
+// withCookie are the attacks of a peer whose handshake is done.
+var withCookie = []attack{
+	{"forged lengths", 1, (*attacker).forgedLengths},
+	{"200,000 nested terms", 4, (*attacker).nested},
+	{"compressed terms", 4, (*attacker).compressed},
+	{"2 GB announced", 20, func(a *attacker) { a.write([]byte{0x7f, 0xff, 0xff, 0xff}); a.write(make([]byte, 1<<20)) }},
+	{"large frames that do not end", 20, func(a *attacker) { a.announce(dist.MaxFrame); a.write(make([]byte, dist.MaxFrame-1)) }},
+	{"frames that do not end", 300, func(a *attacker) { a.announce(64<<10 - 4); a.write(make([]byte, 60<<10)) }},
+	{"100,000 monitors", 4, (*attacker).monitors},
+	{"100,000 links", 4, (*attacker).links},
+	{"20,000 atoms", 2, (*attacker).atoms},
+	{"noise", 20, (*attacker).noise},
+	{"distribution headers", 2, (*attacker).headers},
+	{"a handshake once more", 2, func(a *attacker) { a.write(nameMessage("again@127.0.0.1")) }},
+	{"spawn requests", 10, (*attacker).spawns},
+	{"large arguments", 10, (*attacker).largeArguments},
+	{"many elements", 10, (*attacker).manyElements},
+	{"large calls", 10, (*attacker).largeCalls},
+	{"answers not read", 20, (*attacker).deaf},
+	{"kills", 4, (*attacker).kills},
+}
+
+// withoutCookie are the attacks of who has none.
+var withoutCookie = []attack{
+	{"noise", 200, func(a *attacker) { a.write(a.bytes(1000)) }},
+	{"long names", 200, func(a *attacker) { a.write([]byte{0xff, 0xff}); a.write(nameMessage(strings.Repeat("x", 60000))) }},
+	{"4-byte lengths", 200, func(a *attacker) { a.write([]byte{0x7f, 0xff, 0xff, 0xff}); a.write(make([]byte, 1<<16)) }},
+	{"half a handshake", 500, func(a *attacker) { a.write(nameMessage(fmt.Sprintf("half%d@127.0.0.1", a.i))[:a.random.IntN(20)]) }},
+	{"a handshake but for its end", 500, func(a *attacker) { a.write(nameMessage(fmt.Sprintf("half%d@127.0.0.1", a.i))) }},
+	{"frames for a name", 50, func(a *attacker) { a.regSend("flake", etf.Atom("x")); a.flush() }},
+	{"a reply for a name", 50, func(a *attacker) { a.write(framed(handshake.Reply{Challenge: 1}.Append(nil))) }},
+	{"wrong cookies", 100, func(a *attacker) {
+		handshake.Start(a, nodeName, handshake.Options{Node: fmt.Sprintf("guess%d@127.0.0.1", a.i), Creation: 1, Cookie: "guess"})
+	}},
+}
+
+// framed puts the length of a handshake's message before it.
+func framed(message []byte) []byte {
+	return append(binary.BigEndian.AppendUint16(nil, uint16(len(message))), message...)
+}
+
+func nameMessage(node string) []byte {
+	return framed(handshake.Name{Version: 6, Flags: handshake.Offered, Creation: 1, Node: node}.Append(nil))
+}
+
+func (a *attacker) write(b []byte) {
+	if a.failed == nil {
+		a.SetWriteDeadline(time.Now().Add(attackTime))
+		_, a.failed = a.Write(b)
+	}
+}
+
+func (a *attacker) flush() {
+	a.write(a.out)
+	a.out = a.out[:0]
+}
+
+func (a *attacker) bytes(most int) []byte {
+	b := make([]byte, a.random.IntN(most))
+	for i := range b {
+		b[i] = byte(a.random.Uint32())
+	}
+	return b
+}
+
+func (a *attacker) announce(size int) { a.write(binary.BigEndian.AppendUint32(nil, uint32(size))) }
+
+// frame appends a frame of terms to what flush writes.
+func (a *attacker) frame(terms ...[]byte) {
+	start := len(a.out)
+	a.out = append(a.out, 0, 0, 0, 0, 112)
+	for _, t := range terms {
+		a.out = append(append(a.out, etf.VersionMagic), t...)
+	}
+	binary.BigEndian.PutUint32(a.out[start:], uint32(len(a.out)-start-4))
+	if len(a.out) > 64<<10 {
+		a.flush()
+	}
+}
+
+func (a *attacker) control(op int64, args ...etf.Term) []byte {
+	return external(append(etf.Tuple{op}, args...))
+}
+
+func (a *attacker) regSend(name etf.Atom, message etf.Term) { a.regSendRaw(name, external(message)) }
+
+func (a *attacker) regSendRaw(name etf.Atom, message []byte) {
+	a.frame(a.control(6, a.self, etf.Atom(""), name), message)
+}
+
+func (a *attacker) ref(i int) etf.Ref { return etf.NewRef(a.self.Node(), 1, uint32(i), 2, 3) }
+
+// spawn asks for erpc's call of a function with raw arguments, a list.
+func (a *attacker) spawn(i int, module, function etf.Atom, args []byte) {
+	mfa := etf.Tuple{etf.Atom("erpc"), etf.Atom("execute_call"), int64(4)}
+	message := etf.AppendListHeader(nil, 4)
+	for _, t := range []etf.Term{a.ref(i), module, function} {
+		message = append(message, external(t)...)
+	}
+	message = etf.AppendNil(append(message, args...))
+	a.frame(a.control(29, a.ref(i), a.self, a.self, mfa, etf.List{etf.Atom("monitor")}), message)
+}
+
+func external(t etf.Term) []byte {
+	b, err := etf.Append(nil, t, etf.AllCaps)
+	if err != nil {
+		panic(err)
+	}
+	return b
+}
+
+// everywhere sends a term to every place where one is looked at.
+func (a *attacker) everywhere(term []byte) {
+	call := func(request []byte) []byte {
+		b := append(etf.AppendTupleHeader(nil, 3), external(etf.Atom("$gen_call"))...)
+		b = append(b, external(etf.Tuple{a.self, a.ref(1)})...)
+		return append(b, request...)
+	}
+	a.frame(term)
+	a.frame(append(etf.AppendTupleHeader(nil, 2), term...))
+	a.frame(a.control(22, a.self, a.self), term)
+	a.regSendRaw("flake", term)
+	a.regSendRaw("flake", call(term))
+	a.regSendRaw("flake", call(append(append(etf.AppendTupleHeader(nil, 2), external(etf.Atom("get"))...), term...)))
+	a.regSendRaw("net_kernel", call(term))
+	rex := append(etf.AppendTupleHeader(nil, 5), external(etf.Atom("call"))...)
+	rex = append(rex, external(etf.Atom("erlang"))...)
+	rex = append(rex, external(etf.Atom("whereis"))...)
+	rex = append(append(rex, term...), external(etf.Atom("user"))...)
+	a.regSendRaw("rex", call(rex))
+	a.spawn(1, "flake_server", "id", etf.AppendNil(append(etf.AppendListHeader(nil, 1), term...)))
+	a.flush()
+}

@@ -1,0 +1,167 @@
+package main
+
+import (
+	"bytes"
+	"compress/zlib"
+	"encoding/binary"
+	"strings"
+
+	"github.com/flake-go/flake/node/etf"
+)
+
+// The attacks that take more than a line.
+
+// forgedLengths claims the largest of lengths for every tag there is, and is not.
+func (a *attacker) forgedLengths() {
+	for tag := range 256 {
+		for _, rest := range [][]byte{
+			{}, {0xff}, {0xff, 0xff}, {0xff, 0xff, 0xff, 0xff}, {0x7f, 0xff, 0xff, 0xff}, {0, 0xff, 0xff, 0xff},
+			bytes.Repeat([]byte{0xff}, 40), make([]byte, 40), append(make([]byte, 8), bytes.Repeat([]byte{0x7f}, 40)...),
+		} {
+			a.everywhere(append([]byte{byte(tag)}, rest...))
+		}
+	}
+}
+
+func (a *attacker) nested() {
+	const deep = 200_000
+	for _, around := range []struct{ before, after string }{
+		{"\x68\x01", ""},                           // {Term}
+		{"\x6c\x00\x00\x00\x01", "\x6a"},           // [Term]
+		{"\x6c\x00\x00\x00\x01\x6a", ""},           // [[] | Term]
+		{"\x74\x00\x00\x00\x01\x6a", ""},           // #{[] => Term}
+		{"\x74\x00\x00\x00\x01", "\x6a"},           // #{Term => []}
+		{"\x69\x00\x00\x00\x02\x6a", ""},           // {[], Term}
+		{"\x68\x02\x6c\x00\x00\x00\x01", "\x6aaa"}, // {[Term], 97}
+	} {
+		a.everywhere([]byte(strings.Repeat(around.before, deep) + "\x6a" + strings.Repeat(around.after, deep)))
+	}
+}
+
+func (a *attacker) compressed() {
+	var bomb bytes.Buffer
+	z := zlib.NewWriter(&bomb)
+	z.Write(external(make([]byte, 64<<20)))
+	z.Close()
+	for _, size := range []uint32{64<<20 + 5, 0x7fffffff, 0xffffffff, 0} {
+		a.everywhere(append(binary.BigEndian.AppendUint32([]byte{80}, size), bomb.Bytes()...))
+	}
+}
+
+// monitors sets monitors as large as they get, and never takes one back.
+func (a *attacker) monitors() {
+	long := etf.Atom(strings.Repeat("x", 250) + "@y")
+	for i := range 100_000 {
+		from := a.self
+		if a.i%2 == 1 {
+			from = etf.NewPid(long, uint32(i), 0, 1)
+		}
+		a.frame(a.control(19, from, etf.Atom("flake"), a.ref(i)))
+	}
+	a.flush()
+}
+
+func (a *attacker) links() {
+	flake := a.whereis("flake")
+	long := etf.Atom(strings.Repeat("x", 250) + "@y")
+	for i := range 100_000 {
+		from := etf.NewPid(a.self.Node(), uint32(i), 0, 1)
+		if a.i%2 == 1 {
+			from = etf.NewPid(long, uint32(i), 0, 1)
+		}
+		a.frame(a.control(1, from, flake))
+	}
+	a.flush()
+}
+
+func (a *attacker) atoms() {
+	for i := range 20_000 {
+		name := etf.Atom(strings.Repeat("x", 240) + a.ref(i).String())[:250]
+		a.regSend(name, name)
+		a.frame(a.control(19, a.self, name, a.ref(i)))
+		a.regSend("flake", etf.Tuple{etf.Atom("$gen_call"), etf.Tuple{a.self, a.ref(i)}, name})
+		a.spawn(i, name, name, external(etf.List{name}))
+	}
+	a.flush()
+}
+
+func (a *attacker) noise() {
+	for range 1000 {
+		a.frame(a.bytes(1000))
+	}
+	a.flush()
+	a.write(a.bytes(1000)) // most likely the start of a frame that is too long
+}
+
+func (a *attacker) headers() {
+	for _, frame := range [][]byte{
+		{131, 68, 0}, {131, 68, 255, 255, 255}, {131, 69, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0}, {131, 70}, {0},
+	} {
+		a.announce(len(frame))
+		a.write(frame)
+	}
+}
+
+// spawns asks for the largest answers there are, and reads none.
+func (a *attacker) spawns() {
+	for i := range 500 {
+		a.spawn(i, "flake_harness", "generate", external(etf.List{int64(100_000)}))
+		a.spawn(i, "flake_harness", "generate", external(etf.List{int64(20_000), int64(2)}))
+		a.spawn(i, "net_adm", "ping", external(etf.List{etf.Atom("nobody@127.0.0.1")}))
+	}
+	a.flush()
+}
+
+// largeArguments are sent back in the stack of the exception.
+func (a *attacker) largeArguments() {
+	for i := range 10 {
+		a.spawn(i, "no_such_module", "f", external(etf.List{make([]byte, 10<<20)}))
+		a.flush()
+	}
+}
+
+// manyElements makes as much as possible out of few octets.
+func (a *attacker) manyElements() {
+	const most = etf.MaxElements
+	for i := range 200 {
+		args := etf.AppendListHeader(nil, most-10)
+		args = append(args, bytes.Repeat([]byte{104, 0}, most-10)...)
+		a.spawn(i, "no_such_module", "f", etf.AppendNil(args))
+		a.flush()
+	}
+}
+
+func (a *attacker) largeCalls() {
+	for range 5 {
+		a.everywhere(external(make([]byte, 10<<20)))
+		a.everywhere(append(append(etf.AppendListHeader(nil, 1<<20), bytes.Repeat([]byte{104, 0}, 1<<20)...), 106))
+	}
+}
+
+func (a *attacker) deaf() {
+	for i := 0; a.failed == nil; i++ {
+		a.regSend("flake", etf.Tuple{etf.Atom("$gen_call"), etf.Tuple{a.self, a.ref(i)}, etf.Tuple{etf.Atom("get"), int64(2)}})
+		a.regSend("rex", etf.Tuple{a.self, etf.Tuple{
+			etf.Atom("call"), etf.Atom("flake_harness"), etf.Atom("generate"), etf.List{int64(100_000)}, etf.Atom("user"),
+		}})
+	}
+}
+
+// kills sends exit(Pid, kill) to all that has a name, and to whatever may be.
+func (a *attacker) kills() {
+	names := []etf.Atom{"flake", "flake_sup", "net_kernel", "kernel_sup", "rex", "persistent_timer"}
+	for range 300 {
+		for _, name := range names {
+			a.frame(a.control(8, a.self, name, etf.Atom("kill")))
+			if pid, ok := a.lookup(name); ok {
+				a.frame(a.control(8, a.self, pid, etf.Atom("kill")))
+				a.frame(a.control(3, a.self, pid, etf.Atom("kill")))
+			}
+		}
+	}
+	flake := a.whereis("flake")
+	for id := range uint32(2000) {
+		a.frame(a.control(8, a.self, etf.NewPid(nodeName, id, 0, flake.Creation()), etf.Atom("kill")))
+	}
+	a.flush()
+}

@@ -1,0 +1,184 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/flake-go/flake/client"
+	"github.com/flake-go/flake/node/etf"
+)
+
+// mayGrow is how much the resident memory of the node may grow, whatever anyone
+// does, in kB.
+const mayGrow = 100 << 10
+
+// plain builds the command without the race detector, which takes memory of its
+// own.
+var plain = sync.OnceValues(func() (string, error) {
+	path := filepath.Join(built, "flake-plain")
+	if out, err := exec.Command("go", "build", "-o", path, ".").CombinedOutput(); err != nil {
+		return "", fmt.Errorf("go build: %w\n%s", err, out)
+	}
+	return path, nil
+})
+
+func startPlain(t *testing.T) *flakeNode {
+	t.Helper()
+	command, err := plain()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return startCommand(t, command, "", "")
+}
+
+// TestHostileMemory attacks the command, several peers at a time. It serves
+// others meanwhile and afterwards, and takes little memory for it.
+func TestHostileMemory(t *testing.T) {
+	if _, err := os.Stat("/proc/self/clear_refs"); err != nil {
+		t.Skipf("memory is not measured here: %v", err)
+	}
+	n := startPlain(t)
+	served(t, n)
+	before := memory(t, n, "VmRSS")
+	t.Logf("%d kB at the start", before)
+	for _, kind := range []struct {
+		name    string
+		attacks []attack
+		cookie  string
+	}{{"with the cookie", withCookie, cookie}, {"without the cookie", withoutCookie, ""}} {
+		for _, attack := range kind.attacks {
+			t.Run(kind.name+"/"+attack.name, func(t *testing.T) {
+				resetPeak(t, n)
+				var attackers sync.WaitGroup
+				for i := range attack.conns {
+					a := newAttacker(t, n, i, kind.cookie)
+					attackers.Go(func() { attack.run(a) })
+				}
+				calls, slowest := serving(t, n, &attackers)
+				peak := memory(t, n, "VmHWM")
+				t.Logf("%+6d kB at most; %d calls meanwhile, the slowest %v", peak-before, calls, slowest.Round(time.Millisecond))
+				if peak-before > mayGrow {
+					t.Errorf("%d kB at the start, %d at most", before, peak)
+				}
+			})
+			served(t, n)
+		}
+	}
+}
+
+func newAttacker(t *testing.T, n *flakeNode, i int, cookie string) *attacker {
+	t.Helper()
+	name := fmt.Sprintf("hostile%d@127.0.0.1", i)
+	a := &attacker{
+		node: n, i: i, self: etf.NewPid(etf.Atom(name), 1, 0, 1), random: rand.New(rand.NewPCG(1, uint64(i))),
+	}
+	if cookie == "" {
+		a.Conn = dial(t, n.addr)
+	} else {
+		a.Conn = dialAs(t, n.addr, name)
+	}
+	return a
+}
+
+// whereis gives the pid of a registered process.
+func (a *attacker) whereis(name etf.Atom) etf.Pid {
+	for {
+		if pid, ok := a.lookup(name); ok {
+			return pid
+		}
+	}
+}
+
+func (a *attacker) lookup(name etf.Atom) (etf.Pid, bool) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience/4)
+	defer cancel()
+	c, err := client.DialAddr(ctx, a.node.addr, nodeName, cookie)
+	if err != nil {
+		return "", false
+	}
+	defer c.Close()
+	reply, err := c.Apply(ctx, "erlang", "whereis", []etf.Term{name})
+	pid, ok := reply.(etf.Pid)
+	return pid, ok && err == nil
+}
+
+// serving calls the node until the attackers are done.
+func serving(t *testing.T, n *flakeNode, attackers *sync.WaitGroup) (calls int, slowest time.Duration) {
+	t.Helper()
+	over := make(chan struct{})
+	go func() {
+		attackers.Wait()
+		close(over)
+	}()
+	for {
+		start := time.Now()
+		served(t, n)
+		slowest = max(slowest, time.Since(start))
+		calls++
+		select {
+		case <-over:
+			return calls, slowest
+		default:
+		}
+	}
+}
+
+// served connects and calls, as a new caller does.
+func served(t *testing.T, n *flakeNode) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience/4)
+	defer cancel()
+	for {
+		c, err := client.DialAddr(ctx, n.addr, nodeName, cookie)
+		if err != nil {
+			t.Fatalf("not let in: %v", err)
+		}
+		reply, err := c.Call(ctx, "flake", etf.Atom("get"))
+		c.Close()
+		if answer, ok := reply.(etf.Tuple); ok && len(answer) == 2 && answer[0] == etf.Atom("ok") {
+			return
+		}
+		// flake may have been killed, and be about to come back.
+		if ctx.Err() != nil {
+			t.Fatalf("not served: %v, %v", reply, err)
+		}
+	}
+}
+
+// memory reads one of the figures of the node's memory, in kB.
+func memory(t *testing.T, n *flakeNode, key string) int {
+	t.Helper()
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", n.cmd.Process.Pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(status)) {
+		if rest, ok := strings.CutPrefix(line, key+":"); ok {
+			kB, err := strconv.Atoi(strings.TrimSuffix(strings.TrimSpace(rest), " kB"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return kB
+		}
+	}
+	t.Fatalf("no %s in %s", key, status)
+	return 0
+}
+
+// resetPeak has VmHWM begin anew.
+func resetPeak(t *testing.T, n *flakeNode) {
+	t.Helper()
+	const peak = "5" // proc_pid_clear_refs(5)
+	if err := os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", n.cmd.Process.Pid), []byte(peak), 0); err != nil {
+		t.Fatal(err)
+	}
+}
