@@ -7,6 +7,7 @@ import (
 	ergo "github.com/ergo-services/ergo/etf"
 	"github.com/ergo-services/ergo/gen"
 
+	"github.com/flake-go/flake/node/epmd"
 	"github.com/flake-go/flake/node/etf"
 )
 
@@ -14,6 +15,10 @@ import (
 type box struct {
 	mail  chan gen.ProcessMailboxMessage
 	exits chan gen.ProcessGracefulExitRequest
+}
+
+func newBox() *box {
+	return &box{make(chan gen.ProcessMailboxMessage, 10), make(chan gen.ProcessGracefulExitRequest, 10)}
 }
 
 func (b *box) ProcessInit(p gen.Process, _ ...ergo.Term) (gen.ProcessState, error) {
@@ -44,7 +49,7 @@ func (b *box) ProcessLoop(p gen.ProcessState, started chan<- bool) string {
 func spawn(t *testing.T) (b *box, process gen.Process, p *peer, from ergo.Pid) {
 	t.Helper()
 	n := start(t, Options{})
-	b = &box{make(chan gen.ProcessMailboxMessage, 10), make(chan gen.ProcessGracefulExitRequest, 10)}
+	b = newBox()
 	process, err := n.Ergo().Spawn("box", gen.ProcessOptions{}, b)
 	if err != nil {
 		t.Fatal(err)
@@ -170,4 +175,34 @@ func TestPeerWatchesErgo(t *testing.T) {
 	p.want("{3,"+self.String()+",<0.9.0>,stopped}", none)
 	p.send(monitor(p.pid, etf.Atom("box"), ref))
 	p.want("{21,box,<0.9.0>,#Ref<0.5.4.3.2.1>,noproc}", none)
+}
+
+// A process of Ergo reaches a node that is not connected, by way of EPMD, if it
+// has the cookie.
+func TestErgoDials(t *testing.T) {
+	t.Setenv("ERL_EPMD_PORT", freePort(t))
+	server := start(t, Options{EPMD: epmd.Auto})
+	flake := gen.ProcessID{Name: "flake", Node: name}
+	for cookie, ok := range map[string]bool{cookie: true, "guess": false} {
+		n := start(t, Options{Name: "other@127.0.0.1", Cookie: cookie, EPMD: epmd.Auto})
+		b := newBox()
+		process, err := n.Ergo().Spawn("box", gen.ProcessOptions{}, b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		call := etf.Tuple{etf.Atom("$gen_call"), etf.Tuple{pidOf(n, "box"), int64(7)}, etf.Atom("nonsense")}
+		if err := process.Send(flake, call); (err == nil) != ok {
+			t.Errorf("cookie %s: %v", cookie, err)
+		}
+		if ok {
+			if got := fmt.Sprint((<-b.mail).Message); got != "[7 ok]" {
+				t.Errorf("got %s", got)
+			}
+		}
+		if err := process.Send(gen.ProcessID{Name: "flake", Node: "nobody@127.0.0.1"}, call); err == nil {
+			t.Error("nobody was reached")
+		}
+		n.Stop()
+		await(t, "it is gone", func() bool { return len(server.connections()) == 0 })
+	}
 }

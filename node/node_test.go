@@ -122,10 +122,23 @@ func TestSecondSession(t *testing.T) {
 	}
 	first.get()
 
-	second := dial(t, n, "a@127.0.0.1")
-	second.get()
-	first.ended()
-	second.get()
+	// He is asked whether he wants to, and may leave it.
+	c := dialRaw(t, n)
+	hello := handshake.Name{Version: 6, Flags: handshake.Offered, Node: "a@127.0.0.1"}.Append(nil)
+	c.Write(append([]byte{0, byte(len(hello))}, hello...))
+	if got, want := string(readFrame(t, c, 2)), "\x00\x06salive"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	c.Write([]byte("\x00\x06sfalse"))
+	first.get()
+
+	for range 20 {
+		second := dial(t, n, "a@127.0.0.1")
+		second.get()
+		first.ended()
+		second.get()
+		first = second
+	}
 }
 
 // A wrong cookie is refused and logged once, and the node goes on.
@@ -230,6 +243,9 @@ func TestDisconnect(t *testing.T) {
 	}
 	await(t, "nobody is connected", func() bool { return len(n.connections()) == 0 })
 	awaitGoroutines(t, before)
+	if len(n.door.waiting) > 0 {
+		t.Errorf("%d sessions wait at the door", len(n.door.waiting))
+	}
 	if s := n.ergo.Stats(); s.MonitorsByPid != 0 || s.NetworkConnections != 0 {
 		t.Errorf("Ergo has %d monitors, %d connections", s.MonitorsByPid, s.NetworkConnections)
 	}
