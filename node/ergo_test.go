@@ -184,7 +184,7 @@ func TestErgoDials(t *testing.T) {
 	server := start(t, Options{EPMD: epmd.Auto})
 	flake := gen.ProcessID{Name: "flake", Node: name}
 	for cookie, ok := range map[string]bool{cookie: true, "guess": false} {
-		n := start(t, Options{Name: "other@127.0.0.1", Cookie: cookie, EPMD: epmd.Auto})
+		n := start(t, Options{Name: cookie + "-caller@127.0.0.1", Cookie: cookie, EPMD: epmd.Auto})
 		b := newBox()
 		process, err := n.Ergo().Spawn("box", gen.ProcessOptions{}, b)
 		if err != nil {
