@@ -159,35 +159,35 @@ func TestUnlinkIDOfNone(t *testing.T) {
 // Monitors and links of one peer have a bound, which taking one back moves.
 func TestMaxWatches(t *testing.T) {
 	flake := etf.Atom("flake")
-	for name, test := range map[string]struct {
-		set     func(i int) []byte
-		back    []byte
-		refused []byte
-	}{
+	setLink := func(from etf.Pid) []byte { return frame(etf.Tuple{number(opLink), from, ours}) }
+	for name, test := range map[string]struct{ last, more, refused, back []byte }{
 		"monitors": {
-			func(i int) []byte { return monitorP(flake, refOf(i)) },
-			frame(etf.Tuple{number(opDemonitorP), theirs, flake, refOf(0)}),
-			down(flake, refOf(MaxWatches), "system_limit"),
+			monitorP(flake, ref3),
+			monitorP(flake, ref4),
+			down(flake, ref4, "system_limit"),
+			frame(etf.Tuple{number(opDemonitorP), theirs, flake, ref3}),
 		},
 		"links": {
-			func(i int) []byte {
-				return frame(etf.Tuple{number(opLink), etf.NewPid(there, uint32(i), 0, 1), ours})
-			},
-			frame(etf.Tuple{number(opUnlink), etf.NewPid(there, 0, 0, 1), ours}),
-			frame(etf.Tuple{number(opExit), ours, etf.NewPid(there, MaxWatches, 0, 1), etf.Atom("system_limit")}),
+			setLink(theirs),
+			setLink(theirsToo),
+			frame(etf.Tuple{number(opExit), ours, theirsToo, etf.Atom("system_limit")}),
+			frame(etf.Tuple{number(opUnlink), theirs, ours}),
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, flags, func(t *testing.T, r *rig) {
-				var all [][]byte
-				for i := range MaxWatches {
-					all = append(all, test.set(i))
+				w := &r.conn.watches
+				w.mu.Lock()
+				for i := range MaxWatches - 1 {
+					w.monitors[string(refOf(i))] = monitor{}
+					w.links[link{theirs: string(refOf(i))}] = struct{}{}
 				}
-				r.send(all...)
+				w.mu.Unlock()
+				r.send(test.last)
 				r.want()
-				r.send(test.set(MaxWatches))
+				r.send(test.more)
 				r.want(test.refused)
-				r.send(test.back, test.set(MaxWatches))
+				r.send(test.back, test.more)
 				r.want()
 			})
 		})
