@@ -18,7 +18,23 @@ type Node struct {
 	Listen      string        // "host:port", or empty: the name's host, any free port
 	EPMD        string        // "auto", "off" or "host:port"
 	NetTicktime time.Duration // in the file seconds
+	TLS         TLS
 }
+
+// TLS is the table [node.tls]: the files by which nodes talk to each other in private.
+type TLS struct {
+	On     bool   // there is such a table
+	Cert   string // PEM files
+	Key    string
+	CA     string // may be empty if nothing is verified
+	Verify string // VerifyPeer or VerifyNone
+}
+
+// The values of TLS.Verify.
+const (
+	VerifyPeer = "peer" // each side shows a certificate that the CA has issued
+	VerifyNone = "none" // other nodes' certificates are neither asked for nor checked
+)
 
 // Flake is the table [flake]: what the ids are made of.
 type Flake struct {
@@ -39,6 +55,7 @@ func Default() Config {
 			Cookie:      PublishedCookie,
 			EPMD:        "auto",
 			NetTicktime: 60 * time.Second,
+			TLS:         TLS{Verify: VerifyPeer},
 		},
 		Flake: Flake{
 			TimestampPath:     "/tmp/flake-timestamp",

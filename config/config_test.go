@@ -10,6 +10,13 @@ import (
 	"time"
 )
 
+func TestMain(m *testing.M) {
+	os.Unsetenv("HOME") // and with it the cookie of whoever runs the tests
+	os.Exit(m.Run())
+}
+
+func noCookie() (Flag, *Error) { return Flag{}, nil }
+
 func TestShippedFileHoldsTheDefaults(t *testing.T) {
 	const path = "../rel/files/sys.toml"
 	c, err := Load(path)
@@ -45,6 +52,7 @@ cookie = "s3cret"
 listen = "[::]:9100"
 epmd = "10.0.0.1:4370"
 net_ticktime = 15
+tls = {cert = "cert.pem", key = "key.pem", verify = "none"}
 [flake]
 worker_id = "02-00-00-00-00-Ff"
 timestamp_path = "/var/lib/flake/timestamp"
@@ -54,7 +62,8 @@ allowable_downtime = 1500
 		t.Fatal(err)
 	}
 	want := Config{
-		Node{"flake@node1.example.com", "s3cret", "[::]:9100", "10.0.0.1:4370", 15 * time.Second},
+		Node{"flake@node1.example.com", "s3cret", "[::]:9100", "10.0.0.1:4370", 15 * time.Second,
+			TLS{true, "cert.pem", "key.pem", "", VerifyNone}},
 		Flake{"", []byte{2, 0, 0, 0, 0, 0xFF}, "/var/lib/flake/timestamp", 1500 * time.Millisecond},
 	}
 	if !reflect.DeepEqual(c, want) {
@@ -158,7 +167,7 @@ func FuzzParse(f *testing.F) {
 	f.Add(string(src))
 	f.Add("[[node]]\n[flake.worker_id]\nx = [1]")
 	f.Fuzz(func(t *testing.T, src string) {
-		if c, faults := parse(src, nil); len(faults) == 0 && len(c.faults(nil)) > 0 {
+		if c, faults := parse(src, nil, noCookie); len(faults) == 0 && len(c.faults(nil)) > 0 {
 			t.Errorf("parsed without fault, but: %v", join(c.faults(nil)))
 		}
 	})

@@ -4,5 +4,5 @@
 // Start from [Load], which reports all faults of a file and of the flags that win over it at
 // once, each as an [Error].
 //
-// Not supported: values from the environment, several files, a change while running.
+// Not supported: several files, a change while running.
 package config

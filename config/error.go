@@ -9,7 +9,7 @@ import (
 
 // Error is one fault of a configuration.
 type Error struct {
-	File  string // or the flag that the value came from; empty if there is neither
+	File  string // or what else the value came from: a flag, say; empty if there is neither
 	Line  int    // 0 if not known
 	Key   string // with its table: node.name
 	Value string // as in the file; empty if the key is what is wrong

@@ -12,15 +12,16 @@ import (
 	"github.com/BurntSushi/toml"
 )
 
-// Flag is a value from the command line, which wins over the file's.
+// Flag is a value from the command line or the environment, which wins over the file's.
 type Flag struct {
-	Name  string // as in "-name"
+	Name  string // as in "-name" or "FLAKE_COOKIE"
 	Key   string // as in "node.name"
 	Value string
 }
 
-// Load reads the file at path; an empty path stands for an empty file. Keys that neither the
-// file nor a flag holds have their defaults. The error joins an Error for each fault.
+// Load reads the file at path; an empty path stands for an empty file. Of two flags with the
+// same key the later wins. Keys that neither the file nor a flag holds have their defaults,
+// and the cookie is then that of [HomeCookieFile], if there is one. The error joins an Error for each fault.
 func Load(path string, flags ...Flag) (Config, error) {
 	var src []byte
 	var err error
@@ -34,7 +35,7 @@ func Load(path string, flags ...Flag) (Config, error) {
 		}
 		return Config{}, &Error{File: path, Want: fmt.Sprintf("cannot be read: %v", err)}
 	}
-	c, faults := parse(string(src), flags)
+	c, faults := parse(string(src), flags, homeCookie)
 	for _, e := range faults {
 		if e.File == "" {
 			e.File = path
@@ -46,18 +47,32 @@ func Load(path string, flags ...Flag) (Config, error) {
 	return c, nil
 }
 
-func parse(src string, flags []Flag) (Config, []*Error) {
+func parse(src string, flags []Flag, home func() (Flag, *Error)) (Config, []*Error) {
 	var doc map[string]any
 	if _, err := toml.Decode(src, &doc); err != nil {
 		return Config{}, []*Error{syntaxError(err)}
 	}
 	c := Default()
 	var faults []*Error
-	values := flatten(doc)
+	values := flatten("", doc)
 	for _, f := range flags {
 		values[f.Key] = f.Value
 	}
 	reported := make(map[string]bool)
+	if _, ok := values[cookieKey]; !ok {
+		f, fault := home()
+		switch {
+		case fault != nil:
+			reported[cookieKey] = true
+			faults = append(faults, fault)
+		case f.Key != "":
+			values[f.Key] = f.Value
+			flags = append(slices.Clip(flags), f)
+		}
+	}
+	if node, ok := doc["node"].(map[string]any); ok {
+		_, c.Node.TLS.On = node["tls"].(map[string]any)
+	}
 	for _, s := range c.settings() {
 		v, ok := values[s.key]
 		delete(values, s.key)
@@ -89,27 +104,25 @@ func syntaxError(err error) *Error {
 	return &Error{Want: fmt.Sprintf("not TOML: %v", err)}
 }
 
-// flatten gives the values by table.key. What is not in a known table stands by itself.
-func flatten(doc map[string]any) map[string]any {
+// flatten gives the values of a table by table.key. What is not in a known table stands by itself.
+func flatten(prefix string, doc map[string]any) map[string]any {
 	values := make(map[string]any)
 	for name, v := range doc {
 		table, ok := v.(map[string]any)
-		if !ok || !slices.Contains(tables, name) {
-			values[name] = v
+		if !ok || !slices.Contains(tables, prefix+name) {
+			values[prefix+name] = v
 			continue
 		}
-		for key, v := range table {
-			values[name+"."+key] = v
-		}
+		maps.Copy(values, flatten(prefix+name+".", table))
 	}
 	return values
 }
 
-var tables = []string{"node", "flake"}
+var tables = []string{"node", "node.tls", "flake"}
 
 // show writes v as in the file, but for what should not be shown.
 func show(key string, v any) string {
-	if key == "node.cookie" {
+	if key == cookieKey {
 		return hidden
 	}
 	switch v := v.(type) {

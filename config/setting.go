@@ -25,7 +25,7 @@ const (
 
 // settings lists the keys, in the order of the shipped file.
 func (c *Config) settings() []setting {
-	n, f := &c.Node, &c.Flake
+	n, t, f := &c.Node, &c.Node.TLS, &c.Flake
 	text := func(key, want string, p *string, valid func(string) bool) setting {
 		return setting{key, want, setString(p),
 			func() bool { return valid(*p) },
@@ -36,7 +36,7 @@ func (c *Config) settings() []setting {
 			func() bool { return from <= *p && *p <= to && *p%unit == 0 },
 			func() string { return fmt.Sprint(int64(*p / unit)) }}
 	}
-	cookie := text("node.cookie", "1 to 255 printable characters wanted", &n.Cookie, validCookie)
+	cookie := text(cookieKey, "1 to 255 printable characters wanted", &n.Cookie, validCookie)
 	cookie.value = func() string { return hidden }
 	return []setting{
 		text("node.name", "name@host wanted: letters, digits, _ and - before the @, no space after it, at most 255 bytes",
@@ -46,6 +46,11 @@ func (c *Config) settings() []setting {
 		text("node.epmd", `"auto", "off" or "host:port" wanted`, &n.EPMD, validEPMD),
 		number("node.net_ticktime", "a whole number of seconds from 4 to 3600 wanted",
 			&n.NetTicktime, time.Second, minTicktime, maxTicktime),
+		text("node.tls.cert", "the path of a PEM file wanted", &t.Cert, ifSo(&t.On, validPath)),
+		text("node.tls.key", "the path of a PEM file wanted", &t.Key, ifSo(&t.On, validPath)),
+		text("node.tls.ca", `the path of a PEM file wanted, or node.tls.verify = "none"`, &t.CA,
+			func(s string) bool { return !t.On || t.Verify == VerifyNone || validPath(s) }),
+		text("node.tls.verify", `"peer" or "none" wanted`, &t.Verify, validVerify),
 		text("flake.interface", "the name of a network interface wanted", &f.Interface, isPrintable),
 		{"flake.worker_id", `six octets in hexadecimal wanted, as in "02:00:00:00:00:01"`, setMAC(&f.WorkerID),
 			func() bool { return len(f.WorkerID) == 0 || len(f.WorkerID) == 6 },

@@ -20,8 +20,8 @@ func (c *Config) faults(reported map[string]bool) []*Error {
 		}
 	}
 	beyond := c.beyondLoopback()
-	if beyond != "" && c.Node.Cookie == PublishedCookie && !reported["node.cookie"] {
-		faults = append(faults, &Error{Key: "node.cookie", Value: strconv.Quote(PublishedCookie),
+	if beyond != "" && c.Node.Cookie == PublishedCookie && !reported[cookieKey] {
+		faults = append(faults, &Error{Key: cookieKey, Value: strconv.Quote(PublishedCookie),
 			Want: fmt.Sprintf("this cookie is published: set your own, as %s can be reached from other hosts", beyond)})
 	}
 	if c.Flake.Interface != "" && c.Flake.WorkerID != nil {
@@ -64,6 +64,13 @@ func validCookie(s string) bool {
 func validListen(s string) bool { return s == "" || isHostPort(s, 0) }
 
 func validEPMD(s string) bool { return s == "auto" || s == "off" || isHostPort(s, 1) }
+
+func validVerify(s string) bool { return s == VerifyPeer || s == VerifyNone }
+
+// ifSo has a value checked only while on holds.
+func ifSo(on *bool, valid func(string) bool) func(string) bool {
+	return func(s string) bool { return !*on || valid(s) }
+}
 
 func validPath(s string) bool { return s != "" && !strings.ContainsRune(s, 0) }
 

@@ -1,0 +1,83 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// The order of a cookie's sources: flags, the later first, then the file, then the home
+// directory, then the published one.
+func TestCookieSources(t *testing.T) {
+	env := Flag{"FLAKE_COOKIE", cookieKey, "of the environment"}
+	flag := Flag{"-setcookie", cookieKey, "of the flag"}
+	const file = "[node]\ncookie = 'of the file'"
+	for _, tt := range []struct {
+		file  string
+		home  string
+		flags []Flag
+		want  string
+	}{
+		{file, "HOME\n", []Flag{env, flag}, "of the flag"},
+		{file, "HOME\n", []Flag{env}, "of the environment"},
+		{file, "HOME\n", nil, "of the file"},
+		{"", "HOME\n", nil, "HOME"},
+		{"", "HOME", nil, "HOME"},
+		{"", "HOME\r\nmore", nil, "HOME"},
+		{"", "", nil, PublishedCookie},
+	} {
+		setHome(t, tt.home, 0o400)
+		c, err := Load(write(t, tt.file), tt.flags...)
+		if err != nil || c.Node.Cookie != tt.want {
+			t.Errorf("%+v: got %q, %v", tt, c.Node.Cookie, err)
+		}
+	}
+}
+
+// A home cookie that is of use only to others is refused, unless none is needed.
+func TestBadHomeCookie(t *testing.T) {
+	for _, tt := range []struct {
+		cookie string
+		mode   os.FileMode
+		want   string
+	}{
+		{"SECRET\n", 0o440, "HOME: node.cookie: the file's mode is 0440: no access for others wanted (chmod 400), or a cookie set elsewhere"},
+		{"SECRET\n", 0o604, "HOME: node.cookie: the file's mode is 0604: no access for others wanted (chmod 400), or a cookie set elsewhere"},
+		{"\nSECRET", 0o600, "HOME: node.cookie = (hidden): 1 to 255 printable characters wanted"},
+		{"SECRET\x00\n", 0o600, "HOME: node.cookie = (hidden): 1 to 255 printable characters wanted"},
+		{strings.Repeat("SECRET", 1000), 0o600, "HOME: node.cookie: cannot be read: not a short regular file"},
+		{"flake\n", 0o600, `HOME: node.cookie = "flake": this cookie is published: set your own, as node.name flake@10.0.0.1 can be reached from other hosts`},
+	} {
+		home := setHome(t, tt.cookie, tt.mode)
+		file := write(t, "[node]\nname = 'flake@10.0.0.1'")
+		_, err := Load(file)
+		if err == nil {
+			t.Errorf("%q: no error", tt.cookie)
+			continue
+		}
+		if got := strings.ReplaceAll(err.Error(), home, "HOME"); got != tt.want {
+			t.Errorf("%q:\ngot  %s\nwant %s", tt.cookie, got, tt.want)
+		}
+		if _, err := Load(file, Flag{"-setcookie", cookieKey, "own"}); err != nil {
+			t.Errorf("%q, and not needed: %v", tt.cookie, err)
+		}
+	}
+}
+
+// setHome makes a home directory with a cookie, unless that is empty, and gives its path.
+func setHome(t *testing.T, cookie string, mode os.FileMode) string {
+	t.Helper()
+	dir := t.TempDir()
+	t.Setenv("HOME", dir)
+	path := filepath.Join(dir, HomeCookieFile)
+	if cookie != "" {
+		if err := os.WriteFile(path, []byte(cookie), mode); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return path
+}
