@@ -7,6 +7,7 @@ package client
 import (
 	"context"
 	"crypto/rand"
+	"crypto/tls"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -31,9 +32,27 @@ type Conn struct {
 	refs   atomic.Uint32
 }
 
+// Dialer says how to connect.
+type Dialer struct {
+	Cookie string
+	// TLS, unless nil, is for a node that speaks TLS. Without a ServerName that of
+	// its certificate must be the node's host.
+	TLS *tls.Config
+}
+
+// Dial connects to the node named name@host, whose EPMD it asks where that is.
+func Dial(ctx context.Context, node, cookie string) (*Conn, error) {
+	return Dialer{Cookie: cookie}.Dial(ctx, node)
+}
+
+// DialAddr connects to the node at an address, without EPMD.
+func DialAddr(ctx context.Context, addr, node, cookie string) (*Conn, error) {
+	return Dialer{Cookie: cookie}.DialAddr(ctx, addr, node)
+}
+
 // Dial connects to the node named name@host, which it finds by way of the EPMD
 // of that host, at port ERL_EPMD_PORT or 4369.
-func Dial(ctx context.Context, node, cookie string) (*Conn, error) {
+func (d Dialer) Dial(ctx context.Context, node string) (*Conn, error) {
 	short, host, _ := strings.Cut(node, "@")
 	port, err := epmd.DefaultPort()
 	if err != nil {
@@ -43,21 +62,23 @@ func Dial(ctx context.Context, node, cookie string) (*Conn, error) {
 	if err != nil {
 		return nil, fmt.Errorf("node %s: %w", node, err)
 	}
-	return DialAddr(ctx, net.JoinHostPort(host, strconv.Itoa(int(found.Port))), node, cookie)
+	return d.DialAddr(ctx, net.JoinHostPort(host, strconv.Itoa(int(found.Port))), node)
 }
 
 // DialAddr connects to the node at an address, without EPMD.
-func DialAddr(ctx context.Context, addr, node, cookie string) (*Conn, error) {
-	var d net.Dialer
-	conn, err := d.DialContext(ctx, "tcp", addr)
+func (d Dialer) DialAddr(ctx context.Context, addr, node string) (*Conn, error) {
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
 	if err != nil {
 		return nil, fmt.Errorf("node %s: %w", node, err)
+	}
+	if d.TLS != nil {
+		conn = d.secure(conn, node)
 	}
 	c := &Conn{conn: conn, name: callerName(conn)}
 	creation := random() | 1
 	err = c.within(ctx, func() error {
 		peer, err := handshake.Start(conn, node, handshake.Options{
-			Node: string(c.name), Creation: creation, Cookie: cookie,
+			Node: string(c.name), Creation: creation, Cookie: d.Cookie, LongLen: d.TLS != nil,
 		})
 		c.stream = dist.NewStream(conn, peer)
 		return err
@@ -68,6 +89,15 @@ func DialAddr(ctx context.Context, addr, node, cookie string) (*Conn, error) {
 	}
 	c.self = etf.NewPid(c.name, 1, 0, creation)
 	return c, nil
+}
+
+// secure puts TLS around a connection, whose handshake is part of the first write.
+func (d Dialer) secure(c net.Conn, node string) net.Conn {
+	config := d.TLS.Clone()
+	if config.ServerName == "" {
+		_, config.ServerName, _ = strings.Cut(node, "@")
+	}
+	return tls.Client(c, config)
 }
 
 // callerName is a node name that no other caller has.

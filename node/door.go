@@ -25,6 +25,7 @@ import (
 // It is Ergo's HandshakeInterface.
 type door struct {
 	options handshake.Options
+	secure  security
 
 	mu      sync.Mutex
 	addr    string                  // where Ergo listens
@@ -38,8 +39,8 @@ const (
 
 var _ ergonode.HandshakeInterface = (*door)(nil)
 
-func newDoor(o handshake.Options) *door {
-	return &door{options: o, waiting: make(map[string]dist.Session)}
+func newDoor(o handshake.Options, secure security) *door {
+	return &door{options: o, secure: secure, waiting: make(map[string]dist.Session)}
 }
 
 func (d *door) open(port uint16) {

@@ -66,21 +66,21 @@ func (n *Node) greet(v *visit) {
 	g := &greeting{node: n}
 	defer g.done()
 	c.SetDeadline(time.Now().Add(setupTime))
-	peer, err := g.shakeHands(c)
+	s, err := g.shakeHands(c)
 	if err != nil {
 		if errors.Is(err, handshake.ErrCookie) {
 			n.gate.offended(v.host)
 		}
 		c.Close()
-		n.refused(c.RemoteAddr(), peer.Name, err)
+		n.refused(c.RemoteAddr(), s.Peer.Name, err)
 		return
 	}
 	c.SetDeadline(time.Time{})
 	if !n.gate.leave(v) {
 		return // broken off at the last moment
 	}
-	if err := n.enter(dist.Session{Conn: c, Peer: peer}, v.host); err != nil {
-		n.log.Warn("connection refused", "peer", peer.Name, "address", c.RemoteAddr(), "error", err)
+	if err := n.enter(s, v.host); err != nil {
+		n.log.Warn("connection refused", "peer", s.Peer.Name, "address", c.RemoteAddr(), "error", err)
 	}
 }
 
@@ -103,15 +103,20 @@ func (n *Node) hold(v *visit) bool {
 
 // shakeHands turns a fault of ours into a failed handshake, so that no peer can
 // end the node with it.
-func (g *greeting) shakeHands(c net.Conn) (peer handshake.Peer, err error) {
+func (g *greeting) shakeHands(c net.Conn) (s dist.Session, err error) {
 	defer func() {
 		if fault := recover(); fault != nil {
 			err = fmt.Errorf("fault in the node, please report it: %v\n%s", fault, debug.Stack())
 		}
 	}()
-	o := g.node.door.options
+	door := g.node.door
+	if s.Conn, err = door.secure.accept(g.node.ctx, c); err != nil {
+		return s, fmt.Errorf("TLS: %w", err)
+	}
+	o := door.options
 	o.Admit = g.admit
-	return handshake.Accept(c, o)
+	s.Peer, err = handshake.Accept(s.Conn, o)
+	return s, err
 }
 
 func (g *greeting) done() {

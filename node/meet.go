@@ -2,6 +2,7 @@ package node
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"sync"
 	"time"
@@ -115,20 +116,24 @@ type dialler struct {
 
 // Start is called by Ergo for a connection that it has dialled. Where the other
 // node's own dial goes on in its place, that is waited for: Ergo finds it, and
-// drops this one.
+// drops this one. With TLS, Ergo keeps the plain connection, and ours is around it.
 func (d dialler) Start(_ net.Addr, rw lib.NetReadWriter, _ bool, _ string) (ergonode.HandshakeDetails, error) {
-	c := rw.(net.Conn)
-	stop := d.node.closeOnStop(c)
+	plain := rw.(net.Conn)
+	stop := d.node.closeOnStop(plain)
 	defer stop()
-	c.SetDeadline(time.Now().Add(setupTime))
-	m, end := d.node.meetings.begin(d.peer, c)
+	plain.SetDeadline(time.Now().Add(setupTime))
+	m, end := d.node.meetings.begin(d.peer, plain)
 	defer end()
+	c, err := d.secure.dial(d.node.ctx, plain, d.peer)
+	if err != nil {
+		return ergonode.HandshakeDetails{}, fmt.Errorf("TLS: %w", err)
+	}
 	o := d.options
 	o.Alive = d.alive
 	peer, err := handshake.Start(c, d.peer, o)
 	switch {
 	case err == nil:
-		c.SetDeadline(time.Time{})
+		plain.SetDeadline(time.Time{})
 	case errors.Is(err, handshake.ErrSimultaneous), d.node.meetings.hasYielded(m):
 		if !d.node.awaitUp(m.up, d.peer) {
 			return ergonode.HandshakeDetails{}, err

@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"crypto/rand"
+	"crypto/tls"
 	"encoding/binary"
 	"fmt"
 	"log/slog"
@@ -28,6 +29,10 @@ type Options struct {
 	Listen      string        // "host:port"; empty: the host of the name, any free port
 	EPMD        epmd.Mode     // empty: epmd.Auto
 	NetTicktime time.Duration // 0: OTP's 60 s
+
+	// TLS, unless nil, gives the settings for the next connection, in or out. The
+	// node then speaks nothing but TLS.
+	TLS func() *tls.Config
 
 	// Functions are those that other nodes may call, besides the node's own.
 	Functions rpc.Table
@@ -90,8 +95,8 @@ func Start(ctx context.Context, o Options) (*Node, error) {
 	}
 	n.ctx, n.cancel = context.WithCancel(ctx)
 	n.door = newDoor(handshake.Options{
-		Node: o.Name, Creation: n.creation, Cookie: o.Cookie,
-	})
+		Node: o.Name, Creation: n.creation, Cookie: o.Cookie, LongLen: o.TLS != nil,
+	}, o.TLS)
 	n.epmd = newRegistrar(n, o, listener)
 	n.functions = rpc.Merge(n.standardFunctions(), o.Functions)
 	if err := n.start(o); err != nil {

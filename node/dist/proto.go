@@ -20,7 +20,8 @@ type Session struct {
 	Conn net.Conn
 	Peer handshake.Peer
 
-	// Served, unless nil, is closed once the connection is served.
+	// Served, unless nil, is closed once the connection is served. What Ergo holds
+	// for it then is another connection that merely led here, and is closed too.
 	Served chan<- struct{}
 }
 
@@ -44,16 +45,13 @@ type Proto struct {
 }
 
 // Init gives a connection that is not served yet.
-//
-// What Ergo holds for the connection may be another one that merely led here;
-// it is closed when the session is served.
 func (p *Proto) Init(ctx context.Context, ergos lib.NetReadWriter, _ string, d node.HandshakeDetails) (node.ConnectionInterface, error) {
 	s, ok := d.Custom.(Session)
 	if !ok {
 		return nil, fmt.Errorf("dist: no session, but %T", d.Custom)
 	}
 	c := newConn(ctx, p, s)
-	if other, ok := ergos.(net.Conn); ok && other != s.Conn {
+	if other, ok := ergos.(net.Conn); ok && s.Served != nil {
 		c.leader = other
 	}
 	return c, nil

@@ -1,0 +1,128 @@
+package certs
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+)
+
+// Files are the paths of PEM files.
+type Files struct {
+	Cert string // the node's certificate, then those between it and the CA
+	Key  string
+	CA   string // who issues other nodes' certificates; empty: these are not verified
+}
+
+// Source gives the TLS settings that the files hold now.
+type Source struct {
+	files Files
+	log   *slog.Logger
+
+	mu     sync.Mutex
+	seen   state // of the files when they were last read
+	config *tls.Config
+}
+
+// Open reads the files.
+func Open(f Files, log *slog.Logger) (*Source, error) {
+	s := &Source{files: f, log: log, seen: f.state()}
+	var err error
+	s.config, err = f.load()
+	return s, err
+}
+
+// Config gives settings for one connection, either way. Who dials sets
+// ServerName in a clone.
+func (s *Source) Config() *tls.Config {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.files.state()
+	if now == s.seen {
+		return s.config
+	}
+	s.seen = now // before they are read: a later change is seen as one
+	config, err := s.files.load()
+	if err != nil {
+		s.log.Error("the TLS files have changed and are of no use; the old certificate stays in use", "error", err)
+		return s.config
+	}
+	s.config = config
+	s.log.Info("the TLS files have changed and were read", "certificate", Describe(config))
+	return config
+}
+
+// Describe tells the certificate's subject and end.
+func Describe(c *tls.Config) string {
+	leaf := c.Certificates[0].Leaf
+	return fmt.Sprintf("%s, until %s", leaf.Subject, leaf.NotAfter.UTC().Format(time.RFC3339))
+}
+
+// state tells a file from what it was before.
+type state [3]struct {
+	modified time.Time
+	size     int64
+}
+
+func (f Files) state() (s state) {
+	for i, path := range []string{f.Cert, f.Key, f.CA} {
+		if info, err := os.Stat(path); err == nil {
+			s[i].modified, s[i].size = info.ModTime(), info.Size()
+		}
+	}
+	return s
+}
+
+func (f Files) load() (*tls.Config, error) {
+	cert, err := read("cert", f.Cert)
+	if err != nil {
+		return nil, err
+	}
+	key, err := read("key", f.Key)
+	if err != nil {
+		return nil, err
+	}
+	pair, err := tls.X509KeyPair(cert, key)
+	if err != nil {
+		return nil, fmt.Errorf("cert %q and key %q: %w", f.Cert, f.Key, err)
+	}
+	config := &tls.Config{
+		Certificates: []tls.Certificate{pair},
+		MinVersion:   tls.VersionTLS12,
+		// Connections last; and none is to be resumed on the word of a CA that is
+		// no longer trusted.
+		SessionTicketsDisabled: true,
+	}
+	if f.CA == "" {
+		config.InsecureSkipVerify = true // when dialling: the cookie alone decides
+		return config, nil
+	}
+	ca, err := read("ca", f.CA)
+	if err != nil {
+		return nil, err
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(ca) {
+		return nil, fmt.Errorf("ca %q: no certificate in PEM form is in it", f.CA)
+	}
+	config.RootCAs, config.ClientCAs = pool, pool
+	config.ClientAuth = tls.RequireAndVerifyClientCert
+	return config, nil
+}
+
+func read(what, path string) ([]byte, error) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		var cause *fs.PathError
+		if errors.As(err, &cause) {
+			err = cause.Err
+		}
+		return nil, fmt.Errorf("%s %q: cannot be read: %w", what, path, err)
+	}
+	return b, nil
+}
