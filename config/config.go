@@ -15,6 +15,7 @@ type Config struct {
 type Node struct {
 	Name        string // name@host
 	Cookie      string
+	CookieFrom  string        // the flag or the cookie file it is from; empty: the file, or the default
 	Listen      string        // "host:port", or empty: the name's host, any free port
 	EPMD        string        // "auto", "off" or "host:port"
 	NetTicktime time.Duration // in the file seconds

@@ -62,7 +62,7 @@ allowable_downtime = 1500
 		t.Fatal(err)
 	}
 	want := Config{
-		Node{"flake@node1.example.com", "s3cret", "[::]:9100", "10.0.0.1:4370", 15 * time.Second,
+		Node{"flake@node1.example.com", "s3cret", "", "[::]:9100", "10.0.0.1:4370", 15 * time.Second,
 			TLS{true, "cert.pem", "key.pem", "", VerifyNone}},
 		Flake{"", []byte{2, 0, 0, 0, 0, 0xFF}, "/var/lib/flake/timestamp", 1500 * time.Millisecond},
 	}

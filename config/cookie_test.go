@@ -18,19 +18,20 @@ func TestCookieSources(t *testing.T) {
 		home  string
 		flags []Flag
 		want  string
+		from  string // HOME stands for the path of the home cookie
 	}{
-		{file, "HOME\n", []Flag{env, flag}, "of the flag"},
-		{file, "HOME\n", []Flag{env}, "of the environment"},
-		{file, "HOME\n", nil, "of the file"},
-		{"", "HOME\n", nil, "HOME"},
-		{"", "HOME", nil, "HOME"},
-		{"", "HOME\r\nmore", nil, "HOME"},
-		{"", "", nil, PublishedCookie},
+		{file, "HOME\n", []Flag{env, flag}, "of the flag", "-setcookie"},
+		{file, "HOME\n", []Flag{env}, "of the environment", "FLAKE_COOKIE"},
+		{file, "HOME\n", nil, "of the file", ""},
+		{"", "HOME\n", nil, "HOME", "HOME"},
+		{"", "HOME", nil, "HOME", "HOME"},
+		{"", "HOME\r\nmore", nil, "HOME", "HOME"},
+		{"", "", nil, PublishedCookie, ""},
 	} {
-		setHome(t, tt.home, 0o400)
+		home := setHome(t, tt.home, 0o400)
 		c, err := Load(write(t, tt.file), tt.flags...)
-		if err != nil || c.Node.Cookie != tt.want {
-			t.Errorf("%+v: got %q, %v", tt, c.Node.Cookie, err)
+		if err != nil || c.Node.Cookie != tt.want || strings.ReplaceAll(c.Node.CookieFrom, home, "HOME") != tt.from {
+			t.Errorf("%+v: got %q from %q, %v", tt, c.Node.Cookie, c.Node.CookieFrom, err)
 		}
 	}
 }

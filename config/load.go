@@ -57,6 +57,9 @@ func parse(src string, flags []Flag, home func() (Flag, *Error)) (Config, []*Err
 	values := flatten("", doc)
 	for _, f := range flags {
 		values[f.Key] = f.Value
+		if f.Key == cookieKey {
+			c.Node.CookieFrom = f.Name
+		}
 	}
 	reported := make(map[string]bool)
 	if _, ok := values[cookieKey]; !ok {
@@ -66,7 +69,7 @@ func parse(src string, flags []Flag, home func() (Flag, *Error)) (Config, []*Err
 			reported[cookieKey] = true
 			faults = append(faults, fault)
 		case f.Key != "":
-			values[f.Key] = f.Value
+			values[f.Key], c.Node.CookieFrom = f.Value, f.Name
 			flags = append(slices.Clip(flags), f)
 		}
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"log/slog"
 	"net"
 	"strings"
 
@@ -14,10 +15,18 @@ import (
 func dialNode(ctx context.Context, cfg config.Node) (*client.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
+	dialer := client.Dialer{Cookie: cfg.Cookie}
+	certificates, err := openCerts(cfg, slog.Default())
+	if err != nil {
+		return nil, err
+	}
+	if certificates != nil {
+		dialer.TLS = certificates.Config()
+	}
 	_, port, err := net.SplitHostPort(cfg.Listen)
 	if err != nil || port == "0" {
-		return client.Dial(ctx, cfg.Name, cfg.Cookie)
+		return dialer.Dial(ctx, cfg.Name)
 	}
 	_, host, _ := strings.Cut(cfg.Name, "@")
-	return client.DialAddr(ctx, net.JoinHostPort(host, port), cfg.Name, cfg.Cookie)
+	return dialer.DialAddr(ctx, net.JoinHostPort(host, port), cfg.Name)
 }

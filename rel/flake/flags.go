@@ -5,10 +5,14 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 
 	"github.com/flake-go/flake/config"
 )
+
+// cookieVariable is the environment variable whose cookie wins over the file's.
+const cookieVariable = "FLAKE_COOKIE"
 
 // flags are those of a command: the ones that all have, which say what node it
 // is about, and its own.
@@ -22,7 +26,7 @@ func newFlags(command string) flags {
 	f.SetOutput(io.Discard)
 	f.file = f.String("config", "", "read the configuration from `FILE`; without it the defaults hold")
 	f.name = f.String("name", "", "node name, `name@host`")
-	f.cookie = f.String("setcookie", "", "the `cookie` that callers must hold")
+	f.cookie = f.String("setcookie", "", "the `cookie` that callers must hold; others can see it in ps, so rather set "+cookieVariable)
 	return f
 }
 
@@ -43,6 +47,9 @@ func (f flags) load(args []string, want int, help io.Writer) (cfg config.Config,
 		return cfg, nil, usageError{fmt.Errorf("%w; flags are %s", err, f.names())}
 	}
 	var won []config.Flag
+	if cookie := os.Getenv(cookieVariable); cookie != "" {
+		won = append(won, config.Flag{Name: cookieVariable, Key: "node.cookie", Value: cookie})
+	}
 	f.Visit(func(set *flag.Flag) {
 		switch set.Name {
 		case "name":

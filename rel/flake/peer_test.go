@@ -78,6 +78,8 @@ func buildAndRun(m *testing.M) (code int, err error) {
 			return 0, fmt.Errorf("%q: %w\n%s", build, err, out)
 		}
 	}
+	// Of those that no cookie is given, none is to read the one of whoever tests.
+	os.Setenv("HOME", filepath.Join(built, "home"))
 	return m.Run(), nil
 }
 
@@ -110,7 +112,11 @@ func spawn(t *testing.T, port, name string, args ...string) *process {
 	ctx, cancel := context.WithTimeout(context.Background(), patience+time.Duration(*kills)*restart)
 	p := &process{t: t, cmd: exec.CommandContext(ctx, name, args...)}
 	p.changed.L = &p.mu
-	p.cmd.Env = append(os.Environ(), "HOME="+built, "ERL_EPMD_PORT="+port, "ERL_CRASH_DUMP=/dev/null")
+	home := built // where Erlang may leave a cookie
+	if name == command {
+		home = os.Getenv("HOME")
+	}
+	p.cmd.Env = append(os.Environ(), "HOME="+home, "ERL_EPMD_PORT="+port, "ERL_CRASH_DUMP=/dev/null")
 	p.cmd.Stdout, p.cmd.Stderr = p, p
 	p.cmd.WaitDelay = time.Second
 	if err := p.cmd.Start(); err != nil {
@@ -254,9 +260,12 @@ func spawnErl(t *testing.T, port string, flags []string, checks ...string) *proc
 // spawnErlTo runs checks of the node that is named. Flags come last, and so win.
 func spawnErlTo(t *testing.T, node, port string, flags []string, checks ...string) *process {
 	t.Helper()
-	args := []string{"-noinput", "-pa", built, "-setcookie", cookie}
+	args := []string{"-noinput", "-pa", built}
 	if flags == nil {
 		flags = []string{"-name", "caller@127.0.0.1"}
+	}
+	if !slices.Contains(flags, "-setcookie") { // of two, Erlang would take neither
+		args = append(args, "-setcookie", cookie)
 	}
 	if !slices.Contains(flags, "inet6_tcp") {
 		args = append(args, "-kernel", "inet_dist_use_interface", "{127,0,0,1}")

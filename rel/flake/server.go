@@ -21,10 +21,15 @@ type server struct {
 	ids    *flake.Durable
 	worker flake.Worker
 	source string // where the worker id is from
+	cookie string // where the cookie is from, if not from the file
 }
 
 func start(ctx context.Context, cfg config.Config, stdout io.Writer, log *slog.Logger) (*server, error) {
 	worker, source, err := worker(cfg.Flake)
+	if err != nil {
+		return nil, err
+	}
+	secured, err := secure(cfg.Node, log)
 	if err != nil {
 		return nil, err
 	}
@@ -43,6 +48,7 @@ func start(ctx context.Context, cfg config.Config, stdout io.Writer, log *slog.L
 		Listen:      cfg.Node.Listen,
 		EPMD:        epmd.Mode(cfg.Node.EPMD),
 		NetTicktime: cfg.Node.NetTicktime,
+		TLS:         secured,
 		Supervisors: []node.Supervisor{{Name: "flake_sup", Module: "flake_sup", Servers: []node.Server{
 			{Name: "flake", Module: "flake_server", Handler: flakes},
 			{Name: "persistent_timer", Module: "persistent_timer", Handler: flakeserver.Timer{IDs: ids}},
@@ -57,7 +63,7 @@ func start(ctx context.Context, cfg config.Config, stdout io.Writer, log *slog.L
 	if err != nil {
 		return nil, errors.Join(err, ids.Close())
 	}
-	return &server{node: n, ids: ids, worker: worker, source: source}, nil
+	return &server{node: n, ids: ids, worker: worker, source: source, cookie: cfg.Node.CookieFrom}, nil
 }
 
 func worker(cfg config.Flake) (w flake.Worker, source string, err error) {
@@ -85,6 +91,9 @@ func (s *server) announce(w io.Writer) {
 	fmt.Fprintf(w, "%s hands out ids\n", s.node.Name())
 	fmt.Fprintf(w, "  worker id  %s (%s)\n", s.worker, s.source)
 	fmt.Fprintf(w, "  address    %s\n", s.node.Addr())
+	if s.cookie != "" {
+		fmt.Fprintf(w, "  cookie     from %s\n", s.cookie)
+	}
 	fmt.Fprintf(w, "  EPMD       %s\n", s.node.EPMD())
 }
 

@@ -17,13 +17,16 @@ import (
 
 // startHere starts a server with an EPMD port of its own, which it gives. Tests
 // with one are not parallel.
-func startHere(t *testing.T) (s *server, port string) {
+func startHere(t *testing.T, changes ...func(*config.Config)) (s *server, port string) {
 	t.Helper()
 	port = freePort(t)
 	t.Setenv("ERL_EPMD_PORT", port)
 	cfg := config.Default()
 	cfg.Node.Name, cfg.Node.Cookie = nodeName, cookie
 	cfg.Flake.TimestampPath = filepath.Join(t.TempDir(), "timestamp")
+	for _, change := range changes {
+		change(&cfg)
+	}
 	s, err := start(t.Context(), cfg, io.Discard, slog.New(slog.NewTextHandler(t.Output(), nil)))
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,120 @@
+package certs
+
+import (
+	"bytes"
+	"crypto/tls"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flake-go/flake/node/certs/certstest"
+)
+
+func TestOpen(t *testing.T) {
+	ca := certstest.NewCA(t, "ca")
+	cert, key := ca.Issue("a", "localhost")
+	_, otherKey := ca.Issue("b", "localhost")
+	none := filepath.Join(ca.Dir, "none")
+	for _, tt := range []struct {
+		files Files
+		want  string
+	}{
+		{Files{cert, key, ""}, ""},
+		{Files{cert, key, ca.File}, ""},
+		{Files{none, key, ""}, `cert "DIR/none": cannot be read: no such file or directory`},
+		{Files{cert, none, ""}, `key "DIR/none": cannot be read: no such file or directory`},
+		{Files{cert, key, none}, `ca "DIR/none": cannot be read: no such file or directory`},
+		{Files{cert, otherKey, ""}, `cert "DIR/a.pem" and key "DIR/b.key": tls: private key does not match public key`},
+		{Files{cert, key, key}, `ca "DIR/a.key": no certificate in PEM form is in it`},
+		{Files{key, key, ""}, `cert "DIR/a.key" and key "DIR/a.key": tls: failed to find certificate PEM data ` +
+			`in certificate input, but did find a private key; PEM inputs may have been switched`},
+	} {
+		s, err := Open(tt.files, slog.Default())
+		got := ""
+		if err != nil {
+			got = strings.ReplaceAll(err.Error(), ca.Dir, "DIR")
+		}
+		if got != tt.want {
+			t.Errorf("%+v:\ngot  %s\nwant %s", tt.files, got, tt.want)
+		}
+		if err != nil {
+			continue
+		}
+		c := s.Config()
+		if verifies := tt.files.CA != ""; (c.ClientAuth == tls.RequireAndVerifyClientCert) != verifies || c.InsecureSkipVerify == verifies {
+			t.Errorf("%+v: ClientAuth %v, InsecureSkipVerify %v", tt.files, c.ClientAuth, c.InsecureSkipVerify)
+		}
+		if c.MinVersion != tls.VersionTLS12 {
+			t.Errorf("from version %x", c.MinVersion)
+		}
+	}
+}
+
+// What has changed is used from then on, if it is of use; what is not is logged
+// once, however many connections come.
+func TestChange(t *testing.T) {
+	ca := certstest.NewCA(t, "ca")
+	cert, key := ca.Issue("first", "localhost")
+	var log bytes.Buffer
+	s, err := Open(Files{cert, key, ca.File}, slog.New(slog.NewTextHandler(&log, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, step := range []struct {
+		change func()
+		want   string
+		logged string
+	}{
+		{func() {}, "first", ""},
+		{func() { replace(t, ca, cert, key, "second") }, "second", `level=INFO`},
+		{func() { overwrite(t, cert, "broken") }, "second", `level=ERROR`},
+		{func() { os.Remove(cert) }, "second", `no such file or directory`},
+		{func() { replace(t, ca, cert, key, "third") }, "third", `level=INFO`},
+		{func() { overwrite(t, ca.File, "") }, "third", `no certificate in PEM form`},
+	} {
+		log.Reset()
+		step.change()
+		later(t, time.Duration(i)*time.Second, cert, key, ca.File)
+		for range 3 {
+			if got := s.Config().Certificates[0].Leaf.Subject.CommonName; got != step.want {
+				t.Errorf("step %d: %s, want %s", i, got, step.want)
+			}
+		}
+		lines := strings.Count(log.String(), "\n")
+		if lines != min(i, 1) || !strings.Contains(log.String(), step.logged) {
+			t.Errorf("step %d: logged %s", i, log.String())
+		}
+	}
+}
+
+// replace puts another certificate in the place of one.
+func replace(t *testing.T, ca *certstest.CA, cert, key, name string) {
+	newCert, newKey := ca.Issue(name, "localhost")
+	for from, to := range map[string]string{newCert: cert, newKey: key} {
+		if err := os.Rename(from, to); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func overwrite(t *testing.T, path, text string) {
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// later gives files, as far as they exist, a time that none had before.
+func later(t *testing.T, by time.Duration, paths ...string) {
+	at := time.Now().Add(time.Hour + by)
+	if by == 0 {
+		return
+	}
+	for _, path := range paths {
+		if err := os.Chtimes(path, at, at); err != nil && !os.IsNotExist(err) {
+			t.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,60 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Where a cookie can be from, besides the file. It is never shown.
+func TestCookieSources(t *testing.T) {
+	for _, tt := range []struct {
+		from      string
+		env, home string
+		flags     []string
+	}{
+		{from: "-setcookie", env: "wrong", home: "wrong", flags: []string{"-setcookie", "S3CRET"}},
+		{from: "FLAKE_COOKIE", env: "S3CRET", home: "wrong"},
+		{from: ".erlang.cookie", home: "S3CRET"},
+	} {
+		t.Run(tt.from, func(t *testing.T) {
+			t.Setenv("FLAKE_COOKIE", tt.env)
+			t.Setenv("HOME", t.TempDir())
+			cookieFile := filepath.Join(os.Getenv("HOME"), ".erlang.cookie")
+			if err := os.WriteFile(cookieFile, []byte(tt.home+"\n"), 0o400); err != nil {
+				t.Fatal(err)
+			}
+			n := startNode(t, "", tt.flags...)
+			n.erl([]string{"-name", "caller@127.0.0.1", "-setcookie", "S3CRET"}, "get")
+			n.erl([]string{"-name", "caller@127.0.0.1", "-setcookie", "wrong"}, "refused")
+			get := spawn(t, n.port, command, append([]string{"get"}, tt.flags...)...)
+			if get.wait() != 0 {
+				t.Error("flake get failed")
+			}
+			if from := n.await("  cookie     from "); !strings.HasSuffix(from, tt.from) {
+				t.Errorf("from %s, want %s", from, tt.from)
+			}
+			if strings.Contains(n.output()+get.output(), "S3CRET") {
+				t.Error("the cookie is shown")
+			}
+		})
+	}
+}
+
+// A cookie file that others can read is refused, as Erlang does.
+func TestOpenCookieFile(t *testing.T) {
+	t.Setenv("HOME", t.TempDir())
+	cookieFile := filepath.Join(os.Getenv("HOME"), ".erlang.cookie")
+	if err := os.WriteFile(cookieFile, []byte("S3CRET\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(cookieFile, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	p := spawn(t, freePort(t), command, "-noinput", "-config", configFile(t, ""))
+	want := "flake: " + cookieFile + ": node.cookie: the file's mode is 0644: no access for others wanted (chmod 400), or a cookie set elsewhere\n"
+	if status := p.wait(); status != exitUsage || p.output() != want {
+		t.Errorf("exit status %d\ngot  %swant %s", status, p.output(), want)
+	}
+}

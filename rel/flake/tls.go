@@ -1,0 +1,47 @@
+package main
+
+import (
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/flake-go/flake/config"
+	"github.com/flake-go/flake/node/certs"
+)
+
+// openCerts reads the files of [node.tls]. Without that table it gives nil.
+func openCerts(cfg config.Node, log *slog.Logger) (*certs.Source, error) {
+	if !cfg.TLS.On {
+		return nil, nil
+	}
+	files := certs.Files{Cert: cfg.TLS.Cert, Key: cfg.TLS.Key}
+	if cfg.TLS.Verify == config.VerifyPeer {
+		files.CA = cfg.TLS.CA
+	}
+	s, err := certs.Open(files, log)
+	if err != nil {
+		return nil, usageError{fmt.Errorf("node.tls: %w", err)}
+	}
+	return s, nil
+}
+
+// secure gives what a node needs of the certificates, and warns of what other
+// nodes may find wrong with them.
+func secure(cfg config.Node, log *slog.Logger) (func() *tls.Config, error) {
+	s, err := openCerts(cfg, log)
+	if s == nil || err != nil {
+		return nil, err
+	}
+	leaf := s.Config().Certificates[0].Leaf
+	_, host, _ := strings.Cut(cfg.Name, "@")
+	if err := leaf.VerifyHostname(host); err != nil {
+		log.Warn("nodes that verify ours will refuse it", "error", err)
+	}
+	if now := time.Now(); now.Before(leaf.NotBefore) || now.After(leaf.NotAfter) {
+		log.Warn("nodes that verify ours will refuse it: the certificate is not valid now",
+			"from", leaf.NotBefore, "until", leaf.NotAfter)
+	}
+	return s.Config, nil
+}

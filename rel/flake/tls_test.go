@@ -1,0 +1,262 @@
+package main
+
+import (
+	"cmp"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flake-go/flake/config"
+	"github.com/flake-go/flake/node/certs/certstest"
+)
+
+const host = "127.0.0.1" // of the node and its callers
+
+// tlsTable is [node.tls] with files of ca.
+func tlsTable(ca *certstest.CA, verify string) string {
+	cert, key := ca.Issue("flake", host)
+	return fmt.Sprintf("[node.tls]\ncert = %q\nkey = %q\nca = %q\nverify = %q\n", cert, key, ca.File, verify)
+}
+
+// startTLSNode starts the command with more lines for the file's [node].
+func startTLSNode(t *testing.T, table string) (n *flakeNode, file string) {
+	t.Helper()
+	file = configFile(t, table)
+	return startNode(t, "", "-config", file), file
+}
+
+// A dist is what Erlang is told of TLS.
+type dist struct {
+	trusts *certstest.CA // nil: whoever answers
+	shows  *certstest.CA // nil: no certificate
+	more   string        // options for both ways
+	host   string        // in the certificate; empty: its own
+}
+
+// flags gives the flags of such a node.
+func (d dist) flags(t *testing.T, name string) []string {
+	t.Helper()
+	client, server := "{verify, verify_none}", "{verify, verify_none}"
+	if d.trusts != nil {
+		client = fmt.Sprintf("{verify, verify_peer}, {cacertfile, %q}", d.trusts.File)
+		server = client + ", {fail_if_no_peer_cert, true}"
+	}
+	if d.shows != nil {
+		cert, key := d.shows.Issue("caller", cmp.Or(d.host, host))
+		shown := fmt.Sprintf(", {certfile, %q}, {keyfile, %q}", cert, key)
+		client, server = client+shown, server+shown
+	}
+	file := filepath.Join(t.TempDir(), "dist.conf")
+	text := fmt.Sprintf("[{server, [%s%s]}, {client, [%s%s]}].\n", server, d.more, client, d.more)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return []string{"-name", name + "@" + host, "-proto_dist", "inet_tls", "-ssl_dist_optfile", file}
+}
+
+const tls13 = ", {versions, ['tlsv1.3']}"
+
+func TestTLS(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		verify string
+		caller func(*certstest.CA) dist
+	}{
+		"server only": {"none", func(ca *certstest.CA) dist { return dist{trusts: ca} }},
+		"unverified":  {"none", func(*certstest.CA) dist { return dist{} }},
+		"mutual":      {"peer", func(ca *certstest.CA) dist { return dist{trusts: ca, shows: ca} }},
+		"TLS 1.3":     {"peer", func(ca *certstest.CA) dist { return dist{trusts: ca, shows: ca, more: tls13} }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ca := certstest.NewCA(t, "ca")
+			n, file := startTLSNode(t, tlsTable(ca, tt.verify))
+			n.erl(tt.caller(ca).flags(t, "caller"), "ping", "get", "pipelined", "send_request", "functions", "monitors")
+			for _, args := range [][]string{{"get", "-config", file}, {"eval", "-config", file, "flake_server:id(62)."}} {
+				if p := spawn(t, n.port, command, args...); p.wait() != 0 || p.output() == "" {
+					t.Errorf("%q: %s", args, p.output())
+				}
+			}
+		})
+	}
+}
+
+// Who is refused, by either side, and what the node logs of it, once.
+func TestTLSRefused(t *testing.T) {
+	t.Parallel()
+	ca, other := certstest.NewCA(t, "ca"), certstest.NewCA(t, "other")
+	elsewhere, elsewhereKey := ca.Issue("elsewhere", "elsewhere.example.com")
+	for name, tt := range map[string]struct {
+		table  string
+		caller []string
+		want   string
+	}{
+		"plain caller": {tlsTable(ca, "none"), nil,
+			"first record does not look like a TLS handshake: the caller must speak TLS (-proto_dist inet_tls)"},
+		"plain node":            {"", dist{}.flags(t, "caller"), "message of"},
+		"caller without a cert": {tlsTable(ca, "peer"), dist{trusts: ca}.flags(t, "caller"), "client didn't provide a certificate"},
+		"caller of another CA": {tlsTable(ca, "peer"), dist{trusts: ca, shows: other}.flags(t, "caller"),
+			"certificate signed by unknown authority"},
+		"caller that trusts another CA": {tlsTable(ca, "peer"), dist{trusts: other, shows: ca}.flags(t, "caller"),
+			"remote error: tls: unknown certificate authority"},
+		"node's cert for another host": {
+			fmt.Sprintf("[node.tls]\ncert = %q\nkey = %q\nverify = 'none'\n", elsewhere, elsewhereKey),
+			dist{trusts: ca}.flags(t, "caller"), "remote error: tls: handshake failure"},
+		"TLS 1.1": {tlsTable(ca, "none"), dist{more: ", {versions, ['tlsv1.1']}"}.flags(t, "caller"),
+			"client offered only unsupported versions"},
+		"wrong cookie": {tlsTable(ca, "none"), append(dist{}.flags(t, "caller"), "-setcookie", "wrong"), "wrong cookie"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n, _ := startTLSNode(t, tt.table)
+			n.erl(tt.caller, "refused")
+			const message = "connection refused"
+			await(t, "logged", func() bool { return strings.Contains(n.output(), message) })
+			if out := n.output(); strings.Count(out, message) != 1 || !strings.Contains(out, tt.want) {
+				t.Errorf("logged %s\nwant once: %s", out, tt.want)
+			}
+		})
+	}
+}
+
+// Who says nothing, before TLS or after, is hung up on, and keeps nobody out.
+func TestTLSSilence(t *testing.T) {
+	t.Parallel()
+	ca := certstest.NewCA(t, "ca")
+	n, _ := startTLSNode(t, tlsTable(ca, "none"))
+	silent := dial(t, n.addr)
+	half := dial(t, n.addr)
+	if err := tls.Client(half, &tls.Config{RootCAs: ca.Pool, ServerName: host}).Handshake(); err != nil {
+		t.Fatal(err)
+	}
+	n.erl(dist{trusts: ca}.flags(t, "caller"), "get")
+	untilClosed(t, silent)
+	untilClosed(t, half)
+}
+
+// A new certificate is shown as soon as it is there; callers that are connected
+// stay so; one that is of no use changes nothing.
+func TestTLSReload(t *testing.T) {
+	t.Parallel()
+	ca := certstest.NewCA(t, "ca")
+	n, file := startTLSNode(t, tlsTable(ca, "peer"))
+	mustGet := func() {
+		t.Helper()
+		if p := spawn(t, n.port, command, "get", "-config", file); p.wait() != 0 {
+			t.Error(p.output())
+		}
+	}
+	caller := spawnErl(t, n.port, dist{trusts: ca, shows: ca}.flags(t, "caller"), "stop")
+	caller.await("READY")
+	before := shown(t, n.addr, ca)
+
+	ca.Issue("flake", host) // in the place of the other
+	touch(t, ca, time.Hour)
+	after := shown(t, n.addr, ca)
+	if after.Equal(before) {
+		t.Error("the old certificate is shown")
+	}
+	mustGet()
+
+	key := filepath.Join(ca.Dir, "flake.key")
+	good, err := os.ReadFile(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(key, []byte("no key"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	touch(t, ca, 2*time.Hour)
+	for range 3 {
+		if !shown(t, n.addr, ca).Equal(after) {
+			t.Error("another certificate is shown")
+		}
+	}
+	if err := os.WriteFile(key, good, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	touch(t, ca, 3*time.Hour)
+	mustGet()
+	if got := strings.Count(n.output(), "are of no use"); got != 1 {
+		t.Errorf("logged %d times, want once", got)
+	}
+	n.cmd.Process.Signal(os.Interrupt)
+	n.wait()
+	wantChecks(t, caller, "stop") // it was connected to the end
+}
+
+// shown is the certificate that the node shows now.
+func shown(t *testing.T, addr string, ca *certstest.CA) *x509.Certificate {
+	t.Helper()
+	c, err := tls.Dial("tcp", addr, ca.Client("looker", host))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	return c.ConnectionState().PeerCertificates[0]
+}
+
+// touch gives the node's files a time that they had never before.
+func touch(t *testing.T, ca *certstest.CA, by time.Duration) {
+	t.Helper()
+	at := time.Now().Add(by)
+	for _, name := range []string{"flake.pem", "flake.key"} {
+		if err := os.Chtimes(filepath.Join(ca.Dir, name), at, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Nodes that we dial must show that they are who was dialled.
+func TestDialTLS(t *testing.T) {
+	ca, other := certstest.NewCA(t, "ca"), certstest.NewCA(t, "other")
+	s, port := startHere(t, func(cfg *config.Config) {
+		cert, key := ca.Issue("flake", host)
+		cfg.Node.TLS = config.TLS{On: true, Cert: cert, Key: key, CA: ca.File, Verify: config.VerifyPeer}
+	})
+	defer s.stop()
+	for name, flags := range map[string][]string{
+		"stranger@127.0.0.1": dist{trusts: ca, shows: other}.flags(t, "stranger"),
+		"misnamed@127.0.0.1": dist{trusts: ca, shows: ca, host: "elsewhere.example.com"}.flags(t, "misnamed"),
+		"plain@127.0.0.1":    {"-name", "plain@127.0.0.1"},
+	} {
+		spawnErl(t, port, flags, "dialled").await("READY")
+		if err := s.node.Ergo().Connect(name); err == nil {
+			t.Errorf("connected to %s", name)
+		}
+	}
+	friend := spawnErl(t, port, dist{trusts: ca, shows: ca}.flags(t, "friend"), "dialled")
+	friend.await("READY")
+	if err := s.node.Ergo().Connect("friend@127.0.0.1"); err != nil {
+		t.Error(err)
+	}
+	wantChecks(t, friend, "dialled")
+}
+
+// What is wrong with the files is told at the start.
+func TestTLSFiles(t *testing.T) {
+	t.Parallel()
+	ca := certstest.NewCA(t, "ca")
+	cert, key := ca.Issue("a", host)
+	_, otherKey := ca.Issue("b", host)
+	for name, tt := range map[string]struct{ cert, key, want string }{
+		"no file":   {"none.pem", key, `flake: node.tls: cert "none.pem": cannot be read: no such file or directory`},
+		"other key": {cert, otherKey, "tls: private key does not match public key"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			file := configFile(t, fmt.Sprintf("[node.tls]\ncert = %q\nkey = %q\nverify = 'none'\n", tt.cert, tt.key))
+			out, err := exec.Command(command, "-noinput", "-config", file).CombinedOutput()
+			var exit *exec.ExitError
+			if !errors.As(err, &exit) || exit.ExitCode() != exitUsage || !strings.Contains(string(out), tt.want) {
+				t.Errorf("%v: %s", err, out)
+			}
+		})
+	}
+}
