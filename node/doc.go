@@ -3,7 +3,7 @@
 //
 // This is the way of one call, from socket to socket:
 //
-//	1 socket   accept             node              many at a time, under one deadline each
+//	1 socket   accept, TLS        node              many at a time, under one deadline each
 //	2 peer     names and cookie   node/handshake    exactly its bytes are read
 //	3 frame    4-byte length      node/dist         one reader a connection, in order; ticks
 //	4 message  control + payload  node/dist         a table of operations

@@ -32,8 +32,8 @@ func startTLSNode(t *testing.T, table string) (n *flakeNode, file string) {
 	return startNode(t, "", "-config", file), file
 }
 
-// A dist is what Erlang is told of TLS.
-type dist struct {
+// A distConf is what Erlang is told of TLS.
+type distConf struct {
 	trusts *certstest.CA // nil: whoever answers
 	shows  *certstest.CA // nil: no certificate
 	more   string        // options for both ways
@@ -41,7 +41,7 @@ type dist struct {
 }
 
 // flags gives the flags of such a node.
-func (d dist) flags(t *testing.T, name string) []string {
+func (d distConf) flags(t *testing.T, name string) []string {
 	t.Helper()
 	client, server := "{verify, verify_none}", "{verify, verify_none}"
 	if d.trusts != nil {
@@ -69,10 +69,10 @@ func TestTLS(t *testing.T) {
 		verify string
 		caller func(*certstest.CA) dist
 	}{
-		"server only": {"none", func(ca *certstest.CA) dist { return dist{trusts: ca} }},
-		"unverified":  {"none", func(*certstest.CA) dist { return dist{} }},
-		"mutual":      {"peer", func(ca *certstest.CA) dist { return dist{trusts: ca, shows: ca} }},
-		"TLS 1.3":     {"peer", func(ca *certstest.CA) dist { return dist{trusts: ca, shows: ca, more: tls13} }},
+		"server only": {"none", func(ca *certstest.CA) dist { return distConf{trusts: ca} }},
+		"unverified":  {"none", func(*certstest.CA) dist { return distConf{} }},
+		"mutual":      {"peer", func(ca *certstest.CA) dist { return distConf{trusts: ca, shows: ca} }},
+		"TLS 1.3":     {"peer", func(ca *certstest.CA) dist { return distConf{trusts: ca, shows: ca, more: tls13} }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -100,18 +100,18 @@ func TestTLSRefused(t *testing.T) {
 	}{
 		"plain caller": {tlsTable(ca, "none"), nil,
 			"first record does not look like a TLS handshake: the caller must speak TLS (-proto_dist inet_tls)"},
-		"plain node":            {"", dist{}.flags(t, "caller"), "message of"},
-		"caller without a cert": {tlsTable(ca, "peer"), dist{trusts: ca}.flags(t, "caller"), "client didn't provide a certificate"},
-		"caller of another CA": {tlsTable(ca, "peer"), dist{trusts: ca, shows: other}.flags(t, "caller"),
+		"plain node":            {"", distConf{}.flags(t, "caller"), "message of"},
+		"caller without a cert": {tlsTable(ca, "peer"), distConf{trusts: ca}.flags(t, "caller"), "client didn't provide a certificate"},
+		"caller of another CA": {tlsTable(ca, "peer"), distConf{trusts: ca, shows: other}.flags(t, "caller"),
 			"certificate signed by unknown authority"},
-		"caller that trusts another CA": {tlsTable(ca, "peer"), dist{trusts: other, shows: ca}.flags(t, "caller"),
+		"caller that trusts another CA": {tlsTable(ca, "peer"), distConf{trusts: other, shows: ca}.flags(t, "caller"),
 			"remote error: tls: unknown certificate authority"},
 		"node's cert for another host": {
 			fmt.Sprintf("[node.tls]\ncert = %q\nkey = %q\nverify = 'none'\n", elsewhere, elsewhereKey),
-			dist{trusts: ca}.flags(t, "caller"), "remote error: tls: handshake failure"},
-		"TLS 1.1": {tlsTable(ca, "none"), dist{more: ", {versions, ['tlsv1.1']}"}.flags(t, "caller"),
+			distConf{trusts: ca}.flags(t, "caller"), "remote error: tls: handshake failure"},
+		"TLS 1.1": {tlsTable(ca, "none"), distConf{more: ", {versions, ['tlsv1.1']}"}.flags(t, "caller"),
 			"client offered only unsupported versions"},
-		"wrong cookie": {tlsTable(ca, "none"), append(dist{}.flags(t, "caller"), "-setcookie", "wrong"), "wrong cookie"},
+		"wrong cookie": {tlsTable(ca, "none"), append(distConf{}.flags(t, "caller"), "-setcookie", "wrong"), "wrong cookie"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -136,7 +136,7 @@ func TestTLSSilence(t *testing.T) {
 	if err := tls.Client(half, &tls.Config{RootCAs: ca.Pool, ServerName: host}).Handshake(); err != nil {
 		t.Fatal(err)
 	}
-	n.erl(dist{trusts: ca}.flags(t, "caller"), "get")
+	n.erl(distConf{trusts: ca}.flags(t, "caller"), "get")
 	untilClosed(t, silent)
 	untilClosed(t, half)
 }
@@ -153,7 +153,7 @@ func TestTLSReload(t *testing.T) {
 			t.Error(p.output())
 		}
 	}
-	caller := spawnErl(t, n.port, dist{trusts: ca, shows: ca}.flags(t, "caller"), "stop")
+	caller := spawnErl(t, n.port, distConf{trusts: ca, shows: ca}.flags(t, "caller"), "stop")
 	caller.await("READY")
 	before := shown(t, n.addr, ca)
 
@@ -223,8 +223,8 @@ func TestDialTLS(t *testing.T) {
 	})
 	defer s.stop()
 	for name, flags := range map[string][]string{
-		"stranger@127.0.0.1": dist{trusts: ca, shows: other}.flags(t, "stranger"),
-		"misnamed@127.0.0.1": dist{trusts: ca, shows: ca, host: "elsewhere.example.com"}.flags(t, "misnamed"),
+		"stranger@127.0.0.1": distConf{trusts: ca, shows: other}.flags(t, "stranger"),
+		"misnamed@127.0.0.1": distConf{trusts: ca, shows: ca, host: "elsewhere.example.com"}.flags(t, "misnamed"),
 		"plain@127.0.0.1":    {"-name", "plain@127.0.0.1"},
 	} {
 		spawnErl(t, port, flags, "dialled").await("READY")
@@ -232,7 +232,7 @@ func TestDialTLS(t *testing.T) {
 			t.Errorf("connected to %s", name)
 		}
 	}
-	friend := spawnErl(t, port, dist{trusts: ca, shows: ca}.flags(t, "friend"), "dialled")
+	friend := spawnErl(t, port, distConf{trusts: ca, shows: ca}.flags(t, "friend"), "dialled")
 	friend.await("READY")
 	if err := s.node.Ergo().Connect("friend@127.0.0.1"); err != nil {
 		t.Error(err)
