@@ -153,8 +153,8 @@ check("dialled", _, N) ->
     ok = net_kernel:monitor_nodes(true, [{node_type, all}]),
     io:format("READY~n"),
     receive {nodeup, N, _} -> id(N) end;
-%% Connects with one that dials at the same time, each time under another name.
-%% Both come by the same connection, and it stays: collide=PREFIX,TIMES.
+%% Dials when it has been dialled and has not looked at that yet, each time under
+%% another name. Both come by the same connection, and it stays: collide=PREFIX,TIMES.
 check("collide", [Arg], N) ->
     [Prefix, Times] = string:split(Arg, ","),
     register(collider, self()),
@@ -162,8 +162,12 @@ check("collide", [Arg], N) ->
     [begin
          Name = list_to_atom(Prefix ++ integer_to_list(Time) ++ "@127.0.0.1"),
          {ok, _} = net_kernel:start([Name, longnames]),
+         ok = sys:suspend(net_kernel),
+         Dial = spawn_monitor(fun() -> exit(net_kernel:connect_node(N)) end),
          io:format("READY ~s~n", [Name]),
-         true = net_kernel:connect_node(N),
+         until_dialled(whereis(net_kernel)),
+         ok = sys:resume(net_kernel),
+         true = ended(Dial),
          receive {nodeup, N, _} -> ok end,
          id(N),
          receive go_on -> ok end,
@@ -330,6 +334,13 @@ until_served(N) ->
     case attempt(N) of
         {ok, _} -> ok;
         noproc -> until_served(N)
+    end.
+
+until_dialled(Kernel) ->
+    {messages, Waiting} = process_info(Kernel, messages),
+    case lists:keymember(accept, 1, Waiting) of
+        true -> ok;
+        false -> erlang:yield(), until_dialled(Kernel)
     end.
 
 pid(Hex) -> binary_to_term(<<(list_to_integer(Hex, 16)):(length(Hex) * 4)>>).
