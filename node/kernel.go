@@ -1,6 +1,8 @@
 package node
 
 import (
+	"strings"
+
 	"github.com/flake-go/flake/genserver"
 	"github.com/flake-go/flake/node/etf"
 )
@@ -16,7 +18,7 @@ type netKernel struct {
 //
 //	{is_auth, Node}   yes; it is net_adm:ping
 //	nodename          the node's name
-//	longnames         true
+//	longnames         whether it has a long name: its host has a dot, or is of IPv6
 //	ticktime          net_ticktime in seconds
 //
 // OTP's net_kernel does not answer what it does not know.
@@ -32,11 +34,19 @@ func (k *netKernel) HandleCall(dst, request []byte, caps etf.Caps) []byte {
 	case "nodename":
 		return etf.MustAppendAtom(dst, k.name, caps)
 	case "longnames":
-		return etf.MustAppendAtom(dst, "true", caps)
+		return etf.MustAppendAtom(dst, k.longNames(), caps)
 	case "ticktime":
 		return etf.AppendInt(dst, k.ticktime)
 	}
 	return nil
+}
+
+func (k *netKernel) longNames() etf.Atom {
+	_, host, _ := strings.Cut(string(k.name), "@")
+	if strings.ContainsAny(host, ".:") {
+		return "true"
+	}
+	return "false"
 }
 
 // silent takes casts and messages and does nothing.

@@ -41,9 +41,13 @@ func newRegistrar(n *Node, o Options, l net.Listener) *registrar {
 	r := &registrar{node: n}
 	r.Mode = o.EPMD
 	r.Log = o.Log
+	addr := l.Addr().(*net.TCPAddr)
 	r.Node = epmd.Node{
-		Port: uint16(l.Addr().(*net.TCPAddr).Port),
+		Port: uint16(addr.Port),
 		Type: epmd.Hidden,
+	}
+	if addr.IP.To4() == nil && !addr.IP.IsUnspecified() {
+		r.Node.Protocol = epmd.TCPv6
 	}
 	return r
 }

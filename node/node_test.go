@@ -44,6 +44,17 @@ func TestNetKernel(t *testing.T) {
 	}
 }
 
+func TestLongNames(t *testing.T) {
+	for name, want := range map[string]string{
+		"flake@127.0.0.1": "{1,true}", "flake@::1": "{1,true}", "flake@localhost": "{1,false}",
+	} {
+		p := dial(t, start(t, Options{Name: name}), "a@127.0.0.1")
+		if got := p.call("net_kernel", etf.Atom("longnames")); got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+	}
+}
+
 func TestUnregisteredName(t *testing.T) {
 	p := dial(t, start(t, Options{}), "a@127.0.0.1")
 	p.send(monitor(p.pid, etf.Atom("nosuch"), ref))

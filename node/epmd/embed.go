@@ -5,7 +5,8 @@ import (
 	"net"
 )
 
-// serve starts an own EPMD at addr, and at the node's host for the peers that look there.
+// serve starts an own EPMD at addr, on the loopback of IPv6, where nodes of inet6_tcp
+// register, and at the node's host for the peers that look there.
 func (k *Keeper) serve(ctx context.Context, addr string) error {
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
@@ -14,6 +15,11 @@ func (k *Keeper) serve(ctx context.Context, addr string) error {
 	s := NewServer(k.Log)
 	k.server = s
 	k.serving.Go(func() { s.Serve(l) })
+	if l, err := net.Listen("tcp", joinPort(loopback6, k.Port)); err == nil {
+		k.serving.Go(func() { s.Serve(l) })
+	} else {
+		k.Log.Debug("epmd: not served over IPv6", "err", err) // the system may have none
+	}
 	for _, addr := range k.hostAddrs(ctx) {
 		l, err := net.Listen("tcp", addr)
 		if err != nil {
@@ -26,7 +32,7 @@ func (k *Keeper) serve(ctx context.Context, addr string) error {
 	return nil
 }
 
-// hostAddrs is where the node's host is reached, apart from the loopback address served anyway.
+// hostAddrs is where the node's host is reached, apart from the loopback addresses served anyway.
 func (k *Keeper) hostAddrs(ctx context.Context) []string {
 	if k.Host == "" {
 		return nil
@@ -37,7 +43,7 @@ func (k *Keeper) hostAddrs(ctx context.Context) []string {
 	}
 	var addrs []string
 	for _, ip := range ips {
-		if host := ip.Unmap().String(); host != loopback {
+		if host := ip.Unmap().String(); host != loopback && host != loopback6 {
 			addrs = append(addrs, joinPort(host, k.Port))
 		}
 	}

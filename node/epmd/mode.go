@@ -41,7 +41,10 @@ func (m Mode) addr(port uint16) string {
 	return string(m)
 }
 
-const loopback = "127.0.0.1"
+const (
+	loopback  = "127.0.0.1"
+	loopback6 = "::1"
+)
 
 func joinPort(host string, port uint16) string {
 	return net.JoinHostPort(host, strconv.Itoa(int(port)))

@@ -10,11 +10,17 @@ type Node struct {
 	Name     string
 	Port     uint16
 	Type     NodeType
-	Protocol byte   // 0, TCP over IPv4
+	Protocol byte   // TCPv4 or TCPv6; nobody looks at it
 	Highest  uint16 // version of the distribution protocol
 	Lowest   uint16
 	Extra    []byte
 }
+
+// The protocols that a Node listens with.
+const (
+	TCPv4 byte = 0
+	TCPv6 byte = 1
+)
 
 // fill sets what was left zero to what this node speaks.
 func (n *Node) fill() {

@@ -8,7 +8,10 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
+
+	"github.com/flake-go/flake/node/epmd"
 )
 
 func TestOwnEPMD(t *testing.T) {
@@ -51,6 +54,62 @@ func TestNameTaken(t *testing.T) {
 	}
 }
 
+// The EPMD goes and comes back: the registration is renewed.
+func TestEPMDRestarted(t *testing.T) {
+	t.Parallel()
+	port := freePort(t)
+	d := startDaemon(t, port)
+	n := startNodeWith(t, port, fmt.Sprintf("epmd = \"127.0.0.1:%s\"", port))
+	d.kill()
+	startDaemon(t, port)
+	awaitNode(t, port, "flake")
+	wantNames(t, n)
+	n.erl(nil, "ping", "get")
+}
+
+// The EPMD goes for good: ours takes its place, for other nodes too.
+func TestEPMDReplaced(t *testing.T) {
+	t.Parallel()
+	port := freePort(t)
+	d := startDaemon(t, port)
+	n := startNode(t, port)
+	d.kill()
+	awaitNode(t, port, "flake")
+	wantNames(t, n)
+	n.erl(nil, "ping", "get")
+}
+
+// With an EPMD of ours in its place Erlang's own, which each node starts, ends
+// by itself. Once ours is gone it is used.
+func TestEPMDLater(t *testing.T) {
+	t.Parallel()
+	first := startNode(t, "")
+	caller := spawnErl(t, first.port, []string{"-name", "friend@127.0.0.1", "-start_epmd", "true"}, "silent")
+	caller.await("READY")
+	awaitNode(t, first.port, "friend")
+	if status := spawn(t, first.port, "epmd", "-address", "127.0.0.1").wait(); status != 0 {
+		t.Errorf("the second EPMD: exit status %d", status)
+	}
+	first.signal(syscall.SIGTERM)
+	first.wait()
+	d := startDaemon(t, first.port)
+	second := startNode(t, first.port)
+	if want := "registered with the EPMD at 127.0.0.1:" + d.port; second.epmd != want {
+		t.Errorf("announced %q, want %q", second.epmd, want)
+	}
+	second.erl(nil, "ping", "get")
+}
+
+// A node of IPv6 registers with our EPMD, whatever the address of ours is.
+func TestEPMDOverIPv6(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, "")
+	caller := spawnErl(t, n.port, []string{"-name", "six@::1", "-proto_dist", "inet6_tcp",
+		"-kernel", "inet_dist_use_interface", "{0,0,0,0,0,0,0,1}"}, "up")
+	caller.await("READY")
+	awaitNode(t, n.port, "six")
+}
+
 // daemon is the real EPMD on a port of its own.
 type daemon struct {
 	*process
@@ -71,6 +130,21 @@ func startDaemon(t *testing.T, port string) daemon {
 }
 
 func (d daemon) names() []string { return epmdNames(d.t, d.port) }
+
+func (d daemon) kill() {
+	d.t.Helper()
+	d.signal(syscall.SIGKILL)
+	d.wait()
+}
+
+// awaitNode waits until a name is registered with whatever EPMD has the port.
+func awaitNode(t *testing.T, port, name string) {
+	t.Helper()
+	await(t, name+" is registered", func() bool {
+		_, err := epmd.Lookup(t.Context(), "127.0.0.1:"+port, name)
+		return err == nil
+	})
+}
 
 var named = regexp.MustCompile(`(?m)^name .*$`)
 

@@ -16,7 +16,7 @@ run(Check, N) ->
     [Name | Arg] = string:split(Check, "="),
     Fun = fun() -> check(Name, Arg, N) end,
     try
-        case lists:member(Name, ["dynamic", "refused", "stop", "dialled", "collect", "collide", "silent"]) of
+        case lists:member(Name, ["dynamic", "refused", "stop", "dialled", "collect", "collide", "silent", "up"]) of
             true -> Fun();
             false -> steady(Fun, N)
         end
@@ -176,6 +176,10 @@ check("collide", [Arg], N) ->
          ok = net_kernel:stop(),
          receive {nodedown, N, _} -> ok end
      end || Time <- lists:seq(1, list_to_integer(Times))];
+%% Says "READY", and nothing to the server.
+check("up", _, _) ->
+    io:format("READY~n"),
+    receive after infinity -> ok end;
 %% Says "READY" and nothing more.
 check("silent", _, N) ->
     id(N),
