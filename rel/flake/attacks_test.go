@@ -104,7 +104,7 @@ func (a *attacker) headers() {
 
 // spawns asks for the largest answers there are, and reads none.
 func (a *attacker) spawns() {
-	for i := range 500 {
+	for i := range 200 {
 		a.spawn(i, "flake_harness", "generate", external(etf.List{int64(100_000)}))
 		a.spawn(i, "flake_harness", "generate", external(etf.List{int64(20_000), int64(2)}))
 		a.spawn(i, "net_adm", "ping", external(etf.List{etf.Atom("nobody@127.0.0.1")}))
@@ -114,7 +114,7 @@ func (a *attacker) spawns() {
 
 // largeArguments are sent back in the stack of the exception.
 func (a *attacker) largeArguments() {
-	for i := range 10 {
+	for i := range 4 {
 		a.spawn(i, "no_such_module", "f", external(etf.List{make([]byte, 10<<20)}))
 		a.flush()
 	}
@@ -123,7 +123,7 @@ func (a *attacker) largeArguments() {
 // manyElements makes as much as possible out of few octets.
 func (a *attacker) manyElements() {
 	const most = etf.MaxElements
-	for i := range 200 {
+	for i := range 50 {
 		args := etf.AppendListHeader(nil, most-10)
 		args = append(args, bytes.Repeat([]byte{104, 0}, most-10)...)
 		a.spawn(i, "no_such_module", "f", etf.AppendNil(args))
@@ -132,7 +132,7 @@ func (a *attacker) manyElements() {
 }
 
 func (a *attacker) largeCalls() {
-	for range 5 {
+	for range 2 {
 		a.everywhere(external(make([]byte, 10<<20)))
 		a.everywhere(append(append(etf.AppendListHeader(nil, 1<<20), bytes.Repeat([]byte{104, 0}, 1<<20)...), 106))
 	}
@@ -150,13 +150,18 @@ func (a *attacker) deaf() {
 // kills sends exit(Pid, kill) to all that has a name, and to whatever may be.
 func (a *attacker) kills() {
 	names := []etf.Atom{"flake", "flake_sup", "net_kernel", "kernel_sup", "rex", "persistent_timer"}
-	for range 300 {
+	for range 20 {
 		for _, name := range names {
 			a.frame(a.control(8, a.self, name, etf.Atom("kill")))
 			if pid, ok := a.lookup(name); ok {
 				a.frame(a.control(8, a.self, pid, etf.Atom("kill")))
 				a.frame(a.control(3, a.self, pid, etf.Atom("kill")))
 			}
+		}
+	}
+	for range 1000 {
+		for _, name := range names {
+			a.frame(a.control(8, a.self, name, etf.Atom("kill")))
 		}
 	}
 	flake := a.whereis("flake")

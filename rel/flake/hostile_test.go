@@ -1,14 +1,21 @@
 package main
 
 import (
+	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"net"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/flake-go/flake/client"
+	"github.com/flake-go/flake/node/etf"
 	"github.com/flake-go/flake/node/handshake"
 )
 
@@ -65,6 +72,106 @@ func TestComeBack(t *testing.T) {
 	left := dialAs(t, n.addr, "caller@127.0.0.1")
 	n.erl(nil, "ping", "get")
 	untilClosed(t, left)
+}
+
+// While others say nothing, or an octet at a time, callers are let in and served
+// within a second.
+func TestSilentAndDripping(t *testing.T) {
+	t.Parallel()
+	const bound = time.Second
+	n := startNode(t, "")
+	for range 200 {
+		dial(t, n.addr)
+	}
+	var dripping sync.WaitGroup
+	over := make(chan struct{})
+	for i := range 50 {
+		c := dial(t, n.addr)
+		said := nameMessage(fmt.Sprintf("drip%d@127.0.0.1", i))
+		if i%2 == 1 { // with the cookie
+			c = dialAs(t, n.addr, fmt.Sprintf("drip%d@127.0.0.1", i))
+			said = append([]byte{0, 1, 0, 0, 112, 131}, make([]byte, 1<<16)...)
+		}
+		dripping.Go(func() {
+			for _, octet := range said {
+				select {
+				case <-over:
+					return
+				case <-time.After(20 * time.Millisecond):
+					c.Write([]byte{octet})
+				}
+			}
+		})
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), setupTime+time.Second)
+	defer cancel()
+	for calls := 0; ctx.Err() == nil; calls++ {
+		ctx, cancel := context.WithTimeout(t.Context(), bound)
+		c, err := client.DialAddr(ctx, n.addr, nodeName, cookie)
+		if err != nil {
+			t.Fatalf("after %d calls: not let in within %v: %v", calls, bound, err)
+		}
+		if reply, err := c.Call(ctx, "flake", etf.Atom("get")); err != nil {
+			t.Fatalf("after %d calls: not served within %v: %v, %v", calls, bound, reply, err)
+		}
+		c.Close()
+		cancel()
+	}
+	close(over)
+	dripping.Wait()
+}
+
+// setupTime is how long the node lets a handshake take.
+const setupTime = 7 * time.Second
+
+// A recorded handshake opens nothing, whether its caller is still connected or
+// not: the challenge is another one each time.
+func TestReplay(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, "")
+	said := &recorder{Conn: dial(t, n.addr)}
+	o := handshake.Options{Node: "caller@127.0.0.1", Creation: 1, Cookie: cookie}
+	if _, err := handshake.Start(said, nodeName, o); err != nil {
+		t.Fatal(err)
+	}
+	again := func(between []byte) {
+		t.Helper()
+		c := dial(t, n.addr)
+		c.Write(said.messages[0])
+		c.Write(between)
+		c.Write(said.messages[1])
+		got, _ := io.ReadAll(c)
+		if n := len(handshake.Ack{}.Append(nil)); len(got) > n && got[len(got)-n] == 'a' {
+			t.Errorf("acknowledged: %q", got)
+		}
+	}
+	again(framed(handshake.StatusTrue.Append(nil))) // the answer to "alive"
+	call(t, said)
+	hangUp(t, said.Conn)
+	again(nil)
+	await(t, "both are refused for the cookie", func() bool { return strings.Count(n.output(), "wrong cookie") == 2 })
+}
+
+// recorder keeps what is written, by message.
+type recorder struct {
+	net.Conn
+	messages [][]byte
+}
+
+func (r *recorder) Write(b []byte) (int, error) {
+	r.messages = append(r.messages, bytes.Clone(b))
+	return r.Conn.Write(b)
+}
+
+// call shows that a connection is served: it asks for a name that is not there.
+func call(t *testing.T, c net.Conn) {
+	t.Helper()
+	a := &attacker{Conn: c, self: etf.NewPid("caller@127.0.0.1", 1, 0, 1)}
+	a.frame(a.control(19, a.self, etf.Atom("nobody"), a.ref(1)))
+	a.flush()
+	if n, err := c.Read(make([]byte, 100)); n == 0 {
+		t.Errorf("not served: %v", err)
+	}
 }
 
 func dial(t *testing.T, addr string) net.Conn {
