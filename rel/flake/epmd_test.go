@@ -59,7 +59,7 @@ func TestEPMDRestarted(t *testing.T) {
 	t.Parallel()
 	port := freePort(t)
 	d := startDaemon(t, port)
-	n := startNodeWith(t, port, fmt.Sprintf("epmd = \"127.0.0.1:%s\"", port))
+	n := startCommand(t, command, port, fmt.Sprintf("epmd = \"127.0.0.1:%s\"", port))
 	d.kill()
 	startDaemon(t, port)
 	awaitNode(t, port, "flake")

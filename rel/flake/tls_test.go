@@ -67,12 +67,12 @@ func TestTLS(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		verify string
-		caller func(*certstest.CA) dist
+		caller func(*certstest.CA) distConf
 	}{
-		"server only": {"none", func(ca *certstest.CA) dist { return distConf{trusts: ca} }},
-		"unverified":  {"none", func(*certstest.CA) dist { return distConf{} }},
-		"mutual":      {"peer", func(ca *certstest.CA) dist { return distConf{trusts: ca, shows: ca} }},
-		"TLS 1.3":     {"peer", func(ca *certstest.CA) dist { return distConf{trusts: ca, shows: ca, more: tls13} }},
+		"server only": {"none", func(ca *certstest.CA) distConf { return distConf{trusts: ca} }},
+		"unverified":  {"none", func(*certstest.CA) distConf { return distConf{} }},
+		"mutual":      {"peer", func(ca *certstest.CA) distConf { return distConf{trusts: ca, shows: ca} }},
+		"TLS 1.3":     {"peer", func(ca *certstest.CA) distConf { return distConf{trusts: ca, shows: ca, more: tls13} }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
