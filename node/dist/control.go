@@ -26,10 +26,10 @@ func (m *control) decode(frame []byte) error {
 	if err := r.Err(); err != nil {
 		return err
 	}
-	if m.n > maxArguments {
-		return fmt.Errorf("control message %d of %d elements, want at most %d", m.op, m.n+1, maxArguments+1)
+	if m.n < 0 || m.n > maxArguments {
+		return fmt.Errorf("control message %d of %d elements, want 1 to %d", m.op, m.n+1, maxArguments+1)
 	}
-	for i := range max(m.n, 0) {
+	for i := range m.n {
 		m.args[i] = r.Raw()
 	}
 	if len(r.Rest()) == 0 {

@@ -162,6 +162,7 @@ func FuzzControl(f *testing.F) {
 	for _, s := range seeds() {
 		f.Add(s)
 	}
+	f.Add([]byte("\x83h\x00a0")) // an empty tuple has no operation
 	f.Fuzz(func(t *testing.T, src []byte) {
 		var m control
 		if m.decode(src) != nil {
