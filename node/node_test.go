@@ -135,7 +135,7 @@ func TestSecondSession(t *testing.T) {
 
 	// He is asked whether he wants to, and may leave it.
 	c := dialRaw(t, n)
-	hello := handshake.Name{Version: 6, Flags: handshake.Offered, Node: "a@127.0.0.1"}.Append(nil)
+	hello := handshake.Name{Version: 6, Flags: handshake.Offered | handshake.DistHdrAtomCache, Node: "a@127.0.0.1"}.Append(nil)
 	c.Write(append([]byte{0, byte(len(hello))}, hello...))
 	if got, want := string(readFrame(t, c, 2)), "\x00\x06salive"; got != want {
 		t.Errorf("%q, want %q", got, want)

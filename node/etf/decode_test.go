@@ -24,8 +24,8 @@ func TestDecodeLimits(t *testing.T) {
 		{"depth", nested(MaxDepth), ""},
 		{"depth", nested(MaxDepth + 1), "etf: byte 1024: NIL_EXT: nested deeper than 512"},
 		{"elements", elements(MaxElements), ""},
-		{"elements", elements(MaxElements + 1), "etf: byte 0: LARGE_TUPLE_EXT: more than 262144 elements"},
-		{"elements of several", append([]byte("h\x02"), append(elements(MaxElements/2), elements(MaxElements/2)...)...), "etf: byte 131079: LARGE_TUPLE_EXT: more than 262144 elements"},
+		{"elements", elements(MaxElements + 1), "etf: byte 0: LARGE_TUPLE_EXT: more than 131072 elements"},
+		{"elements of several", append([]byte("h\x02"), append(elements(MaxElements/2), elements(MaxElements/2)...)...), "etf: byte 65543: LARGE_TUPLE_EXT: more than 131072 elements"},
 		{"integer", integer(MaxIntegerBytes), ""},
 		{"integer", integer(MaxIntegerBytes + 1), "etf: byte 0: LARGE_BIG_EXT: integer of more than 8192 bytes"},
 	} {
