@@ -1,6 +1,7 @@
 package dist
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/flake-go/flake/node/etf"
@@ -17,11 +18,15 @@ type control struct {
 	message []byte // the second term, nil if there is none
 }
 
+var errNoOperation = errors.New("control message of no elements")
+
 // decode reads a frame, past its pass-through byte. The parts are of the frame.
 func (m *control) decode(frame []byte) error {
 	r := etf.NewReader(frame)
 	r.Version()
-	m.n = r.Tuple() - 1
+	if m.n = r.Tuple() - 1; m.n < 0 && r.Err() == nil {
+		return errNoOperation
+	}
 	m.op = op(r.Int())
 	if err := r.Err(); err != nil {
 		return err

@@ -82,6 +82,7 @@ func TestIllFormedIsDropped(t *testing.T) {
 		"not offered":          frame(etf.Tuple{number(opPayloadExit), theirs, ours}, atom),
 		"beyond 63 bits":       raw("p\x83h\x01n\x09\x00123456789"),
 		"count beyond the end": raw("p\x83i\xff\xff\xff\xffa\x01"),
+		"no elements":          append([]byte{0, 0, 0, 6, 112}, "\x83h\x00a0"...), // {}, and an operation behind it
 		"too many elements":    frame(etf.Tuple{number(opRegSend), ours, ours, ours, ours, ours, ours, ours}, atom),
 		"one too many":         frame(append(regSend, etf.Atom("x")), atom),
 		"one too few":          frame(regSend[:3], atom),
@@ -152,6 +153,7 @@ func seeds() (all [][]byte) {
 	}
 	return append(all,
 		monitorP(etf.Atom("flake"), ref3)[5:],
+		[]byte("\x83h\x00a0"), // {} and an operation behind it
 		monitorP(oursOld, oldRef(there, 1))[5:],
 		frame(etf.Tuple{number(opExit2), theirs, ours, etf.Atom("kill")})[5:],
 	)

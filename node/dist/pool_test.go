@@ -83,7 +83,7 @@ func TestSharedFrames(t *testing.T) {
 		arrived = append(arrived, f)
 	}
 	f, err := arrive()
-	if !errors.Is(err, errShared) || len(f.buf) > ownInput*4 {
+	if !errors.Is(err, errShared) || len(f.buf) >= MaxFrame {
 		t.Errorf("%v, with a buffer of %d octets", err, len(f.buf))
 	}
 	for _, f := range append(arrived, f) {
