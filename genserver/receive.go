@@ -1,6 +1,7 @@
 package genserver
 
 import (
+	"bytes"
 	"fmt"
 
 	"github.com/flake-go/flake/node/etf"
@@ -26,6 +27,18 @@ type Caller interface {
 	Buffer() []byte
 	// Answer sends a message to a process, to its alias if that is not nil.
 	Answer(pid, alias, message []byte)
+
+	// Go runs f on a goroutine of its own, unless too many of the caller's run.
+	// There Post takes the place of Answer.
+	Go(f func()) bool
+	Post(pid, alias, message []byte)
+}
+
+// Slow is a Handler whose calls may take long. They are answered in their own
+// time, and what else the caller sends is not held up.
+type Slow interface {
+	// HandleSlowCall takes a call, and what answers it: HandleCall is not called.
+	HandleSlowCall(from From, request []byte, c Caller)
 }
 
 // Server is one life of a gen_server.
@@ -77,6 +90,10 @@ func (s *Server) receiveCall(r *etf.Reader, c Caller) error {
 	if err := r.Finish(); err != nil {
 		return fmt.Errorf("$gen_call: %w", err)
 	}
+	if slow, ok := s.Handler.(Slow); ok {
+		slow.HandleSlowCall(from, request, c)
+		return nil
+	}
 	if b := s.Handler.HandleCall(from.begin(c), request, c.Caps()); b != nil {
 		c.Answer(from.Pid, from.Alias, b)
 	}
@@ -88,6 +105,17 @@ type From struct {
 	Pid   []byte
 	Tag   []byte
 	Alias []byte // the reference of a Tag [alias | Reference], else nil
+}
+
+// Clone gives a From that stays when the message is gone.
+func (f *From) Clone() From {
+	return From{Pid: bytes.Clone(f.Pid), Tag: bytes.Clone(f.Tag), Alias: bytes.Clone(f.Alias)}
+}
+
+// Post answers a clone with {Tag, Reply}, the Reply being one term.
+func (f *From) Post(c Caller, reply []byte) {
+	b := append(etf.AppendTupleHeader(nil, 2), f.Tag...)
+	c.Post(f.Pid, f.Alias, append(b, reply...))
 }
 
 // read reads {Pid, Tag}.

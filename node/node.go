@@ -52,6 +52,7 @@ type Node struct {
 	ctx      context.Context
 	cancel   context.CancelFunc
 	ergo     ergonode.Node
+	proto    *dist.Proto
 	registry *registry
 	epmd     *registrar
 	door     *door
@@ -107,7 +108,7 @@ func Start(ctx context.Context, o Options) (*Node, error) {
 }
 
 func (n *Node) start(o Options) (err error) {
-	proto := &dist.Proto{
+	n.proto = &dist.Proto{
 		Node:        o.Name,
 		Creation:    n.creation,
 		Processes:   n.registry,
@@ -121,7 +122,7 @@ func (n *Node) start(o Options) (err error) {
 		Creation:  n.creation,
 		Listeners: []ergonode.Listener{{Hostname: doorHost}},
 		Handshake: n.door,
-		Proto:     proto,
+		Proto:     n.proto,
 		Registrar: n.epmd,
 	})
 	if err != nil {
@@ -177,6 +178,7 @@ func (n *Node) stop() {
 	}
 	if n.ergo != nil {
 		n.ergo.Stop()
+		n.proto.Wait()
 	}
 }
 

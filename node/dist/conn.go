@@ -42,7 +42,7 @@ type Conn struct {
 	out     output
 	scratch []byte // where a Handler builds an answer
 	watches watches
-	spawned spawned
+	places  chan struct{} // of the peer's functions that run
 }
 
 func newConn(ctx context.Context, p *Proto, s Session) *Conn {
@@ -60,7 +60,7 @@ func newConn(ctx context.Context, p *Proto, s Session) *Conn {
 	c.ctx, c.cancel = context.WithCancel(ctx)
 	c.out.init(s.Conn, c.cancel, &p.shared)
 	c.watches.init(&p.shared)
-	c.spawned.places = make(chan struct{}, MaxSpawned)
+	c.places = make(chan struct{}, MaxSpawned)
 	c.self = c.encode(ergo.Pid{Node: ergo.Atom(p.Node), ID: 1, Creation: p.Creation})
 	return c
 }
@@ -118,7 +118,6 @@ func (c *Conn) serve() {
 	c.in.close()
 	c.out.close()
 	ticker.Wait()
-	c.spawned.running.Wait()
 	c.unwatchAll()
 	if stop() {
 		c.conn.Close()

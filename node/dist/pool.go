@@ -22,8 +22,8 @@ const (
 	ownWatches = 256 << 10 // about a thousand monitors
 
 	// ownMessage is the size of a message that is made terms of without asking:
-	// the arguments of any function that is there.
-	ownMessage = 512
+	// any call of a server or function that is there, whatever the nodes' names.
+	ownMessage = 4 << 10
 )
 
 var errShared = errors.New("no room: the connections hold too much as it is")

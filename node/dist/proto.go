@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -41,8 +42,12 @@ type Proto struct {
 
 	serial  atomic.Uint32 // of the last connection
 	spawned atomic.Uint32 // the last process
+	running sync.WaitGroup
 	shared  pool
 }
+
+// Wait waits until no function runs any more that a peer has called.
+func (p *Proto) Wait() { p.running.Wait() }
 
 // Init gives a connection that is not served yet.
 func (p *Proto) Init(ctx context.Context, ergos lib.NetReadWriter, _ string, d node.HandshakeDetails) (node.ConnectionInterface, error) {

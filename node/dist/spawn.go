@@ -2,13 +2,12 @@ package dist
 
 import (
 	"fmt"
-	"sync"
 
 	"github.com/flake-go/flake/node/etf"
 )
 
-// MaxSpawned bounds the spawned processes of one peer that run at a time. While
-// they are as many, the peer's next one waits, and with it all that it sends.
+// MaxSpawned bounds the functions of one peer that run at a time. One more is
+// refused with system_limit.
 const MaxSpawned = 64
 
 // Spawn is what a process does that a peer has spawned here. It gives the reason
@@ -21,13 +20,28 @@ const (
 	spawnedMonitor = 2
 )
 
-// spawned are the processes that run for the peer. They are goroutines: nobody
-// can send to them, but their end is told to who linked or monitored them in
-// the request.
-type spawned struct {
-	places  chan struct{}
-	running sync.WaitGroup
+// Go runs f on a goroutine of its own, if the peer has not too many. It may
+// outlive the connection.
+func (c *Conn) Go(f func()) bool {
+	select {
+	case c.places <- struct{}{}:
+	default:
+		return false
+	}
+	c.proto.running.Go(func() {
+		defer func() {
+			<-c.places
+			if fault := recover(); fault != nil {
+				c.survive(fault)
+			}
+		}()
+		f()
+	})
+	return true
 }
+
+// A process that a peer has spawned is a goroutine: nobody can send to it, but
+// its end is told to who linked or monitored it in the request.
 
 // spawnRequest is a SPAWN_REQUEST taken apart. All but the arguments are octets
 // that stay when the frame is gone.
@@ -51,15 +65,19 @@ func (c *Conn) recvSpawnRequest(m *control) error {
 		c.sendControl(opSpawnReply, ref, from, etf.AppendInt(nil, 0), c.atom("badarg"))
 		return err
 	}
-	c.sendControl(opSpawnReply, ref, from, etf.AppendInt(nil, q.flags), q.pid)
-	c.spawned.places <- struct{}{}
-	c.spawned.running.Go(func() {
-		defer func() {
-			c.proto.shared.give(taken)
-			<-c.spawned.places
-		}()
+	replied := make(chan struct{}) // the end is told after the beginning
+	runs := c.Go(func() {
+		defer c.proto.shared.give(taken)
+		<-replied
 		c.run(q)
 	})
+	if runs {
+		c.sendControl(opSpawnReply, ref, from, etf.AppendInt(nil, q.flags), q.pid)
+	} else {
+		c.proto.shared.give(taken)
+		c.sendControl(opSpawnReply, ref, from, etf.AppendInt(nil, 0), c.atom("system_limit"))
+	}
+	close(replied)
 	return nil
 }
 
@@ -126,10 +144,12 @@ func (c *Conn) exitReason(q spawnRequest) (reason etf.Term) {
 	return c.proto.Spawn(q.module, q.function, q.args)
 }
 
-// spawnedPid makes a pid that no process of Ergo's has: its serial is not 0.
+// spawnedPid makes a pid that no process of Ergo's has: its serial is not 0. To
+// peers without V4_NC an ID has 15 bits, and a serial 13.
 func (c *Conn) spawnedPid() []byte {
-	const serial = 1
-	pid := etf.NewPid(etf.Atom(c.proto.Node), c.proto.spawned.Add(1), serial, c.proto.Creation)
-	b, _ := etf.Append(nil, pid, c.caps)
+	const idBits, serials = 15, 1<<13 - 1
+	n := c.proto.spawned.Add(1)
+	id, serial := n&(1<<idBits-1), 1+n>>idBits%serials
+	b, _ := etf.Append(nil, etf.NewPid(etf.Atom(c.proto.Node), id, serial, c.proto.Creation), c.caps)
 	return b
 }

@@ -1,6 +1,8 @@
 package rpc
 
 import (
+	"bytes"
+
 	"github.com/flake-go/flake/genserver"
 	"github.com/flake-go/flake/node/etf"
 )
@@ -20,19 +22,30 @@ type Rex struct {
 	Table Table
 }
 
-var _ genserver.Handler = (*Rex)(nil)
+var (
+	_ genserver.Handler = (*Rex)(nil)
+	_ genserver.Slow    = (*Rex)(nil)
+)
 
-// HandleCall answers a call. OTP's rex leaves what it does not know unanswered.
-func (x *Rex) HandleCall(dst, request []byte, caps etf.Caps) []byte {
-	result, ok := x.call(request, "call", "block_call")
-	if !ok {
-		return nil
+// HandleCall is not called: see HandleSlowCall.
+func (x *Rex) HandleCall([]byte, []byte, etf.Caps) []byte { return nil }
+
+// HandleSlowCall answers a call. OTP's rex leaves what it does not know unanswered.
+func (x *Rex) HandleSlowCall(from genserver.From, request []byte, c genserver.Caller) {
+	call := decodeCall(request, "call", "block_call")
+	if call == nil {
+		return
 	}
-	return appendResult(dst, result, caps)
+	to := from.Clone()
+	x.run(c, call, func(result etf.Term) { to.Post(c, encode(result, c.Caps())) })
 }
 
-// HandleCast carries out a cast.
-func (x *Rex) HandleCast(request []byte) { x.call(request, "cast") }
+// HandleCast carries out a cast, whose result nobody wants.
+func (x *Rex) HandleCast(request []byte) {
+	if call := decodeCall(request, "cast"); call != nil {
+		x.execute(call)
+	}
+}
 
 // HandleInfo answers the messages of C nodes and of rpc's own.
 func (x *Rex) HandleInfo(message []byte, c genserver.Caller) {
@@ -40,40 +53,47 @@ func (x *Rex) HandleInfo(message []byte, c genserver.Caller) {
 	if r.Tuple() != 2 {
 		return
 	}
-	pid := r.Pid()
+	pid := bytes.Clone(r.Pid())
 	request := r.Raw()
 	if r.Finish() != nil {
 		return
 	}
 	if r := etf.NewReader(request); string(r.Atom()) == "features_request" {
-		x.answer(pid, etf.Tuple{etf.Atom("features_reply"), x.Node, etf.List{etf.Atom("erpc")}}, c)
+		features := etf.Tuple{etf.Atom("features_reply"), x.Node, etf.List{etf.Atom("erpc")}}
+		c.Answer(pid, nil, encode(features, c.Caps()))
 		return
 	}
-	if result, ok := x.call(request, "call"); ok {
-		x.answer(pid, etf.Tuple{etf.Atom("rex"), result}, c)
+	if call := decodeCall(request, "call"); call != nil {
+		x.run(c, call, func(result etf.Term) {
+			c.Post(pid, nil, encode(etf.Tuple{etf.Atom("rex"), result}, c.Caps()))
+		})
 	}
 }
 
-func (x *Rex) answer(pid []byte, message etf.Term, c genserver.Caller) {
-	c.Answer(pid, nil, appendResult(c.Buffer(), message, c.Caps()))
+// run calls the function and has the result posted.
+func (x *Rex) run(c genserver.Caller, call []etf.Term, post func(etf.Term)) {
+	if !c.Go(func() { post(x.execute(call)) }) {
+		post(badRPC(etf.Atom("system_limit")))
+	}
 }
 
-// call carries out {Word, M, F, A, GroupLeader} if Word is one of words.
-func (x *Rex) call(request []byte, words ...etf.Atom) (result etf.Term, ok bool) {
+// decodeCall gives M, F and A of {Word, M, F, A, GroupLeader}, if Word is one of
+// words, else nil.
+func decodeCall(request []byte, words ...etf.Atom) []etf.Term {
 	term, err := etf.Decode(request)
 	if err != nil {
-		return nil, false
+		return nil
 	}
 	t, _ := term.(etf.Tuple)
 	if len(t) != 5 {
-		return nil, false
+		return nil
 	}
 	for _, word := range words {
 		if t[0] == word {
-			return x.execute(t[1:4]), true
+			return t[1:4]
 		}
 	}
-	return nil, false
+	return nil
 }
 
 func (x *Rex) execute(call []etf.Term) etf.Term {
@@ -93,11 +113,11 @@ func badRPC(reason etf.Term) etf.Term {
 	return etf.Tuple{etf.Atom("badrpc"), etf.Tuple{etf.Atom("EXIT"), reason}}
 }
 
-// appendResult appends a term, or that the peer cannot read it.
-func appendResult(dst []byte, t etf.Term, caps etf.Caps) []byte {
-	b, err := etf.Append(dst, t, caps)
+// encode encodes a term, or that the peer cannot read it.
+func encode(t etf.Term, caps etf.Caps) []byte {
+	b, err := etf.Append(nil, t, caps)
 	if err != nil {
-		b, _ = etf.Append(dst, badRPC(etf.String(err.Error())), caps)
+		b, _ = etf.Append(nil, badRPC(etf.String(err.Error())), caps)
 	}
 	return b
 }

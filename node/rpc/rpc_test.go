@@ -2,8 +2,10 @@ package rpc
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
+	"github.com/flake-go/flake/genserver"
 	"github.com/flake-go/flake/node/etf"
 )
 
@@ -66,16 +68,26 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// caller keeps what it is answered.
-type caller struct{ answers []string }
+// caller keeps what it is answered. While it is full, nothing runs for it.
+type caller struct {
+	answers []string
+	full    bool
+}
 
 func (*caller) Caps() etf.Caps { return etf.AllCaps }
 func (*caller) Buffer() []byte { return nil }
+func (c *caller) Go(f func()) bool {
+	if !c.full {
+		f()
+	}
+	return !c.full
+}
+func (c *caller) Post(pid, alias, message []byte) { c.Answer(pid, alias, message) }
 func (c *caller) Answer(pid, _, message []byte) {
 	c.answers = append(c.answers, string(etf.FormatRaw(nil, pid, 100))+" "+string(etf.FormatRaw(nil, message, 1000)))
 }
 
-func encode(t *testing.T, term etf.Term) []byte {
+func external(t *testing.T, term etf.Term) []byte {
 	t.Helper()
 	b, err := etf.Append(nil, term, etf.AllCaps)
 	if err != nil {
@@ -86,25 +98,27 @@ func encode(t *testing.T, term etf.Term) []byte {
 
 func TestRex(t *testing.T) {
 	rex := &Rex{Node: "n@h", Table: table}
-	pid := etf.NewPid("c@h", 9, 0, 1)
 	for name, c := range calls {
 		t.Run(name, func(t *testing.T) {
 			for _, word := range []etf.Atom{"call", "block_call"} {
 				request := etf.Tuple{word, c.module, c.function, c.args, etf.Atom("user")}
-				if got := string(etf.FormatRaw(nil, rex.HandleCall(nil, encode(t, request), etf.AllCaps), 1000)); got != c.rex {
-					t.Errorf("%s: %s, want %s", word, got, c.rex)
+				if got, want := call(t, rex, request, &caller{}), "{tag,"+c.rex+"}"; got != want {
+					t.Errorf("%s: %s, want %s", word, got, want)
+				}
+				if got, want := call(t, rex, request, &caller{full: true}), "{tag,{badrpc,{'EXIT',system_limit}}}"; got != want {
+					t.Errorf("%s: %s, want %s", word, got, want)
 				}
 			}
 			var to caller
 			request := etf.Tuple{etf.Atom("call"), c.module, c.function, c.args, etf.Atom("user")}
-			rex.HandleInfo(encode(t, etf.Tuple{pid, request}), &to)
+			rex.HandleInfo(external(t, etf.Tuple{pid, request}), &to)
 			if want := pid.String() + " {rex," + c.rex + "}"; len(to.answers) != 1 || to.answers[0] != want {
 				t.Errorf("message: %q, want %q", to.answers, want)
 			}
 		})
 	}
 	var to caller
-	rex.HandleInfo(encode(t, etf.Tuple{pid, etf.Atom("features_request")}), &to)
+	rex.HandleInfo(external(t, etf.Tuple{pid, etf.Atom("features_request")}), &to)
 	if want := pid.String() + " {features_reply,n@h,[erpc]}"; len(to.answers) != 1 || to.answers[0] != want {
 		t.Errorf("features: %q, want %q", to.answers, want)
 	}
@@ -113,20 +127,44 @@ func TestRex(t *testing.T) {
 		etf.Tuple{etf.Atom("x"), etf.Atom("features_request")},
 	} {
 		to.answers = nil
-		rex.HandleInfo(encode(t, odd), &to)
-		rex.HandleCast(encode(t, odd))
-		if got := rex.HandleCall(nil, encode(t, odd), etf.AllCaps); got != nil || to.answers != nil {
-			t.Errorf("%s is answered: %q %q", text(odd), got, to.answers)
+		rex.HandleInfo(external(t, odd), &to)
+		rex.HandleCast(external(t, odd))
+		if got := call(t, rex, odd, &to); got != "" || to.answers != nil {
+			t.Errorf("%s is answered: %q", text(odd), to.answers)
 		}
 	}
 }
+
+var pid = etf.NewPid("c@h", 9, 0, 1)
+
+// call sends rex a call and gives what it is answered.
+func call(t *testing.T, rex *Rex, request etf.Term, c interface {
+	genserver.Caller
+	said() []string
+}) string {
+	t.Helper()
+	message := etf.Tuple{etf.Atom("$gen_call"), etf.Tuple{pid, etf.Atom("tag")}, request}
+	if err := (&genserver.Server{Handler: rex}).Receive(external(t, message), c); err != nil {
+		t.Fatal(err)
+	}
+	if len(c.said()) == 0 {
+		return ""
+	}
+	return strings.TrimPrefix(c.said()[0], pid.String()+" ")
+}
+
+func (c *caller) said() []string { return c.answers }
+
+// old is a caller that knows no maps.
+type old struct{ caller }
+
+func (*old) Caps() etf.Caps { return etf.Caps{} }
 
 // A result that the peer cannot read is an error to it, not silence.
 func TestUnreadableResult(t *testing.T) {
 	rex := &Rex{Table: Table{{"m", "map", 0}: func([]etf.Term) (etf.Term, error) { return etf.Map{}, nil }}}
 	request := etf.Tuple{etf.Atom("call"), etf.Atom("m"), etf.Atom("map"), etf.List(nil), etf.Atom("user")}
-	got := string(etf.FormatRaw(nil, rex.HandleCall(nil, encode(t, request), etf.Caps{}), 1000))
-	if got[:len("{badrpc,")] != "{badrpc," {
+	if got := call(t, rex, request, &old{}); !strings.HasPrefix(got, "{tag,{badrpc,") {
 		t.Error(got)
 	}
 }
