@@ -17,6 +17,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/flake-go/flake/flake"
 )
 
 // The tests of this package run the real command against real Erlang and Elixir
@@ -228,13 +230,18 @@ func startCommand(t *testing.T, command, port, node string, flags ...string) *fl
 	return n
 }
 
-// configFile writes a file of the settings given for [node], with a timestamp of
-// its own for [flake].
+// configFile writes a file of the settings given for [node], with a timestamp and a
+// worker id of its own for [flake], as a node beside others needs them.
 func configFile(t *testing.T, node string) string {
 	t.Helper()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "sys.toml")
-	text := fmt.Sprintf("[node]\n%s\n[flake]\ntimestamp_path = %q\n", node, filepath.Join(dir, "timestamp"))
+	worker, err := flake.RandomWorker()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := fmt.Sprintf("[node]\n%s\n[flake]\ntimestamp_path = %q\nworker_id = %q\n",
+		node, filepath.Join(dir, "timestamp"), worker)
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -17,11 +17,12 @@ import (
 
 // server is all that runs.
 type server struct {
-	node   *node.Node
-	ids    *flake.Durable
-	worker flake.Worker
-	source string // where the worker id is from
-	cookie string // where the cookie is from, if not from the file
+	node    *node.Node
+	ids     *flake.Durable
+	release func() error // of the worker id
+	worker  flake.Worker
+	source  string // where the worker id is from
+	cookie  string // where the cookie is from, if not from the file
 }
 
 func start(ctx context.Context, cfg config.Config, stdout io.Writer, log *slog.Logger) (*server, error) {
@@ -39,6 +40,10 @@ func start(ctx context.Context, cfg config.Config, stdout io.Writer, log *slog.L
 	})
 	if err != nil {
 		return nil, err
+	}
+	release, err := claim(worker)
+	if err != nil {
+		return nil, errors.Join(err, ids.Close())
 	}
 	flakes := &flakeserver.Server{IDs: ids, Log: log}
 	// Not ctx: the end of that is the order to stop, which is carried out in good order.
@@ -61,9 +66,11 @@ func start(ctx context.Context, cfg config.Config, stdout io.Writer, log *slog.L
 		Log: log,
 	})
 	if err != nil {
-		return nil, errors.Join(err, ids.Close())
+		return nil, errors.Join(err, ids.Close(), release())
 	}
-	return &server{node: n, ids: ids, worker: worker, source: source, cookie: cfg.Node.CookieFrom}, nil
+	return &server{
+		node: n, ids: ids, worker: worker, source: source, release: release, cookie: cfg.Node.CookieFrom,
+	}, nil
 }
 
 func worker(cfg config.Flake) (w flake.Worker, source string, err error) {
@@ -100,5 +107,5 @@ func (s *server) announce(w io.Writer) {
 // stop ends the node, then the generator, whose last time is then exact.
 func (s *server) stop() error {
 	s.node.Stop()
-	return s.ids.Close()
+	return errors.Join(s.ids.Close(), s.release())
 }
