@@ -38,8 +38,8 @@ const attackTime = 3 * time.Second
 // withCookie are the attacks of a peer whose handshake is done.
 var withCookie = []attack{
 	{"forged lengths", 1, (*attacker).forgedLengths},
-	{"200,000 nested terms", 4, (*attacker).nested},
-	{"compressed terms", 4, (*attacker).compressed},
+	{"200,000 nested terms", 2, (*attacker).nested},
+	{"compressed terms", 2, (*attacker).compressed},
 	{"2 GB announced", 20, func(a *attacker) { a.write([]byte{0x7f, 0xff, 0xff, 0xff}); a.write(make([]byte, 1<<20)) }},
 	{"large frames that do not end", 20, func(a *attacker) { a.announce(dist.MaxFrame); a.write(make([]byte, dist.MaxFrame-1)) }},
 	{"frames that do not end", 300, func(a *attacker) { a.announce(64<<10 - 4); a.write(make([]byte, 60<<10)) }},
@@ -50,9 +50,9 @@ var withCookie = []attack{
 	{"distribution headers", 2, (*attacker).headers},
 	{"a handshake once more", 2, func(a *attacker) { a.write(nameMessage("again@127.0.0.1")) }},
 	{"spawn requests", 10, (*attacker).spawns},
-	{"large arguments", 10, (*attacker).largeArguments},
+	{"large arguments", 5, (*attacker).largeArguments},
 	{"many elements", 10, (*attacker).manyElements},
-	{"large calls", 10, (*attacker).largeCalls},
+	{"large calls", 5, (*attacker).largeCalls},
 	{"answers not read", 20, (*attacker).deaf},
 	{"kills", 4, (*attacker).kills},
 }

@@ -41,9 +41,9 @@ func (a *attacker) nested() {
 func (a *attacker) compressed() {
 	var bomb bytes.Buffer
 	z := zlib.NewWriter(&bomb)
-	z.Write(external(make([]byte, 64<<20)))
+	z.Write(external(make([]byte, 8<<20)))
 	z.Close()
-	for _, size := range []uint32{64<<20 + 5, 0x7fffffff, 0xffffffff, 0} {
+	for _, size := range []uint32{8<<20 + 5, 0x7fffffff, 0xffffffff, 0} {
 		a.everywhere(append(binary.BigEndian.AppendUint32([]byte{80}, size), bomb.Bytes()...))
 	}
 }
@@ -132,10 +132,8 @@ func (a *attacker) manyElements() {
 }
 
 func (a *attacker) largeCalls() {
-	for range 2 {
-		a.everywhere(external(make([]byte, 10<<20)))
-		a.everywhere(append(append(etf.AppendListHeader(nil, 1<<20), bytes.Repeat([]byte{104, 0}, 1<<20)...), 106))
-	}
+	a.everywhere(external(make([]byte, 10<<20)))
+	a.everywhere(append(append(etf.AppendListHeader(nil, 1<<20), bytes.Repeat([]byte{104, 0}, 1<<20)...), 106))
 }
 
 func (a *attacker) deaf() {

@@ -46,10 +46,6 @@ func TestHostileMemory(t *testing.T) {
 	if _, err := os.Stat("/proc/self/clear_refs"); err != nil {
 		t.Skipf("memory is not measured here: %v", err)
 	}
-	n := startPlain(t)
-	served(t, n)
-	before := memory(t, n, "VmRSS")
-	t.Logf("%d kB at the start", before)
 	for _, kind := range []struct {
 		name    string
 		attacks []attack
@@ -57,6 +53,9 @@ func TestHostileMemory(t *testing.T) {
 	}{{"with the cookie", withCookie, cookie}, {"without the cookie", withoutCookie, ""}} {
 		for _, attack := range kind.attacks {
 			t.Run(kind.name+"/"+attack.name, func(t *testing.T) {
+				n := startPlain(t)
+				served(t, n)
+				before := memory(t, n, "VmRSS")
 				resetPeak(t, n)
 				var attackers sync.WaitGroup
 				for i := range attack.conns {
@@ -64,13 +63,13 @@ func TestHostileMemory(t *testing.T) {
 					attackers.Go(func() { attack.run(a) })
 				}
 				calls, slowest := serving(t, n, &attackers)
+				served(t, n)
 				peak := memory(t, n, "VmHWM")
-				t.Logf("%+6d kB at most; %d calls meanwhile, the slowest %v", peak-before, calls, slowest.Round(time.Millisecond))
+				t.Logf("%d kB, %+d kB at most; %d calls meanwhile, the slowest %v", before, peak-before, calls, slowest.Round(time.Millisecond))
 				if peak-before > mayGrow {
 					t.Errorf("%d kB at the start, %d at most", before, peak)
 				}
 			})
-			served(t, n)
 		}
 	}
 }
