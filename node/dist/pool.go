@@ -70,9 +70,9 @@ func (a *account) hold(n int) bool {
 }
 
 // weight is what a message may take as terms: the smallest element is two
-// octets, a term of no more than 40.
+// octets, a term of no more than 40, and half of that again is for what is made on the way.
 func weight(message []byte) int {
-	const perOctet, most = 20, 40 * etf.MaxElements
+	const perOctet, most = 30, 60 * etf.MaxElements
 	if len(message) <= ownMessage {
 		return 0
 	}
