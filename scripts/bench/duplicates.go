@@ -12,27 +12,33 @@ import (
 
 const goroutines = 8
 
-// findDuplicates makes ids from goroutines at once, flake's and as many as fit
-// of sno's, and sorts them to find those that are there twice. It is true if
-// flake has none.
-func findDuplicates(n int) bool {
+// duplicates makes ids from goroutines at once, flake's and as many as fit of
+// sno's, and sorts them to find those that are there twice.
+func duplicates(n int) ([]row, error) {
 	g := newFlake()
-	ours := twins(n, func() (key [16]byte) {
+	mine := twins(n, func() (key [16]byte) {
 		id, err := g.Next()
 		if err != nil {
 			log.Fatal(err)
 		}
 		return id
 	})
-	fmt.Printf("flake:    %d ids from %d goroutines, %d twice\n", n, goroutines, ours)
 	s, err := sno.NewGenerator(nil, nil)
 	if err != nil {
-		log.Fatal(err)
+		return nil, err
 	}
 	const few = 16_000_000 // sno makes 16 M/s at most
 	m := min(n, few)
-	fmt.Printf("muyo/sno: %d ids from %d goroutines, %d twice\n", m, goroutines, twins(m, func() (key [10]byte) { return s.New(0) }))
-	return ours == 0
+	return []row{
+		row{
+			Section: "ids in process", What: fmt.Sprintf("there twice, of %s, %d goroutines", short(float64(n)), goroutines),
+			Unit: "ids", Ours: float64(mine),
+		}.aim(oursAtMost(0)),
+		{
+			Section: "ids in process", What: fmt.Sprintf("  muyo/sno, of %s", short(float64(m))),
+			Unit: "ids", Than: "muyo/sno", Theirs: float64(twins(m, func() (key [10]byte) { return s.New(0) })),
+		},
+	}, nil
 }
 
 // twins gives how many of n keys are there already. It makes them in parts, so

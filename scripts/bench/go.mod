@@ -11,4 +11,6 @@ require (
 	github.com/rs/xid v1.6.0
 )
 
+require github.com/ergo-services/ergo v1.999.224 // indirect
+
 replace github.com/flake-go/flake => ../..

@@ -1,100 +1,148 @@
-// Bench measures package flake beside other generators of ids, in one run on
-// one machine, and prints the ratios:
+// Bench measures flake beside an OTP gen_server that does the same job, under
+// real Erlang callers and under a lean one, and package flake beside other
+// generators of ids:
 //
-//	cd scripts/bench && go run .                        # all of it, in a few minutes
-//	cd scripts/bench && go run . -duplicates 100000000  # ids of 8 goroutines, looking for twins
+//	scripts/bench/run                                 # all of it, in ten minutes
+//	scripts/bench/run -short                          # in one
+//	scripts/bench/run -json bench.json -svg bench.svg # also as data and as a chart
+//	scripts/bench/run -only lean                      # some of ids, begin, erlang, lean
+//
+// Both are measured in turn, round by round, on one machine. What counts is the
+// median of the rounds' ratios: absolute figures are those of the machine.
 //
 // It is a module of its own, so that the peers are no dependencies of flake.
 package main
 
 import (
+	"context"
 	"flag"
 	"fmt"
+	"io"
 	"log"
 	"os"
+	"os/exec"
+	"os/signal"
 	"runtime"
 	"slices"
+	"strings"
+	"syscall"
 	"testing"
+	"time"
+)
 
-	"github.com/flake-go/flake/flake"
+// plan is how long everything is measured.
+type plan struct {
+	rounds       int
+	erlang, lean time.Duration // of one server, in one round, in one setting
+	starts       int
+	idle         time.Duration // before memory is looked at
+	calls        int           // before it is looked at again
+	idRounds     int
+	benchtime    string // of one function, in one round
+	bulk         int    // ids
+	duplicates   int    // ids in which to look for them
+}
+
+var (
+	fullPlan = plan{
+		rounds: 7, erlang: 2 * time.Second, lean: time.Second, starts: 9, idle: 2 * time.Second, calls: 10_000_000,
+		idRounds: 3, benchtime: "500ms", bulk: 20_000_000, duplicates: 100_000_000,
+	}
+	shortPlan = plan{
+		rounds: 3, erlang: 400 * time.Millisecond, lean: 100 * time.Millisecond, starts: 3, idle: 300 * time.Millisecond, calls: 200_000,
+		idRounds: 1, benchtime: "50ms", bulk: 3_000_000, duplicates: 4_000_000,
+	}
 )
 
 func main() {
-	duplicates := flag.Int("duplicates", 0, "make so many ids from 8 goroutines and look for duplicates, instead")
-	rounds := flag.Int("rounds", 3, "how often each is measured; the best counts")
-	bulkOnly := flag.Bool("bulk", false, "measure ids in bulk only")
-	flag.Parse()
-	if *duplicates > 0 {
-		if !findDuplicates(*duplicates) {
-			os.Exit(1)
-		}
+	log.SetFlags(0)
+	log.SetPrefix("bench: ")
+	if len(os.Args) == 2 && os.Args[1] == "floor" {
+		serveFloor()
 		return
 	}
-	fmt.Printf("%s, %s/%s, %d processors\n", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
-	if !*bulkOnly {
-		single(*rounds)
-		text(*rounds)
+	testing.Init()
+	var (
+		quick    = flag.Bool("short", false, "measure for a minute instead of ten")
+		root     = flag.String("root", "../..", "the `directory` of the tree to measure")
+		jsonFile = flag.String("json", "", "write the result to `FILE`")
+		svgFile  = flag.String("svg", "", "draw the ratios to `FILE`")
+		only     = flag.String("only", "ids,begin,erlang,lean", "the `sections` to measure")
+	)
+	flag.Parse()
+	p := fullPlan
+	if *quick {
+		p = shortPlan
 	}
-	bulk(*rounds)
-}
-
-// A row is one thing measured, in nanoseconds.
-type row struct {
-	name   string
-	ns     float64
-	allocs int64
-}
-
-// measure runs all of a table's rows in turn, so that what else the machine
-// does falls on each, and keeps the best of each.
-func measure(rounds int, names []string, fs []func(b *testing.B)) []row {
-	rows := make([]row, len(names))
-	for round := range rounds {
-		for i, f := range fs {
-			r := testing.Benchmark(f)
-			ns := float64(r.T.Nanoseconds()) / float64(r.N)
-			if round == 0 || ns < rows[i].ns {
-				rows[i] = row{names[i], ns, r.AllocsPerOp()}
-			}
-		}
-	}
-	return rows
-}
-
-// table prints rows with their ratio to the first.
-func table(title string, rows []row) {
-	fmt.Printf("\n%-34s %8s %8s %7s\n", title, "ns", "ratio", "allocs")
-	for _, r := range rows {
-		fmt.Printf("%-34s %8.1f %8.2f %7d\n", r.name, r.ns, r.ns/rows[0].ns, r.allocs)
-	}
-}
-
-func newFlake() *flake.Generator {
-	g, err := flake.NewGenerator(0x020000000001, nil)
+	flag.Set("test.benchtime", p.benchtime)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	r, err := measure(ctx, *root, p, strings.Split(*only, ","))
 	if err != nil {
 		log.Fatal(err)
 	}
-	return g
-}
-
-// each turns a function into a benchmark of it. What it gives is kept, so that
-// it is made.
-func each[T any](f func() T) func(*testing.B) {
-	return func(b *testing.B) {
-		b.ReportAllocs()
-		var last T
-		for range b.N {
-			last = f()
+	r.print(os.Stdout)
+	for file, encode := range map[string]func(io.Writer) error{*jsonFile: r.json, *svgFile: r.svg} {
+		if file == "" {
+			continue
 		}
-		runtime.KeepAlive(last)
+		if err := r.write(file, encode); err != nil {
+			log.Fatal(err)
+		}
 	}
 }
 
-// best gives the highest of some measurements.
-func best(rounds int, f func() float64) float64 {
-	all := make([]float64, rounds)
-	for i := range all {
-		all[i] = f()
+func measure(ctx context.Context, root string, p plan, only []string) (*result, error) {
+	release, err := exec.CommandContext(ctx, "erl", "-noinput", "-eval", `io:put_chars(erlang:system_info(otp_release)), halt().`).Output()
+	if err != nil {
+		return nil, fmt.Errorf("erl: %w", err)
 	}
-	return slices.Max(all)
+	r := &result{Machine: machine(), Processors: runtime.NumCPU(), Go: runtime.Version(), OTP: string(release), Rounds: p.rounds}
+	w, err := newWorld(ctx, root)
+	if w != nil {
+		defer w.close()
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := w.configure(); err != nil {
+		return nil, err
+	}
+	underLoad := func(measure func(*world, plan, [2]*server) ([]row, error)) func() ([]row, error) {
+		return func() ([]row, error) { return w.loaded(p, measure) }
+	}
+	for _, section := range []struct {
+		name    string
+		measure func() ([]row, error)
+	}{
+		{"erlang", underLoad(erlang)},
+		{"lean", underLoad(leanCalls)},
+		{"begin", func() ([]row, error) { return begin(w, p) }},
+		{"ids", func() ([]row, error) { return ids(p) }},
+	} {
+		if !slices.Contains(only, section.name) {
+			continue
+		}
+		begin := time.Now()
+		rows, err := section.measure()
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", section.name, err)
+		}
+		log.Printf("%s measured in %.0f s", section.name, time.Since(begin).Seconds())
+		r.Rows = append(r.Rows, rows...)
+	}
+	return r, nil
+}
+
+// loaded measures with both servers up.
+func (w *world) loaded(p plan, measure func(*world, plan, [2]*server) ([]row, error)) ([]row, error) {
+	var pair [2]*server
+	for side := range pair {
+		pair[side] = w.server(side)
+		if _, err := w.start(pair[side]); err != nil {
+			return nil, err
+		}
+		defer pair[side].stop()
+	}
+	return measure(w, p, pair)
 }

@@ -3,7 +3,7 @@ package main
 import (
 	"log"
 	"math/big"
-	"testing"
+	"slices"
 
 	"github.com/bwmarrin/snowflake"
 	"github.com/google/uuid"
@@ -14,7 +14,7 @@ import (
 	"github.com/flake-go/flake/flake"
 )
 
-func single(rounds int) {
+func single(p plan) []row {
 	g := newFlake()
 	s, err := sno.NewGenerator(nil, nil)
 	if err != nil {
@@ -24,19 +24,17 @@ func single(rounds int) {
 	if err != nil {
 		log.Fatal(err)
 	}
-	table("one id, one thread", measure(rounds, []string{
-		"flake", "rs/xid", "muyo/sno (waits at its ceiling)", "google/uuid v7", "oklog/ulid", "bwmarrin/snowflake (ceiling)",
-	}, []func(*testing.B){
-		each(func() flake.ID { id, _ := g.Next(); return id }),
-		each(xid.New),
-		each(func() sno.ID { return s.New(0) }),
-		each(func() uuid.UUID { id, _ := uuid.NewV7(); return id }),
-		each(ulid.Make),
-		each(node.Generate),
-	}))
+	return race(p, "one id, one thread", 45,
+		rival{"Next", each(func() flake.ID { id, _ := g.Next(); return id })},
+		rival{"rs/xid", each(xid.New)},
+		rival{"muyo/sno (waits at its ceiling)", each(func() sno.ID { return s.New(0) })},
+		rival{"google/uuid v7", each(func() uuid.UUID { id, _ := uuid.NewV7(); return id })},
+		rival{"oklog/ulid", each(ulid.Make)},
+		rival{"bwmarrin/snowflake (ceiling)", each(node.Generate)},
+	)
 }
 
-func text(rounds int) {
+func text(p plan) []row {
 	id, err := newFlake().Next()
 	if err != nil {
 		log.Fatal(err)
@@ -45,15 +43,17 @@ func text(rounds int) {
 	full := id.String()
 	number := new(big.Int).SetBytes(id[:])
 	digits, buf := number.Text(62), make([]byte, 0, 32)
-	table("base 62, append", measure(rounds, []string{"flake AppendText", "flake AppendPadded", "flake String", "math/big Append"}, []func(*testing.B){
-		each(func() []byte { b, _ := id.AppendText(buf, 62); return b }),
-		each(func() []byte { b, _ := id.AppendPadded(buf, 62); return b }),
-		each(id.String),
-		each(func() []byte { return new(big.Int).SetBytes(id[:]).Append(buf, 62) }),
-	}))
-	table("base 62, parse", measure(rounds, []string{"flake Parse, 18 digits", "flake Parse, 22 digits", "math/big SetString"}, []func(*testing.B){
-		each(func() flake.ID { id, _ := flake.Parse(short, 62); return id }),
-		each(func() flake.ID { id, _ := flake.Parse(full, 62); return id }),
-		each(func() *big.Int { n, _ := new(big.Int).SetString(digits, 62); return n }),
-	}))
+	return slices.Concat(
+		race(p, "base 62", 16,
+			rival{"AppendText", each(func() []byte { b, _ := id.AppendText(buf, 62); return b })},
+			rival{"AppendPadded", each(func() []byte { b, _ := id.AppendPadded(buf, 62); return b })},
+			rival{"String", each(id.String)},
+			rival{"math/big Append", each(func() []byte { return new(big.Int).SetBytes(id[:]).Append(buf, 62) })},
+		),
+		race(p, "base 62", 25,
+			rival{"Parse", each(func() flake.ID { id, _ := flake.Parse(short, 62); return id })},
+			rival{"Parse, padded", each(func() flake.ID { id, _ := flake.Parse(full, 62); return id })},
+			rival{"math/big SetString", each(func() *big.Int { n, _ := new(big.Int).SetString(digits, 62); return n })},
+		),
+	)
 }

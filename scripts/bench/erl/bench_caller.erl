@@ -1,0 +1,53 @@
+%% Callers of a gen_server. Each term {run, Node, Processes, Milliseconds, Request}
+%% on standard input has so many processes call {flake, Node} for so long, and
+%% one line printed: calls, nanoseconds, and the latencies, as MICROSECONDS:CALLS.
+-module(bench_caller).
+-export([start/0]).
+
+start() ->
+    io:format("ready~n"),
+    loop().
+
+loop() ->
+    case io:read("") of
+        {ok, {run, Node, Processes, Ms, Request}} ->
+            io:format("~s~n", [run({flake, Node}, Processes, Ms, Request)]),
+            loop();
+        _ -> halt(0)
+    end.
+
+run(To, Processes, Ms, Request) ->
+    Latencies = counters:new(slot(infinity), [write_concurrency]),
+    Callers = [spawn_monitor(fun() ->
+        receive {until, End} -> call(To, Request, End, now_ns(), Latencies) end
+    end) || _ <- lists:seq(1, Processes)],
+    Start = now_ns(),
+    [Pid ! {until, Start + Ms * 1000000} || {Pid, _} <- Callers],
+    try
+        [receive {'DOWN', Ref, process, _, Why} -> Why =:= normal orelse throw(Why) end || {_, Ref} <- Callers],
+        Elapsed = now_ns() - Start,
+        Seen = [{S, N} || S <- lists:seq(1, slot(infinity)), N <- [counters:get(Latencies, S)], N > 0],
+        [io_lib:format("~b ~b", [lists:sum([N || {_, N} <- Seen]), Elapsed]),
+         [io_lib:format(" ~b:~b", [us(S), N]) || {S, N} <- Seen]]
+    catch
+        Why -> io_lib:format("error ~0p", [Why])
+    end.
+
+call(_, _, End, Now, _) when Now >= End -> ok;
+call(To, Request, End, Now, Latencies) ->
+    {ok, _} = gen_server:call(To, Request),
+    Then = now_ns(),
+    counters:add(Latencies, slot((Then - Now) div 1000), 1),
+    call(To, Request, End, Then, Latencies).
+
+now_ns() -> erlang:monotonic_time(nanosecond).
+
+%% A slot is a microsecond up to 2 ms, then 32, then, from 34 ms on, a millisecond.
+slot(Us) when Us < 2000 -> 1 + Us;
+slot(Us) when Us < 34000 -> 2001 + (Us - 2000) div 32;
+slot(Us) when Us < 1034000 -> 3001 + (Us - 34000) div 1000;
+slot(_) -> 4001.
+
+us(Slot) when Slot =< 2000 -> Slot - 1;
+us(Slot) when Slot =< 3000 -> 2000 + (Slot - 2001) * 32;
+us(Slot) -> 34000 + (Slot - 3001) * 1000.

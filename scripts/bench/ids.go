@@ -1,0 +1,114 @@
+package main
+
+import (
+	"fmt"
+	"log"
+	"runtime"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/flake-go/flake/flake"
+)
+
+// ceiling is what the format has: 65,536 ids a millisecond.
+const ceiling = 65536 * 1000
+
+// ids measures package flake in this process.
+func ids(p plan) ([]row, error) {
+	rows := slices.Concat(single(p), text(p), bulk(p))
+	n, err := duplicates(p.duplicates)
+	return append(rows, n...), err
+}
+
+// rival is a function to measure.
+type rival struct {
+	name string
+	f    func(b *testing.B)
+}
+
+// race measures ours and its rivals in turn, so that what else the machine does
+// falls on each, and keeps the best of each.
+func race(p plan, what string, goal float64, our rival, rivals ...rival) []row {
+	all := append([]rival{our}, rivals...)
+	ns, allocs := make([]float64, len(all)), make([]float64, len(all))
+	for round := range p.idRounds {
+		for i, r := range all {
+			result := testing.Benchmark(r.f)
+			took := float64(result.T.Nanoseconds()) / float64(result.N)
+			if round == 0 || took < ns[i] {
+				ns[i] = took
+			}
+			allocs[i] = float64(result.AllocsPerOp())
+		}
+	}
+	rows := []row{
+		row{Section: "ids in process", What: what + ", " + our.name, Unit: "ns", Ours: ns[0]}.aim(oursAtMost(goal)),
+		row{Section: "ids in process", What: what + ", " + our.name, Unit: "allocs", Ours: allocs[0]}.aim(oursAtMost(0)),
+	}
+	for i, r := range all[1:] {
+		row := compare("ids in process", "  beside "+r.name, "ns", r.name, ns[i+1:i+2], ns[:1])
+		rows = append(rows, row.aim(less))
+	}
+	return rows
+}
+
+// each turns a function into a benchmark of it. What it gives is kept, so that
+// it is made.
+func each[T any](f func() T) func(*testing.B) {
+	return func(b *testing.B) {
+		b.ReportAllocs()
+		var last T
+		for range b.N {
+			last = f()
+		}
+		runtime.KeepAlive(last)
+	}
+}
+
+func newFlake() *flake.Generator {
+	g, err := flake.NewGenerator(0x020000000001, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	return g
+}
+
+func bulk(p plan) (rows []row) {
+	for _, threads := range []int{1, 2} {
+		for _, size := range []int{1, 16, 1024} {
+			best := 0.0
+			for range 5 * p.idRounds {
+				best = max(best, rateOf(p.bulk, threads, size))
+			}
+			what := fmt.Sprintf("%d at a time, %d threads", size, threads)
+			row := compare("ids in process", what, "ids/s", "the format's ceiling", []float64{ceiling}, []float64{best})
+			if size >= 16 {
+				row = row.aim(atLeast(0.99))
+			}
+			rows = append(rows, row)
+		}
+	}
+	return rows
+}
+
+// rateOf measures ids a second. It can come out a little above the ceiling, as
+// the first millisecond is whole however late in it the first id is.
+func rateOf(total, threads, size int) float64 {
+	g := newFlake()
+	start := time.Now()
+	var wg sync.WaitGroup
+	for range threads {
+		wg.Go(func() {
+			ids := make([]flake.ID, size)
+			for left := total / threads; left > 0; left -= size {
+				if _, err := g.NextN(ids); err != nil {
+					log.Fatal(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return float64(total) / time.Since(start).Seconds()
+}

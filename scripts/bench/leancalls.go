@@ -1,0 +1,134 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/flake-go/flake/node/etf"
+
+	"github.com/flake-go/flake/scripts/bench/lean"
+)
+
+type leanSetting struct {
+	conns, inFlight int // on all connections together
+	request         etf.Term
+	rate            target
+}
+
+var getText = etf.Tuple{etf.Atom("get"), int64(62)}
+
+var leanSettings = []leanSetting{
+	{1, 1, etf.Atom("get"), atLeast(8)},
+	{1, 64, etf.Atom("get"), atLeast(4)},
+	{1, 256, etf.Atom("get"), atLeast(15)},
+	{1, 4096, etf.Atom("get"), atLeast(40)},
+	{8, 8, etf.Atom("get"), target{}},
+	{8, 64, etf.Atom("get"), target{}},
+	{8, 256, etf.Atom("get"), target{}},
+	{8, 4096, etf.Atom("get"), target{}},
+	{1, 64, getText, target{}},
+	{1, 4096, getText, target{}},
+}
+
+// dialLean connects to a server, or, if it is the floor, as like is connected.
+func dialLean(s *server, set leanSetting, like *lean.Conn) (*lean.Conn, error) {
+	depth := set.inFlight / set.conns
+	if s.node == "" {
+		return lean.DialEcho(s.addr, like, depth)
+	}
+	return lean.Dial(s.addr, s.node, cookie, set.request, depth)
+}
+
+// callLean has connections to s call until stop is set.
+func callLean(s *server, set leanSetting, like *lean.Conn, d time.Duration) (load, error) {
+	conns := make([]*lean.Conn, set.conns)
+	for i := range conns {
+		c, err := dialLean(s, set, like)
+		if err != nil {
+			return load{}, err
+		}
+		defer c.Close()
+		conns[i] = c
+	}
+	var stop atomic.Bool
+	return driveLean(s, conns, func(int) bool { return !stop.Load() }, func() { time.AfterFunc(d, func() { stop.Store(true) }) })
+}
+
+func driveLean(s *server, conns []*lean.Conn, more func(int) bool, begin func()) (load, error) {
+	before, err := cpuTime(s.pid())
+	if err != nil {
+		return load{}, err
+	}
+	var (
+		answers atomic.Int64
+		errs    = make([]error, len(conns))
+		wg      sync.WaitGroup
+	)
+	start := time.Now()
+	begin()
+	for i, c := range conns {
+		wg.Go(func() {
+			n, err := c.Run(more)
+			answers.Add(int64(n))
+			errs[i] = err
+		})
+	}
+	wg.Wait()
+	elapsed := time.Since(start)
+	after, err := cpuTime(s.pid())
+	n := float64(answers.Load())
+	return load{
+		calls: n,
+		rate:  n / elapsed.Seconds(),
+		cpu:   float64(after-before) / 1e3 / n,
+	}, errors.Join(append(errs, err)...)
+}
+
+// leanCalls measures both servers, and the floor, under the lean caller.
+func leanCalls(w *world, p plan, pair [2]*server) ([]row, error) {
+	floor, err := w.floor()
+	if err != nil {
+		return nil, err
+	}
+	defer floor.stop()
+	loads := make([]versus[load], len(leanSettings))
+	floors := make([][]load, len(leanSettings))
+	for round := range p.rounds {
+		for i, set := range leanSettings {
+			err := loads[i].add(round, func(side int) (load, error) {
+				return callLean(pair[side], set, nil, p.lean)
+			})
+			if err != nil {
+				return nil, fmt.Errorf("%d in flight on %d: %w", set.inFlight, set.conns, err)
+			}
+			like, err := dialLean(pair[ours], set, nil)
+			if err != nil {
+				return nil, err
+			}
+			l, err := callLean(floor, set, like, p.lean)
+			like.Close()
+			if err != nil {
+				return nil, fmt.Errorf("floor: %w", err)
+			}
+			floors[i] = append(floors[i], l)
+		}
+	}
+	var rows []row
+	for i, set := range leanSettings {
+		what := fmt.Sprintf("%s, %d in flight", etf.Format(nil, set.request), set.inFlight)
+		if set.conns > 1 {
+			what += fmt.Sprintf(" on %d", set.conns)
+		}
+		add := func(unit string, t target, of func(load) float64) {
+			r := loads[i].row("lean caller", what, unit, t, of)
+			r.Floor = median(apply(floors[i], of))
+			rows = append(rows, r)
+		}
+		add("calls/s", set.rate, func(l load) float64 { return l.rate })
+		add("µs CPU", less, func(l load) float64 { return l.cpu })
+	}
+	return rows, nil
+}

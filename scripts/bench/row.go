@@ -1,0 +1,108 @@
+package main
+
+import (
+	"math"
+	"slices"
+)
+
+// A row is one figure of ours beside that of another.
+type row struct {
+	Section string  `json:"section"`
+	What    string  `json:"what"`
+	Unit    string  `json:"unit"`
+	Than    string  `json:"than"`             // what ours is compared with
+	Theirs  float64 `json:"theirs,omitempty"` // its median
+	Ours    float64 `json:"ours"`             // our median
+	Floor   float64 `json:"floor,omitempty"`  // the median of what does nothing but answer
+	Ratio   float64 `json:"ratio"`            // the median of ours / theirs, round by round
+	Low     float64 `json:"low"`              // the least of them
+	High    float64 `json:"high"`
+	Target  *target `json:"target,omitempty"`
+	Met     *bool   `json:"met,omitempty"`
+	less    bool    // whether less is better
+}
+
+// target is what the ratio, or ours itself, is to reach.
+type target struct {
+	Number float64 `json:"number"`
+	Less   bool    `json:"less"`    // at most so much
+	OfOurs bool    `json:"of_ours"` // not of the ratio
+}
+
+func atLeast(ratio float64) target { return target{Number: ratio} }
+func atMost(ratio float64) target  { return target{Number: ratio, Less: true} }
+func oursAtMost(n float64) target  { return target{Number: n, Less: true, OfOurs: true} }
+func oursAtLeast(n float64) target { return target{Number: n, OfOurs: true} }
+
+// less is no target, of what is better if it is less.
+var less = target{Number: math.NaN(), Less: true}
+
+func (r row) aim(t target) row {
+	r.less = t.Less
+	if t == (target{}) || math.IsNaN(t.Number) {
+		return r
+	}
+	measured := r.Ratio
+	if t.OfOurs {
+		measured = r.Ours
+	}
+	met := measured >= t.Number
+	if t.Less {
+		met = measured <= t.Number
+	}
+	r.Target, r.Met = &t, &met
+	return r
+}
+
+// The sides of a pair.
+const (
+	theirs = iota
+	ours
+)
+
+// versus is what was measured of a pair, round by round.
+type versus[T any] [2][]T
+
+// add measures both sides, one after the other, the other way round in every
+// second round.
+func (v *versus[T]) add(round int, measure func(side int) (T, error)) error {
+	for i := range v {
+		side := i ^ round&1
+		m, err := measure(side)
+		if err != nil {
+			return err
+		}
+		v[side] = append(v[side], m)
+	}
+	return nil
+}
+
+func (v *versus[T]) row(section, what, unit string, t target, of func(T) float64) row {
+	return compare(section, what, unit, "OTP", apply(v[theirs], of), apply(v[ours], of)).aim(t)
+}
+
+func compare(section, what, unit, than string, theirs, ours []float64) row {
+	ratios := make([]float64, len(ours))
+	for i := range ratios {
+		ratios[i] = ours[i] / theirs[i]
+	}
+	return row{
+		Section: section, What: what, Unit: unit, Than: than,
+		Theirs: median(theirs), Ours: median(ours),
+		Ratio: median(ratios), Low: slices.Min(ratios), High: slices.Max(ratios),
+	}
+}
+
+func apply[T any](all []T, of func(T) float64) []float64 {
+	fs := make([]float64, len(all))
+	for i, m := range all {
+		fs[i] = of(m)
+	}
+	return fs
+}
+
+func median(all []float64) float64 {
+	s := slices.Sorted(slices.Values(all))
+	n := len(s)
+	return (s[(n-1)/2] + s[n/2]) / 2
+}
