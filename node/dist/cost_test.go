@@ -1,0 +1,167 @@
+package dist
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/flake/flakeserver"
+	"github.com/flake-go/flake/genserver"
+	"github.com/flake-go/flake/node/etf"
+	"github.com/flake-go/flake/node/handshake"
+)
+
+// What a call costs, as counts that are the same on every machine: a change that
+// makes calls dearer fails here, and one that makes them cheaper has to say so.
+
+// cost is what one call costs.
+type cost struct {
+	allocs int // a call
+	reply  int // octets of an answer
+}
+
+var costs = map[string]struct {
+	calls [][]byte // frames of one call
+	want  cost
+}{
+	"get of OTP":      {otpCall(etf.Atom("get")), cost{allocs: 5, reply: 160}},
+	"{get,62} of OTP": {otpCall(etf.Tuple{etf.Atom("get"), int64(62)}), cost{allocs: 5, reply: 160}},
+	"get of a C node": {[][]byte{regSend(ref3, etf.Atom("get"))}, cost{allocs: 1, reply: 106}},
+}
+
+// otpCall is what gen_server:call sends from OTP 24 on.
+func otpCall(request etf.Term) [][]byte {
+	alias := etf.ImproperList{Elements: []etf.Term{etf.Atom("alias")}, Tail: ref4}
+	return [][]byte{
+		monitorP(etf.Atom("flake"), ref4),
+		regSend(alias, request),
+		frame(etf.Tuple{number(opDemonitorP), theirs, etf.Atom("flake"), ref4}),
+	}
+}
+
+func regSend(tag, request etf.Term) []byte {
+	message := etf.Tuple{etf.Atom("$gen_call"), etf.Tuple{theirs, tag}, request}
+	return frame(etf.Tuple{number(opRegSend), theirs, etf.Atom(""), etf.Atom("flake")}, external(message))
+}
+
+func TestCost(t *testing.T) {
+	const (
+		segments = 100 // that arrive, one after the other
+		calls    = 20  // in each
+	)
+	for name, c := range costs {
+		t.Run(name, func(t *testing.T) {
+			w := newWire(bytes.Repeat(bytes.Join(c.calls, nil), calls))
+			conn := serving(t, w)
+			w.arrive(t, conn, 10) // buffers grow to their size
+			allocs := testing.AllocsPerRun(1, func() { w.arrive(t, conn, segments) })
+
+			if got := int(allocs) / (segments * calls); got != c.want.allocs {
+				t.Errorf("allocations a call: got %d, want %d", got, c.want.allocs)
+			}
+			// A round is begun by a read that finds something, and ended by one write.
+			if w.reads != segments || w.writes != segments {
+				t.Errorf("%d segments took %d reads and %d writes, want one of each a segment", segments, w.reads, w.writes)
+			}
+			if got, want := w.answered, segments*calls; got != want {
+				t.Errorf("answers: got %d, want %d", got, want)
+			}
+			if got, want := w.octets, segments*calls*c.want.reply; got != want {
+				t.Errorf("octets an answer: got %v, want %d", float64(got)/(segments*calls), c.want.reply)
+			}
+		})
+	}
+}
+
+// BenchmarkCall is a call without the system's part of it.
+func BenchmarkCall(b *testing.B) {
+	const calls = 64
+	for name, c := range costs {
+		b.Run(name, func(b *testing.B) {
+			w := newWire(bytes.Repeat(bytes.Join(c.calls, nil), calls))
+			conn := serving(b, w)
+			b.ReportAllocs()
+			b.ResetTimer()
+			w.arrive(b, conn, b.N/calls+1)
+		})
+	}
+}
+
+// serving is a connection to the server of ids over the wire.
+func serving(t testing.TB, w *wire) *Conn {
+	ids, err := flake.NewGenerator(0x020000000001, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := slog.New(slog.DiscardHandler)
+	server := &genserver.Server{
+		Name: "flake", Module: "flake_server", Pid: ours,
+		Handler: &flakeserver.Server{IDs: ids, Log: log},
+	}
+	local := newLocals()
+	local.names["flake"].Handler = inline{server}
+	p := &Proto{Node: here, Creation: creation, Processes: local, Log: log}
+	c := newConn(context.Background(), p, Session{Conn: w, Peer: handshake.Peer{Name: there, Flags: flags}})
+	c.router = newRouter()
+	return c
+}
+
+// inline is a gen_server that answers on the goroutine that read.
+type inline struct{ *genserver.Server }
+
+func (i inline) Receive(message []byte, c *Conn) error { return i.Server.Receive(message, c) }
+
+// wire is a stream on which a segment arrives again and again, and that counts.
+type wire struct {
+	net.Conn
+	segment []byte
+	rest    []byte // of the segment that is being read
+	left    int    // segments to come
+
+	reads, writes    int
+	answered, octets int
+}
+
+func newWire(segment []byte) *wire { return &wire{segment: segment} }
+
+// arrive has so many segments arrive and be answered.
+func (w *wire) arrive(t testing.TB, c *Conn, segments int) {
+	w.left, w.reads, w.writes, w.answered, w.octets = segments, 0, 0, 0, 0
+	if err := c.read(); !errors.Is(err, io.EOF) {
+		t.Fatal(err)
+	}
+}
+
+func (w *wire) Read(b []byte) (int, error) {
+	if len(w.rest) == 0 {
+		if w.left == 0 {
+			return 0, io.EOF
+		}
+		w.left--
+		w.rest = w.segment
+	}
+	w.reads++
+	n := copy(b, w.rest)
+	w.rest = w.rest[n:]
+	return n, nil
+}
+
+func (w *wire) Write(b []byte) (int, error) {
+	w.writes++
+	w.octets += len(b)
+	for rest := b; len(rest) >= frameHeader; w.answered++ {
+		rest = rest[frameHeader+binary.BigEndian.Uint32(rest):]
+	}
+	return len(b), nil
+}
+
+func (w *wire) SetDeadline(time.Time) error      { return nil }
+func (w *wire) SetReadDeadline(time.Time) error  { return nil }
+func (w *wire) SetWriteDeadline(time.Time) error { return nil }
