@@ -59,13 +59,22 @@ type load struct {
 	calls   float64
 	rate    float64         // calls a second
 	cpu     float64         // of the server, microseconds a call
+	sleeps  float64         // of the server, a call
 	latency map[int]float64 // calls by microseconds
+}
+
+// spent adds what the server has used since before.
+func (l *load) spent(s *server, before usage) error {
+	after, err := usageOf(s.pid())
+	l.cpu = float64(after.cpu-before.cpu) / 1e3 / l.calls
+	l.sleeps = (after.sleeps - before.sleeps) / l.calls
+	return err
 }
 
 // call has processes of the nodes call s for a time.
 func call(s *server, nodes []*callers, processes int, request string, d time.Duration) (load, error) {
 	all := load{latency: make(map[int]float64)}
-	before, err := cpuTime(s.pid())
+	before, err := usageOf(s.pid())
 	if err != nil {
 		return all, err
 	}
@@ -84,9 +93,7 @@ func call(s *server, nodes []*callers, processes int, request string, d time.Dur
 			return all, fmt.Errorf("caller %d of %s: %w: %s", i, s.node, err, s.log.Bytes())
 		}
 	}
-	after, err := cpuTime(s.pid())
-	all.cpu = float64(after-before) / 1e3 / all.calls
-	return all, err
+	return all, all.spent(s, before)
 }
 
 // add adds what one node measured: calls, nanoseconds, microseconds:calls...
@@ -181,6 +188,7 @@ func erlang(w *world, p plan, pair [2]*server) ([]row, error) {
 		}
 		add("calls/s", set.rate, func(l load) float64 { return l.rate })
 		add("µs CPU", set.cpu, func(l load) float64 { return l.cpu })
+		add("sleeps", less, func(l load) float64 { return l.sleeps })
 		add("µs p50", less, func(l load) float64 { return l.quantile(0.5) })
 		add("µs p99", less, func(l load) float64 { return l.quantile(0.99) })
 		add("µs p99.9", less, func(l load) float64 { return l.quantile(0.999) })

@@ -79,7 +79,7 @@ func bulk(p plan) (rows []row) {
 	for _, threads := range []int{1, 2} {
 		for _, size := range []int{1, 16, 1024} {
 			best := 0.0
-			for range 5 * p.idRounds {
+			for range p.bulkRounds {
 				best = max(best, rateOf(p.bulk, threads, size))
 			}
 			what := fmt.Sprintf("%d at a time, %d threads", size, threads)

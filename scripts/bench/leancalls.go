@@ -53,38 +53,31 @@ func callLean(s *server, set leanSetting, like *lean.Conn, d time.Duration) (loa
 		defer c.Close()
 		conns[i] = c
 	}
-	var stop atomic.Bool
-	return driveLean(s, conns, func(int) bool { return !stop.Load() }, func() { time.AfterFunc(d, func() { stop.Store(true) }) })
-}
-
-func driveLean(s *server, conns []*lean.Conn, more func(int) bool, begin func()) (load, error) {
-	before, err := cpuTime(s.pid())
+	before, err := usageOf(s.pid())
 	if err != nil {
 		return load{}, err
 	}
 	var (
+		stop    atomic.Bool
 		answers atomic.Int64
 		errs    = make([]error, len(conns))
 		wg      sync.WaitGroup
 	)
 	start := time.Now()
-	begin()
+	time.AfterFunc(d, func() { stop.Store(true) })
 	for i, c := range conns {
 		wg.Go(func() {
-			n, err := c.Run(more)
+			n, err := c.Run(func(int) bool { return !stop.Load() })
 			answers.Add(int64(n))
 			errs[i] = err
 		})
 	}
 	wg.Wait()
 	elapsed := time.Since(start)
-	after, err := cpuTime(s.pid())
 	n := float64(answers.Load())
-	return load{
-		calls: n,
-		rate:  n / elapsed.Seconds(),
-		cpu:   float64(after-before) / 1e3 / n,
-	}, errors.Join(append(errs, err)...)
+	l := load{calls: n, rate: n / elapsed.Seconds()}
+	errs = append(errs, l.spent(s, before))
+	return l, errors.Join(errs...)
 }
 
 // leanCalls measures both servers, and the floor, under the lean caller.
@@ -129,6 +122,7 @@ func leanCalls(w *world, p plan, pair [2]*server) ([]row, error) {
 		}
 		add("calls/s", set.rate, func(l load) float64 { return l.rate })
 		add("µs CPU", less, func(l load) float64 { return l.cpu })
+		add("sleeps", less, func(l load) float64 { return l.sleeps })
 	}
 	return rows, nil
 }

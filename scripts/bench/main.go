@@ -37,20 +37,21 @@ type plan struct {
 	starts       int
 	idle         time.Duration // before memory is looked at
 	calls        int           // before it is looked at again
-	idRounds     int
-	benchtime    string // of one function, in one round
-	bulk         int    // ids
-	duplicates   int    // ids in which to look for them
+	idRounds     int           // many and short, so that some are left alone
+	benchtime    string        // of one function, in one round
+	bulkRounds   int
+	bulk         int // ids
+	duplicates   int // ids in which to look for them
 }
 
 var (
 	fullPlan = plan{
 		rounds: 7, erlang: 2 * time.Second, lean: time.Second, starts: 9, idle: 2 * time.Second, calls: 10_000_000,
-		idRounds: 3, benchtime: "500ms", bulk: 20_000_000, duplicates: 100_000_000,
+		idRounds: 100, benchtime: "2ms", bulk: 20_000_000, bulkRounds: 15, duplicates: 100_000_000,
 	}
 	shortPlan = plan{
 		rounds: 3, erlang: 400 * time.Millisecond, lean: 100 * time.Millisecond, starts: 3, idle: 300 * time.Millisecond, calls: 200_000,
-		idRounds: 1, benchtime: "50ms", bulk: 3_000_000, duplicates: 4_000_000,
+		idRounds: 30, benchtime: "1ms", bulk: 3_000_000, bulkRounds: 8, duplicates: 4_000_000,
 	}
 )
 

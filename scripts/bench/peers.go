@@ -27,10 +27,10 @@ func single(p plan) []row {
 	return race(p, "one id, one thread", 45,
 		rival{"Next", each(func() flake.ID { id, _ := g.Next(); return id })},
 		rival{"rs/xid", each(xid.New)},
-		rival{"muyo/sno (waits at its ceiling)", each(func() sno.ID { return s.New(0) })},
+		rival{"muyo/sno (at its ceiling)", each(func() sno.ID { return s.New(0) })},
 		rival{"google/uuid v7", each(func() uuid.UUID { id, _ := uuid.NewV7(); return id })},
 		rival{"oklog/ulid", each(ulid.Make)},
-		rival{"bwmarrin/snowflake (ceiling)", each(node.Generate)},
+		rival{"bwmarrin (at its ceiling)", each(node.Generate)},
 	)
 }
 
@@ -46,13 +46,13 @@ func text(p plan) []row {
 	return slices.Concat(
 		race(p, "base 62", 16,
 			rival{"AppendText", each(func() []byte { b, _ := id.AppendText(buf, 62); return b })},
-			rival{"AppendPadded", each(func() []byte { b, _ := id.AppendPadded(buf, 62); return b })},
-			rival{"String", each(id.String)},
+			rival{"flake AppendPadded", each(func() []byte { b, _ := id.AppendPadded(buf, 62); return b })},
+			rival{"flake String", each(id.String)},
 			rival{"math/big Append", each(func() []byte { return new(big.Int).SetBytes(id[:]).Append(buf, 62) })},
 		),
 		race(p, "base 62", 25,
 			rival{"Parse", each(func() flake.ID { id, _ := flake.Parse(short, 62); return id })},
-			rival{"Parse, padded", each(func() flake.ID { id, _ := flake.Parse(full, 62); return id })},
+			rival{"flake Parse, padded", each(func() flake.ID { id, _ := flake.Parse(full, 62); return id })},
 			rival{"math/big SetString", each(func() *big.Int { n, _ := new(big.Int).SetString(digits, 62); return n })},
 		),
 	)

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -10,8 +11,28 @@ import (
 	"unsafe"
 )
 
-// cpuTime is what a process has used so far: utime and stime of
-// /proc/PID/stat, but to the nanosecond instead of the hundredth of a second.
+// usage is what a process has used so far.
+type usage struct {
+	cpu    time.Duration
+	sleeps float64 // how often one of its threads went to sleep
+}
+
+func usageOf(pid int) (u usage, err error) {
+	if u.cpu, err = cpuTime(pid); err != nil {
+		return u, err
+	}
+	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", pid))
+	for _, task := range tasks {
+		n, err := statusOf(task, "voluntary_ctxt_switches:")
+		if err == nil { // else the thread has ended
+			u.sleeps += n
+		}
+	}
+	return u, err
+}
+
+// cpuTime is utime and stime of /proc/PID/stat, but to the nanosecond instead of
+// the hundredth of a second.
 func cpuTime(pid int) (time.Duration, error) {
 	const sched = 2 // CPUCLOCK_SCHED, clock_getcpuclockid(3)
 	var ts syscall.Timespec
@@ -25,20 +46,25 @@ func cpuTime(pid int) (time.Duration, error) {
 
 // resident is the memory of a process that is in RAM, in octets.
 func resident(pid int) (float64, error) {
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	kb, err := statusOf(fmt.Sprintf("/proc/%d/status", pid), "VmRSS:")
+	return kb * 1024, err
+}
+
+// statusOf gives a number out of a status file of /proc.
+func statusOf(file, key string) (float64, error) {
+	status, err := os.ReadFile(file)
 	if err != nil {
 		return 0, err
 	}
 	for line := range strings.Lines(string(status)) {
-		if f := strings.Fields(line); len(f) == 3 && f[0] == "VmRSS:" {
-			kb, err := strconv.Atoi(f[1])
-			return float64(kb) * 1024, err
+		if f := strings.Fields(line); len(f) >= 2 && f[0] == key {
+			return strconv.ParseFloat(f[1], 64)
 		}
 	}
-	return 0, fmt.Errorf("no VmRSS of process %d", pid)
+	return 0, fmt.Errorf("no %s in %s", key, file)
 }
 
-// machine says what all was measured on.
+// machine says what all was measured on, and how busy that is with other things.
 func machine() string {
 	model := "unknown processor"
 	info, _ := os.ReadFile("/proc/cpuinfo")
@@ -49,5 +75,7 @@ func machine() string {
 		}
 	}
 	release, _ := os.ReadFile("/proc/sys/kernel/osrelease")
-	return fmt.Sprintf("%s, Linux %s", model, strings.TrimSpace(string(release)))
+	load, _ := os.ReadFile("/proc/loadavg")
+	busy, _, _ := strings.Cut(string(load), " ")
+	return fmt.Sprintf("%s, Linux %s, load %s before", model, strings.TrimSpace(string(release)), busy)
 }

@@ -50,9 +50,10 @@ func newWorld(ctx context.Context, root string) (*world, error) {
 }
 
 func (w *world) build(root string) error {
+	sources := root + "/scripts/bench/erl/"
 	for _, args := range [][]string{
 		{"go", "-C", root, "build", "-o", w.path("flake"), "./rel/flake"},
-		{"erlc", "-Werror", "-o", w.dir, "erl/bench_server.erl", "erl/bench_caller.erl"},
+		{"erlc", "-Werror", "-o", w.dir, sources + "bench_server.erl", sources + "bench_caller.erl"},
 	} {
 		if out, err := exec.CommandContext(w.ctx, args[0], args[1:]...).CombinedOutput(); err != nil {
 			return fmt.Errorf("%q: %w\n%s", args, err, out)

@@ -34,7 +34,7 @@ const svgHead = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %[1]d %[2]
 func (r *result) svg(w io.Writer) error {
 	var rows []row
 	for _, row := range r.Rows {
-		if row.Than == "OTP" && !strings.HasPrefix(row.Unit, "µs p") {
+		if row.Than == "OTP" && row.Unit != "sleeps" && !strings.HasPrefix(row.Unit, "µs p") {
 			rows = append(rows, row)
 		}
 	}

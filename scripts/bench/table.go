@@ -20,7 +20,7 @@ type result struct {
 }
 
 func (r *result) print(w io.Writer) {
-	fmt.Fprintf(w, "%s, %d processors, %s, OTP %s; medians of %d rounds\n", r.Machine, r.Processors, r.Go, r.OTP, r.Rounds)
+	fmt.Fprintf(w, "%s, %d processors, %s, OTP %s\nmedians of %d rounds; the best of each in process; all of the server, a call: CPU, sleeps (waits of a thread)\n", r.Machine, r.Processors, r.Go, r.OTP, r.Rounds)
 	section := ""
 	for _, row := range r.Rows {
 		if row.Section != section {
