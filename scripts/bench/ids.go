@@ -93,11 +93,14 @@ func bulk(p plan) (rows []row) {
 	return rows
 }
 
-// rateOf measures ids a second. It can come out a little above the ceiling, as
-// the first millisecond is whole however late in it the first id is.
+// rateOf measures ids a second, from the beginning of a millisecond on, as that
+// is full only then.
 func rateOf(total, threads, size int) float64 {
 	g := newFlake()
 	start := time.Now()
+	for start.Nanosecond()%1e6 > 1e4 {
+		start = time.Now()
+	}
 	var wg sync.WaitGroup
 	for range threads {
 		wg.Go(func() {

@@ -30,9 +30,10 @@ import (
 	"time"
 )
 
-// plan is how long everything is measured.
+// plan is how long everything is measured. Many short rounds are better than a
+// few long ones: what else the machine does spoils only some.
 type plan struct {
-	rounds       int
+	rounds       int           // of which the median counts
 	erlang, lean time.Duration // of one server, in one round, in one setting
 	starts       int
 	idle         time.Duration // before memory is looked at
@@ -46,12 +47,12 @@ type plan struct {
 
 var (
 	fullPlan = plan{
-		rounds: 7, erlang: 2 * time.Second, lean: time.Second, starts: 9, idle: 2 * time.Second, calls: 10_000_000,
-		idRounds: 100, benchtime: "2ms", bulk: 20_000_000, bulkRounds: 15, duplicates: 100_000_000,
+		rounds: 15, erlang: time.Second, lean: 300 * time.Millisecond, starts: 15, idle: 2 * time.Second, calls: 10_000_000,
+		idRounds: 200, benchtime: "2ms", bulkRounds: 200, bulk: 2_000_000, duplicates: 100_000_000,
 	}
 	shortPlan = plan{
-		rounds: 3, erlang: 400 * time.Millisecond, lean: 100 * time.Millisecond, starts: 3, idle: 300 * time.Millisecond, calls: 200_000,
-		idRounds: 30, benchtime: "1ms", bulk: 3_000_000, bulkRounds: 8, duplicates: 4_000_000,
+		rounds: 7, erlang: 150 * time.Millisecond, lean: 40 * time.Millisecond, starts: 5, idle: 300 * time.Millisecond, calls: 200_000,
+		idRounds: 30, benchtime: "1ms", bulkRounds: 20, bulk: 1_000_000, duplicates: 4_000_000,
 	}
 )
 
