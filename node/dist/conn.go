@@ -37,6 +37,7 @@ type Conn struct {
 	self   []byte // a pid of ours where the protocol wants a sender and has no use for it
 
 	in       frames
+	control  control       // of the frame that is handled; here, so that none is allocated
 	received atomic.Uint64 // reads that gave something
 
 	out     output

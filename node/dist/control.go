@@ -22,6 +22,7 @@ var errNoOperation = errors.New("control message of no elements")
 
 // decode reads a frame, past its pass-through byte. The parts are of the frame.
 func (m *control) decode(frame []byte) error {
+	m.message = nil
 	r := etf.NewReader(frame)
 	r.Version()
 	if m.n = r.Tuple() - 1; m.n < 0 && r.Err() == nil {

@@ -59,10 +59,9 @@ func (c *Conn) handle(frame []byte) error {
 	if frame[0] != passThrough {
 		return errPassThrough
 	}
-	var m control
-	err := m.decode(frame[1:])
+	err := c.control.decode(frame[1:])
 	if err == nil {
-		err = c.dispatch(&m)
+		err = c.dispatch(&c.control)
 	}
 	if err != nil {
 		c.log.Warn("message dropped", "error", err)

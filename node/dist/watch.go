@@ -28,6 +28,7 @@ type watches struct {
 	mu       sync.Mutex
 	monitors map[string]monitor  // by the reference
 	links    map[link]struct{}   //
+	buf      []byte              // to put a monitor together in
 	watched  map[uint64]ergo.Ref // Ergo's monitors, by our process
 
 	held    int // octets of monitors and links
@@ -76,7 +77,8 @@ func (w *watches) addMonitor(process uint64, ref, item, by []byte) bool {
 	if len(w.monitors) >= MaxWatches || !w.grow(watchSize+len(ref)+len(item)+len(by)) {
 		return false
 	}
-	kept := string(ref) + string(item) + string(by) // one allocation for three strings
+	w.buf = append(append(append(w.buf[:0], ref...), item...), by...)
+	kept := string(w.buf) // one allocation for three strings
 	w.monitors[kept[:len(ref)]] = monitor{
 		process: process,
 		item:    kept[len(ref) : len(ref)+len(item)],
