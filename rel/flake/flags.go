@@ -30,6 +30,11 @@ func newFlags(command string) flags {
 	return f
 }
 
+const usage = `flake [FLAGS]                   runs the node
+flake get [FLAGS]               takes ids from one that runs
+flake eval [FLAGS] EXPRESSION   has one that runs call functions
+`
+
 // load parses the arguments, reads the file that they name, and lets the flags
 // win over it. It gives the arguments that are no flags, of which there may be
 // as many as want says.
@@ -37,6 +42,7 @@ func (f flags) load(args []string, want int, help io.Writer) (cfg config.Config,
 	err = f.Parse(args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
+		fmt.Fprint(help, usage)
 		f.SetOutput(help)
 		f.PrintDefaults()
 		return cfg, nil, err
