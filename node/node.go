@@ -115,6 +115,7 @@ func (n *Node) start(o Options) (err error) {
 		Spawn:       n.functions.Run,
 		NetTicktime: o.NetTicktime,
 		Log:         o.Log,
+		Connection:  n.connection,
 		Up:          n.up,
 		Down:        n.down,
 	}

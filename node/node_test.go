@@ -336,3 +336,19 @@ func freePort(t *testing.T) string {
 	defer l.Close()
 	return strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
 }
+
+// A call that a node passes on for another is answered to who made it.
+func TestForwardedCall(t *testing.T) {
+	n := start(t, Options{})
+	relay, caller := dial(t, n, "relay@127.0.0.1"), dial(t, n, "caller@127.0.0.1")
+	caller.get() // it is there
+	forwarded := func(from etf.Pid) etf.Tuple {
+		return etf.Tuple{etf.Atom("$gen_call"), etf.Tuple{from, etf.Atom("tag")}, etf.Tuple{etf.Atom("get"), int64(1)}}
+	}
+	relay.send(regSend(relay.pid, "flake"), forwarded(caller.pid))
+	if _, message := caller.recv(); message != "{tag,{error,badarg}}" {
+		t.Errorf("the caller received %s", message)
+	}
+	relay.send(regSend(relay.pid, "flake"), forwarded(etf.NewPid("nobody@127.0.0.1", 1, 0, 1)))
+	relay.get() // nothing came before
+}

@@ -37,6 +37,10 @@ type Proto struct {
 	NetTicktime time.Duration // a peer silent for so long is down
 	Log         *slog.Logger
 
+	// Connection gives the connection to a node, or nil. Without it all answers
+	// go where the call came from.
+	Connection func(node string) *Conn
+
 	// Up is told of a connection before it is served, Down once it is gone.
 	Up, Down func(*Conn)
 

@@ -26,12 +26,28 @@ func (c *Conn) Post(pid, alias, message []byte) {
 	c.out.poke()
 }
 
+// send answers the process on whatever node it is: one that passed a call on for
+// another is not whom the answer is for.
 func (c *Conn) send(pid, alias, message []byte) {
+	if node := nodeOf(pid); string(node) != c.peer.Name && c.proto.Connection != nil {
+		if other := c.proto.Connection(string(node)); other != nil && other != c {
+			other.Post(pid, alias, message)
+		} else {
+			c.log.Warn("answer dropped: the caller's node is not connected", "to", text(pid))
+		}
+		return
+	}
 	o, first, second := opSend, []byte(nil), pid
 	if alias != nil && c.peer.Flags.Has(handshake.Alias) {
 		o, first, second = opAliasSend, c.self, alias
 	}
 	c.out.end(append(c.beginMessage(o, first, second), message...))
+}
+
+// nodeOf is the name of the node that a pid is of.
+func nodeOf(pid []byte) []byte {
+	r := etf.NewReader(pid[1:]) // past the tag, all forms of a pid begin with the node
+	return r.Atom()
 }
 
 // beginMessage opens a frame {op, first, second} and begins its message. The
