@@ -3,6 +3,7 @@ package flakeserver
 import (
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"time"
 
@@ -17,7 +18,7 @@ import (
 // a time.
 const (
 	MaxGenerate      = 100_000
-	MaxGenerateBytes = 4 << 20
+	MaxGenerateBytes = 5 << 19
 )
 
 // Surroundings are what the functions tell besides ids.
@@ -104,26 +105,35 @@ func (f functions) generate(args []etf.Term) (etf.Term, error) {
 	}
 	f.generating.Lock()
 	defer f.generating.Unlock()
-	list := make(etf.List, count)
 	ids := make([]flake.ID, count)
-	for i := range list {
+	for i := range ids {
 		id, err := f.IDs.Next()
 		if err != nil {
 			failed := etf.Tuple{etf.Atom("error"), reason(err)}
 			return nil, &rpc.Exception{Class: rpc.Error, Reason: etf.Tuple{etf.Atom("badmatch"), failed}}
 		}
 		ids[i] = id
-		list[len(list)-1-i] = idTerm(&ids[i], int(base))
 	}
-	return list, nil
+	return newestFirst(ids, int(base), int(width)), nil
 }
 
-func idTerm(id *flake.ID, base int) etf.Term {
-	if base == 0 {
-		return id[:]
+// newestFirst encodes ids as a list, the last one first.
+func newestFirst(ids []flake.ID, base, width int) etf.Encoded {
+	const head = 5 // octets of a binary, and of a list, besides its contents
+	if len(ids) == 0 {
+		return etf.AppendNil(nil)
 	}
-	text, _ := id.Text(base)
-	return etf.String(text)
+	list := etf.AppendListHeader(make([]byte, 0, head+len(ids)*(head+width)+1), len(ids))
+	var digits [128]byte
+	for _, id := range slices.Backward(ids) {
+		if base == 0 {
+			list = etf.AppendBinary(list, id[:])
+		} else {
+			text, _ := id.AppendText(digits[:0], base)
+			list = etf.AppendStringExt(list, text)
+		}
+	}
+	return etf.AppendNil(list)
 }
 
 // timedGenerate is generate, and prints how long it took.

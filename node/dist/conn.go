@@ -40,10 +40,11 @@ type Conn struct {
 	control  control       // of the frame that is handled; here, so that none is allocated
 	received atomic.Uint64 // reads that gave something
 
-	out     output
-	scratch []byte // where a Handler builds an answer
-	watches watches
-	places  chan struct{} // of the peer's functions that run
+	out       output
+	scratch   []byte // where a Handler builds an answer
+	watches   watches
+	places    chan struct{} // of the peer's functions that run
+	functions atomic.Int64  // that run or wait to
 }
 
 func newConn(ctx context.Context, p *Proto, s Session) *Conn {

@@ -13,7 +13,7 @@ import (
 // every limit of a connection would have to be multiplied by their number.
 // What an ordinary call needs is never taken of it, so that a peer which uses it
 // up keeps nobody from being served.
-const MaxShared = 40 << 20
+const MaxShared = 32 << 20
 
 // What a connection may hold of its own.
 const (

@@ -6,9 +6,13 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// MaxSpawned bounds the functions of one peer that run at a time. One more is
-// refused with system_limit.
+// MaxSpawned bounds the functions of one peer that run at a time. More wait their
+// turn, for which they take room of MaxShared; if there is none, they are refused
+// with system_limit.
 const MaxSpawned = 64
+
+// waitingSize is what a function takes that waits: its goroutine and request.
+const waitingSize = 8 << 10
 
 // Spawn is what a process does that a peer has spawned here. It gives the reason
 // that the process exits with.
@@ -20,24 +24,44 @@ const (
 	spawnedMonitor = 2
 )
 
-// Go runs f on a goroutine of its own, if the peer has not too many. It may
-// outlive the connection.
-func (c *Conn) Go(f func()) bool {
-	select {
-	case c.places <- struct{}{}:
-	default:
+// Go runs f on a goroutine of its own, when its turn comes; not if the connection
+// has ended by then. It may outlive the connection.
+func (c *Conn) Go(f func()) bool { return c.spawn(f, func() {}) }
+
+// spawn is Go, and calls done at the end, whether f was called or not.
+func (c *Conn) spawn(f, done func()) bool {
+	waits := 0
+	if c.functions.Add(1) > MaxSpawned {
+		waits = waitingSize
+	}
+	if !c.proto.shared.take(waits) {
+		c.functions.Add(-1)
 		return false
 	}
 	c.proto.running.Go(func() {
-		defer func() {
-			<-c.places
-			if fault := recover(); fault != nil {
-				c.survive(fault)
-			}
-		}()
-		f()
+		defer done()
+		defer c.functions.Add(-1)
+		select {
+		case c.places <- struct{}{}:
+			defer func() { <-c.places }()
+		case <-c.ctx.Done():
+		}
+		c.proto.shared.give(waits)
+		if c.ctx.Err() == nil { // else nobody wants the result
+			c.guard(f)
+		}
 	})
 	return true
+}
+
+// guard turns a fault of ours in f into a line in the log.
+func (c *Conn) guard(f func()) {
+	defer func() {
+		if fault := recover(); fault != nil {
+			c.survive(fault)
+		}
+	}()
+	f()
 }
 
 // A process that a peer has spawned is a goroutine: nobody can send to it, but
@@ -66,11 +90,10 @@ func (c *Conn) recvSpawnRequest(m *control) error {
 		return err
 	}
 	replied := make(chan struct{}) // the end is told after the beginning
-	runs := c.Go(func() {
-		defer c.proto.shared.give(taken)
+	runs := c.spawn(func() {
 		<-replied
 		c.run(q)
-	})
+	}, func() { c.proto.shared.give(taken) })
 	if runs {
 		c.sendControl(opSpawnReply, ref, from, etf.AppendInt(nil, q.flags), q.pid)
 	} else {

@@ -64,6 +64,8 @@ func (e *encoder) term(t Term, depth int) (err error) {
 		return e.terms(t, depth)
 	case Map:
 		return e.pairs(t, depth)
+	case Encoded:
+		e.dst = append(e.dst, t...)
 	case Pid:
 		return e.identifier(string(t), NewPidExt, PidExt)
 	case Ref:

@@ -16,7 +16,12 @@ import "encoding/binary"
 //	Tuple         a tuple
 //	Map           a map, in the order of the wire
 //	Pid, Ref, Port, Fun, Export
+//	Encoded       any of them, as external bytes; Append takes it, Decode never gives it
 type Term any
+
+// Encoded is a well-formed term in external bytes that every peer can read. It saves a large term the way
+// by the other types.
+type Encoded []byte
 
 // Atom is the text of an atom in UTF-8.
 type Atom string

@@ -9,7 +9,7 @@ import (
 // lists, with a thousand callers. Near it garbage is collected at once, so that
 // what hostile peers throw away does not add up. It is soft: who has more callers
 // pays with some time of the processor.
-const memoryLimit = 72 << 20
+const memoryLimit = 56 << 20
 
 // boundMemory leaves the limit to whoever has set Go's own.
 func boundMemory() {

@@ -40,6 +40,9 @@ func (p *prompt) Call(module, function etf.Atom, args []etf.Term) (etf.Term, err
 	if e != nil {
 		return nil, &console.Exception{Class: string(e.Class), Reason: e.Reason}
 	}
+	if encoded, ok := result.(etf.Encoded); ok {
+		return etf.Decode(encoded)
+	}
 	return result, nil
 }
 
