@@ -62,7 +62,7 @@ func (s *Server) Receive(message []byte, c Caller) error {
 		return nil
 	}
 	arity := r.Tuple()
-	if !isAtom(r.Peek()) {
+	if !r.Peek().IsAtom() {
 		h.HandleInfo(message, c)
 		return nil
 	}
@@ -125,7 +125,7 @@ func (f *From) read(r *etf.Reader) {
 	f.Tag = r.Raw()
 	f.Alias = nil
 	tag := etf.NewReader(f.Tag)
-	if tag.Peek() == etf.ListExt && tag.ListHeader() == 1 && isAtom(tag.Peek()) && string(tag.Atom()) == "alias" {
+	if tag.Peek() == etf.ListExt && tag.ListHeader() == 1 && tag.Peek().IsAtom() && string(tag.Atom()) == "alias" {
 		if ref := tag.Ref(); tag.Finish() == nil {
 			f.Alias = ref
 		}
@@ -135,12 +135,4 @@ func (f *From) read(r *etf.Reader) {
 // begin begins the answer {Tag, Reply}.
 func (f *From) begin(c Caller) []byte {
 	return append(etf.AppendTupleHeader(c.Buffer(), 2), f.Tag...)
-}
-
-func isAtom(tag etf.Tag) bool {
-	switch tag {
-	case etf.AtomExt, etf.SmallAtomExt, etf.AtomUTF8Ext, etf.SmallAtomUTF8Ext:
-		return true
-	}
-	return false
 }

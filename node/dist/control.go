@@ -47,13 +47,4 @@ func (m *control) decode(frame []byte) error {
 }
 
 // isAtom reports whether the term is an atom.
-func isAtom(term []byte) bool {
-	if len(term) == 0 {
-		return false
-	}
-	switch etf.Tag(term[0]) {
-	case etf.AtomExt, etf.SmallAtomExt, etf.AtomUTF8Ext, etf.SmallAtomUTF8Ext:
-		return true
-	}
-	return false
-}
+func isAtom(term []byte) bool { return len(term) > 0 && etf.Tag(term[0]).IsAtom() }

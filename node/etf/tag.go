@@ -87,3 +87,12 @@ func (t Tag) String() string {
 	}
 	return "tag " + strconv.Itoa(int(t))
 }
+
+// IsAtom reports whether t is the tag of an atom, in any of the forms.
+func (t Tag) IsAtom() bool {
+	switch t {
+	case AtomExt, SmallAtomExt, AtomUTF8Ext, SmallAtomUTF8Ext:
+		return true
+	}
+	return false
+}
