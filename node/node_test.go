@@ -350,5 +350,7 @@ func TestForwardedCall(t *testing.T) {
 		t.Errorf("the caller received %s", message)
 	}
 	relay.send(regSend(relay.pid, "flake"), forwarded(etf.NewPid("nobody@127.0.0.1", 1, 0, 1)))
-	relay.get() // nothing came before
+	if _, message := relay.recv(); message != "{tag,{error,badarg}}" {
+		t.Errorf("who spoke for a node that is not there received %s", message)
+	}
 }

@@ -26,16 +26,14 @@ func (c *Conn) Post(pid, alias, message []byte) {
 	c.out.poke()
 }
 
-// send answers the process on whatever node it is: one that passed a call on for
-// another is not whom the answer is for.
+// send answers the process on its own node, if that is connected: one that passed
+// a call on for another is not whom the answer is for.
 func (c *Conn) send(pid, alias, message []byte) {
 	if node := nodeOf(pid); string(node) != c.peer.Name && c.proto.Connection != nil {
 		if other := c.proto.Connection(string(node)); other != nil && other != c {
 			other.Post(pid, alias, message)
-		} else {
-			c.log.Warn("answer dropped: the caller's node is not connected", "to", text(pid))
+			return
 		}
-		return
 	}
 	o, first, second := opSend, []byte(nil), pid
 	if alias != nil && c.peer.Flags.Has(handshake.Alias) {
