@@ -24,6 +24,10 @@ const (
 	// ownMessage is the size of a message that is made terms of without asking:
 	// any call of a server or function that is there, whatever the nodes' names.
 	ownMessage = 4 << 10
+
+	// ownArguments is the same for the arguments of a function, which may wait
+	// for its turn with them.
+	ownArguments = 512
 )
 
 var errShared = errors.New("no room: the connections hold too much as it is")
@@ -71,17 +75,17 @@ func (a *account) hold(n int) bool {
 
 // weight is what a message may take as terms: the smallest element is two
 // octets, a term of no more than 40, and half of that again is for what is made on the way.
-func weight(message []byte) int {
+func weight(message []byte, own int) int {
 	const perOctet, most = 30, 60 * etf.MaxElements
-	if len(message) <= ownMessage {
+	if len(message) <= own {
 		return 0
 	}
 	return len(message) + min(perOctet*len(message), most)
 }
 
 // weigh takes room for a message as terms. What it gives has to be given back.
-func (c *Conn) weigh(message []byte) (taken int, err error) {
-	taken = weight(message)
+func (c *Conn) weigh(message []byte, own int) (taken int, err error) {
+	taken = weight(message, own)
 	if taken > 0 && !c.proto.shared.take(taken) {
 		return 0, errShared
 	}

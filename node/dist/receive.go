@@ -105,7 +105,7 @@ func (c *Conn) recvSend(m *control) error {
 }
 
 func (c *Conn) recvAliasSend(m *control) error {
-	taken, err := c.weigh(m.message)
+	taken, err := c.weigh(m.message, ownMessage)
 	if err != nil {
 		return err
 	}
@@ -119,7 +119,7 @@ func (c *Conn) recvAliasSend(m *control) error {
 
 // deliver hands a message to a local process. The sender is nil if unknown.
 func (c *Conn) deliver(p *Process, from, message []byte) error {
-	taken, err := c.weigh(message) // a Handler may make terms of it
+	taken, err := c.weigh(message, ownMessage) // a Handler may make terms of it
 	if err != nil {
 		return err
 	}

@@ -11,8 +11,9 @@ import (
 // with system_limit.
 const MaxSpawned = 64
 
-// waitingSize is what a function takes that waits: its goroutine and request.
-const waitingSize = 8 << 10
+// waitingSize is what a function takes that waits: its goroutine, and arguments
+// of ownArguments as terms.
+const waitingSize = 16 << 10
 
 // Spawn is what a process does that a peer has spawned here. It gives the reason
 // that the process exits with.
@@ -78,7 +79,7 @@ type spawnRequest struct {
 
 func (c *Conn) recvSpawnRequest(m *control) error {
 	ref, from := m.args[0], m.args[1]
-	taken, err := c.weigh(m.message)
+	taken, err := c.weigh(m.message, ownArguments)
 	if err != nil {
 		c.sendControl(opSpawnReply, ref, from, etf.AppendInt(nil, 0), c.atom("system_limit"))
 		return err

@@ -3,7 +3,6 @@ package handshake
 import (
 	"crypto/rand"
 	"encoding/binary"
-	"strings"
 )
 
 // named is the status that gives a peer the name it asked for with NAME_ME.
@@ -19,5 +18,5 @@ func (m named) Append(dst []byte) []byte { return appendNamed(dst, m.node, m.cre
 func newName(host string) (string, uint32) {
 	var b [4]byte
 	rand.Read(b[:]) // never fails (crypto/rand)
-	return strings.ToUpper(rand.Text()[:13]) + "@" + host, binary.BigEndian.Uint32(b[:]) | 1
+	return rand.Text()[:13] + "@" + host, binary.BigEndian.Uint32(b[:]) | 1
 }

@@ -37,7 +37,7 @@ func (x *Rex) HandleSlowCall(from genserver.From, request []byte, c genserver.Ca
 		return
 	}
 	to := from.Clone()
-	x.run(c, call, func(result etf.Term) { to.Post(c, encode(result, c.Caps())) })
+	x.run(c, len(request), call, func(result etf.Term) { to.Post(c, encode(result, c.Caps())) })
 }
 
 // HandleCast carries out a cast, whose result nobody wants.
@@ -64,14 +64,22 @@ func (x *Rex) HandleInfo(message []byte, c genserver.Caller) {
 		return
 	}
 	if call := decodeCall(request, "call"); call != nil {
-		x.run(c, call, func(result etf.Term) {
+		x.run(c, len(request), call, func(result etf.Term) {
 			c.Post(pid, nil, encode(etf.Tuple{etf.Atom("rex"), result}, c.Caps()))
 		})
 	}
 }
 
+// largeRequest is the size from which a request is carried out at once: while it
+// waited, nobody would count what it takes.
+const largeRequest = 512
+
 // run calls the function and has the result posted.
-func (x *Rex) run(c genserver.Caller, call []etf.Term, post func(etf.Term)) {
+func (x *Rex) run(c genserver.Caller, size int, call []etf.Term, post func(etf.Term)) {
+	if size > largeRequest {
+		post(x.execute(call))
+		return
+	}
 	if !c.Go(func() { post(x.execute(call)) }) {
 		post(badRPC(etf.Atom("system_limit")))
 	}
