@@ -1,308 +1,49 @@
 package flake
 
 import (
-	"context"
-	"errors"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
-	"time"
-
-	"github.com/flake-go/flake/flake/internal/mark"
 )
 
-const someTime = 1_700_000_000_000
-
-// A bench is a node's surroundings, all set by hand.
-type bench struct {
-	path   string
-	clock  atomic.Uint64
-	broken atomic.Bool // the disk writes nothing
-	waited time.Duration
-	log    strings.Builder
-	logMu  sync.Mutex
-}
-
-func newBench(t *testing.T) *bench {
-	b := &bench{path: filepath.Join(t.TempDir(), "timestamp")}
-	b.clock.Store(someTime)
-	return b
-}
-
-func (b *bench) sleep(ctx context.Context, d time.Duration) error {
-	b.waited += d
-	b.clock.Add(uint64(d / time.Millisecond))
-	return ctx.Err()
-}
-
-func (b *bench) Write(p []byte) (int, error) {
-	b.logMu.Lock()
-	defer b.logMu.Unlock()
-	return b.log.Write(p)
-}
-
-func (b *bench) logged() string {
-	b.logMu.Lock()
-	defer b.logMu.Unlock()
-	return b.log.String()
-}
-
-func (b *bench) options() Options {
-	return Options{Clock: b.clock.Load, Logger: slog.New(slog.NewTextHandler(b, nil))}
-}
-
-// disk is the real one, until it breaks.
-type disk struct {
-	mark.OS
-	broken *atomic.Bool
-}
-
-var errFull = errors.New("no space left")
-
-func (d disk) Create(path string) (mark.Writer, error) {
-	if d.broken.Load() {
-		return nil, errFull
-	}
-	return d.OS.Create(path)
-}
-
-func (b *bench) try(ctx context.Context) (*Durable, error) {
-	return open(ctx, disk{broken: &b.broken}, b.sleep, b.path, 1, b.options())
-}
-
-// open opens without the goroutine that keeps the mark ahead.
-func (b *bench) open(t *testing.T) *Durable {
-	t.Helper()
-	d, err := b.try(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { d.file.Close() })
-	return d
-}
-
-// kill ends a node as kill -9 does: nothing is written, and the lock falls.
-func kill(d *Durable) { d.file.Close() }
-
-func (b *bench) saved(t *testing.T) uint64 {
-	t.Helper()
-	data, err := os.ReadFile(b.path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	milli, err := mark.Parse(data)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return milli
-}
-
-func TestFirstStart(t *testing.T) {
-	b := newBench(t)
-	d := b.open(t)
-	if got := b.saved(t); got != someTime+window || d.Mark().UnixMilli() != int64(got) {
-		t.Errorf("the mark is %d in the file, %v in memory", got, d.Mark())
-	}
-	if id := next(t, d.Generator); id != Make(someTime, 1, 0) {
-		t.Errorf("%x", id)
-	}
-	if b.waited != 0 || !strings.Contains(b.logged(), "starting a new one") {
-		t.Errorf("waited %v, logged %q", b.waited, b.logged())
-	}
-	if at, err := d.LastSaved(); at.UnixMilli() != someTime || err != nil {
-		t.Errorf("last saved %v, %v", at, err)
-	}
-}
-
-func TestCleanStopNeedsNoWait(t *testing.T) {
-	b := newBench(t)
-	d := b.open(t)
-	b.clock.Add(5)
-	last := next(t, d.Generator)
-	if err := d.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if got := b.saved(t); got != last.Milli() {
-		t.Errorf("the file has %d, the last id %d", got, last.Milli())
-	}
-	if _, err := d.Next(); !errors.Is(err, ErrClosed) {
-		t.Errorf("after Close: %v", err)
-	}
-	if err := d.renew(); !errors.Is(err, ErrClosed) {
-		t.Errorf("after Close: %v", err)
-	}
-	if err := d.Close(); err != nil || b.saved(t) != last.Milli() {
-		t.Errorf("a second Close: %v", err)
-	}
-	b.clock.Add(1)
-	if id := next(t, b.open(t).Generator); id.Compare(last) <= 0 || b.waited != 0 {
-		t.Errorf("%v after %v, waited %v", id, last, b.waited)
-	}
-}
-
-// The millisecond of the last id is not used again, though its ids may not
-// all have been.
-func TestStartInTheSameMillisecond(t *testing.T) {
-	b := newBench(t)
-	d := b.open(t)
-	last := next(t, d.Generator)
-	d.Close()
-	if id := next(t, b.open(t).Generator); id.Milli() != last.Milli()+1 || b.waited != time.Millisecond {
-		t.Errorf("%v after %v, waited %v", id, last, b.waited)
-	}
-}
-
-// A node that nobody asked for ids was not down.
-func TestCleanStopWithoutAnID(t *testing.T) {
-	b := newBench(t)
-	b.open(t).Close()
-	if got := b.saved(t); got != someTime {
-		t.Errorf("the file has %d", got)
-	}
-	b.clock.Add(1)
-	d := b.open(t)
-	last := next(t, d.Generator)
-	b.clock.Add(uint64(2 * DefaultDowntime / time.Millisecond))
-	if err := d.renew(); err != nil {
-		t.Fatal(err)
-	}
-	d.Close()
-	b.clock.Add(1)
-	if id := next(t, b.open(t).Generator); id.Compare(last) <= 0 || b.waited != 0 {
-		t.Errorf("%v after %v, waited %v", id, last, b.waited)
-	}
-}
-
-// Whatever the clock says at the end, the mark is not before the last id.
-func TestCleanStopWithTheClockBehind(t *testing.T) {
-	b := newBench(t)
-	d := b.open(t)
-	last := next(t, d.Generator)
-	b.clock.Store(1)
-	d.Close()
-	if got := b.saved(t); got != last.Milli() {
-		t.Errorf("the file has %d, the last id %d", got, last.Milli())
-	}
-}
-
-func TestCrashIsWaitedOut(t *testing.T) {
-	b := newBench(t)
-	d := b.open(t)
-	next(t, d.Generator)
-	b.clock.Add(window) // up to the mark itself
-	last := next(t, d.Generator)
-	kill(d)
-	b.clock.Store(someTime + 1) // and the clock set back
-	if id := next(t, b.open(t).Generator); id.Compare(last) <= 0 {
-		t.Errorf("%v after %v", id, last)
-	}
-	if b.waited != Window || !strings.Contains(b.logged(), "waiting") || !strings.Contains(b.logged(), "ms=3000") {
-		t.Errorf("waited %v, logged %q", b.waited, b.logged())
-	}
-}
-
-func TestWaitCanBeGivenUp(t *testing.T) {
-	b := newBench(t)
-	kill(b.open(t))
-	if d, err := b.try(done(t)); !errors.Is(err, context.Canceled) || d != nil {
-		t.Errorf("%v, %v", d, err)
-	}
-	b.open(t) // the lock is not left behind
-}
-
-func TestStartRefused(t *testing.T) {
-	for name, c := range map[string]struct {
-		clock  uint64
-		broken bool
-		down   time.Duration
-		want   error
-		says   []string
-	}{
-		"clock set back": {clock: someTime - 1, want: ErrClockBackwards,
-			says: []string{"2023-11-14T22:13:23.000Z (1700000003000)", "2023-11-14T22:13:19.999Z (1699999999999)", "set the clock right", "in 1 ms"}},
-		"clock at zero":    {clock: 0, want: ErrClockBackwards},
-		"clock set ahead":  {clock: someTime + window + 30*86400_000 + 1, want: ErrClockAdvanced, says: []string{"allowable_downtime, 2592000000 ms", "above 2592000001"}},
-		"down for long":    {clock: someTime + window + 1001, down: time.Second, want: ErrClockAdvanced, says: []string{"1000 ms"}},
-		"disk full":        {clock: someTime + window + 1, broken: true, want: ErrTimestampNotSaved, says: []string{"no space left", "free the disk"}},
-		"senseless option": {clock: someTime + window + 1, down: -1, says: []string{"allowable_downtime"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			b := newBench(t)
-			kill(b.open(t))
-			before := b.saved(t)
-			b.clock.Store(c.clock)
-			b.broken.Store(c.broken)
-			o := b.options()
-			o.AllowableDowntime = c.down
-			d, err := open(t.Context(), disk{broken: &b.broken}, b.sleep, b.path, 1, o)
-			if d != nil || err == nil || c.want != nil && !errors.Is(err, c.want) {
-				t.Fatalf("%v, %v", d, err)
-			}
-			for _, word := range c.says {
-				if !strings.Contains(err.Error(), word) {
-					t.Errorf("%v\ndoes not say %q", err, word)
-				}
-			}
-			if b.saved(t) != before {
-				t.Error("the file was changed")
-			}
-			b.clock.Store(someTime + window + 1)
-			b.broken.Store(false)
-			b.open(t) // nothing of the refusal is left
-		})
-	}
-}
-
-func TestEdgesOfTheStart(t *testing.T) {
-	for name, clock := range map[string]uint64{
-		"window behind":                someTime,
-		"as long as it may be down":    someTime + window + 30*86400_000,
-		"one past the mark":            someTime + window + 1,
-		"in the very one of the mark":  someTime + window,
-		"one millisecond ahead of it ": someTime + window - 1,
-	} {
-		b := newBench(t)
-		kill(b.open(t))
-		b.clock.Store(clock)
-		if id := next(t, b.open(t).Generator); id.Milli() <= someTime+window {
-			t.Errorf("%s: %v is not past the mark", name, id)
+func TestOpen(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "timestamp")
+	milli := uint64(1_700_000_000_000)
+	clock := func() uint64 { return milli }
+	var last ID
+	for range 2 {
+		d, err := Open(t.Context(), path, 1, Options{Clock: clock})
+		if err != nil {
+			t.Fatal(err)
 		}
+		id := next(t, d.Generator)
+		if id != Make(milli, 1, 0) || id.Compare(last) <= 0 {
+			t.Errorf("%x after %x", id, last)
+		}
+		if at, err := d.LastSaved(); at.UnixMilli() != int64(milli) || err != nil || d.Mark() != at.Add(Window) {
+			t.Errorf("saved at %v, %v, the mark at %v", at, err, d.Mark())
+		}
+		if err := d.Close(); err != nil {
+			t.Fatal(err)
+		}
+		last = id
+		milli++
 	}
 }
 
 func TestOpenRefusesWhatIsNoMark(t *testing.T) {
-	b := newBench(t)
-	if err := os.WriteFile(b.path, nil, 0o644); err != nil {
+	path := filepath.Join(t.TempDir(), "timestamp")
+	if err := os.WriteFile(path, nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if d, err := Open(t.Context(), b.path, 1, Options{}); err == nil || !strings.Contains(err.Error(), "is empty") {
+	if d, err := Open(t.Context(), path, 1, Options{}); err == nil || !strings.Contains(err.Error(), "is empty") {
 		t.Errorf("%v, %v", d, err)
 	}
-	if d, err := Open(t.Context(), filepath.Join(b.path, "x"), 1, Options{}); err == nil {
+	if d, err := Open(t.Context(), filepath.Join(path, "x"), 1, Options{}); err == nil {
 		t.Errorf("%v, %v", d, err)
 	}
-	if d, err := Open(t.Context(), b.path+"x", MaxWorker+1, Options{}); err == nil {
+	if d, err := Open(t.Context(), path+"x", MaxWorker+1, Options{}); err == nil {
 		t.Errorf("%v, %v", d, err)
-	}
-}
-
-func TestSecondNodeIsRefused(t *testing.T) {
-	b := newBench(t)
-	b.open(t)
-	if d, err := b.try(t.Context()); !errors.Is(err, mark.ErrLocked) {
-		t.Errorf("%v, %v", d, err)
-	}
-}
-
-func TestMarkNeverFalls(t *testing.T) {
-	b := newBench(t)
-	d := b.open(t)
-	b.clock.Store(someTime - 10_000)
-	if err := d.renew(); err != nil || b.saved(t) != someTime+window {
-		t.Errorf("%v, the mark is %d", err, b.saved(t))
 	}
 }

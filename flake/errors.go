@@ -1,8 +1,8 @@
 package flake
 
 import (
-	"errors"
-	"fmt"
+	"github.com/flake-go/flake/flake/internal/digits"
+	"github.com/flake-go/flake/flake/internal/tick"
 )
 
 // The errors a caller may branch on. Each names in brackets the atom that an
@@ -10,28 +10,20 @@ import (
 var (
 	// ErrClockBackwards: the clock is behind the last id. It passes by itself
 	// once the clock has caught up.
-	ErrClockBackwards = errors.New("flake: the clock is behind the last id (clock_running_backwards)")
+	ErrClockBackwards = tick.ErrClockBackwards
 
 	// ErrClockAdvanced: the clock is further ahead of the last id than a node
 	// may have been down.
-	ErrClockAdvanced = errors.New("flake: the clock is too far ahead of the last id (clock_advanced)")
+	ErrClockAdvanced = tick.ErrClockAdvanced
 
 	// ErrTimestampNotSaved: the time could not be made durable, so that an id
 	// handed out now might be repeated after a crash. It passes by itself once
 	// the file can be written.
-	ErrTimestampNotSaved = errors.New("flake: the time cannot be saved (timestamp_not_saved)")
+	ErrTimestampNotSaved = tick.ErrTimestampNotSaved
 
 	// ErrClosed: the generator was stopped.
-	ErrClosed = errors.New("flake: the generator is closed")
+	ErrClosed = tick.ErrClosed
 
 	// ErrBase: a base that is not from 2 to 62.
-	ErrBase = errors.New("flake: a base is from 2 to 62")
+	ErrBase = digits.ErrBase
 )
-
-// quote shows text that came from outside, cut to a length fit for a log line.
-func quote[T string | []byte](text T) string {
-	if len(text) > 64 {
-		return fmt.Sprintf("%q... (%d bytes)", string(text[:64]), len(text))
-	}
-	return fmt.Sprintf("%q", string(text))
-}

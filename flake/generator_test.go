@@ -4,8 +4,9 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"sync"
 	"testing"
+
+	"github.com/flake-go/flake/flake/internal/tick"
 )
 
 // handClock is a clock that is set by hand.
@@ -34,7 +35,7 @@ func next(t testing.TB, g *Generator) ID {
 func TestNextCountsFromZero(t *testing.T) {
 	clock := &handClock{}
 	g := newGenerator(t, clock.now)
-	for _, milli := range []uint64{0, 1, 1_700_000_000_000, maxMilli} {
+	for _, milli := range []uint64{0, 1, 1_700_000_000_000, tick.MaxLast} {
 		clock.milli = milli
 		for sequence := range uint16(3) {
 			if id := next(t, g); id != Make(milli, g.Worker(), sequence) {
@@ -152,100 +153,11 @@ func TestGeneratorRefusesWhatDoesNotFit(t *testing.T) {
 	if _, err := NewGenerator(MaxWorker+1, nil); err == nil {
 		t.Error("a worker of 49 bits is taken")
 	}
-	for _, milli := range []uint64{maxMilli + 1, 1<<64 - 1} {
+	for _, milli := range []uint64{tick.MaxLast + 1, 1<<64 - 1} {
 		clock := &handClock{milli}
 		g := newGenerator(t, clock.now)
 		if id, err := g.Next(); err == nil {
 			t.Errorf("at %d: %v", milli, id)
-		}
-	}
-}
-
-func TestLimit(t *testing.T) {
-	clock := &handClock{1000}
-	g := newGenerator(t, clock.now)
-	g.start(1000, 1002)
-	if _, err := g.NextContext(done(t), make([]ID, 1)); !errors.Is(err, context.Canceled) {
-		t.Errorf("in the millisecond of the last run: %v", err)
-	}
-	clock.milli = 1002
-	next(t, g)
-	clock.milli = 1003
-	if id, err := g.Next(); !errors.Is(err, ErrTimestampNotSaved) {
-		t.Errorf("past the limit: %v, %v", id, err)
-	}
-	g.extend = func(milli uint64) error {
-		g.limit.Store(milli + 5)
-		return nil
-	}
-	next(t, g)
-}
-
-// Found by the simulator: the clock went back while the limit was raised, so
-// that it was raised to less than was asked for.
-func TestLimitRaisedTooLittle(t *testing.T) {
-	clock := &handClock{2000}
-	g := newGenerator(t, clock.now)
-	g.start(1000, 1000)
-	g.extend = func(uint64) error {
-		clock.milli = 1500
-		g.limit.Store(1600)
-		return nil
-	}
-	if id := next(t, g); id.Milli() != 1500 {
-		t.Errorf("an id of %d with the limit at 1600", id.Milli())
-	}
-}
-
-func TestClosed(t *testing.T) {
-	for _, milli := range []uint64{0, 1000, maxMilli, maxMilli + 1, maxMilli + 2, 1<<64 - 1} {
-		clock := &handClock{1000}
-		g := newGenerator(t, clock.now)
-		next(t, g)
-		if last := g.close(); last != 1000 {
-			t.Errorf("closed at %d", last)
-		}
-		clock.milli = milli
-		if id, err := g.Next(); !errors.Is(err, ErrClosed) {
-			t.Errorf("at %d: %v, %v", milli, id, err)
-		}
-	}
-}
-
-func done(t *testing.T) context.Context {
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	return ctx
-}
-
-func TestCloseCountsEveryID(t *testing.T) {
-	for range 20 {
-		g := newGenerator(t, nil)
-		var wg sync.WaitGroup
-		lasts := make([]ID, 4)
-		for i := range lasts {
-			first := make(chan struct{})
-			wg.Go(func() {
-				var once sync.Once
-				for {
-					id, err := g.Next()
-					once.Do(func() { close(first) })
-					if err != nil {
-						if !errors.Is(err, ErrClosed) {
-							t.Error(err)
-						}
-						return
-					}
-					lasts[i] = id
-				}
-			})
-			<-first
-		}
-		end := g.close()
-		wg.Wait()
-		latest := slices.MaxFunc(lasts, ID.Compare)
-		if latest.Milli() != end {
-			t.Fatalf("closed at %d, and the last id is of %d", end, latest.Milli())
 		}
 	}
 }
@@ -258,12 +170,36 @@ func TestNoAllocation(t *testing.T) {
 	for name, f := range map[string]func(){
 		"Next":         func() { g.Next() },
 		"NextN":        func() { g.NextN(ids) },
+		"Reserve":      func() { g.Reserve(context.Background(), 16) },
 		"AppendText":   func() { id.AppendText(text, 62) },
 		"AppendPadded": func() { id.AppendPadded(text, 36) },
 		"Parse":        func() { Parse(short, 62) },
 	} {
 		if n := testing.AllocsPerRun(100, f); n != 0 {
 			t.Errorf("%s allocates %v times", name, n)
+		}
+	}
+}
+
+func TestReserve(t *testing.T) {
+	clock := &handClock{1000}
+	g := newGenerator(t, clock.now)
+	next(t, g)
+	for _, c := range []struct{ n, first, count int }{{1, 1, 1}, {10, 2, 10}, {1 << 20, 12, perMilli - 12}} {
+		run, err := g.Reserve(t.Context(), c.n)
+		if run.First != Make(1000, g.Worker(), uint16(c.first)) || run.Count != c.count || err != nil {
+			t.Errorf("%d ids: %+v, %v", c.n, run, err)
+		}
+		if last := run.At(run.Count - 1); last != Make(1000, g.Worker(), uint16(c.first+c.count-1)) {
+			t.Errorf("%d ids end with %x", c.n, last)
+		}
+	}
+	if g.Waits() != 0 {
+		t.Errorf("%d waits", g.Waits())
+	}
+	for _, n := range []int{0, -1} {
+		if run, err := g.Reserve(t.Context(), n); err == nil {
+			t.Errorf("%d ids: %+v", n, run)
 		}
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flake-go/flake/flake/internal/mark"
 	"github.com/flake-go/flake/flake/internal/simulate"
 )
 
@@ -18,70 +17,36 @@ var (
 const (
 	simLives = 1600
 	simFirst = 1 // seed 0 means none given
-	simPath  = "/var/flake-timestamp"
 )
 
-// simNode is the generator and its mark as they are, but for the goroutine that
-// ticks.
-type simNode struct {
-	m *simulate.Machine
-	d *Durable
-}
-
-func newSimNode(m *simulate.Machine) simulate.Node { return &simNode{m: m} }
-
-func (n *simNode) Start(allowable time.Duration) error {
-	d, err := open(context.Background(), n.m.Disk, n.m.Sleep, simPath, 1, Options{
-		AllowableDowntime: allowable,
-		Clock:             n.m.Clock,
-	})
+// simulated makes ids one by one and many at a time.
+func simulated(m *simulate.Machine) (simulate.Generator, error) {
+	g, err := NewGenerator(1, m.Clock)
 	if err != nil {
-		return err
+		return simulate.Generator{}, err
 	}
-	d.extend = func(uint64) (err error) { // as await, which has run to do it
-		began := n.m.Now()
-		n.m.Undisturbed(func() { err = d.renew() })
-		if err == nil && n.m.Now()-began > patience {
-			err = errSlow
-		}
-		return err
-	}
-	n.d = d
-	return nil
-}
-
-func (n *simNode) IDs(count int, got func(uint64, uint16)) error {
-	if count < 4 {
-		for range count {
-			id, err := n.d.Next()
+	return simulate.Generator{Source: g.core, IDs: func(count int, got simulate.Got) error {
+		for count > 0 {
+			run, err := Run{Count: 1}, error(nil)
+			if count < 4 {
+				run.First, err = g.Next()
+			} else {
+				run, err = g.Reserve(context.Background(), count)
+			}
 			if err != nil {
 				return err
 			}
-			got(id.Milli(), id.Sequence())
+			for i := range run.Count {
+				id := run.At(i)
+				got(id.Milli(), uint32(id.Sequence()))
+			}
+			count -= run.Count
 		}
 		return nil
-	}
-	ids := make([]ID, min(count, 1000))
-	for count > 0 {
-		made, err := n.d.NextN(ids[:min(count, len(ids))])
-		for _, id := range ids[:made] {
-			got(id.Milli(), id.Sequence())
-		}
-		if err != nil {
-			return err
-		}
-		count -= made
-	}
-	return nil
+	}}, nil
 }
 
-func (n *simNode) BadCall() {}
-func (n *simNode) Tick()    { n.d.renew() }
-func (n *simNode) Stop()    { n.d.Close() }
-
-func simConfig() simulate.Config {
-	return simulate.Config{New: newSimNode, Path: simPath, Mark: mark.Parse}
-}
+func simConfig() simulate.Config { return simulate.Kept(simulated) }
 
 func TestSimulate(t *testing.T) {
 	if *simSeed != 0 {
@@ -123,13 +88,18 @@ func TestSimulateFinds(t *testing.T) {
 }
 
 // newForgetful gives a node whose file is not there at any start.
-func newForgetful(m *simulate.Machine) simulate.Node { return &forgetful{simNode{m: m}} }
+func newForgetful(m *simulate.Machine) simulate.Node {
+	return &forgetful{simConfig().New(m), m}
+}
 
-type forgetful struct{ simNode }
+type forgetful struct {
+	simulate.Node
+	m *simulate.Machine
+}
 
 func (n *forgetful) Start(allowable time.Duration) error {
-	n.m.Disk.Forget(simPath)
-	return n.simNode.Start(allowable)
+	n.m.Disk.Forget(simulate.Path)
+	return n.Node.Start(allowable)
 }
 
 func TestSimulateRepeats(t *testing.T) {

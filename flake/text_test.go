@@ -94,11 +94,14 @@ func idOf(n *big.Int) (id ID) {
 }
 
 // math/big has the same digits in another order.
-var bigDigits = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+const (
+	alphabet  = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+	bigDigits = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+)
 
 func bigText(id ID, base int) string {
 	return strings.Map(func(r rune) rune {
-		return rune(digits[strings.IndexRune(bigDigits, r)])
+		return rune(alphabet[strings.IndexRune(bigDigits, r)])
 	}, number(id).Text(base))
 }
 

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"net"
 	"strings"
+
+	"github.com/flake-go/flake/flake/internal/digits"
 )
 
 // Worker tells the generators apart: 48 bits, a MAC address as a rule. The
@@ -32,7 +34,7 @@ func (w Worker) String() string {
 func ParseWorker(text string) (Worker, error) {
 	mac, err := net.ParseMAC(text)
 	if err != nil || len(text) != len("02:00:00:00:00:01") {
-		return 0, fmt.Errorf("flake: worker_id %s is not six octets such as \"02:00:00:00:00:01\"", quote(text))
+		return 0, fmt.Errorf("flake: worker_id %s is not six octets such as \"02:00:00:00:00:01\"", digits.Quote(text))
 	}
 	return workerOf(mac), nil
 }
@@ -68,11 +70,11 @@ func pickInterface(name string, all []net.Interface) (Worker, string, error) {
 			return workerOf(i.HardwareAddr), i.Name, nil
 		}
 		if name != "" {
-			return 0, "", noInterface(fmt.Sprintf("interface %s has no MAC address", quote(name)), all)
+			return 0, "", noInterface(fmt.Sprintf("interface %s has no MAC address", digits.Quote(name)), all)
 		}
 	}
 	if name != "" {
-		return 0, "", noInterface(fmt.Sprintf("there is no interface %s", quote(name)), all)
+		return 0, "", noInterface(fmt.Sprintf("there is no interface %s", digits.Quote(name)), all)
 	}
 	return 0, "", noInterface("no interface has a MAC address", all)
 }

@@ -23,15 +23,21 @@ import (
 //	|          version of the format
 //	what it is
 //
-// with single spaces and a line feed at the end. There is one way to write a
-// mark: a file that differs from it by a byte is corrupt.
+// with single spaces and a line feed at the end. Version 2 has, between the time
+// for people and the sum, up to [MaxWords] numbers that a format of ids keeps
+// besides; a mark with none is of version 1. There is one way to write a mark: a
+// file that differs from it by a byte is corrupt.
 const (
-	magic   = "flake-mark "
-	version = "1"
+	magic = "flake-mark "
+	plain = "1"
+	wordy = "2"
 
 	// Max is the highest mark, in the year 6429: the last millisecond that a
 	// generator has.
 	Max = 1<<47 - 2
+
+	// MaxWords is how many words a mark may have.
+	MaxWords = 6
 
 	// maxSize is more than any mark takes, and all that is read of a file.
 	maxSize = 256
@@ -39,40 +45,61 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// appendMark appends the file for a mark up to Max.
-func appendMark(dst []byte, milli uint64) []byte {
-	start := len(dst)
+// Mark is what a file keeps.
+type Mark struct {
+	Milli uint64   // milliseconds since 1970-01-01 UTC, up to Max
+	Words []uint64 // what else, up to MaxWords; nil if there are none
+}
+
+// append appends the file for a mark.
+func (m Mark) append(dst []byte) []byte {
+	start, version := len(dst), plain
+	if len(m.Words) > 0 {
+		version = wordy
+	}
 	dst = append(dst, magic+version+" "...)
-	dst = strconv.AppendUint(dst, milli, 10)
+	dst = strconv.AppendUint(dst, m.Milli, 10)
 	dst = append(dst, ' ')
-	dst = time.UnixMilli(int64(milli)).UTC().AppendFormat(dst, "2006-01-02T15:04:05.000Z")
+	dst = time.UnixMilli(int64(m.Milli)).UTC().AppendFormat(dst, "2006-01-02T15:04:05.000Z")
 	dst = append(dst, ' ')
+	for _, word := range m.Words {
+		dst = append(strconv.AppendUint(dst, word, 10), ' ')
+	}
 	return fmt.Appendf(dst, "%08x\n", crc32.Checksum(dst[start:], castagnoli))
 }
 
 // Parse reads the content of a mark's file, or says what else it is.
-func Parse(data []byte) (milli uint64, err error) {
+func Parse(data []byte) (Mark, error) {
 	if len(data) == 0 {
-		return 0, errors.New("it is empty")
+		return Mark{}, errors.New("it is empty")
 	}
 	rest, ok := strings.CutPrefix(string(data), magic)
 	if !ok {
-		return 0, foreign(data)
+		return Mark{}, foreign(data)
 	}
-	fields := strings.SplitN(rest, " ", 3)
-	if number, err := strconv.ParseUint(fields[0], 10, 32); err == nil && fields[0] != version {
-		return 0, fmt.Errorf("it is of version %d of its format, and this program knows version %s", number, version)
+	fields := strings.Split(rest, " ")
+	if number, err := strconv.ParseUint(fields[0], 10, 32); err == nil && fields[0] != plain && fields[0] != wordy {
+		return Mark{}, fmt.Errorf("it is of version %d of its format, and this program knows versions %s and %s", number, plain, wordy)
 	}
-	if len(fields) < 3 {
-		return 0, fmt.Errorf("it is cut short, at %d bytes", len(data))
+	if len(fields) < 4 { // version, mark, the mark again, sum
+		return Mark{}, fmt.Errorf("it is cut short, at %d bytes", len(data))
 	}
-	if milli, err = strconv.ParseUint(fields[1], 10, 64); err != nil || milli > Max {
-		return 0, errors.New("it is damaged: its time cannot be read")
+	var m Mark
+	var err error
+	if m.Milli, err = strconv.ParseUint(fields[1], 10, 64); err != nil || m.Milli > Max {
+		return Mark{}, errors.New("it is damaged: its time cannot be read")
 	}
-	if want := appendMark(nil, milli); !bytes.Equal(data, want) {
-		return 0, errors.New("it is damaged: its checksum does not fit")
+	for _, field := range fields[3 : len(fields)-1] {
+		word, err := strconv.ParseUint(field, 10, 64)
+		if err != nil || len(m.Words) == MaxWords {
+			return Mark{}, errors.New("it is damaged: what stands beside its time cannot be read")
+		}
+		m.Words = append(m.Words, word)
 	}
-	return milli, nil
+	if want := m.append(nil); !bytes.Equal(data, want) {
+		return Mark{}, errors.New("it is damaged: its checksum does not fit")
+	}
+	return m, nil
 }
 
 // foreign tells what a file that is no mark is: perhaps the Erlang server's, an

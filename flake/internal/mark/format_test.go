@@ -1,6 +1,7 @@
 package mark
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -9,13 +10,21 @@ import (
 func TestFormat(t *testing.T) {
 	// As documented in format.go; another program made the sum.
 	want := "flake-mark 1 1700000000000 2023-11-14T22:13:20.000Z d0ddde30\n"
-	if got := string(appendMark(nil, 1_700_000_000_000)); got != want {
+	if got := string(Mark{Milli: 1_700_000_000_000}.append(nil)); got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-	for _, milli := range []uint64{0, 1, 1_700_000_000_001, Max} {
-		data := appendMark(nil, milli)
-		if back, err := Parse(data); back != milli || err != nil {
-			t.Errorf("%q is %d, %v", data, back, err)
+	want = "flake-mark 2 1700000000000 2023-11-14T22:13:20.000Z 0 18446744073709551615 b2d007bd\n"
+	if got := string(Mark{1_700_000_000_000, []uint64{0, 1<<64 - 1}}.append(nil)); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	for _, m := range []Mark{
+		{Milli: 0}, {Milli: 1}, {Milli: 1_700_000_000_001}, {Milli: Max},
+		{Milli: 1, Words: []uint64{0}},
+		{Milli: Max, Words: slices.Repeat([]uint64{1<<64 - 1}, MaxWords)},
+	} {
+		data := m.append(nil)
+		if back, err := Parse(data); back.Milli != m.Milli || !slices.Equal(back.Words, m.Words) || err != nil {
+			t.Errorf("%q is %v, %v", data, back, err)
 		}
 		if len(data) > maxSize {
 			t.Errorf("%d bytes, of which %d are read", len(data), maxSize)
@@ -28,17 +37,22 @@ func TestFormat(t *testing.T) {
 
 // Any bit that flips, any byte that is lost or added is seen.
 func TestDamageIsSeen(t *testing.T) {
-	data := appendMark(nil, 1_700_000_000_000)
+	for _, words := range [][]uint64{nil, {1, 1_700_000_000_000}} {
+		damage(t, Mark{1_700_000_000_000, words}.append(nil))
+	}
+}
+
+func damage(t *testing.T, data []byte) {
 	for i := range data {
 		for bit := range 8 {
 			bad := []byte(string(data))
 			bad[i] ^= 1 << bit
-			if milli, err := Parse(bad); err == nil {
-				t.Errorf("%q is taken for %d", bad, milli)
+			if m, err := Parse(bad); err == nil {
+				t.Errorf("%q is taken for %v", bad, m)
 			}
 		}
-		if milli, err := Parse(data[:i]); err == nil {
-			t.Errorf("%q is taken for %d", data[:i], milli)
+		if m, err := Parse(data[:i]); err == nil {
+			t.Errorf("%q is taken for %v", data[:i], m)
 		}
 	}
 	if _, err := Parse(append(data, 0)); err == nil {
@@ -51,27 +65,30 @@ func TestParseSaysWhatItIs(t *testing.T) {
 		"":                                      "empty",
 		"\x83n\x06\x00\x00\x68\xe5\xcf\x8b\x01": "the Erlang server's, which last wrote it at 2023-11-14T22:13:20Z",
 		"\x83n\x09\x00\x00\x68\xe5\xcf\x8b\x01\x00\x00\x01":            "not a mark",
-		"flake-mark 2 whatever comes then":                             "version 2 of its format",
+		"flake-mark 3 whatever comes then":                             "version 3 of its format",
+		"flake-mark 2 17000 1970 x 0":                                  "beside its time",
+		"flake-mark 2 17000 1970 1 2 3 4 5 6 7 0":                      "beside its time",
 		"flake-mark 1 17000":                                           "cut short",
 		"flake-mark 1 x 2023-11-14T22:13:20.000Z 00000000\n":           "time cannot be read",
 		"flake-mark 1 140737488355327 6429-10-17T02:45:55.327Z 0000\n": "time cannot be read",
 		"flake-mark 1 1700000000000 2023-11-14T22:13:20.000Z 0\n":      "checksum",
 		"<html>": `begins with "<html>"`,
 	} {
-		if milli, err := Parse([]byte(data)); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: %d, %v, want %q", data, milli, err, want)
+		if m, err := Parse([]byte(data)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, %v, want %q", data, m, err, want)
 		}
 	}
 }
 
 func FuzzParse(f *testing.F) {
-	f.Add(appendMark(nil, 0))
-	f.Add(appendMark(nil, Max))
+	f.Add(Mark{}.append(nil))
+	f.Add(Mark{Milli: Max}.append(nil))
+	f.Add(Mark{1, []uint64{2, 3}}.append(nil))
 	f.Add([]byte("\x83n\x06\x00\x00\x68\xe5\xcf\x8b\x01"))
 	f.Add([]byte("flake-mark 2 1"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if milli, err := Parse(data); err == nil && string(appendMark(nil, milli)) != string(data) {
-			t.Errorf("%q is taken for %d", data, milli)
+		if m, err := Parse(data); err == nil && string(m.append(nil)) != string(data) {
+			t.Errorf("%q is taken for %v", data, m)
 		}
 	})
 }

@@ -1,8 +1,9 @@
-// Package mark keeps one time in a file, so that it survives kill -9, a power
-// cut and a full disk: the old one or the new one is there, never neither.
+// Package mark keeps a time in a file, and perhaps a few words beside it, so that
+// they survive kill -9, a power cut and a full disk: the old ones or the new ones
+// are there, never neither.
 //
-// [Open] locks the file and reads it, [File.Save] replaces it. What the time
-// means is the caller's affair.
+// [Open] locks the file and reads it, [File.Save] replaces it. What the time and
+// the words mean is the caller's affair.
 package mark
 
 import (
@@ -59,23 +60,23 @@ type File struct {
 // Open locks the file at path and reads its mark. found is false if there is no
 // file. A file that is anything but a mark is an error that says what it is and
 // what to do; it is never taken for none.
-func Open(disk Disk, path string) (f *File, milli uint64, found bool, err error) {
+func Open(disk Disk, path string) (f *File, m Mark, found bool, err error) {
 	real, err := disk.Resolve(path)
 	if err != nil {
-		return nil, 0, false, advise(path, err)
+		return nil, Mark{}, false, advise(path, err)
 	}
 	f = &File{disk: disk, path: real}
 	if f.lock, err = disk.Lock(real + ".lock"); err != nil {
-		return nil, 0, false, advise(real, err)
+		return nil, Mark{}, false, advise(real, err)
 	}
 	data, err := disk.Read(real, maxSize)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return f, 0, false, nil
+		return f, Mark{}, false, nil
 	case err != nil:
 		err = advise(real, err)
 	default:
-		if milli, err = Parse(data); err != nil {
+		if m, err = Parse(data); err != nil {
 			err = fmt.Errorf("timestamp_path %s: %w; it was left as it is. "+
 				"Put the right file back; or, if the clock was not set back since ids were last made, "+
 				"move this one away and start again", real, err)
@@ -83,9 +84,9 @@ func Open(disk Disk, path string) (f *File, milli uint64, found bool, err error)
 	}
 	if err != nil {
 		f.lock.Close()
-		return nil, 0, false, err
+		return nil, Mark{}, false, err
 	}
-	return f, milli, true, nil
+	return f, m, true, nil
 }
 
 func advise(path string, err error) error {
@@ -101,10 +102,10 @@ func advise(path string, err error) error {
 // Path is where the file is, symbolic links resolved.
 func (f *File) Path() string { return f.path }
 
-// Save makes a mark up to [Max] durable in place of the one before. On an error
-// either may be there after a crash.
-func (f *File) Save(milli uint64) error {
-	if err := f.save(milli); err != nil {
+// Save makes a mark durable in place of the one before. On an error either may be
+// there after a crash.
+func (f *File) Save(m Mark) error {
+	if err := f.save(m); err != nil {
 		return fmt.Errorf("timestamp_path %s: %w", f.path, err)
 	}
 	return nil
@@ -113,9 +114,12 @@ func (f *File) Save(milli uint64) error {
 // save writes aside and renames, for a write in place could be torn. It writes
 // the new file from scratch each time, since after a failed fsync the kernel
 // may take what it lost for written. The folder's fsync makes the new name last.
-func (f *File) save(milli uint64) error {
-	if milli > Max {
-		return fmt.Errorf("the time %d is beyond %d, in the year 6429", milli, int64(Max))
+func (f *File) save(m Mark) error {
+	if m.Milli > Max {
+		return fmt.Errorf("the time %d is beyond %d, in the year 6429", m.Milli, int64(Max))
+	}
+	if len(m.Words) > MaxWords {
+		return fmt.Errorf("%d words beside the time, where %d fit", len(m.Words), MaxWords)
 	}
 	if err := f.lock.Keep(); err != nil {
 		return err
@@ -125,7 +129,7 @@ func (f *File) save(milli uint64) error {
 	if err != nil {
 		return err
 	}
-	_, err = w.Write(appendMark(nil, milli))
+	_, err = w.Write(m.append(nil))
 	if err == nil {
 		err = w.Sync()
 	}

@@ -24,7 +24,7 @@ func open(t *testing.T, path string) *File {
 
 func save(t *testing.T, f *File, milli uint64) {
 	t.Helper()
-	if err := f.Save(milli); err != nil {
+	if err := f.Save(Mark{Milli: milli}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -38,15 +38,18 @@ func TestSaveAndOpen(t *testing.T) {
 	for _, milli := range []uint64{1000, 2000, 1500} {
 		save(t, f, milli)
 	}
-	if err := f.Save(Max + 1); err == nil {
+	if err := f.Save(Mark{Milli: Max + 1}); err == nil {
 		t.Error("a mark above the highest is saved")
+	}
+	if err := f.Save(Mark{Words: make([]uint64, MaxWords+1)}); err == nil {
+		t.Error("more words than fit are saved")
 	}
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
-	f, milli, found, err := Open(OS{}, path)
-	if milli != 1500 || !found || err != nil {
-		t.Fatal(milli, found, err)
+	f, m, found, err := Open(OS{}, path)
+	if m.Milli != 1500 || m.Words != nil || !found || err != nil {
+		t.Fatal(m, found, err)
 	}
 	f.Close()
 }
@@ -65,7 +68,7 @@ func TestLinkIsFollowed(t *testing.T) {
 
 // What is no mark is refused, with what to do, and stays as it is.
 func TestRefused(t *testing.T) {
-	good := appendMark(nil, 1000)
+	good := Mark{Milli: 1000}.append(nil)
 	var lock Lock
 	for name, c := range map[string]struct {
 		make func(path string) error
@@ -77,7 +80,7 @@ func TestRefused(t *testing.T) {
 		"foreign":    {file([]byte("root:x:0:0:root:/root:/bin/sh\n")), []string{"not a mark", "move"}},
 		"large":      {file(bytes.Repeat([]byte("flake-mark 1 "), 1e6)), []string{"time cannot be read", "move"}},
 		"erlang":     {file([]byte("\x83n\x06\x00\x00\x68\xe5\xcf\x8b\x01")), []string{"Erlang", "move"}},
-		"future":     {file([]byte("flake-mark 7 new things\n")), []string{"version 7", "version 1"}},
+		"future":     {file([]byte("flake-mark 7 new things\n")), []string{"version 7", "versions 1 and 2"}},
 		"folder":     {func(path string) error { return os.Mkdir(path, 0o755) }, []string{"is a folder", "another path"}},
 		"pipe":       {func(path string) error { return syscall.Mkfifo(path, 0o644) }, []string{"not a regular file"}},
 		"read-only":  {func(path string) error { return os.WriteFile(path, good, 0o444) }, []string{"read-only", "write"}},
@@ -94,10 +97,10 @@ func TestRefused(t *testing.T) {
 				t.Fatal(err)
 			}
 			before, _ := os.ReadFile(regular(path))
-			f, milli, found, err := Open(OS{}, path)
+			f, m, found, err := Open(OS{}, path)
 			if err == nil {
 				f.Close()
-				t.Fatalf("it is opened: %d, %v", milli, found)
+				t.Fatalf("it is opened: %v, %v", m, found)
 			}
 			for _, word := range append(c.says, "timestamp_path", path) {
 				if !strings.Contains(err.Error(), word) {
@@ -162,7 +165,7 @@ func TestLockIsKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	other := open(t, path)
-	if err := f.Save(3000); !errors.Is(err, ErrLocked) {
+	if err := f.Save(Mark{Milli: 3000}); !errors.Is(err, ErrLocked) {
 		t.Errorf("saved without the lock: %v", err)
 	}
 	save(t, other, 4000)

@@ -5,9 +5,10 @@
 //
 // All of a life follows from its seed, in virtual time and on a virtual disk,
 // so that one that goes wrong is lived again exactly. [Run] lives one, [Many]
-// a number of them. What is simulated is a [Node]: the generator of package
-// flake in its tests, and [Original], a model of the Erlang server's rules,
-// which has to be caught repeating ids, or the lives are too easy.
+// a number of them. What is simulated is a [Node]: with [Kept] the generator of
+// any format and its durable mark, in that format's tests; and [Original], a
+// model of the Erlang server's rules, which has to be caught repeating ids, or
+// the lives are too easy.
 //
 // The four things a node must keep to are in ledger.go.
 package simulate
@@ -19,8 +20,9 @@ import "time"
 type Node interface {
 	// Start begins a new process, with nothing but the disk to remember.
 	Start(allowableDowntime time.Duration) error
-	// IDs makes n ids and gives got each as it is made.
-	IDs(n int, got func(milli uint64, sequence uint16)) error
+	// IDs makes n ids and gives got each as it is made: when its tick began, and
+	// what tells it from the others of the tick.
+	IDs(n int, got Got) error
 	// BadCall is a call that no server knows.
 	BadCall()
 	// Tick is called each second.
@@ -28,6 +30,9 @@ type Node interface {
 	// Stop ends the process cleanly.
 	Stop()
 }
+
+// Got takes an id: milliseconds since 1970, and what else there is in it.
+type Got func(milli uint64, sequence uint32)
 
 // Config is what is to be simulated.
 type Config struct {
@@ -37,6 +42,12 @@ type Config struct {
 	// means that the node has none to keep to.
 	Path string
 	Mark func(file []byte) (milli uint64, err error)
+
+	// Unit is how long a tick of the node's is, in milliseconds; 0 means 1.
+	Unit uint64
+
+	// Unordered says that a caller's ids need not ascend.
+	Unordered bool
 
 	// The original falls to these two at once. Without them it has to be
 	// caught by crashes and clocks.

@@ -5,7 +5,7 @@ import "fmt"
 // A ledger has every id of a node, and finds what must not be:
 //
 //   - an id twice;
-//   - an id that is not above the same caller's last;
+//   - an id that is not above the same caller's last, unless Unordered;
 //   - an id later than the mark that a power cut would leave;
 //   - an id whose time is not one the clock showed during the call, so that
 //     order across nodes is off by no more than the clocks are.
@@ -15,22 +15,23 @@ type ledger struct {
 	report *Report
 	m      *Machine
 	seed   uint64
+	any    bool // order
 }
 
 // A run of sequences, first and last included.
-type run struct{ first, last uint16 }
+type run struct{ first, last uint32 }
 
 type id struct {
 	milli    uint64
-	sequence uint16
+	sequence uint32
 }
 
 func (a id) above(b id) bool {
 	return a.milli > b.milli || a.milli == b.milli && a.sequence > b.sequence
 }
 
-func newLedger(m *Machine, seed uint64, report *Report) *ledger {
-	return &ledger{map[uint64][]run{}, map[int]id{}, report, m, seed}
+func newLedger(m *Machine, seed uint64, report *Report, unordered bool) *ledger {
+	return &ledger{map[uint64][]run{}, map[int]id{}, report, m, seed, unordered}
 }
 
 func (l *ledger) add(caller int, now id) {
@@ -38,7 +39,7 @@ func (l *ledger) add(caller int, now id) {
 	if l.seen(now) {
 		l.wrong(&l.report.Duplicates, "id %d:%d twice", now.milli, now.sequence)
 	}
-	if last, ok := l.last[caller]; ok && !now.above(last) {
+	if last, ok := l.last[caller]; ok && !l.any && !now.above(last) {
 		l.wrong(&l.report.Disorders, "caller %d: %d:%d after %d:%d", caller, now.milli, now.sequence, last.milli, last.sequence)
 	}
 	l.last[caller] = now

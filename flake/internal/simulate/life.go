@@ -97,7 +97,7 @@ func Run(c Config, seed uint64, trace func(format string, args ...any)) Report {
 	report := Report{Nodes: 1}
 	rng := rand.New(rand.NewPCG(seed, 0))
 	l := &life{Config: c, m: newMachine(rng), report: &report}
-	l.ledger = newLedger(l.m, seed, &report)
+	l.ledger = newLedger(l.m, seed, &report, c.Unordered)
 	l.m.Disk.lying = c.LyingDisk
 	born := l.m.now
 	if trace != nil {
@@ -277,10 +277,10 @@ func (l *life) ids(caller, n int) {
 	}
 	l.depth++
 	before, made := l.m.milli(), 0
-	err := l.node.IDs(n, func(milli uint64, sequence uint16) {
+	err := l.node.IDs(n, func(milli uint64, sequence uint32) {
 		made++
 		l.ledger.add(caller, id{milli, sequence})
-		if l.Mark != nil && l.m.steps == l.steps && (milli < before || milli > l.m.milli()) {
+		if l.Mark != nil && l.m.steps == l.steps && (milli+max(l.Unit, 1) <= before || milli > l.m.milli()) {
 			l.ledger.wrong(&l.report.OffClock, "id of %d while the clock went from %d to %d", milli, before, l.m.milli())
 		}
 		if l.Mark != nil && (made == 1 || made == n) {

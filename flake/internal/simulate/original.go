@@ -46,12 +46,12 @@ func (o *Original) Start(allowable time.Duration) error {
 }
 
 // IDs: it takes one call at a time.
-func (o *Original) IDs(n int, got func(uint64, uint16)) (err error) {
+func (o *Original) IDs(n int, got Got) (err error) {
 	o.m.Undisturbed(func() { err = o.ids(n, got) })
 	return err
 }
 
-func (o *Original) ids(n int, got func(uint64, uint16)) error {
+func (o *Original) ids(n int, got Got) error {
 	for range n {
 		now := o.m.Clock()
 		switch {
@@ -62,7 +62,7 @@ func (o *Original) ids(n int, got func(uint64, uint16)) error {
 		default:
 			o.maxTime, o.sequence = now, 0
 		}
-		got(o.maxTime, o.sequence)
+		got(o.maxTime, uint32(o.sequence))
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package flake
+package digits
 
 import (
 	"encoding/binary"
@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Base 62 is the text of String and the one most asked for, so it has a path of
-// its own: an id is cut into 2 + 10 + 10 digits with two divisions of 128 bits
+// Base 62 is the text most asked for, so it has a path of its own: a number is
+// cut into 2 + 10 + 10 digits with two divisions of 128 bits
 // by 62^10, and each ten into pairs that are looked up.
 const (
 	pow2  = 62 * 62
@@ -21,7 +21,7 @@ var pairs = makePairs()
 
 func makePairs() (all [pow2]uint16) {
 	for i := range all {
-		all[i] = uint16(digits[i/62]) | uint16(digits[i%62])<<8
+		all[i] = uint16(alphabet[i/62]) | uint16(alphabet[i%62])<<8
 	}
 	return all
 }
@@ -64,7 +64,7 @@ func appendPadded62(dst []byte, hi, lo uint64) []byte {
 func append62(dst []byte, hi, lo uint64) []byte {
 	top, mid, low := split62(hi, lo)
 	if top == 0 && pow8/62 <= mid && mid < pow8 {
-		// 18 digits: every id of the years 1975 to 2284.
+		// 18 digits: every id of package flake in the years 1975 to 2284.
 		n := len(dst)
 		dst = slices.Grow(dst, 18)[:n+18]
 		to := (*[18]byte)(dst[n:])

@@ -1,4 +1,4 @@
-package flake
+package durable
 
 import (
 	"errors"
@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/flake-go/flake/flake/internal/mark"
+	"github.com/flake-go/flake/flake/internal/tick"
 )
 
 // until calls f until it is so; the deadline of go test ends it if it never is.
@@ -17,7 +18,7 @@ func until(t *testing.T, f func() bool) {
 	}
 }
 
-func (b *bench) run(t *testing.T) *Durable {
+func (b *bench) run(t *testing.T) *node {
 	t.Helper()
 	d, err := b.try(t.Context())
 	if err != nil {
@@ -32,10 +33,10 @@ func (b *bench) run(t *testing.T) *Durable {
 func TestCallPastTheMark(t *testing.T) {
 	b := newBench(t)
 	d := b.run(t)
-	next(t, d.Generator)
+	d.next(t)
 	for range 20 {
 		b.clock.Add(3600_000)
-		if id := next(t, d.Generator); id.Milli() != b.clock.Load() || b.saved(t) < id.Milli() {
+		if id := d.next(t); id.milli != b.clock.Load() || b.saved(t) < id.milli {
 			t.Errorf("%v with the mark at %d", id, b.saved(t))
 		}
 	}
@@ -55,19 +56,19 @@ func TestFullDiskIsRiddenOut(t *testing.T) {
 	until(t, func() bool { _, err := d.LastSaved(); return err != nil })
 	end := b.saved(t)
 	b.clock.Store(end)
-	if id := next(t, d.Generator); id.Milli() != end {
+	if id := d.next(t); id.milli != end {
 		t.Errorf("%v is not of the mark's millisecond", id)
 	}
 	b.clock.Store(end + 1)
 	for range 3 {
-		if id, err := d.Next(); !errors.Is(err, ErrTimestampNotSaved) || !errors.Is(err, errFull) {
+		if id, err := d.try(); !errors.Is(err, tick.ErrTimestampNotSaved) || !errors.Is(err, errFull) {
 			t.Errorf("past the mark: %v, %v", id, err)
 		}
 	}
 	b.broken.Store(false)
 	until(t, func() bool {
-		id, err := d.Next()
-		return err == nil && id.Milli() == end+1 && b.saved(t) >= end+1
+		id, err := d.try()
+		return err == nil && id.milli == end+1 && b.saved(t) >= end+1
 	})
 	until(t, func() bool { return strings.Contains(b.logged(), "saved again") }) // it is the last thing done
 	if _, err := d.LastSaved(); err != nil {
@@ -84,13 +85,13 @@ func TestCloseOnAFullDisk(t *testing.T) {
 	b := newBench(t)
 	d := b.run(t)
 	b.clock.Add(7)
-	last := next(t, d.Generator)
+	last := d.next(t)
 	b.broken.Store(true)
 	if err := d.Close(); !errors.Is(err, errFull) {
 		t.Error(err)
 	}
 	b.broken.Store(false)
-	if id := next(t, b.open(t).Generator); id.Compare(last) <= 0 {
+	if id := b.open(t).next(t); !id.after(last) {
 		t.Errorf("%v after %v", id, last)
 	}
 }
@@ -110,19 +111,19 @@ func TestHungDiskHoldsNobodyUp(t *testing.T) {
 	b := newBench(t)
 	h := hung{answer: make(chan struct{}, 1)}
 	h.answer <- struct{}{} // the start needs one
-	d, err := open(t.Context(), h, b.sleep, b.path, 1, b.options())
+	d, err := b.node(t.Context(), h, b.options())
 	if err != nil {
 		t.Fatal(err)
 	}
 	d.keep()
 	b.clock.Add(3600_000)
-	for range 1000 { // at patience each, the test would not end
-		if id, err := d.Next(); !errors.Is(err, ErrTimestampNotSaved) {
+	for range 1000 { // at Patience each, the test would not end
+		if id, err := d.try(); !errors.Is(err, tick.ErrTimestampNotSaved) {
 			t.Fatalf("%v, %v", id, err)
 		}
 	}
 	close(h.answer)
-	until(t, func() bool { _, err := d.Next(); return err == nil })
+	until(t, func() bool { _, err := d.try(); return err == nil })
 	if err := d.Close(); err != nil {
 		t.Error(err)
 	}

@@ -1,0 +1,99 @@
+package durable
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/flake-go/flake/flake/internal/mark"
+	"github.com/flake-go/flake/flake/internal/tick"
+)
+
+// Keeper keeps the mark of a [Source] aheak. Close it when done.
+type Keeper struct {
+	source Source
+	limit  *tick.Limit
+	file   *mark.File
+	log    *slog.Logger
+
+	saving sync.Mutex // held while the file is written
+	ended  bool       // the source is closed; under saving
+
+	mu    sync.Mutex
+	round chan struct{} // closed when the next attempt at the file ends
+	err   error         // what the last one came to
+	saved uint64        // when the last good one was
+
+	kick, stop chan struct{}
+	stopped    chan struct{} // closed when run has ended; nil if it was not begun
+	closing    sync.Once
+	closeErr   error
+}
+
+// Renew moves the mark ahead and lets the source use the time up to it. It fails
+// with [tick.ErrTimestampNotSaved] or [tick.ErrClosed].
+func (k *Keeper) Renew() error {
+	k.saving.Lock()
+	defer k.saving.Unlock()
+	if k.ended {
+		return tick.ErrClosed
+	}
+	now := k.source.Now()
+	to := min(max(now+window, k.limit.Milli()), k.limit.Last()) // a clock set back moves no mark
+	if err := k.save(to); err != nil {
+		return fmt.Errorf("%w: %w", tick.ErrTimestampNotSaved, err)
+	}
+	k.limit.Set(to)
+	k.mu.Lock()
+	k.saved = now
+	k.mu.Unlock()
+	return nil
+}
+
+func (k *Keeper) save(to uint64) error {
+	var words []uint64
+	if s, ok := k.source.(Stateful); ok {
+		words = s.Words()
+	}
+	return k.file.Save(mark.Mark{Milli: to, Words: words})
+}
+
+// Mark is the time that no id is later than, as it stands in the file.
+func (k *Keeper) Mark() time.Time { return time.UnixMilli(int64(k.limit.Milli())).UTC() }
+
+// LastSaved is the time at which the file was last written, and the trouble
+// there has been with it since, or nil.
+func (k *Keeper) LastSaved() (time.Time, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return time.UnixMilli(int64(k.saved)).UTC(), k.err
+}
+
+// Close ends the source, brings the mark back from ahead of the clock, so that
+// the next start need not wait, and gives up the lock. Calls under way and later
+// fail with [tick.ErrClosed]. Close waits for the disk; if it cannot write, the
+// next start waits instead. A second Close gives what the first did.
+func (k *Keeper) Close() error {
+	k.closing.Do(func() {
+		close(k.stop)
+		if k.stopped != nil {
+			<-k.stopped
+		}
+		k.closeErr = k.end()
+	})
+	return k.closeErr
+}
+
+func (k *Keeper) end() error {
+	k.saving.Lock()
+	defer k.saving.Unlock()
+	// The source is closed before the mark is lowered: no id can come after. The
+	// mark stays at the clock if there were no ids of late, for it also tells
+	// how long nothing has run.
+	last := k.source.Close()
+	k.ended = true
+	err := k.save(max(last, min(k.source.Now(), k.limit.Milli())))
+	return errors.Join(err, k.file.Close())
+}

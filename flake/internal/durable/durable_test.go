@@ -1,0 +1,395 @@
+package durable
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/flake-go/flake/flake/internal/mark"
+	"github.com/flake-go/flake/flake/internal/tick"
+)
+
+const someTime = 1_700_000_000_000
+
+// A bench is a node's surroundings, all set by hand.
+type bench struct {
+	path   string
+	clock  atomic.Uint64
+	broken atomic.Bool // the disk writes nothing
+	waited time.Duration
+	log    strings.Builder
+	logMu  sync.Mutex
+}
+
+func newBench(t *testing.T) *bench {
+	b := &bench{path: filepath.Join(t.TempDir(), "timestamp")}
+	b.clock.Store(someTime)
+	return b
+}
+
+func (b *bench) sleep(ctx context.Context, d time.Duration) error {
+	b.waited += d
+	b.clock.Add(uint64(d / time.Millisecond))
+	return ctx.Err()
+}
+
+func (b *bench) Write(p []byte) (int, error) {
+	b.logMu.Lock()
+	defer b.logMu.Unlock()
+	return b.log.Write(p)
+}
+
+func (b *bench) logged() string {
+	b.logMu.Lock()
+	defer b.logMu.Unlock()
+	return b.log.String()
+}
+
+func (b *bench) options() Options {
+	return Options{Logger: slog.New(slog.NewTextHandler(b, nil))}
+}
+
+// A node is a generator and its keeper.
+type node struct {
+	*Keeper
+	ids *tick.Generator
+}
+
+type id struct {
+	milli    uint64
+	sequence int
+}
+
+func (a id) after(b id) bool {
+	return a.milli > b.milli || a.milli == b.milli && a.sequence > b.sequence
+}
+
+func (n *node) try() (id, error) {
+	milli, sequence, _, err := n.ids.Reserve(context.Background(), 1)
+	return id{milli, sequence}, err
+}
+
+func (n *node) next(t *testing.T) id {
+	t.Helper()
+	id, err := n.try()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+func (b *bench) node(ctx context.Context, disk mark.Disk, o Options) (*node, error) {
+	ids, err := tick.New(tick.Shape{Last: tick.MaxLast, Unit: 1, PerTick: tick.MaxPerTick}, b.clock.Load)
+	if err != nil {
+		return nil, err
+	}
+	k, err := OpenOn(ctx, disk, b.sleep, b.path, ids, o)
+	if err != nil {
+		return nil, err
+	}
+	return &node{k, ids}, nil
+}
+
+// disk is the real one, until it breaks.
+type disk struct {
+	mark.OS
+	broken *atomic.Bool
+}
+
+var errFull = errors.New("no space left")
+
+func (d disk) Create(path string) (mark.Writer, error) {
+	if d.broken.Load() {
+		return nil, errFull
+	}
+	return d.OS.Create(path)
+}
+
+func (b *bench) try(ctx context.Context) (*node, error) {
+	return b.node(ctx, disk{broken: &b.broken}, b.options())
+}
+
+// open opens without the goroutine that keeps the mark ahead.
+func (b *bench) open(t *testing.T) *node {
+	t.Helper()
+	d, err := b.try(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { d.file.Close() })
+	return d
+}
+
+// kill ends a node as kill -9 does: nothing is written, and the lock falls.
+func kill(d *node) { d.file.Close() }
+
+func (b *bench) saved(t *testing.T) uint64 {
+	t.Helper()
+	data, err := os.ReadFile(b.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := mark.Parse(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m.Milli
+}
+
+func TestFirstStart(t *testing.T) {
+	b := newBench(t)
+	d := b.open(t)
+	if got := b.saved(t); got != someTime+window || d.Mark().UnixMilli() != int64(got) {
+		t.Errorf("the mark is %d in the file, %v in memory", got, d.Mark())
+	}
+	if got := d.next(t); got != (id{someTime, 0}) {
+		t.Errorf("%v", got)
+	}
+	if b.waited != 0 || !strings.Contains(b.logged(), "starting a new one") {
+		t.Errorf("waited %v, logged %q", b.waited, b.logged())
+	}
+	if at, err := d.LastSaved(); at.UnixMilli() != someTime || err != nil {
+		t.Errorf("last saved %v, %v", at, err)
+	}
+}
+
+func TestCleanStopNeedsNoWait(t *testing.T) {
+	b := newBench(t)
+	d := b.open(t)
+	b.clock.Add(5)
+	last := d.next(t)
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got := b.saved(t); got != last.milli {
+		t.Errorf("the file has %d, the last id %d", got, last.milli)
+	}
+	if _, err := d.try(); !errors.Is(err, tick.ErrClosed) {
+		t.Errorf("after Close: %v", err)
+	}
+	if err := d.Renew(); !errors.Is(err, tick.ErrClosed) {
+		t.Errorf("after Close: %v", err)
+	}
+	if err := d.Close(); err != nil || b.saved(t) != last.milli {
+		t.Errorf("a second Close: %v", err)
+	}
+	b.clock.Add(1)
+	if id := b.open(t).next(t); !id.after(last) || b.waited != 0 {
+		t.Errorf("%v after %v, waited %v", id, last, b.waited)
+	}
+}
+
+// The millisecond of the last id is not used again, though its ids may not
+// all have been.
+func TestStartInTheSameMillisecond(t *testing.T) {
+	b := newBench(t)
+	d := b.open(t)
+	last := d.next(t)
+	d.Close()
+	if id := b.open(t).next(t); id.milli != last.milli+1 || b.waited != time.Millisecond {
+		t.Errorf("%v after %v, waited %v", id, last, b.waited)
+	}
+}
+
+// A node that nobody asked for ids was not down.
+func TestCleanStopWithoutAnID(t *testing.T) {
+	b := newBench(t)
+	b.open(t).Close()
+	if got := b.saved(t); got != someTime {
+		t.Errorf("the file has %d", got)
+	}
+	b.clock.Add(1)
+	d := b.open(t)
+	last := d.next(t)
+	b.clock.Add(uint64(2 * DefaultDowntime / time.Millisecond))
+	if err := d.Renew(); err != nil {
+		t.Fatal(err)
+	}
+	d.Close()
+	b.clock.Add(1)
+	if id := b.open(t).next(t); !id.after(last) || b.waited != 0 {
+		t.Errorf("%v after %v, waited %v", id, last, b.waited)
+	}
+}
+
+// Whatever the clock says at the end, the mark is not before the last id.
+func TestCleanStopWithTheClockBehind(t *testing.T) {
+	b := newBench(t)
+	d := b.open(t)
+	last := d.next(t)
+	b.clock.Store(1)
+	d.Close()
+	if got := b.saved(t); got != last.milli {
+		t.Errorf("the file has %d, the last id %d", got, last.milli)
+	}
+}
+
+func TestCrashIsWaitedOut(t *testing.T) {
+	b := newBench(t)
+	d := b.open(t)
+	d.next(t)
+	b.clock.Add(window) // up to the mark itself
+	last := d.next(t)
+	kill(d)
+	b.clock.Store(someTime + 1) // and the clock set back
+	if id := b.open(t).next(t); !id.after(last) {
+		t.Errorf("%v after %v", id, last)
+	}
+	if b.waited != Window || !strings.Contains(b.logged(), "waiting") || !strings.Contains(b.logged(), "ms=3000") {
+		t.Errorf("waited %v, logged %q", b.waited, b.logged())
+	}
+}
+
+func TestWaitCanBeGivenUp(t *testing.T) {
+	b := newBench(t)
+	kill(b.open(t))
+	if d, err := b.try(done(t)); !errors.Is(err, context.Canceled) || d != nil {
+		t.Errorf("%v, %v", d, err)
+	}
+	b.open(t) // the lock is not left behind
+}
+
+func TestStartRefused(t *testing.T) {
+	for name, c := range map[string]struct {
+		clock  uint64
+		broken bool
+		down   time.Duration
+		want   error
+		says   []string
+	}{
+		"clock set back": {clock: someTime - 1, want: tick.ErrClockBackwards,
+			says: []string{"2023-11-14T22:13:23.000Z (1700000003000)", "2023-11-14T22:13:19.999Z (1699999999999)", "set the clock right", "in 1 ms"}},
+		"clock at zero":    {clock: 0, want: tick.ErrClockBackwards},
+		"clock set ahead":  {clock: someTime + window + 30*86400_000 + 1, want: tick.ErrClockAdvanced, says: []string{"allowable_downtime, 2592000000 ms", "above 2592000001"}},
+		"down for long":    {clock: someTime + window + 1001, down: time.Second, want: tick.ErrClockAdvanced, says: []string{"1000 ms"}},
+		"disk full":        {clock: someTime + window + 1, broken: true, want: tick.ErrTimestampNotSaved, says: []string{"no space left", "free the disk"}},
+		"senseless option": {clock: someTime + window + 1, down: -1, says: []string{"allowable_downtime"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			kill(b.open(t))
+			before := b.saved(t)
+			b.clock.Store(c.clock)
+			b.broken.Store(c.broken)
+			o := b.options()
+			o.AllowableDowntime = c.down
+			d, err := b.node(t.Context(), disk{broken: &b.broken}, o)
+			if d != nil || err == nil || c.want != nil && !errors.Is(err, c.want) {
+				t.Fatalf("%v, %v", d, err)
+			}
+			for _, word := range c.says {
+				if !strings.Contains(err.Error(), word) {
+					t.Errorf("%v\ndoes not say %q", err, word)
+				}
+			}
+			if b.saved(t) != before {
+				t.Error("the file was changed")
+			}
+			b.clock.Store(someTime + window + 1)
+			b.broken.Store(false)
+			b.open(t) // nothing of the refusal is left
+		})
+	}
+}
+
+func TestEdgesOfTheStart(t *testing.T) {
+	for name, clock := range map[string]uint64{
+		"window behind":                someTime,
+		"as long as it may be down":    someTime + window + 30*86400_000,
+		"one past the mark":            someTime + window + 1,
+		"in the very one of the mark":  someTime + window,
+		"one millisecond ahead of it ": someTime + window - 1,
+	} {
+		b := newBench(t)
+		kill(b.open(t))
+		b.clock.Store(clock)
+		if id := b.open(t).next(t); id.milli <= someTime+window {
+			t.Errorf("%s: %v is not past the mark", name, id)
+		}
+	}
+}
+
+func TestSecondNodeIsRefused(t *testing.T) {
+	b := newBench(t)
+	b.open(t)
+	if d, err := b.try(t.Context()); !errors.Is(err, mark.ErrLocked) {
+		t.Errorf("%v, %v", d, err)
+	}
+}
+
+func TestMarkNeverFalls(t *testing.T) {
+	b := newBench(t)
+	d := b.open(t)
+	b.clock.Store(someTime - 10_000)
+	if err := d.Renew(); err != nil || b.saved(t) != someTime+window {
+		t.Errorf("%v, the mark is %d", err, b.saved(t))
+	}
+}
+
+func done(t *testing.T) context.Context {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	return ctx
+}
+
+// stateful is a generator with words of its own.
+type stateful struct {
+	*tick.Generator
+	words    []uint64
+	restored []uint64
+	refuse   error
+}
+
+func (s *stateful) Words() []uint64 { return s.words }
+
+func (s *stateful) Restore(words []uint64) error {
+	s.restored = words
+	return s.refuse
+}
+
+func TestWordsAreKept(t *testing.T) {
+	b := newBench(t)
+	run := func(s *stateful) *Keeper {
+		t.Helper()
+		s.Generator, _ = tick.New(tick.Shape{Last: tick.MaxLast, Unit: 1, PerTick: 1}, b.clock.Load)
+		k, err := OpenOn(t.Context(), mark.OS{}, b.sleep, b.path, s, b.options())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return k
+	}
+	first := &stateful{words: []uint64{1, 2}}
+	k := run(first)
+	if first.restored != nil {
+		t.Errorf("a first run has %v", first.restored)
+	}
+	first.words[1] = 3
+	if err := k.Renew(); err != nil {
+		t.Fatal(err)
+	}
+	k.file.Close() // killed
+	second := &stateful{words: []uint64{4}}
+	k = run(second)
+	if !slices.Equal(second.restored, []uint64{1, 3}) {
+		t.Errorf("restored %v", second.restored)
+	}
+	if err := k.Close(); err != nil {
+		t.Fatal(err)
+	}
+	refused := errors.New("refused")
+	third := &stateful{Generator: second.Generator, refuse: refused}
+	if _, err := OpenOn(t.Context(), mark.OS{}, b.sleep, b.path, third, b.options()); !errors.Is(err, refused) || !slices.Equal(third.restored, []uint64{4}) {
+		t.Errorf("%v, restored %v", err, third.restored)
+	}
+	if _, err := b.try(t.Context()); err == nil || !strings.Contains(err.Error(), "of another format") {
+		t.Errorf("opened without the words: %v", err)
+	}
+}

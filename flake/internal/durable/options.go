@@ -1,0 +1,41 @@
+package durable
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/flake-go/flake/flake/internal/tick"
+)
+
+const (
+	// Window is how far ahead of the clock the mark is set, and so the longest
+	// that a start after a crash waits, and the longest that ids go on while
+	// the file cannot be written.
+	Window = 3 * time.Second
+
+	// DefaultDowntime is the original's allowable_downtime, 30 days.
+	DefaultDowntime = 30 * 24 * time.Hour
+
+	renewal = time.Second // how often the mark is moved
+
+	// Patience is how long a call waits for the mark to be moved past a clock
+	// that went beyond it: the machine slept, or the clock was set.
+	Patience = 250 * time.Millisecond
+
+	window = uint64(Window / time.Millisecond)
+)
+
+// Options are what opening a generator can do without. The zero value is fit for use.
+type Options struct {
+	// AllowableDowntime is how long ids may not have been made before a start
+	// is refused with [tick.ErrClockAdvanced], for the clock may be wrong. 0 means
+	// DefaultDowntime; below 0 is an error.
+	AllowableDowntime time.Duration
+
+	// Clock is the clock; nil means SystemClock.
+	Clock tick.Clock
+
+	// Logger is told of a new file, a wait, and trouble with the file and its
+	// end; nil means nobody is.
+	Logger *slog.Logger
+}

@@ -1,0 +1,94 @@
+package durable
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/flake-go/flake/flake/internal/tick"
+)
+
+var errSlow = fmt.Errorf("%w: the disk has not answered for %v", tick.ErrTimestampNotSaved, Patience)
+
+// keep has the mark kept ahead from here on.
+func (k *Keeper) keep() {
+	k.limit.Extend = k.await
+	k.stopped = make(chan struct{})
+	go k.run()
+}
+
+// run moves the mark every second, and at once when it is asked to.
+func (k *Keeper) run() {
+	defer close(k.stopped)
+	tick := time.NewTicker(renewal)
+	defer tick.Stop()
+	for {
+		select {
+		case <-k.stop:
+			return
+		case <-tick.C:
+		case <-k.kick:
+		}
+		k.settle(k.Renew())
+	}
+}
+
+// settle notes what an attempt came to, and wakes those who await it.
+func (k *Keeper) settle(err error) {
+	k.mu.Lock()
+	before := k.err
+	k.err = err
+	close(k.round)
+	k.round = make(chan struct{})
+	k.mu.Unlock()
+	switch {
+	case err != nil && (before == nil || errors.Is(before, errSlow)):
+		k.log.Error("the timestamp cannot be saved: ids go on to the mark, and then stop until it can", "err", err, "mark", k.Mark())
+	case err == nil && before != nil:
+		k.log.Info("the timestamp is saved again", "path", k.file.Path())
+	}
+}
+
+// await is the limit's Extend: the clock is past the mark. As a rule that
+// means that the machine slept, or the clock was set ahead, and the file only
+// needs to be written. While it cannot be, callers are told so at once, and run
+// goes on trying.
+func (k *Keeper) await(milli uint64) error {
+	timer := time.NewTimer(Patience)
+	defer timer.Stop()
+	for {
+		k.mu.Lock()
+		round, err := k.round, k.err
+		k.mu.Unlock()
+		// Looked at after the round, so that its end cannot be missed.
+		if milli <= k.limit.Milli() {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		select {
+		case k.kick <- struct{}{}:
+		default: // already asked for
+		}
+		select {
+		case <-round:
+		case <-k.stop:
+			return tick.ErrClosed
+		case <-timer.C:
+			return k.slow(round)
+		}
+	}
+}
+
+// slow notes that an attempt takes too long, so that the next callers do not
+// wait for it.
+func (k *Keeper) slow(round chan struct{}) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.round == round && k.err == nil {
+		k.err = errSlow
+		k.log.Error(errSlow.Error(), "path", k.file.Path(), "mark", k.Mark())
+	}
+	return errSlow
+}

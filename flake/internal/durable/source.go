@@ -1,0 +1,26 @@
+package durable
+
+import "github.com/flake-go/flake/flake/internal/tick"
+
+// Source is the generator whose time is kept. A [tick.Generator] is one.
+type Source interface {
+	// Now reads the clock, in milliseconds since 1970-01-01 UTC.
+	Now() uint64
+	// Begin has only ids made that are later than last; it comes first.
+	Begin(last uint64)
+	// Limit is the time that no id is made past.
+	Limit() *tick.Limit
+	// Close ends it, and gives a time that no id was later than.
+	Close() (last uint64)
+}
+
+// Stateful is a [Source] that has more to keep than the time: a few words,
+// which stand in the file beside every mark.
+type Stateful interface {
+	Source
+	// Restore is given the words of the last run before Begin, or none.
+	Restore(words []uint64) error
+	// Words gives those to save, at most mark.MaxWords. An id that depends on
+	// them may be made once [Keeper.Renew] has come back without an error.
+	Words() []uint64
+}

@@ -1,0 +1,120 @@
+package durable
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"time"
+
+	"github.com/flake-go/flake/flake/internal/mark"
+	"github.com/flake-go/flake/flake/internal/tick"
+)
+
+// Open locks the file at path, creating it if there is none, has source make
+// only ids that are later than its mark, and keeps the mark ahead of them. After
+// a crash that may mean to wait for up to [Window]; ctx can end the wait.
+//
+// It fails with [tick.ErrClockBackwards] if the mark is further ahead of the
+// clock, [tick.ErrClockAdvanced] if it is older than the allowable downtime, and
+// otherwise if the file is locked, is no mark, is damaged, or cannot be written;
+// the text says what to do. It never starts anew where a file was.
+func Open(ctx context.Context, path string, source Source, o Options) (*Keeper, error) {
+	k, err := OpenOn(ctx, mark.OS{}, tick.Sleep, path, source, o)
+	if err != nil {
+		return nil, err
+	}
+	k.keep()
+	return k, nil
+}
+
+// OpenOn is [Open] on a disk and with a way to let time pass, but for the
+// keeping ahead: that is for the caller to do, with [Keeper.Renew].
+func OpenOn(ctx context.Context, disk mark.Disk, sleep tick.Sleeper, path string, source Source, o Options) (*Keeper, error) {
+	if o.AllowableDowntime < 0 {
+		return nil, fmt.Errorf("flake: allowable_downtime is %v, and must not be below 0", o.AllowableDowntime)
+	}
+	if o.AllowableDowntime == 0 {
+		o.AllowableDowntime = DefaultDowntime
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	file, last, found, err := mark.Open(disk, path)
+	if err != nil {
+		return nil, fmt.Errorf("flake: %w", err)
+	}
+	k := &Keeper{
+		source: source, limit: source.Limit(), file: file, log: o.Logger,
+		round: make(chan struct{}), kick: make(chan struct{}, 1), stop: make(chan struct{}),
+	}
+	if err := k.begin(ctx, sleep, last, found, o.AllowableDowntime); err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return k, nil
+}
+
+// begin waits until the clock is past the last mark, and sets the first of its
+// own.
+func (k *Keeper) begin(ctx context.Context, sleep tick.Sleeper, last mark.Mark, found bool, allowed time.Duration) error {
+	if !found {
+		k.log.Warn("no timestamp file: starting a new one", "path", k.file.Path())
+	} else if now, err := k.wait(ctx, sleep, last.Milli); err != nil {
+		return err
+	} else if down := now - last.Milli; down > uint64(allowed/time.Millisecond) {
+		return fmt.Errorf("%w: %s has %s, and the clock says %s, further on than allowable_downtime, %d ms; "+
+			"set the clock right, or if it is, raise allowable_downtime above %d for one start",
+			tick.ErrClockAdvanced, k.file.Path(), show(last.Milli), show(now), allowed/time.Millisecond, down)
+	}
+	if err := k.restore(last.Words); err != nil {
+		return err
+	}
+	// From here on all of last's tick counts as used, and until the file is
+	// written, all of time as beyond the mark.
+	k.source.Begin(last.Milli)
+	k.limit.Set(last.Milli)
+	if err := k.Renew(); err != nil {
+		return fmt.Errorf("%w; free the disk or make the file and its folder writable, or set another timestamp_path", err)
+	}
+	return nil
+}
+
+// restore gives the source the words of the last run.
+func (k *Keeper) restore(words []uint64) error {
+	if s, ok := k.source.(Stateful); ok {
+		return s.Restore(words)
+	}
+	if len(words) > 0 {
+		return fmt.Errorf("flake: %s is of another format of ids: it has %d words beside the time; set another timestamp_path", k.file.Path(), len(words))
+	}
+	return nil
+}
+
+// wait waits until the clock is past last, if that is no further than Window,
+// and gives the time it then is.
+func (k *Keeper) wait(ctx context.Context, sleep tick.Sleeper, last uint64) (now uint64, err error) {
+	for told := false; ; told = true {
+		now := k.source.Now()
+		if now > last {
+			return now, nil
+		}
+		behind := last - now
+		if behind > window {
+			return now, fmt.Errorf("%w: ids may have been made up to %s by %s, and the clock says %s; "+
+				"set the clock right, or start again in %d ms",
+				tick.ErrClockBackwards, show(last), k.file.Path(), show(now), behind-window)
+		}
+		if !told {
+			k.log.Info("waiting until the clock is past the last run's timestamp", "ms", behind+1, "path", k.file.Path())
+		}
+		if err := sleep(ctx, time.Duration(behind+1)*time.Millisecond); err != nil {
+			return now, fmt.Errorf("flake: waiting until the clock is past %s of %s: %w", show(last), k.file.Path(), err)
+		}
+	}
+}
+
+// show gives a time as people and the file write it.
+func show(milli uint64) string {
+	return fmt.Sprintf("%s (%d)", time.UnixMilli(int64(min(milli, math.MaxInt64))).UTC().Format("2006-01-02T15:04:05.000Z"), milli)
+}

@@ -1,0 +1,49 @@
+package tick
+
+import (
+	"context"
+	"time"
+)
+
+// maxNap is how long is slept at once: the clock may be set right meanwhile, or
+// the generator closed.
+const maxNap = 100 * time.Millisecond
+
+// Behind is how far the clock is behind the last id, in ms; 0: it is not.
+func (g *Generator) Behind() uint64 {
+	last := g.word.Load()
+	if last == closed {
+		return 0
+	}
+	now := g.clock()
+	return max(last>>usedBits, now) - now
+}
+
+// CatchUp waits until the clock is no longer behind the last id, asleep: what
+// to do after [ErrClockBackwards] in a format whose callers would rather wait.
+// It gives ctx's cause when that is done first, and returns once the generator
+// is closed, as Reserve will say.
+func (g *Generator) CatchUp(ctx context.Context, sleep Sleeper) error {
+	for behind := g.Behind(); behind > 0; behind = g.Behind() {
+		nap := min(behind, uint64(maxNap/time.Millisecond))
+		if err := sleep(ctx, time.Duration(nap)*time.Millisecond); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Sleeper lets time pass, or gives ctx's cause. [Sleep] is the real one.
+type Sleeper func(ctx context.Context, d time.Duration) error
+
+// Sleep implements [Sleeper].
+func Sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

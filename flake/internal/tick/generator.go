@@ -1,0 +1,167 @@
+package tick
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync/atomic"
+)
+
+// Generator hands out the ids of ticks: each above the last, never ahead of its
+// clock. Any number of goroutines may use one; it takes no locks and allocates
+// nothing.
+type Generator struct {
+	word  atomic.Uint64
+	clock Clock
+	per   uint64 // Shape.PerTick
+	limit *Limit
+	waits atomic.Uint64
+	shape Shape
+}
+
+// New gives a generator that starts from nothing. A nil clock means
+// [SystemClock]. A shape that cannot be counted is an error.
+func New(shape Shape, clock Clock) (*Generator, error) {
+	if err := shape.check(); err != nil {
+		return nil, err
+	}
+	if clock == nil {
+		clock = SystemClock()
+	}
+	if rest := shape.Unit - 1; rest != 0 {
+		fine := clock
+		clock = func() uint64 { return fine() &^ rest }
+	}
+	return newGenerator(shape, clock, newLimit(shape.Last)), nil
+}
+
+func newGenerator(shape Shape, clock Clock, limit *Limit) *Generator {
+	g := &Generator{clock: clock, per: uint64(shape.PerTick), limit: limit, shape: shape}
+	g.word.Store(shape.First << usedBits)
+	return g
+}
+
+// Successor gives a generator with the same shape, clock and limit that knows of
+// no id of g's. It is for a format that tells its ids from those before it by
+// other bits, when the clock was set back: g is to be closed first.
+func (g *Generator) Successor() *Generator { return newGenerator(g.shape, g.clock, g.limit) }
+
+// Limit is the time that no id is later than: the last that fits, unless a
+// durable mark sets it.
+func (g *Generator) Limit() *Limit { return g.limit }
+
+// Now reads the clock: when the tick began that it is in.
+func (g *Generator) Now() uint64 { return g.clock() }
+
+// Last gives the last tick of which ids were handed out, and how many: no later
+// id was.
+func (g *Generator) Last() (milli uint64, used int) {
+	word := g.word.Load()
+	return word >> usedBits, int(word & usedMask)
+}
+
+// Waits is how often a caller found all ids of a tick used, and waited.
+func (g *Generator) Waits() uint64 { return g.waits.Load() }
+
+// Reserve takes up to n ids of one tick, those from first on, n at least 1. It
+// gives when the tick began and how many they are. If all of a tick are used it
+// waits for the next one, yielding the processor, until ctx is done. It fails
+// with [ErrClockBackwards] while the clock is behind the last id,
+// [ErrTimestampNotSaved], [ErrClosed], or ctx's cause.
+//
+// The clock is read before the word, and between the two other goroutines may
+// have moved the word to a later tick. So a clock that seems behind is read
+// again, after the word: only if it is still behind has it gone back.
+func (g *Generator) Reserve(ctx context.Context, n int) (milli uint64, first, count int, err error) {
+	waited := false
+	now := g.clock()
+	for {
+		old := g.word.Load()
+		if old == closed {
+			return 0, 0, 0, ErrClosed
+		}
+		last := old >> usedBits
+		if now < last {
+			if now = g.clock(); now < last {
+				return 0, 0, 0, g.behind(now)
+			}
+		}
+		word := old
+		if now > last {
+			if now > g.limit.Milli() {
+				if err := g.raise(now); err != nil {
+					return 0, 0, 0, err
+				}
+				// The clock may have gone back meanwhile, and the limit have
+				// been raised to less than was asked for.
+				now = g.clock()
+				continue
+			}
+			word = now << usedBits
+		}
+		used := word & usedMask
+		if used == g.per {
+			if ctx.Err() != nil {
+				return 0, 0, 0, context.Cause(ctx)
+			}
+			if !waited {
+				waited = true
+				g.waits.Add(1)
+			}
+			runtime.Gosched() // sleeping would overshoot the next tick
+			now = g.clock()
+			continue
+		}
+		got := min(uint64(n), g.per-used)
+		if g.word.CompareAndSwap(old, word+got) {
+			return word >> usedBits, int(used), int(got), nil
+		}
+	}
+}
+
+// TryReserve is [Generator.Reserve] that does not wait for the next tick, but
+// fails with [ErrUsedUp].
+func (g *Generator) TryReserve(n int) (milli uint64, first, count int, err error) {
+	return g.Reserve(impatient, n)
+}
+
+var impatient = makeImpatient()
+
+func makeImpatient() context.Context {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	cancel(ErrUsedUp)
+	return ctx
+}
+
+func (g *Generator) behind(now uint64) error {
+	if now < g.shape.First {
+		return fmt.Errorf("%w: it gives %d ms since 1970, before the epoch, %d", ErrClockBackwards, now, g.shape.First)
+	}
+	return ErrClockBackwards
+}
+
+// raise asks for the limit to be raised to now.
+func (g *Generator) raise(now uint64) error {
+	switch {
+	case now > g.shape.Last:
+		return fmt.Errorf("flake: the clock gives %d ms since 1970, beyond the last that fits, %d", now, g.shape.Last)
+	case g.limit.Extend == nil:
+		return ErrTimestampNotSaved
+	}
+	return g.limit.Extend(now)
+}
+
+// Begin sets the generator up to hand out only ids of later ticks than that of
+// last, before it is used.
+func (g *Generator) Begin(last uint64) {
+	if last >= g.shape.First {
+		g.word.Store(last&^(g.shape.Unit-1)<<usedBits | g.per)
+	}
+}
+
+// Close ends the generator and gives the last tick it used; if it used none, the
+// one it began at. Whoever is in Reserve has either swapped the word before, and
+// is counted, or fails to. It is called once.
+func (g *Generator) Close() (last uint64) {
+	return g.word.Swap(closed) >> usedBits
+}

@@ -1,0 +1,285 @@
+package tick
+
+import (
+	"context"
+	"errors"
+	"math"
+	"sync"
+	"testing"
+	"time"
+)
+
+// handClock is a clock that is set by hand.
+type handClock struct{ milli uint64 }
+
+func (c *handClock) now() uint64 { return c.milli }
+
+// whole is all that a word can count, narrow what a format may have of it.
+var (
+	whole  = Shape{Last: MaxLast, Unit: 1, PerTick: MaxPerTick}
+	narrow = Shape{First: 1000, Last: 1100, Unit: 4, PerTick: 3}
+)
+
+func newTest(t *testing.T, shape Shape, clock Clock) *Generator {
+	t.Helper()
+	g, err := New(shape, clock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+type run struct {
+	milli        uint64
+	first, count int
+}
+
+func (g *Generator) try(n int) (run, error) {
+	milli, first, count, err := g.TryReserve(n)
+	return run{milli, first, count}, err
+}
+
+func take(t *testing.T, g *Generator, n int) run {
+	t.Helper()
+	r, err := g.try(n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestReserve(t *testing.T) {
+	clock := &handClock{}
+	g := newTest(t, narrow, clock.now)
+	for _, c := range []struct {
+		clock uint64
+		n     int
+		want  run
+		err   error
+	}{
+		{999, 1, run{}, ErrClockBackwards}, // before the epoch
+		{1000, 1, run{1000, 0, 1}, nil},
+		{1001, 1, run{1000, 1, 1}, nil},
+		{1003, 5, run{1000, 2, 1}, nil},
+		{1003, 1, run{}, ErrUsedUp},
+		{1004, math.MaxInt, run{1004, 0, 3}, nil},
+		{1007, 1, run{}, ErrUsedUp},
+		{1003, 1, run{}, ErrClockBackwards},
+		{1103, 2, run{1100, 0, 2}, nil},
+		{1103, 2, run{1100, 2, 1}, nil},
+	} {
+		clock.milli = c.clock
+		if got, err := g.try(c.n); got != c.want || !errors.Is(err, c.err) {
+			t.Errorf("%d ids at %d: %v, %v, want %v, %v", c.n, c.clock, got, err, c.want, c.err)
+		}
+	}
+	for _, late := range []uint64{1104, MaxLast, 1<<64 - 1} {
+		clock.milli = late
+		if got, err := g.try(1); err == nil {
+			t.Errorf("beyond the last tick, at %d: %v", late, got)
+		}
+	}
+	if milli, used := g.Last(); milli != 1100 || used != 3 || g.Waits() != 0 {
+		t.Errorf("the last is %d:%d, after %d waits", milli, used, g.Waits())
+	}
+}
+
+func TestReserveWaits(t *testing.T) {
+	reads := uint64(0)
+	g := newTest(t, narrow, func() uint64 { // a tick takes 40 reads
+		reads++
+		return 1000 + reads/10
+	})
+	for i := range 20 {
+		milli, first, count, err := g.Reserve(t.Context(), 3)
+		if want := (run{1000 + 4*uint64(i), 0, 3}); want != (run{milli, first, count}) || err != nil {
+			t.Fatalf("%d:%d, %d ids, %v, want %v", milli, first, count, err, want)
+		}
+	}
+	if g.Waits() != 19 {
+		t.Errorf("%d waits for 19 ticks", g.Waits())
+	}
+	why := errors.New("why")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(why)
+	if _, _, _, err := g.Reserve(ctx, 1); !errors.Is(err, why) {
+		t.Errorf("with a context that is done: %v", err)
+	}
+}
+
+func TestShapesThatCannotBeCounted(t *testing.T) {
+	for name, change := range map[string]func(*Shape){
+		"no unit":                func(s *Shape) { s.Unit = 0 },
+		"a unit of 3":            func(s *Shape) { s.Unit = 3 },
+		"no ids":                 func(s *Shape) { s.PerTick = 0 },
+		"more ids than fit":      func(s *Shape) { s.PerTick = MaxPerTick + 1 },
+		"a crooked epoch":        func(s *Shape) { s.First = 1001 },
+		"the end first":          func(s *Shape) { s.First, s.Last = 1104, 1100 },
+		"beyond what is counted": func(s *Shape) { s.Last = MaxLast + 1 },
+	} {
+		s := narrow
+		change(&s)
+		if g, err := New(s, nil); err == nil {
+			t.Errorf("%s: %v", name, g)
+		}
+	}
+}
+
+func TestBegin(t *testing.T) {
+	for last, want := range map[uint64]uint64{0: 1000, 999: 1000, 1000: 1004, 1003: 1004, 1004: 1008} {
+		clock := &handClock{1000}
+		g := newTest(t, narrow, clock.now)
+		g.Begin(last)
+		var r run
+		err := ErrUsedUp
+		for ; err != nil; clock.milli++ {
+			r, err = g.try(1)
+		}
+		if r.milli != want {
+			t.Errorf("begun after %d: %v, want it at %d", last, r, want)
+		}
+	}
+}
+
+func TestSuccessor(t *testing.T) {
+	clock := &handClock{1040}
+	g := newTest(t, narrow, clock.now)
+	g.Limit().Set(1050)
+	take(t, g, 2)
+	g.Close()
+	clock.milli = 1020
+	next := g.Successor()
+	if r := take(t, next, 1); r != (run{1020, 0, 1}) {
+		t.Errorf("it begins with %v", r)
+	}
+	clock.milli = 1052
+	if r, err := next.try(1); !errors.Is(err, ErrTimestampNotSaved) {
+		t.Errorf("past the limit: %v, %v", r, err)
+	}
+}
+
+func TestLimit(t *testing.T) {
+	clock := &handClock{1000}
+	g := newTest(t, whole, clock.now)
+	g.Begin(1000)
+	g.Limit().Set(1002)
+	if _, err := g.try(1); !errors.Is(err, ErrUsedUp) {
+		t.Errorf("in the millisecond of the last run: %v", err)
+	}
+	clock.milli = 1002
+	take(t, g, 1)
+	clock.milli = 1003
+	if r, err := g.try(1); !errors.Is(err, ErrTimestampNotSaved) {
+		t.Errorf("past the limit: %v, %v", r, err)
+	}
+	g.Limit().Extend = func(milli uint64) error {
+		g.Limit().Set(milli + 5)
+		return nil
+	}
+	take(t, g, 1)
+	if g.Limit().Set(1 << 63); g.Limit().Milli() != MaxLast || g.Limit().Last() != MaxLast {
+		t.Errorf("the limit is %d", g.Limit().Milli())
+	}
+}
+
+// Found by the simulator: the clock went back while the limit was raised, so
+// that it was raised to less than was asked for.
+func TestLimitRaisedTooLittle(t *testing.T) {
+	clock := &handClock{2000}
+	g := newTest(t, whole, clock.now)
+	g.Begin(1000)
+	g.Limit().Set(1000)
+	g.Limit().Extend = func(uint64) error {
+		clock.milli = 1500
+		g.Limit().Set(1600)
+		return nil
+	}
+	if r := take(t, g, 1); r.milli != 1500 {
+		t.Errorf("%v with the limit at 1600", r)
+	}
+}
+
+func TestCatchUp(t *testing.T) {
+	clock := &handClock{1000}
+	g := newTest(t, whole, clock.now)
+	slept := time.Duration(0)
+	sleep := func(ctx context.Context, d time.Duration) error {
+		slept += d
+		clock.milli += uint64(d / time.Millisecond)
+		return ctx.Err()
+	}
+	if err := g.CatchUp(t.Context(), sleep); err != nil || slept != 0 {
+		t.Errorf("without an id: %v, slept %v", err, slept)
+	}
+	take(t, g, 1)
+	clock.milli = 500
+	if behind := g.Behind(); behind != 500 {
+		t.Errorf("%d ms behind", behind)
+	}
+	if err := g.CatchUp(t.Context(), sleep); err != nil || slept != 500*time.Millisecond || clock.milli != 1000 {
+		t.Errorf("%v, slept %v to %d", err, slept, clock.milli)
+	}
+	clock.milli = 500
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := g.CatchUp(ctx, sleep); !errors.Is(err, context.Canceled) || clock.milli != 600 {
+		t.Errorf("given up: %v, at %d", err, clock.milli)
+	}
+	if err := g.CatchUp(ctx, Sleep); !errors.Is(err, context.Canceled) {
+		t.Errorf("given up in a sleep: %v", err)
+	}
+	g.Close()
+	if err := g.CatchUp(t.Context(), sleep); err != nil || clock.milli != 600 {
+		t.Errorf("closed: %v, at %d", err, clock.milli)
+	}
+}
+
+func TestClosed(t *testing.T) {
+	for _, milli := range []uint64{0, 1000, MaxLast, MaxLast + 1, MaxLast + 2, 1<<64 - 1} {
+		clock := &handClock{1000}
+		g := newTest(t, whole, clock.now)
+		take(t, g, 1)
+		if last := g.Close(); last != 1000 {
+			t.Errorf("closed at %d", last)
+		}
+		clock.milli = milli
+		if r, err := g.try(1); !errors.Is(err, ErrClosed) {
+			t.Errorf("at %d: %v, %v", milli, r, err)
+		}
+	}
+}
+
+func TestCloseCountsEveryID(t *testing.T) {
+	for range 20 {
+		g := newTest(t, whole, nil)
+		var wg sync.WaitGroup
+		lasts := make([]uint64, 4)
+		for i := range lasts {
+			first := make(chan struct{})
+			wg.Go(func() {
+				var once sync.Once
+				for {
+					milli, _, _, err := g.Reserve(t.Context(), 1)
+					once.Do(func() { close(first) })
+					if err != nil {
+						if !errors.Is(err, ErrClosed) {
+							t.Error(err)
+						}
+						return
+					}
+					lasts[i] = milli
+				}
+			})
+			<-first
+		}
+		end := g.Close()
+		wg.Wait()
+		latest := uint64(0)
+		for _, last := range lasts {
+			latest = max(latest, last)
+		}
+		if latest != end {
+			t.Fatalf("closed at %d, and the last id is of %d", end, latest)
+		}
+	}
+}
