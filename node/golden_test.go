@@ -74,7 +74,7 @@ func TestRecordedCallers(t *testing.T) {
 				t.Fatal(err)
 			}
 			ids := &sequence{idsIn(t, lines[5:])}
-			n := start(t, Options{Name: c.Node, Supervisors: flakeSup(ids)})
+			n := start(t, Options{Name: c.Node, Supervisors: flakeSup(flakeserver.Flake(ids))})
 			n.door.options.Creation = c.Creation
 			n.door.options.Rand = bytes.NewReader(binary.BigEndian.AppendUint32(nil, c.Challenge))
 			c.Flags = handshake.Offered // all of the challenge that is not as recorded

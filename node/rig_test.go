@@ -67,7 +67,7 @@ func generator(t *testing.T) flakeserver.Source {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return g
+	return flakeserver.Flake(g)
 }
 
 // await waits for a condition.

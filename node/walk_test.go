@@ -22,7 +22,7 @@ type watched struct {
 
 func (w *watched) HandleCall(dst, request []byte, caps etf.Caps) []byte {
 	w.steps = append(w.steps, fmt.Sprintf("5 call %q", request))
-	w.steps = append(w.steps, fmt.Sprintf("6 request %+v", flakeserver.DecodeRequest(request)))
+	w.steps = append(w.steps, fmt.Sprintf("6 request %v", flakeserver.DecodeRequest(request).Op))
 	start := len(dst)
 	dst = w.Handler.HandleCall(dst, request, caps)
 	w.steps = append(w.steps, fmt.Sprintf("7 reply %q", dst[start:]))
@@ -41,7 +41,7 @@ func (*watched) Worker() flake.Worker   { return 2 }
 // of the package's documentation.
 func TestWalk(t *testing.T) {
 	w := new(watched)
-	w.Handler = &flakeserver.Server{IDs: w, Log: quiet}
+	w.Handler = &flakeserver.Server{IDs: flakeserver.Flake(w), Log: quiet}
 	n := start(t, Options{Supervisors: []Supervisor{{Name: "flake_sup", Servers: []Server{{Name: "flake", Handler: w}}}}})
 	creation := string(binary.BigEndian.AppendUint32(nil, n.creation))
 
@@ -103,7 +103,7 @@ func TestWalk(t *testing.T) {
 
 	want := []string{
 		`5 call "w\x03get"`,
-		"6 request {Op:1 Base:0}",
+		"6 request get",
 		"6 id",
 		fmt.Sprintf("7 reply %q", reply),
 	}

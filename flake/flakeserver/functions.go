@@ -1,6 +1,7 @@
 package flakeserver
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"slices"
@@ -82,7 +83,7 @@ func (f functions) id(args []etf.Term) (etf.Term, error) {
 	if err != nil {
 		return nil, rpc.BadArgument()
 	}
-	r := f.Serve(DecodeRequest(term))
+	r := f.Serve(context.Background(), DecodeRequest(term))
 	return etf.Decode(r.AppendTerm(nil, etf.AllCaps))
 }
 
@@ -105,32 +106,24 @@ func (f functions) generate(args []etf.Term) (etf.Term, error) {
 	}
 	f.generating.Lock()
 	defer f.generating.Unlock()
-	ids := make([]flake.ID, count)
-	for i := range ids {
-		id, err := f.IDs.Next()
-		if err != nil {
-			failed := etf.Tuple{etf.Atom("error"), reason(err)}
-			return nil, &rpc.Exception{Class: rpc.Error, Reason: etf.Tuple{etf.Atom("badmatch"), failed}}
-		}
-		ids[i] = id
+	runs, err := f.reserve(context.Background(), int(count))
+	if err != nil {
+		failed := etf.Tuple{etf.Atom("error"), reason(err)}
+		return nil, &rpc.Exception{Class: rpc.Error, Reason: etf.Tuple{etf.Atom("badmatch"), failed}}
 	}
-	return newestFirst(ids, int(base), int(width)), nil
+	return newestFirst(Reply{Base: int(base), Format: f.IDs.Format(), Runs: runs}, int(count), int(width)), nil
 }
 
-// newestFirst encodes ids as a list, the last one first.
-func newestFirst(ids []flake.ID, base, width int) etf.Encoded {
+// newestFirst encodes the ids of a reply as a list, the last one first.
+func newestFirst(r Reply, count, width int) etf.Encoded {
 	const head = 5 // octets of a binary, and of a list, besides its contents
-	if len(ids) == 0 {
+	if count == 0 {
 		return etf.AppendNil(nil)
 	}
-	list := etf.AppendListHeader(make([]byte, 0, head+len(ids)*(head+width)+1), len(ids))
-	var digits [128]byte
-	for _, id := range slices.Backward(ids) {
-		if base == 0 {
-			list = etf.AppendBinary(list, id[:])
-		} else {
-			text, _ := id.AppendText(digits[:0], base)
-			list = etf.AppendStringExt(list, text)
+	list := etf.AppendListHeader(make([]byte, 0, head+count*(head+width)+1), count)
+	for _, run := range slices.Backward(r.Runs) {
+		for i := run.Count - 1; i >= 0; i-- {
+			list = r.appendIDTerm(list, run.First.Plus(i))
 		}
 	}
 	return etf.AppendNil(list)

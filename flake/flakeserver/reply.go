@@ -2,6 +2,7 @@ package flakeserver
 
 import (
 	"errors"
+	"iter"
 
 	"github.com/flake-go/flake/flake"
 	"github.com/flake-go/flake/node/etf"
@@ -12,10 +13,41 @@ var ErrBadArgument = errors.New("badarg")
 
 // Reply is one answer.
 type Reply struct {
-	Op   Op
-	Base int // as asked for
-	ID   flake.ID
-	Err  error
+	Op     Op
+	Base   int // as asked for
+	Format Format
+	Err    error // then there is nothing else
+
+	ID      Number  // of OpGet, OpNotional; the lowest of OpSpan
+	Highest Number  // of OpSpan
+	Runs    []Run   // of OpGetMany, OpGetBinary, OpLease; ascending
+	Fields  []Field // of OpDecompose
+	Info    *Info   // of OpInfo
+}
+
+// IDs gives the ids of all Runs, ascending.
+func (r *Reply) IDs() iter.Seq[Number] {
+	return func(yield func(Number) bool) {
+		for _, run := range r.Runs {
+			for i := range run.Count {
+				if !yield(run.First.Plus(i)) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// AppendID appends an id as the request had it: as octets, as the format's own
+// text, or as digits.
+func (r *Reply) AppendID(dst []byte, id Number) []byte {
+	switch r.Base {
+	case Octets:
+		return id.AppendOctets(dst, r.Format.Size())
+	case Canonical:
+		return r.Format.AppendCanonical(dst, id)
+	}
+	return id.AppendDigits(dst, r.Base)
 }
 
 // AppendTerm appends the reply as an external term:
@@ -34,15 +66,21 @@ func (r *Reply) AppendTerm(dst []byte, caps etf.Caps) []byte {
 		return etf.MustAppendAtom(dst, reason(r.Err), caps)
 	}
 	dst = etf.MustAppendAtom(dst, "ok", caps)
-	if r.Base == 0 {
-		return etf.AppendBinary(dst, r.ID[:])
+	return r.appendIDTerm(dst, r.ID)
+}
+
+// appendIDTerm appends an id as a binary, or its text as a string: of 1 to 128
+// characters, whatever the format and the base.
+func (r *Reply) appendIDTerm(dst []byte, id Number) []byte {
+	if r.Base == Octets {
+		size := r.Format.Size()
+		return id.AppendOctets(append(dst, byte(etf.BinaryExt), 0, 0, 0, byte(size)), size)
 	}
-	var digits [128]byte
-	text, err := r.ID.AppendText(digits[:0], r.Base)
-	if err != nil {
-		panic(err) // DecodeRequest let a base through that is none
-	}
-	return etf.AppendStringExt(dst, text)
+	dst = append(dst, byte(etf.StringExt), 0, 0)
+	start := len(dst)
+	dst = r.AppendID(dst, id)
+	dst[start-1] = byte(len(dst) - start)
+	return dst
 }
 
 // reason is the atom that an Erlang caller sees.

@@ -1,19 +1,12 @@
 package flakeserver
 
 import (
+	"context"
 	"log/slog"
 
-	"github.com/flake-go/flake/flake"
 	"github.com/flake-go/flake/genserver"
 	"github.com/flake-go/flake/node/etf"
 )
-
-// Source makes ids; a *flake.Generator is one.
-type Source interface {
-	Next() (flake.ID, error)
-	Last() (milli uint64, sequence uint16)
-	Worker() flake.Worker
-}
 
 // Server answers requests from one source of ids. Any number of goroutines may
 // use it.
@@ -27,16 +20,32 @@ var (
 	_ genserver.Stater  = (*Server)(nil)
 )
 
-// Serve answers a request.
-func (s *Server) Serve(q Request) Reply {
-	r := Reply{Op: q.Op, Base: q.Base}
+// Serve answers a request: all of it, or with an error. ctx ends a wait.
+func (s *Server) Serve(ctx context.Context, q Request) Reply {
+	r := Reply{Op: q.Op, Base: q.Base, Format: s.IDs.Format()}
 	switch q.Op {
 	case OpGet:
-		r.ID, r.Err = s.IDs.Next()
-	case OpInvalid:
+		var run Run
+		run, r.Err = s.IDs.Reserve(ctx, 1, q.Meta)
+		r.ID = run.First
+	case OpUnknown:
+	default:
 		r.Err = ErrBadArgument
 	}
 	return r
+}
+
+// reserve takes n ids, ascending, or none.
+func (s *Server) reserve(ctx context.Context, n int) (runs []Run, err error) {
+	for n > 0 {
+		run, err := s.IDs.Reserve(ctx, n, 0)
+		if err != nil {
+			return nil, err
+		}
+		runs = append(runs, run)
+		n -= run.Count
+	}
+	return runs, nil
 }
 
 // State is what sys:get_state shows, the original's record:
@@ -49,7 +58,7 @@ func (s *Server) State() etf.Term {
 
 // HandleCall answers a gen_server:call.
 func (s *Server) HandleCall(dst, request []byte, caps etf.Caps) []byte {
-	r := s.Serve(DecodeRequest(request))
+	r := s.Serve(context.Background(), DecodeRequest(request))
 	if r.Op == OpUnknown {
 		s.Log.Warn("call not known, answered ok", "request", text(request))
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -16,12 +17,14 @@ import (
 // id is the one that a recorded caller got in answer to get.
 var id = flake.Make(0x1a1fac6c4f3, 0x02fc00000001, 0)
 
-// source gives the id, or fails.
-type source struct{ err error }
+// generator gives the id, or fails.
+type generator struct{ err error }
 
-func (s source) Next() (flake.ID, error) { return id, s.err }
-func (source) Last() (uint64, uint16)    { return 1700000000000, 3 }
-func (source) Worker() flake.Worker      { return 1 }
+func (g generator) Next() (flake.ID, error) { return id, g.err }
+func (generator) Last() (uint64, uint16)    { return 1700000000000, 3 }
+func (generator) Worker() flake.Worker      { return 1 }
+
+func source(err error) Source { return Flake(generator{err}) }
 
 // What may be asked, in all the forms that callers have for it.
 func TestDecodeRequest(t *testing.T) {
@@ -96,7 +99,7 @@ func TestReply(t *testing.T) {
 		{"h\x02w\x03geta\x01", nil, "h\x02w\x05errorw\x06badarg", "h\x02s\x05errors\x06badarg", "h\x02d\x00\x05errord\x00\x06badarg"},
 		{"w\x03get", flake.ErrClockBackwards, "h\x02w\x05errorw\x17clock_running_backwards", "h\x02s\x05errors\x17clock_running_backwards", "h\x02d\x00\x05errord\x00\x17clock_running_backwards"},
 	} {
-		server := &Server{IDs: source{test.err}, Log: slog.New(slog.DiscardHandler)}
+		server := &Server{IDs: source(test.err), Log: slog.New(slog.DiscardHandler)}
 		for caps, want := range map[etf.Caps]string{etf.AllCaps: test.today, old: test.old, {}: test.last} {
 			got := server.HandleCall([]byte("before"), []byte(test.request), caps)
 			if string(got) != "before"+want {
@@ -129,14 +132,15 @@ func TestErrors(t *testing.T) {
 
 // Serve asks for an id only if one is wanted.
 func TestServe(t *testing.T) {
-	fail := &Server{IDs: source{flake.ErrClosed}}
+	fail := &Server{IDs: source(flake.ErrClosed)}
 	for request, want := range map[Request]Reply{
-		{Op: OpGet}:           {Op: OpGet, ID: id, Err: flake.ErrClosed},
-		{Op: OpGet, Base: 16}: {Op: OpGet, Base: 16, ID: id, Err: flake.ErrClosed},
+		{Op: OpGet}:           {Op: OpGet, Err: flake.ErrClosed},
+		{Op: OpGet, Base: 16}: {Op: OpGet, Base: 16, Err: flake.ErrClosed},
 		{Op: OpInvalid}:       {Op: OpInvalid, Err: ErrBadArgument},
 		{}:                    {},
 	} {
-		if got := fail.Serve(request); got != want {
+		want.Format = FlakeFormat
+		if got := fail.Serve(t.Context(), request); !reflect.DeepEqual(got, want) {
 			t.Errorf("%+v: %+v, want %+v", request, got, want)
 		}
 	}
@@ -145,7 +149,7 @@ func TestServe(t *testing.T) {
 // What is not answered with an id is logged, as Erlang text.
 func TestLog(t *testing.T) {
 	var log bytes.Buffer
-	s := &Server{IDs: source{}, Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))}
+	s := &Server{IDs: source(nil), Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))}
 	s.HandleCall(nil, []byte("w\x08nonsense"), etf.AllCaps)
 	s.HandleCast([]byte("w\x05hello"))
 	s.HandleInfo([]byte("w\x04bare"), nil)
@@ -162,7 +166,7 @@ func FuzzRequest(f *testing.F) {
 	for _, term := range []string{"w\x03get", "h\x02w\x03geta\x3e", "h\x02d\x00\x03getn\x09\x00123456789", "h\x01w\x03get"} {
 		f.Add([]byte(term))
 	}
-	s := &Server{IDs: source{}, Log: slog.New(slog.DiscardHandler)}
+	s := &Server{IDs: source(nil), Log: slog.New(slog.DiscardHandler)}
 	f.Fuzz(func(t *testing.T, request []byte) {
 		for _, caps := range []etf.Caps{{}, etf.AllCaps} {
 			reply := s.HandleCall(nil, request, caps)

@@ -103,7 +103,7 @@ func serving(t testing.TB, w *wire) *Conn {
 	log := slog.New(slog.DiscardHandler)
 	server := &genserver.Server{
 		Name: "flake", Module: "flake_server", Pid: ours,
-		Handler: &flakeserver.Server{IDs: ids, Log: log},
+		Handler: &flakeserver.Server{IDs: flakeserver.Flake(ids), Log: log},
 	}
 	local := newLocals()
 	local.names["flake"].Handler = inline{server}

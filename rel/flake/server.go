@@ -45,7 +45,7 @@ func start(ctx context.Context, cfg config.Config, stdout io.Writer, log *slog.L
 	if err != nil {
 		return nil, errors.Join(err, ids.Close())
 	}
-	flakes := &flakeserver.Server{IDs: ids, Log: log}
+	flakes := &flakeserver.Server{IDs: flakeserver.Flake(ids), Log: log}
 	// Not ctx: the end of that is the order to stop, which is carried out in good order.
 	n, err := node.Start(context.WithoutCancel(ctx), node.Options{
 		Name:        cfg.Node.Name,

@@ -1,0 +1,89 @@
+package flakeserver
+
+import (
+	"cmp"
+	"encoding/binary"
+	"math"
+	"math/bits"
+
+	"github.com/flake-go/flake/flake"
+)
+
+// Number is an id of any format as one unsigned number of 128 bits. Its octets
+// are those of the number, big-endian, as many as the format has.
+type Number struct{ Hi, Lo uint64 }
+
+// maxOctets is the size of the largest id.
+const maxOctets = 16
+
+// numberOf reads big-endian octets, 16 at most.
+func numberOf[T ~string | ~[]byte](octets T) Number {
+	var b [maxOctets]byte
+	copy(b[maxOctets-len(octets):], octets)
+	return fromFlake(b)
+}
+
+func fromFlake(id flake.ID) Number {
+	return Number{binary.BigEndian.Uint64(id[:8]), binary.BigEndian.Uint64(id[8:])}
+}
+
+func (n Number) flake() (id flake.ID) {
+	binary.BigEndian.PutUint64(id[:8], n.Hi)
+	binary.BigEndian.PutUint64(id[8:], n.Lo)
+	return id
+}
+
+// Plus is the number i after n.
+func (n Number) Plus(i int) Number {
+	lo, carry := bits.Add64(n.Lo, uint64(i), 0)
+	return Number{n.Hi + carry, lo}
+}
+
+// Compare gives -1, 0 or 1 as n is less than, equal to or greater than m.
+func (n Number) Compare(m Number) int {
+	return cmp.Or(cmp.Compare(n.Hi, m.Hi), cmp.Compare(n.Lo, m.Lo))
+}
+
+// AppendOctets appends the last size octets of the number, 16 at most.
+func (n Number) AppendOctets(dst []byte, size int) []byte {
+	id := n.flake()
+	return append(dst, id[maxOctets-size:]...)
+}
+
+// AppendDigits appends the number in a base from 2 to 62, digits 0-9A-Za-z in
+// that order, without padding. Another base panics.
+func (n Number) AppendDigits(dst []byte, base int) []byte {
+	dst, err := n.flake().AppendText(dst, base)
+	if err != nil {
+		panic(err)
+	}
+	return dst
+}
+
+// parseDigits reads what AppendDigits gives. A number that does not fit so many
+// octets is an error.
+func parseDigits(text string, base, size int) (Number, error) {
+	id, err := flake.Parse(text, base)
+	n := fromFlake(id)
+	if err == nil && n.Compare(highest(size)) > 0 {
+		err = ErrBadArgument
+	}
+	return n, err
+}
+
+// highest is the highest number of so many octets.
+func highest(size int) Number {
+	if size >= maxOctets {
+		return Number{math.MaxUint64, math.MaxUint64}
+	}
+	if size >= 8 {
+		return Number{1<<(8*(size-8)) - 1, math.MaxUint64}
+	}
+	return Number{0, 1<<(8*size) - 1}
+}
+
+// Run is ids that follow each other: First and the Count-1 numbers after it.
+type Run struct {
+	First Number
+	Count int
+}
