@@ -55,16 +55,13 @@ type Server struct {
 // error means that the message looked like a call or a cast and was none; it is
 // not answered, as OTP leaves it.
 func (s *Server) Receive(message []byte, c Caller) error {
-	h := s.Handler
 	r := etf.NewReader(message)
 	if tag := r.Peek(); tag != etf.SmallTupleExt && tag != etf.LargeTupleExt {
-		h.HandleInfo(message, c)
-		return nil
+		return s.receiveInfo(message, c)
 	}
 	arity := r.Tuple()
 	if !r.Peek().IsAtom() {
-		h.HandleInfo(message, c)
-		return nil
+		return s.receiveInfo(message, c)
 	}
 	switch word := r.Atom(); {
 	case arity == 3 && string(word) == "$gen_call":
@@ -76,10 +73,20 @@ func (s *Server) Receive(message []byte, c Caller) error {
 		if err := r.Finish(); err != nil {
 			return fmt.Errorf("$gen_cast: %w", err)
 		}
-		h.HandleCast(request)
+		s.Handler.HandleCast(request)
 	default:
-		h.HandleInfo(message, c)
+		return s.receiveInfo(message, c)
 	}
+	return nil
+}
+
+func (s *Server) receiveInfo(message []byte, c Caller) error {
+	r := etf.NewReader(message)
+	r.Raw()
+	if err := r.Finish(); err != nil {
+		return fmt.Errorf("message: %w", err)
+	}
+	s.Handler.HandleInfo(message, c)
 	return nil
 }
 

@@ -156,6 +156,9 @@ func TestMalformed(t *testing.T) {
 		"trailing bytes":    whole + "j",
 		"cast cut":          "h\x02w\x09$gen_castw\x03ge",
 		"cast and trailing": "h\x02w\x09$gen_cast" + get + "j",
+		"message cut":       "h\x02w\x05hello",
+		"message trailing":  get + "j",
+		"message of octets": "\xc8\x01\x02",
 	}
 	for n := strings.Index(whole, "$gen_call") + 9; n < len(whole); n++ {
 		tests[fmt.Sprintf("cut at %d", n)] = whole[:n]

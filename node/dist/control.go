@@ -15,7 +15,7 @@ type control struct {
 	op      op
 	args    [maxArguments][]byte // the elements after the operation, each a term
 	n       int
-	message []byte // the second term, nil if there is none
+	message []byte // what follows, nil if nothing does; to be one term, which is not checked yet
 }
 
 var errNoOperation = errors.New("control message of no elements")
@@ -42,8 +42,8 @@ func (m *control) decode(frame []byte) error {
 		return r.Finish()
 	}
 	r.Version()
-	m.message = r.Raw()
-	return r.Finish()
+	m.message = r.Rest()
+	return r.Err()
 }
 
 // isAtom reports whether the term is an atom.

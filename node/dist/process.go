@@ -28,7 +28,8 @@ type Processes interface {
 
 // Handler answers messages.
 type Handler interface {
-	// Receive takes one message, an external term that is valid until Receive
-	// returns. Answers go out by way of c. An error is logged.
+	// Receive takes one message, which is to be one external term: that is for
+	// Receive to check, so that each message is gone through once. It is valid
+	// until Receive returns. Answers go out by way of c. An error is logged.
 	Receive(message []byte, c *Conn) error
 }

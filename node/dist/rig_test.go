@@ -282,6 +282,11 @@ func (r *recorder) Receive(message []byte, c *Conn) error {
 	if r.receive != nil {
 		return r.receive(message, c)
 	}
+	term := etf.NewReader(message)
+	term.Raw()
+	if err := term.Finish(); err != nil {
+		return err
+	}
 	r.note("%x", message)
 	return nil
 }

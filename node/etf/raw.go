@@ -17,6 +17,14 @@ type funFrame struct {
 // Raw reads one whole term of any kind, checking all of it, and returns its external bytes, a part of the
 // source. It does not recurse, so the depth of the term does not matter.
 func (r *Reader) Raw() []byte {
+	if n := leaf(r.src[r.off:]); n > 0 {
+		r.at = r.off
+		return r.take(n)
+	}
+	return r.rawTree()
+}
+
+func (r *Reader) rawTree() []byte {
 	var room [4]funFrame // more than that, funs within funs, go to the heap
 	funs := room[:0]
 	start := r.off
@@ -49,6 +57,11 @@ func (r *Reader) Raw() []byte {
 // head reads one term but for the terms inside it, of which it returns the number. For a fun that tells its
 // size, end is where it ends.
 func (r *Reader) head() (inside, end int) {
+	if n := leaf(r.src[r.off:]); n > 0 {
+		r.at = r.off
+		r.off += n
+		return 0, 0
+	}
 	switch tag := r.next(); tag {
 	case SmallIntegerExt:
 		r.take(1)
@@ -120,7 +133,7 @@ func (r *Reader) atom(tag Tag) (text []byte, latin1 bool) {
 	}
 	chars := len(text)
 	if tag == AtomUTF8Ext || tag == SmallAtomUTF8Ext {
-		if !utf8.Valid(text) {
+		if !ascii(text) && !utf8.Valid(text) {
 			r.refuse("atom is not UTF-8")
 		}
 		if chars > MaxAtomChars {
@@ -139,6 +152,12 @@ func (r *Reader) atom(tag Tag) (text []byte, latin1 bool) {
 }
 
 func ascii(text []byte) bool {
+	const highBits = 0x8080808080808080
+	for ; len(text) >= 8; text = text[8:] {
+		if binary.LittleEndian.Uint64(text)&highBits != 0 {
+			return false
+		}
+	}
 	for _, c := range text {
 		if c >= utf8.RuneSelf {
 			return false

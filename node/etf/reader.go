@@ -200,10 +200,13 @@ func (r *Reader) take(n int) []byte {
 }
 
 func (r *Reader) uint8() byte {
-	if b := r.take(1); b != nil {
-		return b[0]
+	if r.off == len(r.src) {
+		r.refuse("truncated")
+		return 0
 	}
-	return 0
+	b := r.src[r.off]
+	r.off++
+	return b
 }
 
 func (r *Reader) uint16() int {
