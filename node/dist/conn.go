@@ -60,7 +60,7 @@ func newConn(ctx context.Context, p *Proto, s Session) *Conn {
 		in:     newFrames(s.Conn, &p.shared),
 	}
 	c.ctx, c.cancel = context.WithCancel(ctx)
-	c.out.init(s.Conn, c.cancel, &p.shared)
+	c.out.init(s.Conn, c.cancel, func() { c.extend(true, true) }, &p.shared)
 	c.watches.init(&p.shared)
 	c.places = make(chan struct{}, MaxSpawned)
 	c.self = c.encode(ergo.Pid{Node: ergo.Atom(p.Node), ID: 1, Creation: p.Creation})

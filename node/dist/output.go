@@ -25,6 +25,7 @@ type output struct {
 	dst      net.Conn
 	wake     chan struct{} // frames were appended outside the reader
 	overflow func()        // called once, when too much waits
+	taken    func()        // called when the peer has taken a part of a large write
 
 	mu      sync.Mutex
 	idle    sync.Cond // nobody is writing
@@ -38,8 +39,8 @@ type output struct {
 	writes  uint64
 }
 
-func (o *output) init(dst net.Conn, overflow func(), p *pool) {
-	o.dst, o.overflow = dst, overflow
+func (o *output) init(dst net.Conn, overflow, taken func(), p *pool) {
+	o.dst, o.overflow, o.taken = dst, overflow, taken
 	o.account = account{pool: p, own: ownOutput}
 	o.wake = make(chan struct{}, 1)
 	o.idle.L = &o.mu
@@ -119,7 +120,7 @@ func (o *output) write() error {
 		o.writes++
 		o.flying = len(full)
 		o.mu.Unlock()
-		_, err := o.dst.Write(full)
+		err := o.writeAll(full)
 		o.mu.Lock()
 		o.flying = 0
 		o.account.hold(len(o.buf))
@@ -131,6 +132,20 @@ func (o *output) write() error {
 		}
 	}
 	return nil
+}
+
+// writeAll is one write, unless there is much: who takes that slowly is to be
+// seen to be alive.
+func (o *output) writeAll(b []byte) error {
+	for len(b) > fullOutput {
+		if _, err := o.dst.Write(b[:fullOutput]); err != nil {
+			return err
+		}
+		o.taken()
+		b = b[fullOutput:]
+	}
+	_, err := o.dst.Write(b)
+	return err
 }
 
 // state tells how many writes were begun, and whether one is under way.

@@ -11,7 +11,8 @@ const maxTick = 15 * time.Second
 //
 // It also moves the deadlines along, once a tick instead of once a read: a
 // peer that sends nothing for net_ticktime, or takes nothing for so long, is
-// down within a quarter more.
+// down within a quarter more. Of a large write each part that the peer takes
+// moves them, too.
 func (c *Conn) tick() {
 	timer := time.NewTicker(min(c.proto.NetTicktime/4, maxTick))
 	defer timer.Stop()

@@ -2,6 +2,7 @@ package dist
 
 import (
 	"bytes"
+	"io"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -132,6 +133,43 @@ func TestSlowPeer(t *testing.T) {
 		r.close()
 		<-done
 	})
+}
+
+// So does who takes a large answer piece by piece, whoever writes it; not who
+// stops taking it.
+func TestSlowPeerLargeAnswer(t *testing.T) {
+	answer := make([]byte, 20*fullOutput)
+	for name, ask := range map[string]func(r *rig){
+		"by another goroutine": func(r *rig) { r.conn.Send(nil, ergo.Pid{Node: there, ID: 9}, answer) },
+		"by the reader": func(r *rig) {
+			r.local.flake.receive = func(_ []byte, c *Conn) error {
+				c.Answer([]byte(theirs), nil, external(answer))
+				return nil
+			}
+			r.send(frame(etf.Tuple{number(opSend), etf.Atom(""), ours}, old))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := connectDeaf(t, flags)
+				ask(r)
+				for range 19 {
+					time.Sleep(ticktime / 2)
+					if _, err := io.ReadFull(r.peer, answer[:fullOutput]); err != nil {
+						t.Fatal(err)
+					}
+				}
+				time.Sleep(ticktime / 2)
+				if !r.alive() {
+					t.Error("cut off")
+				}
+				time.Sleep(ticktime)
+				if r.alive() {
+					t.Error("still there")
+				}
+			})
+		})
+	}
 }
 
 // What waits for a peer is bounded.
