@@ -62,6 +62,7 @@ func (d *door) pass(s dist.Session) error {
 	defer c.Close()
 	c.SetReadDeadline(time.Now().Add(doorTimeout))
 	io.ReadFull(c, make([]byte, 1)) // until Ergo's end is closed, either way
+	d.forget(c)
 	select {
 	case <-served:
 		return nil
@@ -79,6 +80,13 @@ func (d *door) knock(s dist.Session) (net.Conn, error) {
 		d.waiting[c.LocalAddr().String()] = s
 	}
 	return c, err
+}
+
+// forget sees to it that Ergo does not take a session any more.
+func (d *door) forget(c net.Conn) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.waiting, c.LocalAddr().String())
 }
 
 // Accept is called by Ergo for whoever dialled the door.
