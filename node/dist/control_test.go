@@ -3,6 +3,7 @@ package dist
 import (
 	"bufio"
 	"bytes"
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -133,6 +134,39 @@ func TestIgnored(t *testing.T) {
 	})
 }
 
+// fitting are terms that fit the letters of operation.args.
+var fitting = map[byte]etf.Term{
+	'p': ours, 'r': ref5, 'a': etf.Atom("flake"), 'n': etf.Atom("flake"), 'i': int64(1), '.': etf.List{},
+}
+
+// An element of another kind than the operation has there is not looked at.
+func TestArguments(t *testing.T) {
+	fits := map[byte]string{'p': "p", 'r': "r", 'a': "a", 'n': "ap", 'i': "i", '.': "prai."}
+	for o, known := range operations {
+		for i, letter := range []byte(known.args) {
+			for other, term := range fitting {
+				if other == 'n' || strings.IndexByte(fits[letter], other) >= 0 {
+					continue
+				}
+				control := etf.Tuple{number(op(o))}
+				for _, letter := range []byte(known.args) {
+					control = append(control, fitting[letter])
+				}
+				control[1+i] = term
+				bubble(t, flags, func(t *testing.T, r *rig) {
+					if known.message {
+						r.send(frame(control, old))
+					} else {
+						r.send(frame(control))
+					}
+					r.logged(fmt.Sprintf("control message %d: element %d is a %s", o, i+2, etf.Tag(external(term)[0])))
+					r.want()
+				})
+			}
+		}
+	}
+}
+
 // seeds are control messages of every kind, without length and pass-through.
 func seeds() (all [][]byte) {
 	atom := external(etf.Atom("x"))
@@ -142,8 +176,8 @@ func seeds() (all [][]byte) {
 			continue
 		}
 		control := etf.Tuple{number(o)}
-		for _, a := range []etf.Term{theirs, ours, ref5, etf.Atom("flake"), etf.List{}, etf.List{}}[:known.args] {
-			control = append(control, a)
+		for _, letter := range []byte(known.args) {
+			control = append(control, fitting[letter])
 		}
 		if known.message {
 			all = append(all, frame(control, atom)[5:])

@@ -17,8 +17,8 @@ var (
 
 // operation is how one kind of control message is received.
 type operation struct {
-	args    int  // elements after the operation
-	message bool // a second term follows
+	args    string // the elements after the operation, a letter each, see fits
+	message bool   // a second term follows
 	receive func(*Conn, *control) error
 }
 
@@ -26,28 +26,46 @@ type operation struct {
 // in the handshake. Those with a trace token come from a traced process of any
 // peer; the token is of no use here.
 var operations = [...]operation{
-	opLink:           {2, false, (*Conn).recvLink},
-	opSend:           {2, true, (*Conn).recvSend},
-	opExit:           {3, false, (*Conn).recvExit},
-	opUnlink:         {2, false, (*Conn).recvUnlink},
-	opRegSend:        {3, true, (*Conn).recvRegSend},
-	opGroupLeader:    {2, false, (*Conn).recvIgnored},
-	opExit2:          {3, false, (*Conn).recvExit2},
-	opSendTT:         {3, true, (*Conn).recvSend},
-	opExitTT:         {4, false, (*Conn).recvExit},
-	opRegSendTT:      {4, true, (*Conn).recvRegSend},
-	opExit2TT:        {4, false, (*Conn).recvExit2},
-	opMonitorP:       {3, false, (*Conn).recvMonitor},
-	opDemonitorP:     {3, false, (*Conn).recvDemonitor},
-	opMonitorPExit:   {4, false, (*Conn).recvMonitorExit},
-	opSendSender:     {2, true, (*Conn).recvSend},
-	opSendSenderTT:   {3, true, (*Conn).recvSend},
-	opAliasSend:      {2, true, (*Conn).recvAliasSend},
-	opAliasSendTT:    {3, true, (*Conn).recvAliasSend},
-	opSpawnRequest:   {5, true, (*Conn).recvSpawnRequest},
-	opSpawnRequestTT: {6, true, (*Conn).recvSpawnRequest},
-	opUnlinkID:       {3, false, (*Conn).recvUnlinkID},
-	opUnlinkIDAck:    {3, false, (*Conn).recvIgnored},
+	opLink:           {"pp", false, (*Conn).recvLink},
+	opSend:           {".p", true, (*Conn).recvSend},
+	opExit:           {"pp.", false, (*Conn).recvExit},
+	opUnlink:         {"pp", false, (*Conn).recvUnlink},
+	opRegSend:        {"p.a", true, (*Conn).recvRegSend},
+	opGroupLeader:    {"pp", false, (*Conn).recvIgnored},
+	opExit2:          {"pp.", false, (*Conn).recvExit2},
+	opSendTT:         {".p.", true, (*Conn).recvSend},
+	opExitTT:         {"pp..", false, (*Conn).recvExit},
+	opRegSendTT:      {"p.a.", true, (*Conn).recvRegSend},
+	opExit2TT:        {"pp..", false, (*Conn).recvExit2},
+	opMonitorP:       {"pnr", false, (*Conn).recvMonitor},
+	opDemonitorP:     {"pnr", false, (*Conn).recvDemonitor},
+	opMonitorPExit:   {"npr.", false, (*Conn).recvMonitorExit},
+	opSendSender:     {"pp", true, (*Conn).recvSend},
+	opSendSenderTT:   {"pp.", true, (*Conn).recvSend},
+	opAliasSend:      {"pr", true, (*Conn).recvAliasSend},
+	opAliasSendTT:    {"pr.", true, (*Conn).recvAliasSend},
+	opSpawnRequest:   {"rpp..", true, (*Conn).recvSpawnRequest},
+	opSpawnRequestTT: {"rpp...", true, (*Conn).recvSpawnRequest},
+	opUnlinkID:       {"ipp", false, (*Conn).recvUnlinkID},
+	opUnlinkIDAck:    {"ipp", false, (*Conn).recvIgnored},
+}
+
+// fits reports whether a term is what a letter stands for: a pid, a reference, an
+// atom, a name or a pid, an integer, or anything.
+func fits(term []byte, letter byte) bool {
+	switch tag := etf.Tag(term[0]); letter {
+	case 'p':
+		return tag.IsPid()
+	case 'r':
+		return tag.IsRef()
+	case 'a':
+		return tag.IsAtom()
+	case 'n':
+		return tag.IsAtom() || tag.IsPid()
+	case 'i':
+		return tag.IsInteger()
+	}
+	return true
 }
 
 // handle takes one frame. An error ends the connection; what is merely wrong
@@ -75,10 +93,15 @@ func (c *Conn) dispatch(m *control) error {
 	}
 	o := &operations[m.op]
 	switch {
-	case m.n != o.args:
-		return fmt.Errorf("control message %d of %d elements, want %d", m.op, m.n+1, o.args+1)
+	case m.n != len(o.args):
+		return fmt.Errorf("control message %d of %d elements, want %d", m.op, m.n+1, len(o.args)+1)
 	case o.message && m.message == nil:
 		return fmt.Errorf("control message %d: %w", m.op, errNoMessage)
+	}
+	for i, a := range m.args[:m.n] {
+		if !fits(a, o.args[i]) {
+			return fmt.Errorf("control message %d: element %d is a %s", m.op, i+2, etf.Tag(a[0]))
+		}
 	}
 	if err := o.receive(c, m); err != nil {
 		return fmt.Errorf("control message %d: %w", m.op, err)

@@ -141,8 +141,7 @@ func (r *Reader) Uint64() uint64 {
 
 // Pid reads a pid and returns its external bytes, a part of the source. Pid(r.Pid()) keeps it.
 func (r *Reader) Pid() []byte {
-	switch r.Peek() {
-	case PidExt, NewPidExt:
+	if r.Peek().IsPid() {
 		return r.Raw()
 	}
 	r.next()
@@ -152,8 +151,7 @@ func (r *Reader) Pid() []byte {
 
 // Ref reads a reference and returns its external bytes, a part of the source. Ref(r.Ref()) keeps it.
 func (r *Reader) Ref() []byte {
-	switch r.Peek() {
-	case ReferenceExt, NewReferenceExt, NewerReferenceExt:
+	if r.Peek().IsRef() {
 		return r.Raw()
 	}
 	r.next()

@@ -96,3 +96,24 @@ func (t Tag) IsAtom() bool {
 	}
 	return false
 }
+
+// IsPid reports whether t is the tag of a pid.
+func (t Tag) IsPid() bool { return t == PidExt || t == NewPidExt }
+
+// IsRef reports whether t is the tag of a reference.
+func (t Tag) IsRef() bool {
+	switch t {
+	case ReferenceExt, NewReferenceExt, NewerReferenceExt:
+		return true
+	}
+	return false
+}
+
+// IsInteger reports whether t is the tag of an integer.
+func (t Tag) IsInteger() bool {
+	switch t {
+	case SmallIntegerExt, IntegerExt, SmallBigExt, LargeBigExt:
+		return true
+	}
+	return false
+}
