@@ -4,7 +4,7 @@
 //
 // Start from [Keeper], which keeps one node registered with the EPMD of its host, being that
 // EPMD where there is none, and from [Lookup], which asks an EPMD for a node's port.
-// [Registrar] offers both to Ergo. [Server] is the embedded EPMD on its own.
+// [Server] is the embedded EPMD on its own.
 //
 // Every message has Append, which appends its tag and payload to a slice, and Decode, which
 // reads them back and keeps nothing of the slice it was given. The two-byte length that

@@ -6,9 +6,6 @@ import (
 	"net"
 	"strings"
 	"testing"
-
-	"github.com/ergo-services/ergo/lib"
-	"github.com/ergo-services/ergo/node"
 )
 
 // newKeeper makes a keeper in mode Auto whose changes of state arrive on the channel.
@@ -124,41 +121,40 @@ func TestDefaultPort(t *testing.T) {
 	}
 }
 
-func TestRegistrar(t *testing.T) {
+func TestFind(t *testing.T) {
 	noLeak(t)
 	ctx, cancel := context.WithCancel(testContext(t))
 	defer cancel()
-	port := freePort(t)
-	r := &Registrar{Keeper: Keeper{Port: port, Node: Node{Port: 4711}, Log: quiet}}
-	defer r.Close()
-	if err := r.Register(ctx, "flake@127.0.0.1", node.RegisterOptions{Port: 1}); err != nil {
+	k := &Keeper{Port: freePort(t), Node: Node{Port: 4711}, Log: quiet}
+	defer k.Close()
+	if err := k.StartAs(ctx, "flake"); err == nil {
+		t.Error("a name without a host is registered")
+	}
+	if err := k.StartAs(ctx, "flake@127.0.0.1"); err != nil {
 		t.Fatal(err)
 	}
-	for _, host := range []string{"127.0.0.1", "localhost"} {
-		route, err := r.Resolve("flake@" + host)
-		if err != nil || route.Node != "flake@"+host || route.Host != host || route.Port != 4711 {
-			t.Errorf("Resolve = %+v, %v", route, err)
+	for _, want := range []string{"127.0.0.1", "localhost"} {
+		n, host, err := k.Find(t.Context(), "flake@"+want)
+		if err != nil || host != want || n.Port != 4711 {
+			t.Errorf("Find = %+v, %q, %v", n, host, err)
 		}
 	}
-	if _, err := r.Resolve("nobody@127.0.0.1"); !errors.Is(err, ErrNotFound) || !errors.Is(err, lib.ErrNoRoute) {
-		t.Errorf("Resolve: %v", err)
+	if _, _, err := k.Find(t.Context(), "nobody@127.0.0.1"); !errors.Is(err, ErrNotFound) {
+		t.Errorf("Find: %v", err)
 	}
-	if _, err := r.Resolve("flake"); err == nil {
-		t.Error("a name without a host is resolved")
-	}
-	if _, err := r.ResolveProxy("flake@127.0.0.1"); err != lib.ErrProxyNoRoute {
-		t.Errorf("ResolveProxy: %v", err)
+	if _, _, err := k.Find(t.Context(), "flake"); err == nil {
+		t.Error("a name without a host is found")
 	}
 	cancel()
-	r.Close()
-	if _, err := r.Resolve("flake@127.0.0.1"); err == nil {
+	k.Close()
+	if _, _, err := k.Find(t.Context(), "flake@127.0.0.1"); err == nil {
 		t.Error("the EPMD has outlived the context")
 	}
-	off := &Registrar{Keeper: Keeper{Mode: Off, Log: quiet}}
-	if err := off.Register(t.Context(), "flake@127.0.0.1", node.RegisterOptions{}); err != nil {
+	off := &Keeper{Mode: Off, Log: quiet}
+	if err := off.StartAs(t.Context(), "flake@127.0.0.1"); err != nil {
 		t.Error(err)
 	}
-	if _, err := off.Resolve("flake@127.0.0.1"); !errors.Is(err, lib.ErrNoRoute) {
-		t.Errorf("Resolve: %v", err)
+	if _, _, err := off.Find(t.Context(), "flake@127.0.0.1"); !errors.Is(err, ErrOff) {
+		t.Errorf("Find: %v", err)
 	}
 }
