@@ -24,7 +24,7 @@ func TestDoorNotTaken(t *testing.T) {
 			c.Close()
 		}
 	}()
-	d := newDoor(handshake.Options{}, security{})
+	d := newDoor(handshake.Options{}, nil)
 	d.open(uint16(l.Addr().(*net.TCPAddr).Port))
 	ours, theirs := net.Pipe()
 	if err := d.pass(dist.Session{Conn: ours}); err == nil {
