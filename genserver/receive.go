@@ -23,6 +23,8 @@ type Handler interface {
 // Caller is the way back to who sent a message.
 type Caller interface {
 	Caps() etf.Caps
+	// Serial is a number of the connection's.
+	Serial() int
 	// Buffer gives an empty buffer to build a message in, until Answer.
 	Buffer() []byte
 	// Answer sends a message to a process, to its alias if that is not nil.
@@ -32,6 +34,12 @@ type Caller interface {
 	// There Post takes the place of Answer.
 	Go(f func()) bool
 	Post(pid, alias, message []byte)
+
+	// Turn waits, in an f of Go, until it is the turn of a message of up to size
+	// octets. Of one caller only one has its turn at a time, until done, which
+	// waits until the message is written: what else is for the caller waits for
+	// no more than one. Not ok: there is no room for it, or the caller is gone.
+	Turn(size int) (done func(), ok bool)
 }
 
 // Slow is a Handler whose calls may take long. They are answered in their own
@@ -101,7 +109,7 @@ func (s *Server) receiveCall(r *etf.Reader, c Caller) error {
 		slow.HandleSlowCall(from, request, c)
 		return nil
 	}
-	if b := s.Handler.HandleCall(from.begin(c), request, c.Caps()); b != nil {
+	if b := s.Handler.HandleCall(from.Begin(c.Buffer()), request, c.Caps()); b != nil {
 		c.Answer(from.Pid, from.Alias, b)
 	}
 	return nil
@@ -121,8 +129,7 @@ func (f *From) Clone() From {
 
 // Post answers a clone with {Tag, Reply}, the Reply being one term.
 func (f *From) Post(c Caller, reply []byte) {
-	b := append(etf.AppendTupleHeader(nil, 2), f.Tag...)
-	c.Post(f.Pid, f.Alias, append(b, reply...))
+	c.Post(f.Pid, f.Alias, append(f.Begin(nil), reply...))
 }
 
 // read reads {Pid, Tag}.
@@ -139,7 +146,5 @@ func (f *From) read(r *etf.Reader) {
 	}
 }
 
-// begin begins the answer {Tag, Reply}.
-func (f *From) begin(c Caller) []byte {
-	return append(etf.AppendTupleHeader(c.Buffer(), 2), f.Tag...)
-}
+// Begin begins the answer {Tag, Reply}: one term, the Reply, is to be appended.
+func (f *From) Begin(dst []byte) []byte { return append(etf.AppendTupleHeader(dst, 2), f.Tag...) }

@@ -39,6 +39,10 @@ func (c *caller) Caps() etf.Caps { return c.caps }
 
 func (c *caller) Buffer() []byte { return []byte("before ") }
 
+func (*caller) Serial() int { return 0 }
+
+func (*caller) Turn(int) (func(), bool) { return func() {}, true }
+
 func (c *caller) Go(f func()) bool { f(); return true }
 
 func (c *caller) Post(pid, alias, message []byte) { c.Answer(pid, alias, message) }

@@ -24,7 +24,7 @@ func (s *Server) receiveSystem(r *etf.Reader, c Caller) error {
 	if err != nil {
 		return fmt.Errorf("system message: %w", err)
 	}
-	b, err := etf.Append(from.begin(c), reply, c.Caps())
+	b, err := etf.Append(from.Begin(c.Buffer()), reply, c.Caps())
 	if err != nil {
 		return fmt.Errorf("system message: %w", err)
 	}

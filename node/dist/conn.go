@@ -45,6 +45,7 @@ type Conn struct {
 	watches   watches
 	places    chan struct{} // of the peer's functions that run
 	functions atomic.Int64  // that run or wait to
+	turn      chan struct{} // of a large answer
 }
 
 func newConn(ctx context.Context, p *Proto, s Session) *Conn {
@@ -63,6 +64,7 @@ func newConn(ctx context.Context, p *Proto, s Session) *Conn {
 	c.out.init(s.Conn, c.cancel, func() { c.extend(true, true) }, &p.shared)
 	c.watches.init(&p.shared)
 	c.places = make(chan struct{}, MaxSpawned)
+	c.turn = make(chan struct{}, 1)
 	c.self = c.encode(ergo.Pid{Node: ergo.Atom(p.Node), ID: 1, Creation: p.Creation})
 	return c
 }
@@ -89,6 +91,9 @@ func (c *Conn) Addr() net.Addr { return c.conn.RemoteAddr() }
 
 // Caps tells what terms the peer can read.
 func (c *Conn) Caps() etf.Caps { return c.caps }
+
+// Serial tells the connection from the node's others.
+func (c *Conn) Serial() int { return int(c.serial) }
 
 // Done is closed when the connection has ended and Ergo has forgotten it.
 func (c *Conn) Done() <-chan struct{} { return c.done }

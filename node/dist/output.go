@@ -67,6 +67,15 @@ func (o *output) end(buf []byte) {
 	o.mu.Unlock()
 }
 
+// allow lets n octets more wait than the account has room for; its caller has
+// taken the room. With n below 0 it ends that.
+func (o *output) allow(n int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.account.own += n
+	o.account.hold(len(o.buf) + o.flying)
+}
+
 // poke has what was appended written soon, by another goroutine.
 func (o *output) poke() {
 	select {

@@ -21,6 +21,9 @@ const (
 	ownOutput  = fullOutput
 	ownWatches = 256 << 10 // about a thousand monitors
 
+	// ownLarge is the size of an answer that Turn makes way for without asking.
+	ownLarge = 64 << 10
+
 	// ownMessage is the size of a message that is made terms of without asking:
 	// any call of a server or function that is there, whatever the nodes' names.
 	ownMessage = 4 << 10

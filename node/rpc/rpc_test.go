@@ -74,8 +74,10 @@ type caller struct {
 	full    bool
 }
 
-func (*caller) Caps() etf.Caps { return etf.AllCaps }
-func (*caller) Buffer() []byte { return nil }
+func (*caller) Caps() etf.Caps          { return etf.AllCaps }
+func (*caller) Buffer() []byte          { return nil }
+func (*caller) Serial() int             { return 0 }
+func (*caller) Turn(int) (func(), bool) { return func() {}, true }
 func (c *caller) Go(f func()) bool {
 	if !c.full {
 		f()

@@ -1,0 +1,95 @@
+package dist
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/flake-go/flake/node/etf"
+)
+
+// turns has n goroutines post a large answer each, in turns. They note how they
+// fare.
+func (r *rig) turns(n, size int, log *journal) {
+	message := external(make([]byte, size))
+	for range n {
+		r.conn.Go(func() {
+			done, ok := r.conn.Turn(len(message))
+			if !ok {
+				log.note("refused")
+				return
+			}
+			log.note("turn")
+			r.conn.Post([]byte(theirs), nil, message)
+			done()
+			log.note("done")
+		})
+	}
+}
+
+// Large answers go one at a time, and others wait for no more than one of them.
+func TestTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const size = 1 << 20
+		var log journal
+		r := connectDeaf(t, flags)
+		r.turns(3, size, &log)
+		if got := log.take(); got != "turn\n" {
+			t.Errorf("while the peer does not read: %q", got)
+		}
+		if got := r.proto.shared.held.Load(); got < 2*size || got > 2*size+100 {
+			t.Errorf("%d octets are held for one answer of %d", got, size)
+		}
+		r.conn.Post([]byte(theirs), nil, external(etf.Atom("small")))
+		go r.listen()
+		if got := log.take(); strings.Count(got, "turn") != 2 || strings.Count(got, "done") != 3 {
+			t.Errorf("once it reads: %q", got)
+		}
+		var order strings.Builder
+		for _, f := range r.received() {
+			order.WriteByte("sL"[min(len(f)/size, 1)])
+		}
+		if got := order.String(); got != "LsLL" {
+			t.Errorf("answers %s, want the small one after one large one", got)
+		}
+		if got := r.proto.shared.held.Load(); got != 0 {
+			t.Errorf("%d octets are still held", got)
+		}
+		r.close()
+	})
+}
+
+// Without room a large answer is refused, and one that is not large is not.
+func TestTurnWithoutRoom(t *testing.T) {
+	bubble(t, flags, func(t *testing.T, r *rig) {
+		var log journal
+		r.proto.shared.take(MaxShared)
+		r.turns(1, ownLarge, &log)
+		if got := log.take(); got != "refused\n" {
+			t.Errorf("large: %q", got)
+		}
+		r.turns(1, ownLarge-10, &log)
+		if got := log.take(); got != "turn\ndone\n" || len(r.received()) != 1 {
+			t.Errorf("not large: %q", got)
+		}
+		r.proto.shared.give(MaxShared)
+	})
+}
+
+// With the connection all turns end, and what they held is given back.
+func TestTurnEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log journal
+		r := connectDeaf(t, flags)
+		r.turns(MaxSpawned+1, 1<<20, &log)
+		synctest.Wait()
+		r.close()
+		r.proto.Wait()
+		if got := log.take(); !strings.HasPrefix(got, "turn\n") || strings.Count(got, "done") != strings.Count(got, "turn") {
+			t.Errorf("%q", got)
+		}
+		if got := r.proto.shared.held.Load(); got != 0 {
+			t.Errorf("%d octets are still held", got)
+		}
+	})
+}
