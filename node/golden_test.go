@@ -3,6 +3,7 @@ package node
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
@@ -51,17 +52,18 @@ func readConversation(t *testing.T, file string) (lines []line) {
 // sequence gives ids out of a list, then no more.
 type sequence struct{ ids []flake.ID }
 
-func (s *sequence) Next() (flake.ID, error) {
+func (s *sequence) Reserve(context.Context, int) (flake.Run, error) {
 	if len(s.ids) == 0 {
-		return flake.ID{}, errors.New("asked too often")
+		return flake.Run{}, errors.New("asked too often")
 	}
 	id := s.ids[0]
 	s.ids = s.ids[1:]
-	return id, nil
+	return flake.Run{First: id, Count: 1}, nil
 }
 
 func (*sequence) Last() (uint64, uint16) { return 0, 0 }
 func (*sequence) Worker() flake.Worker   { return 0 }
+func (*sequence) Waits() uint64          { return 0 }
 
 // Recorded callers get from us, frame by frame, what they got from the
 // original, but for what is ours to choose: see reduced.

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"context"
 	"crypto/md5"
 	"encoding/binary"
 	"fmt"
@@ -29,13 +30,14 @@ func (w *watched) HandleCall(dst, request []byte, caps etf.Caps) []byte {
 	return dst
 }
 
-func (w *watched) Next() (flake.ID, error) {
+func (w *watched) Reserve(_ context.Context, n int) (flake.Run, error) {
 	w.steps = append(w.steps, "6 id")
-	return flake.Make(1, 2, 3), nil
+	return flake.Run{First: flake.Make(1, 2, 3), Count: n}, nil
 }
 
 func (*watched) Last() (uint64, uint16) { return 0, 0 }
 func (*watched) Worker() flake.Worker   { return 2 }
+func (*watched) Waits() uint64          { return 0 }
 
 // TestWalk goes the way of one call, from octets to octets: the steps are those
 // of the package's documentation.

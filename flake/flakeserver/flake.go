@@ -51,14 +51,15 @@ func (flakeFormat) Span(first, last uint64) (lowest, highest Number, err error) 
 // FlakeGenerator is what a source of FlakeFormat needs. *flake.Generator and
 // *flake.Durable are such.
 type FlakeGenerator interface {
-	Next() (flake.ID, error)
+	Reserve(ctx context.Context, n int) (flake.Run, error)
 	Last() (milli uint64, sequence uint16)
 	Worker() flake.Worker
+	Waits() uint64
 }
 
 // Flake gives the source of a generator's ids.
 func Flake(ids FlakeGenerator) Source {
-	s := flakeSource{ids: ids}
+	s := &flakeSource{ids: ids}
 	s.keeper, _ = ids.(keeper)
 	return s
 }
@@ -74,31 +75,30 @@ type flakeSource struct {
 	keeper keeper // nil: none
 }
 
-func (flakeSource) Format() Format { return FlakeFormat }
+func (*flakeSource) Format() Format { return FlakeFormat }
 
-func (s flakeSource) Reserve(context.Context, int, uint8) (Run, error) {
-	id, err := s.ids.Next()
-	if err != nil {
-		return Run{}, err
-	}
-	return Run{fromFlake(id), 1}, nil
+func (s *flakeSource) Reserve(ctx context.Context, n int, _ uint8) (Run, error) {
+	run, err := s.ids.Reserve(ctx, n)
+	return Run{fromFlake(run.First), run.Count}, err
 }
 
-func (s flakeSource) Last() (uint64, uint32) {
+func (s *flakeSource) Last() (uint64, uint32) {
 	milli, sequence := s.ids.Last()
 	return milli, uint32(sequence)
 }
 
-func (s flakeSource) Worker() uint64 { return uint64(s.ids.Worker()) }
+func (s *flakeSource) Worker() uint64 { return uint64(s.ids.Worker()) }
 
-func (s flakeSource) Mark() time.Time {
+func (s *flakeSource) Waits() uint64 { return s.ids.Waits() }
+
+func (s *flakeSource) Mark() time.Time {
 	if s.keeper == nil {
 		return time.Time{}
 	}
 	return s.keeper.Mark()
 }
 
-func (s flakeSource) LastSaved() (time.Time, error) {
+func (s *flakeSource) LastSaved() (time.Time, error) {
 	if s.keeper == nil {
 		return time.Time{}, nil
 	}

@@ -44,6 +44,8 @@ type Source interface {
 	// Last gives the time, in ms since 1970, and the sequence that are used up.
 	Last() (milli uint64, sequence uint32)
 	Worker() uint64
+	// Waits is how often the ids of a tick were used up, and calls waited.
+	Waits() uint64
 
 	// Mark is the time that no id is later than, whatever happens; zero if none
 	// is kept.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/flake-go/flake/flake"
@@ -24,7 +23,6 @@ const (
 
 // Surroundings are what the functions tell besides ids.
 type Surroundings struct {
-	Version string
 	// Config holds the settings by the names that the original's sys.config has.
 	Config map[etf.Atom]etf.Term
 	// Output takes what a function prints.
@@ -34,7 +32,7 @@ type Surroundings struct {
 // Functions are those of the original's modules, by the original's names. What
 // they do otherwise stands beside them.
 func (s *Server) Functions(a Surroundings) rpc.Table {
-	f := functions{s, a, new(sync.Mutex)}
+	f := functions{s, a}
 	return rpc.Table{
 		{Module: "flake", Function: "get_config_value", Arity: 2}:         f.getConfigValue,
 		{Module: "flake_server", Function: "id", Arity: 0}:                f.id,
@@ -57,7 +55,6 @@ func (s *Server) Functions(a Surroundings) rpc.Table {
 type functions struct {
 	*Server
 	Surroundings
-	generating *sync.Mutex
 }
 
 // getConfigValue gives a setting, or the default that the caller names.
@@ -104,11 +101,11 @@ func (f functions) generate(args []etf.Term) (etf.Term, error) {
 	if count > MaxGenerate || count*width > MaxGenerateBytes {
 		return nil, &rpc.Exception{Class: rpc.Error, Reason: etf.Atom("system_limit")}
 	}
-	f.generating.Lock()
-	defer f.generating.Unlock()
+	f.large.Lock()
+	defer f.large.Unlock()
 	runs, err := f.reserve(context.Background(), int(count))
 	if err != nil {
-		failed := etf.Tuple{etf.Atom("error"), reason(err)}
+		failed := etf.Tuple{etf.Atom("error"), results[resultOf(err)]}
 		return nil, &rpc.Exception{Class: rpc.Error, Reason: etf.Tuple{etf.Atom("badmatch"), failed}}
 	}
 	return newestFirst(Reply{Base: int(base), Format: f.IDs.Format(), Runs: runs}, int(count), int(width)), nil

@@ -1,29 +1,53 @@
 package flakeserver
 
-import "time"
+import (
+	"time"
 
-// Info is what a server is, and has done since it started.
+	"github.com/flake-go/flake/node/etf"
+)
+
+// Info is what a server is, and has done.
 type Info struct {
 	Format  string
 	Worker  uint64
+	Stats   Stats
 	Last    uint64    // time of the last id, ms since 1970
 	Mark    time.Time // that no id is later than; zero if none is kept
 	Uptime  time.Duration
 	Version string
-	Stats   Stats
 }
 
-// Stats are counts since the start.
-type Stats struct {
-	IDs      uint64      // handed out, or leased
-	Waits    uint64      // for the next tick, as those of one were used up
-	Refusals uint64      // calls answered with an error
-	Calls    []CallCount // one for each kind and result that there was
+// Info gives what the server is, and has done.
+func (s *Server) Info() *Info {
+	last, _ := s.IDs.Last()
+	return &Info{
+		Format:  s.IDs.Format().Name(),
+		Worker:  s.IDs.Worker(),
+		Stats:   s.Stats(),
+		Last:    last,
+		Mark:    s.IDs.Mark(),
+		Uptime:  time.Since(s.Started),
+		Version: s.Version,
+	}
 }
 
-// CallCount is how many calls of a kind came to the same result.
-type CallCount struct {
-	Op     Op
-	Result string // "ok", or the error's word, such as "badarg"
-	Calls  uint64
+// term gives a property list, with a mark if one is kept.
+func (i *Info) term() etf.List {
+	list := etf.List{
+		property("format", etf.Atom(i.Format)),
+		property("worker", int64(i.Worker)),
+		property("ids", int64(i.Stats.IDs)),
+		property("waits", int64(i.Stats.Waits)),
+		property("refusals", int64(i.Stats.Refusals)),
+		property("last", int64(i.Last)),
+	}
+	if !i.Mark.IsZero() {
+		list = append(list, property("mark", i.Mark.UnixMilli()))
+	}
+	return append(list,
+		property("uptime", i.Uptime.Milliseconds()),
+		property("version", etf.String(i.Version)),
+	)
 }
+
+func property(name etf.Atom, value etf.Term) etf.Term { return etf.Tuple{name, value} }

@@ -7,6 +7,7 @@ import (
 	"math/bits"
 
 	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/flake/internal/digits"
 )
 
 // Number is an id of any format as one unsigned number of 128 bits. Its octets
@@ -53,7 +54,7 @@ func (n Number) AppendOctets(dst []byte, size int) []byte {
 // AppendDigits appends the number in a base from 2 to 62, digits 0-9A-Za-z in
 // that order, without padding. Another base panics.
 func (n Number) AppendDigits(dst []byte, base int) []byte {
-	dst, err := n.flake().AppendText(dst, base)
+	dst, err := digits.Append(dst, n.Hi, n.Lo, base)
 	if err != nil {
 		panic(err)
 	}

@@ -1,15 +1,12 @@
 package flakeserver
 
 import (
-	"errors"
+	"encoding/binary"
 	"iter"
+	"runtime"
 
-	"github.com/flake-go/flake/flake"
 	"github.com/flake-go/flake/node/etf"
 )
-
-// ErrBadArgument is the answer to an argument out of range.
-var ErrBadArgument = errors.New("badarg")
 
 // Reply is one answer.
 type Reply struct {
@@ -52,21 +49,102 @@ func (r *Reply) AppendID(dst []byte, id Number) []byte {
 
 // AppendTerm appends the reply as an external term:
 //
-//	{ok, <<Time:64, Worker:48, Sequence:16>>}
-//	{ok, "digits"}        a STRING_EXT: to old callers a list would be integers
-//	{error, Reason}
-//	ok                    to what was not known
+//	OpGet        {ok, Id}
+//	OpGetMany    {ok, [Id]}
+//	OpGetBinary  {ok, <<Id/binary, ...>>}
+//	OpLease      {ok, [{FirstId, Count}]}
+//	OpNotional   {ok, Id}
+//	OpSpan       {ok, {LowestId, HighestId}}
+//	OpDecompose  {ok, [{Field, Value}]}
+//	OpInfo       [{Property, Value}]
+//	OpUnknown    ok
+//	an error     {error, Reason}
+//
+// An id is a binary, or with a base the string of its digits.
 func (r *Reply) AppendTerm(dst []byte, caps etf.Caps) []byte {
-	if r.Op == OpUnknown {
+	switch {
+	case r.Op == OpUnknown:
 		return etf.MustAppendAtom(dst, "ok", caps)
+	case r.Op == OpInfo && r.Err == nil:
+		dst, err := etf.Append(dst, r.Info.term(), caps)
+		if err != nil {
+			panic(err) // there is nothing in it that a peer may not know
+		}
+		return dst
 	}
 	dst = etf.AppendTupleHeader(dst, 2)
 	if r.Err != nil {
 		dst = etf.MustAppendAtom(dst, "error", caps)
-		return etf.MustAppendAtom(dst, reason(r.Err), caps)
+		return etf.MustAppendAtom(dst, results[resultOf(r.Err)], caps)
 	}
 	dst = etf.MustAppendAtom(dst, "ok", caps)
+	switch r.Op {
+	case OpGetMany:
+		return r.appendList(dst)
+	case OpGetBinary:
+		return r.appendPacked(dst)
+	case OpLease:
+		return r.appendRuns(dst)
+	case OpSpan:
+		dst = etf.AppendTupleHeader(dst, 2)
+		return r.appendIDTerm(r.appendIDTerm(dst, r.ID), r.Highest)
+	case OpDecompose:
+		return appendFields(dst, r.Fields, caps)
+	}
 	return r.appendIDTerm(dst, r.ID)
+}
+
+// appendList appends the ids as a list.
+func (r *Reply) appendList(dst []byte) []byte {
+	dst = etf.AppendListHeader(dst, r.count())
+	n := 0
+	for id := range r.IDs() {
+		dst = r.appendIDTerm(dst, id)
+		if n++; n%MaxInline == 0 {
+			runtime.Gosched()
+		}
+	}
+	return etf.AppendNil(dst)
+}
+
+// appendPacked appends the octets of the ids as one binary.
+func (r *Reply) appendPacked(dst []byte) []byte {
+	size := r.Format.Size()
+	dst = binary.BigEndian.AppendUint32(append(dst, byte(etf.BinaryExt)), uint32(size*r.count()))
+	n := 0
+	for id := range r.IDs() {
+		dst = id.AppendOctets(dst, size)
+		if n++; n%MaxInline == 0 {
+			runtime.Gosched()
+		}
+	}
+	return dst
+}
+
+func (r *Reply) appendRuns(dst []byte) []byte {
+	dst = etf.AppendListHeader(dst, len(r.Runs))
+	for _, run := range r.Runs {
+		dst = r.appendIDTerm(etf.AppendTupleHeader(dst, 2), run.First)
+		dst = etf.AppendInt(dst, int64(run.Count))
+	}
+	return etf.AppendNil(dst)
+}
+
+func appendFields(dst []byte, fields []Field, caps etf.Caps) []byte {
+	dst = etf.AppendListHeader(dst, len(fields))
+	for _, f := range fields {
+		dst = etf.MustAppendAtom(etf.AppendTupleHeader(dst, 2), etf.Atom(f.Name), caps)
+		dst = etf.AppendUint64(dst, f.Value)
+	}
+	return etf.AppendNil(dst)
+}
+
+// count is how many ids the Runs have.
+func (r *Reply) count() (n int) {
+	for _, run := range r.Runs {
+		n += run.Count
+	}
+	return n
 }
 
 // appendIDTerm appends an id as a binary, or its text as a string: of 1 to 128
@@ -81,19 +159,4 @@ func (r *Reply) appendIDTerm(dst []byte, id Number) []byte {
 	dst = r.AppendID(dst, id)
 	dst[start-1] = byte(len(dst) - start)
 	return dst
-}
-
-// reason is the atom that an Erlang caller sees.
-func reason(err error) etf.Atom {
-	switch {
-	case errors.Is(err, ErrBadArgument):
-		return "badarg"
-	case errors.Is(err, flake.ErrClockBackwards):
-		return "clock_running_backwards"
-	case errors.Is(err, flake.ErrTimestampNotSaved):
-		return "timestamp_not_saved"
-	case errors.Is(err, flake.ErrClosed):
-		return "shutdown"
-	}
-	return "system_limit"
 }

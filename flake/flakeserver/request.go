@@ -6,10 +6,7 @@
 // Start at [Server].
 package flakeserver
 
-import (
-	"github.com/flake-go/flake/flake"
-	"github.com/flake-go/flake/node/etf"
-)
+import "github.com/flake-go/flake/flake"
 
 // Op is what is asked for.
 type Op uint8
@@ -17,7 +14,7 @@ type Op uint8
 const (
 	OpUnknown   Op = iota // nothing this server knows: answered ok, as the original does
 	OpGet                 // the next id
-	OpInvalid             // an argument out of range: answered {error, badarg}
+	OpInvalid             // an argument of the wrong type or out of range: {error, badarg}
 	OpGetMany             // ids, ascending
 	OpGetBinary           // the same, as the octets of all of them
 	OpLease               // runs of ids
@@ -41,13 +38,20 @@ const (
 	MaxLease = 1 << 20 // lease
 )
 
+// MaxInline is the most ids that are made while others wait. A request for more
+// lets all others go first after each so many.
+const MaxInline = 256
+
+// MaxText is the length of the longest text of an id: 128 bits in base 2.
+const MaxText = 128
+
 // Bases of a Request besides 2 to 62.
 const (
 	Octets    = 0  // an id as it is
 	Canonical = -1 // the format's own text
 )
 
-// Request is one question. Serve checks the ranges.
+// Request is one question.
 type Request struct {
 	Op   Op
 	Base int // Octets, Canonical, or 2 to 62
@@ -59,7 +63,8 @@ type Request struct {
 	Meta    uint8
 	HasMeta bool
 
-	// First and Last are ms since 1970: of OpSpan, and First of OpNotional.
+	// First and Last are ms since 1970: of OpSpan, with First not after Last, and
+	// First of OpNotional.
 	First, Last uint64
 
 	// Text of OpDecompose is an id: digits in the Base; with Canonical any of the
@@ -68,25 +73,24 @@ type Request struct {
 	Text string
 }
 
-// DecodeRequest reads a request from an external term:
-//
-//	get            OpGet
-//	{get, Base}    OpGet with a Base from 2 to 62, else OpInvalid
-//	anything else  OpUnknown
-func DecodeRequest(term []byte) Request {
-	r := etf.NewReader(term)
-	if r.Peek() != etf.SmallTupleExt {
-		if string(r.Atom()) == "get" && r.Finish() == nil {
-			return Request{Op: OpGet}
-		}
-		return Request{}
+// valid reports whether all is in its range, as far as that is not the format's
+// to say.
+func (q *Request) valid() bool {
+	if q.Base != Octets && q.Base != Canonical && (q.Base < flake.MinBase || q.Base > flake.MaxBase) {
+		return false
 	}
-	if r.Tuple() != 2 || string(r.Atom()) != "get" {
-		return Request{}
+	switch q.Op {
+	case OpInvalid:
+		return false
+	case OpGetMany, OpGetBinary:
+		return 1 <= q.N && q.N <= MaxMany
+	case OpLease:
+		return 1 <= q.N && q.N <= MaxLease
+	case OpSpan:
+		return q.First <= q.Last
 	}
-	base := r.Int()
-	if r.Finish() != nil || base < flake.MinBase || base > flake.MaxBase {
-		return Request{Op: OpInvalid}
-	}
-	return Request{Op: OpGet, Base: int(base)}
+	return q.Op < ops
 }
+
+// large reports whether others shall not wait until it is answered.
+func (q *Request) large() bool { return q.N > MaxInline }

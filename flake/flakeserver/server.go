@@ -3,82 +3,111 @@ package flakeserver
 import (
 	"context"
 	"log/slog"
-
-	"github.com/flake-go/flake/genserver"
-	"github.com/flake-go/flake/node/etf"
+	"runtime"
+	"sync"
+	"time"
 )
 
 // Server answers requests from one source of ids. Any number of goroutines may
-// use it.
+// use it. It must not be copied.
 type Server struct {
-	IDs Source
-	Log *slog.Logger
+	IDs     Source
+	Log     *slog.Logger
+	Version string
+	Started time.Time
+
+	// large is held by who makes more than MaxInline ids, so that all of them
+	// together take no more than one processor, and one share of a tick's ids.
+	large  sync.Mutex
+	counts counts
 }
 
-var (
-	_ genserver.Handler = (*Server)(nil)
-	_ genserver.Stater  = (*Server)(nil)
-)
+// share is the most ids of a large request that are taken at once. Then others
+// have a chance, as else one could use up tick after tick.
+const share = 1024
 
 // Serve answers a request: all of it, or with an error. ctx ends a wait.
-func (s *Server) Serve(ctx context.Context, q Request) Reply {
-	r := Reply{Op: q.Op, Base: q.Base, Format: s.IDs.Format()}
+func (s *Server) Serve(ctx context.Context, q Request) (r Reply) {
+	if q.large() {
+		s.large.Lock()
+		defer s.large.Unlock()
+	}
+	s.serve(ctx, &q, &r, 0)
+	return r
+}
+
+// serve answers a request of a connection, and counts it. Who asks for much holds
+// s.large. The reply is empty before.
+func (s *Server) serve(ctx context.Context, q *Request, r *Reply, connection int) {
+	r.Op, r.Base, r.Format = q.Op, q.Base, s.IDs.Format()
+	if !q.valid() || q.HasMeta && !r.Format.Meta() {
+		r.Err = ErrBadArgument
+	} else {
+		s.answer(ctx, q, r)
+	}
+	s.counts.add(connection, r)
+}
+
+func (s *Server) answer(ctx context.Context, q *Request, r *Reply) {
 	switch q.Op {
 	case OpGet:
 		var run Run
 		run, r.Err = s.IDs.Reserve(ctx, 1, q.Meta)
 		r.ID = run.First
-	case OpUnknown:
-	default:
-		r.Err = ErrBadArgument
+	case OpGetMany, OpGetBinary, OpLease:
+		r.Runs, r.Err = s.reserve(ctx, q.N)
+	case OpNotional:
+		r.ID, _, r.Err = span(r.Format, q.First, q.First)
+	case OpSpan:
+		r.ID, r.Highest, r.Err = span(r.Format, q.First, q.Last)
+	case OpDecompose:
+		var id Number
+		if id, r.Err = parse(r.Format, q); r.Err == nil {
+			r.Fields = r.Format.Fields(id)
+		}
+	case OpInfo:
+		r.Info = s.Info()
 	}
-	return r
 }
 
 // reserve takes n ids, ascending, or none.
 func (s *Server) reserve(ctx context.Context, n int) (runs []Run, err error) {
 	for n > 0 {
-		run, err := s.IDs.Reserve(ctx, n, 0)
+		run, err := s.IDs.Reserve(ctx, min(n, share), 0)
 		if err != nil {
 			return nil, err
 		}
-		runs = append(runs, run)
-		n -= run.Count
+		if n -= run.Count; n > 0 {
+			runtime.Gosched()
+		}
+		if last := len(runs) - 1; last >= 0 && runs[last].First.Plus(runs[last].Count) == run.First {
+			runs[last].Count += run.Count
+		} else {
+			runs = append(runs, run)
+		}
 	}
 	return runs, nil
 }
 
-// State is what sys:get_state shows, the original's record:
-//
-//	{state, LastMilliseconds, Worker, LastSequence}
-func (s *Server) State() etf.Term {
-	milli, sequence := s.IDs.Last()
-	return etf.Tuple{etf.Atom("state"), int64(milli), int64(s.IDs.Worker()), int64(sequence)}
-}
-
-// HandleCall answers a gen_server:call.
-func (s *Server) HandleCall(dst, request []byte, caps etf.Caps) []byte {
-	r := s.Serve(context.Background(), DecodeRequest(request))
-	if r.Op == OpUnknown {
-		s.Log.Warn("call not known, answered ok", "request", text(request))
+func span(f Format, first, last uint64) (lowest, highest Number, err error) {
+	if lowest, highest, err = f.Span(first, last); err != nil {
+		return Number{}, Number{}, ErrBadArgument
 	}
-	return r.AppendTerm(dst, caps)
+	return lowest, highest, nil
 }
 
-// HandleCast drops what was cast.
-func (s *Server) HandleCast(request []byte) {
-	s.Log.Debug("cast dropped", "request", text(request))
-}
-
-// HandleInfo drops the message.
-func (s *Server) HandleInfo(message []byte, _ genserver.Caller) {
-	s.Log.Debug("message dropped", "message", text(message))
-}
-
-// text is a term as Erlang text, made only if it is logged.
-type text []byte
-
-func (t text) LogValue() slog.Value {
-	const shown = 200
-	return slog.StringValue(string(etf.FormatRaw(nil, t, shown)))
+// parse reads the id that is to be taken apart.
+func parse(f Format, q *Request) (id Number, err error) {
+	switch {
+	case q.Base == Octets && len(q.Text) == f.Size():
+		return numberOf(q.Text), nil
+	case q.Base == Octets || q.Base == Canonical:
+		id, err = f.Parse(q.Text)
+	default:
+		id, err = parseDigits(q.Text, q.Base, f.Size())
+	}
+	if err != nil {
+		return Number{}, ErrBadArgument
+	}
+	return id, nil
 }

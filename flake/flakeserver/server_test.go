@@ -2,6 +2,7 @@ package flakeserver
 
 import (
 	"bytes"
+	"context"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -20,9 +21,15 @@ var id = flake.Make(0x1a1fac6c4f3, 0x02fc00000001, 0)
 // generator gives the id, or fails.
 type generator struct{ err error }
 
-func (g generator) Next() (flake.ID, error) { return id, g.err }
-func (generator) Last() (uint64, uint16)    { return 1700000000000, 3 }
-func (generator) Worker() flake.Worker      { return 1 }
+func (g generator) Reserve(context.Context, int) (flake.Run, error) {
+	if g.err != nil {
+		return flake.Run{}, g.err
+	}
+	return flake.Run{First: id, Count: 1}, nil
+}
+func (generator) Waits() uint64          { return 0 }
+func (generator) Last() (uint64, uint16) { return 1700000000000, 3 }
+func (generator) Worker() flake.Worker   { return 1 }
 
 func source(err error) Source { return Flake(generator{err}) }
 
@@ -59,6 +66,8 @@ func TestDecodeRequest(t *testing.T) {
 		{"{get, {10}}", "h\x02w\x03geth\x01a\x0a", invalid},
 		{"{get, #{}}", "h\x02w\x03gett\x00\x00\x00\x00", invalid},
 		{"{get, []}", "h\x02w\x03getj", invalid},
+		{"{get, canonical}", "h\x02w\x03getw\x09canonical", text(Canonical)},
+		{"{get, canonical}, ATOM_EXT", "h\x02d\x00\x03getd\x00\x09canonical", text(Canonical)},
 		{"{get}", "h\x01w\x03get", unknown},
 		{"{get, 1, 2}", "h\x03w\x03geta\x01a\x02", unknown},
 		{"{}", "h\x00", unknown},

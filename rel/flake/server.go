@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"time"
 
 	"github.com/flake-go/flake/config"
 	"github.com/flake-go/flake/flake"
@@ -45,7 +46,7 @@ func start(ctx context.Context, cfg config.Config, stdout io.Writer, log *slog.L
 	if err != nil {
 		return nil, errors.Join(err, ids.Close())
 	}
-	flakes := &flakeserver.Server{IDs: flakeserver.Flake(ids), Log: log}
+	flakes := &flakeserver.Server{IDs: flakeserver.Flake(ids), Log: log, Version: version, Started: time.Now()}
 	// Not ctx: the end of that is the order to stop, which is carried out in good order.
 	n, err := node.Start(context.WithoutCancel(ctx), node.Options{
 		Name:        cfg.Node.Name,
@@ -59,9 +60,8 @@ func start(ctx context.Context, cfg config.Config, stdout io.Writer, log *slog.L
 			{Name: "persistent_timer", Module: "persistent_timer", Handler: flakeserver.Timer{IDs: ids}},
 		}}},
 		Functions: flakes.Functions(flakeserver.Surroundings{
-			Version: version,
-			Config:  originalConfig(cfg.Flake),
-			Output:  stdout,
+			Config: originalConfig(cfg.Flake),
+			Output: stdout,
 		}),
 		Log: log,
 	})

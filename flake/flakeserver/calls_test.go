@@ -1,0 +1,252 @@
+package flakeserver
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/genserver"
+	"github.com/flake-go/flake/node/etf"
+)
+
+// stock is a source of ids whose ticks have few of them.
+type stock struct {
+	perTick int
+	left    int // ticks; then it fails
+	err     error
+
+	tick, used int
+	format     Format
+}
+
+func (s *stock) Format() Format {
+	if s.format != nil {
+		return s.format
+	}
+	return FlakeFormat
+}
+
+func (s *stock) Reserve(_ context.Context, n int, meta uint8) (Run, error) {
+	if s.used == s.perTick {
+		s.tick, s.used = s.tick+1, 0
+	}
+	if s.tick == s.left {
+		return Run{}, s.err
+	}
+	first := fromFlake(flake.Make(uint64(s.tick), 7, uint16(s.used)))
+	if s.Format().Meta() {
+		first.Lo |= uint64(meta) << 56
+	}
+	n = min(n, s.perTick-s.used)
+	s.used += n
+	return Run{first, n}, nil
+}
+
+func (s *stock) Last() (uint64, uint32)      { return uint64(s.tick), uint32(s.used) }
+func (*stock) Worker() uint64                { return 7 }
+func (*stock) Waits() uint64                 { return 5 }
+func (*stock) Mark() time.Time               { return time.UnixMilli(3000) }
+func (*stock) LastSaved() (time.Time, error) { return time.Time{}, nil }
+
+// withMeta is the format flake, but that it takes a metabyte.
+type withMeta struct{ flakeFormat }
+
+func (withMeta) Meta() bool { return true }
+
+func serverOf(s *stock) *Server {
+	return &Server{IDs: s, Log: slog.New(slog.DiscardHandler), Version: "1.2"}
+}
+
+// call gives the request, Erlang text, to the server and gives its answer as text.
+func call(t *testing.T, s *Server, request string) string {
+	t.Helper()
+	return string(etf.FormatRaw(nil, s.HandleCall(nil, external(t, request, etf.AllCaps), etf.AllCaps), 1<<20))
+}
+
+func external(t *testing.T, text string, caps etf.Caps) []byte {
+	t.Helper()
+	exprs, _, err := etf.Parse(text+".", false)
+	if err != nil || len(exprs) != 1 {
+		t.Fatalf("%s: %v", text, err)
+	}
+	b, err := etf.Append(nil, exprs[0].(*etf.Literal).Term, caps)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// What comes of each call. Ticks of three ids show where runs end.
+func TestCalls(t *testing.T) {
+	const (
+		id  = "<<0,0,0,0,0,0,0,0,0,0,0,0,0,7,0,%d>>"
+		top = "<<0,0,0,0,0,0,7,208,255,255,255,255,255,255,255,255>>"
+		// Of the README's example.
+		octets = "<<0,0,1,161,251,23,88,123,122,0,120,255,227,212,0,0>>"
+		fields = "{ok,[{time,1795213973627},{worker,134142448624596},{sequence,0}]}"
+	)
+	for request, want := range map[string]string{
+		"get":                                  "{ok," + fmt.Sprintf(id, 0) + "}",
+		"{get,10}":                             `{ok,"458752"}`,
+		"{get,canonical}":                      `{ok,"0000000000000000001vLE"}`,
+		"{get_many,1}":                         "{ok,[" + fmt.Sprintf(id, 0) + "]}",
+		"{get_many,2}":                         "{ok,[" + fmt.Sprintf(id+","+id, 0, 1) + "]}",
+		"{get_many,4,16}":                      `{ok,["70000","70001","70002","10000000000070000"]}`,
+		"{get_many,1,canonical}":               `{ok,["0000000000000000001vLE"]}`,
+		"{get_binary,2}":                       "{ok,<<0,0,0,0,0,0,0,0,0,0,0,0,0,7,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,7,0,1>>}",
+		"{lease,3}":                            "{ok,[{" + fmt.Sprintf(id, 0) + ",3}]}",
+		"{lease,7}":                            "{ok,[{<<0,0,0,0,0,0,0,0,0,0,0,0,0,7,0,0>>,3},{<<0,0,0,0,0,0,0,1,0,0,0,0,0,7,0,0>>,3},{<<0,0,0,0,0,0,0,2,0,0,0,0,0,7,0,0>>,1}]}",
+		"{notional,2000}":                      "{ok,<<0,0,0,0,0,0,7,208,0,0,0,0,0,0,0,0>>}",
+		"{notional,1000,2000}":                 "{ok,{<<0,0,0,0,0,0,3,232,0,0,0,0,0,0,0,0>>," + top + "}}",
+		"{decompose," + octets + "}":           fields,
+		`{decompose,"0000BCeaFSZg0hpyLH1rPs"}`: fields,
+		`{decompose,<<"0000BCeaFSZg0hpyLH1rPs">>}`:           fields,
+		`{decompose,"000001a1-fb17-587b-7a00-78ffe3d40000"}`: fields,
+		`{decompose,"BCeaFSZg0hpyLH1rPs",62}`:                fields,
+		`{decompose,<<"BCeaFSZg0hpyLH1rPs">>,62}`:            fields,
+		`{decompose,"1A1FB17587B7A0078FFE3D40000",16}`:       fields,
+		`{decompose,"0000BCeaFSZg0hpyLH1rPs",canonical}`:     fields,
+	} {
+		if got := call(t, serverOf(&stock{perTick: 3, left: 100}), request); got != want {
+			t.Errorf("%s: %s, want %s", request, got, want)
+		}
+	}
+}
+
+func TestInfo(t *testing.T) {
+	s := serverOf(&stock{perTick: 100, left: 4})
+	s.Started = time.Now().Add(-time.Hour)
+	for _, request := range []string{"get", "{get_many,9}", "{lease,100}", "{get,1}", "{lease,200}", "hello"} {
+		call(t, s, request)
+	}
+	got := call(t, s, "info")
+	want := regexp.MustCompile(`^\[\{format,flake\},\{worker,7\},\{ids,310\},\{waits,5\},\{refusals,1\},` +
+		`\{last,3\},\{mark,3000\},\{uptime,360\d{4}\},\{version,"1.2"\}\]$`)
+	if !want.MatchString(got) {
+		t.Errorf("%s, want %s", got, want)
+	}
+	if s := (&Server{IDs: source(nil)}); !strings.Contains(call(t, s, "info"), "{last,1700000000000},{uptime,") {
+		t.Error("a source without a mark has one")
+	}
+}
+
+// What is counted, by kind and result, whatever the connection.
+func TestStats(t *testing.T) {
+	s := serverOf(&stock{perTick: 100, left: 1, err: flake.ErrClockBackwards})
+	for connection := range 40 {
+		s.HandleSlowCall(genserver.From{}, external(t, "get", etf.AllCaps), &caller{serial: connection})
+	}
+	for _, request := range []string{"{lease,50}", "{get_binary,11}", "{notional,1}", "{get,1}", "{get,meta,1}", "hello"} {
+		call(t, s, request)
+	}
+	want := Stats{IDs: 90, Waits: 5, Refusals: 3, Calls: []CallCount{
+		{OpUnknown, "ok", 1}, {OpGet, "ok", 40}, {OpGet, "badarg", 1}, {OpInvalid, "badarg", 1},
+		{OpGetBinary, "clock_running_backwards", 1}, {OpLease, "ok", 1}, {OpNotional, "ok", 1},
+	}}
+	if got := s.Stats(); !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+}
+
+// Every argument of every call, out of range and of another type, is answered
+// badarg, and no id is taken for it.
+func TestBadArguments(t *testing.T) {
+	const (
+		noNumber = "0 -1 1.0 1.5 atom <<1>> \"1\" [] [1] {1} #{} <<>> 18446744073709551616 -18446744073709551616"
+		noBase   = noNumber + " 1 63 binary 4294967298 18446744073709551618"
+		noTime   = "-1 1.0 atom <<1>> \"1\" [] [1] {1} #{} 18446744073709551616 -18446744073709551616"
+		noID     = "0 1 1.0 atom [] [300] {1} #{} <<>> <<0:120>> <<0:136>> <<0:7>> <<0:1032>> \"\" \"1\" " +
+			"\"000001a1-fb17-587b-7a00-78ffe3d4000\" \"000001a1+fb17-587b-7a00-78ffe3d40000\" " +
+			"\"zzzzzzzzzzzzzzzzzzzzzz\" \"00000000000000000000-0\""
+		noText = noID + " <<0:128>> \"_\" \"-1\" \"+1\""
+	)
+	for _, test := range []struct{ call, bad string }{
+		{"{get,?}", noBase},
+		{"{get,meta,?}", noTime + " 256 0"}, // of this format none is good
+		{"{get_many,?}", noNumber + " 65537"},
+		{"{get_many,?,62}", noNumber + " 65537"},
+		{"{get_many,1,?}", noBase},
+		{"{get_binary,?}", noNumber + " 65537"},
+		{"{lease,?}", noNumber + " 1048577"},
+		{"{notional,?}", noTime},
+		{"{notional,?,18446744073709551615}", noTime},
+		{"{notional,0,?}", noTime},
+		{"{notional,2,?}", "1"},
+		{"{decompose,?}", noID},
+		{"{decompose,?,36}", strings.ReplaceAll(noText, `"1" `, "") + ` "_" "` + strings.Repeat("Z", 25) + `"`},
+		{"{decompose,?,canonical}", noID + " <<0:128>>"},
+		{`{decompose,"1",?}`, noBase},
+	} {
+		for bad := range strings.SplitSeq(test.bad, " ") {
+			request := strings.Replace(test.call, "?", bad, 1)
+			for _, caps := range []etf.Caps{etf.AllCaps, {MapTag: true, BitBinaries: true, NewFloats: true}} {
+				s := serverOf(&stock{perTick: 100, left: 100})
+				term := external(t, request, caps)
+				got := string(etf.FormatRaw(nil, s.HandleCall(nil, term, caps), 1000))
+				if want := "{error,badarg}"; got != want {
+					t.Errorf("%s: %s, want %s", request, got, want)
+				}
+				if n := s.Stats().IDs; n != 0 || s.IDs.(*stock).used != 0 {
+					t.Errorf("%s: took %d ids", request, n)
+				}
+			}
+		}
+	}
+}
+
+// What resembles a call and is none is answered as all else is.
+func TestNoCalls(t *testing.T) {
+	for _, request := range []string{
+		"get_many", "lease", "{get_many}", "{get_many,1,2,3}", "{get_binary,1,2}", "{lease,1,62}", "{notional}",
+		"{notional,1,2,3}", "{decompose}", "{decompose,<<0:128>>,1,2}", "{info}", "{info,1}", "{get,meta,1,2}",
+		"{get,62,1}", "{get,<<\"meta\">>,1}", "[lease,1]", "#{lease=>1}",
+	} {
+		s := serverOf(&stock{perTick: 100, left: 100})
+		if got := call(t, s, request); got != "ok" {
+			t.Errorf("%s: %s, want ok", request, got)
+		}
+	}
+}
+
+// An answer is whole or an error, and says why in a word of the errors'.
+func TestNoPartialAnswer(t *testing.T) {
+	for _, request := range []string{"{get_many,7}", "{get_many,7,62}", "{get_binary,7}", "{lease,7}"} {
+		s := serverOf(&stock{perTick: 3, left: 2, err: flake.ErrTimestampNotSaved})
+		if got, want := call(t, s, request), "{error,timestamp_not_saved}"; got != want {
+			t.Errorf("%s: %s, want %s", request, got, want)
+		}
+	}
+}
+
+func TestMeta(t *testing.T) {
+	s := serverOf(&stock{perTick: 3, left: 1, format: withMeta{}})
+	if got, want := call(t, s, "{get,meta,255}"), "{ok,<<0,0,0,0,0,0,0,0,255,0,0,0,0,7,0,0>>}"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	for _, bad := range []string{"256", "-1", "1.0", "x"} {
+		if got, want := call(t, s, "{get,meta,"+bad+"}"), "{error,badarg}"; got != want {
+			t.Errorf("%s: %s, want %s", bad, got, want)
+		}
+	}
+}
+
+// A request of another front door is checked as one of Erlang's is.
+func TestServeChecks(t *testing.T) {
+	for _, q := range []Request{
+		{Op: OpGet, Base: 1}, {Op: OpGet, Base: 63}, {Op: OpGet, Base: -2}, {Op: OpGet, HasMeta: true},
+		{Op: OpGetMany}, {Op: OpGetMany, N: -1}, {Op: OpGetMany, N: MaxMany + 1}, {Op: OpGetBinary, N: MaxMany + 1},
+		{Op: OpLease}, {Op: OpLease, N: MaxLease + 1}, {Op: OpSpan, First: 2, Last: 1}, {Op: OpDecompose},
+		{Op: OpDecompose, Base: 62, Text: "_"}, {Op: OpInvalid}, {Op: ops - 1, Base: 99},
+	} {
+		s := serverOf(&stock{perTick: 100, left: 100})
+		if r := s.Serve(t.Context(), q); r.Err != ErrBadArgument || r.Runs != nil {
+			t.Errorf("%+v: %+v, want %v", q, r, ErrBadArgument)
+		}
+	}
+}
