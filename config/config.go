@@ -9,6 +9,7 @@ import (
 type Config struct {
 	Node  Node
 	Flake Flake
+	HTTP  HTTP
 }
 
 // Node is the table [node]: how the node shows itself to Erlang.
@@ -43,6 +44,21 @@ type Flake struct {
 	WorkerID          net.HardwareAddr // six octets, or nil; at most one of the two is set
 	TimestampPath     string
 	AllowableDowntime time.Duration // in the file milliseconds
+}
+
+// HTTP is the table [http]: ids and what the node is, for everything that speaks HTTP.
+type HTTP struct {
+	Listen    string // "host:port", or empty: no HTTP
+	TokenFile string // whose content callers must send, or empty
+	Open      bool   // anyone may call, also from other hosts; not with a TokenFile
+	TLS       HTTPTLS
+}
+
+// HTTPTLS is the table [http.tls]: the files by which HTTP becomes HTTPS.
+type HTTPTLS struct {
+	On   bool   // there is such a table
+	Cert string // PEM files
+	Key  string
 }
 
 // PublishedCookie is the default cookie. Anyone can read it here, so it is for the loopback only.

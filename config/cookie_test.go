@@ -82,3 +82,32 @@ func setHome(t *testing.T, cookie string, mode os.FileMode) string {
 	}
 	return path
 }
+
+// A secret is read only from a file that is its owner's alone.
+func TestSecret(t *testing.T) {
+	for _, tt := range []struct {
+		content, secret, fault string
+		mode                   os.FileMode
+	}{
+		{"token\nmore", "token", "", 0o600},
+		{"token\r\n", "token", "", 0o400},
+		{"token", "", "the file's mode is 0640: no access for others wanted", 0o640},
+		{strings.Repeat("t", maxSecret+1), "", "cannot be read: not a short regular file", 0o600},
+	} {
+		path := write(t, tt.content)
+		if err := os.Chmod(path, tt.mode); err != nil {
+			t.Fatal(err)
+		}
+		fault := ""
+		secret, err := Secret(path)
+		if err != nil {
+			fault = err.Error()
+		}
+		if secret != tt.secret || fault != tt.fault {
+			t.Errorf("%.20q: got %q, %q, want %q, %q", tt.content, secret, fault, tt.secret, tt.fault)
+		}
+	}
+	if _, err := Secret(filepath.Join(t.TempDir(), "none")); err == nil || err.Error() != "cannot be read: no such file or directory" {
+		t.Errorf("no file: %v", err)
+	}
+}

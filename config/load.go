@@ -73,9 +73,7 @@ func parse(src string, flags []Flag, home func() (Flag, *Error)) (Config, []*Err
 			flags = append(slices.Clip(flags), f)
 		}
 	}
-	if node, ok := doc["node"].(map[string]any); ok {
-		_, c.Node.TLS.On = node["tls"].(map[string]any)
-	}
+	c.Node.TLS.On, c.HTTP.TLS.On = hasTLS(doc["node"]), hasTLS(doc["http"])
 	for _, s := range c.settings() {
 		v, ok := values[s.key]
 		delete(values, s.key)
@@ -97,6 +95,12 @@ func parse(src string, flags []Flag, home func() (Flag, *Error)) (Config, []*Err
 		}
 	}
 	return c, faults
+}
+
+func hasTLS(table any) bool {
+	t, _ := table.(map[string]any)
+	_, ok := t["tls"].(map[string]any)
+	return ok
 }
 
 func syntaxError(err error) *Error {
@@ -121,7 +125,7 @@ func flatten(prefix string, doc map[string]any) map[string]any {
 	return values
 }
 
-var tables = []string{"node", "node.tls", "flake"}
+var tables = []string{"node", "node.tls", "flake", "http", "http.tls"}
 
 // show writes v as in the file, but for what should not be shown.
 func show(key string, v any) string {

@@ -25,7 +25,7 @@ const (
 
 // settings lists the keys, in the order of the shipped file.
 func (c *Config) settings() []setting {
-	n, t, f := &c.Node, &c.Node.TLS, &c.Flake
+	n, t, f, h := &c.Node, &c.Node.TLS, &c.Flake, &c.HTTP
 	text := func(key, want string, p *string, valid func(string) bool) setting {
 		return setting{key, want, setString(p),
 			func() bool { return valid(*p) },
@@ -59,6 +59,12 @@ func (c *Config) settings() []setting {
 		number("flake.allowable_downtime",
 			fmt.Sprintf("a whole number of milliseconds from 1 to %d wanted", maxDowntime/time.Millisecond),
 			&f.AllowableDowntime, time.Millisecond, time.Millisecond, maxDowntime),
+		text("http.listen", `"host:port" wanted, or "" for no HTTP`, &h.Listen, validListen),
+		text("http.token_file", "the path of a file wanted", &h.TokenFile, isPath),
+		{"http.open", "true or false wanted", setBool(&h.Open), func() bool { return true },
+			func() string { return fmt.Sprint(h.Open) }},
+		text("http.tls.cert", "the path of a PEM file wanted", &h.TLS.Cert, ifSo(&h.TLS.On, validPath)),
+		text("http.tls.key", "the path of a PEM file wanted", &h.TLS.Key, ifSo(&h.TLS.On, validPath)),
 	}
 }
 
@@ -71,6 +77,13 @@ func setString(p *string) func(any) bool {
 		if ok {
 			*p = s
 		}
+		return ok
+	}
+}
+
+func setBool(p *bool) func(any) bool {
+	return func(v any) (ok bool) {
+		*p, ok = v.(bool)
 		return ok
 	}
 }

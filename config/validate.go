@@ -28,7 +28,21 @@ func (c *Config) faults(reported map[string]bool) []*Error {
 		faults = append(faults, &Error{Key: "flake.worker_id", Value: strconv.Quote(c.Flake.WorkerID.String()),
 			Want: fmt.Sprintf("flake.interface is %q: only one of the two wanted", c.Flake.Interface)})
 	}
-	return faults
+	return append(faults, c.HTTP.faults()...)
+}
+
+// faults gives those of the keys taken together.
+func (h *HTTP) faults() []*Error {
+	host, _, err := net.SplitHostPort(h.Listen)
+	switch {
+	case h.Open && h.TokenFile != "":
+		return []*Error{{Key: "http.open", Value: "true",
+			Want: fmt.Sprintf("http.token_file is %q: only one of the two wanted", h.TokenFile)}}
+	case err == nil && host != "" && !IsLoopback(host) && !h.Open && h.TokenFile == "":
+		return []*Error{{Key: "http.listen", Value: strconv.Quote(h.Listen),
+			Want: "this can be reached from other hosts: http.token_file wanted, or http.open = true if anyone may take ids"}}
+	}
+	return nil
 }
 
 // beyondLoopback is the valid value by which other hosts can reach the node, or empty.
@@ -72,7 +86,9 @@ func ifSo(on *bool, valid func(string) bool) func(string) bool {
 	return func(s string) bool { return !*on || valid(s) }
 }
 
-func validPath(s string) bool { return s != "" && !strings.ContainsRune(s, 0) }
+func isPath(s string) bool { return !strings.ContainsRune(s, 0) }
+
+func validPath(s string) bool { return s != "" && isPath(s) }
 
 func isHostPort(s string, minPort uint64) bool {
 	host, port, err := net.SplitHostPort(s)
