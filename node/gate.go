@@ -150,6 +150,13 @@ func (g *gate) leave(v *visit) bool {
 	return i >= 0
 }
 
+// counted reports whether a handshake is still counted.
+func (g *gate) counted(v *visit) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.Contains(g.handshakes, v)
+}
+
 // delay is how long a host has to wait for its next handshake.
 func (g *gate) delay(host netip.Addr) time.Duration {
 	g.mu.Lock()

@@ -40,6 +40,7 @@ func (n *Node) accept() {
 		if oldest != nil {
 			n.log.Warn("handshake broken off: too many are under way", "address", oldest.conn.RemoteAddr())
 			oldest.breakOff()
+			n.past.failed(failedMany)
 		}
 		n.greeters.Go(func() {
 			n.greet(v)
@@ -72,7 +73,7 @@ func (n *Node) greet(v *visit) {
 			n.gate.offended(v.host)
 		}
 		c.Close()
-		n.refused(c.RemoteAddr(), s.Peer.Name, err)
+		n.refused(v, s.Peer.Name, err)
 		return
 	}
 	c.SetDeadline(time.Time{})
@@ -80,6 +81,7 @@ func (n *Node) greet(v *visit) {
 		return // broken off at the last moment
 	}
 	if err := n.enter(s, v.host); err != nil {
+		n.past.failed(failureOf(err))
 		n.log.Warn("connection refused", "peer", s.Peer.Name, "address", c.RemoteAddr(), "error", err)
 	}
 }
@@ -106,12 +108,12 @@ func (n *Node) hold(v *visit) bool {
 func (g *greeting) shakeHands(c net.Conn) (s dist.Session, err error) {
 	defer func() {
 		if fault := recover(); fault != nil {
-			err = fmt.Errorf("fault in the node, please report it: %v\n%s", fault, debug.Stack())
+			err = fmt.Errorf("%w: %v\n%s", errFault, fault, debug.Stack())
 		}
 	}()
 	door := g.node.door
 	if s.Conn, err = door.secure.accept(g.node.ctx, c); err != nil {
-		return s, fmt.Errorf("TLS: %w", err)
+		return s, fmt.Errorf("%w: %w", errTLS, err)
 	}
 	o := door.options
 	o.Admit = g.admit
@@ -125,7 +127,16 @@ func (g *greeting) done() {
 	}
 }
 
-func (n *Node) refused(addr net.Addr, peer string, err error) {
+var (
+	errFault = errors.New("fault in the node, please report it")
+	errTLS   = errors.New("TLS")
+)
+
+func (n *Node) refused(v *visit, peer string, err error) {
+	if n.gate.counted(v) { // else it was broken off
+		n.past.failed(failureOf(err))
+	}
+	addr := v.conn.RemoteAddr()
 	switch {
 	case peer == "" && errors.Is(err, io.EOF), n.ctx.Err() != nil:
 		// somebody who looked whether the port is open, or our own end

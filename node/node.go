@@ -58,6 +58,7 @@ type Node struct {
 	door     *door
 	meetings *meetings
 	gate     *gate
+	past     *past
 	listener net.Listener
 
 	functions rpc.Table
@@ -90,6 +91,7 @@ func Start(ctx context.Context, o Options) (*Node, error) {
 		log:      o.Log,
 		registry: newRegistry(),
 		gate:     newGate(),
+		past:     newPast(),
 		listener: listener,
 		meetings: newMeetings(),
 		conns:    make(map[string]*dist.Conn),
@@ -212,6 +214,7 @@ func (n *Node) down(c *dist.Conn) {
 	if n.conns[c.Peer().Name] == c {
 		delete(n.conns, c.Peer().Name)
 	}
+	n.past.down(c) // within the lock, so that it is counted once at any time
 	n.mu.Unlock()
 }
 

@@ -3,10 +3,8 @@ package dist
 import (
 	"context"
 	"errors"
-	"io"
 	"log/slog"
 	"net"
-	"os"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
@@ -31,14 +29,15 @@ type Conn struct {
 	router node.CoreRouter
 
 	ctx    context.Context
-	cancel context.CancelFunc
+	cancel context.CancelCauseFunc
 	done   chan struct{} // closed when Ergo has forgotten the connection
+	ending Ending        // once it is
+	since  time.Time
 	serial uint32
 	self   []byte // a pid of ours where the protocol wants a sender and has no use for it
 
-	in       frames
-	control  control       // of the frame that is handled; here, so that none is allocated
-	received atomic.Uint64 // reads that gave something
+	in      frames
+	control control // of the frame that is handled; here, so that none is allocated
 
 	out       output
 	scratch   []byte // where a Handler builds an answer
@@ -57,11 +56,12 @@ func newConn(ctx context.Context, p *Proto, s Session) *Conn {
 		served: s.Served,
 		log:    p.Log.With("peer", s.Peer.Name),
 		done:   make(chan struct{}),
+		since:  time.Now(),
 		serial: p.serial.Add(1),
 		in:     newFrames(s.Conn, &p.shared),
 	}
-	c.ctx, c.cancel = context.WithCancel(ctx)
-	c.out.init(s.Conn, c.cancel, func() { c.extend(true, true) }, &p.shared)
+	c.ctx, c.cancel = context.WithCancelCause(ctx)
+	c.out.init(s.Conn, func() { c.cancel(errUnread) }, func() { c.extend(true, true) }, &p.shared)
 	c.watches.init(&p.shared)
 	c.places = make(chan struct{}, MaxSpawned)
 	c.turn = make(chan struct{}, 1)
@@ -99,7 +99,16 @@ func (c *Conn) Serial() int { return int(c.serial) }
 func (c *Conn) Done() <-chan struct{} { return c.done }
 
 // Close ends the connection at once. What is not yet written is lost.
-func (c *Conn) Close() { c.cancel() }
+func (c *Conn) Close() { c.cancel(errClosed) }
+
+// Since is when the handshake was done.
+func (c *Conn) Since() time.Time { return c.since }
+
+// Ending is why it has ended, once Done is closed.
+func (c *Conn) Ending() Ending { return c.ending }
+
+// Octets are those that came from the peer and those that were written to it.
+func (c *Conn) Octets() (in, out uint64) { return c.in.octets.Load(), c.out.octetsWritten() }
 
 // Shutdown tells the peer that our processes have ended, gives what is still to
 // be written a moment, and ends the connection.
@@ -118,10 +127,11 @@ func (c *Conn) serve() {
 	ticker.Go(c.tick)
 
 	c.log.Info("connected", "version", c.peer.Version, "hidden", c.peer.Hidden)
-	err := c.read()
-	c.log.Info("disconnected", "reason", reasonOf(c.ctx, err))
+	c.cancel(c.read())
+	reason := context.Cause(c.ctx) // the first there was
+	c.ending = endingOf(reason)
+	c.log.Info("disconnected", "reason", reasonOf(reason))
 
-	c.cancel()
 	c.in.close()
 	c.out.close()
 	ticker.Wait()
@@ -156,7 +166,6 @@ func (c *Conn) read() (err error) {
 			if err := c.in.fill(); err != nil {
 				return err
 			}
-			c.received.Add(1)
 		}
 	}
 }
@@ -169,15 +178,3 @@ func (c *Conn) survive(fault any) error {
 }
 
 var errFault = errors.New("fault in the node")
-
-func reasonOf(ctx context.Context, err error) string {
-	switch {
-	case ctx.Err() != nil:
-		return "closed by us"
-	case errors.Is(err, io.EOF):
-		return "closed by peer"
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		return "net_tick_timeout"
-	}
-	return err.Error()
-}

@@ -2,8 +2,10 @@ package dist
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
+	"sync/atomic"
 )
 
 // MaxFrame bounds the octets of one frame; a longer one ends its connection. No
@@ -19,6 +21,8 @@ const (
 	fullBuffer  = 64 << 10 // of a busy one; larger only while a larger frame is there
 )
 
+var errLong = errors.New("frame too long")
+
 // passThrough begins every frame that is not a tick: control message and
 // message follow as terms with a version each, without a distribution header.
 const passThrough = 112
@@ -29,7 +33,8 @@ type frames struct {
 	buf  []byte
 	r, w int // buf[r:w] has arrived and is not yet handled
 
-	account account // len(buf)
+	account account       // len(buf)
+	octets  atomic.Uint64 // that have arrived
 }
 
 func newFrames(src io.Reader, p *pool) frames {
@@ -47,7 +52,7 @@ func (f *frames) next() (frame []byte, ok bool, err error) {
 	}
 	n := binary.BigEndian.Uint32(f.buf[f.r:])
 	if n > MaxFrame {
-		return nil, false, fmt.Errorf("frame of %d octets, want at most %d", n, MaxFrame)
+		return nil, false, fmt.Errorf("%w: %d octets, want at most %d", errLong, n, MaxFrame)
 	}
 	end := f.r + frameHeader + int(n)
 	if end > f.w {
@@ -65,6 +70,7 @@ func (f *frames) fill() error {
 	}
 	n, err := f.src.Read(f.buf[f.w:])
 	f.w += n
+	f.octets.Add(uint64(n))
 	if n > 0 {
 		return nil
 	}

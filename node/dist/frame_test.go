@@ -124,7 +124,7 @@ func TestBrokenFrameEndsConnection(t *testing.T) {
 		bytes []byte
 		log   string
 	}{
-		"too large":           {binary.BigEndian.AppendUint32(nil, MaxFrame+1), "frame of 16777217 octets"},
+		"too large":           {binary.BigEndian.AppendUint32(nil, MaxFrame+1), "frame too long: 16777217 octets"},
 		"distribution header": {[]byte{0, 0, 0, 3, 131, 68, 0}, "does not begin with 112"},
 		"another octet":       {[]byte{0, 0, 0, 1, 0}, "does not begin with 112"},
 	} {

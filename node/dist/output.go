@@ -37,6 +37,7 @@ type output struct {
 	writing bool
 	closed  bool
 	writes  uint64
+	octets  uint64 // written
 }
 
 func (o *output) init(dst net.Conn, overflow, taken func(), p *pool) {
@@ -128,6 +129,7 @@ func (o *output) write() error {
 		o.buf, o.spare = o.spare[:0], nil
 		o.writes++
 		o.flying = len(full)
+		o.octets += uint64(len(full))
 		o.mu.Unlock()
 		err := o.writeAll(full)
 		o.mu.Lock()
@@ -162,6 +164,12 @@ func (o *output) state() (writes uint64, writing bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.writes, o.writing
+}
+
+func (o *output) octetsWritten() uint64 {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.octets
 }
 
 // tick writes a tick.

@@ -16,10 +16,10 @@ const maxTick = 15 * time.Second
 func (c *Conn) tick() {
 	timer := time.NewTicker(min(c.proto.NetTicktime/4, maxTick))
 	defer timer.Stop()
-	defer c.cancel()
 
 	var received, written uint64
 	err := c.extend(true, true)
+	defer func() { c.cancel(err) }()
 	for err == nil {
 		select {
 		case <-c.ctx.Done():
@@ -27,7 +27,7 @@ func (c *Conn) tick() {
 		case <-c.out.wake:
 			err = c.out.offer()
 		case <-timer.C:
-			heard := c.received.Load()
+			heard := c.in.octets.Load()
 			writes, writing := c.out.state()
 			stuck := writing && writes == written
 			if err = c.extend(heard != received, !stuck); err == nil && !writing && writes == written {

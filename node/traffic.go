@@ -1,0 +1,134 @@
+package node
+
+import (
+	"cmp"
+	"errors"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/flake-go/flake/node/dist"
+	"github.com/flake-go/flake/node/handshake"
+)
+
+// Traffic is what the node has had to do with others since its start.
+type Traffic struct {
+	Connections       int               // now
+	Connected         uint64            // connections there have been
+	Received, Sent    uint64            // octets, of all of them
+	HandshakeFailures map[string]uint64 // of those who dialled us, by reason
+	Closes            map[string]uint64 // connections ended for what the peer did, by reason
+}
+
+// Peer is a connected node.
+type Peer struct {
+	Name    string
+	Address string
+	Since   time.Time
+}
+
+// Traffic adds up what the connections have counted.
+func (n *Node) Traffic() Traffic {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	t := n.past.copy()
+	t.Connections = len(n.conns)
+	for _, c := range n.conns {
+		t.add(c)
+	}
+	return t
+}
+
+// Peers gives the connected nodes by name, at most so many, and how many there are.
+func (n *Node) Peers(most int) (peers []Peer, all int) {
+	conns := n.connections()
+	slices.SortFunc(conns, func(a, b *dist.Conn) int { return cmp.Compare(a.Peer().Name, b.Peer().Name) })
+	for _, c := range conns[:min(len(conns), most)] {
+		peers = append(peers, Peer{c.Peer().Name, c.Addr().String(), c.Since()})
+	}
+	return peers, len(conns)
+}
+
+func (t *Traffic) add(c *dist.Conn) {
+	in, out := c.Octets()
+	t.Connected++
+	t.Received += in
+	t.Sent += out
+}
+
+// past is the traffic that is over: of connections that have ended, and of
+// handshakes.
+type past struct {
+	mu sync.Mutex
+	Traffic
+}
+
+func newPast() *past {
+	return &past{Traffic: Traffic{HandshakeFailures: make(map[string]uint64), Closes: make(map[string]uint64)}}
+}
+
+func (p *past) copy() Traffic {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	t := p.Traffic
+	t.HandshakeFailures, t.Closes = maps.Clone(t.HandshakeFailures), maps.Clone(t.Closes)
+	return t
+}
+
+// down counts a connection that has ended.
+func (p *past) down(c *dist.Conn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.add(c)
+	if e := c.Ending(); e.Hostile() {
+		p.Closes[string(e)]++
+	}
+}
+
+// failed counts a handshake that came to nothing.
+func (p *past) failed(reason string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.HandshakeFailures[reason]++
+}
+
+// Reasons of a failed handshake.
+const (
+	failedCookie    = "wrong_cookie"
+	failedRefused   = "refused" // by us: our own name, or one that is about to connect
+	failedTLS       = "tls"
+	failedTime      = "timeout"
+	failedHungUp    = "hung_up"
+	failedMalformed = "malformed"
+	failedMany      = "too_many_handshakes"
+	failedFull      = "too_many_connections"
+	failedFault     = "fault" // ours
+)
+
+// failureOf finds the word for the error that ended a handshake.
+func failureOf(err error) string {
+	for _, known := range []struct {
+		err  error
+		word string
+	}{
+		{errFault, failedFault},
+		{handshake.ErrCookie, failedCookie},
+		{handshake.ErrRefused, failedRefused},
+		{os.ErrDeadlineExceeded, failedTime},
+		{errTLS, failedTLS},
+		{io.EOF, failedHungUp},
+		{io.ErrUnexpectedEOF, failedHungUp},
+		{syscall.ECONNRESET, failedHungUp},
+		{errFull, failedFull},
+		{errHostFull, failedFull},
+	} {
+		if errors.Is(err, known.err) {
+			return known.word
+		}
+	}
+	return failedMalformed
+}

@@ -1,0 +1,72 @@
+package node
+
+import (
+	"encoding/binary"
+	"errors"
+	"io"
+	"maps"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/flake-go/flake/node/dist"
+	"github.com/flake-go/flake/node/handshake"
+)
+
+// What there is with others is counted, and stays so when they have gone.
+func TestTraffic(t *testing.T) {
+	n := start(t, Options{})
+	p := dial(t, n, "b@127.0.0.1")
+	dial(t, n, "a@127.0.0.1").get()
+	p.get()
+	peers, all := n.Peers(1)
+	if all != 2 || len(peers) != 1 || peers[0].Name != "a@127.0.0.1" || peers[0].Since.IsZero() ||
+		!strings.HasPrefix(peers[0].Address, "127.0.0.1:") {
+		t.Errorf("%+v of %d", peers, all)
+	}
+	before := n.Traffic()
+	if before.Connections != 2 || before.Connected != 2 || before.Received == 0 || before.Sent == 0 {
+		t.Errorf("%+v", before)
+	}
+
+	p.conn.Write(binary.BigEndian.AppendUint32(nil, dist.MaxFrame+1))
+	p.ended()
+	await(t, "the end", func() bool { return n.Traffic().Connections == 1 })
+	after := n.Traffic()
+	if after.Connected != 2 || after.Received < before.Received || after.Sent < before.Sent {
+		t.Errorf("%+v, and before %+v", after, before)
+	}
+	if want := map[string]uint64{"frame_too_long": 1}; !maps.Equal(after.Closes, want) {
+		t.Errorf("%v, want %v", after.Closes, want)
+	}
+}
+
+func TestHandshakeFailures(t *testing.T) {
+	n := start(t, Options{})
+	dialRaw(t, n).Close()
+	c := dialRaw(t, n)
+	c.Write([]byte("\x00\x01?"))
+	io.ReadAll(c)
+	c = dialRaw(t, n)
+	handshake.Start(c, n.Name(), handshake.Options{Node: "x@127.0.0.1", Creation: 1, Cookie: "wrong"})
+	c = dialRaw(t, n)
+	handshake.Start(c, n.Name(), handshake.Options{Node: n.Name(), Creation: 1, Cookie: "any"})
+	want := map[string]uint64{"hung_up": 1, "malformed": 1, "wrong_cookie": 1, "refused": 1}
+	await(t, "all counted", func() bool { return maps.Equal(n.Traffic().HandshakeFailures, want) })
+}
+
+func TestFailureOf(t *testing.T) {
+	for err, want := range map[error]string{
+		errors.Join(errTLS, os.ErrDeadlineExceeded): "timeout",
+		errors.Join(errTLS, errors.New("bad")):      "tls",
+		errors.Join(errFault, io.EOF):               "fault",
+		errHostFull:                                 "too_many_connections",
+		errFull:                                     "too_many_connections",
+		io.ErrUnexpectedEOF:                         "hung_up",
+		errors.New("another"):                       "malformed",
+	} {
+		if got := failureOf(err); got != want {
+			t.Errorf("%v: %s, want %s", err, got, want)
+		}
+	}
+}
