@@ -20,6 +20,10 @@ var results = [...]etf.Atom{
 	"ok", "badarg", "clock_running_backwards", "timestamp_not_saved", "shutdown", "system_limit",
 }
 
+// Reason is the word for the error of a Reply, the atom that an Erlang caller
+// sees.
+func Reason(err error) string { return string(results[resultOf(err)]) }
+
 // resultOf gives the place of an error in results.
 func resultOf(err error) int {
 	switch {

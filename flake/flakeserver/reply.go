@@ -15,7 +15,7 @@ type Reply struct {
 	Format Format
 	Err    error // then there is nothing else
 
-	ID      Number  // of OpGet, OpNotional; the lowest of OpSpan
+	ID      Number  // of OpGet, OpNotional, OpDecompose; the lowest of OpSpan
 	Highest Number  // of OpSpan
 	Runs    []Run   // of OpGetMany, OpGetBinary, OpLease; ascending
 	Fields  []Field // of OpDecompose

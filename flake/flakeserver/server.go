@@ -61,9 +61,8 @@ func (s *Server) answer(ctx context.Context, q *Request, r *Reply) {
 	case OpSpan:
 		r.ID, r.Highest, r.Err = span(r.Format, q.First, q.Last)
 	case OpDecompose:
-		var id Number
-		if id, r.Err = parse(r.Format, q); r.Err == nil {
-			r.Fields = r.Format.Fields(id)
+		if r.ID, r.Err = Parse(r.Format, q.Text, q.Base); r.Err == nil {
+			r.Fields = r.Format.Fields(r.ID)
 		}
 	case OpInfo:
 		r.Info = s.Info()
@@ -96,15 +95,17 @@ func span(f Format, first, last uint64) (lowest, highest Number, err error) {
 	return lowest, highest, nil
 }
 
-// parse reads the id that is to be taken apart.
-func parse(f Format, q *Request) (id Number, err error) {
+// Parse reads an id as OpDecompose does: digits in the base; with Canonical any of
+// the format's own texts; with Octets the id itself, or if it is not of an id's
+// size, as Canonical. Anything else is ErrBadArgument.
+func Parse(f Format, text string, base int) (id Number, err error) {
 	switch {
-	case q.Base == Octets && len(q.Text) == f.Size():
-		return numberOf(q.Text), nil
-	case q.Base == Octets || q.Base == Canonical:
-		id, err = f.Parse(q.Text)
+	case base == Octets && len(text) == f.Size():
+		return numberOf(text), nil
+	case base == Octets || base == Canonical:
+		id, err = f.Parse(text)
 	default:
-		id, err = parseDigits(q.Text, q.Base, f.Size())
+		id, err = parseDigits(text, base, f.Size())
 	}
 	if err != nil {
 		return Number{}, ErrBadArgument
