@@ -20,8 +20,9 @@ const (
 // Options are what [Open] can do without; the zero value is fit for use. Its
 // fields are AllowableDowntime, how long ids may not have been made before a
 // start is refused with [ErrClockAdvanced], 0 meaning DefaultDowntime; Clock, nil
-// meaning SystemClock; and Logger, which is told of a new file, a wait, and
-// trouble with the file and its end, nil meaning that nobody is.
+// meaning SystemClock; Logger, which is told of a new file, a wait, and trouble
+// with the file and its end; and Saved, which is told how long each attempt to
+// write it took. Of these two nil means that nobody is told.
 type Options = durable.Options
 
 // Durable is a [Generator] that keeps its promise across restarts: no id it

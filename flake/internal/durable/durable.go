@@ -17,6 +17,7 @@ type Keeper struct {
 	limit  *tick.Limit
 	file   *mark.File
 	log    *slog.Logger
+	told   func(time.Duration) // how long it took to write the file
 
 	saving sync.Mutex // held while the file is written
 	ended  bool       // the source is closed; under saving
@@ -57,6 +58,8 @@ func (k *Keeper) save(to uint64) error {
 	if s, ok := k.source.(Stateful); ok {
 		words = s.Words()
 	}
+	start := time.Now()
+	defer func() { k.told(time.Since(start)) }()
 	return k.file.Save(mark.Mark{Milli: to, Words: words})
 }
 

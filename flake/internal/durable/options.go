@@ -38,4 +38,8 @@ type Options struct {
 	// Logger is told of a new file, a wait, and trouble with the file and its
 	// end; nil means nobody is.
 	Logger *slog.Logger
+
+	// Saved is told how long each attempt to write the file took; nil means
+	// nobody is.
+	Saved func(time.Duration)
 }

@@ -41,12 +41,15 @@ func OpenOn(ctx context.Context, disk mark.Disk, sleep tick.Sleeper, path string
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
+	if o.Saved == nil {
+		o.Saved = func(time.Duration) {}
+	}
 	file, last, found, err := mark.Open(disk, path)
 	if err != nil {
 		return nil, fmt.Errorf("flake: %w", err)
 	}
 	k := &Keeper{
-		source: source, limit: source.Limit(), file: file, log: o.Logger,
+		source: source, limit: source.Limit(), file: file, log: o.Logger, told: o.Saved,
 		round: make(chan struct{}), kick: make(chan struct{}, 1), stop: make(chan struct{}),
 	}
 	if err := k.begin(ctx, sleep, last, found, o.AllowableDowntime); err != nil {
