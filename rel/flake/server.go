@@ -10,6 +10,7 @@ import (
 
 	"github.com/flake-go/flake/config"
 	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/flake/flakehttp"
 	"github.com/flake-go/flake/flake/flakeserver"
 	"github.com/flake-go/flake/node"
 	"github.com/flake-go/flake/node/epmd"
@@ -24,6 +25,7 @@ type server struct {
 	worker  flake.Worker
 	source  string // where the worker id is from
 	cookie  string // where the cookie is from, if not from the file
+	http    *door  // or nil
 }
 
 func start(ctx context.Context, cfg config.Config, stdout io.Writer, log *slog.Logger) (*server, error) {
@@ -35,9 +37,11 @@ func start(ctx context.Context, cfg config.Config, stdout io.Writer, log *slog.L
 	if err != nil {
 		return nil, err
 	}
+	saves := flakehttp.NewSaves()
 	ids, err := flake.Open(ctx, cfg.Flake.TimestampPath, worker, flake.Options{
 		AllowableDowntime: cfg.Flake.AllowableDowntime,
 		Logger:            log,
+		Saved:             saves.Observe,
 	})
 	if err != nil {
 		return nil, err
@@ -68,9 +72,18 @@ func start(ctx context.Context, cfg config.Config, stdout io.Writer, log *slog.L
 	if err != nil {
 		return nil, errors.Join(err, ids.Close(), release())
 	}
-	return &server{
+	s := &server{
 		node: n, ids: ids, worker: worker, source: source, release: release, cookie: cfg.Node.CookieFrom,
-	}, nil
+	}
+	s.http, err = openDoor(cfg.HTTP, log, flakehttp.Options{
+		Generators: []flakehttp.Generator{{Name: "flake", Server: flakes, Saves: saves}},
+		Node:       surroundings(n),
+	})
+	if err != nil {
+		return nil, errors.Join(err, s.stop())
+	}
+	s.http.serve()
+	return s, nil
 }
 
 func worker(cfg config.Flake) (w flake.Worker, source string, err error) {
@@ -102,10 +115,12 @@ func (s *server) announce(w io.Writer) {
 		fmt.Fprintf(w, "  cookie     from %s\n", s.cookie)
 	}
 	fmt.Fprintf(w, "  EPMD       %s\n", s.node.EPMD())
+	s.http.announce(w)
 }
 
-// stop ends the node, then the generator, whose last time is then exact.
+// stop ends HTTP and the node, then the generator, whose last time is then exact.
 func (s *server) stop() error {
+	s.http.stop()
 	s.node.Stop()
 	return errors.Join(s.ids.Close(), s.release())
 }

@@ -1,0 +1,78 @@
+package flakehttp
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/flake-go/flake/flake/flakeserver"
+)
+
+// decomposed is an id taken apart. Numbers are strings, as they may exceed 2^53.
+type decomposed struct {
+	ID     string  `json:"id"` // the format's own text
+	Format string  `json:"format"`
+	Time   string  `json:"time,omitempty"` // RFC 3339, up to the year 9999
+	Fields []field `json:"fields"`
+}
+
+type field struct {
+	Name   string `json:"name"`
+	Value  string `json:"value"`
+	Offset int    `json:"offset"` // of the first bit, from the most significant one
+	Width  int    `json:"width"`  // in bits
+}
+
+// decompose takes an id apart: /v1/ids/{id}?base=&generator=.
+func (s *Server) decompose(w http.ResponseWriter, r *http.Request) *problem {
+	p, fault := readParameters(r, []string{"base", "generator"})
+	if fault != nil {
+		return fault
+	}
+	g, fault := s.generator(&p)
+	if fault != nil {
+		return fault
+	}
+	base, fault := baseOf(&p)
+	if fault != nil {
+		return fault
+	}
+	if _, fault := negotiate(r, []string{asJSON}); fault != nil {
+		return fault
+	}
+	reply := g.Server.Serve(r.Context(), flakeserver.Request{Op: flakeserver.OpDecompose, Base: base, Text: r.PathValue("id")})
+	if reply.Err != nil {
+		return badParameter("id", r.PathValue("id"), g.texts(base))
+	}
+	d := decomposed{
+		ID:     string(g.format().AppendCanonical(nil, reply.ID)),
+		Format: g.format().Name(),
+	}
+	for _, f := range reply.Fields {
+		if f.Name == "time" {
+			if t := time.UnixMilli(int64(f.Value)).UTC(); f.Value < uint64(endOfTime) {
+				d.Time = t.Format(time.RFC3339Nano)
+			}
+		}
+		d.Fields = append(d.Fields, field{f.Name, strconv.FormatUint(f.Value, 10), f.Offset, f.Width})
+	}
+	h := w.Header()
+	h.Set("Content-Type", asJSON)
+	h["Cache-Control"] = noStore
+	json.NewEncoder(w).Encode(d)
+	return nil
+}
+
+// endOfTime is the year 10000, which RFC 3339 cannot write, in ms since 1970.
+var endOfTime = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC).UnixMilli()
+
+func (g *Generator) format() flakeserver.Format { return g.Server.IDs.Format() }
+
+// texts says how an id is written.
+func (g *Generator) texts(base int) string {
+	if base == flakeserver.Canonical {
+		return "an id of " + g.format().Name() + " in a text of its own, or base,"
+	}
+	return "an id of " + g.format().Name() + " in base " + strconv.Itoa(base)
+}

@@ -1,0 +1,117 @@
+package flakehttp
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// An endpoint answers requests, or tells why not.
+type endpoint struct {
+	path    string // in the words of http.ServeMux
+	methods []string
+	open    bool // to callers without the token
+	takes   bool // ids, which are then gone
+	serve   func(*Server, http.ResponseWriter, *http.Request) *problem
+}
+
+var (
+	reads = []string{http.MethodGet, http.MethodHead}
+	takes = []string{http.MethodGet, http.MethodPost}
+)
+
+// nowhere is the endpoint of whatever has none.
+const nowhere = "/"
+
+var endpoints = []endpoint{
+	{path: "/v1/ids", methods: takes, takes: true, serve: (*Server).ids},
+	{path: "/v1/leases", methods: takes, takes: true, serve: (*Server).leases},
+	{path: "/v1/ids/{id}", methods: reads, serve: (*Server).decompose},
+	{path: "/v1/notional", methods: reads, serve: (*Server).notional},
+	{path: "/healthz", methods: reads, open: true, serve: (*Server).healthz},
+	{path: "/readyz", methods: reads, open: true, serve: (*Server).readyz},
+	{path: "/metrics", methods: reads, serve: (*Server).showMetrics},
+	{path: "/openapi.yaml", methods: reads, serve: (*Server).openAPI},
+	{path: "/{$}", methods: reads, serve: (*Server).page},
+	{path: "/take", methods: []string{http.MethodPost}, takes: true, serve: (*Server).take},
+	{path: "/events", methods: []string{http.MethodGet}, serve: (*Server).events},
+	{path: "/assets/{name}", methods: reads, serve: (*Server).asset},
+	{path: nowhere, serve: func(_ *Server, _ http.ResponseWriter, r *http.Request) *problem {
+		return failed(http.StatusNotFound, "there is no %s; /openapi.yaml tells what there is", quote(r.URL.Path))
+	}},
+}
+
+func (s *Server) routes() {
+	for i := range endpoints {
+		e := &endpoints[i]
+		counts := s.metrics.requests(e.path)
+		s.mux.HandleFunc(e.path, func(w http.ResponseWriter, r *http.Request) {
+			fault := s.admit(e, r)
+			if fault == nil {
+				fault = e.serve(s, w, r)
+			}
+			if fault == nil {
+				counts.answered()
+				return
+			}
+			counts.failed(fault.Status)
+			switch fault.Status {
+			case http.StatusUnauthorized:
+				// A browser asks for a password, which is the token.
+				w.Header().Set("WWW-Authenticate", `Bearer realm="flake", Basic realm="flake"`)
+			case http.StatusMethodNotAllowed:
+				w.Header().Set("Allow", strings.Join(e.methods, ", "))
+			}
+			fault.write(w)
+		})
+	}
+}
+
+// admit says why a request may not go on to its endpoint.
+func (s *Server) admit(e *endpoint, r *http.Request) *problem {
+	switch {
+	case s.Token == "" && !s.AnyHost && !isLoopback(r.Host):
+		return failed(http.StatusMisdirectedRequest,
+			"the host is %s: a name or address of the loopback wanted, or http.open = true in the configuration", quote(r.Host))
+	case s.Token != "" && !e.open && !s.knows(r):
+		return failed(http.StatusUnauthorized,
+			"the token is wanted, as Authorization: Bearer TOKEN, or as the password of any user")
+	case e.methods != nil && !slices.Contains(e.methods, r.Method):
+		return failed(http.StatusMethodNotAllowed, "%s is not for %s", quote(r.Method), e.path)
+	case e.takes && r.Header.Get("Sec-Fetch-Site") == "cross-site":
+		return failed(http.StatusForbidden, "ids are not handed out to pages of other sites")
+	}
+	return nil
+}
+
+// knows tells whether a request has the token. How long that takes tells nothing
+// of the token.
+func (s *Server) knows(r *http.Request) bool {
+	_, given, ok := r.BasicAuth()
+	if !ok {
+		scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+		if !strings.EqualFold(scheme, "Bearer") {
+			return false
+		}
+		given = strings.TrimSpace(token)
+	}
+	want, got := sha256.Sum256([]byte(s.Token)), sha256.Sum256([]byte(given))
+	return subtle.ConstantTimeCompare(want[:], got[:]) == 1
+}
+
+// isLoopback tells whether a Host header names the loopback.
+func isLoopback(host string) bool {
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		host = h
+	}
+	host = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
+	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.Unmap().IsLoopback()
+}

@@ -1,0 +1,79 @@
+package flakehttp
+
+import (
+	"bytes"
+	"net/http"
+	"time"
+)
+
+// interval is how often the page is renewed.
+const interval = time.Second
+
+// sample looks every second how many ids there have been.
+func (s *Server) sample() {
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	ids := make([]uint64, len(s.Generators))
+	for {
+		for i := range s.Generators {
+			ids[i] = s.Generators[i].Server.Stats().IDs
+		}
+		s.history.add(time.Now(), ids)
+		select {
+		case <-tick.C:
+		case <-s.ctx.Done():
+			return
+		}
+	}
+}
+
+// events sends what the page shows of the node, as HTML, every second: server-sent
+// events, of the HTML standard.
+func (s *Server) events(w http.ResponseWriter, r *http.Request) *problem {
+	if _, fault := readParameters(r, nil); fault != nil {
+		return fault
+	}
+	select {
+	case s.streams <- struct{}{}:
+		defer func() { <-s.streams }()
+	default:
+		p := failed(http.StatusServiceUnavailable, "%d pages follow events already, as many as may", MaxStreams)
+		p.retry = idleTime
+		return p
+	}
+	h := w.Header()
+	h.Set("Content-Type", "text/event-stream")
+	h["Cache-Control"] = noStore
+	c := http.NewResponseController(w)
+	for {
+		awaited := s.history.awaited()
+		c.SetWriteDeadline(time.Now().Add(writeTime))
+		if s.writeEvent(w) != nil || c.Flush() != nil {
+			return nil
+		}
+		select {
+		case <-awaited:
+		case <-r.Context().Done():
+			return nil
+		case <-s.ctx.Done():
+			return nil
+		}
+	}
+}
+
+func (s *Server) writeEvent(w http.ResponseWriter) error {
+	var html, event bytes.Buffer
+	if err := templates.ExecuteTemplate(&html, "live", s.state(time.Now())); err != nil {
+		return err
+	}
+	for line := range bytes.Lines(html.Bytes()) {
+		if line = bytes.TrimSpace(line); len(line) > 0 {
+			event.WriteString("data: ")
+			event.Write(line)
+			event.WriteByte('\n')
+		}
+	}
+	event.WriteByte('\n')
+	_, err := w.Write(event.Bytes())
+	return err
+}

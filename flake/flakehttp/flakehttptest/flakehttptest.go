@@ -1,0 +1,163 @@
+// Package flakehttptest has servers of package flakehttp in all conditions, and
+// requests with what is to come of them, for its tests and for that of peers.
+package flakehttptest
+
+import (
+	"bufio"
+	"context"
+	_ "embed"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/flake/flakehttp"
+	"github.com/flake-go/flake/flake/flakeserver"
+)
+
+// Token is that of the server "token".
+const Token = "0123456789abcdef"
+
+// Worker is that of the generators.
+const Worker flake.Worker = 0x02fc00000001
+
+// Server gives a server in a condition:
+//
+//	up       all is well; there are the generators flake and orders
+//	token    the token is wanted
+//	any      any host may be named
+//	behind   the clock is an hour behind the last id
+//	unsaved  the time cannot be saved
+//	closed   the node is about to end
+func Server(t testing.TB, condition string) *flakehttp.Server {
+	now := uint64(time.Now().UnixMilli())
+	generator, err := flake.NewGenerator(Worker, func() uint64 { return now })
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := flakehttp.Options{
+		Node: flakehttp.Node{Name: "flake@127.0.0.1", Address: "127.0.0.1:46073", Version: "0.1.0"},
+		Log:  slog.New(slog.DiscardHandler),
+	}
+	source := flakeserver.Flake(generator)
+	switch condition {
+	case "up":
+	case "token":
+		o.Token = Token
+	case "any":
+		o.AnyHost = true
+	case "behind":
+		now += 3600_000
+		if _, err := generator.Next(); err != nil {
+			t.Fatal(err)
+		}
+		now -= 3600_000
+	case "unsaved":
+		source = failing{source, flake.ErrTimestampNotSaved}
+	case "closed":
+		source = failing{source, flake.ErrClosed}
+	default:
+		t.Fatalf("no server %q", condition)
+	}
+	clock := flake.SystemClock()
+	if condition == "up" || condition == "token" || condition == "any" {
+		// One that moves, for requests of many ids.
+		if generator, err = flake.NewGenerator(Worker, clock); err != nil {
+			t.Fatal(err)
+		}
+		source = flakeserver.Flake(generator)
+	}
+	for _, name := range []string{"flake", "orders"} {
+		o.Generators = append(o.Generators, flakehttp.Generator{Name: name, Server: &flakeserver.Server{IDs: source, Log: o.Log}})
+	}
+	return flakehttp.New(o)
+}
+
+// failing is a source that has trouble.
+type failing struct {
+	flakeserver.Source
+	err error
+}
+
+func (f failing) Reserve(context.Context, int, uint8) (flakeserver.Run, error) {
+	return flakeserver.Run{}, f.err
+}
+
+func (f failing) LastSaved() (time.Time, error) { return time.Unix(0, 0), f.err }
+
+// Case is a request and what is to come of it.
+type Case struct {
+	Line      int
+	Server    string
+	Method    string
+	URL       string
+	Header    http.Header
+	Body      string
+	Status    int
+	Answer    string // the media type, or the problem's parameter
+	Contains  string
+	Described bool // whether openapi.yaml can tell that it is wrong
+}
+
+func (c Case) String() string { return fmt.Sprintf("cases.tsv:%d: %s %s", c.Line, c.Method, c.URL) }
+
+// Request is what to send.
+func (c Case) Request() *http.Request {
+	r := httptest.NewRequest(c.Method, c.URL, strings.NewReader(c.Body))
+	r.Host = "127.0.0.1:8465"
+	for name, values := range c.Header {
+		r.Header[name] = values
+	}
+	if host := r.Header.Get("Host"); host != "" {
+		r.Host = host
+	}
+	return r
+}
+
+//go:embed cases.tsv
+var cases string
+
+// Cases reads cases.tsv.
+func Cases(t testing.TB) []Case {
+	var all []Case
+	lines := bufio.NewScanner(strings.NewReader(cases))
+	for n := 1; lines.Scan(); n++ {
+		if line := lines.Text(); line != "" && line[0] != '#' {
+			all = append(all, parse(t, n, line))
+		}
+	}
+	if len(all) == 0 {
+		t.Fatal("cases.tsv is empty")
+	}
+	return all
+}
+
+func parse(t testing.TB, n int, line string) Case {
+	columns := strings.Split(line, "\t")
+	if len(columns) != 8 {
+		t.Fatalf("cases.tsv:%d: %d columns, want 8", n, len(columns))
+	}
+	for i := range columns {
+		if columns[i] == "-" {
+			columns[i] = ""
+		}
+	}
+	c := Case{Line: n, Server: columns[0], Header: http.Header{}, Body: columns[3], Answer: columns[5],
+		Contains: columns[6], Described: columns[7] == "described"}
+	c.Method, c.URL, _ = strings.Cut(columns[1], " ")
+	for header := range strings.SplitSeq(columns[2], "|") {
+		if name, value, ok := strings.Cut(header, ": "); ok {
+			c.Header.Add(name, value)
+		}
+	}
+	var err error
+	if c.Status, err = strconv.Atoi(columns[4]); err != nil {
+		t.Fatalf("cases.tsv:%d: %v", n, err)
+	}
+	return c
+}

@@ -1,0 +1,111 @@
+package flakehttp
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/flake-go/flake/flake/flakeserver"
+)
+
+// Options say what is served.
+type Options struct {
+	// Generators are those that can be asked, one or more; the first is asked
+	// unless the parameter generator names another.
+	Generators []Generator
+
+	// Node tells of the node around them.
+	Node Node
+
+	// Token is what callers must send; empty: nothing.
+	Token string
+
+	// TLS, unless nil, gives the settings for the next connection.
+	TLS func() *tls.Config
+
+	// AnyHost has requests answered for any host that they name. Without it, and
+	// without a token, it must be a name or address of the loopback: another
+	// one is of a page elsewhere that has its name resolved to this machine.
+	AnyHost bool
+
+	Log *slog.Logger // nil: slog.Default
+}
+
+// Generator is one that can be asked by its name.
+type Generator struct {
+	Name   string
+	Server *flakeserver.Server
+	Saves  *Saves // or nil: none are counted
+}
+
+// Server is an [http.Handler] and what it needs to serve a listener.
+type Server struct {
+	Options
+	started time.Time
+	mux     http.ServeMux
+	http    http.Server
+	metrics *metrics
+	streams chan struct{} // a place for each that follows events
+	history *history
+
+	ctx    context.Context // ends with the events
+	cancel context.CancelFunc
+	served sync.WaitGroup
+}
+
+// New gives a server that does not listen yet.
+func New(o Options) *Server {
+	if o.Log == nil {
+		o.Log = slog.Default()
+	}
+	s := &Server{Options: o, started: time.Now(), streams: make(chan struct{}, MaxStreams),
+		history: newHistory(len(o.Generators))}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	s.metrics = newMetrics(s)
+	s.routes()
+	s.http = http.Server{
+		Handler:           s,
+		ReadHeaderTimeout: readTime,
+		ReadTimeout:       readTime,
+		WriteTimeout:      writeTime,
+		IdleTimeout:       idleTime,
+		MaxHeaderBytes:    MaxHeader,
+		ErrorLog:          slog.NewLogLogger(o.Log.Handler(), slog.LevelWarn),
+	}
+	s.http.RegisterOnShutdown(s.cancel)
+	return s
+}
+
+// Serve serves a listener, which it takes over, until Stop.
+func (s *Server) Serve(l net.Listener) {
+	l = limitListener(l, MaxConnections)
+	if s.TLS != nil {
+		l = tls.NewListener(l, &tls.Config{
+			GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return s.TLS(), nil },
+		})
+	}
+	s.served.Go(s.sample)
+	s.served.Go(func() {
+		if err := s.http.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			s.Log.Error("HTTP has ended", "error", err)
+		}
+	})
+}
+
+// Stop lets nobody in any more, has the requests under way answered until the
+// end of ctx, and ends what is left.
+func (s *Server) Stop(ctx context.Context) {
+	if s.http.Shutdown(ctx) != nil {
+		s.http.Close()
+	}
+	s.cancel()
+	s.served.Wait()
+}
+
+// ServeHTTP answers a request.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.ServeHTTP(w, r) }

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"time"
+
+	"github.com/flake-go/flake/config"
+	"github.com/flake-go/flake/flake/flakehttp"
+	"github.com/flake-go/flake/node"
+	"github.com/flake-go/flake/node/certs"
+)
+
+// httpEnd is how long requests under way have when the node stops.
+const httpEnd = 5 * time.Second
+
+// minToken is the length of the shortest token that is taken: 64 bits, if it is
+// random and in base 16.
+const minToken = 16
+
+// door is the one for HTTP.
+type door struct {
+	server   *flakehttp.Server
+	listener net.Listener
+	url      string
+}
+
+// openDoor listens, if the configuration says so; else it gives nil.
+func openDoor(cfg config.HTTP, log *slog.Logger, o flakehttp.Options) (*door, error) {
+	if cfg.Listen == "" {
+		return nil, nil
+	}
+	scheme := "http"
+	if cfg.TLS.On {
+		source, err := certs.Open(certs.Files{Cert: cfg.TLS.Cert, Key: cfg.TLS.Key}, log)
+		if err != nil {
+			return nil, usageError{fmt.Errorf("http.tls: %w", err)}
+		}
+		o.TLS, scheme = source.Config, "https"
+	}
+	var err error
+	if o.Token, err = token(cfg.TokenFile); err != nil {
+		return nil, usageError{err}
+	}
+	o.AnyHost, o.Log = cfg.Open, log
+	l, err := net.Listen("tcp", cfg.Listen)
+	if err != nil {
+		return nil, fmt.Errorf("http.listen: %w", err)
+	}
+	if host, _, _ := net.SplitHostPort(cfg.Listen); !config.IsLoopback(host) && !cfg.TLS.On {
+		log.Warn("HTTP without TLS: whoever is on the way can read it, and its token")
+	}
+	return &door{flakehttp.New(o), l, scheme + "://" + l.Addr().String() + "/"}, nil
+}
+
+// surroundings is what HTTP tells of the node.
+func surroundings(n *node.Node) flakehttp.Node {
+	return flakehttp.Node{
+		Name: n.Name(), Address: n.Addr().String(), Version: version,
+		Traffic: func() flakehttp.Traffic { return flakehttp.Traffic(n.Traffic()) },
+		Peers: func(most int) (peers []flakehttp.Peer, all int) {
+			there, all := n.Peers(most)
+			for _, p := range there {
+				peers = append(peers, flakehttp.Peer(p))
+			}
+			return peers, all
+		},
+	}
+}
+
+func (d *door) serve() {
+	if d != nil {
+		d.server.Serve(d.listener)
+	}
+}
+
+func (d *door) announce(w io.Writer) {
+	if d != nil {
+		fmt.Fprintf(w, "  HTTP       %s\n", d.url)
+	}
+}
+
+func (d *door) stop() {
+	if d != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), httpEnd)
+		defer cancel()
+		d.server.Stop(ctx)
+	}
+}
+
+// token reads the file that holds it; without a file there is none.
+func token(path string) (string, error) {
+	if path == "" {
+		return "", nil
+	}
+	token, err := config.Secret(path)
+	if err != nil {
+		return "", fmt.Errorf("http.token_file %q: %w", path, err)
+	}
+	if len(token) < minToken {
+		return "", fmt.Errorf("http.token_file %q: a first line of %d characters or more wanted, as of openssl rand -hex 16", path, minToken)
+	}
+	for _, c := range []byte(token) {
+		if c <= ' ' || c > '~' {
+			return "", fmt.Errorf("http.token_file %q: printable characters of ASCII without spaces wanted", path)
+		}
+	}
+	return token, nil
+}

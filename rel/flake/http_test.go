@@ -1,0 +1,160 @@
+package main
+
+import (
+	"crypto/tls"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/flake-go/flake/config"
+	"github.com/flake-go/flake/flake/flakehttp"
+	"github.com/flake-go/flake/node/certs/certstest"
+)
+
+// fetch gives the status and the body of an answer.
+func fetch(t *testing.T, client *http.Client, url, token string) (int, string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if token != "" {
+		r.Header.Set("Authorization", "Bearer "+token)
+	}
+	answer, err := client.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer.StatusCode, string(body)
+}
+
+// HTTP and Erlang's callers take ids of one generator, and see each other's
+// counts.
+func TestHTTP(t *testing.T) {
+	s, port := startHere(t, func(c *config.Config) { c.HTTP.Listen = "127.0.0.1:0" })
+	defer s.stop()
+	status, id := fetch(t, http.DefaultClient, s.http.url+"v1/ids", "")
+	if status != http.StatusOK || !regexp.MustCompile(`^[0-9A-Za-z]{22}\n$`).MatchString(id) {
+		t.Errorf("%d, %q", status, id)
+	}
+	runChecks(t, port, nil, "get")
+	hangUp(t, dialAs(t, s.node.Addr().String(), "caller@127.0.0.1"))
+	_, metrics := fetch(t, http.DefaultClient, s.http.url+"metrics", "")
+	for _, want := range []string{
+		`flake_calls_total{generator="flake",kind="get",result="ok"} [1-9]`,
+		`flake_ids_total{generator="flake"} [1-9]`,
+		`flake_connections_established_total [1-9]`,
+		`flake_received_bytes_total [1-9]`,
+		`flake_sent_bytes_total [1-9]`,
+		`flake_mark_ahead_seconds{generator="flake"} [0-9]`,
+		`flake_mark_save_seconds_count{generator="flake"} [1-9]`,
+		`flake_http_requests_total{code="200",endpoint="/v1/ids"} 1`,
+		`process_resident_memory_bytes [1-9]`,
+		`go_goroutines [1-9]`,
+	} {
+		if !regexp.MustCompile("(?m)^" + want).MatchString(metrics) {
+			t.Errorf("no %s in\n%s", want, metrics)
+		}
+	}
+}
+
+// With a token and TLS, beyond the loopback.
+func TestHTTPS(t *testing.T) {
+	ca := certstest.NewCA(t, "ca")
+	cert, key := ca.Issue("http", "127.0.0.1")
+	file := filepath.Join(t.TempDir(), "token")
+	const token = "0123456789abcdef0123456789abcdef"
+	if err := os.WriteFile(file, []byte(token+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s, _ := startHere(t, func(c *config.Config) {
+		c.HTTP = config.HTTP{Listen: "127.0.0.1:0", TokenFile: file, TLS: config.HTTPTLS{On: true, Cert: cert, Key: key}}
+	})
+	defer s.stop()
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: ca.Pool}}}
+	defer client.CloseIdleConnections()
+	for token, want := range map[string]int{token: http.StatusOK, "": http.StatusUnauthorized, "another": http.StatusUnauthorized} {
+		if status, body := fetch(t, client, s.http.url+"v1/ids", token); status != want {
+			t.Errorf("%q: %d, %s, want %d", token, status, body, want)
+		}
+	}
+	if status, _ := fetch(t, client, s.http.url+"healthz", ""); status != http.StatusOK {
+		t.Errorf("healthz without the token: %d", status)
+	}
+}
+
+// A stop has requests answered, ends the events of the page, and lets nobody in.
+func TestHTTPStops(t *testing.T) {
+	s, _ := startHere(t, func(c *config.Config) { c.HTTP.Listen = "127.0.0.1:0" })
+	events, err := http.Get(s.http.url + "events")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer events.Body.Close()
+	if err := s.stop(); err != nil {
+		t.Error(err)
+	}
+	if body, err := io.ReadAll(events.Body); err != nil || !strings.HasPrefix(string(body), "data: ") {
+		t.Errorf("%v, %q", err, body)
+	}
+	if _, err := http.Get(s.http.url); err == nil {
+		t.Error("let in")
+	}
+	http.DefaultClient.CloseIdleConnections()
+}
+
+// What is wrong with the settings of HTTP is said at the start.
+func TestHTTPRefused(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name, content string, mode os.FileMode) config.HTTP {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(content), mode); err != nil {
+			t.Fatal(err)
+		}
+		return config.HTTP{TokenFile: path}
+	}
+	for _, tt := range []struct {
+		http config.HTTP
+		want string
+	}{
+		{file("open", strings.Repeat("a", 32), 0o644), "the file's mode is 0644"},
+		{file("short", "0123456789abcde\n", 0o600), "16 characters or more wanted"},
+		{file("space", "0123456789 abcdef\n", 0o600), "without spaces wanted"},
+		{config.HTTP{TokenFile: filepath.Join(dir, "none")}, "cannot be read: no such file or directory"},
+		{config.HTTP{TLS: config.HTTPTLS{On: true, Cert: "none.pem", Key: "none.pem"}}, `http.tls: cert "none.pem": cannot be read`},
+	} {
+		tt.http.Listen = "127.0.0.1:0"
+		_, err := openDoor(tt.http, slog.New(slog.DiscardHandler), flakehttp.Options{})
+		if err == nil || !strings.Contains(err.Error(), tt.want) || !errors.As(err, new(usageError)) {
+			t.Errorf("%+v: %v, want %s", tt.http, err, tt.want)
+		}
+	}
+}
+
+// A node that cannot listen for HTTP does not start, and leaves nothing behind.
+func TestHTTPTaken(t *testing.T) {
+	s, _ := startHere(t, func(c *config.Config) { c.HTTP.Listen = "127.0.0.1:0" })
+	defer s.stop()
+	cfg := config.Default()
+	cfg.Node.Name, cfg.Node.EPMD = "taken@127.0.0.1", "off"
+	cfg.Flake.TimestampPath = filepath.Join(t.TempDir(), "timestamp")
+	cfg.Flake.WorkerID = []byte{3, 1, 0, byte(os.Getpid() >> 16), byte(os.Getpid() >> 8), byte(os.Getpid())}
+	cfg.HTTP.Listen = s.http.listener.Addr().String()
+	for range 2 { // the second finds file and worker id free
+		_, err := start(t.Context(), cfg, io.Discard, slog.New(slog.DiscardHandler))
+		if err == nil || !strings.Contains(err.Error(), "http.listen: listen tcp "+cfg.HTTP.Listen) {
+			t.Fatal(err)
+		}
+	}
+}
