@@ -35,16 +35,17 @@ const Worker flake.Worker = 0x02fc00000001
 //	unsaved  the time cannot be saved
 //	closed   the node is about to end
 func Server(t testing.TB, condition string) *flakehttp.Server {
-	now := uint64(time.Now().UnixMilli())
-	generator, err := flake.NewGenerator(Worker, func() uint64 { return now })
-	if err != nil {
-		t.Fatal(err)
-	}
 	o := flakehttp.Options{
 		Node: flakehttp.Node{Name: "flake@127.0.0.1", Address: "127.0.0.1:46073", Version: "0.1.0"},
 		Log:  slog.New(slog.DiscardHandler),
 	}
-	source := flakeserver.Flake(generator)
+	ahead := uint64(0)
+	clock := flake.SystemClock()
+	generator, err := flake.NewGenerator(Worker, func() uint64 { return clock() + ahead })
+	if err != nil {
+		t.Fatal(err)
+	}
+	source := flakeserver.Source(marked{flakeserver.Flake(generator)})
 	switch condition {
 	case "up":
 	case "token":
@@ -52,11 +53,11 @@ func Server(t testing.TB, condition string) *flakehttp.Server {
 	case "any":
 		o.AnyHost = true
 	case "behind":
-		now += 3600_000
+		ahead = 3600_000
 		if _, err := generator.Next(); err != nil {
 			t.Fatal(err)
 		}
-		now -= 3600_000
+		ahead = 0
 	case "unsaved":
 		source = failing{source, flake.ErrTimestampNotSaved}
 	case "closed":
@@ -64,19 +65,16 @@ func Server(t testing.TB, condition string) *flakehttp.Server {
 	default:
 		t.Fatalf("no server %q", condition)
 	}
-	clock := flake.SystemClock()
-	if condition == "up" || condition == "token" || condition == "any" {
-		// One that moves, for requests of many ids.
-		if generator, err = flake.NewGenerator(Worker, clock); err != nil {
-			t.Fatal(err)
-		}
-		source = flakeserver.Flake(generator)
-	}
 	for _, name := range []string{"flake", "orders"} {
 		o.Generators = append(o.Generators, flakehttp.Generator{Name: name, Server: &flakeserver.Server{IDs: source, Log: o.Log}})
 	}
 	return flakehttp.New(o)
 }
+
+// marked is a source with a mark, which moves with the clock.
+type marked struct{ flakeserver.Source }
+
+func (marked) Mark() time.Time { return time.Now().Add(2500 * time.Millisecond) }
 
 // failing is a source that has trouble.
 type failing struct {
