@@ -1,0 +1,131 @@
+package client
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"encoding/binary"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/flake-go/flake/node/epmd"
+	"github.com/flake-go/flake/node/etf"
+	"github.com/flake-go/flake/node/handshake"
+)
+
+// Dialer says how to connect to a node.
+type Dialer struct {
+	Cookie string
+
+	// Addr is where the node listens, host:port. If it is empty the EPMD of the
+	// node's host is asked, at port ERL_EPMD_PORT or 4369.
+	Addr string
+
+	// TLS, unless nil, is for a node that speaks TLS. Without a ServerName that of
+	// its certificate must be the node's host.
+	TLS *tls.Config
+
+	// Ticktime is how long the node may be silent before the connection counts
+	// as lost, as net_ticktime in Erlang's kernel, and like it is to be the same
+	// on both sides. 0 is 60 seconds.
+	Ticktime time.Duration
+}
+
+// Dial connects to the node named name@host, which it finds by way of the EPMD
+// of that host.
+func Dial(ctx context.Context, node, cookie string) (*Conn, error) {
+	return Dialer{Cookie: cookie}.Dial(ctx, node)
+}
+
+// DialAddr connects to the node at an address, without EPMD.
+func DialAddr(ctx context.Context, addr, node, cookie string) (*Conn, error) {
+	return Dialer{Cookie: cookie, Addr: addr}.Dial(ctx, node)
+}
+
+// Dial connects to the node named name@host. ctx bounds that, not the
+// connection.
+func (d Dialer) Dial(ctx context.Context, node string) (*Conn, error) {
+	c, err := d.dial(ctx, node)
+	if err != nil {
+		return nil, fmt.Errorf("node %s: %w", node, err)
+	}
+	return c, nil
+}
+
+func (d Dialer) dial(ctx context.Context, node string) (*Conn, error) {
+	addr := d.Addr
+	if addr == "" {
+		var err error
+		if addr, err = lookup(ctx, node); err != nil {
+			return nil, err
+		}
+	}
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	if d.TLS != nil {
+		conn = d.secure(conn, node)
+	}
+	self, err := d.shakeHands(ctx, conn, node)
+	if err != nil {
+		conn.Close()
+		return nil, err
+	}
+	return newConn(conn, self, d.Ticktime), nil
+}
+
+// lookup asks a node's EPMD for its address.
+func lookup(ctx context.Context, node string) (addr string, err error) {
+	name, host, ok := strings.Cut(node, "@")
+	if !ok {
+		return "", fmt.Errorf("want name@host")
+	}
+	port, err := epmd.DefaultPort()
+	if err != nil {
+		return "", err
+	}
+	found, err := epmd.Lookup(ctx, joinPort(host, port), name)
+	return joinPort(host, found.Port), err
+}
+
+func joinPort(host string, port uint16) string {
+	return net.JoinHostPort(host, strconv.Itoa(int(port)))
+}
+
+// secure puts TLS around a connection, whose handshake is part of the first write.
+func (d Dialer) secure(c net.Conn, node string) net.Conn {
+	config := d.TLS.Clone()
+	if config.ServerName == "" {
+		_, config.ServerName, _ = strings.Cut(node, "@")
+	}
+	return tls.Client(c, config)
+}
+
+// shakeHands gives the pid that calls are made from.
+func (d Dialer) shakeHands(ctx context.Context, conn net.Conn, node string) (etf.Pid, error) {
+	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
+	name, creation := callerName(conn), random()|1
+	_, err := handshake.Start(conn, node, handshake.Options{
+		Node: name, Creation: creation, Cookie: d.Cookie, LongLen: d.TLS != nil,
+	})
+	if !stop() {
+		err = context.Cause(ctx)
+	}
+	return etf.NewPid(etf.Atom(name), 1, 0, creation), err
+}
+
+// callerName is a node name that no other caller has.
+func callerName(conn net.Conn) string {
+	host, _, _ := net.SplitHostPort(conn.LocalAddr().String())
+	return fmt.Sprintf("caller-%08x@%s", random(), host)
+}
+
+func random() uint32 {
+	var b [4]byte
+	rand.Read(b[:]) // never fails (crypto/rand)
+	return binary.BigEndian.Uint32(b[:])
+}

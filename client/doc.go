@@ -1,0 +1,13 @@
+// Package client takes ids from a flake node, over the Erlang distribution or
+// over HTTP, and calls gen_servers and functions of any Erlang node from a Go
+// program that is no node itself.
+//
+//	node := client.NewNode("flake@127.0.0.1", client.Dialer{Cookie: "flake"})
+//	defer node.Close()
+//	ids := client.NewIDs[flake.ID](node, "flake")
+//	id, err := ids.Get(ctx)
+//
+// Start at [NewNode] or [NewHTTP], which are the two doors to a node, and at
+// [IDs], which are the same behind both. [IDs.Leased] gives ids that cost no round
+// trip. [Node.Call] and [Node.Apply] call whatever else a node has.
+package client

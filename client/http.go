@@ -1,0 +1,203 @@
+package client
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+const (
+	// maxBody bounds the octets of an answer: 65,536 ids in base 2 are half of it.
+	maxBody = 16 << 20
+
+	// maxIdle is how many connections are kept that have nothing to do.
+	maxIdle = 64
+)
+
+// HTTPOptions say how to talk to a node over HTTP. The zero value will do for one
+// on this machine.
+type HTTPOptions struct {
+	// Token is what the node wants to see, if it wants one.
+	Token string
+	// Client makes the requests; nil: one of our own, without a timeout other
+	// than the end of each call's context.
+	Client *http.Client
+}
+
+// HTTP is a node that is asked over HTTP.
+type HTTP struct {
+	base   *url.URL
+	token  string
+	client *http.Client
+}
+
+var _ Door = (*HTTP)(nil)
+
+// NewHTTP gives the node at a URL such as http://127.0.0.1:8465, without
+// connecting to it.
+func NewHTTP(base string, o HTTPOptions) (*HTTP, error) {
+	u, err := url.Parse(base)
+	if err != nil {
+		return nil, err
+	}
+	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" {
+		return nil, fmt.Errorf("URL %q: want one such as http://127.0.0.1:8465", base)
+	}
+	client := o.Client
+	if client == nil {
+		transport := http.DefaultTransport.(*http.Transport).Clone()
+		transport.MaxIdleConnsPerHost = maxIdle
+		client = &http.Client{Transport: transport}
+	}
+	return &HTTP{u, o.Token, client}, nil
+}
+
+// Close closes the connections that have nothing to do; the others end with
+// their calls.
+func (h *HTTP) Close() error {
+	h.client.CloseIdleConnections()
+	return nil
+}
+
+// The paths of flake's openapi.yaml, and the media types that are asked for.
+const (
+	pathIDs      = "v1/ids"
+	pathLeases   = "v1/leases"
+	pathNotional = "v1/notional"
+
+	asOctets = "application/octet-stream"
+	asText   = "text/plain"
+	asJSON   = "application/json"
+)
+
+func (h *HTTP) get(ctx context.Context, generator string) ([]byte, error) {
+	return h.ask(ctx, http.MethodPost, pathIDs, asOctets, url.Values{"generator": {generator}})
+}
+
+func (h *HTTP) texts(ctx context.Context, generator string, n, base int) ([]string, error) {
+	body, err := h.ask(ctx, http.MethodPost, pathIDs, asText, url.Values{
+		"generator": {generator}, "n": {strconv.Itoa(n)}, "base": {strconv.Itoa(base)},
+	})
+	return strings.Fields(string(body)), err
+}
+
+func (h *HTTP) lease(ctx context.Context, generator string, n, size int) (runs []run, err error) {
+	body, err := h.ask(ctx, http.MethodPost, pathLeases, asOctets, url.Values{
+		"generator": {generator}, "n": {strconv.Itoa(n)},
+	})
+	const count = 4 // octets, after the first id
+	for ; len(body) >= size+count; body = body[size+count:] {
+		runs = append(runs, run{body[:size], int(binary.BigEndian.Uint32(body[size:]))})
+	}
+	return runs, err
+}
+
+func (h *HTTP) notional(ctx context.Context, generator string, milli uint64) ([]byte, error) {
+	return h.ask(ctx, http.MethodGet, pathNotional, asOctets, url.Values{
+		"generator": {generator}, "from": {strconv.FormatUint(milli, 10)},
+	})
+}
+
+func (h *HTTP) span(ctx context.Context, generator string, first, last uint64) (lowest, highest []byte, err error) {
+	body, err := h.ask(ctx, http.MethodGet, pathNotional, asOctets, url.Values{
+		"generator": {generator}, "from": {strconv.FormatUint(first, 10)}, "to": {strconv.FormatUint(last, 10)},
+	})
+	return body[:len(body)/2], body[len(body)/2:], err
+}
+
+func (h *HTTP) decompose(ctx context.Context, generator string, id []byte) (fields []Field, err error) {
+	const base = "16"
+	path := pathIDs + "/" + strings.ToUpper(hex.EncodeToString(id))
+	body, err := h.ask(ctx, http.MethodGet, path, asJSON, url.Values{"generator": {generator}, "base": {base}})
+	if err != nil {
+		return nil, err
+	}
+	var answer struct {
+		Fields []struct {
+			Name  string
+			Value uint64 `json:",string"`
+		}
+	}
+	if err := json.Unmarshal(body, &answer); err != nil {
+		return nil, fmt.Errorf("%s: %w", h.base.JoinPath(path), err)
+	}
+	for _, f := range answer.Fields {
+		fields = append(fields, Field{f.Name, f.Value})
+	}
+	return fields, nil
+}
+
+// ask makes a request and gives the answer's body.
+func (h *HTTP) ask(ctx context.Context, method, path, accept string, query url.Values) ([]byte, error) {
+	u := h.base.JoinPath(path)
+	u.RawQuery = query.Encode()
+	body, err := h.do(ctx, method, u, accept)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", u, err)
+	}
+	return body, nil
+}
+
+func (h *HTTP) do(ctx context.Context, method string, u *url.URL, accept string) ([]byte, error) {
+	r, err := http.NewRequestWithContext(ctx, method, u.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+	r.Header.Set("Accept", accept)
+	r.Header["Idempotency-Key"] = nil // is not sent, and has net/http repeat what a kept connection has lost
+	if h.token != "" {
+		r.Header.Set("Authorization", "Bearer "+h.token)
+	}
+	answer, err := h.client.Do(r)
+	if err != nil {
+		return nil, lost(ctx, err)
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(answer.Body, maxBody+1))
+	switch {
+	case err != nil:
+		return nil, lost(ctx, err)
+	case len(body) > maxBody:
+		return nil, fmt.Errorf("an answer of more than %d octets", maxBody)
+	case answer.StatusCode != http.StatusOK:
+		return nil, problem(answer, body)
+	}
+	return body, nil
+}
+
+// lost says of an error whether the request may have been carried out.
+func lost(ctx context.Context, err error) error {
+	var op *net.OpError
+	var outer *url.Error
+	if errors.As(err, &outer) {
+		err = outer.Err // without the URL, which ask tells
+	}
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case errors.As(err, &op) && op.Op == "dial":
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrLost, err)
+}
+
+// problem reads why the node refuses (RFC 9457), as its openapi.yaml has it.
+func problem(answer *http.Response, body []byte) error {
+	var p struct{ Detail, Reason string }
+	if json.Unmarshal(body, &p) != nil || p.Detail == "" {
+		return fmt.Errorf("the node answered %s", answer.Status)
+	}
+	if p.Reason == "" {
+		return fmt.Errorf("the node answered %s: %s", answer.Status, p.Detail)
+	}
+	return fmt.Errorf("%w: %s", refusal(p.Reason), p.Detail)
+}

@@ -1,0 +1,199 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/flake-go/flake/flake"
+)
+
+// The most ids that one request asks for. More are asked for in several.
+const (
+	maxMany  = 1 << 16
+	maxLease = 1 << 20
+)
+
+// Door is a way to a node's generators: a [*Node] or a [*HTTP].
+type Door interface {
+	// Close ends connections. IDs of the door give errors from then on.
+	Close() error
+
+	get(ctx context.Context, generator string) (id []byte, err error)
+	texts(ctx context.Context, generator string, n, base int) ([]string, error)
+	lease(ctx context.Context, generator string, n, size int) ([]run, error) // of ids of so many octets
+	notional(ctx context.Context, generator string, milli uint64) (id []byte, err error)
+	span(ctx context.Context, generator string, first, last uint64) (lowest, highest []byte, err error)
+	decompose(ctx context.Context, generator string, id []byte) ([]Field, error)
+}
+
+// run is a Run as it came.
+type run struct {
+	first []byte
+	count int
+}
+
+// Field is a part of an id: its "time" in milliseconds since 1970, "worker",
+// "sequence", or what else the format has.
+type Field struct {
+	Name  string
+	Value uint64
+}
+
+// IDs are those of one generator of a node. Any number of goroutines may use it.
+//
+// All methods return once ctx is done, with its error. No id is ever handed out
+// twice; ids that a goroutine gets one after the other strictly increase. A call
+// that fails can be made again without harm: at worst there are ids that nobody
+// has.
+type IDs[ID Octets] struct {
+	door      Door
+	generator string
+}
+
+// NewIDs gives the ids of the generator with that name, "flake" being the one
+// that each node has. Nothing is asked of the node yet.
+func NewIDs[ID Octets](door Door, generator string) *IDs[ID] {
+	return &IDs[ID]{door, generator}
+}
+
+// Get gives the next id.
+func (g *IDs[ID]) Get(ctx context.Context) (id ID, err error) {
+	b, err := g.door.get(ctx, g.generator)
+	if err != nil {
+		return id, err
+	}
+	return fromOctets[ID](b)
+}
+
+// size is the octets of an id.
+func (*IDs[ID]) size() int {
+	var id ID
+	return len(id)
+}
+
+// GetMany gives the next n ids, ascending: n of 1 or more.
+func (g *IDs[ID]) GetMany(ctx context.Context, n int) ([]ID, error) {
+	runs, err := g.Lease(ctx, n)
+	if err != nil {
+		return nil, err
+	}
+	ids := make([]ID, 0, n)
+	for _, r := range runs {
+		for id := range r.All() {
+			ids = append(ids, id)
+		}
+	}
+	return ids, nil
+}
+
+// Lease gives the next n ids as runs, ascending: n of 1 or more. They are as good
+// as used: the node never hands them out again. A million of them are a few dozen
+// octets each millisecond that it took to make them.
+func (g *IDs[ID]) Lease(ctx context.Context, n int) ([]Run[ID], error) {
+	if n < 1 {
+		return nil, outOfRange("n", n, 1, math.MaxInt)
+	}
+	var all []Run[ID]
+	for n > 0 {
+		ask := min(n, maxLease)
+		runs, err := g.door.lease(ctx, g.generator, ask, g.size())
+		if err != nil {
+			return nil, err
+		}
+		got := 0
+		for _, r := range runs {
+			first, err := fromOctets[ID](r.first)
+			if err != nil {
+				return nil, err
+			}
+			if r.count < 1 || r.count > ask-got {
+				return nil, fmt.Errorf("asked for %d ids, the node answered with a run of %d", ask, r.count)
+			}
+			all = append(all, Run[ID]{first, r.count})
+			got += r.count
+		}
+		if got < ask {
+			return nil, fmt.Errorf("asked for %d ids, the node answered with %d", ask, got)
+		}
+		n -= got
+	}
+	return all, nil
+}
+
+// Texts gives the next n ids, ascending, as texts that the node has made: digits
+// 0-9A-Za-z of a base from 2 to 62, without leading zeros. n is 1 or more.
+func (g *IDs[ID]) Texts(ctx context.Context, n, base int) ([]string, error) {
+	if n < 1 {
+		return nil, outOfRange("n", n, 1, math.MaxInt)
+	}
+	if base < flake.MinBase || base > flake.MaxBase {
+		return nil, outOfRange("base", base, flake.MinBase, flake.MaxBase)
+	}
+	var all []string
+	for len(all) < n {
+		ask := min(n-len(all), maxMany)
+		texts, err := g.door.texts(ctx, g.generator, ask, base)
+		if err != nil {
+			return nil, err
+		}
+		if len(texts) != ask {
+			return nil, fmt.Errorf("asked for %d ids, the node answered with %d", ask, len(texts))
+		}
+		all = append(all, texts...)
+	}
+	return all, nil
+}
+
+// Notional gives the lowest id of a millisecond, with an empty worker and
+// sequence. It is handed out to nobody: it is for comparing with.
+func (g *IDs[ID]) Notional(ctx context.Context, t time.Time) (id ID, err error) {
+	milli, err := milliOf(t)
+	if err != nil {
+		return id, err
+	}
+	b, err := g.door.notional(ctx, g.generator, milli)
+	if err != nil {
+		return id, err
+	}
+	return fromOctets[ID](b)
+}
+
+// Span gives the lowest and the highest id of the milliseconds from first to
+// last, both included, for scans of a range.
+func (g *IDs[ID]) Span(ctx context.Context, first, last time.Time) (lowest, highest ID, err error) {
+	from, err := milliOf(first)
+	if err != nil {
+		return lowest, highest, err
+	}
+	to, err := milliOf(last)
+	if err != nil {
+		return lowest, highest, err
+	}
+	l, h, err := g.door.span(ctx, g.generator, from, to)
+	if err != nil {
+		return lowest, highest, err
+	}
+	if lowest, err = fromOctets[ID](l); err == nil {
+		highest, err = fromOctets[ID](h)
+	}
+	return lowest, highest, err
+}
+
+func milliOf(t time.Time) (uint64, error) {
+	milli := t.UnixMilli()
+	if milli < 0 {
+		return 0, fmt.Errorf("%w: %v is before 1970", ErrBadArgument, t)
+	}
+	return uint64(milli), nil
+}
+
+// Decompose gives the fields of an id, the most significant first.
+func (g *IDs[ID]) Decompose(ctx context.Context, id ID) ([]Field, error) {
+	b := make([]byte, len(id))
+	for i := range b {
+		b[i] = id[i]
+	}
+	return g.door.decompose(ctx, g.generator, b)
+}

@@ -1,0 +1,270 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// The ranges of [LeaseOptions].
+const (
+	MaxLeaseSize = maxLease
+	MinLeaseAge  = time.Millisecond
+	MaxLeaseAge  = time.Minute
+)
+
+const (
+	defaultLeaseSize = 1000
+	defaultLeaseAge  = 100 * time.Millisecond
+
+	fetchTime = 5 * time.Second // for one lease
+)
+
+// LeaseOptions say how far ahead ids are leased. Zero values stand for the
+// defaults.
+type LeaseOptions struct {
+	Size   int           // ids in a lease, 1 to MaxLeaseSize; 1000 unless told
+	MaxAge time.Duration // of a lease, MinLeaseAge to MaxLeaseAge; 100 ms unless told
+}
+
+// ErrNotAbove is the answer of a node whose ids are not above those that came
+// before. It is another node then, at the same address: one node's ids increase,
+// whatever happens to it or its clock.
+var ErrNotAbove = errors.New("the node's ids are not above those before")
+
+// Leased are ids of a generator that are leased ahead, so that they cost no round
+// trip. Any number of goroutines may use it. What holds of its ids:
+//
+//   - None comes twice, and nobody else gets one.
+//   - An id is above all those of calls of Next that had returned when its call
+//     began, in whichever goroutines, and across kills and restarts of the node
+//     and steps of its clock.
+//   - The node handed it out no longer than MaxAge ago, or during the call. What a
+//     lease still holds then is dropped, and nobody ever has those ids.
+//
+// Ids that are got in other ways from the same generator are above or below.
+//
+// The next lease is fetched when a lease is half used or half as old as it may
+// be, so one that nobody takes ids of asks for nothing.
+type Leased[ID Octets] struct {
+	ids     *IDs[ID]
+	size    int
+	maxAge  time.Duration
+	start   time.Time
+	ctx     context.Context // of the fetches
+	cancel  context.CancelFunc
+	fetches sync.WaitGroup
+
+	current atomic.Pointer[lease] // that ids are taken from
+
+	mu       sync.Mutex // for what follows, and to change current
+	next     *lease     // after current, or nil
+	fetching *fetch     // that is under way, or nil
+	waiting  int        // callers
+	highest  number     // of all leases
+}
+
+// lease is runs of ids that came in one answer.
+type lease struct {
+	runs  []numbers
+	total uint64
+	asked time.Duration // when they had not been handed out yet
+
+	taken   atomic.Uint64 // more than total once they are used up
+	renewed atomic.Bool   // the next one has been asked for
+}
+
+type numbers struct {
+	first number
+	count uint64
+}
+
+// fetch is a question for a lease. When it is done the lease is Leased.next.
+type fetch struct {
+	asked time.Duration
+	done  chan struct{} // closed when it has come, or err is set
+	err   error
+}
+
+// Leased gives ids that are leased ahead. Nothing is leased yet. Close it.
+func (g *IDs[ID]) Leased(o LeaseOptions) (*Leased[ID], error) {
+	if o.Size == 0 {
+		o.Size = defaultLeaseSize
+	}
+	if o.MaxAge == 0 {
+		o.MaxAge = defaultLeaseAge
+	}
+	if o.Size < 1 || o.Size > MaxLeaseSize {
+		return nil, outOfRange("Size", o.Size, 1, MaxLeaseSize)
+	}
+	if o.MaxAge < MinLeaseAge || o.MaxAge > MaxLeaseAge {
+		return nil, fmt.Errorf("%w: MaxAge is %v, want %v to %v", ErrBadArgument, o.MaxAge, MinLeaseAge, MaxLeaseAge)
+	}
+	l := &Leased[ID]{ids: g, size: o.Size, maxAge: o.MaxAge, start: time.Now()}
+	l.ctx, l.cancel = context.WithCancel(context.Background())
+	return l, nil
+}
+
+// Close drops what is leased. Next gives errors from then on.
+func (l *Leased[ID]) Close() {
+	l.mu.Lock()
+	l.cancel()
+	l.current.Store(nil)
+	l.mu.Unlock()
+	l.fetches.Wait()
+}
+
+// Next gives the next id: at once if there is one of a lease, else when the next
+// lease has come, or with the error of that, or once ctx is done with its error.
+func (l *Leased[ID]) Next(ctx context.Context) (id ID, err error) {
+	n, ok, due := l.take(l.current.Load(), later)
+	if !ok {
+		n, err = l.wait(ctx)
+	}
+	if due {
+		l.renew()
+	}
+	if err != nil {
+		return id, err
+	}
+	return idOf[ID](n), nil
+}
+
+func (l *Leased[ID]) now() time.Duration { return time.Since(l.start) }
+
+// later than any lease was asked for.
+const later time.Duration = math.MaxInt64
+
+// take gives the next id of a lease, unless that is used up or too old: once it
+// does not give one it never will. A lease that was asked for when the call had
+// begun is not too old. due says that the next lease is to be fetched, once of
+// each.
+func (l *Leased[ID]) take(from *lease, began time.Duration) (n number, ok, due bool) {
+	if from == nil {
+		return n, false, false
+	}
+	i := from.taken.Add(1) - 1
+	if i >= from.total {
+		return n, false, false
+	}
+	age := l.now() - from.asked // read last, as the caller may have been held up
+	if age > l.maxAge && from.asked < began {
+		return n, false, false
+	}
+	due = i >= from.total/2 || age >= l.maxAge/2
+	due = due && !from.renewed.Load() && from.renewed.CompareAndSwap(false, true)
+	return from.at(i), true, due
+}
+
+func (from *lease) at(i uint64) number {
+	for _, r := range from.runs {
+		if i < r.count {
+			return r.first.plus(i)
+		}
+		i -= r.count
+	}
+	panic("unreachable: i is below total")
+}
+
+// wait takes an id of the next lease. It waits for one that was asked for after
+// it began, if none comes before.
+func (l *Leased[ID]) wait(ctx context.Context) (n number, err error) {
+	began := l.now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.waiting++
+	defer func() { l.waiting-- }()
+	for {
+		if n, ok := l.takeNext(began); ok {
+			return n, nil
+		}
+		f := l.fetch()
+		l.mu.Unlock()
+		select {
+		case <-f.done:
+		case <-ctx.Done():
+		}
+		l.mu.Lock()
+		switch {
+		case l.ctx.Err() != nil:
+			return n, net.ErrClosed
+		case ctx.Err() != nil:
+			return n, context.Cause(ctx)
+		case f.err != nil && f.asked >= began:
+			return n, f.err
+		}
+	}
+}
+
+// takeNext takes an id of the current lease, or of the next, which it puts in
+// its place.
+func (l *Leased[ID]) takeNext(began time.Duration) (n number, ok bool) {
+	n, ok, due := l.take(l.current.Load(), began)
+	if !ok && l.next != nil {
+		l.current.Store(l.next)
+		l.next = nil
+		n, ok, due = l.take(l.current.Load(), began)
+	}
+	if due && l.next == nil {
+		l.fetch()
+	}
+	return n, ok
+}
+
+// renew fetches a lease ahead, unless there is one.
+func (l *Leased[ID]) renew() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.next == nil {
+		l.fetch()
+	}
+}
+
+// fetch gives the fetch that is under way, or begins one. All who wait get an id
+// of it.
+func (l *Leased[ID]) fetch() *fetch {
+	if l.fetching != nil {
+		return l.fetching
+	}
+	f := &fetch{asked: l.now(), done: make(chan struct{})}
+	if l.ctx.Err() != nil {
+		close(f.done)
+		return f
+	}
+	l.fetching = f
+	size := min(max(l.size, l.waiting), MaxLeaseSize)
+	l.fetches.Go(func() {
+		defer close(f.done)
+		ctx, cancel := context.WithTimeout(l.ctx, fetchTime)
+		defer cancel()
+		runs, err := l.ids.Lease(ctx, size)
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.fetching = nil
+		if err == nil {
+			err = l.arrived(runs, f.asked)
+		}
+		f.err = err
+	})
+	return f
+}
+
+func (l *Leased[ID]) arrived(runs []Run[ID], asked time.Duration) error {
+	next := &lease{asked: asked}
+	for _, r := range runs {
+		first := numberOf(r.First)
+		if !l.highest.below(first) {
+			return ErrNotAbove
+		}
+		l.highest = first.plus(uint64(r.Count - 1))
+		next.runs = append(next.runs, numbers{first, uint64(r.Count)})
+		next.total += uint64(r.Count)
+	}
+	l.next = next
+	return nil
+}

@@ -1,0 +1,99 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync"
+	"testing"
+
+	"github.com/flake-go/flake/node/etf"
+)
+
+func TestReconnect(t *testing.T) {
+	noLeak(t)
+	r := start(t, "")
+	addr := r.Addr().String()
+	n := NewNode(name, r.dialer())
+	defer n.Close()
+	for life := range 3 {
+		if life > 0 {
+			r = start(t, addr)
+		}
+		if got, err := n.Call(t.Context(), "echo", etf.Atom("a")); err != nil || got != etf.Atom("a") {
+			t.Errorf("life %d: %v, %v", life, got, err)
+		}
+		lost := make(chan error)
+		go func() {
+			_, err := n.Call(t.Context(), "echo", etf.Atom("silence"))
+			lost <- err
+		}()
+		await(t, "a call", func() bool { return r.silences.Load() == 1 })
+		r.Stop()
+		if err := <-lost; !errors.Is(err, ErrLost) {
+			t.Errorf("life %d: %v", life, err)
+		}
+		await(t, "the end", func() bool { return !n.conn.lasts() })
+		for range 2 {
+			if _, err := n.Call(t.Context(), "echo", etf.Atom("a")); err == nil || errors.Is(err, ErrLost) {
+				t.Errorf("with no node: %v", err)
+			}
+		}
+	}
+}
+
+// All who call at once share one connection.
+func TestOneConnection(t *testing.T) {
+	noLeak(t)
+	n := NewNode(name, start(t, "").dialer())
+	defer n.Close()
+	var callers sync.WaitGroup
+	conns := make(chan *Conn, 100)
+	for range cap(conns) {
+		callers.Go(func() {
+			c, err := n.connected(t.Context())
+			if err != nil {
+				t.Error(err)
+			}
+			conns <- c
+		})
+	}
+	callers.Wait()
+	close(conns)
+	first := <-conns
+	for c := range conns {
+		if c != first {
+			t.Fatal("two connections")
+		}
+	}
+}
+
+func TestClosedNode(t *testing.T) {
+	noLeak(t)
+	silent := startPeer(t) // lets nobody in
+	n := NewNode(name, silent.dialer())
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	call := func(ctx context.Context) {
+		_, err := n.Call(ctx, "echo", etf.Atom("a"))
+		ended <- err
+	}
+	go call(ctx)
+	if _, err := silent.Accept(); err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	go call(t.Context())
+	await(t, "an attempt", func() bool { n.mu.Lock(); defer n.mu.Unlock(); return n.attempt != nil })
+	n.Close()
+	if err := <-ended; err == nil {
+		t.Error("a call is answered by nobody")
+	}
+	if _, err := n.Call(t.Context(), "echo", etf.Atom("a")); !errors.Is(err, net.ErrClosed) {
+		t.Error(err)
+	}
+	n.Close()
+}

@@ -1,0 +1,131 @@
+package client
+
+import (
+	"log/slog"
+	"net"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/flake-go/flake/genserver"
+	"github.com/flake-go/flake/node"
+	"github.com/flake-go/flake/node/epmd"
+	"github.com/flake-go/flake/node/etf"
+	"github.com/flake-go/flake/node/handshake"
+)
+
+const (
+	name   = "n@127.0.0.1"
+	cookie = "secret"
+
+	// patience is how long a test waits for what must happen.
+	patience = 30 * time.Second
+)
+
+// echo replies with what it is asked, but to silence.
+type echo struct{ silences *atomic.Int32 }
+
+func (e echo) HandleCall(dst, request []byte, _ etf.Caps) []byte {
+	if r := etf.NewReader(request); string(r.Atom()) == "silence" {
+		e.silences.Add(1)
+		return nil
+	}
+	return append(dst, request...)
+}
+func (echo) HandleCast([]byte)                   {}
+func (echo) HandleInfo([]byte, genserver.Caller) {}
+
+// rig is a node with a server that is registered as echo.
+type rig struct {
+	*node.Node
+	silences atomic.Int32 // calls that were left without an answer
+}
+
+// start starts a node at an address, empty for any.
+func start(t *testing.T, addr string) *rig {
+	t.Helper()
+	r := new(rig)
+	n, err := node.Start(t.Context(), node.Options{
+		Name: name, Cookie: cookie, Listen: addr, EPMD: epmd.Off, Log: slog.New(slog.DiscardHandler),
+		Supervisors: []node.Supervisor{{Name: "sup", Servers: []node.Server{{Name: "echo", Handler: echo{&r.silences}}}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Node = n
+	t.Cleanup(n.Stop)
+	return r
+}
+
+func (r *rig) dialer() Dialer { return Dialer{Cookie: cookie, Addr: r.Addr().String()} }
+
+func dialed(t *testing.T) (*rig, *Conn) {
+	t.Helper()
+	r := start(t, "")
+	c, err := r.dialer().Dial(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return r, c
+}
+
+// peer is a node that a test plays.
+type peer struct {
+	net.Listener
+	t *testing.T
+}
+
+func startPeer(t *testing.T) *peer {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	return &peer{l, t}
+}
+
+func (p *peer) dialer() Dialer { return Dialer{Cookie: cookie, Addr: p.Addr().String()} }
+
+// accept lets the next caller in and plays its node.
+func (p *peer) accept(play func(net.Conn)) {
+	p.t.Helper()
+	played := make(chan struct{})
+	p.t.Cleanup(func() { <-played })
+	go func() {
+		defer close(played)
+		c, err := p.Accept()
+		if err != nil {
+			p.t.Error(err)
+			return
+		}
+		defer c.Close()
+		c.SetDeadline(time.Now().Add(patience))
+		if _, err := handshake.Accept(c, handshake.Options{Node: name, Creation: 1, Cookie: cookie}); err != nil {
+			p.t.Error(err)
+			return
+		}
+		play(c)
+	}()
+}
+
+// await polls for what nothing tells of.
+func await(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); !done(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%s: not in %v", what, patience)
+		}
+	}
+}
+
+// noLeak fails a test that leaves goroutines behind.
+func noLeak(t *testing.T) {
+	t.Helper()
+	before := runtime.NumGoroutine()
+	t.Cleanup(func() {
+		await(t, "goroutines gone", func() bool { return runtime.NumGoroutine() <= before })
+	})
+}
