@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"log/slog"
 	"net"
 	"strings"
@@ -10,23 +9,20 @@ import (
 	"github.com/flake-go/flake/config"
 )
 
-// dialNode connects to the node that the configuration is about: by its address if
-// that is fixed, else by way of EPMD.
-func dialNode(ctx context.Context, cfg config.Node) (*client.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
+// dialerOf says how to connect to the node that the configuration is about: by its
+// address if that is fixed, else by way of EPMD.
+func dialerOf(cfg config.Node) (client.Dialer, error) {
 	dialer := client.Dialer{Cookie: cfg.Cookie}
 	certificates, err := openCerts(cfg, slog.Default())
 	if err != nil {
-		return nil, err
+		return dialer, err
 	}
 	if certificates != nil {
 		dialer.TLS = certificates.Config()
 	}
-	_, port, err := net.SplitHostPort(cfg.Listen)
-	if err != nil || port == "0" {
-		return dialer.Dial(ctx, cfg.Name)
+	if _, port, err := net.SplitHostPort(cfg.Listen); err == nil && port != "0" {
+		_, host, _ := strings.Cut(cfg.Name, "@")
+		dialer.Addr = net.JoinHostPort(host, port)
 	}
-	_, host, _ := strings.Cut(cfg.Name, "@")
-	return dialer.DialAddr(ctx, net.JoinHostPort(host, port), cfg.Name)
+	return dialer, nil
 }

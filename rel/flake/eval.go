@@ -22,16 +22,17 @@ func eval(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if len(rest) == 0 {
 		return usageError{errors.New("eval what? For one: flake eval 'flake_harness:generate(1).'")}
 	}
-	c, err := dialNode(ctx, cfg.Node)
+	dialer, err := dialerOf(cfg.Node)
 	if err != nil {
 		return err
 	}
-	defer c.Close()
+	node := client.NewNode(cfg.Node.Name, dialer)
+	defer node.Close()
 	text := strings.TrimSpace(rest[0])
 	if !strings.HasSuffix(text, ".") {
 		text += "."
 	}
-	value, err := console.Eval(ctx, remote{ctx, c}, text)
+	value, err := console.Eval(ctx, remote{ctx, node}, text)
 	if err != nil {
 		return err
 	}
@@ -43,14 +44,14 @@ func eval(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 // remote calls the functions of a node that runs.
 type remote struct {
 	ctx  context.Context
-	conn *client.Conn
+	node *client.Node
 }
 
 // Call implements console.Functions.
 func (r remote) Call(module, function etf.Atom, args []etf.Term) (etf.Term, error) {
 	ctx, cancel := context.WithTimeout(r.ctx, callTime)
 	defer cancel()
-	result, err := r.conn.Apply(ctx, module, function, args)
+	result, err := r.node.Apply(ctx, module, function, args)
 	if err != nil {
 		return nil, fmt.Errorf("the node did not answer: %w", err)
 	}

@@ -1,24 +1,31 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"fmt"
 	"io"
 	"time"
 
 	"github.com/flake-go/flake/client"
+	"github.com/flake-go/flake/config"
 	"github.com/flake-go/flake/flake"
-	"github.com/flake-go/flake/node/etf"
 )
 
-// callTime bounds a call of a running node, connecting included.
-const callTime = 10 * time.Second
+const (
+	// callTime bounds a call of a running node, connecting included.
+	callTime = 10 * time.Second
+
+	// getMany is how many ids get asks for at a time.
+	getMany = 10_000
+)
 
 // get takes ids from a running node and prints one a line.
 func get(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags := newFlags("flake get")
 	n := flags.Int("n", 1, "how many ids, from 1")
 	base := flags.Int("base", flake.MaxBase, "the base that they are written in, 2 to 62")
+	url := flags.String("url", "", "ask over HTTP, at a `URL` such as http://127.0.0.1:8465, instead of the Erlang distribution")
 	cfg, _, err := flags.load(args, 0, stderr)
 	if err != nil {
 		return err
@@ -29,34 +36,46 @@ func get(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if *base < flake.MinBase || *base > flake.MaxBase {
 		return usageError{fmt.Errorf("-base %d: want %d to %d", *base, flake.MinBase, flake.MaxBase)}
 	}
-	c, err := dialNode(ctx, cfg.Node)
+	door, err := doorOf(cfg, *url)
 	if err != nil {
 		return err
 	}
-	defer c.Close()
-	for range *n {
-		id, err := getOne(ctx, c, *base)
-		if err != nil {
-			return err
-		}
-		if _, err := fmt.Fprintln(stdout, id); err != nil {
+	defer door.Close()
+	ids := client.NewIDs[flake.ID](door, "flake")
+	for left := *n; left > 0; left -= getMany {
+		if err := getSome(ctx, ids, min(left, getMany), *base, stdout); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func getOne(ctx context.Context, c *client.Conn, base int) (string, error) {
+func getSome(ctx context.Context, ids *client.IDs[flake.ID], n, base int, stdout io.Writer) error {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
-	reply, err := c.Call(ctx, "flake", etf.Tuple{etf.Atom("get"), int64(base)})
+	texts, err := ids.Texts(ctx, n, base)
 	if err != nil {
-		return "", err
+		return err
 	}
-	if t, ok := reply.(etf.Tuple); ok && len(t) == 2 && t[0] == etf.Atom("ok") {
-		if id, ok := t[1].(etf.String); ok {
-			return string(id), nil
+	w := bufio.NewWriter(stdout)
+	for _, id := range texts {
+		fmt.Fprintln(w, id)
+	}
+	return w.Flush()
+}
+
+// doorOf gives the way to the node: over HTTP, if there is a URL.
+func doorOf(cfg config.Config, url string) (client.Door, error) {
+	if url != "" {
+		h, err := client.NewHTTP(url, client.HTTPOptions{})
+		if err != nil {
+			return nil, usageError{fmt.Errorf("-url: %w", err)}
 		}
+		return h, nil
 	}
-	return "", fmt.Errorf("the node answered %s", etf.Format(nil, reply))
+	dialer, err := dialerOf(cfg.Node)
+	if err != nil {
+		return nil, err
+	}
+	return client.NewNode(cfg.Node.Name, dialer), nil
 }

@@ -1,0 +1,195 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/flake/flakeserver"
+	"github.com/flake-go/flake/node"
+	"github.com/flake-go/flake/node/epmd"
+)
+
+const worker = flake.Worker(0x020000000001)
+
+// flakes is a generator, behind both doors.
+type flakes struct {
+	*node.Node
+	behind atomic.Int64 // ms that its clock is behind the machine's
+	server *flakeserver.Server
+}
+
+func startFlakes(t *testing.T) *flakes {
+	t.Helper()
+	f := new(flakes)
+	system := flake.SystemClock()
+	ids, err := flake.NewGenerator(worker, func() uint64 { return system() - uint64(f.behind.Load()) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := slog.New(slog.DiscardHandler)
+	f.server = &flakeserver.Server{IDs: flakeserver.Flake(ids), Log: log}
+	f.Node, err = node.Start(t.Context(), node.Options{
+		Name: name, Cookie: cookie, EPMD: epmd.Off, Log: log,
+		Supervisors: []node.Supervisor{{Name: "sup", Servers: []node.Server{{Name: "flake", Handler: f.server}}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(f.Stop)
+	return f
+}
+
+// doors gives the ways to the generator.
+func (f *flakes) doors(t *testing.T) map[string]Door {
+	t.Helper()
+	n := NewNode(name, Dialer{Cookie: cookie, Addr: f.Addr().String()})
+	doors := map[string]Door{"distribution": n}
+	for _, d := range doors {
+		t.Cleanup(func() { d.Close() })
+	}
+	return doors
+}
+
+func TestIDs(t *testing.T) {
+	noLeak(t)
+	for what, door := range startFlakes(t).doors(t) {
+		t.Run(what, func(t *testing.T) { testIDs(t, NewIDs[flake.ID](door, "flake")) })
+	}
+}
+
+func testIDs(t *testing.T, ids *IDs[flake.ID]) {
+	ctx := t.Context()
+	var all []flake.ID
+	check := func(what string, got []flake.ID, want int, err error) {
+		t.Helper()
+		if err != nil || len(got) != want {
+			t.Fatalf("%s: %d ids, %v, want %d", what, len(got), err, want)
+		}
+		all = append(all, got...)
+	}
+	for range 3 {
+		id, err := ids.Get(ctx)
+		check("Get", []flake.ID{id}, 1, err)
+	}
+	for _, n := range []int{1, 2, maxMany + 1, maxLease + 1} {
+		many, err := ids.GetMany(ctx, n)
+		check("GetMany", many, n, err)
+
+		runs, err := ids.Lease(ctx, n)
+		var leased []flake.ID
+		for _, r := range runs {
+			if r.At(r.Count-1).Sequence()-r.First.Sequence() != uint16(r.Count-1) {
+				t.Errorf("a run from %v to %v of %d", r.First, r.At(r.Count-1), r.Count)
+			}
+			leased = slices.AppendSeq(leased, r.All())
+		}
+		check("Lease", leased, n, err)
+	}
+	for _, tt := range []struct{ n, base int }{{1, 62}, {maxMany + 1, 36}, {2, 2}} {
+		texts, err := ids.Texts(ctx, tt.n, tt.base)
+		var parsed []flake.ID
+		for _, text := range texts {
+			id, err := flake.Parse(text, tt.base)
+			if err != nil {
+				t.Error(err)
+			}
+			parsed = append(parsed, id)
+		}
+		check("Texts", parsed, tt.n, err)
+	}
+	for i, id := range all {
+		if i > 0 && id.Compare(all[i-1]) <= 0 {
+			t.Fatalf("%v after %v", id, all[i-1])
+		}
+		if id.Worker() != worker {
+			t.Fatalf("%v is of another worker", id)
+		}
+	}
+}
+
+func TestLookups(t *testing.T) {
+	first := time.UnixMilli(1_700_000_000_000)
+	last := first.Add(time.Second)
+	lowest := flake.Make(uint64(first.UnixMilli()), 0, 0)
+	highest := flake.Make(uint64(last.UnixMilli()), flake.MaxWorker, math.MaxUint16)
+	for what, door := range startFlakes(t).doors(t) {
+		ids := NewIDs[flake.ID](door, "flake")
+		if got, err := ids.Notional(t.Context(), first.Add(time.Microsecond)); err != nil || got != lowest {
+			t.Errorf("%s: %v, %v", what, got, err)
+		}
+		if l, h, err := ids.Span(t.Context(), first, last); err != nil || l != lowest || h != highest {
+			t.Errorf("%s: %v, %v, %v", what, l, h, err)
+		}
+		got, err := ids.Decompose(t.Context(), flake.Make(17, worker, 4))
+		want := []Field{{"time", 17}, {"worker", uint64(worker)}, {"sequence", 4}}
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("%s: %v, %v", what, got, err)
+		}
+	}
+}
+
+func TestBadArguments(t *testing.T) {
+	now := time.Now()
+	for what, door := range startFlakes(t).doors(t) {
+		ids := NewIDs[flake.ID](door, "flake")
+		for _, tt := range []struct {
+			what string
+			call func(context.Context) error
+		}{
+			{"GetMany, none", func(ctx context.Context) error { _, err := ids.GetMany(ctx, 0); return err }},
+			{"Lease, none", func(ctx context.Context) error { _, err := ids.Lease(ctx, 0); return err }},
+			{"Lease, less", func(ctx context.Context) error { _, err := ids.Lease(ctx, -1); return err }},
+			{"Texts, none", func(ctx context.Context) error { _, err := ids.Texts(ctx, 0, 62); return err }},
+			{"Texts, base 1", func(ctx context.Context) error { _, err := ids.Texts(ctx, 1, 1); return err }},
+			{"Texts, base 63", func(ctx context.Context) error { _, err := ids.Texts(ctx, 1, 63); return err }},
+			{"Notional, 1969", func(ctx context.Context) error { _, err := ids.Notional(ctx, time.UnixMilli(-1)); return err }},
+			{"Span, 1969", func(ctx context.Context) error { _, _, err := ids.Span(ctx, now, time.UnixMilli(-1)); return err }},
+			{"Span, back", func(ctx context.Context) error { _, _, err := ids.Span(ctx, now, now.Add(-time.Second)); return err }},
+			{"Leased, size -1", func(context.Context) error { _, err := ids.Leased(LeaseOptions{Size: -1}); return err }},
+			{"Leased, size", func(context.Context) error { _, err := ids.Leased(LeaseOptions{Size: MaxLeaseSize + 1}); return err }},
+			{"Leased, age -1", func(context.Context) error { _, err := ids.Leased(LeaseOptions{MaxAge: -1}); return err }},
+			{"Leased, age", func(context.Context) error { _, err := ids.Leased(LeaseOptions{MaxAge: MaxLeaseAge + 1}); return err }},
+		} {
+			if err := tt.call(t.Context()); !errors.Is(err, ErrBadArgument) {
+				t.Errorf("%s: %s: %v", what, tt.what, err)
+			}
+		}
+	}
+}
+
+func TestFailures(t *testing.T) {
+	f := startFlakes(t)
+	for what, door := range f.doors(t) {
+		if _, err := NewIDs[[8]byte](door, "flake").Get(t.Context()); err == nil || !strings.Contains(err.Error(), "16 octets") {
+			t.Errorf("%s: ids of another size: %v", what, err)
+		}
+		if _, err := NewIDs[[8]byte](door, "flake").Lease(t.Context(), 1); err == nil {
+			t.Errorf("%s: runs of ids of another size", what)
+		}
+		if _, err := NewIDs[flake.ID](door, "nobody").Get(t.Context()); err == nil || errors.Is(err, ErrLost) {
+			t.Errorf("%s: no generator: %v", what, err)
+		}
+		ids := NewIDs[flake.ID](door, "flake")
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := ids.Get(ctx); !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: a context at its end: %v", what, err)
+		}
+		if _, err := ids.Get(t.Context()); err != nil {
+			t.Error(err)
+		}
+		f.behind.Store(1000)
+		if _, err := ids.Get(t.Context()); !errors.Is(err, flake.ErrClockBackwards) {
+			t.Errorf("%s: a clock set back: %v", what, err)
+		}
+		f.behind.Store(0)
+	}
+}
