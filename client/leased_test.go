@@ -116,6 +116,7 @@ type fake struct {
 	asked atomic.Int32
 	last  atomic.Uint64
 	fail  atomic.Pointer[error]
+	stuck atomic.Bool   // it leases the same again
 	wait  chan struct{} // unless nil, before an answer
 }
 
@@ -132,6 +133,9 @@ func (f *fake) lease(ctx context.Context, _ string, n, size int) ([]run, error) 
 		return nil, *err
 	}
 	first := make([]byte, size)
+	if f.stuck.Load() {
+		f.last.Store(0)
+	}
 	binary.BigEndian.PutUint64(first[size-8:], f.last.Add(uint64(n))-uint64(n)+1)
 	return []run{{first, n}}, nil
 }
@@ -181,7 +185,7 @@ func TestLeasedFailure(t *testing.T) {
 	if _, err := l.Next(t.Context()); err != nil {
 		t.Error(err)
 	}
-	f.last.Store(0) // it starts over
+	f.stuck.Store(true)
 	var err error
 	for range 4 {
 		if _, err = l.Next(t.Context()); err != nil {
