@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"math"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/flake/flakehttp"
 	"github.com/flake-go/flake/flake/flakeserver"
 	"github.com/flake-go/flake/node"
 	"github.com/flake-go/flake/node/epmd"
@@ -50,12 +52,20 @@ func startFlakes(t *testing.T) *flakes {
 // doors gives the ways to the generator.
 func (f *flakes) doors(t *testing.T) map[string]Door {
 	t.Helper()
-	n := NewNode(name, Dialer{Cookie: cookie, Addr: f.Addr().String()})
-	doors := map[string]Door{"distribution": n}
-	for _, d := range doors {
-		t.Cleanup(func() { d.Close() })
+	web := httptest.NewServer(flakehttp.New(flakehttp.Options{
+		Generators: []flakehttp.Generator{{Name: "flake", Server: f.server}}, Log: f.server.Log,
+	}))
+	t.Cleanup(web.Close)
+	h, err := NewHTTP(web.URL, HTTPOptions{})
+	if err != nil {
+		t.Fatal(err)
 	}
-	return doors
+	n := NewNode(name, Dialer{Cookie: cookie, Addr: f.Addr().String()})
+	t.Cleanup(func() {
+		n.Close()
+		h.Close()
+	})
+	return map[string]Door{"distribution": n, "HTTP": h}
 }
 
 func TestIDs(t *testing.T) {

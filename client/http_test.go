@@ -1,0 +1,128 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/flake/flakehttp"
+)
+
+func TestURL(t *testing.T) {
+	for _, tt := range []struct {
+		url string
+		ok  bool
+	}{
+		{"http://127.0.0.1:8465", true},
+		{"https://ids.example/flake/", true},
+		{"127.0.0.1:8465", false},
+		{"ftp://127.0.0.1", false},
+		{"http://", false},
+		{"http://127.0.0.1:8465/?n=1", false},
+		{"", false},
+	} {
+		if _, err := NewHTTP(tt.url, HTTPOptions{}); (err == nil) != tt.ok {
+			t.Errorf("%q: %v", tt.url, err)
+		}
+	}
+}
+
+func TestToken(t *testing.T) {
+	f := startFlakes(t)
+	const token = "0123456789abcdef"
+	web := httptest.NewServer(flakehttp.New(flakehttp.Options{
+		Generators: []flakehttp.Generator{{Name: "flake", Server: f.server}}, Token: token, Log: f.server.Log,
+	}))
+	defer web.Close()
+	for _, tt := range []struct{ token, err string }{
+		{token, ""},
+		{"", "401"},
+		{"wrong", "401"},
+	} {
+		h, err := NewHTTP(web.URL, HTTPOptions{Token: tt.token})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer h.Close()
+		_, err = NewIDs[flake.ID](h, "flake").Get(t.Context())
+		if tt.err == "" && err != nil || tt.err != "" && (err == nil || !strings.Contains(err.Error(), tt.err)) {
+			t.Errorf("%q: %v, want %q", tt.token, err, tt.err)
+		}
+	}
+}
+
+// What else may answer at a URL.
+func TestOtherServers(t *testing.T) {
+	hangUp := func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Length", "16")
+		io.WriteString(w, "half")
+	}
+	status := func(code int, body string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(code)
+			io.WriteString(w, body)
+		}
+	}
+	for _, tt := range []struct {
+		what  string
+		serve http.HandlerFunc
+		err   string
+		is    error // or nil
+	}{
+		{"another service", status(200, "<html>"), "6 octets", nil},
+		{"nothing there", status(404, "<html>"), "404 Not Found", nil},
+		{"a detail", status(500, `{"detail":"why"}`), "500 Internal Server Error: why", nil},
+		{"a reason", status(503, `{"detail":"why","reason":"timestamp_not_saved"}`), "why", flake.ErrTimestampNotSaved},
+		{"a reason of the future", status(503, `{"detail":"why","reason":"new"}`), "new", nil},
+		{"an answer cut off", hangUp, "unexpected EOF", ErrLost},
+		{"an endless answer", status(200, strings.Repeat("x", maxBody+1)), "16777216 octets", nil},
+	} {
+		web := httptest.NewServer(tt.serve)
+		h, err := NewHTTP(web.URL, HTTPOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = NewIDs[flake.ID](h, "flake").Get(t.Context())
+		if err == nil || !strings.Contains(err.Error(), tt.err) || tt.is != nil && !errors.Is(err, tt.is) {
+			t.Errorf("%s: %v, want %q", tt.what, err, tt.err)
+		}
+		h.Close()
+		web.Close()
+		if _, err = NewIDs[flake.ID](h, "flake").Get(t.Context()); err == nil || errors.Is(err, ErrLost) {
+			t.Errorf("%s: nobody there: %v", tt.what, err)
+		}
+	}
+}
+
+// An answer that is given up is not awaited.
+func TestHTTPContext(t *testing.T) {
+	var asked atomic.Bool
+	web := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		asked.Store(true)
+		<-r.Context().Done()
+	}))
+	defer web.Close()
+	h, err := NewHTTP(web.URL, HTTPOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	why := errors.New("enough")
+	ended := make(chan error)
+	go func() {
+		_, err := NewIDs[flake.ID](h, "flake").Get(ctx)
+		ended <- err
+	}()
+	await(t, "a request", asked.Load)
+	cancel(why)
+	if err := <-ended; !errors.Is(err, why) {
+		t.Error(err)
+	}
+}
