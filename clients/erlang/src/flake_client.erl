@@ -1,0 +1,186 @@
+%% @doc Unique, time-ordered ids from flake nodes.
+%%
+%% A client asks one of its nodes, and the next when that one fails. The client
+%% `flake_client' is started with the application, if its environment has `nodes';
+%% others by {@link start_link/2}, under a supervisor of yours. Every function
+%% takes the name of a client first, or none for `flake_client'.
+%%
+%% Options, of the application's environment or of {@link start_link/2}:
+%%
+%% ```
+%% nodes      the nodes to ask, in order of preference; 1 to 100
+%% name       what the generator is registered as on the nodes; flake unless told
+%% timeout    ms that a call may take in all; 1 to 3600000, 5000 unless told
+%% lease      #{size => Ids, max_age => Ms}: take ids from leases that are fetched
+%%            ahead, so that they cost no round trip. size is 1 to 1048576, 1000
+%%            unless told; max_age 1 to 60000, 100 unless told
+%% '''
+%%
+%% What holds of the ids of one client:
+%%
+%% <ul>
+%% <li>No id comes twice.</li>
+%% <li>An id is above all those of calls that had returned when its call began, in
+%%   whichever processes. That includes calls before the client was restarted, of
+%%   {@link id/0} and {@link ids/1} alike, and the node's kills and restarts.</li>
+%% <li>After a failover ids come from the other node. If its clock is behind the
+%%   first one's, calls wait until it is not; if that takes longer than `timeout'
+%%   they fail with the reason `clock_behind'.</li>
+%% <li>With leases, an id was handed out by the node no longer than `max_age' ago,
+%%   or during the call. What a lease still holds then is dropped.</li>
+%% </ul>
+%%
+%% A call does not raise, whatever becomes of the nodes: it gives `{error, Reason}'.
+%% A call that fails is repeated, with pauses, until `timeout' has passed, so that
+%% a node's restart shows as a slow call.
+-module(flake_client).
+
+-export([start_link/1, start_link/2, child_spec/1, child_spec/2]).
+-export([id/0, id/1, id/2, ids/1, ids/2, ids/3]).
+-export([notional/1, notional/2, notional/3, decompose/1, decompose/2, decompose/3]).
+-export_type([client/0, options/0, id/0, base/0, text/0, failure/0, reason/0]).
+
+-define(DEFAULT, ?MODULE).
+-define(IS_CLIENT(C), is_atom(C)).
+
+-type client() :: atom().
+%% The name of a client.
+
+-type options() :: #{atom() => term()} | [{atom(), term()}].
+
+-type id() :: binary().
+%% 16 octets of a flake; other formats have 8 or 10.
+
+-type base() :: 2..62.
+%% Digits are `0-9A-Za-z' in that order.
+
+-type text() :: string() | binary().
+
+-type failure() :: badarg
+                 | {not_started, client()}
+                 | {no_node_available, [{node(), reason()}]}.
+%% `badarg': an argument is not what the function allows, or the node says so.
+
+-type reason() :: nodedown | noproc | timeout | not_alive
+                | clock_running_backwards | timestamp_not_saved
+                | clock_behind | unexpected_reply | atom().
+%% What came of the last attempt at a node. `nodedown': it is not there, not
+%% reachable, or has another cookie; `noproc': it has no generator of that name;
+%% `not_alive': this node is not distributed; `clock_behind': its ids would be
+%% below those that another node gave; `unexpected_reply': it does not know the
+%% call. Any other is the node's own word.
+
+%% @equiv start_link(flake_client, Options)
+-spec start_link(options()) -> {ok, pid()} | {error, term()}.
+start_link(Options) ->
+    start_link(?DEFAULT, Options).
+
+%% @doc Starts a client. An option that is wrong is told as
+%% `{error, {bad_option, Key, Value, Allowed}}'.
+-spec start_link(client(), options()) -> {ok, pid()} | {error, term()}.
+start_link(Client, Options) ->
+    flake_client_server:start_link(Client, Options).
+
+%% @equiv child_spec(flake_client, Options)
+-spec child_spec(options()) -> supervisor:child_spec().
+child_spec(Options) ->
+    child_spec(?DEFAULT, Options).
+
+%% @doc A client, for a supervisor of yours.
+-spec child_spec(client(), options()) -> supervisor:child_spec().
+child_spec(Client, Options) ->
+    #{id => Client, start => {?MODULE, start_link, [Client, Options]}, modules => [flake_client_server]}.
+
+%% @doc The next id.
+-spec id() -> {ok, id()} | {error, failure()}.
+id() ->
+    id(?DEFAULT).
+
+%% @doc The next id of a client; or, for a base, of the client `flake_client' as
+%% text: digits, without padding.
+-spec id(client()) -> {ok, id()} | {error, failure()};
+        (base()) -> {ok, string()} | {error, failure()}.
+id(Client) when ?IS_CLIENT(Client) ->
+    case flake_client_server:take(Client, 1) of
+        {ok, Runs} -> {ok, flake_client_run:first(Runs)};
+        {error, _} = Error -> Error
+    end;
+id(Base) ->
+    id(?DEFAULT, Base).
+
+%% @doc The next id as text.
+-spec id(client(), base()) -> {ok, string()} | {error, failure()}.
+id(Client, Base) ->
+    case flake_client_text:is_base(Base) andalso id(Client) of
+        {ok, Id} -> {ok, flake_client_text:encode(Id, Base)};
+        {error, _} = Error -> Error;
+        false -> {error, badarg}
+    end.
+
+%% @doc The next N ids, ascending. All are in memory at once; they are asked for a
+%% million at a time.
+-spec ids(pos_integer()) -> {ok, [id(), ...]} | {error, failure()}.
+ids(N) ->
+    ids(?DEFAULT, N).
+
+%% @doc The next N ids of a client; or, for a base, of the client `flake_client' as
+%% text.
+-spec ids(client(), pos_integer()) -> {ok, [id(), ...]} | {error, failure()};
+         (pos_integer(), base()) -> {ok, [string(), ...]} | {error, failure()}.
+ids(Client, N) when ?IS_CLIENT(Client), is_integer(N), N >= 1 ->
+    case flake_client_server:take(Client, N) of
+        {ok, Runs} -> {ok, flake_client_run:ids(Runs)};
+        {error, _} = Error -> Error
+    end;
+ids(Client, _) when ?IS_CLIENT(Client) ->
+    {error, badarg};
+ids(N, Base) ->
+    ids(?DEFAULT, N, Base).
+
+%% @doc The next N ids as text.
+-spec ids(client(), pos_integer(), base()) -> {ok, [string(), ...]} | {error, failure()}.
+ids(Client, N, Base) ->
+    case flake_client_text:is_base(Base) andalso ids(Client, N) of
+        {ok, Ids} -> {ok, [flake_client_text:encode(Id, Base) || Id <- Ids]};
+        {error, _} = Error -> Error;
+        false -> {error, badarg}
+    end.
+
+%% @doc The id of a time, in milliseconds since 1970, with an empty worker and
+%% sequence: where a range scan begins.
+-spec notional(non_neg_integer()) -> {ok, id()} | {error, failure()}.
+notional(Ms) ->
+    notional(?DEFAULT, Ms).
+
+%% @doc The id of a time from a client; or the lowest and the highest id of a span,
+%% both ends included.
+-spec notional(client(), non_neg_integer()) -> {ok, id()} | {error, failure()};
+              (non_neg_integer(), non_neg_integer()) -> {ok, {Lowest :: id(), Highest :: id()}} | {error, failure()}.
+notional(Client, Ms) when ?IS_CLIENT(Client) ->
+    flake_client_server:ask(Client, {notional, Ms});
+notional(From, To) ->
+    notional(?DEFAULT, From, To).
+
+%% @doc The lowest and the highest id of a span of time, both ends included.
+-spec notional(client(), non_neg_integer(), non_neg_integer()) ->
+          {ok, {Lowest :: id(), Highest :: id()}} | {error, failure()}.
+notional(Client, From, To) ->
+    flake_client_server:ask(Client, {notional, From, To}).
+
+%% @doc The fields of an id: for a flake `[{time, Ms}, {worker, W}, {sequence, S}]'.
+-spec decompose(id() | text()) -> {ok, [{atom(), term()}]} | {error, failure()}.
+decompose(Id) ->
+    decompose(?DEFAULT, Id).
+
+%% @doc The fields of an id by a client; or of an id's text in a base.
+-spec decompose(client(), id() | text()) -> {ok, [{atom(), term()}]} | {error, failure()};
+               (text(), base()) -> {ok, [{atom(), term()}]} | {error, failure()}.
+decompose(Client, Id) when ?IS_CLIENT(Client) ->
+    flake_client_server:ask(Client, {decompose, Id});
+decompose(Text, Base) ->
+    decompose(?DEFAULT, Text, Base).
+
+%% @doc The fields of an id's text in a base.
+-spec decompose(client(), text(), base()) -> {ok, [{atom(), term()}]} | {error, failure()}.
+decompose(Client, Text, Base) ->
+    flake_client_server:ask(Client, {decompose, Text, Base}).

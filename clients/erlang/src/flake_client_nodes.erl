@@ -1,0 +1,107 @@
+%% @private
+%% Asks the nodes of a client, one after the other, until one answers.
+-module(flake_client_nodes).
+
+-export([ask/3, ids/3]).
+-export_type([config/0]).
+
+-include_lib("kernel/include/logger.hrl").
+
+%% Between two rounds of all nodes a call waits so long, twice as long each time.
+-define(FIRST_PAUSE, 2). % ms
+-define(MAX_PAUSE, 500). % ms
+
+-type config() :: #{nodes := tuple(), % of node()
+                    name := atom(),
+                    order := flake_client_order:order(),
+                    _ => _}.
+-type deadline() :: integer(). % erlang:monotonic_time(millisecond)
+
+%% Asks for anything but ids.
+-spec ask(config(), Request :: term(), deadline()) -> {ok, term()} | {error, flake_client:failure()}.
+ask(Config, Request, Deadline) ->
+    case rounds(Config, Request, Deadline, fun(_, Answer) -> {ok, Answer} end, ?FIRST_PAUSE) of
+        {ok, Answer, _} -> {ok, Answer};
+        {error, _} = Error -> Error
+    end.
+
+%% Asks for ids that are above all that the client was given before. Asked is an
+%% erlang:monotonic_time() at which they had not been handed out yet.
+-spec ids(config(), get | {lease, pos_integer()}, deadline()) ->
+          {ok, [flake_client_run:run(), ...], Asked :: integer()} | {error, flake_client:failure()}.
+ids(#{order := Order} = Config, Request, Deadline) ->
+    Mark = flake_client_order:mark(Order),
+    Accept = fun(Node, Answer) -> accept(runs(Request, Answer), Node, Mark, Order) end,
+    rounds(Config, Request, Deadline, Accept, ?FIRST_PAUSE).
+
+runs(get, Answer) -> flake_client_run:single(Answer);
+runs({lease, _}, Answer) -> flake_client_run:from_lease(Answer).
+
+accept(error, _, _, _) ->
+    {error, unexpected_reply};
+accept({ok, Runs}, Node, Mark, Order) ->
+    case flake_client_order:admits(Mark, Node, flake_client_run:first(Runs)) of
+        true ->
+            ok = flake_client_order:raise(Order, Node, flake_client_run:last(Runs)),
+            {ok, Runs};
+        false ->
+            {error, clock_behind}
+    end.
+
+rounds(#{nodes := Nodes, order := Order} = Config, Request, Deadline, Accept, Pause) ->
+    Current = flake_client_order:current(Order),
+    Indexes = lists:seq(Current, tuple_size(Nodes)) ++ lists:seq(1, Current - 1),
+    case round(Indexes, Config, Request, Deadline, Accept, []) of
+        {ok, Index, Answer, Asked, Failed} ->
+            Index =/= Current andalso moved(Config, Current, Index, Failed),
+            {ok, Answer, Asked};
+        {none, Failed} ->
+            case lists:any(fun passes/1, Failed) andalso left(Deadline) > Pause of
+                true ->
+                    timer:sleep(Pause),
+                    rounds(Config, Request, Deadline, Accept, min(2 * Pause, ?MAX_PAUSE));
+                false ->
+                    {error, {no_node_available, Failed}}
+            end;
+        badarg ->
+            {error, badarg}
+    end.
+
+%% An answer that makes no sense will not make more of it later.
+passes({_, unexpected_reply}) -> false;
+passes({_, _}) -> true.
+
+round([], _, _, _, _, Failed) ->
+    {none, lists:reverse(Failed)};
+round([Index | Others], #{nodes := Nodes, name := Name} = Config, Request, Deadline, Accept, Failed) ->
+    Node = element(Index, Nodes),
+    %% Who does not answer may use up its share of the time, and no more.
+    Share = max(1, left(Deadline) div (1 + length(Others))),
+    Asked = erlang:monotonic_time(),
+    case accepted(Index, call({Name, Node}, Request, Share), Accept) of
+        {ok, Answer} -> {ok, Index, Answer, Asked, lists:reverse(Failed)};
+        {error, badarg} -> badarg;
+        {error, Reason} -> round(Others, Config, Request, Deadline, Accept, [{Node, Reason} | Failed])
+    end.
+
+accepted(Index, {ok, Answer}, Accept) -> Accept(Index, Answer);
+accepted(_, {error, Reason}, _) when is_atom(Reason) -> {error, Reason};
+accepted(_, _, _) -> {error, unexpected_reply}.
+
+call(Server, Request, Timeout) ->
+    try is_alive() andalso gen_server:call(Server, Request, Timeout) of
+        false -> {error, not_alive};
+        Reply -> Reply
+    catch
+        exit:{{nodedown, _}, _} -> {error, nodedown};
+        exit:{noconnection, _} -> {error, nodedown};
+        exit:{Reason, _} when is_atom(Reason) -> {error, Reason};
+        exit:_ -> {error, crashed}
+    end.
+
+left(Deadline) ->
+    Deadline - erlang:monotonic_time(millisecond).
+
+moved(#{nodes := Nodes, order := Order, name := Name}, From, To, [Why | _]) ->
+    flake_client_order:move(Order, From, To) andalso
+        ?LOG_WARNING("flake_client: ids of ~p come from ~p now: ~0p", [Name, element(To, Nodes), Why]).

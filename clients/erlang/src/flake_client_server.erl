@@ -1,0 +1,235 @@
+%% @private
+%% The process of a client. It owns the table, named as the client, in which
+%% callers find
+%%
+%%     {config, Config}                  how to ask nodes, which they do themselves
+%%     {lease, Taken, Run, Deadline}     the run that ids are taken from now, if any
+%%
+%% A caller takes ids by adding to the counter Taken: an id that costs neither a
+%% round trip nor a message. When the run is used up or too old it calls this
+%% process, which puts the next run in place. Runs are put in place in ascending
+%% order, and a run that was replaced is gone, so ids increase in the order in
+%% which callers begin to take them.
+%%
+%% Runs are fetched by a process of their own: as soon as the last one is put in
+%% place, and again when half of max_age has passed, if ids were taken meanwhile.
+-module(flake_client_server).
+-behaviour(gen_server).
+
+-export([start_link/2, take/2, ask/2]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
+
+-include("flake_client.hrl").
+
+-type run() :: flake_client_run:run().
+-type taken() :: atomics:atomics_ref().
+-type monotonic() :: integer().
+
+-record(state,
+        {config :: flake_client_nodes:config(),
+         current :: {taken(), run(), Deadline :: monotonic()} | undefined,
+         next = [] :: [run()],                   % after current
+         deadline = 0 :: monotonic(),            % of next
+         above = <<>> :: binary(),               % an id that was given past the leases
+         waiting = queue:new() :: queue:queue({gen_server:from(), pos_integer()}),
+         fetching :: pid() | undefined}).
+
+-spec start_link(flake_client:client(), flake_client:options()) -> {ok, pid()} | {error, term()}.
+start_link(Client, Options) ->
+    case flake_client_options:check(Options) of
+        {ok, Checked} -> gen_server:start_link({local, Client}, ?MODULE, {Client, Checked}, []);
+        {error, _} = Error -> Error
+    end.
+
+%% --- in the caller's process
+
+%% The next N ids.
+-spec take(flake_client:client(), pos_integer()) -> {ok, [run(), ...]} | {error, flake_client:failure()}.
+take(Client, N) ->
+    try ets:lookup(Client, lease) of
+        [{lease, Taken, Run, Deadline}] ->
+            case take_from(Taken, Run, Deadline, N, fun erlang:monotonic_time/0) of
+                {ok, Run1} -> {ok, [Run1]};
+                none -> take_slowly(Client, N)
+            end;
+        [] ->
+            take_slowly(Client, N)
+    catch
+        error:badarg -> {error, {not_started, Client}}
+    end.
+
+%% The time is read last, as a caller may have been held up.
+take_from(Taken, Run, Deadline, N, Now) ->
+    Count = flake_client_run:count(Run),
+    case N =< Count andalso atomics:add_get(Taken, 1, N) of
+        End when is_integer(End), End =< Count ->
+            case Now() =< Deadline of
+                true -> {ok, flake_client_run:slice(Run, End - N, N)};
+                false -> none
+            end;
+        _ ->
+            none
+    end.
+
+take_slowly(Client, N) ->
+    with_config(Client, fun(#{lease := Lease} = Config) -> take_slowly(Client, N, Lease, Config) end).
+
+take_slowly(_, 1, undefined, Config) ->
+    one(Config);
+take_slowly(_, N, undefined, Config) ->
+    many(N, Config, deadline(Config), []);
+take_slowly(Client, N, #{size := Size}, _) when N =< Size ->
+    call(Client, {take, N});
+take_slowly(Client, N, _, Config) ->
+    case many(N, Config, deadline(Config), []) of
+        {ok, Runs} ->
+            case call(Client, {above, flake_client_run:last(Runs)}) of
+                ok -> {ok, Runs};
+                {error, _} = Error -> Error
+            end;
+        {error, _} = Error ->
+            Error
+    end.
+
+one(Config) ->
+    case flake_client_nodes:ids(Config, get, deadline(Config)) of
+        {ok, Runs, _} -> {ok, Runs};
+        {error, _} = Error -> Error
+    end.
+
+many(0, _, _, Leases) ->
+    {ok, lists:append(lists:reverse(Leases))};
+many(N, Config, Deadline, Leases) ->
+    case flake_client_nodes:ids(Config, {lease, min(N, ?MAX_LEASE)}, Deadline) of
+        {ok, Runs, _} -> many(N - flake_client_run:count(Runs), Config, Deadline, [Runs | Leases]);
+        {error, _} = Error -> Error
+    end.
+
+%% The answer to what is not a request for ids.
+-spec ask(flake_client:client(), Request :: term()) -> {ok, term()} | {error, flake_client:failure()}.
+ask(Client, Request) ->
+    with_config(Client, fun(Config) -> flake_client_nodes:ask(Config, Request, deadline(Config)) end).
+
+with_config(Client, Fun) ->
+    try ets:lookup_element(Client, config, 2) of
+        Config -> Fun(Config)
+    catch
+        error:badarg -> {error, {not_started, Client}}
+    end.
+
+%% The server answers within the timeout of its own calls.
+call(Client, Request) ->
+    try gen_server:call(Client, Request, infinity)
+    catch exit:_ -> {error, {not_started, Client}}
+    end.
+
+deadline(#{timeout := Timeout}) ->
+    erlang:monotonic_time(millisecond) + Timeout.
+
+%% --- in the server's process
+
+-spec init({flake_client:client(), flake_client_options:options()}) -> {ok, #state{}}.
+init({Client, #{nodes := Nodes} = Options}) ->
+    Config = Options#{client => Client,
+                      nodes := list_to_tuple(Nodes),
+                      order => flake_client_order:open(Client)},
+    Client = ets:new(Client, [named_table, protected, {read_concurrency, true}]),
+    true = ets:insert(Client, {config, Config}),
+    {ok, #state{config = Config}}.
+
+-spec handle_call(term(), gen_server:from(), #state{}) -> {reply, term(), #state{}} | {noreply, #state{}}.
+handle_call({take, N}, From, #state{waiting = Waiting} = State) ->
+    {noreply, fetch_if_short(serve(State#state{waiting = queue:in({From, N}, Waiting)}))};
+handle_call({above, Id}, _, State) ->
+    {reply, ok, put_next_in_place(State#state{above = max(Id, State#state.above), next = []})};
+handle_call(_, _, State) ->
+    {reply, {error, badarg}, State}.
+
+-spec handle_cast(term(), #state{}) -> {noreply, #state{}}.
+handle_cast(_, State) ->
+    {noreply, State}.
+
+-spec handle_info(term(), #state{}) -> {noreply, #state{}}.
+handle_info({fetched, Pid, {ok, Runs, Asked}}, #state{fetching = Pid} = State) ->
+    {noreply, fetch_if_short(arrive(Runs, Asked, State#state{fetching = undefined}))};
+handle_info({fetched, Pid, {error, _} = Error}, #state{fetching = Pid, waiting = Waiting} = State) ->
+    lists:foreach(fun({From, _}) -> gen_server:reply(From, Error) end, queue:to_list(Waiting)),
+    {noreply, State#state{fetching = undefined, waiting = queue:new()}};
+handle_info({half_age, Deadline, Used}, #state{deadline = Deadline, fetching = undefined} = State) ->
+    case used(State) of
+        Used -> {noreply, State};
+        _ -> {noreply, fetch(State)}
+    end;
+handle_info(_, State) ->
+    {noreply, State}.
+
+%% What has just come goes to those who wait, however long it took: it is as fresh
+%% as can be. The lease before is at its end then.
+arrive(Runs, Asked, #state{config = #{lease := #{max_age := MaxAge}}, above = Above, waiting = Waiting} = State) ->
+    Deadline = Asked + erlang:convert_time_unit(MaxAge, millisecond, native),
+    Arrived = State#state{next = [Run || Run <- Runs, flake_client_run:first([Run]) > Above], deadline = Deadline},
+    Served =
+        case queue:is_empty(Waiting) of
+            true -> Arrived;
+            false -> serve(Asked, Arrived#state{current = undefined})
+        end,
+    _ = erlang:send_after(max(1, MaxAge div 2), self(), {half_age, Deadline, used(Served)}),
+    Served.
+
+%% Changes whenever an id is taken.
+used(#state{current = undefined}) -> undefined;
+used(#state{current = {Taken, _, _}}) -> {Taken, atomics:get(Taken, 1)}.
+
+serve(State) ->
+    serve(erlang:monotonic_time(), State).
+
+serve(Now, #state{waiting = Waiting} = State) ->
+    case queue:out(Waiting) of
+        {empty, _} ->
+            State;
+        {{value, {From, N}}, Others} ->
+            case draw(N, Now, State) of
+                {Runs, Drawn} ->
+                    gen_server:reply(From, {ok, Runs}),
+                    serve(Now, Drawn#state{waiting = Others});
+                short ->
+                    State
+            end
+    end.
+
+draw(N, Now, #state{current = {Taken, Run, Deadline}} = State) ->
+    case take_from(Taken, Run, Deadline, N, fun() -> Now end) of
+        {ok, Run1} -> {[Run1], State};
+        none -> draw(N, Now, State#state{current = undefined})
+    end;
+draw(N, Now, #state{next = Next, deadline = Deadline} = State) when Now =< Deadline ->
+    case flake_client_run:split(N, Next) of
+        {Runs, Rest} -> {Runs, put_next_in_place(State#state{next = Rest})};
+        short -> short
+    end;
+draw(_, _, _) ->
+    short.
+
+%% Also takes away what is there.
+put_next_in_place(#state{config = #{client := Client}, next = []} = State) ->
+    true = ets:delete(Client, lease),
+    State#state{current = undefined};
+put_next_in_place(#state{config = #{client := Client}, next = [Run | Next], deadline = Deadline} = State) ->
+    Taken = atomics:new(1, []),
+    true = ets:insert(Client, {lease, Taken, Run, Deadline}),
+    State#state{current = {Taken, Run, Deadline}, next = Next}.
+
+fetch_if_short(#state{next = Next, waiting = Waiting, fetching = undefined} = State) ->
+    case Next =:= [] orelse not queue:is_empty(Waiting) of
+        true -> fetch(State);
+        false -> State
+    end;
+fetch_if_short(State) ->
+    State.
+
+fetch(#state{config = #{lease := #{size := Size}} = Config, waiting = Waiting} = State) ->
+    N = min(?MAX_LEASE, lists:sum([Size | [W || {_, W} <- queue:to_list(Waiting)]])),
+    Server = self(),
+    Pid = proc_lib:spawn_link(
+            fun() -> Server ! {fetched, self(), flake_client_nodes:ids(Config, {lease, N}, deadline(Config))} end),
+    State#state{fetching = Pid}.

@@ -1,0 +1,23 @@
+%% @private
+%% Supervises the client `flake_client', if the application's environment says
+%% which nodes it is to ask. Clients of other names are under supervisors of
+%% their users.
+-module(flake_client_sup).
+-behaviour(supervisor).
+
+-export([start_link/0]).
+-export([init/1]).
+
+-spec start_link() -> {ok, pid()} | {error, term()}.
+start_link() ->
+    supervisor:start_link({local, ?MODULE}, ?MODULE, []).
+
+-spec init([]) -> {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}}.
+init([]) ->
+    Flags = #{strategy => one_for_one, intensity => 5, period => 10},
+    {ok, {Flags, children(flake_client_options:environment())}}.
+
+children(Options) when is_map_key(nodes, Options) ->
+    [flake_client:child_spec(Options)];
+children(_) ->
+    [].

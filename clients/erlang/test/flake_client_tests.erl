@@ -1,0 +1,113 @@
+%% What needs no node.
+-module(flake_client_tests).
+-include_lib("eunit/include/eunit.hrl").
+
+options_test_() ->
+    N = {nodes, [a@h]},
+    [?_assertMatch({Options, {error, {bad_option, Key, _, _}}}, {Options, flake_client:start_link(c, Options)})
+     || {Key, Options} <- [{nodes, []},
+                           {nodes, [{nodes, []}]},
+                           {nodes, [{nodes, a@h}]},
+                           {nodes, [{nodes, ["a@h"]}]},
+                           {nodes, [{nodes, [a@h, b@h, a@h]}]},
+                           {nodes, [{nodes, [a | b]}]},
+                           {nodes, [{nodes, [list_to_atom(integer_to_list(I)) || I <- lists:seq(1, 101)]}]},
+                           {name, [N, {name, "flake"}]},
+                           {timeout, [N, {timeout, 0}]},
+                           {timeout, [N, {timeout, infinity}]},
+                           {timeout, [N, {timeout, 3600001}]},
+                           {lease, [N, {lease, 100}]},
+                           {size, [N, {lease, [{size, 0}]}]},
+                           {size, [N, {lease, #{size => 1048577}}]},
+                           {max_age, [N, {lease, #{max_age => 0}}]},
+                           {max_age, [N, {lease, #{max_age => 60001}}]},
+                           {age, [N, {lease, #{age => 5}}]},
+                           {server, #{nodes => [a@h], server => flake}},
+                           {options, nodes}]].
+
+defaults_test() ->
+    ?assertEqual({ok, #{nodes => [a@h], name => flake, timeout => 5000, lease => undefined}},
+                 flake_client_options:check([{nodes, [a@h]}])),
+    ?assertEqual({ok, #{nodes => [a@h], name => orders, timeout => 9, lease => #{size => 1000, max_age => 100}}},
+                 flake_client_options:check(#{nodes => [a@h], name => orders, timeout => 9, lease => #{}})).
+
+not_started_test() ->
+    ?assertEqual({error, {not_started, nobody}}, flake_client:id(nobody)),
+    ?assertEqual({error, {not_started, nobody}}, flake_client:ids(nobody, 3)),
+    ?assertEqual({error, {not_started, nobody}}, flake_client:notional(nobody, 3)).
+
+not_alive_test_() ->
+    [fun() ->
+             {ok, Client} = flake_client:start_link([{nodes, [a@h, b@h]}, {timeout, 20}, {lease, Lease}]),
+             Refused = {error, {no_node_available, [{a@h, not_alive}, {b@h, not_alive}]}},
+             ?assertEqual(Refused, flake_client:id()),
+             ?assertEqual(Refused, flake_client:ids(10)),
+             ?assertEqual(Refused, flake_client:ids(10000)),
+             ?assertEqual(Refused, flake_client:decompose("1")),
+             gen_server:stop(Client)
+     end || Lease <- [undefined, #{}]].
+
+arguments_test_() ->
+    [?_assertEqual({error, badarg}, Bad)
+     || Bad <- [flake_client:id(1), flake_client:id(63), flake_client:id("62"), flake_client:id(c, 62.0),
+                flake_client:ids(0), flake_client:ids(-1), flake_client:ids(1.0), flake_client:ids("1"),
+                flake_client:ids(1, 1), flake_client:ids(c, 0), flake_client:ids(c, 1, 63)]].
+
+lease_test_() ->
+    Id = fun(Bits, N) -> <<N:Bits>> end,
+    Cases = [{Bits, N} || Bits <- [64, 80, 128], N <- [0, 1 bsl 40, (1 bsl 60) + 7]],
+    [fun() ->
+             {ok, Runs} = flake_client_run:from_lease([{Id(Bits, N), 3}, {Id(Bits, N + 9), 2}]),
+             Ids = [Id(Bits, N + I) || I <- [0, 1, 2, 9, 10]],
+             ?assertEqual(Ids, flake_client_run:ids(Runs)),
+             ?assertEqual({hd(Ids), lists:last(Ids), 5},
+                          {flake_client_run:first(Runs), flake_client_run:last(Runs), flake_client_run:count(Runs)}),
+             [begin
+                  {Taken, Left} = flake_client_run:split(K, Runs),
+                  ?assertEqual(lists:split(K, Ids), {flake_client_run:ids(Taken), flake_client_run:ids(Left)})
+              end || K <- lists:seq(1, 5)],
+             ?assertEqual(short, flake_client_run:split(6, Runs))
+     end || {Bits, N} <- Cases] ++
+    [?_assertEqual({Bad, error}, {Bad, flake_client_run:from_lease(Bad)})
+     || Bad <- [[], ok, <<1:128>>, [<<1:128>>], [{<<1:128>>, 0}], [{<<1:128>>, 1.0}], [{<<1:48>>, 1}],
+                [{<<1:127>>, 1}], [{1, 1}], [{<<1:128>>, 1} | x], [{<<1:128>>, 1}, x], [{<<-1:64>>, 2}]]].
+
+%% In each base, text read back is the id.
+text_test_() ->
+    [?_assertEqual({Base, N}, {Base, number(flake_client_text:encode(<<N:128>>, Base), Base)})
+     || Base <- lists:seq(2, 62), N <- [0, 1, Base - 1, Base, (1 bsl 59) - 1, 1 bsl 59, 16#1A1FB177DEE7A0078FFE3D40000, (1 bsl 128) - 1]].
+
+number(Text, Base) ->
+    false = length(Text) > 1 andalso hd(Text) =:= $0,
+    lists:foldl(fun(C, N) ->
+                        D = if C =< $9 -> C - $0; C =< $Z -> C - $A + 10; true -> C - $a + 36 end,
+                        true = D < Base,
+                        N * Base + D
+                end, 0, Text).
+
+%% Node, id and whether it is admitted after those before it.
+order_test_() ->
+    Flake = fun(Ms, Worker, Sequence) -> <<Ms:64, Worker:48, Sequence:16>> end,
+    [fun() ->
+             Order = flake_client_order:open(make_ref()),
+             [begin
+                  ?assertEqual({Node, Id, Admitted},
+                               {Node, Id, flake_client_order:admits(flake_client_order:mark(Order), Node, Id)}),
+                  Admitted andalso flake_client_order:raise(Order, Node, Id)
+              end || {Node, Id, Admitted} <- Steps]
+     end || Steps <- [[{1, Flake(5, 9, 0), true}, {1, Flake(5, 9, 1), true}, {1, Flake(4, 9, 2), false},
+                       {2, Flake(5, 10, 2), false}, {2, Flake(6, 8, 0), true}, {1, Flake(6, 9, 0), false}],
+                      [{1, <<1:48, 7:16>>, true}, {2, <<1:48, 8:16>>, false}, {2, <<2:48, 0:16>>, true}],
+                      [{1, <<1:48, 7:32>>, true}, {2, <<1:48, 8:32>>, false}, {2, <<2:48, 0:32>>, true}]]].
+
+%% Calls that overlapped have been at two nodes within a millisecond: neither may
+%% be asked for more of it.
+order_of_overlapping_test() ->
+    Order = flake_client_order:open(?FUNCTION_NAME),
+    flake_client_order:raise(Order, 1, <<5:64, 9:48, 0:16>>),
+    flake_client_order:raise(Order, 2, <<5:64, 8:48, 0:16>>),
+    Mark = flake_client_order:mark(Order),
+    [?assertNot(flake_client_order:admits(Mark, Node, <<5:64, 9:48, 1:16>>)) || Node <- [1, 2]],
+    Order = flake_client_order:open(?FUNCTION_NAME),
+    ?assertNot(flake_client_order:admits(flake_client_order:mark(Order), 1, <<5:64, 9:48, 1:16>>)),
+    ?assert(flake_client_order:admits(flake_client_order:mark(Order), 1, <<6:64, 9:48, 0:16>>)).
