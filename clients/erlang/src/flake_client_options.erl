@@ -60,7 +60,7 @@ valid(Key, Value, false, Allowed) -> bad(Key, Value, Allowed).
 to_map(_, Map) when is_map(Map) ->
     Map;
 to_map(Key, List) ->
-    try maps:from_list(List)
+    try maps:from_list(lists:reverse(List)) % of two the first holds, as in proplists
     catch error:_ -> bad(Key, List, "a map or a list of pairs")
     end.
 

@@ -1,0 +1,361 @@
+%% Clients against real nodes, which are killed, restarted, and whose clocks step.
+-module(flake_client_SUITE).
+-compile([export_all, nowarn_export_all]).
+-include_lib("common_test/include/ct.hrl").
+-include_lib("stdlib/include/assert.hrl").
+
+suite() -> [{timetrap, {minutes, 2}}].
+
+all() -> [{group, one}, {group, own}].
+
+groups() ->
+    [{one, [], [application, questions, bad_arguments, text, many_ids, no_node, leased, message_order,
+                freshness, past_the_lease, small_leases, restarted_client]},
+     {own, [], [leases_outlive_the_node, killed_under_load, failover, clock_steps, clock_back_for_long,
+                other_clock_behind]}].
+
+init_per_suite(Config) ->
+    {ok, _} = net_kernel:start(['flake_client_test@127.0.0.1', longnames]),
+    true = erlang:set_cookie(node(), flake),
+    Config.
+
+end_per_suite(_) ->
+    net_kernel:stop().
+
+%% The tests of group one have one node together, those of group own two each, of
+%% which the second does not run.
+init_per_group(one, Config) -> start_nodes("one", Config);
+init_per_group(own, Config) -> Config.
+
+end_per_group(one, Config) -> close_nodes(Config);
+end_per_group(own, _) -> ok.
+
+init_per_testcase(Case, Config) ->
+    case ?config(a, Config) of
+        undefined -> start_nodes(atom_to_list(Case), Config);
+        _ -> Config
+    end.
+
+end_per_testcase(Case, Config) ->
+    {_, _, Own} = lists:keyfind(own, 1, groups()),
+    lists:member(Case, Own) andalso close_nodes(Config),
+    ok.
+
+start_nodes(Name, Config) ->
+    Dir = filename:join(?config(priv_dir, Config), Name),
+    [A, B] = [flake_node:new(Prefix ++ Name, Dir) || Prefix <- ["a_", "b_"]],
+    ok = flake_node:start(A),
+    [{a, A}, {b, B} | Config].
+
+close_nodes(Config) ->
+    [flake_node:close(?config(Node, Config)) || Node <- [a, b]].
+
+%% --- what is asked
+
+application(Config) ->
+    application:load(flake_client),
+    application:set_env(flake_client, nodes, [a(Config)]),
+    {ok, _} = application:ensure_all_started(flake_client),
+    {ok, <<_:128>>} = flake_client:id(),
+    ok = application:stop(flake_client),
+    ?assertEqual({error, {not_started, flake_client}}, flake_client:id()),
+    application:set_env(flake_client, timeout, never),
+    {error, _} = application:start(flake_client),
+    [application:unset_env(flake_client, Key) || Key <- [nodes, timeout]],
+    ok = application:start(flake_client),
+    ?assertEqual({error, {not_started, flake_client}}, flake_client:id()),
+    ok = application:stop(flake_client).
+
+questions(Config) ->
+    client(flake_client, Config, []),
+    {ok, <<Time:64, Worker:48, Sequence:16>> = Id} = flake_client:id(),
+    ?assertEqual({ok, [{time, Time}, {worker, Worker}, {sequence, Sequence}]}, flake_client:decompose(Id)),
+    ?assertEqual({ok, <<Time:64, 0:64>>}, flake_client:notional(Time)),
+    ?assertEqual({ok, {<<Time:64, 0:64>>, <<(Time + 1):64, -1:64>>}}, flake_client:notional(Time, Time + 1)),
+    {ok, [A, B, C]} = flake_client:ids(3),
+    increasing([Id, A, B, C]).
+
+bad_arguments(Config) ->
+    client(flake_client, Config, []),
+    [?assertEqual({Bad, {error, badarg}}, {Bad, apply(flake_client, Function, Arguments)})
+     || {Function, Arguments} = Bad <- [{id, [1]}, {id, [63]}, {ids, [0]}, {ids, [-1]}, {ids, [many]}, {ids, [3, 63]},
+                                        {notional, [-1]}, {notional, ["1"]}, {notional, [2, 1]}, {notional, [1 bsl 64]},
+                                        {decompose, [17]}, {decompose, [<<1:64>>]}, {decompose, ["!"]},
+                                        {decompose, ["10", 1]}, {decompose, ["2", 2]}]].
+
+%% A node reads each base as it is written here.
+text(Config) ->
+    client(flake_client, Config, []),
+    [begin
+         {ok, Id} = flake_client:id(),
+         {ok, Text} = flake_client:id(Base),
+         Fields = flake_client:decompose(Id),
+         ?assertEqual({Base, Fields}, {Base, flake_client:decompose(flake_client_text:encode(Id, Base), Base)}),
+         {ok, [{time, Time} | _]} = flake_client:decompose(Text, Base),
+         ?assert([{time, Time}] >= lists:sublist(element(2, Fields), 1)),
+         {ok, [Text1, Text2]} = flake_client:ids(2, Base),
+         ?assertMatch([{ok, [{time, _} | _]}, {ok, [{time, _} | _]}],
+                      [flake_client:decompose(T, Base) || T <- [Text1, Text2]])
+     end || Base <- lists:seq(2, 62)].
+
+%% More than a node gives in a call.
+many_ids(Config) ->
+    [begin
+         client(Client, Config, Options),
+         {ok, Before} = flake_client:id(Client),
+         {ok, Ids} = flake_client:ids(Client, 1100000),
+         ?assertEqual(1100000, length(Ids)),
+         {ok, After} = flake_client:id(Client),
+         increasing([Before] ++ Ids ++ [After])
+     end || {Client, Options} <- [{direct, []}, {leasing, [{lease, #{}}]}]].
+
+no_node(Config) ->
+    Gone = 'nobody@127.0.0.1',
+    A = a(Config),
+    [begin
+         client(no_node, Config, Options ++ [{timeout, 50}, {lease, Lease}]),
+         Refused = {error, {no_node_available, Why}},
+         ?assertEqual({Options, Refused}, {Options, flake_client:id(no_node)}),
+         ?assertEqual({Options, Refused}, {Options, flake_client:ids(no_node, 70000)}),
+         ?assertEqual({Options, Refused}, {Options, flake_client:notional(no_node, 70000)}),
+         gen_server:stop(no_node)
+     end || Lease <- [undefined, #{}],
+            {Options, Why} <- [{[{nodes, [Gone]}], [{Gone, nodedown}]},
+                               {[{name, nobody}], [{A, noproc}]},
+                               {[{nodes, [Gone, A]}, {name, nobody}], [{Gone, nodedown}, {A, noproc}]},
+                               {[{name, persistent_timer}], [{A, unexpected_reply}]}]],
+    erlang:disconnect_node(A),
+    erlang:set_cookie(A, wrong),
+    client(no_node, Config, [{timeout, 50}]),
+    ?assertEqual({error, {no_node_available, [{A, nodedown}]}}, flake_client:id(no_node)),
+    erlang:set_cookie(A, flake),
+    {ok, _} = flake_client:id(no_node).
+
+%% --- leases
+
+%% Ids of many processes, by every function at once.
+leased(Config) ->
+    client(leased, Config, [{lease, #{size => 3000}}]),
+    client(direct, Config, []),
+    Takers = [fun() -> Take() end
+              || Take <- [fun() -> one(leased) end, fun() -> some(leased, 7) end, fun() -> some(leased, 2000) end,
+                          fun() -> some(leased, 3001) end, fun() -> one(direct) end, fun() -> some(direct, 5000) end],
+                 _ <- [1, 2]],
+    unique(parallel([fun() -> [Take() || _ <- lists:seq(1, 50)] end || Take <- Takers])).
+
+%% An id is above the one of a process that was before, though that is another.
+message_order(Config) ->
+    client(order, Config, [{lease, #{size => 50}}]),
+    Self = self(),
+    Next = fun F() ->
+                   receive
+                       {Ids, [Pid | Pids]} -> Pid ! {one(order) ++ Ids, Pids ++ [Pid]}, F();
+                       stop -> ok
+                   end
+           end,
+    Pids = [spawn_link(Next) || _ <- lists:seq(1, 20)],
+    Last = spawn_link(fun F() ->
+                              receive
+                                  {Ids, _} when length(Ids) >= 5000 -> Self ! {ids, Ids};
+                                  {Ids, [Pid | Others]} -> Pid ! {one(order) ++ Ids, Others ++ [Pid]}, F()
+                              end
+                      end),
+    hd(Pids) ! {[], tl(Pids) ++ [Last]},
+    receive {ids, Ids} -> increasing(lists:reverse(Ids)) end,
+    [Pid ! stop || Pid <- Pids].
+
+%% What a lease still holds when it is too old is not handed out.
+freshness(Config) ->
+    MaxAge = 20,
+    client(fresh, Config, [{lease, #{max_age => MaxAge}}]),
+    [begin
+         timer:sleep(Pause), % age is what is tested
+         Now = os:system_time(millisecond),
+         {ok, <<Time:64, _:64>>} = flake_client:id(fresh),
+         ?assert(Time >= Now - MaxAge - 1) % the node's clock is rounded down
+     end || Pause <- [0, 5, 15, 30, 0, 100, 0] ++ lists:seq(1, 25)].
+
+%% Ids that are too many for a lease are above the leased ones before, and below
+%% those after.
+past_the_lease(Config) ->
+    client(past, Config, [{lease, #{size => 10}}]),
+    increasing(lists:append([one(past) ++ some(past, N) ++ one(past) || N <- [1, 9, 10, 11, 100, 70000, 10, 11, 1]])).
+
+%% However few a lease has, each waiting caller gets its own.
+small_leases(Config) ->
+    client(small, Config, [{lease, #{size => 1}}]),
+    unique(parallel(lists:duplicate(50, fun() -> [one(small) || _ <- lists:seq(1, 10)] end))).
+
+restarted_client(Config) ->
+    Options = [{nodes, [a(Config)]}, {lease, #{}}],
+    {ok, Supervisor} = flake_client_test_sup:start_link([flake_client:child_spec(restarted, Options)]),
+    Lists = [begin
+                 Ids = [one(restarted) || _ <- lists:seq(1, 10)],
+                 Ref = monitor(process, restarted),
+                 exit(whereis(restarted), kill),
+                 receive {'DOWN', Ref, _, _, killed} -> ok end,
+                 [_] = [Pid || {_, Pid, _, _} <- supervisor:which_children(Supervisor), is_pid(Pid)],
+                 Ids
+             end || _ <- lists:seq(1, 3)],
+    increasing(lists:append(lists:append(Lists))),
+    exit(Supervisor, normal).
+
+%% --- nodes that end, clocks that step
+
+leases_outlive_the_node(Config) ->
+    client(outlive, Config, [{lease, #{size => 1000, max_age => 60000}}, {timeout, 200}]),
+    First = one(outlive), % of the first lease; the second is on its way
+    flake_node:kill(?config(a, Config)),
+    increasing(First ++ some(outlive, 900)),
+    ?assertMatch({error, {no_node_available, [{_, nodedown}]}}, flake_client:ids(outlive, 100000)).
+
+killed_under_load(Config) ->
+    clients([a(Config)]),
+    load(fun() ->
+                 [begin
+                      progress(),
+                      ok = flake_node:kill(?config(a, Config)),
+                      ok = flake_node:start(?config(a, Config))
+                  end || _ <- [1, 2]]
+         end).
+
+%% The second node takes over, and keeps on when the first is back.
+failover(Config) ->
+    {A, B} = {?config(a, Config), ?config(b, Config)},
+    clients([flake_node:node(A), flake_node:node(B)]),
+    ok = flake_node:start(B),
+    load(fun() ->
+                 [WorkerA] = workers(),
+                 ok = flake_node:kill(A),
+                 progress(),
+                 [WorkerB] = workers(),
+                 ?assert(WorkerA =/= WorkerB),
+                 ok = flake_node:start(A),
+                 progress(),
+                 ?assertEqual([WorkerB], workers()),
+                 ok = flake_node:kill(B),
+                 progress(),
+                 ?assertEqual([WorkerA], workers())
+         end).
+
+%% Back, forward, and back to a node whose clock is behind.
+clock_steps(Config) ->
+    {A, B} = {?config(a, Config), ?config(b, Config)},
+    clients([flake_node:node(A), flake_node:node(B)]),
+    ok = flake_node:start(B),
+    load(fun() ->
+                 [begin
+                      progress(),
+                      ok = flake_node:set_clock(A, Ms)
+                  end || Ms <- [-300, -200, 0, -20, 500]],
+                 progress(),
+                 ok = flake_node:kill(A),
+                 progress()
+         end).
+
+%% For longer than a call may take.
+clock_back_for_long(Config) ->
+    A = ?config(a, Config),
+    [client(Client, Config, [{timeout, 300}, {lease, Lease}]) || {Client, Lease} <- [{direct, undefined}, {leasing, #{}}]],
+    Before = [one(C) || C <- [direct, leasing]],
+    ok = flake_node:set_clock(A, -3600000),
+    [await(fun() -> flake_client:id(C) =:= {error, {no_node_available, [{a(Config), clock_running_backwards}]}} end)
+     || C <- [direct, leasing]],
+    ok = flake_node:set_clock(A, 0),
+    [increasing(B ++ some(C, 2)) || {C, B} <- lists:zip([direct, leasing], Before)].
+
+%% What the other node gives would be below what was given.
+other_clock_behind(Config) ->
+    {A, B} = {?config(a, Config), ?config(b, Config)},
+    ok = flake_node:start(B),
+    ok = flake_node:set_clock(A, 3600000),
+    [client(Client, Config, [{nodes, [flake_node:node(A), flake_node:node(B)]}, {timeout, 300}, {lease, Lease}])
+     || {Client, Lease} <- [{direct, undefined}, {leasing, #{}}]],
+    await(fun() -> [<<Time:64, _:64>>] = one(direct), Time > os:system_time(millisecond) + 3000000 end),
+    one(leasing),
+    ok = flake_node:kill(A),
+    Refused = {error, {no_node_available, [{flake_node:node(A), nodedown}, {flake_node:node(B), clock_behind}]}},
+    [await(fun() -> flake_client:id(C) =:= Refused end) || C <- [direct, leasing]].
+
+%% --- helpers
+
+a(Config) -> flake_node:node(?config(a, Config)).
+
+%% A client that ends with the test.
+client(Client, Config, Options) ->
+    {ok, Pid} = flake_client:start_link(Client, Options ++ [{nodes, [a(Config)]}]),
+    Pid.
+
+clients(Nodes) ->
+    [{ok, _} = flake_client:start_link(Client, [{nodes, Nodes}, {timeout, 30000}, {lease, Lease}])
+     || {Client, Lease} <- [{direct, undefined}, {leasing, #{size => 200}}]].
+
+one(Client) ->
+    {ok, Id} = flake_client:id(Client),
+    [Id].
+
+some(Client, N) ->
+    {ok, Ids} = flake_client:ids(Client, N),
+    N = length(Ids),
+    Ids.
+
+workers() ->
+    lists:usort([Worker || C <- [direct, leasing], <<_:64, Worker:48, _:16>> <- one(C)]).
+
+%% Many processes take ids while something happens; none is to fail, come twice or
+%% be below one before.
+load(Happens) ->
+    Counter = counters:new(1, []),
+    persistent_term:put(progress, Counter),
+    Stop = atomics:new(1, []),
+    Takers = [spawn_monitor(fun() -> exit({ids, take_until(Stop, Counter, Take, [])}) end)
+              || Take <- [fun() -> one(direct) end, fun() -> one(leasing) end, fun() -> some(leasing, 30) end,
+                          fun() -> some(direct, 20) end, fun() -> some(leasing, 300) end],
+                 _ <- [1, 2, 3]],
+    Happens(),
+    atomics:put(Stop, 1, 1),
+    unique([ended(T) || T <- Takers]).
+
+take_until(Stop, Counter, Take, Ids) ->
+    case atomics:get(Stop, 1) of
+        1 ->
+            lists:reverse(Ids);
+        0 ->
+            Taken = Take(),
+            counters:add(Counter, 1, 1),
+            timer:sleep(1), % that the lists stay short
+            take_until(Stop, Counter, Take, [Taken | Ids])
+    end.
+
+%% Waits until some calls more have been answered.
+progress() ->
+    Counter = persistent_term:get(progress),
+    Goal = counters:get(Counter, 1) + 200,
+    await(fun() -> counters:get(Counter, 1) >= Goal end).
+
+await(Done) ->
+    case Done() of
+        true -> ok;
+        false -> timer:sleep(5), await(Done)
+    end.
+
+parallel(Funs) ->
+    [ended(P) || P <- [spawn_monitor(fun() -> exit({ids, Fun()}) end) || Fun <- Funs]].
+
+ended({Pid, Ref}) ->
+    receive
+        {'DOWN', Ref, process, Pid, {ids, Ids}} -> lists:append(Ids);
+        {'DOWN', Ref, process, Pid, Why} -> error(Why)
+    end.
+
+%% None of several callers' ids comes twice, and each caller's increase.
+unique(Lists) ->
+    lists:foreach(fun increasing/1, Lists),
+    All = lists:append(Lists),
+    ?assertEqual(length(All), length(lists:usort(All))).
+
+increasing([A | [B | _] = Rest]) ->
+    A < B orelse error({not_increasing, A, B}),
+    increasing(Rest);
+increasing([_]) ->
+    ok.
