@@ -20,7 +20,7 @@
 %% Asks for anything but ids.
 -spec ask(config(), Request :: term(), deadline()) -> {ok, term()} | {error, flake_client:failure()}.
 ask(Config, Request, Deadline) ->
-    case rounds(Config, Request, Deadline, fun(_, Answer) -> {ok, Answer} end, ?FIRST_PAUSE) of
+    case rounds(Config, Request, Deadline, fun(_, Answer) -> {ok, Answer} end, ?FIRST_PAUSE, []) of
         {ok, Answer, _} -> {ok, Answer};
         {error, _} = Error -> Error
     end.
@@ -32,7 +32,7 @@ ask(Config, Request, Deadline) ->
 ids(#{order := Order} = Config, Request, Deadline) ->
     Mark = flake_client_order:mark(Order),
     Accept = fun(Node, Answer) -> accept(runs(Request, Answer), Node, Mark, Order) end,
-    rounds(Config, Request, Deadline, Accept, ?FIRST_PAUSE).
+    rounds(Config, Request, Deadline, Accept, ?FIRST_PAUSE, []).
 
 runs(get, Answer) -> flake_client_run:single(Answer);
 runs({lease, _}, Answer) -> flake_client_run:from_lease(Answer).
@@ -48,7 +48,7 @@ accept({ok, Runs}, Node, Mark, Order) ->
             {error, clock_behind}
     end.
 
-rounds(#{nodes := Nodes, order := Order} = Config, Request, Deadline, Accept, Pause) ->
+rounds(#{nodes := Nodes, order := Order} = Config, Request, Deadline, Accept, Pause, Before) ->
     Current = flake_client_order:current(Order),
     Indexes = lists:seq(Current, tuple_size(Nodes)) ++ lists:seq(1, Current - 1),
     case round(Indexes, Config, Request, Deadline, Accept, []) of
@@ -56,16 +56,21 @@ rounds(#{nodes := Nodes, order := Order} = Config, Request, Deadline, Accept, Pa
             Index =/= Current andalso moved(Config, Current, Index, Failed),
             {ok, Answer, Asked};
         {none, Failed} ->
+            Reasons = [telling(F, Before) || F <- Failed],
             case lists:any(fun passes/1, Failed) andalso left(Deadline) > Pause of
                 true ->
                     timer:sleep(Pause),
-                    rounds(Config, Request, Deadline, Accept, min(2 * Pause, ?MAX_PAUSE));
+                    rounds(Config, Request, Deadline, Accept, min(2 * Pause, ?MAX_PAUSE), Reasons);
                 false ->
-                    {error, {no_node_available, Failed}}
+                    {error, {no_node_available, Reasons}}
             end;
         badarg ->
             {error, badarg}
     end.
+
+%% The last round may be too short for more than a timeout.
+telling({Node, timeout}, Before) -> {Node, proplists:get_value(Node, Before, timeout)};
+telling(Failed, _) -> Failed.
 
 %% An answer that makes no sense will not make more of it later.
 passes({_, unexpected_reply}) -> false;

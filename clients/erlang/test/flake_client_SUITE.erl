@@ -94,8 +94,7 @@ text(Config) ->
          {ok, [{time, Time} | _]} = flake_client:decompose(Text, Base),
          ?assert([{time, Time}] >= lists:sublist(element(2, Fields), 1)),
          {ok, [Text1, Text2]} = flake_client:ids(2, Base),
-         ?assertMatch([{ok, [{time, _} | _]}, {ok, [{time, _} | _]}],
-                      [flake_client:decompose(T, Base) || T <- [Text1, Text2]])
+         ?assertMatch([{ok, [{time, _} | _]}, {ok, [{time, _} | _]}], [flake_client:decompose(T, Base) || T <- [Text1, Text2]])
      end || Base <- lists:seq(2, 62)].
 
 %% More than a node gives in a call.
@@ -113,23 +112,23 @@ no_node(Config) ->
     Gone = 'nobody@127.0.0.1',
     A = a(Config),
     [begin
-         client(no_node, Config, Options ++ [{timeout, 50}, {lease, Lease}]),
-         Refused = {error, {no_node_available, Why}},
-         ?assertEqual({Options, Refused}, {Options, flake_client:id(no_node)}),
-         ?assertEqual({Options, Refused}, {Options, flake_client:ids(no_node, 70000)}),
-         ?assertEqual({Options, Refused}, {Options, flake_client:notional(no_node, 70000)}),
+         client(no_node, Config, Options ++ [{timeout, 100}, {lease, Lease}]),
+         [refused(Failed, Ask) || Ask <- [fun() -> flake_client:id(no_node) end,
+                                          fun() -> flake_client:ids(no_node, 70000) end,
+                                          fun() -> flake_client:notional(no_node, 70000) end]],
          gen_server:stop(no_node)
      end || Lease <- [undefined, #{}],
-            {Options, Why} <- [{[{nodes, [Gone]}], [{Gone, nodedown}]},
-                               {[{name, nobody}], [{A, noproc}]},
-                               {[{nodes, [Gone, A]}, {name, nobody}], [{Gone, nodedown}, {A, noproc}]},
-                               {[{name, persistent_timer}], [{A, unexpected_reply}]}]],
+            {Options, Failed} <- [{[{nodes, [Gone]}], [{Gone, nodedown}]},
+                                  {[{name, nobody}], [{A, noproc}]},
+                                  {[{nodes, [Gone, A]}, {name, nobody}], [{Gone, nodedown}, {A, noproc}]},
+                                  {[{name, persistent_timer}], [{A, unexpected_reply}]}]],
+    client(no_node, Config, [{timeout, 100}]),
+    {ok, _} = flake_client:id(no_node),
     erlang:disconnect_node(A),
     erlang:set_cookie(A, wrong),
-    client(no_node, Config, [{timeout, 50}]),
-    ?assertEqual({error, {no_node_available, [{A, nodedown}]}}, flake_client:id(no_node)),
+    refused([{A, nodedown}], fun() -> flake_client:id(no_node) end),
     erlang:set_cookie(A, flake),
-    {ok, _} = flake_client:id(no_node).
+    await(fun() -> element(1, flake_client:id(no_node)) =:= ok end).
 
 %% --- leases
 
@@ -164,16 +163,17 @@ message_order(Config) ->
     receive {ids, Ids} -> increasing(lists:reverse(Ids)) end,
     [Pid ! stop || Pid <- Pids].
 
-%% What a lease still holds when it is too old is not handed out.
+%% What a lease still holds when it is too old is not handed out, whether ids are
+%% taken all the time or not for long. (Both clocks are this machine's, but a busy
+%% machine may keep either from being read.)
 freshness(Config) ->
-    MaxAge = 20,
-    client(fresh, Config, [{lease, #{max_age => MaxAge}}]),
+    client(fresh, Config, [{lease, #{size => 100000, max_age => 20}}]),
     [begin
          timer:sleep(Pause), % age is what is tested
          Now = os:system_time(millisecond),
          {ok, <<Time:64, _:64>>} = flake_client:id(fresh),
-         ?assert(Time >= Now - MaxAge - 1) % the node's clock is rounded down
-     end || Pause <- [0, 5, 15, 30, 0, 100, 0] ++ lists:seq(1, 25)].
+         ?assert(Time >= Now - 500)
+     end || Pause <- lists:duplicate(150, 5) ++ [1000, 0, 1000]].
 
 %% Ids that are too many for a lease are above the leased ones before, and below
 %% those after.
@@ -204,13 +204,13 @@ restarted_client(Config) ->
 
 leases_outlive_the_node(Config) ->
     client(outlive, Config, [{lease, #{size => 1000, max_age => 60000}}, {timeout, 200}]),
-    First = one(outlive), % of the first lease; the second is on its way
+    First = one(outlive),
     flake_node:kill(?config(a, Config)),
-    increasing(First ++ some(outlive, 900)),
+    increasing(First ++ lists:append([one(outlive) || _ <- lists:seq(1, 1000)])),
     ?assertMatch({error, {no_node_available, [{_, nodedown}]}}, flake_client:ids(outlive, 100000)).
 
 killed_under_load(Config) ->
-    clients([a(Config)]),
+    two_clients([a(Config)], 30000),
     load(fun() ->
                  [begin
                       progress(),
@@ -222,7 +222,7 @@ killed_under_load(Config) ->
 %% The second node takes over, and keeps on when the first is back.
 failover(Config) ->
     {A, B} = {?config(a, Config), ?config(b, Config)},
-    clients([flake_node:node(A), flake_node:node(B)]),
+    two_clients([flake_node:node(A), flake_node:node(B)], 30000),
     ok = flake_node:start(B),
     load(fun() ->
                  [WorkerA] = workers(),
@@ -241,7 +241,7 @@ failover(Config) ->
 %% Back, forward, and back to a node whose clock is behind.
 clock_steps(Config) ->
     {A, B} = {?config(a, Config), ?config(b, Config)},
-    clients([flake_node:node(A), flake_node:node(B)]),
+    two_clients([flake_node:node(A), flake_node:node(B)], 30000),
     ok = flake_node:start(B),
     load(fun() ->
                  [begin
@@ -256,26 +256,22 @@ clock_steps(Config) ->
 %% For longer than a call may take.
 clock_back_for_long(Config) ->
     A = ?config(a, Config),
-    [client(Client, Config, [{timeout, 300}, {lease, Lease}]) || {Client, Lease} <- [{direct, undefined}, {leasing, #{}}]],
-    Before = [one(C) || C <- [direct, leasing]],
+    Clients = two_clients([a(Config)], 300),
+    Before = [ahead_of(0, C) || C <- Clients],
     ok = flake_node:set_clock(A, -3600000),
-    [await(fun() -> flake_client:id(C) =:= {error, {no_node_available, [{a(Config), clock_running_backwards}]}} end)
-     || C <- [direct, leasing]],
+    [refused_at_last([{a(Config), clock_running_backwards}], C) || C <- Clients],
     ok = flake_node:set_clock(A, 0),
-    [increasing(B ++ some(C, 2)) || {C, B} <- lists:zip([direct, leasing], Before)].
+    [true = Id < ahead_of(0, C) || {C, Id} <- lists:zip(Clients, Before)].
 
 %% What the other node gives would be below what was given.
 other_clock_behind(Config) ->
     {A, B} = {?config(a, Config), ?config(b, Config)},
-    ok = flake_node:start(B),
+    Clients = two_clients([flake_node:node(A), flake_node:node(B)], 300),
     ok = flake_node:set_clock(A, 3600000),
-    [client(Client, Config, [{nodes, [flake_node:node(A), flake_node:node(B)]}, {timeout, 300}, {lease, Lease}])
-     || {Client, Lease} <- [{direct, undefined}, {leasing, #{}}]],
-    await(fun() -> [<<Time:64, _:64>>] = one(direct), Time > os:system_time(millisecond) + 3000000 end),
-    one(leasing),
+    [ahead_of(os:system_time(millisecond) + 3000000, C) || C <- Clients],
+    ok = flake_node:start(B),
     ok = flake_node:kill(A),
-    Refused = {error, {no_node_available, [{flake_node:node(A), nodedown}, {flake_node:node(B), clock_behind}]}},
-    [await(fun() -> flake_client:id(C) =:= Refused end) || C <- [direct, leasing]].
+    [refused_at_last([{flake_node:node(A), nodedown}, {flake_node:node(B), clock_behind}], C) || C <- Clients].
 
 %% --- helpers
 
@@ -286,9 +282,32 @@ client(Client, Config, Options) ->
     {ok, Pid} = flake_client:start_link(Client, Options ++ [{nodes, [a(Config)]}]),
     Pid.
 
-clients(Nodes) ->
-    [{ok, _} = flake_client:start_link(Client, [{nodes, Nodes}, {timeout, 30000}, {lease, Lease}])
-     || {Client, Lease} <- [{direct, undefined}, {leasing, #{size => 200}}]].
+%% One that asks for each id, and one that has leases.
+two_clients(Nodes, Timeout) ->
+    [begin
+         {ok, _} = flake_client:start_link(Client, [{nodes, Nodes}, {timeout, Timeout}, {lease, Lease}]),
+         Client
+     end || {Client, Lease} <- [{direct, undefined}, {leasing, #{size => 200}}]].
+
+%% An id of a time past that, as soon as there is one.
+ahead_of(Ms, Client) ->
+    case flake_client:id(Client) of
+        {ok, <<Time:64, _:64>> = Id} when Time > Ms -> Id;
+        _ -> ahead_of(Ms, Client)
+    end.
+
+%% It is refused for these reasons, when there has been time enough to see them.
+refused(Failed, Ask) ->
+    await(fun() ->
+                  {error, {no_node_available, Seen}} = Ask(),
+                  [Node || {Node, _} <- Failed] =:= [Node || {Node, _} <- Seen] orelse error({Failed, Seen}),
+                  Seen =:= Failed
+          end).
+
+%% When what the client still has is used up.
+refused_at_last(Failed, Client) ->
+    await(fun() -> element(1, flake_client:id(Client)) =:= error end),
+    refused(Failed, fun() -> flake_client:id(Client) end).
 
 one(Client) ->
     {ok, Id} = flake_client:id(Client),

@@ -1,0 +1,38 @@
+defmodule Orders do
+  @moduledoc """
+  Orders that are numbered by a flake node. With one running:
+
+      elixir --name orders@127.0.0.1 --cookie flake -S mix run -e Orders.demo
+  """
+  use Application
+
+  @impl true
+  def start(_type, _args) do
+    children = [
+      {FlakeClient, nodes: [:"flake@127.0.0.1"], lease: [size: 1000, max_age: 100]}
+    ]
+
+    Supervisor.start_link(children, strategy: :one_for_one)
+  end
+
+  @doc "An order with a number of its own, or why there is none."
+  @spec new(String.t()) ::
+          {:ok, %{number: FlakeClient.text(), item: String.t()}} | {:error, FlakeClient.failure()}
+  def new(item) do
+    with {:ok, number} <- FlakeClient.id(base: 62), do: {:ok, %{number: number, item: item}}
+  end
+
+  @doc "When an order came in, which its number tells."
+  @spec time(%{number: FlakeClient.text()}) :: DateTime.t()
+  def time(%{number: number}) do
+    FlakeClient.decompose!(number, base: 62)[:time] |> DateTime.from_unix!(:millisecond)
+  end
+
+  @doc false
+  def demo do
+    for item <- ["tea", "milk", "sugar"] do
+      {:ok, order} = new(item)
+      IO.puts("#{order.number}  #{time(order)}  #{item}")
+    end
+  end
+end

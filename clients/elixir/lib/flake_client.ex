@@ -1,0 +1,200 @@
+defmodule FlakeClient do
+  @moduledoc """
+  Unique, time-ordered ids from flake nodes.
+
+  Put a client under a supervisor:
+
+      children = [
+        {FlakeClient, nodes: [:"flake@127.0.0.1"]}
+      ]
+
+  and take ids:
+
+      {:ok, <<_time::64, _worker::48, _sequence::16>>} = FlakeClient.id()
+      text = FlakeClient.id!(base: 62)
+
+  This is the Erlang application `:flake_client` under names and types of
+  Elixir. What it promises of order, freshness and failover is told in the
+  module `:flake_client`: ids of one client strictly increase, in whichever
+  processes they are taken; with a lease they are no older than its `max_age`.
+
+  ## Options of a client
+
+    * `:nodes` - the nodes to ask, in order of preference
+    * `:name` - of the client, if there are several; `:flake_client` unless told
+    * `:generator` - what the generator is registered as on the nodes; `:flake`
+      unless told
+    * `:timeout` - milliseconds that a call may take in all, 5000 unless told
+    * `:lease` - takes ids from leases fetched ahead, which cost no round trip:
+      `[size: 1000, max_age: 100]`, the age in milliseconds
+
+  ## Options of a call
+
+    * `:client` - the name of the client, `:flake_client` unless told
+    * `:base` - 2 to 62: ids are text in that base, digits `0-9A-Za-z`
+
+  Functions without `!` never raise for what becomes of the nodes; those with
+  it raise `FlakeClient.Error`.
+  """
+
+  @typedoc "16 bytes of a flake; other formats have 8 or 10."
+  @type id :: <<_::64, _::_*8>>
+
+  @typedoc "An id as a number in a base, without padding."
+  @type text :: String.t()
+
+  @type base :: 2..62
+  @type client :: atom
+  @type time :: non_neg_integer | DateTime.t()
+
+  @type start_option ::
+          {:nodes, [node, ...]}
+          | {:name, client}
+          | {:generator, atom}
+          | {:timeout, pos_integer}
+          | {:lease, nil | [size: pos_integer, max_age: pos_integer]}
+
+  @type option :: {:client, client} | {:base, base}
+  @type failure :: :flake_client.failure()
+
+  @default :flake_client
+
+  @doc """
+  A client for a supervisor, as `{FlakeClient, options}`.
+
+      iex> FlakeClient.child_spec(name: MyApp.Ids, nodes: [:"flake@127.0.0.1"]).id
+      MyApp.Ids
+  """
+  @spec child_spec([start_option]) :: Supervisor.child_spec()
+  def child_spec(options) do
+    %{id: options[:name] || @default, start: {__MODULE__, :start_link, [options]}}
+  end
+
+  @doc """
+  Starts a client.
+
+      iex> FlakeClient.start_link(nodes: [])
+      {:error, {:bad_option, :nodes, [], 'a list of 1 to 100 nodes, none twice'}}
+  """
+  @spec start_link([start_option]) :: {:ok, pid} | {:error, term}
+  def start_link(options) do
+    {client, options} = Keyword.pop(options, :name, @default)
+    :flake_client.start_link(client, Enum.map(options, &start_option/1))
+  end
+
+  defp start_option({:generator, name}), do: {:name, name}
+  defp start_option({:lease, nil}), do: {:lease, :undefined}
+  defp start_option(option), do: option
+
+  @doc """
+  The next id.
+
+      iex> {:ok, <<time::64, _worker::48, _sequence::16>>} = FlakeClient.id()
+      iex> DateTime.from_unix!(time, :millisecond).year >= 2026
+      true
+
+      iex> {:ok, text} = FlakeClient.id(base: 62)
+      iex> text =~ ~r/^[0-9A-Za-z]{17,19}$/
+      true
+
+      iex> FlakeClient.id(base: 63)
+      {:error, :badarg}
+  """
+  @spec id([option]) :: {:ok, id | text} | {:error, failure}
+  def id(options \\ []) do
+    case call(:id, [], options) do
+      {:ok, id} -> {:ok, text(id)}
+      error -> error
+    end
+  end
+
+  @doc "The next id, as `id/1` gives it."
+  @spec id!([option]) :: id | text
+  def id!(options \\ []), do: options |> id() |> must()
+
+  @doc """
+  The next ids, ascending.
+
+      iex> {:ok, [a, b, c]} = FlakeClient.ids(3)
+      iex> a < b and b < c
+      true
+
+      iex> FlakeClient.ids(0)
+      {:error, :badarg}
+  """
+  @spec ids(pos_integer, [option]) :: {:ok, [id | text, ...]} | {:error, failure}
+  def ids(n, options \\ []) do
+    case call(:ids, [n], options) do
+      {:ok, ids} -> {:ok, Enum.map(ids, &text/1)}
+      error -> error
+    end
+  end
+
+  @doc "The next ids, as `ids/2` gives them."
+  @spec ids!(pos_integer, [option]) :: [id | text, ...]
+  def ids!(n, options \\ []), do: n |> ids(options) |> must()
+
+  @doc """
+  The id of a time, in milliseconds since 1970 or as a `DateTime`, with an empty
+  worker and sequence: where a range scan begins.
+
+      iex> FlakeClient.notional(~U[2023-11-14 22:13:20.000Z])
+      {:ok, <<1_700_000_000_000::64, 0::64>>}
+  """
+  @spec notional(time, client: client) :: {:ok, id} | {:error, failure}
+  def notional(at, options \\ []), do: call(:notional, [milli(at)], options)
+
+  @doc "The id of a time, as `notional/2` gives it."
+  @spec notional!(time, client: client) :: id
+  def notional!(at, options \\ []), do: at |> notional(options) |> must()
+
+  @doc """
+  The lowest and the highest id of a span of time, both ends included: the ends of
+  a range scan.
+
+      iex> {:ok, {lowest, highest}} = FlakeClient.span(1_700_000_000_000, 1_700_000_000_000)
+      iex> {lowest, highest}
+      {<<1_700_000_000_000::64, 0::64>>, <<1_700_000_000_000::64, -1::64>>}
+  """
+  @spec span(time, time, client: client) :: {:ok, {id, id}} | {:error, failure}
+  def span(from, to, options \\ []), do: call(:notional, [milli(from), milli(to)], options)
+
+  @doc "The lowest and the highest id of a span, as `span/3` gives them."
+  @spec span!(time, time, client: client) :: {id, id}
+  def span!(from, to, options \\ []), do: from |> span(to, options) |> must()
+
+  @doc """
+  The fields of an id, or of its text in a base.
+
+      iex> FlakeClient.decompose(<<1_700_000_000_000::64, 2::48, 3::16>>)
+      {:ok, [time: 1_700_000_000_000, worker: 2, sequence: 3]}
+
+      iex> {:ok, [time: _, worker: _, sequence: _]} =
+      ...>   FlakeClient.decompose(FlakeClient.id!(base: 62), base: 62)
+  """
+  @spec decompose(id | text, [option]) :: {:ok, keyword} | {:error, failure}
+  def decompose(id, options \\ []), do: call(:decompose, [id], options)
+
+  @doc "The fields of an id, as `decompose/2` gives them."
+  @spec decompose!(id | text, [option]) :: keyword
+  def decompose!(id, options \\ []), do: id |> decompose(options) |> must()
+
+  defp call(function, arguments, options) do
+    {client, options} = Keyword.pop(options, :client, @default)
+
+    case options do
+      [] -> apply(:flake_client, function, [client | arguments])
+      [base: base] -> apply(:flake_client, function, [client | arguments] ++ [base])
+      _ -> {:error, :badarg}
+    end
+  end
+
+  defp text(id) when is_list(id), do: List.to_string(id)
+  defp text(id), do: id
+
+  defp milli(%DateTime{} = at), do: DateTime.to_unix(at, :millisecond)
+  defp milli(ms), do: ms
+
+  defp must({:ok, value}), do: value
+  defp must({:error, reason}), do: raise(FlakeClient.Error, reason: reason)
+end

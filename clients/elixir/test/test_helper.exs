@@ -1,0 +1,5 @@
+# clients/test runs a node for the tests, FLAKE_NODE.
+{:ok, _} = Node.start(:"flake_client_elixir_test@127.0.0.1")
+true = Node.set_cookie(:flake)
+ExUnit.start()
+{:ok, _} = FlakeClient.start_link(nodes: [String.to_atom(System.fetch_env!("FLAKE_NODE"))])
