@@ -74,7 +74,7 @@ defmodule FlakeClient do
   Starts a client.
 
       iex> FlakeClient.start_link(nodes: [])
-      {:error, {:bad_option, :nodes, [], 'a list of 1 to 100 nodes, none twice'}}
+      {:error, {:bad_option, :nodes, [], ~c"a list of 1 to 100 nodes, none twice"}}
   """
   @spec start_link([start_option]) :: {:ok, pid} | {:error, term}
   def start_link(options) do

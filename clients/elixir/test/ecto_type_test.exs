@@ -36,7 +36,7 @@ defmodule FlakeClient.EctoTypeTest do
           {[], "", :error},
           {[], "a b", :error},
           {[], "é", :error},
-          {[], 'abc', :error},
+          {[], ~c"abc", :error},
           {[], 17, :error}
         ] do
       assert {text, EctoType.cast(text, init(options))} == {text, cast}

@@ -33,8 +33,8 @@ known(Key, Value, Defaults) ->
     bad(Key, Value, io_lib:format("one of the options ~0p", [maps:keys(Defaults)])).
 
 option(nodes, Nodes) ->
-    Count = (catch length(Nodes)), % not of what is no proper list
-    Valid = is_integer(Count) andalso Count >= 1 andalso Count =< ?MAX_NODES
+    Count = count(Nodes),
+    Valid = Count >= 1 andalso Count =< ?MAX_NODES
         andalso lists:all(fun is_atom/1, Nodes) andalso length(lists:usort(Nodes)) =:= Count,
     valid(nodes, Nodes, Valid, io_lib:format("a list of 1 to ~b nodes, none twice", [?MAX_NODES]));
 option(name, Name) ->
@@ -49,6 +49,11 @@ option(size, Size) ->
     within(size, Size, ?MAX_LEASE, "ids");
 option(max_age, Age) ->
     within(max_age, Age, ?MAX_AGE, "milliseconds").
+
+count(List) ->
+    try length(List)
+    catch error:badarg -> 0 % it is no list, or no proper one
+    end.
 
 within(Key, Value, Max, Unit) ->
     valid(Key, Value, is_integer(Value) andalso Value >= 1 andalso Value =< Max,

@@ -23,7 +23,9 @@
 
 -type run() :: flake_client_run:run().
 -type taken() :: atomics:atomics_ref().
--type monotonic() :: integer().
+-type monotonic() :: integer(). % erlang:monotonic_time()
+-type deadline() :: integer().  % erlang:monotonic_time(millisecond)
+-type waiting() :: {gen_server:from(), N :: pos_integer(), deadline()}.
 
 -record(state,
         {config :: flake_client_nodes:config(),
@@ -31,8 +33,8 @@
          next = [] :: [run()],                   % after current
          deadline = 0 :: monotonic(),            % of next
          above = <<>> :: binary(),               % an id that was given past the leases
-         waiting = queue:new() :: queue:queue({gen_server:from(), pos_integer()}),
-         fetching :: pid() | undefined}).
+         waiting = queue:new() :: queue:queue(waiting()),
+         fetching :: {pid(), deadline()} | undefined}).
 
 -spec start_link(flake_client:client(), flake_client:options()) -> {ok, pid()} | {error, term()}.
 start_link(Client, Options) ->
@@ -117,7 +119,7 @@ with_config(Client, Fun) ->
         error:badarg -> {error, {not_started, Client}}
     end.
 
-%% The server answers within the timeout of its own calls.
+%% The server answers in time by itself.
 call(Client, Request) ->
     try gen_server:call(Client, Request, infinity)
     catch exit:_ -> {error, {not_started, Client}}
@@ -138,8 +140,8 @@ init({Client, #{nodes := Nodes} = Options}) ->
     {ok, #state{config = Config}}.
 
 -spec handle_call(term(), gen_server:from(), #state{}) -> {reply, term(), #state{}} | {noreply, #state{}}.
-handle_call({take, N}, From, #state{waiting = Waiting} = State) ->
-    {noreply, fetch_if_short(serve(State#state{waiting = queue:in({From, N}, Waiting)}))};
+handle_call({take, N}, From, #state{config = Config, waiting = Waiting} = State) ->
+    {noreply, fetch_if_short(serve(State#state{waiting = queue:in({From, N, deadline(Config)}, Waiting)}))};
 handle_call({above, Id}, _, State) ->
     {reply, ok, put_next_in_place(State#state{above = max(Id, State#state.above), next = []})};
 handle_call(_, _, State) ->
@@ -150,11 +152,17 @@ handle_cast(_, State) ->
     {noreply, State}.
 
 -spec handle_info(term(), #state{}) -> {noreply, #state{}}.
-handle_info({fetched, Pid, {ok, Runs, Asked}}, #state{fetching = Pid} = State) ->
+handle_info({fetched, Pid, {ok, Runs, Asked}}, #state{fetching = {Pid, _}} = State) ->
     {noreply, fetch_if_short(arrive(Runs, Asked, State#state{fetching = undefined}))};
-handle_info({fetched, Pid, {error, _} = Error}, #state{fetching = Pid, waiting = Waiting} = State) ->
-    lists:foreach(fun({From, _}) -> gen_server:reply(From, Error) end, queue:to_list(Waiting)),
-    {noreply, State#state{fetching = undefined, waiting = queue:new()}};
+handle_info({fetched, Pid, {error, _} = Error}, #state{fetching = {Pid, Until}, waiting = Waiting} = State) ->
+    %% Who came while it was being tried has its own time.
+    {Failed, Others} = lists:splitwith(fun({_, _, Deadline}) -> Deadline =< Until end, queue:to_list(Waiting)),
+    lists:foreach(fun({From, _, _}) -> gen_server:reply(From, Error) end, Failed),
+    Left = State#state{fetching = undefined, waiting = queue:from_list(Others)},
+    {noreply, case Others of
+                  [] -> Left;
+                  _ -> fetch(Left)
+              end};
 handle_info({half_age, Deadline, Used}, #state{deadline = Deadline, fetching = undefined} = State) ->
     case used(State) of
         Used -> {noreply, State};
@@ -187,7 +195,7 @@ serve(Now, #state{waiting = Waiting} = State) ->
     case queue:out(Waiting) of
         {empty, _} ->
             State;
-        {{value, {From, N}}, Others} ->
+        {{value, {From, N, _}}, Others} ->
             case draw(N, Now, State) of
                 {Runs, Drawn} ->
                     gen_server:reply(From, {ok, Runs}),
@@ -228,8 +236,12 @@ fetch_if_short(State) ->
     State.
 
 fetch(#state{config = #{lease := #{size := Size}} = Config, waiting = Waiting} = State) ->
-    N = min(?MAX_LEASE, lists:sum([Size | [W || {_, W} <- queue:to_list(Waiting)]])),
+    N = min(?MAX_LEASE, lists:sum([Size | [W || {_, W, _} <- queue:to_list(Waiting)]])),
+    Until = case queue:peek(Waiting) of
+                {value, {_, _, Deadline}} -> Deadline;
+                empty -> deadline(Config)
+            end,
     Server = self(),
     Pid = proc_lib:spawn_link(
-            fun() -> Server ! {fetched, self(), flake_client_nodes:ids(Config, {lease, N}, deadline(Config))} end),
-    State#state{fetching = Pid}.
+            fun() -> Server ! {fetched, self(), flake_client_nodes:ids(Config, {lease, N}, Until)} end),
+    State#state{fetching = {Pid, Until}}.

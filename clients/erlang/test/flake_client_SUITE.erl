@@ -11,7 +11,7 @@ all() -> [{group, one}, {group, own}].
 groups() ->
     [{one, [], [application, questions, bad_arguments, text, many_ids, no_node, leased, message_order,
                 freshness, past_the_lease, small_leases, restarted_client]},
-     {own, [], [leases_outlive_the_node, killed_under_load, failover, clock_steps, clock_back_for_long,
+     {own, [], [leases_outlive_the_node, slow_start, killed_under_load, failover, clock_steps, clock_back_for_long,
                 other_clock_behind]}].
 
 init_per_suite(Config) ->
@@ -209,6 +209,19 @@ leases_outlive_the_node(Config) ->
     increasing(First ++ lists:append([one(outlive) || _ <- lists:seq(1, 1000)])),
     ?assertMatch({error, {no_node_available, [{_, nodedown}]}}, flake_client:ids(outlive, 100000)).
 
+%% Of two calls that wait for a node, the later one has its own time.
+slow_start(Config) ->
+    B = ?config(b, Config),
+    {ok, _} = flake_client:start_link(slow, [{nodes, [flake_node:node(B)]}, {timeout, 3000}, {lease, #{}}]),
+    [First, Second] = [begin
+                           Call = spawn_monitor(fun() -> exit({ids, [flake_client:id(slow)]}) end),
+                           timer:sleep(Pause),
+                           Call
+                       end || Pause <- [2500, 0]],
+    ?assertMatch([{error, {no_node_available, _}}], ended(First)),
+    ok = flake_node:start(B),
+    ?assertMatch([{ok, _}], ended(Second)).
+
 killed_under_load(Config) ->
     two_clients([a(Config)], 30000),
     load(fun() ->
@@ -327,7 +340,7 @@ load(Happens) ->
     Counter = counters:new(1, []),
     persistent_term:put(progress, Counter),
     Stop = atomics:new(1, []),
-    Takers = [spawn_monitor(fun() -> exit({ids, take_until(Stop, Counter, Take, [])}) end)
+    Takers = [spawn_monitor(fun() -> exit({ids, lists:append(take_until(Stop, Counter, Take, []))}) end)
               || Take <- [fun() -> one(direct) end, fun() -> one(leasing) end, fun() -> some(leasing, 30) end,
                           fun() -> some(direct, 20) end, fun() -> some(leasing, 300) end],
                  _ <- [1, 2, 3]],
@@ -359,11 +372,11 @@ await(Done) ->
     end.
 
 parallel(Funs) ->
-    [ended(P) || P <- [spawn_monitor(fun() -> exit({ids, Fun()}) end) || Fun <- Funs]].
+    [ended(P) || P <- [spawn_monitor(fun() -> exit({ids, lists:append(Fun())}) end) || Fun <- Funs]].
 
 ended({Pid, Ref}) ->
     receive
-        {'DOWN', Ref, process, Pid, {ids, Ids}} -> lists:append(Ids);
+        {'DOWN', Ref, process, Pid, {ids, Ids}} -> Ids;
         {'DOWN', Ref, process, Pid, Why} -> error(Why)
     end.
 

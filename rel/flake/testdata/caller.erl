@@ -140,6 +140,16 @@ check("dynamic", [Node], _) ->
     id(N);
 check("refused", _, N) ->
     false = net_kernel:connect_node(N);
+%% The client library, asking for each id and with leases.
+check("client", _, N) ->
+    [begin
+         {ok, _} = flake_client:start_link(Client, [{nodes, [N]}, {lease, Lease}]),
+         Lists = parallel(10, fun() -> [element(2, flake_client:id(Client)) || _ <- lists:seq(1, 300)] end),
+         lists:foreach(fun increasing/1, Lists),
+         10 * 300 = length(lists:usort(lists:append(Lists))),
+         {ok, [_, Text]} = flake_client:ids(Client, 2, 62),
+         {ok, [{time, _}, {worker, _}, {sequence, _}]} = flake_client:decompose(Client, Text, 62)
+     end || {Client, Lease} <- [{direct, undefined}, {leasing, #{size => 100}}]];
 %% Says "READY" and waits for the end of the server.
 check("stop", _, N) ->
     Ref = monitor(process, {flake, N}),
