@@ -5,7 +5,7 @@ defmodule FlakeClient.MixProject do
     [
       app: :flake_client_elixir,
       version: "0.1.0",
-      elixir: "~> 1.11",
+      elixir: "~> 1.10",
       deps: deps(Mix.env()),
       description: "Unique, time-ordered ids from flake nodes",
       package: [

@@ -5,7 +5,7 @@ defmodule Orders.MixProject do
     [
       app: :orders,
       version: "0.1.0",
-      elixir: "~> 1.11",
+      elixir: "~> 1.10",
       deps: [{:flake_client_elixir, path: ".."}]
     ]
   end
