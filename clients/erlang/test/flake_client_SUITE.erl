@@ -11,7 +11,7 @@ all() -> [{group, one}, {group, own}].
 groups() ->
     [{one, [], [application, questions, bad_arguments, text, many_ids, no_node, leased, message_order,
                 freshness, past_the_lease, small_leases, restarted_client]},
-     {own, [], [leases_outlive_the_node, slow_start, killed_under_load, failover, clock_steps, clock_back_for_long,
+     {own, [], [leases_outlive_the_node, slow_start, killed_under_load, millions, failover, clock_steps, clock_back_for_long,
                 other_clock_behind]}].
 
 init_per_suite(Config) ->
@@ -232,6 +232,47 @@ killed_under_load(Config) ->
                   end || _ <- [1, 2]]
          end).
 
+%% 10 million leased ids, or LEASED_IDS, of several callers, and those of others who
+%% ask the node itself, which is killed twice: as runs, none overlaps another.
+millions(Config) ->
+    A = ?config(a, Config),
+    Goal = list_to_integer(os:getenv("LEASED_IDS", "10000000")),
+    {ok, _} = flake_client:start_link(many, [{nodes, [a(Config)]}, {timeout, 60000}, {lease, #{size => 100000}}]),
+    Taken = counters:new(1, []),
+    Stop = atomics:new(1, []),
+    Leased = fun() ->
+                     {ok, [{Prefix, Tail, Count}]} = flake_client_server:take(many, 1000),
+                     counters:add(Taken, 1, Count),
+                     {<<Prefix/binary, Tail:56>>, Count}
+             end,
+    Got = fun() ->
+                  try gen_server:call({flake, a(Config)}, get) of
+                      {ok, Id} -> {Id, 1}
+                  catch
+                      exit:_ -> timer:sleep(5), {<<>>, 0}
+                  end
+          end,
+    Takers = [spawn_monitor(fun() -> exit({ids, take_until(Stop, Take, [])}) end)
+              || Take <- [Leased, Leased, Leased, Leased, Got, Got]],
+    [begin
+         await(fun() -> counters:get(Taken, 1) >= Goal * Third div 3 end),
+         ok = flake_node:kill(A),
+         ok = flake_node:start(A)
+     end || Third <- [1, 2]],
+    await(fun() -> counters:get(Taken, 1) >= Goal end),
+    atomics:put(Stop, 1, 1),
+    Lists = [[{Id, Count} || {Id, Count} <- ended(T), Count > 0] || T <- Takers],
+    [true = List =:= lists:sort(List) || List <- Lists],
+    Runs = lists:append(Lists),
+    ct:pal("~b ids in ~b runs", [lists:sum([Count || {_, Count} <- Runs]), length(Runs)]),
+    disjoint(lists:sort(Runs)).
+
+disjoint([{A, Count} | [{B, _} | _] = Rest]) ->
+    binary:decode_unsigned(A) + Count =< binary:decode_unsigned(B) orelse error({overlap, A, Count, B}),
+    disjoint(Rest);
+disjoint([_]) ->
+    ok.
+
 %% The second node takes over, and keeps on when the first is back.
 failover(Config) ->
     {A, B} = {?config(a, Config), ?config(b, Config)},
@@ -340,7 +381,15 @@ load(Happens) ->
     Counter = counters:new(1, []),
     persistent_term:put(progress, Counter),
     Stop = atomics:new(1, []),
-    Takers = [spawn_monitor(fun() -> exit({ids, lists:append(take_until(Stop, Counter, Take, []))}) end)
+    Taker = fun(Take) ->
+                    fun() ->
+                            Ids = Take(),
+                            counters:add(Counter, 1, 1),
+                            timer:sleep(1), % that there are not too many to sort
+                            Ids
+                    end
+            end,
+    Takers = [spawn_monitor(fun() -> exit({ids, lists:append(take_until(Stop, Taker(Take), []))}) end)
               || Take <- [fun() -> one(direct) end, fun() -> one(leasing) end, fun() -> some(leasing, 30) end,
                           fun() -> some(direct, 20) end, fun() -> some(leasing, 300) end],
                  _ <- [1, 2, 3]],
@@ -348,15 +397,10 @@ load(Happens) ->
     atomics:put(Stop, 1, 1),
     unique([ended(T) || T <- Takers]).
 
-take_until(Stop, Counter, Take, Ids) ->
+take_until(Stop, Take, Taken) ->
     case atomics:get(Stop, 1) of
-        1 ->
-            lists:reverse(Ids);
-        0 ->
-            Taken = Take(),
-            counters:add(Counter, 1, 1),
-            timer:sleep(1), % that the lists stay short
-            take_until(Stop, Counter, Take, [Taken | Ids])
+        1 -> lists:reverse(Taken);
+        0 -> take_until(Stop, Take, [Take() | Taken])
     end.
 
 %% Waits until some calls more have been answered.
