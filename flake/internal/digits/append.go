@@ -20,8 +20,11 @@ func (s *Size) AppendPadded(dst []byte, hi, lo uint64, base int) ([]byte, error)
 		return dst, ErrBase
 	}
 	width := int(s.widths[base])
-	if base == MaxBase && width == 22 {
+	switch {
+	case base == MaxBase && width == 22:
 		return appendPadded62(dst, hi, lo), nil
+	case base == MaxBase && width == 11:
+		return appendPadded62of64(dst, lo), nil
 	}
 	var buf [128]byte
 	first, padded := put(&buf, hi, lo, base), len(buf)-width

@@ -60,8 +60,24 @@ func appendPadded62(dst []byte, hi, lo uint64) []byte {
 	return dst
 }
 
+// appendPadded62of64 appends 11 digits, which are enough without an upper half.
+func appendPadded62of64(dst []byte, lo uint64) []byte {
+	n := len(dst)
+	dst = slices.Grow(dst, 11)[:n+11]
+	to := (*[11]byte)(dst[n:])
+	head, tail := ten(lo % pow10)
+	to[0] = alphabet[lo/pow10]
+	binary.LittleEndian.PutUint16(to[1:], head)
+	binary.LittleEndian.PutUint64(to[3:], tail)
+	return dst
+}
+
 // append62 appends the digits without leading zeros.
 func append62(dst []byte, hi, lo uint64) []byte {
+	if hi == 0 {
+		var buf [11]byte
+		return appendTrimmed(dst, appendPadded62of64(buf[:0], lo))
+	}
 	top, mid, low := split62(hi, lo)
 	if top == 0 && pow8/62 <= mid && mid < pow8 {
 		// 18 digits: every id of package flake in the years 1975 to 2284.
@@ -76,7 +92,10 @@ func append62(dst []byte, hi, lo uint64) []byte {
 		return dst
 	}
 	var buf [22]byte
-	padded := appendPadded62(buf[:0], hi, lo)
+	return appendTrimmed(dst, appendPadded62(buf[:0], hi, lo))
+}
+
+func appendTrimmed(dst, padded []byte) []byte {
 	for len(padded) > 1 && padded[0] == '0' {
 		padded = padded[1:]
 	}

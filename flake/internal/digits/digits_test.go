@@ -26,7 +26,7 @@ func text(n *big.Int, base int) string {
 func numbers(bits int) (all [][2]uint64) {
 	rng := rand.New(rand.NewPCG(uint64(bits), 1))
 	high := ^uint64(0) >> (128 - bits)
-	all = [][2]uint64{{0, 0}, {0, 1}, {0, ^uint64(0)}, {high, ^uint64(0)}, {high, 0}}
+	all = [][2]uint64{{0, 0}, {0, 1}, {0, pow10 - 1}, {0, pow10}, {0, 10*pow10 - 1}, {0, ^uint64(0)}, {high, ^uint64(0)}, {high, 0}}
 	for i := range 64 {
 		all = append(all, [2]uint64{0, rng.Uint64() >> i}, [2]uint64{rng.Uint64() >> i & high, rng.Uint64()})
 	}

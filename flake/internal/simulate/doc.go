@@ -46,6 +46,9 @@ type Config struct {
 	// Unit is how long a tick of the node's is, in milliseconds; 0 means 1.
 	Unit uint64
 
+	// PerTick is how many ids a tick has; 0 means 65,536.
+	PerTick int
+
 	// Unordered says that a caller's ids need not ascend.
 	Unordered bool
 

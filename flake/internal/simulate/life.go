@@ -210,7 +210,11 @@ func (l *life) event() {
 	case p < 41 && !l.NoBursts && rng.IntN(5) == 0:
 		l.report.Bursts++
 		l.m.hurry = true
-		l.ids(0, 70_000+rng.IntN(70_000))
+		most := l.PerTick
+		if most == 0 {
+			most = 1 << 16
+		}
+		l.ids(0, most+most/16+1+rng.IntN(most))
 		l.m.hurry = false
 	case p < 46 && !l.NoBadCalls:
 		l.report.BadCalls++

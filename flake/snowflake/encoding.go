@@ -1,0 +1,79 @@
+package snowflake
+
+import (
+	"math/bits"
+	"slices"
+
+	"github.com/flake-go/flake/flake/internal/digits"
+)
+
+// Encoding is a text of ids with digits of its own: the number without leading
+// zeros, the highest digit first.
+type Encoding struct {
+	alphabet string
+	values   [256]byte // 255: no digit
+	width    int       // digits of the highest id
+}
+
+// The encodings that other snowflakes have, those of bwmarrin/snowflake.
+var (
+	// Base32 has the digits of z-base-32, which are easy to read out.
+	Base32 = newEncoding("ybndrfg8ejkmcpqxot1uwisza345h769")
+	// Base36 has 0-9a-z, as in most languages' own conversions.
+	Base36 = newEncoding("0123456789abcdefghijklmnopqrstuvwxyz")
+	// Base58 has 1-9a-zA-Z without l, I and O.
+	Base58 = newEncoding("123456789abcdefghijkmnopqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ")
+)
+
+func newEncoding(alphabet string) *Encoding {
+	e := &Encoding{alphabet: alphabet, width: Width(len(alphabet))}
+	for i := range e.values {
+		e.values[i] = 255
+	}
+	for i := range len(alphabet) {
+		e.values[alphabet[i]] = byte(i)
+	}
+	return e
+}
+
+// Text gives an id's text.
+func (e *Encoding) Text(id ID) string {
+	var buf [16]byte
+	return string(e.Append(buf[:0], id))
+}
+
+// Append appends an id's text to dst.
+func (e *Encoding) Append(dst []byte, id ID) []byte {
+	start, base := len(dst), ID(len(e.alphabet))
+	for {
+		dst = append(dst, e.alphabet[id%base])
+		if id /= base; id == 0 {
+			slices.Reverse(dst[start:])
+			return dst
+		}
+	}
+}
+
+// Parse reads what [Encoding.Text] gives, and leading zeros of the encoding up
+// to the width of the highest id. Text that is empty, too long, above the
+// highest id, or has anything but its digits is a [*ParseError].
+func (e *Encoding) Parse(text string) (ID, error) {
+	base := uint64(len(e.alphabet))
+	if len(text) == 0 || len(text) > e.width {
+		return 0, digits.Errorf(text, 0, "%d digits where base %d has 1 to %d", len(text), base, e.width)
+	}
+	var id uint64
+	for i := range len(text) {
+		value := uint64(e.values[text[i]])
+		if value >= base {
+			return 0, digits.Errorf(text, i, "%q, no digit of base %d,", text[i], base)
+		}
+		over, product := bits.Mul64(id, base)
+		sum, carry := bits.Add64(product, value, 0)
+		if over|carry != 0 {
+			return 0, digits.Errorf(text, i, "a number above the highest id, in base %d,", base)
+		}
+		id = sum
+	}
+	return ID(id), nil
+}

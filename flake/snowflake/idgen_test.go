@@ -1,0 +1,155 @@
+package snowflake
+
+import (
+	"bytes"
+	"encoding/json"
+	"math/rand/v2"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// A theirs is a generator of flake-idgen's: its options, and what the clock says
+// at each call.
+type theirs struct {
+	Options map[string]int64 `json:"options"`
+	Times   []uint64         `json:"times"`
+}
+
+type properties struct {
+	ID         int  `json:"id"`
+	Datacenter *int `json:"datacenter"`
+	Worker     *int `json:"worker"`
+}
+
+type called struct {
+	Hex, Number, Decimal, Binary, Error string
+}
+
+// idgenCase draws options, each there or not, and times that go on, stand, go
+// back, and stand for longer than there are sequences.
+func idgenCase(rng *rand.Rand) theirs {
+	options := map[string]int64{}
+	switch rng.IntN(4) {
+	case 0:
+		options["id"] = rng.Int64N(1024)
+	case 1:
+		options["datacenter"] = rng.Int64N(32)
+		options["worker"] = rng.Int64N(32)
+	case 2:
+		options[[]string{"datacenter", "worker"}[rng.IntN(2)]] = rng.Int64N(32)
+	}
+	if rng.IntN(2) == 0 {
+		options["epoch"] = rng.Int64N(1 << 41)
+	}
+	if rng.IntN(2) == 0 {
+		options["seqMask"] = rng.Int64N(1 << (1 + rng.IntN(12)))
+	}
+	epoch := uint64(options["epoch"])
+	last := epoch + 1<<42 - 1
+	now := epoch + 1 + rng.Uint64N(1<<(1+rng.IntN(41)))
+	var times []uint64
+	for range 1 + rng.IntN(10) {
+		calls := 1 + rng.IntN(6)
+		if rng.IntN(100) == 0 {
+			calls = 4100
+		}
+		for range calls {
+			times = append(times, now)
+		}
+		switch rng.IntN(8) {
+		case 0:
+			now = max(now-1-rng.Uint64N(1<<rng.IntN(20)), epoch+1)
+		case 1:
+			now += 1 + rng.Uint64N(1<<rng.IntN(41))
+		default:
+			now += rng.Uint64N(3)
+		}
+		now = min(max(now, epoch+1), last)
+	}
+	return theirs{options, times}
+}
+
+// machineOf is the machine that the options come to.
+func (c theirs) machine() Machine {
+	if id, ok := c.Options["id"]; ok {
+		return MachineID(int(id))
+	}
+	return DatacenterWorker(int(c.Options["datacenter"]), int(c.Options["worker"]))
+}
+
+// The real flake-idgen makes the same ids of the same options under the same
+// clock, and fails with the same words.
+func TestIdgen(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 0))
+	cases := make([]theirs, 300)
+	for i := range cases {
+		cases[i] = idgenCase(rng)
+	}
+	in, err := json.Marshal(cases)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), "node", "ids.js")
+	cmd.Dir, cmd.Stdin = "testdata/idgen", bytes.NewReader(in)
+	var said strings.Builder
+	cmd.Stderr = &said
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%v: %s\nscripts/test installs node and what it needs here", err, said.String())
+	}
+	var results []struct {
+		properties
+		Calls []called `json:"calls"`
+	}
+	if err := json.Unmarshal(out, &results); err != nil || len(results) != len(cases) {
+		t.Fatalf("%d results, %v", len(results), err)
+	}
+	ids, failures := 0, map[string]int{}
+	for i, c := range cases {
+		clock := &handClock{c.Times[0]}
+		l := Idgen
+		l.Epoch = uint64(c.Options["epoch"])
+		g := newTest(t, l, c.machine(), Options{SequenceMask: int(c.Options["seqMask"]), Clock: clock.now})
+		if got, want := propertiesOf(g), results[i].properties; !got.equal(want) {
+			t.Errorf("%v: %+v, want %+v", c.Options, got, want)
+		}
+		for n, want := range results[i].Calls {
+			clock.milli = c.Times[n]
+			var got called
+			if id, err := g.TryNext(); err != nil {
+				got = called{Error: err.Error()}
+				failures[strings.Fields(got.Error)[0]]++
+			} else {
+				short := strings.TrimLeft(id.Hex(), "0")
+				got = called{id.Hex(), "0x" + short, id.String(), id.Binary(), ""}
+				ids++
+			}
+			if got != want {
+				t.Fatalf("%v, call %d at %d: %+v, want %+v", c.Options, n, clock.milli, got, want)
+			}
+		}
+	}
+	t.Logf("%d ids alike, and failures %v", ids, failures)
+	if ids < 5_000 || failures["Sequence"] < 100 || failures["Clock"] < 100 {
+		t.Error("that is too few")
+	}
+}
+
+func propertiesOf(g *Generator) properties {
+	p := properties{ID: g.MachineID()}
+	if d, ok := g.Machine().Datacenter(); ok {
+		p.Datacenter = &d
+	}
+	if w, ok := g.Machine().Worker(); ok {
+		p.Worker = &w
+	}
+	return p
+}
+
+func (p properties) equal(o properties) bool {
+	same := func(a, b *int) bool { return a == nil && b == nil || a != nil && b != nil && *a == *b }
+	return p.ID == o.ID && same(p.Datacenter, o.Datacenter) && same(p.Worker, o.Worker)
+}

@@ -1,0 +1,108 @@
+package snowflake
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/flake-go/flake/flake/internal/tick"
+)
+
+// low is how many bits there are below the time, in every layout.
+const low = 22
+
+// Layout is how the 64 bits of an id are shared out: Time, then Datacenter,
+// Worker and Sequence, which together have 22. Datacenter and Worker make up the
+// machine; a layout that does not tell the two apart has Datacenter 0.
+type Layout struct {
+	Time       uint8  // 41, which leaves the highest bit 0; or 42
+	Datacenter uint8  // 0 to 22
+	Worker     uint8  // 0 to 22
+	Sequence   uint8  // 0 to 16
+	Epoch      uint64 // what time is counted from: milliseconds since 1970-01-01 UTC
+}
+
+// The layouts in use. Copies may have another Epoch, and of Twitter another
+// split, such as Worker 6 and Sequence 16.
+var (
+	Twitter = Layout{Time: 41, Worker: 10, Sequence: 12, Epoch: 1288834974657}
+	Idgen   = Layout{Time: 42, Datacenter: 5, Worker: 5, Sequence: 12}
+)
+
+// Check says what is wrong with a layout, if anything is.
+func (l Layout) Check() error {
+	switch {
+	case l.Time != 41 && l.Time != 42:
+		return fmt.Errorf("flake: %d bits of time, where a snowflake has 41 or 42", l.Time)
+	case l.Sequence > 16 || int(l.Datacenter)+int(l.Worker)+int(l.Sequence) != low:
+		return fmt.Errorf("flake: %d bits of datacenter, %d of worker and %d of sequence, where a snowflake has 22 in all, and of the sequence at most 16",
+			l.Datacenter, l.Worker, l.Sequence)
+	case l.Epoch > tick.MaxLast-l.span():
+		return fmt.Errorf("flake: an epoch at %d ms since 1970, where at most %d can be counted", l.Epoch, tick.MaxLast-l.span())
+	}
+	return nil
+}
+
+// span is the highest time that an id can have.
+func (l Layout) span() uint64 { return 1<<l.Time - 1 }
+
+// machines is how many there can be.
+func (l Layout) machines() int { return 1 << (l.Datacenter + l.Worker) }
+
+// Parts is what is in an id.
+type Parts struct {
+	Milli      uint64 // when it was made: milliseconds since 1970-01-01 UTC
+	Machine    int    // Datacenter and Worker as one number
+	Datacenter int
+	Worker     int
+	Sequence   int
+}
+
+// Time is Milli in UTC.
+func (p Parts) Time() time.Time { return time.UnixMilli(int64(p.Milli)).UTC() }
+
+// Decompose takes an id of the layout apart. Of a layout of 41 bits of time, an
+// id with the highest bit set is none; that bit then counts as time.
+func (l Layout) Decompose(id ID) Parts {
+	machine := int(id >> l.Sequence & (1<<(low-l.Sequence) - 1))
+	return Parts{
+		Milli:      l.Epoch + uint64(id)>>low,
+		Machine:    machine,
+		Datacenter: machine >> l.Worker,
+		Worker:     machine & (1<<l.Worker - 1),
+		Sequence:   int(id & (1<<l.Sequence - 1)),
+	}
+}
+
+// Make puts an id together from milliseconds since 1970-01-01 UTC, the machine
+// and the sequence: the reverse of [Layout.Decompose]. What does not fit, or a
+// layout that is none, is an error. A [Generator] is what makes new ids.
+func (l Layout) Make(milli uint64, machine, sequence int) (ID, error) {
+	switch err := l.Check(); {
+	case err != nil:
+		return 0, err
+	case milli < l.Epoch || milli-l.Epoch > l.span():
+		return 0, fmt.Errorf("flake: %d ms since 1970, where %d to %d fit", milli, l.Epoch, l.Epoch+l.span())
+	case machine < 0 || machine >= l.machines():
+		return 0, fmt.Errorf("flake: machine %d, where 0 to %d fit", machine, l.machines()-1)
+	case sequence < 0 || sequence>>l.Sequence != 0:
+		return 0, fmt.Errorf("flake: sequence %d, where 0 to %d fit", sequence, 1<<l.Sequence-1)
+	}
+	return ID((milli-l.Epoch)<<low | uint64(machine)<<l.Sequence | uint64(sequence)), nil
+}
+
+// Notional gives the id of a time with machine and sequence 0, the lowest that
+// any machine can make in its millisecond: a bound for scans over ids. Times
+// that no id can have count as the nearest that one can.
+func (l Layout) Notional(t time.Time) ID { return ID(l.since(t) << low) }
+
+// Span gives the lowest and the highest id of the milliseconds from first to
+// last, both included: `WHERE id BETWEEN $1 AND $2`. With last before first the
+// lowest is above the highest, and the scan finds nothing.
+func (l Layout) Span(first, last time.Time) (lowest, highest ID) {
+	return l.Notional(first), l.Notional(last) | (1<<low - 1)
+}
+
+func (l Layout) since(t time.Time) uint64 {
+	milli := uint64(max(t.UnixMilli(), 0))
+	return min(max(milli, l.Epoch)-l.Epoch, l.span())
+}

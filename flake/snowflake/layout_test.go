@@ -1,0 +1,154 @@
+package snowflake
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/flake-go/flake/flake/internal/tick"
+)
+
+// vectors are those of flake-idgen's documentation.
+var vectors = []struct {
+	time                         uint64
+	datacenter, worker, sequence int
+	id                           ID
+}{
+	{0x8c20543b0, 0, 0, 0, 0x02308150ec000000},
+	{0x8c20543b1, 0, 0, 0, 0x02308150ec400000},
+	{0x8c20543b1, 0, 0, 1, 0x02308150ec400001},
+	{0x8c20543b1, 0, 0, 2, 0x02308150ec400002},
+	{0x8c20543b1, 0, 0, 3, 0x02308150ec400003},
+	{0x8c20c0335, 3, 1, 0, 0x02308300cd461000},
+	{0x8c20c0335, 3, 1, 1, 0x02308300cd461001},
+	{0b01010000_11100001_10101011_10111010_00010001_11, 7, 3, 0, 5828128208445124608},
+}
+
+func TestVectors(t *testing.T) {
+	for _, v := range vectors {
+		want := Parts{v.time, v.datacenter<<5 | v.worker, v.datacenter, v.worker, v.sequence}
+		if got := Idgen.Decompose(v.id); got != want {
+			t.Errorf("%#x comes apart as %+v, want %+v", uint64(v.id), got, want)
+		}
+		if got, err := Idgen.Make(v.time, want.Machine, v.sequence); got != v.id || err != nil {
+			t.Errorf("%+v is %#x, %v, want %#x", want, uint64(got), err, uint64(v.id))
+		}
+		// A generator comes to the same.
+		g, err := NewGenerator(Idgen, DatacenterWorker(v.datacenter, v.worker), Options{Clock: func() uint64 { return v.time }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids := make([]ID, v.sequence+1)
+		if _, err := g.NextN(ids); err != nil || ids[v.sequence] != v.id {
+			t.Errorf("generated %#x, %v, want %#x", uint64(ids[v.sequence]), err, uint64(v.id))
+		}
+	}
+}
+
+func TestTwitter(t *testing.T) {
+	// The first tweets' ids of this kind are of the day of the epoch.
+	if got := time.UnixMilli(int64(Twitter.Epoch)).UTC().Format(time.RFC3339Nano); got != "2010-11-04T01:42:54.657Z" {
+		t.Errorf("the epoch is %s", got)
+	}
+	id, err := Twitter.Make(Twitter.Epoch+1, 5, 7)
+	if id != 1<<22|5<<12|7 || err != nil {
+		t.Errorf("%#x, %v", uint64(id), err)
+	}
+	highest := ID(1<<63 - 1)
+	p := Twitter.Decompose(highest)
+	if back, err := Twitter.Make(p.Milli, p.Machine, p.Sequence); back != highest || err != nil || p.Time().Year() != 2080 {
+		t.Errorf("the highest id is of %v, and comes back as %v, %v", p.Time(), back, err)
+	}
+	if _, err := Twitter.Make(p.Milli+1, 0, 0); err == nil {
+		t.Error("a millisecond after the last is taken")
+	}
+}
+
+func TestEverySplit(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for time := range uint8(44) {
+		for datacenter := range uint8(24) {
+			for worker := range uint8(24) {
+				for sequence := range uint8(24) {
+					l := Layout{time, datacenter, worker, sequence, rng.Uint64N(1 << 41)}
+					good := (time == 41 || time == 42) && datacenter+worker+sequence == 22 && sequence <= 16
+					if err := l.Check(); (err == nil) != good {
+						t.Fatalf("%+v: %v", l, err)
+					}
+					if !good {
+						if id, err := l.Make(l.Epoch, 0, 0); err == nil {
+							t.Fatalf("%+v makes %v", l, id)
+						}
+						l.Decompose(ID(rng.Uint64())) // means nothing, and panics not
+						continue
+					}
+					milli := l.Epoch + rng.Uint64N(1<<time)
+					machine, seq := rng.IntN(1<<(datacenter+worker)), rng.IntN(1<<sequence)
+					id, err := l.Make(milli, machine, seq)
+					want := Parts{milli, machine, machine >> worker, machine & (1<<worker - 1), seq}
+					if got := l.Decompose(id); got != want || err != nil {
+						t.Fatalf("%+v: %+v, %v, want %+v", l, got, err, want)
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestMakeRefuses(t *testing.T) {
+	for name, c := range map[string]struct {
+		milli             uint64
+		machine, sequence int
+	}{
+		"before the epoch":    {Twitter.Epoch - 1, 0, 0},
+		"after the last":      {Twitter.Epoch + 1<<41, 0, 0},
+		"machine below 0":     {Twitter.Epoch, -1, 0},
+		"machine too high":    {Twitter.Epoch, 1024, 0},
+		"sequence below 0":    {Twitter.Epoch, 0, -1},
+		"sequence too high":   {Twitter.Epoch, 0, 4096},
+		"sequence of 63 bits": {Twitter.Epoch, 0, 1 << 62},
+	} {
+		if id, err := Twitter.Make(c.milli, c.machine, c.sequence); err == nil {
+			t.Errorf("%s: %v", name, id)
+		}
+	}
+	if err := (Layout{Time: 42, Worker: 10, Sequence: 12, Epoch: tick.MaxLast - 1<<42 + 2}).Check(); err == nil {
+		t.Error("an epoch that cannot be counted is taken")
+	}
+}
+
+func TestSpan(t *testing.T) {
+	first := time.UnixMilli(1_700_000_000_000)
+	last := first.Add(time.Second)
+	low, high := Twitter.Span(first, last)
+	for _, c := range []struct {
+		milli             uint64
+		machine, sequence int
+		inside            bool
+	}{
+		{1_700_000_000_000, 0, 0, true},
+		{1_700_000_001_000, 1023, 4095, true},
+		{1_699_999_999_999, 1023, 4095, false},
+		{1_700_000_001_001, 0, 0, false},
+	} {
+		id, err := Twitter.Make(c.milli, c.machine, c.sequence)
+		if got := low <= id && id <= high; got != c.inside || err != nil {
+			t.Errorf("%+v inside the span: %v, %v", c, got, err)
+		}
+	}
+	if low != Twitter.Notional(first) {
+		t.Errorf("the lowest is %v, not the notional id", low)
+	}
+	for at, want := range map[time.Time]ID{
+		time.UnixMilli(-1):                                     0,
+		time.UnixMilli(int64(Twitter.Epoch) - 1):               0,
+		time.UnixMilli(int64(Twitter.Epoch) + 1):               1 << 22,
+		time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC):            (1<<41 - 1) << 22,
+		time.UnixMilli(int64(Twitter.Epoch) + 1<<41).UTC():     (1<<41 - 1) << 22,
+		time.UnixMilli(int64(Twitter.Epoch) + 1<<41 - 2).UTC(): (1<<41 - 2) << 22,
+	} {
+		if got := Twitter.Notional(at); got != want {
+			t.Errorf("at %v: %v, want %v", at, got, want)
+		}
+	}
+}

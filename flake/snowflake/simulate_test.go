@@ -1,0 +1,66 @@
+package snowflake
+
+import (
+	"context"
+	"testing"
+
+	"github.com/flake-go/flake/flake/internal/simulate"
+)
+
+// simulated gives generators that start from nothing, whose ids are told by
+// millisecond and sequence.
+func simulated(l Layout, o Options) simulate.Config {
+	c := simulate.Kept(func(m *simulate.Machine) (simulate.Generator, error) {
+		o := o
+		o.Clock = m.Clock
+		g, err := NewGenerator(l, MachineID(7), o)
+		if err != nil {
+			return simulate.Generator{}, err
+		}
+		return simulate.Generator{Source: g.core, IDs: func(count int, got simulate.Got) error {
+			for count > 0 {
+				run, err := g.Reserve(context.Background(), count)
+				if err != nil {
+					return err
+				}
+				for i := range run.Count {
+					p := l.Decompose(run.At(i))
+					got(p.Milli, uint32(p.Sequence))
+				}
+				count -= run.Count
+			}
+			return nil
+		}}, nil
+	})
+	c.Unordered = o.RandomStart
+	c.PerTick = 1 << l.Sequence
+	if o.SequenceMask != 0 {
+		c.PerTick = o.SequenceMask + 1 // those of the tests are all ones
+	}
+	return c
+}
+
+func TestSimulate(t *testing.T) {
+	for name, c := range map[string]simulate.Config{
+		"Twitter":                      simulated(Twitter, Options{}),
+		"Twitter from a random start":  simulated(Twitter, Options{RandomStart: true}),
+		"Idgen with a mask":            simulated(Idgen, Options{SequenceMask: 0x3f}),
+		"an epoch not long ago, split": simulated(Layout{Time: 42, Datacenter: 3, Worker: 3, Sequence: 16, Epoch: 1_699_000_000_000}, Options{}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := simulate.Many(c, 1, 400)
+			t.Logf("%+v", r)
+			if r.Wrong() > 0 {
+				t.Errorf("seed %d: %s", r.Seed, r.First)
+			}
+			if r.Crashes() < 2500 || r.ClockFaults < 2500 {
+				t.Errorf("only %d crashes and %d clock faults: the lives are too easy", r.Crashes(), r.ClockFaults)
+			}
+		})
+	}
+	lying := simulated(Twitter, Options{})
+	lying.LyingDisk = true
+	if r := simulate.Many(lying, 1, 100); r.Duplicates+r.Disorders == 0 {
+		t.Errorf("on a disk that does not do what it says nothing is found: %+v", r)
+	}
+}

@@ -1,0 +1,30 @@
+// Runs flake-idgen as cases on standard input say, under a clock that they give,
+// and prints for each what came out.
+const FlakeId = require('flake-idgen')
+const format = require('biguint-format')
+
+let now
+Date.now = () => now
+
+const call = (generator, at) => {
+  now = at
+  try {
+    const id = generator.next()
+    return {
+      hex: id.toString('hex'),
+      number: format(id, 'hex', { prefix: '0x' }),
+      decimal: format(id, 'dec'),
+      binary: format(id, 'bin', { groupsize: 4 })
+    }
+  } catch (err) {
+    return { error: err.message }
+  }
+}
+
+const cases = JSON.parse(require('fs').readFileSync(0, 'utf8'))
+const results = cases.map(({ options, times }) => {
+  const generator = new FlakeId(options)
+  const { id, datacenter, worker } = generator
+  return { id, datacenter, worker, calls: times.map(at => call(generator, at)) }
+})
+process.stdout.write(JSON.stringify(results))

@@ -1,0 +1,261 @@
+package snowflake
+
+import (
+	"bytes"
+	"database/sql"
+	"database/sql/driver"
+	"encoding"
+	"encoding/json"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+var (
+	_ encoding.TextMarshaler     = ID(0)
+	_ encoding.TextUnmarshaler   = (*ID)(nil)
+	_ encoding.BinaryMarshaler   = ID(0)
+	_ encoding.BinaryUnmarshaler = (*ID)(nil)
+	_ driver.Valuer              = ID(0)
+	_ sql.Scanner                = (*ID)(nil)
+)
+
+// someIDs are the lowest, the highest, those around each power of two, and
+// random ones of every size.
+func someIDs() []ID {
+	rng := rand.New(rand.NewPCG(3, 4))
+	ids := []ID{0, math.MaxUint64}
+	for bit := range 64 {
+		power := ID(1) << bit
+		ids = append(ids, power-1, power, power+1, ID(rng.Uint64()>>bit))
+	}
+	return ids
+}
+
+// text is one way to write an id and to read it.
+type text struct {
+	write func(ID) string
+	read  func(string) (ID, error)
+}
+
+func texts() map[string]text {
+	all := map[string]text{
+		"hex":    {ID.Hex, ParseHex},
+		"0x":     {func(id ID) string { return "0x" + strings.ToUpper(id.Hex()) }, ParseHex},
+		"binary": {ID.Binary, ParseBinary},
+		"base32": {Base32.Text, Base32.Parse},
+		"base36": {Base36.Text, Base36.Parse},
+		"base58": {Base58.Text, Base58.Parse},
+		"text":   {ID.String, func(s string) (id ID, err error) { err = id.UnmarshalText([]byte(s)); return id, err }},
+	}
+	for base := MinBase; base <= MaxBase; base++ {
+		read := func(s string) (ID, error) { return Parse(s, base) }
+		all["base "+strconv.Itoa(base)] = text{func(id ID) string { s, _ := id.Text(base); return s }, read}
+		all["padded "+strconv.Itoa(base)] = text{func(id ID) string { s, _ := id.Padded(base); return s }, read}
+	}
+	return all
+}
+
+func TestTexts(t *testing.T) {
+	for name, text := range texts() {
+		for _, id := range someIDs() {
+			s := text.write(id)
+			if back, err := text.read(s); back != id || err != nil {
+				t.Fatalf("%s of %d: %q comes back as %d, %v", name, uint64(id), s, uint64(back), err)
+			}
+		}
+	}
+	id := ID(0x02308300cd461001)
+	for want, got := range map[string]string{
+		"02308300cd461001":   id.Hex(),
+		"157770026425126913": id.String(),
+		"0000 0010 0011 0000 1000 0011 0000 0000 1100 1101 0100 0110 0001 0000 0000 0001": id.Binary(),
+	} {
+		if got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	for _, id := range someIDs() {
+		two, _ := id.Text(2)
+		lower, _ := id.Text(36)
+		if two != strconv.FormatUint(uint64(id), 2) || Base36.Text(id) != strconv.FormatUint(uint64(id), 36) || lower != strings.ToUpper(Base36.Text(id)) {
+			t.Errorf("%d is %q in base 2, %q and %q in base 36", uint64(id), two, lower, Base36.Text(id))
+		}
+		if got := id.Bytes(); FromBytes(got) != id || !strings.EqualFold(id.Hex(), strconv.FormatUint(1<<4|uint64(id)>>60, 16)[1:]+id.Hex()[1:]) {
+			t.Errorf("%d has the bytes %x and is %s in hex", uint64(id), got, id.Hex())
+		}
+	}
+}
+
+func TestParseErrors(t *testing.T) {
+	all := texts()
+	for _, c := range []struct {
+		text, s string
+		at      int
+		says    string
+	}{
+		{"base 62", "", 0, "0 digits where base 62 has 1 to 11"},
+		{"base 62", "zzzzzzzzzzz", 0, "above the highest id"},
+		{"base 10", "18446744073709551616", 0, "above the highest id"},
+		{"base 10", "-1", 0, `'-', no digit`},
+		{"base32", "", 0, "0 digits where base 32 has 1 to 13"},
+		{"base32", "yyyyyyyyyyyyyy", 0, "14 digits"},
+		{"base32", "999999999999l", 12, "no digit of base 32"},
+		{"base32", "9999999999999", 12, "above the highest id"},
+		{"base36", "A", 0, "no digit of base 36"},
+		{"base58", "1O", 1, "no digit of base 58"},
+		{"base58", "ZZZZZZZZZZZ", 10, "above the highest id"},
+		{"hex", "0x02308300cd46100", 0, "17 bytes"},
+		{"hex", "0X02308300cd461001", 0, "18 bytes"},
+		{"hex", "02308300cd46100g", 15, "no hexadecimal digit"},
+		{"hex", "0x02308300cd4610-1", 16, "no hexadecimal digit"},
+		{"binary", "0", 0, "1 bytes"},
+		{"binary", strings.Repeat("0", 79), 4, "a bit or the space"},
+		{"binary", strings.Repeat("0000 ", 15) + "0002", 78, "a bit or the space"},
+		{"text", "01", 0, "a leading zero"},
+		{"text", strings.Repeat("9", 1000), 0, "21 digits"},
+		{"text", "1.0", 1, "no digit"},
+	} {
+		id, err := all[c.text].read(c.s)
+		var where *ParseError
+		if !errors.As(err, &where) || where.At != c.at || !strings.Contains(err.Error(), c.says) || id != 0 {
+			t.Errorf("%s of %q: %v, %v, want %q at %d", c.text, c.s, id, err, c.says, c.at)
+		}
+	}
+	for _, base := range []int{math.MinInt, 0, 1, 63} {
+		_, err1 := ID(1).Text(base)
+		_, err2 := ID(1).Padded(base)
+		_, err3 := Parse("1", base)
+		if !errors.Is(err1, ErrBase) || !errors.Is(err2, ErrBase) || !errors.Is(err3, ErrBase) || Width(base) != 0 {
+			t.Errorf("base %d: %v, %v, %v, width %d", base, err1, err2, err3, Width(base))
+		}
+	}
+}
+
+func TestPaddedSortsAsIDs(t *testing.T) {
+	ids := someIDs()
+	for i := 1; i < len(ids); i++ {
+		a, _ := ids[i-1].Padded(62)
+		b, _ := ids[i].Padded(62)
+		x, y := ids[i-1].Bytes(), ids[i].Bytes()
+		want := ids[i-1].Compare(ids[i])
+		if strings.Compare(a, b) != want || bytes.Compare(x[:], y[:]) != want || want == 0 != (ids[i-1] == ids[i]) {
+			t.Errorf("%q and %q sort other than their ids", a, b)
+		}
+	}
+}
+
+func TestJSON(t *testing.T) {
+	type doc struct {
+		ID   ID         `json:"id"`
+		Map  map[ID]int `json:"map"`
+		Null *ID        `json:"null"`
+	}
+	id := ID(1<<63 + 1)
+	data, err := json.Marshal(doc{ID: id, Map: map[ID]int{id: 1}})
+	if want := `{"id":"9223372036854775809","map":{"9223372036854775809":1},"null":null}`; string(data) != want || err != nil {
+		t.Fatalf("%s, %v, want %s", data, err, want)
+	}
+	var back doc
+	if err := json.Unmarshal(data, &back); err != nil || back.ID != id || back.Map[id] != 1 || back.Null != nil {
+		t.Errorf("%+v, %v", back, err)
+	}
+	// A number may have been rounded on its way.
+	for _, bad := range []string{`1`, `""`, `"00"`, `"x"`, `{}`, `"18446744073709551616"`} {
+		back := id
+		if err := json.Unmarshal([]byte(bad), &back); err == nil || back != id {
+			t.Errorf("%s: %v, %v", bad, back, err)
+		}
+	}
+}
+
+func TestBinary(t *testing.T) {
+	for _, id := range someIDs() {
+		data, err := id.MarshalBinary()
+		var back ID
+		if err := errors.Join(err, back.UnmarshalBinary(data)); back != id || err != nil {
+			t.Errorf("%x comes back as %v, %v", data, back, err)
+		}
+	}
+	back := ID(7)
+	if err := back.UnmarshalBinary(make([]byte, 9)); err == nil || back != 7 {
+		t.Errorf("9 bytes: %v, %v", back, err)
+	}
+}
+
+func TestSQL(t *testing.T) {
+	id := ID(1<<63 - 1)
+	if v, err := id.Value(); v != int64(math.MaxInt64) || err != nil {
+		t.Errorf("value %v, %v", v, err)
+	}
+	if v, err := (id + 1).Value(); err == nil {
+		t.Errorf("value %v of %v", v, id+1)
+	}
+	for _, src := range []any{int64(id), id.String(), []byte(id.String())} {
+		var got ID
+		if err := got.Scan(src); got != id || err != nil {
+			t.Errorf("scanned %v: %v, %v", src, got, err)
+		}
+	}
+	b := id.Bytes()
+	for _, src := range []any{nil, int64(-1), 1, 1.5, "", "x", []byte{}, b[:]} {
+		got := id
+		if err := got.Scan(src); err == nil || got != id {
+			t.Errorf("scanned %T: %v, %v", src, got, err)
+		}
+	}
+	var null sql.Null[ID]
+	if err := null.Scan(nil); err != nil || null.Valid {
+		t.Errorf("NULL: %+v, %v", null, err)
+	}
+}
+
+// What is read is what would be written, but for zeros before it and case.
+func FuzzParse(f *testing.F) {
+	for _, text := range texts() {
+		f.Add(text.write(0x02308300cd461001))
+		f.Add(text.write(math.MaxUint64))
+	}
+	f.Add("")
+	all := texts()
+	f.Fuzz(func(t *testing.T, s string) {
+		for name, text := range all {
+			id, err := text.read(s)
+			if err != nil {
+				continue
+			}
+			want, got := s, text.write(id)
+			switch {
+			case name == "hex" || name == "0x":
+				want, got = strings.TrimPrefix(strings.ToLower(s), "0x"), id.Hex()
+			case name != "binary":
+				zero := text.write(0)[:1]
+				want, got = strings.TrimLeft(want, zero), strings.TrimLeft(got, zero)
+			}
+			if got != want {
+				t.Errorf("%s: %q comes back as %q", name, s, got)
+			}
+		}
+	})
+}
+
+func FuzzLayout(f *testing.F) {
+	f.Add(uint64(0x02308300cd461001), uint8(41), uint8(5), uint8(12), uint64(Twitter.Epoch))
+	f.Fuzz(func(t *testing.T, n uint64, time, datacenter, sequence uint8, epoch uint64) {
+		l := Layout{time, datacenter, low - datacenter - sequence, sequence, epoch}
+		if l.Check() != nil {
+			return
+		}
+		id := ID(n & (1<<(time+low) - 1))
+		p := l.Decompose(id)
+		if back, err := l.Make(p.Milli, p.Machine, p.Sequence); back != id || err != nil {
+			t.Errorf("%+v: %v comes back as %v, %v", l, id, back, err)
+		}
+		if machine, err := DatacenterWorker(p.Datacenter, p.Worker).number(l); machine != p.Machine || err != nil {
+			t.Errorf("%+v: %+v is of machine %d, %v", l, p, machine, err)
+		}
+	})
+}
