@@ -3,7 +3,6 @@ package flakeserver
 import (
 	"bytes"
 	"context"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -170,17 +169,28 @@ func TestLog(t *testing.T) {
 	}
 }
 
-// FuzzRequest checks that whatever is asked is answered by one well-formed term.
+// FuzzRequest checks that whatever is asked is in range or refused, and answered
+// by one well-formed term.
 func FuzzRequest(f *testing.F) {
-	for _, term := range []string{"w\x03get", "h\x02w\x03geta\x3e", "h\x02d\x00\x03getn\x09\x00123456789", "h\x01w\x03get"} {
+	for _, term := range []string{
+		"w\x03get", "h\x02w\x03geta\x3e", "h\x02d\x00\x03getn\x09\x00123456789", "h\x01w\x03get",
+		"h\x02w\x03getw\x09canonical", "h\x03w\x03getw\x04metaa\x07", "h\x03w\x08get_manya\x03a\x02",
+		"h\x02w\x0aget_binarya\x03", "h\x02w\x05leaseb\x00\x01\x00\x01", "h\x02w\x08notionala\x01",
+		"h\x03w\x08notionala\x01n\x08\x00\xff\xff\xff\xff\xff\xff\xff\xff", "w\x04info",
+		"h\x02w\x09decomposem\x00\x00\x00\x101234567890123456", "h\x03w\x09decomposek\x00\x02Zza\x3e",
+		"h\x02w\x09decomposek\x00\x24000001a1-fb17-587b-7a00-78ffe3d40000",
+	} {
 		f.Add([]byte(term))
 	}
-	s := &Server{IDs: source(nil), Log: slog.New(slog.DiscardHandler)}
 	f.Fuzz(func(t *testing.T, request []byte) {
+		if q := DecodeRequest(request); q.Op != OpInvalid && !q.valid() {
+			t.Errorf("%x: out of range: %+v", request, q)
+		}
 		for _, caps := range []etf.Caps{{}, etf.AllCaps} {
+			s := serverOf(&stock{perTick: 1 << 16, left: 100})
 			reply := s.HandleCall(nil, request, caps)
 			if _, err := etf.Decode(reply); err != nil {
-				t.Errorf("%s is answered %s: %v", hex.EncodeToString(request), hex.EncodeToString(reply), err)
+				t.Errorf("%x is answered %x: %v", request, reply, err)
 			}
 		}
 	})
