@@ -120,6 +120,21 @@ func TestNoReply(t *testing.T) {
 	check(t, c.sent)
 }
 
+// Who is no peer is answered with the reply itself.
+func TestLocalCall(t *testing.T) {
+	s := &server{reply: "h\x02w\x02oka\x07"}
+	g := &Server{Pid: etf.NewPid("n@h", 7, 0, 1), Handler: s}
+	reply, err := g.Call(etf.Tuple{etf.Atom("get"), int64(62)})
+	if want := "{ok,7}"; err != nil || string(etf.Format(nil, reply)) != want {
+		t.Errorf("%v, %v, want %s", reply, err, want)
+	}
+	check(t, s.calls, fmt.Sprintf("call %q utf8 true", "h\x02"+get+"a\x3e"))
+	s.reply = ""
+	if _, err := g.Call(etf.Atom("get")); err != ErrNoReply {
+		t.Errorf("%v, want %v", err, ErrNoReply)
+	}
+}
+
 // What is no call and no cast is handle_info's.
 func TestCastAndInfo(t *testing.T) {
 	for message, want := range map[string]string{

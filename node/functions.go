@@ -17,6 +17,8 @@ func (n *Node) standardFunctions() rpc.Table {
 		{Module: "erlang", Function: "whereis", Arity: 1}:    n.fnWhereis,
 		{Module: "erlang", Function: "registered", Arity: 0}: n.fnRegistered,
 		{Module: "net_adm", Function: "ping", Arity: 1}:      n.fnPing,
+		{Module: "gen_server", Function: "call", Arity: 2}:   n.fnCall,
+		{Module: "gen_server", Function: "call", Arity: 3}:   n.fnCall,
 	}
 }
 
@@ -73,6 +75,28 @@ func (n *Node) fnPing(args []etf.Term) (etf.Term, error) {
 		return etf.Atom("pong"), nil
 	}
 	return etf.Atom("pang"), nil
+}
+
+// fnCall calls a server of this node by its name. The third argument would be a
+// time-out.
+func (n *Node) fnCall(args []etf.Term) (etf.Term, error) {
+	name, ok := args[0].(etf.Atom)
+	if !ok {
+		return nil, rpc.BadArgument()
+	}
+	exit := func(why etf.Atom) error {
+		call := etf.Tuple{etf.Atom("gen_server"), etf.Atom("call"), etf.List(args)}
+		return &rpc.Exception{Class: rpc.Exit, Reason: etf.Tuple{why, call}}
+	}
+	p := n.registry.named(name)
+	if p == nil {
+		return nil, exit("noproc")
+	}
+	reply, err := p.Handler.(inline).Call(args[1]) // as the supervisor added it
+	if err != nil {
+		return nil, exit("timeout")
+	}
+	return reply, nil
 }
 
 func sortAtoms(list etf.List) {

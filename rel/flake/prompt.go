@@ -63,6 +63,14 @@ var help = []console.Section{
 		{Call: "flake_harness:timed_generate(N)", Does: "the same, and how long it took"},
 		{Call: "flake_harness:timed_generate(N,Base)", Does: "the same as digits"},
 	}},
+	{Title: "calls, as gen_server:call({flake,Node},Call) makes them", Functions: []console.Help{
+		{Call: "gen_server:call(flake,get)", Does: "an id: {ok, Id}"},
+		{Call: "gen_server:call(flake,{get_many,N})", Does: "ids: {ok, [Id]}"},
+		{Call: "gen_server:call(flake,{lease,N})", Does: "runs of ids: {ok, [{First, Count}]}"},
+		{Call: "gen_server:call(flake,{notional,Ms})", Does: "the lowest id of a time: {ok, Id}"},
+		{Call: "gen_server:call(flake,{decompose,Id})", Does: "its time, worker and sequence"},
+		{Call: "gen_server:call(flake,info)", Does: "what the server is, and has done"},
+	}},
 	{Title: "parts of ids", Functions: []console.Help{
 		{Call: "flake_util:as_list(I,Base)", Does: "an integer as digits"},
 		{Call: "flake_util:gen_id(Time,Worker,Seq)", Does: "the id of these parts"},
