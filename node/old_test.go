@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flake-go/flake/flake/flakeserver"
 	"github.com/flake-go/flake/node/etf"
 	"github.com/flake-go/flake/node/handshake"
 	"github.com/flake-go/flake/node/rpc"
@@ -255,6 +256,7 @@ func TestOldPeers(t *testing.T) {
 			}})
 			p := oldDial(t, n, "scala@127.0.0.1", peer.flags)
 			testOldCalls(p)
+			testOldBulk(p)
 			testOldSignals(p)
 			for range 2 {
 				again := oldDial(t, n, p.name, peer.flags)
@@ -293,6 +295,50 @@ func testOldCalls(p *old) {
 	}
 	p.send(tuple{6, p.pid(), atom(""), atom("nobody")}, atom("message"))
 	p.get()
+}
+
+// testOldBulk takes all the calls' answers apart, but for those of get.
+func testOldBulk(p *old) {
+	p.t.Helper()
+	ok := func(request any) any {
+		p.t.Helper()
+		reply, _ := p.call("flake", request).(tuple)
+		if len(reply) != 2 || reply[0] != atom("ok") {
+			p.t.Fatalf("%v: %v", request, reply)
+		}
+		return reply[1]
+	}
+	for _, n := range []int{1, flakeserver.MaxInline, flakeserver.MaxInline + 1} {
+		ids, _ := ok(tuple{atom("get_many"), n}).([]any)
+		texts, _ := ok(tuple{atom("get_many"), n, 62}).([]any)
+		packed, _ := ok(tuple{atom("get_binary"), n}).([]byte)
+		if len(ids) != n+1 || len(ids[0].([]byte)) != 16 || len(texts) != n+1 || texts[0] == "" || len(packed) != 16*n {
+			p.t.Errorf("%d ids: %v %v %x", n, ids, texts, packed)
+		}
+		leased := int64(0)
+		runs, _ := ok(tuple{atom("lease"), n}).([]any)
+		for _, run := range runs[:len(runs)-1] {
+			leased += run.(tuple)[1].(int64)
+		}
+		if leased != int64(n) {
+			p.t.Errorf("%d ids are %v", n, runs)
+		}
+	}
+	octets := []byte("\x00\x00\x01\xa1\xfb\x17\x58\x7b\x7a\x00\x78\xff\xe3\xd4\x00\x00")
+	const fields = "[ok [[time 1795213973627] [worker 134142448624596] [sequence 0] []]]"
+	p.wantCall("flake", tuple{atom("decompose"), octets}, fields)
+	p.wantCall("flake", tuple{atom("decompose"), []byte("1A1FB17587B7A0078FFE3D40000"), 16}, fields)
+	p.wantCall("flake", tuple{atom("notional"), 1}, "[ok [0 0 0 0 0 0 0 1 0 0 0 0 0 0 0 0]]")
+	p.wantCall("flake", tuple{atom("notional"), 1, 2},
+		"[ok [[0 0 0 0 0 0 0 1 0 0 0 0 0 0 0 0] [0 0 0 0 0 0 0 2 255 255 255 255 255 255 255 255]]]")
+	p.wantCall("flake", tuple{atom("lease"), 0}, "[error badarg]")
+	if text, _ := ok(tuple{atom("get"), atom("canonical")}).(string); len(text) != 22 {
+		p.t.Errorf("canonical: %q", text)
+	}
+	info, _ := p.call("flake", atom("info")).([]any)
+	if len(info) < 2 || fmt.Sprint(info[:2]) != "[[format flake] [worker 1]]" {
+		p.t.Errorf("info: %v", info)
+	}
 }
 
 // testOldSignals watches, links and kills the server.

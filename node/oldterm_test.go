@@ -2,6 +2,7 @@ package node
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"testing"
 
@@ -24,7 +25,9 @@ func (p *old) put(b []byte, terms ...any) []byte {
 		case identifier:
 			b = append(b, t...)
 		case int:
-			b = append(b, 97, byte(t))
+			b = binary.BigEndian.AppendUint32(append(b, 98), uint32(t))
+		case []byte:
+			b = append(binary.BigEndian.AppendUint32(append(b, 109), uint32(len(t))), t...)
 		case tuple:
 			b = p.put(append(b, 104, byte(len(t))), t...)
 		case []any:
@@ -92,6 +95,14 @@ func (r *oldReader) term() any {
 		return int64(r.number(1))
 	case 98:
 		return int64(int32(r.number(4)))
+	case 110:
+		digits, sign := r.take(r.number(1)+1), int64(1)
+		if digits[0] != 0 {
+			sign = -1
+		}
+		var b [8]byte
+		copy(b[:], digits[1:])
+		return sign * int64(binary.LittleEndian.Uint64(b[:]))
 	case 70:
 		return fmt.Sprintf("%x", r.take(8))
 	case 99:
