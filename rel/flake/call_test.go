@@ -9,7 +9,7 @@ import (
 func TestErlang(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, "")
-	n.erl(nil, "ping", "get", "bases", "bad_bases", "unknown", "cast", "message", "terms",
+	n.erl(nil, "ping", "get", "bases", "bad_bases", "many", "texts", "fields", "info", "held_up", "bad_calls", "unknown", "cast", "message", "terms",
 		"concurrent", "pipelined", "send_request", "alias", "monitors", "noproc")
 	if got := strings.Count(n.output(), "msg=connected"); got != 1 {
 		t.Errorf("%d connections, want 1", got)

@@ -20,7 +20,7 @@ func (n *flakeNode) cnode(cookie string, checks ...string) {
 func TestC(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, "")
-	n.cnode(cookie, "ping", "get", "text", "unknown", "rpc", "again", "ping")
+	n.cnode(cookie, "ping", "get", "text", "calls", "unknown", "rpc", "again", "ping")
 	n.cnode("wrong", "refused")
 	n.cnode(cookie, "get")
 }

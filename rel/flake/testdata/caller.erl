@@ -47,12 +47,78 @@ check("bases", _, N) ->
     [begin
          Before = id(N),
          {ok, [_ | _] = Text} = call(N, {get, Base}),
-         Id = lists:foldl(fun(C, Acc) -> Acc * Base + digit(C, Base) end, 0, Text),
+         Id = number(Text, Base),
          true = Before < Id andalso Id < id(N)
      end || Base <- lists:seq(2, 62)];
 check("bad_bases", _, N) ->
     [{Base, {error, badarg}} = {Base, call(N, {get, Base})}
      || Base <- [bad, 0, 1, 63, -2, 1 bsl 70, 62.0, "62", <<62>>, [], {62}, self()]];
+%% Ids in every form that there is of them, among those of single calls.
+check("many", _, N) ->
+    [begin
+         Before = id(N),
+         {ok, Ids} = call(N, {get_many, Count}),
+         {ok, Packed} = call(N, {get_binary, Count}),
+         All = [Id || <<Id:128>> <- Ids] ++ [Id || <<Id:128>> <= Packed] ++ lease(N, Count),
+         true = length(All) =:= 3 * Count,
+         increasing([Before | All] ++ [id(N)])
+     end || Count <- [1, 2, 255, 256, 257, 1000, 65536]],
+    Leased = lease(N, 1048576),
+    true = length(Leased) =:= 1048576,
+    increasing(Leased);
+check("texts", _, N) ->
+    [begin
+         {ok, Texts} = call(N, {get_many, Count, Base}),
+         Count = length(Texts),
+         increasing([number(Text, Base) || Text <- Texts])
+     end || Base <- [2, 10, 16, 36, 62], Count <- [2, 1000]],
+    {ok, [First | _] = Texts} = call(N, {get_many, 300, canonical}),
+    22 = length(First),
+    true = Texts =:= lists:usort(Texts),
+    increasing([number(Text, 62) || Text <- Texts]),
+    {ok, Next} = call(N, {get, canonical}),
+    true = lists:last(Texts) < Next;
+%% A span of time, and what is in an id.
+check("fields", _, N) ->
+    {ok, <<Time:64, Worker:48, Seq:16>> = Id} = call(N, get),
+    Fields = {ok, [{time, Time}, {worker, Worker}, {sequence, Seq}]},
+    Text = integer_to_list(binary:decode_unsigned(Id), 36),
+    <<A:8/binary, B:4/binary, C:4/binary, D:4/binary, E/binary>> =
+        iolist_to_binary(io_lib:format("~32.16.0b", [binary:decode_unsigned(Id)])),
+    Uuid = lists:join("-", [A, B, C, D, E]),
+    [{Call, Fields} = {Call, call(N, Call)}
+     || Call <- [{decompose, Id}, {decompose, Text, 36}, {decompose, list_to_binary(Text), 36},
+                 {decompose, binary_to_list(iolist_to_binary(Uuid))}, {decompose, iolist_to_binary(Uuid)}]],
+    {ok, <<Time:64, 0:64>> = Lowest} = call(N, {notional, Time}),
+    {ok, {Lowest, <<Time:64, 16#FFFFFFFFFFFFFFFF:64>> = Highest}} = call(N, {notional, Time, Time}),
+    true = Lowest =< Id andalso Id =< Highest;
+check("info", _, N) ->
+    Before = call(N, info),
+    {ok, <<_:64, Worker:48, _:16>>} = call(N, get),
+    {ok, _} = call(N, {lease, 99}),
+    {error, badarg} = call(N, {lease, 0}),
+    After = call(N, info),
+    [format, worker, ids, waits, refusals, last, mark, uptime, version] = [Key || {Key, _} <- After],
+    [{Key, Value} = {Key, proplists:get_value(Key, After)} || {Key, Value} <- [{format, flake}, {worker, Worker}]],
+    [100, 1] = [proplists:get_value(Key, After) - proplists:get_value(Key, Before) || Key <- [ids, refusals]],
+    true = proplists:get_value(mark, After) > proplists:get_value(last, After);
+%% Another caller of the connection need not wait until all large answers are there.
+check("held_up", _, N) ->
+    Calls = [{get_many, 65536}, {get_binary, 65536}, {lease, 1048576}, {get_many, 65536, 62}],
+    [{flake, N} ! {'$gen_call', {self(), Call}, Call} || Call <- Calls],
+    {flake, N} ! {'$gen_call', {self(), get}, get},
+    Answers = [receive {Tag, {ok, _}} -> Tag end || _ <- [get | Calls]],
+    true = lists:last(Answers) =/= get,
+    [] = [get | Calls] -- Answers;
+check("bad_calls", _, N) ->
+    [{Call, {error, badarg}} = {Call, call(N, Call)}
+     || Call <- [{get_many, 0}, {get_many, 65537}, {get_many, -1}, {get_many, 1.0}, {get_many, many}, {get_many, 1, 63},
+                 {get_many, 1 bsl 70}, {get_binary, 0}, {get_binary, 65537}, {get_binary, "1"}, {lease, 0},
+                 {lease, 1048577}, {lease, <<1>>}, {get, meta, 1}, {notional, -1}, {notional, 1.0}, {notional, 2, 1},
+                 {notional, 1 bsl 64}, {decompose, <<1, 2, 3>>}, {decompose, "x"}, {decompose, 1}, {decompose, ""},
+                 {decompose, "x", 62.0}, {decompose, <<0:128>>, 63}, {decompose, "_", 62}, {decompose, [1024]},
+                 {decompose, lists:duplicate(70000, $0)}]],
+    [{Call, ok} = {Call, call(N, Call)} || Call <- [get_many, {get_many}, {lease, 1, 2}, {info, 1}, {notional}]];
 check("unknown", _, N) ->
     [{Call, ok} = {Call, call(N, Call)} || Call <- [hello, {get}, {get, 2, 3}, 'GET', "get", <<"get">>]];
 check("cast", _, N) ->
@@ -253,7 +319,9 @@ check("refusals", _, N) ->
              {badarg, flake_util, gen_id, [a, 1, 1]}, {badarg, flake_util, hw_addr_to_int, [[1, 2]]},
              {badarg, flake_util, hw_addr_to_int, [[1, 2, 3, 4, 5, 256]]},
              {badarg, erlang, whereis, ["flake"]}, {badarg, erlang, nodes, [some]},
-             {badarg, net_adm, ping, [1]}]],
+             {badarg, net_adm, ping, [1]}, {badarg, gen_server, call, [1, get]}]],
+    {badrpc, {'EXIT', {noproc, {gen_server, call, [nobody, get]}}}} = rpc:call(N, gen_server, call, [nobody, get]),
+    {error, system_limit} = rpc:call(N, gen_server, call, [flake, {get_many, 65536}]),
     Large = binary:copy(<<"x">>, 10 bsl 20),
     {error, badarg} = rpc:call(N, flake_server, id, [Large]),
     {badrpc, {'EXIT', {badarg, _}}} = rpc:call(N, flake_harness, generate, [Large]),
@@ -297,6 +365,8 @@ functions(Call, N) ->
     x = Call(flake, get_config_value, [no_such_key, x]),
     [_ | _] = Call(flake, get_config_value, [timestamp_path, x]),
     {flake, "flake", [_ | _]} = lists:keyfind(flake, 1, Call(application, which_applications, [])),
+    {ok, [<<_:128>>, _]} = Call(gen_server, call, [flake, {get_many, 2}]),
+    {ok, [{<<_:128>>, _} | _]} = Call(gen_server, call, [flake, {lease, 1000}, 5000]),
     Names = Call(erlang, registered, []),
     [] = [flake, flake_sup, persistent_timer, net_kernel, rex] -- Names.
 
@@ -328,6 +398,14 @@ id(N) ->
     {ok, <<Id:128>>} = call(N, get),
     Id.
 
+%% All ids of a lease. A run is within one millisecond.
+lease(N, Count) ->
+    {ok, Runs} = call(N, {lease, Count}),
+    lists:append([begin
+                      true = Seq + Length =< 65536,
+                      lists:seq(First, First + Length - 1)
+                  end || {<<First:128>>, Length} <- Runs, <<_:112, Seq:16>> <- [<<First:128>>]]).
+
 attempt(N) -> try call(N, get) catch exit:{Why, _} -> Why end.
 
 attempts(N, Times) -> [Id || {ok, <<Id:128>>} <- [attempt(N) || _ <- lists:seq(1, Times)]].
@@ -358,6 +436,8 @@ until_dialled(Kernel) ->
     end.
 
 pid(Hex) -> binary_to_term(<<(list_to_integer(Hex, 16)):(length(Hex) * 4)>>).
+
+number(Text, Base) -> lists:foldl(fun(C, Acc) -> Acc * Base + digit(C, Base) end, 0, Text).
 
 digit(C, Base) ->
     Digit = if C =< $9 -> C - $0; C =< $Z -> C - $A + 10; true -> C - $a + 36 end,

@@ -18,4 +18,22 @@ ids =
   end
 
 true = ids == Enum.sort(ids) and ids == Enum.uniq(ids)
+
+{:ok, many} = GenServer.call(server, {:get_many, 1000})
+{:ok, texts} = GenServer.call(server, {:get_many, 1000, :canonical})
+{:ok, packed} = GenServer.call(server, {:get_binary, 1000})
+split = for <<id::binary-16 <- packed>>, do: id
+texts = Enum.map(texts, &List.to_string/1)
+true = length(Enum.uniq(many ++ split)) == 2000 and many ++ split == Enum.sort(many ++ split)
+true = length(texts) == 1000 and texts == Enum.sort(texts)
+
+{:ok, runs} = GenServer.call(server, {:lease, 1_000_000})
+1_000_000 = runs |> Enum.map(fn {<<_::128>>, count} -> count end) |> Enum.sum()
+
+# A text is a binary here.
+{:ok, [time: _, worker: _, sequence: _]} = GenServer.call(server, {:decompose, hd(texts)})
+{:ok, [time: ms, worker: _, sequence: _]} = GenServer.call(server, {:decompose, hd(many)})
+{:ok, <<^ms::64, 0::64>>} = GenServer.call(server, {:notional, ms})
+:flake = GenServer.call(server, :info)[:format]
+{:error, :badarg} = GenServer.call(server, {:get_many, 0})
 IO.puts("CHECK elixir ok")

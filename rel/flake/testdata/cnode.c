@@ -159,6 +159,45 @@ static int unknown(void)
     return ei_send_reg_encoded(fd, ei_self(&self), "nobody", "\203j", 2) < 0 ? fail("send") : ping();
 }
 
+/* listed calls for ids as a list, and wants so many of so many octets; 0: of digits. */
+static int listed(const char *request, int want, int octets)
+{
+    ei_x_buff q, x;
+    int index, arity, i;
+    char word[MAXATOMLEN], id[200];
+    long size;
+    ei_x_new(&q);
+    ei_x_new(&x);
+    ei_x_format_wo_ver(&q, request);
+    if (call("flake", &q, &x, &index) < 0)
+        return -1;
+    if (ei_decode_tuple_header(x.buff, &index, &arity) < 0 || ei_decode_atom(x.buff, &index, word) < 0 ||
+        strcmp(word, "ok") != 0 || ei_decode_list_header(x.buff, &index, &arity) < 0 || arity != want)
+        return fail(request);
+    for (i = 0; i < arity && failure == NULL; i++) {
+        if (octets > 0 ? ei_decode_binary(x.buff, &index, id, &size) < 0 || size != octets
+                       : ei_decode_string(x.buff, &index, id) < 0 || strlen(id) < 15)
+            fail(request);
+    }
+    if (ei_decode_list_header(x.buff, &index, &arity) < 0 || arity != 0 || index != x.index)
+        fail(request);
+    ei_x_free(&q);
+    ei_x_free(&x);
+    return 0;
+}
+
+static int calls(void)
+{
+    listed("{get_many,3}", 3, 16);
+    listed("{get_many,65536}", 65536, 16);
+    listed("{get_many,65536,2}", 65536, 0);
+    listed("{get_many,3,canonical}", 3, 0);
+    answers("flake", "{notional,1}", "{ok, #Bin<0,0,0,0,0,0,0,1,0,0,0,0,0,0,0,0>}");
+    answers("flake", "{decompose,\"1070003\",16}", "{ok, [{time, 0}, {worker, 263}, {sequence, 3}]}");
+    answers("flake", "{lease,1048577}", "{error, badarg}");
+    return answers("flake", "{get_many,0}", "{error, badarg}");
+}
+
 static int apply(char *module, char *function, const char *args, const char *result)
 {
     ei_x_buff a, x;
@@ -221,7 +260,7 @@ static const struct {
     const char *name;
     int (*run)(void);
 } checks[] = {{"ping", ping}, {"get", get},     {"text", text}, {"unknown", unknown},
-              {"rpc", rpc},   {"again", again}, {"idle", idle}, {"refused", refused}};
+              {"rpc", rpc},   {"again", again}, {"idle", idle}, {"refused", refused}, {"calls", calls}};
 
 int main(int argc, char **argv)
 {
