@@ -54,6 +54,8 @@ var withCookie = []attack{
 	{"many elements", 10, (*attacker).manyElements},
 	{"large calls", 5, (*attacker).largeCalls},
 	{"answers not read", 20, (*attacker).deaf},
+	{"large answers not read", 20, func(a *attacker) { a.bulk(func() bool { return a.failed == nil }) }},
+	{"large answers", 20, (*attacker).reading},
 	{"kills", 4, (*attacker).kills},
 }
 

@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"compress/zlib"
 	"encoding/binary"
+	"io"
 	"strings"
+	"time"
 
+	"github.com/flake-go/flake/flake/flakeserver"
 	"github.com/flake-go/flake/node/etf"
 )
 
@@ -143,6 +146,28 @@ func (a *attacker) deaf() {
 			etf.Atom("call"), etf.Atom("flake_harness"), etf.Atom("generate"), etf.List{int64(100_000)}, etf.Atom("user"),
 		}})
 	}
+}
+
+// bulk asks for as many ids as a call gives, in the forms that take most.
+func (a *attacker) bulk(more func() bool) {
+	for i := 0; more(); i++ {
+		for _, request := range []etf.Term{
+			etf.Tuple{etf.Atom("get_many"), int64(flakeserver.MaxMany), int64(2)},
+			etf.Tuple{etf.Atom("get_binary"), int64(flakeserver.MaxMany)},
+			etf.Tuple{etf.Atom("lease"), int64(flakeserver.MaxLease)},
+		} {
+			a.regSend("flake", etf.Tuple{etf.Atom("$gen_call"), etf.Tuple{a.self, a.ref(i)}, request})
+		}
+	}
+	a.flush()
+}
+
+// reading asks for some, and takes what it gets.
+func (a *attacker) reading() {
+	rounds := 10
+	a.bulk(func() bool { rounds--; return rounds >= 0 })
+	a.SetReadDeadline(time.Now().Add(attackTime))
+	io.Copy(io.Discard, a)
 }
 
 // kills sends exit(Pid, kill) to all that has a name, and to whatever may be.
