@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/binary"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -15,7 +16,10 @@ import (
 	"github.com/flake-go/flake/flake"
 )
 
-var kills = flag.Int("kills", 10, "how often TestKillNine kills the command")
+var (
+	kills  = flag.Int("kills", 10, "how often TestKillNine kills the command")
+	leases = flag.Int("leases", 1_000_000, "how many ids TestLeases has leased at least")
+)
 
 // TestKillNine kills the command with SIGKILL at random moments while Erlang
 // callers take ids, and starts it again. No id may come twice, and all that a
@@ -52,6 +56,50 @@ func TestKillNine(t *testing.T) {
 		t.Error("no ids")
 	}
 	t.Logf("%d ids in %d lives", total, *kills)
+}
+
+// TestLeases kills the command likewise, while callers lease ids and others take
+// single ones. No id may be in two leases, nor in one and given otherwise.
+func TestLeases(t *testing.T) {
+	t.Parallel()
+	const lives = 3 // at least
+	port, config, folder := freePort(t), configFile(t, ""), t.TempDir()
+	startDaemon(t, port)
+	caller := spawnErl(t, port, nil, "leases="+folder)
+	var top flake.ID // that was given
+	total, life := 0, 0
+	for life < lives || total < *leases {
+		life++
+		n := spawn(t, port, command, "-noinput", "-config", config)
+		caller.await(fmt.Sprintf("CALLING %d", life))
+		time.Sleep(time.Duration(rand.IntN(700)) * time.Millisecond) // the moment is the test
+		n.signal(syscall.SIGKILL)
+		caller.await(fmt.Sprintf("LIFE %d ", life))
+		runs := readRuns(t, filepath.Join(folder, fmt.Sprint(life)))
+		slices.SortFunc(runs, func(a, b flake.Run) int { return a.First.Compare(b.First) })
+		for _, run := range runs {
+			if run.First.Compare(top) <= 0 {
+				t.Fatalf("life %d: %v is not above %v", life, run.First, top)
+			}
+			top = run.At(run.Count - 1)
+			total += run.Count
+		}
+	}
+	t.Logf("%d ids in %d lives", total, life)
+}
+
+func readRuns(t *testing.T, path string) (runs []flake.Run) {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const size = len(flake.ID{}) + 4
+	for run := range slices.Chunk(data, size) {
+		id := flake.ID(run[:len(flake.ID{})])
+		runs = append(runs, flake.Run{First: id, Count: int(binary.BigEndian.Uint32(run[len(id):]))})
+	}
+	return runs
 }
 
 func readIDs(t *testing.T, path string) (ids []flake.ID) {

@@ -16,7 +16,7 @@ run(Check, N) ->
     [Name | Arg] = string:split(Check, "="),
     Fun = fun() -> check(Name, Arg, N) end,
     try
-        case lists:member(Name, ["dynamic", "refused", "stop", "dialled", "collect", "collide", "silent", "up"]) of
+        case lists:member(Name, ["dynamic", "refused", "stop", "dialled", "collect", "leases", "collide", "silent", "up"]) of
             true -> Fun();
             false -> steady(Fun, N)
         end
@@ -274,6 +274,21 @@ check("collect", [Arg], N) ->
          ok = file:write_file(Name, [<<Id:128>> || Id <- lists:append(Lists)]),
          io:format("LIFE ~b~n", [Life])
      end || Life <- lists:seq(1, list_to_integer(Lives))];
+%% For each life of the server all that it gave goes to a file of its own, as runs
+%% <<First:128, Count:32>>, until this node is stopped: leases=FOLDER.
+check("leases", [Folder], N) ->
+    Calls = [fun() -> {lease, rand:uniform(1048576)} end, fun() -> {lease, 1 + rand:uniform(1000)} end,
+             fun() -> {get_many, rand:uniform(300)} end, fun() -> get end, fun() -> get end],
+    (fun Live(Life) ->
+         until_connected(N),
+         io:format("CALLING ~b~n", [Life]),
+         Lists = [lists:reverse(Runs) || Runs <- parallel([fun() -> taken(N, Call, []) end || Call <- Calls])],
+         [apart(Runs) || Runs <- Lists],
+         ok = file:write_file(filename:join(Folder, integer_to_list(Life)),
+                              [<<First:128, Count:32>> || Runs <- Lists, {First, Count} <- Runs]),
+         io:format("LIFE ~b ~b~n", [Life, lists:sum([Count || Runs <- Lists, {_, Count} <- Runs])]),
+         Live(Life + 1)
+     end)(1);
 %% What the original's other processes answer, and module sys.
 check("servers", _, N) ->
     {ok, Saved} = gen_server:call({persistent_timer, N}, get_last_timestamp),
@@ -447,9 +462,27 @@ digit(C, Base) ->
 increasing([A | [B | _] = Rest]) when A < B -> increasing(Rest);
 increasing([_]) -> ok.
 
-%% The results of Fun from many processes at once.
-parallel(Processes, Fun) ->
-    Started = [spawn_monitor(fun() -> exit({result, Fun()}) end) || _ <- lists:seq(1, Processes)],
+%% The runs that one caller is given until the server is down, the last one first.
+taken(N, Call, Runs) ->
+    try call(N, Call()) of
+        {ok, <<Id:128>>} -> taken(N, Call, [{Id, 1} | Runs]);
+        {ok, [{_, _} | _] = Leased} ->
+            taken(N, Call, lists:reverse([{First, Count} || {<<First:128>>, Count} <- Leased], Runs));
+        {ok, Ids} -> taken(N, Call, lists:reverse([{Id, 1} || <<Id:128>> <- Ids], Runs))
+    catch
+        exit:_ -> Runs
+    end.
+
+%% One caller's runs go up.
+apart([{First, Count} | [{Next, _} | _] = Rest]) when First + Count =< Next -> apart(Rest);
+apart([_]) -> ok;
+apart([]) -> ok.
+
+%% The results of Fun from many processes at once, or of several functions.
+parallel(Processes, Fun) -> parallel(lists:duplicate(Processes, Fun)).
+
+parallel(Funs) ->
+    Started = [spawn_monitor(fun() -> exit({result, Fun()}) end) || Fun <- Funs],
     [begin {result, R} = ended(P), R end || P <- Started].
 
 outcome(Fun) -> ended(spawn_monitor(Fun)).
