@@ -2,7 +2,6 @@ package flakehttp
 
 import (
 	"encoding/binary"
-	"iter"
 	"net/http"
 	"strconv"
 	"sync"
@@ -23,17 +22,20 @@ var buffers = sync.Pool{New: func() any { return new([chunk]byte) }}
 // failed nobody is there any more, and nothing is made.
 type body struct {
 	w      http.ResponseWriter
-	buf    []byte
+	whole  *[chunk]byte
+	buf    []byte // of whole
 	failed bool
 }
 
-// answerWith has fill make the body.
-func answerWith(w http.ResponseWriter, fill func(*body)) {
-	buf := buffers.Get().(*[chunk]byte)
-	defer buffers.Put(buf)
-	b := &body{w: w, buf: buf[:0]}
-	fill(b)
+func newBody(w http.ResponseWriter) body {
+	whole := buffers.Get().(*[chunk]byte)
+	return body{w: w, whole: whole, buf: whole[:0]}
+}
+
+// end writes what is left.
+func (b *body) end() {
 	b.flush()
+	buffers.Put(b.whole)
 }
 
 // room reports whether one more element is wanted, and makes room for it.
@@ -55,97 +57,95 @@ func (b *body) flush() {
 
 func (b *body) put(s string) { b.buf = append(b.buf, s...) }
 
-// all gives the ids of a reply.
-func (q *question) all() iter.Seq[flakeserver.Number] {
-	if q.reply.Op != flakeserver.OpGet {
-		return q.reply.IDs()
-	}
-	return func(yield func(flakeserver.Number) bool) { yield(q.reply.ID) }
-}
-
 // writeIDs gives one id a line, {"ids":["...",...]}, or the octets of all.
 func (q *question) writeIDs(w http.ResponseWriter) {
-	answerWith(w, func(b *body) {
-		before, between, after := "", "\n", "\n"
-		switch q.media {
-		case asJSON:
-			before, between, after = `{"ids":["`, `","`, `"]}`+"\n"
-		case octets:
-			between, after = "", ""
-		}
-		b.put(before)
-		first := true
-		for id := range q.all() {
+	b := newBody(w)
+	defer b.end()
+	between, after := "\n", "\n"
+	switch q.media {
+	case asJSON:
+		between, after = `","`, `"]}`+"\n"
+		b.put(`{"ids":["`)
+	case octets:
+		between, after = "", ""
+	}
+	one := [1]flakeserver.Run{{First: q.reply.ID, Count: 1}}
+	runs := q.reply.Runs
+	if q.reply.Op == flakeserver.OpGet {
+		runs = one[:]
+	}
+	for n, run := range runs {
+		for i := range run.Count {
 			if !b.room() {
 				return
 			}
-			if !first {
+			if n > 0 || i > 0 {
 				b.put(between)
 			}
-			first = false
-			b.buf = q.reply.AppendID(b.buf, id)
+			b.buf = q.reply.AppendID(b.buf, run.First.Plus(i))
 		}
-		b.put(after)
-	})
+	}
+	b.put(after)
 }
 
 // writeRuns gives a line "ID COUNT" a run, {"leases":[{"first":"...","count":N},...]},
 // or the octets of the first id and of the count, of which there are 4.
 func (q *question) writeRuns(w http.ResponseWriter) {
-	answerWith(w, func(b *body) {
-		if q.media == asJSON {
-			b.put(`{"leases":[`)
+	b := newBody(w)
+	defer b.end()
+	if q.media == asJSON {
+		b.put(`{"leases":[`)
+	}
+	for i, run := range q.reply.Runs {
+		if !b.room() {
+			return
 		}
-		for i, run := range q.reply.Runs {
-			if !b.room() {
-				return
+		switch q.media {
+		case octets:
+			b.buf = binary.BigEndian.AppendUint32(q.reply.AppendID(b.buf, run.First), uint32(run.Count))
+		case asJSON:
+			if i > 0 {
+				b.put(",")
 			}
-			switch q.media {
-			case octets:
-				b.buf = binary.BigEndian.AppendUint32(q.reply.AppendID(b.buf, run.First), uint32(run.Count))
-			case asJSON:
-				if i > 0 {
-					b.put(",")
-				}
-				b.put(`{"first":"`)
-				b.buf = q.reply.AppendID(b.buf, run.First)
-				b.put(`","count":`)
-				b.buf = append(strconv.AppendInt(b.buf, int64(run.Count), 10), '}')
-			default:
-				b.buf = append(q.reply.AppendID(b.buf, run.First), ' ')
-				b.buf = append(strconv.AppendInt(b.buf, int64(run.Count), 10), '\n')
-			}
+			b.put(`{"first":"`)
+			b.buf = q.reply.AppendID(b.buf, run.First)
+			b.put(`","count":`)
+			b.buf = append(strconv.AppendInt(b.buf, int64(run.Count), 10), '}')
+		default:
+			b.buf = append(q.reply.AppendID(b.buf, run.First), ' ')
+			b.buf = append(strconv.AppendInt(b.buf, int64(run.Count), 10), '\n')
 		}
-		if q.media == asJSON {
-			b.put("]}\n")
-		}
-	})
+	}
+	if q.media == asJSON {
+		b.put("]}\n")
+	}
 }
 
 // writeSpan gives the id of a time, {"id":"..."}, or the lowest and the highest
 // of a span, {"lowest":"...","highest":"..."}; as text a line each.
 func (q *question) writeSpan(w http.ResponseWriter) {
-	names := []string{"id"}
-	ids := []flakeserver.Number{q.reply.ID}
-	if q.reply.Op == flakeserver.OpSpan {
-		names = []string{"lowest", "highest"}
-		ids = append(ids, q.reply.Highest)
+	b := newBody(w)
+	defer b.end()
+	if q.reply.Op == flakeserver.OpNotional {
+		q.writeBound(&b, `{"id":"`, q.reply.ID)
+	} else {
+		q.writeBound(&b, `{"lowest":"`, q.reply.ID)
+		q.writeBound(&b, `,"highest":"`, q.reply.Highest)
 	}
-	answerWith(w, func(b *body) {
-		for i, id := range ids {
-			switch q.media {
-			case octets:
-				b.buf = q.reply.AppendID(b.buf, id)
-			case asJSON:
-				b.put([]string{`{"`, `,"`}[i] + names[i] + `":"`)
-				b.buf = q.reply.AppendID(b.buf, id)
-				b.put(`"`)
-			default:
-				b.buf = append(q.reply.AppendID(b.buf, id), '\n')
-			}
-		}
-		if q.media == asJSON {
-			b.put("}\n")
-		}
-	})
+	if q.media == asJSON {
+		b.put("}\n")
+	}
+}
+
+func (q *question) writeBound(b *body, name string, id flakeserver.Number) {
+	if q.media == asJSON {
+		b.put(name)
+	}
+	b.buf = q.reply.AppendID(b.buf, id)
+	switch q.media {
+	case asJSON:
+		b.put(`"`)
+	case text:
+		b.put("\n")
+	}
 }

@@ -11,10 +11,17 @@ import (
 
 var forms = []string{text, asJSON, octets}
 
+// The parameters of each endpoint.
+var (
+	ofIDs      = []string{"n", "base", "meta", "generator"}
+	ofLeases   = []string{"n", "base", "generator"}
+	ofNotional = []string{"from", "to", "base", "generator"}
+)
+
 // ids takes ids: /v1/ids?n=&base=&meta=&generator=.
 func (s *Server) ids(w http.ResponseWriter, r *http.Request) *problem {
 	q := question{Request: flakeserver.Request{Op: flakeserver.OpGet}}
-	fault := s.ask(&q, r, "n", "base", "meta", "generator")
+	fault := s.ask(&q, r, ofIDs)
 	if fault == nil {
 		q.N, fault = q.number("n", 0, 1, flakeserver.MaxMany)
 	}
@@ -38,7 +45,7 @@ func (s *Server) ids(w http.ResponseWriter, r *http.Request) *problem {
 // leases takes runs of ids: /v1/leases?n=&base=&generator=.
 func (s *Server) leases(w http.ResponseWriter, r *http.Request) *problem {
 	q := question{Request: flakeserver.Request{Op: flakeserver.OpLease}}
-	fault := s.ask(&q, r, "n", "base", "generator")
+	fault := s.ask(&q, r, ofLeases)
 	if fault == nil {
 		q.N, fault = q.number("n", 1, 1, flakeserver.MaxLease)
 	}
@@ -56,7 +63,7 @@ func (s *Server) leases(w http.ResponseWriter, r *http.Request) *problem {
 // notional gives bounds for scans over ids: /v1/notional?from=&to=&base=&generator=.
 func (s *Server) notional(w http.ResponseWriter, r *http.Request) *problem {
 	q := question{Request: flakeserver.Request{Op: flakeserver.OpNotional}}
-	fault := s.ask(&q, r, "from", "to", "base", "generator")
+	fault := s.ask(&q, r, ofNotional)
 	if fault == nil {
 		fault = q.times()
 	}
@@ -82,7 +89,7 @@ type question struct {
 
 // ask reads the parameters, of which those that most endpoints have: generator
 // and base, without which an answer is in the format's own text.
-func (s *Server) ask(q *question, r *http.Request, known ...string) (fault *problem) {
+func (s *Server) ask(q *question, r *http.Request, known []string) (fault *problem) {
 	if q.parameters, fault = readParameters(r, known); fault != nil {
 		return fault
 	}
@@ -212,8 +219,12 @@ func (g *Generator) wait(now time.Time) time.Duration {
 // begin tells what the body will be.
 func (q *question) begin(w http.ResponseWriter) {
 	h := w.Header()
-	h["Content-Type"] = []string{q.media}
+	h["Content-Type"] = mediaHeader[q.media]
 	h["Cache-Control"] = noStore
 }
 
-var noStore = []string{"no-store"}
+// Headers as package net/http has them, made once.
+var (
+	noStore     = []string{"no-store"}
+	mediaHeader = map[string][]string{text: {text}, asJSON: {asJSON}, octets: {octets}}
+)

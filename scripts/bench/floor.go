@@ -54,13 +54,13 @@ func echo(c net.Conn) {
 	}
 }
 
-// floor starts that server.
-func (w *world) floor() (*server, error) {
+// helper starts this program with an argument for which it serves, and says where.
+func (w *world) helper(argument string) (*server, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	s := &server{cmd: w.command(self, "floor")}
+	s := &server{cmd: w.command(self, argument)}
 	out, err := s.cmd.StdoutPipe()
 	if err != nil {
 		return nil, err

@@ -82,7 +82,7 @@ func callLean(s *server, set leanSetting, like *lean.Conn, d time.Duration) (loa
 
 // leanCalls measures both servers, and the floor, under the lean caller.
 func leanCalls(w *world, p plan, pair [2]*server) ([]row, error) {
-	floor, err := w.floor()
+	floor, err := w.helper("floor")
 	if err != nil {
 		return nil, err
 	}

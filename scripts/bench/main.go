@@ -5,7 +5,7 @@
 //	scripts/bench/run                                 # all of it, in ten minutes
 //	scripts/bench/run -short                          # in one
 //	scripts/bench/run -json bench.json -svg bench.svg # also as data and as a chart
-//	scripts/bench/run -only lean                      # some of ids, begin, erlang, lean
+//	scripts/bench/run -only lean                      # some of ids, begin, erlang, lean, http
 //
 // Both are measured in turn, round by round, on one machine. What counts is the
 // median of the rounds' ratios: absolute figures are those of the machine.
@@ -35,6 +35,7 @@ import (
 type plan struct {
 	rounds       int           // of which the median counts
 	erlang, lean time.Duration // of one server, in one round, in one setting
+	http         time.Duration // of wrk, which knows whole seconds
 	starts       int
 	idle         time.Duration // before memory is looked at
 	calls        int           // before it is looked at again
@@ -47,11 +48,11 @@ type plan struct {
 
 var (
 	fullPlan = plan{
-		rounds: 15, erlang: time.Second, lean: 300 * time.Millisecond, starts: 15, idle: 2 * time.Second, calls: 10_000_000,
+		rounds: 15, erlang: time.Second, lean: 300 * time.Millisecond, http: 2 * time.Second, starts: 15, idle: 2 * time.Second, calls: 10_000_000,
 		idRounds: 200, benchtime: "2ms", bulkRounds: 200, bulk: 2_000_000, duplicates: 100_000_000,
 	}
 	shortPlan = plan{
-		rounds: 7, erlang: 150 * time.Millisecond, lean: 40 * time.Millisecond, starts: 5, idle: 300 * time.Millisecond, calls: 200_000,
+		rounds: 7, erlang: 150 * time.Millisecond, lean: 40 * time.Millisecond, http: time.Second, starts: 5, idle: 300 * time.Millisecond, calls: 200_000,
 		idRounds: 30, benchtime: "1ms", bulkRounds: 20, bulk: 1_000_000, duplicates: 4_000_000,
 	}
 )
@@ -59,9 +60,15 @@ var (
 func main() {
 	log.SetFlags(0)
 	log.SetPrefix("bench: ")
-	if len(os.Args) == 2 && os.Args[1] == "floor" {
-		serveFloor()
-		return
+	if len(os.Args) == 2 {
+		switch os.Args[1] {
+		case "floor":
+			serveFloor()
+			return
+		case "bare":
+			serveBare()
+			return
+		}
 	}
 	testing.Init()
 	var (
@@ -69,7 +76,7 @@ func main() {
 		root     = flag.String("root", "../..", "the `directory` of the tree to measure")
 		jsonFile = flag.String("json", "", "write the result to `FILE`")
 		svgFile  = flag.String("svg", "", "draw the ratios to `FILE`")
-		only     = flag.String("only", "ids,begin,erlang,lean", "the `sections` to measure")
+		only     = flag.String("only", "ids,begin,erlang,lean,http", "the `sections` to measure")
 	)
 	flag.Parse()
 	p := fullPlan
@@ -119,6 +126,7 @@ func measure(ctx context.Context, root string, p plan, only []string) (*result, 
 	}{
 		{"erlang", underLoad(erlang)},
 		{"lean", underLoad(leanCalls)},
+		{"http", func() ([]row, error) { return overHTTP(w, p) }},
 		{"begin", func() ([]row, error) { return begin(w, p) }},
 		{"ids", func() ([]row, error) { return ids(p) }},
 	} {

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"log"
+	"net"
+	"net/http"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// The bare handler is this program, run again with the one argument bare: what
+// package net/http does for an answer of an id's length, and nothing else.
+
+const anID = "0000BCeSOTXmkQcK8Ru83s\n"
+
+func serveBare() {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(l.Addr())
+	log.Fatal(http.Serve(l, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		w.Write([]byte(anID))
+	})))
+}
+
+// httpSettings are the connections that wrk holds, with a call in flight on each.
+var httpSettings = []int{1, 64}
+
+// overHTTP measures the node beside a bare handler, under wrk.
+func overHTTP(w *world, p plan) (rows []row, err error) {
+	bare, err := w.helper("bare")
+	if err != nil {
+		return nil, err
+	}
+	node, err := w.flakeHTTP()
+	if err != nil {
+		return nil, errors.Join(err, bare.stop())
+	}
+	defer func() { err = errors.Join(err, bare.stop(), node.stop()) }()
+	urls := [2]string{theirs: "http://" + bare.addr + "/", ours: "http://" + node.addr + "/v1/ids"}
+	loads := make([]versus[float64], len(httpSettings))
+	for round := range p.rounds {
+		for i, conns := range httpSettings {
+			err := loads[i].add(round, func(side int) (float64, error) { return w.wrk(urls[side], conns, p.http) })
+			if err != nil {
+				return nil, err
+			}
+		}
+	}
+	same := func(rate float64) float64 { return rate }
+	for i, conns := range httpSettings {
+		what := fmt.Sprintf("GET /v1/ids, %d connections", conns)
+		rows = append(rows, compare("HTTP", what, "calls/s", "net/http",
+			apply(loads[i][theirs], same), apply(loads[i][ours], same)).aim(atLeast(0.8)))
+	}
+	return rows, nil
+}
+
+// flakeHTTP starts a node that serves HTTP, and gives it with its address there.
+func (w *world) flakeHTTP() (*server, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	addr := l.Addr().String()
+	l.Close()
+	text := fmt.Sprintf(flakeConfig+"[http]\nlisten = %q\n", w.path("timestamp"), addr)
+	if err := os.WriteFile(w.path("http.toml"), []byte(text), 0o600); err != nil {
+		return nil, err
+	}
+	s := &server{node: "flake@127.0.0.1", cmd: w.command(w.path("flake"), "-noinput", "-config", w.path("http.toml"))}
+	if _, err := w.start(s); err != nil {
+		return nil, err
+	}
+	s.addr = addr
+	return s, nil
+}
+
+var perSecond = regexp.MustCompile(`Requests/sec: +([0-9.]+)`)
+
+// wrk gives the calls a second that wrk gets answered.
+func (w *world) wrk(url string, conns int, d time.Duration) (float64, error) {
+	seconds := fmt.Sprintf("-d%ds", max(1, int(d.Seconds())))
+	out, err := w.command("wrk", "-t1", fmt.Sprintf("-c%d", conns), seconds, url).CombinedOutput()
+	rate := perSecond.FindSubmatch(out)
+	if err != nil || rate == nil || strings.Contains(string(out), "Non-2xx") {
+		return 0, fmt.Errorf("wrk: %w\n%s", err, out)
+	}
+	return strconv.ParseFloat(string(rate[1]), 64)
+}
