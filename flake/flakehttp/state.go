@@ -115,7 +115,10 @@ func (g *Generator) state(now time.Time) generatorState {
 	milli, _ := ids.Last()
 	last, mark := time.UnixMilli(int64(milli)), ids.Mark()
 	v.Clock, v.Last, v.LastAgo = clock(now), clock(last), span(now.Sub(last))+" ago"
-	if last.After(now) {
+	switch {
+	case milli == 0:
+		v.Last, v.LastAgo = "", "none yet"
+	case last.After(now):
 		v.LastAgo = "ahead of the clock"
 	}
 	if !mark.IsZero() {
