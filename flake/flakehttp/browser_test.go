@@ -67,34 +67,39 @@ func newBrowser(t *testing.T) *browser {
 // do sends a command and gives its value.
 func (b *browser) do(method, path string, body, value any) {
 	b.t.Helper()
+	if err := b.try(method, path, body, value); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func (b *browser) try(method, path string, body, value any) error {
 	if body == nil {
 		body = struct{}{}
 	}
 	payload, err := json.Marshal(body)
 	if err != nil {
-		b.t.Fatal(err)
+		return err
 	}
 	r, err := http.NewRequest(method, b.session+path, bytes.NewReader(payload))
 	if err != nil {
-		b.t.Fatal(err)
+		return err
 	}
 	answer, err := http.DefaultClient.Do(r)
 	if err != nil {
-		b.t.Fatal(err)
+		return err
 	}
 	defer answer.Body.Close()
 	var reply struct{ Value json.RawMessage }
 	if err := json.NewDecoder(answer.Body).Decode(&reply); err != nil {
-		b.t.Fatal(err)
+		return err
 	}
 	if answer.StatusCode != http.StatusOK {
-		b.t.Fatalf("%s %s: %s", method, path, reply.Value)
+		return fmt.Errorf("%s %s: %s", method, path, reply.Value)
 	}
 	if value != nil {
-		if err := json.Unmarshal(reply.Value, value); err != nil {
-			b.t.Fatal(err)
-		}
+		return json.Unmarshal(reply.Value, value)
 	}
+	return nil
 }
 
 func (b *browser) open(url string) {
@@ -172,6 +177,25 @@ func (b *browser) complaints() []string {
 		all = append(all, fmt.Sprintf("%s: %s", l.Level, l.Message))
 	}
 	return all
+}
+
+// awaitText waits until an element has a text, whatever page that is on by then.
+func (b *browser) awaitText(selector, text string) {
+	b.t.Helper()
+	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
+		var element map[string]string
+		err := b.try("POST", "/element", map[string]string{"using": "css selector", "value": selector}, &element)
+		got := ""
+		for _, id := range element {
+			err = b.try("GET", "/element/"+id+"/text", nil, &got)
+		}
+		if strings.Contains(got, text) {
+			return
+		}
+		if time.Now().After(end) {
+			b.t.Fatalf("%s is %q, want %q: %v", selector, got, text, err)
+		}
+	}
 }
 
 // size sets the width of the window, and how many pixels one of its has.
