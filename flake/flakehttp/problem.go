@@ -24,7 +24,7 @@ type problem struct {
 	retry time.Duration // when it may be over; 0: never by itself
 }
 
-// types of problems are described in this document, by their reason.
+// document describes the types of problems that say more than their status.
 const document = "/openapi.yaml#"
 
 func failed(status int, format string, args ...any) *problem {

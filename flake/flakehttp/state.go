@@ -2,7 +2,6 @@ package flakehttp
 
 import (
 	"fmt"
-	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -200,7 +199,7 @@ func span(d time.Duration) string {
 }
 
 func seconds(d time.Duration) string {
-	return strconv.FormatFloat(math.Abs(d.Seconds()), 'f', 1, 64) + " s"
+	return strconv.FormatFloat(d.Seconds(), 'f', 1, 64) + " s"
 }
 
 func clock(t time.Time) string { return t.UTC().Format("15:04:05.000") }
