@@ -296,15 +296,17 @@ failover(Config) ->
 clock_steps(Config) ->
     {A, B} = {?config(a, Config), ?config(b, Config)},
     two_clients([flake_node:node(A), flake_node:node(B)], 30000),
-    ok = flake_node:start(B),
     load(fun() ->
                  [begin
                       progress(),
                       ok = flake_node:set_clock(A, Ms)
-                  end || Ms <- [-300, -200, 0, -20, 500]],
+                  end || Ms <- [-300, -200, 0, -20, 2000]],
+                 [WorkerA] = workers(),
+                 ok = flake_node:start(B),
                  progress(),
                  ok = flake_node:kill(A),
-                 progress()
+                 progress(),
+                 ?assert([WorkerA] =/= workers())
          end).
 
 %% For longer than a call may take.
