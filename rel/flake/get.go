@@ -64,10 +64,15 @@ func getSome(ctx context.Context, ids *client.IDs[flake.ID], n, base int, stdout
 	return w.Flush()
 }
 
-// doorOf gives the way to the node: over HTTP, if there is a URL.
+// doorOf gives the way to the node: over HTTP, if there is a URL, with the token
+// that the configuration has.
 func doorOf(cfg config.Config, url string) (client.Door, error) {
 	if url != "" {
-		h, err := client.NewHTTP(url, client.HTTPOptions{})
+		secret, err := token(cfg.HTTP.TokenFile)
+		if err != nil {
+			return nil, usageError{err}
+		}
+		h, err := client.NewHTTP(url, client.HTTPOptions{Token: secret})
 		if err != nil {
 			return nil, usageError{fmt.Errorf("-url: %w", err)}
 		}
