@@ -1,0 +1,52 @@
+package main
+
+import (
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/flake-go/flake/flake"
+)
+
+// The commands of the client against a node that runs, by both doors.
+func TestClients(t *testing.T) {
+	t.Parallel()
+	example := filepath.Join(t.TempDir(), "example")
+	if out, err := exec.Command("go", "build", "-race", "-o", example, "../../client/example").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	n := startCommand(t, command, "", fmt.Sprintf("cookie = %q\n[http]\nlisten = \"127.0.0.1:0\"", cookie))
+	url := n.await("  HTTP ")
+	for _, tt := range []struct {
+		what string
+		args []string // that say by which door
+	}{
+		{"distribution", nil},
+		{"HTTP", []string{"-url", url}},
+	} {
+		t.Run(tt.what, func(t *testing.T) {
+			p := spawn(t, n.port, example, append([]string{"-cookie", cookie}, tt.args...)...)
+			want := regexp.MustCompile(`^one: .*\nmany:     1000, from .*\ntoday's: .*\nleased:   800000, .*\n$`)
+			if status := p.wait(); status != 0 || !want.MatchString(p.output()) {
+				t.Errorf("example: exit status %d", status)
+			}
+			p = spawn(t, n.port, command, append([]string{"get", "-n", "20001", "-base", "36"}, tt.args...)...)
+			status := p.wait()
+			lines := strings.Fields(p.output())
+			if status != 0 || len(lines) != 20001 {
+				t.Fatalf("get: exit status %d, %d lines", status, len(lines))
+			}
+			var last flake.ID
+			for _, line := range lines {
+				id, err := flake.Parse(line, 36)
+				if err != nil || id.Compare(last) <= 0 {
+					t.Fatalf("%v after %v, %v", line, last, err)
+				}
+				last = id
+			}
+		})
+	}
+}
