@@ -11,6 +11,4 @@ require (
 	github.com/rs/xid v1.6.0
 )
 
-require github.com/ergo-services/ergo v1.999.224 // indirect
-
 replace github.com/flake-go/flake => ../..

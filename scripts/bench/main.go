@@ -5,7 +5,7 @@
 //	scripts/bench/run                                 # all of it, in ten minutes
 //	scripts/bench/run -short                          # in one
 //	scripts/bench/run -json bench.json -svg bench.svg # also as data and as a chart
-//	scripts/bench/run -only lean                      # some of ids, begin, erlang, lean, many, http
+//	scripts/bench/run -only lean                      # some of ids, begin, erlang, lean, many, client, http
 //
 // Both are measured in turn, round by round, on one machine. What counts is the
 // median of the rounds' ratios: absolute figures are those of the machine.
@@ -76,7 +76,7 @@ func main() {
 		root     = flag.String("root", "../..", "the `directory` of the tree to measure")
 		jsonFile = flag.String("json", "", "write the result to `FILE`")
 		svgFile  = flag.String("svg", "", "draw the ratios to `FILE`")
-		only     = flag.String("only", "ids,begin,erlang,lean,many,http", "the `sections` to measure")
+		only     = flag.String("only", "ids,begin,erlang,lean,many,client,http", "the `sections` to measure")
 	)
 	flag.Parse()
 	p := fullPlan
@@ -128,6 +128,7 @@ func measure(ctx context.Context, root string, p plan, only []string) (*result, 
 		{"lean", underLoad(leanCalls)},
 		{"many", func() ([]row, error) { return many(w, p) }},
 		{"http", func() ([]row, error) { return overHTTP(w, p) }},
+		{"client", func() ([]row, error) { return goClientRates(w, p) }},
 		{"begin", func() ([]row, error) { return begin(w, p) }},
 		{"ids", func() ([]row, error) { return ids(p) }},
 	} {

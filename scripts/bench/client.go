@@ -1,0 +1,118 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/flake-go/flake/client"
+	"github.com/flake-go/flake/flake"
+)
+
+// A goClient is a way that package client gets ids.
+type goClient struct {
+	what    string
+	callers int
+	target  target
+	// take gives the function that a caller takes ids with, and how many it takes.
+	take func(*client.IDs[flake.ID], *client.Leased[flake.ID]) func(context.Context) (int, error)
+}
+
+var goClients = []goClient{
+	{"Get", 1, target{}, one},
+	{"Get, 1000 callers", 1000, target{}, one},
+	{"Lease of 65,536, 4 callers", 4, oursAtLeast(0.99 * ceiling), lease(1 << 16)},
+	{"Leased.Next", 1, target{}, next},
+	{"Leased.Next, 8 callers", 8, target{}, next},
+}
+
+func one(ids *client.IDs[flake.ID], _ *client.Leased[flake.ID]) func(context.Context) (int, error) {
+	return func(ctx context.Context) (int, error) {
+		_, err := ids.Get(ctx)
+		return 1, err
+	}
+}
+
+func lease(n int) func(*client.IDs[flake.ID], *client.Leased[flake.ID]) func(context.Context) (int, error) {
+	return func(ids *client.IDs[flake.ID], _ *client.Leased[flake.ID]) func(context.Context) (int, error) {
+		return func(ctx context.Context) (int, error) {
+			_, err := ids.Lease(ctx, n)
+			return n, err
+		}
+	}
+}
+
+func next(_ *client.IDs[flake.ID], leased *client.Leased[flake.ID]) func(context.Context) (int, error) {
+	return func(ctx context.Context) (int, error) {
+		const many = 1000 // so that it is not the counting that is measured
+		for range many {
+			if _, err := leased.Next(ctx); err != nil {
+				return 0, err
+			}
+		}
+		return many, nil
+	}
+}
+
+// goClientRates measures package client, over one connection.
+func goClientRates(w *world, p plan) ([]row, error) {
+	s := w.flake()
+	if _, err := w.start(s); err != nil {
+		return nil, err
+	}
+	defer s.stop()
+	node := client.NewNode(s.node, client.Dialer{Cookie: cookie, Addr: s.addr})
+	defer node.Close()
+	ids := client.NewIDs[flake.ID](node, "flake")
+	leased, err := ids.Leased(client.LeaseOptions{Size: 100_000})
+	if err != nil {
+		return nil, err
+	}
+	defer leased.Close()
+
+	rates := make([][]float64, len(goClients))
+	for range p.rounds {
+		for i, c := range goClients {
+			rate, err := c.run(w.ctx, c.take(ids, leased), p.lean)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", c.what, err)
+			}
+			rates[i] = append(rates[i], rate)
+		}
+	}
+	var rows []row
+	for i, c := range goClients {
+		rows = append(rows, row{
+			Section: "client in Go, one connection", What: c.what, Unit: "ids/s",
+			Ours: median(rates[i]), Low: slices.Min(rates[i]), High: slices.Max(rates[i]),
+		}.aim(c.target))
+	}
+	return rows, nil
+}
+
+// run gives the ids a second that the callers get.
+func (c goClient) run(ctx context.Context, take func(context.Context) (int, error), d time.Duration) (float64, error) {
+	var (
+		stop    atomic.Bool
+		total   atomic.Int64
+		errs    = make([]error, c.callers)
+		callers sync.WaitGroup
+	)
+	start := time.Now()
+	time.AfterFunc(d, func() { stop.Store(true) })
+	for i := range c.callers {
+		callers.Go(func() {
+			for !stop.Load() && errs[i] == nil {
+				n, err := take(ctx)
+				total.Add(int64(n))
+				errs[i] = err
+			}
+		})
+	}
+	callers.Wait()
+	return float64(total.Load()) / time.Since(start).Seconds(), errors.Join(errs...)
+}
