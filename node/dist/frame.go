@@ -33,6 +33,8 @@ type frames struct {
 	buf  []byte
 	r, w int // buf[r:w] has arrived and is not yet handled
 
+	large bool // since the last fill there was a frame beyond fullBuffer
+
 	account account       // len(buf)
 	octets  atomic.Uint64 // that have arrived
 }
@@ -58,6 +60,7 @@ func (f *frames) next() (frame []byte, ok bool, err error) {
 	if end > f.w {
 		return nil, false, nil
 	}
+	f.large = f.large || n > fullBuffer
 	frame = f.buf[f.r+frameHeader : end : end]
 	f.r = end
 	return frame, true, nil
@@ -78,19 +81,22 @@ func (f *frames) fill() error {
 }
 
 // makeRoom sees to it that something can be read: it moves the rest to the
-// front, and doubles a buffer which that does not help, up to the frame's end.
+// front, and enlarges a buffer which that does not help, up to the frame's end.
+// A large buffer stays for the next large frame, so that many of them do not
+// become garbage faster than it is collected.
 func (f *frames) makeRoom() error {
 	rest := f.w - f.r
 	size := len(f.buf)
 	switch {
 	case rest == size:
 		frame := frameHeader + int(binary.BigEndian.Uint32(f.buf[f.r:])) // next has checked it
-		size = min(2*size, max(frame, fullBuffer))                       // one larger than the buffer is arriving
+		size = min(4*size, max(frame, fullBuffer))                       // one larger than the buffer is arriving
 	case f.w == size && size < fullBuffer:
 		size = min(2*size, fullBuffer) // the peer sends more than we take at a time
-	case size > fullBuffer && rest < fullBuffer/2:
+	case size > fullBuffer && rest < fullBuffer/2 && !f.large:
 		size = fullBuffer
 	}
+	f.large = false
 	if size != len(f.buf) {
 		if !f.account.hold(size) {
 			return errShared

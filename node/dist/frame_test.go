@@ -70,6 +70,42 @@ func TestBufferShrinks(t *testing.T) {
 	}
 }
 
+// A large buffer stays for the next large frame, and no longer.
+func TestLargeFrames(t *testing.T) {
+	large := append(binary.BigEndian.AppendUint32(nil, 3<<20), make([]byte, 3<<20)...)
+	var p pool
+	f := newFrames(nil, &p)
+	defer f.close()
+	arrive := func(b []byte) {
+		t.Helper()
+		src := bytes.NewReader(b)
+		f.src = src
+		for src.Len() > 0 {
+			if err := f.fill(); err != nil {
+				t.Fatal(err)
+			}
+			for {
+				if _, ok, err := f.next(); err != nil {
+					t.Fatal(err)
+				} else if !ok {
+					break
+				}
+			}
+		}
+	}
+	arrive(large)
+	kept := &f.buf[0]
+	arrive(large)
+	if &f.buf[0] != kept {
+		t.Error("another buffer for the next large frame")
+	}
+	arrive(tick)
+	arrive(tick)
+	if len(f.buf) != fullBuffer || p.held.Load() != 0 {
+		t.Errorf("buffer of %d octets, %d held of the pool", len(f.buf), p.held.Load())
+	}
+}
+
 // What a length announces is not taken before it arrives.
 func TestAnnouncedLength(t *testing.T) {
 	f := newFrames(bytes.NewReader(binary.BigEndian.AppendUint32(nil, MaxFrame)), nil)
