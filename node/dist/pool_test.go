@@ -59,6 +59,32 @@ func TestShared(t *testing.T) {
 	})
 }
 
+// Arguments up to the bound reach the function, larger ones are refused unread.
+func TestMaxArguments(t *testing.T) {
+	request := etf.Tuple{
+		number(opSpawnRequest), ref5, theirs, theirs,
+		etf.Tuple{etf.Atom("m"), etf.Atom("f"), int64(1)}, etf.List{etf.Atom("monitor")},
+	}
+	arguments := func(octets int) []byte {
+		args := external(etf.List{make([]byte, octets)})
+		return external(etf.List{make([]byte, 2*octets-len(args))})
+	}
+	bubble(t, flags, func(t *testing.T, r *rig) {
+		var got int
+		r.proto.Spawn = func(_, _ etf.Atom, args []etf.Term) etf.Term {
+			got = len(external(etf.List(args)))
+			return etf.Atom("normal")
+		}
+		r.send(frame(request, arguments(MaxArguments)))
+		if n := len(r.received()); n != 2 || got != MaxArguments {
+			t.Errorf("%d signals, the function got %d octets", n, got)
+		}
+		r.send(frame(request, arguments(MaxArguments+1)))
+		r.want(frame(etf.Tuple{number(opSpawnReply), ref5, theirs, int64(0), etf.Atom("system_limit")}))
+		r.logged("want at most 1048576")
+	})
+}
+
 // A frame that the pool has no room for ends its connection, before it is there.
 func TestSharedFrames(t *testing.T) {
 	var p pool

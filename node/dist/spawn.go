@@ -11,6 +11,11 @@ import (
 // with system_limit.
 const MaxSpawned = 64
 
+// MaxArguments bounds the octets of the arguments of a function. They may come
+// back, in the result or in the stack of an exception, and are then there several
+// times over. More are refused with system_limit.
+const MaxArguments = 1 << 20
+
 // waitingSize is what a function takes that waits: its goroutine, and arguments
 // of ownArguments as terms.
 const waitingSize = 16 << 10
@@ -79,15 +84,22 @@ type spawnRequest struct {
 
 func (c *Conn) recvSpawnRequest(m *control) error {
 	ref, from := m.args[0], m.args[1]
+	refuse := func(why string) {
+		c.sendControl(opSpawnReply, ref, from, etf.AppendInt(nil, 0), c.atom(why))
+	}
+	if len(m.message) > MaxArguments {
+		refuse("system_limit")
+		return fmt.Errorf("spawn with arguments of %d octets, want at most %d", len(m.message), MaxArguments)
+	}
 	taken, err := c.weigh(m.message, ownArguments)
 	if err != nil {
-		c.sendControl(opSpawnReply, ref, from, etf.AppendInt(nil, 0), c.atom("system_limit"))
+		refuse("system_limit")
 		return err
 	}
 	q, err := c.decodeSpawn(m)
 	if err != nil {
 		c.proto.shared.give(taken)
-		c.sendControl(opSpawnReply, ref, from, etf.AppendInt(nil, 0), c.atom("badarg"))
+		refuse("badarg")
 		return err
 	}
 	replied := make(chan struct{}) // the end is told after the beginning
@@ -99,7 +111,7 @@ func (c *Conn) recvSpawnRequest(m *control) error {
 		c.sendControl(opSpawnReply, ref, from, etf.AppendInt(nil, q.flags), q.pid)
 	} else {
 		c.proto.shared.give(taken)
-		c.sendControl(opSpawnReply, ref, from, etf.AppendInt(nil, 0), c.atom("system_limit"))
+		refuse("system_limit")
 	}
 	close(replied)
 	return nil

@@ -32,12 +32,8 @@ func (x *Rex) HandleCall([]byte, []byte, etf.Caps) []byte { return nil }
 
 // HandleSlowCall answers a call. OTP's rex leaves what it does not know unanswered.
 func (x *Rex) HandleSlowCall(from genserver.From, request []byte, c genserver.Caller) {
-	call := decodeCall(request, "call", "block_call")
-	if call == nil {
-		return
-	}
 	to := from.Clone()
-	x.run(c, len(request), call, func(result etf.Term) { to.Post(c, encode(result, c.Caps())) })
+	x.run(c, request, func(result etf.Term) { to.Post(c, encode(result, c.Caps())) }, "call", "block_call")
 }
 
 // HandleCast carries out a cast, whose result nobody wants.
@@ -63,24 +59,32 @@ func (x *Rex) HandleInfo(message []byte, c genserver.Caller) {
 		c.Answer(pid, nil, encode(features, c.Caps()))
 		return
 	}
-	if call := decodeCall(request, "call"); call != nil {
-		x.run(c, len(request), call, func(result etf.Term) {
-			c.Post(pid, nil, encode(etf.Tuple{etf.Atom("rex"), result}, c.Caps()))
-		})
-	}
+	x.run(c, request, func(result etf.Term) {
+		c.Post(pid, nil, encode(etf.Tuple{etf.Atom("rex"), result}, c.Caps()))
+	}, "call")
 }
+
+// MaxRequest bounds the octets of a request: its arguments may come back, in the
+// result or in the stack of an exception. A longer one is not looked at, and its
+// result is system_limit.
+const MaxRequest = 1 << 20
 
 // largeRequest is the size from which a request is carried out at once: while it
 // waited, nobody would count what it takes.
 const largeRequest = 512
 
-// run calls the function and has the result posted.
-func (x *Rex) run(c genserver.Caller, size int, call []etf.Term, post func(etf.Term)) {
-	if size > largeRequest {
-		post(x.execute(call))
+// run calls the function, if the request is one of words, and has the result posted.
+func (x *Rex) run(c genserver.Caller, request []byte, post func(etf.Term), words ...etf.Atom) {
+	if len(request) > MaxRequest {
+		post(badRPC(etf.Atom("system_limit")))
 		return
 	}
-	if !c.Go(func() { post(x.execute(call)) }) {
+	call := decodeCall(request, words...)
+	switch {
+	case call == nil:
+	case len(request) > largeRequest:
+		post(x.execute(call))
+	case !c.Go(func() { post(x.execute(call)) }):
 		post(badRPC(etf.Atom("system_limit")))
 	}
 }

@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -133,6 +134,33 @@ func TestRex(t *testing.T) {
 		rex.HandleCast(external(t, odd))
 		if got := call(t, rex, odd, &to); got != "" || to.answers != nil {
 			t.Errorf("%s is answered: %q", text(odd), to.answers)
+		}
+	}
+}
+
+// A request up to the bound is carried out, a longer one is not.
+func TestMaxRequest(t *testing.T) {
+	rex := &Rex{Node: "n@h", Table: Table{{"m", "size", 1}: func(args []etf.Term) (etf.Term, error) {
+		return int64(len(args[0].([]byte))), nil
+	}}}
+	request := func(octets int) etf.Term {
+		return etf.Tuple{etf.Atom("call"), etf.Atom("m"), etf.Atom("size"), etf.List{make([]byte, octets)}, etf.Atom("user")}
+	}
+	most := MaxRequest - len(external(t, request(0)))
+	for _, test := range []struct {
+		octets int
+		want   string
+	}{
+		{most, fmt.Sprint(most)},
+		{most + 1, "{badrpc,{'EXIT',system_limit}}"},
+	} {
+		if got, want := call(t, rex, request(test.octets), &caller{}), "{tag,"+test.want+"}"; got != want {
+			t.Errorf("call: %s, want %s", got, want)
+		}
+		var to caller
+		rex.HandleInfo(external(t, etf.Tuple{pid, request(test.octets)}), &to)
+		if want := pid.String() + " {rex," + test.want + "}"; len(to.answers) != 1 || to.answers[0] != want {
+			t.Errorf("message: %q, want %q", to.answers, want)
 		}
 	}
 }

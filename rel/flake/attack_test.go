@@ -51,6 +51,7 @@ var withCookie = []attack{
 	{"a handshake once more", 2, func(a *attacker) { a.write(nameMessage("again@127.0.0.1")) }},
 	{"spawn requests", 10, (*attacker).spawns},
 	{"large arguments", 5, (*attacker).largeArguments},
+	{"large echoes", 5, (*attacker).largeEchoes},
 	{"many elements", 10, (*attacker).manyElements},
 	{"large calls", 5, (*attacker).largeCalls},
 	{"answers not read", 20, (*attacker).deaf},
@@ -140,6 +141,23 @@ func (a *attacker) spawn(i int, module, function etf.Atom, args []byte) {
 	a.frame(a.control(29, a.ref(i), a.self, a.self, mfa, etf.List{etf.Atom("monitor")}), message)
 }
 
+// call is the message of a gen_server:call of a raw request.
+func (a *attacker) call(request []byte) []byte {
+	b := append(etf.AppendTupleHeader(nil, 3), external(etf.Atom("$gen_call"))...)
+	b = append(b, external(etf.Tuple{a.self, a.ref(1)})...)
+	return append(b, request...)
+}
+
+// rex asks the server rex for a call of a function with raw arguments.
+func (a *attacker) rex(module, function etf.Atom, args []byte) {
+	b := etf.AppendTupleHeader(nil, 5)
+	for _, t := range []etf.Atom{"call", module, function} {
+		b = append(b, external(t)...)
+	}
+	b = append(append(b, args...), external(etf.Atom("user"))...)
+	a.regSendRaw("rex", a.call(b))
+}
+
 func external(t etf.Term) []byte {
 	b, err := etf.Append(nil, t, etf.AllCaps)
 	if err != nil {
@@ -150,23 +168,14 @@ func external(t etf.Term) []byte {
 
 // everywhere sends a term to every place where one is looked at.
 func (a *attacker) everywhere(term []byte) {
-	call := func(request []byte) []byte {
-		b := append(etf.AppendTupleHeader(nil, 3), external(etf.Atom("$gen_call"))...)
-		b = append(b, external(etf.Tuple{a.self, a.ref(1)})...)
-		return append(b, request...)
-	}
 	a.frame(term)
 	a.frame(append(etf.AppendTupleHeader(nil, 2), term...))
 	a.frame(a.control(22, a.self, a.self), term)
 	a.regSendRaw("flake", term)
-	a.regSendRaw("flake", call(term))
-	a.regSendRaw("flake", call(append(append(etf.AppendTupleHeader(nil, 2), external(etf.Atom("get"))...), term...)))
-	a.regSendRaw("net_kernel", call(term))
-	rex := append(etf.AppendTupleHeader(nil, 5), external(etf.Atom("call"))...)
-	rex = append(rex, external(etf.Atom("erlang"))...)
-	rex = append(rex, external(etf.Atom("whereis"))...)
-	rex = append(append(rex, term...), external(etf.Atom("user"))...)
-	a.regSendRaw("rex", call(rex))
+	a.regSendRaw("flake", a.call(term))
+	a.regSendRaw("flake", a.call(append(append(etf.AppendTupleHeader(nil, 2), external(etf.Atom("get"))...), term...)))
+	a.regSendRaw("net_kernel", a.call(term))
+	a.rex("erlang", "whereis", term)
 	a.spawn(1, "flake_server", "id", etf.AppendNil(append(etf.AppendListHeader(nil, 1), term...)))
 	a.flush()
 }

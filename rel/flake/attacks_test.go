@@ -115,10 +115,30 @@ func (a *attacker) spawns() {
 	a.flush()
 }
 
-// largeArguments are sent back in the stack of the exception.
+// largeArguments would be sent back in the stack of the exception.
 func (a *attacker) largeArguments() {
+	for _, size := range []int{10 << 20, 1 << 20} {
+		args := etf.List{make([]byte, size)}
+		for i := range 4 {
+			a.spawn(i, "no_such_module", "f", external(args))
+			a.rex("no_such_module", "f", external(args))
+			a.flush()
+		}
+	}
+}
+
+// largeEchoes are the other terms that come back as they came.
+func (a *attacker) largeEchoes() {
+	large := make([]byte, 10<<20)
+	flake := a.whereis("flake")
 	for i := range 4 {
-		a.spawn(i, "no_such_module", "f", external(etf.List{make([]byte, 10<<20)}))
+		a.regSend("flake", etf.Tuple{etf.Atom("$gen_call"), etf.Tuple{a.self, large}, etf.Atom("get")})
+		a.frame(a.control(1, a.self, flake))
+		a.frame(a.control(3, a.self, flake, large))
+		a.frame(a.control(8, a.self, flake, large))
+		a.frame(a.control(19, a.self, etf.Atom("nobody"), large))
+		a.frame(a.control(35, large, a.self, flake))
+		a.frame(a.control(19, a.self, etf.Atom("flake"), etf.Tuple{int64(i), large}))
 		a.flush()
 	}
 }

@@ -337,9 +337,12 @@ check("refusals", _, N) ->
              {badarg, net_adm, ping, [1]}, {badarg, gen_server, call, [1, get]}]],
     {badrpc, {'EXIT', {noproc, {gen_server, call, [nobody, get]}}}} = rpc:call(N, gen_server, call, [nobody, get]),
     {error, system_limit} = rpc:call(N, gen_server, call, [flake, {get_many, 65536}]),
-    Large = binary:copy(<<"x">>, 10 bsl 20),
-    {error, badarg} = rpc:call(N, flake_server, id, [Large]),
-    {badrpc, {'EXIT', {badarg, _}}} = rpc:call(N, flake_harness, generate, [Large]),
+    Large = binary:copy(<<"x">>, 1 bsl 20 - 100),
+    [begin
+         {error, badarg} = Call(N, flake_server, id, [Large]),
+         {badrpc, {'EXIT', {undef, [{os, cmd, [Large], []}]}}} = Call(N, os, cmd, [Large]),
+         {badrpc, _} = Call(N, flake_server, id, [[Large, Large]])
+     end || Call <- [fun rpc:call/4, fun rpc:block_call/4]],
     {error, {unknown_system_msg, suspend}} = sys_reply(N, suspend);
 check("idle", [Secs], N) ->
     receive {nodedown, N} -> error(nodedown) after list_to_integer(Secs) * 1000 -> ok end,
