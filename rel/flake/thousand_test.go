@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"flag"
+	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -14,6 +15,9 @@ import (
 
 var callers = flag.Int("callers", 1000, "how many nodes TestThousandCallers connects")
 
+// beams is how many of them are Erlang nodes.
+const beams = 24
+
 // TestThousandCallers connects many nodes at once, each calling all the while.
 // The figures in the README are its own:
 //
@@ -21,11 +25,12 @@ var callers = flag.Int("callers", 1000, "how many nodes TestThousandCallers conn
 func TestThousandCallers(t *testing.T) {
 	const calls = 100
 	n := startPlain(t)
+	t.Setenv("ERL_EPMD_PORT", n.port)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	idle := memory(t, n, "VmRSS")
 	conns := make([]*client.Conn, *callers)
-	each := func(do func(i int) error) time.Duration {
+	each := func(conns []*client.Conn, do func(i int) error) time.Duration {
 		var all sync.WaitGroup
 		start := time.Now()
 		for i := range conns {
@@ -38,8 +43,21 @@ func TestThousandCallers(t *testing.T) {
 		all.Wait()
 		return time.Since(start)
 	}
-	connected := each(func(i int) (err error) {
-		conns[i], err = client.DialAddr(ctx, n.addr, nodeName, cookie)
+	// Erlang nodes call when they are told to, by way of their rex.
+	var running []*process
+	for i := range beams {
+		flags := []string{"-name", beam(i), "+S", "1:1", "+SDcpu", "1:1", "+SDio", "1", "+A", "1"}
+		running = append(running, spawnErl(t, n.port, flags, "silent"))
+	}
+	for _, p := range running {
+		p.await("READY")
+	}
+	each(conns[:beams], func(i int) (err error) {
+		conns[i], err = client.Dial(ctx, beam(i), cookie)
+		return err
+	})
+	connected := each(conns[beams:], func(i int) (err error) {
+		conns[beams+i], err = client.DialAddr(ctx, n.addr, nodeName, cookie)
 		return err
 	})
 	if t.Failed() {
@@ -47,7 +65,18 @@ func TestThousandCallers(t *testing.T) {
 	}
 	at := memory(t, n, "VmRSS")
 	ids := make([][]flake.ID, *callers)
-	called := each(func(i int) error {
+	called := each(conns, func(i int) error {
+		if i < beams {
+			reply, err := conns[i].Apply(ctx, "caller", "ids", []etf.Term{etf.Atom(nodeName), int64(calls)})
+			list, _ := reply.(etf.List)
+			for _, id := range list {
+				ids[i] = append(ids[i], flake.ID(id.([]byte)))
+			}
+			if err == nil && len(list) != calls {
+				err = fmt.Errorf("%s says %s", beam(i), etf.Format(nil, reply))
+			}
+			return err
+		}
 		for range calls {
 			reply, err := conns[i].Call(ctx, "flake", etf.Atom("get"))
 			if err != nil {
@@ -57,8 +86,8 @@ func TestThousandCallers(t *testing.T) {
 		}
 		return nil
 	})
-	t.Logf("%d nodes connected in %v; RSS %d kB idle, %d kB connected, %d kB at most; %.0f calls/s",
-		*callers, connected.Round(time.Millisecond), idle, at, memory(t, n, "VmHWM"),
+	t.Logf("%d nodes, %d of them Erlang's, the others connected in %v; RSS %d kB idle, %d kB connected, %d kB at most; %.0f calls/s",
+		*callers, beams, connected.Round(time.Millisecond), idle, at, memory(t, n, "VmHWM"),
 		float64(*callers*calls)/called.Seconds())
 	seen := make(map[flake.ID]bool)
 	for i := range ids {
@@ -71,3 +100,5 @@ func TestThousandCallers(t *testing.T) {
 		conns[i].Close()
 	}
 }
+
+func beam(i int) string { return fmt.Sprintf("beam%d@127.0.0.1", i) }

@@ -5,7 +5,7 @@
 %% A CHECK is a name, or name=ARGUMENT. Each prints "CHECK name ok" or "CHECK
 %% name FAIL Reason". It must compile on OTP 23.
 -module(caller).
--export([main/0]).
+-export([main/0, ids/2]).
 
 main() ->
     [Node | Checks] = init:get_plain_arguments(),
@@ -347,6 +347,10 @@ check("refusals", _, N) ->
 check("idle", [Secs], N) ->
     receive {nodedown, N} -> error(nodedown) after list_to_integer(Secs) * 1000 -> ok end,
     true = lists:member(N, nodes(connected)).
+
+%% Called by way of rex, in a node that is silent.
+ids(N, Calls) ->
+    [begin {ok, Id} = call(N, get), Id end || _ <- lists:seq(1, Calls)].
 
 roads() ->
     [fun rpc:call/4, fun erpc:call/4, fun rpc:block_call/4,
