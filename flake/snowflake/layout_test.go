@@ -79,7 +79,7 @@ func TestEverySplit(t *testing.T) {
 						if id, err := l.Make(l.Epoch, 0, 0); err == nil {
 							t.Fatalf("%+v makes %v", l, id)
 						}
-						l.Decompose(ID(rng.Uint64())) // means nothing, and panics not
+						_ = l.Decompose(ID(rng.Uint64())) // means nothing, and panics not
 						continue
 					}
 					milli := l.Epoch + rng.Uint64N(1<<time)
