@@ -1,8 +1,9 @@
 package snowflake
 
 import (
-	"math/bits"
+	"math"
 	"slices"
+	"strings"
 
 	"github.com/flake-go/flake/flake/internal/digits"
 )
@@ -62,18 +63,32 @@ func (e *Encoding) Parse(text string) (ID, error) {
 	if len(text) == 0 || len(text) > e.width {
 		return 0, digits.Errorf(text, 0, "%d digits where base %d has 1 to %d", len(text), base, e.width)
 	}
+	// A digit less than the highest id has always fits.
 	var id uint64
-	for i := range len(text) {
-		value := uint64(e.values[text[i]])
-		if value >= base {
-			return 0, digits.Errorf(text, i, "%q, no digit of base %d,", text[i], base)
-		}
-		over, product := bits.Mul64(id, base)
-		sum, carry := bits.Add64(product, value, 0)
-		if over|carry != 0 {
-			return 0, digits.Errorf(text, i, "a number above the highest id, in base %d,", base)
-		}
-		id = sum
+	var highest byte
+	head := text[:min(len(text), e.width-1)]
+	for i := range len(head) {
+		value := e.values[head[i]]
+		highest = max(highest, value)
+		id = id*base + uint64(value)
+	}
+	high := false
+	if len(text) == e.width {
+		value := e.values[text[e.width-1]]
+		highest = max(highest, value)
+		high = id > (math.MaxUint64-uint64(value))/base
+		id = id*base + uint64(value)
+	}
+	if uint64(highest) >= base {
+		return 0, e.badDigit(text)
+	}
+	if high {
+		return 0, digits.Errorf(text, 0, "a number above the highest id, in base %d,", base)
 	}
 	return ID(id), nil
+}
+
+func (e *Encoding) badDigit(text string) error {
+	at := strings.IndexFunc(text, func(r rune) bool { return r > 127 || e.values[byte(r)] == 255 })
+	return digits.Errorf(text, at, "%q, no digit of base %d,", text[at], len(e.alphabet))
 }

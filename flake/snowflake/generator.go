@@ -48,14 +48,14 @@ type Options struct {
 // last. Any number of goroutines may use one; it takes no locks and allocates
 // nothing.
 type Generator struct {
-	core   *tick.Generator
-	epoch  uint64
-	number uint64 // the machine, in its place
-	mask   uint64 // of the sequences that are used
-	key    uint64 // of the random starts; 0: they are at 0
+	core *tick.Generator
+	base uint64 // what an id has besides time and sequence: the machine, less the epoch
+	mask uint64 // of the sequences that are used
+	key  uint64 // of the random starts; 0: they are at 0
 
 	layout  Layout
 	machine Machine
+	number  int
 }
 
 // NewGenerator gives a generator that starts from nothing: that no earlier one
@@ -85,7 +85,7 @@ func NewGenerator(l Layout, m Machine, o Options) (*Generator, error) {
 	if now := core.Now(); now < l.Epoch {
 		return nil, fmt.Errorf("flake: an epoch at %d ms since 1970, ahead of the clock, which gives %d", l.Epoch, now)
 	}
-	g := &Generator{core: core, epoch: l.Epoch, number: uint64(number) << l.Sequence, mask: mask, layout: l, machine: m}
+	g := &Generator{core: core, base: uint64(number)<<l.Sequence - l.Epoch<<low, mask: mask, layout: l, machine: m, number: number}
 	if o.RandomStart {
 		g.key = rand.Uint64() | 1
 	}
@@ -99,7 +99,11 @@ func (g *Generator) Layout() Layout { return g.layout }
 func (g *Generator) Machine() Machine { return g.machine }
 
 // MachineID is the machine of every id as one number.
-func (g *Generator) MachineID() int { return int(g.number >> g.layout.Sequence) }
+func (g *Generator) MachineID() int { return g.number }
+
+// Last gives the last millisecond of which ids were handed out, and how many: no
+// later id was.
+func (g *Generator) Last() (milli uint64, used int) { return g.core.Last() }
 
 // Waits is how often a call found the ids of a millisecond used up, and waited.
 func (g *Generator) Waits() uint64 { return g.core.Waits() }
@@ -108,7 +112,7 @@ func (g *Generator) Waits() uint64 { return g.core.Waits() }
 // next one, yielding the processor. It fails with a [*ClockError] while the clock
 // is behind the last id, [ErrTimestampNotSaved] or [ErrClosed].
 func (g *Generator) Next() (ID, error) {
-	milli, used, _, err := g.core.Reserve(context.Background(), 1)
+	milli, used, err := g.core.One()
 	if err != nil {
 		return 0, g.explain(err)
 	}
@@ -179,16 +183,17 @@ func (g *Generator) Reserve(ctx context.Context, n int) (Run, error) {
 
 // id gives the id of a millisecond that so many were made of before.
 func (g *Generator) id(milli uint64, used int) ID {
-	return ID((milli-g.epoch)<<low | g.number | (g.start(milli)+uint64(used))&g.mask)
+	sequence := uint64(used)
+	if g.key != 0 {
+		sequence = (sequence + g.start(milli)) & g.mask
+	}
+	return ID(milli<<low + g.base + sequence)
 }
 
 // start gives the sequence that a millisecond begins with: a hash of it under
 // the generator's key, so that all goroutines come to the same (the finalizer of
 // splitmix64).
 func (g *Generator) start(milli uint64) uint64 {
-	if g.key == 0 {
-		return 0
-	}
 	h := milli ^ g.key
 	h = (h ^ h>>30) * 0xbf58476d1ce4e5b9
 	h = (h ^ h>>27) * 0x94d049bb133111eb

@@ -165,6 +165,9 @@ func TestClockBackwards(t *testing.T) {
 	if id := next(t, g); id != last+1 {
 		t.Errorf("%v after %v", id, last)
 	}
+	if milli, used := g.Last(); milli != someTime || used != 2 {
+		t.Errorf("the last is of %d, of which %d are used", milli, used)
+	}
 }
 
 func TestWait(t *testing.T) {

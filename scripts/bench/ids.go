@@ -12,14 +12,17 @@ import (
 	"github.com/flake-go/flake/flake"
 )
 
-// ceiling is what the format has: 65,536 ids a millisecond.
-const ceiling = 65536 * 1000
+// What the format has: ids a millisecond, and a second.
+const (
+	perMilli = 65536
+	ceiling  = perMilli * 1000
+)
 
 // ids measures package flake in this process.
 func ids(p plan) ([]row, error) {
-	rows := slices.Concat(single(p), text(p), bulk(p))
+	rows := slices.Concat(single(p), text(p), bulk[flake.ID](p, "", perMilli, newFlake))
 	n, err := duplicates(p.duplicates)
-	return append(rows, n...), err
+	return slices.Concat(rows, n, snowflakes(p)), err
 }
 
 // rival is a function to measure.
@@ -75,15 +78,19 @@ func newFlake() *flake.Generator {
 	return g
 }
 
-func bulk(p plan) (rows []row) {
+// filler is a generator that fills slices.
+type filler[ID any] interface{ NextN(dst []ID) (int, error) }
+
+// bulk measures how much of a format's ceiling is reached.
+func bulk[ID any, G filler[ID]](p plan, format string, perMilli int, generator func() G) (rows []row) {
 	for _, threads := range []int{1, 2} {
 		for _, size := range []int{1, 16, 1024} {
 			best := 0.0
 			for range p.bulkRounds {
-				best = max(best, rateOf(p.bulk, threads, size))
+				best = max(best, rateOf(p.bulkMillis, perMilli, threads, size, filler[ID](generator())))
 			}
-			what := fmt.Sprintf("%d at a time, %d threads", size, threads)
-			row := compare("ids in process", what, "ids/s", "the format's ceiling", []float64{ceiling}, []float64{best})
+			what := fmt.Sprintf("%s%d at a time, %d threads", format, size, threads)
+			row := compare("ids in process", what, "ids/s", "the format's ceiling", []float64{float64(perMilli) * 1000}, []float64{best})
 			if size >= 16 {
 				row = row.aim(atLeast(0.99))
 			}
@@ -93,25 +100,27 @@ func bulk(p plan) (rows []row) {
 	return rows
 }
 
-// rateOf measures ids a second, from the beginning of a millisecond on, as that
-// is full only then.
-func rateOf(total, threads, size int) float64 {
-	g := newFlake()
+// rateOf measures ids a second over as many as some milliseconds have, from the
+// beginning of one on. Those of the last are there before it ends, so that time
+// counts as whole milliseconds.
+func rateOf[ID any](millis, perMilli, threads, size int, g filler[ID]) float64 {
 	start := time.Now()
 	for start.Nanosecond()%1e6 > 1e4 {
 		start = time.Now()
 	}
+	total := millis * perMilli
 	var wg sync.WaitGroup
 	for range threads {
 		wg.Go(func() {
-			ids := make([]flake.ID, size)
+			ids := make([]ID, size)
 			for left := total / threads; left > 0; left -= size {
-				if _, err := g.NextN(ids); err != nil {
+				if _, err := g.NextN(ids[:min(left, size)]); err != nil {
 					log.Fatal(err)
 				}
 			}
 		})
 	}
 	wg.Wait()
-	return float64(total) / time.Since(start).Seconds()
+	took := time.Since(start)
+	return float64(total) / (took + time.Millisecond - 1).Truncate(time.Millisecond).Seconds()
 }

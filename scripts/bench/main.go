@@ -42,18 +42,18 @@ type plan struct {
 	idRounds     int           // many and short, so that some are left alone
 	benchtime    string        // of one function, in one round
 	bulkRounds   int
-	bulk         int // ids
+	bulkMillis   int // of ids
 	duplicates   int // ids in which to look for them
 }
 
 var (
 	fullPlan = plan{
 		rounds: 15, erlang: time.Second, lean: 300 * time.Millisecond, http: 2 * time.Second, starts: 15, idle: 2 * time.Second, calls: 10_000_000,
-		idRounds: 200, benchtime: "2ms", bulkRounds: 200, bulk: 2_000_000, duplicates: 100_000_000,
+		idRounds: 200, benchtime: "2ms", bulkRounds: 200, bulkMillis: 30, duplicates: 100_000_000,
 	}
 	shortPlan = plan{
 		rounds: 7, erlang: 150 * time.Millisecond, lean: 40 * time.Millisecond, http: time.Second, starts: 5, idle: 300 * time.Millisecond, calls: 200_000,
-		idRounds: 30, benchtime: "1ms", bulkRounds: 20, bulk: 1_000_000, duplicates: 4_000_000,
+		idRounds: 30, benchtime: "1ms", bulkRounds: 20, bulkMillis: 15, duplicates: 4_000_000,
 	}
 )
 

@@ -20,11 +20,13 @@ type Clock func() uint64
 //
 // Without steps its readings never decrease and are never ahead of the wall
 // clock: see [systemClock.measure].
-func SystemClock() Clock {
+func SystemClock() Clock { return newSystemClock().milli }
+
+func newSystemClock() *systemClock {
 	c := &systemClock{base: time.Now()}
 	c.offset.Store(math.MinInt64) // below any: the first reading measures it
 	c.checked.Store(-recheck)
-	return c.milli
+	return c
 }
 
 type systemClock struct {

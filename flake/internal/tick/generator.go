@@ -5,18 +5,20 @@ import (
 	"fmt"
 	"runtime"
 	"sync/atomic"
+	"time"
 )
 
 // Generator hands out the ids of ticks: each above the last, never ahead of its
 // clock. Any number of goroutines may use one; it takes no locks and allocates
 // nothing.
 type Generator struct {
-	word  atomic.Uint64
-	clock Clock
-	per   uint64 // Shape.PerTick
-	limit *Limit
-	waits atomic.Uint64
-	shape Shape
+	word   atomic.Uint64
+	per    uint64 // Shape.PerTick
+	clock  Clock
+	system *systemClock // the clock, if it is the machine's and a tick takes 1 ms
+	limit  *Limit
+	waits  atomic.Uint64
+	shape  Shape
 }
 
 // New gives a generator that starts from nothing. A nil clock means
@@ -25,18 +27,20 @@ func New(shape Shape, clock Clock) (*Generator, error) {
 	if err := shape.check(); err != nil {
 		return nil, err
 	}
+	var system *systemClock
 	if clock == nil {
-		clock = SystemClock()
+		system = newSystemClock()
+		clock = system.milli
 	}
 	if rest := shape.Unit - 1; rest != 0 {
 		fine := clock
-		clock = func() uint64 { return fine() &^ rest }
+		clock, system = func() uint64 { return fine() &^ rest }, nil
 	}
-	return newGenerator(shape, clock, newLimit(shape.Last)), nil
+	return newGenerator(shape, clock, system, newLimit(shape.Last)), nil
 }
 
-func newGenerator(shape Shape, clock Clock, limit *Limit) *Generator {
-	g := &Generator{clock: clock, per: uint64(shape.PerTick), limit: limit, shape: shape}
+func newGenerator(shape Shape, clock Clock, system *systemClock, limit *Limit) *Generator {
+	g := &Generator{per: uint64(shape.PerTick), clock: clock, system: system, limit: limit, shape: shape}
 	g.word.Store(shape.First << usedBits)
 	return g
 }
@@ -44,7 +48,9 @@ func newGenerator(shape Shape, clock Clock, limit *Limit) *Generator {
 // Successor gives a generator with the same shape, clock and limit that knows of
 // no id of g's. It is for a format that tells its ids from those before it by
 // other bits, when the clock was set back: g is to be closed first.
-func (g *Generator) Successor() *Generator { return newGenerator(g.shape, g.clock, g.limit) }
+func (g *Generator) Successor() *Generator {
+	return newGenerator(g.shape, g.clock, g.system, g.limit)
+}
 
 // Limit is the time that no id is later than: the last that fits, unless a
 // durable mark sets it.
@@ -117,6 +123,22 @@ func (g *Generator) Reserve(ctx context.Context, n int) (milli uint64, first, co
 			return word >> usedBits, int(used), int(got), nil
 		}
 	}
+}
+
+// One is [Generator.Reserve] of one id, waiting as long as it takes. It is what is
+// called most, and so has a way of its own through what happens most: the tick
+// is the last one, has ids left, and the clock is the machine's, which while a
+// tick lasts is not compared with wall time.
+func (g *Generator) One() (milli uint64, first int, err error) {
+	if c := g.system; c != nil {
+		old, offset := g.word.Load(), c.offset.Load() // before the time: see milli
+		now := uint64(offset+int64(time.Since(c.base))) / uint64(time.Millisecond)
+		if used := old & usedMask; now == old>>usedBits && used < g.per && g.word.CompareAndSwap(old, old+1) {
+			return now, int(used), nil
+		}
+	}
+	milli, first, _, err = g.Reserve(context.Background(), 1)
+	return milli, first, err
 }
 
 // TryReserve is [Generator.Reserve] that does not wait for the next tick, but

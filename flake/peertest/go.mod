@@ -1,0 +1,10 @@
+module github.com/flake-go/flake/flake/peertest
+
+go 1.26.0
+
+require (
+	github.com/bwmarrin/snowflake v0.3.0
+	github.com/flake-go/flake v0.0.0
+)
+
+replace github.com/flake-go/flake => ../..
