@@ -5,22 +5,23 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/flake-go/flake/flake/internal/mark"
 	"github.com/flake-go/flake/flake/internal/tick"
 )
 
-// Keeper keeps the mark of a [Source] aheak. Close it when done.
+// Keeper keeps the mark of a [Source] ahead. Close it when done.
 type Keeper struct {
 	source Source
-	limit  *tick.Limit
 	file   *mark.File
 	log    *slog.Logger
 	told   func(time.Duration) // how long it took to write the file
 
-	saving sync.Mutex // held while the file is written
-	ended  bool       // the source is closed; under saving
+	mark   atomic.Uint64 // what was written last
+	saving sync.Mutex    // held while the file is written
+	ended  bool          // the source is closed; under saving
 
 	mu    sync.Mutex
 	round chan struct{} // closed when the next attempt at the file ends
@@ -41,12 +42,15 @@ func (k *Keeper) Renew() error {
 	if k.ended {
 		return tick.ErrClosed
 	}
-	now := k.source.Now()
-	to := min(max(now+window, k.limit.Milli()), k.limit.Last()) // a clock set back moves no mark
+	// The limit comes before the words: they may be of a later one, but never is
+	// one raised by words from before it.
+	limit, now := k.source.Limit(), k.source.Now()
+	to := min(max(now+window, limit.Milli()), limit.Last()) // a clock set back moves no mark
 	if err := k.save(to); err != nil {
 		return fmt.Errorf("%w: %w", tick.ErrTimestampNotSaved, err)
 	}
-	k.limit.Set(to)
+	k.mark.Store(to)
+	limit.Set(to)
 	k.mu.Lock()
 	k.saved = now
 	k.mu.Unlock()
@@ -64,7 +68,7 @@ func (k *Keeper) save(to uint64) error {
 }
 
 // Mark is the time that no id is later than, as it stands in the file.
-func (k *Keeper) Mark() time.Time { return time.UnixMilli(int64(k.limit.Milli())).UTC() }
+func (k *Keeper) Mark() time.Time { return time.UnixMilli(int64(k.mark.Load())).UTC() }
 
 // LastSaved is the time at which the file was last written, and the trouble
 // there has been with it since, or nil.
@@ -97,6 +101,6 @@ func (k *Keeper) end() error {
 	// how long nothing has run.
 	last := k.source.Close()
 	k.ended = true
-	err := k.save(max(last, min(k.source.Now(), k.limit.Milli())))
+	err := k.save(max(last, min(k.source.Now(), k.source.Limit().Milli())))
 	return errors.Join(err, k.file.Close())
 }

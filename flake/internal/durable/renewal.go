@@ -12,7 +12,7 @@ var errSlow = fmt.Errorf("%w: the disk has not answered for %v", tick.ErrTimesta
 
 // keep has the mark kept ahead from here on.
 func (k *Keeper) keep() {
-	k.limit.Extend = k.await
+	k.source.Limit().Extend = k.await
 	k.stopped = make(chan struct{})
 	go k.run()
 }
@@ -61,7 +61,7 @@ func (k *Keeper) await(milli uint64) error {
 		round, err := k.round, k.err
 		k.mu.Unlock()
 		// Looked at after the round, so that its end cannot be missed.
-		if milli <= k.limit.Milli() {
+		if milli <= k.source.Limit().Milli() {
 			return nil
 		}
 		if err != nil {

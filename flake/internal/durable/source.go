@@ -8,7 +8,8 @@ type Source interface {
 	Now() uint64
 	// Begin has only ids made that are later than last; it comes first.
 	Begin(last uint64)
-	// Limit is the time that no id is made past.
+	// Limit is the time that no id is made past. It may give another one later,
+	// which has to be raised anew.
 	Limit() *tick.Limit
 	// Close ends it, and gives a time that no id was later than.
 	Close() (last uint64)
@@ -18,9 +19,19 @@ type Source interface {
 // which stand in the file beside every mark.
 type Stateful interface {
 	Source
-	// Restore is given the words of the last run before Begin, or none.
+	// Restore is given the words of the last run, if there was one, before Begin.
 	Restore(words []uint64) error
 	// Words gives those to save, at most mark.MaxWords. An id that depends on
 	// them may be made once [Keeper.Renew] has come back without an error.
 	Words() []uint64
+}
+
+// Turner is a [Stateful] that can tell the ids of a second pass through the same
+// time from those of the first.
+type Turner interface {
+	Stateful
+	// Turn comes after Restore, if the clock is far behind last, the last run's
+	// mark: the ids to come are told from those up to last. It gives a time that
+	// they have to be later than.
+	Turn(last uint64) (after uint64)
 }

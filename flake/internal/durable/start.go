@@ -49,7 +49,7 @@ func OpenOn(ctx context.Context, disk mark.Disk, sleep tick.Sleeper, path string
 		return nil, fmt.Errorf("flake: %w", err)
 	}
 	k := &Keeper{
-		source: source, limit: source.Limit(), file: file, log: o.Logger, told: o.Saved,
+		source: source, file: file, log: o.Logger, told: o.Saved,
 		round: make(chan struct{}), kick: make(chan struct{}, 1), stop: make(chan struct{}),
 	}
 	if err := k.begin(ctx, sleep, last, found, o.AllowableDowntime); err != nil {
@@ -61,22 +61,18 @@ func OpenOn(ctx context.Context, disk mark.Disk, sleep tick.Sleeper, path string
 // begin waits until the clock is past the last mark, and sets the first of its
 // own.
 func (k *Keeper) begin(ctx context.Context, sleep tick.Sleeper, last mark.Mark, found bool, allowed time.Duration) error {
+	after := uint64(0)
 	if !found {
 		k.log.Warn("no timestamp file: starting a new one", "path", k.file.Path())
-	} else if now, err := k.wait(ctx, sleep, last.Milli); err != nil {
+	} else if err := k.restore(last.Words); err != nil {
 		return err
-	} else if down := now - last.Milli; down > uint64(allowed/time.Millisecond) {
-		return fmt.Errorf("%w: %s has %s, and the clock says %s, further on than allowable_downtime, %d ms; "+
-			"set the clock right, or if it is, raise allowable_downtime above %d for one start",
-			tick.ErrClockAdvanced, k.file.Path(), show(last.Milli), show(now), allowed/time.Millisecond, down)
-	}
-	if err := k.restore(last.Words); err != nil {
+	} else if after, err = k.resume(ctx, sleep, last.Milli, allowed); err != nil {
 		return err
 	}
-	// From here on all of last's tick counts as used, and until the file is
+	// From here on all of the tick of after counts as used, and until the file is
 	// written, all of time as beyond the mark.
-	k.source.Begin(last.Milli)
-	k.limit.Set(last.Milli)
+	k.source.Begin(after)
+	k.source.Limit().Set(after)
 	if err := k.Renew(); err != nil {
 		return fmt.Errorf("%w; free the disk or make the file and its folder writable, or set another timestamp_path", err)
 	}
@@ -92,6 +88,29 @@ func (k *Keeper) restore(words []uint64) error {
 		return fmt.Errorf("flake: %s is of another format of ids: it has %d words beside the time; set another timestamp_path", k.file.Path(), len(words))
 	}
 	return nil
+}
+
+// resume waits until the clock is past the last run's mark, and gives what the
+// ids to come are later than: that mark, unless they are told from those before
+// it otherwise.
+func (k *Keeper) resume(ctx context.Context, sleep tick.Sleeper, last uint64, allowed time.Duration) (after uint64, err error) {
+	if t, ok := k.source.(Turner); ok && last > k.source.Now()+window {
+		k.log.Warn("the clock is behind the last run's timestamp: its ids are told from those to come",
+			"mark", show(last), "path", k.file.Path())
+		after = t.Turn(last)
+		_, err = k.wait(ctx, sleep, after)
+		return after, err
+	}
+	now, err := k.wait(ctx, sleep, last)
+	if err != nil {
+		return 0, err
+	}
+	if down := now - last; down > uint64(allowed/time.Millisecond) {
+		return 0, fmt.Errorf("%w: %s has %s, and the clock says %s, further on than allowable_downtime, %d ms; "+
+			"set the clock right, or if it is, raise allowable_downtime above %d for one start",
+			tick.ErrClockAdvanced, k.file.Path(), show(last), show(now), allowed/time.Millisecond, down)
+	}
+	return last, nil
 }
 
 // wait waits until the clock is past last, if that is no further than Window,

@@ -45,7 +45,7 @@ func (n *kept) Start(allowable time.Duration) error {
 	if err != nil {
 		return err
 	}
-	k, err := durable.OpenOn(context.Background(), n.m.Disk, n.m.Sleep, Path, g, durable.Options{AllowableDowntime: allowable})
+	k, err := durable.OpenOn(context.Background(), n.m.Disk, n.m.Sleep, Path, g.Source, durable.Options{AllowableDowntime: allowable})
 	if err != nil {
 		return err
 	}

@@ -24,7 +24,12 @@ func (g *Generator) Behind() uint64 {
 // It gives ctx's cause when that is done first, and returns once the generator
 // is closed, as Reserve will say.
 func (g *Generator) CatchUp(ctx context.Context, sleep Sleeper) error {
-	for behind := g.Behind(); behind > 0; behind = g.Behind() {
+	return Await(ctx, sleep, g.Behind)
+}
+
+// Await sleeps until the clock has made up for so many ms that it is behind.
+func Await(ctx context.Context, sleep Sleeper, lag func() uint64) error {
+	for behind := lag(); behind > 0; behind = lag() {
 		nap := min(behind, uint64(maxNap/time.Millisecond))
 		if err := sleep(ctx, time.Duration(nap)*time.Millisecond); err != nil {
 			return err

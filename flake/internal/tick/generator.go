@@ -45,11 +45,19 @@ func newGenerator(shape Shape, clock Clock, system *systemClock, limit *Limit) *
 	return g
 }
 
-// Successor gives a generator with the same shape, clock and limit that knows of
-// no id of g's. It is for a format that tells its ids from those before it by
-// other bits, when the clock was set back: g is to be closed first.
-func (g *Generator) Successor() *Generator {
-	return newGenerator(g.shape, g.clock, g.system, g.limit)
+// Successor gives a generator with the same shape and clock that knows of no id
+// of g's, and hands out only ids of later ticks than that of last. Its limit is
+// its own: one that can be raised has to be, before there are ids. It is for a
+// format that tells its ids from those before it by other bits, when the clock
+// was set back: g is to be closed first.
+func (g *Generator) Successor(last uint64) *Generator {
+	limit := newLimit(g.limit.last)
+	if limit.Extend = g.limit.Extend; limit.Extend != nil {
+		limit.Set(last)
+	}
+	next := newGenerator(g.shape, g.clock, g.system, limit)
+	next.Begin(last)
+	return next
 }
 
 // Limit is the time that no id is later than: the last that fits, unless a
@@ -176,8 +184,14 @@ func (g *Generator) raise(now uint64) error {
 // Begin sets the generator up to hand out only ids of later ticks than that of
 // last, before it is used.
 func (g *Generator) Begin(last uint64) {
+	g.Resume(last, g.shape.PerTick)
+}
+
+// Resume sets the generator up to hand out only ids later than the first used of
+// the tick of last, before it is used.
+func (g *Generator) Resume(last uint64, used int) {
 	if last >= g.shape.First {
-		g.word.Store(last&^(g.shape.Unit-1)<<usedBits | g.per)
+		g.word.Store(last&^(g.shape.Unit-1)<<usedBits | uint64(used))
 	}
 }
 
@@ -187,3 +201,6 @@ func (g *Generator) Begin(last uint64) {
 func (g *Generator) Close() (last uint64) {
 	return g.word.Swap(closed) >> usedBits
 }
+
+// PerTick is how many ids a tick has.
+func (g *Generator) PerTick() int { return int(g.per) }

@@ -148,13 +148,24 @@ func TestSuccessor(t *testing.T) {
 	take(t, g, 2)
 	g.Close()
 	clock.milli = 1020
-	next := g.Successor()
-	if r := take(t, next, 1); r != (run{1020, 0, 1}) {
+	if r := take(t, g.Successor(1016), 1); r != (run{1020, 0, 1}) {
 		t.Errorf("it begins with %v", r)
 	}
-	clock.milli = 1052
-	if r, err := next.try(1); !errors.Is(err, ErrTimestampNotSaved) {
-		t.Errorf("past the limit: %v, %v", r, err)
+	if r, err := g.Successor(1020).try(1); !errors.Is(err, ErrUsedUp) {
+		t.Errorf("in the tick it begins after: %v, %v", r, err)
+	}
+	g.Limit().Extend = func(uint64) error { return ErrTimestampNotSaved }
+	if r, err := g.Successor(1016).try(1); !errors.Is(err, ErrTimestampNotSaved) {
+		t.Errorf("before its limit was raised: %v, %v", r, err)
+	}
+}
+
+func TestResume(t *testing.T) {
+	clock := &handClock{1043}
+	g := newTest(t, narrow, clock.now)
+	g.Resume(1041, 2)
+	if r := take(t, g, 2); r != (run{1040, 2, 1}) {
+		t.Errorf("it resumes with %v", r)
 	}
 }
 
