@@ -1,0 +1,88 @@
+package sno
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+)
+
+var (
+	sinkID   ID
+	sinkText []byte
+)
+
+func newGenerator(t testing.TB, s *Snapshot, clock Clock) *Generator {
+	t.Helper()
+	g, err := NewGenerator(s, Options{Clock: clock})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// BenchmarkNew gives the time of one id; the format's ceiling is at 61 ns.
+func BenchmarkNew(b *testing.B) {
+	g := newGenerator(b, nil, nil)
+	b.ReportAllocs()
+	for b.Loop() {
+		id, err := g.New(1)
+		if err != nil {
+			b.Fatal(err)
+		}
+		sinkID = id
+	}
+}
+
+// BenchmarkNewBelowCeiling has as many ids as the format has in 1 ms: no call
+// waits.
+func BenchmarkNewBelowCeiling(b *testing.B) {
+	clock := uint64(Epoch)
+	g := newGenerator(b, nil, func() uint64 { return clock })
+	b.ReportAllocs()
+	for i := range b.N {
+		if i%(1<<14) == 0 {
+			clock += unit
+		}
+		sinkID, _ = g.New(1)
+	}
+}
+
+// BenchmarkNewN gives the time of one id.
+func BenchmarkNewN(b *testing.B) {
+	for _, threads := range []int{1, 2} {
+		for _, size := range []int{1, 16, 1024} {
+			b.Run(fmt.Sprintf("threads=%d/size=%d", threads, size), func(b *testing.B) {
+				g := newGenerator(b, nil, nil)
+				var wg sync.WaitGroup
+				for range threads {
+					wg.Go(func() {
+						ids := make([]ID, size)
+						for left := b.N / threads; left > 0; left -= size {
+							if _, err := g.NewN(b.Context(), 1, ids); err != nil {
+								b.Error(err)
+								return
+							}
+						}
+					})
+				}
+				wg.Wait()
+			})
+		}
+	}
+}
+
+func BenchmarkAppendText(b *testing.B) {
+	id := join(1<<41, 1<<24|77<<16|5, 12345)
+	b.ReportAllocs()
+	for b.Loop() {
+		sinkText, _ = id.AppendText(sinkText[:0])
+	}
+}
+
+func BenchmarkParse(b *testing.B) {
+	text := join(1<<41, 1<<24|77<<16|5, 12345).String()
+	b.ReportAllocs()
+	for b.Loop() {
+		sinkID, _ = Parse(text)
+	}
+}

@@ -1,0 +1,261 @@
+package sno
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/flake-go/flake/flake/internal/durable"
+	"github.com/flake-go/flake/flake/internal/mark"
+)
+
+// A bench is a node's surroundings, all set by hand.
+type bench struct {
+	*handClock
+	path   string
+	waited time.Duration
+	log    bytes.Buffer
+	broken atomic.Bool // the disk writes nothing
+	disk   *disk       // of the node that was opened last
+}
+
+func newBench(t *testing.T) *bench {
+	return &bench{handClock: newClock(), path: filepath.Join(t.TempDir(), "timestamp")}
+}
+
+// disk is the real one, until it breaks, and may be left without a trace.
+type disk struct {
+	mark.OS
+	broken *atomic.Bool
+	lock   mark.Lock
+}
+
+var errFull = errors.New("no space left")
+
+func (d *disk) Create(path string) (mark.Writer, error) {
+	if d.broken.Load() {
+		return nil, errFull
+	}
+	return d.OS.Create(path)
+}
+
+func (d *disk) Lock(path string) (mark.Lock, error) {
+	lock, err := d.OS.Lock(path)
+	d.lock = lock
+	return lock, err
+}
+
+func (b *bench) try(t *testing.T, s *Snapshot) (*Durable, error) {
+	g, err := NewGenerator(s, Options{Clock: b.now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	naps := 0
+	sleep := b.sleeper(&naps, &b.waited)
+	d := &disk{broken: &b.broken}
+	k, err := durable.OpenOn(t.Context(), d, sleep, b.path, &source{g, s != nil}, durable.Options{Logger: slog.New(slog.NewTextHandler(&b.log, nil))})
+	if err != nil {
+		return nil, err
+	}
+	g.now.Load().ids.Limit().Extend = func(uint64) error { return k.Renew() }
+	b.disk = d
+	t.Cleanup(func() { d.lock.Close() })
+	return &Durable{g, k}, nil
+}
+
+func (b *bench) open(t *testing.T, s *Snapshot) *Durable {
+	t.Helper()
+	d, err := b.try(t, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// kill ends the node as kill -9 does: nothing is written, and the lock falls.
+func (b *bench) kill() { b.disk.lock.Close() }
+
+func TestDurableGoesOn(t *testing.T) {
+	b := newBench(t)
+	d := b.open(t, &Snapshot{Partition: Partition{1, 2}, SequenceMin: 10, SequenceMax: 20})
+	first := take(t, d.Generator, 0)
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.New(0); !errors.Is(err, ErrClosed) {
+		t.Errorf("closed: %v", err)
+	}
+	if s := d.Snapshot(); s.WallHi != unitsOf(someTime) || s.Sequence != 20 {
+		t.Errorf("closed: %+v", s)
+	}
+	d = b.open(t, nil)
+	if d.Partition() != first.Partition || d.SequenceMin() != 10 || d.SequenceMax() != 20 {
+		t.Errorf("it is another one: %+v", d.Snapshot())
+	}
+	if id := take(t, d.Generator, 0); id.Milli != someTime+4 || id.TickTock {
+		t.Errorf("%+v after %+v", id, first)
+	}
+	d.Close()
+	b.add(100)
+	if d = b.open(t, &Snapshot{Partition: Partition{3, 4}}); d.Partition() != (Partition{3, 4}) || d.Cap() != 65536 {
+		t.Errorf("it has not what it was given: %+v", d.Snapshot())
+	}
+}
+
+func TestCrashIsWaitedOut(t *testing.T) {
+	b := newBench(t)
+	d := b.open(t, nil)
+	take(t, d.Generator, 0)
+	b.kill()
+	if id := take(t, b.open(t, nil).Generator, 0); id.Milli <= someTime+3000 || id.TickTock || b.waited < Window {
+		t.Errorf("%+v, waited %v", id, b.waited)
+	}
+}
+
+// A clock that goes back while the node runs does not keep the next from
+// starting, and neither does one that goes back meanwhile: but only once.
+func TestClockSetBackAcrossCrashes(t *testing.T) {
+	b := newBench(t)
+	d := b.open(t, nil)
+	take(t, d.Generator, 0)
+	b.add(-3600_000)
+	if id := take(t, d.Generator, 0); id.Milli != someTime-3600_000 || !id.TickTock {
+		t.Errorf("an hour back: %+v", id)
+	}
+	b.kill()
+	b.add(10_000)
+	d = b.open(t, nil)
+	if id := take(t, d.Generator, 0); id.Milli != someTime-3590_000 || !id.TickTock || b.waited != 0 {
+		t.Errorf("after a crash: %+v, waited %v", id, b.waited)
+	}
+	if mark := d.Mark().UnixMilli(); mark != someTime-3587_000 {
+		t.Errorf("the mark is at %d", mark)
+	}
+	b.add(7200_000) // past all
+	if id := take(t, d.Generator, 0); !id.TickTock {
+		t.Errorf("an hour on: %+v", id)
+	}
+	b.kill()
+	b.add(-1800_000)
+	d = b.open(t, nil)
+	if id := take(t, d.Generator, 0); id.Milli != someTime+1810_000 || id.TickTock || !strings.Contains(b.log.String(), "behind") {
+		t.Errorf("back while it was down: %+v; %s", id, b.log.String())
+	}
+}
+
+// Back to just before where the other bit was used last: there it can be used
+// again.
+func TestStartWaitsForSafeTime(t *testing.T) {
+	b := newBench(t)
+	d := b.open(t, nil)
+	take(t, d.Generator, 0)
+	b.add(-5000)
+	take(t, d.Generator, 0)
+	b.add(60_000)
+	take(t, d.Generator, 0)
+	b.kill()
+	b.add(-56_000)
+	d = b.open(t, nil)
+	if id := take(t, d.Generator, 0); id.Milli != someTime+4 || id.TickTock || b.waited < time.Second || b.waited > 1010*time.Millisecond {
+		t.Errorf("%+v, waited %v", id, b.waited)
+	}
+}
+
+func TestStartRefusedInUnsafePast(t *testing.T) {
+	b := newBench(t)
+	d := b.open(t, nil)
+	take(t, d.Generator, 0)
+	b.add(-3600_000)
+	take(t, d.Generator, 0)
+	b.kill()
+	b.add(-3600_000)
+	for range 2 { // a refusal leaves nothing behind
+		d, err := b.try(t, nil)
+		if !errors.Is(err, ErrClockBackwards) {
+			t.Fatalf("%v, %v", d, err)
+		}
+	}
+	b.add(3600_000)
+	if id := take(t, b.open(t, nil).Generator, 0); !id.TickTock {
+		t.Errorf("%+v", id)
+	}
+}
+
+// The tick-tock bit is on disk before any id has it.
+func TestTickTockIsDurableFirst(t *testing.T) {
+	b := newBench(t)
+	d := b.open(t, nil)
+	take(t, d.Generator, 0)
+	b.broken.Store(true)
+	b.add(-1000)
+	for range 2 {
+		if id, err := d.New(0); !errors.Is(err, ErrTimestampNotSaved) {
+			t.Fatalf("%v, %v", id, err)
+		}
+	}
+	b.broken.Store(false)
+	if id := take(t, d.Generator, 0); !id.TickTock {
+		t.Errorf("%+v", id)
+	}
+	b.kill()
+	b.add(5000)
+	if s := b.open(t, nil).Snapshot(); s.Drifts != 1 || s.WallSafe != unitsOf(someTime) {
+		t.Errorf("%+v", s)
+	}
+}
+
+// A file of another format is refused, and a peer's snapshot is gone on from
+// where there is no file.
+func TestOpenOn(t *testing.T) {
+	b := newBench(t)
+	units := unitsOf(someTime)
+	d := b.open(t, &Snapshot{Now: units + 1000, WallHi: units + 1000, WallSafe: units - 1, Drifts: 4})
+	if id := take(t, d.Generator, 0); !id.TickTock || id.Milli != someTime {
+		t.Errorf("from a snapshot: %+v", id)
+	}
+	d.Close()
+	b.add(10_000)
+	for _, words := range [][]uint64{nil, {1}, {1, 0, 9, 0}, {1 << 16, 0, 9, 0, Epoch}, {1, 0, 9, 1 << 32, Epoch}, {1, 5, 5, 0, Epoch}, {1, 0, 9, 0, lastTick + 1}} {
+		f, _, _, err := mark.Open(mark.OS{}, b.path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Save(mark.Mark{Milli: someTime, Words: words}); err != nil {
+			t.Fatal(err)
+		}
+		f.Close()
+		if d, err := b.try(t, nil); err == nil {
+			t.Errorf("with the words %d: %+v", words, d.Snapshot())
+		}
+	}
+}
+
+func TestOpen(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "timestamp")
+	for range 2 {
+		d, err := Open(t.Context(), path, nil, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := d.New(1); err != nil {
+			t.Error(err)
+		}
+		if at, err := d.LastSaved(); time.Since(at) > time.Minute || err != nil {
+			t.Errorf("saved at %v, %v", at, err)
+		}
+		if err := errors.Join(d.Close(), d.Close()); err != nil {
+			t.Error(err)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if d, err := Open(ctx, t.TempDir(), nil, Options{}); err == nil {
+		t.Errorf("on a folder: %v", d)
+	}
+}

@@ -1,0 +1,395 @@
+package sno
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+const someTime = 1_700_000_000_000
+
+// handClock is a clock that is set by hand.
+type handClock struct{ milli, reads atomic.Uint64 }
+
+func newClock() *handClock {
+	c := &handClock{}
+	c.milli.Store(someTime)
+	return c
+}
+
+func (c *handClock) now() uint64 {
+	c.reads.Add(1)
+	return c.milli.Load()
+}
+
+func (c *handClock) add(ms int) { c.milli.Add(uint64(ms)) }
+
+// sleeper counts naps, in which the clock goes on.
+func (c *handClock) sleeper(naps *int, slept *time.Duration) func(context.Context, time.Duration) error {
+	return func(ctx context.Context, d time.Duration) error {
+		*naps++
+		*slept += d
+		c.add(int(d / time.Millisecond))
+		return ctx.Err()
+	}
+}
+
+func take(t *testing.T, g *Generator, meta byte) Parts {
+	t.Helper()
+	id, err := g.New(meta)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id.Split()
+}
+
+func TestNew(t *testing.T) {
+	clock := newClock()
+	g := newGenerator(t, &Snapshot{Partition: Partition{1, 2}, SequenceMin: 10, SequenceMax: 20}, clock.now)
+	for _, c := range []struct {
+		ahead    int
+		meta     byte
+		milli    uint64
+		sequence uint16
+	}{
+		{0, 0, someTime, 10}, {0, 255, someTime, 11}, {3, 7, someTime, 12},
+		{1, 7, someTime + 4, 10}, {1000, 7, someTime + 1004, 10}, {0, 0, someTime + 1004, 11},
+	} {
+		clock.add(c.ahead)
+		want := Parts{c.milli, false, c.meta, Partition{1, 2}, c.sequence}
+		if got := take(t, g, c.meta); got != want {
+			t.Errorf("%+v, want %+v", got, want)
+		}
+	}
+	if milli, sequence := g.Last(); milli != someTime+1004 || sequence != 11 || g.Len() != 2 || g.Cap() != 11 {
+		t.Errorf("last %d:%d, %d of %d", milli, sequence, g.Len(), g.Cap())
+	}
+	if clock.add(4); g.Len() != 0 {
+		t.Errorf("%d of the next tick", g.Len())
+	}
+}
+
+func TestClockOutOfRange(t *testing.T) {
+	clock := newClock()
+	g := newGenerator(t, nil, clock.now)
+	for _, milli := range []uint64{0, Epoch - 1, MaxMilli + 1, 1<<64 - 1} {
+		clock.milli.Store(milli)
+		if id, err := g.New(0); err == nil || errors.Is(err, ErrClockBackwards) {
+			t.Errorf("at %d: %v, %v", milli, id, err)
+		}
+	}
+}
+
+func TestDefaultPartitionsDiffer(t *testing.T) {
+	a, b := newGenerator(t, nil, nil), newGenerator(t, nil, nil)
+	if a.Partition() == b.Partition() {
+		t.Errorf("both are %v", a.Partition())
+	}
+	if a.SequenceMin() != 0 || a.SequenceMax() != 65535 || a.Cap() != 65536 {
+		t.Errorf("sequence from %d to %d", a.SequenceMin(), a.SequenceMax())
+	}
+}
+
+// A tick-tock: on the first time back at once, on a second one that is safe as
+// well.
+func TestTickTock(t *testing.T) {
+	clock := newClock()
+	g := newGenerator(t, &Snapshot{}, clock.now)
+	for i, c := range []struct {
+		ahead int
+		flips bool
+	}{
+		{0, false}, {-4, true}, {0, false}, {1000, false}, // beyond all there was
+		{-4, true}, {4, false}, // to where the other bit was used, but this one was not
+		{1000, false}, {-900, true},
+	} {
+		clock.add(c.ahead)
+		before := g.Snapshot().Drifts
+		id := take(t, g, 0)
+		after := g.Snapshot().Drifts
+		if id.Milli != clock.milli.Load() || id.TickTock != (after&1 == 1) || (after != before) != c.flips {
+			t.Errorf("%d: %+v after %d drifts, then %d", i, id, before, after)
+		}
+	}
+}
+
+// Where either bit may be used, New sleeps for as long as is needed, and reads
+// the clock a few times only; Reserve fails.
+func TestUnsafePast(t *testing.T) {
+	for name, c := range map[string]struct {
+		ahead []int // after each but the last an id
+		sleep time.Duration
+		bit   bool
+	}{
+		"until the last id": {[]int{0, -2000, -1000}, 1000 * time.Millisecond, true},
+		"past the safe one": {[]int{0, -40, 10_000, -10_400}, 444 * time.Millisecond, false},
+		"a tick":            {[]int{0, -8, -4}, 4 * time.Millisecond, true},
+	} {
+		clock := newClock()
+		g := newGenerator(t, &Snapshot{}, clock.now)
+		naps, slept := 0, time.Duration(0)
+		g.sleep = clock.sleeper(&naps, &slept)
+		for i, ahead := range c.ahead {
+			clock.add(ahead)
+			if i < len(c.ahead)-1 {
+				take(t, g, 0)
+			}
+		}
+		if naps != 0 {
+			t.Errorf("%s: slept before", name)
+		}
+		if run, err := g.Reserve(t.Context(), 0, 1); !errors.Is(err, ErrClockBackwards) {
+			t.Errorf("%s: %v, %v", name, run, err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		var ids [1]ID
+		if n, err := g.NewN(ctx, 0, ids[:]); n != 0 || !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: %d, %v with a context that is done", name, n, err)
+		}
+		clock.milli.Add(-uint64(slept / time.Millisecond))
+		naps, slept = 0, 0
+		clock.reads.Store(0)
+		id := take(t, g, 0)
+		if slept != c.sleep || id.TickTock != c.bit || id.Milli != clock.milli.Load() {
+			t.Errorf("%s: slept %v, and then %+v", name, slept, id)
+		}
+		if reads := clock.reads.Load(); reads > 20+3*uint64(naps) {
+			t.Errorf("%s: %d readings of the clock in %d naps", name, reads, naps)
+		}
+	}
+}
+
+// However the clock goes, and whoever sees it first, no id comes twice.
+func TestClockThatSwings(t *testing.T) {
+	var reads atomic.Uint64
+	g := newGenerator(t, &Snapshot{}, func() uint64 { // 400 ms on, 100 or 700 back
+		n := reads.Add(1)
+		turn := n / 20_000
+		return someTime + n/50 - turn*100 - (turn+1)/3*600
+	})
+	g.sleep = func(context.Context, time.Duration) error { return nil }
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	seen := map[ID]bool{}
+	for range 8 {
+		wg.Go(func() {
+			ids := make([]ID, 20_000)
+			if _, err := g.NewN(t.Context(), 0, ids); err != nil {
+				t.Error(err)
+			}
+			for i := range ids {
+				if i%2 == 0 {
+					continue
+				}
+				id, err := g.New(1)
+				if err != nil {
+					t.Error(err)
+				}
+				ids[i] = id
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			for _, id := range ids {
+				if seen[id] {
+					t.Errorf("%v is there twice", id)
+				}
+				seen[id] = true
+			}
+		})
+	}
+	wg.Wait()
+	if drifts := g.Snapshot().Drifts; drifts < 3 {
+		t.Errorf("%d drifts in %d readings", drifts, reads.Load())
+	}
+}
+
+func TestNewN(t *testing.T) {
+	reads := uint64(0)
+	g := newGenerator(t, &Snapshot{SequenceMin: 5, SequenceMax: 14}, func() uint64 { reads++; return someTime + reads })
+	ids := make([]ID, 35)
+	if n, err := g.NewN(t.Context(), 3, ids); n != len(ids) || err != nil {
+		t.Fatal(n, err)
+	}
+	for i, id := range ids {
+		if p := id.Split(); p.Sequence != uint16(5+i%10) || p.Meta != 3 || i > 0 && id.Compare(ids[i-1]) <= 0 {
+			t.Errorf("%d: %+v", i, p)
+		}
+	}
+	if g.Waits() != 3 {
+		t.Errorf("%d waits", g.Waits())
+	}
+	for _, n := range []int{0, -1} {
+		if run, err := g.Reserve(t.Context(), 0, n); err == nil {
+			t.Errorf("%d ids: %v", n, run)
+		}
+	}
+}
+
+func TestNewWithTime(t *testing.T) {
+	g := newGenerator(t, &Snapshot{Partition: Partition{1, 2}, SequenceMin: 12, SequenceMax: 23, Drifts: 1}, nil)
+	at := time.UnixMilli(someTime + 3)
+	for i := range 30 {
+		id, err := g.NewWithTime(byte(i), at)
+		want := Parts{someTime, false, byte(i), Partition{1, 2}, uint16(12 + i%12)}
+		if got := id.Split(); got != want || err != nil {
+			t.Errorf("%+v, %v, want %+v", got, err, want)
+		}
+	}
+	for _, milli := range []int64{0, Epoch - 1, MaxMilli + 1} {
+		if id, err := g.NewWithTime(0, time.UnixMilli(milli)); err == nil {
+			t.Errorf("at %d: %v", milli, id)
+		}
+	}
+}
+
+func TestOverflow(t *testing.T) {
+	var reads atomic.Uint64
+	told := make(chan Overflow, 10)
+	g, err := NewGenerator(&Snapshot{SequenceMax: 9}, Options{Overflows: told, Clock: func() uint64 { return someTime + reads.Add(1)/100 }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids := make([]ID, 30)
+	if _, err := g.NewN(t.Context(), 0, ids); err != nil {
+		t.Fatal(err)
+	}
+	reads.Add(10_000)
+	if _, err := g.NewN(t.Context(), 0, ids[:11]); err != nil {
+		t.Fatal(err)
+	}
+	close(told)
+	ticks := []uint32{1, 2, 1}
+	for o := range told {
+		if o.Now.UnixMilli()%4 != 0 || o.Count != 1 || len(ticks) == 0 || o.Ticks != ticks[0] {
+			t.Fatalf("%+v, want ticks %v", o, ticks)
+		}
+		ticks = ticks[1:]
+	}
+	if len(ticks) != 0 {
+		t.Errorf("%v are not told of", ticks)
+	}
+}
+
+// Who is told of overflows holds nobody up.
+func TestOverflowNotTaken(t *testing.T) {
+	g, err := NewGenerator(&Snapshot{SequenceMax: 4}, Options{Overflows: make(chan Overflow)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			if _, err := g.NewN(t.Context(), 0, make([]ID, 10)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if g.overflow.waiting != 0 || g.overflow.ticks == 0 {
+		t.Errorf("%+v", g.overflow)
+	}
+}
+
+func TestBounds(t *testing.T) {
+	for _, c := range []struct {
+		s         Snapshot
+		low, high uint16
+		ok        bool
+	}{
+		{Snapshot{}, 0, 65535, true},
+		{Snapshot{SequenceMin: 7}, 7, 65535, true},
+		{Snapshot{SequenceMin: 65535}, 0, 65535, true},
+		{Snapshot{SequenceMin: 20, SequenceMax: 10}, 10, 20, true},
+		{Snapshot{SequenceMin: 10, SequenceMax: 13}, 10, 13, true},
+		{Snapshot{SequenceMin: 10, SequenceMax: 12}, 0, 0, false},
+		{Snapshot{SequenceMin: 10, SequenceMax: 10}, 0, 0, false},
+		{Snapshot{SequenceMin: 65533}, 0, 0, false},
+		{Snapshot{SequenceMin: 10, SequenceMax: 20, Sequence: 10}, 10, 20, true},
+		{Snapshot{SequenceMin: 10, SequenceMax: 20, Sequence: 99}, 10, 20, true},
+		{Snapshot{SequenceMin: 10, SequenceMax: 20, Sequence: 9}, 0, 0, false},
+		{Snapshot{WallHi: -1}, 0, 0, false},
+		{Snapshot{WallSafe: maxUnits + 1}, 0, 0, false},
+		{Snapshot{Now: maxUnits + 1}, 0, 0, false},
+	} {
+		g, err := NewGenerator(&c.s, Options{})
+		if (err == nil) != c.ok {
+			t.Errorf("%+v: %v", c.s, err)
+		} else if err == nil && (g.SequenceMin() != c.low || g.SequenceMax() != c.high) {
+			t.Errorf("%+v: %d to %d", c.s, g.SequenceMin(), g.SequenceMax())
+		}
+	}
+}
+
+func TestSnapshotGoesOn(t *testing.T) {
+	clock := newClock()
+	g := newGenerator(t, &Snapshot{Partition: Partition{1, 2}, SequenceMin: 10, SequenceMax: 20}, clock.now)
+	seen := map[ID]bool{}
+	for i, ahead := range []int{0, 0, 4, 0, -4, 0, 0, 400, -8, 0, 12, 0} {
+		clock.add(ahead)
+		data, err := json.Marshal(g.Snapshot())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var s Snapshot
+		if err := json.Unmarshal(data, &s); err != nil {
+			t.Fatal(err)
+		}
+		g = newGenerator(t, &s, clock.now)
+		back := g.Snapshot()
+		if s.Now != s.WallHi {
+			back.Sequence = s.Sequence // all count as used
+		}
+		if back != s {
+			t.Fatalf("%d: %+v, want %+v", i, back, s)
+		}
+		id, err := g.New(0)
+		if err != nil || seen[id] {
+			t.Fatalf("%d: %v, %v", i, id.Split(), err)
+		}
+		seen[id] = true
+	}
+	if s := g.Snapshot(); s.Drifts != 2 {
+		t.Errorf("%+v", s)
+	}
+}
+
+// A peer's snapshot taken in a later tick than the last id's says nothing of the
+// sequence in that.
+func TestSnapshotOfLater(t *testing.T) {
+	clock := newClock()
+	units := unitsOf(someTime)
+	g := newGenerator(t, &Snapshot{Now: units + 1, WallHi: units, SequenceMax: 9}, clock.now)
+	if g.Len() != g.Cap() {
+		t.Errorf("%d of the tick count as used", g.Len())
+	}
+}
+
+func FuzzSnapshot(f *testing.F) {
+	f.Add([]byte(`{}`))
+	f.Add([]byte(`{"partition":[65,10],"sequenceMin":5,"sequenceMax":50,"sequence":7,"now":9,"wallHi":9,"wallSafe":8,"drifts":3}`))
+	f.Add([]byte(`{"sequenceMin":65535,"sequence":70000,"now":1,"wallHi":109922848000,"wallSafe":549755813887}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var s Snapshot
+		if json.Unmarshal(data, &s) != nil {
+			return
+		}
+		g, err := NewGenerator(&s, Options{Clock: func() uint64 { return someTime }})
+		if err != nil {
+			return
+		}
+		first := g.Snapshot()
+		again, err := NewGenerator(&first, Options{Clock: func() uint64 { return someTime }})
+		if err != nil {
+			t.Fatalf("%+v: %v", first, err)
+		}
+		if second := again.Snapshot(); second.WallHi != first.WallHi || second.Drifts != s.Drifts ||
+			second.WallSafe != s.WallSafe || second.Partition != s.Partition || again.Cap() != g.Cap() || again.Len() != g.Len() {
+			t.Fatalf("%+v, then %+v, then %+v", s, first, second)
+		}
+	})
+}

@@ -1,0 +1,97 @@
+package sno
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// ID is one id. Any 10 bytes are one; the zero value is the lowest, and means
+// none where there is a word for that: null in JSON, NULL in a database.
+type ID [10]byte
+
+// Max is the highest id.
+var Max = ID{255, 255, 255, 255, 255, 255, 255, 255, 255, 255}
+
+const (
+	// Epoch is when the time of ids begins, 2010-01-01 UTC, in milliseconds
+	// since 1970.
+	Epoch = 1262304000_000
+
+	// Unit is how long a tick is, the steps of the time of ids.
+	Unit = 4 * time.Millisecond
+
+	// MaxMilli is the last millisecond since 1970 that ids have a time for, in
+	// 2079.
+	MaxMilli = lastTick + unit - 1
+
+	unit     = 4
+	maxUnits = 1<<39 - 1
+	lastTick = Epoch + maxUnits*unit
+)
+
+// Parts are what an id is put together from.
+type Parts struct {
+	Milli     uint64 // milliseconds since 1970-01-01 UTC, of an id a multiple of 4
+	TickTock  bool   // whether the tick-tock bit is set
+	Meta      byte
+	Partition Partition
+	Sequence  uint16
+}
+
+// Make puts an id together. A time before [Epoch] or after [MaxMilli] is an
+// error. A [Generator] is what makes new ones.
+func Make(p Parts) (ID, error) {
+	if p.Milli < Epoch || p.Milli > MaxMilli {
+		return ID{}, fmt.Errorf("flake: %d ms since 1970 is no time of an id, which is from %d to %d", p.Milli, int64(Epoch), int64(MaxMilli))
+	}
+	rest := uint64(p.Partition.AsUint16())
+	if p.TickTock {
+		rest |= 1 << 24
+	}
+	return join(p.Milli, rest|uint64(p.Meta)<<16, p.Sequence), nil
+}
+
+// set takes what is between time and sequence as it is in an id. It writes in
+// place, which is cheaper than to copy an array there.
+func (id *ID) set(milli, rest uint64, sequence uint16) {
+	binary.BigEndian.PutUint64(id[:8], (milli-Epoch)/unit<<25|rest)
+	binary.BigEndian.PutUint16(id[8:], sequence)
+}
+
+func join(milli, rest uint64, sequence uint16) (id ID) {
+	id.set(milli, rest, sequence)
+	return id
+}
+
+// Split gives the parts of the id.
+func (id ID) Split() Parts {
+	return Parts{id.Milli(), id[4]&1 != 0, id.Meta(), id.Partition(), id.Sequence()}
+}
+
+// Milli is the id's time in milliseconds since 1970-01-01 UTC, a multiple of 4.
+func (id ID) Milli() uint64 { return Epoch + binary.BigEndian.Uint64(id[:8])>>25*unit }
+
+// Time is the id's time in UTC.
+func (id ID) Time() time.Time { return time.UnixMilli(int64(id.Milli())).UTC() }
+
+// Meta is the byte that the caller gave.
+func (id ID) Meta() byte { return id[5] }
+
+// Partition is that of the generator.
+func (id ID) Partition() Partition { return Partition{id[6], id[7]} }
+
+// Sequence is the id's number within its time and partition.
+func (id ID) Sequence() uint16 { return binary.BigEndian.Uint16(id[8:]) }
+
+// IsZero tells whether it is the zero value.
+func (id ID) IsZero() bool { return id == ID{} }
+
+// Compare gives -1, 0 or 1 as id is lower than, equal to or higher than other.
+// It fits [slices.SortFunc].
+func (id ID) Compare(other ID) int { return bytes.Compare(id[:], other[:]) }
+
+// Sort sorts ids in place.
+func Sort(ids []ID) { slices.SortFunc(ids, ID.Compare) }

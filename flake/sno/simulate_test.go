@@ -1,0 +1,165 @@
+package sno
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/flake-go/flake/flake/internal/durable"
+	"github.com/flake-go/flake/flake/internal/simulate"
+)
+
+var (
+	simTimes = flag.Int("simulate.times", 1, "how many times the number of lives")
+	simSeed  = flag.Uint64("simulate.seed", 0, "live this one life, and tell all of it")
+)
+
+const (
+	simLives = 400
+	simFirst = 1 // seed 0 means none given
+)
+
+// simulation makes ids one by one and many at a time, and waits out a clock that
+// is no further behind than a second.
+//
+// The lives are too few for ids to meet in one tick by chance. So it also counts
+// those that are not later than all before them with the same tick-tock bit.
+type simulation struct {
+	kept  func(*source) durable.Source // what package durable gets
+	lasts sync.Map                     // the last id of a machine, by bit
+	back  atomic.Int64                 // ids that were not later
+}
+
+func (s *simulation) got(m *simulate.Machine, id ID) {
+	lasts, _ := s.lasts.LoadOrStore(m, new([2]ID))
+	last := &lasts.(*[2]ID)[id[4]&1]
+	if id.Compare(*last) <= 0 {
+		s.back.Add(1)
+	}
+	*last = id
+}
+
+func (s *simulation) config() simulate.Config {
+	c := simulate.Kept(func(m *simulate.Machine) (simulate.Generator, error) {
+		g, err := NewGenerator(&Snapshot{SequenceMin: 30_000}, Options{Clock: m.Clock})
+		if err != nil {
+			return simulate.Generator{}, err
+		}
+		g.sleep = m.Sleep
+		return simulate.Generator{Source: s.kept(&source{g, true}), IDs: func(count int, got simulate.Got) error {
+			for count > 0 {
+				run, err := g.Reserve(context.Background(), 1, count)
+				if errors.Is(err, ErrClockBackwards) && g.now.Load().lag() < 1000 {
+					if err = g.CatchUp(context.Background()); err == nil {
+						continue
+					}
+				}
+				if err != nil {
+					return err
+				}
+				for i := range run.Count {
+					id := run.At(i)
+					s.got(m, id)
+					got(id.Milli(), uint32(id[4]&1)<<16|uint32(id.Sequence()))
+				}
+				count -= run.Count
+			}
+			return nil
+		}}, nil
+	})
+	c.Unit, c.Unordered = unit, true
+	return c
+}
+
+// A counted source tells how often starts and all of its words had a tick-tock.
+type counted struct {
+	*source
+	turns, saves *atomic.Int64
+}
+
+func (c counted) Turn(last uint64) uint64 {
+	c.turns.Add(1)
+	return c.source.Turn(last)
+}
+
+func (c counted) Words() []uint64 {
+	words := c.source.Words()
+	if words[wordDrifts] > 0 {
+		c.saves.Add(1)
+	}
+	return words
+}
+
+func TestSimulate(t *testing.T) {
+	var turns, saves atomic.Int64
+	s := simulation{kept: func(s *source) durable.Source { return counted{s, &turns, &saves} }}
+	c := s.config()
+	if *simSeed != 0 {
+		if r := simulate.Run(c, *simSeed, t.Logf); r.Wrong() > 0 {
+			t.Errorf("seed %d: %s; in all %+v", *simSeed, r.First, r)
+		}
+		return
+	}
+	r := simulate.Many(c, simFirst, simLives**simTimes)
+	t.Logf("%d turns at a start, %d saves with a drift, %+v", turns.Load(), saves.Load(), r)
+	if n := s.back.Load(); n > 0 {
+		t.Errorf("%d ids are not later than those before with the same bit", n)
+	}
+	if r.Wrong() > 0 {
+		t.Errorf("seed %d: %s; live it again with -run TestSimulate$ -v -simulate.seed=%d", r.Seed, r.First, r.Seed)
+	}
+	if r.Crashes() < 2_500**simTimes || r.ClockFaults < 2_500**simTimes || turns.Load() < 50 || saves.Load() < 500 {
+		t.Error("the lives are too easy")
+	}
+}
+
+// The same lives find generators that do not keep what they have to.
+func TestSimulateFinds(t *testing.T) {
+	for name, kept := range map[string]func(*source) durable.Source{
+		"forgets that there were drifts":   func(s *source) durable.Source { return forgetful{s, wordDrifts, 0} },
+		"forgets where it is safe":         func(s *source) durable.Source { return forgetful{s, wordSafe, Epoch} },
+		"turns before that is on the disk": func(s *source) durable.Source { return &hasty{source: s} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := simulation{kept: kept}
+			r := simulate.Many(s.config(), simFirst, simLives/2)
+			t.Logf("%d not later, %+v", s.back.Load(), r)
+			if s.back.Load() == 0 {
+				t.Error("not found to go back")
+			}
+		})
+	}
+}
+
+type forgetful struct {
+	*source
+	word int
+	to   uint64
+}
+
+func (f forgetful) Words() []uint64 {
+	words := f.source.Words()
+	words[f.word] = f.to
+	return words
+}
+
+// hasty saves what was before the last turn.
+type hasty struct {
+	*source
+	before, now []uint64
+}
+
+func (h *hasty) Words() []uint64 {
+	words := h.source.Words()
+	if h.now == nil {
+		h.before, h.now = words, words
+	}
+	if words[wordDrifts] != h.now[wordDrifts] {
+		h.before, h.now = h.now, words
+		return h.before
+	}
+	return words
+}
