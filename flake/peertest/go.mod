@@ -5,6 +5,7 @@ go 1.26.0
 require (
 	github.com/bwmarrin/snowflake v0.3.0
 	github.com/flake-go/flake v0.0.0
+	github.com/muyo/sno v1.2.1
 )
 
 replace github.com/flake-go/flake => ../..
