@@ -6,15 +6,13 @@ import (
 	"log"
 	"slices"
 	"sync"
-
-	"github.com/muyo/sno"
 )
 
 const goroutines = 8
 
-// duplicates makes ids from goroutines at once, flake's and as many as fit of
-// sno's, and sorts them to find those that are there twice.
-func duplicates(n int) ([]row, error) {
+// duplicates makes ids from goroutines at once, and sorts them to find those that
+// are there twice.
+func duplicates(n int) row {
 	g := newFlake()
 	mine := twins(n, func() (key [16]byte) {
 		id, err := g.Next()
@@ -23,22 +21,10 @@ func duplicates(n int) ([]row, error) {
 		}
 		return id
 	})
-	s, err := sno.NewGenerator(nil, nil)
-	if err != nil {
-		return nil, err
-	}
-	const few = 16_000_000 // sno makes 16 M/s at most
-	m := min(n, few)
-	return []row{
-		row{
-			Section: "ids in process", What: fmt.Sprintf("there twice, of %s, %d goroutines", short(float64(n)), goroutines),
-			Unit: "ids", Ours: float64(mine),
-		}.aim(oursAtMost(0)),
-		{
-			Section: "ids in process", What: fmt.Sprintf("  muyo/sno, of %s", short(float64(m))),
-			Unit: "ids", Than: "muyo/sno", Theirs: float64(twins(m, func() (key [10]byte) { return s.New(0) })),
-		},
-	}, nil
+	return row{
+		Section: "ids in process", What: fmt.Sprintf("there twice, of %s, %d goroutines", short(float64(n)), goroutines),
+		Unit: "ids", Ours: float64(mine),
+	}.aim(oursAtMost(0))
 }
 
 // twins gives how many of n keys are there already. It makes them in parts, so

@@ -22,7 +22,7 @@ const (
 func ids(p plan) ([]row, error) {
 	rows := slices.Concat(single(p), text(p), bulk[flake.ID](p, "", perMilli, newFlake))
 	n, err := duplicates(p.duplicates)
-	return slices.Concat(rows, n, snowflakes(p)), err
+	return slices.Concat(rows, n, snowflakes(p), snoIDs(p)), err
 }
 
 // rival is a function to measure.

@@ -1,0 +1,133 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	peer "github.com/muyo/sno"
+
+	"github.com/flake-go/flake/flake/sno"
+)
+
+// snoCeiling is what the format has: 65,536 ids in 4 ms.
+const snoCeiling = 65536 * 250
+
+func newSno() *sno.Generator {
+	g, err := sno.NewGenerator(nil, sno.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	return g
+}
+
+func newPeer() *peer.Generator {
+	g, err := peer.NewGenerator(nil, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	return g
+}
+
+// snoIDs measures package sno beside muyo/sno.
+func snoIDs(p plan) (rows []row) {
+	g, s := newSno(), newPeer()
+	id, _ := g.New(1)
+	theirs, text, buf := peer.ID(id), id.String(), make([]byte, 0, sno.EncodedLen)
+	rows = slices.Concat(
+		race(p, "sno, below the ceiling", 61,
+			rival{"New", spare(func() sno.ID { id, _ := g.New(1); return id })},
+			rival{"muyo/sno", spare(func() peer.ID { return s.New(1) })},
+		),
+		race(p, "sno", 16,
+			rival{"AppendText", each(func() []byte { b, _ := id.AppendText(buf); return b })},
+			rival{"muyo/sno MarshalText", each(func() []byte { b, _ := theirs.MarshalText(); return b })},
+		),
+		race(p, "sno", 25,
+			rival{"Parse", each(func() sno.ID { id, _ := sno.Parse(text); return id })},
+			rival{"muyo/sno, unchecked", each(func() peer.ID { id, _ := peer.FromEncodedString(text); return id })},
+		),
+	)
+	for _, threads := range []int{1, 2} {
+		best := 0.0
+		for range p.bulkRounds {
+			best = max(best, snoRate(threads))
+		}
+		what := fmt.Sprintf("sno, 1024 at a time, %d threads", threads)
+		rows = append(rows, compare("ids in process", what, "ids/s", "the format's ceiling", []float64{snoCeiling}, []float64{best}).aim(atLeast(0.99)))
+	}
+	return append(rows, snoDuplicates(p.duplicates))
+}
+
+// snoRate measures ids a second over as many as some ticks have, from the
+// beginning of one on. Those of the last are there before it ends, so that time
+// counts as whole ticks.
+func snoRate(threads int) float64 {
+	const ticks, size = 8, 1024
+	g := newSno()
+	start := awaitTick()
+	var wg sync.WaitGroup
+	for range threads {
+		wg.Go(func() {
+			ids := make([]sno.ID, size)
+			for range ticks * g.Cap() / size / threads {
+				if _, err := g.NewN(context.Background(), 1, ids); err != nil {
+					log.Fatal(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	took := (time.Since(start) + sno.Unit - 1).Truncate(sno.Unit)
+	return float64(ticks*g.Cap()) / took.Seconds()
+}
+
+// awaitTick waits until a tick begins, and gives when it did.
+func awaitTick() time.Time {
+	now := time.Now()
+	for now.UnixNano()%int64(sno.Unit) > 1e4 {
+		now = time.Now()
+	}
+	return now
+}
+
+// snoDuplicates makes as many ids of both as fit, and counts those that are there
+// twice.
+func snoDuplicates(n int) row {
+	n = min(n, 16_000_000)
+	ours, theirs := newSno(), newPeer()
+	return row{
+		Section: "ids in process", What: fmt.Sprintf("sno, there twice, of %s", short(float64(n))), Unit: "ids", Than: "muyo/sno",
+		Ours: float64(twins(n, func() (key [10]byte) {
+			id, err := ours.New(0)
+			if err != nil {
+				log.Fatal(err)
+			}
+			return id
+		})),
+		Theirs: float64(twins(n, func() (key [10]byte) { return theirs.New(0) })),
+	}.aim(oursAtMost(0))
+}
+
+// spare is each for a function that makes ids of 4 ms: it makes no more of a tick
+// than there are, and does not measure the wait for the next.
+func spare[T any](f func() T) func(*testing.B) {
+	const few = 30_000
+	return func(b *testing.B) {
+		b.ReportAllocs()
+		var last T
+		for left := b.N; left > 0; left -= few {
+			b.StopTimer()
+			awaitTick()
+			b.StartTimer()
+			for range min(left, few) {
+				last = f()
+			}
+		}
+		_ = last
+	}
+}
