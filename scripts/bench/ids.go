@@ -18,11 +18,12 @@ const (
 	ceiling  = perMilli * 1000
 )
 
-// ids measures package flake in this process.
+// ids measures the packages of ids in this process.
 func ids(p plan) ([]row, error) {
-	rows := slices.Concat(single(p), text(p), bulk[flake.ID](p, "", perMilli, newFlake))
-	n, err := duplicates(p.duplicates)
-	return slices.Concat(rows, n, snowflakes(p), snoIDs(p)), err
+	return slices.Concat(
+		single(p), text(p), bulk[flake.ID](p, "", perMilli, newFlake), []row{duplicates(p.duplicates)},
+		snowflakes(p), snoIDs(p),
+	), nil
 }
 
 // rival is a function to measure.
