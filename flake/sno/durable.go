@@ -126,9 +126,10 @@ func (s *source) Turn(last uint64) (after uint64) {
 	return p.safe
 }
 
-func (s *source) Now() uint64        { return s.now.Load().ids.Now() }
-func (s *source) Begin(last uint64)  { s.now.Load().ids.Begin(last) }
-func (s *source) Limit() *tick.Limit { return s.now.Load().ids.Limit() }
+func (s *source) Now() uint64         { return s.now.Load().ids.Now() }
+func (s *source) Begin(last uint64)   { s.now.Load().ids.Begin(last) }
+func (s *source) Last() (uint64, int) { return s.now.Load().ids.Last() }
+func (s *source) Limit() *tick.Limit  { return s.now.Load().ids.Limit() }
 
 func (s *source) Close() (last uint64) {
 	s.turning.Lock()

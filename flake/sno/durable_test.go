@@ -215,7 +215,13 @@ func TestTickTockIsDurableFirst(t *testing.T) {
 func TestOpenOn(t *testing.T) {
 	b := newBench(t)
 	units := unitsOf(someTime)
-	d := b.open(t, &Snapshot{Now: units + 1000, WallHi: units + 1000, WallSafe: units - 1, Drifts: 4})
+	ahead := &Snapshot{Now: units + 1000, WallHi: units + 1000, WallSafe: units - 1, Drifts: 4}
+	b.open(t, ahead)
+	b.kill() // before there was an id
+	d := b.open(t, nil)
+	if s := d.Snapshot(); s.Drifts != 5 || s.WallSafe != ahead.WallHi {
+		t.Errorf("from a snapshot: %+v", s)
+	}
 	if id := take(t, d.Generator, 0); !id.TickTock || id.Milli != someTime {
 		t.Errorf("from a snapshot: %+v", id)
 	}

@@ -334,6 +334,61 @@ func TestMarkNeverFalls(t *testing.T) {
 	}
 }
 
+// turner tells ids of a second pass from those of the first, from safe on.
+type turner struct {
+	stateful
+	safe, turned uint64
+}
+
+func (s *turner) Turn(last uint64) uint64 {
+	s.turned = last
+	return s.safe
+}
+
+func TestTurn(t *testing.T) {
+	const before = someTime + 3600_000
+	for name, c := range map[string]struct {
+		clock, safe uint64
+		turned      bool
+		waited      time.Duration
+		refused     bool
+	}{
+		"past the mark":         {clock: before + 1, safe: someTime},
+		"as after a crash":      {clock: before - window, safe: someTime, waited: Window + time.Millisecond},
+		"far behind":            {clock: before - window - 1, safe: someTime, turned: true},
+		"far behind, to safe":   {clock: someTime, safe: someTime, turned: true, waited: time.Millisecond},
+		"far behind, and safe":  {clock: someTime - window - 1, safe: someTime, turned: true, refused: true},
+		"far behind, long ago":  {clock: someTime, safe: 0, turned: true},
+		"far behind, near safe": {clock: someTime - window, safe: someTime, turned: true, waited: Window + time.Millisecond},
+	} {
+		b := newBench(t)
+		f, _, _, err := mark.Open(mark.OS{}, b.path)
+		if err == nil {
+			err = errors.Join(f.Save(mark.Mark{Milli: before, Words: []uint64{1}}), f.Close())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.clock.Store(c.clock)
+		ids, err := tick.New(tick.Shape{Last: tick.MaxLast, Unit: 1, PerTick: 1}, b.clock.Load)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := &turner{stateful: stateful{Generator: ids, words: []uint64{2}}, safe: c.safe}
+		k, err := OpenOn(t.Context(), mark.OS{}, b.sleep, b.path, s, b.options())
+		if errors.Is(err, tick.ErrClockBackwards) != c.refused || (s.turned == before) != c.turned || b.waited != c.waited {
+			t.Errorf("%s: %v, turned at %d, waited %v", name, err, s.turned, b.waited)
+		}
+		if err != nil {
+			continue
+		}
+		if got := k.Mark().UnixMilli(); got != int64(b.clock.Load()+window) {
+			t.Errorf("%s: the mark is %d at %d", name, got, b.clock.Load())
+		}
+		k.file.Close()
+	}
+}
+
 func done(t *testing.T) context.Context {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -8,6 +8,8 @@ type Source interface {
 	Now() uint64
 	// Begin has only ids made that are later than last; it comes first.
 	Begin(last uint64)
+	// Last gives the last tick of which ids count as made, and how many.
+	Last() (milli uint64, used int)
 	// Limit is the time that no id is made past. It may give another one later,
 	// which has to be raised anew.
 	Limit() *tick.Limit

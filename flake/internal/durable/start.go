@@ -72,7 +72,8 @@ func (k *Keeper) begin(ctx context.Context, sleep tick.Sleeper, last mark.Mark, 
 	// From here on all of the tick of after counts as used, and until the file is
 	// written, all of time as beyond the mark.
 	k.source.Begin(after)
-	k.source.Limit().Set(after)
+	made, _ := k.source.Last() // it may have begun after something else
+	k.source.Limit().Set(max(after, made))
 	if err := k.Renew(); err != nil {
 		return fmt.Errorf("%w; free the disk or make the file and its folder writable, or set another timestamp_path", err)
 	}
@@ -95,10 +96,12 @@ func (k *Keeper) restore(words []uint64) error {
 // it otherwise.
 func (k *Keeper) resume(ctx context.Context, sleep tick.Sleeper, last uint64, allowed time.Duration) (after uint64, err error) {
 	if t, ok := k.source.(Turner); ok && last > k.source.Now()+window {
-		k.log.Warn("the clock is behind the last run's timestamp: its ids are told from those to come",
-			"mark", show(last), "path", k.file.Path())
 		after = t.Turn(last)
-		_, err = k.wait(ctx, sleep, after)
+		now, err := k.wait(ctx, sleep, after)
+		if err == nil {
+			k.log.Warn("the clock is behind the last run's timestamp: going on in that past, with ids that differ from those made then",
+				"timestamp", show(last), "now", show(now), "path", k.file.Path())
+		}
 		return after, err
 	}
 	now, err := k.wait(ctx, sleep, last)
