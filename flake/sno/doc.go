@@ -25,6 +25,9 @@
 // the other T. If it is set back again into a time for which both were used, they
 // wait until it is over, asleep.
 //
+// Where the peer gives an id that means nothing, this package gives an error: of a
+// clock or time that ids cannot have, of a text that is no id's.
+//
 // Start from [Open], a generator whose ids stay unique across crashes, restarts
 // and a clock set back, or from [NewGenerator], which remembers nothing once the
 // process has ended, unless its [Snapshot] is kept; and from [ID].

@@ -9,7 +9,7 @@ import (
 )
 
 // ID is one id. Any 10 bytes are one; the zero value is the lowest, and means
-// none where there is a word for that: null in JSON, NULL in a database.
+// none: it is null in JSON, and what NULL is read as from a database.
 type ID [10]byte
 
 // Max is the highest id.
