@@ -59,7 +59,12 @@ func noDuplicates(t *testing.T, random bool, ids int) {
 			buf := make([]ID, []int{1, 1, 1, 16, 1, 3, 1, 256}[i])
 			var last ID
 			for left := ids / goroutines; left > 0; {
-				n, err := g.NextN(buf[:min(left, len(buf))])
+				n, err := 1, error(nil)
+				if len(buf) == 1 {
+					buf[0], err = g.Next()
+				} else {
+					n, err = g.NextN(buf[:min(left, len(buf))])
+				}
 				if err != nil {
 					t.Error(err)
 					return

@@ -107,6 +107,25 @@ func TestReserveWaits(t *testing.T) {
 	}
 }
 
+// The machine's clock, in ticks of one and of several milliseconds.
+func TestOne(t *testing.T) {
+	for _, shape := range []Shape{whole, {Last: MaxLast, Unit: 4, PerTick: 1000}} {
+		g := newTest(t, shape, nil)
+		var last run
+		for range 100_000 {
+			before := g.Now()
+			milli, first, err := g.One()
+			if err != nil || milli < before || milli > g.Now() || milli%shape.Unit != 0 {
+				t.Fatalf("%d:%d, %v, between %d and %d", milli, first, err, before, g.Now())
+			}
+			if milli == last.milli && first != last.first+1 || milli != last.milli && first != 0 || milli < last.milli {
+				t.Fatalf("%d:%d after %d:%d", milli, first, last.milli, last.first)
+			}
+			last = run{milli, first, 1}
+		}
+	}
+}
+
 func TestShapesThatCannotBeCounted(t *testing.T) {
 	for name, change := range map[string]func(*Shape){
 		"no unit":                func(s *Shape) { s.Unit = 0 },
@@ -270,7 +289,7 @@ func TestCloseCountsEveryID(t *testing.T) {
 			wg.Go(func() {
 				var once sync.Once
 				for {
-					milli, _, _, err := g.Reserve(t.Context(), 1)
+					milli, _, err := g.One()
 					once.Do(func() { close(first) })
 					if err != nil {
 						if !errors.Is(err, ErrClosed) {
