@@ -20,11 +20,11 @@ var id = flake.Make(0x1a1fac6c4f3, 0x02fc00000001, 0)
 // generator gives the id, or fails.
 type generator struct{ err error }
 
-func (g generator) Reserve(context.Context, int) (flake.Run, error) {
+func (g generator) Reserve(_ context.Context, n int) (flake.Run, error) {
 	if g.err != nil {
 		return flake.Run{}, g.err
 	}
-	return flake.Run{First: id, Count: 1}, nil
+	return flake.Run{First: id, Count: min(n, 2)}, nil
 }
 func (generator) Waits() uint64          { return 0 }
 func (generator) Last() (uint64, uint16) { return 1700000000000, 3 }

@@ -37,7 +37,9 @@ type Conn struct {
 	self   []byte // a pid of ours where the protocol wants a sender and has no use for it
 
 	in      frames
-	control control // of the frame that is handled; here, so that none is allocated
+	frame   []byte   // that is handled
+	control control  // of it; here, so that none is allocated
+	alike   [][]byte // what Alike gave last
 
 	out       output
 	scratch   []byte // where a Handler builds an answer
@@ -58,8 +60,8 @@ func newConn(ctx context.Context, p *Proto, s Session) *Conn {
 		done:   make(chan struct{}),
 		since:  time.Now(),
 		serial: p.serial.Add(1),
-		in:     newFrames(s.Conn, &p.shared),
 	}
+	c.in = newFrames(s.Conn, &p.shared)
 	c.ctx, c.cancel = context.WithCancelCause(ctx)
 	c.out.init(s.Conn, func() { c.cancel(errUnread) }, func() { c.extend(true, true) }, &p.shared)
 	c.watches.init(&p.shared)

@@ -49,6 +49,14 @@ func newFrames(src io.Reader, p *pool) frames {
 // next gives the next whole frame that has arrived, without its length. It is
 // valid until fill. A tick is a frame without octets.
 func (f *frames) next() (frame []byte, ok bool, err error) {
+	if frame, ok, err = f.peek(); ok {
+		f.r += frameHeader + len(frame)
+	}
+	return frame, ok, err
+}
+
+// peek is next that does not take the frame.
+func (f *frames) peek() (frame []byte, ok bool, err error) {
 	if f.w-f.r < frameHeader {
 		return nil, false, nil
 	}
@@ -61,9 +69,7 @@ func (f *frames) next() (frame []byte, ok bool, err error) {
 		return nil, false, nil
 	}
 	f.large = f.large || n > fullBuffer
-	frame = f.buf[f.r+frameHeader : end : end]
-	f.r = end
-	return frame, true, nil
+	return f.buf[f.r+frameHeader : end : end], true, nil
 }
 
 // fill waits for more octets and reads what is there.

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"net"
 	"sync"
+	"sync/atomic"
 
 	"github.com/flake-go/flake/node/etf"
 )
@@ -24,6 +25,7 @@ const (
 type output struct {
 	dst      net.Conn
 	wake     chan struct{} // frames were appended outside the reader
+	full     atomic.Bool   // more than fullOutput waits
 	overflow func()        // called once, when too much waits
 	taken    func()        // called when the peer has taken a part of a large write
 
@@ -57,7 +59,27 @@ func (o *output) begin() []byte {
 // end closes the frame. The buffer is what begin gave, with terms appended.
 func (o *output) end(buf []byte) {
 	binary.BigEndian.PutUint32(buf[o.frame:], uint32(len(buf)-o.frame-frameHeader))
+	o.add(buf)
+}
+
+// endAll is end for as many frames as there are messages of the size, each behind
+// what the buffer has of its frame.
+func (o *output) endAll(buf, messages []byte, size int) {
+	head := buf[o.frame:]
+	binary.BigEndian.PutUint32(head, uint32(len(head)-frameHeader+size))
+	buf = append(buf, messages[:size]...)
+	for rest := messages[size:]; len(rest) > 0; rest = rest[size:] {
+		buf = append(append(buf, head...), rest[:size]...)
+	}
+	o.add(buf)
+}
+
+// add makes the buffer, to which whole frames were appended, what is to be written.
+func (o *output) add(buf []byte) {
 	o.buf = buf
+	if len(buf) > fullOutput {
+		o.full.Store(true)
+	}
 	if !o.closed && (len(buf) > MaxOutput || !o.account.hold(len(buf)+o.flying)) {
 		o.closed = true
 		o.overflow()
@@ -99,13 +121,10 @@ func (o *output) flush() error {
 
 // flushFull is flush if much waits.
 func (o *output) flushFull() error {
-	o.mu.Lock()
-	full := len(o.buf) > fullOutput
-	o.mu.Unlock()
-	if full {
-		return o.flush()
+	if !o.full.Load() {
+		return nil
 	}
-	return nil
+	return o.flush()
 }
 
 // offer is flush for a goroutine that must not wait for another's write.
@@ -127,6 +146,7 @@ func (o *output) write() error {
 	for len(o.buf) > 0 && !o.closed {
 		full := o.buf
 		o.buf, o.spare = o.spare[:0], nil
+		o.full.Store(false)
 		o.writes++
 		o.flying = len(full)
 		o.octets += uint64(len(full))

@@ -20,20 +20,46 @@ func (c *Conn) Answer(pid, alias, message []byte) {
 	}
 }
 
+// AnswerAll is Answer to one pid for n messages of one size, which stand one after
+// the other.
+func (c *Conn) AnswerAll(pid, messages []byte, n int) {
+	size := len(messages) / n
+	if c.forwarded(pid) != nil {
+		for i := range n {
+			c.Post(pid, nil, messages[i*size:(i+1)*size])
+		}
+	} else {
+		c.out.endAll(c.beginMessage(opSend, nil, pid), messages, size)
+	}
+	if cap(messages) <= fullOutput {
+		c.scratch = messages
+	}
+}
+
 // Post is Answer for any other goroutine, at any time.
 func (c *Conn) Post(pid, alias, message []byte) {
 	c.send(pid, alias, message)
 	c.out.poke()
 }
 
-// send answers the process on its own node, if that is connected: one that passed
-// a call on for another is not whom the answer is for.
+// forwarded gives the connection to the node of a process, nil if that is the
+// peer or not connected: one that passed a call on for another is not whom the
+// answer is for.
+func (c *Conn) forwarded(pid []byte) *Conn {
+	node := nodeOf(pid)
+	if string(node) == c.peer.Name || c.proto.Connection == nil {
+		return nil
+	}
+	if other := c.proto.Connection(string(node)); other != c {
+		return other
+	}
+	return nil
+}
+
 func (c *Conn) send(pid, alias, message []byte) {
-	if node := nodeOf(pid); string(node) != c.peer.Name && c.proto.Connection != nil {
-		if other := c.proto.Connection(string(node)); other != nil && other != c {
-			other.Post(pid, alias, message)
-			return
-		}
+	if other := c.forwarded(pid); other != nil {
+		other.Post(pid, alias, message)
+		return
 	}
 	o, first, second := opSend, []byte(nil), pid
 	if alias != nil && c.peer.Flags.Has(handshake.Alias) {

@@ -1,0 +1,34 @@
+package dist
+
+import "bytes"
+
+// Alike takes messages that have arrived next and are the one being handled over
+// again but for its octets [from:to): for the same process, from the same sender.
+// Who takes them has to handle them. They are valid as long as message is. Only a
+// Handler may call this.
+func (c *Conn) Alike(message []byte, from, to int) [][]byte {
+	c.alike = c.alike[:0]
+	frame := c.frame
+	before := len(frame) - len(message)
+	if before < 0 || len(message) == 0 || &frame[before] != &message[0] {
+		return nil // it was made here
+	}
+	for {
+		next, ok := c.in.nextLike(frame, before+from, before+to)
+		if !ok {
+			return c.alike
+		}
+		c.alike = append(c.alike, next[before:])
+	}
+}
+
+// nextLike gives the next whole frame that has arrived, if it is like the given
+// one but for the octets [from:to).
+func (f *frames) nextLike(frame []byte, from, to int) (next []byte, ok bool) {
+	next, ok, _ = f.peek()
+	if !ok || len(next) != len(frame) || !bytes.Equal(next[:from], frame[:from]) || !bytes.Equal(next[to:], frame[to:]) {
+		return nil, false
+	}
+	f.r += frameHeader + len(next)
+	return next, true
+}

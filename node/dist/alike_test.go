@@ -1,0 +1,96 @@
+package dist
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+
+	"github.com/flake-go/flake/node/etf"
+)
+
+// A handler is given the frames behind one that differ from it where it allows
+// that, and the connection goes on behind those.
+func TestAlike(t *testing.T) {
+	message := func(n byte) []byte {
+		return []byte{byte(etf.SmallTupleExt), 2, byte(etf.SmallIntegerExt), n, byte(etf.NilExt)}
+	}
+	send := func(from etf.Pid, message []byte) []byte {
+		return frame(etf.Tuple{number(opRegSend), from, etf.Atom(""), etf.Atom("flake")}, message)
+	}
+	one := send(theirs, message(1))
+	for name, test := range map[string]struct {
+		next  [][]byte
+		alike int
+	}{
+		"none":              {nil, 0},
+		"the same":          {[][]byte{one, one}, 2},
+		"differ":            {[][]byte{send(theirs, message(2)), send(theirs, message(3))}, 2},
+		"another sender":    {[][]byte{send(theirs, message(2)), send(theirsToo, message(2))}, 1},
+		"another end":       {[][]byte{send(theirs, append(message(2)[:4], byte(etf.SmallIntegerExt)))}, 0},
+		"another beginning": {[][]byte{send(theirs, append([]byte{byte(etf.SmallTupleExt), 3}, message(2)[2:]...))}, 0},
+		"longer":            {[][]byte{send(theirs, append(message(2), 'j'))}, 0},
+		"a tick":            {[][]byte{tick, one}, 0},
+		"another process":   {[][]byte{frame(etf.Tuple{number(opRegSend), theirs, etf.Atom(""), etf.Atom("flakf")}, message(2))}, 0},
+		"half of it":        {[][]byte{one, one[:len(one)-1]}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := quiet()
+			c.in.buf = bytes.Join(append([][]byte{one}, test.next...), nil)
+			c.in.w = len(c.in.buf)
+			handled := 0
+			recorder := c.proto.Processes.(*locals).flake
+			recorder.receive = func(m []byte, c *Conn) error {
+				handled++
+				if handled > 1 {
+					return nil
+				}
+				if got := c.Alike(bytes.Clone(m), 3, 4); got != nil {
+					t.Errorf("alike of a message that did not arrive: %x", got)
+				}
+				got := c.Alike(m, 3, 4)
+				for i, other := range got {
+					want := test.next[i][len(test.next[i])-len(m):]
+					if !bytes.Equal(other, want) {
+						t.Errorf("%x, want %x", other, want)
+					}
+				}
+				if len(got) != test.alike {
+					t.Errorf("%d messages, want %d", len(got), test.alike)
+				}
+				return nil
+			}
+			for {
+				f, ok, err := c.in.next()
+				if err != nil {
+					t.Fatal(err)
+				}
+				if !ok {
+					break
+				}
+				if err := c.handle(f); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if left := c.in.w - c.in.r; name != "half of it" && left > 0 {
+				t.Errorf("%d octets were not handled", left)
+			}
+		})
+	}
+}
+
+// AnswerAll is as many Answers.
+func TestAnswerAll(t *testing.T) {
+	for n := 1; n < 4; n++ {
+		a, b := quiet(), quiet()
+		var messages []byte
+		for i := range n {
+			m := fmt.Appendf(nil, "k\x00\x05hell%d", i)
+			messages = append(messages, m...)
+			a.Answer([]byte(theirs), nil, m)
+		}
+		b.AnswerAll([]byte(theirs), messages, n)
+		if !bytes.Equal(a.out.buf, b.out.buf) {
+			t.Errorf("%d answers:\n%x\n%x", n, a.out.buf, b.out.buf)
+		}
+	}
+}
