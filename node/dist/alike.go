@@ -18,6 +18,7 @@ func (c *Conn) Alike(message []byte, from, to int) [][]byte {
 		if !ok {
 			return c.alike
 		}
+		c.pace.frames++
 		c.alike = append(c.alike, next[before:])
 	}
 }

@@ -36,6 +36,7 @@ type Conn struct {
 	serial uint32
 	self   []byte // a pid of ours where the protocol wants a sender and has no use for it
 
+	pace    pace
 	in      frames
 	frame   []byte   // that is handled
 	control control  // of it; here, so that none is allocated
@@ -61,7 +62,7 @@ func newConn(ctx context.Context, p *Proto, s Session) *Conn {
 		since:  time.Now(),
 		serial: p.serial.Add(1),
 	}
-	c.in = newFrames(s.Conn, &p.shared)
+	c.in = newFrames(newPatient(s.Conn, &c.pace), &p.shared)
 	c.ctx, c.cancel = context.WithCancelCause(ctx)
 	c.out.init(s.Conn, func() { c.cancel(errUnread) }, func() { c.extend(true, true) }, &p.shared)
 	c.watches.init(&p.shared)
@@ -155,6 +156,7 @@ func (c *Conn) read() (err error) {
 		case err != nil:
 			return err
 		case ok:
+			c.pace.frames++
 			if err := c.handle(frame); err != nil {
 				return err
 			}
