@@ -8,7 +8,8 @@ import (
 
 // Octets are the types that an id can be had as, by the generator's format:
 // [16]byte, for one [flake.ID], for flake; [10]byte for sno; [8]byte for snowflake
-// and flake-idgen. The octets are big-endian, and sort as the ids do.
+// and flake-idgen, which snowflake.FromBytes makes an ID of. The octets are
+// big-endian, and sort as the ids do.
 type Octets interface {
 	~[8]byte | ~[10]byte | ~[16]byte
 }

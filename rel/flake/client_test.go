@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -14,10 +13,6 @@ import (
 // The commands of the client against a node that runs, by both doors.
 func TestClients(t *testing.T) {
 	t.Parallel()
-	example := filepath.Join(t.TempDir(), "example")
-	if out, err := exec.Command("go", "build", "-race", "-o", example, "../../client/example").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
 	n := startCommand(t, command, "", fmt.Sprintf("cookie = %q\n[http]\nlisten = \"127.0.0.1:0\"", cookie))
 	url := n.await("  HTTP ")
 	for _, tt := range []struct {
@@ -28,7 +23,7 @@ func TestClients(t *testing.T) {
 		{"HTTP", []string{"-url", url}},
 	} {
 		t.Run(tt.what, func(t *testing.T) {
-			p := spawn(t, n.port, example, append([]string{"-cookie", cookie}, tt.args...)...)
+			p := spawn(t, n.port, filepath.Join(built, "example"), append([]string{"-cookie", cookie}, tt.args...)...)
 			want := regexp.MustCompile(`^one: .*\nmany:     1000, from .*\ntoday's: .*\nleased:   800000, .*\n$`)
 			if status := p.wait(); status != 0 || !want.MatchString(p.output()) {
 				t.Errorf("example: exit status %d", status)

@@ -71,6 +71,7 @@ func buildAndRun(m *testing.M) (code int, err error) {
 	jinterface += "/priv/OtpErlang.jar"
 	for _, build := range [][]string{
 		{"go", "build", "-race", "-o", command, "."},
+		{"go", "build", "-race", "-o", filepath.Join(built, "example"), "../../client/example"},
 		{"erlc", "-Werror", "-o", built, "testdata/caller.erl"},
 		{"gcc", "-Wall", "-Wextra", "-Werror", "-I" + ei + "/include", "-o", filepath.Join(built, "cnode"),
 			"testdata/cnode.c", "-L" + ei + "/lib", "-lei", "-lpthread"},
