@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 )
@@ -85,6 +86,8 @@ func (s *Server) reserve(ctx context.Context, n int) (runs []Run, err error) {
 			runs = append(runs, run)
 		}
 	}
+	// Those of one tick come in any order from a format that starts it anywhere.
+	slices.SortFunc(runs, func(a, b Run) int { return a.First.Compare(b.First) })
 	return runs, nil
 }
 

@@ -30,7 +30,7 @@ func Open(ctx context.Context, path string, l Layout, m Machine, o Options) (*Du
 	if err != nil {
 		return nil, err
 	}
-	keeper, err := durable.Open(ctx, path, g.core, durable.Options{AllowableDowntime: o.AllowableDowntime, Logger: o.Logger})
+	keeper, err := durable.Open(ctx, path, g.core, durable.Options{AllowableDowntime: o.AllowableDowntime, Logger: o.Logger, Saved: o.Saved})
 	if err != nil {
 		return nil, err
 	}

@@ -41,6 +41,10 @@ type Options struct {
 	// Logger, of [Open] alone, is told of a new file, a wait, and trouble with
 	// the file and its end; nil means nobody is.
 	Logger *slog.Logger
+
+	// Saved, of [Open] alone, is told how long each attempt to write the file
+	// took; nil means nobody is.
+	Saved func(time.Duration)
 }
 
 // Generator hands out ids of one layout and machine, never one twice, never

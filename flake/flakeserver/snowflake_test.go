@@ -1,0 +1,95 @@
+package flakeserver
+
+import (
+	"log/slog"
+	"path/filepath"
+	"testing"
+
+	"github.com/flake-go/flake/flake/snowflake"
+)
+
+// The calls of 64-bit ids, the last one being at 2026-01-01.
+func TestSnowflake(t *testing.T) {
+	const milli = 1767225600000
+	twitter, idgen := snowflake.Twitter, snowflake.Idgen
+	twitter.Epoch, twitter.Datacenter, twitter.Worker = 1577836800000, 5, 5
+	for name, test := range map[string]struct {
+		layout  snowflake.Layout
+		machine snowflake.Machine
+		calls   []struct{ request, want string }
+	}{
+		"snowflake": {twitter, snowflake.DatacenterWorker(9, 7), []struct{ request, want string }{
+			{"get", "{ok,<<11,6,28,240,0,18,112,0>>}"},
+			{"{get,10}", `{ok,"794354201396408321"}`},
+			{"{get,canonical}", `{ok,"794354201396408322"}`},
+			{"{get,meta,0}", "{error,badarg}"},
+			{"{lease,3}", "{ok,[{<<11,6,28,240,0,18,112,3>>,3}]}"},
+			{`{decompose,"794354201396408322"}`, "{ok,[{time,1767225600000},{datacenter,9},{worker,7},{sequence,2}]}"},
+			{`{decompose,"zzzzzzzzzzz",62}`, "{error,badarg}"},
+			{"{notional,1767225600000,1767225600001}", "{ok,{<<11,6,28,240,0,0,0,0>>,<<11,6,28,240,0,127,255,255>>}}"},
+			{"{notional,1577836799999}", "{error,badarg}"},
+		}},
+		"flake-idgen": {idgen, snowflake.MachineID(1023), []struct{ request, want string }{
+			{"get", "{ok,<<102,221,182,170,0,63,240,0>>}"},
+			{"{get,canonical}", `{ok,"7412281402986590209"}`},
+			{`{decompose,<<102,221,182,170,0,63,240,0>>}`, "{ok,[{time,1767225600000},{datacenter,31},{worker,31},{sequence,0}]}"},
+		}},
+		"one machine": {snowflake.Twitter, snowflake.MachineID(1023), []struct{ request, want string }{
+			{`{decompose,"2006515713442836480"}`, "{ok,[{time,1767225600000},{machine,1023},{sequence,0}]}"},
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ids, err := snowflake.Open(t.Context(), filepath.Join(t.TempDir(), "timestamp"), test.layout, test.machine,
+				snowflake.Options{Clock: func() uint64 { return milli }})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer ids.Close()
+			s := &Server{IDs: Snowflake(ids), Log: slog.New(slog.DiscardHandler)}
+			for _, c := range test.calls {
+				if got := call(t, s, c.request); got != c.want {
+					t.Errorf("%s: %s, want %s", c.request, got, c.want)
+				}
+			}
+			bit := 64 - 22 - int(test.layout.Time)
+			for _, f := range s.IDs.Format().Fields(Number{}) {
+				if f.Offset != bit {
+					t.Errorf("%s begins at %d, want %d", f.Name, f.Offset, bit)
+				}
+				bit += f.Width
+			}
+			if bit != 64 {
+				t.Errorf("%d bits", bit)
+			}
+		})
+	}
+}
+
+// With random starts a run ends where the sequence goes on from 0, and many ids
+// ascend nevertheless.
+func TestSnowflakeRandomStart(t *testing.T) {
+	milli := uint64(1767225600000)
+	ids, err := snowflake.Open(t.Context(), filepath.Join(t.TempDir(), "timestamp"), snowflake.Twitter, snowflake.MachineID(1),
+		snowflake.Options{RandomStart: true, Clock: func() uint64 { milli++; return milli / 8 * 8 }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ids.Close()
+	s := &Server{IDs: Snowflake(ids), Log: slog.New(slog.DiscardHandler)}
+	r := s.Serve(t.Context(), Request{Op: OpGetMany, N: 20_000})
+	if r.Err != nil {
+		t.Fatal(r.Err)
+	}
+	var last Number
+	n := 0
+	for id := range r.IDs() {
+		if id.Compare(last) <= 0 {
+			t.Fatalf("%v after %v", id, last)
+		}
+		last = id
+		n++
+	}
+	if n != 20_000 {
+		t.Errorf("%d ids", n)
+	}
+}
