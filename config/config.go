@@ -7,9 +7,10 @@ import (
 
 // Config is everything an operator can set.
 type Config struct {
-	Node  Node
-	Flake Flake
-	HTTP  HTTP
+	Node       Node
+	Flake      Flake
+	Generators []Generator
+	HTTP       HTTP
 }
 
 // Node is the table [node]: how the node shows itself to Erlang.

@@ -59,6 +59,33 @@ tls = {cert = "cert.pem", key = "key.pem", verify = "none"}
 worker_id = "02-00-00-00-00-Ff"
 timestamp_path = "/var/lib/flake/timestamp"
 allowable_downtime = 1500
+[[generator]]
+name = "orders"
+format = "snowflake"
+epoch = 2020-01-01T00:00:00Z
+datacenter = 9
+worker = 7
+random_start = true
+[[generator]]
+name = "wide"
+format = "snowflake"
+machine_bits = 14
+id = 16383
+[[generator]]
+name = "items"
+format = "flake-idgen"
+id = 1023
+seq_mask = 255
+[[generator]]
+name = "events"
+format = "sno"
+partition = 65535
+sequence_min = 0
+sequence_max = 1023
+[[generator]]
+name = "more"
+format = "flake"
+worker_id = "02:00:00:00:00:02"
 [http]
 listen = "0.0.0.0:8465"
 token_file = "/etc/flake/token"
@@ -72,6 +99,14 @@ tls = {cert = "http.pem", key = "http-key.pem"}
 		Node{"flake@node1.example.com", "s3cret", "", "[::]:9100", "10.0.0.1:4370", 15 * time.Second,
 			TLS{true, "cert.pem", "key.pem", "", VerifyNone}},
 		Flake{"", []byte{2, 0, 0, 0, 0, 0xFF}, "/var/lib/flake/timestamp", 1500 * time.Millisecond},
+		[]Generator{
+			{Name: "orders", Format: FormatSnowflake, Epoch: new(time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)),
+				Datacenter: new(int64(9)), Worker: new(int64(7)), RandomStart: true},
+			{Name: "wide", Format: FormatSnowflake, MachineBits: new(int64(14)), ID: new(int64(16383))},
+			{Name: "items", Format: FormatIdgen, ID: new(int64(1023)), SequenceMask: new(int64(255))},
+			{Name: "events", Format: FormatSno, Partition: new(int64(65535)), SequenceMin: new(int64(0)), SequenceMax: new(int64(1023))},
+			{Name: "more", Format: FormatFlake, WorkerID: []byte{2, 0, 0, 0, 0, 2}},
+		},
 		HTTP{"0.0.0.0:8465", "/etc/flake/token", false, HTTPTLS{true, "http.pem", "http-key.pem"}},
 	}
 	if !reflect.DeepEqual(c, want) {

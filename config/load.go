@@ -55,6 +55,10 @@ func parse(src string, flags []Flag, home func() (Flag, *Error)) (Config, []*Err
 	c := Default()
 	var faults []*Error
 	values := flatten("", doc)
+	delete(values, "generator")
+	if e := c.generators(doc, values); e != nil {
+		faults = append(faults, e)
+	}
 	for _, f := range flags {
 		values[f.Key] = f.Value
 		if f.Key == cookieKey {
@@ -165,17 +169,25 @@ func unknown(key string, v any, settings []setting) *Error {
 }
 
 // lineOf finds the line of a key written the plain way, below the header of its table, or of
-// a table's header. It gives 0 for the other ways of TOML.
+// a table's header, which is where a key is missing. It gives 0 for the other ways of TOML.
 func lineOf(src, key string) int {
-	table := ""
-	n := 0
+	table, generators := "", 0
+	n, header := 0, 0
 	for line := range strings.Lines(src) {
 		n++
 		line = strings.TrimSpace(line)
 		if name, ok := strings.CutPrefix(line, "["); ok {
-			name, _, _ = strings.Cut(strings.TrimPrefix(name, "["), "]")
+			name, array := strings.CutPrefix(name, "[")
+			name, _, _ = strings.Cut(name, "]")
 			if table = strings.TrimSpace(name); table == key {
 				return n
+			}
+			if array && table == "generator" {
+				table = generatorKey(generators)
+				generators++
+				if strings.HasPrefix(key, table+".") {
+					header = n
+				}
 			}
 			continue
 		}
@@ -188,5 +200,5 @@ func lineOf(src, key string) int {
 			return n
 		}
 	}
-	return 0
+	return header
 }

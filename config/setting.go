@@ -38,7 +38,7 @@ func (c *Config) settings() []setting {
 	}
 	cookie := text(cookieKey, "1 to 255 printable characters wanted", &n.Cookie, validCookie)
 	cookie.value = func() string { return hidden }
-	return []setting{
+	settings := []setting{
 		text("node.name", "name@host wanted: letters, digits, _ and - before the @, no space after it, at most 255 bytes",
 			&n.Name, validName),
 		cookie,
@@ -52,7 +52,7 @@ func (c *Config) settings() []setting {
 			func(s string) bool { return !t.On || t.Verify == VerifyNone || validPath(s) }),
 		text("node.tls.verify", `"peer" or "none" wanted`, &t.Verify, validVerify),
 		text("flake.interface", "the name of a network interface wanted", &f.Interface, isPrintable),
-		{"flake.worker_id", `six octets in hexadecimal wanted, as in "02:00:00:00:00:01"`, setMAC(&f.WorkerID),
+		{"flake.worker_id", wantMAC, setMAC(&f.WorkerID),
 			func() bool { return len(f.WorkerID) == 0 || len(f.WorkerID) == 6 },
 			func() string { return fmt.Sprintf("%q", f.WorkerID) }},
 		text("flake.timestamp_path", "the path of a file wanted", &f.TimestampPath, validPath),
@@ -66,7 +66,13 @@ func (c *Config) settings() []setting {
 		text("http.tls.cert", "the path of a PEM file wanted", &h.TLS.Cert, ifSo(&h.TLS.On, validPath)),
 		text("http.tls.key", "the path of a PEM file wanted", &h.TLS.Key, ifSo(&h.TLS.On, validPath)),
 	}
+	for i := range c.Generators {
+		settings = append(settings, c.Generators[i].settings(i)...)
+	}
+	return settings
 }
+
+const wantMAC = `six octets in hexadecimal wanted, as in "02:00:00:00:00:01"`
 
 // hidden stands for a cookie, which must not end up in a log.
 const hidden = "(hidden)"

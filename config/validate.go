@@ -28,6 +28,9 @@ func (c *Config) faults(reported map[string]bool) []*Error {
 		faults = append(faults, &Error{Key: "flake.worker_id", Value: strconv.Quote(c.Flake.WorkerID.String()),
 			Want: fmt.Sprintf("flake.interface is %q: only one of the two wanted", c.Flake.Interface)})
 	}
+	for i := range c.Generators {
+		faults = append(faults, c.Generators[i].faults(i, c.Generators[:i])...)
+	}
 	return append(faults, c.HTTP.faults()...)
 }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"time"
 
 	"github.com/flake-go/flake/config"
 	"github.com/flake-go/flake/flake"
@@ -19,38 +18,22 @@ import (
 
 // server is all that runs.
 type server struct {
-	node    *node.Node
-	ids     *flake.Durable
-	release func() error // of the worker id
-	worker  flake.Worker
-	source  string // where the worker id is from
-	cookie  string // where the cookie is from, if not from the file
-	http    *door  // or nil
+	node       *node.Node
+	generators generators
+	cookie     string // where the cookie is from, if not from the file
+	http       *door  // or nil
 }
 
 func start(ctx context.Context, cfg config.Config, stdout io.Writer, log *slog.Logger) (*server, error) {
-	worker, source, err := worker(cfg.Flake)
-	if err != nil {
-		return nil, err
-	}
 	secured, err := secure(cfg.Node, log)
 	if err != nil {
 		return nil, err
 	}
-	saves := flakehttp.NewSaves()
-	ids, err := flake.Open(ctx, cfg.Flake.TimestampPath, worker, flake.Options{
-		AllowableDowntime: cfg.Flake.AllowableDowntime,
-		Logger:            log,
-		Saved:             saves.Observe,
-	})
+	all, err := openGenerators(ctx, cfg, log)
 	if err != nil {
 		return nil, err
 	}
-	release, err := claim(worker)
-	if err != nil {
-		return nil, errors.Join(err, ids.Close())
-	}
-	flakes := &flakeserver.Server{IDs: flakeserver.Flake(ids), Log: log, Version: version, Started: time.Now()}
+	first := all[0].server
 	// Not ctx: the end of that is the order to stop, which is carried out in good order.
 	n, err := node.Start(context.WithoutCancel(ctx), node.Options{
 		Name:        cfg.Node.Name,
@@ -59,26 +42,19 @@ func start(ctx context.Context, cfg config.Config, stdout io.Writer, log *slog.L
 		EPMD:        epmd.Mode(cfg.Node.EPMD),
 		NetTicktime: cfg.Node.NetTicktime,
 		TLS:         secured,
-		Supervisors: []node.Supervisor{{Name: "flake_sup", Module: "flake_sup", Servers: []node.Server{
-			{Name: "flake", Module: "flake_server", Handler: flakes},
-			{Name: "persistent_timer", Module: "persistent_timer", Handler: flakeserver.Timer{IDs: ids}},
-		}}},
-		Functions: flakes.Functions(flakeserver.Surroundings{
+		Supervisors: []node.Supervisor{{Name: "flake_sup", Module: "flake_sup", Servers: append(all.servers(),
+			node.Server{Name: "persistent_timer", Module: "persistent_timer", Handler: flakeserver.Timer{IDs: first.IDs}})}},
+		Functions: first.Functions(flakeserver.Surroundings{
 			Config: originalConfig(cfg.Flake),
 			Output: stdout,
 		}),
 		Log: log,
 	})
 	if err != nil {
-		return nil, errors.Join(err, ids.Close(), release())
+		return nil, errors.Join(err, all.stop())
 	}
-	s := &server{
-		node: n, ids: ids, worker: worker, source: source, release: release, cookie: cfg.Node.CookieFrom,
-	}
-	s.http, err = openDoor(cfg.HTTP, log, flakehttp.Options{
-		Generators: []flakehttp.Generator{{Name: "flake", Server: flakes, Saves: saves}},
-		Node:       surroundings(n),
-	})
+	s := &server{node: n, generators: all, cookie: cfg.Node.CookieFrom}
+	s.http, err = openDoor(cfg.HTTP, log, flakehttp.Options{Generators: all.doors(), Node: surroundings(n)})
 	if err != nil {
 		return nil, errors.Join(err, s.stop())
 	}
@@ -109,7 +85,10 @@ func originalConfig(cfg config.Flake) map[etf.Atom]etf.Term {
 
 func (s *server) announce(w io.Writer) {
 	fmt.Fprintf(w, "%s hands out ids\n", s.node.Name())
-	fmt.Fprintf(w, "  worker id  %s (%s)\n", s.worker, s.source)
+	fmt.Fprintf(w, "  worker id  %s\n", s.generators[0].who)
+	for _, g := range s.generators[1:] {
+		fmt.Fprintf(w, "  generator  %s: %s, %s\n", g.name, g.server.IDs.Format().Name(), g.who)
+	}
 	fmt.Fprintf(w, "  address    %s\n", s.node.Addr())
 	if s.cookie != "" {
 		fmt.Fprintf(w, "  cookie     from %s\n", s.cookie)
@@ -118,9 +97,9 @@ func (s *server) announce(w io.Writer) {
 	s.http.announce(w)
 }
 
-// stop ends HTTP and the node, then the generator, whose last time is then exact.
+// stop ends HTTP and the node, then the generators.
 func (s *server) stop() error {
 	s.http.stop()
 	s.node.Stop()
-	return errors.Join(s.ids.Close(), s.release())
+	return s.generators.stop()
 }

@@ -16,7 +16,7 @@ run(Check, N) ->
     [Name | Arg] = string:split(Check, "="),
     Fun = fun() -> check(Name, Arg, N) end,
     try
-        case lists:member(Name, ["dynamic", "refused", "stop", "dialled", "collect", "leases", "collide", "silent", "up"]) of
+        case lists:member(Name, ["dynamic", "refused", "stop", "dialled", "collect", "leases", "formats", "collide", "silent", "up"]) of
             true -> Fun();
             false -> steady(Fun, N)
         end
@@ -289,6 +289,32 @@ check("leases", [Folder], N) ->
          io:format("LIFE ~b ~b~n", [Life, lists:sum([Count || Runs <- Lists, {_, Count} <- Runs])]),
          Live(Life + 1)
      end)(1);
+%% Generators of other names and formats, through the server's lives; all that one
+%% gives in a life is above what it gave before: formats=LIVES,NAME/OCTETS,...
+check("formats", [Arg], N) ->
+    [Lives | Names] = string:lexemes(Arg, ","),
+    Generators = [begin
+                      [Name, Octets] = string:split(G, "/"),
+                      {list_to_atom(Name), list_to_integer(Octets)}
+                  end || G <- Names],
+    lists:foldl(
+      fun(Life, Tops) ->
+          until_connected(N),
+          [texts({Name, N}, Octets) || {Name, Octets} <- Generators],
+          io:format("CALLING ~b~n", [Life]),
+          Funs = [fun() -> generated({Name, N}, Octets, Request, []) end
+                  || {Name, Octets} <- Generators, Request <- [get, get, {get_many, 100}]],
+          Lists = three_each(parallel(Funs)),
+          Merged = [begin
+                        [increasing(Ids) || [_ | _] = Ids <- Three],
+                        All = lists:sort(lists:append(Three)),
+                        true = length(All) > 0 andalso hd(All) > Top,
+                        increasing(All),
+                        lists:last(All)
+                    end || {Three, Top} <- lists:zip(Lists, Tops)],
+          io:format("LIFE ~b~n", [Life]),
+          Merged
+      end, [<<>> || _ <- Generators], lists:seq(1, list_to_integer(Lives)));
 %% What the original's other processes answer, and module sys.
 check("servers", _, N) ->
     {ok, Saved} = gen_server:call({persistent_timer, N}, get_last_timestamp),
@@ -479,6 +505,38 @@ taken(N, Call, Runs) ->
     catch
         exit:_ -> Runs
     end.
+
+%% The ids that one caller is given until the server is down.
+generated(Server, Octets, Request, Ids) ->
+    try gen_server:call(Server, Request) of
+        {ok, Id} when byte_size(Id) =:= Octets -> generated(Server, Octets, Request, [Id | Ids]);
+        {ok, Many} when is_list(Many) -> generated(Server, Octets, Request, lists:reverse(Many, Ids))
+    catch
+        exit:_ -> lists:reverse(Ids)
+    end.
+
+three_each([]) -> [];
+three_each([A, B, C | Rest]) -> [[A, B, C] | three_each(Rest)].
+
+%% A generator's texts, runs and times tell the same ids.
+texts(Server, Octets) ->
+    Call = fun(Request) -> {ok, Reply} = gen_server:call(Server, Request), Reply end,
+    Id = Call(get),
+    Octets = byte_size(Id),
+    Fields = Call({decompose, Id}),
+    {time, Ms} = hd(Fields),
+    {Lowest, Highest} = Call({notional, Ms, Ms}),
+    true = Lowest =< Id andalso Id =< Highest,
+    Number = list_to_integer(Call({get, 10})),
+    true = Number > binary:decode_unsigned(Id),
+    Text = Call({get, canonical}),
+    [{time, Later} | _] = Call({decompose, Text}),
+    true = Later >= Ms,
+    Fields = Call({decompose, integer_to_list(binary:decode_unsigned(Id), 36), 36}),
+    5000 = lists:sum([Count || {<<_:Octets/binary>>, Count} <- Call({lease, 5000})]),
+    {error, badarg} = gen_server:call(Server, {get, 63}),
+    {error, badarg} = gen_server:call(Server, {decompose, <<Id/binary, 0>>}),
+    ok = gen_server:call(Server, unknown).
 
 %% One caller's runs go up.
 apart([{First, Count} | [{Next, _} | _] = Rest]) when First + Count =< Next -> apart(Rest);

@@ -1,0 +1,181 @@
+package config
+
+import (
+	"fmt"
+	"math"
+	"net"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Generator is a table [[generator]]: one more gen_server that hands out ids. A nil
+// option is one that the file does not hold.
+type Generator struct {
+	Name   string // under which it is registered
+	Format string // one of Formats
+
+	Epoch      *time.Time       // from which its time counts
+	ID         *int64           // the machine's number in all its bits, or
+	Datacenter *int64           // its upper bits, and
+	Worker     *int64           // its lower
+	WorkerID   net.HardwareAddr // of flake: six octets
+
+	SequenceMask *int64 // of flake-idgen: its seqMask
+	MachineBits  *int64 // of snowflake: how many bits ID has
+	RandomStart  bool   // of snowflake: the sequence of each millisecond starts anywhere
+	Partition    *int64 // of sno
+	SequenceMin  *int64 // of sno
+	SequenceMax  *int64 // of sno
+}
+
+// The values of Generator.Format.
+const (
+	FormatFlake     = "flake"
+	FormatIdgen     = "flake-idgen"
+	FormatSnowflake = "snowflake"
+	FormatSno       = "sno"
+)
+
+// Formats are the values of Generator.Format.
+var Formats = []string{FormatFlake, FormatIdgen, FormatSnowflake, FormatSno}
+
+// MaxGenerators bounds how many tables [[generator]] there may be. Each has a file that
+// is written every second.
+const MaxGenerators = 64
+
+const defaultMachineBits = 10
+
+// generatorKey is the key by which faults name the i-th table [[generator]], from 0.
+func generatorKey(i int) string { return fmt.Sprintf("generator[%d]", i+1) }
+
+// settings lists the keys of the i-th table.
+func (g *Generator) settings(i int) []setting {
+	key := generatorKey(i) + "."
+	number := func(name string, p **int64, from, to int64, formats ...string) setting {
+		return g.option(setting{key + name, fmt.Sprintf("a whole number from %d to %d wanted", from, to), setNumber(p),
+			func() bool { return *p == nil || from <= **p && **p <= to },
+			func() string { return fmt.Sprint(**p) }},
+			func() bool { return *p != nil }, formats)
+	}
+	idBits := int64(defaultMachineBits)
+	if g.MachineBits != nil {
+		idBits = min(max(*g.MachineBits, 6), 22)
+	}
+	return []setting{
+		{key + "name", "a name wanted that the node has not got itself: a letter from a to z, then at most 63 letters, digits and _",
+			setString(&g.Name), func() bool { return generatorName.MatchString(g.Name) && !slices.Contains(taken, g.Name) },
+			func() string { return fmt.Sprintf("%q", g.Name) }},
+		{key + "format", `"` + strings.Join(Formats, `", "`) + `" wanted`,
+			setString(&g.Format), func() bool { return slices.Contains(Formats, g.Format) },
+			func() string { return fmt.Sprintf("%q", g.Format) }},
+		g.option(setting{key + "epoch", "a time from 1970 on wanted, as in 2020-01-01T00:00:00Z", setTime(&g.Epoch),
+			func() bool { return g.Epoch == nil || g.Epoch.UnixMilli() >= 0 },
+			func() string { return g.Epoch.Format(time.RFC3339) }},
+			func() bool { return g.Epoch != nil }, []string{FormatIdgen, FormatSnowflake}),
+		number("id", &g.ID, 0, 1<<idBits-1, FormatIdgen, FormatSnowflake),
+		number("datacenter", &g.Datacenter, 0, 31, FormatIdgen, FormatSnowflake),
+		number("worker", &g.Worker, 0, 31, FormatIdgen, FormatSnowflake),
+		g.option(setting{key + "worker_id", wantMAC, setMAC(&g.WorkerID),
+			func() bool { return true },
+			func() string { return fmt.Sprintf("%q", g.WorkerID) }},
+			func() bool { return g.WorkerID != nil }, []string{FormatFlake}),
+		number("seq_mask", &g.SequenceMask, 1, 1<<12-1, FormatIdgen),
+		number("machine_bits", &g.MachineBits, 6, 22, FormatSnowflake),
+		g.option(setting{key + "random_start", "true or false wanted", setBool(&g.RandomStart),
+			func() bool { return true }, func() string { return fmt.Sprint(g.RandomStart) }},
+			func() bool { return g.RandomStart }, []string{FormatSnowflake}),
+		number("partition", &g.Partition, 0, math.MaxUint16, FormatSno),
+		number("sequence_min", &g.SequenceMin, 0, math.MaxUint16, FormatSno),
+		number("sequence_max", &g.SequenceMax, 0, math.MaxUint16, FormatSno),
+	}
+}
+
+// option is a setting that only some formats have.
+func (g *Generator) option(s setting, given func() bool, formats []string) setting {
+	if slices.Contains(Formats, g.Format) && !slices.Contains(formats, g.Format) {
+		s.want = fmt.Sprintf("a key of format %s, not of %s", strings.Join(formats, " and "), g.Format)
+		s.valid = func() bool { return !given() }
+	}
+	return s
+}
+
+// taken are the names of the node's own servers.
+var taken = []string{"flake", "flake_sup", "persistent_timer", "net_kernel", "rex", "kernel_sup", "init"}
+
+// generatorName is an atom without quotes, which is also part of a file's name.
+var generatorName = regexp.MustCompile(`^[a-z][0-9A-Za-z_]{0,63}$`)
+
+// faults gives what is wrong with the i-th table besides single values.
+func (g *Generator) faults(i int, before []Generator) []*Error {
+	key := generatorKey(i)
+	var faults []*Error
+	fault := func(name, value, want string) {
+		faults = append(faults, &Error{Key: key + "." + name, Value: value, Want: want})
+	}
+	switch {
+	case g.Format == FormatFlake && g.WorkerID == nil:
+		fault("worker_id", "", "one wanted, other than that of the generator flake")
+	case g.Format == FormatSno && g.Partition == nil:
+		fault("partition", "", "one wanted that no other node has")
+	case (g.Format == FormatIdgen || g.Format == FormatSnowflake) && g.ID == nil && g.Datacenter == nil && g.Worker == nil:
+		fault("id", "", "one wanted that no other node has, or datacenter and worker")
+	case g.ID != nil && (g.Datacenter != nil || g.Worker != nil):
+		fault("id", fmt.Sprint(*g.ID), "either id or datacenter and worker wanted")
+	case g.MachineBits != nil && *g.MachineBits != defaultMachineBits && (g.Datacenter != nil || g.Worker != nil):
+		fault("machine_bits", fmt.Sprint(*g.MachineBits),
+			fmt.Sprintf("datacenter and worker have %d bits together: id wanted instead", defaultMachineBits))
+	case g.SequenceMin != nil && g.SequenceMax != nil && *g.SequenceMin >= *g.SequenceMax:
+		fault("sequence_max", fmt.Sprint(*g.SequenceMax), "more than sequence_min wanted")
+	}
+	for j, other := range before {
+		if other.Name == g.Name {
+			fault("name", fmt.Sprintf("%q", g.Name), generatorKey(j)+" has this name: another wanted")
+		}
+	}
+	return faults
+}
+
+// generators takes the tables [[generator]] out of a document, and adds their values.
+func (c *Config) generators(doc map[string]any, values map[string]any) *Error {
+	const table = "generator"
+	v, ok := doc[table]
+	if !ok {
+		return nil
+	}
+	list, ok := v.([]map[string]any)
+	if !ok {
+		return &Error{Key: table, Value: show(table, v), Want: "a table [[generator]] for each wanted"}
+	}
+	if len(list) > MaxGenerators {
+		return &Error{Key: table, Want: fmt.Sprintf("%d of them, and at most %d wanted", len(list), MaxGenerators)}
+	}
+	c.Generators = make([]Generator, len(list))
+	for i, keys := range list {
+		for name, v := range keys {
+			values[generatorKey(i)+"."+name] = v
+		}
+	}
+	return nil
+}
+
+func setNumber(p **int64) func(any) bool {
+	return func(v any) bool {
+		n, ok := v.(int64)
+		if ok {
+			*p = &n
+		}
+		return ok
+	}
+}
+
+func setTime(p **time.Time) func(any) bool {
+	return func(v any) bool {
+		t, ok := v.(time.Time)
+		if ok {
+			*p = &t
+		}
+		return ok
+	}
+}

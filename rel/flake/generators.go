@@ -1,0 +1,203 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"net"
+	"time"
+
+	"github.com/flake-go/flake/config"
+	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/flake/flakehttp"
+	"github.com/flake-go/flake/flake/flakeserver"
+	"github.com/flake-go/flake/flake/sno"
+	"github.com/flake-go/flake/flake/snowflake"
+	"github.com/flake-go/flake/node"
+	"github.com/flake-go/flake/node/etf"
+)
+
+// generator hands out ids under a name.
+type generator struct {
+	name   string
+	server *flakeserver.Server
+	saves  *flakehttp.Saves
+	who    string // as whom it makes them: "worker 02:00:00:00:00:01 (worker_id)"
+	stop   func() error
+}
+
+// opener opens the durable source of a generator's ids, whose mark is at path.
+type opener func(ctx context.Context, path string, o flake.Options) (flakeserver.Source, func() error, error)
+
+// generators are that of the name flake, and those of the tables [[generator]].
+type generators []generator
+
+func openGenerators(ctx context.Context, cfg config.Config, log *slog.Logger) (all generators, err error) {
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, all.stop())
+		}
+	}()
+	worker, from, err := worker(cfg.Flake)
+	if err != nil {
+		return nil, err
+	}
+	add := func(name, path, who, claimed string, open opener) error {
+		g, err := openGenerator(ctx, path, claimed, open, flake.Options{AllowableDowntime: cfg.Flake.AllowableDowntime, Logger: log})
+		if err != nil {
+			return err
+		}
+		g.name, g.who = name, who
+		all = append(all, g)
+		return nil
+	}
+	path := cfg.Flake.TimestampPath
+	if err := add("flake", path, fmt.Sprintf("%s (%s)", worker, from), workerName(worker), openFlake(worker)); err != nil {
+		return all, err
+	}
+	for _, g := range cfg.Generators {
+		who, claimed, open, err := plan(g)
+		if err == nil {
+			err = add(g.Name, path+"-"+g.Name, who, claimed, open)
+		}
+		if err != nil {
+			return all, fmt.Errorf("generator %s: %w", g.Name, err)
+		}
+	}
+	return all, nil
+}
+
+// openGenerator claims what tells the generator's ids from all others, and opens it.
+func openGenerator(ctx context.Context, path, claimed string, open opener, o flake.Options) (g generator, err error) {
+	g.saves = flakehttp.NewSaves()
+	o.Saved = g.saves.Observe
+	ids, end, err := open(ctx, path, o)
+	if err != nil {
+		return g, err
+	}
+	release, err := claim(claimed)
+	if err != nil {
+		return g, errors.Join(err, end())
+	}
+	g.server = &flakeserver.Server{IDs: ids, Log: o.Logger, Version: version, Started: time.Now()}
+	g.stop = func() error { return errors.Join(end(), release()) }
+	return g, nil
+}
+
+func openFlake(worker flake.Worker) opener {
+	return func(ctx context.Context, path string, o flake.Options) (flakeserver.Source, func() error, error) {
+		ids, err := flake.Open(ctx, path, worker, o)
+		if err != nil {
+			return nil, nil, err
+		}
+		return flakeserver.Flake(ids), ids.Close, nil
+	}
+}
+
+func workerName(w flake.Worker) string { return "worker_id " + w.String() }
+
+// plan says how to open a generator of the configuration, and who it is among
+// those of its format.
+func plan(g config.Generator) (who, claimed string, open opener, err error) {
+	switch g.Format {
+	case config.FormatFlake:
+		worker, err := flake.ParseWorker(net.HardwareAddr(g.WorkerID).String())
+		return worker.String(), workerName(worker), openFlake(worker), err
+	case config.FormatSno:
+		who, claimed, open = planSno(g)
+		return who, claimed, open, nil
+	}
+	return planSnowflake(g)
+}
+
+func planSnowflake(g config.Generator) (who, claimed string, open opener, err error) {
+	layout := snowflake.Idgen
+	o := snowflake.Options{RandomStart: g.RandomStart}
+	if g.Format == config.FormatSnowflake {
+		layout = snowflake.Twitter
+		if g.MachineBits != nil {
+			layout.Worker = uint8(*g.MachineBits)
+			layout.Sequence = 22 - layout.Worker
+		}
+		if g.ID == nil {
+			layout.Datacenter, layout.Worker = 5, 5
+		}
+	}
+	if g.Epoch != nil {
+		layout.Epoch = uint64(g.Epoch.UnixMilli())
+	}
+	if g.SequenceMask != nil {
+		o.SequenceMask = int(*g.SequenceMask)
+	}
+	var machine snowflake.Machine
+	if g.ID != nil {
+		machine, who = snowflake.MachineID(int(*g.ID)), fmt.Sprintf("id %d", *g.ID)
+	} else {
+		datacenter, worker := value(g.Datacenter), value(g.Worker)
+		machine, who = snowflake.DatacenterWorker(datacenter, worker), fmt.Sprintf("datacenter %d, worker %d", datacenter, worker)
+	}
+	probe, err := snowflake.NewGenerator(layout, machine, o)
+	if err != nil {
+		return "", "", nil, err
+	}
+	claimed = fmt.Sprintf("id %d of %d bits of format %s with epoch %d ms", probe.MachineID(), layout.Datacenter+layout.Worker, g.Format, layout.Epoch)
+	return who, claimed, func(ctx context.Context, path string, d flake.Options) (flakeserver.Source, func() error, error) {
+		o.AllowableDowntime, o.Logger, o.Saved = d.AllowableDowntime, d.Logger, d.Saved
+		ids, err := snowflake.Open(ctx, path, layout, machine, o)
+		if err != nil {
+			return nil, nil, err
+		}
+		return flakeserver.Snowflake(ids), ids.Close, nil
+	}, nil
+}
+
+func planSno(g config.Generator) (who, claimed string, open opener) {
+	s := &sno.Snapshot{SequenceMin: uint16(value(g.SequenceMin)), SequenceMax: math.MaxUint16}
+	if g.SequenceMax != nil {
+		s.SequenceMax = uint16(*g.SequenceMax)
+	}
+	s.Partition.PutUint16(uint16(value(g.Partition)))
+	who = fmt.Sprintf("partition %d", s.Partition.AsUint16())
+	claimed = fmt.Sprintf("%s of format sno from sequence %d", who, s.SequenceMin)
+	return who, claimed, func(ctx context.Context, path string, o flake.Options) (flakeserver.Source, func() error, error) {
+		ids, err := sno.Open(ctx, path, s, sno.Options{AllowableDowntime: o.AllowableDowntime, Logger: o.Logger, Saved: o.Saved})
+		if err != nil {
+			return nil, nil, err
+		}
+		return flakeserver.Sno(ids), ids.Close, nil
+	}
+}
+
+func value(option *int64) int {
+	if option == nil {
+		return 0
+	}
+	return int(*option)
+}
+
+// servers are the generators as gen_servers.
+func (all generators) servers() (servers []node.Server) {
+	for _, g := range all {
+		servers = append(servers, node.Server{Name: etf.Atom(g.name), Module: "flake_server", Handler: g.server})
+	}
+	return servers
+}
+
+// doors are the generators as HTTP has them.
+func (all generators) doors() (doors []flakehttp.Generator) {
+	for _, g := range all {
+		doors = append(doors, flakehttp.Generator{Name: g.name, Server: g.server, Saves: g.saves})
+	}
+	return doors
+}
+
+// stop closes all; their last times are then exact.
+func (all generators) stop() error {
+	var errs []error
+	for _, g := range all {
+		errs = append(errs, g.stop())
+	}
+	return errors.Join(errs...)
+}

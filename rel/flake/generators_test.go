@@ -1,0 +1,94 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// generatorsOf are tables [[generator]] of all formats, which no other test has.
+func generatorsOf(t *testing.T) string {
+	t.Helper()
+	n := rand.IntN(1 << 10)
+	return fmt.Sprintf(`
+[[generator]]
+name = "orders"
+format = "snowflake"
+epoch = %s
+datacenter = 9
+worker = 7
+[[generator]]
+name = "items"
+format = "flake-idgen"
+epoch = %[1]s
+id = %[2]d
+[[generator]]
+name = "events"
+format = "sno"
+partition = %[3]d
+`, time.UnixMilli(rand.Int64N(1<<40)).UTC().Format("2006-01-02T15:04:05.000Z"), n, rand.IntN(1<<16))
+}
+
+// All formats are handed out by one node, to Erlang and Elixir, and killed with
+// SIGKILL they go on above all that was given before.
+func TestGenerators(t *testing.T) {
+	t.Parallel()
+	const lives = 4
+	port, config := freePort(t), configFile(t, "")
+	appendTo(t, config, generatorsOf(t))
+	startDaemon(t, port)
+	caller := spawnErl(t, port, nil, fmt.Sprintf("formats=%d,flake/16,orders/8,items/8,events/10", lives))
+	for life := range lives {
+		n := spawn(t, port, command, "-noinput", "-config", config)
+		caller.await(fmt.Sprintf("CALLING %d", life+1))
+		if life == 0 {
+			p := spawn(t, port, "elixir", "--name", "elixir@127.0.0.1", "--cookie", cookie,
+				"--erl", "-start_epmd false", "testdata/formats.exs", nodeName)
+			wantChecks(t, p, "formats")
+		}
+		time.Sleep(time.Duration(rand.IntN(700)) * time.Millisecond) // the moment is the test
+		n.signal(syscall.SIGKILL)
+		caller.await(fmt.Sprintf("LIFE %d", life+1))
+	}
+	wantChecks(t, caller, "formats")
+}
+
+// Two generators that would hand out the same ids are refused, and so is one that
+// its format does not allow.
+func TestGeneratorsRefused(t *testing.T) {
+	t.Parallel()
+	own := generatorsOf(t)
+	for name, test := range map[string]struct{ tables, want string }{
+		"the same machine": {own + strings.ReplaceAll(own, `name = "`, `name = "other_`),
+			"generator other_orders: id 295 of 10 bits of format snowflake"},
+		"the epoch is to come": {"[[generator]]\nname = \"orders\"\nformat = \"snowflake\"\nid = 1\nepoch = 2999-01-01T00:00:00Z\n",
+			"generator orders: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			config := configFile(t, "epmd = \"off\"")
+			appendTo(t, config, test.tables)
+			p := spawn(t, freePort(t), command, "-noinput", "-config", config)
+			if status := p.wait(); status != exitFailure || !strings.Contains(p.output(), test.want) {
+				t.Errorf("exit status %d, want %d and %q", status, exitFailure, test.want)
+			}
+		})
+	}
+}
+
+func appendTo(t *testing.T, path, text string) {
+	t.Helper()
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.WriteString(text); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
