@@ -8,6 +8,9 @@ import (
 
 // Many is a Handler that answers many calls at once.
 type Many interface {
+	// HandlesMany reports whether calls of a request may go to HandleCalls. Their
+	// answers have to be small: many are made before any is written.
+	HandlesMany(request []byte) bool
 	// HandleCalls puts together answers to up to n calls of one request, all of one
 	// size and each a reply behind a gap of as many octets, in the caller's Buffer,
 	// and tells how many. What is left is handled call by call.

@@ -106,7 +106,7 @@ func (s *Server) receiveCall(r *etf.Reader, message []byte, c Caller) error {
 		return fmt.Errorf("$gen_call: %w", err)
 	}
 	s.call(from, request, c)
-	if many, ok := s.Handler.(Many); ok && from.Alias == nil {
+	if many, ok := s.Handler.(Many); ok && from.Alias == nil && many.HandlesMany(request) {
 		if q, ok := c.(Queue); ok {
 			s.receiveAlike(many, message, from, request, q)
 		}

@@ -9,14 +9,16 @@ import (
 
 var _ genserver.Many = (*Server)(nil)
 
-// HandleCalls answers many calls of get with a run of ids, which is had for the
-// price of one. The answers differ in nothing but the id, which they end in.
-func (s *Server) HandleCalls(request []byte, n, gap int, c genserver.Caller) (answers []byte, many int) {
+// HandlesMany is true of get.
+func (s *Server) HandlesMany(request []byte) bool {
 	var q Request
 	q.decode(request)
-	if q != (Request{Op: OpGet}) {
-		return nil, 0
-	}
+	return q == Request{Op: OpGet}
+}
+
+// HandleCalls answers many calls of get with a run of ids, which is had for the
+// price of one. The answers differ in nothing but the id, which they end in.
+func (s *Server) HandleCalls(_ []byte, n, gap int, c genserver.Caller) (answers []byte, many int) {
 	run, err := s.IDs.Reserve(context.Background(), min(n, share), 0)
 	if err != nil {
 		return nil, 0 // as each call will be told

@@ -44,23 +44,30 @@ func TestHandleCalls(t *testing.T) {
 	}
 }
 
-// What has no id in the end, or none at all, is answered call by call.
-func TestHandleCallsOneByOne(t *testing.T) {
-	for request, err := range map[string]error{
-		"w\x03get":                 flake.ErrClosed,
-		"h\x02w\x03geta\x3e":       nil,
-		"h\x02w\x03geta\xff":       nil,
-		"h\x02w\x08get_manya\x03":  nil,
-		"h\x03w\x03getw\x04metaa1": nil,
-		"w\x04info":                nil,
-		"w\x08nonsense":            nil,
+// What has no id in the end is answered call by call.
+func TestHandlesMany(t *testing.T) {
+	for request, want := range map[string]bool{
+		"w\x03get":                 true,
+		"h\x02w\x03geta\x3e":       false,
+		"h\x02w\x03geta\xff":       false,
+		"h\x02w\x08get_manya\x03":  false,
+		"h\x03w\x03getw\x04metaa1": false,
+		"w\x04info":                false,
+		"w\x08nonsense":            false,
 	} {
-		s := &Server{IDs: source(err)}
-		if got, many := s.HandleCalls([]byte(request), 9, 3, other{caps: etf.AllCaps}); many != 0 {
-			t.Errorf("%q: %d answers, %q", request, many, got)
+		if got := new(Server).HandlesMany([]byte(request)); got != want {
+			t.Errorf("%q: %t", request, got)
 		}
-		if calls := s.Stats().Calls; len(calls) != 0 {
-			t.Errorf("%q: counted %v", request, calls)
-		}
+	}
+}
+
+// So are calls for which there is no id.
+func TestHandleCallsWithoutIDs(t *testing.T) {
+	s := &Server{IDs: source(flake.ErrClosed)}
+	if got, many := s.HandleCalls([]byte("w\x03get"), 9, 3, other{caps: etf.AllCaps}); many != 0 {
+		t.Errorf("%d answers, %q", many, got)
+	}
+	if calls := s.Stats().Calls; len(calls) != 0 {
+		t.Errorf("counted %v", calls)
 	}
 }

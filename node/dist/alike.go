@@ -2,6 +2,10 @@ package dist
 
 import "bytes"
 
+// maxAlike is how many messages Alike takes at a time: as many calls as fullBuffer
+// has room for, though the buffer be larger.
+const maxAlike = 1024
+
 // Alike takes messages that have arrived next and are the one being handled over
 // again but for its octets [from:to): for the same process, from the same sender.
 // Who takes them has to handle them. They are valid as long as message is. Only a
@@ -13,14 +17,15 @@ func (c *Conn) Alike(message []byte, from, to int) [][]byte {
 	if before < 0 || len(message) == 0 || &frame[before] != &message[0] {
 		return nil // it was made here
 	}
-	for {
+	for len(c.alike) < maxAlike {
 		next, ok := c.in.nextLike(frame, before+from, before+to)
 		if !ok {
-			return c.alike
+			break
 		}
 		c.pace.frames++
 		c.alike = append(c.alike, next[before:])
 	}
+	return c.alike
 }
 
 // nextLike gives the next whole frame that has arrived, if it is like the given

@@ -2,7 +2,9 @@ package dist
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/flake-go/flake/node/etf"
@@ -75,6 +77,28 @@ func TestAlike(t *testing.T) {
 				t.Errorf("%d octets were not handled", left)
 			}
 		})
+	}
+}
+
+// No more are taken at a time than a buffer of the usual size has room for, however
+// many have arrived.
+func TestAlikeBounded(t *testing.T) {
+	c := quiet()
+	one := frame(etf.Tuple{number(opRegSend), theirs, etf.Atom(""), etf.Atom("flake")}, old)
+	c.in.buf = bytes.Repeat(one, 2*maxAlike+3)
+	c.in.w = len(c.in.buf)
+	var got []int
+	c.proto.Processes.(*locals).flake.receive = func(m []byte, c *Conn) error {
+		got = append(got, len(c.Alike(m, 0, 0)))
+		return nil
+	}
+	for f, ok, err := c.in.next(); ok; f, ok, err = c.in.next() {
+		if err := errors.Join(err, c.handle(f)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want := []int{maxAlike, maxAlike, 0}; !slices.Equal(got, want) {
+		t.Errorf("%d messages at a time, want %d", got, want)
 	}
 }
 
