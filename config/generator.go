@@ -133,8 +133,33 @@ func (g *Generator) faults(i int, before []Generator) []*Error {
 		if other.Name == g.Name {
 			fault("name", fmt.Sprintf("%q", g.Name), generatorKey(j)+" has this name: another wanted")
 		}
+		if g.SharesPartition(other) {
+			low, high := g.sequences()
+			if otherLow, otherHigh := other.sequences(); low <= otherHigh && otherLow <= high {
+				fault("partition", fmt.Sprint(*g.Partition),
+					fmt.Sprintf("%s has it with sequence numbers %d to %d: another wanted, or others", generatorKey(j), otherLow, otherHigh))
+			}
+		}
 	}
 	return faults
+}
+
+// SharesPartition tells whether both are of format sno and have one partition.
+func (g *Generator) SharesPartition(other Generator) bool {
+	return g.Format == FormatSno && other.Format == FormatSno &&
+		g.Partition != nil && other.Partition != nil && *g.Partition == *other.Partition
+}
+
+// sequences gives the bounds of sno's sequence.
+func (g *Generator) sequences() (low, high int64) {
+	high = math.MaxUint16
+	if g.SequenceMin != nil {
+		low = *g.SequenceMin
+	}
+	if g.SequenceMax != nil {
+		high = *g.SequenceMax
+	}
+	return low, high
 }
 
 // generators takes the tables [[generator]] out of a document, and adds their values.

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math"
 	"net"
+	"slices"
 	"time"
 
 	"github.com/flake-go/flake/config"
@@ -57,8 +58,11 @@ func openGenerators(ctx context.Context, cfg config.Config, log *slog.Logger) (a
 	if err := add("flake", path, fmt.Sprintf("%s (%s)", worker, from), workerName(worker), openFlake(worker)); err != nil {
 		return all, err
 	}
-	for _, g := range cfg.Generators {
+	for i, g := range cfg.Generators {
 		who, claimed, open, err := plan(g)
+		if slices.ContainsFunc(cfg.Generators[:i], g.SharesPartition) {
+			claimed = "" // it is this process's already
+		}
 		if err == nil {
 			err = add(g.Name, path+"-"+g.Name, who, claimed, open)
 		}
@@ -69,7 +73,8 @@ func openGenerators(ctx context.Context, cfg config.Config, log *slog.Logger) (a
 	return all, nil
 }
 
-// openGenerator claims what tells the generator's ids from all others, and opens it.
+// openGenerator opens a generator and claims what tells its ids from all others, if
+// anything is to be claimed.
 func openGenerator(ctx context.Context, path, claimed string, open opener, o flake.Options) (g generator, err error) {
 	g.saves = flakehttp.NewSaves()
 	o.Saved = g.saves.Observe
@@ -77,9 +82,11 @@ func openGenerator(ctx context.Context, path, claimed string, open opener, o fla
 	if err != nil {
 		return g, err
 	}
-	release, err := claim(claimed)
-	if err != nil {
-		return g, errors.Join(err, end())
+	release := func() error { return nil }
+	if claimed != "" {
+		if release, err = claim(claimed); err != nil {
+			return g, errors.Join(err, end())
+		}
 	}
 	g.server = &flakeserver.Server{IDs: ids, Log: o.Logger, Version: version, Started: time.Now()}
 	g.stop = func() error { return errors.Join(end(), release()) }
@@ -160,7 +167,7 @@ func planSno(g config.Generator) (who, claimed string, open opener) {
 	}
 	s.Partition.PutUint16(uint16(value(g.Partition)))
 	who = fmt.Sprintf("partition %d", s.Partition.AsUint16())
-	claimed = fmt.Sprintf("%s of format sno from sequence %d", who, s.SequenceMin)
+	claimed = who + " of format sno" // whatever the sequence numbers: a claim is of one word
 	return who, claimed, func(ctx context.Context, path string, o flake.Options) (flakeserver.Source, func() error, error) {
 		ids, err := sno.Open(ctx, path, s, sno.Options{AllowableDowntime: o.AllowableDowntime, Logger: o.Logger, Saved: o.Saved})
 		if err != nil {

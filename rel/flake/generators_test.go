@@ -62,8 +62,9 @@ func TestGenerators(t *testing.T) {
 func TestGeneratorsRefused(t *testing.T) {
 	t.Parallel()
 	own := generatorsOf(t)
+	orders, _, _ := strings.Cut(own, "[[generator]]\nname = \"items\"")
 	for name, test := range map[string]struct{ tables, want string }{
-		"the same machine": {own + strings.ReplaceAll(own, `name = "`, `name = "other_`),
+		"the same machine": {own + strings.Replace(orders, `name = "`, `name = "other_`, 1),
 			"generator other_orders: id 295 of 10 bits of format snowflake"},
 		"the epoch is to come": {"[[generator]]\nname = \"orders\"\nformat = \"snowflake\"\nid = 1\nepoch = 2999-01-01T00:00:00Z\n",
 			"generator orders: "},
@@ -76,6 +77,26 @@ func TestGeneratorsRefused(t *testing.T) {
 				t.Errorf("exit status %d, want %d and %q", status, exitFailure, test.want)
 			}
 		})
+	}
+}
+
+// Generators of one node share a partition by their sequences; another node is
+// refused it, whatever its sequence.
+func TestPartitionShared(t *testing.T) {
+	t.Parallel()
+	partition := rand.IntN(1 << 16)
+	config := func(ranges ...string) string {
+		config := configFile(t, "epmd = \"off\"")
+		for i, r := range ranges {
+			appendTo(t, config, fmt.Sprintf("[[generator]]\nname = \"events%d\"\nformat = \"sno\"\npartition = %d\n%s\n", i, partition, r))
+		}
+		return config
+	}
+	spawn(t, freePort(t), command, "-noinput", "-config", config("sequence_max = 99", "sequence_min = 100\nsequence_max = 199")).await("  EPMD ")
+	p := spawn(t, freePort(t), command, "-noinput", "-config", config("sequence_min = 50"))
+	want := fmt.Sprintf("partition %d of format sno: another generator on this machine has it", partition)
+	if status := p.wait(); status != exitFailure || !strings.Contains(p.output(), want) {
+		t.Errorf("exit status %d, want %d and %q", status, exitFailure, want)
 	}
 }
 
