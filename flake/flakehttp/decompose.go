@@ -72,7 +72,7 @@ func (g *Generator) format() flakeserver.Format { return g.Server.IDs.Format() }
 // texts says how an id is written.
 func (g *Generator) texts(base int) string {
 	if base == flakeserver.Canonical {
-		return "an id of " + g.format().Name() + " in a text of its own, or base,"
+		return "an id of " + g.format().Name() + " in a text of its own, or in a base that is given"
 	}
 	return "an id of " + g.format().Name() + " in base " + strconv.Itoa(base)
 }

@@ -139,7 +139,7 @@ func baseOf(p *parameters) (int, *problem) {
 	}
 	base, err := strconv.ParseUint(value, 10, 8)
 	if err != nil || base < 2 || base > 62 {
-		return 0, badParameter("base", value, "a whole number from 2 to 62, or "+canonical+",")
+		return 0, badParameter("base", value, "a whole number from 2 to 62, or "+canonical)
 	}
 	return int(base), nil
 }

@@ -102,8 +102,7 @@ func (v *inspection) read(g *Generator, base int, now time.Time) {
 		v.guess(g, id, now)
 	}
 	if v.Reading == nil {
-		v.Fault = fmt.Sprintf("%s is not %s", quote(id), strings.TrimSuffix(g.texts(base), " or base,"))
-		v.Fault = strings.TrimSuffix(v.Fault, ",")
+		v.Fault = fmt.Sprintf("%s is not %s", quote(id), strings.TrimSuffix(g.texts(base), ", or in a base that is given"))
 	}
 }
 

@@ -77,7 +77,7 @@ func (p *parameters) read(query string) *problem {
 			}
 			return fault
 		case p.given[i]:
-			return badParameter(name, value, "one value, and there is another,")
+			return badParameter(name, value, "one value, and there is another")
 		}
 		p.value[i], p.given[i] = value, true
 	}
@@ -115,5 +115,5 @@ func (p *parameters) time(name string) (milli uint64, given bool, fault *problem
 		return uint64(t.UnixMilli()), true, nil
 	}
 	return 0, true, badParameter(name, value, "milliseconds since 1970, at most "+strconv.FormatInt(math.MaxInt64, 10)+
-		", or a time from then on such as 2026-11-21T09:30:00.000Z, with %2B for a +,")
+		", or a time from then on such as 2026-11-21T09:30:00.000Z, with %2B for a +")
 }

@@ -35,7 +35,7 @@ func failed(status int, format string, args ...any) *problem {
 
 // badParameter says that a parameter is wrong, and what is allowed.
 func badParameter(name, value, allowed string) *problem {
-	p := failed(http.StatusBadRequest, "%s is %s: %s wanted", name, quote(value), allowed)
+	p := failed(http.StatusBadRequest, "%s is %s: allowed is %s", name, quote(value), allowed)
 	p.Type, p.Title = document+"bad-parameter", "A parameter is wrong"
 	p.Parameter, p.Allowed, p.Reason = name, allowed, "badarg"
 	return p

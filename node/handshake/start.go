@@ -1,6 +1,7 @@
 package handshake
 
 import (
+	"errors"
 	"fmt"
 	"io"
 )
@@ -18,6 +19,9 @@ func Start(rw io.ReadWriter, peer string, o Options) (Peer, error) {
 		return Peer{}, err
 	}
 	if err := recvStatus(&s, o.Alive); err != nil {
+		if errors.Is(err, io.EOF) && !o.LongLen {
+			err = fmt.Errorf("status: %w (a node that speaks TLS ends like this)", err)
+		}
 		return Peer{}, err
 	}
 	var c Challenge
