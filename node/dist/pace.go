@@ -51,8 +51,9 @@ const (
 	// lately is how long ago a lingering reader was last out of frames.
 	lately = 10 * time.Millisecond
 
-	// overslept is a sleep to gather after which it is not tried again for a
-	// while: others wait for the processor, so that frames gather by themselves.
+	// overslept is how long a wait to gather or to linger may take; after a longer
+	// one neither is tried for a while. Others wait for the processor then: frames
+	// gather by themselves, and who yields it is the last to have it again.
 	overslept = 250 * time.Microsecond
 	aWhile    = 100 * time.Millisecond
 )
@@ -105,9 +106,9 @@ func (p *pace) sleeps(why reason) {
 	p.frames, p.slept = 0, why
 }
 
-// woke is told how long a sleep to gather took.
-func (p *pace) woke(now time.Time, slept time.Duration) {
-	if slept > overslept {
+// woke is told how long a wait to gather or to linger took.
+func (p *pace) woke(now time.Time, took time.Duration) {
+	if took > overslept {
 		p.late = now
 	}
 }
@@ -117,5 +118,5 @@ func (p *pace) woke(now time.Time, slept time.Duration) {
 func (p *pace) linger(now time.Time) bool {
 	before := p.lacked
 	p.lacked = now
-	return now.Sub(before) < lately && !p.crowded()
+	return now.Sub(before) < lately && now.Sub(p.late) > aWhile && !p.crowded()
 }

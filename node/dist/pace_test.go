@@ -59,6 +59,22 @@ func TestGather(t *testing.T) {
 	}
 }
 
+// To linger is not for a busy machine, for a while.
+func TestLingerTooLate(t *testing.T) {
+	now := time.Now()
+	for took, want := range map[time.Duration]bool{overslept: true, overslept + 1: false} {
+		var p pace
+		p.woke(now, took)
+		p.linger(now.Add(aWhile - time.Microsecond))
+		if got := p.linger(now.Add(aWhile)); got != want {
+			t.Errorf("after a wait of %v: %t", took, got)
+		}
+		if !p.linger(now.Add(aWhile + time.Microsecond)) {
+			t.Errorf("never again after a wait of %v", took)
+		}
+	}
+}
+
 // To linger is for who is sent something all the time.
 func TestLinger(t *testing.T) {
 	var p pace

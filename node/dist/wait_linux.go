@@ -71,7 +71,8 @@ func (r *patient) attempt(fd uintptr) bool {
 	}
 	if r.pace.linger(now) && waiting.TryLock() {
 		defer waiting.Unlock()
-		for time.Since(now) < lingerTime {
+		took := time.Duration(0)
+		for ; took < lingerTime; took = time.Since(now) {
 			if r.read(fd) {
 				return true
 			}
@@ -81,6 +82,7 @@ func (r *patient) attempt(fd uintptr) bool {
 			// segment would wake.
 			unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
 		}
+		r.pace.woke(now.Add(took), took)
 	}
 	r.pace.sleeps(forWant)
 	return false
