@@ -158,8 +158,11 @@ func unknown(key string, v any, settings []setting) *Error {
 	names := slices.Clone(tables)
 	if _, isTable := v.(map[string]any); !isTable {
 		names = names[:0]
+		table := key[:strings.LastIndexByte(key, '.')+1]
 		for _, s := range settings {
-			names = append(names, s.key)
+			if strings.HasPrefix(s.key, table) || !strings.HasPrefix(table, "generator[") {
+				names = append(names, s.key)
+			}
 		}
 	}
 	base := func(s string) string { return s[strings.LastIndexByte(s, '.')+1:] }
