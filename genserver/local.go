@@ -1,6 +1,7 @@
 package genserver
 
 import (
+	"context"
 	"errors"
 
 	"github.com/flake-go/flake/node/etf"
@@ -38,6 +39,7 @@ type local struct{ answer []byte }
 
 func (*local) Caps() etf.Caps                { return etf.AllCaps }
 func (*local) Serial() int                   { return 0 }
+func (*local) Context() context.Context      { return context.Background() }
 func (*local) Buffer() []byte                { return nil }
 func (c *local) Answer(_, _, message []byte) { c.answer = message }
 func (c *local) Post(_, _, message []byte)   { c.answer = message }

@@ -2,6 +2,7 @@ package genserver
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 
 	"github.com/flake-go/flake/node/etf"
@@ -25,6 +26,8 @@ type Caller interface {
 	Caps() etf.Caps
 	// Serial is a number of the connection's.
 	Serial() int
+	// Context ends with the connection: nobody waits for an answer then.
+	Context() context.Context
 	// Buffer gives an empty buffer to build a message in, until Answer.
 	Buffer() []byte
 	// Answer sends a message to a process, to its alias if that is not nil.

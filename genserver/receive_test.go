@@ -1,6 +1,7 @@
 package genserver
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -40,6 +41,8 @@ func (c *caller) Caps() etf.Caps { return c.caps }
 func (c *caller) Buffer() []byte { return []byte("before ") }
 
 func (*caller) Serial() int { return 0 }
+
+func (*caller) Context() context.Context { return context.Background() }
 
 func (*caller) Turn(int) (func(), bool) { return func() {}, true }
 

@@ -63,7 +63,7 @@ func (s *Server) answerLarge(from genserver.From, size int, q Request, c genserv
 	s.large.Lock()
 	defer s.large.Unlock()
 	var r Reply
-	s.serve(context.Background(), &q, &r, c.Serial())
+	s.serve(c.Context(), &q, &r, c.Serial())
 	return r.AppendTerm(from.Begin(make([]byte, 0, len(from.Tag)+size)), c.Caps())
 }
 

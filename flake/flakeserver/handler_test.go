@@ -1,6 +1,7 @@
 package flakeserver
 
 import (
+	"context"
 	"strings"
 	"testing"
 
@@ -10,6 +11,7 @@ import (
 
 // caller is the way back to a caller. Functions wait until it runs them.
 type caller struct {
+	ctx     context.Context
 	serial  int
 	full    bool // no function is taken
 	crowded bool // no large answer is
@@ -22,6 +24,8 @@ type caller struct {
 func (c *caller) Caps() etf.Caps { return etf.AllCaps }
 func (c *caller) Serial() int    { return c.serial }
 func (c *caller) Buffer() []byte { return nil }
+
+func (c *caller) Context() context.Context { return c.ctx }
 
 func (c *caller) Go(f func()) bool {
 	if !c.full {
@@ -53,7 +57,7 @@ func TestLargeRequests(t *testing.T) {
 		"{get_binary,65536}": true, "{lease,1048576}": true,
 	} {
 		s := serverOf(&stock{perTick: 1 << 16, left: 100})
-		c := new(caller)
+		c := &caller{ctx: t.Context()}
 		message := func(request string) []byte {
 			b := append(etf.MustAppendAtom([]byte("h\x03"), "$gen_call", etf.AllCaps), "h\x02"+pid+tag...)
 			return append(b, external(t, request, etf.AllCaps)...)
@@ -104,5 +108,28 @@ func TestNoRoom(t *testing.T) {
 		if got := s.Stats(); got.IDs != 0 || got.Refusals != 1 {
 			t.Errorf("%s: %+v", name, got)
 		}
+	}
+}
+
+// dry is a source whose ids are used up.
+type dry struct{ Source }
+
+func (dry) Reserve(ctx context.Context, _ int, _ uint8) (Run, error) {
+	<-ctx.Done()
+	return Run{}, ctx.Err()
+}
+
+// A large request does not outlive its connection, however long it would take.
+func TestLargeRequestEnds(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	c := &caller{ctx: ctx}
+	s := &Server{IDs: dry{source(nil)}}
+	s.HandleSlowCall(genserver.From{Pid: []byte(pid), Tag: []byte("a\x09")}, external(t, "{lease,1048576}", etf.AllCaps), c)
+	cancel()
+	for _, f := range c.waiting {
+		f()
+	}
+	if len(c.answers) != 1 || c.done != 1 {
+		t.Errorf("%q, %d turns ended", c.answers, c.done)
 	}
 }

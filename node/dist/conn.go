@@ -98,6 +98,9 @@ func (c *Conn) Caps() etf.Caps { return c.caps }
 // Serial tells the connection from the node's others.
 func (c *Conn) Serial() int { return int(c.serial) }
 
+// Context ends with the connection.
+func (c *Conn) Context() context.Context { return c.ctx }
+
 // Done is closed when the connection has ended and Ergo has forgotten it.
 func (c *Conn) Done() <-chan struct{} { return c.done }
 

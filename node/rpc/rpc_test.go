@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -75,10 +76,11 @@ type caller struct {
 	full    bool
 }
 
-func (*caller) Caps() etf.Caps          { return etf.AllCaps }
-func (*caller) Buffer() []byte          { return nil }
-func (*caller) Serial() int             { return 0 }
-func (*caller) Turn(int) (func(), bool) { return func() {}, true }
+func (*caller) Caps() etf.Caps           { return etf.AllCaps }
+func (*caller) Buffer() []byte           { return nil }
+func (*caller) Serial() int              { return 0 }
+func (*caller) Context() context.Context { return context.Background() }
+func (*caller) Turn(int) (func(), bool)  { return func() {}, true }
 func (c *caller) Go(f func()) bool {
 	if !c.full {
 		f()
