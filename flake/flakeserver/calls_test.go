@@ -140,7 +140,7 @@ func TestInfo(t *testing.T) {
 func TestStats(t *testing.T) {
 	s := serverOf(&stock{perTick: 100, left: 1, err: flake.ErrClockBackwards})
 	for connection := range 40 {
-		s.HandleSlowCall(genserver.From{}, external(t, "get", etf.AllCaps), &caller{serial: connection})
+		s.HandleSlowCall(genserver.From{}, external(t, "get", etf.AllCaps), &caller{ctx: t.Context(), serial: connection})
 	}
 	for _, request := range []string{"{lease,50}", "{get_binary,11}", "{notional,1}", "{get,1}", "{get,meta,1}", "hello"} {
 		call(t, s, request)

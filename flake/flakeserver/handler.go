@@ -39,7 +39,7 @@ func (s *Server) HandleSlowCall(from genserver.From, request []byte, c genserver
 	}
 	s.note(&q, request)
 	var r Reply
-	s.serve(context.Background(), &q, &r, c.Serial())
+	s.serve(c.Context(), &q, &r, c.Serial())
 	c.Answer(from.Pid, from.Alias, r.AppendTerm(from.Begin(c.Buffer()), c.Caps()))
 }
 

@@ -96,7 +96,7 @@ const pid = "Xw\x03a@b\x00\x00\x00\x09\x00\x00\x00\x00\x00\x00\x00\x01"
 
 // What there is no room for is refused at once.
 func TestNoRoom(t *testing.T) {
-	for name, c := range map[string]*caller{"too many run": {full: true}, "too much is held": {crowded: true}} {
+	for name, c := range map[string]*caller{"too many run": {ctx: t.Context(), full: true}, "too much is held": {ctx: t.Context(), crowded: true}} {
 		s := serverOf(&stock{perTick: 1 << 16, left: 100})
 		s.HandleSlowCall(genserver.From{Tag: []byte("j")}, external(t, "{lease,257}", etf.AllCaps), c)
 		for _, f := range c.waiting {
@@ -119,17 +119,19 @@ func (dry) Reserve(ctx context.Context, _ int, _ uint8) (Run, error) {
 	return Run{}, ctx.Err()
 }
 
-// A large request does not outlive its connection, however long it would take.
-func TestLargeRequestEnds(t *testing.T) {
+// A request does not outlive its connection, however long it would take.
+func TestRequestEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	c := &caller{ctx: ctx}
 	s := &Server{IDs: dry{source(nil)}}
-	s.HandleSlowCall(genserver.From{Pid: []byte(pid), Tag: []byte("a\x09")}, external(t, "{lease,1048576}", etf.AllCaps), c)
+	from := genserver.From{Pid: []byte(pid), Tag: []byte("a\x09")}
+	s.HandleSlowCall(from, external(t, "{lease,1048576}", etf.AllCaps), c)
 	cancel()
 	for _, f := range c.waiting {
 		f()
 	}
-	if len(c.answers) != 1 || c.done != 1 {
+	s.HandleSlowCall(from, external(t, "get", etf.AllCaps), c)
+	if len(c.answers) != 2 || c.done != 1 {
 		t.Errorf("%q, %d turns ended", c.answers, c.done)
 	}
 }

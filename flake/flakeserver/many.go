@@ -1,7 +1,6 @@
 package flakeserver
 
 import (
-	"context"
 	"slices"
 
 	"github.com/flake-go/flake/genserver"
@@ -19,7 +18,7 @@ func (s *Server) HandlesMany(request []byte) bool {
 // HandleCalls answers many calls of get with a run of ids, which is had for the
 // price of one. The answers differ in nothing but the id, which they end in.
 func (s *Server) HandleCalls(_ []byte, n, gap int, c genserver.Caller) (answers []byte, many int) {
-	run, err := s.IDs.Reserve(context.Background(), min(n, share), 0)
+	run, err := s.IDs.Reserve(c.Context(), min(n, share), 0)
 	if err != nil {
 		return nil, 0 // as each call will be told
 	}

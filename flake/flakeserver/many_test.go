@@ -1,6 +1,7 @@
 package flakeserver
 
 import (
+	"context"
 	"testing"
 
 	"github.com/flake-go/flake/flake"
@@ -16,7 +17,9 @@ type other struct {
 
 func (o other) Caps() etf.Caps { return o.caps }
 func (other) Serial() int      { return 1 }
-func (other) Buffer() []byte   { return []byte("what was there before")[:0] }
+
+func (other) Context() context.Context { return context.Background() }
+func (other) Buffer() []byte           { return []byte("what was there before")[:0] }
 
 // Many calls get what they would get one by one, but for the next id each, as long
 // as there are ids.
