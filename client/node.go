@@ -57,7 +57,9 @@ func NewNode(name string, d Dialer) *Node {
 
 // Close ends the connection, and the calls that wait.
 func (n *Node) Close() error {
-	n.cancel()
+	n.mu.Lock()
+	n.cancel() // no attempt begins after that
+	n.mu.Unlock()
 	n.dials.Wait()
 	n.mu.Lock()
 	conn := n.conn
