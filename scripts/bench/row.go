@@ -19,7 +19,6 @@ type row struct {
 	High    float64 `json:"high"`
 	Target  *target `json:"target,omitempty"`
 	Met     *bool   `json:"met,omitempty"`
-	less    bool    // whether less is better
 }
 
 // target is what the ratio, or ours itself, is to reach.
@@ -38,7 +37,6 @@ func oursAtLeast(n float64) target { return target{Number: n, OfOurs: true} }
 var less = target{Number: math.NaN(), Less: true}
 
 func (r row) aim(t target) row {
-	r.less = t.Less
 	if t == (target{}) || math.IsNaN(t.Number) {
 		return r
 	}

@@ -74,10 +74,10 @@ func (r row) draw(b *strings.Builder, y int) {
 
 // times is how many times better a ratio of the row is.
 func (r row) times(ratio float64) float64 {
-	if r.less {
-		return 1 / ratio
+	if strings.HasSuffix(r.Unit, "/s") {
+		return ratio
 	}
-	return ratio
+	return 1 / ratio
 }
 
 // svgX is where a ratio is drawn. The scale begins at a half.
