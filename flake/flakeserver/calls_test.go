@@ -51,6 +51,7 @@ func (s *stock) Reserve(_ context.Context, n int, meta uint8) (Run, error) {
 func (s *stock) Last() (uint64, uint32)      { return uint64(s.tick), uint32(s.used) }
 func (*stock) Worker() uint64                { return 7 }
 func (*stock) Waits() uint64                 { return 5 }
+func (s *stock) PerTick() int                { return s.perTick }
 func (*stock) Mark() time.Time               { return time.UnixMilli(3000) }
 func (*stock) LastSaved() (time.Time, error) { return time.Time{}, nil }
 

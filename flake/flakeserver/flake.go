@@ -91,6 +91,8 @@ func (s *flakeSource) Worker() uint64 { return uint64(s.ids.Worker()) }
 
 func (s *flakeSource) Waits() uint64 { return s.ids.Waits() }
 
+func (*flakeSource) PerTick() int { return math.MaxUint16 + 1 }
+
 func (s *flakeSource) Mark() time.Time {
 	if s.keeper == nil {
 		return time.Time{}

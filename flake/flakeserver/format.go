@@ -46,6 +46,8 @@ type Source interface {
 	Worker() uint64
 	// Waits is how often the ids of a tick were used up, and calls waited.
 	Waits() uint64
+	// PerTick is how many ids there are between two waits.
+	PerTick() int
 
 	// Mark is the time that no id is later than, whatever happens; zero if none
 	// is kept.

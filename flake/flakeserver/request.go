@@ -36,6 +36,11 @@ func (o Op) String() string { return opNames[o] }
 const (
 	MaxMany  = 1 << 16 // get_many and get_binary
 	MaxLease = 1 << 20 // lease
+
+	// MaxTicks bounds the time that a request takes: it is for no more ids than
+	// there are in so many ticks, if more than MaxInline. Only a generator of less
+	// than 1,024 ids a tick has a smaller bound by it than MaxLease.
+	MaxTicks = 1024
 )
 
 // MaxInline is the most ids that are made while others wait. A request for more

@@ -41,7 +41,7 @@ func (s *Server) Serve(ctx context.Context, q Request) (r Reply) {
 // s.large. The reply is empty before.
 func (s *Server) serve(ctx context.Context, q *Request, r *Reply, connection int) {
 	r.Op, r.Base, r.Format = q.Op, q.Base, s.IDs.Format()
-	if !q.valid() || q.HasMeta && !r.Format.Meta() {
+	if !q.valid() || q.HasMeta && !r.Format.Meta() || q.large() && q.N > MaxTicks*s.IDs.PerTick() {
 		r.Err = ErrBadArgument
 	} else {
 		s.answer(ctx, q, r)

@@ -27,6 +27,7 @@ func (g generator) Reserve(_ context.Context, n int) (flake.Run, error) {
 	return flake.Run{First: id, Count: min(n, 2)}, nil
 }
 func (generator) Waits() uint64          { return 0 }
+func (generator) PerTick() int           { return 1 << 16 }
 func (generator) Last() (uint64, uint16) { return 1700000000000, 3 }
 func (generator) Worker() flake.Worker   { return 1 }
 

@@ -71,6 +71,7 @@ type SnoGenerator interface {
 	Last() (milli uint64, sequence uint16)
 	Partition() sno.Partition
 	Waits() uint64
+	Cap() int
 }
 
 // Sno gives the source of a generator's ids. Its worker is the partition. While
@@ -101,6 +102,8 @@ func (s *snoSource) Last() (uint64, uint32) {
 func (s *snoSource) Worker() uint64 { return uint64(s.ids.Partition().AsUint16()) }
 
 func (s *snoSource) Waits() uint64 { return s.ids.Waits() }
+
+func (s *snoSource) PerTick() int { return s.ids.Cap() }
 
 func (s *snoSource) Mark() time.Time {
 	if s.keeper == nil {

@@ -93,3 +93,21 @@ func TestSnowflakeRandomStart(t *testing.T) {
 		t.Errorf("%d ids", n)
 	}
 }
+
+// A request for more ids than there are in MaxTicks is refused, and uses none up.
+func TestMaxTicks(t *testing.T) {
+	l := snowflake.Twitter
+	l.Worker, l.Sequence = 22, 0
+	ids, err := snowflake.Open(t.Context(), filepath.Join(t.TempDir(), "timestamp"), l, snowflake.MachineID(1), snowflake.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ids.Close()
+	s := &Server{IDs: Snowflake(ids), Log: slog.New(slog.DiscardHandler)}
+	if r := s.Serve(t.Context(), Request{Op: OpLease, N: MaxTicks + 1}); r.Err != ErrBadArgument || s.Stats().IDs != 0 {
+		t.Errorf("one too many: %v, %d ids", r.Err, s.Stats().IDs)
+	}
+	if r := s.Serve(t.Context(), Request{Op: OpLease, N: MaxTicks}); r.Err != nil || s.Stats().IDs != MaxTicks {
+		t.Errorf("as many as there may be: %v, %d ids", r.Err, s.Stats().IDs)
+	}
+}

@@ -109,6 +109,9 @@ func (g *Generator) MachineID() int { return g.number }
 // later id was.
 func (g *Generator) Last() (milli uint64, used int) { return g.core.Last() }
 
+// PerTick is how many ids there are a millisecond.
+func (g *Generator) PerTick() int { return g.core.PerTick() }
+
 // Waits is how often a call found the ids of a millisecond used up, and waited.
 func (g *Generator) Waits() uint64 { return g.core.Waits() }
 
