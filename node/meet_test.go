@@ -183,8 +183,7 @@ func (p *paused) Write(b []byte) (int, error) {
 	return p.Conn.Write(b)
 }
 
-// A connection that the other side has lost is replaced by our dial, and a dial
-// that nobody takes up fails.
+// A connection that the other side has lost is replaced by our dial.
 func TestDialAlive(t *testing.T) {
 	d := startDialled(t, "a")
 	outcome := d.connect()
@@ -194,10 +193,13 @@ func TestDialAlive(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.want(outcome, c)
+}
 
-	other := startDialled(t, "a")
-	outcome = other.connect()
-	other.accept(other.take(), func(handshake.Name) handshake.Status { return handshake.StatusNotAllowed })
+// A dial that is refused fails.
+func TestDialNotAllowed(t *testing.T) {
+	d := startDialled(t, "a")
+	outcome := d.connect()
+	d.accept(d.take(), func(handshake.Name) handshake.Status { return handshake.StatusNotAllowed })
 	if err := <-outcome; err == nil {
 		t.Error("connected though it is not allowed")
 	}
