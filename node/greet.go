@@ -11,6 +11,7 @@ import (
 
 	"github.com/flake-go/flake/node/dist"
 	"github.com/flake-go/flake/node/handshake"
+	"github.com/flake-go/flake/node/socket"
 )
 
 const (
@@ -36,6 +37,7 @@ func (n *Node) accept() {
 			}
 			continue
 		}
+		c = socket.Adopt(c)
 		v, oldest := n.gate.arrive(c)
 		if oldest != nil {
 			n.log.Warn("handshake broken off: too many are under way", "address", oldest.conn.RemoteAddr())

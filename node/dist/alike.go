@@ -22,7 +22,6 @@ func (c *Conn) Alike(message []byte, from, to int) [][]byte {
 		if !ok {
 			break
 		}
-		c.pace.frames++
 		c.alike = append(c.alike, next[before:])
 	}
 	return c.alike

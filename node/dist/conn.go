@@ -15,6 +15,7 @@ import (
 
 	"github.com/flake-go/flake/node/etf"
 	"github.com/flake-go/flake/node/handshake"
+	"github.com/flake-go/flake/node/socket"
 )
 
 // Conn is a connection to one other node.
@@ -36,7 +37,6 @@ type Conn struct {
 	serial uint32
 	self   []byte // a pid of ours where the protocol wants a sender and has no use for it
 
-	pace    pace
 	in      frames
 	frame   []byte   // that is handled
 	control control  // of it; here, so that none is allocated
@@ -62,7 +62,7 @@ func newConn(ctx context.Context, p *Proto, s Session) *Conn {
 		since:  time.Now(),
 		serial: p.serial.Add(1),
 	}
-	c.in = newFrames(newPatient(s.Conn, &c.pace), &p.shared)
+	c.in = newFrames(s.Conn, &p.shared)
 	c.ctx, c.cancel = context.WithCancelCause(ctx)
 	c.out.init(s.Conn, func() { c.cancel(errUnread) }, func() { c.extend(true, true) }, &p.shared)
 	c.watches.init(&p.shared)
@@ -133,7 +133,9 @@ func (c *Conn) serve() {
 	ticker.Go(c.tick)
 
 	c.log.Info("connected", "version", c.peer.Version, "hidden", c.peer.Hidden)
+	release := socket.Dedicate(c.conn)
 	c.cancel(c.read())
+	release()
 	reason := context.Cause(c.ctx) // the first there was
 	c.ending = endingOf(reason)
 	c.log.Info("disconnected", "reason", reasonOf(reason))
@@ -159,7 +161,6 @@ func (c *Conn) read() (err error) {
 		case err != nil:
 			return err
 		case ok:
-			c.pace.frames++
 			if err := c.handle(frame); err != nil {
 				return err
 			}

@@ -14,9 +14,9 @@
 // ticks, and writes what was appended outside the reader.
 //
 // To decode a call and make an id costs little; to be woken for it and to write
-// its answer costs most. So the reader waits for the next calls at the callers'
-// pace, as pace.go tells. There is no goroutine, channel or timer a call. A message
-// is gone through once, by the [Handler] that takes it apart. Calls that differ in
+// its answer costs most. So the reader of a busy connection is a thread that runs
+// where its callers do, as package socket tells. There is no goroutine, channel or
+// timer a call. A message is gone through once, by the [Handler] that takes it apart. Calls that differ in
 // nothing but their references, as a process sends that has many on their way, are
 // compared instead of decoded, and answered with one run of ids: see [Conn.Alike].
 //

@@ -113,7 +113,6 @@ func (c *Conn) dispatch(m *control) error {
 func (c *Conn) recvIgnored(*control) error { return nil }
 
 func (c *Conn) recvRegSend(m *control) error {
-	c.pace.heard(m.args[0])
 	p, err := c.find(m.args[2])
 	if p == nil {
 		return err

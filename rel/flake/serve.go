@@ -29,9 +29,6 @@ func serve(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	slog.SetDefault(log) // Ergo writes to package log
 
 	boundMemory()
-	if err := yieldToCallers(); err != nil {
-		log.Debug("the scheduling policy stays as it is", "err", err)
-	}
 	s, err := start(ctx, cfg, stdout, log)
 	if err != nil {
 		return err

@@ -10,11 +10,13 @@ import (
 	"net"
 	"os"
 	"strings"
+
+	"github.com/flake-go/flake/node/socket"
 )
 
-// The floor is a server that answers octets with octets: for each call of a size
-// an answer of a size, which the caller tells it first. It is this program, run
-// again with the one argument floor.
+// The floor is a server that answers octets with octets, on a connection that is
+// read as flake reads: for each call of a size an answer of a size, which the caller
+// tells it first. It is this program, run again with the one argument floor.
 
 func serveFloor() {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -32,7 +34,9 @@ func serveFloor() {
 }
 
 func echo(c net.Conn) {
+	c = socket.Adopt(c)
 	defer c.Close()
+	defer socket.Dedicate(c)()
 	var sizes [8]byte
 	if _, err := io.ReadFull(c, sizes[:]); err != nil {
 		return

@@ -1,0 +1,235 @@
+package socket
+
+import (
+	"errors"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// conn is a TCP connection outside Go's poller.
+type conn struct {
+	file          *os.File // holds the descriptor as long as somebody uses it
+	raw           syscall.RawConn
+	readable      *event
+	writable      *event
+	local, remote net.Addr
+	closed        atomic.Bool
+
+	in        transfer
+	thread    thread
+	dedicated bool // the goroutine that reads may have a thread
+
+	writing sync.Mutex
+	out     transfer
+}
+
+// Adopt takes over a TCP connection. If c is none, or what is needed is not to be
+// had, it gives c. Only one goroutine at a time may read.
+func Adopt(c net.Conn) net.Conn {
+	tcp, ok := c.(*net.TCPConn)
+	if !ok {
+		return c
+	}
+	adopted, err := adopt(tcp)
+	if err != nil {
+		return c
+	}
+	tcp.Close() // only this descriptor, and with it the poller's
+	return adopted
+}
+
+func adopt(tcp *net.TCPConn) (adopted *conn, err error) {
+	c := &conn{local: tcp.LocalAddr(), remote: tcp.RemoteAddr()}
+	if c.file, err = duplicate(tcp); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			c.readable.close()
+			c.writable.close()
+			c.file.Close()
+		}
+	}()
+	if c.raw, err = c.file.SyscallConn(); err != nil {
+		return nil, err
+	}
+	e := c.raw.Control(func(fd uintptr) {
+		c.thread.init(int(fd), nearby(c.local, c.remote))
+		if c.readable, err = newEvent(int(fd), unix.EPOLLIN|unix.EPOLLRDHUP); err == nil {
+			c.writable, err = newEvent(int(fd), unix.EPOLLOUT)
+		}
+	})
+	if err = errors.Join(e, err); err != nil {
+		return nil, err
+	}
+	c.in.init(c.raw.Read, syscall.Read)
+	c.out.init(c.raw.Write, syscall.Write)
+	return c, nil
+}
+
+// duplicate gives another descriptor of the connection, which Go's poller does not
+// watch.
+func duplicate(tcp *net.TCPConn) (file *os.File, err error) {
+	raw, err := tcp.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	e := raw.Control(func(from uintptr) {
+		var fd int
+		if fd, err = unix.FcntlInt(from, unix.F_DUPFD_CLOEXEC, 0); err != nil {
+			return
+		}
+		unix.SetNonblock(fd, false) // or os would have the poller watch it
+		file = os.NewFile(uintptr(fd), "tcp")
+		unix.SetNonblock(fd, true)
+	})
+	return file, errors.Join(e, err)
+}
+
+// nearby tells whether both ends are on this machine.
+func nearby(a, b net.Addr) bool {
+	t, ok1 := a.(*net.TCPAddr)
+	u, ok2 := b.(*net.TCPAddr)
+	return ok1 && ok2 && t.IP.Equal(u.IP)
+}
+
+// Dedicate lets the calling goroutine have a thread for what it reads from c, which
+// was adopted or is a layer, with a method NetConn, above one that was. Nobody else
+// may read until the goroutine calls release.
+func Dedicate(c net.Conn) (release func()) {
+	for {
+		switch layer := c.(type) {
+		case *conn:
+			layer.dedicated = true
+			return func() {
+				layer.dedicated = false
+				layer.thread.leave()
+			}
+		case interface{ NetConn() net.Conn }:
+			c = layer.NetConn()
+		default:
+			return func() {}
+		}
+	}
+}
+
+// Read looks at the deadline when there is nothing to read, a thread up to idle later.
+func (c *conn) Read(b []byte) (int, error) {
+	for {
+		if c.thread.entered {
+			c.thread.follow()
+			if err := c.raw.Read(c.thread.wait); err != nil {
+				return 0, c.failed("read", err)
+			}
+		}
+		n, err := c.in.move(b)
+		switch {
+		case err == unix.EAGAIN:
+			c.thread.leave()
+			begin := time.Now()
+			if err := c.readable.wait(); err != nil {
+				return 0, c.failed("read", err)
+			}
+			if c.dedicated && time.Since(begin) < idle {
+				c.thread.enter()
+			}
+		case err != nil:
+			return 0, c.failed("read", os.NewSyscallError("read", err))
+		case n == 0 && c.closed.Load():
+			return 0, c.failed("read", nil)
+		case n == 0 && len(b) > 0:
+			return 0, io.EOF
+		default:
+			c.thread.octets += n
+			return n, nil
+		}
+	}
+}
+
+func (c *conn) Write(b []byte) (written int, err error) {
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	for written < len(b) {
+		n, err := c.out.move(b[written:])
+		switch {
+		case err == unix.EAGAIN:
+			if err := c.writable.wait(); err != nil {
+				return written, c.failed("write", err)
+			}
+		case err != nil:
+			return written, c.failed("write", os.NewSyscallError("write", err))
+		default:
+			written += n
+		}
+	}
+	return written, nil
+}
+
+// failed gives the error as package net would.
+func (c *conn) failed(op string, err error) error {
+	if c.closed.Load() {
+		err = net.ErrClosed
+	}
+	return &net.OpError{Op: op, Net: c.local.Network(), Source: c.local, Addr: c.remote, Err: err}
+}
+
+// Close ends the connection. It does not wait for a thread in recv, which wakes up.
+func (c *conn) Close() error {
+	if c.closed.Swap(true) {
+		return c.failed("close", nil)
+	}
+	err := c.raw.Control(func(fd uintptr) { unix.Shutdown(int(fd), unix.SHUT_RDWR) })
+	return errors.Join(err, c.readable.close(), c.writable.close(), c.file.Close())
+}
+
+func (c *conn) LocalAddr() net.Addr  { return c.local }
+func (c *conn) RemoteAddr() net.Addr { return c.remote }
+
+func (c *conn) SetDeadline(t time.Time) error {
+	return errors.Join(c.SetReadDeadline(t), c.SetWriteDeadline(t))
+}
+func (c *conn) SetReadDeadline(t time.Time) error  { return c.readable.setDeadline(t) }
+func (c *conn) SetWriteDeadline(t time.Time) error { return c.writable.setDeadline(t) }
+
+// transfer is a system call that moves octets.
+type transfer struct {
+	hold func(func(fd uintptr) bool) error // the descriptor, while the call is made
+	call func(fd int, b []byte) (int, error)
+	do   func(fd uintptr) bool // attempt, made once
+
+	b   []byte
+	n   int
+	err error
+}
+
+func (t *transfer) init(hold func(func(uintptr) bool) error, call func(int, []byte) (int, error)) {
+	t.hold, t.call, t.do = hold, call, t.attempt
+}
+
+func (t *transfer) move(b []byte) (int, error) {
+	t.b = b
+	err := t.hold(t.do)
+	t.b = nil
+	if err == nil {
+		err = t.err
+	}
+	if err != nil {
+		return 0, err
+	}
+	return t.n, nil
+}
+
+func (t *transfer) attempt(fd uintptr) bool {
+	t.err = unix.EINTR
+	for t.err == unix.EINTR {
+		t.n, t.err = t.call(int(fd), t.b)
+	}
+	return true
+}

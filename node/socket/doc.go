@@ -1,0 +1,27 @@
+// Package socket has TCP connections that a thread may read, where their peer runs.
+//
+// To decode a call and to make an id costs little; to be woken costs most. Go's
+// poller is woken for every segment, on whatever processor is idle, and a BEAM sends
+// a call in three. But a caller on this machine waits for its answer, so the best
+// processor to answer on is the one that it leaves: nothing has to be woken
+// elsewhere, all that it has sent until then is read at once, and the answer is
+// beside it. Whoever reads a busy connection therefore has a thread, which blocks in
+// the system's recv, and which follows the peer from processor to processor
+// (SO_INCOMING_CPU of socket(7)), unless it has to wait long for its turn there.
+//
+// A connection that nothing arrives on needs no thread: Go's poller watches it, by way
+// of an epoll(7) of its own that is armed just then. So no segment wakes both.
+//
+// Only Linux has all that. Elsewhere a connection stays as it is.
+package socket
+
+import "time"
+
+const (
+	// MaxThreads bounds the connections that a thread reads at a time. Go's poller
+	// watches any more of them.
+	MaxThreads = 64
+
+	// idle is how long nothing has to arrive for a thread to be given back.
+	idle = 10 * time.Millisecond
+)

@@ -1,0 +1,70 @@
+package socket
+
+import (
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// place is a processor on which alone a thread runs, and where it lets others go on
+// that are running (SCHED_BATCH of sched(7)): a BEAM that sends call after call then
+// is not stopped at each.
+type place struct {
+	taken bool
+	cpu   int
+}
+
+// take has the calling thread run there, if it may.
+func (p *place) take(cpu int) {
+	if p.taken && p.cpu == cpu {
+		return
+	}
+	usual, err := usually()
+	if err != nil || !usual.processors.IsSet(cpu) {
+		return
+	}
+	var there unix.CPUSet
+	there.Set(cpu)
+	if unix.SchedSetaffinity(0, &there) != nil {
+		return
+	}
+	if !p.taken && usual.attr.Policy == unix.SCHED_NORMAL { // another is an operator's choice
+		batch := usual.attr
+		batch.Policy = unix.SCHED_BATCH
+		unix.SchedSetAttr(0, &batch, 0) // without it the rest is slower
+	}
+	p.taken, p.cpu = true, cpu
+}
+
+// leave has the calling thread run as it did before take.
+func (p *place) leave() error {
+	if !p.taken {
+		return nil
+	}
+	usual, err := usually()
+	if err == nil {
+		err = unix.SchedSetaffinity(0, &usual.processors)
+	}
+	if err == nil && usual.attr.Policy == unix.SCHED_NORMAL {
+		err = unix.SchedSetAttr(0, &usual.attr, 0)
+	}
+	p.taken = err != nil
+	return err
+}
+
+// how is where and how the threads of this process run that follow nobody.
+type how struct {
+	processors unix.CPUSet
+	attr       unix.SchedAttr
+}
+
+var usually = sync.OnceValues(func() (h how, err error) {
+	if err = unix.SchedGetaffinity(0, &h.processors); err != nil {
+		return h, err
+	}
+	attr, err := unix.SchedGetAttr(0, 0)
+	if err == nil {
+		h.attr = *attr
+	}
+	return h, err
+})

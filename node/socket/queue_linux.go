@@ -1,0 +1,32 @@
+package socket
+
+import (
+	"bytes"
+	"os"
+	"strconv"
+	"time"
+)
+
+// queue tells how long a thread waits for its turn to run.
+type queue struct {
+	*os.File
+	text [64]byte
+}
+
+// openQueue is that of the calling thread: schedstat of proc(5).
+func openQueue() queue {
+	f, _ := os.Open("/proc/thread-self/schedstat") // a nil one gives errors
+	return queue{File: f}
+}
+
+// look gives how long the thread has waited in all.
+func (q *queue) look() (waited time.Duration, err error) {
+	n, err := q.ReadAt(q.text[:], 0)
+	if n == 0 {
+		return 0, err
+	}
+	_, rest, _ := bytes.Cut(q.text[:n], []byte(" ")) // how long it has run
+	field, _, _ := bytes.Cut(rest, []byte(" "))
+	ns, err := strconv.ParseInt(string(field), 10, 64)
+	return time.Duration(ns), err
+}

@@ -1,0 +1,356 @@
+package socket
+
+import (
+	"bytes"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// pair gives both ends of a TCP connection, ours adopted.
+func pair(t testing.TB) (ours *conn, theirs *net.TCPConn) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	c, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ours, ok := Adopt(a).(*conn)
+	if !ok {
+		t.Fatal("not adopted")
+	}
+	t.Cleanup(func() { ours.Close(); c.Close() })
+	return ours, c.(*net.TCPConn)
+}
+
+// echo has a dedicated goroutine answer octets with the same octets, and gives what
+// ended it.
+func echo(c *conn) <-chan error {
+	end := make(chan error, 1)
+	go func() {
+		release := Dedicate(c)
+		_, err := io.Copy(struct{ io.Writer }{c}, struct{ io.Reader }{c})
+		release()
+		end <- err
+	}()
+	return end
+}
+
+// call sends an octet and waits for it.
+func call(t *testing.T, c net.Conn) {
+	t.Helper()
+	var b [1]byte
+	if _, err := c.Write(b[:]); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(c, b[:]); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What was sent arrives, in order, and then the end.
+func TestStream(t *testing.T) {
+	for name, dedicated := range map[string]bool{"poller": false, "thread": true} {
+		t.Run(name, func(t *testing.T) {
+			ours, theirs := pair(t)
+			sent := bytes.Repeat([]byte("one after the other "), 100_000)
+			for name, ends := range map[string][2]net.Conn{"to us": {theirs, ours}, "from us": {ours, theirs}} {
+				go func() {
+					for rest := sent; len(rest) > 0; {
+						n := min(len(rest), 1+len(rest)%5000)
+						ends[0].Write(rest[:n])
+						rest = rest[n:]
+					}
+					ends[0].Write(nil)
+				}()
+				got := make([]byte, len(sent))
+				if dedicated {
+					defer Dedicate(ends[1])()
+				}
+				if _, err := io.ReadFull(ends[1], got); err != nil || !bytes.Equal(got, sent) {
+					t.Errorf("%s: %v", name, err)
+				}
+			}
+			theirs.Close()
+			if n, err := ours.Read(make([]byte, 9)); err != io.EOF {
+				t.Errorf("at the end: %d, %v", n, err)
+			}
+		})
+	}
+}
+
+// A wait ends as that of package net would.
+func TestEnds(t *testing.T) {
+	for name, test := range map[string]struct {
+		end  func(ours *conn, theirs *net.TCPConn)
+		want error
+	}{
+		"deadline": {func(ours *conn, _ *net.TCPConn) { ours.SetDeadline(time.Now()) }, os.ErrDeadlineExceeded},
+		"closed":   {func(ours *conn, _ *net.TCPConn) { ours.Close() }, net.ErrClosed},
+		"reset":    {func(_ *conn, theirs *net.TCPConn) { theirs.SetLinger(0); theirs.Close() }, syscall.ECONNRESET},
+	} {
+		for way, wait := range map[string]func(*testing.T, *conn, *net.TCPConn) <-chan error{
+			"read by the poller": func(_ *testing.T, ours *conn, _ *net.TCPConn) <-chan error {
+				end := make(chan error, 1)
+				go func() {
+					_, err := ours.Read(make([]byte, 9))
+					end <- err
+				}()
+				return end
+			},
+			"read by a thread": func(t *testing.T, ours *conn, theirs *net.TCPConn) <-chan error {
+				end := echo(ours)
+				for threads.Load() == 0 {
+					call(t, theirs)
+				}
+				return end
+			},
+			"write": func(_ *testing.T, ours *conn, _ *net.TCPConn) <-chan error {
+				end := make(chan error, 1)
+				go func() {
+					_, err := ours.Write(make([]byte, 64<<20)) // nobody reads
+					end <- err
+				}()
+				return end
+			},
+		} {
+			t.Run(name+"/"+way, func(t *testing.T) {
+				ours, theirs := pair(t)
+				end := wait(t, ours, theirs)
+				test.end(ours, theirs)
+				err := <-end
+				var op *net.OpError
+				if !errors.Is(err, test.want) || !errors.As(err, &op) || op.Addr.String() != theirs.LocalAddr().String() {
+					t.Errorf("%v, want %v", err, test.want)
+				}
+			})
+		}
+	}
+}
+
+// After the end there is nothing left, and no more to be had.
+func TestClose(t *testing.T) {
+	files := func() int {
+		list, err := os.ReadDir("/proc/self/fd")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(list)
+	}
+	pair(t) // the poller has files of its own
+	before := files()
+	for range 3 {
+		ours, theirs := pair(t)
+		end := echo(ours)
+		call(t, theirs)
+		ours.Close()
+		theirs.Close()
+		<-end
+		for what, err := range map[string]error{
+			"read":     second(ours.Read(make([]byte, 1))),
+			"write":    second(ours.Write(make([]byte, 1))),
+			"close":    ours.Close(),
+			"deadline": ours.SetDeadline(time.Time{}),
+		} {
+			if err == nil {
+				t.Errorf("%s after close", what)
+			}
+		}
+	}
+	if after := files(); after != before {
+		t.Errorf("%d files are open, %d were before", after, before)
+	}
+}
+
+func second(_ int, err error) error { return err }
+
+// A connection that is not TCP stays what it is, and TLS is a layer.
+func TestAdoptOthers(t *testing.T) {
+	pipe, _ := net.Pipe()
+	if Adopt(pipe) != pipe {
+		t.Error("a pipe was adopted")
+	}
+	Dedicate(pipe)()
+	ours, _ := pair(t)
+	release := Dedicate(tls.Server(ours, nil))
+	if !ours.dedicated {
+		t.Error("not dedicated below TLS")
+	}
+	if release(); ours.dedicated {
+		t.Error("dedicated after release")
+	}
+}
+
+// A busy connection has a thread, an idle one has none.
+func TestThread(t *testing.T) {
+	ours, theirs := pair(t)
+	end := echo(ours)
+	for threads.Load() != 1 {
+		call(t, theirs)
+	}
+	for threads.Load() != 0 { // nothing arrives
+		runtime.Gosched()
+	}
+	for threads.Load() != 1 {
+		call(t, theirs)
+	}
+	theirs.Close()
+	if err := <-end; err != nil {
+		t.Error(err)
+	}
+	if n := threads.Load(); n != 0 {
+		t.Errorf("%d threads after the end", n)
+	}
+}
+
+// More than MaxThreads connections are served all the same.
+func TestMaxThreads(t *testing.T) {
+	threads.Add(MaxThreads - 1)
+	defer threads.Add(1 - MaxThreads)
+	one, itsPeer := pair(t)
+	defer func(end <-chan error) { itsPeer.Close(); <-end }(echo(one))
+	for threads.Load() != MaxThreads {
+		call(t, itsPeer)
+	}
+	other, theirs := pair(t)
+	end := echo(other)
+	for range 1000 {
+		call(t, theirs)
+	}
+	theirs.Close()
+	<-end
+	if other.thread.entered {
+		t.Error("one more has a thread")
+	}
+}
+
+// A thread follows its peer from one processor to the next, and is free again after.
+func TestFollow(t *testing.T) {
+	const nowhere = -1
+	runtime.LockOSThread() // not unlocked: the thread ends with the test
+	usual, err := usually()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ours, theirs := pair(t)
+	at := make(chan int)
+	go func() {
+		defer close(at)
+		runtime.LockOSThread() // to look at the thread when it is released
+		release := Dedicate(ours)
+		for b := make([]byte, callOctets); ; {
+			if _, err := ours.Read(b); err != nil {
+				break
+			}
+			place := ours.thread.place
+			if !place.taken {
+				place.cpu = nowhere
+			}
+			at <- place.cpu
+		}
+		release()
+		var free unix.CPUSet
+		if err := unix.SchedGetaffinity(0, &free); err != nil || free != usual.processors {
+			t.Errorf("afterwards the thread runs on %v, %v; usual is %v", free, err, usual.processors)
+		}
+		if attr, err := unix.SchedGetAttr(0, 0); err != nil || attr.Policy != usual.attr.Policy {
+			t.Errorf("afterwards the thread has %+v, %v", attr, err)
+		}
+	}()
+	for cpu := range len(usual.processors) * 64 {
+		if !usual.processors.IsSet(cpu) {
+			continue
+		}
+		var there unix.CPUSet
+		there.Set(cpu)
+		if err := unix.SchedSetaffinity(0, &there); err != nil {
+			t.Fatal(err)
+		}
+		for followed := nowhere; followed != cpu; followed = <-at {
+			if _, err := theirs.Write(make([]byte, callOctets)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	theirs.Close()
+	for range at {
+	}
+}
+
+// Following ends when calls wait too long for it, and only then.
+func TestAffordable(t *testing.T) {
+	for name, test := range map[string]struct {
+		waits  time.Duration // from look to look
+		octets int           // in that time
+		want   bool
+	}{
+		"one caller":               {20 * time.Microsecond, callOctets, true},
+		"one caller, others run":   {3 * time.Millisecond, callOctets, false},
+		"many callers":             {2 * time.Millisecond, 64 * callOctets, true},
+		"many callers, others run": {4 * time.Millisecond, 64 * callOctets, false},
+		"nothing to wait for":      {0, 0, true},
+		"too long, by little":      {tooLong + 1, callOctets, false},
+		"as long as it may be":     {tooLong, callOctets, true},
+		"nobody calls, others run": {time.Millisecond, 0, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "schedstat")
+			f, err := os.Create(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer f.Close()
+			tell := func(waited time.Duration) { f.WriteAt(fmt.Appendf(nil, "%d %d %d\n", 1234567, waited, 9), 0) }
+
+			th := thread{queue: queue{File: f}}
+			th.forget()
+			affordable := true
+			for i := range time.Duration(1000) {
+				tell((i + 1) * test.waits)
+				th.octets += test.octets
+				affordable = affordable && th.affordable()
+			}
+			if affordable != test.want {
+				t.Errorf("affordable: %t", affordable)
+			}
+		})
+	}
+}
+
+// Where the system does not tell how long threads wait, none follows.
+func TestAffordableUnknown(t *testing.T) {
+	if new(thread).affordable() {
+		t.Error("affordable at an unknown price")
+	}
+}
+
+// What is read and written costs nothing but the system calls.
+func TestAllocs(t *testing.T) {
+	ours, theirs := pair(t)
+	defer func(end <-chan error) { theirs.Close(); <-end }(echo(ours))
+	b := make([]byte, callOctets)
+	if n := testing.AllocsPerRun(1000, func() {
+		theirs.Write(b)
+		io.ReadFull(theirs, b)
+	}); n != 0 {
+		t.Errorf("%v allocations a call", n)
+	}
+}

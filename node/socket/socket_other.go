@@ -1,0 +1,11 @@
+//go:build !linux
+
+package socket
+
+import "net"
+
+// Adopt gives c.
+func Adopt(c net.Conn) net.Conn { return c }
+
+// Dedicate does nothing.
+func Dedicate(net.Conn) (release func()) { return func() {} }
