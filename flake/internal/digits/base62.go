@@ -78,18 +78,19 @@ func append62(dst []byte, hi, lo uint64) []byte {
 		var buf [11]byte
 		return appendTrimmed(dst, appendPadded62of64(buf[:0], lo))
 	}
-	top, mid, low := split62(hi, lo)
-	if top == 0 && pow8/62 <= mid && mid < pow8 {
-		// 18 digits: every id of package flake in the years 1975 to 2284.
-		n := len(dst)
-		dst = slices.Grow(dst, 18)[:n+18]
-		to := (*[18]byte)(dst[n:])
-		_, midTail := ten(mid)
-		lowHead, lowTail := ten(low)
-		binary.LittleEndian.PutUint64(to[0:], midTail)
-		binary.LittleEndian.PutUint16(to[8:], lowHead)
-		binary.LittleEndian.PutUint64(to[10:], lowTail)
-		return dst
+	if hi < pow10 {
+		if mid, low := bits.Div64(hi, lo, pow10); pow8/62 <= mid && mid < pow8 {
+			// 18 digits: every id of package flake in the years 1975 to 2284.
+			n := len(dst)
+			dst = slices.Grow(dst, 18)[:n+18]
+			to := (*[18]byte)(dst[n:])
+			_, midTail := ten(mid)
+			lowHead, lowTail := ten(low)
+			binary.LittleEndian.PutUint64(to[0:], midTail)
+			binary.LittleEndian.PutUint16(to[8:], lowHead)
+			binary.LittleEndian.PutUint64(to[10:], lowTail)
+			return dst
+		}
 	}
 	var buf [22]byte
 	return appendTrimmed(dst, appendPadded62(buf[:0], hi, lo))

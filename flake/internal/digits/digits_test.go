@@ -3,6 +3,7 @@ package digits
 import (
 	"errors"
 	"math/big"
+	"math/bits"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -23,10 +24,15 @@ func text(n *big.Int, base int) string {
 }
 
 // numbers are the lowest, the highest, and random ones of every length.
-func numbers(bits int) (all [][2]uint64) {
-	rng := rand.New(rand.NewPCG(uint64(bits), 1))
-	high := ^uint64(0) >> (128 - bits)
+func numbers(size int) (all [][2]uint64) {
+	rng := rand.New(rand.NewPCG(uint64(size), 1))
+	high := ^uint64(0) >> (128 - size)
 	all = [][2]uint64{{0, 0}, {0, 1}, {0, pow10 - 1}, {0, pow10}, {0, 10*pow10 - 1}, {0, ^uint64(0)}, {high, ^uint64(0)}, {high, 0}}
+	for _, head := range []uint64{pow8 / 62, pow8} { // of 18 digits the lowest, and one more than the highest
+		if up, low := bits.Mul64(head, pow10); up <= high {
+			all = append(all, [2]uint64{up, low}, [2]uint64{up, low - 1})
+		}
+	}
 	for i := range 64 {
 		all = append(all, [2]uint64{0, rng.Uint64() >> i}, [2]uint64{rng.Uint64() >> i & high, rng.Uint64()})
 	}
