@@ -3,7 +3,6 @@ package flakeserver
 import (
 	"context"
 	"math"
-	"time"
 
 	"github.com/flake-go/flake/flake"
 )
@@ -59,20 +58,12 @@ type FlakeGenerator interface {
 
 // Flake gives the source of a generator's ids.
 func Flake(ids FlakeGenerator) Source {
-	s := &flakeSource{ids: ids}
-	s.keeper, _ = ids.(keeper)
-	return s
-}
-
-// keeper is what a *flake.Durable is besides.
-type keeper interface {
-	Mark() time.Time
-	LastSaved() (time.Time, error)
+	return &flakeSource{ids, keeperOf(ids)}
 }
 
 type flakeSource struct {
-	ids    FlakeGenerator
-	keeper keeper // nil: none
+	ids FlakeGenerator
+	keeper
 }
 
 func (*flakeSource) Format() Format { return FlakeFormat }
@@ -92,17 +83,3 @@ func (s *flakeSource) Worker() uint64 { return uint64(s.ids.Worker()) }
 func (s *flakeSource) Waits() uint64 { return s.ids.Waits() }
 
 func (*flakeSource) PerTick() int { return math.MaxUint16 + 1 }
-
-func (s *flakeSource) Mark() time.Time {
-	if s.keeper == nil {
-		return time.Time{}
-	}
-	return s.keeper.Mark()
-}
-
-func (s *flakeSource) LastSaved() (time.Time, error) {
-	if s.keeper == nil {
-		return time.Time{}, nil
-	}
-	return s.keeper.LastSaved()
-}

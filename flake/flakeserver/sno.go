@@ -77,14 +77,12 @@ type SnoGenerator interface {
 // Sno gives the source of a generator's ids. Its worker is the partition. While
 // the clock is behind in an unsafe time its calls fail rather than wait.
 func Sno(ids SnoGenerator) Source {
-	s := &snoSource{ids: ids}
-	s.keeper, _ = ids.(keeper)
-	return s
+	return &snoSource{ids, keeperOf(ids)}
 }
 
 type snoSource struct {
-	ids    SnoGenerator
-	keeper keeper // nil: none
+	ids SnoGenerator
+	keeper
 }
 
 func (*snoSource) Format() Format { return SnoFormat }
@@ -104,17 +102,3 @@ func (s *snoSource) Worker() uint64 { return uint64(s.ids.Partition().AsUint16()
 func (s *snoSource) Waits() uint64 { return s.ids.Waits() }
 
 func (s *snoSource) PerTick() int { return s.ids.Cap() }
-
-func (s *snoSource) Mark() time.Time {
-	if s.keeper == nil {
-		return time.Time{}
-	}
-	return s.keeper.Mark()
-}
-
-func (s *snoSource) LastSaved() (time.Time, error) {
-	if s.keeper == nil {
-		return time.Time{}, nil
-	}
-	return s.keeper.LastSaved()
-}
