@@ -31,15 +31,7 @@ func (s *Server) ids(w http.ResponseWriter, r *http.Request) *problem {
 	if fault == nil {
 		fault = q.metabyte()
 	}
-	if fault == nil {
-		fault = q.answer(r)
-	}
-	if fault != nil {
-		return fault
-	}
-	q.begin(w)
-	q.writeIDs(w)
-	return nil
+	return q.serve(w, r, fault, q.writeIDs)
 }
 
 // leases takes runs of ids: /v1/leases?n=&base=&generator=.
@@ -49,15 +41,7 @@ func (s *Server) leases(w http.ResponseWriter, r *http.Request) *problem {
 	if fault == nil {
 		q.N, fault = q.number("n", 1, 1, flakeserver.MaxLease)
 	}
-	if fault == nil {
-		fault = q.answer(r)
-	}
-	if fault != nil {
-		return fault
-	}
-	q.begin(w)
-	q.writeRuns(w)
-	return nil
+	return q.serve(w, r, fault, q.writeRuns)
 }
 
 // notional gives bounds for scans over ids: /v1/notional?from=&to=&base=&generator=.
@@ -67,15 +51,7 @@ func (s *Server) notional(w http.ResponseWriter, r *http.Request) *problem {
 	if fault == nil {
 		fault = q.times()
 	}
-	if fault == nil {
-		fault = q.answer(r)
-	}
-	if fault != nil {
-		return fault
-	}
-	q.begin(w)
-	q.writeSpan(w)
-	return nil
+	return q.serve(w, r, fault, q.writeSpan)
 }
 
 // question is a request on its way to a reply and to its body.
@@ -179,6 +155,20 @@ func (q *question) times() *problem {
 		to, _ := q.get("to")
 		return badParameter("to", to, "a time not before from")
 	}
+	return nil
+}
+
+// serve answers the request, with the body that write makes, unless there is a
+// fault by now.
+func (q *question) serve(w http.ResponseWriter, r *http.Request, fault *problem, write func(http.ResponseWriter)) *problem {
+	if fault == nil {
+		fault = q.answer(r)
+	}
+	if fault != nil {
+		return fault
+	}
+	q.begin(w)
+	write(w)
 	return nil
 }
 
