@@ -1,0 +1,98 @@
+// Package duplicates looks for ids that are there twice. It is for the tests of
+// the formats, and [Check] is all of it.
+package duplicates
+
+import (
+	"sync"
+	"sync/atomic"
+	"testing"
+)
+
+// Generator is what makes the ids.
+type Generator[ID any] interface {
+	Next() (ID, error)
+	NextN(dst []ID) (int, error)
+}
+
+// Check makes n ids from 8 goroutines at once, some one by one and some many at a
+// time. It fails if any is there twice, or not after the last of its goroutine.
+//
+// place gives each id a number of its own. They rise with time, and lie close
+// together: there is a bit for each.
+func Check[ID any](t *testing.T, n int, g Generator[ID], place func(ID) uint64, after func(id, last ID) bool) {
+	t.Helper()
+	first, err := g.Next()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newSeen(place(first))
+	if !s.add(t, place(first)) || s.add(t, place(first)) {
+		t.Fatal("an id is not told to be there twice")
+	}
+	sizes := []int{1, 1, 1, 16, 1, 3, 1, 256} // a goroutine each
+	var wg sync.WaitGroup
+	var total, twice, disorder atomic.Int64
+	for _, size := range sizes {
+		wg.Go(func() {
+			ids := make([]ID, size)
+			var last ID
+			for left := n / len(sizes); left > 0; {
+				made, err := 1, error(nil)
+				if size == 1 {
+					ids[0], err = g.Next()
+				} else {
+					made, err = g.NextN(ids[:min(left, size)])
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				for _, id := range ids[:made] {
+					if !s.add(t, place(id)) {
+						twice.Add(1)
+					}
+					if !after(id, last) {
+						disorder.Add(1)
+					}
+					last = id
+				}
+				left -= made
+				total.Add(int64(made))
+			}
+		})
+	}
+	wg.Wait()
+	t.Logf("%d ids from %d goroutines: %d twice, %d out of order", total.Load(), len(sizes), twice.Load(), disorder.Load())
+	if twice.Load()+disorder.Load() != 0 || total.Load() < int64(n-len(sizes)) {
+		t.Error("that is wrong")
+	}
+}
+
+// seen has a bit for every place from about a first one on, so that any goroutine
+// can tell whether any other had the same.
+type seen struct {
+	first uint64 // page
+	pages [1 << 20]atomic.Pointer[page]
+}
+
+const pageBits = 1 << 16
+
+type page [pageBits / 64]atomic.Uint64
+
+func newSeen(place uint64) *seen { return &seen{first: place / pageBits} }
+
+// add tells whether the place is new.
+func (s *seen) add(t *testing.T, place uint64) bool {
+	slot := place/pageBits - s.first
+	if slot >= uint64(len(s.pages)) {
+		t.Errorf("the id at place %#x is out of time", place)
+		return false
+	}
+	p := s.pages[slot].Load()
+	if p == nil {
+		s.pages[slot].CompareAndSwap(nil, new(page))
+		p = s.pages[slot].Load()
+	}
+	bit := uint64(1) << (place % 64)
+	return p[place%pageBits/64].Or(bit)&bit == 0
+}
