@@ -45,7 +45,12 @@ var Formats = []string{FormatFlake, FormatIdgen, FormatSnowflake, FormatSno}
 // is written every second.
 const MaxGenerators = 64
 
-const defaultMachineBits = 10
+// The values of machine_bits, and that of a file without it.
+const (
+	minMachineBits     = 6
+	defaultMachineBits = 10
+	maxMachineBits     = 22
+)
 
 // generatorKey is the key by which faults name the i-th table [[generator]], from 0.
 func generatorKey(i int) string { return fmt.Sprintf("generator[%d]", i+1) }
@@ -61,7 +66,7 @@ func (g *Generator) settings(i int) []setting {
 	}
 	idBits := int64(defaultMachineBits)
 	if g.MachineBits != nil {
-		idBits = min(max(*g.MachineBits, 6), 22)
+		idBits = min(max(*g.MachineBits, minMachineBits), maxMachineBits)
 	}
 	return []setting{
 		{key + "name", "a name wanted that the node has not got itself: a letter from a to z, then at most 63 letters, digits and _",
@@ -82,7 +87,7 @@ func (g *Generator) settings(i int) []setting {
 			func() string { return fmt.Sprintf("%q", g.WorkerID) }},
 			func() bool { return g.WorkerID != nil }, []string{FormatFlake}),
 		number("seq_mask", &g.SequenceMask, 1, 1<<12-1, FormatIdgen),
-		number("machine_bits", &g.MachineBits, 6, 22, FormatSnowflake),
+		number("machine_bits", &g.MachineBits, minMachineBits, maxMachineBits, FormatSnowflake),
 		g.option(setting{key + "random_start", "true or false wanted", setBool(&g.RandomStart),
 			func() bool { return true }, func() string { return fmt.Sprint(g.RandomStart) }},
 			func() bool { return g.RandomStart }, []string{FormatSnowflake}),
@@ -134,8 +139,8 @@ func (g *Generator) faults(i int, before []Generator) []*Error {
 			fault("name", fmt.Sprintf("%q", g.Name), generatorKey(j)+" has this name: another wanted")
 		}
 		if g.SharesPartition(other) {
-			low, high := g.sequences()
-			if otherLow, otherHigh := other.sequences(); low <= otherHigh && otherLow <= high {
+			low, high := g.Sequences()
+			if otherLow, otherHigh := other.Sequences(); low <= otherHigh && otherLow <= high {
 				fault("partition", fmt.Sprint(*g.Partition),
 					fmt.Sprintf("%s has it with sequence numbers %d to %d: another wanted, or others", generatorKey(j), otherLow, otherHigh))
 			}
@@ -150,8 +155,8 @@ func (g *Generator) SharesPartition(other Generator) bool {
 		g.Partition != nil && other.Partition != nil && *g.Partition == *other.Partition
 }
 
-// sequences gives the bounds of sno's sequence.
-func (g *Generator) sequences() (low, high int64) {
+// Sequences gives the lowest and the highest number of sno's sequence.
+func (g *Generator) Sequences() (low, high int64) {
 	high = math.MaxUint16
 	if g.SequenceMin != nil {
 		low = *g.SequenceMin

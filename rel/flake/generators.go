@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math"
 	"net"
 	"slices"
 	"time"
@@ -161,10 +160,8 @@ func planSnowflake(g config.Generator) (who, claimed string, open opener, err er
 }
 
 func planSno(g config.Generator) (who, claimed string, open opener) {
-	s := &sno.Snapshot{SequenceMin: uint16(value(g.SequenceMin)), SequenceMax: math.MaxUint16}
-	if g.SequenceMax != nil {
-		s.SequenceMax = uint16(*g.SequenceMax)
-	}
+	low, high := g.Sequences()
+	s := &sno.Snapshot{SequenceMin: uint16(low), SequenceMax: uint16(high)}
 	s.Partition.PutUint16(uint16(value(g.Partition)))
 	who = fmt.Sprintf("partition %d", s.Partition.AsUint16())
 	claimed = who + " of format sno" // whatever the sequence numbers: a claim is of one word
