@@ -80,7 +80,7 @@ func ParseUUID(text string) (ID, error) {
 			}
 			continue
 		}
-		nibble := hexValue(text[i])
+		nibble := digits.HexValue(text[i])
 		if nibble > 15 {
 			return ID{}, digits.Errorf(text, i, "%q, no hexadecimal digit,", text[i])
 		}
@@ -88,13 +88,6 @@ func ParseUUID(text string) (ID, error) {
 		n++
 	}
 	return id, nil
-}
-
-func hexValue(c byte) byte {
-	if 'a' <= c && c <= 'f' {
-		c -= 'a' - 'A'
-	}
-	return digits.Value(c) // above 15 for all that is no hexadecimal digit
 }
 
 // Value implements [driver.Valuer] with the text of [ID.UUID], which every

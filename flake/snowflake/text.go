@@ -84,11 +84,7 @@ func ParseHex(text string) (id ID, err error) {
 		return 0, digits.Errorf(text, 0, "%d bytes where 16 hexadecimal digits belong", len(text))
 	}
 	for i := skip; i < len(text); i++ {
-		c := text[i]
-		if 'a' <= c && c <= 'f' {
-			c -= 'a' - 'A'
-		}
-		nibble := digits.Value(c)
+		nibble := digits.HexValue(text[i])
 		if nibble > 15 {
 			return 0, digits.Errorf(text, i, "%q, no hexadecimal digit,", text[i])
 		}

@@ -15,8 +15,14 @@ func makeValues() (all [256]byte) {
 	return all
 }
 
-// Value gives the value of a digit, 0 to 61; 255 for what is none.
-func Value(digit byte) byte { return values[digit] }
+// HexValue gives the value of a hexadecimal digit in either case; more than 15 for
+// what is none.
+func HexValue(digit byte) byte {
+	if 'a' <= digit && digit <= 'f' {
+		digit -= 'a' - 'A'
+	}
+	return values[digit]
+}
 
 // Parse reads a number of the size in a base from 2 to 62, with any number of
 // leading zeros up to [Size.Width] digits. Letters of the other case are other
