@@ -31,8 +31,8 @@ var costs = map[string]struct {
 	calls [][]byte // frames of one call
 	want  cost
 }{
-	"get of OTP":      {otpCall(etf.Atom("get")), cost{allocs: 1, reply: 160}},
-	"{get,62} of OTP": {otpCall(etf.Tuple{etf.Atom("get"), int64(62)}), cost{allocs: 1, reply: 160}},
+	"get of OTP":      {otpCall(etf.Atom("get")), cost{allocs: 0, reply: 160}},
+	"{get,62} of OTP": {otpCall(etf.Tuple{etf.Atom("get"), int64(62)}), cost{allocs: 0, reply: 160}},
 	"get of a C node": {[][]byte{regSend(ref3, etf.Atom("get"))}, cost{allocs: 0, reply: 106}},
 }
 

@@ -26,20 +26,12 @@ const watchSize = 160
 // reference is kept as it came.
 type watches struct {
 	mu       sync.Mutex
-	monitors map[string]monitor  // by the reference
-	links    map[link]struct{}   //
-	buf      []byte              // to put a monitor together in
+	monitors monitors
+	links    map[link]struct{}
 	watched  map[uint64]ergo.Ref // Ergo's monitors, by our process
 
 	held    int // octets of monitors and links
 	account account
-}
-
-// monitor is one that the peer set. The strings are terms.
-type monitor struct {
-	process uint64
-	item    string // our process, by pid or name as the peer gave it
-	by      string // the peer's process
 }
 
 type link struct {
@@ -48,8 +40,7 @@ type link struct {
 	theirs  string
 }
 
-func (m monitor) size(ref int) int { return watchSize + ref + len(m.item) + len(m.by) }
-func (l link) size() int           { return watchSize + len(l.ours) + len(l.theirs) }
+func (l link) size() int { return watchSize + len(l.ours) + len(l.theirs) }
 
 func (w *watches) init(p *pool) {
 	w.account = account{pool: p, own: ownWatches}
@@ -57,7 +48,7 @@ func (w *watches) init(p *pool) {
 }
 
 func (w *watches) clear() {
-	w.monitors = make(map[string]monitor)
+	w.monitors.clear()
 	w.links = make(map[link]struct{})
 	w.watched = make(map[uint64]ergo.Ref)
 	w.grow(-w.held)
@@ -74,23 +65,17 @@ func (w *watches) grow(n int) bool {
 
 func (w *watches) addMonitor(process uint64, ref, item, by []byte) bool {
 	w.forgetMonitor(ref)
-	if len(w.monitors) >= MaxWatches || !w.grow(watchSize+len(ref)+len(item)+len(by)) {
+	if w.monitors.n >= MaxWatches || !w.grow(watchSize+len(ref)+len(item)+len(by)) {
 		return false
 	}
-	w.buf = append(append(append(w.buf[:0], ref...), item...), by...)
-	kept := string(w.buf) // one allocation for three strings
-	w.monitors[kept[:len(ref)]] = monitor{
-		process: process,
-		item:    kept[len(ref) : len(ref)+len(item)],
-		by:      kept[len(ref)+len(item):],
-	}
+	w.monitors.add(process, ref, item, by)
 	return true
 }
 
 func (w *watches) forgetMonitor(ref []byte) {
-	if m, ok := w.monitors[string(ref)]; ok {
-		delete(w.monitors, string(ref))
-		w.grow(-m.size(len(ref)))
+	if m := w.monitors.take(ref); m != nil {
+		w.grow(-watchSize - len(m.terms))
+		w.monitors.spare(m)
 	}
 }
 
@@ -230,10 +215,10 @@ func (c *Conn) tell(reason string, of func(process uint64) bool) {
 	w := &c.watches
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for ref, m := range w.monitors {
+	for m := range w.monitors.all() {
 		if of(m.process) {
-			w.forgetMonitor([]byte(ref))
-			c.sendMonitorExit([]byte(m.item), []byte(m.by), []byte(ref), reason)
+			c.sendMonitorExit(m.item(), m.by(), m.ref(), reason)
+			w.forgetMonitor(m.ref())
 		}
 	}
 	for l := range w.links {

@@ -179,7 +179,7 @@ func TestMaxWatches(t *testing.T) {
 				w := &r.conn.watches
 				w.mu.Lock()
 				for i := range MaxWatches - 1 {
-					w.monitors[string(refOf(i))] = monitor{}
+					w.monitors.add(0, []byte(refOf(i)), nil, nil)
 					w.links[link{theirs: string(refOf(i))}] = struct{}{}
 				}
 				w.mu.Unlock()

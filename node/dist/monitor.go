@@ -1,0 +1,106 @@
+package dist
+
+import (
+	"bytes"
+	"hash/maphash"
+	"iter"
+)
+
+// monitor is one that the peer set, as terms that stand one after the other: the
+// reference; our process, by pid or name as the peer gave it; and the peer's.
+type monitor struct {
+	process      uint64
+	terms        []byte
+	toItem, toBy int      // where these begin
+	next         *monitor // of the same sum, or spare
+}
+
+func (m *monitor) ref() []byte  { return m.terms[:m.toItem] }
+func (m *monitor) item() []byte { return m.terms[m.toItem:m.toBy] }
+func (m *monitor) by() []byte   { return m.terms[m.toBy:] }
+
+// monitors keeps them by their references. As most come and go with a call, those
+// that have gone are used again.
+type monitors struct {
+	n      int
+	sum    func(ref []byte) uint64
+	sums   map[uint64]*monitor
+	spares *monitor
+	nSpare int
+}
+
+const (
+	maxSpares = 256 // as many callers need no more memory
+	maxSpare  = 512 // octets of terms; those of OTP are 100 and a name
+)
+
+func (s *monitors) clear() {
+	seed := maphash.MakeSeed()
+	*s = monitors{
+		sum:  func(ref []byte) uint64 { return maphash.Bytes(seed, ref) },
+		sums: make(map[uint64]*monitor),
+	}
+}
+
+// add keeps one whose reference is not there yet.
+func (s *monitors) add(process uint64, ref, item, by []byte) {
+	m := s.spares
+	if m == nil {
+		m = new(monitor)
+	} else {
+		s.spares = m.next
+		s.nSpare--
+	}
+	m.process = process
+	m.terms = append(append(append(m.terms[:0], ref...), item...), by...)
+	m.toItem, m.toBy = len(ref), len(ref)+len(item)
+	sum := s.sum(ref)
+	m.next = s.sums[sum]
+	s.sums[sum] = m
+	s.n++
+}
+
+// take gives the one of the reference, or nil, and keeps it no longer.
+func (s *monitors) take(ref []byte) *monitor {
+	sum := s.sum(ref)
+	first := s.sums[sum]
+	for at := &first; *at != nil; at = &(*at).next {
+		m := *at
+		if !bytes.Equal(m.ref(), ref) {
+			continue
+		}
+		*at = m.next
+		if first == nil {
+			delete(s.sums, sum)
+		} else {
+			s.sums[sum] = first
+		}
+		s.n--
+		return m
+	}
+	return nil
+}
+
+// spare lets one that was taken be used again.
+func (s *monitors) spare(m *monitor) {
+	if s.nSpare < maxSpares && cap(m.terms) <= maxSpare {
+		m.next = s.spares
+		s.spares = m
+		s.nSpare++
+	}
+}
+
+// all gives every one. Each may be taken, and made spare, meanwhile.
+func (s *monitors) all() iter.Seq[*monitor] {
+	return func(yield func(*monitor) bool) {
+		for _, m := range s.sums {
+			for m != nil {
+				next := m.next
+				if !yield(m) {
+					return
+				}
+				m = next
+			}
+		}
+	}
+}
