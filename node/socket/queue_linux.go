@@ -2,6 +2,7 @@ package socket
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"strconv"
 	"time"
@@ -24,6 +25,9 @@ func (q *queue) look() (waited time.Duration, err error) {
 	n, err := q.ReadAt(q.text[:], 0)
 	if n == 0 {
 		return 0, err
+	}
+	if string(q.text[:n]) == "0 0 0\n" { // not even that it runs: nothing is counted
+		return 0, errors.ErrUnsupported
 	}
 	_, rest, _ := bytes.Cut(q.text[:n], []byte(" ")) // how long it has run
 	field, _, _ := bytes.Cut(rest, []byte(" "))

@@ -339,6 +339,20 @@ func TestAffordableUnknown(t *testing.T) {
 	if new(thread).affordable() {
 		t.Error("affordable at an unknown price")
 	}
+	file := filepath.Join(t.TempDir(), "schedstat")
+	if err := os.WriteFile(file, []byte("0 0 0\n"), 0o600); err != nil { // Linux before 5.14 may have that
+		t.Fatal(err)
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	th := thread{queue: queue{File: f}}
+	th.forget()
+	if th.affordable() {
+		t.Error("affordable though nothing is counted")
+	}
 }
 
 // What is read and written costs nothing but the system calls.
