@@ -14,13 +14,14 @@ type place struct {
 	cpu   int
 }
 
-// take has the calling thread run there, if it may.
+// take has the calling thread run there, or as it did before if it may not.
 func (p *place) take(cpu int) {
 	if p.taken && p.cpu == cpu {
 		return
 	}
 	usual, err := usually()
 	if err != nil || !usual.processors.IsSet(cpu) {
+		p.leave()
 		return
 	}
 	var there unix.CPUSet

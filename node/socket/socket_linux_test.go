@@ -294,6 +294,37 @@ func TestFollow(t *testing.T) {
 	}
 }
 
+// affinity is where the calling thread may run.
+func affinity(t *testing.T) (processors unix.CPUSet) {
+	t.Helper()
+	if err := unix.SchedGetaffinity(0, &processors); err != nil {
+		t.Fatal(err)
+	}
+	return processors
+}
+
+// A thread does not stay where its peer was, when that runs where it may not.
+func TestFollowElsewhere(t *testing.T) {
+	runtime.LockOSThread() // not unlocked: the thread ends with the test
+	usual := affinity(t)
+	somewhere, elsewhere := 0, len(usual)*64-1 // Linux has fewer
+	for !usual.IsSet(somewhere) {
+		somewhere++
+	}
+	if usual.IsSet(elsewhere) {
+		t.Skip("the thread may run everywhere")
+	}
+	var p place
+	p.take(somewhere)
+	if n := affinity(t); !p.taken || n.Count() != 1 {
+		t.Fatalf("not taken: %t, %d processors", p.taken, n.Count())
+	}
+	p.take(elsewhere)
+	if p.taken || affinity(t) != usual {
+		t.Errorf("runs on %v, usual is %v", affinity(t), usual)
+	}
+}
+
 // Following ends when calls wait too long for it, and only then.
 func TestAffordable(t *testing.T) {
 	for name, test := range map[string]struct {
