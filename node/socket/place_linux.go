@@ -1,10 +1,6 @@
 package socket
 
-import (
-	"sync"
-
-	"golang.org/x/sys/unix"
-)
+import "golang.org/x/sys/unix"
 
 // place is a processor on which alone a thread runs, and where it lets others go on
 // that are running (SCHED_BATCH of sched(7)): a BEAM that sends call after call then
@@ -12,6 +8,7 @@ import (
 type place struct {
 	taken bool
 	cpu   int
+	usual how // before it was taken
 }
 
 // take has the calling thread run there, or as it did before if it may not.
@@ -19,18 +16,20 @@ func (p *place) take(cpu int) {
 	if p.taken && p.cpu == cpu {
 		return
 	}
-	usual, err := usually()
-	if err != nil || !usual.processors.IsSet(cpu) {
-		p.leave()
-		return
+	if !p.taken {
+		var err error
+		if p.usual, err = usually(); err != nil {
+			return
+		}
 	}
 	var there unix.CPUSet
 	there.Set(cpu)
-	if unix.SchedSetaffinity(0, &there) != nil {
+	if !p.usual.processors.IsSet(cpu) || unix.SchedSetaffinity(0, &there) != nil {
+		p.leave()
 		return
 	}
-	if !p.taken && usual.attr.Policy == unix.SCHED_NORMAL { // another is an operator's choice
-		batch := usual.attr
+	if !p.taken && p.usual.attr.Policy == unix.SCHED_NORMAL { // another is an operator's choice
+		batch := p.usual.attr
 		batch.Policy = unix.SCHED_BATCH
 		unix.SchedSetAttr(0, &batch, 0) // without it the rest is slower
 	}
@@ -42,24 +41,22 @@ func (p *place) leave() error {
 	if !p.taken {
 		return nil
 	}
-	usual, err := usually()
-	if err == nil {
-		err = unix.SchedSetaffinity(0, &usual.processors)
-	}
-	if err == nil && usual.attr.Policy == unix.SCHED_NORMAL {
-		err = unix.SchedSetAttr(0, &usual.attr, 0)
+	err := unix.SchedSetaffinity(0, &p.usual.processors)
+	if err == nil && p.usual.attr.Policy == unix.SCHED_NORMAL {
+		err = unix.SchedSetAttr(0, &p.usual.attr, 0)
 	}
 	p.taken = err != nil
 	return err
 }
 
-// how is where and how the threads of this process run that follow nobody.
+// how is where and how a thread runs that follows nobody.
 type how struct {
 	processors unix.CPUSet
 	attr       unix.SchedAttr
 }
 
-var usually = sync.OnceValues(func() (h how, err error) {
+// usually asks each time: an operator may change it.
+func usually() (h how, err error) {
 	if err = unix.SchedGetaffinity(0, &h.processors); err != nil {
 		return h, err
 	}
@@ -68,4 +65,4 @@ var usually = sync.OnceValues(func() (h how, err error) {
 		h.attr = *attr
 	}
 	return h, err
-})
+}

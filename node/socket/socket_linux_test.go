@@ -325,6 +325,49 @@ func TestFollowElsewhere(t *testing.T) {
 	}
 }
 
+// What an operator changes meanwhile (taskset -a, renice) is neither passed over nor undone.
+func TestFollowChanged(t *testing.T) {
+	runtime.LockOSThread() // not unlocked: the thread ends with the test
+	var free []int
+	for cpu, all := 0, affinity(t); cpu < len(all)*64; cpu++ {
+		if all.IsSet(cpu) {
+			free = append(free, cpu)
+		}
+	}
+	if len(free) < 2 {
+		t.Skip("one processor")
+	}
+	var p place
+	p.take(free[0])
+	if err := p.leave(); err != nil || p.taken {
+		t.Fatal(err)
+	}
+
+	var rest unix.CPUSet
+	rest.Set(free[1])
+	if err := unix.SchedSetaffinity(0, &rest); err != nil {
+		t.Fatal(err)
+	}
+	attr, err := unix.SchedGetAttr(0, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	attr.Nice++
+	if err := unix.SchedSetAttr(0, attr, 0); err != nil {
+		t.Fatal(err)
+	}
+	if p.take(free[0]); p.taken {
+		t.Error("runs where it may no longer")
+	}
+	p.take(free[1])
+	if err := p.leave(); err != nil || affinity(t) != rest {
+		t.Errorf("afterwards: %v on %v, want %v", err, affinity(t), rest)
+	}
+	if now, err := unix.SchedGetAttr(0, 0); err != nil || now.Nice != attr.Nice {
+		t.Errorf("afterwards: %+v, %v; want %+v", now, err, attr)
+	}
+}
+
 // Following ends when calls wait too long for it, and only then.
 func TestAffordable(t *testing.T) {
 	for name, test := range map[string]struct {
