@@ -16,14 +16,15 @@ func (p *place) take(cpu int) {
 	if p.taken && p.cpu == cpu {
 		return
 	}
-	if !p.taken {
+	if p.taken {
+		p.confine()
+	} else {
 		var err error
 		if p.usual, err = usually(); err != nil {
 			return
 		}
 	}
-	var there unix.CPUSet
-	there.Set(cpu)
+	there := only(cpu)
 	if !p.usual.processors.IsSet(cpu) || unix.SchedSetaffinity(0, &there) != nil {
 		p.leave()
 		return
@@ -41,12 +42,27 @@ func (p *place) leave() error {
 	if !p.taken {
 		return nil
 	}
+	p.confine()
 	err := unix.SchedSetaffinity(0, &p.usual.processors)
 	if err == nil && p.usual.attr.Policy == unix.SCHED_NORMAL {
 		err = unix.SchedSetAttr(0, &p.usual.attr, 0)
 	}
 	p.taken = err != nil
 	return err
+}
+
+// confine has usual be where the thread may run now, if somebody has changed that
+// since take.
+func (p *place) confine() {
+	var now unix.CPUSet
+	if unix.SchedGetaffinity(0, &now) == nil && now != only(p.cpu) {
+		p.usual.processors = now
+	}
+}
+
+func only(cpu int) (set unix.CPUSet) {
+	set.Set(cpu)
+	return set
 }
 
 // how is where and how a thread runs that follows nobody.

@@ -295,22 +295,30 @@ func TestFollow(t *testing.T) {
 }
 
 // affinity is where the calling thread may run.
-func affinity(t *testing.T) (processors unix.CPUSet) {
+func affinity(t *testing.T) (set unix.CPUSet) {
 	t.Helper()
-	if err := unix.SchedGetaffinity(0, &processors); err != nil {
+	if err := unix.SchedGetaffinity(0, &set); err != nil {
 		t.Fatal(err)
 	}
-	return processors
+	return set
+}
+
+// processors are those that the calling thread may run on.
+func processors(t *testing.T) (list []int) {
+	t.Helper()
+	for cpu, all := 0, affinity(t); cpu < len(all)*64; cpu++ {
+		if all.IsSet(cpu) {
+			list = append(list, cpu)
+		}
+	}
+	return list
 }
 
 // A thread does not stay where its peer was, when that runs where it may not.
 func TestFollowElsewhere(t *testing.T) {
 	runtime.LockOSThread() // not unlocked: the thread ends with the test
 	usual := affinity(t)
-	somewhere, elsewhere := 0, len(usual)*64-1 // Linux has fewer
-	for !usual.IsSet(somewhere) {
-		somewhere++
-	}
+	somewhere, elsewhere := processors(t)[0], len(usual)*64-1
 	if usual.IsSet(elsewhere) {
 		t.Skip("the thread may run everywhere")
 	}
@@ -328,12 +336,7 @@ func TestFollowElsewhere(t *testing.T) {
 // What an operator changes meanwhile (taskset -a, renice) is neither passed over nor undone.
 func TestFollowChanged(t *testing.T) {
 	runtime.LockOSThread() // not unlocked: the thread ends with the test
-	var free []int
-	for cpu, all := 0, affinity(t); cpu < len(all)*64; cpu++ {
-		if all.IsSet(cpu) {
-			free = append(free, cpu)
-		}
-	}
+	free := processors(t)
 	if len(free) < 2 {
 		t.Skip("one processor")
 	}
@@ -365,6 +368,32 @@ func TestFollowChanged(t *testing.T) {
 	}
 	if now, err := unix.SchedGetAttr(0, 0); err != nil || now.Nice != attr.Nice {
 		t.Errorf("afterwards: %+v, %v; want %+v", now, err, attr)
+	}
+}
+
+// Nor is what an operator changes while the thread follows.
+func TestFollowConfined(t *testing.T) {
+	runtime.LockOSThread() // not unlocked: the thread ends with the test
+	usual := affinity(t)
+	free := processors(t)
+	if len(free) < 2 {
+		t.Skip("one processor")
+	}
+	var rest unix.CPUSet
+	rest.Set(free[1])
+	for _, next := range free[:2] {
+		if err := unix.SchedSetaffinity(0, &usual); err != nil {
+			t.Fatal(err)
+		}
+		var p place
+		p.take(free[0])
+		if err := unix.SchedSetaffinity(0, &rest); err != nil {
+			t.Fatal(err)
+		}
+		p.take(next)
+		if err := p.leave(); err != nil || affinity(t) != rest {
+			t.Errorf("after %d: %v on %v, want %v", next, err, affinity(t), rest)
+		}
 	}
 }
 
