@@ -8,7 +8,8 @@ import "golang.org/x/sys/unix"
 type place struct {
 	taken bool
 	cpu   int
-	usual how // before it was taken
+	usual unix.CPUSet // where it ran before
+	batch bool        // its policy is ours
 }
 
 // take has the calling thread run there, or as it did before if it may not.
@@ -18,21 +19,16 @@ func (p *place) take(cpu int) {
 	}
 	if p.taken {
 		p.confine()
-	} else {
-		var err error
-		if p.usual, err = usually(); err != nil {
-			return
-		}
+	} else if unix.SchedGetaffinity(0, &p.usual) != nil {
+		return
 	}
 	there := only(cpu)
-	if !p.usual.processors.IsSet(cpu) || unix.SchedSetaffinity(0, &there) != nil {
+	if !p.usual.IsSet(cpu) || unix.SchedSetaffinity(0, &there) != nil {
 		p.leave()
 		return
 	}
-	if !p.taken && p.usual.attr.Policy == unix.SCHED_NORMAL { // another is an operator's choice
-		batch := p.usual.attr
-		batch.Policy = unix.SCHED_BATCH
-		unix.SchedSetAttr(0, &batch, 0) // without it the rest is slower
+	if !p.taken {
+		p.batch, _ = swapPolicy(unix.SCHED_NORMAL, unix.SCHED_BATCH) // without it the rest is slower
 	}
 	p.taken, p.cpu = true, cpu
 }
@@ -43,12 +39,24 @@ func (p *place) leave() error {
 		return nil
 	}
 	p.confine()
-	err := unix.SchedSetaffinity(0, &p.usual.processors)
-	if err == nil && p.usual.attr.Policy == unix.SCHED_NORMAL {
-		err = unix.SchedSetAttr(0, &p.usual.attr, 0)
+	err := unix.SchedSetaffinity(0, &p.usual)
+	if err == nil && p.batch {
+		_, err = swapPolicy(unix.SCHED_BATCH, unix.SCHED_NORMAL)
 	}
 	p.taken = err != nil
 	return err
+}
+
+// swapPolicy changes how the calling thread is scheduled, if that is as from says:
+// another policy is an operator's choice, and so are the other attributes.
+func swapPolicy(from, to uint32) (swapped bool, err error) {
+	attr, err := unix.SchedGetAttr(0, 0)
+	if err != nil || attr.Policy != from {
+		return false, err
+	}
+	attr.Policy = to
+	err = unix.SchedSetAttr(0, attr, 0)
+	return err == nil, err
 }
 
 // confine has usual be where the thread may run now, if somebody has changed that
@@ -56,29 +64,11 @@ func (p *place) leave() error {
 func (p *place) confine() {
 	var now unix.CPUSet
 	if unix.SchedGetaffinity(0, &now) == nil && now != only(p.cpu) {
-		p.usual.processors = now
+		p.usual = now
 	}
 }
 
 func only(cpu int) (set unix.CPUSet) {
 	set.Set(cpu)
 	return set
-}
-
-// how is where and how a thread runs that follows nobody.
-type how struct {
-	processors unix.CPUSet
-	attr       unix.SchedAttr
-}
-
-// usually asks each time: an operator may change it.
-func usually() (h how, err error) {
-	if err = unix.SchedGetaffinity(0, &h.processors); err != nil {
-		return h, err
-	}
-	attr, err := unix.SchedGetAttr(0, 0)
-	if err == nil {
-		h.attr = *attr
-	}
-	return h, err
 }

@@ -245,10 +245,7 @@ func TestMaxThreads(t *testing.T) {
 func TestFollow(t *testing.T) {
 	const nowhere = -1
 	runtime.LockOSThread() // not unlocked: the thread ends with the test
-	usual, err := usually()
-	if err != nil {
-		t.Fatal(err)
-	}
+	usual, attr := affinity(t), policy(t)
 	ours, theirs := pair(t)
 	at := make(chan int)
 	go func() {
@@ -266,20 +263,15 @@ func TestFollow(t *testing.T) {
 			at <- place.cpu
 		}
 		release()
-		var free unix.CPUSet
-		if err := unix.SchedGetaffinity(0, &free); err != nil || free != usual.processors {
-			t.Errorf("afterwards the thread runs on %v, %v; usual is %v", free, err, usual.processors)
+		if free := affinity(t); free != usual {
+			t.Errorf("afterwards the thread runs on %v; usual is %v", free, usual)
 		}
-		if attr, err := unix.SchedGetAttr(0, 0); err != nil || attr.Policy != usual.attr.Policy {
-			t.Errorf("afterwards the thread has %+v, %v", attr, err)
+		if now := policy(t); now != attr {
+			t.Errorf("afterwards the thread has %+v; usual is %+v", now, attr)
 		}
 	}()
-	for cpu := range len(usual.processors) * 64 {
-		if !usual.processors.IsSet(cpu) {
-			continue
-		}
-		var there unix.CPUSet
-		there.Set(cpu)
+	for _, cpu := range processors(t) {
+		there := only(cpu)
 		if err := unix.SchedSetaffinity(0, &there); err != nil {
 			t.Fatal(err)
 		}
@@ -301,6 +293,16 @@ func affinity(t *testing.T) (set unix.CPUSet) {
 		t.Fatal(err)
 	}
 	return set
+}
+
+// policy is how it runs.
+func policy(t *testing.T) unix.SchedAttr {
+	t.Helper()
+	attr, err := unix.SchedGetAttr(0, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return *attr
 }
 
 // processors are those that the calling thread may run on.
@@ -346,17 +348,13 @@ func TestFollowChanged(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	var rest unix.CPUSet
-	rest.Set(free[1])
+	rest := only(free[1])
 	if err := unix.SchedSetaffinity(0, &rest); err != nil {
 		t.Fatal(err)
 	}
-	attr, err := unix.SchedGetAttr(0, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	attr := policy(t)
 	attr.Nice++
-	if err := unix.SchedSetAttr(0, attr, 0); err != nil {
+	if err := unix.SchedSetAttr(0, &attr, 0); err != nil {
 		t.Fatal(err)
 	}
 	if p.take(free[0]); p.taken {
@@ -366,8 +364,8 @@ func TestFollowChanged(t *testing.T) {
 	if err := p.leave(); err != nil || affinity(t) != rest {
 		t.Errorf("afterwards: %v on %v, want %v", err, affinity(t), rest)
 	}
-	if now, err := unix.SchedGetAttr(0, 0); err != nil || now.Nice != attr.Nice {
-		t.Errorf("afterwards: %+v, %v; want %+v", now, err, attr)
+	if now := policy(t); now != attr {
+		t.Errorf("afterwards: %+v, want %+v", now, attr)
 	}
 }
 
@@ -379,8 +377,7 @@ func TestFollowConfined(t *testing.T) {
 	if len(free) < 2 {
 		t.Skip("one processor")
 	}
-	var rest unix.CPUSet
-	rest.Set(free[1])
+	rest := only(free[1])
 	for _, next := range free[:2] {
 		if err := unix.SchedSetaffinity(0, &usual); err != nil {
 			t.Fatal(err)
@@ -391,8 +388,17 @@ func TestFollowConfined(t *testing.T) {
 			t.Fatal(err)
 		}
 		p.take(next)
+		attr := policy(t)
+		attr.Nice++
+		if err := unix.SchedSetAttr(0, &attr, 0); err != nil {
+			t.Fatal(err)
+		}
 		if err := p.leave(); err != nil || affinity(t) != rest {
 			t.Errorf("after %d: %v on %v, want %v", next, err, affinity(t), rest)
+		}
+		attr.Policy = unix.SCHED_NORMAL
+		if now := policy(t); now != attr {
+			t.Errorf("after %d: %+v, want %+v", next, now, attr)
 		}
 	}
 }
