@@ -195,8 +195,15 @@ func (c *conn) RemoteAddr() net.Addr { return c.remote }
 func (c *conn) SetDeadline(t time.Time) error {
 	return errors.Join(c.SetReadDeadline(t), c.SetWriteDeadline(t))
 }
-func (c *conn) SetReadDeadline(t time.Time) error  { return c.readable.setDeadline(t) }
-func (c *conn) SetWriteDeadline(t time.Time) error { return c.writable.setDeadline(t) }
+func (c *conn) SetReadDeadline(t time.Time) error  { return c.setDeadline(c.readable, t) }
+func (c *conn) SetWriteDeadline(t time.Time) error { return c.setDeadline(c.writable, t) }
+
+func (c *conn) setDeadline(e *event, t time.Time) error {
+	if err := e.setDeadline(t); err != nil {
+		return c.failed("set", err)
+	}
+	return nil
+}
 
 // transfer is a system call that moves octets.
 type transfer struct {
