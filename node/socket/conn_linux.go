@@ -61,7 +61,6 @@ func adopt(tcp *net.TCPConn) (adopted *conn, err error) {
 		return nil, err
 	}
 	e := c.raw.Control(func(fd uintptr) {
-		c.thread.init(int(fd), nearby(c.local, c.remote))
 		if c.readable, err = newEvent(int(fd), unix.EPOLLIN|unix.EPOLLRDHUP); err == nil {
 			c.writable, err = newEvent(int(fd), unix.EPOLLOUT)
 		}
@@ -69,6 +68,7 @@ func adopt(tcp *net.TCPConn) (adopted *conn, err error) {
 	if err = errors.Join(e, err); err != nil {
 		return nil, err
 	}
+	c.thread.init(nearby(c.local, c.remote))
 	c.in.init(c.raw.Read, syscall.Read)
 	c.out.init(c.raw.Write, syscall.Write)
 	return c, nil
@@ -124,7 +124,6 @@ func Dedicate(c net.Conn) (release func()) {
 func (c *conn) Read(b []byte) (int, error) {
 	for {
 		if c.thread.entered {
-			c.thread.follow()
 			if err := c.raw.Read(c.thread.wait); err != nil {
 				return 0, c.failed("read", err)
 			}

@@ -180,6 +180,36 @@ func TestClose(t *testing.T) {
 	}
 }
 
+// Whose descriptor has the number next is not asked where to run.
+func TestCloseReused(t *testing.T) {
+	ours, _ := pair(t)
+	defer Dedicate(ours)()
+	var number int
+	ours.raw.Control(func(fd uintptr) { number = int(fd) })
+	ours.thread.enter()
+	ours.Close()
+	other, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(other)
+	if err := unix.SetsockoptInt(other, unix.SOL_SOCKET, unix.SO_INCOMING_CPU, processors(t)[0]); err != nil {
+		t.Fatal(err)
+	}
+	if other != number {
+		if err := unix.Dup3(other, number, unix.O_CLOEXEC); err != nil {
+			t.Fatal(err)
+		}
+		defer unix.Close(number)
+	}
+	if _, err := ours.Read(make([]byte, 1)); !errors.Is(err, net.ErrClosed) {
+		t.Error(err)
+	}
+	if ours.thread.place.taken {
+		t.Error("follows another's peer")
+	}
+}
+
 func second(_ int, err error) error { return err }
 
 // A connection that is not TCP stays what it is, and TLS is a layer.

@@ -12,7 +12,6 @@ var threads atomic.Int32 // that read
 
 // thread is that of a goroutine, as long as that reads a busy connection.
 type thread struct {
-	socket int
 	nearby bool
 	poll   [1]unix.PollFd
 	wait   func(fd uintptr) bool // sleep, made once
@@ -42,8 +41,8 @@ const (
 	aWhile     = 200 * time.Millisecond
 )
 
-func (t *thread) init(socket int, nearby bool) {
-	t.socket, t.nearby = socket, nearby
+func (t *thread) init(nearby bool) {
+	t.nearby = nearby
 	t.wait = t.sleep
 }
 
@@ -66,8 +65,9 @@ func (t *thread) enter() {
 	}
 }
 
-// sleep lasts until there is something to read, for idle at most.
+// sleep lasts until there is something to read, for idle at most, beside the peer.
 func (t *thread) sleep(fd uintptr) bool {
+	t.follow(int(fd))
 	t.poll[0] = unix.PollFd{Fd: int32(fd), Events: unix.POLLIN}
 	for err := error(unix.EINTR); err == unix.EINTR; {
 		_, err = unix.Poll(t.poll[:], int(idle/time.Millisecond))
@@ -89,7 +89,7 @@ func (t *thread) leave() {
 }
 
 // follow has the thread run where the peer last sent from, from time to time.
-func (t *thread) follow() {
+func (t *thread) follow(socket int) {
 	now := time.Now()
 	if !t.nearby || now.Sub(t.looked) < lookTime {
 		return
@@ -102,7 +102,7 @@ func (t *thread) follow() {
 	if now.Sub(t.shunned) < aWhile {
 		return
 	}
-	if cpu, err := unix.GetsockoptInt(t.socket, unix.SOL_SOCKET, unix.SO_INCOMING_CPU); err == nil {
+	if cpu, err := unix.GetsockoptInt(socket, unix.SOL_SOCKET, unix.SO_INCOMING_CPU); err == nil {
 		t.place.take(cpu)
 	}
 }
