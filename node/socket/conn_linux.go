@@ -179,7 +179,7 @@ func (c *conn) failed(op string, err error) error {
 	return &net.OpError{Op: op, Net: c.local.Network(), Source: c.local, Addr: c.remote, Err: err}
 }
 
-// Close ends the connection. It does not wait for a thread in recv, which wakes up.
+// Close ends the connection. It does not wait for a thread in poll, which wakes up.
 func (c *conn) Close() error {
 	if c.closed.Swap(true) {
 		return c.failed("close", nil)

@@ -6,7 +6,7 @@
 // processor to answer on is the one that it leaves: nothing has to be woken
 // elsewhere, all that it has sent until then is read at once, and the answer is
 // beside it. Whoever reads a busy connection therefore has a thread, which blocks in
-// the system's recv, and which follows the peer from processor to processor
+// the system's poll, and which follows the peer from processor to processor
 // (SO_INCOMING_CPU of socket(7)), unless it has to wait long for its turn there.
 //
 // A connection that nothing arrives on needs no thread: Go's poller watches it, by way
