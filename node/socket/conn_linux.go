@@ -25,6 +25,7 @@ type conn struct {
 	in        transfer
 	thread    thread
 	dedicated bool // the goroutine that reads may have a thread
+	quick     int  // waits in succession that were shorter than idle
 
 	writing sync.Mutex
 	out     transfer
@@ -136,7 +137,10 @@ func (c *conn) Read(b []byte) (int, error) {
 			if err := c.readable.wait(); err != nil {
 				return 0, c.failed("read", err)
 			}
-			if c.dedicated && time.Since(begin) < idle {
+			if c.quick++; time.Since(begin) >= idle {
+				c.quick = 0
+			}
+			if c.dedicated && c.quick >= busy {
 				c.thread.enter()
 			}
 		case err != nil:

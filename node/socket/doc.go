@@ -22,6 +22,9 @@ const (
 	// watches any more of them.
 	MaxThreads = 64
 
-	// idle is how long nothing has to arrive for a thread to be given back.
+	// idle is how long nothing has to arrive for a thread to be given back, and busy
+	// how many waits in succession have to be shorter for one to be had: one call is
+	// up to three.
 	idle = 10 * time.Millisecond
+	busy = 8
 )

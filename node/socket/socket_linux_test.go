@@ -251,6 +251,21 @@ func TestThread(t *testing.T) {
 	}
 }
 
+// A call now and then is not worth a thread.
+func TestQuick(t *testing.T) {
+	ours, theirs := pair(t)
+	defer func(end <-chan error) { theirs.Close(); <-end }(echo(ours))
+	for range 3 {
+		for range busy / 2 {
+			call(t, theirs)
+		}
+		<-time.After(2 * idle) // in which nothing arrives
+	}
+	if n := threads.Load(); n != 0 {
+		t.Errorf("%d threads", n)
+	}
+}
+
 // More than MaxThreads connections are served all the same.
 func TestMaxThreads(t *testing.T) {
 	threads.Add(MaxThreads - 1)
