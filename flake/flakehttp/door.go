@@ -48,17 +48,14 @@ var endpoints = []endpoint{
 func (s *Server) routes() {
 	for i := range endpoints {
 		e := &endpoints[i]
-		counts := s.metrics.requests(e.path)
 		s.mux.HandleFunc(e.path, func(w http.ResponseWriter, r *http.Request) {
 			fault := s.admit(e, r)
 			if fault == nil {
 				fault = e.serve(s, w, r)
 			}
 			if fault == nil {
-				counts.answered()
 				return
 			}
-			counts.failed(fault.Status)
 			switch fault.Status {
 			case http.StatusUnauthorized:
 				// A browser asks for a password, which is the token.

@@ -3,6 +3,7 @@ package flakehttp
 import (
 	"net/http"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -14,13 +15,17 @@ import (
 // all else is asked for when Prometheus asks, so that it costs a call nothing.
 type metrics struct {
 	requestsTotal *prometheus.CounterVec
+	ok            map[string]prometheus.Counter // of requestsTotal, by endpoint, looked up once
 	handler       http.Handler
 }
 
 func newMetrics(s *Server) *metrics {
 	m := &metrics{requestsTotal: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "flake_http_requests_total", Help: "Requests over HTTP, by the endpoint and the status they were answered with.",
-	}, []string{"endpoint", "code"})}
+	}, []string{"endpoint", "code"}), ok: make(map[string]prometheus.Counter)}
+	for _, e := range endpoints {
+		m.ok[e.path] = m.requestsTotal.WithLabelValues(e.path, "200")
+	}
 	r := prometheus.NewRegistry()
 	r.MustRegister(
 		m.requestsTotal,
@@ -55,19 +60,45 @@ func (s *Server) showMetrics(w http.ResponseWriter, r *http.Request) *problem {
 	return nil
 }
 
-// requests are the counts of an endpoint.
-func (m *metrics) requests(endpoint string) requestCounts {
-	of := m.requestsTotal.MustCurryWith(prometheus.Labels{"endpoint": endpoint})
-	return requestCounts{of, of.WithLabelValues("200")}
+// answer is a ResponseWriter that remembers the status it was given first, which
+// is the one that is sent; 0 if none was.
+type answer struct {
+	http.ResponseWriter
+	status int
 }
 
-type requestCounts struct {
-	byCode *prometheus.CounterVec
-	ok     prometheus.Counter // looked up once
+var answers = sync.Pool{New: func() any { return new(answer) }}
+
+func (a *answer) WriteHeader(status int) {
+	if a.status == 0 {
+		a.status = status
+	}
+	a.ResponseWriter.WriteHeader(status)
 }
 
-func (c requestCounts) answered()         { c.ok.Inc() }
-func (c requestCounts) failed(status int) { c.byCode.WithLabelValues(strconv.Itoa(status)).Inc() }
+func (a *answer) Write(b []byte) (int, error) {
+	if a.status == 0 {
+		a.status = http.StatusOK
+	}
+	return a.ResponseWriter.Write(b)
+}
+
+// Unwrap is for [http.ResponseController].
+func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
+
+// count counts an answer. What http.ServeMux answers by itself is counted at the
+// endpoint that it found, else nowhere.
+func (m *metrics) count(endpoint string, status int) {
+	ok, known := m.ok[endpoint]
+	switch {
+	case !known:
+		m.count(nowhere, status)
+	case status == 0 || status == http.StatusOK:
+		ok.Inc()
+	default:
+		m.requestsTotal.WithLabelValues(endpoint, strconv.Itoa(status)).Inc()
+	}
+}
 
 // Saves is how long it took to make the time durable.
 type Saves struct{ histogram prometheus.Histogram }

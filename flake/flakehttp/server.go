@@ -107,5 +107,12 @@ func (s *Server) Stop(ctx context.Context) {
 	s.served.Wait()
 }
 
-// ServeHTTP answers a request.
-func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.ServeHTTP(w, r) }
+// ServeHTTP answers a request and counts the answer.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	a := answers.Get().(*answer)
+	*a = answer{ResponseWriter: w}
+	s.mux.ServeHTTP(a, r)
+	s.metrics.count(r.Pattern, a.status)
+	*a = answer{}
+	answers.Put(a)
+}
