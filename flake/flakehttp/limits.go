@@ -4,8 +4,13 @@ import "time"
 
 // The limits of who asks over HTTP.
 const (
-	// MaxConnections bounds the connections at a time; more wait to be accepted.
-	MaxConnections = 512
+	// MaxConnections bounds the connections at a time, and MaxConnectionsPerHost
+	// those of one host; the loopback is no host. One more has the one closed, of
+	// that host or of all, from which no request has come for the longest. While all
+	// are being answered it waits to be accepted, and is hung up on if it is its host
+	// that has too many.
+	MaxConnections        = 512
+	MaxConnectionsPerHost = 256
 
 	// MaxStreams bounds the pages that follow events at a time; one more is
 	// answered 503.

@@ -6,8 +6,12 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
+	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/flake-go/flake/flake"
 	"github.com/flake-go/flake/flake/flakeserver"
@@ -67,55 +71,163 @@ func TestLongHeader(t *testing.T) {
 	}
 }
 
-// Of a listener with two places the third caller is let in once one has gone.
-func TestLimitListener(t *testing.T) {
-	inner, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	l := limitListener(inner, 2)
-	var dialled, accepted []net.Conn
-	for range 3 {
-		c, err := net.Dial("tcp", l.Addr().String())
+// More connections than there are places, which say nothing or not enough, keep
+// nobody out.
+func TestManySilent(t *testing.T) {
+	url := listening(t)
+	addr := strings.TrimPrefix(url, "http://")
+	var silent []net.Conn
+	for i := range MaxConnections + 10 {
+		c, err := net.Dial("tcp", addr)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer c.Close()
-		dialled = append(dialled, c)
-	}
-	for range 2 {
-		c, err := l.Accept()
-		if err != nil {
-			t.Fatal(err)
+		if i%2 == 0 {
+			io.WriteString(c, "GET /v1/ids HTTP/1.1\r\nHost: ")
 		}
-		accepted = append(accepted, c)
+		silent = append(silent, c)
 	}
-	third := make(chan net.Conn)
-	go func() {
-		c, _ := l.Accept()
-		third <- c
-	}()
-	if n := len(l.(*limited).places); n != 2 {
-		t.Fatalf("%d places are taken, want 2", n)
-	}
-	accepted[0].Close()
-	accepted[0].Close() // the place is given back once
-	c := <-third
-	if _, err := dialled[2].Write([]byte("x")); err != nil {
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: readTime / 2}
+	answer, err := client.Get(url + "/v1/ids")
+	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := io.ReadAll(io.LimitReader(c, 1)); string(got) != "x" {
-		t.Errorf("%q, %v", got, err)
+	answer.Body.Close()
+	silent[0].SetReadDeadline(time.Now().Add(readTime / 2))
+	if _, err := silent[0].Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("the oldest is still there: %v", err)
 	}
-	go func() {
-		_, err := l.Accept()
-		if !errors.Is(err, net.ErrClosed) {
-			t.Errorf("accept after the end: %v", err)
+}
+
+// from is a connection from an address, which tells whether it is closed.
+type from struct {
+	net.Conn
+	addr   string
+	closed atomic.Bool
+}
+
+func (f *from) RemoteAddr() net.Addr {
+	return net.TCPAddrFromAddrPort(netip.AddrPortFrom(netip.MustParseAddr(f.addr), 1))
+}
+
+func (f *from) Close() error { f.closed.Store(true); return nil }
+
+// callers is a listener.
+type callers chan *from
+
+func (c callers) Accept() (net.Conn, error) {
+	f, ok := <-c
+	if !ok {
+		return nil, net.ErrClosed
+	}
+	return f, nil
+}
+
+func (c callers) Close() error { close(c); return nil }
+func (callers) Addr() net.Addr { return nil }
+
+// Of too many connections the one that is silent the longest has to go, of the host
+// if that has too many, else of all; if all are being answered, the new one, if it
+// is the host that has too many.
+func TestLimitListener(t *testing.T) {
+	const most, perHost = 4, 2
+	for _, tt := range []struct {
+		callers string // in order; those with ! are being answered, with + have been last
+		closed  int    // which of them
+	}{
+		{"192.0.2.1 192.0.2.2 192.0.2.2 192.0.2.2", 1},
+		{"192.0.2.1 192.0.2.2! 192.0.2.2 192.0.2.2", 2},
+		{"192.0.2.1 192.0.2.2+ 192.0.2.2 192.0.2.2", 2},
+		{"192.0.2.1 192.0.2.2! 192.0.2.2! 192.0.2.2", 3},
+		{"2001:db8::1 2001:db8:1::1 2001:db8:1::2 2001:db8:1::3", 1},
+		{"192.0.2.1 ::ffff:192.0.2.1 192.0.2.1", 0},
+		{"192.0.2.1 192.0.2.2 192.0.2.3 192.0.2.4 192.0.2.5", 0},
+		{"192.0.2.1! 192.0.2.2+ 192.0.2.3 192.0.2.4 192.0.2.5", 2},
+		{"127.0.0.1 127.0.0.1 127.0.0.1 127.0.0.1", -1},
+		{"127.0.0.1 127.0.0.1 127.0.0.1 ::1 127.0.0.1", 0},
+	} {
+		inner := make(callers, 1)
+		l := limitListener(inner, most, perHost)
+		all := strings.Fields(tt.callers)
+		var conns []*from
+		var answered []net.Conn
+		for i, text := range all {
+			f := &from{addr: strings.TrimRight(text, "!+")}
+			conns = append(conns, f)
+			inner <- f
+			if i == len(all)-1 {
+				for _, c := range answered {
+					noteState(c, http.StateIdle)
+				}
+				l.Close() // as Accept goes on to the next if this one is hung up on
+			}
+			c, err := l.Accept()
+			if err != nil {
+				continue
+			}
+			if strings.ContainsAny(text, "!+") {
+				noteState(c, http.StateActive)
+			}
+			if strings.Contains(text, "+") {
+				answered = append(answered, c)
+			}
 		}
-		close(third)
-	}()
+		for i, f := range conns {
+			if f.closed.Load() != (i == tt.closed) {
+				t.Errorf("%s: %d closed: %t", tt.callers, i, f.closed.Load())
+			}
+		}
+	}
+}
+
+// While all are being answered one more is accepted when one of them has been, or
+// has ended; none once the listener has.
+func TestLimitListenerFull(t *testing.T) {
+	inner := make(callers, 1)
+	l := limitListener(inner, 2, 2)
+	accept := func() net.Conn {
+		c, err := l.Accept()
+		if err != nil {
+			if !errors.Is(err, net.ErrClosed) {
+				t.Errorf("accept after the end: %v", err)
+			}
+			return nil
+		}
+		noteState(c, http.StateActive)
+		return c
+	}
+	waiting := func(f *from) <-chan net.Conn {
+		inner <- f
+		accepted := make(chan net.Conn)
+		go func() { accepted <- accept() }()
+		select {
+		case <-accepted:
+			t.Fatal("accepted though all are being answered")
+		case <-time.After(20 * time.Millisecond):
+		}
+		return accepted
+	}
+	one, two, last := &from{addr: "127.0.0.1"}, &from{addr: "127.0.0.1"}, &from{addr: "127.0.0.1"}
+	inner <- one
+	first := accept()
+	inner <- two
+	second := accept()
+
+	third := waiting(&from{addr: "127.0.0.1"})
+	noteState(first, http.StateIdle)
+	if <-third; !one.closed.Load() || two.closed.Load() {
+		t.Error("not the one was closed that has been answered")
+	}
+	first.Close() // once more, which makes no further place
+
+	fourth := waiting(&from{addr: "127.0.0.1"})
+	second.Close()
+	<-fourth
+
+	fifth := waiting(last)
 	l.Close()
-	<-third
-	c.Close()
-	accepted[1].Close()
+	if c := <-fifth; c != nil || !last.closed.Load() {
+		t.Errorf("%v at the end", c)
+	}
 }

@@ -75,6 +75,7 @@ func New(o Options) *Server {
 		WriteTimeout:      writeTime,
 		IdleTimeout:       idleTime,
 		MaxHeaderBytes:    MaxHeader,
+		ConnState:         noteState,
 		ErrorLog:          slog.NewLogLogger(o.Log.Handler(), slog.LevelWarn),
 	}
 	s.http.RegisterOnShutdown(s.cancel)
@@ -83,7 +84,7 @@ func New(o Options) *Server {
 
 // Serve serves a listener, which it takes over, until Stop.
 func (s *Server) Serve(l net.Listener) {
-	l = limitListener(l, MaxConnections)
+	l = limitListener(l, MaxConnections, MaxConnectionsPerHost)
 	if s.TLS != nil {
 		l = tls.NewListener(l, &tls.Config{
 			GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return s.TLS(), nil },
