@@ -14,6 +14,12 @@ type Octets interface {
 	~[8]byte | ~[10]byte | ~[16]byte
 }
 
+// The octets of an id by which formats are told apart here.
+const (
+	snowflakeSize = 8 // and flake-idgen
+	snoSize       = 10
+)
+
 // Run is ids that follow each other: First and the Count-1 numbers after it.
 type Run[ID Octets] struct {
 	First ID

@@ -44,9 +44,10 @@ type Field struct {
 // IDs are those of one generator of a node. Any number of goroutines may use it.
 //
 // All methods return once ctx is done, with its error. No id is ever handed out
-// twice; ids that a goroutine gets one after the other strictly increase. A call
-// that fails can be made again without harm: at worst there are ids that nobody
-// has.
+// twice. Ids that a goroutine gets one after the other, or in one answer, ascend:
+// with random_start, those of a snowflake in one millisecond do not, and those of
+// sno not when the node's clock is set back meanwhile. A call that fails can be
+// made again without harm: at worst there are ids that nobody has.
 type IDs[ID Octets] struct {
 	door      Door
 	generator string
@@ -73,7 +74,7 @@ func (*IDs[ID]) size() int {
 	return len(id)
 }
 
-// GetMany gives the next n ids, ascending: n of 1 or more.
+// GetMany gives the next n ids: n of 1 or more.
 func (g *IDs[ID]) GetMany(ctx context.Context, n int) ([]ID, error) {
 	runs, err := g.Lease(ctx, n)
 	if err != nil {
@@ -88,9 +89,9 @@ func (g *IDs[ID]) GetMany(ctx context.Context, n int) ([]ID, error) {
 	return ids, nil
 }
 
-// Lease gives the next n ids as runs, ascending: n of 1 or more. They are as good
-// as used: the node never hands them out again. A million of them are a few dozen
-// octets each millisecond that it took to make them.
+// Lease gives the next n ids as runs: n of 1 or more. They are as good as used: the
+// node never hands them out again. A million of them are a few dozen octets each
+// millisecond that it took to make them.
 func (g *IDs[ID]) Lease(ctx context.Context, n int) ([]Run[ID], error) {
 	if n < 1 {
 		return nil, outOfRange("n", n, 1, math.MaxInt)
@@ -122,8 +123,8 @@ func (g *IDs[ID]) Lease(ctx context.Context, n int) ([]Run[ID], error) {
 	return all, nil
 }
 
-// Texts gives the next n ids, ascending, as texts that the node has made: digits
-// 0-9A-Za-z of a base from 2 to 62, without leading zeros. n is 1 or more.
+// Texts gives the next n ids as texts that the node has made: digits 0-9A-Za-z of a
+// base from 2 to 62, without leading zeros. n is 1 or more.
 func (g *IDs[ID]) Texts(ctx context.Context, n, base int) ([]string, error) {
 	if n < 1 {
 		return nil, outOfRange("n", n, 1, math.MaxInt)

@@ -33,8 +33,8 @@ type LeaseOptions struct {
 }
 
 // ErrNotAbove is the answer of a node whose ids are not above those that came
-// before. It is another node then, at the same address: one node's ids increase,
-// whatever happens to it or its clock.
+// before. It is another node then, at the same address: one node's ids ascend as
+// [Leased] has it, whatever happens to it or its clock.
 var ErrNotAbove = errors.New("the node's ids are not above those before")
 
 // Leased are ids of a generator that are leased ahead, so that they cost no round
@@ -43,7 +43,9 @@ var ErrNotAbove = errors.New("the node's ids are not above those before")
 //   - None comes twice, and nobody else gets one.
 //   - An id is above all those of calls of Next that had returned when its call
 //     began, in whichever goroutines, and across kills and restarts of the node
-//     and steps of its clock.
+//     and steps of its clock. With two exceptions: those that a snowflake with
+//     random_start makes in one millisecond are in no order, and those of sno are
+//     below once the node's clock has been set back.
 //   - The node handed it out no longer than MaxAge ago, or during the call. What a
 //     lease still holds then is dropped, and nobody ever has those ids.
 //
@@ -66,7 +68,7 @@ type Leased[ID Octets] struct {
 	next     *lease     // after current, or nil
 	fetching *fetch     // that is under way, or nil
 	waiting  int        // callers
-	highest  number     // of all leases
+	highest  number     // of the last lease
 }
 
 // lease is runs of ids that came in one answer.
@@ -258,7 +260,7 @@ func (l *Leased[ID]) arrived(runs []Run[ID], asked time.Duration) error {
 	next := &lease{asked: asked}
 	for _, r := range runs {
 		first := numberOf(r.First)
-		if !l.highest.below(first) {
+		if !l.ascends(first) {
 			return ErrNotAbove
 		}
 		l.highest = first.plus(uint64(r.Count - 1))
@@ -267,4 +269,19 @@ func (l *Leased[ID]) arrived(runs []Run[ID], asked time.Duration) error {
 	}
 	l.next = next
 	return nil
+}
+
+// ascends tells whether an id may come after the highest, by the format that has
+// ids of so many octets.
+func (l *Leased[ID]) ascends(first number) bool {
+	const belowTime = 22 // bits of snowflake and flake-idgen
+	switch l.ids.size() {
+	case snowflakeSize:
+		// The sequences of a millisecond may start anywhere, and go round.
+		return first.lo>>belowTime >= l.highest.lo>>belowTime
+	case snoSize:
+		// When the clock is set back, ids go on with lower times.
+		return true
+	}
+	return l.highest.below(first)
 }

@@ -1,16 +1,24 @@
 package client
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
+	"log/slog"
 	"net"
+	"net/http/httptest"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/flake/flakehttp"
+	"github.com/flake-go/flake/flake/flakeserver"
+	"github.com/flake-go/flake/flake/sno"
+	"github.com/flake-go/flake/flake/snowflake"
 )
 
 func leased(t *testing.T, door Door, o LeaseOptions) *Leased[flake.ID] {
@@ -110,6 +118,106 @@ func TestLeasedClock(t *testing.T) {
 				}
 			}
 			f.behind.Store(0)
+		}
+	}
+}
+
+// webDoor gives the way to a source over HTTP, under the name ids.
+func webDoor(t *testing.T, source flakeserver.Source) Door {
+	t.Helper()
+	log := slog.New(slog.DiscardHandler)
+	web := httptest.NewServer(flakehttp.New(flakehttp.Options{
+		Generators: []flakehttp.Generator{{Name: "ids", Server: &flakeserver.Server{IDs: source, Log: log}}}, Log: log,
+	}))
+	t.Cleanup(web.Close)
+	h, err := NewHTTP(web.URL, HTTPOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { h.Close() })
+	return h
+}
+
+// takeAll takes n ids, none of which may have been seen.
+func takeAll[ID Octets](t *testing.T, l *Leased[ID], seen map[ID]bool, n int) (ids []ID) {
+	t.Helper()
+	for range n {
+		id, err := l.Next(t.Context())
+		if err != nil || seen[id] {
+			t.Fatalf("after %d ids: %x, seen before: %t, %v", len(seen), id, seen[id], err)
+		}
+		seen[id] = true
+		ids = append(ids, id)
+	}
+	return ids
+}
+
+// The ids of a millisecond start anywhere and go round, the milliseconds ascend.
+func TestLeasedRandomStart(t *testing.T) {
+	source, err := snowflake.Open(t.Context(), filepath.Join(t.TempDir(), "time"), snowflake.Twitter, snowflake.MachineID(1),
+		snowflake.Options{RandomStart: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer source.Close()
+	l, err := NewIDs[[8]byte](webDoor(t, flakeserver.Snowflake(source)), "ids").Leased(LeaseOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	var last uint64
+	for _, id := range takeAll(t, l, make(map[[8]byte]bool), 5*source.PerTick()) {
+		milli := source.Layout().Decompose(snowflake.FromBytes(id)).Milli
+		if milli < last {
+			t.Fatalf("%d ms after %d", milli, last)
+		}
+		last = milli
+	}
+}
+
+// The clock of a node that has sno is set back: it goes on with lower ids.
+func TestLeasedSnoClock(t *testing.T) {
+	var behind atomic.Int64
+	system := flake.SystemClock()
+	source, err := sno.Open(t.Context(), filepath.Join(t.TempDir(), "time"), nil,
+		sno.Options{Clock: func() uint64 { return system() - uint64(behind.Load()) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer source.Close()
+	l, err := NewIDs[[10]byte](webDoor(t, flakeserver.Sno(source)), "ids").Leased(LeaseOptions{Size: 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	seen := make(map[[10]byte]bool)
+	before := takeAll(t, l, seen, 100)
+	behind.Store(time.Minute.Milliseconds())
+	after := takeAll(t, l, seen, 100)
+	if bytes.Compare(after[99][:], before[0][:]) > 0 {
+		t.Errorf("%x after %x: the clock was not set back", after[99], before[0])
+	}
+}
+
+// Of flake-idgen and snowflake another node is told by a lower millisecond.
+func TestLeasedOtherSnowflake(t *testing.T) {
+	const milli = 1 << 22 // of ids
+	l, err := NewIDs[[8]byte](nil, "ids").Leased(LeaseOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	for _, tt := range []struct {
+		id   uint64
+		want error
+	}{
+		{7*milli + 9, nil},
+		{7*milli + 3, nil},
+		{7*milli - 2, ErrNotAbove},
+		{8*milli - 1, nil},
+	} {
+		if got := l.arrived([]Run[[8]byte]{{idOf[[8]byte](number{lo: tt.id}), 1}}, 0); got != tt.want {
+			t.Errorf("%#x: %v, want %v", tt.id, got, tt.want)
 		}
 	}
 }
