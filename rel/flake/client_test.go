@@ -13,14 +13,15 @@ import (
 // The commands of the client against a node that runs, by both doors.
 func TestClients(t *testing.T) {
 	t.Parallel()
-	n := startCommand(t, command, "", fmt.Sprintf("cookie = %q\n[http]\nlisten = \"127.0.0.1:0\"", cookie))
+	n := startCommand(t, command, "", fmt.Sprintf("cookie = %q\n[http]\nlisten = \"127.0.0.1:0\"\n%s", cookie, generatorsOf(t)))
 	url := n.await("  HTTP ")
 	for _, tt := range []struct {
-		what string
-		args []string // that say by which door
+		what    string
+		args    []string // that say by which door
+		unknown string   // what is said of a generator that there is not
 	}{
-		{"distribution", nil},
-		{"HTTP", []string{"-url", url}},
+		{"distribution", nil, "noproc"},
+		{"HTTP", []string{"-url", url}, "one of flake, orders, items, events"},
 	} {
 		t.Run(tt.what, func(t *testing.T) {
 			p := spawn(t, n.port, filepath.Join(built, "example"), append([]string{"-cookie", cookie}, tt.args...)...)
@@ -41,6 +42,14 @@ func TestClients(t *testing.T) {
 					t.Fatalf("%v after %v, %v", line, last, err)
 				}
 				last = id
+			}
+			p = spawn(t, n.port, command, append([]string{"get", "-n", "3", "-base", "16", "-generator", "events"}, tt.args...)...)
+			if status := p.wait(); status != 0 || !regexp.MustCompile(`^([0-9A-F]{20}\n){3}$`).MatchString(p.output()) {
+				t.Errorf("get -generator events: exit status %d, %q", status, p.output())
+			}
+			p = spawn(t, n.port, command, append([]string{"get", "-generator", "nothing"}, tt.args...)...)
+			if status := p.wait(); status != exitFailure || !strings.Contains(p.output(), tt.unknown) {
+				t.Errorf("get -generator nothing: exit status %d, %q, want %q", status, p.output(), tt.unknown)
 			}
 		})
 	}

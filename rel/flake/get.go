@@ -25,6 +25,7 @@ func get(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags := newFlags("flake get")
 	n := flags.Int("n", 1, "how many ids, from 1")
 	base := flags.Int("base", flake.MaxBase, "the base that they are written in, 2 to 62")
+	generator := flags.String("generator", "flake", "ask the generator `NAME`, which the node has by a table [[generator]]")
 	url := flags.String("url", "", "ask over HTTP, at a `URL` such as http://127.0.0.1:8465, instead of the Erlang distribution")
 	cfg, _, err := flags.load(args, 0, stderr)
 	if err != nil {
@@ -41,7 +42,7 @@ func get(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return err
 	}
 	defer door.Close()
-	ids := client.NewIDs[flake.ID](door, "flake")
+	ids := client.NewIDs[flake.ID](door, *generator) // of any format, as only texts are asked for
 	for left := *n; left > 0; left -= getMany {
 		if err := getSome(ctx, ids, min(left, getMany), *base, stdout); err != nil {
 			return err
