@@ -25,13 +25,14 @@
 -type taken() :: atomics:atomics_ref().
 -type monotonic() :: integer(). % erlang:monotonic_time()
 -type deadline() :: integer().  % erlang:monotonic_time(millisecond)
--type waiting() :: {gen_server:from(), N :: pos_integer(), deadline()}.
+-type waiting() :: {gen_server:from(), N :: pos_integer(), deadline(), Came :: monotonic()}.
 
 -record(state,
         {config :: flake_client_nodes:config(),
          current :: {taken(), run(), Deadline :: monotonic()} | undefined,
          next = [] :: [run()],                   % after current
          deadline = 0 :: monotonic(),            % of next
+         asked = erlang:monotonic_time() :: monotonic(), % when next had not been handed out yet
          above = <<>> :: binary(),               % an id that was given past the leases
          waiting = queue:new() :: queue:queue(waiting()),
          fetching :: {pid(), deadline()} | undefined}).
@@ -141,7 +142,8 @@ init({Client, #{nodes := Nodes} = Options}) ->
 
 -spec handle_call(term(), gen_server:from(), #state{}) -> {reply, term(), #state{}} | {noreply, #state{}}.
 handle_call({take, N}, From, #state{config = Config, waiting = Waiting} = State) ->
-    {noreply, fetch_if_short(serve(State#state{waiting = queue:in({From, N, deadline(Config)}, Waiting)}))};
+    Waiter = {From, N, deadline(Config), erlang:monotonic_time()},
+    {noreply, fetch_if_short(serve(State#state{waiting = queue:in(Waiter, Waiting)}))};
 handle_call({above, Id}, _, State) ->
     {reply, ok, put_next_in_place(State#state{above = max(Id, State#state.above), next = []})};
 handle_call(_, _, State) ->
@@ -156,8 +158,8 @@ handle_info({fetched, Pid, {ok, Runs, Asked}}, #state{fetching = {Pid, _}} = Sta
     {noreply, fetch_if_short(arrive(Runs, Asked, State#state{fetching = undefined}))};
 handle_info({fetched, Pid, {error, _} = Error}, #state{fetching = {Pid, Until}, waiting = Waiting} = State) ->
     %% Who came while it was being tried has its own time.
-    {Failed, Others} = lists:splitwith(fun({_, _, Deadline}) -> Deadline =< Until end, queue:to_list(Waiting)),
-    lists:foreach(fun({From, _, _}) -> gen_server:reply(From, Error) end, Failed),
+    {Failed, Others} = lists:splitwith(fun({_, _, Deadline, _}) -> Deadline =< Until end, queue:to_list(Waiting)),
+    lists:foreach(fun({From, _, _, _}) -> gen_server:reply(From, Error) end, Failed),
     Left = State#state{fetching = undefined, waiting = queue:from_list(Others)},
     {noreply, case Others of
                   [] -> Left;
@@ -171,15 +173,16 @@ handle_info({half_age, Deadline, Used}, #state{deadline = Deadline, fetching = u
 handle_info(_, State) ->
     {noreply, State}.
 
-%% What has just come goes to those who wait, however long it took: it is as fresh
-%% as can be. The lease before is at its end then.
+%% What has just come goes to those who waited when it was asked for, however long it
+%% took: it is as fresh as can be. The lease before is at its end then.
 arrive(Runs, Asked, #state{config = #{lease := #{max_age := MaxAge}}, above = Above, waiting = Waiting} = State) ->
     Deadline = Asked + erlang:convert_time_unit(MaxAge, millisecond, native),
-    Arrived = State#state{next = [Run || Run <- Runs, flake_client_run:first([Run]) > Above], deadline = Deadline},
+    Arrived = State#state{next = [Run || Run <- Runs, flake_client_run:first([Run]) > Above],
+                          deadline = Deadline, asked = Asked},
     Served =
         case queue:is_empty(Waiting) of
             true -> Arrived;
-            false -> serve(Asked, Arrived#state{current = undefined})
+            false -> serve(Arrived#state{current = undefined})
         end,
     _ = erlang:send_after(max(1, MaxAge div 2), self(), {half_age, Deadline, used(Served)}),
     Served.
@@ -188,18 +191,19 @@ arrive(Runs, Asked, #state{config = #{lease := #{max_age := MaxAge}}, above = Ab
 used(#state{current = undefined}) -> undefined;
 used(#state{current = {Taken, _, _}}) -> {Taken, atomics:get(Taken, 1)}.
 
-serve(State) ->
-    serve(erlang:monotonic_time(), State).
-
-serve(Now, #state{waiting = Waiting} = State) ->
+serve(#state{waiting = Waiting, asked = Asked} = State) ->
     case queue:out(Waiting) of
         {empty, _} ->
             State;
-        {{value, {From, N, _}}, Others} ->
+        {{value, {From, N, _, Came}}, Others} ->
+            Now = case Came =< Asked of
+                      true -> Asked;
+                      false -> erlang:monotonic_time()
+                  end,
             case draw(N, Now, State) of
                 {Runs, Drawn} ->
                     gen_server:reply(From, {ok, Runs}),
-                    serve(Now, Drawn#state{waiting = Others});
+                    serve(Drawn#state{waiting = Others});
                 short ->
                     State
             end
@@ -236,9 +240,9 @@ fetch_if_short(State) ->
     State.
 
 fetch(#state{config = #{lease := #{size := Size}} = Config, waiting = Waiting} = State) ->
-    N = min(?MAX_LEASE, lists:sum([Size | [W || {_, W, _} <- queue:to_list(Waiting)]])),
+    N = min(?MAX_LEASE, lists:sum([Size | [W || {_, W, _, _} <- queue:to_list(Waiting)]])),
     Until = case queue:peek(Waiting) of
-                {value, {_, _, Deadline}} -> Deadline;
+                {value, {_, _, Deadline, _}} -> Deadline;
                 empty -> deadline(Config)
             end,
     Server = self(),

@@ -10,7 +10,7 @@ all() -> [{group, one}, {group, own}].
 
 groups() ->
     [{one, [], [application, questions, bad_arguments, text, many_ids, no_node, leased, message_order,
-                freshness, past_the_lease, small_leases, restarted_client]},
+                freshness, late_lease, past_the_lease, small_leases, restarted_client]},
      {own, [], [leases_outlive_the_node, slow_start, killed_under_load, millions, failover, clock_steps, clock_back_for_long,
                 other_clock_behind]}].
 
@@ -174,6 +174,28 @@ freshness(Config) ->
          {ok, <<Time:64, _:64>>} = flake_client:id(fresh),
          ?assert(Time >= Now - 500)
      end || Pause <- lists:duplicate(150, 5) ++ [1000, 0, 1000]].
+
+%% A lease that is fetched ahead, and whose answer takes longer than it may be old,
+%% is not for a call that began meanwhile.
+late_lease(_) ->
+    MaxAge = 20,
+    true = register(slow, self()),
+    {ok, _} = flake_client:start_link(late, [{nodes, [node()]}, {name, slow}, {lease, #{size => 1, max_age => MaxAge}}]),
+    Call = fun() -> spawn_monitor(fun() -> exit({ids, one(late)}) end) end,
+    Asked = fun() -> receive {'$gen_call', From, {lease, N}} -> {From, N} end end,
+    Answer = fun({From, N}, Time) -> gen_server:reply(From, {ok, [{<<Time:64, 0:64>>, N}]}) end,
+    [Time1, Time2, Time3] = [erlang:unique_integer([positive, monotonic]) || _ <- [1, 2, 3]],
+    First = Call(),
+    Answer(Asked(), Time1),
+    [<<Time1:64, _:64>>] = ended(First),
+    Late = Asked(),
+    Old = erlang:monotonic_time() + erlang:convert_time_unit(MaxAge, millisecond, native),
+    await(fun() -> erlang:monotonic_time() > Old end),
+    Second = Call(),
+    timer:sleep(20), % if the call comes after the answer, that is no matter
+    Answer(Late, Time2),
+    Answer(Asked(), Time3),
+    ?assertMatch([<<Time3:64, _:64>>], ended(Second)).
 
 %% Ids that are too many for a lease are above the leased ones before, and below
 %% those after.
