@@ -164,16 +164,20 @@ message_order(Config) ->
     [Pid ! stop || Pid <- Pids].
 
 %% What a lease still holds when it is too old is not handed out, whether ids are
-%% taken all the time or not for long. (Both clocks are this machine's, but a busy
-%% machine may keep either from being read.)
+%% taken all the time or not for long: an id is above all that the node gave to
+%% others longer ago than that.
 freshness(Config) ->
-    client(fresh, Config, [{lease, #{size => 100000, max_age => 20}}]),
+    MaxAge = 20,
+    client(fresh, Config, [{lease, #{size => 100000, max_age => MaxAge}}]),
+    client(direct, Config, []),
     [begin
-         timer:sleep(Pause), % age is what is tested
-         Now = os:system_time(millisecond),
-         {ok, <<Time:64, _:64>>} = flake_client:id(fresh),
-         ?assert(Time >= Now - 500)
-     end || Pause <- lists:duplicate(150, 5) ++ [1000, 0, 1000]].
+         one(fresh), % of a lease that is there, or is now
+         [Others] = one(direct),
+         Given = erlang:monotonic_time(),
+         Old = Given + erlang:convert_time_unit(MaxAge, millisecond, native),
+         await(fun() -> Meanwhile(), erlang:monotonic_time() > Old end),
+         increasing([Others | one(fresh)])
+     end || Meanwhile <- [fun() -> one(fresh) end, fun() -> ok end], _ <- lists:seq(1, 25)].
 
 %% A lease that is fetched ahead, and whose answer takes longer than it may be old,
 %% is not for a call that began meanwhile.
