@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"net/netip"
 	"strings"
 )
 
@@ -19,9 +20,19 @@ func listen(ctx context.Context, o Options) (net.Listener, error) {
 		addr = net.JoinHostPort(host, "0")
 	}
 	var lc net.ListenConfig
-	l, err := lc.Listen(ctx, "tcp", addr)
+	l, err := lc.Listen(ctx, Network(addr), addr)
 	if err != nil {
 		return nil, fmt.Errorf("node %s: %w", o.Name, err)
 	}
 	return l, nil
+}
+
+// Network gives the network to listen in at an address, host:port: tcp4 if the host
+// is an address of IPv4, as package net takes 0.0.0.0 in tcp for all of IPv6 too.
+func Network(addr string) string {
+	host, _, _ := net.SplitHostPort(addr)
+	if ip, err := netip.ParseAddr(host); err == nil && ip.Is4() {
+		return "tcp4"
+	}
+	return "tcp"
 }

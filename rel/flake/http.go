@@ -46,7 +46,7 @@ func openDoor(cfg config.HTTP, log *slog.Logger, o flakehttp.Options) (*door, er
 		return nil, usageError{err}
 	}
 	o.AnyHost, o.Log = cfg.Open, log
-	l, err := net.Listen("tcp", cfg.Listen)
+	l, err := net.Listen(node.Network(cfg.Listen), cfg.Listen)
 	if err != nil {
 		return nil, fmt.Errorf("http.listen: %w", err)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -142,6 +143,18 @@ func TestHTTPRefused(t *testing.T) {
 	}
 }
 
+// 0.0.0.0 is all of IPv4, and nothing of IPv6.
+func TestHTTPIPv4(t *testing.T) {
+	d, err := openDoor(config.HTTP{Listen: "0.0.0.0:0", Open: true}, slog.New(slog.DiscardHandler), flakehttp.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.listener.Close()
+	if addr := d.listener.Addr().(*net.TCPAddr); addr.IP.To4() == nil {
+		t.Errorf("listens at %v", addr)
+	}
+}
+
 // A node that cannot listen for HTTP does not start, and leaves nothing behind.
 func TestHTTPTaken(t *testing.T) {
 	s, _ := startHere(t, func(c *config.Config) { c.HTTP.Listen = "127.0.0.1:0" })
@@ -153,7 +166,7 @@ func TestHTTPTaken(t *testing.T) {
 	cfg.HTTP.Listen = s.http.listener.Addr().String()
 	for range 2 { // the second finds file and worker id free
 		_, err := start(t.Context(), cfg, io.Discard, slog.New(slog.DiscardHandler))
-		if err == nil || !strings.Contains(err.Error(), "http.listen: listen tcp "+cfg.HTTP.Listen) {
+		if err == nil || !strings.Contains(err.Error(), "http.listen: listen tcp4 "+cfg.HTTP.Listen) {
 			t.Fatal(err)
 		}
 	}
