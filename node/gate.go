@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/flake-go/flake/node/host"
 )
 
 // The limits of who may be here at a time. A host is an address, in IPv6 the
@@ -81,30 +83,12 @@ func newGate() *gate {
 	}
 }
 
-// hostOf gives the host at an address, and the loopback's without a number.
-func hostOf(a net.Addr) netip.Addr {
-	tcp, ok := a.(*net.TCPAddr)
-	if !ok {
-		return netip.Addr{}
-	}
-	host := tcp.AddrPort().Addr().Unmap().WithZone("")
-	switch {
-	case host.IsLoopback():
-		return netip.Addr{}
-	case host.Is6():
-		const network = 64
-		prefix, _ := host.Prefix(network)
-		return prefix.Addr()
-	}
-	return host
-}
-
 func isLoopback(host netip.Addr) bool { return !host.IsValid() }
 
 // arrive counts a handshake in. If there are too many, it gives the one that has
 // to make room, which the caller breaks off.
 func (g *gate) arrive(c net.Conn) (v, oldest *visit) {
-	v = &visit{c, hostOf(c.RemoteAddr()), make(chan struct{})}
+	v = &visit{c, host.Of(c.RemoteAddr()), make(chan struct{})}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	switch i := g.oldest(v.host); {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/flake-go/flake/node/handshake"
+	"github.com/flake-go/flake/node/host"
 )
 
 // from is a stream from an address.
@@ -22,28 +23,7 @@ func (f from) RemoteAddr() net.Addr {
 	return net.TCPAddrFromAddrPort(netip.AddrPortFrom(netip.MustParseAddr(f.addr), 1))
 }
 
-func hostAt(addr string) netip.Addr { return hostOf(from{addr: addr}.RemoteAddr()) }
-
-func TestHostOf(t *testing.T) {
-	for _, tt := range []struct {
-		a, b string
-		same bool
-	}{
-		{"192.0.2.1", "192.0.2.1", true},
-		{"192.0.2.1", "192.0.2.2", false},
-		{"192.0.2.1", "::ffff:192.0.2.1", true},
-		{"127.0.0.1", "127.9.9.9", true},
-		{"127.0.0.1", "::1", true},
-		{"127.0.0.1", "192.0.2.1", false},
-		{"2001:db8::1", "2001:db8::ffff:1", true},
-		{"2001:db8::1", "2001:db8:0:1::1", false},
-		{"fe80::1%eth0", "fe80::1", true},
-	} {
-		if same := hostAt(tt.a) == hostAt(tt.b); same != tt.same {
-			t.Errorf("%s and %s: one host %t, want %t", tt.a, tt.b, same, tt.same)
-		}
-	}
-}
+func hostAt(addr string) netip.Addr { return host.Of(from{addr: addr}.RemoteAddr()) }
 
 // Of too many handshakes the oldest has to go, of the host if that has too many,
 // else of all.

@@ -19,6 +19,7 @@ import (
 	"github.com/flake-go/flake/node/epmd"
 	"github.com/flake-go/flake/node/etf"
 	"github.com/flake-go/flake/node/handshake"
+	"github.com/flake-go/flake/node/host"
 	"github.com/flake-go/flake/node/rpc"
 )
 
@@ -201,7 +202,7 @@ func (n *Node) Functions() rpc.Table { return n.functions }
 func (n *Node) Ergo() ergonode.Node { return n.ergo }
 
 func (n *Node) up(c *dist.Conn) {
-	n.gate.up(hostOf(c.Addr()))
+	n.gate.up(host.Of(c.Addr()))
 	n.mu.Lock()
 	n.conns[c.Peer().Name] = c
 	n.mu.Unlock()
@@ -209,7 +210,7 @@ func (n *Node) up(c *dist.Conn) {
 }
 
 func (n *Node) down(c *dist.Conn) {
-	n.gate.down(hostOf(c.Addr()))
+	n.gate.down(host.Of(c.Addr()))
 	n.mu.Lock()
 	if n.conns[c.Peer().Name] == c {
 		delete(n.conns, c.Peer().Name)

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/flake-go/flake/node/host"
 )
 
 // limited is a listener of which so many connections are open at a time. One more
@@ -42,7 +44,7 @@ func (l *limited) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		p := &placed{Conn: c, of: l, host: hostOf(c.RemoteAddr())}
+		p := &placed{Conn: c, of: l, host: host.Of(c.RemoteAddr())}
 		p.silent.Store(l.now())
 		switch err := l.place(p); err {
 		case nil:
@@ -168,24 +170,4 @@ func noteState(c net.Conn, state http.ConnState) {
 		p.silent.Store(p.of.now())
 		p.of.wake()
 	}
-}
-
-// hostOf gives the host at an address: the address, in IPv6 the network of 64 bits
-// that one host commonly has. The loopback, behind which are all callers of this
-// machine, is none: that is the zero Addr.
-func hostOf(a net.Addr) netip.Addr {
-	tcp, ok := a.(*net.TCPAddr)
-	if !ok {
-		return netip.Addr{}
-	}
-	host := tcp.AddrPort().Addr().Unmap().WithZone("")
-	switch {
-	case host.IsLoopback():
-		return netip.Addr{}
-	case host.Is6():
-		const network = 64
-		prefix, _ := host.Prefix(network)
-		return prefix.Addr()
-	}
-	return host
 }
