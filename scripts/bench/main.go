@@ -5,6 +5,7 @@
 //	scripts/bench/run                                 # all of it, in ten minutes
 //	scripts/bench/run -short                          # in one
 //	scripts/bench/run -json bench.json -svg bench.svg # also as data and as a chart
+//	scripts/bench/run -md figures.md                  # also as the README's table
 //	scripts/bench/run -only lean                      # some of ids, begin, erlang, lean, many, client, http
 //
 // Both are measured in turn, round by round, on one machine. What counts is the
@@ -75,6 +76,7 @@ func main() {
 		quick    = flag.Bool("short", false, "measure for a minute instead of ten")
 		root     = flag.String("root", "../..", "the `directory` of the tree to measure")
 		jsonFile = flag.String("json", "", "write the result to `FILE`")
+		mdFile   = flag.String("md", "", "write the figures that have targets to `FILE`, as a table in Markdown")
 		svgFile  = flag.String("svg", "", "draw the ratios to `FILE`")
 		only     = flag.String("only", "ids,begin,erlang,lean,many,client,http", "the `sections` to measure")
 	)
@@ -91,7 +93,7 @@ func main() {
 		log.Fatal(err)
 	}
 	r.print(os.Stdout)
-	for file, encode := range map[string]func(io.Writer) error{*jsonFile: r.json, *svgFile: r.svg} {
+	for file, encode := range map[string]func(io.Writer) error{*jsonFile: r.json, *mdFile: r.markdown, *svgFile: r.svg} {
 		if file == "" {
 			continue
 		}

@@ -58,6 +58,24 @@ func (r row) verdict() string {
 	return fmt.Sprintf("%s %v%s  %s", sign, t.Number, unit, met)
 }
 
+// markdown gives the figures that have a target, as the README shows them.
+func (r *result) markdown(w io.Writer) error {
+	fmt.Fprintf(w, "| %s, %d processors, %s, OTP %s | target | measured | |\n|---|---|---|---|\n", r.Machine, r.Processors, r.Go, r.OTP)
+	for _, row := range r.Rows {
+		if t := row.Target; t != nil {
+			measured, of, met := row.Ratio, " × "+row.Than, "**missed**"
+			if t.OfOurs {
+				measured, of = row.Ours, " "+row.Unit
+			}
+			if *row.Met {
+				met = "met"
+			}
+			fmt.Fprintf(w, "| %s: %s, %s | %v%s | %s | %s |\n", row.Section, row.What, row.Unit, t.Number, of, shortOrZero(measured), met)
+		}
+	}
+	return nil
+}
+
 // short gives a number to three digits, and 0, which is none, as nothing.
 func short(f float64) string {
 	if f == 0 || math.IsNaN(f) || math.IsInf(f, 0) {
