@@ -69,7 +69,7 @@ func adopt(tcp *net.TCPConn) (adopted *conn, err error) {
 	if err = errors.Join(e, err); err != nil {
 		return nil, err
 	}
-	c.thread.init(nearby(c.local, c.remote))
+	c.thread.wait = c.thread.sleep
 	c.in.init(c.raw.Read, syscall.Read)
 	c.out.init(c.raw.Write, syscall.Write)
 	return c, nil
@@ -92,13 +92,6 @@ func duplicate(tcp *net.TCPConn) (file *os.File, err error) {
 		unix.SetNonblock(fd, true)
 	})
 	return file, errors.Join(e, err)
-}
-
-// nearby tells whether both ends are on this machine.
-func nearby(a, b net.Addr) bool {
-	t, ok1 := a.(*net.TCPAddr)
-	u, ok2 := b.(*net.TCPAddr)
-	return ok1 && ok2 && t.IP.Equal(u.IP)
 }
 
 // Dedicate lets the calling goroutine have a thread for what it reads from c, which

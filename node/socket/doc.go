@@ -6,8 +6,10 @@
 // processor to answer on is the one that it leaves: nothing has to be woken
 // elsewhere, all that it has sent until then is read at once, and the answer is
 // beside it. Whoever reads a busy connection therefore has a thread, which blocks in
-// the system's poll, and which follows the peer from processor to processor
-// (SO_INCOMING_CPU of socket(7)), unless it has to wait long for its turn there.
+// the system's poll, and which follows the peer from processor to processor, unless
+// it has to wait long for its turn there. Where a peer is tells SO_INCOMING_CPU of
+// socket(7). Of one on another machine that is where the network card's interrupts
+// are taken, and the way from there is the shortest, too.
 //
 // A connection that nothing arrives on needs no thread: Go's poller watches it, by way
 // of an epoll(7) of its own that is armed just then. So no segment wakes both.

@@ -12,9 +12,8 @@ var threads atomic.Int32 // that read
 
 // thread is that of a goroutine, as long as that reads a busy connection.
 type thread struct {
-	nearby bool
-	poll   [1]unix.PollFd
-	wait   func(fd uintptr) bool // sleep, made once
+	poll [1]unix.PollFd
+	wait func(fd uintptr) bool // sleep, made once
 
 	entered bool
 	place   place
@@ -41,11 +40,6 @@ const (
 	aWhile     = 200 * time.Millisecond
 )
 
-func (t *thread) init(nearby bool) {
-	t.nearby = nearby
-	t.wait = t.sleep
-}
-
 // enter has the calling goroutine keep its thread, if not too many do.
 func (t *thread) enter() {
 	if t.entered {
@@ -57,12 +51,10 @@ func (t *thread) enter() {
 	}
 	runtime.LockOSThread()
 	t.entered = true
-	if t.nearby {
-		t.queue = openQueue()
-		t.before, _ = t.queue.look()
-		t.forget()
-		t.looked = time.Time{}
-	}
+	t.queue = openQueue()
+	t.before, _ = t.queue.look()
+	t.forget()
+	t.looked = time.Time{}
 }
 
 // sleep lasts until there is something to read, for idle at most, beside the peer.
@@ -88,10 +80,10 @@ func (t *thread) leave() {
 	} // else the thread ends with the goroutine
 }
 
-// follow has the thread run where the peer last sent from, from time to time.
+// follow has the thread run where the last segment came in, from time to time.
 func (t *thread) follow(socket int) {
 	now := time.Now()
-	if !t.nearby || now.Sub(t.looked) < lookTime {
+	if now.Sub(t.looked) < lookTime {
 		return
 	}
 	t.looked = now
