@@ -20,11 +20,16 @@ const (
 
 // ids measures the packages of ids in this process.
 func ids(p plan) ([]row, error) {
+	others := slices.Concat(snowflakes(p), snoIDs(p))
+	for i := range others {
+		others[i].Section = otherFormats
+	}
 	return slices.Concat(
-		single(p), text(p), bulk[flake.ID](p, "", perMilli, newFlake), []row{duplicates(p.duplicates)},
-		snowflakes(p), snoIDs(p),
+		single(p), text(p), bulk[flake.ID](p, "", perMilli, newFlake), []row{duplicates(p.duplicates)}, others,
 	), nil
 }
+
+const otherFormats = "other formats in process"
 
 // rival is a function to measure.
 type rival struct {

@@ -2,8 +2,8 @@
 // real Erlang callers and under a lean one, and package flake beside other
 // generators of ids:
 //
-//	scripts/bench/run                                 # all of it, in ten minutes
-//	scripts/bench/run -short                          # in one
+//	scripts/bench/run                                 # all of it, in a quarter of an hour
+//	scripts/bench/run -short                          # in two minutes
 //	scripts/bench/run -json bench.json -svg bench.svg # also as data and as a chart
 //	scripts/bench/run -md figures.md                  # also as the README's table
 //	scripts/bench/run -only lean                      # some of ids, begin, erlang, lean, many, client, http
@@ -73,7 +73,7 @@ func main() {
 	}
 	testing.Init()
 	var (
-		quick    = flag.Bool("short", false, "measure for a minute instead of ten")
+		quick    = flag.Bool("short", false, "measure for two minutes instead of fifteen")
 		root     = flag.String("root", "../..", "the `directory` of the tree to measure")
 		jsonFile = flag.String("json", "", "write the result to `FILE`")
 		mdFile   = flag.String("md", "", "write the figures that have targets to `FILE`, as a table in Markdown")

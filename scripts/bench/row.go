@@ -3,6 +3,7 @@ package main
 import (
 	"math"
 	"slices"
+	"strconv"
 )
 
 // A row is one figure of ours beside that of another.
@@ -26,6 +27,13 @@ type target struct {
 	Number float64 `json:"number"`
 	Less   bool    `json:"less"`    // at most so much
 	OfOurs bool    `json:"of_ours"` // not of the ratio
+}
+
+func (t target) String() string {
+	if t.Number >= 1e4 {
+		return short(t.Number)
+	}
+	return strconv.FormatFloat(t.Number, 'g', -1, 64)
 }
 
 func atLeast(ratio float64) target { return target{Number: ratio} }

@@ -55,14 +55,15 @@ func (r row) verdict() string {
 	if *r.Met {
 		met = "met"
 	}
-	return fmt.Sprintf("%s %v%s  %s", sign, t.Number, unit, met)
+	return fmt.Sprintf("%s %s%s  %s", sign, t, unit, met)
 }
 
-// markdown gives the figures that have a target, as the README shows them.
+// markdown gives the figures that have a target, but those of other formats and
+// those of allocations, as the README shows them.
 func (r *result) markdown(w io.Writer) error {
 	fmt.Fprintf(w, "| %s, %d processors, %s, OTP %s | target | measured | |\n|---|---|---|---|\n", r.Machine, r.Processors, r.Go, r.OTP)
 	for _, row := range r.Rows {
-		if t := row.Target; t != nil {
+		if t := row.Target; t != nil && row.Section != otherFormats && row.Unit != "allocs" {
 			measured, of, met := row.Ratio, " × "+row.Than, "**missed**"
 			if t.OfOurs {
 				measured, of = row.Ours, " "+row.Unit
@@ -70,7 +71,7 @@ func (r *result) markdown(w io.Writer) error {
 			if *row.Met {
 				met = "met"
 			}
-			fmt.Fprintf(w, "| %s: %s, %s | %v%s | %s | %s |\n", row.Section, row.What, row.Unit, t.Number, of, shortOrZero(measured), met)
+			fmt.Fprintf(w, "| %s: %s, %s | %s%s | %s | %s |\n", row.Section, row.What, row.Unit, t, of, shortOrZero(measured), met)
 		}
 	}
 	return nil
