@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/flake-go/flake/flake"
@@ -183,7 +184,9 @@ func TestLimitListener(t *testing.T) {
 
 // While all are being answered one more is accepted when one of them has been, or
 // has ended; none once the listener has.
-func TestLimitListenerFull(t *testing.T) {
+func TestLimitListenerFull(t *testing.T) { synctest.Test(t, testLimitListenerFull) }
+
+func testLimitListenerFull(t *testing.T) {
 	inner := make(callers, 1)
 	l := limitListener(inner, 2, 2)
 	accept := func() net.Conn {
@@ -201,10 +204,11 @@ func TestLimitListenerFull(t *testing.T) {
 		inner <- f
 		accepted := make(chan net.Conn)
 		go func() { accepted <- accept() }()
+		synctest.Wait()
 		select {
 		case <-accepted:
 			t.Fatal("accepted though all are being answered")
-		case <-time.After(20 * time.Millisecond):
+		default:
 		}
 		return accepted
 	}
