@@ -36,15 +36,15 @@ const (
 	// processor, and for a while the thread runs wherever it can.
 	tooLong    = 50 * time.Microsecond
 	callOctets = 256
-	credit     = 64 * callOctets
 	aWhile     = 200 * time.Millisecond
+
+	// credit is what counts as read at first, so that one long wait is not yet too long.
+	credit = 64 * callOctets
 )
 
-// enter has the calling goroutine keep its thread, if not too many do.
+// enter has the calling goroutine, which does not yet, keep its thread, if not too
+// many do.
 func (t *thread) enter() {
-	if t.entered {
-		return
-	}
 	if threads.Add(1) > MaxThreads {
 		threads.Add(-1)
 		return
