@@ -14,11 +14,12 @@
 // ticks, and writes what was appended outside the reader.
 //
 // To decode a call and make an id costs little; to be woken for it and to write
-// its answer costs most. So the reader of a busy connection is a thread that runs
-// where its callers do, as package socket tells. There is no goroutine, channel or
-// timer a call. A message is gone through once, by the [Handler] that takes it apart. Calls that differ in
-// nothing but their references, as a process sends that has many on their way, are
-// compared instead of decoded, and answered with one run of ids: see [Conn.Alike].
+// its answer costs most. So the reader of a busy connection is a thread that
+// runs where its callers do, as package socket tells. There is no goroutine,
+// channel or timer a call. A message is gone through once, by the [Handler] that
+// takes it apart. Calls that differ in nothing but their references, as a
+// process sends that has many on their way, are compared instead of decoded, and
+// answered with one run of ids: see [Conn.Alike].
 //
 // References, and pids in answers, go back as the octets that came. A frame
 // that cannot be framed ends its connection; a message that cannot be decoded
