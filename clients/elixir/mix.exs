@@ -17,7 +17,8 @@ defmodule FlakeClient.MixProject do
 
   def application, do: [extra_applications: [:logger]]
 
-  defp deps(env), do: [{:flake_client, path: "../erlang", manager: :rebar3} | ecto(env)]
+  defp deps(env),
+    do: [{:flake_client, path: "../erlang/flake_client", manager: :rebar3} | ecto(env)]
 
   # The tests have a stand-in, with the callbacks of Ecto's; so they need no Hex.
   defp ecto(:test), do: [{:ecto, path: "test/ecto"}]
