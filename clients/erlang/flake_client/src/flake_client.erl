@@ -8,7 +8,8 @@
 %% Options, of the application's environment or of {@link start_link/2}:
 %%
 %% ```
-%% nodes      the nodes to ask, in order of preference; 1 to 100
+%% nodes      the nodes to ask, in order of preference; 1 to 100. For tests
+%%            in_process may be one of them, which gives ids without any node
 %% name       what the generator is registered as on the nodes; flake unless told
 %% timeout    ms that a call may take in all; 1 to 3600000, 5000 unless told
 %% lease      #{size => Ids, max_age => Ms}: take ids from leases that are fetched
@@ -30,7 +31,7 @@
 %%   or during the call. What a lease still holds then is dropped.</li>
 %% </ul>
 %%
-%% A call does not raise, whatever becomes of the nodes: it gives `{error, Reason}'.
+%% A call does not raise, whatever becomes of the nodes: it returns `{error, Reason}'.
 %% A call that fails is repeated, with pauses, until `timeout' has passed, so that
 %% a node's restart shows as a slow call.
 -module(flake_client).
@@ -38,21 +39,25 @@
 -export([start_link/1, start_link/2, child_spec/1, child_spec/2]).
 -export([id/0, id/1, id/2, ids/1, ids/2, ids/3]).
 -export([notional/1, notional/2, notional/3, decompose/1, decompose/2, decompose/3]).
+-export([to_text/2, from_text/2, from_text/3, time/1, time/2]).
 -export_type([client/0, options/0, id/0, base/0, text/0, failure/0, reason/0]).
 
 -define(DEFAULT, ?MODULE).
--define(IS_CLIENT(C), is_atom(C)).
+-define(SNO_EPOCH, 1262304000000). % 2010
+-define(IS_CLIENT(C), (is_atom(C) andalso C =/= canonical)).
 
 -type client() :: atom().
-%% The name of a client.
+%% The name of a client, any but `canonical'.
 
 -type options() :: #{atom() => term()} | [{atom(), term()}].
 
 -type id() :: binary().
-%% 16 octets of a flake; other formats have 8 or 10.
+%% 16 bytes of a flake; other formats have 8 or 10.
 
--type base() :: 2..62.
-%% Digits are `0-9A-Za-z' in that order.
+-type base() :: 2..62 | canonical.
+%% Digits are `0-9A-Za-z' in that order. `canonical' is the format's own text: of a
+%% flake 22 digits of base 62, which sort as ids do; of 10 bytes (sno) 16 characters
+%% of `2-9a-x'; of 8 bytes decimal.
 
 -type text() :: string() | binary().
 
@@ -61,11 +66,12 @@
                  | {no_node_available, [{node(), reason()}]}.
 %% `badarg': an argument is not what the function allows, or the node says so.
 
--type reason() :: nodedown | noproc | timeout | not_alive
+-type reason() :: nodedown | refused | noproc | timeout | not_alive
                 | clock_running_backwards | timestamp_not_saved
                 | clock_behind | unexpected_reply | atom().
-%% What came of the last attempt at a node. `nodedown': it is not there, not
-%% reachable, or has another cookie; `noproc': it has no generator of that name;
+%% What came of the last attempt at a node. `nodedown': it is not there or not
+%% reachable; `refused': it is there, and the two do not connect, most often as
+%% it has another cookie; `noproc': it has no generator of that name;
 %% `not_alive': this node is not distributed; `clock_behind': its ids would be
 %% below those that another node gave; `unexpected_reply': it does not know the
 %% call. Any other is the node's own word.
@@ -78,8 +84,10 @@ start_link(Options) ->
 %% @doc Starts a client. An option that is wrong is told as
 %% `{error, {bad_option, Key, Value, Allowed}}'.
 -spec start_link(client(), options()) -> {ok, pid()} | {error, term()}.
-start_link(Client, Options) ->
-    flake_client_server:start_link(Client, Options).
+start_link(Client, Options) when ?IS_CLIENT(Client) ->
+    flake_client_server:start_link(Client, Options);
+start_link(Client, _) ->
+    {error, {bad_option, client, Client, "an atom, and not canonical"}}.
 
 %% @equiv child_spec(flake_client, Options)
 -spec child_spec(options()) -> supervisor:child_spec().
@@ -111,7 +119,7 @@ id(Base) ->
 %% @doc The next id as text.
 -spec id(client(), base()) -> {ok, string()} | {error, failure()}.
 id(Client, Base) ->
-    case flake_client_text:is_base(Base) andalso id(Client) of
+    case ?IS_CLIENT(Client) andalso flake_client_text:is_base(Base) andalso id(Client) of
         {ok, Id} -> {ok, flake_client_text:encode(Id, Base)};
         {error, _} = Error -> Error;
         false -> {error, badarg}
@@ -184,3 +192,41 @@ decompose(Text, Base) ->
 -spec decompose(client(), text(), base()) -> {ok, [{atom(), term()}]} | {error, failure()}.
 decompose(Client, Text, Base) ->
     flake_client_server:ask(Client, {decompose, Text, Base}).
+
+%% @doc The text of an id in a base, or its canonical text, without asking a node.
+-spec to_text(id(), base()) -> {ok, string()} | {error, badarg}.
+to_text(Id, Base) when byte_size(Id) =:= 16; byte_size(Id) =:= 10; byte_size(Id) =:= 8 ->
+    case flake_client_text:is_base(Base) of
+        true -> {ok, flake_client_text:encode(Id, Base)};
+        false -> {error, badarg}
+    end;
+to_text(_, _) ->
+    {error, badarg}.
+
+%% @equiv from_text(Text, Base, 16)
+-spec from_text(text(), base()) -> {ok, id()} | {error, badarg}.
+from_text(Text, Base) ->
+    from_text(Text, Base, 16).
+
+%% @doc The id of a text, by the size of the format's ids in bytes, without asking
+%% a node: the reverse of {@link to_text/2}. Of a flake `canonical' is the form of a
+%% UUID too.
+-spec from_text(text(), base(), Size :: 8 | 10 | 16) -> {ok, id()} | {error, badarg}.
+from_text(Text, Base, Size) ->
+    case flake_client_text:decode(Text, Base, Size) of
+        {ok, Id} -> {ok, Id};
+        error -> {error, badarg}
+    end.
+
+%% @doc When an id was made, in milliseconds since 1970, without asking a node; an id
+%% of 16 or 10 bytes.
+-spec time(id()) -> {ok, Ms :: non_neg_integer()} | {error, badarg}.
+time(<<Ms:64, _:64>>) -> {ok, Ms};
+time(<<Units:39, _:41>>) -> {ok, ?SNO_EPOCH + 4 * Units};
+time(_) -> {error, badarg}.
+
+%% @doc When an id of 8 bytes was made, by its format's epoch in milliseconds since
+%% 1970: 1288834974657 is Twitter's, 0 flake-idgen's.
+-spec time(id(), Epoch :: non_neg_integer()) -> {ok, Ms :: non_neg_integer()} | {error, badarg}.
+time(<<Ms:42, _:22>>, Epoch) when is_integer(Epoch), Epoch >= 0 -> {ok, Epoch + Ms};
+time(_, _) -> {error, badarg}.

@@ -11,9 +11,13 @@
 -define(FIRST_PAUSE, 2). % ms
 -define(MAX_PAUSE, 500). % ms
 
+%% What there is at least, past the deadline if need be, to see whether nodes are there.
+-define(LOOK, 50). % ms
+
 -type config() :: #{nodes := tuple(), % of node()
                     name := atom(),
                     order := flake_client_order:order(),
+                    in_process := flake_client_in_process:generator(),
                     _ => _}.
 -type deadline() :: integer(). % erlang:monotonic_time(millisecond)
 
@@ -62,7 +66,7 @@ rounds(#{nodes := Nodes, order := Order} = Config, Request, Deadline, Accept, Pa
                     timer:sleep(Pause),
                     rounds(Config, Request, Deadline, Accept, min(2 * Pause, ?MAX_PAUSE), Reasons);
                 false ->
-                    {error, {no_node_available, Reasons}}
+                    {error, {no_node_available, look(Reasons, max(Deadline, now_ms() + ?LOOK))}}
             end;
         badarg ->
             {error, badarg}
@@ -72,18 +76,20 @@ rounds(#{nodes := Nodes, order := Order} = Config, Request, Deadline, Accept, Pa
 telling({Node, timeout}, Before) -> {Node, proplists:get_value(Node, Before, timeout)};
 telling(Failed, _) -> Failed.
 
-%% An answer that makes no sense will not make more of it later.
+%% An answer that makes no sense will not make more of it later; and this node is not
+%% distributed until somebody starts it so.
 passes({_, unexpected_reply}) -> false;
+passes({_, not_alive}) -> false;
 passes({_, _}) -> true.
 
 round([], _, _, _, _, Failed) ->
     {none, lists:reverse(Failed)};
-round([Index | Others], #{nodes := Nodes, name := Name} = Config, Request, Deadline, Accept, Failed) ->
+round([Index | Others], #{nodes := Nodes} = Config, Request, Deadline, Accept, Failed) ->
     Node = element(Index, Nodes),
     %% Who does not answer may use up its share of the time, and no more.
     Share = max(1, left(Deadline) div (1 + length(Others))),
     Asked = erlang:monotonic_time(),
-    case accepted(Index, call({Name, Node}, Request, Share), Accept) of
+    case accepted(Index, call(Node, Config, Request, Share), Accept) of
         {ok, Answer} -> {ok, Index, Answer, Asked, lists:reverse(Failed)};
         {error, badarg} -> badarg;
         {error, Reason} -> round(Others, Config, Request, Deadline, Accept, [{Node, Reason} | Failed])
@@ -93,8 +99,10 @@ accepted(Index, {ok, Answer}, Accept) -> Accept(Index, Answer);
 accepted(_, {error, Reason}, _) when is_atom(Reason) -> {error, Reason};
 accepted(_, _, _) -> {error, unexpected_reply}.
 
-call(Server, Request, Timeout) ->
-    try is_alive() andalso gen_server:call(Server, Request, Timeout) of
+call(in_process, #{in_process := Generator}, Request, _) ->
+    flake_client_in_process:call(Generator, Request);
+call(Node, #{name := Name}, Request, Timeout) ->
+    try is_alive() andalso gen_server:call({Name, Node}, Request, Timeout) of
         false -> {error, not_alive};
         Reply -> Reply
     catch
@@ -104,8 +112,36 @@ call(Server, Request, Timeout) ->
         exit:_ -> {error, crashed}
     end.
 
+%% A node that refuses the connection, as its cookie is another, is as much down to
+%% who calls it as one that is not there. It is told by its port, which is open.
+look(Reasons, Deadline) ->
+    [case Why =:= nodedown andalso listens(Node, Deadline) of
+         true -> {Node, refused};
+         false -> {Node, Why}
+     end || {Node, Why} <- Reasons].
+
+listens(Node, Deadline) ->
+    case left(Deadline) > 0 andalso string:split(atom_to_list(Node), "@") of
+        [Name, Host] ->
+            case erl_epmd:port_please(Name, Host, left(Deadline)) of
+                {port, Port, _} -> lists:any(fun(Family) -> connects(Host, Port, Family, Deadline) end, [inet, inet6]);
+                _ -> false
+            end;
+        _ ->
+            false
+    end.
+
+connects(Host, Port, Family, Deadline) ->
+    case gen_tcp:connect(Host, Port, [Family], max(0, left(Deadline))) of
+        {ok, Socket} -> gen_tcp:close(Socket) =:= ok;
+        {error, _} -> false
+    end.
+
 left(Deadline) ->
-    Deadline - erlang:monotonic_time(millisecond).
+    Deadline - now_ms().
+
+now_ms() ->
+    erlang:monotonic_time(millisecond).
 
 moved(#{nodes := Nodes, order := Order, name := Name}, From, To, [Why | _]) ->
     flake_client_order:move(Order, From, To) andalso

@@ -135,6 +135,7 @@ deadline(#{timeout := Timeout}) ->
 init({Client, #{nodes := Nodes} = Options}) ->
     Config = Options#{client => Client,
                       nodes := list_to_tuple(Nodes),
+                      in_process => flake_client_in_process:open(),
                       order => flake_client_order:open(Client)},
     Client = ets:new(Client, [named_table, protected, {read_concurrency, true}]),
     true = ets:insert(Client, {config, Config}),

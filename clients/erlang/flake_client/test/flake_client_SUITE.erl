@@ -6,11 +6,13 @@
 
 suite() -> [{timetrap, {minutes, 2}}].
 
-all() -> [{group, one}, {group, own}].
+all() -> [{group, one}, {group, in_process}, {group, own}].
 
 groups() ->
     [{one, [], [application, questions, bad_arguments, text, many_ids, no_node, leased, message_order,
                 freshness, late_lease, past_the_lease, small_leases, restarted_client]},
+     {in_process, [], [application, questions, bad_arguments, text, many_ids, leased, message_order,
+                       freshness, past_the_lease, small_leases, restarted_client]},
      {own, [], [leases_outlive_the_node, slow_start, killed_under_load, millions, failover, clock_steps, clock_back_for_long,
                 other_clock_behind]}].
 
@@ -22,13 +24,14 @@ init_per_suite(Config) ->
 end_per_suite(_) ->
     net_kernel:stop().
 
-%% The tests of group one have one node together, those of group own two each, of
-%% which the second does not run.
+%% The tests of group one have one node together, those of group in_process what
+%% stands in for it, those of group own two each, of which the second does not run.
 init_per_group(one, Config) -> start_nodes("one", Config);
+init_per_group(in_process, Config) -> [{a, in_process} | Config];
 init_per_group(own, Config) -> Config.
 
 end_per_group(one, Config) -> close_nodes(Config);
-end_per_group(own, _) -> ok.
+end_per_group(_, _) -> ok.
 
 init_per_testcase(Case, Config) ->
     case ?config(a, Config) of
@@ -81,7 +84,8 @@ bad_arguments(Config) ->
      || {Function, Arguments} = Bad <- [{id, [1]}, {id, [63]}, {ids, [0]}, {ids, [-1]}, {ids, [many]}, {ids, [3, 63]},
                                         {notional, [-1]}, {notional, ["1"]}, {notional, [2, 1]}, {notional, [1 bsl 64]},
                                         {decompose, [17]}, {decompose, [<<1:64>>]}, {decompose, ["!"]},
-                                        {decompose, ["10", 1]}, {decompose, ["2", 2]}]].
+                                        {decompose, ["10", 1]}, {decompose, ["2", 2]},
+                                        {decompose, ["BCeaFUnvigQXG3iGuW"]}, {decompose, ["BCeaFUnvigQXG3iGuW", canonical]}]].
 
 %% A node reads each base as it is written here.
 text(Config) ->
@@ -90,12 +94,17 @@ text(Config) ->
          {ok, Id} = flake_client:id(),
          {ok, Text} = flake_client:id(Base),
          Fields = flake_client:decompose(Id),
-         ?assertEqual({Base, Fields}, {Base, flake_client:decompose(flake_client_text:encode(Id, Base), Base)}),
+         ?assertEqual({Base, Fields}, {Base, flake_client:decompose(element(2, flake_client:to_text(Id, Base)), Base)}),
          {ok, [{time, Time} | _]} = flake_client:decompose(Text, Base),
          ?assert([{time, Time}] >= lists:sublist(element(2, Fields), 1)),
          {ok, [Text1, Text2]} = flake_client:ids(2, Base),
          ?assertMatch([{ok, [{time, _} | _]}, {ok, [{time, _} | _]}], [flake_client:decompose(T, Base) || T <- [Text1, Text2]])
-     end || Base <- lists:seq(2, 62)].
+     end || Base <- [canonical | lists:seq(2, 62)]],
+    {ok, Id} = flake_client:id(),
+    [?assertEqual({Text, flake_client:decompose(Id)}, {Text, flake_client:decompose(Text)}) || Text <- [element(2, flake_client:to_text(Id, canonical)), uuid(Id)]].
+
+uuid(<<A:32, B:16, C:16, D:16, E:48>>) ->
+    lists:flatten(io_lib:format("~8.16.0b-~4.16.0b-~4.16.0b-~4.16.0b-~12.16.0b", [A, B, C, D, E])).
 
 %% More than a node gives in a call.
 many_ids(Config) ->
@@ -126,7 +135,7 @@ no_node(Config) ->
     {ok, _} = flake_client:id(no_node),
     erlang:disconnect_node(A),
     erlang:set_cookie(A, wrong),
-    refused([{A, nodedown}], fun() -> flake_client:id(no_node) end),
+    refused([{A, refused}], fun() -> flake_client:id(no_node) end),
     erlang:set_cookie(A, flake),
     await(fun() -> element(1, flake_client:id(no_node)) =:= ok end).
 
@@ -357,7 +366,11 @@ other_clock_behind(Config) ->
 
 %% --- helpers
 
-a(Config) -> flake_node:node(?config(a, Config)).
+a(Config) ->
+    case ?config(a, Config) of
+        in_process -> in_process;
+        A -> flake_node:node(A)
+    end.
 
 %% A client that ends with the test.
 client(Client, Config, Options) ->

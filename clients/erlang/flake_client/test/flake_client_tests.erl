@@ -36,22 +36,28 @@ not_started_test() ->
     ?assertEqual({error, {not_started, nobody}}, flake_client:ids(nobody, 3)),
     ?assertEqual({error, {not_started, nobody}}, flake_client:notional(nobody, 3)).
 
+%% At once: the calls may take an hour.
 not_alive_test_() ->
-    [fun() ->
-             {ok, Client} = flake_client:start_link([{nodes, [a@h, b@h]}, {timeout, 20}, {lease, Lease}]),
+    [{timeout, 60,
+      fun() ->
+             {ok, Client} = flake_client:start_link([{nodes, [a@h, b@h]}, {timeout, 3600000}, {lease, Lease}]),
              Refused = {error, {no_node_available, [{a@h, not_alive}, {b@h, not_alive}]}},
              ?assertEqual(Refused, flake_client:id()),
              ?assertEqual(Refused, flake_client:ids(10)),
              ?assertEqual(Refused, flake_client:ids(10000)),
              ?assertEqual(Refused, flake_client:decompose("1")),
              gen_server:stop(Client)
-     end || Lease <- [undefined, #{}]].
+      end} || Lease <- [undefined, #{}]].
 
 arguments_test_() ->
     [?_assertEqual({error, badarg}, Bad)
      || Bad <- [flake_client:id(1), flake_client:id(63), flake_client:id("62"), flake_client:id(c, 62.0),
                 flake_client:ids(0), flake_client:ids(-1), flake_client:ids(1.0), flake_client:ids("1"),
-                flake_client:ids(1, 1), flake_client:ids(c, 0), flake_client:ids(c, 1, 63)]].
+                flake_client:ids(1, 1), flake_client:ids(c, 0), flake_client:ids(c, 1, 63),
+                flake_client:id(canonical, 62), flake_client:ids(canonical, 2), flake_client:id(62, 62),
+                flake_client:to_text(<<1:128>>, 63), flake_client:to_text(<<1:72>>, 62), flake_client:to_text("1", 62),
+                flake_client:time(<<1:64>>), flake_client:time(<<1:64>>, -1), flake_client:time(<<1:128>>, 0)]] ++
+    [?_assertMatch({error, {bad_option, client, canonical, _}}, flake_client:start_link(canonical, [{nodes, [in_process]}]))].
 
 lease_test_() ->
     Id = fun(Bits, N) -> <<N:Bits>> end,
@@ -74,16 +80,34 @@ lease_test_() ->
 
 %% In each base, text read back is the id.
 text_test() ->
-    [?assertEqual({Base, N}, {Base, number(flake_client_text:encode(<<N:128>>, Base), Base)})
-     || Base <- lists:seq(2, 62), N <- [0, 1, Base - 1, Base, (1 bsl 59) - 1, 1 bsl 59, 16#1A1FB177DEE7A0078FFE3D40000, (1 bsl 128) - 1]].
+    [begin
+         {ok, Text} = flake_client:to_text(Id, Base),
+         ?assertEqual({Base, {ok, Id}}, {Base, flake_client:from_text(Text, Base, byte_size(Id))}),
+         ?assertEqual({Base, {ok, Id}}, {Base, flake_client:from_text(list_to_binary(Text), Base, byte_size(Id))}),
+         ?assert(is_integer(Base) andalso (length(Text) =:= 1 orelse hd(Text) =/= $0) orelse Base =:= canonical)
+     end || Base <- [canonical | lists:seq(2, 62)], Bits <- [64, 80, 128],
+            N <- [0, 1, 61, 62, (1 bsl 59) - 1, 1 bsl 59, 16#1A1FB177DEE7A0078FFE3D40000, (1 bsl 128) - 1], Id <- [<<N:Bits>>]].
 
-number(Text, Base) ->
-    false = length(Text) > 1 andalso hd(Text) =:= $0,
-    lists:foldl(fun(C, N) ->
-                        D = if C =< $9 -> C - $0; C =< $Z -> C - $A + 10; true -> C - $a + 36 end,
-                        true = D < Base,
-                        N * Base + D
-                end, 0, Text).
+%% Texts of a node's and of muyo/sno, and times.
+canonical_test_() ->
+    [?_assertEqual({{ok, Text}, {ok, Id}, {ok, Time}}, {flake_client:to_text(Id, canonical), flake_client:from_text(Text, canonical, byte_size(Id)), When(Id)})
+     || {Text, Id, Time, When} <-
+            [{"0000BCfh7uXSbGCFYUHkcy", <<0,0,1,161,253,217,238,237,70,56,249,67,60,141,0,0>>, 1795260280557, fun flake_client:time/1},
+             {"22222224hxxxxxxu", <<16#00000000027ffffffffc:80>>, 1262304000004, fun flake_client:time/1},
+             {"22222225xu222225", <<16#0000000003ff00000003:80>>, 1262304000004, fun flake_client:time/1},
+             {"xxxxxxxxxxxxxxxx", <<-1:80>>, 1262304000000 + 4 * ((1 bsl 39) - 1), fun flake_client:time/1},
+             {"911936766637928448", <<12,167,217,168,89,18,112,0>>, 1577836800000 + 911936766637928448 div 4194304,
+              fun(Id) -> flake_client:time(Id, 1577836800000) end}]].
+
+no_text_test_() ->
+    [?_assertEqual({Text, Base, Size, {error, badarg}}, {Text, Base, Size, flake_client:from_text(Text, Base, Size)})
+     || {Text, Base, Size} <-
+            [{"", 62, 16}, {"!", 62, 16}, {"2", 2, 16}, {"a", 36, 16}, {17, 62, 16}, {"1" ++ x, 62, 16}, {[300], 62, 16}, {"1", 63, 16},
+             {"1", 62, 9}, {lists:duplicate(22, $z), 62, 16}, {lists:duplicate(23, $0), 62, 16}, {"18446744073709551616", 10, 8},
+             {"BCfh7uXSbGCFYUHkcy", canonical, 16}, {"edit", canonical, 16}, {"edit", canonical, 10}, {"edit", canonical, 8},
+             {lists:duplicate(16, $y), canonical, 10}, {lists:duplicate(16, $X), canonical, 10},
+             {"0123456-78901-2345-6789-0123456789ab", canonical, 16}, {"012345678-9012-3456-7890-123456789ab", canonical, 16},
+             {"01234567-8901-2345-6789-0123456789ag", canonical, 16}]].
 
 %% Node, id and whether it is admitted after those before it.
 order_test_() ->
