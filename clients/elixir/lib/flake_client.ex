@@ -20,7 +20,8 @@ defmodule FlakeClient do
 
   ## Options of a client
 
-    * `:nodes` - the nodes to ask, in order of preference
+    * `:nodes` - the nodes to ask, in order of preference; `[:in_process]` in tests
+      gives ids without any node
     * `:name` - of the client, if there are several; `:flake_client` unless told
     * `:generator` - what the generator is registered as on the nodes; `:flake`
       unless told
@@ -31,7 +32,9 @@ defmodule FlakeClient do
   ## Options of a call
 
     * `:client` - the name of the client, `:flake_client` unless told
-    * `:base` - 2 to 62: ids are text in that base, digits `0-9A-Za-z`
+    * `:base` - 2 to 62: ids are text in that base, digits `0-9A-Za-z`; or
+      `:canonical`: the format's own text, of a flake 22 digits of base 62, which
+      sort as ids do
 
   Functions without `!` never raise for what becomes of the nodes; those with
   it raise `FlakeClient.Error`.
@@ -40,10 +43,10 @@ defmodule FlakeClient do
   @typedoc "16 bytes of a flake; other formats have 8 or 10."
   @type id :: <<_::64, _::_*8>>
 
-  @typedoc "An id as a number in a base, without padding."
+  @typedoc "An id as a number in a base, without padding, or its canonical text."
   @type text :: String.t()
 
-  @type base :: 2..62
+  @type base :: 2..62 | :canonical
   @type client :: atom
   @type time :: non_neg_integer | DateTime.t()
 
@@ -108,7 +111,7 @@ defmodule FlakeClient do
     end
   end
 
-  @doc "The next id, as `id/1` gives it."
+  @doc "The next id, as `id/1` returns it."
   @spec id!([option]) :: id | text
   def id!(options \\ []), do: options |> id() |> must()
 
@@ -130,7 +133,7 @@ defmodule FlakeClient do
     end
   end
 
-  @doc "The next ids, as `ids/2` gives them."
+  @doc "The next ids, as `ids/2` returns them."
   @spec ids!(pos_integer, [option]) :: [id | text, ...]
   def ids!(n, options \\ []), do: n |> ids(options) |> must()
 
@@ -140,27 +143,41 @@ defmodule FlakeClient do
 
       iex> FlakeClient.notional(~U[2023-11-14 22:13:20.000Z])
       {:ok, <<1_700_000_000_000::64, 0::64>>}
-  """
-  @spec notional(time, client: client) :: {:ok, id} | {:error, failure}
-  def notional(at, options \\ []), do: call(:notional, [milli(at)], options)
 
-  @doc "The id of a time, as `notional/2` gives it."
-  @spec notional!(time, client: client) :: id
+      iex> FlakeClient.notional(1_700_000_000_000, base: :canonical)
+      {:ok, "0000AboKHPfDwy7uRnVX9M"}
+  """
+  @spec notional(time, [option]) :: {:ok, id | text} | {:error, failure}
+  def notional(at, options \\ []) do
+    with {:ok, base, options} <- pop_base(options),
+         {:ok, id} <- call(:notional, [milli(at)], options),
+         do: {:ok, in_base(id, base)}
+  end
+
+  @doc "The id of a time, as `notional/2` returns it."
+  @spec notional!(time, [option]) :: id | text
   def notional!(at, options \\ []), do: at |> notional(options) |> must()
 
   @doc """
   The lowest and the highest id of a span of time, both ends included: the ends of
-  a range scan.
+  a range scan. Of texts, only canonical ones sort as ids do.
 
       iex> {:ok, {lowest, highest}} = FlakeClient.span(1_700_000_000_000, 1_700_000_000_000)
       iex> {lowest, highest}
       {<<1_700_000_000_000::64, 0::64>>, <<1_700_000_000_000::64, -1::64>>}
-  """
-  @spec span(time, time, client: client) :: {:ok, {id, id}} | {:error, failure}
-  def span(from, to, options \\ []), do: call(:notional, [milli(from), milli(to)], options)
 
-  @doc "The lowest and the highest id of a span, as `span/3` gives them."
-  @spec span!(time, time, client: client) :: {id, id}
+      iex> FlakeClient.span(1_700_000_000_000, 1_700_000_000_000, base: 16)
+      {:ok, {"18BCFE568000000000000000000", "18BCFE56800FFFFFFFFFFFFFFFF"}}
+  """
+  @spec span(time, time, [option]) :: {:ok, {id, id} | {text, text}} | {:error, failure}
+  def span(from, to, options \\ []) do
+    with {:ok, base, options} <- pop_base(options),
+         {:ok, {lowest, highest}} <- call(:notional, [milli(from), milli(to)], options),
+         do: {:ok, {in_base(lowest, base), in_base(highest, base)}}
+  end
+
+  @doc "The lowest and the highest id of a span, as `span/3` returns them."
+  @spec span!(time, time, [option]) :: {id, id} | {text, text}
   def span!(from, to, options \\ []), do: from |> span(to, options) |> must()
 
   @doc """
@@ -175,9 +192,84 @@ defmodule FlakeClient do
   @spec decompose(id | text, [option]) :: {:ok, keyword} | {:error, failure}
   def decompose(id, options \\ []), do: call(:decompose, [id], options)
 
-  @doc "The fields of an id, as `decompose/2` gives them."
+  @doc "The fields of an id, as `decompose/2` returns them."
   @spec decompose!(id | text, [option]) :: keyword
   def decompose!(id, options \\ []), do: id |> decompose(options) |> must()
+
+  @doc """
+  The text of an id, `:canonical` or in another `:base`, without asking a node.
+
+      iex> FlakeClient.to_text(<<1_700_000_000_000::64, 2::48, 3::16>>)
+      {:ok, "0000AboKHPfDwy7uRnW5FT"}
+
+      iex> FlakeClient.to_text(<<911_936_766_637_928_448::64>>)
+      {:ok, "911936766637928448"}
+  """
+  @spec to_text(id, base: base) :: {:ok, text} | {:error, :badarg}
+  def to_text(id, options \\ []) do
+    with {:ok, base, []} <- pop_base(options, :canonical),
+         {:ok, text} <- :flake_client.to_text(id, base) do
+      {:ok, text(text)}
+    else
+      _ -> {:error, :badarg}
+    end
+  end
+
+  @doc "The text of an id, as `to_text/2` returns it."
+  @spec to_text!(id, base: base) :: text
+  def to_text!(id, options \\ []), do: id |> to_text(options) |> must()
+
+  @doc """
+  The id of a text, `:canonical` or in another `:base`, without asking a node.
+  `:bytes` is the size of the format's ids: 16 unless told, or 10 or 8.
+
+      iex> FlakeClient.from_text("0000AboKHPfDwy7uRnW5FT")
+      {:ok, <<1_700_000_000_000::64, 2::48, 3::16>>}
+
+      iex> FlakeClient.from_text("911936766637928448", bytes: 8)
+      {:ok, <<911_936_766_637_928_448::64>>}
+
+      iex> FlakeClient.from_text("edit")
+      {:error, :badarg}
+  """
+  @spec from_text(text, base: base, bytes: 8 | 10 | 16) :: {:ok, id} | {:error, :badarg}
+  def from_text(text, options \\ []) do
+    {bytes, options} = Keyword.pop(options, :bytes, 16)
+
+    case pop_base(options, :canonical) do
+      {:ok, base, []} when is_binary(text) -> :flake_client.from_text(text, base, bytes)
+      _ -> {:error, :badarg}
+    end
+  end
+
+  @doc "The id of a text, as `from_text/2` returns it."
+  @spec from_text!(text, base: base, bytes: 8 | 10 | 16) :: id
+  def from_text!(text, options \\ []), do: text |> from_text(options) |> must()
+
+  @doc """
+  When an id was made, in milliseconds since 1970, without asking a node. An id of
+  8 bytes does not tell by itself: `:epoch` is that of its format, in milliseconds
+  since 1970 or as a `DateTime`.
+
+      iex> {:ok, ms} = FlakeClient.time(<<1_700_000_000_000::64, 2::48, 3::16>>)
+      iex> DateTime.from_unix!(ms, :millisecond)
+      ~U[2023-11-14 22:13:20.000Z]
+
+      iex> FlakeClient.time(<<911_936_766_637_928_448::64>>, epoch: ~U[2020-01-01 00:00:00Z])
+      {:ok, 1_795_259_468_132}
+  """
+  @spec time(id, epoch: time) :: {:ok, non_neg_integer} | {:error, :badarg}
+  def time(id, options \\ []) do
+    case options do
+      [] -> :flake_client.time(id)
+      [epoch: epoch] -> :flake_client.time(id, milli(epoch))
+      _ -> {:error, :badarg}
+    end
+  end
+
+  @doc "When an id was made, as `time/2` returns it."
+  @spec time!(id, epoch: time) :: non_neg_integer
+  def time!(id, options \\ []), do: id |> time(options) |> must()
 
   defp call(function, arguments, options) do
     {client, options} = Keyword.pop(options, :client, @default)
@@ -188,6 +280,18 @@ defmodule FlakeClient do
       _ -> {:error, :badarg}
     end
   end
+
+  # Of notional ids the node has no text. nil is none.
+  defp pop_base(options, default \\ nil) do
+    {base, options} = Keyword.pop(options, :base, default)
+
+    if base == nil or :flake_client_text.is_base(base),
+      do: {:ok, base, options},
+      else: {:error, :badarg}
+  end
+
+  defp in_base(id, nil), do: id
+  defp in_base(id, base), do: to_text!(id, base: base)
 
   defp text(id) when is_list(id), do: List.to_string(id)
   defp text(id), do: id

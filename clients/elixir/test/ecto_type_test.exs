@@ -6,8 +6,13 @@ defmodule FlakeClient.EctoTypeTest do
   defp dump(text, params), do: EctoType.dump(text, fn _, _ -> flunk("not composite") end, params)
   defp load(id, params), do: EctoType.load(id, fn _, _ -> flunk("not composite") end, params)
 
+  # What a query does to a value.
+  defp query(value, params) do
+    with {:ok, cast} <- EctoType.cast(value, params), do: dump(cast, params)
+  end
+
   test "an id goes to the database and back" do
-    for base <- 2..62, params = init(base: base) do
+    for base <- [:canonical | Enum.to_list(2..62)], params = init(base: base) do
       text = EctoType.autogenerate(params)
       assert {:ok, <<_::128>> = id} = dump(text, params)
       assert load(id, params) == {:ok, text}
@@ -16,50 +21,132 @@ defmodule FlakeClient.EctoTypeTest do
     end
   end
 
-  test "in the database ids sort by time" do
+  test "in the database and as canonical text ids sort by time" do
     params = init()
-    ids = for _ <- 1..20, {:ok, id} = dump(EctoType.autogenerate(params), params), do: id
+    texts = for _ <- 1..20, do: EctoType.autogenerate(params)
+    assert texts == Enum.sort(texts)
+    ids = for text <- texts, {:ok, id} = dump(text, params), do: id
     assert ids == Enum.sort(ids)
+  end
+
+  test "a span's ends are for queries, as bytes and as text" do
+    now = System.os_time(:millisecond)
+
+    for base <- [:canonical | Enum.to_list(2..62)], params = init(base: base, storage: :uuid) do
+      {lowest, highest} = FlakeClient.span!(now - 1000, now)
+      {lowest_text, highest_text} = FlakeClient.span!(now - 1000, now, base: base)
+      assert {:ok, lowest} == query(lowest, params)
+      assert {:ok, highest} == query(highest, params)
+      assert {:ok, lowest} == query(lowest_text, params)
+      assert {:ok, highest} == query(highest_text, params)
+      assert {:ok, highest_text} == EctoType.cast(highest, params)
+      assert {:ok, lowest} == dump(lowest, params)
+    end
+
+    for {base, bytes, low, high} <- [
+          {:canonical, 10, <<60, 1, 2, 3, 4, 0::40>>, <<60, 1, 2, 3, 255, -1::40>>},
+          {62, 10, <<60, 1, 2, 3, 4, 0::40>>, <<60, 1, 2, 3, 255, -1::40>>},
+          {:canonical, 8, <<"01234", 0::24>>, <<"01234", -1::24>>},
+          {62, 8, <<"01234", 0::24>>, <<"01234", -1::24>>}
+        ],
+        params = init(base: base, bytes: bytes),
+        id <- [low, high] do
+      assert query(id, params) == {:ok, id}
+    end
   end
 
   test "casts what is an id's text" do
     for {options, text, cast} <- [
           {[], nil, {:ok, nil}},
-          {[], "0", {:ok, "0"}},
-          {[], "000z", {:ok, "z"}},
-          {[base: 16], "FF", {:ok, "FF"}},
-          {[base: 16], "ff", :error},
-          {[base: 16, bytes: 8], "FFFFFFFFFFFFFFFF", {:ok, "FFFFFFFFFFFFFFFF"}},
-          {[base: 16, bytes: 8], "10000000000000000", :error},
+          {[], "0000BCfh7uXSbGCFYUHkcy", {:ok, "0000BCfh7uXSbGCFYUHkcy"}},
+          {[], "000001a1-fdd9-eeed-4638-f9433c8d0000", {:ok, "0000BCfh7uXSbGCFYUHkcy"}},
+          {[base: 62], "BCfh7uXSbGCFYUHkcy", {:ok, "BCfh7uXSbGCFYUHkcy"}},
+          {[base: 62], "0000BCfh7uXSbGCFYUHkcy", :error},
+          {[], "BCfh7uXSbGCFYUHkcy", :error},
+          {[bytes: 10], "22222223272im323", {:ok, "22222223272im323"}},
+          {[bytes: 8], "911936766637928448", {:ok, "911936766637928448"}},
+          {[bytes: 8], "12345678", {:ok, "12345678"}},
+          {[bytes: 8], "0911936766637928448", :error},
+          {[bytes: 8], "18446744073709551616", :error},
+          {[bytes: 8, base: 62], "15QIg0kUvFo", {:ok, "15QIg0kUvFo"}},
+          {[base: 16], "1A1FDD9EEED4638F9433C8D0000", {:ok, "1A1FDD9EEED4638F9433C8D0000"}},
+          {[base: 16], "1a1fdd9eeed4638f9433c8d0000", :error},
+          {[base: 16], "1A1FDD9EEED4638F9433C8D0000" <> "000000", :error},
           {[], String.duplicate("z", 22), :error},
           {[], String.duplicate("z", 100_000), :error},
           {[], "", :error},
-          {[], "a b", :error},
           {[], "é", :error},
           {[], ~c"abc", :error},
-          {[], 17, :error}
+          {[], 17, :error},
+          {[bytes: 8], 17, :error},
+          {[bytes: 8, storage: :integer], 17, {:ok, "17"}},
+          {[bytes: 8, storage: :integer], -1, {:ok, "18446744073709551615"}},
+          {[bytes: 8, storage: :integer], 0x10000000000000000, :error},
+          {[bytes: 8, storage: :integer], 1.0, :error}
         ] do
       assert {text, EctoType.cast(text, init(options))} == {text, cast}
       assert {text, elem_or(dump(text, init(options)))} == {text, elem_or(cast)}
     end
   end
 
+  test "casts no word" do
+    words = ~w(z new edit NEW EDIT orders settings password_changed a\0b)
+
+    for base <- [:canonical, 36, 62],
+        bytes <- [8, 10, 16],
+        params = init(base: base, bytes: bytes) do
+      for word <- words do
+        assert {word, params, EctoType.cast(word, params)} == {word, params, :error}
+        assert dump(word, params) == :error
+      end
+    end
+
+    assert EctoType.cast("statistics", init(base: 62)) == :error
+    assert EctoType.cast("statistics", init(bytes: 8)) == :error
+  end
+
   defp elem_or({:ok, nil}), do: nil
   defp elem_or({:ok, _}), do: :ok
   defp elem_or(:error), do: :error
 
+  test "64-bit ids are integers in the database" do
+    for base <- [:canonical, 62], params = init(bytes: 8, storage: :integer, base: base) do
+      assert EctoType.type(params) == :integer
+
+      for n <- [0x0CA7D9A859127000, 0xFFFFFFFFFFFFFFFF] do
+        <<stored::signed-64>> = <<n::64>>
+        text = FlakeClient.to_text!(<<n::64>>, base: base)
+        assert dump(text, params) == {:ok, stored}
+        assert load(stored, params) == {:ok, text}
+        assert query(stored, params) == {:ok, stored}
+        assert query(n, params) == {:ok, stored}
+      end
+
+      assert query(<<0x0CA7D9A859000000::64>>, params) == {:ok, 0x0CA7D9A859000000}
+      assert load(<<1::64>>, params) == :error
+    end
+  end
+
   test "loads what has an id's size" do
     assert load(nil, init()) == {:ok, nil}
-    assert load(<<35::128>>, init()) == {:ok, "Z"}
+    assert load(<<35::128>>, init(base: 62)) == {:ok, "Z"}
     assert load(<<35::64>>, init()) == :error
-    assert load(<<35::64>>, init(bytes: 8)) == {:ok, "Z"}
+    assert load(35, init()) == :error
+    assert load(<<35::64>>, init(bytes: 8, base: 62)) == {:ok, "Z"}
   end
 
   test "options" do
     assert EctoType.type(init()) == :binary
     assert EctoType.type(init(storage: :uuid)) == :uuid
 
-    for bad <- [[base: 1], [base: 63], [bytes: 9], [storage: :string], [bytes: 8, storage: :uuid]] do
+    for bad <- [
+          [base: 1],
+          [base: 63],
+          [bytes: 9],
+          [storage: :string],
+          [storage: :integer],
+          [bytes: 8, storage: :uuid]
+        ] do
       assert_raise ArgumentError, fn -> init(bad) end
     end
 

@@ -28,6 +28,33 @@ defmodule FlakeClientTest do
     assert FlakeClient.id!(client: Direct) < FlakeClient.id!(client: Direct)
   end
 
+  test "bases" do
+    now = System.os_time(:millisecond)
+
+    for base <- [:canonical | Enum.to_list(2..62)] do
+      assert {:ok, text} = FlakeClient.id(base: base)
+      id = FlakeClient.from_text!(text, base: base)
+      assert FlakeClient.to_text!(id, base: base) == text
+      assert FlakeClient.decompose!(text, base: base)[:time] == FlakeClient.time!(id)
+
+      assert FlakeClient.notional!(now, base: base) ==
+               FlakeClient.to_text!(<<now::64, 0::64>>, base: base)
+
+      assert FlakeClient.span!(now, now + 1, base: base) ==
+               {FlakeClient.to_text!(<<now::64, 0::64>>, base: base),
+                FlakeClient.to_text!(<<now + 1::64, -1::64>>, base: base)}
+    end
+  end
+
+  test "in process" do
+    start_supervised!({FlakeClient, name: InProcess, nodes: [:in_process], lease: [size: 10]})
+    ids = for n <- [1, 3, 10, 11, 100, 1], id <- FlakeClient.ids!(n, client: InProcess), do: id
+    assert ids == Enum.uniq(Enum.sort(ids))
+    options = [client: InProcess, base: :canonical]
+    assert FlakeClient.notional!(0, options) == "0000000000000000000000"
+    assert FlakeClient.decompose!(FlakeClient.id!(options), options)[:sequence]
+  end
+
   test "what is wrong" do
     start_supervised!({FlakeClient, name: Nowhere, nodes: [:"nobody@127.0.0.1"], timeout: 2000})
     unavailable = {:no_node_available, ["nobody@127.0.0.1": :nodedown]}
@@ -47,7 +74,18 @@ defmodule FlakeClientTest do
 
     assert_raise FlakeClient.Error, ~r/argument/, fn -> FlakeClient.decompose!("!", base: 62) end
     assert_raise FlakeClient.Error, ~r/argument/, fn -> FlakeClient.span!(2, 1) end
-    assert FlakeClient.id(bas: 62) == {:error, :badarg}
+
+    for bad <- [[base: 63], [bas: 62], [base: :uuid]] do
+      assert FlakeClient.id(bad) == {:error, :badarg}
+      assert FlakeClient.notional(0, bad) == {:error, :badarg}
+      assert FlakeClient.span(0, 1, bad) == {:error, :badarg}
+      assert FlakeClient.to_text(<<1::128>>, bad) == {:error, :badarg}
+      assert FlakeClient.from_text("1", bad) == {:error, :badarg}
+      assert FlakeClient.time(<<1::128>>, bad) == {:error, :badarg}
+    end
+
+    assert FlakeClient.time(<<1::64>>) == {:error, :badarg}
+    assert FlakeClient.from_text(~c"1", base: 62) == {:error, :badarg}
     assert {:error, {:bad_option, :nods, _, _}} = FlakeClient.start_link(nods: [@node])
   end
 end

@@ -1,40 +1,59 @@
 if Code.ensure_loaded?(Ecto.ParameterizedType) do
   defmodule FlakeClient.EctoType do
     @moduledoc """
-    Ids as fields of Ecto schemas: text in the program, bytes in the database.
+    Ids as fields of Ecto schemas: text in the program, bytes or integers in the
+    database, where they sort by time.
 
         @primary_key {:id, FlakeClient.EctoType, autogenerate: true}
 
-    In a `:binary` (`bytea`) column, or with `storage: :uuid` in a `:uuid` column,
-    ids sort by time.
-
     Options of the field:
 
-      * `:base` - of the text, 2 to 62; 62 unless told
-      * `:bytes` - of an id: 16 for flake, 10 or 8 for other formats; 16 unless told
-      * `:storage` - `:binary`, or `:uuid` for ids of 16 bytes; `:binary` unless told
+      * `:base` - of the text: `:canonical`, or 2 to 62; `:canonical` unless told
+      * `:bytes` - of an id: 16 for flake, 10 for sno, 8 for the formats of 64 bits; 16
+        unless told
+      * `:storage` - `:binary` for a `:binary` column (`bytea`), `:uuid` for a `:uuid`
+        column and ids of 16 bytes, `:integer` for a `:bigint` column and ids of 8
+        bytes, which from 2^63 on are negative there; `:binary` unless told
       * `:client` - who gives ids to `autogenerate`; `:flake_client` unless told
 
-    `autogenerate` raises `FlakeClient.Error` if there is no id to be had.
+    What is cast, in changesets and in queries:
+
+      * text in the base without leading zeros, or the canonical text, of a flake the
+        form of a UUID too. In a base from 2 to 62 a word may be a number, so text is
+        refused there that is as short as no id's: that of an id whose first three bytes
+        are 0, which a flake has until 2004. Of 8 bytes a word of nine letters may still
+        be an id: `:canonical` knows them apart.
+      * the ends of `FlakeClient.span/3` as bytes: bytes of an id's size that are not
+        printable as text.
+      * with `storage: :integer`, an integer.
+
+    So `Repo.get(Order, "edit")` finds no order, and raises `Ecto.Query.CastError`, and
+
+        {lowest, highest} = FlakeClient.span!(from, to)
+        from(o in Order, where: o.id >= ^lowest and o.id <= ^highest)
+
+    are the orders of a span of time. `autogenerate` raises `FlakeClient.Error` if there
+    is no id to be had.
     """
 
     use Ecto.ParameterizedType
 
     @impl true
     def init(options) do
-      base = allowed(options, :base, 62, 2..62)
+      base = allowed(options, :base, :canonical, [:canonical | Enum.to_list(2..62)])
       bytes = allowed(options, :bytes, 16, [8, 10, 16])
 
       storage =
-        allowed(
-          options,
-          :storage,
-          :binary,
-          if(bytes == 16, do: [:binary, :uuid], else: [:binary])
-        )
+        allowed(options, :storage, :binary, [
+          :binary | Map.get(%{8 => [:integer], 16 => [:uuid]}, bytes, [])
+        ])
 
-      client = Keyword.get(options, :client, :flake_client)
-      %{base: base, bytes: bytes, storage: storage, client: client}
+      %{
+        base: base,
+        bytes: bytes,
+        storage: storage,
+        client: Keyword.get(options, :client, :flake_client)
+      }
     end
 
     defp allowed(options, key, default, values) do
@@ -51,53 +70,66 @@ if Code.ensure_loaded?(Ecto.ParameterizedType) do
 
     @impl true
     def cast(nil, _), do: {:ok, nil}
-
-    def cast(text, params) do
-      case parse(text, params) do
-        {:ok, id} -> {:ok, text(id, params)}
-        :error -> :error
-      end
-    end
+    def cast(value, params), do: with({:ok, id} <- id(value, params), do: {:ok, text(id, params)})
 
     @impl true
     def load(nil, _, _), do: {:ok, nil}
 
-    def load(id, _, %{bytes: bytes} = params) when byte_size(id) == bytes,
-      do: {:ok, text(id, params)}
+    def load(n, _, %{storage: :integer} = params) when is_integer(n),
+      do: {:ok, text(<<n::64>>, params)}
+
+    def load(id, _, %{bytes: bytes, storage: storage} = params)
+        when byte_size(id) == bytes and storage != :integer,
+        do: {:ok, text(id, params)}
 
     def load(_, _, _), do: :error
 
     @impl true
     def dump(nil, _, _), do: {:ok, nil}
-    def dump(text, _, params), do: parse(text, params)
+
+    def dump(value, _, params),
+      do: with({:ok, id} <- id(value, params), do: {:ok, stored(id, params)})
+
+    defp stored(<<n::signed-64>>, %{storage: :integer}), do: n
+    defp stored(id, _), do: id
 
     @impl true
     def autogenerate(%{base: base, client: client}),
       do: FlakeClient.id!(base: base, client: client)
 
-    defp text(id, %{base: base}), do: id |> :flake_client_text.encode(base) |> List.to_string()
+    defp text(id, %{base: base}), do: FlakeClient.to_text!(id, base: base)
 
-    defp parse(text, %{base: base, bytes: bytes}) when is_binary(text) and text != "" do
-      case number(text, base, 0, Bitwise.<<<(1, bytes * 8)) do
-        :error -> :error
-        n -> {:ok, <<n::size(bytes)-unit(8)>>}
+    defp id(n, %{storage: :integer})
+         when is_integer(n) and n in -0x8000000000000000..0xFFFFFFFFFFFFFFFF,
+         do: {:ok, <<n::64>>}
+
+    # No text of an id has as many characters as the id has bytes, but a short
+    # number's in decimal.
+    defp id(value, %{bytes: bytes, base: base}) when byte_size(value) == bytes do
+      cond do
+        not String.printable?(value) -> {:ok, value}
+        base == :canonical -> from_text(value, base, bytes)
+        true -> :error
       end
     end
 
-    defp parse(_, _), do: :error
+    defp id(text, %{base: :canonical, bytes: bytes}), do: from_text(text, :canonical, bytes)
 
-    # Checked digit by digit, so that no text makes a number longer than an id.
-    defp number("", _, n, _), do: n
-
-    defp number(<<digit, rest::binary>>, base, n, limit) do
-      value = value(digit)
-      n = n * base + value
-      if value < base and n < limit, do: number(rest, base, n, limit), else: :error
+    defp id(text, %{base: base, bytes: bytes}) do
+      case from_text(text, base, bytes) do
+        {:ok, <<0, 0, 0, _::binary>>} -> :error
+        other -> other
+      end
     end
 
-    defp value(digit) when digit in ?0..?9, do: digit - ?0
-    defp value(digit) when digit in ?A..?Z, do: digit - ?A + 10
-    defp value(digit) when digit in ?a..?z, do: digit - ?a + 36
-    defp value(_), do: 62
+    defp from_text("0" <> <<_, _::binary>>, base, bytes) when base != :canonical or bytes == 8,
+      do: :error
+
+    defp from_text(text, base, bytes) do
+      case FlakeClient.from_text(text, base: base, bytes: bytes) do
+        {:ok, id} -> {:ok, id}
+        {:error, :badarg} -> :error
+      end
+    end
   end
 end

@@ -106,8 +106,7 @@ id() ->
 
 %% @doc The next id of a client; or, for a base, of the client `flake_client' as
 %% text: digits, without padding.
--spec id(client()) -> {ok, id()} | {error, failure()};
-        (base()) -> {ok, string()} | {error, failure()}.
+-spec id(client() | base()) -> {ok, id() | string()} | {error, failure()}.
 id(Client) when ?IS_CLIENT(Client) ->
     case flake_client_server:take(Client, 1) of
         {ok, Runs} -> {ok, flake_client_run:first(Runs)};
