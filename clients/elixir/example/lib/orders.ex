@@ -8,10 +8,7 @@ defmodule Orders do
 
   @impl true
   def start(_type, _args) do
-    children = [
-      {FlakeClient, nodes: [:"flake@127.0.0.1"], lease: [size: 1000, max_age: 100]}
-    ]
-
+    children = [{FlakeClient, Application.fetch_env!(:orders, FlakeClient)}]
     Supervisor.start_link(children, strategy: :one_for_one)
   end
 

@@ -18,16 +18,16 @@ if Code.ensure_loaded?(Ecto.ParameterizedType) do
 
     What is cast, in changesets and in queries:
 
-      * text in the base without leading zeros, or the canonical text, of a flake the
-        form of a UUID too. In a base from 2 to 62 a word may be a number, so text is
-        refused there that is as short as no id's: that of an id whose first three bytes
-        are 0, which a flake has until 2004. Of 8 bytes a word of nine letters may still
-        be an id: `:canonical` knows them apart.
+      * the canonical text, of a flake the form of a UUID too; or with `base: 2` to `62`
+        text in that base without leading zeros. Words are numbers in a high base, so a
+        text is refused there if the first three bytes of its id would be 0, as a
+        flake's are until 2004. Of 8 bytes a word of nine letters may still be an id;
+        canonical text knows them apart.
       * the ends of `FlakeClient.span/3` as bytes: bytes of an id's size that are not
         printable as text.
       * with `storage: :integer`, an integer.
 
-    So `Repo.get(Order, "edit")` finds no order, and raises `Ecto.Query.CastError`, and
+    So `Repo.get(Order, "edit")` raises `Ecto.Query.CastError`, as no order has that id, and
 
         {lowest, highest} = FlakeClient.span!(from, to)
         from(o in Order, where: o.id >= ^lowest and o.id <= ^highest)
