@@ -7,7 +7,7 @@ func Elements(t Term) ([]Term, bool) {
 		return t, true
 	case String:
 		elements := make([]Term, len(t))
-		for i := range t {
+		for i := range len(t) { // of bytes: those of text would be characters
 			elements[i] = int64(t[i])
 		}
 		return elements, true
