@@ -34,21 +34,26 @@ type Surroundings struct {
 func (s *Server) Functions(a Surroundings) rpc.Table {
 	f := functions{s, a}
 	return rpc.Table{
-		{Module: "flake", Function: "get_config_value", Arity: 2}:         f.getConfigValue,
-		{Module: "flake_server", Function: "id", Arity: 0}:                f.id,
-		{Module: "flake_server", Function: "id", Arity: 1}:                f.id,
-		{Module: "flake_harness", Function: "generate", Arity: 1}:         f.generate,
-		{Module: "flake_harness", Function: "generate", Arity: 2}:         f.generate,
-		{Module: "flake_harness", Function: "timed_generate", Arity: 1}:   f.timedGenerate,
-		{Module: "flake_harness", Function: "timed_generate", Arity: 2}:   f.timedGenerate,
-		{Module: "flake_util", Function: "as_list", Arity: 2}:             asList,
-		{Module: "flake_util", Function: "gen_id", Arity: 3}:              genID,
-		{Module: "flake_util", Function: "hw_addr_to_int", Arity: 1}:      hwAddrToInt,
-		{Module: "flake_util", Function: "curr_time_millis", Arity: 0}:    currTimeMillis,
-		{Module: "flake_util", Function: "get_default_if", Arity: 0}:      getDefaultIf,
-		{Module: "flake_util", Function: "get_if_hw_int", Arity: 1}:       getIfHwInt,
-		{Module: "application", Function: "which_applications", Arity: 0}: f.whichApplications,
-		{Module: "application", Function: "which_applications", Arity: 1}: f.whichApplications,
+		{Module: "flake", Function: "get_config_value", Arity: 2}:              f.getConfigValue,
+		{Module: "flake", Function: "start", Arity: 0}:                         start,
+		{Module: "flake", Function: "stop", Arity: 0}:                          stop,
+		{Module: "flake_sup", Function: "upgrade", Arity: 0}:                   upgrade,
+		{Module: "persistent_timer", Function: "get_last_timestamp", Arity: 0}: f.getLastTimestamp,
+		{Module: "flake_server", Function: "id", Arity: 0}:                     f.id,
+		{Module: "flake_server", Function: "id", Arity: 1}:                     f.id,
+		{Module: "flake_harness", Function: "generate", Arity: 1}:              f.generate,
+		{Module: "flake_harness", Function: "generate", Arity: 2}:              f.generate,
+		{Module: "flake_harness", Function: "timed_generate", Arity: 1}:        f.timedGenerate,
+		{Module: "flake_harness", Function: "timed_generate", Arity: 2}:        f.timedGenerate,
+		{Module: "flake_util", Function: "as_list", Arity: 2}:                  asList,
+		{Module: "flake_util", Function: "gen_id", Arity: 3}:                   genID,
+		{Module: "flake_util", Function: "hw_addr_to_int", Arity: 1}:           hwAddrToInt,
+		{Module: "flake_util", Function: "curr_time_millis", Arity: 0}:         currTimeMillis,
+		{Module: "flake_util", Function: "get_default_if", Arity: 0}:           getDefaultIf,
+		{Module: "flake_util", Function: "get_if_hw_int", Arity: 1}:            getIfHwInt,
+		{Module: "application", Function: "get_env", Arity: 2}:                 f.getEnv,
+		{Module: "application", Function: "which_applications", Arity: 0}:      f.whichApplications,
+		{Module: "application", Function: "which_applications", Arity: 1}:      f.whichApplications,
 	}
 }
 
@@ -63,6 +68,34 @@ func (f functions) getConfigValue(args []etf.Term) (etf.Term, error) {
 		return f.Config[key], nil
 	}
 	return args[1], nil
+}
+
+// getEnv gives {ok, Value} for a setting of the application flake, else undefined.
+func (f functions) getEnv(args []etf.Term) (etf.Term, error) {
+	if key, ok := args[1].(etf.Atom); ok && args[0] == etf.Atom("flake") && f.Config[key] != nil {
+		return etf.Tuple{etf.Atom("ok"), f.Config[key]}, nil
+	}
+	return etf.Atom("undefined"), nil
+}
+
+// start is application:start of what has been started.
+func start([]etf.Term) (etf.Term, error) {
+	return etf.Tuple{etf.Atom("error"), etf.Tuple{etf.Atom("already_started"), etf.Atom("flake")}}, nil
+}
+
+// stop refuses, as supervisors do to stop their children: nobody ends the service
+// from afar.
+func stop([]etf.Term) (etf.Term, error) {
+	return etf.Tuple{etf.Atom("error"), etf.Atom("not_supported")}, nil
+}
+
+// upgrade starts the processes that are missing: none is.
+func upgrade([]etf.Term) (etf.Term, error) { return etf.Atom("ok"), nil }
+
+// getLastTimestamp is gen_server:call(persistent_timer, get_last_timestamp).
+func (f functions) getLastTimestamp([]etf.Term) (etf.Term, error) {
+	saved, _ := f.IDs.LastSaved()
+	return etf.Tuple{etf.Atom("ok"), saved.UnixMilli()}, nil
 }
 
 // whichApplications lists the one application there is. The argument is a time-out.
@@ -104,11 +137,13 @@ func (f functions) generate(args []etf.Term) (etf.Term, error) {
 	f.large.Lock()
 	defer f.large.Unlock()
 	runs, err := f.reserve(context.Background(), int(count))
+	r := Reply{Op: OpGetMany, Base: int(base), Format: f.IDs.Format(), Runs: runs, Err: err}
+	f.counts.add(0, &r)
 	if err != nil {
 		failed := etf.Tuple{etf.Atom("error"), results[resultOf(err)]}
 		return nil, &rpc.Exception{Class: rpc.Error, Reason: etf.Tuple{etf.Atom("badmatch"), failed}}
 	}
-	return newestFirst(Reply{Base: int(base), Format: f.IDs.Format(), Runs: runs}, int(count), int(width)), nil
+	return newestFirst(r, int(count), int(width)), nil
 }
 
 // newestFirst encodes the ids of a reply as a list, the last one first.

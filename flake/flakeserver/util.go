@@ -2,6 +2,7 @@ package flakeserver
 
 import (
 	"math/big"
+	"net"
 	"strings"
 	"time"
 	"unicode"
@@ -80,14 +81,26 @@ func getDefaultIf([]etf.Term) (etf.Term, error) {
 	return etf.String(name), nil
 }
 
-// getIfHwInt gives the MAC address of an interface as {ok, Integer}.
+// getIfHwInt gives the MAC address of an interface as {ok, Integer}. That of a
+// loopback is 0. One without any is badarg, as to the original.
 func getIfHwInt(args []etf.Term) (etf.Term, error) {
-	if name, ok := args[0].(etf.String); ok {
-		if worker, _, err := flake.InterfaceWorker(string(name)); err == nil {
-			return etf.Tuple{etf.Atom("ok"), int64(worker)}, nil
-		}
+	name, _ := args[0].(etf.String)
+	i, err := net.InterfaceByName(string(name))
+	if err != nil {
+		return etf.Tuple{etf.Atom("error"), etf.Atom("if_not_found")}, nil
 	}
-	return etf.Tuple{etf.Atom("error"), etf.Atom("if_not_found")}, nil
+	octets := make(etf.List, len(i.HardwareAddr))
+	for at, octet := range i.HardwareAddr {
+		octets[at] = int64(octet)
+	}
+	if len(octets) == 0 && i.Flags&net.FlagLoopback != 0 {
+		return etf.Tuple{etf.Atom("ok"), int64(0)}, nil // package net leaves out the zeros
+	}
+	n, err := hwAddrToInt([]etf.Term{octets})
+	if err != nil {
+		return nil, err
+	}
+	return etf.Tuple{etf.Atom("ok"), n}, nil
 }
 
 func integer(t etf.Term) (*big.Int, bool) {
