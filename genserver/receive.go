@@ -60,6 +60,10 @@ type Server struct {
 	Parent  etf.Pid  // of its supervisor
 	Family  etf.Atom // the supervisor's name
 	Handler Handler
+
+	// End, unless nil, ends this life with a reason, as who sends to terminate it
+	// wants. The Parent then begins the next.
+	End func(reason etf.Term)
 }
 
 // Receive takes one message to the server and answers it if it is a call. An

@@ -12,7 +12,8 @@ type Stater interface {
 }
 
 // receiveSystem answers a system message, which module sys sends. A server that
-// answers in line cannot be suspended, traced or replaced.
+// answers in line cannot be suspended or replaced, and nothing is collected of what
+// it does.
 func (s *Server) receiveSystem(r *etf.Reader, c Caller) error {
 	var from From
 	from.read(r)
@@ -20,34 +21,81 @@ func (s *Server) receiveSystem(r *etf.Reader, c Caller) error {
 	if err := r.Finish(); err != nil {
 		return fmt.Errorf("system message: %w", err)
 	}
-	reply, err := s.system(request, &from)
+	term, err := etf.Decode(request)
 	if err != nil {
 		return fmt.Errorf("system message: %w", err)
 	}
+	reply, end := s.system(term, &from)
 	b, err := etf.Append(from.Begin(c.Buffer()), reply, c.Caps())
 	if err != nil {
 		return fmt.Errorf("system message: %w", err)
 	}
 	c.Answer(from.Pid, from.Alias, b)
+	if end != nil {
+		end() // who asks waits for the answer first
+	}
 	return nil
 }
 
-func (s *Server) system(request []byte, from *From) (etf.Term, error) {
-	r := etf.NewReader(request)
-	word := string(r.Atom())
+// system gives the answer to a request, and what is to be done after it.
+func (s *Server) system(request etf.Term, from *From) (reply etf.Term, after func()) {
+	pair, _ := request.(etf.Tuple)
 	switch {
-	case r.Finish() != nil:
-	case word == "get_state":
+	case request == etf.Atom("get_state"):
 		if from.wantsOK() {
-			return etf.Tuple{etf.Atom("ok"), s.state()}, nil
+			return pairOf("ok", s.State()), nil
 		}
-		return s.state(), nil
-	case word == "get_status":
+		return s.State(), nil
+	case request == etf.Atom("get_status"):
 		return s.status(), nil
+	case request == etf.Atom("resume"):
+		return etf.Atom("ok"), nil
+	case len(pair) == 2 && pair[0] == etf.Atom("debug"):
+		return debug(pair[1]), nil
+	case len(pair) == 2 && pair[0] == etf.Atom("terminate") && s.End != nil:
+		return etf.Atom("ok"), func() { s.End(pair[1]) }
 	}
-	term, err := etf.Decode(request)
-	unknown := etf.Tuple{etf.Atom("unknown_system_msg"), term}
-	return etf.Tuple{etf.Atom("error"), unknown}, err
+	return pairOf("error", pairOf("unknown_system_msg", request)), nil
+}
+
+// debug answers what sys:statistics, log, trace and the like ask, as OTP does while
+// nothing is collected. OTP's answer to what it cannot install is unknown_debug.
+func debug(request etf.Term) etf.Term {
+	if request == etf.Atom("no_debug") {
+		return etf.Atom("ok")
+	}
+	pair, _ := request.(etf.Tuple)
+	if len(pair) != 2 {
+		return etf.Atom("unknown_debug")
+	}
+	flag, _ := pair[1].(etf.Atom)
+	on, _ := pair[1].(etf.Tuple) // {true, N}
+	switch onOff := flag == "true" || flag == "false"; pair[0] {
+	case etf.Atom("statistics"):
+		if flag == "get" {
+			return pairOf("ok", etf.Atom("no_statistics"))
+		} else if onOff {
+			return etf.Atom("ok")
+		}
+	case etf.Atom("log"):
+		if flag == "get" {
+			return pairOf("ok", etf.List{})
+		} else if onOff || flag == "print" || len(on) == 2 && on[0] == etf.Atom("true") {
+			return etf.Atom("ok")
+		}
+	case etf.Atom("trace"):
+		if onOff {
+			return etf.Atom("ok")
+		}
+	case etf.Atom("log_to_file"):
+		if flag == "false" {
+			return etf.Atom("ok")
+		}
+		return pairOf("error", etf.Atom("open_file"))
+	case etf.Atom("remove"):
+		return etf.Atom("ok")
+	}
+	return etf.Atom("unknown_debug")
 }
 
 // wantsOK reports whether the caller's sys:get_state expects {ok, State} and
@@ -59,7 +107,8 @@ func (f *From) wantsOK() bool {
 	return len(etf.Ref(f.Alias).Words()) == pidReference
 }
 
-func (s *Server) state() etf.Term {
+// State is what sys:get_state shows.
+func (s *Server) State() etf.Term {
 	if h, ok := s.Handler.(Stater); ok {
 		return h.State()
 	}
@@ -71,18 +120,18 @@ func (s *Server) state() etf.Term {
 //	{status, Pid, {module, gen_server}, [PDict, SysState, Parent, Debug, Misc]}
 func (s *Server) status() etf.Term {
 	dictionary := etf.List{
-		pair("$initial_call", etf.Tuple{s.Module, etf.Atom("init"), int64(1)}),
-		pair("$ancestors", etf.List{s.Family}),
+		pairOf("$initial_call", etf.Tuple{s.Module, etf.Atom("init"), int64(1)}),
+		pairOf("$ancestors", etf.List{s.Family}),
 	}
 	running := etf.Atom("running")
 	misc := etf.List{
-		pair("header", etf.String("Status for generic server "+s.Name)),
-		pair("data", etf.List{
+		pairOf("header", etf.String("Status for generic server "+s.Name)),
+		pairOf("data", etf.List{
 			etf.Tuple{etf.String("Status"), running},
 			etf.Tuple{etf.String("Parent"), s.Parent},
 			etf.Tuple{etf.String("Logged events"), etf.List{}},
 		}),
-		pair("data", etf.List{etf.Tuple{etf.String("State"), s.state()}}),
+		pairOf("data", etf.List{etf.Tuple{etf.String("State"), s.State()}}),
 	}
 	return etf.Tuple{
 		etf.Atom("status"), s.Pid, etf.Tuple{etf.Atom("module"), etf.Atom("gen_server")},
@@ -90,4 +139,4 @@ func (s *Server) status() etf.Term {
 	}
 }
 
-func pair(name etf.Atom, value etf.Term) etf.Term { return etf.Tuple{name, value} }
+func pairOf(name etf.Atom, value etf.Term) etf.Term { return etf.Tuple{name, value} }

@@ -148,7 +148,7 @@ func (n *Node) start(o Options) (err error) {
 }
 
 func (n *Node) supervise(s Supervisor) error {
-	p, err := n.ergo.Spawn(string(s.Name), gen.ProcessOptions{}, &supervisor{spec: s, registry: n.registry})
+	p, err := n.ergo.Spawn(string(s.Name), gen.ProcessOptions{}, &supervisor{spec: s, registry: n.registry, log: n.log})
 	if err == nil {
 		n.supervisors = append(n.supervisors, p)
 	}

@@ -86,7 +86,7 @@ func TestKill(t *testing.T) {
 // shall wait for it in vain.
 func TestNotYetUp(t *testing.T) {
 	n := start(t, Options{})
-	late := &genserver.Process{Up: func(gen.Process, func()) {}, Down: func(gen.Process) {}}
+	late := &genserver.Process{Up: func(gen.Process, func(string)) {}, Down: func(gen.Process) {}}
 	if _, err := n.Ergo().Spawn("late", gen.ProcessOptions{}, late); err != nil {
 		t.Fatal(err)
 	}

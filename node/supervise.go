@@ -1,6 +1,7 @@
 package node
 
 import (
+	"log/slog"
 	"math"
 	"slices"
 
@@ -31,6 +32,7 @@ type supervisor struct {
 	gen.Supervisor
 	spec     Supervisor
 	registry *registry
+	log      *slog.Logger
 	self     etf.Pid
 }
 
@@ -70,8 +72,8 @@ func (s *supervisor) Init(...ergo.Term) (gen.SupervisorSpec, error) {
 		spec.Children = append(spec.Children, gen.SupervisorChildSpec{
 			Name: string(server.Name),
 			Child: &genserver.Process{
-				Up: func(p gen.Process, kill func()) {
-					s.registry.add(p, s.serving(server, p), kill)
+				Up: func(p gen.Process, end func(reason string)) {
+					s.registry.add(p, s.serving(server, p, end), func() { end(genserver.Killed) })
 				},
 				Down: s.registry.remove,
 			},
@@ -81,7 +83,7 @@ func (s *supervisor) Init(...ergo.Term) (gen.SupervisorSpec, error) {
 }
 
 // serving is one life of a server.
-func (s *supervisor) serving(server Server, p gen.Process) dist.Handler {
+func (s *supervisor) serving(server Server, p gen.Process, end func(reason string)) dist.Handler {
 	return inline{&genserver.Server{
 		Name:    server.Name,
 		Module:  server.Module,
@@ -89,6 +91,10 @@ func (s *supervisor) serving(server Server, p gen.Process) dist.Handler {
 		Parent:  s.self,
 		Family:  s.spec.Name,
 		Handler: server.Handler,
+		End: func(reason etf.Term) {
+			s.log.Warn("process told to terminate, and started anew", "name", server.Name)
+			end(genserver.Reason(reason))
+		},
 	}}
 }
 
@@ -153,4 +159,8 @@ func etfPidOf(p gen.Process) etf.Pid { return etfPid(p.Self()) }
 
 func etfPid(p ergo.Pid) etf.Pid {
 	return etf.NewPid(etf.Atom(p.Node), uint32(p.ID), uint32(p.ID>>32), p.Creation)
+}
+
+func ergoPid(p etf.Pid) ergo.Pid {
+	return ergo.Pid{Node: ergo.Atom(p.Node()), ID: uint64(p.Serial())<<32 | uint64(p.ID()), Creation: p.Creation()}
 }

@@ -1,6 +1,7 @@
 package dist
 
 import (
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -203,28 +204,43 @@ func (c *Conn) ended(process uint64, reason string) {
 	c.watches.mu.Lock()
 	delete(c.watches.watched, process)
 	c.watches.mu.Unlock()
-	c.tell(reason, func(p uint64) bool { return p == process })
+	c.tell(c.reason(reason), func(p uint64) bool { return p == process })
 }
 
 // endedAll tells them that all of ours have.
 func (c *Conn) endedAll(reason string) {
-	c.tell(reason, func(uint64) bool { return true })
+	c.tell(c.atom(reason), func(uint64) bool { return true })
 }
 
-func (c *Conn) tell(reason string, of func(process uint64) bool) {
+// reason gives one of Ergo's, a string, as a term: an atom, unless genserver.Reason
+// made it of another term. One that the peer cannot read is killed to it.
+func (c *Conn) reason(text string) []byte {
+	var term etf.Term = etf.Atom(text)
+	var err error
+	if external, ok := strings.CutPrefix(text, string([]byte{etf.VersionMagic})); ok {
+		term, err = etf.Decode([]byte(external))
+	}
+	b, unreadable := etf.Append(nil, term, c.caps)
+	if err != nil || unreadable != nil {
+		return c.atom("killed")
+	}
+	return b
+}
+
+func (c *Conn) tell(reason []byte, of func(process uint64) bool) {
 	w := &c.watches
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for m := range w.monitors.all() {
 		if of(m.process) {
-			c.sendMonitorExit(m.item(), m.by(), m.ref(), reason)
+			c.sendControl(opMonitorPExit, m.item(), m.by(), m.ref(), reason)
 			w.forgetMonitor(m.ref())
 		}
 	}
 	for l := range w.links {
 		if of(l.process) {
 			w.forgetLink(l)
-			c.sendExit([]byte(l.ours), []byte(l.theirs), reason)
+			c.sendControl(opExit, []byte(l.ours), []byte(l.theirs), reason)
 		}
 	}
 	c.out.poke()

@@ -211,3 +211,25 @@ func TestShutdown(t *testing.T) {
 		r.logged("closed by us")
 	})
 }
+
+// A process that ended with another term than an atom is told so, and killed to a
+// peer that cannot read the term.
+func TestReasons(t *testing.T) {
+	term := "\x83" + string(external(etf.Tuple{etf.Atom("odd"), etf.Map{}}))
+	bubble(t, flags, func(t *testing.T, r *rig) {
+		for text, want := range map[string]etf.Term{
+			"shutdown":   etf.Atom("shutdown"),
+			term:         etf.Tuple{etf.Atom("odd"), etf.Map{}},
+			"\x83broken": etf.Atom("killed"),
+		} {
+			r.send(monitorP(ours, ref5))
+			r.want()
+			r.conn.ended(ourPid.ID, text)
+			r.want(frame(etf.Tuple{number(opMonitorPExit), ours, theirs, ref5, want}))
+		}
+		r.conn.caps = etf.Caps{}
+		if got, want := string(r.conn.reason(term)), string(r.conn.atom("killed")); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	})
+}

@@ -1,0 +1,53 @@
+package genserver
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/flake-go/flake/node/etf"
+)
+
+// Who asks to terminate a server is answered first. One that does not end says so.
+func TestTerminate(t *testing.T) {
+	ref := etf.NewRef("a@b", 1, 1, 2, 3)
+	message, err := etf.Append(nil, etf.Tuple{
+		etf.Atom("system"), etf.Tuple{etf.NewPid("a@b", 9, 0, 1), ref}, etf.Tuple{etf.Atom("terminate"), etf.Atom("why")},
+	}, etf.AllCaps)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var c caller
+	s := &Server{Handler: new(server), End: func(why etf.Term) { c.sent = append(c.sent, fmt.Sprint("ended: ", why)) }}
+	for range 2 {
+		c.sent = nil
+		c.caps = etf.AllCaps
+		if err := s.Receive(message, &c); err != nil {
+			t.Fatal(err)
+		}
+		if s.End != nil {
+			if len(c.sent) != 2 || !strings.HasSuffix(c.sent[0], "w\x02ok") || c.sent[1] != "ended: why" {
+				t.Errorf("%q", c.sent)
+			}
+		} else if len(c.sent) != 1 || !strings.Contains(c.sent[0], "unknown_system_msg") {
+			t.Errorf("%q", c.sent)
+		}
+		s.End = nil
+	}
+}
+
+func TestReason(t *testing.T) {
+	for _, test := range []struct {
+		reason etf.Term
+		want   string
+	}{
+		{etf.Atom("normal"), "normal"},
+		{etf.Tuple{etf.Atom("a")}, "\x83h\x01w\x01a"},
+		{make([]byte, maxReason), Killed},
+		{etf.Atom(strings.Repeat("é", maxReason)), Killed},
+	} {
+		if got := Reason(test.reason); got != test.want {
+			t.Errorf("%.20v: %q, want %q", test.reason, got, test.want)
+		}
+	}
+}
