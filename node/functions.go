@@ -19,28 +19,53 @@ func (n *Node) standardFunctions() rpc.Table {
 		{Module: "net_adm", Function: "ping", Arity: 1}:      n.fnPing,
 		{Module: "gen_server", Function: "call", Arity: 2}:   n.fnCall,
 		{Module: "gen_server", Function: "call", Arity: 3}:   n.fnCall,
+
+		{Module: "erlang", Function: "is_process_alive", Arity: 1}:   n.fnIsProcessAlive,
+		{Module: "erlang", Function: "memory", Arity: 0}:             fnMemory,
+		{Module: "erlang", Function: "memory", Arity: 1}:             fnMemory,
+		{Module: "sys", Function: "get_state", Arity: 1}:             n.fnGetState,
+		{Module: "sys", Function: "get_state", Arity: 2}:             n.fnGetState,
+		{Module: "supervisor", Function: "which_children", Arity: 1}: n.fnOfSupervisor("which_children"),
+		{Module: "supervisor", Function: "count_children", Arity: 1}: n.fnOfSupervisor("count_children"),
 	}
 }
 
 func (n *Node) fnNode([]etf.Term) (etf.Term, error) { return etf.Atom(n.name), nil }
 
-// fnNodes is nodes() and nodes(Type). A node counts as visible if it is one to
-// other nodes, though to each other we are hidden.
+// fnNodes is nodes() and nodes(Kind), or of a list of kinds. A node counts as
+// visible if it is one to other nodes, though to each other we are hidden. Known
+// are this node and those that are connected.
 func (n *Node) fnNodes(args []etf.Term) (etf.Term, error) {
-	var kind etf.Term = etf.Atom("visible")
+	kinds := []etf.Term{etf.Atom("visible")}
 	if len(args) == 1 {
-		kind = args[0]
+		kinds = args
+		if list, ok := etf.Elements(args[0]); ok {
+			kinds = list
+		}
+	}
+	var this, visible, hidden bool
+	for _, kind := range kinds {
+		switch kind {
+		case etf.Atom("this"):
+			this = true
+		case etf.Atom("visible"):
+			visible = true
+		case etf.Atom("hidden"):
+			hidden = true
+		case etf.Atom("connected"):
+			visible, hidden = true, true
+		case etf.Atom("known"):
+			this, visible, hidden = true, true, true
+		default:
+			return nil, rpc.BadArgument()
+		}
 	}
 	var list etf.List
-	switch kind {
-	case etf.Atom("this"):
-		return etf.List{etf.Atom(n.name)}, nil
-	case etf.Atom("visible"), etf.Atom("hidden"), etf.Atom("connected"):
-	default:
-		return nil, rpc.BadArgument()
+	if this {
+		list = append(list, etf.Atom(n.name))
 	}
 	for _, c := range n.connections() {
-		if kind == etf.Atom("connected") || c.Peer().Hidden == (kind == etf.Atom("hidden")) {
+		if c.Peer().Hidden && hidden || !c.Peer().Hidden && visible {
 			list = append(list, etf.Atom(c.Peer().Name))
 		}
 	}
@@ -75,28 +100,6 @@ func (n *Node) fnPing(args []etf.Term) (etf.Term, error) {
 		return etf.Atom("pong"), nil
 	}
 	return etf.Atom("pang"), nil
-}
-
-// fnCall calls a server of this node by its name. The third argument would be a
-// time-out.
-func (n *Node) fnCall(args []etf.Term) (etf.Term, error) {
-	name, ok := args[0].(etf.Atom)
-	if !ok {
-		return nil, rpc.BadArgument()
-	}
-	exit := func(why etf.Atom) error {
-		call := etf.Tuple{etf.Atom("gen_server"), etf.Atom("call"), etf.List(args)}
-		return &rpc.Exception{Class: rpc.Exit, Reason: etf.Tuple{why, call}}
-	}
-	p := n.registry.named(name)
-	if p == nil {
-		return nil, exit("noproc")
-	}
-	reply, err := p.Handler.(inline).Call(args[1]) // as the supervisor added it
-	if err != nil {
-		return nil, exit("timeout")
-	}
-	return reply, nil
 }
 
 func sortAtoms(list etf.List) {

@@ -102,7 +102,7 @@ func Start(ctx context.Context, o Options) (*Node, error) {
 		Node: o.Name, Creation: n.creation, Cookie: o.Cookie, LongLen: o.TLS != nil,
 	}, o.TLS)
 	n.epmd = newRegistrar(n, o, listener)
-	n.functions = rpc.Merge(n.standardFunctions(), o.Functions)
+	n.functions = rpc.Merge(n.standardFunctions(), o.Functions).WithModuleInfo()
 	if err := n.start(o); err != nil {
 		n.Stop()
 		return nil, err
@@ -116,6 +116,7 @@ func (n *Node) start(o Options) (err error) {
 		Creation:    n.creation,
 		Processes:   n.registry,
 		Spawn:       n.functions.Run,
+		Refuse:      rpc.Refuse,
 		NetTicktime: o.NetTicktime,
 		Log:         o.Log,
 		Connection:  n.connection,
@@ -136,7 +137,7 @@ func (n *Node) start(o Options) (err error) {
 	name := etf.Atom(o.Name)
 	kernel := Supervisor{Name: "kernel_sup", Module: "kernel", Servers: []Server{
 		{"net_kernel", "net_kernel", &netKernel{name: name, ticktime: int64(o.NetTicktime / time.Second)}},
-		{"rex", "rpc", &rpc.Rex{Node: name, Table: n.functions}},
+		{"rex", "rpc", &rpc.Rex{Node: name, Table: n.functions, Send: n.send}},
 	}}
 	for _, s := range append([]Supervisor{kernel}, o.Supervisors...) {
 		if err := n.supervise(s); err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/ergo-services/ergo/lib"
 	"github.com/ergo-services/ergo/node"
 
+	"github.com/flake-go/flake/node/etf"
 	"github.com/flake-go/flake/node/handshake"
 )
 
@@ -36,6 +37,10 @@ type Proto struct {
 	Spawn       Spawn
 	NetTicktime time.Duration // a peer silent for so long is down
 	Log         *slog.Logger
+
+	// Refuse, unless nil, tells why a function is not spawned at all, in the word
+	// that the caller gets, or nothing.
+	Refuse func(module, function etf.Atom, arity int) etf.Atom
 
 	// Connection gives the connection to a node, or nil. Without it all answers
 	// go where the call came from.

@@ -141,6 +141,13 @@ func (c *Conn) recvAliasSend(m *control) error {
 	return c.router.RouteSendAlias(c.pid(), ergo.Alias(ergoRef(etf.Ref(m.args[1]))), term)
 }
 
+// Deliver hands on a message that a Handler was sent for another process.
+func (c *Conn) Deliver(p *Process, message []byte) {
+	if err := c.deliver(p, nil, message); err != nil {
+		c.log.Warn("message dropped", "error", err)
+	}
+}
+
 // deliver hands a message to a local process. The sender is nil if unknown.
 func (c *Conn) deliver(p *Process, from, message []byte) error {
 	taken, err := c.weigh(message, ownMessage) // a Handler may make terms of it

@@ -1,6 +1,8 @@
 package dist
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 
 	"github.com/flake-go/flake/node/etf"
@@ -96,64 +98,122 @@ func (c *Conn) recvSpawnRequest(m *control) error {
 		refuse("system_limit")
 		return err
 	}
-	q, err := c.decodeSpawn(m)
+	q, why, err := c.decodeSpawn(m)
 	if err != nil {
 		c.proto.shared.give(taken)
-		refuse("badarg")
+		refuse(why)
 		return err
 	}
-	replied := make(chan struct{}) // the end is told after the beginning
-	runs := c.spawn(func() {
-		<-replied
-		c.run(q)
-	}, func() { c.proto.shared.give(taken) })
-	if runs {
-		c.sendControl(opSpawnReply, ref, from, etf.AppendInt(nil, q.flags), q.pid)
-	} else {
-		c.proto.shared.give(taken)
+	if !c.start(q, taken, func() { c.sendControl(opSpawnReply, ref, from, etf.AppendInt(nil, q.flags), q.pid) }) {
 		refuse("system_limit")
 	}
-	close(replied)
 	return nil
 }
 
-func (c *Conn) decodeSpawn(m *control) (q spawnRequest, err error) {
+// start runs q, and tells with began that it does, before its end is told. What
+// was taken for its arguments is given back.
+func (c *Conn) start(q spawnRequest, taken int, began func()) bool {
+	told := make(chan struct{})
+	runs := c.spawn(func() {
+		<-told
+		c.run(q)
+	}, func() { c.proto.shared.give(taken) })
+	if runs {
+		began()
+	} else {
+		c.proto.shared.give(taken)
+	}
+	close(told)
+	return runs
+}
+
+// SpawnFor spawns a function for a process of the peer, linked with it or not, as
+// net_kernel does for nodes that send no spawn requests. It calls began with the
+// new pid, or returns in OTP's word why it does not. Only a Handler may call it.
+func (c *Conn) SpawnFor(owner []byte, link bool, module, function etf.Atom, arguments, options []byte, began func(pid []byte)) (refused string) {
+	if string(nodeOf(owner)) != c.peer.Name {
+		return "notsup"
+	}
+	if _, ok := spawnFlags(options); !ok {
+		return "badarg"
+	}
+	if len(arguments) > MaxArguments {
+		return "system_limit"
+	}
+	taken, err := c.weigh(arguments, ownArguments)
+	if err != nil {
+		return "system_limit"
+	}
+	args, why, err := decodeArguments(arguments)
+	if err != nil {
+		c.proto.shared.give(taken)
+		return why
+	}
+	q := spawnRequest{from: bytes.Clone(owner), pid: c.spawnedPid(), module: module, function: function, args: args}
+	if link {
+		q.flags = spawnedLink
+	}
+	if !c.start(q, taken, func() {
+		if link {
+			c.sendControl(opLink, q.pid, q.from)
+		}
+		began(q.pid)
+	}) {
+		return "system_limit"
+	}
+	return ""
+}
+
+// decodeSpawn says in OTP's word why it refuses.
+func (c *Conn) decodeSpawn(m *control) (q spawnRequest, why string, err error) {
 	r := etf.NewReader(m.args[3])
 	arity := r.Tuple()
 	q.module, q.function = etf.Atom(r.Atom()), etf.Atom(r.Atom())
 	wanted := r.Int()
 	if err := r.Finish(); err != nil {
-		return q, err
+		return q, "badarg", err
 	}
-	args, err := etf.Decode(m.message)
-	if err != nil {
-		return q, err
+	if q.args, why, err = decodeArguments(m.message); err != nil {
+		return q, why, err
 	}
-	list, ok := etf.Elements(args)
-	if q.args = list; !ok || arity != 3 || int64(len(list)) != wanted {
-		return q, fmt.Errorf("spawn of %s:%s/%d with %d arguments", q.module, q.function, wanted, len(q.args))
+	if arity != 3 || int64(len(q.args)) != wanted {
+		return q, "badarg", fmt.Errorf("spawn of %s:%s/%d with %d arguments", q.module, q.function, wanted, len(q.args))
 	}
-	options, err := etf.Decode(m.args[4])
-	if err != nil {
-		return q, err
+	var ok bool
+	if q.flags, ok = spawnFlags(m.args[4]); !ok {
+		return q, "badopt", fmt.Errorf("spawn with options %s", etf.FormatRaw(nil, m.args[4], maxReason))
 	}
-	list, _ = etf.Elements(options)
-	for _, o := range list {
-		if t, ok := o.(etf.Tuple); ok && len(t) > 0 {
-			o = t[0] // {monitor, Options}
-		}
-		switch o {
-		case etf.Atom("link"):
-			q.flags |= spawnedLink
-		case etf.Atom("monitor"):
-			q.flags |= spawnedMonitor
+	if c.proto.Refuse != nil {
+		if why := c.proto.Refuse(q.module, q.function, len(q.args)); why != "" {
+			return q, string(why), fmt.Errorf("spawn of %s:%s/%d", q.module, q.function, wanted)
 		}
 	}
-	q.ref = append([]byte(nil), m.args[0]...)
-	q.from = append([]byte(nil), m.args[1]...)
+	q.ref = bytes.Clone(m.args[0])
+	q.from = bytes.Clone(m.args[1])
 	q.pid = c.spawnedPid()
-	return q, nil
+	return q, "", nil
 }
+
+// decodeArguments decodes a list of arguments. Those that are beyond the limits
+// of etf.Decode are too much, not wrong.
+func decodeArguments(b []byte) (args []etf.Term, why string, err error) {
+	r := etf.NewReader(b)
+	r.Raw()
+	if err := r.Finish(); err != nil {
+		return nil, "badarg", err
+	}
+	term, err := etf.Decode(b)
+	if err != nil {
+		return nil, "system_limit", err
+	}
+	args, ok := etf.Elements(term)
+	if !ok {
+		return nil, "badarg", errNoArguments
+	}
+	return args, "", nil
+}
+
+var errNoArguments = errors.New("the arguments are no list")
 
 // run is the life of a spawned process.
 func (c *Conn) run(q spawnRequest) {

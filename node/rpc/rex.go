@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"bytes"
+	"slices"
 
 	"github.com/flake-go/flake/genserver"
 	"github.com/flake-go/flake/node/etf"
@@ -13,13 +14,18 @@ import (
 //	{call | block_call, M, F, A, GroupLeader}   as a call: the result
 //	{Pid, {call, M, F, A, GroupLeader}}         as a message: {rex, Result} to Pid
 //	{cast, M, F, A, GroupLeader}                as a cast
+//	{Pid, {sbcast, Name, Message}}              {rex, Node, Node}, once it is sent
 //	{Pid, features_request}                     {features_reply, Node, [erpc]}
+//	stop                                        as a call: stopped, as it starts anew
 //
 // An exception becomes {badrpc, {'EXIT', Reason}}, but a throw its value. The
 // group leader, where output would go, is not used.
 type Rex struct {
 	Node  etf.Atom
 	Table Table
+
+	// Send sends a message to the process of a name, and tells whether there is one.
+	Send func(name etf.Atom, message []byte, c genserver.Caller) bool
 }
 
 var (
@@ -33,12 +39,16 @@ func (x *Rex) HandleCall([]byte, []byte, etf.Caps) []byte { return nil }
 // HandleSlowCall answers a call. OTP's rex leaves what it does not know unanswered.
 func (x *Rex) HandleSlowCall(from genserver.From, request []byte, c genserver.Caller) {
 	to := from.Clone()
+	if r := etf.NewReader(request); string(r.Atom()) == "stop" {
+		to.Post(c, encode(etf.Atom("stopped"), c.Caps())) // it has no state to lose
+		return
+	}
 	x.run(c, request, func(result etf.Term) { to.Post(c, encode(result, c.Caps())) }, "call", "block_call")
 }
 
 // HandleCast carries out a cast, whose result nobody wants.
 func (x *Rex) HandleCast(request []byte) {
-	if call := decodeCall(request, "cast"); call != nil {
+	if call, _ := decodeCall(request, "cast"); call != nil {
 		x.execute(call)
 	}
 }
@@ -59,9 +69,27 @@ func (x *Rex) HandleInfo(message []byte, c genserver.Caller) {
 		c.Answer(pid, nil, encode(features, c.Caps()))
 		return
 	}
+	if r := etf.NewReader(request); r.Peek() == etf.SmallTupleExt && r.Tuple() == 3 && string(r.Atom()) == "sbcast" {
+		c.Answer(pid, nil, encode(x.sbcast(&r, c), c.Caps()))
+		return
+	}
 	x.run(c, request, func(result etf.Term) {
 		c.Post(pid, nil, encode(etf.Tuple{etf.Atom("rex"), result}, c.Caps()))
 	}, "call")
+}
+
+// sbcast sends on what rpc:sbcast sent, and gives the answer. What is for rex would
+// be one in the other, as deep as it is long.
+func (x *Rex) sbcast(r *etf.Reader, c genserver.Caller) etf.Term {
+	raw := r.Raw()
+	name := etf.NewReader(raw)
+	to := etf.Atom(name.Atom())
+	var from etf.Term = x.Node
+	if name.Finish() != nil || to != "rex" && !x.Send(to, r.Raw(), c) {
+		term, _ := etf.Decode(raw)
+		from = etf.Tuple{etf.Atom("nonexisting_name"), term}
+	}
+	return etf.Tuple{etf.Atom("rex"), x.Node, from}
 }
 
 // MaxRequest bounds the octets of a request: its arguments may come back, in the
@@ -79,9 +107,11 @@ func (x *Rex) run(c genserver.Caller, request []byte, post func(etf.Term), words
 		post(badRPC(etf.Atom("system_limit")))
 		return
 	}
-	call := decodeCall(request, words...)
+	call, ok := decodeCall(request, words...)
 	switch {
+	case !ok:
 	case call == nil:
+		post(badRPC(etf.Atom("system_limit")))
 	case len(request) > largeRequest:
 		post(x.execute(call))
 	case !c.Go(func() { post(x.execute(call)) }):
@@ -90,22 +120,20 @@ func (x *Rex) run(c genserver.Caller, request []byte, post func(etf.Term), words
 }
 
 // decodeCall gives M, F and A of {Word, M, F, A, GroupLeader}, if Word is one of
-// words, else nil.
-func decodeCall(request []byte, words ...etf.Atom) []etf.Term {
+// words. They are nil if they are beyond the limits of etf.Decode.
+func decodeCall(request []byte, words ...etf.Atom) (call []etf.Term, ok bool) {
+	r := etf.NewReader(request)
+	if tag := r.Peek(); tag != etf.SmallTupleExt && tag != etf.LargeTupleExt {
+		return nil, false
+	}
+	if r.Tuple() != 5 || !slices.Contains(words, etf.Atom(r.Atom())) {
+		return nil, false
+	}
 	term, err := etf.Decode(request)
 	if err != nil {
-		return nil
+		return nil, true
 	}
-	t, _ := term.(etf.Tuple)
-	if len(t) != 5 {
-		return nil
-	}
-	for _, word := range words {
-		if t[0] == word {
-			return t[1:4]
-		}
-	}
-	return nil
+	return term.(etf.Tuple)[1:4], true
 }
 
 func (x *Rex) execute(call []etf.Term) etf.Term {

@@ -128,7 +128,7 @@ func TestRex(t *testing.T) {
 		t.Errorf("features: %q, want %q", to.answers, want)
 	}
 	for _, odd := range []etf.Term{
-		etf.Atom("stop"), etf.Tuple{etf.Atom("call"), etf.Atom("m")}, etf.Tuple{pid, etf.Atom("x")},
+		etf.Atom("halt"), etf.Tuple{etf.Atom("call"), etf.Atom("m")}, etf.Tuple{pid, etf.Atom("x")},
 		etf.Tuple{etf.Atom("x"), etf.Atom("features_request")},
 	} {
 		to.answers = nil

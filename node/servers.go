@@ -1,0 +1,162 @@
+package node
+
+import (
+	"runtime/metrics"
+
+	"github.com/flake-go/flake/genserver"
+	"github.com/flake-go/flake/node/dist"
+	"github.com/flake-go/flake/node/etf"
+	"github.com/flake-go/flake/node/rpc"
+)
+
+// The functions that ask the node's processes.
+
+// fnCall calls a server of this node. The third argument would be a time-out.
+func (n *Node) fnCall(args []etf.Term) (etf.Term, error) {
+	exit := func(why etf.Term) error { return exited(why, "gen_server", "call", args) }
+	p, err := n.server(args[0], exit)
+	if err != nil {
+		return nil, err
+	}
+	reply, err := p.Call(args[1])
+	if err != nil {
+		return nil, exit(etf.Atom("timeout"))
+	}
+	return reply, nil
+}
+
+// fnOfSupervisor is one of module supervisor's that is a call of its name.
+func (n *Node) fnOfSupervisor(request etf.Atom) rpc.Function {
+	return func(args []etf.Term) (etf.Term, error) {
+		return n.fnCall([]etf.Term{args[0], request, etf.Atom("infinity")})
+	}
+}
+
+// fnGetState is sys:get_state. The second argument would be a time-out.
+func (n *Node) fnGetState(args []etf.Term) (etf.Term, error) {
+	p, err := n.server(args[0], func(why etf.Term) error { return exited(why, "sys", "get_state", args) })
+	if err != nil {
+		return nil, err
+	}
+	return p.State(), nil
+}
+
+func exited(why etf.Term, module, function etf.Atom, args []etf.Term) error {
+	call := etf.Tuple{module, function, etf.List(args)}
+	return &rpc.Exception{Class: rpc.Exit, Reason: etf.Tuple{why, call}}
+}
+
+// server gives the server that a name, {Name, Node} or a pid stands for. The error
+// is exit's of OTP's reason why there is none.
+func (n *Node) server(ref etf.Term, exit func(why etf.Term) error) (*genserver.Server, error) {
+	var p *dist.Process
+	node := etf.Atom(n.name)
+	switch ref := ref.(type) {
+	case etf.Atom:
+		p = n.registry.named(ref)
+	case etf.Tuple:
+		if len(ref) != 2 {
+			return nil, rpc.BadArgument()
+		}
+		name, ok1 := ref[0].(etf.Atom)
+		at, ok2 := ref[1].(etf.Atom)
+		if !ok1 || !ok2 {
+			return nil, rpc.BadArgument()
+		}
+		p, node = n.registry.named(name), at
+	case etf.Pid:
+		p, node = n.local(ref), ref.Node()
+	default:
+		return nil, rpc.BadArgument()
+	}
+	if string(node) != n.name {
+		return nil, exit(etf.Tuple{etf.Atom("nodedown"), node}) // only those of this node are called
+	}
+	if p != nil {
+		if s, ok := p.Handler.(inline); ok {
+			return s.Server, nil
+		}
+	}
+	return nil, exit(etf.Atom("noproc"))
+}
+
+// local gives the process of this node with the pid, or nil.
+func (n *Node) local(pid etf.Pid) *dist.Process {
+	if string(pid.Node()) != n.name || pid.Creation() != n.creation {
+		return nil
+	}
+	return n.registry.ByPid(ergoPid(pid))
+}
+
+// fnIsProcessAlive knows the node's own processes, not what others have spawned here.
+func (n *Node) fnIsProcessAlive(args []etf.Term) (etf.Term, error) {
+	pid, ok := args[0].(etf.Pid)
+	if !ok || string(pid.Node()) != n.name {
+		return nil, rpc.BadArgument()
+	}
+	if n.local(pid) != nil {
+		return etf.Atom("true"), nil
+	}
+	return etf.Atom("false"), nil
+}
+
+// send has the process of a name, if there is one, get a message of a connection.
+func (n *Node) send(name etf.Atom, message []byte, c genserver.Caller) bool {
+	p := n.registry.Whereis([]byte(name))
+	if p == nil {
+		return false
+	}
+	if conn, ok := c.(*dist.Conn); ok {
+		conn.Deliver(p, message)
+	}
+	return true
+}
+
+// fnMemory is erlang:memory, in octets. What this node has of OTP's kinds is
+// processes, which is all that values take, and system, which is the rest.
+func fnMemory(args []etf.Term) (etf.Term, error) {
+	samples := []metrics.Sample{
+		{Name: "/memory/classes/total:bytes"},
+		{Name: "/memory/classes/heap/released:bytes"},
+		{Name: "/memory/classes/heap/objects:bytes"},
+		{Name: "/memory/classes/heap/unused:bytes"},
+	}
+	metrics.Read(samples)
+	value := func(i int) int64 { return int64(samples[i].Value.Uint64()) }
+	total, used := value(0)-value(1), value(2)
+	processes := used + value(3)
+	kinds := etf.List{
+		etf.Tuple{etf.Atom("total"), total},
+		etf.Tuple{etf.Atom("processes"), processes},
+		etf.Tuple{etf.Atom("processes_used"), used},
+		etf.Tuple{etf.Atom("system"), total - processes},
+		etf.Tuple{etf.Atom("atom"), int64(0)},
+		etf.Tuple{etf.Atom("atom_used"), int64(0)},
+		etf.Tuple{etf.Atom("binary"), int64(0)},
+		etf.Tuple{etf.Atom("code"), int64(0)},
+		etf.Tuple{etf.Atom("ets"), int64(0)},
+	}
+	if len(args) == 0 {
+		return kinds, nil
+	}
+	wanted, isList := etf.Elements(args[0])
+	if !isList {
+		wanted = args
+	}
+	var list etf.List
+	for _, kind := range wanted {
+		found := false
+		for _, k := range kinds {
+			if k := k.(etf.Tuple); k[0] == kind {
+				list, found = append(list, k), true
+			}
+		}
+		if !found {
+			return nil, rpc.BadArgument()
+		}
+	}
+	if !isList {
+		return list[0].(etf.Tuple)[1], nil
+	}
+	return list, nil
+}
