@@ -20,7 +20,7 @@ func TestErlang(t *testing.T) {
 func TestOriginal(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, "")
-	n.erl(nil, "servers", "functions", "refusals")
+	n.erl(nil, "servers", "functions", "refusals", "terminate", "spawns")
 	if got := n.output(); !strings.Contains(got, "generating ids: 0.0") {
 		t.Error("timed_generate printed nothing")
 	}

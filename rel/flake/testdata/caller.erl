@@ -97,10 +97,12 @@ check("info", _, N) ->
     {ok, <<_:64, Worker:48, _:16>>} = call(N, get),
     {ok, _} = call(N, {lease, 99}),
     {error, badarg} = call(N, {lease, 0}),
+    [{ok, _} = rpc:call(N, flake_server, id, Args) || Args <- [[], [62]]],
+    [_, _, _] = rpc:call(N, flake_harness, generate, [3]),
     After = call(N, info),
     [format, worker, ids, waits, refusals, last, mark, uptime, version] = [Key || {Key, _} <- After],
     [{Key, Value} = {Key, proplists:get_value(Key, After)} || {Key, Value} <- [{format, flake}, {worker, Worker}]],
-    [100, 1] = [proplists:get_value(Key, After) - proplists:get_value(Key, Before) || Key <- [ids, refusals]],
+    [105, 1] = [proplists:get_value(Key, After) - proplists:get_value(Key, Before) || Key <- [ids, refusals]],
     true = proplists:get_value(mark, After) > proplists:get_value(last, After);
 %% Another caller of the connection need not wait until all large answers are there.
 check("held_up", _, N) ->
@@ -331,7 +333,61 @@ check("servers", _, N) ->
      {data, [{"State", {state, _, Worker, _}}]}] = Misc,
     {ok, <<_:128>>} = gen_server:call(Flake, get),
     Flake = rpc:call(N, erlang, whereis, [flake]),
-    undefined = rpc:call(N, erlang, whereis, [no_such_name]);
+    undefined = rpc:call(N, erlang, whereis, [no_such_name]),
+    [{Request, Reply} = {Request, sys_reply(N, Request)}
+     || {Request, Reply} <-
+            [{resume, ok}, {{debug, no_debug}, ok}, {{debug, {statistics, true}}, ok},
+             {{debug, {statistics, get}}, {ok, no_statistics}}, {{debug, {statistics, false}}, ok},
+             {{debug, {log, true}}, ok}, {{debug, {log, {true, 5}}}, ok}, {{debug, {log, get}}, {ok, []}},
+             {{debug, {log, print}}, ok}, {{debug, {log, false}}, ok}, {{debug, {trace, true}}, ok},
+             {{debug, {trace, false}}, ok}, {{debug, {log_to_file, "/tmp/x"}}, {error, open_file}},
+             {{debug, {log_to_file, false}}, ok}, {{debug, {remove, x}}, ok}, {{debug, {install, {x, fun() -> x end, 1}}}, unknown_debug},
+             {{debug, {statistics, x}}, unknown_debug}, {{debug, x}, unknown_debug}]];
+%% A server that is told to stop ends with that reason, loses nothing and is there again.
+check("terminate", _, N) ->
+    [begin
+         Before = id(N),
+         Pid = another(N, undefined),
+         Self = self(),
+         Linked = spawn_monitor(fun() -> link(Pid), id(N), Self ! linked, receive after infinity -> ok end end),
+         receive linked -> ok end,
+         ok = gen_server:stop({flake, N}, Reason, infinity),
+         Reason = ended(Linked),
+         true = is_process_alive(another(N, Pid), N),
+         false = is_process_alive(Pid, N),
+         true = Before < id(N)
+     end || Reason <- [shutdown, {shutdown, "x"}, {odd, #{1 => self()}}]],
+    Pid = another(N, undefined),
+    ok = gen_server:stop({flake, N}),
+    another(N, Pid),
+    {error, {unknown_system_msg, {terminate, normal}}} = sys:terminate({flake_sup, N}, normal),
+    exit = try gen_server:stop({flake, N}, binary:copy(<<"x">>, 1000), infinity) catch exit:killed -> exit end,
+    another(N, undefined);
+%% Spawns, as of today and as before OTP 23.
+check("spawns", _, N) ->
+    [{Option, error, badopt} = {Option, element(3, Reply), element(4, Reply)}
+     || Option <- [bad, "x", {bad, 1}, {priority, x}, {fullsweep_after, x}, {min_heap_size, -1}, {max_heap_size, #{}},
+                   {message_queue_data, x}, {link, true}, {monitor, bad}, {a, b, c}],
+        Reply <- [spawned(N, [Option])]],
+    [{Option, ok} = {Option, element(3, spawned(N, [Option]))}
+     || Option <- [link, monitor, {priority, high}, {fullsweep_after, 5}, {min_heap_size, 100}, {max_heap_size, 0},
+                   {max_heap_size, #{size => 0}}, {min_bin_vheap_size, 7}, {message_queue_data, off_heap}]],
+    undef = try spawn_link(N, dbg, do_relay, [self(), self()]) catch error:Why -> Why end,
+    case code:ensure_loaded(dbg) of
+        {module, _} -> {ok, _} = dbg:tracer(), {error, _} = dbg:n(N);
+        _ -> ok
+    end,
+    Kernel = fun(Request) -> gen_server:call({net_kernel, N}, Request, infinity) end,
+    Pid = Kernel({spawn, flake_server, id, [], group_leader()}),
+    true = is_pid(Pid) andalso node(Pid) =:= N,
+    {undef, [{m, f, [1], []}]} =
+        outcome(fun() -> Kernel({spawn_link, m, f, [1], group_leader()}), receive after infinity -> ok end end),
+    {undef, [{m, f, [], []}]} =
+        outcome(fun() -> Kernel({spawn_opt, m, f, [], [{priority, high}], link, group_leader()}), receive after infinity -> ok end end),
+    {'EXIT', {badarg, []}} = Kernel({spawn_opt, m, f, [], [bad], no_link, group_leader()}),
+    {'EXIT', {badarg, []}} = Kernel({spawn, m, f, no_list, group_leader()}),
+    [{'EXIT', {system_limit, []}} = Kernel({Word, m, f, [Term], group_leader()})
+     || Word <- [spawn, spawn_link], Term <- beyond_limits()];
 %% The functions of the original, by every road to them.
 check("functions", _, N) ->
     [functions(fun(M, F, A) -> Road(N, M, F, A) end, N) || Road <- roads()],
@@ -344,7 +400,12 @@ check("functions", _, N) ->
     pong = rpc:call(N, net_adm, ping, [node()]),
     pang = rpc:call(N, net_adm, ping, ['nobody@127.0.0.1']),
     true = lists:member(node(), rpc:call(N, erlang, nodes, [connected])),
-    exit = try erpc:call(N, erlang, exit, [why]) catch _:{exception, undef, _} -> exit end;
+    exit = try erpc:call(N, erlang, exit, [why]) catch _:{exception, undef, _} -> exit end,
+    {[N], []} = rpc:sbcast([N], flake, hello),
+    {[], [N]} = rpc:sbcast([N], no_such_name, hello),
+    {[N], []} = rpc:sbcast([N], flake, {'$gen_call', {self(), sbcast}, get}),
+    receive {sbcast, {ok, <<_:128>>}} -> ok end,
+    stopped = gen_server:call({rex, N}, stop);
 %% What is refused: an error each, and nothing lost.
 check("refusals", _, N) ->
     [{Reason, {badrpc, {'EXIT', {Reason, [{M, F, A, []}]}}}} = {Reason, rpc:call(N, M, F, A)}
@@ -360,7 +421,15 @@ check("refusals", _, N) ->
              {badarg, flake_util, gen_id, [a, 1, 1]}, {badarg, flake_util, hw_addr_to_int, [[1, 2]]},
              {badarg, flake_util, hw_addr_to_int, [[1, 2, 3, 4, 5, 256]]},
              {badarg, erlang, whereis, ["flake"]}, {badarg, erlang, nodes, [some]},
-             {badarg, net_adm, ping, [1]}, {badarg, gen_server, call, [1, get]}]],
+             {badarg, net_adm, ping, [1]}, {badarg, gen_server, call, [1, get]},
+             {badarg, gen_server, call, [{1, N}, get]}, {badarg, erlang, nodes, [[this | hidden]]},
+             {badarg, erlang, nodes, [[this, x]]}, {badarg, erlang, memory, [x]}, {badarg, erlang, memory, [[total, x]]},
+             {badarg, erlang, is_process_alive, [self()]}, {badarg, flake, module_info, [x]}, {undef, flake, start_link, []}]],
+    [{badrpc, {'EXIT', {Reason, {gen_server, call, [Server, get]}}}} = rpc:call(N, gen_server, call, [Server, get])
+     || {Reason, Server} <- [{noproc, {nobody, N}}, {{nodedown, 'x@127.0.0.1'}, {flake, 'x@127.0.0.1'}}]],
+    {badrpc, {'EXIT', {noproc, {sys, get_state, [nobody]}}}} = rpc:call(N, sys, get_state, [nobody]),
+    {badrpc, {'EXIT', {noproc, {gen_server, call, [nobody, which_children, infinity]}}}} =
+        rpc:call(N, supervisor, which_children, [nobody]),
     {badrpc, {'EXIT', {noproc, {gen_server, call, [nobody, get]}}}} = rpc:call(N, gen_server, call, [nobody, get]),
     {error, system_limit} = rpc:call(N, gen_server, call, [flake, {get_many, 65536}]),
     Large = binary:copy(<<"x">>, 1 bsl 20 - 100),
@@ -369,6 +438,10 @@ check("refusals", _, N) ->
          {badrpc, {'EXIT', {undef, [{os, cmd, [Large], []}]}}} = Call(N, os, cmd, [Large]),
          {badrpc, _} = Call(N, flake_server, id, [[Large, Large]])
      end || Call <- [fun rpc:call/4, fun rpc:block_call/4]],
+    [{badrpc, {'EXIT', system_limit}} = Road(N, m, f, [Term])
+     || Road <- roads() -- [fun erpc:call/4], Term <- beyond_limits()],
+    [system_limit = try erpc:call(N, m, f, [Term]) catch error:{erpc, Limit} -> Limit end || Term <- beyond_limits()],
+    {error, not_supported} = rpc:call(N, flake, stop, []),
     {error, {unknown_system_msg, suspend}} = sys_reply(N, suspend);
 check("idle", [Secs], N) ->
     receive {nodedown, N} -> error(nodedown) after list_to_integer(Secs) * 1000 -> ok end,
@@ -406,6 +479,12 @@ functions(Call, N) ->
     <<7:64, 8:48, 9:16>> = Call(flake_util, gen_id, [7, 8, 9]),
     16#010203040506 = Call(flake_util, hw_addr_to_int, [[1, 2, 3, 4, 5, 6]]),
     true = Call(flake_util, curr_time_millis, []) >= Time,
+    [{Mac, Address} = {Mac, Call(flake_util, hw_addr_to_int, [Mac])}
+     || Octets <- [<<0, 27, 33, 195, 169, 1>> | [rand:uniform(1 bsl 48) - 1 || _ <- lists:seq(1, 200)]],
+        <<Address:48>> <- [if is_binary(Octets) -> Octets; true -> <<Octets:48>> end],
+        Mac <- [binary_to_list(<<Address:48>>)]],
+    {ok, 0} = Call(flake_util, get_if_hw_int, ["lo"]),
+    {error, if_not_found} = Call(flake_util, get_if_hw_int, [undefined]),
     If = Call(flake_util, get_default_if, []),
     {ok, _} = Call(flake_util, get_if_hw_int, [If]),
     {error, if_not_found} = Call(flake_util, get_if_hw_int, ["no such interface"]),
@@ -413,10 +492,53 @@ functions(Call, N) ->
     x = Call(flake, get_config_value, [no_such_key, x]),
     [_ | _] = Call(flake, get_config_value, [timestamp_path, x]),
     {flake, "flake", [_ | _]} = lists:keyfind(flake, 1, Call(application, which_applications, [])),
+    {ok, Saved} = Call(persistent_timer, get_last_timestamp, []),
+    true = abs(os:system_time(millisecond) - Saved) < 60000,
+    {error, {already_started, flake}} = Call(flake, start, []),
+    ok = Call(flake_sup, upgrade, []),
+    [{module, flake}, {exports, Exports}, {attributes, []}, {compile, []}] = Call(flake, module_info, []),
+    Exports = Call(flake, module_info, [exports]),
+    [] = [{start, 0}, {stop, 0}, {get_config_value, 2}, {module_info, 0}, {module_info, 1}] -- Exports,
+    persistent_timer = Call(persistent_timer, module_info, [module]),
+    {ok, 2592000000} = Call(application, get_env, [flake, allowable_downtime]),
+    undefined = Call(application, get_env, [flake, no_such_key]),
+    undefined = Call(application, get_env, [no_such_application, allowable_downtime]),
+    Memory = Call(erlang, memory, []),
+    [total, processes, processes_used, system, atom, atom_used, binary, code, ets] = [Kind || {Kind, _} <- Memory],
+    true = proplists:get_value(total, Memory) > proplists:get_value(processes, Memory),
+    [{system, _}, {total, _}] = Call(erlang, memory, [[system, total]]),
+    true = is_integer(Call(erlang, memory, [total])),
+    Flake = Call(erlang, whereis, [flake]),
+    true = Call(erlang, is_process_alive, [Flake]),
+    [{state, _, _, _} = Call(sys, get_state, [Server]) || Server <- [flake, Flake, {flake, N}]],
+    [{persistent_timer, _, worker, _}, {flake, Flake, worker, _}] = Call(supervisor, which_children, [flake_sup]),
+    [{specs, 2} | _] = Call(supervisor, count_children, [{flake_sup, N}]),
+    [N] = Call(erlang, nodes, [this]),
+    Known = Call(erlang, nodes, [known]),
+    [] = [N, node()] -- Known,
+    Known = Call(erlang, nodes, [[this, hidden, visible, this]]),
+    [] = Call(erlang, nodes, [[]]),
+    [{ok, <<_:128>>} = Call(gen_server, call, [Server, get]) || Server <- [flake, Flake, {flake, N}]],
     {ok, [<<_:128>>, _]} = Call(gen_server, call, [flake, {get_many, 2}]),
     {ok, [{<<_:128>>, _} | _]} = Call(gen_server, call, [flake, {lease, 1000}, 5000]),
     Names = Call(erlang, registered, []),
     [] = [flake, flake_sup, persistent_timer, net_kernel, rex] -- Names.
+
+%% What is too deep, too long and too big for the node.
+beyond_limits() -> [nested(1000), lists:duplicate(150000, a), 1 bsl 70000].
+
+spawned(N, Options) ->
+    Ref = spawn_request(N, erlang, node, [], Options),
+    receive {spawn_reply, Ref, _, _} = Reply -> Reply end.
+
+%% The server's pid, once that is another.
+another(N, Pid) ->
+    case rpc:call(N, erlang, whereis, [flake]) of
+        Not when Not =:= Pid; Not =:= undefined -> another(N, Pid);
+        Another -> Another
+    end.
+
+is_process_alive(Pid, N) -> rpc:call(N, erlang, is_process_alive, [Pid]).
 
 sys_reply(N, Request) ->
     Ref = make_ref(),
