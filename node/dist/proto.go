@@ -40,7 +40,7 @@ type Proto struct {
 
 	// Refuse, unless nil, tells why a function is not spawned at all, in the word
 	// that the caller gets, or nothing.
-	Refuse func(module, function etf.Atom, arity int) etf.Atom
+	Refuse func(module, function etf.Atom, args []etf.Term) etf.Atom
 
 	// Connection gives the connection to a node, or nil. Without it all answers
 	// go where the call came from.

@@ -184,7 +184,7 @@ func (c *Conn) decodeSpawn(m *control) (q spawnRequest, why string, err error) {
 		return q, "badopt", fmt.Errorf("spawn with options %s", etf.FormatRaw(nil, m.args[4], maxReason))
 	}
 	if c.proto.Refuse != nil {
-		if why := c.proto.Refuse(q.module, q.function, len(q.args)); why != "" {
+		if why := c.proto.Refuse(q.module, q.function, q.args); why != "" {
 			return q, string(why), fmt.Errorf("spawn of %s:%s/%d", q.module, q.function, wanted)
 		}
 	}

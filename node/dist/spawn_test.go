@@ -26,8 +26,8 @@ func TestSpawnRefused(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			bubble(t, flags, func(t *testing.T, r *rig) {
-				r.proto.Refuse = func(module, function etf.Atom, arity int) etf.Atom {
-					if module == "not" && function == "f" && arity == 1 {
+				r.proto.Refuse = func(module, function etf.Atom, args []etf.Term) etf.Atom {
+					if module == "not" && function == "f" && len(args) == 1 {
 						return "undef"
 					}
 					return ""

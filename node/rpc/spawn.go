@@ -1,6 +1,8 @@
 package rpc
 
 import (
+	"strings"
+
 	"github.com/flake-go/flake/node/etf"
 )
 
@@ -56,9 +58,15 @@ func (t Table) execute(call []etf.Term) (etf.Term, *Exception) {
 
 // Refuse tells in the caller's word why a function is not even spawned, or nothing.
 // One that does not exist is spawned, and exits with undef, as with OTP; but who
-// spawns dbg:do_relay/2, for dbg:n, waits for its message for ever.
-func Refuse(module, function etf.Atom, arity int) etf.Atom {
-	if module == "dbg" && function == "do_relay" && arity == 2 {
+// spawns the relay of dbg, for dbg:n, waits for its message for ever. OTP 23
+// spawns it as a fun.
+func Refuse(module, function etf.Atom, args []etf.Term) etf.Atom {
+	isRelay := module == "dbg" && function == "do_relay"
+	if module == "erlang" && function == "apply" && len(args) == 2 {
+		fun, ok := args[0].(etf.Fun)
+		isRelay = ok && strings.HasPrefix(fun.String(), "#Fun<dbg.")
+	}
+	if isRelay {
 		return "undef"
 	}
 	return ""
