@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/big"
 	"strings"
 	"testing"
 
@@ -137,6 +138,53 @@ func TestRex(t *testing.T) {
 		if got := call(t, rex, odd, &to); got != "" || to.answers != nil {
 			t.Errorf("%s is answered: %q", text(odd), to.answers)
 		}
+	}
+}
+
+// What rpc:sbcast sends reaches the process of the name, and who sent it is told
+// whether there is one. However deep it is wrapped for rex, it is unwrapped once.
+func TestSbcast(t *testing.T) {
+	var sent []string
+	rex := &Rex{Node: "n@h", Send: func(name etf.Atom, message []byte, _ genserver.Caller) bool {
+		sent = append(sent, string(name)+" "+string(etf.FormatRaw(nil, message, 100)))
+		return name == "flake"
+	}}
+	sbcast := func(to, message etf.Term) etf.Term {
+		return etf.Tuple{pid, etf.Tuple{etf.Atom("sbcast"), to, message}}
+	}
+	for _, test := range []struct {
+		to         etf.Term
+		sent, want string
+	}{
+		{etf.Atom("flake"), "[flake {a,1}]", "{rex,n@h,n@h}"},
+		{etf.Atom("nobody"), "[nobody {a,1}]", "{rex,n@h,{nonexisting_name,nobody}}"},
+		{etf.Atom("rex"), "[]", "{rex,n@h,n@h}"},
+		{int64(1), "[]", "{rex,n@h,{nonexisting_name,1}}"},
+	} {
+		var to caller
+		sent = nil
+		message := external(t, sbcast(test.to, etf.Tuple{etf.Atom("a"), int64(1)}))
+		if err := (&genserver.Server{Handler: rex}).Receive(message, &to); err != nil {
+			t.Fatal(err)
+		}
+		if want := pid.String() + " " + test.want; len(to.answers) != 1 || to.answers[0] != want || fmt.Sprint(sent) != test.sent {
+			t.Errorf("%v: sent %q, answered %q, want %s and %s", test.to, sent, to.answers, test.sent, want)
+		}
+	}
+}
+
+// What is beyond the limits of etf.Decode is answered.
+func TestBeyondLimits(t *testing.T) {
+	rex := &Rex{Node: "n@h", Table: table}
+	big := new(big.Int).Lsh(big.NewInt(1), 8*etf.MaxIntegerBytes)
+	for _, word := range []etf.Atom{"call", "block_call"} {
+		request := etf.Tuple{word, etf.Atom("m"), etf.Atom("add"), etf.List{big, big}, etf.Atom("user")}
+		if got, want := call(t, rex, request, &caller{}), "{tag,{badrpc,{'EXIT',system_limit}}}"; got != want {
+			t.Errorf("%s: %s, want %s", word, got, want)
+		}
+	}
+	if got := call(t, rex, etf.Tuple{etf.Atom("x"), etf.Atom("m"), etf.Atom("add"), etf.List{big}, etf.Atom("user")}, &caller{}); got != "" {
+		t.Errorf("what is no call is answered %s", got)
 	}
 }
 

@@ -1,6 +1,7 @@
 // Package rpc lets other nodes call functions of this one, by every road that
 // Erlang has: spawn requests (erpc, and rpc of OTP 23 and later), calls and
-// messages to the server rex (older nodes, C nodes, erl_call).
+// messages to the server rex (older nodes, C nodes, erl_call). Nodes before OTP 23
+// spawn by way of net_kernel.
 //
 // Start at [Table], which holds the functions. What is not in it does not exist
 // here: the caller gets undef, as for a module that is not loaded.
