@@ -21,11 +21,10 @@ func (s *Server) receiveSystem(r *etf.Reader, c Caller) error {
 	if err := r.Finish(); err != nil {
 		return fmt.Errorf("system message: %w", err)
 	}
-	term, err := etf.Decode(request)
-	if err != nil {
-		return fmt.Errorf("system message: %w", err)
+	reply, end := pair("error", etf.Atom("system_limit")), (func())(nil)
+	if term, err := etf.Decode(request); err == nil { // else it is beyond the limits
+		reply, end = s.system(term, &from)
 	}
-	reply, end := s.system(term, &from)
 	b, err := etf.Append(from.Begin(c.Buffer()), reply, c.Caps())
 	if err != nil {
 		return fmt.Errorf("system message: %w", err)
@@ -39,23 +38,23 @@ func (s *Server) receiveSystem(r *etf.Reader, c Caller) error {
 
 // system gives the answer to a request, and what is to be done after it.
 func (s *Server) system(request etf.Term, from *From) (reply etf.Term, after func()) {
-	pair, _ := request.(etf.Tuple)
+	t, _ := request.(etf.Tuple)
 	switch {
 	case request == etf.Atom("get_state"):
 		if from.wantsOK() {
-			return pairOf("ok", s.State()), nil
+			return pair("ok", s.State()), nil
 		}
 		return s.State(), nil
 	case request == etf.Atom("get_status"):
 		return s.status(), nil
 	case request == etf.Atom("resume"):
 		return etf.Atom("ok"), nil
-	case len(pair) == 2 && pair[0] == etf.Atom("debug"):
-		return debug(pair[1]), nil
-	case len(pair) == 2 && pair[0] == etf.Atom("terminate") && s.End != nil:
-		return etf.Atom("ok"), func() { s.End(pair[1]) }
+	case len(t) == 2 && t[0] == etf.Atom("debug"):
+		return debug(t[1]), nil
+	case len(t) == 2 && t[0] == etf.Atom("terminate") && s.End != nil:
+		return etf.Atom("ok"), func() { s.End(t[1]) }
 	}
-	return pairOf("error", pairOf("unknown_system_msg", request)), nil
+	return pair("error", pair("unknown_system_msg", request)), nil
 }
 
 // debug answers what sys:statistics, log, trace and the like ask, as OTP does while
@@ -64,22 +63,22 @@ func debug(request etf.Term) etf.Term {
 	if request == etf.Atom("no_debug") {
 		return etf.Atom("ok")
 	}
-	pair, _ := request.(etf.Tuple)
-	if len(pair) != 2 {
+	t, _ := request.(etf.Tuple)
+	if len(t) != 2 {
 		return etf.Atom("unknown_debug")
 	}
-	flag, _ := pair[1].(etf.Atom)
-	on, _ := pair[1].(etf.Tuple) // {true, N}
-	switch onOff := flag == "true" || flag == "false"; pair[0] {
+	flag, _ := t[1].(etf.Atom)
+	on, _ := t[1].(etf.Tuple) // {true, N}
+	switch onOff := flag == "true" || flag == "false"; t[0] {
 	case etf.Atom("statistics"):
 		if flag == "get" {
-			return pairOf("ok", etf.Atom("no_statistics"))
+			return pair("ok", etf.Atom("no_statistics"))
 		} else if onOff {
 			return etf.Atom("ok")
 		}
 	case etf.Atom("log"):
 		if flag == "get" {
-			return pairOf("ok", etf.List{})
+			return pair("ok", etf.List{})
 		} else if onOff || flag == "print" || len(on) == 2 && on[0] == etf.Atom("true") {
 			return etf.Atom("ok")
 		}
@@ -91,7 +90,7 @@ func debug(request etf.Term) etf.Term {
 		if flag == "false" {
 			return etf.Atom("ok")
 		}
-		return pairOf("error", etf.Atom("open_file"))
+		return pair("error", etf.Atom("open_file"))
 	case etf.Atom("remove"):
 		return etf.Atom("ok")
 	}
@@ -120,18 +119,18 @@ func (s *Server) State() etf.Term {
 //	{status, Pid, {module, gen_server}, [PDict, SysState, Parent, Debug, Misc]}
 func (s *Server) status() etf.Term {
 	dictionary := etf.List{
-		pairOf("$initial_call", etf.Tuple{s.Module, etf.Atom("init"), int64(1)}),
-		pairOf("$ancestors", etf.List{s.Family}),
+		pair("$initial_call", etf.Tuple{s.Module, etf.Atom("init"), int64(1)}),
+		pair("$ancestors", etf.List{s.Family}),
 	}
 	running := etf.Atom("running")
 	misc := etf.List{
-		pairOf("header", etf.String("Status for generic server "+s.Name)),
-		pairOf("data", etf.List{
+		pair("header", etf.String("Status for generic server "+s.Name)),
+		pair("data", etf.List{
 			etf.Tuple{etf.String("Status"), running},
 			etf.Tuple{etf.String("Parent"), s.Parent},
 			etf.Tuple{etf.String("Logged events"), etf.List{}},
 		}),
-		pairOf("data", etf.List{etf.Tuple{etf.String("State"), s.State()}}),
+		pair("data", etf.List{etf.Tuple{etf.String("State"), s.State()}}),
 	}
 	return etf.Tuple{
 		etf.Atom("status"), s.Pid, etf.Tuple{etf.Atom("module"), etf.Atom("gen_server")},
@@ -139,4 +138,4 @@ func (s *Server) status() etf.Term {
 	}
 }
 
-func pairOf(name etf.Atom, value etf.Term) etf.Term { return etf.Tuple{name, value} }
+func pair(name etf.Atom, value etf.Term) etf.Term { return etf.Tuple{name, value} }

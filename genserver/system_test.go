@@ -2,6 +2,7 @@ package genserver
 
 import (
 	"fmt"
+	"math/big"
 	"strings"
 	"testing"
 
@@ -33,6 +34,22 @@ func TestTerminate(t *testing.T) {
 			t.Errorf("%q", c.sent)
 		}
 		s.End = nil
+	}
+}
+
+// A request beyond the limits is answered, too.
+func TestSystemBeyondLimits(t *testing.T) {
+	big := new(big.Int).Lsh(big.NewInt(1), 8*etf.MaxIntegerBytes)
+	message, err := etf.Append(nil, etf.Tuple{
+		etf.Atom("system"), etf.Tuple{etf.NewPid("a@b", 9, 0, 1), int64(1)}, etf.Tuple{etf.Atom("terminate"), big},
+	}, etf.AllCaps)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := caller{caps: etf.AllCaps}
+	s := &Server{Handler: new(server), End: func(etf.Term) { t.Error("it ended") }}
+	if err := s.Receive(message, &c); err != nil || len(c.sent) != 1 || !strings.Contains(c.sent[0], "system_limit") {
+		t.Errorf("%q, %v", c.sent, err)
 	}
 }
 
