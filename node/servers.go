@@ -106,11 +106,19 @@ func (n *Node) send(name etf.Atom, message []byte, c genserver.Caller) bool {
 	if p == nil {
 		return false
 	}
-	if conn, ok := c.(*dist.Conn); ok {
+	if s, ok := p.Handler.(inline); ok {
+		if err := s.Server.Receive(message, wrapped{c}); err != nil {
+			n.log.Warn("message dropped", "name", name, "error", err)
+		}
+	} else if conn, ok := c.(*dist.Conn); ok {
 		conn.Deliver(p, message)
 	}
 	return true
 }
+
+// wrapped is the Caller of a message that came in another: it is no
+// genserver.Queue, as what follows are others.
+type wrapped struct{ genserver.Caller }
 
 // fnMemory is erlang:memory, in octets. What this node has of OTP's kinds is
 // processes, which is all that values take, and system, which is the rest.

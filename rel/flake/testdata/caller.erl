@@ -405,6 +405,8 @@ check("functions", _, N) ->
     {[], [N]} = rpc:sbcast([N], no_such_name, hello),
     {[N], []} = rpc:sbcast([N], flake, {'$gen_call', {self(), sbcast}, get}),
     receive {sbcast, {ok, <<_:128>>}} -> ok end,
+    [{rex, N} ! {self(), {sbcast, flake, {'$gen_call', {self(), sbcast}, get}}} || _ <- lists:seq(1, 1000)],
+    [receive {rex, N, N} -> receive {sbcast, {ok, <<_:128>>}} -> ok end end || _ <- lists:seq(1, 1000)],
     stopped = gen_server:call({rex, N}, stop);
 %% What is refused: an error each, and nothing lost.
 check("refusals", _, N) ->
