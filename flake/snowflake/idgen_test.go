@@ -127,6 +127,11 @@ func TestIdgen(t *testing.T) {
 				got = called{id.Hex(), "0x" + short, id.String(), id.Binary(), ""}
 				ids++
 			}
+			for _, text := range []string{want.Hex, want.Number} {
+				if id, err := ParseHex(text); want.Error == "" && (err != nil || id.Hex() != want.Hex) {
+					t.Fatalf("%q is read as %v, %v", text, id, err)
+				}
+			}
 			if got != want {
 				t.Fatalf("%v, call %d at %d: %+v, want %+v", c.Options, n, clock.milli, got, want)
 			}

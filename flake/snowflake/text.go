@@ -2,6 +2,7 @@ package snowflake
 
 import (
 	"strconv"
+	"strings"
 
 	"github.com/flake-go/flake/flake/internal/digits"
 )
@@ -73,15 +74,15 @@ func (id ID) Hex() string {
 	return string(text[:])
 }
 
-// ParseHex reads what [ID.Hex] gives, in either case, and with 0x before it.
-// Anything else is a [*ParseError].
+// ParseHex reads what [ID.Hex] gives, in either case, with 0x before it, and without
+// leading zeros, as flake-idgen's ids are formatted. Anything else is a [*ParseError].
 func ParseHex(text string) (id ID, err error) {
 	skip := 0
-	if len(text) == 18 && text[:2] == "0x" {
+	if strings.HasPrefix(text, "0x") {
 		skip = 2
 	}
-	if len(text)-skip != 16 {
-		return 0, digits.Errorf(text, 0, "%d bytes where 16 hexadecimal digits belong", len(text))
+	if n := len(text) - skip; n < 1 || n > 16 {
+		return 0, digits.Errorf(text, 0, "%d bytes where 1 to 16 hexadecimal digits belong", len(text))
 	}
 	for i := skip; i < len(text); i++ {
 		nibble := digits.HexValue(text[i])

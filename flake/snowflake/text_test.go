@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"strconv"
@@ -46,6 +47,7 @@ func texts() map[string]text {
 	all := map[string]text{
 		"hex":    {ID.Hex, ParseHex},
 		"0x":     {func(id ID) string { return "0x" + strings.ToUpper(id.Hex()) }, ParseHex},
+		"short":  {func(id ID) string { return fmt.Sprintf("0x%x", uint64(id)) }, ParseHex},
 		"binary": {ID.Binary, ParseBinary},
 		"base32": {Base32.Text, Base32.Parse},
 		"base36": {Base36.Text, Base36.Parse},
@@ -110,8 +112,10 @@ func TestParseErrors(t *testing.T) {
 		{"base58", "1\xff", 1, "no digit of base 58"},
 		{"base58", "1O", 1, "no digit of base 58"},
 		{"base58", "ZZZZZZZZZZZ", 0, "above the highest id"},
-		{"hex", "0x02308300cd46100", 0, "17 bytes"},
-		{"hex", "0X02308300cd461001", 0, "18 bytes"},
+		{"hex", "", 0, "0 bytes"},
+		{"hex", "0x", 0, "2 bytes"},
+		{"hex", "0x002308300cd461001", 0, "19 bytes"},
+		{"hex", "0X02308300cd4610", 1, "no hexadecimal digit"},
 		{"hex", "02308300cd46100g", 15, "no hexadecimal digit"},
 		{"hex", "0x02308300cd4610-1", 16, "no hexadecimal digit"},
 		{"binary", "0", 0, "1 bytes"},
@@ -231,8 +235,9 @@ func FuzzParse(f *testing.F) {
 			}
 			want, got := s, text.write(id)
 			switch {
-			case name == "hex" || name == "0x":
-				want, got = strings.TrimPrefix(strings.ToLower(s), "0x"), id.Hex()
+			case name == "hex" || name == "0x" || name == "short":
+				want = strings.TrimLeft(strings.TrimPrefix(strings.ToLower(s), "0x"), "0")
+				got = strings.TrimLeft(id.Hex(), "0")
 			case name != "binary":
 				zero := text.write(0)[:1]
 				want, got = strings.TrimLeft(want, zero), strings.TrimLeft(got, zero)
