@@ -112,6 +112,13 @@ func TestCalls(t *testing.T) {
 		`{decompose,"BCeaFSZg0hpyLH1rPs",62}`:                fields,
 		`{decompose,<<"BCeaFSZg0hpyLH1rPs">>,62}`:            fields,
 		`{decompose,"1A1FB17587B7A0078FFE3D40000",16}`:       fields,
+		`{decompose,"1a1fb17587b7a0078ffe3d40000",16}`:       fields,
+		`{decompose,"0x1a1fb17587b7a0078ffe3d40000",16}`:     fields,
+		`{decompose,"1a1fb17587b7a0078ffe3d40000"}`:          fields,
+		`{decompose,<<"0x1A1FB17587B7A0078FFE3D40000">>}`:    fields,
+		`{decompose,"000001A1FB17587B7A0078FFE3D40000"}`:     fields,
+		`{decompose,"\\x000001a1fb17587b7a0078ffe3d40000"}`:  fields,
+		`{decompose,"\\x1a1fb17587b7a0078ffe3d40000"}`:       "{error,badarg}",
 		`{decompose,"0000BCeaFSZg0hpyLH1rPs",canonical}`:     fields,
 	} {
 		if got := call(t, serverOf(&stock{perTick: 3, left: 100}), request); got != want {

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"math"
 	"math/bits"
+	"strings"
 
 	"github.com/flake-go/flake/flake"
 	"github.com/flake-go/flake/flake/internal/digits"
@@ -61,15 +62,41 @@ func (n Number) AppendDigits(dst []byte, base int) []byte {
 	return dst
 }
 
-// parseDigits reads what AppendDigits gives. A number that does not fit so many
-// octets is an error.
+// parseDigits reads what AppendDigits gives, in base 16 also with small letters and
+// with 0x before it. A number that does not fit so many octets is an error.
 func parseDigits(text string, base, size int) (Number, error) {
+	if base == 16 {
+		text = upper(strings.TrimPrefix(text, "0x"))
+	}
 	id, err := flake.Parse(text, base)
 	n := fromFlake(id)
 	if err == nil && n.Compare(highest(size)) > 0 {
 		err = ErrBadArgument
 	}
 	return n, err
+}
+
+// parseHex reads base 16 that is sure to be such: after 0x; of a whole id, also
+// after the \x of Postgres; or with a letter among the digits. Of flake's ids that is
+// a UUID without hyphens, too.
+func parseHex(text string, size int) (Number, error) {
+	digits, bytea := strings.CutPrefix(text, `\x`)
+	whole := len(digits) == 2*size
+	if !whole && (bytea || !strings.HasPrefix(text, "0x") && !strings.ContainsAny(text, "abcdefABCDEF")) {
+		return Number{}, ErrBadArgument
+	}
+	return parseDigits(digits, 16, size)
+}
+
+// upper makes the letters of ASCII capitals.
+func upper(text string) string {
+	b := []byte(text)
+	for i, c := range b {
+		if 'a' <= c && c <= 'z' {
+			b[i] = c - 'a' + 'A'
+		}
+	}
+	return string(b)
 }
 
 // highest is the highest number of so many octets.

@@ -72,9 +72,7 @@ type Request struct {
 	// First of OpNotional.
 	First, Last uint64
 
-	// Text of OpDecompose is an id: digits in the Base; with Canonical any of the
-	// format's own texts; with Octets the id itself, or if it is not of an id's
-	// size, as Canonical.
+	// Text of OpDecompose is an id, as Parse reads it.
 	Text string
 }
 

@@ -99,14 +99,17 @@ func span(f Format, first, last uint64) (lowest, highest Number, err error) {
 }
 
 // Parse reads an id as OpDecompose does: digits in the base; with Canonical any of
-// the format's own texts; with Octets the id itself, or if it is not of an id's
-// size, as Canonical. Anything else is ErrBadArgument.
+// the format's own texts, or the id in base 16 as others write it; with Octets the
+// id itself, or if it is not of an id's size, as Canonical. Anything else is
+// ErrBadArgument.
 func Parse(f Format, text string, base int) (id Number, err error) {
 	switch {
 	case base == Octets && len(text) == f.Size():
 		return numberOf(text), nil
 	case base == Octets || base == Canonical:
-		id, err = f.Parse(text)
+		if id, err = f.Parse(text); err != nil {
+			id, err = parseHex(text, f.Size())
+		}
 	default:
 		id, err = parseDigits(text, base, f.Size())
 	}
