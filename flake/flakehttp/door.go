@@ -45,6 +45,10 @@ var endpoints = []endpoint{
 	}},
 }
 
+// challenges are of one scheme a line, as Chromium reads no more of it, and first
+// the one for which a browser asks for a password, the token.
+var challenges = []string{`Basic realm="flake"`, `Bearer realm="flake"`}
+
 func (s *Server) routes() {
 	for i := range endpoints {
 		e := &endpoints[i]
@@ -58,8 +62,7 @@ func (s *Server) routes() {
 			}
 			switch fault.Status {
 			case http.StatusUnauthorized:
-				// A browser asks for a password, which is the token.
-				w.Header().Set("WWW-Authenticate", `Bearer realm="flake", Basic realm="flake"`)
+				w.Header()["Www-Authenticate"] = challenges
 			case http.StatusMethodNotAllowed:
 				w.Header().Set("Allow", strings.Join(e.methods, ", "))
 			}
