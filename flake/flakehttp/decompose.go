@@ -3,7 +3,9 @@ package flakehttp
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/flake-go/flake/flake/flakeserver"
@@ -11,10 +13,11 @@ import (
 
 // decomposed is an id taken apart. Numbers are strings, as they may exceed 2^53.
 type decomposed struct {
-	ID     string  `json:"id"` // the format's own text
-	Format string  `json:"format"`
-	Time   string  `json:"time,omitempty"` // RFC 3339, up to the year 9999
-	Fields []field `json:"fields"`
+	ID        string  `json:"id"` // the format's own text
+	Format    string  `json:"format"`
+	Generator string  `json:"generator"`      // as whose it was read
+	Time      string  `json:"time,omitempty"` // RFC 3339, up to the year 9999
+	Fields    []field `json:"fields"`
 }
 
 type field struct {
@@ -24,13 +27,14 @@ type field struct {
 	Width  int    `json:"width"`  // in bits
 }
 
-// decompose takes an id apart: /v1/ids/{id}?base=&generator=.
+// decompose takes an id apart: /v1/ids/{id}?base=&generator=. Unless a generator is
+// named, it is read as of the one that is the likeliest to have made it.
 func (s *Server) decompose(w http.ResponseWriter, r *http.Request) *problem {
 	p, fault := readParameters(r, []string{"base", "generator"})
 	if fault != nil {
 		return fault
 	}
-	g, fault := s.generator(&p)
+	asked, fault := s.asked(&p)
 	if fault != nil {
 		return fault
 	}
@@ -41,13 +45,18 @@ func (s *Server) decompose(w http.ResponseWriter, r *http.Request) *problem {
 	if _, fault := negotiate(r, []string{asJSON}); fault != nil {
 		return fault
 	}
-	reply := g.Server.Serve(r.Context(), flakeserver.Request{Op: flakeserver.OpDecompose, Base: base, Text: r.PathValue("id")})
+	g, q := &asked[0], flakeserver.Request{Op: flakeserver.OpDecompose, Base: base, Text: r.PathValue("id")}
+	if all := candidatesOf(asked, q.Text, base, false, time.Now()); len(all) > 0 {
+		g, q.Text, q.Base = all[0].g, all[0].text, all[0].base
+	}
+	reply := g.Server.Serve(r.Context(), q)
 	if reply.Err != nil {
-		return badParameter("id", r.PathValue("id"), g.texts(base))
+		return badParameter("id", r.PathValue("id"), textsOf(asked, base))
 	}
 	d := decomposed{
-		ID:     string(g.format().AppendCanonical(nil, reply.ID)),
-		Format: g.format().Name(),
+		ID:        string(g.format().AppendCanonical(nil, reply.ID)),
+		Format:    g.format().Name(),
+		Generator: g.Name,
 	}
 	for _, f := range reply.Fields {
 		if f.Name == "time" {
@@ -69,10 +78,17 @@ var endOfTime = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC).UnixMilli()
 
 func (g *Generator) format() flakeserver.Format { return g.Server.IDs.Format() }
 
-// texts says how an id is written.
-func (g *Generator) texts(base int) string {
-	if base == flakeserver.Canonical {
-		return "an id of " + g.format().Name() + " in a text of its own, or in a base that is given"
+// textsOf says how an id of generators is written.
+func textsOf(all []Generator, base int) string {
+	var names []string
+	for i := range all {
+		if name := all[i].format().Name(); !slices.Contains(names, name) {
+			names = append(names, name)
+		}
 	}
-	return "an id of " + g.format().Name() + " in base " + strconv.Itoa(base)
+	id := "an id of " + strings.Join(names, " or ")
+	if base == flakeserver.Canonical {
+		return id + " in a text of its own, or in a base that is given"
+	}
+	return id + " in base " + strconv.Itoa(base)
 }

@@ -86,17 +86,26 @@ func (s *Server) ask(q *question, r *http.Request, known []string) (fault *probl
 	return nil
 }
 
-// generator finds the one that is named.
+// generator finds the one that is named, or else the first.
 func (s *Server) generator(p *parameters) (*Generator, *problem) {
+	asked, fault := s.asked(p)
+	if fault != nil {
+		return nil, fault
+	}
+	return &asked[0], nil
+}
+
+// asked are the one that is named, or else all.
+func (s *Server) asked(p *parameters) ([]Generator, *problem) {
 	name, given := p.get("generator")
 	if !given {
-		return &s.Generators[0], nil
+		return s.Generators, nil
 	}
 	there := ""
 	for i := range s.Generators {
 		g := &s.Generators[i]
 		if g.Name == name {
-			return g, nil
+			return s.Generators[i : i+1], nil
 		}
 		if i > 0 {
 			there += ", "

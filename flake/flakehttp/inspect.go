@@ -1,7 +1,6 @@
 package flakehttp
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"net/http"
@@ -25,11 +24,12 @@ type inspection struct {
 
 // reading is an id taken apart for people.
 type reading struct {
-	As     string // how the text was read
-	Fields []part
-	Octets []octet
-	Texts  []labelled
-	Others []other // what the text could be besides
+	As        string // how the text was read
+	Generator string // as whose; empty: there is but one
+	Fields    []part
+	Octets    []octet
+	Texts     []labelled
+	Others    []other // what the text could be besides
 }
 
 // part is a field of an id; of the bits that are its own, Place tells the colour.
@@ -51,8 +51,8 @@ type bit struct {
 
 type labelled struct{ Name, Text string }
 
-// other is another base in which the text is an id of a likely time.
-type other struct{ Base, Time, URL string }
+// other is another way to read the text, in which it is an id of a likely time.
+type other struct{ As, Generator, Time, URL string }
 
 // inspect reads what the form holds. A value that is empty is none.
 func (s *Server) inspect(r *http.Request, now time.Time) (*inspection, *problem) {
@@ -71,11 +71,11 @@ func (s *Server) inspect(r *http.Request, now time.Time) (*inspection, *problem)
 	for base := 62; base >= 2; base-- {
 		v.Bases = append(v.Bases, strconv.Itoa(base))
 	}
-	g, fault := s.generator(&p)
+	asked, fault := s.asked(&p)
 	if fault == nil && v.ID != "" {
 		var base int
 		if base, fault = baseOf(&p); fault == nil {
-			v.read(g, base, now)
+			v.read(s.Generators, asked, base, now)
 		}
 	}
 	if fault != nil {
@@ -84,109 +84,41 @@ func (s *Server) inspect(r *http.Request, now time.Time) (*inspection, *problem)
 	return v, nil
 }
 
-// read takes the id apart, of which the base may not be known.
-func (v *inspection) read(g *Generator, base int, now time.Time) {
-	id := strings.Trim(strings.TrimSpace(v.ID), `"'`)
-	if octets, ok := fromErlang(id); ok && base == flakeserver.Canonical && len(octets) == g.format().Size() {
-		number, _ := flakeserver.Parse(g.format(), octets, flakeserver.Octets)
-		v.Reading = g.reading(number, "an Erlang binary", now)
+// read takes the id apart, of which neither the generator nor the base may be known,
+// and tells what else it may be of all that there are.
+func (v *inspection) read(all, asked []Generator, base int, now time.Time) {
+	text := strings.Trim(strings.TrimSpace(v.ID), `"'`)
+	candidates := candidatesOf(all, text, base, v.Base == "", now)
+	first := slices.IndexFunc(candidates, func(c candidate) bool { return len(asked) > 1 || c.g.Name == asked[0].Name })
+	if first < 0 {
+		v.Fault = fmt.Sprintf("%s is not %s", quote(text), strings.TrimSuffix(textsOf(asked, base), ", or in a base that is given"))
 		return
 	}
-	number, err := flakeserver.Parse(g.format(), id, base)
-	switch {
-	case err == nil && base != flakeserver.Canonical:
-		v.Reading = g.reading(number, "base "+v.Base, now)
-	case err == nil:
-		v.Reading = g.reading(number, g.format().Name()+"'s own text", now)
-	case v.Base == "":
-		v.guess(g, id, now)
+	best := candidates[first]
+	v.Reading = best.g.reading(best.number, best.as, now)
+	if len(all) > 1 {
+		v.Reading.Generator = best.g.Name
 	}
-	if v.Reading == nil {
-		v.Fault = fmt.Sprintf("%s is not %s", quote(id), strings.TrimSuffix(g.texts(base), ", or in a base that is given"))
-	}
-}
-
-// fromErlang reads a binary as Erlang prints it: <<0,0,1>>.
-func fromErlang(text string) (octets string, ok bool) {
-	inner, ok := strings.CutPrefix(text, "<<")
-	inner, closed := strings.CutSuffix(inner, ">>")
-	if !ok || !closed {
-		return "", false
-	}
-	var b []byte
-	for element := range strings.SplitSeq(inner, ",") {
-		n, err := strconv.ParseUint(strings.TrimSpace(element), 10, 8)
-		if err != nil {
-			return "", false
-		}
-		b = append(b, byte(n))
-	}
-	return string(b), true
-}
-
-// usual are the bases that ids are mostly written in.
-var usual = []int{62, 36, 16, 10, 32, 58, 2}
-
-// guess reads digits whose base nobody has told: in the base in which the worker
-// is ours, or else the time a likely one.
-func (v *inspection) guess(g *Generator, id string, now time.Time) {
-	type candidate struct {
-		base, rank int
-		time       uint64
-		number     flakeserver.Number
-	}
-	var all []candidate
-	for base := 2; base <= 62; base++ {
-		number, err := flakeserver.Parse(g.format(), id, base)
-		if err != nil {
-			continue
-		}
-		milli, own := uint64(0), false
-		for _, f := range g.format().Fields(number) {
-			switch f.Name {
-			case "time":
-				milli = f.Value
-			case "worker":
-				own = f.Value == g.Server.IDs.Worker()
-			}
-		}
-		c := candidate{base: base, time: milli, number: number, rank: slices.Index(usual, base)}
-		if c.rank < 0 {
-			c.rank = len(usual)
-		}
-		if !own {
-			c.rank += 100
-		}
-		if !likely(milli, now) {
-			c.rank += 1000
-		}
-		all = append(all, c)
-	}
-	if len(all) == 0 {
-		return
-	}
-	slices.SortStableFunc(all, func(a, b candidate) int { return cmp.Compare(a.rank, b.rank) })
-	v.Reading = g.reading(all[0].number, "base "+strconv.Itoa(all[0].base), now)
 	const most = 4
-	for _, c := range all[1:] {
-		if len(v.Reading.Others) == most || !likely(c.time, now) {
+	for i, c := range candidates {
+		if len(v.Reading.Others) == most || !c.likely {
 			break
 		}
-		base := strconv.Itoa(c.base)
-		query := url.Values{"id": {id}, "base": {base}}
-		if v.Generator != "" {
-			query.Set("generator", v.Generator)
+		if i == first || c.number == best.number && c.milli == best.milli && c.rank > best.rank {
+			continue // the same once more
 		}
-		v.Reading.Others = append(v.Reading.Others, other{
-			base, time.UnixMilli(int64(c.time)).UTC().Format(time.DateOnly), "/?" + query.Encode() + "#inspector",
-		})
+		o := other{As: c.as, Time: time.UnixMilli(int64(c.milli)).UTC().Format(time.DateOnly)}
+		query := url.Values{"id": {text}}
+		if c.base >= 2 {
+			query.Set("base", strconv.Itoa(c.base))
+		}
+		if len(all) > 1 {
+			o.Generator = c.g.Name
+			query.Set("generator", c.g.Name)
+		}
+		o.URL = "/?" + query.Encode() + "#inspector"
+		v.Reading.Others = append(v.Reading.Others, o)
 	}
-}
-
-// likely tells whether ids may have been made at a time: from 2000 to tomorrow.
-func likely(milli uint64, now time.Time) bool {
-	first := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
-	return milli >= uint64(first.UnixMilli()) && milli <= uint64(now.Add(24*time.Hour).UnixMilli())
 }
 
 func (g *Generator) reading(id flakeserver.Number, as string, now time.Time) *reading {

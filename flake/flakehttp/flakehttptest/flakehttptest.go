@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -18,6 +19,8 @@ import (
 	"github.com/flake-go/flake/flake"
 	"github.com/flake-go/flake/flake/flakehttp"
 	"github.com/flake-go/flake/flake/flakeserver"
+	"github.com/flake-go/flake/flake/sno"
+	"github.com/flake-go/flake/flake/snowflake"
 )
 
 // Token is that of the server "token".
@@ -34,6 +37,8 @@ const Worker flake.Worker = 0x02fc00000001
 //	behind   the clock is an hour behind the last id
 //	unsaved  the time cannot be saved
 //	closed   the node is about to end
+//	formats  there are the generators flake, orders of snowflake and events of sno
+//	many     there are 21 generators
 func Server(t testing.TB, condition string) *flakehttp.Server {
 	o := flakehttp.Options{
 		Node: flakehttp.Node{Name: "flake@127.0.0.1", Address: "127.0.0.1:46073", Version: "0.1.0"},
@@ -62,13 +67,51 @@ func Server(t testing.TB, condition string) *flakehttp.Server {
 		source = failing{source, flake.ErrTimestampNotSaved}
 	case "closed":
 		source = failing{source, flake.ErrClosed}
+	case "formats":
+		return with(o, []string{"flake", "orders", "events"}, source, orders(t), events(t, 7))
+	case "many":
+		names, all := []string{"flake"}, []flakeserver.Source{source}
+		for i := range 20 {
+			names = append(names, fmt.Sprintf("events_%d", i))
+			all = append(all, events(t, uint16(i)))
+		}
+		return with(o, names, all...)
 	default:
 		t.Fatalf("no server %q", condition)
 	}
-	for _, name := range []string{"flake", "orders"} {
-		o.Generators = append(o.Generators, flakehttp.Generator{Name: name, Server: &flakeserver.Server{IDs: source, Log: o.Log}})
+	return with(o, []string{"flake", "orders"}, source, source)
+}
+
+// with gives a server of generators.
+func with(o flakehttp.Options, names []string, sources ...flakeserver.Source) *flakehttp.Server {
+	for i, source := range sources {
+		o.Generators = append(o.Generators, flakehttp.Generator{Name: names[i], Server: &flakeserver.Server{IDs: source, Log: o.Log}})
 	}
 	return flakehttp.New(o)
+}
+
+// orders are ids of snowflake, with an epoch of 2020.
+func orders(t testing.TB) flakeserver.Source {
+	layout := snowflake.Twitter
+	layout.Epoch, layout.Datacenter, layout.Worker = 1577836800000, 5, 5
+	ids, err := snowflake.Open(t.Context(), filepath.Join(t.TempDir(), "timestamp"), layout,
+		snowflake.DatacenterWorker(9, 23), snowflake.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ids.Close() })
+	return flakeserver.Snowflake(ids)
+}
+
+// events are ids of sno.
+func events(t testing.TB, partition uint16) flakeserver.Source {
+	snapshot := sno.Snapshot{SequenceMax: 0xffff}
+	snapshot.Partition.PutUint16(partition)
+	ids, err := sno.NewGenerator(&snapshot, sno.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return marked{flakeserver.Sno(ids)}
 }
 
 // marked is a source with a mark, which moves with the clock.
