@@ -9,16 +9,19 @@ import (
 // interval is how often the page is renewed.
 const interval = time.Second
 
-// sample looks every second how many ids there have been.
+// sample looks every second how many ids there have been, and who is in trouble.
 func (s *Server) sample() {
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
 	ids := make([]uint64, len(s.Generators))
 	for {
+		now := time.Now()
 		for i := range s.Generators {
 			ids[i] = s.Generators[i].Server.Stats().IDs
+			reason, _ := s.Generators[i].trouble(now)
+			s.troubles.note(i, reason, now)
 		}
-		s.history.add(time.Now(), ids)
+		s.history.add(now, ids)
 		select {
 		case <-tick.C:
 		case <-s.ctx.Done():

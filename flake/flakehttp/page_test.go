@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flake-go/flake/flake/flakehttp"
 	"github.com/flake-go/flake/flake/flakehttp/flakehttptest"
 )
 
@@ -18,14 +19,20 @@ var pictures = flag.String("page.pictures", "", "write pictures of the page to `
 // serve has a server listen, and gives its URL.
 func serve(t *testing.T, condition string) string {
 	t.Helper()
+	url, _ := served(t, condition)
+	return url
+}
+
+func served(t *testing.T, condition string) (url string, s *flakehttp.Server) {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := flakehttptest.Server(t, condition)
+	s = flakehttptest.Server(t, condition)
 	s.Serve(l)
 	t.Cleanup(func() { s.Stop(t.Context()) })
-	return "http://" + l.Addr().String()
+	return "http://" + l.Addr().String(), s
 }
 
 const (
@@ -66,7 +73,7 @@ func TestPage(t *testing.T) {
 	b.click("button[form=take]")
 	b.await("document.querySelector('#reading .parts')")
 
-	checkLooks(b)
+	checkLooks(b, "page")
 	var all []string
 	for _, complaint := range b.complaints() {
 		if !strings.Contains(complaint, "400 (Bad Request)") { // as of <script>
@@ -79,11 +86,11 @@ func TestPage(t *testing.T) {
 }
 
 // checkLooks holds the page to what all can see and use, and takes pictures.
-func checkLooks(b *browser) {
+func checkLooks(b *browser, name string) {
 	b.t.Helper()
 	for _, scheme := range []string{"light", "dark"} {
 		b.scheme(scheme)
-		for name, width := range map[string]int{"": 1080, "-phone": 360} {
+		for device, width := range map[string]int{"": 1080, "-phone": 360} {
 			b.size(width, 800, 1)
 			var wide int
 			if b.script("document.documentElement.scrollWidth", &wide); wide > width {
@@ -95,7 +102,7 @@ func checkLooks(b *browser) {
 			}
 			if *pictures != "" {
 				png := b.picture(max(width, 390), map[int]float64{1080: 1.5, 360: 2}[width])
-				if err := os.WriteFile(filepath.Join(*pictures, "page-"+scheme+name+".png"), png, 0o644); err != nil {
+				if err := os.WriteFile(filepath.Join(*pictures, name+"-"+scheme+device+".png"), png, 0o644); err != nil {
 					b.t.Fatal(err)
 				}
 			}
@@ -144,4 +151,89 @@ func TestPageWithoutJavaScript(t *testing.T) {
 	b.awaitText("#reading .parts", anIDsTime)
 	b.click("button[form=take]")
 	b.awaitText("#reading .parts", time.Now().UTC().Format("2006-01-02 "))
+}
+
+// TestPageWithToken opens the page as a browser does that was told the password,
+// and uses what the page loads.
+func TestPageWithToken(t *testing.T) {
+	url := serve(t, "token")
+	b := newBrowser(t)
+	b.open(strings.Replace(url, "://", "://any:"+flakehttptest.Token+"@", 1))
+	b.await("document.getElementById('line')?.getAttribute('d').includes('L')") // two events have come
+	b.click("button[form=take]")
+	b.await("document.querySelector('#reading .parts')")
+	if all := b.complaints(); len(all) > 0 {
+		t.Errorf("%q", all)
+	}
+}
+
+// TestPageInTrouble sees what is wrong, since when and what to do, and that an id
+// cannot be had; and when the node is gone, that the figures are old.
+func TestPageInTrouble(t *testing.T) {
+	url, s := served(t, "unsaved")
+	b := newBrowser(t)
+	b.size(1080, 800, 1)
+	b.open(url)
+	b.await("document.getElementById('line').getAttribute('d').includes('L')") // two events have come
+	got := b.text(".ill")
+	for _, want := range []string{"flake, orders: the time was last saved at", "Since 20", " UTC, for ", "room on the disk"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q, want %s", got, want)
+		}
+	}
+	if got := b.text(".key.mark dd"); !strings.HasSuffix(got, "10.0 s behind the clock") {
+		t.Errorf("the mark is %s", got)
+	}
+	b.await(`(() => {
+		const bad = getComputedStyle(document.getElementById('status')).color;
+		return getComputedStyle(document.querySelector('.track .ahead')).stroke == bad &&
+			getComputedStyle(document.querySelector('.key.mark dd')).color == bad;
+	})()`)
+	b.click("button[form=take]")
+	b.awaitText("#reading .fault", "the time cannot be saved")
+	checkLooks(b, "ill")
+	b.size(1080, 800, 1)
+
+	s.Stop(t.Context())
+	b.awaitText("#status", "No word from the node since ")
+	b.await("document.querySelector('#live.stale') && getComputedStyle(document.querySelector('.rate .big').parentElement).opacity < 1")
+	b.click("button[form=take]")
+	b.awaitText("#reading .fault", "The node does not answer.")
+	checkLooks(b, "stale")
+}
+
+// TestPageOfMany shows many generators within two heights of a screen, each with its
+// rate.
+func TestPageOfMany(t *testing.T) {
+	url := serve(t, "many")
+	b := newBrowser(t)
+	b.size(1080, 800, 1)
+	b.open(url)
+	b.await("document.getElementById('line').getAttribute('d').includes('L')")
+	answer, err := http.Get(url + "/v1/ids?n=60000&generator=events_19")
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer.Body.Close()
+	b.await("document.querySelector('.generators tbody tr:last-child td:nth-child(3)').textContent == '60,000'")
+	var height, rates int
+	b.script("document.documentElement.scrollHeight", &height)
+	b.script("document.querySelectorAll('.generators tbody tr').length", &rates)
+	if height > 2400 || rates != 21 {
+		t.Errorf("%d pixels high, %d rows", height, rates)
+	}
+	checkLooks(b, "many")
+}
+
+// TestPageInManyTabs opens more pages than a browser has connections for a host.
+func TestPageInManyTabs(t *testing.T) {
+	url := serve(t, "up")
+	b := newBrowser(t)
+	for range 9 {
+		var tab struct{ Handle string }
+		b.do("POST", "/window/new", map[string]string{"type": "tab"}, &tab)
+		b.do("POST", "/window", map[string]string{"handle": tab.Handle}, nil)
+		b.open(url)
+		b.await("document.getElementById('line').getAttribute('d').includes('L')")
+	}
 }

@@ -46,12 +46,13 @@ type Generator struct {
 // Server is an [http.Handler] and what it needs to serve a listener.
 type Server struct {
 	Options
-	started time.Time
-	mux     http.ServeMux
-	http    http.Server
-	metrics *metrics
-	streams chan struct{} // a place for each that follows events
-	history *history
+	started  time.Time
+	mux      http.ServeMux
+	http     http.Server
+	metrics  *metrics
+	streams  chan struct{} // a place for each that follows events
+	history  *history
+	troubles troubles
 
 	ctx    context.Context // ends with the events
 	cancel context.CancelFunc
@@ -64,7 +65,7 @@ func New(o Options) *Server {
 		o.Log = slog.Default()
 	}
 	s := &Server{Options: o, started: time.Now(), streams: make(chan struct{}, MaxStreams),
-		history: newHistory(len(o.Generators))}
+		history: newHistory(len(o.Generators)), troubles: troubles{all: make([]trouble, len(o.Generators))}}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.metrics = newMetrics(s)
 	s.routes()

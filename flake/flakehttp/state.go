@@ -2,6 +2,7 @@ package flakehttp
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -52,7 +53,7 @@ const maxPeers = 100
 type state struct {
 	Name, Address, Version string
 	Uptime                 string
-	Trouble                string // why there are no ids; empty: there are
+	Ill                    []illness
 	Rate, Peak, Total      string // ids a second now, at most, and ids in all
 	Chart                  chart
 	Generators             []generatorState
@@ -62,13 +63,38 @@ type state struct {
 }
 
 type generatorState struct {
-	Name, Format, Worker   string
+	Name, Format           string
+	Who                    []labelled // as whom it makes ids
 	IDs, Rate              string
 	Calls, Waits, Refusals string
 	Clock, Last, LastAgo   string
 	Mark, MarkAhead        string // empty if none is kept
-	Trouble                string
+	Late                   bool   // the mark is behind the clock
+	Ill                    bool
 	Track                  track
+}
+
+// tabled is from how many generators on they are the rows of a table.
+const tabled = 4
+
+// Tabled tells whether the generators are rows.
+func (v *state) Tabled() bool { return len(v.Generators) >= tabled }
+
+// Status is how the generators are, in a few words.
+func (v *state) Status() string {
+	ill := 0
+	for i := range v.Generators {
+		if v.Generators[i].Ill {
+			ill++
+		}
+	}
+	switch {
+	case ill == 0:
+		return "Handing out ids"
+	case len(v.Generators) == 1:
+		return "In trouble"
+	}
+	return fmt.Sprintf("%d of %d generators in trouble", ill, len(v.Generators))
 }
 
 type peerState struct{ Name, Address, Since string }
@@ -85,14 +111,19 @@ func (s *Server) state(now time.Time) *state {
 	total := uint64(0)
 	for i := range s.Generators {
 		g := s.Generators[i].state(now)
+		reason, what := s.Generators[i].trouble(now)
+		since := s.troubles.note(i, reason, now)
+		if g.Ill = reason != ""; g.Ill {
+			v.Ill = fallIll(v.Ill, g.Name, reason, what, since)
+		}
 		g.Rate = thousands(h.rateOf(i))
 		stats := s.Generators[i].Server.Stats()
 		total += stats.IDs
 		g.count(stats)
 		v.Generators = append(v.Generators, g)
-		if v.Trouble == "" && g.Trouble != "" {
-			v.Trouble = g.Name + ": " + g.Trouble
-		}
+	}
+	for i := range v.Ill {
+		v.Ill[i].tell(now)
 	}
 	v.Total = thousands(total)
 	t := s.traffic()
@@ -109,19 +140,22 @@ func (s *Server) state(now time.Time) *state {
 
 func (g *Generator) state(now time.Time) generatorState {
 	ids := g.Server.IDs
-	v := generatorState{Name: g.Name, Format: ids.Format().Name(), Worker: worker(ids.Format(), ids.Worker())}
-	_, v.Trouble = g.trouble(now)
+	v := generatorState{Name: g.Name, Format: ids.Format().Name(), Who: who(ids)}
 	milli, _ := ids.Last()
 	last, mark := time.UnixMilli(int64(milli)), ids.Mark()
 	v.Clock, v.Last, v.LastAgo = clock(now), clock(last), span(now.Sub(last))+" ago"
 	switch {
-	case milli == 0:
+	case milli <= ids.Format().Fields(flakeserver.Number{})[0].Value: // the epoch
 		v.Last, v.LastAgo = "", "none yet"
 	case last.After(now):
 		v.LastAgo = "ahead of the clock"
 	}
 	if !mark.IsZero() {
-		v.Mark, v.MarkAhead = clock(mark), seconds(mark.Sub(now))
+		ahead := mark.Sub(now)
+		v.Mark, v.MarkAhead = clock(mark), seconds(ahead)+" ahead"
+		if v.Late = ahead < 0; v.Late {
+			v.MarkAhead = seconds(-ahead) + " behind the clock"
+		}
 	}
 	v.Track = trackOf(now, last, mark)
 	return v
@@ -136,14 +170,20 @@ func (v *generatorState) count(stats flakeserver.Stats) {
 	v.Waits, v.Refusals = thousands(stats.Waits), thousands(stats.Refusals)
 }
 
-// worker writes a worker id as its format does: of 48 bits as a MAC address.
-func worker(f flakeserver.Format, id uint64) string {
-	for _, field := range f.Fields(flakeserver.Number{}) {
-		if field.Name == "worker" && field.Width == 48 {
-			return mac(id)
+// who says as whom a source makes ids, by the fields of its format; of 48 bits as a
+// MAC address.
+func who(ids flakeserver.Source) []labelled {
+	id, fields := ids.Worker(), whoOf(ids.Format().Fields(flakeserver.Number{}))
+	all := make([]labelled, len(fields))
+	for i, f := range slices.Backward(fields) {
+		value := id & (1<<f.Width - 1)
+		id >>= f.Width
+		all[i] = labelled{f.Name, strconv.FormatUint(value, 10)}
+		if f.Width == 48 {
+			all[i].Text = mac(value)
 		}
 	}
-	return strconv.FormatUint(id, 10)
+	return all
 }
 
 func mac(id uint64) string {

@@ -130,6 +130,7 @@ func (f failing) Reserve(context.Context, int, uint8) (flakeserver.Run, error) {
 }
 
 func (f failing) LastSaved() (time.Time, error) { return time.Unix(0, 0), f.err }
+func (f failing) Mark() time.Time               { return time.Now().Add(-10 * time.Second) }
 
 // Case is a request and what is to come of it.
 type Case struct {

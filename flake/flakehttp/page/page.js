@@ -29,62 +29,96 @@ function merge(to, from) {
 const parse = (html) => new DOMParser().parseFromString(html, "text/html");
 
 const live = document.getElementById("live");
-const events = new EventSource("/events");
-events.onmessage = ({ data }) => {
-  const body = parse(data).body;
-  const same = document.createElement("div");
-  same.id = live.id;
-  same.append(...body.childNodes);
-  merge(live, same);
-};
-events.onerror = () => {
+let events, again;
+let heard = new Date();
+
+// follow has the figures renewed while the page is seen. A browser has six
+// connections for a host, of which each page that followed unseen would hold one.
+function follow() {
+  events?.close();
+  clearTimeout(again);
+  if (document.hidden) return;
+  events = new EventSource("/events");
+  events.onmessage = ({ data }) => {
+    heard = new Date();
+    const same = document.createElement("div");
+    same.id = live.id;
+    same.append(...parse(data).body.childNodes);
+    merge(live, same);
+  };
+  events.onerror = () => {
+    stale();
+    if (events.readyState === EventSource.CLOSED) again = setTimeout(follow, 5000);
+  };
+}
+document.addEventListener("visibilitychange", follow);
+follow();
+
+// stale has the figures look like what they are, until others come.
+function stale() {
+  live.className = "stale";
   const status = document.getElementById("status");
   status.className = "status bad";
-  status.textContent = "No connection to the node";
-};
+  status.textContent = `No word from the node since ${heard.toISOString().slice(11, 19)}`;
+}
+setInterval(() => { if (!document.hidden && new Date() - heard > 5000) stale(); }, 1000);
 
-// show loads a reading of an id into the page.
-async function show(url, options) {
-  const answer = await fetch(url, options);
-  const reading = parse(await answer.text()).getElementById("inspector");
-  if (!reading) return false;
-  const now = document.getElementById("reading");
-  merge(now, reading.querySelector("#reading"));
-  const form = document.getElementById("inspect");
-  for (const name of ["id", "base"]) {
-    form.elements[name].value = reading.querySelector(`[name=${name}]`).value;
+// show loads a reading of an id into the page, or what is wrong instead.
+async function show(path, options) {
+  const reading = document.getElementById("reading");
+  let answer, page;
+  try {
+    // Not relative to the page, whose address may bear a password.
+    answer = await fetch(location.origin + path, options);
+    page = await answer.text();
+  } catch {
+    return fault("The node does not answer.");
+  }
+  const there = parse(page).getElementById("inspector");
+  if (!there) return fault(problem(page) ?? `${answer.status} ${answer.statusText}`);
+  const { pathname, search } = new URL(answer.url);
+  history.replaceState(null, "", `${pathname}${search}#inspector`);
+  merge(reading, there.querySelector("#reading"));
+  for (const field of document.getElementById("inspect").querySelectorAll("[name]")) {
+    field.value = there.querySelector(`[name=${field.name}]`).value;
   }
   addCopy();
-  return true;
+
+  function fault(text) {
+    const p = document.createElement("p");
+    p.className = "fault";
+    p.textContent = text;
+    reading.replaceChildren(p);
+  }
+}
+
+// problem gives the detail of a problem (RFC 9457), if it is one.
+function problem(text) {
+  try {
+    return JSON.parse(text).detail;
+  } catch {
+    return undefined;
+  }
 }
 
 document.getElementById("inspect").addEventListener("submit", (event) => {
   event.preventDefault();
   const query = new URLSearchParams(new FormData(event.target));
   for (const [name, value] of [...query]) if (!value) query.delete(name);
-  go(`/?${query}`);
+  show(`/?${query}`);
 });
 
-async function go(url) {
-  history.replaceState(null, "", `${url}#inspector`);
-  await show(url);
-}
-
-document.getElementById("take").addEventListener("submit", async (event) => {
+document.getElementById("take").addEventListener("submit", (event) => {
   event.preventDefault();
-  const form = document.getElementById("inspect");
-  const body = new URLSearchParams();
-  if (form.elements.generator) body.set("generator", form.elements.generator.value);
-  const answer = await fetch("/take", { method: "POST", body });
-  if (answer.ok) go(new URL(answer.url).pathname + new URL(answer.url).search);
-  else location.reload();
+  const generator = document.getElementById("inspect").elements.generator?.value;
+  show("/take", { method: "POST", body: new URLSearchParams(generator ? { generator } : {}) });
 });
 
 document.getElementById("reading").addEventListener("click", (event) => {
   const link = event.target.closest("a");
   if (!link) return;
   event.preventDefault();
-  go(link.pathname + link.search);
+  show(link.pathname + link.search);
 });
 
 // addCopy puts a button beside each text.
