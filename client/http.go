@@ -83,10 +83,18 @@ func (h *HTTP) get(ctx context.Context, generator string) ([]byte, error) {
 	return h.ask(ctx, http.MethodPost, pathIDs, asOctets, url.Values{"generator": {generator}})
 }
 
-func (h *HTTP) texts(ctx context.Context, generator string, n, base int) ([]string, error) {
-	body, err := h.ask(ctx, http.MethodPost, pathIDs, asText, url.Values{
-		"generator": {generator}, "n": {strconv.Itoa(n)}, "base": {strconv.Itoa(base)},
+func (h *HTTP) getMeta(ctx context.Context, generator string, meta byte) ([]byte, error) {
+	return h.ask(ctx, http.MethodPost, pathIDs, asOctets, url.Values{
+		"generator": {generator}, "meta": {strconv.Itoa(int(meta))},
 	})
+}
+
+func (h *HTTP) texts(ctx context.Context, generator string, n, base int) ([]string, error) {
+	values := url.Values{"generator": {generator}, "n": {strconv.Itoa(n)}}
+	if base != Canonical {
+		values.Set("base", strconv.Itoa(base))
+	}
+	body, err := h.ask(ctx, http.MethodPost, pathIDs, asText, values)
 	return strings.Fields(string(body)), err
 }
 

@@ -15,6 +15,9 @@ const (
 	maxLease = 1 << 20
 )
 
+// Canonical is the base of a format's own text, for [IDs.Texts].
+const Canonical = -1
+
 // Door is a way to a node's generators: a [*Node] or a [*HTTP].
 type Door interface {
 	// Close ends connections. IDs of the door give errors from then on.
@@ -123,13 +126,33 @@ func (g *IDs[ID]) Lease(ctx context.Context, n int) ([]Run[ID], error) {
 	return all, nil
 }
 
+// metaDoor is a way to the metabyte of ids.
+type metaDoor interface {
+	getMeta(ctx context.Context, generator string, meta byte) (id []byte, err error)
+}
+
+// GetMeta gives the next id with that metabyte, of a format that has one: sno. Of
+// another format, or by a [Door] of several nodes, it is [ErrBadArgument].
+func (g *IDs[ID]) GetMeta(ctx context.Context, meta byte) (id ID, err error) {
+	door, ok := g.door.(metaDoor)
+	if !ok {
+		return id, fmt.Errorf("%w: no metabytes by a %T", ErrBadArgument, g.door)
+	}
+	b, err := door.getMeta(ctx, g.generator, meta)
+	if err != nil {
+		return id, err
+	}
+	return fromOctets[ID](b)
+}
+
 // Texts gives the next n ids as texts that the node has made: digits 0-9A-Za-z of a
-// base from 2 to 62, without leading zeros. n is 1 or more.
+// base from 2 to 62, without leading zeros, or with [Canonical] the format's own
+// texts. n is 1 or more.
 func (g *IDs[ID]) Texts(ctx context.Context, n, base int) ([]string, error) {
 	if n < 1 {
 		return nil, outOfRange("n", n, 1, math.MaxInt)
 	}
-	if base < flake.MinBase || base > flake.MaxBase {
+	if base != Canonical && (base < flake.MinBase || base > flake.MaxBase) {
 		return nil, outOfRange("base", base, flake.MinBase, flake.MaxBase)
 	}
 	var all []string

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -46,6 +47,30 @@ func TestClients(t *testing.T) {
 			p = spawn(t, n.port, command, append([]string{"get", "-n", "3", "-base", "16", "-generator", "events"}, tt.args...)...)
 			if status := p.wait(); status != 0 || !regexp.MustCompile(`^([0-9A-F]{20}\n){3}$`).MatchString(p.output()) {
 				t.Errorf("get -generator events: exit status %d, %q", status, p.output())
+			}
+			for args, want := range map[string]string{
+				"-generator flake":                     `([0-9A-Za-z]{22}\n){2}`,
+				"-generator orders":                    `([1-9][0-9]{10,18}\n){2}`,
+				"-generator items":                     `([1-9][0-9]{10,19}\n){2}`,
+				"-generator events -base canonical":    `([2-9a-x]{16}\n){2}`,
+				"-generator events -meta 77":           `([2-9a-x]{16}\n){2}`,
+				"-generator events -meta 77 -base 16":  `([0-9A-F]{10}4D[0-9A-F]{8}\n){2}`,
+				"-generator events -meta 255 -base 16": `([0-9A-F]{10}FF[0-9A-F]{8}\n){2}`,
+			} {
+				p = spawn(t, n.port, command, slices.Concat([]string{"get", "-n", "2"}, strings.Fields(args), tt.args)...)
+				if status := p.wait(); status != 0 || !regexp.MustCompile("^"+want+"$").MatchString(p.output()) {
+					t.Errorf("get %s: exit status %d, %q, want %s", args, status, p.output(), want)
+				}
+			}
+			for _, args := range []string{"-base 63", "-base x", "-base CANONICAL", "-meta 256", "-meta -2"} {
+				p = spawn(t, n.port, command, append([]string{"get"}, strings.Fields(args)...)...)
+				if status := p.wait(); status != exitUsage {
+					t.Errorf("get %s: exit status %d, %q, want %d", args, status, p.output(), exitUsage)
+				}
+			}
+			p = spawn(t, n.port, command, append([]string{"get", "-generator", "orders", "-meta", "1"}, tt.args...)...)
+			if status := p.wait(); status != exitFailure {
+				t.Errorf("get -generator orders -meta 1: exit status %d, %q, want %d", status, p.output(), exitFailure)
 			}
 			p = spawn(t, n.port, command, append([]string{"get", "-generator", "nothing"}, tt.args...)...)
 			if status := p.wait(); status != exitFailure || !strings.Contains(p.output(), tt.unknown) {

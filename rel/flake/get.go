@@ -3,13 +3,17 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"math"
+	"strconv"
 	"time"
 
 	"github.com/flake-go/flake/client"
 	"github.com/flake-go/flake/config"
 	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/flake/sno"
 )
 
 const (
@@ -20,49 +24,94 @@ const (
 	getMany = 10_000
 )
 
+// canonical is the base of a format's own text.
+const canonical = "canonical"
+
 // get takes ids from a running node and prints one a line.
 func get(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags := newFlags("flake get")
 	n := flags.Int("n", 1, "how many ids, from 1")
-	base := flags.Int("base", flake.MaxBase, "the base that they are written in, 2 to 62")
+	in := flags.String("base", canonical, "the base that they are written in, 2 to 62, or canonical, the format's own `text`")
+	meta := flags.Int("meta", noMeta, "the `metabyte` of ids of sno, 0 to 255")
 	generator := flags.String("generator", "flake", "ask the generator `NAME`, which the node has by a table [[generator]]")
 	url := flags.String("url", "", "ask over HTTP, at a `URL` such as http://127.0.0.1:8465, instead of the Erlang distribution")
 	cfg, _, err := flags.load(args, 0, stderr)
 	if err != nil {
 		return err
 	}
-	if *n < 1 {
+	base, err := baseOf(*in)
+	switch {
+	case err != nil:
+		return usageError{err}
+	case *n < 1:
 		return usageError{fmt.Errorf("-n %d: want 1 or more", *n)}
-	}
-	if *base < flake.MinBase || *base > flake.MaxBase {
-		return usageError{fmt.Errorf("-base %d: want %d to %d", *base, flake.MinBase, flake.MaxBase)}
+	case *meta < noMeta || *meta > math.MaxUint8:
+		return usageError{fmt.Errorf("-meta %d: want 0 to 255", *meta)}
 	}
 	door, err := doorOf(cfg, *url)
 	if err != nil {
 		return err
 	}
 	defer door.Close()
-	ids := client.NewIDs[flake.ID](door, *generator) // of any format, as only texts are asked for
-	for left := *n; left > 0; left -= getMany {
-		if err := getSome(ctx, ids, min(left, getMany), *base, stdout); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func getSome(ctx context.Context, ids *client.IDs[flake.ID], n, base int, stdout io.Writer) error {
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
-	texts, err := ids.Texts(ctx, n, base)
-	if err != nil {
-		return err
+	take, most := texts(door, *generator, base), getMany
+	if *meta != noMeta {
+		take, most = withMeta(door, *generator, base, byte(*meta)), 1
 	}
 	w := bufio.NewWriter(stdout)
-	for _, id := range texts {
+	for left := *n; left > 0 && err == nil; left -= most {
+		err = printSome(ctx, w, take, min(left, most))
+	}
+	return errors.Join(err, w.Flush())
+}
+
+// noMeta is the -meta of ids that have none, or the node's own.
+const noMeta = -1
+
+func baseOf(text string) (int, error) {
+	if text == canonical {
+		return client.Canonical, nil
+	}
+	base, err := strconv.Atoi(text)
+	if err != nil || base < flake.MinBase || base > flake.MaxBase {
+		return 0, fmt.Errorf("-base %s: want %d to %d, or %s", text, flake.MinBase, flake.MaxBase, canonical)
+	}
+	return base, nil
+}
+
+// taker takes n ids as texts.
+type taker func(ctx context.Context, n int) ([]string, error)
+
+func texts(door client.Door, generator string, base int) taker {
+	ids := client.NewIDs[flake.ID](door, generator) // of any format, as only texts are asked for
+	return func(ctx context.Context, n int) ([]string, error) { return ids.Texts(ctx, n, base) }
+}
+
+// withMeta takes one id of sno at a time.
+func withMeta(door client.Door, generator string, base int, meta byte) taker {
+	ids := client.NewIDs[sno.ID](door, generator)
+	return func(ctx context.Context, _ int) ([]string, error) {
+		id, err := ids.GetMeta(ctx, meta)
+		if err != nil {
+			return nil, err
+		}
+		text := id.String()
+		if base != client.Canonical {
+			var number flake.ID
+			copy(number[len(number)-len(id):], id[:])
+			text, err = number.Text(base)
+		}
+		return []string{text}, err
+	}
+}
+
+func printSome(ctx context.Context, w io.Writer, take taker, n int) error {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	ids, err := take(ctx, n)
+	for _, id := range ids {
 		fmt.Fprintln(w, id)
 	}
-	return w.Flush()
+	return err
 }
 
 // doorOf gives the way to the node: over HTTP, if there is a URL, with the token
