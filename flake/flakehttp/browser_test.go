@@ -20,7 +20,7 @@ type browser struct {
 }
 
 // patience is how long a condition is awaited before a test fails.
-const patience = 30 * time.Second
+const patience = time.Minute
 
 func newBrowser(t *testing.T) *browser {
 	t.Helper()
