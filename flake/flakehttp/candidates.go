@@ -22,6 +22,13 @@ type candidate struct {
 	rank   int    // low is good
 }
 
+// What a candidate's rank is more by if another has made the id, and if its time is
+// not a likely one.
+const (
+	foreign  = 100
+	unlikely = 1000
+)
+
 // usual are the bases that ids are mostly written in.
 var usual = []int{62, 36, 16, 10, 32, 58, 2}
 
@@ -77,12 +84,12 @@ func (g *Generator) candidate(text string, base int, now time.Time) (c candidate
 			id = id<<f.Width | f.Value
 		}
 		if id != g.Server.IDs.Worker() {
-			c.rank += 100
+			c.rank += foreign
 		}
 	}
 	c.milli = fields[0].Value
 	if c.likely = likely(c.milli, now); !c.likely {
-		c.rank += 1000
+		c.rank += unlikely
 	}
 	return c, true
 }

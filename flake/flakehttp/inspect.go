@@ -107,6 +107,9 @@ func (v *inspection) read(all, asked []Generator, base int, now time.Time) {
 		if i == first || c.number == best.number && c.milli == best.milli && c.rank > best.rank {
 			continue // the same once more
 		}
+		if best.base < 2 && c.base >= 2 && c.rank >= foreign {
+			continue // digits of any base are no doubt about an own text
+		}
 		o := other{As: c.as, Time: time.UnixMilli(int64(c.milli)).UTC().Format(time.DateOnly)}
 		query := url.Values{"id": {text}}
 		if c.base >= 2 {
