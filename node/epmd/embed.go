@@ -2,58 +2,129 @@ package epmd
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
 )
 
-// serve starts an own EPMD at addr, on the loopback of IPv6, where nodes of inet6_tcp
-// register, and at the node's host for the peers that look there.
-func (k *Keeper) serve(ctx context.Context, addr string) error {
-	l, err := net.Listen("tcp", addr)
-	if err != nil {
+// provide starts an EPMD where nobody listens: OTP's daemon if it is installed, as erl
+// does, for it outlives us; else our own.
+func (k *Keeper) provide(ctx context.Context) error {
+	if path, err := exec.LookPath(k.program); err == nil {
+		err := k.startDaemon(ctx, path)
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+		k.Log.Warn("epmd: the daemon does not start, so one of our own is served", "program", path, "err", err)
+	}
+	err := k.serve()
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil // another node was quicker: its EPMD is the one to use
+	}
+	return err
+}
+
+// startDaemon runs epmd -daemon and waits until it listens.
+func (k *Keeper) startDaemon(ctx context.Context, path string) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	if err := exec.CommandContext(ctx, path, "-daemon", "-port", fmt.Sprint(k.Port)).Run(); err != nil {
 		return err
 	}
-	s := NewServer(k.Log)
-	k.server = s
-	k.serving.Go(func() { s.Serve(l) })
-	if l, err := net.Listen("tcp", joinPort(loopback6, k.Port)); err == nil {
-		k.serving.Go(func() { s.Serve(l) })
-	} else {
-		k.Log.Debug("epmd: not served over IPv6", "err", err) // the system may have none
-	}
-	for _, addr := range k.hostAddrs(ctx) {
-		l, err := net.Listen("tcp", addr)
-		if err != nil {
-			// The node is registered all the same, and reached by those on this host.
-			k.Log.Warn("epmd: not served at the node's host", "host", k.Host, "err", err)
-			continue
+	const poll = 10 * time.Millisecond
+	for {
+		conn, err := dial(ctx, k.Mode.addr(k.Port))
+		if err == nil {
+			return conn.Close()
 		}
-		k.serving.Go(func() { s.Serve(l) })
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(poll):
+		}
+	}
+}
+
+// serve starts an own EPMD at all addresses it is to have, or at none.
+func (k *Keeper) serve() error {
+	ls, err := listen(k.Port)
+	if err != nil {
+		return fmt.Errorf("epmd: serve: %w", err)
+	}
+	k.server = NewServer(k.Log)
+	for _, l := range ls {
+		k.serving.Go(func() { k.server.Serve(l) })
 	}
 	return nil
 }
 
-// hostAddrs is where the node's host is reached, apart from the loopback addresses served anyway.
-func (k *Keeper) hostAddrs(ctx context.Context) []string {
-	if k.Host == "" {
-		return nil
-	}
-	ips, err := net.DefaultResolver.LookupNetIP(ctx, "ip", k.Host)
+// listen opens the port at the addresses of ERL_EPMD_ADDRESS and on the loopback, at all
+// addresses if it is not set, as the daemon does.
+func listen(port uint16) (ls []net.Listener, err error) {
+	hosts, optional, err := hosts(os.Getenv("ERL_EPMD_ADDRESS"))
 	if err != nil {
-		k.Log.Warn("epmd: not served at the node's host", "host", k.Host, "err", err)
+		return nil, err
 	}
-	var addrs []string
-	for _, ip := range ips {
-		if host := ip.Unmap().String(); host != loopback && host != loopback6 {
-			addrs = append(addrs, joinPort(host, k.Port))
+	for _, host := range hosts {
+		l, err := net.Listen("tcp", joinPort(host, port))
+		switch {
+		case err == nil:
+			ls = append(ls, l)
+		case host != optional:
+			for _, l := range ls {
+				l.Close()
+			}
+			return nil, err
 		}
 	}
-	return addrs
+	return ls, nil
 }
 
-func (k *Keeper) stopServing() {
-	if k.server != nil {
-		k.server.Close()
-		k.serving.Wait()
-		k.server = nil
+// hosts are the addresses to listen at. That of the loopback of IPv6 is optional unless it
+// is asked for: the system may have none.
+func hosts(env string) (hosts []string, optional string, err error) {
+	for _, host := range strings.FieldsFunc(env, func(r rune) bool { return r == ',' || r == ' ' }) {
+		ip, err := netip.ParseAddr(host)
+		if err != nil {
+			return nil, "", fmt.Errorf("ERL_EPMD_ADDRESS is %q, addresses are allowed, separated by commas", env)
+		}
+		hosts = append(hosts, ip.String())
 	}
+	if len(hosts) == 0 {
+		return []string{""}, "", nil
+	}
+	if !slices.Contains(hosts, loopback) {
+		hosts = append(hosts, loopback)
+	}
+	if !slices.Contains(hosts, loopback6) {
+		hosts, optional = append(hosts, loopback6), loopback6
+	}
+	return hosts, optional, nil
+}
+
+// stopServing ends an own EPMD, and says who else loses it.
+func (k *Keeper) stopServing() {
+	if k.server == nil {
+		return
+	}
+	var others []string
+	for _, n := range k.server.table.names() {
+		if n.Name != k.Node.Name {
+			others = append(others, n.Name)
+		}
+	}
+	if len(others) > 0 {
+		k.Log.Warn("epmd: the EPMD of its own ends, and other nodes are registered with it; "+
+			"those of OTP 23 have to be started again to be found", "nodes", others)
+	}
+	k.server.Close()
+	k.serving.Wait()
+	k.server = nil
 }

@@ -12,12 +12,12 @@ import (
 	"time"
 )
 
-// patience bounds every wait of the tests; no test takes it while all is well.
-const patience = 20 * time.Second
+// testPatience bounds every wait of the tests; no test takes it while all is well.
+const testPatience = 20 * time.Second
 
 func await(t *testing.T, what string, cond func() bool) {
 	t.Helper()
-	end := time.After(patience)
+	end := time.After(testPatience)
 	poll := time.NewTicker(5 * time.Millisecond)
 	defer poll.Stop()
 	for !cond() {
@@ -47,7 +47,7 @@ func noLeak(t *testing.T) {
 }
 
 func testContext(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testPatience)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -108,7 +108,7 @@ func dialTest(t *testing.T, addr string) net.Conn {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close() })
-	conn.SetDeadline(time.Now().Add(patience))
+	conn.SetDeadline(time.Now().Add(testPatience))
 	return conn
 }
 

@@ -3,28 +3,36 @@ package epmd
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"sync"
 	"syscall"
 	"time"
 )
 
-// The wait before a lost node registers again, doubled after each failure.
 const (
+	// The wait before a lost node registers again, doubled after each failure.
 	retryMin = 100 * time.Millisecond
 	retryMax = 10 * time.Second
+
+	// patience is how long an EPMD that was not ours may be gone before mode Auto starts
+	// another: whoever restarts it must find its port free.
+	patience = 30 * time.Second
 )
 
-// Keeper keeps one node registered, anew whenever its EPMD is lost. Set the fields, then Start.
+// Keeper keeps one node registered, anew whenever its EPMD is lost. Set the fields, then
+// Start, and before it Prepare where others may need the EPMD sooner.
 type Keeper struct {
 	Mode     Mode   // Auto if empty
 	Port     uint16 // of the EPMD in mode Auto, 0 for DefaultPort
-	Host     string // of the node: an own EPMD is served there as well as on the loopback
+	Host     string // of the node
 	Node     Node
 	Log      *slog.Logger // nil for slog.Default
 	OnChange func(State)  // optional, called in order; must not call Close
 
+	program  string        // OTP's daemon, "epmd" if empty
+	patience time.Duration // 0 for patience
+
+	lostAt  time.Time // when an EPMD that was not ours was lost
 	mu      sync.Mutex
 	state   State
 	server  *Server // the own EPMD, nil if there is none
@@ -33,21 +41,46 @@ type Keeper struct {
 	done    chan struct{}
 }
 
-// Start registers the node and keeps it so until Close or the end of ctx. It fails if the
-// first registration does, with ErrNameTaken if the name is in use.
-func (k *Keeper) Start(ctx context.Context) error {
+// Prepare sees to it, in mode Auto, that there is an EPMD. Close ends it if it is our own.
+func (k *Keeper) Prepare(ctx context.Context) error {
+	if err := k.fill(); err != nil || k.Mode != Auto {
+		return err
+	}
+	conn, err := dial(ctx, k.Mode.addr(k.Port))
+	switch {
+	case err == nil:
+		conn.Close()
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return k.provide(ctx)
+	}
+	return nil // what else there may be is Start's to tell
+}
+
+// fill sets what was left zero.
+func (k *Keeper) fill() (err error) {
 	if k.Log == nil {
 		k.Log = slog.Default()
 	}
 	if k.Mode == "" {
 		k.Mode = Auto
 	}
+	if k.program == "" {
+		k.program = "epmd"
+	}
+	if k.patience == 0 {
+		k.patience = patience
+	}
 	if k.Port == 0 {
-		port, err := DefaultPort()
-		if err != nil {
-			return err
-		}
-		k.Port = port
+		k.Port, err = DefaultPort()
+	}
+	return err
+}
+
+// Start registers the node and keeps it so until Close or the end of ctx. It fails if the
+// first registration does, with ErrNameTaken if the name is in use.
+func (k *Keeper) Start(ctx context.Context) error {
+	if err := k.fill(); err != nil {
+		return err
 	}
 	k.state.Addr = k.Mode.addr(k.Port)
 	if k.Mode == Off {
@@ -68,10 +101,12 @@ func (k *Keeper) Start(ctx context.Context) error {
 
 // Close unregisters the node and stops an own EPMD. It may be called again, or before Start.
 func (k *Keeper) Close() {
-	if k.done != nil {
-		k.cancel()
-		<-k.done
+	if k.done == nil {
+		k.stopServing()
+		return
 	}
+	k.cancel()
+	<-k.done
 }
 
 // State is which EPMD the node uses now.
@@ -90,6 +125,9 @@ func (k *Keeper) run(ctx context.Context, reg *Registration) {
 			reg.Close()
 			return
 		case <-reg.Done():
+		}
+		if k.server == nil {
+			k.lostAt = time.Now()
 		}
 		if ctx.Err() == nil {
 			k.lost(nil)
@@ -116,14 +154,14 @@ func (k *Keeper) renew(ctx context.Context) *Registration {
 	}
 }
 
-// register tries once. Where nobody listens, mode Auto serves an EPMD first.
+// register tries once. Where nobody listens, mode Auto starts an EPMD first, unless there
+// was another one a moment ago.
 func (k *Keeper) register(ctx context.Context) (*Registration, error) {
 	addr := k.Mode.addr(k.Port)
 	reg, err := Register(ctx, addr, k.Node)
-	if errors.Is(err, syscall.ECONNREFUSED) && k.Mode == Auto && k.server == nil {
-		// Another node may have been quicker to serve: then its EPMD is the one to use.
-		if err := k.serve(ctx, addr); err != nil && !errors.Is(err, syscall.EADDRINUSE) {
-			return nil, fmt.Errorf("epmd: serve at %s: %w", addr, err)
+	if errors.Is(err, syscall.ECONNREFUSED) && k.Mode == Auto && k.server == nil && time.Since(k.lostAt) >= k.patience {
+		if err := k.provide(ctx); err != nil {
+			return nil, err
 		}
 		reg, err = Register(ctx, addr, k.Node)
 	}

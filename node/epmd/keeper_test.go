@@ -3,15 +3,21 @@ package epmd
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net"
+	"net/netip"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 )
 
-// newKeeper makes a keeper in mode Auto whose changes of state arrive on the channel.
+// newKeeper makes a keeper in mode Auto whose changes of state arrive on the channel. It
+// knows no daemon, and has little patience.
 func newKeeper(t *testing.T, name string, port uint16) (*Keeper, chan State) {
 	states := make(chan State, 100)
-	k := &Keeper{Port: port, Node: Node{Name: name, Port: 4711}, Log: quiet, OnChange: func(s State) { states <- s }}
+	k := &Keeper{Port: port, Node: Node{Name: name, Port: 4711}, Log: quiet, OnChange: func(s State) { states <- s },
+		program: "no-such-daemon", patience: 1}
 	t.Cleanup(k.Close)
 	return k, states
 }
@@ -37,15 +43,14 @@ func TestKeepersTakeOverTheEPMD(t *testing.T) {
 	port := freePort(t)
 	addr := joinPort(loopback, port)
 	first, _ := newKeeper(t, "first", port)
-	first.Host = "127.0.0.2"
 	if err := first.Start(ctx); err != nil {
 		t.Fatal(err)
 	}
 	if got, want := first.State().String(), "registered with the EPMD of its own at "+addr; got != want {
 		t.Errorf("first is %s, want %s", got, want)
 	}
-	if n, err := Lookup(ctx, joinPort(first.Host, port), "first"); err != nil || n.Port != 4711 {
-		t.Errorf("at the node's host: %+v, %v", n, err)
+	if n, err := Lookup(ctx, joinPort("127.0.0.2", port), "first"); err != nil || n.Port != 4711 {
+		t.Errorf("at another address: %+v, %v", n, err)
 	}
 	second, states := newKeeper(t, "second", port)
 	if err := second.Start(ctx); err != nil {
@@ -67,6 +72,118 @@ func TestKeepersTakeOverTheEPMD(t *testing.T) {
 	second.Close()
 	if _, err := net.Dial("tcp", addr); err == nil {
 		t.Error("somebody still serves")
+	}
+}
+
+// What ERL_EPMD_ADDRESS names is listened at, and the loopback.
+func TestAddresses(t *testing.T) {
+	noLeak(t)
+	for _, tt := range []struct {
+		env          string
+		open, closed []string
+	}{
+		{"", []string{"127.0.0.1", "127.0.0.2", "127.0.0.3"}, nil},
+		{"127.0.0.2", []string{"127.0.0.1", "127.0.0.2"}, []string{"127.0.0.3"}},
+		{" 127.0.0.3, ,127.0.0.2", []string{"127.0.0.1", "127.0.0.2", "127.0.0.3"}, []string{"127.0.0.4"}},
+	} {
+		t.Setenv("ERL_EPMD_ADDRESS", tt.env)
+		k, _ := newKeeper(t, "flake", freePort(t))
+		if err := k.Start(testContext(t)); err != nil {
+			t.Fatal(err)
+		}
+		for _, host := range tt.open {
+			if _, err := Lookup(testContext(t), joinPort(host, k.Port), "flake"); err != nil {
+				t.Errorf("%q: %v", tt.env, err)
+			}
+		}
+		for _, host := range tt.closed {
+			if _, err := Lookup(testContext(t), joinPort(host, k.Port), "flake"); !errors.Is(err, syscall.ECONNREFUSED) {
+				t.Errorf("%q: at %s: %v", tt.env, host, err)
+			}
+		}
+		k.Close()
+	}
+	for _, env := range []string{"localhost", "127.0.0.1;::1", "192.0.2.1"} {
+		t.Setenv("ERL_EPMD_ADDRESS", env)
+		k, _ := newKeeper(t, "flake", freePort(t))
+		if err := k.Start(testContext(t)); err == nil || !strings.HasPrefix(err.Error(), "epmd: serve: ") {
+			t.Errorf("%q: %v", env, err)
+		}
+		if _, err := net.Dial("tcp", joinPort(loopback, k.Port)); err == nil {
+			t.Errorf("%q: somebody serves", env)
+		}
+	}
+}
+
+// An EPMD that is there before the node is registered serves others, and is one with the
+// node's.
+func TestPrepare(t *testing.T) {
+	noLeak(t)
+	ctx := testContext(t)
+	k, _ := newKeeper(t, "flake", freePort(t))
+	second, _ := newKeeper(t, "second", k.Port)
+	for _, k := range []*Keeper{k, second, k} {
+		if err := k.Prepare(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := Names(ctx, joinPort(loopback, k.Port)); err != nil {
+		t.Error(err)
+	}
+	if err := k.Start(ctx); err != nil || !k.State().Serving {
+		t.Errorf("%v, %v", k.State(), err)
+	}
+	if err := second.Start(ctx); err != nil || second.State().Serving {
+		t.Errorf("the second: %v, %v", second.State(), err)
+	}
+	only, _ := newKeeper(t, "only", freePort(t))
+	if err := only.Prepare(ctx); err != nil {
+		t.Fatal(err)
+	}
+	only.Close()
+	if _, err := net.Dial("tcp", joinPort(loopback, only.Port)); err == nil {
+		t.Error("somebody still serves")
+	}
+}
+
+// An EPMD that is gone for a while finds its port free when it comes back.
+func TestKeeperIsPatient(t *testing.T) {
+	noLeak(t)
+	old, addr := startServer(t, anyPort, nil)
+	port := netip.MustParseAddrPort(addr).Port()
+	k, states := newKeeper(t, "flake", port)
+	k.patience = time.Hour
+	if err := k.Start(testContext(t)); err != nil {
+		t.Fatal(err)
+	}
+	old.Close()
+	awaitState(t, states, "refused", func(s State) bool { return errors.Is(s.Err, syscall.ECONNREFUSED) || s.Serving })
+	startServer(t, addr, nil)
+	awaitState(t, states, "registered again", func(s State) bool { return s.Registered && !s.Serving })
+}
+
+// Who loses the EPMD with us is named.
+func TestKeeperTellsWhoLosesItsEPMD(t *testing.T) {
+	noLeak(t)
+	for _, others := range [][]string{nil, {"other", "another"}} {
+		var log strings.Builder
+		k, _ := newKeeper(t, "flake", freePort(t))
+		k.Log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))
+		if err := k.Start(testContext(t)); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range others {
+			reg, err := Register(testContext(t), k.State().Addr, Node{Name: name, Port: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer reg.Close()
+		}
+		k.Close()
+		want := len(others) > 0
+		if got := log.String(); strings.Contains(got, `nodes="[another other]"`) != want || strings.Contains(got, "WARN") != want {
+			t.Errorf("%q: logged %q", others, got)
+		}
 	}
 }
 
@@ -125,7 +242,7 @@ func TestFind(t *testing.T) {
 	noLeak(t)
 	ctx, cancel := context.WithCancel(testContext(t))
 	defer cancel()
-	k := &Keeper{Port: freePort(t), Node: Node{Port: 4711}, Log: quiet}
+	k := &Keeper{Port: freePort(t), Node: Node{Port: 4711}, Log: quiet, program: "no-such-daemon"}
 	defer k.Close()
 	if err := k.StartAs(ctx, "flake"); err == nil {
 		t.Error("a name without a host is registered")

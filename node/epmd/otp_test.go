@@ -170,3 +170,33 @@ func TestOurNodeUsesTheDaemon(t *testing.T) {
 		return err == nil
 	})
 }
+
+// Where OTP's daemon is installed it is started, and outlives us. One that does not come up
+// is done without.
+func TestDaemonIsStarted(t *testing.T) {
+	noLeak(t)
+	ctx := testContext(t)
+	k, _ := newKeeper(t, "flake", freePort(t))
+	k.program = "epmd"
+	if err := k.Prepare(ctx); err != nil {
+		t.Fatal(err)
+	}
+	defer func(port uint16) {
+		if out := output(t, otpCommand(t, port, "epmd", "-kill")); out != "Killed\n" {
+			t.Errorf("epmd -kill: %s", out)
+		}
+	}(k.Port)
+	if err := k.Start(ctx); err != nil || k.State().Serving {
+		t.Errorf("%v, %v", k.State(), err)
+	}
+	k.Close()
+	await(t, "flake is unregistered", func() bool {
+		names, err := Names(ctx, joinPort(loopback, k.Port))
+		return err == nil && len(names) == 0
+	})
+	k, _ = newKeeper(t, "flake", freePort(t))
+	k.program = "false"
+	if err := k.Start(ctx); err != nil || !k.State().Serving {
+		t.Errorf("without a daemon: %v, %v", k.State(), err)
+	}
+}
