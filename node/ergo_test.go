@@ -181,6 +181,7 @@ func TestPeerWatchesErgo(t *testing.T) {
 // has the cookie.
 func TestErgoDials(t *testing.T) {
 	t.Setenv("ERL_EPMD_PORT", freePort(t))
+	t.Setenv("PATH", "") // where there is no epmd
 	server := start(t, Options{EPMD: epmd.Auto})
 	flake := gen.ProcessID{Name: "flake", Node: name}
 	for cookie, ok := range map[string]bool{cookie: true, "guess": false} {

@@ -29,6 +29,7 @@ type Options struct {
 	Cookie      string
 	Listen      string        // "host:port"; empty: the host of the name, any free port
 	EPMD        epmd.Mode     // empty: epmd.Auto
+	Keeper      *epmd.Keeper  // one that is prepared, instead of one of mode EPMD
 	NetTicktime time.Duration // 0: OTP's 60 s
 
 	// TLS, unless nil, gives the settings for the next connection, in or out. The

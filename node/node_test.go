@@ -210,6 +210,7 @@ func TestManyPeers(t *testing.T) {
 func TestStop(t *testing.T) {
 	before := runtime.NumGoroutine()
 	t.Setenv("ERL_EPMD_PORT", freePort(t))
+	t.Setenv("PATH", "") // where there is no epmd
 	epmdAddr := "127.0.0.1:" + os.Getenv("ERL_EPMD_PORT")
 
 	n, err := Start(context.Background(), filled(t, Options{EPMD: epmd.Auto}))
@@ -265,6 +266,7 @@ func TestDisconnect(t *testing.T) {
 // A name that is taken is refused, and the node that has it is not disturbed.
 func TestNameTaken(t *testing.T) {
 	t.Setenv("ERL_EPMD_PORT", freePort(t))
+	t.Setenv("PATH", "") // where there is no epmd
 	first := start(t, Options{EPMD: epmd.Auto})
 	before := runtime.NumGoroutine()
 	n, err := Start(context.Background(), filled(t, Options{EPMD: epmd.Auto}))

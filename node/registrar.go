@@ -16,16 +16,17 @@ import (
 // registrar is EPMD as Ergo wants it. It has the public port registered in place
 // of Ergo's, which is the door's.
 type registrar struct {
-	epmd.Keeper
+	*epmd.Keeper
 	node *Node
 }
 
 var _ ergonode.Registrar = (*registrar)(nil)
 
 func newRegistrar(n *Node, o Options, l net.Listener) *registrar {
-	r := &registrar{node: n}
-	r.Mode = o.EPMD
-	r.Log = o.Log
+	r := &registrar{Keeper: o.Keeper, node: n}
+	if r.Keeper == nil {
+		r.Keeper = &epmd.Keeper{Mode: o.EPMD, Log: o.Log}
+	}
 	addr := l.Addr().(*net.TCPAddr)
 	r.Node = epmd.Node{
 		Port: uint16(addr.Port),

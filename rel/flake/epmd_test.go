@@ -54,29 +54,69 @@ func TestNameTaken(t *testing.T) {
 	}
 }
 
-// The EPMD goes and comes back: the registration is renewed.
+// The EPMD goes and comes back: its port is free for it, and the registration is renewed.
 func TestEPMDRestarted(t *testing.T) {
-	t.Parallel()
-	port := freePort(t)
-	d := startDaemon(t, port)
-	n := startCommand(t, command, port, fmt.Sprintf("epmd = \"127.0.0.1:%s\"", port))
-	d.kill()
-	startDaemon(t, port)
-	awaitNode(t, port, "flake")
-	wantNames(t, n)
-	n.erl(nil, "ping", "get")
-}
-
-// The EPMD goes for good: ours takes its place, for other nodes too.
-func TestEPMDReplaced(t *testing.T) {
 	t.Parallel()
 	port := freePort(t)
 	d := startDaemon(t, port)
 	n := startNode(t, port)
 	d.kill()
+	await(t, "it was looked for in vain", func() bool { return strings.Contains(n.output(), "connection refused") })
+	startDaemon(t, port)
 	awaitNode(t, port, "flake")
 	wantNames(t, n)
+	if strings.Contains(n.output(), "EPMD of its own") {
+		t.Error("the EPMD was replaced")
+	}
 	n.erl(nil, "ping", "get")
+}
+
+// Where OTP's EPMD is installed it is started, as erl does, and stays.
+func TestEPMDStarted(t *testing.T) {
+	t.Parallel()
+	port := freePort(t)
+	p := spawn(t, port, "env", "PATH="+os.Getenv("PATH"), command, "-noinput", "-config", configFile(t, ""))
+	defer func() {
+		kill := spawn(t, port, "epmd", "-kill")
+		if kill.wait(); kill.output() != "Killed\n" {
+			t.Errorf("epmd -kill: %s", kill.output())
+		}
+	}()
+	if epmd, want := p.await("  EPMD "), "registered with the EPMD at 127.0.0.1:"+port; epmd != want {
+		t.Errorf("announced %q, want %q", epmd, want)
+	}
+	p.signal(syscall.SIGTERM)
+	p.wait()
+	await(t, "unregistered", func() bool { return len(epmdNames(t, port)) == 0 })
+}
+
+// While the start waits for the clock, other nodes have an EPMD.
+func TestEPMDBeforeClock(t *testing.T) {
+	t.Parallel()
+	port, config := freePort(t), configFile(t, "")
+	const waits = "waiting until the clock is past"
+	for range 20 { // one that was killed long ago is not waited for
+		n := spawn(t, port, command, "-noinput", "-config", config)
+		n.await("  EPMD ")
+		n.signal(syscall.SIGKILL)
+		n.wait()
+		n = spawn(t, port, command, "-noinput", "-config", config)
+		await(t, "it starts", func() bool { return strings.Contains(n.output(), "level=") })
+		if !strings.Contains(n.output(), waits) {
+			n.signal(syscall.SIGKILL)
+			n.wait()
+			continue
+		}
+		names := epmdNames(t, port)
+		if strings.Contains(n.output(), "hands out ids") {
+			continue
+		}
+		if len(names) > 0 {
+			t.Errorf("registered: %q", names)
+		}
+		return
+	}
+	t.Error("no start had to wait")
 }
 
 // With an EPMD of ours in its place Erlang's own, which each node starts, ends

@@ -120,6 +120,9 @@ func spawn(t *testing.T, port, name string, args ...string) *process {
 		home = os.Getenv("HOME")
 	}
 	p.cmd.Env = append(os.Environ(), "HOME="+home, "ERL_EPMD_PORT="+port, "ERL_CRASH_DUMP=/dev/null")
+	if strings.HasPrefix(filepath.Base(name), "flake") {
+		p.cmd.Env = append(p.cmd.Env, "PATH=") // where it finds no epmd, so that it serves its own
+	}
 	p.cmd.Stdout, p.cmd.Stderr = p, p
 	p.cmd.WaitDelay = time.Second
 	if err := p.cmd.Start(); err != nil {

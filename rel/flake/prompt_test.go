@@ -24,7 +24,7 @@ func TestPrompt(t *testing.T) {
 	}
 	// script gives the command a terminal of its own.
 	cmd := exec.Command("script", "-qec", command+" -config "+configFile(t, ""), "/dev/null")
-	cmd.Env = append(os.Environ(), "ERL_EPMD_PORT="+freePort(t), "TERM=xterm")
+	cmd.Env = append(os.Environ(), "ERL_EPMD_PORT="+freePort(t), "TERM=xterm", "PATH=")
 	cmd.Stdin = strings.NewReader(typed.String())
 	out, err := cmd.CombinedOutput()
 	if err != nil {

@@ -29,8 +29,14 @@ func start(ctx context.Context, cfg config.Config, stdout io.Writer, log *slog.L
 	if err != nil {
 		return nil, err
 	}
+	// Generators may wait for the clock, other nodes of the machine shall not.
+	keeper := &epmd.Keeper{Mode: epmd.Mode(cfg.Node.EPMD), Log: log}
+	if err := keeper.Prepare(ctx); err != nil {
+		return nil, err
+	}
 	all, err := openGenerators(ctx, cfg, log)
 	if err != nil {
+		keeper.Close()
 		return nil, err
 	}
 	first := all[0].server
@@ -39,7 +45,7 @@ func start(ctx context.Context, cfg config.Config, stdout io.Writer, log *slog.L
 		Name:        cfg.Node.Name,
 		Cookie:      cfg.Node.Cookie,
 		Listen:      cfg.Node.Listen,
-		EPMD:        epmd.Mode(cfg.Node.EPMD),
+		Keeper:      keeper,
 		NetTicktime: cfg.Node.NetTicktime,
 		TLS:         secured,
 		Supervisors: []node.Supervisor{{Name: "flake_sup", Module: "flake_sup", Servers: append(all.servers(),
@@ -51,6 +57,7 @@ func start(ctx context.Context, cfg config.Config, stdout io.Writer, log *slog.L
 		Log: log,
 	})
 	if err != nil {
+		keeper.Close()
 		return nil, errors.Join(err, all.stop())
 	}
 	s := &server{node: n, generators: all, cookie: cfg.Node.CookieFrom}

@@ -29,6 +29,9 @@ func startHere(t *testing.T, changes ...func(*config.Config)) (s *server, port s
 	for _, change := range changes {
 		change(&cfg)
 	}
+	path := os.Getenv("PATH")
+	t.Setenv("PATH", "") // where it finds no epmd
+	defer os.Setenv("PATH", path)
 	s, err := start(t.Context(), cfg, io.Discard, slog.New(slog.NewTextHandler(t.Output(), nil)))
 	if err != nil {
 		t.Fatal(err)
