@@ -21,11 +21,9 @@ const (
 	MaxConnections = 4096
 	MaxPerHost     = 1024
 
-	// MaxHandshakes bounds the handshakes under way, and MaxHandshakesPerHost
-	// those of one host. One more has the oldest hung up on: a handshake takes
-	// milliseconds, so the oldest is the one that is not meant.
-	MaxHandshakes        = 1024
-	MaxHandshakesPerHost = 64
+	// MaxHandshakes bounds the handshakes under way, of one host or of many. One
+	// more has another hung up on: see [gate.stalled].
+	MaxHandshakes = 1024
 
 	// maxOffenders bounds the hosts that are remembered for a wrong cookie. One
 	// more has any of them forgotten.
@@ -52,17 +50,20 @@ type gate struct {
 	now func() time.Time
 
 	mu         sync.Mutex
-	handshakes []*visit // the oldest first
+	handshakes []*visit           // in the order in which they came, or said their name
+	silent     map[netip.Addr]int // those that have not, by host
+	silents    int                // of all hosts
 	connected  map[netip.Addr]int
 	total      int // of connected, the loopback included
 	offenders  map[netip.Addr]offender
 }
 
-// visit is one handshake under way.
+// visit is one handshake under way. For the gate, the loopback is a host here.
 type visit struct {
 	conn   net.Conn
 	host   netip.Addr
 	broken chan struct{} // closed to make room for another
+	named  bool          // it has said its name, or is gone
 }
 
 func (v *visit) breakOff() {
@@ -78,6 +79,7 @@ type offender struct {
 func newGate() *gate {
 	return &gate{
 		now:       time.Now,
+		silent:    make(map[netip.Addr]int),
 		connected: make(map[netip.Addr]int),
 		offenders: make(map[netip.Addr]offender),
 	}
@@ -85,41 +87,68 @@ func newGate() *gate {
 
 func isLoopback(host netip.Addr) bool { return !host.IsValid() }
 
-// arrive counts a handshake in. If there are too many, it gives the one that has
+// arrive counts a handshake in. If there are too many, it returns the one that has
 // to make room, which the caller breaks off.
-func (g *gate) arrive(c net.Conn) (v, oldest *visit) {
-	v = &visit{c, host.Of(c.RemoteAddr()), make(chan struct{})}
+func (g *gate) arrive(c net.Conn) (v, out *visit) {
+	v = &visit{conn: c, host: host.Of(c.RemoteAddr()), broken: make(chan struct{})}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	switch i := g.oldest(v.host); {
-	case i >= 0:
-		oldest = g.handshakes[i]
-		g.handshakes = slices.Delete(g.handshakes, i, i+1)
-	case len(g.handshakes) >= MaxHandshakes:
-		oldest = g.handshakes[0]
-		g.handshakes = slices.Delete(g.handshakes, 0, 1)
+	if len(g.handshakes) >= MaxHandshakes {
+		out = g.stalled()
+		g.remove(out)
 	}
 	g.handshakes = append(g.handshakes, v)
-	return v, oldest
+	g.silent[v.host]++
+	g.silents++
+	return v, out
 }
 
-// oldest finds the first handshake of a host that has as many as it may, or -1.
-func (g *gate) oldest(host netip.Addr) int {
-	if isLoopback(host) {
-		return -1
-	}
-	first, n := -1, 0
-	for i, v := range g.handshakes {
-		if v.host == host {
-			if n++; n == 1 {
-				first = i
-			}
+// stalled finds the one to break off: of those that have not said their name, which
+// callers do at once, the one that came first. If most of them are of one host it is one
+// of that, so that others are not hurried by it.
+func (g *gate) stalled() *visit {
+	most, found := netip.Addr{}, false
+	for host, n := range g.silent {
+		if n > g.silents/2 {
+			most, found = host, true
 		}
 	}
-	if n < MaxHandshakesPerHost {
-		return -1
+	i := slices.IndexFunc(g.handshakes, func(v *visit) bool {
+		return !v.named && (!found || v.host == most)
+	})
+	return g.handshakes[max(i, 0)]
+}
+
+// remove reports whether a handshake was still counted.
+func (g *gate) remove(v *visit) bool {
+	i := slices.Index(g.handshakes, v)
+	if i < 0 {
+		return false
 	}
-	return first
+	g.handshakes = slices.Delete(g.handshakes, i, i+1)
+	g.heard(v)
+	return true
+}
+
+// heard counts a handshake out of the silent ones.
+func (g *gate) heard(v *visit) {
+	if v.named {
+		return
+	}
+	v.named = true
+	g.silents--
+	if g.silent[v.host]--; g.silent[v.host] == 0 {
+		delete(g.silent, v.host)
+	}
+}
+
+// spoke notes that a caller has said its name.
+func (g *gate) spoke(v *visit) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.remove(v) {
+		g.handshakes = append(g.handshakes, v)
+	}
 }
 
 // leave counts a handshake out, however it went, and reports whether it was
@@ -127,11 +156,7 @@ func (g *gate) oldest(host netip.Addr) int {
 func (g *gate) leave(v *visit) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	i := slices.Index(g.handshakes, v)
-	if i >= 0 {
-		g.handshakes = slices.Delete(g.handshakes, i, i+1)
-	}
-	return i >= 0
+	return g.remove(v)
 }
 
 // counted reports whether a handshake is still counted.

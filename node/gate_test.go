@@ -2,8 +2,10 @@ package node
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -25,48 +27,85 @@ func (f from) RemoteAddr() net.Addr {
 
 func hostAt(addr string) netip.Addr { return host.Of(from{addr: addr}.RemoteAddr()) }
 
-// Of too many handshakes the oldest has to go, of the host if that has too many,
-// else of all.
+// Whoever opens handshakes and says nothing, callers that say their name get in, however
+// many come at once, from that host or another.
 func TestHandshakes(t *testing.T) {
+	const callers = 200
+	var many []string
+	for i := range 250 {
+		many = append(many, fmt.Sprintf("198.51.100.%d", i))
+	}
 	for _, tt := range []struct {
 		name   string
-		before string // who has begun a handshake earlier
-		flood  string
-		most   int // of the flood
+		flood  []string
+		caller string
+		more   int // of the flood for each that a caller takes to say its name
 	}{
-		{"one host", "192.0.2.1", "192.0.2.2", MaxHandshakesPerHost},
-		{"one network", "2001:db8::1", "2001:db8:1::1", MaxHandshakesPerHost},
-		{"the loopback", "127.0.0.1", "127.0.0.1", MaxHandshakes - 1},
+		{"one host", []string{"192.0.2.1"}, "192.0.2.2", 20},
+		{"one host, and the caller's", []string{"192.0.2.1"}, "192.0.2.1", 4},
+		{"one network", []string{"2001:db8::1", "2001:db8::2"}, "2001:db8:1::1", 20},
+		{"the loopback", []string{"127.0.0.1"}, "127.0.0.1", 4},
+		{"the loopback, from elsewhere", []string{"192.0.2.1"}, "127.0.0.1", 20},
+		{"many hosts", many, "192.0.2.1", 4},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			g := newGate()
-			first, _ := g.arrive(from{addr: tt.before})
-			var flood []*visit
-			for range tt.most {
-				v, oldest := g.arrive(from{addr: tt.flood})
-				if oldest != nil {
-					t.Fatalf("broken off after %d", len(flood))
+			var came []*visit
+			next := 0
+			flood := func(n int) {
+				for range n {
+					_, out := g.arrive(from{addr: tt.flood[next%len(tt.flood)]})
+					if next++; slices.Contains(came, out) {
+						t.Fatal("a caller is broken off")
+					}
 				}
-				flood = append(flood, v)
 			}
-			want := flood[0]
-			if hostAt(tt.before) == hostAt(tt.flood) {
-				want = first
+			flood(MaxHandshakes)
+			for range callers {
+				v, out := g.arrive(from{addr: tt.caller})
+				if out == nil || slices.Contains(came, out) {
+					t.Fatalf("broken off: %+v", out)
+				}
+				came = append(came, v)
 			}
-			_, oldest := g.arrive(from{addr: tt.flood})
-			if oldest != want {
-				t.Errorf("broken off: %+v, want the oldest of that host", oldest)
+			for _, v := range came {
+				flood(tt.more)
+				g.spoke(v)
 			}
-			if g.leave(oldest) {
-				t.Error("what was broken off is still counted")
+			flood(2 * MaxHandshakes)
+			for _, v := range came {
+				if !g.leave(v) || g.leave(v) {
+					t.Fatal("a caller is not counted once")
+				}
 			}
-			if last := flood[len(flood)-1]; !g.leave(last) || g.leave(last) {
-				t.Error("not counted once")
+			const left = MaxHandshakes - callers
+			if len(g.handshakes) != left || g.silents != left {
+				t.Errorf("%d are left, %d of them silent, want %d", len(g.handshakes), g.silents, left)
 			}
-			if _, oldest := g.arrive(from{addr: tt.flood}); oldest != nil {
-				t.Error("broken off though one has left")
+			for _, v := range slices.Clone(g.handshakes) {
+				g.leave(v)
+			}
+			if len(g.silent) > 0 {
+				t.Errorf("left: %v", g.silent)
 			}
 		})
+	}
+}
+
+// If all have said their name, the one has to go that did so first.
+func TestAllNamed(t *testing.T) {
+	g := newGate()
+	var all []*visit
+	for i := range MaxHandshakes {
+		v, _ := g.arrive(from{addr: fmt.Sprintf("198.51.100.%d", i%250)})
+		all = append(all, v)
+	}
+	for _, v := range slices.Backward(all) {
+		g.spoke(v)
+	}
+	_, out := g.arrive(from{addr: "192.0.2.1"})
+	if out != all[MaxHandshakes-1] || g.leave(out) {
+		t.Errorf("broken off: %+v, want %+v", out, all[MaxHandshakes-1])
 	}
 }
 

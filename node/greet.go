@@ -38,10 +38,10 @@ func (n *Node) accept() {
 			continue
 		}
 		c = socket.Adopt(c)
-		v, oldest := n.gate.arrive(c)
-		if oldest != nil {
-			n.log.Warn("handshake broken off: too many are under way", "address", oldest.conn.RemoteAddr())
-			oldest.breakOff()
+		v, out := n.gate.arrive(c)
+		if out != nil {
+			n.log.Warn("handshake broken off: too many are under way", "address", out.conn.RemoteAddr())
+			out.breakOff()
 			n.past.failed(failedMany)
 		}
 		n.greeters.Go(func() {
@@ -53,8 +53,9 @@ func (n *Node) accept() {
 
 // greeting is the handshake with one who dialled us.
 type greeting struct {
-	node *Node
-	peer string // its name, once it may go on
+	node  *Node
+	visit *visit
+	peer  string // its name, once it may go on
 }
 
 // greet shakes hands with a peer and has it served.
@@ -62,11 +63,7 @@ func (n *Node) greet(v *visit) {
 	c := v.conn
 	stop := n.closeOnStop(c)
 	defer stop()
-	if !n.hold(v) {
-		c.Close()
-		return
-	}
-	g := &greeting{node: n}
+	g := &greeting{node: n, visit: v}
 	defer g.done()
 	c.SetDeadline(time.Now().Add(setupTime))
 	s, err := g.shakeHands(c)
@@ -86,6 +83,15 @@ func (n *Node) greet(v *visit) {
 		n.past.failed(failureOf(err))
 		n.log.Warn("connection refused", "peer", s.Peer.Name, "address", c.RemoteAddr(), "error", err)
 	}
+}
+
+// heard is told that the caller has said its name.
+func (g *greeting) heard() error {
+	g.node.gate.spoke(g.visit)
+	if !g.node.hold(g.visit) {
+		return errBrokenOff
+	}
+	return nil
 }
 
 // hold keeps a host waiting that had a wrong cookie, and reports whether it may
@@ -118,7 +124,7 @@ func (g *greeting) shakeHands(c net.Conn) (s dist.Session, err error) {
 		return s, fmt.Errorf("%w: %w", errTLS, err)
 	}
 	o := door.options
-	o.Admit = g.admit
+	o.Heard, o.Admit = g.heard, g.admit
 	s.Peer, err = handshake.Accept(s.Conn, o)
 	return s, err
 }
@@ -132,6 +138,8 @@ func (g *greeting) done() {
 var (
 	errFault = errors.New("fault in the node, please report it")
 	errTLS   = errors.New("TLS")
+
+	errBrokenOff = errors.New("broken off")
 )
 
 func (n *Node) refused(v *visit, peer string, err error) {

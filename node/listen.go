@@ -6,18 +6,24 @@ import (
 	"net"
 	"net/netip"
 	"strings"
+
+	"github.com/flake-go/flake/node/host"
 )
 
-// listen opens the port for other nodes. A name that stands for the loopback is
-// listened for on the loopback alone.
+// listen opens the port for other nodes, at all addresses unless there is one to listen at
+// or the name is of the loopback. What the name resolves to may be another machine's, as a
+// virtual address is, or the loopback, as in /etc/hosts of Debian.
 func listen(ctx context.Context, o Options) (net.Listener, error) {
 	addr := o.Listen
 	if addr == "" {
-		_, host, ok := strings.Cut(o.Name, "@")
+		_, name, ok := strings.Cut(o.Name, "@")
 		if !ok {
 			return nil, fmt.Errorf("node name %q: want name@host", o.Name)
 		}
-		addr = net.JoinHostPort(host, "0")
+		if !host.IsLoopback(name) {
+			name = ""
+		}
+		addr = net.JoinHostPort(name, "0")
 	}
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, Network(addr), addr)

@@ -11,8 +11,7 @@ import (
 
 // Ergo asks its other sources of routes after an error that says there is none.
 func TestNoRoute(t *testing.T) {
-	r := &registrar{node: &Node{}}
-	r.Mode = epmd.Off
+	r := &registrar{Keeper: &epmd.Keeper{Mode: epmd.Off}, node: &Node{}}
 	if _, err := r.Resolve("nobody@127.0.0.1"); !errors.Is(err, lib.ErrNoRoute) {
 		t.Error(err)
 	}

@@ -13,6 +13,10 @@ type Options struct {
 	Cookie   string
 	LongLen  bool // lengths of 4 octets instead of 2, as TLS distribution has them
 
+	// Heard is told, for Accept, that the peer has said its name. An error ends the
+	// handshake. Nil is told nothing.
+	Heard func() error
+
 	// Admit decides, for Accept, whether the peer may go on, before it has shown
 	// that it holds the cookie. Nil admits all.
 	Admit func(peer Name) Status
@@ -54,6 +58,11 @@ func Accept(rw io.ReadWriter, o Options) (Peer, error) {
 	a := acceptor{stream: newStream(rw, o), o: o}
 	if err := a.recvName(); err != nil {
 		return Peer{}, err
+	}
+	if o.Heard != nil {
+		if err := o.Heard(); err != nil {
+			return a.peer, err
+		}
 	}
 	if err := a.sendStatus(); err != nil {
 		return a.peer, err

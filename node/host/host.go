@@ -4,6 +4,7 @@ package host
 import (
 	"net"
 	"net/netip"
+	"strings"
 )
 
 // Of gives the host at an address: the address, in IPv6 the network of 64 bits that
@@ -24,4 +25,12 @@ func Of(a net.Addr) netip.Addr {
 		return prefix.Addr()
 	}
 	return ip
+}
+
+// IsLoopback tells whether a host's name is literally one of the loopback: localhost,
+// localhost.localdomain, or an address of it. What other names resolve to does not count.
+func IsLoopback(name string) bool {
+	ip, err := netip.ParseAddr(name)
+	return strings.EqualFold(name, "localhost") || strings.EqualFold(name, "localhost.localdomain") ||
+		err == nil && ip.Unmap().IsLoopback()
 }
