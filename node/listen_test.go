@@ -20,6 +20,34 @@ func TestNetwork(t *testing.T) {
 	}
 }
 
+// What a name resolves to does not matter, unless it is literally of the loopback.
+func TestListen(t *testing.T) {
+	for _, tt := range []struct {
+		host string
+		all  bool
+	}{
+		{"127.0.0.1", false},
+		{"127.0.1.1", false},
+		{"localhost", false},
+		{"LOCALHOST", false},
+		{"192.0.2.1", true}, // not of this machine
+		{"no-such-host.invalid", true},
+		{"127.0.0.1.invalid", true},
+		{"2001:db8::1", true},
+	} {
+		l, err := listen(t.Context(), Options{Name: "flake@" + tt.host})
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		ip := l.Addr().(*net.TCPAddr).IP
+		if ip.IsUnspecified() != tt.all || ip.IsLoopback() == tt.all {
+			t.Errorf("%s: listens at %v", tt.host, ip)
+		}
+		l.Close()
+	}
+}
+
 // 0.0.0.0 is all of IPv4, and nothing of IPv6.
 func TestListenIPv4(t *testing.T) {
 	l, err := listen(t.Context(), Options{Name: "flake@127.0.0.1", Listen: "0.0.0.0:0"})
