@@ -162,7 +162,7 @@ func TestFlagsWin(t *testing.T) {
 			`set your own, as node.name flake@10.0.0.1 can be reached from other hosts`},
 		{"flake", "flake", `-name: node.name = "flake": name@host wanted: letters, digits, _ and - ` +
 			`before the @, no space after it, at most 255 bytes`},
-		{"flake@localhost", "", "-setcookie: node.cookie = (hidden): 1 to 255 printable characters wanted"},
+		{"flake@localhost", "", "-setcookie: node.cookie = (hidden): 1 to 255 printable characters of Latin-1 wanted"},
 	} {
 		file := write(t, "[node]\nname = 'other@10.0.0.2'\ncookie = 'of the file'")
 		c, err := Load(file, Flag{"-name", "node.name", tt.name}, Flag{"-setcookie", "node.cookie", tt.cookie})

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"unicode"
 )
 
 const cookieKey = "node.cookie"
@@ -30,6 +31,8 @@ func homeCookie() (Flag, *Error) {
 		return Flag{}, &Error{File: path, Key: cookieKey, Want: fmt.Sprintf("%v (chmod 400), or a cookie set elsewhere", err)}
 	case err != nil:
 		return Flag{}, &Error{File: path, Key: cookieKey, Want: err.Error()}
+	case strings.ContainsFunc(cookie, func(r rune) bool { return r > unicode.MaxASCII }):
+		return Flag{}, &Error{File: path, Key: cookieKey, Value: hidden, Want: "characters of ASCII wanted, as Erlang does in this file"}
 	}
 	return Flag{Name: path, Key: cookieKey, Value: cookie}, nil
 }

@@ -45,8 +45,9 @@ func TestBadHomeCookie(t *testing.T) {
 	}{
 		{"SECRET\n", 0o440, "HOME: node.cookie: the file's mode is 0440: no access for others wanted (chmod 400), or a cookie set elsewhere"},
 		{"SECRET\n", 0o604, "HOME: node.cookie: the file's mode is 0604: no access for others wanted (chmod 400), or a cookie set elsewhere"},
-		{"\nSECRET", 0o600, "HOME: node.cookie = (hidden): 1 to 255 printable characters wanted"},
-		{"SECRET\x00\n", 0o600, "HOME: node.cookie = (hidden): 1 to 255 printable characters wanted"},
+		{"\nSECRET", 0o600, "HOME: node.cookie = (hidden): 1 to 255 printable characters of Latin-1 wanted"},
+		{"SÉCRET\n", 0o600, "HOME: node.cookie = (hidden): characters of ASCII wanted, as Erlang does in this file"},
+		{"SECRET\x00\n", 0o600, "HOME: node.cookie = (hidden): 1 to 255 printable characters of Latin-1 wanted"},
 		{strings.Repeat("SECRET", 1000), 0o600, "HOME: node.cookie: cannot be read: not a short regular file"},
 		{"flake\n", 0o600, `HOME: node.cookie = "flake": this cookie is published: set your own, as node.name flake@10.0.0.1 can be reached from other hosts`},
 	} {
@@ -62,6 +63,15 @@ func TestBadHomeCookie(t *testing.T) {
 		}
 		if _, err := Load(file, Flag{"-setcookie", cookieKey, "own"}); err != nil {
 			t.Errorf("%q, and not needed: %v", tt.cookie, err)
+		}
+	}
+}
+
+// Erlang makes a digest of a cookie's characters as bytes, so there are none beyond ÿ.
+func TestCookieCharacters(t *testing.T) {
+	for cookie, ok := range map[string]bool{"café": true, "ÿ": true, "Ā": false, "日本": false} {
+		if _, err := Load("", Flag{"-setcookie", cookieKey, cookie}); (err == nil) != ok {
+			t.Errorf("%s: %v", cookie, err)
 		}
 	}
 }

@@ -36,13 +36,13 @@ func (c *Config) settings() []setting {
 			func() bool { return from <= *p && *p <= to && *p%unit == 0 },
 			func() string { return fmt.Sprint(int64(*p / unit)) }}
 	}
-	cookie := text(cookieKey, "1 to 255 printable characters wanted", &n.Cookie, validCookie)
+	cookie := text(cookieKey, "1 to 255 printable characters of Latin-1 wanted", &n.Cookie, validCookie)
 	cookie.value = func() string { return hidden }
 	settings := []setting{
 		text("node.name", "name@host wanted: letters, digits, _ and - before the @, no space after it, at most 255 bytes",
 			&n.Name, validName),
 		cookie,
-		text("node.listen", `"host:port" wanted, or "" for any free port at the name's host`, &n.Listen, validListen),
+		text("node.listen", `"host:port" wanted, or "" for any free port`, &n.Listen, validListen),
 		text("node.epmd", `"auto", "off" or "host:port" wanted`, &n.EPMD, validEPMD),
 		number("node.net_ticktime", "a whole number of seconds from 4 to 3600 wanted",
 			&n.NetTicktime, time.Second, minTicktime, maxTicktime),

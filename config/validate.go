@@ -74,8 +74,10 @@ var nodeName = regexp.MustCompile(`^[0-9A-Za-z_-]+@[!-?A-~¡-ÿ]+$`)
 
 func validName(s string) bool { return len(s) <= 255 && nodeName.MatchString(s) }
 
+// validCookie is for an atom that Erlang can make a digest of: beyond Latin-1 it cannot.
 func validCookie(s string) bool {
-	return s != "" && utf8.RuneCountInString(s) <= 255 && isPrintable(s)
+	return s != "" && utf8.RuneCountInString(s) <= 255 && isPrintable(s) &&
+		!strings.ContainsFunc(s, func(r rune) bool { return r > unicode.MaxLatin1 })
 }
 
 func validListen(s string) bool { return s == "" || isHostPort(s, 0) }

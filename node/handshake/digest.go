@@ -7,15 +7,29 @@ import (
 	"encoding/binary"
 	"io"
 	"strconv"
+	"unicode"
 )
 
-// Digest proves that its sender holds the cookie: MD5 over the cookie's text
-// and the challenge in decimal, as the protocol demands.
+// Digest proves that its sender holds the cookie: MD5 over the cookie's text in
+// Latin-1 and the challenge in decimal, as OTP has it.
 type Digest [md5.Size]byte
 
 // MakeDigest gives the digest for a challenge that the other side posed.
 func MakeDigest(cookie string, challenge uint32) Digest {
-	return md5.Sum(strconv.AppendUint([]byte(cookie), uint64(challenge), 10))
+	return md5.Sum(strconv.AppendUint(latin1(cookie), uint64(challenge), 10))
+}
+
+// latin1 is a text of UTF-8 in Latin-1. One that has other characters, which no
+// cookie of OTP has, stays as it is.
+func latin1(s string) []byte {
+	b := make([]byte, 0, len(s))
+	for _, r := range s {
+		if r > unicode.MaxLatin1 {
+			return []byte(s)
+		}
+		b = append(b, byte(r))
+	}
+	return b
 }
 
 func (d Digest) equal(other Digest) bool {

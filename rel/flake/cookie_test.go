@@ -42,6 +42,17 @@ func TestCookieSources(t *testing.T) {
 	}
 }
 
+// Erlang's digest is of the cookie in Latin-1.
+func TestCookieOfLatin1(t *testing.T) {
+	t.Setenv("LC_ALL", "C.UTF-8") // else erl does not take its flags for UTF-8
+	n := startNode(t, "", "-setcookie", "café")
+	n.erl([]string{"-name", "caller@127.0.0.1", "-setcookie", "café"}, "get")
+	n.erl([]string{"-name", "caller@127.0.0.1", "-setcookie", "cafÃ©"}, "refused")
+	if get := spawn(t, n.port, command, "get", "-setcookie", "café"); get.wait() != 0 {
+		t.Error("flake get failed")
+	}
+}
+
 // A cookie file that others can read is refused, as Erlang does.
 func TestOpenCookieFile(t *testing.T) {
 	t.Setenv("HOME", t.TempDir())

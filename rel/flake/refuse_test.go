@@ -35,7 +35,7 @@ func TestRefused(t *testing.T) {
 		{"published cookie by flag", "", []string{"-name", "flake@192.0.2.1"},
 			`FILE: node.cookie = "flake": this cookie is published: set your own, as node.name flake@192.0.2.1 can be reached from other hosts`},
 		{"empty cookie by flag", "", []string{"-setcookie", ""},
-			`-setcookie: node.cookie = (hidden): 1 to 255 printable characters wanted`},
+			`-setcookie: node.cookie = (hidden): 1 to 255 printable characters of Latin-1 wanted`},
 		{"unknown flag", "", []string{"-cookie", "x"},
 			`flag provided but not defined: -cookie; flags are -config, -name, -noinput and -setcookie`},
 		{"stray argument", "", []string{"x"},
