@@ -56,6 +56,7 @@ type greeting struct {
 	node  *Node
 	visit *visit
 	peer  string // its name, once it may go on
+	given string // the name that it was given, to be taken back unless it is connected
 }
 
 // greet shakes hands with a peer and has it served.
@@ -82,7 +83,9 @@ func (n *Node) greet(v *visit) {
 	if err := n.enter(s, v.host); err != nil {
 		n.past.failed(failureOf(err))
 		n.log.Warn("connection refused", "peer", s.Peer.Name, "address", c.RemoteAddr(), "error", err)
+		return
 	}
+	g.given = ""
 }
 
 // heard is told that the caller has said its name.
@@ -124,12 +127,19 @@ func (g *greeting) shakeHands(c net.Conn) (s dist.Session, err error) {
 		return s, fmt.Errorf("%w: %w", errTLS, err)
 	}
 	o := door.options
-	o.Heard, o.Admit = g.heard, g.admit
+	o.Heard, o.Admit, o.Give = g.heard, g.admit, g.give
 	s.Peer, err = handshake.Accept(s.Conn, o)
 	return s, err
 }
 
+func (g *greeting) give(host string) (node string, creation uint32) {
+	node, creation = g.node.names.give(host, func(node string) bool { return g.node.connection(node) != nil })
+	g.given = node
+	return node, creation
+}
+
 func (g *greeting) done() {
+	g.node.names.takeBack(g.given)
 	if g.peer != "" {
 		g.node.meetings.done(g.peer)
 	}

@@ -59,6 +59,7 @@ type Node struct {
 	epmd     *registrar
 	door     *door
 	meetings *meetings
+	names    *names
 	gate     *gate
 	past     *past
 	listener net.Listener
@@ -96,6 +97,7 @@ func Start(ctx context.Context, o Options) (*Node, error) {
 		past:     newPast(),
 		listener: listener,
 		meetings: newMeetings(),
+		names:    newNames(),
 		conns:    make(map[string]*dist.Conn),
 	}
 	n.ctx, n.cancel = context.WithCancel(ctx)
@@ -219,6 +221,7 @@ func (n *Node) down(c *dist.Conn) {
 	}
 	n.past.down(c) // within the lock, so that it is counted once at any time
 	n.mu.Unlock()
+	n.names.takeBack(c.Peer().Name)
 }
 
 func (n *Node) connection(peer string) *dist.Conn {

@@ -21,6 +21,10 @@ type Options struct {
 	// that it holds the cookie. Nil admits all.
 	Admit func(peer Name) Status
 
+	// Give gives, for Accept, a name to a peer that came with its host alone. Nil
+	// stands for NewName.
+	Give func(host string) (node string, creation uint32)
+
 	// Alive answers, for Start, a peer that has a connection to our name already:
 	// StatusTrue replaces that, StatusFalse keeps it. Nil stands for StatusTrue.
 	Alive func() Status
@@ -98,7 +102,11 @@ func (a *acceptor) recvName() error {
 
 func (a *acceptor) sendStatus() error {
 	if a.all.Has(NameMe) {
-		a.peer.Name, a.peer.Creation = newName(a.peer.Name)
+		give := a.o.Give
+		if give == nil {
+			give = NewName
+		}
+		a.peer.Name, a.peer.Creation = give(a.peer.Name)
 		return a.send(named{a.peer.Name, a.peer.Creation})
 	}
 	status := StatusOK

@@ -13,9 +13,9 @@ type named struct {
 
 func (m named) Append(dst []byte) []byte { return appendNamed(dst, m.node, m.creation) }
 
-// newName makes a node name for a peer that came with its host alone, as OTP
+// NewName makes a node name for a peer that came with its host alone, as OTP
 // does for "erl -name undefined": unique, so random.
-func newName(host string) (string, uint32) {
+func NewName(host string) (string, uint32) {
 	var b [4]byte
 	rand.Read(b[:]) // never fails (crypto/rand)
 	return rand.Text()[:13] + "@" + host, binary.BigEndian.Uint32(b[:]) | 1

@@ -32,12 +32,22 @@ func TestHiddenErlang(t *testing.T) {
 	n.erl([]string{"-hidden", "-name", "caller@127.0.0.1"}, "ping", "get")
 }
 
-// A node without a name is given one by the node that it connects to. Only with
-// short names does this not depend on the name of the host.
+// A node without a name is given one by the node that it connects to, one that is free
+// again if there is any. Only with short names does this not depend on the name of the host.
 func TestDynamicName(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, "", "-name", "flake@localhost")
-	n.erl([]string{"-sname", "undefined"}, "dynamic=flake@localhost")
+	const check = "dynamic=flake@localhost"
+	var given []string
+	for range 2 {
+		p := spawnErlTo(t, n.name, n.port, []string{"-sname", "undefined"}, check)
+		wantChecks(t, p, check)
+		given = append(given, p.await("NAMED "))
+		await(t, "it is gone", func() bool { return strings.Count(n.output(), "msg=disconnected") == len(given) })
+	}
+	if given[0] != given[1] {
+		t.Errorf("given %v", given)
+	}
 }
 
 func TestElixir(t *testing.T) {

@@ -205,6 +205,7 @@ check("dynamic", [Node], _) ->
     nonode@nohost = node(),
     true = net_kernel:connect_node(N),
     true = node() =/= nonode@nohost,
+    io:format("NAMED ~s~n", [node()]),
     id(N);
 check("refused", _, N) ->
     false = net_kernel:connect_node(N);

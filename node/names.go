@@ -1,0 +1,59 @@
+package node
+
+import (
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/flake-go/flake/node/handshake"
+)
+
+// names are those that peers have been given who came without one. One that is free
+// again is given again, to a peer of the same host and with another creation, as OTP
+// does: every name is an atom for good wherever it gets.
+type names struct {
+	mu    sync.Mutex
+	given map[string]uint32 // the creation
+	free  []freeName        // at most MaxConnections, the last freed last
+}
+
+type freeName struct {
+	node     string
+	creation uint32
+}
+
+func newNames() *names { return &names{given: make(map[string]uint32)} }
+
+// give returns a name at a host that no other peer has.
+func (n *names) give(host string, taken func(node string) bool) (node string, creation uint32) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	node, creation = handshake.NewName(host)
+	for i, f := range slices.Backward(n.free) {
+		if strings.HasSuffix(f.node, "@"+host) && !taken(f.node) {
+			n.free = slices.Delete(n.free, i, i+1)
+			node, creation = f.node, f.creation
+			break
+		}
+	}
+	n.given[node] = creation
+	return node, creation
+}
+
+// takeBack frees a name if it was given.
+func (n *names) takeBack(node string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	creation, ok := n.given[node]
+	if !ok {
+		return
+	}
+	delete(n.given, node)
+	if creation++; creation == 0 {
+		creation = 1
+	}
+	if len(n.free) >= MaxConnections {
+		n.free = slices.Delete(n.free, 0, 1)
+	}
+	n.free = append(n.free, freeName{node, creation})
+}
