@@ -18,7 +18,7 @@ type Node struct {
 	Name        string // name@host
 	Cookie      string
 	CookieFrom  string        // the flag or the cookie file it is from; empty: the file, or the default
-	Listen      string        // "host:port", or empty: the name's host, any free port
+	Listen      string        // "host:port", or empty: any free port, at all addresses unless the name is of the loopback
 	EPMD        string        // "auto", "off" or "host:port"
 	NetTicktime time.Duration // in the file seconds
 	TLS         TLS

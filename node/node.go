@@ -27,7 +27,7 @@ import (
 type Options struct {
 	Name        string // name@host
 	Cookie      string
-	Listen      string        // "host:port"; empty: the host of the name, any free port
+	Listen      string        // "host:port"; empty: any free port, at all addresses unless the name is of the loopback
 	EPMD        epmd.Mode     // empty: epmd.Auto
 	Keeper      *epmd.Keeper  // one that is prepared, instead of one of mode EPMD
 	NetTicktime time.Duration // 0: OTP's 60 s

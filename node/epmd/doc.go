@@ -2,8 +2,8 @@
 // the chapter "Protocol between EPMD and Erlang nodes" of the distribution protocol:
 // https://www.erlang.org/doc/apps/erts/erl_dist_protocol.html
 //
-// Start from [Keeper], which keeps one node registered with the EPMD of its host, being that
-// EPMD where there is none, and from [Lookup], which asks an EPMD for a node's port.
+// Start from [Keeper], which keeps one node registered with the EPMD of its host, and starts
+// one or is one itself where there is none, and from [Lookup], which asks an EPMD for a node's port.
 // [Server] is the embedded EPMD on its own.
 //
 // Every message has Append, which appends its tag and payload to a slice, and Decode, which

@@ -11,7 +11,7 @@ import (
 type Mode string
 
 const (
-	Auto Mode = "auto" // the one running on this host, else one of our own
+	Auto Mode = "auto" // the one running on this host, else OTP's daemon, else one of our own
 	Off  Mode = "off"  // none
 )
 
