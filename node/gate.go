@@ -50,9 +50,9 @@ type gate struct {
 	now func() time.Time
 
 	mu         sync.Mutex
-	handshakes []*visit           // in the order in which they came, or said their name
-	silent     map[netip.Addr]int // those that have not, by host
-	silents    int                // of all hosts
+	handshakes []*visit // in the order in which they came, or said their name
+	silent     crowd    // those that have not
+	named      crowd    // those that have
 	connected  map[netip.Addr]int
 	total      int // of connected, the loopback included
 	offenders  map[netip.Addr]offender
@@ -63,7 +63,7 @@ type visit struct {
 	conn   net.Conn
 	host   netip.Addr
 	broken chan struct{} // closed to make room for another
-	named  bool          // it has said its name, or is gone
+	named  bool          // it has said its name
 }
 
 func (v *visit) breakOff() {
@@ -79,7 +79,8 @@ type offender struct {
 func newGate() *gate {
 	return &gate{
 		now:       time.Now,
-		silent:    make(map[netip.Addr]int),
+		silent:    crowd{hosts: make(map[netip.Addr]int)},
+		named:     crowd{hosts: make(map[netip.Addr]int)},
 		connected: make(map[netip.Addr]int),
 		offenders: make(map[netip.Addr]offender),
 	}
@@ -98,25 +99,24 @@ func (g *gate) arrive(c net.Conn) (v, out *visit) {
 		g.remove(out)
 	}
 	g.handshakes = append(g.handshakes, v)
-	g.silent[v.host]++
-	g.silents++
+	g.silent.add(v.host, 1)
 	return v, out
 }
 
-// stalled finds the one to break off: of those that have not said their name, which
-// callers do at once, the one that came first. If most of them are of one host it is one
-// of that, so that others are not hurried by it.
+// stalled finds the one to break off. Those that have not said their name, and those
+// that have, get half of the places each: of whichever has more, it is the one that has
+// waited longest. If most of them are of one host it is one of that, so that others are
+// not hurried by it.
 func (g *gate) stalled() *visit {
-	most, found := netip.Addr{}, false
-	for host, n := range g.silent {
-		if n > g.silents/2 {
-			most, found = host, true
-		}
+	named := g.silent.n <= MaxHandshakes/2
+	c := &g.silent
+	if named {
+		c = &g.named
 	}
-	i := slices.IndexFunc(g.handshakes, func(v *visit) bool {
-		return !v.named && (!found || v.host == most)
-	})
-	return g.handshakes[max(i, 0)]
+	most, found := c.most()
+	return g.handshakes[slices.IndexFunc(g.handshakes, func(v *visit) bool {
+		return v.named == named && (!found || v.host == most)
+	})]
 }
 
 // remove reports whether a handshake was still counted.
@@ -126,20 +126,12 @@ func (g *gate) remove(v *visit) bool {
 		return false
 	}
 	g.handshakes = slices.Delete(g.handshakes, i, i+1)
-	g.heard(v)
-	return true
-}
-
-// heard counts a handshake out of the silent ones.
-func (g *gate) heard(v *visit) {
 	if v.named {
-		return
+		g.named.add(v.host, -1)
+	} else {
+		g.silent.add(v.host, -1)
 	}
-	v.named = true
-	g.silents--
-	if g.silent[v.host]--; g.silent[v.host] == 0 {
-		delete(g.silent, v.host)
-	}
+	return true
 }
 
 // spoke notes that a caller has said its name.
@@ -147,8 +139,33 @@ func (g *gate) spoke(v *visit) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.remove(v) {
+		v.named = true
 		g.handshakes = append(g.handshakes, v)
+		g.named.add(v.host, 1)
 	}
+}
+
+// crowd counts handshakes by host.
+type crowd struct {
+	n     int // of all hosts
+	hosts map[netip.Addr]int
+}
+
+func (c *crowd) add(host netip.Addr, d int) {
+	c.n += d
+	if c.hosts[host] += d; c.hosts[host] == 0 {
+		delete(c.hosts, host)
+	}
+}
+
+// most finds the host of more than half, if there is one.
+func (c *crowd) most() (netip.Addr, bool) {
+	for host, n := range c.hosts {
+		if n > c.n/2 {
+			return host, true
+		}
+	}
+	return netip.Addr{}, false
 }
 
 // leave counts a handshake out, however it went, and reports whether it was

@@ -79,16 +79,39 @@ func TestHandshakes(t *testing.T) {
 				}
 			}
 			const left = MaxHandshakes - callers
-			if len(g.handshakes) != left || g.silents != left {
-				t.Errorf("%d are left, %d of them silent, want %d", len(g.handshakes), g.silents, left)
+			if len(g.handshakes) != left || g.silent.n != left {
+				t.Errorf("%d are left, %d of them silent, want %d", len(g.handshakes), g.silent.n, left)
 			}
 			for _, v := range slices.Clone(g.handshakes) {
 				g.leave(v)
 			}
-			if len(g.silent) > 0 {
-				t.Errorf("left: %v", g.silent)
+			if len(g.silent.hosts)+len(g.named.hosts) > 0 {
+				t.Errorf("left: %v, %v", g.silent, g.named)
 			}
 		})
+	}
+}
+
+// Those who say a name and no more do not keep those out who are about to say theirs.
+func TestNamed(t *testing.T) {
+	g := newGate()
+	for range MaxHandshakes {
+		v, _ := g.arrive(from{addr: "192.0.2.1"})
+		g.spoke(v)
+	}
+	caller, _ := g.arrive(from{addr: "192.0.2.2"})
+	for range MaxHandshakes / 3 {
+		if _, out := g.arrive(from{addr: "192.0.2.1"}); out == caller {
+			t.Fatal("the caller is broken off before it has said its name")
+		}
+	}
+	g.spoke(caller)
+	for range MaxHandshakes {
+		if v, out := g.arrive(from{addr: "192.0.2.1"}); out == caller {
+			t.Fatal("the caller is broken off")
+		} else {
+			g.spoke(v)
+		}
 	}
 }
 
