@@ -206,11 +206,10 @@ func (g *IDs[ID]) Span(ctx context.Context, first, last time.Time) (lowest, high
 }
 
 func milliOf(t time.Time) (uint64, error) {
-	milli := t.UnixMilli()
-	if milli < 0 {
-		return 0, fmt.Errorf("%w: %v is before 1970", ErrBadArgument, t)
+	if s := t.Unix(); s < 0 || s >= math.MaxInt64/1000 { // else UnixMilli goes round
+		return 0, fmt.Errorf("%w: %v is before 1970, or in too many years", ErrBadArgument, t)
 	}
-	return uint64(milli), nil
+	return uint64(t.UnixMilli()), nil
 }
 
 // Decompose gives the fields of an id, the most significant first.

@@ -3,6 +3,7 @@ package flake
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/flake-go/flake/flake/internal/tick"
 )
@@ -13,7 +14,8 @@ var shape = tick.Shape{First: 0, Last: tick.MaxLast, Unit: 1, PerTick: perMilli}
 
 // Generator hands out ids: each higher than the last, never ahead of its clock,
 // at most 65,536 a millisecond, up to the year 6429. Any number of goroutines may
-// use one; it takes no locks and allocates nothing.
+// use one; it takes no locks and allocates nothing. The zero value has no ids:
+// Next and the like fail.
 type Generator struct {
 	worker Worker
 	core   *tick.Generator
@@ -41,6 +43,16 @@ func (g *Generator) Worker() Worker { return g.worker }
 func (g *Generator) Last() (milli uint64, sequence uint16) {
 	milli, used := g.core.Last()
 	return milli, uint16(max(used, 1) - 1)
+}
+
+// Ready tells whether there are ids now. If not it fails as [Generator.Next]
+// would.
+func (g *Generator) Ready() error { return g.core.Ready() }
+
+// Behind is how far the clock is behind the last id: how long it takes at least
+// until there are ids again. 0: it is not.
+func (g *Generator) Behind() time.Duration {
+	return tick.Milliseconds(g.core.Behind())
 }
 
 // Waits is how often a call found the ids of a millisecond used up, and waited.

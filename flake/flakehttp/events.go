@@ -18,7 +18,7 @@ func (s *Server) sample() {
 		now := time.Now()
 		for i := range s.Generators {
 			ids[i] = s.Generators[i].Server.Stats().IDs
-			reason, _ := s.Generators[i].trouble(now)
+			reason, _ := s.Generators[i].trouble()
 			s.troubles.note(i, reason, now)
 		}
 		s.history.add(now, ids)

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net/http"
 	"time"
+
+	"github.com/flake-go/flake/flake/flakeserver"
 )
 
 // healthz tells that the process answers.
@@ -13,11 +15,10 @@ func (s *Server) healthz(w http.ResponseWriter, r *http.Request) *problem {
 
 // readyz tells whether all generators can hand out ids, and if not, why.
 func (s *Server) readyz(w http.ResponseWriter, r *http.Request) *problem {
-	now := time.Now()
 	for i := range s.Generators {
 		g := &s.Generators[i]
-		if reason, detail := g.trouble(now); reason != "" {
-			return noIDs(reason, g.Name+": "+detail, g.wait(now))
+		if reason, detail := g.trouble(); reason != "" {
+			return noIDs(reason, g.Name+": "+detail, g.wait())
 		}
 	}
 	return well(w, r, "ready\n")
@@ -36,13 +37,18 @@ func well(w http.ResponseWriter, r *http.Request, answer string) *problem {
 
 // trouble gives the reason why a generator cannot hand out ids, or soon will not
 // be able to, and what there is to say about it; or nothing.
-func (g *Generator) trouble(now time.Time) (reason, detail string) {
-	last, _ := g.Server.IDs.Last()
-	if behind := time.UnixMilli(int64(last)).Sub(now); behind >= time.Millisecond {
-		return "clock_running_backwards", fmt.Sprintf("the clock is %v behind the last id", behind.Truncate(time.Millisecond))
+func (g *Generator) trouble() (reason, detail string) {
+	err := g.Server.IDs.Ready()
+	if err == nil {
+		return "", ""
 	}
-	if saved, err := g.Server.IDs.LastSaved(); err != nil {
-		return "timestamp_not_saved", fmt.Sprintf("the time was last saved at %s: %v", saved.UTC().Format(time.RFC3339), err)
+	reason, detail = flakeserver.Reason(err), err.Error()
+	switch reason {
+	case "clock_running_backwards":
+		detail = fmt.Sprintf("the clock is %v behind", g.Server.IDs.Behind())
+	case "timestamp_not_saved":
+		saved, _ := g.Server.IDs.LastSaved()
+		detail = fmt.Sprintf("the time was last saved at %s: %v", saved.UTC().Format(time.RFC3339), err)
 	}
-	return "", ""
+	return reason, detail
 }

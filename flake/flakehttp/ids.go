@@ -198,7 +198,7 @@ func refused(g *Generator, err error) *problem {
 		p.Type, p.Title, p.Reason = document+"bad-parameter", "A parameter is wrong", reason
 		return p
 	}
-	return noIDs(reason, fmt.Sprintf("%s: %v", g.Name, err), g.wait(time.Now()))
+	return noIDs(reason, fmt.Sprintf("%s: %v", g.Name, err), g.wait())
 }
 
 // noIDs says that a generator cannot hand out ids for now.
@@ -210,9 +210,8 @@ func noIDs(reason, detail string, retry time.Duration) *problem {
 
 // wait is how long it may take until there are ids again: until the clock has
 // caught up, and at least a second.
-func (g *Generator) wait(now time.Time) time.Duration {
-	last, _ := g.Server.IDs.Last()
-	return max(time.Second, time.UnixMilli(int64(last)).Sub(now))
+func (g *Generator) wait() time.Duration {
+	return max(time.Second, g.Server.IDs.Behind())
 }
 
 // begin tells what the body will be.

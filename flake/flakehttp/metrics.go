@@ -185,7 +185,7 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 
 func (g *Generator) tell(now time.Time, tell func(family, float64, ...string)) {
 	isReady := 1.0
-	if reason, _ := g.trouble(now); reason != "" {
+	if reason, _ := g.trouble(); reason != "" {
 		isReady = 0
 	}
 	tell(ready, isReady, g.Name)

@@ -111,7 +111,7 @@ func (s *Server) state(now time.Time) *state {
 	total := uint64(0)
 	for i := range s.Generators {
 		g := s.Generators[i].state(now)
-		reason, what := s.Generators[i].trouble(now)
+		reason, what := s.Generators[i].trouble()
 		since := s.troubles.note(i, reason, now)
 		if g.Ill = reason != ""; g.Ill {
 			v.Ill = fallIll(v.Ill, g.Name, reason, what, since)

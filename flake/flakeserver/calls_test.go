@@ -49,6 +49,8 @@ func (s *stock) Reserve(_ context.Context, n int, meta uint8) (Run, error) {
 }
 
 func (s *stock) Last() (uint64, uint32)      { return uint64(s.tick), uint32(s.used) }
+func (*stock) Ready() error                  { return nil }
+func (*stock) Behind() time.Duration         { return 0 }
 func (*stock) Worker() uint64                { return 7 }
 func (*stock) Waits() uint64                 { return 5 }
 func (s *stock) PerTick() int                { return s.perTick }

@@ -3,6 +3,7 @@ package flakeserver
 import (
 	"context"
 	"math"
+	"time"
 
 	"github.com/flake-go/flake/flake"
 )
@@ -53,6 +54,8 @@ type FlakeGenerator interface {
 	Reserve(ctx context.Context, n int) (flake.Run, error)
 	Last() (milli uint64, sequence uint16)
 	Worker() flake.Worker
+	Ready() error
+	Behind() time.Duration
 	Waits() uint64
 }
 
@@ -79,6 +82,10 @@ func (s *flakeSource) Last() (uint64, uint32) {
 }
 
 func (s *flakeSource) Worker() uint64 { return uint64(s.ids.Worker()) }
+
+func (s *flakeSource) Ready() error { return s.ids.Ready() }
+
+func (s *flakeSource) Behind() time.Duration { return s.ids.Behind() }
 
 func (s *flakeSource) Waits() uint64 { return s.ids.Waits() }
 

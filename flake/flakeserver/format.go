@@ -43,6 +43,12 @@ type Source interface {
 	Reserve(ctx context.Context, n int, meta uint8) (Run, error)
 	// Last gives the time, in ms since 1970, and the sequence that are used up.
 	Last() (milli uint64, sequence uint32)
+	// Ready tells whether there are ids now, and will be soon. If not it fails, as
+	// a rule as Reserve would.
+	Ready() error
+	// Behind is how long it takes at least until the clock has caught up, so that
+	// there are ids again; 0: it is not behind.
+	Behind() time.Duration
 	Worker() uint64
 	// Waits is how often the ids of a tick were used up, and calls waited.
 	Waits() uint64

@@ -70,6 +70,8 @@ type SnoGenerator interface {
 	Reserve(ctx context.Context, meta byte, n int) (sno.Run, error)
 	Last() (milli uint64, sequence uint16)
 	Partition() sno.Partition
+	Ready() error
+	Behind() time.Duration
 	Waits() uint64
 	Cap() int
 }
@@ -98,6 +100,10 @@ func (s *snoSource) Last() (uint64, uint32) {
 }
 
 func (s *snoSource) Worker() uint64 { return uint64(s.ids.Partition().AsUint16()) }
+
+func (s *snoSource) Ready() error { return s.ids.Ready() }
+
+func (s *snoSource) Behind() time.Duration { return s.ids.Behind() }
 
 func (s *snoSource) Waits() uint64 { return s.ids.Waits() }
 

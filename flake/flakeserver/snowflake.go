@@ -92,6 +92,8 @@ func (s *snowflakeSource) Last() (uint64, uint32) {
 }
 
 func (s *snowflakeSource) Worker() uint64                { return uint64(s.ids.MachineID()) }
+func (s *snowflakeSource) Ready() error                  { return s.ids.Ready() }
+func (s *snowflakeSource) Behind() time.Duration         { return s.ids.Behind() }
 func (s *snowflakeSource) Waits() uint64                 { return s.ids.Waits() }
 func (s *snowflakeSource) PerTick() int                  { return s.ids.PerTick() }
 func (s *snowflakeSource) Mark() time.Time               { return s.ids.Mark() }

@@ -61,6 +61,15 @@ func (d *Durable) Mark() time.Time { return d.keeper.Mark() }
 // there has been with it since, or nil.
 func (d *Durable) LastSaved() (time.Time, error) { return d.keeper.LastSaved() }
 
+// Ready tells whether there are ids now, and the file can be written, without
+// which there soon are none. If not it tells what the trouble is.
+func (d *Durable) Ready() error {
+	if err := d.Generator.Ready(); err != nil {
+		return err
+	}
+	return d.keeper.Ready()
+}
+
 // Close ends the generator, brings the mark back from ahead of the clock, so
 // that the next start need not wait, and gives up the lock. Calls under way and
 // later fail with [ErrClosed]. Close waits for the disk; if it cannot write, the
@@ -134,6 +143,6 @@ func (s *source) Limit() *tick.Limit  { return s.now.Load().ids.Limit() }
 func (s *source) Close() (last uint64) {
 	s.turning.Lock()
 	defer s.turning.Unlock()
-	s.closed, s.last = true, s.now.Load().ids.Close()
-	return s.last
+	s.closed = true
+	return s.now.Load().ids.Close()
 }

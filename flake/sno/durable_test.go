@@ -63,7 +63,7 @@ func (b *bench) try(t *testing.T, s *Snapshot) (*Durable, error) {
 	if err != nil {
 		return nil, err
 	}
-	g.now.Load().ids.Limit().Extend = func(uint64) error { return k.Renew() }
+	g.now.Load().ids.Limit().Extend = func(context.Context, uint64) error { return k.Renew() }
 	b.disk = d
 	t.Cleanup(func() { d.lock.Close() })
 	return &Durable{g, k}, nil

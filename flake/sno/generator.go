@@ -40,7 +40,8 @@ type Options struct {
 }
 
 // Generator hands out ids of one partition, none twice. Any number of goroutines
-// may use one; it allocates nothing.
+// may use one; it allocates nothing. The zero value has no ids: New and the like
+// fail.
 type Generator struct {
 	now      atomic.Pointer[pass]
 	overflow *overflow // nil: nobody is told
@@ -50,7 +51,6 @@ type Generator struct {
 
 	turning sync.Mutex // held to change now, or what follows
 	closed  bool
-	last    uint64 // when closed: no id was later
 }
 
 // NewGenerator gives a generator that goes on from a snapshot. With nil it
@@ -88,7 +88,7 @@ func (g *Generator) start(s *Snapshot) error {
 // and if the clock is before 2010 or after 2079.
 func (g *Generator) New(meta byte) (id ID, err error) {
 	if g.overflow == nil { // without a detour, as a rule
-		p := g.now.Load()
+		p := g.pass()
 		milli, place, _, err := p.ids.Reserve(context.Background(), 1)
 		if err == nil {
 			id.set(milli, p.tag|uint64(meta)<<16, p.min+uint16(place))
@@ -133,7 +133,7 @@ func (g *Generator) Reserve(ctx context.Context, meta byte, n int) (Run, error) 
 
 func (g *Generator) reserve(ctx context.Context, meta byte, n int) (run Run, err error) {
 	for {
-		p := g.now.Load()
+		p := g.pass()
 		milli, first, count, err := g.take(ctx, p, n)
 		if err == nil {
 			run.Count = count
@@ -154,7 +154,10 @@ func (g *Generator) take(ctx context.Context, p *pass, n int) (milli uint64, fir
 		return p.ids.Reserve(ctx, n)
 	}
 	milli, first, count, err = p.ids.TryReserve(n)
-	if !errors.Is(err, tick.ErrUsedUp) {
+	switch {
+	case errors.Is(err, ErrTimestampNotSaved): // perhaps it only has to be waited for
+		return p.ids.Reserve(ctx, n)
+	case !errors.Is(err, tick.ErrUsedUp):
 		return milli, first, count, err
 	}
 	full, _ := p.ids.Last()
@@ -163,10 +166,39 @@ func (g *Generator) take(ctx context.Context, p *pass, n int) (milli uint64, fir
 	return p.ids.Reserve(ctx, n)
 }
 
+// Ready tells whether there are ids now. If not it fails as [Generator.New]
+// would, but while the clock is behind, in an unsafe time, with
+// [ErrClockBackwards].
+func (g *Generator) Ready() error {
+	p := g.pass()
+	switch err := p.ids.Ready(); {
+	case errors.Is(err, ErrClockBackwards):
+		if now := p.ids.Now(); now < Epoch {
+			return beforeEpoch(now)
+		}
+		if p.lag() > 0 {
+			return ErrClockBackwards
+		}
+	case errors.Is(err, ErrClosed):
+		g.turning.Lock()
+		defer g.turning.Unlock()
+		if g.closed {
+			return ErrClosed
+		}
+	default:
+		return err
+	}
+	return nil // there can be another pass
+}
+
+// Behind is how long it takes at least until the clock is out of an unsafe time,
+// and there are ids again. 0: it is not in one.
+func (g *Generator) Behind() time.Duration { return tick.Milliseconds(g.pass().lag()) }
+
 // CatchUp waits until the clock is out of an unsafe time, asleep: what to do
 // after [ErrClockBackwards]. It fails with ctx's cause when that is done first.
 func (g *Generator) CatchUp(ctx context.Context) error {
-	return tick.Await(ctx, g.sleep, func() uint64 { return g.now.Load().lag() })
+	return tick.Await(ctx, g.sleep, func() uint64 { return g.pass().lag() })
 }
 
 // Run is ids that follow each other by sequence: First and the Count-1 after it.
@@ -188,32 +220,36 @@ func (r Run) At(i int) ID {
 // are not those of [Generator.New], and that no more than [Generator.Cap] have one
 // time, is the caller's to know. A time before 2010 or after 2079 is an error.
 func (g *Generator) NewWithTime(meta byte, t time.Time) (ID, error) {
-	if milli := t.UnixMilli(); milli < Epoch || milli > MaxMilli {
+	milli := tick.MilliOf(t)
+	if milli < Epoch || milli > MaxMilli {
 		return ID{}, fmt.Errorf("flake: %v is no time of an id, which is from %v to %v", t, ID{}.Time(), Max.Time())
 	}
-	p := g.now.Load()
+	p := g.pass()
+	if p == &none {
+		return ID{}, tick.ErrZero
+	}
 	place := (g.byTime.Add(1) - 1) % uint64(g.Cap())
-	return join(uint64(t.UnixMilli()), p.tag&0xFFFF|uint64(meta)<<16, p.min+uint16(place)), nil
+	return join(milli, p.tag&0xFFFF|uint64(meta)<<16, p.min+uint16(place)), nil
 }
 
 // Partition is the partition of every id of the generator.
 func (g *Generator) Partition() (p Partition) {
-	p.PutUint16(uint16(g.now.Load().tag))
+	p.PutUint16(uint16(g.pass().tag))
 	return p
 }
 
 // SequenceMin is the lowest sequence number of an id of the generator.
-func (g *Generator) SequenceMin() uint16 { return g.now.Load().min }
+func (g *Generator) SequenceMin() uint16 { return g.pass().min }
 
 // SequenceMax is the highest.
 func (g *Generator) SequenceMax() uint16 { return g.SequenceMin() + uint16(g.Cap()-1) }
 
 // Cap is how many ids the generator has in a tick.
-func (g *Generator) Cap() int { return g.now.Load().ids.PerTick() }
+func (g *Generator) Cap() int { return g.pass().ids.PerTick() }
 
 // Len is how many of the tick that it is are used.
 func (g *Generator) Len() int {
-	ids := g.now.Load().ids
+	ids := g.pass().ids
 	if milli, used := ids.Last(); milli == ids.Now() {
 		return used
 	}
@@ -229,7 +265,7 @@ func (g *Generator) Last() (milli uint64, sequence uint16) {
 
 // Waits is how often a call found the ids of a tick used up, and waited.
 func (g *Generator) Waits() uint64 {
-	p := g.now.Load()
+	p := g.pass()
 	return p.waits + p.ids.Waits()
 }
 

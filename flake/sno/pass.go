@@ -24,6 +24,17 @@ func (p *pass) next(ids *tick.Generator, last uint64) *pass {
 	return &pass{ids, p.drifts + 1, last, p.tag ^ 1<<24, p.min, p.waits + p.ids.Waits()}
 }
 
+// none is the pass of a zero value.
+var none pass
+
+// pass is the one that the generator is in.
+func (g *Generator) pass() *pass {
+	if p := g.now.Load(); p != nil {
+		return p
+	}
+	return &none
+}
+
 // lag is in how many ms ids can go on, with either bit; 0: now.
 func (p *pass) lag() uint64 {
 	now := p.ids.Now()

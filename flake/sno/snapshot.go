@@ -83,7 +83,7 @@ func (s *Snapshot) start(clock Clock) (*pass, error) {
 // when the generator makes no more ids.
 func (g *Generator) Snapshot() Snapshot {
 	s := g.done()
-	s.Now = unitsOf(g.now.Load().ids.Now())
+	s.Now = unitsOf(g.pass().ids.Now())
 	return s
 }
 
@@ -91,15 +91,12 @@ func (g *Generator) Snapshot() Snapshot {
 func (g *Generator) done() Snapshot {
 	g.turning.Lock()
 	defer g.turning.Unlock()
-	p := g.now.Load()
+	p := g.pass()
 	s := Snapshot{
 		Partition: g.Partition(), SequenceMin: p.min, SequenceMax: g.SequenceMax(), Sequence: uint32(p.min),
 		WallSafe: unitsOf(p.safe), Drifts: p.drifts,
 	}
 	milli, used := p.ids.Last()
-	if g.closed {
-		milli, used = g.last, g.Cap()
-	}
 	s.WallHi = unitsOf(milli)
 	if used > 0 {
 		s.Sequence += uint32(used) - 1

@@ -1,6 +1,10 @@
 package sno
 
-import "time"
+import (
+	"time"
+
+	"github.com/flake-go/flake/flake/internal/tick"
+)
 
 // Notional gives the lowest id of a time: a bound for scans over ids. A time
 // before 2010 counts as the first that ids have, one after 2079 as the last.
@@ -13,4 +17,4 @@ func Span(first, last time.Time) (lowest, highest ID) {
 	return Notional(first), join(clamp(last), 1<<25-1, 1<<16-1)
 }
 
-func clamp(t time.Time) uint64 { return uint64(min(max(t.UnixMilli(), Epoch), MaxMilli)) }
+func clamp(t time.Time) uint64 { return min(max(tick.MilliOf(t), Epoch), MaxMilli) }

@@ -9,7 +9,8 @@ import (
 )
 
 // Encoding is a text of ids with digits of its own: the number without leading
-// zeros, the highest digit first.
+// zeros, the highest digit first. The zero value has no digits: it reads no text,
+// and panics instead of giving one.
 type Encoding struct {
 	alphabet string
 	values   [256]byte // 255: no digit
@@ -46,6 +47,9 @@ func (e *Encoding) Text(id ID) string {
 // Append appends an id's text to dst.
 func (e *Encoding) Append(dst []byte, id ID) []byte {
 	start, base := len(dst), ID(len(e.alphabet))
+	if base == 0 {
+		panic("flake: a snowflake.Encoding without digits: use Base32, Base36 or Base58")
+	}
 	for {
 		dst = append(dst, e.alphabet[id%base])
 		if id /= base; id == 0 {

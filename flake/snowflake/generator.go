@@ -50,7 +50,7 @@ type Options struct {
 // Generator hands out ids of one layout and machine, never one twice, never
 // ahead of its clock. Without [Options.RandomStart] each is higher than the
 // last. Any number of goroutines may use one; it takes no locks and allocates
-// nothing.
+// nothing. The zero value has no ids: Next and the like fail.
 type Generator struct {
 	core *tick.Generator
 	base uint64 // what an id has besides time and sequence: the machine, less the epoch
@@ -112,6 +112,16 @@ func (g *Generator) Last() (milli uint64, used int) { return g.core.Last() }
 // PerTick is how many ids there are a millisecond.
 func (g *Generator) PerTick() int { return g.core.PerTick() }
 
+// Ready tells whether there are ids now. If not it fails as [Generator.Next]
+// would.
+func (g *Generator) Ready() error { return g.explain(g.core.Ready()) }
+
+// Behind is how far the clock is behind the last id: how long it takes at least
+// until there are ids again. 0: it is not.
+func (g *Generator) Behind() time.Duration {
+	return tick.Milliseconds(g.core.Behind())
+}
+
 // Waits is how often a call found the ids of a millisecond used up, and waited.
 func (g *Generator) Waits() uint64 { return g.core.Waits() }
 
@@ -126,7 +136,8 @@ func (g *Generator) Next() (ID, error) {
 	return g.id(milli, used), nil
 }
 
-// TryNext is [Generator.Next] that does not wait, but fails with [ErrSequence].
+// TryNext is [Generator.Next] that does not wait, but fails: with [ErrSequence]
+// for the next millisecond, with [ErrTimestampNotSaved] for the disk.
 func (g *Generator) TryNext() (ID, error) {
 	milli, used, _, err := g.core.TryReserve(1)
 	if err != nil {

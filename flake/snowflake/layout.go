@@ -103,6 +103,5 @@ func (l Layout) Span(first, last time.Time) (lowest, highest ID) {
 }
 
 func (l Layout) since(t time.Time) uint64 {
-	milli := uint64(max(t.UnixMilli(), 0))
-	return min(max(milli, l.Epoch)-l.Epoch, l.span())
+	return min(max(tick.MilliOf(t), l.Epoch)-l.Epoch, l.span())
 }

@@ -129,6 +129,8 @@ func (f failing) Reserve(context.Context, int, uint8) (flakeserver.Run, error) {
 	return flakeserver.Run{}, f.err
 }
 
+func (f failing) Ready() error { return f.err }
+
 func (f failing) LastSaved() (time.Time, error) { return time.Unix(0, 0), f.err }
 func (f failing) Mark() time.Time               { return time.Now().Add(-10 * time.Second) }
 

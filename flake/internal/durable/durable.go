@@ -46,25 +46,29 @@ func (k *Keeper) Renew() error {
 	// one raised by words from before it.
 	limit, now := k.source.Limit(), k.source.Now()
 	to := min(max(now+window, limit.Milli()), limit.Last()) // a clock set back moves no mark
-	if err := k.save(to); err != nil {
+	if err := k.save(to, now); err != nil {
 		return fmt.Errorf("%w: %w", tick.ErrTimestampNotSaved, err)
 	}
-	k.mark.Store(to)
 	limit.Set(to)
-	k.mu.Lock()
-	k.saved = now
-	k.mu.Unlock()
 	return nil
 }
 
-func (k *Keeper) save(to uint64) error {
+func (k *Keeper) save(to, now uint64) error {
 	var words []uint64
 	if s, ok := k.source.(Stateful); ok {
 		words = s.Words()
 	}
 	start := time.Now()
-	defer func() { k.told(time.Since(start)) }()
-	return k.file.Save(mark.Mark{Milli: to, Words: words})
+	err := k.file.Save(mark.Mark{Milli: to, Words: words})
+	k.told(time.Since(start))
+	if err != nil {
+		return err
+	}
+	k.mark.Store(to)
+	k.mu.Lock()
+	k.saved = now
+	k.mu.Unlock()
+	return nil
 }
 
 // Mark is the time that no id is later than, as it stands in the file.
@@ -76,6 +80,14 @@ func (k *Keeper) LastSaved() (time.Time, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return time.UnixMilli(int64(k.saved)).UTC(), k.err
+}
+
+// Ready tells whether all is well with the file, or else what the trouble is. A
+// file that cannot be written is some before it leaves no ids.
+func (k *Keeper) Ready() error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.err
 }
 
 // Close ends the source, brings the mark back from ahead of the clock, so that
@@ -99,8 +111,8 @@ func (k *Keeper) end() error {
 	// The source is closed before the mark is lowered: no id can come after. The
 	// mark stays at the clock if there were no ids of late, for it also tells
 	// how long nothing has run.
-	last := k.source.Close()
+	last, now := k.source.Close(), k.source.Now()
 	k.ended = true
-	err := k.save(max(last, min(k.source.Now(), k.source.Limit().Milli())))
+	err := k.save(max(last, min(now, k.source.Limit().Milli())), now)
 	return errors.Join(err, k.file.Close())
 }

@@ -1,6 +1,7 @@
 package durable
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -53,7 +54,7 @@ func (k *Keeper) settle(err error) {
 // means that the machine slept, or the clock was set ahead, and the file only
 // needs to be written. While it cannot be, callers are told so at once, and run
 // goes on trying.
-func (k *Keeper) await(milli uint64) error {
+func (k *Keeper) await(ctx context.Context, milli uint64) error {
 	timer := time.NewTimer(Patience)
 	defer timer.Stop()
 	for {
@@ -75,6 +76,8 @@ func (k *Keeper) await(milli uint64) error {
 		case <-round:
 		case <-k.stop:
 			return tick.ErrClosed
+		case <-ctx.Done():
+			return context.Cause(ctx)
 		case <-timer.C:
 			return k.slow(round)
 		}

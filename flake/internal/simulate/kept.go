@@ -49,7 +49,7 @@ func (n *kept) Start(allowable time.Duration) error {
 	if err != nil {
 		return err
 	}
-	g.Limit().Extend = func(uint64) (err error) { // as the keeper's own, which has a goroutine to do it
+	g.Limit().Extend = func(context.Context, uint64) (err error) { // as the keeper's own, which has a goroutine to do it
 		began := n.m.Now()
 		n.m.Undisturbed(func() { err = k.Renew() })
 		if err == nil && n.m.Now()-began > durable.Patience {

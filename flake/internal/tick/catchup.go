@@ -2,6 +2,7 @@ package tick
 
 import (
 	"context"
+	"math"
 	"time"
 )
 
@@ -11,12 +12,20 @@ const maxNap = 100 * time.Millisecond
 
 // Behind is how far the clock is behind the last id, in ms; 0: it is not.
 func (g *Generator) Behind() uint64 {
+	if g == nil {
+		return 0
+	}
 	last := g.word.Load()
 	if last == closed {
 		return 0
 	}
 	now := g.clock()
 	return max(last>>usedBits, now) - now
+}
+
+// Milliseconds gives n ms as a duration, at most the longest there is.
+func Milliseconds(n uint64) time.Duration {
+	return time.Duration(min(n, math.MaxInt64/uint64(time.Millisecond))) * time.Millisecond
 }
 
 // CatchUp waits until the clock is no longer behind the last id, asleep: what

@@ -10,6 +10,19 @@ import (
 // many goroutines at once.
 type Clock func() uint64
 
+// MilliOf gives a time in ms since 1970. One before counts as 1970, one beyond
+// what [time.UnixMilli] can take as the last that it can.
+func MilliOf(t time.Time) uint64 {
+	const last = math.MaxInt64 / 1000 // seconds
+	switch seconds := t.Unix(); {
+	case seconds < 0:
+		return 0
+	case seconds >= last:
+		return math.MaxInt64
+	}
+	return uint64(t.UnixMilli())
+}
+
 // SystemClock gives a clock that follows the machine's wall clock at the price
 // of its monotonic one, which is half.
 //

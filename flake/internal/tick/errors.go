@@ -24,4 +24,7 @@ var (
 	// ErrUsedUp: all ids of the tick are used, and the caller did not want to
 	// wait for the next one.
 	ErrUsedUp = errors.New("flake: the ids of this moment are used up")
+
+	// ErrZero: the generator is a zero value.
+	ErrZero = errors.New("flake: a generator that nothing made: use NewGenerator or Open")
 )

@@ -2,6 +2,7 @@ package tick
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"sync/atomic"
@@ -10,10 +11,11 @@ import (
 
 // Generator hands out the ids of ticks: each above the last, never ahead of its
 // clock. Any number of goroutines may use one; it takes no locks and allocates
-// nothing.
+// nothing. A nil one has no ids, and fails with [ErrZero].
 type Generator struct {
 	word   atomic.Uint64
-	per    uint64 // Shape.PerTick
+	ended  atomic.Uint64 // the word that Close put an end to
+	per    uint64        // Shape.PerTick
 	clock  Clock
 	system *systemClock // the clock, if it is the machine's and a tick takes 1 ms
 	limit  *Limit
@@ -65,17 +67,52 @@ func (g *Generator) Successor(last uint64) *Generator {
 func (g *Generator) Limit() *Limit { return g.limit }
 
 // Now reads the clock: when the tick began that it is in.
-func (g *Generator) Now() uint64 { return g.clock() }
+func (g *Generator) Now() uint64 {
+	if g == nil {
+		return 0
+	}
+	return g.clock()
+}
 
 // Last gives the last tick of which ids were handed out, and how many: no later
 // id was.
 func (g *Generator) Last() (milli uint64, used int) {
+	if g == nil {
+		return 0, 0
+	}
 	word := g.word.Load()
+	if word == closed {
+		word = g.ended.Load()
+	}
 	return word >> usedBits, int(word & usedMask)
 }
 
 // Waits is how often a caller found all ids of a tick used, and waited.
-func (g *Generator) Waits() uint64 { return g.waits.Load() }
+func (g *Generator) Waits() uint64 {
+	if g == nil {
+		return 0
+	}
+	return g.waits.Load()
+}
+
+// Ready tells whether an id could be handed out now, or else fails as
+// [Generator.Reserve] would.
+func (g *Generator) Ready() error {
+	if g == nil {
+		return ErrZero
+	}
+	word := g.word.Load()
+	now := g.clock()
+	switch {
+	case word == closed:
+		return ErrClosed
+	case now < word>>usedBits:
+		return g.behind(now)
+	case now > word>>usedBits && now > g.limit.Milli():
+		return g.raise(context.Background(), now)
+	}
+	return nil
+}
 
 // Reserve takes up to n ids of one tick, those from first on, n at least 1. It
 // gives when the tick began and how many they are. If all of a tick are used it
@@ -87,6 +124,9 @@ func (g *Generator) Waits() uint64 { return g.waits.Load() }
 // have moved the word to a later tick. So a clock that seems behind is read
 // again, after the word: only if it is still behind has it gone back.
 func (g *Generator) Reserve(ctx context.Context, n int) (milli uint64, first, count int, err error) {
+	if g == nil {
+		return 0, 0, 0, ErrZero
+	}
 	waited := false
 	now := g.clock()
 	for {
@@ -103,7 +143,7 @@ func (g *Generator) Reserve(ctx context.Context, n int) (milli uint64, first, co
 		word := old
 		if now > last {
 			if now > g.limit.Milli() {
-				if err := g.raise(now); err != nil {
+				if err := g.raise(ctx, now); err != nil {
 					return 0, 0, 0, err
 				}
 				// The clock may have gone back meanwhile, and the limit have
@@ -138,6 +178,9 @@ func (g *Generator) Reserve(ctx context.Context, n int) (milli uint64, first, co
 // is the last one, has ids left, and the clock is the machine's, which while a
 // tick lasts is not compared with wall time.
 func (g *Generator) One() (milli uint64, first int, err error) {
+	if g == nil {
+		return 0, 0, ErrZero
+	}
 	if c := g.system; c != nil {
 		old, offset := g.word.Load(), c.offset.Load() // before the time: see milli
 		now := uint64(offset+int64(time.Since(c.base))) / uint64(time.Millisecond)
@@ -149,8 +192,8 @@ func (g *Generator) One() (milli uint64, first int, err error) {
 	return milli, first, err
 }
 
-// TryReserve is [Generator.Reserve] that does not wait for the next tick, but
-// fails with [ErrUsedUp].
+// TryReserve is [Generator.Reserve] that does not wait: for the next tick it
+// fails with [ErrUsedUp], for the limit with [ErrTimestampNotSaved].
 func (g *Generator) TryReserve(n int) (milli uint64, first, count int, err error) {
 	return g.Reserve(impatient, n)
 }
@@ -171,14 +214,18 @@ func (g *Generator) behind(now uint64) error {
 }
 
 // raise asks for the limit to be raised to now.
-func (g *Generator) raise(now uint64) error {
+func (g *Generator) raise(ctx context.Context, now uint64) error {
 	switch {
 	case now > g.shape.Last:
 		return fmt.Errorf("flake: the clock gives %d ms since 1970, beyond the last that fits, %d", now, g.shape.Last)
 	case g.limit.Extend == nil:
 		return ErrTimestampNotSaved
 	}
-	return g.limit.Extend(now)
+	err := g.limit.Extend(ctx, now)
+	if errors.Is(err, ErrUsedUp) { // it is ctx's cause
+		return ErrTimestampNotSaved
+	}
+	return err
 }
 
 // Begin sets the generator up to hand out only ids of later ticks than that of
@@ -199,8 +246,19 @@ func (g *Generator) Resume(last uint64, used int) {
 // one it began at. Whoever is in Reserve has either swapped the word before, and
 // is counted, or fails to. It is called once.
 func (g *Generator) Close() (last uint64) {
-	return g.word.Swap(closed) >> usedBits
+	for {
+		word := g.word.Load()
+		g.ended.Store(word) // before it can be asked for
+		if g.word.CompareAndSwap(word, closed) {
+			return word >> usedBits
+		}
+	}
 }
 
 // PerTick is how many ids a tick has.
-func (g *Generator) PerTick() int { return int(g.per) }
+func (g *Generator) PerTick() int {
+	if g == nil {
+		return 0
+	}
+	return int(g.per)
+}

@@ -173,7 +173,7 @@ func TestSuccessor(t *testing.T) {
 	if r, err := g.Successor(1020).try(1); !errors.Is(err, ErrUsedUp) {
 		t.Errorf("in the tick it begins after: %v, %v", r, err)
 	}
-	g.Limit().Extend = func(uint64) error { return ErrTimestampNotSaved }
+	g.Limit().Extend = func(context.Context, uint64) error { return ErrTimestampNotSaved }
 	if r, err := g.Successor(1016).try(1); !errors.Is(err, ErrTimestampNotSaved) {
 		t.Errorf("before its limit was raised: %v, %v", r, err)
 	}
@@ -202,7 +202,7 @@ func TestLimit(t *testing.T) {
 	if r, err := g.try(1); !errors.Is(err, ErrTimestampNotSaved) {
 		t.Errorf("past the limit: %v, %v", r, err)
 	}
-	g.Limit().Extend = func(milli uint64) error {
+	g.Limit().Extend = func(_ context.Context, milli uint64) error {
 		g.Limit().Set(milli + 5)
 		return nil
 	}
@@ -219,7 +219,7 @@ func TestLimitRaisedTooLittle(t *testing.T) {
 	g := newTest(t, whole, clock.now)
 	g.Begin(1000)
 	g.Limit().Set(1000)
-	g.Limit().Extend = func(uint64) error {
+	g.Limit().Extend = func(context.Context, uint64) error {
 		clock.milli = 1500
 		g.Limit().Set(1600)
 		return nil

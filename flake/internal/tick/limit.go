@@ -1,15 +1,18 @@
 package tick
 
-import "sync/atomic"
+import (
+	"context"
+	"sync/atomic"
+)
 
 // Limit is the time that no id may be later than. It only rises once ids are made.
 type Limit struct {
 	milli atomic.Uint64
 	last  uint64
 
-	// Extend is asked by a generator to raise the limit to a time; nil: it
-	// stays. It is set before the generator is used.
-	Extend func(milli uint64) error
+	// Extend is asked by a generator to raise the limit to a time, until ctx is
+	// done; nil: it stays. It is set before the generator is used.
+	Extend func(ctx context.Context, milli uint64) error
 }
 
 func newLimit(last uint64) *Limit {
