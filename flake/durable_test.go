@@ -1,6 +1,7 @@
 package flake
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -26,6 +27,15 @@ func TestOpen(t *testing.T) {
 		}
 		if err := d.Close(); err != nil {
 			t.Fatal(err)
+		}
+		if at, sequence := d.Last(); at != milli || sequence != 0 {
+			t.Errorf("closed, the last id is %d:%d", at, sequence)
+		}
+		if at := d.Mark(); at.UnixMilli() != int64(milli) {
+			t.Errorf("closed, the mark is at %v", at)
+		}
+		if err := d.Ready(); !errors.Is(err, ErrClosed) {
+			t.Errorf("closed: %v", err)
 		}
 		last = id
 		milli++

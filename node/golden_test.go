@@ -63,6 +63,8 @@ func (s *sequence) Reserve(context.Context, int) (flake.Run, error) {
 
 func (*sequence) Last() (uint64, uint16) { return 0, 0 }
 func (*sequence) Worker() flake.Worker   { return 0 }
+func (*sequence) Ready() error           { return nil }
+func (*sequence) Behind() time.Duration  { return 0 }
 func (*sequence) Waits() uint64          { return 0 }
 
 // Recorded callers get from us, frame by frame, what they got from the

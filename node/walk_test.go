@@ -8,6 +8,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/flake-go/flake/flake"
 	"github.com/flake-go/flake/flake/flakeserver"
@@ -37,6 +38,8 @@ func (w *watched) Reserve(_ context.Context, n int) (flake.Run, error) {
 
 func (*watched) Last() (uint64, uint16) { return 0, 0 }
 func (*watched) Worker() flake.Worker   { return 2 }
+func (*watched) Ready() error           { return nil }
+func (*watched) Behind() time.Duration  { return 0 }
 func (*watched) Waits() uint64          { return 0 }
 
 // TestWalk goes the way of one call, from octets to octets: the steps are those

@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/flake-go/flake/flake"
 	"github.com/flake-go/flake/node/etf"
@@ -30,6 +31,8 @@ func (generator) Waits() uint64          { return 0 }
 func (generator) PerTick() int           { return 1 << 16 }
 func (generator) Last() (uint64, uint16) { return 1700000000000, 3 }
 func (generator) Worker() flake.Worker   { return 1 }
+func (g generator) Ready() error         { return g.err }
+func (generator) Behind() time.Duration  { return 0 }
 
 func source(err error) Source { return Flake(generator{err}) }
 

@@ -91,7 +91,7 @@ func TestDurableGoesOn(t *testing.T) {
 	if _, err := d.New(0); !errors.Is(err, ErrClosed) {
 		t.Errorf("closed: %v", err)
 	}
-	if s := d.Snapshot(); s.WallHi != unitsOf(someTime) || s.Sequence != 20 {
+	if s := d.Snapshot(); s.WallHi != unitsOf(someTime) || s.Sequence != 10 {
 		t.Errorf("closed: %+v", s)
 	}
 	d = b.open(t, nil)

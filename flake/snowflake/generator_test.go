@@ -322,6 +322,15 @@ func TestOpen(t *testing.T) {
 		if id, err := d.Next(); !errors.Is(err, ErrClosed) {
 			t.Errorf("after Close: %v, %v", id, err)
 		}
+		if at, used := d.Last(); at != milli || used != 1 {
+			t.Errorf("after Close the last is %d:%d", at, used)
+		}
+		if at := d.Mark(); at.UnixMilli() != int64(milli) {
+			t.Errorf("after Close the mark is at %v", at)
+		}
+		if err := d.Ready(); !errors.Is(err, ErrClosed) {
+			t.Errorf("after Close: %v", err)
+		}
 		last = id
 		milli++
 	}

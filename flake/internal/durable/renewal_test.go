@@ -1,6 +1,7 @@
 package durable
 
 import (
+	"context"
 	"errors"
 	"runtime"
 	"strings"
@@ -129,9 +130,39 @@ func TestHungDiskHoldsNobodyUp(t *testing.T) {
 			t.Fatalf("%v, %v", id, err)
 		}
 	}
+	if err := d.ids.Ready(); !errors.Is(err, tick.ErrTimestampNotSaved) {
+		t.Errorf("ready: %v", err)
+	}
 	close(h.answer)
 	until(t, func() bool { _, err := d.try(); return err == nil })
 	if err := d.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// Who has a context, or would not wait, is not held up even once: here nothing
+// else ends the wait, as Patience runs from each new call on.
+func TestHungDiskAndContexts(t *testing.T) {
+	b := newBench(t)
+	h := hung{answer: make(chan struct{}, 1)}
+	h.answer <- struct{}{}
+	d, err := b.node(t.Context(), h, b.options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.keep()
+	defer d.Close()
+	defer close(h.answer)
+	b.clock.Add(3600_000)
+	why := errors.New("why")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(why)
+	for range 1000 {
+		if _, _, _, err := d.ids.TryReserve(1); !errors.Is(err, tick.ErrTimestampNotSaved) || errors.Is(err, errSlow) {
+			t.Fatalf("without a wait: %v", err)
+		}
+		if _, _, _, err := d.ids.Reserve(ctx, 1); !errors.Is(err, why) {
+			t.Fatalf("with a context that is done: %v", err)
+		}
 	}
 }
