@@ -3,8 +3,10 @@ package flake
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/flake-go/flake/flake/internal/tick"
 )
@@ -201,5 +203,31 @@ func TestReserve(t *testing.T) {
 		if run, err := g.Reserve(t.Context(), n); err == nil {
 			t.Errorf("%d ids: %+v", n, run)
 		}
+	}
+}
+
+// Times beyond all ids count as the last that an id tells, and a zero value has
+// no ids.
+func TestFarTimes(t *testing.T) {
+	const last = math.MaxInt64
+	far, before := time.Unix(1<<63-62135596801, 999_999_999), time.Unix(math.MinInt64, 0)
+	if id := Notional(far); id != Make(last, 0, 0) {
+		t.Errorf("%x", id)
+	}
+	if lowest, highest := Span(before, far); lowest != (ID{}) || highest != Make(last, MaxWorker, 1<<16-1) {
+		t.Errorf("%x to %x", lowest, highest)
+	}
+}
+
+func TestZeroGenerator(t *testing.T) {
+	var g Generator
+	id, err := g.Next()
+	n, errN := g.NextN(make([]ID, 2))
+	run, errRun := g.Reserve(t.Context(), 2)
+	if id != (ID{}) || n != 0 || run.Count != 0 || err == nil || errN == nil || errRun == nil || g.Ready() == nil {
+		t.Errorf("%v, %v; %d, %v; %v, %v", id, err, n, errN, run, errRun)
+	}
+	if milli, sequence := g.Last(); milli != 0 || sequence != 0 || g.Waits() != 0 || g.Behind() != 0 || g.Worker() != 0 {
+		t.Errorf("the last is %d:%d", milli, sequence)
 	}
 }

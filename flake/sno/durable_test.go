@@ -94,6 +94,12 @@ func TestDurableGoesOn(t *testing.T) {
 	if s := d.Snapshot(); s.WallHi != unitsOf(someTime) || s.Sequence != 10 {
 		t.Errorf("closed: %+v", s)
 	}
+	if mark := d.Mark().UnixMilli(); mark != someTime {
+		t.Errorf("closed, the mark is at %d", mark)
+	}
+	if err := d.Ready(); !errors.Is(err, ErrClosed) {
+		t.Errorf("closed: %v", err)
+	}
 	d = b.open(t, nil)
 	if d.Partition() != first.Partition || d.SequenceMin() != 10 || d.SequenceMax() != 20 {
 		t.Errorf("it is another one: %+v", d.Snapshot())

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"math"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -240,10 +241,40 @@ func TestNewWithTime(t *testing.T) {
 			t.Errorf("%+v, %v, want %+v", got, err, want)
 		}
 	}
-	for _, milli := range []int64{0, Epoch - 1, MaxMilli + 1} {
-		if id, err := g.NewWithTime(0, time.UnixMilli(milli)); err == nil {
-			t.Errorf("at %d: %v", milli, id)
+	far := time.Unix(1<<63-62135596801, 999_999_999)
+	for _, at := range []time.Time{time.UnixMilli(0), time.UnixMilli(Epoch - 1), time.UnixMilli(MaxMilli + 1), far, time.Unix(math.MinInt64, 0)} {
+		if id, err := g.NewWithTime(0, at); err == nil {
+			t.Errorf("at %v: %v", at, id)
 		}
+	}
+	if lowest, highest := Span(time.Unix(math.MinInt64, 0), far); lowest != (ID{}) || highest != Max {
+		t.Errorf("%x to %x", lowest, highest)
+	}
+	if id := Notional(far); id.Milli() != lastTick {
+		t.Errorf("%x", id)
+	}
+}
+
+func TestZeroGenerator(t *testing.T) {
+	var g Generator
+	ids := make([]ID, 2)
+	for name, next := range map[string]func() error{
+		"New":         func() error { _, err := g.New(0); return err },
+		"NewN":        func() error { _, err := g.NewN(t.Context(), 0, ids); return err },
+		"Reserve":     func() error { _, err := g.Reserve(t.Context(), 0, 2); return err },
+		"NewWithTime": func() error { _, err := g.NewWithTime(0, time.UnixMilli(someTime)); return err },
+		"Ready":       g.Ready,
+	} {
+		if err := next(); err == nil {
+			t.Errorf("%s does not fail", name)
+		}
+	}
+	if err := g.CatchUp(t.Context()); err != nil {
+		t.Error(err)
+	}
+	g.Snapshot()
+	if milli, _ := g.Last(); milli != Epoch || g.Len() != 0 || g.Cap() != 0 || g.Waits() != 0 || g.Behind() != 0 || g.Partition() != (Partition{}) {
+		t.Errorf("the last is of %d", milli)
 	}
 }
 

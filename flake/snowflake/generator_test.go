@@ -361,3 +361,19 @@ func TestNoAllocation(t *testing.T) {
 		}
 	}
 }
+
+func TestZeroGenerator(t *testing.T) {
+	var g Generator
+	for name, next := range map[string]func() (ID, error){
+		"Next": g.Next, "TryNext": g.TryNext, "Wait": func() (ID, error) { return g.Wait(t.Context()) },
+		"NextN":   func() (ID, error) { _, err := g.NextN(make([]ID, 2)); return 0, err },
+		"Reserve": func() (ID, error) { run, err := g.Reserve(t.Context(), 2); return run.First, err },
+	} {
+		if id, err := next(); id != 0 || err == nil {
+			t.Errorf("%s: %v, %v", name, id, err)
+		}
+	}
+	if milli, used := g.Last(); milli != 0 || used != 0 || g.Waits() != 0 || g.PerTick() != 0 || g.Behind() != 0 || g.Ready() == nil {
+		t.Errorf("the last is %d:%d", milli, used)
+	}
+}

@@ -1,6 +1,7 @@
 package snowflake
 
 import (
+	"math"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -149,6 +150,19 @@ func TestSpan(t *testing.T) {
 	} {
 		if got := Twitter.Notional(at); got != want {
 			t.Errorf("at %v: %v, want %v", at, got, want)
+		}
+	}
+}
+
+func TestFarTimes(t *testing.T) {
+	for _, l := range []Layout{Twitter, Idgen} {
+		last, _ := l.Make(l.Epoch+l.span(), 0, 0)
+		far, before := time.Unix(1<<63-62135596801, 999_999_999), time.Unix(math.MinInt64, 0)
+		if id := l.Notional(far); id != last {
+			t.Errorf("%v, want %v", id, last)
+		}
+		if lowest, highest := l.Span(before, far); lowest != 0 || highest != last+1<<low-1 {
+			t.Errorf("%v to %v", lowest, highest)
 		}
 	}
 }

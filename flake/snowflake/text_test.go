@@ -266,3 +266,18 @@ func FuzzLayout(f *testing.F) {
 		}
 	})
 }
+
+func TestZeroEncoding(t *testing.T) {
+	var e Encoding
+	for _, text := range []string{"", "0", "y"} {
+		if id, err := e.Parse(text); err == nil {
+			t.Errorf("%q: %v", text, id)
+		}
+	}
+	defer func() {
+		if words, ok := recover().(string); !ok || !strings.Contains(words, "use Base32") {
+			t.Errorf("it panics with %v", words)
+		}
+	}()
+	t.Error(e.Text(1))
+}

@@ -114,5 +114,8 @@ func (k *Keeper) end() error {
 	last, now := k.source.Close(), k.source.Now()
 	k.ended = true
 	err := k.save(max(last, min(now, k.source.Limit().Milli())), now)
+	k.mu.Lock()
+	k.err = err
+	k.mu.Unlock()
 	return errors.Join(err, k.file.Close())
 }

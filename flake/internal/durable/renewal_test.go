@@ -98,6 +98,9 @@ func TestCloseOnAFullDisk(t *testing.T) {
 	if err := d.Close(); !errors.Is(err, errFull) {
 		t.Error(err)
 	}
+	if _, err := d.LastSaved(); !errors.Is(err, errFull) {
+		t.Errorf("what could not be saved: %v", err)
+	}
 	b.broken.Store(false)
 	if id := b.open(t).next(t); !id.after(last) {
 		t.Errorf("%v after %v", id, last)
