@@ -161,6 +161,10 @@ func TestBadArguments(t *testing.T) {
 			{"Texts, base 1", func(ctx context.Context) error { _, err := ids.Texts(ctx, 1, 1); return err }},
 			{"Texts, base 63", func(ctx context.Context) error { _, err := ids.Texts(ctx, 1, 63); return err }},
 			{"Notional, 1969", func(ctx context.Context) error { _, err := ids.Notional(ctx, time.UnixMilli(-1)); return err }},
+			{"Notional, beyond all time", func(ctx context.Context) error {
+				_, err := ids.Notional(ctx, time.Unix(1<<61, 0))
+				return err
+			}},
 			{"Span, 1969", func(ctx context.Context) error { _, _, err := ids.Span(ctx, now, time.UnixMilli(-1)); return err }},
 			{"Span, back", func(ctx context.Context) error { _, _, err := ids.Span(ctx, now, now.Add(-time.Second)); return err }},
 			{"Leased, size -1", func(context.Context) error { _, err := ids.Leased(LeaseOptions{Size: -1}); return err }},

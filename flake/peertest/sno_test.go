@@ -113,6 +113,32 @@ func snoPair(t *testing.T, config []byte, clock sno.Clock) (*sno.Generator, *pee
 	return must(sno.NewGenerator(&ours, sno.Options{Clock: clock})), must(peer.NewGenerator(&theirs, nil))
 }
 
+// Both take the same bounds of the sequence, in either order, and refuse the same;
+// what differs in units is the same time.
+func TestSnoBounds(t *testing.T) {
+	for _, low := range []int{0, 1, 10, 65520, 65535} {
+		for _, width := range []int{1, 2, 3, 4, 5, 6, 7, 100, 65536} {
+			for _, at := range [][2]int{{low, low + width - 1}, {low + width - 1, low}} {
+				if max(at[0], at[1]) > 65535 {
+					continue
+				}
+				ours := sno.Snapshot{SequenceMin: uint16(at[0]), SequenceMax: uint16(at[1])}
+				var theirs peer.GeneratorSnapshot
+				if err := json.Unmarshal(must(json.Marshal(ours)), &theirs); err != nil {
+					t.Fatal(err)
+				}
+				_, err := sno.NewGenerator(&ours, sno.Options{})
+				_, peerErr := peer.NewGenerator(&theirs, nil)
+				if (err == nil) != (peerErr == nil) {
+					t.Errorf("%d to %d: %v, theirs %v", at[0], at[1], err, peerErr)
+				}
+			}
+		}
+	}
+	check(t, "epoch", sno.Epoch, peer.Epoch*1000)
+	check(t, "unit", sno.Unit, time.Duration(peer.TimeUnit))
+}
+
 func TestSnoNewWithTime(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	for _, config := range snoConfigurations {

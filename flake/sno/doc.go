@@ -26,7 +26,8 @@
 // wait until it is over, asleep.
 //
 // Where the peer gives an id that means nothing, this package gives an error: of a
-// clock or time that ids cannot have, of a text that is no id's.
+// clock or time that ids cannot have, of a text that is no id's. [Epoch] and
+// [Overflow] count in other units than the peer's.
 //
 // Start from [Open], a generator whose ids stay unique across crashes, restarts
 // and a clock set back, or from [NewGenerator], which remembers nothing once the

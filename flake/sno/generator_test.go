@@ -242,7 +242,7 @@ func TestNewWithTime(t *testing.T) {
 		}
 	}
 	far := time.Unix(1<<63-62135596801, 999_999_999)
-	for _, at := range []time.Time{time.UnixMilli(0), time.UnixMilli(Epoch - 1), time.UnixMilli(MaxMilli + 1), far, time.Unix(math.MinInt64, 0)} {
+	for _, at := range []time.Time{time.UnixMilli(0), time.UnixMilli(Epoch - 1), time.UnixMilli(MaxMilli + 1), far, time.Unix(1<<61+someTime/1000, 0), time.Unix(math.MinInt64, 0)} {
 		if id, err := g.NewWithTime(0, at); err == nil {
 			t.Errorf("at %v: %v", at, id)
 		}
@@ -308,7 +308,7 @@ func TestOverflow(t *testing.T) {
 
 // Who is told of overflows holds nobody up.
 func TestOverflowNotTaken(t *testing.T) {
-	g, err := NewGenerator(&Snapshot{SequenceMax: 4}, Options{Overflows: make(chan Overflow)})
+	g, err := NewGenerator(&Snapshot{SequenceMax: 5}, Options{Overflows: make(chan Overflow)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -336,10 +336,10 @@ func TestBounds(t *testing.T) {
 		{Snapshot{SequenceMin: 7}, 7, 65535, true},
 		{Snapshot{SequenceMin: 65535}, 0, 65535, true},
 		{Snapshot{SequenceMin: 20, SequenceMax: 10}, 10, 20, true},
-		{Snapshot{SequenceMin: 10, SequenceMax: 13}, 10, 13, true},
-		{Snapshot{SequenceMin: 10, SequenceMax: 12}, 0, 0, false},
+		{Snapshot{SequenceMin: 10, SequenceMax: 15}, 10, 15, true},
+		{Snapshot{SequenceMin: 10, SequenceMax: 14}, 0, 0, false},
 		{Snapshot{SequenceMin: 10, SequenceMax: 10}, 0, 0, false},
-		{Snapshot{SequenceMin: 65533}, 0, 0, false},
+		{Snapshot{SequenceMin: 65531}, 0, 0, false},
 		{Snapshot{SequenceMin: 10, SequenceMax: 20, Sequence: 10}, 10, 20, true},
 		{Snapshot{SequenceMin: 10, SequenceMax: 20, Sequence: 99}, 10, 20, true},
 		{Snapshot{SequenceMin: 10, SequenceMax: 20, Sequence: 9}, 0, 0, false},

@@ -17,10 +17,11 @@ var Max = ID{255, 255, 255, 255, 255, 255, 255, 255, 255, 255}
 
 const (
 	// Epoch is when the time of ids begins, 2010-01-01 UTC, in milliseconds
-	// since 1970.
+	// since 1970; the peer's is in seconds.
 	Epoch = 1262304000_000
 
-	// Unit is how long a tick is, the steps of the time of ids.
+	// Unit is how long a tick is, the steps of the time of ids: the peer's
+	// TimeUnit.
 	Unit = 4 * time.Millisecond
 
 	// MaxMilli is the last millisecond since 1970 that ids have a time for, in

@@ -7,11 +7,13 @@ import (
 
 // Overflow tells that the ids of a tick were used up, and calls waited for the
 // next. It comes once a tick, when that is over, and not at all if nobody takes it
-// then: a channel with room loses none.
+// then: a channel with room loses none. The peer's SequenceOverflowNotification
+// comes while calls wait, looked at every ms or so: there Now is when that was,
+// and Ticks are those looks.
 type Overflow struct {
 	Now   time.Time // when the tick began
 	Count uint32    // how many calls wait
-	Ticks uint32    // how many ticks in a row were used up so, this one included
+	Ticks uint32    // how many ticks of 4 ms in a row were used up so, this one included
 }
 
 type overflow struct {

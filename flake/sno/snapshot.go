@@ -7,8 +7,9 @@ import (
 	"github.com/flake-go/flake/flake/internal/tick"
 )
 
-// MinPool is the least number of sequence numbers that a generator has.
-const MinPool = 4
+// MinPool is the least number of sequence numbers that a generator has, as the
+// peer takes it (which documents 4).
+const MinPool = 6
 
 // Snapshot is both what a generator is configured with and what it has done, so
 // that another can go on from there. Its JSON is that of muyo/sno. Times are in
