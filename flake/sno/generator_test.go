@@ -128,6 +128,7 @@ func TestUnsafePast(t *testing.T) {
 	}{
 		"until the last id": {[]int{0, -2000, -1000}, 1000 * time.Millisecond, true},
 		"past the safe one": {[]int{0, -40, 10_000, -10_400}, 444 * time.Millisecond, false},
+		"to the safe one":   {[]int{0, -40, 10_000, -9960}, 4 * time.Millisecond, false},
 		"a tick":            {[]int{0, -8, -4}, 4 * time.Millisecond, true},
 	} {
 		clock := newClock()

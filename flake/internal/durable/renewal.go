@@ -12,22 +12,20 @@ import (
 var errSlow = fmt.Errorf("%w: the disk has not answered for %v", tick.ErrTimestampNotSaved, Patience)
 
 // keep has the mark kept ahead from here on.
-func (k *Keeper) keep() {
+func (k *Keeper) keep(beat <-chan time.Time) {
 	k.source.Limit().Extend = k.await
 	k.stopped = make(chan struct{})
-	go k.run()
+	go k.run(beat)
 }
 
-// run moves the mark every second, and at once when it is asked to.
-func (k *Keeper) run() {
+// run moves the mark at every beat, and at once when it is asked to.
+func (k *Keeper) run(beat <-chan time.Time) {
 	defer close(k.stopped)
-	tick := time.NewTicker(renewal)
-	defer tick.Stop()
 	for {
 		select {
 		case <-k.stop:
 			return
-		case <-tick.C:
+		case <-beat:
 		case <-k.kick:
 		}
 		k.settle(k.Renew())

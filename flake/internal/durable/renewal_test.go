@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/flake-go/flake/flake/internal/mark"
 	"github.com/flake-go/flake/flake/internal/tick"
@@ -19,13 +20,13 @@ func until(t *testing.T, f func() bool) {
 	}
 }
 
-func (b *bench) run(t *testing.T) *node {
+func (b *bench) run(t *testing.T, beat <-chan time.Time) *node {
 	t.Helper()
 	d, err := b.try(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.keep()
+	d.keep(beat)
 	t.Cleanup(func() { d.Close() })
 	return d
 }
@@ -33,7 +34,7 @@ func (b *bench) run(t *testing.T) *node {
 // A machine that slept wakes past the mark: the caller gets an id all the same.
 func TestCallPastTheMark(t *testing.T) {
 	b := newBench(t)
-	d := b.run(t)
+	d := b.run(t, nil) // only calls move the mark
 	d.next(t)
 	for range 20 {
 		b.clock.Add(3600_000)
@@ -50,16 +51,35 @@ func TestCallPastTheMark(t *testing.T) {
 	}
 }
 
-func TestMarkIsKeptAhead(t *testing.T) {
+// Who gave up waiting just as the attempt ended says nothing of the next.
+func TestSlowAttempt(t *testing.T) {
 	b := newBench(t)
-	d := b.run(t)
+	d := b.open(t)
+	round := d.round
+	d.settle(nil)
+	if err := d.slow(round); !errors.Is(err, errSlow) {
+		t.Error(err)
+	}
+	if err := d.Ready(); err != nil {
+		t.Errorf("after one that ended: %v", err)
+	}
+	d.slow(d.round)
+	if err := d.Ready(); !errors.Is(err, errSlow) {
+		t.Errorf("in one under way: %v", err)
+	}
+}
+
+func TestMarkIsKeptAhead(t *testing.T) {
+	b, beat := newBench(t), make(chan time.Time)
+	d := b.run(t, beat)
 	b.clock.Add(1000)
+	beat <- time.Time{}
 	until(t, func() bool { return d.Mark().UnixMilli() == someTime+1000+int64(window) })
 }
 
 func TestFullDiskIsRiddenOut(t *testing.T) {
 	b := newBench(t)
-	d := b.run(t)
+	d := b.run(t, time.Tick(renewal))
 	b.broken.Store(true)
 	until(t, func() bool { _, err := d.LastSaved(); return err != nil })
 	end := b.saved(t)
@@ -91,7 +111,7 @@ func TestFullDiskIsRiddenOut(t *testing.T) {
 
 func TestCloseOnAFullDisk(t *testing.T) {
 	b := newBench(t)
-	d := b.run(t)
+	d := b.run(t, time.Tick(renewal))
 	b.clock.Add(7)
 	last := d.next(t)
 	b.broken.Store(true)
@@ -126,7 +146,7 @@ func TestHungDiskHoldsNobodyUp(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.keep()
+	d.keep(time.Tick(renewal))
 	b.clock.Add(3600_000)
 	for range 1000 { // at Patience each, the test would not end
 		if id, err := d.try(); !errors.Is(err, tick.ErrTimestampNotSaved) {
@@ -153,7 +173,7 @@ func TestHungDiskAndContexts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.keep()
+	d.keep(time.Tick(renewal))
 	defer d.Close()
 	defer close(h.answer)
 	b.clock.Add(3600_000)

@@ -25,7 +25,7 @@ func Open(ctx context.Context, path string, source Source, o Options) (*Keeper, 
 	if err != nil {
 		return nil, err
 	}
-	k.keep()
+	k.keep(time.Tick(renewal))
 	return k, nil
 }
 
