@@ -118,6 +118,25 @@ func TestTickTock(t *testing.T) {
 	}
 }
 
+// A clock that has caught up by the time that the pass would turn flips nothing.
+func TestCaughtUpMeanwhile(t *testing.T) {
+	reads := 0
+	g := newGenerator(t, &Snapshot{}, func() uint64 {
+		if reads++; 2 <= reads && reads <= 5 { // New looks twice, and twice more
+			return someTime - 4
+		}
+		return someTime
+	})
+	for i := range 2 {
+		if id := take(t, g, 0); id.Milli != someTime || id.TickTock || id.Sequence != uint16(i) {
+			t.Errorf("%+v", id)
+		}
+	}
+	if reads < 6 {
+		t.Errorf("%d readings of the clock", reads)
+	}
+}
+
 // Where either bit may be used, New sleeps for as long as is needed, and reads
 // the clock a few times only; Reserve fails.
 func TestUnsafePast(t *testing.T) {

@@ -108,7 +108,7 @@ func (g *Generator) Ready() error {
 		return ErrClosed
 	case now < word>>usedBits:
 		return g.behind(now)
-	case now > word>>usedBits && now > g.limit.Milli():
+	case now > g.limit.Milli():
 		return g.raise(context.Background(), now)
 	}
 	return nil

@@ -207,6 +207,9 @@ func TestLimit(t *testing.T) {
 		return nil
 	}
 	take(t, g, 1)
+	clock.milli = MaxLast // so far, and no further
+	g.Limit().Extend = func(_ context.Context, milli uint64) error { g.Limit().Set(milli); return nil }
+	take(t, g, 1)
 	if g.Limit().Set(1 << 63); g.Limit().Milli() != MaxLast || g.Limit().Last() != MaxLast {
 		t.Errorf("the limit is %d", g.Limit().Milli())
 	}
@@ -322,6 +325,23 @@ func TestLastOfWhatIsClosed(t *testing.T) {
 	if milli, used := g.Last(); milli != 1040 || used != 2 {
 		t.Errorf("the last is %d:%d", milli, used)
 	}
+}
+
+// It does so at any moment.
+func TestLastWhileClosing(t *testing.T) {
+	var wg sync.WaitGroup
+	for range 10_000 {
+		g := newTest(t, narrow, (&handClock{1040}).now)
+		take(t, g, 2)
+		wg.Go(func() { g.Close() })
+		for closing := true; closing; {
+			closing = !errors.Is(g.Ready(), ErrClosed)
+			if milli, used := g.Last(); milli != 1040 || used != 2 {
+				t.Fatalf("the last is %d:%d", milli, used)
+			}
+		}
+	}
+	wg.Wait()
 }
 
 func TestReady(t *testing.T) {
