@@ -189,3 +189,28 @@ func TestHungDiskAndContexts(t *testing.T) {
 		}
 	}
 }
+
+// Where nothing was handed out, a clock that went far ahead does not take the mark
+// along.
+func TestCloseWithTheClockFarAhead(t *testing.T) {
+	b := newBench(t)
+	d := b.open(t)
+	b.clock.Add(3600_000)
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if at := b.saved(t); at != someTime+window {
+		t.Errorf("the mark is at %d", at)
+	}
+}
+
+// The mark is ahead of the clock as far as there is time, and then at its end.
+func TestMarkAtTheEndOfTime(t *testing.T) {
+	b := newBench(t)
+	b.clock.Store(tick.MaxLast - 5)
+	d := b.open(t)
+	d.next(t)
+	if at := b.saved(t); at != tick.MaxLast {
+		t.Errorf("the mark is at %d", at)
+	}
+}

@@ -330,7 +330,7 @@ func TestLastOfWhatIsClosed(t *testing.T) {
 // It does so at any moment.
 func TestLastWhileClosing(t *testing.T) {
 	var wg sync.WaitGroup
-	for range 10_000 {
+	for range 4000 {
 		g := newTest(t, narrow, (&handClock{1040}).now)
 		take(t, g, 2)
 		wg.Go(func() { g.Close() })
