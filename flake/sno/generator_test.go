@@ -137,6 +137,76 @@ func TestCaughtUpMeanwhile(t *testing.T) {
 	}
 }
 
+// The clock goes back by one more tick, into the last that the other bit was used
+// in, at each moment in which a call looks.
+func TestBackAgainWhileTurning(t *testing.T) {
+	for looks := range 10 {
+		clock, left := newClock(), -1
+		g := newGenerator(t, &Snapshot{}, func() uint64 {
+			if left--; left == 0 {
+				return someTime
+			}
+			return clock.now()
+		})
+		g.sleep = func(context.Context, time.Duration) error { return nil }
+		first := take(t, g, 0)
+		for _, ahead := range []int{-400, 10_000} {
+			clock.add(ahead)
+			take(t, g, 0)
+		}
+		clock.milli.Store(someTime + 4)
+		left = looks + 1
+		if id := take(t, g, 0); id == first || id.Milli == someTime {
+			t.Errorf("after %d looks: %+v", looks, id)
+		}
+	}
+}
+
+// Two calls see that the clock was set back: only one flips the bit.
+func TestTurnOnce(t *testing.T) {
+	clock := newClock()
+	g := newGenerator(t, &Snapshot{}, clock.now)
+	take(t, g, 0)
+	p := g.now.Load()
+	p.waits = 7
+	clock.add(-400)
+	for range 2 {
+		if err := g.turn(p, ErrClockBackwards); err != nil {
+			t.Error(err)
+		}
+	}
+	if s := g.Snapshot(); s.Drifts != 1 || s.WallSafe != unitsOf(someTime) || g.Waits() != 7 {
+		t.Errorf("%+v, %d waits", s, g.Waits())
+	}
+}
+
+// Another call takes a later id at each moment in which the one that turns looks
+// at the clock: it counts as made before.
+func TestIDWhileTurning(t *testing.T) {
+	for looks := range 10 {
+		clock, left := newClock(), -1
+		var g *Generator
+		var other Parts
+		g = newGenerator(t, &Snapshot{}, func() uint64 {
+			if left--; left == 0 {
+				clock.add(1000)
+				other = take(t, g, 0)
+				clock.add(-1000)
+			}
+			return clock.now()
+		})
+		naps, slept := 0, time.Duration(0)
+		g.sleep = clock.sleeper(&naps, &slept)
+		take(t, g, 0)
+		clock.add(-400)
+		left = looks + 1
+		take(t, g, 0)
+		if s := g.Snapshot(); s.Drifts == 1 && !other.TickTock && other.Milli > 0 && s.WallSafe < unitsOf(other.Milli) {
+			t.Errorf("after %d looks: %+v, then %+v", looks, other, s)
+		}
+	}
+}
+
 // Where either bit may be used, New sleeps for as long as is needed, and reads
 // the clock a few times only; Reserve fails.
 func TestUnsafePast(t *testing.T) {
@@ -323,6 +393,28 @@ func TestOverflow(t *testing.T) {
 	}
 	if len(ticks) != 0 {
 		t.Errorf("%v are not told of", ticks)
+	}
+}
+
+// Who is told of overflows has calls wait for the mark as all others do.
+func TestOverflowsAndTheMark(t *testing.T) {
+	clock := newClock()
+	g, err := NewGenerator(&Snapshot{}, Options{Overflows: make(chan Overflow, 1), Clock: clock.now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	limit := g.now.Load().ids.Limit()
+	limit.Set(someTime)
+	limit.Extend = func(ctx context.Context, milli uint64) error {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		limit.Set(milli)
+		return nil
+	}
+	clock.add(8)
+	if id := take(t, g, 0); id.Milli != someTime+8 || g.overflow.ticks != 0 {
+		t.Errorf("%+v, %+v", id, g.overflow)
 	}
 }
 

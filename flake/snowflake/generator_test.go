@@ -377,3 +377,19 @@ func TestZeroGenerator(t *testing.T) {
 		t.Errorf("the last is %d:%d", milli, used)
 	}
 }
+
+// The last millisecond that fits has ids, and the next has none.
+func TestEndOfTime(t *testing.T) {
+	for _, l := range []Layout{Twitter, Idgen} {
+		last := l.Epoch + l.span()
+		milli := last
+		g := newTest(t, l, MachineID(1), Options{Clock: func() uint64 { return milli }})
+		if p := l.Decompose(next(t, g)); p.Milli != last || p.Machine != 1 {
+			t.Errorf("%+v", p)
+		}
+		milli++
+		if id, err := g.Next(); err == nil {
+			t.Errorf("after it: %v", id)
+		}
+	}
+}

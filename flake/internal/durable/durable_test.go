@@ -448,3 +448,23 @@ func TestWordsAreKept(t *testing.T) {
 		t.Errorf("opened without the words: %v", err)
 	}
 }
+
+// What the last run used stays used, should the clock go back just after the start.
+func TestClockBackAfterTheStart(t *testing.T) {
+	b := newBench(t)
+	d := b.open(t)
+	d.next(t)
+	b.clock.Add(1000)
+	d.next(t)
+	d.Close()
+	b.clock.Add(1)
+	d = b.open(t)
+	for _, back := range []uint64{2, 500, 1001} { // into the last run
+		b.clock.Add(-back)
+		if id, err := d.try(); !errors.Is(err, tick.ErrClockBackwards) {
+			t.Errorf("%v, %v", id, err)
+		}
+		b.clock.Add(back)
+	}
+	d.next(t)
+}
