@@ -1,0 +1,168 @@
+package sno
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+)
+
+// A tick-tock: on the first time back at once, on a second one that is safe as
+// well.
+func TestTickTock(t *testing.T) {
+	clock := newClock()
+	g := newGenerator(t, &Snapshot{}, clock.now)
+	for i, c := range []struct {
+		ahead int
+		flips bool
+	}{
+		{0, false}, {-4, true}, {0, false}, {1000, false}, // beyond all there was
+		{-4, true}, {4, false}, // to where the other bit was used, but this one was not
+		{1000, false}, {-900, true},
+	} {
+		clock.add(c.ahead)
+		before := g.Snapshot().Drifts
+		id := take(t, g, 0)
+		after := g.Snapshot().Drifts
+		if id.Milli != clock.milli.Load() || id.TickTock != (after&1 == 1) || (after != before) != c.flips {
+			t.Errorf("%d: %+v after %d drifts, then %d", i, id, before, after)
+		}
+	}
+}
+
+// A clock that has caught up by the time that the pass would turn flips nothing.
+func TestCaughtUpMeanwhile(t *testing.T) {
+	reads := 0
+	g := newGenerator(t, &Snapshot{}, func() uint64 {
+		if reads++; 2 <= reads && reads <= 5 { // New looks twice, and twice more
+			return someTime - 4
+		}
+		return someTime
+	})
+	for i := range 2 {
+		if id := take(t, g, 0); id.Milli != someTime || id.TickTock || id.Sequence != uint16(i) {
+			t.Errorf("%+v", id)
+		}
+	}
+	if reads < 6 {
+		t.Errorf("%d readings of the clock", reads)
+	}
+}
+
+// The clock goes back by one more tick, into the last that the other bit was used
+// in, at each moment in which a call looks.
+func TestBackAgainWhileTurning(t *testing.T) {
+	for looks := range 10 {
+		clock, left := newClock(), -1
+		g := newGenerator(t, &Snapshot{}, func() uint64 {
+			if left--; left == 0 {
+				return someTime
+			}
+			return clock.now()
+		})
+		g.sleep = func(context.Context, time.Duration) error { return nil }
+		first := take(t, g, 0)
+		for _, ahead := range []int{-400, 10_000} {
+			clock.add(ahead)
+			take(t, g, 0)
+		}
+		clock.milli.Store(someTime + 4)
+		left = looks + 1
+		if id := take(t, g, 0); id == first || id.Milli == someTime {
+			t.Errorf("after %d looks: %+v", looks, id)
+		}
+	}
+}
+
+// Two calls see that the clock was set back: only one flips the bit.
+func TestTurnOnce(t *testing.T) {
+	clock := newClock()
+	g := newGenerator(t, &Snapshot{}, clock.now)
+	take(t, g, 0)
+	p := g.now.Load()
+	p.waits = 7
+	clock.add(-400)
+	for range 2 {
+		if err := g.turn(p, ErrClockBackwards); err != nil {
+			t.Error(err)
+		}
+	}
+	if s := g.Snapshot(); s.Drifts != 1 || s.WallSafe != unitsOf(someTime) || g.Waits() != 7 {
+		t.Errorf("%+v, %d waits", s, g.Waits())
+	}
+}
+
+// Another call takes a later id at each moment in which the one that turns looks
+// at the clock: it counts as made before.
+func TestIDWhileTurning(t *testing.T) {
+	for looks := range 10 {
+		clock, left := newClock(), -1
+		var g *Generator
+		var other Parts
+		g = newGenerator(t, &Snapshot{}, func() uint64 {
+			if left--; left == 0 {
+				clock.add(1000)
+				other = take(t, g, 0)
+				clock.add(-1000)
+			}
+			return clock.now()
+		})
+		naps, slept := 0, time.Duration(0)
+		g.sleep = clock.sleeper(&naps, &slept)
+		take(t, g, 0)
+		clock.add(-400)
+		left = looks + 1
+		take(t, g, 0)
+		if s := g.Snapshot(); s.Drifts == 1 && !other.TickTock && other.Milli > 0 && s.WallSafe < unitsOf(other.Milli) {
+			t.Errorf("after %d looks: %+v, then %+v", looks, other, s)
+		}
+	}
+}
+
+// Where either bit may be used, New sleeps for as long as is needed, and reads
+// the clock a few times only; Reserve fails.
+func TestUnsafePast(t *testing.T) {
+	for name, c := range map[string]struct {
+		ahead []int // after each but the last an id
+		sleep time.Duration
+		bit   bool
+	}{
+		"until the last id": {[]int{0, -2000, -1000}, 1000 * time.Millisecond, true},
+		"past the safe one": {[]int{0, -40, 10_000, -10_400}, 444 * time.Millisecond, false},
+		"to the safe one":   {[]int{0, -40, 10_000, -9960}, 4 * time.Millisecond, false},
+		"a tick":            {[]int{0, -8, -4}, 4 * time.Millisecond, true},
+	} {
+		clock := newClock()
+		g := newGenerator(t, &Snapshot{}, clock.now)
+		naps, slept := 0, time.Duration(0)
+		g.sleep = clock.sleeper(&naps, &slept)
+		for i, ahead := range c.ahead {
+			clock.add(ahead)
+			if i < len(c.ahead)-1 {
+				take(t, g, 0)
+			}
+		}
+		if naps != 0 {
+			t.Errorf("%s: slept before", name)
+		}
+		if run, err := g.Reserve(t.Context(), 0, 1); !errors.Is(err, ErrClockBackwards) {
+			t.Errorf("%s: %v, %v", name, run, err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		var ids [1]ID
+		if n, err := g.NewN(ctx, 0, ids[:]); n != 0 || !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: %d, %v with a context that is done", name, n, err)
+		}
+		clock.milli.Add(-uint64(slept / time.Millisecond))
+		naps, slept = 0, 0
+		clock.reads.Store(0)
+		id := take(t, g, 0)
+		if slept != c.sleep || id.TickTock != c.bit || id.Milli != clock.milli.Load() {
+			t.Errorf("%s: slept %v, and then %+v", name, slept, id)
+		}
+		if reads := clock.reads.Load(); reads > 20+3*uint64(naps) {
+			t.Errorf("%s: %d readings of the clock in %d naps", name, reads, naps)
+		}
+	}
+}
