@@ -33,7 +33,7 @@ func (e echo) HandleCall(dst, request []byte, _ etf.Caps) []byte {
 	}
 	return append(dst, request...)
 }
-func (echo) HandleCast([]byte)                   {}
+func (echo) HandleCast([]byte, genserver.Caller) {}
 func (echo) HandleInfo([]byte, genserver.Caller) {}
 
 // rig is a node with a server that is registered as echo.

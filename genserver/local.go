@@ -49,4 +49,6 @@ func (*local) Go(f func()) bool {
 	return true
 }
 
+func (c *local) GoInOrder(f func()) bool { return c.Go(f) }
+
 func (*local) Turn(size int) (done func(), ok bool) { return func() {}, size <= MaxLocal }

@@ -16,7 +16,7 @@ type Handler interface {
 	// {noreply, State} does.
 	HandleCall(dst, request []byte, caps etf.Caps) []byte
 	// HandleCast takes what gen_server:cast sent.
-	HandleCast(request []byte)
+	HandleCast(request []byte, c Caller)
 	// HandleInfo takes any other message. Who sent it is for the message to say.
 	HandleInfo(message []byte, c Caller)
 }
@@ -34,8 +34,10 @@ type Caller interface {
 	Answer(pid, alias, message []byte)
 
 	// Go runs f on a goroutine of its own, unless too many of the caller's run.
-	// There Post takes the place of Answer.
+	// There Post takes the place of Answer. GoInOrder is Go for what a process is
+	// answered: its later requests to the server are answered later.
 	Go(f func()) bool
+	GoInOrder(f func()) bool
 	Post(pid, alias, message []byte)
 
 	// Turn waits, in an f of Go, until it is the turn of a message of up to size
@@ -88,7 +90,7 @@ func (s *Server) Receive(message []byte, c Caller) error {
 		if err := r.Finish(); err != nil {
 			return fmt.Errorf("$gen_cast: %w", err)
 		}
-		s.Handler.HandleCast(request)
+		s.Handler.HandleCast(request, c)
 	default:
 		return s.receiveInfo(message, c)
 	}

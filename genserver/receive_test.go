@@ -23,7 +23,7 @@ func (s *server) HandleCall(dst, request []byte, caps etf.Caps) []byte {
 	return append(dst, s.reply...)
 }
 
-func (s *server) HandleCast(request []byte) {
+func (s *server) HandleCast(request []byte, _ Caller) {
 	s.calls = append(s.calls, fmt.Sprintf("cast %q", request))
 }
 func (s *server) HandleInfo(message []byte, _ Caller) {
@@ -47,6 +47,8 @@ func (*caller) Context() context.Context { return context.Background() }
 func (*caller) Turn(int) (func(), bool) { return func() {}, true }
 
 func (c *caller) Go(f func()) bool { f(); return true }
+
+func (c *caller) GoInOrder(f func()) bool { return c.Go(f) }
 
 func (c *caller) Post(pid, alias, message []byte) { c.Answer(pid, alias, message) }
 

@@ -104,5 +104,5 @@ func (k *netKernel) longNames() etf.Atom {
 // silent takes casts and messages and does nothing.
 type silent struct{}
 
-func (silent) HandleCast([]byte)                   {}
+func (silent) HandleCast([]byte, genserver.Caller) {}
 func (silent) HandleInfo([]byte, genserver.Caller) {}

@@ -123,6 +123,7 @@ func (n *Node) start(o Options) (err error) {
 		NetTicktime: o.NetTicktime,
 		Log:         o.Log,
 		Connection:  n.connection,
+		Connect:     func(peer string) error { return n.ergo.Connect(peer) },
 		Up:          n.up,
 		Down:        n.down,
 	}

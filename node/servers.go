@@ -110,7 +110,7 @@ func (n *Node) send(name etf.Atom, message []byte, c genserver.Caller) bool {
 		if err := s.Server.Receive(message, wrapped{c}); err != nil {
 			n.log.Warn("message dropped", "name", name, "error", err)
 		}
-	} else if conn, ok := c.(*dist.Conn); ok {
+	} else if conn, ok := c.(interface{ Deliver(*dist.Process, []byte) }); ok {
 		conn.Deliver(p, message)
 	}
 	return true

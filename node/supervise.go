@@ -102,7 +102,7 @@ func (s *supervisor) serving(server Server, p gen.Process, end func(reason strin
 type inline struct{ *genserver.Server }
 
 // Receive implements dist.Handler.
-func (i inline) Receive(message []byte, c *dist.Conn) error { return i.Server.Receive(message, c) }
+func (i inline) Receive(message []byte, c dist.Caller) error { return i.Server.Receive(message, c) }
 
 // children answers what module supervisor asks a supervisor.
 type children struct {

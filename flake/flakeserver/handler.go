@@ -19,17 +19,12 @@ func (s *Server) HandleCall(dst, request []byte, caps etf.Caps) []byte {
 	var q Request
 	q.decode(request)
 	s.note(&q, request)
-	if q.large() {
-		s.large.Lock()
-		defer s.large.Unlock()
-	}
-	var r Reply
-	s.serve(context.Background(), &q, &r, 0)
+	r := s.Serve(context.Background(), q)
 	return r.AppendTerm(dst, caps)
 }
 
 // HandleSlowCall answers a call at once, or if it is for more than MaxInline ids
-// in its turn.
+// in its turn, and what the caller asks after that still later.
 func (s *Server) HandleSlowCall(from genserver.From, request []byte, c genserver.Caller) {
 	var q Request
 	q.decode(request)
@@ -44,7 +39,7 @@ func (s *Server) HandleSlowCall(from genserver.From, request []byte, c genserver
 }
 
 func (s *Server) answerInTurn(from genserver.From, q Request, c genserver.Caller) {
-	runs := c.Go(func() {
+	runs := c.GoInOrder(func() {
 		size := s.sizeOf(q)
 		done, ok := c.Turn(size)
 		if !ok {
@@ -107,7 +102,7 @@ func (s *Server) State() etf.Term {
 }
 
 // HandleCast drops what was cast.
-func (s *Server) HandleCast(request []byte) {
+func (s *Server) HandleCast(request []byte, _ genserver.Caller) {
 	s.Log.Debug("cast dropped", "request", text(request))
 }
 

@@ -34,6 +34,8 @@ func (c *caller) Go(f func()) bool {
 	return !c.full
 }
 
+func (c *caller) GoInOrder(f func()) bool { return c.Go(f) }
+
 func (c *caller) Turn(size int) (func(), bool) {
 	if c.crowded {
 		return nil, false

@@ -163,7 +163,7 @@ func TestLog(t *testing.T) {
 	var log bytes.Buffer
 	s := &Server{IDs: source(nil), Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))}
 	s.HandleCall(nil, []byte("w\x08nonsense"), etf.AllCaps)
-	s.HandleCast([]byte("w\x05hello"))
+	s.HandleCast([]byte("w\x05hello"), nil)
 	s.HandleInfo([]byte("w\x04bare"), nil)
 	s.HandleCall(nil, []byte("w\x03get"), etf.AllCaps)
 	for i, want := range []string{"level=WARN msg=\"call not known, answered ok\" request=nonsense", "level=DEBUG msg=\"cast dropped\" request=hello", "level=DEBUG msg=\"message dropped\" message=bare", ""} {

@@ -28,7 +28,7 @@ func (t Timer) HandleCall(dst, request []byte, caps etf.Caps) []byte {
 }
 
 // HandleCast does nothing.
-func (Timer) HandleCast([]byte) {}
+func (Timer) HandleCast([]byte, genserver.Caller) {}
 
 // HandleInfo does nothing.
 func (Timer) HandleInfo([]byte, genserver.Caller) {}

@@ -41,7 +41,7 @@ func TestAlike(t *testing.T) {
 			c.in.w = len(c.in.buf)
 			handled := 0
 			recorder := c.proto.Processes.(*locals).flake
-			recorder.receive = func(m []byte, c *Conn) error {
+			recorder.receive = func(m []byte, c Caller) error {
 				handled++
 				if handled > 1 {
 					return nil
@@ -88,7 +88,7 @@ func TestAlikeBounded(t *testing.T) {
 	c.in.buf = bytes.Repeat(one, 2*maxAlike+3)
 	c.in.w = len(c.in.buf)
 	var got []int
-	c.proto.Processes.(*locals).flake.receive = func(m []byte, c *Conn) error {
+	c.proto.Processes.(*locals).flake.receive = func(m []byte, c Caller) error {
 		got = append(got, len(c.Alike(m, 0, 0)))
 		return nil
 	}

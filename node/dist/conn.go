@@ -41,12 +41,16 @@ type Conn struct {
 	frame   []byte   // that is handled
 	control control  // of it; here, so that none is allocated
 	alike   [][]byte // what Alike gave last
+	to      *Process // whose Handler was called last
+	message []byte   // with this
+	taken   int      // of MaxShared for it
 
 	out       output
 	scratch   []byte // where a Handler builds an answer
 	watches   watches
 	places    chan struct{} // of the peer's functions that run
 	functions atomic.Int64  // that run or wait to
+	lines     lines
 	turn      chan struct{} // of a large answer
 }
 
@@ -66,6 +70,7 @@ func newConn(ctx context.Context, p *Proto, s Session) *Conn {
 	c.ctx, c.cancel = context.WithCancelCause(ctx)
 	c.out.init(s.Conn, func() { c.cancel(errUnread) }, func() { c.extend(true, true) }, &p.shared)
 	c.watches.init(&p.shared)
+	c.lines.init(&p.shared)
 	c.places = make(chan struct{}, MaxSpawned)
 	c.turn = make(chan struct{}, 1)
 	c.self = c.encode(ergo.Pid{Node: ergo.Atom(p.Node), ID: 1, Creation: p.Creation})
@@ -120,7 +125,8 @@ func (c *Conn) Octets() (in, out uint64) { return c.in.octets.Load(), c.out.octe
 // be written a moment, and ends the connection.
 func (c *Conn) Shutdown() {
 	c.endedAll("shutdown")
-	c.conn.SetWriteDeadline(time.Now().Add(shutdownTime))
+	end := time.AfterFunc(shutdownTime, c.Close) // deadlines move along with what the peer takes
+	defer end.Stop()
 	c.out.flush()
 	c.Close()
 }

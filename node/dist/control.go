@@ -46,5 +46,14 @@ func (m *control) decode(frame []byte) error {
 	return r.Err()
 }
 
+// tokenAt gives the trace token that is the i-th argument, nil if there is none:
+// the elements that a message has without it are no more than i.
+func (m *control) tokenAt(i int) []byte {
+	if i < m.n {
+		return m.args[i]
+	}
+	return nil
+}
+
 // isAtom reports whether the term is an atom.
 func isAtom(term []byte) bool { return len(term) > 0 && etf.Tag(term[0]).IsAtom() }

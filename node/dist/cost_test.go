@@ -116,7 +116,7 @@ func serving(t testing.TB, w *wire) *Conn {
 // inline is a gen_server that answers on the goroutine that read.
 type inline struct{ *genserver.Server }
 
-func (i inline) Receive(message []byte, c *Conn) error { return i.Server.Receive(message, c) }
+func (i inline) Receive(message []byte, c Caller) error { return i.Server.Receive(message, c) }
 
 // wire is a stream on which a segment arrives again and again, and that counts.
 type wire struct {

@@ -20,6 +20,7 @@ const (
 	ownInput   = fullBuffer
 	ownOutput  = fullOutput
 	ownWatches = 256 << 10 // about a thousand monitors
+	ownLines   = 64 << 10  // about 150 calls
 
 	// ownLarge is the size of an answer that Turn makes way for without asking.
 	ownLarge = 64 << 10

@@ -1,7 +1,11 @@
 package dist
 
 import (
+	"context"
+
 	ergo "github.com/ergo-services/ergo/etf"
+
+	"github.com/flake-go/flake/node/etf"
 )
 
 // Process is a local process as peers see it.
@@ -31,5 +35,21 @@ type Handler interface {
 	// Receive takes one message, which is to be one external term: that is for
 	// Receive to check, so that each message is gone through once. It is valid
 	// until Receive returns. Answers go out by way of c. An error is logged.
-	Receive(message []byte, c *Conn) error
+	Receive(message []byte, c Caller) error
+}
+
+// Caller is the way back to who sent a message: the methods of a [Conn], which
+// tells what they do.
+type Caller interface {
+	Caps() etf.Caps
+	Serial() int
+	Context() context.Context
+	Buffer() []byte
+	Answer(pid, alias, message []byte)
+	AnswerAll(pid, messages []byte, n int)
+	Post(pid, alias, message []byte)
+	Alike(message []byte, from, to int) [][]byte
+	Go(f func()) bool
+	GoInOrder(f func()) bool
+	Turn(size int) (done func(), ok bool)
 }

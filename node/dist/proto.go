@@ -46,6 +46,10 @@ type Proto struct {
 	// go where the call came from.
 	Connection func(node string) *Conn
 
+	// Connect connects to a node that is not connected. Without it the answers to
+	// such a node's processes go where the call came from.
+	Connect func(node string) error
+
 	// Up is told of a connection before it is served, Down once it is gone.
 	Up, Down func(*Conn)
 
@@ -53,6 +57,7 @@ type Proto struct {
 	spawned atomic.Uint32 // the last process
 	running sync.WaitGroup
 	shared  pool
+	errands errands
 }
 
 // Wait waits until no function runs any more that a peer has called.
@@ -78,6 +83,7 @@ func (p *Proto) Serve(ci node.ConnectionInterface, router node.CoreRouter) {
 	if p.Up != nil {
 		p.Up(c)
 	}
+	p.deliver(c.peer.Name, c)
 	if c.served != nil {
 		close(c.served)
 	}

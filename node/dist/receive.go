@@ -24,7 +24,7 @@ type operation struct {
 
 // operations are the control messages that a peer may send, given what we offer
 // in the handshake. Those with a trace token come from a traced process of any
-// peer; the token is of no use here.
+// peer; the answers to a message carry it on.
 var operations = [...]operation{
 	opLink:           {"pp", false, (*Conn).recvLink},
 	opSend:           {".p", true, (*Conn).recvSend},
@@ -117,7 +117,7 @@ func (c *Conn) recvRegSend(m *control) error {
 	if p == nil {
 		return err
 	}
-	return c.deliver(p, m.args[0], m.message)
+	return c.deliver(p, m.args[0], m.tokenAt(3), m.message)
 }
 
 func (c *Conn) recvSend(m *control) error {
@@ -125,7 +125,7 @@ func (c *Conn) recvSend(m *control) error {
 	if p == nil {
 		return err
 	}
-	return c.deliver(p, nil, m.message)
+	return c.deliver(p, nil, m.tokenAt(2), m.message)
 }
 
 func (c *Conn) recvAliasSend(m *control) error {
@@ -143,21 +143,22 @@ func (c *Conn) recvAliasSend(m *control) error {
 
 // Deliver hands on a message that a Handler was sent for another process.
 func (c *Conn) Deliver(p *Process, message []byte) {
-	if err := c.deliver(p, nil, message); err != nil {
+	if err := c.deliver(p, nil, nil, message); err != nil {
 		c.log.Warn("message dropped", "error", err)
 	}
 }
 
-// deliver hands a message to a local process. The sender is nil if unknown.
-func (c *Conn) deliver(p *Process, from, message []byte) error {
-	taken, err := c.weigh(message, ownMessage) // a Handler may make terms of it
+// deliver hands a message to a local process. The sender is nil if unknown, the
+// token if there is none.
+func (c *Conn) deliver(p *Process, from, token, message []byte) error {
+	if p.Handler != nil {
+		return c.hand(p, token, message)
+	}
+	taken, err := c.weigh(message, ownMessage)
 	if err != nil {
 		return err
 	}
 	defer c.proto.shared.give(taken)
-	if p.Handler != nil {
-		return p.Handler.Receive(message, c)
-	}
 	term, err := etf.Decode(message)
 	if err != nil {
 		return err
@@ -167,6 +168,28 @@ func (c *Conn) deliver(p *Process, from, message []byte) error {
 		sender = ergoPid(etf.Pid(from))
 	}
 	return c.router.RouteSend(sender, p.Pid, term)
+}
+
+// hand hands a message to a process that has a Handler.
+func (c *Conn) hand(p *Process, token, message []byte) (err error) {
+	if token != nil {
+		token = c.answerToken(p, token)
+	}
+	if c.lines.n.Load() > 0 && c.putBehind(p, token, message) {
+		return nil
+	}
+	if c.taken, err = c.weigh(message, ownMessage); err != nil { // terms may be made of it
+		return err
+	}
+	c.to, c.message = p, message
+	defer func() {
+		c.proto.shared.give(c.taken)
+		c.message, c.taken = nil, 0
+	}()
+	if token != nil {
+		return p.Handler.Receive(message, &aside{Conn: c, token: token})
+	}
+	return p.Handler.Receive(message, c)
 }
 
 // find gives the process that a pid or a name stands for, nil if there is none.
@@ -217,7 +240,7 @@ func (c *Conn) trapped(p *Process, from, reason []byte) error {
 	message = append(message, c.atom("EXIT")...)
 	message = append(message, from...)
 	message = append(message, reason...)
-	return c.deliver(p, from, message)
+	return c.deliver(p, from, nil, message)
 }
 
 // text is a term as Erlang text, made only if it is logged.

@@ -156,7 +156,7 @@ func TestToErgo(t *testing.T) {
 func TestFault(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, other *rig) {
 		r := connect(t, flags)
-		r.local.flake.receive = func([]byte, *Conn) error { panic("fault") }
+		r.local.flake.receive = func([]byte, Caller) error { panic("fault") }
 		r.send(frame(etf.Tuple{number(opSend), etf.Atom(""), ours}, old))
 		if r.alive() {
 			t.Error("the connection goes on")

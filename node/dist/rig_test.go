@@ -275,10 +275,10 @@ func (l *locals) remove(name string) {
 // recorder is a handler that keeps what it is sent.
 type recorder struct {
 	journal
-	receive func(message []byte, c *Conn) error
+	receive func(message []byte, c Caller) error
 }
 
-func (r *recorder) Receive(message []byte, c *Conn) error {
+func (r *recorder) Receive(message []byte, c Caller) error {
 	if r.receive != nil {
 		return r.receive(message, c)
 	}

@@ -14,7 +14,7 @@ func (c *Conn) Buffer() []byte { return c.scratch[:0] }
 // the goroutine that called it, may call this. The message is written when all
 // that has arrived is handled.
 func (c *Conn) Answer(pid, alias, message []byte) {
-	c.send(pid, alias, message)
+	c.send(answer{pid: pid, alias: alias, message: message})
 	if cap(message) <= fullOutput {
 		c.scratch = message
 	}
@@ -24,12 +24,12 @@ func (c *Conn) Answer(pid, alias, message []byte) {
 // the other.
 func (c *Conn) AnswerAll(pid, messages []byte, n int) {
 	size := len(messages) / n
-	if c.forwarded(pid) != nil {
+	if c.elsewhere(pid) {
 		for i := range n {
 			c.Post(pid, nil, messages[i*size:(i+1)*size])
 		}
 	} else {
-		c.out.endAll(c.beginMessage(opSend, nil, pid), messages, size)
+		c.out.endAll(c.beginMessage(opSend, nil, pid, nil), messages, size)
 	}
 	if cap(messages) <= fullOutput {
 		c.scratch = messages
@@ -38,34 +38,27 @@ func (c *Conn) AnswerAll(pid, messages []byte, n int) {
 
 // Post is Answer for any other goroutine, at any time.
 func (c *Conn) Post(pid, alias, message []byte) {
-	c.send(pid, alias, message)
+	c.post(answer{pid: pid, alias: alias, message: message})
+}
+
+func (c *Conn) post(a answer) {
+	c.send(a)
 	c.out.poke()
 }
 
-// forwarded gives the connection to the node of a process, nil if that is the
-// peer or not connected: one that passed a call on for another is not whom the
-// answer is for.
-func (c *Conn) forwarded(pid []byte) *Conn {
-	node := nodeOf(pid)
-	if string(node) == c.peer.Name || c.proto.Connection == nil {
-		return nil
+func (c *Conn) send(a answer) {
+	if !c.elsewhere(a.pid) || !c.forward(a) {
+		c.sendHere(a)
 	}
-	if other := c.proto.Connection(string(node)); other != c {
-		return other
-	}
-	return nil
 }
 
-func (c *Conn) send(pid, alias, message []byte) {
-	if other := c.forwarded(pid); other != nil {
-		other.Post(pid, alias, message)
-		return
+// sendHere sends an answer to the peer, whatever the node of its process.
+func (c *Conn) sendHere(a answer) {
+	o, first, second := opSend, []byte(nil), a.pid
+	if a.alias != nil && c.peer.Flags.Has(handshake.Alias) {
+		o, first, second = opAliasSend, c.self, a.alias
 	}
-	o, first, second := opSend, []byte(nil), pid
-	if alias != nil && c.peer.Flags.Has(handshake.Alias) {
-		o, first, second = opAliasSend, c.self, alias
-	}
-	c.out.end(append(c.beginMessage(o, first, second), message...))
+	c.out.end(append(c.beginMessage(o, first, second, a.token), a.message...))
 }
 
 // nodeOf is the name of the node that a pid is of.
@@ -74,18 +67,26 @@ func nodeOf(pid []byte) []byte {
 	return r.Atom()
 }
 
-// beginMessage opens a frame {op, first, second} and begins its message. The
+// beginMessage opens a frame {op, first, second} and begins its message. With a
+// trace token that is appended, and the operation is the one that has it. The
 // second element of a send is not used; peers that look expect the empty atom.
-func (c *Conn) beginMessage(o op, first, second []byte) []byte {
-	b := etf.AppendTupleHeader(c.out.begin(), 3)
+func (c *Conn) beginMessage(o op, first, second, token []byte) []byte {
+	elements := 3
+	if token != nil {
+		elements, o = 4, traced[o]
+	}
+	b := etf.AppendTupleHeader(c.out.begin(), elements)
 	b = etf.AppendInt(b, int64(o))
 	if first == nil {
 		b = etf.MustAppendAtom(b, "", c.caps)
 	}
 	b = append(b, first...)
-	b = append(b, second...)
+	b = append(append(b, second...), token...)
 	return append(b, etf.VersionMagic)
 }
+
+// traced are the operations that carry a trace token in place of one that does not.
+var traced = map[op]op{opSend: opSendTT, opAliasSend: opAliasSendTT}
 
 // sendControl sends a control message of terms.
 func (c *Conn) sendControl(o op, args ...[]byte) {

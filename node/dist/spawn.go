@@ -33,10 +33,32 @@ const (
 )
 
 // Go runs f on a goroutine of its own, when its turn comes; not if the connection
-// has ended by then. It may outlive the connection.
-func (c *Conn) Go(f func()) bool { return c.spawn(f, func() {}) }
+// has ended by then. It may outlive the connection. Only a Handler, on the
+// goroutine that called it, may call Go: f may use terms that it made of its
+// message, and keeps the room that these take.
+func (c *Conn) Go(f func()) bool { return c.start(f, func() {}) }
 
-// spawn is Go, and calls done at the end, whether f was called or not.
+// start is Go, and calls done at the end, whether f was called or not.
+func (c *Conn) start(f, done func()) bool {
+	taken := c.taken
+	if c.taken = 0; taken == 0 {
+		var err error
+		if taken, err = c.weigh(c.message, ownArguments); err != nil {
+			return false
+		}
+	}
+	runs := c.spawn(f, func() {
+		done()
+		c.proto.shared.give(taken)
+	})
+	if !runs {
+		c.proto.shared.give(taken)
+	}
+	return runs
+}
+
+// spawn runs f on a goroutine of its own, and calls done at the end, whether f was
+// called or not.
 func (c *Conn) spawn(f, done func()) bool {
 	waits := 0
 	if c.functions.Add(1) > MaxSpawned {
@@ -104,15 +126,15 @@ func (c *Conn) recvSpawnRequest(m *control) error {
 		refuse(why)
 		return err
 	}
-	if !c.start(q, taken, func() { c.sendControl(opSpawnReply, ref, from, etf.AppendInt(nil, q.flags), q.pid) }) {
+	if !c.begin(q, taken, func() { c.sendControl(opSpawnReply, ref, from, etf.AppendInt(nil, q.flags), q.pid) }) {
 		refuse("system_limit")
 	}
 	return nil
 }
 
-// start runs q, and tells with began that it does, before its end is told. What
+// begin runs q, and tells with began that it does, before its end is told. What
 // was taken for its arguments is given back.
-func (c *Conn) start(q spawnRequest, taken int, began func()) bool {
+func (c *Conn) begin(q spawnRequest, taken int, began func()) bool {
 	told := make(chan struct{})
 	runs := c.spawn(func() {
 		<-told
@@ -153,7 +175,7 @@ func (c *Conn) SpawnFor(owner []byte, link bool, module, function etf.Atom, argu
 	if link {
 		q.flags = spawnedLink
 	}
-	if !c.start(q, taken, func() {
+	if !c.begin(q, taken, func() {
 		if link {
 			c.sendControl(opLink, q.pid, q.from)
 		}

@@ -142,7 +142,7 @@ func TestSlowPeerLargeAnswer(t *testing.T) {
 	for name, ask := range map[string]func(r *rig){
 		"by another goroutine": func(r *rig) { r.conn.Send(nil, ergo.Pid{Node: there, ID: 9}, answer) },
 		"by the reader": func(r *rig) {
-			r.local.flake.receive = func(_ []byte, c *Conn) error {
+			r.local.flake.receive = func(_ []byte, c Caller) error {
 				c.Answer([]byte(theirs), nil, external(answer))
 				return nil
 			}

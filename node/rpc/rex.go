@@ -47,10 +47,8 @@ func (x *Rex) HandleSlowCall(from genserver.From, request []byte, c genserver.Ca
 }
 
 // HandleCast carries out a cast, whose result nobody wants.
-func (x *Rex) HandleCast(request []byte) {
-	if call, _ := decodeCall(request, "cast"); call != nil {
-		x.execute(call)
-	}
+func (x *Rex) HandleCast(request []byte, c genserver.Caller) {
+	x.run(c, request, func(etf.Term) {}, "cast")
 }
 
 // HandleInfo answers the messages of C nodes and of rpc's own.
@@ -97,10 +95,6 @@ func (x *Rex) sbcast(r *etf.Reader, c genserver.Caller) etf.Term {
 // result is system_limit.
 const MaxRequest = 1 << 20
 
-// largeRequest is the size from which a request is carried out at once: while it
-// waited, nobody would count what it takes.
-const largeRequest = 512
-
 // run calls the function, if the request is one of words, and has the result posted.
 func (x *Rex) run(c genserver.Caller, request []byte, post func(etf.Term), words ...etf.Atom) {
 	if len(request) > MaxRequest {
@@ -110,11 +104,7 @@ func (x *Rex) run(c genserver.Caller, request []byte, post func(etf.Term), words
 	call, ok := decodeCall(request, words...)
 	switch {
 	case !ok:
-	case call == nil:
-		post(badRPC(etf.Atom("system_limit")))
-	case len(request) > largeRequest:
-		post(x.execute(call))
-	case !c.Go(func() { post(x.execute(call)) }):
+	case call == nil, !c.Go(func() { post(x.execute(call)) }):
 		post(badRPC(etf.Atom("system_limit")))
 	}
 }

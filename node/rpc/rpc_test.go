@@ -88,6 +88,7 @@ func (c *caller) Go(f func()) bool {
 	}
 	return !c.full
 }
+func (c *caller) GoInOrder(f func()) bool         { return c.Go(f) }
 func (c *caller) Post(pid, alias, message []byte) { c.Answer(pid, alias, message) }
 func (c *caller) Answer(pid, _, message []byte) {
 	c.answers = append(c.answers, string(etf.FormatRaw(nil, pid, 100))+" "+string(etf.FormatRaw(nil, message, 1000)))
@@ -134,7 +135,7 @@ func TestRex(t *testing.T) {
 	} {
 		to.answers = nil
 		rex.HandleInfo(external(t, odd), &to)
-		rex.HandleCast(external(t, odd))
+		rex.HandleCast(external(t, odd), &to)
 		if got := call(t, rex, odd, &to); got != "" || to.answers != nil {
 			t.Errorf("%s is answered: %q", text(odd), to.answers)
 		}

@@ -1,0 +1,170 @@
+package dist
+
+import (
+	"bytes"
+	"encoding/binary"
+	"sync"
+	"sync/atomic"
+
+	"github.com/flake-go/flake/node/etf"
+)
+
+// Answers to one process come in the order of its requests, as from a gen_server.
+// So while a server makes one of them in its own time, what else the process asks
+// that server waits in a line behind it. Other processes are answered meanwhile.
+
+// waiterSize is what a message takes that waits in a line, besides itself.
+const waiterSize = 256
+
+// lines are those of a connection. What waits beyond ownLines takes room of
+// MaxShared; if there is none, the reader waits.
+type lines struct {
+	n atomic.Int32 // len(all); only the reader adds to it
+
+	mu      sync.Mutex
+	all     map[string]*line
+	held    int
+	account account
+}
+
+type line struct {
+	key     string
+	waiting []waiter
+	size    int           // of the waiter that is served
+	ended   chan struct{} // closed when nobody waits any more
+}
+
+type waiter struct {
+	serve func()
+	size  int
+}
+
+func (s *lines) init(p *pool) {
+	s.all = make(map[string]*line)
+	s.account = account{pool: p, own: ownLines}
+}
+
+func (s *lines) open(key string) *line {
+	l := &line{key: key, ended: make(chan struct{})}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all[key] = l
+	s.n.Add(1)
+	return l
+}
+
+// next gives what is to be done next, or ends the line.
+func (s *lines) next(l *line) func() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.grow(-l.size)
+	l.size = 0
+	if len(l.waiting) == 0 {
+		s.remove(l)
+		return nil
+	}
+	w := l.waiting[0]
+	l.waiting = l.waiting[1:]
+	l.size = w.size
+	return w.serve
+}
+
+// end ends a line, whoever waits in it.
+func (s *lines) end(l *line) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, w := range l.waiting {
+		s.grow(-w.size)
+	}
+	s.grow(-l.size)
+	l.waiting, l.size = nil, 0
+	s.remove(l)
+}
+
+func (s *lines) remove(l *line) {
+	if s.all[l.key] == l {
+		delete(s.all, l.key)
+		s.n.Add(-1)
+		close(l.ended)
+	}
+}
+
+func (s *lines) grow(n int) bool {
+	if !s.account.hold(s.held + n) {
+		return false
+	}
+	s.held += n
+	return true
+}
+
+// lineOf is the key of the line that a message may have to wait in: the process
+// that wants an answer, and the server that is to give it. "" if none is wanted.
+func lineOf(p *Process, message []byte) string {
+	r := etf.NewReader(message)
+	if r.Tuple() != 3 {
+		return ""
+	}
+	switch string(r.Atom()) {
+	case "$gen_call", "system":
+	default:
+		return ""
+	}
+	r.Tuple()
+	pid := r.Pid()
+	if r.Err() != nil {
+		return ""
+	}
+	return string(binary.BigEndian.AppendUint64(bytes.Clone(pid), p.Pid.ID))
+}
+
+// GoInOrder is Go for the answer to a call: what its process asks the server from
+// now on is answered when f has returned.
+func (c *Conn) GoInOrder(f func()) bool {
+	key := lineOf(c.to, c.message)
+	if key == "" {
+		return c.Go(f)
+	}
+	l := c.lines.open(key)
+	runs := c.start(func() {
+		for ; f != nil && c.ctx.Err() == nil; f = c.lines.next(l) {
+			c.guard(f)
+		}
+	}, func() { c.lines.end(l) })
+	if !runs {
+		c.lines.end(l)
+	}
+	return runs
+}
+
+// putBehind has a message wait in its line, if there is one. If there is no room
+// for that, it waits until the line has ended.
+func (c *Conn) putBehind(p *Process, token, message []byte) bool {
+	s := &c.lines
+	key := lineOf(p, message)
+	s.mu.Lock()
+	l := s.all[key]
+	if l == nil {
+		s.mu.Unlock()
+		return false
+	}
+	size := waiterSize + len(message) + len(token) + weight(message, ownArguments)
+	room := s.grow(size)
+	if room {
+		message = bytes.Clone(message)
+		way := &aside{Conn: c, token: bytes.Clone(token), inLine: true}
+		l.waiting = append(l.waiting, waiter{size: size, serve: func() {
+			if err := p.Handler.Receive(message, way); err != nil {
+				c.log.Warn("message dropped", "error", err)
+			}
+		}})
+	}
+	s.mu.Unlock()
+	if !room {
+		select {
+		case <-l.ended:
+		case <-c.ctx.Done():
+		}
+		c.extend(true, false) // the peer may have been heard long ago
+	}
+	return room
+}
