@@ -98,19 +98,25 @@ func connectWith(t *testing.T, flags handshake.Flags, ticktime time.Duration) *r
 		Node: here, Creation: creation, Processes: r.local, NetTicktime: ticktime,
 		Log: slog.New(slog.NewTextHandler(r.log, nil)),
 	}
+	r.connectTo(there, flags)
+	return r
+}
+
+// connectTo connects a peer of the name.
+func (r *rig) connectTo(name string, flags handshake.Flags) {
 	var ourEnd net.Conn
 	ourEnd, r.peer = net.Pipe()
-	s := Session{Conn: ourEnd, Peer: handshake.Peer{Name: there, Creation: 5, Version: 6, Flags: flags}}
-	ci, err := r.proto.Init(t.Context(), nil, here, node.HandshakeDetails{Custom: s})
+	s := Session{Conn: ourEnd, Peer: handshake.Peer{Name: name, Creation: 5, Version: 6, Flags: flags}}
+	ci, err := r.proto.Init(r.t.Context(), nil, here, node.HandshakeDetails{Custom: s})
 	if err != nil {
-		t.Fatal(err)
+		r.t.Error(err)
+		return
 	}
 	r.conn = ci.(*Conn)
 	go func() { // as Ergo does
 		r.proto.Serve(r.conn, r.router)
 		r.proto.Terminate(r.conn)
 	}()
-	return r
 }
 
 func (r *rig) listen() {

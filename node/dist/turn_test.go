@@ -55,6 +55,9 @@ func TestTurn(t *testing.T) {
 		if got := r.proto.shared.held.Load(); got != 0 {
 			t.Errorf("%d octets are still held", got)
 		}
+		if got := r.conn.out.account.own; got != ownOutput {
+			t.Errorf("the connection has %d octets of its own, want %d as before", got, ownOutput)
+		}
 		r.close()
 	})
 }

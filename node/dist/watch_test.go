@@ -2,8 +2,11 @@ package dist
 
 import (
 	"bytes"
+	"io"
+	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/flake-go/flake/node/etf"
 )
@@ -232,4 +235,39 @@ func TestReasons(t *testing.T) {
 			t.Errorf("%q, want %q", got, want)
 		}
 	})
+}
+
+// It is told within shutdownTime or not at all, however slowly it takes what is
+// written, and whenever it is ticked.
+func TestShutdownEnds(t *testing.T) {
+	for name, pause := range map[string]time.Duration{
+		"takes nothing": time.Hour, "takes little": shutdownTime / 2,
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := connectDeaf(t, flags)
+				r.conn.Post([]byte(theirs), nil, external(make([]byte, 20*fullOutput)))
+				time.Sleep(maxTick - shutdownTime/2)
+				var peer sync.WaitGroup
+				peer.Go(func() {
+					b := make([]byte, fullOutput)
+					for {
+						time.Sleep(pause)
+						if _, err := io.ReadFull(r.peer, b); err != nil {
+							return
+						}
+					}
+				})
+				begun := time.Now()
+				r.conn.Shutdown()
+				if got := time.Since(begun); got != shutdownTime {
+					t.Errorf("it took %v, want %v", got, shutdownTime)
+				}
+				if r.alive() {
+					t.Error("the connection goes on")
+				}
+				peer.Wait()
+			})
+		})
+	}
 }

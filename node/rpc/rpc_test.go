@@ -174,6 +174,27 @@ func TestSbcast(t *testing.T) {
 	}
 }
 
+// Nothing runs on the goroutine that reads the connection, whatever its size.
+func TestRexRunsAside(t *testing.T) {
+	rex := &Rex{Node: "n@h", Table: Table{{"m", "run", 1}: func([]etf.Term) (etf.Term, error) {
+		t.Error("run by the reader")
+		return nil, nil
+	}}}
+	for _, size := range []int{1, 1000} {
+		request := func(word etf.Atom) etf.Term {
+			return etf.Tuple{word, etf.Atom("m"), etf.Atom("run"), etf.List{make([]byte, size)}, etf.Atom("user")}
+		}
+		to := caller{full: true}
+		rex.HandleCast(external(t, request("cast")), &to)
+		if to.answers != nil {
+			t.Errorf("a cast is answered: %q", to.answers)
+		}
+		if got, want := call(t, rex, request("call"), &to), "{tag,{badrpc,{'EXIT',system_limit}}}"; got != want {
+			t.Errorf("call of %d bytes: %s, want %s", size, got, want)
+		}
+	}
+}
+
 // What is beyond the limits of etf.Decode is answered.
 func TestBeyondLimits(t *testing.T) {
 	rex := &Rex{Node: "n@h", Table: table}

@@ -9,7 +9,7 @@ import (
 func TestErlang(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, "")
-	n.erl(nil, "ping", "get", "bases", "bad_bases", "many", "texts", "fields", "info", "held_up", "bad_calls", "unknown", "cast", "message", "terms",
+	n.erl(nil, "ping", "get", "bases", "bad_bases", "many", "texts", "fields", "info", "held_up", "ordered", "traced", "bad_calls", "unknown", "cast", "message", "terms",
 		"concurrent", "pipelined", "send_request", "alias", "monitors", "noproc")
 	if got := strings.Count(n.output(), "msg=connected"); got != 1 {
 		t.Errorf("%d connections, want 1", got)
@@ -56,6 +56,17 @@ func TestElixir(t *testing.T) {
 	p := spawn(t, n.port, "elixir", "--name", "caller@127.0.0.1", "--cookie", cookie,
 		"--erl", "-start_epmd false", "testdata/caller.exs", nodeName)
 	wantChecks(t, p, "elixir")
+}
+
+// A call that one node passes on for another is answered, though the node has to
+// connect to that one first.
+func TestPassedOn(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, "")
+	proxy := spawnErl(t, n.port, []string{"-name", "proxy@127.0.0.1"}, "proxy")
+	proxy.await("READY")
+	n.erl(nil, "proxied=proxy@127.0.0.1")
+	wantChecks(t, proxy, "proxy")
 }
 
 func TestManyNodes(t *testing.T) {

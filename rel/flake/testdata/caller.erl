@@ -16,7 +16,7 @@ run(Check, N) ->
     [Name | Arg] = string:split(Check, "="),
     Fun = fun() -> check(Name, Arg, N) end,
     try
-        case lists:member(Name, ["dynamic", "refused", "stop", "dialled", "collect", "leases", "formats", "collide", "silent", "up"]) of
+        case lists:member(Name, ["dynamic", "refused", "stop", "dialled", "collect", "leases", "formats", "collide", "silent", "up", "proxied"]) of
             true -> Fun();
             false -> steady(Fun, N)
         end
@@ -105,13 +105,63 @@ check("info", _, N) ->
     [105, 1] = [proplists:get_value(Key, After) - proplists:get_value(Key, Before) || Key <- [ids, refusals]],
     true = proplists:get_value(mark, After) > proplists:get_value(last, After);
 %% Another caller of the connection need not wait until all large answers are there.
+%% So that all come to one mailbox, its answer goes to an alias. (Before OTP 24 there
+%% are none.)
 check("held_up", _, N) ->
+    Other = spawn_link(fun() -> receive after infinity -> ok end end),
     Calls = [{get_many, 65536}, {get_binary, 65536}, {lease, 1048576}, {get_many, 65536, 62}],
     [{flake, N} ! {'$gen_call', {self(), Call}, Call} || Call <- Calls],
-    {flake, N} ! {'$gen_call', {self(), get}, get},
-    Answers = [receive {Tag, {ok, _}} -> Tag end || _ <- [get | Calls]],
-    true = lists:last(Answers) =/= get,
-    [] = [get | Calls] -- Answers;
+    Last = case erlang:function_exported(erlang, alias, 0) of
+               true -> Tag = [alias | any_alias()], {flake, N} ! {'$gen_call', {Other, Tag}, get}, [Tag];
+               false -> []
+           end,
+    Answers = [receive {Which, {ok, _}} -> Which end || _ <- Calls ++ Last],
+    true = lists:last(Answers) =:= lists:last(Calls),
+    true = Answers -- Last =:= Calls,
+    unlink(Other), exit(Other, kill);
+%% One process is answered in the order of its calls, whatever they are.
+check("ordered", _, N) ->
+    [begin
+         ordered({flake, N}),
+         {flake, N} ! {'$gen_call', {self(), large}, {get_binary, 60000}},
+         {flake, N} ! {system, {self(), state}, get_state},
+         receive {First, _} when First =:= large; First =:= state -> large = First end,
+         receive {state, _} -> ok end
+     end || _ <- lists:seq(1, 5)];
+%% A trace token comes back with each answer, as from a gen_server.
+check("traced", _, N) ->
+    [begin
+         seq_trace:set_token(label, 17),
+         {serial, {_, Serial}} = seq_trace:get_token(serial),
+         Fun(),
+         {0, 17, Now, From, Seen} = seq_trace:get_token(),
+         true = Seen > Serial andalso Now =:= Seen + 1 andalso node(From) =:= N,
+         seq_trace:set_token([])
+     end || Fun <- [fun() -> {ok, _} = call(N, get) end,
+                    fun() -> {ok, _} = call(N, {get_many, 60000}) end,
+                    fun() -> {state, _, _, _} = sys:get_state({flake, N}) end,
+                    fun() -> {flake, N} ! {'$gen_call', {self(), tag}, get}, receive {tag, {ok, _}} -> ok end end,
+                    fun() -> call(N, unknown) end]],
+    [] = seq_trace:get_token();
+%% Passes on to the server what it is sent, until its sender ends.
+check("proxy", _, N) ->
+    register(proxy, self()),
+    io:format("READY~n"),
+    Client = receive {client, Pid} -> Pid end,
+    monitor(process, Client),
+    (fun Pass() ->
+         receive
+             {'$gen_call', _, _} = Call -> {flake, N} ! Call, Pass();
+             {'DOWN', _, process, Client, _} -> ok
+         end
+     end)();
+%% Calls that another node passes on are answered by a server which is not connected.
+check("proxied", [Proxy], N) ->
+    To = {proxy, list_to_atom(Proxy)},
+    To ! {client, self()},
+    ordered(To),
+    true = lists:member(N, nodes(connected)),
+    {ok, <<_:128>>} = gen_server:call(To, get);
 check("bad_calls", _, N) ->
     [{Call, {error, badarg}} = {Call, call(N, Call)}
      || Call <- [{get_many, 0}, {get_many, 65537}, {get_many, -1}, {get_many, 1.0}, {get_many, many}, {get_many, 1, 63},
@@ -639,6 +689,14 @@ generated(Server, Octets, Request, Ids) ->
     catch
         exit:_ -> lists:reverse(Ids)
     end.
+
+%% Answers come in the order of the calls, and so do ids.
+ordered(Server) ->
+    Calls = lists:zip(lists:seq(1, 6), [get, {get_many, 60000}, get, {get_binary, 300}, {get_many, 3}, get]),
+    [Server ! {'$gen_call', {self(), Tag}, Call} || {Tag, Call} <- Calls],
+    Answers = [receive {Tag, {ok, Ids}} when is_integer(Tag) -> {Tag, Ids} end || _ <- Calls],
+    true = [Tag || {Tag, _} <- Answers] =:= [Tag || {Tag, _} <- Calls],
+    increasing([Id || {_, Ids} <- Answers, <<Id:128>> <= iolist_to_binary(Ids)]).
 
 three_each([]) -> [];
 three_each([A, B, C | Rest]) -> [[A, B, C] | three_each(Rest)].
