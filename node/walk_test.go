@@ -18,17 +18,25 @@ import (
 
 // watched is the server flake, with all that passes through it written down.
 type watched struct {
-	genserver.Handler
+	*flakeserver.Server
 	steps []string
 }
 
-func (w *watched) HandleCall(dst, request []byte, caps etf.Caps) []byte {
+func (w *watched) HandleSlowCall(from genserver.From, request []byte, c genserver.Caller) {
 	w.steps = append(w.steps, fmt.Sprintf("5 call %q", request))
 	w.steps = append(w.steps, fmt.Sprintf("6 request %v", flakeserver.DecodeRequest(request).Op))
-	start := len(dst)
-	dst = w.Handler.HandleCall(dst, request, caps)
-	w.steps = append(w.steps, fmt.Sprintf("7 reply %q", dst[start:]))
-	return dst
+	w.Server.HandleSlowCall(from, request, watchedCaller{c, w})
+}
+
+// watchedCaller is the way back.
+type watchedCaller struct {
+	genserver.Caller
+	w *watched
+}
+
+func (c watchedCaller) Answer(pid, alias, message []byte) {
+	c.w.steps = append(c.w.steps, fmt.Sprintf("7 answer %q", message))
+	c.Caller.Answer(pid, alias, message)
 }
 
 func (w *watched) Reserve(_ context.Context, n int) (flake.Run, error) {
@@ -46,7 +54,7 @@ func (*watched) Waits() uint64          { return 0 }
 // of the package's documentation.
 func TestWalk(t *testing.T) {
 	w := new(watched)
-	w.Handler = &flakeserver.Server{IDs: flakeserver.Flake(w), Log: quiet}
+	w.Server = &flakeserver.Server{IDs: flakeserver.Flake(w), Log: quiet}
 	n := start(t, Options{Supervisors: []Supervisor{{Name: "flake_sup", Servers: []Server{{Name: "flake", Handler: w}}}}})
 	creation := string(binary.BigEndian.AppendUint32(nil, n.creation))
 
@@ -110,7 +118,7 @@ func TestWalk(t *testing.T) {
 		`5 call "w\x03get"`,
 		"6 request get",
 		"6 id",
-		fmt.Sprintf("7 reply %q", reply),
+		fmt.Sprintf("7 answer %q", "h\x02"+tag+reply),
 	}
 	if got := strings.Join(w.steps, "\n"); got != strings.Join(want, "\n") {
 		t.Errorf("%s\nwant\n%s", got, strings.Join(want, "\n"))

@@ -2,6 +2,7 @@ package flakeserver
 
 import (
 	"context"
+	"log/slog"
 	"strings"
 	"testing"
 
@@ -109,6 +110,54 @@ func TestNoRoom(t *testing.T) {
 		}
 		if got := s.Stats(); got.IDs != 0 || got.Refusals != 1 {
 			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
+// alone is a source whose ids are taken for one large request at a time.
+type alone struct {
+	Source
+	t *testing.T
+	s *Server
+}
+
+func (a *alone) Reserve(ctx context.Context, n int, meta uint8) (Run, error) {
+	if a.s.large.TryLock() {
+		a.t.Errorf("%d ids are taken while others may be", n)
+		a.s.large.Unlock()
+	}
+	return a.Source.Reserve(ctx, n, meta)
+}
+
+// Large requests are carried out one at a time, by whatever door they come.
+func TestLargeAlone(t *testing.T) {
+	s := serverOf(&stock{perTick: 1 << 16, left: 100})
+	s.IDs = &alone{s.IDs, t, s}
+	c := &caller{ctx: t.Context()}
+	s.HandleSlowCall(genserver.From{}, external(t, "{get_many,257}", etf.AllCaps), c)
+	for _, f := range c.waiting {
+		f()
+	}
+	call(t, s, "{get_many,257}")
+	if got := s.Stats().IDs; got != 2*257 {
+		t.Errorf("%d ids, want %d", got, 2*257)
+	}
+	if !s.large.TryLock() {
+		t.Error("nobody else may take any more")
+	}
+}
+
+// What is no call that is known is logged, and nothing else is.
+func TestUnknownIsLogged(t *testing.T) {
+	for request, want := range map[string]bool{"hello": true, "{get,1,2,3}": true, "get": false, "{get,1}": false} {
+		var log strings.Builder
+		s := serverOf(&stock{perTick: 3, left: 100})
+		s.Log = slog.New(slog.NewTextHandler(&log, nil))
+		s.HandleSlowCall(genserver.From{}, external(t, request, etf.AllCaps), &caller{ctx: t.Context()})
+		call(t, s, request)
+		lines := strings.Count(log.String(), "call not known")
+		if got := lines == 2 && strings.Count(log.String(), request) == 2; got != want || lines > 0 != want {
+			t.Errorf("%s: logged %q", request, log.String())
 		}
 	}
 }
