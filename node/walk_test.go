@@ -13,7 +13,6 @@ import (
 	"github.com/flake-go/flake/flake"
 	"github.com/flake-go/flake/flake/flakeserver"
 	"github.com/flake-go/flake/genserver"
-	"github.com/flake-go/flake/node/etf"
 )
 
 // watched is the server flake, with all that passes through it written down.
