@@ -21,6 +21,12 @@
 // process sends that has many on their way, are compared instead of decoded, and
 // answered with one run of ids: see [Conn.Alike].
 //
+// An answer that is made in its own time, see [Conn.Turn], does not hold up the
+// reader. What its process asks that server meanwhile waits behind it, so that a
+// process is answered in the order of its calls. Answers to another node than the
+// peer, for which that one passed a call on, go there; it is connected to if it is
+// not.
+//
 // References, and pids in answers, go back as the octets that came. A frame
 // that cannot be framed ends its connection; a message that cannot be decoded
 // is logged and dropped, and the connection goes on.
