@@ -45,7 +45,7 @@ func TestStopWithSlowPeers(t *testing.T) {
 			addr := n.await("  address ")
 			peer := &attacker{Conn: dialAs(t, addr, "slow@127.0.0.1"), self: etf.NewPid("slow@127.0.0.1", 9, 0, 1)}
 			peer.Conn.(*net.TCPConn).SetReadBuffer(128 << 10) // so that its answer does not fit in
-			left := 0
+			left := 1
 			peer.bulk(func() bool { left--; return left >= 0 })
 			part := make([]byte, 128<<10)
 			if _, err := io.ReadFull(peer, part); err != nil {
