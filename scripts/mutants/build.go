@@ -1,0 +1,154 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+//go:embed hooks.go.txt
+var hooks string
+
+// A pkg is a package with all of its mutants in one test program.
+type pkg struct {
+	Dir, ImportPath, Name string
+	GoFiles               []string
+
+	work    string // where what is made goes
+	root    string
+	refused map[int]bool
+	mutants []mutant
+}
+
+func load(ctx context.Context, root, path, work string) ([]*pkg, error) {
+	cmd := exec.CommandContext(ctx, "go", "list", "-json=Dir,ImportPath,Name,GoFiles", path)
+	cmd.Dir, cmd.Stderr = root, os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("go list %s: %w", path, err)
+	}
+	var pkgs []*pkg
+	for d := json.NewDecoder(bytes.NewReader(out)); d.More(); {
+		p := &pkg{root: root, refused: map[int]bool{}}
+		if err := d.Decode(p); err != nil {
+			return nil, err
+		}
+		p.work = filepath.Join(work, strings.ReplaceAll(p.rel(), "/", "-"))
+		pkgs = append(pkgs, p)
+	}
+	return pkgs, nil
+}
+
+// rel is the package's directory, from the root.
+func (p *pkg) rel() string {
+	rel, err := filepath.Rel(p.root, p.Dir)
+	if err != nil {
+		return p.Dir
+	}
+	return rel
+}
+
+func (p *pkg) program() string { return filepath.Join(p.work, "test") }
+
+// place is where the compiler saw a fault.
+var place = regexp.MustCompile(`(?m)^(?:\./)?(\S+\.go):(\d+):\d+: `)
+
+// build makes the test program. Mutants that do not compile are left out.
+func (p *pkg) build(ctx context.Context) error {
+	if err := os.MkdirAll(p.work, 0o700); err != nil {
+		return err
+	}
+	for {
+		overlay, err := p.overlay()
+		if err != nil {
+			return err
+		}
+		cmd := exec.CommandContext(ctx, "go", "test", "-c", "-gcflags=-e", "-overlay", overlay, "-o", p.program(), "./"+p.rel())
+		cmd.Dir = p.root
+		out, err := cmd.CombinedOutput()
+		if err == nil {
+			return nil
+		}
+		if !p.refuse(out) {
+			return fmt.Errorf("%s with mutants: %w\n%s", p.rel(), err, out)
+		}
+	}
+}
+
+// refuse leaves out the mutants of the lines that the compiler names: those of
+// operators, which want numbers of one type, before all others.
+func (p *pkg) refuse(out []byte) bool {
+	lines := map[string]bool{}
+	for _, m := range place.FindAllSubmatch(out, -1) {
+		lines[string(m[1])+":"+string(m[2])] = true
+	}
+	for _, operator := range []bool{true, false} {
+		refused := len(p.refused)
+		for _, m := range p.mutants {
+			if lines[m.file+":"+strconv.Itoa(m.line)] && (!operator || strings.ContainsAny(m.change, "<>+-*/|&") && len(m.change) < 3) {
+				p.refused[m.n] = true
+			}
+		}
+		if len(p.refused) > refused {
+			return true
+		}
+	}
+	return false
+}
+
+// overlay writes the package's files with mutants in them, and returns the
+// file that tells go of them.
+func (p *pkg) overlay() (string, error) {
+	replace := map[string]string{}
+	write := func(name string, content []byte) error {
+		to := filepath.Join(p.work, name)
+		replace[filepath.Join(p.Dir, name)] = to
+		return os.WriteFile(to, content, 0o600)
+	}
+	p.mutants = nil
+	next := 0
+	for _, name := range p.GoFiles {
+		src, err := os.ReadFile(filepath.Join(p.Dir, name))
+		if err != nil {
+			return "", err
+		}
+		f, err := mutate(filepath.Join(p.rel(), name), src, &next, p.refused)
+		if err != nil {
+			return "", err
+		}
+		p.mutants = append(p.mutants, f.mutants...)
+		if err := write(name, f.changed()); err != nil {
+			return "", err
+		}
+	}
+	numbered(p.mutants)
+	text := strings.NewReplacer("PACKAGE", p.Name, "COUNT", strconv.Itoa(next)).Replace(hooks)
+	if err := write("zz_mutants.go", []byte(text)); err != nil {
+		return "", err
+	}
+	content, err := json.Marshal(map[string]any{"Replace": replace})
+	overlay := filepath.Join(p.work, "overlay.json")
+	return overlay, errors.Join(err, os.WriteFile(overlay, content, 0o600))
+}
+
+// numbered tells mutants apart that are alike, in the order of the source.
+func numbered(mutants []mutant) {
+	seen := map[string]int{}
+	for i := range mutants {
+		m := &mutants[i]
+		key := m.key()
+		seen[key]++
+		if seen[key] > 1 {
+			m.change += fmt.Sprintf(" (%d)", seen[key])
+		}
+	}
+}

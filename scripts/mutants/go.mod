@@ -1,0 +1,3 @@
+module github.com/flake-go/flake/scripts/mutants
+
+go 1.26.0

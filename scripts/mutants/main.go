@@ -1,0 +1,160 @@
+// Mutants changes the code of packages in small ways, one at a time, and tells
+// which changes none of the package's own tests notices:
+//
+//	scripts/mutants/run                       # all that are looked after
+//	scripts/mutants/run ./flake/sno ./client  # some
+//	scripts/mutants/run -list DIR ./flake/... # also writes what lived to files there
+//
+// A statement is left out; an if is never or always taken; a side of && and ||
+// is left out; == becomes !=, < becomes <=, + becomes -, and so on. All mutants
+// of a package are compiled into one test program, each behind a switch, so
+// that trying one is no more than running the tests that come by it.
+//
+// Those that live are compared with survivors.txt, which names each with the
+// reason why no test can tell, or need not. It fails if one is not there.
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"log"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// looked are the packages that are looked after.
+var looked = []string{"./flake/...", "./genserver", "./node/dist", "./node/handshake", "./client"}
+
+func main() {
+	log.SetFlags(0)
+	log.SetPrefix("mutants: ")
+	var (
+		reviewed = flag.String("reviewed", "", "the `file` of those that may live")
+		list     = flag.String("list", "", "write those that live to a file for each package in `DIR`")
+		workers  = flag.Int("workers", runtime.NumCPU(), "how many are tried at a time")
+	)
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	paths := flag.Args()
+	if len(paths) == 0 {
+		paths = looked
+	}
+	if err := run(ctx, paths, *reviewed, *list, *workers); err != nil {
+		stop()
+		log.Fatal(err)
+	}
+}
+
+func run(ctx context.Context, paths []string, reviewed, list string, workers int) error {
+	root, err := os.Getwd()
+	if err != nil {
+		return err
+	}
+	known, err := read(reviewed)
+	if err != nil {
+		return err
+	}
+	work, err := os.MkdirTemp("", "mutants")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(work)
+	fresh := 0
+	for _, path := range paths {
+		pkgs, err := load(ctx, root, path, work)
+		if err != nil {
+			return err
+		}
+		for _, p := range pkgs {
+			n, err := p.measure(ctx, known, list, workers)
+			if err != nil {
+				return err
+			}
+			fresh += n
+		}
+	}
+	if fresh > 0 {
+		return fmt.Errorf("%d lived that %s does not name: write a test that notices, or name it there with the reason", fresh, reviewed)
+	}
+	return nil
+}
+
+// measure tries a package's mutants, and returns how many lived that are not known.
+func (p *pkg) measure(ctx context.Context, known map[string]string, list string, workers int) (int, error) {
+	begin := time.Now()
+	if err := p.build(ctx); err != nil {
+		return 0, err
+	}
+	tests, err := p.tests(ctx)
+	if err != nil {
+		return 0, err
+	}
+	fates := p.try(ctx, tests, workers)
+	if ctx.Err() != nil {
+		return 0, ctx.Err()
+	}
+	var count [unreached + 1]int
+	var raw strings.Builder
+	fresh := 0
+	for i, m := range p.mutants {
+		f := fates[i]
+		count[f]++
+		_, named := known[m.key()]
+		switch {
+		case f < lived && named:
+			fmt.Printf("named, but %s now: %s\n", f, m.key())
+		case f >= lived:
+			fmt.Fprintf(&raw, "%s:%d: %s: %s\n", m.file, m.line, f, m.key())
+			if !named {
+				fresh++
+				fmt.Printf("%s:%d: %s: %s\n", m.file, m.line, f, m.key())
+			}
+		}
+	}
+	total := max(1, len(p.mutants))
+	fmt.Printf("%s: %d mutants, %d killed (%d of them hung), %d lived, %d not reached: %.1f %% killed, in %.0f s\n",
+		p.rel(), len(p.mutants), count[killed]+count[hung], count[hung], count[lived], count[unreached],
+		100*float64(count[killed]+count[hung])/float64(total), time.Since(begin).Seconds())
+	if list == "" {
+		return fresh, nil
+	}
+	name := strings.ReplaceAll(p.rel(), "/", "-") + ".txt"
+	return fresh, os.WriteFile(filepath.Join(list, name), []byte(raw.String()), 0o644)
+}
+
+// read reads the survivors that are known: what names one, a tab, the reason.
+// A line that begins with # is a comment.
+func read(name string) (known map[string]string, err error) {
+	known = map[string]string{}
+	f, err := os.Open(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return known, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	lines := bufio.NewScanner(f)
+	for n := 1; lines.Scan(); n++ {
+		line := lines.Text()
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		key, reason, _ := strings.Cut(line, "\t")
+		if reason == "" {
+			return nil, fmt.Errorf("%s:%d: no reason, behind a tab", name, n)
+		}
+		known[key] = reason
+	}
+	return known, lines.Err()
+}

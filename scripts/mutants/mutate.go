@@ -1,0 +1,233 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// A mutant is one change of the code.
+type mutant struct {
+	n      int    // from 1, in its package
+	file   string // from the root of the tree
+	line   int
+	in     string // the function it is in
+	code   string // what is changed, on one line
+	change string // into what
+}
+
+// key names a mutant without a line number, which each change above it would move.
+func (m mutant) key() string {
+	return fmt.Sprintf("%s %s: %s: %s", m.file, m.in, m.code, m.change)
+}
+
+// An insertion is text that goes before the byte at an offset, and replaces as many as cut.
+// Those at one offset go by rank: what ends there, inner before outer, then what begins, outer first.
+type insertion struct {
+	at, cut, rank int
+	text          string
+}
+
+// A file is one source file with all of its mutants in it, each behind a switch.
+type file struct {
+	path    string
+	src     []byte
+	fset    *token.FileSet
+	in      string       // the function that is visited
+	refused map[int]bool // mutants that do not compile
+	next    *int
+	seq     int
+	mutants []mutant
+	changes []insertion
+	decided map[ast.Expr]bool // conditions, whose negation would tell nothing more
+}
+
+var operators = map[token.Token][2]string{
+	token.LSS: {"mutantLSS", "<="}, token.LEQ: {"mutantLEQ", "<"},
+	token.GTR: {"mutantGTR", ">="}, token.GEQ: {"mutantGEQ", ">"},
+	token.ADD: {"mutantADD", "-"}, token.SUB: {"mutantSUB", "+"},
+	token.MUL: {"mutantMUL", "/"}, token.QUO: {"mutantQUO", "*"}, token.REM: {"mutantREM", "*"},
+	token.AND: {"mutantAND", "|"}, token.OR: {"mutantOR", "&"},
+}
+
+// quiet are statements whose loss is no fault that a test should see, or does not compile.
+var quiet = regexp.MustCompile(`^(panic|(\w+\.)*[lL]og(ger)?(\(\))?\.(Debug|Info|Warn|Error))\(`)
+
+// mutate puts the mutants of a file into it. Numbers go on at next, also over those that are refused.
+func mutate(path string, src []byte, next *int, refused map[int]bool) (*file, error) {
+	f := &file{path: path, src: src, fset: token.NewFileSet(), refused: refused, next: next, decided: map[ast.Expr]bool{}}
+	tree, err := parser.ParseFile(f.fset, path, src, parser.SkipObjectResolution)
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range tree.Decls {
+		switch d := d.(type) {
+		case *ast.FuncDecl:
+			f.function(d)
+		case *ast.GenDecl:
+			f.in = d.Tok.String()
+			ast.Inspect(d, func(n ast.Node) bool {
+				fn, ok := n.(*ast.FuncLit)
+				if ok {
+					ast.Inspect(fn.Body, f.visit)
+				}
+				return !ok
+			})
+		}
+	}
+	return f, nil
+}
+
+func (f *file) function(fn *ast.FuncDecl) {
+	if fn.Body == nil {
+		return
+	}
+	name := fn.Name.Name
+	if fn.Recv != nil {
+		t := fn.Recv.List[0].Type
+		if star, ok := t.(*ast.StarExpr); ok {
+			t = star.X
+		}
+		name, _, _ = strings.Cut(f.text(t), "[")
+		name += "." + fn.Name.Name
+	}
+	f.in = name
+	ast.Inspect(fn.Body, f.visit)
+}
+
+func (f *file) visit(n ast.Node) bool {
+	switch n := n.(type) {
+	case *ast.GenDecl:
+		return n.Tok != token.CONST && n.Tok != token.TYPE
+	case *ast.ArrayType:
+		return false
+	case *ast.BlockStmt:
+		f.statements(n.List)
+	case *ast.CaseClause:
+		f.statements(n.Body)
+	case *ast.CommClause:
+		f.statements(n.Body)
+	case *ast.IfStmt:
+		f.condition(n.Cond)
+	case *ast.BinaryExpr:
+		f.binary(n)
+	}
+	return true
+}
+
+// statements are each left out, unless a declaration would be missing.
+func (f *file) statements(list []ast.Stmt) {
+	for _, s := range list {
+		switch s := s.(type) {
+		case *ast.ExprStmt, *ast.SendStmt, *ast.IncDecStmt, *ast.GoStmt, *ast.DeferStmt:
+		case *ast.AssignStmt:
+			if s.Tok == token.DEFINE || f.text(s.Lhs[0]) == "_" {
+				continue
+			}
+		default:
+			continue
+		}
+		if quiet.MatchString(f.text(s)) {
+			continue
+		}
+		if n, ok := f.add(s, "left out"); ok {
+			f.wrap(s, fmt.Sprintf("if !mutantOn(%d) { ", n), " }")
+		}
+	}
+}
+
+// condition makes an if that is never taken, and one that always is.
+func (f *file) condition(e ast.Expr) {
+	f.decided[e] = true
+	if n, ok := f.add(e, "never"); ok {
+		f.wrap(e, "(", fmt.Sprintf(") && !mutantOn(%d)", n))
+	}
+	if n, ok := f.add(e, "always"); ok {
+		f.wrap(e, fmt.Sprintf("mutantOn(%d) || (", n), ")")
+	}
+}
+
+func (f *file) binary(e *ast.BinaryExpr) {
+	switch e.Op {
+	case token.LAND, token.LOR:
+		for _, side := range []ast.Expr{e.X, e.Y} {
+			f.decided[side] = true
+			n, ok := f.add(e, "without "+f.text(side))
+			switch {
+			case ok && e.Op == token.LAND:
+				f.wrap(side, fmt.Sprintf("(mutantOn(%d) || (", n), "))")
+			case ok:
+				f.wrap(side, fmt.Sprintf("(!mutantOn(%d) && (", n), "))")
+			}
+		}
+	case token.EQL, token.NEQ:
+		if f.decided[e] {
+			return
+		}
+		if n, ok := f.add(e, "not"); ok {
+			f.wrap(e, "((", fmt.Sprintf(") != mutantOn(%d))", n))
+		}
+	default:
+		op, ok := operators[e.Op]
+		if !ok {
+			return
+		}
+		if n, ok := f.add(e, op[1]); ok {
+			f.wrap(e, fmt.Sprintf("%s(%d, ", op[0], n), ")")
+			f.changes = append(f.changes, insertion{at: f.offset(e.OpPos), cut: len(e.Op.String()), text: ","})
+		}
+	}
+}
+
+// add takes a number for a mutant; it is not to be made if it was refused.
+func (f *file) add(n ast.Node, change string) (int, bool) {
+	*f.next++
+	if f.refused[*f.next] {
+		return 0, false
+	}
+	f.mutants = append(f.mutants, mutant{
+		n: *f.next, file: f.path, line: f.fset.Position(n.Pos()).Line, in: f.in, code: f.text(n), change: change,
+	})
+	return *f.next, true
+}
+
+func (f *file) wrap(n ast.Node, before, after string) {
+	f.seq++
+	f.changes = append(f.changes,
+		insertion{at: f.offset(n.Pos()), rank: f.seq, text: before},
+		insertion{at: f.offset(n.End()), rank: -f.seq, text: after})
+}
+
+func (f *file) offset(p token.Pos) int { return f.fset.Position(p).Offset }
+
+// text is a node's source, its blanks made single ones, and not too long.
+func (f *file) text(n ast.Node) string {
+	const most = 100
+	s := strings.Join(strings.Fields(string(f.src[f.offset(n.Pos()):f.offset(n.End())])), " ")
+	if len(s) > most {
+		s = s[:most] + "..."
+	}
+	return s
+}
+
+// changed is the file with its mutants in it.
+func (f *file) changed() []byte {
+	slices.SortStableFunc(f.changes, func(a, b insertion) int {
+		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.rank, b.rank))
+	})
+	var out bytes.Buffer
+	at := 0
+	for _, c := range f.changes {
+		out.Write(f.src[at:c.at])
+		out.WriteString(c.text)
+		at = c.at + c.cut
+	}
+	out.Write(f.src[at:])
+	return out.Bytes()
+}

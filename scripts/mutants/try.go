@@ -1,0 +1,158 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// A test is one of the package's, and the mutants that it comes by.
+type test struct {
+	name    string
+	takes   time.Duration
+	reaches map[int]bool
+}
+
+// Tests that take less than this are run together, before the others, each by itself.
+const fast = 300 * time.Millisecond
+
+// patience is how long tests may take with a mutant that take so long without.
+func patience(d time.Duration) time.Duration { return 10*time.Second + 5*d }
+
+type fate int
+
+const (
+	killed fate = iota
+	hung        // killed, by the time it took
+	lived
+	unreached
+)
+
+func (f fate) String() string { return [...]string{"killed", "hung", "lived", "not reached"}[f] }
+
+var testName = regexp.MustCompile(`^(Test|Fuzz|Example)`)
+
+// tests runs each test by itself with no mutant switched on.
+func (p *pkg) tests(ctx context.Context) ([]test, error) {
+	out, err := p.command(ctx, 0, "", "-test.list", ".").Output()
+	if err != nil {
+		return nil, fmt.Errorf("%s: the list of tests: %w", p.rel(), err)
+	}
+	var tests []test
+	for _, name := range strings.Fields(string(out)) {
+		if !testName.MatchString(name) {
+			continue
+		}
+		trace := filepath.Join(p.work, "trace")
+		if err := os.WriteFile(trace, nil, 0o600); err != nil {
+			return nil, err
+		}
+		begin := time.Now()
+		out, err := p.command(ctx, 0, trace, "-test.run", pattern(name)).CombinedOutput()
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if err != nil {
+			fmt.Printf("%s: %s fails without a mutant, and is not used: %v\n%s", p.rel(), name, err, out)
+			continue
+		}
+		t := test{name: name, takes: time.Since(begin), reaches: map[int]bool{}}
+		reached, err := os.ReadFile(trace)
+		if err != nil {
+			return nil, err
+		}
+		for _, line := range strings.Fields(string(reached)) {
+			n, _ := strconv.Atoi(line)
+			t.reaches[n] = true
+		}
+		tests = append(tests, t)
+	}
+	slices.SortFunc(tests, func(a, b test) int { return int(a.takes - b.takes) })
+	return tests, nil
+}
+
+// command runs the test program with one mutant, in a process group of its
+// own, so that nothing that it started stays.
+func (p *pkg) command(ctx context.Context, n int, trace string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, p.program(), args...)
+	cmd.Dir = p.Dir
+	cmd.Env = append(os.Environ(), "MUTANT="+strconv.Itoa(n), "MUTANT_TRACE="+trace, "TMPDIR="+p.work)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = time.Second
+	return cmd
+}
+
+func pattern(names ...string) string { return "^(" + strings.Join(names, "|") + ")$" }
+
+// try tries all mutants, workers at a time. The fates are in the mutants' order.
+func (p *pkg) try(ctx context.Context, tests []test, workers int) []fate {
+	fates := make([]fate, len(p.mutants))
+	todo := make(chan int)
+	var wait sync.WaitGroup
+	for range workers {
+		wait.Go(func() {
+			for i := range todo {
+				fates[i] = p.one(ctx, p.mutants[i].n, tests)
+			}
+		})
+	}
+	for i := range p.mutants {
+		todo <- i
+	}
+	close(todo)
+	wait.Wait()
+	return fates
+}
+
+// one tries one mutant with the tests that come by it, fast ones first.
+func (p *pkg) one(ctx context.Context, n int, tests []test) fate {
+	var together []string
+	var slow []test
+	var total time.Duration
+	for _, t := range tests {
+		switch {
+		case !t.reaches[n]:
+		case t.takes < fast:
+			together, total = append(together, t.name), total+t.takes
+		default:
+			slow = append(slow, t)
+		}
+	}
+	if len(together)+len(slow) == 0 {
+		return unreached
+	}
+	if len(together) > 0 {
+		if f := p.run(ctx, n, patience(total), together...); f != lived {
+			return f
+		}
+	}
+	for _, t := range slow {
+		if f := p.run(ctx, n, patience(t.takes), t.name); f != lived {
+			return f
+		}
+	}
+	return lived
+}
+
+func (p *pkg) run(ctx context.Context, n int, most time.Duration, names ...string) fate {
+	ctx, cancel := context.WithTimeout(ctx, most)
+	defer cancel()
+	err := p.command(ctx, n, "", "-test.failfast", "-test.run", pattern(names...)).Run()
+	switch {
+	case ctx.Err() != nil:
+		return hung
+	case err != nil:
+		return killed
+	}
+	return lived
+}
