@@ -16,6 +16,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -88,9 +89,9 @@ func main() {
 	flag.Set("test.benchtime", p.benchtime)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	r, err := measure(ctx, *root, p, strings.Split(*only, ","))
-	if err != nil {
-		log.Fatal(err)
+	r, failed := measure(ctx, *root, p, strings.Split(*only, ","))
+	if r == nil {
+		log.Fatal(failed)
 	}
 	r.print(os.Stdout)
 	for file, encode := range map[string]func(io.Writer) error{*jsonFile: r.json, *mdFile: r.markdown, *svgFile: r.svg} {
@@ -101,9 +102,17 @@ func main() {
 			log.Fatal(err)
 		}
 	}
+	if failed != nil {
+		log.Fatal(failed)
+	}
 }
 
+// measure measures the sections. What fails is in the error, and the others in
+// the result, which is nil if none could begin.
 func measure(ctx context.Context, root string, p plan, only []string) (*result, error) {
+	if err := missing(only); err != nil {
+		return nil, err
+	}
 	release, err := exec.CommandContext(ctx, "erl", "-noinput", "-eval", `io:put_chars(erlang:system_info(otp_release)), halt().`).Output()
 	if err != nil {
 		return nil, fmt.Errorf("erl: %w", err)
@@ -119,13 +128,38 @@ func measure(ctx context.Context, root string, p plan, only []string) (*result, 
 	if err := w.configure(); err != nil {
 		return nil, err
 	}
+	var failed []error
+	for _, section := range w.sections(p) {
+		if !slices.Contains(only, section.name) {
+			continue
+		}
+		begin := time.Now()
+		rows, err := section.measure()
+		if err != nil {
+			failed = append(failed, fmt.Errorf("%s: %w", section.name, err))
+			if ctx.Err() != nil {
+				break
+			}
+			log.Printf("%s failed, the others go on", section.name)
+			continue
+		}
+		log.Printf("%s measured in %.0f s", section.name, time.Since(begin).Seconds())
+		r.Rows = append(r.Rows, rows...)
+	}
+	return r, errors.Join(failed...)
+}
+
+// A section is what is measured together.
+type section struct {
+	name    string
+	measure func() ([]row, error)
+}
+
+func (w *world) sections(p plan) []section {
 	underLoad := func(measure func(*world, plan, [2]*server) ([]row, error)) func() ([]row, error) {
 		return func() ([]row, error) { return w.loaded(p, measure) }
 	}
-	for _, section := range []struct {
-		name    string
-		measure func() ([]row, error)
-	}{
+	return []section{
 		{"erlang", underLoad(erlang)},
 		{"lean", underLoad(leanCalls)},
 		{"many", func() ([]row, error) { return many(w, p) }},
@@ -133,19 +167,7 @@ func measure(ctx context.Context, root string, p plan, only []string) (*result, 
 		{"client", func() ([]row, error) { return goClientRates(w, p) }},
 		{"begin", func() ([]row, error) { return begin(w, p) }},
 		{"ids", func() ([]row, error) { return ids(p) }},
-	} {
-		if !slices.Contains(only, section.name) {
-			continue
-		}
-		begin := time.Now()
-		rows, err := section.measure()
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", section.name, err)
-		}
-		log.Printf("%s measured in %.0f s", section.name, time.Since(begin).Seconds())
-		r.Rows = append(r.Rows, rows...)
 	}
-	return r, nil
 }
 
 // loaded measures with both servers up.
