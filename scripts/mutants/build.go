@@ -59,8 +59,11 @@ func (p *pkg) rel() string {
 
 func (p *pkg) program() string { return filepath.Join(p.work, "test") }
 
-// place is where the compiler saw a fault.
-var place = regexp.MustCompile(`(?m)^(?:\./)?(\S+\.go):(\d+):\d+: `)
+// A fault is what the compiler says of a line, and the mutants that it names.
+var (
+	fault = regexp.MustCompile(`(?m)^(\S+\.go):(\d+):\d+: .*$`)
+	named = regexp.MustCompile(`mutant[A-Z]+\((\d+)`)
+)
 
 // build makes the test program. Mutants that do not compile are left out.
 func (p *pkg) build(ctx context.Context) error {
@@ -84,25 +87,32 @@ func (p *pkg) build(ctx context.Context) error {
 	}
 }
 
-// refuse leaves out the mutants of the lines that the compiler names: those of
-// operators, which want numbers of one type, before all others.
+// refuse leaves out the mutants that the compiler names. If it names only a
+// line, those of operators go, which want numbers of one type; without any, all.
 func (p *pkg) refuse(out []byte) bool {
+	before := len(p.refused)
 	lines := map[string]bool{}
-	for _, m := range place.FindAllSubmatch(out, -1) {
-		lines[string(m[1])+":"+string(m[2])] = true
+	for _, f := range fault.FindAllSubmatch(out, -1) {
+		numbers := named.FindAllSubmatch(f[0], -1)
+		for _, n := range numbers {
+			number, _ := strconv.Atoi(string(n[1]))
+			p.refused[number] = true
+		}
+		if numbers == nil {
+			lines[filepath.Base(string(f[1]))+":"+string(f[2])] = true
+		}
 	}
-	for _, operator := range []bool{true, false} {
-		refused := len(p.refused)
+	for _, all := range []bool{false, true} {
+		if all && len(p.refused) > before {
+			return true
+		}
 		for _, m := range p.mutants {
-			if lines[m.file+":"+strconv.Itoa(m.line)] && (!operator || strings.ContainsAny(m.change, "<>+-*/|&") && len(m.change) < 3) {
+			if (all || m.operator) && lines[filepath.Base(m.file)+":"+strconv.Itoa(m.line)] {
 				p.refused[m.n] = true
 			}
 		}
-		if len(p.refused) > refused {
-			return true
-		}
 	}
-	return false
+	return len(p.refused) > before
 }
 
 // overlay writes the package's files with mutants in them, and returns the

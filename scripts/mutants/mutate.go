@@ -20,6 +20,8 @@ type mutant struct {
 	in     string // the function it is in
 	code   string // what is changed, on one line
 	change string // into what
+
+	operator bool // it is one that wants two numbers of one type
 }
 
 // key names a mutant without a line number, which each change above it would move.
@@ -179,6 +181,7 @@ func (f *file) binary(e *ast.BinaryExpr) {
 			return
 		}
 		if n, ok := f.add(e, op[1]); ok {
+			f.mutants[len(f.mutants)-1].operator = true
 			f.wrap(e, fmt.Sprintf("%s(%d, ", op[0], n), ")")
 			f.changes = append(f.changes, insertion{at: f.offset(e.OpPos), cut: len(e.Op.String()), text: ","})
 		}
