@@ -164,7 +164,7 @@ func TestTick(t *testing.T) {
 		io.Copy(io.Discard, c)
 	})
 	d := p.dialer()
-	d.Ticktime = 40 * time.Millisecond
+	d.Ticktime = 2 * time.Second
 	c, err := d.Dial(t.Context(), name)
 	if err != nil {
 		t.Fatal(err)

@@ -20,7 +20,7 @@ const (
 	cookie = "secret"
 
 	// patience is how long a test waits for what must happen.
-	patience = 30 * time.Second
+	patience = time.Minute
 )
 
 // echo replies with what it is asked, but to silence.

@@ -25,7 +25,7 @@ const (
 
 	// patience is how long a test waits for what must happen. Nothing is
 	// measured by it.
-	patience = 20 * time.Second
+	patience = time.Minute
 )
 
 var quiet = slog.New(slog.DiscardHandler)

@@ -79,7 +79,7 @@ func (s *session) Write(p []byte) (int, error) {
 // expect waits until the user sees a text, and forgets what is up to it.
 func (s *session) expect(text string) {
 	s.Helper()
-	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		s.mu.Lock()
 		i := strings.Index(s.seen.String(), text)
 		if i >= 0 {
@@ -108,7 +108,7 @@ func (s *session) end() {
 		if err != nil {
 			s.Error(err)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		s.Fatal("it goes on")
 	}
 }

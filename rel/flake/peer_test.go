@@ -31,8 +31,8 @@ const (
 
 	// patience is for what hangs: no test is to wait so long, but one that kills
 	// the command a number of times, each of which may take restart.
-	patience = 2 * time.Minute
-	restart  = 5 * time.Second
+	patience = 4 * time.Minute
+	restart  = 20 * time.Second
 )
 
 var (

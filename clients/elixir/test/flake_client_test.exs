@@ -18,7 +18,7 @@ defmodule FlakeClientTest do
       for _ <- 1..20,
           do: Task.async(fn -> for _ <- 1..50, do: FlakeClient.id!(client: __MODULE__) end)
 
-    lists = Enum.map(tasks, &Task.await/1)
+    lists = Enum.map(tasks, &Task.await(&1, :infinity))
     assert Enum.all?(lists, &(&1 == Enum.sort(&1)))
     assert lists |> List.flatten() |> Enum.uniq() |> length() == 1000
   end

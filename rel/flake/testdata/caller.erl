@@ -350,7 +350,7 @@ check("formats", [Arg], N) ->
                       [Name, Octets] = string:split(G, "/"),
                       {list_to_atom(Name), list_to_integer(Octets)}
                   end || G <- Names],
-    lists:foldl(
+    Last = lists:foldl(
       fun(Life, Tops) ->
           until_connected(N),
           [texts({Name, N}, Octets) || {Name, Octets} <- Generators],
@@ -360,29 +360,29 @@ check("formats", [Arg], N) ->
           Lists = three_each(parallel(Funs)),
           Merged = [begin
                         [increasing(Ids) || [_ | _] = Ids <- Three],
-                        All = lists:sort(lists:append(Three)),
-                        true = length(All) > 0 andalso hd(All) > Top,
+                        All = [Top | lists:sort(lists:append(Three))],
                         increasing(All),
                         lists:last(All)
                     end || {Three, Top} <- lists:zip(Lists, Tops)],
           io:format("LIFE ~b~n", [Life]),
           Merged
-      end, [<<>> || _ <- Generators], lists:seq(1, list_to_integer(Lives)));
+      end, [<<>> || _ <- Generators], lists:seq(1, list_to_integer(Lives))),
+    false = lists:member(<<>>, Last);
 %% What the original's other processes answer, and module sys.
 check("servers", _, N) ->
-    {ok, Saved} = gen_server:call({persistent_timer, N}, get_last_timestamp),
+    {ok, Saved} = gen_server:call({persistent_timer, N}, get_last_timestamp, infinity),
     true = abs(os:system_time(millisecond) - Saved) < 60000,
     [{persistent_timer, Timer, worker, [persistent_timer]}, {flake, Flake, worker, [flake_server]}] =
         supervisor:which_children({flake_sup, N}),
     true = Timer =/= Flake andalso node(Timer) =:= N andalso node(Flake) =:= N,
     [{specs, 2}, {active, 2}, {supervisors, 0}, {workers, 2}] = supervisor:count_children({flake_sup, N}),
     {ok, <<Time:64, Worker:48, Seq:16>>} = call(N, get),
-    {state, Time, Worker, Seq} = sys:get_state({flake, N}),
-    {status, Flake, {module, gen_server}, [[_ | _], running, Parent, [], Misc]} = sys:get_status({flake, N}),
+    {state, Time, Worker, Seq} = sys:get_state({flake, N}, infinity),
+    {status, Flake, {module, gen_server}, [[_ | _], running, Parent, [], Misc]} = sys:get_status({flake, N}, infinity),
     [{header, "Status for generic server flake"},
      {data, [{"Status", running}, {"Parent", Parent}, {"Logged events", []}]},
      {data, [{"State", {state, _, Worker, _}}]}] = Misc,
-    {ok, <<_:128>>} = gen_server:call(Flake, get),
+    {ok, <<_:128>>} = gen_server:call(Flake, get, infinity),
     Flake = rpc:call(N, erlang, whereis, [flake]),
     undefined = rpc:call(N, erlang, whereis, [no_such_name]),
     [{Request, Reply} = {Request, sys_reply(N, Request)}
@@ -445,7 +445,7 @@ check("functions", _, N) ->
     Ids = [Id || {ok, {ok, <<Id:128>>}} <- erpc:multicall([N, N, N], flake_server, id, [])],
     3 = length(lists:usort(Ids)),
     Request = erpc:send_request(N, flake_server, id, [10]),
-    {ok, [_ | _]} = erpc:receive_response(Request, 5000),
+    {ok, [_ | _]} = erpc:receive_response(Request, infinity),
     ok = erpc:cast(N, flake_server, id, []),
     {[N], []} = rpc:multicall([N], erlang, node, []),
     pong = rpc:call(N, net_adm, ping, [node()]),
@@ -506,7 +506,7 @@ ids(N, Calls) ->
 
 roads() ->
     [fun rpc:call/4, fun erpc:call/4, fun rpc:block_call/4,
-     fun(N, M, F, A) -> gen_server:call({rex, N}, {call, M, F, A, group_leader()}) end,
+     fun(N, M, F, A) -> gen_server:call({rex, N}, {call, M, F, A, group_leader()}, infinity) end,
      fun(N, M, F, A) ->
              {rex, N} ! {self(), {call, M, F, A, user}},
              receive {rex, Result} -> Result end
@@ -683,7 +683,7 @@ taken(N, Call, Runs) ->
 
 %% The ids that one caller is given until the server is down.
 generated(Server, Octets, Request, Ids) ->
-    try gen_server:call(Server, Request) of
+    try gen_server:call(Server, Request, infinity) of
         {ok, Id} when byte_size(Id) =:= Octets -> generated(Server, Octets, Request, [Id | Ids]);
         {ok, Many} when is_list(Many) -> generated(Server, Octets, Request, lists:reverse(Many, Ids))
     catch
@@ -703,7 +703,7 @@ three_each([A, B, C | Rest]) -> [[A, B, C] | three_each(Rest)].
 
 %% A generator's texts, runs and times tell the same ids.
 texts(Server, Octets) ->
-    Call = fun(Request) -> {ok, Reply} = gen_server:call(Server, Request), Reply end,
+    Call = fun(Request) -> {ok, Reply} = gen_server:call(Server, Request, infinity), Reply end,
     Id = Call(get),
     Octets = byte_size(Id),
     Fields = Call({decompose, Id}),
@@ -717,9 +717,9 @@ texts(Server, Octets) ->
     true = Later >= Ms,
     Fields = Call({decompose, integer_to_list(binary:decode_unsigned(Id), 36), 36}),
     5000 = lists:sum([Count || {<<_:Octets/binary>>, Count} <- Call({lease, 5000})]),
-    {error, badarg} = gen_server:call(Server, {get, 63}),
-    {error, badarg} = gen_server:call(Server, {decompose, <<Id/binary, 0>>}),
-    ok = gen_server:call(Server, unknown).
+    {error, badarg} = gen_server:call(Server, {get, 63}, infinity),
+    {error, badarg} = gen_server:call(Server, {decompose, <<Id/binary, 0>>}, infinity),
+    ok = gen_server:call(Server, unknown, infinity).
 
 %% One caller's runs go up.
 apart([{First, Count} | [{Next, _} | _] = Rest]) when First + Count =< Next -> apart(Rest);

@@ -4,7 +4,7 @@
 -include_lib("common_test/include/ct.hrl").
 -include_lib("stdlib/include/assert.hrl").
 
-suite() -> [{timetrap, {minutes, 2}}].
+suite() -> [{timetrap, {minutes, 10}}].
 
 all() -> [{group, one}, {group, in_process}, {group, own}].
 
@@ -132,7 +132,7 @@ no_node(Config) ->
                                   {[{nodes, [Gone, A]}, {name, nobody}], [{Gone, nodedown}, {A, noproc}]},
                                   {[{name, persistent_timer}], [{A, unexpected_reply}]}]],
     client(no_node, Config, [{timeout, 100}]),
-    {ok, _} = flake_client:id(no_node),
+    await(fun() -> element(1, flake_client:id(no_node)) =:= ok end),
     erlang:disconnect_node(A),
     erlang:set_cookie(A, wrong),
     refused([{A, refused}], fun() -> flake_client:id(no_node) end),
@@ -238,7 +238,7 @@ restarted_client(Config) ->
 %% --- nodes that end, clocks that step
 
 leases_outlive_the_node(Config) ->
-    client(outlive, Config, [{lease, #{size => 1000, max_age => 60000}}, {timeout, 200}]),
+    client(outlive, Config, [{lease, #{size => 1000, max_age => 60000}}, {timeout, 5000}]),
     First = one(outlive),
     flake_node:kill(?config(a, Config)),
     increasing(First ++ lists:append([one(outlive) || _ <- lists:seq(1, 1000)])),
@@ -247,12 +247,12 @@ leases_outlive_the_node(Config) ->
 %% Of two calls that wait for a node, the later one has its own time.
 slow_start(Config) ->
     B = ?config(b, Config),
-    {ok, _} = flake_client:start_link(slow, [{nodes, [flake_node:node(B)]}, {timeout, 3000}, {lease, #{}}]),
+    {ok, _} = flake_client:start_link(slow, [{nodes, [flake_node:node(B)]}, {timeout, 12000}, {lease, #{}}]),
     [First, Second] = [begin
                            Call = spawn_monitor(fun() -> exit({ids, [flake_client:id(slow)]}) end),
                            timer:sleep(Pause),
                            Call
-                       end || Pause <- [2500, 0]],
+                       end || Pause <- [11000, 0]],
     ?assertMatch([{error, {no_node_available, _}}], ended(First)),
     ok = flake_node:start(B),
     ?assertMatch([{ok, _}], ended(Second)).
@@ -374,7 +374,7 @@ a(Config) ->
 
 %% A client that ends with the test.
 client(Client, Config, Options) ->
-    {ok, Pid} = flake_client:start_link(Client, Options ++ [{nodes, [a(Config)]}]),
+    {ok, Pid} = flake_client:start_link(Client, Options ++ [{nodes, [a(Config)]}, {timeout, 60000}]),
     Pid.
 
 %% One that asks for each id, and one that has leases.
