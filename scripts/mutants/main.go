@@ -8,7 +8,9 @@
 // A statement is left out; an if is never or always taken; a side of && and ||
 // is left out; == becomes !=, < becomes <=, + becomes -, and so on. All mutants
 // of a package are compiled into one test program, each behind a switch, so
-// that trying one is no more than running the tests that come by it.
+// that trying one is no more than running the tests that come by it: where none
+// does so with a difference, as a < of two equal sides, it is not reached. One
+// that hangs the tests is killed.
 //
 // Those that live are compared with survivors.txt, which names each with the
 // reason why no test can tell, or need not. It fails if one is not there.

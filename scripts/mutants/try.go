@@ -26,7 +26,7 @@ type test struct {
 const fast = 300 * time.Millisecond
 
 // patience is how long tests may take with a mutant that take so long without.
-func patience(d time.Duration) time.Duration { return 10*time.Second + 5*d }
+func patience(d time.Duration) time.Duration { return 3*time.Second + 5*d }
 
 type fate int
 

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// The sample's tests notice some of its mutants; what they do not is listed, and
+// may be named.
+func TestRun(t *testing.T) {
+	root, list := t.TempDir(), t.TempDir()
+	for name, text := range map[string]string{
+		"go.mod": "module sample\n\ngo 1.26\n",
+		"s.go": `package sample
+
+type counter struct{ n, last int }
+
+const none = "no" + "ne"
+
+func (c *counter) add(n int, name string) string {
+	if n > 0 && n < 10 {
+		c.n += n
+		c.last = n
+	}
+	return name + none
+}
+
+func never(a, b int) bool { return a == b }
+`,
+		"s_test.go": `package sample
+
+import "testing"
+
+func TestAdd(t *testing.T) {
+	var c counter
+	c.add(9, "")
+	c.add(0, "")
+	if c.add(-1, ""); c.n != 9 {
+		t.Fatal(c)
+	}
+}
+`,
+	} {
+		if err := os.WriteFile(filepath.Join(root, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Chdir(root)
+	err := run(context.Background(), []string{"."}, "survivors.txt", list, 2)
+	if err == nil || !strings.HasPrefix(err.Error(), "5 lived") {
+		t.Error(err)
+	}
+	got, err := os.ReadFile(filepath.Join(list, "..txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `s.go:8: lived: s.go counter.add: n > 0 && n < 10: without n < 10
+s.go:8: lived: s.go counter.add: n > 0: >=
+s.go:8: not reached: s.go counter.add: n < 10: <=
+s.go:10: lived: s.go counter.add: c.last = n: left out
+s.go:15: not reached: s.go never: a == b: not
+`
+	if string(got) != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+	var known strings.Builder
+	for line := range strings.Lines(want) {
+		key := strings.SplitN(strings.TrimSpace(line), ": ", 3)[2]
+		known.WriteString(key + "\tno reason\n")
+	}
+	os.WriteFile("survivors.txt", []byte(known.String()), 0o600)
+	if err := run(context.Background(), []string{"."}, "survivors.txt", "", 2); err != nil {
+		t.Error(err)
+	}
+	os.WriteFile("survivors.txt", []byte("s.go: without a reason\n"), 0o600)
+	if err := run(context.Background(), []string{"."}, "survivors.txt", "", 2); err == nil {
+		t.Error("without a reason")
+	}
+}
