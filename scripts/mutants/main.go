@@ -71,9 +71,13 @@ func run(ctx context.Context, paths []string, reviewed, list string, workers int
 		return err
 	}
 	defer os.RemoveAll(work)
+	tree := filepath.Join(work, "tree") // mutants write files where they should not
+	if err := os.CopyFS(tree, os.DirFS(root)); err != nil {
+		return err
+	}
 	fresh := 0
 	for _, path := range paths {
-		pkgs, err := load(ctx, root, path, work)
+		pkgs, err := load(ctx, tree, path, work)
 		if err != nil {
 			return err
 		}
