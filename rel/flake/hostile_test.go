@@ -9,6 +9,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -119,15 +120,16 @@ func TestComeBack(t *testing.T) {
 	untilClosed(t, left)
 }
 
-// While others say nothing, or an octet at a time, callers are let in and served:
-// to wait for each handshake's end would take longer than the bound.
+// While others say nothing, or an octet at a time, callers are let in and served.
 func TestSilentAndDripping(t *testing.T) {
 	t.Parallel()
 	const bound = patience / 4
 	n := startNode(t, "")
+	var silent net.Conn
 	for range 200 {
-		dial(t, n.addr)
+		silent = dial(t, n.addr)
 	}
+	meanwhile := 0 // calls that are answered before the node hangs up on who is silent
 	var dripping sync.WaitGroup
 	over := make(chan struct{})
 	for i := range 50 {
@@ -161,9 +163,16 @@ func TestSilentAndDripping(t *testing.T) {
 		}
 		c.Close()
 		cancel()
+		silent.SetReadDeadline(time.Now().Add(time.Millisecond))
+		if _, err := silent.Read(make([]byte, 1)); errors.Is(err, os.ErrDeadlineExceeded) {
+			meanwhile++
+		}
 	}
 	close(over)
 	dripping.Wait()
+	if meanwhile == 0 {
+		t.Error("nobody was served while others were silent")
+	}
 }
 
 // setupTime is how long the node lets a handshake take.
