@@ -1,0 +1,20 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+// What is missing is known before anything is measured, if a section needs it.
+func TestMissing(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	for only, want := range map[string]bool{"ids,http": true, "ids": false} {
+		err := missing(strings.Split(only, ","))
+		if err == nil || !strings.Contains(err.Error(), "erl is missing: apt-get install erlang-base") {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(err.Error(), "wrk is missing: apt-get install wrk, or leave out section http: -only ids"); got != want {
+			t.Errorf("-only %s: %v", only, err)
+		}
+	}
+}
