@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -21,7 +22,9 @@ var hooks string
 // A pkg is a package with all of its mutants in one test program.
 type pkg struct {
 	Dir, ImportPath, Name string
-	GoFiles               []string
+	GoFiles, Imports      []string
+
+	TestGoFiles, XTestGoFiles []string
 
 	work    string // where what is made goes
 	root    string
@@ -29,8 +32,10 @@ type pkg struct {
 	mutants []mutant
 }
 
+// load returns the packages of a path, but those that are parts of
+// other packages' tests, and have none.
 func load(ctx context.Context, root, path, work string) ([]*pkg, error) {
-	cmd := exec.CommandContext(ctx, "go", "list", "-json=Dir,ImportPath,Name,GoFiles", path)
+	cmd := exec.CommandContext(ctx, "go", "list", "-json=Dir,ImportPath,Name,GoFiles,Imports,TestGoFiles,XTestGoFiles", path)
 	cmd.Dir, cmd.Stderr = root, os.Stderr
 	out, err := cmd.Output()
 	if err != nil {
@@ -41,6 +46,9 @@ func load(ctx context.Context, root, path, work string) ([]*pkg, error) {
 		p := &pkg{root: root, refused: map[int]bool{}}
 		if err := d.Decode(p); err != nil {
 			return nil, err
+		}
+		if slices.Contains(p.Imports, "testing") || len(p.TestGoFiles)+len(p.XTestGoFiles) == 0 {
+			continue
 		}
 		p.work = filepath.Join(work, strings.ReplaceAll(p.rel(), "/", "-"))
 		pkgs = append(pkgs, p)
