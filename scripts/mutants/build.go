@@ -70,7 +70,7 @@ func (p *pkg) program() string { return filepath.Join(p.work, "test") }
 // A fault is what the compiler says of a line, and the mutants that it names.
 var (
 	fault = regexp.MustCompile(`(?m)^(\S+\.go):(\d+):\d+: .*$`)
-	named = regexp.MustCompile(`mutant[A-Z]+\((\d+)`)
+	named = regexp.MustCompile(`mutant\w+\((\d+)`)
 )
 
 // build makes the test program. Mutants that do not compile are left out.

@@ -12,6 +12,9 @@
 // does so with a difference, as a < of two equal sides, it is not reached. One
 // that hangs the tests is killed.
 //
+// On two busy cores that took from 10 s to 2 minutes for a package, 5 minutes
+// for node/dist and 11 for client, where more mutants hang than elsewhere.
+//
 // Those that live are compared with survivors.txt, which names each with the
 // reason why no test can tell, or need not. It fails if one is not there.
 package main

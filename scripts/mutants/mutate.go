@@ -42,6 +42,7 @@ type file struct {
 	src     []byte
 	fset    *token.FileSet
 	in      string       // the function that is visited
+	tells   bool         // it returns one bool
 	refused map[int]bool // mutants that do not compile
 	next    *int
 	seq     int
@@ -73,7 +74,7 @@ func mutate(path string, src []byte, next *int, refused map[int]bool) (*file, er
 		case *ast.FuncDecl:
 			f.function(d)
 		case *ast.GenDecl:
-			f.in = d.Tok.String()
+			f.in, f.tells = d.Tok.String(), false
 			ast.Inspect(d, func(n ast.Node) bool {
 				fn, ok := n.(*ast.FuncLit)
 				if ok {
@@ -100,6 +101,8 @@ func (f *file) function(fn *ast.FuncDecl) {
 		name += "." + fn.Name.Name
 	}
 	f.in = name
+	types := fn.Type.Results
+	f.tells = types != nil && len(types.List) == 1 && f.text(types.List[0]) == "bool"
 	ast.Inspect(fn.Body, f.visit)
 }
 
@@ -115,6 +118,10 @@ func (f *file) visit(n ast.Node) bool {
 		f.statements(n.Body)
 	case *ast.CommClause:
 		f.statements(n.Body)
+	case *ast.ReturnStmt:
+		if f.tells && len(n.Results) == 1 {
+			f.told(n.Results[0])
+		}
 	case *ast.IfStmt:
 		f.condition(n.Cond)
 	case *ast.BinaryExpr:
@@ -128,6 +135,10 @@ func (f *file) statements(list []ast.Stmt) {
 	for _, s := range list {
 		switch s := s.(type) {
 		case *ast.ExprStmt, *ast.SendStmt, *ast.IncDecStmt, *ast.GoStmt, *ast.DeferStmt:
+		case *ast.SelectStmt:
+			if !passes(s) {
+				continue
+			}
 		case *ast.AssignStmt:
 			if s.Tok == token.DEFINE || f.text(s.Lhs[0]) == "_" {
 				continue
@@ -144,6 +155,21 @@ func (f *file) statements(list []ast.Stmt) {
 	}
 }
 
+// passes tells whether a select never waits nor returns.
+func passes(s *ast.SelectStmt) bool {
+	waits, returns := true, false
+	ast.Inspect(s.Body, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.CommClause:
+			waits = waits && n.Comm != nil
+		case *ast.ReturnStmt:
+			returns = true
+		}
+		return true
+	})
+	return !waits && !returns
+}
+
 // condition makes an if that is never taken, and one that always is.
 func (f *file) condition(e ast.Expr) {
 	f.decided[e] = true
@@ -152,6 +178,16 @@ func (f *file) condition(e ast.Expr) {
 	}
 	if n, ok := f.add(e, "always"); ok {
 		f.wrap(e, fmt.Sprintf("mutantOn(%d) || (", n), ")")
+	}
+}
+
+// told negates what is returned, unless binary does more.
+func (f *file) told(e ast.Expr) {
+	if _, ok := e.(*ast.BinaryExpr); ok {
+		return
+	}
+	if n, ok := f.add(e, "not"); ok {
+		f.wrap(e, "((", fmt.Sprintf(") != mutantOn(%d))", n))
 	}
 }
 
