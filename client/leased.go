@@ -115,8 +115,9 @@ func (g *IDs[ID]) Leased(o LeaseOptions) (*Leased[ID], error) {
 // Close drops what is leased. Next gives errors from then on.
 func (l *Leased[ID]) Close() {
 	l.mu.Lock()
-	l.cancel()
+	l.cancel() // no lease arrives after that
 	l.current.Store(nil)
+	l.next = nil
 	l.mu.Unlock()
 	l.fetches.Wait()
 }
@@ -193,8 +194,6 @@ func (l *Leased[ID]) wait(ctx context.Context) (n number, err error) {
 		}
 		l.mu.Lock()
 		switch {
-		case l.ctx.Err() != nil:
-			return n, net.ErrClosed
 		case ctx.Err() != nil:
 			return n, context.Cause(ctx)
 		case f.err != nil && f.asked >= began:
@@ -235,6 +234,7 @@ func (l *Leased[ID]) fetch() *fetch {
 	}
 	f := &fetch{asked: l.now(), done: make(chan struct{})}
 	if l.ctx.Err() != nil {
+		f.err = net.ErrClosed
 		close(f.done)
 		return f
 	}
@@ -248,10 +248,14 @@ func (l *Leased[ID]) fetch() *fetch {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.fetching = nil
-		if err == nil {
-			err = l.arrived(runs, f.asked)
+		switch {
+		case l.ctx.Err() != nil:
+			f.err = net.ErrClosed
+		case err != nil:
+			f.err = err
+		default:
+			f.err = l.arrived(runs, f.asked)
 		}
-		f.err = err
 	})
 	return f
 }

@@ -339,6 +339,82 @@ func TestLeasedContext(t *testing.T) {
 	l.Close()
 }
 
+// What was leased ahead is dropped with the rest.
+func TestLeasedCloseAhead(t *testing.T) {
+	noLeak(t)
+	f := new(fake)
+	l := leased(t, f, LeaseOptions{Size: 2, MaxAge: MaxLeaseAge})
+	for range 2 {
+		if _, err := l.Next(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	await(t, "the next lease", func() bool { l.mu.Lock(); defer l.mu.Unlock(); return l.next != nil })
+	l.Close()
+	for range 3 {
+		if id, err := l.Next(t.Context()); !errors.Is(err, net.ErrClosed) {
+			t.Errorf("closed: %v, %v", id, err)
+		}
+	}
+}
+
+// A lease that comes after Close is dropped too, whoever takes ids meanwhile.
+func TestLeasedCloseConcurrently(t *testing.T) {
+	noLeak(t)
+	for range 200 {
+		l := leased(t, new(fake), LeaseOptions{Size: 1, MaxAge: MaxLeaseAge})
+		var closed atomic.Bool
+		var callers sync.WaitGroup
+		for range 4 {
+			callers.Go(func() {
+				for {
+					late := closed.Load()
+					_, err := l.Next(t.Context())
+					if late && err == nil {
+						t.Error("an id of a call after Close")
+					}
+					if err != nil {
+						if !errors.Is(err, net.ErrClosed) {
+							t.Error(err)
+						}
+						return
+					}
+				}
+			})
+		}
+		if _, err := l.Next(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		l.Close()
+		closed.Store(true)
+		callers.Wait()
+	}
+}
+
+// A lease must be above all of the one before, and its runs above each other.
+func TestLeasedNotAbove(t *testing.T) {
+	l := leased(t, new(fake), LeaseOptions{})
+	run := func(first uint64, count int) Run[flake.ID] {
+		return Run[flake.ID]{idOf[flake.ID](number{lo: first}), count}
+	}
+	for _, tt := range []struct {
+		runs []Run[flake.ID]
+		want error
+	}{
+		{[]Run[flake.ID]{run(1, 10)}, nil},
+		{[]Run[flake.ID]{run(5, 1)}, ErrNotAbove},
+		{[]Run[flake.ID]{run(10, 1)}, ErrNotAbove},
+		{[]Run[flake.ID]{run(11, 5), run(20, 5)}, nil},
+		{[]Run[flake.ID]{run(24, 1)}, ErrNotAbove},
+		{[]Run[flake.ID]{run(30, 5), run(34, 1)}, ErrNotAbove},
+		{[]Run[flake.ID]{run(50, 1)}, nil},
+	} {
+		if got := l.arrived(tt.runs, 0); got != tt.want {
+			t.Errorf("%v: %v, want %v", tt.runs, got, tt.want)
+		}
+	}
+}
+
 func TestLeasedClose(t *testing.T) {
 	noLeak(t)
 	f := &fake{wait: make(chan struct{})}

@@ -89,6 +89,11 @@ func TestClosedNode(t *testing.T) {
 	go call(t.Context())
 	await(t, "an attempt", func() bool { n.mu.Lock(); defer n.mu.Unlock(); return n.attempt != nil })
 	n.Close()
+	n.mu.Lock()
+	if n.attempt != nil {
+		t.Error("an attempt goes on after Close, and may yet connect")
+	}
+	n.mu.Unlock()
 	if err := <-ended; err == nil {
 		t.Error("a call is answered by nobody")
 	}
