@@ -4,7 +4,7 @@ import "github.com/flake-go/flake/flake/internal/tick"
 
 // Clock gives the time in milliseconds since 1970-01-01 UTC. It is called by
 // many goroutines at once.
-type Clock = tick.Clock
+type Clock = func() uint64
 
 // SystemClock gives a clock that follows the machine's wall clock at the price
 // of its monotonic one, which is half. A step of the wall clock shows within a

@@ -15,11 +15,12 @@
 // All three are big-endian, so ids compare as bytes. The sequence is 0 for the
 // first id of a millisecond.
 //
-// Start from [Open], a generator whose ids stay unique across crashes,
-// restarts and a clock set back, or from [NewGenerator], which remembers
-// nothing once the process has ended; and from [ID].
+// Start from [New], which needs nothing set up and promises less; from [Open], a
+// generator whose ids stay unique across crashes, restarts and a clock set back, or
+// from [NewGenerator], which remembers nothing once the process has ended; and from
+// [ID].
 //
-// Uniqueness rests on one rule the package cannot check: no two generators
+// Uniqueness rests, but for New, on one rule the package cannot check: no two generators
 // share a worker id. The package makes no randomness part of an id, so ids can
 // be guessed; they are names, not secrets.
 package flake

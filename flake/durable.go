@@ -2,13 +2,14 @@ package flake
 
 import (
 	"context"
+	"log/slog"
 	"time"
 
 	"github.com/flake-go/flake/flake/internal/durable"
 )
 
 const (
-	// Window is how far ahead of the clock the mark is set, and so the longest
+	// Window, 3 s, is how far ahead of the clock the mark is set, and so the longest
 	// that a start after a crash waits, and the longest that ids go on while
 	// the file cannot be written.
 	Window = durable.Window
@@ -17,13 +18,24 @@ const (
 	DefaultDowntime = durable.DefaultDowntime
 )
 
-// Options are what [Open] can do without; the zero value is fit for use. Its
-// fields are AllowableDowntime, how long ids may not have been made before a
-// start is refused with [ErrClockAdvanced], 0 meaning DefaultDowntime; Clock, nil
-// meaning SystemClock; Logger, which is told of a new file, a wait, and trouble
-// with the file and its end; and Saved, which is told how long each attempt to
-// write it took. Of these two nil means that nobody is told.
-type Options = durable.Options
+// Options are what [Open] can do without. The zero value is fit for use.
+type Options struct {
+	// AllowableDowntime is how long ids may not have been made before a start
+	// is refused with [ErrClockAdvanced], for the clock may be wrong. 0 means
+	// [DefaultDowntime]; below 0 is an error.
+	AllowableDowntime time.Duration
+
+	// Clock is the clock; nil means [SystemClock].
+	Clock Clock
+
+	// Logger is told of a new file, a wait, and trouble with the file and its
+	// end; nil means nobody is.
+	Logger *slog.Logger
+
+	// Saved is told how long each attempt to write the file took; nil means
+	// nobody is.
+	Saved func(time.Duration)
+}
 
 // Durable is a [Generator] that keeps its promise across restarts: no id it
 // hands out was handed out before by one on the same file and worker, and each
@@ -46,7 +58,9 @@ func Open(ctx context.Context, path string, worker Worker, o Options) (*Durable,
 	if err != nil {
 		return nil, err
 	}
-	keeper, err := durable.Open(ctx, path, g.core, o)
+	keeper, err := durable.Open(ctx, path, g.core, durable.Options{
+		AllowableDowntime: o.AllowableDowntime, Logger: o.Logger, Saved: o.Saved,
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -20,7 +20,7 @@ func (id ID) MarshalText() ([]byte, error) { return id.AppendPadded(nil, MaxBase
 func (id *ID) UnmarshalText(text []byte) error {
 	s := string(text)
 	if len(s) != Width(MaxBase) {
-		return digits.Errorf(s, 0, "%d bytes where %d digits of base 62 belong", len(s), Width(MaxBase))
+		return errorf(s, 0, "%d bytes where %d digits of base 62 belong", len(s), Width(MaxBase))
 	}
 	parsed, err := Parse(s, MaxBase)
 	if err != nil {
@@ -36,7 +36,7 @@ func (id ID) MarshalBinary() ([]byte, error) { return id[:], nil }
 // UnmarshalBinary takes 16 bytes. On a [*ParseError] the id is left as it was.
 func (id *ID) UnmarshalBinary(data []byte) error {
 	if len(data) != len(id) {
-		return digits.Errorf(data, 0, "%d bytes where 16 belong", len(data))
+		return errorf(data, 0, "%d bytes where 16 belong", len(data))
 	}
 	copy(id[:], data)
 	return nil
@@ -69,20 +69,20 @@ func (id ID) UUID() string {
 // Anything else is a [*ParseError].
 func ParseUUID(text string) (ID, error) {
 	if len(text) != uuidLen {
-		return ID{}, digits.Errorf(text, 0, "%d bytes where a UUID has %d", len(text), uuidLen)
+		return ID{}, errorf(text, 0, "%d bytes where a UUID has %d", len(text), uuidLen)
 	}
 	var id ID
 	for i, n := 0, 0; i < uuidLen; i++ {
 		switch i {
 		case hyphen1, hyphen2, hyphen3, hyphen4:
 			if text[i] != '-' {
-				return ID{}, digits.Errorf(text, i, "%q where a hyphen belongs", text[i])
+				return ID{}, errorf(text, i, "%q where a hyphen belongs", text[i])
 			}
 			continue
 		}
 		nibble := digits.HexValue(text[i])
 		if nibble > 15 {
-			return ID{}, digits.Errorf(text, i, "%q, no hexadecimal digit,", text[i])
+			return ID{}, errorf(text, i, "%q, no hexadecimal digit,", text[i])
 		}
 		id[n/2] = id[n/2]<<4 | nibble
 		n++

@@ -29,6 +29,27 @@ func Example() {
 	fmt.Println(id)
 }
 
+func ExampleNew() {
+	first, second := flake.New(), flake.New()
+	fmt.Println(len(first.String()), first.Compare(second))
+	// Output: 22 -1
+}
+
+func ExampleParseAny() {
+	for _, text := range []string{
+		"0000AboKHPfE7cAx9OrCYZ",
+		"0000018b-cfe5-6800-0200-000000010007",
+		"0x0000018bcfe568000200000000010007",
+	} {
+		id, err := flake.ParseAny(text)
+		fmt.Println(id, err)
+	}
+	// Output:
+	// 0000AboKHPfE7cAx9OrCYZ <nil>
+	// 0000AboKHPfE7cAx9OrCYZ <nil>
+	// 0000AboKHPfE7cAx9OrCYZ <nil>
+}
+
 func ExampleID() {
 	id := flake.Make(1_700_000_000_000, 0x020000000001, 7)
 	short, _ := id.Text(62)

@@ -51,6 +51,9 @@ func (id ID) Worker() Worker { return Worker(binary.BigEndian.Uint64(id[8:]) >> 
 // Sequence is the id's number within its millisecond, from 0.
 func (id ID) Sequence() uint16 { return binary.BigEndian.Uint16(id[14:]) }
 
+// IsZero tells whether it is the zero value, which no generator hands out.
+func (id ID) IsZero() bool { return id == ID{} }
+
 // Compare gives -1, 0 or 1 as id is lower than, equal to or higher than other:
 // by time, then worker, then sequence. It fits [slices.SortFunc].
 func (id ID) Compare(other ID) int { return bytes.Compare(id[:], other[:]) }

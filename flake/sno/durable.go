@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// Window is how far ahead of the clock the mark is set, and so the longest
+	// Window, 3 s, is how far ahead of the clock the mark is set, and so the longest
 	// that a start after a crash waits, and the longest that ids go on while
 	// the file cannot be written.
 	Window = durable.Window

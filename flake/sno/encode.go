@@ -4,8 +4,6 @@ import (
 	"database/sql/driver"
 	"encoding/binary"
 	"fmt"
-
-	"github.com/flake-go/flake/flake/internal/digits"
 )
 
 // MarshalText gives what [ID.String] does. The error is always nil.
@@ -26,7 +24,7 @@ func (id ID) MarshalBinary() ([]byte, error) { return id[:], nil }
 // UnmarshalBinary takes 10 bytes.
 func (id *ID) UnmarshalBinary(data []byte) error {
 	if len(data) != len(id) {
-		return digits.Errorf(data, 0, "%d bytes where 10 belong", len(data))
+		return errorf(data, 0, "%d bytes where 10 belong", len(data))
 	}
 	copy(id[:], data)
 	return nil
@@ -49,7 +47,7 @@ func (id *ID) UnmarshalJSON(data []byte) error {
 		return nil
 	}
 	if len(data) != EncodedLen+2 || data[0] != '"' || data[len(data)-1] != '"' {
-		return digits.Errorf(data, 0, "neither null nor %d digits in quotes", EncodedLen)
+		return errorf(data, 0, "neither null nor %d digits in quotes", EncodedLen)
 	}
 	return id.UnmarshalText(data[1 : len(data)-1])
 }

@@ -1,6 +1,9 @@
 package sno
 
-import "github.com/flake-go/flake/flake/internal/tick"
+import (
+	"github.com/flake-go/flake/flake/internal/digits"
+	"github.com/flake-go/flake/flake/internal/tick"
+)
 
 // The errors a caller may branch on, which are those of package flake.
 var (
@@ -21,3 +24,16 @@ var (
 	// ErrClosed: the generator was stopped.
 	ErrClosed = tick.ErrClosed
 )
+
+// ParseError tells why a text is not an id.
+type ParseError struct {
+	Text string // what was to be an id, cut short if it is longer than any
+	At   int    // the byte where it goes wrong
+	What string // what is wrong there
+}
+
+func (e *ParseError) Error() string { return (*digits.ParseError)(e).Error() }
+
+func errorf[T string | []byte](text T, at int, format string, args ...any) error {
+	return (*ParseError)(digits.Errorf(text, at, format, args...))
+}

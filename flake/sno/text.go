@@ -3,8 +3,6 @@ package sno
 import (
 	"encoding/binary"
 	"slices"
-
-	"github.com/flake-go/flake/flake/internal/digits"
 )
 
 // EncodedLen is the length of an id's text.
@@ -67,17 +65,22 @@ func (id ID) AppendText(dst []byte) ([]byte, error) {
 	return dst, nil
 }
 
-// ParseError tells why a text is not an id: in Text what was to be one, cut
-// short if it is longer than any, in At the byte where it goes wrong, in What
-// what is wrong there.
-type ParseError = digits.ParseError
-
 // Parse reads what [ID.String] gives. Anything else is a [*ParseError].
 func Parse(text string) (id ID, err error) {
 	if len(text) != EncodedLen || !id.decode(load(text[:8]), load(text[8:])) {
 		return id, notAnID(text)
 	}
 	return id, nil
+}
+
+// MustParse is [Parse] that panics where that returns an error: for ids that are
+// written in a program.
+func MustParse(text string) ID {
+	id, err := Parse(text)
+	if err != nil {
+		panic(err)
+	}
+	return id
 }
 
 // load is [binary.BigEndian].Uint64 of a string.
@@ -102,7 +105,7 @@ func (id *ID) decode(first, second uint64) bool {
 
 func notAnID[T string | []byte](text T) error {
 	if len(text) != EncodedLen {
-		return digits.Errorf(text, 0, "%d bytes where %d digits belong", len(text), EncodedLen)
+		return errorf(text, 0, "%d bytes where %d digits belong", len(text), EncodedLen)
 	}
 	at := 0
 	for ; at < len(text)-1; at++ {
@@ -110,5 +113,5 @@ func notAnID[T string | []byte](text T) error {
 			break
 		}
 	}
-	return digits.Errorf(text, at, "%q, none of the digits 2-9a-x,", text[at])
+	return errorf(text, at, "%q, none of the digits 2-9a-x,", text[at])
 }

@@ -7,6 +7,7 @@ import (
 	"encoding"
 	"encoding/json"
 	"errors"
+	"reflect"
 	"strings"
 	"testing"
 )
@@ -198,5 +199,32 @@ func TestNoAllocations(t *testing.T) {
 		if n := testing.AllocsPerRun(100, f); n != 0 {
 			t.Errorf("%s allocates %v times", name, n)
 		}
+	}
+}
+
+func TestMustParse(t *testing.T) {
+	const text = "9d5ve82329xxxxxx"
+	if id := MustParse(text); id.String() != text {
+		t.Error(id)
+	}
+	for _, text := range []string{"", text[1:], "0" + text[1:]} {
+		func() {
+			defer func() {
+				if _, ok := recover().(*ParseError); !ok {
+					t.Errorf("%q is taken", text)
+				}
+			}()
+			MustParse(text)
+		}()
+	}
+}
+
+// What go doc shows of a type it shows where the type is declared.
+func TestDeclaredHere(t *testing.T) {
+	if got := reflect.TypeFor[ParseError]().PkgPath(); got != "github.com/flake-go/flake/flake/sno" {
+		t.Errorf("ParseError is of %s", got)
+	}
+	if got := reflect.TypeFor[Clock]().String(); got != "func() uint64" {
+		t.Errorf("Clock is %s", got)
 	}
 }

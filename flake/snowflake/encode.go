@@ -4,8 +4,6 @@ import (
 	"database/sql/driver"
 	"fmt"
 	"math"
-
-	"github.com/flake-go/flake/flake/internal/digits"
 )
 
 // The text of an id in JSON, XML and configuration is that of String, in JSON
@@ -20,7 +18,7 @@ func (id ID) MarshalText() ([]byte, error) { return []byte(id.String()), nil }
 // the id is left as it was.
 func (id *ID) UnmarshalText(text []byte) error {
 	if len(text) > 1 && text[0] == '0' {
-		return digits.Errorf(text, 0, "a leading zero")
+		return errorf(text, 0, "a leading zero")
 	}
 	parsed, err := Parse(string(text[:min(len(text), Width(10)+1)]), 10)
 	if err != nil {
@@ -39,7 +37,7 @@ func (id ID) MarshalBinary() ([]byte, error) {
 // UnmarshalBinary takes 8 bytes. On a [*ParseError] the id is left as it was.
 func (id *ID) UnmarshalBinary(data []byte) error {
 	if len(data) != 8 {
-		return digits.Errorf(data, 0, "%d bytes where 8 belong", len(data))
+		return errorf(data, 0, "%d bytes where 8 belong", len(data))
 	}
 	*id = FromBytes([8]byte(data))
 	return nil

@@ -4,8 +4,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-
-	"github.com/flake-go/flake/flake/internal/digits"
 )
 
 // Encoding is a text of ids with digits of its own: the number without leading
@@ -65,7 +63,7 @@ func (e *Encoding) Append(dst []byte, id ID) []byte {
 func (e *Encoding) Parse(text string) (ID, error) {
 	base := uint64(len(e.alphabet))
 	if len(text) == 0 || len(text) > e.width {
-		return 0, digits.Errorf(text, 0, "%d digits where base %d has 1 to %d", len(text), base, e.width)
+		return 0, errorf(text, 0, "%d digits where base %d has 1 to %d", len(text), base, e.width)
 	}
 	// A digit less than the highest id has always fits.
 	var id uint64
@@ -87,12 +85,12 @@ func (e *Encoding) Parse(text string) (ID, error) {
 		return 0, e.badDigit(text)
 	}
 	if high {
-		return 0, digits.Errorf(text, 0, "a number above the highest id, in base %d,", base)
+		return 0, errorf(text, 0, "a number above the highest id, in base %d,", base)
 	}
 	return ID(id), nil
 }
 
 func (e *Encoding) badDigit(text string) error {
 	at := strings.IndexFunc(text, func(r rune) bool { return r > 127 || e.values[byte(r)] == 255 })
-	return digits.Errorf(text, at, "%q, no digit of base %d,", text[at], len(e.alphabet))
+	return errorf(text, at, "%q, no digit of base %d,", text[at], len(e.alphabet))
 }

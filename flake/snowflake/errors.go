@@ -49,7 +49,23 @@ func (e *ClockError) Error() string {
 // Unwrap gives [ErrClockBackwards].
 func (e *ClockError) Unwrap() error { return ErrClockBackwards }
 
-// ParseError tells why a text is not an id: in Text what was to be one, cut
-// short if it is longer than any, in At the byte where it goes wrong, in What
-// what is wrong there.
-type ParseError = digits.ParseError
+// ParseError tells why a text is not an id.
+type ParseError struct {
+	Text string // what was to be an id, cut short if it is longer than any
+	At   int    // the byte where it goes wrong
+	What string // what is wrong there
+}
+
+func (e *ParseError) Error() string { return (*digits.ParseError)(e).Error() }
+
+func errorf[T string | []byte](text T, at int, format string, args ...any) error {
+	return (*ParseError)(digits.Errorf(text, at, format, args...))
+}
+
+// ours gives a [*ParseError] for that of package digits.
+func ours(err error) error {
+	if e, ok := err.(*digits.ParseError); ok {
+		return (*ParseError)(e)
+	}
+	return err
+}

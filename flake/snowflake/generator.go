@@ -14,7 +14,7 @@ import (
 
 // Clock gives the time in milliseconds since 1970-01-01 UTC. It is called by
 // many goroutines at once.
-type Clock = tick.Clock
+type Clock = func() uint64
 
 // Options are what a generator can do without. The zero value is fit for use.
 type Options struct {

@@ -18,6 +18,9 @@ func (id ID) Bytes() (b [8]byte) {
 // FromBytes is the reverse of [ID.Bytes].
 func FromBytes(b [8]byte) ID { return ID(binary.BigEndian.Uint64(b[:])) }
 
+// IsZero tells whether it is 0.
+func (id ID) IsZero() bool { return id == 0 }
+
 // Compare gives -1, 0 or 1 as id is lower than, equal to or higher than other.
 // It fits [slices.SortFunc].
 func (id ID) Compare(other ID) int { return cmp.Compare(id, other) }

@@ -57,7 +57,20 @@ func (id ID) AppendPadded(dst []byte, base int) ([]byte, error) {
 // highest id, or has anything but digits of the base.
 func Parse(text string, base int) (ID, error) {
 	_, id, err := size.Parse(text, base)
-	return ID(id), err
+	if err != nil {
+		return 0, ours(err)
+	}
+	return ID(id), nil
+}
+
+// MustParse reads what [ID.String] gives, and panics with a [*ParseError] if it is
+// anything else: for ids that are written in a program. There is no function that
+// finds the form out, as most texts could be of several.
+func MustParse(text string) (id ID) {
+	if err := id.UnmarshalText([]byte(text)); err != nil {
+		panic(err)
+	}
+	return id
 }
 
 // String gives the id in decimal, without leading zeros.
@@ -82,12 +95,12 @@ func ParseHex(text string) (id ID, err error) {
 		skip = 2
 	}
 	if n := len(text) - skip; n < 1 || n > 16 {
-		return 0, digits.Errorf(text, 0, "%d bytes where 1 to 16 hexadecimal digits belong", len(text))
+		return 0, errorf(text, 0, "%d bytes where 1 to 16 hexadecimal digits belong", len(text))
 	}
 	for i := skip; i < len(text); i++ {
 		nibble := digits.HexValue(text[i])
 		if nibble > 15 {
-			return 0, digits.Errorf(text, i, "%q, no hexadecimal digit,", text[i])
+			return 0, errorf(text, i, "%q, no hexadecimal digit,", text[i])
 		}
 		id = id<<4 | ID(nibble)
 	}
@@ -115,7 +128,7 @@ func (id ID) Binary() string {
 // ParseBinary reads what [ID.Binary] gives. Anything else is a [*ParseError].
 func ParseBinary(text string) (id ID, err error) {
 	if len(text) != binaryLen {
-		return 0, digits.Errorf(text, 0, "%d bytes where 16 groups of 4 bits have %d", len(text), binaryLen)
+		return 0, errorf(text, 0, "%d bytes where 16 groups of 4 bits have %d", len(text), binaryLen)
 	}
 	for i := range len(text) {
 		c := text[i]
@@ -124,7 +137,7 @@ func ParseBinary(text string) (id ID, err error) {
 		case i%5 != 4 && (c == '0' || c == '1'):
 			id = id<<1 | ID(c-'0')
 		default:
-			return 0, digits.Errorf(text, i, "%q where a bit or the space after four belongs", c)
+			return 0, errorf(text, i, "%q where a bit or the space after four belongs", c)
 		}
 	}
 	return id, nil

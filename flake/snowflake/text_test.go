@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"reflect"
 	"strconv"
 	"strings"
 	"testing"
@@ -280,4 +281,30 @@ func TestZeroEncoding(t *testing.T) {
 		}
 	}()
 	t.Error(e.Text(1))
+}
+
+func TestMustParse(t *testing.T) {
+	if id := MustParse("512389598415458346"); id != 512389598415458346 || id.IsZero() || !MustParse("0").IsZero() {
+		t.Error(id)
+	}
+	for _, text := range []string{"", "01", "1a", "18446744073709551616"} {
+		func() {
+			defer func() {
+				if _, ok := recover().(*ParseError); !ok {
+					t.Errorf("%q is taken", text)
+				}
+			}()
+			MustParse(text)
+		}()
+	}
+}
+
+// What go doc shows of a type it shows where the type is declared.
+func TestDeclaredHere(t *testing.T) {
+	if got := reflect.TypeFor[ParseError]().PkgPath(); got != "github.com/flake-go/flake/flake/snowflake" {
+		t.Errorf("ParseError is of %s", got)
+	}
+	if got := reflect.TypeFor[Clock]().String(); got != "func() uint64" {
+		t.Errorf("Clock is %s", got)
+	}
 }

@@ -9,7 +9,7 @@ import (
 const maxQuoted = 130
 
 // ParseError tells why a text is not an id. The text is cut short if it is
-// longer than any id's.
+// longer than any id's. The packages of formats convert it to one of their own.
 type ParseError struct {
 	Text string // what was to be an id
 	At   int    // the byte where it goes wrong
@@ -20,9 +20,9 @@ func (e *ParseError) Error() string {
 	return fmt.Sprintf("flake: %s is not an id: %s at byte %d", Quote(e.Text), e.What, e.At)
 }
 
-// Errorf gives a [*ParseError]. The text is copied, so as not to keep alive, or
+// Errorf gives an error that says where. The text is copied, so as not to keep alive, or
 // alias, a caller's buffer.
-func Errorf[T string | []byte](text T, at int, format string, args ...any) error {
+func Errorf[T string | []byte](text T, at int, format string, args ...any) *ParseError {
 	return &ParseError{strings.Clone(string(text[:min(len(text), maxQuoted)])), at, fmt.Sprintf(format, args...)}
 }
 

@@ -3,8 +3,6 @@ package durable
 import (
 	"log/slog"
 	"time"
-
-	"github.com/flake-go/flake/flake/internal/tick"
 )
 
 const (
@@ -28,12 +26,9 @@ const (
 // Options are what opening a generator can do without. The zero value is fit for use.
 type Options struct {
 	// AllowableDowntime is how long ids may not have been made before a start
-	// is refused with [tick.ErrClockAdvanced], for the clock may be wrong. 0 means
+	// is refused with tick.ErrClockAdvanced, for the clock may be wrong. 0 means
 	// DefaultDowntime; below 0 is an error.
 	AllowableDowntime time.Duration
-
-	// Clock is the clock; nil means SystemClock.
-	Clock tick.Clock
 
 	// Logger is told of a new file, a wait, and trouble with the file and its
 	// end; nil means nobody is.

@@ -8,7 +8,7 @@ import (
 
 // Clock gives the time in milliseconds since 1970-01-01 UTC. It is called by
 // many goroutines at once.
-type Clock func() uint64
+type Clock = func() uint64
 
 // MilliOf gives a time in ms since 1970. One before counts as 1970, one beyond
 // what [time.UnixMilli] can take as the last that it can.

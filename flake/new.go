@@ -1,0 +1,60 @@
+package flake
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// New gives an id, with nothing to set up: a worker id is made up at random when
+// the process first calls it. Any number of goroutines may call it. Ids ascend
+// as long as the process lives, also while the clock is set back; when the 65,536
+// of a millisecond are used it waits for the next one.
+//
+// That no other process, nor this one after a restart, makes the same id is as
+// likely as that 47 random bits are not the same in two processes of one
+// millisecond; nothing is kept on disk. After a restart with the clock set back,
+// ids may be below those before. Where a system may rest on no chance, or on that
+// order, there is [Open].
+func New() ID {
+	id, err := standard().Next()
+	if err != nil { // never, with this clock
+		panic(err)
+	}
+	return id
+}
+
+var standard = sync.OnceValue(func() *Generator {
+	worker, err := RandomWorker()
+	if err != nil {
+		panic(err)
+	}
+	g, err := NewGenerator(worker, forwardClock(readMachine()))
+	if err != nil {
+		panic(err)
+	}
+	return g
+})
+
+// forwardClock gives a clock that follows the wall clock where that is set ahead,
+// and where it is set back goes on at the pace of the monotonic one. read gives
+// both, in ns.
+func forwardClock(read func() (wall, mono int64)) Clock {
+	var ahead atomic.Int64 // wall minus monotonic time, the most that was seen
+	return func() uint64 {
+		wall, mono := read()
+		seen, most := wall-mono, ahead.Load()
+		for seen > most && !ahead.CompareAndSwap(most, seen) {
+			most = ahead.Load()
+		}
+		return uint64(max(mono+max(seen, most), 0)) / uint64(time.Millisecond)
+	}
+}
+
+func readMachine() func() (wall, mono int64) {
+	base := time.Now()
+	return func() (wall, mono int64) {
+		now := time.Now()
+		return now.UnixNano(), int64(now.Sub(base))
+	}
+}
