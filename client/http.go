@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"sync/atomic"
 )
 
 const (
@@ -38,6 +39,7 @@ type HTTP struct {
 	base   *url.URL
 	token  string
 	client *http.Client
+	closed atomic.Bool
 }
 
 var _ Door = (*HTTP)(nil)
@@ -58,12 +60,13 @@ func NewHTTP(base string, o HTTPOptions) (*HTTP, error) {
 		transport.MaxIdleConnsPerHost = maxIdle
 		client = &http.Client{Transport: transport}
 	}
-	return &HTTP{u, o.Token, client}, nil
+	return &HTTP{base: u, token: o.Token, client: client}, nil
 }
 
 // Close closes the connections that have nothing to do; the others end with
 // their calls.
 func (h *HTTP) Close() error {
+	h.closed.Store(true)
 	h.client.CloseIdleConnections()
 	return nil
 }
@@ -156,6 +159,9 @@ func (h *HTTP) ask(ctx context.Context, method, path, accept string, query url.V
 }
 
 func (h *HTTP) do(ctx context.Context, method string, u *url.URL, accept string) ([]byte, error) {
+	if h.closed.Load() {
+		return nil, net.ErrClosed
+	}
 	r, err := http.NewRequestWithContext(ctx, method, u.String(), nil)
 	if err != nil {
 		return nil, err

@@ -68,6 +68,13 @@ func numberOf[ID Octets](id ID) number {
 	return number{binary.BigEndian.Uint64(b[:8]), binary.BigEndian.Uint64(b[8:])}
 }
 
+// numberOfOctets is numberOf of an id as it came, which may have any length.
+func numberOfOctets(id []byte) number {
+	var b [maxOctets]byte
+	copy(b[max(0, maxOctets-len(id)):], id)
+	return number{binary.BigEndian.Uint64(b[:8]), binary.BigEndian.Uint64(b[8:])}
+}
+
 func idOf[ID Octets](n number) (id ID) {
 	var b [maxOctets]byte
 	binary.BigEndian.PutUint64(b[:8], n.hi)

@@ -18,7 +18,8 @@ const (
 // Canonical is the base of a format's own text, for [IDs.Texts].
 const Canonical = -1
 
-// Door is a way to a node's generators: a [*Node] or a [*HTTP].
+// Door is a way to a node's generators: a [*Node], a [*HTTP], or several of them
+// as a [*Failover]. For tests there is package clienttest.
 type Door interface {
 	// Close ends connections. IDs of the door give errors from then on.
 	Close() error

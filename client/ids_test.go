@@ -30,6 +30,11 @@ type flakes struct {
 
 func startFlakes(t *testing.T) *flakes {
 	t.Helper()
+	return startWorker(t, worker)
+}
+
+func startWorker(t *testing.T, worker flake.Worker) *flakes {
+	t.Helper()
 	f := new(flakes)
 	system := flake.SystemClock()
 	ids, err := flake.NewGenerator(worker, func() uint64 { return system() - uint64(f.behind.Load()) })

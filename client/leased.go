@@ -32,9 +32,9 @@ type LeaseOptions struct {
 	MaxAge time.Duration // of a lease, MinLeaseAge to MaxLeaseAge; 100 ms unless told
 }
 
-// ErrNotAbove is the answer of a node whose ids are not above those that came
-// before. It is another node then, at the same address: one node's ids ascend as
-// [Leased] has it, whatever happens to it or its clock.
+// ErrNotAbove: the ids of a node are not above those that came before. It is
+// another node then, of a [Failover] or at the same address: one node's ids ascend
+// as [Leased] has it, whatever happens to it or its clock.
 var ErrNotAbove = errors.New("the node's ids are not above those before")
 
 // Leased are ids of a generator that are leased ahead, so that they cost no round

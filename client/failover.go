@@ -1,0 +1,229 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/flake-go/flake/flake"
+)
+
+const (
+	// failoverTime is how long a call may take whose context has no deadline.
+	failoverTime = 5 * time.Second
+
+	// The wait after a round of all nodes that failed, doubled each time.
+	firstRoundPause = 2 * time.Millisecond
+	lastRoundPause  = 500 * time.Millisecond
+)
+
+// Failover is several nodes, of which one is asked, and when that fails the next.
+// That one is asked from then on, until it fails too. After the last comes the
+// first.
+//
+// A call that no node answers is made again, with pauses, until the deadline of
+// its context, or for 5 s if that has none; a node that is silent is given its
+// share of the time. The error tells of all nodes. An argument that one node does not
+// allow ([ErrBadArgument]) is not asked of others.
+//
+// Ids ascend across nodes, as [IDs] and [Leased] have it of one. For if the clock
+// of the node that takes over is behind, its ids are dropped until they are above
+// those before; when the time is up that is [ErrNotAbove]. What was handed out
+// is remembered by the Failover, by each generator's name: one that is made anew
+// begins anew.
+type Failover struct {
+	doors []Door
+	asked atomic.Int64 // place of the door that is asked first
+
+	mu      sync.Mutex
+	highest map[string]given // by generator
+}
+
+// given is the highest id that was handed out, and the place of the door that it
+// came from.
+type given struct {
+	id   number
+	door int
+}
+
+var _ Door = (*Failover)(nil)
+
+// NewFailover gives several nodes as one, the preferred ones first. They are to have
+// generators of the same names and formats, and workers of their own.
+func NewFailover(first Door, others ...Door) *Failover {
+	return &Failover{doors: append([]Door{first}, others...), highest: make(map[string]given)}
+}
+
+// Close closes all doors.
+func (f *Failover) Close() error {
+	var errs []error
+	for _, door := range f.doors {
+		errs = append(errs, door.Close())
+	}
+	return errors.Join(errs...)
+}
+
+func (f *Failover) get(ctx context.Context, generator string) (id []byte, err error) {
+	err = f.take(ctx, generator, func(ctx context.Context, door Door) (runs []run, err error) {
+		id, err = door.get(ctx, generator)
+		return []run{{id, 1}}, err
+	})
+	return id, err
+}
+
+func (f *Failover) lease(ctx context.Context, generator string, n, size int) (runs []run, err error) {
+	err = f.take(ctx, generator, func(ctx context.Context, door Door) ([]run, error) {
+		runs, err = door.lease(ctx, generator, n, size)
+		return runs, err
+	})
+	return runs, err
+}
+
+func (f *Failover) texts(ctx context.Context, generator string, n, base int) (texts []string, err error) {
+	err = f.take(ctx, generator, func(ctx context.Context, door Door) ([]run, error) {
+		if texts, err = door.texts(ctx, generator, n, base); err != nil {
+			return nil, err
+		}
+		runs := make([]run, len(texts))
+		for i, text := range texts {
+			id, err := flake.Parse(text, base) // a number, of whatever format
+			if err != nil {
+				return nil, err
+			}
+			runs[i] = run{id[:], 1}
+		}
+		return runs, nil
+	})
+	return texts, err
+}
+
+func (f *Failover) notional(ctx context.Context, generator string, milli uint64) (id []byte, err error) {
+	err = f.ask(ctx, func(ctx context.Context, at int) error {
+		id, err = f.doors[at].notional(ctx, generator, milli)
+		return err
+	})
+	return id, err
+}
+
+func (f *Failover) span(ctx context.Context, generator string, first, last uint64) (lowest, highest []byte, err error) {
+	err = f.ask(ctx, func(ctx context.Context, at int) error {
+		lowest, highest, err = f.doors[at].span(ctx, generator, first, last)
+		return err
+	})
+	return lowest, highest, err
+}
+
+func (f *Failover) decompose(ctx context.Context, generator string, id []byte) (fields []Field, err error) {
+	err = f.ask(ctx, func(ctx context.Context, at int) error {
+		fields, err = f.doors[at].decompose(ctx, generator, id)
+		return err
+	})
+	return fields, err
+}
+
+// take asks for ids, which must be above all that were handed out when it began.
+func (f *Failover) take(ctx context.Context, generator string, do func(context.Context, Door) ([]run, error)) error {
+	f.mu.Lock()
+	before, any := f.highest[generator]
+	f.mu.Unlock()
+	return f.ask(ctx, func(ctx context.Context, at int) error {
+		runs, err := do(ctx, f.doors[at])
+		if err != nil {
+			return err
+		}
+		var highest number
+		for _, r := range runs {
+			first := numberOfOctets(r.first)
+			// The ids of one node ascend by themselves, as far as its format has it.
+			if any && before.door != at && !before.id.below(first) {
+				return fmt.Errorf("node %d of %d: %w", at+1, len(f.doors), ErrNotAbove)
+			}
+			if last := first.plus(uint64(max(r.count, 1)) - 1); highest.below(last) {
+				highest = last
+			}
+		}
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if f.highest[generator].id.below(highest) {
+			f.highest[generator] = given{highest, at}
+		}
+		return nil
+	})
+}
+
+// ask has a call made with one door after the other, until one answers.
+func (f *Failover) ask(ctx context.Context, do func(ctx context.Context, at int) error) error {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		deadline = time.Now().Add(failoverTime)
+	}
+	errs := make([]error, len(f.doors))
+	for pause := firstRoundPause; ; pause = min(2*pause, lastRoundPause) {
+		if done, err := f.round(ctx, deadline, errs, do); done {
+			return err
+		}
+		if !anyPasses(errs) || time.Until(deadline) <= pause {
+			return noneOf(errs)
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return gaveUp(ctx, errs)
+		}
+	}
+}
+
+// round asks each door once, and notes why it failed.
+func (f *Failover) round(ctx context.Context, deadline time.Time, errs []error, do func(context.Context, int) error) (done bool, err error) {
+	first := int(f.asked.Load())
+	for i := range f.doors {
+		at := (first + i) % len(f.doors)
+		share := time.Until(deadline) / time.Duration(len(f.doors)-i)
+		shared, cancel := context.WithTimeout(ctx, share)
+		err := do(shared, at)
+		cancel()
+		switch {
+		case err == nil:
+			f.asked.CompareAndSwap(int64(first), int64(at))
+			return true, nil
+		case errors.Is(err, ErrBadArgument):
+			return true, err
+		case errs[at] == nil || !errors.Is(err, context.DeadlineExceeded): // the last share may be a short one
+			errs[at] = err
+		}
+		if ctx.Err() != nil {
+			return true, gaveUp(ctx, errs)
+		}
+	}
+	return false, nil
+}
+
+// anyPasses tells whether asking again may help.
+func anyPasses(errs []error) bool {
+	for _, err := range errs {
+		if !errors.Is(err, ErrUnknown) && !errors.Is(err, net.ErrClosed) {
+			return true
+		}
+	}
+	return false
+}
+
+func gaveUp(ctx context.Context, errs []error) error {
+	return fmt.Errorf("%w; %w", context.Cause(ctx), noneOf(errs))
+}
+
+// noneOf is the errors of the nodes, on one line.
+func noneOf(errs []error) error {
+	var all []any
+	for _, err := range errs {
+		if err != nil { // else it was not asked
+			all = append(all, err)
+		}
+	}
+	return fmt.Errorf("no node answered"+strings.Repeat("; %w", len(all)), all...)
+}

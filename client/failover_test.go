@@ -1,0 +1,220 @@
+package client
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/flake-go/flake/flake"
+)
+
+// scripted is a door that answers what a test says.
+type scripted struct {
+	Door
+	asked  int
+	answer func(ctx context.Context) (uint64, error)
+}
+
+func (s *scripted) get(ctx context.Context, _ string) ([]byte, error) {
+	s.asked++
+	id, err := s.answer(ctx)
+	return binary.BigEndian.AppendUint64(nil, id), err
+}
+
+func fails(err error) func(context.Context) (uint64, error) {
+	return func(context.Context) (uint64, error) { return 0, err }
+}
+
+func counts(from uint64) func(context.Context) (uint64, error) {
+	return func(context.Context) (uint64, error) { from++; return from - 1, nil }
+}
+
+func silent(ctx context.Context) (uint64, error) {
+	<-ctx.Done()
+	return 0, context.Cause(ctx)
+}
+
+// The next node is asked when one fails, and from then on.
+func TestFailover(t *testing.T) {
+	a, b, c := new(scripted), new(scripted), new(scripted)
+	ids := NewIDs[[8]byte](NewFailover(a, b, c), "ids")
+	down := fails(errors.New("down"))
+	for i, tt := range []struct {
+		a, b, c func(context.Context) (uint64, error)
+		want    uint64
+		asked   []int
+	}{
+		{counts(10), counts(0), counts(0), 10, []int{1, 0, 0}},
+		{counts(11), counts(0), counts(0), 11, []int{1, 0, 0}},
+		{down, counts(20), counts(0), 20, []int{1, 1, 0}},
+		{counts(30), counts(21), counts(0), 21, []int{0, 1, 0}},
+		{counts(30), down, down, 30, []int{1, 1, 1}},
+		{down, down, counts(31), 31, []int{1, 1, 1}},
+		{counts(40), down, down, 40, []int{1, 0, 1}},
+	} {
+		a.answer, b.answer, c.answer = tt.a, tt.b, tt.c
+		a.asked, b.asked, c.asked = 0, 0, 0
+		id, err := ids.Get(t.Context())
+		if asked := []int{a.asked, b.asked, c.asked}; err != nil || numberOf(id).lo != tt.want || !slices.Equal(asked, tt.asked) {
+			t.Errorf("%d: %d, %v, asked %v, want %d, %v", i, numberOf(id).lo, err, asked, tt.want, tt.asked)
+		}
+	}
+}
+
+// The ids of the node that takes over are dropped until they are above.
+func TestFailoverOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		down := fails(errors.New("down"))
+		a, b := &scripted{answer: counts(10)}, &scripted{answer: counts(6)}
+		f := NewFailover(a, b)
+		ids, others := NewIDs[[8]byte](f, "ids"), NewIDs[[8]byte](f, "others")
+		next := func(from *IDs[[8]byte], want uint64) {
+			t.Helper()
+			if id, err := from.Get(t.Context()); err != nil || numberOf(id).lo != want {
+				t.Errorf("%d, %v, want %d", numberOf(id).lo, err, want)
+			}
+		}
+		next(ids, 10)
+		a.answer = down
+		next(ids, 11)    // after 6, 7, 8, 9 and 10
+		next(others, 12) // another generator's
+		a.answer, b.answer = counts(3), down
+		next(others, 13)
+		a.answer = counts(3)
+		next(ids, 12)
+		a.answer = counts(5) // the node that gave the highest may have reasons: random_start, sno
+		next(ids, 5)
+		a.answer, b.answer = down, counts(0)
+		next(ids, 13)
+
+		a.answer, b.answer = fails(ErrLost), fails(flake.ErrClockBackwards)
+		_, err := ids.Get(t.Context())
+		if !errors.Is(err, ErrLost) || !errors.Is(err, flake.ErrClockBackwards) {
+			t.Error(err)
+		}
+		a.answer = fails(nil) // always 0
+		if _, err := ids.Get(t.Context()); !errors.Is(err, ErrNotAbove) {
+			t.Error(err)
+		}
+	})
+}
+
+func TestFailoverTime(t *testing.T) {
+	down, stop := errors.New("down"), errors.New("stop")
+	for _, tt := range []struct {
+		what string
+		a, b func(context.Context) (uint64, error)
+		time time.Duration // of the context; 0: it has none
+		want error         // nil: an id
+		took time.Duration // at most, and the least if there is no id
+	}{
+		{"a silent node has its share", silent, counts(1), 0, nil, failoverTime / 2},
+		{"and of the context's time", silent, counts(1), time.Second, nil, time.Second / 2},
+		{"both are silent", silent, silent, 0, context.DeadlineExceeded, failoverTime},
+		{"both are silent, with a context", silent, silent, time.Second, context.DeadlineExceeded, time.Second},
+		{"both are down", fails(down), fails(down), time.Second, down, time.Second},
+		{"why is told, though the last round is short", silent, fails(down), time.Second, down, time.Second},
+		{"an argument", fails(ErrBadArgument), counts(1), 0, ErrBadArgument, 0},
+		{"an unknown call", fails(ErrUnknown), fails(ErrUnknown), 0, ErrUnknown, 0},
+		{"a closed door", fails(net.ErrClosed), fails(net.ErrClosed), 0, net.ErrClosed, 0},
+		{"an unknown call, and one is down", fails(ErrUnknown), fails(down), 0, down, failoverTime},
+		{"a context ends", silent, fails(down), -time.Second, stop, time.Second},
+		{"a context ends in a pause", fails(down), fails(down), -time.Second, stop, time.Second},
+	} {
+		t.Run(tt.what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancelCause(t.Context())
+				defer cancel(nil)
+				if tt.time > 0 {
+					var end context.CancelFunc
+					ctx, end = context.WithTimeout(ctx, tt.time)
+					defer end()
+				}
+				if tt.time < 0 {
+					time.AfterFunc(-tt.time, func() { cancel(stop) })
+				}
+				start := time.Now()
+				_, err := NewIDs[[8]byte](NewFailover(&scripted{answer: tt.a}, &scripted{answer: tt.b}), "ids").Get(ctx)
+				took := time.Since(start)
+				if !errors.Is(err, tt.want) || took > tt.took || took < tt.took-lastRoundPause {
+					t.Errorf("%v after %v, want %v after %v", err, took, tt.want, tt.took)
+				}
+			})
+		})
+	}
+}
+
+// A node ends while ids are taken in all ways, and the clock of the other is behind.
+func TestFailoverLive(t *testing.T) {
+	noLeak(t)
+	a, b := startFlakes(t), startWorker(t, worker+1)
+	b.behind.Store(100)
+	f := NewFailover(a.doors(t)["distribution"], b.doors(t)["HTTP"])
+	defer f.Close()
+	ids := NewIDs[flake.ID](f, "flake")
+	l, err := ids.Leased(LeaseOptions{Size: 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	var workers [2]atomic.Int64 // ids of each
+	o := newOrder(t)
+	take := func(next func(context.Context) (flake.ID, error)) {
+		for range 300 {
+			o.mu.Lock()
+			before := o.highest
+			o.mu.Unlock()
+			id, err := next(t.Context())
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			o.mu.Lock()
+			if o.seen[id] || id.Compare(before) <= 0 {
+				t.Errorf("%v after %v, seen before: %t", id, before, o.seen[id])
+			}
+			o.seen[id] = true
+			o.highest = slices.MaxFunc([]flake.ID{id, o.highest}, flake.ID.Compare)
+			o.mu.Unlock()
+			if of := id.Worker() - worker; workers[of].Add(1) == 50 && of == 0 {
+				a.Stop()
+			}
+		}
+	}
+	text := func(ctx context.Context) (id flake.ID, err error) {
+		texts, err := ids.Texts(ctx, 1, 36)
+		if err != nil {
+			return id, err
+		}
+		return flake.Parse(texts[0], 36)
+	}
+	for _, next := range []func(context.Context) (flake.ID, error){ids.Get, text} {
+		var callers sync.WaitGroup
+		for range 4 {
+			callers.Go(func() { take(next) })
+		}
+		callers.Wait()
+	}
+	take(l.Next)
+	for i := range workers {
+		if workers[i].Load() == 0 {
+			t.Errorf("no ids of node %d", i)
+		}
+	}
+	day := time.UnixMilli(1_700_000_000_000)
+	lowest, highest, err := ids.Span(t.Context(), day, day)
+	if notional, err2 := ids.Notional(t.Context(), day); notional != lowest || highest.Compare(lowest) <= 0 || err != nil || err2 != nil {
+		t.Error(lowest, highest, notional, err, err2)
+	}
+	if fields, err := ids.Decompose(t.Context(), lowest); err != nil || fmt.Sprint(fields) != "[{time 1700000000000} {worker 0} {sequence 0}]" {
+		t.Error(fields, err)
+	}
+}
