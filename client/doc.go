@@ -8,6 +8,7 @@
 //	id, err := ids.Get(ctx)
 //
 // Start at [NewNode] or [NewHTTP], which are the two doors to a node, and at
-// [IDs], which are the same behind both. [IDs.Leased] gives ids that cost no round
-// trip. [Node.Call] and [Node.Apply] call whatever else a node has.
+// [IDs], which are the same behind both. [NewFailover] makes one door of several
+// nodes. [IDs.Leased] gives ids that cost no round trip. [Node.Call] and [Node.Apply]
+// call whatever else a node has. Package clienttest has a node for tests.
 package client

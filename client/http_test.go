@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -123,6 +124,18 @@ func TestHTTPContext(t *testing.T) {
 	await(t, "a request", asked.Load)
 	cancel(why)
 	if err := <-ended; !errors.Is(err, why) {
+		t.Error(err)
+	}
+}
+
+func TestClosedHTTP(t *testing.T) {
+	door := startFlakes(t).doors(t)["HTTP"]
+	ids := NewIDs[flake.ID](door, "flake")
+	if _, err := ids.Get(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	door.Close()
+	if _, err := ids.Get(t.Context()); !errors.Is(err, net.ErrClosed) {
 		t.Error(err)
 	}
 }

@@ -1,0 +1,105 @@
+// Package clienttest has a node for the tests of programs that take ids by
+// package client: in the same process, without a socket or anything to set up.
+//
+//	node := clienttest.New()
+//	ids := client.NewIDs[flake.ID](node, "flake")
+//	id, err := ids.Get(ctx)
+//
+// Its ids are made, and its calls answered, by the code of a real node, so that the
+// same holds of them: they are unique, ascend, and can be leased; arguments out of
+// range are refused. [Node.Step] sets its clock, [Node.Fail] has calls fail.
+package clienttest
+
+import (
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/flake-go/flake/client"
+	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/flake/flakehttp"
+	"github.com/flake-go/flake/flake/flakeserver"
+)
+
+// Node is a [client.Door] to a node of its own, which has the generator "flake"
+// with a worker made up at random. It keeps nothing: another Node is another node.
+// Any number of goroutines may use it.
+type Node struct {
+	client.Door
+
+	ahead   atomic.Int64 // ms that its clock is ahead of the machine's
+	failure atomic.Pointer[error]
+	server  atomic.Pointer[flakehttp.Server]
+
+	mu         sync.Mutex
+	generators []flakehttp.Generator
+}
+
+// New starts a node.
+func New() *Node {
+	n := new(Node)
+	worker, err := flake.RandomWorker()
+	if err != nil {
+		panic(err) // there is no randomness
+	}
+	system := flake.SystemClock()
+	ids, err := flake.NewGenerator(worker, func() uint64 { return system() + uint64(n.ahead.Load()) })
+	if err != nil {
+		panic(err) // never, of such a worker
+	}
+	n.Add("flake", flakeserver.Flake(ids))
+	n.Door, err = client.NewHTTP("http://localhost", client.HTTPOptions{Client: &http.Client{Transport: transport{n}}})
+	if err != nil {
+		panic(err) // never, of such a URL
+	}
+	return n
+}
+
+// Add adds a generator of any format: [flakeserver.Snowflake] or [flakeserver.Sno]
+// of one that the test has opened.
+func (n *Node) Add(name string, ids flakeserver.Source) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	log := slog.New(slog.DiscardHandler)
+	n.generators = append(slices.Clip(n.generators), flakehttp.Generator{
+		Name: name, Server: &flakeserver.Server{IDs: ids, Log: log, Started: time.Now()},
+	})
+	n.server.Store(flakehttp.New(flakehttp.Options{Generators: n.generators, Log: log}))
+}
+
+// Step sets the clock of the generator "flake" ahead, or back with d below 0: then
+// calls fail with [flake.ErrClockBackwards] until it has caught up.
+func (n *Node) Step(d time.Duration) { n.ahead.Add(d.Milliseconds()) }
+
+// Fail has all calls fail with an error, as if the node were not reached; nil ends
+// that. What else a node may answer are [client.ErrBusy], [client.ErrLost],
+// [flake.ErrTimestampNotSaved] and the like.
+func (n *Node) Fail(err error) { n.failure.Store(&err) }
+
+// transport has the node answer requests.
+type transport struct{ node *Node }
+
+func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	if err := t.node.failure.Load(); err != nil && *err != nil {
+		return nil, notReached(*err)
+	}
+	served := r.Clone(r.Context())
+	served.RequestURI, served.Body = r.URL.RequestURI(), http.NoBody
+	answer := httptest.NewRecorder()
+	t.node.server.Load().ServeHTTP(answer, served)
+	return answer.Result(), r.Context().Err()
+}
+
+// notReached is an error that says so to package client.
+func notReached(err error) error {
+	if errors.Is(err, client.ErrLost) {
+		return err
+	}
+	return &net.OpError{Op: "dial", Net: "clienttest", Err: err}
+}

@@ -1,0 +1,119 @@
+package clienttest_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/flake-go/flake/client"
+	"github.com/flake-go/flake/client/clienttest"
+	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/flake/flakeserver"
+	"github.com/flake-go/flake/flake/snowflake"
+)
+
+// The promises of order hold, in whichever ways ids are taken.
+func TestOrder(t *testing.T) {
+	node := clienttest.New()
+	defer node.Close()
+	ids := client.NewIDs[flake.ID](node, "flake")
+	leased, err := ids.Leased(client.LeaseOptions{Size: 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer leased.Close()
+	var mu sync.Mutex
+	seen := make(map[flake.ID]bool)
+	take := func(next func(context.Context) (flake.ID, error)) {
+		var last flake.ID
+		for range 1000 {
+			id, err := next(t.Context())
+			mu.Lock()
+			if err != nil || seen[id] || id.Compare(last) <= 0 {
+				t.Errorf("%v after %v, seen before: %t, %v", id, last, seen[id], err)
+			}
+			seen[id], last = true, id
+			mu.Unlock()
+		}
+	}
+	var callers sync.WaitGroup
+	for range 4 {
+		callers.Go(func() { take(ids.Get) })
+		callers.Go(func() { take(leased.Next) })
+	}
+	callers.Wait()
+	many, err := ids.GetMany(t.Context(), 100_000)
+	if err != nil || len(many) != 100_000 || seen[many[0]] {
+		t.Errorf("%d ids, %v", len(many), err)
+	}
+	if other, err := client.NewIDs[flake.ID](clienttest.New(), "flake").Get(t.Context()); err != nil || other.Worker() == many[0].Worker() {
+		t.Errorf("another node has the worker %v too, %v", other.Worker(), err)
+	}
+}
+
+func TestFailures(t *testing.T) {
+	node := clienttest.New()
+	ids := client.NewIDs[flake.ID](node, "flake")
+	get := func() error {
+		_, err := ids.Get(t.Context())
+		return err
+	}
+	if err := get(); err != nil {
+		t.Fatal(err)
+	}
+	node.Step(-time.Hour)
+	if err := get(); !errors.Is(err, flake.ErrClockBackwards) {
+		t.Errorf("a clock set back: %v", err)
+	}
+	node.Step(2 * time.Hour)
+	id, err := ids.Get(t.Context())
+	if err != nil || time.Until(id.Time()) < time.Minute {
+		t.Errorf("a clock set ahead: %v, %v", id.Time(), err)
+	}
+	for _, want := range []error{errors.New("why"), client.ErrBusy, client.ErrLost, flake.ErrTimestampNotSaved} {
+		node.Fail(want)
+		if err := get(); !errors.Is(err, want) || errors.Is(err, client.ErrLost) != (want == client.ErrLost) {
+			t.Errorf("%v, want %v", err, want)
+		}
+	}
+	node.Fail(nil)
+	if err := get(); err != nil {
+		t.Error(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := ids.Get(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("a context at its end: %v", err)
+	}
+	if _, err := ids.Leased(client.LeaseOptions{Size: -1}); !errors.Is(err, client.ErrBadArgument) {
+		t.Error(err)
+	}
+	if _, _, err := ids.Span(t.Context(), time.Now(), time.Unix(0, 0)); !errors.Is(err, client.ErrBadArgument) {
+		t.Error(err)
+	}
+	node.Close()
+	if err := get(); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("closed: %v", err)
+	}
+}
+
+func TestAdd(t *testing.T) {
+	orders, err := snowflake.Open(t.Context(), filepath.Join(t.TempDir(), "time"), snowflake.Twitter, snowflake.MachineID(7), snowflake.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer orders.Close()
+	node := clienttest.New()
+	node.Add("orders", flakeserver.Snowflake(orders))
+	id, err := client.NewIDs[[8]byte](node, "orders").Get(t.Context())
+	if parts := snowflake.Twitter.Decompose(snowflake.FromBytes(id)); err != nil || parts.Machine != 7 {
+		t.Errorf("%+v, %v", parts, err)
+	}
+	if _, err := client.NewIDs[flake.ID](node, "flake").Get(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
