@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -27,6 +28,11 @@ func (s *scripted) get(ctx context.Context, _ string) ([]byte, error) {
 	s.asked++
 	id, err := s.answer(ctx)
 	return binary.BigEndian.AppendUint64(nil, id), err
+}
+
+func (s *scripted) texts(ctx context.Context, _ string, _, base int) ([]string, error) {
+	id, err := s.answer(ctx)
+	return []string{strconv.FormatUint(id, base)}, err
 }
 
 func fails(err error) func(context.Context) (uint64, error) {
@@ -105,6 +111,31 @@ func TestFailoverOrder(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// Texts and leases count as ids do, to their last.
+func TestFailoverRuns(t *testing.T) {
+	a, b := new(fake), new(fake)
+	ids := NewIDs[[8]byte](NewFailover(a, b), "ids")
+	b.last.Store(4)
+	down := errors.New("down")
+	for _, want := range []uint64{1, 15} { // of b 5 to 14 are not above 10
+		runs, err := ids.Lease(t.Context(), 10)
+		if err != nil || len(runs) != 1 || numberOf(runs[0].First).lo != want {
+			t.Errorf("%v, %v, want %d", runs, err, want)
+		}
+		a.fail.Store(&down)
+	}
+
+	c, d := &scripted{answer: counts(10)}, &scripted{answer: counts(9)}
+	f := NewFailover(c, d)
+	for _, want := range []string{"1010", "1011"} {
+		texts, err := NewIDs[[8]byte](f, "ids").Texts(t.Context(), 1, 2)
+		if err != nil || texts[0] != want {
+			t.Errorf("%s, %v, want %s", texts, err, want)
+		}
+		c.answer = fails(down)
+	}
 }
 
 func TestFailoverTime(t *testing.T) {
