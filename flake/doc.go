@@ -20,7 +20,7 @@
 // from [NewGenerator], which remembers nothing once the process has ended; and from
 // [ID].
 //
-// Uniqueness rests, but for New, on one rule the package cannot check: no two generators
-// share a worker id. The package makes no randomness part of an id, so ids can
-// be guessed; they are names, not secrets.
+// Uniqueness rests on one rule the package cannot check: no two generators
+// share a worker id, which New makes up. The package makes no randomness part of
+// each id, so ids can be guessed; they are names, not secrets.
 package flake

@@ -51,7 +51,7 @@ func (id ID) Worker() Worker { return Worker(binary.BigEndian.Uint64(id[8:]) >> 
 // Sequence is the id's number within its millisecond, from 0.
 func (id ID) Sequence() uint16 { return binary.BigEndian.Uint16(id[14:]) }
 
-// IsZero tells whether it is the zero value, which no generator hands out.
+// IsZero tells whether it is the zero value.
 func (id ID) IsZero() bool { return id == ID{} }
 
 // Compare gives -1, 0 or 1 as id is lower than, equal to or higher than other:
