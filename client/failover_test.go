@@ -39,6 +39,28 @@ func fails(err error) func(context.Context) (uint64, error) {
 	return func(context.Context) (uint64, error) { return 0, err }
 }
 
+// once fails with an error the first time, and is silent then.
+func once(err error) func(context.Context) (uint64, error) {
+	return func(ctx context.Context) (uint64, error) {
+		if first := err; first != nil {
+			err = nil
+			return 0, first
+		}
+		return silent(ctx)
+	}
+}
+
+func slow(by time.Duration) func(context.Context) (uint64, error) {
+	return func(ctx context.Context) (uint64, error) {
+		select {
+		case <-time.After(by):
+			return 1, nil
+		case <-ctx.Done():
+			return 0, context.Cause(ctx)
+		}
+	}
+}
+
 func counts(from uint64) func(context.Context) (uint64, error) {
 	return func(context.Context) (uint64, error) { from++; return from - 1, nil }
 }
@@ -149,10 +171,11 @@ func TestFailoverTime(t *testing.T) {
 	}{
 		{"a silent node has its share", silent, counts(1), 0, nil, failoverTime / 2},
 		{"and of the context's time", silent, counts(1), time.Second, nil, time.Second / 2},
+		{"the last has what is left", silent, slow(2 * time.Second), 0, nil, failoverTime/2 + 2*time.Second},
 		{"both are silent", silent, silent, 0, context.DeadlineExceeded, failoverTime},
 		{"both are silent, with a context", silent, silent, time.Second, context.DeadlineExceeded, time.Second},
 		{"both are down", fails(down), fails(down), time.Second, down, time.Second},
-		{"why is told, though the last round is short", silent, fails(down), time.Second, down, time.Second},
+		{"why is told, though both are silent since", once(down), once(down), time.Second, down, time.Second},
 		{"an argument", fails(ErrBadArgument), counts(1), 0, ErrBadArgument, 0},
 		{"an unknown call", fails(ErrUnknown), fails(ErrUnknown), 0, ErrUnknown, 0},
 		{"a closed door", fails(net.ErrClosed), fails(net.ErrClosed), 0, net.ErrClosed, 0},

@@ -8,8 +8,8 @@ import (
 
 // New gives an id, with nothing to set up: a worker id is made up at random when
 // the process first calls it. Any number of goroutines may call it. Ids ascend
-// as long as the process lives, also while the clock is set back; when the 65,536
-// of a millisecond are used it waits for the next one.
+// as long as the process lives, also when the clock is set back: their time is ahead
+// of it then. When the 65,536 of a millisecond are used New waits for the next one.
 //
 // That no other process, nor this one after a restart, makes the same id is as
 // likely as that 47 random bits are not the same in two processes of one
