@@ -20,9 +20,12 @@ import (
 // scripted is a door that answers what a test says.
 type scripted struct {
 	Door
+	closed bool
 	asked  int
 	answer func(ctx context.Context) (uint64, error)
 }
+
+func (s *scripted) Close() error { s.closed = true; return nil }
 
 func (s *scripted) get(ctx context.Context, _ string) ([]byte, error) {
 	s.asked++
@@ -73,7 +76,8 @@ func silent(ctx context.Context) (uint64, error) {
 // The next node is asked when one fails, and from then on.
 func TestFailover(t *testing.T) {
 	a, b, c := new(scripted), new(scripted), new(scripted)
-	ids := NewIDs[[8]byte](NewFailover(a, b, c), "ids")
+	f := NewFailover(a, b, c)
+	ids := NewIDs[[8]byte](f, "ids")
 	down := fails(errors.New("down"))
 	for i, tt := range []struct {
 		a, b, c func(context.Context) (uint64, error)
@@ -94,6 +98,9 @@ func TestFailover(t *testing.T) {
 		if asked := []int{a.asked, b.asked, c.asked}; err != nil || numberOf(id).lo != tt.want || !slices.Equal(asked, tt.asked) {
 			t.Errorf("%d: %d, %v, asked %v, want %d, %v", i, numberOf(id).lo, err, asked, tt.want, tt.asked)
 		}
+	}
+	if err := f.Close(); err != nil || !a.closed || !b.closed || !c.closed {
+		t.Errorf("%v, closed: %t, %t, %t", err, a.closed, b.closed, c.closed)
 	}
 }
 

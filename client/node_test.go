@@ -39,6 +39,19 @@ func TestReconnect(t *testing.T) {
 				t.Errorf("with no node: %v", err)
 			}
 		}
+		if n.pause != 2*minPause {
+			t.Errorf("a pause of %v after two attempts", n.pause)
+		}
+	}
+}
+
+// Attempts are never further apart than maxPause.
+func TestPause(t *testing.T) {
+	n := NewNode(name, Dialer{Cookie: cookie, Addr: "127.0.0.1:1"})
+	defer n.Close()
+	n.pause = maxPause // and the last attempt was long ago
+	if _, err := n.Call(t.Context(), "echo", etf.Atom("a")); err == nil || n.pause != maxPause {
+		t.Errorf("%v, a pause of %v", err, n.pause)
 	}
 }
 
@@ -65,6 +78,9 @@ func TestOneConnection(t *testing.T) {
 		if c != first {
 			t.Fatal("two connections")
 		}
+	}
+	if n.Close(); first.lasts() {
+		t.Error("the connection outlives the node")
 	}
 }
 

@@ -1,0 +1,372 @@
+package client
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/flake-go/flake/flake"
+)
+
+// fake is a door that leases ids 1, 2, 3 and so on.
+type fake struct {
+	Door
+	asked atomic.Int32
+	last  atomic.Uint64
+	fail  atomic.Pointer[error]
+	stuck atomic.Bool   // it leases the same again
+	wait  chan struct{} // unless nil, before an answer
+	size  atomic.Int32  // of the last lease
+}
+
+func (f *fake) lease(ctx context.Context, _ string, n, size int) ([]run, error) {
+	f.asked.Add(1)
+	f.size.Store(int32(n))
+	if f.wait != nil {
+		select {
+		case <-f.wait:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	if err := f.fail.Load(); err != nil {
+		return nil, *err
+	}
+	first := make([]byte, size)
+	if f.stuck.Load() {
+		f.last.Store(0)
+	}
+	binary.BigEndian.PutUint64(first[size-8:], f.last.Add(uint64(n))-uint64(n)+1)
+	return []run{{first, n}}, nil
+}
+
+func TestLeasedAhead(t *testing.T) {
+	f := new(fake)
+	l := leased(t, f, LeaseOptions{Size: 10, MaxAge: MaxLeaseAge})
+	for i, want := range []int32{1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 3} {
+		id, err := l.Next(t.Context())
+		if err != nil || id.Sequence() != uint16(i+1) {
+			t.Fatalf("%v, %v, want %d", id, err, i+1)
+		}
+		await(t, "the next lease", func() bool { l.mu.Lock(); defer l.mu.Unlock(); return l.fetching == nil })
+		if got := f.asked.Load(); got != want {
+			t.Errorf("after %d ids %d leases, want %d", i+1, got, want)
+		}
+	}
+}
+
+func TestLeasedTooOld(t *testing.T) {
+	f := new(fake)
+	l := leased(t, f, LeaseOptions{Size: 10, MaxAge: MinLeaseAge})
+	for want := range uint16(5) {
+		// An id of a lease that has just come may be too old already; then it is
+		// the first of the next.
+		id, err := l.Next(t.Context())
+		if err != nil || id.Sequence() < 10*want+1 {
+			t.Fatalf("%v, %v, want %d or more", id, err, 10*want+1)
+		}
+		old := l.current.Load()
+		await(t, "old age", func() bool { return l.now()-old.asked > l.maxAge })
+		await(t, "no fetch", func() bool { l.mu.Lock(); defer l.mu.Unlock(); return l.fetching == nil })
+	}
+}
+
+// The next lease is asked for once: at half of the age, or of the ids, whether it
+// comes or not.
+func TestLeasedRenewedOnce(t *testing.T) {
+	for _, tt := range []struct {
+		what  string
+		pause time.Duration // after the first id
+		ids   int
+		want  int32
+	}{
+		{"young and hardly used", time.Second/2 - 1, 1, 1},
+		{"of half the age", time.Second / 2, 4, 2},
+		{"half used", 0, 9, 2},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			f, down := new(fake), errors.New("down")
+			l := leased(t, f, LeaseOptions{Size: 10, MaxAge: time.Second})
+			for i := range 1 + tt.ids {
+				if _, err := l.Next(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				synctest.Wait()
+				if i == 0 {
+					f.fail.Store(&down)
+					time.Sleep(tt.pause)
+				}
+			}
+			if got := f.asked.Load(); got != tt.want {
+				t.Errorf("%s: asked for %d leases, want %d", tt.what, got, tt.want)
+			}
+		})
+	}
+}
+
+// An id is as old as the question that its lease answers.
+func TestLeasedAge(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const age = time.Second
+		l := leased(t, new(fake), LeaseOptions{Size: 10, MaxAge: age})
+		for _, tt := range []struct {
+			pause time.Duration
+			want  uint16
+		}{{0, 1}, {age, 2}, {age + 1, 21}} { // 11 to 20 were asked for at 2
+			time.Sleep(tt.pause)
+			id, err := l.Next(t.Context())
+			if err != nil || id.Sequence() != tt.want {
+				t.Errorf("after %v: %v, %v, want %d", tt.pause, id, err, tt.want)
+			}
+			synctest.Wait()
+		}
+	})
+}
+
+// lingering is a door that takes its time to give up a call.
+type lingering struct {
+	Door
+	ended bool
+}
+
+func (d *lingering) lease(ctx context.Context, _ string, _, _ int) ([]run, error) {
+	<-ctx.Done()
+	time.Sleep(time.Second)
+	d.ended = true
+	return nil, ctx.Err()
+}
+
+func TestLeasedCloseWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := new(lingering)
+		l := leased(t, d, LeaseOptions{})
+		go l.Next(t.Context())
+		synctest.Wait()
+		if l.Close(); !d.ended {
+			t.Error("a fetch goes on after Close")
+		}
+	})
+}
+
+// An answer that takes longer than a lease may be old is of use to who waits for it.
+func TestLeasedSlowly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{wait: make(chan struct{})}
+		l := leased(t, f, LeaseOptions{MaxAge: MinLeaseAge})
+		go func() {
+			time.Sleep(time.Second)
+			close(f.wait)
+		}()
+		if _, err := l.Next(t.Context()); err != nil || f.asked.Load() != 1 {
+			t.Errorf("%v, asked for %d leases", err, f.asked.Load())
+		}
+	})
+}
+
+// Who comes while a fetch is under way does not fail with it, but asks again.
+func TestLeasedLaterCaller(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, down := &fake{wait: make(chan struct{})}, errors.New("down")
+		l := leased(t, f, LeaseOptions{})
+		var errs [2]error
+		var callers sync.WaitGroup
+		for i := range errs {
+			callers.Go(func() { _, errs[i] = l.Next(t.Context()) })
+			time.Sleep(time.Millisecond)
+		}
+		f.fail.Store(&down)
+		f.wait <- struct{}{}
+		synctest.Wait()
+		f.fail.Store(nil)
+		close(f.wait)
+		callers.Wait()
+		if !errors.Is(errs[0], down) || errs[1] != nil {
+			t.Error(errs)
+		}
+	})
+}
+
+// A lease has ids for all who wait for it, and no more for those who did.
+func TestLeasedForAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const callers = 50
+		f := &fake{wait: make(chan struct{})}
+		l := leased(t, f, LeaseOptions{Size: 1, MaxAge: MaxLeaseAge})
+		next := func() {
+			if _, err := l.Next(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+		var all sync.WaitGroup
+		for range callers {
+			all.Go(next)
+		}
+		synctest.Wait()
+		close(f.wait)
+		all.Wait()
+		if asked := f.asked.Load(); asked > callers/5 {
+			t.Errorf("asked for %d leases for %d callers", asked, callers)
+		}
+		for range 4 * callers {
+			next()
+			synctest.Wait()
+		}
+		if size := f.size.Load(); size != 1 {
+			t.Errorf("a lease of %d for one caller", size)
+		}
+	})
+}
+
+func TestLeasedFailure(t *testing.T) {
+	f := new(fake)
+	l := leased(t, f, LeaseOptions{Size: 2, MaxAge: MaxLeaseAge})
+	why := errors.New("why")
+	f.fail.Store(&why)
+	for range 3 {
+		if _, err := l.Next(t.Context()); !errors.Is(err, why) {
+			t.Error(err)
+		}
+	}
+	f.fail.Store(nil)
+	if _, err := l.Next(t.Context()); err != nil {
+		t.Error(err)
+	}
+	f.stuck.Store(true)
+	var err error
+	for range 4 {
+		if _, err = l.Next(t.Context()); err != nil {
+			break
+		}
+	}
+	if !errors.Is(err, ErrNotAbove) {
+		t.Error(err)
+	}
+}
+
+func TestLeasedContext(t *testing.T) {
+	noLeak(t)
+	f := &fake{wait: make(chan struct{})}
+	l := leased(t, f, LeaseOptions{})
+	ctx, cancel := context.WithCancelCause(t.Context())
+	why := errors.New("enough")
+	ended := make(chan error)
+	next := func(ctx context.Context) {
+		_, err := l.Next(ctx)
+		ended <- err
+	}
+	go next(ctx)
+	await(t, "a fetch", func() bool { return f.asked.Load() == 1 })
+	cancel(why)
+	if err := <-ended; !errors.Is(err, why) {
+		t.Error(err)
+	}
+	go next(t.Context())
+	await(t, "a caller", func() bool { l.mu.Lock(); defer l.mu.Unlock(); return l.waiting == 1 })
+	close(f.wait)
+	if err := <-ended; err != nil || f.asked.Load() != 1 {
+		t.Errorf("%v, after %d leases", err, f.asked.Load())
+	}
+	l.Close()
+	if _, err := l.Next(t.Context()); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("closed: %v", err)
+	}
+	l.Close()
+}
+
+// What was leased ahead is dropped with the rest.
+func TestLeasedCloseAhead(t *testing.T) {
+	noLeak(t)
+	f := new(fake)
+	l := leased(t, f, LeaseOptions{Size: 2, MaxAge: MaxLeaseAge})
+	for range 2 {
+		if _, err := l.Next(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	await(t, "the next lease", func() bool { l.mu.Lock(); defer l.mu.Unlock(); return l.next != nil })
+	l.Close()
+	for range 3 {
+		if id, err := l.Next(t.Context()); !errors.Is(err, net.ErrClosed) {
+			t.Errorf("closed: %v, %v", id, err)
+		}
+	}
+}
+
+// A lease that comes after Close is dropped too, whoever takes ids meanwhile.
+func TestLeasedCloseConcurrently(t *testing.T) {
+	noLeak(t)
+	for range 200 {
+		l := leased(t, new(fake), LeaseOptions{Size: 1, MaxAge: MaxLeaseAge})
+		var closed atomic.Bool
+		var callers sync.WaitGroup
+		for range 4 {
+			callers.Go(func() {
+				for {
+					late := closed.Load()
+					_, err := l.Next(t.Context())
+					if late && err == nil {
+						t.Error("an id of a call after Close")
+					}
+					if err != nil {
+						if !errors.Is(err, net.ErrClosed) {
+							t.Error(err)
+						}
+						return
+					}
+				}
+			})
+		}
+		if _, err := l.Next(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		l.Close()
+		closed.Store(true)
+		callers.Wait()
+	}
+}
+
+// A lease must be above all of the one before, and its runs above each other.
+func TestLeasedNotAbove(t *testing.T) {
+	l := leased(t, new(fake), LeaseOptions{})
+	run := func(first uint64, count int) Run[flake.ID] {
+		return Run[flake.ID]{idOf[flake.ID](number{lo: first}), count}
+	}
+	for _, tt := range []struct {
+		runs []Run[flake.ID]
+		want error
+	}{
+		{[]Run[flake.ID]{run(1, 10)}, nil},
+		{[]Run[flake.ID]{run(5, 1)}, ErrNotAbove},
+		{[]Run[flake.ID]{run(10, 1)}, ErrNotAbove},
+		{[]Run[flake.ID]{run(11, 5), run(20, 5)}, nil},
+		{[]Run[flake.ID]{run(24, 1)}, ErrNotAbove},
+		{[]Run[flake.ID]{run(30, 5), run(34, 1)}, ErrNotAbove},
+		{[]Run[flake.ID]{run(50, 1)}, nil},
+	} {
+		if got := l.arrived(tt.runs, 0); got != tt.want {
+			t.Errorf("%v: %v, want %v", tt.runs, got, tt.want)
+		}
+	}
+}
+
+func TestLeasedClose(t *testing.T) {
+	noLeak(t)
+	f := &fake{wait: make(chan struct{})}
+	l := leased(t, f, LeaseOptions{})
+	ended := make(chan error)
+	go func() {
+		_, err := l.Next(t.Context())
+		ended <- err
+	}()
+	await(t, "a fetch", func() bool { return f.asked.Load() == 1 })
+	go l.Close()
+	if err := <-ended; !errors.Is(err, net.ErrClosed) {
+		t.Error(err)
+	}
+}
