@@ -69,8 +69,20 @@ func (f *Failover) Close() error {
 }
 
 func (f *Failover) get(ctx context.Context, generator string) (id []byte, err error) {
+	return f.one(ctx, generator, func(ctx context.Context, door Door) ([]byte, error) {
+		return door.get(ctx, generator)
+	})
+}
+
+func (f *Failover) getMeta(ctx context.Context, generator string, meta byte) (id []byte, err error) {
+	return f.one(ctx, generator, func(ctx context.Context, door Door) ([]byte, error) {
+		return door.getMeta(ctx, generator, meta)
+	})
+}
+
+func (f *Failover) one(ctx context.Context, generator string, do func(context.Context, Door) ([]byte, error)) (id []byte, err error) {
 	err = f.take(ctx, generator, func(ctx context.Context, door Door) (runs []run, err error) {
-		id, err = door.get(ctx, generator)
+		id, err = do(ctx, door)
 		return []run{{id, 1}}, err
 	})
 	return id, err
@@ -85,6 +97,9 @@ func (f *Failover) lease(ctx context.Context, generator string, n, size int) (ru
 }
 
 func (f *Failover) texts(ctx context.Context, generator string, n, base int) (texts []string, err error) {
+	if base == Canonical {
+		return nil, fmt.Errorf("%w: canonical texts of several nodes", ErrBadArgument)
+	}
 	err = f.take(ctx, generator, func(ctx context.Context, door Door) ([]run, error) {
 		if texts, err = door.texts(ctx, generator, n, base); err != nil {
 			return nil, err

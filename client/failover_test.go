@@ -22,6 +22,7 @@ type scripted struct {
 	Door
 	closed bool
 	asked  int
+	meta   byte
 	answer func(ctx context.Context) (uint64, error)
 }
 
@@ -31,6 +32,11 @@ func (s *scripted) get(ctx context.Context, _ string) ([]byte, error) {
 	s.asked++
 	id, err := s.answer(ctx)
 	return binary.BigEndian.AppendUint64(nil, id), err
+}
+
+func (s *scripted) getMeta(ctx context.Context, generator string, meta byte) ([]byte, error) {
+	s.meta = meta
+	return s.get(ctx, generator)
 }
 
 func (s *scripted) texts(ctx context.Context, _ string, _, base int) ([]string, error) {
@@ -140,6 +146,19 @@ func TestFailoverOrder(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// Metabytes and canonical texts, of which the one is kept in order as ids are, and
+// the other cannot be.
+func TestFailoverFormats(t *testing.T) {
+	door := &scripted{answer: counts(1)}
+	ids := NewIDs[[8]byte](NewFailover(door), "events")
+	if id, err := ids.GetMeta(t.Context(), 7); err != nil || id != [8]byte{7: 1} || door.meta != 7 {
+		t.Errorf("%v, %v, asked for metabyte %d", id, err, door.meta)
+	}
+	if _, err := ids.Texts(t.Context(), 1, Canonical); !errors.Is(err, ErrBadArgument) {
+		t.Errorf("canonical texts: %v", err)
+	}
 }
 
 // Texts and leases count as ids do, to their last.

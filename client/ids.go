@@ -15,7 +15,8 @@ const (
 	maxLease = 1 << 20
 )
 
-// Canonical is the base of a format's own text, for [IDs.Texts].
+// Canonical is the base of a format's own text, for [IDs.Texts]. A [Failover] does not
+// take it, as it cannot tell whether such texts ascend.
 const Canonical = -1
 
 // Door is a way to a node's generators: a [*Node], a [*HTTP], or several of them
@@ -25,6 +26,7 @@ type Door interface {
 	Close() error
 
 	get(ctx context.Context, generator string) (id []byte, err error)
+	getMeta(ctx context.Context, generator string, meta byte) (id []byte, err error)
 	texts(ctx context.Context, generator string, n, base int) ([]string, error)
 	lease(ctx context.Context, generator string, n, size int) ([]run, error) // of ids of so many octets
 	notional(ctx context.Context, generator string, milli uint64) (id []byte, err error)
@@ -127,19 +129,10 @@ func (g *IDs[ID]) Lease(ctx context.Context, n int) ([]Run[ID], error) {
 	return all, nil
 }
 
-// metaDoor is a way to the metabyte of ids.
-type metaDoor interface {
-	getMeta(ctx context.Context, generator string, meta byte) (id []byte, err error)
-}
-
 // GetMeta gives the next id with that metabyte, of a format that has one: sno. Of
-// another format, or by a [Door] of several nodes, it is [ErrBadArgument].
+// another format it is [ErrBadArgument].
 func (g *IDs[ID]) GetMeta(ctx context.Context, meta byte) (id ID, err error) {
-	door, ok := g.door.(metaDoor)
-	if !ok {
-		return id, fmt.Errorf("%w: no metabytes by a %T", ErrBadArgument, g.door)
-	}
-	b, err := door.getMeta(ctx, g.generator, meta)
+	b, err := g.door.getMeta(ctx, g.generator, meta)
 	if err != nil {
 		return id, err
 	}
