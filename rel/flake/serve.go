@@ -6,6 +6,8 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"os/signal"
+	"syscall"
 )
 
 // serve runs the node until ctx ends, or the prompt is left. There is one if
@@ -25,7 +27,16 @@ func serve(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 			stderr = p
 		}
 	}
-	log := slog.New(limit(slog.NewTextHandler(stderr, nil)))
+	// A reader that has gone costs the lines, not the node.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	if p == nil {
+		out := newOutput(stdout)
+		defer out.Close()
+		stdout = out
+	}
+	errs := newOutput(stderr)
+	defer errs.Close()
+	log := slog.New(limit(slog.NewTextHandler(errs, nil)))
 	slog.SetDefault(log) // Ergo writes to package log
 
 	boundMemory()

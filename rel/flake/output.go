@@ -1,0 +1,77 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"sync"
+	"time"
+)
+
+// maxQueued bounds the lines that wait for who reads an output, and outputEnd how
+// long those that are left have at the end.
+const (
+	maxQueued = 1000
+	outputEnd = time.Second
+)
+
+// output is a way out that holds nobody up: what its reader, a log collector or a
+// terminal, has no room for is dropped and counted.
+type output struct {
+	w     io.Writer
+	lines chan []byte
+	done  chan struct{} // closed when the last line is written
+
+	mu      sync.Mutex
+	dropped int
+	closed  bool
+}
+
+func newOutput(w io.Writer) *output {
+	o := &output{w: w, lines: make(chan []byte, maxQueued), done: make(chan struct{})}
+	go o.run()
+	return o
+}
+
+// Write takes a copy of a line, or drops it. It never waits and never fails.
+func (o *output) Write(line []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.closed {
+		return len(line), nil
+	}
+	select {
+	case o.lines <- append([]byte(nil), line...):
+	default:
+		o.dropped++
+	}
+	return len(line), nil
+}
+
+func (o *output) run() {
+	defer close(o.done)
+	for line := range o.lines {
+		o.w.Write(line) // nobody is left to be told of an error
+		if n := o.takeDropped(); n > 0 {
+			fmt.Fprintf(o.w, "%d lines dropped: they were not read in time\n", n)
+		}
+	}
+}
+
+func (o *output) takeDropped() (n int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	n, o.dropped = o.dropped, 0
+	return n
+}
+
+// Close gives the lines that are left a moment to be written.
+func (o *output) Close() {
+	o.mu.Lock()
+	o.closed = true
+	close(o.lines)
+	o.mu.Unlock()
+	select {
+	case <-o.done:
+	case <-time.After(outputEnd):
+	}
+}
