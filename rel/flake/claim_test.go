@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -42,4 +44,29 @@ func TestOneWorkerTwice(t *testing.T) {
 	}
 	first.wait()
 	spawn(t, port, command, "-noinput", "-config", file).await("  EPMD ")
+}
+
+// Whatever a process of another user says, the node starts.
+func TestClaimOfAStranger(t *testing.T) {
+	t.Parallel()
+	if os.Getuid() != 0 {
+		t.Skip("only root can be another user, too")
+	}
+	file := configFile(t, `epmd = "off"`)
+	dir := filepath.Dir(file)
+	text, err := os.ReadFile(file)
+	if err == nil {
+		text = bytes.Replace(text, []byte("timestamp\""), []byte("strange-timestamp\""), 1)
+		err = errors.Join(os.Chmod(filepath.Dir(dir), 0o755), os.Chmod(dir, 0o777), os.WriteFile(dir+"/strange.toml", text, 0o644))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	spawn(t, freePort(t), "setpriv", "--reuid=65534", "--regid=65534", "--clear-groups",
+		command, "-noinput", "-config", dir+"/strange.toml").await("  EPMD ")
+	n := spawn(t, freePort(t), command, "-noinput", "-config", file)
+	n.await("  EPMD ")
+	if !strings.Contains(n.output(), "uid=65534") {
+		t.Error("not warned of the other one")
+	}
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"slices"
 	"time"
 
 	"github.com/flake-go/flake/config"
@@ -44,8 +43,8 @@ func openGenerators(ctx context.Context, cfg config.Config, log *slog.Logger) (a
 	if err != nil {
 		return nil, err
 	}
-	add := func(name, path, who, claimed string, open opener) error {
-		g, err := openGenerator(ctx, path, claimed, open, flake.Options{AllowableDowntime: cfg.Flake.AllowableDowntime, Logger: log})
+	add := func(name, path, who string, where place, open opener) error {
+		g, err := openGenerator(ctx, path, where, open, flake.Options{AllowableDowntime: cfg.Flake.AllowableDowntime, Logger: log})
 		if err != nil {
 			return err
 		}
@@ -54,16 +53,13 @@ func openGenerators(ctx context.Context, cfg config.Config, log *slog.Logger) (a
 		return nil
 	}
 	path := cfg.Flake.TimestampPath
-	if err := add("flake", path, fmt.Sprintf("%s (%s)", worker, from), workerName(worker), openFlake(worker)); err != nil {
+	if err := add("flake", path, fmt.Sprintf("%s (%s)", worker, from), flakePlace(worker), openFlake(worker)); err != nil {
 		return all, err
 	}
-	for i, g := range cfg.Generators {
-		who, claimed, open, err := plan(g)
-		if slices.ContainsFunc(cfg.Generators[:i], g.SharesPartition) {
-			claimed = "" // it is this process's already
-		}
+	for _, g := range cfg.Generators {
+		who, where, open, err := plan(g)
 		if err == nil {
-			err = add(g.Name, path+"-"+g.Name, who, claimed, open)
+			err = add(g.Name, path+"-"+g.Name, who, where, open)
 		}
 		if err != nil {
 			return all, fmt.Errorf("generator %s: %w", g.Name, err)
@@ -72,20 +68,17 @@ func openGenerators(ctx context.Context, cfg config.Config, log *slog.Logger) (a
 	return all, nil
 }
 
-// openGenerator opens a generator and claims what tells its ids from all others, if
-// anything is to be claimed.
-func openGenerator(ctx context.Context, path, claimed string, open opener, o flake.Options) (g generator, err error) {
+// openGenerator opens a generator and claims its place.
+func openGenerator(ctx context.Context, path string, where place, open opener, o flake.Options) (g generator, err error) {
 	g.saves = flakehttp.NewSaves()
 	o.Saved = g.saves.Observe
 	ids, end, err := open(ctx, path, o)
 	if err != nil {
 		return g, err
 	}
-	release := func() error { return nil }
-	if claimed != "" {
-		if release, err = claim(claimed); err != nil {
-			return g, errors.Join(err, end())
-		}
+	release, err := claim(where, o.Logger)
+	if err != nil {
+		return g, errors.Join(err, end())
 	}
 	g.server = &flakeserver.Server{IDs: ids, Log: o.Logger, Version: version, Started: time.Now()}
 	g.stop = func() error { return errors.Join(end(), release()) }
@@ -102,23 +95,21 @@ func openFlake(worker flake.Worker) opener {
 	}
 }
 
-func workerName(w flake.Worker) string { return "worker_id " + w.String() }
-
 // plan says how to open a generator of the configuration, and who it is among
 // those of its format.
-func plan(g config.Generator) (who, claimed string, open opener, err error) {
+func plan(g config.Generator) (who string, where place, open opener, err error) {
 	switch g.Format {
 	case config.FormatFlake:
 		worker, err := flake.ParseWorker(net.HardwareAddr(g.WorkerID).String())
-		return worker.String(), workerName(worker), openFlake(worker), err
+		return worker.String(), flakePlace(worker), openFlake(worker), err
 	case config.FormatSno:
-		who, claimed, open = planSno(g)
-		return who, claimed, open, nil
+		who, where, open = planSno(g)
+		return who, where, open, nil
 	}
 	return planSnowflake(g)
 }
 
-func planSnowflake(g config.Generator) (who, claimed string, open opener, err error) {
+func planSnowflake(g config.Generator) (who string, where place, open opener, err error) {
 	layout := snowflake.Idgen
 	o := snowflake.Options{RandomStart: g.RandomStart}
 	if g.Format == config.FormatSnowflake {
@@ -146,10 +137,9 @@ func planSnowflake(g config.Generator) (who, claimed string, open opener, err er
 	}
 	probe, err := snowflake.NewGenerator(layout, machine, o)
 	if err != nil {
-		return "", "", nil, err
+		return "", place{}, nil, err
 	}
-	claimed = fmt.Sprintf("id %d of %d bits of format %s with epoch %d ms", probe.MachineID(), layout.Datacenter+layout.Worker, g.Format, layout.Epoch)
-	return who, claimed, func(ctx context.Context, path string, d flake.Options) (flakeserver.Source, func() error, error) {
+	return who, snowflakePlace(layout, probe.MachineID()), func(ctx context.Context, path string, d flake.Options) (flakeserver.Source, func() error, error) {
 		o.AllowableDowntime, o.Logger, o.Saved = d.AllowableDowntime, d.Logger, d.Saved
 		ids, err := snowflake.Open(ctx, path, layout, machine, o)
 		if err != nil {
@@ -159,13 +149,12 @@ func planSnowflake(g config.Generator) (who, claimed string, open opener, err er
 	}, nil
 }
 
-func planSno(g config.Generator) (who, claimed string, open opener) {
+func planSno(g config.Generator) (who string, where place, open opener) {
 	low, high := g.Sequences()
 	s := &sno.Snapshot{SequenceMin: uint16(low), SequenceMax: uint16(high)}
 	s.Partition.PutUint16(uint16(value(g.Partition)))
 	who = fmt.Sprintf("partition %d", s.Partition.AsUint16())
-	claimed = who + " of format sno" // whatever the sequence numbers: a claim is of one word
-	return who, claimed, func(ctx context.Context, path string, o flake.Options) (flakeserver.Source, func() error, error) {
+	return who, snoPlace(s), func(ctx context.Context, path string, o flake.Options) (flakeserver.Source, func() error, error) {
 		ids, err := sno.Open(ctx, path, s, sno.Options{AllowableDowntime: o.AllowableDowntime, Logger: o.Logger, Saved: o.Saved})
 		if err != nil {
 			return nil, nil, err

@@ -65,7 +65,10 @@ func TestGeneratorsRefused(t *testing.T) {
 	orders, _, _ := strings.Cut(own, "[[generator]]\nname = \"items\"")
 	for name, test := range map[string]struct{ tables, want string }{
 		"the same machine": {own + strings.Replace(orders, `name = "`, `name = "other_`, 1),
-			"generator other_orders: id 295 of 10 bits of format snowflake"},
+			"generator other_orders: id 295 of 10 bits with epoch"},
+		"half of the same, in another split": {"[[generator]]\nname = \"wide\"\nformat = \"snowflake\"\nid = 1\nepoch = 2021-02-03T04:05:06.789Z\n" +
+			"[[generator]]\nname = \"narrow\"\nformat = \"snowflake\"\nid = 2\nmachine_bits = 11\nepoch = 2021-02-03T04:05:06.789Z\n",
+			"generator narrow: id 2 of 11 bits with epoch"},
 		"the epoch is to come": {"[[generator]]\nname = \"orders\"\nformat = \"snowflake\"\nid = 1\nepoch = 2999-01-01T00:00:00Z\n",
 			"generator orders: "},
 	} {
@@ -80,8 +83,7 @@ func TestGeneratorsRefused(t *testing.T) {
 	}
 }
 
-// Generators of one node share a partition by their sequences; another node is
-// refused it, whatever its sequence.
+// Generators share a partition by their sequences, of one node or of several.
 func TestPartitionShared(t *testing.T) {
 	t.Parallel()
 	partition := rand.IntN(1 << 16)
@@ -93,8 +95,9 @@ func TestPartitionShared(t *testing.T) {
 		return config
 	}
 	spawn(t, freePort(t), command, "-noinput", "-config", config("sequence_max = 99", "sequence_min = 100\nsequence_max = 199")).await("  EPMD ")
-	p := spawn(t, freePort(t), command, "-noinput", "-config", config("sequence_min = 50"))
-	want := fmt.Sprintf("partition %d of format sno: another generator on this machine has it", partition)
+	spawn(t, freePort(t), command, "-noinput", "-config", config("sequence_min = 200")).await("  EPMD ")
+	p := spawn(t, freePort(t), command, "-noinput", "-config", config("sequence_min = 50\nsequence_max = 60"))
+	want := fmt.Sprintf("partition %d of format sno with sequence numbers 50 to 60: another generator on this machine has it", partition)
 	if status := p.wait(); status != exitFailure || !strings.Contains(p.output(), want) {
 		t.Errorf("exit status %d, want %d and %q", status, exitFailure, want)
 	}

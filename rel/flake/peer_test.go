@@ -60,6 +60,9 @@ func buildAndRun(m *testing.M) (code int, err error) {
 		return 0, err
 	}
 	defer os.RemoveAll(built)
+	if err := os.Chmod(built, 0o711); err != nil { // for commands of another user
+		return 0, err
+	}
 	command = filepath.Join(built, "flake")
 	ei, err := libDir("erl_interface")
 	if err != nil {
