@@ -43,8 +43,8 @@ const (
 type Flake struct {
 	Interface         string           // whose MAC is the worker id, or empty
 	WorkerID          net.HardwareAddr // six octets, or nil; at most one of the two is set
-	TimestampPath     string
-	AllowableDowntime time.Duration // in the file milliseconds
+	TimestampPath     string           // or empty: a file in a folder of this user's own
+	AllowableDowntime time.Duration    // in the file milliseconds
 }
 
 // HTTP is the table [http]: ids and what the node is, for everything that speaks HTTP.
@@ -76,7 +76,6 @@ func Default() Config {
 			TLS:         TLS{Verify: VerifyPeer},
 		},
 		Flake: Flake{
-			TimestampPath:     "/tmp/flake-timestamp",
 			AllowableDowntime: 30 * 24 * time.Hour,
 		},
 	}

@@ -55,7 +55,7 @@ func (c *Config) settings() []setting {
 		{"flake.worker_id", wantMAC, setMAC(&f.WorkerID),
 			func() bool { return len(f.WorkerID) == 0 || len(f.WorkerID) == 6 },
 			func() string { return fmt.Sprintf("%q", f.WorkerID) }},
-		text("flake.timestamp_path", "the path of a file wanted", &f.TimestampPath, validPath),
+		text("flake.timestamp_path", "the path of a file wanted", &f.TimestampPath, isPath),
 		number("flake.allowable_downtime",
 			fmt.Sprintf("a whole number of milliseconds from 1 to %d wanted", maxDowntime/time.Millisecond),
 			&f.AllowableDowntime, time.Millisecond, time.Millisecond, maxDowntime),

@@ -54,16 +54,18 @@ func TestClaimOfAStranger(t *testing.T) {
 	}
 	file := configFile(t, `epmd = "off"`)
 	dir := filepath.Dir(file)
+	theirs := filepath.Join(dir, "theirs")
 	text, err := os.ReadFile(file)
 	if err == nil {
-		text = bytes.Replace(text, []byte("timestamp\""), []byte("strange-timestamp\""), 1)
-		err = errors.Join(os.Chmod(filepath.Dir(dir), 0o755), os.Chmod(dir, 0o777), os.WriteFile(dir+"/strange.toml", text, 0o644))
+		text = bytes.Replace(text, []byte(dir), []byte(theirs), 1)
+		err = errors.Join(os.Chmod(filepath.Dir(dir), 0o755), os.Mkdir(theirs, 0o755), os.Chown(theirs, 65534, 65534),
+			os.WriteFile(dir+"/theirs.toml", text, 0o644))
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
 	spawn(t, freePort(t), "setpriv", "--reuid=65534", "--regid=65534", "--clear-groups",
-		command, "-noinput", "-config", dir+"/strange.toml").await("  EPMD ")
+		command, "-noinput", "-config", dir+"/theirs.toml").await("  EPMD ")
 	n := spawn(t, freePort(t), command, "-noinput", "-config", file)
 	n.await("  EPMD ")
 	if !strings.Contains(n.output(), "uid=65534") {

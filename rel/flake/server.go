@@ -29,6 +29,11 @@ func start(ctx context.Context, cfg config.Config, stdout io.Writer, log *slog.L
 	if err != nil {
 		return nil, err
 	}
+	if cfg.Flake.TimestampPath == "" {
+		if cfg.Flake.TimestampPath, err = timestampPath(); err != nil {
+			return nil, err
+		}
+	}
 	// Generators may wait for the clock, other nodes of the machine shall not.
 	keeper := &epmd.Keeper{Mode: epmd.Mode(cfg.Node.EPMD), Log: log}
 	if err := keeper.Prepare(ctx); err != nil {

@@ -24,7 +24,7 @@ type Disk interface {
 	// Read gives up to max bytes of a regular file that may be written, or
 	// [fs.ErrNotExist].
 	Read(path string, max int64) ([]byte, error)
-	// Create makes a file, or empties the one there is.
+	// Create makes a file in the place of the one there is.
 	Create(path string) (Writer, error)
 	// Rename puts one file in the place of another, whole or not at all.
 	Rename(from, to string) error
@@ -96,7 +96,7 @@ func advise(path string, err error) error {
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("timestamp_path %s: %w; make the folder, or set another path", path, err)
 	}
-	return fmt.Errorf("timestamp_path %s: %w; make it a file that this user can read and write, in such a folder, or set another path", path, err)
+	return fmt.Errorf("timestamp_path %s: %w; make it a file that this user can read and write, in a folder that no other user can write to, or set another path", path, err)
 }
 
 // Path is where the file is, symbolic links resolved.

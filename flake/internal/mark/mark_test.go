@@ -5,6 +5,7 @@ package mark
 import (
 	"bytes"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -133,6 +134,35 @@ func regular(path string) string {
 		return ""
 	}
 	return path
+}
+
+// In a folder for everybody, as /tmp is, others could make the files first.
+func TestFolderForEverybody(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o777|os.ModeSticky); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, _, err := Open(OS{}, filepath.Join(dir, "mark")); err == nil || !strings.Contains(err.Error(), "every user can write") {
+		t.Error(err)
+	}
+}
+
+// What another user has put where the new mark is written is not written to.
+func TestFileOfAStranger(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "mark")
+	f := open(t, path)
+	if err := os.WriteFile(path+".new", []byte("theirs"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	theirs, err := os.Open(path + ".new")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer theirs.Close()
+	save(t, f, 1000)
+	if got, err := io.ReadAll(theirs); string(got) != "theirs" {
+		t.Errorf("%q, %v", got, err)
+	}
 }
 
 func TestNoFolder(t *testing.T) {

@@ -56,10 +56,13 @@ func (OS) Read(path string, max int64) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, max))
 }
 
-// Create implements [Disk].
+// Create implements [Disk]. The file is a new one: what is there may be another
+// user's, who could then write what is kept.
 func (OS) Create(path string) (Writer, error) {
-	// In a folder that others write to, a link there is not ours to follow.
-	return os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|noFollow, 0o644)
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	return os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 }
 
 // Rename implements [Disk].
@@ -76,7 +79,17 @@ func (OS) SyncDir(path string) error {
 
 // Lock implements [Disk] with a file beside the mark's, which a rename cannot
 // take away as it does the mark's own. It is never removed.
+//
+// In a folder that every user can write to, any of them could make the files
+// first, and so keep the mark from being saved.
 func (OS) Lock(path string) (Lock, error) {
+	dir, err := os.Stat(filepath.Dir(path))
+	if err != nil {
+		return nil, err
+	}
+	if dir.IsDir() && dir.Mode().Perm()&0o002 != 0 {
+		return nil, fmt.Errorf("every user can write to its folder (%v), and so stop the ids", dir.Mode())
+	}
 	l := &fileLock{path: path}
 	return l, l.take()
 }

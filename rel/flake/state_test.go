@@ -1,0 +1,34 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// Without a timestamp_path the time is kept in a folder of the user's own.
+func TestTimestampPath(t *testing.T) {
+	t.Parallel()
+	if os.Getuid() != 0 {
+		t.Skip("only root can be another user, too")
+	}
+	home := t.TempDir()
+	for _, dir := range []string{filepath.Dir(home), home} {
+		if err := os.Chmod(dir, 0o777); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for variable, want := range map[string]string{
+		"XDG_STATE_HOME=" + home: home + "/flake/timestamp",
+		"XDG_STATE_HOME=.":       home + "/.local/state/flake/timestamp",
+	} {
+		p := spawn(t, freePort(t), "setpriv", "--reuid=65534", "--regid=65534", "--clear-groups",
+			"env", "HOME="+home, variable, command, "-noinput", "-name", "flake@127.0.0.1", "-setcookie", cookie)
+		p.await("  EPMD ")
+		if _, err := os.Stat(want); err != nil {
+			t.Errorf("%s: %v", variable, err)
+		}
+		p.cmd.Process.Kill()
+		p.wait()
+	}
+}
