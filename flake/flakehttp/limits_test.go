@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
@@ -234,5 +235,26 @@ func testLimitListenerFull(t *testing.T) {
 	l.Close()
 	if c := <-fifth; c != nil || !last.closed.Load() {
 		t.Errorf("%v at the end", c)
+	}
+}
+
+// The log is limited by message, so what net/http says of a caller, whom its lines
+// name, is of one message.
+func TestNetHTTPIsLogged(t *testing.T) {
+	var out strings.Builder
+	s := New(Options{Log: slog.New(slog.NewTextHandler(&out, nil))})
+	for _, caller := range []string{"10.0.0.1:1", "10.0.0.2:2"} {
+		s.http.ErrorLog.Printf("http: TLS handshake error from %s: EOF", caller)
+	}
+	messages := make(map[string]int)
+	for line := range strings.Lines(out.String()) {
+		_, message, _ := strings.Cut(line, "msg=")
+		message, err, _ := strings.Cut(message, " err=")
+		if messages[message]++; !strings.Contains(err, "TLS handshake error from 10.0.0.") {
+			t.Errorf("%q", line)
+		}
+	}
+	if len(messages) != 1 {
+		t.Errorf("%d messages: %v", len(messages), messages)
 	}
 }

@@ -1,9 +1,11 @@
 package flakehttp
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
+	"log"
 	"log/slog"
 	"net"
 	"net/http"
@@ -77,7 +79,7 @@ func New(o Options) *Server {
 		IdleTimeout:       idleTime,
 		MaxHeaderBytes:    MaxHeader,
 		ConnState:         noteState,
-		ErrorLog:          slog.NewLogLogger(o.Log.Handler(), slog.LevelWarn),
+		ErrorLog:          log.New(httpLog{o.Log}, "", 0),
 	}
 	s.http.RegisterOnShutdown(s.cancel)
 	return s
@@ -117,4 +119,14 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.metrics.count(r.Pattern, a.status)
 	*a = answer{}
 	answers.Put(a)
+}
+
+// httpLog logs all that net/http has to say under one message: its lines have the
+// caller's address in them, and a log that is limited by message would let them
+// all through.
+type httpLog struct{ *slog.Logger }
+
+func (l httpLog) Write(line []byte) (int, error) {
+	l.Warn("trouble with an HTTP connection", "err", string(bytes.TrimSpace(line)))
+	return len(line), nil
 }
