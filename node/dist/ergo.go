@@ -126,7 +126,19 @@ func (c *Conn) recvMonitorExit(m *control) error {
 		name := gen.ProcessID{Name: string(r.Atom()), Node: c.peer.Name}
 		return c.router.RouteMonitorExitReg(name, reason, ref)
 	}
+	if err := c.ofPeer(proc); err != nil {
+		return err
+	}
 	return c.router.RouteMonitorExit(ergoPid(etf.Pid(proc)), reason, ref)
+}
+
+// ofPeer refuses a pid of another node than the peer where Ergo would believe that
+// the process has ended: one of ours, say, whose supervisor would then see to it.
+func (c *Conn) ofPeer(pid []byte) error {
+	if node := etf.Pid(pid).Node(); string(node) != c.peer.Name {
+		return fmt.Errorf("the end of a process of %q, which is not the peer", node)
+	}
+	return nil
 }
 
 // recvExit: a process of the peer that is linked with a local process ended. Of
@@ -134,6 +146,9 @@ func (c *Conn) recvMonitorExit(m *control) error {
 // set Ergo does.
 func (c *Conn) recvExit(m *control) error {
 	from, to, reason := m.args[0], m.args[1], m.args[m.n-1]
+	if err := c.ofPeer(from); err != nil {
+		return err
+	}
 	linked := c.unlink(from, to)
 	p, err := c.find(to)
 	if p == nil {

@@ -152,6 +152,21 @@ func TestToErgo(t *testing.T) {
 	})
 }
 
+// That a process has ended is only for its own node to say.
+func TestForgedEnd(t *testing.T) {
+	why := etf.Atom("why")
+	bubble(t, flags, func(t *testing.T, r *rig) {
+		r.send(
+			frame(etf.Tuple{number(opExit), ours, ours, why}),
+			frame(etf.Tuple{number(opExitTT), ours, ours, etf.Atom("token"), why}),
+			frame(etf.Tuple{number(opMonitorPExit), ours, ours, ref3, why}),
+		)
+		if got := r.router.take(); got != "" {
+			t.Errorf("got %s", got)
+		}
+	})
+}
+
 // A fault of the handler ends the connection of who caused it, no other.
 func TestFault(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, other *rig) {

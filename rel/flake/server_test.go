@@ -42,13 +42,18 @@ func startHere(t *testing.T, changes ...func(*config.Config)) (s *server, port s
 // pid is the server's as an external term, in hexadecimal.
 func pid(t *testing.T, s *server) string {
 	t.Helper()
-	p := s.node.Ergo().ProcessByName("flake")
+	return fmt.Sprintf("%X%X", etf.VersionMagic, string(termOf(t, s, "flake")))
+}
+
+// termOf is the pid of a registered process.
+func termOf(t *testing.T, s *server, name string) etf.Pid {
+	t.Helper()
+	p := s.node.Ergo().ProcessByName(name)
 	if p == nil {
-		t.Fatal("no process is registered as flake")
+		t.Fatalf("no process is registered as %s", name)
 	}
 	self := p.Self()
-	term := etf.NewPid(etf.Atom(self.Node), uint32(self.ID), uint32(self.ID>>32), self.Creation)
-	return fmt.Sprintf("%X%X", etf.VersionMagic, string(term))
+	return etf.NewPid(etf.Atom(self.Node), uint32(self.ID), uint32(self.ID>>32), self.Creation)
 }
 
 func TestLink(t *testing.T) {
@@ -111,4 +116,33 @@ func awaitGoroutines(t *testing.T, want int) {
 		}
 	}()
 	await(t, "goroutines gone", func() bool { return runtime.NumGoroutine() <= want })
+}
+
+// A peer that says that one of ours has ended is not believed, whomever it tells.
+func TestForgedEnds(t *testing.T) {
+	s, port := startHere(t)
+	defer s.stop()
+	names := []string{"flake", "persistent_timer", "rex", "net_kernel", "flake_sup", "kernel_sup"}
+	var pids []etf.Pid
+	for _, name := range names {
+		pids = append(pids, termOf(t, s, name))
+	}
+	a := attacker{Conn: dialAs(t, s.node.Addr().String(), "attacker@127.0.0.1")}
+	reason := etf.Atom("x")
+	for _, from := range pids {
+		for _, to := range pids {
+			a.frame(a.control(3, from, to, reason))
+			a.frame(a.control(13, from, to, etf.Atom("token"), reason))
+			a.frame(a.control(21, from, to, etf.NewRef(nodeName, 1, 1, 2, 3), reason))
+		}
+	}
+	a.flush()
+	hangUp(t, a.Conn)
+	runChecks(t, port, nil, "get", "servers", "functions")
+	for i, name := range names {
+		if got := termOf(t, s, name); got != pids[i] {
+			t.Errorf("%s is %v, and was %v", name, got, pids[i])
+		}
+	}
+	runChecks(t, port, nil, "kill="+pid(t, s)) // there is somebody to start it anew
 }
