@@ -43,6 +43,13 @@ func (n *Node) Traffic() Traffic {
 	return t
 }
 
+// Connections is how many nodes are connected.
+func (n *Node) Connections() int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return len(n.conns)
+}
+
 // Peers gives the connected nodes by name, at most so many, and how many there are.
 func (n *Node) Peers(most int) (peers []Peer, all int) {
 	conns := n.connections()

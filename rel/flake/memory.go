@@ -1,19 +1,82 @@
 package main
 
 import (
+	"context"
+	"math"
 	"os"
+	"path/filepath"
 	"runtime/debug"
+	"strconv"
+	"strings"
+	"time"
 )
 
-// memoryLimit is above what the node may hold, by the limits that SECURITY.md
-// lists, with a thousand callers. Near it garbage is collected at once, so that
-// what hostile peers throw away does not add up. It is soft: who has more callers
-// pays with some time of the processor.
-const memoryLimit = 56 << 20
+// The limit of Go's memory is above what the node may hold, by the limits that
+// SECURITY.md lists. Near it garbage is collected at once, so that what hostile peers
+// throw away does not add up; were it below what is in use, the collector would do
+// nothing else. So it grows with the connections.
+const (
+	memoryLimit         = 56 << 20 // with memoryConnections or fewer
+	memoryConnections   = 1024
+	memoryPerConnection = 32 << 10 // twice what one takes that has called
+	memoryCheck         = time.Second
+)
 
-// boundMemory leaves the limit to whoever has set Go's own.
-func boundMemory() {
-	if os.Getenv("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(memoryLimit)
+// boundMemory keeps the limit until the end of ctx. It leaves it to whoever has set
+// Go's own.
+func boundMemory(ctx context.Context, connections func() int) {
+	if os.Getenv("GOMEMLIMIT") != "" {
+		return
 	}
+	most := containerLimit("/proc/self/cgroup", "/sys/fs/cgroup")
+	set := int64(0)
+	for check := time.NewTicker(memoryCheck); ; {
+		if want := memoryFor(connections(), most); want != set {
+			debug.SetMemoryLimit(want)
+			set = want
+		}
+		select {
+		case <-check.C:
+		case <-ctx.Done():
+			check.Stop()
+			return
+		}
+	}
+}
+
+// memoryFor gives the limit with so many connections, in steps, as a new one stops the
+// program for a moment.
+func memoryFor(connections int, most int64) int64 {
+	steps := int64(max(connections-1, 0) / memoryConnections)
+	return min(memoryLimit+steps*memoryConnections*memoryPerConnection, most)
+}
+
+// containerLimit is nine tenths of what the control groups of this process, and those
+// above them, may take; without any there is no limit.
+func containerLimit(self, root string) int64 {
+	most := int64(math.MaxInt64)
+	groups, _ := os.ReadFile(self) // there is none but on Linux
+	for line := range strings.Lines(string(groups)) {
+		group := strings.SplitN(strings.TrimSpace(line), ":", 3) // number, controllers, path: cgroups(7)
+		if len(group) != 3 {
+			continue
+		}
+		tree, file := root, "memory.max"
+		if group[1] != "" { // of version 1
+			tree, file = filepath.Join(root, "memory"), "memory.limit_in_bytes"
+		}
+		if group[1] != "" && group[1] != "memory" {
+			continue
+		}
+		for dir := filepath.Clean("/" + group[2]); ; dir = filepath.Dir(dir) {
+			text, _ := os.ReadFile(filepath.Join(tree, dir, file))
+			if n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64); err == nil {
+				most = min(most, n/10*9)
+			}
+			if dir == "/" {
+				break
+			}
+		}
+	}
+	return most
 }

@@ -39,11 +39,11 @@ func serve(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	log := slog.New(limit(slog.NewTextHandler(errs, nil)))
 	slog.SetDefault(log) // Ergo writes to package log
 
-	boundMemory()
 	s, err := start(ctx, cfg, stdout, log)
 	if err != nil {
 		return err
 	}
+	go boundMemory(ctx, s.node.Connections)
 	s.announce(stdout)
 	if p != nil {
 		p.functions = s.node.Functions()
