@@ -194,6 +194,9 @@ func (n *Node) stop() {
 // Name is the node's name.
 func (n *Node) Name() string { return n.name }
 
+// Running tells whether a server is registered under a name.
+func (n *Node) Running(server string) bool { return n.registry.named(etf.Atom(server)) != nil }
+
 // Addr is where the node listens.
 func (n *Node) Addr() net.Addr { return n.listener.Addr() }
 

@@ -38,6 +38,9 @@ func well(w http.ResponseWriter, r *http.Request, answer string) *problem {
 // trouble gives the reason why a generator cannot hand out ids, or soon will not
 // be able to, and what there is to say about it; or nothing.
 func (g *Generator) trouble() (reason, detail string) {
+	if g.Running != nil && !g.Running() {
+		return "noproc", "no server is registered for Erlang nodes"
+	}
 	err := g.Server.IDs.Ready()
 	if err == nil {
 		return "", ""

@@ -57,3 +57,23 @@ func TestReadiness(t *testing.T) {
 		}
 	}
 }
+
+// A generator that Erlang nodes do not reach is not ready.
+func TestReadinessOfTheServer(t *testing.T) {
+	ids, err := flake.NewGenerator(1, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	running := true
+	s := flakehttp.New(flakehttp.Options{Generators: []flakehttp.Generator{
+		{Name: "flake", Server: &flakeserver.Server{IDs: flakeserver.Flake(ids)}, Running: func() bool { return running }},
+	}})
+	for _, running = range []bool{true, false} {
+		w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/readyz", nil)
+		r.Host = "localhost"
+		s.ServeHTTP(w, r)
+		if (w.Code == http.StatusOK) != running || strings.Contains(w.Body.String(), "noproc") == running {
+			t.Errorf("running %t: %d, %s", running, w.Code, w.Body)
+		}
+	}
+}

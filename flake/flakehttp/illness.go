@@ -26,6 +26,7 @@ var remedies = map[string]string{
 		"it: whether it is right now, and whether NTP keeps it.",
 	"timestamp_not_saved": "See whether there is room on the disk of timestamp_path, and whether the node may write there. " +
 		"Ids go on by themselves once the time can be saved.",
+	"noproc":   "Start the node again, and report it please: its supervisor should have started the server.",
 	"shutdown": "The node is about to end. Start it again, unless it is meant to.",
 }
 

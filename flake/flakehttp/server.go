@@ -43,6 +43,9 @@ type Generator struct {
 	Name   string
 	Server *flakeserver.Server
 	Saves  *Saves // or nil: none are counted
+
+	// Running tells whether Erlang nodes reach it, too; nil: that is not asked.
+	Running func() bool
 }
 
 // Server is an [http.Handler] and what it needs to serve a listener.

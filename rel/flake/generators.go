@@ -179,9 +179,11 @@ func (all generators) servers() (servers []node.Server) {
 }
 
 // doors are the generators as HTTP has them.
-func (all generators) doors() (doors []flakehttp.Generator) {
+func (all generators) doors(n *node.Node) (doors []flakehttp.Generator) {
 	for _, g := range all {
-		doors = append(doors, flakehttp.Generator{Name: g.name, Server: g.server, Saves: g.saves})
+		doors = append(doors, flakehttp.Generator{
+			Name: g.name, Server: g.server, Saves: g.saves, Running: func() bool { return n.Running(g.name) },
+		})
 	}
 	return doors
 }

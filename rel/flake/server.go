@@ -66,7 +66,7 @@ func start(ctx context.Context, cfg config.Config, stdout io.Writer, log *slog.L
 		return nil, errors.Join(err, all.stop())
 	}
 	s := &server{node: n, generators: all, cookie: cfg.Node.CookieFrom}
-	s.http, err = openDoor(cfg.HTTP, log, flakehttp.Options{Generators: all.doors(), Node: surroundings(n)})
+	s.http, err = openDoor(cfg.HTTP, log, flakehttp.Options{Generators: all.doors(n), Node: surroundings(n)})
 	if err != nil {
 		return nil, errors.Join(err, s.stop())
 	}
