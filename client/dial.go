@@ -5,8 +5,10 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"net"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -64,6 +66,9 @@ func (d Dialer) dial(ctx context.Context, node string) (*Conn, error) {
 		}
 	}
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
+	if errors.Is(err, os.ErrDeadlineExceeded) { // the context's, which net may notice first
+		err = fmt.Errorf("%w: %w", context.DeadlineExceeded, err)
+	}
 	if err != nil {
 		return nil, err
 	}
