@@ -31,3 +31,11 @@ func flock(f *os.File) error {
 	}
 	return nil
 }
+
+// device tells which device a file is on.
+func device(info os.FileInfo) uint64 {
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
+		return uint64(stat.Dev)
+	}
+	return 0
+}

@@ -14,3 +14,5 @@ const noFollow = 0
 func flock(*os.File) error {
 	return errors.New("a durable timestamp needs a Unix, for its file lock")
 }
+
+func device(os.FileInfo) uint64 { return 0 }

@@ -165,6 +165,18 @@ func TestFileOfAStranger(t *testing.T) {
 	}
 }
 
+// Where a device was unmounted there is another folder: nothing is kept there.
+func TestUnmounted(t *testing.T) {
+	f := open(t, filepath.Join(t.TempDir(), "mark"))
+	save(t, f, 1000)
+	f.lock.(*fileLock).device++
+	if err := f.Save(Mark{Milli: 2000}); err == nil || !strings.Contains(err.Error(), "another device") {
+		t.Error(err)
+	}
+	f.lock.(*fileLock).device--
+	save(t, f, 3000)
+}
+
 func TestNoFolder(t *testing.T) {
 	for path, says := range map[string]string{
 		filepath.Join(t.TempDir(), "none", "mark"): "make the folder",

@@ -90,13 +90,14 @@ func (OS) Lock(path string) (Lock, error) {
 	if dir.IsDir() && dir.Mode().Perm()&0o002 != 0 {
 		return nil, fmt.Errorf("every user can write to its folder (%v), and so stop the ids", dir.Mode())
 	}
-	l := &fileLock{path: path}
+	l := &fileLock{path: path, device: device(dir)}
 	return l, l.take()
 }
 
 type fileLock struct {
-	path string
-	file *os.File
+	path   string
+	device uint64 // that its folder is on
+	file   *os.File
 }
 
 func (l *fileLock) take() error {
@@ -115,8 +116,17 @@ func (l *fileLock) take() error {
 	return nil
 }
 
-// Keep also keeps the file young, so that cleaners of /tmp leave it alone.
+// Keep also keeps the file young, so that cleaners of /tmp leave it alone. When the
+// device is unmounted, another folder appears where its folder was: there the next
+// start would not find what is kept, or find what is older.
 func (l *fileLock) Keep() error {
+	dir, err := os.Stat(filepath.Dir(l.path))
+	if err != nil {
+		return err
+	}
+	if device(dir) != l.device {
+		return errors.New("its folder is on another device than before: mount that again")
+	}
 	held, err := l.file.Stat()
 	if err != nil {
 		return err
