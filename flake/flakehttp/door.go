@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"slices"
 	"strings"
 )
@@ -82,10 +83,24 @@ func (s *Server) admit(e *endpoint, r *http.Request) *problem {
 			"the token is wanted, as Authorization: Bearer TOKEN, or as the password of any user")
 	case e.methods != nil && !slices.Contains(e.methods, r.Method):
 		return failed(http.StatusMethodNotAllowed, "%s is not for %s", quote(r.Method), e.path)
-	case e.takes && r.Header.Get("Sec-Fetch-Site") == "cross-site":
+	case e.takes && fromElsewhere(r):
 		return failed(http.StatusForbidden, "ids are not handed out to pages of other sites")
 	}
 	return nil
+}
+
+// fromElsewhere tells whether a request is, or may be, of another site's page. Over HTTP
+// beyond the loopback browsers do not say what site it is of, but the origin of a POST,
+// and of a GET nothing.
+func fromElsewhere(r *http.Request) bool {
+	if site := r.Header.Get("Sec-Fetch-Site"); site != "" {
+		return site == "cross-site"
+	}
+	if origin := r.Header.Get("Origin"); origin != "" {
+		u, err := url.Parse(origin)
+		return err != nil || u.Host != r.Host
+	}
+	return strings.HasPrefix(r.UserAgent(), "Mozilla/") // as that of every browser
 }
 
 // knows tells whether a request has the token. How long that takes tells nothing
