@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"unicode"
 )
 
 const (
@@ -208,10 +209,21 @@ func lost(ctx context.Context, err error) error {
 func problem(answer *http.Response, body []byte) error {
 	var p struct{ Detail, Reason string }
 	if json.Unmarshal(body, &p) != nil || p.Detail == "" {
-		return fmt.Errorf("the node answered %s", answer.Status)
+		return fmt.Errorf("the node answered %s", printable(answer.Status))
 	}
+	p.Detail = printable(p.Detail)
 	if p.Reason == "" {
 		return fmt.Errorf("the node answered %s: %s", answer.Status, p.Detail)
 	}
 	return fmt.Errorf("%w: %s", refusal(p.Reason), p.Detail)
+}
+
+// printable is a text of the node's that may be shown on a terminal.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return unicode.ReplacementChar
+	}, text)
 }

@@ -139,3 +139,29 @@ func TestClosedHTTP(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// What a node says is shown on terminals: it cannot write there as it likes.
+func TestHTTPForTerminals(t *testing.T) {
+	const escape = "\x1b[2J"
+	status := http.StatusOK
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(status)
+		if status == http.StatusOK {
+			io.WriteString(w, "BCf"+escape+"\n")
+		} else {
+			io.WriteString(w, `{"detail":"\u001b[2J","reason":"badarg"}`)
+		}
+	}))
+	defer web.Close()
+	h, err := NewHTTP(web.URL, HTTPOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	for _, status = range []int{http.StatusOK, http.StatusBadRequest} {
+		texts, err := NewIDs[flake.ID](h, "flake").Texts(t.Context(), 1, Canonical)
+		if err == nil || strings.Contains(err.Error(), escape) {
+			t.Errorf("%d: %q, %q", status, texts, err)
+		}
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/flake-go/flake/flake"
@@ -159,9 +160,19 @@ func (g *IDs[ID]) Texts(ctx context.Context, n, base int) ([]string, error) {
 		if len(texts) != ask {
 			return nil, fmt.Errorf("asked for %d ids, the node answered with %d", ask, len(texts))
 		}
+		for _, text := range texts {
+			if i := strings.IndexFunc(text, isNoDigit); i >= 0 {
+				return nil, fmt.Errorf("the node answered with %.40q, which is no id", text)
+			}
+		}
 		all = append(all, texts...)
 	}
 	return all, nil
+}
+
+// isNoDigit is for texts, which may be shown on a terminal.
+func isNoDigit(r rune) bool {
+	return (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
 }
 
 // Notional gives the lowest id of a millisecond, with an empty worker and
