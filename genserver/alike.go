@@ -43,7 +43,7 @@ func (s *Server) receiveAlike(many Many, message []byte, from From, request []by
 		size := len(answers) / n
 		for i, m := range messages[:n] {
 			from.Tag = m[start:end]
-			from.Begin(answers[i*size : i*size]) // in the gap
+			from.Begin(answers[:i*size]) // in the gap
 		}
 		q.AnswerAll(from.Pid, answers, n)
 	}

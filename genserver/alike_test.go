@@ -97,6 +97,12 @@ func TestNotAlike(t *testing.T) {
 		if err := (&Server{Handler: s}).Receive([]byte(call(pid, test.tag, test.request)), q); err != nil {
 			t.Fatal(err)
 		}
+		if err := (&Server{Handler: s}).Receive([]byte(call(pid, test.tag, test.request)), new(caller)); err != nil {
+			t.Fatal(err) // who tells of no others
+		}
+		if len(s.calls) != 2 {
+			t.Errorf("%s: %q", name, s.calls)
+		}
 		if q.from != q.to || (q.from >= 0) != test.asked {
 			t.Errorf("%s: asked for messages that differ in [%d:%d)", name, q.from, q.to)
 		}

@@ -17,11 +17,11 @@ var ErrNoReply = errors.New("the server does not reply")
 func (s *Server) Call(request etf.Term) (reply etf.Term, err error) {
 	from := etf.Tuple{s.Pid, etf.List{}}
 	message, err := etf.Append(nil, etf.Tuple{etf.Atom("$gen_call"), from, request}, etf.AllCaps)
-	if err != nil {
-		return nil, err
-	}
 	var c local
-	if err := s.Receive(message, &c); err != nil {
+	if err == nil {
+		err = s.Receive(message, &c)
+	}
+	if err != nil {
 		return nil, err
 	}
 	if c.answer == nil {

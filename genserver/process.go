@@ -39,7 +39,6 @@ func (s *Process) ProcessInit(p gen.Process, _ ...ergo.Term) (gen.ProcessState, 
 // there. Its end is the end of the process's context.
 func (s *Process) ProcessLoop(p gen.ProcessState, started chan<- bool) string {
 	ctx, end := context.WithCancelCause(p.Context())
-	defer end(nil)
 	s.Up(p.Process, func(reason string) { end(ended(reason)) })
 	defer s.Down(p.Process)
 	channels := p.ProcessChannels()

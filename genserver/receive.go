@@ -73,13 +73,7 @@ type Server struct {
 // not answered, as OTP leaves it.
 func (s *Server) Receive(message []byte, c Caller) error {
 	r := etf.NewReader(message)
-	if tag := r.Peek(); tag != etf.SmallTupleExt && tag != etf.LargeTupleExt {
-		return s.receiveInfo(message, c)
-	}
 	arity := r.Tuple()
-	if !r.Peek().IsAtom() {
-		return s.receiveInfo(message, c)
-	}
 	switch word := r.Atom(); {
 	case arity == 3 && string(word) == "$gen_call":
 		return s.receiveCall(&r, message, c)
@@ -153,12 +147,9 @@ func (f *From) read(r *etf.Reader) {
 	r.Tuple()
 	f.Pid = r.Pid()
 	f.Tag = r.Raw()
-	f.Alias = nil
 	tag := etf.NewReader(f.Tag)
-	if tag.Peek() == etf.ListExt && tag.ListHeader() == 1 && tag.Peek().IsAtom() && string(tag.Atom()) == "alias" {
-		if ref := tag.Ref(); tag.Finish() == nil {
-			f.Alias = ref
-		}
+	if tag.ListHeader() == 1 && string(tag.Atom()) == "alias" {
+		f.Alias = tag.Ref()
 	}
 }
 

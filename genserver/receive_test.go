@@ -138,6 +138,43 @@ func TestLocalCall(t *testing.T) {
 	if _, err := g.Call(etf.Atom("get")); err != ErrNoReply {
 		t.Errorf("%v, want %v", err, ErrNoReply)
 	}
+	s.reply = "w\x02o"
+	if reply, err := g.Call(etf.Atom("get")); err == nil {
+		t.Errorf("cut: %v, no error", reply)
+	}
+	_, want := etf.Append(nil, struct{}{}, etf.AllCaps)
+	if _, err := g.Call(struct{}{}); err == nil || err.Error() != want.Error() {
+		t.Errorf("%v, want %v", err, want)
+	}
+}
+
+// slow is a server that answers in its turn, if there is room for so much.
+type slow struct {
+	server
+	size int
+}
+
+func (s *slow) HandleSlowCall(from From, request []byte, c Caller) {
+	from = from.Clone()
+	run := c.GoInOrder(func() {
+		if done, ok := c.Turn(s.size); ok {
+			defer done()
+			from.Post(c, []byte(s.reply))
+		}
+	})
+	s.calls = append(s.calls, fmt.Sprintf("slow call %q %t", request, run))
+}
+
+// A server that takes its time answers in the end.
+func TestSlowCall(t *testing.T) {
+	for size, want := range map[int]error{MaxLocal: nil, MaxLocal + 1: ErrNoReply} {
+		s := &slow{server{reply: "w\x02ok"}, size}
+		reply, err := (&Server{Pid: etf.NewPid("n@h", 7, 0, 1), Handler: s}).Call(etf.Atom("get"))
+		if err != want || (err == nil) != (reply == etf.Atom("ok")) {
+			t.Errorf("%d octets: %v, %v, want %v", size, reply, err, want)
+		}
+		check(t, s.calls, fmt.Sprintf("slow call %q true", get))
+	}
 }
 
 // What is no call and no cast is handle_info's.
@@ -152,6 +189,7 @@ func TestCastAndInfo(t *testing.T) {
 		"h\x01a\x01":                            "info",
 		"h\x03w\x04EXIT" + pid + "w\x03why":     "info",
 		"h\x02w\x09$gen_call" + get:             "info",
+		"h\x02w\x06system" + get:                "info",
 		"h\x03w\x09$gen_cast" + get + get:       "info",
 		"h\x04w\x09$gen_callh\x02" + pid + ref + get + "j": "info",
 		"h\x02h\x00" + get: "info",
@@ -173,16 +211,17 @@ func TestCastAndInfo(t *testing.T) {
 func TestMalformed(t *testing.T) {
 	whole := call(pid, ref, get)
 	tests := map[string]string{
-		"from no tuple":     "h\x03w\x09$gen_call" + pid + get,
-		"from no pid":       call("a\x01", ref, get),
-		"cut request":       call(pid, ref, "w\x03ge"),
-		"unknown tag":       call(pid, ref, "\xc8"),
-		"trailing bytes":    whole + "j",
-		"cast cut":          "h\x02w\x09$gen_castw\x03ge",
-		"cast and trailing": "h\x02w\x09$gen_cast" + get + "j",
-		"message cut":       "h\x02w\x05hello",
-		"message trailing":  get + "j",
-		"message of octets": "\xc8\x01\x02",
+		"from no tuple":      "h\x03w\x09$gen_call" + pid + get,
+		"from no pid":        call("a\x01", ref, get),
+		"cut request":        call(pid, ref, "w\x03ge"),
+		"unknown tag":        call(pid, ref, "\xc8"),
+		"trailing bytes":     whole + "j",
+		"system from no pid": "h\x03w\x06systemh\x02a\x01" + ref + get,
+		"cast cut":           "h\x02w\x09$gen_castw\x03ge",
+		"cast and trailing":  "h\x02w\x09$gen_cast" + get + "j",
+		"message cut":        "h\x02w\x05hello",
+		"message trailing":   get + "j",
+		"message of octets":  "\xc8\x01\x02",
 	}
 	for n := strings.Index(whole, "$gen_call") + 9; n < len(whole); n++ {
 		tests[fmt.Sprintf("cut at %d", n)] = whole[:n]

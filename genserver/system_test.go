@@ -37,6 +37,104 @@ func TestTerminate(t *testing.T) {
 	}
 }
 
+// answer gives what a server answers to a system message with a tag, as Erlang text.
+func answer(t *testing.T, s *Server, tag etf.Term, request string) string {
+	t.Helper()
+	exprs, _, err := etf.Parse(request+".", false)
+	if err != nil {
+		t.Fatalf("%s: %v", request, err)
+	}
+	from := etf.Tuple{etf.NewPid("a@b", 9, 0, 1), tag}
+	message, err := etf.Append(nil, etf.Tuple{etf.Atom("system"), from, exprs[0].(*etf.Literal).Term}, etf.AllCaps)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := caller{caps: etf.AllCaps}
+	if err := s.Receive(message, &c); err != nil || len(c.sent) != 1 {
+		t.Fatalf("%s: %q, %v", request, c.sent, err)
+	}
+	_, term, _ := strings.Cut(c.sent[0], "before ")
+	answer, err := etf.Decode([]byte(term))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(etf.Format(nil, answer.(etf.Tuple)[1]))
+}
+
+// What module sys is answered, as OTP does, by a server of which nothing is collected.
+func TestSystem(t *testing.T) {
+	s := &Server{Handler: new(server), End: func(etf.Term) { t.Error("it ended") }}
+	for request, want := range map[string]string{
+		"get_state":                      "[]",
+		"resume":                         "ok",
+		"suspend":                        "{error,{unknown_system_msg,suspend}}",
+		"{terminate}":                    "{error,{unknown_system_msg,{terminate}}}",
+		"{change_code,x}":                "{error,{unknown_system_msg,{change_code,x}}}",
+		"{debug}":                        "{error,{unknown_system_msg,{debug}}}",
+		"{debug,no_debug}":               "ok",
+		"{debug,debug}":                  "unknown_debug",
+		"{debug,{statistics}}":           "unknown_debug",
+		"{debug,{statistics,true}}":      "ok",
+		"{debug,{statistics,false}}":     "ok",
+		"{debug,{statistics,get}}":       "{ok,no_statistics}",
+		"{debug,{statistics,x}}":         "unknown_debug",
+		"{debug,{log,true}}":             "ok",
+		"{debug,{log,false}}":            "ok",
+		"{debug,{log,print}}":            "ok",
+		"{debug,{log,get}}":              "{ok,[]}",
+		"{debug,{log,{true,9}}}":         "ok",
+		"{debug,{log,{false,9}}}":        "unknown_debug",
+		"{debug,{log,x}}":                "unknown_debug",
+		"{debug,{trace,true}}":           "ok",
+		"{debug,{trace,get}}":            "unknown_debug",
+		"{debug,{log_to_file,false}}":    "ok",
+		`{debug,{log_to_file,"/tmp/x"}}`: "{error,open_file}",
+		"{debug,{remove,x}}":             "ok",
+		"{debug,{install,x}}":            "unknown_debug",
+	} {
+		if got := answer(t, s, int64(1), request); got != want {
+			t.Errorf("%s: %s, want %s", request, got, want)
+		}
+	}
+}
+
+// stateful is a server with a state.
+type stateful struct{ server }
+
+func (*stateful) State() etf.Term { return etf.Atom("idle") }
+
+// From OTP 26.1 on, whose aliases have five words, sys:get_state wants {ok, State}.
+func TestState(t *testing.T) {
+	s := &Server{
+		Name: "flake", Module: "flake_server", Pid: etf.NewPid("a@b", 7, 0, 1),
+		Parent: etf.NewPid("a@b", 6, 0, 1), Family: "flake_sup", Handler: new(stateful),
+	}
+	for want, words := range map[string][]uint32{"idle": {1, 2, 3}, "{ok,idle}": {1, 2, 3, 4, 5}} {
+		ref := etf.NewRef("a@b", 1, words...)
+		if got := answer(t, s, etf.ImproperList{Elements: []etf.Term{etf.Atom("alias")}, Tail: ref}, "get_state"); got != want {
+			t.Errorf("alias of %d words: %s, want %s", len(words), got, want)
+		}
+		if got := answer(t, s, ref, "get_state"); got != "idle" {
+			t.Errorf("reference of %d words: %s, want idle", len(words), got)
+		}
+	}
+	want := `{status,<0.7.0>,{module,gen_server},[[{'$initial_call',{flake_server,init,1}},{'$ancestors',[flake_sup]}],` +
+		`running,<0.6.0>,[],[{header,"Status for generic server flake"},{data,[{"Status",running},{"Parent",<0.6.0>},` +
+		`{"Logged events",[]}]},{data,[{"State",idle}]}]]}`
+	if got := answer(t, s, int64(1), "get_status"); got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+// Who cannot read the answer, which has his request in it, is not sent any.
+func TestSystemUnreadable(t *testing.T) {
+	var c caller
+	message := "h\x03w\x06systemh\x02" + oldPid + "a\x01t\x00\x00\x00\x00"
+	if err := (&Server{Handler: new(server)}).Receive([]byte(message), &c); err == nil || c.sent != nil {
+		t.Errorf("%q, %v", c.sent, err)
+	}
+}
+
 // A request beyond the limits is answered, too.
 func TestSystemBeyondLimits(t *testing.T) {
 	big := new(big.Int).Lsh(big.NewInt(1), 8*etf.MaxIntegerBytes)
@@ -62,6 +160,8 @@ func TestReason(t *testing.T) {
 		{etf.Tuple{etf.Atom("a")}, "\x83h\x01w\x01a"},
 		{make([]byte, maxReason), Killed},
 		{etf.Atom(strings.Repeat("é", maxReason)), Killed},
+		{etf.Atom(strings.Repeat("a", maxReason)), strings.Repeat("a", maxReason)},
+		{struct{}{}, Killed}, // no term
 	} {
 		if got := Reason(test.reason); got != test.want {
 			t.Errorf("%.20v: %q, want %q", test.reason, got, test.want)
