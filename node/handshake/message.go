@@ -50,10 +50,11 @@ func (m Name) Append(dst []byte) []byte {
 func (m *Name) Decode(src []byte) error {
 	switch {
 	case len(src) >= 7 && src[0] == tagNameOld:
-		m.Version = int(binary.BigEndian.Uint16(src[1:]))
-		m.Flags = Flags(binary.BigEndian.Uint32(src[3:]))
-		m.Creation = 0
-		m.Node = string(src[7:])
+		*m = Name{
+			Version: int(binary.BigEndian.Uint16(src[1:])),
+			Flags:   Flags(binary.BigEndian.Uint32(src[3:])),
+			Node:    string(src[7:]),
+		}
 		if m.Version != 5 {
 			return fmt.Errorf("send_name: version %d, want 5", m.Version)
 		}
@@ -103,11 +104,12 @@ func (m Challenge) Append(dst []byte) []byte {
 func (m *Challenge) Decode(src []byte) error {
 	switch {
 	case len(src) >= 11 && src[0] == tagNameOld:
-		m.Version = int(binary.BigEndian.Uint16(src[1:]))
-		m.Flags = Flags(binary.BigEndian.Uint32(src[3:]))
-		m.Challenge = binary.BigEndian.Uint32(src[7:])
-		m.Creation = 0
-		m.Node = string(src[11:])
+		*m = Challenge{
+			Version:   int(binary.BigEndian.Uint16(src[1:])),
+			Flags:     Flags(binary.BigEndian.Uint32(src[3:])),
+			Challenge: binary.BigEndian.Uint32(src[7:]),
+			Node:      string(src[11:]),
+		}
 		if m.Version != 5 {
 			return fmt.Errorf("challenge: version %d, want 5", m.Version)
 		}
@@ -247,12 +249,12 @@ func decodeName(src []byte) (string, error) {
 var errName = errors.New("want name@host")
 
 func checkName(node string, flags Flags) error {
-	name, host, found := strings.Cut(node, "@")
+	name, host, _ := strings.Cut(node, "@")
 	if flags.Has(NameMe) {
-		name, host, found = "-", node, !found
+		name, host = "-", node
 	}
 	switch {
-	case !found || name == "" || host == "" || strings.Contains(host, "@"):
+	case name == "" || host == "" || strings.Contains(host, "@"):
 		return fmt.Errorf("node name %q: %w", node, errName)
 	case len(node) > MaxNameLength || !utf8.ValidString(node):
 		return fmt.Errorf("node name %q: want at most %d octets of UTF-8", node, MaxNameLength)

@@ -2,6 +2,7 @@ package handshake
 
 import (
 	"bufio"
+	"crypto/md5"
 	"os"
 	"strconv"
 	"strings"
@@ -83,10 +84,35 @@ func TestMalformed(t *testing.T) {
 	}
 }
 
-func TestLongMalformedIsCut(t *testing.T) {
-	err := new(Ack).Decode(make([]byte, 400))
-	if err == nil || !strings.Contains(err.Error(), "368 octets more") {
-		t.Errorf("%v, want the end left out", err)
+// An error says what was wrong, and of a long message not all.
+func TestErrors(t *testing.T) {
+	flags := strings.Repeat("\x00", 8)
+	for _, test := range []struct {
+		message   decoder
+		src, want string
+	}{
+		{new(Ack), strings.Repeat("x", 32), `"` + strings.Repeat("x", 32) + `"`},
+		{new(Ack), strings.Repeat("x", 33), `"` + strings.Repeat("x", 32) + `" and 1 octets more`},
+		{new(Status), "sx", `status: unknown "x"`},
+		{new(Name), "n\x00\x05\x00\x00\x4d\xbc", `node name "": want name@host`},
+		{new(Name), "N" + flags + "\x00\x00\x00\x07\x00\x00", `node name "": want name@host`},
+		{new(Name), "N" + flags + "\x00\x00\x00\x07\x00\x04a@b", "send_name: name of 4 octets, 3 are there"},
+		{new(Challenge), "n\x00\x05\x00\x00\x4d\xbc\x00\x00\x00\x01", `node name "": want name@host`},
+		{new(Challenge), "N" + flags + "\x00\x00\x00\x01\x00\x00\x00\x07\x00\x00", `node name "": want name@host`},
+		{new(Challenge), "N" + flags + "\x00\x00\x00\x01\x00\x00\x00\x07\x00\x04a@b", "challenge: name of 4 octets, 3 are there"},
+	} {
+		if err := test.message.Decode([]byte(test.src)); err == nil || !strings.HasSuffix(err.Error(), test.want) {
+			t.Errorf("%q: %v, want %s", test.src, err, test.want)
+		}
+	}
+}
+
+// A cookie is one of Latin-1 if it can be.
+func TestCookieOfLatin1(t *testing.T) {
+	for cookie, want := range map[string]string{"kéÿ": "k\xe9\xff7", "kéπ": "kéπ7"} {
+		if got := MakeDigest(cookie, 7); got != md5.Sum([]byte(want)) {
+			t.Errorf("%s: %x, want that of %q", cookie, got, want)
+		}
 	}
 }
 

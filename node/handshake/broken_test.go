@@ -1,0 +1,137 @@
+package handshake
+
+import (
+	"errors"
+	"io"
+	"strings"
+	"testing"
+)
+
+// thin is a stub that takes no more than so many messages.
+type thin struct {
+	*stub
+	takes int
+}
+
+var errThin = errors.New("no more")
+
+func (s *thin) Write(b []byte) (int, error) {
+	if s.takes--; s.takes < 0 {
+		return 0, errThin
+	}
+	return s.stub.Write(b)
+}
+
+// said is what a peer says, on the wire.
+func said(messages ...message) []byte {
+	var s stub
+	peer := newStream(&s, Options{})
+	for _, m := range messages {
+		peer.send(m)
+	}
+	return s.out.Bytes()
+}
+
+// A stream that breaks ends the handshake, wherever it does, with what is wrong
+// with the stream and nothing else.
+func TestBroken(t *testing.T) {
+	const posed = 77
+	name := Name{Version: 6, Flags: Offered, Creation: 1, Node: here}
+	old := Name{Version: 5, Flags: Offered & 0xffffffff, Node: here}
+	challenge := Challenge{Version: 6, Flags: Offered, Challenge: 1, Creation: 1, Node: there}
+	digest := MakeDigest(cookie, posed)
+	admit := func(Name) Status { return StatusAlive }
+	keep := func() Status { return StatusFalse }
+	for _, test := range []struct {
+		does  string
+		start bool
+		o     Options
+		hears []message
+		says  int // messages
+		want  error
+	}{
+		{"accept", false, Options{}, []message{name, Reply{1, digest}}, 3, nil},
+		{"accept who has no name", false, Options{},
+			[]message{Name{Version: 6, Flags: Offered | NameMe, Node: "b"}, Reply{1, digest}}, 3, nil},
+		{"accept who was there", false, Options{Admit: admit}, []message{name, StatusTrue, Reply{1, digest}}, 3, nil},
+		{"accept a complement", false, Options{}, []message{old, Complement{1, 1}, Reply{1, digest}}, 3, nil},
+		{"start", true, Options{}, []message{StatusOK, challenge, Ack{digest}}, 2, nil},
+		{"start anew", true, Options{}, []message{StatusAlive, challenge, Ack{digest}}, 3, nil},
+		{"start, and rather not", true, Options{Alive: keep}, []message{StatusAlive}, 2, ErrSimultaneous},
+		{"start with a complement", true, Options{Version: 5}, []message{StatusOK, challenge, Ack{digest}}, 3, nil},
+	} {
+		run := func(in []byte, takes int) (*thin, error) {
+			s := &thin{stubOf(in), takes}
+			test.o.Node, test.o.Cookie, test.o.Rand = here, cookie, strings.NewReader("\x00\x00\x00\x4d")
+			if test.start {
+				_, err := Start(s, there, test.o)
+				return s, err
+			}
+			_, err := Accept(s, test.o)
+			return s, err
+		}
+		in := said(test.hears...)
+		if s, err := run(in, test.says); !errors.Is(err, test.want) || s.takes != 0 {
+			t.Errorf("%s: %v, %d messages fewer than %d", test.does, err, s.takes, test.says)
+		}
+		for n := range test.says {
+			if s, err := run(in, n); err != errThin || s.takes != -1 {
+				t.Errorf("%s: %v, %d more tried after %d messages", test.does, err, -1-s.takes, n)
+			}
+		}
+		for n := range in {
+			s, err := run(in[:n], test.says)
+			if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, ErrRefused) {
+				t.Errorf("%s: %v, heard %q", test.does, err, in[:n])
+			}
+			if ends := strings.Contains(err.Error(), "wrong cookie"); ends != (test.start && s.takes == 0) {
+				t.Errorf("%s: %v, said all but %d of %d messages", test.does, err, s.takes, test.says)
+			}
+		}
+	}
+}
+
+// An end instead of a status is what a node that speaks TLS says to one that does not.
+func TestStartToTLS(t *testing.T) {
+	for _, test := range []struct {
+		in   string
+		long bool
+		want bool
+	}{{"", false, true}, {"", true, false}, {"\x00\x01x", false, false}} {
+		_, err := Start(stubOf([]byte(test.in)), there, Options{Node: here, LongLen: test.long})
+		if err == nil || strings.Contains(err.Error(), "TLS") != test.want {
+			t.Errorf("%q, TLS: %t: %v", test.in, test.long, err)
+		}
+	}
+}
+
+// What begins as a complement has to be one.
+func TestMalformedComplement(t *testing.T) {
+	s := stubOf(said(Name{Version: 5, Flags: Offered, Node: here}, named{}, Reply{1, MakeDigest(cookie, 77)}))
+	s.in.Bytes()[2+7+len(here)+2] = tagComplement
+	p, err := Accept(s, Options{Node: there, Cookie: cookie, Rand: strings.NewReader("\x00\x00\x00\x4d")})
+	if err == nil || !strings.Contains(err.Error(), "complement: malformed") {
+		t.Errorf("%+v, %v", p, err)
+	}
+}
+
+// Who is told that a peer has said its name may end it there, without a word.
+func TestHeard(t *testing.T) {
+	for _, want := range []error{nil, errThin} {
+		s := stubOf(said(Name{Version: 6, Flags: Offered, Creation: 1, Node: here}))
+		heard := 0
+		p, err := Accept(s, Options{Node: there, Heard: func() error { heard++; return want }})
+		if heard != 1 || want != nil && err != want || p.Name != here || (s.out.Len() == 0) != (want != nil) {
+			t.Errorf("heard %d, %+v, %v, said %q", heard, p, err, s.out.String())
+		}
+	}
+}
+
+// Who gives names to peers is asked for them.
+func TestGive(t *testing.T) {
+	s := stubOf(said(Name{Version: 6, Flags: Offered | NameMe, Node: "b"}))
+	p, _ := Accept(s, Options{Node: there, Give: func(host string) (string, uint32) { return "given@" + host, 9 }})
+	if p.Name != "given@b" || p.Creation != 9 {
+		t.Errorf("%+v", p)
+	}
+}
