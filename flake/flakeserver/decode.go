@@ -54,7 +54,7 @@ func (q *Request) decodeTuple(r *etf.Reader) {
 	case word == "get" && args == 1:
 		q.Op, q.Base = OpGet, readBase(r)
 	case word == "get" && args == 2:
-		if r.Peek().IsAtom() && string(r.Atom()) == "meta" {
+		if string(r.Atom()) == "meta" {
 			q.Op, q.HasMeta = OpGet, true
 			q.readMeta(r)
 		}
@@ -90,19 +90,14 @@ func readBase(r *etf.Reader) int {
 		}
 		return noBase
 	}
-	if base := r.Int(); flake.MinBase <= base && base <= flake.MaxBase {
-		return int(base)
+	if base := r.Int(); base >= flake.MinBase {
+		return int(min(base, flake.MaxBase+1)) // which is none
 	}
 	return noBase
 }
 
-// readCount gives 0 for what no request may ask for.
-func readCount(r *etf.Reader) int {
-	if n := r.Int(); 0 < n && n <= MaxLease {
-		return int(n)
-	}
-	return 0
-}
+// readCount gives 0, or one too many, for what no request may ask for.
+func readCount(r *etf.Reader) int { return int(max(0, min(r.Int(), MaxLease+1))) }
 
 func (q *Request) readMeta(r *etf.Reader) {
 	n := r.Uint64()
@@ -120,9 +115,7 @@ func (q *Request) readText(r *etf.Reader) {
 	} else {
 		q.Base, text = Canonical, r.StringExt()
 	}
-	if len(text) > MaxText {
-		q.Base = noBase
-		return
+	if len(text) <= MaxText { // else it is none, as an empty one
+		q.Text = string(text)
 	}
-	q.Text = string(text)
 }

@@ -89,4 +89,4 @@ func (s *flakeSource) Behind() time.Duration { return s.ids.Behind() }
 
 func (s *flakeSource) Waits() uint64 { return s.ids.Waits() }
 
-func (*flakeSource) PerTick() int { return math.MaxUint16 + 1 }
+func (*flakeSource) PerTick() int { return 1 << 16 }

@@ -9,7 +9,7 @@ import (
 type Format interface {
 	// Name is one word, such as "flake" or "snowflake".
 	Name() string
-	// Size is the octets of an id, 16 at most.
+	// Size is the octets of an id, 8 to 16.
 	Size() int
 	// AppendCanonical appends the format's own text of an id.
 	AppendCanonical(dst []byte, id Number) []byte

@@ -64,16 +64,18 @@ type functions struct {
 
 // getConfigValue gives a setting, or the default that the caller names.
 func (f functions) getConfigValue(args []etf.Term) (etf.Term, error) {
-	if key, ok := args[0].(etf.Atom); ok && f.Config[key] != nil {
-		return f.Config[key], nil
+	key, _ := args[0].(etf.Atom)
+	if value := f.Config[key]; value != nil {
+		return value, nil
 	}
 	return args[1], nil
 }
 
 // getEnv gives {ok, Value} for a setting of the application flake, else undefined.
 func (f functions) getEnv(args []etf.Term) (etf.Term, error) {
-	if key, ok := args[1].(etf.Atom); ok && args[0] == etf.Atom("flake") && f.Config[key] != nil {
-		return etf.Tuple{etf.Atom("ok"), f.Config[key]}, nil
+	key, _ := args[1].(etf.Atom)
+	if value := f.Config[key]; value != nil && args[0] == etf.Atom("flake") {
+		return etf.Tuple{etf.Atom("ok"), value}, nil
 	}
 	return etf.Atom("undefined"), nil
 }
@@ -126,7 +128,7 @@ func (f functions) generate(args []etf.Term) (etf.Term, error) {
 	}
 	width, base := int64(len(flake.ID{})), int64(0)
 	if len(args) == 2 {
-		if base, ok = args[1].(int64); !ok || base < flake.MinBase || base > flake.MaxBase {
+		if base, _ = args[1].(int64); base < flake.MinBase || base > flake.MaxBase {
 			return nil, rpc.BadArgument()
 		}
 		width = int64(flake.Width(int(base)))

@@ -66,11 +66,11 @@ func (n Number) AppendDigits(dst []byte, base int) []byte {
 // with 0x before it. A number that does not fit so many octets is an error.
 func parseDigits(text string, base, size int) (Number, error) {
 	if base == 16 {
-		text = upper(strings.TrimPrefix(text, "0x"))
+		text = strings.ToUpper(strings.TrimPrefix(text, "0x"))
 	}
 	id, err := flake.Parse(text, base)
 	n := fromFlake(id)
-	if err == nil && n.Compare(highest(size)) > 0 {
+	if n.Compare(highest(size)) > 0 {
 		err = ErrBadArgument
 	}
 	return n, err
@@ -88,27 +88,8 @@ func parseHex(text string, size int) (Number, error) {
 	return parseDigits(digits, 16, size)
 }
 
-// upper makes the letters of ASCII capitals.
-func upper(text string) string {
-	b := []byte(text)
-	for i, c := range b {
-		if 'a' <= c && c <= 'z' {
-			b[i] = c - 'a' + 'A'
-		}
-	}
-	return string(b)
-}
-
-// highest is the highest number of so many octets.
-func highest(size int) Number {
-	if size >= maxOctets {
-		return Number{math.MaxUint64, math.MaxUint64}
-	}
-	if size >= 8 {
-		return Number{1<<(8*(size-8)) - 1, math.MaxUint64}
-	}
-	return Number{0, 1<<(8*size) - 1}
-}
+// highest is the highest number of so many octets, 8 to 16.
+func highest(size int) Number { return Number{1<<(8*(size-8)) - 1, math.MaxUint64} }
 
 // Run is ids that follow each other: First and the Count-1 numbers after it.
 type Run struct {

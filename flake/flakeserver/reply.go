@@ -22,11 +22,15 @@ type Reply struct {
 	Info    *Info   // of OpInfo
 }
 
-// IDs gives the ids of all Runs, ascending.
+// IDs gives the ids of all Runs, ascending. After each MaxInline others go first.
 func (r *Reply) IDs() iter.Seq[Number] {
 	return func(yield func(Number) bool) {
+		n := 0
 		for _, run := range r.Runs {
 			for i := range run.Count {
+				if n++; n%MaxInline == 0 {
+					runtime.Gosched()
+				}
 				if !yield(run.First.Plus(i)) {
 					return
 				}
@@ -97,12 +101,8 @@ func (r *Reply) AppendTerm(dst []byte, caps etf.Caps) []byte {
 // appendList appends the ids as a list.
 func (r *Reply) appendList(dst []byte) []byte {
 	dst = etf.AppendListHeader(dst, r.count())
-	n := 0
 	for id := range r.IDs() {
 		dst = r.appendIDTerm(dst, id)
-		if n++; n%MaxInline == 0 {
-			runtime.Gosched()
-		}
 	}
 	return etf.AppendNil(dst)
 }
@@ -111,12 +111,8 @@ func (r *Reply) appendList(dst []byte) []byte {
 func (r *Reply) appendPacked(dst []byte) []byte {
 	size := r.Format.Size()
 	dst = binary.BigEndian.AppendUint32(append(dst, byte(etf.BinaryExt)), uint32(size*r.count()))
-	n := 0
 	for id := range r.IDs() {
 		dst = id.AppendOctets(dst, size)
-		if n++; n%MaxInline == 0 {
-			runtime.Gosched()
-		}
 	}
 	return dst
 }

@@ -80,7 +80,7 @@ func (s *snowflakeSource) Reserve(ctx context.Context, n int, _ uint8) (Run, err
 	if err != nil {
 		return Run{}, err
 	}
-	for run.Count > 1 && run.At(run.Count-1) < run.First {
+	for run.At(run.Count-1) < run.First {
 		run.Count--
 	}
 	return Run{Number{Lo: uint64(run.First)}, run.Count}, nil

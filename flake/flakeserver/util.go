@@ -89,6 +89,10 @@ func getIfHwInt(args []etf.Term) (etf.Term, error) {
 	if err != nil {
 		return etf.Tuple{etf.Atom("error"), etf.Atom("if_not_found")}, nil
 	}
+	return hwInt(i)
+}
+
+func hwInt(i *net.Interface) (etf.Term, error) {
 	octets := make(etf.List, len(i.HardwareAddr))
 	for at, octet := range i.HardwareAddr {
 		octets[at] = int64(octet)
