@@ -1,9 +1,11 @@
 package flakeserver
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
+	"math"
 	"reflect"
 	"regexp"
 	"strings"
@@ -11,6 +13,7 @@ import (
 	"time"
 
 	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/flake/snowflake"
 	"github.com/flake-go/flake/genserver"
 	"github.com/flake-go/flake/node/etf"
 )
@@ -103,10 +106,12 @@ func TestCalls(t *testing.T) {
 		"{get_many,4,16}":                      `{ok,["70000","70001","70002","10000000000070000"]}`,
 		"{get_many,1,canonical}":               `{ok,["0000000000000000001vLE"]}`,
 		"{get_binary,2}":                       "{ok,<<0,0,0,0,0,0,0,0,0,0,0,0,0,7,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,7,0,1>>}",
+		"{lease,1}":                            "{ok,[{" + fmt.Sprintf(id, 0) + ",1}]}",
 		"{lease,3}":                            "{ok,[{" + fmt.Sprintf(id, 0) + ",3}]}",
 		"{lease,7}":                            "{ok,[{<<0,0,0,0,0,0,0,0,0,0,0,0,0,7,0,0>>,3},{<<0,0,0,0,0,0,0,1,0,0,0,0,0,7,0,0>>,3},{<<0,0,0,0,0,0,0,2,0,0,0,0,0,7,0,0>>,1}]}",
 		"{notional,2000}":                      "{ok,<<0,0,0,0,0,0,7,208,0,0,0,0,0,0,0,0>>}",
 		"{notional,1000,2000}":                 "{ok,{<<0,0,0,0,0,0,3,232,0,0,0,0,0,0,0,0>>," + top + "}}",
+		"{notional,2000,2000}":                 "{ok,{<<0,0,0,0,0,0,7,208,0,0,0,0,0,0,0,0>>," + top + "}}",
 		"{decompose," + octets + "}":           fields,
 		`{decompose,"0000BCeaFSZg0hpyLH1rPs"}`: fields,
 		`{decompose,<<"0000BCeaFSZg0hpyLH1rPs">>}`:           fields,
@@ -117,6 +122,8 @@ func TestCalls(t *testing.T) {
 		`{decompose,"1a1fb17587b7a0078ffe3d40000",16}`:       fields,
 		`{decompose,"0x1a1fb17587b7a0078ffe3d40000",16}`:     fields,
 		`{decompose,"1a1fb17587b7a0078ffe3d40000"}`:          fields,
+		`{decompose,"0x1000000070002"}`:                      "{ok,[{time,0},{worker,4294967303},{sequence,2}]}",
+		`{decompose,"` + strings.Repeat("0", 127) + `1",2}`:  "{ok,[{time,0},{worker,0},{sequence,1}]}",
 		`{decompose,<<"0x1A1FB17587B7A0078FFE3D40000">>}`:    fields,
 		`{decompose,"000001A1FB17587B7A0078FFE3D40000"}`:     fields,
 		`{decompose,"\\x000001a1fb17587b7a0078ffe3d40000"}`:  fields,
@@ -192,6 +199,7 @@ func TestBadArguments(t *testing.T) {
 		{"{decompose,?,36}", strings.ReplaceAll(noText, `"1" `, "") + ` "_" "` + strings.Repeat("Z", 25) + `"`},
 		{"{decompose,?,canonical}", noID + " <<0:128>>"},
 		{`{decompose,"1",?}`, noBase},
+		{"{decompose,?,2}", `"` + strings.Repeat("0", MaxText) + `1"`},
 	} {
 		for bad := range strings.SplitSeq(test.bad, " ") {
 			request := strings.Replace(test.call, "?", bad, 1)
@@ -252,11 +260,53 @@ func TestServeChecks(t *testing.T) {
 		{Op: OpGet, Base: 1}, {Op: OpGet, Base: 63}, {Op: OpGet, Base: -2}, {Op: OpGet, HasMeta: true},
 		{Op: OpGetMany}, {Op: OpGetMany, N: -1}, {Op: OpGetMany, N: MaxMany + 1}, {Op: OpGetBinary, N: MaxMany + 1},
 		{Op: OpLease}, {Op: OpLease, N: MaxLease + 1}, {Op: OpSpan, First: 2, Last: 1}, {Op: OpDecompose},
-		{Op: OpDecompose, Base: 62, Text: "_"}, {Op: OpInvalid}, {Op: ops - 1, Base: 99},
+		{Op: OpDecompose, Base: 62, Text: "_"}, {Op: OpInvalid}, {Op: OpInfo, Base: 99},
 	} {
-		s := serverOf(&stock{perTick: 100, left: 100})
-		if r := s.Serve(t.Context(), q); r.Err != ErrBadArgument || r.Runs != nil {
+		s := serverOf(&stock{perTick: 1 << 16, left: 100})
+		r := s.Serve(t.Context(), q)
+		if r.Err != ErrBadArgument || r.Runs != nil || r.Fields != nil {
 			t.Errorf("%+v: %+v, want %v", q, r, ErrBadArgument)
 		}
+		if got, want := string(etf.FormatRaw(nil, r.AppendTerm(nil, etf.AllCaps), 100)), "{error,badarg}"; got != want {
+			t.Errorf("%+v: %s, want %s", q, got, want)
+		}
 	}
+}
+
+// Runs that follow each other are one, and whoever takes their ids may stop.
+func TestRuns(t *testing.T) {
+	s := serverOf(&stock{perTick: 1 << 16, left: 100})
+	r := s.Serve(t.Context(), Request{Op: OpLease, N: 3000})
+	if len(r.Runs) != 1 || r.Runs[0].Count != 3000 {
+		t.Errorf("%+v", r.Runs)
+	}
+	for id := range r.IDs() {
+		if id != r.Runs[0].First {
+			t.Errorf("%v is first", id)
+		}
+		break
+	}
+}
+
+// A number is of 128 bits.
+func TestNumber(t *testing.T) {
+	if got, want := (Number{1, math.MaxUint64}).Plus(2), (Number{2, 1}); got != want {
+		t.Errorf("%v, want %v", got, want)
+	}
+	for _, f := range []Format{FlakeFormat, SnoFormat, SnowflakeFormat(snowflake.Twitter)} {
+		digits := strings.Repeat("F", 2*f.Size())
+		want := numberOf(bytes.Repeat([]byte{0xff}, f.Size()))
+		if got, err := Parse(f, digits, 16); err != nil || got != want {
+			t.Errorf("%s: %v, %v, want %v", f.Name(), got, err, want)
+		}
+		if got, err := Parse(f, "1"+strings.Repeat("0", 2*f.Size()), 16); err != ErrBadArgument {
+			t.Errorf("%s: %v, %v", f.Name(), got, err)
+		}
+	}
+	defer func() {
+		if recover() == nil {
+			t.Error("digits of base 1")
+		}
+	}()
+	Number{}.AppendDigits(nil, 1)
 }

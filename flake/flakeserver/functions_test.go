@@ -1,6 +1,7 @@
 package flakeserver
 
 import (
+	"bytes"
 	"math/big"
 	"net"
 	"regexp"
@@ -114,6 +115,7 @@ func TestGenerateMany(t *testing.T) {
 		args  []etf.Term
 		count int
 	}{
+		{[]etf.Term{int64(0)}, 0},
 		{[]etf.Term{int64(100_000)}, 100_000},
 		{[]etf.Term{int64(20_480), int64(2)}, 20_480},
 	} {
@@ -126,13 +128,17 @@ func TestGenerateMany(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		again, err := etf.Append(nil, list, etf.AllCaps)
+		if err != nil || !bytes.Equal(again, result.(etf.Encoded)) {
+			t.Errorf("%v: not encoded as OTP does: %.20q, %v", test.args, result, err)
+		}
 		ids, _ := etf.Elements(list)
 		if len(ids) != test.count || s.Stats().IDs != uint64(test.count) {
 			t.Errorf("%d ids, counted %d, want %d", len(ids), s.Stats().IDs, test.count)
 		}
-		for i := range ids[1:] {
-			if etf.Compare(ids[i], ids[i+1]) <= 0 && len(test.args) == 1 {
-				t.Fatalf("%v before %v", ids[i], ids[i+1])
+		for i := 1; i < len(ids) && len(test.args) == 1; i++ {
+			if etf.Compare(ids[i-1], ids[i]) <= 0 {
+				t.Fatalf("%v before %v", ids[i-1], ids[i])
 			}
 		}
 	}

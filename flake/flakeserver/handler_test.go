@@ -59,7 +59,7 @@ func TestLargeRequests(t *testing.T) {
 		"{get_many,65536,2}": true, "{get_many,65536,canonical}": true, "{get_many,65536}": true,
 		"{get_binary,65536}": true, "{lease,1048576}": true,
 	} {
-		s := serverOf(&stock{perTick: 1 << 16, left: 100})
+		s := serverOf(&stock{perTick: share, left: 2 * MaxTicks}) // so that a lease has many runs
 		c := &caller{ctx: t.Context()}
 		message := func(request string) []byte {
 			b := append(etf.MustAppendAtom([]byte("h\x03"), "$gen_call", etf.AllCaps), "h\x02"+pid+tag...)
@@ -114,7 +114,8 @@ func TestNoRoom(t *testing.T) {
 	}
 }
 
-// alone is a source whose ids are taken for one large request at a time.
+// alone is a source whose ids are taken for one large request at a time, and for
+// small ones meanwhile.
 type alone struct {
 	Source
 	t *testing.T
@@ -122,9 +123,12 @@ type alone struct {
 }
 
 func (a *alone) Reserve(ctx context.Context, n int, meta uint8) (Run, error) {
-	if a.s.large.TryLock() {
-		a.t.Errorf("%d ids are taken while others may be", n)
+	free := a.s.large.TryLock()
+	if free {
 		a.s.large.Unlock()
+	}
+	if free != (n <= MaxInline) {
+		a.t.Errorf("%d ids are taken, and others may be: %t", n, free)
 	}
 	return a.Source.Reserve(ctx, n, meta)
 }
@@ -139,8 +143,9 @@ func TestLargeAlone(t *testing.T) {
 		f()
 	}
 	call(t, s, "{get_many,257}")
-	if got := s.Stats().IDs; got != 2*257 {
-		t.Errorf("%d ids, want %d", got, 2*257)
+	call(t, s, "{get_many,256}")
+	if got := s.Stats().IDs; got != 257+257+256 {
+		t.Errorf("%d ids, want %d", got, 257+257+256)
 	}
 	if !s.large.TryLock() {
 		t.Error("nobody else may take any more")

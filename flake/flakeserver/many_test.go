@@ -67,7 +67,7 @@ func TestHandlesMany(t *testing.T) {
 // So are calls for which there is no id.
 func TestHandleCallsWithoutIDs(t *testing.T) {
 	s := &Server{IDs: source(flake.ErrClosed)}
-	if got, many := s.HandleCalls([]byte("w\x03get"), 9, 3, other{caps: etf.AllCaps}); many != 0 {
+	if got, many := s.HandleCalls([]byte("w\x03get"), 9, 3, other{caps: etf.AllCaps}); many != 0 || got != nil {
 		t.Errorf("%d answers, %q", many, got)
 	}
 	if calls := s.Stats().Calls; len(calls) != 0 {

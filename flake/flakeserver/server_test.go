@@ -173,6 +173,16 @@ func TestLog(t *testing.T) {
 	}
 }
 
+// The original's persistent_timer knows one call.
+func TestTimer(t *testing.T) {
+	for request, want := range map[string]string{"get_last_timestamp": "{ok,-62135596800000}", "other": "ok", "{get}": "ok"} {
+		b := Timer{IDs: new(stock)}.HandleCall([]byte("before"), external(t, request, etf.AllCaps), etf.AllCaps)
+		if got := string(etf.FormatRaw(nil, b[len("before"):], 100)); got != want {
+			t.Errorf("%s: %s, want %s", request, got, want)
+		}
+	}
+}
+
 // FuzzRequest checks that whatever is asked is in range or refused, and answered
 // by one well-formed term.
 func FuzzRequest(f *testing.F) {

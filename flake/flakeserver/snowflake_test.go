@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/flake-go/flake/flake/snowflake"
+	"github.com/flake-go/flake/node/etf"
 )
 
 // The calls of 64-bit ids, the last one being at 2026-01-01.
@@ -17,6 +18,7 @@ func TestSnowflake(t *testing.T) {
 		layout  snowflake.Layout
 		machine snowflake.Machine
 		calls   []struct{ request, want string }
+		state   string // then
 	}{
 		"snowflake": {twitter, snowflake.DatacenterWorker(9, 7), []struct{ request, want string }{
 			{"get", "{ok,<<11,6,28,240,0,18,112,0>>}"},
@@ -32,15 +34,16 @@ func TestSnowflake(t *testing.T) {
 			{`{decompose,"zzzzzzzzzzz",62}`, "{error,badarg}"},
 			{"{notional,1767225600000,1767225600001}", "{ok,{<<11,6,28,240,0,0,0,0>>,<<11,6,28,240,0,127,255,255>>}}"},
 			{"{notional,1577836799999}", "{error,badarg}"},
-		}},
+			{"{notional,1577836799999,1577836800000}", "{error,badarg}"},
+		}, "{state,1767225600000,295,5}"},
 		"flake-idgen": {idgen, snowflake.MachineID(1023), []struct{ request, want string }{
 			{"get", "{ok,<<102,221,182,170,0,63,240,0>>}"},
 			{"{get,canonical}", `{ok,"7412281402986590209"}`},
 			{`{decompose,<<102,221,182,170,0,63,240,0>>}`, "{ok,[{time,1767225600000},{datacenter,31},{worker,31},{sequence,0}]}"},
-		}},
+		}, "{state,1767225600000,1023,1}"},
 		"one machine": {snowflake.Twitter, snowflake.MachineID(1023), []struct{ request, want string }{
 			{`{decompose,"2006515713442836480"}`, "{ok,[{time,1767225600000},{machine,1023},{sequence,0}]}"},
-		}},
+		}, "{state,1288834974657,1023,0}"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ids, err := snowflake.Open(t.Context(), filepath.Join(t.TempDir(), "timestamp"), test.layout, test.machine,
@@ -55,6 +58,9 @@ func TestSnowflake(t *testing.T) {
 					t.Errorf("%s: %s, want %s", c.request, got, c.want)
 				}
 			}
+			if got := s.IDs.Format().Name(); (got == "flake-idgen") != (name == "flake-idgen") {
+				t.Errorf("format %s", got)
+			}
 			bit := 64 - 22 - int(test.layout.Time)
 			for _, f := range s.IDs.Format().Fields(Number{}) {
 				if f.Offset != bit {
@@ -64,6 +70,13 @@ func TestSnowflake(t *testing.T) {
 			}
 			if bit != 64 {
 				t.Errorf("%d bits", bit)
+			}
+			if got := string(etf.Format(nil, s.State())); got != test.state {
+				t.Errorf("%s, want %s", got, test.state)
+			}
+			ids.Close()
+			if got, want := call(t, s, "get"), "{error,shutdown}"; got != want {
+				t.Errorf("closed: %s", got)
 			}
 		})
 	}
@@ -95,6 +108,13 @@ func TestSnowflakeRandomStart(t *testing.T) {
 	}
 	if n != 20_000 {
 		t.Errorf("%d ids", n)
+	}
+	for i := range 10 {
+		run, err := s.IDs.Reserve(t.Context(), 1<<12, 0)
+		last := run.First.Plus(run.Count-1).Lo % (1 << 12)
+		if err != nil || i > 0 && last != 1<<12-1 { // what was left of a millisecond ends before its start
+			t.Errorf("%+v, %v: ends with sequence %d", run, err, last)
+		}
 	}
 }
 

@@ -19,9 +19,9 @@ const maxDigits = 1 << 13
 
 // asList gives the digits of an integer in a base from 2 to 62.
 func asList(args []etf.Term) (etf.Term, error) {
-	n, ok1 := integer(args[0])
-	base, ok2 := args[1].(int64)
-	if !ok1 || !ok2 || base < flake.MinBase || base > flake.MaxBase {
+	n, ok := integer(args[0])
+	base, _ := args[1].(int64)
+	if !ok || base < flake.MinBase || base > flake.MaxBase {
 		return nil, rpc.BadArgument()
 	}
 	if n.BitLen() > maxDigits {
@@ -54,8 +54,8 @@ func genID(args []etf.Term) (etf.Term, error) {
 
 // hwAddrToInt makes an integer of a MAC address, a list of six octets.
 func hwAddrToInt(args []etf.Term) (etf.Term, error) {
-	octets, ok := etf.Elements(args[0])
-	if !ok || len(octets) != 6 {
+	octets, _ := etf.Elements(args[0])
+	if len(octets) != 6 {
 		return nil, rpc.BadArgument()
 	}
 	var n int64
