@@ -18,31 +18,55 @@ import (
 // claim is a socket in Linux's abstract namespace, which is gone with the process,
 // however that ends, and whose name says the place.
 //
-// Anybody can make such a socket, so one of another user, but for root's, is no
-// more than warned of.
+// Anybody can make such a socket. So of a place that was chosen, one of another user,
+// but for root's, is no more than warned of: else any user could keep the node from
+// starting.
 func claim(p place, log *slog.Logger) (release func() error, err error) {
 	name := fmt.Sprintf("%s%s/%x-%x/%s", claimPrefix, p.kind, p.first, p.last, rand.Text())
 	l, err := net.Listen("unix", name)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", p.who, err)
 	}
+	go answerClaims(l)
+	if err := compare(name, p, log); err != nil {
+		l.Close()
+		return nil, fmt.Errorf("%s: %w", p.who, err)
+	}
+	return l.Close, nil
+}
+
+// answerClaims hangs up on who asks whose a claim is: the kernel has told.
+func answerClaims(l net.Listener) {
+	for {
+		c, err := l.Accept()
+		if err != nil {
+			return
+		}
+		c.Close()
+	}
+}
+
+// compare fails if somebody else has the place called name, or a part of it.
+func compare(name string, p place, log *slog.Logger) error {
 	others, err := claims()
 	if err != nil {
-		log.Warn("cannot tell whether another generator on this machine has the same ids", "err", err)
+		return fmt.Errorf("cannot tell whether another generator on this machine has it: %w", err)
 	}
 	for other, place := range others {
 		if other == name || !p.overlaps(place) {
 			continue
 		}
 		owner, err := ownerOf(other)
-		if err == nil && (owner.Uid == 0 || int(owner.Uid) == os.Getuid()) {
-			l.Close()
-			return nil, fmt.Errorf("%s: another generator on this machine has it, in process %d, and both would hand out the same ids; "+
-				"stop that one first, or give this one another", p.who, owner.Pid)
+		switch {
+		case errors.Is(err, syscall.ECONNREFUSED): // it has just gone, or never was a claim of ours
+		case err == nil && p.chosen && owner.Uid != 0 && int(owner.Uid) != os.Getuid():
+			log.Warn("a process of another user says that it hands out the same ids", "who", p.who, "pid", owner.Pid, "uid", owner.Uid)
+		default:
+			return fmt.Errorf("another generator on this machine has it, in process %d of user %d, and both would hand out the same ids; "+
+				"stop that one first, or give this one another", owner.Pid, owner.Uid)
 		}
-		log.Warn("a process of another user says that it hands out the same ids", "who", p.who, "pid", owner.Pid, "uid", owner.Uid)
 	}
-	return l.Close, nil
+	return nil
 }
 
 const claimPrefix = "@flake/"
@@ -55,7 +79,8 @@ func claims() (map[string]place, error) {
 		return nil, err
 	}
 	all := make(map[string]place)
-	for lines := bufio.NewScanner(bytes.NewReader(sockets)); lines.Scan(); {
+	lines := bufio.NewScanner(bytes.NewReader(sockets))
+	for lines.Scan() {
 		_, name, ok := strings.Cut(lines.Text(), " "+claimPrefix)
 		parts := strings.Split(name, "/")
 		if !ok || len(parts) != 3 {
@@ -66,7 +91,7 @@ func claims() (map[string]place, error) {
 			all[claimPrefix+name] = p
 		}
 	}
-	return all, nil
+	return all, lines.Err()
 }
 
 // ownerOf tells whose a listening socket is.

@@ -53,7 +53,7 @@ func openGenerators(ctx context.Context, cfg config.Config, log *slog.Logger) (a
 		return nil
 	}
 	path := cfg.Flake.TimestampPath
-	if err := add("flake", path, fmt.Sprintf("%s (%s)", worker, from), flakePlace(worker), openFlake(worker)); err != nil {
+	if err := add("flake", path, fmt.Sprintf("%s (%s)", worker, from), flakePlace(worker, cfg.Flake.WorkerID != nil), openFlake(worker)); err != nil {
 		return all, err
 	}
 	for _, g := range cfg.Generators {
@@ -101,7 +101,7 @@ func plan(g config.Generator) (who string, where place, open opener, err error) 
 	switch g.Format {
 	case config.FormatFlake:
 		worker, err := flake.ParseWorker(net.HardwareAddr(g.WorkerID).String())
-		return worker.String(), flakePlace(worker), openFlake(worker), err
+		return worker.String(), flakePlace(worker, true), openFlake(worker), err
 	case config.FormatSno:
 		who, where, open = planSno(g)
 		return who, where, open, nil
