@@ -84,14 +84,14 @@ func (s *Server) admit(e *endpoint, r *http.Request) *problem {
 	case e.methods != nil && !slices.Contains(e.methods, r.Method):
 		return failed(http.StatusMethodNotAllowed, "%s is not for %s", quote(r.Method), e.path)
 	case e.takes && fromElsewhere(r):
-		return failed(http.StatusForbidden, "ids are not handed out to pages of other sites")
+		return failed(http.StatusForbidden, "ids are not handed out to pages of other sites; a program that is taken for a browser gets them by POST")
 	}
 	return nil
 }
 
 // fromElsewhere tells whether a request is, or may be, of another site's page. Over HTTP
-// beyond the loopback browsers do not say what site it is of, but the origin of a POST,
-// and of a GET nothing.
+// beyond the loopback browsers do not say what site it is of, but the origin of a POST;
+// of a GET no more than that they are browsers.
 func fromElsewhere(r *http.Request) bool {
 	if site := r.Header.Get("Sec-Fetch-Site"); site != "" {
 		return site == "cross-site"
@@ -100,7 +100,8 @@ func fromElsewhere(r *http.Request) bool {
 		u, err := url.Parse(origin)
 		return err != nil || u.Host != r.Host
 	}
-	return strings.HasPrefix(r.UserAgent(), "Mozilla/") // as that of every browser
+	_, withToken := bearer(r) // which no page has a browser send
+	return r.Method == http.MethodGet && !withToken && !isLoopback(r.Host) && strings.HasPrefix(r.UserAgent(), "Mozilla/")
 }
 
 // knows tells whether a request has the token. How long that takes tells nothing
@@ -108,14 +109,18 @@ func fromElsewhere(r *http.Request) bool {
 func (s *Server) knows(r *http.Request) bool {
 	_, given, ok := r.BasicAuth()
 	if !ok {
-		scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-		if !strings.EqualFold(scheme, "Bearer") {
+		if given, ok = bearer(r); !ok {
 			return false
 		}
-		given = strings.TrimSpace(token)
 	}
 	want, got := sha256.Sum256([]byte(s.Token)), sha256.Sum256([]byte(given))
 	return subtle.ConstantTimeCompare(want[:], got[:]) == 1
+}
+
+// bearer gives the token of a request that has it in the way of RFC 6750.
+func bearer(r *http.Request) (token string, ok bool) {
+	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	return strings.TrimSpace(token), strings.EqualFold(scheme, "Bearer")
 }
 
 // isLoopback tells whether a Host header names the loopback.

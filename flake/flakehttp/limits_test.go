@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/netip"
 	"os"
 	"strings"
@@ -256,5 +257,41 @@ func TestNetHTTPIsLogged(t *testing.T) {
 	}
 	if len(messages) != 1 {
 		t.Errorf("%d messages: %v", len(messages), messages)
+	}
+}
+
+// Over HTTP beyond the loopback browsers do not name the page that a GET is of.
+func TestPagesElsewhere(t *testing.T) {
+	generator, err := flake.NewGenerator(1, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const token = "0123456789abcdef"
+	generators := []Generator{{Name: "flake", Server: &flakeserver.Server{IDs: flakeserver.Flake(generator)}}}
+	for name, test := range map[string]struct {
+		options Options
+		method  string
+		header  map[string]string
+		want    int
+	}{
+		"a browser":          {Options{AnyHost: true}, "GET", map[string]string{"User-Agent": "Mozilla/5.0"}, 403},
+		"its POST":           {Options{AnyHost: true}, "POST", map[string]string{"User-Agent": "Mozilla/5.0", "Origin": "http://flake.example"}, 200},
+		"a page elsewhere":   {Options{AnyHost: true}, "POST", map[string]string{"User-Agent": "Mozilla/5.0", "Origin": "http://elsewhere.example"}, 403},
+		"no browser":         {Options{AnyHost: true}, "GET", nil, 200},
+		"its password":       {Options{Token: token}, "GET", map[string]string{"User-Agent": "Mozilla/5.0", "Authorization": "Basic Og=="}, 401},
+		"one with the token": {Options{Token: token}, "GET", map[string]string{"User-Agent": "Mozilla/5.0", "Authorization": "Bearer " + token}, 200},
+	} {
+		t.Run(name, func(t *testing.T) {
+			test.options.Generators = generators
+			r := httptest.NewRequest(test.method, "http://flake.example/v1/ids", nil)
+			for key, value := range test.header {
+				r.Header.Set(key, value)
+			}
+			w := httptest.NewRecorder()
+			New(test.options).ServeHTTP(w, r)
+			if w.Code != test.want {
+				t.Errorf("%d, want %d", w.Code, test.want)
+			}
+		})
 	}
 }
