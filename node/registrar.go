@@ -46,7 +46,7 @@ func (r *registrar) Register(ctx context.Context, name string, o ergonode.Regist
 
 // Resolve is called by Ergo before it dials.
 func (r *registrar) Resolve(peer string) (ergonode.Route, error) {
-	found, host, err := r.Find(context.Background(), peer)
+	found, host, err := r.Find(r.node.ctx, peer)
 	if errors.Is(err, epmd.ErrNotFound) || errors.Is(err, epmd.ErrOff) {
 		err = fmt.Errorf("%w: %w", err, lib.ErrNoRoute)
 	}

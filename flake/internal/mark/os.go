@@ -125,7 +125,7 @@ func (l *fileLock) Keep() error {
 		return err
 	}
 	if device(dir) != l.device {
-		return errors.New("its folder is on another device than before: mount that again")
+		return errors.New("its folder is on another device than before: mount that again, or start the node anew")
 	}
 	held, err := l.file.Stat()
 	if err != nil {
