@@ -30,8 +30,8 @@ func (c *Conn) Alike(message []byte, from, to int) [][]byte {
 // nextLike gives the next whole frame that has arrived, if it is like the given
 // one but for the octets [from:to).
 func (f *frames) nextLike(frame []byte, from, to int) (next []byte, ok bool) {
-	next, ok, _ = f.peek()
-	if !ok || len(next) != len(frame) || !bytes.Equal(next[:from], frame[:from]) || !bytes.Equal(next[to:], frame[to:]) {
+	next, _, _ = f.peek()
+	if len(next) != len(frame) || !bytes.Equal(next[:from], frame[:from]) || !bytes.Equal(next[to:], frame[to:]) {
 		return nil, false
 	}
 	f.r += frameHeader + len(next)

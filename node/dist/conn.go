@@ -134,7 +134,7 @@ func (c *Conn) Shutdown() {
 const shutdownTime = time.Second
 
 func (c *Conn) serve() {
-	stop := context.AfterFunc(c.ctx, func() { c.conn.Close() })
+	context.AfterFunc(c.ctx, func() { c.conn.Close() })
 	var ticker sync.WaitGroup
 	ticker.Go(c.tick)
 
@@ -150,9 +150,6 @@ func (c *Conn) serve() {
 	c.out.close()
 	ticker.Wait()
 	c.unwatchAll()
-	if stop() {
-		c.conn.Close()
-	}
 }
 
 func (c *Conn) read() (err error) {

@@ -1,7 +1,6 @@
 package dist
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/flake-go/flake/node/etf"
@@ -18,16 +17,12 @@ type control struct {
 	message []byte // what follows, nil if nothing does; to be one term, which is not checked yet
 }
 
-var errNoOperation = errors.New("control message of no elements")
-
 // decode reads a frame, past its pass-through byte. The parts are of the frame.
 func (m *control) decode(frame []byte) error {
 	m.message = nil
 	r := etf.NewReader(frame)
 	r.Version()
-	if m.n = r.Tuple() - 1; m.n < 0 && r.Err() == nil {
-		return errNoOperation
-	}
+	m.n = r.Tuple() - 1
 	m.op = op(r.Int())
 	if err := r.Err(); err != nil {
 		return err
@@ -56,4 +51,4 @@ func (m *control) tokenAt(i int) []byte {
 }
 
 // isAtom reports whether the term is an atom.
-func isAtom(term []byte) bool { return len(term) > 0 && etf.Tag(term[0]).IsAtom() }
+func isAtom(term []byte) bool { return etf.Tag(term[0]).IsAtom() }

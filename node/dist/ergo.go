@@ -150,9 +150,9 @@ func (c *Conn) recvExit(m *control) error {
 		return err
 	}
 	linked := c.unlink(from, to)
-	p, err := c.find(to)
+	p := c.find(to)
 	if p == nil {
-		return err
+		return nil
 	}
 	if linked {
 		if err := c.trapped(p, from, reason); err != nil {

@@ -3,7 +3,6 @@ package dist
 import (
 	"bytes"
 	"hash/maphash"
-	"iter"
 )
 
 // monitor is one that the peer set, as terms that stand one after the other: the
@@ -90,17 +89,13 @@ func (s *monitors) spare(m *monitor) {
 	}
 }
 
-// all gives every one. Each may be taken, and made spare, meanwhile.
-func (s *monitors) all() iter.Seq[*monitor] {
-	return func(yield func(*monitor) bool) {
-		for _, m := range s.sums {
-			for m != nil {
-				next := m.next
-				if !yield(m) {
-					return
-				}
-				m = next
-			}
+// each calls f with every one, which f may take, and make spare.
+func (s *monitors) each(f func(m *monitor)) {
+	for _, m := range s.sums {
+		for m != nil {
+			next := m.next
+			f(m)
+			m = next
 		}
 	}
 }

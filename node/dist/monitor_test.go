@@ -36,10 +36,10 @@ func TestMonitors(t *testing.T) {
 					t.Fatalf("step %d: %d kept, want %d", step, kept.n, len(want))
 				}
 			}
-			for m := range kept.all() {
+			kept.each(func(m *monitor) {
 				kept.spare(kept.take(m.ref()))
 				want[-1]++
-			}
+			})
 			if all := len(want) - 1; want[-1] != uint64(all) || kept.n != 0 || len(kept.sums) != 0 {
 				t.Errorf("%d gone through of %d, %d kept", want[-1], all, kept.n)
 			}

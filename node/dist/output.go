@@ -26,7 +26,7 @@ type output struct {
 	dst      net.Conn
 	wake     chan struct{} // frames were appended outside the reader
 	full     atomic.Bool   // more than fullOutput waits
-	overflow func()        // called once, when too much waits
+	overflow func()        // called when too much waits
 	taken    func()        // called when the peer has taken a part of a large write
 
 	mu      sync.Mutex
@@ -80,7 +80,7 @@ func (o *output) add(buf []byte) {
 	if len(buf) > fullOutput {
 		o.full.Store(true)
 	}
-	if !o.closed && (len(buf) > MaxOutput || !o.account.hold(len(buf)+o.flying)) {
+	if len(buf) > MaxOutput || !o.account.hold(len(buf)+o.flying) {
 		o.closed = true
 		o.overflow()
 	}
@@ -143,7 +143,7 @@ func (o *output) write() error {
 		o.writing = false
 		o.idle.Broadcast()
 	}()
-	for len(o.buf) > 0 && !o.closed {
+	for len(o.buf) > 0 {
 		full := o.buf
 		o.buf, o.spare = o.spare[:0], nil
 		o.full.Store(false)

@@ -40,7 +40,7 @@ var errShared = errors.New("no room: the connections hold too much as it is")
 type pool struct{ held atomic.Int64 }
 
 func (p *pool) take(n int) bool {
-	if p.held.Add(int64(n)) > MaxShared {
+	if n > 0 && p.held.Add(int64(n)) > MaxShared {
 		p.give(n)
 		return false
 	}
@@ -64,7 +64,7 @@ type account struct {
 // hold changes the octets held to n, or reports that the pool has not as many.
 func (a *account) hold(n int) bool {
 	n = max(n-a.own, 0)
-	if a.pool == nil || n == a.taken {
+	if a.pool == nil {
 		return true
 	}
 	if n > a.taken && !a.pool.take(n-a.taken) {
@@ -90,7 +90,7 @@ func weight(message []byte, own int) int {
 // weigh takes room for a message as terms. What it gives has to be given back.
 func (c *Conn) weigh(message []byte, own int) (taken int, err error) {
 	taken = weight(message, own)
-	if taken > 0 && !c.proto.shared.take(taken) {
+	if !c.proto.shared.take(taken) {
 		return 0, errShared
 	}
 	return taken, nil

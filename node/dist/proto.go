@@ -70,8 +70,8 @@ func (p *Proto) Init(ctx context.Context, ergos lib.NetReadWriter, _ string, d n
 		return nil, fmt.Errorf("dist: no session, but %T", d.Custom)
 	}
 	c := newConn(ctx, p, s)
-	if other, ok := ergos.(net.Conn); ok && s.Served != nil {
-		c.leader = other
+	if s.Served != nil {
+		c.leader, _ = ergos.(net.Conn)
 	}
 	return c, nil
 }

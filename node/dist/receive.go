@@ -113,17 +113,17 @@ func (c *Conn) dispatch(m *control) error {
 func (c *Conn) recvIgnored(*control) error { return nil }
 
 func (c *Conn) recvRegSend(m *control) error {
-	p, err := c.find(m.args[2])
+	p := c.find(m.args[2])
 	if p == nil {
-		return err
+		return nil
 	}
 	return c.deliver(p, m.args[0], m.tokenAt(3), m.message)
 }
 
 func (c *Conn) recvSend(m *control) error {
-	p, err := c.find(m.args[1])
+	p := c.find(m.args[1])
 	if p == nil {
-		return err
+		return nil
 	}
 	return c.deliver(p, nil, m.tokenAt(2), m.message)
 }
@@ -193,20 +193,16 @@ func (c *Conn) hand(p *Process, token, message []byte) (err error) {
 }
 
 // find gives the process that a pid or a name stands for, nil if there is none.
-func (c *Conn) find(proc []byte) (*Process, error) {
-	r := etf.NewReader(proc)
+func (c *Conn) find(proc []byte) *Process {
 	if isAtom(proc) {
-		return c.proto.Processes.Whereis(r.Atom()), nil
+		r := etf.NewReader(proc)
+		return c.proto.Processes.Whereis(r.Atom())
 	}
-	pid := r.Pid()
-	if err := r.Finish(); err != nil {
-		return nil, err
-	}
-	p := etf.Pid(pid)
+	p := etf.Pid(proc)
 	if string(p.Node()) != c.proto.Node || !c.sameCreation(p) {
-		return nil, nil
+		return nil
 	}
-	return c.proto.Processes.ByPid(ergoPid(p)), nil
+	return c.proto.Processes.ByPid(ergoPid(p))
 }
 
 // sameCreation reports whether a pid with our name is of this run of our node.
@@ -221,17 +217,17 @@ func (c *Conn) sameCreation(p etf.Pid) bool {
 
 // recvExit2 is exit(Pid, Reason). Our processes trap exits, so only kill ends one.
 func (c *Conn) recvExit2(m *control) error {
-	p, err := c.find(m.args[1])
+	p := c.find(m.args[1])
 	if p == nil {
-		return err
+		return nil
 	}
-	r := etf.NewReader(m.args[m.n-1])
-	if reason := m.args[m.n-1]; isAtom(reason) && string(r.Atom()) == "kill" && p.Kill != nil {
+	reason := m.args[m.n-1]
+	if r := etf.NewReader(reason); string(r.Atom()) == "kill" && p.Kill != nil {
 		c.log.Warn("process killed by exit(Pid, kill)", "pid", p.Pid, "by", text(m.args[0]))
 		p.Kill()
 		return nil
 	}
-	return c.trapped(p, m.args[0], m.args[m.n-1])
+	return c.trapped(p, m.args[0], reason)
 }
 
 // trapped delivers an exit signal as the message {'EXIT', From, Reason}.

@@ -15,8 +15,13 @@ func (c *Conn) Buffer() []byte { return c.scratch[:0] }
 // that has arrived is handled.
 func (c *Conn) Answer(pid, alias, message []byte) {
 	c.send(answer{pid: pid, alias: alias, message: message})
-	if cap(message) <= fullOutput {
-		c.scratch = message
+	c.keep(message)
+}
+
+// keep keeps a buffer for the next answer, unless it is large.
+func (c *Conn) keep(buf []byte) {
+	if cap(buf) <= fullOutput {
+		c.scratch = buf
 	}
 }
 
@@ -31,9 +36,7 @@ func (c *Conn) AnswerAll(pid, messages []byte, n int) {
 	} else {
 		c.out.endAll(c.beginMessage(opSend, nil, pid, nil), messages, size)
 	}
-	if cap(messages) <= fullOutput {
-		c.scratch = messages
-	}
+	c.keep(messages)
 }
 
 // Post is Answer for any other goroutine, at any time.

@@ -14,9 +14,7 @@ const maxTick = 15 * time.Second
 // down within a quarter more. Of a large write each part that the peer takes
 // moves them, too.
 func (c *Conn) tick() {
-	timer := time.NewTicker(min(c.proto.NetTicktime/4, maxTick))
-	defer timer.Stop()
-
+	ticks := time.Tick(min(c.proto.NetTicktime/4, maxTick))
 	var received, written uint64
 	err := c.extend(true, true)
 	defer func() { c.cancel(err) }()
@@ -26,7 +24,7 @@ func (c *Conn) tick() {
 			return
 		case <-c.out.wake:
 			err = c.out.offer()
-		case <-timer.C:
+		case <-ticks:
 			heard := c.in.octets.Load()
 			writes, writing := c.out.state()
 			stuck := writing && writes == written

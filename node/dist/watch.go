@@ -103,10 +103,7 @@ func (w *watches) forgetLink(l link) bool {
 
 func (c *Conn) recvMonitor(m *control) error {
 	by, item, ref := m.args[0], m.args[1], m.args[2]
-	p, err := c.find(item)
-	if err != nil {
-		return err
-	}
+	p := c.find(item)
 	if p == nil {
 		c.sendMonitorExit(item, by, ref, "noproc")
 		return nil
@@ -132,10 +129,7 @@ func (c *Conn) recvDemonitor(m *control) error {
 
 func (c *Conn) recvLink(m *control) error {
 	from, to := m.args[0], m.args[1]
-	p, err := c.find(to)
-	if err != nil {
-		return err
-	}
+	p := c.find(to)
 	if p == nil {
 		c.sendExit(to, from, "noproc")
 		return nil
@@ -231,12 +225,12 @@ func (c *Conn) tell(reason []byte, of func(process uint64) bool) {
 	w := &c.watches
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for m := range w.monitors.all() {
+	w.monitors.each(func(m *monitor) {
 		if of(m.process) {
 			c.sendControl(opMonitorPExit, m.item(), m.by(), m.ref(), reason)
 			w.forgetMonitor(m.ref())
 		}
-	}
+	})
 	for l := range w.links {
 		if of(l.process) {
 			w.forgetLink(l)
