@@ -11,6 +11,7 @@ const maxAlike = 1024
 // Who takes them has to handle them. They are valid as long as message is. Only a
 // Handler may call this.
 func (c *Conn) Alike(message []byte, from, to int) [][]byte {
+	clear(c.alike)
 	c.alike = c.alike[:0]
 	frame := c.frame
 	before := len(frame) - len(message)

@@ -46,9 +46,7 @@ func (a *aside) Alike([]byte, int, int) [][]byte { return nil }
 //	{Flags, Label, Serial, From, LastSerial}
 func (c *Conn) answerToken(p *Process, token []byte) []byte {
 	r := etf.NewReader(token)
-	if r.Tuple() != 5 {
-		return nil
-	}
+	r.Tuple()
 	flags, label := r.Raw(), r.Raw()
 	serial := r.Int()
 	r.Pid()

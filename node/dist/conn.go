@@ -125,8 +125,7 @@ func (c *Conn) Octets() (in, out uint64) { return c.in.octets.Load(), c.out.octe
 // be written a moment, and ends the connection.
 func (c *Conn) Shutdown() {
 	c.endedAll("shutdown")
-	end := time.AfterFunc(shutdownTime, c.Close) // deadlines move along with what the peer takes
-	defer end.Stop()
+	time.AfterFunc(shutdownTime, c.Close) // deadlines move along with what the peer takes
 	c.out.flush()
 	c.Close()
 }
@@ -174,11 +173,19 @@ func (c *Conn) read() (err error) {
 			if err := c.out.flush(); err != nil {
 				return err
 			}
+			c.forget()
 			if err := c.in.fill(); err != nil {
 				return err
 			}
 		}
 	}
+}
+
+// forget lets go of the frame that was handled, whose buffer may be large: nothing
+// may come after it but ticks.
+func (c *Conn) forget() {
+	clear(c.alike)
+	c.frame, c.message, c.control = nil, nil, control{}
 }
 
 // survive turns a fault of ours into the end of this connection, so that no

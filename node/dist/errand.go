@@ -65,14 +65,10 @@ func (c *Conn) forward(a answer) bool {
 // connect connects to a node that answers wait for. If that fails, they go where
 // the calls came from: there are peers whose processes bear another name.
 func (c *Conn) connect(node string) {
-	err := c.proto.Connect(node)
-	switch to := c.proto.Connection(node); {
-	case to != nil:
-		c.proto.deliver(node, to)
-	case err != nil:
+	if err := c.proto.Connect(node); err != nil && c.proto.Connection(node) == nil {
 		c.log.Warn("no way to the node of a call that was passed on", "node", node, "error", err)
 		c.proto.deliver(node, c)
-	} // else Serve is about to
+	} // else Serve delivers them
 }
 
 // deliver posts the answers that wait for a node.

@@ -77,7 +77,6 @@ func (s *lines) end(l *line) {
 		s.grow(-w.size)
 	}
 	s.grow(-l.size)
-	l.waiting, l.size = nil, 0
 	s.remove(l)
 }
 
@@ -101,20 +100,14 @@ func (s *lines) grow(n int) bool {
 // that wants an answer, and the server that is to give it. "" if none is wanted.
 func lineOf(p *Process, message []byte) string {
 	r := etf.NewReader(message)
-	if r.Tuple() != 3 {
-		return ""
-	}
+	r.Tuple()
 	switch string(r.Atom()) {
 	case "$gen_call", "system":
 	default:
 		return ""
 	}
 	r.Tuple()
-	pid := r.Pid()
-	if r.Err() != nil {
-		return ""
-	}
-	return string(binary.BigEndian.AppendUint64(bytes.Clone(pid), p.Pid.ID))
+	return string(binary.BigEndian.AppendUint64(bytes.Clone(r.Pid()), p.Pid.ID))
 }
 
 // GoInOrder is Go for the answer to a call: what its process asks the server from

@@ -182,10 +182,7 @@ func (c *Conn) hand(p *Process, token, message []byte) (err error) {
 		return err
 	}
 	c.to, c.message = p, message
-	defer func() {
-		c.proto.shared.give(c.taken)
-		c.message, c.taken = nil, 0
-	}()
+	defer func() { c.proto.shared.give(c.taken) }()
 	if token != nil {
 		return p.Handler.Receive(message, &aside{Conn: c, token: token})
 	}

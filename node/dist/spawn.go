@@ -189,7 +189,7 @@ func (c *Conn) SpawnFor(owner []byte, link bool, module, function etf.Atom, argu
 // decodeSpawn says in OTP's word why it refuses.
 func (c *Conn) decodeSpawn(m *control) (q spawnRequest, why string, err error) {
 	r := etf.NewReader(m.args[3])
-	arity := r.Tuple()
+	r.Tuple()
 	q.module, q.function = etf.Atom(r.Atom()), etf.Atom(r.Atom())
 	wanted := r.Int()
 	if err := r.Finish(); err != nil {
@@ -198,7 +198,7 @@ func (c *Conn) decodeSpawn(m *control) (q spawnRequest, why string, err error) {
 	if q.args, why, err = decodeArguments(m.message); err != nil {
 		return q, why, err
 	}
-	if arity != 3 || int64(len(q.args)) != wanted {
+	if int64(len(q.args)) != wanted {
 		return q, "badarg", fmt.Errorf("spawn of %s:%s/%d with %d arguments", q.module, q.function, wanted, len(q.args))
 	}
 	var ok bool

@@ -9,9 +9,9 @@ import (
 // spawnFlags reads the options of a spawn, of which link and monitor have an effect
 // here. Not ok: OTP answers badopt.
 func spawnFlags(options []byte) (flags int64, ok bool) {
-	term, err := etf.Decode(options)
+	term, _ := etf.Decode(options)
 	list, ok := etf.Elements(term)
-	if err != nil || !ok {
+	if !ok {
 		return 0, false
 	}
 	for _, o := range list {
@@ -33,10 +33,10 @@ func spawnFlags(options []byte) (flags int64, ok bool) {
 // fitsOption reports whether OTP has a spawn option of the name that takes the value.
 func fitsOption(name, value etf.Term) bool {
 	number, isNumber := value.(int64)
-	word, isAtom := value.(etf.Atom)
+	word, _ := value.(etf.Atom)
 	switch name {
 	case etf.Atom("priority"):
-		return isAtom && slices.Contains([]etf.Atom{"low", "normal", "high", "max"}, word)
+		return slices.Contains([]etf.Atom{"low", "normal", "high", "max"}, word)
 	case etf.Atom("message_queue_data"):
 		return word == "off_heap" || word == "on_heap"
 	case etf.Atom("async_dist"):

@@ -210,12 +210,11 @@ func (c *Conn) endedAll(reason string) {
 // made it of another term. One that the peer cannot read is killed to it.
 func (c *Conn) reason(text string) []byte {
 	var term etf.Term = etf.Atom(text)
-	var err error
 	if external, ok := strings.CutPrefix(text, string([]byte{etf.VersionMagic})); ok {
-		term, err = etf.Decode([]byte(external))
+		term, _ = etf.Decode([]byte(external))
 	}
-	b, unreadable := etf.Append(nil, term, c.caps)
-	if err != nil || unreadable != nil {
+	b, err := etf.Append(nil, term, c.caps)
+	if err != nil {
 		return c.atom("killed")
 	}
 	return b
