@@ -46,8 +46,10 @@ func TestAlike(t *testing.T) {
 				if handled > 1 {
 					return nil
 				}
-				if got := c.Alike(bytes.Clone(m), 3, 4); got != nil {
-					t.Errorf("alike of a message that did not arrive: %x", got)
+				for _, made := range [][]byte{bytes.Clone(m), {}, make([]byte, MaxFrame)} {
+					if got := c.Alike(made, 3, 4); got != nil {
+						t.Errorf("alike of a message that did not arrive: %x", got)
+					}
 				}
 				got := c.Alike(m, 3, 4)
 				for i, other := range got {
@@ -102,19 +104,41 @@ func TestAlikeBounded(t *testing.T) {
 	}
 }
 
-// AnswerAll is as many Answers.
+// AnswerAll is as many Answers, to whatever node.
 func TestAnswerAll(t *testing.T) {
+	third := etf.NewPid("third@127.0.0.1", 9, 1, 1)
 	for n := 1; n < 4; n++ {
-		a, b := quiet(), quiet()
-		var messages []byte
-		for i := range n {
-			m := fmt.Appendf(nil, "k\x00\x05hell%d", i)
-			messages = append(messages, m...)
-			a.Answer([]byte(theirs), nil, m)
+		for _, to := range []etf.Pid{theirs, third} {
+			a, b, otherA, otherB := quiet(), quiet(), quiet(), quiet()
+			a.proto.Connection = func(string) *Conn { return otherA }
+			b.proto.Connection = func(string) *Conn { return otherB }
+			var messages []byte
+			for i := range n {
+				m := fmt.Appendf(nil, "k\x00\x05hell%d", i)
+				messages = append(messages, m...)
+				a.Answer([]byte(to), nil, m)
+			}
+			b.AnswerAll([]byte(to), messages, n)
+			if !bytes.Equal(a.out.buf, b.out.buf) || !bytes.Equal(otherA.out.buf, otherB.out.buf) {
+				t.Errorf("%d answers to %v:\n%x %x\n%x %x", n, to, a.out.buf, otherA.out.buf, b.out.buf, otherB.out.buf)
+			}
+			if there := len(otherA.out.buf) > 0; there != (to == third) {
+				t.Errorf("answers to %v: to the other node is %t", to, there)
+			}
+			if &b.Buffer()[:1][0] != &messages[0] {
+				t.Error("the buffer is not used again")
+			}
 		}
-		b.AnswerAll([]byte(theirs), messages, n)
-		if !bytes.Equal(a.out.buf, b.out.buf) {
-			t.Errorf("%d answers:\n%x\n%x", n, a.out.buf, b.out.buf)
+	}
+}
+
+// A buffer that an answer made large is not kept.
+func TestBufferKept(t *testing.T) {
+	for octets, want := range map[int]bool{1000: true, fullOutput: true, fullOutput + 1: false} {
+		c := quiet()
+		c.Answer([]byte(theirs), nil, append(make([]byte, 0, octets), byte(etf.NilExt)))
+		if got := cap(c.Buffer()) > 0; got != want {
+			t.Errorf("a buffer of %d octets is kept: %t", octets, got)
 		}
 	}
 }

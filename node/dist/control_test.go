@@ -78,6 +78,7 @@ func TestIllFormedIsDropped(t *testing.T) {
 		"operation an atom":    frame(etf.Tuple{etf.Atom("x")}),
 		"many, none a number":  frame(slices.Repeat(etf.Tuple{etf.Atom("x")}, 14)),
 		"unknown":              frame(etf.Tuple{int64(99)}),
+		"one beyond the last":  frame(etf.Tuple{int64(len(operations))}),
 		"below zero":           frame(etf.Tuple{int64(-1)}),
 		"not used":             frame(etf.Tuple{number(opNodeLink)}),
 		"not offered":          frame(etf.Tuple{number(opPayloadExit), theirs, ours}, atom),
@@ -98,13 +99,33 @@ func TestIllFormedIsDropped(t *testing.T) {
 	for name, b := range tests {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, flags, func(t *testing.T, r *rig) {
-				r.send(b, monitorP(gone, ref3))
+				r.send(frame(regSend, atom), b, monitorP(gone, ref3)) // of what was before nothing is left
 				r.want(down(gone, ref3, "noproc"))
 				r.logged("message dropped")
-				if got := r.local.flake.take(); got != "" {
+				if got, want := r.local.flake.take(), fmt.Sprintf("%x\n", atom); got != want {
 					t.Errorf("flake was sent %s", got)
 				}
 			})
+		})
+	}
+}
+
+// The log says what was wrong with a control message.
+func TestIllFormedIsLogged(t *testing.T) {
+	for _, test := range []struct {
+		frame []byte
+		want  string
+	}{
+		{frame(etf.Atom("x")), "not a tuple"},
+		{frame(slices.Repeat(etf.Tuple{etf.Atom("x")}, 14)), "not an integer"},
+		{frame(etf.Tuple{int64(99)}), "control message 99 is not known"},
+		{append([]byte{0, 0, 0, 6, 112}, "\x83h\x00a0"...), "of 0 elements, want 1 to 7"},
+		{frame(slices.Repeat(etf.Tuple{int64(2)}, 8)), "control message 2 of 8 elements, want 1 to 7"},
+		{frame(etf.Tuple{number(opSend), theirs, ours, ours}, old), "control message 2 of 4 elements, want 3"},
+	} {
+		bubble(t, flags, func(t *testing.T, r *rig) {
+			r.send(test.frame)
+			r.logged(test.want)
 		})
 	}
 }
@@ -128,7 +149,7 @@ func TestIgnored(t *testing.T) {
 			frame(etf.Tuple{number(opExit), theirs, gone, etf.Atom("kill")}),
 		)
 		r.want()
-		if log := r.log.take(); strings.Contains(log, "WARN") {
+		if log := r.log.take(); strings.Contains(log, "WARN") || !r.alive() {
 			t.Error(log)
 		}
 	})

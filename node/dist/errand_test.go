@@ -43,27 +43,38 @@ func TestErrand(t *testing.T) {
 		open := make(chan struct{})
 		close(open)
 		r.answersLate(open)
-		gate := make(chan struct{})
+		gate, up := make(chan struct{}), make(chan struct{})
 		dials := 0
 		other := &rig{t: t, router: r.router, local: r.local, log: r.log, proto: r.proto}
 		r.network(gate, func(node string) (*rig, error) {
 			dials++
 			other.connectTo(node, flags)
 			go other.listen()
+			<-up
 			return other, nil
 		})
+		registered := r.proto.Up
+		r.proto.Up = func(c *Conn) {
+			registered(c)
+			<-up
+		}
 		r.send(passedOn(third, 1), passedOn(third, 2), ask("$gen_call", theirs, "flake", 3, "soon"))
 		if got := r.tags(); got != "3" {
 			t.Errorf("answered here: %s, want 3", got)
 		}
 		close(gate)
-		if got := other.tags(); got != "1 2" {
-			t.Errorf("answered there: %s, want 1 2", got)
+		synctest.Wait()
+		r.send(passedOn(third, 4)) // which must not overtake
+		synctest.Wait()
+		close(up)
+		if got := other.tags(); got != "1 2 4" {
+			t.Errorf("answered there: %s, want 1 2 4", got)
 		}
-		r.send(passedOn(third, 4))
-		if got := other.tags(); got != "4" || dials != 1 {
-			t.Errorf("answered there: %s, want 4; dialled %d times", got, dials)
+		r.send(passedOn(third, 5))
+		if got := other.tags(); got != "5" || dials != 1 {
+			t.Errorf("answered there: %s, want 5; dialled %d times", got, dials)
 		}
+		r.want()
 		if held := r.proto.shared.held.Load(); held != 0 {
 			t.Errorf("%d octets are still held", held)
 		}
@@ -79,10 +90,16 @@ func TestErrandsFail(t *testing.T) {
 		close(open)
 		r.answersLate(open)
 		gate := make(chan struct{})
+		r.send(passedOn("n0@h", 97)) // there are no other nodes
 		r.network(gate, func(string) (*rig, error) { return nil, errors.New("no such node") })
+		connect := r.proto.Connect
+		r.proto.Connect = nil
+		r.send(passedOn("n0@h", 98))
+		synctest.Wait()
+		r.proto.Connect = connect
 		r.send(passedOn(here, 99))
-		if got := r.tags(); got != "99" {
-			t.Errorf("answered at once: %s, want 99", got)
+		if got := r.tags(); got != "97 98 99" {
+			t.Errorf("answered at once: %s, want 97 98 99", got)
 		}
 		for i := range maxErrands + 1 {
 			r.send(passedOn(fmt.Sprintf("n%d@h", i), 1))
@@ -91,13 +108,24 @@ func TestErrandsFail(t *testing.T) {
 		left := MaxShared - int(r.proto.shared.held.Load())
 		r.proto.shared.take(left)
 		r.send(passedOn("n0@h", 2)) // no room
+		synctest.Wait()
 		r.proto.shared.give(left)
+		r.send(passedOn("n0@h", 3)) // which is waited for already
+		synctest.Wait()
 		close(gate)
-		if got := len(r.received()); got != maxErrands {
-			t.Errorf("%d answers came back, want %d", got, maxErrands)
+		if got := len(r.received()); got != maxErrands+1 {
+			t.Errorf("%d answers came back, want %d", got, maxErrands+1)
 		}
 		if held := r.proto.shared.held.Load(); held != 0 {
 			t.Errorf("%d octets are still held", held)
 		}
 	})
+}
+
+// What waits holds no less of the pool than its octets.
+func TestErrandSize(t *testing.T) {
+	part := make([]byte, 1000)
+	if got := (answer{part, part, part, part}).size(); got < 4*len(part) {
+		t.Errorf("%d octets are held for %d", got, 4*len(part))
+	}
 }

@@ -5,9 +5,14 @@ import (
 	"encoding/binary"
 	"io"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"testing"
 	"testing/iotest"
+	"testing/synctest"
+	"weak"
+
+	"github.com/flake-go/flake/node/etf"
 )
 
 // Frames come out as they went in, in whatever pieces they arrive.
@@ -99,11 +104,38 @@ func TestLargeFrames(t *testing.T) {
 	if &f.buf[0] != kept {
 		t.Error("another buffer for the next large frame")
 	}
+	arrive(append(binary.BigEndian.AppendUint32(nil, 2<<20), make([]byte, 2<<20+len(tick))...))
+	arrive(large)
+	if &f.buf[0] != kept {
+		t.Error("another buffer for a large frame after one and a tick")
+	}
 	arrive(tick)
 	arrive(tick)
 	if len(f.buf) != fullBuffer || p.held.Load() != 0 {
 		t.Errorf("buffer of %d octets, %d held of the pool", len(f.buf), p.held.Load())
 	}
+}
+
+// When nothing but ticks comes after a large frame, nothing keeps its octets.
+func TestLargeFrameIsLetGo(t *testing.T) {
+	bubble(t, flags, func(t *testing.T, r *rig) {
+		var large weak.Pointer[byte]
+		r.local.flake.receive = func(message []byte, c Caller) error {
+			large = weak.Make(&message[0])
+			c.Alike(message, 0, 0)
+			return nil
+		}
+		message := external(make([]byte, 10*fullBuffer))
+		send := frame(etf.Tuple{number(opRegSend), theirs, etf.Atom(""), etf.Atom("flake")}, message)
+		r.send(send, send)
+		for range 3 {
+			r.send(tick)
+		}
+		synctest.Wait()
+		if runtime.GC(); large.Value() != nil {
+			t.Error("kept")
+		}
+	})
 }
 
 // What a length announces is not taken before it arrives.
@@ -157,12 +189,13 @@ func TestManyFrames(t *testing.T) {
 
 func TestBrokenFrameEndsConnection(t *testing.T) {
 	for name, test := range map[string]struct {
-		bytes []byte
-		log   string
+		bytes  []byte
+		log    string
+		ending Ending
 	}{
-		"too large":           {binary.BigEndian.AppendUint32(nil, MaxFrame+1), "frame too long: 16777217 octets"},
-		"distribution header": {[]byte{0, 0, 0, 3, 131, 68, 0}, "does not begin with 112"},
-		"another octet":       {[]byte{0, 0, 0, 1, 0}, "does not begin with 112"},
+		"too large":           {binary.BigEndian.AppendUint32(nil, MaxFrame+1), "frame too long: 16777217 octets", EndedFrame},
+		"distribution header": {[]byte{0, 0, 0, 3, 131, 68, 0}, "does not begin with 112", EndedHeader},
+		"another octet":       {[]byte{0, 0, 0, 1, 0}, "does not begin with 112", EndedHeader},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, flags, func(t *testing.T, r *rig) {
@@ -171,6 +204,9 @@ func TestBrokenFrameEndsConnection(t *testing.T) {
 					t.Error("the connection goes on")
 				}
 				r.logged(test.log)
+				if got := r.conn.Ending(); got != test.ending || !got.Hostile() {
+					t.Errorf("ended by %s, want %s", got, test.ending)
+				}
 			})
 		})
 	}

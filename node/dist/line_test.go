@@ -1,10 +1,13 @@
 package dist
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	ergo "github.com/ergo-services/ergo/etf"
 
@@ -18,7 +21,8 @@ func ask(word etf.Atom, by etf.Pid, server etf.Atom, tag int, request etf.Atom) 
 }
 
 // answersLate has the processes of the rig answer a tag with itself: a request
-// late when gate is closed, any other at once.
+// late when gate is closed, one aside by Go, any other at once. What is refused is
+// answered by -1.
 func (r *rig) answersLate(gate <-chan struct{}) {
 	r.local.flake.receive = func(message []byte, c Caller) error {
 		term, err := etf.Decode(message)
@@ -29,14 +33,23 @@ func (r *rig) answersLate(gate <-chan struct{}) {
 		from := m[1].(etf.Tuple)
 		pid := []byte(from[0].(etf.Pid))
 		reply := external(from[1])
-		if m[2] != etf.Atom("late") {
+		runs := true
+		switch m[2] {
+		case etf.Atom("late"):
+			runs = c.GoInOrder(func() {
+				<-gate
+				c.Post(pid, nil, reply)
+			})
+		case etf.Atom("aside"):
+			runs = c.Go(func() { c.Post(pid, nil, reply) })
+		case etf.Atom("wrong"):
+			return errors.New("wrong")
+		default:
 			c.Answer(pid, nil, append(c.Buffer(), reply...))
-			return nil
 		}
-		c.GoInOrder(func() {
-			<-gate
-			c.Post(pid, nil, reply)
-		})
+		if !runs {
+			c.Answer(pid, nil, external(int64(-1)))
+		}
 		return nil
 	}
 	r.local.names["other"] = &Process{Pid: ergo.Pid{Node: here, ID: 1002, Creation: creation}, Handler: r.local.flake}
@@ -47,6 +60,9 @@ func (r *rig) tags() string {
 	r.t.Helper()
 	var tags []string
 	for _, f := range r.received() {
+		if bytes.Equal(f, tick) {
+			continue
+		}
 		reader := etf.NewReader(f[6:])
 		reader.Raw()
 		reader.Version()
@@ -65,7 +81,7 @@ func TestInOrder(t *testing.T) {
 			ask("$gen_call", theirs, "flake", 1, "late"), ask("$gen_call", theirs, "flake", 2, "soon"),
 			ask("system", theirs, "flake", 3, "soon"), ask("$gen_call", theirsToo, "flake", 4, "soon"),
 			ask("$gen_call", theirs, "other", 5, "soon"), ask("$gen_call", theirs, "flake", 6, "late"),
-			ask("$gen_call", theirs, "flake", 7, "soon"), ask("$gen_call", theirsToo, "flake", 8, "late"),
+			ask("$gen_call", theirs, "flake", 7, "aside"), ask("$gen_call", theirsToo, "flake", 8, "late"),
 		)
 		if got, want := r.tags(), "4 5"; got != want {
 			t.Errorf("answered meanwhile: %s, want %s", got, want)
@@ -79,9 +95,83 @@ func TestInOrder(t *testing.T) {
 		if n, held := r.conn.lines.n.Load(), r.conn.lines.held; n != 0 || held != 0 {
 			t.Errorf("%d lines, %d octets in them", n, held)
 		}
+		if log := r.log.take(); strings.Contains(log, "fault") || strings.Contains(log, "dropped") {
+			t.Error(log)
+		}
 		r.send(ask("$gen_call", theirs, "flake", 9, "soon"))
 		if got := r.tags(); got != "9" {
 			t.Errorf("answered in the end: %s, want 9", got)
+		}
+		r.send(ask("$gen_call", theirs, "flake", 10, "late"), ask("$gen_call", theirs, "flake", 11, "wrong"))
+		gate <- struct{}{}
+		r.logged("message dropped")
+	})
+}
+
+// A line ends at once when nobody waits in it: who came to it then would not be served.
+func TestLineEndsAtOnce(t *testing.T) {
+	c := quiet()
+	if serve := c.lines.next(c.lines.open("key")); serve != nil || c.lines.n.Load() != 0 || len(c.lines.all) != 0 {
+		t.Errorf("%d lines", c.lines.n.Load())
+	}
+}
+
+// An answer for which there is no room is refused, and holds up nothing.
+func TestLineRefused(t *testing.T) {
+	bubble(t, flags, func(t *testing.T, r *rig) {
+		gate := make(chan struct{})
+		r.answersLate(gate)
+		r.proto.shared.take(MaxShared)
+		for range MaxSpawned {
+			r.conn.Go(func() { <-gate })
+		}
+		r.send(ask("$gen_call", theirs, "flake", 1, "late"), ask("$gen_call", theirs, "flake", 2, "soon"))
+		if got := r.tags(); got != "-1 2" {
+			t.Errorf("answered %s, want -1 2", got)
+		}
+		r.proto.shared.give(MaxShared)
+		close(gate)
+	})
+}
+
+// What wants no answer has no line.
+func TestNoLine(t *testing.T) {
+	bubble(t, flags, func(t *testing.T, r *rig) {
+		gate := make(chan struct{})
+		casts := 0
+		r.local.flake.receive = func(_ []byte, c Caller) error {
+			if !c.GoInOrder(func() { <-gate }) {
+				t.Error("refused")
+			}
+			casts++
+			return nil
+		}
+		cast := frame(etf.Tuple{number(opRegSend), theirs, etf.Atom(""), etf.Atom("flake")}, external(etf.Atom("cast")))
+		r.send(cast, cast)
+		if synctest.Wait(); casts != 2 {
+			t.Errorf("%d casts were handled, want 2", casts)
+		}
+		close(gate)
+	})
+}
+
+// What waits in a line holds no less than its octets and what they may become.
+func TestLineHolds(t *testing.T) {
+	bubble(t, flags, func(t *testing.T, r *rig) {
+		gate := make(chan struct{})
+		r.answersLate(gate)
+		token := etf.Tuple{int64(1), etf.Atom(strings.Repeat("x", 255)), int64(7), theirs, int64(6)}
+		for _, octets := range []int{ownArguments - 100, 10 * ownArguments} {
+			message := external(etf.Tuple{etf.Atom("$gen_call"), etf.Tuple{theirs, int64(2)}, make([]byte, octets)})
+			r.send(ask("$gen_call", theirs, "flake", 1, "late"),
+				frame(etf.Tuple{number(opSendTT), etf.Atom(""), ours, token}, message))
+			synctest.Wait()
+			least := len(message) + len(external(token)) + weight(message, ownArguments)
+			if got := r.conn.lines.held; got < least {
+				t.Errorf("%d octets are held, want at least %d", got, least)
+			}
+			gate <- struct{}{}
+			synctest.Wait()
 		}
 	})
 }
@@ -112,6 +202,7 @@ func TestLinesAreBounded(t *testing.T) {
 		if held := r.conn.lines.held; held > ownLines || held < ownLines/2 || shared.held.Load() != MaxShared {
 			t.Errorf("%d octets wait in lines, want no more than %d", held, ownLines)
 		}
+		time.Sleep(2 * ticktime) // in which the peer could not be heard
 		close(gate)
 		if got := r.tags(); got != strings.Join(want, " ") {
 			t.Errorf("answered %s", got)
@@ -129,7 +220,7 @@ func TestLinesEnd(t *testing.T) {
 		r := connect(t, flags)
 		gate := make(chan struct{})
 		r.answersLate(gate)
-		r.send(ask("$gen_call", theirs, "flake", 1, "late"))
+		r.send(ask("$gen_call", theirs, "flake", 1, "late"), ask("$gen_call", theirs, "flake", 1, "late"))
 		for range 2 * ownLines / waiterSize {
 			r.send(ask("$gen_call", theirs, "flake", 2, "soon"))
 		}
@@ -137,6 +228,8 @@ func TestLinesEnd(t *testing.T) {
 		if r.proto.shared.held.Load() == 0 {
 			t.Error("nothing waits")
 		}
+		gate <- struct{}{} // the next one is served
+		synctest.Wait()
 		r.local.flake.receive = func([]byte, Caller) error {
 			t.Error("handled after the end")
 			return nil
@@ -144,8 +237,8 @@ func TestLinesEnd(t *testing.T) {
 		r.close()
 		close(gate)
 		r.proto.Wait()
-		if held := r.proto.shared.held.Load(); held != 0 {
-			t.Errorf("%d octets are still held", held)
+		if held := r.proto.shared.held.Load(); held != 0 || r.conn.lines.held != 0 {
+			t.Errorf("%d octets are still held, %d of the pool", r.conn.lines.held, held)
 		}
 	})
 }
@@ -155,12 +248,16 @@ func TestTraceToken(t *testing.T) {
 	token := func(serial, last int, from etf.Pid) etf.Tuple {
 		return etf.Tuple{int64(1), etf.Atom("label"), int64(serial), from, int64(last)}
 	}
-	for name, late := range map[string]etf.Atom{"at once": "soon", "late": "late"} {
+	for name, late := range map[string]etf.Atom{"at once": "soon", "late": "late", "aside": "aside"} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, flags, func(t *testing.T, r *rig) {
 				gate := make(chan struct{})
-				close(gate)
 				r.answersLate(gate)
+				open := func() { // while the connection goes on
+					if r.send(tick); late == "late" {
+						gate <- struct{}{}
+					}
+				}
 				message := external(etf.Tuple{etf.Atom("$gen_call"), etf.Tuple{theirs, int64(1)}, late})
 				empty := etf.Atom("")
 				for _, request := range []etf.Tuple{
@@ -168,10 +265,17 @@ func TestTraceToken(t *testing.T) {
 					{number(opSendTT), empty, ours, token(7, 6, theirs)},
 				} {
 					r.send(frame(request, message))
+					open()
 					r.want(frame(etf.Tuple{number(opSendTT), empty, theirs, token(8, 7, ours)}, external(int64(1))))
 				}
-				r.send(frame(etf.Tuple{number(opSendTT), empty, ours, etf.Atom("none")}, message))
-				r.want(frame(etf.Tuple{number(opSend), empty, theirs}, external(int64(1))))
+				for _, request := range []etf.Tuple{
+					{number(opSend), empty, ours},
+					{number(opSendTT), empty, ours, etf.Atom("none")},
+				} {
+					r.send(frame(request, message))
+					open()
+					r.want(frame(etf.Tuple{number(opSend), empty, theirs}, external(int64(1))))
+				}
 			})
 		})
 	}

@@ -46,3 +46,19 @@ func TestMonitors(t *testing.T) {
 		})
 	}
 }
+
+// Not many of those that have gone are kept to be used again, and no large ones.
+func TestSpares(t *testing.T) {
+	var kept monitors
+	kept.spare(&monitor{terms: make([]byte, maxSpare+1)})
+	for range maxSpares + 1 {
+		kept.spare(&monitor{terms: make([]byte, maxSpare)})
+	}
+	n := 0
+	for m := kept.spares; m != nil && n <= maxSpares; m = m.next {
+		n++
+	}
+	if n != maxSpares {
+		t.Errorf("%d are kept, want %d", n, maxSpares)
+	}
+}

@@ -49,13 +49,17 @@ func TestToMailbox(t *testing.T) {
 			frame(etf.Tuple{number(opAliasSend), theirs, ref3}, old),
 			frame(etf.Tuple{number(opAliasSendTT), theirs, ref5, traceToken}, old),
 			frame(etf.Tuple{number(opExit2), theirs, box, etf.Atom("why")}),
+			frame(etf.Tuple{number(opExit2), theirs, box, etf.Atom("kill")}),
+			frame(etf.Tuple{number(opSend), etf.Atom(""), box}, []byte{200, 1, 2}), // is dropped
+			frame(etf.Tuple{number(opAliasSend), theirs, ref3}, []byte{200, 1, 2}),
 		)
 		want := strings.Join([]string{
-			"send 4294967305 to 1099511627776: {get,1}",
-			"send 0 to 1099511627776: {get,1}",
+			"send " + there + "/4294967305 to 1099511627776: {get,1}",
+			"send " + there + "/0 to 1099511627776: {get,1}",
 			"send alias [1 2 3 0 0]: {get,1}",
 			"send alias [1 2 3 4 0]: {get,1}",
-			"send 4294967305 to 1099511627776: {'EXIT'," + theirs.String() + ",why}",
+			"send " + there + "/4294967305 to 1099511627776: {'EXIT'," + theirs.String() + ",why}",
+			"send " + there + "/4294967305 to 1099511627776: {'EXIT'," + theirs.String() + ",kill}", // it cannot be killed
 		}, "\n") + "\n"
 		if got := r.router.take(); got != want {
 			t.Errorf("got\n%swant\n%s", got, want)

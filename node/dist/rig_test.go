@@ -15,6 +15,7 @@ import (
 
 	ergo "github.com/ergo-services/ergo/etf"
 	"github.com/ergo-services/ergo/gen"
+	"github.com/ergo-services/ergo/lib"
 	"github.com/ergo-services/ergo/node"
 
 	"github.com/flake-go/flake/node/etf"
@@ -99,6 +100,7 @@ func connectWith(t *testing.T, flags handshake.Flags, ticktime time.Duration) *r
 		Log: slog.New(slog.NewTextHandler(r.log, nil)),
 	}
 	r.connectTo(there, flags)
+	synctest.Wait() // it is served, and nothing is left to be written
 	return r
 }
 
@@ -107,7 +109,7 @@ func (r *rig) connectTo(name string, flags handshake.Flags) {
 	var ourEnd net.Conn
 	ourEnd, r.peer = net.Pipe()
 	s := Session{Conn: ourEnd, Peer: handshake.Peer{Name: name, Creation: 5, Version: 6, Flags: flags}}
-	ci, err := r.proto.Init(r.t.Context(), nil, here, node.HandshakeDetails{Custom: s})
+	ci, err := r.proto.Init(r.t.Context(), ourEnd.(lib.NetReadWriter), here, node.HandshakeDetails{Custom: s})
 	if err != nil {
 		r.t.Error(err)
 		return
@@ -339,7 +341,7 @@ type router struct {
 func newRouter() *router { return &router{monitors: make(map[ergo.Ref]ergo.Pid)} }
 
 func (r *router) RouteSend(from, to ergo.Pid, message ergo.Term) error {
-	r.note("send %d to %d: %s", from.ID, to.ID, etf.Format(nil, message))
+	r.note("send %s/%d to %d: %s", from.Node, from.ID, to.ID, etf.Format(nil, message))
 	return nil
 }
 
@@ -407,12 +409,16 @@ func quiet() *Conn {
 	return c
 }
 
-// bubble runs a test in a bubble, with a connection to a peer of the flags.
+// bubble runs a test in a bubble, with a connection to a peer of the flags. When
+// that has ended, the pool has all again.
 func bubble(t *testing.T, flags handshake.Flags, test func(t *testing.T, r *rig)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		r := connect(t, flags)
 		test(t, r)
 		r.close()
+		if held := r.proto.shared.held.Load(); held != 0 {
+			t.Errorf("%d octets are held after the end", held)
+		}
 	})
 }
