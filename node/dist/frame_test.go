@@ -184,6 +184,10 @@ func TestManyFrames(t *testing.T) {
 		if writes, _ := r.conn.out.state(); writes > n/10 {
 			t.Errorf("%d writes for %d answers", writes, n)
 		}
+		in, out := r.conn.Octets()
+		if wantIn, wantOut := len(bytes.Join(calls, nil)), len(bytes.Join(answers, nil)); int(in) != wantIn || int(out) != wantOut {
+			t.Errorf("%d octets in and %d out, want %d and %d", in, out, wantIn, wantOut)
+		}
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/flake-go/flake/node/etf"
@@ -36,6 +37,23 @@ func TestAccount(t *testing.T) {
 	}
 }
 
+// Nothing is always there, though what others take in vain be too much for a moment.
+func TestTakeNothing(t *testing.T) {
+	var p pool
+	p.held.Store(MaxShared + 1)
+	if !p.take(0) {
+		t.Error("refused")
+	}
+}
+
+// A message weighs no less than the terms that may be made of it: every two octets
+// may be one of 40.
+func TestWeight(t *testing.T) {
+	if got := weight(make([]byte, 10_000), 0); got < 10_000/2*40 {
+		t.Errorf("10000 octets weigh %d", got)
+	}
+}
+
 // While nothing is left of the pool, what needs it is refused and all else goes
 // on; when connections have ended, the pool has all again.
 func TestShared(t *testing.T) {
@@ -46,13 +64,25 @@ func TestShared(t *testing.T) {
 	}
 	bubble(t, flags, func(t *testing.T, r *rig) {
 		shared := &r.proto.shared
+		to := func(name etf.Atom) etf.Tuple { return etf.Tuple{number(opRegSend), theirs, etf.Atom(""), name} }
+		arrives := func(octets int, want bool) {
+			t.Helper()
+			message := external(large[:octets])
+			r.send(frame(to("flake"), message), frame(to("box"), message), frame(etf.Tuple{number(opAliasSend), theirs, ref3}, message))
+			if flake, others := r.local.flake.take() != "", strings.Count(r.router.take(), "send"); flake != want || (others == 2) != want || others == 1 {
+				t.Errorf("%d octets arrive at flake: %t, and at %d of 2 others; want %t", len(message), flake, others, want)
+			}
+		}
+		const head = 5 // of a binary
 		shared.take(MaxShared)
+		arrives(ownMessage-head, true)
+		arrives(ownMessage-head+1, false)
 		r.send(frame(request, external(etf.List{large[:ownInput/2]})))
 		r.want(frame(etf.Tuple{number(opSpawnReply), ref5, theirs, int64(0), etf.Atom("system_limit")}))
-		r.send(frame(etf.Tuple{number(opRegSend), theirs, etf.Atom(""), etf.Atom("flake")}, external(large[:ownInput/2])))
 		r.send(monitorP(etf.Atom("nobody"), ref5))
 		r.want(down(etf.Atom("nobody"), ref5, "noproc"))
 		shared.give(MaxShared)
+		arrives(ownInput/2, true)
 		if held := shared.held.Load(); held != 0 {
 			t.Errorf("%d octets are still held", held)
 		}
@@ -141,6 +171,14 @@ func TestSharedWatches(t *testing.T) {
 	if !w.addMonitor(1, []byte(refOf(n)), []byte("flake"), []byte(theirs)) || !w.addLink(link{1, string(ours), string(theirs)}) {
 		t.Error("refused though there is room")
 	}
+	w.addLink(link{1, string(ours), string(theirs)})       // the same
+	w.forgetLink(link{1, string(ours), string(theirsToo)}) // was not there
+	long := link{1, strings.Repeat("x", 1000), strings.Repeat("x", 1000)}
+	held := w.held
+	if w.addLink(long); w.held-held < len(long.ours)+len(long.theirs) {
+		t.Errorf("%d octets are held for a link of 2000", w.held-held)
+	}
+	w.forgetLink(long)
 	for i := range n + 1 {
 		w.forgetMonitor([]byte(refOf(i)))
 	}

@@ -1,6 +1,7 @@
 package dist
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -72,6 +73,7 @@ func TestStranger(t *testing.T) {
 	for name, pid := range map[string]etf.Pid{
 		"of another node":    etf.NewPid("other@127.0.0.1", 1001, 0, creation),
 		"of an earlier run":  etf.NewPid(here, 1001, 0, creation-1),
+		"of a run like it":   etf.NewPid(here, 1001, 0, creation^4),
 		"old, earlier run":   oldPid(here, 1001, (creation+1)&3),
 		"of another process": gone,
 		"of another serial":  etf.NewPid(here, 1001, 1, creation),
@@ -112,10 +114,38 @@ func TestExitSignals(t *testing.T) {
 				if got := r.local.flake.take(); got != test.want {
 					t.Errorf("got %q, want %q", got, test.want)
 				}
+				if got := strings.Contains(r.router.take(), "exit of 4294967305 to 1001"); got != strings.Contains(name, "linked") {
+					t.Errorf("Ergo is told: %t", got)
+				}
 				r.want()
 			})
 		})
 	}
+	bubble(t, flags, func(t *testing.T, r *rig) {
+		r.local.flake.receive = func([]byte, Caller) error { return errors.New("no") }
+		r.send(frame(etf.Tuple{number(opLink), theirs, ours}), frame(etf.Tuple{number(opExit), theirs, ours, why}))
+		r.logged("control message 3: no")
+	})
+}
+
+// What a Handler hands on arrives as what was sent there does.
+func TestDeliver(t *testing.T) {
+	bubble(t, flags, func(t *testing.T, r *rig) {
+		r.local.flake.receive = func(message []byte, c Caller) error {
+			c.(*Conn).Deliver(r.local.Whereis([]byte("box")), message)
+			return nil
+		}
+		to := etf.Tuple{number(opSend), etf.Atom(""), ours}
+		r.send(frame(to, old))
+		if got := r.router.take(); !strings.HasSuffix(got, "to 1099511627776: {get,1}\n") {
+			t.Errorf("got %s", got)
+		}
+		if log := r.log.take(); strings.Contains(log, "dropped") {
+			t.Error(log)
+		}
+		r.send(frame(to, []byte{200, 1, 2}))
+		r.logged("message dropped")
+	})
 }
 
 // The end of a process that is linked to none of ours is no message.

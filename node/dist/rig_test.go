@@ -76,6 +76,7 @@ type rig struct {
 	router *router
 	local  *locals
 	log    *journal
+	stream func(net.Conn) net.Conn // what is in between, or nil
 
 	mu sync.Mutex
 	in []byte // what the peer has read and the test has not
@@ -94,13 +95,18 @@ func connectDeaf(t *testing.T, flags handshake.Flags) *rig {
 }
 
 func connectWith(t *testing.T, flags handshake.Flags, ticktime time.Duration) *rig {
+	r := newRig(t, ticktime)
+	r.connectTo(there, flags)
+	synctest.Wait() // it is served, and nothing is left to be written
+	return r
+}
+
+func newRig(t *testing.T, ticktime time.Duration) *rig {
 	r := &rig{t: t, router: newRouter(), local: newLocals(), log: new(journal)}
 	r.proto = &Proto{
 		Node: here, Creation: creation, Processes: r.local, NetTicktime: ticktime,
 		Log: slog.New(slog.NewTextHandler(r.log, nil)),
 	}
-	r.connectTo(there, flags)
-	synctest.Wait() // it is served, and nothing is left to be written
 	return r
 }
 
@@ -108,7 +114,11 @@ func connectWith(t *testing.T, flags handshake.Flags, ticktime time.Duration) *r
 func (r *rig) connectTo(name string, flags handshake.Flags) {
 	var ourEnd net.Conn
 	ourEnd, r.peer = net.Pipe()
-	s := Session{Conn: ourEnd, Peer: handshake.Peer{Name: name, Creation: 5, Version: 6, Flags: flags}}
+	stream := ourEnd
+	if r.stream != nil {
+		stream = r.stream(ourEnd)
+	}
+	s := Session{Conn: stream, Peer: handshake.Peer{Name: name, Creation: 5, Version: 6, Flags: flags}}
 	ci, err := r.proto.Init(r.t.Context(), ourEnd.(lib.NetReadWriter), here, node.HandshakeDetails{Custom: s})
 	if err != nil {
 		r.t.Error(err)

@@ -196,6 +196,12 @@ func TestCannotSend(t *testing.T) {
 			}
 		}
 		r.want()
+		defer func() {
+			if recover() == nil {
+				t.Error("a pid that no peer can have: no fault")
+			}
+		}()
+		c.encode(ergo.Pid{Node: ergo.Atom(beyond)})
 	})
 }
 

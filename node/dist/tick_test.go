@@ -41,15 +41,18 @@ func TestTicks(t *testing.T) {
 	})
 }
 
-// A long net_ticktime does not make long pauses: some peers would hang up.
+// A long net_ticktime does not make long pauses: some peers would hang up. A short
+// one makes short ones.
 func TestMaxTick(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := connectWith(t, flags, time.Hour)
-		go r.listen()
-		time.Sleep(maxTick)
-		r.want(tick)
-		r.close()
-	})
+	for ticktime, want := range map[time.Duration]time.Duration{time.Hour: maxTick, 8 * time.Second: 2 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			r := connectWith(t, flags, ticktime)
+			go r.listen()
+			time.Sleep(want)
+			r.want(tick)
+			r.close()
+		})
+	}
 }
 
 // Who was sent something is not ticked.
@@ -78,6 +81,9 @@ func TestSilentPeer(t *testing.T) {
 			t.Error("still there")
 		}
 		r.logged("net_tick_timeout")
+		if got := r.conn.Ending(); got != EndedSilent || !got.Hostile() {
+			t.Errorf("ended by %s, want %s", got, EndedSilent)
+		}
 	})
 }
 

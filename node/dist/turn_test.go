@@ -67,11 +67,11 @@ func TestTurnWithoutRoom(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, r *rig) {
 		var log journal
 		r.proto.shared.take(MaxShared)
-		r.turns(1, ownLarge, &log)
+		r.turns(1, ownLarge-len(external([]byte{}))+1, &log)
 		if got := log.take(); got != "refused\n" {
 			t.Errorf("large: %q", got)
 		}
-		r.turns(1, ownLarge-10, &log)
+		r.turns(1, ownLarge-len(external([]byte{})), &log)
 		if got := log.take(); got != "turn\ndone\n" || len(r.received()) != 1 {
 			t.Errorf("not large: %q", got)
 		}

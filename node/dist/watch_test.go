@@ -3,10 +3,13 @@ package dist
 import (
 	"bytes"
 	"io"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	ergo "github.com/ergo-services/ergo/etf"
 
 	"github.com/flake-go/flake/node/etf"
 )
@@ -68,7 +71,7 @@ func TestNoproc(t *testing.T) {
 func TestDemonitor(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, r *rig) {
 		flake := etf.Atom("flake")
-		r.send(monitorP(flake, ref3), monitorP(flake, ref4), monitorP(ours, ref5),
+		r.send(monitorP(flake, ref3), monitorP(flake, ref4), monitorP(ours, ref5), monitorP(flake, ref3),
 			frame(etf.Tuple{number(opDemonitorP), theirs, flake, ref4}),
 			frame(etf.Tuple{number(opDemonitorP), theirs, flake, refOf(1)})) // never set
 		r.end(ourPid, "killed")
@@ -86,15 +89,26 @@ func TestDemonitor(t *testing.T) {
 func TestErgoMonitors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := connect(t, flags)
+		box := ergo.Pid{Node: here, ID: 1 << 40, Creation: creation}
 		r.send(monitorP(etf.Atom("flake"), ref3), monitorP(ours, ref4), monitorP(etf.Atom("box"), ref5),
-			frame(etf.Tuple{number(opLink), theirs, ours}))
+			frame(etf.Tuple{number(opLink), theirs, ours}),
+			frame(etf.Tuple{number(opLink), theirsToo, etf.NewPid(here, 0, 1<<8, creation)})) // box
 		if got, want := r.router.take(), "monitor 1001\nmonitor 1099511627776\n"; got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 		r.end(ourPid, "killed")
-		r.send(monitorP(ours, ref3)) // the next of that name
+		if got := r.received(); len(got) != 3 || strings.Contains(show(got), "box") {
+			t.Errorf("the end of flake: %s", show(got))
+		}
+		r.send(monitorP(ours, ref3), frame(etf.Tuple{number(opLink), theirsToo, ours})) // the next of that name
 		if got, want := r.router.take(), "monitor 1001\n"; got != want {
 			t.Errorf("got %q, want %q", got, want)
+		}
+		r.end(ourPid, "killed")
+		r.want(down(ours, ref3, "killed"), frame(etf.Tuple{number(opExit), ours, theirsToo, etf.Atom("killed")}))
+		r.end(box, "killed")
+		if got := r.received(); len(got) != 2 {
+			t.Errorf("the end of box: %s", show(got))
 		}
 		r.close()
 		r.router.take()

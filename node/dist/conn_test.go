@@ -1,0 +1,171 @@
+package dist
+
+import (
+	"errors"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	ergo "github.com/ergo-services/ergo/etf"
+
+	"github.com/flake-go/flake/node/etf"
+)
+
+// failing is a stream of which one operation fails, once.
+type failing struct {
+	net.Conn
+	mu   sync.Mutex
+	next string        // the operation
+	hold chan struct{} // unless nil, Write waits for it, though the stream be closed
+}
+
+func (f *failing) fail(operation string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.next = operation
+}
+
+func (f *failing) fails(operation string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.next != operation {
+		return nil
+	}
+	f.next = ""
+	return errors.New(operation + " fails")
+}
+
+func (f *failing) Write(b []byte) (int, error) {
+	if f.hold != nil {
+		<-f.hold
+	}
+	if err := f.fails("write"); err != nil {
+		return 0, err
+	}
+	return f.Conn.Write(b)
+}
+
+func (f *failing) SetReadDeadline(d time.Time) error {
+	return errors.Join(f.fails("read deadline"), f.Conn.SetReadDeadline(d))
+}
+
+func (f *failing) SetWriteDeadline(d time.Time) error {
+	return errors.Join(f.fails("write deadline"), f.Conn.SetWriteDeadline(d))
+}
+
+// connectFailing gives a rig whose stream fails as told.
+func connectFailing(t *testing.T, f *failing) *rig {
+	r := newRig(t, ticktime)
+	r.stream = func(c net.Conn) net.Conn {
+		f.Conn = c
+		return f
+	}
+	r.connectTo(there, flags)
+	go r.listen()
+	synctest.Wait()
+	return r
+}
+
+// Whatever fails of a stream, and whoever meets that, ends the connection: it is
+// not known what of a write has arrived.
+func TestStreamFails(t *testing.T) {
+	call := frame(etf.Tuple{number(opSend), etf.Atom(""), ours}, old)
+	for name, test := range map[string]struct {
+		operation string
+		do        func(r *rig)
+	}{
+		"when a signal is answered":  {"write", func(r *rig) { r.send(monitorP(gone, ref3)) }},
+		"when much is answered":      {"write", func(r *rig) { r.send(call, monitorP(gone, ref3)) }},
+		"when another sends":         {"write", func(r *rig) { r.conn.Post([]byte(theirs), nil, old) }},
+		"when it is ticked":          {"write", func(*rig) { time.Sleep(ticktime / 4) }},
+		"when the peer was heard":    {"read deadline", func(r *rig) { r.send(tick); time.Sleep(ticktime / 4) }},
+		"when it is ticked, in time": {"write deadline", func(*rig) { time.Sleep(ticktime / 4) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var f failing
+				r := connectFailing(t, &f)
+				r.local.flake.receive = func(_ []byte, c Caller) error {
+					c.Answer([]byte(theirs), nil, make([]byte, fullOutput))
+					return nil
+				}
+				f.fail(test.operation)
+				test.do(r)
+				if r.alive() {
+					t.Error("the connection goes on")
+					r.close()
+				}
+				r.logged(test.operation + " fails")
+				if got := r.conn.Ending(); got != EndedNetwork || got.Hostile() {
+					t.Errorf("ended by %s, want %s", got, EndedNetwork)
+				}
+			})
+		})
+	}
+}
+
+// A connection is not gone before nobody writes to its stream.
+func TestEndsAfterWrite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := failing{hold: make(chan struct{})}
+		r := connectFailing(t, &f)
+		r.conn.Post([]byte(theirs), nil, old)
+		synctest.Wait()
+		r.peer.Close()
+		if !r.alive() {
+			t.Error("gone while it writes")
+		}
+		close(f.hold)
+		if r.alive() {
+			t.Error("still there")
+		}
+		if got := r.conn.Ending(); got != EndedThere || got.Hostile() {
+			t.Errorf("ended by %s, want %s", got, EndedThere)
+		}
+	})
+}
+
+// A connection that has ended holds nothing, whatever it held, and takes nothing.
+func TestEndHoldsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := connectDeaf(t, flags)
+		c := r.conn
+		to, large := ergo.Pid{Node: there, ID: 9}, make([]byte, 2*ownOutput)
+		for i := range 2 * ownWatches / watchSize {
+			r.send(monitorP(etf.Atom("flake"), refOf(i)))
+		}
+		r.send(frame(etf.Tuple{number(opSend), etf.Atom(""), ours}, external(make([]byte, 8*ownInput)))[:6*ownInput])
+		for range 2 { // is written, and waits
+			synctest.Wait()
+			c.Send(nil, to, large)
+		}
+		synctest.Wait()
+		if in, out, watches := c.in.account.taken, c.out.account.taken, c.watches.account.taken; in == 0 || out == 0 || watches == 0 {
+			t.Errorf("%d, %d and %d octets are held", in, out, watches)
+		}
+		r.close()
+		c.Send(nil, to, large)
+		c.MonitorExit(c.pid(), ourPid, "killed", ergo.Ref{})
+		if held := r.proto.shared.held.Load(); held != 0 || len(c.out.buf) != 0 || c.in.buf != nil {
+			t.Errorf("%d octets are held, with %d of output and %d of input", held, len(c.out.buf), len(c.in.buf))
+		}
+	})
+}
+
+// A fault in what a Handler does in its own time is logged, and nothing else.
+func TestFaultAside(t *testing.T) {
+	bubble(t, flags, func(t *testing.T, r *rig) {
+		r.conn.Go(func() {})
+		synctest.Wait()
+		if log := r.log.take(); strings.Contains(log, "fault") {
+			t.Error(log)
+		}
+		r.conn.Go(func() { panic("fault") })
+		r.logged("fault in the node")
+		r.send(monitorP(gone, ref3))
+		r.want(down(gone, ref3, "noproc"))
+	})
+}

@@ -1,0 +1,152 @@
+package dist
+
+import (
+	"testing"
+	"testing/synctest"
+
+	ergo "github.com/ergo-services/ergo/etf"
+
+	"github.com/flake-go/flake/node/etf"
+)
+
+// sendOctets sends the peer so many from outside the reader.
+func (r *rig) sendOctets(n int) {
+	r.conn.Send(nil, ergo.Pid{Node: there, ID: 9}, make([]byte, n))
+	synctest.Wait()
+}
+
+// What waits and what is being written is of the pool, beyond what a connection
+// has of its own or is allowed.
+func TestOutputHolds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := connectDeaf(t, flags)
+		held := func(want int) {
+			t.Helper()
+			if got := int(r.proto.shared.held.Load()); got != want {
+				t.Errorf("%d octets are held, want %d", got, want)
+			}
+		}
+		r.sendOctets(2 * ownOutput) // is being written
+		r.sendOctets(2 * ownOutput)
+		all := 2 * len(r.conn.out.buf)
+		held(all - ownOutput)
+		r.conn.out.allow(ownOutput)
+		held(all - 2*ownOutput)
+		r.conn.out.allow(-ownOutput)
+		held(all - ownOutput)
+		go r.listen()
+		synctest.Wait()
+		held(0)
+		r.close()
+	})
+}
+
+// Without room, who does not read is cut off when the connection has nothing left
+// of its own.
+func TestOutputWithoutRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := connectDeaf(t, flags)
+		r.proto.shared.take(MaxShared)
+		r.sendOctets(ownOutput / 2)
+		r.sendOctets(ownOutput / 4)
+		if !r.alive() {
+			t.Error("cut off before its time")
+		}
+		r.sendOctets(ownOutput / 4)
+		if r.alive() {
+			t.Error("still there")
+		}
+		if got := r.conn.Ending(); got != EndedUnread || !got.Hostile() {
+			t.Errorf("ended by %s, want %s", got, EndedUnread)
+		}
+		if held := r.proto.shared.held.Load(); held != MaxShared {
+			t.Errorf("%d octets are held, want %d", held, MaxShared)
+		}
+	})
+}
+
+// MaxOutput octets may wait. With one more all are dropped at once.
+func TestMaxOutputExactly(t *testing.T) {
+	var p pool
+	var o output
+	overflows := 0
+	o.init(nil, func() { overflows++ }, nil, &p)
+	b := o.begin()
+	o.end(append(b, make([]byte, MaxOutput-len(b))...))
+	if overflows != 0 || len(o.buf) != MaxOutput {
+		t.Errorf("%d octets wait, %d overflows", len(o.buf), overflows)
+	}
+	o.end(o.begin())
+	if held := p.held.Load(); overflows != 1 || len(o.buf) != 0 || held != 0 {
+		t.Errorf("%d octets wait, %d are held, %d overflows", len(o.buf), held, overflows)
+	}
+}
+
+// When more than fullOutput waits, the reader writes before it handles more, once
+// for all.
+func TestFullOutput(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := connectDeaf(t, flags)
+		before := len(frame(etf.Tuple{number(opSend), etf.Atom(""), theirs}, []byte{}))
+		handled := 0
+		r.local.flake.receive = func(_ []byte, c Caller) error {
+			handled++
+			c.Answer([]byte(theirs), nil, make([]byte, fullOutput/2-before))
+			return nil
+		}
+		call := frame(etf.Tuple{number(opSend), etf.Atom(""), ours}, old)
+		r.send(call, call, call, call, call)
+		if synctest.Wait(); handled != 3 {
+			t.Errorf("%d calls are handled, want 3", handled)
+		}
+		go r.listen()
+		synctest.Wait()
+		if writes, _ := r.conn.out.state(); handled != 5 || writes != 2 {
+			t.Errorf("%d calls are handled, want 5, and answered in %d writes, want 2", handled, writes)
+		}
+		r.close()
+	})
+}
+
+// What is sent while another writes goes out behind that.
+func TestSentDuringWrite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := connectDeaf(t, flags)
+		hello := external(etf.Atom("hello"))
+		r.conn.sendHere(answer{pid: []byte(theirs), message: hello})
+		go r.conn.out.flush()
+		synctest.Wait()
+		r.conn.Post([]byte(theirs), nil, hello)
+		synctest.Wait()
+		go r.listen()
+		if got := len(r.received()); got != 2 {
+			t.Errorf("%d messages, want 2", got)
+		}
+		r.close()
+	})
+}
+
+// The buffer of a write is used again, unless it is large.
+func TestSpareOutput(t *testing.T) {
+	for octets, kept := range map[int]bool{1000: true, 2 * fullOutput: true, 2*fullOutput + 1: false} {
+		var o output
+		o.init(newWire(nil), nil, nil, nil)
+		o.buf = make([]byte, 1, octets)
+		if err := o.flush(); err != nil || cap(o.spare) > 0 != kept {
+			t.Errorf("buffer of %d octets: %v, %d kept", octets, err, cap(o.spare))
+		}
+	}
+}
+
+// Much is written in parts, and each that was taken is told.
+func TestWriteParts(t *testing.T) {
+	for octets, parts := range map[int]int{1: 1, fullOutput: 1, fullOutput + 1: 2, 2 * fullOutput: 2} {
+		var o output
+		w := newWire(nil)
+		taken := 1 // the last is told by the end of the write
+		o.init(w, nil, func() { taken++ }, nil)
+		if err := o.writeAll(make([]byte, octets)); err != nil || w.writes != parts || taken != parts {
+			t.Errorf("%d octets: %v, %d writes, %d parts taken, want %d", octets, err, w.writes, taken, parts)
+		}
+	}
+}
