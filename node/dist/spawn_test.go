@@ -2,8 +2,11 @@ package dist
 
 import (
 	"math/big"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/flake-go/flake/node/etf"
 )
@@ -11,19 +14,27 @@ import (
 // What is not spawned is refused in OTP's words.
 func TestSpawnRefused(t *testing.T) {
 	big := new(big.Int).Lsh(big.NewInt(1), 8*etf.MaxIntegerBytes)
+	one, none := external(etf.List{int64(1)}), etf.List{}
+	f := func(module etf.Atom, arity etf.Term) etf.Tuple { return etf.Tuple{module, etf.Atom("f"), arity} }
 	for _, test := range []struct {
-		name               string
-		module             etf.Atom
-		arguments, options etf.Term
-		want               etf.Atom
+		name      string
+		function  etf.Tuple
+		arguments []byte
+		options   etf.Term
+		want      etf.Atom
 	}{
-		{"too big", "m", etf.List{big}, etf.List{}, "system_limit"},
-		{"no list", "m", etf.Atom("x"), etf.List{}, "badarg"},
-		{"another arity", "m", etf.List{int64(1), int64(2)}, etf.List{}, "badarg"},
-		{"no option", "m", etf.List{int64(1)}, etf.List{etf.Atom("bad")}, "badopt"},
-		{"no options", "m", etf.List{int64(1)}, etf.Atom("link"), "badopt"},
-		{"a bad value", "m", etf.List{int64(1)}, etf.List{etf.Tuple{etf.Atom("priority"), etf.Atom("x")}}, "badopt"},
-		{"refused", "not", etf.List{int64(1)}, etf.List{}, "undef"},
+		{"too big", f("m", int64(1)), external(etf.List{big}), none, "system_limit"},
+		{"no term", f("m", int64(1)), []byte{200, 1, 2}, none, "badarg"},
+		{"no list", f("m", int64(0)), external(etf.Atom("x")), none, "badarg"},
+		{"no arity", f("m", etf.Atom("x")), external(none), none, "badarg"},
+		{"no function", etf.Tuple{etf.Atom("m"), int64(1)}, one, none, "badarg"},
+		{"more than a function", append(f("m", int64(1)), int64(1)), one, none, "badarg"},
+		{"another arity", f("m", int64(1)), external(etf.List{int64(1), int64(2)}), none, "badarg"},
+		{"no option", f("m", int64(1)), one, etf.List{etf.Atom("bad")}, "badopt"},
+		{"no option, much", f("m", int64(1)), external(etf.List{make([]byte, 2*ownArguments)}), etf.List{etf.Atom("bad")}, "badopt"},
+		{"no options", f("m", int64(1)), one, etf.Atom("link"), "badopt"},
+		{"a bad value", f("m", int64(1)), one, etf.List{etf.Tuple{etf.Atom("priority"), etf.Atom("x")}}, "badopt"},
+		{"refused", f("not", int64(1)), one, none, "undef"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			bubble(t, flags, func(t *testing.T, r *rig) {
@@ -34,12 +45,209 @@ func TestSpawnRefused(t *testing.T) {
 					return ""
 				}
 				request := etf.Tuple{
-					number(opSpawnRequest), ref5, theirs, theirs, etf.Tuple{test.module, etf.Atom("f"), int64(1)}, test.options,
+					number(opSpawnRequest), ref5, theirs, theirs, test.function, test.options,
 				}
-				r.send(frame(request, external(test.arguments)))
+				r.send(frame(request, test.arguments))
 				r.want(frame(etf.Tuple{number(opSpawnReply), ref5, theirs, int64(0), test.want}))
 			})
 		})
+	}
+}
+
+// A function that is spawned is told to run, then how it ended, to who monitored it
+// or is linked with it.
+func TestSpawned(t *testing.T) {
+	args := etf.List{int64(1), etf.Atom("x")}
+	for name, test := range map[string]struct {
+		options  etf.List
+		function etf.Atom
+		flags    int64
+		reason   etf.Term
+	}{
+		"alone":     {etf.List{}, "f", 0, nil},
+		"linked":    {etf.List{etf.Atom("link")}, "f", spawnedLink, args},
+		"monitored": {etf.List{etf.Atom("monitor")}, "f", spawnedMonitor, args},
+		"both":      {etf.List{etf.Atom("link"), etf.Tuple{etf.Atom("monitor"), etf.List{}}}, "f", spawnedLink | spawnedMonitor, args},
+		"a fault":   {etf.List{etf.Atom("monitor")}, "fault", spawnedMonitor, etf.Atom("killed")},
+		"no term":   {etf.List{etf.Atom("monitor")}, "noterm", spawnedMonitor, etf.Atom("badarg")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, flags, func(t *testing.T, r *rig) {
+				r.proto.Refuse = func(etf.Atom, etf.Atom, []etf.Term) etf.Atom { return "" }
+				r.proto.Spawn = func(_, function etf.Atom, args []etf.Term) etf.Term {
+					switch function {
+					case "fault":
+						panic("fault")
+					case "noterm":
+						return make(chan int)
+					}
+					return etf.List(args)
+				}
+				function := etf.Tuple{etf.Atom("m"), test.function, int64(len(args))}
+				r.send(frame(etf.Tuple{number(opSpawnRequest), ref5, theirs, theirs, function, test.options}, external(args)))
+				got := r.received()
+				var reply control
+				if len(got) == 0 || reply.decode(got[0][5:]) != nil || reply.n != 4 || !etf.Tag(reply.args[3][0]).IsPid() {
+					t.Fatalf("got %s", show(got))
+				}
+				pid := etf.Pid(reply.args[3])
+				want := [][]byte{frame(etf.Tuple{number(opSpawnReply), ref5, theirs, test.flags, pid})}
+				if test.flags&spawnedMonitor != 0 {
+					want = append(want, frame(etf.Tuple{number(opMonitorPExit), pid, theirs, ref5, test.reason}))
+				}
+				if test.flags&spawnedLink != 0 {
+					want = append(want, frame(etf.Tuple{number(opExit), pid, theirs, test.reason}))
+				}
+				if show(got) != show(want) {
+					t.Errorf("got %s\nwant %s", show(got), show(want))
+				}
+				if fault := strings.Contains(r.log.take(), "fault in the node"); fault != (name == "a fault") {
+					t.Errorf("a fault is logged: %t", fault)
+				}
+			})
+		})
+	}
+}
+
+// SpawnFor refuses in OTP's words, or tells the pid before the function runs, and a
+// link before that.
+func TestSpawnFor(t *testing.T) {
+	none, large := external(etf.List{}), external(etf.List{make([]byte, MaxArguments)})
+	for name, test := range map[string]struct {
+		owner              etf.Pid
+		link               bool
+		arguments, options []byte
+		want               string
+	}{
+		"alone":          {theirs, false, none, none, "began\nruns 0\n"},
+		"linked":         {theirs, true, none, none, "began\nruns 0\n"},
+		"up to the most": {theirs, false, large[:MaxArguments], none, "badarg\n"}, // it is cut
+		"too much":       {theirs, false, large, none, "system_limit\n"},
+		"another owner":  {etf.NewPid("third@h", 9, 0, 1), false, none, none, "notsup\n"},
+		"no options":     {theirs, false, none, external(etf.Atom("x")), "badarg\n"},
+		"no list":        {theirs, false, external(make([]byte, 2*ownArguments)), none, "badarg\n"},
+		"no room":        {theirs, false, external(etf.List{make([]byte, 2*ownArguments)}), none, "system_limit\n"},
+		"no turn":        {theirs, true, none, none, "system_limit\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, flags, func(t *testing.T, r *rig) {
+				var log journal
+				r.proto.Spawn = func(module, function etf.Atom, args []etf.Term) etf.Term {
+					log.note("runs %d", len(args))
+					return etf.List{module, function}
+				}
+				var pid []byte
+				r.local.flake.receive = func(_ []byte, c Caller) error {
+					refused := c.(*Conn).SpawnFor([]byte(test.owner), test.link, "m", "f", test.arguments, test.options, func(p []byte) {
+						pid = p
+						time.Sleep(1) // all else may run
+						log.note("began")
+					})
+					if refused != "" {
+						log.note("%s", refused)
+					}
+					return nil
+				}
+				gate := make(chan struct{})
+				if strings.HasPrefix(name, "no ") {
+					r.proto.shared.take(MaxShared - weight(make([]byte, 1050), 0))
+					defer r.proto.shared.give(MaxShared - weight(make([]byte, 1050), 0))
+				}
+				if name == "no room" || name == "no turn" {
+					for range MaxSpawned {
+						r.conn.Go(func() { <-gate })
+					}
+				}
+				if name == "no turn" {
+					r.proto.shared.take(weight(make([]byte, 1050), 0))
+					defer r.proto.shared.give(weight(make([]byte, 1050), 0))
+				}
+				r.send(frame(etf.Tuple{number(opSend), etf.Atom(""), ours}, old))
+				time.Sleep(time.Second)
+				if got := log.take(); got != test.want {
+					t.Errorf("got %q, want %q", got, test.want)
+				}
+				var want [][]byte
+				if name == "linked" {
+					want = [][]byte{
+						frame(etf.Tuple{number(opLink), etf.Pid(pid), theirs}),
+						frame(etf.Tuple{number(opExit), etf.Pid(pid), theirs, etf.List{etf.Atom("m"), etf.Atom("f")}}),
+					}
+				}
+				r.want(want...)
+				close(gate)
+				synctest.Wait()
+			})
+		})
+	}
+}
+
+// Pids of spawned processes are as old peers know them, none is one of Ergo's, and
+// it takes long until one comes again.
+func TestSpawnedPids(t *testing.T) {
+	c := quiet()
+	seen := make(map[string]bool)
+	for _, first := range []uint32{0, 1<<15 - 5, 1<<28 - 1<<15 - 30, 1<<32 - 1<<16} {
+		c.proto.spawned.Store(first)
+		for range 20 {
+			b := c.spawnedPid()
+			p := etf.Pid(b)
+			if p.ID() >= 1<<15 || p.Serial() >= 1<<13 || p.Serial() == 0 || seen[string(b)] {
+				t.Fatalf("%v, seen: %t", p, seen[string(b)])
+			}
+			seen[string(b)] = true
+		}
+	}
+}
+
+// Options are those of OTP. Two have an effect.
+func TestSpawnOptions(t *testing.T) {
+	atom := func(a etf.Atom) etf.Term { return a }
+	pair := func(name etf.Atom, value etf.Term) etf.Term { return etf.Tuple{name, value} }
+	size := func(key etf.Atom) etf.Term { return etf.Map{{Key: key, Value: int64(1)}} }
+	bad := int64(-1)
+	for _, test := range []struct {
+		option etf.Term
+		want   int64
+	}{
+		{atom("link"), spawnedLink},
+		{atom("monitor"), spawnedMonitor},
+		{pair("monitor", etf.List{pair("alias", atom("explicit_unalias")), pair("tag", int64(1))}), spawnedMonitor},
+		{pair("monitor", etf.List{pair("x", int64(1))}), bad},
+		{pair("monitor", etf.List{etf.Tuple{atom("alias"), int64(1), int64(1)}}), bad},
+		{pair("monitor", etf.List{atom("alias")}), bad},
+		{pair("monitor", atom("alias")), bad},
+		{pair("priority", atom("high")), 0},
+		{pair("priority", atom("x")), bad},
+		{pair("priority", int64(1)), bad},
+		{pair("message_queue_data", atom("on_heap")), 0},
+		{pair("message_queue_data", atom("off_heap")), 0},
+		{pair("message_queue_data", atom("x")), bad},
+		{pair("async_dist", atom("true")), 0},
+		{pair("async_dist", atom("false")), 0},
+		{pair("async_dist", atom("x")), bad},
+		{pair("min_heap_size", int64(0)), 0},
+		{pair("min_bin_vheap_size", int64(1)), 0},
+		{pair("fullsweep_after", int64(-1)), bad},
+		{pair("scheduler", atom("x")), bad},
+		{pair("max_heap_size", int64(0)), 0},
+		{pair("max_heap_size", int64(-1)), bad},
+		{pair("max_heap_size", atom("x")), bad},
+		{pair("max_heap_size", size("size")), 0},
+		{pair("max_heap_size", size("x")), bad},
+		{pair("reply", atom("x")), 0},
+		{pair("reply_tag", atom("x")), 0},
+		{pair("x", atom("x")), bad},
+		{etf.Tuple{atom("priority"), atom("high"), atom("x")}, bad},
+		{atom("x"), bad},
+	} {
+		flags, ok := spawnFlags(external(etf.List{test.option}))
+		if !ok {
+			flags = bad
+		}
+		if flags != test.want {
+			t.Errorf("%s: %d, want %d", etf.Format(nil, test.option), flags, test.want)
+		}
 	}
 }
 
@@ -50,13 +258,22 @@ func TestMaxSpawned(t *testing.T) {
 		r.proto.shared.take(MaxShared)
 		for round := range 2 {
 			gate := make(chan struct{})
+			var ran atomic.Int32
 			for i := range MaxSpawned + 3 {
-				if runs := r.conn.Go(func() { <-gate }); runs != (i < MaxSpawned) {
+				if runs := r.conn.Go(func() { <-gate; ran.Add(1) }); runs != (i < MaxSpawned) {
 					t.Errorf("round %d: function %d: %t", round, i, runs)
 				}
 			}
+			request := etf.Tuple{
+				number(opSpawnRequest), ref5, theirs, theirs, etf.Tuple{etf.Atom("m"), etf.Atom("f"), int64(0)}, etf.List{},
+			}
+			r.send(frame(request, external(etf.List{})))
+			r.want(frame(etf.Tuple{number(opSpawnReply), ref5, theirs, int64(0), etf.Atom("system_limit")}))
 			close(gate)
 			r.proto.Wait()
+			if n := ran.Load(); n != MaxSpawned {
+				t.Errorf("round %d: %d functions ran, want %d", round, n, MaxSpawned)
+			}
 		}
 		r.proto.shared.give(MaxShared)
 	})
@@ -114,6 +331,16 @@ func TestGoHoldsItsMessage(t *testing.T) {
 		if synctest.Wait(); runs {
 			t.Error("runs without room")
 		}
-		shared.give(MaxShared)
+		for range MaxSpawned {
+			r.conn.Go(func() { <-gate })
+		}
+		message := external(make([]byte, 2*ownArguments))
+		shared.give(weight(message, ownArguments)) // but none to wait for a turn
+		r.send(frame(to, message))
+		if synctest.Wait(); runs || int(shared.held.Load()) != MaxShared-weight(message, ownArguments) {
+			t.Errorf("it runs: %t, %d octets are held", runs, shared.held.Load())
+		}
+		close(gate)
+		shared.give(MaxShared - weight(message, ownArguments))
 	})
 }
