@@ -1,6 +1,7 @@
 package dist
 
 import (
+	"fmt"
 	"math/big"
 	"strings"
 	"sync/atomic"
@@ -112,73 +113,67 @@ func TestSpawned(t *testing.T) {
 // SpawnFor refuses in OTP's words, or tells the pid before the function runs, and a
 // link before that.
 func TestSpawnFor(t *testing.T) {
-	none, large := external(etf.List{}), external(etf.List{make([]byte, MaxArguments)})
+	none, long := external(etf.List{}), external(etf.List{make([]byte, 2*ownArguments)})
+	most := external(etf.List{make([]byte, MaxArguments-len(external(etf.List{[]byte{}})))})
 	for name, test := range map[string]struct {
 		owner              etf.Pid
-		link               bool
 		arguments, options []byte
+		taken              int  // of the pool before
+		busy               bool // as many functions run as may
 		want               string
 	}{
-		"alone":          {theirs, false, none, none, "began\nruns 0\n"},
-		"linked":         {theirs, true, none, none, "began\nruns 0\n"},
-		"up to the most": {theirs, false, large[:MaxArguments], none, "badarg\n"}, // it is cut
-		"too much":       {theirs, false, large, none, "system_limit\n"},
-		"another owner":  {etf.NewPid("third@h", 9, 0, 1), false, none, none, "notsup\n"},
-		"no options":     {theirs, false, none, external(etf.Atom("x")), "badarg\n"},
-		"no list":        {theirs, false, external(make([]byte, 2*ownArguments)), none, "badarg\n"},
-		"no room":        {theirs, false, external(etf.List{make([]byte, 2*ownArguments)}), none, "system_limit\n"},
-		"no turn":        {theirs, true, none, none, "system_limit\n"},
+		"as it is":       {theirs, none, none, 0, false, "began\nruns 0\n"},
+		"up to the most": {theirs, most, none, 0, false, "began\nruns 1\n"},
+		"too much":       {theirs, append(most, 0), none, 0, false, "system_limit\n"},
+		"another owner":  {etf.NewPid("third@h", 9, 0, 1), none, none, 0, false, "notsup\n"},
+		"no options":     {theirs, none, external(etf.Atom("x")), 0, false, "badarg\n"},
+		"no list":        {theirs, external(make([]byte, 2*ownArguments)), none, 0, false, "badarg\n"},
+		"no room":        {theirs, long, none, MaxShared, false, "system_limit\n"},
+		"no turn":        {theirs, long, none, MaxShared - weight(long, ownArguments), true, "system_limit\n"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, flags, func(t *testing.T, r *rig) {
-				var log journal
-				r.proto.Spawn = func(module, function etf.Atom, args []etf.Term) etf.Term {
-					log.note("runs %d", len(args))
-					return etf.List{module, function}
-				}
-				var pid []byte
-				r.local.flake.receive = func(_ []byte, c Caller) error {
-					refused := c.(*Conn).SpawnFor([]byte(test.owner), test.link, "m", "f", test.arguments, test.options, func(p []byte) {
-						pid = p
-						time.Sleep(1) // all else may run
-						log.note("began")
-					})
-					if refused != "" {
-						log.note("%s", refused)
+		for _, link := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, link %t", name, link), func(t *testing.T) {
+				bubble(t, flags, func(t *testing.T, r *rig) {
+					var log journal
+					r.proto.Spawn = func(module, function etf.Atom, args []etf.Term) etf.Term {
+						log.note("runs %d", len(args))
+						return etf.List{module, function}
 					}
-					return nil
-				}
-				gate := make(chan struct{})
-				if strings.HasPrefix(name, "no ") {
-					r.proto.shared.take(MaxShared - weight(make([]byte, 1050), 0))
-					defer r.proto.shared.give(MaxShared - weight(make([]byte, 1050), 0))
-				}
-				if name == "no room" || name == "no turn" {
-					for range MaxSpawned {
+					var pid []byte
+					r.local.flake.receive = func(_ []byte, c Caller) error {
+						refused := c.(*Conn).SpawnFor([]byte(test.owner), link, "m", "f", test.arguments, test.options, func(p []byte) {
+							pid = p
+							time.Sleep(1) // all else may run
+							log.note("began")
+						})
+						if refused != "" {
+							log.note("%s", refused)
+						}
+						return nil
+					}
+					gate := make(chan struct{})
+					r.proto.shared.take(test.taken)
+					for i := 0; test.busy && i < MaxSpawned; i++ {
 						r.conn.Go(func() { <-gate })
 					}
-				}
-				if name == "no turn" {
-					r.proto.shared.take(weight(make([]byte, 1050), 0))
-					defer r.proto.shared.give(weight(make([]byte, 1050), 0))
-				}
-				r.send(frame(etf.Tuple{number(opSend), etf.Atom(""), ours}, old))
-				time.Sleep(time.Second)
-				if got := log.take(); got != test.want {
-					t.Errorf("got %q, want %q", got, test.want)
-				}
-				var want [][]byte
-				if name == "linked" {
-					want = [][]byte{
-						frame(etf.Tuple{number(opLink), etf.Pid(pid), theirs}),
-						frame(etf.Tuple{number(opExit), etf.Pid(pid), theirs, etf.List{etf.Atom("m"), etf.Atom("f")}}),
+					r.send(frame(etf.Tuple{number(opSend), etf.Atom(""), ours}, old))
+					time.Sleep(time.Second)
+					if got := log.take(); got != test.want {
+						t.Errorf("got %q, want %q", got, test.want)
 					}
-				}
-				r.want(want...)
-				close(gate)
-				synctest.Wait()
+					var want [][]byte
+					if link && pid != nil {
+						want = [][]byte{
+							frame(etf.Tuple{number(opLink), etf.Pid(pid), theirs}),
+							frame(etf.Tuple{number(opExit), etf.Pid(pid), theirs, etf.List{etf.Atom("m"), etf.Atom("f")}}),
+						}
+					}
+					r.want(want...)
+					close(gate)
+					r.proto.shared.give(test.taken)
+				})
 			})
-		})
+		}
 	}
 }
 
