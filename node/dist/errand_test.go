@@ -38,48 +38,60 @@ func (r *rig) network(gate <-chan struct{}, connect func(node string) (*rig, err
 // An answer to a process of a node that is not connected waits until it is, and
 // holds up nothing else.
 func TestErrand(t *testing.T) {
-	const third = "third@127.0.0.1"
-	bubble(t, flags, func(t *testing.T, r *rig) {
-		open := make(chan struct{})
-		close(open)
-		r.answersLate(open)
-		gate, up := make(chan struct{}), make(chan struct{})
-		dials := 0
-		other := &rig{t: t, router: r.router, local: r.local, log: r.log, proto: r.proto}
-		r.network(gate, func(node string) (*rig, error) {
-			dials++
-			other.connectTo(node, flags)
-			go other.listen()
-			<-up
-			return other, nil
+	for name, err := range map[string]error{"we connect": nil, "it was first": errors.New("connected")} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, flags, func(t *testing.T, r *rig) { testErrand(t, r, err) })
 		})
-		registered := r.proto.Up
-		r.proto.Up = func(c *Conn) {
-			registered(c)
-			<-up
+	}
+}
+
+func testErrand(t *testing.T, r *rig, err error) {
+	const third = "third@127.0.0.1"
+	open := make(chan struct{})
+	close(open)
+	r.answersLate(open)
+	gate, up, known, served := make(chan struct{}), make(chan struct{}), make(chan struct{}), make(chan struct{})
+	dials := 0
+	other := &rig{t: t, router: r.router, local: r.local, log: r.log, proto: r.proto}
+	r.network(gate, func(node string) (*rig, error) {
+		dials++
+		other.connectTo(node, flags)
+		go other.listen()
+		if err != nil {
+			<-known
 		}
-		r.send(passedOn(third, 1), passedOn(third, 2), ask("$gen_call", theirs, "flake", 3, "soon"))
-		if got := r.tags(); got != "3" {
-			t.Errorf("answered here: %s, want 3", got)
-		}
-		close(gate)
-		synctest.Wait()
-		r.send(passedOn(third, 4)) // which must not overtake
-		synctest.Wait()
-		close(up)
-		if got := other.tags(); got != "1 2 4" {
-			t.Errorf("answered there: %s, want 1 2 4", got)
-		}
-		r.send(passedOn(third, 5))
-		if got := other.tags(); got != "5" || dials != 1 {
-			t.Errorf("answered there: %s, want 5; dialled %d times", got, dials)
-		}
-		r.want()
-		if held := r.proto.shared.held.Load(); held != 0 {
-			t.Errorf("%d octets are still held", held)
-		}
-		other.close()
+		return other, err
 	})
+	register := r.proto.Up
+	r.proto.Up = func(c *Conn) {
+		<-up
+		register(c)
+		close(known)
+		<-served
+	}
+	r.send(passedOn(third, 1), passedOn(third, 2), ask("$gen_call", theirs, "flake", 3, "soon"))
+	if got := r.tags(); got != "3" {
+		t.Errorf("answered here: %s, want 3", got)
+	}
+	close(gate)
+	synctest.Wait()
+	close(up)
+	synctest.Wait()
+	r.send(passedOn(third, 4)) // which must not overtake
+	synctest.Wait()
+	close(served)
+	if got := other.tags(); got != "1 2 4" {
+		t.Errorf("answered there: %s, want 1 2 4", got)
+	}
+	r.send(passedOn(third, 5))
+	if got := other.tags(); got != "5" || dials != 1 {
+		t.Errorf("answered there: %s, want 5; dialled %d times", got, dials)
+	}
+	r.want()
+	if held := r.proto.shared.held.Load(); held != 0 {
+		t.Errorf("%d octets are still held", held)
+	}
+	other.close()
 }
 
 // What waits for nodes is bounded, in number and in all. Where there is no way to

@@ -56,7 +56,9 @@ func TestSpares(t *testing.T) {
 	}
 	n := 0
 	for m := kept.spares; m != nil && n <= maxSpares; m = m.next {
-		n++
+		if n++; cap(m.terms) > maxSpare {
+			t.Errorf("%d octets are kept, want at most %d", cap(m.terms), maxSpare)
+		}
 	}
 	if n != maxSpares {
 		t.Errorf("%d are kept, want %d", n, maxSpares)

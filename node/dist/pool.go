@@ -36,7 +36,7 @@ const (
 
 var errShared = errors.New("no room: the connections hold too much as it is")
 
-// pool is what is held of MaxShared.
+// pool is what is held of MaxShared. To take or give less than nothing is nothing.
 type pool struct{ held atomic.Int64 }
 
 func (p *pool) take(n int) bool {
@@ -48,7 +48,7 @@ func (p *pool) take(n int) bool {
 }
 
 func (p *pool) give(n int) {
-	if n != 0 {
+	if n > 0 {
 		p.held.Add(-int64(n))
 	}
 }
@@ -67,12 +67,10 @@ func (a *account) hold(n int) bool {
 	if a.pool == nil {
 		return true
 	}
-	if n > a.taken && !a.pool.take(n-a.taken) {
+	if !a.pool.take(n - a.taken) {
 		return false
 	}
-	if n < a.taken {
-		a.pool.give(a.taken - n)
-	}
+	a.pool.give(a.taken - n)
 	a.taken = n
 	return true
 }

@@ -44,8 +44,8 @@ func fitsOption(name, value etf.Term) bool {
 	case etf.Atom("min_heap_size"), etf.Atom("min_bin_vheap_size"), etf.Atom("fullsweep_after"), etf.Atom("scheduler"):
 		return isNumber && number >= 0
 	case etf.Atom("max_heap_size"):
-		m, isMap := value.(etf.Map)
-		return isNumber && number >= 0 || isMap && slices.ContainsFunc(m, func(p etf.Pair) bool { return p.Key == etf.Atom("size") })
+		m, _ := value.(etf.Map)
+		return isNumber && number >= 0 || slices.ContainsFunc(m, func(p etf.Pair) bool { return p.Key == etf.Atom("size") })
 	case etf.Atom("monitor"):
 		list, ok := etf.Elements(value)
 		return ok && !slices.ContainsFunc(list, func(o etf.Term) bool {

@@ -110,6 +110,10 @@ func TestErgoMonitors(t *testing.T) {
 		if got := r.received(); len(got) != 2 {
 			t.Errorf("the end of box: %s", show(got))
 		}
+		r.send(monitorP(etf.Atom("box"), ref5))
+		if got, want := r.router.take(), "monitor 1099511627776\n"; got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
 		r.close()
 		r.router.take()
 		if n := len(r.router.monitors); n != 0 {
