@@ -143,7 +143,7 @@ func TestSpawnFor(t *testing.T) {
 					r.local.flake.receive = func(_ []byte, c Caller) error {
 						refused := c.(*Conn).SpawnFor([]byte(test.owner), link, "m", "f", test.arguments, test.options, func(p []byte) {
 							pid = p
-							time.Sleep(1) // all else may run
+							time.Sleep(time.Nanosecond) // all else may run
 							log.note("began")
 						})
 						if refused != "" {
