@@ -1,0 +1,137 @@
+package flakehttp_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"math/big"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/flake/flakehttp"
+	"github.com/flake-go/flake/flake/flakehttp/flakehttptest"
+	"github.com/flake-go/flake/flake/flakeserver"
+)
+
+// hundreds is a source of the same ids each time: runs of 100, and one that is
+// missing after each.
+type hundreds struct {
+	flakeserver.Source
+	next flakeserver.Number
+}
+
+func (s *hundreds) Reserve(_ context.Context, n int, _ uint8) (flakeserver.Run, error) {
+	run := flakeserver.Run{First: s.next, Count: min(n, 100)}
+	s.next = s.next.Plus(run.Count + 1)
+	return run, nil
+}
+
+func (*hundreds) PerTick() int { return 1 << 16 }
+
+// ofHundreds is the id at a place of those that hundreds hands out.
+func ofHundreds(milli uint64, i int) flake.ID {
+	return flake.Make(milli, flakehttptest.Worker, uint16(i+i/100))
+}
+
+func newHundreds(t *testing.T, milli uint64) *flakehttp.Server {
+	t.Helper()
+	generator, err := flake.NewGenerator(flakehttptest.Worker, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids := &hundreds{flakeserver.Flake(generator), flakeserver.Number{Hi: milli, Lo: uint64(flakehttptest.Worker) << 16}}
+	return flakehttp.New(flakehttp.Options{Generators: []flakehttp.Generator{{Name: "flake", Server: &flakeserver.Server{IDs: ids}}}})
+}
+
+func idsRequest(url, accept string) *http.Request {
+	r := httptest.NewRequest(http.MethodGet, url, nil)
+	r.Host = "localhost"
+	r.Header.Set("Accept", accept)
+	return r
+}
+
+// Each form of an answer has all that was asked for, once, and nothing else.
+func TestBodies(t *testing.T) {
+	const milli = 1795208692979
+	id := func(i int) string { return ofHundreds(milli, i).String() }
+	raw := func(i int) string { b := ofHundreds(milli, i); return string(b[:]) }
+	lowest, highest := flake.Make(1, 0, 0), flake.Make(2, flake.MaxWorker, math.MaxUint16)
+	for _, tt := range []struct{ url, accept, want string }{
+		{"/v1/ids", "text/plain", id(0) + "\n"},
+		{"/v1/ids", "application/json", `{"ids":["` + id(0) + `"]}` + "\n"},
+		{"/v1/ids", "application/octet-stream", raw(0)},
+		{"/v1/ids?n=2", "text/plain", id(0) + "\n" + id(1) + "\n"},
+		{"/v1/ids?n=2", "application/json", `{"ids":["` + id(0) + `","` + id(1) + `"]}` + "\n"},
+		{"/v1/ids?n=2", "application/octet-stream", raw(0) + raw(1)},
+		{"/v1/leases", "text/plain", id(0) + " 1\n"},
+		{"/v1/leases?n=150", "text/plain", id(0) + " 100\n" + id(100) + " 50\n"},
+		{"/v1/leases?n=150", "application/json",
+			`{"leases":[{"first":"` + id(0) + `","count":100},{"first":"` + id(100) + `","count":50}]}` + "\n"},
+		{"/v1/leases?n=150", "application/octet-stream", raw(0) + "\x00\x00\x00\x64" + raw(100) + "\x00\x00\x00\x32"},
+		{"/v1/notional?from=1", "text/plain", flake.Make(1, 0, 0).String() + "\n"},
+		{"/v1/notional?from=1&to=2", "text/plain", lowest.String() + "\n" + highest.String() + "\n"},
+		{"/v1/notional?from=1&to=1", "text/plain", lowest.String() + "\n" + flake.Make(1, flake.MaxWorker, math.MaxUint16).String() + "\n"},
+		{"/v1/notional?from=1&to=2", "application/octet-stream", string(lowest[:]) + string(highest[:])},
+	} {
+		w := httptest.NewRecorder()
+		newHundreds(t, milli).ServeHTTP(w, idsRequest(tt.url, tt.accept))
+		if got := w.Body.String(); got != tt.want {
+			t.Errorf("%s, %s: %q, want %q", tt.url, tt.accept, got, tt.want)
+		}
+		if media := w.Header().Get("Content-Type"); !strings.HasPrefix(media, tt.accept) {
+			t.Errorf("%s, %s: %s", tt.url, tt.accept, media)
+		}
+	}
+}
+
+// pieces takes an answer until one write has failed.
+type pieces struct {
+	http.ResponseWriter
+	all     []string
+	failing bool
+}
+
+func (p *pieces) Write(b []byte) (int, error) {
+	p.all = append(p.all, string(b))
+	if p.failing {
+		return 0, errors.New("nobody is there")
+	}
+	return len(b), nil
+}
+
+// However long the ids and however many, they are all there, in pieces that take
+// little memory; no more is made once nobody is there.
+func TestManyIDs(t *testing.T) {
+	const n, most = 60000, 16 << 10
+	for _, tt := range []struct {
+		url, between string
+		step         int
+	}{
+		{"/v1/ids?base=2&n=60000", "\n", 1},
+		{"/v1/leases?base=2&n=60000", " 100\n", 100},
+	} {
+		w := &pieces{ResponseWriter: httptest.NewRecorder()}
+		newHundreds(t, math.MaxUint64).ServeHTTP(w, idsRequest(tt.url, "text/plain"))
+		var want strings.Builder
+		number := new(big.Int)
+		for i := 0; i < n; i += tt.step {
+			id := ofHundreds(math.MaxUint64, i)
+			want.WriteString(number.SetBytes(id[:]).Text(2) + tt.between)
+		}
+		if strings.Join(w.all, "") != want.String() {
+			t.Errorf("%s: not those that there are", tt.url)
+		}
+		for _, piece := range w.all {
+			if len(piece) > most {
+				t.Errorf("%s: a piece of %d bytes", tt.url, len(piece))
+			}
+		}
+		w = &pieces{ResponseWriter: w.ResponseWriter, failing: true}
+		if newHundreds(t, 0).ServeHTTP(w, idsRequest(tt.url, "text/plain")); len(w.all) != 1 {
+			t.Errorf("%s: %d writes, of which none succeeds", tt.url, len(w.all))
+		}
+	}
+}
