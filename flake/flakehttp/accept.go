@@ -16,11 +16,10 @@ const (
 // negotiate picks what the caller likes best of what there is, the first of
 // equals; RFC 9110, section 12.5.1.
 func negotiate(r *http.Request, offered []string) (string, *problem) {
-	accept := r.Header["Accept"]
-	if len(accept) == 0 || len(accept) == 1 && (accept[0] == "*/*" || accept[0] == "") {
+	list := strings.Join(r.Header["Accept"], ",")
+	if list == "" {
 		return offered[0], nil
 	}
-	list := strings.Join(accept, ",")
 	best, most := "", 0.0
 	for _, media := range offered {
 		if q := quality(list, media); q > most {
@@ -68,8 +67,8 @@ func weightOf(parameters string) float64 {
 	for p := range strings.SplitSeq(parameters, ";") {
 		name, value, _ := strings.Cut(p, "=")
 		if strings.EqualFold(strings.TrimSpace(name), "q") {
-			if q, err := strconv.ParseFloat(strings.TrimSpace(value), 64); err == nil && q >= 0 && q <= 1 {
-				return q
+			if q, err := strconv.ParseFloat(strings.TrimSpace(value), 64); err == nil && q >= 0 {
+				return min(q, 1)
 			}
 		}
 	}

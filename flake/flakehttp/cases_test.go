@@ -49,10 +49,14 @@ func checkCase(t *testing.T, c flakehttptest.Case, w *httptest.ResponseRecorder)
 		t.Errorf("%v: %v: no problem of RFC 9457: %s", c, err, body)
 	case strconv.Quote(p.Parameter) != `"`+c.Answer+`"`:
 		t.Errorf("%v: parameter %q, want %q", c, p.Parameter, c.Answer)
-	case p.Parameter != "" && p.Allowed == "":
+	case (p.Parameter != "" || w.Code == http.StatusNotAcceptable) && p.Allowed == "":
 		t.Errorf("%v: %s does not say what is allowed", c, body)
-	case w.Code == http.StatusServiceUnavailable && h.Get("Retry-After") == "":
-		t.Errorf("%v: no Retry-After", c)
+	case p.Parameter != "" && p.Type != "/openapi.yaml#bad-parameter":
+		t.Errorf("%v: type %s", c, p.Type)
+	case h.Get("Cache-Control") != "no-store":
+		t.Errorf("%v: Cache-Control: %s", c, h["Cache-Control"])
+	case (w.Code == http.StatusServiceUnavailable) != (h.Get("Retry-After") != ""):
+		t.Errorf("%v: Retry-After: %s", c, h["Retry-After"])
 	case w.Code == http.StatusUnauthorized && h.Get("WWW-Authenticate") == "":
 		t.Errorf("%v: no WWW-Authenticate", c)
 	case w.Code == http.StatusMethodNotAllowed && h.Get("Allow") == "":

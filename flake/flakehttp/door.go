@@ -132,6 +132,6 @@ func isLoopback(host string) bool {
 	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
 		return true
 	}
-	ip, err := netip.ParseAddr(host)
-	return err == nil && ip.Unmap().IsLoopback()
+	ip, _ := netip.ParseAddr(host)
+	return ip.Unmap().IsLoopback()
 }

@@ -11,8 +11,7 @@ const interval = time.Second
 
 // sample looks every second how many ids there have been, and who is in trouble.
 func (s *Server) sample() {
-	tick := time.NewTicker(interval)
-	defer tick.Stop()
+	tick := time.Tick(interval)
 	ids := make([]uint64, len(s.Generators))
 	for {
 		now := time.Now()
@@ -23,7 +22,7 @@ func (s *Server) sample() {
 		}
 		s.history.add(now, ids)
 		select {
-		case <-tick.C:
+		case <-tick:
 		case <-s.ctx.Done():
 			return
 		}
@@ -51,7 +50,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) *problem {
 	for {
 		awaited := s.history.awaited()
 		c.SetWriteDeadline(time.Now().Add(writeTime))
-		if s.writeEvent(w) != nil || c.Flush() != nil {
+		if s.writeEvent(w, c) != nil {
 			return nil
 		}
 		select {
@@ -64,7 +63,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) *problem {
 	}
 }
 
-func (s *Server) writeEvent(w http.ResponseWriter) error {
+func (s *Server) writeEvent(w http.ResponseWriter, c *http.ResponseController) error {
 	var html, event bytes.Buffer
 	if err := templates.ExecuteTemplate(&html, "live", s.state(time.Now())); err != nil {
 		return err
@@ -77,6 +76,6 @@ func (s *Server) writeEvent(w http.ResponseWriter) error {
 		}
 	}
 	event.WriteByte('\n')
-	_, err := w.Write(event.Bytes())
-	return err
+	w.Write(event.Bytes())
+	return c.Flush() // tells if Write has failed
 }

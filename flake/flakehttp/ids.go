@@ -75,8 +75,8 @@ func (s *Server) ask(q *question, r *http.Request, known []string) (fault *probl
 	if q.media, fault = negotiate(r, forms); fault != nil {
 		return fault
 	}
-	q.Base, fault = baseOf(&q.parameters)
-	if q.media != octets || fault != nil {
+	if q.media != octets {
+		q.Base, fault = baseOf(&q.parameters)
 		return fault
 	}
 	if base, given := q.get("base"); given {
@@ -122,8 +122,8 @@ func baseOf(p *parameters) (int, *problem) {
 	if !given || value == canonical {
 		return flakeserver.Canonical, nil
 	}
-	base, err := strconv.ParseUint(value, 10, 8)
-	if err != nil || base < 2 || base > 62 {
+	base, _ := strconv.ParseUint(value, 10, 8) // 0 of what is no number
+	if base < 2 || base > 62 {
 		return 0, badParameter("base", value, "a whole number from 2 to 62, or "+canonical)
 	}
 	return int(base), nil

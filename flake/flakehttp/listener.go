@@ -99,7 +99,6 @@ func (l *limited) arrive(p *placed) (oldest *placed, err error) {
 	if err != nil && oldest == nil {
 		return nil, err
 	}
-	delete(l.open, oldest)
 	l.open[p] = true
 	return oldest, nil
 }
@@ -159,10 +158,7 @@ func noteState(c net.Conn, state http.ConnState) {
 	if t, ok := c.(*tls.Conn); ok {
 		c = t.NetConn()
 	}
-	p, ok := c.(*placed)
-	if !ok {
-		return
-	}
+	p := c.(*placed)
 	switch state {
 	case http.StateActive:
 		p.silent.Store(0)

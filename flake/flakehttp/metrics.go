@@ -60,8 +60,8 @@ func (s *Server) showMetrics(w http.ResponseWriter, r *http.Request) *problem {
 	return nil
 }
 
-// answer is a ResponseWriter that remembers the status it was given first, which
-// is the one that is sent; 0 if none was.
+// answer is a ResponseWriter that remembers the status it was given; 0, which is
+// 200, if none was.
 type answer struct {
 	http.ResponseWriter
 	status int
@@ -70,17 +70,8 @@ type answer struct {
 var answers = sync.Pool{New: func() any { return new(answer) }}
 
 func (a *answer) WriteHeader(status int) {
-	if a.status == 0 {
-		a.status = status
-	}
+	a.status = status
 	a.ResponseWriter.WriteHeader(status)
-}
-
-func (a *answer) Write(b []byte) (int, error) {
-	if a.status == 0 {
-		a.status = http.StatusOK
-	}
-	return a.ResponseWriter.Write(b)
 }
 
 // Unwrap is for [http.ResponseController].
@@ -93,7 +84,7 @@ func (m *metrics) count(endpoint string, status int) {
 	switch {
 	case !known:
 		m.count(nowhere, status)
-	case status == 0 || status == http.StatusOK:
+	case status == 0:
 		ok.Inc()
 	default:
 		m.requestsTotal.WithLabelValues(endpoint, strconv.Itoa(status)).Inc()
@@ -148,18 +139,10 @@ var (
 	sent        = counter("sent_bytes", "Octets to other nodes.")
 	handshakes  = counter("handshake_failures", "Handshakes that came to nothing, by reason.", "reason")
 	closes      = counter("hostile_closes", "Connections ended for what the peer did or did not, by reason.", "reason")
-
-	families = []family{
-		info, ready, ids, calls, waits, refusals, lastID, ahead,
-		connections, connected, received, sent, handshakes, closes,
-	}
 )
 
-func (collector) Describe(ch chan<- *prometheus.Desc) {
-	for _, f := range families {
-		ch <- f.desc
-	}
-}
+// Describe tells nothing: what is collected is told as it comes.
+func (collector) Describe(chan<- *prometheus.Desc) {}
 
 func (c collector) Collect(ch chan<- prometheus.Metric) {
 	tell := func(f family, value float64, labels ...string) {

@@ -30,7 +30,7 @@ func readParameters(r *http.Request, known []string) (parameters, *problem) {
 	if fault := p.read(r.URL.RawQuery); fault != nil {
 		return p, fault
 	}
-	if r.Method != http.MethodPost || r.ContentLength == 0 {
+	if r.Method != http.MethodPost {
 		return p, nil
 	}
 	const form = "application/x-www-form-urlencoded"

@@ -107,10 +107,8 @@ func (s *Server) Serve(l net.Listener) {
 // Stop lets nobody in any more, has the requests under way answered until the
 // end of ctx, and ends what is left.
 func (s *Server) Stop(ctx context.Context) {
-	if s.http.Shutdown(ctx) != nil {
-		s.http.Close()
-	}
-	s.cancel()
+	s.http.Shutdown(ctx)
+	s.http.Close()
 	s.served.Wait()
 }
 
@@ -120,7 +118,6 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	*a = answer{ResponseWriter: w}
 	s.mux.ServeHTTP(a, r)
 	s.metrics.count(r.Pattern, a.status)
-	*a = answer{}
 	answers.Put(a)
 }
 
