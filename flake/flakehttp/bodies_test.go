@@ -29,7 +29,10 @@ func (s *hundreds) Reserve(_ context.Context, n int, _ uint8) (flakeserver.Run, 
 	return run, nil
 }
 
-func (*hundreds) PerTick() int { return 1 << 16 }
+func (*hundreds) PerTick() int           { return 1 << 16 }
+func (*hundreds) Last() (uint64, uint32) { return 1795208692979, 0 }
+func (*hundreds) Waits() uint64          { return 7 }
+func (*hundreds) Ready() error           { return nil }
 
 // ofHundreds is the id at a place of those that hundreds hands out.
 func ofHundreds(milli uint64, i int) flake.ID {
