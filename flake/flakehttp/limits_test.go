@@ -2,6 +2,7 @@ package flakehttp
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"log/slog"
@@ -200,7 +201,7 @@ func testLimitListenerFull(t *testing.T) {
 			}
 			return nil
 		}
-		noteState(c, http.StateActive)
+		noteState(tls.Server(c, nil), http.StateActive) // as net/http does if that is around it
 		return c
 	}
 	waiting := func(f *from) <-chan net.Conn {
