@@ -79,13 +79,12 @@ func (g *Generator) candidate(text string, base int, now time.Time) (c candidate
 		}
 	}
 	fields := format.Fields(number)
-	if who, id := whoOf(fields), uint64(0); len(who) > 0 {
-		for _, f := range who {
-			id = id<<f.Width | f.Value
-		}
-		if id != g.Server.IDs.Worker() {
-			c.rank += foreign
-		}
+	who := uint64(0)
+	for _, f := range whoOf(fields) {
+		who = who<<f.Width | f.Value
+	}
+	if who != g.Server.IDs.Worker() {
+		c.rank += foreign
 	}
 	c.milli = fields[0].Value
 	if c.likely = likely(c.milli, now); !c.likely {

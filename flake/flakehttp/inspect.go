@@ -2,7 +2,6 @@ package flakehttp
 
 import (
 	"fmt"
-	"math"
 	"net/http"
 	"net/url"
 	"slices"
@@ -159,7 +158,7 @@ func partOf(place int, f flakeserver.Field, now time.Time) part {
 		Bits: fmt.Sprintf("%d bits, %d to %d", f.Width, f.Offset, f.Offset+f.Width-1),
 	}
 	switch {
-	case f.Name == "time" && f.Value < uint64(min(endOfTime, math.MaxInt64)):
+	case f.Name == "time" && f.Value < uint64(endOfTime):
 		t := time.UnixMilli(int64(f.Value)).UTC()
 		p.Note = p.Value + " ms, "
 		p.Value = t.Format("2006-01-02 15:04:05.000") + " UTC"
