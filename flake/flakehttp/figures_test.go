@@ -13,7 +13,7 @@ var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 
 // Figures are written for people.
 func TestFigures(t *testing.T) {
-	const day = 24 * time.Hour
+	const s, day = 1000, 86400_000
 	for _, tt := range []struct{ got, want string }{
 		{thousands(0), "0"},
 		{thousands(999), "999"},
@@ -30,16 +30,16 @@ func TestFigures(t *testing.T) {
 		{size(999_500), "1.0 MB"},
 		{size(1_234_567_890), "1.2 GB"},
 		{size(math.MaxUint64), "18.4 EB"},
-		{span(-time.Second), "0 ms"},
-		{span(999 * time.Millisecond), "999 ms"},
-		{span(time.Second), "1 s"},
-		{span(59 * time.Second), "59 s"},
-		{span(time.Minute), "1 min 0 s"},
-		{span(time.Hour - time.Second), "59 min 59 s"},
-		{span(time.Hour), "1 h 0 min"},
-		{span(day - time.Second), "23 h 59 min"},
+		{span(-1), "0 ms"},
+		{span(999), "999 ms"},
+		{span(s), "1 s"},
+		{span(59 * s), "59 s"},
+		{span(60 * s), "1 min 0 s"},
+		{span(3599 * s), "59 min 59 s"},
+		{span(3600 * s), "1 h 0 min"},
+		{span(day - s), "23 h 59 min"},
 		{span(day), "1 d 0 h"},
-		{span(730*day - time.Second), "729 d 23 h"},
+		{span(730*day - s), "729 d 23 h"},
 		{span(730 * day), "2.0 years"},
 		{span(1461 * day), "4.0 years"},
 		{short(999), "999"},

@@ -52,7 +52,7 @@ func (ill *illness) tell(now time.Time) {
 	if more := len(ill.names) - len(names); more > 0 {
 		ill.Names += " and " + strconv.Itoa(more) + " more"
 	}
-	ill.Since = ill.since.UTC().Format("2006-01-02 15:04:05") + " UTC, for " + span(now.Sub(ill.since))
+	ill.Since = ill.since.UTC().Format("2006-01-02 15:04:05") + " UTC, for " + span(now.Sub(ill.since).Milliseconds())
 }
 
 // troubles are since when each generator has been in trouble, and for what reason.

@@ -162,10 +162,11 @@ func partOf(place int, f flakeserver.Field, now time.Time) part {
 		t := time.UnixMilli(int64(f.Value)).UTC()
 		p.Note = p.Value + " ms, "
 		p.Value = t.Format("2006-01-02 15:04:05.000") + " UTC"
-		if t.After(now) {
-			p.Note += "in " + span(t.Sub(now))
+		// Not by Sub, which tells no more than 292 years.
+		if ahead := t.UnixMilli() - now.UnixMilli(); ahead > 0 {
+			p.Note += "in " + span(ahead)
 		} else {
-			p.Note += span(now.Sub(t)) + " ago"
+			p.Note += span(-ahead) + " ago"
 		}
 	case f.Name == "worker" && f.Width == 48:
 		p.Note = p.Value

@@ -104,7 +104,7 @@ func (s *Server) state(now time.Time) *state {
 	h := s.history.snapshot()
 	v := &state{
 		Name: s.Node.Name, Address: s.Node.Address, Version: s.Node.Version,
-		Uptime: span(now.Sub(s.started)),
+		Uptime: span(now.Sub(s.started).Milliseconds()),
 		Rate:   thousands(h.rate()), Peak: thousands(h.peak()),
 		Chart: h.chart(),
 	}
@@ -131,7 +131,7 @@ func (s *Server) state(now time.Time) *state {
 	if s.Node.Peers != nil {
 		peers, all := s.Node.Peers(maxPeers)
 		for _, p := range peers {
-			v.Peers = append(v.Peers, peerState{p.Name, p.Address, span(now.Sub(p.Since))})
+			v.Peers = append(v.Peers, peerState{p.Name, p.Address, span(now.Sub(p.Since).Milliseconds())})
 		}
 		v.PeerCount, v.MorePeers = all, all-len(peers)
 	}
@@ -143,7 +143,7 @@ func (g *Generator) state(now time.Time) generatorState {
 	v := generatorState{Name: g.Name, Format: ids.Format().Name(), Who: who(ids)}
 	milli, _ := ids.Last()
 	last, mark := time.UnixMilli(int64(milli)), ids.Mark()
-	v.Clock, v.Last, v.LastAgo = clock(now), clock(last), span(now.Sub(last))+" ago"
+	v.Clock, v.Last, v.LastAgo = clock(now), clock(last), span(now.Sub(last).Milliseconds())+" ago"
 	switch {
 	case milli <= ids.Format().Fields(flakeserver.Number{})[0].Value: // the epoch
 		v.Last, v.LastAgo = "", "none yet"
@@ -219,12 +219,12 @@ func size(n uint64) string {
 	return fmt.Sprintf("%.1f %s", f, units[i])
 }
 
-// span writes a time that has passed in its two largest units: 3 h 12 min.
-func span(d time.Duration) string {
-	d = max(d, 0)
-	switch s := int64(d / time.Second); {
-	case d < time.Second:
-		return fmt.Sprintf("%d ms", d.Milliseconds())
+// span writes milliseconds that have passed in their two largest units: 3 h 12 min.
+func span(milli int64) string {
+	milli = max(milli, 0)
+	switch s := milli / 1000; {
+	case s < 1:
+		return fmt.Sprintf("%d ms", milli)
 	case s < 60:
 		return fmt.Sprintf("%d s", s)
 	case s < 3600:
