@@ -159,16 +159,24 @@ func testEventsUnread(t *testing.T) {
 	}
 }
 
-// Once Stop returns, no generator is asked any more.
-func TestStop(t *testing.T) { synctest.Test(t, testStop) }
+// Stop has requests answered that can be in time, and once it returns no generator is
+// asked any more.
+func TestStop(t *testing.T) {
+	for _, late := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) { testStop(t, late) })
+	}
+}
 
-func testStop(t *testing.T) {
+func testStop(t *testing.T, late bool) {
 	answered := make(chan struct{})
 	var log bytes.Buffer
 	s, _, client := server(t, Options{Log: slog.New(slog.NewTextHandler(&log, nil))}, func() error { <-answered; return nil })
 	got := make(chan error)
 	go func() {
-		_, err := client.Get("http://localhost/readyz")
+		answer, err := client.Get("http://localhost/readyz")
+		if err == nil {
+			answer.Body.Close()
+		}
 		got <- err
 	}()
 	synctest.Wait()
@@ -179,8 +187,10 @@ func testStop(t *testing.T) {
 		s.Stop(ctx)
 		close(stopped)
 	}()
-	if err := <-got; !errors.Is(err, io.EOF) {
-		t.Errorf("who is not answered in time gets %v", err)
+	if late {
+		if err := <-got; !errors.Is(err, io.EOF) {
+			t.Errorf("who is not answered in time gets %v", err)
+		}
 	}
 	synctest.Wait()
 	select {
@@ -189,6 +199,11 @@ func testStop(t *testing.T) {
 	default:
 	}
 	close(answered)
+	if !late {
+		if err := <-got; err != nil {
+			t.Errorf("who is answered in time gets %v", err)
+		}
+	}
 	<-stopped
 	if log.Len() > 0 {
 		t.Errorf("%s", &log)
