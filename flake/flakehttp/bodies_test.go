@@ -127,6 +127,9 @@ func TestManyIDs(t *testing.T) {
 		if strings.Join(w.all, "") != want.String() {
 			t.Errorf("%s: not those that there are", tt.url)
 		}
+		if few := 2 + 2*want.Len()/most; len(w.all) > few {
+			t.Errorf("%s: %d pieces of %d bytes", tt.url, len(w.all), want.Len())
+		}
 		for _, piece := range w.all {
 			if len(piece) > most {
 				t.Errorf("%s: a piece of %d bytes", tt.url, len(piece))

@@ -48,7 +48,7 @@ func (b *body) room() bool {
 }
 
 func (b *body) flush() {
-	if len(b.buf) > 0 && !b.failed {
+	if len(b.buf) > 0 {
 		_, err := b.w.Write(b.buf)
 		b.failed = err != nil
 	}

@@ -50,9 +50,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) *problem {
 	for {
 		awaited := s.history.awaited()
 		c.SetWriteDeadline(time.Now().Add(writeTime))
-		if s.writeEvent(w, c) != nil {
-			return nil
-		}
+		s.writeEvent(w, c) // if nobody reads it that ends the request's context
 		select {
 		case <-awaited:
 		case <-r.Context().Done():
@@ -63,11 +61,9 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) *problem {
 	}
 }
 
-func (s *Server) writeEvent(w http.ResponseWriter, c *http.ResponseController) error {
+func (s *Server) writeEvent(w http.ResponseWriter, c *http.ResponseController) {
 	var html, event bytes.Buffer
-	if err := templates.ExecuteTemplate(&html, "live", s.state(time.Now())); err != nil {
-		return err
-	}
+	templates.ExecuteTemplate(&html, "live", s.state(time.Now()))
 	for line := range bytes.Lines(html.Bytes()) {
 		if line = bytes.TrimSpace(line); len(line) > 0 {
 			event.WriteString("data: ")
@@ -77,5 +73,5 @@ func (s *Server) writeEvent(w http.ResponseWriter, c *http.ResponseController) e
 	}
 	event.WriteByte('\n')
 	w.Write(event.Bytes())
-	return c.Flush() // tells if Write has failed
+	c.Flush()
 }

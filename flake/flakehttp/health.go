@@ -28,9 +28,7 @@ func well(w http.ResponseWriter, r *http.Request, answer string) *problem {
 	if _, fault := readParameters(r, nil); fault != nil {
 		return fault
 	}
-	h := w.Header()
-	h.Set("Content-Type", text)
-	h["Cache-Control"] = noStore
+	w.Header()["Cache-Control"] = noStore
 	w.Write([]byte(answer))
 	return nil
 }

@@ -117,7 +117,7 @@ func (r rates) chart() chart {
 	if len(all) == 0 {
 		return c
 	}
-	line := make([]byte, 0, 12*len(all))
+	var line []byte
 	first := window - len(all) + 1
 	for i, n := range all {
 		line = append(line, " L"...)

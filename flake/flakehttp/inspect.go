@@ -168,7 +168,7 @@ func partOf(place int, f flakeserver.Field, now time.Time) part {
 		} else {
 			p.Note += span(-ahead) + " ago"
 		}
-	case f.Name == "worker" && f.Width == 48:
+	case f.Width == 48:
 		p.Note = p.Value
 		p.Value = mac(f.Value)
 	}

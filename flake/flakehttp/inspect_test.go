@@ -72,6 +72,8 @@ func TestInspect(t *testing.T) {
 			"base 62 of flake"},
 		{"flake", "id=1&base=1",
 			`base is "ID": allowed is a whole number from 2 to 62, or canonical`},
+		{"flake", "id=0123456789abcdef&base=63",
+			`base is "63": allowed is a whole number from 2 to 62, or canonical`},
 		{"flake", "id=<<0,0,1,161,250,198,196,243,2,252,0,0,0,1,0,0>>",
 			"an Erlang binary of "},
 		{"flake", "base=16&id=<<0,0,1,161,250,198,196,243,2,252,0,0,0,1,0,0>>",
@@ -82,6 +84,9 @@ func TestInspect(t *testing.T) {
 		v, fault := inspecting(tt.generators).inspect(httptest.NewRequest("GET", "/?"+url.PathEscape(tt.query), nil), noon)
 		if fault != nil {
 			t.Fatal(fault)
+		}
+		if strings.Join(v.Generators, " ") != tt.generators || len(v.Bases) != 61 || v.Bases[60] != "2" {
+			t.Errorf("%s: there are %s and %s to choose from", tt.generators, v.Generators, v.Bases)
 		}
 		got := v.Fault
 		if v.Reading != nil {

@@ -79,6 +79,7 @@ func TestEvents(t *testing.T) { synctest.Test(t, testEvents) }
 
 func testEvents(t *testing.T) {
 	s, _, client := server(t, Options{}, func() error { return flake.ErrClosed })
+	time.Sleep(time.Minute)
 	begin := time.Now()
 	answer, err := client.Get("http://localhost/events")
 	if err != nil {
@@ -90,6 +91,12 @@ func testEvents(t *testing.T) {
 	}
 	events := bufio.NewReader(answer.Body)
 	n, html := 0, ""
+	go func() {
+		time.Sleep(interval / 2)
+		if answer, err := client.Get("http://localhost/v1/ids?n=40"); err == nil {
+			answer.Body.Close()
+		}
+	}()
 	for ; time.Since(begin) < 2*writeTime; n++ {
 		html = ""
 		for {
@@ -110,7 +117,7 @@ func testEvents(t *testing.T) {
 	if n < 60 || n > 61 {
 		t.Errorf("%d events", n)
 	}
-	for _, want := range []string{`id="line" d="M6`, " L120 100.00", " UTC, for 1 min 0 s"} {
+	for _, want := range []string{`id="line" d="M1 `, "at most 40, now 0.", " UTC, for 2 min 0 s"} {
 		if !strings.Contains(html, want) {
 			t.Errorf("there is no %s in %s", want, html)
 		}

@@ -210,7 +210,7 @@ func thousands(n uint64) string {
 func size(n uint64) string {
 	units := []string{"B", "kB", "MB", "GB", "TB", "PB", "EB"}
 	f, i := float64(n), 0
-	for ; f >= 999.5 && i < len(units)-1; i++ {
+	for ; f >= 999.5; i++ {
 		f /= 1000
 	}
 	if i == 0 || f >= 99.95 {
