@@ -132,6 +132,6 @@ func isLoopback(host string) bool {
 	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
 		return true
 	}
-	ip, _ := netip.ParseAddr(host)
+	ip, _ := netip.ParseAddr(host) // of what is none, one that is not the loopback
 	return ip.Unmap().IsLoopback()
 }

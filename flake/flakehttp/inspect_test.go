@@ -49,7 +49,9 @@ func TestInspect(t *testing.T) {
 		{"flake", "id=BCeSOTXmkQcK8Ru83s",
 			"base 62 of ; base 60 of  from 2002-08-07, /?base=60&id=ID#inspector; base 61 of  from 2013-02-28, /?base=61&id=ID#inspector"},
 		{"flake events", "id=BCeSOTXmkQcK8Ru83s",
-			"base 62 of flake; base 60 of flake from 2002-08-07, /?base=60&generator=flake&id=ID#inspector; base 61 of flake from 2013-02-28, /?base=61&generator=flake&id=ID#inspector"},
+			"base 62 of flake; " +
+				"base 60 of flake from 2002-08-07, /?base=60&generator=flake&id=ID#inspector; " +
+				"base 61 of flake from 2013-02-28, /?base=61&generator=flake&id=ID#inspector"},
 		{"flake orders", "id=999999999999999999",
 			"base 62 of flake; base 61 of flake from 2005-03-28, /?base=61&generator=flake&id=ID#inspector"},
 		{"flake orders", "id=911723800210665477",
@@ -59,13 +61,25 @@ func TestInspect(t *testing.T) {
 		{"bills orders", "id=911723800210665477",
 			"snowflake's own text of orders; snowflake's own text of bills from 2017-09-23, /?generator=bills&id=ID#inspector"},
 		{"events orders", "id=g1",
-			"base 62 of events; base 62 of orders from 2020-01-01, /?base=62&generator=orders&id=ID#inspector; base 58 of events from 2010-01-01, /?base=58&generator=events&id=ID#inspector; base 58 of orders from 2020-01-01, /?base=58&generator=orders&id=ID#inspector; base 43 of events from 2010-01-01, /?base=43&generator=events&id=ID#inspector"},
+			"base 62 of events; " +
+				"base 62 of orders from 2020-01-01, /?base=62&generator=orders&id=ID#inspector; " +
+				"base 58 of events from 2010-01-01, /?base=58&generator=events&id=ID#inspector; " +
+				"base 58 of orders from 2020-01-01, /?base=58&generator=orders&id=ID#inspector; " +
+				"base 43 of events from 2010-01-01, /?base=43&generator=events&id=ID#inspector"},
 		{"events orders", "id=15LhgmPoGFZ",
-			"base 62 of orders; base 62 of events from 2010-01-01, /?base=62&generator=events&id=ID#inspector; base 58 of events from 2010-01-01, /?base=58&generator=events&id=ID#inspector; base 58 of orders from 2023-07-22, /?base=58&generator=orders&id=ID#inspector; base 51 of events from 2010-01-01, /?base=51&generator=events&id=ID#inspector"},
+			"base 62 of orders; " +
+				"base 62 of events from 2010-01-01, /?base=62&generator=events&id=ID#inspector; " +
+				"base 58 of events from 2010-01-01, /?base=58&generator=events&id=ID#inspector; " +
+				"base 58 of orders from 2023-07-22, /?base=58&generator=orders&id=ID#inspector; " +
+				"base 51 of events from 2010-01-01, /?base=51&generator=events&id=ID#inspector"},
 		{"events orders", "id=1" + strings.Repeat("0", 49),
-			"base 2 of events; base 2 of orders from 2020-01-02, /?base=2&generator=orders&id=ID#inspector; base 3 of events from 2023-10-17, /?base=3&generator=events&id=ID#inspector"},
+			"base 2 of events; " +
+				"base 2 of orders from 2020-01-02, /?base=2&generator=orders&id=ID#inspector; " +
+				"base 3 of events from 2023-10-17, /?base=3&generator=events&id=ID#inspector"},
 		{"events orders", "generator=events&id=1" + strings.Repeat("0", 49),
-			"base 2 of events; base 2 of orders from 2020-01-02, /?base=2&generator=orders&id=ID#inspector; base 3 of events from 2023-10-17, /?base=3&generator=events&id=ID#inspector"},
+			"base 2 of events; " +
+				"base 2 of orders from 2020-01-02, /?base=2&generator=orders&id=ID#inspector; " +
+				"base 3 of events from 2023-10-17, /?base=3&generator=events&id=ID#inspector"},
 		{"orders", "id=111111111111111111",
 			"snowflake's own text of "},
 		{"flake odd", "id=1",
