@@ -3,14 +3,28 @@ package dist
 import (
 	"bytes"
 	"sync"
+	"time"
+
+	"github.com/flake-go/flake/node/etf"
 )
 
 // An answer goes to the node of the process that asked, which may be another than
 // the peer: that one passed the call on. If it is not connected, it is connected
-// to, as a BEAM would do, while the answer waits.
+// to, as a BEAM would do, while the answer waits. If there is no way to it, the
+// answer goes where the call came from: there are peers whose processes bear
+// another name.
 
-// maxErrands bounds the nodes that are connected to for answers at a time.
-const maxErrands = 16
+const (
+	// maxErrands bounds the nodes that are connected to for answers at a time, and
+	// maxErrandsOfPeer those for answers to calls that one peer passed on.
+	maxErrands       = 16
+	maxErrandsOfPeer = 4
+
+	// errandPause is how long a node is not tried again that could not be connected
+	// to, and maxUnreachable how many such are remembered.
+	errandPause    = 10 * time.Second
+	maxUnreachable = 1024
+)
 
 // answer is a message to a process, to its alias if that is not nil, with a trace
 // token if that is not nil. All are terms.
@@ -23,8 +37,51 @@ func (a answer) size() int {
 
 // errands are the answers that wait, by the node that is connected to.
 type errands struct {
-	mu  sync.Mutex
-	all map[string][]answer
+	mu          sync.Mutex
+	all         map[string]*errand
+	unreachable map[string]time.Time // since when
+}
+
+type errand struct {
+	by      *Conn // whose peer passed the first of the calls on
+	waiting []passed
+}
+
+// passed is an answer to a call that a peer passed on.
+type passed struct {
+	answer
+	by *Conn
+}
+
+// begin makes an errand, or returns nil if that is not to be.
+func (s *errands) begin(node string, by *Conn) *errand {
+	since, failed := s.unreachable[node]
+	if failed && time.Since(since) < errandPause || len(s.all) >= maxErrands {
+		return nil
+	}
+	ofPeer := 0
+	for _, e := range s.all {
+		if e.by == by {
+			ofPeer++
+		}
+	}
+	if ofPeer >= maxErrandsOfPeer {
+		return nil
+	}
+	e := &errand{by: by}
+	if s.all == nil {
+		s.all = make(map[string]*errand)
+	}
+	s.all[node] = e
+	return e
+}
+
+// fail notes that there is no way to a node.
+func (s *errands) fail(node string) {
+	if s.unreachable == nil || len(s.unreachable) >= maxUnreachable {
+		s.unreachable = make(map[string]time.Time)
+	}
+	s.unreachable[node] = time.Now()
 }
 
 // elsewhere reports whether a process is of another node than the peer.
@@ -37,48 +94,79 @@ func (c *Conn) forward(a answer) bool {
 	p, node := c.proto, string(nodeOf(a.pid))
 	p.errands.mu.Lock()
 	defer p.errands.mu.Unlock()
-	waiting, connecting := p.errands.all[node]
-	if !connecting {
+	e := p.errands.all[node]
+	if e == nil {
 		if other := p.Connection(node); other != nil {
-			other.post(a)
+			other.passOn(a, c)
 			return true
 		}
 		if p.Connect == nil || node == p.Node {
 			return false
 		}
 	}
-	if !connecting && len(p.errands.all) >= maxErrands || !p.shared.take(a.size()) {
-		c.log.Warn("answer dropped: too many wait for nodes that are not connected", "node", node)
-		return true
+	if !p.shared.take(a.size()) {
+		return false
+	}
+	if e == nil {
+		if e = p.errands.begin(node, c); e == nil {
+			p.shared.give(a.size())
+			return false
+		}
+		p.running.Go(func() { p.connect(node) })
 	}
 	a = answer{bytes.Clone(a.pid), bytes.Clone(a.alias), bytes.Clone(a.token), bytes.Clone(a.message)}
-	if p.errands.all == nil {
-		p.errands.all = make(map[string][]answer)
-	}
-	p.errands.all[node] = append(waiting, a)
-	if !connecting {
-		p.running.Go(func() { c.connect(node) })
-	}
+	e.waiting = append(e.waiting, passed{a, c})
 	return true
 }
 
-// connect connects to a node that answers wait for. If that fails, they go where
-// the calls came from: there are peers whose processes bear another name.
-func (c *Conn) connect(node string) {
-	if err := c.proto.Connect(node); err != nil && c.proto.Connection(node) == nil {
-		c.log.Warn("no way to the node of a call that was passed on", "node", node, "error", err)
-		c.proto.deliver(node, c)
+// connect connects to a node that answers wait for.
+func (p *Proto) connect(node string) {
+	if err := p.Connect(node); err != nil && p.Connection(node) == nil {
+		p.Log.Warn("no way to the node of a call that was passed on", "node", node, "err", err)
+		p.deliver(node, nil)
 	} // else Serve delivers them
 }
 
-// deliver posts the answers that wait for a node.
+// deliver sends the answers that wait for a node; where the calls came from if there
+// is no connection to it.
 func (p *Proto) deliver(node string, to *Conn) {
 	p.errands.mu.Lock()
 	defer p.errands.mu.Unlock()
-	for _, a := range p.errands.all[node] {
-		to.sendHere(a)
-		p.shared.give(a.size())
+	if to == nil {
+		p.errands.fail(node)
 	}
-	delete(p.errands.all, node)
-	to.out.poke()
+	if e := p.errands.all[node]; e != nil {
+		for _, a := range e.waiting {
+			if to != nil {
+				to.passOn(a.answer, a.by)
+			} else {
+				a.by.sendHere(a.answer)
+				a.by.out.poke()
+			}
+			p.shared.give(a.size())
+		}
+		delete(p.errands.all, node)
+	}
+}
+
+// passOn sends an answer to a call that the peer of by passed on, in terms that this
+// one can read. It is dropped while the peer has not read what there is, for it
+// cannot help what others ask in its name.
+func (c *Conn) passOn(a answer, by *Conn) {
+	if c.caps != by.caps {
+		term, err := etf.Decode(a.message)
+		if err == nil {
+			a.message, err = etf.Append(nil, term, c.caps)
+		}
+		if err != nil {
+			c.log.Warn("answer dropped: it cannot be told to this peer", "passed_on_by", by.peer.Name, "err", err)
+			return
+		}
+	}
+	if !c.out.room(a.size()) {
+		c.log.Warn("answer dropped: the peer has not read those before", "passed_on_by", by.peer.Name)
+		return
+	}
+	c.sendHere(a)
+	c.out.poke()
 }

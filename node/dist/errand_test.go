@@ -1,12 +1,14 @@
 package dist
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"testing"
 	"testing/synctest"
 
 	"github.com/flake-go/flake/node/etf"
+	"github.com/flake-go/flake/node/handshake"
 )
 
 // passedOn is a request to flake by a process of another node than the peer.
@@ -113,23 +115,65 @@ func TestErrandsFail(t *testing.T) {
 		if got := r.tags(); got != "97 98 99" {
 			t.Errorf("answered at once: %s, want 97 98 99", got)
 		}
-		for i := range maxErrands + 1 {
-			r.send(passedOn(fmt.Sprintf("n%d@h", i), 1))
+		for i := range maxErrandsOfPeer + 1 {
+			r.send(passedOn(fmt.Sprintf("n%d@h", i), i))
 		}
-		r.logged("answer dropped")
+		if got, want := r.tags(), fmt.Sprint(maxErrandsOfPeer); got != want {
+			t.Errorf("answered at once: %s, want %s", got, want)
+		}
 		left := MaxShared - int(r.proto.shared.held.Load())
 		r.proto.shared.take(left)
-		r.send(passedOn("n0@h", 2)) // no room
-		synctest.Wait()
+		r.send(passedOn("n0@h", 50)) // no room
+		if got := r.tags(); got != "50" {
+			t.Errorf("answered at once: %s, want 50", got)
+		}
 		r.proto.shared.give(left)
-		r.send(passedOn("n0@h", 3)) // which is waited for already
+		r.send(passedOn("n0@h", 51)) // which is waited for already
 		synctest.Wait()
 		close(gate)
-		if got := len(r.received()); got != maxErrands+1 {
-			t.Errorf("%d answers came back, want %d", got, maxErrands+1)
+		if got := len(r.received()); got != maxErrandsOfPeer+1 {
+			t.Errorf("%d answers came back, want %d", got, maxErrandsOfPeer+1)
+		}
+		r.send(passedOn("n0@h", 52)) // which was not reached a moment ago
+		if got := r.tags(); got != "52" {
+			t.Errorf("answered at once: %s, want 52", got)
 		}
 		if held := r.proto.shared.held.Load(); held != 0 {
 			t.Errorf("%d octets are still held", held)
+		}
+	})
+}
+
+// Many peers do not have more nodes connected to than there may be. Where there is no
+// way, each answer goes where its call came from.
+func TestErrandsOfManyPeers(t *testing.T) {
+	bubble(t, flags, func(t *testing.T, r *rig) {
+		open := make(chan struct{})
+		close(open)
+		r.answersLate(open)
+		gate := make(chan struct{})
+		r.network(gate, func(string) (*rig, error) { return nil, errors.New("no such node") })
+		var peers []*rig
+		for i := range maxErrands/maxErrandsOfPeer + 1 {
+			peer := &rig{t: t, router: r.router, local: r.local, log: r.log, proto: r.proto}
+			peer.connectTo(fmt.Sprintf("peer%d@h", i), flags)
+			go peer.listen()
+			peers = append(peers, peer)
+			for j := range maxErrandsOfPeer {
+				peer.send(passedOn(fmt.Sprintf("n%d@h", i*maxErrandsOfPeer+j), j))
+			}
+			synctest.Wait()
+		}
+		if got := peers[len(peers)-1].tags(); got != "0 1 2 3" {
+			t.Errorf("answered at once: %s, want all of the last", got)
+		}
+		close(gate)
+		synctest.Wait()
+		for _, peer := range peers {
+			if got := len(peer.received()); peer != peers[len(peers)-1] && got != maxErrandsOfPeer {
+				t.Errorf("%d answers came back, want %d", got, maxErrandsOfPeer)
+			}
+			peer.close()
 		}
 	})
 }
@@ -140,4 +184,31 @@ func TestErrandSize(t *testing.T) {
 	if got := (answer{part, part, part, part}).size(); got < 4*len(part) {
 		t.Errorf("%d octets are held for %d", got, 4*len(part))
 	}
+}
+
+// What was passed on is told to a peer in terms that it can read, and dropped while it
+// does not read what there is.
+func TestPassOn(t *testing.T) {
+	bubble(t, flags, func(t *testing.T, by *rig) {
+		r := &rig{t: t, router: by.router, local: by.local, log: by.log, proto: by.proto}
+		r.connectTo("older@h", scalang&^handshake.SmallAtomTags)
+		synctest.Wait()
+		small := answer{pid: []byte(theirs), message: external(etf.Tuple{int64(1), etf.Atom("ok")})}
+		large := answer{pid: []byte(theirs), message: external(make([]byte, fullOutput))}
+		r.conn.passOn(small, by.conn)
+		for range 3 {
+			synctest.Wait()
+			r.conn.passOn(large, by.conn)
+		}
+		r.logged("answer dropped")
+		go r.listen()
+		got := r.received()
+		if len(got) != 2 || !bytes.HasSuffix(got[0], []byte("d\x00\x02ok")) {
+			t.Errorf("%d answers, the first %q, want 2 and it with ATOM_EXT", len(got), got[0])
+		}
+		if !r.alive() {
+			t.Error("the connection has ended")
+		}
+		r.close()
+	})
 }

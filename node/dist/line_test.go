@@ -277,19 +277,22 @@ func TestTraceToken(t *testing.T) {
 					open()
 					r.want(frame(etf.Tuple{number(opSendTT), empty, theirs, token(8, 7, ours)}, external(int64(1))))
 				}
+				long := token(7, 6, theirs)
+				long[1] = make([]byte, maxToken)
 				r.send(
+					frame(etf.Tuple{number(opSendTT), empty, ours, long}, message),
 					frame(etf.Tuple{number(opSendTT), empty, ours, etf.Atom("none")}, message),
 					frame(etf.Tuple{number(opSendTT), empty, ours, token(7, 6, theirs)}, message),
 					frame(etf.Tuple{number(opSend), empty, ours}, message),
 				)
-				for range 3 {
+				for range 4 {
 					open()
 				}
 				got := r.received()
 				slices.SortFunc(got, bytes.Compare) // what is made aside has no order
 				without := frame(etf.Tuple{number(opSend), empty, theirs}, external(int64(1)))
 				with := frame(etf.Tuple{number(opSendTT), empty, theirs, token(8, 7, ours)}, external(int64(1)))
-				if want := [][]byte{without, without, with}; !slices.EqualFunc(got, want, bytes.Equal) {
+				if want := [][]byte{without, without, without, with}; !slices.EqualFunc(got, want, bytes.Equal) {
 					t.Errorf("got %s\nwant %s", show(got), show(want))
 				}
 			})

@@ -90,6 +90,14 @@ func (o *output) add(buf []byte) {
 	o.mu.Unlock()
 }
 
+// room makes room for n octets, if the peer has read nearly all there is.
+func (o *output) room(n int) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	waiting := len(o.buf) + o.flying
+	return !o.closed && waiting <= fullOutput && o.account.hold(waiting+n)
+}
+
 // allow lets n octets more wait than the account has room for; its caller has
 // taken the room. With n below 0 it ends that.
 func (o *output) allow(n int) {

@@ -170,8 +170,15 @@ func (c *Conn) deliver(p *Process, from, token, message []byte) error {
 	return c.router.RouteSend(sender, p.Pid, term)
 }
 
+// maxToken bounds a trace token, which is kept as long as its message is handled. A
+// larger one, by its label, is not carried on.
+const maxToken = 4 << 10
+
 // hand hands a message to a process that has a Handler.
 func (c *Conn) hand(p *Process, token, message []byte) (err error) {
+	if len(token) > maxToken {
+		token = nil
+	}
 	if token != nil {
 		token = c.answerToken(p, token)
 	}
