@@ -113,8 +113,8 @@ func TestSpawned(t *testing.T) {
 // SpawnFor refuses in OTP's words, or tells the pid before the function runs, and a
 // link before that.
 func TestSpawnFor(t *testing.T) {
-	none, long := external(etf.List{}), external(etf.List{make([]byte, 2*ownArguments)})
-	most := external(etf.List{make([]byte, MaxArguments-len(external(etf.List{[]byte{}})))})
+	list := func(octets int) []byte { return external(etf.List{make([]byte, octets)}) }
+	none, long, most := external(etf.List{}), list(2*ownArguments), list(MaxArguments-len(list(0)))
 	for name, test := range map[string]struct {
 		owner              etf.Pid
 		arguments, options []byte
@@ -124,12 +124,12 @@ func TestSpawnFor(t *testing.T) {
 	}{
 		"as it is":       {theirs, none, none, 0, false, "began\nruns 0\n"},
 		"up to the most": {theirs, most, none, 0, false, "began\nruns 1\n"},
-		"too much":       {theirs, append(most, 0), none, 0, false, "system_limit\n"},
-		"another owner":  {etf.NewPid("third@h", 9, 0, 1), none, none, 0, false, "notsup\n"},
-		"no options":     {theirs, none, external(etf.Atom("x")), 0, false, "badarg\n"},
-		"no list":        {theirs, external(make([]byte, 2*ownArguments)), none, 0, false, "badarg\n"},
-		"no room":        {theirs, long, none, MaxShared, false, "system_limit\n"},
-		"no turn":        {theirs, long, none, MaxShared - weight(long, ownArguments), true, "system_limit\n"},
+		"too much":       {theirs, append(most, 0), none, 0, false, "system_limit"},
+		"another owner":  {etf.NewPid("third@h", 9, 0, 1), none, none, 0, false, "notsup"},
+		"no options":     {theirs, none, external(etf.Atom("x")), 0, false, "badarg"},
+		"no list":        {theirs, external(make([]byte, 2*ownArguments)), none, 0, false, "badarg"},
+		"no room":        {theirs, long, none, MaxShared, false, "system_limit"},
+		"no turn":        {theirs, long, none, MaxShared - weight(long, ownArguments), true, "system_limit"},
 	} {
 		for _, link := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, link %t", name, link), func(t *testing.T) {
@@ -140,15 +140,14 @@ func TestSpawnFor(t *testing.T) {
 						return etf.List{module, function}
 					}
 					var pid []byte
+					began := func(p []byte) {
+						pid = p
+						time.Sleep(time.Nanosecond) // all else may run
+						log.note("began")
+					}
 					r.local.flake.receive = func(_ []byte, c Caller) error {
-						refused := c.(*Conn).SpawnFor([]byte(test.owner), link, "m", "f", test.arguments, test.options, func(p []byte) {
-							pid = p
-							time.Sleep(time.Nanosecond) // all else may run
-							log.note("began")
-						})
-						if refused != "" {
-							log.note("%s", refused)
-						}
+						why := c.(*Conn).SpawnFor([]byte(test.owner), link, "m", "f", test.arguments, test.options, began)
+						log.Write([]byte(why))
 						return nil
 					}
 					gate := make(chan struct{})
@@ -161,14 +160,11 @@ func TestSpawnFor(t *testing.T) {
 					if got := log.take(); got != test.want {
 						t.Errorf("got %q, want %q", got, test.want)
 					}
-					var want [][]byte
 					if link && pid != nil {
-						want = [][]byte{
-							frame(etf.Tuple{number(opLink), etf.Pid(pid), theirs}),
-							frame(etf.Tuple{number(opExit), etf.Pid(pid), theirs, etf.List{etf.Atom("m"), etf.Atom("f")}}),
-						}
+						r.want(frame(etf.Tuple{number(opLink), etf.Pid(pid), theirs}),
+							frame(etf.Tuple{number(opExit), etf.Pid(pid), theirs, etf.List{etf.Atom("m"), etf.Atom("f")}}))
 					}
-					r.want(want...)
+					r.want()
 					close(gate)
 					r.proto.shared.give(test.taken)
 				})
