@@ -14,6 +14,10 @@ const (
 	retryMin = 100 * time.Millisecond
 	retryMax = 10 * time.Second
 
+	// nameTime is how long a start waits for its name: an EPMD may be late to see that a
+	// node of the name has just ended.
+	nameTime = time.Second
+
 	// patience is how long an EPMD that was not ours may be gone before mode Auto starts
 	// another: whoever restarts it must find its port free.
 	patience = 30 * time.Second
@@ -89,6 +93,13 @@ func (k *Keeper) Start(ctx context.Context) error {
 	}
 	ctx, k.cancel = context.WithCancel(ctx)
 	reg, err := k.register(ctx)
+	for end := time.Now().Add(nameTime); errors.Is(err, ErrNameTaken) && time.Now().Before(end); {
+		select {
+		case <-ctx.Done():
+		case <-time.After(retryMin):
+		}
+		reg, err = k.register(ctx)
+	}
 	if err != nil {
 		k.cancel()
 		k.stopServing()

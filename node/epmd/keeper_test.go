@@ -275,3 +275,34 @@ func TestFind(t *testing.T) {
 		t.Errorf("Find: %v", err)
 	}
 }
+
+// An EPMD may be late to see that the last node of the name has ended.
+func TestKeeperWaitsForItsName(t *testing.T) {
+	noLeak(t)
+	l, err := net.Listen("tcp", joinPort(loopback, 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	asked := 0
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			c.Read(make([]byte, 1024))
+			refused := byte(0)
+			if asked++; asked == 1 {
+				refused = 1
+			}
+			c.Write([]byte{byte(TagAlive2Resp), refused, 0, 1})
+			t.Cleanup(func() { c.Close() })
+		}
+	}()
+	k, _ := newKeeper(t, "again", uint16(l.Addr().(*net.TCPAddr).Port))
+	if err := k.Start(testContext(t)); err != nil {
+		t.Fatal(err)
+	}
+	k.Close()
+}
