@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
@@ -192,6 +193,7 @@ func (h *HTTP) do(ctx context.Context, method string, u *url.URL, accept string)
 // lost says of an error whether the request may have been carried out.
 func lost(ctx context.Context, err error) error {
 	var op *net.OpError
+	var certificate *tls.CertificateVerificationError
 	var outer *url.Error
 	if errors.As(err, &outer) {
 		err = outer.Err // without the URL, which ask tells
@@ -199,7 +201,8 @@ func lost(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
-	case errors.As(err, &op) && op.Op == "dial":
+	case errors.As(err, &op) && op.Op == "dial",
+		errors.As(err, &certificate), errors.Is(err, http.ErrSchemeMismatch): // nothing was sent
 		return err
 	}
 	return fmt.Errorf("%w: %w", ErrLost, err)

@@ -165,3 +165,21 @@ func TestHTTPForTerminals(t *testing.T) {
 		}
 	}
 }
+
+// Without a connection that can be trusted nothing is sent.
+func TestHTTPNotSent(t *testing.T) {
+	handler := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("a request came") })
+	secure, plain := httptest.NewTLSServer(handler), httptest.NewServer(handler)
+	defer secure.Close()
+	defer plain.Close()
+	for _, url := range []string{secure.URL, strings.Replace(plain.URL, "http:", "https:", 1)} {
+		h, err := NewHTTP(url, HTTPOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer h.Close()
+		if _, err := NewIDs[flake.ID](h, "flake").Get(t.Context()); err == nil || errors.Is(err, ErrLost) {
+			t.Errorf("%s: %v", url, err)
+		}
+	}
+}
