@@ -13,21 +13,12 @@ const noFollow = syscall.O_NOFOLLOW
 // flock locks a file until it is closed. The kernel lets go of it however the
 // process ends.
 func flock(f *os.File) error {
-	raw, err := f.SyscallConn()
-	if err != nil {
-		return err
-	}
-	var lockErr error
-	if err := raw.Control(func(fd uintptr) {
-		lockErr = syscall.Flock(int(fd), syscall.LOCK_EX|syscall.LOCK_NB)
-	}); err != nil {
-		return err
-	}
-	if errors.Is(lockErr, syscall.EWOULDBLOCK) {
+	err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	switch {
+	case errors.Is(err, syscall.EWOULDBLOCK):
 		return ErrLocked
-	}
-	if lockErr != nil {
-		return &os.PathError{Op: "flock", Path: f.Name(), Err: lockErr}
+	case err != nil:
+		return &os.PathError{Op: "flock", Path: f.Name(), Err: err}
 	}
 	return nil
 }

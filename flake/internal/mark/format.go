@@ -2,11 +2,10 @@ package mark
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/crc32"
-	"math/big"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -105,18 +104,13 @@ func Parse(data []byte) (Mark, error) {
 // foreign tells what a file that is no mark is: perhaps the Erlang server's, an
 // integer in the External Term Format (131, 110, length, sign, little-endian).
 func foreign(data []byte) error {
-	if len(data) > 4 && data[0] == 131 && data[1] == 110 && data[3] == 0 && int(data[2]) == len(data)-4 {
-		big := new(big.Int).SetBytes(reversed(data[4:]))
-		if big.IsUint64() && big.Uint64() <= Max {
-			last := time.UnixMilli(int64(big.Uint64())).UTC().Format(time.RFC3339)
+	if n := len(data) - 4; n <= 8 && bytes.HasPrefix(data, []byte{131, 110, byte(n), 0}) {
+		var little [8]byte
+		copy(little[:], data[4:])
+		if milli := binary.LittleEndian.Uint64(little[:]); milli <= Max {
+			last := time.UnixMilli(int64(milli)).UTC().Format(time.RFC3339)
 			return fmt.Errorf("it is the Erlang server's, which last wrote it at %s", last)
 		}
 	}
 	return fmt.Errorf("it is not a mark: it begins with %q", data[:min(len(data), 24)])
-}
-
-func reversed(b []byte) []byte {
-	b = slices.Clone(b)
-	slices.Reverse(b)
-	return b
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 func open(t *testing.T, path string) *File {
@@ -36,6 +37,9 @@ func TestSaveAndOpen(t *testing.T) {
 	if found || err != nil {
 		t.Fatal(found, err)
 	}
+	if err := f.Save(Mark{Milli: Max, Words: make([]uint64, MaxWords)}); err != nil {
+		t.Error(err)
+	}
 	for _, milli := range []uint64{1000, 2000, 1500} {
 		save(t, f, milli)
 	}
@@ -48,11 +52,100 @@ func TestSaveAndOpen(t *testing.T) {
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
+	if err := f.Save(Mark{Milli: 3000}); !errors.Is(err, os.ErrClosed) {
+		t.Errorf("saved when closed: %v", err)
+	}
 	f, m, found, err := Open(OS{}, path)
 	if m.Milli != 1500 || m.Words != nil || !found || err != nil {
 		t.Fatal(m, found, err)
 	}
 	f.Close()
+}
+
+// failing is a disk that notes the steps of a save, and fails at one of them.
+type failing struct {
+	OS
+	at    string
+	steps []string
+}
+
+var errStep = errors.New("it fails")
+
+func (d *failing) step(name string, do func() error) error {
+	d.steps = append(d.steps, name)
+	if name == d.at {
+		return errStep
+	}
+	return do()
+}
+
+func (d *failing) Create(path string) (w Writer, err error) {
+	err = d.step("create", func() error {
+		file, err := d.OS.Create(path)
+		w = &failingWriter{file, d}
+		return err
+	})
+	return w, err
+}
+
+func (d *failing) Rename(from, to string) error {
+	return d.step("rename", func() error { return d.OS.Rename(from, to) })
+}
+
+func (d *failing) SyncDir(path string) error {
+	return d.step("sync folder", func() error { return d.OS.SyncDir(path) })
+}
+
+type failingWriter struct {
+	Writer
+	d *failing
+}
+
+func (w *failingWriter) Write(p []byte) (n int, err error) {
+	err = w.d.step("write", func() error { n, err = w.Writer.Write(p); return err })
+	return n, err
+}
+
+func (w *failingWriter) Sync() error { return w.d.step("sync", w.Writer.Sync) }
+
+func (w *failingWriter) Close() error {
+	err := w.Writer.Close()
+	return w.d.step("close", func() error { return err })
+}
+
+// A save is durable once it comes back, and one that fails at any step says so; up
+// to the rename the old mark is there.
+func TestSaveStepByStep(t *testing.T) {
+	d := &failing{}
+	path := filepath.Join(t.TempDir(), "mark")
+	f, _, _, err := Open(d, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for at, want := range map[string]string{
+		"":            "create write sync close rename sync folder",
+		"create":      "create",
+		"write":       "create write close",
+		"sync":        "create write sync close",
+		"close":       "create write sync close",
+		"rename":      "create write sync close rename",
+		"sync folder": "create write sync close rename sync folder",
+	} {
+		d.at = ""
+		save(t, f, 1000)
+		d.at, d.steps = at, nil
+		if err := f.Save(Mark{Milli: 2000}); (at != "") != errors.Is(err, errStep) {
+			t.Errorf("failing to %s: %v", at, err)
+		}
+		if got := strings.Join(d.steps, " "); got != want {
+			t.Errorf("failing to %s, it does: %s", at, got)
+		}
+		data, err := os.ReadFile(path)
+		if m, parseErr := Parse(data); errors.Join(err, parseErr) != nil || (m.Milli == 2000) != (at == "" || at == "sync folder") {
+			t.Errorf("failing to %s leaves %v, %v, %v", at, m, err, parseErr)
+		}
+	}
 }
 
 func TestLinkIsFollowed(t *testing.T) {
@@ -118,7 +211,7 @@ func TestRefused(t *testing.T) {
 			if err := os.RemoveAll(path); err != nil {
 				t.Fatal(err)
 			}
-			os.Remove(path + ".lock")
+			syscall.Rmdir(path + ".lock")
 			open(t, path)
 		})
 	}
@@ -211,4 +304,80 @@ func TestLockIsKept(t *testing.T) {
 		t.Errorf("saved without the lock: %v", err)
 	}
 	save(t, other, 4000)
+}
+
+// A lock that the kernel does not give is none.
+func TestLockThatFails(t *testing.T) {
+	f, err := os.Create(filepath.Join(t.TempDir(), "lock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Close()
+	if err := flock(f); !errors.Is(err, syscall.EBADF) {
+		t.Error(err)
+	}
+}
+
+// Cleaners of /tmp remove what is old.
+func TestLockIsKeptYoung(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "mark")
+	f := open(t, path)
+	old := time.Now().Add(-time.Hour)
+	if err := os.Chtimes(path+".lock", old, old); err != nil {
+		t.Fatal(err)
+	}
+	save(t, f, 1000)
+	if info, err := os.Stat(path + ".lock"); err != nil || !info.ModTime().After(old.Add(time.Minute)) {
+		t.Errorf("%v, %v", info, err)
+	}
+}
+
+// Whatever happens, Close leaves no file open.
+func TestFilesAreClosed(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "mark")
+	descriptors := func() int {
+		t.Helper()
+		all, err := os.ReadDir("/dev/fd")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(all)
+	}
+	use := func() {
+		t.Helper()
+		f, _, _, err := Open(OS{}, path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		save(t, f, 1000)
+		if err := os.Remove(path + ".lock"); err != nil {
+			t.Fatal(err)
+		}
+		save(t, f, 2000)
+		if _, _, _, err := Open(OS{}, path); !errors.Is(err, ErrLocked) {
+			t.Fatal(err)
+		}
+		f.Close()
+	}
+	use()
+	before := descriptors()
+	use()
+	if now := descriptors(); now != before {
+		t.Errorf("%d files are open, and were %d", now, before)
+	}
+}
+
+// A path is to stay the same one whatever becomes the working folder.
+func TestNoWorkingFolder(t *testing.T) {
+	t.Chdir(t.TempDir())
+	gone, err := os.Getwd()
+	if err == nil {
+		err = os.Remove(gone)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if path, err := (OS{}).Resolve("mark"); err == nil {
+		t.Error(path)
+	}
 }

@@ -109,9 +109,7 @@ func (l *fileLock) take() error {
 		f.Close()
 		return err
 	}
-	if l.file != nil {
-		l.file.Close()
-	}
+	l.file.Close() // nothing happens if there was none
 	l.file = f
 	return nil
 }
@@ -131,12 +129,8 @@ func (l *fileLock) Keep() error {
 	if err != nil {
 		return err
 	}
-	there, err := os.Stat(l.path)
-	if errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(held, there) {
-		return l.take()
-	}
-	if err != nil {
-		return err
+	if there, _ := os.Stat(l.path); !os.SameFile(held, there) {
+		return l.take() // it says what is wrong if nothing can be there
 	}
 	now := time.Now()
 	return os.Chtimes(l.path, now, now)
