@@ -33,6 +33,9 @@ func numbers(size int) (all [][2]uint64) {
 			all = append(all, [2]uint64{up, low}, [2]uint64{up, low - 1})
 		}
 	}
+	if pow10 <= high { // the lowest that three words of ten digits take
+		all = append(all, [2]uint64{pow10, 0})
+	}
 	for i := range 64 {
 		all = append(all, [2]uint64{0, rng.Uint64() >> i}, [2]uint64{rng.Uint64() >> i & high, rng.Uint64()})
 	}
@@ -64,6 +67,68 @@ func TestRoundTrip(t *testing.T) {
 			if hi, lo, err := size.Parse(over, base); !errors.As(err, &where) || hi|lo != 0 {
 				t.Errorf("%d bits, %q in base %d: %x %x, %v", bits, over, base, hi, lo, err)
 			}
+		}
+	}
+}
+
+func TestBases(t *testing.T) {
+	size := sizes[128]
+	for _, base := range []int{-1, 0, MinBase - 1, MaxBase + 1, 1 << 40} {
+		short, err1 := Append([]byte("x"), 0, 1, base)
+		padded, err2 := size.AppendPadded([]byte("x"), 0, 1, base)
+		hi, lo, err3 := size.Parse("1", base)
+		if !errors.Is(err1, ErrBase) || !errors.Is(err2, ErrBase) || !errors.Is(err3, ErrBase) {
+			t.Errorf("base %d: %v, %v, %v", base, err1, err2, err3)
+		}
+		if string(short) != "x" || string(padded) != "x" || hi|lo != 0 || size.Width(base) != 0 {
+			t.Errorf("base %d: %q, %q, %x %x, %d digits", base, short, padded, hi, lo, size.Width(base))
+		}
+	}
+}
+
+func TestTextsThatAreNoNumbers(t *testing.T) {
+	ones := strings.Repeat("1", 128)
+	for _, c := range []struct {
+		text string
+		base int
+		at   int
+		what string
+	}{
+		{"", 2, 0, "0 digits where base 2 has 1 to 128"},
+		{ones + "1", 2, 0, "129 digits where base 2 has 1 to 128"},
+		{"!", 62, 0, "'!', no digit of base 62,"},
+		{"0\x00", 62, 1, "'\\x00', no digit of base 62,"},
+		{"1Aa", 16, 2, "'a', no digit of base 16,"},
+		{"2" + ones[1:], 2, 0, "'2', no digit of base 2,"}, // in the first word
+		{ones[1:] + "2", 2, 127, "'2', no digit of base 2,"},
+		{ones[:70] + "_" + ones[71:], 2, 70, "'_', no digit of base 2,"},
+	} {
+		var where *ParseError
+		if hi, lo, err := sizes[128].Parse(c.text, c.base); !errors.As(err, &where) || where.At != c.at || where.What != c.what || hi|lo != 0 {
+			t.Errorf("%q in base %d: %x %x, %v", c.text, c.base, hi, lo, err)
+		}
+	}
+}
+
+func TestQuote(t *testing.T) {
+	long := strings.Repeat("x", 64)
+	for text, want := range map[string]string{
+		"a\n": `"a\n"`, long: `"` + long + `"`, long + "y": `"` + long + `"... (65 bytes)`,
+	} {
+		if got := Quote(text); got != want {
+			t.Errorf("%q: %s", text, got)
+		}
+	}
+}
+
+func TestHexValue(t *testing.T) {
+	for i := range 256 {
+		want := strings.IndexByte("0123456789abcdef", byte(i))
+		if want < 0 {
+			want = strings.IndexByte("0123456789ABCDEF", byte(i))
+		}
+		if got := int(HexValue(byte(i))); got != want && (want >= 0 || got < 16) {
+			t.Errorf("%q: %d", byte(i), got)
 		}
 	}
 }

@@ -18,7 +18,7 @@ func makeValues() (all [256]byte) {
 // HexValue gives the value of a hexadecimal digit in either case; more than 15 for
 // what is none.
 func HexValue(digit byte) byte {
-	if 'a' <= digit && digit <= 'f' {
+	if digit >= 'a' {
 		digit -= 'a' - 'A'
 	}
 	return values[digit]

@@ -25,6 +25,7 @@ type bench struct {
 	clock  atomic.Uint64
 	broken atomic.Bool // the disk writes nothing
 	waited time.Duration
+	nap    time.Duration // the longest sleep, if not 0
 	log    strings.Builder
 	logMu  sync.Mutex
 }
@@ -36,6 +37,9 @@ func newBench(t *testing.T) *bench {
 }
 
 func (b *bench) sleep(ctx context.Context, d time.Duration) error {
+	if b.nap > 0 {
+		d = min(d, b.nap)
+	}
 	b.waited += d
 	b.clock.Add(uint64(d / time.Millisecond))
 	return ctx.Err()
@@ -187,6 +191,26 @@ func TestCleanStopNeedsNoWait(t *testing.T) {
 	}
 }
 
+// Each attempt at the file is told of, good or not.
+func TestSavedIsTold(t *testing.T) {
+	b := newBench(t)
+	told := 0
+	o := b.options()
+	o.Saved = func(time.Duration) { told++ }
+	d, err := b.node(t.Context(), disk{broken: &b.broken}, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.broken.Store(true)
+	if err := d.Renew(); !errors.Is(err, errFull) {
+		t.Error(err)
+	}
+	b.broken.Store(false)
+	if err := d.Close(); told != 3 || err != nil {
+		t.Errorf("told of %d, of 3; %v", told, err)
+	}
+}
+
 // The millisecond of the last id is not used again, though its ids may not
 // all have been.
 func TestStartInTheSameMillisecond(t *testing.T) {
@@ -240,10 +264,11 @@ func TestCrashIsWaitedOut(t *testing.T) {
 	last := d.next(t)
 	kill(d)
 	b.clock.Store(someTime + 1) // and the clock set back
+	b.nap = time.Second         // woken early, it goes on
 	if id := b.open(t).next(t); !id.after(last) {
 		t.Errorf("%v after %v", id, last)
 	}
-	if b.waited != Window || !strings.Contains(b.logged(), "waiting") || !strings.Contains(b.logged(), "ms=3000") {
+	if b.waited != Window || strings.Count(b.logged(), "waiting") != 1 || !strings.Contains(b.logged(), "ms=3000") {
 		t.Errorf("waited %v, logged %q", b.waited, b.logged())
 	}
 }
@@ -271,7 +296,7 @@ func TestStartRefused(t *testing.T) {
 		"clock set ahead":  {clock: someTime + window + 30*86400_000 + 1, want: tick.ErrClockAdvanced, says: []string{"allowable_downtime, 2592000000 ms", "above 2592000001"}},
 		"down for long":    {clock: someTime + window + 1001, down: time.Second, want: tick.ErrClockAdvanced, says: []string{"1000 ms"}},
 		"disk full":        {clock: someTime + window + 1, broken: true, want: tick.ErrTimestampNotSaved, says: []string{"no space left", "free the disk"}},
-		"senseless option": {clock: someTime + window + 1, down: -1, says: []string{"allowable_downtime"}},
+		"senseless option": {clock: someTime + window + 1, down: -1, says: []string{"allowable_downtime", "below 0"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
@@ -378,6 +403,9 @@ func TestTurn(t *testing.T) {
 		k, err := OpenOn(t.Context(), mark.OS{}, b.sleep, b.path, s, b.options())
 		if errors.Is(err, tick.ErrClockBackwards) != c.refused || (s.turned == before) != c.turned || b.waited != c.waited {
 			t.Errorf("%s: %v, turned at %d, waited %v", name, err, s.turned, b.waited)
+		}
+		if goesOn := c.turned && !c.refused; strings.Contains(b.logged(), "going on in that past") != goesOn {
+			t.Errorf("%s: logged %q", name, b.logged())
 		}
 		if err != nil {
 			continue

@@ -53,8 +53,7 @@ func (k *Keeper) settle(err error) {
 // needs to be written. While it cannot be, callers are told so at once, and run
 // goes on trying.
 func (k *Keeper) await(ctx context.Context, milli uint64) error {
-	timer := time.NewTimer(Patience)
-	defer timer.Stop()
+	patience := time.After(Patience)
 	for {
 		k.mu.Lock()
 		round, err := k.round, k.err
@@ -76,7 +75,7 @@ func (k *Keeper) await(ctx context.Context, milli uint64) error {
 			return tick.ErrClosed
 		case <-ctx.Done():
 			return context.Cause(ctx)
-		case <-timer.C:
+		case <-patience:
 			return k.slow(round)
 		}
 	}

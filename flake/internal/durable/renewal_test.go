@@ -3,9 +3,11 @@ package durable
 import (
 	"context"
 	"errors"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/flake-go/flake/flake/internal/mark"
@@ -57,6 +59,11 @@ func TestSlowAttempt(t *testing.T) {
 	d := b.open(t)
 	round := d.round
 	d.settle(nil)
+	select {
+	case <-round:
+	default:
+		t.Error("who waits for it is not woken")
+	}
 	if err := d.slow(round); !errors.Is(err, errSlow) {
 		t.Error(err)
 	}
@@ -67,6 +74,90 @@ func TestSlowAttempt(t *testing.T) {
 	if err := d.Ready(); !errors.Is(err, errSlow) {
 		t.Errorf("in one under way: %v", err)
 	}
+}
+
+// Trouble with the file is logged when it begins, and when it ends.
+func TestTroubleIsToldOnce(t *testing.T) {
+	b := newBench(t)
+	d := b.open(t)
+	logged := len(b.logged())
+	for i, c := range []struct {
+		err  error // what the attempt came to; errSlow: it still goes on
+		says string
+	}{
+		{nil, ""}, {errFull, "ids go on to the mark"}, {errFull, ""}, {errSlow, ""}, {nil, "saved again"}, {nil, ""},
+		{errSlow, "not answered"}, {errSlow, ""}, {errFull, "ids go on to the mark"}, {nil, "saved again"},
+		{errSlow, "not answered"}, {nil, "saved again"},
+	} {
+		want := c.err
+		if before := d.Ready(); c.err == errSlow {
+			d.slow(d.round)
+			if before != nil {
+				want = before
+			}
+		} else {
+			d.settle(c.err)
+		}
+		if err := d.Ready(); err != want {
+			t.Errorf("%d: %v, want %v", i, err, want)
+		}
+		fresh := b.logged()[logged:]
+		if logged += len(fresh); strings.Count(fresh, "\n") != min(len(c.says), 1) || !strings.Contains(fresh, c.says) {
+			t.Errorf("%d: %v logs %q", i, c.err, fresh)
+		}
+	}
+}
+
+// Who finds the mark moved meanwhile does not wait for another move.
+func TestMarkMovedMeanwhile(t *testing.T) {
+	d := newBench(t).open(t)
+	if err := d.await(done(t), d.ids.Limit().Milli()); err != nil {
+		t.Error(err)
+	}
+}
+
+// After Close nothing is tried any more, which would fail and be logged as trouble.
+func TestCloseEndsTheRenewal(t *testing.T) {
+	beat := make(chan time.Time)
+	close(beat) // all the time
+	for range 10 {
+		b := newBench(t)
+		d := b.run(t, beat)
+		err := d.Close()
+		<-d.stopped
+		if _, trouble := d.LastSaved(); err != nil || trouble != nil || strings.Contains(b.logged(), "ERROR") {
+			t.Fatalf("%v, %v, logged %q", err, trouble, b.logged())
+		}
+	}
+}
+
+// With nothing but the defaults, on the machine's own disk.
+func TestOpen(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "timestamp")
+	synctest.Test(t, func(t *testing.T) {
+		now := func() uint64 { return tick.MilliOf(time.Now()) }
+		open := func() (*Keeper, error) {
+			ids, err := tick.New(tick.Shape{Last: tick.MaxLast, Unit: 1, PerTick: 1}, now)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return Open(t.Context(), path, ids, Options{})
+		}
+		k, err := open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		if k.Mark().Before(time.Now()) {
+			t.Errorf("the mark stays at %v", k.Mark())
+		}
+		if other, err := open(); other != nil || !errors.Is(err, mark.ErrLocked) {
+			t.Errorf("opened twice: %v", err)
+		}
+		if err := k.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 func TestMarkIsKeptAhead(t *testing.T) {

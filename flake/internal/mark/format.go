@@ -102,15 +102,13 @@ func Parse(data []byte) (Mark, error) {
 }
 
 // foreign tells what a file that is no mark is: perhaps the Erlang server's, an
-// integer in the External Term Format (131, 110, length, sign, little-endian).
+// integer in the External Term Format (131, 110, length, sign, little-endian),
+// which has 6 bytes for any time since 2004.
 func foreign(data []byte) error {
-	if n := len(data) - 4; n <= 8 && bytes.HasPrefix(data, []byte{131, 110, byte(n), 0}) {
-		var little [8]byte
-		copy(little[:], data[4:])
-		if milli := binary.LittleEndian.Uint64(little[:]); milli <= Max {
-			last := time.UnixMilli(int64(milli)).UTC().Format(time.RFC3339)
-			return fmt.Errorf("it is the Erlang server's, which last wrote it at %s", last)
-		}
+	if number, ok := bytes.CutPrefix(data, []byte{131, 110, 6, 0}); ok && len(number) == 6 {
+		milli := binary.LittleEndian.Uint64(append(number, 0, 0))
+		last := time.UnixMilli(int64(milli)).UTC().Format(time.RFC3339)
+		return fmt.Errorf("it is the Erlang server's, which last wrote it at %s", last)
 	}
 	return fmt.Errorf("it is not a mark: it begins with %q", data[:min(len(data), 24)])
 }

@@ -256,6 +256,12 @@ func TestFileOfAStranger(t *testing.T) {
 	if got, err := io.ReadAll(theirs); string(got) != "theirs" {
 		t.Errorf("%q, %v", got, err)
 	}
+	if err := os.MkdirAll(filepath.Join(path+".new", "theirs"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Save(Mark{Milli: 2000}); err == nil || !strings.Contains(err.Error(), "remove") {
+		t.Errorf("a folder that is in the way: %v", err)
+	}
 }
 
 // Where a device was unmounted there is another folder: nothing is kept there.
@@ -280,6 +286,9 @@ func TestNoFolder(t *testing.T) {
 		if _, _, _, err := Open(OS{}, path); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%q: %v, want %q", path, err, says)
 		}
+	}
+	if l, err := (OS{}).Lock("/none/mark.lock"); err == nil {
+		t.Error(l)
 	}
 }
 

@@ -52,10 +52,8 @@ type Sleeper func(ctx context.Context, d time.Duration) error
 
 // Sleep implements [Sleeper].
 func Sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(d):
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)

@@ -51,7 +51,11 @@ func TestMeasure(t *testing.T) {
 func abs(n int64) int64 { return max(n, -n) }
 
 func TestSystemClock(t *testing.T) {
+	before := uint64(time.Now().UnixMilli())
 	clock := SystemClock()
+	if now := clock(); now < before {
+		t.Errorf("the first reading is %d, after %d", now, before)
+	}
 	var wg sync.WaitGroup
 	for range 4 {
 		wg.Go(func() {

@@ -3,7 +3,9 @@ package tick
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -57,20 +59,25 @@ func TestReserve(t *testing.T) {
 		want  run
 		err   error
 	}{
-		{999, 1, run{}, ErrClockBackwards}, // before the epoch
+		{999, 1, run{}, ErrClockBackwards},
 		{1000, 1, run{1000, 0, 1}, nil},
 		{1001, 1, run{1000, 1, 1}, nil},
 		{1003, 5, run{1000, 2, 1}, nil},
 		{1003, 1, run{}, ErrUsedUp},
 		{1004, math.MaxInt, run{1004, 0, 3}, nil},
+		{1000, 1, run{}, ErrClockBackwards},
 		{1007, 1, run{}, ErrUsedUp},
 		{1003, 1, run{}, ErrClockBackwards},
 		{1103, 2, run{1100, 0, 2}, nil},
 		{1103, 2, run{1100, 2, 1}, nil},
 	} {
 		clock.milli = c.clock
-		if got, err := g.try(c.n); got != c.want || !errors.Is(err, c.err) {
+		got, err := g.try(c.n)
+		if got != c.want || !errors.Is(err, c.err) {
 			t.Errorf("%d ids at %d: %v, %v, want %v, %v", c.n, c.clock, got, err, c.want, c.err)
+		}
+		if early := c.clock < narrow.First; early != strings.Contains(fmt.Sprint(err), "before the epoch") {
+			t.Errorf("at %d: %v", c.clock, err)
 		}
 	}
 	for _, late := range []uint64{1104, MaxLast, 1<<64 - 1} {
@@ -109,13 +116,13 @@ func TestReserveWaits(t *testing.T) {
 
 // The machine's clock, in ticks of one and of several milliseconds.
 func TestOne(t *testing.T) {
-	for _, shape := range []Shape{whole, {Last: MaxLast, Unit: 4, PerTick: 1000}} {
+	for _, shape := range []Shape{whole, {Last: MaxLast, Unit: 4, PerTick: 1000}, {Last: MaxLast, Unit: 1, PerTick: 10}} {
 		g := newTest(t, shape, nil)
 		var last run
-		for range 100_000 {
+		for range min(100_000, 100*shape.PerTick) {
 			before := g.Now()
 			milli, first, err := g.One()
-			if err != nil || milli < before || milli > g.Now() || milli%shape.Unit != 0 {
+			if err != nil || milli < before || milli > g.Now() || milli%shape.Unit != 0 || first >= shape.PerTick {
 				t.Fatalf("%d:%d, %v, between %d and %d", milli, first, err, before, g.Now())
 			}
 			if milli == last.milli && first != last.first+1 || milli != last.milli && first != 0 || milli < last.milli {
@@ -123,6 +130,23 @@ func TestOne(t *testing.T) {
 			}
 			last = run{milli, first, 1}
 		}
+	}
+}
+
+// The very first id, for which no clock was read before.
+func TestFirstOne(t *testing.T) {
+	before := uint64(time.Now().UnixMilli())
+	for range 100 {
+		if milli, _, err := newTest(t, whole, nil).One(); milli < before || err != nil {
+			t.Fatalf("%d, %v", milli, err)
+		}
+	}
+}
+
+func TestSmallestShape(t *testing.T) {
+	g := newTest(t, Shape{First: 1000, Last: 1000, Unit: 1, PerTick: 1}, func() uint64 { return 1000 })
+	if r := take(t, g, 2); r != (run{1000, 0, 1}) || g.PerTick() != 1 {
+		t.Errorf("%v of %d", r, g.PerTick())
 	}
 }
 
@@ -146,9 +170,12 @@ func TestShapesThatCannotBeCounted(t *testing.T) {
 
 func TestBegin(t *testing.T) {
 	for last, want := range map[uint64]uint64{0: 1000, 999: 1000, 1000: 1004, 1003: 1004, 1004: 1008} {
-		clock := &handClock{1000}
+		clock := &handClock{990} // before the epoch
 		g := newTest(t, narrow, clock.now)
 		g.Begin(last)
+		if milli, used := g.Last(); last < narrow.First && (milli != narrow.First || used != 0) {
+			t.Errorf("begun after %d, before any id: %d:%d", last, milli, used)
+		}
 		var r run
 		err := ErrUsedUp
 		for ; err != nil; clock.milli++ {
@@ -156,6 +183,32 @@ func TestBegin(t *testing.T) {
 		}
 		if r.milli != want {
 			t.Errorf("begun after %d: %v, want it at %d", last, r, want)
+		}
+	}
+}
+
+// A clock read before another caller took a later tick has not gone back.
+func TestOldReadingIsNotBackwards(t *testing.T) {
+	var g *Generator
+	clock, held := &handClock{1000}, true
+	g = newTest(t, whole, func() uint64 {
+		now := clock.milli
+		if held { // the reader is held up, another comes by
+			held = false
+			clock.milli = 1001
+			take(t, g, 1)
+		}
+		return now
+	})
+	if r := take(t, g, 1); r != (run{1001, 1, 1}) {
+		t.Error(r)
+	}
+}
+
+func TestMilliseconds(t *testing.T) {
+	for n, want := range map[uint64]time.Duration{0: 0, 1500: 1500 * time.Millisecond, math.MaxUint64: math.MaxInt64 / 1_000_000 * 1_000_000} {
+		if got := Milliseconds(n); got != want {
+			t.Errorf("%d: %v, want %v", n, got, want)
 		}
 	}
 }
@@ -207,6 +260,11 @@ func TestLimit(t *testing.T) {
 		return nil
 	}
 	take(t, g, 1)
+	clock.milli = 2000
+	g.Limit().Extend = func(ctx context.Context, _ uint64) error { return context.Cause(ctx) }
+	if r, err := g.try(1); !errors.Is(err, ErrTimestampNotSaved) {
+		t.Errorf("past the limit, without a wait: %v, %v", r, err)
+	}
 	clock.milli = MaxLast // so far, and no further
 	g.Limit().Extend = func(_ context.Context, milli uint64) error { g.Limit().Set(milli); return nil }
 	take(t, g, 1)
@@ -320,12 +378,13 @@ func TestCloseCountsEveryID(t *testing.T) {
 func TestMilliOf(t *testing.T) {
 	const last = math.MaxInt64 / 1000
 	for at, want := range map[time.Time]uint64{
-		time.Unix(-1, 999_999_999):     0,
-		{}:                             0,
-		time.Unix(math.MinInt64, 0):    0,
-		time.Unix(1, 2_999_999):        1002,
-		time.Unix(last-1, 999_999_999): last*1000 - 1,
-		time.Unix(last, 0):             math.MaxInt64,
+		time.Unix(-1, 999_999_999):                       0,
+		{}:                                               0,
+		time.Unix(math.MinInt64, 0):                      0,
+		time.Unix(0, 5_000_000):                          5,
+		time.Unix(1, 2_999_999):                          1002,
+		time.Unix(last-1, 999_999_999):                   last*1000 - 1,
+		time.Unix(last, 0):                               math.MaxInt64,
 		time.Unix(1<<63-62135596801, 999_999_999):        math.MaxInt64,
 		time.Unix(math.MaxInt64, 0):                      math.MaxInt64,
 		time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC):      1767225600_000,

@@ -79,4 +79,8 @@ func TestZeroValue(t *testing.T) {
 	if err := g.Ready(); !errors.Is(err, ErrZero) {
 		t.Error(err)
 	}
+	milli, used := g.Last()
+	if all := milli + uint64(used) + g.Now() + g.Waits() + g.Behind() + uint64(g.PerTick()); all != 0 {
+		t.Errorf("%d:%d, in all %d", milli, used, all)
+	}
 }
