@@ -233,30 +233,51 @@ func TestOpenOn(t *testing.T) {
 	}
 	d.Close()
 	b.add(10_000)
-	for _, words := range [][]uint64{nil, {1}, {1, 0, 9, 0}, {1 << 16, 0, 9, 0, Epoch}, {1, 0, 9, 1 << 32, Epoch}, {1, 5, 5, 0, Epoch}, {1, 0, 9, 0, lastTick + 1}} {
+	for _, c := range []struct {
+		words []uint64
+		says  string
+	}{
+		{nil, "0 words"}, {[]uint64{1}, "1 words"}, {[]uint64{1, 0, 9, 0}, "4 words"},
+		{[]uint64{1 << 16, 0, 9, 0, Epoch}, "word 1 "}, {[]uint64{1, 0, 9, 1 << 32, Epoch}, "word 4 "},
+		{[]uint64{1, 5, 5, 0, Epoch}, "from 5 to 5"}, {[]uint64{1, 0, 9, 0, lastTick + 1}, "word 5 "},
+	} {
 		f, _, _, err := mark.Open(mark.OS{}, b.path)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := f.Save(mark.Mark{Milli: someTime, Words: words}); err != nil {
+		if err := f.Save(mark.Mark{Milli: someTime, Words: c.words}); err != nil {
 			t.Fatal(err)
 		}
 		f.Close()
-		if d, err := b.try(t, nil); err == nil {
-			t.Errorf("with the words %d: %+v", words, d.Snapshot())
+		if d, err := b.try(t, nil); err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("with the words %d: %v, %v", c.words, d, err)
 		}
 	}
 }
 
 func TestOpen(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "timestamp")
-	for range 2 {
-		d, err := Open(t.Context(), path, nil, Options{})
+	if d, err := Open(t.Context(), path, &Snapshot{SequenceMin: 1, SequenceMax: 2}, Options{}); err == nil || d != nil {
+		t.Errorf("from a snapshot without sense: %v", err)
+	}
+	first, err := Open(t.Context(), path, nil, Options{})
+	if err == nil {
+		err = first.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range []*Snapshot{nil, {Partition: Partition{1, 2}}} {
+		d, err := Open(t.Context(), path, s, Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := d.New(1); err != nil {
-			t.Error(err)
+		want := first.Partition()
+		if s != nil {
+			want = s.Partition
+		}
+		if id, err := d.New(1); id.Split().Partition != want || err != nil {
+			t.Errorf("%v, %v, not of the partition %v", id, err, want)
 		}
 		if at, err := d.LastSaved(); time.Since(at) > time.Minute || err != nil {
 			t.Errorf("saved at %v, %v", at, err)

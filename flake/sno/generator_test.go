@@ -74,6 +74,20 @@ func TestNew(t *testing.T) {
 	}
 }
 
+func TestFirstAndLastTick(t *testing.T) {
+	for _, milli := range []uint64{Epoch, MaxMilli} {
+		clock := newClock()
+		clock.milli.Store(milli)
+		g := newGenerator(t, &Snapshot{}, clock.now)
+		if id := take(t, g, 0); id.Milli != milli&^3 || id.Sequence != 0 {
+			t.Errorf("at %d: %+v", milli, id)
+		}
+		if id, err := g.NewWithTime(0, time.UnixMilli(int64(milli))); id.Milli() != milli&^3 || err != nil {
+			t.Errorf("with the time %d: %v, %v", milli, id, err)
+		}
+	}
+}
+
 func TestClockOutOfRange(t *testing.T) {
 	clock := newClock()
 	g := newGenerator(t, nil, clock.now)
@@ -154,6 +168,10 @@ func TestNewN(t *testing.T) {
 	if g.Waits() != 3 {
 		t.Errorf("%d waits", g.Waits())
 	}
+	reads -= 40 // set back
+	if _, err := g.NewN(t.Context(), 3, ids[:1]); err != nil || g.Snapshot().Drifts != 1 || g.Waits() != 3 {
+		t.Errorf("%v, %+v, %d waits", err, g.Snapshot(), g.Waits())
+	}
 	for _, n := range []int{0, -1} {
 		if run, err := g.Reserve(t.Context(), 0, n); err == nil {
 			t.Errorf("%d ids: %v", n, run)
@@ -223,8 +241,14 @@ func TestOverflow(t *testing.T) {
 	if _, err := g.NewN(t.Context(), 0, ids[:11]); err != nil {
 		t.Fatal(err)
 	}
+	reads.Add(10_000)
+	for range 11 { // one by one
+		if _, err := g.New(0); err != nil {
+			t.Fatal(err)
+		}
+	}
 	close(told)
-	ticks := []uint32{1, 2, 1}
+	ticks := []uint32{1, 2, 1, 1}
 	for o := range told {
 		if o.Now.UnixMilli()%4 != 0 || o.Count != 1 || len(ticks) == 0 || o.Ticks != ticks[0] {
 			t.Fatalf("%+v, want ticks %v", o, ticks)
@@ -233,6 +257,21 @@ func TestOverflow(t *testing.T) {
 	}
 	if len(ticks) != 0 {
 		t.Errorf("%v are not told of", ticks)
+	}
+}
+
+// Calls that wait for one tick are told of once, all together.
+func TestOverflowOfManyCalls(t *testing.T) {
+	told := make(chan Overflow, 2)
+	o := &overflow{told: told}
+	for range 2 {
+		o.begin()
+	}
+	for range 2 {
+		o.end(someTime)
+	}
+	if got := <-told; got.Count != 2 || got.Ticks != 1 || len(told) != 0 || o.waiting != 0 {
+		t.Errorf("%+v, and %d more, %+v", got, len(told), o)
 	}
 }
 
@@ -295,6 +334,7 @@ func TestBounds(t *testing.T) {
 		{Snapshot{SequenceMin: 10, SequenceMax: 20, Sequence: 10}, 10, 20, true},
 		{Snapshot{SequenceMin: 10, SequenceMax: 20, Sequence: 99}, 10, 20, true},
 		{Snapshot{SequenceMin: 10, SequenceMax: 20, Sequence: 9}, 0, 0, false},
+		{Snapshot{WallHi: maxUnits, WallSafe: maxUnits, Now: maxUnits}, 0, 65535, true},
 		{Snapshot{WallHi: -1}, 0, 0, false},
 		{Snapshot{WallSafe: maxUnits + 1}, 0, 0, false},
 		{Snapshot{Now: maxUnits + 1}, 0, 0, false},

@@ -3,6 +3,7 @@ package sno
 import (
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -115,6 +116,14 @@ func TestPartition(t *testing.T) {
 	var p Partition
 	if p.PutUint16(0x410a); p != (Partition{'A', 10}) || p.AsUint16() != 0x410a {
 		t.Errorf("%v", p)
+	}
+}
+
+func TestPartitionsExhausted(t *testing.T) {
+	given := partitions.given.Swap(1 << 16)
+	defer partitions.given.Store(given)
+	if _, err := NewGenerator(nil, Options{}); !errors.Is(err, ErrPartitionsExhausted) {
+		t.Error(err)
 	}
 }
 

@@ -92,6 +92,26 @@ func TestTurnOnce(t *testing.T) {
 	}
 }
 
+// A call that is held up while another turns gets an id all the same.
+func TestTurnedMeanwhile(t *testing.T) {
+	clock, held := newClock(), false
+	var g *Generator
+	g = newGenerator(t, &Snapshot{}, func() uint64 {
+		if held {
+			held = false
+			take(t, g, 0)
+		}
+		return clock.now()
+	})
+	take(t, g, 0)
+	clock.add(-400)
+	held = true
+	run, err := g.Reserve(t.Context(), 0, 1)
+	if id := run.First.Split(); id.Milli != someTime-400 || !id.TickTock || id.Sequence != 1 || run.Count != 1 || err != nil {
+		t.Errorf("%+v, %d, %v", id, run.Count, err)
+	}
+}
+
 // Another call takes a later id at each moment in which the one that turns looks
 // at the clock: it counts as made before.
 func TestIDWhileTurning(t *testing.T) {
@@ -130,6 +150,7 @@ func TestUnsafePast(t *testing.T) {
 		"until the last id": {[]int{0, -2000, -1000}, 1000 * time.Millisecond, true},
 		"past the safe one": {[]int{0, -40, 10_000, -10_400}, 444 * time.Millisecond, false},
 		"to the safe one":   {[]int{0, -40, 10_000, -9960}, 4 * time.Millisecond, false},
+		"to the epoch":      {[]int{0, Epoch - someTime}, 4 * time.Millisecond, true},
 		"a tick":            {[]int{0, -8, -4}, 4 * time.Millisecond, true},
 	} {
 		clock := newClock()

@@ -103,12 +103,13 @@ func (id *ID) decode(first, second uint64) bool {
 	return true
 }
 
+// notAnID gives the error for a text that is none.
 func notAnID[T string | []byte](text T) error {
 	if len(text) != EncodedLen {
 		return errorf(text, 0, "%d bytes where %d digits belong", len(text), EncodedLen)
 	}
 	at := 0
-	for ; at < len(text)-1; at++ {
+	for ; ; at++ {
 		if c := text[at]; (c < '2' || c > '9') && (c < 'a' || c > 'x') {
 			break
 		}

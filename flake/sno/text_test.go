@@ -51,7 +51,7 @@ func TestText(t *testing.T) {
 func TestParseRefuses(t *testing.T) {
 	for at := range EncodedLen {
 		for c := range 256 {
-			text := []byte("9d5ve82329xxxxxx")
+			text := []byte("9a5ve82329xxxxxx")
 			text[at] = byte(c)
 			id, err := Parse(string(text))
 			if strings.IndexByte(alphabet, byte(c)) >= 0 {
@@ -102,6 +102,12 @@ func TestJSON(t *testing.T) {
 	for _, bad := range []string{`"9d5ve82329xxxxxz"`, `"9d5ve82329xxxxx"`, `12`, `""`, `123456789012345678`, `{}`} {
 		got := id
 		if err := json.Unmarshal([]byte(bad), &got); err == nil || got != id {
+			t.Errorf("%s: %v, %v", bad, got, err)
+		}
+	}
+	for _, bad := range []string{``, `"`, `""`, `"9d5ve82329xxxxx"`, `"9d5ve82329xxxxxxx"`, `9d5ve82329xxxxxxxx`, `"9d5ve82329xxxxxxx`, `x9d5ve82329xxxxxx"`} {
+		got, where := id, (*ParseError)(nil)
+		if err := got.UnmarshalJSON([]byte(bad)); !errors.As(err, &where) || where.What != "neither null nor 16 digits in quotes" || got != id {
 			t.Errorf("%s: %v, %v", bad, got, err)
 		}
 	}
