@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 func TestOpen(t *testing.T) {
@@ -40,6 +42,29 @@ func TestOpen(t *testing.T) {
 		last = id
 		milli++
 	}
+}
+
+// A disk that is gone shows before it leaves no ids.
+func TestReadyWithoutADisk(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "gone")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		d, err := Open(t.Context(), filepath.Join(dir, "timestamp"), 1, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer d.Close()
+		if err := errors.Join(d.Ready(), os.RemoveAll(dir)); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(Window / 2)
+		next(t, d.Generator)
+		if err := d.Ready(); !errors.Is(err, ErrTimestampNotSaved) {
+			t.Error(err)
+		}
+	})
 }
 
 func TestOpenRefusesWhatIsNoMark(t *testing.T) {

@@ -32,6 +32,11 @@ func TestEncodings(t *testing.T) {
 		if err := errors.Join(err, back.UnmarshalBinary(data)); back != id || !bytes.Equal(data, id[:]) || err != nil {
 			t.Errorf("bytes of %v: %x, %v, %v", id, data, back, err)
 		}
+		for _, bad := range [][]byte{nil, id[:15], append(id[:], 0)} {
+			if err := back.UnmarshalBinary(bad); !errors.As(err, new(*ParseError)) || back != id {
+				t.Errorf("%d bytes: %v, %v", len(bad), back, err)
+			}
+		}
 		if back, err := ParseUUID(id.UUID()); back != id || err != nil {
 			t.Errorf("UUID of %v: %s, %v, %v", id, id.UUID(), back, err)
 		}

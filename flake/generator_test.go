@@ -155,6 +155,9 @@ func TestGeneratorRefusesWhatDoesNotFit(t *testing.T) {
 	if _, err := NewGenerator(MaxWorker+1, nil); err == nil {
 		t.Error("a worker of 49 bits is taken")
 	}
+	if g, err := NewGenerator(MaxWorker, nil); err != nil || g.Worker() != MaxWorker {
+		t.Errorf("the highest worker: %v", err)
+	}
 	for _, milli := range []uint64{tick.MaxLast + 1, 1<<64 - 1} {
 		clock := &handClock{milli}
 		g := newGenerator(t, clock.now)

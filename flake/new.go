@@ -43,11 +43,13 @@ func forwardClock(read func() (wall, mono int64)) Clock {
 	var ahead atomic.Int64 // wall minus monotonic time, the most that was seen
 	return func() uint64 {
 		wall, mono := read()
-		seen, most := wall-mono, ahead.Load()
-		for seen > most && !ahead.CompareAndSwap(most, seen) {
-			most = ahead.Load()
+		seen := wall - mono
+		for {
+			most := ahead.Load()
+			if seen <= most || ahead.CompareAndSwap(most, seen) {
+				return uint64(max(mono+max(seen, most), 0)) / uint64(time.Millisecond)
+			}
 		}
-		return uint64(max(mono+max(seen, most), 0)) / uint64(time.Millisecond)
 	}
 }
 

@@ -51,7 +51,7 @@ func TestPickInterface(t *testing.T) {
 	all := []net.Interface{
 		{Name: "lo"},
 		{Name: "null0", HardwareAddr: net.HardwareAddr{0, 0, 0, 0, 0, 0}},
-		{Name: "ib0", HardwareAddr: make(net.HardwareAddr, 20)},
+		{Name: "ib0", HardwareAddr: net.HardwareAddr(strings.Repeat("\x80", 20))},
 		{Name: "eth0", HardwareAddr: net.HardwareAddr{2, 0, 0, 0, 0, 1}},
 		{Name: "eth1", HardwareAddr: net.HardwareAddr{2, 0, 0, 0, 0, 2}},
 	}
@@ -61,21 +61,26 @@ func TestPickInterface(t *testing.T) {
 			t.Errorf("interface %q: %v of %q, %v", name, w, from, err)
 		}
 	}
-	for _, name := range []string{"lo", "null0", "ib0", "eth7"} {
+	for name, what := range map[string]string{
+		"lo": "has no MAC address", "null0": "has no MAC address", "ib0": "has no MAC address", "eth7": "there is no interface",
+	} {
 		_, _, err := pickInterface(name, all)
 		if err == nil {
 			t.Fatalf("interface %q is taken", name)
 		}
-		for _, word := range []string{name, "lo (no MAC)", "eth1 (02:00:00:00:00:02)", "worker_id"} {
+		for _, word := range []string{name, what, "lo (no MAC)", "eth1 (02:00:00:00:00:02)", "worker_id"} {
 			if !strings.Contains(err.Error(), word) {
 				t.Errorf("%v does not name %q", err, word)
 			}
 		}
 	}
-	if _, _, err := pickInterface("", all[:3]); err == nil || !strings.Contains(err.Error(), "worker_id") {
+	if _, _, err := pickInterface("", all[:3]); err == nil || !strings.Contains(err.Error(), "no interface has a MAC address") || !strings.Contains(err.Error(), "worker_id") {
 		t.Errorf("no interface: %v", err)
 	}
 	if _, _, err := pickInterface("", nil); err == nil || !strings.Contains(err.Error(), "none") {
 		t.Errorf("no interface: %v", err)
+	}
+	if _, _, err := InterfaceWorker("no such"); err == nil || !strings.Contains(err.Error(), `there is no interface "no such"`) {
+		t.Errorf("of this machine: %v", err)
 	}
 }

@@ -1,6 +1,7 @@
 package snowflake
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -46,12 +47,7 @@ func (d *Durable) LastSaved() (time.Time, error) { return d.keeper.LastSaved() }
 
 // Ready tells whether there are ids now, and the file can be written, without
 // which there soon are none. If not it tells what the trouble is.
-func (d *Durable) Ready() error {
-	if err := d.Generator.Ready(); err != nil {
-		return err
-	}
-	return d.keeper.Ready()
-}
+func (d *Durable) Ready() error { return cmp.Or(d.Generator.Ready(), d.keeper.Ready()) }
 
 // Close ends the generator, brings the mark back from ahead of the clock, so
 // that the next start need not wait, and gives up the lock. Calls of Next under

@@ -3,7 +3,6 @@ package snowflake
 import (
 	"math"
 	"slices"
-	"strings"
 )
 
 // Encoding is a text of ids with digits of its own: the number without leading
@@ -81,7 +80,7 @@ func (e *Encoding) Parse(text string) (ID, error) {
 		high = id > (math.MaxUint64-uint64(value))/base
 		id = id*base + uint64(value)
 	}
-	if uint64(highest) >= base {
+	if highest == 255 {
 		return 0, e.badDigit(text)
 	}
 	if high {
@@ -91,6 +90,9 @@ func (e *Encoding) Parse(text string) (ID, error) {
 }
 
 func (e *Encoding) badDigit(text string) error {
-	at := strings.IndexFunc(text, func(r rune) bool { return r > 127 || e.values[byte(r)] == 255 })
+	at := 0
+	for e.values[text[at]] != 255 {
+		at++
+	}
 	return errorf(text, at, "%q, no digit of base %d,", text[at], len(e.alphabet))
 }

@@ -62,6 +62,8 @@ func TestOptions(t *testing.T) {
 		"mask below 0":             {l: Idgen, o: Options{SequenceMask: -1}, says: "seqMask -0x1"},
 		"no layout":                {says: "0 bits of time"},
 		"bits missing":             {l: Layout{Time: 41, Worker: 9, Sequence: 12}, says: "22 in all"},
+		"lowest id":                {l: Idgen, m: MachineID(0), id: 0},
+		"an epoch of now":          {l: Layout{Time: 42, Worker: 10, Sequence: 12, Epoch: someTime}},
 		"an epoch to come":         {l: Layout{Time: 42, Worker: 10, Sequence: 12, Epoch: someTime + 1}, says: "ahead of the clock"},
 		"an epoch out of range":    {l: Layout{Time: 42, Worker: 10, Sequence: 12, Epoch: 1 << 63}, says: "can be counted"},
 	} {
@@ -260,6 +262,14 @@ func TestRandomStart(t *testing.T) {
 	}
 	if len(starts) < 90 {
 		t.Errorf("100 milliseconds have %d starts", len(starts))
+	}
+}
+
+// The first number of splitmix64 with the seed 0, as published.
+func TestStartIsSplitmix64(t *testing.T) {
+	g := &Generator{key: 0x9e3779b97f4a7c15}
+	if got := g.start(0); got != 0xe220a8397b1dcdaf {
+		t.Errorf("%#x", got)
 	}
 }
 

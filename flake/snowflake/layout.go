@@ -80,11 +80,11 @@ func (l Layout) Make(milli uint64, machine, sequence int) (ID, error) {
 	switch err := l.Check(); {
 	case err != nil:
 		return 0, err
-	case milli < l.Epoch || milli-l.Epoch > l.span():
+	case milli-l.Epoch > l.span(): // so it is before the epoch
 		return 0, fmt.Errorf("flake: %d ms since 1970, where %d to %d fit", milli, l.Epoch, l.Epoch+l.span())
 	case machine < 0 || machine >= l.machines():
 		return 0, fmt.Errorf("flake: machine %d, where 0 to %d fit", machine, l.machines()-1)
-	case sequence < 0 || sequence>>l.Sequence != 0:
+	case sequence>>l.Sequence != 0:
 		return 0, fmt.Errorf("flake: sequence %d, where 0 to %d fit", sequence, 1<<l.Sequence-1)
 	}
 	return ID((milli-l.Epoch)<<low | uint64(machine)<<l.Sequence | uint64(sequence)), nil

@@ -1,8 +1,10 @@
 package snowflake
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -100,21 +102,28 @@ func TestMakeRefuses(t *testing.T) {
 	for name, c := range map[string]struct {
 		milli             uint64
 		machine, sequence int
+		says              string
 	}{
-		"before the epoch":    {Twitter.Epoch - 1, 0, 0},
-		"after the last":      {Twitter.Epoch + 1<<41, 0, 0},
-		"machine below 0":     {Twitter.Epoch, -1, 0},
-		"machine too high":    {Twitter.Epoch, 1024, 0},
-		"sequence below 0":    {Twitter.Epoch, 0, -1},
-		"sequence too high":   {Twitter.Epoch, 0, 4096},
-		"sequence of 63 bits": {Twitter.Epoch, 0, 1 << 62},
+		"before the epoch":    {Twitter.Epoch - 1, 0, 0, "1288834974656 ms since 1970, where 1288834974657 to 3487858230208 fit"},
+		"after the last":      {Twitter.Epoch + 1<<41, 0, 0, "3487858230209 ms"},
+		"machine below 0":     {Twitter.Epoch, -1, 0, "machine -1, where 0 to 1023 fit"},
+		"machine too high":    {Twitter.Epoch, 1024, 0, "machine 1024"},
+		"sequence below 0":    {Twitter.Epoch, 0, -1, "sequence -1, where 0 to 4095 fit"},
+		"sequence too high":   {Twitter.Epoch, 0, 4096, "sequence 4096"},
+		"sequence of 63 bits": {Twitter.Epoch, 0, 1 << 62, "sequence 4611686018427387904"},
 	} {
-		if id, err := Twitter.Make(c.milli, c.machine, c.sequence); err == nil {
-			t.Errorf("%s: %v", name, id)
+		if id, err := Twitter.Make(c.milli, c.machine, c.sequence); err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: %v, %v", name, id, err)
 		}
 	}
-	if err := (Layout{Time: 42, Worker: 10, Sequence: 12, Epoch: tick.MaxLast - 1<<42 + 2}).Check(); err == nil {
-		t.Error("an epoch that cannot be counted is taken")
+	l := Layout{Time: 42, Worker: 10, Sequence: 12, Epoch: tick.MaxLast - 1<<42 + 1}
+	if err := l.Check(); err != nil {
+		t.Error(err)
+	}
+	last := fmt.Sprint("at most ", l.Epoch, " can")
+	l.Epoch++
+	if err := l.Check(); err == nil || !strings.Contains(err.Error(), last) {
+		t.Errorf("an epoch that cannot be counted: %v", err)
 	}
 }
 

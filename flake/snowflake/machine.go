@@ -39,10 +39,10 @@ func (m Machine) number(l Layout) (int, error) {
 		}
 		return m.worker, nil
 	}
-	if m.datacenter < 0 || m.datacenter>>l.Datacenter != 0 {
+	if m.datacenter>>l.Datacenter != 0 {
 		return 0, fmt.Errorf("flake: datacenter %d, where 0 to %d fit", m.datacenter, 1<<l.Datacenter-1)
 	}
-	if m.worker < 0 || m.worker>>l.Worker != 0 {
+	if m.worker>>l.Worker != 0 {
 		return 0, fmt.Errorf("flake: worker %d, where 0 to %d fit", m.worker, 1<<l.Worker-1)
 	}
 	return m.datacenter<<l.Worker | m.worker, nil

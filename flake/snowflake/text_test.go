@@ -111,6 +111,8 @@ func TestParseErrors(t *testing.T) {
 		{"base32", "9999999999999", 0, "above the highest id"},
 		{"base36", "A", 0, "no digit of base 36"},
 		{"base58", "1\xff", 1, "no digit of base 58"},
+		{"base36", "1é", 1, "no digit of base 36"},
+		{"base58", "1ı", 1, "no digit of base 58"}, // U+0131, and 0x31 is a digit
 		{"base58", "1O", 1, "no digit of base 58"},
 		{"base58", "ZZZZZZZZZZZ", 0, "above the highest id"},
 		{"hex", "", 0, "0 bytes"},
@@ -121,6 +123,7 @@ func TestParseErrors(t *testing.T) {
 		{"hex", "0x02308300cd4610-1", 16, "no hexadecimal digit"},
 		{"binary", "0", 0, "1 bytes"},
 		{"binary", strings.Repeat("0", 79), 4, "a bit or the space"},
+		{"binary", "0 00" + ID(0).Binary()[4:], 1, "a bit or the space"},
 		{"binary", strings.Repeat("0000 ", 15) + "0002", 78, "a bit or the space"},
 		{"text", "01", 0, "a leading zero"},
 		{"text", strings.Repeat("9", 1000), 0, "21 digits"},
@@ -206,6 +209,10 @@ func TestSQL(t *testing.T) {
 		if err := got.Scan(src); got != id || err != nil {
 			t.Errorf("scanned %v: %v, %v", src, got, err)
 		}
+	}
+	zero := id
+	if err := zero.Scan(int64(0)); zero != 0 || err != nil {
+		t.Errorf("scanned 0: %v, %v", zero, err)
 	}
 	b := id.Bytes()
 	for _, src := range []any{nil, int64(-1), 1, 1.5, "", "x", []byte{}, b[:]} {
