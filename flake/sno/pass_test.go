@@ -112,6 +112,40 @@ func TestTurnedMeanwhile(t *testing.T) {
 	}
 }
 
+// A clock that was set back leaves a generator ready, unless the time is unsafe.
+func TestReady(t *testing.T) {
+	clock := newClock()
+	g := newGenerator(t, &Snapshot{}, clock.now)
+	take(t, g, 0)
+	for _, c := range []struct {
+		milli uint64
+		ready bool
+		back  bool // it fails with ErrClockBackwards
+	}{
+		{someTime, true, false}, {someTime - 400, true, false}, {someTime - 800, false, true}, {someTime - 400, true, false},
+		{Epoch, false, true}, {Epoch - 1, false, false},
+	} {
+		clock.milli.Store(c.milli)
+		err := g.Ready()
+		if (err == nil) != c.ready || errors.Is(err, ErrClockBackwards) != c.back {
+			t.Errorf("at %d: %v", c.milli, err)
+		}
+		if c.ready {
+			take(t, g, 0)
+		}
+	}
+	g.pass().ids.Close() // by a call that is about to begin the next pass
+	if err := g.Ready(); err != nil {
+		t.Errorf("between two passes: %v", err)
+	}
+	(&source{Generator: g}).Close()
+	for range 2 {
+		if err := g.Ready(); !errors.Is(err, ErrClosed) {
+			t.Errorf("closed: %v", err)
+		}
+	}
+}
+
 // Another call takes a later id at each moment in which the one that turns looks
 // at the clock: it counts as made before.
 func TestIDWhileTurning(t *testing.T) {
