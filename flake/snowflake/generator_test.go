@@ -221,58 +221,6 @@ func TestSequenceMask(t *testing.T) {
 	}
 }
 
-// From a random start a millisecond has every sequence once, whether they are
-// taken one by one or in runs; and the starts spread.
-func TestRandomStart(t *testing.T) {
-	clock := &handClock{someTime}
-	g := newTest(t, Twitter, MachineID(1), Options{RandomStart: true, Clock: clock.now})
-	starts := map[int]bool{}
-	for range 100 {
-		seen := map[ID]bool{}
-		for i := 0; i < 4096; {
-			run := Run{Count: 1}
-			var err error
-			if i%3 == 0 {
-				run.First, err = g.TryNext()
-			} else {
-				run, err = g.Reserve(t.Context(), 1+i%1000)
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			if i == 0 {
-				starts[Twitter.Decompose(run.First).Sequence] = true
-			}
-			for n := range run.Count {
-				id := run.First
-				if n > 0 {
-					id = run.At(n)
-				}
-				if p := Twitter.Decompose(id); seen[id] || p.Milli != clock.milli || p.Machine != 1 {
-					t.Fatalf("id %d is %+v", i+n, p)
-				}
-				seen[id] = true
-			}
-			i += run.Count
-		}
-		if id, err := g.TryNext(); !errors.Is(err, ErrSequence) {
-			t.Fatalf("%v, %v", id, err)
-		}
-		clock.milli++
-	}
-	if len(starts) < 90 {
-		t.Errorf("100 milliseconds have %d starts", len(starts))
-	}
-}
-
-// The first number of splitmix64 with the seed 0, as published.
-func TestStartIsSplitmix64(t *testing.T) {
-	g := &Generator{key: 0x9e3779b97f4a7c15}
-	if got := g.start(0); got != 0xe220a8397b1dcdaf {
-		t.Errorf("%#x", got)
-	}
-}
-
 func TestReserve(t *testing.T) {
 	g := newTest(t, Twitter, MachineID(3), Options{Clock: func() uint64 { return someTime }})
 	for _, c := range []struct{ n, first, count int }{{1, 0, 1}, {10, 1, 10}, {1 << 20, 11, 4085}} {

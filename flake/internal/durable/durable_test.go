@@ -191,26 +191,6 @@ func TestCleanStopNeedsNoWait(t *testing.T) {
 	}
 }
 
-// Each attempt at the file is told of, good or not.
-func TestSavedIsTold(t *testing.T) {
-	b := newBench(t)
-	told := 0
-	o := b.options()
-	o.Saved = func(time.Duration) { told++ }
-	d, err := b.node(t.Context(), disk{broken: &b.broken}, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b.broken.Store(true)
-	if err := d.Renew(); !errors.Is(err, errFull) {
-		t.Error(err)
-	}
-	b.broken.Store(false)
-	if err := d.Close(); told != 3 || err != nil {
-		t.Errorf("told of %d, of 3; %v", told, err)
-	}
-}
-
 // The millisecond of the last id is not used again, though its ids may not
 // all have been.
 func TestStartInTheSameMillisecond(t *testing.T) {

@@ -76,6 +76,26 @@ func TestSlowAttempt(t *testing.T) {
 	}
 }
 
+// Each attempt at the file is told of, good or not.
+func TestSavedIsTold(t *testing.T) {
+	b := newBench(t)
+	told := 0
+	o := b.options()
+	o.Saved = func(time.Duration) { told++ }
+	d, err := b.node(t.Context(), disk{broken: &b.broken}, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.broken.Store(true)
+	if err := d.Renew(); !errors.Is(err, errFull) {
+		t.Error(err)
+	}
+	b.broken.Store(false)
+	if err := d.Close(); told != 3 || err != nil {
+		t.Errorf("told of %d, of 3; %v", told, err)
+	}
+}
+
 // Trouble with the file is logged when it begins, and when it ends.
 func TestTroubleIsToldOnce(t *testing.T) {
 	b := newBench(t)
