@@ -80,7 +80,7 @@ func (l Layout) Make(milli uint64, machine, sequence int) (ID, error) {
 	switch err := l.Check(); {
 	case err != nil:
 		return 0, err
-	case milli-l.Epoch > l.span(): // so it is before the epoch
+	case milli-l.Epoch > l.span(): // or, wrapped around, before the epoch
 		return 0, fmt.Errorf("flake: %d ms since 1970, where %d to %d fit", milli, l.Epoch, l.Epoch+l.span())
 	case machine < 0 || machine >= l.machines():
 		return 0, fmt.Errorf("flake: machine %d, where 0 to %d fit", machine, l.machines()-1)
