@@ -11,7 +11,6 @@
 package clienttest
 
 import (
-	"errors"
 	"log/slog"
 	"net"
 	"net/http"
@@ -87,19 +86,9 @@ type transport struct{ node *Node }
 
 func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err := t.node.failure.Load(); err != nil && *err != nil {
-		return nil, notReached(*err)
+		return nil, &net.OpError{Op: "dial", Net: "clienttest", Err: *err} // says that the node was not reached
 	}
-	served := r.Clone(r.Context())
-	served.RequestURI, served.Body = r.URL.RequestURI(), http.NoBody
 	answer := httptest.NewRecorder()
-	t.node.server.Load().ServeHTTP(answer, served)
+	t.node.server.Load().ServeHTTP(answer, r.Clone(r.Context()))
 	return answer.Result(), r.Context().Err()
-}
-
-// notReached is an error that says so to package client.
-func notReached(err error) error {
-	if errors.Is(err, client.ErrLost) {
-		return err
-	}
-	return &net.OpError{Op: "dial", Net: "clienttest", Err: err}
 }
