@@ -187,11 +187,9 @@ func (c *Conn) read() error {
 		if err != nil {
 			return err
 		}
-		if !c.heard.Load() {
-			c.heard.Store(true)
-		}
-		var s signal
-		if err := s.decode(frame); err != nil {
+		c.heard.Store(true)
+		s, err := decode(frame)
+		if err != nil {
 			return err
 		}
 		switch {
@@ -257,43 +255,32 @@ func (c *Conn) end(err error) {
 
 // write writes what has gathered, all at once, and ticks.
 func (c *Conn) write() error {
-	var buf []byte
-	quarter := time.NewTicker(min(c.silent/4, maxTick))
-	defer quarter.Stop()
-	wrote, heard := true, time.Now()
+	var spare []byte
+	quarter := time.Tick(min(c.silent/4, maxTick))
+	heard := time.Now()
 	for {
+		frames := tick
 		select {
 		case <-c.ended:
 			return nil
 		case <-c.wake:
 			c.mu.Lock()
-			c.out, buf = buf[:0], c.out
+			frames, c.out = c.out, spare
 			c.mu.Unlock()
-			if err := c.writeAll(buf); err != nil {
-				return err
+			if spare = frames[:0]; cap(spare) > readBuffer {
+				spare = nil
 			}
-			if wrote = true; cap(buf) > readBuffer {
-				buf = nil
-			}
-		case now := <-quarter.C:
+		case now := <-quarter:
 			if c.heard.Swap(false) {
 				heard = now
 			}
 			if now.Sub(heard) >= c.silent {
 				return fmt.Errorf("silent for %v (net_tick_timeout)", c.silent)
 			}
-			if !wrote {
-				if err := c.writeAll(tick); err != nil {
-					return err
-				}
-			}
-			wrote = false
+		}
+		c.conn.SetWriteDeadline(time.Now().Add(c.silent)) // fails only if it is closed
+		if _, err := c.conn.Write(frames); err != nil {
+			return err
 		}
 	}
-}
-
-func (c *Conn) writeAll(b []byte) error {
-	c.conn.SetWriteDeadline(time.Now().Add(c.silent)) // fails only if it is closed
-	_, err := c.conn.Write(b)
-	return err
 }

@@ -144,7 +144,7 @@ func (f *Failover) decompose(ctx context.Context, generator string, id []byte) (
 // take asks for ids, which must be above all that were handed out when it began.
 func (f *Failover) take(ctx context.Context, generator string, do func(context.Context, Door) ([]run, error)) error {
 	f.mu.Lock()
-	before, known := f.highest[generator]
+	before := f.highest[generator]
 	f.mu.Unlock()
 	return f.ask(ctx, func(ctx context.Context, at int) error {
 		runs, err := do(ctx, f.doors[at])
@@ -155,7 +155,7 @@ func (f *Failover) take(ctx context.Context, generator string, do func(context.C
 		for _, r := range runs {
 			first := numberOfOctets(r.first)
 			// The ids of one node ascend by themselves, as far as its format has it.
-			if known && before.door != at && !before.id.below(first) {
+			if before.door != at && !before.id.below(first) {
 				return fmt.Errorf("node %d of %d: %w", at+1, len(f.doors), ErrNotAbove)
 			}
 			if last := first.plus(uint64(max(r.count, 1)) - 1); highest.below(last) {

@@ -8,6 +8,7 @@ import (
 	"net"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -56,6 +57,14 @@ func once(err error) func(context.Context) (uint64, error) {
 			return 0, first
 		}
 		return silent(ctx)
+	}
+}
+
+// changes fails with an error the first time, and with another then.
+func changes(err, then error) func(context.Context) (uint64, error) {
+	return func(context.Context) (uint64, error) {
+		defer func() { err = then }()
+		return 0, err
 	}
 }
 
@@ -142,7 +151,7 @@ func TestFailoverOrder(t *testing.T) {
 			t.Error(err)
 		}
 		a.answer = fails(nil) // always 0
-		if _, err := ids.Get(t.Context()); !errors.Is(err, ErrNotAbove) {
+		if _, err := ids.Get(t.Context()); !errors.Is(err, ErrNotAbove) || !strings.Contains(err.Error(), "node 1 of 2") {
 			t.Error(err)
 		}
 	})
@@ -151,13 +160,20 @@ func TestFailoverOrder(t *testing.T) {
 // Metabytes and canonical texts, of which the one is kept in order as ids are, and
 // the other cannot be.
 func TestFailoverFormats(t *testing.T) {
-	door := &scripted{answer: counts(1)}
+	var asked context.Context
+	door := &scripted{answer: func(ctx context.Context) (uint64, error) { asked = ctx; return 1, nil }}
 	ids := NewIDs[[8]byte](NewFailover(door), "events")
 	if id, err := ids.GetMeta(t.Context(), 7); err != nil || id != [8]byte{7: 1} || door.meta != 7 {
 		t.Errorf("%v, %v, asked for metabyte %d", id, err, door.meta)
 	}
+	if asked.Err() == nil {
+		t.Error("the context of a call outlives it")
+	}
 	if _, err := ids.Texts(t.Context(), 1, Canonical); !errors.Is(err, ErrBadArgument) {
 		t.Errorf("canonical texts: %v", err)
+	}
+	if _, err := NewIDs[[8]byte](NewFailover(&odd{strings: []string{"-"}}), "ids").Texts(t.Context(), 1, 10); err == nil {
+		t.Error("a text that is no number, of which nothing is known")
 	}
 }
 
@@ -173,6 +189,18 @@ func TestFailoverRuns(t *testing.T) {
 			t.Errorf("%v, %v, want %d", runs, err, want)
 		}
 		a.fail.Store(&down)
+	}
+
+	// sno, and a snowflake with random_start, answer with runs that do not ascend.
+	other := new(fake)
+	backwards := &odd{runs: []run{oddRun(20, 1), oddRun(10, 1)}}
+	ids = NewIDs[[8]byte](NewFailover(backwards, other), "ids")
+	for _, want := range []uint64{20, 21} {
+		runs, err := ids.Lease(t.Context(), 2)
+		if err != nil || numberOf(runs[0].First).lo != want {
+			t.Errorf("%v, %v, want %d", runs, err, want)
+		}
+		backwards.err = down
 	}
 
 	c, d := &scripted{answer: counts(10)}, &scripted{answer: counts(9)}
@@ -202,6 +230,7 @@ func TestFailoverTime(t *testing.T) {
 		{"both are silent, with a context", silent, silent, time.Second, context.DeadlineExceeded, time.Second},
 		{"both are down", fails(down), fails(down), time.Second, down, time.Second},
 		{"why is told, though both are silent since", once(down), once(down), time.Second, down, time.Second},
+		{"why it failed last", changes(ErrBusy, down), fails(down), time.Second, down, time.Second},
 		{"an argument", fails(ErrBadArgument), counts(1), 0, ErrBadArgument, 0},
 		{"an unknown call", fails(ErrUnknown), fails(ErrUnknown), 0, ErrUnknown, 0},
 		{"a closed door", fails(net.ErrClosed), fails(net.ErrClosed), 0, net.ErrClosed, 0},
@@ -224,11 +253,22 @@ func TestFailoverTime(t *testing.T) {
 				start := time.Now()
 				_, err := NewIDs[[8]byte](NewFailover(&scripted{answer: tt.a}, &scripted{answer: tt.b}), "ids").Get(ctx)
 				took := time.Since(start)
-				if !errors.Is(err, tt.want) || took > tt.took || took < tt.took-lastRoundPause {
+				if !errors.Is(err, tt.want) || errors.Is(err, ErrBusy) || took > tt.took || took < tt.took-lastRoundPause {
 					t.Errorf("%v after %v, want %v after %v", err, took, tt.want, tt.took)
 				}
 			})
 		})
+	}
+}
+
+// No other node is asked once the context has ended.
+func TestFailoverEnds(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	a := &scripted{answer: func(ctx context.Context) (uint64, error) { cancel(); return 0, ctx.Err() }}
+	b := &scripted{answer: counts(1)}
+	_, err := NewIDs[[8]byte](NewFailover(a, b), "ids").Get(ctx)
+	if !errors.Is(err, context.Canceled) || strings.Contains(err.Error(), "%!") || b.asked > 0 {
+		t.Errorf("%v, the other is asked %d times", err, b.asked)
 	}
 }
 

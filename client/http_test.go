@@ -1,6 +1,7 @@
 package client
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -8,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -77,11 +79,13 @@ func TestOtherServers(t *testing.T) {
 		is    error // or nil
 	}{
 		{"another service", status(200, "<html>"), "6 octets", nil},
-		{"nothing there", status(404, "<html>"), "404 Not Found", nil},
+		{"nothing there", status(404, "<html>"), "404 Not Found\n", nil},
+		{"no detail", status(500, `{"reason":"system_limit"}`), "500 Internal Server Error\n", nil},
 		{"a detail", status(500, `{"detail":"why"}`), "500 Internal Server Error: why", nil},
 		{"a reason", status(503, `{"detail":"why","reason":"timestamp_not_saved"}`), "why", flake.ErrTimestampNotSaved},
 		{"a reason of the future", status(503, `{"detail":"why","reason":"new"}`), "new", nil},
 		{"an answer cut off", hangUp, "unexpected EOF", ErrLost},
+		{"an answer as long as may be", status(200, strings.Repeat("x", maxBody)), "have 16777216 octets", nil},
 		{"an endless answer", status(200, strings.Repeat("x", maxBody+1)), "16777216 octets", nil},
 	} {
 		web := httptest.NewServer(tt.serve)
@@ -90,8 +94,11 @@ func TestOtherServers(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err = NewIDs[flake.ID](h, "flake").Get(t.Context())
-		if err == nil || !strings.Contains(err.Error(), tt.err) || tt.is != nil && !errors.Is(err, tt.is) {
+		if err == nil || !strings.Contains(err.Error()+"\n", tt.err) || tt.is != nil && !errors.Is(err, tt.is) {
 			t.Errorf("%s: %v, want %q", tt.what, err, tt.err)
+		}
+		if fields, err := NewIDs[flake.ID](h, "flake").Decompose(t.Context(), flake.ID{}); err == nil || tt.is != nil && !errors.Is(err, tt.is) {
+			t.Errorf("%s: %v, %v", tt.what, fields, err)
 		}
 		h.Close()
 		web.Close()
@@ -137,6 +144,122 @@ func TestClosedHTTP(t *testing.T) {
 	door.Close()
 	if _, err := ids.Get(t.Context()); !errors.Is(err, net.ErrClosed) {
 		t.Error(err)
+	}
+}
+
+// theirs is what a program may have its requests made by.
+type theirs struct {
+	err    error
+	asked  *http.Request
+	closed bool // the body
+}
+
+func (t *theirs) RoundTrip(r *http.Request) (*http.Response, error) {
+	t.asked = r
+	return &http.Response{StatusCode: http.StatusOK, Body: t}, t.err
+}
+
+func (t *theirs) Read(b []byte) (int, error) { return len(b), nil }
+func (t *theirs) Close() error               { t.closed = true; return nil }
+
+// A program's own client makes the requests.
+func TestOwnClient(t *testing.T) {
+	for _, tt := range []struct {
+		what string
+		err  error
+		lost bool // it may have been carried out
+	}{
+		{"no end of an answer", nil, false},
+		{"no connection", &net.OpError{Op: "dial", Err: io.EOF}, false},
+		{"a connection that ends", &net.OpError{Op: "read", Err: io.EOF}, true},
+		{"another error", io.EOF, true},
+	} {
+		own := &theirs{err: tt.err}
+		h, err := NewHTTP("http://own", HTTPOptions{Client: &http.Client{Transport: own}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = NewIDs[flake.ID](h, "flake").Get(t.Context())
+		if err == nil || errors.Is(err, ErrLost) != tt.lost || strings.Count(err.Error(), "http://") != 1 {
+			t.Errorf("%s: %v", tt.what, err)
+		}
+		if tt.err == nil && !own.closed {
+			t.Errorf("%s: it is not closed", tt.what)
+		}
+		if _, ok := own.asked.Header["Authorization"]; ok {
+			t.Errorf("%s: a token is sent, and there is none", tt.what)
+		}
+	}
+}
+
+// Connections of calls that were made at the same time are kept, until Close.
+func TestHTTPConnections(t *testing.T) {
+	const callers = 10
+	var opened, ended atomic.Int32
+	arrived, leave := make(chan bool), make(chan bool)
+	web := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		arrived <- true
+		<-leave
+		w.Write(make([]byte, len(flake.ID{})))
+	}))
+	web.Config.ConnState = func(_ net.Conn, s http.ConnState) {
+		switch s {
+		case http.StateNew:
+			opened.Add(1)
+		case http.StateClosed:
+			ended.Add(1)
+		}
+	}
+	web.Start()
+	defer web.Close()
+	h, err := NewHTTP(web.URL, HTTPOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		var all sync.WaitGroup
+		for range callers {
+			all.Go(func() {
+				if _, err := NewIDs[flake.ID](h, "flake").Get(t.Context()); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		for range callers {
+			<-arrived
+		}
+		for range callers {
+			leave <- true
+		}
+		all.Wait()
+	}
+	if n := opened.Load(); n != callers {
+		t.Errorf("%d connections, of %d callers", n, callers)
+	}
+	h.Close()
+	await(t, "the end of the connections", func() bool { return ended.Load() == callers })
+}
+
+// A call that a kept connection has lost is made again: it was as good as ended
+// before.
+func TestHTTPRepeats(t *testing.T) {
+	var used sync.Map
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, again := used.LoadOrStore(r.RemoteAddr, true); again {
+			panic(http.ErrAbortHandler) // ends the connection
+		}
+		w.Write(bytes.Repeat([]byte{1}, len(flake.ID{})))
+	}))
+	defer web.Close()
+	h, err := NewHTTP(web.URL, HTTPOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	for range 3 {
+		if _, err := NewIDs[flake.ID](h, "flake").Get(t.Context()); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

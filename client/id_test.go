@@ -21,6 +21,10 @@ func TestRun(t *testing.T) {
 	if got := carry.At(1); got != [10]byte{1: 10} {
 		t.Error(got)
 	}
+	second := Run[[16]byte]{[16]byte{7: 1}, 2}
+	if got := second.At(1); got != [16]byte{7: 1, 15: 1} {
+		t.Error(got)
+	}
 	for range low.All() {
 		break
 	}

@@ -6,8 +6,6 @@ import (
 	"math"
 	"strings"
 	"time"
-
-	"github.com/flake-go/flake/flake"
 )
 
 // The most ids that one request asks for. More are asked for in several.
@@ -146,9 +144,6 @@ func (g *IDs[ID]) GetMeta(ctx context.Context, meta byte) (id ID, err error) {
 func (g *IDs[ID]) Texts(ctx context.Context, n, base int) ([]string, error) {
 	if n < 1 {
 		return nil, outOfRange("n", n, 1, math.MaxInt)
-	}
-	if base != Canonical && (base < flake.MinBase || base > flake.MaxBase) {
-		return nil, outOfRange("base", base, flake.MinBase, flake.MaxBase)
 	}
 	var all []string
 	for len(all) < n {

@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"log/slog"
 	"math"
@@ -140,6 +141,9 @@ func TestLookups(t *testing.T) {
 		if got, err := ids.Notional(t.Context(), first.Add(time.Microsecond)); err != nil || got != lowest {
 			t.Errorf("%s: %v, %v", what, got, err)
 		}
+		if got, err := ids.Notional(t.Context(), time.Unix(0, 0)); err != nil || got != (flake.ID{}) {
+			t.Errorf("%s: %v, %v", what, got, err)
+		}
 		if l, h, err := ids.Span(t.Context(), first, last); err != nil || l != lowest || h != highest {
 			t.Errorf("%s: %v, %v, %v", what, l, h, err)
 		}
@@ -166,11 +170,23 @@ func TestBadArguments(t *testing.T) {
 			{"Texts, base 1", func(ctx context.Context) error { _, err := ids.Texts(ctx, 1, 1); return err }},
 			{"Texts, base 63", func(ctx context.Context) error { _, err := ids.Texts(ctx, 1, 63); return err }},
 			{"Notional, 1969", func(ctx context.Context) error { _, err := ids.Notional(ctx, time.UnixMilli(-1)); return err }},
+			{"Notional, before all time", func(ctx context.Context) error {
+				_, err := ids.Notional(ctx, time.Unix(-1<<61, 0))
+				return err
+			}},
 			{"Notional, beyond all time", func(ctx context.Context) error {
 				_, err := ids.Notional(ctx, time.Unix(1<<61, 0))
 				return err
 			}},
-			{"Span, 1969", func(ctx context.Context) error { _, _, err := ids.Span(ctx, now, time.UnixMilli(-1)); return err }},
+			{"Notional, nearly so", func(ctx context.Context) error {
+				_, err := ids.Notional(ctx, time.Unix(math.MaxInt64/1000, 0))
+				return err
+			}},
+			{"Span, from 1969", func(ctx context.Context) error { _, _, err := ids.Span(ctx, time.UnixMilli(-1), now); return err }},
+			{"Span, 1969", func(ctx context.Context) error {
+				_, _, err := ids.Span(ctx, time.Unix(0, 0), time.UnixMilli(-1))
+				return err
+			}},
 			{"Span, back", func(ctx context.Context) error { _, _, err := ids.Span(ctx, now, now.Add(-time.Second)); return err }},
 			{"Leased, size -1", func(context.Context) error { _, err := ids.Leased(LeaseOptions{Size: -1}); return err }},
 			{"Leased, size", func(context.Context) error { _, err := ids.Leased(LeaseOptions{Size: MaxLeaseSize + 1}); return err }},
@@ -210,5 +226,65 @@ func TestFailures(t *testing.T) {
 			t.Errorf("%s: a clock set back: %v", what, err)
 		}
 		f.behind.Store(0)
+	}
+}
+
+// odd is a door that answers as no node does.
+type odd struct {
+	Door
+	err             error
+	runs            []run
+	strings         []string
+	lowest, highest []byte
+}
+
+func oddRun(first uint64, count int) run {
+	return run{binary.BigEndian.AppendUint64(nil, first), count}
+}
+
+func (o *odd) getMeta(context.Context, string, byte) ([]byte, error)     { return nil, o.err }
+func (o *odd) lease(context.Context, string, int, int) ([]run, error)    { return o.runs, o.err }
+func (o *odd) texts(context.Context, string, int, int) ([]string, error) { return o.strings, o.err }
+func (o *odd) notional(context.Context, string, uint64) ([]byte, error)  { return o.lowest, o.err }
+func (o *odd) span(context.Context, string, uint64, uint64) (lowest, highest []byte, err error) {
+	return o.lowest, o.highest, o.err
+}
+
+// Ids that were not asked for, or are too few, are refused, for they could come twice.
+func TestOddAnswers(t *testing.T) {
+	for _, runs := range [][]run{
+		nil,
+		{oddRun(1, 1)},
+		{oddRun(1, 3)},
+		{oddRun(1, 0), oddRun(1, 2)},
+		{oddRun(9, -1), oddRun(1, 3)},
+		{oddRun(1, 1), oddRun(2, 2)},
+	} {
+		if got, err := NewIDs[[8]byte](&odd{runs: runs}, "ids").Lease(t.Context(), 2); err == nil || !strings.Contains(err.Error(), "asked for 2 ids") {
+			t.Errorf("%v: %v, %v", runs, got, err)
+		}
+	}
+	for _, texts := range [][]string{nil, {"1"}, {"1", "2", "3"}} {
+		if got, err := NewIDs[[8]byte](&odd{strings: texts}, "ids").Texts(t.Context(), 2, 10); err == nil {
+			t.Errorf("%q: %q", texts, got)
+		}
+	}
+	eight, nine := make([]byte, 8), make([]byte, 9)
+	for _, door := range []*odd{{lowest: nine, highest: eight}, {lowest: eight, highest: nine}} {
+		if _, _, err := NewIDs[[8]byte](door, "ids").Span(t.Context(), time.Now(), time.Now()); err == nil {
+			t.Errorf("%v, %v: no error", door.lowest, door.highest)
+		}
+	}
+	down := errors.New("down")
+	ids := NewIDs[[8]byte](&odd{err: down}, "ids")
+	_, err1 := ids.Lease(t.Context(), 1)
+	_, err2 := ids.Texts(t.Context(), 1, 10)
+	_, err3 := ids.Notional(t.Context(), time.Now())
+	_, _, err4 := ids.Span(t.Context(), time.Now(), time.Now())
+	_, err5 := ids.GetMeta(t.Context(), 1)
+	for i, err := range []error{err1, err2, err3, err4, err5} {
+		if err != down {
+			t.Errorf("%d: %v", i, err)
+		}
 	}
 }

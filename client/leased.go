@@ -160,7 +160,7 @@ func (l *Leased[ID]) take(from *lease, began time.Duration) (n number, ok, due b
 		return n, false, false
 	}
 	due = i >= from.total/2 || age >= l.maxAge/2
-	due = due && !from.renewed.Load() && from.renewed.CompareAndSwap(false, true)
+	due = due && from.renewed.CompareAndSwap(false, true)
 	return from.at(i), true, due
 }
 
@@ -248,14 +248,13 @@ func (l *Leased[ID]) fetch() *fetch {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.fetching = nil
-		switch {
-		case l.ctx.Err() != nil:
-			f.err = net.ErrClosed
-		case err != nil:
-			f.err = err
-		default:
-			f.err = l.arrived(runs, f.asked)
+		if l.ctx.Err() != nil {
+			return // who waits asks again, and is told that it is closed
 		}
+		if err == nil {
+			err = l.arrived(runs, f.asked)
+		}
+		f.err = err
 	})
 	return f
 }

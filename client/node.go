@@ -128,10 +128,8 @@ func (n *Node) connected(ctx context.Context) (*Conn, error) {
 
 func (n *Node) dial(a *attempt, wait time.Duration) {
 	defer close(a.done)
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(wait):
 	case <-n.ctx.Done():
 	}
 	ctx, cancel := context.WithTimeout(n.ctx, dialTime)

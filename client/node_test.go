@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"strings"
 	"sync"
 	"testing"
 
@@ -20,8 +21,15 @@ func TestReconnect(t *testing.T) {
 		if life > 0 {
 			r = start(t, addr)
 		}
-		if got, err := n.Call(t.Context(), "echo", etf.Atom("a")); err != nil || got != etf.Atom("a") {
-			t.Errorf("life %d: %v, %v", life, got, err)
+		var conns [2]*Conn
+		for i := range conns {
+			if got, err := n.Call(t.Context(), "echo", etf.Atom("a")); err != nil || got != etf.Atom("a") {
+				t.Errorf("life %d: %v, %v", life, got, err)
+			}
+			conns[i] = n.conn
+		}
+		if conns[0] != conns[1] {
+			t.Errorf("life %d: two connections", life)
 		}
 		lost := make(chan error)
 		go func() {
@@ -30,7 +38,7 @@ func TestReconnect(t *testing.T) {
 		}()
 		await(t, "a call", func() bool { return r.silences.Load() == 1 })
 		r.Stop()
-		if err := <-lost; !errors.Is(err, ErrLost) {
+		if err := <-lost; !errors.Is(err, ErrLost) || !strings.HasPrefix(err.Error(), "node "+name) {
 			t.Errorf("life %d: %v", life, err)
 		}
 		await(t, "the end", func() bool { return !n.conn.lasts() })
@@ -117,4 +125,31 @@ func TestClosedNode(t *testing.T) {
 		t.Error(err)
 	}
 	n.Close()
+}
+
+// atSend is a context that has something done when a call is about to be sent.
+type atSend struct {
+	context.Context
+	do func()
+}
+
+func (c atSend) Err() error {
+	c.do()
+	return c.Context.Err()
+}
+
+// A call that finds its connection ended just then is sent over the next.
+func TestEndedMeanwhile(t *testing.T) {
+	n := NewNode(name, start(t, "").dialer())
+	defer n.Close()
+	var first *Conn
+	ctx := atSend{t.Context(), func() {
+		if first == nil {
+			first = n.conn
+			first.Close()
+		}
+	}}
+	if got, err := n.Call(ctx, "echo", etf.Atom("a")); err != nil || got != etf.Atom("a") || n.conn == first {
+		t.Errorf("%v, %v", got, err)
+	}
 }

@@ -88,9 +88,6 @@ func (n *Node) ask(ctx context.Context, generator string, request etf.Term, read
 
 func readAnswer(answer []byte, read func(*etf.Reader)) error {
 	r := etf.NewReader(answer)
-	if r.Peek().IsAtom() {
-		return unexpected(answer)
-	}
 	r.Tuple()
 	switch word := r.Atom(); {
 	case bytes.Equal(word, []byte("ok")):

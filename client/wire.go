@@ -55,15 +55,12 @@ func appendMonitor(dst []byte, self etf.Pid, name etf.Atom, ref etf.Ref) ([]byte
 }
 
 // appendCall appends the frame of {'$gen_call', {Self, Tag}, Request} to a
-// registered process. A reference is what OTP has as Tag; any term serves.
+// registered process, whose name appendMonitor took. A reference is what OTP has as Tag; any term serves.
 func appendCall(dst []byte, self etf.Pid, name etf.Atom, tag uint64, request etf.Term) ([]byte, error) {
 	return appendFrame(dst, func(b []byte) ([]byte, error) {
 		b = etf.AppendInt(etf.AppendTupleHeader(b, 4), opRegSend)
 		b = etf.MustAppendAtom(append(b, self...), "", caps)
-		b, err := etf.AppendAtom(b, name, caps)
-		if err != nil {
-			return nil, err
-		}
+		b = etf.MustAppendAtom(b, name, caps)
 		b = etf.AppendTupleHeader(append(b, etf.VersionMagic), 3)
 		b = etf.MustAppendAtom(b, "$gen_call", caps)
 		b = append(etf.AppendTupleHeader(b, 2), self...)
@@ -81,13 +78,12 @@ type signal struct {
 
 // decode reads a frame. What is of no use to a caller gives a signal of nothing.
 // All is of the frame.
-func (s *signal) decode(frame []byte) error {
-	*s = signal{}
+func decode(frame []byte) (s signal, err error) {
 	if len(frame) == 0 {
-		return nil
+		return s, nil
 	}
 	if frame[0] != passThrough {
-		return fmt.Errorf("frame begins with %d, want %d: a distribution header was not agreed on", frame[0], passThrough)
+		return s, fmt.Errorf("frame begins with %d, want %d: a distribution header was not agreed on", frame[0], passThrough)
 	}
 	r := etf.NewReader(frame[1:])
 	r.Version()
@@ -97,30 +93,25 @@ func (s *signal) decode(frame []byte) error {
 		r.Raw()
 		r.Raw()
 		r.Version()
-		return s.decodeMessage(r.Rest(), r.Err())
+		return decodeMessage(r.Rest(), r.Err())
 	case op == opMonitorPExit && arity == 5:
 		r.Raw()
 		r.Raw()
 		s.ref, s.reason = r.Raw(), r.Raw()
-		return r.Finish()
+		return s, r.Finish()
 	}
-	return r.Err()
+	return s, r.Err()
 }
 
 // decodeMessage reads {Tag, Answer}. Any other message is dropped.
-func (s *signal) decodeMessage(message []byte, err error) error {
-	if err != nil {
-		return err
-	}
+func decodeMessage(message []byte, err error) (s signal, _ error) {
 	r := etf.NewReader(message)
-	if r.Tuple() != 2 {
-		return nil
-	}
+	r.Tuple()
 	tag, answer := r.Uint64(), r.Raw()
 	if r.Finish() == nil {
 		s.tag, s.answer = tag, answer
 	}
-	return nil
+	return s, err
 }
 
 // readFrame gives the next frame without its length, valid until the next read.

@@ -1,0 +1,267 @@
+package client
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/flake-go/flake/node/etf"
+)
+
+// piped gives a connection in a bubble, and the node's end of it.
+func piped(t *testing.T, ticktime time.Duration) (c *Conn, peer net.Conn) {
+	ours, peer := net.Pipe()
+	c = newConn(ours, etf.NewPid("caller@host", 1, 0, 1), ticktime)
+	t.Cleanup(func() {
+		peer.Close()
+		c.Close()
+	})
+	return c, peer
+}
+
+// The connection ticks, however long the node may be silent, and ends within a tick
+// of that.
+func TestTick(t *testing.T) {
+	for _, tt := range []struct{ ticktime, silent, every time.Duration }{
+		{0, time.Minute, 15 * time.Second},
+		{2 * time.Second, 2 * time.Second, time.Second / 2},
+		{time.Hour, time.Hour, 15 * time.Second},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			c, peer := piped(t, tt.ticktime)
+			for range 10 {
+				begin, got := time.Now(), make([]byte, frameHeader)
+				io.ReadFull(peer, got)
+				if !bytes.Equal(got, tick) || time.Since(begin) != tt.every {
+					t.Errorf("%x after %v, want a tick after %v", got, time.Since(begin), tt.every)
+				}
+				peer.Write(tick)
+			}
+			heard := time.Now()
+			go io.Copy(io.Discard, peer)
+			<-c.ended
+			if silent := time.Since(heard); silent < tt.silent || silent > tt.silent+tt.every {
+				t.Errorf("ended after %v, want %v", silent, tt.silent)
+			}
+			if !strings.Contains(c.err.Error(), "net_tick_timeout") {
+				t.Error(c.err)
+			}
+		})
+	}
+}
+
+// A node that takes nothing is lost, even if it ticks.
+func TestStuck(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, peer := piped(t, 0)
+		var ticks sync.WaitGroup
+		defer ticks.Wait()
+		ticks.Go(func() {
+			for range 10 {
+				time.Sleep(maxTick)
+				peer.Write(tick)
+			}
+			peer.Close()
+		})
+		if _, err := c.Call(t.Context(), "echo", etf.Atom("a")); !errors.Is(err, ErrLost) || !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Error(err)
+		}
+	})
+}
+
+// One monitor stands for all calls of a name, until it goes off.
+func TestMonitors(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, peer := piped(t, 0)
+		r := bufio.NewReader(peer)
+		const none = "" // what an unknown reference would stand for
+		calls := make(map[etf.Atom]*call)
+		refs := make(map[etf.Atom]etf.Ref)
+		send := func(name etf.Atom, want ...int64) {
+			t.Helper()
+			_, waiting, err := c.send(name, etf.Atom("a"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			calls[name] = waiting
+			var ops []int64
+			for range want {
+				frame, err := readFrame(r)
+				if err != nil {
+					t.Fatal(err)
+				}
+				f := etf.NewReader(frame[1:])
+				f.Version()
+				f.Tuple()
+				op := f.Int()
+				if ops = append(ops, op); op == opMonitorP {
+					f.Raw()
+					f.Raw()
+					refs[name] = etf.Ref(f.Ref())
+				}
+			}
+			synctest.Wait()
+			if !slices.Equal(ops, want) || r.Buffered() > 0 {
+				t.Errorf("a call of %q writes %v and %d octets, want %v", name, ops, r.Buffered(), want)
+			}
+		}
+		// goesOff has the node say that a monitor did, and names what has ended.
+		goesOff := func(op int64, ref etf.Ref) (ended []etf.Atom) {
+			b, err := appendFrame(nil, func(b []byte) ([]byte, error) {
+				return etf.Append(b, etf.Tuple{op, etf.Atom(""), etf.Atom(""), ref, etf.Atom("killed")}, caps)
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			peer.Write(b)
+			synctest.Wait()
+			for name, waiting := range calls {
+				if waiting.err != nil {
+					ended = append(ended, name)
+				}
+			}
+			return ended
+		}
+
+		send("x", opMonitorP, opRegSend)
+		send("x", opRegSend)
+		send("y", opMonitorP, opRegSend)
+		send(none, opMonitorP, opRegSend)
+		if len(c.watches) != 3 {
+			t.Errorf("%d monitors of 3 names", len(c.watches))
+		}
+		const exitTT = 13
+		if ended := goesOff(exitTT, refs["x"]); ended != nil {
+			t.Errorf("another signal ends %q", ended)
+		}
+		if ended := goesOff(opMonitorPExit, etf.NewRef("other", 1, 1)); ended != nil {
+			t.Errorf("another's monitor ends %q", ended)
+		}
+		if ended := goesOff(opMonitorPExit, refs["x"]); !slices.Equal(ended, []etf.Atom{"x"}) || len(c.watches) != 2 {
+			t.Errorf("the end of x ends %q, and leaves %d monitors", ended, len(c.watches))
+		}
+		send("x", opMonitorP, opRegSend)
+	})
+}
+
+// The memory of calls is used again, but not kept if it is much.
+func TestSpare(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, peer := piped(t, 0)
+		go io.Copy(io.Discard, peer)
+		for _, size := range []int{1 << 20, 1, 1} {
+			if _, _, err := c.send("echo", make([]byte, size)); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			if kept := cap(c.out); kept > readBuffer {
+				t.Errorf("%d octets are kept", kept)
+			}
+		}
+		if cap(c.out) == 0 {
+			t.Error("nothing is kept")
+		}
+	})
+}
+
+// slowToEnd is a connection whose reader notices the end late.
+type slowToEnd struct {
+	net.Conn
+	ended bool
+}
+
+func (c *slowToEnd) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if err != nil {
+		time.Sleep(time.Second)
+		c.ended = true
+	}
+	return n, err
+}
+
+func TestCloseWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ours, _ := net.Pipe()
+		conn := &slowToEnd{Conn: ours}
+		if newConn(conn, "", 0).Close(); !conn.ended {
+			t.Error("the reader goes on after Close")
+		}
+	})
+}
+
+// Frames of all sizes, of which those that fit a buffer cost no memory.
+func TestReadFrame(t *testing.T) {
+	for _, size := range []int{0, 1, readBuffer - frameHeader, readBuffer, readBuffer + 1, maxFrame} {
+		frame := bytes.Repeat([]byte{7}, size)
+		b := append(binary.BigEndian.AppendUint32(nil, uint32(size)), frame...)
+		stream := bytes.NewReader(append(b, b...))
+		r := bufio.NewReaderSize(stream, readBuffer)
+		for range 2 {
+			if got, err := readFrame(r); err != nil || !bytes.Equal(got, frame) {
+				t.Errorf("a frame of %d octets: %d, %v", size, len(got), err)
+			}
+		}
+		if _, err := readFrame(r); err != io.EOF {
+			t.Errorf("after frames of %d octets: %v", size, err)
+		}
+		if _, err := readFrame(bufio.NewReader(bytes.NewReader(b[:len(b)-1]))); err == nil {
+			t.Errorf("a frame of %d octets without its last", size)
+		}
+		if size > readBuffer {
+			continue
+		}
+		cost := testing.AllocsPerRun(10, func() {
+			stream.Seek(0, io.SeekStart)
+			r.Reset(stream)
+			readFrame(r)
+		})
+		if cost > 0 {
+			t.Errorf("a frame of %d octets costs %v allocations", size, cost)
+		}
+	}
+}
+
+// What a generator may answer.
+func TestReadAnswer(t *testing.T) {
+	for _, tt := range []struct {
+		answer etf.Term
+		want   string // empty: it is read
+		is     error  // or nil
+	}{
+		{etf.Tuple{etf.Atom("ok"), int64(7)}, "", nil},
+		{etf.Atom("ok"), "", ErrUnknown},
+		{etf.Atom("error"), "answered error", nil},
+		{etf.Tuple{etf.Atom("ok"), int64(7), int64(8)}, "answered {ok,7,8}", nil},
+		{etf.Tuple{etf.Atom("ok"), etf.Atom("seven")}, "answered {ok,seven}", nil},
+		{etf.Tuple{etf.Atom("error"), etf.Atom("badarg")}, "", ErrBadArgument},
+		{etf.Tuple{etf.Atom("error"), etf.Atom("new")}, "answered {error, new}", nil},
+		{etf.Tuple{etf.Atom("error"), etf.Tuple{int64(1)}}, "answered {error,{1}}", nil},
+		{etf.Tuple{etf.Atom("badrpc"), etf.Atom("badarg")}, "answered {badrpc,badarg}", nil},
+		{int64(7), "answered 7", nil},
+	} {
+		answer, err := etf.Append(nil, tt.answer, caps)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got int64
+		err = readAnswer(answer, func(r *etf.Reader) { got = r.Int() })
+		switch {
+		case tt.want == "" && tt.is == nil:
+			if err != nil || got != 7 {
+				t.Errorf("%v: %d, %v", tt.answer, got, err)
+			}
+		case err == nil || !strings.Contains(err.Error(), tt.want) || tt.is != nil && err != tt.is:
+			t.Errorf("%v: %v, want %q, %v", tt.answer, err, tt.want, tt.is)
+		}
+	}
+}
