@@ -144,7 +144,7 @@ func (f *Failover) decompose(ctx context.Context, generator string, id []byte) (
 // take asks for ids, which must be above all that were handed out when it began.
 func (f *Failover) take(ctx context.Context, generator string, do func(context.Context, Door) ([]run, error)) error {
 	f.mu.Lock()
-	before := f.highest[generator]
+	before := f.highest[generator] // 0 if there is none
 	f.mu.Unlock()
 	return f.ask(ctx, func(ctx context.Context, at int) error {
 		runs, err := do(ctx, f.doors[at])

@@ -237,7 +237,7 @@ func TestHTTPConnections(t *testing.T) {
 		t.Errorf("%d connections, of %d callers", n, callers)
 	}
 	h.Close()
-	await(t, "the end of the connections", func() bool { return ended.Load() == callers })
+	await(t, "the end of the connections", func() bool { return ended.Load() == opened.Load() })
 }
 
 // A call that a kept connection has lost is made again: it was as good as ended

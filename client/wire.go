@@ -55,7 +55,8 @@ func appendMonitor(dst []byte, self etf.Pid, name etf.Atom, ref etf.Ref) ([]byte
 }
 
 // appendCall appends the frame of {'$gen_call', {Self, Tag}, Request} to a
-// registered process, whose name appendMonitor took. A reference is what OTP has as Tag; any term serves.
+// registered process, whose name appendMonitor took. A reference is what OTP has
+// as Tag; any term serves.
 func appendCall(dst []byte, self etf.Pid, name etf.Atom, tag uint64, request etf.Term) ([]byte, error) {
 	return appendFrame(dst, func(b []byte) ([]byte, error) {
 		b = etf.AppendInt(etf.AppendTupleHeader(b, 4), opRegSend)
