@@ -130,41 +130,6 @@ func TestLeasedAge(t *testing.T) {
 	})
 }
 
-// What is leased is used up in order, and dropped only once it is of no use to anybody.
-func TestLeasedTakeNext(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := new(fake)
-		l := leased(t, f, LeaseOptions{MaxAge: time.Second})
-		of := func(first, count uint64) *lease {
-			return &lease{runs: []numbers{{number{lo: first}, count}}, total: count, asked: l.now()}
-		}
-		l.current.Store(of(1, 1))
-		l.next = of(2, 10)
-		next := func(began time.Duration, want uint64) {
-			t.Helper()
-			l.mu.Lock()
-			defer l.mu.Unlock()
-			if n, ok := l.takeNext(began); n.lo != want || ok != (want > 0) {
-				t.Errorf("%v, %t, want %d", n, ok, want)
-			}
-		}
-		next(l.now(), 1)
-		l.renew()
-		synctest.Wait()
-		if f.asked.Load() > 0 {
-			t.Error("a lease is asked for, and the next is there")
-		}
-		time.Sleep(2 * time.Second)
-		next(l.now(), 0) // too old
-		next(l.now(), 0)
-		next(0, 4) // but not for who has waited for it
-		synctest.Wait()
-		if n := f.asked.Load(); n != 1 {
-			t.Errorf("asked for %d leases", n)
-		}
-	})
-}
-
 // lingering is a door that takes its time to give up a call.
 type lingering struct {
 	Door
