@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math"
 	"net/http/httptest"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -16,6 +17,7 @@ import (
 	"github.com/flake-go/flake/flake"
 	"github.com/flake-go/flake/flake/flakehttp"
 	"github.com/flake-go/flake/flake/flakeserver"
+	"github.com/flake-go/flake/flake/sno"
 	"github.com/flake-go/flake/node"
 	"github.com/flake-go/flake/node/epmd"
 )
@@ -42,8 +44,15 @@ func startWorker(t *testing.T, worker flake.Worker) *flakes {
 	if err != nil {
 		t.Fatal(err)
 	}
+	f.serve(t, flakeserver.Flake(ids))
+	return f
+}
+
+func (f *flakes) serve(t *testing.T, source flakeserver.Source) {
+	t.Helper()
 	log := slog.New(slog.DiscardHandler)
-	f.server = &flakeserver.Server{IDs: flakeserver.Flake(ids), Log: log}
+	f.server = &flakeserver.Server{IDs: source, Log: log}
+	var err error
 	f.Node, err = node.Start(t.Context(), node.Options{
 		Name: name, Cookie: cookie, EPMD: epmd.Off, Log: log,
 		Supervisors: []node.Supervisor{{Name: "sup", Servers: []node.Server{{Name: "flake", Handler: f.server}}}},
@@ -52,7 +61,6 @@ func startWorker(t *testing.T, worker flake.Worker) *flakes {
 		t.Fatal(err)
 	}
 	t.Cleanup(f.Stop)
-	return f
 }
 
 // doors gives the ways to the generator.
@@ -127,6 +135,31 @@ func testIDs(t *testing.T, ids *IDs[flake.ID]) {
 		}
 		if id.Worker() != worker {
 			t.Fatalf("%v is of another worker", id)
+		}
+	}
+}
+
+// What only sno has: metabytes, and texts of its own.
+func TestSno(t *testing.T) {
+	source, err := sno.Open(t.Context(), filepath.Join(t.TempDir(), "time"), nil, sno.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer source.Close()
+	f := new(flakes)
+	f.serve(t, flakeserver.Sno(source))
+	for what, door := range f.doors(t) {
+		ids := NewIDs[sno.ID](door, "flake")
+		if id, err := ids.GetMeta(t.Context(), 7); err != nil || id.Meta() != 7 {
+			t.Errorf("%s: %v, %v", what, id, err)
+		}
+		texts, err := ids.Texts(t.Context(), 1, Canonical)
+		if err != nil {
+			t.Errorf("%s: %v", what, err)
+			continue
+		}
+		if id, err := sno.Parse(texts[0]); err != nil || id.String() != texts[0] {
+			t.Errorf("%s: %s, %v", what, texts[0], err)
 		}
 	}
 }
