@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/flake-go/flake/node/etf"
 	"github.com/flake-go/flake/node/handshake"
@@ -134,9 +135,21 @@ func TestErrandsFail(t *testing.T) {
 		if got := len(r.received()); got != maxErrandsOfPeer+1 {
 			t.Errorf("%d answers came back, want %d", got, maxErrandsOfPeer+1)
 		}
+		gate = make(chan struct{})
+		r.network(gate, func(string) (*rig, error) { return nil, errors.New("no such node") })
+		time.Sleep(errandPause - 1)
 		r.send(passedOn("n0@h", 52)) // which was not reached a moment ago
 		if got := r.tags(); got != "52" {
 			t.Errorf("answered at once: %s, want 52", got)
+		}
+		time.Sleep(1)
+		r.send(passedOn("n0@h", 53))
+		if got := r.tags(); got != "" {
+			t.Errorf("answered at once: %s, and it is time to try again", got)
+		}
+		close(gate)
+		if got := r.tags(); got != "53" {
+			t.Errorf("came back: %s, want 53", got)
 		}
 		if held := r.proto.shared.held.Load(); held != 0 {
 			t.Errorf("%d octets are still held", held)
@@ -186,6 +199,21 @@ func TestErrandSize(t *testing.T) {
 	}
 }
 
+// Nodes that could not be reached are not remembered without bound.
+func TestUnreachable(t *testing.T) {
+	var s errands
+	for i := range maxUnreachable {
+		s.fail(fmt.Sprint(i))
+	}
+	if got := len(s.unreachable); got != maxUnreachable {
+		t.Errorf("%d are remembered, want %d", got, maxUnreachable)
+	}
+	s.fail("one more")
+	if _, there := s.unreachable["one more"]; !there || len(s.unreachable) > maxUnreachable {
+		t.Errorf("%d are remembered, the last %t", len(s.unreachable), there)
+	}
+}
+
 // What was passed on is told to a peer in terms that it can read, and dropped while it
 // does not read what there is.
 func TestPassOn(t *testing.T) {
@@ -196,6 +224,12 @@ func TestPassOn(t *testing.T) {
 		small := answer{pid: []byte(theirs), message: external(etf.Tuple{int64(1), etf.Atom("ok")})}
 		large := answer{pid: []byte(theirs), message: external(make([]byte, fullOutput))}
 		r.conn.passOn(small, by.conn)
+		r.conn.passOn(answer{pid: []byte(theirs), message: []byte("no term")}, by.conn)
+		r.conn.passOn(answer{pid: []byte(theirs), message: external(etf.Map{})}, by.conn) // which it cannot read
+		r.logged("cannot be told")
+		by.proto.shared.take(MaxShared)
+		r.conn.passOn(large, by.conn) // for which there is no room
+		by.proto.shared.give(MaxShared)
 		for range 3 {
 			synctest.Wait()
 			r.conn.passOn(large, by.conn)
