@@ -88,7 +88,11 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err := t.node.failure.Load(); err != nil && *err != nil {
 		return nil, &net.OpError{Op: "dial", Net: "clienttest", Err: *err} // says that the node was not reached
 	}
-	answer := httptest.NewRecorder()
-	t.node.server.Load().ServeHTTP(answer, r.Clone(r.Context()))
-	return answer.Result(), r.Context().Err()
+	served, answer := r.Clone(r.Context()), httptest.NewRecorder()
+	served.Body = http.NoBody // as a server's request has it
+	t.node.server.Load().ServeHTTP(answer, served)
+	if err := r.Context().Err(); err != nil {
+		return nil, err
+	}
+	return answer.Result(), nil
 }
