@@ -20,6 +20,10 @@ const (
 	maxErrands       = 16
 	maxErrandsOfPeer = 4
 
+	// maxPassedOn bounds what waits for a peer when an answer to a call that another
+	// passed on is added: it cannot help what others ask in its name.
+	maxPassedOn = MaxOutput / 2
+
 	// errandPause is how long a node is not tried again that could not be connected
 	// to, and maxUnreachable how many such are remembered.
 	errandPause    = 10 * time.Second
@@ -150,8 +154,7 @@ func (p *Proto) deliver(node string, to *Conn) {
 }
 
 // passOn sends an answer to a call that the peer of by passed on, in terms that this
-// one can read. It is dropped while the peer has not read what there is, for it
-// cannot help what others ask in its name.
+// one can read. It is dropped rather than that the peer is cut off for it.
 func (c *Conn) passOn(a answer, by *Conn) {
 	if c.caps != by.caps {
 		term, err := etf.Decode(a.message)
@@ -163,7 +166,7 @@ func (c *Conn) passOn(a answer, by *Conn) {
 			return
 		}
 	}
-	if !c.out.room(a.size()) {
+	if !c.out.room(a.size(), maxPassedOn) {
 		c.log.Warn("answer dropped: the peer has not read those before", "passed_on_by", by.peer.Name)
 		return
 	}

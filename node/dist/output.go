@@ -90,12 +90,12 @@ func (o *output) add(buf []byte) {
 	o.mu.Unlock()
 }
 
-// room makes room for n octets, if the peer has read nearly all there is.
-func (o *output) room(n int) bool {
+// room makes room for n octets, if with what waits they are no more than most.
+func (o *output) room(n, most int) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	waiting := len(o.buf) + o.flying
-	return !o.closed && waiting <= fullOutput && o.account.hold(waiting+n)
+	all := len(o.buf) + o.flying + n
+	return !o.closed && all <= most && o.account.hold(all)
 }
 
 // allow lets n octets more wait than the account has room for; its caller has
