@@ -43,7 +43,7 @@ func TestLogNotRead(t *testing.T) {
 			t.Parallel()
 			log, f := fifo(t)
 			script := filepath.Join(t.TempDir(), "flake")
-			if err := os.WriteFile(script, fmt.Appendf(nil, "#!/bin/sh\nexec %q \"$@\" 2> %q\n", command, log), 0o700); err != nil {
+			if err := os.WriteFile(script, fmt.Appendf(nil, "#!/bin/sh\nPATH=\nexec %q \"$@\" 2> %q\n", command, log), 0o700); err != nil {
 				t.Fatal(err)
 			}
 			n := startCommand(t, script, "", fmt.Sprintf("cookie = %q", cookie))

@@ -23,7 +23,7 @@ func TestTimestampPath(t *testing.T) {
 		"XDG_STATE_HOME=.":       home + "/.local/state/flake/timestamp",
 	} {
 		p := spawn(t, freePort(t), "setpriv", "--reuid=65534", "--regid=65534", "--clear-groups",
-			"env", "HOME="+home, variable, command, "-noinput", "-name", "flake@127.0.0.1", "-setcookie", cookie)
+			"env", "HOME="+home, variable, "PATH=", command, "-noinput", "-name", "flake@127.0.0.1", "-setcookie", cookie)
 		p.await("  EPMD ")
 		if _, err := os.Stat(want); err != nil {
 			t.Errorf("%s: %v", variable, err)
