@@ -138,7 +138,7 @@ func (g *Generator) faults(i int, before []Generator) []*Error {
 		if other.Name == g.Name {
 			fault("name", fmt.Sprintf("%q", g.Name), generatorKey(j)+" has this name: another wanted")
 		}
-		if g.SharesPartition(other) {
+		if g.sharesPartition(other) {
 			low, high := g.Sequences()
 			if otherLow, otherHigh := other.Sequences(); low <= otherHigh && otherLow <= high {
 				fault("partition", fmt.Sprint(*g.Partition),
@@ -149,8 +149,8 @@ func (g *Generator) faults(i int, before []Generator) []*Error {
 	return faults
 }
 
-// SharesPartition tells whether both are of format sno and have one partition.
-func (g *Generator) SharesPartition(other Generator) bool {
+// sharesPartition tells whether both are of format sno and have one partition.
+func (g *Generator) sharesPartition(other Generator) bool {
 	return g.Format == FormatSno && other.Format == FormatSno &&
 		g.Partition != nil && other.Partition != nil && *g.Partition == *other.Partition
 }
