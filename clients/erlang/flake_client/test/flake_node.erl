@@ -63,7 +63,7 @@ handle_call(kill, _, {_, none} = State) ->
 handle_call(kill, _, {Home, Port}) ->
     {os_pid, Pid} = erlang:port_info(Port, os_pid),
     "" = os:cmd("kill -KILL " ++ integer_to_list(Pid)),
-    {exit_status, _} = until(Port, nothing),
+    {exit_status, _} = until(Port, none),
     {reply, ok, {Home, none}}.
 
 handle_cast(_, State) -> {noreply, State}.
@@ -71,12 +71,13 @@ handle_cast(_, State) -> {noreply, State}.
 handle_info({Port, {exit_status, Status}}, {_, Port}) -> {stop, {flake, Status}, none};
 handle_info({Port, {data, {_, Line}}}, {_, Port} = State) -> ct:log("~ts", [Line]), {noreply, State}.
 
+%% A line that begins with Prefix, or the end of the command.
 until(Port, Prefix) ->
     receive
         {Port, {data, {_, Line}}} ->
-            case string:prefix(Line, Prefix) of
-                nomatch -> ct:log("~ts", [Line]), until(Port, Prefix);
-                _ -> ok
+            case Prefix =/= none andalso string:prefix(Line, Prefix) of
+                Rest when is_list(Rest) -> ok;
+                _ -> ct:log("~ts", [Line]), until(Port, Prefix)
             end;
         {Port, {exit_status, Status}} ->
             {exit_status, Status}
