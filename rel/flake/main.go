@@ -29,9 +29,22 @@ type usageError struct{ error }
 func main() {
 	ends := []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP}
 	ends = slices.DeleteFunc(ends, signal.Ignored) // as nohup has it
-	ctx, stop := signal.NotifyContext(context.Background(), ends...)
-	context.AfterFunc(ctx, stop) // a second one ends the process at once
-	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, ends...)
+	os.Exit(run(untilSignal(signals, os.Exit), os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// untilSignal gives a context that ends with the first signal. The second ends the
+// process at once, also if it comes before anybody has noticed the first, when
+// [signal.NotifyContext] would lose it.
+func untilSignal(signals <-chan os.Signal, exit func(code int)) context.Context {
+	ctx, end := context.WithCancelCause(context.Background())
+	go func() {
+		end(fmt.Errorf("%v signal received", <-signals))
+		second := <-signals
+		exit(128 + int(second.(syscall.Signal))) // as a shell has it
+	}()
+	return ctx
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
@@ -50,9 +63,15 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	case err == nil, errors.Is(err, flag.ErrHelp):
 		return 0
 	case errors.As(err, &usage):
-		fmt.Fprintln(stderr, "flake:", err)
-		return exitUsage
+		return complain(stderr, err, exitUsage)
 	}
-	fmt.Fprintln(stderr, "flake:", strings.TrimPrefix(err.Error(), "flake: "))
-	return exitFailure
+	return complain(stderr, err, exitFailure)
+}
+
+// complain says why the process ends, which it does even if nobody reads that.
+func complain(stderr io.Writer, err error, code int) int {
+	out := newOutput(stderr)
+	fmt.Fprintln(out, "flake:", strings.TrimPrefix(err.Error(), "flake: "))
+	out.Close()
+	return code
 }

@@ -36,17 +36,23 @@ func fifo(t *testing.T) (path string, reader *os.File) {
 	return path, f
 }
 
+// script gives a command, which stands for flake, of a line for sh.
+func script(t *testing.T, line string, args ...any) (path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "flake")
+	if err := os.WriteFile(path, fmt.Appendf(nil, "#!/bin/sh\nPATH=\n"+line+"\n", args...), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
 // Who reads the log may stall or go: callers get in, and the node stops in good order.
 func TestLogNotRead(t *testing.T) {
 	for _, reader := range []string{"stalls", "goes"} {
 		t.Run(reader, func(t *testing.T) {
 			t.Parallel()
 			log, f := fifo(t)
-			script := filepath.Join(t.TempDir(), "flake")
-			if err := os.WriteFile(script, fmt.Appendf(nil, "#!/bin/sh\nPATH=\nexec %q \"$@\" 2> %q\n", command, log), 0o700); err != nil {
-				t.Fatal(err)
-			}
-			n := startCommand(t, script, "", fmt.Sprintf("cookie = %q", cookie))
+			n := startCommand(t, script(t, "exec %q \"$@\" 2> %q", command, log), "", fmt.Sprintf("cookie = %q", cookie))
 			if reader == "goes" {
 				f.Close()
 			}
@@ -55,6 +61,24 @@ func TestLogNotRead(t *testing.T) {
 			}
 			n.erl(nil, "get", "monitors")
 		})
+	}
+}
+
+// Nor does a start that fails wait for its reader.
+func TestRefusalNotRead(t *testing.T) {
+	t.Parallel()
+	log, _ := fifo(t)
+	for what, test := range map[string]struct {
+		node string
+		code int
+	}{
+		"configuration": {"cookie = 7", exitUsage},
+		"node":          {"cookie = \"not the default\"\nlisten = \"192.0.2.1:0\"", exitFailure},
+	} {
+		n := spawn(t, freePort(t), script(t, "exec %q \"$@\" 2> %q", command, log), "-noinput", "-config", configFile(t, test.node))
+		if code := n.wait(); code != test.code {
+			t.Errorf("%s: exit status %d, want %d", what, code, test.code)
+		}
 	}
 }
 

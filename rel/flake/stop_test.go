@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net"
@@ -31,6 +32,33 @@ func TestStop(t *testing.T) {
 			mustBeClosed(t, n.addr)
 			await(t, "forgotten by EPMD", func() bool { return len(daemon.names()) == 0 })
 		})
+	}
+}
+
+// A second signal ends the process at once, however soon after the first it comes.
+func TestSecondSignal(t *testing.T) {
+	signals := make(chan os.Signal, 2)
+	signals <- syscall.SIGTERM
+	signals <- syscall.SIGTERM
+	code := make(chan int)
+	ctx := untilSignal(signals, func(c int) { code <- c })
+	if c := <-code; c != 128+int(syscall.SIGTERM) {
+		t.Errorf("exit status %d", c)
+	}
+	if want := "terminated signal received"; ctx.Err() == nil || context.Cause(ctx).Error() != want {
+		t.Errorf("%v, want %s", context.Cause(ctx), want)
+	}
+}
+
+// As nohup has it, the end of the terminal is not the node's.
+func TestNohup(t *testing.T) {
+	t.Parallel()
+	n := startCommand(t, script(t, "trap '' HUP\nexec %q \"$@\"", command), "", fmt.Sprintf("cookie = %q", cookie))
+	n.signal(syscall.SIGHUP)
+	n.erl(nil, "ping", "get")
+	n.signal(syscall.SIGTERM)
+	if status := n.wait(); status != 0 {
+		t.Errorf("exit status %d", status)
 	}
 }
 
