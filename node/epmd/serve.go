@@ -2,21 +2,25 @@ package epmd
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"time"
 )
 
-// serve answers the one request of a connection. A registration lasts until conn is closed.
-func (s *Server) serve(conn net.Conn, local bool) {
-	conn.SetDeadline(time.Now().Add(s.idle))
-	req, err := readRequest(conn)
+// serve answers the one request of a connection. A registration lasts until it is closed.
+func (s *Server) serve(v *visit) {
+	v.SetDeadline(time.Now().Add(s.answerTime))
+	req, err := readRequest(v)
 	if err == nil {
-		err = s.answer(conn, req, local)
+		err = s.answer(v, req)
 	}
-	if err != nil {
-		s.log.Debug("epmd: connection closed", "peer", conn.RemoteAddr(), "err", err)
+	switch {
+	case errors.Is(err, errFull):
+		s.log.Warn("epmd: registration refused", "err", err)
+	case err != nil:
+		s.log.Debug("epmd: connection closed", "peer", v.RemoteAddr(), "err", err)
 	}
 }
 
@@ -32,29 +36,32 @@ func readRequest(r io.Reader) ([]byte, error) {
 	return more(r, nil, size)
 }
 
-func (s *Server) answer(conn net.Conn, req []byte, local bool) error {
+func (s *Server) answer(v *visit, req []byte) error {
 	switch tag := Tag(req[0]); tag {
 	case TagAlive2Req:
-		if !local {
+		if !v.local {
 			return fmt.Errorf("%s from another host", tag)
 		}
-		return s.register(conn, req)
+		return s.register(v, req)
 	case TagPortPlease2Req:
-		return s.lookup(conn, req)
+		return s.lookup(v, req)
 	case TagNamesReq:
-		return s.names(conn)
+		return s.names(v)
 	case TagKillReq:
 		// The real daemon's answer while nodes live. It makes epmd -kill say so.
-		_, err := io.WriteString(conn, "NO")
+		_, err := io.WriteString(v, "NO")
 		return err
 	default:
 		return fmt.Errorf("%s is not served", tag)
 	}
 }
 
-func (s *Server) register(conn net.Conn, req []byte) error {
+func (s *Server) register(v *visit, req []byte) error {
 	var alive Alive2Req
 	if err := alive.Decode(req); err != nil {
+		return err
+	}
+	if err := s.stay(v); err != nil {
 		return err
 	}
 	n := &alive.Node
@@ -62,20 +69,20 @@ func (s *Server) register(conn net.Conn, req []byte) error {
 	creation, ok := s.table.add(n)
 	if !ok {
 		resp.Result, resp.Creation = ResultRefused, refusedCreation
-		return send(conn, &resp)
+		return send(v, &resp)
 	}
 	defer s.table.remove(n)
 	resp.Creation = creation
 	if !resp.Extended {
 		resp.Creation = oldCreation(creation)
 	}
-	if err := send(conn, &resp); err != nil {
+	if err := send(v, &resp); err != nil {
 		return err
 	}
 	s.log.Debug("epmd: registered", "name", n.Name, "port", n.Port)
 	// A registered node has nothing more to say: a byte ends the registration too.
-	conn.SetDeadline(time.Time{})
-	conn.Read(make([]byte, 1))
+	v.SetDeadline(time.Time{})
+	v.Read(make([]byte, 1))
 	s.log.Debug("epmd: unregistered", "name", n.Name)
 	return nil
 }

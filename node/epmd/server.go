@@ -5,41 +5,56 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
+
+	"github.com/flake-go/flake/node/host"
 )
 
-// What the server grants its peers.
+// What the server grants its peers. A host is what [host.Of] tells apart: the loopback is none.
 const (
-	maxConns    = 1024             // open at once, registrations among them
-	maxRemote   = 256              // of them from other hosts, so that these leave room for the own one
-	maxRequest  = 2048             // bytes; the largest ALIVE2_REQ has 1288
-	idleTimeout = 60 * time.Second // until a request is complete
-	acceptPause = 100 * time.Millisecond
+	maxRegistered = 1024                   // nodes
+	maxWaiting    = 1024                   // connections besides; one more has another hung up on
+	maxPerHost    = 256                    // of these, of one host
+	maxRequest    = 2048                   // bytes; the largest ALIVE2_REQ has 1288
+	answerTime    = 5 * time.Second        // until a request is complete and answered
+	grace         = 100 * time.Millisecond // in which nobody is hung up on; the next one waits
+	acceptPause   = 100 * time.Millisecond
 )
 
 // Server is an EPMD. Only peers on its own host can register; all can look up.
 type Server struct {
-	log   *slog.Logger
-	idle  time.Duration
-	table table
+	log        *slog.Logger
+	answerTime time.Duration
+	table      table
 
-	mu     sync.Mutex
-	closed bool
-	open   map[net.Conn]bool // value: from another host
-	remote int
-	lis    []net.Listener
-	wg     sync.WaitGroup
+	mu         sync.Mutex
+	closed     bool
+	waiting    []*visit           // not answered yet, in the order in which they came
+	hosts      map[netip.Addr]int // how many of them, the loopback being one here
+	registered map[*visit]bool
+	lis        []net.Listener
+	wg         sync.WaitGroup
+}
+
+// visit is a connection.
+type visit struct {
+	net.Conn
+	host  netip.Addr
+	local bool // the peer is on this host
+	since time.Time
 }
 
 // NewServer makes a server that logs to log. The first creation it gives follows the clock,
 // so that a node which registers anew after a restart of the server gets another one.
 func NewServer(log *slog.Logger) *Server {
 	return &Server{
-		log:   log,
-		idle:  idleTimeout,
-		table: table{creation: uint32(time.Now().Unix())},
-		open:  make(map[net.Conn]bool),
+		log:        log,
+		answerTime: answerTime,
+		table:      table{creation: uint32(time.Now().Unix())},
+		hosts:      make(map[netip.Addr]int),
+		registered: make(map[*visit]bool),
 	}
 }
 
@@ -74,8 +89,11 @@ func (s *Server) Close() error {
 	for _, l := range s.lis {
 		l.Close()
 	}
-	for conn := range s.open {
-		conn.Close()
+	for _, v := range s.waiting {
+		v.Close()
+	}
+	for v := range s.registered {
+		v.Close()
 	}
 	s.mu.Unlock()
 	s.wg.Wait()
@@ -99,39 +117,98 @@ func (s *Server) listen(l net.Listener) bool {
 	return true
 }
 
-// accept serves conn in a goroutine of its own, or closes it if there are too many.
+// accept serves conn in a goroutine of its own. If there are too many, another has to go.
 func (s *Server) accept(conn net.Conn) {
-	local := isLocal(conn)
-	s.mu.Lock()
-	full := len(s.open) >= maxConns || !local && s.remote >= maxRemote
-	ok := !s.closed && !full
-	if ok {
-		s.open[conn] = !local
-		if !local {
-			s.remote++
-		}
-		s.wg.Add(1)
-	}
-	s.mu.Unlock()
+	v := &visit{conn, host.Of(conn.RemoteAddr()), isLocal(conn), time.Now()}
+	out, ok := s.enter(v)
 	if !ok {
 		conn.Close()
 		return
 	}
-	go func() {
-		defer s.wg.Done()
-		defer s.forget(conn)
-		s.serve(conn, local)
-	}()
+	if out != nil {
+		s.log.Warn("epmd: connection hung up on: too many have not said what they want", "peer", out.RemoteAddr())
+		out.Close()
+	}
+	s.wg.Go(func() {
+		defer s.forget(v)
+		s.serve(v)
+	})
 }
 
-func (s *Server) forget(conn net.Conn) {
-	conn.Close()
+// enter counts a connection in. If there are too many, it gives the one to hang up on,
+// when that has had the time to say what it wants.
+func (s *Server) enter(v *visit) (out *visit, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.open[conn] {
-		s.remote--
+	for out = s.tooMany(v.host); out != nil && time.Since(out.since) < grace; out = s.tooMany(v.host) {
+		s.mu.Unlock()
+		time.Sleep(grace - time.Since(out.since))
+		s.mu.Lock()
 	}
-	delete(s.open, conn)
+	if s.closed {
+		return nil, false
+	}
+	s.leave(out)
+	s.waiting = append(s.waiting, v)
+	s.hosts[v.host]++
+	return out, true
+}
+
+// tooMany finds who has waited the longest of a host that has too many connections, or
+// else of the one that has the most if there are too many in all. A peer that means well
+// says what it wants at once.
+func (s *Server) tooMany(host netip.Addr) (out *visit) {
+	if host.IsValid() && s.hosts[host] >= maxPerHost {
+		return s.waiting[slices.IndexFunc(s.waiting, func(v *visit) bool { return v.host == host })]
+	}
+	if len(s.waiting) >= maxWaiting {
+		for _, v := range s.waiting {
+			if out == nil || s.hosts[v.host] > s.hosts[out.host] {
+				out = v
+			}
+		}
+	}
+	return out
+}
+
+// leave counts a connection out of those that wait, and reports whether it did.
+func (s *Server) leave(v *visit) bool {
+	i := slices.Index(s.waiting, v)
+	if i < 0 {
+		return false
+	}
+	s.waiting = slices.Delete(s.waiting, i, i+1)
+	if s.hosts[v.host]--; s.hosts[v.host] == 0 {
+		delete(s.hosts, v.host)
+	}
+	return true
+}
+
+var (
+	errHungUp = errors.New("hung up on")
+	errFull   = errors.New("as many nodes are registered as may be")
+)
+
+// stay counts a connection among the registrations, which are never hung up on.
+func (s *Server) stay(v *visit) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.registered) >= maxRegistered {
+		return errFull
+	}
+	if !s.leave(v) {
+		return errHungUp
+	}
+	s.registered[v] = true
+	return nil
+}
+
+func (s *Server) forget(v *visit) {
+	v.Close()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.leave(v)
+	delete(s.registered, v)
 }
 
 // isLocal tells whether the peer is on this host: on the loopback, or at the very address it

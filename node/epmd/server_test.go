@@ -2,6 +2,7 @@ package epmd
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"slices"
@@ -132,34 +133,53 @@ func TestByteEndsRegistration(t *testing.T) {
 }
 
 func TestIdlePeerIsClosed(t *testing.T) {
-	_, addr := startServer(t, anyPort, func(s *Server) { s.idle = time.Millisecond })
+	_, addr := startServer(t, anyPort, func(s *Server) { s.answerTime = time.Millisecond })
 	if got := talk(t, addr, "\x00"); got != "" {
 		t.Errorf("answer %q", got)
 	}
 }
 
-// farListener makes peers look as if they came from another host.
-type farListener struct{ net.Listener }
+// farListener makes peers look as if they came from other hosts, each from the next one.
+type farListener struct {
+	net.Listener
+	hosts func() net.IP
+}
 
-type farConn struct{ net.Conn }
+type farConn struct {
+	net.Conn
+	host net.IP
+}
 
 func (l farListener) Accept() (net.Conn, error) {
 	conn, err := l.Listener.Accept()
-	return farConn{conn}, err
+	if err != nil {
+		return nil, err
+	}
+	return farConn{conn, l.hosts()}, nil
 }
 
-func (farConn) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 9), Port: 9} }
+func (c farConn) RemoteAddr() net.Addr { return &net.TCPAddr{IP: c.host, Port: 9} }
+
+// serveFar has s serve those from other hosts at the address that it gives.
+func serveFar(t *testing.T, s *Server, hosts func() net.IP) string {
+	t.Helper()
+	l, err := net.Listen("tcp", anyPort)
+	if err != nil {
+		t.Fatal(err)
+	}
+	go s.Serve(farListener{l, hosts})
+	return l.Addr().String()
+}
+
+func oneHost(last byte) func() net.IP {
+	return func() net.IP { return net.IPv4(192, 0, 2, last) }
+}
 
 func TestOtherHostsMayOnlyLookUp(t *testing.T) {
 	noLeak(t)
 	ctx := testContext(t)
 	s, near := startServer(t, anyPort, nil)
-	l, err := net.Listen("tcp", anyPort)
-	if err != nil {
-		t.Fatal(err)
-	}
-	go s.Serve(farListener{l})
-	far := l.Addr().String()
+	far := serveFar(t, s, oneHost(9))
 	if _, err := Register(ctx, far, Node{Name: "far", Port: 1}); !errors.Is(err, io.EOF) {
 		t.Errorf("Register: %v, want the connection closed", err)
 	}
@@ -171,20 +191,99 @@ func TestOtherHostsMayOnlyLookUp(t *testing.T) {
 	if n, err := Lookup(ctx, far, "near"); err != nil || n.Port != 1 {
 		t.Errorf("Lookup = %+v, %v", n, err)
 	}
-	for range maxRemote {
-		dialTest(t, far)
+}
+
+// However many connections say nothing, and wherever they come from, those who do are
+// answered, and a registration stays.
+func TestSilentPeers(t *testing.T) {
+	for name, test := range map[string]struct {
+		hosts func() net.IP // nil: the own one
+		most  int           // that stay
+	}{
+		"of this host":     {nil, maxWaiting},
+		"of another host":  {oneHost(9), maxPerHost},
+		"of an IPv6 /64":   {manyHosts("2001:db8::", 15), maxPerHost},
+		"of hosts of IPv4": {manyHosts("198.18.0.0", 3), maxWaiting},
+		"of hosts of IPv6": {manyHosts("2001:db8::", 7), maxWaiting},
+	} {
+		t.Run(name, func(t *testing.T) {
+			noLeak(t)
+			ctx := testContext(t)
+			s, near := startServer(t, anyPort, func(s *Server) { s.answerTime = testPatience })
+			far, silent := serveFar(t, s, oneHost(8)), near
+			if test.hosts != nil {
+				silent = serveFar(t, s, test.hosts)
+			}
+			reg, err := Register(ctx, near, Node{Name: "first", Port: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer reg.Close()
+			var conns []net.Conn
+			for range test.most + 100 {
+				conns = append(conns, dialTest(t, silent))
+			}
+			for i, conn := range conns[:100] {
+				if got, err := io.ReadAll(conn); len(got) > 0 || err != nil {
+					t.Fatalf("silent connection %d: %q, %v", i, got, err)
+				}
+			}
+			for from, addr := range map[string]string{"here": near, "another host": far, "the same host": silent} {
+				if _, err := Lookup(ctx, addr, "first"); err != nil {
+					t.Errorf("from %s: %v", from, err)
+				}
+			}
+			second, err := Register(ctx, near, Node{Name: "second", Port: 2})
+			if err != nil {
+				t.Fatal(err)
+			}
+			second.Close()
+		})
 	}
-	await(t, "as many as may come are in", func() bool {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		return s.remote == maxRemote
+}
+
+// manyHosts counts up an octet of an address, and the one before it.
+func manyHosts(first string, octet int) func() net.IP {
+	ip := net.ParseIP(first)
+	if four := ip.To4(); four != nil {
+		ip = four
+	}
+	return func() net.IP {
+		if ip[octet]++; ip[octet] == 0 {
+			ip[octet-1]++
+		}
+		return slices.Clone(ip)
+	}
+}
+
+// Registered nodes keep out further ones, not those who ask.
+func TestTooManyRegistered(t *testing.T) {
+	noLeak(t)
+	ctx := testContext(t)
+	_, addr := startServer(t, anyPort, nil)
+	var last *Registration
+	for i := range maxRegistered {
+		reg, err := Register(ctx, addr, Node{Name: fmt.Sprint("node", i), Port: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer reg.Close()
+		last = reg
+	}
+	if _, err := Register(ctx, addr, Node{Name: "more", Port: 1}); !errors.Is(err, io.EOF) {
+		t.Errorf("one too many: %v", err)
+	}
+	if names, err := Names(ctx, addr); err != nil || len(names) != maxRegistered {
+		t.Errorf("%d names, %v", len(names), err)
+	}
+	last.Close()
+	await(t, "there is a place again", func() bool {
+		reg, err := Register(ctx, addr, Node{Name: "more", Port: 1})
+		if err == nil {
+			reg.Close()
+		}
+		return err == nil
 	})
-	if got, err := io.ReadAll(dialTest(t, far)); len(got) > 0 || err != nil {
-		t.Errorf("one too many: %q, %v", got, err)
-	}
-	if _, err := Lookup(ctx, near, "near"); err != nil {
-		t.Errorf("the own host is kept out: %v", err)
-	}
 }
 
 func FuzzServer(f *testing.F) {
@@ -199,8 +298,10 @@ func FuzzServer(f *testing.F) {
 			peer.Close()
 		}()
 		go io.Copy(io.Discard, peer)
-		s.serve(conn, true)
-		conn.Close()
+		v := &visit{Conn: conn, local: true}
+		s.enter(v)
+		s.serve(v)
+		s.forget(v)
 		if names := s.table.names(); len(names) > 0 {
 			t.Errorf("left behind: %v", names)
 		}
