@@ -14,12 +14,12 @@ import (
 
 // What the server grants its peers. A host is what [host.Of] tells apart: the loopback is none.
 const (
-	maxRegistered = 1024                   // nodes
-	maxWaiting    = 1024                   // connections besides; one more has another hung up on
-	maxPerHost    = 256                    // of these, of one host
-	maxRequest    = 2048                   // bytes; the largest ALIVE2_REQ has 1288
-	answerTime    = 5 * time.Second        // until a request is complete and answered
-	grace         = 100 * time.Millisecond // in which nobody is hung up on; the next one waits
+	maxRegistered = 1024                  // nodes
+	maxWaiting    = 1024                  // connections besides; one more has another hung up on
+	maxPerHost    = 256                   // of these, of one host
+	maxRequest    = 2048                  // bytes; the largest ALIVE2_REQ has 1288
+	answerTime    = 5 * time.Second       // until a request is complete and answered
+	grace         = 50 * time.Millisecond // in which nobody is hung up on; the next one waits
 	acceptPause   = 100 * time.Millisecond
 )
 

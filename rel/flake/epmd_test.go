@@ -24,6 +24,21 @@ func TestOwnEPMD(t *testing.T) {
 	n.erl(nil, "ping")
 }
 
+// Those who connect to it and say nothing keep nobody from finding the node.
+func TestOwnEPMDSilentPeers(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, "")
+	for range 1200 { // more than may wait
+		c, err := net.Dial("tcp", "127.0.0.1:"+n.port)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+	}
+	wantNames(t, n)
+	n.erl(nil, "ping")
+}
+
 func TestRunningEPMD(t *testing.T) {
 	t.Parallel()
 	port := freePort(t)
