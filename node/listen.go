@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/flake-go/flake/node/host"
+	"github.com/flake-go/flake/node/reserve"
 )
 
 // listen opens the port for other nodes, at all addresses unless there is one to listen at
@@ -30,7 +31,7 @@ func listen(ctx context.Context, o Options) (net.Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("node %s: %w", o.Name, err)
 	}
-	return l, nil
+	return reserve.Listener(l, o.Log), nil
 }
 
 // Network gives the network to listen in at an address, host:port: tcp4 if the host

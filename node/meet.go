@@ -12,6 +12,7 @@ import (
 
 	"github.com/flake-go/flake/node/dist"
 	"github.com/flake-go/flake/node/handshake"
+	"github.com/flake-go/flake/node/reserve"
 )
 
 // meetings are the handshakes under way by the name of the other node. When two
@@ -119,6 +120,9 @@ type dialler struct {
 // drops this one. With TLS, Ergo keeps the plain connection, and ours is around it.
 func (d dialler) Start(_ net.Addr, rw lib.NetReadWriter, _ bool, _ string) (ergonode.HandshakeDetails, error) {
 	plain := rw.(net.Conn)
+	if err := reserve.Check(plain); err != nil {
+		return ergonode.HandshakeDetails{}, err
+	}
 	stop := d.node.closeOnStop(plain)
 	defer stop()
 	plain.SetDeadline(time.Now().Add(setupTime))

@@ -11,6 +11,7 @@ import (
 	ergonode "github.com/ergo-services/ergo/node"
 
 	"github.com/flake-go/flake/node/epmd"
+	"github.com/flake-go/flake/node/reserve"
 )
 
 // registrar is EPMD as Ergo wants it. It has the public port registered in place
@@ -46,6 +47,9 @@ func (r *registrar) Register(ctx context.Context, name string, o ergonode.Regist
 
 // Resolve is called by Ergo before it dials.
 func (r *registrar) Resolve(peer string) (ergonode.Route, error) {
+	if err := reserve.Left(); err != nil {
+		return ergonode.Route{}, err
+	}
 	found, host, err := r.Find(r.node.ctx, peer)
 	if errors.Is(err, epmd.ErrNotFound) || errors.Is(err, epmd.ErrOff) {
 		err = fmt.Errorf("%w: %w", err, lib.ErrNoRoute)

@@ -2,6 +2,7 @@ package flakehttp
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -34,6 +35,9 @@ type Options struct {
 	// without a token, it must be a name or address of the loopback: another
 	// one is of a page elsewhere that has its name resolved to this machine.
 	AnyHost bool
+
+	// Connections are how many there may be at a time; 0: MaxConnections.
+	Connections int
 
 	Log *slog.Logger // nil: slog.Default
 }
@@ -90,7 +94,7 @@ func New(o Options) *Server {
 
 // Serve serves a listener, which it takes over, until Stop.
 func (s *Server) Serve(l net.Listener) {
-	l = limitListener(l, MaxConnections, MaxConnectionsPerHost)
+	l = limitListener(l, cmp.Or(s.Connections, MaxConnections), MaxConnectionsPerHost)
 	if s.TLS != nil {
 		l = tls.NewListener(l, &tls.Config{
 			GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return s.TLS(), nil },

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/flake-go/flake/node/reserve"
 )
 
 // provide starts an EPMD where nobody listens: OTP's daemon if it is installed, as erl
@@ -60,7 +62,7 @@ func (k *Keeper) serve() error {
 	}
 	k.server = NewServer(k.Log)
 	for _, l := range ls {
-		k.serving.Go(func() { k.server.Serve(l) })
+		k.serving.Go(func() { k.server.Serve(reserve.Listener(l, k.Log)) })
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/flake-go/flake/node/host"
+	"github.com/flake-go/flake/node/reserve"
 )
 
 // What the server grants its peers. A host is what [host.Of] tells apart: the loopback is none.
@@ -28,6 +29,7 @@ type Server struct {
 	log        *slog.Logger
 	answerTime time.Duration
 	table      table
+	maxWaiting int
 
 	mu         sync.Mutex
 	closed     bool
@@ -53,6 +55,7 @@ func NewServer(log *slog.Logger) *Server {
 		log:        log,
 		answerTime: answerTime,
 		table:      table{creation: uint32(time.Now().Unix())},
+		maxWaiting: reserve.Share(maxWaiting),
 		hosts:      make(map[netip.Addr]int),
 		registered: make(map[*visit]bool),
 	}
@@ -161,7 +164,7 @@ func (s *Server) tooMany(host netip.Addr) (out *visit) {
 	if host.IsValid() && s.hosts[host] >= maxPerHost {
 		return s.waiting[slices.IndexFunc(s.waiting, func(v *visit) bool { return v.host == host })]
 	}
-	if len(s.waiting) >= maxWaiting {
+	if len(s.waiting) >= s.maxWaiting {
 		for _, v := range s.waiting {
 			if out == nil || s.hosts[v.host] > s.hosts[out.host] {
 				out = v

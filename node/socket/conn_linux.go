@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/flake-go/flake/node/reserve"
 )
 
 // conn is a TCP connection outside Go's poller.
@@ -85,6 +87,10 @@ func duplicate(tcp *net.TCPConn) (file *os.File, err error) {
 	e := raw.Control(func(from uintptr) {
 		var fd int
 		if fd, err = unix.FcntlInt(from, unix.F_DUPFD_CLOEXEC, 0); err != nil {
+			return
+		}
+		if err = reserve.CheckNumber(fd); err != nil {
+			unix.Close(fd)
 			return
 		}
 		unix.SetNonblock(fd, false) // or os would have the poller watch it

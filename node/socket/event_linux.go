@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/flake-go/flake/node/reserve"
 )
 
 // event is that a socket is ready for something. Go's poller watches for it, while
@@ -29,7 +31,10 @@ func newEvent(socket int, of uint32) (*event, error) {
 	}
 	e := &event{socket: socket, of: of}
 	e.test = e.happened
-	if err = unix.SetNonblock(fd, true); err == nil { // for os to have the poller watch it
+	if err = reserve.CheckNumber(fd); err == nil {
+		err = unix.SetNonblock(fd, true) // for os to have the poller watch it
+	}
+	if err == nil {
 		err = unix.EpollCtl(fd, unix.EPOLL_CTL_ADD, socket, &unix.EpollEvent{Events: unix.EPOLLONESHOT})
 	}
 	e.epoll = os.NewFile(uintptr(fd), "epoll")

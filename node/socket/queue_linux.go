@@ -6,6 +6,8 @@ import (
 	"os"
 	"strconv"
 	"time"
+
+	"github.com/flake-go/flake/node/reserve"
 )
 
 // queue tells how long a thread waits for its turn to run.
@@ -16,8 +18,12 @@ type queue struct {
 
 // openQueue is that of the calling thread: schedstat of proc(5).
 func openQueue() queue {
-	f, _ := os.Open("/proc/thread-self/schedstat") // a nil one gives errors
-	return queue{File: f}
+	f, _ := os.Open("/proc/thread-self/schedstat")
+	if f != nil && reserve.Check(f) != nil {
+		f.Close()
+		f = nil
+	}
+	return queue{File: f} // a nil one gives errors
 }
 
 // look gives how long the thread has waited in all.

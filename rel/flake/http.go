@@ -12,6 +12,7 @@ import (
 	"github.com/flake-go/flake/flake/flakehttp"
 	"github.com/flake-go/flake/node"
 	"github.com/flake-go/flake/node/certs"
+	"github.com/flake-go/flake/node/reserve"
 )
 
 // httpEnd is how long requests under way have when the node stops.
@@ -53,7 +54,8 @@ func openDoor(cfg config.HTTP, log *slog.Logger, o flakehttp.Options) (*door, er
 	if host, _, _ := net.SplitHostPort(cfg.Listen); !config.IsLoopback(host) && !cfg.TLS.On {
 		log.Warn("HTTP without TLS: whoever is on the way can read it, and its token")
 	}
-	return &door{flakehttp.New(o), l, scheme + "://" + l.Addr().String() + "/"}, nil
+	o.Connections = reserve.Share(flakehttp.MaxConnections)
+	return &door{flakehttp.New(o), reserve.Listener(l, log), scheme + "://" + l.Addr().String() + "/"}, nil
 }
 
 // surroundings is what HTTP tells of the node.

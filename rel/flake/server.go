@@ -14,6 +14,7 @@ import (
 	"github.com/flake-go/flake/node"
 	"github.com/flake-go/flake/node/epmd"
 	"github.com/flake-go/flake/node/etf"
+	"github.com/flake-go/flake/node/reserve"
 )
 
 // server is all that runs.
@@ -24,7 +25,13 @@ type server struct {
 	http       *door  // or nil
 }
 
+// filesOfGenerator are those that one keeps open: the lock and the claim.
+const filesOfGenerator = 2
+
 func start(ctx context.Context, cfg config.Config, stdout io.Writer, log *slog.Logger) (*server, error) {
+	if err := reserve.Enough(filesOfGenerator * len(cfg.Generators)); err != nil {
+		return nil, err
+	}
 	secured, err := secure(cfg.Node, log)
 	if err != nil {
 		return nil, err

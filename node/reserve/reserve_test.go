@@ -1,0 +1,123 @@
+//go:build darwin || dragonfly || freebsd || linux || netbsd || openbsd
+
+package reserve
+
+import (
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"syscall"
+	"testing"
+)
+
+// atMost has the process have no more descriptors than n until the test ends.
+func atMost(t *testing.T, n int) {
+	t.Helper()
+	var old syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &old); err != nil {
+		t.Fatal(err)
+	}
+	now := old
+	now.Cur = 0
+	for range n { // its type is not everywhere the same
+		now.Cur++
+	}
+	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &now); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { syscall.Setrlimit(syscall.RLIMIT_NOFILE, &old) })
+}
+
+// However many connect, a file can be opened; and when some have gone, others get in.
+func TestListener(t *testing.T) {
+	atMost(t, Needed)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l = Listener(l, slog.New(slog.DiscardHandler))
+	defer l.Close()
+	in := make(chan net.Conn, Needed)
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				close(in)
+				return
+			}
+			io.WriteString(c, "in")
+			in <- c
+		}
+	}()
+	// dial tells whether who dials gets in.
+	var ours []net.Conn
+	dial := func() bool {
+		t.Helper()
+		c, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		n, _ := io.ReadFull(c, make([]byte, 2))
+		ours = append(ours, c)
+		return n > 0
+	}
+	for dial() {
+		if len(ours) > Needed {
+			t.Fatal("all get in")
+		}
+	}
+	if len(ours) < (Needed-Kept)/4 { // both ends are ours
+		t.Errorf("%d got in", len(ours)-1)
+	}
+	if err := Left(); !errors.Is(err, ErrFew) {
+		t.Errorf("what is left: %v", err)
+	}
+	for range Kept / 2 {
+		f, err := os.Open(os.DevNull)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+	}
+	for range ours[1:] {
+		(<-in).Close()
+	}
+	for _, c := range ours {
+		c.Close()
+	}
+	if !dial() {
+		t.Error("nobody gets in any more")
+	}
+	if err := Left(); err != nil {
+		t.Error(err)
+	}
+	ours[len(ours)-1].Close()
+	(<-in).Close()
+}
+
+func TestEnough(t *testing.T) {
+	atMost(t, Needed)
+	if err := Enough(0); err != nil {
+		t.Error(err)
+	}
+	const want = "the node may have 256 files open at a time, and needs 257 or more to save the time whoever connects; " +
+		"raise the limit, as with ulimit -n 20000, or LimitNOFILE=20000 in a unit of systemd"
+	if err := Enough(1); err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+}
+
+func TestShare(t *testing.T) {
+	for most, want := range map[int]int{20: 20, (Needed - Kept) / 4: 32, 512: 32} {
+		atMost(t, Needed)
+		if got := Share(most); got != want {
+			t.Errorf("%d of at most %d, want %d", got, most, want)
+		}
+	}
+	atMost(t, Kept/2)
+	if got := Share(512); got != 1 {
+		t.Errorf("%d with a limit below what is kept", got)
+	}
+}

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/flake-go/flake/client"
+	"github.com/flake-go/flake/node/etf"
+	"github.com/flake-go/flake/node/reserve"
+)
+
+// However many connections are opened, at whichever port, the time is saved and those
+// who are connected get ids. When they have gone, others get in.
+func TestFewFiles(t *testing.T) {
+	t.Parallel()
+	n := startCommand(t, script(t, "ulimit -n %d; exec %q \"$@\"", reserve.Needed, command), "",
+		fmt.Sprintf("cookie = %q\n[http]\nlisten = \"127.0.0.1:0\"", cookie))
+	config := n.cmd.Args[slices.Index(n.cmd.Args, "-config")+1]
+	timestamp := func() string {
+		text, err := os.ReadFile(filepath.Join(filepath.Dir(config), "timestamp"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	caller, err := client.DialAddr(t.Context(), n.addr, nodeName, cookie)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer caller.Close()
+	http := strings.Trim(n.await("  HTTP "), "htp:/")
+	var idle []net.Conn
+	for range 2 * reserve.Needed {
+		for _, addr := range []string{http, "127.0.0.1:" + n.port, n.addr} {
+			idle = append(idle, dial(t, addr))
+		}
+	}
+	for range 5 { // of which each is a second, and the time is saved 3 ahead
+		before := timestamp()
+		await(t, "the time is saved", func() bool { return timestamp() != before })
+		reply, err := caller.Call(t.Context(), "flake", etf.Atom("get"))
+		if answer, ok := reply.(etf.Tuple); !ok || len(answer) != 2 || answer[0] != etf.Atom("ok") {
+			t.Errorf("a call: %v, %v", reply, err)
+		}
+	}
+	if strings.Contains(n.output(), "cannot be saved") {
+		t.Error("there was a moment when the time could not be saved")
+	}
+	if !strings.Contains(n.output(), reserve.ErrFew.Error()) {
+		t.Error("nobody was hung up on")
+	}
+	for _, c := range idle {
+		c.Close()
+	}
+	awaitNode(t, n.port, "flake")
+	n.erl(nil, "ping", "get", "concurrent")
+}
+
+// A start that could not save the time later on is refused.
+func TestTooFewFiles(t *testing.T) {
+	t.Parallel()
+	p := spawn(t, freePort(t), script(t, "ulimit -n 64; exec %q \"$@\"", command), "-noinput", "-config", configFile(t, ""))
+	if code := p.wait(); code != exitFailure {
+		t.Errorf("exit status %d, want %d", code, exitFailure)
+	}
+	const want = "flake: the node may have 64 files open at a time, and needs 256 or more to save the time whoever connects; "
+	if !strings.HasPrefix(p.output(), want) {
+		t.Errorf("got  %swant %s", p.output(), want)
+	}
+}
