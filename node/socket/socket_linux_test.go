@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/flake-go/flake/node/reserve"
 )
 
 // pair gives both ends of a TCP connection, ours adopted.
@@ -148,15 +150,8 @@ func TestEnds(t *testing.T) {
 
 // After the end there is nothing left, and no more to be had.
 func TestClose(t *testing.T) {
-	files := func() int {
-		list, err := os.ReadDir("/proc/self/fd")
-		if err != nil {
-			t.Fatal(err)
-		}
-		return len(list)
-	}
 	pair(t) // the poller has files of its own
-	before := files()
+	before := files(t)
 	for range 3 {
 		ours, theirs := pair(t)
 		end := echo(ours)
@@ -175,7 +170,7 @@ func TestClose(t *testing.T) {
 			}
 		}
 	}
-	if after := files(); after != before {
+	if after := files(t); after != before {
 		t.Errorf("%d files are open, %d were before", after, before)
 	}
 }
@@ -227,6 +222,67 @@ func TestAdoptOthers(t *testing.T) {
 	if release(); ours.dedicated {
 		t.Error("dedicated after release")
 	}
+}
+
+// Where descriptors are few none is taken of those that are kept.
+func TestFewFiles(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	theirs, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer theirs.Close()
+	c, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	next, err := unix.Dup(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	unix.Close(next)
+	var usual unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &usual); err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Setrlimit(unix.RLIMIT_NOFILE, &usual)
+	before := files(t)
+	for left := range 3 { // where a connection needs 3
+		few := usual
+		few.Cur = uint64(next + left + reserve.Kept)
+		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &few); err != nil {
+			t.Fatal(err)
+		}
+		if Adopt(c) != c {
+			t.Fatalf("adopted with %d descriptors left", left)
+		}
+		if q := openQueue(); left == 0 && q.File != nil {
+			t.Error("a thread has opened a file")
+		} else {
+			q.Close()
+		}
+		if now := files(t); now != before {
+			t.Fatalf("%d files are open, %d were before", now, before)
+		}
+	}
+	unix.Setrlimit(unix.RLIMIT_NOFILE, &usual)
+	if c = Adopt(c); c.Close() != nil || files(t) >= before {
+		t.Errorf("%T, %d files are open, %d were before", c, files(t), before)
+	}
+}
+
+// files counts those that are open.
+func files(t *testing.T) int {
+	t.Helper()
+	list, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(list) - 1 // that of the folder
 }
 
 // A busy connection has a thread, an idle one has none.

@@ -15,7 +15,8 @@ import (
 )
 
 // However many connections are opened, at whichever port, the time is saved and those
-// who are connected get ids. When they have gone, others get in.
+// who are connected get ids. When they have gone, others get in, and if they are of HTTP
+// or of EPMD even before.
 func TestFewFiles(t *testing.T) {
 	t.Parallel()
 	n := startCommand(t, script(t, "ulimit -n %d; exec %q \"$@\"", reserve.Needed, command), "",
@@ -35,11 +36,15 @@ func TestFewFiles(t *testing.T) {
 	defer caller.Close()
 	http := strings.Trim(n.await("  HTTP "), "htp:/")
 	var idle []net.Conn
-	for range 2 * reserve.Needed {
-		for _, addr := range []string{http, "127.0.0.1:" + n.port, n.addr} {
+	flood := func(addr string) {
+		for range 2 * reserve.Needed {
 			idle = append(idle, dial(t, addr))
 		}
 	}
+	flood(http)
+	flood("127.0.0.1:" + n.port)
+	n.erl(nil, "ping", "get", "concurrent")
+	flood(n.addr)
 	for range 5 { // of which each is a second, and the time is saved 3 ahead
 		before := timestamp()
 		await(t, "the time is saved", func() bool { return timestamp() != before })
