@@ -41,10 +41,10 @@ func TestListener(t *testing.T) {
 	defer l.Close()
 	in := make(chan net.Conn, Needed)
 	go func() {
+		defer l.Close()
 		for {
 			c, err := l.Accept()
 			if err != nil {
-				close(in)
 				return
 			}
 			io.WriteString(c, "in")
