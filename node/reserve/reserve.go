@@ -99,7 +99,7 @@ func (l listener) Accept() (net.Conn, error) {
 		if err = Check(c); err == nil {
 			return c, nil
 		}
-		l.log.Warn("connection hung up on", "address", c.RemoteAddr(), "at", l.Addr(), "error", err)
+		l.log.Warn("connection hung up on", "address", c.RemoteAddr(), "at", l.Addr(), "err", err)
 		c.Close()
 	}
 }
