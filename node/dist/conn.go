@@ -34,6 +34,8 @@ type Conn struct {
 	done   chan struct{} // closed when Ergo has forgotten the connection
 	ending Ending        // once it is
 	since  time.Time
+	asks   atomic.Bool  // something other than a tick has come since our last tick
+	asked  atomic.Int64 // when one of ours saw that last, in nanoseconds after since
 	serial uint32
 	self   []byte // a pid of ours where the protocol wants a sender and has no use for it
 
@@ -114,6 +116,15 @@ func (c *Conn) Close() { c.cancel(errClosed) }
 
 // Since is when the handshake was done.
 func (c *Conn) Since() time.Time { return c.since }
+
+// Asked is when the peer was last seen to have sent something other than a tick: each
+// tick of ours looks.
+func (c *Conn) Asked() time.Time {
+	if c.asks.Load() {
+		return time.Now()
+	}
+	return c.since.Add(time.Duration(c.asked.Load()))
+}
 
 // Ending is why it has ended, once Done is closed.
 func (c *Conn) Ending() Ending { return c.ending }

@@ -74,6 +74,9 @@ func (c *Conn) handle(frame []byte) error {
 	if len(frame) == 0 { // a tick, answered by being alive
 		return nil
 	}
+	if !c.asks.Load() {
+		c.asks.Store(true)
+	}
 	if frame[0] != passThrough {
 		return errPassThrough
 	}

@@ -25,6 +25,10 @@ func (c *Conn) tick() {
 		case <-c.out.wake:
 			err = c.out.offer()
 		case <-ticks:
+			if c.asks.Load() {
+				c.asked.Store(int64(time.Since(c.since)))
+				c.asks.Store(false)
+			}
 			heard := c.in.octets.Load()
 			writes, writing := c.out.state()
 			stuck := writing && writes == written

@@ -87,6 +87,27 @@ func TestSilentPeer(t *testing.T) {
 	})
 }
 
+// To tick is not to ask for something.
+func TestAsked(t *testing.T) {
+	bubble(t, flags, func(t *testing.T, r *rig) {
+		start := time.Now()
+		r.pass(10 * time.Minute)
+		if got := r.conn.Asked(); !got.Equal(start) {
+			t.Errorf("asked %v after the start, want never", got.Sub(start))
+		}
+		r.send(monitorP(gone, ref3))
+		r.pass(10 * time.Minute)
+		if got := r.conn.Asked().Sub(start) - 10*time.Minute; got < 0 || got > maxTick {
+			t.Errorf("seen to ask %v later, want at most %v", got, maxTick)
+		}
+		r.send(monitorP(gone, ref3))
+		synctest.Wait()
+		if got := r.conn.Asked(); !got.Equal(time.Now()) {
+			t.Errorf("asked %v ago, want just now", time.Since(got))
+		}
+	})
+}
+
 // Who takes nothing is not listened to, and cut off though it ticks; meanwhile
 // others are served.
 func TestDeafPeer(t *testing.T) {
