@@ -25,6 +25,10 @@ const (
 	// more has another hung up on: see [gate.stalled].
 	MaxHandshakes = 1024
 
+	// maxHeld bounds those of them that are kept waiting for a wrong cookie. One
+	// more has the one go on that has waited longest.
+	maxHeld = MaxHandshakes / 2
+
 	// maxOffenders bounds the hosts that are remembered for a wrong cookie. One
 	// more has any of them forgotten.
 	maxOffenders = 4096
@@ -50,9 +54,8 @@ type gate struct {
 	now func() time.Time
 
 	mu         sync.Mutex
-	handshakes []*visit // in the order in which they came, or said their name
-	silent     crowd    // those that have not
-	named      crowd    // those that have
+	handshakes []*visit          // in the order in which each came to its stage
+	proven     map[string]*visit // those after them, by name
 	connected  map[netip.Addr]int
 	total      int // of connected, the loopback included
 	offenders  map[netip.Addr]offender
@@ -60,11 +63,23 @@ type gate struct {
 
 // visit is one handshake under way. For the gate, the loopback is a host here.
 type visit struct {
-	conn   net.Conn
-	host   netip.Addr
-	broken chan struct{} // closed to make room for another
-	named  bool          // it has said its name
+	conn    net.Conn
+	host    netip.Addr
+	broken  chan struct{} // closed to make room for another
+	hurried chan struct{} // closed to have it held no longer
+
+	stage stage
+	name  string // once it has shown the cookie
 }
+
+// stage is how far a handshake has come.
+type stage int
+
+const (
+	arrived stage = iota // it has not said its name
+	named                // it has, and not yet shown the cookie
+	held                 // it has, and is kept waiting for a wrong cookie of its host
+)
 
 func (v *visit) breakOff() {
 	close(v.broken)
@@ -79,8 +94,7 @@ type offender struct {
 func newGate() *gate {
 	return &gate{
 		now:       time.Now,
-		silent:    crowd{hosts: make(map[netip.Addr]int)},
-		named:     crowd{hosts: make(map[netip.Addr]int)},
+		proven:    make(map[string]*visit),
 		connected: make(map[netip.Addr]int),
 		offenders: make(map[netip.Addr]offender),
 	}
@@ -91,7 +105,10 @@ func isLoopback(host netip.Addr) bool { return !host.IsValid() }
 // arrive counts a handshake in. If there are too many, it returns the one that has
 // to make room, which the caller breaks off.
 func (g *gate) arrive(c net.Conn) (v, out *visit) {
-	v = &visit{conn: c, host: host.Of(c.RemoteAddr()), broken: make(chan struct{})}
+	v = &visit{
+		conn: c, host: host.Of(c.RemoteAddr()),
+		broken: make(chan struct{}), hurried: make(chan struct{}),
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if len(g.handshakes) >= MaxHandshakes {
@@ -99,94 +116,144 @@ func (g *gate) arrive(c net.Conn) (v, out *visit) {
 		g.remove(out)
 	}
 	g.handshakes = append(g.handshakes, v)
-	g.silent.add(v.host, 1)
 	return v, out
 }
 
-// stalled finds the one to break off. Those that have not said their name, and those
-// that have, get half of the places each: of whichever has more, it is the one that has
-// waited longest. If most of them are of one host it is one of that, so that others are
-// not hurried by it.
+// stalled finds the one to break off: of those that keep us waiting, the one that has
+// done so for the longest. If most of them have not said their name it is one of these,
+// and if most of those are of one host it is one of that, so that others are not
+// hurried.
 func (g *gate) stalled() *visit {
-	named := g.silent.n <= MaxHandshakes/2
-	c := &g.silent
-	if named {
-		c = &g.named
+	var n [held + 1]int
+	for _, v := range g.handshakes {
+		n[v.stage]++
 	}
-	most, found := c.most()
+	among := func(v *visit) bool { return v.stage == arrived || v.stage == named && n[arrived] <= n[named] }
+	most, found := g.most(among)
 	return g.handshakes[slices.IndexFunc(g.handshakes, func(v *visit) bool {
-		return v.named == named && (!found || v.host == most)
+		return among(v) && (!found || v.host == most)
 	})]
+}
+
+// most finds the host of more than half of some, if there is one.
+func (g *gate) most(among func(*visit) bool) (host netip.Addr, found bool) {
+	// Whoever has more than half is what is left when each meets one of another host.
+	left := 0
+	for _, v := range g.handshakes {
+		switch {
+		case !among(v):
+		case left == 0:
+			host, left = v.host, 1
+		case v.host == host:
+			left++
+		default:
+			left--
+		}
+	}
+	n, of := 0, 0
+	for _, v := range g.handshakes {
+		if among(v) {
+			of++
+			if v.host == host {
+				n++
+			}
+		}
+	}
+	return host, n > of/2
 }
 
 // remove reports whether a handshake was still counted.
 func (g *gate) remove(v *visit) bool {
 	i := slices.Index(g.handshakes, v)
-	if i < 0 {
-		return false
+	if i >= 0 {
+		g.handshakes = slices.Delete(g.handshakes, i, i+1)
 	}
-	g.handshakes = slices.Delete(g.handshakes, i, i+1)
-	if v.named {
-		g.named.add(v.host, -1)
-	} else {
-		g.silent.add(v.host, -1)
-	}
-	return true
+	return i >= 0
 }
 
-// spoke notes that a caller has said its name.
-func (g *gate) spoke(v *visit) {
+// move reports whether a handshake was still counted, which has come to a stage.
+func (g *gate) move(v *visit, to stage) bool {
+	counted := g.remove(v)
+	if counted {
+		v.stage = to
+		g.handshakes = append(g.handshakes, v)
+	}
+	return counted
+}
+
+// spoke notes that a caller has said its name, and tells how long it is to be held.
+func (g *gate) spoke(v *visit) time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.remove(v) {
-		v.named = true
-		g.handshakes = append(g.handshakes, v)
-		g.named.add(v.host, 1)
+	delay := g.delay(v.host)
+	if delay == 0 {
+		g.move(v, named)
+		return 0
 	}
-}
-
-// crowd counts handshakes by host.
-type crowd struct {
-	n     int // of all hosts
-	hosts map[netip.Addr]int
-}
-
-func (c *crowd) add(host netip.Addr, d int) {
-	c.n += d
-	if c.hosts[host] += d; c.hosts[host] == 0 {
-		delete(c.hosts, host)
+	if n, first := g.held(); n >= maxHeld {
+		g.move(first, named)
+		close(first.hurried)
 	}
+	g.move(v, held)
+	return delay
 }
 
-// most finds the host of more than half, if there is one.
-func (c *crowd) most() (netip.Addr, bool) {
-	for host, n := range c.hosts {
-		if n > c.n/2 {
-			return host, true
+// held counts those that are held, and finds the one that has been for the longest.
+func (g *gate) held() (n int, first *visit) {
+	for _, v := range slices.Backward(g.handshakes) {
+		if v.stage == held {
+			n, first = n+1, v
 		}
 	}
-	return netip.Addr{}, false
+	return n, first
 }
 
-// leave counts a handshake out, however it went, and reports whether it was
-// still counted.
-func (g *gate) leave(v *visit) bool {
+// goesOn notes that a caller is no longer held.
+func (g *gate) goesOn(v *visit) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.remove(v)
+	if v.stage == held {
+		g.move(v, named)
+	}
+}
+
+// proved notes that a caller has shown the cookie, and now waits to come in. It returns
+// the one of its name that waits already, which the caller breaks off: of a name only the
+// last one waits. In all no more wait than may still be connected, or shake hands.
+func (g *gate) proved(v *visit, name string) (out *visit, err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	out = g.proven[name]
+	if out == nil && len(g.proven) >= max(MaxConnections-g.total, MaxHandshakes) {
+		return nil, errFull
+	}
+	if !g.remove(v) {
+		return nil, errBrokenOff
+	}
+	v.name = name
+	g.proven[name] = v
+	return out, nil
+}
+
+// leave counts a handshake out, however it went.
+func (g *gate) leave(v *visit) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.remove(v)
+	if g.proven[v.name] == v {
+		delete(g.proven, v.name)
+	}
 }
 
 // counted reports whether a handshake is still counted.
 func (g *gate) counted(v *visit) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return slices.Contains(g.handshakes, v)
+	return g.proven[v.name] == v || slices.Contains(g.handshakes, v)
 }
 
 // delay is how long a host has to wait for its next handshake.
 func (g *gate) delay(host netip.Addr) time.Duration {
-	g.mu.Lock()
-	defer g.mu.Unlock()
 	o, ok := g.offenders[host]
 	switch {
 	case !ok:

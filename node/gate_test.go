@@ -27,6 +27,13 @@ func (f from) RemoteAddr() net.Addr {
 
 func hostAt(addr string) netip.Addr { return host.Of(from{addr: addr}.RemoteAddr()) }
 
+// left has a caller leave, and reports whether it was counted until then.
+func left(g *gate, v *visit) bool {
+	was := g.counted(v)
+	g.leave(v)
+	return was && !g.counted(v)
+}
+
 // Whoever opens handshakes and says nothing, callers that say their name get in, however
 // many come at once, from that host or another.
 func TestHandshakes(t *testing.T) {
@@ -74,19 +81,12 @@ func TestHandshakes(t *testing.T) {
 			}
 			flood(2 * MaxHandshakes)
 			for _, v := range came {
-				if !g.leave(v) || g.leave(v) {
-					t.Fatal("a caller is not counted once")
+				if !left(g, v) {
+					t.Fatal("a caller is broken off, or still counted")
 				}
 			}
-			const left = MaxHandshakes - callers
-			if len(g.handshakes) != left || g.silent.n != left {
-				t.Errorf("%d are left, %d of them silent, want %d", len(g.handshakes), g.silent.n, left)
-			}
-			for _, v := range slices.Clone(g.handshakes) {
-				g.leave(v)
-			}
-			if len(g.silent.hosts)+len(g.named.hosts) > 0 {
-				t.Errorf("left: %v, %v", g.silent, g.named)
+			if n := len(g.handshakes); n != MaxHandshakes-callers {
+				t.Errorf("%d are left, want %d", n, MaxHandshakes-callers)
 			}
 		})
 	}
@@ -127,8 +127,118 @@ func TestAllNamed(t *testing.T) {
 		g.spoke(v)
 	}
 	_, out := g.arrive(from{addr: "192.0.2.1"})
-	if out != all[MaxHandshakes-1] || g.leave(out) {
+	if out != all[MaxHandshakes-1] || g.counted(out) {
 		t.Errorf("broken off: %+v, want %+v", out, all[MaxHandshakes-1])
+	}
+}
+
+// Who says nothing costs none their place that answer, though they are slow to.
+func TestSlow(t *testing.T) {
+	g := newGate()
+	var slow []*visit
+	for range 100 {
+		g.arrive(from{addr: "192.0.2.1"})
+	}
+	for range MaxHandshakes - 100 {
+		v, _ := g.arrive(from{addr: "192.0.2.1"})
+		g.spoke(v)
+		slow = append(slow, v)
+	}
+	for range 100 {
+		if _, out := g.arrive(from{addr: "192.0.2.1"}); slices.Contains(slow, out) {
+			t.Fatal("one that has said its name is broken off")
+		}
+	}
+}
+
+// Callers of a host that has had wrong cookies are not broken off while they are held
+// for that, however many come: they are held for less.
+func TestHeld(t *testing.T) {
+	const addr, callers = "192.0.2.1", 100
+	g := newGate()
+	g.offended(hostAt(addr))
+	var came []*visit
+	flood := func(n int, name bool, addrs ...string) {
+		for i := range n {
+			v, out := g.arrive(from{addr: addrs[i%len(addrs)]})
+			if slices.Contains(came, out) {
+				t.Fatal("a caller is broken off")
+			}
+			if name {
+				g.spoke(v)
+			}
+		}
+	}
+	for range callers {
+		v, _ := g.arrive(from{addr: addr})
+		if g.spoke(v) != firstDelay {
+			t.Fatal("not held")
+		}
+		came = append(came, v)
+	}
+	flood(2*MaxHandshakes, true, "198.51.100.1", "198.51.100.2", "198.51.100.3")
+	flood(2*MaxHandshakes, false, addr)
+	flood(maxHeld-callers, true, addr)
+	for _, v := range came {
+		select {
+		case <-v.hurried:
+			t.Fatal("hurried though there is room")
+		default:
+		}
+	}
+	const slow = 100 // of the flood come until a caller answers
+	for i := range callers + slow {
+		flood(1, true, addr)
+		select {
+		case <-came[min(i, callers-1)].hurried:
+		default:
+			t.Fatal("not hurried though too many are held")
+		}
+		if i >= slow && !left(g, came[i-slow]) {
+			t.Fatal("a caller is broken off before it can answer")
+		}
+	}
+}
+
+// Those that have shown the cookie are not broken off for others, but for the next of
+// their name. They are not more than may be connected, or a few.
+func TestProved(t *testing.T) {
+	g := newGate()
+	arrive := func() *visit {
+		v, _ := g.arrive(from{addr: "192.0.2.1"})
+		g.spoke(v)
+		return v
+	}
+	first := arrive()
+	for i := range MaxConnections {
+		v := first
+		if i > 0 {
+			v = arrive()
+		}
+		if out, err := g.proved(v, fmt.Sprint(i)); out != nil || err != nil {
+			t.Fatalf("%d: %v, broken off: %v", i, err, out)
+		}
+	}
+	for range 2 * MaxHandshakes {
+		arrive()
+	}
+	again := arrive()
+	if out, err := g.proved(again, "0"); out != first || err != nil || g.counted(first) {
+		t.Errorf("broken off: %+v, %v, want the first", out, err)
+	}
+	if _, err := g.proved(first, "0"); err != errBrokenOff {
+		t.Errorf("one that had to make room: %v", err)
+	}
+	g.leave(first)
+	if !g.counted(again) {
+		t.Error("the last of a name is not counted")
+	}
+	more := arrive()
+	if _, err := g.proved(more, "more"); err != errFull || !left(g, more) {
+		t.Errorf("one more: %v, want %v", err, errFull)
+	}
+	if !left(g, again) || len(g.proven) != MaxConnections-1 {
+		t.Errorf("%d wait, want %d", len(g.proven), MaxConnections-1)
 	}
 }
 
@@ -253,7 +363,10 @@ func TestWrongCookies(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if d := n.gate.delay(netip.Addr{}); d != maxDelayLoopback {
+	n.gate.mu.Lock()
+	d := n.gate.delay(netip.Addr{})
+	n.gate.mu.Unlock()
+	if d != maxDelayLoopback {
 		t.Errorf("delay %v, want %v", d, maxDelayLoopback)
 	}
 	dial(t, n, "right@127.0.0.1")

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/netip"
 	"runtime/debug"
 	"time"
 
@@ -40,9 +39,7 @@ func (n *Node) accept() {
 		c = socket.Adopt(c)
 		v, out := n.gate.arrive(c)
 		if out != nil {
-			n.log.Warn("handshake broken off: too many are under way", "address", out.conn.RemoteAddr())
-			out.breakOff()
-			n.past.failed(failedMany)
+			n.breakOff(out, failedMany)
 		}
 		n.greeters.Go(func() {
 			n.greet(v)
@@ -68,21 +65,16 @@ func (n *Node) greet(v *visit) {
 	defer g.done()
 	c.SetDeadline(time.Now().Add(setupTime))
 	s, err := g.shakeHands(c)
+	if errors.Is(err, handshake.ErrCookie) {
+		n.gate.offended(v.host)
+	}
+	if err == nil {
+		c.SetDeadline(time.Time{})
+		err = n.enter(s, v)
+	}
 	if err != nil {
-		if errors.Is(err, handshake.ErrCookie) {
-			n.gate.offended(v.host)
-		}
-		c.Close()
 		n.refused(v, s.Peer.Name, err)
-		return
-	}
-	c.SetDeadline(time.Time{})
-	if !n.gate.leave(v) {
-		return // broken off at the last moment
-	}
-	if err := n.enter(s, v.host); err != nil {
-		n.past.failed(failureOf(err))
-		n.log.Warn("connection refused", "peer", s.Peer.Name, "address", c.RemoteAddr(), "error", err)
+		c.Close()
 		return
 	}
 	g.given = ""
@@ -90,7 +82,6 @@ func (n *Node) greet(v *visit) {
 
 // heard is told that the caller has said its name.
 func (g *greeting) heard() error {
-	g.node.gate.spoke(g.visit)
 	if !g.node.hold(g.visit) {
 		return errBrokenOff
 	}
@@ -100,7 +91,7 @@ func (g *greeting) heard() error {
 // hold keeps a host waiting that had a wrong cookie, and reports whether it may
 // then go on.
 func (n *Node) hold(v *visit) bool {
-	delay := n.gate.delay(v.host)
+	delay := n.gate.spoke(v)
 	if delay == 0 {
 		return true
 	}
@@ -109,9 +100,11 @@ func (n *Node) hold(v *visit) bool {
 		return false
 	case <-v.broken:
 		return false
+	case <-v.hurried:
 	case <-time.After(delay):
-		return true
 	}
+	n.gate.goesOn(v)
+	return true
 }
 
 // shakeHands turns a fault of ours into a failed handshake, so that no peer can
@@ -152,6 +145,13 @@ var (
 	errBrokenOff = errors.New("broken off")
 )
 
+// breakOff hangs up on a caller that the gate no longer counts.
+func (n *Node) breakOff(v *visit, why string) {
+	n.log.Warn("handshake broken off", "why", why, "address", v.conn.RemoteAddr())
+	n.past.failed(why)
+	v.breakOff()
+}
+
 func (n *Node) refused(v *visit, peer string, err error) {
 	if n.gate.counted(v) { // else it was broken off
 		n.past.failed(failureOf(err))
@@ -183,23 +183,4 @@ func (g *greeting) admit(peer handshake.Name) handshake.Status {
 		return handshake.StatusAlive
 	}
 	return status
-}
-
-// enter has a session served, in place of an earlier connection of that name.
-// The lock is not held while that ends: it may have to wait for a function that
-// the peer has called, and nobody else shall.
-func (n *Node) enter(s dist.Session, host netip.Addr) error {
-	n.entering.Lock()
-	defer n.entering.Unlock()
-	for old := n.connection(s.Peer.Name); old != nil; old = n.connection(s.Peer.Name) {
-		n.entering.Unlock()
-		old.Close()
-		<-old.Done()
-		n.entering.Lock()
-	}
-	if err := n.gate.full(host); err != nil {
-		s.Conn.Close()
-		return err
-	}
-	return n.door.pass(s)
 }

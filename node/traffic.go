@@ -112,6 +112,7 @@ const (
 	failedHungUp    = "hung_up"
 	failedMalformed = "malformed"
 	failedMany      = "too_many_handshakes"
+	failedAgain     = "came_again" // before the one of its name ahead of it was in
 	failedFull      = "too_many_connections"
 	failedFault     = "fault" // ours
 )

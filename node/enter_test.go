@@ -1,0 +1,91 @@
+package node
+
+import (
+	"testing"
+
+	"github.com/flake-go/flake/genserver"
+	"github.com/flake-go/flake/node/etf"
+)
+
+// stuck is a server that holds up who sends it a cast, until release is closed.
+type stuck struct {
+	silent
+	taken, release chan struct{}
+}
+
+func (stuck) HandleCall([]byte, []byte, etf.Caps) []byte { return nil }
+
+func (s stuck) HandleCast([]byte, genserver.Caller) {
+	s.taken <- struct{}{}
+	<-s.release
+}
+
+// heldUp gives a node with a connection as a@127.0.0.1 that does not end before
+// release is called.
+func heldUp(t *testing.T) (n *Node, release func()) {
+	t.Helper()
+	s := stuck{taken: make(chan struct{}), release: make(chan struct{})}
+	release = func() { close(s.release) }
+	n = start(t, Options{Supervisors: []Supervisor{{Name: "stuck_sup", Servers: []Server{{Name: "stuck", Handler: s}}}}})
+	p := dial(t, n, "a@127.0.0.1")
+	p.send(regSend(p.pid, "stuck"), etf.Tuple{etf.Atom("$gen_cast"), etf.Atom("x")})
+	<-s.taken
+	return n, release
+}
+
+// atGate counts those that are not in yet.
+func atGate(n *Node) int {
+	n.gate.mu.Lock()
+	defer n.gate.mu.Unlock()
+	return len(n.gate.handshakes) + len(n.gate.proven)
+}
+
+// comeBack connects as a@127.0.0.1, and waits until the node knows.
+func comeBack(t *testing.T, n *Node) *peer {
+	t.Helper()
+	p := dial(t, n, "a@127.0.0.1")
+	await(t, "the caller waits at the gate", func() bool {
+		n.gate.mu.Lock()
+		defer n.gate.mu.Unlock()
+		v := n.gate.proven["a@127.0.0.1"]
+		return v != nil && v.conn.RemoteAddr().String() == p.conn.LocalAddr().String()
+	})
+	return p
+}
+
+// While the connection of a name does not end, one caller of that name waits, the last,
+// and is counted, and others get in.
+func TestLastOfNameWaits(t *testing.T) {
+	n, release := heldUp(t)
+	last := comeBack(t, n)
+	for range 10 {
+		next := comeBack(t, n)
+		last.ended()
+		last = next
+	}
+	if got := n.Traffic().HandshakeFailures[failedAgain]; got != 10 {
+		t.Errorf("%d came again, want 10", got)
+	}
+	b := dial(t, n, "b@127.0.0.1")
+	if got := b.call("net_kernel", etf.Atom("longnames")); got != "{1,true}" {
+		t.Errorf("another is answered %s", got)
+	}
+	await(t, "only the last is counted", func() bool { return atGate(n) == 1 })
+	release()
+	if got := last.call("net_kernel", etf.Atom("longnames")); got != "{1,true}" {
+		t.Errorf("the last is answered %s", got)
+	}
+	await(t, "none is counted any more", func() bool { return atGate(n) == 0 })
+}
+
+// A caller does not wait for ever for the connection of its name to end.
+func TestNameWaitsNotForEver(t *testing.T) {
+	t.Parallel()
+	n, release := heldUp(t)
+	defer release()
+	p := comeBack(t, n)
+	p.ended()
+	if got := n.Traffic().HandshakeFailures[failedTime]; got != 1 {
+		t.Errorf("%d gave up, want 1", got)
+	}
+}
