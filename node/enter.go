@@ -6,7 +6,12 @@ import (
 	"time"
 
 	"github.com/flake-go/flake/node/dist"
+	"github.com/flake-go/flake/node/host"
 )
+
+// idleTime is how long a peer has to have asked for nothing before another takes its
+// place. An Erlang node connects again by itself when it has something to ask.
+const idleTime = time.Minute
 
 // enter has a session served, in place of whatever connection is in its way. The lock is
 // not held while that ends, so that nobody else waits for it.
@@ -46,10 +51,25 @@ func (n *Node) enter(s dist.Session, v *visit) error {
 }
 
 // inTheWay gives the connection that has to end before a caller can come in, if there is
-// one: that of its name.
+// one: that of its name; or, if as many are connected as may be, the one that has been
+// idle for the longest.
 func (n *Node) inTheWay(name string, v *visit) (old *dist.Conn, err error) {
 	if old = n.connection(name); old != nil {
 		return old, nil
 	}
-	return nil, n.gate.full(v.host)
+	if err = n.gate.full(v.host); err == nil {
+		return nil, nil
+	}
+	since := n.gate.now().Add(-idleTime)
+	for _, c := range n.connections() {
+		mayGo := c.Context().Err() == nil && (err == errFull || host.Of(c.Addr()) == v.host)
+		if asked := c.Asked(); mayGo && asked.Before(since) {
+			old, since = c, asked
+		}
+	}
+	if old == nil {
+		return nil, err
+	}
+	n.log.Warn("connection closed: it is idle, and another needs the place", "peer", old.Peer().Name, "by", name)
+	return old, nil
 }

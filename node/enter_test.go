@@ -1,7 +1,9 @@
 package node
 
 import (
+	"errors"
 	"testing"
+	"time"
 
 	"github.com/flake-go/flake/genserver"
 	"github.com/flake-go/flake/node/etf"
@@ -88,4 +90,40 @@ func TestNameWaitsNotForEver(t *testing.T) {
 	if got := n.Traffic().HandshakeFailures[failedTime]; got != 1 {
 		t.Errorf("%d gave up, want 1", got)
 	}
+}
+
+// Where as many are connected as may be, a caller takes the place of who has asked for
+// nothing for the longest, if that is long.
+func TestIdleGivesPlace(t *testing.T) {
+	n := start(t, Options{})
+	setNow := func(now func() time.Time) {
+		n.gate.mu.Lock() // which the next handshake takes, too
+		defer n.gate.mu.Unlock()
+		n.gate.now = now
+	}
+	before := time.Now()
+	setNow(func() time.Time { return before })
+	idle := dial(t, n, "idle@127.0.0.1")
+	await(t, "it is connected", func() bool { return n.Connections() == 1 })
+	busy := dial(t, n, "busy@127.0.0.1")
+	busy.get()
+	elsewhere := hostAt("192.0.2.1")
+	for range MaxConnections - 2 {
+		n.gate.up(elsewhere)
+	}
+
+	dial(t, n, "early@127.0.0.1").ended()
+	if got := n.Traffic().HandshakeFailures[failedFull]; got != 1 {
+		t.Errorf("%d refused, want 1", got)
+	}
+	busy.get()
+
+	setNow(func() time.Time { return time.Now().Add(2 * idleTime) })
+	if _, err := n.inTheWay("x@192.0.2.1", &visit{host: elsewhere}); !errors.Is(err, errHostFull) {
+		t.Errorf("another of a host of which many are: %v, want %v", err, errHostFull)
+	}
+	late := dial(t, n, "late@127.0.0.1")
+	idle.ended()
+	late.get()
+	busy.get()
 }

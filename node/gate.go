@@ -299,10 +299,10 @@ func (g *gate) full(host netip.Addr) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	switch {
-	case g.total >= MaxConnections:
-		return errFull
 	case !isLoopback(host) && g.connected[host] >= MaxPerHost:
 		return errHostFull
+	case g.total >= MaxConnections:
+		return errFull
 	}
 	return nil
 }
