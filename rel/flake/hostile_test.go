@@ -65,51 +65,6 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// Callers behind one address all get in at once, though somebody there opens thousands of
-// connections and says nothing.
-func TestManyAtOnce(t *testing.T) {
-	t.Parallel()
-	const callers, silent, secret = 200, 3000, "S3CRET"
-	own := ownAddress(t)
-	n := startNode(t, "", "-name", "flake@"+own, "-setcookie", secret)
-	_, port, _ := net.SplitHostPort(n.addr)
-	addr := net.JoinHostPort(own, port)
-	for range silent {
-		dial(t, addr)
-	}
-	var in sync.WaitGroup
-	for i := range callers {
-		in.Go(func() {
-			c, err := net.Dial("tcp", addr)
-			if err == nil {
-				defer c.Close()
-				_, err = handshake.Start(c, n.name, handshake.Options{Node: fmt.Sprintf("caller%d@%s", i, own), Creation: 1, Cookie: secret})
-			}
-			if err != nil {
-				t.Errorf("caller %d: %v", i, err)
-			}
-		})
-	}
-	in.Wait()
-	n.erl([]string{"-name", "caller@" + own, "-setcookie", secret}, "ping", "get")
-}
-
-// ownAddress is the machine's own, or of the loopback if it has no other: the node treats
-// them alike here.
-func ownAddress(t *testing.T) string {
-	t.Helper()
-	addrs, err := net.InterfaceAddrs()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, a := range addrs {
-		if ip := a.(*net.IPNet).IP; ip.To4() != nil && ip.IsGlobalUnicast() {
-			return ip.String()
-		}
-	}
-	return "127.0.0.1"
-}
-
 // A caller that died without a word has left a connection behind. When it comes
 // back it gets in at once.
 func TestComeBack(t *testing.T) {

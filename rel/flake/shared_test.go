@@ -1,0 +1,151 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/flake-go/flake/node/handshake"
+)
+
+// Callers that share an address with hostile ones.
+
+// sharedNode is the command at an address that the node does not take for the loopback,
+// if the machine has one.
+type sharedNode struct {
+	*flakeNode
+	host string
+}
+
+// sharedCookie is its cookie.
+const sharedCookie = "S3CRET"
+
+func startShared(t *testing.T) *sharedNode {
+	t.Helper()
+	host := ownAddress(t)
+	n := &sharedNode{startNode(t, "", "-name", "flake@"+host, "-setcookie", sharedCookie), host}
+	_, port, _ := net.SplitHostPort(n.addr)
+	n.addr = net.JoinHostPort(host, port)
+	return n
+}
+
+// shakeHands does it as a node of that name.
+func (n *sharedNode) shakeHands(c net.Conn, name, cookie string) error {
+	_, err := handshake.Start(c, n.name, handshake.Options{Node: name + "@" + n.host, Creation: 1, Cookie: cookie})
+	return err
+}
+
+// come has so many callers come, all of which have dialled when it returns. Await waits
+// until they have shaken hands.
+func (n *sharedNode) come(callers int) (await func()) {
+	var in sync.WaitGroup
+	for i := range callers {
+		c := dial(n.t, n.addr)
+		in.Go(func() {
+			if err := n.shakeHands(c, fmt.Sprintf("caller%d", i), sharedCookie); err != nil {
+				n.t.Errorf("caller %d: %v", i, err)
+			}
+		})
+	}
+	return in.Wait
+}
+
+// offend shows wrong cookies, so that callers of this address are kept waiting.
+func (n *sharedNode) offend() {
+	var all sync.WaitGroup
+	for range 8 {
+		c := dial(n.t, n.addr)
+		all.Go(func() {
+			if n.shakeHands(c, "guess", "guess") == nil {
+				n.t.Error("a wrong cookie is taken")
+			}
+		})
+	}
+	all.Wait()
+}
+
+// erlComes is come for a real node.
+func (n *sharedNode) erlComes() (await func()) {
+	n.t.Helper()
+	checks := []string{"ping", "get"}
+	caller := spawnErlTo(n.t, n.name, n.port, []string{"-name", "caller@" + n.host, "-setcookie", sharedCookie}, checks...)
+	return func() { wantChecks(n.t, caller, checks...) }
+}
+
+// ownAddress is the machine's own, or of the loopback if it has no other: the node treats
+// them alike here.
+func ownAddress(t *testing.T) string {
+	t.Helper()
+	addrs, err := net.InterfaceAddrs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range addrs {
+		if ip := a.(*net.IPNet).IP; ip.To4() != nil && ip.IsGlobalUnicast() {
+			return ip.String()
+		}
+	}
+	return "127.0.0.1"
+}
+
+// Callers behind one address all get in at once, though somebody there opens thousands of
+// connections and says nothing.
+func TestManyAtOnce(t *testing.T) {
+	t.Parallel()
+	n := startShared(t)
+	for range 3000 {
+		dial(t, n.addr)
+	}
+	n.come(200)()
+	n.erlComes()()
+}
+
+// Who has shown wrong cookies, and opens more handshakes than there may be, keeps none
+// out that share the address.
+func TestSharedAddress(t *testing.T) {
+	t.Parallel()
+	n := startShared(t)
+	n.offend()
+	await := n.come(8)
+	for i := range 1200 {
+		dial(t, n.addr)
+		dial(t, n.addr).Write(nameMessage(fmt.Sprintf("half%d@%s", i, n.host)))
+	}
+	await()
+	n.erlComes()()
+}
+
+// As many callers as may shake hands at a time, but a few, do not break each other off,
+// though there were wrong cookies, and silent ones are there.
+func TestStorm(t *testing.T) {
+	t.Parallel()
+	const callers, silent, most = 1020, 20, 3 * 1020
+	n := startShared(t)
+	n.offend()
+	for range silent {
+		dial(t, n.addr)
+	}
+	await := n.erlComes()
+	var in sync.WaitGroup
+	var tries atomic.Int64
+	for i := range callers {
+		in.Go(func() {
+			for again := true; again && tries.Add(1) <= most; {
+				c, err := net.Dial("tcp", n.addr)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				t.Cleanup(func() { c.Close() })
+				again = n.shakeHands(c, fmt.Sprintf("caller%d", i), sharedCookie) != nil
+			}
+		})
+	}
+	in.Wait()
+	await()
+	if tries.Load() > most {
+		t.Errorf("%d callers have not got in with %d tries", callers, most)
+	}
+}
