@@ -136,9 +136,11 @@ func (f functions) generate(args []etf.Term) (etf.Term, error) {
 	if count > MaxGenerate || count*width > MaxGenerateBytes {
 		return nil, &rpc.Exception{Class: rpc.Error, Reason: etf.Atom("system_limit")}
 	}
-	f.large.Lock()
-	defer f.large.Unlock()
-	runs, err := f.reserve(context.Background(), int(count))
+	f.generating.Lock()
+	defer f.generating.Unlock()
+	t := f.turns.turn(ofNodes, int(count))
+	defer t.end() // when the list is made
+	runs, err := f.reserve(context.Background(), int(count), t)
 	r := Reply{Op: OpGetMany, Base: int(base), Format: f.IDs.Format(), Runs: runs, Err: err}
 	f.counts.add(0, &r)
 	if err != nil {

@@ -34,7 +34,7 @@ func (s *Server) HandleSlowCall(from genserver.From, request []byte, c genserver
 	}
 	s.note(&q, request)
 	var r Reply
-	s.serve(c.Context(), &q, &r, c.Serial())
+	s.serve(c.Context(), &q, &r, c.Serial(), nil)
 	c.Answer(from.Pid, from.Alias, r.AppendTerm(from.Begin(c.Buffer()), c.Caps()))
 }
 
@@ -55,10 +55,10 @@ func (s *Server) answerInTurn(from genserver.From, q Request, c genserver.Caller
 }
 
 func (s *Server) answerLarge(from genserver.From, size int, q Request, c genserver.Caller) []byte {
-	s.large.Lock()
-	defer s.large.Unlock()
+	t := s.turns.turn(ofNodes, q.N)
+	defer t.end() // when the answer is made
 	var r Reply
-	s.serve(c.Context(), &q, &r, c.Serial())
+	s.serve(c.Context(), &q, &r, c.Serial(), t)
 	return r.AppendTerm(from.Begin(make([]byte, 0, len(from.Tag)+size)), c.Caps())
 }
 

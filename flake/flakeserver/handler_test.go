@@ -2,8 +2,12 @@ package flakeserver
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"runtime"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/flake-go/flake/genserver"
@@ -114,41 +118,38 @@ func TestNoRoom(t *testing.T) {
 	}
 }
 
-// alone is a source whose ids are taken for one large request at a time, and for
-// small ones meanwhile.
+// alone is a source that is asked for one large request at a time.
 type alone struct {
 	Source
-	t *testing.T
-	s *Server
+	t    *testing.T
+	busy atomic.Bool
 }
 
 func (a *alone) Reserve(ctx context.Context, n int, meta uint8) (Run, error) {
-	free := a.s.large.TryLock()
-	if free {
-		a.s.large.Unlock()
+	if a.busy.Swap(true) {
+		a.t.Errorf("%d ids are taken, and others are", n)
 	}
-	if free != (n <= MaxInline) {
-		a.t.Errorf("%d ids are taken, and others may be: %t", n, free)
-	}
+	runtime.Gosched()
+	defer a.busy.Store(false)
 	return a.Source.Reserve(ctx, n, meta)
 }
 
-// Large requests are carried out one at a time, by whatever door they come.
+// Large requests have their turns one at a time, by whatever door they come.
 func TestLargeAlone(t *testing.T) {
+	const each, n = 8, 10 * share
 	s := serverOf(&stock{perTick: 1 << 16, left: 100})
-	s.IDs = &alone{s.IDs, t, s}
-	c := &caller{ctx: t.Context()}
-	s.HandleSlowCall(genserver.From{}, external(t, "{get_many,257}", etf.AllCaps), c)
-	for _, f := range c.waiting {
-		f()
+	s.IDs = &alone{Source: s.IDs, t: t}
+	var all sync.WaitGroup
+	for range each {
+		c := &caller{ctx: t.Context()}
+		s.HandleSlowCall(genserver.From{}, external(t, fmt.Sprintf("{get_many,%d}", n), etf.AllCaps), c)
+		all.Go(c.waiting[0])
+		all.Go(func() { s.Serve(t.Context(), Request{Op: OpLease, N: n}) })
+		all.Go(func() { apply(t, s, fmt.Sprintf("flake_harness:generate[%d]", n), Surroundings{}) })
 	}
-	call(t, s, "{get_many,257}")
-	call(t, s, "{get_many,256}")
-	if got := s.Stats().IDs; got != 257+257+256 {
-		t.Errorf("%d ids, want %d", got, 257+257+256)
-	}
-	if !s.large.TryLock() {
-		t.Error("nobody else may take any more")
+	all.Wait()
+	if got := s.Stats().IDs; got != 3*each*n {
+		t.Errorf("%d ids, want %d", got, 3*each*n)
 	}
 }
 

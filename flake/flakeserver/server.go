@@ -17,46 +17,44 @@ type Server struct {
 	Version string
 	Started time.Time
 
-	// large is held by who makes more than MaxInline ids, so that all of them
-	// together take no more than one processor, and one share of a tick's ids.
-	large  sync.Mutex
-	counts counts
+	turns      turns      // of requests for more than MaxInline ids
+	generating sync.Mutex // held by a call of flake_harness
+	counts     counts
 }
 
-// share is the most ids of a large request that are taken at once. Then others
-// have a chance, as else one could use up tick after tick.
-const share = 1024
-
-// Serve answers a request: all of it, or with an error. ctx ends a wait.
+// Serve answers a request of who is no node: all of it, or with an error. At the
+// end of ctx no more ids are taken for it.
 func (s *Server) Serve(ctx context.Context, q Request) (r Reply) {
+	var t *turn
 	if q.large() {
-		s.large.Lock()
-		defer s.large.Unlock()
+		t = s.turns.turn(ofOthers, q.N)
+		defer t.end()
 	}
-	s.serve(ctx, &q, &r, 0)
+	s.serve(ctx, &q, &r, 0, t)
 	return r
 }
 
-// serve answers a request of a connection, and counts it. Who asks for much holds
-// s.large. The reply is empty before.
-func (s *Server) serve(ctx context.Context, q *Request, r *Reply, connection int) {
+// serve answers a request of a connection, and counts it. If it is a large one, ids
+// are taken in its turn, the last of which is the caller's to end. The reply is empty
+// before.
+func (s *Server) serve(ctx context.Context, q *Request, r *Reply, connection int, t *turn) {
 	r.Op, r.Base, r.Format = q.Op, q.Base, s.IDs.Format()
 	if !q.valid() || q.HasMeta && !r.Format.Meta() || q.large() && q.N > MaxTicks*s.IDs.PerTick() {
 		r.Err = ErrBadArgument
 	} else {
-		s.answer(ctx, q, r)
+		s.answer(ctx, q, r, t)
 	}
 	s.counts.add(connection, r)
 }
 
-func (s *Server) answer(ctx context.Context, q *Request, r *Reply) {
+func (s *Server) answer(ctx context.Context, q *Request, r *Reply, t *turn) {
 	switch q.Op {
 	case OpGet:
 		var run Run
 		run, r.Err = s.IDs.Reserve(ctx, 1, q.Meta)
 		r.ID = run.First
 	case OpGetMany, OpGetBinary, OpLease:
-		r.Runs, r.Err = s.reserve(ctx, q.N)
+		r.Runs, r.Err = s.reserve(ctx, q.N, t)
 	case OpNotional:
 		r.ID, _, r.Err = span(r.Format, q.First, q.First)
 	case OpSpan:
@@ -70,9 +68,14 @@ func (s *Server) answer(ctx context.Context, q *Request, r *Reply) {
 	}
 }
 
-// reserve takes n ids, ascending, or none.
-func (s *Server) reserve(ctx context.Context, n int) (runs []Run, err error) {
+// reserve takes n ids, ascending, or fails. If t is not nil, in turns.
+func (s *Server) reserve(ctx context.Context, n int, t *turn) (runs []Run, err error) {
 	for n > 0 {
+		if t != nil {
+			if err := t.next(ctx); err != nil {
+				return nil, err
+			}
+		}
 		run, err := s.IDs.Reserve(ctx, min(n, share), 0)
 		if err != nil {
 			return nil, err
