@@ -9,13 +9,14 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 )
 
 // An endpoint answers requests, or tells why not.
 type endpoint struct {
 	path    string // in the words of http.ServeMux
 	methods []string
-	open    bool // to callers without the token
+	open    bool // to callers without the token, and when all others are refused
 	takes   bool // ids, which are then gone
 	serve   func(*Server, http.ResponseWriter, *http.Request) *problem
 }
@@ -55,6 +56,13 @@ func (s *Server) routes() {
 		e := &endpoints[i]
 		s.mux.HandleFunc(e.path, func(w http.ResponseWriter, r *http.Request) {
 			fault := s.admit(e, r)
+			if crowded(r) {
+				w.Header().Set("Connection", "close")
+				if !e.open {
+					fault = failed(http.StatusServiceUnavailable, "as many requests are being answered as may be")
+					fault.retry = time.Second
+				}
+			}
 			if fault == nil {
 				fault = e.serve(s, w, r)
 			}

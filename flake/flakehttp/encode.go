@@ -3,6 +3,7 @@ package flakehttp
 import (
 	"encoding/binary"
 	"net/http"
+	"runtime"
 	"strconv"
 	"sync"
 
@@ -38,11 +39,13 @@ func (b *body) end() {
 	buffers.Put(b.whole)
 }
 
-// room reports whether one more element is wanted, and makes room for it.
+// room reports whether one more element is wanted, and makes room for it. After
+// each chunk others go first.
 func (b *body) room() bool {
 	const most = maxText + 64 // of an id, with its count and what is around them
 	if cap(b.buf)-len(b.buf) < most {
 		b.flush()
+		runtime.Gosched()
 	}
 	return !b.failed
 }

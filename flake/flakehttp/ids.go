@@ -1,6 +1,8 @@
 package flakehttp
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -183,11 +185,21 @@ func (q *question) serve(w http.ResponseWriter, r *http.Request, fault *problem,
 
 // answer has the request served.
 func (q *question) answer(r *http.Request) *problem {
-	q.reply = q.generator.Server.Serve(r.Context(), q.Request)
-	if q.reply.Err == nil {
+	ctx := r.Context()
+	if q.N > flakeserver.MaxInline {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, turnTime)
+		defer cancel()
+	}
+	q.reply = q.generator.Server.Serve(ctx, q.Request)
+	err := q.reply.Err
+	if err == nil {
 		return nil
 	}
-	return refused(q.generator, q.reply.Err)
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = fmt.Errorf("others ask for so many ids that there were not %d in %v", q.N, turnTime)
+	}
+	return refused(q.generator, err)
 }
 
 // refused says why a generator did not answer.

@@ -4,13 +4,15 @@ import "time"
 
 // The limits of who asks over HTTP.
 const (
-	// MaxConnections bounds the connections at a time, and MaxConnectionsPerHost
-	// those of one host; the loopback is no host. One more has the one closed, of
-	// that host or of all, from which no request has come for the longest. While all
-	// are being answered it waits to be accepted, and is hung up on if it is its host
-	// that has too many.
+	// MaxConnections bounds the connections on which a request is being answered, and
+	// MaxConnectionsPerHost those of one host; the loopback is no host. One more is
+	// answered 503, but for /healthz and /readyz.
 	MaxConnections        = 512
 	MaxConnectionsPerHost = 256
+
+	// SpareConnections may be open besides. One more has the one closed, of that
+	// host or of all, from which no request has come for the longest.
+	SpareConnections = 256
 
 	// MaxStreams bounds the pages that follow events at a time; one more is
 	// answered 503.
@@ -22,6 +24,10 @@ const (
 
 	// MaxBody bounds the octets of a form; more is answered 413.
 	MaxBody = 4 << 10
+
+	// turnTime is how long a request may wait for the turns it has to take many ids;
+	// then it is answered 503.
+	turnTime = writeTime / 2
 
 	// readTime is how long a request may take to arrive, writeTime how long its
 	// answer may take to be read, and idleTime how long a connection may then

@@ -82,7 +82,7 @@ func TestManySilent(t *testing.T) {
 	url := listening(t)
 	addr := strings.TrimPrefix(url, "http://")
 	var silent []net.Conn
-	for i := range MaxConnections + 10 {
+	for i := range MaxConnections + SpareConnections + 10 {
 		c, err := net.Dial("tcp", addr)
 		if err != nil {
 			t.Fatal(err)
@@ -133,27 +133,31 @@ func (c callers) Close() error { close(c); return nil }
 func (callers) Addr() net.Addr { return nil }
 
 // Of too many connections the one that is silent the longest has to go, of the host
-// if that has too many, else of all; if all are being answered, the new one, if it
-// is the host that has too many.
+// if that has too many, else of all. Who is answered stays, but for those that are too many.
 func TestLimitListener(t *testing.T) {
-	const most, perHost = 4, 2
+	const most, perHost, spare = 4, 2, 1
 	for _, tt := range []struct {
 		callers string // in order; those with ! are being answered, with + have been last
 		closed  int    // which of them
 	}{
-		{"192.0.2.1 192.0.2.2 192.0.2.2 192.0.2.2", 1},
-		{"192.0.2.1 192.0.2.2! 192.0.2.2 192.0.2.2", 2},
-		{"192.0.2.1 192.0.2.2+ 192.0.2.2 192.0.2.2", 2},
-		{"192.0.2.1 192.0.2.2! 192.0.2.2! 192.0.2.2", 3},
-		{"2001:db8::1 2001:db8:1::1 2001:db8:1::2 2001:db8:1::3", 1},
-		{"192.0.2.1 ::ffff:192.0.2.1 192.0.2.1", 0},
-		{"192.0.2.1 192.0.2.2 192.0.2.3 192.0.2.4 192.0.2.5", 0},
-		{"192.0.2.1! 192.0.2.2+ 192.0.2.3 192.0.2.4 192.0.2.5", 2},
-		{"127.0.0.1 127.0.0.1 127.0.0.1 127.0.0.1", -1},
-		{"127.0.0.1 127.0.0.1 127.0.0.1 ::1 127.0.0.1", 0},
+		{"192.0.2.1 192.0.2.2 192.0.2.2 192.0.2.2 192.0.2.2", 1},
+		{"192.0.2.1 192.0.2.2! 192.0.2.2 192.0.2.2 192.0.2.2", 2},
+		{"192.0.2.1 192.0.2.2+ 192.0.2.2 192.0.2.2 192.0.2.2", 2},
+		{"192.0.2.1 192.0.2.2! 192.0.2.2! 192.0.2.2 192.0.2.2", 3},
+		{"192.0.2.1 192.0.2.2! 192.0.2.2! 192.0.2.2! 192.0.2.2", 3},
+		{"192.0.2.1! 192.0.2.2! 192.0.2.2! 192.0.2.3! 192.0.2.4! 192.0.2.4", 4},
+		{"192.0.2.1! 192.0.2.2+ 192.0.2.2! 192.0.2.2! 192.0.2.2", 3},
+		{"2001:db8::1 2001:db8:1::1 2001:db8:1::2 2001:db8:1::3 2001:db8:1::4", 1},
+		{"192.0.2.1 ::ffff:192.0.2.1 192.0.2.1 192.0.2.1", 0},
+		{"192.0.2.1 192.0.2.2 192.0.2.3 192.0.2.4 192.0.2.5", -1},
+		{"192.0.2.1 192.0.2.2 192.0.2.3 192.0.2.4 192.0.2.5 192.0.2.6", 0},
+		{"192.0.2.1! 192.0.2.2+ 192.0.2.3 192.0.2.4 192.0.2.5 192.0.2.6", 2},
+		{"127.0.0.1 127.0.0.1 127.0.0.1 127.0.0.1 127.0.0.1", -1},
+		{"127.0.0.1 127.0.0.1 127.0.0.1 127.0.0.1 ::1 127.0.0.1", 0},
+		{"127.0.0.1! 127.0.0.1! 127.0.0.1! 127.0.0.1! 127.0.0.1! 127.0.0.1!", 4},
 	} {
 		inner := make(callers, 1)
-		l := limitListener(inner, most, perHost)
+		l := limitListener(inner, most, perHost, spare)
 		all := strings.Fields(tt.callers)
 		var conns []*from
 		var answered []net.Conn
@@ -165,14 +169,13 @@ func TestLimitListener(t *testing.T) {
 				for _, c := range answered {
 					noteState(c, http.StateIdle)
 				}
-				l.Close() // as Accept goes on to the next if this one is hung up on
 			}
 			c, err := l.Accept()
 			if err != nil {
-				continue
+				t.Fatal(err)
 			}
 			if strings.ContainsAny(text, "!+") {
-				noteState(c, http.StateActive)
+				noteState(tls.Server(c, nil), http.StateActive) // as net/http does if that is around it
 			}
 			if strings.Contains(text, "+") {
 				answered = append(answered, c)
@@ -186,57 +189,128 @@ func TestLimitListener(t *testing.T) {
 	}
 }
 
-// While all are being answered one more is accepted when one of them has been, or
-// has ended; none once the listener has.
-func TestLimitListenerFull(t *testing.T) { synctest.Test(t, testLimitListenerFull) }
+// slow is a source that hands out an id when it is told to.
+type slow struct {
+	flakeserver.Source
+	gate chan struct{}
+}
 
-func testLimitListenerFull(t *testing.T) {
-	inner := make(callers, 1)
-	l := limitListener(inner, 2, 2)
-	accept := func() net.Conn {
-		c, err := l.Accept()
+func newSlow(t *testing.T) slow {
+	t.Helper()
+	generator, err := flake.NewGenerator(1, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slow{flakeserver.Flake(generator), make(chan struct{})}
+}
+
+func (s slow) Reserve(ctx context.Context, n int, meta uint8) (flakeserver.Run, error) {
+	<-s.gate
+	return s.Source.Reserve(ctx, n, meta)
+}
+
+// While as many requests are being answered as may be, all others are refused at once;
+// not those for the health of the node, whoever else connects.
+func TestCrowded(t *testing.T) { synctest.Test(t, testCrowded) }
+
+func testCrowded(t *testing.T) {
+	ids := newSlow(t)
+	s, l, client := serving(Options{}, ids)
+	defer s.Stop(t.Context())
+	keeping := &http.Client{Transport: &http.Transport{DialContext: l.dial, MaxIdleConnsPerHost: MaxConnections}}
+	defer keeping.CloseIdleConnections()
+	get := func(client *http.Client, path string) (status int, retry string, ends bool) {
+		answer, err := client.Get("http://localhost" + path)
 		if err != nil {
-			if !errors.Is(err, net.ErrClosed) {
-				t.Errorf("accept after the end: %v", err)
-			}
-			return nil
+			t.Errorf("%s: %v", path, err)
+			return 0, "", false
 		}
-		noteState(tls.Server(c, nil), http.StateActive) // as net/http does if that is around it
-		return c
+		defer answer.Body.Close()
+		io.Copy(io.Discard, answer.Body)
+		return answer.StatusCode, answer.Header.Get("Retry-After"), answer.Close
 	}
-	waiting := func(f *from) <-chan net.Conn {
-		inner <- f
-		accepted := make(chan net.Conn)
-		go func() { accepted <- accept() }()
+	for round, client := range []*http.Client{client, keeping, keeping, client} {
+		got := make(chan int, MaxConnections)
+		for range MaxConnections {
+			go func() {
+				status, _, _ := get(client, "/v1/ids")
+				got <- status
+			}()
+		}
 		synctest.Wait()
-		select {
-		case <-accepted:
-			t.Fatal("accepted though all are being answered")
-		default:
+		for range 3 * SpareConnections {
+			c, _ := l.dial(t.Context(), "", "")
+			defer c.Close()
 		}
-		return accepted
+		for path, want := range map[string]int{"/healthz": 200, "/readyz": 200, "/v1/ids": 503, "/metrics": 503, "/": 503, "/nowhere": 503} {
+			if status, retry, ends := get(keeping, path); status != want || (retry == "1") != (want == 503) || !ends {
+				t.Errorf("round %d, %s: %d, again in %q s, the connection ends: %t", round, path, status, retry, ends)
+			}
+		}
+		for range MaxConnections {
+			ids.gate <- struct{}{}
+		}
+		for range MaxConnections {
+			if status := <-got; status != http.StatusOK {
+				t.Errorf("round %d: %d", round, status)
+			}
+		}
 	}
-	one, two, last := &from{addr: "127.0.0.1"}, &from{addr: "127.0.0.1"}, &from{addr: "127.0.0.1"}
-	inner <- one
-	first := accept()
-	inner <- two
-	second := accept()
+}
 
-	third := waiting(&from{addr: "127.0.0.1"})
-	noteState(first, http.StateIdle)
-	if <-third; !one.closed.Load() || two.closed.Load() {
-		t.Error("not the one was closed that has been answered")
+// Who asks for many ids and hangs up before its turn gets none.
+func TestHungUp(t *testing.T) { synctest.Test(t, testHungUp) }
+
+func testHungUp(t *testing.T) {
+	ids := newSlow(t)
+	s, l, _ := serving(Options{}, ids)
+	defer s.Stop(t.Context())
+	const callers = 10
+	for i := range callers {
+		c, _ := l.dial(t.Context(), "", "")
+		defer c.Close()
+		io.WriteString(c, "GET /v1/leases?n=1000 HTTP/1.1\r\nHost: localhost\r\n\r\n")
+		synctest.Wait()
+		if i > 0 {
+			c.Close()
+		}
 	}
-	first.Close() // once more, which makes no further place
+	synctest.Wait()
+	if got := s.Generators[0].Server.Stats(); got.Refusals != callers-1 {
+		t.Errorf("%+v of %d who hung up", got, callers-1)
+	}
+	close(ids.gate)
+	synctest.Wait()
+	if got := s.Generators[0].Server.Stats(); got.IDs != 1000 {
+		t.Errorf("%d ids, want those of who is there", got.IDs)
+	}
+}
 
-	fourth := waiting(&from{addr: "127.0.0.1"})
-	second.Close()
-	<-fourth
+// dry is a source whose ids are used up.
+type dry struct{ flakeserver.Source }
 
-	fifth := waiting(last)
-	l.Close()
-	if c := <-fifth; c != nil || !last.closed.Load() {
-		t.Errorf("%v at the end", c)
+func (dry) Reserve(ctx context.Context, _ int, _ uint8) (flakeserver.Run, error) {
+	<-ctx.Done()
+	return flakeserver.Run{}, ctx.Err()
+}
+
+// Who asks for many ids and does not get them is told so while it can be.
+func TestNoTurn(t *testing.T) { synctest.Test(t, testNoTurn) }
+
+func testNoTurn(t *testing.T) {
+	s, _, client := serving(Options{}, dry{newSlow(t)})
+	defer s.Stop(t.Context())
+	begin := time.Now()
+	answer, err := client.Get("http://localhost/v1/leases?n=1000")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	body, _ := io.ReadAll(answer.Body)
+	if answer.StatusCode != http.StatusServiceUnavailable || answer.Header.Get("Retry-After") == "" ||
+		!strings.Contains(string(body), "others ask for so many ids that there were not 1000 in 15s") ||
+		!strings.Contains(string(body), `"reason":"system_limit"`) || time.Since(begin) != turnTime {
+		t.Errorf("%s, %s after %v", answer.Status, body, time.Since(begin))
 	}
 }
 

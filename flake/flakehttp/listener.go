@@ -1,106 +1,68 @@
 package flakehttp
 
 import (
+	"context"
 	"crypto/tls"
-	"errors"
 	"net"
 	"net/http"
 	"net/netip"
+	"runtime"
 	"sync"
-	"sync/atomic"
-	"time"
 
 	"github.com/flake-go/flake/node/host"
 )
 
-// limited is a listener of which so many connections are open at a time. One more
-// has the one closed that has been silent the longest, of its host if that has as
-// many as it may. While all are being answered it waits to be accepted, or is hung
-// up on if it is its host that has too many.
+// limited is a listener of which so many connections are open at a time, spare more
+// than may be answered. One more has the one closed that has been silent the longest,
+// of its host if that has as many as it may.
 type limited struct {
 	net.Listener
-	most, perHost int
-	start         time.Time
+	most, perHost, spare int
 
-	mu   sync.Mutex
-	open map[*placed]bool
-
-	room   chan struct{} // holds one when there may be a place
-	closed chan struct{}
-	close  func() // closed, once
+	mu       sync.Mutex
+	open     map[*placed]bool
+	answered int // of them
+	heard    int // times that one of them came, asked or was answered
 }
 
-func limitListener(l net.Listener, most, perHost int) *limited {
-	closed := make(chan struct{})
-	return &limited{
-		Listener: l, most: most, perHost: perHost, start: time.Now(), open: make(map[*placed]bool),
-		room: make(chan struct{}, 1), closed: closed, close: sync.OnceFunc(func() { close(closed) }),
-	}
+func limitListener(l net.Listener, most, perHost, spare int) *limited {
+	return &limited{Listener: l, most: most, perHost: perHost, spare: spare, open: make(map[*placed]bool)}
 }
 
 func (l *limited) Accept() (net.Conn, error) {
-	for {
-		c, err := l.Listener.Accept()
-		if err != nil {
-			return nil, err
-		}
-		p := &placed{Conn: c, of: l, host: host.Of(c.RemoteAddr())}
-		p.silent.Store(l.now())
-		switch err := l.place(p); err {
-		case nil:
-			return p, nil
-		case errHostFull:
-			c.Close()
-		default:
-			c.Close()
-			return nil, err
-		}
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
 	}
+	p := &placed{Conn: c, of: l, host: host.Of(c.RemoteAddr())}
+	if oldest := l.arrive(p); oldest != nil {
+		oldest.Close()
+		runtime.Gosched() // those who came before this one may be answered first
+	}
+	return p, nil
 }
 
-// now is a time that is never 0.
-func (l *limited) now() int64 { return 1 + int64(time.Since(l.start)) }
-
-var (
-	errFull     = errors.New("as many connections are being answered as may be")
-	errHostFull = errors.New("as many connections of this host are being answered as may be")
-)
-
-// place waits for a place.
-func (l *limited) place(p *placed) error {
-	for {
-		oldest, err := l.arrive(p)
-		if oldest != nil {
-			oldest.Close()
-		}
-		if err != errFull {
-			return err
-		}
-		select {
-		case <-l.room:
-		case <-l.closed:
-			return net.ErrClosed
-		}
-	}
-}
-
-// arrive gives a connection a place. If there are too many, it gives the one that
-// has to make room, which the caller closes.
-func (l *limited) arrive(p *placed) (oldest *placed, err error) {
+// arrive counts a connection, and gives the one that has to make room, which the
+// caller closes: as not all may be answered there is one.
+func (l *limited) arrive(p *placed) (oldest *placed) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	ofHost := func(other *placed) bool { return other.host == p.host }
 	switch {
-	case p.host.IsValid() && l.count(ofHost) >= l.perHost:
-		oldest, err = l.oldest(ofHost), errHostFull
-	case len(l.open) >= l.most:
-		oldest, err = l.oldest(func(*placed) bool { return true }), errFull
-	}
-	if err != nil && oldest == nil {
-		return nil, err
+	case len(l.open) < l.perHost+l.spare:
+	case p.host.IsValid() && l.count(ofHost) >= l.perHost+l.spare:
+		oldest = l.oldest(ofHost)
+	case len(l.open) >= l.most+l.spare:
+		oldest = l.oldest(func(*placed) bool { return true })
 	}
 	l.open[p] = true
-	return oldest, nil
+	l.hear(p)
+	return oldest
+}
+
+func (l *limited) hear(p *placed) {
+	l.heard++
+	p.heard = l.heard
 }
 
 func (l *limited) count(among func(*placed) bool) (n int) {
@@ -112,58 +74,97 @@ func (l *limited) count(among func(*placed) bool) (n int) {
 	return n
 }
 
-// oldest finds who has been silent the longest, or nil.
+// oldest finds who has been silent the longest.
 func (l *limited) oldest(among func(*placed) bool) (oldest *placed) {
-	var since int64
 	for p := range l.open {
-		if s := p.silent.Load(); s != 0 && (oldest == nil || s < since) && among(p) {
-			oldest, since = p, s
+		if !p.answered && (oldest == nil || p.heard < oldest.heard) && among(p) {
+			oldest = p
 		}
 	}
 	return oldest
 }
 
-// wake has Accept look for a place again.
-func (l *limited) wake() {
-	select {
-	case l.room <- struct{}{}:
+// answer counts a connection as one that is being answered, if so many may be.
+func (l *limited) answer(p *placed) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.hear(p)
+	switch {
+	case l.answered >= l.most:
+	case l.answered >= l.perHost && p.host.IsValid() &&
+		l.count(func(other *placed) bool { return other.answered && other.host == p.host }) >= l.perHost:
 	default:
+		p.answered = true
+		l.answered++
 	}
 }
 
-func (l *limited) Close() error {
-	l.close()
-	return l.Listener.Close()
+// rest is the opposite of answer.
+func (l *limited) rest(p *placed) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.hear(p)
+	l.forget(p)
+}
+
+func (l *limited) forget(p *placed) {
+	if p.answered {
+		p.answered = false
+		l.answered--
+	}
 }
 
 // placed is a connection of a limited listener.
 type placed struct {
 	net.Conn
-	of     *limited
-	host   netip.Addr
-	silent atomic.Int64 // since when no request has come, by limited.now; 0: one is being answered
+	of   *limited
+	host netip.Addr
+
+	heard    int // limited.heard when it was last
+	answered bool
 }
 
 func (p *placed) Close() error {
 	p.of.mu.Lock()
 	delete(p.of.open, p)
+	p.of.forget(p)
 	p.of.mu.Unlock()
-	p.of.wake()
 	return p.Conn.Close()
+}
+
+func placedOf(c net.Conn) *placed {
+	if t, ok := c.(*tls.Conn); ok {
+		c = t.NetConn()
+	}
+	return c.(*placed)
 }
 
 // noteState is [http.Server.ConnState]. A connection is active from when the header
 // of a request has come until its answer is written.
 func noteState(c net.Conn, state http.ConnState) {
-	if t, ok := c.(*tls.Conn); ok {
-		c = t.NetConn()
-	}
-	p := c.(*placed)
+	p := placedOf(c)
 	switch state {
 	case http.StateActive:
-		p.silent.Store(0)
+		p.of.answer(p)
 	case http.StateIdle:
-		p.silent.Store(p.of.now())
-		p.of.wake()
+		p.of.rest(p)
 	}
+}
+
+type placedKey struct{}
+
+// noteConn is [http.Server.ConnContext].
+func noteConn(ctx context.Context, c net.Conn) context.Context {
+	return context.WithValue(ctx, placedKey{}, placedOf(c))
+}
+
+// crowded tells whether a request has come while as many are being answered as may be.
+func crowded(r *http.Request) bool {
+	p, ok := r.Context().Value(placedKey{}).(*placed)
+	if !ok {
+		return false
+	}
+	p.of.mu.Lock()
+	defer p.of.mu.Unlock()
+	return !p.answered
 }

@@ -66,7 +66,12 @@ func server(t *testing.T, o Options, ready func() error) (*Server, *pipes, *http
 	if err != nil {
 		t.Fatal(err)
 	}
-	o.Generators = []Generator{{Name: "flake", Server: &flakeserver.Server{IDs: source{flakeserver.Flake(generator), ready}}}}
+	return serving(o, source{flakeserver.Flake(generator), ready})
+}
+
+// serving is server with a source of its own.
+func serving(o Options, ids flakeserver.Source) (*Server, *pipes, *http.Client) {
+	o.Generators = []Generator{{Name: "flake", Server: &flakeserver.Server{IDs: ids}}}
 	s, l := New(o), newPipes()
 	s.Serve(l)
 	return s, l, &http.Client{Transport: &http.Transport{DialContext: l.dial, DisableKeepAlives: true}}

@@ -36,7 +36,8 @@ type Options struct {
 	// one is of a page elsewhere that has its name resolved to this machine.
 	AnyHost bool
 
-	// Connections are how many there may be at a time; 0: MaxConnections.
+	// Connections are how many may be open at a time; 0: MaxConnections and
+	// SpareConnections.
 	Connections int
 
 	Log *slog.Logger // nil: slog.Default
@@ -86,6 +87,7 @@ func New(o Options) *Server {
 		IdleTimeout:       idleTime,
 		MaxHeaderBytes:    MaxHeader,
 		ConnState:         noteState,
+		ConnContext:       noteConn,
 		ErrorLog:          log.New(httpLog{o.Log}, "", 0),
 	}
 	s.http.RegisterOnShutdown(s.cancel)
@@ -94,7 +96,9 @@ func New(o Options) *Server {
 
 // Serve serves a listener, which it takes over, until Stop.
 func (s *Server) Serve(l net.Listener) {
-	l = limitListener(l, cmp.Or(s.Connections, MaxConnections), MaxConnectionsPerHost)
+	all := cmp.Or(s.Connections, MaxConnections+SpareConnections)
+	spare := min(SpareConnections, all/3)
+	l = limitListener(l, all-spare, min(MaxConnectionsPerHost, all-spare), spare)
 	if s.TLS != nil {
 		l = tls.NewListener(l, &tls.Config{
 			GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return s.TLS(), nil },

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"bufio"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -13,9 +15,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/flake-go/flake/client"
 	"github.com/flake-go/flake/config"
+	"github.com/flake-go/flake/flake"
 	"github.com/flake-go/flake/flake/flakehttp"
+	"github.com/flake-go/flake/flake/flakeserver"
 	"github.com/flake-go/flake/node/certs/certstest"
+	"github.com/flake-go/flake/node/etf"
 )
 
 // fetch gives the status and the body of an answer.
@@ -113,6 +119,95 @@ func TestHTTPStops(t *testing.T) {
 		t.Error("let in")
 	}
 	http.DefaultClient.CloseIdleConnections()
+}
+
+// startHTTP starts the command with HTTP, and gives its URL.
+func startHTTP(t *testing.T, command string) (n *flakeNode, url string) {
+	t.Helper()
+	n = startCommand(t, command, "", fmt.Sprintf("cookie = %q\n[http]\nlisten = \"127.0.0.1:0\"", cookie))
+	return n, n.await("  HTTP ")
+}
+
+// ask sends requests on many connections at once. Little of what is not read is on its way.
+func ask(t *testing.T, url, path string, conns int) (all []net.Conn) {
+	t.Helper()
+	addr := strings.Trim(strings.TrimPrefix(url, "http:"), "/")
+	for range conns {
+		c := dial(t, addr)
+		c.(*net.TCPConn).SetReadBuffer(4 << 10)
+		all = append(all, c)
+	}
+	for _, c := range all {
+		fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", path)
+	}
+	return all
+}
+
+// Of those who lease the most over HTTP, and there are hundreds, an Erlang caller that leases
+// some takes no notice.
+func TestHTTPLeases(t *testing.T) {
+	const conns, calls = 400, 10
+	n, url := startHTTP(t, command)
+	c, err := client.DialAddr(t.Context(), n.addr, nodeName, cookie)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	leases := ask(t, url, fmt.Sprintf("/v1/leases?n=%d", flakeserver.MaxLease), conns)
+	var last flake.ID
+	for range calls {
+		reply, err := c.Call(t.Context(), "flake", etf.Tuple{etf.Atom("lease"), int64(1000)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		runs := reply.(etf.Tuple)[1].(etf.List)
+		last = flake.ID(runs[len(runs)-1].(etf.Tuple)[0].([]byte))
+	}
+	before := 0
+	for _, c := range leases {
+		answer, err := http.ReadResponse(bufio.NewReader(c), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(answer.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := strings.Split(strings.TrimSpace(string(body)), "\n") // "ID COUNT", and ids sort as their texts do
+		if answer.StatusCode == http.StatusOK && lines[len(lines)-1] < last.String() {
+			before++
+		}
+	}
+	if before > conns/2 {
+		t.Errorf("%d of %d had all their ids before who asked %d times for some", before, conns, calls)
+	}
+}
+
+// While others do not read what they asked for, and more connect and say nothing, the node
+// tells that it is well.
+func TestHTTPHealth(t *testing.T) {
+	const unread, silent = 600, 300
+	command, err := plain()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, url := startHTTP(t, command)
+	alone := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	ask(t, url, fmt.Sprintf("/v1/ids?base=2&n=%d", flakeserver.MaxMany), unread)
+	await(t, "others are refused", func() bool {
+		status, _ := fetch(t, alone, url+"v1/ids", "")
+		return status == http.StatusServiceUnavailable
+	})
+	for range 5 {
+		for range silent {
+			dial(t, strings.Trim(strings.TrimPrefix(url, "http:"), "/"))
+		}
+		for _, path := range []string{"healthz", "readyz"} {
+			if status, body := fetch(t, alone, url+path, ""); status != http.StatusOK {
+				t.Errorf("%s: %d, %s", path, status, body)
+			}
+		}
+	}
 }
 
 // What is wrong with the settings of HTTP is said at the start.
