@@ -21,7 +21,7 @@ const (
 
 // simulated makes ids one by one and many at a time.
 func simulated(m *simulate.Machine) (simulate.Generator, error) {
-	g, err := NewGenerator(1, m.Clock)
+	g, err := NewGenerator(1, m.NewClock())
 	if err != nil {
 		return simulate.Generator{}, err
 	}

@@ -135,6 +135,9 @@ func (s *source) Now() uint64         { return s.now.Load().ids.Now() }
 func (s *source) Begin(last uint64)   { s.now.Load().ids.Begin(last) }
 func (s *source) Last() (uint64, int) { return s.now.Load().ids.Last() }
 func (s *source) Limit() *tick.Limit  { return s.now.Load().ids.Limit() }
+func (s *source) Lower(milli uint64)  { s.now.Load().ids.Lower(milli) }
+
+func (s *source) Doubted() time.Duration { return s.now.Load().ids.Doubted() }
 
 func (s *source) Close() (last uint64) {
 	s.turning.Lock()

@@ -44,7 +44,7 @@ func (s *simulation) got(m *simulate.Machine, id ID) {
 
 func (s *simulation) config() simulate.Config {
 	c := simulate.Kept(func(m *simulate.Machine) (simulate.Generator, error) {
-		g, err := NewGenerator(&Snapshot{SequenceMin: 30_000}, Options{Clock: m.Clock})
+		g, err := NewGenerator(&Snapshot{SequenceMin: 30_000}, Options{Clock: m.NewClock()})
 		if err != nil {
 			return simulate.Generator{}, err
 		}

@@ -12,7 +12,7 @@ import (
 func simulated(l Layout, o Options) simulate.Config {
 	c := simulate.Kept(func(m *simulate.Machine) (simulate.Generator, error) {
 		o := o
-		o.Clock = m.Clock
+		o.Clock = m.NewClock()
 		g, err := NewGenerator(l, MachineID(7), o)
 		if err != nil {
 			return simulate.Generator{}, err

@@ -45,7 +45,8 @@ func (k *Keeper) Renew() error {
 	// The limit comes before the words: they may be of a later one, but never is
 	// one raised by words from before it.
 	limit, now := k.source.Limit(), k.source.Now()
-	to := min(max(now+window, limit.Milli()), limit.Last()) // a clock set back moves no mark
+	k.source.Lower(now + window)
+	to := min(max(now+window, limit.Milli()), limit.Last()) // not below an id, if the clock was set back
 	if err := k.save(to, now); err != nil {
 		return fmt.Errorf("%w: %w", tick.ErrTimestampNotSaved, err)
 	}

@@ -1,6 +1,10 @@
 package durable
 
-import "github.com/flake-go/flake/flake/internal/tick"
+import (
+	"time"
+
+	"github.com/flake-go/flake/flake/internal/tick"
+)
 
 // Source is the generator whose time is kept. A [tick.Generator] is one.
 type Source interface {
@@ -13,6 +17,11 @@ type Source interface {
 	// Limit is the time that no id is made past. It may give another one later,
 	// which has to be raised anew.
 	Limit() *tick.Limit
+	// Lower takes the limit back to milli, if it is above and no id is later.
+	Lower(milli uint64)
+	// Doubted tells how far the machine's clock has gone ahead without being
+	// believed; 0: it has not.
+	Doubted() time.Duration
 	// Close ends it, and gives a time that no id was later than.
 	Close() (last uint64)
 }

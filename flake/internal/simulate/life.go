@@ -14,11 +14,11 @@ import (
 type Report struct {
 	Nodes, IDs, Starts, Refusals       int
 	Kills, PowerCuts, CleanStops       int
-	ClockFaults, DiskFaults            int
+	ClockFaults, DiskFaults, Glitches  int
 	Bursts, BadCalls, Errors, Preempts int
 	Years                              float64
 
-	Duplicates, Disorders, PastMark, OffClock, SecondNodes, Stuck int
+	Duplicates, Disorders, PastMark, OffClock, SecondNodes, Stuck, Lost int
 
 	// First is the first thing that went wrong, in the life of Seed.
 	First string
@@ -30,7 +30,7 @@ func (r Report) Crashes() int { return r.Kills + r.PowerCuts }
 
 // Wrong is how many things went wrong.
 func (r Report) Wrong() int {
-	return r.Duplicates + r.Disorders + r.PastMark + r.OffClock + r.SecondNodes + r.Stuck
+	return r.Duplicates + r.Disorders + r.PastMark + r.OffClock + r.SecondNodes + r.Stuck + r.Lost
 }
 
 func (r *Report) add(o Report) {
@@ -40,10 +40,10 @@ func (r *Report) add(o Report) {
 	}{
 		{&r.Nodes, o.Nodes}, {&r.IDs, o.IDs}, {&r.Starts, o.Starts}, {&r.Refusals, o.Refusals},
 		{&r.Kills, o.Kills}, {&r.PowerCuts, o.PowerCuts}, {&r.CleanStops, o.CleanStops},
-		{&r.ClockFaults, o.ClockFaults}, {&r.DiskFaults, o.DiskFaults},
+		{&r.ClockFaults, o.ClockFaults}, {&r.DiskFaults, o.DiskFaults}, {&r.Glitches, o.Glitches},
 		{&r.Bursts, o.Bursts}, {&r.BadCalls, o.BadCalls}, {&r.Errors, o.Errors}, {&r.Preempts, o.Preempts},
 		{&r.Duplicates, o.Duplicates}, {&r.Disorders, o.Disorders}, {&r.PastMark, o.PastMark},
-		{&r.OffClock, o.OffClock}, {&r.SecondNodes, o.SecondNodes}, {&r.Stuck, o.Stuck},
+		{&r.OffClock, o.OffClock}, {&r.SecondNodes, o.SecondNodes}, {&r.Stuck, o.Stuck}, {&r.Lost, o.Lost},
 	} {
 		*p.to += p.more
 	}
@@ -132,13 +132,11 @@ func (l *life) alive(do func()) {
 
 // crash ends the process: half the time, and so does the machine.
 func (l *life) crash() {
-	l.node, l.depth, l.m.preempt, l.m.Disk.armed, l.m.hurry = nil, 0, nil, 0, false
 	if l.m.rng.IntN(2) == 0 {
-		l.m.trace("killed")
-		l.report.Kills++
-		clear(l.m.Disk.locked)
+		l.kill()
 		return
 	}
+	l.end()
 	l.m.trace("power cut")
 	l.report.PowerCuts++
 	l.m.Disk.powerCut()
@@ -147,6 +145,17 @@ func (l *life) crash() {
 		l.report.ClockFaults++
 		l.m.shift(l.m.span(10*time.Second) * time.Duration(1-2*l.m.rng.IntN(2)))
 	}
+}
+
+func (l *life) kill() {
+	l.m.trace("killed")
+	l.report.Kills++
+	l.end()
+	clear(l.m.Disk.locked)
+}
+
+func (l *life) end() {
+	l.node, l.depth, l.m.preempt, l.m.Disk.armed, l.m.hurry = nil, 0, nil, 0, false
 }
 
 // restart starts the node again, at once or much later. An operator who is told
@@ -160,15 +169,9 @@ func (l *life) restart() {
 	}
 	allowed := allowable
 	for try := range 6 {
-		node := l.New(l.m)
-		l.report.Starts++
-		err := node.Start(allowed)
-		l.m.trace("start: %v", err)
-		if err == nil {
-			l.node, l.tick = node, l.m.now+time.Second
+		if l.start(allowed) == nil {
 			return
 		}
-		l.report.Refusals++
 		switch {
 		case try == 0:
 			l.m.pass(l.m.span(20 * time.Second))
@@ -185,6 +188,20 @@ func (l *life) restart() {
 		}
 	}
 	l.ledger.wrong(&l.report.Stuck, "it does not start any more")
+}
+
+func (l *life) start(allowed time.Duration) error {
+	l.report.Starts++
+	l.m.shown, l.m.top = nil, 0
+	node := l.New(l.m)
+	err := node.Start(allowed)
+	l.m.trace("start: %v", err)
+	if err != nil {
+		l.report.Refusals++
+		return err
+	}
+	l.node, l.tick = node, l.m.now+time.Second
+	return nil
 }
 
 // live lets time pass, with a tick each second. Of a long time only the last
@@ -234,6 +251,9 @@ func (l *life) event() {
 		clear(l.m.Disk.locked)
 	case p < 62:
 		l.diskFault()
+	case p < 65:
+		l.glitch()
+		return
 	case p < 82:
 		l.report.ClockFaults++
 		l.m.trace("clock: %s", l.m.fault())
@@ -280,12 +300,12 @@ func (l *life) ids(caller, n int) {
 		defer func() { l.m.preempt = nil }()
 	}
 	l.depth++
-	before, made := l.m.milli(), 0
+	before, made := l.m.view(), 0
 	err := l.node.IDs(n, func(milli uint64, sequence uint32) {
 		made++
 		l.ledger.add(caller, id{milli, sequence})
-		if l.Mark != nil && l.m.steps == l.steps && (milli+max(l.Unit, 1) <= before || milli > l.m.milli()) {
-			l.ledger.wrong(&l.report.OffClock, "id of %d while the clock went from %d to %d", milli, before, l.m.milli())
+		if l.Mark != nil && l.m.steps == l.steps && !showed(milli, max(l.Unit, 1), before, l.m.view()) {
+			l.ledger.wrong(&l.report.OffClock, "id of %d while clocks went from %d to %d", milli, before, l.m.view())
 		}
 		if l.Mark != nil && (made == 1 || made == n) {
 			if mark, err := l.Mark(l.m.Disk.sure(l.Path)); err != nil || milli > mark {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"time"
+
+	"github.com/flake-go/flake/flake/internal/tick"
 )
 
 // Machine is the clock and the disk that a node runs on.
@@ -15,12 +17,18 @@ type Machine struct {
 	now    time.Duration // true time since 1970
 	off    time.Duration // the clock's error
 	drift  int64         // what it gains, in parts per million
+	gained time.Duration // what it has, and monotonic time as well
 	frozen time.Duration // until when (true time) the clock stands still
 	stands time.Duration // at what time it does
 	armed  int           // clock reads until a step; 0: none
 	step   time.Duration // that step
 	steps  int           // steps so far
-	hurry  bool          // ids are made faster than there are any
+	ends   time.Duration // when (true time) the step undo comes; 0: none does
+	undo   time.Duration
+	jumped time.Duration   // when (true time) it last went far ahead
+	shown  []time.Duration // what the clock was ahead of monotonic time, before each step of this process
+	top    time.Duration   // the latest that it showed before a step back of this process
+	hurry  bool            // ids are made faster than there are any
 
 	// preempt is run after the clock was read and before the reader gets to
 	// know: the others that run while it is held up.
@@ -38,8 +46,19 @@ func newMachine(rng *rand.Rand) *Machine {
 // Now gives the true time since 1970, which no node can know.
 func (m *Machine) Now() time.Duration { return m.now }
 
-// Clock reads the clock, in milliseconds since 1970, which takes a moment.
-func (m *Machine) Clock() uint64 {
+// NewClock gives the clock of a new process, as package tick reads it.
+func (m *Machine) NewClock() tick.Clock {
+	believed := tick.ClockOf(
+		func() int64 { return int64(m.wall()) },
+		func() int64 { return int64(m.now + m.gained) })
+	return func() uint64 { return m.read(believed) }
+}
+
+// Clock reads the clock as it is, in milliseconds since 1970.
+func (m *Machine) Clock() uint64 { return m.read(m.milli) }
+
+// read reads a clock, which takes a moment.
+func (m *Machine) read(clock tick.Clock) uint64 {
 	switch {
 	case m.now < m.frozen:
 		m.pass(time.Duration(m.rng.IntN(100_000)))
@@ -53,7 +72,7 @@ func (m *Machine) Clock() uint64 {
 			m.shift(m.step)
 		}
 	}
-	milli := m.milli()
+	milli := clock()
 	if m.preempt != nil && m.rng.IntN(32) == 0 {
 		m.preempt()
 	}
@@ -74,26 +93,84 @@ func (m *Machine) Sleep(_ context.Context, d time.Duration) error {
 	return nil
 }
 
-func (m *Machine) milli() uint64 {
-	t := m.now + m.off
+func (m *Machine) wall() time.Duration {
 	if m.now < m.frozen {
-		t = m.stands
+		return m.stands
 	}
-	return uint64(max(t, 0) / time.Millisecond)
+	return m.now + m.off
+}
+
+func (m *Machine) milli() uint64 { return millis(m.wall()) }
+
+func millis(t time.Duration) uint64 { return uint64(max(t, 0) / time.Millisecond) }
+
+// A view is what clocks show, one for each that may be believed. The first is the
+// machine's.
+type view []uint64
+
+// view looks at the clocks: while one that went far ahead is in doubt, that which
+// was before.
+func (m *Machine) view() view {
+	v := view{m.milli()}
+	if m.doubtful() {
+		for _, ahead := range m.shown {
+			v = append(v, millis(m.now+m.gained+ahead))
+		}
+	}
+	return v
+}
+
+func (m *Machine) doubtful() bool {
+	return m.jumped > 0 && m.now-m.jumped < tick.Doubt+2*time.Second // it is looked at each second
+}
+
+// showed tells whether a tick was shown by a clock between two views.
+func showed(milli, unit uint64, before, after view) bool {
+	for i := range min(len(before), len(after)) {
+		if milli+unit > before[i] && milli <= after[i] {
+			return true
+		}
+	}
+	return false
 }
 
 // pass lets true time pass, and the clock drift.
 func (m *Machine) pass(d time.Duration) {
+	if m.ends > 0 && m.now+d >= m.ends {
+		first := m.ends - m.now
+		m.drifts(first)
+		m.shift(m.undo)
+		d -= first
+	}
+	m.drifts(d)
+}
+
+func (m *Machine) drifts(d time.Duration) {
+	gain := time.Duration(int64(d) / 1_000_000 * m.drift)
 	m.now += d
-	m.off += time.Duration(int64(d) / 1_000_000 * m.drift)
+	m.off += gain
+	m.gained += gain
 }
 
 // shift steps the clock.
 func (m *Machine) shift(by time.Duration) {
 	m.trace("clock steps by %v", by)
+	m.shown = append(m.shown, m.off-m.gained)
+	if by < 0 {
+		m.top = max(m.top, m.now+m.off)
+	}
+	if by > tick.MaxStep {
+		m.jumped = m.now
+	}
 	m.off += by
-	m.frozen = 0
+	m.frozen, m.ends = 0, 0
 	m.steps++
+}
+
+// glitch sets the clock ahead for a while.
+func (m *Machine) glitch(by, lasts time.Duration) {
+	m.shift(by)
+	m.ends, m.undo = m.now+lasts, -by
 }
 
 // span draws a duration whose order of size is drawn first, from a millisecond
@@ -109,7 +186,7 @@ func (m *Machine) span(most time.Duration) time.Duration {
 // fault does something to the clock and tells what.
 func (m *Machine) fault() string {
 	sign := time.Duration(1 - 2*m.rng.IntN(2))
-	switch m.rng.IntN(8) {
+	switch m.rng.IntN(9) {
 	case 0: // a leap second, as kernels without smearing insert it
 		m.shift(-time.Second)
 		return "leap second"
@@ -131,6 +208,9 @@ func (m *Machine) fault() string {
 	case 5:
 		m.shift(sign * m.span(40*24*time.Hour))
 		return "long step"
+	case 6: // right again soon, or when it has been believed
+		m.glitch(m.span(40*24*time.Hour), m.span(10*tick.Doubt))
+		return fmt.Sprintf("ahead for %v", m.ends-m.now)
 	}
 	m.shift(sign * m.span(8*time.Second))
 	return "step"

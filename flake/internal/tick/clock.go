@@ -2,6 +2,7 @@ package tick
 
 import (
 	"math"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -29,36 +30,74 @@ func MilliOf(t time.Time) uint64 {
 // It reads wall time as monotonic time plus an offset. The offset changes only
 // when the wall clock is stepped or the machine sleeps (the kernel slews both
 // clocks alike), and it is measured again by the first reading after each
-// millisecond: a step shows within a millisecond of running time.
+// millisecond: a step shows within a millisecond of running time, unless it goes
+// far ahead, which is not believed at once: see [systemClock.believe].
 //
 // Without steps its readings never decrease and are never ahead of the wall
 // clock: see [systemClock.measure].
 func SystemClock() Clock { return newSystemClock().milli }
 
+// ClockOf is [SystemClock] on a machine that is only simulated, whose clocks
+// tell ns. Each reading measures the offset.
+func ClockOf(wall, mono func() int64) Clock {
+	return startClock(&systemClock{wall: wall, mono: mono, slept: func() int64 { return 0 }}).milli
+}
+
 func newSystemClock() *systemClock {
-	c := &systemClock{base: time.Now()}
-	c.offset.Store(math.MinInt64) // below any: the first reading measures it
-	c.checked.Store(-recheck)
+	base := time.Now()
+	return startClock(&systemClock{
+		base: base, every: int64(time.Millisecond),
+		wall:  func() int64 { return time.Now().UnixNano() },
+		mono:  func() int64 { return int64(time.Since(base)) },
+		slept: slept,
+	})
+}
+
+func startClock(c *systemClock) *systemClock {
+	wall, mono := c.wall(), c.mono()
+	c.checked.Store(mono)
+	c.settle(wall - mono)
+	c.offset.Store(wall - mono)
 	return c
 }
 
 type systemClock struct {
 	base    time.Time    // the origin of monotonic time
-	offset  atomic.Int64 // wall minus monotonic time, ns
+	offset  atomic.Int64 // wall minus monotonic time, as far as it is believed, ns
 	checked atomic.Int64 // monotonic time of the last measurement, ns
+
+	every             int64 // how long an offset is trusted, ns
+	wall, mono, slept func() int64
+
+	measuring sync.Mutex
+	settled   int64                 // the offset that a jump ahead is measured by
+	sleep     int64                 // how long the machine had slept then
+	stray     atomic.Pointer[stray] // nil: the machine's offset is about the settled one
 }
 
-// recheck is how long an offset is trusted.
-const recheck = int64(time.Millisecond)
+// stray is an offset of the machine's that is not the settled one.
+type stray struct {
+	offset int64
+	since  int64         // monotonic time at which it was seen first
+	ahead  time.Duration // of the settled one; below 0: it is behind
+}
+
+const (
+	// MaxStep is how far ahead the machine's clock may step and be believed at once.
+	MaxStep = 3 * time.Second
+
+	// Doubt is how long it has to stay further ahead until it is believed.
+	Doubt = time.Minute
+)
 
 func (c *systemClock) milli() uint64 {
 	// The offset is loaded before the time is read, so that a reading is never
 	// later than the moment it is returned.
 	offset := c.offset.Load()
-	mono := int64(time.Since(c.base))
-	if mono-c.checked.Load() >= recheck {
-		wall := time.Now().UnixNano()
-		after := int64(time.Since(c.base))
+	mono := c.mono()
+	if mono-c.checked.Load() >= c.every {
+		wall := c.wall()
+		after := c.mono()
 		c.measure(mono, wall, after)
 		offset, mono = c.offset.Load(), after
 	}
@@ -72,11 +111,70 @@ func (c *systemClock) milli() uint64 {
 // raised; one above means that the wall clock went back. Taking the lower end
 // each time keeps the clock from running ahead.
 func (c *systemClock) measure(before, wall, after int64) {
-	old := c.offset.Load()
-	if low, high := wall-after, wall-before; old < low || old > high {
-		// If another goroutine was first, its measurement stands for a
+	old, low, high := c.offset.Load(), wall-after, wall-before
+	same := low <= old && old <= high
+	if !same || c.stray.Load() != nil {
+		// If another goroutine is first, its measurement stands for a
 		// millisecond at most.
-		c.offset.CompareAndSwap(old, low)
+		if !c.measuring.TryLock() {
+			return
+		}
+		defer c.measuring.Unlock()
+		if before < c.checked.Load() {
+			return
+		}
+		if same {
+			low, high = old, old
+		}
+		c.offset.Store(c.believe(low, high, after))
 	}
 	c.checked.Store(before)
+}
+
+// believe gives the offset to go by. That is the machine's, unless it is more
+// than MaxStep ahead of the settled one. Then it is the settled one, as if the
+// clock had not been stepped, until the machine's has been there for [Doubt]: ids
+// of a time far ahead would leave none for as long, once the clock is right again.
+//
+// An offset further behind is believed at once, but settled only when the clock
+// has caught up: one that returns to where it was has not jumped ahead. Time that
+// the machine has slept through is none that its clock has jumped.
+func (c *systemClock) believe(low, high, mono int64) int64 {
+	s := c.stray.Load()
+	switch {
+	case low-c.settled > int64(MaxStep):
+		if low-c.settled-(c.slept()-c.sleep) <= int64(MaxStep) {
+			break
+		}
+		if s == nil || s.ahead < 0 || max(low-s.offset, s.offset-low) > int64(MaxStep) {
+			s = &stray{low, mono, time.Duration(low - c.settled)}
+			c.stray.Store(s)
+		}
+		if mono-s.since < int64(Doubt) {
+			return c.settled
+		}
+	case c.settled-high > int64(MaxStep):
+		if s == nil || s.ahead > 0 {
+			s = &stray{low, mono, time.Duration(low - c.settled)}
+			c.stray.Store(s)
+		}
+		if low+mono < c.settled+s.since {
+			return low
+		}
+	}
+	c.settle(low)
+	return low
+}
+
+func (c *systemClock) settle(offset int64) {
+	c.settled, c.sleep = offset, c.slept()
+	c.stray.Store(nil)
+}
+
+// doubted tells how far the machine's clock is ahead of what is believed.
+func (c *systemClock) doubted() time.Duration {
+	if s := c.stray.Load(); s != nil {
+		return max(s.ahead, 0)
+	}
+	return 0
 }

@@ -3,6 +3,7 @@ package tick
 import (
 	"math/rand/v2"
 	"runtime"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -14,8 +15,9 @@ import (
 func TestMeasure(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	gap := func() int64 { return rng.Int64N(1 << rng.IntN(25)) } // to 16 ms
-	var c systemClock
+	c := systemClock{slept: func() int64 { return 0 }}
 	mono, offset := int64(1), int64(time.Hour)
+	c.settle(offset)
 	c.offset.Store(offset - gap())
 	last := int64(0)
 	for i := range 200_000 {
@@ -78,11 +80,69 @@ func TestSystemClock(t *testing.T) {
 }
 
 func TestSystemClockSeesSteps(t *testing.T) {
-	for _, step := range []time.Duration{time.Hour, -time.Hour} {
-		c := &systemClock{base: time.Now()}
-		c.offset.Store(c.base.UnixNano() + int64(step))
-		for abs(int64(c.milli())-time.Now().UnixMilli()) >= time.Hour.Milliseconds()/2 {
+	for _, step := range []time.Duration{MaxStep - time.Second, -time.Hour} {
+		c := newSystemClock()
+		c.settle(c.settled - int64(step)) // as if it had been that before
+		c.offset.Store(c.settled)
+		for abs(int64(c.milli())-time.Now().UnixMilli()) >= 500 {
 			runtime.Gosched() // the deadline of go test ends it if it never is seen
+		}
+	}
+}
+
+// machine is a machine's clocks, set by hand, in ns.
+type machine struct{ wall, mono, asleep int64 }
+
+func (m *machine) pass(d time.Duration) { m.wall += int64(d); m.mono += int64(d) }
+func (m *machine) step(d time.Duration) { m.wall += int64(d) }
+
+func (m *machine) clock() *systemClock {
+	return startClock(&systemClock{
+		wall:  func() int64 { return m.wall },
+		mono:  func() int64 { return m.mono },
+		slept: func() int64 { return m.asleep },
+	})
+}
+
+// What the clock says after each of several things: how far it is from the right
+// time, the machine's at the beginning.
+func TestFarAheadIsDoubted(t *testing.T) {
+	const day, hour, second = 24 * time.Hour, time.Hour, time.Second
+	type what struct {
+		step, pass, sleep time.Duration
+		off               time.Duration
+	}
+	for name, whats := range map[string][]what{
+		"a second a day ahead":        {{step: day}, {pass: second}, {step: -day}, {step: day}, {pass: Doubt - second}, {step: -day}},
+		"it stays":                    {{step: day}, {pass: Doubt - 1}, {pass: 1, off: day}, {step: -second, off: day - second}},
+		"as far as may be":            {{step: MaxStep, off: MaxStep}, {step: MaxStep, off: 2 * MaxStep}},
+		"a little further":            {{step: MaxStep + 1}, {pass: Doubt, off: MaxStep + 1}},
+		"twice":                       {{step: day}, {pass: Doubt / 2}, {step: -day}, {pass: Doubt / 2}, {step: day}, {pass: Doubt / 2}, {pass: Doubt / 2, off: day}},
+		"further and further":         {{step: day}, {pass: Doubt / 2}, {step: day}, {pass: Doubt - 1}, {pass: 1, off: 2 * day}},
+		"slewed meanwhile":            {{step: day}, {pass: Doubt / 2}, {step: second}, {pass: Doubt / 2, off: day + second}},
+		"back, and ahead to it":       {{step: -day, off: -day}, {pass: hour, off: -day}, {step: day}, {step: day}},
+		"back, and ahead beyond it":   {{step: -day, off: -day}, {step: 3 * day}, {pass: Doubt, off: 2 * day}},
+		"ahead, and back beyond":      {{step: day}, {step: -2 * day, off: -day}, {step: 2 * day}, {pass: Doubt, off: day}},
+		"back, and caught up":         {{step: -hour, off: -hour}, {pass: hour - 1, off: -hour}, {step: hour}, {step: -hour, off: -hour}, {pass: hour, off: -hour}, {step: hour, off: -hour}},
+		"the machine slept":           {{sleep: day, off: day}},
+		"it slept, and was set":       {{sleep: day, step: hour}, {pass: Doubt, off: day + hour}},
+		"it slept a while before":     {{sleep: hour, off: hour}, {step: hour, off: hour}},
+		"it slept, the clock did not": {{sleep: hour, step: -hour}},
+	} {
+		m := &machine{wall: 1_700_000_000_000_000_000, mono: 12345}
+		c := m.clock()
+		right := m.wall
+		for i, w := range whats {
+			right += int64(w.pass)
+			m.pass(w.pass)
+			m.step(w.step + w.sleep)
+			m.asleep += int64(w.sleep)
+			if got, want := c.milli(), uint64(right+int64(w.off))/1e6; got != want {
+				t.Errorf("%s: after %d, off by %v, not %v", name, i, time.Duration(int64(got)*1e6-right), w.off)
+			}
+			if ahead := max(time.Duration(m.wall-right)-w.off, 0); c.doubted() != ahead && !strings.Contains(name, "slew") {
+				t.Errorf("%s: after %d, %v are doubted, not %v", name, i, c.doubted(), ahead)
+			}
 		}
 	}
 }

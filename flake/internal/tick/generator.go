@@ -17,7 +17,8 @@ type Generator struct {
 	ended  atomic.Uint64 // the word that Close put an end to
 	per    uint64        // Shape.PerTick
 	clock  Clock
-	system *systemClock // the clock, if it is the machine's and a tick takes 1 ms
+	system *systemClock // the clock, if it is the machine's
+	quick  bool         // and a tick takes 1 ms
 	limit  *Limit
 	waits  atomic.Uint64
 	shape  Shape
@@ -36,13 +37,16 @@ func New(shape Shape, clock Clock) (*Generator, error) {
 	}
 	if rest := shape.Unit - 1; rest != 0 {
 		fine := clock
-		clock, system = func() uint64 { return fine() &^ rest }, nil
+		clock = func() uint64 { return fine() &^ rest }
 	}
 	return newGenerator(shape, clock, system, newLimit(shape.Last)), nil
 }
 
 func newGenerator(shape Shape, clock Clock, system *systemClock, limit *Limit) *Generator {
-	g := &Generator{per: uint64(shape.PerTick), clock: clock, system: system, limit: limit, shape: shape}
+	g := &Generator{
+		per: uint64(shape.PerTick), clock: clock, system: system, quick: system != nil && shape.Unit == 1,
+		limit: limit, shape: shape,
+	}
 	g.word.Store(shape.First << usedBits)
 	return g
 }
@@ -72,6 +76,15 @@ func (g *Generator) Now() uint64 {
 		return 0
 	}
 	return g.clock()
+}
+
+// Doubted tells how far ahead of the clock the machine's is, if that has gone too
+// far ahead to be believed yet: see [Doubt].
+func (g *Generator) Doubted() time.Duration {
+	if g == nil || g.system == nil {
+		return 0
+	}
+	return g.system.doubted()
 }
 
 // Last gives the last tick of which ids were handed out, and how many: no later
@@ -181,7 +194,7 @@ func (g *Generator) One() (milli uint64, first int, err error) {
 	if g == nil {
 		return 0, 0, ErrZero
 	}
-	if c := g.system; c != nil {
+	if c := g.system; g.quick {
 		old, offset := g.word.Load(), c.offset.Load() // before the time: see milli
 		now := uint64(offset+int64(time.Since(c.base))) / uint64(time.Millisecond)
 		if used := old & usedMask; now == old>>usedBits && used < g.per && g.word.CompareAndSwap(old, old+1) {
