@@ -192,7 +192,7 @@ func (l *life) restart() {
 
 func (l *life) start(allowed time.Duration) error {
 	l.report.Starts++
-	l.m.shown, l.m.top = nil, 0
+	l.m.top = 0
 	node := l.New(l.m)
 	err := node.Start(allowed)
 	l.m.trace("start: %v", err)
@@ -300,12 +300,13 @@ func (l *life) ids(caller, n int) {
 		defer func() { l.m.preempt = nil }()
 	}
 	l.depth++
-	before, made := l.m.view(), 0
+	doubtful, made := l.m.doubtful(), 0
+	before := l.m.view(doubtful)
 	err := l.node.IDs(n, func(milli uint64, sequence uint32) {
 		made++
 		l.ledger.add(caller, id{milli, sequence})
-		if l.Mark != nil && l.m.steps == l.steps && !showed(milli, max(l.Unit, 1), before, l.m.view()) {
-			l.ledger.wrong(&l.report.OffClock, "id of %d while clocks went from %d to %d", milli, before, l.m.view())
+		if l.Mark != nil && l.m.steps == l.steps && !showed(milli, max(l.Unit, 1), before, l.m.view(doubtful)) {
+			l.ledger.wrong(&l.report.OffClock, "id of %d while clocks went from %d to %d", milli, before, l.m.view(doubtful))
 		}
 		if l.Mark != nil && (made == 1 || made == n) {
 			if mark, err := l.Mark(l.m.Disk.sure(l.Path)); err != nil || milli > mark {

@@ -25,10 +25,10 @@ type Machine struct {
 	steps  int           // steps so far
 	ends   time.Duration // when (true time) the step undo comes; 0: none does
 	undo   time.Duration
-	jumped time.Duration   // when (true time) it last went far ahead
-	shown  []time.Duration // what the clock was ahead of monotonic time, before each step of this process
-	top    time.Duration   // the latest that it showed before a step back of this process
-	hurry  bool            // ids are made faster than there are any
+	jumped time.Duration      // when (true time) it last went far ahead
+	shown  [][2]time.Duration // what the clock was ahead of monotonic time, before each step, from and to
+	top    time.Duration      // the latest that it showed before a step back of this process
+	hurry  bool               // ids are made faster than there are any
 
 	// preempt is run after the clock was read and before the reader gets to
 	// know: the others that run while it is held up.
@@ -104,17 +104,18 @@ func (m *Machine) milli() uint64 { return millis(m.wall()) }
 
 func millis(t time.Duration) uint64 { return uint64(max(t, 0) / time.Millisecond) }
 
-// A view is what clocks show, one for each that may be believed. The first is the
-// machine's.
-type view []uint64
+// Times are those from low to high.
+type times struct{ low, high uint64 }
 
-// view looks at the clocks: while one that went far ahead is in doubt, that which
-// was before.
-func (m *Machine) view() view {
-	v := view{m.milli()}
-	if m.doubtful() {
+// view gives what clocks show that may be believed: the machine's, and those that
+// were before it was stepped, while it is doubtful that it went far ahead. What
+// stands still may be thought to have gone on since it was looked at.
+func (m *Machine) view(doubtful bool) []times {
+	now, mono := m.milli(), m.now+m.gained
+	v := []times{{now, now}}
+	if doubtful {
 		for _, ahead := range m.shown {
-			v = append(v, millis(m.now+m.gained+ahead))
+			v = append(v, times{millis(mono + ahead[0]), millis(mono + ahead[1])})
 		}
 	}
 	return v
@@ -124,10 +125,10 @@ func (m *Machine) doubtful() bool {
 	return m.jumped > 0 && m.now-m.jumped < tick.Doubt+2*time.Second // it is looked at each second
 }
 
-// showed tells whether a tick was shown by a clock between two views.
-func showed(milli, unit uint64, before, after view) bool {
+// showed tells whether a clock showed a tick between two views.
+func showed(milli, unit uint64, before, after []times) bool {
 	for i := range min(len(before), len(after)) {
-		if milli+unit > before[i] && milli <= after[i] {
+		if milli+unit > before[i].low && milli <= after[i].high {
 			return true
 		}
 	}
@@ -155,11 +156,11 @@ func (m *Machine) drifts(d time.Duration) {
 // shift steps the clock.
 func (m *Machine) shift(by time.Duration) {
 	m.trace("clock steps by %v", by)
-	m.shown = append(m.shown, m.off-m.gained)
+	m.shown = append(m.shown, [2]time.Duration{m.wall() - m.now - m.gained, m.off - m.gained})
 	if by < 0 {
 		m.top = max(m.top, m.now+m.off)
 	}
-	if by > tick.MaxStep {
+	if m.now+m.off+by-m.wall() > tick.MaxStep {
 		m.jumped = m.now
 	}
 	m.off += by
@@ -195,7 +196,8 @@ func (m *Machine) fault() string {
 		return fmt.Sprintf("slew of %d ppm", m.drift)
 	case 2:
 		m.stands = m.now + m.off
-		m.frozen = m.now + m.span(5*time.Second)
+		m.frozen = m.now + m.span(tick.MaxStep)
+		m.shown = append(m.shown, [2]time.Duration{m.stands - m.frozen - m.gained, m.off - m.gained})
 		m.steps++
 		return fmt.Sprintf("freeze of %v", m.frozen-m.now)
 	case 3:
