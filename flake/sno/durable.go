@@ -137,6 +137,7 @@ func (s *source) Last() (uint64, int) { return s.now.Load().ids.Last() }
 func (s *source) Limit() *tick.Limit  { return s.now.Load().ids.Limit() }
 func (s *source) Lower(milli uint64)  { s.now.Load().ids.Lower(milli) }
 
+func (s *source) Behind() uint64         { return s.now.Load().lag() }
 func (s *source) Doubted() time.Duration { return s.now.Load().ids.Doubted() }
 
 func (s *source) Close() (last uint64) {

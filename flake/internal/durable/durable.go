@@ -28,6 +28,10 @@ type Keeper struct {
 	err   error         // what the last one came to
 	saved uint64        // when the last good one was
 
+	ahead  time.Duration // how far the clock was when run looked last, and not believed
+	behind bool          // whether it was far behind
+	seen   uint64        // what it was
+
 	kick, stop chan struct{}
 	stopped    chan struct{} // closed when run has ended; nil if it was not begun
 	closing    sync.Once

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/flake-go/flake/flake/internal/tick"
@@ -29,6 +30,7 @@ func (k *Keeper) run(beat <-chan time.Time) {
 		case <-k.kick:
 		}
 		k.settle(k.Renew())
+		k.watch()
 	}
 }
 
@@ -59,7 +61,7 @@ func (k *Keeper) await(ctx context.Context, milli uint64) error {
 		round, err := k.round, k.err
 		k.mu.Unlock()
 		// Looked at after the round, so that its end cannot be missed.
-		if milli <= k.source.Limit().Milli() {
+		if milli <= k.source.Limit().Milli() || milli > k.source.Now() { // or the clock was set back
 			return nil
 		}
 		if err != nil {
@@ -92,3 +94,30 @@ func (k *Keeper) slow(round chan struct{}) error {
 	}
 	return errSlow
 }
+
+// watch tells of a clock that has gone far ahead or back, and what becomes of it.
+func (k *Keeper) watch() {
+	now, ahead, behind := k.source.Now(), k.source.Doubted(), k.source.Behind() > window
+	path := slog.String("path", k.file.Path())
+	switch {
+	case ahead > 0 && k.ahead == 0:
+		k.log.Warn("the clock has gone far ahead: ids go on with the time before, and follow it once it has stayed there; set it right if it is wrong",
+			"ahead", ahead, "stays", tick.Doubt, path)
+	case ahead == 0 && k.ahead > 0 && now > k.seen+uint64(k.ahead/2/time.Millisecond):
+		k.log.Warn("the clock has stayed far ahead, and ids follow it: if it is set back now, there are none until it has caught up", "now", show(now), path)
+	case ahead == 0 && k.ahead > 0:
+		k.log.Info("the clock is no longer far ahead", "now", show(now), path)
+	}
+	switch {
+	case behind && !k.behind:
+		k.log.Error("the clock is behind the last id: there are none until it has caught up; set it right, or if it is, "+elsewhere,
+			"ms", k.source.Behind(), "now", show(now), path)
+	case !behind && k.behind:
+		k.log.Info("the clock is no longer behind the last id", "now", show(now), path)
+	}
+	k.ahead, k.behind, k.seen = ahead, behind, now
+}
+
+// elsewhere is how to have ids without waiting for the clock.
+const elsewhere = "if it cannot be waited for, start with another timestamp_path and another worker id " +
+	"(id or datacenter and worker, partition) that nobody has: no id comes twice then, though the new ones are below the last"

@@ -22,6 +22,9 @@ type Source interface {
 	// Doubted tells how far the machine's clock has gone ahead without being
 	// believed; 0: it has not.
 	Doubted() time.Duration
+	// Behind tells in how many ms there can be ids again; 0: the clock is not
+	// behind.
+	Behind() uint64
 	// Close ends it, and gives a time that no id was later than.
 	Close() (last uint64)
 }

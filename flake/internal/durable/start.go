@@ -127,8 +127,8 @@ func (k *Keeper) wait(ctx context.Context, sleep tick.Sleeper, last uint64) (now
 		behind := last - now
 		if behind > window {
 			return now, fmt.Errorf("%w: ids may have been made up to %s by %s, and the clock says %s; "+
-				"set the clock right, or start again in %d ms",
-				tick.ErrClockBackwards, show(last), k.file.Path(), show(now), behind-window)
+				"set the clock right, or start again in %d ms; %s",
+				tick.ErrClockBackwards, show(last), k.file.Path(), show(now), behind-window, elsewhere)
 		}
 		if !told {
 			k.log.Info("waiting until the clock is past the last run's timestamp", "ms", behind+1, "path", k.file.Path())

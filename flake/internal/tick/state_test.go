@@ -3,7 +3,9 @@ package tick
 import (
 	"context"
 	"errors"
+	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 )
 
@@ -66,6 +68,85 @@ func TestReady(t *testing.T) {
 	if err := g.Ready(); !errors.Is(err, ErrClosed) {
 		t.Errorf("closed: %v", err)
 	}
+}
+
+func TestLower(t *testing.T) {
+	for name, c := range map[string]struct {
+		at    uint64 // the last id
+		ids   int    // of its tick
+		clock uint64 // afterwards
+		to    uint64
+		want  uint64 // the limit
+	}{
+		"no id":                       {clock: 1020, to: 1032, want: 1032},
+		"before the clock":            {at: 1020, ids: 3, clock: 1024, to: 1032, want: 1032},
+		"of this tick":                {at: 1020, ids: 2, clock: 1020, to: 1032, want: 1032},
+		"all of this tick":            {at: 1020, ids: 3, clock: 1020, to: 1032, want: 1060},
+		"ahead of the clock":          {at: 1024, ids: 1, clock: 1020, to: 1032, want: 1032},
+		"all ahead of the clock":      {at: 1024, ids: 3, clock: 1020, to: 1032, want: 1060},
+		"at the limit":                {at: 1032, ids: 1, clock: 1020, to: 1032, want: 1032},
+		"later":                       {at: 1036, ids: 1, clock: 1020, to: 1032, want: 1060},
+		"no higher":                   {clock: 1020, to: 1064, want: 1060},
+		"a clock that is past it":     {clock: 1040, to: 1032, want: 1060},
+		"and one that is, with an id": {at: 1020, ids: 1, clock: 1040, to: 1032, want: 1032},
+	} {
+		clock := &handClock{c.at}
+		g := newTest(t, narrow, clock.now)
+		g.Limit().Set(1060)
+		if c.ids > 0 {
+			take(t, g, c.ids)
+		} else {
+			g.Begin(1000)
+		}
+		clock.milli = c.clock
+		g.Lower(c.to)
+		if got := g.Limit().Milli(); got != c.want {
+			t.Errorf("%s: the limit is %d, not %d", name, got, c.want)
+		}
+		if c.clock <= 1060 && c.clock > c.at {
+			if r, err := g.try(1); (c.clock <= g.Limit().Milli()) != (err == nil) || err == nil && r.milli != c.clock {
+				t.Errorf("%s: then %v, %v", name, r, err)
+			}
+		}
+	}
+	g := newTest(t, narrow, (&handClock{1040}).now)
+	g.Close()
+	if g.Lower(1032); g.Limit().Milli() != narrow.Last {
+		t.Errorf("closed: the limit is %d", g.Limit().Milli())
+	}
+}
+
+// Whoever is about to take an id of the time above the limit, when it is lowered,
+// takes none.
+func TestLowerWhileIDsAreTaken(t *testing.T) {
+	const low, high = 1000, 2000
+	lowered := 0
+	for range 20_000 {
+		var far atomic.Bool
+		far.Store(true)
+		g := newTest(t, Shape{Last: MaxLast, Unit: 1, PerTick: MaxPerTick}, func() uint64 {
+			if far.Load() {
+				return high
+			}
+			return low
+		})
+		g.Begin(low - 1)
+		g.Limit().Set(high)
+		var wg sync.WaitGroup
+		wg.Go(func() { g.try(1) })
+		runtime.Gosched()
+		far.Store(false)
+		g.Lower(low)
+		limit := g.Limit().Milli()
+		wg.Wait()
+		if last, _ := g.Last(); last > limit {
+			t.Fatalf("an id of %d, with the limit lowered to %d", last, limit)
+		}
+		if limit == low {
+			lowered++
+		}
+	}
+	t.Logf("lowered %d times", lowered)
 }
 
 func TestZeroValue(t *testing.T) {
