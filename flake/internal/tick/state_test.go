@@ -3,9 +3,7 @@ package tick
 import (
 	"context"
 	"errors"
-	"runtime"
 	"sync"
-	"sync/atomic"
 	"testing"
 )
 
@@ -70,6 +68,8 @@ func TestReady(t *testing.T) {
 	}
 }
 
+// Whoever is about to take an id of the time above the limit, when that is lowered,
+// takes none.
 func TestLower(t *testing.T) {
 	for name, c := range map[string]struct {
 		at    uint64 // the last id
@@ -99,9 +99,12 @@ func TestLower(t *testing.T) {
 			g.Begin(1000)
 		}
 		clock.milli = c.clock
+		found := g.word.Load() // by who is about to take an id of the limit's time
 		g.Lower(c.to)
 		if got := g.Limit().Milli(); got != c.want {
 			t.Errorf("%s: the limit is %d, not %d", name, got, c.want)
+		} else if got == c.to && g.word.CompareAndSwap(found, 1060<<usedBits+1) {
+			t.Errorf("%s: an id later than the limit is taken", name)
 		}
 		if c.clock <= 1060 && c.clock > c.at {
 			if r, err := g.try(1); (c.clock <= g.Limit().Milli()) != (err == nil) || err == nil && r.milli != c.clock {
@@ -114,39 +117,6 @@ func TestLower(t *testing.T) {
 	if g.Lower(1032); g.Limit().Milli() != narrow.Last {
 		t.Errorf("closed: the limit is %d", g.Limit().Milli())
 	}
-}
-
-// Whoever is about to take an id of the time above the limit, when it is lowered,
-// takes none.
-func TestLowerWhileIDsAreTaken(t *testing.T) {
-	const low, high = 1000, 2000
-	lowered := 0
-	for range 20_000 {
-		var far atomic.Bool
-		far.Store(true)
-		g := newTest(t, Shape{Last: MaxLast, Unit: 1, PerTick: MaxPerTick}, func() uint64 {
-			if far.Load() {
-				return high
-			}
-			return low
-		})
-		g.Begin(low - 1)
-		g.Limit().Set(high)
-		var wg sync.WaitGroup
-		wg.Go(func() { g.try(1) })
-		runtime.Gosched()
-		far.Store(false)
-		g.Lower(low)
-		limit := g.Limit().Milli()
-		wg.Wait()
-		if last, _ := g.Last(); last > limit {
-			t.Fatalf("an id of %d, with the limit lowered to %d", last, limit)
-		}
-		if limit == low {
-			lowered++
-		}
-	}
-	t.Logf("lowered %d times", lowered)
 }
 
 func TestZeroValue(t *testing.T) {
