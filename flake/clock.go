@@ -10,4 +10,9 @@ type Clock = func() uint64
 // of its monotonic one, which is half. A step of the wall clock shows within a
 // millisecond of running time. Without steps its readings never decrease and are
 // never ahead of the wall clock.
+//
+// A step ahead by more than 3 s shows when the wall clock has stayed there for a
+// minute; until then time goes on as if there had been none. After ids of a time
+// far ahead there would be none until it has come. That the machine slept is no
+// step, where that is known: on Linux.
 func SystemClock() Clock { return tick.SystemClock() }

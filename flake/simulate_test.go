@@ -20,8 +20,10 @@ const (
 )
 
 // simulated makes ids one by one and many at a time.
-func simulated(m *simulate.Machine) (simulate.Generator, error) {
-	g, err := NewGenerator(1, m.NewClock())
+func simulated(m *simulate.Machine) (simulate.Generator, error) { return simulatedOn(m.NewClock()) }
+
+func simulatedOn(clock Clock) (simulate.Generator, error) {
+	g, err := NewGenerator(1, clock)
 	if err != nil {
 		return simulate.Generator{}, err
 	}
@@ -63,10 +65,13 @@ func TestSimulate(t *testing.T) {
 	if r.Crashes() < 10_000**simTimes || r.ClockFaults < 10_000**simTimes {
 		t.Errorf("only %d crashes and %d clock faults: the lives are too easy", r.Crashes(), r.ClockFaults)
 	}
+	if r.Glitches < 2000**simTimes {
+		t.Errorf("the clock was far ahead for a while only %d times", r.Glitches)
+	}
 }
 
 // A simulation that finds nothing proves something only if the same lives find
-// what is there: these are nodes that repeat ids.
+// what is there: these are nodes that repeat ids, or go back.
 func TestSimulateFinds(t *testing.T) {
 	lying := simConfig()
 	lying.LyingDisk = true
@@ -80,8 +85,8 @@ func TestSimulateFinds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := simulate.Many(c, simFirst, simLives)
 			t.Logf("%+v", r)
-			if r.Duplicates == 0 {
-				t.Error("not found to repeat an id")
+			if r.Duplicates+r.Disorders == 0 {
+				t.Error("not found to repeat an id, or to go back")
 			}
 		})
 	}
@@ -108,5 +113,14 @@ func TestSimulateRepeats(t *testing.T) {
 		if a != b {
 			t.Fatalf("seed %d lived twice:\n%+v\n%+v", seed, a, b)
 		}
+	}
+}
+
+// Nor does it prove that a clock that was ahead leaves ids, unless it finds a node
+// that takes every clock as it is.
+func TestSimulateFindsNoIDs(t *testing.T) {
+	c := simulate.Kept(func(m *simulate.Machine) (simulate.Generator, error) { return simulatedOn(m.Clock) })
+	if r := simulate.Many(c, simFirst, 100); r.Lost == 0 || r.Duplicates+r.Disorders+r.PastMark > 0 {
+		t.Errorf("%+v", r)
 	}
 }
