@@ -23,7 +23,8 @@ type illness struct {
 // remedies are what people can do, by reason.
 var remedies = map[string]string{
 	"clock_running_backwards": "Ids go on by themselves once the clock has passed the last one. Until then see what has set " +
-		"it: whether it is right now, and whether NTP keeps it.",
+		"it: whether it is right now, and whether NTP keeps it. If it was far ahead and the last id is, start the node with another " +
+		"timestamp_path and a worker id that nobody has had to have ids sooner; they are below the last then.",
 	"timestamp_not_saved": "See whether there is room on the disk of timestamp_path, and whether the node may write there. " +
 		"Ids go on by themselves once the time can be saved.",
 	"noproc":   "Start the node again, and report it please: its supervisor should have started the server.",

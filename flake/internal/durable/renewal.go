@@ -102,7 +102,7 @@ func (k *Keeper) watch() {
 	switch {
 	case ahead > 0 && k.ahead == 0:
 		k.log.Warn("the clock has gone far ahead: ids go on with the time before, and follow it once it has stayed there; set it right if it is wrong",
-			"ahead", ahead, "stays", tick.Doubt, path)
+			"ahead", ahead.Round(time.Millisecond), "stays", tick.Doubt, path)
 	case ahead == 0 && k.ahead > 0 && now > k.seen+uint64(k.ahead/2/time.Millisecond):
 		k.log.Warn("the clock has stayed far ahead, and ids follow it: if it is set back now, there are none until it has caught up", "now", show(now), path)
 	case ahead == 0 && k.ahead > 0:
@@ -110,7 +110,7 @@ func (k *Keeper) watch() {
 	}
 	switch {
 	case behind && !k.behind:
-		k.log.Error("the clock is behind the last id: there are none until it has caught up; set it right, or if it is, "+elsewhere,
+		k.log.Error("the clock is behind the last id: there are none until it has caught up; set it right; "+elsewhere,
 			"ms", k.source.Behind(), "now", show(now), path)
 	case !behind && k.behind:
 		k.log.Info("the clock is no longer behind the last id", "now", show(now), path)
@@ -119,5 +119,5 @@ func (k *Keeper) watch() {
 }
 
 // elsewhere is how to have ids without waiting for the clock.
-const elsewhere = "if it cannot be waited for, start with another timestamp_path and another worker id " +
-	"(id or datacenter and worker, partition) that nobody has: no id comes twice then, though the new ones are below the last"
+const elsewhere = "to have ids sooner, start with another timestamp_path and with a worker id (or id, or partition) " +
+	"that nobody has had: no id comes twice then, but the new ones are below the last"

@@ -350,7 +350,7 @@ func TestClockIsTold(t *testing.T) {
 	}{
 		{0, 0, ""}, {1, time.Hour, "set it right if it is wrong"}, {2, time.Hour, ""}, {3, 0, "no longer far ahead"}, {4, 0, ""},
 		{5, time.Hour, "set it right if it is wrong"}, {3600_006, 0, "ids follow it"}, {3600_006, 0, ""},
-		{3600_006 - window, 0, ""}, {3600_005 - window, 0, "another worker id"}, {1, 0, ""},
+		{3600_006 - window, 0, ""}, {3600_005 - window, 0, "a worker id (or id, or partition) that nobody has had"}, {1, 0, ""},
 		{3600_006 - window, 0, "no longer behind"}, {3600_006 - window, 0, ""},
 	} {
 		b.clock.Store(someTime + c.clock)
