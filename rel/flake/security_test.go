@@ -1,0 +1,318 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/build"
+	"go/constant"
+	"go/parser"
+	gotoken "go/token"
+	"go/types"
+	"math"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// noLimits are constants that are named like limits of what peers may do, and are
+// none, or are limited by others.
+var noLimits = map[string]string{
+	"node/handshake.MaxNameLength":   "a length of the protocol",
+	"node/dist.maxAlike":             "what is compared at a time",
+	"node/dist.maxArguments":         "the shape of a control message",
+	"node/dist.maxReason":            "how much of a text is logged",
+	"genserver.maxReason":            "how much of a text is logged",
+	"node/dist.maxSpares":            "what is kept for use again",
+	"node/dist.maxSpare":             "what is kept for use again",
+	"node/dist.maxTick":              "how often is ticked",
+	"node/etf.maxDigits":             "MaxIntegerBytes as text",
+	"node/etf.MaxTextBytes":          "what is typed at the prompt",
+	"node/etf.MaxAtomChars":          "a length of the protocol",
+	"node/etf.MaxReferenceWords":     "a length of the protocol",
+	"flake/flakeserver.maxOctets":    "the length of an id",
+	"flake/flakeserver.MaxText":      "the length of an id's text",
+	"flake/flakeserver.maxDigits":    "an argument's own limit is below",
+	"flake/internal/tick.MaxPerTick": "the format of ids",
+	"flake/internal/tick.MaxLast":    "the format of ids",
+	"flake/internal/tick.maxNap":     "how often is looked",
+	"config.maxSecret":               "the operator's",
+	"config.maxMachineBits":          "the operator's",
+	"config.maxTicktime":             "the operator's",
+	"config.maxDowntime":             "the operator's",
+	"node/epmd.maxNamesResp":         "what is read of another EPMD",
+	"node/epmd.maxOldCreation":       "a number of the protocol",
+	"node/epmd.maxName":              "a length of the protocol",
+	"node/epmd.maxExtra":             "a length of the protocol",
+	"flake/flakehttp.maxText":        "the length of an id's text",
+	"flake/flakehttp.maxParameters":  "those that there are",
+	"flake/flakehttp.maxPeers":       "how many nodes the page lists",
+}
+
+// TestSecurityTable holds the table of SECURITY.md to the code. Its last column has
+// packages, and behind each the constants whose values the row tells, in order;
+// other names in it, of files, functions and tests, have to be there. Each number of
+// the second column is the value of one of those constants, unless there are others
+// than constants, or "about" is before it. And no limit is missing.
+func TestSecurityTable(t *testing.T) {
+	source := newSource(t, "../..")
+	told := map[string]bool{}
+	for _, row := range securityTable(t) {
+		names, err := source.where(row[3])
+		if err != nil {
+			t.Errorf("%s: %v", row[0], err)
+			continue
+		}
+		all := true
+		var values []quantity
+		for _, n := range names {
+			told[n.dir], told[n.dir+"."+n.name] = true, true
+			if n.value == nil {
+				all = false
+				continue
+			}
+			values = append(values, *n.value)
+		}
+		if missing := lacks(quantities(row[0]+" | "+row[1]+" | "+row[2]), values); missing != nil {
+			t.Errorf("%s: %v is the value of a constant of %s, and is not told, or not in that place", row[0], *missing, row[3])
+		}
+		for _, q := range quantities(row[1]) {
+			if all && len(values) > 0 && !slices.Contains(values, q) {
+				t.Errorf("%s: %v is not the value of a constant of %s", row[0], q, row[3])
+			}
+		}
+	}
+	if len(told) < 40 {
+		t.Errorf("only %d limits: %v", len(told), told)
+	}
+	for dir, p := range source.packages {
+		if !told[dir] {
+			continue
+		}
+		for _, name := range p.limits {
+			full := dir + "." + name
+			_, none := noLimits[full]
+			if none == told[full] {
+				t.Errorf("%s is to be either in the table of SECURITY.md or in noLimits", full)
+			}
+			delete(noLimits, full)
+		}
+	}
+	for full := range noLimits {
+		t.Errorf("%s is in noLimits, and not in the code", full)
+	}
+}
+
+// securityTable gives the rows, of four cells each.
+func securityTable(t *testing.T) (rows [][]string) {
+	t.Helper()
+	text, err := os.ReadFile("../../SECURITY.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(text), "\n| limit | value | beyond it | where |\n|---|---|---|---|\n")
+	for line := range strings.Lines(table) {
+		line, found := strings.CutPrefix(line, "| ")
+		if !found {
+			break
+		}
+		cells := strings.Split(strings.TrimSuffix(line, "|\n"), "|")
+		for i, cell := range cells {
+			cells[i] = strings.TrimSpace(cell)
+		}
+		if len(cells) != 4 {
+			t.Errorf("%d cells: %s", len(cells), line)
+			continue
+		}
+		rows = append(rows, cells)
+	}
+	return rows
+}
+
+// A quantity is a number, of ns if it is a time.
+type quantity struct {
+	n    float64
+	time bool
+}
+
+func (q quantity) String() string {
+	if q.time {
+		return time.Duration(q.n).String()
+	}
+	return strconv.FormatFloat(q.n, 'f', -1, 64)
+}
+
+var units = map[string]quantity{
+	"KiB": {1 << 10, false}, "MiB": {1 << 20, false}, "GiB": {1 << 30, false}, "kB": {1e3, false}, "MB": {1e6, false},
+	"ms": {1e6, true}, "s": {1e9, true}, "min": {60e9, true}, "minute": {60e9, true}, "minutes": {60e9, true}, "h": {3600e9, true},
+}
+
+var number = regexp.MustCompile(`(about )?\b(\d[\d,]*(?:\.\d+)?)(?: ([A-Za-z]+))?`)
+
+// quantities are those that a text tells.
+func quantities(text string) (all []quantity) {
+	for _, m := range number.FindAllStringSubmatch(text, -1) {
+		n, err := strconv.ParseFloat(strings.ReplaceAll(m[2], ",", ""), 64)
+		if err != nil || m[1] != "" {
+			continue
+		}
+		q := quantity{n: n}
+		if unit, ok := units[m[3]]; ok {
+			q = quantity{math.Round(n * unit.n), unit.time}
+		}
+		all = append(all, q)
+	}
+	return all
+}
+
+// lacks gives the first of the values that is not told after those before it. One
+// that is told once may be that of several in a row.
+func lacks(told, values []quantity) *quantity {
+	for i, v := range values {
+		if i > 0 && v == values[i-1] {
+			continue
+		}
+		at := slices.Index(told, v)
+		if at < 0 {
+			return &values[i]
+		}
+		told = told[at+1:]
+	}
+	return nil
+}
+
+// source is the module's code as far as it was asked for.
+type source struct {
+	root     string
+	files    *gotoken.FileSet
+	packages map[string]*code // by folder
+}
+
+type code struct {
+	types  *types.Package
+	names  map[string]bool // all that occur in it, its tests included
+	limits []string        // its constants that are named Max... or max...
+}
+
+func newSource(t *testing.T, root string) *source {
+	t.Helper()
+	root, err := filepath.Abs(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &source{root, gotoken.NewFileSet(), map[string]*code{}}
+}
+
+// A mention is of something in a package; value is that of a constant.
+type mention struct {
+	dir, name string
+	value     *quantity
+}
+
+var quoted = regexp.MustCompile("`([^`]+)`")
+
+// where looks up what the last cell of a row names.
+func (s *source) where(cell string) (all []mention, err error) {
+	dir := ""
+	for _, m := range quoted.FindAllStringSubmatch(cell, -1) {
+		name := m[1]
+		if info, err := os.Stat(filepath.Join(s.root, name)); err == nil && info.IsDir() {
+			dir = name
+			if _, err := s.load(dir); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		if dir == "" {
+			return nil, fmt.Errorf("%s comes before a package", name)
+		}
+		p := s.packages[dir]
+		n := mention{dir: dir, name: name}
+		if c, ok := p.types.Scope().Lookup(name).(*types.Const); ok {
+			n.value = valueOf(c)
+		} else if _, err := os.Stat(filepath.Join(s.root, dir, name)); err != nil && !p.names[name] {
+			return nil, fmt.Errorf("%s has no %s", dir, name)
+		}
+		all = append(all, n)
+	}
+	if dir == "" {
+		return nil, errors.New("no package is named")
+	}
+	return all, nil
+}
+
+func valueOf(c *types.Const) *quantity {
+	n, _ := constant.Float64Val(constant.ToFloat(c.Val()))
+	return &quantity{n, strings.HasSuffix(c.Type().String(), "time.Duration")}
+}
+
+// load reads the package in a folder: what it declares, not what its functions do.
+func (s *source) load(dir string) (*code, error) {
+	if p, ok := s.packages[dir]; ok {
+		return p, nil
+	}
+	full := filepath.Join(s.root, dir)
+	found, err := build.ImportDir(full, 0)
+	if err != nil {
+		return nil, err
+	}
+	p := &code{names: map[string]bool{}}
+	s.packages[dir] = p
+	var files []*ast.File
+	for _, name := range slices.Concat(found.GoFiles, found.TestGoFiles) {
+		file, err := parser.ParseFile(s.files, filepath.Join(full, name), nil, parser.SkipObjectResolution)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, file)
+		ast.Inspect(file, func(n ast.Node) bool {
+			if id, ok := n.(*ast.Ident); ok {
+				p.names[id.Name] = true
+			}
+			return true
+		})
+	}
+	// What other modules declare is not known; only their types are missed.
+	check := types.Config{Importer: s, IgnoreFuncBodies: true, Error: func(error) {}}
+	p.types, _ = check.Check("./"+dir, s.files, files, nil)
+	for _, name := range p.types.Scope().Names() {
+		c, ok := p.types.Scope().Lookup(name).(*types.Const)
+		if ok && limitName.MatchString(name) && !strings.HasSuffix(s.files.Position(c.Pos()).Filename, "_test.go") {
+			p.limits = append(p.limits, name)
+		}
+	}
+	return p, nil
+}
+
+var limitName = regexp.MustCompile(`^[Mm]ax[A-Z]`)
+
+// Import implements [types.Importer] for this module's packages and time's units.
+func (s *source) Import(path string) (*types.Package, error) {
+	if dir, ok := strings.CutPrefix(path, "github.com/flake-go/flake/"); ok {
+		p, err := s.load(dir)
+		if err != nil || p.types == nil {
+			return nil, errors.Join(err, errors.New("not read yet"))
+		}
+		return p.types, nil
+	}
+	if path != "time" {
+		return nil, errors.New("not read")
+	}
+	p := types.NewPackage("time", "time")
+	name := types.NewTypeName(gotoken.NoPos, p, "Duration", nil)
+	duration := types.NewNamed(name, types.Typ[types.Int64], nil)
+	p.Scope().Insert(name)
+	for unit, d := range map[string]time.Duration{
+		"Nanosecond": 1, "Microsecond": time.Microsecond, "Millisecond": time.Millisecond, "Second": time.Second,
+		"Minute": time.Minute, "Hour": time.Hour,
+	} {
+		p.Scope().Insert(types.NewConst(gotoken.NoPos, p, unit, duration, constant.MakeInt64(int64(d))))
+	}
+	p.MarkComplete()
+	return p, nil
+}
