@@ -18,7 +18,7 @@ type Clock = func() uint64
 
 // Options are what a generator can do without; the zero value is fit for use.
 type Options struct {
-	// Clock is the clock; nil means the machine's.
+	// Clock is the clock; nil means the machine's, as flake.SystemClock gives it.
 	Clock Clock
 
 	// Overflows is told whenever the ids of a tick were used up and calls waited;

@@ -30,7 +30,8 @@ type Options struct {
 	// not sort as they were made.
 	RandomStart bool
 
-	// Clock is the clock; nil means that of the machine.
+	// Clock is the clock; nil means that of the machine, as flake.SystemClock
+	// gives it.
 	Clock Clock
 
 	// AllowableDowntime, of [Open] alone, is how long ids may not have been
