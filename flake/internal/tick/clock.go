@@ -111,9 +111,8 @@ func (c *systemClock) milli() uint64 {
 // raised; one above means that the wall clock went back. Taking the lower end
 // each time keeps the clock from running ahead.
 func (c *systemClock) measure(before, wall, after int64) {
-	old, low, high := c.offset.Load(), wall-after, wall-before
-	same := low <= old && old <= high
-	if !same || c.stray.Load() != nil {
+	low, high := wall-after, wall-before
+	if old := c.offset.Load(); old < low || old > high || c.stray.Load() != nil {
 		// If another goroutine is first, its measurement stands for a
 		// millisecond at most.
 		if !c.measuring.TryLock() {
@@ -123,7 +122,7 @@ func (c *systemClock) measure(before, wall, after int64) {
 		if before < c.checked.Load() {
 			return
 		}
-		if same {
+		if old = c.offset.Load(); low <= old && old <= high {
 			low, high = old, old
 		}
 		c.offset.Store(c.believe(low, high, after))
