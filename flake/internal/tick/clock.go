@@ -55,9 +55,8 @@ func newSystemClock() *systemClock {
 
 func startClock(c *systemClock) *systemClock {
 	wall, mono := c.wall(), c.mono()
-	c.checked.Store(mono)
 	c.settle(wall - mono)
-	c.offset.Store(wall - mono)
+	c.offset.Store(c.settled)
 	return c
 }
 
@@ -145,7 +144,7 @@ func (c *systemClock) believe(low, high, mono int64) int64 {
 		if low-c.settled-(c.slept()-c.sleep) <= int64(MaxStep) {
 			break
 		}
-		if s == nil || s.ahead < 0 || max(low-s.offset, s.offset-low) > int64(MaxStep) {
+		if s == nil || max(low-s.offset, s.offset-low) > int64(MaxStep) {
 			s = &stray{low, mono, time.Duration(low - c.settled)}
 			c.stray.Store(s)
 		}

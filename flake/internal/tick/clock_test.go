@@ -13,11 +13,17 @@ import (
 // the wall clock is not stepped; and a step is seen by the first measurement
 // that takes less time than it is long.
 func TestMeasure(t *testing.T) {
+	for name, settled := range map[string]time.Duration{"at the settled offset": 0, "an hour behind it": time.Hour} {
+		t.Run(name, func(t *testing.T) { testMeasure(t, int64(settled)) })
+	}
+}
+
+func testMeasure(t *testing.T, settled int64) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	gap := func() int64 { return rng.Int64N(1 << rng.IntN(25)) } // to 16 ms
 	c := systemClock{slept: func() int64 { return 0 }}
 	mono, offset := int64(1), int64(time.Hour)
-	c.settle(offset)
+	c.settle(offset + settled)
 	c.offset.Store(offset - gap())
 	last := int64(0)
 	for i := range 200_000 {
@@ -47,6 +53,32 @@ func TestMeasure(t *testing.T) {
 			c.offset.Store(offset - gap())
 		}
 		last = c.offset.Load() + mono
+	}
+}
+
+// Of measurements at a time one counts, and none from before the last.
+func TestMeasureAtATime(t *testing.T) {
+	c := systemClock{slept: func() int64 { return 0 }}
+	c.measuring.Lock()
+	c.measure(100, 1100, 100)
+	c.measuring.Unlock()
+	if got := c.offset.Load(); got != 0 {
+		t.Errorf("while another measures: %d", got)
+	}
+	c.measure(100, 1100, 100)
+	c.measure(99, 2100, 100)
+	if got := c.offset.Load(); got != 1000 {
+		t.Errorf("after one that is older: %d", got)
+	}
+}
+
+// Awake, a machine does not sleep; the deadline of go test ends it if it seems so.
+func TestSlept(t *testing.T) {
+	for awake := false; !awake; {
+		start, before := time.Now(), slept()
+		time.Sleep(time.Millisecond)
+		after, passed := slept(), int64(time.Since(start))
+		awake = abs(after-before) < passed/2
 	}
 }
 
@@ -119,6 +151,9 @@ func TestFarAheadIsDoubted(t *testing.T) {
 		"a little further":            {{step: MaxStep + 1}, {pass: Doubt, off: MaxStep + 1}},
 		"twice":                       {{step: day}, {pass: Doubt / 2}, {step: -day}, {pass: Doubt / 2}, {step: day}, {pass: Doubt / 2}, {pass: Doubt / 2, off: day}},
 		"further and further":         {{step: day}, {pass: Doubt / 2}, {step: day}, {pass: Doubt - 1}, {pass: 1, off: 2 * day}},
+		"slewed as far as may be":     {{step: day}, {pass: Doubt / 2}, {step: MaxStep}, {pass: Doubt / 2, off: day + MaxStep}},
+		"back as far as may be":       {{step: -MaxStep, off: -MaxStep}, {step: 2 * MaxStep, off: -MaxStep}},
+		"slept, and set":              {{sleep: day, step: MaxStep, off: day + MaxStep}, {sleep: day, step: MaxStep + 1, off: day + MaxStep}},
 		"slewed meanwhile":            {{step: day}, {pass: Doubt / 2}, {step: second}, {pass: Doubt / 2, off: day + second}},
 		"back, and ahead to it":       {{step: -day, off: -day}, {pass: hour, off: -day}, {step: day}, {step: day}},
 		"back, and ahead beyond it":   {{step: -day, off: -day}, {step: 3 * day}, {pass: Doubt, off: 2 * day}},

@@ -53,7 +53,7 @@ func (g *Generator) touch(milli uint64) bool {
 		old, now := g.word.Load(), g.clock()
 		word := old + 1
 		switch last := old >> usedBits; {
-		case old == closed || last > milli:
+		case last > milli: // as that of a closed one is
 			return false
 		case last < now && now <= milli:
 			word = now << usedBits

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 	"testing"
+	"time"
 )
 
 // What is closed tells the last id all the same.
@@ -78,6 +79,8 @@ func TestLower(t *testing.T) {
 		to    uint64
 		want  uint64 // the limit
 	}{
+		"one of this tick":            {at: 1020, ids: 1, clock: 1020, to: 1032, want: 1032},
+		"to the clock":                {at: 1020, ids: 3, clock: 1032, to: 1032, want: 1032},
 		"no id":                       {clock: 1020, to: 1032, want: 1032},
 		"before the clock":            {at: 1020, ids: 3, clock: 1024, to: 1032, want: 1032},
 		"of this tick":                {at: 1020, ids: 2, clock: 1020, to: 1032, want: 1032},
@@ -101,13 +104,18 @@ func TestLower(t *testing.T) {
 		clock.milli = c.clock
 		found := g.word.Load() // by who is about to take an id of the limit's time
 		g.Lower(c.to)
-		if got := g.Limit().Milli(); got != c.want {
+		got := g.Limit().Milli()
+		if got != c.want {
 			t.Errorf("%s: the limit is %d, not %d", name, got, c.want)
 		} else if got == c.to && g.word.CompareAndSwap(found, 1060<<usedBits+1) {
 			t.Errorf("%s: an id later than the limit is taken", name)
 		}
-		if c.clock <= 1060 && c.clock > c.at {
-			if r, err := g.try(1); (c.clock <= g.Limit().Milli()) != (err == nil) || err == nil && r.milli != c.clock {
+		if c.clock >= c.at {
+			r, err := g.try(1)
+			if err == nil && (r.milli != c.clock || r.milli == c.at && r.first < c.ids) {
+				t.Errorf("%s: then id %v, after %d of %d", name, r, c.ids, c.at)
+			}
+			if none := c.clock > got || c.clock == c.at && c.ids >= 2; none != (err != nil) {
 				t.Errorf("%s: then %v, %v", name, r, err)
 			}
 		}
@@ -116,6 +124,37 @@ func TestLower(t *testing.T) {
 	g.Close()
 	if g.Lower(1032); g.Limit().Milli() != narrow.Last {
 		t.Errorf("closed: the limit is %d", g.Limit().Milli())
+	}
+}
+
+// A limit that is no higher is left alone, and so are the ids.
+func TestLowerToWhatItIs(t *testing.T) {
+	g := newTest(t, narrow, (&handClock{1020}).now)
+	g.Limit().Set(1060)
+	take(t, g, 1)
+	g.Lower(1060)
+	if r := take(t, g, 1); r.first != 1 {
+		t.Errorf("then %v", r)
+	}
+}
+
+func TestDoubted(t *testing.T) {
+	g := newTest(t, narrow, (&handClock{1020}).now)
+	if ahead := g.Doubted() + (*Generator)(nil).Doubted(); ahead != 0 {
+		t.Errorf("without the machine's clock: %v", ahead)
+	}
+	m := &machine{wall: 1_700_000_000_000_000_000}
+	g.system = m.clock()
+	m.step(time.Hour)
+	if g.system.milli(); g.Doubted() != time.Hour {
+		t.Errorf("of an hour: %v", g.Doubted())
+	}
+	m.step(-2 * time.Hour)
+	if g.system.milli(); g.Doubted() != 0 {
+		t.Errorf("an hour behind: %v", g.Doubted())
+	}
+	if milli, first, err := g.One(); milli != 1020 || first != 0 || err != nil {
+		t.Errorf("%d:%d, %v", milli, first, err)
 	}
 }
 
