@@ -110,6 +110,9 @@ func TestLower(t *testing.T) {
 		} else if got == c.to && g.word.CompareAndSwap(found, 1060<<usedBits+1) {
 			t.Errorf("%s: an id later than the limit is taken", name)
 		}
+		if milli, used := g.Last(); used > 3 {
+			t.Errorf("%s: %d ids of %d", name, used, milli)
+		}
 		if c.clock >= c.at {
 			r, err := g.try(1)
 			if err == nil && (r.milli != c.clock || r.milli == c.at && r.first < c.ids) {
@@ -143,6 +146,9 @@ func TestDoubted(t *testing.T) {
 	if ahead := g.Doubted() + (*Generator)(nil).Doubted(); ahead != 0 {
 		t.Errorf("without the machine's clock: %v", ahead)
 	}
+	if milli, first, err := g.One(); milli != 1020 || first != 0 || err != nil {
+		t.Errorf("%d:%d, %v", milli, first, err)
+	}
 	m := &machine{wall: 1_700_000_000_000_000_000}
 	g.system = m.clock()
 	m.step(time.Hour)
@@ -152,9 +158,6 @@ func TestDoubted(t *testing.T) {
 	m.step(-2 * time.Hour)
 	if g.system.milli(); g.Doubted() != 0 {
 		t.Errorf("an hour behind: %v", g.Doubted())
-	}
-	if milli, first, err := g.One(); milli != 1020 || first != 0 || err != nil {
-		t.Errorf("%d:%d, %v", milli, first, err)
 	}
 }
 
