@@ -130,10 +130,30 @@ func TestTroubleIsToldOnce(t *testing.T) {
 
 // Who finds the mark moved meanwhile does not wait for another move.
 func TestMarkMovedMeanwhile(t *testing.T) {
-	d := newBench(t).open(t)
+	b := newBench(t)
+	d := b.open(t)
+	b.clock.Add(window)
 	if err := d.await(done(t), d.ids.Limit().Milli()); err != nil {
 		t.Error(err)
 	}
+	// Nor does who is no longer past it, as the clock was set back.
+	if err := d.await(done(t), b.clock.Load()+1); err != nil {
+		t.Error(err)
+	}
+	b.clock.Add(1)
+	if err := d.await(done(t), b.clock.Load()); !errors.Is(err, context.Canceled) {
+		t.Errorf("past the mark: %v", err)
+	}
+}
+
+// It is looked at the clock whenever the mark is moved.
+func TestClockIsWatched(t *testing.T) {
+	b, beat := newBench(t), make(chan time.Time)
+	d := b.run(t, beat)
+	d.next(t)
+	b.clock.Store(someTime - 3600_000)
+	beat <- time.Time{}
+	until(t, func() bool { return strings.Contains(b.logged(), "the clock is behind the last id") })
 }
 
 // After Close nothing is tried any more, which would fail and be logged as trouble.
@@ -348,7 +368,8 @@ func TestClockIsTold(t *testing.T) {
 		ahead time.Duration
 		says  string
 	}{
-		{0, 0, ""}, {1, time.Hour, "set it right if it is wrong"}, {2, time.Hour, ""}, {3, 0, "no longer far ahead"}, {4, 0, ""},
+		{0, 0, ""}, {1, 4 * time.Millisecond, "set it right if it is wrong"}, {9, 4 * time.Millisecond, ""}, {11, 0, "no longer far ahead"},
+		{1, time.Hour, "set it right if it is wrong"}, {2, time.Hour, ""}, {3, 0, "no longer far ahead"}, {4, 0, ""},
 		{5, time.Hour, "set it right if it is wrong"}, {3600_006, 0, "ids follow it"}, {3600_006, 0, ""},
 		{3600_006 - window, 0, ""}, {3600_005 - window, 0, "a worker id (or id, or partition) that nobody has had"}, {1, 0, ""},
 		{3600_006 - window, 0, "no longer behind"}, {3600_006 - window, 0, ""},
