@@ -341,46 +341,6 @@ func TestMarkNeverFalls(t *testing.T) {
 	}
 }
 
-// Where nobody asked for ids while the clock was ahead, there are ids when it is
-// right again, also after a crash.
-func TestMarkOfAClockThatWasAhead(t *testing.T) {
-	for name, asked := range map[string]bool{"no ids then": false, "an id then": true} {
-		b := newBench(t)
-		d := b.open(t)
-		before := d.next(t)
-		b.clock.Add(24 * 3600_000)
-		if err := d.Renew(); err != nil || b.saved(t) != b.clock.Load()+window {
-			t.Fatalf("%s: %v, the mark is %d", name, err, b.saved(t))
-		}
-		if asked {
-			d.next(t)
-		}
-		b.clock.Store(someTime + 1000)
-		if err := d.Renew(); err != nil {
-			t.Fatal(err)
-		}
-		_, err := d.try()
-		if !asked && err != nil || asked && !errors.Is(err, tick.ErrClockBackwards) {
-			t.Errorf("%s: %v", name, err)
-		}
-		kill(d)
-		d, err = b.try(t.Context())
-		if asked {
-			if !errors.Is(err, tick.ErrClockBackwards) {
-				t.Errorf("%s: a start: %v", name, err)
-			}
-			continue
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		if id := d.next(t); !id.after(before) || b.waited > Window+time.Millisecond {
-			t.Errorf("%s: %v after %v, waited for %v", name, id, before, b.waited)
-		}
-		kill(d)
-	}
-}
-
 // turner tells ids of a second pass from those of the first, from safe on.
 type turner struct {
 	stateful

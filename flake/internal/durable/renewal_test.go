@@ -146,16 +146,6 @@ func TestMarkMovedMeanwhile(t *testing.T) {
 	}
 }
 
-// It is looked at the clock whenever the mark is moved.
-func TestClockIsWatched(t *testing.T) {
-	b, beat := newBench(t), make(chan time.Time)
-	d := b.run(t, beat)
-	d.next(t)
-	b.clock.Store(someTime - 3600_000)
-	beat <- time.Time{}
-	until(t, func() bool { return strings.Contains(b.logged(), "the clock is behind the last id") })
-}
-
 // After Close nothing is tried any more, which would fail and be logged as trouble.
 func TestCloseEndsTheRenewal(t *testing.T) {
 	beat := make(chan time.Time)
@@ -343,49 +333,5 @@ func TestMarkAtTheEndOfTime(t *testing.T) {
 	d.next(t)
 	if at := b.saved(t); at != tick.MaxLast {
 		t.Errorf("the mark is at %d", at)
-	}
-}
-
-// doubting is a source whose clock is said to be far ahead.
-type doubting struct {
-	*tick.Generator
-	ahead time.Duration
-}
-
-func (d *doubting) Doubted() time.Duration { return d.ahead }
-
-// A clock that has gone far ahead or back is logged when that begins, and when it
-// ends, with what to do.
-func TestClockIsTold(t *testing.T) {
-	b := newBench(t)
-	d := b.open(t)
-	clock := &doubting{Generator: d.ids}
-	d.source = clock
-	d.next(t)
-	logged := len(b.logged())
-	for i, c := range []struct {
-		clock uint64 // ms after the first
-		ahead time.Duration
-		says  string
-	}{
-		{0, 0, ""}, {1, 4 * time.Millisecond, "set it right if it is wrong"}, {9, 4 * time.Millisecond, ""}, {11, 0, "no longer far ahead"},
-		{1, time.Hour, "set it right if it is wrong"}, {2, time.Hour, ""}, {3, 0, "no longer far ahead"}, {4, 0, ""},
-		{5, time.Hour, "set it right if it is wrong"}, {3600_006, 0, "ids follow it"}, {3600_006, 0, ""},
-		{3600_006 - window, 0, ""}, {3600_005 - window, 0, "a worker id (or id, or partition) that nobody has had"}, {1, 0, ""},
-		{3600_006 - window, 0, "no longer behind"}, {3600_006 - window, 0, ""},
-	} {
-		b.clock.Store(someTime + c.clock)
-		clock.ahead = c.ahead
-		d.watch()
-		if c.clock == 3600_006 {
-			if err := d.Renew(); err != nil {
-				t.Fatal(err)
-			}
-			d.next(t)
-		}
-		fresh := b.logged()[logged:]
-		if logged += len(fresh); strings.Count(fresh, "\n") != min(len(c.says), 1) || !strings.Contains(fresh, c.says) {
-			t.Errorf("%d: logs %q", i, fresh)
-		}
 	}
 }
