@@ -47,13 +47,14 @@ type Conn struct {
 	message []byte   // with this
 	taken   int      // of MaxShared for it
 
-	out       output
-	scratch   []byte // where a Handler builds an answer
-	watches   watches
-	places    chan struct{} // of the peer's functions that run
-	functions atomic.Int64  // that run or wait to
-	lines     lines
-	turn      chan struct{} // of a large answer
+	share   share
+	out     output
+	scratch []byte  // where a Handler builds an answer
+	kept    account // cap(scratch)
+	watches watches
+	places  chan struct{} // of the peer's functions that run
+	lines   lines
+	turn    chan struct{} // of a large answer
 }
 
 func newConn(ctx context.Context, p *Proto, s Session) *Conn {
@@ -68,11 +69,13 @@ func newConn(ctx context.Context, p *Proto, s Session) *Conn {
 		since:  time.Now(),
 		serial: p.serial.Add(1),
 	}
-	c.in = newFrames(s.Conn, &p.shared)
 	c.ctx, c.cancel = context.WithCancelCause(ctx)
-	c.out.init(s.Conn, func() { c.cancel(errUnread) }, func() { c.extend(true, true) }, &p.shared)
-	c.watches.init(&p.shared)
-	c.lines.init(&p.shared)
+	c.share = share{pool: &p.shared, end: func() { c.cancel(errShared) }}
+	c.in = newFrames(s.Conn, &c.share)
+	c.out.init(s.Conn, func() { c.cancel(errUnread) }, func() { c.extend(true, true) }, &c.share)
+	c.kept = account{share: &c.share, own: ownSpare, spare: true}
+	c.watches.init(&c.share)
+	c.lines.init(&c.share)
 	c.places = make(chan struct{}, MaxSpawned)
 	c.turn = make(chan struct{}, 1)
 	c.self = c.encode(ergo.Pid{Node: ergo.Atom(p.Node), ID: 1, Creation: p.Creation})
@@ -157,6 +160,7 @@ func (c *Conn) serve() {
 	c.log.Info("disconnected", "reason", reasonOf(reason))
 
 	c.in.close()
+	c.rest()
 	c.out.close()
 	ticker.Wait()
 	c.unwatchAll()
@@ -197,6 +201,15 @@ func (c *Conn) read() (err error) {
 func (c *Conn) forget() {
 	clear(c.alike)
 	c.frame, c.message, c.control = nil, nil, control{}
+}
+
+// rest lets go of what is kept for calls to come, when there were none for long.
+func (c *Conn) rest() {
+	c.alike, c.scratch = nil, nil
+	c.kept.hold(0)
+	c.watches.mu.Lock()
+	c.watches.shrink()
+	c.watches.mu.Unlock()
 }
 
 // survive turns a fault of ours into the end of this connection, so that no

@@ -56,7 +56,7 @@ func (c *Conn) sendMessage(o op, first, second []byte, message ergo.Term) error 
 	if err != nil {
 		return err
 	}
-	c.out.end(append(c.beginMessage(o, first, second, nil), msg...))
+	c.out.end(append(c.appendHead(c.out.begin(), o, first, second, nil), msg...))
 	c.out.poke()
 	return nil
 }

@@ -20,10 +20,6 @@ const (
 	maxErrands       = 16
 	maxErrandsOfPeer = 4
 
-	// maxPassedOn bounds what waits for a peer when an answer to a call that another
-	// passed on is added: it cannot help what others ask in its name.
-	maxPassedOn = MaxOutput / 2
-
 	// errandPause is how long a node is not tried again that could not be connected
 	// to, and maxUnreachable how many such are remembered.
 	errandPause    = 10 * time.Second
@@ -48,11 +44,11 @@ type errands struct {
 
 type errand struct {
 	by      *Conn // whose peer passed the first of the calls on
-	waiting []passed
+	waiting []passedAnswer
 }
 
-// passed is an answer to a call that a peer passed on.
-type passed struct {
+// passedAnswer is an answer to a call that a peer passed on.
+type passedAnswer struct {
 	answer
 	by *Conn
 }
@@ -108,18 +104,18 @@ func (c *Conn) forward(a answer) bool {
 			return false
 		}
 	}
-	if !p.shared.take(a.size()) {
+	if !c.share.take(a.size()) {
 		return false
 	}
 	if e == nil {
 		if e = p.errands.begin(node, c); e == nil {
-			p.shared.give(a.size())
+			c.share.give(a.size())
 			return false
 		}
 		p.running.Go(func() { p.connect(node) })
 	}
 	a = answer{bytes.Clone(a.pid), bytes.Clone(a.alias), bytes.Clone(a.token), bytes.Clone(a.message)}
-	e.waiting = append(e.waiting, passed{a, c})
+	e.waiting = append(e.waiting, passedAnswer{a, c})
 	return true
 }
 
@@ -147,14 +143,14 @@ func (p *Proto) deliver(node string, to *Conn) {
 				a.by.sendHere(a.answer)
 				a.by.out.poke()
 			}
-			p.shared.give(a.size())
+			a.by.share.give(a.size())
 		}
 		delete(p.errands.all, node)
 	}
 }
 
 // passOn sends an answer to a call that the peer of by passed on, in terms that this
-// one can read. It is dropped rather than that the peer is cut off for it.
+// one can read. It is dropped if there is no room.
 func (c *Conn) passOn(a answer, by *Conn) {
 	if c.caps != by.caps {
 		term, err := etf.Decode(a.message)
@@ -166,10 +162,7 @@ func (c *Conn) passOn(a answer, by *Conn) {
 			return
 		}
 	}
-	if !c.out.room(a.size(), maxPassedOn) {
+	if !c.out.pass(&by.share, c.appendAnswer(openFrame(make([]byte, 0, a.size())), a)) {
 		c.log.Warn("answer dropped: the peer has not read those before", "passed_on_by", by.peer.Name)
-		return
 	}
-	c.sendHere(a)
-	c.out.poke()
 }

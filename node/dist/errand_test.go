@@ -122,7 +122,7 @@ func TestErrandsFail(t *testing.T) {
 		if got, want := r.tags(), fmt.Sprint(maxErrandsOfPeer); got != want {
 			t.Errorf("answered at once: %s, want %s", got, want)
 		}
-		left := MaxShared - int(r.proto.shared.held.Load())
+		left := everything - int(r.proto.shared.held.Load())
 		r.proto.shared.take(left)
 		r.send(passedOn("n0@h", 50)) // no room
 		if got := r.tags(); got != "50" {
@@ -227,9 +227,9 @@ func TestPassOn(t *testing.T) {
 		r.conn.passOn(answer{pid: []byte(theirs), message: []byte("no term")}, by.conn)
 		r.conn.passOn(answer{pid: []byte(theirs), message: external(etf.Map{})}, by.conn) // which it cannot read
 		r.logged("cannot be told")
-		by.proto.shared.take(MaxShared)
+		by.proto.shared.take(everything)
 		r.conn.passOn(large, by.conn) // for which there is no room
-		by.proto.shared.give(MaxShared)
+		by.proto.shared.give(everything)
 		for range 3 {
 			synctest.Wait()
 			r.conn.passOn(large, by.conn)

@@ -11,13 +11,13 @@ import (
 // MaxFrame bounds the octets of one frame; a longer one ends its connection. No
 // call here needs so much, but a BEAM sends any term that it is told to, and is
 // answered. Memory for a frame is taken as its octets arrive, never by what its
-// length announces, and beyond fullBuffer of what is shared, see [MaxShared].
+// length announces, and beyond firstBuffer of what is shared, see [MaxShared].
 const MaxFrame = 16 << 20
 
 const (
 	frameHeader = 4 // the length before each frame
 
-	firstBuffer = 4 << 10  // of a new connection
+	firstBuffer = 4 << 10  // of a new connection, or an idle one
 	fullBuffer  = 64 << 10 // of a busy one; larger only while a larger frame is there
 )
 
@@ -33,16 +33,21 @@ type frames struct {
 	buf  []byte
 	r, w int // buf[r:w] has arrived and is not yet handled
 
-	large bool // since the last fill there was a frame beyond fullBuffer
+	// Since the last fill there was
+	large  bool // a frame beyond fullBuffer
+	busy   bool // a frame
+	ticked bool // a tick
 
-	account account       // len(buf)
+	account account       // len(buf), if a frame needs it
+	gather  account       // len(buf), else
 	octets  atomic.Uint64 // that have arrived
 }
 
-func newFrames(src io.Reader, p *pool) frames {
+func newFrames(src io.Reader, s *share) frames {
 	return frames{
 		src: src, buf: make([]byte, firstBuffer),
-		account: account{pool: p, own: ownInput},
+		account: account{share: s, own: ownInput},
+		gather:  account{share: s, own: ownInput, spare: true},
 	}
 }
 
@@ -69,6 +74,8 @@ func (f *frames) peek() (frame []byte, ok bool, err error) {
 		return nil, false, nil
 	}
 	f.large = f.large || n > fullBuffer
+	f.busy = f.busy || n > 0
+	f.ticked = f.ticked || n == 0
 	return f.buf[f.r+frameHeader : end : end], true, nil
 }
 
@@ -87,26 +94,38 @@ func (f *frames) fill() error {
 }
 
 // makeRoom sees to it that something can be read: it moves the rest to the
-// front, and enlarges a buffer which that does not help, up to the frame's end.
+// front, and enlarges a buffer which that does not help to about twice what has
+// arrived, up to the frame's end. When nothing comes any more but ticks it is
+// small again.
 // A large buffer stays for the next large frame, so that many of them do not
 // become garbage faster than it is collected.
 func (f *frames) makeRoom() error {
 	rest := f.w - f.r
 	size := len(f.buf)
-	switch {
-	case rest == size:
+	switch more := min(2*size, fullBuffer); {
+	case rest == size: // a frame that is larger is arriving
 		frame := frameHeader + int(binary.BigEndian.Uint32(f.buf[f.r:])) // next has checked it
-		size = min(4*size, max(frame, fullBuffer))                       // one larger than the buffer is arriving
-	case f.w == size && size < fullBuffer:
-		size = min(2*size, fullBuffer) // the peer sends more than we take at a time
-	case size > fullBuffer && rest < fullBuffer/2 && !f.large:
-		size = fullBuffer
-	}
-	f.large = false
-	if size != len(f.buf) {
+		size = min(2*size, frame)
 		if !f.account.hold(size) {
 			return errShared
 		}
+		f.gather.hold(0)
+	case rest == 0 && f.ticked && !f.busy:
+		size = firstBuffer
+		f.account.hold(0)
+		f.gather.hold(0)
+	case f.w == size && size < fullBuffer && f.gather.hold(more): // the peer sends more than we take at a time
+		size = more
+		f.account.hold(0)
+	case f.account.taken > 0 && !f.large && rest < firstBuffer:
+		size = min(size, fullBuffer)
+		if !f.gather.hold(size) {
+			size = firstBuffer
+		}
+		f.account.hold(0)
+	}
+	f.large, f.busy, f.ticked = false, false, false
+	if size != len(f.buf) {
 		grown := make([]byte, size)
 		copy(grown, f.buf[f.r:f.w])
 		f.buf, f.r, f.w = grown, 0, rest
@@ -120,5 +139,6 @@ func (f *frames) makeRoom() error {
 // close gives the buffer back.
 func (f *frames) close() {
 	f.account.hold(0)
+	f.gather.hold(0)
 	f.buf, f.r, f.w = nil, 0, 0
 }

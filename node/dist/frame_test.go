@@ -34,7 +34,7 @@ func TestFrames(t *testing.T) {
 		"half of it":   iotest.HalfReader(bytes.NewReader(stream)),
 		"data and EOF": iotest.DataErrReader(bytes.NewReader(stream)),
 	} {
-		f := newFrames(src, nil)
+		f := newFrames(src, newShare(new(pool)))
 		var got [][]byte
 		for {
 			frame, ok, err := f.next()
@@ -61,7 +61,7 @@ func TestFrames(t *testing.T) {
 // A large frame has its buffer only for as long as it is there.
 func TestBufferShrinks(t *testing.T) {
 	large := append(binary.BigEndian.AppendUint32(nil, 1<<20), make([]byte, 1<<20)...)
-	f := newFrames(bytes.NewReader(append(large, 0, 0, 0, 0)), nil)
+	f := newFrames(bytes.NewReader(append(large, 0, 0, 0, 0)), newShare(new(pool)))
 	frames := 0
 	for {
 		if _, ok, _ := f.next(); ok {
@@ -70,7 +70,7 @@ func TestBufferShrinks(t *testing.T) {
 			break
 		}
 	}
-	if frames != 2 || len(f.buf) != fullBuffer {
+	if frames != 2 || len(f.buf) != firstBuffer {
 		t.Errorf("%d frames, buffer of %d octets", frames, len(f.buf))
 	}
 }
@@ -79,7 +79,7 @@ func TestBufferShrinks(t *testing.T) {
 func TestLargeFrames(t *testing.T) {
 	large := append(binary.BigEndian.AppendUint32(nil, 3<<20), make([]byte, 3<<20)...)
 	var p pool
-	f := newFrames(nil, &p)
+	f := newFrames(nil, newShare(&p))
 	defer f.close()
 	arrive := func(b []byte) {
 		t.Helper()
@@ -111,9 +111,10 @@ func TestLargeFrames(t *testing.T) {
 	}
 	arrive(tick)
 	arrive(tick)
-	if len(f.buf) != fullBuffer || p.held.Load() != 0 {
-		t.Errorf("buffer of %d octets, %d held of the pool", len(f.buf), p.held.Load())
+	if len(f.buf) != firstBuffer {
+		t.Errorf("buffer of %d octets", len(f.buf))
 	}
+	p.nothing(t)
 }
 
 // When nothing but ticks comes after a large frame, nothing keeps its octets.
@@ -144,7 +145,7 @@ func TestLargeFrameIsLetGo(t *testing.T) {
 
 // What a length announces is not taken before it arrives.
 func TestAnnouncedLength(t *testing.T) {
-	f := newFrames(bytes.NewReader(binary.BigEndian.AppendUint32(nil, MaxFrame)), nil)
+	f := newFrames(bytes.NewReader(binary.BigEndian.AppendUint32(nil, MaxFrame)), newShare(new(pool)))
 	f.fill()
 	if _, ok, err := f.next(); ok || err != nil {
 		t.Errorf("MaxFrame: %t, %v", ok, err)
@@ -153,7 +154,7 @@ func TestAnnouncedLength(t *testing.T) {
 		t.Errorf("%v, buffer of %d octets", err, len(f.buf))
 	}
 
-	f = newFrames(bytes.NewReader(binary.BigEndian.AppendUint32(nil, MaxFrame+1)), nil)
+	f = newFrames(bytes.NewReader(binary.BigEndian.AppendUint32(nil, MaxFrame+1)), newShare(new(pool)))
 	f.fill()
 	if _, _, err := f.next(); err == nil {
 		t.Error("MaxFrame+1: no error")

@@ -22,7 +22,7 @@ type lines struct {
 	n atomic.Int32 // len(all); only the reader adds to it
 
 	mu      sync.Mutex
-	all     map[string]*line
+	all     lean[string, *line]
 	held    int
 	account account
 }
@@ -39,16 +39,13 @@ type waiter struct {
 	size  int
 }
 
-func (s *lines) init(p *pool) {
-	s.all = make(map[string]*line)
-	s.account = account{pool: p, own: ownLines}
-}
+func (s *lines) init(sh *share) { s.account = account{share: sh, own: ownLines} }
 
 func (s *lines) open(key string) *line {
 	l := &line{key: key, ended: make(chan struct{})}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.all[key] = l
+	s.all.set(key, l)
 	s.n.Add(1)
 	return l
 }
@@ -57,7 +54,7 @@ func (s *lines) open(key string) *line {
 func (s *lines) next(l *line) func() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.grow(-l.size)
+	defer s.grow(-l.size)
 	l.size = 0
 	if len(l.waiting) == 0 {
 		s.remove(l)
@@ -76,20 +73,20 @@ func (s *lines) end(l *line) {
 	for _, w := range l.waiting {
 		s.grow(-w.size)
 	}
-	s.grow(-l.size)
 	s.remove(l)
+	s.grow(-l.size)
 }
 
 func (s *lines) remove(l *line) {
-	if s.all[l.key] == l {
-		delete(s.all, l.key)
+	if s.all.all[l.key] == l {
+		s.all.remove(l.key)
 		s.n.Add(-1)
 		close(l.ended)
 	}
 }
 
 func (s *lines) grow(n int) bool {
-	if !s.account.hold(s.held + n) {
+	if !s.account.hold(s.held + n + s.all.idle()) {
 		return false
 	}
 	s.held += n
@@ -135,7 +132,7 @@ func (c *Conn) putBehind(p *Process, token, message []byte) bool {
 	s := &c.lines
 	key := lineOf(p, message)
 	s.mu.Lock()
-	l := s.all[key]
+	l := s.all.all[key]
 	if l == nil {
 		s.mu.Unlock()
 		return false

@@ -120,7 +120,7 @@ func TestInOrder(t *testing.T) {
 // A line ends at once when nobody waits in it: who came to it then would not be served.
 func TestLineEndsAtOnce(t *testing.T) {
 	c := quiet()
-	if serve := c.lines.next(c.lines.open("key")); serve != nil || c.lines.n.Load() != 0 || len(c.lines.all) != 0 {
+	if serve := c.lines.next(c.lines.open("key")); serve != nil || c.lines.n.Load() != 0 || len(c.lines.all.all) != 0 {
 		t.Errorf("%d lines", c.lines.n.Load())
 	}
 }
@@ -130,15 +130,12 @@ func TestLineRefused(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, r *rig) {
 		gate := make(chan struct{})
 		r.answersLate(gate)
-		r.proto.shared.take(MaxShared)
-		for range MaxSpawned {
-			r.conn.Go(func() { <-gate })
-		}
+		r.proto.shared.take(everything)
 		r.send(ask("$gen_call", theirs, "flake", 1, "late"), ask("$gen_call", theirs, "flake", 2, "soon"))
 		if got := r.tags(); got != "-1 2" {
 			t.Errorf("answered %s, want -1 2", got)
 		}
-		r.proto.shared.give(MaxShared)
+		r.proto.shared.give(everything)
 		close(gate)
 	})
 }
@@ -191,10 +188,12 @@ func TestLinesAreBounded(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, r *rig) {
 		const calls = 2 * ownLines / waiterSize
 		shared := &r.proto.shared
-		shared.take(MaxShared)
 		gate := make(chan struct{})
 		r.answersLate(gate)
 		r.send(ask("$gen_call", theirs, "flake", 0, "late"))
+		synctest.Wait()
+		others := everything - int(shared.held.Load())
+		shared.take(others)
 		want := []string{"0"}
 		go func() {
 			for i := range calls {
@@ -208,7 +207,7 @@ func TestLinesAreBounded(t *testing.T) {
 		if got := r.tags(); got != "" {
 			t.Errorf("answered %s", got)
 		}
-		if held := r.conn.lines.held; held > ownLines || held < ownLines/2 || shared.held.Load() != MaxShared {
+		if held := r.conn.lines.held; held > ownLines || held < ownLines/2 || shared.held.Load() != everything {
 			t.Errorf("%d octets wait in lines, want no more than %d", held, ownLines)
 		}
 		time.Sleep(2 * ticktime) // in which the peer could not be heard
@@ -216,10 +215,10 @@ func TestLinesAreBounded(t *testing.T) {
 		if got := r.tags(); got != strings.Join(want, " ") {
 			t.Errorf("answered %s", got)
 		}
-		if held := shared.held.Load(); held != MaxShared {
-			t.Errorf("%d octets are held, want %d", held, MaxShared)
+		if held := int(shared.held.Load()); held != others {
+			t.Errorf("%d octets are held, want %d", held, others)
 		}
-		shared.give(MaxShared)
+		shared.give(others)
 	})
 }
 

@@ -17,52 +17,53 @@ type monitor struct {
 func (m *monitor) ref() []byte  { return m.terms[:m.toItem] }
 func (m *monitor) item() []byte { return m.terms[m.toItem:m.toBy] }
 func (m *monitor) by() []byte   { return m.terms[m.toBy:] }
+func (m *monitor) size() int    { return watchSize + cap(m.terms) }
 
 // monitors keeps them by their references. As most come and go with a call, those
 // that have gone are used again.
 type monitors struct {
 	n      int
 	sum    func(ref []byte) uint64
-	sums   map[uint64]*monitor
+	sums   lean[uint64, *monitor]
 	spares *monitor
 	nSpare int
+	spared int // octets
 }
 
 const (
-	maxSpares = 256 // as many callers need no more memory
+	maxSpares = 256 // as many callers need no more memory, if there is room for them
 	maxSpare  = 512 // octets of terms; those of OTP are 100 and a name
 )
 
 func (s *monitors) clear() {
 	seed := maphash.MakeSeed()
-	*s = monitors{
-		sum:  func(ref []byte) uint64 { return maphash.Bytes(seed, ref) },
-		sums: make(map[uint64]*monitor),
-	}
+	*s = monitors{sum: func(ref []byte) uint64 { return maphash.Bytes(seed, ref) }}
 }
 
-// add keeps one whose reference is not there yet.
-func (s *monitors) add(process uint64, ref, item, by []byte) {
+// add keeps one whose reference is not there yet, and returns its size.
+func (s *monitors) add(process uint64, ref, item, by []byte) int {
 	m := s.spares
 	if m == nil {
 		m = new(monitor)
 	} else {
 		s.spares = m.next
 		s.nSpare--
+		s.spared -= m.size()
 	}
 	m.process = process
 	m.terms = append(append(append(m.terms[:0], ref...), item...), by...)
 	m.toItem, m.toBy = len(ref), len(ref)+len(item)
 	sum := s.sum(ref)
-	m.next = s.sums[sum]
-	s.sums[sum] = m
+	m.next = s.sums.all[sum]
+	s.sums.set(sum, m)
 	s.n++
+	return m.size()
 }
 
 // take gives the one of the reference, or nil, and keeps it no longer.
 func (s *monitors) take(ref []byte) *monitor {
 	sum := s.sum(ref)
-	first := s.sums[sum]
+	first := s.sums.all[sum]
 	for at := &first; *at != nil; at = &(*at).next {
 		m := *at
 		if !bytes.Equal(m.ref(), ref) {
@@ -70,9 +71,9 @@ func (s *monitors) take(ref []byte) *monitor {
 		}
 		*at = m.next
 		if first == nil {
-			delete(s.sums, sum)
+			s.sums.remove(sum)
 		} else {
-			s.sums[sum] = first
+			s.sums.set(sum, first)
 		}
 		s.n--
 		return m
@@ -86,12 +87,22 @@ func (s *monitors) spare(m *monitor) {
 		m.next = s.spares
 		s.spares = m
 		s.nSpare++
+		s.spared += m.size()
 	}
+}
+
+// idle is what is held for monitors to come.
+func (s *monitors) idle() int { return s.spared + s.sums.idle() }
+
+// shrink lets go of that.
+func (s *monitors) shrink() {
+	s.spares, s.nSpare, s.spared = nil, 0, 0
+	s.sums.shrink()
 }
 
 // each calls f with every one, which f may take, and make spare.
 func (s *monitors) each(f func(m *monitor)) {
-	for _, m := range s.sums {
+	for _, m := range s.sums.all {
 		for m != nil {
 			next := m.next
 			f(m)

@@ -40,7 +40,7 @@ func TestMonitors(t *testing.T) {
 				kept.spare(kept.take(m.ref()))
 				want[-1]++
 			})
-			if all := len(want) - 1; want[-1] != uint64(all) || kept.n != 0 || len(kept.sums) != 0 {
+			if all := len(want) - 1; want[-1] != uint64(all) || kept.n != 0 || len(kept.sums.all) != 0 {
 				t.Errorf("%d gone through of %d, %d kept", want[-1], all, kept.n)
 			}
 		})

@@ -13,11 +13,12 @@ const (
 	// MaxOutput bounds the octets that wait to be written to a peer. Only
 	// signals from outside the connection's reader can come near it: the
 	// reader stops reading while its answers wait. A connection that passes it
-	// is closed, and so is one that holds more than fullOutput when nothing is
-	// left of [MaxShared].
+	// is closed, and so is one that has not taken what was written to it when
+	// nothing is left of [MaxShared] for what more there is.
 	MaxOutput = 32 << 20
 
-	// fullOutput is when the reader writes its answers though more calls wait.
+	// fullOutput is when the reader writes its answers though more calls wait; it
+	// does so earlier when nothing is left of MaxShared.
 	fullOutput = 128 << 10
 )
 
@@ -25,16 +26,19 @@ const (
 type output struct {
 	dst      net.Conn
 	wake     chan struct{} // frames were appended outside the reader
-	full     atomic.Bool   // more than fullOutput waits
+	full     atomic.Bool   // more than fullOutput waits, or than there is room for
 	overflow func()        // called when too much waits
 	taken    func()        // called when the peer has taken a part of a large write
 
 	mu      sync.Mutex
 	idle    sync.Cond // nobody is writing
 	buf     []byte    // whole frames, but between begin and end
-	spare   []byte    // the buffer of the last write
+	spare   []byte    // another buffer
 	flying  int       // octets of the write under way
 	account account   // what waits and flies
+	short   bool      // of room for that
+	kept    account   // the buffers that are kept
+	passed  passed    // answers that others are to blame for
 	frame   int       // where the frame between begin and end starts
 	writing bool
 	closed  bool
@@ -42,9 +46,10 @@ type output struct {
 	octets  uint64 // written
 }
 
-func (o *output) init(dst net.Conn, overflow, taken func(), p *pool) {
+func (o *output) init(dst net.Conn, overflow, taken func(), s *share) {
 	o.dst, o.overflow, o.taken = dst, overflow, taken
-	o.account = account{pool: p, own: ownOutput}
+	o.account = account{share: s, own: ownOutput}
+	o.kept = account{share: s, own: ownSpare, spare: true}
 	o.wake = make(chan struct{}, 1)
 	o.idle.L = &o.mu
 }
@@ -53,8 +58,11 @@ func (o *output) init(dst net.Conn, overflow, taken func(), p *pool) {
 func (o *output) begin() []byte {
 	o.mu.Lock()
 	o.frame = len(o.buf)
-	return append(o.buf, 0, 0, 0, 0, passThrough, etf.VersionMagic)
+	return openFrame(o.buf)
 }
+
+// openFrame appends the beginning of a frame.
+func openFrame(b []byte) []byte { return append(b, 0, 0, 0, 0, passThrough, etf.VersionMagic) }
 
 // end closes the frame. The buffer is what begin gave, with terms appended.
 func (o *output) end(buf []byte) {
@@ -77,25 +85,24 @@ func (o *output) endAll(buf, messages []byte, size int) {
 // add makes the buffer, to which whole frames were appended, what is to be written.
 func (o *output) add(buf []byte) {
 	o.buf = buf
-	if len(buf) > fullOutput {
+	room := o.account.hold(len(buf) + o.flying)
+	if len(buf) > fullOutput || !room {
 		o.full.Store(true)
 	}
-	if len(buf) > MaxOutput || !o.account.hold(len(buf)+o.flying) {
+	o.short = !room
+	o.bound(MaxOutput)
+	o.mu.Unlock()
+}
+
+// bound closes the connection if more than so much waits.
+func (o *output) bound(most int) {
+	if len(o.buf) > most {
 		o.closed = true
 		o.overflow()
 	}
 	if o.closed {
 		o.drop()
 	}
-	o.mu.Unlock()
-}
-
-// room makes room for n octets, if with what waits they are no more than most.
-func (o *output) room(n, most int) bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	all := len(o.buf) + o.flying + n
-	return !o.closed && all <= most && o.account.hold(all)
 }
 
 // allow lets n octets more wait than the account has room for; its caller has
@@ -107,22 +114,39 @@ func (o *output) allow(n int) {
 	o.account.hold(len(o.buf) + o.flying)
 }
 
-// poke has what was appended written soon, by another goroutine.
+// poke has what was appended written soon, by another goroutine. Unlike the reader,
+// who calls it would not stop for a peer that does not take what there is.
 func (o *output) poke() {
+	o.mu.Lock()
+	if o.short && o.writing {
+		o.bound(2 * ownOutput)
+	}
+	o.mu.Unlock()
+	o.remind()
+}
+
+func (o *output) remind() {
 	select {
 	case o.wake <- struct{}{}:
 	default:
 	}
 }
 
-// flush writes all that was appended, in one write as long as nothing comes in
-// between. If another goroutine is writing already, that one writes this too;
-// flush waits for it, so that what waits cannot grow.
+// flush writes all that was appended, in one write. If other goroutines write it,
+// flush waits for that, so that what waits cannot grow; not for what is appended
+// meanwhile, which may never end.
 func (o *output) flush() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for o.writing {
+	last := o.writes
+	if len(o.buf) > 0 {
+		last++
+	}
+	for o.writing && o.writes <= last {
 		o.idle.Wait()
+	}
+	if o.writes >= last {
+		return nil
 	}
 	return o.write()
 }
@@ -145,32 +169,51 @@ func (o *output) offer() error {
 	return o.write()
 }
 
+// write writes what waits. Of what is appended meanwhile it reminds who wakes.
 func (o *output) write() error {
-	o.writing = true
-	defer func() {
-		o.writing = false
-		o.idle.Broadcast()
-	}()
-	for len(o.buf) > 0 {
-		full := o.buf
-		o.buf, o.spare = o.spare[:0], nil
-		o.full.Store(false)
-		o.writes++
-		o.flying = len(full)
-		o.octets += uint64(len(full))
-		o.mu.Unlock()
-		err := o.writeAll(full)
-		o.mu.Lock()
-		o.flying = 0
-		o.account.hold(len(o.buf))
-		if cap(full) <= 2*fullOutput {
-			o.spare = full
-		}
-		if err != nil {
-			return err
-		}
+	if len(o.buf) == 0 && len(o.passed.waiting) == 0 {
+		return nil
 	}
-	return nil
+	full := o.buf
+	o.buf, o.spare = o.spare[:0], nil
+	o.full.Store(false)
+	o.writing = true
+	o.writes++
+	o.flying = len(full)
+	full = o.passed.next(full)
+	o.octets += uint64(len(full))
+	o.mu.Unlock()
+	err := o.writeAll(full)
+	o.mu.Lock()
+	o.flying = 0
+	o.account.hold(len(o.buf))
+	o.passed.written()
+	o.keep(full)
+	o.writing = false
+	o.idle.Broadcast()
+	if len(o.buf) > 0 || len(o.passed.waiting) > 0 {
+		o.remind()
+	}
+	return err
+}
+
+// keep keeps the buffer of a write for the next, unless it is large or there is no room.
+func (o *output) keep(full []byte) {
+	all := cap(full)
+	if len(o.buf) > 0 {
+		all += cap(o.buf)
+	}
+	switch {
+	case cap(full) > 2*fullOutput || o.closed || !o.kept.hold(all):
+		if len(o.buf) == 0 {
+			o.buf = nil
+		}
+		o.kept.hold(0)
+	case len(o.buf) > 0:
+		o.spare = full
+	default:
+		o.buf = full[:0]
+	}
 }
 
 // writeAll is one write, unless there is much: who takes that slowly is to be
@@ -200,9 +243,13 @@ func (o *output) octetsWritten() uint64 {
 	return o.octets
 }
 
-// tick writes a tick.
+// tick writes a tick, when nothing was written for long.
 func (o *output) tick() error {
 	o.mu.Lock()
+	if len(o.buf) == 0 {
+		o.buf, o.spare = nil, nil
+		o.kept.hold(0)
+	}
 	o.buf = append(o.buf, 0, 0, 0, 0)
 	o.mu.Unlock()
 	return o.offer()
@@ -218,4 +265,6 @@ func (o *output) close() {
 func (o *output) drop() {
 	o.buf, o.spare = nil, nil
 	o.account.hold(o.flying)
+	o.kept.hold(0)
+	o.passed.drop()
 }

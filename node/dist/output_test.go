@@ -26,14 +26,14 @@ func TestOutputHolds(t *testing.T) {
 				t.Errorf("%d octets are held, want %d", got, want)
 			}
 		}
-		r.sendOctets(2 * ownOutput) // is being written
-		r.sendOctets(2 * ownOutput)
-		all := 2 * len(r.conn.out.buf)
-		held(all - ownOutput)
-		r.conn.out.allow(ownOutput)
-		held(all - 2*ownOutput)
-		r.conn.out.allow(-ownOutput)
-		held(all - ownOutput)
+		const large = 10 * accountStep
+		r.sendOctets(large) // is being written
+		r.sendOctets(large)
+		held(2*large + accountStep - ownOutput)
+		r.conn.out.allow(large)
+		held(large + accountStep - ownOutput)
+		r.conn.out.allow(-large)
+		held(2*large + accountStep - ownOutput)
 		go r.listen()
 		synctest.Wait()
 		held(0)
@@ -46,21 +46,21 @@ func TestOutputHolds(t *testing.T) {
 func TestOutputWithoutRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := connectDeaf(t, flags)
-		r.proto.shared.take(MaxShared)
-		r.sendOctets(ownOutput / 2)
-		r.sendOctets(ownOutput / 4)
+		r.proto.shared.take(everything)
+		r.sendOctets(2 * ownOutput) // is being written
+		r.sendOctets(ownOutput)
 		if !r.alive() {
 			t.Error("cut off before its time")
 		}
-		r.sendOctets(ownOutput / 4)
+		r.sendOctets(ownOutput)
 		if r.alive() {
 			t.Error("still there")
 		}
 		if got := r.conn.Ending(); got != EndedUnread || !got.Hostile() {
 			t.Errorf("ended by %s, want %s", got, EndedUnread)
 		}
-		if held := r.proto.shared.held.Load(); held != MaxShared {
-			t.Errorf("%d octets are held, want %d", held, MaxShared)
+		if held := r.proto.shared.held.Load(); held != everything {
+			t.Errorf("%d octets are held, want %d", held, everything)
 		}
 	})
 }
@@ -70,7 +70,7 @@ func TestMaxOutputExactly(t *testing.T) {
 	var p pool
 	var o output
 	overflows := 0
-	o.init(nil, func() { overflows++ }, nil, &p)
+	o.init(nil, func() { overflows++ }, nil, newShare(&p))
 	b := o.begin()
 	o.end(append(b, make([]byte, MaxOutput-len(b))...))
 	if overflows != 0 || len(o.buf) != MaxOutput {
@@ -130,10 +130,10 @@ func TestSentDuringWrite(t *testing.T) {
 func TestSpareOutput(t *testing.T) {
 	for octets, kept := range map[int]bool{1000: true, 2 * fullOutput: true, 2*fullOutput + 1: false} {
 		var o output
-		o.init(newWire(nil), nil, nil, nil)
+		o.init(newWire(nil), nil, nil, newShare(new(pool)))
 		o.buf = make([]byte, 1, octets)
-		if err := o.flush(); err != nil || cap(o.spare) > 0 != kept {
-			t.Errorf("buffer of %d octets: %v, %d kept", octets, err, cap(o.spare))
+		if err := o.flush(); err != nil || cap(o.buf) > 0 != kept {
+			t.Errorf("buffer of %d octets: %v, %d kept", octets, err, cap(o.buf))
 		}
 	}
 }
@@ -144,7 +144,7 @@ func TestWriteParts(t *testing.T) {
 		var o output
 		w := newWire(nil)
 		taken := 1 // the last is told by the end of the write
-		o.init(w, nil, func() { taken++ }, nil)
+		o.init(w, nil, func() { taken++ }, newShare(new(pool)))
 		if err := o.writeAll(make([]byte, octets)); err != nil || w.writes != parts || taken != parts {
 			t.Errorf("%d octets: %v, %d writes, %d parts taken, want %d", octets, err, w.writes, taken, parts)
 		}

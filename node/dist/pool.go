@@ -2,76 +2,198 @@ package dist
 
 import (
 	"errors"
+	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/flake-go/flake/node/etf"
 )
 
-// MaxShared bounds the octets that all connections of a node together hold
-// beyond what each may have of its own: frames and answers that are large,
-// monitors and links by the thousand, messages while they are terms. Without it
-// every limit of a connection would have to be multiplied by their number.
-// What an ordinary call needs is never taken of it, so that a peer which uses it
-// up keeps nobody from being served.
-const MaxShared = 32 << 20
-
-// What a connection may hold of its own.
+// What the connections of a node hold in memory beyond their floors, which any
+// ordinary call fits in. Without these bounds every limit of a connection would have
+// to be multiplied by their number.
 const (
-	ownInput   = fullBuffer
-	ownOutput  = fullOutput
-	ownWatches = 256 << 10 // about a thousand monitors
-	ownLines   = 64 << 10  // about 150 calls
+	// MaxShared bounds what they need together: frames and answers that are large,
+	// monitors and links by the hundred, functions that run, messages while they
+	// are terms.
+	MaxShared = 32 << 20
+
+	// MaxSmall is what there is besides for connections that hold no more than
+	// smallShare each, so that the large ones leave them some.
+	MaxSmall   = 4 << 20
+	smallShare = 64 << 10
+
+	// MaxSpare bounds what they keep to be faster, and can do without: buffers in
+	// which the calls of a busy peer gather, and room to be used again.
+	MaxSpare = 8 << 20
+)
+
+// The floors: what each may hold that is counted nowhere.
+const (
+	ownInput   = firstBuffer
+	ownOutput  = 4 << 10
+	ownWatches = 4 << 10 // about a dozen monitors
+	ownLines   = 2 << 10 // about five calls
+	ownSpare   = 2 << 10 // of each kind
 
 	// ownLarge is the size of an answer that Turn makes way for without asking.
 	ownLarge = 64 << 10
 
 	// ownMessage is the size of a message that is made terms of without asking:
-	// any call of a server or function that is there, whatever the nodes' names.
-	ownMessage = 4 << 10
+	// any call of a server that is there, whatever the nodes' names.
+	ownMessage = 3 << 10
 
-	// ownArguments is the same for the arguments of a function, which may wait
-	// for its turn with them.
+	// ownArguments is the same for a message that waits.
 	ownArguments = 512
 )
 
+// longHeld is how long a peer may hold more than others while they find no room.
+const longHeld = 2 * time.Second
+
 var errShared = errors.New("no room: the connections hold too much as it is")
 
-// pool is what is held of MaxShared. To take or give less than nothing is nothing.
-type pool struct{ held atomic.Int64 }
+// pool is what is held of MaxShared and MaxSmall, and of MaxSpare. When there is no
+// room, the connection that holds most makes some, if that is more than who asks
+// would hold, and if it has held it for long: it is ended.
+type pool struct {
+	held  atomic.Int64
+	spare atomic.Int64
 
-func (p *pool) take(n int) bool {
-	if n > 0 && p.held.Add(int64(n)) > MaxShared {
-		p.give(n)
+	mu     sync.Mutex
+	shares map[*share]struct{} // that hold something
+
+	// Until then nobody is found who holds more than so much.
+	futile     time.Time
+	futileMore int
+}
+
+// share is what one connection holds of the pool.
+type share struct {
+	pool *pool
+	end  func() // ends the connection
+
+	held  int
+	since time.Time // it has held about as much
+	ended bool      // what it held counts no more
+}
+
+// take takes n octets, or reports that there is no room. To take or give less than
+// nothing is nothing.
+func (s *share) take(n int) bool {
+	if n <= 0 {
+		return true
+	}
+	p := s.pool
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	all := s.held + n
+	limit := MaxShared
+	if all <= smallShare {
+		limit += MaxSmall
+	}
+	if s.ended {
 		return false
 	}
+	for int(p.held.Load())+n > limit {
+		if !p.makeRoom(all) {
+			return false
+		}
+	}
+	if n >= s.held {
+		s.since = time.Now()
+	}
+	if p.shares == nil {
+		p.shares = make(map[*share]struct{})
+	}
+	p.shares[s] = struct{}{}
+	s.held = all
+	p.held.Add(int64(n))
 	return true
 }
 
-func (p *pool) give(n int) {
-	if n > 0 {
-		p.held.Add(-int64(n))
+func (s *share) give(n int) {
+	if n <= 0 {
+		return
 	}
+	p := s.pool
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if s.ended {
+		return
+	}
+	if n >= s.held/2 {
+		s.since = time.Now()
+	}
+	s.held -= n
+	p.held.Add(-int64(n))
+	if s.held == 0 {
+		delete(p.shares, s)
+	}
+}
+
+// makeRoom ends the connection that holds most, if that is more than so many octets.
+func (p *pool) makeRoom(more int) bool {
+	now := time.Now()
+	if now.Before(p.futile) && more >= p.futileMore {
+		return false
+	}
+	var most *share
+	for s := range p.shares {
+		if s.held > more && now.Sub(s.since) >= longHeld && (most == nil || s.held > most.held) {
+			most = s
+		}
+	}
+	if most == nil {
+		const pause = 10 * time.Millisecond // looking costs as much as there are connections
+		p.futile, p.futileMore = now.Add(pause), more
+		return false
+	}
+	most.ended = true
+	delete(p.shares, most)
+	p.held.Add(-int64(most.held)) // which it lets go of while it ends
+	most.end()
+	return true
 }
 
 // account is what one part of a connection holds. Whoever guards that part
 // guards it.
 type account struct {
-	pool  *pool // nil: there is no bound
-	own   int   // octets that are not of the pool
-	taken int   // of the pool
+	share *share
+	spare bool // of MaxSpare
+	own   int  // octets that are of the floor
+	taken int  // of the pool
 }
+
+// accountStep is what is taken of a pool at a time, so that it is not asked often.
+const accountStep = 4 << 10
 
 // hold changes the octets held to n, or reports that the pool has not as many.
 func (a *account) hold(n int) bool {
-	n = max(n-a.own, 0)
-	if a.pool == nil {
+	want := (max(n-a.own, 0) + accountStep - 1) / accountStep * accountStep
+	switch more := want - a.taken; {
+	case more > 0:
+		if !a.take(more) {
+			return false
+		}
+	case more == 0, more == -accountStep && n > a.own/2: // it may soon be wanted again
 		return true
+	case a.spare:
+		a.share.pool.spare.Add(int64(more))
+	default:
+		a.share.give(-more)
 	}
-	if !a.pool.take(n - a.taken) {
+	a.taken = want
+	return true
+}
+
+func (a *account) take(n int) bool {
+	if !a.spare {
+		return a.share.take(n)
+	}
+	if a.share.pool.spare.Add(int64(n)) > MaxSpare {
+		a.share.pool.spare.Add(-int64(n))
 		return false
 	}
-	a.pool.give(a.taken - n)
-	a.taken = n
 	return true
 }
 
@@ -88,7 +210,7 @@ func weight(message []byte, own int) int {
 // weigh takes room for a message as terms. What it gives has to be given back.
 func (c *Conn) weigh(message []byte, own int) (taken int, err error) {
 	taken = weight(message, own)
-	if !c.proto.shared.take(taken) {
+	if !c.share.take(taken) {
 		return 0, errShared
 	}
 	return taken, nil

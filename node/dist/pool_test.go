@@ -6,44 +6,120 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/flake-go/flake/node/etf"
 )
 
-// An account takes of the pool what it holds beyond its own, and no more than
-// there is.
+// An account takes of the pool what it holds beyond its own, in steps, and no more
+// than there is.
 func TestAccount(t *testing.T) {
-	var p pool
-	a, b := account{pool: &p, own: 100}, account{pool: &p, own: 100}
-	for _, step := range []struct {
-		account *account
-		hold    int
-		ok      bool
-		held    int64
-	}{
-		{&a, 100, true, 0},
-		{&a, 101, true, 1},
-		{&a, 100 + MaxShared, true, MaxShared},
-		{&b, 100, true, MaxShared},
-		{&b, 101, false, MaxShared},
-		{&a, 100 + MaxShared + 1, false, MaxShared},
-		{&a, 50, true, 0},
-		{&b, 300, true, 200},
-		{&b, 0, true, 0},
-	} {
-		if ok := step.account.hold(step.hold); ok != step.ok || p.held.Load() != step.held {
-			t.Errorf("hold(%d): %t, %d held of the pool; want %t, %d", step.hold, ok, p.held.Load(), step.ok, step.held)
-		}
+	for name, spare := range map[string]bool{"needed": false, "to spare": true} {
+		t.Run(name, func(t *testing.T) {
+			most, of := MaxShared, func(p *pool) int { return int(p.held.Load()) }
+			if spare {
+				most, of = MaxSpare, func(p *pool) int { return int(p.spare.Load()) }
+			}
+			const step = accountStep
+			var p pool
+			a, b := account{share: newShare(&p), own: step, spare: spare}, account{share: newShare(&p), own: step, spare: spare}
+			for i, s := range []struct {
+				account *account
+				hold    int
+				ok      bool
+				held    int
+			}{
+				{&a, step, true, 0},
+				{&a, step + 1, true, step},
+				{&a, step, true, step}, // it may soon be wanted again
+				{&a, step / 2, true, 0},
+				{&a, 3 * step, true, 2 * step},
+				{&a, step, true, 0},
+				{&a, step + most, true, most},
+				{&b, step, true, most},
+				{&b, step + most, false, most},
+				{&a, step + most + 1, false, most},
+				{&a, step / 2, true, 0},
+				{&b, 3 * step, true, 2 * step},
+				{&b, 0, true, 0},
+			} {
+				if ok := s.account.hold(s.hold); ok != s.ok || of(&p) != s.held {
+					t.Errorf("%d: hold(%d): %t, %d held of the pool; want %t, %d", i, s.hold, ok, of(&p), s.ok, s.held)
+				}
+			}
+			p.nothing(t)
+		})
 	}
 }
 
-// Nothing is always there, though what others take in vain be too much for a moment.
+// Nothing is always there.
 func TestTakeNothing(t *testing.T) {
 	var p pool
-	p.held.Store(MaxShared + 1)
-	if !p.take(0) {
+	p.take(everything)
+	if !newShare(&p).take(0) {
 		t.Error("refused")
 	}
+}
+
+// The last of the pool is for connections that hold little.
+func TestSmallShares(t *testing.T) {
+	var p pool
+	p.take(MaxShared)
+	large, small := newShare(&p), newShare(&p)
+	if large.take(smallShare + 1) {
+		t.Error("a large share of the last")
+	}
+	if !small.take(smallShare) || small.take(1) {
+		t.Error("want a small share of the last, and no more")
+	}
+	small.give(smallShare)
+}
+
+// When there is no room, who has long held most makes some for who wants less.
+func TestMakeRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var p pool
+		ended := ""
+		shares := make(map[string]*share)
+		hold := func(name string, n int) bool {
+			if shares[name] == nil {
+				shares[name] = &share{pool: &p, end: func() { ended += name }}
+			}
+			return shares[name].take(n)
+		}
+		const mega = 1 << 20
+		hold("a", 10*mega)
+		hold("b", 12*mega)
+		hold("c", 6*mega)
+		if time.Sleep(longHeld - 1); hold("d", 6*mega) || ended != "" {
+			t.Errorf("before its time %q are ended", ended)
+		}
+		time.Sleep(time.Second)
+		if hold("d", 12*mega) || hold("c", 6*mega) || ended != "" {
+			t.Errorf("for who wants as much %q are ended", ended)
+		}
+		if !hold("d", 6*mega) || ended != "b" {
+			t.Errorf("%q are ended, want b", ended)
+		}
+		shares["b"].give(12 * mega) // as it does then
+		if shares["b"].take(1) {
+			t.Error("who is ended takes more")
+		}
+		if held := p.held.Load(); held != 22*mega {
+			t.Errorf("%d are held", held)
+		}
+		shares["a"].give(6 * mega) // most of what it held
+		hold("a", 4*mega)
+		hold("c", 6*mega)
+		if hold("e", 7*mega) || ended != "b" {
+			t.Errorf("%q are ended, though nobody has held more for long", ended)
+		}
+		time.Sleep(longHeld)
+		if !hold("e", 7*mega) || ended != "bc" {
+			t.Errorf("%q are ended, want c", ended)
+		}
+	})
 }
 
 // A message weighs no less than the terms that may be made of it: every two octets
@@ -74,14 +150,14 @@ func TestShared(t *testing.T) {
 			}
 		}
 		const head = 5 // of a binary
-		shared.take(MaxShared)
+		shared.take(everything)
 		arrives(ownMessage-head, true)
 		arrives(ownMessage-head+1, false)
 		r.send(frame(request, external(etf.List{large[:ownInput/2]})))
 		r.want(frame(etf.Tuple{number(opSpawnReply), ref5, theirs, int64(0), etf.Atom("system_limit")}))
 		r.send(monitorP(etf.Atom("nobody"), ref5))
 		r.want(down(etf.Atom("nobody"), ref5, "noproc"))
-		shared.give(MaxShared)
+		shared.give(everything)
 		arrives(ownInput/2, true)
 		if held := shared.held.Load(); held != 0 {
 			t.Errorf("%d octets are still held", held)
@@ -120,7 +196,7 @@ func TestSharedFrames(t *testing.T) {
 	var p pool
 	stream := append(binary.BigEndian.AppendUint32(nil, MaxFrame), make([]byte, MaxFrame)...)
 	arrive := func() (*frames, error) {
-		f := newFrames(bytes.NewReader(stream), &p)
+		f := newFrames(bytes.NewReader(stream), newShare(&p))
 		for {
 			if _, ok, err := f.next(); ok || err != nil {
 				return &f, err
@@ -130,44 +206,80 @@ func TestSharedFrames(t *testing.T) {
 			}
 		}
 	}
-	var arrived []*frames
-	for range MaxShared / MaxFrame {
-		f, err := arrive()
-		if err != nil {
-			t.Fatal(err)
-		}
-		arrived = append(arrived, f)
+	p.take(MaxShared - MaxFrame)
+	whole, err := arrive()
+	if err != nil {
+		t.Fatal(err)
 	}
+	p.take(MaxSmall) // all but what is for small ones
 	f, err := arrive()
-	if !errors.Is(err, errShared) || len(f.buf) >= MaxFrame {
+	if !errors.Is(err, errShared) || len(f.buf) > 2*ownInput {
 		t.Errorf("%v, with a buffer of %d octets", err, len(f.buf))
 	}
-	for _, f := range append(arrived, f) {
-		f.close()
+	f.close()
+	whole.close()
+	p.give(everything - MaxFrame)
+	p.nothing(t)
+}
+
+// Half a frame holds no more than about twice of what has arrived.
+func TestHalfFrame(t *testing.T) {
+	var p pool
+	stream := binary.BigEndian.AppendUint32(nil, MaxFrame)
+	f := newFrames(bytes.NewReader(append(stream, make([]byte, 1<<20)...)), newShare(&p))
+	for f.fill() == nil {
+		f.next()
 	}
-	if held := p.held.Load(); held != 0 {
-		t.Errorf("%d octets are still held", held)
+	if held := p.held.Load(); held > 2<<20+accountStep {
+		t.Errorf("%d octets are held for %d", held, 1<<20)
+	}
+	f.close()
+	p.nothing(t)
+}
+
+// Without room to spare calls do not gather, and are read all the same.
+func TestGather(t *testing.T) {
+	call := append(binary.BigEndian.AppendUint32(nil, 100), make([]byte, 100)...)
+	for spare, want := range map[int64]int{0: fullBuffer, MaxSpare: firstBuffer} {
+		var p pool
+		p.spare.Store(spare)
+		f := newFrames(bytes.NewReader(bytes.Repeat(call, 5000)), newShare(&p))
+		calls := 0
+		for f.fill() == nil {
+			for ok := true; ok; {
+				if _, ok, _ = f.next(); ok {
+					calls++
+				}
+			}
+		}
+		if calls != 5000 || len(f.buf) != want || p.held.Load() != 0 {
+			t.Errorf("%d calls, a buffer of %d octets, want %d", calls, len(f.buf), want)
+		}
+		f.close()
+		p.spare.Add(-spare)
+		p.nothing(t)
 	}
 }
 
-// Monitors and links are of the pool but for the first ones, and given back.
+// Monitors and links are of the pool but for the first ones, and given back. Many
+// that were taken back leave nothing behind.
 func TestSharedWatches(t *testing.T) {
 	var p pool
 	var w watches
-	w.init(&p)
-	p.take(MaxShared)
+	w.init(newShare(&p))
+	p.take(everything)
 	n := 0
 	for w.addMonitor(1, []byte(refOf(n)), []byte("flake"), []byte(theirs)) {
 		n++
 	}
-	const ordinary = 500
+	const ordinary = 10
 	if n < ordinary {
 		t.Errorf("%d monitors without the pool, want at least %d", n, ordinary)
 	}
 	if w.addLink(link{1, string(ours), string(theirs)}) {
 		t.Error("a link though there is no room")
 	}
-	p.give(MaxShared)
+	p.give(everything)
 	if !w.addMonitor(1, []byte(refOf(n)), []byte("flake"), []byte(theirs)) || !w.addLink(link{1, string(ours), string(theirs)}) {
 		t.Error("refused though there is room")
 	}
@@ -179,11 +291,24 @@ func TestSharedWatches(t *testing.T) {
 		t.Errorf("%d octets are held for a link of 2000", w.held-held)
 	}
 	w.forgetLink(long)
-	for i := range n + 1 {
+	const many = 100_000
+	for i := range many {
+		w.addMonitor(1, []byte(refOf(i)), []byte("flake"), []byte(theirs))
+		w.addLink(link{uint64(i), string(ours), string(theirs)})
+	}
+	for i := range many {
 		w.forgetMonitor([]byte(refOf(i)))
+		w.forgetLink(link{uint64(i), string(ours), string(theirs)})
 	}
 	w.forgetLink(link{1, string(ours), string(theirs)})
 	if w.held != 0 || p.held.Load() != 0 {
 		t.Errorf("%d octets held, %d of the pool", w.held, p.held.Load())
 	}
+	if idle := w.monitors.idle() + w.links.idle(); idle > 2*leanFew*leanEntry+maxSpares*(watchSize+maxSpare) {
+		t.Errorf("%d octets are kept of them", idle)
+	}
+	if w.shrink(); w.monitors.idle()+w.links.idle() != 0 {
+		t.Error("some are kept after a rest")
+	}
+	p.nothing(t)
 }

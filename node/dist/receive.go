@@ -72,6 +72,7 @@ func fits(term []byte, letter byte) bool {
 // inside a frame is logged.
 func (c *Conn) handle(frame []byte) error {
 	if len(frame) == 0 { // a tick, answered by being alive
+		c.rest()
 		return nil
 	}
 	if !c.asks.Load() {
@@ -136,7 +137,7 @@ func (c *Conn) recvAliasSend(m *control) error {
 	if err != nil {
 		return err
 	}
-	defer c.proto.shared.give(taken)
+	defer c.share.give(taken)
 	term, err := etf.Decode(m.message)
 	if err != nil {
 		return err
@@ -161,7 +162,7 @@ func (c *Conn) deliver(p *Process, from, token, message []byte) error {
 	if err != nil {
 		return err
 	}
-	defer c.proto.shared.give(taken)
+	defer c.share.give(taken)
 	term, err := etf.Decode(message)
 	if err != nil {
 		return err
@@ -192,7 +193,7 @@ func (c *Conn) hand(p *Process, token, message []byte) (err error) {
 		return err
 	}
 	c.to, c.message = p, message
-	defer func() { c.proto.shared.give(c.taken) }()
+	defer func() { c.share.give(c.taken) }()
 	if token != nil {
 		return p.Handler.Receive(message, &aside{Conn: c, token: token})
 	}

@@ -274,6 +274,23 @@ func quiet() *Conn {
 	return c
 }
 
+// everything is all that there is of the pool.
+const everything = MaxShared + MaxSmall
+
+// take has others hold n octets more, who cannot be ended for it.
+func (p *pool) take(n int) { p.held.Add(int64(n)) }
+func (p *pool) give(n int) { p.held.Add(-int64(n)) }
+
+// nothing checks that nothing is held of the pool.
+func (p *pool) nothing(t *testing.T) {
+	t.Helper()
+	if held, spare := p.held.Load(), p.spare.Load(); held != 0 || spare != 0 || len(p.shares) != 0 {
+		t.Errorf("%d octets are still held, and %d to spare, by %d", held, spare, len(p.shares))
+	}
+}
+
+func newShare(p *pool) *share { return &share{pool: p, end: func() {}} }
+
 // bubble runs a test in a bubble, with a connection to a peer of the flags. When
 // that has ended, the pool has all again.
 func bubble(t *testing.T, flags handshake.Flags, test func(t *testing.T, r *rig)) {
@@ -282,8 +299,6 @@ func bubble(t *testing.T, flags handshake.Flags, test func(t *testing.T, r *rig)
 		r := connect(t, flags)
 		test(t, r)
 		r.close()
-		if held := r.proto.shared.held.Load(); held != 0 {
-			t.Errorf("%d octets are held after the end", held)
-		}
+		r.proto.shared.nothing(t)
 	})
 }

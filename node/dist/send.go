@@ -18,9 +18,9 @@ func (c *Conn) Answer(pid, alias, message []byte) {
 	c.keep(message)
 }
 
-// keep keeps a buffer for the next answer, unless it is large.
+// keep keeps a buffer for the next answer, unless it is large or there is no room.
 func (c *Conn) keep(buf []byte) {
-	if cap(buf) <= fullOutput {
+	if cap(buf) <= fullOutput && c.kept.hold(cap(buf)) {
 		c.scratch = buf
 	}
 }
@@ -34,7 +34,7 @@ func (c *Conn) AnswerAll(pid, messages []byte, n int) {
 			c.Post(pid, nil, messages[i*size:(i+1)*size])
 		}
 	} else {
-		c.out.endAll(c.beginMessage(opSend, nil, pid, nil), messages, size)
+		c.out.endAll(c.appendHead(c.out.begin(), opSend, nil, pid, nil), messages, size)
 	}
 	c.keep(messages)
 }
@@ -56,12 +56,14 @@ func (c *Conn) send(a answer) {
 }
 
 // sendHere sends an answer to the peer, whatever the node of its process.
-func (c *Conn) sendHere(a answer) {
+func (c *Conn) sendHere(a answer) { c.out.end(c.appendAnswer(c.out.begin(), a)) }
+
+func (c *Conn) appendAnswer(b []byte, a answer) []byte {
 	o, first, second := opSend, []byte(nil), a.pid
 	if a.alias != nil && c.peer.Flags.Has(handshake.Alias) {
 		o, first, second = opAliasSend, c.self, a.alias
 	}
-	c.out.end(append(c.beginMessage(o, first, second, a.token), a.message...))
+	return append(c.appendHead(b, o, first, second, a.token), a.message...)
 }
 
 // nodeOf is the name of the node that a pid is of.
@@ -70,15 +72,14 @@ func nodeOf(pid []byte) []byte {
 	return r.Atom()
 }
 
-// beginMessage opens a frame {op, first, second} and begins its message. With a
-// trace token that is appended, and the operation is the one that has it. The
+// appendHead appends {op, first, second} and begins the message. With a trace token that is appended, and the operation is the one that has it. The
 // second element of a send is not used; peers that look expect the empty atom.
-func (c *Conn) beginMessage(o op, first, second, token []byte) []byte {
+func (c *Conn) appendHead(b []byte, o op, first, second, token []byte) []byte {
 	elements := 3
 	if token != nil {
 		elements, o = 4, traced[o]
 	}
-	b := etf.AppendTupleHeader(c.out.begin(), elements)
+	b = etf.AppendTupleHeader(b, elements)
 	b = etf.AppendInt(b, int64(o))
 	if first == nil {
 		b = etf.MustAppendAtom(b, "", c.caps)

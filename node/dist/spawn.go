@@ -9,8 +9,8 @@ import (
 )
 
 // MaxSpawned bounds the functions of one peer that run at a time. More wait their
-// turn, for which they take room of MaxShared; if there is none, they are refused
-// with system_limit.
+// turn. All take room of MaxShared; if there is none, they are refused with
+// system_limit.
 const MaxSpawned = 64
 
 // MaxArguments bounds the octets of the arguments of a function. They may come
@@ -18,9 +18,8 @@ const MaxSpawned = 64
 // times over. More are refused with system_limit.
 const MaxArguments = 1 << 20
 
-// waitingSize is what a function takes that waits: its goroutine, and arguments
-// of ownArguments as terms.
-const waitingSize = 16 << 10
+// functionSize is what a function takes besides its arguments: a goroutine.
+const functionSize = 8 << 10
 
 // Spawn is what a process does that a peer has spawned here. It gives the reason
 // that the process exits with.
@@ -43,16 +42,16 @@ func (c *Conn) start(f, done func()) bool {
 	taken := c.taken
 	if c.taken = 0; taken == 0 {
 		var err error
-		if taken, err = c.weigh(c.message, ownArguments); err != nil {
+		if taken, err = c.weigh(c.message, 0); err != nil {
 			return false
 		}
 	}
 	runs := c.spawn(f, func() {
 		done()
-		c.proto.shared.give(taken)
+		c.share.give(taken)
 	})
 	if !runs {
-		c.proto.shared.give(taken)
+		c.share.give(taken)
 	}
 	return runs
 }
@@ -60,23 +59,17 @@ func (c *Conn) start(f, done func()) bool {
 // spawn runs f on a goroutine of its own, and calls done at the end, whether f was
 // called or not.
 func (c *Conn) spawn(f, done func()) bool {
-	waits := 0
-	if c.functions.Add(1) > MaxSpawned {
-		waits = waitingSize
-	}
-	if !c.proto.shared.take(waits) {
-		c.functions.Add(-1)
+	if !c.share.take(functionSize) {
 		return false
 	}
 	c.proto.running.Go(func() {
+		defer c.share.give(functionSize)
 		defer done()
-		defer c.functions.Add(-1)
 		select {
 		case c.places <- struct{}{}:
 			defer func() { <-c.places }()
 		case <-c.ctx.Done():
 		}
-		c.proto.shared.give(waits)
 		if c.ctx.Err() == nil { // else nobody wants the result
 			c.guard(f)
 		}
@@ -115,14 +108,14 @@ func (c *Conn) recvSpawnRequest(m *control) error {
 		refuse("system_limit")
 		return fmt.Errorf("spawn with arguments of %d octets, want at most %d", len(m.message), MaxArguments)
 	}
-	taken, err := c.weigh(m.message, ownArguments)
+	taken, err := c.weigh(m.message, 0)
 	if err != nil {
 		refuse("system_limit")
 		return err
 	}
 	q, why, err := c.decodeSpawn(m)
 	if err != nil {
-		c.proto.shared.give(taken)
+		c.share.give(taken)
 		refuse(why)
 		return err
 	}
@@ -139,11 +132,11 @@ func (c *Conn) begin(q spawnRequest, taken int, began func()) bool {
 	runs := c.spawn(func() {
 		<-told
 		c.run(q)
-	}, func() { c.proto.shared.give(taken) })
+	}, func() { c.share.give(taken) })
 	if runs {
 		began()
 	} else {
-		c.proto.shared.give(taken)
+		c.share.give(taken)
 	}
 	close(told)
 	return runs
@@ -162,13 +155,13 @@ func (c *Conn) SpawnFor(owner []byte, link bool, module, function etf.Atom, argu
 	if len(arguments) > MaxArguments {
 		return "system_limit"
 	}
-	taken, err := c.weigh(arguments, ownArguments)
+	taken, err := c.weigh(arguments, 0)
 	if err != nil {
 		return "system_limit"
 	}
 	args, why, err := decodeArguments(arguments)
 	if err != nil {
-		c.proto.shared.give(taken)
+		c.share.give(taken)
 		return why
 	}
 	q := spawnRequest{from: bytes.Clone(owner), pid: c.spawnedPid(), module: module, function: function, args: args}

@@ -118,18 +118,17 @@ func TestSpawnFor(t *testing.T) {
 	for name, test := range map[string]struct {
 		owner              etf.Pid
 		arguments, options []byte
-		taken              int  // of the pool before
-		busy               bool // as many functions run as may
+		taken              int // of the pool before
 		want               string
 	}{
-		"as it is":       {theirs, none, none, 0, false, "began\nruns 0\n"},
-		"up to the most": {theirs, most, none, 0, false, "began\nruns 1\n"},
-		"too much":       {theirs, append(most, 0), none, 0, false, "system_limit"},
-		"another owner":  {etf.NewPid("third@h", 9, 0, 1), none, none, 0, false, "notsup"},
-		"no options":     {theirs, none, external(etf.Atom("x")), 0, false, "badarg"},
-		"no list":        {theirs, external(make([]byte, 2*ownArguments)), none, 0, false, "badarg"},
-		"no room":        {theirs, long, none, MaxShared, false, "system_limit"},
-		"no turn":        {theirs, long, none, MaxShared - weight(long, ownArguments), true, "system_limit"},
+		"as it is":       {theirs, none, none, 0, "began\nruns 0\n"},
+		"up to the most": {theirs, most, none, 0, "began\nruns 1\n"},
+		"too much":       {theirs, append(most, 0), none, 0, "system_limit"},
+		"another owner":  {etf.NewPid("third@h", 9, 0, 1), none, none, 0, "notsup"},
+		"no options":     {theirs, none, external(etf.Atom("x")), 0, "badarg"},
+		"no list":        {theirs, external(make([]byte, 2*ownArguments)), none, 0, "badarg"},
+		"no room":        {theirs, long, none, everything, "system_limit"},
+		"not enough":     {theirs, long, none, everything - weight(long, 0), "system_limit"},
 	} {
 		for _, link := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, link %t", name, link), func(t *testing.T) {
@@ -150,11 +149,7 @@ func TestSpawnFor(t *testing.T) {
 						log.Write([]byte(why))
 						return nil
 					}
-					gate := make(chan struct{})
 					r.proto.shared.take(test.taken)
-					for i := 0; test.busy && i < MaxSpawned; i++ {
-						r.conn.Go(func() { <-gate })
-					}
 					r.send(frame(etf.Tuple{number(opSend), etf.Atom(""), ours}, old))
 					time.Sleep(time.Second)
 					if got := log.take(); got != test.want {
@@ -165,7 +160,6 @@ func TestSpawnFor(t *testing.T) {
 							frame(etf.Tuple{number(opExit), etf.Pid(pid), theirs, etf.List{etf.Atom("m"), etf.Atom("f")}}))
 					}
 					r.want()
-					close(gate)
 					r.proto.shared.give(test.taken)
 				})
 			})
@@ -242,18 +236,22 @@ func TestSpawnOptions(t *testing.T) {
 	}
 }
 
-// As many functions run at a time as MaxSpawned says. Without room for those that
-// wait more are refused, as long as so many run.
+// As many functions run at a time as MaxSpawned says; more wait. Those for which there
+// is no room are refused.
 func TestMaxSpawned(t *testing.T) {
+	const functions = MaxSpawned + 3
 	bubble(t, flags, func(t *testing.T, r *rig) {
-		r.proto.shared.take(MaxShared)
+		r.proto.shared.take(MaxShared - functions*functionSize)
 		for round := range 2 {
 			gate := make(chan struct{})
-			var ran atomic.Int32
-			for i := range MaxSpawned + 3 {
-				if runs := r.conn.Go(func() { <-gate; ran.Add(1) }); runs != (i < MaxSpawned) {
+			var ran, most atomic.Int32
+			for i := range functions + 3 {
+				if runs := r.conn.Go(func() { most.Add(1); <-gate; ran.Add(1) }); runs != (i < functions) {
 					t.Errorf("round %d: function %d: %t", round, i, runs)
 				}
+			}
+			if synctest.Wait(); most.Load() != MaxSpawned {
+				t.Errorf("round %d: %d functions run at a time", round, most.Load())
 			}
 			request := etf.Tuple{
 				number(opSpawnRequest), ref5, theirs, theirs, etf.Tuple{etf.Atom("m"), etf.Atom("f"), int64(0)}, etf.List{},
@@ -262,11 +260,11 @@ func TestMaxSpawned(t *testing.T) {
 			r.want(frame(etf.Tuple{number(opSpawnReply), ref5, theirs, int64(0), etf.Atom("system_limit")}))
 			close(gate)
 			r.proto.Wait()
-			if n := ran.Load(); n != MaxSpawned {
-				t.Errorf("round %d: %d functions ran, want %d", round, n, MaxSpawned)
+			if n := ran.Load(); n != functions {
+				t.Errorf("round %d: %d functions ran, want %d", round, n, functions)
 			}
 		}
-		r.proto.shared.give(MaxShared)
+		r.proto.shared.give(MaxShared - functions*functionSize)
 	})
 }
 
@@ -308,7 +306,7 @@ func TestGoHoldsItsMessage(t *testing.T) {
 			message := external(make([]byte, size))
 			r.send(frame(to, message))
 			synctest.Wait()
-			if got, want := int(shared.held.Load()), weight(message, ownArguments); got != want || !runs {
+			if got, want := int(shared.held.Load()), functionSize+weight(message, 0); got != want || !runs {
 				t.Errorf("%d octets are held for a message of %d, want %d", got, len(message), want)
 			}
 			gate <- struct{}{}
@@ -317,21 +315,19 @@ func TestGoHoldsItsMessage(t *testing.T) {
 				t.Errorf("%d octets are still held", got)
 			}
 		}
-		shared.take(MaxShared)
+		shared.take(everything)
 		r.send(frame(to, external(make([]byte, 2*ownArguments))))
 		if synctest.Wait(); runs {
 			t.Error("runs without room")
 		}
-		for range MaxSpawned {
-			r.conn.Go(func() { <-gate })
-		}
 		message := external(make([]byte, 2*ownArguments))
-		shared.give(weight(message, ownArguments)) // but none to wait for a turn
+		left := functionSize + weight(message, 0) - 1
+		shared.give(left)
 		r.send(frame(to, message))
-		if synctest.Wait(); runs || int(shared.held.Load()) != MaxShared-weight(message, ownArguments) {
+		if synctest.Wait(); runs || int(shared.held.Load()) != everything-left {
 			t.Errorf("it runs: %t, %d octets are held", runs, shared.held.Load())
 		}
 		close(gate)
-		shared.give(MaxShared - weight(message, ownArguments))
+		shared.give(everything - left)
 	})
 }

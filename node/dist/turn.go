@@ -15,7 +15,7 @@ func (c *Conn) Turn(size int) (done func(), ok bool) {
 		room = size
 	}
 	// Once while it is built, and once while it waits to be written.
-	if !c.proto.shared.take(2 * room) {
+	if !c.share.take(2 * room) {
 		<-c.turn
 		return nil, false
 	}
@@ -23,7 +23,7 @@ func (c *Conn) Turn(size int) (done func(), ok bool) {
 	return func() {
 		c.out.flush() // an error is the reader's to see
 		c.out.allow(-room)
-		c.proto.shared.give(2 * room)
+		c.share.give(2 * room)
 		<-c.turn
 	}, true
 }

@@ -37,7 +37,7 @@ func TestTurn(t *testing.T) {
 		if got := log.take(); got != "turn\n" {
 			t.Errorf("while the peer does not read: %q", got)
 		}
-		if got := r.proto.shared.held.Load(); got < 2*size || got > 2*size+100 {
+		if got := r.proto.shared.held.Load(); got < 2*size || got > 2*size+functionSize*3+100 {
 			t.Errorf("%d octets are held for one answer of %d", got, size)
 		}
 		r.conn.Post([]byte(theirs), nil, external(etf.Atom("small")))
@@ -66,7 +66,7 @@ func TestTurn(t *testing.T) {
 func TestTurnWithoutRoom(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, r *rig) {
 		var log journal
-		r.proto.shared.take(MaxShared)
+		r.proto.shared.take(everything - functionSize)
 		r.turns(1, ownLarge-len(external([]byte{}))+1, &log)
 		if got := log.take(); got != "refused\n" {
 			t.Errorf("large: %q", got)
@@ -75,7 +75,7 @@ func TestTurnWithoutRoom(t *testing.T) {
 		if got := log.take(); got != "turn\ndone\n" || len(r.received()) != 1 {
 			t.Errorf("not large: %q", got)
 		}
-		r.proto.shared.give(MaxShared)
+		r.proto.shared.give(everything - functionSize)
 	})
 }
 

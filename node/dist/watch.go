@@ -12,8 +12,8 @@ import (
 
 // MaxWatches bounds the monitors, and the links, that one peer may hold on our
 // processes. One more is answered as if the process had ended, with the reason
-// system_limit. What they hold beyond a thousand or so is of [MaxShared], and one
-// for which that has no room is answered likewise.
+// system_limit. What they hold beyond a dozen or so is of [MaxShared], and one for
+// which that has no room is answered likewise.
 const MaxWatches = 1 << 17
 
 // watchSize is what a monitor or a link takes besides its terms, as measured.
@@ -28,11 +28,12 @@ const watchSize = 160
 type watches struct {
 	mu       sync.Mutex
 	monitors monitors
-	links    map[link]struct{}
+	links    lean[link, struct{}]
 	watched  map[uint64]ergo.Ref // Ergo's monitors, by our process
 
 	held    int // octets of monitors and links
 	account account
+	spare   account // for those to come
 }
 
 type link struct {
@@ -43,16 +44,31 @@ type link struct {
 
 func (l link) size() int { return watchSize + len(l.ours) + len(l.theirs) }
 
-func (w *watches) init(p *pool) {
-	w.account = account{pool: p, own: ownWatches}
+func (w *watches) init(s *share) {
+	w.account = account{share: s, own: ownWatches}
+	w.spare = account{share: s, own: ownSpare, spare: true}
 	w.clear()
 }
 
 func (w *watches) clear() {
 	w.monitors.clear()
-	w.links = make(map[link]struct{})
+	w.links = lean[link, struct{}]{}
 	w.watched = make(map[uint64]ergo.Ref)
 	w.grow(-w.held)
+	w.settle()
+}
+
+// settle counts what is held in vain, or lets go of it.
+func (w *watches) settle() {
+	if !w.spare.hold(w.monitors.idle() + w.links.idle()) {
+		w.shrink()
+	}
+}
+
+func (w *watches) shrink() {
+	w.monitors.shrink()
+	w.links.shrink()
+	w.spare.hold(0)
 }
 
 // grow changes what is held by n octets, if there is room.
@@ -66,37 +82,40 @@ func (w *watches) grow(n int) bool {
 
 func (w *watches) addMonitor(process uint64, ref, item, by []byte) bool {
 	w.forgetMonitor(ref)
-	if w.monitors.n >= MaxWatches || !w.grow(watchSize+len(ref)+len(item)+len(by)) {
+	size := watchSize + len(ref) + len(item) + len(by)
+	if w.monitors.n >= MaxWatches || !w.grow(size) {
 		return false
 	}
-	w.monitors.add(process, ref, item, by)
+	w.held += w.monitors.add(process, ref, item, by) - size
 	return true
 }
 
 func (w *watches) forgetMonitor(ref []byte) {
 	if m := w.monitors.take(ref); m != nil {
-		w.grow(-watchSize - len(m.terms))
+		w.grow(-m.size())
 		w.monitors.spare(m)
+		w.settle()
 	}
 }
 
 func (w *watches) addLink(l link) bool {
-	if _, ok := w.links[l]; ok {
+	if _, ok := w.links.all[l]; ok {
 		return true
 	}
-	if len(w.links) >= MaxWatches || !w.grow(l.size()) {
+	if len(w.links.all) >= MaxWatches || !w.grow(l.size()) {
 		return false
 	}
-	w.links[l] = struct{}{}
+	w.links.set(l, struct{}{})
 	return true
 }
 
 // forgetLink reports whether there was one.
 func (w *watches) forgetLink(l link) bool {
-	_, linked := w.links[l]
+	_, linked := w.links.all[l]
 	if linked {
-		delete(w.links, l)
+		w.links.remove(l)
 		w.grow(-l.size())
+		w.settle()
 	}
 	return linked
 }
@@ -230,7 +249,7 @@ func (c *Conn) tell(reason []byte, of func(process uint64) bool) {
 			w.forgetMonitor(m.ref())
 		}
 	})
-	for l := range w.links {
+	for l := range w.links.all {
 		if of(l.process) {
 			w.forgetLink(l)
 			c.sendControl(opExit, []byte(l.ours), []byte(l.theirs), reason)

@@ -201,7 +201,7 @@ func TestMaxWatches(t *testing.T) {
 				w.mu.Lock()
 				for i := range MaxWatches - 1 {
 					w.monitors.add(0, []byte(refOf(i)), nil, nil)
-					w.links[link{theirs: string(refOf(i))}] = struct{}{}
+					w.links.set(link{theirs: string(refOf(i))}, struct{}{})
 				}
 				w.mu.Unlock()
 				r.send(test.last)

@@ -1,0 +1,43 @@
+package dist
+
+import "maps"
+
+// lean is a map that lets go of its memory when most of what it held has gone, as
+// Go's maps do not.
+type lean[K comparable, V any] struct {
+	all  map[K]V
+	most int // that were in it
+}
+
+const (
+	leanFew   = 512 // so many are not worth the trouble
+	leanEntry = 64  // octets, about
+)
+
+func (l *lean[K, V]) set(k K, v V) {
+	if l.all == nil {
+		l.all = make(map[K]V)
+	}
+	l.all[k] = v
+	l.most = max(l.most, len(l.all))
+}
+
+func (l *lean[K, V]) remove(k K) {
+	delete(l.all, k)
+	if l.most > leanFew && len(l.all) < l.most/8 {
+		l.shrink()
+	}
+}
+
+// shrink lets go of what is not in use, if that is most of it.
+func (l *lean[K, V]) shrink() {
+	if l.most <= 2*len(l.all) {
+		return
+	}
+	all := make(map[K]V, len(l.all))
+	maps.Copy(all, l.all)
+	l.all, l.most = all, len(all)
+}
+
+// idle is about what it holds in vain.
+func (l *lean[K, V]) idle() int { return (l.most - len(l.all)) * leanEntry }
