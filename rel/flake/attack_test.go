@@ -58,6 +58,12 @@ var withCookie = []attack{
 	{"large answers not read", 20, func(a *attacker) { a.bulk(func() bool { return a.failed == nil }) }},
 	{"large answers", 20, (*attacker).reading},
 	{"kills", 4, (*attacker).kills},
+	{"many frames that do not end", 2000, func(a *attacker) { a.announce(64<<10 - 4); a.write(make([]byte, 60<<10)) }},
+	{"monitors and links on many connections", 1500, (*attacker).watches},
+	{"monitors and links taken back", 20, (*attacker).takenBack},
+	{"some answers not read", 1000, (*attacker).unread},
+	{"bursts", 1000, (*attacker).burst},
+	{"functions that do not end", 300, (*attacker).pings},
 }
 
 // withoutCookie are the attacks of who has none.

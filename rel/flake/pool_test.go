@@ -1,0 +1,157 @@
+package main
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"testing"
+
+	"github.com/flake-go/flake/client"
+	"github.com/flake-go/flake/flake/flakeserver"
+	"github.com/flake-go/flake/node/dist"
+	"github.com/flake-go/flake/node/epmd"
+	"github.com/flake-go/flake/node/etf"
+)
+
+// Whoever uses up what the connections share, others have their turn.
+
+// peer gives a scripted peer that does what its test says.
+func (n *flakeNode) peer(name string) *attacker {
+	return &attacker{Conn: dialAs(n.t, n.addr, name), node: n, self: etf.NewPid(etf.Atom(name), 1, 0, 1)}
+}
+
+// ask sends a gen_server:call of flake by a process.
+func (a *attacker) ask(by etf.Pid, tag int, request etf.Term) {
+	a.regSend("flake", etf.Tuple{etf.Atom("$gen_call"), etf.Tuple{by, a.ref(tag)}, request})
+}
+
+// answer reads until there is an answer to a tag, and tells which.
+func (a *attacker) answer() (tag etf.Ref, err error) {
+	for {
+		var head [4]byte
+		if _, err := io.ReadFull(a, head[:]); err != nil {
+			return "", err
+		}
+		frame := make([]byte, binary.BigEndian.Uint32(head[:]))
+		if _, err := io.ReadFull(a, frame); err != nil {
+			return "", err
+		}
+		if len(frame) == 0 {
+			continue
+		}
+		r := etf.NewReader(frame[2:])
+		r.Raw()
+		r.Version()
+		if r.Tuple() == 2 {
+			return etf.Ref(r.Raw()), nil
+		}
+	}
+}
+
+// Frames that do not end keep nobody for long from answers that are large.
+func TestHalfFrames(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, "")
+	for i := range 2 {
+		a := n.peer(fmt.Sprintf("half%d@127.0.0.1", i))
+		a.announce(dist.MaxFrame)
+		a.write(make([]byte, dist.MaxFrame-1))
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	c, err := client.DialAddr(ctx, n.addr, nodeName, cookie)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	await(t, "as many ids as a call gives", func() bool {
+		reply, err := c.Call(ctx, "flake", etf.Tuple{etf.Atom("get_many"), int64(flakeserver.MaxMany)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, _ := reply.(etf.Tuple)
+		return len(answer) == 2 && answer[0] == etf.Atom("ok")
+	})
+}
+
+// Whoever calls in the names of other nodes does not have them cut off, nor keeps
+// from them what they ask themselves.
+func TestPassedOnUnread(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, "")
+	const others = 3
+	request := etf.Tuple{etf.Atom("get_many"), int64(flakeserver.MaxInline), int64(2)}
+	var honest []*attacker
+	for i := range others {
+		honest = append(honest, n.peer(fmt.Sprintf("honest%d@127.0.0.1", i)))
+	}
+	a := n.peer("hostile@127.0.0.1")
+	for range 3 {
+		for _, h := range honest {
+			for range 1000 {
+				a.ask(h.self, 1, request)
+			}
+		}
+	}
+	a.flush()
+	if hangUp(t, a.Conn); !strings.Contains(n.output(), "answer dropped") {
+		t.Error("all answers are there: the attack is too small")
+	}
+	const calls = 20
+	for _, h := range honest {
+		for range calls {
+			h.ask(h.self, 2, request)
+		}
+		h.flush()
+	}
+	for i, h := range honest {
+		for own := 0; own < calls; {
+			tag, err := h.answer()
+			if err != nil {
+				t.Fatalf("peer %d, after %d answers: %v", i, own, err)
+			}
+			if tag == h.ref(2) {
+				own++
+			}
+		}
+	}
+}
+
+// A function that takes long does not hold up the end of the connection that it was
+// called by, however many were.
+func TestPingsOfDeadHost(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, "")
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	port := silent.Addr().(*net.TCPAddr).Port
+	dead, err := epmd.Register(ctx, "127.0.0.1:"+n.port, epmd.Node{Name: "dead", Port: uint16(port)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dead.Close()
+	for _, how := range []string{"cast", "call", "spawn"} {
+		a := n.peer(how + "@127.0.0.1")
+		args := etf.List{etf.Atom("dead@127.0.0.1")}
+		for i := range 600 {
+			switch how {
+			case "cast":
+				a.regSend("rex", etf.Tuple{etf.Atom("$gen_cast"), etf.Tuple{etf.Atom("cast"), etf.Atom("net_adm"), etf.Atom("ping"), args, etf.Atom("user")}})
+			case "call":
+				a.rex("net_adm", "ping", external(args))
+			case "spawn":
+				a.spawn(i, "net_adm", "ping", external(args))
+			}
+		}
+		a.flush()
+		hangUp(t, a.Conn)
+	}
+}

@@ -1,0 +1,123 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/flake-go/flake/flake/flakeserver"
+	"github.com/flake-go/flake/node/epmd"
+	"github.com/flake-go/flake/node/etf"
+)
+
+// The attacks that add up over connections.
+
+// watches sets a thousand monitors or links.
+func (a *attacker) watches() {
+	long := etf.Atom(strings.Repeat("x", 250) + "@y")
+	flake := a.flake()
+	for i := range 1000 {
+		from := etf.NewPid(long, uint32(i), 0, 1)
+		if a.i%2 == 0 {
+			a.frame(a.control(19, from, etf.Atom("flake"), a.ref(i)))
+		} else {
+			a.frame(a.control(1, from, flake))
+		}
+	}
+	a.flush()
+}
+
+var flakes sync.Map // its pids, by the node's address
+
+func (a *attacker) flake() etf.Pid {
+	pid, ok := flakes.Load(a.node.addr)
+	if !ok {
+		pid = a.whereis("flake")
+		flakes.Store(a.node.addr, pid)
+	}
+	return pid.(etf.Pid)
+}
+
+var oneByOne sync.Mutex
+
+// takenBack sets monitors and links and takes them back, when no other does.
+func (a *attacker) takenBack() {
+	flake := a.flake()
+	oneByOne.Lock()
+	defer oneByOne.Unlock()
+	const many = 100_000
+	for i := range many {
+		a.frame(a.control(19, a.self, etf.Atom("flake"), a.ref(i)))
+	}
+	for i := range many {
+		a.frame(a.control(20, a.self, etf.Atom("flake"), a.ref(i)))
+	}
+	for _, op := range []int64{1, 4} { // LINK, UNLINK
+		for i := range many {
+			a.frame(a.control(op, etf.NewPid(a.self.Node(), uint32(i), 0, 1), flake))
+		}
+	}
+	a.handled()
+}
+
+// handled waits until the node has handled what was sent.
+func (a *attacker) handled() {
+	a.frame(a.control(19, a.self, etf.Atom("nobody"), a.ref(0)))
+	a.flush()
+	last := []byte("noproc") // the reason of its end
+	b := make([]byte, 64<<10)
+	for rest := 0; ; {
+		n, err := a.Read(b[rest:])
+		if err != nil || bytes.Contains(b[:rest+n], last) {
+			return
+		}
+		rest = copy(b, b[max(rest+n-len(last), 0):rest+n])
+	}
+}
+
+// unread asks for more answers than the system keeps for it.
+func (a *attacker) unread() {
+	a.Conn.(*net.TCPConn).SetReadBuffer(4 << 10)
+	for i := range 32 {
+		a.ask(a.self, i, etf.Tuple{etf.Atom("get_many"), int64(flakeserver.MaxInline), int64(2)})
+	}
+	a.flush()
+}
+
+// burst calls as often as a busy peer, and then no more.
+func (a *attacker) burst() {
+	for i := range 2000 {
+		a.ask(a.self, i, etf.Atom("get"))
+	}
+	for i := range 8 {
+		a.ask(a.self, i, etf.Tuple{etf.Atom("get_many"), int64(flakeserver.MaxInline), int64(2)})
+	}
+	a.handled()
+}
+
+// pings has functions wait for a node that does not answer.
+func (a *attacker) pings() {
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return
+	}
+	defer silent.Close()
+	name := fmt.Sprintf("dead%d", a.i)
+	port := silent.Addr().(*net.TCPAddr).Port
+	dead, err := epmd.Register(context.Background(), "127.0.0.1:"+a.node.port, epmd.Node{Name: name, Port: uint16(port)})
+	if err != nil {
+		return
+	}
+	defer dead.Close()
+	for i := range 64 {
+		a.spawn(i, "net_adm", "ping", external(etf.List{etf.Atom(name + "@127.0.0.1")}))
+	}
+	a.flush()
+	a.SetReadDeadline(time.Now().Add(attackTime))
+	io.Copy(io.Discard, a)
+}
