@@ -164,6 +164,7 @@ func (c *Conn) serve() {
 	c.out.close()
 	ticker.Wait()
 	c.unwatchAll()
+	c.proto.leave(c, reason)
 }
 
 func (c *Conn) read() (err error) {

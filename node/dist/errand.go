@@ -2,6 +2,8 @@ package dist
 
 import (
 	"bytes"
+	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -38,6 +40,7 @@ func (a answer) size() int {
 // errands are the answers that wait, by the node that is connected to.
 type errands struct {
 	mu          sync.Mutex
+	conns       map[*Conn]struct{} // that are served
 	all         map[string]*errand
 	unreachable map[string]time.Time // since when
 }
@@ -146,6 +149,39 @@ func (p *Proto) deliver(node string, to *Conn) {
 			a.by.share.give(a.size())
 		}
 		delete(p.errands.all, node)
+	}
+}
+
+// serve has the answers that wait for a connection's node delivered.
+func (p *Proto) serve(c *Conn) {
+	p.errands.mu.Lock()
+	if p.errands.conns == nil {
+		p.errands.conns = make(map[*Conn]struct{})
+	}
+	p.errands.conns[c] = struct{}{}
+	p.errands.mu.Unlock()
+	p.deliver(c.peer.Name, c)
+}
+
+// leave forgets a connection; what was passed on by one that was ended for what it
+// held, too.
+func (p *Proto) leave(c *Conn, reason error) {
+	p.errands.mu.Lock()
+	defer p.errands.mu.Unlock()
+	delete(p.errands.conns, c)
+	if !errors.Is(reason, errShared) {
+		return
+	}
+	for _, e := range p.errands.all {
+		e.waiting = slices.DeleteFunc(e.waiting, func(a passedAnswer) bool {
+			if a.by == c {
+				c.share.give(a.size())
+			}
+			return a.by == c
+		})
+	}
+	for other := range p.errands.conns {
+		other.out.forget(&c.share)
 	}
 }
 

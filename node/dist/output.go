@@ -266,5 +266,5 @@ func (o *output) drop() {
 	o.buf, o.spare = nil, nil
 	o.account.hold(o.flying)
 	o.kept.hold(0)
-	o.passed.drop()
+	o.passed.drop(nil)
 }

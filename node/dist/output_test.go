@@ -108,6 +108,59 @@ func TestFullOutput(t *testing.T) {
 	})
 }
 
+// Without room the reader writes at once, and waits for what it writes.
+func TestReaderWithoutRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := connectDeaf(t, flags)
+		r.proto.shared.take(everything)
+		handled := 0
+		r.local.flake.receive = func(_ []byte, c Caller) error {
+			handled++
+			c.Answer([]byte(theirs), nil, make([]byte, 3*ownOutput))
+			return nil
+		}
+		call := frame(etf.Tuple{number(opSend), etf.Atom(""), ours}, old)
+		r.send(call, call, call, call)
+		if synctest.Wait(); handled != 1 {
+			t.Errorf("%d calls are handled, want 1", handled)
+		}
+		go r.listen()
+		synctest.Wait()
+		if writes, _ := r.conn.out.state(); handled != 4 || writes != 4 {
+			t.Errorf("%d calls are handled and answered in %d writes, want 4", handled, writes)
+		}
+		r.proto.shared.give(everything)
+		r.close()
+	})
+}
+
+// Who flushes waits for what was there, not for what others append meanwhile.
+func TestFlushEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := connectDeaf(t, flags)
+		b := make([]byte, 1000)
+		send := func() { r.conn.sendHere(answer{pid: []byte(theirs), message: external(etf.Atom("hello"))}) }
+		send()
+		go r.conn.out.flush()
+		synctest.Wait()
+		send()
+		flushed := false
+		go func() {
+			r.conn.out.flush()
+			flushed = true
+		}()
+		for round := range 3 {
+			if synctest.Wait(); flushed != (round == 2) {
+				t.Errorf("after %d writes: %t", round, flushed)
+			}
+			send()
+			r.conn.out.remind()
+			r.peer.Read(b)
+		}
+		r.close()
+	})
+}
+
 // What is sent while another writes goes out behind that.
 func TestSentDuringWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -1,6 +1,9 @@
 package dist
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"slices"
+)
 
 // Answers to calls that another peer passed on are not what a connection is blamed
 // for. They wait apart from its own, are written behind these, are held by who
@@ -64,10 +67,15 @@ func (p *passed) written() {
 	p.flying = nil
 }
 
-// drop gives back what waits.
-func (p *passed) drop() {
-	p.give(p.waiting)
-	p.waiting = nil
+// drop gives back what waits, of one or of all.
+func (p *passed) drop(by *share) {
+	p.waiting = slices.DeleteFunc(p.waiting, func(f passedFrame) bool {
+		of := by == nil || f.by == by
+		if of {
+			p.give([]passedFrame{f})
+		}
+		return of
+	})
 }
 
 func (p *passed) give(frames []passedFrame) {
@@ -93,4 +101,11 @@ func (o *output) pass(by *share, frame []byte) bool {
 	}
 	o.remind()
 	return true
+}
+
+// forget drops what waits of who passed it on.
+func (o *output) forget(by *share) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.passed.drop(by)
 }

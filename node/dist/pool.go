@@ -72,9 +72,10 @@ type share struct {
 	pool *pool
 	end  func() // ends the connection
 
-	held  int
-	since time.Time // it has held about as much
-	ended bool      // what it held counts no more
+	held   int
+	pinned int       // of this, what stays though the connection ends
+	since  time.Time // it has held about as much
+	ended  bool      // what it held counts no more, but for what is pinned
 }
 
 // take takes n octets, or reports that there is no room. To take or give less than
@@ -121,14 +122,38 @@ func (s *share) give(n int) {
 	if s.ended {
 		return
 	}
+	s.drop(n)
+}
+
+func (s *share) drop(n int) {
 	if n >= s.held/2 {
 		s.since = time.Now()
 	}
 	s.held -= n
-	p.held.Add(-int64(n))
+	s.pool.held.Add(-int64(n))
 	if s.held == 0 {
-		delete(p.shares, s)
+		delete(s.pool.shares, s)
 	}
+}
+
+// pin has n octets of those held count until unpin, though the connection end before
+// that, unless it has.
+func (s *share) pin(n int) bool {
+	s.pool.mu.Lock()
+	defer s.pool.mu.Unlock()
+	if s.ended {
+		return false
+	}
+	s.pinned += n
+	return true
+}
+
+// unpin gives back what was pinned.
+func (s *share) unpin(n int) {
+	s.pool.mu.Lock()
+	defer s.pool.mu.Unlock()
+	s.pinned -= n
+	s.drop(n)
 }
 
 // makeRoom ends the connection that holds most, if that is more than so many octets.
@@ -150,7 +175,8 @@ func (p *pool) makeRoom(more int) bool {
 	}
 	most.ended = true
 	delete(p.shares, most)
-	p.held.Add(-int64(most.held)) // which it lets go of while it ends
+	p.held.Add(int64(most.pinned - most.held)) // the rest it lets go of while it ends
+	most.held = most.pinned
 	most.end()
 	return true
 }

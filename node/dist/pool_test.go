@@ -92,6 +92,7 @@ func TestMakeRoom(t *testing.T) {
 		hold("a", 10*mega)
 		hold("b", 12*mega)
 		hold("c", 6*mega)
+		shares["b"].pin(2 * mega)
 		if time.Sleep(longHeld - 1); hold("d", 6*mega) || ended != "" {
 			t.Errorf("before its time %q are ended", ended)
 		}
@@ -103,9 +104,13 @@ func TestMakeRoom(t *testing.T) {
 			t.Errorf("%q are ended, want b", ended)
 		}
 		shares["b"].give(12 * mega) // as it does then
-		if shares["b"].take(1) {
+		if shares["b"].take(1) || shares["b"].pin(1) {
 			t.Error("who is ended takes more")
 		}
+		if held := p.held.Load(); held != 24*mega {
+			t.Errorf("%d are held, with what is pinned", held)
+		}
+		shares["b"].unpin(2 * mega)
 		if held := p.held.Load(); held != 22*mega {
 			t.Errorf("%d are held", held)
 		}

@@ -83,7 +83,7 @@ func (p *Proto) Serve(ci node.ConnectionInterface, router node.CoreRouter) {
 	if p.Up != nil {
 		p.Up(c)
 	}
-	p.deliver(c.peer.Name, c)
+	p.serve(c)
 	if c.served != nil {
 		close(c.served)
 	}

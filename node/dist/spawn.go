@@ -46,33 +46,30 @@ func (c *Conn) start(f, done func()) bool {
 			return false
 		}
 	}
-	runs := c.spawn(f, func() {
-		done()
-		c.share.give(taken)
-	})
-	if !runs {
-		c.share.give(taken)
-	}
-	return runs
+	return c.spawn(f, done, taken)
 }
 
 // spawn runs f on a goroutine of its own, and calls done at the end, whether f was
-// called or not.
-func (c *Conn) spawn(f, done func()) bool {
+// called or not. It gives back what was taken for it.
+func (c *Conn) spawn(f, done func(), taken int) bool {
 	if !c.share.take(functionSize) {
+		c.share.give(taken)
 		return false
 	}
+	taken += functionSize
 	c.proto.running.Go(func() {
-		defer c.share.give(functionSize)
 		defer done()
 		select {
 		case c.places <- struct{}{}:
 			defer func() { <-c.places }()
 		case <-c.ctx.Done():
 		}
-		if c.ctx.Err() == nil { // else nobody wants the result
-			c.guard(f)
+		if c.ctx.Err() != nil || !c.share.pin(taken) { // nobody wants the result
+			c.share.give(taken)
+			return
 		}
+		defer c.share.unpin(taken)
+		c.guard(f)
 	})
 	return true
 }
@@ -132,11 +129,9 @@ func (c *Conn) begin(q spawnRequest, taken int, began func()) bool {
 	runs := c.spawn(func() {
 		<-told
 		c.run(q)
-	}, func() { c.share.give(taken) })
+	}, func() {}, taken)
 	if runs {
 		began()
-	} else {
-		c.share.give(taken)
 	}
 	close(told)
 	return runs
