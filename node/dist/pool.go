@@ -34,7 +34,7 @@ const (
 	ownOutput  = 4 << 10
 	ownWatches = 4 << 10 // about a dozen monitors
 	ownLines   = 2 << 10 // about five calls
-	ownSpare   = 2 << 10 // of each kind
+	ownSpare   = 1 << 10 // of each kind
 
 	// ownLarge is the size of an answer that Turn makes way for without asking.
 	ownLarge = 64 << 10

@@ -17,11 +17,11 @@ import (
 
 // The attacks that add up over connections.
 
-// watches sets a thousand monitors or links.
+// watches sets some hundred monitors or links.
 func (a *attacker) watches() {
 	long := etf.Atom(strings.Repeat("x", 250) + "@y")
 	flake := a.flake()
-	for i := range 1000 {
+	for i := range 300 {
 		from := etf.NewPid(long, uint32(i), 0, 1)
 		if a.i%2 == 0 {
 			a.frame(a.control(19, from, etf.Atom("flake"), a.ref(i)))
