@@ -70,7 +70,10 @@ func newConn(ctx context.Context, p *Proto, s Session) *Conn {
 		serial: p.serial.Add(1),
 	}
 	c.ctx, c.cancel = context.WithCancelCause(ctx)
-	c.share = share{pool: &p.shared, end: func() { c.cancel(errShared) }}
+	c.share = share{pool: &p.shared, end: func() {
+		c.cancel(errShared)
+		go p.disown(c)
+	}}
 	c.in = newFrames(s.Conn, &c.share)
 	c.out.init(s.Conn, func() { c.cancel(errUnread) }, func() { c.extend(true, true) }, &c.share)
 	c.kept = account{share: &c.share, own: ownSpare, spare: true}
@@ -164,7 +167,7 @@ func (c *Conn) serve() {
 	c.out.close()
 	ticker.Wait()
 	c.unwatchAll()
-	c.proto.leave(c, reason)
+	c.proto.leave(c)
 }
 
 func (c *Conn) read() (err error) {

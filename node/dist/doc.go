@@ -33,6 +33,9 @@
 //
 // A process that a peer spawns here is a goroutine that calls [Proto.Spawn].
 //
+// What connections hold beyond what an ordinary call needs is counted in one pool,
+// each part of a connection having an account: see [MaxShared].
+//
 // Not supported, and not offered in the handshake: distribution headers and
 // the atom cache, fragments.
 package dist

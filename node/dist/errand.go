@@ -2,7 +2,6 @@ package dist
 
 import (
 	"bytes"
-	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -163,20 +162,19 @@ func (p *Proto) serve(c *Conn) {
 	p.deliver(c.peer.Name, c)
 }
 
-// leave forgets a connection; what was passed on by one that was ended for what it
-// held, too.
-func (p *Proto) leave(c *Conn, reason error) {
+// leave forgets a connection.
+func (p *Proto) leave(c *Conn) {
 	p.errands.mu.Lock()
 	defer p.errands.mu.Unlock()
 	delete(p.errands.conns, c)
-	if !errors.Is(reason, errShared) {
-		return
-	}
+}
+
+// disown drops what the peer of a connection passed on, which may have ended before.
+func (p *Proto) disown(c *Conn) {
+	p.errands.mu.Lock()
+	defer p.errands.mu.Unlock()
 	for _, e := range p.errands.all {
 		e.waiting = slices.DeleteFunc(e.waiting, func(a passedAnswer) bool {
-			if a.by == c {
-				c.share.give(a.size())
-			}
 			return a.by == c
 		})
 	}

@@ -82,8 +82,15 @@ func TestPassedByMany(t *testing.T) {
 	})
 }
 
-// With a peer that is ended for what it holds, what it passed on ends.
+// With a peer that is ended for what it holds, or would be if it were still there,
+// what it passed on ends.
 func TestPassedByEnded(t *testing.T) {
+	for name, hasEnded := range map[string]bool{"connected": false, "gone": true} {
+		t.Run(name, func(t *testing.T) { testPassedByEnded(t, hasEnded) })
+	}
+}
+
+func testPassedByEnded(t *testing.T, hasEnded bool) {
 	synctest.Test(t, func(t *testing.T) {
 		by := connect(t, flags)
 		gate := make(chan struct{})
@@ -95,9 +102,12 @@ func TestPassedByEnded(t *testing.T) {
 		by.answersLate(gate)
 		by.send(ask("$gen_call", etf.NewPid("nowhere@h", 9, 0, 1), "flake", 1, "soon"))
 		time.Sleep(longHeld)
+		if hasEnded {
+			by.close() // what it passed on waits all the same
+		}
 		left := MaxShared - int(by.proto.shared.held.Load())
 		by.proto.shared.take(left)
-		if other.conn.share.take(1 << 20); by.alive() || by.conn.Ending() != EndedShared {
+		if other.conn.share.take(1 << 20); by.alive() || !hasEnded && by.conn.Ending() != EndedShared {
 			t.Errorf("ended by %q", by.conn.Ending())
 		}
 		other.conn.share.give(1 << 20)
