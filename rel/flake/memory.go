@@ -16,9 +16,10 @@ import (
 // throw away does not add up; were it below what is in use, the collector would do
 // nothing else. So it grows with the connections.
 const (
-	memoryLimit         = 56 << 20 // with memoryConnections or fewer
+	memoryLimit         = 80 << 20 // with memoryConnections or fewer: 44 MiB shared, and theirs
 	memoryConnections   = 1024
-	memoryPerConnection = 32 << 10 // twice what one takes that has called
+	memoryPerConnection = 32 << 10 // what one may hold of its own
+	memorySteps         = 256
 	memoryCheck         = time.Second
 )
 
@@ -47,8 +48,8 @@ func boundMemory(ctx context.Context, connections func() int) {
 // memoryFor gives the limit with so many connections, in steps, as a new one stops the
 // program for a moment.
 func memoryFor(connections int, most int64) int64 {
-	steps := int64(max(connections-1, 0) / memoryConnections)
-	return min(memoryLimit+steps*memoryConnections*memoryPerConnection, most)
+	steps := int64(max(connections-memoryConnections, 0)+memorySteps-1) / memorySteps
+	return min(memoryLimit+steps*memorySteps*memoryPerConnection, most)
 }
 
 // containerLimit is nine tenths of what the control groups of this process, and those

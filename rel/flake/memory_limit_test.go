@@ -14,10 +14,10 @@ func TestMemoryFor(t *testing.T) {
 		connections int
 		most, want  int64
 	}{
-		{0, math.MaxInt64, 56 << 20},
-		{1024, math.MaxInt64, 56 << 20},
+		{0, math.MaxInt64, 80 << 20},
+		{1024, math.MaxInt64, 80 << 20},
 		{1025, math.MaxInt64, 88 << 20},
-		{4096, math.MaxInt64, 152 << 20},
+		{4096, math.MaxInt64, 176 << 20},
 		{4096, 100 << 20, 100 << 20},
 	} {
 		if got := memoryFor(test.connections, test.most); got != test.want {
