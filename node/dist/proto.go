@@ -60,6 +60,9 @@ type Proto struct {
 	errands errands
 }
 
+// Held is how many bytes of [MaxShared] the connections hold.
+func (p *Proto) Held() int64 { return p.shared.held.Load() }
+
 // Wait waits until no function runs any more that a peer has called.
 func (p *Proto) Wait() { p.running.Wait() }
 

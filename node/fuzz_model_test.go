@@ -1,0 +1,428 @@
+package node
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/flake-go/flake/node/etf"
+)
+
+// model is what a session has asked for and not yet got. Terms in it are as on the wire.
+type model struct {
+	calls    map[string]*fuzzCall // by tag
+	queues   map[queueKey]*queue
+	monitors map[string]*watch // by reference
+	links    map[pair]*linkOf
+	spawns   map[string]*spawnOf // by reference
+	spawned  map[pair]*spawnOf   // by pid and owner, linked
+	owners   map[string]int      // links by net_kernel that are to come, by owner
+	acks     map[string]pair     // of links taken back, by number
+	messages map[string]int      // others of rex that are to come, receiver and message
+	late     map[string]int      // those that need not come
+	last     *watch              // what was sent before it has been handled once it has ended
+	answered []string            // references of monitors whose call is answered
+	suspects []suspect
+}
+
+func newModel() model {
+	return model{
+		calls: make(map[string]*fuzzCall), queues: make(map[queueKey]*queue), monitors: make(map[string]*watch),
+		links: make(map[pair]*linkOf), spawns: make(map[string]*spawnOf), spawned: make(map[pair]*spawnOf),
+		owners: make(map[string]int), acks: make(map[string]pair), messages: make(map[string]int),
+		late: make(map[string]int),
+	}
+}
+
+// pair is a process of the node and one of the peer.
+type pair struct{ ours, theirs string }
+
+// suspect is a fault, unless the server has been another since.
+type suspect struct {
+	server etf.Atom
+	before servers
+	what   string
+}
+
+func (s *session) suspect(server etf.Atom, before servers, format string, args ...any) {
+	s.suspects = append(s.suspects, suspect{server, before, fmt.Sprintf(format, args...)})
+}
+
+// fuzzCall is a call that is not yet answered.
+type fuzzCall struct {
+	server  etf.Atom
+	before  servers
+	to      string // the pid or the alias that is answered
+	monitor string // its reference, or ""
+	queue   *queue // or nil: answers come in any order
+	check   func(reply []byte) error
+	lost    bool // it need not be answered
+}
+
+type queueKey struct {
+	by     etf.Pid
+	server etf.Atom
+}
+
+// queue is the calls of a process to a server, in order.
+type queue struct {
+	waiting []*fuzzCall
+	last    uint64 // the highest id that came
+}
+
+func (s *session) queueOf(by etf.Pid, server etf.Atom) *queue {
+	q := s.queues[queueKey{by, server}]
+	if q == nil {
+		q = new(queue)
+		s.queues[queueKey{by, server}] = q
+	}
+	return q
+}
+
+// message takes one for a process of the peer.
+func (s *session) message(to string, raw []byte) error {
+	for _, messages := range []map[string]int{s.messages, s.late} {
+		if key := to + string(raw); messages[key] > 0 {
+			if messages[key]--; messages[key] == 0 {
+				delete(messages, key)
+			}
+			return nil
+		}
+	}
+	r := etf.NewReader(raw)
+	arity := r.Tuple()
+	tag, reply := string(r.Raw()), r.Raw()
+	if err := r.Finish(); err != nil || arity != 2 {
+		return fmt.Errorf("a message that nobody asked for: %v", err)
+	}
+	c := s.calls[tag]
+	if c == nil {
+		return s.f.answered(s.name, tag, to, reply)
+	}
+	delete(s.calls, tag)
+	if c.to != to {
+		return fmt.Errorf("an answer to another process than the caller")
+	}
+	if q := c.queue; q != nil {
+		at := slices.Index(q.waiting, c)
+		if at > 0 {
+			s.suspect(c.server, q.waiting[0].before, "an answer before that to an earlier call of the process")
+		}
+		if at >= 0 {
+			q.waiting = slices.Delete(q.waiting, at, at+1)
+		}
+	}
+	if c.monitor != "" {
+		s.answered = append(s.answered, c.monitor)
+	}
+	return c.check(reply)
+}
+
+// watch is a monitor.
+type watch struct {
+	item, by, ref string
+	server        etf.Atom // that was monitored by name
+	before        servers
+	pid           etf.Pid // of the process, once sure; "" if there never was one
+	sure          bool    // it is known which process is watched
+	taken         bool    // back
+	ended         bool
+}
+
+func (s *session) down(item, by, ref string, reason []byte) error {
+	if q := s.spawns[ref]; q != nil {
+		return q.down(item, by, reason)
+	}
+	w := s.monitors[ref]
+	switch {
+	case w == nil:
+		return fmt.Errorf("the end of a monitor that is not there")
+	case w.ended:
+		return fmt.Errorf("the end of a monitor that has ended")
+	case w.item != item || w.by != by:
+		return fmt.Errorf("the end of a monitor of another process")
+	}
+	w.ended = true
+	return nil
+}
+
+// linkOf is a link, and what was done to it: L it was set, U taken back, E the peer's
+// process ended.
+type linkOf struct {
+	pid   etf.Pid
+	done  string
+	exits int
+}
+
+// mayEnd reports whether so many exits are right if our process ended when some of what
+// was done was done, or before all of it.
+func (l *linkOf) mayEnd(never bool) bool {
+	for end := range len(l.done) + 1 {
+		linked, exits := false, 0
+		for i, what := range l.done {
+			if i == end && linked {
+				linked = false
+				exits++
+			}
+			switch {
+			case what != 'L':
+				linked = false
+			case i >= end:
+				exits++
+			default:
+				linked = true
+			}
+		}
+		if end == len(l.done) && linked {
+			exits++
+		}
+		if exits == l.exits {
+			return true
+		}
+		if never {
+			break
+		}
+	}
+	return false
+}
+
+func (s *session) exit(from, to string, reason []byte) error {
+	key := pair{from, to}
+	if q := s.spawned[key]; q != nil {
+		return q.exit(reason)
+	}
+	l := s.links[key]
+	if l == nil {
+		return fmt.Errorf("the end of a link that is not there")
+	}
+	l.exits++
+	return nil
+}
+
+// unlinked takes that a link was taken back.
+func (s *session) unlinked(id, from, to string) error {
+	if key, ok := s.acks[id]; !ok || key != (pair{from, to}) {
+		return fmt.Errorf("a link is said to be taken back that was not")
+	}
+	delete(s.acks, id)
+	return nil
+}
+
+// spawnOf is a spawn request, and the process it led to.
+type spawnOf struct {
+	from             string
+	wanted           int    // flags
+	word             string // instead of the process, or ""
+	check            func(reason []byte) error
+	pid              string
+	replied, refused bool
+	downs, exits     int
+}
+
+func (s *session) spawnReply(ref, to, flags string, result []byte) error {
+	q := s.spawns[ref]
+	if q == nil || q.replied || q.from != to {
+		return fmt.Errorf("an answer to a spawn request that is not there")
+	}
+	q.replied = true
+	r := etf.NewReader(result)
+	if !r.Peek().IsPid() {
+		q.refused = true
+		if word := string(r.Atom()); word == "system_limit" {
+			s.f.refused.Add(1)
+		} else if word != q.word {
+			return fmt.Errorf("spawn refused with %s", etf.FormatRaw(nil, result, 100))
+		}
+		return nil
+	}
+	q.pid = string(result)
+	if q.word != "" || flags != string(etf.AppendInt(nil, int64(q.wanted))) {
+		return fmt.Errorf("spawned with other flags, or not to be spawned")
+	}
+	if q.wanted&1 != 0 {
+		s.spawned[pair{q.pid, to}] = q
+	}
+	return nil
+}
+
+// linkedTo takes the link of a process that net_kernel has spawned.
+func (s *session) linkedTo(from, to string) error {
+	if s.owners[to] == 0 {
+		return fmt.Errorf("a link that nobody asked for")
+	}
+	s.owners[to]--
+	q := &spawnOf{from: to, wanted: 1, check: anything, pid: from, replied: true}
+	s.spawned[pair{from, to}] = q
+	s.spawns[from] = q
+	return nil
+}
+
+func (q *spawnOf) down(item, by string, reason []byte) error {
+	q.downs++
+	if q.wanted&2 == 0 || !q.replied || q.refused || item != q.pid || by != q.from || q.downs > 1 {
+		return fmt.Errorf("the end of a spawned process that is not to be told, or not now")
+	}
+	return q.check(reason)
+}
+
+func (q *spawnOf) exit(reason []byte) error {
+	q.exits++
+	if q.exits > 1 {
+		return fmt.Errorf("the end of a spawned process twice")
+	}
+	if q.wanted&2 != 0 {
+		return nil // that was told with the monitor
+	}
+	return q.check(reason)
+}
+
+func (q *spawnOf) over() bool {
+	return q.replied && (q.refused || q.downs == q.wanted>>1 && q.exits == q.wanted&1)
+}
+
+func anything([]byte) error { return nil }
+
+// settle waits until all that has to come has come, and is content with nothing else.
+func (s *session) settle() {
+	s.flush()
+	s.await(s.unanswered)
+	s.demonitorAnswered()
+	s.mark()
+	s.flush()
+	s.await(func(now servers) string { return s.unanswered(now) + s.unended(now) })
+	s.mu.Lock()
+	now := s.f.servers()
+	what := ""
+	for _, suspect := range s.suspects {
+		if same(suspect.server, suspect.before, now) {
+			what = suspect.what
+		}
+	}
+	s.suspects = nil
+	s.forget(now)
+	s.mu.Unlock()
+	if what != "" {
+		s.fail("%s", what)
+	}
+}
+
+// mark asks for the end of a monitor that comes when all before it has been handled.
+func (s *session) mark() {
+	w := s.monitor(s.procs[0], etf.Atom("nobody"), s.newRef())
+	s.mu.Lock()
+	s.last = w
+	s.mu.Unlock()
+}
+
+func (s *session) await(missing func(now servers) string) {
+	for end := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+		s.mu.Lock()
+		what := missing(s.f.servers())
+		s.mu.Unlock()
+		if what == "" || s.f.fault.Load() {
+			return
+		}
+		if time.Now().After(end) {
+			s.fail("has not come: %s", what)
+			return
+		}
+	}
+}
+
+// same reports whether a server has been one process since.
+func same(server etf.Atom, before, now servers) bool {
+	return before[server] != "" && before[server] == now[server]
+}
+
+// unanswered says what is to be answered. What was asked of a server that has ended
+// since need not be.
+func (s *session) unanswered(now servers) string {
+	s.lose(now)
+	var what strings.Builder
+	for tag, c := range s.calls {
+		if !c.lost {
+			fmt.Fprintf(&what, "the answer to call %s; ", etf.FormatRaw(nil, []byte(tag), 100))
+		}
+	}
+	for ref, q := range s.spawns {
+		if !q.over() {
+			fmt.Fprintf(&what, "the end of what %s spawned: %+v; ", etf.FormatRaw(nil, []byte(ref), 100), q)
+		}
+	}
+	if len(s.acks) > 0 {
+		fmt.Fprintf(&what, "that %d links are taken back; ", len(s.acks))
+	}
+	if len(s.messages) > 0 {
+		fmt.Fprintf(&what, "%d messages of rex; ", len(s.messages))
+	}
+	what.WriteString(s.f.unanswered(s, now))
+	return what.String()
+}
+
+// lose gives up what was asked of servers that have ended since.
+func (s *session) lose(now servers) {
+	for _, c := range s.calls {
+		if !c.lost && !same(c.server, c.before, now) {
+			c.lost = true
+			if q := c.queue; q != nil {
+				q.last = 0
+				q.waiting = slices.DeleteFunc(q.waiting, func(other *fuzzCall) bool { return other == c })
+			}
+		}
+	}
+	if !same("rex", s.before, now) {
+		for key, n := range s.messages {
+			s.late[key] += n
+		}
+		clear(s.messages)
+	}
+}
+
+// unended says what ends of monitors and links are missing, or came in vain.
+func (s *session) unended(now servers) string {
+	if !s.last.ended {
+		return "the last monitor's end"
+	}
+	var what strings.Builder
+	for ref, w := range s.monitors {
+		if !w.sure && same(w.server, w.before, now) {
+			w.pid, w.sure = now[w.server], true
+		}
+		alive := w.sure && now.alive(w.pid)
+		if alive && w.ended || w.sure && !alive && !w.ended && !w.taken {
+			fmt.Fprintf(&what, "monitor %s: ended %t, its process alive %t; ", etf.FormatRaw(nil, []byte(ref), 100), w.ended, alive)
+		}
+	}
+	for key, l := range s.links {
+		if alive := now.alive(l.pid); alive && l.exits > 0 || !alive && !l.mayEnd(l.pid == "") {
+			fmt.Fprintf(&what, "link of %s: %s, ended %d times, its process alive %t; ",
+				etf.FormatRaw(nil, []byte(key.theirs), 100), l.done, l.exits, alive)
+		}
+	}
+	return what.String()
+}
+
+// forget forgets what is over.
+func (s *session) forget(now servers) {
+	for ref, w := range s.monitors {
+		if w.ended || w.taken {
+			delete(s.monitors, ref)
+		}
+	}
+	for key, l := range s.links {
+		if now.alive(l.pid) {
+			l.done = l.done[strings.LastIndexAny(l.done, "UE")+1:]
+			l.done = l.done[:min(1, len(l.done))]
+		}
+		if l.done == "" || l.pid == "" {
+			delete(s.links, key)
+		}
+	}
+	for ref, q := range s.spawns {
+		if q.over() {
+			delete(s.spawns, ref)
+			delete(s.spawned, pair{q.pid, q.from})
+		}
+	}
+}

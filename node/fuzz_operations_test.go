@@ -1,0 +1,345 @@
+package node
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+
+	"github.com/flake-go/flake/node/etf"
+)
+
+// operation is what a peer does, more or less often.
+type operation struct {
+	name   string
+	weight int
+	do     func(s *session)
+}
+
+var operations = []operation{
+	{"calls of flake", 30, (*session).callFlake},
+	{"calls of flake, many alike", 4, (*session).callAlike},
+	{"calls of other servers", 8, (*session).callOthers},
+	{"calls passed on", 4, (*session).passOn},
+	{"casts and messages", 6, (*session).cast},
+	{"messages to rex", 4, (*session).tellRex},
+	{"monitors", 8, (*session).setMonitor},
+	{"monitors taken back", 5, (*session).takeMonitor},
+	{"links", 8, (*session).setLink},
+	{"links taken back, or their process ended", 8, (*session).endLink},
+	{"processes that end", 1, (*session).endProcess},
+	{"spawn requests", 6, (*session).spawn},
+	{"spawns by net_kernel", 2, (*session).spawnLink},
+	{"signals that mean nothing", 6, (*session).forge},
+	{"messages to be dropped", 4, (*session).malformed},
+	{"ticks", 1, func(s *session) { s.out = append(s.out, 0, 0, 0, 0) }},
+	{"pauses in reading", 1, func(s *session) { s.stall.Store(true) }},
+}
+
+var weights = func() (sum int) {
+	for _, o := range operations {
+		sum += o.weight
+	}
+	return sum
+}()
+
+// operate does one of them; a killer kills now and then.
+func (s *session) operate(killer bool) {
+	s.f.operations.Add(1)
+	if killer && s.random.IntN(50) == 0 {
+		s.f.count("kills")
+		s.kill()
+		return
+	}
+	at := s.random.IntN(weights)
+	for _, o := range operations {
+		if at -= o.weight; at < 0 {
+			s.f.count(o.name)
+			o.do(s)
+			return
+		}
+	}
+}
+
+func (f *fuzzer) count(operation string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.done[operation]++
+}
+
+func (s *session) proc() etf.Pid { return s.procs[s.random.IntN(len(s.procs))] }
+
+// newPid gives a pid of the peer's, now and then in the old form.
+func (s *session) newPid() etf.Pid {
+	pid := etf.NewPid(etf.Atom(s.name), s.f.number(), s.random.Uint32N(8), 77)
+	if s.random.IntN(8) > 0 {
+		return pid
+	}
+	b := append([]byte{byte(etf.PidExt), byte(etf.AtomExt), 0, byte(len(s.name))}, s.name...)
+	b = binary.BigEndian.AppendUint32(b, pid.ID())
+	b = binary.BigEndian.AppendUint32(b, pid.Serial())
+	return etf.Pid(append(b, 1))
+}
+
+func (s *session) newRef() etf.Ref {
+	words := []uint32{s.f.number(), 2, 3, 4, 5}
+	return etf.NewRef(etf.Atom(s.name), 77, words[:3+2*s.random.IntN(2)]...)
+}
+
+// server names one of those that are there.
+func (s *session) server() etf.Atom {
+	return []etf.Atom{"flake", "flake", "flake_sup", "persistent_timer", "kernel_sup", "net_kernel", "rex"}[s.random.IntN(7)]
+}
+
+// nobody is a pid of the node's that no process has.
+func (s *session) nobody() etf.Pid {
+	n := s.f.node
+	switch id := 1<<30 + s.f.number(); s.random.IntN(3) {
+	case 0:
+		return etf.NewPid(etf.Atom(n.name), id, 0, n.creation+4)
+	case 1:
+		return etf.NewPid("other@127.0.0.1", id, 0, n.creation)
+	default:
+		return etf.NewPid(etf.Atom(n.name), id, 0, n.creation)
+	}
+}
+
+// monitor sets a monitor on a name or a pid.
+func (s *session) monitor(by etf.Pid, item etf.Term, ref etf.Ref) *watch {
+	w := &watch{item: string(external(item)), by: string(by), ref: string(ref), before: s.before}
+	switch item := item.(type) {
+	case etf.Pid:
+		w.sure = true
+		if s.isServer(item) {
+			w.pid = item
+		}
+	case etf.Atom:
+		w.server = item
+		w.sure = item == "nobody"
+	}
+	s.mu.Lock()
+	s.monitors[w.ref] = w
+	s.mu.Unlock()
+	s.send(monitor(by, item, ref))
+	return w
+}
+
+func (s *session) isServer(pid etf.Pid) bool {
+	return s.before.alive(pid)
+}
+
+func (s *session) setMonitor() {
+	const most = 300 // within what a connection has of its own
+	s.mu.Lock()
+	n := len(s.monitors)
+	s.mu.Unlock()
+	if n > most {
+		s.takeMonitor()
+		return
+	}
+	item := []etf.Term{s.server(), s.before[s.server()], s.nobody(), etf.Atom("nobody")}[s.random.IntN(4)]
+	if item == etf.Pid("") {
+		item = etf.Atom("nobody")
+	}
+	s.monitor(s.proc(), item, s.newRef())
+}
+
+// takeMonitor takes one back, or one that was never set.
+func (s *session) takeMonitor() {
+	s.mu.Lock()
+	var w *watch
+	for _, w = range s.monitors { // any
+		if !w.taken && w != s.last {
+			break
+		}
+	}
+	s.mu.Unlock()
+	if w == nil || w.taken || w == s.last {
+		s.send(etf.Tuple{int64(20), s.proc(), etf.Atom("flake"), s.newRef()})
+		return
+	}
+	s.demonitor(w)
+}
+
+func (s *session) demonitor(w *watch) {
+	s.mu.Lock()
+	w.taken = true
+	s.mu.Unlock()
+	s.send(etf.Tuple{int64(20), etf.Pid(w.by), etf.Encoded(w.item), etf.Ref(w.ref)})
+}
+
+// demonitorAnswered takes back the monitors of calls that have been answered.
+func (s *session) demonitorAnswered() {
+	s.mu.Lock()
+	answered := s.answered
+	s.answered = nil
+	var ws []*watch
+	for _, ref := range answered {
+		if w := s.monitors[ref]; w != nil && !w.taken && !w.ended {
+			ws = append(ws, w)
+		}
+	}
+	s.mu.Unlock()
+	for _, w := range ws {
+		s.demonitor(w)
+	}
+}
+
+// link notes what is done to a link: see linkOf.
+func (s *session) link(by, to etf.Pid, what string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	key := pair{string(to), string(by)}
+	l := s.links[key]
+	if l == nil {
+		l = new(linkOf)
+		if s.isServer(to) {
+			l.pid = to
+		}
+		s.links[key] = l
+	}
+	l.done += what
+}
+
+func (s *session) setLink() {
+	by, to := s.proc(), s.before[s.server()]
+	if to == "" || s.random.IntN(4) == 0 {
+		to = s.nobody()
+	}
+	for range 1 + s.random.IntN(2) { // once more is nothing more
+		s.link(by, to, "L")
+		s.send(etf.Tuple{int64(1), by, to})
+	}
+}
+
+// endLink takes a link back that is there, or not, in the ways that end one.
+func (s *session) endLink() {
+	s.mu.Lock()
+	key := pair{string(s.before["flake"]), string(s.proc())}
+	for any := range s.links {
+		key = any
+		break
+	}
+	s.mu.Unlock()
+	if key.ours == "" {
+		return
+	}
+	s.unlink(etf.Pid(key.theirs), etf.Pid(key.ours), s.random.IntN(3))
+}
+
+func (s *session) unlink(by, to etf.Pid, way int) {
+	switch way {
+	case 0:
+		id := int64(s.f.number())
+		s.link(by, to, "U")
+		s.mu.Lock()
+		s.acks[string(etf.AppendInt(nil, id))] = pair{string(to), string(by)}
+		s.mu.Unlock()
+		s.send(etf.Tuple{int64(35), id, by, to})
+	case 1:
+		s.link(by, to, "U")
+		s.send(etf.Tuple{int64(4), by, to})
+	case 2:
+		s.link(by, to, "E")
+		s.send(etf.Tuple{int64(3), by, to, etf.Atom("crash")})
+	}
+}
+
+// endProcess ends one of the peer's: its links and monitors with it.
+func (s *session) endProcess() {
+	i := s.random.IntN(len(s.procs))
+	by := s.procs[i]
+	s.mu.Lock()
+	var ws []*watch
+	var linked []pair
+	for _, w := range s.monitors {
+		if w.by == string(by) && !w.taken {
+			ws = append(ws, w)
+		}
+	}
+	for key := range s.links {
+		if key.theirs == string(by) {
+			linked = append(linked, key)
+		}
+	}
+	s.mu.Unlock()
+	for _, key := range linked {
+		s.unlink(by, etf.Pid(key.ours), 2)
+	}
+	for _, w := range ws {
+		s.demonitor(w)
+	}
+	s.procs = slices.Replace(s.procs, i, i+1, s.newPid())
+}
+
+// kill ends a server, by an exit signal or a system message.
+func (s *session) kill() {
+	name := []etf.Atom{"flake", "persistent_timer", "net_kernel", "rex"}[s.random.IntN(4)]
+	if s.random.IntN(3) == 0 {
+		reason := []etf.Term{etf.Atom("shutdown"), etf.Tuple{etf.Atom("odd"), int64(s.f.number())}}[s.random.IntN(2)]
+		s.expect(s.ask(name, "system", etf.Tuple{etf.Atom("terminate"), reason}), begins("ok"))
+	} else if pid := pidOf(s.f.node, string(name)); pid != "" {
+		s.send(etf.Tuple{int64(8), s.proc(), pid, etf.Atom("kill")})
+	}
+}
+
+// passed is a call that a peer passed on for another. Its answer goes there; if that
+// node is not connected, to the peer.
+type passed struct {
+	*fuzzCall
+	via, by *session // by is nil if the caller's node is nobody's
+	caller  string
+}
+
+func (s *session) passOn() {
+	f := s.f
+	caller := fmt.Sprintf("nobody%d@127.0.0.1", s.random.IntN(20))
+	f.mu.Lock()
+	var by *session
+	if s.random.IntN(4) > 0 {
+		for caller, by = range f.sessions { // any
+			break
+		}
+	}
+	f.mu.Unlock()
+	if by == s {
+		return
+	}
+	pid := etf.NewPid(etf.Atom(caller), f.number(), 0, 77)
+	tag := etf.NewRef(etf.Atom(caller), 77, f.number(), 2, 3)
+	c := &fuzzCall{server: "flake", before: s.before, to: string(pid)}
+	n := 1 + s.random.IntN(200)
+	c.check = s.wantIDs(c, askedMany, 0, n)
+	f.mu.Lock()
+	f.passed[string(tag)] = &passed{c, s, by, caller}
+	f.mu.Unlock()
+	s.sendTo(s.proc(), "flake", etf.Tuple{etf.Atom("$gen_call"), etf.Tuple{pid, tag},
+		etf.Tuple{etf.Atom("get_many"), int64(n)}})
+}
+
+// answered takes the answer to a call that was passed on, which came to a peer.
+func (f *fuzzer) answered(peer, tag, to string, reply []byte) error {
+	f.mu.Lock()
+	p := f.passed[tag]
+	delete(f.passed, tag)
+	f.mu.Unlock()
+	if p == nil || p.to != to || peer != p.caller && peer != p.via.name {
+		return fmt.Errorf("an answer that nobody waits for")
+	}
+	return p.check(reply)
+}
+
+// unanswered says which calls that a session passed on are to be answered.
+func (f *fuzzer) unanswered(s *session, now servers) (what string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for tag, p := range f.passed {
+		if p.via != s || p.lost {
+			continue
+		}
+		p.lost = !same(p.server, p.before, now) || p.by != nil && f.sessions[p.caller] != p.by
+		if !p.lost {
+			what += fmt.Sprintf("the answer to call %s of %s; ", etf.FormatRaw(nil, []byte(tag), 100), p.caller)
+		}
+	}
+	return what
+}

@@ -1,0 +1,280 @@
+package node
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"net"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/flake/flakeserver"
+	"github.com/flake-go/flake/node/etf"
+	"github.com/flake-go/flake/node/handshake"
+)
+
+var (
+	fuzzOperations = flag.Int64("fuzz.operations", 20_000, "how many operations TestFuzz does at least")
+	fuzzTime       = flag.Duration("fuzz.time", 0, "for how long TestFuzz goes on, however many operations that are")
+	fuzzSeed       = flag.Uint64("fuzz.seed", 0, "what TestFuzz draws from; 0: another one each time")
+	fuzzPeers      = flag.Int("fuzz.peers", 8, "how many nodes TestFuzz plays at a time")
+)
+
+// fuzzer plays several nodes that do to a real one whatever comes to their minds, and
+// knows what has to come of it:
+//
+//   - each call is answered once, and those of a process to a server in order;
+//   - each monitor ends with one message, or is taken back; so does each link;
+//   - a spawn request is answered once, and the end of what it spawned is told once;
+//   - no id comes twice, and those of a process ascend;
+//   - what nobody asked for does not come, and no connection ends but by its peer;
+//   - another node is served all the while;
+//   - when all have gone, nothing is left of them.
+//
+// Servers are killed now and then. What was asked of one meanwhile may be lost, as
+// it is with a BEAM.
+type fuzzer struct {
+	t    *testing.T
+	node *Node
+	seed uint64
+	ids  ledger
+
+	operations, refused atomic.Int64
+	numbers             atomic.Uint32 // that nobody else has
+	stop                chan struct{}
+
+	mu       sync.Mutex
+	sessions map[string]*session // by the peer's name: those that may be sent answers
+	passed   map[string]*passed  // calls that one peer passed on for another, by tag
+	done     map[string]int      // operations by name
+	fault    atomic.Bool
+}
+
+// TestFuzz plays nodes at random. scripts/fuzz plays them for longer.
+func TestFuzz(t *testing.T) {
+	before := runtime.NumGoroutine()
+	g, err := flake.NewGenerator(1, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &flakeserver.Server{IDs: flakeserver.Flake(g), Log: quiet}
+	f := &fuzzer{
+		t: t, seed: *fuzzSeed, stop: make(chan struct{}),
+		sessions: make(map[string]*session), passed: make(map[string]*passed), done: make(map[string]int),
+		node: start(t, Options{
+			Functions: server.Functions(flakeserver.Surroundings{Output: io.Discard}),
+			Supervisors: []Supervisor{{Name: "flake_sup", Servers: []Server{
+				{Name: "flake", Handler: server},
+				{Name: "persistent_timer", Handler: flakeserver.Timer{IDs: server.IDs}},
+			}}},
+		}),
+	}
+	for f.seed == 0 {
+		f.seed = rand.Uint64()
+	}
+	if *fuzzTime > 0 {
+		defer time.AfterFunc(*fuzzTime, f.end).Stop()
+	}
+	f.run()
+	f.ids.check(t)
+	f.nothingLeft()
+	if !t.Failed() {
+		f.killAll()
+	}
+	f.node.Stop()
+	awaitGoroutines(t, before)
+	t.Logf("seed %d: %d operations, %d answers system_limit, %d ids", f.seed, f.operations.Load(), f.refused.Load(), f.ids.total)
+	for _, name := range slices.Sorted(maps.Keys(f.done)) {
+		t.Logf("%8d %s", f.done[name], name)
+	}
+}
+
+func (f *fuzzer) run() {
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		f.honest()
+	}()
+	var players sync.WaitGroup
+	for i := range *fuzzPeers {
+		random := rand.New(rand.NewPCG(f.seed, uint64(i)))
+		players.Go(func() { f.play(fmt.Sprintf("fuzz%d@127.0.0.1", i), random) })
+	}
+	players.Wait()
+	f.end()
+	<-served
+}
+
+// end has all stop.
+func (f *fuzzer) end() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	select {
+	case <-f.stop:
+	default:
+		close(f.stop)
+	}
+}
+
+func (f *fuzzer) over() bool {
+	select {
+	case <-f.stop:
+		return true
+	default:
+		return *fuzzTime == 0 && f.operations.Load() >= *fuzzOperations
+	}
+}
+
+// fail tells of the first fault, which ends the test.
+func (f *fuzzer) fail(format string, args ...any) {
+	if !f.fault.Swap(true) {
+		f.t.Errorf("seed %d, operation %d: %s", f.seed, f.operations.Load(), fmt.Sprintf(format, args...))
+	}
+	f.end()
+}
+
+func (f *fuzzer) number() uint32 { return f.numbers.Add(1) }
+
+// servers are pids by name, "" for one that is not there.
+type servers map[etf.Atom]etf.Pid
+
+func (f *fuzzer) servers() servers {
+	all := make(servers)
+	for _, name := range []etf.Atom{"flake", "flake_sup", "persistent_timer", "kernel_sup", "net_kernel", "rex"} {
+		all[name] = pidOf(f.node, string(name))
+	}
+	return all
+}
+
+// alive reports whether one of them has the pid.
+func (s servers) alive(pid etf.Pid) bool {
+	for _, p := range s {
+		if p == pid {
+			return pid != ""
+		}
+	}
+	return false
+}
+
+// honest is a node that does what gen_server:call does, one call after the other.
+func (f *fuzzer) honest() {
+	c, err := f.dial("honest@127.0.0.1")
+	if err != nil {
+		f.fail("honest: %v", err)
+		return
+	}
+	defer c.Close()
+	p := &peer{conn: c, pid: etf.NewPid("honest@127.0.0.1", 9, 0, 77)}
+	var last idRun
+	for tag := int64(1); ; tag++ {
+		select {
+		case <-f.stop:
+			return
+		default:
+		}
+		c.SetDeadline(time.Now().Add(patience))
+		run, err := p.honestCall(tag)
+		if err != nil {
+			f.fail("honest: call %d: %v", tag, err)
+			return
+		}
+		if run.from != 0 {
+			if run.from <= last.to {
+				f.fail("honest: call %d: an id that is not above the last", tag)
+			}
+			last = run
+			f.ids.add(run)
+		}
+	}
+}
+
+// honestCall gives the id; none if the server was not there.
+func (p *peer) honestCall(tag int64) (idRun, error) {
+	ref := etf.NewRef("honest@127.0.0.1", 77, uint32(tag), 2, 3)
+	var out []byte
+	out = appendFrame(out, monitor(p.pid, etf.Atom("flake"), ref))
+	out = appendFrame(out, regSend(p.pid, "flake"), etf.Tuple{etf.Atom("$gen_call"), etf.Tuple{p.pid, tag}, etf.Atom("get")})
+	if _, err := p.conn.Write(out); err != nil {
+		return idRun{}, err
+	}
+	for {
+		b, err := frameOf(p.conn)
+		if err != nil {
+			return idRun{}, err
+		}
+		r := etf.NewReader(b[2:])
+		control := string(etf.FormatRaw(nil, r.Raw(), 1000))
+		if strings.HasPrefix(control, fmt.Sprintf("{21,flake,%s,%s,", p.pid, ref)) {
+			return idRun{}, nil
+		}
+		if r.Version(); r.Tuple() != 2 || r.Int() != tag {
+			continue // to a call that was given up
+		}
+		if _, err := p.conn.Write(appendFrame(nil, etf.Tuple{int64(20), p.pid, etf.Atom("flake"), ref})); err != nil {
+			return idRun{}, err
+		}
+		runs, err := readIDs(askedGet, 0, r.Rest())
+		if err != nil {
+			return idRun{}, err
+		}
+		return runs[0], nil
+	}
+}
+
+func (f *fuzzer) dial(name string) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	c, err := new(net.Dialer).DialContext(ctx, "tcp", f.node.Addr().String())
+	if err != nil {
+		return nil, err
+	}
+	c.SetDeadline(time.Now().Add(patience))
+	o := handshake.Options{Node: name, Creation: 77, Cookie: cookie}
+	if _, err := handshake.Start(c, f.node.Name(), o); err != nil {
+		c.Close()
+		return nil, fmt.Errorf("%s: not let in: %w", name, err)
+	}
+	c.SetDeadline(time.Time{})
+	return c, nil
+}
+
+// nothingLeft checks that the node has forgotten all.
+func (f *fuzzer) nothingLeft() {
+	n := f.node
+	await(f.t, "nobody is connected", func() bool { return n.Traffic().Connections == 0 })
+	await(f.t, "Ergo has forgotten all", func() bool {
+		s := n.ergo.Stats()
+		return s.MonitorsByPid == 0 && s.MonitorsByName == 0 && s.NetworkConnections == 0
+	})
+	await(f.t, "nothing is held of what is shared", func() bool { return n.proto.Held() == 0 })
+	n.gate.mu.Lock()
+	defer n.gate.mu.Unlock()
+	if n.gate.total != 0 || len(n.gate.connected) > 0 {
+		f.t.Errorf("%d connections are counted", n.gate.total)
+	}
+}
+
+// killAll kills each server, which is to be there again.
+func (f *fuzzer) killAll() {
+	p := dial(f.t, f.node, "last@127.0.0.1")
+	for name, pid := range f.servers() {
+		if name == "flake_sup" || name == "kernel_sup" {
+			continue
+		}
+		p.send(etf.Tuple{int64(8), p.pid, pid, etf.Atom("kill")})
+		await(f.t, string(name)+" is there again", func() bool {
+			now := pidOf(f.node, string(name))
+			return now != "" && now != pid
+		})
+	}
+	p.get()
+}
