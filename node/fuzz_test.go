@@ -23,7 +23,7 @@ import (
 )
 
 var (
-	fuzzOperations = flag.Int64("fuzz.operations", 20_000, "how many operations TestFuzz does at least")
+	fuzzOperations = flag.Int64("fuzz.operations", 10_000, "how many operations TestFuzz does at least")
 	fuzzTime       = flag.Duration("fuzz.time", 0, "for how long TestFuzz goes on, however many operations that are")
 	fuzzSeed       = flag.Uint64("fuzz.seed", 0, "what TestFuzz draws from; 0: another one each time")
 	fuzzPeers      = flag.Int("fuzz.peers", 8, "how many nodes TestFuzz plays at a time")

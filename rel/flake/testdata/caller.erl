@@ -327,6 +327,18 @@ check("collect", [Arg], N) ->
          ok = file:write_file(Name, [<<Id:128>> || Id <- lists:append(Lists)]),
          io:format("LIFE ~b~n", [Life])
      end || Life <- lists:seq(1, list_to_integer(Lives))];
+%% Calls from 32 processes, and leases from four, for a time; each call is answered in
+%% time. What they are given goes to a file, as runs: honest=FOLDER,TIME,BOUND in ms.
+check("honest", [Arg], N) ->
+    [Folder, Time, Bound] = string:lexemes(Arg, ","),
+    End = erlang:monotonic_time(millisecond) + list_to_integer(Time),
+    io:format("CALLING~n"),
+    Requests = lists:duplicate(32, fun() -> get end) ++ lists:duplicate(4, fun() -> {lease, rand:uniform(10000)} end),
+    Lists = parallel([fun() -> in_time(N, Request, list_to_integer(Bound), End, [], 0) end || Request <- Requests]),
+    [apart(Runs) || {Runs, _} <- Lists],
+    ok = file:write_file(filename:join(Folder, "honest"),
+                         [<<First:128, Count:32>> || {Runs, _} <- Lists, {First, Count} <- Runs]),
+    io:format("SLOWEST ~b~n", [lists:max([Slowest || {_, Slowest} <- Lists])]);
 %% For each life of the server all that it gave goes to a file of its own, as runs
 %% <<First:128, Count:32>>, until this node is stopped: leases=FOLDER.
 check("leases", [Folder], N) ->
@@ -669,6 +681,20 @@ digit(C, Base) ->
 
 increasing([A | [B | _] = Rest]) when A < B -> increasing(Rest);
 increasing([_]) -> ok.
+
+%% The runs that one caller is given until a time, and how long the slowest took.
+in_time(N, Request, Bound, End, Runs, Slowest) ->
+    case erlang:monotonic_time(millisecond) of
+        Start when Start < End ->
+            {ok, Given} = gen_server:call({flake, N}, Request(), Bound),
+            Took = erlang:monotonic_time(millisecond) - Start,
+            timer:sleep(5), % or others of this machine would wait
+            in_time(N, Request, Bound, End, lists:reverse(runs(Given), Runs), max(Took, Slowest));
+        _ -> {lists:reverse(Runs), Slowest}
+    end.
+
+runs(<<Id:128>>) -> [{Id, 1}];
+runs(Leased) -> [{First, Count} || {<<First:128>>, Count} <- Leased].
 
 %% The runs that one caller is given until the server is down, the last one first.
 taken(N, Call, Runs) ->

@@ -1,0 +1,293 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/flake-go/flake/client"
+	"github.com/flake-go/flake/flake/flakeserver"
+	"github.com/flake-go/flake/node/dist"
+	"github.com/flake-go/flake/node/epmd"
+	"github.com/flake-go/flake/node/etf"
+	"github.com/flake-go/flake/node/handshake"
+)
+
+// siege is many attacks at a time, which go on until a moment.
+type siege struct {
+	ctx     context.Context
+	n       *flakeNode
+	url     string
+	percent int // of the attackers that there may be files for
+	pids    map[etf.Atom]etf.Pid
+	names   atomic.Int64
+}
+
+// together are the attacks of a siege: as many attackers as said do each.
+var together = []struct {
+	name  string
+	conns int
+	run   func(s *siege, i int)
+}{
+	{"exits in the name of the node's processes", 1, (*siege).forgedExits},
+	{"casts that take long, and the same name again", 1, (*siege).slowCasts},
+	{"frames that do not end", 400, func(s *siege, _ int) { s.unfinished(64<<10-4, 60<<10) }},
+	{"large frames that do not end", 4, func(s *siege, _ int) { s.unfinished(dist.MaxFrame, dist.MaxFrame/2) }},
+	{"monitors", 400, (*siege).monitoring},
+	{"monitors and links taken back", 4, (*siege).takenBack},
+	{"connections", 3300, (*siege).idle},
+	{"silence towards EPMD", 1100, (*siege).silentEPMD},
+	{"leases by HTTP", 200, (*siege).leases},
+	{"wrong cookies", 1, (*siege).wrongCookies},
+	{"silence towards the node", 1, (*siege).silent},
+	{"calls in another's name", 2, (*siege).inAnothersName},
+	{"large answers not read", 4, (*siege).notRead},
+}
+
+func newSiege(ctx context.Context, t *testing.T, n *flakeNode, url string) *siege {
+	t.Helper()
+	s := &siege{ctx: ctx, n: n, url: url, percent: 100, pids: make(map[etf.Atom]etf.Pid)}
+	var files syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err != nil {
+		t.Fatal(err)
+	}
+	const need = 20_000 // the node has three of a connection
+	s.percent = int(min(100, files.Max*100/need))
+	c, err := client.DialAddr(ctx, n.addr, nodeName, cookie)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	for _, name := range []etf.Atom{"flake", "persistent_timer", "flake_sup", "rex", "net_kernel", "kernel_sup"} {
+		reply, err := c.Apply(ctx, "erlang", "whereis", []etf.Term{name})
+		pid, ok := reply.(etf.Pid)
+		if err != nil || !ok {
+			t.Fatalf("%s: %v, %v", name, reply, err)
+		}
+		s.pids[name] = pid
+	}
+	dead, err := net.Listen("tcp", "127.0.0.1:0") // who dials it waits for an answer in vain
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { dead.Close() })
+	registered, err := epmd.Register(ctx, "127.0.0.1:"+n.port, epmd.Node{
+		Name: "dead", Port: uint16(dead.Addr().(*net.TCPAddr).Port), Type: epmd.Hidden,
+		Highest: epmd.Version6, Lowest: epmd.Version5,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { registered.Close() })
+	return s
+}
+
+// pause waits, and reports whether the siege goes on.
+func (s *siege) pause(d time.Duration) bool {
+	select {
+	case <-s.ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
+}
+
+// dial connects, until the end of the siege.
+func (s *siege) dial(addr string) (net.Conn, error) {
+	c, err := new(net.Dialer).DialContext(s.ctx, "tcp", addr)
+	if err == nil {
+		context.AfterFunc(s.ctx, func() { c.Close() })
+	}
+	return c, err
+}
+
+// as gives an attacker of a name, or if that is empty of any, nil if it is not let in.
+func (s *siege) as(name string) *attacker {
+	if name == "" {
+		name = fmt.Sprintf("siege%d@127.0.0.1", s.names.Add(1))
+	}
+	c, err := s.dial(s.n.addr)
+	if err != nil {
+		return nil
+	}
+	c.SetDeadline(time.Now().Add(setupTime))
+	if _, err := handshake.Start(c, nodeName, handshake.Options{Node: name, Creation: 1, Cookie: cookie}); err != nil {
+		c.Close()
+		return nil
+	}
+	c.SetDeadline(time.Time{})
+	return &attacker{
+		Conn: c, node: s.n, self: etf.NewPid(etf.Atom(name), 1, 0, 1), random: rand.New(rand.NewPCG(1, uint64(s.names.Load()))),
+	}
+}
+
+// again does something as one attacker after the other, one a while.
+func (s *siege) again(name string, do func(a *attacker)) {
+	for ; s.ctx.Err() == nil; s.pause(time.Second) {
+		if a := s.as(name); a != nil {
+			do(a)
+			a.Close()
+		}
+	}
+}
+
+// untilEnded reads until the node ends the connection.
+func untilEnded(a *attacker) { io.Copy(io.Discard, a) }
+
+func (s *siege) forgedExits(int) {
+	s.again("", func(a *attacker) {
+		for a.failed == nil {
+			for _, from := range s.pids {
+				for _, to := range s.pids {
+					a.frame(a.control(3, from, to, etf.Atom("x")))
+					a.frame(a.control(13, from, to, etf.Atom("token"), etf.Atom("x")))
+					a.frame(a.control(21, from, to, a.ref(1), etf.Atom("x")))
+					a.frame(a.control(8, from, to, etf.Atom("shutdown")))
+				}
+			}
+			if a.flush(); !s.pause(50 * time.Millisecond) {
+				return
+			}
+		}
+	})
+}
+
+// slowCasts has functions run that take long, and comes again under the same name.
+func (s *siege) slowCasts(int) {
+	const name = "slow@127.0.0.1"
+	s.again(name, func(a *attacker) {
+		args := external(etf.List{etf.Atom("dead@127.0.0.1")})
+		for range 600 {
+			b := etf.AppendTupleHeader(nil, 5)
+			for _, t := range []etf.Atom{"cast", "net_adm", "ping"} {
+				b = append(b, external(t)...)
+			}
+			b = append(append(b, args...), external(etf.Atom("user"))...)
+			a.regSendRaw("rex", append(append(etf.AppendTupleHeader(nil, 2), external(etf.Atom("$gen_cast"))...), b...))
+			a.rex("net_adm", "ping", args)
+		}
+		a.flush()
+		for range 200 {
+			s.as(name)
+			if !s.pause(5 * time.Millisecond) {
+				return
+			}
+		}
+	})
+}
+
+func (s *siege) unfinished(announced, sent int) {
+	s.again("", func(a *attacker) {
+		a.announce(announced)
+		a.write(make([]byte, sent))
+		untilEnded(a)
+	})
+}
+
+func (s *siege) monitoring(i int) {
+	s.again("", func(a *attacker) {
+		for ref := range 900 {
+			a.frame(a.control(19, a.self, etf.Atom("flake"), a.ref(ref)))
+		}
+		a.flush()
+		untilEnded(a)
+	})
+}
+
+func (s *siege) takenBack(int) {
+	const many = 100_000
+	s.again("", func(a *attacker) {
+		go untilEnded(a)
+		flake := s.pids["flake"]
+		for i := range many {
+			a.frame(a.control(19, a.self, etf.Atom("flake"), a.ref(i)))
+			a.frame(a.control(1, etf.NewPid(a.self.Node(), uint32(i), 0, 1), flake))
+		}
+		for i := range many {
+			a.frame(a.control(20, a.self, etf.Atom("flake"), a.ref(i)))
+			a.frame(a.control(4, etf.NewPid(a.self.Node(), uint32(i), 0, 1), flake))
+		}
+		if a.flush(); a.failed == nil {
+			s.pause(10 * time.Second) // and stays
+		}
+	})
+}
+
+func (s *siege) idle(int) { s.again("", untilEnded) }
+
+func (s *siege) silentEPMD(int) {
+	for ; s.ctx.Err() == nil; s.pause(time.Second) {
+		if c, err := s.dial("127.0.0.1:" + s.n.port); err == nil {
+			io.Copy(io.Discard, c)
+			c.Close()
+		}
+	}
+}
+
+// leases takes as many ids as one request may, and does not always wait for them.
+func (s *siege) leases(i int) {
+	transport := &http.Transport{}
+	defer transport.CloseIdleConnections()
+	c := &http.Client{Transport: transport, Timeout: time.Duration(1+i%10) * time.Second}
+	for s.ctx.Err() == nil {
+		url := fmt.Sprintf("%s/v1/leases?n=%d", s.url, flakeserver.MaxLease)
+		r, err := http.NewRequestWithContext(s.ctx, http.MethodPost, url, nil)
+		if err != nil {
+			return
+		}
+		answer, err := c.Do(r)
+		if err != nil {
+			s.pause(100 * time.Millisecond)
+			continue
+		}
+		io.Copy(io.Discard, answer.Body)
+		answer.Body.Close()
+	}
+}
+
+func (s *siege) wrongCookies(int) {
+	for s.pause(200 * time.Millisecond) {
+		if c, err := s.dial(s.n.addr); err == nil {
+			go func() {
+				defer c.Close()
+				handshake.Start(c, nodeName, handshake.Options{Node: "guess@127.0.0.1", Creation: 1, Cookie: "guess"})
+			}()
+		}
+	}
+}
+
+// silent dials 40 times a second, and says nothing or half of its name.
+func (s *siege) silent(int) {
+	name := nameMessage("half@127.0.0.1")
+	for i := 0; s.pause(25 * time.Millisecond); i++ {
+		if c, err := s.dial(s.n.addr); err == nil {
+			c.Write(name[:i%2*len(name)/(1+i%3)])
+			go func() {
+				defer c.Close()
+				io.Copy(io.Discard, c)
+			}()
+		}
+	}
+}
+
+// inAnothersName asks for the largest answers for processes of the honest node.
+func (s *siege) inAnothersName(int) {
+	s.again("", func(a *attacker) {
+		go untilEnded(a)
+		a.self = etf.NewPid("caller@127.0.0.1", 1, 0, 1)
+		a.bulk(func() bool { return a.failed == nil && s.pause(10*time.Millisecond) })
+	})
+}
+
+func (s *siege) notRead(int) {
+	s.again("", func(a *attacker) {
+		a.bulk(func() bool { return a.failed == nil && s.pause(10*time.Millisecond) })
+	})
+}

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// group is a control group for memory, of version 1 or 2.
+type group struct {
+	dir string
+	v2  bool
+}
+
+// newGroup makes a group that may take so many bytes.
+func newGroup(limit int) (group, error) {
+	g := group{dir: "/sys/fs/cgroup/memory"}
+	if _, err := os.Stat(g.dir); err != nil {
+		g = group{"/sys/fs/cgroup", true}
+		os.WriteFile(filepath.Join(g.dir, "cgroup.subtree_control"), []byte("+memory"), 0) // it may be so already
+	}
+	g.dir = filepath.Join(g.dir, fmt.Sprintf("flake-containers-%d-%d", os.Getpid(), limit>>20))
+	if err := os.Mkdir(g.dir, 0o755); err != nil {
+		return g, fmt.Errorf("control groups for memory have to be writable, as they are for root: %w", err)
+	}
+	files := []string{"memory.limit_in_bytes"}
+	if g.v2 {
+		files = []string{"memory.max"}
+	}
+	for _, file := range files {
+		if err := os.WriteFile(filepath.Join(g.dir, file), []byte(strconv.Itoa(limit)), 0); err != nil {
+			return g, errors.Join(err, g.remove())
+		}
+	}
+	// No swap, where there is such a limit.
+	if g.v2 {
+		os.WriteFile(filepath.Join(g.dir, "memory.swap.max"), []byte("0"), 0)
+	} else {
+		os.WriteFile(filepath.Join(g.dir, "memory.memsw.limit_in_bytes"), []byte(strconv.Itoa(limit)), 0)
+	}
+	return g, nil
+}
+
+// command runs in the group.
+func (g group) command(name string, args ...string) *exec.Cmd {
+	const enter = `echo $$ > "$0/cgroup.procs" && exec "$@"`
+	return exec.Command("sh", append([]string{"-c", enter, g.dir, name}, args...)...)
+}
+
+// peak is the most that was taken, in bytes, what the system has for the processes
+// included; 0 if the system does not tell.
+func (g group) peak() int {
+	file := "memory.max_usage_in_bytes"
+	if g.v2 {
+		file = "memory.peak"
+	}
+	text, _ := os.ReadFile(filepath.Join(g.dir, file))
+	n, _ := strconv.Atoi(strings.TrimSpace(string(text)))
+	return n
+}
+
+// remove removes the group once no process is in it.
+func (g group) remove() error {
+	var err error
+	for range 100 {
+		if err = os.Remove(g.dir); err == nil {
+			return nil
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	return err
+}
