@@ -217,6 +217,7 @@ func (s *session) callOthers() {
 		{"rex", "$gen_call", apply("flake_util", "as_list", number, int64(10)), fmt.Sprintf("%q", fmt.Sprint(number))},
 		{"rex", "$gen_call", apply("erlang", "whereis", etf.Atom("nobody")), "undefined"},
 		{"rex", "$gen_call", apply("no", "such"), "{badrpc,{'EXIT',{undef,"},
+		{"rex", "$gen_call", apply("no", "such", make([]byte, s.random.IntN(20_000))), "{badrpc,{'EXIT',{undef,"},
 		{"rex", "$gen_call", apply("net_adm", "ping", etf.Atom("nobody@127.0.0.1")), "pang"},
 		{"rex", "$gen_call", etf.Atom("stop"), "stopped"},
 		{"persistent_timer", "$gen_call", etf.Atom("get_last_timestamp"), "{ok,"},

@@ -356,7 +356,7 @@ func (s *session) unanswered(now servers) string {
 	if len(s.messages) > 0 {
 		fmt.Fprintf(&what, "%d messages of rex; ", len(s.messages))
 	}
-	what.WriteString(s.f.unanswered(s, now))
+	what.WriteString(s.f.unanswered(now, func(p *passed) bool { return p.via == s }))
 	return what.String()
 }
 

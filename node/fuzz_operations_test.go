@@ -328,15 +328,15 @@ func (f *fuzzer) answered(peer, tag, to string, reply []byte) error {
 	return p.check(reply)
 }
 
-// unanswered says which calls that a session passed on are to be answered.
-func (f *fuzzer) unanswered(s *session, now servers) (what string) {
+// unanswered says which of the calls that were passed on are to be answered.
+func (f *fuzzer) unanswered(now servers, which func(p *passed) bool) (what string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for tag, p := range f.passed {
-		if p.via != s || p.lost {
+		if !which(p) || p.lost {
 			continue
 		}
-		p.lost = !same(p.server, p.before, now) || p.by != nil && f.sessions[p.caller] != p.by
+		p.lost = !same(p.server, p.before, now) || p.via.gone || p.by != nil && p.by.gone
 		if !p.lost {
 			what += fmt.Sprintf("the answer to call %s of %s; ", etf.FormatRaw(nil, []byte(tag), 100), p.caller)
 		}

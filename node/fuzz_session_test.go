@@ -27,6 +27,7 @@ type session struct {
 	out    []byte  // frames that are not yet sent
 	stall  atomic.Bool
 	ended  chan struct{} // closed when nothing more comes
+	gone   bool          // it is about to end, and need not be answered; of the fuzzer's lock
 
 	mu sync.Mutex
 	model
@@ -111,6 +112,13 @@ func (s *session) known(is bool) {
 // to the next of the name to end it.
 func (s *session) leave() *session {
 	s.known(false)
+	if s.random.IntN(2) == 0 {
+		s.flush()
+		s.await(func(now servers) string { return s.f.unanswered(now, func(p *passed) bool { return p.by == s }) })
+	}
+	s.f.mu.Lock()
+	s.gone = true
+	s.f.mu.Unlock()
 	s.mu.Lock()
 	s.leaving = true
 	s.mu.Unlock()

@@ -57,7 +57,7 @@ func (s *session) spawn() {
 	module, function := etf.Atom("erpc"), etf.Atom("execute_call")
 	call := func(m, f etf.Atom, args ...etf.Term) etf.List { return etf.List{ref, m, f, etf.List(args)} }
 	args := call("flake_util", "as_list", number, int64(10))
-	switch s.random.IntN(8) {
+	switch s.random.IntN(9) {
 	default:
 		q.check = begins(fmt.Sprintf("{%s,return,\"%d\"}", ref, number))
 	case 0:
@@ -78,6 +78,9 @@ func (s *session) spawn() {
 		q.word = "badopt"
 	case 5:
 		args = args[:3]
+	case 6:
+		args = call("no", "such", make([]byte, s.random.IntN(20_000)))
+		q.check = begins("{" + ref.String() + ",error,undef,")
 	}
 	arity := int64(len(args))
 	if s.random.IntN(20) == 0 && q.word == "" {
