@@ -21,6 +21,7 @@ import (
 
 var (
 	siegeTime   = flag.Duration("attack.time", 20*time.Second, "for how long TestTogether attacks")
+	attackOnly  = flag.String("attack.only", "", "what the names of TestTogether's attacks have in them")
 	attackBound = flag.Duration("attack.bound", time.Minute, "in what time its honest calls have to be answered")
 )
 
@@ -57,6 +58,9 @@ func TestTogether(t *testing.T) {
 	}}
 	var running sync.WaitGroup
 	for _, a := range together {
+		if !strings.Contains(a.name, *attackOnly) {
+			continue
+		}
 		conns := a.conns * s.percent / 100
 		for i := range max(1, conns) {
 			running.Go(func() { a.run(s, i) })
