@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"runtime/metrics"
 	"strconv"
 	"strings"
 	"time"
@@ -50,6 +51,31 @@ func boundMemory(ctx context.Context, connections func() int) {
 func memoryFor(connections int, most int64) int64 {
 	steps := int64(max(connections-memoryConnections, 0)+memorySteps-1) / memorySteps
 	return min(memoryLimit+steps*memorySteps*memoryPerConnection, most)
+}
+
+// releaseCheck is for how long the program has to have been calm before it gives memory
+// back to the system.
+const releaseCheck = 10 * time.Second
+
+// releaseMemory gives back what is free, until the end of ctx: after a storm of calls
+// there may be no collection for minutes that would find it.
+func releaseMemory(ctx context.Context) {
+	check := time.NewTicker(releaseCheck)
+	defer check.Stop()
+	cycles := []metrics.Sample{{Name: "/gc/cycles/total:gc-cycles"}}
+	metrics.Read(cycles)
+	for before, released := cycles[0].Value.Uint64(), uint64(0); ; before = cycles[0].Value.Uint64() {
+		select {
+		case <-check.C:
+		case <-ctx.Done():
+			return
+		}
+		if metrics.Read(cycles); cycles[0].Value.Uint64() == before && before != released {
+			debug.FreeOSMemory()
+			metrics.Read(cycles)
+			released = cycles[0].Value.Uint64()
+		}
+	}
 }
 
 // containerLimit is nine tenths of what the control groups of this process, and those

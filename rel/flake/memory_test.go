@@ -77,6 +77,26 @@ func TestHostileMemory(t *testing.T) {
 	}
 }
 
+// What others had it take is given back to the system soon after they have gone.
+func TestMemoryGivenBack(t *testing.T) {
+	const conns, size, spare = 300, 60 << 10, 12 << 10
+	n := startPlain(t)
+	served(t, n)
+	before := memory(t, n, "VmRSS")
+	var all []*attacker
+	for i := range conns {
+		a := newAttacker(t, n, i, cookie)
+		a.announce(64<<10 - 4)
+		a.write(make([]byte, size))
+		all = append(all, a)
+	}
+	await(t, "memory is taken", func() bool { return memory(t, n, "VmRSS") > before+spare })
+	for _, a := range all {
+		a.Close()
+	}
+	await(t, "it is given back", func() bool { return memory(t, n, "VmRSS") < before+spare })
+}
+
 func newAttacker(t *testing.T, n *flakeNode, i int, cookie string) *attacker {
 	t.Helper()
 	name := fmt.Sprintf("hostile%d@127.0.0.1", i)

@@ -44,6 +44,7 @@ func serve(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return err
 	}
 	go boundMemory(ctx, s.node.Connections)
+	go releaseMemory(ctx)
 	s.announce(stdout)
 	if p != nil {
 		p.functions = s.node.Functions()
