@@ -195,6 +195,9 @@ const accountStep = 4 << 10
 
 // hold changes the octets held to n, or reports that the pool has not as many.
 func (a *account) hold(n int) bool {
+	if n <= a.own && a.taken == 0 { // an ordinary call
+		return true
+	}
 	want := (max(n-a.own, 0) + accountStep - 1) / accountStep * accountStep
 	switch more := want - a.taken; {
 	case more > 0:
