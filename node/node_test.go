@@ -255,9 +255,11 @@ func TestDisconnect(t *testing.T) {
 	}
 	await(t, "nobody is connected", func() bool { return len(n.connections()) == 0 })
 	awaitGoroutines(t, before)
-	if len(n.door.waiting) > 0 {
-		t.Errorf("%d sessions wait at the door", len(n.door.waiting))
-	}
+	await(t, "no session waits at the door", func() bool {
+		n.door.mu.Lock()
+		defer n.door.mu.Unlock()
+		return len(n.door.waiting) == 0
+	})
 	if s := n.ergo.Stats(); s.MonitorsByPid != 0 || s.NetworkConnections != 0 {
 		t.Errorf("Ergo has %d monitors, %d connections", s.MonitorsByPid, s.NetworkConnections)
 	}
