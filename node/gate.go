@@ -51,7 +51,9 @@ const (
 // gate keeps count of who is here and says who may come in, by address alone.
 // The handshake says who it is, and the node what becomes of a name.
 type gate struct {
-	now func() time.Time
+	now    func() time.Time
+	places int // for nodes that are connected
+	greets int // for handshakes
 
 	mu         sync.Mutex
 	handshakes []*visit          // in the order in which each came to its stage
@@ -94,6 +96,8 @@ type offender struct {
 func newGate() *gate {
 	return &gate{
 		now:       time.Now,
+		places:    MaxConnections,
+		greets:    MaxHandshakes,
 		proven:    make(map[string]*visit),
 		connected: make(map[netip.Addr]int),
 		offenders: make(map[netip.Addr]offender),
@@ -111,7 +115,7 @@ func (g *gate) arrive(c net.Conn) (v, out *visit) {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if len(g.handshakes) >= MaxHandshakes {
+	if len(g.handshakes) >= g.greets {
 		out = g.stalled()
 		g.remove(out)
 	}
@@ -190,7 +194,7 @@ func (g *gate) spoke(v *visit) time.Duration {
 		g.move(v, named)
 		return 0
 	}
-	if n, first := g.held(); n >= maxHeld {
+	if n, first := g.held(); n >= min(maxHeld, g.greets/2) {
 		g.move(first, named)
 		close(first.hurried)
 	}
@@ -224,7 +228,7 @@ func (g *gate) proved(v *visit, name string) (out *visit, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	out = g.proven[name]
-	if out == nil && len(g.proven) >= max(MaxConnections-g.total, MaxHandshakes) {
+	if out == nil && len(g.proven) >= max(g.places-g.total, g.greets) {
 		return nil, errFull
 	}
 	if !g.remove(v) {
@@ -301,7 +305,7 @@ func (g *gate) full(host netip.Addr) error {
 	switch {
 	case !isLoopback(host) && g.connected[host] >= MaxPerHost:
 		return errHostFull
-	case g.total >= MaxConnections:
+	case g.total >= g.places:
 		return errFull
 	}
 	return nil

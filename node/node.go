@@ -36,6 +36,10 @@ type Options struct {
 	// node then speaks nothing but TLS.
 	TLS func() *tls.Config
 
+	// Memory is what the node may take in bytes, if that is little: fewer nodes may then
+	// be connected, and share less. 0: as much as there is.
+	Memory int64
+
 	// Functions are those that other nodes may call, besides the node's own.
 	Functions rpc.Table
 
@@ -126,6 +130,11 @@ func (n *Node) start(o Options) (err error) {
 		Connect:     func(peer string) error { return n.ergo.Connect(peer) },
 		Up:          n.up,
 		Down:        n.down,
+	}
+	if o.Memory > 0 {
+		connections, percent := within(o.Memory)
+		n.gate.places, n.gate.greets = connections, greetsWithin(connections)
+		n.proto.Limit(percent)
 	}
 	n.ergo, err = ergonode.StartWithContext(n.ctx, o.Name, o.Cookie, ergonode.Options{
 		Creation:  n.creation,

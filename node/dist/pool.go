@@ -56,6 +56,8 @@ var errShared = errors.New("no room: the connections hold too much as it is")
 // room, the connection that holds most makes some, if that is more than who asks
 // would hold, and if it has held it for long: it is ended.
 type pool struct {
+	percent int // of the bounds that there is, 0: all
+
 	held  atomic.Int64
 	spare atomic.Int64
 
@@ -65,6 +67,14 @@ type pool struct {
 	// Until then nobody is found who holds more than so much.
 	futile     time.Time
 	futileMore int
+}
+
+// part is what there is of a bound.
+func (p *pool) part(bound int) int {
+	if p.percent == 0 {
+		return bound
+	}
+	return bound * p.percent / 100
 }
 
 // share is what one connection holds of the pool.
@@ -88,9 +98,9 @@ func (s *share) take(n int) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	all := s.held + n
-	limit := MaxShared
+	limit := p.part(MaxShared)
 	if all <= smallShare {
-		limit += MaxSmall
+		limit += p.part(MaxSmall)
 	}
 	if s.ended {
 		return false
@@ -219,7 +229,7 @@ func (a *account) take(n int) bool {
 	if !a.spare {
 		return a.share.take(n)
 	}
-	if a.share.pool.spare.Add(int64(n)) > MaxSpare {
+	if a.share.pool.spare.Add(int64(n)) > int64(a.share.pool.part(MaxSpare)) {
 		a.share.pool.spare.Add(-int64(n))
 		return false
 	}

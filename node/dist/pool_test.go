@@ -317,3 +317,28 @@ func TestSharedWatches(t *testing.T) {
 	}
 	p.nothing(t)
 }
+
+// Where there is little memory, there is as much less of all.
+func TestLimit(t *testing.T) {
+	const percent = 25
+	var p Proto
+	p.Limit(percent)
+	s := &share{pool: &p.shared, end: func() { t.Error("ended") }}
+	small := &share{pool: &p.shared, end: func() { t.Error("ended") }}
+	spare := account{share: s, spare: true}
+	for _, take := range []struct {
+		what string
+		took bool
+		want bool
+	}{
+		{"all", s.take(MaxShared * percent / 100), true},
+		{"one more", s.take(1), false},
+		{"a small one", small.take(1), true},
+		{"all to spare", spare.hold(MaxSpare * percent / 100), true},
+		{"more to spare", spare.hold(MaxSpare), false},
+	} {
+		if take.took != take.want {
+			t.Errorf("%s: %t", take.what, take.took)
+		}
+	}
+}

@@ -60,8 +60,12 @@ type Proto struct {
 	errands errands
 }
 
+// Limit has the connections share no more than so many percent of [MaxShared], [MaxSmall]
+// and [MaxSpare]. It is called before there are any.
+func (p *Proto) Limit(percent int) { p.shared.percent = percent }
+
 // Held is how many bytes of [MaxShared] the connections hold.
-func (p *Proto) Held() int64 { return p.shared.held.Load() }
+func (p *Proto) Held() int64 { return p.shared.held.Load() + p.shared.spare.Load() }
 
 // Wait waits until no function runs any more that a peer has called.
 func (p *Proto) Wait() { p.running.Wait() }

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/flake-go/flake/flake/flakehttp"
 )
 
 // The limit of Go's memory is above what the node may hold, by the limits that
@@ -22,6 +24,9 @@ const (
 	memoryPerConnection = 32 << 10 // what one may hold of its own
 	memorySteps         = 256
 	memoryCheck         = time.Second
+
+	// memoryPerHTTP is of what there is for all: most of it is for others.
+	memoryPerHTTP = 512 << 10
 )
 
 // boundMemory keeps the limit until the end of ctx. It leaves it to whoever has set
@@ -30,7 +35,7 @@ func boundMemory(ctx context.Context, connections func() int) {
 	if os.Getenv("GOMEMLIMIT") != "" {
 		return
 	}
-	most := containerLimit("/proc/self/cgroup", "/sys/fs/cgroup")
+	most := memoryOfContainer()
 	set := int64(0)
 	for check := time.NewTicker(memoryCheck); ; {
 		if want := memoryFor(connections(), most); want != set {
@@ -76,6 +81,14 @@ func releaseMemory(ctx context.Context) {
 			released = cycles[0].Value.Uint64()
 		}
 	}
+}
+
+// memoryOfContainer is what there is to take.
+func memoryOfContainer() int64 { return containerLimit("/proc/self/cgroup", "/sys/fs/cgroup") }
+
+// httpWithin is how many connections there may be in so much memory.
+func httpWithin(most int64) int {
+	return int(min(most/memoryPerHTTP, flakehttp.MaxConnections+flakehttp.SpareConnections))
 }
 
 // containerLimit is nine tenths of what the control groups of this process, and those

@@ -59,6 +59,7 @@ func start(ctx context.Context, cfg config.Config, stdout io.Writer, log *slog.L
 		Listen:      cfg.Node.Listen,
 		Keeper:      keeper,
 		NetTicktime: cfg.Node.NetTicktime,
+		Memory:      memoryOfContainer(),
 		TLS:         secured,
 		Supervisors: []node.Supervisor{{Name: "flake_sup", Module: "flake_sup", Servers: append(all.servers(),
 			node.Server{Name: "persistent_timer", Module: "persistent_timer", Handler: flakeserver.Timer{IDs: first.IDs}})}},

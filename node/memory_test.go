@@ -1,0 +1,52 @@
+package node
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/flake-go/flake/node/handshake"
+)
+
+func TestWithin(t *testing.T) {
+	const mb = 1 << 20
+	for memory, want := range map[int64][2]int{
+		1 * mb:    {42, 2},
+		28 * mb:   {298, 15},
+		57 * mb:   {917, 48},
+		115 * mb:  {2432, 100},
+		1000 * mb: {MaxConnections, 100},
+	} {
+		if connections, percent := within(memory); connections != want[0] || percent != want[1] {
+			t.Errorf("%d MB: %d connections and %d %%, want %v", memory/mb, connections, percent, want)
+		}
+	}
+}
+
+// Beyond what the memory is for nobody is let in, until somebody goes.
+func TestLittleMemory(t *testing.T) {
+	n := start(t, Options{Memory: 1})
+	connections, _ := within(1)
+	var last *peer
+	for i := range connections {
+		last = dial(t, n, fmt.Sprintf("a%d@127.0.0.1", i))
+		last.get()
+	}
+	one := func() error {
+		c := dialRaw(t, n)
+		_, err := handshake.Start(c, n.Name(), handshake.Options{Node: "more@127.0.0.1", Creation: 77, Cookie: cookie})
+		if err == nil {
+			p := &peer{t, c, "", n}
+			p.ended()
+		}
+		return err
+	}
+	if err := one(); err != nil {
+		t.Error(err)
+	}
+	if got := n.Traffic().HandshakeFailures[failedFull]; got != 1 {
+		t.Errorf("%d are refused, want 1", got)
+	}
+	last.conn.Close()
+	await(t, "it has gone", func() bool { return n.Connections() < connections })
+	dial(t, n, "more@127.0.0.1").get()
+}
