@@ -21,7 +21,7 @@ const (
 	// MaxSmall is what there is besides for connections that hold no more than
 	// smallShare each, so that the large ones leave them some.
 	MaxSmall   = 4 << 20
-	smallShare = 64 << 10
+	smallShare = 128 << 10
 
 	// MaxSpare bounds what they keep to be faster, and can do without: buffers in
 	// which the calls of a busy peer gather, and room to be used again.
@@ -54,7 +54,7 @@ var errShared = errors.New("no room: the connections hold too much as it is")
 
 // pool is what is held of MaxShared and MaxSmall, and of MaxSpare. When there is no
 // room, the connection that holds most makes some, if that is more than who asks
-// would hold, and if it has held it for long: it is ended.
+// would hold, and if it has held it for long or who asks holds little: it is ended.
 type pool struct {
 	percent int // of the bounds that there is, 0: all
 
@@ -166,7 +166,8 @@ func (s *share) unpin(n int) {
 	s.drop(n)
 }
 
-// makeRoom ends the connection that holds most, if that is more than so many octets.
+// makeRoom ends the connection that holds most, if that is more than so many octets,
+// and if it has held it for long or who asks holds little, as what ordinary calls need is.
 func (p *pool) makeRoom(more int) bool {
 	now := time.Now()
 	if now.Before(p.futile) && more >= p.futileMore {
@@ -174,7 +175,8 @@ func (p *pool) makeRoom(more int) bool {
 	}
 	var most *share
 	for s := range p.shares {
-		if s.held > more && now.Sub(s.since) >= longHeld && (most == nil || s.held > most.held) {
+		mayGo := s.held > more && (more <= smallShare || now.Sub(s.since) >= longHeld)
+		if mayGo && (most == nil || s.held > most.held) {
 			most = s
 		}
 	}

@@ -27,7 +27,7 @@ func TestMemoryFor(t *testing.T) {
 }
 
 func TestHTTPWithin(t *testing.T) {
-	for memory, want := range map[int64]int{28 << 20: 56, 100 << 20: 200, math.MaxInt64: 512} {
+	for memory, want := range map[int64]int{28 << 20: 56, 100 << 20: 200, math.MaxInt64: 768} {
 		if got := httpWithin(memory); got != want {
 			t.Errorf("%d: %d, want %d", memory, got, want)
 		}
