@@ -82,8 +82,9 @@ func TestTogether(t *testing.T) {
 		t.Errorf("grown by %d kB, want at most %d", grown, mostGrown)
 	}
 	noneTwice(t, ids)
-	n.erl([]string{"-name", "after@127.0.0.1"}, "get", "servers", "functions", "terminate")
 	defer func() { t.Logf("after it %+v", n.state(t)) }()
+	await(t, "all have gone", func() bool { return n.state(t).files <= before.files })
+	n.erl([]string{"-name", "after@127.0.0.1"}, "get", "servers", "functions", "terminate")
 	await(t, "all is as it was", func() bool {
 		now := n.state(t)
 		return now.files <= before.files && now.threads <= before.threads+spareThreads && now.memory <= before.memory+spareMemory
@@ -92,7 +93,7 @@ func TestTogether(t *testing.T) {
 
 // mostGrown is by how much memory may grow, in kB, as SECURITY.md has it with as many
 // nodes connected as may be.
-const mostGrown = 100<<10 + 32*(node.MaxConnections-1024)
+const mostGrown = (mayGrow + mayGrowPerConnection*(node.MaxConnections-memoryConnections)) >> 10
 
 // What the runtime keeps for the next time: threads, and memory in kB.
 const (
