@@ -172,8 +172,8 @@ func (c *Conn) recvUnlink(m *control) error {
 
 func (c *Conn) recvUnlinkID(m *control) error {
 	id, from, to := m.args[0], m.args[1], m.args[2]
+	c.unlink(from, to) // first: no exit signal comes behind the acknowledgement
 	c.sendControl(opUnlinkIDAck, id, to, from)
-	c.unlink(from, to)
 	return nil
 }
 
