@@ -59,7 +59,7 @@ func newSiege(ctx context.Context, t *testing.T, n *flakeNode, url string) *sieg
 		t.Fatal(err)
 	}
 	const need = 20_000 // the node has three of a connection
-	s.percent = int(min(100, files.Max*100/need))
+	s.percent = min(*attackShare, int(min(100, files.Max*100/need)))
 	c, err := client.DialAddr(ctx, n.addr, nodeName, cookie)
 	if err != nil {
 		t.Fatal(err)

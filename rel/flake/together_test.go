@@ -22,6 +22,7 @@ import (
 var (
 	siegeTime   = flag.Duration("attack.time", 20*time.Second, "for how long TestTogether attacks")
 	attackOnly  = flag.String("attack.only", "", "what the names of TestTogether's attacks have in them")
+	attackShare = flag.Int("attack.percent", 25, "how many percent of its attackers there are")
 	attackBound = flag.Duration("attack.bound", time.Minute, "in what time its honest calls have to be answered")
 )
 
@@ -30,7 +31,7 @@ var (
 // answered, and when the attackers have gone all is as it was. What the node promises
 // is shown by
 //
-//	go test -v -run TestTogether ./rel/flake -attack.time=2m -attack.bound=2s
+//	go test -v -run TestTogether ./rel/flake -attack.time=2m -attack.bound=2s -attack.percent=100
 func TestTogether(t *testing.T) {
 	address := "127.0.0.1:" + freePort(t)
 	command, err := plain()
