@@ -8,4 +8,6 @@ require (
 	github.com/muyo/sno v1.2.1
 )
 
+require golang.org/x/sys v0.49.0 // indirect
+
 replace github.com/flake-go/flake => ../..
