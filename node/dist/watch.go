@@ -199,7 +199,8 @@ func (c *Conn) watch(p *Process) {
 	// Without the lock: Ergo calls MonitorExit under locks of its own.
 	c.router.RouteMonitor(c.pid(), p.Pid, ref)
 	if c.proto.Processes.ByPid(p.Pid) == nil {
-		c.ended(p.Pid.ID, "noproc") // in between, so Ergo may have missed it
+		c.router.RouteDemonitor(c.pid(), ref) // in between, so Ergo may have missed it
+		c.ended(p.Pid.ID, "noproc")
 	}
 }
 
