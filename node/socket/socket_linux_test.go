@@ -19,8 +19,8 @@ import (
 	"github.com/flake-go/flake/node/reserve"
 )
 
-// pair gives both ends of a TCP connection, ours adopted.
-func pair(t testing.TB) (ours *conn, theirs *net.TCPConn) {
+// accepted gives both ends of a TCP connection, which the caller closes.
+func accepted(t testing.TB) (ours net.Conn, theirs *net.TCPConn) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -31,16 +31,22 @@ func pair(t testing.TB) (ours *conn, theirs *net.TCPConn) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := l.Accept()
-	if err != nil {
+	if ours, err = l.Accept(); err != nil {
 		t.Fatal(err)
 	}
+	return ours, c.(*net.TCPConn)
+}
+
+// pair is accepted, with ours adopted.
+func pair(t testing.TB) (ours *conn, theirs *net.TCPConn) {
+	t.Helper()
+	a, theirs := accepted(t)
 	ours, ok := Adopt(a).(*conn)
 	if !ok {
 		t.Fatal("not adopted")
 	}
-	t.Cleanup(func() { ours.Close(); c.Close() })
-	return ours, c.(*net.TCPConn)
+	t.Cleanup(func() { ours.Close(); theirs.Close() })
+	return ours, theirs
 }
 
 // echo has a dedicated goroutine answer octets with the same octets, and gives what
@@ -226,20 +232,8 @@ func TestAdoptOthers(t *testing.T) {
 
 // Where descriptors are few none is taken of those that are kept.
 func TestFewFiles(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	theirs, err := net.Dial("tcp", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	c, theirs := accepted(t)
 	defer theirs.Close()
-	c, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
 	next, err := unix.Dup(0)
 	if err != nil {
 		t.Fatal(err)
