@@ -175,14 +175,12 @@ func (g *gate) remove(v *visit) bool {
 	return i >= 0
 }
 
-// move reports whether a handshake was still counted, which has come to a stage.
-func (g *gate) move(v *visit, to stage) bool {
-	counted := g.remove(v)
-	if counted {
+// move notes that a handshake, if it is still counted, has come to a stage.
+func (g *gate) move(v *visit, to stage) {
+	if g.remove(v) {
 		v.stage = to
 		g.handshakes = append(g.handshakes, v)
 	}
-	return counted
 }
 
 // spoke notes that a caller has said its name, and tells how long it is to be held.

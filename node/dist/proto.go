@@ -64,7 +64,7 @@ type Proto struct {
 // and [MaxSpare]. It is called before there are any.
 func (p *Proto) Limit(percent int) { p.shared.percent = percent }
 
-// Held is how many bytes of [MaxShared] the connections hold.
+// Held is how many bytes the connections hold of what [Proto.Limit] bounds.
 func (p *Proto) Held() int64 { return p.shared.held.Load() + p.shared.spare.Load() }
 
 // Wait waits until no function runs any more that a peer has called.

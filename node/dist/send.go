@@ -72,8 +72,9 @@ func nodeOf(pid []byte) []byte {
 	return r.Atom()
 }
 
-// appendHead appends {op, first, second} and begins the message. With a trace token that is appended, and the operation is the one that has it. The
-// second element of a send is not used; peers that look expect the empty atom.
+// appendHead appends {op, first, second} and begins the message. With a trace token that
+// is appended, and the operation is the one that has it. The second element of a send is
+// not used; peers that look expect the empty atom.
 func (c *Conn) appendHead(b []byte, o op, first, second, token []byte) []byte {
 	elements := 3
 	if token != nil {

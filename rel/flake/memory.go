@@ -9,6 +9,7 @@ import (
 	"runtime/metrics"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/flake-go/flake/flake/flakehttp"
@@ -67,24 +68,33 @@ const releaseCheck = 10 * time.Second
 func releaseMemory(ctx context.Context) {
 	check := time.NewTicker(releaseCheck)
 	defer check.Stop()
-	cycles := []metrics.Sample{{Name: "/gc/cycles/total:gc-cycles"}}
-	metrics.Read(cycles)
-	for before, released := cycles[0].Value.Uint64(), uint64(0); ; before = cycles[0].Value.Uint64() {
+	for before, released := collections(), uint64(0); ; {
 		select {
 		case <-check.C:
 		case <-ctx.Done():
 			return
 		}
-		if metrics.Read(cycles); cycles[0].Value.Uint64() == before && before != released {
+		now := collections()
+		if now == before && now != released {
 			debug.FreeOSMemory()
-			metrics.Read(cycles)
-			released = cycles[0].Value.Uint64()
+			now = collections()
+			released = now
 		}
+		before = now
 	}
 }
 
-// memoryOfContainer is what there is to take.
-func memoryOfContainer() int64 { return containerLimit("/proc/self/cgroup", "/sys/fs/cgroup") }
+// collections is how many of garbage there have been.
+func collections() uint64 {
+	cycles := []metrics.Sample{{Name: "/gc/cycles/total:gc-cycles"}}
+	metrics.Read(cycles)
+	return cycles[0].Value.Uint64()
+}
+
+// memoryOfContainer is what there is to take, as it was when it was asked first.
+var memoryOfContainer = sync.OnceValue(func() int64 {
+	return containerLimit("/proc/self/cgroup", "/sys/fs/cgroup")
+})
 
 // httpWithin is how many connections there may be in so much memory.
 func httpWithin(most int64) int {
