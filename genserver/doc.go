@@ -3,8 +3,7 @@
 //
 // A [Handler] holds what a callback module holds. [Server.Receive] takes a
 // message apart and calls it; it may run on many goroutines at once, and so may
-// the Handler. [Process] is the same gen_server as a process of Ergo, which gives
-// it a pid, a name, and a life that can be monitored and supervised.
+// the Handler.
 //
 // The messages are those of OTP's gen.erl and gen_server.erl:
 //

@@ -150,21 +150,3 @@ func TestSystemBeyondLimits(t *testing.T) {
 		t.Errorf("%q, %v", c.sent, err)
 	}
 }
-
-func TestReason(t *testing.T) {
-	for _, test := range []struct {
-		reason etf.Term
-		want   string
-	}{
-		{etf.Atom("normal"), "normal"},
-		{etf.Tuple{etf.Atom("a")}, "\x83h\x01w\x01a"},
-		{make([]byte, maxReason), Killed},
-		{etf.Atom(strings.Repeat("é", maxReason)), Killed},
-		{etf.Atom(strings.Repeat("a", maxReason)), strings.Repeat("a", maxReason)},
-		{struct{}{}, Killed}, // no term
-	} {
-		if got := Reason(test.reason); got != test.want {
-			t.Errorf("%.20v: %q, want %q", test.reason, got, test.want)
-		}
-	}
-}

@@ -1,5 +1,4 @@
-// Package node is an Erlang node in Go: Ergo's processes behind a network layer
-// of our own. Start at [Start].
+// Package node is an Erlang node in Go. Start at [Start].
 //
 // This is the way of one call, from socket to socket:
 //
@@ -13,9 +12,7 @@
 //	8 socket   write              node/dist         once for all that had arrived
 //
 // Registered gen_servers are answered in line, by whoever reads the connection:
-// no mailbox that can be full, no goroutine or channel for a call. Their Ergo
-// processes give them pids, names, supervision and monitors.
-//
-// Ergo's own network layer cannot accept while a handshake is under way, so it
-// is given connections that are finished; see door.go.
+// no mailbox that can be full, no goroutine or channel for a call. The processes
+// behind them are Ergo's, which starts them, gives them pids and supervises them:
+// see node/ergo. Connections, and who watches whom, are the node's own.
 package node

@@ -32,7 +32,7 @@ func (n *Node) enter(s dist.Session, v *visit) error {
 			return err
 		}
 		if old == nil {
-			return n.door.pass(s)
+			return n.serve(s)
 		}
 		n.entering.Unlock()
 		old.Close()

@@ -79,7 +79,7 @@ func (n *Node) fnWhereis(args []etf.Term) (etf.Term, error) {
 		return nil, rpc.BadArgument()
 	}
 	if p := n.registry.named(name); p != nil {
-		return etfPid(p.Pid), nil
+		return n.pid(p.ID), nil
 	}
 	return etf.Atom("undefined"), nil
 }
@@ -96,7 +96,7 @@ func (n *Node) fnPing(args []etf.Term) (etf.Term, error) {
 	if !ok {
 		return nil, rpc.BadArgument()
 	}
-	if string(peer) == n.name || n.connection(string(peer)) != nil || n.ergo.Connect(string(peer)) == nil {
+	if string(peer) == n.name || n.Connect(string(peer)) == nil {
 		return etf.Atom("pong"), nil
 	}
 	return etf.Atom("pang"), nil

@@ -79,8 +79,8 @@ func TestRecordedCallers(t *testing.T) {
 			}
 			ids := &sequence{idsIn(t, lines[5:])}
 			n := start(t, Options{Name: c.Node, Supervisors: flakeSup(flakeserver.Flake(ids))})
-			n.door.options.Creation = c.Creation
-			n.door.options.Rand = bytes.NewReader(binary.BigEndian.AppendUint32(nil, c.Challenge))
+			n.handshake.Creation = c.Creation
+			n.handshake.Rand = bytes.NewReader(binary.BigEndian.AppendUint32(nil, c.Challenge))
 			c.Flags = handshake.Offered // all of the challenge that is not as recorded
 			copy(lines[2].bytes[2:], c.Append(nil))
 

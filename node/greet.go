@@ -115,11 +115,10 @@ func (g *greeting) shakeHands(c net.Conn) (s dist.Session, err error) {
 			err = fmt.Errorf("%w: %v\n%s", errFault, fault, debug.Stack())
 		}
 	}()
-	door := g.node.door
-	if s.Conn, err = door.secure.accept(g.node.ctx, c); err != nil {
+	if s.Conn, err = g.node.security.accept(g.node.ctx, c); err != nil {
 		return s, fmt.Errorf("%w: %w", errTLS, err)
 	}
-	o := door.options
+	o := g.node.handshake
 	o.Heard, o.Admit, o.Give = g.heard, g.admit, g.give
 	s.Peer, err = handshake.Accept(s.Conn, o)
 	return s, err

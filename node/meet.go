@@ -1,18 +1,10 @@
 package node
 
 import (
-	"errors"
-	"fmt"
 	"net"
 	"sync"
-	"time"
 
-	"github.com/ergo-services/ergo/lib"
-	ergonode "github.com/ergo-services/ergo/node"
-
-	"github.com/flake-go/flake/node/dist"
 	"github.com/flake-go/flake/node/handshake"
-	"github.com/flake-go/flake/node/reserve"
 )
 
 // meetings are the handshakes under way by the name of the other node. When two
@@ -106,69 +98,4 @@ func (m *meetings) awaitGreeted(peer string) {
 	for m.greeted[peer] > 0 {
 		m.changed.Wait()
 	}
-}
-
-// dialler is the door as Ergo has it for a dial to one node.
-type dialler struct {
-	*door
-	node *Node
-	peer string
-}
-
-// Start is called by Ergo for a connection that it has dialled. Where the other
-// node's own dial goes on in its place, that is waited for: Ergo finds it, and
-// drops this one. With TLS, Ergo keeps the plain connection, and ours is around it.
-func (d dialler) Start(_ net.Addr, rw lib.NetReadWriter, _ bool, _ string) (ergonode.HandshakeDetails, error) {
-	plain := rw.(net.Conn)
-	if err := reserve.Check(plain); err != nil {
-		return ergonode.HandshakeDetails{}, err
-	}
-	stop := d.node.closeOnStop(plain)
-	defer stop()
-	plain.SetDeadline(time.Now().Add(setupTime))
-	m, end := d.node.meetings.begin(d.peer, plain)
-	defer end()
-	c, err := d.secure.dial(d.node.ctx, plain, d.peer)
-	if err != nil {
-		return ergonode.HandshakeDetails{}, fmt.Errorf("TLS: %w", err)
-	}
-	o := d.options
-	o.Alive = d.alive
-	peer, err := handshake.Start(c, d.peer, o)
-	switch {
-	case err == nil:
-		plain.SetDeadline(time.Time{})
-	case errors.Is(err, handshake.ErrSimultaneous), d.node.meetings.hasYielded(m):
-		if !d.node.awaitUp(m.up, d.peer) {
-			return ergonode.HandshakeDetails{}, err
-		}
-		peer.Name = d.peer
-	default:
-		return ergonode.HandshakeDetails{}, err
-	}
-	return details(dist.Session{Conn: c, Peer: peer}), nil
-}
-
-// alive answers a node that says that it is connected with us: so it is if it
-// dialled us a moment ago, else it means a connection that has been lost here.
-func (d dialler) alive() handshake.Status {
-	d.node.meetings.awaitGreeted(d.peer)
-	if d.node.connection(d.peer) != nil {
-		return handshake.StatusFalse
-	}
-	return handshake.StatusTrue
-}
-
-// awaitUp waits until a node that dialled us is connected.
-func (n *Node) awaitUp(up <-chan struct{}, peer string) bool {
-	if n.connection(peer) != nil {
-		return true
-	}
-	select {
-	case <-up:
-		return true
-	case <-time.After(setupTime):
-	case <-n.ctx.Done():
-	}
-	return false
 }

@@ -56,7 +56,7 @@ func startDialled(t *testing.T, short string) *dialled {
 // connect has the node dial. The channel gives the outcome.
 func (d *dialled) connect() <-chan error {
 	outcome := make(chan error, 1)
-	go func() { outcome <- d.node.ergo.Connect(d.name) }()
+	go func() { outcome <- d.node.Connect(d.name) }()
 	return outcome
 }
 

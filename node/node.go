@@ -8,15 +8,12 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"slices"
 	"sync"
 	"time"
 
-	"github.com/ergo-services/ergo/gen"
-	ergonode "github.com/ergo-services/ergo/node"
-
 	"github.com/flake-go/flake/node/dist"
 	"github.com/flake-go/flake/node/epmd"
+	"github.com/flake-go/flake/node/ergo"
 	"github.com/flake-go/flake/node/etf"
 	"github.com/flake-go/flake/node/handshake"
 	"github.com/flake-go/flake/node/host"
@@ -55,25 +52,26 @@ type Node struct {
 	creation uint32
 	log      *slog.Logger
 
-	ctx      context.Context
-	cancel   context.CancelFunc
-	ergo     ergonode.Node
-	proto    *dist.Proto
-	registry *registry
-	epmd     *registrar
-	door     *door
-	meetings *meetings
-	names    *names
-	gate     *gate
-	past     *past
-	listener net.Listener
+	ctx       context.Context
+	cancel    context.CancelFunc
+	ergo      *ergo.Node
+	proto     *dist.Proto
+	registry  *registry
+	epmd      *epmd.Keeper
+	handshake handshake.Options
+	security  security
+	meetings  *meetings
+	names     *names
+	gate      *gate
+	past      *past
+	listener  net.Listener
 
 	functions rpc.Table
 
-	supervisors []gen.Process
-	greeters    sync.WaitGroup // accept and greet
-	entering    sync.Mutex     // one session at a time goes through the door
-	stopped     sync.Once
+	greeters sync.WaitGroup // accept and greet
+	served   sync.WaitGroup // connections
+	entering sync.Mutex     // held from the look whether there is a place until it is taken
+	stopped  sync.Once
 
 	mu    sync.Mutex
 	conns map[string]*dist.Conn
@@ -105,10 +103,11 @@ func Start(ctx context.Context, o Options) (*Node, error) {
 		conns:    make(map[string]*dist.Conn),
 	}
 	n.ctx, n.cancel = context.WithCancel(ctx)
-	n.door = newDoor(handshake.Options{
+	n.handshake = handshake.Options{
 		Node: o.Name, Creation: n.creation, Cookie: o.Cookie, LongLen: o.TLS != nil,
-	}, o.TLS)
-	n.epmd = newRegistrar(n, o, listener)
+	}
+	n.security = o.TLS
+	n.epmd = keeper(o, listener)
 	n.functions = rpc.Merge(n.standardFunctions(), o.Functions).WithModuleInfo()
 	if err := n.start(o); err != nil {
 		n.Stop()
@@ -127,8 +126,7 @@ func (n *Node) start(o Options) (err error) {
 		NetTicktime: o.NetTicktime,
 		Log:         o.Log,
 		Connection:  n.connection,
-		Connect:     func(peer string) error { return n.ergo.Connect(peer) },
-		Up:          n.up,
+		Connect:     n.Connect,
 		Down:        n.down,
 	}
 	if o.Memory > 0 {
@@ -136,17 +134,12 @@ func (n *Node) start(o Options) (err error) {
 		n.gate.places, n.gate.greets = connections, greetsWithin(connections)
 		n.proto.Limit(percent)
 	}
-	n.ergo, err = ergonode.StartWithContext(n.ctx, o.Name, o.Cookie, ergonode.Options{
-		Creation:  n.creation,
-		Listeners: []ergonode.Listener{{Hostname: doorHost}},
-		Handshake: n.door,
-		Proto:     n.proto,
-		Registrar: n.epmd,
-	})
-	if err != nil {
+	if n.ergo, err = ergo.Start(n.ctx, o.Name, n.creation); err != nil {
 		return fmt.Errorf("node %s: %w", o.Name, err)
 	}
-	n.registry.core = n.ergo
+	if err := n.epmd.StartAs(n.ctx, o.Name); err != nil {
+		return fmt.Errorf("node %s: %w", o.Name, err)
+	}
 	name := etf.Atom(o.Name)
 	kernel := Supervisor{Name: "kernel_sup", Module: "kernel", Servers: []Server{
 		{"net_kernel", "net_kernel", &netKernel{name: name, ticktime: int64(o.NetTicktime / time.Second)}},
@@ -161,14 +154,6 @@ func (n *Node) start(o Options) (err error) {
 	return nil
 }
 
-func (n *Node) supervise(s Supervisor) error {
-	p, err := n.ergo.Spawn(string(s.Name), gen.ProcessOptions{}, &supervisor{spec: s, registry: n.registry, log: n.log})
-	if err == nil {
-		n.supervisors = append(n.supervisors, p)
-	}
-	return err
-}
-
 // Stop ends the node: nobody is let in any more, EPMD forgets it, whoever
 // monitors or is linked to one of its processes is told shutdown, and what is
 // still to be written is given a moment. It returns when nothing runs any more.
@@ -178,10 +163,8 @@ func (n *Node) Stop() { n.stopped.Do(n.stop) }
 func (n *Node) stop() {
 	n.listener.Close()
 	n.epmd.Close()
-	if n.ctx.Err() == nil { // else they end by themselves
-		for _, s := range slices.Backward(n.supervisors) {
-			s.Exit("shutdown")
-		}
+	if n.ergo != nil && n.ctx.Err() == nil { // else they end by themselves
+		n.ergo.Shutdown()
 	}
 	n.registry.awaitEmpty()
 	var shutdown sync.WaitGroup
@@ -191,13 +174,11 @@ func (n *Node) stop() {
 	shutdown.Wait()
 	n.cancel()
 	n.greeters.Wait()
-	for _, c := range n.connections() {
-		<-c.Done()
-	}
 	if n.ergo != nil {
 		n.ergo.Stop()
 		n.proto.Wait()
 	}
+	n.served.Wait()
 }
 
 // Name is the node's name.
@@ -215,15 +196,20 @@ func (n *Node) EPMD() epmd.State { return n.epmd.State() }
 // Functions are those that other nodes may call.
 func (n *Node) Functions() rpc.Table { return n.functions }
 
-// Ergo is the node as Ergo has it, for processes besides the gen_servers.
-func (n *Node) Ergo() ergonode.Node { return n.ergo }
-
-func (n *Node) up(c *dist.Conn) {
-	n.gate.up(host.Of(c.Addr()))
+// serve has a session served, unless its node is connected. It then closes it.
+func (n *Node) serve(s dist.Session) error {
 	n.mu.Lock()
-	n.conns[c.Peer().Name] = c
-	n.mu.Unlock()
-	n.meetings.up(c.Peer().Name)
+	defer n.mu.Unlock()
+	if n.conns[s.Peer.Name] != nil {
+		s.Conn.Close()
+		return fmt.Errorf("there is another connection to %s", s.Peer.Name)
+	}
+	c := n.proto.New(n.ctx, s)
+	n.conns[s.Peer.Name] = c
+	n.gate.up(host.Of(c.Addr()))
+	n.meetings.up(s.Peer.Name)
+	n.served.Go(func() { n.proto.Serve(c) })
+	return nil
 }
 
 func (n *Node) down(c *dist.Conn) {

@@ -12,9 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ergo-services/ergo/gen"
-
-	"github.com/flake-go/flake/genserver"
 	"github.com/flake-go/flake/node/epmd"
 	"github.com/flake-go/flake/node/etf"
 	"github.com/flake-go/flake/node/handshake"
@@ -80,19 +77,6 @@ func TestKill(t *testing.T) {
 		p.send(monitor(p.pid, pid, ref))
 		p.want("{21,"+pid.String()+",<0.9.0>,#Ref<0.5.4.3.2.1>,noproc}", none)
 	}
-}
-
-// A gen_server that has a name and does not yet answer is not there: no call
-// shall wait for it in vain.
-func TestNotYetUp(t *testing.T) {
-	n := start(t, Options{})
-	late := &genserver.Process{Up: func(gen.Process, func(string)) {}, Down: func(gen.Process) {}}
-	if _, err := n.Ergo().Spawn("late", gen.ProcessOptions{}, late); err != nil {
-		t.Fatal(err)
-	}
-	p := dial(t, n, "a@127.0.0.1")
-	p.send(monitor(p.pid, etf.Atom("late"), ref))
-	p.want("{21,late,<0.9.0>,#Ref<0.5.4.3.2.1>,noproc}", none)
 }
 
 // However often and fast somebody kills, the others are served in the end.
@@ -231,14 +215,13 @@ func TestStop(t *testing.T) {
 	p.ended()
 	silent.Close()
 	awaitGoroutines(t, before)
-	for what, addr := range map[string]string{"node": n.Addr().String(), "door": n.door.addr, "EPMD": epmdAddr} {
+	for what, addr := range map[string]string{"node": n.Addr().String(), "EPMD": epmdAddr} {
 		if c, err := net.Dial("tcp", addr); err == nil {
 			c.Close()
 			t.Errorf("%s: somebody listens", what)
 		}
 	}
 	n.Stop() // again
-
 }
 
 // When the connection ends, nothing is left of it, while the node goes on.
@@ -255,14 +238,6 @@ func TestDisconnect(t *testing.T) {
 	}
 	await(t, "nobody is connected", func() bool { return len(n.connections()) == 0 })
 	awaitGoroutines(t, before)
-	await(t, "no session waits at the door", func() bool {
-		n.door.mu.Lock()
-		defer n.door.mu.Unlock()
-		return len(n.door.waiting) == 0
-	})
-	if s := n.ergo.Stats(); s.MonitorsByPid != 0 || s.NetworkConnections != 0 {
-		t.Errorf("Ergo has %d monitors, %d connections", s.MonitorsByPid, s.NetworkConnections)
-	}
 }
 
 // A name that is taken is refused, and the node that has it is not disturbed.
@@ -281,7 +256,6 @@ func TestNameTaken(t *testing.T) {
 	if s := second.EPMD(); !s.Registered || s.Serving {
 		t.Errorf("the second: %s", s)
 	}
-	first.connections() // for the race detector: Ergo's start of the second comes before what follows
 	dial(t, first, "a@127.0.0.1").get()
 	second.Stop()
 	await(t, "EPMD has forgotten it", func() bool {

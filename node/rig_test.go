@@ -214,7 +214,7 @@ func pidOf(n *Node, name string) etf.Pid {
 	if p == nil {
 		return ""
 	}
-	return etf.NewPid(etf.Atom(n.name), uint32(p.Pid.ID), uint32(p.Pid.ID>>32), p.Pid.Creation)
+	return n.pid(p.ID)
 }
 
 // logged is a log that a test can read.

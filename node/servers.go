@@ -72,12 +72,10 @@ func (n *Node) server(ref etf.Term, exit func(why etf.Term) error) (*genserver.S
 	if string(node) != n.name {
 		return nil, exit(etf.Tuple{etf.Atom("nodedown"), node}) // only those of this node are called
 	}
-	if p != nil {
-		if s, ok := p.Handler.(inline); ok {
-			return s.Server, nil
-		}
+	if p == nil {
+		return nil, exit(etf.Atom("noproc"))
 	}
-	return nil, exit(etf.Atom("noproc"))
+	return p.Handler.(inline).Server, nil
 }
 
 // local gives the process of this node with the pid, or nil.
@@ -85,7 +83,7 @@ func (n *Node) local(pid etf.Pid) *dist.Process {
 	if string(pid.Node()) != n.name || pid.Creation() != n.creation {
 		return nil
 	}
-	return n.registry.ByPid(ergoPid(pid))
+	return n.registry.ByID(dist.IDOf(pid))
 }
 
 // fnIsProcessAlive knows the node's own processes, not what others have spawned here.
@@ -106,12 +104,8 @@ func (n *Node) send(name etf.Atom, message []byte, c genserver.Caller) bool {
 	if p == nil {
 		return false
 	}
-	if s, ok := p.Handler.(inline); ok {
-		if err := s.Server.Receive(message, wrapped{c}); err != nil {
-			n.log.Warn("message dropped", "name", name, "error", err)
-		}
-	} else if conn, ok := c.(interface{ Deliver(*dist.Process, []byte) }); ok {
-		conn.Deliver(p, message)
+	if err := p.Handler.(inline).Server.Receive(message, wrapped{c}); err != nil {
+		n.log.Warn("message dropped", "name", name, "err", err)
 	}
 	return true
 }

@@ -1,15 +1,11 @@
 package node
 
 import (
-	"log/slog"
-	"math"
 	"slices"
-
-	ergo "github.com/ergo-services/ergo/etf"
-	"github.com/ergo-services/ergo/gen"
 
 	"github.com/flake-go/flake/genserver"
 	"github.com/flake-go/flake/node/dist"
+	"github.com/flake-go/flake/node/ergo"
 	"github.com/flake-go/flake/node/etf"
 )
 
@@ -27,75 +23,50 @@ type Server struct {
 	Handler genserver.Handler
 }
 
-// supervisor is a Supervisor as a process of Ergo.
-type supervisor struct {
-	gen.Supervisor
-	spec     Supervisor
-	registry *registry
-	log      *slog.Logger
-	self     etf.Pid
-}
-
-// ProcessInit is called by Ergo before the process runs.
-func (s *supervisor) ProcessInit(p gen.Process, args ...ergo.Term) (gen.ProcessState, error) {
-	s.self = etfPidOf(p)
-	s.registry.add(p, inline{&genserver.Server{
-		Name:    s.spec.Name,
-		Module:  s.spec.Module,
-		Pid:     s.self,
-		Parent:  s.self,
-		Family:  s.spec.Name,
-		Handler: children{supervisor: s},
-	}}, nil) // to kill it would be to end the service
-	return s.Supervisor.ProcessInit(p, args...)
-}
-
-// ProcessLoop is the life of the process.
-func (s *supervisor) ProcessLoop(p gen.ProcessState, started chan<- bool) string {
-	defer s.registry.remove(p.Process)
-	return s.Supervisor.ProcessLoop(p, started)
-}
-
-// Init is called by Ergo. Restarts are not bounded: a peer that kills a server
-// again and again shall not be able to end the service for all.
-func (s *supervisor) Init(...ergo.Term) (gen.SupervisorSpec, error) {
-	spec := gen.SupervisorSpec{
-		Name: string(s.spec.Name),
-		Strategy: gen.SupervisorStrategy{
-			Type:      gen.SupervisorStrategyOneForOne,
-			Restart:   gen.SupervisorStrategyRestartPermanent,
-			Intensity: math.MaxUint16,
-			Period:    1,
-		},
+// supervise runs a supervisor and its servers as processes, which are found by name
+// and by pid as long as they live.
+func (n *Node) supervise(s Supervisor) error {
+	var self etf.Pid
+	server := func(id uint64, name, module etf.Atom, h genserver.Handler) *genserver.Server {
+		return &genserver.Server{Name: name, Module: module, Pid: n.pid(id), Parent: self, Family: s.Name, Handler: h}
 	}
-	for _, server := range s.spec.Servers {
-		spec.Children = append(spec.Children, gen.SupervisorChildSpec{
-			Name: string(server.Name),
-			Child: &genserver.Process{
-				Up: func(p gen.Process, end func(reason string)) {
-					s.registry.add(p, s.serving(server, p, end), func() { end(genserver.Killed) })
-				},
-				Down: s.registry.remove,
+	children := make([]ergo.Process, len(s.Servers))
+	for i, child := range s.Servers {
+		children[i] = ergo.Process{
+			Name: string(child.Name),
+			Up: func(id uint64, end func(reason etf.Term)) {
+				life := server(id, child.Name, child.Module, child.Handler)
+				life.End = func(reason etf.Term) {
+					n.log.Warn("process told to terminate, and started anew", "name", child.Name)
+					end(reason)
+				}
+				n.registry.add(child.Name, &dist.Process{
+					ID: id, Handler: inline{life}, Kill: func() { end(ergo.Killed) },
+				})
 			},
-		})
+			Down: func(id uint64, reason etf.Term) { n.ended(child.Name, id, reason) },
+		}
 	}
-	return spec, nil
+	return n.ergo.Supervise(ergo.Process{
+		Name: string(s.Name),
+		Up: func(id uint64, _ func(etf.Term)) {
+			self = n.pid(id)
+			life := server(id, s.Name, s.Module, supervisor{spec: s, registry: n.registry})
+			n.registry.add(s.Name, &dist.Process{ID: id, Handler: inline{life}}) // to kill it would be to end the service
+		},
+		Down: func(id uint64, reason etf.Term) { n.ended(s.Name, id, reason) },
+	}, children...)
 }
 
-// serving is one life of a server.
-func (s *supervisor) serving(server Server, p gen.Process, end func(reason string)) dist.Handler {
-	return inline{&genserver.Server{
-		Name:    server.Name,
-		Module:  server.Module,
-		Pid:     etfPidOf(p),
-		Parent:  s.self,
-		Family:  s.spec.Name,
-		Handler: server.Handler,
-		End: func(reason etf.Term) {
-			s.log.Warn("process told to terminate, and started anew", "name", server.Name)
-			end(genserver.Reason(reason))
-		},
-	}}
+// ended has a process found no more, and tells those who watch it.
+func (n *Node) ended(name etf.Atom, id uint64, reason etf.Term) {
+	n.registry.remove(name, id)
+	n.proto.Ended(id, reason)
+}
+
+// pid is the pid of a process of this node.
+func (n *Node) pid(id uint64) etf.Pid {
+	return etf.NewPid(etf.Atom(n.name), uint32(id), uint32(id>>32), n.creation)
 }
 
 // inline has a gen_server answer on the goroutine that reads a connection.
@@ -104,25 +75,26 @@ type inline struct{ *genserver.Server }
 // Receive implements dist.Handler.
 func (i inline) Receive(message []byte, c dist.Caller) error { return i.Server.Receive(message, c) }
 
-// children answers what module supervisor asks a supervisor.
-type children struct {
+// supervisor answers what module supervisor asks a supervisor.
+type supervisor struct {
 	silent
-	supervisor *supervisor
+	spec     Supervisor
+	registry *registry
 }
 
 // HandleCall answers which_children, the last started first, and count_children.
 // Children cannot be started, stopped or replaced from outside.
-func (c children) HandleCall(dst, request []byte, caps etf.Caps) []byte {
+func (s supervisor) HandleCall(dst, request []byte, caps etf.Caps) []byte {
 	r := etf.NewReader(request)
 	var reply etf.Term = etf.Tuple{etf.Atom("error"), etf.Atom("not_supported")}
 	switch string(r.Atom()) {
 	case "which_children":
-		reply = c.which()
+		reply = s.which()
 	case "count_children":
-		n := int64(len(c.supervisor.spec.Servers))
+		n := int64(len(s.spec.Servers))
 		reply = etf.List{
 			etf.Tuple{etf.Atom("specs"), n},
-			etf.Tuple{etf.Atom("active"), c.active()},
+			etf.Tuple{etf.Atom("active"), s.active()},
 			etf.Tuple{etf.Atom("supervisors"), int64(0)},
 			etf.Tuple{etf.Atom("workers"), n},
 		}
@@ -134,33 +106,23 @@ func (c children) HandleCall(dst, request []byte, caps etf.Caps) []byte {
 	return b
 }
 
-func (c children) which() etf.List {
+func (s supervisor) which() etf.List {
 	var list etf.List
-	for _, server := range slices.Backward(c.supervisor.spec.Servers) {
+	for _, server := range slices.Backward(s.spec.Servers) {
 		var pid etf.Term = etf.Atom("restarting")
-		if p := c.supervisor.registry.named(server.Name); p != nil {
-			pid = etfPid(p.Pid)
+		if p := s.registry.named(server.Name); p != nil {
+			pid = p.Handler.(inline).Pid
 		}
 		list = append(list, etf.Tuple{server.Name, pid, etf.Atom("worker"), etf.List{server.Module}})
 	}
 	return list
 }
 
-func (c children) active() (n int64) {
-	for _, server := range c.supervisor.spec.Servers {
-		if c.supervisor.registry.named(server.Name) != nil {
+func (s supervisor) active() (n int64) {
+	for _, server := range s.spec.Servers {
+		if s.registry.named(server.Name) != nil {
 			n++
 		}
 	}
 	return n
-}
-
-func etfPidOf(p gen.Process) etf.Pid { return etfPid(p.Self()) }
-
-func etfPid(p ergo.Pid) etf.Pid {
-	return etf.NewPid(etf.Atom(p.Node), uint32(p.ID), uint32(p.ID>>32), p.Creation)
-}
-
-func ergoPid(p etf.Pid) ergo.Pid {
-	return ergo.Pid{Node: ergo.Atom(p.Node()), ID: uint64(p.Serial())<<32 | uint64(p.ID()), Creation: p.Creation()}
 }

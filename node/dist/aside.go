@@ -56,6 +56,6 @@ func (c *Conn) answerToken(p *Process, token []byte) []byte {
 	}
 	b := append(append(etf.AppendTupleHeader(nil, 5), flags...), label...)
 	b = etf.AppendInt(b, serial+1)
-	b = append(b, c.encode(p.Pid)...)
+	b = append(b, c.encode(c.proto.pid(p.ID))...)
 	return etf.AppendInt(b, serial)
 }

@@ -10,9 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	ergo "github.com/ergo-services/ergo/etf"
-	"github.com/ergo-services/ergo/node"
-
 	"github.com/flake-go/flake/node/etf"
 	"github.com/flake-go/flake/node/handshake"
 	"github.com/flake-go/flake/node/socket"
@@ -20,18 +17,15 @@ import (
 
 // Conn is a connection to one other node.
 type Conn struct {
-	proto  *Proto
-	peer   handshake.Peer
-	caps   etf.Caps
-	conn   net.Conn
-	leader net.Conn // what Ergo holds instead of conn, or nil
-	served chan<- struct{}
-	log    *slog.Logger
-	router node.CoreRouter
+	proto *Proto
+	peer  handshake.Peer
+	caps  etf.Caps
+	conn  net.Conn
+	log   *slog.Logger
 
 	ctx    context.Context
 	cancel context.CancelCauseFunc
-	done   chan struct{} // closed when Ergo has forgotten the connection
+	done   chan struct{} // closed when the node has forgotten the connection
 	ending Ending        // once it is
 	since  time.Time
 	asks   atomic.Bool  // something other than a tick has come since our last tick
@@ -63,7 +57,6 @@ func newConn(ctx context.Context, p *Proto, s Session) *Conn {
 		peer:   s.Peer,
 		caps:   capsOf(s.Peer.Flags),
 		conn:   s.Conn,
-		served: s.Served,
 		log:    p.Log.With("peer", s.Peer.Name),
 		done:   make(chan struct{}),
 		since:  time.Now(),
@@ -81,7 +74,7 @@ func newConn(ctx context.Context, p *Proto, s Session) *Conn {
 	c.lines.init(&c.share)
 	c.places = make(chan struct{}, MaxSpawned)
 	c.turn = make(chan struct{}, 1)
-	c.self = c.encode(ergo.Pid{Node: ergo.Atom(p.Node), ID: 1, Creation: p.Creation})
+	c.self = c.encode(p.pid(1))
 	return c
 }
 
@@ -114,7 +107,7 @@ func (c *Conn) Serial() int { return int(c.serial) }
 // Context ends with the connection.
 func (c *Conn) Context() context.Context { return c.ctx }
 
-// Done is closed when the connection has ended and Ergo has forgotten it.
+// Done is closed when the connection has ended and the node has forgotten it.
 func (c *Conn) Done() <-chan struct{} { return c.done }
 
 // Close ends the connection at once. What is not yet written is lost.
@@ -167,7 +160,6 @@ func (c *Conn) serve() {
 	c.out.close()
 	ticker.Wait()
 	c.unwatchAll()
-	c.proto.leave(c)
 }
 
 func (c *Conn) read() (err error) {

@@ -9,8 +9,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	ergo "github.com/ergo-services/ergo/etf"
-
 	"github.com/flake-go/flake/node/etf"
 )
 
@@ -133,14 +131,14 @@ func TestEndHoldsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := connectDeaf(t, flags)
 		c := r.conn
-		to, large := ergo.Pid{Node: there, ID: 9}, make([]byte, 2*ownOutput)
+		large := make([]byte, 2*ownOutput)
 		for i := range 2 * ownWatches / watchSize {
 			r.send(monitorP(etf.Atom("flake"), refOf(i)))
 		}
 		r.send(frame(etf.Tuple{number(opSend), etf.Atom(""), ours}, external(make([]byte, 8*ownInput)))[:6*ownInput])
 		for range 2 { // is written, and waits
 			synctest.Wait()
-			c.Send(nil, to, large)
+			r.tell(large)
 		}
 		synctest.Wait()
 		if in, out, watches := c.in.account.taken, c.out.account.taken, c.watches.account.taken; in == 0 || out == 0 || watches == 0 {
@@ -151,8 +149,8 @@ func TestEndHoldsNothing(t *testing.T) {
 			if held := r.proto.shared.held.Load(); held != 0 || len(c.out.buf) != 0 || c.in.buf != nil {
 				t.Errorf("%d octets are held, with %d of output and %d of input", held, len(c.out.buf), len(c.in.buf))
 			}
-			c.Send(nil, to, large)
-			c.MonitorExit(c.pid(), ourPid, "killed", ergo.Ref{})
+			r.tell(large)
+			r.end(ourID, "killed")
 		}
 	})
 }

@@ -108,9 +108,7 @@ func serving(t testing.TB, w *wire) *Conn {
 	local := newLocals()
 	local.names["flake"].Handler = inline{server}
 	p := &Proto{Node: here, Creation: creation, Processes: local, Log: log}
-	c := newConn(context.Background(), p, Session{Conn: w, Peer: handshake.Peer{Name: there, Flags: flags}})
-	c.router = newRouter()
-	return c
+	return newConn(context.Background(), p, Session{Conn: w, Peer: handshake.Peer{Name: there, Flags: flags}})
 }
 
 // inline is a gen_server that answers on the goroutine that read.

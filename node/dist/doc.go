@@ -2,8 +2,7 @@
 // control messages, ticks, monitors and links.
 //
 // It implements the chapter "Protocol between Connected Nodes" of
-// https://www.erlang.org/doc/apps/erts/erl_dist_protocol.html, as Ergo's
-// ProtoInterface. Start at [Proto] and [Conn].
+// https://www.erlang.org/doc/apps/erts/erl_dist_protocol.html. Start at [Proto] and [Conn].
 //
 // One goroutine reads a connection. It takes what has arrived, handles frame by
 // frame in order, appends the answers to the connection's output, and when

@@ -39,7 +39,6 @@ func (a answer) size() int {
 // errands are the answers that wait, by the node that is connected to.
 type errands struct {
 	mu          sync.Mutex
-	conns       map[*Conn]struct{} // that are served
 	all         map[string]*errand
 	unreachable map[string]time.Time // since when
 }
@@ -151,24 +150,6 @@ func (p *Proto) deliver(node string, to *Conn) {
 	}
 }
 
-// serve has the answers that wait for a connection's node delivered.
-func (p *Proto) serve(c *Conn) {
-	p.errands.mu.Lock()
-	if p.errands.conns == nil {
-		p.errands.conns = make(map[*Conn]struct{})
-	}
-	p.errands.conns[c] = struct{}{}
-	p.errands.mu.Unlock()
-	p.deliver(c.peer.Name, c)
-}
-
-// leave forgets a connection.
-func (p *Proto) leave(c *Conn) {
-	p.errands.mu.Lock()
-	defer p.errands.mu.Unlock()
-	delete(p.errands.conns, c)
-}
-
 // disown drops what the peer of a connection passed on, which may have ended before.
 func (p *Proto) disown(c *Conn) {
 	p.errands.mu.Lock()
@@ -178,7 +159,7 @@ func (p *Proto) disown(c *Conn) {
 			return a.by == c
 		})
 	}
-	for other := range p.errands.conns {
+	for _, other := range p.served.all() {
 		other.out.forget(&c.share)
 	}
 }

@@ -26,7 +26,7 @@ func (r *rig) network(gate <-chan struct{}, connect func(node string) (*rig, err
 		defer r.mu.Unlock()
 		return peers[node]
 	}
-	r.proto.Up = func(c *Conn) {
+	r.up = func(c *Conn) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		peers[c.peer.Name] = c
@@ -55,7 +55,7 @@ func testErrand(t *testing.T, r *rig, err error) {
 	r.answersLate(open)
 	gate, up, known, served := make(chan struct{}), make(chan struct{}), make(chan struct{}), make(chan struct{})
 	dials := 0
-	other := &rig{t: t, router: r.router, local: r.local, log: r.log, proto: r.proto}
+	other := r.another()
 	r.network(gate, func(node string) (*rig, error) {
 		dials++
 		other.connectTo(node, flags)
@@ -65,8 +65,8 @@ func testErrand(t *testing.T, r *rig, err error) {
 		}
 		return other, err
 	})
-	register := r.proto.Up
-	r.proto.Up = func(c *Conn) {
+	register := r.up
+	r.up = func(c *Conn) {
 		<-up
 		register(c)
 		close(known)
@@ -168,7 +168,7 @@ func TestErrandsOfManyPeers(t *testing.T) {
 		r.network(gate, func(string) (*rig, error) { return nil, errors.New("no such node") })
 		var peers []*rig
 		for i := range maxErrands/maxErrandsOfPeer + 1 {
-			peer := &rig{t: t, router: r.router, local: r.local, log: r.log, proto: r.proto}
+			peer := r.another()
 			peer.connectTo(fmt.Sprintf("peer%d@h", i), flags)
 			go peer.listen()
 			peers = append(peers, peer)
@@ -218,7 +218,7 @@ func TestUnreachable(t *testing.T) {
 // does not read what there is.
 func TestPassOn(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, by *rig) {
-		r := &rig{t: t, router: by.router, local: by.local, log: by.log, proto: by.proto}
+		r := by.another()
 		r.connectTo("older@h", scalang&^handshake.SmallAtomTags)
 		synctest.Wait()
 		small := answer{pid: []byte(theirs), message: external(etf.Tuple{int64(1), etf.Atom("ok")})}

@@ -104,7 +104,7 @@ func lineOf(p *Process, message []byte) string {
 		return ""
 	}
 	r.Tuple()
-	return string(binary.BigEndian.AppendUint64(bytes.Clone(r.Pid()), p.Pid.ID))
+	return string(binary.BigEndian.AppendUint64(bytes.Clone(r.Pid()), p.ID))
 }
 
 // GoInOrder is Go for the answer to a call: what its process asks the server from

@@ -10,8 +10,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	ergo "github.com/ergo-services/ergo/etf"
-
 	"github.com/flake-go/flake/node/etf"
 )
 
@@ -56,7 +54,7 @@ func (r *rig) answersLate(gate <-chan struct{}) {
 		}
 		return nil
 	}
-	r.local.names["other"] = &Process{Pid: ergo.Pid{Node: here, ID: 1002, Creation: creation}, Handler: r.local.flake}
+	r.local.names["other"] = &Process{ID: 1002, Handler: r.local.flake}
 }
 
 // tags gives those of the answers received.

@@ -6,25 +6,22 @@ import (
 	"sync"
 	"testing/synctest"
 
-	ergo "github.com/ergo-services/ergo/etf"
-	"github.com/ergo-services/ergo/gen"
-	"github.com/ergo-services/ergo/node"
-
 	"github.com/flake-go/flake/node/etf"
 )
 
-// locals are the local processes: flake, with a handler, and box, with a mailbox.
+// locals are the local processes: flake, and box, which does nothing.
 type locals struct {
-	mu    sync.Mutex
-	names map[string]*Process
-	flake *recorder
+	onFind func(*locals) // called when a process was found by its ID, unless nil
+	mu     sync.Mutex
+	names  map[string]*Process
+	flake  *recorder
 }
 
 func newLocals() *locals {
 	l := &locals{flake: new(recorder)}
 	l.names = map[string]*Process{
-		"flake": {Pid: ourPid, Handler: l.flake, Kill: func() { l.flake.note("killed") }},
-		"box":   {Pid: ergo.Pid{Node: here, ID: 1 << 40, Creation: creation}},
+		"flake": {ID: ourID, Handler: l.flake, Kill: func() { l.flake.note("killed") }},
+		"box":   {ID: boxID, Handler: new(recorder)},
 	}
 	return l
 }
@@ -35,11 +32,14 @@ func (l *locals) Whereis(name []byte) *Process {
 	return l.names[string(name)]
 }
 
-func (l *locals) ByPid(pid ergo.Pid) *Process {
+func (l *locals) ByID(id uint64) *Process {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, p := range l.names {
-		if p.Pid.ID == pid.ID {
+		if p.ID == id {
+			if l.onFind != nil {
+				l.onFind(l)
+			}
 			return p
 		}
 	}
@@ -99,60 +99,4 @@ func (j *journal) take() string {
 	defer j.mu.Unlock()
 	defer j.b.Reset()
 	return j.b.String()
-}
-
-// router is Ergo's router as far as a connection needs it.
-type router struct {
-	node.CoreRouter
-	journal
-	onMonitor func() // called in the course of RouteMonitor
-
-	mu       sync.Mutex
-	monitors map[ergo.Ref]ergo.Pid
-}
-
-func newRouter() *router { return &router{monitors: make(map[ergo.Ref]ergo.Pid)} }
-
-func (r *router) RouteSend(from, to ergo.Pid, message ergo.Term) error {
-	r.note("send %s/%d to %d: %s", from.Node, from.ID, to.ID, etf.Format(nil, message))
-	return nil
-}
-
-func (r *router) RouteSendAlias(from ergo.Pid, to ergo.Alias, message ergo.Term) error {
-	r.note("send alias %v: %s", to.ID, etf.Format(nil, message))
-	return nil
-}
-
-func (r *router) RouteMonitor(_, pid ergo.Pid, ref ergo.Ref) error {
-	r.note("monitor %d", pid.ID)
-	if r.onMonitor != nil {
-		r.onMonitor()
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.monitors[ref] = pid
-	return nil
-}
-
-func (r *router) RouteDemonitor(_ ergo.Pid, ref ergo.Ref) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.note("demonitor %d", r.monitors[ref].ID)
-	delete(r.monitors, ref)
-	return nil
-}
-
-func (r *router) RouteExit(to, terminated ergo.Pid, reason string) error {
-	r.note("exit of %d to %d: %s", terminated.ID, to.ID, reason)
-	return nil
-}
-
-func (r *router) RouteMonitorExit(terminated ergo.Pid, reason string, ref ergo.Ref) error {
-	r.note("down %d %v: %s", terminated.ID, ref.ID, reason)
-	return nil
-}
-
-func (r *router) RouteMonitorExitReg(terminated gen.ProcessID, reason string, ref ergo.Ref) error {
-	r.note("down %s %v: %s", terminated, ref.ID, reason)
-	return nil
 }

@@ -4,14 +4,12 @@ import (
 	"testing"
 	"testing/synctest"
 
-	ergo "github.com/ergo-services/ergo/etf"
-
 	"github.com/flake-go/flake/node/etf"
 )
 
 // sendOctets sends the peer so many from outside the reader.
 func (r *rig) sendOctets(n int) {
-	r.conn.Send(nil, ergo.Pid{Node: there, ID: 9}, make([]byte, n))
+	r.tell(make([]byte, n))
 	synctest.Wait()
 }
 

@@ -13,7 +13,7 @@ import (
 // passing gives a rig whose peer passes calls on, and another one, which reads
 // nothing.
 func passing(t *testing.T, by *rig) (other *rig) {
-	other = &rig{t: t, router: by.router, local: by.local, log: by.log, proto: by.proto}
+	other = by.another()
 	other.connectTo("other@127.0.0.1", flags)
 	synctest.Wait()
 	return other
@@ -63,7 +63,7 @@ func TestPassedApart(t *testing.T) {
 func TestPassedByMany(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, by *rig) {
 		other := passing(t, by)
-		third := &rig{t: t, router: by.router, local: by.local, log: by.log, proto: by.proto}
+		third := by.another()
 		third.connectTo("third@127.0.0.1", flags)
 		go third.listen()
 		for range 5 {

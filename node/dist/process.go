@@ -3,18 +3,14 @@ package dist
 import (
 	"context"
 
-	ergo "github.com/ergo-services/ergo/etf"
-
 	"github.com/flake-go/flake/node/etf"
 )
 
 // Process is a local process as peers see it.
 type Process struct {
-	Pid ergo.Pid
+	ID uint64 // of its pid, with the Serial in the upper 32 bits
 
-	// Handler answers what is sent to the process, in line, on the goroutine
-	// that read it. If nil, messages go to the process's mailbox, as terms of
-	// package etf.
+	// Handler answers what is sent to the process, on the goroutine that read it.
 	Handler Handler
 
 	// Kill ends the process, as exit(Pid, kill) does. If nil, peers cannot.
@@ -26,9 +22,12 @@ type Process struct {
 type Processes interface {
 	// Whereis gives the process registered as name, or nil.
 	Whereis(name []byte) *Process
-	// ByPid gives the process with the pid, or nil.
-	ByPid(pid ergo.Pid) *Process
+	// ByID gives the process with the ID, or nil.
+	ByID(id uint64) *Process
 }
+
+// IDOf is the ID of the process of a pid.
+func IDOf(p etf.Pid) uint64 { return uint64(p.Serial())<<32 | uint64(p.ID()) }
 
 // Handler answers messages.
 type Handler interface {

@@ -2,32 +2,25 @@ package dist
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
+	"maps"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/ergo-services/ergo/lib"
-	"github.com/ergo-services/ergo/node"
 
 	"github.com/flake-go/flake/node/etf"
 	"github.com/flake-go/flake/node/handshake"
 )
 
-// Session is a stream whose handshake is done. It reaches Proto as the Custom
-// part of Ergo's HandshakeDetails.
+// Session is a stream whose handshake is done.
 type Session struct {
 	Conn net.Conn
 	Peer handshake.Peer
-
-	// Served, unless nil, is closed once the connection is served. What Ergo holds
-	// for it then is another connection that merely led here, and is closed too.
-	Served chan<- struct{}
 }
 
-// Proto makes connections out of sessions; it is Ergo's ProtoInterface.
+// Proto makes connections out of sessions, and serves them.
 type Proto struct {
 	// Node and Creation are those of the local node.
 	Node     string
@@ -50,13 +43,14 @@ type Proto struct {
 	// such a node's processes go where the call came from.
 	Connect func(node string) error
 
-	// Up is told of a connection before it is served, Down once it is gone.
-	Up, Down func(*Conn)
+	// Down, unless nil, is told of a connection that has ended.
+	Down func(*Conn)
 
 	serial  atomic.Uint32 // of the last connection
 	spawned atomic.Uint32 // the last process
 	running sync.WaitGroup
 	shared  pool
+	served  served
 	errands errands
 }
 
@@ -70,41 +64,57 @@ func (p *Proto) Held() int64 { return p.shared.held.Load() + p.shared.spare.Load
 // Wait waits until no function runs any more that a peer has called.
 func (p *Proto) Wait() { p.running.Wait() }
 
-// Init gives a connection that is not served yet.
-func (p *Proto) Init(ctx context.Context, ergos lib.NetReadWriter, _ string, d node.HandshakeDetails) (node.ConnectionInterface, error) {
-	s, ok := d.Custom.(Session)
-	if !ok {
-		return nil, fmt.Errorf("dist: no session, but %T", d.Custom)
-	}
-	c := newConn(ctx, p, s)
-	if s.Served != nil {
-		c.leader, _ = ergos.(net.Conn)
-	}
-	return c, nil
-}
+// New makes a connection that is not served yet. It ends with ctx at the latest.
+func (p *Proto) New(ctx context.Context, s Session) *Conn { return newConn(ctx, p, s) }
 
 // Serve reads and answers until the connection ends.
-func (p *Proto) Serve(ci node.ConnectionInterface, router node.CoreRouter) {
-	c := ci.(*Conn)
-	c.router = router
-	if p.Up != nil {
-		p.Up(c)
-	}
-	p.serve(c)
-	if c.served != nil {
-		close(c.served)
-	}
-	if c.leader != nil {
-		c.leader.Close()
-	}
+func (p *Proto) Serve(c *Conn) {
+	p.served.add(c)
+	p.deliver(c.peer.Name, c)
 	c.serve()
-}
-
-// Terminate is called once Ergo has forgotten the connection.
-func (p *Proto) Terminate(ci node.ConnectionInterface) {
-	c := ci.(*Conn)
+	p.served.remove(c)
 	if p.Down != nil {
 		p.Down(c)
 	}
 	close(c.done)
+}
+
+// Ended tells those who watch a process that it has ended. [Processes] must not find
+// it any more.
+func (p *Proto) Ended(id uint64, reason etf.Term) {
+	for _, c := range p.served.all() {
+		c.ended(id, reason)
+	}
+}
+
+// pid is the pid of a process of the local node.
+func (p *Proto) pid(id uint64) etf.Pid {
+	return etf.NewPid(etf.Atom(p.Node), uint32(id), uint32(id>>32), p.Creation)
+}
+
+// served are the connections that are served.
+type served struct {
+	mu    sync.Mutex
+	conns map[*Conn]struct{}
+}
+
+func (s *served) add(c *Conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.conns == nil {
+		s.conns = make(map[*Conn]struct{})
+	}
+	s.conns[c] = struct{}{}
+}
+
+func (s *served) remove(c *Conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.conns, c)
+}
+
+func (s *served) all() []*Conn {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Keys(s.conns))
 }

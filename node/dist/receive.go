@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 
-	ergo "github.com/ergo-services/ergo/etf"
-
 	"github.com/flake-go/flake/node/etf"
 )
 
@@ -39,11 +37,11 @@ var operations = [...]operation{
 	opExit2TT:        {"pp..", false, (*Conn).recvExit2},
 	opMonitorP:       {"pnr", false, (*Conn).recvMonitor},
 	opDemonitorP:     {"pnr", false, (*Conn).recvDemonitor},
-	opMonitorPExit:   {"npr.", false, (*Conn).recvMonitorExit},
+	opMonitorPExit:   {"npr.", false, (*Conn).recvIgnored},
 	opSendSender:     {"pp", true, (*Conn).recvSend},
 	opSendSenderTT:   {"pp.", true, (*Conn).recvSend},
-	opAliasSend:      {"pr", true, (*Conn).recvAliasSend},
-	opAliasSendTT:    {"pr.", true, (*Conn).recvAliasSend},
+	opAliasSend:      {"pr", true, (*Conn).recvIgnored},
+	opAliasSendTT:    {"pr.", true, (*Conn).recvIgnored},
 	opSpawnRequest:   {"rpp..", true, (*Conn).recvSpawnRequest},
 	opSpawnRequestTT: {"rpp...", true, (*Conn).recvSpawnRequest},
 	opUnlinkID:       {"ipp", false, (*Conn).recvUnlinkID},
@@ -121,7 +119,7 @@ func (c *Conn) recvRegSend(m *control) error {
 	if p == nil {
 		return nil
 	}
-	return c.deliver(p, m.args[0], m.tokenAt(3), m.message)
+	return c.hand(p, m.tokenAt(3), m.message)
 }
 
 func (c *Conn) recvSend(m *control) error {
@@ -129,56 +127,14 @@ func (c *Conn) recvSend(m *control) error {
 	if p == nil {
 		return nil
 	}
-	return c.deliver(p, nil, m.tokenAt(2), m.message)
-}
-
-func (c *Conn) recvAliasSend(m *control) error {
-	taken, err := c.weigh(m.message, ownMessage)
-	if err != nil {
-		return err
-	}
-	defer c.share.give(taken)
-	term, err := etf.Decode(m.message)
-	if err != nil {
-		return err
-	}
-	return c.router.RouteSendAlias(c.pid(), ergo.Alias(ergoRef(etf.Ref(m.args[1]))), term)
-}
-
-// Deliver hands on a message that a Handler was sent for another process.
-func (c *Conn) Deliver(p *Process, message []byte) {
-	if err := c.deliver(p, nil, nil, message); err != nil {
-		c.log.Warn("message dropped", "error", err)
-	}
-}
-
-// deliver hands a message to a local process. The sender is nil if unknown, the
-// token if there is none.
-func (c *Conn) deliver(p *Process, from, token, message []byte) error {
-	if p.Handler != nil {
-		return c.hand(p, token, message)
-	}
-	taken, err := c.weigh(message, ownMessage)
-	if err != nil {
-		return err
-	}
-	defer c.share.give(taken)
-	term, err := etf.Decode(message)
-	if err != nil {
-		return err
-	}
-	sender := c.pid()
-	if from != nil {
-		sender = ergoPid(etf.Pid(from))
-	}
-	return c.router.RouteSend(sender, p.Pid, term)
+	return c.hand(p, m.tokenAt(2), m.message)
 }
 
 // maxToken bounds a trace token, which is kept as long as its message is handled. A
 // larger one, by its label, is not carried on.
 const maxToken = 4 << 10
 
-// hand hands a message to a process that has a Handler.
+// hand hands a message to a process, with its trace token, which is nil if it has none.
 func (c *Conn) hand(p *Process, token, message []byte) (err error) {
 	if len(token) > maxToken {
 		token = nil
@@ -210,7 +166,7 @@ func (c *Conn) find(proc []byte) *Process {
 	if string(p.Node()) != c.proto.Node || !c.sameCreation(p) {
 		return nil
 	}
-	return c.proto.Processes.ByPid(ergoPid(p))
+	return c.proto.Processes.ByID(IDOf(p))
 }
 
 // sameCreation reports whether a pid with our name is of this run of our node.
@@ -223,6 +179,18 @@ func (c *Conn) sameCreation(p etf.Pid) bool {
 	return p.Creation() == c.proto.Creation
 }
 
+// recvExit is the end of a process of the peer that is linked with one of ours.
+func (c *Conn) recvExit(m *control) error {
+	from, to, reason := m.args[0], m.args[1], m.args[m.n-1]
+	if !c.unlink(from, to) {
+		return nil
+	}
+	if p := c.find(to); p != nil {
+		return c.trapped(p, from, reason)
+	}
+	return nil
+}
+
 // recvExit2 is exit(Pid, Reason). Our processes trap exits, so only kill ends one.
 func (c *Conn) recvExit2(m *control) error {
 	p := c.find(m.args[1])
@@ -231,7 +199,7 @@ func (c *Conn) recvExit2(m *control) error {
 	}
 	reason := m.args[m.n-1]
 	if r := etf.NewReader(reason); string(r.Atom()) == "kill" && p.Kill != nil {
-		c.log.Warn("process killed by exit(Pid, kill)", "pid", p.Pid, "by", text(m.args[0]))
+		c.log.Warn("process killed by exit(Pid, kill)", "pid", text(m.args[1]), "by", text(m.args[0]))
 		p.Kill()
 		return nil
 	}
@@ -244,7 +212,7 @@ func (c *Conn) trapped(p *Process, from, reason []byte) error {
 	message = append(message, c.atom("EXIT")...)
 	message = append(message, from...)
 	message = append(message, reason...)
-	return c.deliver(p, from, nil, message)
+	return c.hand(p, nil, message)
 }
 
 // text is a term as Erlang text, made only if it is logged.

@@ -3,7 +3,6 @@ package dist
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"testing"
 
 	"github.com/flake-go/flake/node/etf"
@@ -40,31 +39,24 @@ func TestToHandler(t *testing.T) {
 	}
 }
 
-// Without a handler it is decoded and goes to the mailbox.
-func TestToMailbox(t *testing.T) {
-	box := etf.NewPid(here, 0, 1<<8, creation) // Ergo's one number in two
+// What only a process of ours could have asked for is dropped without a word: none of
+// them monitors, has an alias or is spawned elsewhere.
+func TestNotAskedFor(t *testing.T) {
+	why := etf.Atom("why")
 	bubble(t, flags, func(t *testing.T, r *rig) {
+		r.log.take()
 		r.send(
-			frame(etf.Tuple{number(opRegSend), theirs, etf.Atom(""), etf.Atom("box")}, old),
-			frame(etf.Tuple{number(opSend), etf.Atom(""), box}, old),
 			frame(etf.Tuple{number(opAliasSend), theirs, ref3}, old),
 			frame(etf.Tuple{number(opAliasSendTT), theirs, ref5, traceToken}, old),
-			frame(etf.Tuple{number(opExit2), theirs, box, etf.Atom("why")}),
-			frame(etf.Tuple{number(opExit2), theirs, box, etf.Atom("kill")}),
-			frame(etf.Tuple{number(opSend), etf.Atom(""), box}, []byte{200, 1, 2}), // is dropped
-			frame(etf.Tuple{number(opAliasSend), theirs, ref3}, []byte{200, 1, 2}),
+			frame(etf.Tuple{number(opMonitorPExit), theirs, ours, ref3, why}),
+			frame(etf.Tuple{number(opMonitorPExit), ours, ours, ref3, why}),
+			frame(etf.Tuple{number(opExit), ours, ours, why}),
+			frame(etf.Tuple{number(opExitTT), ours, ours, etf.Atom("token"), why}),
 		)
-		want := strings.Join([]string{
-			"send " + there + "/4294967305 to 1099511627776: {get,1}",
-			"send " + there + "/0 to 1099511627776: {get,1}",
-			"send alias [1 2 3 0 0]: {get,1}",
-			"send alias [1 2 3 4 0]: {get,1}",
-			"send " + there + "/4294967305 to 1099511627776: {'EXIT'," + theirs.String() + ",why}",
-			"send " + there + "/4294967305 to 1099511627776: {'EXIT'," + theirs.String() + ",kill}", // it cannot be killed
-		}, "\n") + "\n"
-		if got := r.router.take(); got != want {
-			t.Errorf("got\n%swant\n%s", got, want)
+		if got := r.local.flake.take() + r.log.take(); got != "" {
+			t.Errorf("got %s", got)
 		}
+		r.want()
 	})
 }
 
@@ -114,9 +106,6 @@ func TestExitSignals(t *testing.T) {
 				if got := r.local.flake.take(); got != test.want {
 					t.Errorf("got %q, want %q", got, test.want)
 				}
-				if got := strings.Contains(r.router.take(), "exit of 4294967305 to 1001"); got != strings.Contains(name, "linked") {
-					t.Errorf("Ergo is told: %t", got)
-				}
 				r.want()
 			})
 		})
@@ -128,23 +117,15 @@ func TestExitSignals(t *testing.T) {
 	})
 }
 
-// What a Handler hands on arrives as what was sent there does.
-func TestDeliver(t *testing.T) {
+// A process that cannot be killed is sent the signal as a message.
+func TestNoKill(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, r *rig) {
-		r.local.flake.receive = func(message []byte, c Caller) error {
-			c.(*Conn).Deliver(r.local.Whereis([]byte("box")), message)
-			return nil
+		r.local.names["flake"].Kill = nil
+		r.send(frame(etf.Tuple{number(opExit2), theirs, ours, etf.Atom("kill")}))
+		want := fmt.Sprintf("%x\n", external(etf.Tuple{etf.Atom("EXIT"), theirs, etf.Atom("kill")}))
+		if got := r.local.flake.take(); got != want {
+			t.Errorf("got %q, want %q", got, want)
 		}
-		to := etf.Tuple{number(opSend), etf.Atom(""), ours}
-		r.send(frame(to, old))
-		if got := r.router.take(); !strings.HasSuffix(got, "to 1099511627776: {get,1}\n") {
-			t.Errorf("got %s", got)
-		}
-		if log := r.log.take(); strings.Contains(log, "dropped") {
-			t.Error(log)
-		}
-		r.send(frame(to, []byte{200, 1, 2}))
-		r.logged("message dropped")
 	})
 }
 
@@ -158,44 +139,6 @@ func TestExitWithoutLink(t *testing.T) {
 			frame(etf.Tuple{number(opExit), theirs, ours, etf.Atom("why")}),
 		)
 		if got := r.local.flake.take(); got != "" {
-			t.Errorf("got %s", got)
-		}
-	})
-}
-
-// What Ergo's own processes watch at the peer is Ergo's to tell them.
-func TestToErgo(t *testing.T) {
-	reason := etf.Tuple{etf.Atom("bad"), etf.String("why")}
-	long := etf.String(strings.Repeat("x", 1000))
-	bubble(t, flags, func(t *testing.T, r *rig) {
-		r.send(
-			frame(etf.Tuple{number(opMonitorPExit), theirs, ours, ref3, reason}),
-			frame(etf.Tuple{number(opMonitorPExit), etf.Atom("name"), ours, ref3, etf.Atom("noproc")}),
-			frame(etf.Tuple{number(opMonitorPExit), theirs, ours, ref3, long}),
-			frame(etf.Tuple{number(opExit), theirs, ours, reason}),
-		)
-		want := []string{
-			`down 4294967305 [1 2 3 0 0]: {bad,"why"}`,
-			`down <name:` + there + `> [1 2 3 0 0]: noproc`,
-			`down 4294967305 [1 2 3 0 0]: "` + strings.Repeat("x", maxReason-1-len("...")) + `...`,
-			`exit of 4294967305 to 1001: {bad,"why"}`,
-		}
-		if got := r.router.take(); got != strings.Join(want, "\n")+"\n" {
-			t.Errorf("got\n%swant\n%s", got, strings.Join(want, "\n"))
-		}
-	})
-}
-
-// That a process has ended is only for its own node to say.
-func TestForgedEnd(t *testing.T) {
-	why := etf.Atom("why")
-	bubble(t, flags, func(t *testing.T, r *rig) {
-		r.send(
-			frame(etf.Tuple{number(opExit), ours, ours, why}),
-			frame(etf.Tuple{number(opExitTT), ours, ours, etf.Atom("token"), why}),
-			frame(etf.Tuple{number(opMonitorPExit), ours, ours, ref3, why}),
-		)
-		if got := r.router.take(); got != "" {
 			t.Errorf("got %s", got)
 		}
 	})

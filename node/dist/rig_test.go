@@ -13,10 +13,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	ergo "github.com/ergo-services/ergo/etf"
-	"github.com/ergo-services/ergo/lib"
-	"github.com/ergo-services/ergo/node"
-
 	"github.com/flake-go/flake/node/etf"
 	"github.com/flake-go/flake/node/handshake"
 )
@@ -29,6 +25,8 @@ const (
 	there    = "peer@127.0.0.1"
 	creation = 0x6b00b5f2
 	ticktime = time.Minute
+	ourID    = 1001
+	boxID    = 1 << 40
 
 	// flags are what a peer of today and we agree on, scalang what an old one
 	// and we do.
@@ -37,7 +35,6 @@ const (
 )
 
 var (
-	ourPid    = ergo.Pid{Node: here, ID: 1001, Creation: creation}
 	ours      = etf.NewPid(here, 1001, 0, creation)
 	oursOld   = oldPid(here, 1001, creation&3)
 	gone      = etf.NewPid(here, 1002, 0, creation) // a pid of ours of which nothing is left
@@ -72,10 +69,10 @@ type rig struct {
 	conn   *Conn
 	proto  *Proto
 	peer   net.Conn
-	router *router
 	local  *locals
 	log    *journal
 	stream func(net.Conn) net.Conn // what is in between, or nil
+	up     func(*Conn)             // is told of a connection before it is served, or nil
 
 	mu sync.Mutex
 	in []byte // what the peer has read and the test has not
@@ -101,12 +98,21 @@ func connectWith(t *testing.T, flags handshake.Flags, ticktime time.Duration) *r
 }
 
 func newRig(t *testing.T, ticktime time.Duration) *rig {
-	r := &rig{t: t, router: newRouter(), local: newLocals(), log: new(journal)}
+	r := &rig{t: t, local: newLocals(), log: new(journal)}
 	r.proto = &Proto{
 		Node: here, Creation: creation, Processes: r.local, NetTicktime: ticktime,
 		Log: slog.New(slog.NewTextHandler(r.log, nil)),
 	}
 	return r
+}
+
+// another gives a rig for another connection of the same node.
+func (r *rig) another() *rig {
+	return &rig{t: r.t, local: r.local, log: r.log, proto: r.proto, up: func(c *Conn) {
+		if r.up != nil {
+			r.up(c)
+		}
+	}}
 }
 
 // connectTo connects a peer of the name.
@@ -118,15 +124,12 @@ func (r *rig) connectTo(name string, flags handshake.Flags) {
 		stream = r.stream(ourEnd)
 	}
 	s := Session{Conn: stream, Peer: handshake.Peer{Name: name, Creation: 5, Version: 6, Flags: flags}}
-	ci, err := r.proto.Init(r.t.Context(), ourEnd.(lib.NetReadWriter), here, node.HandshakeDetails{Custom: s})
-	if err != nil {
-		r.t.Error(err)
-		return
-	}
-	r.conn = ci.(*Conn)
-	go func() { // as Ergo does
-		r.proto.Serve(r.conn, r.router)
-		r.proto.Terminate(r.conn)
+	r.conn = r.proto.New(r.t.Context(), s)
+	go func() {
+		if r.up != nil {
+			r.up(r.conn)
+		}
+		r.proto.Serve(r.conn)
 	}()
 }
 
@@ -249,29 +252,19 @@ func down(item etf.Term, ref etf.Ref, reason etf.Atom) []byte {
 	return frame(etf.Tuple{number(opMonitorPExit), item, theirs, ref, reason})
 }
 
-// end tells the connection that a process has ended, as Ergo does.
-func (r *rig) end(pid ergo.Pid, reason string) {
+// end has a process of the ID end.
+func (r *rig) end(id uint64, reason etf.Atom) {
 	synctest.Wait()
-	r.router.mu.Lock()
-	var refs []ergo.Ref
-	for ref, p := range r.router.monitors {
-		if p == pid {
-			refs = append(refs, ref)
-			delete(r.router.monitors, ref)
-		}
-	}
-	r.router.mu.Unlock()
-	for _, ref := range refs {
-		r.conn.MonitorExit(r.conn.pid(), pid, reason, ref)
-	}
+	r.proto.Ended(id, reason)
 }
+
+// tell sends a term to a process of the peer, as any goroutine may.
+func (r *rig) tell(message etf.Term) { r.conn.Post([]byte(theirs), nil, external(message)) }
 
 // quiet gives a connection that reads, writes and ticks only when told to.
 func quiet() *Conn {
 	p := &Proto{Node: here, Creation: creation, Processes: newLocals(), Log: slog.New(slog.DiscardHandler)}
-	c := newConn(context.Background(), p, Session{Peer: handshake.Peer{Name: there, Flags: flags}})
-	c.router = newRouter()
-	return c
+	return newConn(context.Background(), p, Session{Peer: handshake.Peer{Name: there, Flags: flags}})
 }
 
 // everything is all that there is of the pool.

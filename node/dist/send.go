@@ -1,6 +1,8 @@
 package dist
 
 import (
+	"fmt"
+
 	"github.com/flake-go/flake/node/etf"
 	"github.com/flake-go/flake/node/handshake"
 )
@@ -109,6 +111,15 @@ func (c *Conn) sendMonitorExit(item, to, ref []byte, reason string) {
 
 func (c *Conn) sendExit(from, to []byte, reason string) {
 	c.sendControl(opExit, from, to, c.atom(reason))
+}
+
+// encode encodes a pid of ours as the peer can read it.
+func (c *Conn) encode(p etf.Pid) []byte {
+	b, err := etf.Append(nil, p, c.caps)
+	if err != nil {
+		panic(fmt.Sprintf("dist: %v", err)) // a node name that the handshake let through
+	}
+	return b
 }
 
 func (c *Conn) atom(text string) []byte { return etf.MustAppendAtom(nil, etf.Atom(text), c.caps) }

@@ -250,7 +250,7 @@ func (c *Conn) exitReason(q spawnRequest) (reason etf.Term) {
 	return c.proto.Spawn(q.module, q.function, q.args)
 }
 
-// spawnedPid makes a pid that no process of Ergo's has: its serial is not 0. To
+// spawnedPid makes a pid that no other process here has: its serial is not 0. To
 // peers without V4_NC an ID has 15 bits, and a serial 13.
 func (c *Conn) spawnedPid() []byte {
 	const idBits, serials = 15, 1<<13 - 1

@@ -167,7 +167,7 @@ func TestSpawnFor(t *testing.T) {
 	}
 }
 
-// Pids of spawned processes are as old peers know them, none is one of Ergo's, and
+// Pids of spawned processes are as old peers know them, none is one of another process, and
 // it takes long until one comes again.
 func TestSpawnedPids(t *testing.T) {
 	c := quiet()

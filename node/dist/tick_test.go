@@ -7,8 +7,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	ergo "github.com/ergo-services/ergo/etf"
-
 	"github.com/flake-go/flake/node/etf"
 )
 
@@ -167,7 +165,7 @@ func TestSlowPeer(t *testing.T) {
 func TestSlowPeerLargeAnswer(t *testing.T) {
 	answer := make([]byte, 20*fullOutput)
 	for name, ask := range map[string]func(r *rig){
-		"by another goroutine": func(r *rig) { r.conn.Send(nil, ergo.Pid{Node: there, ID: 9}, answer) },
+		"by another goroutine": func(r *rig) { r.tell(answer) },
 		"by the reader": func(r *rig) {
 			r.local.flake.receive = func(_ []byte, c Caller) error {
 				c.Answer([]byte(theirs), nil, external(answer))
@@ -204,21 +202,20 @@ func TestMaxOutput(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := connectDeaf(t, flags)
 		megabyte := make([]byte, 1<<20)
-		to := ergo.Pid{Node: there, ID: 9}
-		r.conn.Send(nil, to, etf.Atom("first")) // is being written
+		r.tell(etf.Atom("first")) // is being written
 		for range MaxOutput/len(megabyte) - 1 {
 			synctest.Wait()
-			r.conn.Send(nil, to, megabyte)
+			r.tell(megabyte)
 		}
 		if !r.alive() {
 			t.Error("cut off before MaxOutput")
 		}
-		r.conn.Send(nil, to, megabyte)
+		r.tell(megabyte)
 		if r.alive() {
 			t.Error("still there")
 		}
-		if err := r.conn.Send(nil, to, megabyte); err != nil || len(r.conn.out.buf) > 0 {
-			t.Errorf("%v, %d octets kept", err, len(r.conn.out.buf))
+		if r.tell(megabyte); len(r.conn.out.buf) > 0 {
+			t.Errorf("%d octets kept", len(r.conn.out.buf))
 		}
 	})
 }

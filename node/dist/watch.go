@@ -1,11 +1,7 @@
 package dist
 
 import (
-	"strings"
 	"sync"
-	"sync/atomic"
-
-	ergo "github.com/ergo-services/ergo/etf"
 
 	"github.com/flake-go/flake/node/etf"
 )
@@ -19,17 +15,13 @@ const MaxWatches = 1 << 17
 // watchSize is what a monitor or a link takes besides its terms, as measured.
 const watchSize = 160
 
-// watches are the monitors and links that the peer's processes hold on ours.
-//
-// Ergo knows only that the connection watches a process; for each process, one
-// monitor of Ergo's tells the connection when it ends. So a monitor that comes
-// and goes with every call costs no lock but the connection's own, and its
-// reference is kept as it came.
+// watches are the monitors and links that the peer's processes hold on ours. A
+// monitor that comes and goes with every call costs no lock but the connection's own,
+// and its reference is kept as it came.
 type watches struct {
 	mu       sync.Mutex
 	monitors monitors
 	links    lean[link, struct{}]
-	watched  map[uint64]ergo.Ref // Ergo's monitors, by our process
 
 	held    int // octets of monitors and links
 	account account
@@ -53,7 +45,6 @@ func (w *watches) init(s *share) {
 func (w *watches) clear() {
 	w.monitors.clear()
 	w.links = lean[link, struct{}]{}
-	w.watched = make(map[uint64]ergo.Ref)
 	w.grow(-w.held)
 	w.settle()
 }
@@ -129,7 +120,7 @@ func (c *Conn) recvMonitor(m *control) error {
 	}
 	w := &c.watches
 	w.mu.Lock()
-	added := w.addMonitor(p.Pid.ID, ref, item, by)
+	added := w.addMonitor(p.ID, ref, item, by)
 	w.mu.Unlock()
 	if !added {
 		c.sendMonitorExit(item, by, ref, "system_limit")
@@ -155,7 +146,7 @@ func (c *Conn) recvLink(m *control) error {
 	}
 	w := &c.watches
 	w.mu.Lock()
-	added := w.addLink(link{p.Pid.ID, string(to), string(from)})
+	added := w.addLink(link{p.ID, string(to), string(from)})
 	w.mu.Unlock()
 	if !added {
 		c.sendExit(to, from, "system_limit")
@@ -179,46 +170,23 @@ func (c *Conn) recvUnlinkID(m *control) error {
 
 // unlink forgets a link, and reports whether there was one.
 func (c *Conn) unlink(from, to []byte) bool {
-	l := link{ergoPid(etf.Pid(to)).ID, string(to), string(from)}
+	l := link{IDOf(etf.Pid(to)), string(to), string(from)}
 	c.watches.mu.Lock()
 	defer c.watches.mu.Unlock()
 	return c.watches.forgetLink(l)
 }
 
-// watch has Ergo tell us, by way of MonitorExit, when the process ends.
+// watch sees to it that the end of a process is told which has ended since it was
+// found: its end may have been told to all before the watch was set.
 func (c *Conn) watch(p *Process) {
-	w := &c.watches
-	w.mu.Lock()
-	if _, watched := w.watched[p.Pid.ID]; watched {
-		w.mu.Unlock()
-		return
-	}
-	ref := nextRef(c)
-	w.watched[p.Pid.ID] = ref
-	w.mu.Unlock()
-	// Without the lock: Ergo calls MonitorExit under locks of its own.
-	c.router.RouteMonitor(c.pid(), p.Pid, ref)
-	if c.proto.Processes.ByPid(p.Pid) == nil {
-		c.router.RouteDemonitor(c.pid(), ref) // in between, so Ergo may have missed it
-		c.ended(p.Pid.ID, "noproc")
-	}
-}
-
-var refs atomic.Uint32
-
-// nextRef makes a reference that nobody else uses.
-func nextRef(c *Conn) ergo.Ref {
-	return ergo.Ref{
-		Node: ergo.Atom(c.peer.Name), Creation: c.serial, ID: [5]uint32{refs.Add(1), c.serial},
+	if c.proto.Processes.ByID(p.ID) == nil {
+		c.ended(p.ID, etf.Atom("noproc"))
 	}
 }
 
 // ended tells the peer's processes that one of ours has ended.
-func (c *Conn) ended(process uint64, reason string) {
-	c.watches.mu.Lock()
-	delete(c.watches.watched, process)
-	c.watches.mu.Unlock()
-	c.tell(c.reason(reason), func(p uint64) bool { return p == process })
+func (c *Conn) ended(id uint64, reason etf.Term) {
+	c.tell(c.reason(reason), func(process uint64) bool { return process == id })
 }
 
 // endedAll tells them that all of ours have.
@@ -226,15 +194,14 @@ func (c *Conn) endedAll(reason string) {
 	c.tell(c.atom(reason), func(uint64) bool { return true })
 }
 
-// reason gives one of Ergo's, a string, as a term: an atom, unless genserver.Reason
-// made it of another term. One that the peer cannot read is killed to it.
-func (c *Conn) reason(text string) []byte {
-	var term etf.Term = etf.Atom(text)
-	if external, ok := strings.CutPrefix(text, string([]byte{etf.VersionMagic})); ok {
-		term, _ = etf.Decode([]byte(external))
-	}
-	b, err := etf.Append(nil, term, c.caps)
-	if err != nil {
+// maxReason bounds the reason of an end, which all who watch are told.
+const maxReason = 200
+
+// reason encodes the reason of an end. One that is large, or that the peer cannot
+// read, is killed to it.
+func (c *Conn) reason(reason etf.Term) []byte {
+	b, err := etf.Append(nil, reason, c.caps)
+	if err != nil || len(b) > maxReason {
 		return c.atom("killed")
 	}
 	return b
@@ -259,14 +226,9 @@ func (c *Conn) tell(reason []byte, of func(process uint64) bool) {
 	c.out.poke()
 }
 
-// unwatchAll forgets Ergo's monitors, at the end of the connection.
+// unwatchAll forgets all, at the end of the connection.
 func (c *Conn) unwatchAll() {
-	w := &c.watches
-	w.mu.Lock()
-	watched := w.watched
-	w.clear()
-	w.mu.Unlock()
-	for _, ref := range watched {
-		c.router.RouteDemonitor(c.pid(), ref)
-	}
+	c.watches.mu.Lock()
+	defer c.watches.mu.Unlock()
+	c.watches.clear()
 }

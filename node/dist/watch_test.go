@@ -3,13 +3,12 @@ package dist
 import (
 	"bytes"
 	"io"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	ergo "github.com/ergo-services/ergo/etf"
 
 	"github.com/flake-go/flake/node/etf"
 )
@@ -23,9 +22,9 @@ func TestMonitor(t *testing.T) {
 				bubble(t, flags, func(t *testing.T, r *rig) {
 					r.send(monitorP(pid, ref))
 					r.want()
-					r.end(ourPid, "killed")
+					r.end(ourID, "killed")
 					r.want(down(pid, ref, "killed"))
-					r.end(ourPid, "killed")
+					r.end(ourID, "killed")
 					r.want()
 				})
 			})
@@ -47,7 +46,7 @@ func TestMonitorEchoesName(t *testing.T) {
 			reason := etf.Atom("noproc")
 			if process != "" {
 				r.want()
-				r.end(ourPid, "killed")
+				r.end(ourID, "killed")
 				reason = "killed"
 			}
 			r.want(old(down(etf.Atom(name[3:]), ref5, reason)))
@@ -74,7 +73,7 @@ func TestDemonitor(t *testing.T) {
 		r.send(monitorP(flake, ref3), monitorP(flake, ref4), monitorP(ours, ref5), monitorP(flake, ref3),
 			frame(etf.Tuple{number(opDemonitorP), theirs, flake, ref4}),
 			frame(etf.Tuple{number(opDemonitorP), theirs, flake, refOf(1)})) // never set
-		r.end(ourPid, "killed")
+		r.end(ourID, "killed")
 		got := r.received()
 		if len(got) == 2 && bytes.Equal(got[0], down(ours, ref5, "killed")) {
 			got[0], got[1] = got[1], got[0] // in no order
@@ -85,51 +84,60 @@ func TestDemonitor(t *testing.T) {
 	})
 }
 
-// Ergo is asked once for each process, and no more once the connection is over.
-func TestErgoMonitors(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := connect(t, flags)
-		box := ergo.Pid{Node: here, ID: 1 << 40, Creation: creation}
+// The end of a process is told to those who watch it, and of the next of its name again.
+func TestEnded(t *testing.T) {
+	bubble(t, flags, func(t *testing.T, r *rig) {
+		box := etf.NewPid(here, 0, 1<<8, creation)
 		r.send(monitorP(etf.Atom("flake"), ref3), monitorP(ours, ref4), monitorP(etf.Atom("box"), ref5),
 			frame(etf.Tuple{number(opLink), theirs, ours}),
-			frame(etf.Tuple{number(opLink), theirsToo, etf.NewPid(here, 0, 1<<8, creation)})) // box
-		if got, want := r.router.take(), "monitor 1001\nmonitor 1099511627776\n"; got != want {
-			t.Errorf("got %q, want %q", got, want)
-		}
-		r.end(ourPid, "killed")
+			frame(etf.Tuple{number(opLink), theirsToo, box}))
+		r.end(ourID, "killed")
 		if got := r.received(); len(got) != 3 || strings.Contains(show(got), "box") {
 			t.Errorf("the end of flake: %s", show(got))
 		}
 		r.send(monitorP(ours, ref3), frame(etf.Tuple{number(opLink), theirsToo, ours})) // the next of that name
-		if got, want := r.router.take(), "monitor 1001\n"; got != want {
-			t.Errorf("got %q, want %q", got, want)
-		}
-		r.end(ourPid, "killed")
+		r.end(ourID, "killed")
 		r.want(down(ours, ref3, "killed"), frame(etf.Tuple{number(opExit), ours, theirsToo, etf.Atom("killed")}))
-		r.end(box, "killed")
+		r.end(boxID, "killed")
 		if got := r.received(); len(got) != 2 {
 			t.Errorf("the end of box: %s", show(got))
-		}
-		r.send(monitorP(etf.Atom("box"), ref5))
-		if got, want := r.router.take(), "monitor 1099511627776\n"; got != want {
-			t.Errorf("got %q, want %q", got, want)
-		}
-		r.close()
-		r.router.take()
-		if n := len(r.router.monitors); n != 0 {
-			t.Errorf("%d of Ergo's monitors are left", n)
 		}
 	})
 }
 
+// The reason of an end is any term, unless it is large or the peer cannot read it.
+func TestReasons(t *testing.T) {
+	for _, test := range []struct{ reason, want etf.Term }{
+		{etf.Tuple{etf.Atom("a")}, etf.Tuple{etf.Atom("a")}},
+		{make([]byte, maxReason), etf.Atom("killed")},
+		{etf.Atom("\u0416"), etf.Atom("killed")}, // not Latin-1
+		{struct{}{}, etf.Atom("killed")},         // no term
+	} {
+		bubble(t, scalang, func(t *testing.T, r *rig) {
+			r.send(monitorP(ours, ref3))
+			r.received()
+			r.proto.Ended(ourID, test.reason)
+			got := r.received()
+			var m control
+			if len(got) != 1 {
+				t.Fatalf("got %s", show(got))
+			}
+			if err := m.decode(got[0][5:]); err != nil || m.op != opMonitorPExit {
+				t.Fatalf("got %s, %v", show(got), err)
+			}
+			if reason, err := etf.Decode(m.args[3]); err != nil || !reflect.DeepEqual(reason, test.want) {
+				t.Errorf("%.20v: told %v, %v", test.reason, reason, err)
+			}
+		})
+	}
+}
+
 // A process that ends while it is being watched has not got away.
 func TestMonitorRace(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := connect(t, flags)
-		r.router.onMonitor = func() { r.local.remove("flake") }
+	bubble(t, flags, func(t *testing.T, r *rig) {
+		r.local.onFind = func(l *locals) { delete(l.names, "flake") }
 		r.send(monitorP(ours, ref3))
 		r.want(down(ours, ref3, "noproc"))
-		r.close()
 	})
 }
 
@@ -154,7 +162,7 @@ func TestLinks(t *testing.T) {
 				if r.want(some(test.answer)...); t.Failed() {
 					return
 				}
-				r.end(ourPid, "killed")
+				r.end(ourID, "killed")
 				r.want(some(test.atEnd)...)
 			})
 		})
@@ -230,28 +238,6 @@ func TestShutdown(t *testing.T) {
 			t.Error("the connection goes on")
 		}
 		r.logged("closed by us")
-	})
-}
-
-// A process that ended with another term than an atom is told so, and killed to a
-// peer that cannot read the term.
-func TestReasons(t *testing.T) {
-	term := "\x83" + string(external(etf.Tuple{etf.Atom("odd"), etf.Map{}}))
-	bubble(t, flags, func(t *testing.T, r *rig) {
-		for text, want := range map[string]etf.Term{
-			"shutdown":   etf.Atom("shutdown"),
-			term:         etf.Tuple{etf.Atom("odd"), etf.Map{}},
-			"\x83broken": etf.Atom("killed"),
-		} {
-			r.send(monitorP(ours, ref5))
-			r.want()
-			r.conn.ended(ourPid.ID, text)
-			r.want(frame(etf.Tuple{number(opMonitorPExit), ours, theirs, ref5, want}))
-		}
-		r.conn.caps = etf.Caps{}
-		if got, want := string(r.conn.reason(term)), string(r.conn.atom("killed")); got != want {
-			t.Errorf("%q, want %q", got, want)
-		}
 	})
 }
 

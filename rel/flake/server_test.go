@@ -48,12 +48,12 @@ func pid(t *testing.T, s *server) string {
 // termOf is the pid of a registered process.
 func termOf(t *testing.T, s *server, name string) etf.Pid {
 	t.Helper()
-	p := s.node.Ergo().ProcessByName(name)
-	if p == nil {
-		t.Fatalf("no process is registered as %s", name)
+	pid, _ := s.node.Functions().Apply("erlang", "whereis", []etf.Term{etf.Atom(name)})
+	if pid, ok := pid.(etf.Pid); ok {
+		return pid
 	}
-	self := p.Self()
-	return etf.NewPid(etf.Atom(self.Node), uint32(self.ID), uint32(self.ID>>32), self.Creation)
+	t.Fatalf("no process is registered as %s", name)
+	return ""
 }
 
 func TestLink(t *testing.T) {
@@ -81,12 +81,12 @@ func TestDial(t *testing.T) {
 	s, port := startHere(t)
 	defer s.stop()
 	spawnErl(t, port, []string{"-name", "stranger@127.0.0.1", "-setcookie", "wrong"}, "dialled").await("READY")
-	if err := s.node.Ergo().Connect("stranger@127.0.0.1"); err == nil {
+	if err := s.node.Connect("stranger@127.0.0.1"); err == nil {
 		t.Error("connected to a node of another cookie")
 	}
 	friend := spawnErl(t, port, []string{"-name", "friend@127.0.0.1"}, "dialled")
 	friend.await("READY")
-	if err := s.node.Ergo().Connect("friend@127.0.0.1"); err != nil {
+	if err := s.node.Connect("friend@127.0.0.1"); err != nil {
 		t.Error(err)
 	}
 	wantChecks(t, friend, "dialled")

@@ -228,13 +228,13 @@ func TestDialTLS(t *testing.T) {
 		"plain@127.0.0.1":    {"-name", "plain@127.0.0.1"},
 	} {
 		spawnErl(t, port, flags, "dialled").await("READY")
-		if err := s.node.Ergo().Connect(name); err == nil {
+		if err := s.node.Connect(name); err == nil {
 			t.Errorf("connected to %s", name)
 		}
 	}
 	friend := spawnErl(t, port, distConf{trusts: ca, shows: ca}.flags(t, "friend"), "dialled")
 	friend.await("READY")
-	if err := s.node.Ergo().Connect("friend@127.0.0.1"); err != nil {
+	if err := s.node.Connect("friend@127.0.0.1"); err != nil {
 		t.Error(err)
 	}
 	wantChecks(t, friend, "dialled")

@@ -283,10 +283,10 @@ check("dialled", _, N) ->
     io:format("READY~n"),
     receive {nodeup, N, _} -> id(N) end;
 %% Dials when it has been dialled and has not looked at that yet, each time under
-%% another name. Both come by the same connection, and it stays: collide=PREFIX,TIMES.
+%% another name. Both come by the same connection, and it stays: collide=PREFIX,TIMES,DIR.
+%% Each time goes on when DIR has a file of the name.
 check("collide", [Arg], N) ->
-    [Prefix, Times] = string:split(Arg, ","),
-    register(collider, self()),
+    [Prefix, Times, Dir] = string:split(Arg, ",", all),
     ok = net_kernel:monitor_nodes(true, [{node_type, all}]),
     [begin
          Name = list_to_atom(Prefix ++ integer_to_list(Time) ++ "@127.0.0.1"),
@@ -299,7 +299,7 @@ check("collide", [Arg], N) ->
          true = ended(Dial),
          receive {nodeup, N, _} -> ok end,
          id(N),
-         receive go_on -> ok end,
+         until_file(filename:join(Dir, Name)),
          receive {nodedown, N, _} = Down -> error(Down) after 0 -> ok end,
          id(N),
          ok = net_kernel:stop(),
@@ -668,6 +668,12 @@ until_dialled(Kernel) ->
     case lists:keymember(accept, 1, Waiting) of
         true -> ok;
         false -> erlang:yield(), until_dialled(Kernel)
+    end.
+
+until_file(File) ->
+    case filelib:is_file(File) of
+        true -> ok;
+        false -> timer:sleep(1), until_file(File)
     end.
 
 pid(Hex) -> binary_to_term(<<(list_to_integer(Hex, 16)):(length(Hex) * 4)>>).

@@ -1,13 +1,15 @@
-package genserver
+package ergo
 
 import (
 	"context"
 	"testing"
 	"testing/synctest"
 
-	ergo "github.com/ergo-services/ergo/etf"
+	ergoetf "github.com/ergo-services/ergo/etf"
 	"github.com/ergo-services/ergo/gen"
 	"github.com/ergo-services/ergo/lib"
+
+	"github.com/flake-go/flake/node/etf"
 )
 
 // life is a process of Ergo, as far as it is asked for.
@@ -20,11 +22,12 @@ type life struct {
 	direct chan gen.ProcessDirectMessage
 
 	traps, down bool
-	end         func(reason string)
+	end         func(reason etf.Term)
+	reason      etf.Term
 	told        error
 }
 
-func (l *life) Self() ergo.Pid           { return ergo.Pid{ID: 1} }
+func (l *life) Self() ergoetf.Pid        { return ergoetf.Pid{ID: 1} }
 func (l *life) Context() context.Context { return l.ctx }
 func (l *life) SetTrapExit(trap bool)    { l.traps = trap }
 
@@ -32,7 +35,7 @@ func (l *life) ProcessChannels() gen.ProcessChannels {
 	return gen.ProcessChannels{GracefulExit: l.exits, Mailbox: l.mail, Direct: l.direct}
 }
 
-func (l *life) PutSyncReply(_ ergo.Ref, _ ergo.Term, err error) error {
+func (l *life) PutSyncReply(_ ergoetf.Ref, _ ergoetf.Term, err error) error {
 	l.told = err
 	return nil
 }
@@ -42,10 +45,10 @@ func (l *life) PutSyncReply(_ ergo.Ref, _ ergo.Term, err error) error {
 func TestProcess(t *testing.T) {
 	for name, test := range map[string]struct {
 		end  func(l *life)
-		want string
+		want etf.Term
 	}{
 		"killed": {func(l *life) { l.kill() }, Killed},
-		"ended":  {func(l *life) { l.end("why") }, "why"},
+		"ended":  {func(l *life) { l.end(int64(7)) }, int64(7)},
 		"stopped": {func(l *life) {
 			l.exits <- gen.ProcessGracefulExitRequest{From: l.Self(), Reason: "shutdown"}
 			synctest.Wait()
@@ -53,9 +56,9 @@ func TestProcess(t *testing.T) {
 				t.Error("it ends before its context")
 			}
 			l.kill()
-		}, "shutdown"},
+		}, etf.Atom("shutdown")},
 		"signalled": {func(l *life) {
-			l.exits <- gen.ProcessGracefulExitRequest{From: ergo.Pid{ID: 2}, Reason: "shutdown"}
+			l.exits <- gen.ProcessGracefulExitRequest{From: ergoetf.Pid{ID: 2}, Reason: "shutdown"}
 			l.mail <- gen.ProcessMailboxMessage{}
 			l.direct <- gen.ProcessDirectMessage{}
 			synctest.Wait()
@@ -72,20 +75,25 @@ func TestProcess(t *testing.T) {
 				direct: make(chan gen.ProcessDirectMessage),
 			}
 			l.ctx, l.kill = context.WithCancel(t.Context())
-			p := &Process{
-				Up:   func(_ gen.Process, end func(string)) { l.end = end },
-				Down: func(gen.Process) { l.down = true },
-			}
+			p := &process{Process{
+				Up:   func(_ uint64, end func(etf.Term)) { l.end = end },
+				Down: func(_ uint64, why etf.Term) { l.down, l.reason = true, why },
+			}}
 			state, err := p.ProcessInit(l)
 			if err != nil || !l.traps {
 				t.Errorf("%s: %v, traps exits: %t", name, err, l.traps)
 			}
-			started, reason := make(chan bool), make(chan string)
-			go func() { reason <- p.ProcessLoop(state, started) }()
+			started := make(chan bool)
+			done := make(chan struct{})
+			go func() {
+				p.ProcessLoop(state, started)
+				close(done)
+			}()
 			<-started
 			test.end(l)
-			if got := <-reason; got != test.want || !l.down {
-				t.Errorf("%s: %q, down: %t, want %q", name, got, l.down, test.want)
+			<-done
+			if l.reason != test.want {
+				t.Errorf("%s: ended with %v, want %v", name, l.reason, test.want)
 			}
 		})
 	}

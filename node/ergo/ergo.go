@@ -1,0 +1,111 @@
+// Package ergo runs the gen_servers of a node as processes of the Ergo framework,
+// which gives them pids and names, and starts them again when they end. No other
+// package imports Ergo.
+//
+// Messages of peers do not pass through Ergo: the connections hand them to the
+// gen_servers themselves. See package dist.
+package ergo
+
+import (
+	"context"
+	"math"
+
+	ergoetf "github.com/ergo-services/ergo/etf"
+	"github.com/ergo-services/ergo/gen"
+	ergonode "github.com/ergo-services/ergo/node"
+
+	"github.com/flake-go/flake/node/etf"
+)
+
+// Process is what a [Node] runs.
+type Process struct {
+	Name string
+
+	// Up is called when the process has begun, with the ID of its pid (the Serial in
+	// the upper 32 bits), and with what ends it. It may not block. end may be called
+	// at any time; of a supervisor it is nil.
+	Up func(id uint64, end func(reason etf.Term))
+
+	// Down is called when it has ended.
+	Down func(id uint64, reason etf.Term)
+}
+
+// Node is a node of Ergo, without its network.
+type Node struct {
+	node        ergonode.Node
+	supervisors []gen.Process
+}
+
+// Start starts a node, which ends with ctx at the latest.
+func Start(ctx context.Context, name string, creation uint32) (*Node, error) {
+	n, err := ergonode.StartWithContext(ctx, name, "", ergonode.Options{
+		Creation:         creation,
+		Listeners:        []ergonode.Listener{{Hostname: "127.0.0.1"}},
+		Handshake:        &closed{},
+		Proto:            &ergonode.Proto{},
+		StaticRoutesOnly: true,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &Node{node: n}, nil
+}
+
+// Supervise starts a supervisor and then its children in their order. Each child is
+// started again whenever it has ended, without a limit: a peer that kills it again and
+// again shall not end the service for all.
+func (n *Node) Supervise(supervisor Process, children ...Process) error {
+	p, err := n.node.Spawn(supervisor.Name, gen.ProcessOptions{}, &supervisorProcess{spec: supervisor, children: children})
+	if err == nil {
+		n.supervisors = append(n.supervisors, p)
+	}
+	return err
+}
+
+// Shutdown has all processes end with the reason shutdown, without waiting for that.
+func (n *Node) Shutdown() {
+	for i := len(n.supervisors) - 1; i >= 0; i-- {
+		n.supervisors[i].Exit(shutdown)
+	}
+}
+
+// Stop ends the node at once.
+func (n *Node) Stop() { n.node.Stop() }
+
+const shutdown = "shutdown"
+
+// supervisorProcess is a supervisor as Ergo wants it.
+type supervisorProcess struct {
+	gen.Supervisor
+	spec     Process
+	children []Process
+}
+
+// ProcessInit is called by Ergo before the supervisor runs.
+func (s *supervisorProcess) ProcessInit(p gen.Process, args ...ergoetf.Term) (gen.ProcessState, error) {
+	s.spec.Up(p.Self().ID, nil)
+	return s.Supervisor.ProcessInit(p, args...)
+}
+
+// ProcessLoop is the life of the supervisor.
+func (s *supervisorProcess) ProcessLoop(p gen.ProcessState, started chan<- bool) (reason string) {
+	defer func() { s.spec.Down(p.Self().ID, etf.Atom(reason)) }()
+	return s.Supervisor.ProcessLoop(p, started)
+}
+
+// Init is called by Ergo.
+func (s *supervisorProcess) Init(...ergoetf.Term) (gen.SupervisorSpec, error) {
+	spec := gen.SupervisorSpec{
+		Name: s.spec.Name,
+		Strategy: gen.SupervisorStrategy{
+			Type:      gen.SupervisorStrategyOneForOne,
+			Restart:   gen.SupervisorStrategyRestartPermanent,
+			Intensity: math.MaxUint16,
+			Period:    1,
+		},
+	}
+	for _, child := range s.children {
+		spec.Children = append(spec.Children, gen.SupervisorChildSpec{Name: child.Name, Child: &process{child}})
+	}
+	return spec, nil
+}

@@ -1,0 +1,67 @@
+package ergo
+
+import (
+	"context"
+
+	ergoetf "github.com/ergo-services/ergo/etf"
+	"github.com/ergo-services/ergo/gen"
+	"github.com/ergo-services/ergo/lib"
+
+	"github.com/flake-go/flake/node/etf"
+)
+
+// process is a Process as Ergo wants it. It traps exits: nothing but its end
+// function and a stop by its supervisor ends it.
+type process struct{ Process }
+
+var _ gen.ProcessBehavior = (*process)(nil)
+
+// ProcessInit is called by Ergo before the process runs.
+func (s *process) ProcessInit(p gen.Process, _ ...ergoetf.Term) (gen.ProcessState, error) {
+	p.SetTrapExit(true)
+	return gen.ProcessState{Process: p}, nil
+}
+
+// ProcessLoop is the life of the process. It returns the reason of its end.
+func (s *process) ProcessLoop(p gen.ProcessState, started chan<- bool) string {
+	id := p.Self().ID
+	ctx, end := context.WithCancelCause(p.Context()) // Ergo's own Kill is not safe once the process ends
+	s.Up(id, func(reason etf.Term) { end(ended{reason}) })
+	reason := s.await(ctx, p, started)
+	s.Down(id, reason)
+	text, _ := reason.(etf.Atom)
+	return string(text)
+}
+
+// await waits for the end. Only the supervisor calls the process's Exit, and then
+// ends, too. It must not learn of the process's end in the course of its own: Ergo
+// has a data race there. Its end is the end of the process's context.
+func (s *process) await(ctx context.Context, p gen.ProcessState, started chan<- bool) (reason etf.Term) {
+	channels := p.ProcessChannels()
+	started <- true
+	for {
+		select {
+		case exit := <-channels.GracefulExit:
+			if exit.From == p.Self() {
+				<-ctx.Done()
+				return etf.Atom(exit.Reason)
+			}
+		case <-channels.Mailbox:
+		case direct := <-channels.Direct:
+			p.PutSyncReply(direct.Ref, nil, lib.ErrUnsupportedRequest)
+		case <-ctx.Done():
+			if e, ok := context.Cause(ctx).(ended); ok {
+				return e.reason
+			}
+			return Killed
+		}
+	}
+}
+
+// Killed is the reason of who was ended by exit(Pid, kill).
+const Killed = etf.Atom("killed")
+
+// ended is the cause with which a process was ended.
+type ended struct{ reason etf.Term }
+
+func (ended) Error() string { return "ended" }
