@@ -27,7 +27,6 @@ var noLimits = map[string]string{
 	"node/dist.maxAlike":             "what is compared at a time",
 	"node/dist.maxArguments":         "the shape of a control message",
 	"node/dist.maxReason":            "how much of a text is logged",
-	"genserver.maxReason":            "how much of a text is logged",
 	"node/dist.maxSpares":            "what is kept for use again",
 	"node/dist.maxSpare":             "what is kept for use again",
 	"node/dist.maxTick":              "how often is ticked",
