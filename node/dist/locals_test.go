@@ -46,13 +46,6 @@ func (l *locals) ByID(id uint64) *Process {
 	return nil
 }
 
-// remove has the process not be found any more.
-func (l *locals) remove(name string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.names, name)
-}
-
 // recorder is a handler that keeps what it is sent.
 type recorder struct {
 	journal
