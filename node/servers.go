@@ -11,12 +11,17 @@ import (
 
 // The functions that ask the node's processes.
 
-// fnCall calls a server of this node. The third argument would be a time-out.
+// fnCall calls a server of this node, but not rex: a call in a call in a call would
+// have the arguments of each kept and encoded once more. The third argument would be a
+// time-out.
 func (n *Node) fnCall(args []etf.Term) (etf.Term, error) {
 	exit := func(why etf.Term) error { return exited(why, "gen_server", "call", args) }
 	p, err := n.server(args[0], exit)
 	if err != nil {
 		return nil, err
+	}
+	if _, nests := p.Handler.(*rpc.Rex); nests {
+		return nil, &rpc.Exception{Class: rpc.Error, Reason: etf.Atom("notsup")}
 	}
 	reply, err := p.Call(args[1])
 	if err != nil {

@@ -496,6 +496,7 @@ check("refusals", _, N) ->
     {badrpc, {'EXIT', {noproc, {gen_server, call, [nobody, which_children, infinity]}}}} =
         rpc:call(N, supervisor, which_children, [nobody]),
     {badrpc, {'EXIT', {noproc, {gen_server, call, [nobody, get]}}}} = rpc:call(N, gen_server, call, [nobody, get]),
+    {badrpc, {'EXIT', {notsup, _}}} = rpc:call(N, gen_server, call, [rex, {call, erlang, node, [], user}]),
     {error, system_limit} = rpc:call(N, gen_server, call, [flake, {get_many, 65536}]),
     Large = binary:copy(<<"x">>, 1 bsl 20 - 100),
     [begin
