@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/flake-go/flake/node/etf"
+	"github.com/flake-go/flake/node/wire"
 )
 
 const (
@@ -183,7 +184,7 @@ func (c *Conn) send(name etf.Atom, request etf.Term) (tag uint64, waiting *call,
 func (c *Conn) read() error {
 	r := bufio.NewReaderSize(c.conn, readBuffer)
 	for {
-		frame, err := readFrame(r)
+		frame, err := wire.Read(r, maxFrame)
 		if err != nil {
 			return err
 		}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/flake-go/flake/node/etf"
 	"github.com/flake-go/flake/node/handshake"
+	"github.com/flake-go/flake/node/wire"
 )
 
 func TestCall(t *testing.T) {
@@ -197,7 +198,7 @@ func TestFrames(t *testing.T) {
 			"\x5A\x00\x01\x77\x01a\x00\x00\x00\x01\x00\x00\x00\x01\x77\x01a", ""},
 		{"a distribution header", "\x83\x44\x00", "distribution header"},
 		{"no term", "\x70\x83\xFF", "etf"},
-		{"nothing after the control message", "\x70\x83\x68\x03\x61\x02\x77\x00\x77\x00", "etf"},
+		{"nothing after the control message", "\x70\x83\x68\x03\x61\x02\x77\x00\x77\x00", "without a message"},
 	} {
 		p := startPeer(t)
 		p.accept(func(c net.Conn) {
@@ -233,7 +234,7 @@ func TestLargeFrame(t *testing.T) {
 	}
 	defer c.Close()
 	await(t, "the end", func() bool { return !c.lasts() })
-	if _, err := c.Call(t.Context(), "echo", etf.Atom("a")); err == nil || !strings.Contains(err.Error(), "16777217 octets") {
+	if _, err := c.Call(t.Context(), "echo", etf.Atom("a")); err == nil || !strings.Contains(err.Error(), "16777217 bytes") {
 		t.Error(err)
 	}
 }
@@ -244,16 +245,15 @@ func TestDown(t *testing.T) {
 	p.accept(func(c net.Conn) {
 		monitor := make([]byte, readBuffer)
 		n, _ := c.Read(monitor)
-		r := etf.NewReader(monitor[frameHeader+1 : n])
+		r := etf.NewReader(monitor[wire.HeaderSize+1 : n])
 		r.Version()
 		r.Tuple()
 		r.Int()
 		r.Raw()
 		r.Raw()
 		ref := etf.Ref(r.Ref())
-		b, err := appendFrame(nil, func(b []byte) ([]byte, error) {
-			return etf.Append(b, etf.Tuple{int64(opMonitorPExit), etf.Atom(""), etf.Atom(""), ref, etf.Atom("killed")}, caps)
-		})
+		down := etf.Tuple{int64(wire.OpMonitorPExit), etf.Atom(""), etf.Atom(""), ref, etf.Atom("killed")}
+		b, err := wire.Append(nil, caps, down)
 		if err != nil {
 			t.Error(err)
 		}

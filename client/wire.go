@@ -1,28 +1,14 @@
 package client
 
 import (
-	"bufio"
-	"encoding/binary"
+	"errors"
 	"fmt"
-	"io"
 
 	"github.com/flake-go/flake/node/etf"
-)
-
-// The control messages of a caller, of the chapter "Protocol between Connected
-// Nodes" of the distribution protocol. Each is a tuple; the elements after the
-// operation stand beside it.
-const (
-	opSend         = 2  // Unused, ToPid + message
-	opRegSend      = 6  // FromPid, Unused, ToName + message
-	opMonitorP     = 19 // FromPid, ToProc, Ref
-	opMonitorPExit = 21 // FromProc, ToPid, Ref, Reason
+	"github.com/flake-go/flake/node/wire"
 )
 
 const (
-	frameHeader = 4   // the length before each frame
-	passThrough = 112 // begins each that is not a tick
-
 	// maxFrame bounds the octets of a frame from the node: 65,536 ids in base 2
 	// are half of it.
 	maxFrame = 16 << 20
@@ -34,39 +20,29 @@ const (
 var caps = etf.AllCaps
 
 // tick is a frame of no octets.
-var tick = make([]byte, frameHeader)
-
-// appendFrame appends a control message, and the message that fill appends.
-func appendFrame(dst []byte, fill func([]byte) ([]byte, error)) ([]byte, error) {
-	start := len(dst)
-	b, err := fill(append(dst, 0, 0, 0, 0, passThrough, etf.VersionMagic))
-	if err != nil {
-		return dst, err
-	}
-	binary.BigEndian.PutUint32(b[start:], uint32(len(b)-start-frameHeader))
-	return b, nil
-}
+var tick = make([]byte, wire.HeaderSize)
 
 // appendMonitor appends the frame that sets a monitor on a registered process.
 func appendMonitor(dst []byte, self etf.Pid, name etf.Atom, ref etf.Ref) ([]byte, error) {
-	return appendFrame(dst, func(b []byte) ([]byte, error) {
-		return etf.Append(b, etf.Tuple{int64(opMonitorP), self, name, ref}, caps)
-	})
+	return wire.Append(dst, caps, etf.Tuple{int64(wire.OpMonitorP), self, name, ref})
 }
 
 // appendCall appends the frame of {'$gen_call', {Self, Tag}, Request} to a
 // registered process, whose name appendMonitor took. A reference is what OTP has
 // as Tag; any term serves.
 func appendCall(dst []byte, self etf.Pid, name etf.Atom, tag uint64, request etf.Term) ([]byte, error) {
-	return appendFrame(dst, func(b []byte) ([]byte, error) {
-		b = etf.AppendInt(etf.AppendTupleHeader(b, 4), opRegSend)
-		b = etf.MustAppendAtom(append(b, self...), "", caps)
-		b = etf.MustAppendAtom(b, name, caps)
-		b = etf.AppendTupleHeader(append(b, etf.VersionMagic), 3)
-		b = etf.MustAppendAtom(b, "$gen_call", caps)
-		b = append(etf.AppendTupleHeader(b, 2), self...)
-		return etf.Append(etf.AppendUint64(b, tag), request, caps)
-	})
+	b := etf.AppendInt(etf.AppendTupleHeader(wire.Open(dst), 4), int64(wire.OpRegSend))
+	b = etf.MustAppendAtom(append(b, self...), "", caps)
+	b = etf.MustAppendAtom(b, name, caps)
+	b = etf.AppendTupleHeader(append(b, etf.VersionMagic), 3)
+	b = etf.MustAppendAtom(b, "$gen_call", caps)
+	b = append(etf.AppendTupleHeader(b, 2), self...)
+	b, err := etf.Append(etf.AppendUint64(b, tag), request, caps)
+	if err != nil {
+		return dst, err
+	}
+	wire.Close(b, len(dst))
+	return b, nil
 }
 
 // signal is what a caller waits for: an answer, or the end of who should give it.
@@ -83,55 +59,31 @@ func decode(frame []byte) (s signal, err error) {
 	if len(frame) == 0 {
 		return s, nil
 	}
-	if frame[0] != passThrough {
-		return s, fmt.Errorf("frame begins with %d, want %d: a distribution header was not agreed on", frame[0], passThrough)
+	if frame[0] != wire.PassThrough {
+		return s, fmt.Errorf("frame begins with %d, want %d: a distribution header was not agreed on", frame[0], wire.PassThrough)
 	}
-	r := etf.NewReader(frame[1:])
-	r.Version()
-	arity := r.Tuple()
-	switch op := r.Int(); {
-	case op == opSend && arity == 3:
-		r.Raw()
-		r.Raw()
-		r.Version()
-		return decodeMessage(r.Rest(), r.Err())
-	case op == opMonitorPExit && arity == 5:
-		r.Raw()
-		r.Raw()
-		s.ref, s.reason = r.Raw(), r.Raw()
-		return s, r.Finish()
-	}
-	return s, r.Err()
-}
-
-// decodeMessage reads {Tag, Answer}. Any other message is dropped.
-func decodeMessage(message []byte, err error) (s signal, _ error) {
-	r := etf.NewReader(message)
-	r.Tuple()
-	tag, answer := r.Uint64(), r.Raw()
-	if r.Finish() == nil {
-		s.tag, s.answer = tag, answer
+	var m wire.Message
+	err = m.Decode(frame[1:])
+	switch {
+	case err != nil:
+	case m.Op == wire.OpSend && m.N == 2:
+		if m.Payload == nil {
+			return s, errors.New("send without a message")
+		}
+		s.tag, s.answer = decodeMessage(m.Payload)
+	case m.Op == wire.OpMonitorPExit && m.N == 4:
+		s.ref, s.reason = m.Args[2], m.Args[3]
 	}
 	return s, err
 }
 
-// readFrame gives the next frame without its length, valid until the next read.
-func readFrame(r *bufio.Reader) ([]byte, error) {
-	header, err := r.Peek(frameHeader)
-	if err != nil {
-		return nil, err
+// decodeMessage reads {Tag, Answer}. Any other message is dropped.
+func decodeMessage(message []byte) (tag uint64, answer []byte) {
+	r := etf.NewReader(message)
+	r.Tuple()
+	tag, answer = r.Uint64(), r.Raw()
+	if r.Finish() != nil {
+		return 0, nil
 	}
-	n := int(binary.BigEndian.Uint32(header))
-	if n > maxFrame {
-		return nil, fmt.Errorf("frame of %d octets, want at most %d", n, maxFrame)
-	}
-	r.Discard(frameHeader)
-	if n <= r.Size() {
-		frame, err := r.Peek(n)
-		r.Discard(len(frame))
-		return frame, err
-	}
-	frame := make([]byte, n)
-	_, err = io.ReadFull(r, frame)
-	return frame, err
+	return tag, answer
 }

@@ -3,7 +3,6 @@ package client
 import (
 	"bufio"
 	"bytes"
-	"encoding/binary"
 	"errors"
 	"io"
 	"net"
@@ -16,6 +15,7 @@ import (
 	"time"
 
 	"github.com/flake-go/flake/node/etf"
+	"github.com/flake-go/flake/node/wire"
 )
 
 // piped gives a connection in a bubble, and the node's end of it.
@@ -40,7 +40,7 @@ func TestTick(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			c, peer := piped(t, tt.ticktime)
 			for range 10 {
-				begin, got := time.Now(), make([]byte, frameHeader)
+				begin, got := time.Now(), make([]byte, wire.HeaderSize)
 				io.ReadFull(peer, got)
 				if !bytes.Equal(got, tick) || time.Since(begin) != tt.every {
 					t.Errorf("%x after %v, want a tick after %v", got, time.Since(begin), tt.every)
@@ -87,24 +87,24 @@ func TestMonitors(t *testing.T) {
 		const none = "" // what an unknown reference would stand for
 		calls := make(map[etf.Atom]*call)
 		refs := make(map[etf.Atom]etf.Ref)
-		send := func(name etf.Atom, want ...int64) {
+		send := func(name etf.Atom, want ...wire.Op) {
 			t.Helper()
 			_, waiting, err := c.send(name, etf.Atom("a"))
 			if err != nil {
 				t.Fatal(err)
 			}
 			calls[name] = waiting
-			var ops []int64
+			var ops []wire.Op
 			for range want {
-				frame, err := readFrame(r)
+				frame, err := wire.Read(r, maxFrame)
 				if err != nil {
 					t.Fatal(err)
 				}
 				f := etf.NewReader(frame[1:])
 				f.Version()
 				f.Tuple()
-				op := f.Int()
-				if ops = append(ops, op); op == opMonitorP {
+				op := wire.Op(f.Int())
+				if ops = append(ops, op); op == wire.OpMonitorP {
 					f.Raw()
 					f.Raw()
 					refs[name] = etf.Ref(f.Ref())
@@ -116,10 +116,8 @@ func TestMonitors(t *testing.T) {
 			}
 		}
 		// goesOff has the node say that a monitor did, and names what has ended.
-		goesOff := func(op int64, ref etf.Ref) (ended []etf.Atom) {
-			b, err := appendFrame(nil, func(b []byte) ([]byte, error) {
-				return etf.Append(b, etf.Tuple{op, etf.Atom(""), etf.Atom(""), ref, etf.Atom("killed")}, caps)
-			})
+		goesOff := func(op wire.Op, ref etf.Ref) (ended []etf.Atom) {
+			b, err := wire.Append(nil, caps, etf.Tuple{int64(op), etf.Atom(""), etf.Atom(""), ref, etf.Atom("killed")})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -133,24 +131,23 @@ func TestMonitors(t *testing.T) {
 			return ended
 		}
 
-		send("x", opMonitorP, opRegSend)
-		send("x", opRegSend)
-		send("y", opMonitorP, opRegSend)
-		send(none, opMonitorP, opRegSend)
+		send("x", wire.OpMonitorP, wire.OpRegSend)
+		send("x", wire.OpRegSend)
+		send("y", wire.OpMonitorP, wire.OpRegSend)
+		send(none, wire.OpMonitorP, wire.OpRegSend)
 		if len(c.watches) != 3 {
 			t.Errorf("%d monitors of 3 names", len(c.watches))
 		}
-		const exitTT = 13
-		if ended := goesOff(exitTT, refs["x"]); ended != nil {
+		if ended := goesOff(wire.OpExitTT, refs["x"]); ended != nil {
 			t.Errorf("another signal ends %q", ended)
 		}
-		if ended := goesOff(opMonitorPExit, etf.NewRef("other", 1, 1)); ended != nil {
+		if ended := goesOff(wire.OpMonitorPExit, etf.NewRef("other", 1, 1)); ended != nil {
 			t.Errorf("another's monitor ends %q", ended)
 		}
-		if ended := goesOff(opMonitorPExit, refs["x"]); !slices.Equal(ended, []etf.Atom{"x"}) || len(c.watches) != 2 {
+		if ended := goesOff(wire.OpMonitorPExit, refs["x"]); !slices.Equal(ended, []etf.Atom{"x"}) || len(c.watches) != 2 {
 			t.Errorf("the end of x ends %q, and leaves %d monitors", ended, len(c.watches))
 		}
-		send("x", opMonitorP, opRegSend)
+		send("x", wire.OpMonitorP, wire.OpRegSend)
 	})
 }
 
@@ -197,38 +194,6 @@ func TestCloseWaits(t *testing.T) {
 			t.Error("the reader goes on after Close")
 		}
 	})
-}
-
-// Frames of all sizes, of which those that fit a buffer cost no memory.
-func TestReadFrame(t *testing.T) {
-	for _, size := range []int{0, 1, readBuffer - frameHeader, readBuffer, readBuffer + 1, maxFrame} {
-		frame := bytes.Repeat([]byte{7}, size)
-		b := append(binary.BigEndian.AppendUint32(nil, uint32(size)), frame...)
-		stream := bytes.NewReader(append(b, b...))
-		r := bufio.NewReaderSize(stream, readBuffer)
-		for range 2 {
-			if got, err := readFrame(r); err != nil || !bytes.Equal(got, frame) {
-				t.Errorf("a frame of %d octets: %d, %v", size, len(got), err)
-			}
-		}
-		if _, err := readFrame(r); err != io.EOF {
-			t.Errorf("after frames of %d octets: %v", size, err)
-		}
-		if _, err := readFrame(bufio.NewReader(bytes.NewReader(b[:len(b)-1]))); err == nil {
-			t.Errorf("a frame of %d octets without its last", size)
-		}
-		if size > readBuffer {
-			continue
-		}
-		cost := testing.AllocsPerRun(10, func() {
-			stream.Seek(0, io.SeekStart)
-			r.Reset(stream)
-			readFrame(r)
-		})
-		if cost > 0 {
-			t.Errorf("a frame of %d octets costs %v allocations", size, cost)
-		}
-	}
 }
 
 // What a generator may answer.

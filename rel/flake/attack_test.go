@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
@@ -11,6 +12,7 @@ import (
 	"github.com/flake-go/flake/node/dist"
 	"github.com/flake-go/flake/node/etf"
 	"github.com/flake-go/flake/node/handshake"
+	"github.com/flake-go/flake/node/wire"
 )
 
 // attack is what a hostile peer does on one of several connections at a time.
@@ -114,11 +116,8 @@ func (a *attacker) announce(size int) { a.write(binary.BigEndian.AppendUint32(ni
 // frame appends a frame of terms to what flush writes.
 func (a *attacker) frame(terms ...[]byte) {
 	start := len(a.out)
-	a.out = append(a.out, 0, 0, 0, 0, 112)
-	for _, t := range terms {
-		a.out = append(append(a.out, etf.VersionMagic), t...)
-	}
-	binary.BigEndian.PutUint32(a.out[start:], uint32(len(a.out)-start-4))
+	a.out = append(wire.Open(a.out), bytes.Join(terms, []byte{etf.VersionMagic})...)
+	wire.Close(a.out, start)
 	if len(a.out) > 64<<10 {
 		a.flush()
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/flake-go/flake/node/dist"
 	"github.com/flake-go/flake/node/etf"
 	"github.com/flake-go/flake/node/handshake"
+	"github.com/flake-go/flake/node/wire"
 )
 
 const (
@@ -173,7 +174,7 @@ func (h *attacker) unfinished(announced, sent int) {
 
 func (h *attacker) monitors() {
 	for i := range uint32(1000) {
-		h.send(etf.Tuple{int64(19), h.self, etf.Atom("flake"), etf.NewRef(h.self.Node(), 1, i, 2, 3)})
+		h.send(etf.Tuple{int64(wire.OpMonitorP), h.self, etf.Atom("flake"), etf.NewRef(h.self.Node(), 1, i, 2, 3)})
 	}
 }
 
@@ -182,7 +183,7 @@ func (h *attacker) unread() {
 	for i := int64(0); h.ctx.Err() == nil; i++ {
 		h.SetWriteDeadline(time.Now().Add(time.Second))
 		request := etf.Tuple{etf.Atom("get_many"), int64(1 << 16), int64(2)}
-		err := h.send(etf.Tuple{int64(6), h.self, etf.Atom(""), etf.Atom("flake")},
+		err := h.send(etf.Tuple{int64(wire.OpRegSend), h.self, etf.Atom(""), etf.Atom("flake")},
 			etf.Tuple{etf.Atom("$gen_call"), etf.Tuple{h.self, i}, request})
 		if err != nil {
 			return
@@ -191,15 +192,10 @@ func (h *attacker) unread() {
 	}
 }
 
-func (h *attacker) send(terms ...etf.Term) error {
-	b := []byte{0, 0, 0, 0, 112}
-	for _, t := range terms {
-		var err error
-		if b, err = etf.Append(append(b, etf.VersionMagic), t, etf.AllCaps); err != nil {
-			return err
-		}
+func (h *attacker) send(control etf.Term, payload ...etf.Term) error {
+	b, err := wire.Append(nil, etf.AllCaps, control, payload...)
+	if err == nil {
+		_, err = h.Write(b)
 	}
-	binary.BigEndian.PutUint32(b, uint32(len(b)-4))
-	_, err := h.Write(b)
 	return err
 }

@@ -20,6 +20,7 @@ import (
 
 	"github.com/flake-go/flake/node/etf"
 	"github.com/flake-go/flake/node/handshake"
+	"github.com/flake-go/flake/node/wire"
 )
 
 // Conn is a connection to a server. One goroutine uses it at a time.
@@ -42,8 +43,6 @@ type Conn struct {
 // patience is how long a server may be silent.
 const patience = 10 * time.Second
 
-const head = 4 // the length before each frame
-
 var names atomic.Uint32
 
 // Dial connects to the node named peer at addr and makes one call. depth is how
@@ -65,7 +64,7 @@ func Dial(addr, peer, cookie string, request etf.Term, depth int) (*Conn, error)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", peer, err)
 	}
-	return newConn(conn, call, len(reply), id, depth)
+	return newConn(conn, call, wire.HeaderSize+len(reply), id, depth)
 }
 
 // First connects to a node, and asks for an id until there is one: a node that
@@ -201,12 +200,12 @@ func (c *Conn) read() (answers int, err error) {
 		return 0, io.ErrUnexpectedEOF
 	}
 	b := c.buf[:c.n+n]
-	for len(b) >= head {
-		size := head + int(binary.BigEndian.Uint32(b))
+	for len(b) >= wire.HeaderSize {
+		size := wire.HeaderSize + int(binary.BigEndian.Uint32(b))
 		if size > len(b) && size <= c.reply {
 			break
 		}
-		if size > head { // not a tick
+		if size > wire.HeaderSize { // not a tick
 			if size != c.reply {
 				return answers, fmt.Errorf("an answer of %d octets, after ones of %d", size, c.reply)
 			}

@@ -1,0 +1,42 @@
+package wire
+
+import (
+	"fmt"
+
+	"github.com/flake-go/flake/node/etf"
+)
+
+// MaxArguments is how many elements follow the operation of any control message.
+const MaxArguments = 6
+
+// Message is a control message taken apart, and what follows it.
+type Message struct {
+	Op      Op
+	Args    [MaxArguments][]byte // the elements after the operation, each a term
+	N       int                  // how many
+	Payload []byte               // what follows, nil if nothing does; to be one term, which is not checked yet
+}
+
+// Decode reads a frame, past its pass-through byte. The parts are of the frame.
+func (m *Message) Decode(frame []byte) error {
+	m.Payload = nil
+	r := etf.NewReader(frame)
+	r.Version()
+	m.N = r.Tuple() - 1
+	m.Op = Op(r.Int())
+	if err := r.Err(); err != nil {
+		return err
+	}
+	if m.N < 0 || m.N > MaxArguments {
+		return fmt.Errorf("control message %d of %d elements, want 1 to %d", m.Op, m.N+1, MaxArguments+1)
+	}
+	for i := range m.N {
+		m.Args[i] = r.Raw()
+	}
+	if len(r.Rest()) == 0 {
+		return r.Finish()
+	}
+	r.Version()
+	m.Payload = r.Rest()
+	return r.Err()
+}
