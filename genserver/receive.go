@@ -76,7 +76,7 @@ func (s *Server) Receive(message []byte, c Caller) error {
 	arity := r.Tuple()
 	switch word := r.Atom(); {
 	case arity == 3 && string(word) == "$gen_call":
-		return s.receiveCall(&r, message, c)
+		return s.receiveCall(&r, c)
 	case arity == 3 && string(word) == "system":
 		return s.receiveSystem(&r, c)
 	case arity == 2 && string(word) == "$gen_cast":
@@ -101,28 +101,19 @@ func (s *Server) receiveInfo(message []byte, c Caller) error {
 	return nil
 }
 
-func (s *Server) receiveCall(r *etf.Reader, message []byte, c Caller) error {
+func (s *Server) receiveCall(r *etf.Reader, c Caller) error {
 	var from From
 	from.read(r)
 	request := r.Raw()
 	if err := r.Finish(); err != nil {
 		return fmt.Errorf("$gen_call: %w", err)
 	}
-	s.call(from, request, c)
-	if many, ok := s.Handler.(Many); ok && from.Alias == nil && many.HandlesMany(request) {
-		if q, ok := c.(Queue); ok {
-			s.receiveAlike(many, message, from, request, q)
-		}
-	}
-	return nil
-}
-
-func (s *Server) call(from From, request []byte, c Caller) {
 	if slow, ok := s.Handler.(Slow); ok {
 		slow.HandleSlowCall(from, request, c)
 	} else if b := s.Handler.HandleCall(from.Begin(c.Buffer()), request, c.Caps()); b != nil {
 		c.Answer(from.Pid, from.Alias, b)
 	}
+	return nil
 }
 
 // From says who called, as the octets that came.

@@ -179,23 +179,6 @@ func (s *session) callFlake() {
 	s.expect(c, check(c))
 }
 
-// callAlike makes calls that differ in their references alone, as a process does that
-// has many on their way.
-func (s *session) callAlike() {
-	by := s.proc()
-	for range 1 + s.random.IntN(30) {
-		ref := s.newRef()
-		c := &fuzzCall{server: "flake", before: s.before, to: string(by)}
-		c.check = s.wantIDs(c, askedGet, 0, 1)
-		s.mu.Lock()
-		s.calls[string(ref)] = c
-		c.queue = s.queueOf(by, "flake")
-		c.queue.waiting = append(c.queue.waiting, c)
-		s.mu.Unlock()
-		s.send(regSend(by, "flake"), etf.Tuple{etf.Atom("$gen_call"), etf.Tuple{by, ref}, etf.Atom("get")})
-	}
-}
-
 // callOthers calls the servers besides flake.
 func (s *session) callOthers() {
 	apply := func(m, f etf.Atom, args ...etf.Term) etf.Tuple {

@@ -17,7 +17,6 @@ type operation struct {
 
 var operations = []operation{
 	{"calls of flake", 30, (*session).callFlake},
-	{"calls of flake, many alike", 4, (*session).callAlike},
 	{"calls of other servers", 8, (*session).callOthers},
 	{"calls passed on", 4, (*session).passOn},
 	{"casts and messages", 6, (*session).cast},

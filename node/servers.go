@@ -109,15 +109,11 @@ func (n *Node) send(name etf.Atom, message []byte, c genserver.Caller) bool {
 	if p == nil {
 		return false
 	}
-	if err := p.Handler.(inline).Server.Receive(message, wrapped{c}); err != nil {
+	if err := p.Handler.(inline).Server.Receive(message, c); err != nil {
 		n.log.Warn("message dropped", "name", name, "err", err)
 	}
 	return true
 }
-
-// wrapped is the Caller of a message that came in another: it is no
-// genserver.Queue, as what follows are others.
-type wrapped struct{ genserver.Caller }
 
 // fnMemory is erlang:memory, in octets. What this node has of OTP's kinds is
 // processes, which is all that values take, and system, which is the rest.

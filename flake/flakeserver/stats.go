@@ -48,12 +48,9 @@ type counts [16]struct {
 }
 
 // add counts a call of the connection.
-func (c *counts) add(connection int, r *Reply) { c.addMany(connection, r, 1) }
-
-// addMany counts calls that had the same answer but for the ids.
-func (c *counts) addMany(connection int, r *Reply, calls int) {
+func (c *counts) add(connection int, r *Reply) {
 	own := &c[uint(connection)%uint(len(c))]
-	own.all[r.Op][resultOf(r.Err)].Add(uint64(calls))
+	own.all[r.Op][resultOf(r.Err)].Add(1)
 	if r.Runs != nil {
 		own.ids.Add(uint64(r.count()))
 	}

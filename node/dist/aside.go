@@ -37,8 +37,6 @@ func (a *aside) GoInOrder(f func()) bool {
 	return a.Conn.GoInOrder(f)
 }
 
-func (a *aside) Alike([]byte, int, int) [][]byte { return nil }
-
 // answerToken is the seq_trace token of what a process sends in answer to a
 // message with the token: as a BEAM does, it counts the message, and says who sends
 // it and what number it had seen. Nil of what is no token.

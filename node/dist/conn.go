@@ -34,9 +34,7 @@ type Conn struct {
 	self   []byte // a pid of ours where the protocol wants a sender and has no use for it
 
 	in      frames
-	frame   []byte   // that is handled
-	control control  // of it; here, so that none is allocated
-	alike   [][]byte // what Alike gave last
+	control control  // of the frame that is handled; here, so that none is allocated
 	to      *Process // whose Handler was called last
 	message []byte   // with this
 	taken   int      // of MaxShared for it
@@ -195,13 +193,12 @@ func (c *Conn) read() (err error) {
 // forget lets go of the frame that was handled, whose buffer may be large: nothing
 // may come after it but ticks.
 func (c *Conn) forget() {
-	clear(c.alike)
-	c.frame, c.message, c.control = nil, nil, control{}
+	c.message, c.control = nil, control{}
 }
 
 // rest lets go of what is kept for calls to come, when there were none for long.
 func (c *Conn) rest() {
-	c.alike, c.scratch = nil, nil
+	c.scratch = nil
 	c.kept.hold(0)
 	c.watches.mu.Lock()
 	c.watches.shrink()

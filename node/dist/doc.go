@@ -16,9 +16,7 @@
 // its answer costs most. So the reader of a busy connection is a thread that
 // runs where its callers do, as package socket tells. There is no goroutine,
 // channel or timer a call. A message is gone through once, by the [Handler] that
-// takes it apart. Calls that differ in nothing but their references, as a
-// process sends that has many on their way, are compared instead of decoded, and
-// answered with one run of ids: see [Conn.Alike].
+// takes it apart.
 //
 // An answer that is made in its own time, see [Conn.Turn], does not hold up the
 // reader. What its process asks that server meanwhile waits behind it, so that a

@@ -54,14 +54,6 @@ func newFrames(src io.Reader, s *share) frames {
 // next gives the next whole frame that has arrived, without its length. It is
 // valid until fill. A tick is a frame without octets.
 func (f *frames) next() (frame []byte, ok bool, err error) {
-	if frame, ok, err = f.peek(); ok {
-		f.r += frameHeader + len(frame)
-	}
-	return frame, ok, err
-}
-
-// peek is next that does not take the frame.
-func (f *frames) peek() (frame []byte, ok bool, err error) {
 	if f.w-f.r < frameHeader {
 		return nil, false, nil
 	}
@@ -69,14 +61,16 @@ func (f *frames) peek() (frame []byte, ok bool, err error) {
 	if n > MaxFrame {
 		return nil, false, fmt.Errorf("%w: %d octets, want at most %d", errLong, n, MaxFrame)
 	}
-	end := f.r + frameHeader + int(n)
+	start := f.r + frameHeader
+	end := start + int(n)
 	if end > f.w {
 		return nil, false, nil
 	}
 	f.large = f.large || n > fullBuffer
 	f.busy = f.busy || n > 0
 	f.ticked = f.ticked || n == 0
-	return f.buf[f.r+frameHeader : end : end], true, nil
+	f.r = end
+	return f.buf[start:end:end], true, nil
 }
 
 // fill waits for more octets and reads what is there.

@@ -121,10 +121,8 @@ func TestLargeFrames(t *testing.T) {
 func TestLargeFrameIsLetGo(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, r *rig) {
 		var large weak.Pointer[byte]
-		alike := 0
 		r.local.flake.receive = func(message []byte, c Caller) error {
 			large = weak.Make(&message[0])
-			alike += len(c.Alike(message, 0, 0))
 			return nil
 		}
 		send := func(message []byte) []byte {
@@ -132,13 +130,13 @@ func TestLargeFrameIsLetGo(t *testing.T) {
 		}
 		r.send(send(external(make([]byte, 10*fullBuffer))))
 		some := external(etf.Atom("some"))
-		r.send(send(old), send(old), send(old), send(some), send(some)) // in the same buffer
+		r.send(send(old), send(some)) // in the same buffer
 		for range 3 {
 			r.send(tick)
 		}
 		synctest.Wait()
-		if runtime.GC(); large.Value() != nil || alike != 3 {
-			t.Errorf("kept; %d were alike, want 3", alike)
+		if runtime.GC(); large.Value() != nil {
+			t.Error("kept")
 		}
 	})
 }

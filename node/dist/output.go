@@ -67,23 +67,6 @@ func openFrame(b []byte) []byte { return append(b, 0, 0, 0, 0, passThrough, etf.
 // end closes the frame. The buffer is what begin gave, with terms appended.
 func (o *output) end(buf []byte) {
 	binary.BigEndian.PutUint32(buf[o.frame:], uint32(len(buf)-o.frame-frameHeader))
-	o.add(buf)
-}
-
-// endAll is end for as many frames as there are messages of the size, each behind
-// what the buffer has of its frame.
-func (o *output) endAll(buf, messages []byte, size int) {
-	head := buf[o.frame:]
-	binary.BigEndian.PutUint32(head, uint32(len(head)-frameHeader+size))
-	buf = append(buf, messages[:size]...)
-	for rest := messages[size:]; len(rest) > 0; rest = rest[size:] {
-		buf = append(append(buf, head...), rest[:size]...)
-	}
-	o.add(buf)
-}
-
-// add makes the buffer, to which whole frames were appended, what is to be written.
-func (o *output) add(buf []byte) {
 	o.buf = buf
 	room := o.account.hold(len(buf) + o.flying)
 	if len(buf) > fullOutput || !room {

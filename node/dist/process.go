@@ -45,9 +45,7 @@ type Caller interface {
 	Context() context.Context
 	Buffer() []byte
 	Answer(pid, alias, message []byte)
-	AnswerAll(pid, messages []byte, n int)
 	Post(pid, alias, message []byte)
-	Alike(message []byte, from, to int) [][]byte
 	Go(f func()) bool
 	GoInOrder(f func()) bool
 	Turn(size int) (done func(), ok bool)

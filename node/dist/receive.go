@@ -79,7 +79,6 @@ func (c *Conn) handle(frame []byte) error {
 	if frame[0] != passThrough {
 		return errPassThrough
 	}
-	c.frame = frame
 	err := c.control.decode(frame[1:])
 	if err == nil {
 		err = c.dispatch(&c.control)

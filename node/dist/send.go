@@ -17,28 +17,9 @@ func (c *Conn) Buffer() []byte { return c.scratch[:0] }
 // that has arrived is handled.
 func (c *Conn) Answer(pid, alias, message []byte) {
 	c.send(answer{pid: pid, alias: alias, message: message})
-	c.keep(message)
-}
-
-// keep keeps a buffer for the next answer, unless it is large or there is no room.
-func (c *Conn) keep(buf []byte) {
-	if cap(buf) <= fullOutput && c.kept.hold(cap(buf)) {
-		c.scratch = buf
+	if cap(message) <= fullOutput && c.kept.hold(cap(message)) { // for the next answer
+		c.scratch = message
 	}
-}
-
-// AnswerAll is Answer to one pid for n messages of one size, which stand one after
-// the other.
-func (c *Conn) AnswerAll(pid, messages []byte, n int) {
-	size := len(messages) / n
-	if c.elsewhere(pid) {
-		for i := range n {
-			c.Post(pid, nil, messages[i*size:(i+1)*size])
-		}
-	} else {
-		c.out.endAll(c.appendHead(c.out.begin(), opSend, nil, pid, nil), messages, size)
-	}
-	c.keep(messages)
 }
 
 // Post is Answer for any other goroutine, at any time.

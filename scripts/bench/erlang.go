@@ -71,8 +71,8 @@ func (l *load) spent(s *server, before usage) error {
 	return err
 }
 
-// call has processes of the nodes call s for a time.
-func call(s *server, nodes []*callers, processes int, request string, d time.Duration) (load, error) {
+// call has processes of the nodes call s for a time, each with depth calls under way.
+func call(s *server, nodes []*callers, processes, depth int, request string, d time.Duration) (load, error) {
 	all := load{latency: make(map[int]float64)}
 	before, err := usageOf(s.pid())
 	if err != nil {
@@ -80,7 +80,7 @@ func call(s *server, nodes []*callers, processes int, request string, d time.Dur
 	}
 	for i, c := range nodes {
 		n := processes / len(nodes)
-		if _, err := fmt.Fprintf(c.in, "{run,'%s',%d,%d,%s}.\n", s.node, n, d.Milliseconds(), request); err != nil {
+		if _, err := fmt.Fprintf(c.in, "{run,'%s',%d,%d,%d,%s}.\n", s.node, n, depth, d.Milliseconds(), request); err != nil {
 			return all, fmt.Errorf("caller %d: %w", i, err)
 		}
 	}
@@ -134,18 +134,20 @@ func (l *load) quantile(q float64) float64 {
 // erlangSetting is a number of callers, and what is known of it to be reached.
 type erlangSetting struct {
 	processes, nodes int
+	depth            int // calls under way of each process, by send_request if more than 1
 	request          string
 	rate, cpu        target
 }
 
 var erlangSettings = []erlangSetting{
-	{1, 1, "get", atLeast(1.5), atMost(0.6)},
-	{8, 1, "get", target{}, target{}},
-	{64, 1, "get", atLeast(1.1), atMost(0.45)},
-	{256, 1, "get", atLeast(1.1), atMost(0.45)},
-	{64, 8, "get", target{}, target{}},
-	{1, 1, "{get,62}", target{}, target{}},
-	{64, 1, "{get,62}", target{}, target{}},
+	{1, 1, 1, "get", atLeast(1.5), atMost(0.6)},
+	{8, 1, 1, "get", target{}, target{}},
+	{64, 1, 1, "get", atLeast(1.1), atMost(0.45)},
+	{256, 1, 1, "get", atLeast(1.1), atMost(0.45)},
+	{64, 8, 1, "get", target{}, target{}},
+	{1, 1, 64, "get", atLeast(2), atMost(0.4)},
+	{1, 1, 1, "{get,62}", target{}, target{}},
+	{64, 1, 1, "{get,62}", target{}, target{}},
 }
 
 const erlangNodes = 8
@@ -162,7 +164,7 @@ func erlang(w *world, p plan, pair [2]*server) ([]row, error) {
 		return nil, err
 	}
 	for _, s := range pair {
-		if _, err := call(s, nodes, 8*erlangNodes, "get", p.erlang/2); err != nil {
+		if _, err := call(s, nodes, 8*erlangNodes, 1, "get", p.erlang/2); err != nil {
 			return nil, err
 		}
 	}
@@ -170,7 +172,7 @@ func erlang(w *world, p plan, pair [2]*server) ([]row, error) {
 	for round := range p.rounds {
 		for i, set := range erlangSettings {
 			err := loads[i].add(round, func(side int) (load, error) {
-				return call(pair[side], nodes[:set.nodes], set.processes, set.request, p.erlang)
+				return call(pair[side], nodes[:set.nodes], set.processes, set.depth, set.request, p.erlang)
 			})
 			if err != nil {
 				return nil, err
@@ -182,6 +184,9 @@ func erlang(w *world, p plan, pair [2]*server) ([]row, error) {
 		what := fmt.Sprintf("%s, %d", set.request, set.processes)
 		if set.nodes > 1 {
 			what += fmt.Sprintf(" on %d nodes", set.nodes)
+		}
+		if set.depth > 1 {
+			what += fmt.Sprintf(" with %d by send_request", set.depth)
 		}
 		add := func(unit string, t target, of func(load) float64) {
 			rows = append(rows, loads[i].row("Erlang callers", what, unit, t, of))

@@ -1,5 +1,5 @@
 // Bench measures flake beside an OTP gen_server that does the same job, under
-// real Erlang callers and under a lean one, and package flake beside other
+// real Erlang callers, one call at a time or pipelined, and under a lean one, and package flake beside other
 // generators of ids:
 //
 //	scripts/bench/run                                 # all of it, in a quarter of an hour

@@ -36,7 +36,7 @@ func many(w *world, p plan) ([]row, error) {
 			{&packed, fmt.Sprintf("{get_binary,%d}", listOf), listOf},
 			{&singles, "get", 1},
 		} {
-			l, err := call(s, nodes, 1, m.request, p.erlang)
+			l, err := call(s, nodes, 1, 1, m.request, p.erlang)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", m.request, err)
 			}

@@ -1,6 +1,7 @@
-%% Callers of a gen_server. Each term {run, Node, Processes, Milliseconds, Request}
+%% Callers of a gen_server. Each term {run, Node, Processes, Depth, Milliseconds, Request}
 %% on standard input has so many processes call {flake, Node} for so long, and
 %% one line printed: calls, nanoseconds, and the latencies, as MICROSECONDS:CALLS.
+%% With a Depth above 1 each process has so many calls of gen_server:send_request under way.
 -module(bench_caller).
 -export([start/0]).
 
@@ -10,16 +11,16 @@ start() ->
 
 loop() ->
     case io:read("") of
-        {ok, {run, Node, Processes, Ms, Request}} ->
-            io:format("~s~n", [run({flake, Node}, Processes, Ms, Request)]),
+        {ok, {run, Node, Processes, Depth, Ms, Request}} ->
+            io:format("~s~n", [run({flake, Node}, Processes, Depth, Ms, Request)]),
             loop();
         _ -> halt(0)
     end.
 
-run(To, Processes, Ms, Request) ->
+run(To, Processes, Depth, Ms, Request) ->
     Latencies = counters:new(slot(infinity), [write_concurrency]),
     Callers = [spawn_monitor(fun() ->
-        receive {until, End} -> call(To, Request, End, now_ns(), Latencies) end
+        receive {until, End} -> calls(Depth, To, Request, End, Latencies) end
     end) || _ <- lists:seq(1, Processes)],
     Start = now_ns(),
     [Pid ! {until, Start + Ms * 1000000} || {Pid, _} <- Callers],
@@ -33,12 +34,30 @@ run(To, Processes, Ms, Request) ->
         Why -> io_lib:format("error ~0p", [Why])
     end.
 
+calls(1, To, Request, End, Latencies) ->
+    call(To, Request, End, now_ns(), Latencies);
+calls(Depth, To, Request, End, Latencies) ->
+    pipeline(To, Request, End, queue:from_list([send(To, Request) || _ <- lists:seq(1, Depth)]), Latencies).
+
 call(_, _, End, Now, _) when Now >= End -> ok;
 call(To, Request, End, Now, Latencies) ->
     {ok, _} = gen_server:call(To, Request),
     Then = now_ns(),
     counters:add(Latencies, slot((Then - Now) div 1000), 1),
     call(To, Request, End, Then, Latencies).
+
+pipeline(To, Request, End, Sent, Latencies) ->
+    case queue:out(Sent) of
+        {empty, _} -> ok;
+        {{value, {Id, At}}, Rest} ->
+            {reply, {ok, _}} = gen_server:receive_response(Id, infinity),
+            Now = now_ns(),
+            counters:add(Latencies, slot((Now - At) div 1000), 1),
+            More = if Now < End -> queue:in(send(To, Request), Rest); true -> Rest end,
+            pipeline(To, Request, End, More, Latencies)
+    end.
+
+send(To, Request) -> {gen_server:send_request(To, Request), now_ns()}.
 
 now_ns() -> erlang:monotonic_time(nanosecond).
 
