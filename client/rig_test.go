@@ -24,17 +24,18 @@ const (
 )
 
 // echo replies with what it is asked, but to silence.
-type echo struct{ silences *atomic.Int32 }
-
-func (e echo) HandleCall(dst, request []byte, _ etf.Caps) []byte {
-	if r := etf.NewReader(request); string(r.Atom()) == "silence" {
-		e.silences.Add(1)
-		return nil
-	}
-	return append(dst, request...)
+type echo struct {
+	genserver.Plain
+	silences *atomic.Int32
 }
-func (echo) HandleCast([]byte, genserver.Caller) {}
-func (echo) HandleInfo([]byte, genserver.Caller) {}
+
+func (e echo) HandleCall(c genserver.Call) {
+	if r := etf.NewReader(c.Request); string(r.Atom()) == "silence" {
+		e.silences.Add(1)
+		return
+	}
+	c.Reply(append(c.Begin(), c.Request...))
+}
 
 // rig is a node with a server that is registered as echo.
 type rig struct {
@@ -48,7 +49,7 @@ func start(t *testing.T, addr string) *rig {
 	r := new(rig)
 	n, err := node.Start(t.Context(), node.Options{
 		Name: name, Cookie: cookie, Listen: addr, EPMD: epmd.Off, Log: slog.New(slog.DiscardHandler),
-		Supervisors: []node.Supervisor{{Name: "sup", Servers: []node.Server{{Name: "echo", Handler: echo{&r.silences}}}}},
+		Supervisors: []node.Supervisor{{Name: "sup", Servers: []node.Server{{Name: "echo", Handler: echo{silences: &r.silences}}}}},
 	})
 	if err != nil {
 		t.Fatal(err)

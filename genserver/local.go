@@ -15,15 +15,12 @@ var ErrNoReply = errors.New("the server does not reply")
 
 // Call is gen_server:call of who is no peer, such as a prompt.
 func (s *Server) Call(request etf.Term) (reply etf.Term, err error) {
-	from := etf.Tuple{s.Pid, etf.List{}}
-	message, err := etf.Append(nil, etf.Tuple{etf.Atom("$gen_call"), from, request}, etf.AllCaps)
-	var c local
-	if err == nil {
-		err = s.Receive(message, &c)
-	}
+	b, err := etf.Append(nil, request, etf.AllCaps)
 	if err != nil {
 		return nil, err
 	}
+	var c local
+	s.Handler.HandleCall(Call{&c, From{Pid: []byte(s.Pid), Tag: etf.AppendNil(nil)}, b})
 	if c.answer == nil {
 		return nil, ErrNoReply
 	}
@@ -37,18 +34,15 @@ func (s *Server) Call(request etf.Term) (reply etf.Term, err error) {
 // local is a caller that waits for its one answer.
 type local struct{ answer []byte }
 
-func (*local) Caps() etf.Caps                { return etf.AllCaps }
-func (*local) Serial() int                   { return 0 }
-func (*local) Context() context.Context      { return context.Background() }
-func (*local) Buffer() []byte                { return nil }
-func (c *local) Answer(_, _, message []byte) { c.answer = message }
-func (c *local) Post(_, _, message []byte)   { c.answer = message }
+func (*local) Caps() etf.Caps              { return etf.AllCaps }
+func (*local) Context() context.Context    { return context.Background() }
+func (*local) Buffer() []byte              { return nil }
+func (c *local) Send(_, _, message []byte) { c.answer = message }
 
-func (*local) Go(f func()) bool {
-	f()
-	return true
+func (c *local) SendAside(_, _ []byte, build Build) {
+	c.answer = build(nil, true)
 }
 
-func (c *local) GoInOrder(f func()) bool { return c.Go(f) }
-
-func (*local) Turn(size int) (done func(), ok bool) { return func() {}, size <= MaxLocal }
+func (c *local) SendInTurn(_, _ []byte, size int, build Build) {
+	c.answer = build(nil, size <= MaxLocal)
+}

@@ -1,6 +1,7 @@
 package genserver
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"strings"
@@ -11,16 +12,28 @@ import (
 
 // server is a handler that keeps what it is given, and replies with reply.
 type server struct {
+	Plain
 	calls []string
 	reply string
+	later int // replies in turn, with so many bytes at most; -1: aside
 }
 
-func (s *server) HandleCall(dst, request []byte, caps etf.Caps) []byte {
-	s.calls = append(s.calls, fmt.Sprintf("call %q utf8 %t", request, caps.UTF8Atoms))
-	if s.reply == "" {
-		return nil
+func (s *server) HandleCall(c Call) {
+	s.calls = append(s.calls, fmt.Sprintf("call %q utf8 %t", c.Request, c.Caps().UTF8Atoms))
+	build := func(dst []byte, room bool) []byte {
+		if !room {
+			return nil
+		}
+		return append(dst, s.reply...)
 	}
-	return append(dst, s.reply...)
+	switch {
+	case s.later > 0:
+		c.ReplyInTurn(s.later, build)
+	case s.later < 0:
+		c.ReplyAside(build)
+	case s.reply != "":
+		c.Reply(build(c.Begin(), true))
+	}
 }
 
 func (s *server) HandleCast(request []byte, _ Caller) {
@@ -30,29 +43,28 @@ func (s *server) HandleInfo(message []byte, _ Caller) {
 	s.calls = append(s.calls, fmt.Sprintf("info %q", message))
 }
 
-// caller is the way back. Its buffer has something in it already.
+// caller is the way back. Its buffer has something in it already. What is built later
+// is built when the message is gone.
 type caller struct {
-	caps etf.Caps
-	sent []string
+	caps  etf.Caps
+	sent  []string
+	later []func()
 }
 
 func (c *caller) Caps() etf.Caps { return c.caps }
 
 func (c *caller) Buffer() []byte { return []byte("before ") }
 
-func (*caller) Serial() int { return 0 }
-
 func (*caller) Context() context.Context { return context.Background() }
 
-func (*caller) Turn(int) (func(), bool) { return func() {}, true }
+func (c *caller) SendAside(pid, alias []byte, build Build) { c.SendInTurn(pid, alias, -1, build) }
 
-func (c *caller) Go(f func()) bool { f(); return true }
+func (c *caller) SendInTurn(pid, alias []byte, size int, build Build) {
+	pid, alias = bytes.Clone(pid), bytes.Clone(alias)
+	c.later = append(c.later, func() { c.Send(pid, alias, build(fmt.Appendf(nil, "later %d ", size), true)) })
+}
 
-func (c *caller) GoInOrder(f func()) bool { return c.Go(f) }
-
-func (c *caller) Post(pid, alias, message []byte) { c.Answer(pid, alias, message) }
-
-func (c *caller) Answer(pid, alias, message []byte) {
+func (c *caller) Send(pid, alias, message []byte) {
 	to := fmt.Sprintf("%q", pid)
 	if alias != nil {
 		to += fmt.Sprintf(" alias %q", alias)
@@ -148,32 +160,30 @@ func TestLocalCall(t *testing.T) {
 	}
 }
 
-// slow is a server that answers in its turn, if there is room for so much.
-type slow struct {
-	server
-	size int
-}
-
-func (s *slow) HandleSlowCall(from From, request []byte, c Caller) {
-	from = from.Clone()
-	run := c.GoInOrder(func() {
-		if done, ok := c.Turn(s.size); ok {
-			defer done()
-			from.Post(c, []byte(s.reply))
+// A reply that is built when the message is gone is as any other.
+func TestReplyLater(t *testing.T) {
+	const tag = "l\x00\x00\x00\x01" + alias + ref
+	for later, want := range map[int]string{9: fmt.Sprint(9 + len("h\x02"+tag)), -1: "-1"} {
+		s, c := &server{reply: "w\x02ok", later: later}, new(caller)
+		message := []byte(call(pid, tag, get))
+		if err := (&Server{Handler: s}).Receive(message, c); err != nil {
+			t.Fatal(err)
 		}
-	})
-	s.calls = append(s.calls, fmt.Sprintf("slow call %q %t", request, run))
+		clear(message)
+		check(t, c.sent)
+		c.later[0]()
+		check(t, c.sent, fmt.Sprintf("%q alias %q: later %s h\x02%sw\x02ok", pid, ref, want, tag))
+	}
 }
 
-// A server that takes its time answers in the end.
-func TestSlowCall(t *testing.T) {
-	for size, want := range map[int]error{MaxLocal: nil, MaxLocal + 1: ErrNoReply} {
-		s := &slow{server{reply: "w\x02ok"}, size}
+// Who is no peer waits for what is built later, unless it is too large.
+func TestLocalCallLater(t *testing.T) {
+	for later, want := range map[int]error{-1: nil, MaxLocal - len("h\x02j"): nil, MaxLocal - len("h\x02j") + 1: ErrNoReply} {
+		s := &server{reply: "w\x02ok", later: later}
 		reply, err := (&Server{Pid: etf.NewPid("n@h", 7, 0, 1), Handler: s}).Call(etf.Atom("get"))
 		if err != want || (err == nil) != (reply == etf.Atom("ok")) {
-			t.Errorf("%d octets: %v, %v, want %v", size, reply, err, want)
+			t.Errorf("%d bytes: %v, %v, want %v", later, reply, err, want)
 		}
-		check(t, s.calls, fmt.Sprintf("slow call %q true", get))
 	}
 }
 

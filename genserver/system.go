@@ -6,11 +6,6 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// Stater is a Handler whose state sys:get_state and sys:get_status show.
-type Stater interface {
-	State() etf.Term
-}
-
 // receiveSystem answers a system message, which module sys sends. A server that
 // answers in line cannot be suspended or replaced, and nothing is collected of what
 // it does.
@@ -25,11 +20,11 @@ func (s *Server) receiveSystem(r *etf.Reader, c Caller) error {
 	if term, err := etf.Decode(request); err == nil { // else it is beyond the limits
 		reply, end = s.system(term, &from)
 	}
-	b, err := etf.Append(from.Begin(c.Buffer()), reply, c.Caps())
+	b, err := etf.Append(from.begin(c.Buffer()), reply, c.Caps())
 	if err != nil {
 		return fmt.Errorf("system message: %w", err)
 	}
-	c.Answer(from.Pid, from.Alias, b)
+	c.Send(from.Pid, from.Alias, b)
 	if end != nil {
 		end() // who asks waits for the answer first
 	}
@@ -42,9 +37,9 @@ func (s *Server) system(request etf.Term, from *From) (reply etf.Term, after fun
 	switch {
 	case request == etf.Atom("get_state"):
 		if from.wantsOK() {
-			return pair("ok", s.State()), nil
+			return pair("ok", s.Handler.State()), nil
 		}
-		return s.State(), nil
+		return s.Handler.State(), nil
 	case request == etf.Atom("get_status"):
 		return s.status(), nil
 	case request == etf.Atom("resume"):
@@ -106,14 +101,6 @@ func (f *From) wantsOK() bool {
 	return len(etf.Ref(f.Alias).Words()) == pidReference
 }
 
-// State is what sys:get_state shows.
-func (s *Server) State() etf.Term {
-	if h, ok := s.Handler.(Stater); ok {
-		return h.State()
-	}
-	return etf.List{}
-}
-
 // status is what gen_server:format_status/2 of OTP 23 to 29 gives:
 //
 //	{status, Pid, {module, gen_server}, [PDict, SysState, Parent, Debug, Misc]}
@@ -130,7 +117,7 @@ func (s *Server) status() etf.Term {
 			etf.Tuple{etf.String("Parent"), s.Parent},
 			etf.Tuple{etf.String("Logged events"), etf.List{}},
 		}),
-		pair("data", etf.List{etf.Tuple{etf.String("State"), s.State()}}),
+		pair("data", etf.List{etf.Tuple{etf.String("State"), s.Handler.State()}}),
 	}
 	return etf.Tuple{
 		etf.Atom("status"), s.Pid, etf.Tuple{etf.Atom("module"), etf.Atom("gen_server")},

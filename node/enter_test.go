@@ -11,11 +11,11 @@ import (
 
 // stuck is a server that holds up who sends it a cast, until release is closed.
 type stuck struct {
-	silent
+	genserver.Plain
 	taken, release chan struct{}
 }
 
-func (stuck) HandleCall([]byte, []byte, etf.Caps) []byte { return nil }
+func (stuck) HandleCall(genserver.Call) {}
 
 func (s stuck) HandleCast([]byte, genserver.Caller) {
 	s.taken <- struct{}{}

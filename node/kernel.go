@@ -4,12 +4,13 @@ import (
 	"strings"
 
 	"github.com/flake-go/flake/genserver"
+	"github.com/flake-go/flake/node/dist"
 	"github.com/flake-go/flake/node/etf"
 )
 
 // netKernel answers what other nodes ask the net_kernel of a node.
 type netKernel struct {
-	silent
+	genserver.Plain
 	name     etf.Atom
 	ticktime int64 // seconds
 }
@@ -21,56 +22,48 @@ type netKernel struct {
 //	longnames         whether it has a long name: its host has a dot, or is of IPv6
 //	ticktime          net_ticktime in seconds
 //
-// OTP's net_kernel does not answer what it does not know. HandleSlowCall knows more.
-func (k *netKernel) HandleCall(dst, request []byte, caps etf.Caps) []byte {
+// For nodes before OTP 23 it spawns. They are answered with the pid, or
+// {'EXIT', {Reason, []}}:
+//
+//	{spawn | spawn_link, M, F, A, GroupLeader}
+//	{spawn_opt, M, F, A, Options, link | no_link, GroupLeader}
+//
+// OTP's net_kernel does not answer what it does not know.
+func (k *netKernel) HandleCall(c genserver.Call) {
+	if reply := k.reply(c.Request, c.Caps()); reply != nil {
+		c.Reply(append(c.Begin(), reply...))
+	} else if refused := k.spawn(c); refused != "" {
+		exit := etf.Tuple{etf.Atom("EXIT"), etf.Tuple{etf.Atom(refused), etf.List{}}}
+		reply, _ := etf.Append(c.Begin(), exit, c.Caps())
+		c.Reply(reply)
+	}
+}
+
+// reply returns the reply to what is no spawn, nil if it is not known.
+func (k *netKernel) reply(request []byte, caps etf.Caps) []byte {
 	r := etf.NewReader(request)
 	if r.Peek() == etf.SmallTupleExt {
 		if r.Tuple() == 2 && string(r.Atom()) == "is_auth" {
-			return etf.MustAppendAtom(dst, "yes", caps)
+			return etf.MustAppendAtom(nil, "yes", caps)
 		}
 		return nil
 	}
 	switch string(r.Atom()) {
 	case "nodename":
-		return etf.MustAppendAtom(dst, k.name, caps)
+		return etf.MustAppendAtom(nil, k.name, caps)
 	case "longnames":
-		return etf.MustAppendAtom(dst, k.longNames(), caps)
+		return etf.MustAppendAtom(nil, k.longNames(), caps)
 	case "ticktime":
-		return etf.AppendInt(dst, k.ticktime)
+		return etf.AppendInt(nil, k.ticktime)
 	}
 	return nil
 }
 
-// HandleSlowCall is HandleCall, and spawns for nodes before OTP 23. They are answered
-// with the pid, or {'EXIT', {Reason, []}}:
-//
-//	{spawn | spawn_link, M, F, A, GroupLeader}
-//	{spawn_opt, M, F, A, Options, link | no_link, GroupLeader}
-func (k *netKernel) HandleSlowCall(from genserver.From, request []byte, c genserver.Caller) {
-	answer := func(reply []byte) {
-		c.Answer(from.Pid, from.Alias, append(from.Begin(c.Buffer()), reply...))
-	}
-	refused, known := k.spawn(from, request, c, answer)
-	if !known {
-		if reply := k.HandleCall(nil, request, c.Caps()); reply != nil {
-			answer(reply)
-		}
-	} else if refused != "" {
-		exit := etf.Tuple{etf.Atom("EXIT"), etf.Tuple{etf.Atom(refused), etf.List{}}}
-		reply, _ := etf.Append(nil, exit, c.Caps())
-		answer(reply)
-	}
-}
-
-// spawner is a Caller whose processes may spawn others here.
-type spawner interface {
-	SpawnFor(owner []byte, link bool, module, function etf.Atom, arguments, options []byte, began func(pid []byte)) (refused string)
-}
-
-func (k *netKernel) spawn(from genserver.From, request []byte, c genserver.Caller, began func(pid []byte)) (refused string, known bool) {
-	r := etf.NewReader(request)
+// spawn carries out a request to spawn, or returns why it does not.
+func (k *netKernel) spawn(c genserver.Call) (refused string) {
+	r := etf.NewReader(c.Request)
 	if r.Peek() != etf.SmallTupleExt {
-		return "", false
+		return ""
 	}
 	arity := r.Tuple()
 	word := string(r.Atom())
@@ -83,14 +76,16 @@ func (k *netKernel) spawn(from genserver.From, request []byte, c genserver.Calle
 		options = r.Raw()
 		link = string(r.Atom()) == "link"
 	default:
-		return "", false
+		return ""
 	}
 	r.Raw()
-	s, ok := c.(spawner)
-	if r.Finish() != nil || !ok {
-		return "badarg", true
+	m, ofPeer := c.Caller.(*dist.Message)
+	if r.Finish() != nil || !ofPeer {
+		return "badarg"
 	}
-	return s.SpawnFor(from.Pid, link, module, function, arguments, options, began), true
+	return m.SpawnFor(c.From.Pid, link, module, function, arguments, options, func(pid []byte) {
+		c.Reply(append(c.Begin(), pid...))
+	})
 }
 
 func (k *netKernel) longNames() etf.Atom {
@@ -100,9 +95,3 @@ func (k *netKernel) longNames() etf.Atom {
 	}
 	return "false"
 }
-
-// silent takes casts and messages and does nothing.
-type silent struct{}
-
-func (silent) HandleCast([]byte, genserver.Caller) {}
-func (silent) HandleInfo([]byte, genserver.Caller) {}

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/flake-go/flake/genserver"
 	"github.com/flake-go/flake/node/dist"
 	"github.com/flake-go/flake/node/etf"
 )
@@ -18,14 +19,20 @@ type registry struct {
 }
 
 type processes struct {
-	names map[string]*dist.Process
-	ids   map[uint64]*dist.Process
+	names map[string]*process
+	ids   map[uint64]*process
+}
+
+// process is a gen_server as a process that peers see.
+type process struct {
+	dist.Process
+	server *genserver.Server
 }
 
 func newRegistry() *registry {
 	r := &registry{}
 	r.changed.L = &r.mu
-	r.current.Store(&processes{map[string]*dist.Process{}, map[uint64]*dist.Process{}})
+	r.current.Store(&processes{map[string]*process{}, map[uint64]*process{}})
 	return r
 }
 
@@ -48,10 +55,14 @@ func (r *registry) awaitEmpty() {
 	}
 }
 
-func (r *registry) add(name etf.Atom, p *dist.Process) {
+// add has a server found by its name and the ID of its pid. It is answered on the
+// goroutine that reads a connection. A nil kill makes it one that peers cannot kill.
+func (r *registry) add(s *genserver.Server, id uint64, kill func()) {
+	receive := func(m *dist.Message) error { return s.Receive(m.Term(), m) }
+	p := &process{dist.Process{ID: id, Receive: receive, Kill: kill}, s}
 	r.change(func(ps *processes) {
-		ps.names[string(name)] = p
-		ps.ids[p.ID] = p
+		ps.names[string(s.Name)] = p
+		ps.ids[id] = p
 	})
 }
 
@@ -65,7 +76,10 @@ func (r *registry) remove(name etf.Atom, id uint64) {
 }
 
 // named returns the process registered as name, or nil.
-func (r *registry) named(name etf.Atom) *dist.Process { return r.current.Load().names[string(name)] }
+func (r *registry) named(name etf.Atom) *process { return r.current.Load().names[string(name)] }
+
+// byID returns the process with the ID, or nil.
+func (r *registry) byID(id uint64) *process { return r.current.Load().ids[id] }
 
 // list returns the registered names.
 func (r *registry) list() (names etf.List) {
@@ -76,7 +90,17 @@ func (r *registry) list() (names etf.List) {
 }
 
 // Whereis implements dist.Processes.
-func (r *registry) Whereis(name []byte) *dist.Process { return r.current.Load().names[string(name)] }
+func (r *registry) Whereis(name []byte) *dist.Process {
+	return r.current.Load().names[string(name)].seen()
+}
 
 // ByID implements dist.Processes.
-func (r *registry) ByID(id uint64) *dist.Process { return r.current.Load().ids[id] }
+func (r *registry) ByID(id uint64) *dist.Process { return r.byID(id).seen() }
+
+// seen is the process as peers see it, nil of none.
+func (p *process) seen() *dist.Process {
+	if p == nil {
+		return nil
+	}
+	return &p.Process
+}

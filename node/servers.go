@@ -43,7 +43,7 @@ func (n *Node) fnGetState(args []etf.Term) (etf.Term, error) {
 	if err != nil {
 		return nil, err
 	}
-	return p.State(), nil
+	return p.Handler.State(), nil
 }
 
 func exited(why etf.Term, module, function etf.Atom, args []etf.Term) error {
@@ -54,7 +54,7 @@ func exited(why etf.Term, module, function etf.Atom, args []etf.Term) error {
 // server gives the server that a name, {Name, Node} or a pid stands for. The error
 // is exit's of OTP's reason why there is none.
 func (n *Node) server(ref etf.Term, exit func(why etf.Term) error) (*genserver.Server, error) {
-	var p *dist.Process
+	var p *process
 	node := etf.Atom(n.name)
 	switch ref := ref.(type) {
 	case etf.Atom:
@@ -80,15 +80,15 @@ func (n *Node) server(ref etf.Term, exit func(why etf.Term) error) (*genserver.S
 	if p == nil {
 		return nil, exit(etf.Atom("noproc"))
 	}
-	return p.Handler.(inline).Server, nil
+	return p.server, nil
 }
 
 // local gives the process of this node with the pid, or nil.
-func (n *Node) local(pid etf.Pid) *dist.Process {
+func (n *Node) local(pid etf.Pid) *process {
 	if string(pid.Node()) != n.name || pid.Creation() != n.creation {
 		return nil
 	}
-	return n.registry.ByID(dist.IDOf(pid))
+	return n.registry.byID(dist.IDOf(pid))
 }
 
 // fnIsProcessAlive knows the node's own processes, not what others have spawned here.
@@ -105,11 +105,11 @@ func (n *Node) fnIsProcessAlive(args []etf.Term) (etf.Term, error) {
 
 // send has the process of a name, if there is one, get a message of a connection.
 func (n *Node) send(name etf.Atom, message []byte, c genserver.Caller) bool {
-	p := n.registry.Whereis([]byte(name))
+	p := n.registry.named(name)
 	if p == nil {
 		return false
 	}
-	if err := p.Handler.(inline).Server.Receive(message, c); err != nil {
+	if err := p.server.Receive(message, c); err != nil {
 		n.log.Warn("message dropped", "name", name, "err", err)
 	}
 	return true

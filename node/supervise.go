@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/flake-go/flake/genserver"
-	"github.com/flake-go/flake/node/dist"
 	"github.com/flake-go/flake/node/ergo"
 	"github.com/flake-go/flake/node/etf"
 )
@@ -40,9 +39,7 @@ func (n *Node) supervise(s Supervisor) error {
 					n.log.Warn("process told to terminate, and started anew", "name", child.Name)
 					end(reason)
 				}
-				n.registry.add(child.Name, &dist.Process{
-					ID: id, Handler: inline{life}, Kill: func() { end(ergo.Killed) },
-				})
+				n.registry.add(life, id, func() { end(ergo.Killed) })
 			},
 			Down: func(id uint64, reason etf.Term) { n.ended(child.Name, id, reason) },
 		}
@@ -52,7 +49,7 @@ func (n *Node) supervise(s Supervisor) error {
 		Up: func(id uint64, _ func(etf.Term)) {
 			self = n.pid(id)
 			life := server(id, s.Name, s.Module, supervisor{spec: s, registry: n.registry})
-			n.registry.add(s.Name, &dist.Process{ID: id, Handler: inline{life}}) // to kill it would be to end the service
+			n.registry.add(life, id, nil) // to kill it would be to end the service
 		},
 		Down: func(id uint64, reason etf.Term) { n.ended(s.Name, id, reason) },
 	}, children...)
@@ -69,23 +66,17 @@ func (n *Node) pid(id uint64) etf.Pid {
 	return etf.NewPid(etf.Atom(n.name), uint32(id), uint32(id>>32), n.creation)
 }
 
-// inline has a gen_server answer on the goroutine that reads a connection.
-type inline struct{ *genserver.Server }
-
-// Receive implements dist.Handler.
-func (i inline) Receive(message []byte, c dist.Caller) error { return i.Server.Receive(message, c) }
-
 // supervisor answers what module supervisor asks a supervisor.
 type supervisor struct {
-	silent
+	genserver.Plain
 	spec     Supervisor
 	registry *registry
 }
 
 // HandleCall answers which_children, the last started first, and count_children.
 // Children cannot be started, stopped or replaced from outside.
-func (s supervisor) HandleCall(dst, request []byte, caps etf.Caps) []byte {
-	r := etf.NewReader(request)
+func (s supervisor) HandleCall(c genserver.Call) {
+	r := etf.NewReader(c.Request)
 	var reply etf.Term = etf.Tuple{etf.Atom("error"), etf.Atom("not_supported")}
 	switch string(r.Atom()) {
 	case "which_children":
@@ -99,11 +90,9 @@ func (s supervisor) HandleCall(dst, request []byte, caps etf.Caps) []byte {
 			etf.Tuple{etf.Atom("workers"), n},
 		}
 	}
-	b, err := etf.Append(dst, reply, caps)
-	if err != nil {
-		return nil
+	if b, err := etf.Append(c.Begin(), reply, c.Caps()); err == nil {
+		c.Reply(b)
 	}
-	return b
 }
 
 func (s supervisor) which() etf.List {
@@ -111,7 +100,7 @@ func (s supervisor) which() etf.List {
 	for _, server := range slices.Backward(s.spec.Servers) {
 		var pid etf.Term = etf.Atom("restarting")
 		if p := s.registry.named(server.Name); p != nil {
-			pid = p.Handler.(inline).Pid
+			pid = p.server.Pid
 		}
 		list = append(list, etf.Tuple{server.Name, pid, etf.Atom("worker"), etf.List{server.Module}})
 	}

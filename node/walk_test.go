@@ -21,10 +21,10 @@ type watched struct {
 	steps []string
 }
 
-func (w *watched) HandleSlowCall(from genserver.From, request []byte, c genserver.Caller) {
-	w.steps = append(w.steps, fmt.Sprintf("5 call %q", request))
-	w.steps = append(w.steps, fmt.Sprintf("6 request %v", flakeserver.DecodeRequest(request).Op))
-	w.Server.HandleSlowCall(from, request, watchedCaller{c, w})
+func (w *watched) HandleCall(c genserver.Call) {
+	w.steps = append(w.steps, fmt.Sprintf("5 call %q", c.Request))
+	c.Caller = watchedCaller{c.Caller, w}
+	w.Server.HandleCall(c)
 }
 
 // watchedCaller is the way back.
@@ -33,9 +33,9 @@ type watchedCaller struct {
 	w *watched
 }
 
-func (c watchedCaller) Answer(pid, alias, message []byte) {
+func (c watchedCaller) Send(pid, alias, message []byte) {
 	c.w.steps = append(c.w.steps, fmt.Sprintf("7 answer %q", message))
-	c.Caller.Answer(pid, alias, message)
+	c.Caller.Send(pid, alias, message)
 }
 
 func (w *watched) Reserve(_ context.Context, n int) (flake.Run, error) {
@@ -115,7 +115,6 @@ func TestWalk(t *testing.T) {
 
 	want := []string{
 		`5 call "w\x03get"`,
-		"6 request get",
 		"6 id",
 		fmt.Sprintf("7 answer %q", "h\x02"+tag+reply),
 	}

@@ -14,7 +14,6 @@ import (
 
 	"github.com/flake-go/flake/flake"
 	"github.com/flake-go/flake/flake/snowflake"
-	"github.com/flake-go/flake/genserver"
 	"github.com/flake-go/flake/node/etf"
 )
 
@@ -72,7 +71,7 @@ func serverOf(s *stock) *Server {
 // call gives the request, Erlang text, to the server and gives its answer as text.
 func call(t *testing.T, s *Server, request string) string {
 	t.Helper()
-	return string(etf.FormatRaw(nil, s.HandleCall(nil, external(t, request, etf.AllCaps), etf.AllCaps), 1<<20))
+	return string(etf.FormatRaw(nil, reply(s, external(t, request, etf.AllCaps), etf.AllCaps), 1<<20))
 }
 
 func external(t *testing.T, text string, caps etf.Caps) []byte {
@@ -153,11 +152,11 @@ func TestInfo(t *testing.T) {
 	}
 }
 
-// What is counted, by kind and result, whatever the connection.
+// What is counted, by kind and result.
 func TestStats(t *testing.T) {
 	s := serverOf(&stock{perTick: 100, left: 1, err: flake.ErrClockBackwards})
-	for connection := range 40 {
-		s.HandleSlowCall(genserver.From{}, external(t, "get", etf.AllCaps), &caller{ctx: t.Context(), serial: connection})
+	for range 40 {
+		call(t, s, "get")
 	}
 	for _, request := range []string{"{lease,50}", "{get_binary,11}", "{notional,1}", "{get,1}", "{get,meta,1}", "hello"} {
 		call(t, s, request)
@@ -206,7 +205,7 @@ func TestBadArguments(t *testing.T) {
 			for _, caps := range []etf.Caps{etf.AllCaps, {MapTag: true, BitBinaries: true, NewFloats: true}} {
 				s := serverOf(&stock{perTick: 100, left: 100})
 				term := external(t, request, caps)
-				got := string(etf.FormatRaw(nil, s.HandleCall(nil, term, caps), 1000))
+				got := string(etf.FormatRaw(nil, reply(s, term, caps), 1000))
 				if want := "{error,badarg}"; got != want {
 					t.Errorf("%s: %s, want %s", request, got, want)
 				}

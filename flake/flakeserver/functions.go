@@ -142,7 +142,7 @@ func (f functions) generate(args []etf.Term) (etf.Term, error) {
 	defer t.end() // when the list is made
 	runs, err := f.reserve(context.Background(), int(count), t)
 	r := Reply{Op: OpGetMany, Base: int(base), Format: f.IDs.Format(), Runs: runs, Err: err}
-	f.counts.add(0, &r)
+	f.counts.add(&r)
 	if err != nil {
 		failed := etf.Tuple{etf.Atom("error"), results[resultOf(err)]}
 		return nil, &rpc.Exception{Class: rpc.Error, Reason: etf.Tuple{etf.Atom("badmatch"), failed}}

@@ -1,72 +1,40 @@
 package flakeserver
 
 import (
-	"context"
 	"log/slog"
 
 	"github.com/flake-go/flake/genserver"
 	"github.com/flake-go/flake/node/etf"
 )
 
-var (
-	_ genserver.Handler = (*Server)(nil)
-	_ genserver.Slow    = (*Server)(nil)
-	_ genserver.Stater  = (*Server)(nil)
-)
-
-// HandleCall answers a gen_server:call.
-func (s *Server) HandleCall(dst, request []byte, caps etf.Caps) []byte {
+// HandleCall answers a gen_server:call at once, or if it is for more than MaxInline
+// ids in its turn.
+func (s *Server) HandleCall(c genserver.Call) {
 	var q Request
-	q.decode(request)
-	s.note(&q, request)
-	r := s.Serve(context.Background(), q)
-	return r.AppendTerm(dst, caps)
-}
-
-// HandleSlowCall answers a call at once, or if it is for more than MaxInline ids
-// in its turn, and what the caller asks after that still later.
-func (s *Server) HandleSlowCall(from genserver.From, request []byte, c genserver.Caller) {
-	var q Request
-	q.decode(request)
+	q.decode(c.Request)
 	if q.large() {
-		s.answerInTurn(from.Clone(), q, c)
+		s.answerInTurn(q, c)
 		return
 	}
-	s.note(&q, request)
+	s.note(&q, c.Request)
 	var r Reply
-	s.serve(c.Context(), &q, &r, c.Serial(), nil)
-	c.Answer(from.Pid, from.Alias, r.AppendTerm(from.Begin(c.Buffer()), c.Caps()))
+	s.serve(c.Context(), &q, &r, nil)
+	c.Reply(r.AppendTerm(c.Begin(), c.Caps()))
 }
 
-func (s *Server) answerInTurn(from genserver.From, q Request, c genserver.Caller) {
-	runs := c.GoInOrder(func() {
-		size := s.sizeOf(q)
-		done, ok := c.Turn(size)
-		if !ok {
-			s.refuse(from, q, c)
-			return
+func (s *Server) answerInTurn(q Request, c genserver.Call) {
+	ctx, caps := c.Context(), c.Caps()
+	c.ReplyInTurn(s.sizeOf(q), func(dst []byte, room bool) []byte {
+		r := Reply{Op: q.Op, Err: ErrBusy}
+		if room {
+			t := s.turns.turn(ofNodes, q.N)
+			defer t.end() // when the answer is made
+			s.serve(ctx, &q, &r, t)
+		} else {
+			s.counts.add(&r)
 		}
-		defer done()
-		c.Post(from.Pid, from.Alias, s.answerLarge(from, size, q, c))
+		return r.AppendTerm(dst, caps)
 	})
-	if !runs {
-		s.refuse(from, q, c)
-	}
-}
-
-func (s *Server) answerLarge(from genserver.From, size int, q Request, c genserver.Caller) []byte {
-	t := s.turns.turn(ofNodes, q.N)
-	defer t.end() // when the answer is made
-	var r Reply
-	s.serve(c.Context(), &q, &r, c.Serial(), t)
-	return r.AppendTerm(from.Begin(make([]byte, 0, len(from.Tag)+size)), c.Caps())
-}
-
-// refuse answers what there is no room for.
-func (s *Server) refuse(from genserver.From, q Request, c genserver.Caller) {
-	r := Reply{Op: q.Op, Err: ErrBusy}
-	s.counts.add(c.Serial(), &r)
-	c.Post(from.Pid, from.Alias, r.AppendTerm(from.Begin(nil), c.Caps()))
 }
 
 // sizeOf gives the octets that an answer has at most; a lease more only if others

@@ -30,21 +30,21 @@ func (s *Server) Serve(ctx context.Context, q Request) (r Reply) {
 		t = s.turns.turn(ofOthers, q.N)
 		defer t.end()
 	}
-	s.serve(ctx, &q, &r, 0, t)
+	s.serve(ctx, &q, &r, t)
 	return r
 }
 
-// serve answers a request of a connection, and counts it. If it is a large one, ids
+// serve answers a request, and counts it. If it is a large one, ids
 // are taken in its turn, the last of which is the caller's to end. The reply is empty
 // before.
-func (s *Server) serve(ctx context.Context, q *Request, r *Reply, connection int, t *turn) {
+func (s *Server) serve(ctx context.Context, q *Request, r *Reply, t *turn) {
 	r.Op, r.Base, r.Format = q.Op, q.Base, s.IDs.Format()
 	if !q.valid() || q.HasMeta && !r.Format.Meta() || q.large() && q.N > MaxTicks*s.IDs.PerTick() {
 		r.Err = ErrBadArgument
 	} else {
 		s.answer(ctx, q, r, t)
 	}
-	s.counts.add(connection, r)
+	s.counts.add(r)
 }
 
 func (s *Server) answer(ctx context.Context, q *Request, r *Reply, t *turn) {

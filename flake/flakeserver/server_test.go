@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/genserver"
 	"github.com/flake-go/flake/node/etf"
 )
 
@@ -113,9 +114,9 @@ func TestReply(t *testing.T) {
 	} {
 		server := &Server{IDs: source(test.err), Log: slog.New(slog.DiscardHandler)}
 		for caps, want := range map[etf.Caps]string{etf.AllCaps: test.today, old: test.old, {}: test.last} {
-			got := server.HandleCall([]byte("before"), []byte(test.request), caps)
-			if string(got) != "before"+want {
-				t.Errorf("%q: %q, want %q", test.request, got, "before"+want)
+			got := reply(server, []byte(test.request), caps)
+			if string(got) != want {
+				t.Errorf("%q: %q, want %q", test.request, got, want)
 			}
 		}
 	}
@@ -162,10 +163,10 @@ func TestServe(t *testing.T) {
 func TestLog(t *testing.T) {
 	var log bytes.Buffer
 	s := &Server{IDs: source(nil), Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))}
-	s.HandleCall(nil, []byte("w\x08nonsense"), etf.AllCaps)
+	reply(s, []byte("w\x08nonsense"), etf.AllCaps)
 	s.HandleCast([]byte("w\x05hello"), nil)
 	s.HandleInfo([]byte("w\x04bare"), nil)
-	s.HandleCall(nil, []byte("w\x03get"), etf.AllCaps)
+	reply(s, []byte("w\x03get"), etf.AllCaps)
 	for i, want := range []string{"level=WARN msg=\"call not known, answered ok\" request=nonsense", "level=DEBUG msg=\"cast dropped\" request=hello", "level=DEBUG msg=\"message dropped\" message=bare", ""} {
 		if line, _ := log.ReadString('\n'); !strings.Contains(line, want) || (want == "") != (line == "") {
 			t.Errorf("line %d: %s, want %s", i, line, want)
@@ -176,8 +177,9 @@ func TestLog(t *testing.T) {
 // The original's persistent_timer knows one call.
 func TestTimer(t *testing.T) {
 	for request, want := range map[string]string{"get_last_timestamp": "{ok,-62135596800000}", "other": "ok", "{get}": "ok"} {
-		b := Timer{IDs: new(stock)}.HandleCall([]byte("before"), external(t, request, etf.AllCaps), etf.AllCaps)
-		if got := string(etf.FormatRaw(nil, b[len("before"):], 100)); got != want {
+		c := &caller{caps: etf.AllCaps}
+		Timer{IDs: new(stock)}.HandleCall(genserver.Call{Caller: c, From: from, Request: external(t, request, etf.AllCaps)})
+		if got := string(etf.FormatRaw(nil, []byte(c.answers[0]), 100)); got != "{9,"+want+"}" {
 			t.Errorf("%s: %s, want %s", request, got, want)
 		}
 	}
@@ -202,9 +204,9 @@ func FuzzRequest(f *testing.F) {
 		}
 		for _, caps := range []etf.Caps{{}, etf.AllCaps} {
 			s := serverOf(&stock{perTick: 1 << 16, left: 100})
-			reply := s.HandleCall(nil, request, caps)
-			if _, err := etf.Decode(reply); err != nil {
-				t.Errorf("%x is answered %x: %v", request, reply, err)
+			got := reply(s, request, caps)
+			if _, err := etf.Decode(got); err != nil {
+				t.Errorf("%x is answered %x: %v", request, got, err)
 			}
 		}
 	})

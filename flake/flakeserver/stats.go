@@ -21,7 +21,7 @@ type CallCount struct {
 func (s *Server) Stats() (all Stats) {
 	for op := range Op(ops) {
 		for result, word := range results {
-			n := s.counts.calls(op, result)
+			n := s.counts.calls[op][result].Load()
 			if n == 0 {
 				continue
 			}
@@ -31,34 +31,21 @@ func (s *Server) Stats() (all Stats) {
 			}
 		}
 	}
-	all.IDs = s.counts.calls(OpGet, 0)
-	for i := range s.counts {
-		all.IDs += s.counts[i].ids.Load()
-	}
+	all.IDs = s.counts.calls[OpGet][0].Load() + s.counts.ids.Load()
 	all.Waits = s.IDs.Waits()
 	return all
 }
 
-// counts are kept apart for the connections: one count that all of them write
-// would cost each call the way to the cache of another processor.
-type counts [16]struct {
-	all [ops][len(results)]atomic.Uint64
-	ids atomic.Uint64 // but those of OpGet, which are as many as its calls
-	_   [64]byte      // a cache line between it and the next
+// counts are of all callers together. A call adds to one word that all of them share, as
+// it does to take its id.
+type counts struct {
+	calls [ops][len(results)]atomic.Uint64
+	ids   atomic.Uint64 // but those of OpGet, which are as many as its calls
 }
 
-// add counts a call of the connection.
-func (c *counts) add(connection int, r *Reply) {
-	own := &c[uint(connection)%uint(len(c))]
-	own.all[r.Op][resultOf(r.Err)].Add(1)
+func (c *counts) add(r *Reply) {
+	c.calls[r.Op][resultOf(r.Err)].Add(1)
 	if r.Runs != nil {
-		own.ids.Add(uint64(r.count()))
+		c.ids.Add(uint64(r.count()))
 	}
-}
-
-func (c *counts) calls(op Op, result int) (n uint64) {
-	for i := range c {
-		n += c[i].all[op][result].Load()
-	}
-	return n
 }

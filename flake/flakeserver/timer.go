@@ -9,6 +9,7 @@ import (
 
 // Timer is the original's gen_server persistent_timer, which keeps the time.
 type Timer struct {
+	genserver.Plain
 	IDs interface {
 		// LastSaved tells when the time was last made durable.
 		LastSaved() (time.Time, error)
@@ -17,18 +18,13 @@ type Timer struct {
 
 // HandleCall answers get_last_timestamp with {ok, Milliseconds}, and anything
 // else with ok.
-func (t Timer) HandleCall(dst, request []byte, caps etf.Caps) []byte {
-	r := etf.NewReader(request)
+func (t Timer) HandleCall(c genserver.Call) {
+	r := etf.NewReader(c.Request)
 	if string(r.Atom()) != "get_last_timestamp" {
-		return etf.MustAppendAtom(dst, "ok", caps)
+		c.Reply(etf.MustAppendAtom(c.Begin(), "ok", c.Caps()))
+		return
 	}
 	saved, _ := t.IDs.LastSaved()
-	dst = etf.MustAppendAtom(etf.AppendTupleHeader(dst, 2), "ok", caps)
-	return etf.AppendInt(dst, saved.UnixMilli())
+	dst := etf.MustAppendAtom(etf.AppendTupleHeader(c.Begin(), 2), "ok", c.Caps())
+	c.Reply(etf.AppendInt(dst, saved.UnixMilli()))
 }
-
-// HandleCast does nothing.
-func (Timer) HandleCast([]byte, genserver.Caller) {}
-
-// HandleInfo does nothing.
-func (Timer) HandleInfo([]byte, genserver.Caller) {}

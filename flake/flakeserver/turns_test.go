@@ -5,7 +5,6 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/flake-go/flake/genserver"
 	"github.com/flake-go/flake/node/etf"
 )
 
@@ -56,13 +55,12 @@ func (a asked) lease(t *testing.T, n int) (first, last *int) {
 // leaseOfNode asks as a node does.
 func (a asked) leaseOfNode(t *testing.T, n int) (last *int) {
 	last = new(int)
-	c := &caller{ctx: t.Context()}
-	from := genserver.From{Pid: []byte(pid), Tag: []byte("a\x09")}
+	c := &caller{ctx: t.Context(), caps: etf.AllCaps}
 	request, err := etf.Append(nil, etf.Tuple{etf.Atom("lease"), int64(n)}, etf.AllCaps)
 	if err != nil {
 		t.Fatal(err)
 	}
-	a.HandleSlowCall(from, request, c)
+	c.ask(a.Server, request)
 	go func() {
 		c.waiting[0]()
 		answer, err := etf.Decode([]byte(c.answers[0]))

@@ -30,18 +30,15 @@ type Conn struct {
 	since  time.Time
 	asks   atomic.Bool  // something other than a tick has come since our last tick
 	asked  atomic.Int64 // when one of ours saw that last, in nanoseconds after since
-	serial uint32
-	self   []byte // a pid of ours where the protocol wants a sender and has no use for it
+	self   []byte       // a pid of ours where the protocol wants a sender and has no use for it
 
 	in      frames
-	control control  // of the frame that is handled; here, so that none is allocated
-	to      *Process // whose Handler was called last
-	message []byte   // with this
-	taken   int      // of MaxShared for it
+	control control // of the frame that is handled; here, so that none is allocated
+	message Message // that it brought; likewise
 
 	share   share
 	out     output
-	scratch []byte  // where a Handler builds an answer
+	scratch []byte  // where an answer is built
 	kept    account // cap(scratch)
 	watches watches
 	places  chan struct{} // of the peer's functions that run
@@ -51,14 +48,13 @@ type Conn struct {
 
 func newConn(ctx context.Context, p *Proto, s Session) *Conn {
 	c := &Conn{
-		proto:  p,
-		peer:   s.Peer,
-		caps:   capsOf(s.Peer.Flags),
-		conn:   s.Conn,
-		log:    p.Log.With("peer", s.Peer.Name),
-		done:   make(chan struct{}),
-		since:  time.Now(),
-		serial: p.serial.Add(1),
+		proto: p,
+		peer:  s.Peer,
+		caps:  capsOf(s.Peer.Flags),
+		conn:  s.Conn,
+		log:   p.Log.With("peer", s.Peer.Name),
+		done:  make(chan struct{}),
+		since: time.Now(),
 	}
 	c.ctx, c.cancel = context.WithCancelCause(ctx)
 	c.share = share{pool: &p.shared, end: func() {
@@ -95,12 +91,6 @@ func (c *Conn) Peer() handshake.Peer { return c.peer }
 
 // Addr is where it has its end of the connection.
 func (c *Conn) Addr() net.Addr { return c.conn.RemoteAddr() }
-
-// Caps tells what terms the peer can read.
-func (c *Conn) Caps() etf.Caps { return c.caps }
-
-// Serial tells the connection from the node's others.
-func (c *Conn) Serial() int { return int(c.serial) }
 
 // Context ends with the connection.
 func (c *Conn) Context() context.Context { return c.ctx }
@@ -193,7 +183,7 @@ func (c *Conn) read() (err error) {
 // forget lets go of the frame that was handled, whose buffer may be large: nothing
 // may come after it but ticks.
 func (c *Conn) forget() {
-	c.message, c.control = nil, control{}
+	c.message, c.control = Message{}, control{}
 }
 
 // rest lets go of what is kept for calls to come, when there were none for long.

@@ -77,7 +77,7 @@ func TestStreamFails(t *testing.T) {
 	}{
 		"when a signal is answered":  {"write", func(r *rig) { r.send(monitorP(gone, ref3)) }},
 		"when much is answered":      {"write", func(r *rig) { r.send(call, monitorP(gone, ref3)) }},
-		"when another sends":         {"write", func(r *rig) { r.conn.Post([]byte(theirs), nil, old) }},
+		"when another sends":         {"write", func(r *rig) { r.conn.say(old) }},
 		"when it is ticked":          {"write", func(*rig) { time.Sleep(ticktime / 4) }},
 		"when the peer was heard":    {"read deadline", func(r *rig) { r.send(tick); time.Sleep(ticktime / 4) }},
 		"when it is ticked, in time": {"write deadline", func(*rig) { time.Sleep(ticktime / 4) }},
@@ -86,8 +86,8 @@ func TestStreamFails(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var f failing
 				r := connectFailing(t, &f)
-				r.local.flake.receive = func(_ []byte, c Caller) error {
-					c.Answer([]byte(theirs), nil, make([]byte, fullOutput))
+				r.local.flake.receive = func(c *Message) error {
+					c.Send([]byte(theirs), nil, make([]byte, fullOutput))
 					return nil
 				}
 				f.fail(test.operation)
@@ -110,7 +110,7 @@ func TestEndsAfterWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := failing{hold: make(chan struct{})}
 		r := connectFailing(t, &f)
-		r.conn.Post([]byte(theirs), nil, old)
+		r.conn.say(old)
 		synctest.Wait()
 		r.peer.Close()
 		if !r.alive() {
@@ -158,12 +158,12 @@ func TestEndHoldsNothing(t *testing.T) {
 // A fault in what a Handler does in its own time is logged, and nothing else.
 func TestFaultAside(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, r *rig) {
-		r.conn.Go(func() {})
+		r.conn.aside(func() {})
 		synctest.Wait()
 		if log := r.log.take(); strings.Contains(log, "fault") {
 			t.Error(log)
 		}
-		r.conn.Go(func() { panic("fault") })
+		r.conn.aside(func() { panic("fault") })
 		r.logged("fault in the node")
 		r.send(monitorP(gone, ref3))
 		r.want(down(gone, ref3, "noproc"))

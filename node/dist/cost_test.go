@@ -106,15 +106,10 @@ func serving(t testing.TB, w *wire) *Conn {
 		Handler: &flakeserver.Server{IDs: flakeserver.Flake(ids), Log: log},
 	}
 	local := newLocals()
-	local.names["flake"].Handler = inline{server}
+	local.names["flake"].Receive = func(m *Message) error { return server.Receive(m.Term(), m) }
 	p := &Proto{Node: here, Creation: creation, Processes: local, Log: log}
 	return newConn(context.Background(), p, Session{Conn: w, Peer: handshake.Peer{Name: there, Flags: flags}})
 }
-
-// inline is a gen_server that answers on the goroutine that read.
-type inline struct{ *genserver.Server }
-
-func (i inline) Receive(message []byte, c Caller) error { return i.Server.Receive(message, c) }
 
 // wire is a stream on which a segment arrives again and again, and that counts.
 type wire struct {

@@ -15,12 +15,12 @@
 // To decode a call and make an id costs little; to be woken for it and to write
 // its answer costs most. So the reader of a busy connection is a thread that
 // runs where its callers do, as package socket tells. There is no goroutine,
-// channel or timer a call. A message is gone through once, by the [Handler] that
-// takes it apart.
+// channel or timer a call. A message is gone through once, by who
+// receives it, see [Process].
 //
-// An answer that is made in its own time, see [Conn.Turn], does not hold up the
+// A [Message] is answered at once, or later: what is built aside does not hold up the
 // reader. What its process asks that server meanwhile waits behind it, so that a
-// process is answered in the order of its calls. Answers to another node than the
+// process is answered in the order of its calls: see [Message.SendInTurn]. Answers to another node than the
 // peer, for which that one passed a call on, go there; it is connected to if it is
 // not.
 //

@@ -121,8 +121,8 @@ func TestLargeFrames(t *testing.T) {
 func TestLargeFrameIsLetGo(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, r *rig) {
 		var large weak.Pointer[byte]
-		r.local.flake.receive = func(message []byte, c Caller) error {
-			large = weak.Make(&message[0])
+		r.local.flake.receive = func(c *Message) error {
+			large = weak.Make(&c.Term()[0])
 			return nil
 		}
 		send := func(message []byte) []byte {

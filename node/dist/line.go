@@ -107,15 +107,15 @@ func lineOf(p *Process, message []byte) string {
 	return string(binary.BigEndian.AppendUint64(bytes.Clone(r.Pid()), p.ID))
 }
 
-// GoInOrder is Go for the answer to a call: what its process asks the server from
-// now on is answered when f has returned.
-func (c *Conn) GoInOrder(f func()) bool {
-	key := lineOf(c.to, c.message)
+// startInOrder is start for the answer to a call: what its process asks the server
+// from now on is answered when f has returned.
+func (m *Message) startInOrder(f func()) bool {
+	c, key := m.conn, lineOf(m.to, m.term)
 	if key == "" {
-		return c.Go(f)
+		return m.start(f, func() {})
 	}
 	l := c.lines.open(key)
-	runs := c.start(func() {
+	runs := m.start(func() {
 		for ; f != nil && c.ctx.Err() == nil; f = c.lines.next(l) {
 			c.guard(f)
 		}
@@ -140,10 +140,9 @@ func (c *Conn) putBehind(p *Process, token, message []byte) bool {
 	size := waiterSize + len(message) + len(token) + weight(message, ownArguments)
 	room := s.grow(size)
 	if room {
-		message = bytes.Clone(message)
-		way := &aside{Conn: c, token: bytes.Clone(token), inLine: true}
+		m := &Message{conn: c, to: p, term: bytes.Clone(message), token: token, inLine: true}
 		l.waiting = append(l.waiting, waiter{size: size, serve: func() {
-			if err := p.Handler.Receive(message, way); err != nil {
+			if err := p.Receive(m); err != nil {
 				c.log.Warn("message dropped", "error", err)
 			}
 		}})

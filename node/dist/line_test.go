@@ -19,42 +19,39 @@ func ask(word etf.Atom, by etf.Pid, server etf.Atom, tag int, request etf.Atom) 
 	return frame(etf.Tuple{number(opRegSend), by, etf.Atom(""), server}, external(message))
 }
 
-// answersLate has the processes of the rig answer a tag with itself: a request
-// late when gate is closed, one aside likewise but by Go, any other at once. What is refused is
-// answered by -1.
+// answersLate has the processes of the rig answer a tag with itself: a request late, in
+// its turn, when gate is closed; one aside likewise, in no order; any other at once. What
+// is refused is answered by -1.
 func (r *rig) answersLate(gate <-chan struct{}) {
-	r.local.flake.receive = func(message []byte, c Caller) error {
-		term, err := etf.Decode(message)
+	r.local.flake.receive = func(m *Message) error {
+		term, err := etf.Decode(m.Term())
 		if err != nil {
 			return err
 		}
-		m := term.(etf.Tuple)
-		from := m[1].(etf.Tuple)
+		request := term.(etf.Tuple)
+		from := request[1].(etf.Tuple)
 		pid := []byte(from[0].(etf.Pid))
 		reply := external(from[1])
-		runs := true
-		switch m[2] {
+		build := func(_ []byte, room bool) []byte {
+			if !room {
+				return external(int64(-1))
+			}
+			<-gate
+			return reply
+		}
+		switch request[2] {
 		case etf.Atom("late"):
-			runs = c.GoInOrder(func() {
-				<-gate
-				c.Post(pid, nil, reply)
-			})
+			m.SendInTurn(pid, nil, len(reply), build)
 		case etf.Atom("aside"):
-			runs = c.Go(func() {
-				<-gate
-				c.Post(pid, nil, reply)
-			})
+			m.SendAside(pid, nil, build)
 		case etf.Atom("wrong"):
 			return errors.New("wrong")
 		default:
-			c.Answer(pid, nil, append(c.Buffer(), reply...))
-		}
-		if !runs {
-			c.Answer(pid, nil, external(int64(-1)))
+			m.Send(pid, nil, append(m.Buffer(), reply...))
 		}
 		return nil
 	}
-	r.local.names["other"] = &Process{ID: 1002, Handler: r.local.flake}
+	r.local.names["other"] = &Process{ID: 1002, Receive: r.local.flake.Receive}
 }
 
 // tags gives those of the answers received.
@@ -143,10 +140,14 @@ func TestNoLine(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, r *rig) {
 		gate := make(chan struct{})
 		casts := 0
-		r.local.flake.receive = func(_ []byte, c Caller) error {
-			if !c.GoInOrder(func() { <-gate }) {
-				t.Error("refused")
-			}
+		r.local.flake.receive = func(c *Message) error {
+			c.SendInTurn([]byte(theirs), nil, 1, func(_ []byte, room bool) []byte {
+				if !room {
+					t.Error("refused")
+				}
+				<-gate
+				return nil
+			})
 			casts++
 			return nil
 		}
@@ -156,6 +157,7 @@ func TestNoLine(t *testing.T) {
 			t.Errorf("%d casts were handled, want 2", casts)
 		}
 		close(gate)
+		synctest.Wait()
 	})
 }
 
@@ -236,7 +238,7 @@ func TestLinesEnd(t *testing.T) {
 		}
 		gate <- struct{}{} // the next one is served
 		synctest.Wait()
-		r.local.flake.receive = func([]byte, Caller) error {
+		r.local.flake.receive = func(*Message) error {
 			t.Error("handled after the end")
 			return nil
 		}

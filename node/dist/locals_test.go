@@ -20,8 +20,8 @@ type locals struct {
 func newLocals() *locals {
 	l := &locals{flake: new(recorder)}
 	l.names = map[string]*Process{
-		"flake": {ID: ourID, Handler: l.flake, Kill: func() { l.flake.note("killed") }},
-		"box":   {ID: boxID, Handler: new(recorder)},
+		"flake": {ID: ourID, Receive: l.flake.Receive, Kill: func() { l.flake.note("killed") }},
+		"box":   {ID: boxID, Receive: new(recorder).Receive},
 	}
 	return l
 }
@@ -49,19 +49,19 @@ func (l *locals) ByID(id uint64) *Process {
 // recorder is a handler that keeps what it is sent.
 type recorder struct {
 	journal
-	receive func(message []byte, c Caller) error
+	receive func(*Message) error
 }
 
-func (r *recorder) Receive(message []byte, c Caller) error {
+func (r *recorder) Receive(m *Message) error {
 	if r.receive != nil {
-		return r.receive(message, c)
+		return r.receive(m)
 	}
-	term := etf.NewReader(message)
+	term := etf.NewReader(m.Term())
 	term.Raw()
 	if err := term.Finish(); err != nil {
 		return err
 	}
-	r.note("%x", message)
+	r.note("%x", m.Term())
 	return nil
 }
 

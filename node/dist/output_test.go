@@ -87,9 +87,9 @@ func TestFullOutput(t *testing.T) {
 		r := connectDeaf(t, flags)
 		before := len(frame(etf.Tuple{number(opSend), etf.Atom(""), theirs}, []byte{}))
 		handled := 0
-		r.local.flake.receive = func(_ []byte, c Caller) error {
+		r.local.flake.receive = func(c *Message) error {
 			handled++
-			c.Answer([]byte(theirs), nil, make([]byte, fullOutput/2-before))
+			c.Send([]byte(theirs), nil, make([]byte, fullOutput/2-before))
 			return nil
 		}
 		call := frame(etf.Tuple{number(opSend), etf.Atom(""), ours}, old)
@@ -112,9 +112,9 @@ func TestReaderWithoutRoom(t *testing.T) {
 		r := connectDeaf(t, flags)
 		r.proto.shared.take(everything)
 		handled := 0
-		r.local.flake.receive = func(_ []byte, c Caller) error {
+		r.local.flake.receive = func(c *Message) error {
 			handled++
-			c.Answer([]byte(theirs), nil, make([]byte, 3*ownOutput))
+			c.Send([]byte(theirs), nil, make([]byte, 3*ownOutput))
 			return nil
 		}
 		call := frame(etf.Tuple{number(opSend), etf.Atom(""), ours}, old)
@@ -167,7 +167,7 @@ func TestSentDuringWrite(t *testing.T) {
 		r.conn.sendHere(answer{pid: []byte(theirs), message: hello})
 		go r.conn.out.flush()
 		synctest.Wait()
-		r.conn.Post([]byte(theirs), nil, hello)
+		r.conn.say(hello)
 		synctest.Wait()
 		go r.listen()
 		if got := len(r.received()); got != 2 {

@@ -35,7 +35,7 @@ func TestPassedApart(t *testing.T) {
 					other.conn.passOn(sized(4), by.conn)
 				}
 				own := external(etf.Atom("own"))
-				other.conn.Post([]byte(theirs), nil, own)
+				other.conn.say(own)
 				synctest.Wait()
 				if got, want := by.conn.share.held, 3*maxPassedOn/4; got < want-5000 || got > want || other.conn.share.held != 0 {
 					t.Errorf("%d octets are held by who passed on, and %d by the other", got, other.conn.share.held)

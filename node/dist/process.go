@@ -1,8 +1,6 @@
 package dist
 
 import (
-	"context"
-
 	"github.com/flake-go/flake/node/etf"
 )
 
@@ -10,8 +8,9 @@ import (
 type Process struct {
 	ID uint64 // of its pid, with the Serial in the upper 32 bits
 
-	// Handler answers what is sent to the process, on the goroutine that read it.
-	Handler Handler
+	// Receive takes what is sent to the process, on the goroutine that read it. An
+	// error is logged.
+	Receive func(*Message) error
 
 	// Kill ends the process, as exit(Pid, kill) does. If nil, peers cannot.
 	Kill func()
@@ -28,25 +27,3 @@ type Processes interface {
 
 // IDOf is the ID of the process of a pid.
 func IDOf(p etf.Pid) uint64 { return uint64(p.Serial())<<32 | uint64(p.ID()) }
-
-// Handler answers messages.
-type Handler interface {
-	// Receive takes one message, which is to be one external term: that is for
-	// Receive to check, so that each message is gone through once. It is valid
-	// until Receive returns. Answers go out by way of c. An error is logged.
-	Receive(message []byte, c Caller) error
-}
-
-// Caller is the way back to who sent a message: the methods of a [Conn], which
-// tells what they do.
-type Caller interface {
-	Caps() etf.Caps
-	Serial() int
-	Context() context.Context
-	Buffer() []byte
-	Answer(pid, alias, message []byte)
-	Post(pid, alias, message []byte)
-	Go(f func()) bool
-	GoInOrder(f func()) bool
-	Turn(size int) (done func(), ok bool)
-}

@@ -46,7 +46,6 @@ type Proto struct {
 	// Down, unless nil, is told of a connection that has ended.
 	Down func(*Conn)
 
-	serial  atomic.Uint32 // of the last connection
 	spawned atomic.Uint32 // the last process
 	running sync.WaitGroup
 	shared  pool

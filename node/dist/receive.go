@@ -134,7 +134,7 @@ func (c *Conn) recvSend(m *control) error {
 const maxToken = 4 << 10
 
 // hand hands a message to a process, with its trace token, which is nil if it has none.
-func (c *Conn) hand(p *Process, token, message []byte) (err error) {
+func (c *Conn) hand(p *Process, token, message []byte) error {
 	if len(token) > maxToken {
 		token = nil
 	}
@@ -144,15 +144,14 @@ func (c *Conn) hand(p *Process, token, message []byte) (err error) {
 	if c.lines.n.Load() > 0 && c.putBehind(p, token, message) {
 		return nil
 	}
-	if c.taken, err = c.weigh(message, ownMessage); err != nil { // terms may be made of it
+	taken, err := c.weigh(message, ownMessage) // terms may be made of it
+	if err != nil {
 		return err
 	}
-	c.to, c.message = p, message
-	defer func() { c.share.give(c.taken) }()
-	if token != nil {
-		return p.Handler.Receive(message, &aside{Conn: c, token: token})
-	}
-	return p.Handler.Receive(message, c)
+	m := &c.message
+	*m = Message{conn: c, to: p, term: message, token: token, taken: taken}
+	defer func() { c.share.give(m.taken) }()
+	return p.Receive(m)
 }
 
 // find gives the process that a pid or a name stands for, nil if there is none.

@@ -111,7 +111,7 @@ func TestExitSignals(t *testing.T) {
 		})
 	}
 	bubble(t, flags, func(t *testing.T, r *rig) {
-		r.local.flake.receive = func([]byte, Caller) error { return errors.New("no") }
+		r.local.flake.receive = func(*Message) error { return errors.New("no") }
 		r.send(frame(etf.Tuple{number(opLink), theirs, ours}), frame(etf.Tuple{number(opExit), theirs, ours, why}))
 		r.logged("control message 3: no")
 	})
@@ -148,7 +148,7 @@ func TestExitWithoutLink(t *testing.T) {
 func TestFault(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, other *rig) {
 		r := connect(t, flags)
-		r.local.flake.receive = func([]byte, Caller) error { panic("fault") }
+		r.local.flake.receive = func(*Message) error { panic("fault") }
 		r.send(frame(etf.Tuple{number(opSend), etf.Atom(""), ours}, old))
 		if r.alive() {
 			t.Error("the connection goes on")

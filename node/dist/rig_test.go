@@ -259,7 +259,12 @@ func (r *rig) end(id uint64, reason etf.Atom) {
 }
 
 // tell sends a term to a process of the peer, as any goroutine may.
-func (r *rig) tell(message etf.Term) { r.conn.Post([]byte(theirs), nil, external(message)) }
+func (r *rig) tell(message etf.Term) { r.conn.say(external(message)) }
+
+func (c *Conn) say(message []byte) { c.post(answer{pid: []byte(theirs), message: message}) }
+
+// aside runs f as the answer to a message is made.
+func (c *Conn) aside(f func()) bool { return (&Message{conn: c}).start(f, func() {}) }
 
 // quiet gives a connection that reads, writes and ticks only when told to.
 func quiet() *Conn {

@@ -7,26 +7,7 @@ import (
 	"github.com/flake-go/flake/node/handshake"
 )
 
-// Buffer gives an empty buffer to build a message for Answer in. It belongs to
-// a Handler, until it returns.
-func (c *Conn) Buffer() []byte { return c.scratch[:0] }
-
-// Answer sends a message to a process of the peer: to its alias, if there is one
-// and the peer knows aliases, else to its pid. All are terms. Only a Handler, on
-// the goroutine that called it, may call this. The message is written when all
-// that has arrived is handled.
-func (c *Conn) Answer(pid, alias, message []byte) {
-	c.send(answer{pid: pid, alias: alias, message: message})
-	if cap(message) <= fullOutput && c.kept.hold(cap(message)) { // for the next answer
-		c.scratch = message
-	}
-}
-
-// Post is Answer for any other goroutine, at any time.
-func (c *Conn) Post(pid, alias, message []byte) {
-	c.post(answer{pid: pid, alias: alias, message: message})
-}
-
+// post is send for any other goroutine than the reader, at any time.
 func (c *Conn) post(a answer) {
 	c.send(a)
 	c.out.poke()

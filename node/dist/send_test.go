@@ -24,8 +24,8 @@ func TestAnswer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, test.flags, func(t *testing.T, r *rig) {
-				r.local.flake.receive = func(_ []byte, c Caller) error {
-					c.Answer([]byte(theirs), test.alias, append(c.Buffer(), hello...))
+				r.local.flake.receive = func(c *Message) error {
+					c.Send([]byte(theirs), test.alias, append(c.Buffer(), hello...))
 					return nil
 				}
 				call := frame(etf.Tuple{number(opSend), etf.Atom(""), ours}, hello)
@@ -58,8 +58,8 @@ func TestOldPeer(t *testing.T) {
 				r.send(raw(head + "\x04a\x13" + their + "d\x00\x06nosuch" + ref))
 				r.want(raw(head + "\x05a\x15d\x00\x06nosuch" + their + ref + test.noproc))
 
-				r.local.flake.receive = func(_ []byte, c Caller) error {
-					c.Answer([]byte(their), []byte(ref), append(c.Buffer(), "a\x01"...))
+				r.local.flake.receive = func(c *Message) error {
+					c.Send([]byte(their), []byte(ref), append(c.Buffer(), "a\x01"...))
 					return nil
 				}
 				r.send(raw(head + "\x04a\x06" + their + test.empty + "d\x00\x05flake\x83a\x01"))

@@ -31,24 +31,6 @@ const (
 	spawnedMonitor = 2
 )
 
-// Go runs f on a goroutine of its own, when its turn comes; not if the connection
-// has ended by then. It may outlive the connection. Only a Handler, on the
-// goroutine that called it, may call Go: f may use terms that it made of its
-// message, and keeps the room that these take.
-func (c *Conn) Go(f func()) bool { return c.start(f, func() {}) }
-
-// start is Go, and calls done at the end, whether f was called or not.
-func (c *Conn) start(f, done func()) bool {
-	taken := c.taken
-	if c.taken = 0; taken == 0 {
-		var err error
-		if taken, err = c.weigh(c.message, 0); err != nil {
-			return false
-		}
-	}
-	return c.spawn(f, done, taken)
-}
-
 // spawn runs f on a goroutine of its own, and calls done at the end, whether f was
 // called or not. It gives back what was taken for it.
 func (c *Conn) spawn(f, done func(), taken int) bool {
@@ -139,8 +121,9 @@ func (c *Conn) begin(q spawnRequest, taken int, began func()) bool {
 
 // SpawnFor spawns a function for a process of the peer, linked with it or not, as
 // net_kernel does for nodes that send no spawn requests. It calls began with the
-// new pid, or returns in OTP's word why it does not. Only a Handler may call it.
-func (c *Conn) SpawnFor(owner []byte, link bool, module, function etf.Atom, arguments, options []byte, began func(pid []byte)) (refused string) {
+// new pid, or returns in OTP's word why it does not.
+func (m *Message) SpawnFor(owner []byte, link bool, module, function etf.Atom, arguments, options []byte, began func(pid []byte)) (refused string) {
+	c := m.conn
 	if string(nodeOf(owner)) != c.peer.Name {
 		return "notsup"
 	}

@@ -144,8 +144,8 @@ func TestSpawnFor(t *testing.T) {
 						time.Sleep(time.Nanosecond) // all else may run
 						log.note("began")
 					}
-					r.local.flake.receive = func(_ []byte, c Caller) error {
-						why := c.(*Conn).SpawnFor([]byte(test.owner), link, "m", "f", test.arguments, test.options, began)
+					r.local.flake.receive = func(c *Message) error {
+						why := c.SpawnFor([]byte(test.owner), link, "m", "f", test.arguments, test.options, began)
 						log.Write([]byte(why))
 						return nil
 					}
@@ -246,7 +246,7 @@ func TestMaxSpawned(t *testing.T) {
 			gate := make(chan struct{})
 			var ran, most atomic.Int32
 			for i := range functions + 3 {
-				if runs := r.conn.Go(func() { most.Add(1); <-gate; ran.Add(1) }); runs != (i < functions) {
+				if runs := r.conn.aside(func() { most.Add(1); <-gate; ran.Add(1) }); runs != (i < functions) {
 					t.Errorf("round %d: function %d: %t", round, i, runs)
 				}
 			}
@@ -275,10 +275,10 @@ func TestSpawnEnds(t *testing.T) {
 		r := connect(t, flags)
 		gate := make(chan struct{})
 		for range MaxSpawned {
-			r.conn.Go(func() { <-gate })
+			r.conn.aside(func() { <-gate })
 		}
 		synctest.Wait()
-		if !r.conn.Go(func() { t.Error("run after the end") }) {
+		if !r.conn.aside(func() { t.Error("run after the end") }) {
 			t.Error("refused")
 		}
 		r.close()
@@ -296,8 +296,8 @@ func TestGoHoldsItsMessage(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, r *rig) {
 		gate := make(chan struct{})
 		runs := false
-		r.local.flake.receive = func(_ []byte, c Caller) error {
-			runs = c.Go(func() { <-gate })
+		r.local.flake.receive = func(c *Message) error {
+			runs = c.start(func() { <-gate }, func() {})
 			return nil
 		}
 		to := etf.Tuple{number(opRegSend), theirs, etf.Atom(""), etf.Atom("flake")}

@@ -167,8 +167,8 @@ func TestSlowPeerLargeAnswer(t *testing.T) {
 	for name, ask := range map[string]func(r *rig){
 		"by another goroutine": func(r *rig) { r.tell(answer) },
 		"by the reader": func(r *rig) {
-			r.local.flake.receive = func(_ []byte, c Caller) error {
-				c.Answer([]byte(theirs), nil, external(answer))
+			r.local.flake.receive = func(c *Message) error {
+				c.Send([]byte(theirs), nil, external(answer))
 				return nil
 			}
 			r.send(frame(etf.Tuple{number(opSend), etf.Atom(""), ours}, old))

@@ -13,14 +13,14 @@ import (
 func (r *rig) turns(n, size int, log *journal) {
 	message := external(make([]byte, size))
 	for range n {
-		r.conn.Go(func() {
-			done, ok := r.conn.Turn(len(message))
+		r.conn.aside(func() {
+			done, ok := r.conn.takeTurn(len(message))
 			if !ok {
 				log.note("refused")
 				return
 			}
 			log.note("turn")
-			r.conn.Post([]byte(theirs), nil, message)
+			r.conn.say(message)
 			done()
 			log.note("done")
 		})
@@ -40,7 +40,7 @@ func TestTurn(t *testing.T) {
 		if got := r.proto.shared.held.Load(); got < 2*size || got > 2*size+functionSize*3+100 {
 			t.Errorf("%d octets are held for one answer of %d", got, size)
 		}
-		r.conn.Post([]byte(theirs), nil, external(etf.Atom("small")))
+		r.conn.say(external(etf.Atom("small")))
 		go r.listen()
 		if got := log.take(); strings.Count(got, "turn") != 2 || strings.Count(got, "done") != 3 {
 			t.Errorf("once it reads: %q", got)

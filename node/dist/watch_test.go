@@ -250,7 +250,7 @@ func TestShutdownEnds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := connectDeaf(t, flags)
-				r.conn.Post([]byte(theirs), nil, external(make([]byte, 20*fullOutput)))
+				r.conn.say(external(make([]byte, 20*fullOutput)))
 				time.Sleep(maxTick - shutdownTime/2)
 				var peer sync.WaitGroup
 				peer.Go(func() {

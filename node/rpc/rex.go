@@ -1,7 +1,6 @@
 package rpc
 
 import (
-	"bytes"
 	"slices"
 
 	"github.com/flake-go/flake/genserver"
@@ -21,6 +20,7 @@ import (
 // An exception becomes {badrpc, {'EXIT', Reason}}, but a throw its value. The
 // group leader, where output would go, is not used.
 type Rex struct {
+	genserver.Plain
 	Node  etf.Atom
 	Table Table
 
@@ -28,27 +28,26 @@ type Rex struct {
 	Send func(name etf.Atom, message []byte, c genserver.Caller) bool
 }
 
-var (
-	_ genserver.Handler = (*Rex)(nil)
-	_ genserver.Slow    = (*Rex)(nil)
-)
-
-// HandleCall is not called: see HandleSlowCall.
-func (x *Rex) HandleCall([]byte, []byte, etf.Caps) []byte { return nil }
-
-// HandleSlowCall answers a call. OTP's rex leaves what it does not know unanswered.
-func (x *Rex) HandleSlowCall(from genserver.From, request []byte, c genserver.Caller) {
-	to := from.Clone()
-	if r := etf.NewReader(request); string(r.Atom()) == "stop" {
-		to.Post(c, encode(etf.Atom("stopped"), c.Caps())) // it has no state to lose
+// HandleCall answers a call. OTP's rex leaves what it does not know unanswered.
+func (x *Rex) HandleCall(c genserver.Call) {
+	caps := c.Caps()
+	if r := etf.NewReader(c.Request); string(r.Atom()) == "stop" {
+		c.Reply(etf.MustAppendAtom(c.Begin(), "stopped", caps)) // it has no state to lose
 		return
 	}
-	x.run(c, request, func(result etf.Term) { to.Post(c, encode(result, c.Caps())) }, "call", "block_call")
+	if run := x.decode(c.Request, "call", "block_call"); run != nil {
+		c.ReplyAside(func(dst []byte, room bool) []byte { return append(dst, encode(run(room), caps)...) })
+	}
 }
 
 // HandleCast carries out a cast, whose result nobody wants.
 func (x *Rex) HandleCast(request []byte, c genserver.Caller) {
-	x.run(c, request, func(etf.Term) {}, "cast")
+	if run := x.decode(request, "cast"); run != nil {
+		c.SendAside(nil, nil, func(_ []byte, room bool) []byte {
+			run(room)
+			return nil
+		})
+	}
 }
 
 // HandleInfo answers the messages of C nodes and of rpc's own.
@@ -57,23 +56,25 @@ func (x *Rex) HandleInfo(message []byte, c genserver.Caller) {
 	if r.Tuple() != 2 {
 		return
 	}
-	pid := bytes.Clone(r.Pid())
+	pid, caps := r.Pid(), c.Caps()
 	request := r.Raw()
 	if r.Finish() != nil {
 		return
 	}
 	if r := etf.NewReader(request); string(r.Atom()) == "features_request" {
 		features := etf.Tuple{etf.Atom("features_reply"), x.Node, etf.List{etf.Atom("erpc")}}
-		c.Answer(pid, nil, encode(features, c.Caps()))
+		c.Send(pid, nil, encode(features, caps))
 		return
 	}
 	if r := etf.NewReader(request); r.Peek() == etf.SmallTupleExt && r.Tuple() == 3 && string(r.Atom()) == "sbcast" {
-		c.Answer(pid, nil, encode(x.sbcast(&r, c), c.Caps()))
+		c.Send(pid, nil, encode(x.sbcast(&r, c), caps))
 		return
 	}
-	x.run(c, request, func(result etf.Term) {
-		c.Post(pid, nil, encode(etf.Tuple{etf.Atom("rex"), result}, c.Caps()))
-	}, "call")
+	if run := x.decode(request, "call"); run != nil {
+		c.SendAside(pid, nil, func(_ []byte, room bool) []byte {
+			return encode(etf.Tuple{etf.Atom("rex"), run(room)}, caps)
+		})
+	}
 }
 
 // sbcast sends on what rpc:sbcast sent, and gives the answer. What is for rex would
@@ -95,17 +96,21 @@ func (x *Rex) sbcast(r *etf.Reader, c genserver.Caller) etf.Term {
 // result is system_limit.
 const MaxRequest = 1 << 20
 
-// run calls the function, if the request is one of words, and has the result posted.
-func (x *Rex) run(c genserver.Caller, request []byte, post func(etf.Term), words ...etf.Atom) {
-	if len(request) > MaxRequest {
-		post(badRPC(etf.Atom("system_limit")))
-		return
+// decode returns what carries out a request and returns the result, nil if it is none
+// of words.
+func (x *Rex) decode(request []byte, words ...etf.Atom) func(room bool) etf.Term {
+	var call []etf.Term
+	if len(request) <= MaxRequest {
+		var ok bool
+		if call, ok = decodeCall(request, words...); !ok {
+			return nil
+		}
 	}
-	call, ok := decodeCall(request, words...)
-	switch {
-	case !ok:
-	case call == nil, !c.Go(func() { post(x.execute(call)) }):
-		post(badRPC(etf.Atom("system_limit")))
+	return func(room bool) etf.Term {
+		if call == nil || !room {
+			return badRPC(etf.Atom("system_limit"))
+		}
+		return x.execute(call)
 	}
 }
 

@@ -79,18 +79,16 @@ type caller struct {
 
 func (*caller) Caps() etf.Caps           { return etf.AllCaps }
 func (*caller) Buffer() []byte           { return nil }
-func (*caller) Serial() int              { return 0 }
 func (*caller) Context() context.Context { return context.Background() }
-func (*caller) Turn(int) (func(), bool)  { return func() {}, true }
-func (c *caller) Go(f func()) bool {
-	if !c.full {
-		f()
+func (c *caller) SendAside(pid, alias []byte, build genserver.Build) {
+	if b := build(nil, !c.full); b != nil {
+		c.Send(pid, alias, b)
 	}
-	return !c.full
 }
-func (c *caller) GoInOrder(f func()) bool         { return c.Go(f) }
-func (c *caller) Post(pid, alias, message []byte) { c.Answer(pid, alias, message) }
-func (c *caller) Answer(pid, _, message []byte) {
+func (c *caller) SendInTurn(pid, alias []byte, _ int, build genserver.Build) {
+	c.SendAside(pid, alias, build)
+}
+func (c *caller) Send(pid, _, message []byte) {
 	c.answers = append(c.answers, string(etf.FormatRaw(nil, pid, 100))+" "+string(etf.FormatRaw(nil, message, 1000)))
 }
 
