@@ -45,20 +45,20 @@ func (s *Server) decompose(w http.ResponseWriter, r *http.Request) *problem {
 	if _, fault := negotiate(r, []string{asJSON}); fault != nil {
 		return fault
 	}
-	g, q := &asked[0], flakeserver.Request{Op: flakeserver.OpDecompose, Base: base, Text: r.PathValue("id")}
-	if all := candidatesOf(asked, q.Text, base, false, time.Now()); len(all) > 0 {
-		g, q.Text, q.Base = all[0].g, all[0].text, all[0].base
+	g, value, as := &asked[0], r.PathValue("id"), base
+	if all := candidatesOf(asked, value, base, false, time.Now()); len(all) > 0 {
+		g, value, as = all[0].g, all[0].text, all[0].base
 	}
-	reply := g.Server.Serve(r.Context(), q)
-	if reply.Err != nil {
-		return badParameter("id", r.PathValue("id"), textsOf(asked, base))
+	id, fields, err := g.Server.Decompose(value, as)
+	if err != nil {
+		return badParameter("id", value, textsOf(asked, base))
 	}
 	d := decomposed{
-		ID:        string(g.format().AppendCanonical(nil, reply.ID)),
+		ID:        string(g.format().AppendCanonical(nil, id)),
 		Format:    g.format().Name(),
 		Generator: g.Name,
 	}
-	for _, f := range reply.Fields {
+	for _, f := range fields {
 		if f.Name == "time" {
 			if t := time.UnixMilli(int64(f.Value)).UTC(); f.Value < uint64(endOfTime) {
 				d.Time = t.Format(time.RFC3339Nano)

@@ -1,6 +1,6 @@
-// Package flakehttp is flake's door for HTTP: a URL becomes a [flakeserver.Request],
-// a Reply becomes a body. What can be asked is said in openapi.yaml, beside this
-// file and served as /openapi.yaml.
+// Package flakehttp is flake's door for HTTP: a URL becomes a call of a method of
+// [flakeserver.Server], and what that returns a body. What can be asked is said in
+// openapi.yaml, beside this file and served as /openapi.yaml.
 //
 // A request passes
 //
@@ -8,7 +8,7 @@
 //	door.go       the host, the token, other sites' pages, the method, the count
 //	parameters.go query and form, each parameter known and given once
 //	accept.go     the media type of the answer (RFC 9110, section 12.5.1)
-//	ids.go ...    to a Request, and from the Reply
+//	ids.go ...    to a method of the generator's
 //	encode.go     runs of ids as text, JSON or octets, a buffer at a time
 //	problem.go    or what is wrong, and what is allowed (RFC 9457)
 //

@@ -28,7 +28,11 @@ type body struct {
 	failed bool
 }
 
-func newBody(w http.ResponseWriter) body {
+// body begins an answer.
+func (q *question) body(w http.ResponseWriter) body {
+	h := w.Header()
+	h["Content-Type"] = mediaHeader[q.media]
+	h["Cache-Control"] = noStore
 	whole := buffers.Get().(*[chunk]byte)
 	return body{w: w, whole: whole, buf: whole[:0]}
 }
@@ -61,8 +65,8 @@ func (b *body) flush() {
 func (b *body) put(s string) { b.buf = append(b.buf, s...) }
 
 // writeIDs gives one id a line, {"ids":["...",...]}, or the octets of all.
-func (q *question) writeIDs(w http.ResponseWriter) {
-	b := newBody(w)
+func (q *question) writeIDs(w http.ResponseWriter, runs []flakeserver.Run) {
+	b := q.body(w)
 	defer b.end()
 	between, after := "\n", "\n"
 	switch q.media {
@@ -72,11 +76,6 @@ func (q *question) writeIDs(w http.ResponseWriter) {
 	case octets:
 		between, after = "", ""
 	}
-	one := [1]flakeserver.Run{{First: q.reply.ID, Count: 1}}
-	runs := q.reply.Runs
-	if q.reply.Op == flakeserver.OpGet {
-		runs = one[:]
-	}
 	for n, run := range runs {
 		for i := range run.Count {
 			if !b.room() {
@@ -85,7 +84,7 @@ func (q *question) writeIDs(w http.ResponseWriter) {
 			if n > 0 || i > 0 {
 				b.put(between)
 			}
-			b.buf = q.reply.AppendID(b.buf, run.First.Plus(i))
+			b.buf = q.appendID(b.buf, run.First.Plus(i))
 		}
 	}
 	b.put(after)
@@ -93,29 +92,29 @@ func (q *question) writeIDs(w http.ResponseWriter) {
 
 // writeRuns gives a line "ID COUNT" a run, {"leases":[{"first":"...","count":N},...]},
 // or the octets of the first id and of the count, of which there are 4.
-func (q *question) writeRuns(w http.ResponseWriter) {
-	b := newBody(w)
+func (q *question) writeRuns(w http.ResponseWriter, runs []flakeserver.Run) {
+	b := q.body(w)
 	defer b.end()
 	if q.media == asJSON {
 		b.put(`{"leases":[`)
 	}
-	for i, run := range q.reply.Runs {
+	for i, run := range runs {
 		if !b.room() {
 			return
 		}
 		switch q.media {
 		case octets:
-			b.buf = binary.BigEndian.AppendUint32(q.reply.AppendID(b.buf, run.First), uint32(run.Count))
+			b.buf = binary.BigEndian.AppendUint32(q.appendID(b.buf, run.First), uint32(run.Count))
 		case asJSON:
 			if i > 0 {
 				b.put(",")
 			}
 			b.put(`{"first":"`)
-			b.buf = q.reply.AppendID(b.buf, run.First)
+			b.buf = q.appendID(b.buf, run.First)
 			b.put(`","count":`)
 			b.buf = append(strconv.AppendInt(b.buf, int64(run.Count), 10), '}')
 		default:
-			b.buf = append(q.reply.AppendID(b.buf, run.First), ' ')
+			b.buf = append(q.appendID(b.buf, run.First), ' ')
 			b.buf = append(strconv.AppendInt(b.buf, int64(run.Count), 10), '\n')
 		}
 	}
@@ -124,31 +123,36 @@ func (q *question) writeRuns(w http.ResponseWriter) {
 	}
 }
 
-// writeSpan gives the id of a time, {"id":"..."}, or the lowest and the highest
-// of a span, {"lowest":"...","highest":"..."}; as text a line each.
-func (q *question) writeSpan(w http.ResponseWriter) {
-	b := newBody(w)
+// bound is an id of a time, and its name.
+type bound struct {
+	name string
+	id   flakeserver.Number
+}
+
+// writeBounds gives {"id":"..."} or {"lowest":"...","highest":"..."}; as text a line
+// each, or the octets.
+func (q *question) writeBounds(w http.ResponseWriter, bounds []bound) {
+	b := q.body(w)
 	defer b.end()
-	if q.reply.Op == flakeserver.OpNotional {
-		q.writeBound(&b, `{"id":"`, q.reply.ID)
-	} else {
-		q.writeBound(&b, `{"lowest":"`, q.reply.ID)
-		q.writeBound(&b, `,"highest":"`, q.reply.Highest)
+	between := "{"
+	for _, bound := range bounds {
+		if q.media == asJSON {
+			b.put(between + `"` + bound.name + `":"`)
+			between = ","
+		}
+		b.buf = q.appendID(b.buf, bound.id)
+		switch q.media {
+		case asJSON:
+			b.put(`"`)
+		case text:
+			b.put("\n")
+		}
 	}
 	if q.media == asJSON {
 		b.put("}\n")
 	}
 }
 
-func (q *question) writeBound(b *body, name string, id flakeserver.Number) {
-	if q.media == asJSON {
-		b.put(name)
-	}
-	b.buf = q.reply.AppendID(b.buf, id)
-	switch q.media {
-	case asJSON:
-		b.put(`"`)
-	case text:
-		b.put("\n")
-	}
+func (q *question) appendID(dst []byte, id flakeserver.Number) []byte {
+	return flakeserver.AppendID(dst, q.format, id, q.base)
 }

@@ -36,12 +36,16 @@ func TestOthersFirst(t *testing.T) {
 	s := New(Options{Generators: []Generator{{Name: "flake", Server: &flakeserver.Server{IDs: flakeserver.Flake(generator)}}}})
 	r := httptest.NewRequest(http.MethodGet, "http://localhost/v1/ids?n=1000&base=2", nil)
 	w := &watched{ResponseWriter: httptest.NewRecorder(), ran: make(chan struct{})}
-	q := question{Request: flakeserver.Request{Op: flakeserver.OpGetMany, N: 1000, Base: 2}, generator: &s.Generators[0], media: text}
-	if fault := q.answer(r); fault != nil {
+	q, fault := s.ask(r, ofIDs)
+	if fault != nil {
 		t.Fatal(fault)
 	}
+	runs, err := q.take(r, 1000, (*flakeserver.Server).GetMany)
+	if err != nil {
+		t.Fatal(err)
+	}
 	go close(w.ran)
-	q.writeIDs(w)
+	q.writeIDs(w, runs)
 	if w.writes > 3 { // of 8; the scheduler is not always fair
 		t.Errorf("%d pieces were written before another went", w.writes)
 	}

@@ -22,70 +22,118 @@ var (
 
 // ids takes ids: /v1/ids?n=&base=&meta=&generator=.
 func (s *Server) ids(w http.ResponseWriter, r *http.Request) *problem {
-	q := question{Request: flakeserver.Request{Op: flakeserver.OpGet}}
-	fault := s.ask(&q, r, ofIDs)
-	if fault == nil {
-		q.N, fault = q.number("n", 0, 1, flakeserver.MaxMany)
+	q, fault := s.ask(r, ofIDs)
+	if fault != nil {
+		return fault
 	}
-	if q.N > 0 {
-		q.Op = flakeserver.OpGetMany
+	n, fault := q.number("n", 0, 1, flakeserver.MaxMany)
+	if fault != nil {
+		return fault
 	}
-	if fault == nil {
-		fault = q.metabyte()
+	meta, hasMeta, fault := q.metabyte(n)
+	if fault != nil {
+		return fault
 	}
-	return q.serve(w, r, fault, q.writeIDs)
+	server, runs := q.generator.Server, []flakeserver.Run{{Count: 1}}
+	var err error
+	switch {
+	case n > 0:
+		runs, err = q.take(r, n, (*flakeserver.Server).GetMany)
+	case hasMeta:
+		runs[0].First, err = server.GetMeta(r.Context(), meta)
+	default:
+		runs[0].First, err = server.Get(r.Context())
+	}
+	if err != nil {
+		return refused(q.generator, err)
+	}
+	q.writeIDs(w, runs)
+	return nil
 }
 
 // leases takes runs of ids: /v1/leases?n=&base=&generator=.
 func (s *Server) leases(w http.ResponseWriter, r *http.Request) *problem {
-	q := question{Request: flakeserver.Request{Op: flakeserver.OpLease}}
-	fault := s.ask(&q, r, ofLeases)
-	if fault == nil {
-		q.N, fault = q.number("n", 1, 1, flakeserver.MaxLease)
+	q, fault := s.ask(r, ofLeases)
+	if fault != nil {
+		return fault
 	}
-	return q.serve(w, r, fault, q.writeRuns)
+	n, fault := q.number("n", 1, 1, flakeserver.MaxLease)
+	if fault != nil {
+		return fault
+	}
+	runs, err := q.take(r, n, (*flakeserver.Server).Lease)
+	if err != nil {
+		return refused(q.generator, err)
+	}
+	q.writeRuns(w, runs)
+	return nil
 }
 
 // notional gives bounds for scans over ids: /v1/notional?from=&to=&base=&generator=.
 func (s *Server) notional(w http.ResponseWriter, r *http.Request) *problem {
-	q := question{Request: flakeserver.Request{Op: flakeserver.OpNotional}}
-	fault := s.ask(&q, r, ofNotional)
-	if fault == nil {
-		fault = q.times()
+	q, fault := s.ask(r, ofNotional)
+	if fault != nil {
+		return fault
 	}
-	return q.serve(w, r, fault, q.writeSpan)
+	first, given, fault := q.time("from")
+	if fault == nil && !given {
+		fault = badParameter("from", "", "a time")
+	}
+	if fault != nil {
+		return fault
+	}
+	last, given, fault := q.time("to")
+	if fault != nil {
+		return fault
+	}
+	if given && last < first {
+		to, _ := q.get("to")
+		return badParameter("to", to, "a time not before from")
+	}
+	bounds := []bound{{name: "id"}}
+	var err error
+	if !given {
+		bounds[0].id, err = q.generator.Server.Notional(first)
+	} else {
+		bounds = []bound{{name: "lowest"}, {name: "highest"}}
+		bounds[0].id, bounds[1].id, err = q.generator.Server.Span(first, last)
+	}
+	if err != nil {
+		return refused(q.generator, err)
+	}
+	q.writeBounds(w, bounds)
+	return nil
 }
 
-// question is a request on its way to a reply and to its body.
+// question is what the endpoints for ids are asked: of whom, and how ids are to be
+// written.
 type question struct {
 	parameters
-	flakeserver.Request
-	reply     flakeserver.Reply
 	generator *Generator
+	format    flakeserver.Format
 	media     string
+	base      int
 }
 
 // ask reads the parameters, of which those that most endpoints have: generator
 // and base, without which an answer is in the format's own text.
-func (s *Server) ask(q *question, r *http.Request, known []string) (fault *problem) {
+func (s *Server) ask(r *http.Request, known []string) (q question, fault *problem) {
 	if q.parameters, fault = readParameters(r, known); fault != nil {
-		return fault
+		return q, fault
 	}
 	if q.generator, fault = s.generator(&q.parameters); fault != nil {
-		return fault
+		return q, fault
 	}
+	q.format = q.generator.format()
 	if q.media, fault = negotiate(r, forms); fault != nil {
-		return fault
+		return q, fault
 	}
 	if q.media != octets {
-		q.Base, fault = baseOf(&q.parameters)
-		return fault
+		q.base, fault = baseOf(&q.parameters)
+	} else if base, given := q.get("base"); given {
+		fault = badParameter("base", base, "none with Accept: "+octets)
 	}
-	if base, given := q.get("base"); given {
-		return badParameter("base", base, "none with Accept: "+octets)
-	}
-	q.Base = flakeserver.Octets
-	return nil
+	return q, fault
 }
 
 // generator finds the one that is named, or else the first.
@@ -131,75 +179,41 @@ func baseOf(p *parameters) (int, *problem) {
 	return int(base), nil
 }
 
-// metabyte reads meta, for a format that takes one.
-func (q *question) metabyte() *problem {
+// metabyte reads meta, for a format that takes one, and for one id at a time.
+func (q *question) metabyte(n int) (meta uint8, given bool, fault *problem) {
 	value, given := q.get("meta")
 	if !given {
-		return nil
+		return 0, false, nil
 	}
-	if format := q.generator.Server.IDs.Format(); !format.Meta() {
-		return badParameter("meta", value, "none with ids of "+format.Name())
+	if !q.format.Meta() {
+		return 0, true, badParameter("meta", value, "none with ids of "+q.format.Name())
 	}
-	if q.N > 0 {
-		return badParameter("meta", value, "none with n")
+	if n > 0 {
+		return 0, true, badParameter("meta", value, "none with n")
 	}
-	meta, fault := q.number("meta", 0, 0, 255)
-	q.Meta, q.HasMeta = uint8(meta), true
-	return fault
+	number, fault := q.number("meta", 0, 0, 255)
+	return uint8(number), true, fault
 }
 
-// times reads from and to.
-func (q *question) times() *problem {
-	var given bool
-	var fault *problem
-	if q.First, given, fault = q.time("from"); fault != nil {
-		return fault
-	}
-	if !given {
-		return badParameter("from", "", "a time")
-	}
-	if q.Last, given, fault = q.time("to"); fault != nil || !given {
-		return fault
-	}
-	q.Op = flakeserver.OpSpan
-	if q.Last < q.First {
-		to, _ := q.get("to")
-		return badParameter("to", to, "a time not before from")
-	}
-	return nil
-}
+// many is a method that takes many ids.
+type many func(*flakeserver.Server, context.Context, int, *flakeserver.Turn) ([]flakeserver.Run, error)
 
-// serve answers the request, with the body that write makes, unless there is a
-// fault by now.
-func (q *question) serve(w http.ResponseWriter, r *http.Request, fault *problem, write func(http.ResponseWriter)) *problem {
-	if fault == nil {
-		fault = q.answer(r)
-	}
-	if fault != nil {
-		return fault
-	}
-	q.begin(w)
-	write(w)
-	return nil
-}
-
-// answer has the request served.
-func (q *question) answer(r *http.Request) *problem {
-	ctx := r.Context()
-	if q.N > flakeserver.MaxInline {
+// take takes n ids. If these are so many that others go before, it does not wait for
+// long.
+func (q *question) take(r *http.Request, n int, take many) ([]flakeserver.Run, error) {
+	ctx, server := r.Context(), q.generator.Server
+	if n > flakeserver.MaxInline {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, turnTime)
 		defer cancel()
 	}
-	q.reply = q.generator.Server.Serve(ctx, q.Request)
-	err := q.reply.Err
-	if err == nil {
-		return nil
-	}
+	turn := server.TurnOfOther(n)
+	defer turn.End()
+	runs, err := take(server, ctx, n, turn)
 	if errors.Is(err, context.DeadlineExceeded) {
-		err = fmt.Errorf("others ask for so many ids that there were not %d in %v", q.N, turnTime)
+		err = fmt.Errorf("others ask for so many ids that there were not %d in %v", n, turnTime)
 	}
-	return refused(q.generator, err)
+	return runs, err
 }
 
 // refused says why a generator did not answer.
@@ -224,13 +238,6 @@ func noIDs(reason, detail string, retry time.Duration) *problem {
 // caught up, and at least a second.
 func (g *Generator) wait() time.Duration {
 	return max(time.Second, g.Server.IDs.Behind())
-}
-
-// begin tells what the body will be.
-func (q *question) begin(w http.ResponseWriter) {
-	h := w.Header()
-	h["Content-Type"] = mediaHeader[q.media]
-	h["Cache-Control"] = noStore
 }
 
 // Headers as package net/http has them, made once.

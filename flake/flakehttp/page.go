@@ -11,8 +11,6 @@ import (
 	"net/url"
 	"path"
 	"time"
-
-	"github.com/flake-go/flake/flake/flakeserver"
 )
 
 //go:embed page openapi.yaml
@@ -62,11 +60,11 @@ func (s *Server) take(w http.ResponseWriter, r *http.Request) *problem {
 	if fault != nil {
 		return fault
 	}
-	reply := g.Server.Serve(r.Context(), flakeserver.Request{Op: flakeserver.OpGet, Base: flakeserver.Canonical})
-	if reply.Err != nil {
-		return refused(g, reply.Err)
+	id, err := g.Server.Get(r.Context())
+	if err != nil {
+		return refused(g, err)
 	}
-	query := url.Values{"id": {string(reply.AppendID(nil, reply.ID))}}
+	query := url.Values{"id": {string(g.format().AppendCanonical(nil, id))}}
 	if _, given := p.get("generator"); given {
 		query.Set("generator", g.Name)
 	}

@@ -51,12 +51,10 @@ func TestState(t *testing.T) {
 		},
 	})
 	s.started = noon.Add(-time.Hour)
-	for _, q := range []flakeserver.Request{
-		{Op: flakeserver.OpGetMany, N: 1000}, {Op: flakeserver.OpGet}, {Op: flakeserver.OpGetMany, N: -1},
-	} {
-		for i := range s.Generators[:3] {
-			s.Generators[i].Server.Serve(t.Context(), q)
-		}
+	for _, g := range s.Generators[:3] {
+		g.Server.GetMany(t.Context(), 1000, nil)
+		g.Server.Get(t.Context())
+		g.Server.GetMany(t.Context(), -1, nil)
 	}
 	s.history.add(noon.Add(-time.Second), []uint64{0, 0, 0, 0})
 	s.history.add(noon, []uint64{1001, 1001, 0, 0})

@@ -253,21 +253,26 @@ func TestMeta(t *testing.T) {
 	}
 }
 
-// A request of another front door is checked as one of Erlang's is.
-func TestServeChecks(t *testing.T) {
-	for _, q := range []Request{
-		{Op: OpGet, Base: 1}, {Op: OpGet, Base: 63}, {Op: OpGet, Base: -2}, {Op: OpGet, HasMeta: true},
-		{Op: OpGetMany}, {Op: OpGetMany, N: -1}, {Op: OpGetMany, N: MaxMany + 1}, {Op: OpGetBinary, N: MaxMany + 1},
-		{Op: OpLease}, {Op: OpLease, N: MaxLease + 1}, {Op: OpSpan, First: 2, Last: 1}, {Op: OpDecompose},
-		{Op: OpDecompose, Base: 62, Text: "_"}, {Op: OpInvalid}, {Op: OpInfo, Base: 99},
+// What a program asks for is checked as what a node asks for is.
+func TestMethodsCheck(t *testing.T) {
+	for name, call := range map[string]func(s *Server) error{
+		"a metabyte": func(s *Server) error { _, err := s.GetMeta(t.Context(), 1); return err },
+		"no ids":     func(s *Server) error { _, err := s.GetMany(t.Context(), 0, nil); return err },
+		"fewer":      func(s *Server) error { _, err := s.GetMany(t.Context(), -1, nil); return err },
+		"too many":   func(s *Server) error { _, err := s.GetMany(t.Context(), MaxMany+1, nil); return err },
+		"too large":  func(s *Server) error { _, err := s.GetBinary(t.Context(), MaxMany+1, nil); return err },
+		"no lease":   func(s *Server) error { _, err := s.lease(t.Context(), 0); return err },
+		"too long":   func(s *Server) error { _, err := s.lease(t.Context(), MaxLease+1); return err },
+		"backwards":  func(s *Server) error { _, _, err := s.Span(2, 1); return err },
+		"no text":    func(s *Server) error { _, _, err := s.Decompose("", Octets); return err },
+		"no digits":  func(s *Server) error { _, _, err := s.Decompose("_", 62); return err },
 	} {
 		s := serverOf(&stock{perTick: 1 << 16, left: 100})
-		r := s.Serve(t.Context(), q)
-		if r.Err != ErrBadArgument || r.Runs != nil || r.Fields != nil {
-			t.Errorf("%+v: %+v, want %v", q, r, ErrBadArgument)
+		if err := call(s); err != ErrBadArgument {
+			t.Errorf("%s: %v, want %v", name, err, ErrBadArgument)
 		}
-		if got, want := string(etf.FormatRaw(nil, r.AppendTerm(nil, etf.AllCaps), 100)), "{error,badarg}"; got != want {
-			t.Errorf("%+v: %s, want %s", q, got, want)
+		if got := s.Stats(); got.IDs != 0 || got.Refusals != 1 {
+			t.Errorf("%s: %+v", name, got)
 		}
 	}
 }
@@ -275,12 +280,12 @@ func TestServeChecks(t *testing.T) {
 // Runs that follow each other are one, and whoever takes their ids may stop.
 func TestRuns(t *testing.T) {
 	s := serverOf(&stock{perTick: 1 << 16, left: 100})
-	r := s.Serve(t.Context(), Request{Op: OpLease, N: 3000})
-	if len(r.Runs) != 1 || r.Runs[0].Count != 3000 {
-		t.Errorf("%+v", r.Runs)
+	runs, err := s.lease(t.Context(), 3000)
+	if err != nil || len(runs) != 1 || runs[0].Count != 3000 {
+		t.Errorf("%+v, %v", runs, err)
 	}
-	for id := range r.IDs() {
-		if id != r.Runs[0].First {
+	for id := range All(runs) {
+		if id != runs[0].First {
 			t.Errorf("%v is first", id)
 		}
 		break

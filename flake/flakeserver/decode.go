@@ -7,7 +7,18 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// DecodeRequest reads a request from an external term:
+// request is a call of an Erlang caller, taken apart.
+type request struct {
+	op          Op
+	base        int    // of an id in the reply, or of the text
+	n           int    // of ids
+	meta        uint8  // of OpGet, if hasMeta
+	hasMeta     bool   //
+	first, last uint64 // ms since 1970
+	text        string // of OpDecompose
+}
+
+// decode reads an external term into an empty request:
 //
 //	get, {get, Base}, {get, meta, 0..255}              OpGet
 //	{get_many, N}, {get_many, N, Base}                 OpGetMany
@@ -23,18 +34,12 @@ import (
 //
 // A Base is 2 to 62 or canonical. A text is a string or a binary; a binary of an
 // id's size is that id.
-func DecodeRequest(term []byte) (q Request) {
-	q.decode(term)
-	return q
-}
-
-// decode is DecodeRequest into an empty request.
-func (q *Request) decode(term []byte) {
+func (q *request) decode(term []byte) {
 	r := etf.NewReader(term)
 	if r.Peek() == etf.SmallTupleExt {
 		q.decodeTuple(&r)
-		if q.Op != OpUnknown && (r.Finish() != nil || !q.valid()) {
-			*q = Request{Op: OpInvalid}
+		if q.op != OpUnknown && (r.Finish() != nil || !q.valid()) {
+			*q = request{op: OpInvalid}
 		}
 		return
 	}
@@ -42,40 +47,54 @@ func (q *Request) decode(term []byte) {
 	switch {
 	case r.Finish() != nil:
 	case string(word) == "get":
-		q.Op = OpGet
+		q.op = OpGet
 	case string(word) == "info":
-		q.Op = OpInfo
+		q.op = OpInfo
 	}
 }
 
-func (q *Request) decodeTuple(r *etf.Reader) {
+// valid reports whether all is in its range, as far as that is not the format's
+// to say.
+func (q *request) valid() bool {
+	switch q.op {
+	case OpGetMany, OpGetBinary:
+		return q.base != noBase && 1 <= q.n && q.n <= MaxMany
+	case OpLease:
+		return 1 <= q.n && q.n <= MaxLease
+	case OpSpan:
+		return q.first <= q.last
+	}
+	return q.base != noBase
+}
+
+func (q *request) decodeTuple(r *etf.Reader) {
 	args := r.Tuple() - 1
 	switch word := string(r.Atom()); {
 	case word == "get" && args == 1:
-		q.Op, q.Base = OpGet, readBase(r)
+		q.op, q.base = OpGet, readBase(r)
 	case word == "get" && args == 2:
 		if string(r.Atom()) == "meta" {
-			q.Op, q.HasMeta = OpGet, true
+			q.op, q.hasMeta = OpGet, true
 			q.readMeta(r)
 		}
 	case word == "get_many" && (args == 1 || args == 2):
-		q.Op, q.N = OpGetMany, readCount(r)
+		q.op, q.n = OpGetMany, readCount(r)
 		if args == 2 {
-			q.Base = readBase(r)
+			q.base = readBase(r)
 		}
 	case word == "get_binary" && args == 1:
-		q.Op, q.N = OpGetBinary, readCount(r)
+		q.op, q.n = OpGetBinary, readCount(r)
 	case word == "lease" && args == 1:
-		q.Op, q.N = OpLease, readCount(r)
+		q.op, q.n = OpLease, readCount(r)
 	case word == "notional" && args == 1:
-		q.Op, q.First = OpNotional, r.Uint64()
+		q.op, q.first = OpNotional, r.Uint64()
 	case word == "notional" && args == 2:
-		q.Op, q.First, q.Last = OpSpan, r.Uint64(), r.Uint64()
+		q.op, q.first, q.last = OpSpan, r.Uint64(), r.Uint64()
 	case word == "decompose" && (args == 1 || args == 2):
-		q.Op = OpDecompose
+		q.op = OpDecompose
 		q.readText(r)
 		if args == 2 {
-			q.Base = readBase(r)
+			q.base = readBase(r)
 		}
 	}
 }
@@ -90,8 +109,8 @@ func readBase(r *etf.Reader) int {
 		}
 		return noBase
 	}
-	if base := r.Int(); base >= flake.MinBase {
-		return int(min(base, flake.MaxBase+1)) // which is none
+	if base := r.Int(); base >= flake.MinBase && base <= flake.MaxBase {
+		return int(base)
 	}
 	return noBase
 }
@@ -99,23 +118,23 @@ func readBase(r *etf.Reader) int {
 // readCount gives 0, or one too many, for what no request may ask for.
 func readCount(r *etf.Reader) int { return int(max(0, min(r.Int(), MaxLease+1))) }
 
-func (q *Request) readMeta(r *etf.Reader) {
+func (q *request) readMeta(r *etf.Reader) {
 	n := r.Uint64()
 	if n > math.MaxUint8 {
-		q.Base = noBase
+		q.base = noBase
 	}
-	q.Meta = uint8(n)
+	q.meta = uint8(n)
 }
 
 // readText reads the id that is to be taken apart. A string is a text for sure.
-func (q *Request) readText(r *etf.Reader) {
+func (q *request) readText(r *etf.Reader) {
 	var text []byte
 	if r.Peek() == etf.BinaryExt {
 		text = r.Binary()
 	} else {
-		q.Base, text = Canonical, r.StringExt()
+		q.base, text = Canonical, r.StringExt()
 	}
 	if len(text) <= MaxText { // else it is none, as an empty one
-		q.Text = string(text)
+		q.text = string(text)
 	}
 }

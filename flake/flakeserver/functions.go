@@ -107,16 +107,35 @@ func (f functions) whichApplications([]etf.Term) (etf.Term, error) {
 
 // id is gen_server:call(flake, get) and gen_server:call(flake, {get, Base}).
 func (f functions) id(args []etf.Term) (etf.Term, error) {
-	var request etf.Term = etf.Atom("get")
+	base := Octets
 	if len(args) == 1 {
-		request = etf.Tuple{request, args[0]}
+		if base = baseOf(args[0]); base == noBase {
+			f.Count(OpInvalid, ErrBadArgument)
+			return failed(ErrBadArgument), nil
+		}
 	}
-	term, err := etf.Append(nil, request, etf.AllCaps)
+	id, err := f.Get(context.Background())
 	if err != nil {
-		return nil, rpc.BadArgument()
+		return failed(err), nil
 	}
-	r := f.Serve(context.Background(), DecodeRequest(term))
-	return etf.Decode(r.AppendTerm(nil, etf.AllCaps))
+	text := AppendID(nil, f.IDs.Format(), id, base)
+	if base == Octets {
+		return etf.Tuple{etf.Atom("ok"), text}, nil
+	}
+	return etf.Tuple{etf.Atom("ok"), etf.String(text)}, nil
+}
+
+func failed(err error) etf.Tuple { return etf.Tuple{etf.Atom("error"), results[resultOf(err)]} }
+
+// baseOf is readBase of a term.
+func baseOf(t etf.Term) int {
+	if base, _ := t.(int64); base >= flake.MinBase && base <= flake.MaxBase {
+		return int(base)
+	}
+	if t == etf.Atom("canonical") {
+		return Canonical
+	}
+	return noBase
 }
 
 // generate gives a list of ids, the newest first. The original's does not end
@@ -136,33 +155,32 @@ func (f functions) generate(args []etf.Term) (etf.Term, error) {
 	if count > MaxGenerate || count*width > MaxGenerateBytes {
 		return nil, &rpc.Exception{Class: rpc.Error, Reason: etf.Atom("system_limit")}
 	}
+	if count == 0 {
+		return etf.Encoded(etf.AppendNil(nil)), nil
+	}
 	f.generating.Lock()
 	defer f.generating.Unlock()
-	t := f.turns.turn(ofNodes, int(count))
-	defer t.end() // when the list is made
-	runs, err := f.reserve(context.Background(), int(count), t)
-	r := Reply{Op: OpGetMany, Base: int(base), Format: f.IDs.Format(), Runs: runs, Err: err}
-	f.counts.add(&r)
+	t := f.TurnOfNode(int(count))
+	defer t.End() // when the list is made
+	runs, err := f.take(context.Background(), OpGetMany, int(count), MaxGenerate, t)
 	if err != nil {
-		failed := etf.Tuple{etf.Atom("error"), results[resultOf(err)]}
-		return nil, &rpc.Exception{Class: rpc.Error, Reason: etf.Tuple{etf.Atom("badmatch"), failed}}
+		return nil, &rpc.Exception{Class: rpc.Error, Reason: etf.Tuple{etf.Atom("badmatch"), failed(err)}}
 	}
-	return newestFirst(r, int(count), int(width)), nil
+	return newestFirst(terms{format: f.IDs.Format(), base: int(base)}, runs, int(count), int(width)), nil
 }
 
-// newestFirst encodes the ids of a reply as a list, the last one first.
-func newestFirst(r Reply, count, width int) etf.Encoded {
+// newestFirst encodes the ids of runs as a list, the last one first.
+func newestFirst(t terms, runs []Run, count, width int) etf.Encoded {
 	const head = 5 // octets of a binary, and of a list, besides its contents
-	if count == 0 {
-		return etf.AppendNil(nil)
-	}
-	list := etf.AppendListHeader(make([]byte, 0, head+count*(head+width)+1), count)
-	for _, run := range slices.Backward(r.Runs) {
+	t.dst = make([]byte, 0, head+count*(head+width)+1)
+	t.list(count)
+	for _, run := range slices.Backward(runs) {
 		for i := run.Count - 1; i >= 0; i-- {
-			list = r.appendIDTerm(list, run.First.Plus(i))
+			t.id(run.First.Plus(i))
 		}
 	}
-	return etf.AppendNil(list)
+	t.end()
+	return t.dst
 }
 
 // timedGenerate is generate, and prints how long it took.

@@ -1,6 +1,7 @@
 package flakeserver
 
 import (
+	"context"
 	"log/slog"
 
 	"github.com/flake-go/flake/genserver"
@@ -8,57 +9,114 @@ import (
 )
 
 // HandleCall answers a gen_server:call at once, or if it is for more than MaxInline
-// ids in its turn.
+// ids in its turn:
+//
+//	get                         {ok, Id}
+//	{get_many, N}               {ok, [Id]}
+//	{get_binary, N}             {ok, <<Id/binary, ...>>}
+//	{lease, N}                  {ok, [{FirstId, Count}]}
+//	{notional, Ms}              {ok, Id}
+//	{notional, FromMs, ToMs}    {ok, {LowestId, HighestId}}
+//	{decompose, Id}             {ok, [{Field, Value}]}
+//	info                        [{Property, Value}]
+//	anything else               ok
+//
+// or {error, Reason}. Each may be asked for in more forms.
 func (s *Server) HandleCall(c genserver.Call) {
-	var q Request
+	var q request
 	q.decode(c.Request)
-	if q.large() {
-		s.answerInTurn(q, c)
+	if q.n > MaxInline {
+		s.answerInTurn(c, q)
 		return
 	}
-	s.note(&q, c.Request)
-	var r Reply
-	s.serve(c.Context(), &q, &r, nil)
-	c.Reply(r.AppendTerm(c.Begin(), c.Caps()))
+	if q.op == OpUnknown {
+		s.Log.Warn("call not known, answered ok", "request", text(c.Request))
+	}
+	c.Reply(s.answer(c.Context(), &q, nil, c.Begin(), c.Caps()))
 }
 
-func (s *Server) answerInTurn(q Request, c genserver.Call) {
+func (s *Server) answerInTurn(c genserver.Call, q request) {
 	ctx, caps := c.Context(), c.Caps()
-	c.ReplyInTurn(s.sizeOf(q), func(dst []byte, room bool) []byte {
-		r := Reply{Op: q.Op, Err: ErrBusy}
-		if room {
-			t := s.turns.turn(ofNodes, q.N)
-			defer t.end() // when the answer is made
-			s.serve(ctx, &q, &r, t)
-		} else {
-			s.counts.add(&r)
+	c.ReplyInTurn(s.sizeOf(&q), func(dst []byte, room bool) []byte {
+		if !room {
+			s.Count(q.op, ErrBusy)
+			t := terms{dst: dst, caps: caps}
+			t.result(ErrBusy)
+			return t.dst
 		}
-		return r.AppendTerm(dst, caps)
+		turn := s.TurnOfNode(q.n)
+		defer turn.End() // when the answer is made
+		return s.answer(ctx, &q, turn, dst, caps)
 	})
 }
 
-// sizeOf gives the octets that an answer has at most; a lease more only if others
-// take ids all the while.
-func (s *Server) sizeOf(q Request) int {
-	const heads = 32 // of the answer and of one element, with an integer in it
-	format := s.IDs.Format()
-	id := Reply{Base: q.Base, Format: format}
-	width := len(id.AppendID(nil, highest(format.Size())))
-	switch q.Op {
+// answer does what is asked for, and appends what comes of it.
+func (s *Server) answer(ctx context.Context, q *request, turn *Turn, dst []byte, caps etf.Caps) []byte {
+	t := terms{dst, caps, s.IDs.Format(), q.base}
+	switch q.op {
+	case OpGet:
+		if id, err := s.get(ctx, q); t.result(err) {
+			t.id(id)
+		}
 	case OpGetMany:
-		const head = 5 // of a binary; of a string it is 3
-		return heads + q.N*(head+width)
+		if runs, err := s.GetMany(ctx, q.n, turn); t.result(err) {
+			t.ids(runs)
+		}
 	case OpGetBinary:
-		return heads + q.N*width
+		if runs, err := s.GetBinary(ctx, q.n, turn); t.result(err) {
+			t.packed(runs)
+		}
+	case OpLease:
+		if runs, err := s.Lease(ctx, q.n, turn); t.result(err) {
+			t.runs(runs)
+		}
+	case OpNotional:
+		if id, err := s.Notional(q.first); t.result(err) {
+			t.id(id)
+		}
+	case OpSpan:
+		if lowest, highest, err := s.Span(q.first, q.last); t.result(err) {
+			t.tuple(2)
+			t.id(lowest)
+			t.id(highest)
+		}
+	case OpDecompose:
+		if _, fields, err := s.Decompose(q.text, q.base); t.result(err) {
+			t.fields(fields)
+		}
+	case OpInfo:
+		t.info(s.Info())
+	case OpInvalid:
+		s.Count(OpInvalid, ErrBadArgument)
+		t.result(ErrBadArgument)
+	default:
+		s.Count(OpUnknown, nil)
+		t.atom("ok")
 	}
-	return heads + (2+q.N/share)*(heads+width)
+	return t.dst
 }
 
-// note logs what is not known.
-func (s *Server) note(q *Request, request []byte) {
-	if q.Op == OpUnknown {
-		s.Log.Warn("call not known, answered ok", "request", text(request))
+func (s *Server) get(ctx context.Context, q *request) (Number, error) {
+	if q.hasMeta {
+		return s.GetMeta(ctx, q.meta)
 	}
+	return s.Get(ctx)
+}
+
+// sizeOf returns the bytes that an answer has at most; a lease more only if others
+// take ids all the while.
+func (s *Server) sizeOf(q *request) int {
+	const heads = 32 // of the answer and of one element, with an integer in it
+	format := s.IDs.Format()
+	width := len(AppendID(nil, format, highest(format.Size()), q.base))
+	switch q.op {
+	case OpGetMany:
+		const head = 5 // of a binary; of a string it is 3
+		return heads + q.n*(head+width)
+	case OpGetBinary:
+		return heads + q.n*width
+	}
+	return heads + (2+q.n/share)*(heads+width)
 }
 
 // State is what sys:get_state shows, the original's record:

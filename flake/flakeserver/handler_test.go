@@ -69,6 +69,13 @@ func (c *caller) ask(s *Server, request []byte) {
 	s.HandleCall(genserver.Call{Caller: c, From: from, Request: request})
 }
 
+// lease is Lease as who is no node calls it.
+func (s *Server) lease(ctx context.Context, n int) ([]Run, error) {
+	t := s.TurnOfOther(n)
+	defer t.End()
+	return s.Lease(ctx, n, t)
+}
+
 // reply returns what a server replies to an external term.
 func reply(s *Server, request []byte, caps etf.Caps) []byte {
 	c := &caller{ctx: context.Background(), caps: caps}
@@ -152,7 +159,7 @@ func (a *alone) Reserve(ctx context.Context, n int, meta uint8) (Run, error) {
 	return a.Source.Reserve(ctx, n, meta)
 }
 
-// Large requests have their turns one at a time, by whatever door they come.
+// Large requests have their turns one at a time, whoever asks.
 func TestLargeAlone(t *testing.T) {
 	const each, n = 8, 10 * share
 	s := serverOf(&stock{perTick: 1 << 16, left: 100})
@@ -162,7 +169,7 @@ func TestLargeAlone(t *testing.T) {
 		c := &caller{ctx: t.Context(), caps: etf.AllCaps}
 		c.ask(s, external(t, fmt.Sprintf("{get_many,%d}", n), etf.AllCaps))
 		all.Go(c.waiting[0])
-		all.Go(func() { s.Serve(t.Context(), Request{Op: OpLease, N: n}) })
+		all.Go(func() { s.lease(t.Context(), n) })
 		all.Go(func() { apply(t, s, fmt.Sprintf("flake_harness:generate[%d]", n), Surroundings{}) })
 	}
 	all.Wait()

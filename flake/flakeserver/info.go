@@ -17,8 +17,7 @@ type Info struct {
 	Version string
 }
 
-// Info gives what the server is, and has done.
-func (s *Server) Info() *Info {
+func (s *Server) info() *Info {
 	last, _ := s.IDs.Last()
 	return &Info{
 		Format:  s.IDs.Format().Name(),

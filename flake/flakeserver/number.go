@@ -3,8 +3,10 @@ package flakeserver
 import (
 	"cmp"
 	"encoding/binary"
+	"iter"
 	"math"
 	"math/bits"
+	"runtime"
 	"strings"
 
 	"github.com/flake-go/flake/flake"
@@ -62,6 +64,47 @@ func (n Number) AppendDigits(dst []byte, base int) []byte {
 	return dst
 }
 
+// MaxText is the length of the longest text of an id: 128 bits in base 2.
+const MaxText = 128
+
+// Bases of a text besides 2 to 62.
+const (
+	Octets    = 0  // an id as it is
+	Canonical = -1 // the format's own text
+)
+
+// AppendID appends an id in a base: as bytes, as the format's own text, or as digits.
+func AppendID(dst []byte, f Format, id Number, base int) []byte {
+	switch base {
+	case Octets:
+		return id.AppendOctets(dst, f.Size())
+	case Canonical:
+		return f.AppendCanonical(dst, id)
+	}
+	return id.AppendDigits(dst, base)
+}
+
+// Parse reads an id that AppendID has written: digits in the base; with Canonical any of
+// the format's own texts, or the id in base 16 as others write it; with Octets the
+// id itself, or if it is not of an id's size, as Canonical. Anything else is
+// ErrBadArgument.
+func Parse(f Format, text string, base int) (id Number, err error) {
+	switch {
+	case base == Octets && len(text) == f.Size():
+		return numberOf(text), nil
+	case base == Octets || base == Canonical:
+		if id, err = f.Parse(text); err != nil {
+			id, err = parseHex(text, f.Size())
+		}
+	default:
+		id, err = parseDigits(text, base, f.Size())
+	}
+	if err != nil {
+		return Number{}, ErrBadArgument
+	}
+	return id, nil
+}
+
 // parseDigits reads what AppendDigits gives, in base 16 also with small letters and
 // with 0x before it. A number that does not fit so many octets is an error.
 func parseDigits(text string, base, size int) (Number, error) {
@@ -95,4 +138,21 @@ func highest(size int) Number { return Number{1<<(8*(size-8)) - 1, math.MaxUint6
 type Run struct {
 	First Number
 	Count int
+}
+
+// All yields the ids of runs. After each MaxInline others go first.
+func All(runs []Run) iter.Seq[Number] {
+	return func(yield func(Number) bool) {
+		n := 0
+		for _, run := range runs {
+			for i := range run.Count {
+				if n++; n%MaxInline == 0 {
+					runtime.Gosched()
+				}
+				if !yield(run.First.Plus(i)) {
+					return
+				}
+			}
+		}
+	}
 }

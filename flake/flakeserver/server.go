@@ -9,6 +9,21 @@ import (
 	"time"
 )
 
+// The most ids that one request may ask for.
+const (
+	MaxMany  = 1 << 16 // get_many and get_binary
+	MaxLease = 1 << 20 // lease
+
+	// MaxTicks bounds the time that a request takes: it is for no more ids than
+	// there are in so many ticks, if more than MaxInline. Only a generator of less
+	// than 1,024 ids a tick has a smaller bound by it than MaxLease.
+	MaxTicks = 1024
+)
+
+// MaxInline is the most ids that are made while others wait. A request for more
+// lets all others go first after each so many.
+const MaxInline = 256
+
 // Server answers requests from one source of ids. Any number of goroutines may
 // use it. It must not be copied.
 type Server struct {
@@ -22,54 +37,89 @@ type Server struct {
 	counts     counts
 }
 
-// Serve answers a request of who is no node: all of it, or with an error. At the
-// end of ctx no more ids are taken for it.
-func (s *Server) Serve(ctx context.Context, q Request) (r Reply) {
-	var t *turn
-	if q.large() {
-		t = s.turns.turn(ofOthers, q.N)
-		defer t.end()
-	}
-	s.serve(ctx, &q, &r, t)
-	return r
+// Get takes the next id.
+func (s *Server) Get(ctx context.Context) (Number, error) {
+	run, err := s.IDs.Reserve(ctx, 1, 0)
+	s.Count(OpGet, err)
+	return run.First, err
 }
 
-// serve answers a request, and counts it. If it is a large one, ids
-// are taken in its turn, the last of which is the caller's to end. The reply is empty
-// before.
-func (s *Server) serve(ctx context.Context, q *Request, r *Reply, t *turn) {
-	r.Op, r.Base, r.Format = q.Op, q.Base, s.IDs.Format()
-	if !q.valid() || q.HasMeta && !r.Format.Meta() || q.large() && q.N > MaxTicks*s.IDs.PerTick() {
-		r.Err = ErrBadArgument
-	} else {
-		s.answer(ctx, q, r, t)
+// GetMeta takes the next id, with a metabyte. Its format has to have one.
+func (s *Server) GetMeta(ctx context.Context, meta uint8) (Number, error) {
+	run, err := Run{}, ErrBadArgument
+	if s.IDs.Format().Meta() {
+		run, err = s.IDs.Reserve(ctx, 1, meta)
 	}
-	s.counts.add(r)
+	s.Count(OpGet, err)
+	return run.First, err
 }
 
-func (s *Server) answer(ctx context.Context, q *Request, r *Reply, t *turn) {
-	switch q.Op {
-	case OpGet:
-		var run Run
-		run, r.Err = s.IDs.Reserve(ctx, 1, q.Meta)
-		r.ID = run.First
-	case OpGetMany, OpGetBinary, OpLease:
-		r.Runs, r.Err = s.reserve(ctx, q.N, t)
-	case OpNotional:
-		r.ID, _, r.Err = span(r.Format, q.First, q.First)
-	case OpSpan:
-		r.ID, r.Highest, r.Err = span(r.Format, q.First, q.Last)
-	case OpDecompose:
-		if r.ID, r.Err = Parse(r.Format, q.Text, q.Base); r.Err == nil {
-			r.Fields = r.Format.Fields(r.ID)
-		}
-	case OpInfo:
-		r.Info = s.Info()
+// GetMany takes n ids, ascending, 1 to MaxMany: all of them, or it fails. More than
+// MaxInline are taken in turns.
+func (s *Server) GetMany(ctx context.Context, n int, t *Turn) ([]Run, error) {
+	return s.take(ctx, OpGetMany, n, MaxMany, t)
+}
+
+// GetBinary is GetMany, and counted apart.
+func (s *Server) GetBinary(ctx context.Context, n int, t *Turn) ([]Run, error) {
+	return s.take(ctx, OpGetBinary, n, MaxMany, t)
+}
+
+// Lease is GetMany of 1 to MaxLease ids.
+func (s *Server) Lease(ctx context.Context, n int, t *Turn) ([]Run, error) {
+	return s.take(ctx, OpLease, n, MaxLease, t)
+}
+
+// Notional returns the lowest id of a time, in ms since 1970.
+func (s *Server) Notional(milli uint64) (Number, error) {
+	lowest, _, err := s.span(OpNotional, milli, milli)
+	return lowest, err
+}
+
+// Span returns the lowest and the highest id from one time to another.
+func (s *Server) Span(first, last uint64) (lowest, highest Number, err error) {
+	return s.span(OpSpan, first, last)
+}
+
+// Decompose reads an id, as Parse does, and takes it apart.
+func (s *Server) Decompose(text string, base int) (id Number, fields []Field, err error) {
+	if id, err = Parse(s.IDs.Format(), text, base); err == nil {
+		fields = s.IDs.Format().Fields(id)
 	}
+	s.Count(OpDecompose, err)
+	return id, fields, err
+}
+
+// Info returns what the server is, and has done.
+func (s *Server) Info() *Info {
+	s.Count(OpInfo, nil)
+	return s.info()
+}
+
+func (s *Server) span(op Op, first, last uint64) (lowest, highest Number, err error) {
+	if first <= last {
+		lowest, highest, err = s.IDs.Format().Span(first, last)
+	}
+	if err != nil || first > last {
+		lowest, highest, err = Number{}, Number{}, ErrBadArgument
+	}
+	s.Count(op, err)
+	return lowest, highest, err
+}
+
+// take takes n ids, 1 to most.
+func (s *Server) take(ctx context.Context, op Op, n, most int, t *Turn) (runs []Run, err error) {
+	if n < 1 || n > most || n > MaxInline && n > MaxTicks*s.IDs.PerTick() {
+		err = ErrBadArgument
+	} else if runs, err = s.reserve(ctx, n, t); err == nil {
+		s.counts.ids.Add(uint64(n))
+	}
+	s.Count(op, err)
+	return runs, err
 }
 
 // reserve takes n ids, ascending, or fails. If t is not nil, in turns.
-func (s *Server) reserve(ctx context.Context, n int, t *turn) (runs []Run, err error) {
+func (s *Server) reserve(ctx context.Context, n int, t *Turn) (runs []Run, err error) {
 	for n > 0 {
 		if t != nil {
 			if err := t.next(ctx); err != nil {
@@ -92,32 +142,4 @@ func (s *Server) reserve(ctx context.Context, n int, t *turn) (runs []Run, err e
 	// Those of one tick come in any order from a format that starts it anywhere.
 	slices.SortFunc(runs, func(a, b Run) int { return a.First.Compare(b.First) })
 	return runs, nil
-}
-
-func span(f Format, first, last uint64) (lowest, highest Number, err error) {
-	if lowest, highest, err = f.Span(first, last); err != nil {
-		return Number{}, Number{}, ErrBadArgument
-	}
-	return lowest, highest, nil
-}
-
-// Parse reads an id as OpDecompose does: digits in the base; with Canonical any of
-// the format's own texts, or the id in base 16 as others write it; with Octets the
-// id itself, or if it is not of an id's size, as Canonical. Anything else is
-// ErrBadArgument.
-func Parse(f Format, text string, base int) (id Number, err error) {
-	switch {
-	case base == Octets && len(text) == f.Size():
-		return numberOf(text), nil
-	case base == Octets || base == Canonical:
-		if id, err = f.Parse(text); err != nil {
-			id, err = parseHex(text, f.Size())
-		}
-	default:
-		id, err = parseDigits(text, base, f.Size())
-	}
-	if err != nil {
-		return Number{}, ErrBadArgument
-	}
-	return id, nil
 }

@@ -93,13 +93,13 @@ func TestSnowflakeRandomStart(t *testing.T) {
 	}
 	defer ids.Close()
 	s := &Server{IDs: Snowflake(ids), Log: slog.New(slog.DiscardHandler)}
-	r := s.Serve(t.Context(), Request{Op: OpGetMany, N: 20_000})
-	if r.Err != nil {
-		t.Fatal(r.Err)
+	runs, err := s.GetMany(t.Context(), 20_000, nil)
+	if err != nil {
+		t.Fatal(err)
 	}
 	var last Number
 	n := 0
-	for id := range r.IDs() {
+	for id := range All(runs) {
 		if id.Compare(last) <= 0 {
 			t.Fatalf("%v after %v", id, last)
 		}
@@ -128,10 +128,10 @@ func TestMaxTicks(t *testing.T) {
 	}
 	defer ids.Close()
 	s := &Server{IDs: Snowflake(ids), Log: slog.New(slog.DiscardHandler)}
-	if r := s.Serve(t.Context(), Request{Op: OpLease, N: MaxTicks + 1}); r.Err != ErrBadArgument || s.Stats().IDs != 0 {
-		t.Errorf("one too many: %v, %d ids", r.Err, s.Stats().IDs)
+	if _, err := s.lease(t.Context(), MaxTicks+1); err != ErrBadArgument || s.Stats().IDs != 0 {
+		t.Errorf("one too many: %v, %d ids", err, s.Stats().IDs)
 	}
-	if r := s.Serve(t.Context(), Request{Op: OpLease, N: MaxTicks}); r.Err != nil || s.Stats().IDs != MaxTicks {
-		t.Errorf("as many as there may be: %v, %d ids", r.Err, s.Stats().IDs)
+	if _, err := s.lease(t.Context(), MaxTicks); err != nil || s.Stats().IDs != MaxTicks {
+		t.Errorf("as many as there may be: %v, %d ids", err, s.Stats().IDs)
 	}
 }

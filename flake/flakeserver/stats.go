@@ -2,6 +2,30 @@ package flakeserver
 
 import "sync/atomic"
 
+// Op is a kind of call.
+type Op uint8
+
+const (
+	OpUnknown   Op = iota // nothing that is known: answered ok, as the original does
+	OpGet                 // the next id
+	OpInvalid             // an argument of the wrong type or out of range
+	OpGetMany             // ids, ascending
+	OpGetBinary           // the same, as the bytes of all of them
+	OpLease               // runs of ids
+	OpNotional            // the lowest id of a time
+	OpSpan                // the lowest and the highest id of a span of time
+	OpDecompose           // the fields of an id
+	OpInfo                // what the server is, and has done
+
+	ops = 10
+)
+
+var opNames = [ops]string{
+	"unknown", "get", "invalid", "get_many", "get_binary", "lease", "notional", "span", "decompose", "info",
+}
+
+func (o Op) String() string { return opNames[o] }
+
 // Stats are counts since the server was made.
 type Stats struct {
 	IDs      uint64      // handed out or leased
@@ -43,9 +67,5 @@ type counts struct {
 	ids   atomic.Uint64 // but those of OpGet, which are as many as its calls
 }
 
-func (c *counts) add(r *Reply) {
-	c.calls[r.Op][resultOf(r.Err)].Add(1)
-	if r.Runs != nil {
-		c.ids.Add(uint64(r.count()))
-	}
-}
+// Count counts a call and what came of it. Those of the Server's methods it counts itself.
+func (s *Server) Count(op Op, err error) { s.counts.calls[op][resultOf(err)].Add(1) }

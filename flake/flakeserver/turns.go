@@ -12,16 +12,16 @@ const share = 1024
 
 // turns are those of large requests, so that all of them together take no more than
 // one processor, and one share of a tick's ids. After a share it is the turn of the
-// next: who wants less has it sooner, and whatever is asked at one door, the other has
-// as many turns.
+// next: who wants less has it sooner, and whatever nodes ask for, others have as many
+// turns.
 type turns struct {
 	mu      sync.Mutex
 	held    bool
 	queue   int // that had the last turn
-	waiting [4][]*turn
+	waiting [4][]*Turn
 }
 
-// The queues are those of either door, for requests of up to MaxMany ids and beyond. The
+// The queues are those of nodes and of others, for requests of up to MaxMany ids and beyond. The
 // latter go one at a time, as a lease in shares between those of many others has a run
 // for each.
 const (
@@ -30,24 +30,32 @@ const (
 	longest  = 1
 )
 
-// turn is that of one request.
-type turn struct {
+// Turn is that of one request. Nil is that of a request which needs none.
+type Turn struct {
 	of    *turns
 	queue int
 	has   bool
 	given chan struct{}
 }
 
-// turn gives that of a request for n ids, at the door of ofNodes or ofOthers.
-func (s *turns) turn(door, n int) *turn {
-	if n > MaxMany {
-		door += longest
+// TurnOfNode returns the turn of a node's request for n ids. End has to be called.
+func (s *Server) TurnOfNode(n int) *Turn { return s.turns.turn(ofNodes, n) }
+
+// TurnOfOther is TurnOfNode for who is no node.
+func (s *Server) TurnOfOther(n int) *Turn { return s.turns.turn(ofOthers, n) }
+
+func (s *turns) turn(queue, n int) *Turn {
+	if n <= MaxInline {
+		return nil
 	}
-	return &turn{of: s, queue: door, given: make(chan struct{}, 1)}
+	if n > MaxMany {
+		queue += longest
+	}
+	return &Turn{of: s, queue: queue, given: make(chan struct{}, 1)}
 }
 
 // next lets others have their turn and waits for the next one. At the end of ctx it fails.
-func (t *turn) next(ctx context.Context) error {
+func (t *Turn) next(ctx context.Context) error {
 	t.of.enter(t)
 	select {
 	case <-t.given:
@@ -56,22 +64,22 @@ func (t *turn) next(ctx context.Context) error {
 		t.has = !t.of.leave(t)
 	}
 	if err := ctx.Err(); err != nil {
-		t.end()
+		t.End()
 		return err
 	}
 	return nil
 }
 
-// end lets others have their turn.
-func (t *turn) end() {
-	if t.has {
+// End lets others have their turn: once what was asked for is there to be sent.
+func (t *Turn) End() {
+	if t != nil && t.has {
 		t.has = false
 		t.of.pass()
 	}
 }
 
 // enter puts a turn behind those that wait, one of the longest before them once it has begun.
-func (s *turns) enter(t *turn) {
+func (s *turns) enter(t *Turn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	w := &s.waiting[t.queue]
@@ -87,7 +95,7 @@ func (s *turns) enter(t *turn) {
 }
 
 // leave reports whether the turn was still waited for.
-func (s *turns) leave(t *turn) bool {
+func (s *turns) leave(t *Turn) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	w := &s.waiting[t.queue]

@@ -44,9 +44,13 @@ func newAsked() asked {
 func (a asked) lease(t *testing.T, n int) (first, last *int) {
 	first, last = new(int), new(int)
 	go func() {
-		r := a.Serve(t.Context(), Request{Op: OpLease, N: n})
-		end := r.Runs[len(r.Runs)-1]
-		*first, *last = place(r.Runs[0].First), place(end.First)+end.Count-1
+		runs, err := a.Server.lease(t.Context(), n)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		end := runs[len(runs)-1]
+		*first, *last = place(runs[0].First), place(end.First)+end.Count-1
 	}()
 	synctest.Wait()
 	return first, last
@@ -76,7 +80,7 @@ func (a asked) leaseOfNode(t *testing.T, n int) (last *int) {
 	return last
 }
 
-// Who wants less than others who were there before has it sooner, at either door.
+// Who wants less than others who were there before has it sooner, nodes and others.
 func TestLessIsSooner(t *testing.T) { synctest.Test(t, testLessIsSooner) }
 
 func testLessIsSooner(t *testing.T) {
@@ -102,8 +106,8 @@ func testLessIsSooner(t *testing.T) {
 	}
 }
 
-// Those who want the most go one at a time, and one at each door: however many
-// others wait at the other.
+// Those who want the most go one at a time, and one of nodes and one of others: however
+// many of these wait.
 func TestLongest(t *testing.T) { synctest.Test(t, testLongest) }
 
 func testLongest(t *testing.T) {
@@ -138,7 +142,10 @@ func testGone(t *testing.T) {
 		if i%2 == 0 {
 			n = 257
 		}
-		go func() { done <- s.Serve(ctx, Request{Op: OpLease, N: n}).Err }()
+		go func() {
+			_, err := s.lease(ctx, n)
+			done <- err
+		}()
 		synctest.Wait()
 	}
 	cancel()
@@ -152,7 +159,7 @@ func testGone(t *testing.T) {
 	if err := <-done; ids.taken > share || err != nil && err != context.Canceled {
 		t.Errorf("%d ids were taken, %v", ids.taken, err)
 	}
-	if r := s.Serve(t.Context(), Request{Op: OpLease, N: MaxLease}); r.Err != nil {
-		t.Errorf("then: %v", r.Err)
+	if _, err := s.lease(t.Context(), MaxLease); err != nil {
+		t.Errorf("then: %v", err)
 	}
 }
