@@ -30,8 +30,8 @@ type netKernel struct {
 //
 // OTP's net_kernel does not answer what it does not know.
 func (k *netKernel) HandleCall(c genserver.Call) {
-	if reply := k.reply(c.Request, c.Caps()); reply != nil {
-		c.Reply(append(c.Begin(), reply...))
+	if reply := k.reply(c.Begin(), c.Request, c.Caps()); reply != nil {
+		c.Reply(reply)
 	} else if refused := k.spawn(c); refused != "" {
 		exit := etf.Tuple{etf.Atom("EXIT"), etf.Tuple{etf.Atom(refused), etf.List{}}}
 		reply, _ := etf.Append(c.Begin(), exit, c.Caps())
@@ -39,22 +39,22 @@ func (k *netKernel) HandleCall(c genserver.Call) {
 	}
 }
 
-// reply returns the reply to what is no spawn, nil if it is not known.
-func (k *netKernel) reply(request []byte, caps etf.Caps) []byte {
+// reply appends the reply to what is no spawn. It returns nil of what it does not know.
+func (k *netKernel) reply(dst, request []byte, caps etf.Caps) []byte {
 	r := etf.NewReader(request)
 	if r.Peek() == etf.SmallTupleExt {
 		if r.Tuple() == 2 && string(r.Atom()) == "is_auth" {
-			return etf.MustAppendAtom(nil, "yes", caps)
+			return etf.MustAppendAtom(dst, "yes", caps)
 		}
 		return nil
 	}
 	switch string(r.Atom()) {
 	case "nodename":
-		return etf.MustAppendAtom(nil, k.name, caps)
+		return etf.MustAppendAtom(dst, k.name, caps)
 	case "longnames":
-		return etf.MustAppendAtom(nil, k.longNames(), caps)
+		return etf.MustAppendAtom(dst, k.longNames(), caps)
 	case "ticktime":
-		return etf.AppendInt(nil, k.ticktime)
+		return etf.AppendInt(dst, k.ticktime)
 	}
 	return nil
 }

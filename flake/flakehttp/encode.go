@@ -14,9 +14,6 @@ import (
 // a run of ids takes none until then.
 const chunk = 16 << 10
 
-// maxText is the longest text of an id, in base 2.
-const maxText = 128
-
 var buffers = sync.Pool{New: func() any { return new([chunk]byte) }}
 
 // body gathers an answer and writes it a chunk at a time. Once a write has
@@ -46,7 +43,7 @@ func (b *body) end() {
 // room reports whether one more element is wanted, and makes room for it. After
 // each chunk others go first.
 func (b *body) room() bool {
-	const most = maxText + 64 // of an id, with its count and what is around them
+	const most = flakeserver.MaxText + 64 // of an id, with its count and what is around them
 	if cap(b.buf)-len(b.buf) < most {
 		b.flush()
 		runtime.Gosched()

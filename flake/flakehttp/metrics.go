@@ -177,7 +177,7 @@ func (g *Generator) tell(now time.Time, tell func(family, float64, ...string)) {
 	tell(waits, float64(stats.Waits), g.Name)
 	tell(refusals, float64(stats.Refusals), g.Name)
 	for _, c := range stats.Calls {
-		tell(calls, float64(c.Calls), g.Name, c.Op.String(), c.Result)
+		tell(calls, float64(c.Calls), g.Name, c.Kind, c.Result)
 	}
 	milli, _ := g.Server.IDs.Last()
 	tell(lastID, float64(milli)/1000, g.Name)

@@ -162,8 +162,8 @@ func TestStats(t *testing.T) {
 		call(t, s, request)
 	}
 	want := Stats{IDs: 90, Waits: 5, Refusals: 3, Calls: []CallCount{
-		{OpUnknown, "ok", 1}, {OpGet, "ok", 40}, {OpGet, "badarg", 1}, {OpInvalid, "badarg", 1},
-		{OpGetBinary, "clock_running_backwards", 1}, {OpLease, "ok", 1}, {OpNotional, "ok", 1},
+		{"unknown", "ok", 1}, {"get", "ok", 40}, {"get", "badarg", 1}, {"invalid", "badarg", 1},
+		{"get_binary", "clock_running_backwards", 1}, {"lease", "ok", 1}, {"notional", "ok", 1},
 	}}
 	if got := s.Stats(); !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, want %+v", got, want)

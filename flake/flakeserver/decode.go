@@ -9,37 +9,23 @@ import (
 
 // request is a call of an Erlang caller, taken apart.
 type request struct {
-	op          Op
-	base        int    // of an id in the reply, or of the text
-	n           int    // of ids
-	meta        uint8  // of OpGet, if hasMeta
-	hasMeta     bool   //
+	op          op
+	base        int   // of an id in the reply, or of the text
+	n           int   // of ids
+	meta        uint8 // of opGet, if hasMeta
+	hasMeta     bool
 	first, last uint64 // ms since 1970
-	text        string // of OpDecompose
+	text        string // of opDecompose
 }
 
-// decode reads an external term into an empty request:
-//
-//	get, {get, Base}, {get, meta, 0..255}              OpGet
-//	{get_many, N}, {get_many, N, Base}                 OpGetMany
-//	{get_binary, N}                                    OpGetBinary
-//	{lease, N}                                         OpLease
-//	{notional, Ms}                                     OpNotional
-//	{notional, FromMs, ToMs}                           OpSpan
-//	{decompose, IdOrText}, {decompose, Text, Base}     OpDecompose
-//	info                                               OpInfo
-//	one of these with an argument that is out of
-//	range or of another type                           OpInvalid
-//	anything else                                      OpUnknown
-//
-// A Base is 2 to 62 or canonical. A text is a string or a binary; a binary of an
-// id's size is that id.
+// decode reads an external term into an empty request. One with an argument that is out
+// of range or of another type is opInvalid.
 func (q *request) decode(term []byte) {
 	r := etf.NewReader(term)
 	if r.Peek() == etf.SmallTupleExt {
 		q.decodeTuple(&r)
-		if q.op != OpUnknown && (r.Finish() != nil || !q.valid()) {
-			*q = request{op: OpInvalid}
+		if q.op != opUnknown && (r.Finish() != nil || !q.valid()) {
+			*q = request{op: opInvalid}
 		}
 		return
 	}
@@ -47,9 +33,9 @@ func (q *request) decode(term []byte) {
 	switch {
 	case r.Finish() != nil:
 	case string(word) == "get":
-		q.op = OpGet
+		q.op = opGet
 	case string(word) == "info":
-		q.op = OpInfo
+		q.op = opInfo
 	}
 }
 
@@ -57,11 +43,11 @@ func (q *request) decode(term []byte) {
 // to say.
 func (q *request) valid() bool {
 	switch q.op {
-	case OpGetMany, OpGetBinary:
+	case opGetMany, opGetBinary:
 		return q.base != noBase && 1 <= q.n && q.n <= MaxMany
-	case OpLease:
+	case opLease:
 		return 1 <= q.n && q.n <= MaxLease
-	case OpSpan:
+	case opSpan:
 		return q.first <= q.last
 	}
 	return q.base != noBase
@@ -71,27 +57,27 @@ func (q *request) decodeTuple(r *etf.Reader) {
 	args := r.Tuple() - 1
 	switch word := string(r.Atom()); {
 	case word == "get" && args == 1:
-		q.op, q.base = OpGet, readBase(r)
+		q.op, q.base = opGet, readBase(r)
 	case word == "get" && args == 2:
 		if string(r.Atom()) == "meta" {
-			q.op, q.hasMeta = OpGet, true
+			q.op, q.hasMeta = opGet, true
 			q.readMeta(r)
 		}
 	case word == "get_many" && (args == 1 || args == 2):
-		q.op, q.n = OpGetMany, readCount(r)
+		q.op, q.n = opGetMany, readCount(r)
 		if args == 2 {
 			q.base = readBase(r)
 		}
 	case word == "get_binary" && args == 1:
-		q.op, q.n = OpGetBinary, readCount(r)
+		q.op, q.n = opGetBinary, readCount(r)
 	case word == "lease" && args == 1:
-		q.op, q.n = OpLease, readCount(r)
+		q.op, q.n = opLease, readCount(r)
 	case word == "notional" && args == 1:
-		q.op, q.first = OpNotional, r.Uint64()
+		q.op, q.first = opNotional, r.Uint64()
 	case word == "notional" && args == 2:
-		q.op, q.first, q.last = OpSpan, r.Uint64(), r.Uint64()
+		q.op, q.first, q.last = opSpan, r.Uint64(), r.Uint64()
 	case word == "decompose" && (args == 1 || args == 2):
-		q.op = OpDecompose
+		q.op = opDecompose
 		q.readText(r)
 		if args == 2 {
 			q.base = readBase(r)

@@ -110,7 +110,7 @@ func (f functions) id(args []etf.Term) (etf.Term, error) {
 	base := Octets
 	if len(args) == 1 {
 		if base = baseOf(args[0]); base == noBase {
-			f.Count(OpInvalid, ErrBadArgument)
+			f.count(opInvalid, ErrBadArgument)
 			return failed(ErrBadArgument), nil
 		}
 	}
@@ -162,7 +162,7 @@ func (f functions) generate(args []etf.Term) (etf.Term, error) {
 	defer f.generating.Unlock()
 	t := f.TurnOfNode(int(count))
 	defer t.End() // when the list is made
-	runs, err := f.take(context.Background(), OpGetMany, int(count), MaxGenerate, t)
+	runs, err := f.take(context.Background(), opGetMany, int(count), MaxGenerate, t)
 	if err != nil {
 		return nil, &rpc.Exception{Class: rpc.Error, Reason: etf.Tuple{etf.Atom("badmatch"), failed(err)}}
 	}

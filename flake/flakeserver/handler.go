@@ -11,17 +11,18 @@ import (
 // HandleCall answers a gen_server:call at once, or if it is for more than MaxInline
 // ids in its turn:
 //
-//	get                         {ok, Id}
-//	{get_many, N}               {ok, [Id]}
-//	{get_binary, N}             {ok, <<Id/binary, ...>>}
-//	{lease, N}                  {ok, [{FirstId, Count}]}
-//	{notional, Ms}              {ok, Id}
-//	{notional, FromMs, ToMs}    {ok, {LowestId, HighestId}}
-//	{decompose, Id}             {ok, [{Field, Value}]}
-//	info                        [{Property, Value}]
-//	anything else               ok
+//	get, {get, Base}, {get, meta, 0..255}             {ok, Id}
+//	{get_many, N}, {get_many, N, Base}                {ok, [Id]}
+//	{get_binary, N}                                   {ok, <<Id/binary, ...>>}
+//	{lease, N}                                        {ok, [{FirstId, Count}]}
+//	{notional, Ms}                                    {ok, Id}
+//	{notional, FromMs, ToMs}                          {ok, {LowestId, HighestId}}
+//	{decompose, IdOrText}, {decompose, Text, Base}    {ok, [{Field, Value}]}
+//	info                                              [{Property, Value}]
+//	anything else                                     ok
 //
-// or {error, Reason}. Each may be asked for in more forms.
+// or {error, Reason}. A Base is 2 to 62 or canonical. A text is a string or a binary; a
+// binary of an id's size is that id. An id in a reply is a binary, or with a Base a string.
 func (s *Server) HandleCall(c genserver.Call) {
 	var q request
 	q.decode(c.Request)
@@ -29,7 +30,7 @@ func (s *Server) HandleCall(c genserver.Call) {
 		s.answerInTurn(c, q)
 		return
 	}
-	if q.op == OpUnknown {
+	if q.op == opUnknown {
 		s.Log.Warn("call not known, answered ok", "request", text(c.Request))
 	}
 	c.Reply(s.answer(c.Context(), &q, nil, c.Begin(), c.Caps()))
@@ -39,7 +40,7 @@ func (s *Server) answerInTurn(c genserver.Call, q request) {
 	ctx, caps := c.Context(), c.Caps()
 	c.ReplyInTurn(s.sizeOf(&q), func(dst []byte, room bool) []byte {
 		if !room {
-			s.Count(q.op, ErrBusy)
+			s.count(q.op, ErrBusy)
 			t := terms{dst: dst, caps: caps}
 			t.result(ErrBusy)
 			return t.dst
@@ -54,43 +55,43 @@ func (s *Server) answerInTurn(c genserver.Call, q request) {
 func (s *Server) answer(ctx context.Context, q *request, turn *Turn, dst []byte, caps etf.Caps) []byte {
 	t := terms{dst, caps, s.IDs.Format(), q.base}
 	switch q.op {
-	case OpGet:
+	case opGet:
 		if id, err := s.get(ctx, q); t.result(err) {
 			t.id(id)
 		}
-	case OpGetMany:
+	case opGetMany:
 		if runs, err := s.GetMany(ctx, q.n, turn); t.result(err) {
 			t.ids(runs)
 		}
-	case OpGetBinary:
+	case opGetBinary:
 		if runs, err := s.GetBinary(ctx, q.n, turn); t.result(err) {
 			t.packed(runs)
 		}
-	case OpLease:
+	case opLease:
 		if runs, err := s.Lease(ctx, q.n, turn); t.result(err) {
 			t.runs(runs)
 		}
-	case OpNotional:
+	case opNotional:
 		if id, err := s.Notional(q.first); t.result(err) {
 			t.id(id)
 		}
-	case OpSpan:
+	case opSpan:
 		if lowest, highest, err := s.Span(q.first, q.last); t.result(err) {
 			t.tuple(2)
 			t.id(lowest)
 			t.id(highest)
 		}
-	case OpDecompose:
+	case opDecompose:
 		if _, fields, err := s.Decompose(q.text, q.base); t.result(err) {
 			t.fields(fields)
 		}
-	case OpInfo:
+	case opInfo:
 		t.info(s.Info())
-	case OpInvalid:
-		s.Count(OpInvalid, ErrBadArgument)
+	case opInvalid:
+		s.count(opInvalid, ErrBadArgument)
 		t.result(ErrBadArgument)
 	default:
-		s.Count(OpUnknown, nil)
+		s.count(opUnknown, nil)
 		t.atom("ok")
 	}
 	return t.dst
@@ -110,10 +111,10 @@ func (s *Server) sizeOf(q *request) int {
 	format := s.IDs.Format()
 	width := len(AppendID(nil, format, highest(format.Size()), q.base))
 	switch q.op {
-	case OpGetMany:
+	case opGetMany:
 		const head = 5 // of a binary; of a string it is 3
 		return heads + q.n*(head+width)
-	case OpGetBinary:
+	case opGetBinary:
 		return heads + q.n*width
 	}
 	return heads + (2+q.n/share)*(heads+width)

@@ -40,7 +40,7 @@ type Server struct {
 // Get takes the next id.
 func (s *Server) Get(ctx context.Context) (Number, error) {
 	run, err := s.IDs.Reserve(ctx, 1, 0)
-	s.Count(OpGet, err)
+	s.count(opGet, err)
 	return run.First, err
 }
 
@@ -50,35 +50,35 @@ func (s *Server) GetMeta(ctx context.Context, meta uint8) (Number, error) {
 	if s.IDs.Format().Meta() {
 		run, err = s.IDs.Reserve(ctx, 1, meta)
 	}
-	s.Count(OpGet, err)
+	s.count(opGet, err)
 	return run.First, err
 }
 
 // GetMany takes n ids, ascending, 1 to MaxMany: all of them, or it fails. More than
 // MaxInline are taken in turns.
 func (s *Server) GetMany(ctx context.Context, n int, t *Turn) ([]Run, error) {
-	return s.take(ctx, OpGetMany, n, MaxMany, t)
+	return s.take(ctx, opGetMany, n, MaxMany, t)
 }
 
 // GetBinary is GetMany, and counted apart.
 func (s *Server) GetBinary(ctx context.Context, n int, t *Turn) ([]Run, error) {
-	return s.take(ctx, OpGetBinary, n, MaxMany, t)
+	return s.take(ctx, opGetBinary, n, MaxMany, t)
 }
 
 // Lease is GetMany of 1 to MaxLease ids.
 func (s *Server) Lease(ctx context.Context, n int, t *Turn) ([]Run, error) {
-	return s.take(ctx, OpLease, n, MaxLease, t)
+	return s.take(ctx, opLease, n, MaxLease, t)
 }
 
 // Notional returns the lowest id of a time, in ms since 1970.
 func (s *Server) Notional(milli uint64) (Number, error) {
-	lowest, _, err := s.span(OpNotional, milli, milli)
+	lowest, _, err := s.span(opNotional, milli, milli)
 	return lowest, err
 }
 
 // Span returns the lowest and the highest id from one time to another.
 func (s *Server) Span(first, last uint64) (lowest, highest Number, err error) {
-	return s.span(OpSpan, first, last)
+	return s.span(opSpan, first, last)
 }
 
 // Decompose reads an id, as Parse does, and takes it apart.
@@ -86,35 +86,35 @@ func (s *Server) Decompose(text string, base int) (id Number, fields []Field, er
 	if id, err = Parse(s.IDs.Format(), text, base); err == nil {
 		fields = s.IDs.Format().Fields(id)
 	}
-	s.Count(OpDecompose, err)
+	s.count(opDecompose, err)
 	return id, fields, err
 }
 
 // Info returns what the server is, and has done.
 func (s *Server) Info() *Info {
-	s.Count(OpInfo, nil)
+	s.count(opInfo, nil)
 	return s.info()
 }
 
-func (s *Server) span(op Op, first, last uint64) (lowest, highest Number, err error) {
+func (s *Server) span(op op, first, last uint64) (lowest, highest Number, err error) {
 	if first <= last {
 		lowest, highest, err = s.IDs.Format().Span(first, last)
 	}
 	if err != nil || first > last {
 		lowest, highest, err = Number{}, Number{}, ErrBadArgument
 	}
-	s.Count(op, err)
+	s.count(op, err)
 	return lowest, highest, err
 }
 
 // take takes n ids, 1 to most.
-func (s *Server) take(ctx context.Context, op Op, n, most int, t *Turn) (runs []Run, err error) {
+func (s *Server) take(ctx context.Context, op op, n, most int, t *Turn) (runs []Run, err error) {
 	if n < 1 || n > most || n > MaxInline && n > MaxTicks*s.IDs.PerTick() {
 		err = ErrBadArgument
 	} else if runs, err = s.reserve(ctx, n, t); err == nil {
 		s.counts.ids.Add(uint64(n))
 	}
-	s.Count(op, err)
+	s.count(op, err)
 	return runs, err
 }
 

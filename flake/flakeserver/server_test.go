@@ -38,9 +38,9 @@ func source(err error) Source { return Flake(generator{err}) }
 
 // What may be asked, in all the forms that callers have for it.
 func TestDecodeRequest(t *testing.T) {
-	octets := request{op: OpGet}
-	text := func(base int) request { return request{op: OpGet, base: base} }
-	invalid, unknown := request{op: OpInvalid}, request{}
+	octets := request{op: opGet}
+	text := func(base int) request { return request{op: opGet, base: base} }
+	invalid, unknown := request{op: opInvalid}, request{}
 	for _, test := range []struct {
 		name, term string
 		want       request

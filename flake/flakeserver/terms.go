@@ -6,8 +6,7 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// terms appends the answer to an Erlang caller. Ids are binaries, or with a base the
-// strings of their digits.
+// terms appends what an Erlang caller is answered.
 type terms struct {
 	dst    []byte
 	caps   etf.Caps

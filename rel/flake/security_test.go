@@ -47,7 +47,6 @@ var noLimits = map[string]string{
 	"node/epmd.maxOldCreation":       "a number of the protocol",
 	"node/epmd.maxName":              "a length of the protocol",
 	"node/epmd.maxExtra":             "a length of the protocol",
-	"flake/flakehttp.maxText":        "the length of an id's text",
 	"flake/flakehttp.maxParameters":  "those that there are",
 	"flake/flakehttp.maxPeers":       "how many nodes the page lists",
 }
