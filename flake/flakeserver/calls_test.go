@@ -92,7 +92,7 @@ func TestCalls(t *testing.T) {
 	const (
 		id  = "<<0,0,0,0,0,0,0,0,0,0,0,0,0,7,0,%d>>"
 		top = "<<0,0,0,0,0,0,7,208,255,255,255,255,255,255,255,255>>"
-		// Of the README's example.
+		// Of README.md's example.
 		octets = "<<0,0,1,161,251,23,88,123,122,0,120,255,227,212,0,0>>"
 		fields = "{ok,[{time,1795213973627},{worker,134142448624596},{sequence,0}]}"
 	)

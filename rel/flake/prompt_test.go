@@ -11,10 +11,10 @@ import (
 // An id of these years has 18 digits in base 62.
 var anID = regexp.MustCompile(`"[0-9A-Za-z]{18}"`)
 
-// TestPrompt has on a terminal the session that the README shows.
+// TestPrompt has on a terminal the session that docs/operating.md shows.
 func TestPrompt(t *testing.T) {
 	t.Parallel()
-	shown := sessionOf(t, "../../README.md")
+	shown := sessionOf(t, "../../docs/operating.md")
 	const prompt = "> "
 	var typed strings.Builder
 	for line := range strings.Lines(shown) {

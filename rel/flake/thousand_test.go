@@ -19,7 +19,7 @@ var callers = flag.Int("callers", 1000, "how many nodes TestThousandCallers conn
 const beams = 24
 
 // TestThousandCallers connects many nodes at once, each calling all the while.
-// The figures in the README are its own:
+// The figures in docs/figures.md are its own:
 //
 //	go test -v -run TestThousandCallers ./rel/flake
 func TestThousandCallers(t *testing.T) {

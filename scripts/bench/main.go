@@ -5,7 +5,7 @@
 //	scripts/bench/run                                 # all of it, in a quarter of an hour
 //	scripts/bench/run -short                          # in two minutes
 //	scripts/bench/run -json bench.json -svg bench.svg # also as data and as a chart
-//	scripts/bench/run -md figures.md                  # also as the README's table
+//	scripts/bench/run -md figures.md                  # also as the table of docs/figures.md
 //	scripts/bench/run -only lean                      # some of ids, begin, erlang, lean, many, client, http
 //
 // Both are measured in turn, round by round, on one machine. What counts is the

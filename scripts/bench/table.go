@@ -59,7 +59,7 @@ func (r row) verdict() string {
 }
 
 // markdown gives the figures that have a target, but those of other formats and
-// those of allocations, as the README shows them.
+// those of allocations, as docs/figures.md shows them.
 func (r *result) markdown(w io.Writer) error {
 	fmt.Fprintf(w, "| %s, %d processors, %s, OTP %s | target | measured | |\n|---|---|---|---|\n", r.Machine, r.Processors, r.Go, r.OTP)
 	for _, row := range r.Rows {

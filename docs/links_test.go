@@ -1,0 +1,180 @@
+// Package docs holds the chapters of the manual. Its test follows their links.
+package docs
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+)
+
+// TestLinks follows the links of all documents of the module, and of its code to chapters.
+func TestLinks(t *testing.T) {
+	for _, fault := range follow(t, os.DirFS("..")) {
+		t.Error(fault)
+	}
+}
+
+func TestLinksFinds(t *testing.T) {
+	text := func(s string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(s)} }
+	tree := fstest.MapFS{
+		"README.md":    text("# It\n[a](docs/a.md) [`b`](docs/b.md#two--three) [c](#it) [d](https://d) <img src=\"no.svg\">\n"),
+		"docs/a.md":    text("# A\n[up](../README.md#it) [out](../../README.md) [code](../main.go)\n```\n# No heading\n[x](y)\n```\n"),
+		"docs/b.md":    text("# One\n## Two, `Three`?\n## Two & *three*\n## One\n[1](#one-1) [2](#one-2) [3](a.md#no-heading) `[x](y)`\n"),
+		"main.go":      text("// See docs/a.md and docs/c.md.\n"),
+		"bin/a.md":     text("[built](no.md)\n"),
+		"docs/more.md": text("See [the first](a.md).\n"),
+	}
+	want := []string{
+		"README.md: no.svg is not there",
+		"docs/a.md: ../../README.md is not there",
+		"docs/b.md: #one-2 is no heading of docs/b.md",
+		"docs/b.md: a.md#no-heading is no heading of docs/a.md",
+		"main.go: docs/c.md is not there",
+		"docs/more.md: no link in README.md leads here",
+	}
+	if got := follow(t, tree); !slices.Equal(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// TestReadme keeps README.md to what a newcomer reads at once.
+func TestReadme(t *testing.T) {
+	text, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if lines := strings.Count(string(text), "\n"); lines > 200 {
+		t.Errorf("README.md has %d lines, more than 200", lines)
+	}
+}
+
+// TestChapters wants each chapter to begin with whom it is for.
+func TestChapters(t *testing.T) {
+	chapters, err := fs.Glob(os.DirFS("."), "*.md")
+	if err != nil || len(chapters) == 0 {
+		t.Fatal(chapters, err)
+	}
+	for _, name := range chapters {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, body, _ := strings.Cut(string(text), "\n\n"); !strings.HasPrefix(body, "For ") {
+			t.Errorf("%s does not begin with whom it is for", name)
+		}
+	}
+}
+
+var (
+	fenced   = regexp.MustCompile("(?ms)^```.*?^```$")
+	code     = regexp.MustCompile("`[^`\n]*`")
+	link     = regexp.MustCompile(`\]\(([^)\s]+)\)|(?:src|srcset|href)="([^"]+)"`)
+	external = regexp.MustCompile(`^[a-z]+:`)
+	heading  = regexp.MustCompile(`(?m)^#{1,6} (.*)$`)
+	chapter  = regexp.MustCompile(`\bdocs/[a-z]+\.md\b`)
+
+	// Trees that are built, or fetched.
+	skipped = []string{".git", "_build", "bin", "deps", "node_modules"}
+)
+
+// follow returns the links of a tree that lead nowhere, and the documents beside and below
+// README.md that it does not lead to.
+func follow(t *testing.T, tree fs.FS) (faults []string) {
+	t.Helper()
+	texts := map[string]string{}
+	var names []string
+	err := fs.WalkDir(tree, ".", func(name string, d fs.DirEntry, err error) error {
+		switch ext := path.Ext(name); {
+		case err != nil:
+			return err
+		case d.IsDir() && slices.Contains(skipped, d.Name()):
+			return fs.SkipDir
+		case !d.IsDir() && (ext == ".md" || ext == ".go"):
+			text, err := fs.ReadFile(tree, name)
+			texts[name] = string(text)
+			names = append(names, name)
+			return err
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	linked := map[string]bool{"README.md": true}
+	for _, name := range names {
+		for _, target := range targets(name, texts[name]) {
+			file, anchor := resolve(name, target)
+			if _, err := fs.Stat(tree, file); err != nil {
+				faults = append(faults, fmt.Sprintf("%s: %s is not there", name, target))
+			} else if anchor != "" && !slices.Contains(anchors(texts[file]), anchor) {
+				faults = append(faults, fmt.Sprintf("%s: %s is no heading of %s", name, target, file))
+			}
+			if name == "README.md" {
+				linked[file] = true
+			}
+		}
+	}
+	for _, name := range names {
+		if dir := path.Dir(name); path.Ext(name) == ".md" && (dir == "." || dir == "docs") && !linked[name] {
+			faults = append(faults, fmt.Sprintf("%s: no link in README.md leads here", name))
+		}
+	}
+	return faults
+}
+
+// resolve returns the file that a link leads to, from the root of the tree, and the anchor in it.
+func resolve(from, target string) (file, anchor string) {
+	file, anchor, _ = strings.Cut(target, "#")
+	switch {
+	case path.Ext(from) == ".go":
+		return file, anchor
+	case file == "":
+		return from, anchor
+	}
+	return path.Join(path.Dir(from), file), anchor
+}
+
+// targets returns what a file links to besides other sites: a document to anything, code to
+// chapters by their paths.
+func targets(name, text string) (all []string) {
+	if path.Ext(name) == ".go" {
+		if strings.HasSuffix(name, "_test.go") {
+			return nil
+		}
+		return chapter.FindAllString(text, -1)
+	}
+	for _, m := range link.FindAllStringSubmatch(code.ReplaceAllString(fenced.ReplaceAllString(text, ""), ""), -1) {
+		if target := m[1] + m[2]; !external.MatchString(target) {
+			all = append(all, target)
+		}
+	}
+	return all
+}
+
+// anchors returns those of a document's headings, as GitHub makes them.
+func anchors(text string) (all []string) {
+	times := map[string]int{}
+	for _, m := range heading.FindAllStringSubmatch(fenced.ReplaceAllString(text, ""), -1) {
+		anchor := strings.Map(func(r rune) rune {
+			switch {
+			case r == ' ':
+				return '-'
+			case strings.ContainsRune("!\"#$%&'()*+,./:;<=>?@[\\]^`{|}~", r):
+				return -1
+			}
+			return r
+		}, strings.ToLower(m[1]))
+		times[anchor]++
+		if n := times[anchor]; n > 1 {
+			anchor = fmt.Sprintf("%s-%d", anchor, n-1)
+		}
+		all = append(all, anchor)
+	}
+	return all
+}
