@@ -51,7 +51,7 @@ var noLimits = map[string]string{
 	"flake/flakehttp.maxPeers":       "how many nodes the page lists",
 }
 
-// TestSecurityTable holds the table of SECURITY.md to the code. Its last column has
+// TestSecurityTable compares the tables of SECURITY.md with the code. Their last column has
 // packages, and behind each the constants whose values the row tells, in order;
 // other names in it, of files, functions and tests, have to be there. Each number of
 // the second column is the value of one of those constants, unless there are others
@@ -105,28 +105,30 @@ func TestSecurityTable(t *testing.T) {
 	}
 }
 
-// securityTable gives the rows, of four cells each.
+// securityTable returns the rows of the tables, of four cells each.
 func securityTable(t *testing.T) (rows [][]string) {
 	t.Helper()
 	text, err := os.ReadFile("../../SECURITY.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, table, _ := strings.Cut(string(text), "\n| limit | value | beyond it | where |\n|---|---|---|---|\n")
-	for line := range strings.Lines(table) {
-		line, found := strings.CutPrefix(line, "| ")
-		if !found {
-			break
+	const header = "\n| limit | value | beyond it | where |\n|---|---|---|---|\n"
+	for _, table := range strings.Split(string(text), header)[1:] {
+		for line := range strings.Lines(table) {
+			line, found := strings.CutPrefix(line, "| ")
+			if !found {
+				break
+			}
+			cells := strings.Split(strings.TrimSuffix(line, "|\n"), "|")
+			for i, cell := range cells {
+				cells[i] = strings.TrimSpace(cell)
+			}
+			if len(cells) != 4 {
+				t.Errorf("%d cells: %s", len(cells), line)
+				continue
+			}
+			rows = append(rows, cells)
 		}
-		cells := strings.Split(strings.TrimSuffix(line, "|\n"), "|")
-		for i, cell := range cells {
-			cells[i] = strings.TrimSpace(cell)
-		}
-		if len(cells) != 4 {
-			t.Errorf("%d cells: %s", len(cells), line)
-			continue
-		}
-		rows = append(rows, cells)
 	}
 	return rows
 }
