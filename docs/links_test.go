@@ -71,6 +71,37 @@ func TestChapters(t *testing.T) {
 	}
 }
 
+// TestPackages compares the table of packages in ARCHITECTURE.md with those that there are,
+// but for what only tests and people run.
+func TestPackages(t *testing.T) {
+	text, err := os.ReadFile("../ARCHITECTURE.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	imports, err := os.ReadFile("../scripts/imports.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(text), "\n| package | holds |\n")
+	table, _, _ = strings.Cut(table, "\n\n")
+	listed := map[string]bool{}
+	for row := range strings.Lines(table) {
+		for _, name := range code.FindAllString(strings.Split(row, "|")[1], -1) {
+			name = strings.Trim(name, "`")
+			listed[name] = true
+			if _, err := os.Stat("../" + name); err != nil {
+				t.Errorf("ARCHITECTURE.md lists %s, which is not there", name)
+			}
+		}
+	}
+	for _, name := range strings.Fields(string(imports)) {
+		ours := !strings.HasPrefix(name, "scripts/") && !strings.HasSuffix(name, "/example") && !strings.HasSuffix(name, "httptest")
+		if ours && !listed[name] {
+			t.Errorf("ARCHITECTURE.md does not list %s", name)
+		}
+	}
+}
+
 var (
 	fenced   = regexp.MustCompile("(?ms)^```.*?^```$")
 	code     = regexp.MustCompile("`[^`\n]*`")
