@@ -13,6 +13,7 @@ import (
 	"github.com/flake-go/flake/node/etf"
 	"github.com/flake-go/flake/node/handshake"
 	"github.com/flake-go/flake/node/socket"
+	"github.com/flake-go/flake/node/wire"
 )
 
 // Conn is a connection to one other node.
@@ -33,8 +34,8 @@ type Conn struct {
 	self   []byte       // a pid of ours where the protocol wants a sender and has no use for it
 
 	in      frames
-	control control // of the frame that is handled; here, so that none is allocated
-	message Message // that it brought; likewise
+	control wire.Message // of the frame that is handled; here, so that none is allocated
+	message Message      // that it brought; likewise
 
 	share   share
 	out     output
@@ -183,7 +184,7 @@ func (c *Conn) read() (err error) {
 // forget lets go of the frame that was handled, whose buffer may be large: nothing
 // may come after it but ticks.
 func (c *Conn) forget() {
-	c.message, c.control = Message{}, control{}
+	c.message, c.control = Message{}, wire.Message{}
 }
 
 // rest lets go of what is kept for calls to come, when there were none for long.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/flake-go/flake/node/etf"
+	"github.com/flake-go/flake/node/wire"
 )
 
 // failing is a stream of which one operation fails, once.
@@ -70,7 +71,7 @@ func connectFailing(t *testing.T, f *failing) *rig {
 // Whatever fails of a stream, and whoever meets that, ends the connection: it is
 // not known what of a write has arrived.
 func TestStreamFails(t *testing.T) {
-	call := frame(etf.Tuple{number(opSend), etf.Atom(""), ours}, old)
+	call := frame(etf.Tuple{number(wire.OpSend), etf.Atom(""), ours}, old)
 	for name, test := range map[string]struct {
 		operation string
 		do        func(r *rig)
@@ -135,7 +136,7 @@ func TestEndHoldsNothing(t *testing.T) {
 		for i := range 2 * ownWatches / watchSize {
 			r.send(monitorP(etf.Atom("flake"), refOf(i)))
 		}
-		r.send(frame(etf.Tuple{number(opSend), etf.Atom(""), ours}, external(make([]byte, 8*ownInput)))[:6*ownInput])
+		r.send(frame(etf.Tuple{number(wire.OpSend), etf.Atom(""), ours}, external(make([]byte, 8*ownInput)))[:6*ownInput])
 		for range 2 { // is written, and waits
 			synctest.Wait()
 			r.tell(large)

@@ -1,73 +1,20 @@
 package dist
 
 import (
-	"bufio"
 	"bytes"
 	"fmt"
-	"go/ast"
-	"go/parser"
-	"go/token"
-	"maps"
-	"os"
 	"slices"
 	"strings"
 	"testing"
-	"unicode"
 
 	"github.com/flake-go/flake/node/etf"
+	"github.com/flake-go/flake/node/wire"
 )
-
-// The operations have the numbers of the list, which is the documentation's.
-func TestOpNumbers(t *testing.T) {
-	want := make(map[string]string)
-	f, err := os.Open("testdata/ops.tsv")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	for lines := bufio.NewScanner(f); lines.Scan(); {
-		name, number, _ := strings.Cut(lines.Text(), "\t")
-		want[name] = number
-	}
-	src, err := parser.ParseFile(token.NewFileSet(), "op.go", nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := make(map[string]string)
-	ast.Inspect(src, func(n ast.Node) bool {
-		if v, ok := n.(*ast.ValueSpec); ok {
-			got[documented(v.Names[0].Name)] = v.Values[0].(*ast.BasicLit).Value
-		}
-		return true
-	})
-	for name, number := range want {
-		if got[name] != number {
-			t.Errorf("%s: %q, want %s", name, got[name], number)
-		}
-	}
-	if !maps.Equal(got, want) {
-		t.Errorf("got %v, want %v", got, want)
-	}
-}
-
-// documented gives the name in the documentation: REG_SEND for opRegSend.
-func documented(name string) string {
-	var b strings.Builder
-	text := []rune(strings.TrimPrefix(name, "op"))
-	for i, c := range text {
-		starts := i > 0 && unicode.IsUpper(c) && (!unicode.IsUpper(text[i-1]) || i+1 < len(text) && unicode.IsLower(text[i+1]))
-		if starts {
-			b.WriteByte('_')
-		}
-		b.WriteRune(unicode.ToUpper(c))
-	}
-	return b.String()
-}
 
 // What is wrong within a frame is dropped, and the connection goes on.
 func TestIllFormedIsDropped(t *testing.T) {
 	atom := external(etf.Atom("x"))
-	regSend := etf.Tuple{number(opRegSend), theirs, etf.Atom(""), etf.Atom("flake")}
+	regSend := etf.Tuple{number(wire.OpRegSend), theirs, etf.Atom(""), etf.Atom("flake")}
 	raw := func(b string) []byte { return append([]byte{0, 0, 0, byte(len(b))}, b...) }
 	tests := map[string][]byte{
 		"nothing":              raw("p"),
@@ -80,12 +27,12 @@ func TestIllFormedIsDropped(t *testing.T) {
 		"unknown":              frame(etf.Tuple{int64(99)}),
 		"one beyond the last":  frame(etf.Tuple{int64(len(operations))}),
 		"below zero":           frame(etf.Tuple{int64(-1)}),
-		"not used":             frame(etf.Tuple{number(opNodeLink)}),
-		"not offered":          frame(etf.Tuple{number(opPayloadExit), theirs, ours}, atom),
+		"not used":             frame(etf.Tuple{number(wire.OpNodeLink)}),
+		"not offered":          frame(etf.Tuple{number(wire.OpPayloadExit), theirs, ours}, atom),
 		"beyond 63 bits":       raw("p\x83h\x01n\x09\x00123456789"),
 		"count beyond the end": raw("p\x83i\xff\xff\xff\xffa\x01"),
 		"no elements":          append([]byte{0, 0, 0, 6, 112}, "\x83h\x00a0"...), // {}, and an operation behind it
-		"too many elements":    frame(etf.Tuple{number(opRegSend), ours, ours, ours, ours, ours, ours, ours}, atom),
+		"too many elements":    frame(etf.Tuple{number(wire.OpRegSend), ours, ours, ours, ours, ours, ours, ours}, atom),
 		"one too many":         frame(append(regSend, etf.Atom("x")), atom),
 		"one too few":          frame(regSend[:3], atom),
 		"no message":           frame(regSend),
@@ -93,8 +40,8 @@ func TestIllFormedIsDropped(t *testing.T) {
 		"message unknown":      frame(regSend, []byte{200, 1, 2}),
 		"message compressed":   frame(regSend, []byte{byte(etf.CompressedExt), 0, 0, 0, 1, 0}),
 		"message twice":        frame(regSend, atom, atom),
-		"item neither":         frame(etf.Tuple{number(opMonitorP), theirs, int64(1), ref3}),
-		"link to no pid":       frame(etf.Tuple{number(opLink), theirs, ref3}),
+		"item neither":         frame(etf.Tuple{number(wire.OpMonitorP), theirs, int64(1), ref3}),
+		"link to no pid":       frame(etf.Tuple{number(wire.OpLink), theirs, ref3}),
 	}
 	for name, b := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -121,7 +68,7 @@ func TestIllFormedIsLogged(t *testing.T) {
 		{frame(etf.Tuple{int64(99)}), "control message 99 is not known"},
 		{append([]byte{0, 0, 0, 6, 112}, "\x83h\x00a0"...), "of 0 elements, want 1 to 7"},
 		{frame(slices.Repeat(etf.Tuple{int64(2)}, 8)), "control message 2 of 8 elements, want 1 to 7"},
-		{frame(etf.Tuple{number(opSend), theirs, ours, ours}, old), "control message 2 of 4 elements, want 3"},
+		{frame(etf.Tuple{number(wire.OpSend), theirs, ours, ours}, old), "control message 2 of 4 elements, want 3"},
 	} {
 		bubble(t, flags, func(t *testing.T, r *rig) {
 			r.send(test.frame)
@@ -141,12 +88,12 @@ func cut(b []byte) []byte {
 func TestIgnored(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, r *rig) {
 		r.send(
-			frame(etf.Tuple{number(opGroupLeader), theirs, ours}),
-			frame(etf.Tuple{number(opUnlinkIDAck), int64(1), theirs, ours}),
-			frame(etf.Tuple{number(opRegSend), theirs, etf.Atom(""), etf.Atom("nobody")}, external(etf.Atom("x"))),
-			frame(etf.Tuple{number(opSend), etf.Atom(""), gone}, external(etf.Atom("x"))),
-			frame(etf.Tuple{number(opExit2), theirs, gone, etf.Atom("kill")}),
-			frame(etf.Tuple{number(opExit), theirs, gone, etf.Atom("kill")}),
+			frame(etf.Tuple{number(wire.OpGroupLeader), theirs, ours}),
+			frame(etf.Tuple{number(wire.OpUnlinkIDAck), int64(1), theirs, ours}),
+			frame(etf.Tuple{number(wire.OpRegSend), theirs, etf.Atom(""), etf.Atom("nobody")}, external(etf.Atom("x"))),
+			frame(etf.Tuple{number(wire.OpSend), etf.Atom(""), gone}, external(etf.Atom("x"))),
+			frame(etf.Tuple{number(wire.OpExit2), theirs, gone, etf.Atom("kill")}),
+			frame(etf.Tuple{number(wire.OpExit), theirs, gone, etf.Atom("kill")}),
 		)
 		r.want()
 		if log := r.log.take(); strings.Contains(log, "WARN") || !r.alive() {
@@ -169,7 +116,7 @@ func TestArguments(t *testing.T) {
 				if other == 'n' || strings.IndexByte(fits[letter], other) >= 0 {
 					continue
 				}
-				control := etf.Tuple{number(op(o))}
+				control := etf.Tuple{number(wire.Op(o))}
 				for _, letter := range []byte(known.args) {
 					control = append(control, fitting[letter])
 				}
@@ -191,7 +138,7 @@ func TestArguments(t *testing.T) {
 // seeds are control messages of every kind, without length and pass-through.
 func seeds() (all [][]byte) {
 	atom := external(etf.Atom("x"))
-	for o := range op(len(operations)) {
+	for o := range wire.Op(len(operations)) {
 		known := operations[o]
 		if known.receive == nil {
 			continue
@@ -210,45 +157,20 @@ func seeds() (all [][]byte) {
 		monitorP(etf.Atom("flake"), ref3)[5:],
 		[]byte("\x83h\x00a0"), // {} and an operation behind it
 		monitorP(oursOld, oldRef(there, 1))[5:],
-		frame(etf.Tuple{number(opExit2), theirs, ours, etf.Atom("kill")})[5:],
+		frame(etf.Tuple{number(wire.OpExit2), theirs, ours, etf.Atom("kill")})[5:],
 	)
-}
-
-// FuzzControl checks that the parts of what decodes are all that there is.
-func FuzzControl(f *testing.F) {
-	for _, s := range seeds() {
-		f.Add(s)
-	}
-	f.Add([]byte("\x83h\x00a0")) // an empty tuple has no operation
-	f.Fuzz(func(t *testing.T, src []byte) {
-		var m control
-		if m.decode(src) != nil {
-			return
-		}
-		again := etf.AppendInt(etf.AppendTupleHeader([]byte{etf.VersionMagic}, 1+m.n), int64(m.op))
-		for _, a := range m.args[:m.n] {
-			again = append(again, a...)
-		}
-		if m.message != nil {
-			again = append(append(again, etf.VersionMagic), m.message...)
-		}
-		var n control
-		if err := n.decode(again); err != nil || n.op != m.op || n.n != m.n || !bytes.Equal(n.message, m.message) {
-			t.Errorf("%x: %v, %+v is not %+v", src, err, n, m)
-		}
-	})
 }
 
 // FuzzHandle checks that no frame ends a connection, unless by its first octet,
 // and that what is answered is well-formed.
 func FuzzHandle(f *testing.F) {
 	for _, s := range seeds() {
-		f.Add(append([]byte{passThrough}, s...))
+		f.Add(append([]byte{wire.PassThrough}, s...))
 	}
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, src []byte) {
 		c := quiet()
-		if err := c.handle(src); (err != nil) != (len(src) > 0 && src[0] != passThrough) {
+		if err := c.handle(src); (err != nil) != (len(src) > 0 && src[0] != wire.PassThrough) {
 			t.Errorf("%x: %v", src, err)
 		}
 		out := newFrames(bytes.NewReader(c.out.buf), newShare(new(pool)))
@@ -261,8 +183,8 @@ func FuzzHandle(f *testing.F) {
 				if !ok {
 					break
 				}
-				var m control
-				if err := m.decode(frame[1:]); err != nil {
+				var m wire.Message
+				if err := m.Decode(frame[1:]); err != nil {
 					t.Errorf("%x is answered by %x: %v", src, frame, err)
 				}
 			}

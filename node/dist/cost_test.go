@@ -16,6 +16,7 @@ import (
 	"github.com/flake-go/flake/genserver"
 	"github.com/flake-go/flake/node/etf"
 	"github.com/flake-go/flake/node/handshake"
+	"github.com/flake-go/flake/node/wire"
 )
 
 // What a call costs, as counts that are the same on every machine: a change that
@@ -42,13 +43,13 @@ func otpCall(request etf.Term) [][]byte {
 	return [][]byte{
 		monitorP(etf.Atom("flake"), ref4),
 		regSend(alias, request),
-		frame(etf.Tuple{number(opDemonitorP), theirs, etf.Atom("flake"), ref4}),
+		frame(etf.Tuple{number(wire.OpDemonitorP), theirs, etf.Atom("flake"), ref4}),
 	}
 }
 
 func regSend(tag, request etf.Term) []byte {
 	message := etf.Tuple{etf.Atom("$gen_call"), etf.Tuple{theirs, tag}, request}
-	return frame(etf.Tuple{number(opRegSend), theirs, etf.Atom(""), etf.Atom("flake")}, external(message))
+	return frame(etf.Tuple{number(wire.OpRegSend), theirs, etf.Atom(""), etf.Atom("flake")}, external(message))
 }
 
 func TestCost(t *testing.T) {
@@ -58,7 +59,7 @@ func TestCost(t *testing.T) {
 	)
 	for name, c := range costs {
 		t.Run(name, func(t *testing.T) {
-			w := newWire(bytes.Repeat(bytes.Join(c.calls, nil), calls))
+			w := newStream(bytes.Repeat(bytes.Join(c.calls, nil), calls))
 			conn := serving(t, w)
 			w.arrive(t, conn, 10) // buffers grow to their size
 			allocs := testing.AllocsPerRun(1, func() { w.arrive(t, conn, segments) })
@@ -85,7 +86,7 @@ func BenchmarkCall(b *testing.B) {
 	const calls = 64
 	for name, c := range costs {
 		b.Run(name, func(b *testing.B) {
-			w := newWire(bytes.Repeat(bytes.Join(c.calls, nil), calls))
+			w := newStream(bytes.Repeat(bytes.Join(c.calls, nil), calls))
 			conn := serving(b, w)
 			b.ReportAllocs()
 			b.ResetTimer()
@@ -95,7 +96,7 @@ func BenchmarkCall(b *testing.B) {
 }
 
 // serving is a connection to the server of ids over the wire.
-func serving(t testing.TB, w *wire) *Conn {
+func serving(t testing.TB, w *stream) *Conn {
 	ids, err := flake.NewGenerator(0x020000000001, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -111,8 +112,8 @@ func serving(t testing.TB, w *wire) *Conn {
 	return newConn(context.Background(), p, Session{Conn: w, Peer: handshake.Peer{Name: there, Flags: flags}})
 }
 
-// wire is a stream on which a segment arrives again and again, and that counts.
-type wire struct {
+// stream is a stream on which a segment arrives again and again, and that counts.
+type stream struct {
 	net.Conn
 	segment []byte
 	rest    []byte // of the segment that is being read
@@ -122,17 +123,17 @@ type wire struct {
 	answered, octets int
 }
 
-func newWire(segment []byte) *wire { return &wire{segment: segment} }
+func newStream(segment []byte) *stream { return &stream{segment: segment} }
 
 // arrive has so many segments arrive and be answered.
-func (w *wire) arrive(t testing.TB, c *Conn, segments int) {
+func (w *stream) arrive(t testing.TB, c *Conn, segments int) {
 	w.left, w.reads, w.writes, w.answered, w.octets = segments, 0, 0, 0, 0
 	if err := c.read(); !errors.Is(err, io.EOF) {
 		t.Fatal(err)
 	}
 }
 
-func (w *wire) Read(b []byte) (int, error) {
+func (w *stream) Read(b []byte) (int, error) {
 	if len(w.rest) == 0 {
 		if w.left == 0 {
 			return 0, io.EOF
@@ -146,15 +147,15 @@ func (w *wire) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-func (w *wire) Write(b []byte) (int, error) {
+func (w *stream) Write(b []byte) (int, error) {
 	w.writes++
 	w.octets += len(b)
-	for rest := b; len(rest) >= frameHeader; w.answered++ {
-		rest = rest[frameHeader+binary.BigEndian.Uint32(rest):]
+	for rest := b; len(rest) >= wire.HeaderSize; w.answered++ {
+		rest = rest[wire.HeaderSize+binary.BigEndian.Uint32(rest):]
 	}
 	return len(b), nil
 }
 
-func (w *wire) SetDeadline(time.Time) error      { return nil }
-func (w *wire) SetReadDeadline(time.Time) error  { return nil }
-func (w *wire) SetWriteDeadline(time.Time) error { return nil }
+func (w *stream) SetDeadline(time.Time) error      { return nil }
+func (w *stream) SetReadDeadline(time.Time) error  { return nil }
+func (w *stream) SetWriteDeadline(time.Time) error { return nil }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/flake-go/flake/node/etf"
+	"github.com/flake-go/flake/node/wire"
 )
 
 // An answer goes to the node of the process that asked, which may be another than
@@ -177,7 +178,7 @@ func (c *Conn) passOn(a answer, by *Conn) {
 			return
 		}
 	}
-	if !c.out.pass(&by.share, c.appendAnswer(openFrame(make([]byte, 0, a.size())), a)) {
+	if !c.out.pass(&by.share, c.appendAnswer(wire.Open(make([]byte, 0, a.size())), a)) {
 		c.log.Warn("answer dropped: the peer has not read those before", "passed_on_by", by.peer.Name)
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"sync/atomic"
+
+	"github.com/flake-go/flake/node/wire"
 )
 
 // MaxFrame bounds the octets of one frame; a longer one ends its connection. No
@@ -15,17 +17,11 @@ import (
 const MaxFrame = 16 << 20
 
 const (
-	frameHeader = 4 // the length before each frame
-
 	firstBuffer = 4 << 10  // of a new connection, or an idle one
 	fullBuffer  = 64 << 10 // of a busy one; larger only while a larger frame is there
 )
 
 var errLong = errors.New("frame too long")
-
-// passThrough begins every frame that is not a tick: control message and
-// message follow as terms with a version each, without a distribution header.
-const passThrough = 112
 
 // frames reads frames from a stream, as many at a time as have arrived.
 type frames struct {
@@ -54,14 +50,14 @@ func newFrames(src io.Reader, s *share) frames {
 // next gives the next whole frame that has arrived, without its length. It is
 // valid until fill. A tick is a frame without octets.
 func (f *frames) next() (frame []byte, ok bool, err error) {
-	if f.w-f.r < frameHeader {
+	if f.w-f.r < wire.HeaderSize {
 		return nil, false, nil
 	}
 	n := binary.BigEndian.Uint32(f.buf[f.r:])
 	if n > MaxFrame {
 		return nil, false, fmt.Errorf("%w: %d octets, want at most %d", errLong, n, MaxFrame)
 	}
-	start := f.r + frameHeader
+	start := f.r + wire.HeaderSize
 	end := start + int(n)
 	if end > f.w {
 		return nil, false, nil
@@ -98,7 +94,7 @@ func (f *frames) makeRoom() error {
 	size := len(f.buf)
 	switch more := min(2*size, fullBuffer); {
 	case rest == size: // a frame that is larger is arriving
-		frame := frameHeader + int(binary.BigEndian.Uint32(f.buf[f.r:])) // next has checked it
+		frame := wire.HeaderSize + int(binary.BigEndian.Uint32(f.buf[f.r:])) // next has checked it
 		size = min(2*size, frame)
 		if !f.account.hold(size) {
 			return errShared

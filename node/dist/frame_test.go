@@ -13,6 +13,7 @@ import (
 	"weak"
 
 	"github.com/flake-go/flake/node/etf"
+	"github.com/flake-go/flake/node/wire"
 )
 
 // Frames come out as they went in, in whatever pieces they arrive.
@@ -126,7 +127,7 @@ func TestLargeFrameIsLetGo(t *testing.T) {
 			return nil
 		}
 		send := func(message []byte) []byte {
-			return frame(etf.Tuple{number(opRegSend), theirs, etf.Atom(""), etf.Atom("flake")}, message)
+			return frame(etf.Tuple{number(wire.OpRegSend), theirs, etf.Atom(""), etf.Atom("flake")}, message)
 		}
 		r.send(send(external(make([]byte, 10*fullBuffer))))
 		some := external(etf.Atom("some"))

@@ -11,12 +11,13 @@ import (
 	"time"
 
 	"github.com/flake-go/flake/node/etf"
+	"github.com/flake-go/flake/node/wire"
 )
 
 // ask is a request of a process to a server.
 func ask(word etf.Atom, by etf.Pid, server etf.Atom, tag int, request etf.Atom) []byte {
 	message := etf.Tuple{word, etf.Tuple{by, int64(tag)}, request}
-	return frame(etf.Tuple{number(opRegSend), by, etf.Atom(""), server}, external(message))
+	return frame(etf.Tuple{number(wire.OpRegSend), by, etf.Atom(""), server}, external(message))
 }
 
 // answersLate has the processes of the rig answer a tag with itself: a request late, in
@@ -151,7 +152,7 @@ func TestNoLine(t *testing.T) {
 			casts++
 			return nil
 		}
-		cast := frame(etf.Tuple{number(opRegSend), theirs, etf.Atom(""), etf.Atom("flake")}, external(etf.Atom("cast")))
+		cast := frame(etf.Tuple{number(wire.OpRegSend), theirs, etf.Atom(""), etf.Atom("flake")}, external(etf.Atom("cast")))
 		r.send(cast, cast)
 		if synctest.Wait(); casts != 2 {
 			t.Errorf("%d casts were handled, want 2", casts)
@@ -170,7 +171,7 @@ func TestLineHolds(t *testing.T) {
 		for _, octets := range []int{ownArguments - 100, 10 * ownArguments} {
 			message := external(etf.Tuple{etf.Atom("$gen_call"), etf.Tuple{theirs, int64(2)}, make([]byte, octets)})
 			r.send(ask("$gen_call", theirs, "flake", 1, "late"),
-				frame(etf.Tuple{number(opSendTT), etf.Atom(""), ours, token}, message))
+				frame(etf.Tuple{number(wire.OpSendTT), etf.Atom(""), ours, token}, message))
 			synctest.Wait()
 			least := len(message) + len(external(token)) + weight(message, ownArguments)
 			if got := r.conn.lines.held; got < least {
@@ -269,28 +270,28 @@ func TestTraceToken(t *testing.T) {
 				message := external(etf.Tuple{etf.Atom("$gen_call"), etf.Tuple{theirs, int64(1)}, late})
 				empty := etf.Atom("")
 				for _, request := range []etf.Tuple{
-					{number(opRegSendTT), theirs, empty, etf.Atom("flake"), token(7, 6, theirs)},
-					{number(opSendTT), empty, ours, token(7, 6, theirs)},
+					{number(wire.OpRegSendTT), theirs, empty, etf.Atom("flake"), token(7, 6, theirs)},
+					{number(wire.OpSendTT), empty, ours, token(7, 6, theirs)},
 				} {
 					r.send(frame(request, message))
 					open()
-					r.want(frame(etf.Tuple{number(opSendTT), empty, theirs, token(8, 7, ours)}, external(int64(1))))
+					r.want(frame(etf.Tuple{number(wire.OpSendTT), empty, theirs, token(8, 7, ours)}, external(int64(1))))
 				}
 				long := token(7, 6, theirs)
 				long[1] = make([]byte, maxToken)
 				r.send(
-					frame(etf.Tuple{number(opSendTT), empty, ours, long}, message),
-					frame(etf.Tuple{number(opSendTT), empty, ours, etf.Atom("none")}, message),
-					frame(etf.Tuple{number(opSendTT), empty, ours, token(7, 6, theirs)}, message),
-					frame(etf.Tuple{number(opSend), empty, ours}, message),
+					frame(etf.Tuple{number(wire.OpSendTT), empty, ours, long}, message),
+					frame(etf.Tuple{number(wire.OpSendTT), empty, ours, etf.Atom("none")}, message),
+					frame(etf.Tuple{number(wire.OpSendTT), empty, ours, token(7, 6, theirs)}, message),
+					frame(etf.Tuple{number(wire.OpSend), empty, ours}, message),
 				)
 				for range 4 {
 					open()
 				}
 				got := r.received()
 				slices.SortFunc(got, bytes.Compare) // what is made aside has no order
-				without := frame(etf.Tuple{number(opSend), empty, theirs}, external(int64(1)))
-				with := frame(etf.Tuple{number(opSendTT), empty, theirs, token(8, 7, ours)}, external(int64(1)))
+				without := frame(etf.Tuple{number(wire.OpSend), empty, theirs}, external(int64(1)))
+				with := frame(etf.Tuple{number(wire.OpSendTT), empty, theirs, token(8, 7, ours)}, external(int64(1)))
 				if want := [][]byte{without, without, without, with}; !slices.EqualFunc(got, want, bytes.Equal) {
 					t.Errorf("got %s\nwant %s", show(got), show(want))
 				}

@@ -1,12 +1,11 @@
 package dist
 
 import (
-	"encoding/binary"
 	"net"
 	"sync"
 	"sync/atomic"
 
-	"github.com/flake-go/flake/node/etf"
+	"github.com/flake-go/flake/node/wire"
 )
 
 const (
@@ -58,15 +57,12 @@ func (o *output) init(dst net.Conn, overflow, taken func(), s *share) {
 func (o *output) begin() []byte {
 	o.mu.Lock()
 	o.frame = len(o.buf)
-	return openFrame(o.buf)
+	return wire.Open(o.buf)
 }
-
-// openFrame appends the beginning of a frame.
-func openFrame(b []byte) []byte { return append(b, 0, 0, 0, 0, passThrough, etf.VersionMagic) }
 
 // end closes the frame. The buffer is what begin gave, with terms appended.
 func (o *output) end(buf []byte) {
-	binary.BigEndian.PutUint32(buf[o.frame:], uint32(len(buf)-o.frame-frameHeader))
+	wire.Close(buf, o.frame)
 	o.buf = buf
 	room := o.account.hold(len(buf) + o.flying)
 	if len(buf) > fullOutput || !room {

@@ -5,6 +5,7 @@ import (
 	"testing/synctest"
 
 	"github.com/flake-go/flake/node/etf"
+	"github.com/flake-go/flake/node/wire"
 )
 
 // sendOctets sends the peer so many from outside the reader.
@@ -85,14 +86,14 @@ func TestMaxOutputExactly(t *testing.T) {
 func TestFullOutput(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := connectDeaf(t, flags)
-		before := len(frame(etf.Tuple{number(opSend), etf.Atom(""), theirs}, []byte{}))
+		before := len(frame(etf.Tuple{number(wire.OpSend), etf.Atom(""), theirs}, []byte{}))
 		handled := 0
 		r.local.flake.receive = func(c *Message) error {
 			handled++
 			c.Send([]byte(theirs), nil, make([]byte, fullOutput/2-before))
 			return nil
 		}
-		call := frame(etf.Tuple{number(opSend), etf.Atom(""), ours}, old)
+		call := frame(etf.Tuple{number(wire.OpSend), etf.Atom(""), ours}, old)
 		r.send(call, call, call, call, call)
 		if synctest.Wait(); handled != 3 {
 			t.Errorf("%d calls are handled, want 3", handled)
@@ -117,7 +118,7 @@ func TestReaderWithoutRoom(t *testing.T) {
 			c.Send([]byte(theirs), nil, make([]byte, 3*ownOutput))
 			return nil
 		}
-		call := frame(etf.Tuple{number(opSend), etf.Atom(""), ours}, old)
+		call := frame(etf.Tuple{number(wire.OpSend), etf.Atom(""), ours}, old)
 		r.send(call, call, call, call)
 		if synctest.Wait(); handled != 1 {
 			t.Errorf("%d calls are handled, want 1", handled)
@@ -181,7 +182,7 @@ func TestSentDuringWrite(t *testing.T) {
 func TestSpareOutput(t *testing.T) {
 	for octets, kept := range map[int]bool{1000: true, 2 * fullOutput: true, 2*fullOutput + 1: false} {
 		var o output
-		o.init(newWire(nil), nil, nil, newShare(new(pool)))
+		o.init(newStream(nil), nil, nil, newShare(new(pool)))
 		o.buf = make([]byte, 1, octets)
 		if err := o.flush(); err != nil || cap(o.buf) > 0 != kept {
 			t.Errorf("buffer of %d octets: %v, %d kept", octets, err, cap(o.buf))
@@ -193,7 +194,7 @@ func TestSpareOutput(t *testing.T) {
 func TestWriteParts(t *testing.T) {
 	for octets, parts := range map[int]int{1: 1, fullOutput: 1, fullOutput + 1: 2, 2 * fullOutput: 2} {
 		var o output
-		w := newWire(nil)
+		w := newStream(nil)
 		taken := 1 // the last is told by the end of the write
 		o.init(w, nil, func() { taken++ }, newShare(new(pool)))
 		if err := o.writeAll(make([]byte, octets)); err != nil || w.writes != parts || taken != parts {

@@ -1,8 +1,9 @@
 package dist
 
 import (
-	"encoding/binary"
 	"slices"
+
+	"github.com/flake-go/flake/node/wire"
 )
 
 // Answers to calls that another peer passed on are not what a connection is blamed
@@ -93,7 +94,7 @@ func (p *passed) give(frames []passedFrame) {
 // pass has an answer written that is not the peer's own, and reports whether there
 // was room for it.
 func (o *output) pass(by *share, frame []byte) bool {
-	binary.BigEndian.PutUint32(frame, uint32(len(frame)-frameHeader))
+	wire.Close(frame, 0)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.closed || !o.passed.add(passedFrame{by, frame}) {

@@ -33,6 +33,7 @@ func TestPassedApart(t *testing.T) {
 				other := passing(t, by)
 				for range 3 {
 					other.conn.passOn(sized(4), by.conn)
+					synctest.Wait() // the first is being written
 				}
 				own := external(etf.Atom("own"))
 				other.conn.say(own)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/flake-go/flake/node/etf"
+	"github.com/flake-go/flake/node/wire"
 )
 
 // An account takes of the pool what it holds beyond its own, in steps, and no more
@@ -154,7 +155,7 @@ func TestWeight(t *testing.T) {
 func TestShared(t *testing.T) {
 	large := make([]byte, 1<<20)
 	request := etf.Tuple{
-		number(opSpawnRequest), ref5, theirs, theirs,
+		number(wire.OpSpawnRequest), ref5, theirs, theirs,
 		etf.Tuple{etf.Atom("m"), etf.Atom("f"), int64(1)}, etf.List{etf.Atom("monitor")},
 	}
 	bubble(t, flags, func(t *testing.T, r *rig) {
@@ -162,7 +163,7 @@ func TestShared(t *testing.T) {
 		arrives := func(octets int, want bool) {
 			t.Helper()
 			message := external(large[:octets])
-			r.send(frame(etf.Tuple{number(opRegSend), theirs, etf.Atom(""), etf.Atom("flake")}, message))
+			r.send(frame(etf.Tuple{number(wire.OpRegSend), theirs, etf.Atom(""), etf.Atom("flake")}, message))
 			if got := r.local.flake.take() != ""; got != want {
 				t.Errorf("%d octets arrive: %t, want %t", len(message), got, want)
 			}
@@ -172,7 +173,7 @@ func TestShared(t *testing.T) {
 		arrives(ownMessage-head, true)
 		arrives(ownMessage-head+1, false)
 		r.send(frame(request, external(etf.List{large[:ownInput/2]})))
-		r.want(frame(etf.Tuple{number(opSpawnReply), ref5, theirs, int64(0), etf.Atom("system_limit")}))
+		r.want(frame(etf.Tuple{number(wire.OpSpawnReply), ref5, theirs, int64(0), etf.Atom("system_limit")}))
 		r.send(monitorP(etf.Atom("nobody"), ref5))
 		r.want(down(etf.Atom("nobody"), ref5, "noproc"))
 		shared.give(everything)
@@ -186,7 +187,7 @@ func TestShared(t *testing.T) {
 // Arguments up to the bound reach the function, larger ones are refused unread.
 func TestMaxArguments(t *testing.T) {
 	request := etf.Tuple{
-		number(opSpawnRequest), ref5, theirs, theirs,
+		number(wire.OpSpawnRequest), ref5, theirs, theirs,
 		etf.Tuple{etf.Atom("m"), etf.Atom("f"), int64(1)}, etf.List{etf.Atom("monitor")},
 	}
 	arguments := func(octets int) []byte {
@@ -204,7 +205,7 @@ func TestMaxArguments(t *testing.T) {
 			t.Errorf("%d signals, the function got %d octets", n, got)
 		}
 		r.send(frame(request, arguments(MaxArguments+1)))
-		r.want(frame(etf.Tuple{number(opSpawnReply), ref5, theirs, int64(0), etf.Atom("system_limit")}))
+		r.want(frame(etf.Tuple{number(wire.OpSpawnReply), ref5, theirs, int64(0), etf.Atom("system_limit")}))
 		r.logged("want at most 1048576")
 	})
 }

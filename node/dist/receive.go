@@ -6,6 +6,7 @@ import (
 	"log/slog"
 
 	"github.com/flake-go/flake/node/etf"
+	"github.com/flake-go/flake/node/wire"
 )
 
 var (
@@ -17,35 +18,35 @@ var (
 type operation struct {
 	args    string // the elements after the operation, a letter each, see fits
 	message bool   // a second term follows
-	receive func(*Conn, *control) error
+	receive func(*Conn, *wire.Message) error
 }
 
 // operations are the control messages that a peer may send, given what we offer
 // in the handshake. Those with a trace token come from a traced process of any
 // peer; the answers to a message carry it on.
 var operations = [...]operation{
-	opLink:           {"pp", false, (*Conn).recvLink},
-	opSend:           {".p", true, (*Conn).recvSend},
-	opExit:           {"pp.", false, (*Conn).recvExit},
-	opUnlink:         {"pp", false, (*Conn).recvUnlink},
-	opRegSend:        {"p.a", true, (*Conn).recvRegSend},
-	opGroupLeader:    {"pp", false, (*Conn).recvIgnored},
-	opExit2:          {"pp.", false, (*Conn).recvExit2},
-	opSendTT:         {".p.", true, (*Conn).recvSend},
-	opExitTT:         {"pp..", false, (*Conn).recvExit},
-	opRegSendTT:      {"p.a.", true, (*Conn).recvRegSend},
-	opExit2TT:        {"pp..", false, (*Conn).recvExit2},
-	opMonitorP:       {"pnr", false, (*Conn).recvMonitor},
-	opDemonitorP:     {"pnr", false, (*Conn).recvDemonitor},
-	opMonitorPExit:   {"npr.", false, (*Conn).recvIgnored},
-	opSendSender:     {"pp", true, (*Conn).recvSend},
-	opSendSenderTT:   {"pp.", true, (*Conn).recvSend},
-	opAliasSend:      {"pr", true, (*Conn).recvIgnored},
-	opAliasSendTT:    {"pr.", true, (*Conn).recvIgnored},
-	opSpawnRequest:   {"rpp..", true, (*Conn).recvSpawnRequest},
-	opSpawnRequestTT: {"rpp...", true, (*Conn).recvSpawnRequest},
-	opUnlinkID:       {"ipp", false, (*Conn).recvUnlinkID},
-	opUnlinkIDAck:    {"ipp", false, (*Conn).recvIgnored},
+	wire.OpLink:           {"pp", false, (*Conn).recvLink},
+	wire.OpSend:           {".p", true, (*Conn).recvSend},
+	wire.OpExit:           {"pp.", false, (*Conn).recvExit},
+	wire.OpUnlink:         {"pp", false, (*Conn).recvUnlink},
+	wire.OpRegSend:        {"p.a", true, (*Conn).recvRegSend},
+	wire.OpGroupLeader:    {"pp", false, (*Conn).recvIgnored},
+	wire.OpExit2:          {"pp.", false, (*Conn).recvExit2},
+	wire.OpSendTT:         {".p.", true, (*Conn).recvSend},
+	wire.OpExitTT:         {"pp..", false, (*Conn).recvExit},
+	wire.OpRegSendTT:      {"p.a.", true, (*Conn).recvRegSend},
+	wire.OpExit2TT:        {"pp..", false, (*Conn).recvExit2},
+	wire.OpMonitorP:       {"pnr", false, (*Conn).recvMonitor},
+	wire.OpDemonitorP:     {"pnr", false, (*Conn).recvDemonitor},
+	wire.OpMonitorPExit:   {"npr.", false, (*Conn).recvIgnored},
+	wire.OpSendSender:     {"pp", true, (*Conn).recvSend},
+	wire.OpSendSenderTT:   {"pp.", true, (*Conn).recvSend},
+	wire.OpAliasSend:      {"pr", true, (*Conn).recvIgnored},
+	wire.OpAliasSendTT:    {"pr.", true, (*Conn).recvIgnored},
+	wire.OpSpawnRequest:   {"rpp..", true, (*Conn).recvSpawnRequest},
+	wire.OpSpawnRequestTT: {"rpp...", true, (*Conn).recvSpawnRequest},
+	wire.OpUnlinkID:       {"ipp", false, (*Conn).recvUnlinkID},
+	wire.OpUnlinkIDAck:    {"ipp", false, (*Conn).recvIgnored},
 }
 
 // fits reports whether a term is what a letter stands for: a pid, a reference, an
@@ -76,10 +77,10 @@ func (c *Conn) handle(frame []byte) error {
 	if !c.asks.Load() {
 		c.asks.Store(true)
 	}
-	if frame[0] != passThrough {
+	if frame[0] != wire.PassThrough {
 		return errPassThrough
 	}
-	err := c.control.decode(frame[1:])
+	err := c.control.Decode(frame[1:])
 	if err == nil {
 		err = c.dispatch(&c.control)
 	}
@@ -89,44 +90,44 @@ func (c *Conn) handle(frame []byte) error {
 	return nil
 }
 
-func (c *Conn) dispatch(m *control) error {
-	if m.op < 0 || int(m.op) >= len(operations) || operations[m.op].receive == nil {
-		return fmt.Errorf("control message %d is not known", m.op)
+func (c *Conn) dispatch(m *wire.Message) error {
+	if m.Op < 0 || int(m.Op) >= len(operations) || operations[m.Op].receive == nil {
+		return fmt.Errorf("control message %d is not known", m.Op)
 	}
-	o := &operations[m.op]
+	o := &operations[m.Op]
 	switch {
-	case m.n != len(o.args):
-		return fmt.Errorf("control message %d of %d elements, want %d", m.op, m.n+1, len(o.args)+1)
-	case o.message && m.message == nil:
-		return fmt.Errorf("control message %d: %w", m.op, errNoMessage)
+	case m.N != len(o.args):
+		return fmt.Errorf("control message %d of %d elements, want %d", m.Op, m.N+1, len(o.args)+1)
+	case o.message && m.Payload == nil:
+		return fmt.Errorf("control message %d: %w", m.Op, errNoMessage)
 	}
-	for i, a := range m.args[:m.n] {
+	for i, a := range m.Args[:m.N] {
 		if !fits(a, o.args[i]) {
-			return fmt.Errorf("control message %d: element %d is a %s", m.op, i+2, etf.Tag(a[0]))
+			return fmt.Errorf("control message %d: element %d is a %s", m.Op, i+2, etf.Tag(a[0]))
 		}
 	}
 	if err := o.receive(c, m); err != nil {
-		return fmt.Errorf("control message %d: %w", m.op, err)
+		return fmt.Errorf("control message %d: %w", m.Op, err)
 	}
 	return nil
 }
 
-func (c *Conn) recvIgnored(*control) error { return nil }
+func (c *Conn) recvIgnored(*wire.Message) error { return nil }
 
-func (c *Conn) recvRegSend(m *control) error {
-	p := c.find(m.args[2])
+func (c *Conn) recvRegSend(m *wire.Message) error {
+	p := c.find(m.Args[2])
 	if p == nil {
 		return nil
 	}
-	return c.hand(p, m.tokenAt(3), m.message)
+	return c.hand(p, tokenAt(m, 3), m.Payload)
 }
 
-func (c *Conn) recvSend(m *control) error {
-	p := c.find(m.args[1])
+func (c *Conn) recvSend(m *wire.Message) error {
+	p := c.find(m.Args[1])
 	if p == nil {
 		return nil
 	}
-	return c.hand(p, m.tokenAt(2), m.message)
+	return c.hand(p, tokenAt(m, 2), m.Payload)
 }
 
 // maxToken bounds a trace token, which is kept as long as its message is handled. A
@@ -178,8 +179,8 @@ func (c *Conn) sameCreation(p etf.Pid) bool {
 }
 
 // recvExit is the end of a process of the peer that is linked with one of ours.
-func (c *Conn) recvExit(m *control) error {
-	from, to, reason := m.args[0], m.args[1], m.args[m.n-1]
+func (c *Conn) recvExit(m *wire.Message) error {
+	from, to, reason := m.Args[0], m.Args[1], m.Args[m.N-1]
 	if !c.unlink(from, to) {
 		return nil
 	}
@@ -190,18 +191,18 @@ func (c *Conn) recvExit(m *control) error {
 }
 
 // recvExit2 is exit(Pid, Reason). Our processes trap exits, so only kill ends one.
-func (c *Conn) recvExit2(m *control) error {
-	p := c.find(m.args[1])
+func (c *Conn) recvExit2(m *wire.Message) error {
+	p := c.find(m.Args[1])
 	if p == nil {
 		return nil
 	}
-	reason := m.args[m.n-1]
+	reason := m.Args[m.N-1]
 	if r := etf.NewReader(reason); string(r.Atom()) == "kill" && p.Kill != nil {
-		c.log.Warn("process killed by exit(Pid, kill)", "pid", text(m.args[1]), "by", text(m.args[0]))
+		c.log.Warn("process killed by exit(Pid, kill)", "pid", text(m.Args[1]), "by", text(m.Args[0]))
 		p.Kill()
 		return nil
 	}
-	return c.trapped(p, m.args[0], reason)
+	return c.trapped(p, m.Args[0], reason)
 }
 
 // trapped delivers an exit signal as the message {'EXIT', From, Reason}.
@@ -220,3 +221,15 @@ func (t text) LogValue() slog.Value {
 	const shown = 200
 	return slog.StringValue(string(etf.FormatRaw(nil, t, shown)))
 }
+
+// tokenAt returns the trace token that is the i-th argument, nil if there is none:
+// the elements that a message has without it are no more than i.
+func tokenAt(m *wire.Message, i int) []byte {
+	if i < m.N {
+		return m.Args[i]
+	}
+	return nil
+}
+
+// isAtom reports whether the term is an atom.
+func isAtom(term []byte) bool { return etf.Tag(term[0]).IsAtom() }

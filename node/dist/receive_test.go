@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/flake-go/flake/node/etf"
+	"github.com/flake-go/flake/node/wire"
 )
 
 // old is a message in forms that we would not send, to be handed on as it is:
@@ -18,14 +19,14 @@ var traceToken = etf.Tuple{int64(0), int64(0), theirs, int64(1), int64(2)}
 func TestToHandler(t *testing.T) {
 	empty, flake := etf.Atom(""), etf.Atom("flake")
 	for name, control := range map[string]etf.Tuple{
-		"REG_SEND":                 {number(opRegSend), theirs, empty, flake},
-		"REG_SEND, no cookie atom": {number(opRegSend), theirs, etf.Tuple{}, flake},
-		"REG_SEND_TT":              {number(opRegSendTT), theirs, empty, flake, traceToken},
-		"SEND":                     {number(opSend), empty, ours},
-		"SEND, old pid":            {number(opSend), empty, oursOld},
-		"SEND_TT":                  {number(opSendTT), empty, ours, traceToken},
-		"SEND_SENDER":              {number(opSendSender), theirs, ours},
-		"SEND_SENDER_TT":           {number(opSendSenderTT), theirs, ours, traceToken},
+		"REG_SEND":                 {number(wire.OpRegSend), theirs, empty, flake},
+		"REG_SEND, no cookie atom": {number(wire.OpRegSend), theirs, etf.Tuple{}, flake},
+		"REG_SEND_TT":              {number(wire.OpRegSendTT), theirs, empty, flake, traceToken},
+		"SEND":                     {number(wire.OpSend), empty, ours},
+		"SEND, old pid":            {number(wire.OpSend), empty, oursOld},
+		"SEND_TT":                  {number(wire.OpSendTT), empty, ours, traceToken},
+		"SEND_SENDER":              {number(wire.OpSendSender), theirs, ours},
+		"SEND_SENDER_TT":           {number(wire.OpSendSenderTT), theirs, ours, traceToken},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, flags, func(t *testing.T, r *rig) {
@@ -46,12 +47,12 @@ func TestNotAskedFor(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, r *rig) {
 		r.log.take()
 		r.send(
-			frame(etf.Tuple{number(opAliasSend), theirs, ref3}, old),
-			frame(etf.Tuple{number(opAliasSendTT), theirs, ref5, traceToken}, old),
-			frame(etf.Tuple{number(opMonitorPExit), theirs, ours, ref3, why}),
-			frame(etf.Tuple{number(opMonitorPExit), ours, ours, ref3, why}),
-			frame(etf.Tuple{number(opExit), ours, ours, why}),
-			frame(etf.Tuple{number(opExitTT), ours, ours, etf.Atom("token"), why}),
+			frame(etf.Tuple{number(wire.OpAliasSend), theirs, ref3}, old),
+			frame(etf.Tuple{number(wire.OpAliasSendTT), theirs, ref5, traceToken}, old),
+			frame(etf.Tuple{number(wire.OpMonitorPExit), theirs, ours, ref3, why}),
+			frame(etf.Tuple{number(wire.OpMonitorPExit), ours, ours, ref3, why}),
+			frame(etf.Tuple{number(wire.OpExit), ours, ours, why}),
+			frame(etf.Tuple{number(wire.OpExitTT), ours, ours, etf.Atom("token"), why}),
 		)
 		if got := r.local.flake.take() + r.log.take(); got != "" {
 			t.Errorf("got %s", got)
@@ -72,7 +73,7 @@ func TestStranger(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, flags, func(t *testing.T, r *rig) {
-				r.send(frame(etf.Tuple{number(opSend), etf.Atom(""), pid}, old), monitorP(pid, ref3))
+				r.send(frame(etf.Tuple{number(wire.OpSend), etf.Atom(""), pid}, old), monitorP(pid, ref3))
 				r.want(down(pid, ref3, "noproc"))
 				if got := r.local.flake.take(); got != "" {
 					t.Errorf("flake was sent %s", got)
@@ -92,17 +93,17 @@ func TestExitSignals(t *testing.T) {
 		control etf.Tuple
 		want    string
 	}{
-		"EXIT2 kill":          {etf.Tuple{number(opExit2), theirs, ours, kill}, "killed\n"},
-		"EXIT2_TT kill":       {etf.Tuple{number(opExit2TT), theirs, ours, traceToken, kill}, "killed\n"},
-		"EXIT2, old atom":     {etf.Tuple{number(opExit2), theirs, ours, why}, exit(why)},
-		"EXIT2 a tuple":       {etf.Tuple{number(opExit2), theirs, ours, etf.Tuple{kill}}, exit(etf.Tuple{kill})},
-		"EXIT2_TT":            {etf.Tuple{number(opExit2TT), theirs, ours, traceToken, why}, exit(why)},
-		"EXIT kill, linked":   {etf.Tuple{number(opExit), theirs, ours, kill}, exit(kill)},
-		"EXIT_TT why, linked": {etf.Tuple{number(opExitTT), theirs, ours, traceToken, why}, exit(why)},
+		"EXIT2 kill":          {etf.Tuple{number(wire.OpExit2), theirs, ours, kill}, "killed\n"},
+		"EXIT2_TT kill":       {etf.Tuple{number(wire.OpExit2TT), theirs, ours, traceToken, kill}, "killed\n"},
+		"EXIT2, old atom":     {etf.Tuple{number(wire.OpExit2), theirs, ours, why}, exit(why)},
+		"EXIT2 a tuple":       {etf.Tuple{number(wire.OpExit2), theirs, ours, etf.Tuple{kill}}, exit(etf.Tuple{kill})},
+		"EXIT2_TT":            {etf.Tuple{number(wire.OpExit2TT), theirs, ours, traceToken, why}, exit(why)},
+		"EXIT kill, linked":   {etf.Tuple{number(wire.OpExit), theirs, ours, kill}, exit(kill)},
+		"EXIT_TT why, linked": {etf.Tuple{number(wire.OpExitTT), theirs, ours, traceToken, why}, exit(why)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, flags, func(t *testing.T, r *rig) {
-				r.send(frame(etf.Tuple{number(opLink), theirs, ours}), frame(test.control))
+				r.send(frame(etf.Tuple{number(wire.OpLink), theirs, ours}), frame(test.control))
 				if got := r.local.flake.take(); got != test.want {
 					t.Errorf("got %q, want %q", got, test.want)
 				}
@@ -112,7 +113,7 @@ func TestExitSignals(t *testing.T) {
 	}
 	bubble(t, flags, func(t *testing.T, r *rig) {
 		r.local.flake.receive = func(*Message) error { return errors.New("no") }
-		r.send(frame(etf.Tuple{number(opLink), theirs, ours}), frame(etf.Tuple{number(opExit), theirs, ours, why}))
+		r.send(frame(etf.Tuple{number(wire.OpLink), theirs, ours}), frame(etf.Tuple{number(wire.OpExit), theirs, ours, why}))
 		r.logged("control message 3: no")
 	})
 }
@@ -121,7 +122,7 @@ func TestExitSignals(t *testing.T) {
 func TestNoKill(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, r *rig) {
 		r.local.names["flake"].Kill = nil
-		r.send(frame(etf.Tuple{number(opExit2), theirs, ours, etf.Atom("kill")}))
+		r.send(frame(etf.Tuple{number(wire.OpExit2), theirs, ours, etf.Atom("kill")}))
 		want := fmt.Sprintf("%x\n", external(etf.Tuple{etf.Atom("EXIT"), theirs, etf.Atom("kill")}))
 		if got := r.local.flake.take(); got != want {
 			t.Errorf("got %q, want %q", got, want)
@@ -133,10 +134,10 @@ func TestNoKill(t *testing.T) {
 func TestExitWithoutLink(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, r *rig) {
 		r.send(
-			frame(etf.Tuple{number(opExit), theirs, ours, etf.Atom("why")}),
-			frame(etf.Tuple{number(opLink), theirs, ours}),
-			frame(etf.Tuple{number(opUnlink), theirs, ours}),
-			frame(etf.Tuple{number(opExit), theirs, ours, etf.Atom("why")}),
+			frame(etf.Tuple{number(wire.OpExit), theirs, ours, etf.Atom("why")}),
+			frame(etf.Tuple{number(wire.OpLink), theirs, ours}),
+			frame(etf.Tuple{number(wire.OpUnlink), theirs, ours}),
+			frame(etf.Tuple{number(wire.OpExit), theirs, ours, etf.Atom("why")}),
 		)
 		if got := r.local.flake.take(); got != "" {
 			t.Errorf("got %s", got)
@@ -149,7 +150,7 @@ func TestFault(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, other *rig) {
 		r := connect(t, flags)
 		r.local.flake.receive = func(*Message) error { panic("fault") }
-		r.send(frame(etf.Tuple{number(opSend), etf.Atom(""), ours}, old))
+		r.send(frame(etf.Tuple{number(wire.OpSend), etf.Atom(""), ours}, old))
 		if r.alive() {
 			t.Error("the connection goes on")
 		}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/flake-go/flake/node/etf"
 	"github.com/flake-go/flake/node/handshake"
+	"github.com/flake-go/flake/node/wire"
 )
 
 // Tests of connections run in bubbles of testing/synctest: time is virtual,
@@ -207,7 +208,7 @@ func (r *rig) logged(text string) {
 
 // frame is a whole frame; the message, if any, is an external term.
 func frame(control etf.Term, message ...[]byte) []byte {
-	b := append([]byte{0, 0, 0, 0, passThrough, etf.VersionMagic}, external(control)...)
+	b := append([]byte{0, 0, 0, 0, wire.PassThrough, etf.VersionMagic}, external(control)...)
 	for _, m := range message {
 		b = append(append(b, etf.VersionMagic), m...)
 	}
@@ -226,7 +227,7 @@ func external(t etf.Term) []byte {
 }
 
 // number is an operation as a term.
-func number(o op) etf.Term { return int64(o) }
+func number(o wire.Op) etf.Term { return int64(o) }
 
 func show(frames [][]byte) string {
 	var b bytes.Buffer
@@ -245,11 +246,11 @@ func show(frames [][]byte) string {
 
 // monitorP and down are the two control messages that tests need most.
 func monitorP(item etf.Term, ref etf.Ref) []byte {
-	return frame(etf.Tuple{number(opMonitorP), theirs, item, ref})
+	return frame(etf.Tuple{number(wire.OpMonitorP), theirs, item, ref})
 }
 
 func down(item etf.Term, ref etf.Ref, reason etf.Atom) []byte {
-	return frame(etf.Tuple{number(opMonitorPExit), item, theirs, ref, reason})
+	return frame(etf.Tuple{number(wire.OpMonitorPExit), item, theirs, ref, reason})
 }
 
 // end has a process of the ID end.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/flake-go/flake/node/etf"
 	"github.com/flake-go/flake/node/handshake"
+	"github.com/flake-go/flake/node/wire"
 )
 
 // post is send for any other goroutine than the reader, at any time.
@@ -23,9 +24,9 @@ func (c *Conn) send(a answer) {
 func (c *Conn) sendHere(a answer) { c.out.end(c.appendAnswer(c.out.begin(), a)) }
 
 func (c *Conn) appendAnswer(b []byte, a answer) []byte {
-	o, first, second := opSend, []byte(nil), a.pid
+	o, first, second := wire.OpSend, []byte(nil), a.pid
 	if a.alias != nil && c.peer.Flags.Has(handshake.Alias) {
-		o, first, second = opAliasSend, c.self, a.alias
+		o, first, second = wire.OpAliasSend, c.self, a.alias
 	}
 	return append(c.appendHead(b, o, first, second, a.token), a.message...)
 }
@@ -39,7 +40,7 @@ func nodeOf(pid []byte) []byte {
 // appendHead appends {op, first, second} and begins the message. With a trace token that
 // is appended, and the operation is the one that has it. The second element of a send is
 // not used; peers that look expect the empty atom.
-func (c *Conn) appendHead(b []byte, o op, first, second, token []byte) []byte {
+func (c *Conn) appendHead(b []byte, o wire.Op, first, second, token []byte) []byte {
 	elements := 3
 	if token != nil {
 		elements, o = 4, traced[o]
@@ -55,10 +56,10 @@ func (c *Conn) appendHead(b []byte, o op, first, second, token []byte) []byte {
 }
 
 // traced are the operations that carry a trace token in place of one that does not.
-var traced = map[op]op{opSend: opSendTT, opAliasSend: opAliasSendTT}
+var traced = map[wire.Op]wire.Op{wire.OpSend: wire.OpSendTT, wire.OpAliasSend: wire.OpAliasSendTT}
 
 // sendControl sends a control message of terms.
-func (c *Conn) sendControl(o op, args ...[]byte) {
+func (c *Conn) sendControl(o wire.Op, args ...[]byte) {
 	b := etf.AppendTupleHeader(c.out.begin(), 1+len(args))
 	b = etf.AppendInt(b, int64(o))
 	for _, a := range args {
@@ -68,11 +69,11 @@ func (c *Conn) sendControl(o op, args ...[]byte) {
 }
 
 func (c *Conn) sendMonitorExit(item, to, ref []byte, reason string) {
-	c.sendControl(opMonitorPExit, item, to, ref, c.atom(reason))
+	c.sendControl(wire.OpMonitorPExit, item, to, ref, c.atom(reason))
 }
 
 func (c *Conn) sendExit(from, to []byte, reason string) {
-	c.sendControl(opExit, from, to, c.atom(reason))
+	c.sendControl(wire.OpExit, from, to, c.atom(reason))
 }
 
 // encode encodes a pid of ours as the peer can read it.

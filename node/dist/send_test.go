@@ -7,6 +7,7 @@ import (
 
 	"github.com/flake-go/flake/node/etf"
 	"github.com/flake-go/flake/node/handshake"
+	"github.com/flake-go/flake/node/wire"
 )
 
 // An answer goes to the alias, if there is one and the peer knows aliases.
@@ -18,9 +19,9 @@ func TestAnswer(t *testing.T) {
 		alias []byte
 		want  []byte
 	}{
-		"alias":           {flags, []byte(ref5), frame(etf.Tuple{number(opAliasSend), self, ref5}, hello)},
-		"no alias":        {flags, nil, frame(etf.Tuple{number(opSend), etf.Atom(""), theirs}, hello)},
-		"alias not known": {flags &^ handshake.Alias, []byte(ref5), frame(etf.Tuple{number(opSend), etf.Atom(""), theirs}, hello)},
+		"alias":           {flags, []byte(ref5), frame(etf.Tuple{number(wire.OpAliasSend), self, ref5}, hello)},
+		"no alias":        {flags, nil, frame(etf.Tuple{number(wire.OpSend), etf.Atom(""), theirs}, hello)},
+		"alias not known": {flags &^ handshake.Alias, []byte(ref5), frame(etf.Tuple{number(wire.OpSend), etf.Atom(""), theirs}, hello)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, test.flags, func(t *testing.T, r *rig) {
@@ -28,7 +29,7 @@ func TestAnswer(t *testing.T) {
 					c.Send([]byte(theirs), test.alias, append(c.Buffer(), hello...))
 					return nil
 				}
-				call := frame(etf.Tuple{number(opSend), etf.Atom(""), ours}, hello)
+				call := frame(etf.Tuple{number(wire.OpSend), etf.Atom(""), ours}, hello)
 				r.send(call, call)
 				r.want(test.want, test.want)
 			})

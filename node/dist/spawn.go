@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/flake-go/flake/node/etf"
+	"github.com/flake-go/flake/node/wire"
 )
 
 // MaxSpawned bounds the functions of one peer that run at a time. More wait their
@@ -78,16 +79,16 @@ type spawnRequest struct {
 	flags            int64
 }
 
-func (c *Conn) recvSpawnRequest(m *control) error {
-	ref, from := m.args[0], m.args[1]
+func (c *Conn) recvSpawnRequest(m *wire.Message) error {
+	ref, from := m.Args[0], m.Args[1]
 	refuse := func(why string) {
-		c.sendControl(opSpawnReply, ref, from, etf.AppendInt(nil, 0), c.atom(why))
+		c.sendControl(wire.OpSpawnReply, ref, from, etf.AppendInt(nil, 0), c.atom(why))
 	}
-	if len(m.message) > MaxArguments {
+	if len(m.Payload) > MaxArguments {
 		refuse("system_limit")
-		return fmt.Errorf("spawn with arguments of %d octets, want at most %d", len(m.message), MaxArguments)
+		return fmt.Errorf("spawn with arguments of %d octets, want at most %d", len(m.Payload), MaxArguments)
 	}
-	taken, err := c.weigh(m.message, 0)
+	taken, err := c.weigh(m.Payload, 0)
 	if err != nil {
 		refuse("system_limit")
 		return err
@@ -98,7 +99,7 @@ func (c *Conn) recvSpawnRequest(m *control) error {
 		refuse(why)
 		return err
 	}
-	if !c.begin(q, taken, func() { c.sendControl(opSpawnReply, ref, from, etf.AppendInt(nil, q.flags), q.pid) }) {
+	if !c.begin(q, taken, func() { c.sendControl(wire.OpSpawnReply, ref, from, etf.AppendInt(nil, q.flags), q.pid) }) {
 		refuse("system_limit")
 	}
 	return nil
@@ -148,7 +149,7 @@ func (m *Message) SpawnFor(owner []byte, link bool, module, function etf.Atom, a
 	}
 	if !c.begin(q, taken, func() {
 		if link {
-			c.sendControl(opLink, q.pid, q.from)
+			c.sendControl(wire.OpLink, q.pid, q.from)
 		}
 		began(q.pid)
 	}) {
@@ -158,31 +159,31 @@ func (m *Message) SpawnFor(owner []byte, link bool, module, function etf.Atom, a
 }
 
 // decodeSpawn says in OTP's word why it refuses.
-func (c *Conn) decodeSpawn(m *control) (q spawnRequest, why string, err error) {
-	r := etf.NewReader(m.args[3])
+func (c *Conn) decodeSpawn(m *wire.Message) (q spawnRequest, why string, err error) {
+	r := etf.NewReader(m.Args[3])
 	r.Tuple()
 	q.module, q.function = etf.Atom(r.Atom()), etf.Atom(r.Atom())
 	wanted := r.Int()
 	if err := r.Finish(); err != nil {
 		return q, "badarg", err
 	}
-	if q.args, why, err = decodeArguments(m.message); err != nil {
+	if q.args, why, err = decodeArguments(m.Payload); err != nil {
 		return q, why, err
 	}
 	if int64(len(q.args)) != wanted {
 		return q, "badarg", fmt.Errorf("spawn of %s:%s/%d with %d arguments", q.module, q.function, wanted, len(q.args))
 	}
 	var ok bool
-	if q.flags, ok = spawnFlags(m.args[4]); !ok {
-		return q, "badopt", fmt.Errorf("spawn with options %s", etf.FormatRaw(nil, m.args[4], maxReason))
+	if q.flags, ok = spawnFlags(m.Args[4]); !ok {
+		return q, "badopt", fmt.Errorf("spawn with options %s", etf.FormatRaw(nil, m.Args[4], maxReason))
 	}
 	if c.proto.Refuse != nil {
 		if why := c.proto.Refuse(q.module, q.function, q.args); why != "" {
 			return q, string(why), fmt.Errorf("spawn of %s:%s/%d", q.module, q.function, wanted)
 		}
 	}
-	q.ref = bytes.Clone(m.args[0])
-	q.from = bytes.Clone(m.args[1])
+	q.ref = bytes.Clone(m.Args[0])
+	q.from = bytes.Clone(m.Args[1])
 	q.pid = c.spawnedPid()
 	return q, "", nil
 }
@@ -215,10 +216,10 @@ func (c *Conn) run(q spawnRequest) {
 		reason = c.atom("badarg") // a result that the peer cannot read
 	}
 	if q.flags&spawnedMonitor != 0 {
-		c.sendControl(opMonitorPExit, q.pid, q.from, q.ref, reason)
+		c.sendControl(wire.OpMonitorPExit, q.pid, q.from, q.ref, reason)
 	}
 	if q.flags&spawnedLink != 0 {
-		c.sendControl(opExit, q.pid, q.from, reason)
+		c.sendControl(wire.OpExit, q.pid, q.from, reason)
 	}
 	c.out.poke()
 }

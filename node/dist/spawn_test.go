@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/flake-go/flake/node/etf"
+	"github.com/flake-go/flake/node/wire"
 )
 
 // What is not spawned is refused in OTP's words.
@@ -46,10 +47,10 @@ func TestSpawnRefused(t *testing.T) {
 					return ""
 				}
 				request := etf.Tuple{
-					number(opSpawnRequest), ref5, theirs, theirs, test.function, test.options,
+					number(wire.OpSpawnRequest), ref5, theirs, theirs, test.function, test.options,
 				}
 				r.send(frame(request, test.arguments))
-				r.want(frame(etf.Tuple{number(opSpawnReply), ref5, theirs, int64(0), test.want}))
+				r.want(frame(etf.Tuple{number(wire.OpSpawnReply), ref5, theirs, int64(0), test.want}))
 			})
 		})
 	}
@@ -85,19 +86,19 @@ func TestSpawned(t *testing.T) {
 					return etf.List(args)
 				}
 				function := etf.Tuple{etf.Atom("m"), test.function, int64(len(args))}
-				r.send(frame(etf.Tuple{number(opSpawnRequest), ref5, theirs, theirs, function, test.options}, external(args)))
+				r.send(frame(etf.Tuple{number(wire.OpSpawnRequest), ref5, theirs, theirs, function, test.options}, external(args)))
 				got := r.received()
-				var reply control
-				if len(got) == 0 || reply.decode(got[0][5:]) != nil || reply.n != 4 || !etf.Tag(reply.args[3][0]).IsPid() {
+				var reply wire.Message
+				if len(got) == 0 || reply.Decode(got[0][5:]) != nil || reply.N != 4 || !etf.Tag(reply.Args[3][0]).IsPid() {
 					t.Fatalf("got %s", show(got))
 				}
-				pid := etf.Pid(reply.args[3])
-				want := [][]byte{frame(etf.Tuple{number(opSpawnReply), ref5, theirs, test.flags, pid})}
+				pid := etf.Pid(reply.Args[3])
+				want := [][]byte{frame(etf.Tuple{number(wire.OpSpawnReply), ref5, theirs, test.flags, pid})}
 				if test.flags&spawnedMonitor != 0 {
-					want = append(want, frame(etf.Tuple{number(opMonitorPExit), pid, theirs, ref5, test.reason}))
+					want = append(want, frame(etf.Tuple{number(wire.OpMonitorPExit), pid, theirs, ref5, test.reason}))
 				}
 				if test.flags&spawnedLink != 0 {
-					want = append(want, frame(etf.Tuple{number(opExit), pid, theirs, test.reason}))
+					want = append(want, frame(etf.Tuple{number(wire.OpExit), pid, theirs, test.reason}))
 				}
 				if show(got) != show(want) {
 					t.Errorf("got %s\nwant %s", show(got), show(want))
@@ -150,14 +151,14 @@ func TestSpawnFor(t *testing.T) {
 						return nil
 					}
 					r.proto.shared.take(test.taken)
-					r.send(frame(etf.Tuple{number(opSend), etf.Atom(""), ours}, old))
+					r.send(frame(etf.Tuple{number(wire.OpSend), etf.Atom(""), ours}, old))
 					time.Sleep(time.Second)
 					if got := log.take(); got != test.want {
 						t.Errorf("got %q, want %q", got, test.want)
 					}
 					if link && pid != nil {
-						r.want(frame(etf.Tuple{number(opLink), etf.Pid(pid), theirs}),
-							frame(etf.Tuple{number(opExit), etf.Pid(pid), theirs, etf.List{etf.Atom("m"), etf.Atom("f")}}))
+						r.want(frame(etf.Tuple{number(wire.OpLink), etf.Pid(pid), theirs}),
+							frame(etf.Tuple{number(wire.OpExit), etf.Pid(pid), theirs, etf.List{etf.Atom("m"), etf.Atom("f")}}))
 					}
 					r.want()
 					r.proto.shared.give(test.taken)
@@ -254,10 +255,10 @@ func TestMaxSpawned(t *testing.T) {
 				t.Errorf("round %d: %d functions run at a time", round, most.Load())
 			}
 			request := etf.Tuple{
-				number(opSpawnRequest), ref5, theirs, theirs, etf.Tuple{etf.Atom("m"), etf.Atom("f"), int64(0)}, etf.List{},
+				number(wire.OpSpawnRequest), ref5, theirs, theirs, etf.Tuple{etf.Atom("m"), etf.Atom("f"), int64(0)}, etf.List{},
 			}
 			r.send(frame(request, external(etf.List{})))
-			r.want(frame(etf.Tuple{number(opSpawnReply), ref5, theirs, int64(0), etf.Atom("system_limit")}))
+			r.want(frame(etf.Tuple{number(wire.OpSpawnReply), ref5, theirs, int64(0), etf.Atom("system_limit")}))
 			close(gate)
 			r.proto.Wait()
 			if n := ran.Load(); n != functions {
@@ -300,7 +301,7 @@ func TestGoHoldsItsMessage(t *testing.T) {
 			runs = c.start(func() { <-gate }, func() {})
 			return nil
 		}
-		to := etf.Tuple{number(opRegSend), theirs, etf.Atom(""), etf.Atom("flake")}
+		to := etf.Tuple{number(wire.OpRegSend), theirs, etf.Atom(""), etf.Atom("flake")}
 		shared := &r.proto.shared
 		for _, size := range []int{ownArguments - 10, 2 * ownArguments, 2 * ownMessage} {
 			message := external(make([]byte, size))

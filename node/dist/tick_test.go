@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/flake-go/flake/node/etf"
+	"github.com/flake-go/flake/node/wire"
 )
 
 // pass lets time pass, in which the peer ticks often enough to stay.
@@ -171,7 +172,7 @@ func TestSlowPeerLargeAnswer(t *testing.T) {
 				c.Send([]byte(theirs), nil, external(answer))
 				return nil
 			}
-			r.send(frame(etf.Tuple{number(opSend), etf.Atom(""), ours}, old))
+			r.send(frame(etf.Tuple{number(wire.OpSend), etf.Atom(""), ours}, old))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

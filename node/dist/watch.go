@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"github.com/flake-go/flake/node/etf"
+	"github.com/flake-go/flake/node/wire"
 )
 
 // MaxWatches bounds the monitors, and the links, that one peer may hold on our
@@ -111,8 +112,8 @@ func (w *watches) forgetLink(l link) bool {
 	return linked
 }
 
-func (c *Conn) recvMonitor(m *control) error {
-	by, item, ref := m.args[0], m.args[1], m.args[2]
+func (c *Conn) recvMonitor(m *wire.Message) error {
+	by, item, ref := m.Args[0], m.Args[1], m.Args[2]
 	p := c.find(item)
 	if p == nil {
 		c.sendMonitorExit(item, by, ref, "noproc")
@@ -130,15 +131,15 @@ func (c *Conn) recvMonitor(m *control) error {
 	return nil
 }
 
-func (c *Conn) recvDemonitor(m *control) error {
+func (c *Conn) recvDemonitor(m *wire.Message) error {
 	c.watches.mu.Lock()
-	c.watches.forgetMonitor(m.args[2])
+	c.watches.forgetMonitor(m.Args[2])
 	c.watches.mu.Unlock()
 	return nil
 }
 
-func (c *Conn) recvLink(m *control) error {
-	from, to := m.args[0], m.args[1]
+func (c *Conn) recvLink(m *wire.Message) error {
+	from, to := m.Args[0], m.Args[1]
 	p := c.find(to)
 	if p == nil {
 		c.sendExit(to, from, "noproc")
@@ -156,15 +157,15 @@ func (c *Conn) recvLink(m *control) error {
 	return nil
 }
 
-func (c *Conn) recvUnlink(m *control) error {
-	c.unlink(m.args[0], m.args[1])
+func (c *Conn) recvUnlink(m *wire.Message) error {
+	c.unlink(m.Args[0], m.Args[1])
 	return nil
 }
 
-func (c *Conn) recvUnlinkID(m *control) error {
-	id, from, to := m.args[0], m.args[1], m.args[2]
+func (c *Conn) recvUnlinkID(m *wire.Message) error {
+	id, from, to := m.Args[0], m.Args[1], m.Args[2]
 	c.unlink(from, to) // first: no exit signal comes behind the acknowledgement
-	c.sendControl(opUnlinkIDAck, id, to, from)
+	c.sendControl(wire.OpUnlinkIDAck, id, to, from)
 	return nil
 }
 
@@ -213,14 +214,14 @@ func (c *Conn) tell(reason []byte, of func(process uint64) bool) {
 	defer w.mu.Unlock()
 	w.monitors.each(func(m *monitor) {
 		if of(m.process) {
-			c.sendControl(opMonitorPExit, m.item(), m.by(), m.ref(), reason)
+			c.sendControl(wire.OpMonitorPExit, m.item(), m.by(), m.ref(), reason)
 			w.forgetMonitor(m.ref())
 		}
 	})
 	for l := range w.links.all {
 		if of(l.process) {
 			w.forgetLink(l)
-			c.sendControl(opExit, []byte(l.ours), []byte(l.theirs), reason)
+			c.sendControl(wire.OpExit, []byte(l.ours), []byte(l.theirs), reason)
 		}
 	}
 	c.out.poke()

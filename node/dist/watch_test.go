@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/flake-go/flake/node/etf"
+	"github.com/flake-go/flake/node/wire"
 )
 
 // A monitor on a process ends with the reason of its end, and everything that
@@ -57,12 +58,12 @@ func TestMonitorEchoesName(t *testing.T) {
 func TestNoproc(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, r *rig) {
 		r.send(monitorP(etf.Atom("nosuch"), ref5), monitorP(etf.Atom(""), ref4), monitorP(gone, ref3),
-			frame(etf.Tuple{number(opLink), theirs, gone}))
+			frame(etf.Tuple{number(wire.OpLink), theirs, gone}))
 		r.want(
 			down(etf.Atom("nosuch"), ref5, "noproc"),
 			down(etf.Atom(""), ref4, "noproc"),
 			down(gone, ref3, "noproc"),
-			frame(etf.Tuple{number(opExit), gone, theirs, etf.Atom("noproc")}),
+			frame(etf.Tuple{number(wire.OpExit), gone, theirs, etf.Atom("noproc")}),
 		)
 	})
 }
@@ -71,8 +72,8 @@ func TestDemonitor(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, r *rig) {
 		flake := etf.Atom("flake")
 		r.send(monitorP(flake, ref3), monitorP(flake, ref4), monitorP(ours, ref5), monitorP(flake, ref3),
-			frame(etf.Tuple{number(opDemonitorP), theirs, flake, ref4}),
-			frame(etf.Tuple{number(opDemonitorP), theirs, flake, refOf(1)})) // never set
+			frame(etf.Tuple{number(wire.OpDemonitorP), theirs, flake, ref4}),
+			frame(etf.Tuple{number(wire.OpDemonitorP), theirs, flake, refOf(1)})) // never set
 		r.end(ourID, "killed")
 		got := r.received()
 		if len(got) == 2 && bytes.Equal(got[0], down(ours, ref5, "killed")) {
@@ -89,15 +90,15 @@ func TestEnded(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, r *rig) {
 		box := etf.NewPid(here, 0, 1<<8, creation)
 		r.send(monitorP(etf.Atom("flake"), ref3), monitorP(ours, ref4), monitorP(etf.Atom("box"), ref5),
-			frame(etf.Tuple{number(opLink), theirs, ours}),
-			frame(etf.Tuple{number(opLink), theirsToo, box}))
+			frame(etf.Tuple{number(wire.OpLink), theirs, ours}),
+			frame(etf.Tuple{number(wire.OpLink), theirsToo, box}))
 		r.end(ourID, "killed")
 		if got := r.received(); len(got) != 3 || strings.Contains(show(got), "box") {
 			t.Errorf("the end of flake: %s", show(got))
 		}
-		r.send(monitorP(ours, ref3), frame(etf.Tuple{number(opLink), theirsToo, ours})) // the next of that name
+		r.send(monitorP(ours, ref3), frame(etf.Tuple{number(wire.OpLink), theirsToo, ours})) // the next of that name
 		r.end(ourID, "killed")
-		r.want(down(ours, ref3, "killed"), frame(etf.Tuple{number(opExit), ours, theirsToo, etf.Atom("killed")}))
+		r.want(down(ours, ref3, "killed"), frame(etf.Tuple{number(wire.OpExit), ours, theirsToo, etf.Atom("killed")}))
 		r.end(boxID, "killed")
 		if got := r.received(); len(got) != 2 {
 			t.Errorf("the end of box: %s", show(got))
@@ -118,14 +119,14 @@ func TestReasons(t *testing.T) {
 			r.received()
 			r.proto.Ended(ourID, test.reason)
 			got := r.received()
-			var m control
+			var m wire.Message
 			if len(got) != 1 {
 				t.Fatalf("got %s", show(got))
 			}
-			if err := m.decode(got[0][5:]); err != nil || m.op != opMonitorPExit {
+			if err := m.Decode(got[0][5:]); err != nil || m.Op != wire.OpMonitorPExit {
 				t.Fatalf("got %s, %v", show(got), err)
 			}
-			if reason, err := etf.Decode(m.args[3]); err != nil || !reflect.DeepEqual(reason, test.want) {
+			if reason, err := etf.Decode(m.Args[3]); err != nil || !reflect.DeepEqual(reason, test.want) {
 				t.Errorf("%.20v: told %v, %v", test.reason, reason, err)
 			}
 		})
@@ -142,17 +143,17 @@ func TestMonitorRace(t *testing.T) {
 }
 
 func TestLinks(t *testing.T) {
-	link := frame(etf.Tuple{number(opLink), theirs, ours})
-	ended := frame(etf.Tuple{number(opExit), ours, theirs, etf.Atom("killed")})
+	link := frame(etf.Tuple{number(wire.OpLink), theirs, ours})
+	ended := frame(etf.Tuple{number(wire.OpExit), ours, theirs, etf.Atom("killed")})
 	for name, test := range map[string]struct{ then, answer, atEnd []byte }{
 		"LINK":              {nil, nil, ended},
 		"twice":             {link, nil, ended},
-		"UNLINK":            {frame(etf.Tuple{number(opUnlink), theirs, ours}), nil, nil},
-		"UNLINK of another": {frame(etf.Tuple{number(opUnlink), theirsToo, ours}), nil, ended},
-		"EXIT":              {frame(etf.Tuple{number(opExit), theirs, ours, etf.Atom("why")}), nil, nil},
+		"UNLINK":            {frame(etf.Tuple{number(wire.OpUnlink), theirs, ours}), nil, nil},
+		"UNLINK of another": {frame(etf.Tuple{number(wire.OpUnlink), theirsToo, ours}), nil, ended},
+		"EXIT":              {frame(etf.Tuple{number(wire.OpExit), theirs, ours, etf.Atom("why")}), nil, nil},
 		"UNLINK_ID": {
-			frame(etf.Tuple{number(opUnlinkID), int64(1 << 40), theirs, ours}),
-			frame(etf.Tuple{number(opUnlinkIDAck), int64(1 << 40), ours, theirs}),
+			frame(etf.Tuple{number(wire.OpUnlinkID), int64(1 << 40), theirs, ours}),
+			frame(etf.Tuple{number(wire.OpUnlinkIDAck), int64(1 << 40), ours, theirs}),
 			nil,
 		},
 	} {
@@ -180,27 +181,27 @@ func some(frame []byte) [][]byte {
 // UNLINK_ID of a link that is not there is acknowledged all the same.
 func TestUnlinkIDOfNone(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, r *rig) {
-		r.send(frame(etf.Tuple{number(opUnlinkID), int64(7), theirs, gone}))
-		r.want(frame(etf.Tuple{number(opUnlinkIDAck), int64(7), gone, theirs}))
+		r.send(frame(etf.Tuple{number(wire.OpUnlinkID), int64(7), theirs, gone}))
+		r.want(frame(etf.Tuple{number(wire.OpUnlinkIDAck), int64(7), gone, theirs}))
 	})
 }
 
 // Monitors and links of one peer have a bound, which taking one back moves.
 func TestMaxWatches(t *testing.T) {
 	flake := etf.Atom("flake")
-	setLink := func(from etf.Pid) []byte { return frame(etf.Tuple{number(opLink), from, ours}) }
+	setLink := func(from etf.Pid) []byte { return frame(etf.Tuple{number(wire.OpLink), from, ours}) }
 	for name, test := range map[string]struct{ last, more, refused, back []byte }{
 		"monitors": {
 			monitorP(flake, ref3),
 			monitorP(flake, ref4),
 			down(flake, ref4, "system_limit"),
-			frame(etf.Tuple{number(opDemonitorP), theirs, flake, ref3}),
+			frame(etf.Tuple{number(wire.OpDemonitorP), theirs, flake, ref3}),
 		},
 		"links": {
 			setLink(theirs),
 			setLink(theirsToo),
-			frame(etf.Tuple{number(opExit), ours, theirsToo, etf.Atom("system_limit")}),
-			frame(etf.Tuple{number(opUnlink), theirs, ours}),
+			frame(etf.Tuple{number(wire.OpExit), ours, theirsToo, etf.Atom("system_limit")}),
+			frame(etf.Tuple{number(wire.OpUnlink), theirs, ours}),
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -227,12 +228,12 @@ func TestMaxWatches(t *testing.T) {
 func TestShutdown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := connect(t, flags)
-		r.send(monitorP(ours, ref3), frame(etf.Tuple{number(opLink), theirs, ours}))
+		r.send(monitorP(ours, ref3), frame(etf.Tuple{number(wire.OpLink), theirs, ours}))
 		synctest.Wait()
 		r.conn.Shutdown()
 		r.want(
 			down(ours, ref3, "shutdown"),
-			frame(etf.Tuple{number(opExit), ours, theirs, etf.Atom("shutdown")}),
+			frame(etf.Tuple{number(wire.OpExit), ours, theirs, etf.Atom("shutdown")}),
 		)
 		if r.alive() {
 			t.Error("the connection goes on")
