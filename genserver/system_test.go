@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/flake-go/flake/node/console/erltext"
 	"github.com/flake-go/flake/node/etf"
 )
 
@@ -40,12 +41,12 @@ func TestTerminate(t *testing.T) {
 // answer gives what a server answers to a system message with a tag, as Erlang text.
 func answer(t *testing.T, s *Server, tag etf.Term, request string) string {
 	t.Helper()
-	exprs, _, err := etf.Parse(request+".", false)
+	exprs, _, err := erltext.Parse(request+".", false)
 	if err != nil {
 		t.Fatalf("%s: %v", request, err)
 	}
 	from := etf.Tuple{etf.NewPid("a@b", 9, 0, 1), tag}
-	message, err := etf.Append(nil, etf.Tuple{etf.Atom("system"), from, exprs[0].(*etf.Literal).Term}, etf.AllCaps)
+	message, err := etf.Append(nil, etf.Tuple{etf.Atom("system"), from, exprs[0].(*erltext.Literal).Term}, etf.AllCaps)
 	if err != nil {
 		t.Fatal(err)
 	}

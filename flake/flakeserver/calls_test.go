@@ -14,6 +14,7 @@ import (
 
 	"github.com/flake-go/flake/flake"
 	"github.com/flake-go/flake/flake/snowflake"
+	"github.com/flake-go/flake/node/console/erltext"
 	"github.com/flake-go/flake/node/etf"
 )
 
@@ -76,11 +77,11 @@ func call(t *testing.T, s *Server, request string) string {
 
 func external(t *testing.T, text string, caps etf.Caps) []byte {
 	t.Helper()
-	exprs, _, err := etf.Parse(text+".", false)
+	exprs, _, err := erltext.Parse(text+".", false)
 	if err != nil || len(exprs) != 1 {
 		t.Fatalf("%s: %v", text, err)
 	}
-	b, err := etf.Append(nil, exprs[0].(*etf.Literal).Term, caps)
+	b, err := etf.Append(nil, exprs[0].(*erltext.Literal).Term, caps)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/node/console/erltext"
 	"github.com/flake-go/flake/node/etf"
 )
 
@@ -17,11 +18,11 @@ import (
 func apply(t *testing.T, s *Server, call string, a Surroundings) string {
 	t.Helper()
 	name, list, _ := strings.Cut(call, "[")
-	exprs, _, err := etf.Parse("["+list+".", false)
+	exprs, _, err := erltext.Parse("["+list+".", false)
 	if err != nil {
 		t.Fatalf("%s: %v", call, err)
 	}
-	args, _ := etf.Elements(exprs[0].(*etf.Literal).Term)
+	args, _ := etf.Elements(exprs[0].(*erltext.Literal).Term)
 	module, function, _ := strings.Cut(name, ":")
 	result, e := s.Functions(a).Apply(etf.Atom(module), etf.Atom(function), args)
 	if e != nil {
@@ -136,7 +137,7 @@ func TestGenerateMany(t *testing.T) {
 			t.Errorf("%d ids, counted %d, want %d", len(ids), s.Stats().IDs, test.count)
 		}
 		for i := 1; i < len(ids) && len(test.args) == 1; i++ {
-			if etf.Compare(ids[i-1], ids[i]) <= 0 {
+			if erltext.Compare(ids[i-1], ids[i]) <= 0 {
 				t.Fatalf("%v before %v", ids[i-1], ids[i])
 			}
 		}

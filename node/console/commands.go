@@ -5,19 +5,20 @@ import (
 	"io"
 	"strings"
 
+	"github.com/flake-go/flake/node/console/erltext"
 	"github.com/flake-go/flake/node/etf"
 )
 
 const ok = etf.Atom("ok")
 
 // commands returns the commands of the prompt itself.
-func (c *Console) commands() map[command]func([]etf.Expr) (etf.Term, error) {
-	return map[command]func([]etf.Expr) (etf.Term, error){
+func (c *Console) commands() map[command]func([]erltext.Expr) (etf.Term, error) {
+	return map[command]func([]erltext.Expr) (etf.Term, error){
 		{"f", 0}:    c.forgetAll,
 		{"f", 1}:    c.forget,
 		{"h", 0}:    c.history,
 		{"help", 0}: c.help,
-		{"q", 0}:    func([]etf.Expr) (etf.Term, error) { return ok, errQuit },
+		{"q", 0}:    func([]erltext.Expr) (etf.Term, error) { return ok, errQuit },
 	}
 }
 
@@ -29,13 +30,13 @@ var ownHelp = Section{"shell internal commands", []Help{
 	{"q()", "quit - stops the node"},
 }}
 
-func (c *Console) forgetAll([]etf.Expr) (etf.Term, error) {
+func (c *Console) forgetAll([]erltext.Expr) (etf.Term, error) {
 	clear(c.evaluate.bindings)
 	return ok, nil
 }
 
-func (c *Console) forget(args []etf.Expr) (etf.Term, error) {
-	variable, isVariable := args[0].(*etf.Variable)
+func (c *Console) forget(args []erltext.Expr) (etf.Term, error) {
+	variable, isVariable := args[0].(*erltext.Variable)
 	if !isVariable {
 		return nil, &Exception{Class: "error", Reason: etf.Atom("function_clause"), call: &call{module: "shell", function: "f"}}
 	}
@@ -44,7 +45,7 @@ func (c *Console) forget(args []etf.Expr) (etf.Term, error) {
 }
 
 // history prints the last expressions and their values.
-func (c *Console) history([]etf.Expr) (etf.Term, error) {
+func (c *Console) history([]erltext.Expr) (etf.Term, error) {
 	for _, a := range c.evaluate.history {
 		source := strings.TrimSuffix(strings.TrimSpace(a.source), ".")
 		fmt.Fprintf(c, "%d: %s\n%s\n", a.number, source, appendTerm([]byte("-> "), a.value, c.input.width()))
@@ -52,7 +53,7 @@ func (c *Console) history([]etf.Expr) (etf.Term, error) {
 	return ok, nil
 }
 
-func (c *Console) help([]etf.Expr) (etf.Term, error) {
+func (c *Console) help([]erltext.Expr) (etf.Term, error) {
 	var text strings.Builder
 	for _, section := range append([]Section{ownHelp}, c.options.Help...) {
 		fmt.Fprintf(&text, "** %s **\n", section.Title)

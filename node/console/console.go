@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/flake-go/flake/node/console/erltext"
 	"github.com/flake-go/flake/node/etf"
 )
 
@@ -144,7 +145,7 @@ func (c *Console) prompt() string {
 // step reads and evaluates what comes next up to a full stop.
 func (c *Console) step(ctx context.Context) error {
 	exprs, source, err := c.read(ctx)
-	var syntax *etf.ParseError
+	var syntax *erltext.ParseError
 	if errors.As(err, &syntax) {
 		fmt.Fprintf(c, "* %v\n", err)
 		return nil
@@ -158,18 +159,18 @@ func (c *Console) step(ctx context.Context) error {
 }
 
 // read returns the next expressions and their text.
-func (c *Console) read(ctx context.Context) ([]etf.Expr, string, error) {
+func (c *Console) read(ctx context.Context) ([]erltext.Expr, string, error) {
 	more := strings.TrimSpace(c.pending) != ""
 	if more || c.ended {
 		c.input.echo(c.prompt(), c.pending)
 	}
 	for ; ; more = true {
 		before := c.pending
-		exprs, rest, err := etf.Parse(before, !c.ended)
+		exprs, rest, err := erltext.Parse(before, !c.ended)
 		switch {
 		case err == nil && len(exprs) == 0:
 			return nil, "", io.EOF
-		case err != etf.ErrIncomplete:
+		case err != erltext.ErrIncomplete:
 			c.pending = rest
 			return exprs, strings.TrimSuffix(before, rest), err
 		}
@@ -187,7 +188,7 @@ func (c *Console) read(ctx context.Context) ([]etf.Expr, string, error) {
 }
 
 // answer evaluates expressions and prints the value of the last one, or an error.
-func (c *Console) answer(ctx context.Context, exprs []etf.Expr, source string) error {
+func (c *Console) answer(ctx context.Context, exprs []erltext.Expr, source string) error {
 	if err := c.evaluate.unbound(exprs); err != nil {
 		fmt.Fprintf(c, "* %v\n", err)
 		return nil
@@ -203,7 +204,7 @@ func (c *Console) answer(ctx context.Context, exprs []etf.Expr, source string) e
 	case err != nil:
 		return err
 	}
-	c.Write(append(etf.Pretty(nil, value, 1, c.input.width(), depth), '\n'))
+	c.Write(append(erltext.Pretty(nil, value, 1, c.input.width(), depth), '\n'))
 	c.evaluate.remember(c.number, source, value)
 	return err
 }

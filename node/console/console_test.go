@@ -12,6 +12,7 @@ import (
 	"testing/iotest"
 	"time"
 
+	"github.com/flake-go/flake/node/console/erltext"
 	"github.com/flake-go/flake/node/etf"
 )
 
@@ -129,8 +130,8 @@ func TestEval(t *testing.T) {
 		{"q().", "** exception error: undefined shell command q/0"},
 		{"t:q().", "** exception error: undefined function t:q/0"},
 	} {
-		value, err := Eval(context.Background(), functions, test.text)
-		got := string(etf.Format(nil, value))
+		text, err := Eval(context.Background(), functions, test.text)
+		got := string(text)
 		if err != nil {
 			got = err.Error()
 		}
@@ -192,11 +193,11 @@ func TestWidth(t *testing.T) {
 		{30, "", "<<0:400>>", "<<0,0,0,0,0,0,0,0,0,0,0,0,0,\n  0,0,0,0,0,0,0,0,0,0,0,0,0,\n  0,0,0,...>>"},
 		{120, "", "<<0:400>>", "<<0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,\n  0,...>>"},
 	} {
-		exprs, _, err := etf.Parse(test.text+".", false)
+		exprs, _, err := erltext.Parse(test.text+".", false)
 		if err != nil {
 			t.Fatal(err)
 		}
-		value := exprs[0].(*etf.Literal).Term
+		value := exprs[0].(*erltext.Literal).Term
 		got := string(appendTerm(nil, value, test.width))
 		if test.class != "" {
 			got = string((&Exception{Class: test.class, Reason: value}).text(test.width))

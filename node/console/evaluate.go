@@ -5,31 +5,37 @@ import (
 	"errors"
 	"maps"
 
+	"github.com/flake-go/flake/node/console/erltext"
 	"github.com/flake-go/flake/node/etf"
 )
 
 // Eval returns the value of what stands in front of the first full stop in a text, without the commands of a
-// prompt. An error of the text is an *etf.ParseError, what a function raises an *Exception.
-func Eval(ctx context.Context, functions Functions, text string) (etf.Term, error) {
-	exprs, _, err := etf.Parse(text, false)
+// prompt, and printed as a prompt prints it, but all of it. An error of the text is an *erltext.ParseError, what a
+// function raises an *Exception.
+func Eval(ctx context.Context, functions Functions, text string) ([]byte, error) {
+	exprs, _, err := erltext.Parse(text, false)
 	switch {
 	case err != nil:
 		return nil, err
 	case len(exprs) == 0:
-		return nil, etf.Position{Line: 1, Column: 1}.Errorf("nothing to evaluate")
+		return nil, erltext.Position{Line: 1, Column: 1}.Errorf("nothing to evaluate")
 	}
 	e := evaluator{functions: functions, bindings: map[string]etf.Term{}}
 	if err := e.unbound(exprs); err != nil {
 		return nil, err
 	}
-	return e.all(ctx, exprs)
+	value, err := e.all(ctx, exprs)
+	if err != nil {
+		return nil, err
+	}
+	return erltext.Pretty(nil, value, 1, defaultWidth, -1), nil
 }
 
 // evaluator turns expressions into values.
 type evaluator struct {
 	functions Functions
 	bindings  map[string]etf.Term
-	commands  map[command]func(args []etf.Expr) (etf.Term, error)
+	commands  map[command]func(args []erltext.Expr) (etf.Term, error)
 	history   []answered // the last ones
 }
 
@@ -53,7 +59,7 @@ func (e *evaluator) remember(number int, source string, value etf.Term) {
 }
 
 // all evaluates expressions and returns the value of the last. If one fails, no variable is bound.
-func (e *evaluator) all(ctx context.Context, exprs []etf.Expr) (value etf.Term, err error) {
+func (e *evaluator) all(ctx context.Context, exprs []erltext.Expr) (value etf.Term, err error) {
 	before := maps.Clone(e.bindings)
 	for _, expr := range exprs {
 		if value, err = e.value(ctx, expr); err != nil {
@@ -64,19 +70,19 @@ func (e *evaluator) all(ctx context.Context, exprs []etf.Expr) (value etf.Term, 
 	return value, nil
 }
 
-func (e *evaluator) value(ctx context.Context, expr etf.Expr) (etf.Term, error) {
+func (e *evaluator) value(ctx context.Context, expr erltext.Expr) (etf.Term, error) {
 	switch x := expr.(type) {
-	case *etf.Literal:
+	case *erltext.Literal:
 		return x.Term, nil
-	case *etf.Variable:
+	case *erltext.Variable:
 		return e.bindings[x.Name], nil
-	case *etf.Match:
+	case *erltext.Match:
 		value, err := e.value(ctx, x.Value)
 		if err == nil && !e.match(x.Pattern, value) {
 			err = &Exception{Class: "error", Reason: etf.Tuple{etf.Atom("badmatch"), value}}
 		}
 		return value, err
-	case *etf.Call:
+	case *erltext.Call:
 		return e.call(ctx, x)
 	}
 	values, err := e.values(ctx, parts(expr))
@@ -84,21 +90,21 @@ func (e *evaluator) value(ctx context.Context, expr etf.Expr) (etf.Term, error) 
 		return nil, err
 	}
 	switch expr.(type) {
-	case *etf.ListExpr:
+	case *erltext.ListExpr:
 		last := len(values) - 1
-		return etf.NewList(values[:last], values[last]), nil
-	case *etf.MapExpr:
+		return erltext.NewList(values[:last], values[last]), nil
+	case *erltext.MapExpr:
 		n := len(values) / 2
 		pairs := make([]etf.Pair, n)
 		for i := range pairs {
 			pairs[i] = etf.Pair{Key: values[i], Value: values[n+i]}
 		}
-		return etf.NewMap(pairs), nil
+		return erltext.NewMap(pairs), nil
 	}
 	return etf.Tuple(values), nil
 }
 
-func (e *evaluator) values(ctx context.Context, exprs []etf.Expr) ([]etf.Term, error) {
+func (e *evaluator) values(ctx context.Context, exprs []erltext.Expr) ([]etf.Term, error) {
 	values := make([]etf.Term, len(exprs))
 	for i, expr := range exprs {
 		var err error
@@ -110,7 +116,7 @@ func (e *evaluator) values(ctx context.Context, exprs []etf.Expr) ([]etf.Term, e
 }
 
 // call calls a command of the prompt, or one of the functions, of the module erlang if none is named.
-func (e *evaluator) call(ctx context.Context, x *etf.Call) (etf.Term, error) {
+func (e *evaluator) call(ctx context.Context, x *erltext.Call) (etf.Term, error) {
 	if run := e.commands[command{x.Function, len(x.Args)}]; run != nil && x.Module == "" {
 		return run(x.Args)
 	}

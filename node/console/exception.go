@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/flake-go/flake/node/console/erltext"
 	"github.com/flake-go/flake/node/etf"
 )
 
@@ -30,12 +31,13 @@ func (e *Exception) Error() string { return string(e.text(defaultWidth)) }
 
 // name returns the name of the function as in fun expressions, but for the arity.
 func (c *call) name() string {
-	name := string(etf.Format(nil, c.function))
 	if c.module == "erlang" {
-		return name
+		return atom(c.function)
 	}
-	return string(etf.Format(nil, c.module)) + ":" + name
+	return atom(c.module) + ":" + atom(c.function)
 }
+
+func atom(a etf.Atom) string { return string(appendTerm(nil, a, defaultWidth)) }
 
 // text returns what the shell prints on lines of a width, without the last line end.
 func (e *Exception) text(width int) []byte {
@@ -52,7 +54,7 @@ func (e *Exception) text(width int) []byte {
 	case e.Reason == etf.Atom("undef") && c.command:
 		return fmt.Appendf(text, "undefined shell command %s/%d", c.name(), len(c.args))
 	case e.Reason == etf.Atom("undef"):
-		return fmt.Appendf(text, "undefined function %s:%s/%d", etf.Format(nil, c.module), etf.Format(nil, c.function), len(c.args))
+		return fmt.Appendf(text, "undefined function %s:%s/%d", atom(c.module), atom(c.function), len(c.args))
 	case e.Reason == etf.Atom("function_clause"):
 		return appendCall(append(text, "no function clause matching "...), c, width)
 	}
@@ -98,7 +100,7 @@ func appendReason(text []byte, reason etf.Term, width int) []byte {
 
 // appendTerm appends a term, to text whose last line it is to stand on.
 func appendTerm(text []byte, t etf.Term, width int) []byte {
-	return etf.Pretty(text, t, column(text), width, depth)
+	return erltext.Pretty(text, t, column(text), width, depth)
 }
 
 // appendCall appends a call with its arguments, which are broken into lines as a list is.

@@ -5,7 +5,7 @@ import (
 	"context"
 	"io"
 
-	"github.com/flake-go/flake/node/etf"
+	"github.com/flake-go/flake/node/console/erltext"
 )
 
 const defaultWidth = 80
@@ -27,7 +27,7 @@ func newPipe(ctx context.Context, options Options) *pipe {
 func (p *pipe) pump(ctx context.Context, in io.Reader) {
 	defer close(p.lines)
 	lines := bufio.NewScanner(in)
-	lines.Buffer(nil, etf.MaxTextBytes)
+	lines.Buffer(nil, erltext.MaxTextBytes)
 	for lines.Scan() {
 		select {
 		case p.lines <- lines.Text():

@@ -3,11 +3,12 @@ package console
 import (
 	"slices"
 
+	"github.com/flake-go/flake/node/console/erltext"
 	"github.com/flake-go/flake/node/etf"
 )
 
 // unbound returns an error for the first variable that has no value when its turn comes.
-func (e *evaluator) unbound(exprs []etf.Expr) error {
+func (e *evaluator) unbound(exprs []erltext.Expr) error {
 	bound := map[string]bool{}
 	for name := range e.bindings {
 		bound[name] = true
@@ -20,18 +21,18 @@ func (e *evaluator) unbound(exprs []etf.Expr) error {
 	return nil
 }
 
-func (e *evaluator) unboundIn(expr etf.Expr, bound map[string]bool) error {
+func (e *evaluator) unboundIn(expr erltext.Expr, bound map[string]bool) error {
 	switch x := expr.(type) {
-	case *etf.Variable:
+	case *erltext.Variable:
 		if !bound[x.Name] {
 			return x.Errorf("variable '%s' is unbound", x.Name)
 		}
-	case *etf.Match:
+	case *erltext.Match:
 		if err := e.unboundIn(x.Value, bound); err != nil {
 			return err
 		}
 		variables(x.Pattern, bound)
-	case *etf.Call:
+	case *erltext.Call:
 		if x.Module == "" && x.Function == "f" && len(x.Args) == 1 {
 			return nil
 		}
@@ -45,28 +46,28 @@ func (e *evaluator) unboundIn(expr etf.Expr, bound map[string]bool) error {
 }
 
 // parts returns the expressions in one, those of a match aside.
-func parts(expr etf.Expr) []etf.Expr {
+func parts(expr erltext.Expr) []erltext.Expr {
 	switch x := expr.(type) {
-	case *etf.Call:
+	case *erltext.Call:
 		return x.Args
-	case *etf.ListExpr:
+	case *erltext.ListExpr:
 		return append(slices.Clone(x.Elements), x.Tail)
-	case *etf.TupleExpr:
+	case *erltext.TupleExpr:
 		return x.Elements
-	case *etf.MapExpr:
+	case *erltext.MapExpr:
 		return append(slices.Clone(x.Keys), x.Values...)
 	}
 	return nil
 }
 
 // variables adds those of a pattern.
-func variables(pattern etf.Expr, names map[string]bool) {
+func variables(pattern erltext.Expr, names map[string]bool) {
 	switch x := pattern.(type) {
-	case *etf.Variable:
+	case *erltext.Variable:
 		if x.Name != "_" {
 			names[x.Name] = true
 		}
-	case *etf.Match:
+	case *erltext.Match:
 		variables(x.Pattern, names)
 		variables(x.Value, names)
 	}
@@ -76,32 +77,32 @@ func variables(pattern etf.Expr, names map[string]bool) {
 }
 
 // match binds the variables of a pattern to the parts of a value, or says that it is another.
-func (e *evaluator) match(pattern etf.Expr, value etf.Term) bool {
+func (e *evaluator) match(pattern erltext.Expr, value etf.Term) bool {
 	switch x := pattern.(type) {
-	case *etf.Literal:
-		return etf.Compare(x.Term, value) == 0
-	case *etf.Variable:
+	case *erltext.Literal:
+		return erltext.Compare(x.Term, value) == 0
+	case *erltext.Variable:
 		if x.Name == "_" {
 			return true
 		}
 		if bound, ok := e.bindings[x.Name]; ok {
-			return etf.Compare(bound, value) == 0
+			return erltext.Compare(bound, value) == 0
 		}
 		e.bindings[x.Name] = value
 		return true
-	case *etf.Match:
+	case *erltext.Match:
 		return e.match(x.Pattern, value) && e.match(x.Value, value)
-	case *etf.TupleExpr:
+	case *erltext.TupleExpr:
 		tuple, ok := value.(etf.Tuple)
 		return ok && len(tuple) == len(x.Elements) && e.matchAll(x.Elements, tuple)
-	case *etf.ListExpr:
-		elements, tail, ok := etf.Split(value, len(x.Elements))
+	case *erltext.ListExpr:
+		elements, tail, ok := erltext.Split(value, len(x.Elements))
 		return ok && e.matchAll(x.Elements, elements) && e.match(x.Tail, tail)
 	}
 	return false
 }
 
-func (e *evaluator) matchAll(patterns []etf.Expr, values []etf.Term) bool {
+func (e *evaluator) matchAll(patterns []erltext.Expr, values []etf.Term) bool {
 	for i, pattern := range patterns {
 		if !e.match(pattern, values[i]) {
 			return false

@@ -4,8 +4,7 @@
 // Start from [Reader], a bounds-checked cursor that takes a message apart without allocating, or from
 // [Decode] and [Append], which turn the bytes of one term into a [Term] and back.
 //
-// Terms as people write them: [Parse] reads Erlang text, [Pretty] prints as the Erlang shell does, and
-// [Format] prints on one line.
+// [FormatRaw] and [Format] print a term on one line for logs. The text of the Erlang shell is package erltext's.
 //
 // Every tag of the chapter is read, the old ones too; which tags are written depends on [Caps], what the
 // peer knows. Not supported, and refused: compressed terms, atom cache references (distribution headers)

@@ -29,7 +29,24 @@ func TestFormatRawLimit(t *testing.T) {
 		{"o\x00\x00\x20\x01\x00" + strings.Repeat("\x01", 8193), 1 << 20, "..."},
 		{"u\x00\x00\x00\x01" + pidTerm + "w\x01ma\x01a\x02h\x01j", 100, "#Fun<m.1.2>"},
 		{"u\x00\x00\x00\x00" + pidTerm + "w\x02m\na\x01a\x02", 100, `#Fun<m\n.1.2>`},
-		{"l\x00\x00\x00\x00h\x00", 100, "{}"},
+		{"qw\x01mw\x02'fa\x03", 100, `fun m:'\'f'/3`},
+		{"w\x00", 100, "''"},
+		{"w\x06node@h", 100, "node@h"},
+		{"w\x05\"\\\xd0\x96\x00", 100, `'"\\Ж\x00'`},
+		{"a\xff", 100, "255"},
+		{"n\x09\x01\x00\x00\x00\x00\x00\x00\x00\x00\x01", 100, "-18446744073709551616"},
+		{"F\x3f\xf0\x00\x00\x00\x00\x00\x00", 100, "1.0"},
+		{"F\x3e\xe4\xf8\xb5\x88\xe3\x68\xf1", 100, "1e-05"},
+		{"M\x00\x00\x00\x02\x03\x01\xa0", 100, "<<1,5:3>>"},
+		{"m\x00\x00\x00\x00", 100, "<<>>"},
+		{"m\x00\x00\x00\x02\x00\xff", 100, "<<0,255>>"},
+		{"k\x00\x02a\x07", 100, "[97,7]"},
+		{"k\x00\x02\"\t", 100, `"\"\t"`},
+		{"l\x00\x00\x00\x02jja\x01", 100, "[[],[]|1]"},
+		{"t\x00\x00\x00\x02w\x01aa\x01h\x00j", 100, "#{a => 1,{} => []}"},
+		{pidTerm, 100, "<0.1.2>"},
+		{"x" + node + "\x00\x00\x00\x01\x00\x00\x00\x02\x00\x00\x00\x03", 100, "#Port<0.4294967298>"},
+		{"Z\x00\x02" + node + "\x00\x00\x00\x03\x00\x00\x00\x01\x00\x00\x00\x02", 100, "#Ref<0.2.1>"},
 	} {
 		got := string(FormatRaw([]byte("dst"), []byte(test.src), test.limit))
 		if got != "dst"+test.want {
@@ -41,13 +58,14 @@ func TestFormatRawLimit(t *testing.T) {
 // However short the limit, the text begins as the whole text does, and is UTF-8.
 func TestFormatRawCuts(t *testing.T) {
 	for _, v := range vectors(t, "vectors.tsv") {
-		for limit := range min(len(v.text), 300) {
+		whole := string(FormatRaw(nil, v.src, 1<<20))
+		for limit := range min(len(whole), 300) {
 			got := string(FormatRaw(nil, v.src, limit))
 			text, cut := strings.CutSuffix(got, "...")
 			switch {
 			case len(got) > limit || !utf8.ValidString(got):
 				t.Errorf("%.60s, %d: %q", v.text, limit, got)
-			case limit >= 3 && (!cut || !strings.HasPrefix(v.text, text)):
+			case limit >= 3 && (!cut || !strings.HasPrefix(whole, text)):
 				t.Errorf("%.60s, %d: %q", v.text, limit, got)
 			}
 		}

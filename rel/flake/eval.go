@@ -36,8 +36,7 @@ func eval(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	const column, width, depth = 1, 80, -1 // all of it, in erl's layout
-	_, err = stdout.Write(append(etf.Pretty(nil, value, column, width, depth), '\n'))
+	_, err = stdout.Write(append(value, '\n'))
 	return err
 }
 

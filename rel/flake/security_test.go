@@ -29,8 +29,6 @@ var noLimits = map[string]string{
 	"node/dist.maxSpares":            "what is kept for use again",
 	"node/dist.maxSpare":             "what is kept for use again",
 	"node/dist.maxTick":              "how often is ticked",
-	"node/etf.maxDigits":             "MaxIntegerBytes as text",
-	"node/etf.MaxTextBytes":          "what is typed at the prompt",
 	"node/etf.MaxAtomChars":          "a length of the protocol",
 	"node/etf.MaxReferenceWords":     "a length of the protocol",
 	"flake/flakeserver.maxOctets":    "the length of an id",

@@ -1,5 +1,5 @@
 #!/usr/bin/env escript
-%% Writes vectors.tsv and old-tags.tsv: a term as io:format("~0p") prints it, a tab, its external bytes in
+%% Writes vectors.tsv and old-tags.tsv: a term as io:format("~0tp") prints it, a tab, its external bytes in
 %% hex without the version byte. Run it in this directory. Pids, references and funs differ from run to run.
 -mode(compile).
 
@@ -17,7 +17,7 @@ hex(B) -> string:lowercase(binary:encode_hex(B)).
 
 %% The first number of a pid, port or reference is an index that only this run knows.
 text(T) ->
-    S = lists:flatten(io_lib:format("~0p", [T])),
+    S = lists:flatten(io_lib:format("~0tp", [T])),
     lists:flatten(re:replace(S, "(#Ref<|#Port<|<)[0-9]+\\.(?=[0-9.]+>)", "\\g{1}0.", [global, unicode, {return, list}])).
 
 terms() ->

@@ -1,47 +1,40 @@
-package etf
+package erltext
 
 import (
+	"encoding/hex"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
+
+	"github.com/flake-go/flake/node/etf"
 )
 
 // Terms are printed as the Erlang shell does, byte for byte.
 func TestPretty(t *testing.T) {
-	file, err := os.ReadFile("testdata/pretty.tsv")
-	if err != nil {
-		t.Fatal(err)
-	}
-	n := 0
-	for line := range strings.Lines(string(file)) {
-		fields := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
+	for _, fields := range rows(t, "testdata/pretty.tsv") {
 		var column, width, depth int
 		if _, err := fmt.Sscan(fields[0], &column, &width, &depth); err != nil {
-			t.Fatalf("%q: %v", line, err)
-		}
-		exprs, _, err := Parse(fields[1]+".", false)
-		if err != nil {
-			t.Errorf("%s: %v", fields[1], err)
-			continue
+			t.Fatalf("%q: %v", fields, err)
 		}
 		want := strings.Join(fields[2:], "\n")
-		got := string(Pretty(nil, exprs[0].(*Literal).Term, column, width, depth))
+		got := string(Pretty(nil, literal(t, fields[1]), column, width, depth))
 		if got != want {
 			t.Errorf("%s\n%s\ngot:\n%s\nwant:\n%s", fields[0], fields[1], got, want)
 		}
-		n++
-	}
-	if n == 0 {
-		t.Error("no terms in pretty.tsv")
 	}
 }
 
 // Terms of all kinds can be printed, however little room there is.
 func FuzzPretty(f *testing.F) {
-	seed(f)
+	for _, row := range rows(f, vectors) {
+		src, err := hex.DecodeString(row[1])
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(src)
+	}
 	f.Fuzz(func(t *testing.T, src []byte) {
-		term, err := Decode(src)
+		term, err := etf.Decode(src)
 		if err != nil {
 			return
 		}
@@ -49,26 +42,26 @@ func FuzzPretty(f *testing.F) {
 			Pretty(nil, term, 1+n, 80, n)
 			Pretty(nil, term, 1, n, 30)
 		}
-		flat := string(Pretty(nil, term, 1, 1<<30, -1))
-		if again := string(Pretty([]byte("x"), term, 1, 1<<30, -1)); again != "x"+flat {
-			t.Fatalf("%s became %s", flat, again)
+		wide := string(Pretty(nil, term, 1, 1<<30, -1))
+		if again := string(Pretty([]byte("x"), term, 1, 1<<30, -1)); again != "x"+wide {
+			t.Fatalf("%s became %s", wide, again)
 		}
 	})
 }
 
 func TestPrettyEdges(t *testing.T) {
 	for _, test := range []struct {
-		term                 Term
+		term                 etf.Term
 		column, width, depth int
 		want                 string
 	}{
 		{nil, 1, 80, 30, "#Error<etf: a <nil> is not a term>"},
-		{ImproperList{nil, Atom("a")}, 1, 80, 30, "[a]"},
-		{Tuple{Atom("a"), Atom("b")}, 1, 80, 0, "..."},
-		{Tuple{Atom("a"), List{String("b"), List{}, int64(1)}}, 1, 80, -1, `{a,["b",[],1]}`},
-		{List{int64(1), int64(2)}, 1000, 0, 30, "[1,\n" + strings.Repeat(" ", 1000) + "2]"},
+		{etf.ImproperList{Tail: etf.Atom("a")}, 1, 80, 30, "[a]"},
+		{etf.Tuple{etf.Atom("a"), etf.Atom("b")}, 1, 80, 0, "..."},
+		{etf.Tuple{etf.Atom("a"), etf.List{etf.String("b"), etf.List{}, int64(1)}}, 1, 80, -1, `{a,["b",[],1]}`},
+		{etf.List{int64(1), int64(2)}, 1000, 0, 30, "[1,\n" + strings.Repeat(" ", 1000) + "2]"},
 		{[]byte("abc\x00"), 1, 80, -1, "<<97,98,99,0>>"},
-		{NewPid("a@b", 1, 2, 3), 1, 80, 30, "<0.1.2>"},
+		{etf.NewPid("a@b", 1, 2, 3), 1, 80, 30, "<0.1.2>"},
 	} {
 		if got := string(Pretty(nil, test.term, test.column, test.width, test.depth)); got != test.want {
 			t.Errorf("%v: %q, want %q", test.term, got, test.want)

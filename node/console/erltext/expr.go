@@ -1,11 +1,13 @@
-package etf
+package erltext
+
+import "github.com/flake-go/flake/node/etf"
 
 // Expr is an expression as Parse reads it, one of *Literal, *Variable, *Match, *Call, and, for terms that
 // have one of the latter three in them, *ListExpr, *TupleExpr, *MapExpr.
 type Expr any
 
 // Literal is a term.
-type Literal struct{ Term Term }
+type Literal struct{ Term etf.Term }
 
 // Variable is a variable, _ included.
 type Variable struct {
@@ -18,7 +20,7 @@ type Match struct{ Pattern, Value Expr }
 
 // Call is a call of a function. Without a module, Module is empty.
 type Call struct {
-	Module, Function Atom
+	Module, Function etf.Atom
 	Args             []Expr
 	Position
 }
@@ -36,8 +38,8 @@ type TupleExpr struct{ Elements []Expr }
 type MapExpr struct{ Keys, Values []Expr }
 
 // literals returns the terms of expressions if they are all literals.
-func literals(exprs []Expr) ([]Term, bool) {
-	terms := make([]Term, len(exprs))
+func literals(exprs []Expr) ([]etf.Term, bool) {
+	terms := make([]etf.Term, len(exprs))
 	for i, e := range exprs {
 		literal, ok := e.(*Literal)
 		if !ok {

@@ -1,17 +1,17 @@
-package etf
+package erltext
 
 import (
-	"encoding/binary"
 	"math"
 	"math/big"
-	"slices"
 	"unicode/utf8"
+
+	"github.com/flake-go/flake/node/etf"
 )
 
 // segment is how a value lies in a binary: Value:Size/Type.
 type segment struct {
-	kind   Atom // integer, float or utf8
-	size   int  // bits, -1 if not given
+	kind   etf.Atom // integer, float or utf8
+	size   int      // bits, -1 if not given
 	little bool
 }
 
@@ -45,7 +45,7 @@ func (p *parser) element(bits *bitWriter) {
 	if p.err != nil {
 		return
 	}
-	values := []Term{value}
+	values := []etf.Term{value}
 	if start.kind == stringToken {
 		values = nil
 		for _, c := range text {
@@ -65,7 +65,7 @@ func (p *parser) element(bits *bitWriter) {
 }
 
 // elementValue reads a number or, if one is next, a string.
-func (p *parser) elementValue() (Term, string) {
+func (p *parser) elementValue() (etf.Term, string) {
 	if p.token.kind == stringToken {
 		return nil, p.strings()
 	}
@@ -81,7 +81,7 @@ func (p *parser) elementValue() (Term, string) {
 }
 
 // elementNumber reads a number; Erlang takes all that is neither call nor map.
-func (p *parser) elementNumber() Term {
+func (p *parser) elementNumber() etf.Term {
 	start := p.token
 	switch {
 	case start.kind == atomToken:
@@ -126,7 +126,7 @@ func (p *parser) types(start token, s *segment) {
 		}
 		switch t.text {
 		case "integer", "float", "utf8":
-			s.kind = Atom(t.text)
+			s.kind = etf.Atom(t.text)
 		case "little":
 			s.little = true
 		case "big", "unsigned", "signed":
@@ -150,15 +150,15 @@ type bitWriter struct {
 	used  int // bits of the last byte, 0 if it is whole
 }
 
-func (w *bitWriter) term() Term {
+func (w *bitWriter) term() etf.Term {
 	if w.used > 0 {
-		return Bitstring{w.bytes, uint8(w.used)}
+		return etf.Bitstring{Bytes: w.bytes, Bits: uint8(w.used)}
 	}
 	return append([]byte{}, w.bytes...)
 }
 
 // write appends a value, and says whether it could.
-func (w *bitWriter) write(value Term, s segment) bool {
+func (w *bitWriter) write(value etf.Term, s segment) bool {
 	f, isFloat := value.(float64)
 	switch {
 	case s.kind == "utf8":
@@ -166,50 +166,35 @@ func (w *bitWriter) write(value Term, s segment) bool {
 		if !ok || c < 0 || c > utf8.MaxRune || !utf8.ValidRune(rune(c)) {
 			return false
 		}
-		w.append(utf8.AppendRune(nil, rune(c)), 0)
-		return true
+		text := []byte(string(rune(c)))
+		value, s.size, s.little = new(big.Int).SetBytes(text), 8*len(text), false
 	case s.kind == "float" && isFloat && (s.size == -1 || s.size == 64):
-		return w.write(new(big.Int).SetUint64(math.Float64bits(f)), segment{"integer", 64, s.little})
+		value, s.size = new(big.Int).SetUint64(math.Float64bits(f)), 64
 	case s.kind == "float" && isFloat && s.size == 32:
-		return w.write(int64(math.Float32bits(float32(f))), segment{"integer", 32, s.little})
+		value = int64(math.Float32bits(float32(f)))
 	case s.kind == "float" || isFloat:
 		return false
+	case s.size < 0:
+		s.size = 8
 	}
-	size := s.size
-	if size < 0 {
-		size = 8
-	}
-	modulus := new(big.Int).Lsh(big.NewInt(1), uint(size))
+	modulus := new(big.Int).Lsh(big.NewInt(1), uint(s.size))
 	low := new(big.Int).Mod(bigOf(value), modulus) // never negative
-	pad := -size & 7
-	if s.little { // the odd bits are the last ones
-		data := low.FillBytes(make([]byte, (size+7)/8))
-		slices.Reverse(data)
-		if pad > 0 {
-			data[len(data)-1] <<= pad
-		}
-		w.append(data, pad)
-		return true
+	unit := s.size
+	if s.little { // byte by byte, the odd bits last
+		unit = 8
 	}
-	w.append(low.Lsh(low, uint(pad)).FillBytes(make([]byte, (size+7)/8)), pad)
+	for start := 0; start < s.size; start += unit {
+		for i := min(start+unit, s.size) - 1; i >= start; i-- {
+			w.bit(byte(low.Bit(i)))
+		}
+	}
 	return true
 }
 
-// append adds data but for the last pad bits, which are zero.
-func (w *bitWriter) append(data []byte, pad int) {
+func (w *bitWriter) bit(b byte) {
 	if w.used == 0 {
-		w.bytes = append(w.bytes, data...)
-	} else {
-		for _, b := range data {
-			pair := binary.BigEndian.AppendUint16(nil, uint16(b)<<(8-w.used))
-			w.bytes[len(w.bytes)-1] |= pair[0]
-			w.bytes = append(w.bytes, pair[1])
-		}
-		if len(data) > 0 && w.used <= pad { // the last byte went into the one before
-			w.bytes = w.bytes[:len(w.bytes)-1]
-		}
+		w.bytes = append(w.bytes, 0)
 	}
-	if len(data) > 0 {
-		w.used = (w.used + 8 - pad) & 7
-	}
+	w.bytes[len(w.bytes)-1] |= b << (7 - w.used)
+	w.used = (w.used + 1) & 7
 }

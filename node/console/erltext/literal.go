@@ -1,4 +1,4 @@
-package etf
+package erltext
 
 import (
 	"math"
@@ -6,10 +6,12 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/flake-go/flake/node/etf"
 )
 
 // maxDigits bounds the digits of a number, which take more than linear time to read.
-const maxDigits = 2 * MaxIntegerBytes
+const maxDigits = 2 * etf.MaxIntegerBytes
 
 // digits reads digits, a single _ between two of them allowed, and returns them without these.
 func (s *scanner) digits(class func(rune) bool) string {
@@ -24,7 +26,7 @@ func (s *scanner) digits(class func(rune) bool) string {
 }
 
 // number reads an integer, in any base, or a float.
-func (s *scanner) number(at Position) Term {
+func (s *scanner) number(at Position) etf.Term {
 	text := s.digits(isDigit)
 	switch {
 	case s.peek(0) == '#':
@@ -47,7 +49,7 @@ func isDigitOf(base int, c rune) bool {
 	return c >= '0' && c < '0'+rune(min(base, 10)) || c >= 'a' && c < 'a'+letters || c >= 'A' && c < 'A'+letters
 }
 
-func (s *scanner) integer(at Position, base int, digits string) Term {
+func (s *scanner) integer(at Position, base int, digits string) etf.Term {
 	if n, err := strconv.ParseInt(digits, base, 64); err == nil {
 		return n
 	}
@@ -60,7 +62,7 @@ func (s *scanner) integer(at Position, base int, digits string) Term {
 }
 
 // float reads the exponent of a float.
-func (s *scanner) float(at Position, text string) Term {
+func (s *scanner) float(at Position, text string) etf.Term {
 	if c := s.peek(0); c == 'e' || c == 'E' {
 		s.skip(1)
 		text += "e"
@@ -79,7 +81,7 @@ func (s *scanner) float(at Position, text string) Term {
 }
 
 // character reads what stands behind a $.
-func (s *scanner) character(at Position) Term {
+func (s *scanner) character(at Position) etf.Term {
 	s.skip(1)
 	c := s.char(at)
 	if s.err != nil && s.end() {
@@ -100,10 +102,9 @@ func (s *scanner) quoted(at Position, quote rune, what string) string {
 		}
 	}
 	if s.end() {
-		p := pretty{}
 		start := []rune(string(text))
-		p.quoted(string(start[:min(len(start), 16)]), quote)
-		s.err = at.Errorf("unterminated %s starting with %s", what, p.dst)
+		start = start[:min(len(start), 16)]
+		s.err = at.Errorf("unterminated %s starting with %s", what, quoted(string(start), quote))
 		s.more = true
 	}
 	if s.err == nil {
@@ -112,7 +113,7 @@ func (s *scanner) quoted(at Position, quote rune, what string) string {
 	return string(text)
 }
 
-// char reads a character as between quotes. An error is one aat Position t.
+// char reads a character as between quotes. An error is at the given place.
 func (s *scanner) char(at Position) rune {
 	c := s.peek(0)
 	if c < 0 {

@@ -1,4 +1,4 @@
-package etf
+package erltext
 
 import (
 	"bytes"
@@ -6,11 +6,13 @@ import (
 	"math/big"
 	"slices"
 	"strings"
+
+	"github.com/flake-go/flake/node/etf"
 )
 
 // Compare returns how a and b are ordered as keys of a map: as Erlang's terms, but all integers before all
 // floats. It is 0 if the terms match. Pids, ports and references are ordered by their bytes.
-func Compare(a, b Term) int {
+func Compare(a, b etf.Term) int {
 	kind := rank(a)
 	if c := cmp.Compare(kind, rank(b)); c != 0 {
 		return c
@@ -21,15 +23,15 @@ func Compare(a, b Term) int {
 	case floatRank:
 		return cmp.Compare(a.(float64), b.(float64))
 	case atomRank:
-		return cmp.Compare(a.(Atom), b.(Atom))
+		return cmp.Compare(a.(etf.Atom), b.(etf.Atom))
 	case tupleRank:
-		a, b := a.(Tuple), b.(Tuple)
+		a, b := a.(etf.Tuple), b.(etf.Tuple)
 		if c := cmp.Compare(len(a), len(b)); c != 0 {
 			return c
 		}
 		return slices.CompareFunc(a, b, Compare)
 	case mapRank:
-		return compareMaps(NewMap(a.(Map)), NewMap(b.(Map)))
+		return compareMaps(NewMap(a.(etf.Map)), NewMap(b.(etf.Map)))
 	case listRank:
 		return compareLists(a, b)
 	case bitsRank:
@@ -57,68 +59,68 @@ const (
 	bitsRank
 )
 
-func rank(t Term) int {
+func rank(t etf.Term) int {
 	switch t := t.(type) {
 	case int64, *big.Int:
 		return integerRank
 	case float64:
 		return floatRank
-	case Atom:
+	case etf.Atom:
 		return atomRank
-	case Tuple:
+	case etf.Tuple:
 		return tupleRank
-	case Map:
+	case etf.Map:
 		return mapRank
-	case List:
+	case etf.List:
 		if len(t) == 0 {
 			return nilRank
 		}
 		return listRank
-	case String:
+	case etf.String:
 		if len(t) == 0 {
 			return nilRank
 		}
 		return listRank
-	case ImproperList:
+	case etf.ImproperList:
 		return listRank
-	case []byte, Bitstring:
+	case []byte, etf.Bitstring:
 		return bitsRank
 	}
 	return identifierRank
 }
 
-func bigOf(t Term) *big.Int {
+func bigOf(t etf.Term) *big.Int {
 	if n, ok := t.(int64); ok {
 		return big.NewInt(n)
 	}
 	return t.(*big.Int)
 }
 
-func bitsOf(t Term) Bitstring {
+func bitsOf(t etf.Term) etf.Bitstring {
 	if b, ok := t.([]byte); ok {
-		return Bitstring{b, 8}
+		return etf.Bitstring{Bytes: b, Bits: 8}
 	}
-	return t.(Bitstring)
+	return t.(etf.Bitstring)
 }
 
 // externalOf returns the kind and the bytes of a pid, port, reference or fun.
-func externalOf(t Term) string {
+func externalOf(t etf.Term) string {
 	switch t := t.(type) {
-	case Ref:
+	case etf.Ref:
 		return "1" + string(t)
-	case Fun:
+	case etf.Fun:
 		return "2" + string(t)
-	case Export:
+	case etf.Export:
 		return "3" + string(t)
-	case Port:
+	case etf.Port:
 		return "4" + string(t)
-	case Pid:
+	case etf.Pid:
 		return "5" + string(t)
 	}
 	return ""
 }
 
-func compareLists(a, b Term) int {
+func compareLists(a, b etf.Term) int {
 	as, aTail := elementsOf(a)
 	bs, bTail := elementsOf(b)
 	n := min(len(as), len(bs))
@@ -135,27 +137,22 @@ func compareLists(a, b Term) int {
 }
 
 // elementsOf returns the elements of a list and what is behind the last.
-func elementsOf(t Term) (elements []Term, tail Term) {
-	switch t := t.(type) {
-	case List:
-		return t, List(nil)
-	case String:
-		for i := range len(t) {
-			elements = append(elements, int64(t[i]))
-		}
-		return elements, List(nil)
-	case ImproperList:
+func elementsOf(t etf.Term) (elements []etf.Term, tail etf.Term) {
+	if elements, ok := etf.Elements(t); ok {
+		return elements, etf.List(nil)
+	}
+	if t, ok := t.(etf.ImproperList); ok {
 		return t.Elements, t.Tail
 	}
 	return nil, t
 }
 
-func compareMaps(a, b Map) int {
+func compareMaps(a, b etf.Map) int {
 	if c := cmp.Compare(len(a), len(b)); c != 0 {
 		return c
 	}
-	key := func(a, b Pair) int { return Compare(a.Key, b.Key) }
-	value := func(a, b Pair) int { return Compare(a.Value, b.Value) }
+	key := func(a, b etf.Pair) int { return Compare(a.Key, b.Key) }
+	value := func(a, b etf.Pair) int { return Compare(a.Value, b.Value) }
 	if c := slices.CompareFunc(a, b, key); c != 0 {
 		return c
 	}
@@ -163,23 +160,23 @@ func compareMaps(a, b Map) int {
 }
 
 // NewList returns the list of the elements in front of a tail, which may be a list itself.
-func NewList(elements []Term, tail Term) Term {
+func NewList(elements []etf.Term, tail etf.Term) etf.Term {
 	behind, end := elementsOf(tail)
 	elements = slices.Concat(elements, behind)
 	switch {
 	case rank(end) == nilRank:
-		return List(elements)
+		return etf.List(elements)
 	case len(elements) == 0:
 		return end
 	}
-	return ImproperList{elements, end}
+	return etf.ImproperList{Elements: elements, Tail: end}
 }
 
 // NewMap returns the map of the pairs, of which later ones replace earlier ones, in the order of Compare.
-func NewMap(pairs []Pair) Map {
+func NewMap(pairs []etf.Pair) etf.Map {
 	sorted := slices.Clone(pairs)
-	slices.SortStableFunc(sorted, func(a, b Pair) int { return Compare(a.Key, b.Key) })
-	m := Map{}
+	slices.SortStableFunc(sorted, func(a, b etf.Pair) int { return Compare(a.Key, b.Key) })
+	m := etf.Map{}
 	for _, pair := range sorted {
 		if last := len(m) - 1; last >= 0 && Compare(m[last].Key, pair.Key) == 0 {
 			m[last] = pair
@@ -191,7 +188,7 @@ func NewMap(pairs []Pair) Map {
 }
 
 // Split returns the first n elements of a list and the list of the others.
-func Split(list Term, n int) (first []Term, rest Term, ok bool) {
+func Split(list etf.Term, n int) (first []etf.Term, rest etf.Term, ok bool) {
 	elements, tail := elementsOf(list)
 	if len(elements) < n {
 		return nil, nil, false

@@ -1,8 +1,10 @@
-package etf
+package erltext
 
 import (
 	"strconv"
 	"unicode/utf8"
+
+	"github.com/flake-go/flake/node/etf"
 )
 
 type shapeKind uint8
@@ -58,30 +60,30 @@ func textOf(text string) shape {
 var dots = shape{text: "...", width: 3, dots: true}
 
 // shapeOf returns the shape of a term of which depth levels are to be seen.
-func shapeOf(t Term, depth int) shape {
+func shapeOf(t etf.Term, depth int) shape {
 	if depth == 0 {
 		return dots
 	}
 	switch t := t.(type) {
-	case Atom:
-		p := pretty{}
-		p.atom(string(t))
-		return textOf(string(p.dst))
+	case etf.Atom:
+		return textOf(atomText(string(t)))
+	case float64:
+		return textOf(floatText(t))
 	case []byte:
 		return binaryShape(t, 8, depth)
-	case Bitstring:
+	case etf.Bitstring:
 		return binaryShape(t.Bytes, int(t.Bits), depth)
-	case List, String, ImproperList:
+	case etf.List, etf.String, etf.ImproperList:
 		return shapeOfList(t, depth)
-	case Tuple:
+	case etf.Tuple:
 		return shapeOfTuple(t, depth)
-	case Map:
+	case etf.Map:
 		return shapeOfMap(t, depth)
 	}
-	return textOf(string(Format(nil, t)))
+	return textOf(string(etf.Format(nil, t)))
 }
 
-func shapeOfList(t Term, depth int) shape {
+func shapeOfList(t etf.Term, depth int) shape {
 	if rank(t) == nilRank {
 		return textOf("[]")
 	}
@@ -91,9 +93,7 @@ func shapeOfList(t Term, depth int) shape {
 		return s
 	}
 	if text, ok := printableText(t); ok {
-		p := pretty{}
-		p.quoted(text, '"')
-		return textOf(string(p.dst))
+		return textOf(quoted(text, '"'))
 	}
 	s := shape{kind: listShape}
 	elements, tail := elementsOf(t)
@@ -111,7 +111,7 @@ func shapeOfList(t Term, depth int) shape {
 
 // fill adds the shapes of elements, each a level deeper than the one before it, and returns the depth that is
 // left.
-func (s *shape) fill(elements []Term, depth int) int {
+func (s *shape) fill(elements []etf.Term, depth int) int {
 	for _, e := range elements {
 		if depth == 1 {
 			break
@@ -133,7 +133,7 @@ func (s *shape) measure(brackets int) {
 	}
 }
 
-func shapeOfTuple(t Tuple, depth int) shape {
+func shapeOfTuple(t etf.Tuple, depth int) shape {
 	if len(t) == 0 {
 		return textOf("{}")
 	}
@@ -145,13 +145,13 @@ func shapeOfTuple(t Tuple, depth int) shape {
 	if len(s.parts) < len(t) {
 		s.rest = &dots
 	}
-	_, isAtom := t[0].(Atom)
+	_, isAtom := t[0].(etf.Atom)
 	s.tagged = isAtom && len(t) > 1
 	s.measure(2)
 	return s
 }
 
-func shapeOfMap(t Map, depth int) shape {
+func shapeOfMap(t etf.Map, depth int) shape {
 	if len(t) == 0 {
 		return textOf("#{}")
 	}
@@ -172,7 +172,7 @@ func shapeOfMap(t Map, depth int) shape {
 }
 
 // printableText returns the text that a list is.
-func printableText(t Term) (string, bool) {
+func printableText(t etf.Term) (string, bool) {
 	var text []rune
 	elements, tail := elementsOf(t)
 	for _, e := range elements {
@@ -237,17 +237,19 @@ func binaryText(data []byte, depth int) (string, bool) {
 	if len(rest) > 0 && len(text) < depth {
 		return "", false
 	}
-	p := pretty{}
-	p.text("<<")
-	p.quoted(string(text), '"')
+	printed := "<<" + quoted(string(text), '"')
 	if len(data)-len(rest) > len(text) {
-		p.text("/utf8")
+		printed += "/utf8"
 	}
 	if len(rest) > 0 {
-		p.text("...")
+		printed += "..."
 	}
-	p.text(">>")
-	return string(p.dst), true
+	return printed + ">>", true
+}
+
+// printableChar says whether Erlang prints a list with c in it as text.
+func printableChar(c int64) bool {
+	return c >= '\b' && c <= '\r' || c == '\x1b' || c >= ' ' && c <= '~' || c >= 0xa0 && c <= 0xff
 }
 
 // startsUTF8 says whether the first n characters of data are UTF-8, or all of them if they are fewer.

@@ -1,15 +1,18 @@
-package etf
+package erltext
 
 import (
+	"encoding/hex"
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/flake-go/flake/node/etf"
 )
 
-// rows returns the fields of a file of testdata.
+// rows returns the fields of a file.
 func rows(t testing.TB, file string) (all [][]string) {
 	t.Helper()
-	text, err := os.ReadFile("testdata/" + file)
+	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -23,7 +26,7 @@ func rows(t testing.TB, file string) (all [][]string) {
 }
 
 // literal parses one term.
-func literal(t testing.TB, text string) Term {
+func literal(t testing.TB, text string) etf.Term {
 	t.Helper()
 	exprs, rest, err := Parse(text+" .", false)
 	if err != nil || rest != "" || len(exprs) != 1 {
@@ -39,7 +42,7 @@ func literal(t testing.TB, text string) Term {
 // What the shell refuses is refused with the same words, but for what is not supported at all.
 func TestParseErrors(t *testing.T) {
 	unsupported := 0
-	all := rows(t, "syntax.tsv")
+	all := rows(t, "testdata/syntax.tsv")
 	for _, row := range all {
 		var text strings.Builder
 		for _, c := range mustElements(literal(t, row[0])) {
@@ -69,22 +72,33 @@ func lint(got string) bool {
 		strings.Contains(got, ": bit type ")
 }
 
-func mustElements(t Term) []Term { elements, _ := elementsOf(t); return elements }
+func mustElements(t etf.Term) []etf.Term { elements, _ := elementsOf(t); return elements }
 
-// What Format prints is parsed as what it was, identifiers and funs aside.
-func TestParseVectors(t *testing.T) {
+// flat returns the text of a term on one line.
+func flat(t etf.Term) string {
+	var p pretty
+	p.flat(shapeOf(t, 1<<30))
+	return string(p.dst)
+}
+
+// Terms are printed on one line as Erlang prints them, and parsed as what they were, identifiers and funs aside.
+func TestVectors(t *testing.T) {
 	parsed := 0
-	for _, v := range vectors(t, "vectors.tsv") {
-		if strings.Contains(v.text, "#Ref<") || strings.Contains(v.text, "<0.") || strings.Contains(v.text, "#Port<") ||
-			strings.Contains(v.text, "#Fun<") || strings.Contains(v.text, "fun ") {
-			continue
-		}
-		want, err := Decode(v.src)
+	for _, row := range rows(t, vectors) {
+		src, err := hex.DecodeString(row[1])
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := literal(t, v.text); Compare(got, want) != 0 {
-			t.Errorf("%.80s became %.80s", v.text, Format(nil, got))
+		want, err := etf.Decode(src)
+		if got := flat(want); err != nil || got != row[0] {
+			t.Errorf("%.80s, want %.80s, %v", got, row[0], err)
+		}
+		if strings.Contains(row[0], "#Ref<") || strings.Contains(row[0], "<0.") || strings.Contains(row[0], "#Port<") ||
+			strings.Contains(row[0], "#Fun<") || strings.Contains(row[0], "fun ") {
+			continue
+		}
+		if got := literal(t, row[0]); Compare(got, want) != 0 {
+			t.Errorf("%.80s became %.80s", row[0], flat(got))
 		}
 		parsed++
 	}
@@ -93,20 +107,22 @@ func TestParseVectors(t *testing.T) {
 	}
 }
 
+const vectors = "../../etf/testdata/vectors.tsv" // text and external bytes in hex
+
 func TestParseLiterals(t *testing.T) {
 	for _, test := range []struct{ text, want string }{
 		{"16#FF", "255"}, {"1_000_000", "1000000"}, {"36#zZ", "1295"}, {"- - 5", "5"}, {"-9223372036854775808", "-9223372036854775808"},
 		{"+ 1.5e3", "1.5e3"}, {"-0.0", "-0.0"}, {"$a", "97"}, {`$\n`, "10"}, {`$\x{1F600}`, "128512"}, {`$\^A`, "1"}, {`$\101`, "65"}, {"$ ", "32"},
-		{"'a b'", "'a b'"}, {`'\x41\102\s\''`, `'AB \''`}, {"maybe", "'maybe'"}, {"été@x", "été@x"},
+		{"'a b'", "'a b'"}, {`'\x41\102\s\''`, `'AB \''`}, {"maybe", "maybe"}, {"été@x", "été@x"},
 		{`"a" "b" % comment` + "\n" + ` "c"`, `"abc"`}, {`""`, "[]"}, {`"\x{400}"`, "[1024]"},
 		{"[1,2|[3|[4]]]", "[1,2,3,4]"}, {`[$a|"bc"]`, `"abc"`}, {"[a|b]", "[a|b]"}, {"((a))", "a"},
 		{"#{b=>1, a=>2, b=>3}", "#{a => 2,b => 3}"}, {"#{1.0=>a,2=>b,x=>#{},[]=>[],<<>>=>{}}", "#{2 => b,1.0 => a,x => #{},[] => [],<<>> => {}}"},
 		{"<<1,300,-1>>", "<<1,44,255>>"}, {"<<5:3>>", "<<5:3>>"}, {"<<5:3,2:5>>", `<<"¢">>`}, {"<<1:1,2:16,3:7>>", "<<128,1,3>>"},
-		{`<<"ab",$c>>`, `<<"abc">>`}, {`<<"é"/utf8>>`, "<<\"Ã©\">>"}, {`<<"ab":16>>`, "<<0,97,0,98>>"}, {"<<258:16/little>>", "<<2,1>>"},
+		{`<<"ab",$c>>`, `<<"abc">>`}, {`<<"é"/utf8>>`, `<<"é"/utf8>>`}, {`<<"ab":16>>`, "<<0,97,0,98>>"}, {"<<258:16/little>>", "<<2,1>>"},
 		{"<<258:12/little>>", "<<2,1:4>>"}, {"<<1.5/float>>", "<<63,248,0,0,0,0,0,0>>"}, {"<<1.5:32/float>>", "<<63,192,0,0>>"},
 		{"<<1642000000000:64,2:48,7:16>>", "<<0,0,1,126,78,211,164,0,0,0,0,0,0,2,0,7>>"}, {"<< >>", "<<>>"}, {"<<7:0>>", "<<>>"}, {"<<(3):(4)>>", "<<3:4>>"},
 	} {
-		if got := string(Format(nil, literal(t, test.text))); got != test.want {
+		if got := flat(literal(t, test.text)); got != test.want {
 			t.Errorf("%s is %s, want %s", test.text, got, test.want)
 		}
 	}
@@ -122,9 +138,9 @@ func TestParseForms(t *testing.T) {
 	}{
 		{"a, f(X), {m:f([1]), Y = b}. rest", true, 3, "rest", ""},
 		{"a.\nb.\n", true, 1, "b.\n", ""},
-		{"{a,\n", true, 0, "{a,\n", "etf: expression is not complete"},
-		{"'a.\n", true, 0, "'a.\n", "etf: expression is not complete"},
-		{" \n", true, 0, " \n", "etf: expression is not complete"},
+		{"{a,\n", true, 0, "{a,\n", "erltext: expression is not complete"},
+		{"'a.\n", true, 0, "'a.\n", "erltext: expression is not complete"},
+		{" \n", true, 0, " \n", "erltext: expression is not complete"},
 		{" % nothing", false, 0, "", ""},
 		{"a }. b.", true, 0, "b.", "1:3: syntax error before: '}'"},
 		{"37#1. b.\nc.", true, 0, "c.", "1:1: illegal base '37'"},
@@ -148,13 +164,13 @@ func TestParseForms(t *testing.T) {
 	}
 }
 
-// Text of any kind is parsed or refused; terms keep their value through Format and Pretty.
+// Text of any kind is parsed or refused; terms keep their value through Pretty, on one line and on several.
 func FuzzParse(f *testing.F) {
-	for _, row := range rows(f, "syntax.tsv") {
+	for _, row := range rows(f, "testdata/syntax.tsv") {
 		f.Add(row[0] + ".")
 	}
-	for _, v := range vectors(f, "vectors.tsv") {
-		f.Add(v.text + ".")
+	for _, row := range rows(f, vectors) {
+		f.Add(row[0] + ".")
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		exprs, rest, err := Parse(text, false)
@@ -166,9 +182,9 @@ func FuzzParse(f *testing.F) {
 			if !ok {
 				continue
 			}
-			printed := string(Format(nil, l.Term))
+			printed := flat(l.Term)
 			if again := literal(t, printed); Compare(again, l.Term) != 0 {
-				t.Fatalf("%s became %s", printed, Format(nil, again))
+				t.Fatalf("%s became %s", printed, flat(again))
 			}
 			if text := string(Pretty(nil, l.Term, 1, 80, 30)); !strings.Contains(text, "...") {
 				if again := literal(t, text); Compare(again, l.Term) != 0 {

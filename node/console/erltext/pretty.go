@@ -1,8 +1,10 @@
-package etf
+package erltext
 
 import (
 	"bytes"
 	"math"
+
+	"github.com/flake-go/flake/node/etf"
 )
 
 // lineChars is how many characters but for the spaces in front Pretty puts on a line.
@@ -13,7 +15,7 @@ const lineChars = 60
 // back in a list or binary than that. The first character goes to the given column, counted from 1, of a line
 // of width columns. The shell has column 1, the width of the terminal or 80, and depth 30. A negative depth is
 // no limit. Values that are not terms are as Format's.
-func Pretty(dst []byte, t Term, column, width, depth int) []byte {
+func Pretty(dst []byte, t etf.Term, column, width, depth int) []byte {
 	if depth < 0 {
 		depth = math.MaxInt / 8
 	}

@@ -1,16 +1,18 @@
-package etf
+package erltext
 
 import (
 	"errors"
 	"math/big"
 	"strings"
+
+	"github.com/flake-go/flake/node/etf"
 )
 
 // MaxTextBytes bounds the text that Parse reads.
 const MaxTextBytes = 1 << 20
 
 // ErrIncomplete says that there is no full stop in the text yet.
-var ErrIncomplete = errors.New("etf: expression is not complete")
+var ErrIncomplete = errors.New("erltext: expression is not complete")
 
 // Parse reads the expressions, with commas between them, in front of the first full stop, and returns them
 // and the text behind it, which begins another line 1. With more set, text without a full stop is
@@ -133,8 +135,8 @@ func words(list string) map[string]bool {
 func (p *parser) expr() Expr {
 	p.depth++
 	defer func() { p.depth-- }()
-	if p.depth > MaxDepth {
-		p.fail(p.token.Errorf("nested deeper than %d", MaxDepth))
+	if p.depth > etf.MaxDepth {
+		p.fail(p.token.Errorf("nested deeper than %d", etf.MaxDepth))
 		return nil
 	}
 	start := p.token
@@ -175,7 +177,7 @@ func (p *parser) signed() Expr {
 	return e
 }
 
-func negated(number Term) Term {
+func negated(number etf.Term) etf.Term {
 	switch n := number.(type) {
 	case float64:
 		return -n
@@ -244,8 +246,8 @@ func (p *parser) strings() string {
 }
 
 // stringTerm returns a list of characters.
-func stringTerm(text string) Term {
-	var list List
+func stringTerm(text string) etf.Term {
+	var list etf.List
 	latin1 := make([]byte, 0, len(text))
 	for _, c := range text {
 		list = append(list, int64(c))
@@ -254,7 +256,7 @@ func stringTerm(text string) Term {
 		}
 	}
 	if len(list) > 0 && len(latin1) == len(list) {
-		return String(latin1)
+		return etf.String(latin1)
 	}
 	return list
 }

@@ -1,9 +1,11 @@
-package etf
+package erltext
 
 import (
 	"fmt"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/flake-go/flake/node/etf"
 )
 
 // Position is a place in Erlang text. Both numbers count from 1, columns in characters.
@@ -38,7 +40,7 @@ const (
 type token struct {
 	kind  tokenKind
 	text  string
-	value Term
+	value etf.Term
 	Position
 }
 
@@ -46,28 +48,26 @@ func (t token) is(symbol string) bool { return t.kind == symbolToken && t.text =
 
 // name returns the text of a token as an error shows it.
 func (t token) name() string {
-	p := pretty{}
 	switch t.kind {
 	case dotToken:
-		p.text("'.'")
+		return "'.'"
 	case atomToken:
-		p.atom(t.text)
+		return atomText(t.text)
 	case varToken:
-		p.text(t.text)
+		return t.text
 	case valueToken:
-		p.dst = Format(nil, t.value)
+		return shapeOf(t.value, 1).text
 	case charToken:
 		if t.value == int64(' ') {
 			return `$\s`
 		}
-		p.text("$")
-		p.char(rune(t.value.(int64)), -1)
+		return "$" + charText(rune(t.value.(int64)), -1)
 	case stringToken:
-		p.quoted(t.text, '"')
+		return quoted(t.text, '"')
 	case symbolToken:
-		p.quoted(t.text, '\'')
+		return quoted(t.text, '\'')
 	}
-	return string(p.dst)
+	return ""
 }
 
 // scanner takes text apart into tokens.
@@ -160,7 +160,7 @@ func (s *scanner) next() token {
 		}
 	case isUpper(c):
 		t.kind, t.text = varToken, s.while(isName)
-		if utf8.RuneCountInString(t.text) > MaxAtomChars {
+		if utf8.RuneCountInString(t.text) > etf.MaxAtomChars {
 			s.fail(t.Position, "illegal var")
 		}
 	case isDigit(c):
@@ -194,7 +194,7 @@ func (s *scanner) blank() {
 }
 
 func (s *scanner) atomLength(t token) {
-	if utf8.RuneCountInString(t.text) > MaxAtomChars {
+	if utf8.RuneCountInString(t.text) > etf.MaxAtomChars {
 		s.fail(t.Position, "illegal atom")
 	}
 }

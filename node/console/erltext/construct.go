@@ -1,14 +1,16 @@
-package etf
+package erltext
+
+import "github.com/flake-go/flake/node/etf"
 
 // atomOrCall reads an atom or a call.
 func (p *parser) atomOrCall() Expr {
 	t := p.token
 	p.next()
-	call := &Call{Function: Atom(t.text), Position: t.Position}
+	call := &Call{Function: etf.Atom(t.text), Position: t.Position}
 	switch {
 	case p.accept("("):
 	case p.accept(":"):
-		call.Module, call.Function = call.Function, Atom(p.token.text)
+		call.Module, call.Function = call.Function, etf.Atom(p.token.text)
 		switch {
 		case p.token.kind != atomToken && p.startsExpr():
 			p.unsupported(p.token)
@@ -29,7 +31,7 @@ func (p *parser) atomOrCall() Expr {
 		if p.token.is("#") {
 			p.unsupported(p.token)
 		}
-		return &Literal{Atom(t.text)}
+		return &Literal{etf.Atom(t.text)}
 	}
 	call.Args = p.sequence(")")
 	return call
@@ -66,14 +68,14 @@ func (p *parser) sequence(closer string) (exprs []Expr) {
 func (p *parser) tuple() Expr {
 	elements := p.sequence("}")
 	if terms, ok := literals(elements); ok {
-		return &Literal{Tuple(terms)}
+		return &Literal{etf.Tuple(terms)}
 	}
 	return &TupleExpr{elements}
 }
 
 func (p *parser) list() Expr {
 	if p.accept("]") {
-		return &Literal{List(nil)}
+		return &Literal{etf.List(nil)}
 	}
 	elements := []Expr{p.expr()}
 	if p.token.is("||") {
@@ -82,7 +84,7 @@ func (p *parser) list() Expr {
 	for p.accept(",") {
 		elements = append(elements, p.expr())
 	}
-	tail := Expr(&Literal{List(nil)})
+	tail := Expr(&Literal{etf.List(nil)})
 	if p.accept("|") {
 		tail = p.expr()
 	}
@@ -122,9 +124,9 @@ func (p *parser) mapping(start token) Expr {
 	if !ok || !okToo || p.err != nil {
 		return e
 	}
-	pairs := make(Map, len(keys))
+	pairs := make(etf.Map, len(keys))
 	for i := range keys {
-		pairs[i] = Pair{keys[i], values[i]}
+		pairs[i] = etf.Pair{Key: keys[i], Value: values[i]}
 	}
 	return &Literal{NewMap(pairs)}
 }
