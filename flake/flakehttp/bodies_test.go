@@ -90,6 +90,38 @@ func TestBodies(t *testing.T) {
 	}
 }
 
+// few is a source with less than 1,024 ids a tick.
+type few struct {
+	flakeserver.Source
+	perTick int
+}
+
+func (s few) PerTick() int { return s.perTick }
+
+// A request for more ids than there are in 1,024 ticks is told how many it may be for.
+func TestMostIDs(t *testing.T) {
+	for _, tt := range []struct {
+		perTick int
+		url     string
+		status  int
+		allowed string
+	}{
+		{1, "/v1/ids?n=1024", http.StatusOK, ""},
+		{1, "/v1/ids?n=1025", http.StatusBadRequest, "a whole number from 1 to 1024"},
+		{1, "/v1/leases?n=1025", http.StatusBadRequest, "a whole number from 1 to 1024"},
+		{64, "/v1/ids?n=65537", http.StatusBadRequest, "a whole number from 1 to 65536"},
+		{64, "/v1/leases?n=65537", http.StatusBadRequest, "a whole number from 1 to 65536"},
+	} {
+		s := newHundreds(t, 1)
+		s.Generators[0].Server.IDs = few{s.Generators[0].Server.IDs, tt.perTick}
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, idsRequest(tt.url, "*/*"))
+		if w.Code != tt.status || !strings.Contains(w.Body.String(), tt.allowed) {
+			t.Errorf("%d ids a tick, %s: %d, %.200s", tt.perTick, tt.url, w.Code, w.Body)
+		}
+	}
+}
+
 // pieces takes an answer until one write has failed.
 type pieces struct {
 	http.ResponseWriter

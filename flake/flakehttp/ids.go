@@ -26,7 +26,7 @@ func (s *Server) ids(w http.ResponseWriter, r *http.Request) *problem {
 	if fault != nil {
 		return fault
 	}
-	n, fault := q.number("n", 0, 1, flakeserver.MaxMany)
+	n, fault := q.number("n", 0, 1, q.generator.most(flakeserver.MaxMany))
 	if fault != nil {
 		return fault
 	}
@@ -57,7 +57,7 @@ func (s *Server) leases(w http.ResponseWriter, r *http.Request) *problem {
 	if fault != nil {
 		return fault
 	}
-	n, fault := q.number("n", 1, 1, flakeserver.MaxLease)
+	n, fault := q.number("n", 1, 1, q.generator.most(flakeserver.MaxLease))
 	if fault != nil {
 		return fault
 	}
@@ -103,6 +103,11 @@ func (s *Server) notional(w http.ResponseWriter, r *http.Request) *problem {
 	}
 	q.writeBounds(w, bounds)
 	return nil
+}
+
+// most returns how many ids a request may be for, up to limit.
+func (g *Generator) most(limit int) int {
+	return min(limit, max(flakeserver.MaxInline, flakeserver.MaxTicks*g.Server.IDs.PerTick()))
 }
 
 // question is what the endpoints for ids are asked: of whom, and how ids are to be
