@@ -145,7 +145,7 @@ func (c *Console) prompt() string {
 // step reads and evaluates what comes next up to a full stop.
 func (c *Console) step(ctx context.Context) error {
 	exprs, source, err := c.read(ctx)
-	var syntax *erltext.ParseError
+	var syntax *erltext.Error
 	if errors.As(err, &syntax) {
 		fmt.Fprintf(c, "* %v\n", err)
 		return nil

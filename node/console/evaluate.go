@@ -10,7 +10,7 @@ import (
 )
 
 // Eval returns the value of what stands in front of the first full stop in a text, without the commands of a
-// prompt, and printed as a prompt prints it, but all of it. An error of the text is an *erltext.ParseError, what a
+// prompt, and printed as a prompt prints it, but all of it. An error of the text is an *erltext.Error, what a
 // function raises an *Exception.
 func Eval(ctx context.Context, functions Functions, text string) ([]byte, error) {
 	exprs, _, err := erltext.Parse(text, false)

@@ -21,7 +21,7 @@ var ErrIncomplete = errors.New("erltext: expression is not complete")
 // The expressions are literals, variables, matches and calls. Not supported: operators but for the signs of
 // numbers, funs, records, comprehensions, binaries of anything but literals, patterns in maps.
 //
-// Other errors are *ParseError. They are the Erlang shell's, and like it, Parse then goes on behind the full
+// Other errors are *Error. They are the Erlang shell's, and like it, Parse then goes on behind the full
 // stop, or on the next line if what is wrong are characters.
 func Parse(text string, more bool) (exprs []Expr, rest string, err error) {
 	if len(text) > MaxTextBytes {
@@ -58,8 +58,8 @@ type parser struct {
 	s       scanner
 	token   token
 	depth   int
-	err     *ParseError
-	illegal *ParseError // wrong, but for the grammar it is not
+	err     *Error
+	illegal *Error // wrong, but for the grammar it is not
 }
 
 func (p *parser) next() {
@@ -72,7 +72,7 @@ func (p *parser) next() {
 	}
 }
 
-func (p *parser) fail(err *ParseError) {
+func (p *parser) fail(err *Error) {
 	if p.err == nil {
 		p.err = err
 		p.token = token{}

@@ -40,7 +40,7 @@ func literal(t testing.TB, text string) etf.Term {
 }
 
 // What the shell refuses is refused with the same words, but for what is not supported at all.
-func TestParseErrors(t *testing.T) {
+func TestErrors(t *testing.T) {
 	unsupported := 0
 	all := rows(t, "testdata/syntax.tsv")
 	for _, row := range all {

@@ -12,17 +12,17 @@ import (
 type Position struct{ Line, Column int }
 
 // Errorf returns an error at the place.
-func (p Position) Errorf(format string, args ...any) *ParseError {
-	return &ParseError{p, fmt.Sprintf(format, args...)}
+func (p Position) Errorf(format string, args ...any) *Error {
+	return &Error{p, fmt.Sprintf(format, args...)}
 }
 
-// ParseError says where Erlang text is wrong, in the words of the Erlang shell.
-type ParseError struct {
+// Error says where Erlang text is wrong, in the words of the Erlang shell.
+type Error struct {
 	Position
 	Reason string
 }
 
-func (e *ParseError) Error() string { return fmt.Sprintf("%d:%d: %s", e.Line, e.Column, e.Reason) }
+func (e *Error) Error() string { return fmt.Sprintf("%d:%d: %s", e.Line, e.Column, e.Reason) }
 
 type tokenKind uint8
 
@@ -75,8 +75,8 @@ type scanner struct {
 	text string
 	off  int
 	Position
-	err  *ParseError // the first
-	more bool        // it is only that the text ends too early
+	err  *Error // the first
+	more bool   // it is only that the text ends too early
 }
 
 func newScanner(text string) scanner { return scanner{text: text, Position: Position{1, 1}} }
