@@ -82,26 +82,14 @@ func (e *evaluator) value(ctx context.Context, expr erltext.Expr) (etf.Term, err
 			err = &Exception{Class: "error", Reason: etf.Tuple{etf.Atom("badmatch"), value}}
 		}
 		return value, err
-	case *erltext.Call:
-		return e.call(ctx, x)
-	}
-	values, err := e.values(ctx, parts(expr))
-	if err != nil {
-		return nil, err
-	}
-	switch expr.(type) {
-	case *erltext.ListExpr:
-		last := len(values) - 1
-		return erltext.NewList(values[:last], values[last]), nil
-	case *erltext.MapExpr:
-		n := len(values) / 2
-		pairs := make([]etf.Pair, n)
-		for i := range pairs {
-			pairs[i] = etf.Pair{Key: values[i], Value: values[n+i]}
+	case *erltext.Compound:
+		values, err := e.values(ctx, x.Parts)
+		if err != nil {
+			return nil, err
 		}
-		return erltext.NewMap(pairs), nil
+		return x.Term(values), nil
 	}
-	return etf.Tuple(values), nil
+	return e.call(ctx, expr.(*erltext.Call))
 }
 
 func (e *evaluator) values(ctx context.Context, exprs []erltext.Expr) ([]etf.Term, error) {

@@ -1,8 +1,6 @@
 package console
 
 import (
-	"slices"
-
 	"github.com/flake-go/flake/node/console/erltext"
 	"github.com/flake-go/flake/node/etf"
 )
@@ -50,12 +48,8 @@ func parts(expr erltext.Expr) []erltext.Expr {
 	switch x := expr.(type) {
 	case *erltext.Call:
 		return x.Args
-	case *erltext.ListExpr:
-		return append(slices.Clone(x.Elements), x.Tail)
-	case *erltext.TupleExpr:
-		return x.Elements
-	case *erltext.MapExpr:
-		return append(slices.Clone(x.Keys), x.Values...)
+	case *erltext.Compound:
+		return x.Parts
 	}
 	return nil
 }
@@ -92,12 +86,14 @@ func (e *evaluator) match(pattern erltext.Expr, value etf.Term) bool {
 		return true
 	case *erltext.Match:
 		return e.match(x.Pattern, value) && e.match(x.Value, value)
-	case *erltext.TupleExpr:
-		tuple, ok := value.(etf.Tuple)
-		return ok && len(tuple) == len(x.Elements) && e.matchAll(x.Elements, tuple)
-	case *erltext.ListExpr:
-		elements, tail, ok := erltext.Split(value, len(x.Elements))
-		return ok && e.matchAll(x.Elements, elements) && e.match(x.Tail, tail)
+	case *erltext.Compound:
+		if x.Kind == erltext.Tuple {
+			tuple, ok := value.(etf.Tuple)
+			return ok && len(tuple) == len(x.Parts) && e.matchAll(x.Parts, tuple)
+		}
+		last := len(x.Parts) - 1
+		elements, tail, ok := erltext.Split(value, last)
+		return ok && e.matchAll(x.Parts[:last], elements) && e.match(x.Parts[last], tail)
 	}
 	return false
 }

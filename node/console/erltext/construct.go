@@ -65,35 +65,23 @@ func (p *parser) sequence(closer string) (exprs []Expr) {
 	return exprs
 }
 
-func (p *parser) tuple() Expr {
-	elements := p.sequence("}")
-	if terms, ok := literals(elements); ok {
-		return &Literal{etf.Tuple(terms)}
-	}
-	return &TupleExpr{elements}
-}
-
 func (p *parser) list() Expr {
 	if p.accept("]") {
 		return &Literal{etf.List(nil)}
 	}
-	elements := []Expr{p.expr()}
+	parts := []Expr{p.expr()}
 	if p.token.is("||") {
 		p.unsupported(p.token)
 	}
 	for p.accept(",") {
-		elements = append(elements, p.expr())
+		parts = append(parts, p.expr())
 	}
 	tail := Expr(&Literal{etf.List(nil)})
 	if p.accept("|") {
 		tail = p.expr()
 	}
 	p.expect("]")
-	terms, ok := literals(elements)
-	if end, isLiteral := tail.(*Literal); ok && isLiteral {
-		return &Literal{NewList(terms, end.Term)}
-	}
-	return &ListExpr{elements, tail}
+	return compound(List, append(parts, tail))
 }
 
 // mapping reads a map, behind its #.
@@ -105,28 +93,19 @@ func (p *parser) mapping(start token) Expr {
 		}
 	}
 	p.expect("{")
-	e := &MapExpr{}
+	var parts []Expr
 	for !p.accept("}") && p.err == nil {
-		if len(e.Keys) > 0 {
+		if len(parts) > 0 {
 			p.expect(",")
 		}
-		e.Keys = append(e.Keys, p.expr())
+		parts = append(parts, p.expr())
 		if p.token.is(":=") {
 			p.forbid(p.token.Position, "only association operators '=>' are allowed in map construction")
 			p.next()
 		} else {
 			p.expect("=>")
 		}
-		e.Values = append(e.Values, p.expr())
+		parts = append(parts, p.expr())
 	}
-	keys, ok := literals(e.Keys)
-	values, okToo := literals(e.Values)
-	if !ok || !okToo || p.err != nil {
-		return e
-	}
-	pairs := make(etf.Map, len(keys))
-	for i := range keys {
-		pairs[i] = etf.Pair{Key: keys[i], Value: values[i]}
-	}
-	return &Literal{NewMap(pairs)}
+	return compound(Map, parts)
 }

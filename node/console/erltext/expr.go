@@ -1,9 +1,12 @@
 package erltext
 
-import "github.com/flake-go/flake/node/etf"
+import (
+	"slices"
 
-// Expr is an expression as Parse reads it, one of *Literal, *Variable, *Match, *Call, and, for terms that
-// have one of the latter three in them, *ListExpr, *TupleExpr, *MapExpr.
+	"github.com/flake-go/flake/node/etf"
+)
+
+// Expr is an expression as Parse reads it, one of *Literal, *Variable, *Match, *Call and *Compound.
 type Expr any
 
 // Literal is a term.
@@ -25,50 +28,60 @@ type Call struct {
 	Position
 }
 
-// ListExpr is a list with at least one element. Without a |, Tail is the empty list.
-type ListExpr struct {
-	Elements []Expr
-	Tail     Expr
+// Compound is a tuple, list or map with expressions in it that are not literals. Parts are its elements, of a list
+// its tail too, and of a map each key before its value.
+type Compound struct {
+	Kind
+	Parts []Expr
 }
 
-// TupleExpr is a tuple.
-type TupleExpr struct{ Elements []Expr }
+// Kind says what a Compound is.
+type Kind uint8
 
-// MapExpr is a map.
-type MapExpr struct{ Keys, Values []Expr }
+const (
+	Tuple Kind = iota
+	List
+	Map
+)
 
-// literals returns the terms of expressions if they are all literals.
-func literals(exprs []Expr) ([]etf.Term, bool) {
-	terms := make([]etf.Term, len(exprs))
-	for i, e := range exprs {
-		literal, ok := e.(*Literal)
+// Term returns the term whose parts have the given values.
+func (k Kind) Term(parts []etf.Term) etf.Term {
+	switch k {
+	case Tuple:
+		return etf.Tuple(parts)
+	case List:
+		last := len(parts) - 1
+		return newList(parts[:last], parts[last])
+	}
+	pairs := make([]etf.Pair, len(parts)/2)
+	for i := range pairs {
+		pairs[i] = etf.Pair{Key: parts[2*i], Value: parts[2*i+1]}
+	}
+	return newMap(pairs)
+}
+
+// compound returns the expression with the given parts, a literal if they are.
+func compound(kind Kind, parts []Expr) Expr {
+	terms := make([]etf.Term, len(parts))
+	for i, part := range parts {
+		literal, ok := part.(*Literal)
 		if !ok {
-			return nil, false
+			return &Compound{kind, parts}
 		}
 		terms[i] = literal.Term
 	}
-	return terms, true
+	return &Literal{kind.Term(terms)}
 }
 
 // isPattern says whether an expression may stand before a =.
 func isPattern(e Expr) bool {
-	all := func(exprs []Expr) bool {
-		for _, e := range exprs {
-			if !isPattern(e) {
-				return false
-			}
-		}
-		return true
-	}
 	switch e := e.(type) {
 	case *Literal, *Variable:
 		return true
 	case *Match:
 		return isPattern(e.Value)
-	case *ListExpr:
-		return all(e.Elements) && isPattern(e.Tail)
-	case *TupleExpr:
-		return all(e.Elements)
+	case *Compound:
+		return e.Kind != Map && !slices.ContainsFunc(e.Parts, func(part Expr) bool { return !isPattern(part) })
 	}
 	return false
 }

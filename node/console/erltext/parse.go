@@ -220,7 +220,7 @@ func (p *parser) primary() Expr {
 		p.expect(")")
 		return e
 	case p.accept("{"):
-		return p.tuple()
+		return compound(Tuple, p.sequence("}"))
 	case p.accept("["):
 		return p.list()
 	case p.accept("#"):

@@ -61,27 +61,23 @@ func (p *pretty) term(s shape, col, open, used int) {
 		return
 	}
 	switch s.kind {
-	case listShape:
-		p.text("[")
-		p.elements(s, col+1, open, used+1)
-		p.text("]")
-	case tupleShape:
-		p.text("{")
-		if s.tagged {
-			p.tagged(s, col, open, used+1)
-		} else {
-			p.elements(s, col+1, open, used+1)
-		}
-		p.text("}")
-	case mapShape:
-		p.text("#{")
-		p.pairs(s, col+2, open, used+1)
-		p.text("}")
+	case textShape:
+		p.text(s.text)
+		return
 	case bytesShape:
 		p.bytes(s, col+2, open, used)
-	default:
-		p.text(s.text)
+		return
 	}
+	p.text(s.kind.opener())
+	switch {
+	case s.kind == mapShape:
+		p.pairs(s, col+2, open, used+1)
+	case s.tagged:
+		p.tagged(s, col, open, used+1)
+	default:
+		p.elements(s, col+1, open, used+1)
+	}
+	p.text(s.kind.closer())
 }
 
 // flat prints a shape on the line.

@@ -31,7 +31,7 @@ func Compare(a, b etf.Term) int {
 		}
 		return slices.CompareFunc(a, b, Compare)
 	case mapRank:
-		return compareMaps(NewMap(a.(etf.Map)), NewMap(b.(etf.Map)))
+		return compareMaps(newMap(a.(etf.Map)), newMap(b.(etf.Map)))
 	case listRank:
 		return compareLists(a, b)
 	case bitsRank:
@@ -159,8 +159,8 @@ func compareMaps(a, b etf.Map) int {
 	return slices.CompareFunc(a, b, value)
 }
 
-// NewList returns the list of the elements in front of a tail, which may be a list itself.
-func NewList(elements []etf.Term, tail etf.Term) etf.Term {
+// newList returns the list of the elements in front of a tail, which may be a list itself.
+func newList(elements []etf.Term, tail etf.Term) etf.Term {
 	behind, end := elementsOf(tail)
 	elements = slices.Concat(elements, behind)
 	switch {
@@ -172,8 +172,8 @@ func NewList(elements []etf.Term, tail etf.Term) etf.Term {
 	return etf.ImproperList{Elements: elements, Tail: end}
 }
 
-// NewMap returns the map of the pairs, of which later ones replace earlier ones, in the order of Compare.
-func NewMap(pairs []etf.Pair) etf.Map {
+// newMap returns the map of the pairs, of which later ones replace earlier ones, in the order of Compare.
+func newMap(pairs []etf.Pair) etf.Map {
 	sorted := slices.Clone(pairs)
 	slices.SortStableFunc(sorted, func(a, b etf.Pair) int { return Compare(a.Key, b.Key) })
 	m := etf.Map{}
@@ -193,5 +193,5 @@ func Split(list etf.Term, n int) (first []etf.Term, rest etf.Term, ok bool) {
 	if len(elements) < n {
 		return nil, nil, false
 	}
-	return elements[:n:n], NewList(elements[n:], tail), true
+	return elements[:n:n], newList(elements[n:], tail), true
 }
