@@ -56,15 +56,11 @@ func (p *pretty) fits(n, col, open, used int) bool {
 }
 
 func (p *pretty) term(s shape, col, open, used int) {
-	if p.fits(s.width, col, open, used) {
-		p.flat(s)
-		return
-	}
-	switch s.kind {
-	case textShape:
+	switch {
+	case s.kind == textShape || p.fits(s.width, col, open, used):
 		p.text(s.text)
 		return
-	case bytesShape:
+	case s.kind == bytesShape:
 		p.bytes(s, col+2, open, used)
 		return
 	}
@@ -76,34 +72,6 @@ func (p *pretty) term(s shape, col, open, used int) {
 		p.tagged(s, col, open, used+1)
 	default:
 		p.elements(s, col+1, open, used+1)
-	}
-	p.text(s.kind.closer())
-}
-
-// flat prints a shape on the line.
-func (p *pretty) flat(s shape) {
-	switch s.kind {
-	case pairShape:
-		p.flat(s.parts[0])
-		p.text(" => ")
-		p.flat(s.parts[1])
-		return
-	case textShape, bytesShape:
-		p.text(s.text)
-		return
-	}
-	p.text(s.kind.opener())
-	for i, part := range s.parts {
-		if i > 0 {
-			p.text(",")
-		}
-		p.flat(part)
-	}
-	if s.rest != nil {
-		if len(s.parts) > 0 {
-			p.text(s.kind.restMark())
-		}
-		p.flat(*s.rest)
 	}
 	p.text(s.kind.closer())
 }
@@ -203,7 +171,7 @@ func (p *pretty) pairs(s shape, col, open, used int) {
 			continue
 		case pair.isText() && p.fits(1+pair.width+more(behind), at, behind, used):
 			p.text(",")
-			p.flat(pair)
+			p.text(pair.text)
 			at += 1 + pair.width
 			used += 1 + pair.width
 			continue
@@ -221,7 +189,7 @@ func (p *pretty) pairs(s shape, col, open, used int) {
 // pair prints a key and its value, and returns what element does.
 func (p *pretty) pair(s shape, col, open, used int) int {
 	if p.fits(s.width, col, open, used) {
-		p.flat(s)
+		p.text(s.text)
 		if s.isText() {
 			return s.width
 		}

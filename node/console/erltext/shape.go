@@ -2,6 +2,7 @@ package erltext
 
 import (
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/flake-go/flake/node/etf"
@@ -29,11 +30,11 @@ func (k shapeKind) restMark() string {
 	return ","
 }
 
-// shape is a term, cut off at a depth, whose width on one line is known.
+// shape is a term, cut off at a depth.
 type shape struct {
 	kind   shapeKind
-	width  int
-	text   string // of textShape and bytesShape
+	text   string // on one line; what could not be printed on one may be cut
+	width  int    // of all of it
 	dots   bool   // it stands for more than could be printed
 	tagged bool   // it is a tuple that begins with an atom
 	parts  []shape
@@ -88,9 +89,7 @@ func shapeOfList(t etf.Term, depth int) shape {
 		return textOf("[]")
 	}
 	if depth == 1 { // to element, other than to Erlang's eye, this is not text
-		s := shape{kind: listShape, rest: &dots}
-		s.measure(2)
-		return s
+		return shape{kind: listShape, rest: &dots}.finish()
 	}
 	if text, ok := printableText(t); ok {
 		return textOf(quoted(text, '"'))
@@ -105,8 +104,7 @@ func shapeOfList(t etf.Term, depth int) shape {
 		rest := shapeOf(tail, depth-1)
 		s.rest = &rest
 	}
-	s.measure(2)
-	return s
+	return s.finish()
 }
 
 // fill adds the shapes of elements, each a level deeper than the one before it, and returns the depth that is
@@ -122,15 +120,27 @@ func (s *shape) fill(elements []etf.Term, depth int) int {
 	return depth
 }
 
-// measure sets the width, brackets being that of the brackets.
-func (s *shape) measure(brackets int) {
-	s.width = brackets + max(len(s.parts)-1, 0)
-	for _, part := range s.parts {
-		s.width += part.width
+// finish sets the text and the width.
+func (s shape) finish() shape {
+	separator := ","
+	if s.kind == pairShape {
+		separator = " => "
 	}
+	texts := make([]string, len(s.parts))
+	for i, part := range s.parts {
+		texts[i] = part.text
+	}
+	s.text = s.kind.opener() + strings.Join(texts, separator)
 	if s.rest != nil {
-		s.width += min(len(s.parts), 1) + s.rest.width
+		if len(s.parts) > 0 {
+			s.text += s.kind.restMark()
+		}
+		s.text += s.rest.text
 	}
+	s.text += s.kind.closer()
+	s.width = utf8.RuneCountInString(s.text)
+	s.text = s.text[:min(len(s.text), utf8.UTFMax*lineChars)] // it is not printed if it is longer
+	return s
 }
 
 func shapeOfTuple(t etf.Tuple, depth int) shape {
@@ -147,8 +157,7 @@ func shapeOfTuple(t etf.Tuple, depth int) shape {
 	}
 	_, isAtom := t[0].(etf.Atom)
 	s.tagged = isAtom && len(t) > 1
-	s.measure(2)
-	return s
+	return s.finish()
 }
 
 func shapeOfMap(t etf.Map, depth int) shape {
@@ -164,11 +173,10 @@ func shapeOfMap(t etf.Map, depth int) shape {
 			s.rest = &dots
 			break
 		}
-		key, value := shapeOf(pair.Key, depth-1), shapeOf(pair.Value, depth-1)
-		s.parts = append(s.parts, shape{kind: pairShape, width: key.width + 4 + value.width, parts: []shape{key, value}})
+		parts := []shape{shapeOf(pair.Key, depth-1), shapeOf(pair.Value, depth-1)}
+		s.parts = append(s.parts, shape{kind: pairShape, parts: parts}.finish())
 	}
-	s.measure(3)
-	return s
+	return s.finish()
 }
 
 // printableText returns the text that a list is.
