@@ -40,6 +40,16 @@ func AppendAtom(dst []byte, a Atom, caps Caps) ([]byte, error) {
 	return dst, nil
 }
 
+// MustAppendAtom is AppendAtom for an atom that the program itself holds or that AppendAtom has checked before. It
+// panics where AppendAtom fails.
+func MustAppendAtom(dst []byte, a Atom, caps Caps) []byte {
+	dst, err := AppendAtom(dst, a, caps)
+	if err != nil {
+		panic(err)
+	}
+	return dst
+}
+
 func appendUTF8Atom(dst []byte, a Atom) []byte {
 	if len(a) <= math.MaxUint8 {
 		dst = append(dst, byte(SmallAtomUTF8Ext), byte(len(a)))
