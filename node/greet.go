@@ -28,7 +28,7 @@ func (n *Node) accept() {
 		case errors.Is(err, net.ErrClosed):
 			return
 		case err != nil:
-			n.log.Error("accept failed", "error", err)
+			n.log.Error("accept failed", "err", err)
 			select {
 			case <-n.ctx.Done():
 				return
@@ -159,9 +159,9 @@ func (n *Node) refused(v *visit, peer string, err error) {
 	switch {
 	case peer == "" && errors.Is(err, io.EOF), n.ctx.Err() != nil:
 		// somebody who looked whether the port is open, or our own end
-		n.log.Debug("connection without a handshake", "address", addr, "error", err)
+		n.log.Debug("connection without a handshake", "address", addr, "err", err)
 	default:
-		n.log.Warn("connection refused", "peer", peer, "address", addr, "error", err)
+		n.log.Warn("connection refused", "peer", peer, "address", addr, "err", err)
 	}
 }
 

@@ -107,7 +107,7 @@ func (s *Server) Serve(l net.Listener) {
 	s.served.Go(s.sample)
 	s.served.Go(func() {
 		if err := s.http.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-			s.Log.Error("HTTP has ended", "error", err)
+			s.Log.Error("HTTP has ended", "err", err)
 		}
 	})
 }

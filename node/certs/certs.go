@@ -49,7 +49,7 @@ func (s *Source) Config() *tls.Config {
 	s.seen = now // before they are read: a later change is seen as one
 	config, err := s.files.load()
 	if err != nil {
-		s.log.Error("the TLS files have changed and are of no use; the old certificate stays in use", "error", err)
+		s.log.Error("the TLS files have changed and are of no use; the old certificate stays in use", "err", err)
 		return s.config
 	}
 	s.config = config

@@ -143,7 +143,7 @@ func (c *Conn) putBehind(p *Process, token, message []byte) bool {
 		m := &Message{conn: c, to: p, term: bytes.Clone(message), token: token, inLine: true}
 		l.waiting = append(l.waiting, waiter{size: size, serve: func() {
 			if err := p.Receive(m); err != nil {
-				c.log.Warn("message dropped", "error", err)
+				c.log.Warn("message dropped", "err", err)
 			}
 		}})
 	}

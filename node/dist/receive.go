@@ -85,7 +85,7 @@ func (c *Conn) handle(frame []byte) error {
 		err = c.dispatch(&c.control)
 	}
 	if err != nil {
-		c.log.Warn("message dropped", "error", err)
+		c.log.Warn("message dropped", "err", err)
 	}
 	return nil
 }

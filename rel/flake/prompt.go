@@ -49,7 +49,7 @@ func (p *prompt) Call(module, function etf.Atom, args []etf.Term) (etf.Term, err
 // run serves the prompt until it is left, or ctx ends.
 func (p *prompt) run(ctx context.Context, log *slog.Logger) {
 	if err := p.Run(ctx); err != nil && ctx.Err() == nil {
-		log.Error("the prompt failed; the node goes on", "error", err)
+		log.Error("the prompt failed; the node goes on", "err", err)
 		<-ctx.Done()
 	}
 }

@@ -37,7 +37,7 @@ func secure(cfg config.Node, log *slog.Logger) (func() *tls.Config, error) {
 	leaf := s.Config().Certificates[0].Leaf
 	_, host, _ := strings.Cut(cfg.Name, "@")
 	if err := leaf.VerifyHostname(host); err != nil {
-		log.Warn("nodes that verify ours will refuse it", "error", err)
+		log.Warn("nodes that verify ours will refuse it", "err", err)
 	}
 	if now := time.Now(); now.Before(leaf.NotBefore) || now.After(leaf.NotAfter) {
 		log.Warn("nodes that verify ours will refuse it: the certificate is not valid now",
