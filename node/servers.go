@@ -4,7 +4,6 @@ import (
 	"runtime/metrics"
 
 	"github.com/flake-go/flake/genserver"
-	"github.com/flake-go/flake/node/dist"
 	"github.com/flake-go/flake/node/etf"
 	"github.com/flake-go/flake/node/rpc"
 )
@@ -85,10 +84,11 @@ func (n *Node) server(ref etf.Term, exit func(why etf.Term) error) (*genserver.S
 
 // local gives the process of this node with the pid, or nil.
 func (n *Node) local(pid etf.Pid) *process {
-	if string(pid.Node()) != n.name || pid.Creation() != n.creation {
+	node, id, creation := etf.PidParts([]byte(pid))
+	if string(node) != n.name || creation != n.creation {
 		return nil
 	}
-	return n.registry.byID(dist.IDOf(pid))
+	return n.registry.byID(id)
 }
 
 // fnIsProcessAlive knows the node's own processes, not what others have spawned here.

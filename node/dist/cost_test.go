@@ -34,22 +34,33 @@ var costs = map[string]struct {
 }{
 	"get of OTP":      {otpCall(etf.Atom("get")), cost{allocs: 0, reply: 160}},
 	"{get,62} of OTP": {otpCall(etf.Tuple{etf.Atom("get"), int64(62)}), cost{allocs: 0, reply: 160}},
+	"get by pid of OTP": {[][]byte{
+		monitorP(ours, ref4),
+		frame(etf.Tuple{number(wire.OpSend), etf.Atom(""), ours}, external(callTerm(aliasOf(ref4), etf.Atom("get")))),
+		frame(etf.Tuple{number(wire.OpDemonitorP), theirs, ours, ref4}),
+	}, cost{allocs: 0, reply: 160}},
 	"get of a C node": {[][]byte{regSend(ref3, etf.Atom("get"))}, cost{allocs: 0, reply: 106}},
 }
 
 // otpCall is what gen_server:call sends from OTP 24 on.
 func otpCall(request etf.Term) [][]byte {
-	alias := etf.ImproperList{Elements: []etf.Term{etf.Atom("alias")}, Tail: ref4}
 	return [][]byte{
 		monitorP(etf.Atom("flake"), ref4),
-		regSend(alias, request),
+		regSend(aliasOf(ref4), request),
 		frame(etf.Tuple{number(wire.OpDemonitorP), theirs, etf.Atom("flake"), ref4}),
 	}
 }
 
 func regSend(tag, request etf.Term) []byte {
-	message := etf.Tuple{etf.Atom("$gen_call"), etf.Tuple{theirs, tag}, request}
-	return frame(etf.Tuple{number(wire.OpRegSend), theirs, etf.Atom(""), etf.Atom("flake")}, external(message))
+	return frame(etf.Tuple{number(wire.OpRegSend), theirs, etf.Atom(""), etf.Atom("flake")}, external(callTerm(tag, request)))
+}
+
+func callTerm(tag, request etf.Term) etf.Term {
+	return etf.Tuple{etf.Atom("$gen_call"), etf.Tuple{theirs, tag}, request}
+}
+
+func aliasOf(ref etf.Ref) etf.Term {
+	return etf.ImproperList{Elements: []etf.Term{etf.Atom("alias")}, Tail: ref}
 }
 
 func TestCost(t *testing.T) {

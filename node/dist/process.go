@@ -1,9 +1,5 @@
 package dist
 
-import (
-	"github.com/flake-go/flake/node/etf"
-)
-
 // Process is a local process as peers see it.
 type Process struct {
 	ID uint64 // of its pid, with the Serial in the upper 32 bits
@@ -24,6 +20,3 @@ type Processes interface {
 	// ByID gives the process with the ID, or nil.
 	ByID(id uint64) *Process
 }
-
-// IDOf is the ID of the process of a pid.
-func IDOf(p etf.Pid) uint64 { return uint64(p.Serial())<<32 | uint64(p.ID()) }

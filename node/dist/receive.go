@@ -161,21 +161,15 @@ func (c *Conn) find(proc []byte) *Process {
 		r := etf.NewReader(proc)
 		return c.proto.Processes.Whereis(r.Atom())
 	}
-	p := etf.Pid(proc)
-	if string(p.Node()) != c.proto.Node || !c.sameCreation(p) {
+	node, id, creation := etf.PidParts(proc)
+	ours := c.proto.Creation
+	if etf.Tag(proc[0]) == etf.PidExt { // of which two bits are significant
+		creation, ours = creation&3, ours&3
+	}
+	if string(node) != c.proto.Node || creation != ours {
 		return nil
 	}
-	return c.proto.Processes.ByID(IDOf(p))
-}
-
-// sameCreation reports whether a pid with our name is of this run of our node.
-// Of an old form only two bits are significant: PID_EXT in the chapter
-// "External Term Format".
-func (c *Conn) sameCreation(p etf.Pid) bool {
-	if etf.Tag(p[0]) == etf.PidExt {
-		return p.Creation()&3 == c.proto.Creation&3
-	}
-	return p.Creation() == c.proto.Creation
+	return c.proto.Processes.ByID(id)
 }
 
 // recvExit is the end of a process of the peer that is linked with one of ours.

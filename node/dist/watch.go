@@ -171,7 +171,8 @@ func (c *Conn) recvUnlinkID(m *wire.Message) error {
 
 // unlink forgets a link, and reports whether there was one.
 func (c *Conn) unlink(from, to []byte) bool {
-	l := link{IDOf(etf.Pid(to)), string(to), string(from)}
+	_, id, _ := etf.PidParts(to)
+	l := link{id, string(to), string(from)}
 	c.watches.mu.Lock()
 	defer c.watches.mu.Unlock()
 	return c.watches.forgetLink(l)

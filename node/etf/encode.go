@@ -202,7 +202,7 @@ func (e *encoder) identifier(external string, tags ...Tag) (err error) {
 	if err := check(external, tags...); err != nil {
 		return err
 	}
-	id := takeApart(external)
+	id := takeApart([]byte(external))
 	tag := e.caps.tagFor(id.tag)
 	if tag == id.tag && e.caps.UTF8Atoms {
 		e.dst = append(e.dst, external...)

@@ -184,7 +184,7 @@ func (p *printer) bytes(data []byte, bits uint8) {
 
 // identifier prints a pid, port or reference. What comes here otherwise is not a term.
 func (p *printer) identifier() {
-	id := takeApart(string(p.r.Raw()))
+	id := takeApart(p.r.Raw())
 	switch id.tag {
 	case PidExt, NewPidExt:
 		p.text(fmt.Sprintf("<0.%d.%d>", id.word(0), id.word(1)))

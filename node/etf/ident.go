@@ -46,8 +46,8 @@ func (r *Reader) identifier(tag Tag) identifier {
 }
 
 // takeApart reads a pid, port or reference from its external bytes; the zero value if they are not one.
-func takeApart(external string) identifier {
-	r := NewReader([]byte(external))
+func takeApart(external []byte) identifier {
+	r := NewReader(external)
 	id := r.identifier(r.next())
 	if r.Finish() != nil {
 		return identifier{}

@@ -90,17 +90,24 @@ func NewPid(node Atom, id, serial, creation uint32) Pid {
 	return Pid(binary.BigEndian.AppendUint32(b, creation))
 }
 
+// PidParts takes the external bytes of a pid apart: the name of its node; its ID, with
+// the Serial in the upper 32 bits; and its creation. It copies nothing.
+func PidParts(pid []byte) (node []byte, id uint64, creation uint32) {
+	i := takeApart(pid)
+	return toUTF8(i.node, i.latin1), uint64(i.word(1))<<32 | uint64(i.word(0)), i.creation
+}
+
 // Node returns the name of the node the process is on.
-func (p Pid) Node() Atom { return takeApart(string(p)).nodeAtom() }
+func (p Pid) Node() Atom { return takeApart([]byte(p)).nodeAtom() }
 
 // ID returns the first number of a pid.
-func (p Pid) ID() uint32 { return takeApart(string(p)).word(0) }
+func (p Pid) ID() uint32 { return takeApart([]byte(p)).word(0) }
 
 // Serial returns the second number of a pid.
-func (p Pid) Serial() uint32 { return takeApart(string(p)).word(1) }
+func (p Pid) Serial() uint32 { return takeApart([]byte(p)).word(1) }
 
 // Creation tells apart the lives of a node of one name.
-func (p Pid) Creation() uint32 { return takeApart(string(p)).creation }
+func (p Pid) Creation() uint32 { return takeApart([]byte(p)).creation }
 
 // NewRef returns a reference, of 1 to MaxReferenceWords words, as a NEWER_REFERENCE_EXT. It checks nothing:
 // Append refuses what is not a reference.
@@ -116,14 +123,14 @@ func NewRef(node Atom, creation uint32, words ...uint32) Ref {
 }
 
 // Node returns the name of the node that made the reference.
-func (r Ref) Node() Atom { return takeApart(string(r)).nodeAtom() }
+func (r Ref) Node() Atom { return takeApart([]byte(r)).nodeAtom() }
 
 // Creation tells apart the lives of a node of one name.
-func (r Ref) Creation() uint32 { return takeApart(string(r)).creation }
+func (r Ref) Creation() uint32 { return takeApart([]byte(r)).creation }
 
 // Words returns the numbers of a reference in the order of the wire, the reverse of the printed one.
 func (r Ref) Words() []uint32 {
-	id := takeApart(string(r))
+	id := takeApart([]byte(r))
 	words := make([]uint32, len(id.words)/4)
 	for i := range words {
 		words[i] = id.word(i)
@@ -132,13 +139,13 @@ func (r Ref) Words() []uint32 {
 }
 
 // Node returns the name of the node the port is on.
-func (p Port) Node() Atom { return takeApart(string(p)).nodeAtom() }
+func (p Port) Node() Atom { return takeApart([]byte(p)).nodeAtom() }
 
 // ID returns the number of a port.
-func (p Port) ID() uint64 { return takeApart(string(p)).number() }
+func (p Port) ID() uint64 { return takeApart([]byte(p)).number() }
 
 // Creation tells apart the lives of a node of one name.
-func (p Port) Creation() uint32 { return takeApart(string(p)).creation }
+func (p Port) Creation() uint32 { return takeApart([]byte(p)).creation }
 
 // String returns the text of the pid, as Format does.
 func (p Pid) String() string { return string(Format(nil, p)) }
