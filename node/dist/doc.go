@@ -15,14 +15,14 @@
 // To decode a call and make an id costs little; to be woken for it and to write
 // its answer costs most. So the reader of a busy connection is a thread that
 // runs where its callers do, as package socket tells. There is no goroutine,
-// channel or timer a call. A message is gone through once, by who
-// receives it, see [Process].
+// channel or timer a call. A message is gone through once, by who receives it, see
+// [Process].
 //
 // A [Message] is answered at once, or later: what is built aside does not hold up the
 // reader. What its process asks that server meanwhile waits behind it, so that a
-// process is answered in the order of its calls: see [Message.SendInTurn]. Answers to another node than the
-// peer, for which that one passed a call on, go there; it is connected to if it is
-// not.
+// process is answered in the order of its calls: see [Message.SendInTurn]. Answers to
+// another node than the peer, for which that one passed a call on, go there; it is
+// connected to if it is not.
 //
 // References, and pids in answers, go back as the octets that came. A frame
 // that cannot be framed ends its connection; a message that cannot be decoded
