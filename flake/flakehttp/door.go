@@ -56,7 +56,15 @@ func (s *Server) routes() {
 		e := &endpoints[i]
 		s.mux.HandleFunc(e.path, func(w http.ResponseWriter, r *http.Request) {
 			fault := s.admit(e, r)
-			if crowded(r) {
+			if fault == nil {
+				fault = readBody(r)
+			}
+			switch {
+			case fault != nil:
+				if r.ContentLength != 0 { // or net/http would wait for the body
+					w.Header().Set("Connection", "close")
+				}
+			case !getsPlace(r):
 				w.Header().Set("Connection", "close")
 				if !e.open {
 					fault = failed(http.StatusServiceUnavailable, "as many requests are being answered as may be")

@@ -4,9 +4,9 @@ import "time"
 
 // The limits of who asks over HTTP.
 const (
-	// MaxConnections bounds the connections on which a request is being answered, and
-	// MaxConnectionsPerHost those of one host; the loopback is no host. One more is
-	// answered 503, but for /healthz and /readyz.
+	// MaxConnections bounds the connections on which a request is being answered that
+	// has come as a whole and may be made, and MaxConnectionsPerHost those of one host;
+	// the loopback is no host. One more is answered 503, but for /healthz and /readyz.
 	MaxConnections        = 512
 	MaxConnectionsPerHost = 256
 
@@ -22,7 +22,7 @@ const (
 	// net/http adds 4096; more is answered 431.
 	MaxHeader = 8 << 10
 
-	// MaxBody bounds the octets of a form; more is answered 413.
+	// MaxBody bounds the octets of a body; more is answered 413.
 	MaxBody = 4 << 10
 
 	// turnTime is how long a request may wait for the turns it has to take many ids;

@@ -175,7 +175,7 @@ func TestLimitListener(t *testing.T) {
 				t.Fatal(err)
 			}
 			if strings.ContainsAny(text, "!+") {
-				noteState(tls.Server(c, nil), http.StateActive) // as net/http does if that is around it
+				l.answer(placedOf(tls.Server(c, nil))) // as net/http has it around
 			}
 			if strings.Contains(text, "+") {
 				answered = append(answered, c)

@@ -85,7 +85,7 @@ func (l *limited) oldest(among func(*placed) bool) (oldest *placed) {
 }
 
 // answer counts a connection as one that is being answered, if so many may be.
-func (l *limited) answer(p *placed) {
+func (l *limited) answer(p *placed) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.hear(p)
@@ -97,6 +97,7 @@ func (l *limited) answer(p *placed) {
 		p.answered = true
 		l.answered++
 	}
+	return p.answered
 }
 
 // rest is the opposite of answer.
@@ -139,14 +140,9 @@ func placedOf(c net.Conn) *placed {
 	return c.(*placed)
 }
 
-// noteState is [http.Server.ConnState]. A connection is active from when the header
-// of a request has come until its answer is written.
+// noteState is [http.Server.ConnState]. A connection is idle when an answer is written.
 func noteState(c net.Conn, state http.ConnState) {
-	p := placedOf(c)
-	switch state {
-	case http.StateActive:
-		p.of.answer(p)
-	case http.StateIdle:
+	if p := placedOf(c); state == http.StateIdle {
 		p.of.rest(p)
 	}
 }
@@ -158,13 +154,8 @@ func noteConn(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, placedKey{}, placedOf(c))
 }
 
-// crowded tells whether a request has come while as many are being answered as may be.
-func crowded(r *http.Request) bool {
+// getsPlace counts a request as one that is being answered, if so many may be.
+func getsPlace(r *http.Request) bool {
 	p, ok := r.Context().Value(placedKey{}).(*placed)
-	if !ok {
-		return false
-	}
-	p.of.mu.Lock()
-	defer p.of.mu.Unlock()
-	return !p.answered
+	return !ok || p.of.answer(p)
 }

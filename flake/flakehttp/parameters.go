@@ -1,6 +1,7 @@
 package flakehttp
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"math"
@@ -23,6 +24,23 @@ type parameters struct {
 	given [maxParameters]bool
 }
 
+// readBody reads the whole body. Only then the request takes the place of another.
+func readBody(r *http.Request) *problem {
+	if r.ContentLength == 0 {
+		return nil
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, MaxBody))
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &large):
+		return failed(http.StatusRequestEntityTooLarge, "the body has more than %d octets", MaxBody)
+	case err != nil:
+		return failed(http.StatusBadRequest, "the body cannot be read: %v", err)
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	return nil
+}
+
 // readParameters reads those of the query and, of a POST, those of a form in the
 // body.
 func readParameters(r *http.Request, known []string) (parameters, *problem) {
@@ -34,14 +52,8 @@ func readParameters(r *http.Request, known []string) (parameters, *problem) {
 		return p, nil
 	}
 	const form = "application/x-www-form-urlencoded"
-	body, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, MaxBody))
-	var large *http.MaxBytesError
-	switch {
-	case errors.As(err, &large):
-		return p, failed(http.StatusRequestEntityTooLarge, "the body has more than %d octets", MaxBody)
-	case err != nil:
-		return p, failed(http.StatusBadRequest, "the body cannot be read: %v", err)
-	case len(body) == 0:
+	body, _ := io.ReadAll(r.Body) // which readBody has read
+	if len(body) == 0 {
 		return p, nil
 	}
 	if media, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); media != form {

@@ -257,6 +257,50 @@ func TestTLS(t *testing.T) {
 	}
 }
 
+// However many requests wait for a body that does not come, others are answered; and
+// who has not the token is told so at once.
+func TestNoBody(t *testing.T) {
+	for _, token := range []string{"", "0123456789abcdef"} {
+		for _, method := range []string{http.MethodGet, http.MethodPost} {
+			t.Run(method+" "+token, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) { testNoBody(t, token, method) })
+			})
+		}
+	}
+}
+
+func testNoBody(t *testing.T, token, method string) {
+	s, l, client := server(t, Options{Token: token}, isReady)
+	defer s.Stop(t.Context())
+	begin := time.Now()
+	for range MaxConnections {
+		c, _ := l.dial(t.Context(), "", "")
+		defer c.Close()
+		io.WriteString(c, method+" /v1/ids HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\nn=")
+		if token == "" {
+			continue
+		}
+		if answer, err := http.ReadResponse(bufio.NewReader(c), nil); err != nil || answer.StatusCode != http.StatusUnauthorized {
+			t.Fatalf("%v, %v", answer, err)
+		}
+	}
+	synctest.Wait()
+	r, err := http.NewRequest(http.MethodPost, "http://localhost/v1/ids", strings.NewReader("n=2"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.SetBasicAuth("", token)
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	answer, err := client.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer.Body.Close()
+	if took := time.Since(begin); answer.StatusCode != http.StatusOK || took != 0 {
+		t.Errorf("%s after %v", answer.Status, took)
+	}
+}
+
 // Without a logger there is the default one.
 func TestDefaultLog(t *testing.T) {
 	if New(Options{}).Log != slog.Default() {
