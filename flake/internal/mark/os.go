@@ -100,11 +100,13 @@ type fileLock struct {
 	file   *os.File
 }
 
+// take opens the file for nobody else: who can read it can lock it.
 func (l *fileLock) take() error {
-	f, err := os.OpenFile(l.path, os.O_RDWR|os.O_CREATE|noFollow, 0o644)
+	f, err := os.OpenFile(l.path, os.O_RDWR|os.O_CREATE|noFollow, 0o600)
 	if err != nil {
 		return err
 	}
+	f.Chmod(0o600) // an old one; not every disk has permissions
 	if err := flock(f); err != nil {
 		f.Close()
 		return err

@@ -2,6 +2,8 @@ package mark
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"syscall"
 	"testing"
 )
@@ -13,5 +15,23 @@ func TestFolderThatCannotBeSynced(t *testing.T) {
 	}
 	if err := (OS{}).SyncDir("/none"); !errors.Is(err, syscall.ENOENT) {
 		t.Error(err)
+	}
+}
+
+// Nobody else can open the lock, and so hold it; nor one that was made for all to read.
+func TestLockForNobodyElse(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "mark.lock")
+	for range 2 {
+		lock, err := OS{}.Lock(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		info, err := os.Stat(path)
+		if err != nil || info.Mode() != 0o600 {
+			t.Errorf("%v, %v", info.Mode(), err)
+		}
+		if err := errors.Join(lock.Close(), os.Chmod(path, 0o644)); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
