@@ -19,8 +19,8 @@ import (
 // however that ends, and whose name says the place.
 //
 // Anybody can make such a socket. So of a place that was chosen, one of another user,
-// but for root's, is no more than warned of: else any user could keep the node from
-// starting.
+// but for root's, is no more than warned of, and so is one that nobody accepts at, as
+// this program does: else any user could keep the node from starting.
 func claim(p place, log *slog.Logger) (release func() error, err error) {
 	name := fmt.Sprintf("%s%s/%x-%x/%s", claimPrefix, p.kind, p.first, p.last, rand.Text())
 	l, err := net.Listen("unix", name)
@@ -59,8 +59,12 @@ func compare(name string, p place, log *slog.Logger) error {
 		owner, err := ownerOf(other)
 		switch {
 		case errors.Is(err, syscall.ECONNREFUSED): // it has just gone, or never was a claim of ours
+		case errors.Is(err, syscall.EAGAIN) && p.chosen:
+			log.Warn("a process that does not answer says that it hands out the same ids", "who", p.who, "socket", other)
 		case err == nil && p.chosen && owner.Uid != 0 && int(owner.Uid) != os.Getuid():
 			log.Warn("a process of another user says that it hands out the same ids", "who", p.who, "pid", owner.Pid, "uid", owner.Uid)
+		case err != nil:
+			return fmt.Errorf("cannot tell whose %s is, which says that it hands out the same ids: %w", other, err)
 		default:
 			return fmt.Errorf("another generator on this machine has it, in process %d of user %d, and both would hand out the same ids; "+
 				"stop that one first, or give this one another", owner.Pid, owner.Uid)

@@ -1,0 +1,43 @@
+package main
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// A claim that cannot be asked whose it is keeps nobody from an id of their own choice.
+func TestClaimThatIsFull(t *testing.T) {
+	const id = 15
+	here := place{who: "here", kind: "test " + rand.Text(), first: id, last: id}
+	name := fmt.Sprintf("%s%s/%x-%x/full", claimPrefix, here.kind, id, id)
+	fd, err := syscall.Socket(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer syscall.Close(fd)
+	if err := errors.Join(syscall.Bind(fd, &syscall.SockaddrUnix{Name: name}), syscall.Listen(fd, 0)); err != nil {
+		t.Fatal(err)
+	}
+	for err == nil {
+		var c net.Conn
+		if c, err = net.Dial("unix", name); err == nil {
+			defer c.Close()
+		}
+	}
+	for _, here.chosen = range []bool{false, true} {
+		var log strings.Builder
+		release, err := claim(here, slog.New(slog.NewTextHandler(&log, nil)))
+		if (err == nil) != here.chosen || strings.Contains(log.String(), name) != here.chosen {
+			t.Errorf("chosen: %t: %v, %s", here.chosen, err, &log)
+		}
+		if err == nil {
+			release()
+		}
+	}
+}
