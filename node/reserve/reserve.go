@@ -4,6 +4,8 @@
 // A new descriptor has the lowest number that is free. One whose number is among the
 // last that the process may have says that few are left: a peer is not given it. What
 // is open for a moment only, or must not fail, may have it.
+//
+// It keeps threads back, too, and tells what memory there is.
 package reserve
 
 import (

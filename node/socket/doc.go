@@ -20,8 +20,8 @@ package socket
 import "time"
 
 const (
-	// MaxThreads bounds the connections that a thread reads at a time. Go's poller
-	// watches any more of them.
+	// MaxThreads bounds the connections that a thread reads at a time; they are fewer if
+	// the process may not have so many threads. Go's poller watches any more of them.
 	MaxThreads = 64
 
 	// idle is how long nothing has to arrive for a thread to be given back, and busy

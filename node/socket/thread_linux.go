@@ -2,13 +2,19 @@ package socket
 
 import (
 	"runtime"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/flake-go/flake/node/reserve"
 )
 
-var threads atomic.Int32 // that read
+var (
+	threads atomic.Int32 // that read
+	most    = sync.OnceValue(func() int32 { return int32(min(MaxThreads, reserve.Threads())) })
+)
 
 // thread is that of a goroutine, as long as that reads a busy connection.
 type thread struct {
@@ -45,7 +51,7 @@ const (
 // enter has the calling goroutine, which does not yet, keep its thread, if not too
 // many do.
 func (t *thread) enter() {
-	if threads.Add(1) > MaxThreads {
+	if threads.Add(1) > most() {
 		threads.Add(-1)
 		return
 	}

@@ -54,7 +54,7 @@ func openDoor(cfg config.HTTP, log *slog.Logger, o flakehttp.Options) (*door, er
 	if host, _, _ := net.SplitHostPort(cfg.Listen); !config.IsLoopback(host) && !cfg.TLS.On {
 		log.Warn("HTTP without TLS: whoever is on the way can read it, and its token")
 	}
-	o.Connections = reserve.Share(httpWithin(memoryOfContainer()))
+	o.Connections = reserve.Share(httpWithin(reserve.Memory()))
 	return &door{flakehttp.New(o), reserve.Listener(l, log), scheme + "://" + l.Addr().String() + "/"}, nil
 }
 

@@ -2,17 +2,13 @@ package main
 
 import (
 	"context"
-	"math"
 	"os"
-	"path/filepath"
 	"runtime/debug"
 	"runtime/metrics"
-	"strconv"
-	"strings"
-	"sync"
 	"time"
 
 	"github.com/flake-go/flake/flake/flakehttp"
+	"github.com/flake-go/flake/node/reserve"
 )
 
 // The limit of Go's memory is above what the node may hold, by the limits that
@@ -36,7 +32,7 @@ func boundMemory(ctx context.Context, connections func() int) {
 	if os.Getenv("GOMEMLIMIT") != "" {
 		return
 	}
-	most := memoryOfContainer()
+	most := reserve.Memory()
 	set := int64(0)
 	for check := time.NewTicker(memoryCheck); ; {
 		if want := memoryFor(connections(), most); want != set {
@@ -91,42 +87,7 @@ func collections() uint64 {
 	return cycles[0].Value.Uint64()
 }
 
-// memoryOfContainer is what there is to take, as it was when it was asked first.
-var memoryOfContainer = sync.OnceValue(func() int64 {
-	return containerLimit("/proc/self/cgroup", "/sys/fs/cgroup")
-})
-
 // httpWithin is how many connections there may be in so much memory.
 func httpWithin(most int64) int {
 	return int(min(most/memoryPerHTTP, flakehttp.MaxConnections+flakehttp.SpareConnections))
-}
-
-// containerLimit is nine tenths of what the control groups of this process, and those
-// above them, may take; without any there is no limit.
-func containerLimit(self, root string) int64 {
-	most := int64(math.MaxInt64)
-	groups, _ := os.ReadFile(self) // there is none but on Linux
-	for line := range strings.Lines(string(groups)) {
-		group := strings.SplitN(strings.TrimSpace(line), ":", 3) // number, controllers, path: cgroups(7)
-		if len(group) != 3 {
-			continue
-		}
-		tree, file := root, "memory.max"
-		if group[1] != "" { // of version 1
-			tree, file = filepath.Join(root, "memory"), "memory.limit_in_bytes"
-		}
-		if group[1] != "" && group[1] != "memory" {
-			continue
-		}
-		for dir := filepath.Clean("/" + group[2]); ; dir = filepath.Dir(dir) {
-			text, _ := os.ReadFile(filepath.Join(tree, dir, file))
-			if n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64); err == nil {
-				most = min(most, n/10*9)
-			}
-			if dir == "/" {
-				break
-			}
-		}
-	}
-	return most
 }

@@ -32,6 +32,9 @@ func start(ctx context.Context, cfg config.Config, stdout io.Writer, log *slog.L
 	if err := reserve.Enough(filesOfGenerator * len(cfg.Generators)); err != nil {
 		return nil, err
 	}
+	if err := reserve.EnoughThreads(); err != nil {
+		return nil, err
+	}
 	secured, err := secure(cfg.Node, log)
 	if err != nil {
 		return nil, err
@@ -59,7 +62,7 @@ func start(ctx context.Context, cfg config.Config, stdout io.Writer, log *slog.L
 		Listen:      cfg.Node.Listen,
 		Keeper:      keeper,
 		NetTicktime: cfg.Node.NetTicktime,
-		Memory:      memoryOfContainer(),
+		Memory:      reserve.Memory(),
 		TLS:         secured,
 		Supervisors: []node.Supervisor{{Name: "flake_sup", Module: "flake_sup", Servers: append(all.servers(),
 			node.Server{Name: "persistent_timer", Module: "persistent_timer", Handler: flakeserver.Timer{IDs: first.IDs}})}},

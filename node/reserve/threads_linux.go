@@ -1,0 +1,40 @@
+package reserve
+
+import (
+	"math"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// tasks gives how many threads this process has, and how many more it may have.
+func tasks() (own, left int64) {
+	left = tasksOf(groups("/proc/self/cgroup", "/sys/fs/cgroup", "pids"))
+	var l unix.Rlimit
+	if os.Getuid() != 0 && unix.Getrlimit(unix.RLIMIT_NPROC, &l) == nil && l.Cur < math.MaxInt64 {
+		left = min(left, int64(l.Cur)-tasksOfUser("/proc", os.Getuid()))
+	}
+	return threadsOf("/proc/self"), left
+}
+
+// tasksOfUser counts the threads of all processes of a user that can be seen.
+func tasksOfUser(proc string, uid int) (n int64) {
+	all, _ := filepath.Glob(filepath.Join(proc, "[0-9]*"))
+	for _, process := range all {
+		info, err := os.Stat(process)
+		if err != nil {
+			continue // it has ended
+		}
+		if of, ok := info.Sys().(*syscall.Stat_t); ok && int(of.Uid) == uid {
+			n += threadsOf(process)
+		}
+	}
+	return n
+}
+
+func threadsOf(process string) int64 {
+	all, _ := os.ReadDir(filepath.Join(process, "task"))
+	return int64(len(all))
+}

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/flake-go/flake/client"
+	"github.com/flake-go/flake/node/etf"
+	"github.com/flake-go/flake/node/reserve"
+)
+
+// fewThreads is a command that runs this one as a user who may have n threads.
+func fewThreads(t *testing.T, n int) string {
+	t.Helper()
+	if os.Getuid() != 0 {
+		t.Skip("only root can be another user, too")
+	}
+	user := 20000 + os.Getpid()%1000*40 + n // of whom nothing else runs
+	return script(t, `PATH=%q
+chown -R %[2]d "${3%%/*/*}"
+PATH= exec $(PATH=%[1]q; command -v setpriv) --reuid=%[2]d --regid=%[2]d --clear-groups $(PATH=%[1]q; command -v prlimit) --nproc=%[3]d %[4]q "$@"`,
+		os.Getenv("PATH"), user, n, command)
+}
+
+// However few threads there may be and however many nodes are busy, all are served.
+func TestFewThreads(t *testing.T) {
+	t.Parallel()
+	n := startCommand(t, fewThreads(t, reserve.ThreadsKept+runtime.GOMAXPROCS(0)+2), "", fmt.Sprintf("cookie = %q", cookie))
+	var all sync.WaitGroup
+	defer all.Wait()
+	for range reserve.ThreadsKept {
+		c, err := client.DialAddr(t.Context(), n.addr, nodeName, cookie)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.Go(func() {
+			defer c.Close()
+			for range 1000 {
+				if _, err := c.Call(t.Context(), "flake", etf.Atom("get")); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+}
+
+// A start that could end for want of a thread later on is refused.
+func TestTooFewThreads(t *testing.T) {
+	t.Parallel()
+	p := spawn(t, freePort(t), fewThreads(t, reserve.ThreadsKept-2), "-noinput", "-config", configFile(t, ""))
+	if code := p.wait(); code != exitFailure {
+		t.Errorf("exit status %d, want %d", code, exitFailure)
+	}
+	want := fmt.Sprintf("flake: the node may have %d threads, and needs %d or more, ", reserve.ThreadsKept-2, reserve.ThreadsKept+runtime.GOMAXPROCS(0))
+	if !strings.HasPrefix(p.output(), want) {
+		t.Errorf("got  %swant %s", p.output(), want)
+	}
+}
