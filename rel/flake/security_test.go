@@ -24,7 +24,6 @@ import (
 // none, or are limited by others.
 var noLimits = map[string]string{
 	"node/handshake.MaxNameLength":   "a length of the protocol",
-	"node/dist.maxArguments":         "the shape of a control message",
 	"node/dist.maxReason":            "how much of a text is logged",
 	"node/dist.maxSpares":            "what is kept for use again",
 	"node/dist.maxSpare":             "what is kept for use again",
