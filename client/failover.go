@@ -106,7 +106,7 @@ func (f *Failover) texts(ctx context.Context, generator string, n, base int) (te
 		}
 		runs := make([]run, len(texts))
 		for i, text := range texts {
-			id, err := flake.Parse(text, base) // a number, of whatever format
+			id, err := flake.ParseBase(text, base) // a number, of whatever format
 			if err != nil {
 				return nil, err
 			}

@@ -314,7 +314,7 @@ func TestFailoverLive(t *testing.T) {
 		if err != nil {
 			return id, err
 		}
-		return flake.Parse(texts[0], 36)
+		return flake.ParseBase(texts[0], 36)
 	}
 	for _, next := range []func(context.Context) (flake.ID, error){ids.Get, text} {
 		var callers sync.WaitGroup

@@ -40,7 +40,7 @@ func startWorker(t *testing.T, worker flake.Worker) *flakes {
 	t.Helper()
 	f := new(flakes)
 	system := flake.SystemClock()
-	ids, err := flake.NewGenerator(worker, func() uint64 { return system() - uint64(f.behind.Load()) })
+	ids, err := flake.NewGenerator(worker, flake.Options{Clock: func() uint64 { return system() - uint64(f.behind.Load()) }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +121,7 @@ func testIDs(t *testing.T, ids *IDs[flake.ID]) {
 		texts, err := ids.Texts(ctx, tt.n, tt.base)
 		var parsed []flake.ID
 		for _, text := range texts {
-			id, err := flake.Parse(text, tt.base)
+			id, err := flake.ParseBase(text, tt.base)
 			if err != nil {
 				t.Error(err)
 			}

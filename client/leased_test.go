@@ -152,7 +152,7 @@ func takeAll[ID Octets](t *testing.T, l *Leased[ID], seen map[ID]bool, n int) (i
 
 // The ids of a millisecond start anywhere and go round, the milliseconds ascend.
 func TestLeasedRandomStart(t *testing.T) {
-	source, err := snowflake.Open(t.Context(), filepath.Join(t.TempDir(), "time"), snowflake.Twitter, snowflake.MachineID(1),
+	source, err := snowflake.Twitter.Open(t.Context(), filepath.Join(t.TempDir(), "time"), 1,
 		snowflake.Options{RandomStart: true})
 	if err != nil {
 		t.Fatal(err)

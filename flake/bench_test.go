@@ -1,6 +1,7 @@
 package flake
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"testing"
@@ -12,10 +13,10 @@ var (
 )
 
 func BenchmarkNext(b *testing.B) {
-	g, _ := NewGenerator(1, nil)
+	g, _ := NewGenerator(1, Options{})
 	b.ReportAllocs()
 	for b.Loop() {
-		id, err := g.Next()
+		id, err := g.Next(context.Background())
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -35,7 +36,7 @@ func BenchmarkNextN(b *testing.B) {
 					wg.Go(func() {
 						ids := make([]ID, size)
 						for left := b.N / threads; left > 0; left -= size {
-							if _, err := g.NextN(ids); err != nil {
+							if _, err := g.NextN(context.Background(), ids); err != nil {
 								b.Error(err)
 								return
 							}
@@ -59,15 +60,15 @@ func BenchmarkAppendBase62(b *testing.B) {
 	id := Make(1<<40+12345, 0x020000000001, 77)
 	b.ReportAllocs()
 	for b.Loop() {
-		sinkText, _ = id.AppendText(sinkText[:0], 62)
+		sinkText, _ = id.AppendBase(sinkText[:0], 62)
 	}
 }
 
-func BenchmarkAppendPadded62(b *testing.B) {
+func BenchmarkAppendText(b *testing.B) {
 	id := Make(1<<40+12345, 0x020000000001, 77)
 	b.ReportAllocs()
 	for b.Loop() {
-		sinkText, _ = id.AppendPadded(sinkText[:0], 62)
+		sinkText, _ = id.AppendText(sinkText[:0])
 	}
 }
 
@@ -76,7 +77,7 @@ func BenchmarkParseBase62(b *testing.B) {
 	text, _ := id.Text(62)
 	b.ReportAllocs()
 	for b.Loop() {
-		sinkID, _ = Parse(text, 62)
+		sinkID, _ = ParseBase(text, 62)
 	}
 }
 
@@ -84,6 +85,6 @@ func BenchmarkParseString(b *testing.B) {
 	text := Make(1<<40+12345, 0x020000000001, 77).String()
 	b.ReportAllocs()
 	for b.Loop() {
-		sinkID, _ = Parse(text, 62)
+		sinkID, _ = ParseBase(text, 62)
 	}
 }

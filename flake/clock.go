@@ -2,11 +2,7 @@ package flake
 
 import "github.com/flake-go/flake/flake/internal/tick"
 
-// Clock gives the time in milliseconds since 1970-01-01 UTC. It is called by
-// many goroutines at once.
-type Clock = func() uint64
-
-// SystemClock gives a clock that follows the machine's wall clock at the price
+// SystemClock returns a clock that follows the machine's wall clock at the price
 // of its monotonic one, which is half. A step of the wall clock shows within a
 // millisecond of running time. Without steps its readings never decrease and are
 // never ahead of the wall clock.
@@ -15,4 +11,4 @@ type Clock = func() uint64
 // minute; until then time goes on as if there had been none. After ids of a time
 // far ahead there would be none until it has come. That the machine slept is no
 // step, where that is known: on Linux.
-func SystemClock() Clock { return tick.SystemClock() }
+func SystemClock() func() uint64 { return tick.SystemClock() }

@@ -20,11 +20,11 @@ func TestOpen(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		id := next(t, d.Generator)
+		id := next(t, d)
 		if id != Make(milli, 1, 0) || id.Compare(last) <= 0 {
 			t.Errorf("%x after %x", id, last)
 		}
-		if at, err := d.LastSaved(); at.UnixMilli() != int64(milli) || err != nil || d.Mark() != at.Add(Window) {
+		if at, err := d.LastSaved(); at.UnixMilli() != int64(milli) || err != nil || d.Mark() != at.Add(3*time.Second) {
 			t.Errorf("saved at %v, %v, the mark at %v", at, err, d.Mark())
 		}
 		if err := d.Close(); err != nil {
@@ -59,8 +59,8 @@ func TestReadyWithoutADisk(t *testing.T) {
 		if err := errors.Join(d.Ready(), os.RemoveAll(dir)); err != nil {
 			t.Error(err)
 		}
-		time.Sleep(Window / 2)
-		next(t, d.Generator)
+		time.Sleep(1500 * time.Millisecond)
+		next(t, d)
 		if err := d.Ready(); !errors.Is(err, ErrTimestampNotSaved) {
 			t.Error(err)
 		}

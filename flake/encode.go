@@ -3,7 +3,6 @@ package flake
 import (
 	"database/sql/driver"
 	"encoding/hex"
-	"fmt"
 
 	"github.com/flake-go/flake/flake/internal/digits"
 )
@@ -11,32 +10,30 @@ import (
 // The text of an id in JSON, XML and configuration is that of String; its
 // binary form the 16 bytes; its form in a database that of [ID.UUID].
 
-// MarshalText gives what [ID.String] does, 22 digits of base 62. It serves
+// MarshalText returns what [ID.String] does, 22 digits of base 62. It serves
 // encoding/json too, values and map keys both. The error is always nil.
-func (id ID) MarshalText() ([]byte, error) { return id.AppendPadded(nil, MaxBase) }
+func (id ID) MarshalText() ([]byte, error) { return id.AppendText(nil) }
 
-// UnmarshalText takes exactly what [ID.MarshalText] gives. On a [*ParseError]
+// UnmarshalText takes exactly what [ID.MarshalText] returns. On a [*ParseError]
 // the id is left as it was.
 func (id *ID) UnmarshalText(text []byte) error {
-	s := string(text)
-	if len(s) != Width(MaxBase) {
-		return errorf(s, 0, "%d bytes where %d digits of base 62 belong", len(s), Width(MaxBase))
+	if len(text) != Width(MaxBase) {
+		return digits.Errorf[ParseError](text, 0, "%d bytes where %d digits of base 62 belong", len(text), Width(MaxBase))
 	}
-	parsed, err := Parse(s, MaxBase)
-	if err != nil {
-		return err
+	parsed, err := ParseBase(string(text), MaxBase)
+	if err == nil {
+		*id = parsed
 	}
-	*id = parsed
-	return nil
+	return err
 }
 
-// MarshalBinary gives the 16 bytes. The error is always nil.
+// MarshalBinary returns the 16 bytes. The error is always nil.
 func (id ID) MarshalBinary() ([]byte, error) { return id[:], nil }
 
 // UnmarshalBinary takes 16 bytes. On a [*ParseError] the id is left as it was.
 func (id *ID) UnmarshalBinary(data []byte) error {
 	if len(data) != len(id) {
-		return errorf(data, 0, "%d bytes where 16 belong", len(data))
+		return digits.Errorf[ParseError](data, 0, "%d bytes where 16 belong", len(data))
 	}
 	copy(id[:], data)
 	return nil
@@ -51,7 +48,7 @@ const (
 	hyphen4 = 23
 )
 
-// UUID gives the id in the text form of a UUID (RFC 9562 section 4): 32
+// UUID is the id in the text form of a UUID (RFC 9562 section 4): 32
 // hexadecimal digits, lower case, as 8-4-4-4-12. The bits are the id's own:
 // version and variant are not set, so it is the form alone that is a UUID's.
 func (id ID) UUID() string {
@@ -65,24 +62,20 @@ func (id ID) UUID() string {
 	return string(b[:])
 }
 
-// ParseUUID reads what [ID.UUID] gives, in either case (RFC 9562 section 4).
-// Anything else is a [*ParseError].
-func ParseUUID(text string) (ID, error) {
-	if len(text) != uuidLen {
-		return ID{}, errorf(text, 0, "%d bytes where a UUID has %d", len(text), uuidLen)
-	}
+// parseUUID reads what [ID.UUID] returns, in either case.
+func parseUUID(text string) (ID, error) {
 	var id ID
 	for i, n := 0, 0; i < uuidLen; i++ {
 		switch i {
 		case hyphen1, hyphen2, hyphen3, hyphen4:
 			if text[i] != '-' {
-				return ID{}, errorf(text, i, "%q where a hyphen belongs", text[i])
+				return ID{}, digits.Errorf[ParseError](text, i, "%q where a hyphen belongs", text[i])
 			}
 			continue
 		}
 		nibble := digits.HexValue(text[i])
 		if nibble > 15 {
-			return ID{}, errorf(text, i, "%q, no hexadecimal digit,", text[i])
+			return ID{}, digits.Errorf[ParseError](text, i, "%q, no hexadecimal digit,", text[i])
 		}
 		id[n/2] = id[n/2]<<4 | nibble
 		n++
@@ -95,8 +88,8 @@ func ParseUUID(text string) (ID, error) {
 // id[:] as the argument instead. Both columns sort as the ids do.
 func (id ID) Value() (driver.Value, error) { return id.UUID(), nil }
 
-// Scan implements sql.Scanner. It takes what drivers give for a uuid column, 36
-// characters as a string or bytes, or 16 bytes, which is also what they give
+// Scan implements sql.Scanner. It takes what drivers return for a uuid column, 36
+// characters as a string or bytes, or 16 bytes, which is also what they return
 // for bytea; and the 22 digits of [ID.String]. NULL is an error: scan into
 // [database/sql.Null] of ID where it may occur. On an error the id is left as it
 // was.
@@ -113,17 +106,16 @@ func (id *ID) Scan(src any) error {
 		*id = src
 		return nil
 	}
-	return fmt.Errorf("flake: cannot scan %T into an id", src)
+	return digits.CannotScan(src)
 }
 
 func (id *ID) scanText(text string) error {
 	if len(text) != uuidLen {
 		return id.UnmarshalText([]byte(text))
 	}
-	parsed, err := ParseUUID(text)
-	if err != nil {
-		return err
+	parsed, err := parseUUID(text)
+	if err == nil {
+		*id = parsed
 	}
-	*id = parsed
-	return nil
+	return err
 }

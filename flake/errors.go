@@ -5,8 +5,8 @@ import (
 	"github.com/flake-go/flake/flake/internal/tick"
 )
 
-// The errors a caller may branch on. Each names in brackets the atom that an
-// Erlang caller sees.
+// The errors a caller may branch on, of this package, of snowflake and of sno. Each
+// names in brackets the atom that an Erlang caller sees.
 var (
 	// ErrClockBackwards: the clock is behind the last id. It passes by itself
 	// once the clock has caught up.

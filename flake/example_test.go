@@ -12,17 +12,14 @@ import (
 func Example() {
 	worker, _, err := flake.InterfaceWorker("")
 	if err != nil {
-		worker, err = flake.RandomWorker()
-	}
-	if err != nil {
-		log.Fatal(err)
+		worker = flake.RandomWorker()
 	}
 	ids, err := flake.Open(context.Background(), "/var/lib/flake/timestamp", worker, flake.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer ids.Close()
-	id, err := ids.Next()
+	id, err := ids.Next(context.Background())
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -35,13 +32,13 @@ func ExampleNew() {
 	// Output: 22 -1
 }
 
-func ExampleParseAny() {
+func ExampleParse() {
 	for _, text := range []string{
 		"0000AboKHPfE7cAx9OrCYZ",
 		"0000018b-cfe5-6800-0200-000000010007",
 		"0x0000018bcfe568000200000000010007",
 	} {
-		id, err := flake.ParseAny(text)
+		id, err := flake.Parse(text)
 		fmt.Println(id, err)
 	}
 	// Output:

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/flake-go/flake/flake/internal/durable"
 	"github.com/flake-go/flake/flake/internal/tick"
 )
 
@@ -12,81 +13,94 @@ const perMilli = tick.MaxPerTick // ids a millisecond has
 
 var shape = tick.Shape{First: 0, Last: tick.MaxLast, Unit: 1, PerTick: perMilli}
 
+// Nexter is what hands out ids one by one: a generator of this package, of
+// snowflake or of sno, and, of package client, the ids of a node (IDs) and those
+// leased from it (Leased). What a program asks for ids may be any of them.
+type Nexter[ID any] interface {
+	// Next returns the next id. It may wait for it, until ctx is done.
+	Next(ctx context.Context) (ID, error)
+}
+
 // Generator hands out ids: each higher than the last, never ahead of its clock,
 // at most 65,536 a millisecond, up to the year 6429. Any number of goroutines may
 // use one; it takes no locks and allocates nothing. The zero value has no ids:
 // Next and the like fail.
 type Generator struct {
 	worker Worker
-	core   *tick.Generator
+	core   durable.Core[*tick.Generator]
 }
 
-// NewGenerator gives a generator that starts from nothing: that no earlier one
-// with this worker has handed out ids of this time is the caller's to know (or
-// use [Open]). A nil clock means [SystemClock]. A worker above [MaxWorker] is
-// an error.
-func NewGenerator(worker Worker, clock Clock) (*Generator, error) {
+// NewGenerator returns a generator that starts from nothing and keeps nothing: that
+// no earlier one with this worker has handed out ids of this time is the caller's to
+// know (or use [Open]). A worker above [MaxWorker] is an error.
+func NewGenerator(worker Worker, o Options) (*Generator, error) {
 	if worker > MaxWorker {
 		return nil, fmt.Errorf("flake: worker_id %#x has more than 48 bits", uint64(worker))
 	}
-	core, err := tick.New(shape, clock)
+	ids, err := tick.New(shape, o.Clock)
 	if err != nil {
 		return nil, err
 	}
-	return &Generator{worker, core}, nil
+	return &Generator{worker: worker, core: durable.Core[*tick.Generator]{Source: ids}}, nil
 }
 
-// Worker is the worker of every id of the generator.
-func (g *Generator) Worker() Worker { return g.worker }
-
-// Last gives the time and sequence that are used up: no later id was handed out.
-func (g *Generator) Last() (milli uint64, sequence uint16) {
-	milli, used := g.core.Last()
-	return milli, uint16(max(used, 1) - 1)
+// Open returns a generator that keeps its promise across restarts: no id it hands
+// out was handed out before by one on the same file and worker, and each is higher.
+// Close it when done.
+//
+// It locks the file at path, which it creates if there is none, and hands out only
+// ids later than the mark in it. The mark is kept 3 s ahead of the clock, so after a
+// crash Open may wait for as long; ctx can end the wait.
+//
+// It fails with [ErrClockBackwards] if the mark is further ahead of the clock,
+// [ErrClockAdvanced] if it is older than the allowable downtime, and otherwise
+// if the file is locked, is no mark, is damaged, or cannot be written; the text
+// says what to do. It never starts anew where a file was.
+func Open(ctx context.Context, path string, worker Worker, o Options) (*Generator, error) {
+	g, err := NewGenerator(worker, o)
+	if err != nil {
+		return nil, err
+	}
+	err = g.core.Open(ctx, path, durable.Options{AllowableDowntime: o.AllowableDowntime, Logger: o.Logger, Saved: o.Saved})
+	if err != nil {
+		return nil, err
+	}
+	return g, nil
 }
 
-// Ready tells whether there are ids now. If not it fails as [Generator.Next]
-// would.
-func (g *Generator) Ready() error { return g.core.Ready() }
+// Close ends the generator: calls under way and later fail with [ErrClosed]. One
+// that [Open] returned brings the mark back from ahead of the clock, so that the
+// next start need not wait, and gives up the lock. Close waits for the disk; if it
+// cannot write, the next start waits instead. A second Close returns what the first
+// did.
+func (g *Generator) Close() error { return g.core.Close() }
 
-// Behind is how far the clock is behind the last id: how long it takes at least
-// until there are ids again. 0: it is not.
-func (g *Generator) Behind() time.Duration {
-	return tick.Milliseconds(g.core.Behind())
-}
-
-// Waits is how often a call found the ids of a millisecond used up, and waited.
-func (g *Generator) Waits() uint64 { return g.core.Waits() }
-
-// Next gives the next id. When the 65,536 of a millisecond are used it waits
-// for the next one, yielding the processor. It fails with [ErrClockBackwards]
-// while the clock is behind the last id, [ErrTimestampNotSaved] or [ErrClosed].
-func (g *Generator) Next() (id ID, err error) {
-	err = g.next(&id)
+// Next returns the next id. When the 65,536 of a millisecond are used it waits for
+// the next one, yielding the processor, until ctx is done; that is an error with its
+// cause. It fails with [ErrClockBackwards] while the clock is behind the last id,
+// [ErrTimestampNotSaved] or [ErrClosed].
+func (g *Generator) Next(ctx context.Context) (id ID, err error) {
+	err = g.next(ctx, &id)
 	return id, err
 }
 
 // next leaves so little to Next that the compiler puts that into its caller, and
 // the id where it belongs: an array that is returned is copied.
-func (g *Generator) next(id *ID) error {
-	milli, first, err := g.core.One()
+func (g *Generator) next(ctx context.Context, id *ID) error {
+	milli, first, err := g.core.Source.One(ctx)
 	if err == nil {
 		id.set(milli, uint64(g.worker)<<16|uint64(first))
 	}
 	return err
 }
 
-// NextN fills dst with ids, ascending, a whole range at a time, waiting as
-// [Generator.Next] does. It gives the number of ids filled in: less than len(dst)
-// only with an error.
-func (g *Generator) NextN(dst []ID) (int, error) { return g.NextContext(context.Background(), dst) }
-
-// NextContext is [Generator.NextN] that gives up waiting once ctx is done, with
-// its error.
-func (g *Generator) NextContext(ctx context.Context, dst []ID) (int, error) {
+// NextN fills dst with ids, ascending, a whole range at a time, waiting and failing
+// as [Generator.Next] does. It returns the number of ids filled in: less than
+// len(dst) only with an error.
+func (g *Generator) NextN(ctx context.Context, dst []ID) (int, error) {
 	done := 0
 	for done < len(dst) {
-		milli, first, n, err := g.core.Reserve(ctx, len(dst)-done)
+		milli, first, n, err := g.core.Source.Reserve(ctx, len(dst)-done)
 		if err != nil {
 			return done, err
 		}
@@ -100,18 +114,54 @@ func (g *Generator) NextContext(ctx context.Context, dst []ID) (int, error) {
 }
 
 // Reserve takes up to n ids of one millisecond, n at least 1, at the price of
-// one. It waits as [Generator.Next] does, until ctx is done, and fails as it
-// does.
+// one. It waits and fails as [Generator.Next] does.
 func (g *Generator) Reserve(ctx context.Context, n int) (Run, error) {
 	if n < 1 {
 		return Run{}, fmt.Errorf("flake: %d ids cannot be reserved, only 1 or more", n)
 	}
-	milli, first, count, err := g.core.Reserve(ctx, n)
+	milli, first, count, err := g.core.Source.Reserve(ctx, n)
 	if err != nil {
 		return Run{}, err
 	}
 	return Run{Make(milli, g.worker, uint16(first)), count}, nil
 }
+
+// CatchUp waits, asleep, until the clock is no longer behind: what to do after
+// [ErrClockBackwards]. It fails with the cause of ctx when that is done first.
+func (g *Generator) CatchUp(ctx context.Context) error { return g.core.CatchUp(ctx) }
+
+// Ready returns nil if there are ids now, and the file, if there is one, can be
+// written, without which there soon are none. Otherwise it fails as Next would, or
+// says what the trouble with the file is.
+func (g *Generator) Ready() error { return g.core.Ready() }
+
+// Behind is how far the clock is behind the last id: how long it takes at least
+// until there are ids again. 0: it is not.
+func (g *Generator) Behind() time.Duration { return g.core.Behind() }
+
+// Worker is the worker of every id of the generator.
+func (g *Generator) Worker() Worker { return g.worker }
+
+// PerTick is how many ids there are a millisecond.
+func (g *Generator) PerTick() int { return g.core.Source.PerTick() }
+
+// Waits is how often a call found the ids of a millisecond used up, and waited.
+func (g *Generator) Waits() uint64 { return g.core.Source.Waits() }
+
+// Last is the time, in milliseconds since 1970-01-01 UTC, and the sequence of the
+// last id that is used up: no later one was handed out.
+func (g *Generator) Last() (milli uint64, sequence uint16) {
+	milli, used := g.core.Source.Last()
+	return milli, uint16(max(used, 1) - 1)
+}
+
+// Mark is the time that no id is later than, as it stands in the file; the zero time
+// without a file.
+func (g *Generator) Mark() time.Time { return g.core.Mark() }
+
+// LastSaved is the time at which the file was last written, and the trouble there
+// has been with it since, or nil. It is the zero time without a file.
+func (g *Generator) LastSaved() (time.Time, error) { return g.core.LastSaved() }
 
 // Run is ids that follow each other by sequence: First and the Count-1 after it.
 type Run struct {
@@ -119,7 +169,7 @@ type Run struct {
 	Count int
 }
 
-// At gives the id at place i, 0 <= i < Count.
+// At returns the id at place i, 0 <= i < Count.
 func (r Run) At(i int) ID {
 	hi, lo := r.First.words()
 	return fromWords(hi, lo+uint64(i))

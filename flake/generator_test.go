@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/flake-go/flake/flake/internal/tick"
@@ -16,9 +17,9 @@ type handClock struct{ milli uint64 }
 
 func (c *handClock) now() uint64 { return c.milli }
 
-func newGenerator(t testing.TB, clock Clock) *Generator {
+func newGenerator(t testing.TB, clock func() uint64) *Generator {
 	t.Helper()
-	g, err := NewGenerator(0x020000000001, clock)
+	g, err := NewGenerator(0x020000000001, Options{Clock: clock})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,7 +28,7 @@ func newGenerator(t testing.TB, clock Clock) *Generator {
 
 func next(t testing.TB, g *Generator) ID {
 	t.Helper()
-	id, err := g.Next()
+	id, err := g.Next(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +74,7 @@ func TestNextNTakesWholeRanges(t *testing.T) {
 		return uint64(1000 + reads/10)
 	})
 	ids := make([]ID, 3*perMilli+5)
-	if n, err := g.NextN(ids); n != len(ids) || err != nil {
+	if n, err := g.NextN(t.Context(), ids); n != len(ids) || err != nil {
 		t.Fatal(n, err)
 	}
 	if !slices.IsSortedFunc(ids, ID.Compare) || len(slices.Compact(slices.Clone(ids))) != len(ids) {
@@ -82,7 +83,7 @@ func TestNextNTakesWholeRanges(t *testing.T) {
 	if ids[perMilli-1].Sequence() != 65535 || ids[perMilli].Sequence() != 0 || ids[perMilli].Milli() <= ids[0].Milli() {
 		t.Errorf("a millisecond ends with %x, the next begins with %x", ids[perMilli-1], ids[perMilli])
 	}
-	if n, err := g.NextN(nil); n != 0 || err != nil {
+	if n, err := g.NextN(t.Context(), nil); n != 0 || err != nil {
 		t.Error(n, err)
 	}
 }
@@ -92,7 +93,7 @@ func TestClockBackwards(t *testing.T) {
 	g := newGenerator(t, clock.now)
 	before := next(t, g)
 	clock.milli = 999
-	if id, err := g.Next(); !errors.Is(err, ErrClockBackwards) || id != (ID{}) {
+	if id, err := g.Next(t.Context()); !errors.Is(err, ErrClockBackwards) || id != (ID{}) {
 		t.Errorf("%v, %v", id, err)
 	}
 	clock.milli = 1000
@@ -110,7 +111,7 @@ func TestNextNTellsHowFarItCame(t *testing.T) {
 		return 1000
 	})
 	ids := make([]ID, perMilli+10)
-	n, err := g.NextN(ids)
+	n, err := g.NextN(t.Context(), ids)
 	if n != perMilli || !errors.Is(err, ErrClockBackwards) || ids[n-1] != Make(1000, g.Worker(), 65535) {
 		t.Errorf("%d ids, %v", n, err)
 	}
@@ -142,26 +143,49 @@ func TestNextContextGivesUp(t *testing.T) {
 	why := errors.New("why")
 	cancel(why)
 	ids := make([]ID, perMilli+1)
-	if n, err := g.NextContext(ctx, ids); n != perMilli || !errors.Is(err, why) {
+	if n, err := g.NextN(ctx, ids); n != perMilli || !errors.Is(err, why) {
 		t.Errorf("%d, %v", n, err)
 	}
 	clock.milli++
-	if n, err := g.NextContext(ctx, ids[:1]); n != 1 || err != nil {
+	if n, err := g.NextN(ctx, ids[:1]); n != 1 || err != nil {
 		t.Errorf("gave up without a wait: %d, %v", n, err)
 	}
 }
 
+// CatchUp waits for the clock, and Close ends a generator without a file too.
+func TestCatchUpAndClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start, behind := time.Now(), uint64(0)
+		g := newGenerator(t, func() uint64 { return 1000 + uint64(time.Since(start).Milliseconds()) - behind })
+		before := next(t, g)
+		behind = 500
+		if err := g.CatchUp(t.Context()); err != nil || time.Since(start) < 500*time.Millisecond || next(t, g).Compare(before) <= 0 {
+			t.Errorf("%v after %v", err, time.Since(start))
+		}
+		last, sequence := g.Last()
+		if err := errors.Join(g.Close(), g.Close()); err != nil {
+			t.Error(err)
+		}
+		if id, err := g.Next(t.Context()); !errors.Is(err, ErrClosed) || !errors.Is(g.Ready(), ErrClosed) {
+			t.Errorf("closed: %v, %v, %v", id, err, g.Ready())
+		}
+		if at, of := g.Last(); at != last || of != sequence {
+			t.Errorf("closed, the last is %d:%d", at, of)
+		}
+	})
+}
+
 func TestGeneratorRefusesWhatDoesNotFit(t *testing.T) {
-	if _, err := NewGenerator(MaxWorker+1, nil); err == nil {
+	if _, err := NewGenerator(MaxWorker+1, Options{}); err == nil {
 		t.Error("a worker of 49 bits is taken")
 	}
-	if g, err := NewGenerator(MaxWorker, nil); err != nil || g.Worker() != MaxWorker {
+	if g, err := NewGenerator(MaxWorker, Options{}); err != nil || g.Worker() != MaxWorker {
 		t.Errorf("the highest worker: %v", err)
 	}
 	for _, milli := range []uint64{tick.MaxLast + 1, 1<<64 - 1} {
 		clock := &handClock{milli}
 		g := newGenerator(t, clock.now)
-		if id, err := g.Next(); err == nil {
+		if id, err := g.Next(t.Context()); err == nil {
 			t.Errorf("at %d: %v", milli, id)
 		}
 	}
@@ -173,12 +197,12 @@ func TestNoAllocation(t *testing.T) {
 	id := next(t, g)
 	short, _ := id.Text(62)
 	for name, f := range map[string]func(){
-		"Next":         func() { g.Next() },
-		"NextN":        func() { g.NextN(ids) },
-		"Reserve":      func() { g.Reserve(context.Background(), 16) },
-		"AppendText":   func() { id.AppendText(text, 62) },
-		"AppendPadded": func() { id.AppendPadded(text, 36) },
-		"Parse":        func() { Parse(short, 62) },
+		"Next":       func() { g.Next(t.Context()) },
+		"NextN":      func() { g.NextN(t.Context(), ids) },
+		"Reserve":    func() { g.Reserve(context.Background(), 16) },
+		"AppendText": func() { id.AppendText(text) },
+		"AppendBase": func() { id.AppendBase(text, 62) },
+		"ParseBase":  func() { ParseBase(short, 62) },
 	} {
 		if n := testing.AllocsPerRun(100, f); n != 0 {
 			t.Errorf("%s allocates %v times", name, n)
@@ -224,13 +248,17 @@ func TestFarTimes(t *testing.T) {
 
 func TestZeroGenerator(t *testing.T) {
 	var g Generator
-	id, err := g.Next()
-	n, errN := g.NextN(make([]ID, 2))
+	id, err := g.Next(t.Context())
+	n, errN := g.NextN(t.Context(), make([]ID, 2))
 	run, errRun := g.Reserve(t.Context(), 2)
 	if id != (ID{}) || n != 0 || run.Count != 0 || err == nil || errN == nil || errRun == nil || g.Ready() == nil {
 		t.Errorf("%v, %v; %d, %v; %v, %v", id, err, n, errN, run, errRun)
 	}
-	if milli, sequence := g.Last(); milli != 0 || sequence != 0 || g.Waits() != 0 || g.Behind() != 0 || g.Worker() != 0 {
+	if milli, sequence := g.Last(); milli != 0 || sequence != 0 || g.Waits() != 0 || g.Behind() != 0 || g.Worker() != 0 || g.PerTick() != 0 {
 		t.Errorf("the last is %d:%d", milli, sequence)
+	}
+	at, errSaved := g.LastSaved()
+	if err := errors.Join(errSaved, g.CatchUp(t.Context()), g.Close(), g.Close()); err != nil || !g.Mark().IsZero() || !at.IsZero() {
+		t.Errorf("%v, the mark at %v, saved at %v", err, g.Mark(), at)
 	}
 }

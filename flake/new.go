@@ -1,12 +1,13 @@
 package flake
 
 import (
+	"context"
 	"sync"
 	"sync/atomic"
 	"time"
 )
 
-// New gives an id, with nothing to set up: a worker id is made up at random when
+// New returns an id, with nothing to set up: a worker id is made up at random when
 // the process first calls it. Any number of goroutines may call it. Ids ascend
 // as long as the process lives, also when the clock is set back: their time is ahead
 // of it then. When the 65,536 of a millisecond are used New waits for the next one.
@@ -17,7 +18,7 @@ import (
 // ids may be below those before. Where a system may rest on no chance, or on that
 // order, there is [Open].
 func New() ID {
-	id, err := standard().Next()
+	id, err := standard().Next(context.Background())
 	if err != nil { // never, with this clock
 		panic(err)
 	}
@@ -25,21 +26,17 @@ func New() ID {
 }
 
 var standard = sync.OnceValue(func() *Generator {
-	worker, err := RandomWorker()
-	if err != nil {
-		panic(err)
-	}
-	g, err := NewGenerator(worker, forwardClock(readMachine()))
+	g, err := NewGenerator(RandomWorker(), Options{Clock: forwardClock(readMachine())})
 	if err != nil {
 		panic(err)
 	}
 	return g
 })
 
-// forwardClock gives a clock that follows the wall clock where that is set ahead,
-// and where it is set back goes on at the pace of the monotonic one. read gives
+// forwardClock returns a clock that follows the wall clock where that is set ahead,
+// and where it is set back goes on at the pace of the monotonic one. read returns
 // both, in ns.
-func forwardClock(read func() (wall, mono int64)) Clock {
+func forwardClock(read func() (wall, mono int64)) func() uint64 {
 	var ahead atomic.Int64 // wall minus monotonic time, the most that was seen
 	return func() uint64 {
 		wall, mono := read()

@@ -47,7 +47,7 @@ func child(path string, full bool) error {
 	}
 	ids := make([]ID, 64)
 	for {
-		if _, err := d.NextN(ids); err != nil {
+		if _, err := d.NextN(context.Background(), ids); err != nil {
 			return err
 		}
 		for _, id := range ids {
@@ -60,7 +60,7 @@ func child(path string, full bool) error {
 
 // fillDisk allows no file to grow, which is what a full disk comes to, waits
 // until ids end for it, and then until they come again.
-func fillDisk(d *Durable) error {
+func fillDisk(d *Generator) error {
 	signal.Ignore(syscall.SIGXFSZ)
 	var before syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_FSIZE, &before); err != nil {
@@ -74,7 +74,7 @@ func fillDisk(d *Durable) error {
 	err := error(nil)
 	for made := 0; err == nil; made++ {
 		last := id
-		if id, err = d.Next(); err == nil && (id.Compare(last) <= 0 || id.Milli() > uint64(d.Mark().UnixMilli())) {
+		if id, err = d.Next(context.Background()); err == nil && (id.Compare(last) <= 0 || id.Milli() > uint64(d.Mark().UnixMilli())) {
 			return fmt.Errorf("%v after %v with the mark at %v", id, last, d.Mark())
 		}
 	}
@@ -85,7 +85,7 @@ func fillDisk(d *Durable) error {
 		return err
 	}
 	for err != nil {
-		_, err = d.Next()
+		_, err = d.Next(context.Background())
 	}
 	return nil
 }

@@ -22,16 +22,16 @@ const (
 // simulated makes ids one by one and many at a time.
 func simulated(m *simulate.Machine) (simulate.Generator, error) { return simulatedOn(m.NewClock()) }
 
-func simulatedOn(clock Clock) (simulate.Generator, error) {
-	g, err := NewGenerator(1, clock)
+func simulatedOn(clock func() uint64) (simulate.Generator, error) {
+	g, err := NewGenerator(1, Options{Clock: clock})
 	if err != nil {
 		return simulate.Generator{}, err
 	}
-	return simulate.Generator{Source: g.core, IDs: func(count int, got simulate.Got) error {
+	return simulate.Generator{Source: g.core.Source, IDs: func(count int, got simulate.Got) error {
 		for count > 0 {
 			run, err := Run{Count: 1}, error(nil)
 			if count < 4 {
-				run.First, err = g.Next()
+				run.First, err = g.Next(context.Background())
 			} else {
 				run, err = g.Reserve(context.Background(), count)
 			}

@@ -15,42 +15,38 @@ var size = digits.NewSize(128)
 // any other base.
 func Width(base int) int { return size.Width(base) }
 
-// Text gives the id as a number in a base from 2 to 62, digits 0-9A-Za-z in
-// that order, without leading zeros: what the original answers to {get, Base}.
-// Any other base gives [ErrBase]. Such texts do not sort as ids do; those of
-// [ID.Padded] do.
-func (id ID) Text(base int) (string, error) {
-	var buf [128]byte
-	text, err := id.AppendText(buf[:0], base)
-	return string(text), err
+// String is the id as 22 digits of base 62: texts that sort as ids do.
+func (id ID) String() string {
+	var buf [22]byte
+	text, _ := id.AppendText(buf[:0])
+	return string(text)
 }
 
-// AppendText appends what [ID.Text] gives to dst. On [ErrBase] dst comes back
+// AppendText appends what [ID.String] returns to dst. The error is always nil.
+func (id ID) AppendText(dst []byte) ([]byte, error) {
+	hi, lo := id.words()
+	return size.AppendPadded(dst, hi, lo, MaxBase)
+}
+
+// Text is the id as a number in a base from 2 to 62, digits 0-9A-Za-z in that
+// order, without leading zeros: what the original answers to {get, Base}. Any other
+// base is [ErrBase]. Such texts do not sort as ids do; those of [ID.Padded] do.
+func (id ID) Text(base int) (string, error) {
+	hi, lo := id.words()
+	return digits.Text(hi, lo, base)
+}
+
+// AppendBase appends what [ID.Text] returns to dst. On [ErrBase] dst comes back
 // as it was.
-func (id ID) AppendText(dst []byte, base int) ([]byte, error) {
+func (id ID) AppendBase(dst []byte, base int) ([]byte, error) {
 	hi, lo := id.words()
 	return digits.Append(dst, hi, lo, base)
 }
 
-// Padded gives the id in a base from 2 to 62 with leading zeros to [Width]
-// digits: in any one base such texts sort, as bytes, as the ids do. Any other
-// base gives [ErrBase].
+// Padded is the id in a base from 2 to 62 with leading zeros to [Width] digits:
+// in any one base such texts sort, as bytes, as the ids do. Any other base is
+// [ErrBase].
 func (id ID) Padded(base int) (string, error) {
-	var buf [128]byte
-	text, err := id.AppendPadded(buf[:0], base)
-	return string(text), err
-}
-
-// AppendPadded appends what [ID.Padded] gives to dst. On [ErrBase] dst comes
-// back as it was.
-func (id ID) AppendPadded(dst []byte, base int) ([]byte, error) {
 	hi, lo := id.words()
-	return size.AppendPadded(dst, hi, lo, base)
-}
-
-// String gives the id as 22 digits of base 62: texts that sort as ids do.
-func (id ID) String() string {
-	var buf [22]byte
-	text, _ := id.AppendPadded(buf[:0], MaxBase)
-	return string(text)
+	return size.Padded(hi, lo, base)
 }

@@ -63,7 +63,7 @@ func TestTextOfOriginal(t *testing.T) {
 			if got, err := id.Text(base); got != want || err != nil {
 				t.Errorf("%s in base %d: %q, %v, want %q", v.ID, base, got, err, want)
 			}
-			if got, err := Parse(want, base); got != id || err != nil {
+			if got, err := ParseBase(want, base); got != id || err != nil {
 				t.Errorf("%q of base %d: %v, %v, want %v", want, base, got, err, id)
 			}
 		}
@@ -117,14 +117,11 @@ func TestTextRoundTrip(t *testing.T) {
 				t.Fatalf("base %d: %q, %v is not %q padded to %d", base, padded, err, text, Width(base))
 			}
 			for _, s := range []string{text, padded} {
-				if back, err := Parse(s, base); back != id || err != nil {
+				if back, err := ParseBase(s, base); back != id || err != nil {
 					t.Fatalf("base %d: %q comes back as %v, %v, want %v", base, s, back, err, id)
 				}
 			}
-			if got, err := id.AppendText([]byte("x"), base); string(got) != "x"+text || err != nil {
-				t.Fatalf("base %d: appended: %q, %v", base, got, err)
-			}
-			if got, err := id.AppendPadded([]byte("x"), base); string(got) != "x"+padded || err != nil {
+			if got, err := id.AppendBase([]byte("x"), base); string(got) != "x"+text || err != nil {
 				t.Fatalf("base %d: appended: %q, %v", base, got, err)
 			}
 		}
@@ -135,7 +132,7 @@ func TestAppendLeavesTheRest(t *testing.T) {
 	id := Make(1_700_000_000_000, 1, 2)
 	for base := MinBase; base <= MaxBase; base++ {
 		buf := []byte(strings.Repeat("#", 200))
-		text, _ := id.AppendText(buf[:0], base)
+		text, _ := id.AppendBase(buf[:0], base)
 		if rest := string(buf[len(text):]); strings.Trim(rest, "#") != "" {
 			t.Errorf("base %d: wrote beyond the text: %q", base, rest)
 		}
@@ -160,6 +157,9 @@ func TestStringIsPaddedBase62(t *testing.T) {
 		if want, _ := id.Padded(62); id.String() != want || len(want) != 22 {
 			t.Errorf("%q, want %q", id.String(), want)
 		}
+		if got, err := id.AppendText([]byte("x")); string(got) != "x"+id.String() || err != nil {
+			t.Errorf("appended: %q, %v", got, err)
+		}
 	}
 }
 
@@ -167,8 +167,8 @@ func TestBadBase(t *testing.T) {
 	for _, base := range []int{math.MinInt, -1, 0, 1, 63, 64, math.MaxInt} {
 		_, err1 := ID{}.Text(base)
 		_, err2 := ID{}.Padded(base)
-		_, err3 := Parse("0", base)
-		dst, err4 := ID{}.AppendText([]byte("x"), base)
+		_, err3 := ParseBase("0", base)
+		dst, err4 := ID{}.AppendBase([]byte("x"), base)
 		if !errors.Is(err1, ErrBase) || !errors.Is(err2, ErrBase) || !errors.Is(err3, ErrBase) || !errors.Is(err4, ErrBase) {
 			t.Errorf("base %d: %v, %v, %v, %v", base, err1, err2, err3, err4)
 		}
@@ -199,7 +199,7 @@ func TestParseErrors(t *testing.T) {
 		{"zzzzzzzzzzzzzzzzzzzzzz", 62, 0, "above the highest id"},
 		{"340282366920938463463374607431768211456", 10, 0, "above the highest id"},
 	} {
-		id, err := Parse(c.text, c.base)
+		id, err := ParseBase(c.text, c.base)
 		var where *ParseError
 		if !errors.As(err, &where) || where.At != c.at || !strings.Contains(err.Error(), c.says) || id != (ID{}) {
 			t.Errorf("%q in base %d: %v, %v, want %q at %d", c.text, c.base, id, err, c.says, c.at)
@@ -208,7 +208,7 @@ func TestParseErrors(t *testing.T) {
 			t.Errorf("an error of %d bytes: %v", len(err.Error()), err)
 		}
 	}
-	highest, err := Parse("7n42DGM5Tflk9n8mt7Fhc7", 62)
+	highest, err := ParseBase("7n42DGM5Tflk9n8mt7Fhc7", 62)
 	if highest != fromWords(^uint64(0), ^uint64(0)) || err != nil {
 		t.Errorf("the highest id: %v, %v", highest, err)
 	}
@@ -225,7 +225,7 @@ func FuzzParse(f *testing.F) {
 	f.Add("zzzzzzzzzzzzzzzzzzzzzz", 62)
 	f.Add("", 0)
 	f.Fuzz(func(t *testing.T, text string, base int) {
-		id, err := Parse(text, base)
+		id, err := ParseBase(text, base)
 		if err != nil {
 			return
 		}

@@ -18,35 +18,33 @@ type Worker uint64
 // MaxWorker is the highest worker id.
 const MaxWorker Worker = 1<<48 - 1
 
-// multicast is the lowest bit of the first octet. No network card's own
+// multicast is the lowest bit of the first byte. No network card's own
 // address has it, so an id made with it can equal none.
 const multicast Worker = 1 << 40
 
-// String gives the worker as a MAC address is written: 02:00:00:00:00:01.
+// String is the worker as a MAC address is written: 02:00:00:00:00:01.
 func (w Worker) String() string {
-	var octets [8]byte
-	binary.BigEndian.PutUint64(octets[:], uint64(w))
-	return net.HardwareAddr(octets[2:]).String()
+	var bytes [8]byte
+	binary.BigEndian.PutUint64(bytes[:], uint64(w))
+	return net.HardwareAddr(bytes[2:]).String()
 }
 
-// ParseWorker reads six octets in hexadecimal with colons or hyphens between:
+// ParseWorker reads six bytes in hexadecimal with colons or hyphens between:
 // 02:00:00:00:00:01.
 func ParseWorker(text string) (Worker, error) {
 	mac, err := net.ParseMAC(text)
 	if err != nil || len(text) != len("02:00:00:00:00:01") {
-		return 0, fmt.Errorf("flake: worker_id %s is not six octets such as \"02:00:00:00:00:01\"", digits.Quote(text))
+		return 0, fmt.Errorf("flake: worker_id %s is not six bytes such as \"02:00:00:00:00:01\"", digits.Quote(text))
 	}
 	return workerOf(mac), nil
 }
 
 // RandomWorker makes up a worker id: 47 random bits, and the multicast bit set
 // so that it can never equal the MAC of a network card (RFC 9562 section 6.10).
-func RandomWorker() (Worker, error) {
-	var octets [6]byte
-	if _, err := rand.Read(octets[:]); err != nil {
-		return 0, fmt.Errorf("flake: making a random worker_id: %w", err)
-	}
-	return workerOf(octets[:]) | multicast, nil
+func RandomWorker() Worker {
+	var bytes [6]byte
+	rand.Read(bytes[:]) // never fails
+	return workerOf(bytes[:]) | multicast
 }
 
 // InterfaceWorker takes the MAC address of a network interface as the worker
@@ -95,8 +93,8 @@ func noInterface(what string, all []net.Interface) error {
 	return errors.New("flake: " + what + "; there are: " + there + "; name another, or set worker_id, such as \"02:00:00:00:00:01\"")
 }
 
-func workerOf(octets []byte) (w Worker) {
-	for _, o := range octets {
+func workerOf(bytes []byte) (w Worker) {
+	for _, o := range bytes {
 		w = w<<8 | Worker(o)
 	}
 	return w

@@ -105,7 +105,7 @@ func readIDs(a asked, base int, reply []byte) (runs []idRun, err error) {
 		if base == 0 {
 			return idOf(r.Binary())
 		}
-		id, failed := flake.Parse(string(r.StringExt()), base)
+		id, failed := flake.ParseBase(string(r.StringExt()), base)
 		if err == nil {
 			err = failed
 		}

@@ -62,7 +62,7 @@ type fuzzer struct {
 // TestFuzz plays nodes at random. scripts/fuzz plays them for longer.
 func TestFuzz(t *testing.T) {
 	before := runtime.NumGoroutine()
-	g, err := flake.NewGenerator(1, nil)
+	g, err := flake.NewGenerator(1, flake.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -207,7 +207,7 @@ func idsIn(t *testing.T, lines []line) (ids []flake.ID) {
 			case []byte:
 				ids = append(ids, flake.ID(id))
 			case etf.String:
-				parsed, err := flake.Parse(string(id), 62)
+				parsed, err := flake.ParseBase(string(id), 62)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -63,7 +63,7 @@ func filled(t *testing.T, o Options) Options {
 
 func generator(t *testing.T) flakeserver.Source {
 	t.Helper()
-	g, err := flake.NewGenerator(1, nil)
+	g, err := flake.NewGenerator(1, flake.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -43,12 +43,10 @@ type Node struct {
 // New starts a node.
 func New() *Node {
 	n := new(Node)
-	worker, err := flake.RandomWorker()
-	if err != nil {
-		panic(err) // there is no randomness
-	}
 	system := flake.SystemClock()
-	ids, err := flake.NewGenerator(worker, func() uint64 { return system() + uint64(n.ahead.Load()) })
+	ids, err := flake.NewGenerator(flake.RandomWorker(), flake.Options{
+		Clock: func() uint64 { return system() + uint64(n.ahead.Load()) },
+	})
 	if err != nil {
 		panic(err) // never, of such a worker
 	}

@@ -102,7 +102,7 @@ func TestFailures(t *testing.T) {
 }
 
 func TestAdd(t *testing.T) {
-	orders, err := snowflake.Open(t.Context(), filepath.Join(t.TempDir(), "time"), snowflake.Twitter, snowflake.MachineID(7), snowflake.Options{})
+	orders, err := snowflake.Twitter.Open(t.Context(), filepath.Join(t.TempDir(), "time"), 7, snowflake.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -41,7 +41,7 @@ func ofHundreds(milli uint64, i int) flake.ID {
 
 func newHundreds(t *testing.T, milli uint64) *flakehttp.Server {
 	t.Helper()
-	generator, err := flake.NewGenerator(flakehttptest.Worker, nil)
+	generator, err := flake.NewGenerator(flakehttptest.Worker, flake.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

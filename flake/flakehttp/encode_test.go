@@ -29,7 +29,7 @@ func (w *watched) Write(b []byte) (int, error) {
 // While a long answer is made others go first.
 func TestOthersFirst(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	generator, err := flake.NewGenerator(1, nil)
+	generator, err := flake.NewGenerator(1, flake.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -52,7 +52,7 @@ func TestReadiness(t *testing.T) {
 				t.Errorf("%s: %d, %s, again in %s s", step.what, w.Code, w.Body, retry)
 			}
 		}
-		if _, err := ids.Reserve(t.Context(), 0, 1); (err == nil) != step.ready {
+		if _, err := ids.Reserve(t.Context(), 1); (err == nil) != step.ready {
 			t.Errorf("%s: %v", step.what, err)
 		}
 	}
@@ -60,7 +60,7 @@ func TestReadiness(t *testing.T) {
 
 // A generator that Erlang nodes do not reach is not ready.
 func TestReadinessOfTheServer(t *testing.T) {
-	ids, err := flake.NewGenerator(1, nil)
+	ids, err := flake.NewGenerator(1, flake.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,7 +24,7 @@ import (
 // listening gives the URL of a server.
 func listening(t *testing.T) string {
 	t.Helper()
-	generator, err := flake.NewGenerator(1, nil)
+	generator, err := flake.NewGenerator(1, flake.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -197,7 +197,7 @@ type slow struct {
 
 func newSlow(t *testing.T) slow {
 	t.Helper()
-	generator, err := flake.NewGenerator(1, nil)
+	generator, err := flake.NewGenerator(1, flake.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -337,7 +337,7 @@ func TestNetHTTPIsLogged(t *testing.T) {
 
 // Over HTTP beyond the loopback browsers do not name the page that a GET is of.
 func TestPagesElsewhere(t *testing.T) {
-	generator, err := flake.NewGenerator(1, nil)
+	generator, err := flake.NewGenerator(1, flake.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -62,7 +62,7 @@ func (s source) Ready() error { return s.ready() }
 // server serves pipes.
 func server(t *testing.T, o Options, ready func() error) (*Server, *pipes, *http.Client) {
 	t.Helper()
-	generator, err := flake.NewGenerator(1, nil)
+	generator, err := flake.NewGenerator(1, flake.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

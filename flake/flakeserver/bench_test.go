@@ -20,7 +20,7 @@ func (d *deaf) Send(_, _, b []byte) { d.buf = b }
 
 // BenchmarkHandleCall is a call without the node's part of it.
 func BenchmarkHandleCall(b *testing.B) {
-	ids, err := flake.NewGenerator(1, nil)
+	ids, err := flake.NewGenerator(1, flake.Options{})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -25,14 +25,14 @@ var formats = map[string]func(t *testing.T, path string, clock tick.Clock) (next
 	"flake": func(t *testing.T, path string, clock tick.Clock) (func() (made, error), func() error, error) {
 		ids, err := flake.Open(t.Context(), path, 1, flake.Options{Clock: clock})
 		return func() (made, error) {
-			id, err := ids.Next()
+			id, err := ids.Next(t.Context())
 			return made{id.Milli(), string(id[:])}, err
 		}, func() error { return ids.Close() }, err
 	},
 	"snowflake": func(t *testing.T, path string, clock tick.Clock) (func() (made, error), func() error, error) {
-		ids, err := snowflake.Open(t.Context(), path, snowflake.Twitter, snowflake.MachineID(1), snowflake.Options{Clock: clock})
+		ids, err := snowflake.Twitter.Open(t.Context(), path, 1, snowflake.Options{Clock: clock})
 		return func() (made, error) {
-			id, err := ids.Next()
+			id, err := ids.Next(t.Context())
 			text, _ := id.MarshalBinary()
 			return made{snowflake.Twitter.Decompose(id).Milli, string(text)}, err
 		}, func() error { return ids.Close() }, err
@@ -40,7 +40,7 @@ var formats = map[string]func(t *testing.T, path string, clock tick.Clock) (next
 	"sno": func(t *testing.T, path string, clock tick.Clock) (func() (made, error), func() error, error) {
 		ids, err := sno.Open(t.Context(), path, &sno.Snapshot{Partition: sno.Partition{0, 1}}, sno.Options{Clock: clock})
 		return func() (made, error) {
-			id, err := ids.New(0)
+			id, err := ids.Next(t.Context())
 			return made{id.Milli(), string(id[:])}, err
 		}, func() error { return ids.Close() }, err
 	},

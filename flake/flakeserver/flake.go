@@ -20,14 +20,14 @@ func (flakeFormat) Size() int    { return len(flake.ID{}) }
 func (flakeFormat) Meta() bool   { return false }
 
 func (flakeFormat) AppendCanonical(dst []byte, id Number) []byte {
-	dst, _ = id.flake().AppendPadded(dst, flake.MaxBase)
+	dst, _ = id.flake().AppendText(dst)
 	return dst
 }
 
 func (flakeFormat) Parse(text string) (Number, error) {
 	const uuid = len("00000000-0000-0000-0000-000000000000")
 	if len(text) == uuid {
-		id, err := flake.ParseUUID(text)
+		id, err := flake.Parse(text)
 		return fromFlake(id), err
 	}
 	var id flake.ID
@@ -48,8 +48,7 @@ func (flakeFormat) Span(first, last uint64) (lowest, highest Number, err error) 
 	return fromFlake(flake.Make(first, 0, 0)), fromFlake(flake.Make(last, flake.MaxWorker, math.MaxUint16)), nil
 }
 
-// FlakeGenerator is what a source of FlakeFormat needs. *flake.Generator and
-// *flake.Durable are such.
+// FlakeGenerator is what a source of FlakeFormat needs. A *flake.Generator is one.
 type FlakeGenerator interface {
 	Reserve(ctx context.Context, n int) (flake.Run, error)
 	Last() (milli uint64, sequence uint16)

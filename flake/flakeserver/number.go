@@ -111,7 +111,7 @@ func parseDigits(text string, base, size int) (Number, error) {
 	if base == 16 {
 		text = strings.ToUpper(strings.TrimPrefix(text, "0x"))
 	}
-	id, err := flake.Parse(text, base)
+	id, err := flake.ParseBase(text, base)
 	n := fromFlake(id)
 	if n.Compare(highest(size)) > 0 {
 		err = ErrBadArgument

@@ -31,7 +31,7 @@ func (snoFormat) Parse(text string) (Number, error) {
 }
 
 func (snoFormat) Fields(n Number) []Field {
-	p := n.sno().Split()
+	p := n.sno().Decompose()
 	var tickTock uint64
 	if p.TickTock {
 		tickTock = 1
@@ -64,20 +64,18 @@ func (n Number) sno() (id sno.ID) {
 	return id
 }
 
-// SnoGenerator is what a source of SnoFormat needs. *sno.Generator and
-// *sno.Durable are such.
+// SnoGenerator is what a source of SnoFormat needs. A *sno.Generator is one.
 type SnoGenerator interface {
-	Reserve(ctx context.Context, meta byte, n int) (sno.Run, error)
+	Reserve(ctx context.Context, n int) (sno.Run, error)
 	Last() (milli uint64, sequence uint16)
 	Partition() sno.Partition
 	Ready() error
 	Behind() time.Duration
 	Waits() uint64
-	Cap() int
+	PerTick() int
 }
 
-// Sno gives the source of a generator's ids. Its worker is the partition. While
-// the clock is behind in an unsafe time its calls fail rather than wait.
+// Sno gives the source of a generator's ids. Its worker is the partition.
 func Sno(ids SnoGenerator) Source {
 	return &snoSource{ids, keeperOf(ids)}
 }
@@ -90,8 +88,8 @@ type snoSource struct {
 func (*snoSource) Format() Format { return SnoFormat }
 
 func (s *snoSource) Reserve(ctx context.Context, n int, meta uint8) (Run, error) {
-	run, err := s.ids.Reserve(ctx, meta, n)
-	return Run{fromSno(run.First), run.Count}, err
+	run, err := s.ids.Reserve(ctx, n)
+	return Run{fromSno(run.First.WithMeta(meta)), run.Count}, err
 }
 
 func (s *snoSource) Last() (uint64, uint32) {
@@ -107,4 +105,4 @@ func (s *snoSource) Behind() time.Duration { return s.ids.Behind() }
 
 func (s *snoSource) Waits() uint64 { return s.ids.Waits() }
 
-func (s *snoSource) PerTick() int { return s.ids.Cap() }
+func (s *snoSource) PerTick() int { return s.ids.PerTick() }

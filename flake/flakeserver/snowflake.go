@@ -29,7 +29,7 @@ func (snowflakeFormat) AppendCanonical(dst []byte, id Number) []byte {
 }
 
 func (snowflakeFormat) Parse(text string) (Number, error) {
-	id, err := snowflake.Parse(text, 10)
+	id, err := snowflake.ParseBase(text, 10)
 	return Number{Lo: uint64(id)}, err
 }
 
@@ -62,12 +62,12 @@ func (f snowflakeFormat) Span(first, last uint64) (lowest, highest Number, err e
 }
 
 // Snowflake gives the source of a generator's ids.
-func Snowflake(ids *snowflake.Durable) Source {
+func Snowflake(ids *snowflake.Generator) Source {
 	return &snowflakeSource{ids, SnowflakeFormat(ids.Layout())}
 }
 
 type snowflakeSource struct {
-	ids    *snowflake.Durable
+	ids    *snowflake.Generator
 	format Format
 }
 
@@ -87,11 +87,11 @@ func (s *snowflakeSource) Reserve(ctx context.Context, n int, _ uint8) (Run, err
 }
 
 func (s *snowflakeSource) Last() (uint64, uint32) {
-	milli, used := s.ids.Last()
-	return milli, uint32(max(used, 1) - 1)
+	milli, sequence := s.ids.Last()
+	return milli, uint32(sequence)
 }
 
-func (s *snowflakeSource) Worker() uint64                { return uint64(s.ids.MachineID()) }
+func (s *snowflakeSource) Worker() uint64                { return uint64(s.ids.Machine()) }
 func (s *snowflakeSource) Ready() error                  { return s.ids.Ready() }
 func (s *snowflakeSource) Behind() time.Duration         { return s.ids.Behind() }
 func (s *snowflakeSource) Waits() uint64                 { return s.ids.Waits() }

@@ -20,7 +20,7 @@ func TestSnowflake(t *testing.T) {
 		calls   []struct{ request, want string }
 		state   string // then
 	}{
-		"snowflake": {twitter, snowflake.DatacenterWorker(9, 7), []struct{ request, want string }{
+		"snowflake": {twitter, 9<<5 | 7, []struct{ request, want string }{
 			{"get", "{ok,<<11,6,28,240,0,18,112,0>>}"},
 			{"{get,10}", `{ok,"794354201396408321"}`},
 			{"{get,canonical}", `{ok,"794354201396408322"}`},
@@ -36,17 +36,17 @@ func TestSnowflake(t *testing.T) {
 			{"{notional,1577836799999}", "{error,badarg}"},
 			{"{notional,1577836799999,1577836800000}", "{error,badarg}"},
 		}, "{state,1767225600000,295,5}"},
-		"flake-idgen": {idgen, snowflake.MachineID(1023), []struct{ request, want string }{
+		"flake-idgen": {idgen, 1023, []struct{ request, want string }{
 			{"get", "{ok,<<102,221,182,170,0,63,240,0>>}"},
 			{"{get,canonical}", `{ok,"7412281402986590209"}`},
 			{`{decompose,<<102,221,182,170,0,63,240,0>>}`, "{ok,[{time,1767225600000},{datacenter,31},{worker,31},{sequence,0}]}"},
 		}, "{state,1767225600000,1023,1}"},
-		"one machine": {snowflake.Twitter, snowflake.MachineID(1023), []struct{ request, want string }{
+		"one machine": {snowflake.Twitter, 1023, []struct{ request, want string }{
 			{`{decompose,"2006515713442836480"}`, "{ok,[{time,1767225600000},{machine,1023},{sequence,0}]}"},
 		}, "{state,1288834974657,1023,0}"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			ids, err := snowflake.Open(t.Context(), filepath.Join(t.TempDir(), "timestamp"), test.layout, test.machine,
+			ids, err := test.layout.Open(t.Context(), filepath.Join(t.TempDir(), "timestamp"), test.machine,
 				snowflake.Options{Clock: func() uint64 { return milli }})
 			if err != nil {
 				t.Fatal(err)
@@ -86,7 +86,7 @@ func TestSnowflake(t *testing.T) {
 // ascend nevertheless.
 func TestSnowflakeRandomStart(t *testing.T) {
 	milli := uint64(1767225600000)
-	ids, err := snowflake.Open(t.Context(), filepath.Join(t.TempDir(), "timestamp"), snowflake.Twitter, snowflake.MachineID(1),
+	ids, err := snowflake.Twitter.Open(t.Context(), filepath.Join(t.TempDir(), "timestamp"), 1,
 		snowflake.Options{RandomStart: true, Clock: func() uint64 { milli++; return milli / 8 * 8 }})
 	if err != nil {
 		t.Fatal(err)
@@ -122,7 +122,7 @@ func TestSnowflakeRandomStart(t *testing.T) {
 func TestMaxTicks(t *testing.T) {
 	l := snowflake.Twitter
 	l.Worker, l.Sequence = 22, 0
-	ids, err := snowflake.Open(t.Context(), filepath.Join(t.TempDir(), "timestamp"), l, snowflake.MachineID(1), snowflake.Options{})
+	ids, err := l.Open(t.Context(), filepath.Join(t.TempDir(), "timestamp"), 1, snowflake.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,24 +30,24 @@ func TestSnowflake(t *testing.T) {
 	for worker := uint8(6); worker <= 22; worker++ {
 		for range 20 {
 			l := split(t, worker, rng.Int64N(1_700_000_000_000))
-			machine := rng.IntN(1 << worker)
+			machine := ours.Machine(rng.IntN(1 << worker))
 			node, err := theirs.NewNode(int64(machine))
 			if err != nil {
 				t.Fatal(err)
 			}
 			id := node.Generate()
-			want := ours.Parts{Milli: uint64(id.Time()), Machine: machine, Worker: machine, Sequence: int(id.Step())}
+			want := ours.Parts{Milli: uint64(id.Time()), Machine: machine, Worker: int(machine), Sequence: uint16(id.Step())}
 			if got := l.Decompose(ours.ID(id)); got != want || id.Node() != int64(machine) {
 				t.Fatalf("%+v: %d comes apart as %+v, want %+v", l, id, got, want)
 			}
 			if back, err := l.Make(want.Milli, machine, want.Sequence); back != ours.ID(id) || err != nil {
 				t.Fatalf("%+v: %d comes back as %v, %v", l, id, back, err)
 			}
-			g, err := ours.NewGenerator(l, ours.MachineID(machine), ours.Options{RandomStart: true})
+			g, err := l.NewGenerator(machine, ours.Options{RandomStart: true})
 			if err != nil {
 				t.Fatal(err)
 			}
-			mine, err := g.Next()
+			mine, err := g.Next(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}

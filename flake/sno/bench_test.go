@@ -1,6 +1,7 @@
 package sno
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"testing"
@@ -11,7 +12,7 @@ var (
 	sinkText []byte
 )
 
-func newGenerator(t testing.TB, s *Snapshot, clock Clock) *Generator {
+func newGenerator(t testing.TB, s *Snapshot, clock func() uint64) *Generator {
 	t.Helper()
 	g, err := NewGenerator(s, Options{Clock: clock})
 	if err != nil {
@@ -20,12 +21,12 @@ func newGenerator(t testing.TB, s *Snapshot, clock Clock) *Generator {
 	return g
 }
 
-// BenchmarkNew gives the time of one id; the format's ceiling is at 61 ns.
-func BenchmarkNew(b *testing.B) {
+// BenchmarkNext gives the time of one id; the format's ceiling is at 61 ns.
+func BenchmarkNext(b *testing.B) {
 	g := newGenerator(b, nil, nil)
 	b.ReportAllocs()
 	for b.Loop() {
-		id, err := g.New(1)
+		id, err := g.Next(context.Background())
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -33,9 +34,9 @@ func BenchmarkNew(b *testing.B) {
 	}
 }
 
-// BenchmarkNewBelowCeiling has as many ids as the format has in 1 ms: no call
+// BenchmarkNextBelowCeiling has as many ids as the format has in 1 ms: no call
 // waits.
-func BenchmarkNewBelowCeiling(b *testing.B) {
+func BenchmarkNextBelowCeiling(b *testing.B) {
 	clock := uint64(Epoch)
 	g := newGenerator(b, nil, func() uint64 { return clock })
 	b.ReportAllocs()
@@ -43,12 +44,12 @@ func BenchmarkNewBelowCeiling(b *testing.B) {
 		if i%(1<<14) == 0 {
 			clock += unit
 		}
-		sinkID, _ = g.New(1)
+		sinkID, _ = g.Next(context.Background())
 	}
 }
 
-// BenchmarkNewN gives the time of one id.
-func BenchmarkNewN(b *testing.B) {
+// BenchmarkNextN gives the time of one id.
+func BenchmarkNextN(b *testing.B) {
 	for _, threads := range []int{1, 2} {
 		for _, size := range []int{1, 16, 1024} {
 			b.Run(fmt.Sprintf("threads=%d/size=%d", threads, size), func(b *testing.B) {
@@ -58,7 +59,7 @@ func BenchmarkNewN(b *testing.B) {
 					wg.Go(func() {
 						ids := make([]ID, size)
 						for left := b.N / threads; left > 0; left -= size {
-							if _, err := g.NewN(b.Context(), 1, ids); err != nil {
+							if _, err := g.NextN(b.Context(), ids); err != nil {
 								b.Error(err)
 								return
 							}

@@ -13,7 +13,7 @@
 //	+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
 //
 //	T           the tick-tock bit: flips whenever the clock is set back
-//	metabyte    the caller's, of each id
+//	metabyte    the program's own: see [ID.WithMeta]
 //	partition   the generator's
 //	sequence    of the generator within the 4 ms, from its lower bound
 //	text        16 digits of 23456789abcdefghijklmnopqrstuvwx
@@ -22,16 +22,19 @@
 // All are big-endian, so ids compare as bytes, and texts as ids do.
 //
 // The first time that the clock is set back, ids go on in that past at once, with
-// the other T. If it is set back again into a time for which both were used, they
-// wait until it is over, asleep.
+// the other T. If it is set back again into a time for which both were used, there
+// are none until it is over: see [Generator.CatchUp].
 //
-// Where the peer gives an id that means nothing, this package gives an error: of a
-// clock or time that ids cannot have, of a text that is no id's. [Epoch] and
+// Where the peer returns an id that means nothing, this package returns an error: of
+// a clock or time that ids cannot have, of a text that is no id's. Where the peer
+// waits for a clock that is behind, it returns an error too. The peer takes the zero
+// value for none, which is null in JSON; here it is an id like others. [Epoch] and
 // [Overflow] count in other units than the peer's.
 //
 // Start from [Open], a generator whose ids stay unique across crashes, restarts
 // and a clock set back, or from [NewGenerator], which remembers nothing once the
-// process has ended, unless its [Snapshot] is kept; and from [ID].
+// process has ended, unless its [Snapshot] is kept; and from [ID]. The errors are
+// those of package flake.
 //
 // Uniqueness rests on one rule the package cannot check: no two generators that
 // share a partition share a sequence number. Ids can be guessed; they are names,

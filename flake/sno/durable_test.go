@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flake-go/flake/flake"
 	"github.com/flake-go/flake/flake/internal/durable"
 	"github.com/flake-go/flake/flake/internal/mark"
 )
@@ -51,7 +52,7 @@ func (d *disk) Lock(path string) (mark.Lock, error) {
 	return lock, err
 }
 
-func (b *bench) try(t *testing.T, s *Snapshot) (*Durable, error) {
+func (b *bench) try(t *testing.T, s *Snapshot) (*Generator, error) {
 	g, err := NewGenerator(s, Options{Clock: b.now})
 	if err != nil {
 		t.Fatal(err)
@@ -59,17 +60,18 @@ func (b *bench) try(t *testing.T, s *Snapshot) (*Durable, error) {
 	naps := 0
 	sleep := b.sleeper(&naps, &b.waited)
 	d := &disk{broken: &b.broken}
-	k, err := durable.OpenOn(t.Context(), d, sleep, b.path, &source{g, s != nil}, durable.Options{Logger: slog.New(slog.NewTextHandler(&b.log, nil))})
+	k, err := durable.OpenOn(t.Context(), d, sleep, b.path, g.core.Source, durable.Options{Logger: slog.New(slog.NewTextHandler(&b.log, nil))})
 	if err != nil {
 		return nil, err
 	}
-	g.now.Load().ids.Limit().Extend = func(context.Context, uint64) error { return k.Renew() }
+	g.core.Source.now.Load().ids.Limit().Extend = func(context.Context, uint64) error { return k.Renew() }
 	b.disk = d
 	t.Cleanup(func() { d.lock.Close() })
-	return &Durable{g, k}, nil
+	g.core.Keeper = k
+	return g, nil
 }
 
-func (b *bench) open(t *testing.T, s *Snapshot) *Durable {
+func (b *bench) open(t *testing.T, s *Snapshot) *Generator {
 	t.Helper()
 	d, err := b.try(t, s)
 	if err != nil {
@@ -84,11 +86,11 @@ func (b *bench) kill() { b.disk.lock.Close() }
 func TestDurableGoesOn(t *testing.T) {
 	b := newBench(t)
 	d := b.open(t, &Snapshot{Partition: Partition{1, 2}, SequenceMin: 10, SequenceMax: 20})
-	first := take(t, d.Generator, 0)
+	first := take(t, d, 0)
 	if err := d.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := d.New(0); !errors.Is(err, ErrClosed) {
+	if _, err := d.Next(t.Context()); !errors.Is(err, flake.ErrClosed) {
 		t.Errorf("closed: %v", err)
 	}
 	if s := d.Snapshot(); s.WallHi != unitsOf(someTime) || s.Sequence != 10 {
@@ -97,19 +99,19 @@ func TestDurableGoesOn(t *testing.T) {
 	if mark := d.Mark().UnixMilli(); mark != someTime {
 		t.Errorf("closed, the mark is at %d", mark)
 	}
-	if err := d.Ready(); !errors.Is(err, ErrClosed) {
+	if err := d.Ready(); !errors.Is(err, flake.ErrClosed) {
 		t.Errorf("closed: %v", err)
 	}
 	d = b.open(t, nil)
-	if d.Partition() != first.Partition || d.SequenceMin() != 10 || d.SequenceMax() != 20 {
+	if d.Partition() != first.Partition || d.Snapshot().SequenceMin != 10 || d.Snapshot().SequenceMax != 20 {
 		t.Errorf("it is another one: %+v", d.Snapshot())
 	}
-	if id := take(t, d.Generator, 0); id.Milli != someTime+4 || id.TickTock {
+	if id := take(t, d, 0); id.Milli != someTime+4 || id.TickTock {
 		t.Errorf("%+v after %+v", id, first)
 	}
 	d.Close()
 	b.add(100)
-	if d = b.open(t, &Snapshot{Partition: Partition{3, 4}}); d.Partition() != (Partition{3, 4}) || d.Cap() != 65536 {
+	if d = b.open(t, &Snapshot{Partition: Partition{3, 4}}); d.Partition() != (Partition{3, 4}) || d.PerTick() != 65536 {
 		t.Errorf("it has not what it was given: %+v", d.Snapshot())
 	}
 }
@@ -117,9 +119,9 @@ func TestDurableGoesOn(t *testing.T) {
 func TestCrashIsWaitedOut(t *testing.T) {
 	b := newBench(t)
 	d := b.open(t, nil)
-	take(t, d.Generator, 0)
+	take(t, d, 0)
 	b.kill()
-	if id := take(t, b.open(t, nil).Generator, 0); id.Milli <= someTime+3000 || id.TickTock || b.waited < Window {
+	if id := take(t, b.open(t, nil), 0); id.Milli <= someTime+3000 || id.TickTock || b.waited < durable.Window {
 		t.Errorf("%+v, waited %v", id, b.waited)
 	}
 }
@@ -129,28 +131,28 @@ func TestCrashIsWaitedOut(t *testing.T) {
 func TestClockSetBackAcrossCrashes(t *testing.T) {
 	b := newBench(t)
 	d := b.open(t, nil)
-	take(t, d.Generator, 0)
+	take(t, d, 0)
 	b.add(-3600_000)
-	if id := take(t, d.Generator, 0); id.Milli != someTime-3600_000 || !id.TickTock {
+	if id := take(t, d, 0); id.Milli != someTime-3600_000 || !id.TickTock {
 		t.Errorf("an hour back: %+v", id)
 	}
 	b.kill()
 	b.add(10_000)
 	d = b.open(t, nil)
-	if id := take(t, d.Generator, 0); id.Milli != someTime-3590_000 || !id.TickTock || b.waited != 0 {
+	if id := take(t, d, 0); id.Milli != someTime-3590_000 || !id.TickTock || b.waited != 0 {
 		t.Errorf("after a crash: %+v, waited %v", id, b.waited)
 	}
 	if mark := d.Mark().UnixMilli(); mark != someTime-3587_000 {
 		t.Errorf("the mark is at %d", mark)
 	}
 	b.add(7200_000) // past all
-	if id := take(t, d.Generator, 0); !id.TickTock {
+	if id := take(t, d, 0); !id.TickTock {
 		t.Errorf("an hour on: %+v", id)
 	}
 	b.kill()
 	b.add(-1800_000)
 	d = b.open(t, nil)
-	if id := take(t, d.Generator, 0); id.Milli != someTime+1810_000 || id.TickTock || !strings.Contains(b.log.String(), "behind") {
+	if id := take(t, d, 0); id.Milli != someTime+1810_000 || id.TickTock || !strings.Contains(b.log.String(), "behind") {
 		t.Errorf("back while it was down: %+v; %s", id, b.log.String())
 	}
 }
@@ -160,15 +162,15 @@ func TestClockSetBackAcrossCrashes(t *testing.T) {
 func TestStartWaitsForSafeTime(t *testing.T) {
 	b := newBench(t)
 	d := b.open(t, nil)
-	take(t, d.Generator, 0)
+	take(t, d, 0)
 	b.add(-5000)
-	take(t, d.Generator, 0)
+	take(t, d, 0)
 	b.add(60_000)
-	take(t, d.Generator, 0)
+	take(t, d, 0)
 	b.kill()
 	b.add(-56_000)
 	d = b.open(t, nil)
-	if id := take(t, d.Generator, 0); id.Milli != someTime+4 || id.TickTock || b.waited < time.Second || b.waited > 1010*time.Millisecond {
+	if id := take(t, d, 0); id.Milli != someTime+4 || id.TickTock || b.waited < time.Second || b.waited > 1010*time.Millisecond {
 		t.Errorf("%+v, waited %v", id, b.waited)
 	}
 }
@@ -176,19 +178,19 @@ func TestStartWaitsForSafeTime(t *testing.T) {
 func TestStartRefusedInUnsafePast(t *testing.T) {
 	b := newBench(t)
 	d := b.open(t, nil)
-	take(t, d.Generator, 0)
+	take(t, d, 0)
 	b.add(-3600_000)
-	take(t, d.Generator, 0)
+	take(t, d, 0)
 	b.kill()
 	b.add(-3600_000)
 	for range 2 { // a refusal leaves nothing behind
 		d, err := b.try(t, nil)
-		if !errors.Is(err, ErrClockBackwards) {
+		if !errors.Is(err, flake.ErrClockBackwards) {
 			t.Fatalf("%v, %v", d, err)
 		}
 	}
 	b.add(3600_000)
-	if id := take(t, b.open(t, nil).Generator, 0); !id.TickTock {
+	if id := take(t, b.open(t, nil), 0); !id.TickTock {
 		t.Errorf("%+v", id)
 	}
 }
@@ -197,16 +199,16 @@ func TestStartRefusedInUnsafePast(t *testing.T) {
 func TestTickTockIsDurableFirst(t *testing.T) {
 	b := newBench(t)
 	d := b.open(t, nil)
-	take(t, d.Generator, 0)
+	take(t, d, 0)
 	b.broken.Store(true)
 	b.add(-1000)
 	for range 2 {
-		if id, err := d.New(0); !errors.Is(err, ErrTimestampNotSaved) {
+		if id, err := d.Next(t.Context()); !errors.Is(err, flake.ErrTimestampNotSaved) {
 			t.Fatalf("%v, %v", id, err)
 		}
 	}
 	b.broken.Store(false)
-	if id := take(t, d.Generator, 0); !id.TickTock {
+	if id := take(t, d, 0); !id.TickTock {
 		t.Errorf("%+v", id)
 	}
 	b.kill()
@@ -228,7 +230,7 @@ func TestOpenOn(t *testing.T) {
 	if s := d.Snapshot(); s.Drifts != 5 || s.WallSafe != ahead.WallHi {
 		t.Errorf("from a snapshot: %+v", s)
 	}
-	if id := take(t, d.Generator, 0); !id.TickTock || id.Milli != someTime {
+	if id := take(t, d, 0); !id.TickTock || id.Milli != someTime {
 		t.Errorf("from a snapshot: %+v", id)
 	}
 	d.Close()
@@ -276,7 +278,7 @@ func TestOpen(t *testing.T) {
 		if s != nil {
 			want = s.Partition
 		}
-		if id, err := d.New(1); id.Split().Partition != want || err != nil {
+		if id, err := d.Next(t.Context()); id.Decompose().Partition != want || err != nil {
 			t.Errorf("%v, %v, not of the partition %v", id, err, want)
 		}
 		if at, err := d.LastSaved(); time.Since(at) > time.Minute || err != nil {

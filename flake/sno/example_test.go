@@ -22,10 +22,11 @@ func ExampleOpen() {
 		log.Fatal(err)
 	}
 	defer ids.Close()
-	id, err := ids.New('u')
+	id, err := ids.Next(context.Background())
 	if err != nil {
 		log.Fatal(err)
 	}
+	id = id.WithMeta('u')
 	fmt.Println(len(id), len(id.String()), id.Meta() == 'u', id.Partition())
 	// Output: 10 16 true [65 10]
 }
@@ -35,7 +36,7 @@ func ExampleParse() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Printf("%+v\n", id.Split())
+	fmt.Printf("%+v\n", id.Decompose())
 	// Output: {Milli:1767225600000 TickTock:true Meta:1 Partition:[255 255] Sequence:65535}
 }
 

@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/flake-go/flake/flake"
 )
 
 const someTime = 1_700_000_000_000
@@ -39,16 +41,25 @@ func (c *handClock) sleeper(naps *int, slept *time.Duration) func(context.Contex
 	}
 }
 
+// take takes an id, and waits for a clock that is behind.
 func take(t *testing.T, g *Generator, meta byte) Parts {
 	t.Helper()
-	id, err := g.New(meta)
-	if err != nil {
-		t.Fatal(err)
+	for {
+		id, err := g.Next(t.Context())
+		if errors.Is(err, flake.ErrClockBackwards) {
+			err = g.CatchUp(t.Context())
+			if err == nil {
+				continue
+			}
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return id.WithMeta(meta).Decompose()
 	}
-	return id.Split()
 }
 
-func TestNew(t *testing.T) {
+func TestNext(t *testing.T) {
 	clock := newClock()
 	g := newGenerator(t, &Snapshot{Partition: Partition{1, 2}, SequenceMin: 10, SequenceMax: 20}, clock.now)
 	for _, c := range []struct {
@@ -66,11 +77,8 @@ func TestNew(t *testing.T) {
 			t.Errorf("%+v, want %+v", got, want)
 		}
 	}
-	if milli, sequence := g.Last(); milli != someTime+1004 || sequence != 11 || g.Len() != 2 || g.Cap() != 11 {
-		t.Errorf("last %d:%d, %d of %d", milli, sequence, g.Len(), g.Cap())
-	}
-	if clock.add(4); g.Len() != 0 {
-		t.Errorf("%d of the next tick", g.Len())
+	if milli, sequence := g.Last(); milli != someTime+1004 || sequence != 11 || g.PerTick() != 11 {
+		t.Errorf("last %d:%d, of %d", milli, sequence, g.PerTick())
 	}
 }
 
@@ -82,7 +90,7 @@ func TestFirstAndLastTick(t *testing.T) {
 		if id := take(t, g, 0); id.Milli != milli&^3 || id.Sequence != 0 {
 			t.Errorf("at %d: %+v", milli, id)
 		}
-		if id, err := g.NewWithTime(0, time.UnixMilli(int64(milli))); id.Milli() != milli&^3 || err != nil {
+		if id, err := g.NewWithTime(time.UnixMilli(int64(milli))); id.Milli() != milli&^3 || err != nil {
 			t.Errorf("with the time %d: %v, %v", milli, id, err)
 		}
 	}
@@ -93,7 +101,7 @@ func TestClockOutOfRange(t *testing.T) {
 	g := newGenerator(t, nil, clock.now)
 	for _, milli := range []uint64{0, Epoch - 1, MaxMilli + 1, 1<<64 - 1} {
 		clock.milli.Store(milli)
-		if id, err := g.New(0); err == nil || errors.Is(err, ErrClockBackwards) {
+		if id, err := g.Next(t.Context()); err == nil || errors.Is(err, flake.ErrClockBackwards) {
 			t.Errorf("at %d: %v, %v", milli, id, err)
 		}
 	}
@@ -104,8 +112,8 @@ func TestDefaultPartitionsDiffer(t *testing.T) {
 	if a.Partition() == b.Partition() {
 		t.Errorf("both are %v", a.Partition())
 	}
-	if a.SequenceMin() != 0 || a.SequenceMax() != 65535 || a.Cap() != 65536 {
-		t.Errorf("sequence from %d to %d", a.SequenceMin(), a.SequenceMax())
+	if a.Snapshot().SequenceMin != 0 || a.Snapshot().SequenceMax != 65535 || a.PerTick() != 65536 {
+		t.Errorf("%+v", a.Snapshot())
 	}
 }
 
@@ -117,25 +125,30 @@ func TestClockThatSwings(t *testing.T) {
 		turn := n / 20_000
 		return someTime + n/50 - turn*100 - (turn+1)/3*600
 	})
-	g.sleep = func(context.Context, time.Duration) error { return nil }
+	g.core.Sleep = func(context.Context, time.Duration) error { return nil }
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	seen := map[ID]bool{}
 	for range 8 {
 		wg.Go(func() {
 			ids := make([]ID, 20_000)
-			if _, err := g.NewN(t.Context(), 0, ids); err != nil {
-				t.Error(err)
+			for done := 0; done < len(ids)/2; {
+				n, err := g.NextN(t.Context(), ids[done:len(ids)/2])
+				if err != nil && !errors.Is(err, flake.ErrClockBackwards) {
+					t.Error(err)
+				}
+				done += n
 			}
-			for i := range ids {
-				if i%2 == 0 {
+			for i := len(ids) / 2; i < len(ids); {
+				id, err := g.Next(t.Context())
+				if errors.Is(err, flake.ErrClockBackwards) {
 					continue
 				}
-				id, err := g.New(1)
 				if err != nil {
 					t.Error(err)
 				}
 				ids[i] = id
+				i++
 			}
 			mu.Lock()
 			defer mu.Unlock()
@@ -153,15 +166,15 @@ func TestClockThatSwings(t *testing.T) {
 	}
 }
 
-func TestNewN(t *testing.T) {
+func TestNextN(t *testing.T) {
 	reads := uint64(0)
 	g := newGenerator(t, &Snapshot{SequenceMin: 5, SequenceMax: 14}, func() uint64 { reads++; return someTime + reads })
 	ids := make([]ID, 35)
-	if n, err := g.NewN(t.Context(), 3, ids); n != len(ids) || err != nil {
+	if n, err := g.NextN(t.Context(), ids); n != len(ids) || err != nil {
 		t.Fatal(n, err)
 	}
 	for i, id := range ids {
-		if p := id.Split(); p.Sequence != uint16(5+i%10) || p.Meta != 3 || i > 0 && id.Compare(ids[i-1]) <= 0 {
+		if p := id.Decompose(); p.Sequence != uint16(5+i%10) || p.Meta != 0 || i > 0 && id.Compare(ids[i-1]) <= 0 {
 			t.Errorf("%d: %+v", i, p)
 		}
 	}
@@ -169,11 +182,11 @@ func TestNewN(t *testing.T) {
 		t.Errorf("%d waits", g.Waits())
 	}
 	reads -= 40 // set back
-	if _, err := g.NewN(t.Context(), 3, ids[:1]); err != nil || g.Snapshot().Drifts != 1 || g.Waits() != 3 {
+	if _, err := g.NextN(t.Context(), ids[:1]); err != nil || g.Snapshot().Drifts != 1 || g.Waits() != 3 {
 		t.Errorf("%v, %+v, %d waits", err, g.Snapshot(), g.Waits())
 	}
 	for _, n := range []int{0, -1} {
-		if run, err := g.Reserve(t.Context(), 0, n); err == nil {
+		if run, err := g.Reserve(t.Context(), n); err == nil {
 			t.Errorf("%d ids: %v", n, run)
 		}
 	}
@@ -183,19 +196,19 @@ func TestNewWithTime(t *testing.T) {
 	g := newGenerator(t, &Snapshot{Partition: Partition{1, 2}, SequenceMin: 12, SequenceMax: 23, Drifts: 1}, nil)
 	at := time.UnixMilli(someTime + 3)
 	for i := range 30 {
-		id, err := g.NewWithTime(byte(i), at)
+		id, err := g.NewWithTime(at)
 		want := Parts{someTime, false, byte(i), Partition{1, 2}, uint16(12 + i%12)}
-		if got := id.Split(); got != want || err != nil {
+		if got := id.WithMeta(byte(i)).Decompose(); got != want || err != nil {
 			t.Errorf("%+v, %v, want %+v", got, err, want)
 		}
 	}
 	far := time.Unix(1<<63-62135596801, 999_999_999)
 	for _, at := range []time.Time{time.UnixMilli(0), time.UnixMilli(Epoch - 1), time.UnixMilli(MaxMilli + 1), far, time.Unix(1<<61+someTime/1000, 0), time.Unix(math.MinInt64, 0)} {
-		if id, err := g.NewWithTime(0, at); err == nil {
+		if id, err := g.NewWithTime(at); err == nil {
 			t.Errorf("at %v: %v", at, id)
 		}
 	}
-	if lowest, highest := Span(time.Unix(math.MinInt64, 0), far); lowest != (ID{}) || highest != Max {
+	if lowest, highest := Span(time.Unix(math.MinInt64, 0), far); lowest != (ID{}) || highest != maxID {
 		t.Errorf("%x to %x", lowest, highest)
 	}
 	if id := Notional(far); id.Milli() != lastTick {
@@ -207,21 +220,21 @@ func TestZeroGenerator(t *testing.T) {
 	var g Generator
 	ids := make([]ID, 2)
 	for name, next := range map[string]func() error{
-		"New":         func() error { _, err := g.New(0); return err },
-		"NewN":        func() error { _, err := g.NewN(t.Context(), 0, ids); return err },
-		"Reserve":     func() error { _, err := g.Reserve(t.Context(), 0, 2); return err },
-		"NewWithTime": func() error { _, err := g.NewWithTime(0, time.UnixMilli(someTime)); return err },
+		"Next":        func() error { _, err := g.Next(t.Context()); return err },
+		"NextN":       func() error { _, err := g.NextN(t.Context(), ids); return err },
+		"Reserve":     func() error { _, err := g.Reserve(t.Context(), 2); return err },
+		"NewWithTime": func() error { _, err := g.NewWithTime(time.UnixMilli(someTime)); return err },
 		"Ready":       g.Ready,
 	} {
 		if err := next(); err == nil {
 			t.Errorf("%s does not fail", name)
 		}
 	}
-	if err := g.CatchUp(t.Context()); err != nil {
+	if err := errors.Join(g.CatchUp(t.Context()), g.Close()); err != nil {
 		t.Error(err)
 	}
 	g.Snapshot()
-	if milli, _ := g.Last(); milli != Epoch || g.Len() != 0 || g.Cap() != 0 || g.Waits() != 0 || g.Behind() != 0 || g.Partition() != (Partition{}) {
+	if milli, _ := g.Last(); milli != Epoch || g.PerTick() != 0 || g.Waits() != 0 || g.Behind() != 0 || g.Partition() != (Partition{}) {
 		t.Errorf("the last is of %d", milli)
 	}
 }
@@ -251,8 +264,8 @@ func TestBounds(t *testing.T) {
 		g, err := NewGenerator(&c.s, Options{})
 		if (err == nil) != c.ok {
 			t.Errorf("%+v: %v", c.s, err)
-		} else if err == nil && (g.SequenceMin() != c.low || g.SequenceMax() != c.high) {
-			t.Errorf("%+v: %d to %d", c.s, g.SequenceMin(), g.SequenceMax())
+		} else if err == nil && (g.Snapshot().SequenceMin != c.low || g.Snapshot().SequenceMax != c.high) {
+			t.Errorf("%+v: %d to %d", c.s, g.Snapshot().SequenceMin, g.Snapshot().SequenceMax)
 		}
 	}
 }
@@ -279,9 +292,9 @@ func TestSnapshotGoesOn(t *testing.T) {
 		if back != s {
 			t.Fatalf("%d: %+v, want %+v", i, back, s)
 		}
-		id, err := g.New(0)
+		id, err := g.Next(t.Context())
 		if err != nil || seen[id] {
-			t.Fatalf("%d: %v, %v", i, id.Split(), err)
+			t.Fatalf("%d: %v, %v", i, id.Decompose(), err)
 		}
 		seen[id] = true
 	}
@@ -296,8 +309,8 @@ func TestSnapshotOfLater(t *testing.T) {
 	clock := newClock()
 	units := unitsOf(someTime)
 	g := newGenerator(t, &Snapshot{Now: units + 1, WallHi: units, SequenceMax: 9}, clock.now)
-	if g.Len() != g.Cap() {
-		t.Errorf("%d of the tick count as used", g.Len())
+	if _, sequence := g.Last(); sequence != 9 {
+		t.Errorf("the last is %d of the tick", sequence)
 	}
 }
 
@@ -320,7 +333,7 @@ func FuzzSnapshot(f *testing.F) {
 			t.Fatalf("%+v: %v", first, err)
 		}
 		if second := again.Snapshot(); second.WallHi != first.WallHi || second.Drifts != s.Drifts ||
-			second.WallSafe != s.WallSafe || second.Partition != s.Partition || again.Cap() != g.Cap() || again.Len() != g.Len() {
+			second.WallSafe != s.WallSafe || second.Partition != s.Partition || again.PerTick() != g.PerTick() {
 			t.Fatalf("%+v, then %+v, then %+v", s, first, second)
 		}
 	})

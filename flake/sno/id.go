@@ -4,16 +4,14 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
-	"slices"
 	"time"
 )
 
-// ID is one id. Any 10 bytes are one; the zero value is the lowest, and means
-// none: it is null in JSON, and what NULL is read as from a database.
+// ID is one id. Any 10 bytes are one; the zero value is the lowest.
 type ID [10]byte
 
-// Max is the highest id.
-var Max = ID{255, 255, 255, 255, 255, 255, 255, 255, 255, 255}
+// maxID is the highest id.
+var maxID = ID{255, 255, 255, 255, 255, 255, 255, 255, 255, 255}
 
 const (
 	// Epoch is when the time of ids begins, 2010-01-01 UTC, in milliseconds
@@ -67,8 +65,8 @@ func join(milli, rest uint64, sequence uint16) (id ID) {
 	return id
 }
 
-// Split gives the parts of the id.
-func (id ID) Split() Parts {
+// Decompose returns the parts of the id.
+func (id ID) Decompose() Parts {
 	return Parts{id.Milli(), id[4]&1 != 0, id.Meta(), id.Partition(), id.Sequence()}
 }
 
@@ -78,8 +76,20 @@ func (id ID) Milli() uint64 { return Epoch + binary.BigEndian.Uint64(id[:8])>>25
 // Time is the id's time in UTC.
 func (id ID) Time() time.Time { return time.UnixMilli(int64(id.Milli())).UTC() }
 
-// Meta is the byte that the caller gave.
+// Meta is the byte that is the program's own: see [ID.WithMeta].
 func (id ID) Meta() byte { return id[5] }
+
+// WithMeta is the id with another metabyte. It is as unique as it was: no other id of
+// its time and partition has its sequence, whatever the metabyte.
+func (id ID) WithMeta(meta byte) ID {
+	id[5] = meta
+	return id
+}
+
+// words returns the id as the two halves of a number.
+func (id ID) words() (hi, lo uint64) {
+	return uint64(binary.BigEndian.Uint16(id[:2])), binary.BigEndian.Uint64(id[2:])
+}
 
 // Partition is that of the generator.
 func (id ID) Partition() Partition { return Partition{id[6], id[7]} }
@@ -90,9 +100,6 @@ func (id ID) Sequence() uint16 { return binary.BigEndian.Uint16(id[8:]) }
 // IsZero tells whether it is the zero value.
 func (id ID) IsZero() bool { return id == ID{} }
 
-// Compare gives -1, 0 or 1 as id is lower than, equal to or higher than other.
+// Compare returns -1, 0 or 1 as id is lower than, equal to or higher than other.
 // It fits [slices.SortFunc].
 func (id ID) Compare(other ID) int { return bytes.Compare(id[:], other[:]) }
-
-// Sort sorts ids in place.
-func Sort(ids []ID) { slices.SortFunc(ids, ID.Compare) }

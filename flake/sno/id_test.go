@@ -41,7 +41,7 @@ func TestVectors(t *testing.T) {
 		if back, err := Parse(v.Text); back != id || err != nil {
 			t.Errorf("%q: %x, %v, want %s", v.Text, back, err, v.ID)
 		}
-		if got := id.Split(); got != v.Parts {
+		if got := id.Decompose(); got != v.Parts {
 			t.Errorf("%s: %+v, want %+v", v.ID, got, v.Parts)
 		}
 	}
@@ -78,7 +78,7 @@ func TestSpan(t *testing.T) {
 			t.Errorf("%+v: %v", c.parts, inside)
 		}
 	}
-	if lowest, highest := Span(time.Time{}, time.Unix(1<<40, 0)); lowest != (ID{}) || highest != Max {
+	if lowest, highest := Span(time.Time{}, time.Unix(1<<40, 0)); lowest != (ID{}) || highest != maxID {
 		t.Errorf("of all of time: %v to %v", lowest, highest)
 	}
 	if Notional(at) != lowest {
@@ -89,7 +89,7 @@ func TestSpan(t *testing.T) {
 // someIDs are the lowest, the highest, and random ones.
 func someIDs() []ID {
 	rng := rand.New(rand.NewPCG(3, 4))
-	ids := []ID{{}, Max}
+	ids := []ID{{}, maxID}
 	for range 2000 {
 		var id ID
 		for i := range id {
@@ -102,7 +102,7 @@ func someIDs() []ID {
 
 func TestOrder(t *testing.T) {
 	ids := someIDs()
-	Sort(ids)
+	slices.SortFunc(ids, ID.Compare)
 	texts := make([]string, len(ids))
 	for i, id := range ids {
 		texts[i] = id.String()

@@ -15,16 +15,16 @@ func TestOverflow(t *testing.T) {
 		t.Fatal(err)
 	}
 	ids := make([]ID, 30)
-	if _, err := g.NewN(t.Context(), 0, ids); err != nil {
+	if _, err := g.NextN(t.Context(), ids); err != nil {
 		t.Fatal(err)
 	}
 	reads.Add(10_000)
-	if _, err := g.NewN(t.Context(), 0, ids[:11]); err != nil {
+	if _, err := g.NextN(t.Context(), ids[:11]); err != nil {
 		t.Fatal(err)
 	}
 	reads.Add(10_000)
 	for range 11 { // one by one
-		if _, err := g.New(0); err != nil {
+		if _, err := g.Next(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -63,7 +63,7 @@ func TestOverflowsAndTheMark(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	limit := g.now.Load().ids.Limit()
+	limit := g.core.Source.now.Load().ids.Limit()
 	limit.Set(someTime)
 	limit.Extend = func(ctx context.Context, milli uint64) error {
 		if ctx.Err() != nil {
@@ -87,7 +87,7 @@ func TestOverflowNotTaken(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 4 {
 		wg.Go(func() {
-			if _, err := g.NewN(t.Context(), 0, make([]ID, 10)); err != nil {
+			if _, err := g.NextN(t.Context(), make([]ID, 10)); err != nil {
 				t.Error(err)
 			}
 		})

@@ -9,7 +9,7 @@ import (
 // Partition tells generators apart.
 type Partition [2]byte
 
-// AsUint16 gives the partition as a number, big-endian.
+// AsUint16 is the partition as a number, big-endian.
 func (p Partition) AsUint16() uint16 { return uint16(p[0])<<8 | uint16(p[1]) }
 
 // PutUint16 sets the partition to a number, big-endian.

@@ -18,21 +18,10 @@ type pass struct {
 	waits  uint64 // of the passes before
 }
 
-// next gives the pass after p, which had no id later than last. Its own are
+// next returns the pass after p, which had no id later than last. Its own are
 // later than after.
 func (p *pass) next(ids *tick.Generator, last uint64) *pass {
 	return &pass{ids, p.drifts + 1, last, p.tag ^ 1<<24, p.min, p.waits + p.ids.Waits()}
-}
-
-// none is the pass of a zero value.
-var none pass
-
-// pass is the one that the generator is in.
-func (g *Generator) pass() *pass {
-	if p := g.now.Load(); p != nil {
-		return p
-	}
-	return &none
 }
 
 // lag is in how many ms ids can go on, with either bit; 0: now.
@@ -41,27 +30,10 @@ func (p *pass) lag() uint64 {
 	return min(p.ids.Behind(), max(p.safe+unit, now)-now)
 }
 
-// turn replaces p, of which err came, if it is time for the next pass. It gives
-// the error if trying again is no use.
-func (g *Generator) turn(p *pass, err error) error {
-	// The clock is read after the last id: what seems behind is.
-	last, _ := p.ids.Last()
-	now := p.ids.Now()
-	g.turning.Lock()
-	defer g.turning.Unlock()
-	switch {
-	case g.now.Load() != p: // another did it
-		return nil
-	case g.closed:
-		return ErrClosed
-	case now < Epoch:
-		return beforeEpoch(now)
-	case now >= last:
-		return nil
-	case now <= p.safe:
-		return err
-	}
-	last = p.ids.Close()
-	g.now.Store(p.next(p.ids.Successor(now-unit), last))
-	return nil
+func (p *pass) partition() (of Partition) {
+	of.PutUint16(uint16(p.tag))
+	return of
 }
+
+// max is the sequence of a tick's last id.
+func (p *pass) max() uint16 { return p.min + uint16(p.ids.PerTick()-1) }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"testing"
 	"time"
+
+	"github.com/flake-go/flake/flake"
 )
 
 // A tick-tock: on the first time back at once, on a second one that is safe as
@@ -34,7 +36,7 @@ func TestTickTock(t *testing.T) {
 func TestCaughtUpMeanwhile(t *testing.T) {
 	reads := 0
 	g := newGenerator(t, &Snapshot{}, func() uint64 {
-		if reads++; 2 <= reads && reads <= 5 { // New looks twice, and twice more
+		if reads++; 2 <= reads && reads <= 5 { // Next looks twice, and twice more
 			return someTime - 4
 		}
 		return someTime
@@ -60,7 +62,7 @@ func TestBackAgainWhileTurning(t *testing.T) {
 			}
 			return clock.now()
 		})
-		g.sleep = func(context.Context, time.Duration) error { return nil }
+		g.core.Sleep = func(context.Context, time.Duration) error { return nil }
 		first := take(t, g, 0)
 		for _, ahead := range []int{-400, 10_000} {
 			clock.add(ahead)
@@ -79,11 +81,11 @@ func TestTurnOnce(t *testing.T) {
 	clock := newClock()
 	g := newGenerator(t, &Snapshot{}, clock.now)
 	take(t, g, 0)
-	p := g.now.Load()
+	p := g.core.Source.now.Load()
 	p.waits = 7
 	clock.add(-400)
 	for range 2 {
-		if err := g.turn(p, ErrClockBackwards); err != nil {
+		if err := g.core.Source.turn(p, flake.ErrClockBackwards); err != nil {
 			t.Error(err)
 		}
 	}
@@ -106,8 +108,8 @@ func TestTurnedMeanwhile(t *testing.T) {
 	take(t, g, 0)
 	clock.add(-400)
 	held = true
-	run, err := g.Reserve(t.Context(), 0, 1)
-	if id := run.First.Split(); id.Milli != someTime-400 || !id.TickTock || id.Sequence != 1 || run.Count != 1 || err != nil {
+	run, err := g.Reserve(t.Context(), 1)
+	if id := run.First.Decompose(); id.Milli != someTime-400 || !id.TickTock || id.Sequence != 1 || run.Count != 1 || err != nil {
 		t.Errorf("%+v, %d, %v", id, run.Count, err)
 	}
 }
@@ -120,27 +122,27 @@ func TestReady(t *testing.T) {
 	for _, c := range []struct {
 		milli uint64
 		ready bool
-		back  bool // it fails with ErrClockBackwards
+		back  bool // it fails with flake.ErrClockBackwards
 	}{
 		{someTime, true, false}, {someTime - 400, true, false}, {someTime - 800, false, true}, {someTime - 400, true, false},
 		{Epoch, false, true}, {Epoch - 1, false, false},
 	} {
 		clock.milli.Store(c.milli)
 		err := g.Ready()
-		if (err == nil) != c.ready || errors.Is(err, ErrClockBackwards) != c.back {
+		if (err == nil) != c.ready || errors.Is(err, flake.ErrClockBackwards) != c.back {
 			t.Errorf("at %d: %v", c.milli, err)
 		}
 		if c.ready {
 			take(t, g, 0)
 		}
 	}
-	g.pass().ids.Close() // by a call that is about to begin the next pass
+	g.core.Source.pass().ids.Close() // by a call that is about to begin the next pass
 	if err := g.Ready(); err != nil {
 		t.Errorf("between two passes: %v", err)
 	}
-	(&source{Generator: g}).Close()
+	g.Close()
 	for range 2 {
-		if err := g.Ready(); !errors.Is(err, ErrClosed) {
+		if err := g.Ready(); !errors.Is(err, flake.ErrClosed) {
 			t.Errorf("closed: %v", err)
 		}
 	}
@@ -162,7 +164,7 @@ func TestIDWhileTurning(t *testing.T) {
 			return clock.now()
 		})
 		naps, slept := 0, time.Duration(0)
-		g.sleep = clock.sleeper(&naps, &slept)
+		g.core.Sleep = clock.sleeper(&naps, &slept)
 		take(t, g, 0)
 		clock.add(-400)
 		left = looks + 1
@@ -173,8 +175,8 @@ func TestIDWhileTurning(t *testing.T) {
 	}
 }
 
-// Where either bit may be used, New sleeps for as long as is needed, and reads
-// the clock a few times only; Reserve fails.
+// Where either bit may be used there are no ids. CatchUp sleeps for as long as is
+// needed, and reads the clock a few times only.
 func TestUnsafePast(t *testing.T) {
 	for name, c := range map[string]struct {
 		ahead []int // after each but the last an id
@@ -190,7 +192,7 @@ func TestUnsafePast(t *testing.T) {
 		clock := newClock()
 		g := newGenerator(t, &Snapshot{}, clock.now)
 		naps, slept := 0, time.Duration(0)
-		g.sleep = clock.sleeper(&naps, &slept)
+		g.core.Sleep = clock.sleeper(&naps, &slept)
 		for i, ahead := range c.ahead {
 			clock.add(ahead)
 			if i < len(c.ahead)-1 {
@@ -200,14 +202,18 @@ func TestUnsafePast(t *testing.T) {
 		if naps != 0 {
 			t.Errorf("%s: slept before", name)
 		}
-		if run, err := g.Reserve(t.Context(), 0, 1); !errors.Is(err, ErrClockBackwards) {
-			t.Errorf("%s: %v, %v", name, run, err)
+		_, err1 := g.Next(t.Context())
+		_, err2 := g.NextN(t.Context(), make([]ID, 1))
+		_, err3 := g.Reserve(t.Context(), 1)
+		for _, err := range []error{err1, err2, err3} {
+			if !errors.Is(err, flake.ErrClockBackwards) {
+				t.Errorf("%s: %v", name, err)
+			}
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		var ids [1]ID
-		if n, err := g.NewN(ctx, 0, ids[:]); n != 0 || !errors.Is(err, context.Canceled) {
-			t.Errorf("%s: %d, %v with a context that is done", name, n, err)
+		if err := g.CatchUp(ctx); !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: %v with a context that is done", name, err)
 		}
 		clock.milli.Add(-uint64(slept / time.Millisecond))
 		naps, slept = 0, 0

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/flake-go/flake/flake"
 	"github.com/flake-go/flake/flake/internal/durable"
 	"github.com/flake-go/flake/flake/internal/simulate"
 )
@@ -28,7 +29,7 @@ const (
 // The lives are too few for ids to meet in one tick by chance. So it also counts
 // those that are not later than all before them with the same tick-tock bit.
 type simulation struct {
-	kept  func(*source) durable.Source // what package durable gets
+	kept  func(*passes) durable.Source // what package durable gets
 	lasts sync.Map                     // the last id of a machine, by bit
 	back  atomic.Int64                 // ids that were not later
 }
@@ -48,11 +49,11 @@ func (s *simulation) config() simulate.Config {
 		if err != nil {
 			return simulate.Generator{}, err
 		}
-		g.sleep = m.Sleep
-		return simulate.Generator{Source: s.kept(&source{g, true}), IDs: func(count int, got simulate.Got) error {
+		g.core.Sleep = m.Sleep
+		return simulate.Generator{Source: s.kept(g.core.Source), IDs: func(count int, got simulate.Got) error {
 			for count > 0 {
-				run, err := g.Reserve(context.Background(), 1, count)
-				if errors.Is(err, ErrClockBackwards) && g.now.Load().lag() < 1000 {
+				run, err := g.Reserve(context.Background(), count)
+				if errors.Is(err, flake.ErrClockBackwards) && g.core.Source.now.Load().lag() < 1000 {
 					if err = g.CatchUp(context.Background()); err == nil {
 						continue
 					}
@@ -76,17 +77,17 @@ func (s *simulation) config() simulate.Config {
 
 // A counted source tells how often starts and all of its words had a tick-tock.
 type counted struct {
-	*source
+	*passes
 	turns, saves *atomic.Int64
 }
 
 func (c counted) Turn(last uint64) uint64 {
 	c.turns.Add(1)
-	return c.source.Turn(last)
+	return c.passes.Turn(last)
 }
 
 func (c counted) Words() []uint64 {
-	words := c.source.Words()
+	words := c.passes.Words()
 	if words[wordDrifts] > 0 {
 		c.saves.Add(1)
 	}
@@ -95,7 +96,7 @@ func (c counted) Words() []uint64 {
 
 func TestSimulate(t *testing.T) {
 	var turns, saves atomic.Int64
-	s := simulation{kept: func(s *source) durable.Source { return counted{s, &turns, &saves} }}
+	s := simulation{kept: func(s *passes) durable.Source { return counted{s, &turns, &saves} }}
 	c := s.config()
 	if *simSeed != 0 {
 		if r := simulate.Run(c, *simSeed, t.Logf); r.Wrong() > 0 {
@@ -118,10 +119,10 @@ func TestSimulate(t *testing.T) {
 
 // The same lives find generators that do not keep what they have to.
 func TestSimulateFinds(t *testing.T) {
-	for name, kept := range map[string]func(*source) durable.Source{
-		"forgets that there were drifts":   func(s *source) durable.Source { return forgetful{s, wordDrifts, 0} },
-		"forgets where it is safe":         func(s *source) durable.Source { return forgetful{s, wordSafe, Epoch} },
-		"turns before that is on the disk": func(s *source) durable.Source { return &hasty{source: s} },
+	for name, kept := range map[string]func(*passes) durable.Source{
+		"forgets that there were drifts":   func(s *passes) durable.Source { return forgetful{s, wordDrifts, 0} },
+		"forgets where it is safe":         func(s *passes) durable.Source { return forgetful{s, wordSafe, Epoch} },
+		"turns before that is on the disk": func(s *passes) durable.Source { return &hasty{passes: s} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := simulation{kept: kept}
@@ -135,25 +136,25 @@ func TestSimulateFinds(t *testing.T) {
 }
 
 type forgetful struct {
-	*source
+	*passes
 	word int
 	to   uint64
 }
 
 func (f forgetful) Words() []uint64 {
-	words := f.source.Words()
+	words := f.passes.Words()
 	words[f.word] = f.to
 	return words
 }
 
 // hasty saves what was before the last turn.
 type hasty struct {
-	*source
+	*passes
 	before, now []uint64
 }
 
 func (h *hasty) Words() []uint64 {
-	words := h.source.Words()
+	words := h.passes.Words()
 	if h.now == nil {
 		h.before, h.now = words, words
 	}

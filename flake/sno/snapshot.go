@@ -7,9 +7,9 @@ import (
 	"github.com/flake-go/flake/flake/internal/tick"
 )
 
-// MinPool is the least number of sequence numbers that a generator has, as the
+// minPool is the least number of sequence numbers that a generator has, as the
 // peer takes it (which documents 4).
-const MinPool = 6
+const minPool = 6
 
 // Snapshot is both what a generator is configured with and what it has done, so
 // that another can go on from there. Its JSON is that of muyo/sno. Times are in
@@ -18,8 +18,8 @@ type Snapshot struct {
 	Partition Partition `json:"partition"`
 
 	// SequenceMin and SequenceMax are the lowest and the highest sequence
-	// number, in either order, so that generators can share a partition: at least
-	// [MinPool] numbers. A SequenceMax of 0 means 65535, unless SequenceMin is
+	// number, in either order, so that generators can share a partition: at least 6
+	// numbers. A SequenceMax of 0 means 65535, unless SequenceMin is
 	// that.
 	SequenceMin uint16 `json:"sequenceMin"`
 	SequenceMax uint16 `json:"sequenceMax"`
@@ -34,15 +34,15 @@ type Snapshot struct {
 	Drifts   uint32 `json:"drifts"`   // how often the tick-tock bit was flipped
 }
 
-// bounds gives the sequence bounds that are meant.
+// bounds returns the sequence bounds that are meant.
 func (s *Snapshot) bounds() (low, high uint16, err error) {
 	low, high = s.SequenceMin, s.SequenceMax
 	if high == 0 && low != math.MaxUint16 {
 		high = math.MaxUint16
 	}
 	low, high = min(low, high), max(low, high)
-	if int(high)-int(low)+1 < MinPool {
-		return 0, 0, fmt.Errorf("flake: sequence numbers from %d to %d, and a generator has at least %d", low, high, MinPool)
+	if int(high)-int(low)+1 < minPool {
+		return 0, 0, fmt.Errorf("flake: sequence numbers from %d to %d, and a generator has at least %d", low, high, minPool)
 	}
 	if s.Sequence != 0 && s.Sequence < uint32(low) {
 		return 0, 0, fmt.Errorf("flake: the last sequence number is %d, and the lowest is %d", s.Sequence, low)
@@ -50,8 +50,8 @@ func (s *Snapshot) bounds() (low, high uint16, err error) {
 	return low, high, nil
 }
 
-// start gives the first pass of a generator that goes on from the snapshot.
-func (s *Snapshot) start(clock Clock) (*pass, error) {
+// start returns the first pass of a generator that goes on from the snapshot.
+func (s *Snapshot) start(clock func() uint64) (*pass, error) {
 	low, high, err := s.bounds()
 	if err != nil {
 		return nil, err
@@ -80,29 +80,31 @@ func (s *Snapshot) start(clock Clock) (*pass, error) {
 	return &pass{ids: ids, drifts: s.Drifts, safe: milliOf(s.WallSafe), tag: tag, min: low}, nil
 }
 
-// Snapshot tells what the generator has done. One to go on from is to be taken
-// when the generator makes no more ids.
+// Snapshot is what the generator has done. One to go on from is to be taken when the
+// generator makes no more ids.
 func (g *Generator) Snapshot() Snapshot {
-	s := g.done()
-	s.Now = unitsOf(g.pass().ids.Now())
+	s := g.core.Source.done()
+	s.Now = unitsOf(g.core.Source.Now())
 	return s
 }
 
 // done is what the generator has done until now.
-func (g *Generator) done() Snapshot {
-	g.turning.Lock()
-	defer g.turning.Unlock()
-	p := g.pass()
-	s := Snapshot{
-		Partition: g.Partition(), SequenceMin: p.min, SequenceMax: g.SequenceMax(), Sequence: uint32(p.min),
+func (s *passes) done() Snapshot {
+	if s != nil {
+		s.turning.Lock()
+		defer s.turning.Unlock()
+	}
+	p := s.pass()
+	of := Snapshot{
+		Partition: p.partition(), SequenceMin: p.min, SequenceMax: p.max(), Sequence: uint32(p.min),
 		WallSafe: unitsOf(p.safe), Drifts: p.drifts,
 	}
 	milli, used := p.ids.Last()
-	s.WallHi = unitsOf(milli)
+	of.WallHi = unitsOf(milli)
 	if used > 0 {
-		s.Sequence += uint32(used) - 1
+		of.Sequence += uint32(used) - 1
 	}
-	return s
+	return of
 }
 
 func milliOf(units int64) uint64 { return Epoch + uint64(units)*unit }

@@ -3,10 +3,13 @@ package sno
 import (
 	"encoding/binary"
 	"slices"
+
+	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/flake/internal/digits"
 )
 
-// EncodedLen is the length of an id's text.
-const EncodedLen = 16
+// encodedLen is the length of an id's text.
+const encodedLen = 16
 
 // The text is two times 8 digits of 5 bits. The digits are two stretches of
 // ASCII, so 8 of them are made at once, a byte of a word each.
@@ -16,7 +19,7 @@ const (
 	letter0 = 'a' - 8 - '2' // what a letter is further on than a digit is
 )
 
-// spread gives 40 bits as 8 bytes of 5.
+// spread returns 40 bits as 8 bytes of 5.
 func spread(v uint64) uint64 {
 	v = v>>20<<32 | v&0xFFFFF
 	v = v&0x000FFC00000FFC00<<6 | v&0x000003FF000003FF
@@ -30,13 +33,13 @@ func gather(v uint64) uint64 {
 	return v>>32<<20 | v&0xFFFFF
 }
 
-// ascii gives 8 digits for their values.
+// ascii returns 8 digits for their values.
 func ascii(values uint64) uint64 {
 	letters := (values + (128-8)*each) >> 7 & each
 	return values + digit0 + letters*letter0
 }
 
-// values is the reverse; not ok if some are no digits. What is none gives some
+// values is the reverse; not ok if some are no digits. What is none has some
 // value all the same, but not that value's digit.
 func values(text uint64) (values uint64, ok bool) {
 	letters := text >> 6 & each
@@ -44,32 +47,76 @@ func values(text uint64) (values uint64, ok bool) {
 	return values, ascii(values) == text
 }
 
-func (id *ID) encode(text *[EncodedLen]byte) {
+func (id *ID) encode(text *[encodedLen]byte) {
 	hi, lo := binary.BigEndian.Uint64(id[:8]), uint64(binary.BigEndian.Uint16(id[8:]))
 	binary.BigEndian.PutUint64(text[:8], ascii(spread(hi>>24)))
 	binary.BigEndian.PutUint64(text[8:], ascii(spread(hi&0xFFFFFF<<16|lo)))
 }
 
-// String gives the id's text, 16 digits 2-9a-x. Texts sort as ids do.
+var size = digits.NewSize(80)
+
+// Width is the number of digits of the highest id in a base from 2 to 62, and
+// so of every padded text in it: 80 for 2, 20 for 16, 14 for 62. It is 0 for any
+// other base.
+func Width(base int) int { return size.Width(base) }
+
+// String is the id's own text, 16 digits 2-9a-x: texts that sort as ids do.
 func (id ID) String() string {
-	var text [EncodedLen]byte
+	var text [encodedLen]byte
 	id.encode(&text)
 	return string(text[:])
 }
 
-// AppendText appends what [ID.String] gives. The error is always nil.
+// AppendText appends what [ID.String] returns to dst. The error is always nil.
 func (id ID) AppendText(dst []byte) ([]byte, error) {
 	n := len(dst)
-	dst = slices.Grow(dst, EncodedLen)[:n+EncodedLen]
-	id.encode((*[EncodedLen]byte)(dst[n:]))
+	dst = slices.Grow(dst, encodedLen)[:n+encodedLen]
+	id.encode((*[encodedLen]byte)(dst[n:]))
 	return dst, nil
 }
 
-// Parse reads what [ID.String] gives. Anything else is a [*ParseError].
+// Text is the id as a number in a base from 2 to 62, digits 0-9A-Za-z in that order,
+// without leading zeros, as package flake has it. Any other base is [flake.ErrBase].
+func (id ID) Text(base int) (string, error) {
+	hi, lo := id.words()
+	return digits.Text(hi, lo, base)
+}
+
+// AppendBase appends what [ID.Text] returns to dst. On [flake.ErrBase] dst comes back
+// as it was.
+func (id ID) AppendBase(dst []byte, base int) ([]byte, error) {
+	hi, lo := id.words()
+	return digits.Append(dst, hi, lo, base)
+}
+
+// Padded is the id in a base from 2 to 62 with leading zeros to [Width] digits:
+// in any one base such texts sort, as bytes, as the ids do. Any other base is
+// [flake.ErrBase].
+func (id ID) Padded(base int) (string, error) {
+	hi, lo := id.words()
+	return size.Padded(hi, lo, base)
+}
+
+// Parse reads what [ID.String] returns. Anything else is a [*flake.ParseError].
 func Parse(text string) (id ID, err error) {
-	if len(text) != EncodedLen || !id.decode(load(text[:8]), load(text[8:])) {
+	if len(text) != encodedLen || !id.decode(load(text[:8]), load(text[8:])) {
 		return id, notAnID(text)
 	}
+	return id, nil
+}
+
+// ParseBase reads an id written in a base from 2 to 62, with any number of leading
+// zeros up to [Width] digits: the reverse of [ID.Text] and [ID.Padded]. Letters
+// of the other case are other digits, in every base. Any other base is
+// [flake.ErrBase]; text that is empty, too long, above the highest id, or has
+// anything but digits of the base is a [*flake.ParseError].
+func ParseBase(text string, base int) (id ID, err error) {
+	hi, lo, err := size.Parse(text, base)
+	if err != nil {
+		return id, digits.As[flake.ParseError](err)
+	}
+	binary.BigEndian.PutUint16(id[:2], uint16(hi))
+	binary.BigEndian.PutUint64(id[2:], lo)
 	return id, nil
 }
 
@@ -103,10 +150,10 @@ func (id *ID) decode(first, second uint64) bool {
 	return true
 }
 
-// notAnID gives the error for a text that is none.
+// notAnID returns the error for a text that is none.
 func notAnID[T string | []byte](text T) error {
-	if len(text) != EncodedLen {
-		return errorf(text, 0, "%d bytes where %d digits belong", len(text), EncodedLen)
+	if len(text) != encodedLen {
+		return digits.Errorf[flake.ParseError](text, 0, "%d bytes where %d digits belong", len(text), encodedLen)
 	}
 	at := 0
 	for ; ; at++ {
@@ -114,5 +161,5 @@ func notAnID[T string | []byte](text T) error {
 			break
 		}
 	}
-	return errorf(text, at, "%q, none of the digits 2-9a-x,", text[at])
+	return digits.Errorf[flake.ParseError](text, at, "%q, none of the digits 2-9a-x,", text[at])
 }

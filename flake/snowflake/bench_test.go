@@ -1,6 +1,7 @@
 package snowflake
 
 import (
+	"context"
 	"fmt"
 	"testing"
 )
@@ -14,10 +15,10 @@ func BenchmarkNextN(b *testing.B) {
 				b.ReportAllocs()
 				l := Twitter
 				l.Worker, l.Sequence = low-sequence, sequence
-				g := newTest(b, l, MachineID(1), Options{})
+				g := newTest(b, l, 1, Options{})
 				ids := make([]ID, size)
 				for left := b.N; left > 0; left -= size {
-					if _, err := g.NextN(ids); err != nil {
+					if _, err := g.NextN(context.Background(), ids); err != nil {
 						b.Fatal(err)
 					}
 				}
@@ -32,9 +33,9 @@ func BenchmarkNext(b *testing.B) {
 		b.Run(fmt.Sprintf("random=%v", random), func(b *testing.B) {
 			b.ReportAllocs()
 			milli := uint64(someTime)
-			g := newTest(b, Twitter, MachineID(1), Options{RandomStart: random, Clock: func() uint64 { milli++; return milli }})
+			g := newTest(b, Twitter, 1, Options{RandomStart: random, Clock: func() uint64 { milli++; return milli }})
 			for b.Loop() {
-				if _, err := g.Next(); err != nil {
+				if _, err := g.Next(context.Background()); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -54,14 +55,14 @@ func BenchmarkText(b *testing.B) {
 	b.Run("base=62", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			buf, _ = id.AppendText(buf[:0], 62)
+			buf, _ = id.AppendBase(buf[:0], 62)
 		}
 	})
 	b.Run("parse=62", func(b *testing.B) {
 		b.ReportAllocs()
 		text, _ := id.Text(62)
 		for b.Loop() {
-			Parse(text, 62)
+			ParseBase(text, 62)
 		}
 	})
 }

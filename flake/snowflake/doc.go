@@ -20,10 +20,10 @@
 // An id is a number; its bytes are big-endian, so ids of one layout and epoch
 // compare as numbers and as bytes.
 //
-// Start from [Open], a generator whose ids stay unique across crashes, restarts
-// and a clock set back, or from [NewGenerator], which remembers nothing once the
-// process has ended; from [ID] for its texts; and from [Layout] for what is in
-// one.
+// Start from [Layout.Open], a generator whose ids stay unique across crashes,
+// restarts and a clock set back, or from [Layout.NewGenerator], which remembers
+// nothing once the process has ended; and from [ID] for its texts. The errors are
+// those of package flake.
 //
 // Uniqueness rests on one rule the package cannot check: no two generators share
 // a machine. Ids can be guessed; they are names, not secrets.

@@ -15,7 +15,7 @@ func TestNoDuplicates(t *testing.T) {
 		ids    int
 	}{"from 0": {false, *duplicatesIDs}, "from a random start": {true, *duplicatesIDs / 10}} {
 		t.Run(name, func(t *testing.T) {
-			duplicates.Check(t, share.ids, newTest(t, Twitter, MachineID(1), Options{RandomStart: share.random}),
+			duplicates.Check(t, share.ids, newTest(t, Twitter, 1, Options{RandomStart: share.random}),
 				func(id ID) uint64 {
 					p := Twitter.Decompose(id)
 					return p.Milli<<Twitter.Sequence | uint64(p.Sequence)

@@ -4,40 +4,39 @@ import (
 	"database/sql/driver"
 	"fmt"
 	"math"
+
+	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/flake/internal/digits"
 )
 
 // The text of an id in JSON, XML and configuration is that of String, in JSON
 // within quotes: a number above 2^53 would be rounded by JavaScript and others.
 // Its binary form is the 8 bytes, its form in a database a number.
 
-// MarshalText gives what [ID.String] does. It serves encoding/json too, values
+// MarshalText returns what [ID.String] does. It serves encoding/json too, values
 // and map keys both. The error is always nil.
-func (id ID) MarshalText() ([]byte, error) { return []byte(id.String()), nil }
+func (id ID) MarshalText() ([]byte, error) { return id.AppendText(nil) }
 
-// UnmarshalText takes exactly what [ID.MarshalText] gives. On a [*ParseError]
-// the id is left as it was.
+// UnmarshalText takes exactly what [ID.MarshalText] returns. On a
+// [*flake.ParseError] the id is left as it was.
 func (id *ID) UnmarshalText(text []byte) error {
-	if len(text) > 1 && text[0] == '0' {
-		return errorf(text, 0, "a leading zero")
+	parsed, err := Parse(string(text))
+	if err == nil {
+		*id = parsed
 	}
-	parsed, err := Parse(string(text[:min(len(text), Width(10)+1)]), 10)
-	if err != nil {
-		return err
-	}
-	*id = parsed
-	return nil
+	return err
 }
 
-// MarshalBinary gives the 8 bytes of [ID.Bytes]. The error is always nil.
+// MarshalBinary returns the 8 bytes of [ID.Bytes]. The error is always nil.
 func (id ID) MarshalBinary() ([]byte, error) {
 	b := id.Bytes()
 	return b[:], nil
 }
 
-// UnmarshalBinary takes 8 bytes. On a [*ParseError] the id is left as it was.
+// UnmarshalBinary takes 8 bytes. On a [*flake.ParseError] the id is left as it was.
 func (id *ID) UnmarshalBinary(data []byte) error {
 	if len(data) != 8 {
-		return errorf(data, 0, "%d bytes where 8 belong", len(data))
+		return digits.Errorf[flake.ParseError](data, 0, "%d bytes where 8 belong", len(data))
 	}
 	*id = FromBytes([8]byte(data))
 	return nil
@@ -71,5 +70,5 @@ func (id *ID) Scan(src any) error {
 	case string:
 		return id.UnmarshalText([]byte(src))
 	}
-	return fmt.Errorf("flake: cannot scan %T into an id", src)
+	return digits.CannotScan(src)
 }

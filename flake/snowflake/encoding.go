@@ -3,11 +3,14 @@ package snowflake
 import (
 	"math"
 	"slices"
+
+	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/flake/internal/digits"
 )
 
 // Encoding is a text of ids with digits of its own: the number without leading
 // zeros, the highest digit first. The zero value has no digits: it reads no text,
-// and panics instead of giving one.
+// and panics instead of returning one.
 type Encoding struct {
 	alphabet string
 	values   [256]byte // 255: no digit
@@ -35,7 +38,7 @@ func newEncoding(alphabet string) *Encoding {
 	return e
 }
 
-// Text gives an id's text.
+// Text is an id's text.
 func (e *Encoding) Text(id ID) string {
 	var buf [16]byte
 	return string(e.Append(buf[:0], id))
@@ -56,13 +59,13 @@ func (e *Encoding) Append(dst []byte, id ID) []byte {
 	}
 }
 
-// Parse reads what [Encoding.Text] gives, and leading zeros of the encoding up
+// Parse reads what [Encoding.Text] returns, and leading zeros of the encoding up
 // to the width of the highest id. Text that is empty, too long, above the
-// highest id, or has anything but its digits is a [*ParseError].
+// highest id, or has anything but its digits is a [*flake.ParseError].
 func (e *Encoding) Parse(text string) (ID, error) {
 	base := uint64(len(e.alphabet))
 	if len(text) == 0 || len(text) > e.width {
-		return 0, errorf(text, 0, "%d digits where base %d has 1 to %d", len(text), base, e.width)
+		return 0, digits.Errorf[flake.ParseError](text, 0, "%d digits where base %d has 1 to %d", len(text), base, e.width)
 	}
 	// A digit less than the highest id has always fits.
 	var id uint64
@@ -84,7 +87,7 @@ func (e *Encoding) Parse(text string) (ID, error) {
 		return 0, e.badDigit(text)
 	}
 	if high {
-		return 0, errorf(text, 0, "a number above the highest id, in base %d,", base)
+		return 0, digits.Errorf[flake.ParseError](text, 0, "a number above the highest id, in base %d,", base)
 	}
 	return ID(id), nil
 }
@@ -94,5 +97,5 @@ func (e *Encoding) badDigit(text string) error {
 	for e.values[text[at]] != 255 {
 		at++
 	}
-	return errorf(text, at, "%q, no digit of base %d,", text[at], len(e.alphabet))
+	return digits.Errorf[flake.ParseError](text, at, "%q, no digit of base %d,", text[at], len(e.alphabet))
 }

@@ -10,13 +10,16 @@ import (
 )
 
 func Example() {
-	ids, err := snowflake.Open(context.Background(), "/var/lib/orders/timestamp",
-		snowflake.Idgen, snowflake.DatacenterWorker(9, 7), snowflake.Options{})
+	machine, err := snowflake.Idgen.Machine(9, 7) // datacenter and worker
+	if err != nil {
+		log.Fatal(err)
+	}
+	ids, err := snowflake.Idgen.Open(context.Background(), "/var/lib/orders/timestamp", machine, snowflake.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer ids.Close()
-	id, err := ids.Next()
+	id, err := ids.Next(context.Background())
 	if err != nil {
 		log.Fatal(err)
 	}

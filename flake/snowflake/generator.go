@@ -9,14 +9,12 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/flake/internal/durable"
 	"github.com/flake-go/flake/flake/internal/tick"
 )
 
-// Clock gives the time in milliseconds since 1970-01-01 UTC. It is called by
-// many goroutines at once.
-type Clock = func() uint64
-
-// Options are what a generator can do without. The zero value is fit for use.
+// Options configure a [Generator]. The zero value is valid.
 type Options struct {
 	// SequenceMask is flake-idgen's seqMask: each sequence is the one before
 	// plus 1, under the mask, and at 0 the millisecond is used up. So it has
@@ -30,21 +28,21 @@ type Options struct {
 	// not sort as they were made.
 	RandomStart bool
 
-	// Clock is the clock; nil means that of the machine, as flake.SystemClock
-	// gives it.
-	Clock Clock
+	// Clock returns the time in milliseconds since 1970-01-01 UTC. Many goroutines
+	// call it at once. nil means [flake.SystemClock].
+	Clock func() uint64
 
-	// AllowableDowntime, of [Open] alone, is how long ids may not have been
-	// made before a start is refused with [ErrClockAdvanced]. 0 means 30 days;
-	// below 0 is an error.
+	// AllowableDowntime, of [Layout.Open] alone, is how long ids may not have been
+	// made before a start is refused with [flake.ErrClockAdvanced], for the clock
+	// may be wrong. 0 means 30 days; below 0 is an error.
 	AllowableDowntime time.Duration
 
-	// Logger, of [Open] alone, is told of a new file, a wait, and trouble with
-	// the file and its end; nil means nobody is.
+	// Logger, of [Layout.Open] alone, is told of a new file, a wait, and trouble
+	// with the file and its end; nil means nobody is.
 	Logger *slog.Logger
 
-	// Saved, of [Open] alone, is told how long each attempt to write the file
-	// took; nil means nobody is.
+	// Saved, of [Layout.Open] alone, is told how long each attempt to write the
+	// file took; nil means nobody is.
 	Saved func(time.Duration)
 }
 
@@ -53,26 +51,24 @@ type Options struct {
 // last. Any number of goroutines may use one; it takes no locks and allocates
 // nothing. The zero value has no ids: Next and the like fail.
 type Generator struct {
-	core *tick.Generator
+	core durable.Core[*tick.Generator]
 	base uint64 // what an id has besides time and sequence: the machine, less the epoch
 	mask uint64 // of the sequences that are used
 	key  uint64 // of the random starts; 0: they are at 0
 
 	layout  Layout
 	machine Machine
-	number  int
 }
 
-// NewGenerator gives a generator that starts from nothing: that no earlier one
-// of this machine has handed out ids of this time is the caller's to know (or
-// use [Open]). Whatever is out of range is an error, and an epoch ahead of the
-// clock is.
-func NewGenerator(l Layout, m Machine, o Options) (*Generator, error) {
+// NewGenerator returns a generator that starts from nothing and keeps nothing: that
+// no earlier one of this machine has handed out ids of this time is the caller's to
+// know (or use [Layout.Open]). Whatever is out of range is an error, and an epoch
+// ahead of the clock is.
+func (l Layout) NewGenerator(m Machine, o Options) (*Generator, error) {
 	if err := l.Check(); err != nil {
 		return nil, err
 	}
-	number, err := m.number(l)
-	if err != nil {
+	if err := l.checkMachine(m); err != nil {
 		return nil, err
 	}
 	all := 1<<l.Sequence - 1
@@ -83,54 +79,61 @@ func NewGenerator(l Layout, m Machine, o Options) (*Generator, error) {
 		o.SequenceMask = all
 	}
 	mask := uint64(1)<<bits.TrailingZeros(^uint(o.SequenceMask)) - 1
-	core, err := tick.New(tick.Shape{First: l.Epoch, Last: l.Epoch + l.span(), Unit: 1, PerTick: int(mask) + 1}, o.Clock)
+	ids, err := tick.New(tick.Shape{First: l.Epoch, Last: l.Epoch + l.span(), Unit: 1, PerTick: int(mask) + 1}, o.Clock)
 	if err != nil {
 		return nil, err
 	}
-	if now := core.Now(); now < l.Epoch {
+	if now := ids.Now(); now < l.Epoch {
 		return nil, fmt.Errorf("flake: an epoch at %d ms since 1970, ahead of the clock, which gives %d", l.Epoch, now)
 	}
-	g := &Generator{core: core, base: uint64(number)<<l.Sequence - l.Epoch<<low, mask: mask, layout: l, machine: m, number: number}
+	g := &Generator{
+		core: durable.Core[*tick.Generator]{Source: ids}, base: uint64(m)<<l.Sequence - l.Epoch<<low, mask: mask,
+		layout: l, machine: m,
+	}
 	if o.RandomStart {
 		g.key = rand.Uint64() | 1
 	}
 	return g, nil
 }
 
-// Layout is that of every id of the generator.
-func (g *Generator) Layout() Layout { return g.layout }
-
-// Machine is the machine of every id, as it was given.
-func (g *Generator) Machine() Machine { return g.machine }
-
-// MachineID is the machine of every id as one number.
-func (g *Generator) MachineID() int { return g.number }
-
-// Last gives the last millisecond of which ids were handed out, and how many: no
-// later id was.
-func (g *Generator) Last() (milli uint64, used int) { return g.core.Last() }
-
-// PerTick is how many ids there are a millisecond.
-func (g *Generator) PerTick() int { return g.core.PerTick() }
-
-// Ready tells whether there are ids now. If not it fails as [Generator.Next]
-// would.
-func (g *Generator) Ready() error { return g.explain(g.core.Ready()) }
-
-// Behind is how far the clock is behind the last id: how long it takes at least
-// until there are ids again. 0: it is not.
-func (g *Generator) Behind() time.Duration {
-	return tick.Milliseconds(g.core.Behind())
+// Open returns a generator that keeps its promise across restarts: no id it hands
+// out was handed out before by one on the same file, layout and machine, and each
+// is of a later millisecond than those. Close it when done.
+//
+// It locks the file at path, which it creates if there is none, and hands out only
+// ids later than the mark in it. The mark is kept 3 s ahead of the clock, so after a
+// crash Open may wait for as long; ctx can end the wait.
+//
+// It fails as [Layout.NewGenerator] does; with [flake.ErrClockBackwards] if the
+// mark is further ahead of the clock, [flake.ErrClockAdvanced] if it is older than
+// the allowable downtime, and otherwise if the file is locked, is no mark, is
+// damaged, or cannot be written; the text says what to do. It never starts anew
+// where a file was.
+func (l Layout) Open(ctx context.Context, path string, m Machine, o Options) (*Generator, error) {
+	g, err := l.NewGenerator(m, o)
+	if err != nil {
+		return nil, err
+	}
+	err = g.core.Open(ctx, path, durable.Options{AllowableDowntime: o.AllowableDowntime, Logger: o.Logger, Saved: o.Saved})
+	if err != nil {
+		return nil, err
+	}
+	return g, nil
 }
 
-// Waits is how often a call found the ids of a millisecond used up, and waited.
-func (g *Generator) Waits() uint64 { return g.core.Waits() }
+// Close ends the generator: calls under way and later fail with [flake.ErrClosed].
+// One that [Layout.Open] returned brings the mark back from ahead of the clock, so
+// that the next start need not wait, and gives up the lock. Close waits for the
+// disk; if it cannot write, the next start waits instead. A second Close returns
+// what the first did.
+func (g *Generator) Close() error { return g.core.Close() }
 
-// Next gives the next id. When those of a millisecond are used it waits for the
-// next one, yielding the processor. It fails with a [*ClockError] while the clock
-// is behind the last id, [ErrTimestampNotSaved] or [ErrClosed].
-func (g *Generator) Next() (ID, error) {
-	milli, used, err := g.core.One()
+// Next returns the next id. When those of a millisecond are used it waits for the
+// next one, yielding the processor, until ctx is done; that is an error with its
+// cause. It fails with [flake.ErrClockBackwards] while the clock is behind the last
+// id, in the words of flake-idgen, [flake.ErrTimestampNotSaved] or [flake.ErrClosed].
+func (g *Generator) Next(ctx context.Context) (ID, error) {
+	milli, used, err := g.core.Source.One(ctx)
 	if err != nil {
 		return 0, g.explain(err)
 	}
@@ -138,40 +141,19 @@ func (g *Generator) Next() (ID, error) {
 }
 
 // TryNext is [Generator.Next] that does not wait, but fails: with [ErrSequence]
-// for the next millisecond, with [ErrTimestampNotSaved] for the disk.
+// for the next millisecond, with [flake.ErrTimestampNotSaved] for the disk.
 func (g *Generator) TryNext() (ID, error) {
-	milli, used, _, err := g.core.TryReserve(1)
+	milli, used, _, err := g.core.Source.TryReserve(1)
 	if err != nil {
 		return 0, g.explain(err)
 	}
 	return g.id(milli, used), nil
 }
 
-// Wait is [Generator.Next] that also waits for a clock that is behind, asleep,
-// until ctx is done.
-func (g *Generator) Wait(ctx context.Context) (ID, error) {
-	for {
-		milli, used, _, err := g.core.Reserve(ctx, 1)
-		if errors.Is(err, ErrClockBackwards) {
-			if err = g.core.CatchUp(ctx, tick.Sleep); err == nil {
-				continue
-			}
-		}
-		if err != nil {
-			return 0, err
-		}
-		return g.id(milli, used), nil
-	}
-}
-
-// NextN fills dst with ids, a whole range at a time, waiting as [Generator.Next]
-// does. It gives the number of ids filled in: less than len(dst) only with an
-// error.
-func (g *Generator) NextN(dst []ID) (int, error) { return g.NextContext(context.Background(), dst) }
-
-// NextContext is [Generator.NextN] that gives up waiting once ctx is done, with
-// its error.
-func (g *Generator) NextContext(ctx context.Context, dst []ID) (int, error) {
+// NextN fills dst with ids, a whole range at a time, waiting and failing as
+// [Generator.Next] does. It returns the number of ids filled in: less than len(dst)
+// only with an error.
+func (g *Generator) NextN(ctx context.Context, dst []ID) (int, error) {
 	done := 0
 	for done < len(dst) {
 		run, err := g.Reserve(ctx, len(dst)-done)
@@ -187,20 +169,59 @@ func (g *Generator) NextContext(ctx context.Context, dst []ID) (int, error) {
 }
 
 // Reserve takes up to n ids of one millisecond, n at least 1, at the price of
-// one. It waits as [Generator.Next] does, until ctx is done, and fails as it
-// does.
+// one. It waits and fails as [Generator.Next] does.
 func (g *Generator) Reserve(ctx context.Context, n int) (Run, error) {
 	if n < 1 {
 		return Run{}, fmt.Errorf("flake: %d ids cannot be reserved, only 1 or more", n)
 	}
-	milli, used, count, err := g.core.Reserve(ctx, n)
+	milli, used, count, err := g.core.Source.Reserve(ctx, n)
 	if err != nil {
 		return Run{}, g.explain(err)
 	}
 	return Run{g.id(milli, used), count, ID(g.mask)}, nil
 }
 
-// id gives the id of a millisecond that so many were made of before.
+// CatchUp waits, asleep, until the clock is no longer behind: what to do after
+// [flake.ErrClockBackwards]. It fails with the cause of ctx when that is done first.
+func (g *Generator) CatchUp(ctx context.Context) error { return g.core.CatchUp(ctx) }
+
+// Ready returns nil if there are ids now, and the file, if there is one, can be
+// written, without which there soon are none. Otherwise it fails as Next would, or
+// says what the trouble with the file is.
+func (g *Generator) Ready() error { return g.explain(g.core.Ready()) }
+
+// Behind is how far the clock is behind the last id: how long it takes at least
+// until there are ids again. 0: it is not.
+func (g *Generator) Behind() time.Duration { return g.core.Behind() }
+
+// Layout is that of every id of the generator.
+func (g *Generator) Layout() Layout { return g.layout }
+
+// Machine is the machine of every id of the generator.
+func (g *Generator) Machine() Machine { return g.machine }
+
+// PerTick is how many ids there are a millisecond.
+func (g *Generator) PerTick() int { return g.core.Source.PerTick() }
+
+// Waits is how often a call found the ids of a millisecond used up, and waited.
+func (g *Generator) Waits() uint64 { return g.core.Source.Waits() }
+
+// Last is the time, in milliseconds since 1970-01-01 UTC, and the sequence of the
+// last id that is used up: no later one was handed out.
+func (g *Generator) Last() (milli uint64, sequence uint16) {
+	milli, used := g.core.Source.Last()
+	return milli, uint16(g.id(milli, max(used, 1)-1) & (1<<g.layout.Sequence - 1))
+}
+
+// Mark is the time that no id is later than, as it stands in the file; the zero time
+// without a file.
+func (g *Generator) Mark() time.Time { return g.core.Mark() }
+
+// LastSaved is the time at which the file was last written, and the trouble there
+// has been with it since, or nil. It is the zero time without a file.
+func (g *Generator) LastSaved() (time.Time, error) { return g.core.LastSaved() }
+
+// id returns the id of a millisecond that so many were made of before.
 func (g *Generator) id(milli uint64, used int) ID {
 	sequence := uint64(used)
 	if g.key != 0 {
@@ -209,7 +230,7 @@ func (g *Generator) id(milli uint64, used int) ID {
 	return ID(milli<<low + g.base + sequence)
 }
 
-// start gives the sequence that a millisecond begins with: a hash of it under
+// start returns the sequence that a millisecond begins with: a hash of it under
 // the generator's key, so that all goroutines come to the same (the finalizer of
 // splitmix64).
 func (g *Generator) start(milli uint64) uint64 {
@@ -224,8 +245,8 @@ func (g *Generator) explain(err error) error {
 	switch {
 	case errors.Is(err, tick.ErrUsedUp):
 		return ErrSequence
-	case errors.Is(err, ErrClockBackwards):
-		return &ClockError{max(g.core.Behind(), 1)} // it may just have caught up
+	case errors.Is(err, flake.ErrClockBackwards):
+		return clockError(max(g.core.Source.Behind(), 1)) // it may just have caught up
 	}
 	return err
 }
@@ -238,5 +259,5 @@ type Run struct {
 	mask  ID
 }
 
-// At gives the id at place i, 0 <= i < Count.
+// At returns the id at place i, 0 <= i < Count.
 func (r Run) At(i int) ID { return r.First&^r.mask | (r.First+ID(i))&r.mask }

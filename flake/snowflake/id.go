@@ -9,7 +9,7 @@ import (
 // [Layout].
 type ID uint64
 
-// Bytes gives the id's 8 bytes, big-endian: what flake-idgen's next does.
+// Bytes is the id's 8 bytes, big-endian: what flake-idgen's next returns.
 func (id ID) Bytes() (b [8]byte) {
 	binary.BigEndian.PutUint64(b[:], uint64(id))
 	return b
@@ -21,6 +21,6 @@ func FromBytes(b [8]byte) ID { return ID(binary.BigEndian.Uint64(b[:])) }
 // IsZero tells whether it is 0.
 func (id ID) IsZero() bool { return id == 0 }
 
-// Compare gives -1, 0 or 1 as id is lower than, equal to or higher than other.
+// Compare returns -1, 0 or 1 as id is lower than, equal to or higher than other.
 // It fits [slices.SortFunc].
 func (id ID) Compare(other ID) int { return cmp.Compare(id, other) }

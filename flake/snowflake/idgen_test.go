@@ -16,12 +16,6 @@ type theirs struct {
 	Times   []uint64         `json:"times"`
 }
 
-type properties struct {
-	ID         int  `json:"id"`
-	Datacenter *int `json:"datacenter"`
-	Worker     *int `json:"worker"`
-}
-
 type called struct {
 	Hex, Number, Decimal, Binary, Error string
 }
@@ -70,12 +64,12 @@ func idgenCase(rng *rand.Rand) theirs {
 	return theirs{options, times}
 }
 
-// machineOf is the machine that the options come to.
-func (c theirs) machine() Machine {
+// machine is the machine that the options come to.
+func (c theirs) machine() (Machine, error) {
 	if id, ok := c.Options["id"]; ok {
-		return MachineID(int(id))
+		return Machine(id), nil
 	}
-	return DatacenterWorker(int(c.Options["datacenter"]), int(c.Options["worker"]))
+	return Idgen.Machine(int(c.Options["datacenter"]), int(c.Options["worker"]))
 }
 
 // The real flake-idgen makes the same ids of the same options under the same
@@ -101,7 +95,7 @@ func TestIdgen(t *testing.T) {
 		t.Fatalf("%v: %s\nscripts/test installs node and what it needs here", err, said.String())
 	}
 	var results []struct {
-		properties
+		ID    Machine  `json:"id"`
 		Calls []called `json:"calls"`
 	}
 	if err := json.Unmarshal(out, &results); err != nil || len(results) != len(cases) {
@@ -112,10 +106,11 @@ func TestIdgen(t *testing.T) {
 		clock := &handClock{c.Times[0]}
 		l := Idgen
 		l.Epoch = uint64(c.Options["epoch"])
-		g := newTest(t, l, c.machine(), Options{SequenceMask: int(c.Options["seqMask"]), Clock: clock.now})
-		if got, want := propertiesOf(g), results[i].properties; !got.equal(want) {
-			t.Errorf("%v: %+v, want %+v", c.Options, got, want)
+		machine, err := c.machine()
+		if err != nil || machine != results[i].ID {
+			t.Errorf("%v: machine %d, %v, want %d", c.Options, machine, err, results[i].ID)
 		}
+		g := newTest(t, l, machine, Options{SequenceMask: int(c.Options["seqMask"]), Clock: clock.now})
 		for n, want := range results[i].Calls {
 			clock.milli = c.Times[n]
 			var got called
@@ -141,20 +136,4 @@ func TestIdgen(t *testing.T) {
 	if ids < 2_000 || failures["Sequence"] < 100 || failures["Clock"] < 100 {
 		t.Error("that is too few")
 	}
-}
-
-func propertiesOf(g *Generator) properties {
-	p := properties{ID: g.MachineID()}
-	if d, ok := g.Machine().Datacenter(); ok {
-		p.Datacenter = &d
-	}
-	if w, ok := g.Machine().Worker(); ok {
-		p.Worker = &w
-	}
-	return p
-}
-
-func (p properties) equal(o properties) bool {
-	same := func(a, b *int) bool { return a == nil && b == nil || a != nil && b != nil && *a == *b }
-	return p.ID == o.ID && same(p.Datacenter, o.Datacenter) && same(p.Worker, o.Worker)
 }

@@ -28,7 +28,7 @@ var (
 	Idgen   = Layout{Time: 42, Datacenter: 5, Worker: 5, Sequence: 12}
 )
 
-// Check says what is wrong with a layout, if anything is.
+// Check returns what is wrong with a layout, or nil.
 func (l Layout) Check() error {
 	switch {
 	case l.Time != 41 && l.Time != 42:
@@ -45,16 +45,37 @@ func (l Layout) Check() error {
 // span is the highest time that an id can have.
 func (l Layout) span() uint64 { return 1<<l.Time - 1 }
 
-// machines is how many there can be.
-func (l Layout) machines() int { return 1 << (l.Datacenter + l.Worker) }
+// Machine tells the generators of a layout apart: 0 to 1023 in [Twitter] and [Idgen].
+type Machine uint32
+
+// Machine returns the machine of a datacenter and a worker, each 0 to 31 in [Idgen].
+// What does not fit, or a layout that is none, is an error.
+func (l Layout) Machine(datacenter, worker int) (Machine, error) {
+	switch err := l.Check(); {
+	case err != nil:
+		return 0, err
+	case datacenter>>l.Datacenter != 0:
+		return 0, fmt.Errorf("flake: datacenter %d, where 0 to %d fit", datacenter, 1<<l.Datacenter-1)
+	case worker>>l.Worker != 0:
+		return 0, fmt.Errorf("flake: worker %d, where 0 to %d fit", worker, 1<<l.Worker-1)
+	}
+	return Machine(datacenter<<l.Worker | worker), nil
+}
+
+func (l Layout) checkMachine(m Machine) error {
+	if most := Machine(1)<<(l.Datacenter+l.Worker) - 1; m > most {
+		return fmt.Errorf("flake: machine %d, where 0 to %d fit", m, most)
+	}
+	return nil
+}
 
 // Parts is what is in an id.
 type Parts struct {
-	Milli      uint64 // when it was made: milliseconds since 1970-01-01 UTC
-	Machine    int    // Datacenter and Worker as one number
+	Milli      uint64  // when it was made: milliseconds since 1970-01-01 UTC
+	Machine    Machine // Datacenter and Worker as one number
 	Datacenter int
 	Worker     int
-	Sequence   int
+	Sequence   uint16
 }
 
 // Time is Milli in UTC.
@@ -63,39 +84,40 @@ func (p Parts) Time() time.Time { return time.UnixMilli(int64(p.Milli)).UTC() }
 // Decompose takes an id of the layout apart. Of a layout of 41 bits of time, an
 // id with the highest bit set is none; that bit then counts as time.
 func (l Layout) Decompose(id ID) Parts {
-	machine := int(id >> l.Sequence & (1<<(low-l.Sequence) - 1))
+	machine := Machine(id >> l.Sequence & (1<<(low-l.Sequence) - 1))
 	return Parts{
 		Milli:      l.Epoch + uint64(id)>>low,
 		Machine:    machine,
-		Datacenter: machine >> l.Worker,
-		Worker:     machine & (1<<l.Worker - 1),
-		Sequence:   int(id & (1<<l.Sequence - 1)),
+		Datacenter: int(machine >> l.Worker),
+		Worker:     int(machine & (1<<l.Worker - 1)),
+		Sequence:   uint16(id & (1<<l.Sequence - 1)),
 	}
 }
 
 // Make puts an id together from milliseconds since 1970-01-01 UTC, the machine
 // and the sequence: the reverse of [Layout.Decompose]. What does not fit, or a
 // layout that is none, is an error. A [Generator] is what makes new ids.
-func (l Layout) Make(milli uint64, machine, sequence int) (ID, error) {
+func (l Layout) Make(milli uint64, machine Machine, sequence uint16) (ID, error) {
 	switch err := l.Check(); {
 	case err != nil:
 		return 0, err
 	case milli-l.Epoch > l.span(): // or, wrapped around, before the epoch
 		return 0, fmt.Errorf("flake: %d ms since 1970, where %d to %d fit", milli, l.Epoch, l.Epoch+l.span())
-	case machine < 0 || machine >= l.machines():
-		return 0, fmt.Errorf("flake: machine %d, where 0 to %d fit", machine, l.machines()-1)
 	case sequence>>l.Sequence != 0:
 		return 0, fmt.Errorf("flake: sequence %d, where 0 to %d fit", sequence, 1<<l.Sequence-1)
+	}
+	if err := l.checkMachine(machine); err != nil {
+		return 0, err
 	}
 	return ID((milli-l.Epoch)<<low | uint64(machine)<<l.Sequence | uint64(sequence)), nil
 }
 
-// Notional gives the id of a time with machine and sequence 0, the lowest that
+// Notional is the id of a time with machine and sequence 0, the lowest that
 // any machine can make in its millisecond: a bound for scans over ids. Times
 // that no id can have count as the nearest that one can.
 func (l Layout) Notional(t time.Time) ID { return ID(l.since(t) << low) }
 
-// Span gives the lowest and the highest id of the milliseconds from first to
+// Span returns the lowest and the highest id of the milliseconds from first to
 // last, both included: `WHERE id BETWEEN $1 AND $2`. With last before first the
 // lowest is above the highest, and the scan finds nothing.
 func (l Layout) Span(first, last time.Time) (lowest, highest ID) {

@@ -13,11 +13,11 @@ func simulated(l Layout, o Options) simulate.Config {
 	c := simulate.Kept(func(m *simulate.Machine) (simulate.Generator, error) {
 		o := o
 		o.Clock = m.NewClock()
-		g, err := NewGenerator(l, MachineID(7), o)
+		g, err := l.NewGenerator(7, o)
 		if err != nil {
 			return simulate.Generator{}, err
 		}
-		return simulate.Generator{Source: g.core, IDs: func(count int, got simulate.Got) error {
+		return simulate.Generator{Source: g.core.Source, IDs: func(count int, got simulate.Got) error {
 			for count > 0 {
 				run, err := g.Reserve(context.Background(), count)
 				if err != nil {

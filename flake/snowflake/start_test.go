@@ -9,8 +9,8 @@ import (
 // taken one by one or in runs; and the starts spread.
 func TestRandomStart(t *testing.T) {
 	clock := &handClock{someTime}
-	g := newTest(t, Twitter, MachineID(1), Options{RandomStart: true, Clock: clock.now})
-	starts := map[int]bool{}
+	g := newTest(t, Twitter, 1, Options{RandomStart: true, Clock: clock.now})
+	starts := map[uint16]bool{}
 	for range 100 {
 		seen := map[ID]bool{}
 		for i := 0; i < 4096; {
@@ -38,6 +38,9 @@ func TestRandomStart(t *testing.T) {
 				seen[id] = true
 			}
 			i += run.Count
+		}
+		if milli, sequence := g.Last(); milli != clock.milli || sequence != uint16(4095+g.start(milli))&0xfff {
+			t.Fatalf("the last is %d:%d", milli, sequence)
 		}
 		if id, err := g.TryNext(); !errors.Is(err, ErrSequence) {
 			t.Fatalf("%v, %v", id, err)

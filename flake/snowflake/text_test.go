@@ -11,13 +11,15 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"reflect"
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/flake-go/flake/flake"
 )
 
 var (
+	_ encoding.TextAppender      = ID(0)
 	_ encoding.TextMarshaler     = ID(0)
 	_ encoding.TextUnmarshaler   = (*ID)(nil)
 	_ encoding.BinaryMarshaler   = ID(0)
@@ -53,10 +55,10 @@ func texts() map[string]text {
 		"base32": {Base32.Text, Base32.Parse},
 		"base36": {Base36.Text, Base36.Parse},
 		"base58": {Base58.Text, Base58.Parse},
-		"text":   {ID.String, func(s string) (id ID, err error) { err = id.UnmarshalText([]byte(s)); return id, err }},
+		"text":   {ID.String, Parse},
 	}
-	for base := MinBase; base <= MaxBase; base++ {
-		read := func(s string) (ID, error) { return Parse(s, base) }
+	for base := flake.MinBase; base <= flake.MaxBase; base++ {
+		read := func(s string) (ID, error) { return ParseBase(s, base) }
 		all["base "+strconv.Itoa(base)] = text{func(id ID) string { s, _ := id.Text(base); return s }, read}
 		all["padded "+strconv.Itoa(base)] = text{func(id ID) string { s, _ := id.Padded(base); return s }, read}
 	}
@@ -126,11 +128,11 @@ func TestParseErrors(t *testing.T) {
 		{"binary", "0 00" + ID(0).Binary()[4:], 1, "a bit or the space"},
 		{"binary", strings.Repeat("0000 ", 15) + "0002", 78, "a bit or the space"},
 		{"text", "01", 0, "a leading zero"},
-		{"text", strings.Repeat("9", 1000), 0, "21 digits"},
+		{"text", strings.Repeat("9", 1000), 0, "1000 digits"},
 		{"text", "1.0", 1, "no digit"},
 	} {
 		id, err := all[c.text].read(c.s)
-		var where *ParseError
+		var where *flake.ParseError
 		if !errors.As(err, &where) || where.At != c.at || !strings.Contains(err.Error(), c.says) || id != 0 {
 			t.Errorf("%s of %q: %v, %v, want %q at %d", c.text, c.s, id, err, c.says, c.at)
 		}
@@ -138,8 +140,8 @@ func TestParseErrors(t *testing.T) {
 	for _, base := range []int{math.MinInt, 0, 1, 63} {
 		_, err1 := ID(1).Text(base)
 		_, err2 := ID(1).Padded(base)
-		_, err3 := Parse("1", base)
-		if !errors.Is(err1, ErrBase) || !errors.Is(err2, ErrBase) || !errors.Is(err3, ErrBase) || Width(base) != 0 {
+		_, err3 := ParseBase("1", base)
+		if !errors.Is(err1, flake.ErrBase) || !errors.Is(err2, flake.ErrBase) || !errors.Is(err3, flake.ErrBase) || Width(base) != 0 {
 			t.Errorf("base %d: %v, %v, %v, width %d", base, err1, err2, err3, Width(base))
 		}
 	}
@@ -269,7 +271,7 @@ func FuzzLayout(f *testing.F) {
 		if back, err := l.Make(p.Milli, p.Machine, p.Sequence); back != id || err != nil {
 			t.Errorf("%+v: %v comes back as %v, %v", l, id, back, err)
 		}
-		if machine, err := DatacenterWorker(p.Datacenter, p.Worker).number(l); machine != p.Machine || err != nil {
+		if machine, err := l.Machine(p.Datacenter, p.Worker); machine != p.Machine || err != nil {
 			t.Errorf("%+v: %+v is of machine %d, %v", l, p, machine, err)
 		}
 	})
@@ -297,21 +299,11 @@ func TestMustParse(t *testing.T) {
 	for _, text := range []string{"", "01", "1a", "18446744073709551616"} {
 		func() {
 			defer func() {
-				if _, ok := recover().(*ParseError); !ok {
+				if _, ok := recover().(*flake.ParseError); !ok {
 					t.Errorf("%q is taken", text)
 				}
 			}()
 			MustParse(text)
 		}()
-	}
-}
-
-// What go doc shows of a type it shows where the type is declared.
-func TestDeclaredHere(t *testing.T) {
-	if got := reflect.TypeFor[ParseError]().PkgPath(); got != "github.com/flake-go/flake/flake/snowflake" {
-		t.Errorf("ParseError is of %s", got)
-	}
-	if got := reflect.TypeFor[Clock]().String(); got != "func() uint64" {
-		t.Errorf("Clock is %s", got)
 	}
 }

@@ -108,7 +108,7 @@ func BenchmarkCall(b *testing.B) {
 
 // serving is a connection to the server of ids over the wire.
 func serving(t testing.TB, w *stream) *Conn {
-	ids, err := flake.NewGenerator(0x020000000001, nil)
+	ids, err := flake.NewGenerator(0x020000000001, flake.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,10 +18,7 @@ import (
 // is refused, and gets in once the first is gone, however it went.
 func TestOneWorkerTwice(t *testing.T) {
 	t.Parallel()
-	worker, err := flake.RandomWorker()
-	if err != nil {
-		t.Fatal(err)
-	}
+	worker := flake.RandomWorker()
 	config := func(name string) string {
 		dir := t.TempDir()
 		file := filepath.Join(dir, "sys.toml")

@@ -38,7 +38,7 @@ func TestClients(t *testing.T) {
 			}
 			var last flake.ID
 			for _, line := range lines {
-				id, err := flake.Parse(line, 36)
+				id, err := flake.ParseBase(line, 36)
 				if err != nil || id.Compare(last) <= 0 {
 					t.Fatalf("%v after %v, %v", line, last, err)
 				}

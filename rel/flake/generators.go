@@ -128,20 +128,21 @@ func planSnowflake(g config.Generator) (who string, where place, open opener, er
 	if g.SequenceMask != nil {
 		o.SequenceMask = int(*g.SequenceMask)
 	}
-	var machine snowflake.Machine
-	if g.ID != nil {
-		machine, who = snowflake.MachineID(int(*g.ID)), fmt.Sprintf("id %d", *g.ID)
-	} else {
+	machine, who := snowflake.Machine(value(g.ID)), fmt.Sprintf("id %d", value(g.ID))
+	if g.ID == nil {
 		datacenter, worker := value(g.Datacenter), value(g.Worker)
-		machine, who = snowflake.DatacenterWorker(datacenter, worker), fmt.Sprintf("datacenter %d, worker %d", datacenter, worker)
+		who = fmt.Sprintf("datacenter %d, worker %d", datacenter, worker)
+		machine, err = layout.Machine(datacenter, worker)
 	}
-	probe, err := snowflake.NewGenerator(layout, machine, o)
+	if err == nil {
+		_, err = layout.NewGenerator(machine, o)
+	}
 	if err != nil {
 		return "", place{}, nil, err
 	}
-	return who, snowflakePlace(layout, probe.MachineID()), func(ctx context.Context, path string, d flake.Options) (flakeserver.Source, func() error, error) {
+	return who, snowflakePlace(layout, machine), func(ctx context.Context, path string, d flake.Options) (flakeserver.Source, func() error, error) {
 		o.AllowableDowntime, o.Logger, o.Saved = d.AllowableDowntime, d.Logger, d.Saved
-		ids, err := snowflake.Open(ctx, path, layout, machine, o)
+		ids, err := layout.Open(ctx, path, machine, o)
 		if err != nil {
 			return nil, nil, err
 		}

@@ -243,10 +243,7 @@ func configFile(t *testing.T, node string) string {
 	t.Helper()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "sys.toml")
-	worker, err := flake.RandomWorker()
-	if err != nil {
-		t.Fatal(err)
-	}
+	worker := flake.RandomWorker()
 	text := fmt.Sprintf("[node]\n%s\n[flake]\ntimestamp_path = %q\nworker_id = %q\n",
 		node, filepath.Join(dir, "timestamp"), worker)
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {

@@ -27,7 +27,7 @@ func flakePlace(w flake.Worker, chosen bool) place {
 
 // snowflakePlace counts ids of flake-idgen and of snowflake as of one kind if they
 // have one epoch, and however they split the bits below the time.
-func snowflakePlace(l snowflake.Layout, machine int) place {
+func snowflakePlace(l snowflake.Layout, machine snowflake.Machine) place {
 	first := uint64(machine) << l.Sequence
 	return place{
 		fmt.Sprintf("id %d of %d bits with epoch %d ms", machine, l.Datacenter+l.Worker, l.Epoch),

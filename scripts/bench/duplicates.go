@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"log"
 	"slices"
@@ -15,7 +16,7 @@ const goroutines = 8
 func duplicates(n int) row {
 	g := newFlake()
 	mine := twins(n, func() (key [16]byte) {
-		id, err := g.Next()
+		id, err := g.Next(context.Background())
 		if err != nil {
 			log.Fatal(err)
 		}

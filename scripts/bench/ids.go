@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"log"
 	"runtime"
@@ -77,7 +78,7 @@ func each[T any](f func() T) func(*testing.B) {
 }
 
 func newFlake() *flake.Generator {
-	g, err := flake.NewGenerator(0x020000000001, nil)
+	g, err := flake.NewGenerator(0x020000000001, flake.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -85,7 +86,9 @@ func newFlake() *flake.Generator {
 }
 
 // filler is a generator that fills slices.
-type filler[ID any] interface{ NextN(dst []ID) (int, error) }
+type filler[ID any] interface {
+	NextN(ctx context.Context, dst []ID) (int, error)
+}
 
 // bulk measures how much of a format's ceiling is reached.
 func bulk[ID any, G filler[ID]](p plan, format string, perMilli int, generator func() G) (rows []row) {
@@ -120,7 +123,7 @@ func rateOf[ID any](millis, perMilli, threads, size int, g filler[ID]) float64 {
 		wg.Go(func() {
 			ids := make([]ID, size)
 			for left := total / threads; left > 0; left -= size {
-				if _, err := g.NextN(ids[:min(left, size)]); err != nil {
+				if _, err := g.NextN(context.Background(), ids[:min(left, size)]); err != nil {
 					log.Fatal(err)
 				}
 			}

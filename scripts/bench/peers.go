@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"log"
 	"math/big"
 	"slices"
@@ -25,7 +26,7 @@ func single(p plan) []row {
 		log.Fatal(err)
 	}
 	return race(p, "one id, one thread", 45,
-		rival{"Next", each(func() flake.ID { id, _ := g.Next(); return id })},
+		rival{"Next", each(func() flake.ID { id, _ := g.Next(context.Background()); return id })},
 		rival{"rs/xid", each(xid.New)},
 		rival{"muyo/sno (at its ceiling)", each(func() sno.ID { return s.New(0) })},
 		rival{"google/uuid v7", each(func() uuid.UUID { id, _ := uuid.NewV7(); return id })},
@@ -35,7 +36,7 @@ func single(p plan) []row {
 }
 
 func text(p plan) []row {
-	id, err := newFlake().Next()
+	id, err := newFlake().Next(context.Background())
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -45,14 +46,14 @@ func text(p plan) []row {
 	digits, buf := number.Text(62), make([]byte, 0, 32)
 	return slices.Concat(
 		race(p, "base 62", 16,
-			rival{"AppendText", each(func() []byte { b, _ := id.AppendText(buf, 62); return b })},
-			rival{"flake AppendPadded", each(func() []byte { b, _ := id.AppendPadded(buf, 62); return b })},
+			rival{"AppendBase", each(func() []byte { b, _ := id.AppendBase(buf, 62); return b })},
+			rival{"flake AppendText", each(func() []byte { b, _ := id.AppendText(buf); return b })},
 			rival{"flake String", each(id.String)},
 			rival{"math/big Append", each(func() []byte { return new(big.Int).SetBytes(id[:]).Append(buf, 62) })},
 		),
 		race(p, "base 62", 25,
-			rival{"Parse", each(func() flake.ID { id, _ := flake.Parse(short, 62); return id })},
-			rival{"flake Parse, padded", each(func() flake.ID { id, _ := flake.Parse(full, 62); return id })},
+			rival{"ParseBase", each(func() flake.ID { id, _ := flake.ParseBase(short, 62); return id })},
+			rival{"flake ParseBase, padded", each(func() flake.ID { id, _ := flake.ParseBase(full, 62); return id })},
 			rival{"math/big SetString", each(func() *big.Int { n, _ := new(big.Int).SetString(digits, 62); return n })},
 		),
 	)

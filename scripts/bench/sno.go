@@ -36,11 +36,11 @@ func newPeer() *peer.Generator {
 // snoIDs measures package sno beside muyo/sno.
 func snoIDs(p plan) (rows []row) {
 	g, s := newSno(), newPeer()
-	id, _ := g.New(1)
-	theirs, text, buf := peer.ID(id), id.String(), make([]byte, 0, sno.EncodedLen)
+	id, _ := g.Next(context.Background())
+	theirs, text, buf := peer.ID(id), id.String(), make([]byte, 0, 16)
 	rows = slices.Concat(
 		race(p, "sno, below the ceiling", 61,
-			rival{"New", spare(func() sno.ID { id, _ := g.New(1); return id })},
+			rival{"Next", spare(func() sno.ID { id, _ := g.Next(context.Background()); return id })},
 			rival{"muyo/sno", spare(func() peer.ID { return s.New(1) })},
 		),
 		race(p, "sno", 16,
@@ -74,8 +74,8 @@ func snoRate(threads int) float64 {
 	for range threads {
 		wg.Go(func() {
 			ids := make([]sno.ID, size)
-			for range ticks * g.Cap() / size / threads {
-				if _, err := g.NewN(context.Background(), 1, ids); err != nil {
+			for range ticks * g.PerTick() / size / threads {
+				if _, err := g.NextN(context.Background(), ids); err != nil {
 					log.Fatal(err)
 				}
 			}
@@ -83,7 +83,7 @@ func snoRate(threads int) float64 {
 	}
 	wg.Wait()
 	took := (time.Since(start) + sno.Unit - 1).Truncate(sno.Unit)
-	return float64(ticks*g.Cap()) / took.Seconds()
+	return float64(ticks*g.PerTick()) / took.Seconds()
 }
 
 // awaitTick waits until a tick begins, and gives when it did.
@@ -103,7 +103,7 @@ func snoDuplicates(n int) row {
 	return row{
 		Section: "ids in process", What: fmt.Sprintf("sno, there twice, of %s", short(float64(n))), Unit: "ids", Than: "muyo/sno",
 		Ours: float64(twins(n, func() (key [10]byte) {
-			id, err := ours.New(0)
+			id, err := ours.Next(context.Background())
 			if err != nil {
 				log.Fatal(err)
 			}

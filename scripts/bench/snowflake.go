@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"log"
 	"slices"
 
@@ -15,7 +16,7 @@ import (
 func snowflakes(p plan) []row {
 	node := newBwmarrin(16)
 	g := newSnowflake(16)
-	id, err := g.Next()
+	id, err := g.Next(context.Background())
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -24,7 +25,7 @@ func snowflakes(p plan) []row {
 	data := []byte(text)
 	return slices.Concat(
 		race(p, "snowflake", 45,
-			rival{"Next", each(func() snowflake.ID { id, _ := g.Next(); return id })},
+			rival{"Next", each(func() snowflake.ID { id, _ := g.Next(context.Background()); return id })},
 			rival{"bwmarrin Generate", each(node.Generate)},
 		),
 		race(p, "snowflake", 40,
@@ -42,7 +43,7 @@ func snowflakes(p plan) []row {
 func newSnowflake(sequence uint8) *snowflake.Generator {
 	l := snowflake.Twitter
 	l.Worker, l.Sequence = 22-sequence, sequence
-	g, err := snowflake.NewGenerator(l, snowflake.MachineID(1), snowflake.Options{})
+	g, err := l.NewGenerator(1, snowflake.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}

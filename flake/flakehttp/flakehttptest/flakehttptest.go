@@ -46,7 +46,7 @@ func Server(t testing.TB, condition string) *flakehttp.Server {
 	}
 	ahead := uint64(0)
 	clock := flake.SystemClock()
-	generator, err := flake.NewGenerator(Worker, func() uint64 { return clock() + ahead })
+	generator, err := flake.NewGenerator(Worker, flake.Options{Clock: func() uint64 { return clock() + ahead }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +59,7 @@ func Server(t testing.TB, condition string) *flakehttp.Server {
 		o.AnyHost = true
 	case "behind":
 		ahead = 3600_000
-		if _, err := generator.Next(); err != nil {
+		if _, err := generator.Next(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		ahead = 0
@@ -94,8 +94,7 @@ func with(o flakehttp.Options, names []string, sources ...flakeserver.Source) *f
 func orders(t testing.TB) flakeserver.Source {
 	layout := snowflake.Twitter
 	layout.Epoch, layout.Datacenter, layout.Worker = 1577836800000, 5, 5
-	ids, err := snowflake.Open(t.Context(), filepath.Join(t.TempDir(), "timestamp"), layout,
-		snowflake.DatacenterWorker(9, 23), snowflake.Options{})
+	ids, err := layout.Open(t.Context(), filepath.Join(t.TempDir(), "timestamp"), 9<<5|23, snowflake.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -34,6 +34,22 @@ func (s *Size) AppendPadded(dst []byte, hi, lo uint64, base int) ([]byte, error)
 	return append(dst, buf[padded:]...), nil
 }
 
+// Text is the number in a base from 2 to 62, without leading zeros. Another base is
+// [ErrBase].
+func Text(hi, lo uint64, base int) (string, error) {
+	var buf [128]byte
+	text, err := Append(buf[:0], hi, lo, base)
+	return string(text), err
+}
+
+// Padded is the number, which is of the size, with leading zeros to [Size.Width]
+// digits. Another base is [ErrBase].
+func (s *Size) Padded(hi, lo uint64, base int) (string, error) {
+	var buf [128]byte
+	text, err := s.AppendPadded(buf[:0], hi, lo, base)
+	return string(text), err
+}
+
 // put writes (hi, lo) to the end of buf without leading zeros, a word of digits
 // at a time, and gives the place of the first digit.
 func put(buf *[128]byte, hi, lo uint64, base int) int {

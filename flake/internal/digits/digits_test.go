@@ -63,7 +63,7 @@ func TestRoundTrip(t *testing.T) {
 				}
 			}
 			over := text(highest.Add(highest, big.NewInt(1)), base)
-			var where *ParseError
+			var where *Wrong
 			if hi, lo, err := size.Parse(over, base); !errors.As(err, &where) || hi|lo != 0 {
 				t.Errorf("%d bits, %q in base %d: %x %x, %v", bits, over, base, hi, lo, err)
 			}
@@ -103,7 +103,7 @@ func TestTextsThatAreNoNumbers(t *testing.T) {
 		{ones[1:] + "2", 2, 127, "'2', no digit of base 2,"},
 		{ones[:70] + "_" + ones[71:], 2, 70, "'_', no digit of base 2,"},
 	} {
-		var where *ParseError
+		var where *Wrong
 		if hi, lo, err := sizes[128].Parse(c.text, c.base); !errors.As(err, &where) || where.At != c.at || where.What != c.what || hi|lo != 0 {
 			t.Errorf("%q in base %d: %x %x, %v", c.text, c.base, hi, lo, err)
 		}

@@ -1,6 +1,7 @@
 package digits
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 )
@@ -8,22 +9,48 @@ import (
 // maxQuoted is how much is kept of a text that is no id: more than any id has.
 const maxQuoted = 130
 
-// ParseError tells why a text is not an id. The text is cut short if it is
-// longer than any id's. The packages of formats convert it to one of their own.
-type ParseError struct {
-	Text string // what was to be an id
+// Wrong is why a text is no id. [As] makes it the error that users of the formats
+// see, flake.ParseError, which is declared where go doc shows its fields.
+type Wrong struct {
+	Text string // what was to be an id, cut short if it is longer than any
 	At   int    // the byte where it goes wrong
 	What string // what is wrong there
 }
 
-func (e *ParseError) Error() string {
+func (e *Wrong) Error() string {
 	return fmt.Sprintf("flake: %s is not an id: %s at byte %d", Quote(e.Text), e.What, e.At)
 }
 
-// Errorf gives an error that says where. The text is copied, so as not to keep alive, or
-// alias, a caller's buffer.
-func Errorf[T string | []byte](text T, at int, format string, args ...any) *ParseError {
-	return &ParseError{strings.Clone(string(text[:min(len(text), maxQuoted)])), at, fmt.Sprintf(format, args...)}
+// like is a [Wrong] under another name. A pointer to it has to be an error.
+type like interface {
+	~struct {
+		Text string
+		At   int
+		What string
+	}
+}
+
+// As returns err as a *E, if it is a [*Wrong]. In the midst of a function that reads
+// a text it would slow that down by a tenth.
+//
+//go:noinline
+func As[E like](err error) error {
+	wrong, ok := err.(*Wrong)
+	if !ok {
+		return err
+	}
+	e := E(*wrong)
+	return any(&e).(error)
+}
+
+// Errorf returns a *E that says where.
+func Errorf[E like, T string | []byte](text T, at int, format string, args ...any) error {
+	return As[E](wrong(text, at, format, args...))
+}
+
+// wrong copies the text, so as not to keep alive, or alias, a caller's buffer.
+func wrong[T string | []byte](text T, at int, format string, args ...any) error {
+	return &Wrong{strings.Clone(string(text[:min(len(text), maxQuoted)])), at, fmt.Sprintf(format, args...)}
 }
 
 // Quote shows text that came from outside, cut to a length fit for a log line.
@@ -32,4 +59,13 @@ func Quote(text string) string {
 		return fmt.Sprintf("%q... (%d bytes)", text[:64], len(text))
 	}
 	return fmt.Sprintf("%q", text)
+}
+
+// CannotScan is the error of a Scan method, of a value of the database's that is no
+// id in any form.
+func CannotScan(src any) error {
+	if src == nil {
+		return errors.New("flake: cannot scan NULL into an id: scan into a sql.Null of it")
+	}
+	return fmt.Errorf("flake: cannot scan %T into an id", src)
 }

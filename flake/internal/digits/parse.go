@@ -24,17 +24,29 @@ func HexValue(digit byte) byte {
 	return values[digit]
 }
 
+// ParseHex reads hexadecimal digits in either case, of 128 bits at most, from a place
+// in text to its end. Anything else is a [*Wrong].
+func ParseHex(text string, from int) (hi, lo uint64, err error) {
+	for i := from; i < len(text); i++ {
+		nibble := HexValue(text[i])
+		if nibble > 15 {
+			return 0, 0, wrong(text, i, "%q, no hexadecimal digit,", text[i])
+		}
+		hi, lo = hi<<4|lo>>60, lo<<4|uint64(nibble)
+	}
+	return hi, lo, nil
+}
+
 // Parse reads a number of the size in a base from 2 to 62, with any number of
 // leading zeros up to [Size.Width] digits. Letters of the other case are other
-// digits, in every base. It gives [ErrBase] for any other base, and a
-// [*ParseError] for text that is empty, too long, above the highest number, or
-// has anything but digits of the base.
+// digits, in every base. Another base is [ErrBase]; text that is empty, too long,
+// above the highest number, or has anything but digits of the base is a [*Wrong].
 func (s *Size) Parse(text string, base int) (hi, lo uint64, err error) {
 	if base < MinBase || base > MaxBase {
 		return 0, 0, ErrBase
 	}
 	if len(text) == 0 || len(text) > int(s.widths[base]) {
-		return 0, 0, Errorf(text, 0, "%d digits where base %d has 1 to %d", len(text), base, s.widths[base])
+		return 0, 0, wrong(text, 0, "%d digits where base %d has 1 to %d", len(text), base, s.widths[base])
 	}
 	r := &radixes[base]
 	// The first word of digits may be a short one; those after it are full.
@@ -76,12 +88,12 @@ func word(text string, base int) (v uint64, ok bool) {
 func badDigit(text string, base int) error {
 	for i := range len(text) {
 		if int(values[text[i]]) >= base {
-			return Errorf(text, i, "%q, no digit of base %d,", text[i], base)
+			return wrong(text, i, "%q, no digit of base %d,", text[i], base)
 		}
 	}
 	return nil
 }
 
 func tooHigh(text string, base int) error {
-	return Errorf(text, 0, "a number above the highest id, in base %d,", base)
+	return wrong(text, 0, "a number above the highest id, in base %d,", base)
 }

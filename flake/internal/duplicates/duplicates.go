@@ -3,6 +3,7 @@
 package duplicates
 
 import (
+	"context"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -10,8 +11,8 @@ import (
 
 // Generator is what makes the ids.
 type Generator[ID any] interface {
-	Next() (ID, error)
-	NextN(dst []ID) (int, error)
+	Next(ctx context.Context) (ID, error)
+	NextN(ctx context.Context, dst []ID) (int, error)
 }
 
 // Check makes n ids from 8 goroutines at once, some one by one and some many at a
@@ -21,7 +22,7 @@ type Generator[ID any] interface {
 // together: there is a bit for each.
 func Check[ID any](t *testing.T, n int, g Generator[ID], place func(ID) uint64, after func(id, last ID) bool) {
 	t.Helper()
-	first, err := g.Next()
+	first, err := g.Next(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,9 +40,9 @@ func Check[ID any](t *testing.T, n int, g Generator[ID], place func(ID) uint64, 
 			for left := n / len(sizes); left > 0; {
 				made, err := 1, error(nil)
 				if size == 1 {
-					ids[0], err = g.Next()
+					ids[0], err = g.Next(t.Context())
 				} else {
-					made, err = g.NextN(ids[:min(left, size)])
+					made, err = g.NextN(t.Context(), ids[:min(left, size)])
 				}
 				if err != nil {
 					t.Error(err)

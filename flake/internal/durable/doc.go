@@ -3,6 +3,6 @@
 // whatever happens to the process and to the clock, the next one finds a mark
 // that no id is past.
 //
-// [Open] is what the formats of ids are opened with; [Keeper] what they are
-// closed with. [OpenOn] does the same on a machine that is only simulated.
+// [Core] is what the generators of the formats are made of: it opens and closes
+// them. [OpenOn] does the same on a machine that is only simulated.
 package durable

@@ -28,15 +28,8 @@ func Milliseconds(n uint64) time.Duration {
 	return time.Duration(min(n, math.MaxInt64/uint64(time.Millisecond))) * time.Millisecond
 }
 
-// CatchUp waits until the clock is no longer behind the last id, asleep: what
-// to do after [ErrClockBackwards] in a format whose callers would rather wait.
-// It gives ctx's cause when that is done first, and returns once the generator
-// is closed, as Reserve will say.
-func (g *Generator) CatchUp(ctx context.Context, sleep Sleeper) error {
-	return Await(ctx, sleep, g.Behind)
-}
-
-// Await sleeps until the clock has made up for so many ms that it is behind.
+// Await sleeps until the clock has made up for the ms that it is behind, or until
+// ctx is done, which is an error with its cause.
 func Await(ctx context.Context, sleep Sleeper, lag func() uint64) error {
 	for behind := lag(); behind > 0; behind = lag() {
 		nap := min(behind, uint64(maxNap/time.Millisecond))

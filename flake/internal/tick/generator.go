@@ -186,11 +186,10 @@ func (g *Generator) Reserve(ctx context.Context, n int) (milli uint64, first, co
 	}
 }
 
-// One is [Generator.Reserve] of one id, waiting as long as it takes. It is what is
-// called most, and so has a way of its own through what happens most: the tick
+// One is [Generator.Reserve] of one id. It is what is called most, and so has a way of its own through what happens most: the tick
 // is the last one, has ids left, and the clock is the machine's, which while a
 // tick lasts is not compared with wall time.
-func (g *Generator) One() (milli uint64, first int, err error) {
+func (g *Generator) One(ctx context.Context) (milli uint64, first int, err error) {
 	if g == nil {
 		return 0, 0, ErrZero
 	}
@@ -201,7 +200,7 @@ func (g *Generator) One() (milli uint64, first int, err error) {
 			return now, int(used), nil
 		}
 	}
-	milli, first, _, err = g.Reserve(context.Background(), 1)
+	milli, first, _, err = g.Reserve(ctx, 1)
 	return milli, first, err
 }
 
@@ -259,6 +258,9 @@ func (g *Generator) Resume(last uint64, used int) {
 // one it began at. Whoever is in Reserve has either swapped the word before, and
 // is counted, or fails to. It is called once.
 func (g *Generator) Close() (last uint64) {
+	if g == nil {
+		return 0
+	}
 	for {
 		word := g.word.Load()
 		g.ended.Store(word) // before it can be asked for

@@ -121,7 +121,7 @@ func TestOne(t *testing.T) {
 		var last run
 		for range min(100_000, 100*shape.PerTick) {
 			before := g.Now()
-			milli, first, err := g.One()
+			milli, first, err := g.One(t.Context())
 			if err != nil || milli < before || milli > g.Now() || milli%shape.Unit != 0 || first >= shape.PerTick {
 				t.Fatalf("%d:%d, %v, between %d and %d", milli, first, err, before, g.Now())
 			}
@@ -137,7 +137,7 @@ func TestOne(t *testing.T) {
 func TestFirstOne(t *testing.T) {
 	before := uint64(time.Now().UnixMilli())
 	for range 100 {
-		if milli, _, err := newTest(t, whole, nil).One(); milli < before || err != nil {
+		if milli, _, err := newTest(t, whole, nil).One(t.Context()); milli < before || err != nil {
 			t.Fatalf("%d, %v", milli, err)
 		}
 	}
@@ -290,7 +290,7 @@ func TestLimitRaisedTooLittle(t *testing.T) {
 	}
 }
 
-func TestCatchUp(t *testing.T) {
+func TestAwait(t *testing.T) {
 	clock := &handClock{1000}
 	g := newTest(t, whole, clock.now)
 	slept := time.Duration(0)
@@ -299,7 +299,7 @@ func TestCatchUp(t *testing.T) {
 		clock.milli += uint64(d / time.Millisecond)
 		return ctx.Err()
 	}
-	if err := g.CatchUp(t.Context(), sleep); err != nil || slept != 0 {
+	if err := Await(t.Context(), sleep, g.Behind); err != nil || slept != 0 {
 		t.Errorf("without an id: %v, slept %v", err, slept)
 	}
 	take(t, g, 1)
@@ -307,20 +307,20 @@ func TestCatchUp(t *testing.T) {
 	if behind := g.Behind(); behind != 500 {
 		t.Errorf("%d ms behind", behind)
 	}
-	if err := g.CatchUp(t.Context(), sleep); err != nil || slept != 500*time.Millisecond || clock.milli != 1000 {
+	if err := Await(t.Context(), sleep, g.Behind); err != nil || slept != 500*time.Millisecond || clock.milli != 1000 {
 		t.Errorf("%v, slept %v to %d", err, slept, clock.milli)
 	}
 	clock.milli = 500
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := g.CatchUp(ctx, sleep); !errors.Is(err, context.Canceled) || clock.milli != 600 {
+	if err := Await(ctx, sleep, g.Behind); !errors.Is(err, context.Canceled) || clock.milli != 600 {
 		t.Errorf("given up: %v, at %d", err, clock.milli)
 	}
-	if err := g.CatchUp(ctx, Sleep); !errors.Is(err, context.Canceled) {
+	if err := Await(ctx, Sleep, g.Behind); !errors.Is(err, context.Canceled) {
 		t.Errorf("given up in a sleep: %v", err)
 	}
 	g.Close()
-	if err := g.CatchUp(t.Context(), sleep); err != nil || clock.milli != 600 {
+	if err := Await(t.Context(), sleep, g.Behind); err != nil || clock.milli != 600 {
 		t.Errorf("closed: %v, at %d", err, clock.milli)
 	}
 }
@@ -350,7 +350,7 @@ func TestCloseCountsEveryID(t *testing.T) {
 			wg.Go(func() {
 				var once sync.Once
 				for {
-					milli, _, err := g.One()
+					milli, _, err := g.One(t.Context())
 					once.Do(func() { close(first) })
 					if err != nil {
 						if !errors.Is(err, ErrClosed) {

@@ -146,7 +146,7 @@ func TestDoubted(t *testing.T) {
 	if ahead := g.Doubted() + (*Generator)(nil).Doubted(); ahead != 0 {
 		t.Errorf("without the machine's clock: %v", ahead)
 	}
-	if milli, first, err := g.One(); milli != 1020 || first != 0 || err != nil {
+	if milli, first, err := g.One(t.Context()); milli != 1020 || first != 0 || err != nil {
 		t.Errorf("%d:%d, %v", milli, first, err)
 	}
 	m := &machine{wall: 1_700_000_000_000_000_000}
@@ -163,7 +163,7 @@ func TestDoubted(t *testing.T) {
 
 func TestZeroValue(t *testing.T) {
 	var g *Generator
-	if _, _, err := g.One(); !errors.Is(err, ErrZero) {
+	if _, _, err := g.One(t.Context()); !errors.Is(err, ErrZero) {
 		t.Error(err)
 	}
 	if r, err := g.try(1); !errors.Is(err, ErrZero) {

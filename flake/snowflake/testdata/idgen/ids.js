@@ -24,7 +24,6 @@ const call = (generator, at) => {
 const cases = JSON.parse(require('fs').readFileSync(0, 'utf8'))
 const results = cases.map(({ options, times }) => {
   const generator = new FlakeId(options)
-  const { id, datacenter, worker } = generator
-  return { id, datacenter, worker, calls: times.map(at => call(generator, at)) }
+  return { id: generator.id, calls: times.map(at => call(generator, at)) }
 })
 process.stdout.write(JSON.stringify(results))

@@ -1,0 +1,26 @@
+package flake
+
+import (
+	"log/slog"
+	"time"
+)
+
+// Options configure a [Generator]. The zero value is valid.
+type Options struct {
+	// Clock returns the time in milliseconds since 1970-01-01 UTC. Many goroutines
+	// call it at once. nil means [SystemClock].
+	Clock func() uint64
+
+	// AllowableDowntime, of [Open] alone, is how long ids may not have been made
+	// before a start is refused with [ErrClockAdvanced], for the clock may be wrong.
+	// 0 means 30 days; below 0 is an error.
+	AllowableDowntime time.Duration
+
+	// Logger, of [Open] alone, is told of a new file, a wait, and trouble with the
+	// file and its end; nil means nobody is.
+	Logger *slog.Logger
+
+	// Saved, of [Open] alone, is told how long each attempt to write the file took;
+	// nil means nobody is.
+	Saved func(time.Duration)
+}

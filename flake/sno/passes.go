@@ -1,0 +1,168 @@
+package sno
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/flake/internal/tick"
+)
+
+// passes are what a generator takes its ids from: the pass that it is in, and what
+// there is to know for the next. As package durable has it, the mark is the time that
+// no id of the pass is later than. When the clock is set back there is a new pass,
+// with a limit of its own that has to be raised first: so no id of it comes before
+// its mark and its words are durable, and the mark need not stay ahead of all of the
+// time that was.
+type passes struct {
+	now        atomic.Pointer[pass]
+	clock      func() uint64
+	configured bool // by a snapshot that was given, not by the file
+
+	turning sync.Mutex // held to change now, or what follows
+	closed  bool
+}
+
+// none is the pass of a zero value.
+var none pass
+
+// pass is the one that the generator is in.
+func (s *passes) pass() *pass {
+	if s == nil {
+		return &none
+	}
+	return s.now.Load()
+}
+
+func (s *passes) start(from *Snapshot) error {
+	p, err := from.start(s.clock)
+	if err != nil {
+		return err
+	}
+	s.now.Store(p)
+	return nil
+}
+
+// turn replaces p, of which err came, if it is time for the next pass. It returns
+// the error if trying again is no use.
+func (s *passes) turn(p *pass, err error) error {
+	// The clock is read after the last id: what seems behind is.
+	last, _ := p.ids.Last()
+	now := p.ids.Now()
+	s.turning.Lock()
+	defer s.turning.Unlock()
+	switch {
+	case s.now.Load() != p: // another did it
+		return nil
+	case s.closed:
+		return flake.ErrClosed
+	case now < Epoch:
+		return beforeEpoch(now)
+	case now >= last:
+		return nil
+	case now <= p.safe:
+		return err
+	}
+	last = p.ids.Close()
+	s.now.Store(p.next(p.ids.Successor(now-unit), last))
+	return nil
+}
+
+func beforeEpoch(now uint64) error {
+	return fmt.Errorf("flake: the clock gives %d ms since 1970, before the first that an id can have, %d", now, int64(Epoch))
+}
+
+// Ready returns nil if there can be an id now.
+func (s *passes) Ready() error {
+	p := s.pass()
+	switch err := p.ids.Ready(); {
+	case errors.Is(err, flake.ErrClockBackwards):
+		if now := p.ids.Now(); now < Epoch {
+			return beforeEpoch(now)
+		}
+		if p.lag() > 0 {
+			return flake.ErrClockBackwards
+		}
+	case errors.Is(err, flake.ErrClosed):
+		s.turning.Lock()
+		defer s.turning.Unlock()
+		if s.closed {
+			return flake.ErrClosed
+		}
+	default:
+		return err
+	}
+	return nil // there can be another pass
+}
+
+// The words beside the mark.
+const (
+	wordPartition = iota
+	wordMin
+	wordMax
+	wordDrifts
+	wordSafe // ms since 1970
+	words
+)
+
+func (s *passes) Words() []uint64 {
+	s.turning.Lock()
+	defer s.turning.Unlock()
+	p := s.now.Load()
+	return []uint64{
+		wordPartition: uint64(p.partition().AsUint16()),
+		wordMin:       uint64(p.min),
+		wordMax:       uint64(p.max()),
+		wordDrifts:    uint64(p.drifts),
+		wordSafe:      p.safe,
+	}
+}
+
+func (s *passes) Restore(w []uint64) error {
+	if len(w) != words {
+		return fmt.Errorf("flake: the timestamp file has %d words beside the time, where one of sno has %d: it is of another format of ids; set another timestamp_path", len(w), words)
+	}
+	for i, most := range [words]uint64{math.MaxUint16, math.MaxUint16, math.MaxUint16, math.MaxUint32, lastTick} {
+		if w[i] > most {
+			return fmt.Errorf("flake: word %d of the timestamp file is %d, and %d is the most: it is of another format of ids; set another timestamp_path", i+1, w[i], most)
+		}
+	}
+	last := Snapshot{
+		SequenceMin: uint16(w[wordMin]), SequenceMax: uint16(w[wordMax]),
+		WallSafe: unitsOf(w[wordSafe]), Drifts: uint32(w[wordDrifts]),
+	}
+	last.Partition.PutUint16(uint16(w[wordPartition]))
+	if s.configured {
+		p := s.now.Load()
+		last.Partition, last.SequenceMin, last.SequenceMax = p.partition(), p.min, p.max()
+	}
+	return s.start(&last)
+}
+
+func (s *passes) Turn(last uint64) (after uint64) {
+	p := s.now.Load()
+	s.now.Store(p.next(p.ids, last))
+	return p.safe
+}
+
+func (s *passes) Now() uint64            { return s.pass().ids.Now() }
+func (s *passes) Begin(last uint64)      { s.pass().ids.Begin(last) }
+func (s *passes) Last() (uint64, int)    { return s.pass().ids.Last() }
+func (s *passes) Limit() *tick.Limit     { return s.pass().ids.Limit() }
+func (s *passes) Lower(milli uint64)     { s.pass().ids.Lower(milli) }
+func (s *passes) Behind() uint64         { return s.pass().lag() }
+func (s *passes) Doubted() time.Duration { return s.pass().ids.Doubted() }
+
+func (s *passes) Close() (last uint64) {
+	if s == nil {
+		return 0
+	}
+	s.turning.Lock()
+	defer s.turning.Unlock()
+	s.closed = true
+	return s.now.Load().ids.Close()
+}
