@@ -5,10 +5,11 @@
 //	node := client.NewNode("flake@127.0.0.1", client.Dialer{Cookie: "flake"})
 //	defer node.Close()
 //	ids := client.NewIDs[flake.ID](node, "flake")
-//	id, err := ids.Get(ctx)
+//	id, err := ids.Next(ctx)
 //
 // Start at [NewNode] or [NewHTTP], which are the two doors to a node, and at
 // [IDs], which are the same behind both. [NewFailover] makes one door of several
-// nodes. [IDs.Leased] gives ids that cost no round trip. [Node.Call] and [Node.Apply]
-// call whatever else a node has. Package clienttest has a node for tests.
+// nodes. [IDs.Leased] returns ids that cost no round trip. A program that asks for a
+// [flake.Nexter] can be given any of them, or a generator of its own. [Node.Call] and
+// [Node.Apply] call whatever else a node has. Package clienttest has a node for tests.
 package client

@@ -19,11 +19,39 @@ func Example() {
 
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	id, err := ids.Get(ctx)
+	id, err := ids.Next(ctx)
 	if err != nil {
 		log.Fatal(err)
 	}
 	fmt.Println(id, id.Time())
+}
+
+// A part of a program that needs ids asks for no more than a [flake.Nexter]. Whoever
+// sets the program up decides where they come from.
+func Example_nexter() {
+	ctx := context.Background()
+	node := clienttest.New()
+	defer node.Close()
+
+	local, err := flake.NewGenerator(flake.RandomWorker(), flake.Options{}) // or flake.Open
+	if err != nil {
+		log.Fatal(err)
+	}
+	remote := client.NewIDs[flake.ID](node, "flake")
+	leased, err := remote.Leased(client.LeaseOptions{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer leased.Close()
+
+	for _, ids := range []flake.Nexter[flake.ID]{local, remote, leased} {
+		id, err := ids.Next(ctx)
+		fmt.Println(len(id.String()), err)
+	}
+	// Output:
+	// 22 <nil>
+	// 22 <nil>
+	// 22 <nil>
 }
 
 func ExampleNewHTTP() {
@@ -32,7 +60,7 @@ func ExampleNewHTTP() {
 		log.Fatal(err)
 	}
 	defer node.Close()
-	id, err := client.NewIDs[flake.ID](node, "flake").Get(context.Background())
+	id, err := client.NewIDs[flake.ID](node, "flake").Next(context.Background())
 	fmt.Println(id, err)
 }
 
@@ -51,9 +79,9 @@ func ExampleNewFailover() {
 	defer nodes.Close()
 	ids := client.NewIDs[flake.ID](nodes, "flake")
 
-	a, _ := ids.Get(context.Background())
+	a, _ := ids.Next(context.Background())
 	first.Fail(errors.New("the machine is gone"))
-	b, err := ids.Get(context.Background())
+	b, err := ids.Next(context.Background())
 	fmt.Println(err, a.Worker() == b.Worker(), a.Compare(b))
 	// Output: <nil> false -1
 }

@@ -69,20 +69,8 @@ func (f *Failover) Close() error {
 }
 
 func (f *Failover) get(ctx context.Context, generator string) (id []byte, err error) {
-	return f.one(ctx, generator, func(ctx context.Context, door Door) ([]byte, error) {
-		return door.get(ctx, generator)
-	})
-}
-
-func (f *Failover) getMeta(ctx context.Context, generator string, meta byte) (id []byte, err error) {
-	return f.one(ctx, generator, func(ctx context.Context, door Door) ([]byte, error) {
-		return door.getMeta(ctx, generator, meta)
-	})
-}
-
-func (f *Failover) one(ctx context.Context, generator string, do func(context.Context, Door) ([]byte, error)) (id []byte, err error) {
-	err = f.take(ctx, generator, func(ctx context.Context, door Door) (runs []run, err error) {
-		id, err = do(ctx, door)
+	err = f.take(ctx, generator, func(ctx context.Context, door Door) ([]run, error) {
+		id, err = door.get(ctx, generator)
 		return []run{{id, 1}}, err
 	})
 	return id, err
@@ -153,7 +141,7 @@ func (f *Failover) take(ctx context.Context, generator string, do func(context.C
 		}
 		var highest number
 		for _, r := range runs {
-			first := numberOfOctets(r.first)
+			first := numberOfBytes(r.first)
 			// The ids of one node ascend by themselves, as far as its format has it.
 			if before.door != at && !before.id.below(first) {
 				return fmt.Errorf("node %d of %d: %w", at+1, len(f.doors), ErrNotAbove)

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/flake/snowflake"
 )
 
 // scripted is a door that answers what a test says.
@@ -23,7 +24,6 @@ type scripted struct {
 	Door
 	closed bool
 	asked  int
-	meta   byte
 	answer func(ctx context.Context) (uint64, error)
 }
 
@@ -33,11 +33,6 @@ func (s *scripted) get(ctx context.Context, _ string) ([]byte, error) {
 	s.asked++
 	id, err := s.answer(ctx)
 	return binary.BigEndian.AppendUint64(nil, id), err
-}
-
-func (s *scripted) getMeta(ctx context.Context, generator string, meta byte) ([]byte, error) {
-	s.meta = meta
-	return s.get(ctx, generator)
 }
 
 func (s *scripted) texts(ctx context.Context, _ string, _, base int) ([]string, error) {
@@ -92,7 +87,7 @@ func silent(ctx context.Context) (uint64, error) {
 func TestFailover(t *testing.T) {
 	a, b, c := new(scripted), new(scripted), new(scripted)
 	f := NewFailover(a, b, c)
-	ids := NewIDs[[8]byte](f, "ids")
+	ids := NewIDs[snowflake.ID](f, "ids")
 	down := fails(errors.New("down"))
 	for i, tt := range []struct {
 		a, b, c func(context.Context) (uint64, error)
@@ -109,7 +104,7 @@ func TestFailover(t *testing.T) {
 	} {
 		a.answer, b.answer, c.answer = tt.a, tt.b, tt.c
 		a.asked, b.asked, c.asked = 0, 0, 0
-		id, err := ids.Get(t.Context())
+		id, err := ids.Next(t.Context())
 		if asked := []int{a.asked, b.asked, c.asked}; err != nil || numberOf(id).lo != tt.want || !slices.Equal(asked, tt.asked) {
 			t.Errorf("%d: %d, %v, asked %v, want %d, %v", i, numberOf(id).lo, err, asked, tt.want, tt.asked)
 		}
@@ -125,10 +120,10 @@ func TestFailoverOrder(t *testing.T) {
 		down := fails(errors.New("down"))
 		a, b := &scripted{answer: counts(10)}, &scripted{answer: counts(6)}
 		f := NewFailover(a, b)
-		ids, others := NewIDs[[8]byte](f, "ids"), NewIDs[[8]byte](f, "others")
-		next := func(from *IDs[[8]byte], want uint64) {
+		ids, others := NewIDs[snowflake.ID](f, "ids"), NewIDs[snowflake.ID](f, "others")
+		next := func(from *IDs[snowflake.ID], want uint64) {
 			t.Helper()
-			if id, err := from.Get(t.Context()); err != nil || numberOf(id).lo != want {
+			if id, err := from.Next(t.Context()); err != nil || numberOf(id).lo != want {
 				t.Errorf("%d, %v, want %d", numberOf(id).lo, err, want)
 			}
 		}
@@ -146,25 +141,24 @@ func TestFailoverOrder(t *testing.T) {
 		next(ids, 13)
 
 		a.answer, b.answer = fails(ErrLost), fails(flake.ErrClockBackwards)
-		_, err := ids.Get(t.Context())
+		_, err := ids.Next(t.Context())
 		if !errors.Is(err, ErrLost) || !errors.Is(err, flake.ErrClockBackwards) {
 			t.Error(err)
 		}
 		a.answer = fails(nil) // always 0
-		if _, err := ids.Get(t.Context()); !errors.Is(err, ErrNotAbove) || !strings.Contains(err.Error(), "node 1 of 2") {
+		if _, err := ids.Next(t.Context()); !errors.Is(err, ErrNotAbove) || !strings.Contains(err.Error(), "node 1 of 2") {
 			t.Error(err)
 		}
 	})
 }
 
-// Metabytes and canonical texts, of which the one is kept in order as ids are, and
-// the other cannot be.
+// Canonical texts cannot be kept in order.
 func TestFailoverFormats(t *testing.T) {
 	var asked context.Context
 	door := &scripted{answer: func(ctx context.Context) (uint64, error) { asked = ctx; return 1, nil }}
-	ids := NewIDs[[8]byte](NewFailover(door), "events")
-	if id, err := ids.GetMeta(t.Context(), 7); err != nil || id != [8]byte{7: 1} || door.meta != 7 {
-		t.Errorf("%v, %v, asked for metabyte %d", id, err, door.meta)
+	ids := NewIDs[snowflake.ID](NewFailover(door), "events")
+	if id, err := ids.Next(t.Context()); err != nil || id != 1 {
+		t.Errorf("%v, %v", id, err)
 	}
 	if asked.Err() == nil {
 		t.Error("the context of a call outlives it")
@@ -172,7 +166,7 @@ func TestFailoverFormats(t *testing.T) {
 	if _, err := ids.Texts(t.Context(), 1, Canonical); !errors.Is(err, ErrBadArgument) {
 		t.Errorf("canonical texts: %v", err)
 	}
-	if _, err := NewIDs[[8]byte](NewFailover(&odd{strings: []string{"-"}}), "ids").Texts(t.Context(), 1, 10); err == nil {
+	if _, err := NewIDs[snowflake.ID](NewFailover(&odd{strings: []string{"-"}}), "ids").Texts(t.Context(), 1, 10); err == nil {
 		t.Error("a text that is no number, of which nothing is known")
 	}
 }
@@ -180,7 +174,7 @@ func TestFailoverFormats(t *testing.T) {
 // Texts and leases count as ids do, to their last.
 func TestFailoverRuns(t *testing.T) {
 	a, b := new(fake), new(fake)
-	ids := NewIDs[[8]byte](NewFailover(a, b), "ids")
+	ids := NewIDs[snowflake.ID](NewFailover(a, b), "ids")
 	b.last.Store(4)
 	down := errors.New("down")
 	for _, want := range []uint64{1, 15} { // of b 5 to 14 are not above 10
@@ -194,7 +188,7 @@ func TestFailoverRuns(t *testing.T) {
 	// sno, and a snowflake with random_start, answer with runs that do not ascend.
 	other := new(fake)
 	backwards := &odd{runs: []run{oddRun(20, 1), oddRun(10, 1)}}
-	ids = NewIDs[[8]byte](NewFailover(backwards, other), "ids")
+	ids = NewIDs[snowflake.ID](NewFailover(backwards, other), "ids")
 	for _, want := range []uint64{20, 21} {
 		runs, err := ids.Lease(t.Context(), 2)
 		if err != nil || numberOf(runs[0].First).lo != want {
@@ -206,7 +200,7 @@ func TestFailoverRuns(t *testing.T) {
 	c, d := &scripted{answer: counts(10)}, &scripted{answer: counts(9)}
 	f := NewFailover(c, d)
 	for _, want := range []string{"1010", "1011"} {
-		texts, err := NewIDs[[8]byte](f, "ids").Texts(t.Context(), 1, 2)
+		texts, err := NewIDs[snowflake.ID](f, "ids").Texts(t.Context(), 1, 2)
 		if err != nil || texts[0] != want {
 			t.Errorf("%s, %v, want %s", texts, err, want)
 		}
@@ -251,7 +245,7 @@ func TestFailoverTime(t *testing.T) {
 					time.AfterFunc(-tt.time, func() { cancel(stop) })
 				}
 				start := time.Now()
-				_, err := NewIDs[[8]byte](NewFailover(&scripted{answer: tt.a}, &scripted{answer: tt.b}), "ids").Get(ctx)
+				_, err := NewIDs[snowflake.ID](NewFailover(&scripted{answer: tt.a}, &scripted{answer: tt.b}), "ids").Next(ctx)
 				took := time.Since(start)
 				if !errors.Is(err, tt.want) || errors.Is(err, ErrBusy) || took > tt.took || took < tt.took-lastRoundPause {
 					t.Errorf("%v after %v, want %v after %v", err, took, tt.want, tt.took)
@@ -266,7 +260,7 @@ func TestFailoverEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	a := &scripted{answer: func(ctx context.Context) (uint64, error) { cancel(); return 0, ctx.Err() }}
 	b := &scripted{answer: counts(1)}
-	_, err := NewIDs[[8]byte](NewFailover(a, b), "ids").Get(ctx)
+	_, err := NewIDs[snowflake.ID](NewFailover(a, b), "ids").Next(ctx)
 	if !errors.Is(err, context.Canceled) || strings.Contains(err.Error(), "%!") || b.asked > 0 {
 		t.Errorf("%v, the other is asked %d times", err, b.asked)
 	}
@@ -316,7 +310,7 @@ func TestFailoverLive(t *testing.T) {
 		}
 		return flake.ParseBase(texts[0], 36)
 	}
-	for _, next := range []func(context.Context) (flake.ID, error){ids.Get, text} {
+	for _, next := range []func(context.Context) (flake.ID, error){ids.Next, text} {
 		var callers sync.WaitGroup
 		for range 4 {
 			callers.Go(func() { take(next) })

@@ -88,12 +88,6 @@ func (h *HTTP) get(ctx context.Context, generator string) ([]byte, error) {
 	return h.ask(ctx, http.MethodPost, pathIDs, asOctets, url.Values{"generator": {generator}})
 }
 
-func (h *HTTP) getMeta(ctx context.Context, generator string, meta byte) ([]byte, error) {
-	return h.ask(ctx, http.MethodPost, pathIDs, asOctets, url.Values{
-		"generator": {generator}, "meta": {strconv.Itoa(int(meta))},
-	})
-}
-
 func (h *HTTP) texts(ctx context.Context, generator string, n, base int) ([]string, error) {
 	values := url.Values{"generator": {generator}, "n": {strconv.Itoa(n)}}
 	if base != Canonical {

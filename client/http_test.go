@@ -53,7 +53,7 @@ func TestToken(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer h.Close()
-		_, err = NewIDs[flake.ID](h, "flake").Get(t.Context())
+		_, err = NewIDs[flake.ID](h, "flake").Next(t.Context())
 		if tt.err == "" && err != nil || tt.err != "" && (err == nil || !strings.Contains(err.Error(), tt.err)) {
 			t.Errorf("%q: %v, want %q", tt.token, err, tt.err)
 		}
@@ -78,14 +78,14 @@ func TestOtherServers(t *testing.T) {
 		err   string
 		is    error // or nil
 	}{
-		{"another service", status(200, "<html>"), "6 octets", nil},
+		{"another service", status(200, "<html>"), "6 bytes", nil},
 		{"nothing there", status(404, "<html>"), "404 Not Found\n", nil},
 		{"no detail", status(500, `{"reason":"system_limit"}`), "500 Internal Server Error\n", nil},
 		{"a detail", status(500, `{"detail":"why"}`), "500 Internal Server Error: why", nil},
 		{"a reason", status(503, `{"detail":"why","reason":"timestamp_not_saved"}`), "why", flake.ErrTimestampNotSaved},
 		{"a reason of the future", status(503, `{"detail":"why","reason":"new"}`), "new", nil},
 		{"an answer cut off", hangUp, "unexpected EOF", ErrLost},
-		{"an answer as long as may be", status(200, strings.Repeat("x", maxBody)), "have 16777216 octets", nil},
+		{"an answer as long as may be", status(200, strings.Repeat("x", maxBody)), "have 16777216 bytes", nil},
 		{"an endless answer", status(200, strings.Repeat("x", maxBody+1)), "16777216 octets", nil},
 	} {
 		web := httptest.NewServer(tt.serve)
@@ -93,7 +93,7 @@ func TestOtherServers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = NewIDs[flake.ID](h, "flake").Get(t.Context())
+		_, err = NewIDs[flake.ID](h, "flake").Next(t.Context())
 		if err == nil || !strings.Contains(err.Error()+"\n", tt.err) || tt.is != nil && !errors.Is(err, tt.is) {
 			t.Errorf("%s: %v, want %q", tt.what, err, tt.err)
 		}
@@ -102,7 +102,7 @@ func TestOtherServers(t *testing.T) {
 		}
 		h.Close()
 		web.Close()
-		if _, err = NewIDs[flake.ID](h, "flake").Get(t.Context()); err == nil || errors.Is(err, ErrLost) {
+		if _, err = NewIDs[flake.ID](h, "flake").Next(t.Context()); err == nil || errors.Is(err, ErrLost) {
 			t.Errorf("%s: nobody there: %v", tt.what, err)
 		}
 	}
@@ -125,7 +125,7 @@ func TestHTTPContext(t *testing.T) {
 	why := errors.New("enough")
 	ended := make(chan error)
 	go func() {
-		_, err := NewIDs[flake.ID](h, "flake").Get(ctx)
+		_, err := NewIDs[flake.ID](h, "flake").Next(ctx)
 		ended <- err
 	}()
 	await(t, "a request", asked.Load)
@@ -138,11 +138,11 @@ func TestHTTPContext(t *testing.T) {
 func TestClosedHTTP(t *testing.T) {
 	door := startFlakes(t).doors(t)["HTTP"]
 	ids := NewIDs[flake.ID](door, "flake")
-	if _, err := ids.Get(t.Context()); err != nil {
+	if _, err := ids.Next(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	door.Close()
-	if _, err := ids.Get(t.Context()); !errors.Is(err, net.ErrClosed) {
+	if _, err := ids.Next(t.Context()); !errors.Is(err, net.ErrClosed) {
 		t.Error(err)
 	}
 }
@@ -179,7 +179,7 @@ func TestOwnClient(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = NewIDs[flake.ID](h, "flake").Get(t.Context())
+		_, err = NewIDs[flake.ID](h, "flake").Next(t.Context())
 		if err == nil || errors.Is(err, ErrLost) != tt.lost || strings.Count(err.Error(), "http://") != 1 {
 			t.Errorf("%s: %v", tt.what, err)
 		}
@@ -220,7 +220,7 @@ func TestHTTPConnections(t *testing.T) {
 		var all sync.WaitGroup
 		for range callers {
 			all.Go(func() {
-				if _, err := NewIDs[flake.ID](h, "flake").Get(t.Context()); err != nil {
+				if _, err := NewIDs[flake.ID](h, "flake").Next(t.Context()); err != nil {
 					t.Error(err)
 				}
 			})
@@ -257,7 +257,7 @@ func TestHTTPRepeats(t *testing.T) {
 	}
 	defer h.Close()
 	for range 3 {
-		if _, err := NewIDs[flake.ID](h, "flake").Get(t.Context()); err != nil {
+		if _, err := NewIDs[flake.ID](h, "flake").Next(t.Context()); err != nil {
 			t.Error(err)
 		}
 	}
@@ -301,7 +301,7 @@ func TestHTTPNotSent(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer h.Close()
-		if _, err := NewIDs[flake.ID](h, "flake").Get(t.Context()); err == nil || errors.Is(err, ErrLost) {
+		if _, err := NewIDs[flake.ID](h, "flake").Next(t.Context()); err == nil || errors.Is(err, ErrLost) {
 			t.Errorf("%s: %v", url, err)
 		}
 	}

@@ -4,34 +4,37 @@ import (
 	"encoding/binary"
 	"fmt"
 	"iter"
+
+	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/flake/sno"
+	"github.com/flake-go/flake/flake/snowflake"
 )
 
-// Octets are the types that an id can be had as, by the generator's format:
-// [16]byte, for one [flake.ID], for flake; [10]byte for sno; [8]byte for snowflake
-// and flake-idgen, which snowflake.FromBytes makes an ID of. The octets are
-// big-endian, and sort as the ids do.
-type Octets interface {
-	~[8]byte | ~[10]byte | ~[16]byte
+// Format is the types of ids, one for each format: [flake.ID], [snowflake.ID], which
+// is flake-idgen's too, and [sno.ID].
+type Format interface {
+	flake.ID | snowflake.ID | sno.ID
 }
 
-// The octets of an id by which formats are told apart here.
+// The bytes of an id by which formats are told apart here.
 const (
 	snowflakeSize = 8 // and flake-idgen
 	snoSize       = 10
+	flakeSize     = 16
 )
 
 // Run is ids that follow each other: First and the Count-1 numbers after it.
-type Run[ID Octets] struct {
+type Run[ID Format] struct {
 	First ID
 	Count int
 }
 
-// At gives the id of a place from 0 to Count-1.
+// At returns the id of a place from 0 to Count-1.
 func (r Run[ID]) At(i int) ID {
 	return idOf[ID](numberOf(r.First).plus(uint64(i)))
 }
 
-// All gives the ids, ascending.
+// All returns the ids, ascending.
 func (r Run[ID]) All() iter.Seq[ID] {
 	return func(yield func(ID) bool) {
 		first := numberOf(r.First)
@@ -46,8 +49,6 @@ func (r Run[ID]) All() iter.Seq[ID] {
 // number is an id as a number of 128 bits.
 type number struct{ hi, lo uint64 }
 
-const maxOctets = 16
-
 func (n number) plus(i uint64) number {
 	lo := n.lo + i
 	if lo < i {
@@ -60,32 +61,60 @@ func (n number) below(other number) bool {
 	return n.hi < other.hi || n.hi == other.hi && n.lo < other.lo
 }
 
-func numberOf[ID Octets](id ID) number {
-	var b [maxOctets]byte
-	for i := range len(id) {
-		b[maxOctets-len(id)+i] = id[i]
+func numberOf[ID Format](id ID) (n number) {
+	switch id := any(&id).(type) {
+	case *flake.ID:
+		n.hi, n.lo = binary.BigEndian.Uint64(id[:8]), binary.BigEndian.Uint64(id[8:])
+	case *snowflake.ID:
+		n.lo = uint64(*id)
+	case *sno.ID:
+		n.hi, n.lo = uint64(binary.BigEndian.Uint16(id[:2])), binary.BigEndian.Uint64(id[2:])
 	}
-	return number{binary.BigEndian.Uint64(b[:8]), binary.BigEndian.Uint64(b[8:])}
+	return n
 }
 
-// numberOfOctets is numberOf of an id as it came, which may have any length.
-func numberOfOctets(id []byte) number {
-	var b [maxOctets]byte
-	copy(b[max(0, maxOctets-len(id)):], id)
-	return number{binary.BigEndian.Uint64(b[:8]), binary.BigEndian.Uint64(b[8:])}
-}
-
-func idOf[ID Octets](n number) (id ID) {
-	var b [maxOctets]byte
-	binary.BigEndian.PutUint64(b[:8], n.hi)
-	binary.BigEndian.PutUint64(b[8:], n.lo)
-	return ID(b[maxOctets-len(id):])
-}
-
-// fromOctets gives the id that a node answered.
-func fromOctets[ID Octets](b []byte) (id ID, err error) {
-	if len(b) != len(id) {
-		return id, fmt.Errorf("the generator's ids have %d octets, and %T has %d", len(b), id, len(id))
+func idOf[ID Format](n number) (id ID) {
+	switch id := any(&id).(type) {
+	case *flake.ID:
+		binary.BigEndian.PutUint64(id[:8], n.hi)
+		binary.BigEndian.PutUint64(id[8:], n.lo)
+	case *snowflake.ID:
+		*id = snowflake.ID(n.lo)
+	case *sno.ID:
+		binary.BigEndian.PutUint16(id[:2], uint16(n.hi))
+		binary.BigEndian.PutUint64(id[2:], n.lo)
 	}
-	return ID(b), nil
+	return id
+}
+
+// sizeOf is the bytes of an id.
+func sizeOf[ID Format]() int {
+	switch any(*new(ID)).(type) {
+	case snowflake.ID:
+		return snowflakeSize
+	case sno.ID:
+		return snoSize
+	}
+	return flakeSize
+}
+
+// numberOfBytes is the number of an id as it came, which may have any length.
+func numberOfBytes(id []byte) number {
+	var b [flakeSize]byte
+	copy(b[max(0, len(b)-len(id)):], id)
+	return numberOf(flake.ID(b))
+}
+
+// bytesOf is the reverse, of an id of so many bytes.
+func bytesOf(n number, size int) []byte {
+	id := idOf[flake.ID](n)
+	return id[flakeSize-size:]
+}
+
+// fromBytes returns the id that a node answered.
+func fromBytes[ID Format](b []byte) (id ID, err error) {
+	if size := sizeOf[ID](); len(b) != size {
+		return id, fmt.Errorf("the generator is of another format: its ids have %d bytes, and %T has %d", len(b), id, size)
+	}
+	return idOf[ID](numberOfBytes(b)), nil
 }

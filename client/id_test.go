@@ -1,14 +1,19 @@
 package client
 
 import (
+	"bytes"
 	"math"
 	"slices"
 	"testing"
+
+	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/flake/sno"
+	"github.com/flake-go/flake/flake/snowflake"
 )
 
 func TestRun(t *testing.T) {
-	low := Run[[8]byte]{[8]byte{7: 254}, 4}
-	want := [][8]byte{{7: 254}, {7: 255}, {6: 1}, {6: 1, 7: 1}}
+	low := Run[snowflake.ID]{254, 4}
+	want := []snowflake.ID{254, 255, 256, 257}
 	if got := slices.Collect(low.All()); !slices.Equal(got, want) {
 		t.Error(got)
 	}
@@ -17,12 +22,12 @@ func TestRun(t *testing.T) {
 			t.Errorf("%d: %v, want %v", i, got, want[i])
 		}
 	}
-	carry := Run[[10]byte]{[10]byte{1: 9, 2: 255, 3: 255, 4: 255, 5: 255, 6: 255, 7: 255, 8: 255, 9: 255}, 2}
-	if got := carry.At(1); got != [10]byte{1: 10} {
+	carry := Run[sno.ID]{sno.ID{1: 9, 2: 255, 3: 255, 4: 255, 5: 255, 6: 255, 7: 255, 8: 255, 9: 255}, 2}
+	if got := carry.At(1); got != (sno.ID{1: 10}) {
 		t.Error(got)
 	}
-	second := Run[[16]byte]{[16]byte{7: 1}, 2}
-	if got := second.At(1); got != [16]byte{7: 1, 15: 1} {
+	second := Run[flake.ID]{flake.ID{7: 1}, 2}
+	if got := second.At(1); got != (flake.ID{7: 1, 15: 1}) {
 		t.Error(got)
 	}
 	for range low.All() {
@@ -39,4 +44,25 @@ func TestBelow(t *testing.T) {
 			}
 		}
 	}
+}
+
+// What a node sends is the id, and what is sent to it is what it sent.
+func testBytes[ID Format](t *testing.T, sent []byte, want ID) {
+	t.Helper()
+	id, err := fromBytes[ID](sent)
+	if back := bytesOf(numberOf(id), sizeOf[ID]()); id != want || err != nil || !bytes.Equal(back, sent) {
+		t.Errorf("%x is %v, %v, and goes back as %x", sent, id, err, back)
+	}
+	for _, other := range [][]byte{nil, sent[1:], append(sent, 0)} {
+		if id, err := fromBytes[ID](other); err == nil {
+			t.Errorf("%x is taken for %v", other, id)
+		}
+	}
+}
+
+func TestBytes(t *testing.T) {
+	b := []byte{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}
+	testBytes(t, b, flake.ID(b))
+	testBytes(t, b[:10], sno.ID(b))
+	testBytes(t, b[:8], snowflake.FromBytes([8]byte(b)))
 }

@@ -21,13 +21,12 @@ const Canonical = -1
 // Door is a way to a node's generators: a [*Node], a [*HTTP], or several of them
 // as a [*Failover]. For tests there is package clienttest.
 type Door interface {
-	// Close ends connections. IDs of the door give errors from then on.
+	// Close ends connections. Calls of its IDs fail from then on.
 	Close() error
 
 	get(ctx context.Context, generator string) (id []byte, err error)
-	getMeta(ctx context.Context, generator string, meta byte) (id []byte, err error)
 	texts(ctx context.Context, generator string, n, base int) ([]string, error)
-	lease(ctx context.Context, generator string, n, size int) ([]run, error) // of ids of so many octets
+	lease(ctx context.Context, generator string, n, size int) ([]run, error) // of ids of so many bytes
 	notional(ctx context.Context, generator string, milli uint64) (id []byte, err error)
 	span(ctx context.Context, generator string, first, last uint64) (lowest, highest []byte, err error)
 	decompose(ctx context.Context, generator string, id []byte) ([]Field, error)
@@ -53,49 +52,47 @@ type Field struct {
 // with random_start, those of a snowflake in one millisecond do not, and those of
 // sno not when the node's clock is set back meanwhile. A call that fails can be
 // made again without harm: at worst there are ids that nobody has.
-type IDs[ID Octets] struct {
+type IDs[ID Format] struct {
 	door      Door
 	generator string
 }
 
-// NewIDs gives the ids of the generator with that name, "flake" being the one
-// that each node has. Nothing is asked of the node yet.
-func NewIDs[ID Octets](door Door, generator string) *IDs[ID] {
+// NewIDs returns the ids of the generator with that name, "flake" being the one
+// that each node has. Nothing is asked of the node yet. ID is the type of the
+// format that the node's configuration says the generator has: flake.ID of "flake".
+// If it is not, calls fail.
+func NewIDs[ID Format](door Door, generator string) *IDs[ID] {
 	return &IDs[ID]{door, generator}
 }
 
-// Get gives the next id.
-func (g *IDs[ID]) Get(ctx context.Context) (id ID, err error) {
+// Next returns the next id.
+func (g *IDs[ID]) Next(ctx context.Context) (id ID, err error) {
 	b, err := g.door.get(ctx, g.generator)
 	if err != nil {
 		return id, err
 	}
-	return fromOctets[ID](b)
+	return fromBytes[ID](b)
 }
 
-// size is the octets of an id.
-func (*IDs[ID]) size() int {
-	var id ID
-	return len(id)
-}
-
-// GetMany gives the next n ids: n of 1 or more.
-func (g *IDs[ID]) GetMany(ctx context.Context, n int) ([]ID, error) {
-	runs, err := g.Lease(ctx, n)
-	if err != nil {
-		return nil, err
+// NextN fills dst with the next ids. It returns the number of ids filled in: less
+// than len(dst) only with an error.
+func (g *IDs[ID]) NextN(ctx context.Context, dst []ID) (int, error) {
+	if len(dst) == 0 {
+		return 0, nil
 	}
-	ids := make([]ID, 0, n)
+	runs, err := g.Lease(ctx, len(dst))
+	done := 0
 	for _, r := range runs {
 		for id := range r.All() {
-			ids = append(ids, id)
+			dst[done] = id
+			done++
 		}
 	}
-	return ids, nil
+	return done, err
 }
 
-// Lease gives the next n ids as runs: n of 1 or more. They are as good as used: the
-// node never hands them out again. A million of them are a few dozen octets each
+// Lease returns the next n ids as runs: n of 1 or more. They are as good as used: the
+// node never hands them out again. A million of them are a few dozen bytes each
 // millisecond that it took to make them.
 func (g *IDs[ID]) Lease(ctx context.Context, n int) ([]Run[ID], error) {
 	if n < 1 {
@@ -104,13 +101,13 @@ func (g *IDs[ID]) Lease(ctx context.Context, n int) ([]Run[ID], error) {
 	var all []Run[ID]
 	for n > 0 {
 		ask := min(n, maxLease)
-		runs, err := g.door.lease(ctx, g.generator, ask, g.size())
+		runs, err := g.door.lease(ctx, g.generator, ask, sizeOf[ID]())
 		if err != nil {
 			return nil, err
 		}
 		got := 0
 		for _, r := range runs {
-			first, err := fromOctets[ID](r.first)
+			first, err := fromBytes[ID](r.first)
 			if err != nil {
 				return nil, err
 			}
@@ -128,17 +125,7 @@ func (g *IDs[ID]) Lease(ctx context.Context, n int) ([]Run[ID], error) {
 	return all, nil
 }
 
-// GetMeta gives the next id with that metabyte, of a format that has one: sno. Of
-// another format it is [ErrBadArgument].
-func (g *IDs[ID]) GetMeta(ctx context.Context, meta byte) (id ID, err error) {
-	b, err := g.door.getMeta(ctx, g.generator, meta)
-	if err != nil {
-		return id, err
-	}
-	return fromOctets[ID](b)
-}
-
-// Texts gives the next n ids as texts that the node has made: digits 0-9A-Za-z of a
+// Texts returns the next n ids as texts that the node has made: digits 0-9A-Za-z of a
 // base from 2 to 62, without leading zeros, or with [Canonical] the format's own
 // texts. n is 1 or more.
 func (g *IDs[ID]) Texts(ctx context.Context, n, base int) ([]string, error) {
@@ -170,7 +157,7 @@ func isNoDigit(r rune) bool {
 	return (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
 }
 
-// Notional gives the lowest id of a millisecond, with an empty worker and
+// Notional returns the lowest id of a millisecond, with an empty worker and
 // sequence. It is handed out to nobody: it is for comparing with.
 func (g *IDs[ID]) Notional(ctx context.Context, t time.Time) (id ID, err error) {
 	milli, err := milliOf(t)
@@ -181,10 +168,10 @@ func (g *IDs[ID]) Notional(ctx context.Context, t time.Time) (id ID, err error) 
 	if err != nil {
 		return id, err
 	}
-	return fromOctets[ID](b)
+	return fromBytes[ID](b)
 }
 
-// Span gives the lowest and the highest id of the milliseconds from first to
+// Span returns the lowest and the highest id of the milliseconds from first to
 // last, both included, for scans of a range.
 func (g *IDs[ID]) Span(ctx context.Context, first, last time.Time) (lowest, highest ID, err error) {
 	from, err := milliOf(first)
@@ -199,8 +186,8 @@ func (g *IDs[ID]) Span(ctx context.Context, first, last time.Time) (lowest, high
 	if err != nil {
 		return lowest, highest, err
 	}
-	if lowest, err = fromOctets[ID](l); err == nil {
-		highest, err = fromOctets[ID](h)
+	if lowest, err = fromBytes[ID](l); err == nil {
+		highest, err = fromBytes[ID](h)
 	}
 	return lowest, highest, err
 }
@@ -212,11 +199,7 @@ func milliOf(t time.Time) (uint64, error) {
 	return uint64(t.UnixMilli()), nil
 }
 
-// Decompose gives the fields of an id, the most significant first.
+// Decompose returns the fields of an id, the most significant first.
 func (g *IDs[ID]) Decompose(ctx context.Context, id ID) ([]Field, error) {
-	b := make([]byte, len(id))
-	for i := range b {
-		b[i] = id[i]
-	}
-	return g.door.decompose(ctx, g.generator, b)
+	return g.door.decompose(ctx, g.generator, bytesOf(numberOf(id), sizeOf[ID]()))
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/flake-go/flake/flake/flakehttp"
 	"github.com/flake-go/flake/flake/flakeserver"
 	"github.com/flake-go/flake/flake/sno"
+	"github.com/flake-go/flake/flake/snowflake"
 	"github.com/flake-go/flake/node"
 	"github.com/flake-go/flake/node/epmd"
 )
@@ -100,12 +101,13 @@ func testIDs(t *testing.T, ids *IDs[flake.ID]) {
 		all = append(all, got...)
 	}
 	for range 3 {
-		id, err := ids.Get(ctx)
+		id, err := ids.Next(ctx)
 		check("Get", []flake.ID{id}, 1, err)
 	}
 	for _, n := range []int{1, 2, maxMany + 1, maxLease + 1} {
-		many, err := ids.GetMany(ctx, n)
-		check("GetMany", many, n, err)
+		many := make([]flake.ID, n)
+		filled, err := ids.NextN(ctx, many)
+		check("NextN", many[:filled], n, err)
 
 		runs, err := ids.Lease(ctx, n)
 		var leased []flake.ID
@@ -150,7 +152,7 @@ func TestSno(t *testing.T) {
 	f.serve(t, flakeserver.Sno(source))
 	for what, door := range f.doors(t) {
 		ids := NewIDs[sno.ID](door, "flake")
-		if id, err := ids.GetMeta(t.Context(), 7); err != nil || id.Meta() != 7 {
+		if id, err := ids.Next(t.Context()); err != nil || id.Partition() != source.Partition() || id.WithMeta(7).Meta() != 7 {
 			t.Errorf("%s: %v, %v", what, id, err)
 		}
 		texts, err := ids.Texts(t.Context(), 1, Canonical)
@@ -196,7 +198,6 @@ func TestBadArguments(t *testing.T) {
 			what string
 			call func(context.Context) error
 		}{
-			{"GetMany, none", func(ctx context.Context) error { _, err := ids.GetMany(ctx, 0); return err }},
 			{"Lease, none", func(ctx context.Context) error { _, err := ids.Lease(ctx, 0); return err }},
 			{"Lease, less", func(ctx context.Context) error { _, err := ids.Lease(ctx, -1); return err }},
 			{"Texts, none", func(ctx context.Context) error { _, err := ids.Texts(ctx, 0, 62); return err }},
@@ -236,26 +237,29 @@ func TestBadArguments(t *testing.T) {
 func TestFailures(t *testing.T) {
 	f := startFlakes(t)
 	for what, door := range f.doors(t) {
-		if _, err := NewIDs[[8]byte](door, "flake").Get(t.Context()); err == nil || !strings.Contains(err.Error(), "16 octets") {
+		ids := NewIDs[flake.ID](door, "flake")
+		if _, err := NewIDs[snowflake.ID](door, "flake").Next(t.Context()); err == nil || !strings.Contains(err.Error(), "16 bytes") {
 			t.Errorf("%s: ids of another size: %v", what, err)
 		}
-		if _, err := NewIDs[[8]byte](door, "flake").Lease(t.Context(), 1); err == nil {
+		if n, err := ids.NextN(t.Context(), nil); n != 0 || err != nil {
+			t.Errorf("%s: no ids: %d, %v", what, n, err)
+		}
+		if _, err := NewIDs[snowflake.ID](door, "flake").Lease(t.Context(), 1); err == nil {
 			t.Errorf("%s: runs of ids of another size", what)
 		}
-		if _, err := NewIDs[flake.ID](door, "nobody").Get(t.Context()); err == nil || errors.Is(err, ErrLost) {
+		if _, err := NewIDs[flake.ID](door, "nobody").Next(t.Context()); err == nil || errors.Is(err, ErrLost) {
 			t.Errorf("%s: no generator: %v", what, err)
 		}
-		ids := NewIDs[flake.ID](door, "flake")
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if _, err := ids.Get(ctx); !errors.Is(err, context.Canceled) {
+		if _, err := ids.Next(ctx); !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: a context at its end: %v", what, err)
 		}
-		if _, err := ids.Get(t.Context()); err != nil {
+		if _, err := ids.Next(t.Context()); err != nil {
 			t.Error(err)
 		}
 		f.behind.Store(1000)
-		if _, err := ids.Get(t.Context()); !errors.Is(err, flake.ErrClockBackwards) {
+		if _, err := ids.Next(t.Context()); !errors.Is(err, flake.ErrClockBackwards) {
 			t.Errorf("%s: a clock set back: %v", what, err)
 		}
 		f.behind.Store(0)
@@ -275,7 +279,7 @@ func oddRun(first uint64, count int) run {
 	return run{binary.BigEndian.AppendUint64(nil, first), count}
 }
 
-func (o *odd) getMeta(context.Context, string, byte) ([]byte, error)     { return nil, o.err }
+func (o *odd) get(context.Context, string) ([]byte, error)               { return nil, o.err }
 func (o *odd) lease(context.Context, string, int, int) ([]run, error)    { return o.runs, o.err }
 func (o *odd) texts(context.Context, string, int, int) ([]string, error) { return o.strings, o.err }
 func (o *odd) notional(context.Context, string, uint64) ([]byte, error)  { return o.lowest, o.err }
@@ -293,29 +297,30 @@ func TestOddAnswers(t *testing.T) {
 		{oddRun(9, -1), oddRun(1, 3)},
 		{oddRun(1, 1), oddRun(2, 2)},
 	} {
-		if got, err := NewIDs[[8]byte](&odd{runs: runs}, "ids").Lease(t.Context(), 2); err == nil || !strings.Contains(err.Error(), "asked for 2 ids") {
+		if got, err := NewIDs[snowflake.ID](&odd{runs: runs}, "ids").Lease(t.Context(), 2); err == nil || !strings.Contains(err.Error(), "asked for 2 ids") {
 			t.Errorf("%v: %v, %v", runs, got, err)
 		}
 	}
 	for _, texts := range [][]string{nil, {"1"}, {"1", "2", "3"}} {
-		if got, err := NewIDs[[8]byte](&odd{strings: texts}, "ids").Texts(t.Context(), 2, 10); err == nil {
+		if got, err := NewIDs[snowflake.ID](&odd{strings: texts}, "ids").Texts(t.Context(), 2, 10); err == nil {
 			t.Errorf("%q: %q", texts, got)
 		}
 	}
 	eight, nine := make([]byte, 8), make([]byte, 9)
 	for _, door := range []*odd{{lowest: nine, highest: eight}, {lowest: eight, highest: nine}} {
-		if _, _, err := NewIDs[[8]byte](door, "ids").Span(t.Context(), time.Now(), time.Now()); err == nil {
+		if _, _, err := NewIDs[snowflake.ID](door, "ids").Span(t.Context(), time.Now(), time.Now()); err == nil {
 			t.Errorf("%v, %v: no error", door.lowest, door.highest)
 		}
 	}
 	down := errors.New("down")
-	ids := NewIDs[[8]byte](&odd{err: down}, "ids")
+	ids := NewIDs[snowflake.ID](&odd{err: down}, "ids")
 	_, err1 := ids.Lease(t.Context(), 1)
 	_, err2 := ids.Texts(t.Context(), 1, 10)
 	_, err3 := ids.Notional(t.Context(), time.Now())
 	_, _, err4 := ids.Span(t.Context(), time.Now(), time.Now())
-	_, err5 := ids.GetMeta(t.Context(), 1)
-	for i, err := range []error{err1, err2, err3, err4, err5} {
+	_, err5 := ids.Next(t.Context())
+	_, err6 := ids.NextN(t.Context(), make([]snowflake.ID, 1))
+	for i, err := range []error{err1, err2, err3, err4, err5, err6} {
 		if err != down {
 			t.Errorf("%d: %v", i, err)
 		}

@@ -53,7 +53,7 @@ var ErrNotAbove = errors.New("the node's ids are not above those before")
 //
 // The next lease is fetched when a lease is half used or half as old as it may
 // be, so one that nobody takes ids of asks for nothing.
-type Leased[ID Octets] struct {
+type Leased[ID Format] struct {
 	ids     *IDs[ID]
 	size    int
 	maxAge  time.Duration
@@ -93,7 +93,7 @@ type fetch struct {
 	err   error
 }
 
-// Leased gives ids that are leased ahead. Nothing is leased yet. Close it.
+// Leased returns ids that are leased ahead. Nothing is leased yet. Close it.
 func (g *IDs[ID]) Leased(o LeaseOptions) (*Leased[ID], error) {
 	if o.Size == 0 {
 		o.Size = defaultLeaseSize
@@ -122,7 +122,7 @@ func (l *Leased[ID]) Close() {
 	l.fetches.Wait()
 }
 
-// Next gives the next id: at once if there is one of a lease, else when the next
+// Next returns the next id: at once if there is one of a lease, else when the next
 // lease has come, or with the error of that, or once ctx is done with its error.
 func (l *Leased[ID]) Next(ctx context.Context) (id ID, err error) {
 	n, ok, due := l.take(l.current.Load(), later)
@@ -274,11 +274,10 @@ func (l *Leased[ID]) arrived(runs []Run[ID], asked time.Duration) error {
 	return nil
 }
 
-// ascends tells whether an id may come after the highest, by the format that has
-// ids of so many octets.
+// ascends tells whether an id may come after the highest, by its format.
 func (l *Leased[ID]) ascends(first number) bool {
 	const belowTime = 22 // bits of snowflake and flake-idgen
-	switch l.ids.size() {
+	switch sizeOf[ID]() {
 	case snowflakeSize:
 		// The sequences of a millisecond may start anywhere, and go round.
 		return first.lo>>belowTime >= l.highest.lo>>belowTime

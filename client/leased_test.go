@@ -137,7 +137,7 @@ func webDoor(t *testing.T, source flakeserver.Source) Door {
 }
 
 // takeAll takes n ids, none of which may have been seen.
-func takeAll[ID Octets](t *testing.T, l *Leased[ID], seen map[ID]bool, n int) (ids []ID) {
+func takeAll[ID Format](t *testing.T, l *Leased[ID], seen map[ID]bool, n int) (ids []ID) {
 	t.Helper()
 	for range n {
 		id, err := l.Next(t.Context())
@@ -158,14 +158,14 @@ func TestLeasedRandomStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer source.Close()
-	l, err := NewIDs[[8]byte](webDoor(t, flakeserver.Snowflake(source)), "ids").Leased(LeaseOptions{})
+	l, err := NewIDs[snowflake.ID](webDoor(t, flakeserver.Snowflake(source)), "ids").Leased(LeaseOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer l.Close()
 	var last uint64
-	for _, id := range takeAll(t, l, make(map[[8]byte]bool), 5*source.PerTick()) {
-		milli := source.Layout().Decompose(snowflake.FromBytes(id)).Milli
+	for _, id := range takeAll(t, l, make(map[snowflake.ID]bool), 5*source.PerTick()) {
+		milli := source.Layout().Decompose(id).Milli
 		if milli < last {
 			t.Fatalf("%d ms after %d", milli, last)
 		}
@@ -183,12 +183,12 @@ func TestLeasedSnoClock(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer source.Close()
-	l, err := NewIDs[[10]byte](webDoor(t, flakeserver.Sno(source)), "ids").Leased(LeaseOptions{Size: 10})
+	l, err := NewIDs[sno.ID](webDoor(t, flakeserver.Sno(source)), "ids").Leased(LeaseOptions{Size: 10})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	seen := make(map[[10]byte]bool)
+	seen := make(map[sno.ID]bool)
 	before := takeAll(t, l, seen, 100)
 	behind.Store(time.Minute.Milliseconds())
 	after := takeAll(t, l, seen, 100)
@@ -200,7 +200,7 @@ func TestLeasedSnoClock(t *testing.T) {
 // Of flake-idgen and snowflake another node is told by a lower millisecond.
 func TestLeasedOtherSnowflake(t *testing.T) {
 	const milli = 1 << 22 // of ids
-	l, err := NewIDs[[8]byte](nil, "ids").Leased(LeaseOptions{})
+	l, err := NewIDs[snowflake.ID](nil, "ids").Leased(LeaseOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -214,7 +214,7 @@ func TestLeasedOtherSnowflake(t *testing.T) {
 		{7*milli - 2, ErrNotAbove},
 		{8*milli - 1, nil},
 	} {
-		if got := l.arrived([]Run[[8]byte]{{idOf[[8]byte](number{lo: tt.id}), 1}}, 0); got != tt.want {
+		if got := l.arrived([]Run[snowflake.ID]{{idOf[snowflake.ID](number{lo: tt.id}), 1}}, 0); got != tt.want {
 			t.Errorf("%#x: %v, want %v", tt.id, got, tt.want)
 		}
 	}

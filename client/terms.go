@@ -16,12 +16,6 @@ func (n *Node) get(ctx context.Context, generator string) (id []byte, err error)
 	return id, err
 }
 
-func (n *Node) getMeta(ctx context.Context, generator string, meta byte) (id []byte, err error) {
-	request := etf.Tuple{etf.Atom("get"), etf.Atom("meta"), int64(meta)}
-	err = n.ask(ctx, generator, request, func(r *etf.Reader) { id = r.Binary() })
-	return id, err
-}
-
 func (n *Node) texts(ctx context.Context, generator string, count, base int) (texts []string, err error) {
 	request := etf.Tuple{etf.Atom("get_many"), int64(count), int64(base)}
 	if base == Canonical {

@@ -3,7 +3,7 @@
 //
 //	node := clienttest.New()
 //	ids := client.NewIDs[flake.ID](node, "flake")
-//	id, err := ids.Get(ctx)
+//	id, err := ids.Next(ctx)
 //
 // Its ids are made, and its calls answered, by the code of a real node, so that the
 // same holds of them: they are unique, ascend, and can be leased; arguments out of

@@ -42,15 +42,15 @@ func TestOrder(t *testing.T) {
 	}
 	var callers sync.WaitGroup
 	for range 4 {
-		callers.Go(func() { take(ids.Get) })
+		callers.Go(func() { take(ids.Next) })
 		callers.Go(func() { take(leased.Next) })
 	}
 	callers.Wait()
-	many, err := ids.GetMany(t.Context(), 100_000)
-	if err != nil || len(many) != 100_000 || seen[many[0]] {
-		t.Errorf("%d ids, %v", len(many), err)
+	many := make([]flake.ID, 100_000)
+	if n, err := ids.NextN(t.Context(), many); err != nil || n != len(many) || seen[many[0]] {
+		t.Errorf("%d ids, %v", n, err)
 	}
-	if other, err := client.NewIDs[flake.ID](clienttest.New(), "flake").Get(t.Context()); err != nil || other.Worker() == many[0].Worker() {
+	if other, err := client.NewIDs[flake.ID](clienttest.New(), "flake").Next(t.Context()); err != nil || other.Worker() == many[0].Worker() {
 		t.Errorf("another node has the worker %v too, %v", other.Worker(), err)
 	}
 }
@@ -59,7 +59,7 @@ func TestFailures(t *testing.T) {
 	node := clienttest.New()
 	ids := client.NewIDs[flake.ID](node, "flake")
 	get := func() error {
-		_, err := ids.Get(t.Context())
+		_, err := ids.Next(t.Context())
 		return err
 	}
 	if err := get(); err != nil {
@@ -70,7 +70,7 @@ func TestFailures(t *testing.T) {
 		t.Errorf("a clock set back: %v", err)
 	}
 	node.Step(2 * time.Hour)
-	id, err := ids.Get(t.Context())
+	id, err := ids.Next(t.Context())
 	if err != nil || time.Until(id.Time()) < time.Minute {
 		t.Errorf("a clock set ahead: %v, %v", id.Time(), err)
 	}
@@ -86,7 +86,7 @@ func TestFailures(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := ids.Get(ctx); !errors.Is(err, context.Canceled) {
+	if _, err := ids.Next(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("a context at its end: %v", err)
 	}
 	if _, err := ids.Leased(client.LeaseOptions{Size: -1}); !errors.Is(err, client.ErrBadArgument) {
@@ -109,11 +109,11 @@ func TestAdd(t *testing.T) {
 	defer orders.Close()
 	node := clienttest.New()
 	node.Add("orders", flakeserver.Snowflake(orders))
-	id, err := client.NewIDs[[8]byte](node, "orders").Get(t.Context())
-	if parts := snowflake.Twitter.Decompose(snowflake.FromBytes(id)); err != nil || parts.Machine != 7 {
+	id, err := client.NewIDs[snowflake.ID](node, "orders").Next(t.Context())
+	if parts := snowflake.Twitter.Decompose(id); err != nil || parts.Machine != 7 {
 		t.Errorf("%+v, %v", parts, err)
 	}
-	if _, err := client.NewIDs[flake.ID](node, "flake").Get(t.Context()); err != nil {
+	if _, err := client.NewIDs[flake.ID](node, "flake").Next(t.Context()); err != nil {
 		t.Error(err)
 	}
 }

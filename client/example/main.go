@@ -43,14 +43,14 @@ func main() {
 }
 
 func show(ctx context.Context, ids *client.IDs[flake.ID]) error {
-	id, err := ids.Get(ctx)
+	id, err := ids.Next(ctx)
 	if err != nil {
 		return err
 	}
 	fmt.Printf("one:      %v, made at %v by %v\n", id, id.Time().Format(time.RFC3339Nano), id.Worker())
 
-	many, err := ids.GetMany(ctx, 1000)
-	if err != nil {
+	many := make([]flake.ID, 1000)
+	if _, err := ids.NextN(ctx, many); err != nil {
 		return err
 	}
 	fmt.Printf("many:     %d, from %v to %v\n", len(many), many[0], many[len(many)-1])
@@ -85,9 +85,9 @@ func show(ctx context.Context, ids *client.IDs[flake.ID]) error {
 	return nil
 }
 
-func takeEach(ctx context.Context, leased *client.Leased[flake.ID], n int) error {
+func takeEach(ctx context.Context, ids flake.Nexter[flake.ID], n int) error {
 	for range n {
-		if _, err := leased.Next(ctx); err != nil {
+		if _, err := ids.Next(ctx); err != nil {
 			return err
 		}
 	}

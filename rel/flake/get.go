@@ -53,13 +53,13 @@ func get(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return err
 	}
 	defer door.Close()
-	take, most := texts(door, *generator, base), getMany
+	take := texts(door, *generator, base)
 	if *meta != noMeta {
-		take, most = withMeta(door, *generator, base, byte(*meta)), 1
+		take = withMeta(door, *generator, base, byte(*meta))
 	}
 	w := bufio.NewWriter(stdout)
-	for left := *n; left > 0 && err == nil; left -= most {
-		err = printSome(ctx, w, take, min(left, most))
+	for left := *n; left > 0 && err == nil; left -= getMany {
+		err = printSome(ctx, w, take, min(left, getMany))
 	}
 	return errors.Join(err, w.Flush())
 }
@@ -86,21 +86,23 @@ func texts(door client.Door, generator string, base int) taker {
 	return func(ctx context.Context, n int) ([]string, error) { return ids.Texts(ctx, n, base) }
 }
 
-// withMeta takes one id of sno at a time.
+// withMeta takes ids of sno, and puts a metabyte into them.
 func withMeta(door client.Door, generator string, base int, meta byte) taker {
 	ids := client.NewIDs[sno.ID](door, generator)
-	return func(ctx context.Context, _ int) ([]string, error) {
-		id, err := ids.GetMeta(ctx, meta)
-		if err != nil {
+	return func(ctx context.Context, n int) ([]string, error) {
+		some := make([]sno.ID, n)
+		if _, err := ids.NextN(ctx, some); err != nil {
 			return nil, err
 		}
-		text := id.String()
-		if base != client.Canonical {
-			var number flake.ID
-			copy(number[len(number)-len(id):], id[:])
-			text, err = number.Text(base)
+		texts := make([]string, n)
+		for i, id := range some {
+			if id = id.WithMeta(meta); base == client.Canonical {
+				texts[i] = id.String()
+			} else {
+				texts[i], _ = id.Text(base) // which baseOf has checked
+			}
 		}
-		return []string{text}, err
+		return texts, nil
 	}
 }
 

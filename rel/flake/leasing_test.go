@@ -44,7 +44,7 @@ func TestLeasingKilled(t *testing.T) {
 						mine.leased = append(mine.leased, id)
 					}
 				}
-				if id, err := ids.Get(t.Context()); err == nil {
+				if id, err := ids.Next(t.Context()); err == nil {
 					mine.got = append(mine.got, id)
 					taken.Add(1)
 				}

@@ -23,8 +23,8 @@ type goClient struct {
 }
 
 var goClients = []goClient{
-	{"Get", 1, target{}, one},
-	{"Get, 1000 callers", 1000, target{}, one},
+	{"Next", 1, target{}, one},
+	{"Next, 1000 callers", 1000, target{}, one},
 	{"Lease of 65,536, 4 callers", 4, oursAtLeast(0.99 * ceiling), lease(1 << 16)},
 	{"Leased.Next", 1, target{}, next},
 	{"Leased.Next, 8 callers", 8, target{}, next},
@@ -32,7 +32,7 @@ var goClients = []goClient{
 
 func one(ids *client.IDs[flake.ID], _ *client.Leased[flake.ID]) func(context.Context) (int, error) {
 	return func(ctx context.Context) (int, error) {
-		_, err := ids.Get(ctx)
+		_, err := ids.Next(ctx)
 		return 1, err
 	}
 }
