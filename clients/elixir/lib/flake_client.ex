@@ -234,7 +234,7 @@ defmodule FlakeClient do
   """
   @spec from_text(text, base: base, bytes: 8 | 10 | 16) :: {:ok, id} | {:error, :badarg}
   def from_text(text, options \\ []) do
-    {bytes, options} = Keyword.pop(options, :bytes, 16)
+    {bytes, options} = pop(options, :bytes, 16)
 
     case pop_base(options, :canonical) do
       {:ok, base, []} when is_binary(text) -> :flake_client.from_text(text, base, bytes)
@@ -272,7 +272,7 @@ defmodule FlakeClient do
   def time!(id, options \\ []), do: id |> time(options) |> must()
 
   defp call(function, arguments, options) do
-    {client, options} = Keyword.pop(options, :client, @default)
+    {client, options} = pop(options, :client, @default)
 
     case options do
       [] -> apply(:flake_client, function, [client | arguments])
@@ -281,9 +281,14 @@ defmodule FlakeClient do
     end
   end
 
+  # What are no options is left, and then refused as those are that there are not.
+  defp pop(options, key, default) do
+    if Keyword.keyword?(options), do: Keyword.pop(options, key, default), else: {default, options}
+  end
+
   # Of notional ids the node has no text. nil is none.
   defp pop_base(options, default \\ nil) do
-    {base, options} = Keyword.pop(options, :base, default)
+    {base, options} = pop(options, :base, default)
 
     if base == nil or :flake_client_text.is_base(base),
       do: {:ok, base, options},

@@ -75,7 +75,7 @@ defmodule FlakeClientTest do
     assert_raise FlakeClient.Error, ~r/argument/, fn -> FlakeClient.decompose!("!", base: 62) end
     assert_raise FlakeClient.Error, ~r/argument/, fn -> FlakeClient.span!(2, 1) end
 
-    for bad <- [[base: 63], [bas: 62], [base: :uuid]] do
+    for bad <- [[base: 63], [bas: 62], [base: :uuid], 62, [62, base: 62]] do
       assert FlakeClient.id(bad) == {:error, :badarg}
       assert FlakeClient.notional(0, bad) == {:error, :badarg}
       assert FlakeClient.span(0, 1, bad) == {:error, :badarg}
