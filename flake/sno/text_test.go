@@ -3,8 +3,6 @@ package sno
 import (
 	"bytes"
 	"database/sql"
-	"database/sql/driver"
-	"encoding"
 	"encoding/json"
 	"errors"
 	"math/big"
@@ -74,16 +72,6 @@ func TestParseRefuses(t *testing.T) {
 		}
 	}
 }
-
-var (
-	_ encoding.TextAppender      = ID{}
-	_ encoding.TextMarshaler     = ID{}
-	_ encoding.TextUnmarshaler   = (*ID)(nil)
-	_ encoding.BinaryMarshaler   = ID{}
-	_ encoding.BinaryUnmarshaler = (*ID)(nil)
-	_ driver.Valuer              = ID{}
-	_ sql.Scanner                = (*ID)(nil)
-)
 
 func TestJSON(t *testing.T) {
 	type pair struct {

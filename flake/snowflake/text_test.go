@@ -3,8 +3,6 @@ package snowflake
 import (
 	"bytes"
 	"database/sql"
-	"database/sql/driver"
-	"encoding"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -16,16 +14,6 @@ import (
 	"testing"
 
 	"github.com/flake-go/flake/flake"
-)
-
-var (
-	_ encoding.TextAppender      = ID(0)
-	_ encoding.TextMarshaler     = ID(0)
-	_ encoding.TextUnmarshaler   = (*ID)(nil)
-	_ encoding.BinaryMarshaler   = ID(0)
-	_ encoding.BinaryUnmarshaler = (*ID)(nil)
-	_ driver.Valuer              = ID(0)
-	_ sql.Scanner                = (*ID)(nil)
 )
 
 // someIDs are the lowest, the highest, those around each power of two, and

@@ -1,0 +1,209 @@
+package flake_test
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"encoding"
+	"encoding/json"
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/flake/sno"
+	"github.com/flake-go/flake/flake/snowflake"
+)
+
+// What the ids of all formats can do.
+type idOf[ID any] interface {
+	comparable
+	String() string
+	Text(base int) (string, error)
+	Padded(base int) (string, error)
+	AppendBase(dst []byte, base int) ([]byte, error)
+	IsZero() bool
+	Compare(ID) int
+	encoding.TextAppender
+	encoding.TextMarshaler
+	encoding.BinaryMarshaler
+	driver.Valuer
+}
+
+type pointerTo[ID any] interface {
+	*ID
+	encoding.TextUnmarshaler
+	encoding.BinaryUnmarshaler
+	sql.Scanner
+}
+
+// What the generators of all formats can do.
+type generatorOf[ID any] interface {
+	flake.Nexter[ID]
+	NextN(ctx context.Context, dst []ID) (int, error)
+	CatchUp(ctx context.Context) error
+	Ready() error
+	Behind() time.Duration
+	PerTick() int
+	Waits() uint64
+	Last() (milli uint64, sequence uint16)
+	Mark() time.Time
+	LastSaved() (time.Time, error)
+	Close() error
+}
+
+// A format is what its package has as functions.
+type format[ID idOf[ID], P pointerTo[ID], G generatorOf[ID]] struct {
+	open      func(ctx context.Context, path string, clock func() uint64) (G, error)
+	parse     func(text string) (ID, error)
+	parseBase func(text string, base int) (ID, error)
+	width     func(base int) int
+}
+
+func TestAlike(t *testing.T) {
+	t.Run("flake", format[flake.ID, *flake.ID, *flake.Generator]{
+		func(ctx context.Context, path string, clock func() uint64) (*flake.Generator, error) {
+			return flake.Open(ctx, path, 7, flake.Options{Clock: clock})
+		}, flake.Parse, flake.ParseBase, flake.Width,
+	}.test)
+	t.Run("snowflake", format[snowflake.ID, *snowflake.ID, *snowflake.Generator]{
+		func(ctx context.Context, path string, clock func() uint64) (*snowflake.Generator, error) {
+			return snowflake.Twitter.Open(ctx, path, 7, snowflake.Options{Clock: clock})
+		}, snowflake.Parse, snowflake.ParseBase, snowflake.Width,
+	}.test)
+	t.Run("sno", format[sno.ID, *sno.ID, *sno.Generator]{
+		func(ctx context.Context, path string, clock func() uint64) (*sno.Generator, error) {
+			return sno.Open(ctx, path, &sno.Snapshot{Partition: sno.Partition{0, 7}}, sno.Options{Clock: clock})
+		}, sno.Parse, sno.ParseBase, sno.Width,
+	}.test)
+}
+
+func (f format[ID, P, G]) test(t *testing.T) {
+	path, milli := filepath.Join(t.TempDir(), "timestamp"), uint64(1_700_000_000_000)
+	clock := func() uint64 { return milli }
+	var last ID
+	for range 2 {
+		g, err := f.open(t.Context(), path, clock)
+		if err != nil {
+			t.Fatal(err)
+		}
+		last = f.testGenerator(t, g, milli, last)
+		if other, err := f.open(t.Context(), path, clock); err == nil {
+			t.Errorf("opened twice: %v", other)
+		}
+		f.testClosed(t, g, milli)
+		milli += 4
+	}
+	for _, id := range []ID{last, *new(ID)} {
+		f.testText(t, id)
+		f.testValue(t, id)
+	}
+	var none ID
+	if last.IsZero() || !none.IsZero() || none.Compare(last) != -1 || last.Compare(last) != 0 {
+		t.Errorf("%v and %v", none, last)
+	}
+}
+
+func (f format[ID, P, G]) testGenerator(t *testing.T, g G, milli uint64, last ID) (id ID) {
+	some := make([]ID, 3)
+	first, err := g.Next(t.Context())
+	if n, errN := g.NextN(t.Context(), some); n != len(some) || errors.Join(err, errN, g.Ready(), g.CatchUp(t.Context())) != nil {
+		t.Fatalf("%d ids, %v, %v", n, err, errN)
+	}
+	for _, id := range append([]ID{first}, some...) {
+		if id.Compare(last) <= 0 {
+			t.Errorf("%v after %v", id, last)
+		}
+		last = id
+	}
+	if at, sequence := g.Last(); at != milli || sequence != 3 || g.PerTick() < 4096 || g.Waits() != 0 || g.Behind() != 0 {
+		t.Errorf("the last is %d:%d of %d, %d waits, %v behind", at, sequence, g.PerTick(), g.Waits(), g.Behind())
+	}
+	if at, err := g.LastSaved(); at.UnixMilli() != int64(milli) || err != nil || g.Mark() != at.Add(3*time.Second) {
+		t.Errorf("saved at %v, %v, the mark at %v", at, err, g.Mark())
+	}
+	return last
+}
+
+func (f format[ID, P, G]) testClosed(t *testing.T, g G, milli uint64) {
+	if err := errors.Join(g.Close(), g.Close()); err != nil {
+		t.Error(err)
+	}
+	if id, err := g.Next(t.Context()); !errors.Is(err, flake.ErrClosed) || !errors.Is(g.Ready(), flake.ErrClosed) {
+		t.Errorf("closed: %v, %v, %v", id, err, g.Ready())
+	}
+	if at, sequence := g.Last(); at != milli || sequence != 3 || g.Mark().UnixMilli() != int64(milli) {
+		t.Errorf("closed, the last is %d:%d, the mark at %v", at, sequence, g.Mark())
+	}
+}
+
+func (f format[ID, P, G]) testText(t *testing.T, id ID) {
+	text, err1 := id.MarshalText()
+	appended, err2 := id.AppendText([]byte("x"))
+	data, err3 := json.Marshal(id)
+	key, err4 := json.Marshal(map[ID]int{id: 1})
+	own := id.String()
+	if err := errors.Join(err1, err2, err3, err4); err != nil || string(text) != own || string(appended) != "x"+own ||
+		string(data) != `"`+own+`"` || string(key) != `{"`+own+`":1}` {
+		t.Errorf("%s: %s, %s, %s, %s, %v", own, text, appended, data, key, err)
+	}
+	var read, json1, parsed ID
+	parsed, err := f.parse(own)
+	if err := errors.Join(err, P(&read).UnmarshalText(text), json.Unmarshal(data, &json1)); err != nil || read != id || json1 != id || parsed != id {
+		t.Errorf("%s comes back as %v, %v, %v, %v", own, read, json1, parsed, err)
+	}
+	for base := flake.MinBase; base <= flake.MaxBase; base++ {
+		short, err1 := id.Text(base)
+		long, err2 := id.Padded(base)
+		appended, err3 := id.AppendBase([]byte("x"), base)
+		back, err4 := f.parseBase(short, base)
+		again, err5 := f.parseBase(long, base)
+		if err := errors.Join(err1, err2, err3, err4, err5); err != nil || string(appended) != "x"+short || len(long) != f.width(base) ||
+			strings.Repeat("0", len(long)-len(short))+short != long || back != id || again != id {
+			t.Errorf("%s in base %d: %s, %s, %s, and back %v, %v, %v", own, base, short, long, appended, back, again, err)
+		}
+	}
+	for _, base := range []int{-1, 1, 63} {
+		_, err1 := id.Text(base)
+		_, err2 := id.Padded(base)
+		appended, err3 := id.AppendBase([]byte("x"), base)
+		_, err4 := f.parseBase("1", base)
+		for _, err := range []error{err1, err2, err3, err4} {
+			if !errors.Is(err, flake.ErrBase) || string(appended) != "x" || f.width(base) != 0 {
+				t.Errorf("base %d: %v, %q", base, err, appended)
+			}
+		}
+	}
+}
+
+// null and NULL are no ids: the one leaves what there is, the other is an error.
+func (f format[ID, P, G]) testValue(t *testing.T, id ID) {
+	value, err1 := id.Value()
+	data, err2 := id.MarshalBinary()
+	var scanned, text, read ID
+	if err := errors.Join(err1, err2, P(&scanned).Scan(value), P(&text).Scan(id.String()), P(&read).UnmarshalBinary(data)); err != nil ||
+		scanned != id || text != id || read != id {
+		t.Errorf("%v comes back as %v, %v, %v, %v", id, scanned, text, read, err)
+	}
+	for _, src := range []any{nil, "", []byte{}, []byte("-"), 1.5} {
+		kept := id
+		if err := P(&kept).Scan(src); err == nil || kept != id || src == nil && !strings.Contains(err.Error(), "sql.Null") {
+			t.Errorf("scanned %T: %v, %v", src, kept, err)
+		}
+	}
+	kept := id
+	if err := json.Unmarshal([]byte("null"), &kept); err != nil || kept != id {
+		t.Errorf("null: %v, %v", kept, err)
+	}
+	for _, bad := range []string{`1`, `""`, `{}`, `"-"`} {
+		if err := json.Unmarshal([]byte(bad), &kept); err == nil || kept != id {
+			t.Errorf("%s: %v, %v", bad, kept, err)
+		}
+	}
+	var null sql.Null[ID]
+	if err := null.Scan(nil); err != nil || null.Valid {
+		t.Errorf("NULL: %+v, %v", null, err)
+	}
+}
