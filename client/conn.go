@@ -114,7 +114,7 @@ func decoded(answer []byte, err error) (etf.Term, error) {
 	return etf.Decode(answer)
 }
 
-// call gives the answer as an external term.
+// call returns the answer as an external term.
 func (c *Conn) call(ctx context.Context, name etf.Atom, request etf.Term) (answer []byte, err error) {
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("call %s: %w", name, context.Cause(ctx))

@@ -110,7 +110,7 @@ func (d Dialer) secure(c net.Conn, node string) net.Conn {
 	return tls.Client(c, config)
 }
 
-// shakeHands gives the pid that calls are made from.
+// shakeHands returns the pid that calls are made from.
 func (d Dialer) shakeHands(ctx context.Context, conn net.Conn, node string) (etf.Pid, error) {
 	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
 	name, creation := callerName(conn), random()|1

@@ -53,7 +53,7 @@ type given struct {
 
 var _ Door = (*Failover)(nil)
 
-// NewFailover gives several nodes as one, the preferred ones first. They are to have
+// NewFailover returns several nodes as one, the preferred ones first. They are to have
 // generators of the same names and formats, and workers of their own.
 func NewFailover(first Door, others ...Door) *Failover {
 	return &Failover{doors: append([]Door{first}, others...), highest: make(map[string]given)}

@@ -46,7 +46,7 @@ type HTTP struct {
 
 var _ Door = (*HTTP)(nil)
 
-// NewHTTP gives the node at a URL such as http://127.0.0.1:8465, without
+// NewHTTP returns the node at a URL such as http://127.0.0.1:8465, without
 // connecting to it.
 func NewHTTP(base string, o HTTPOptions) (*HTTP, error) {
 	u, err := url.Parse(base)
@@ -143,7 +143,7 @@ func (h *HTTP) decompose(ctx context.Context, generator string, id []byte) (fiel
 	return fields, nil
 }
 
-// ask makes a request and gives the answer's body.
+// ask makes a request and returns the answer's body.
 func (h *HTTP) ask(ctx context.Context, method, path, accept string, query url.Values) ([]byte, error) {
 	u := h.base.JoinPath(path)
 	u.RawQuery = query.Encode()

@@ -112,7 +112,7 @@ func (g *IDs[ID]) Leased(o LeaseOptions) (*Leased[ID], error) {
 	return l, nil
 }
 
-// Close drops what is leased. Next gives errors from then on.
+// Close drops what is leased. Next fails from then on.
 func (l *Leased[ID]) Close() {
 	l.mu.Lock()
 	l.cancel() // no lease arrives after that
@@ -143,7 +143,7 @@ func (l *Leased[ID]) now() time.Duration { return time.Since(l.start) }
 // later than any lease was asked for.
 const later time.Duration = math.MaxInt64
 
-// take gives the next id of a lease, unless that is used up or too old: once it
+// take returns the next id of a lease, unless that is used up or too old: once it
 // does not give one it never will. A lease that was asked for when the call had
 // begun is not too old. due says that the next lease is to be fetched, once of
 // each.
@@ -226,7 +226,7 @@ func (l *Leased[ID]) renew() {
 	}
 }
 
-// fetch gives the fetch that is under way, or begins one. All who wait get an id
+// fetch returns the fetch that is under way, or begins one. All who wait get an id
 // of it.
 func (l *Leased[ID]) fetch() *fetch {
 	if l.fetching != nil {

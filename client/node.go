@@ -48,7 +48,7 @@ type attempt struct {
 	err  error
 }
 
-// NewNode gives the node named name@host, without connecting to it.
+// NewNode returns the node named name@host, without connecting to it.
 func NewNode(name string, d Dialer) *Node {
 	n := &Node{name: name, dialer: d}
 	n.ctx, n.cancel = context.WithCancel(context.Background())
@@ -99,7 +99,7 @@ func (n *Node) call(ctx context.Context, name etf.Atom, request etf.Term) ([]byt
 	}
 }
 
-// connected gives the connection, and waits for it if there is none.
+// connected returns the connection, and waits for it if there is none.
 func (n *Node) connected(ctx context.Context) (*Conn, error) {
 	n.mu.Lock()
 	if n.conn.lasts() {

@@ -19,7 +19,7 @@ func Make(milli uint64, worker Worker, sequence uint16) ID {
 	return fromWords(milli, uint64(worker)<<16|uint64(sequence))
 }
 
-// words gives the id as the two halves of a 128-bit number.
+// words returns the id as the two halves of a 128-bit number.
 func (id ID) words() (hi, lo uint64) {
 	return binary.BigEndian.Uint64(id[:8]), binary.BigEndian.Uint64(id[8:])
 }
@@ -40,7 +40,7 @@ func (id *ID) set(hi, lo uint64) {
 func (id ID) Milli() uint64 { return binary.BigEndian.Uint64(id[:8]) }
 
 // Time is the id's time in UTC, to the millisecond. A time beyond what
-// [time.UnixMilli] can take gives the last that it can.
+// [time.UnixMilli] can take counts as the last that it can.
 func (id ID) Time() time.Time {
 	return time.UnixMilli(int64(min(id.Milli(), math.MaxInt64))).UTC()
 }
@@ -54,6 +54,6 @@ func (id ID) Sequence() uint16 { return binary.BigEndian.Uint16(id[14:]) }
 // IsZero tells whether it is the zero value.
 func (id ID) IsZero() bool { return id == ID{} }
 
-// Compare gives -1, 0 or 1 as id is lower than, equal to or higher than other:
+// Compare returns -1, 0 or 1 as id is lower than, equal to or higher than other:
 // by time, then worker, then sequence. It fits [slices.SortFunc].
 func (id ID) Compare(other ID) int { return bytes.Compare(id[:], other[:]) }

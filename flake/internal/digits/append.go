@@ -51,7 +51,7 @@ func (s *Size) Padded(hi, lo uint64, base int) (string, error) {
 }
 
 // put writes (hi, lo) to the end of buf without leading zeros, a word of digits
-// at a time, and gives the place of the first digit.
+// at a time, and returns the place of the first digit.
 func put(buf *[128]byte, hi, lo uint64, base int) int {
 	r, at := radixes[base], len(buf)
 	for hi != 0 {

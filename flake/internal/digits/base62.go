@@ -34,7 +34,7 @@ func split62(hi, lo uint64) (top, mid, low uint64) {
 	return top, mid, low
 }
 
-// two gives the digits of v < 62^2, ten those of v < 62^10 as its first two
+// two returns the digits of v < 62^2, ten those of v < 62^10 as its first two
 // and the eight after them.
 func two(v uint64) uint16 { return pairs[v%pow2] }
 

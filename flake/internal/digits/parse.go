@@ -15,7 +15,7 @@ func makeValues() (all [256]byte) {
 	return all
 }
 
-// HexValue gives the value of a hexadecimal digit in either case; more than 15 for
+// HexValue returns the value of a hexadecimal digit in either case; more than 15 for
 // what is none.
 func HexValue(digit byte) byte {
 	if digit >= 'a' {
@@ -74,7 +74,7 @@ func (s *Size) Parse(text string, base int) (hi, lo uint64, err error) {
 	return hi, lo, nil
 }
 
-// word gives the value of digits that fit a word; not ok if one of them is none.
+// word returns the value of digits that fit a word; not ok if one of them is none.
 func word(text string, base int) (v uint64, ok bool) {
 	var highest byte
 	for i := range len(text) {

@@ -41,7 +41,7 @@ func makeRadixes() (all [MaxBase + 1]radix) {
 	return all
 }
 
-// divide gives the 128-bit quotient and the remainder of (hi, lo) by d.
+// divide returns the 128-bit quotient and the remainder of (hi, lo) by d.
 func divide(hi, lo, d uint64) (qhi, qlo, rem uint64) {
 	qhi = hi / d
 	qlo, rem = bits.Div64(hi%d, lo, d)
@@ -54,7 +54,7 @@ type Size struct {
 	widths [MaxBase + 1]uint8 // the digits of the highest number, by base
 }
 
-// NewSize gives the size of numbers of so many bits, 64 to 128.
+// NewSize returns the size of numbers of so many bits, 64 to 128.
 func NewSize(bits int) *Size {
 	s := &Size{high: ^uint64(0) >> (128 - bits)}
 	for base := MinBase; base <= MaxBase; base++ {

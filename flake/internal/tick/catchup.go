@@ -23,7 +23,7 @@ func (g *Generator) Behind() uint64 {
 	return max(last>>usedBits, now) - now
 }
 
-// Milliseconds gives n ms as a duration, at most the longest there is.
+// Milliseconds returns n ms as a duration, at most the longest there is.
 func Milliseconds(n uint64) time.Duration {
 	return time.Duration(min(n, math.MaxInt64/uint64(time.Millisecond))) * time.Millisecond
 }
@@ -40,7 +40,7 @@ func Await(ctx context.Context, sleep Sleeper, lag func() uint64) error {
 	return nil
 }
 
-// Sleeper lets time pass, or gives ctx's cause. [Sleep] is the real one.
+// Sleeper lets time pass, or returns the cause of ctx. [Sleep] is the real one.
 type Sleeper func(ctx context.Context, d time.Duration) error
 
 // Sleep implements [Sleeper].

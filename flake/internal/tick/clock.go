@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// Clock gives the time in milliseconds since 1970-01-01 UTC. It is called by
+// Clock returns the time in milliseconds since 1970-01-01 UTC. It is called by
 // many goroutines at once.
 type Clock = func() uint64
 
-// MilliOf gives a time in ms since 1970. One before counts as 1970, one beyond
+// MilliOf returns a time in ms since 1970. One before counts as 1970, one beyond
 // what [time.UnixMilli] can take as the last that it can.
 func MilliOf(t time.Time) uint64 {
 	const last = math.MaxInt64 / 1000 // seconds
@@ -24,7 +24,7 @@ func MilliOf(t time.Time) uint64 {
 	return uint64(t.UnixMilli())
 }
 
-// SystemClock gives a clock that follows the machine's wall clock at the price
+// SystemClock returns a clock that follows the machine's wall clock at the price
 // of its monotonic one, which is half.
 //
 // It reads wall time as monotonic time plus an offset. The offset changes only
@@ -129,7 +129,7 @@ func (c *systemClock) measure(before, wall, after int64) {
 	c.checked.Store(before)
 }
 
-// believe gives the offset to go by. That is the machine's, unless it is more
+// believe returns the offset to go by. That is the machine's, unless it is more
 // than MaxStep ahead of the settled one. Then it is the settled one, as if the
 // clock had not been stepped, until the machine's has been there for [Doubt]: ids
 // of a time far ahead would leave none for as long, once the clock is right again.

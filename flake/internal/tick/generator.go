@@ -24,7 +24,7 @@ type Generator struct {
 	shape  Shape
 }
 
-// New gives a generator that starts from nothing. A nil clock means
+// New returns a generator that starts from nothing. A nil clock means
 // [SystemClock]. A shape that cannot be counted is an error.
 func New(shape Shape, clock Clock) (*Generator, error) {
 	if err := shape.check(); err != nil {
@@ -51,7 +51,7 @@ func newGenerator(shape Shape, clock Clock, system *systemClock, limit *Limit) *
 	return g
 }
 
-// Successor gives a generator with the same shape and clock that knows of no id
+// Successor returns a generator with the same shape and clock that knows of no id
 // of g's, and hands out only ids of later ticks than that of last. Its limit is
 // its own: one that can be raised has to be, before there are ids. It is for a
 // format that tells its ids from those before it by other bits, when the clock
@@ -87,7 +87,7 @@ func (g *Generator) Doubted() time.Duration {
 	return g.system.doubted()
 }
 
-// Last gives the last tick of which ids were handed out, and how many: no later
+// Last returns the last tick of which ids were handed out, and how many: no later
 // id was.
 func (g *Generator) Last() (milli uint64, used int) {
 	if g == nil {
@@ -128,7 +128,7 @@ func (g *Generator) Ready() error {
 }
 
 // Reserve takes up to n ids of one tick, those from first on, n at least 1. It
-// gives when the tick began and how many they are. If all of a tick are used it
+// returns when the tick began and how many they are. If all of a tick are used it
 // waits for the next one, yielding the processor, until ctx is done. It fails
 // with [ErrClockBackwards] while the clock is behind the last id,
 // [ErrTimestampNotSaved], [ErrClosed], or ctx's cause.
@@ -254,7 +254,7 @@ func (g *Generator) Resume(last uint64, used int) {
 	}
 }
 
-// Close ends the generator and gives the last tick it used; if it used none, the
+// Close ends the generator and returns the last tick it used; if it used none, the
 // one it began at. Whoever is in Reserve has either swapped the word before, and
 // is counted, or fails to. It is called once.
 func (g *Generator) Close() (last uint64) {
