@@ -30,10 +30,7 @@ type like interface {
 	}
 }
 
-// As returns err as a *E, if it is a [*Wrong]. In the midst of a function that reads
-// a text it would slow that down by a tenth.
-//
-//go:noinline
+// As returns err as a *E, if it is a [*Wrong].
 func As[E like](err error) error {
 	wrong, ok := err.(*Wrong)
 	if !ok {
@@ -49,7 +46,7 @@ func Errorf[E like, T string | []byte](text T, at int, format string, args ...an
 }
 
 // wrong copies the text, so as not to keep alive, or alias, a caller's buffer.
-func wrong[T string | []byte](text T, at int, format string, args ...any) error {
+func wrong[T string | []byte](text T, at int, format string, args ...any) *Wrong {
 	return &Wrong{strings.Clone(string(text[:min(len(text), maxQuoted)])), at, fmt.Sprintf(format, args...)}
 }
 
