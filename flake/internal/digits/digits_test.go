@@ -149,3 +149,54 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+func TestHex(t *testing.T) {
+	for _, c := range []struct {
+		text   string
+		from   int
+		hi, lo uint64
+		at     int // where it is wrong; -1: nowhere
+	}{
+		{"", 0, 0, 0, -1},
+		{"0x", 2, 0, 0, -1},
+		{"0xfF", 2, 0, 0xff, -1},
+		{"123456789abcdef0fedcba9876543210", 0, 0x123456789abcdef0, 0xfedcba9876543210, -1},
+		{"12g4", 0, 0, 0, 2},
+		{"0x12g4", 2, 0, 0, 4},
+	} {
+		hi, lo, err := ParseHex(c.text, c.from)
+		var where *Wrong
+		if errors.As(err, &where); hi != c.hi || lo != c.lo || (err != nil) != (c.at >= 0) || err != nil && where.At != c.at {
+			t.Errorf("%q from %d: %x %x, %v", c.text, c.from, hi, lo, err)
+		}
+	}
+}
+
+// another is what users of the formats see.
+type another struct {
+	Text string
+	At   int
+	What string
+}
+
+func (e *another) Error() string { return "another" }
+
+func TestErrors(t *testing.T) {
+	long := strings.Repeat("x", 200)
+	for _, err := range []error{Errorf[another](long, 3, "%d", 4), Errorf[another]([]byte(long), 3, "%d", 4)} {
+		if e, ok := err.(*another); !ok || *e != (another{long[:maxQuoted], 3, "4"}) {
+			t.Errorf("%#v", err)
+		}
+	}
+	if err := As[another](ErrBase); err != ErrBase {
+		t.Error(err)
+	}
+	if got, want := wrong("x", 3, "%d", 4).Error(), `flake: "x" is not an id: 4 at byte 3`; got != want {
+		t.Error(got)
+	}
+	for src, want := range map[any]string{nil: "sql.Null", 1.5: "float64"} {
+		if err := CannotScan(src); !strings.Contains(err.Error(), want) {
+			t.Error(err)
+		}
+	}
+}

@@ -1,0 +1,80 @@
+package durable
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/flake-go/flake/flake/internal/tick"
+)
+
+func newCore(t *testing.T, clock func() uint64) *Core[*tick.Generator] {
+	t.Helper()
+	ids, err := tick.New(tick.Shape{Last: tick.MaxLast, Unit: 1, PerTick: 1}, clock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Core[*tick.Generator]{Source: ids}
+}
+
+func TestCoreWithoutAFile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start, behind := time.Now(), uint64(0)
+		c := newCore(t, func() uint64 { return someTime + uint64(time.Since(start).Milliseconds()) - behind })
+		if _, _, err := c.Source.One(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		at, err := c.LastSaved()
+		if err := errors.Join(err, c.Ready()); err != nil || !at.IsZero() || !c.Mark().IsZero() || c.Behind() != 0 {
+			t.Errorf("%v, saved at %v, the mark at %v, %v behind", err, at, c.Mark(), c.Behind())
+		}
+		behind = 50
+		if err := c.Ready(); !errors.Is(err, tick.ErrClockBackwards) || c.Behind() != 50*time.Millisecond {
+			t.Errorf("%v, %v behind", err, c.Behind())
+		}
+		if err := c.CatchUp(t.Context()); err != nil || c.Behind() != 0 {
+			t.Errorf("%v, %v behind", err, c.Behind())
+		}
+		for range 2 {
+			if err := c.Close(); err != nil || !errors.Is(c.Ready(), tick.ErrClosed) {
+				t.Errorf("closed: %v, %v", err, c.Ready())
+			}
+		}
+		if milli, used := c.Source.Last(); milli != someTime || used != 1 {
+			t.Errorf("closed, the last is %d:%d", milli, used)
+		}
+	})
+}
+
+func TestCoreWithAFile(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "gone")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		c := newCore(t, nil)
+		if err := c.Open(t.Context(), filepath.Join(dir, "timestamp"), Options{}); err != nil {
+			t.Fatal(err)
+		}
+		if at, err := c.LastSaved(); errors.Join(err, c.Ready()) != nil || c.Mark() != at.Add(Window) {
+			t.Errorf("saved at %v, %v, the mark at %v", at, err, c.Mark())
+		}
+		if err := os.RemoveAll(dir); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(Window / 2)
+		if err := c.Ready(); !errors.Is(err, tick.ErrTimestampNotSaved) {
+			t.Errorf("without a disk: %v", err)
+		}
+		if err := c.Close(); err == nil || !errors.Is(c.Ready(), tick.ErrClosed) {
+			t.Errorf("closed: %v, %v", err, c.Ready())
+		}
+	})
+	c := newCore(t, nil)
+	if err := c.Open(t.Context(), filepath.Join(dir, "no", "timestamp"), Options{}); err == nil {
+		t.Error("it is open")
+	}
+}
