@@ -63,16 +63,21 @@ func (d distConf) flags(t *testing.T, name string) []string {
 
 const tls13 = ", {versions, ['tlsv1.3']}"
 
+// chain is a CA with two between it and ca.
+func chain(ca *certstest.CA) *certstest.CA { return ca.Under("first").Under("second") }
+
 func TestTLS(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		verify string
 		caller func(*certstest.CA) distConf
 	}{
-		"server only": {"none", func(ca *certstest.CA) distConf { return distConf{trusts: ca} }},
-		"unverified":  {"none", func(*certstest.CA) distConf { return distConf{} }},
-		"mutual":      {"peer", func(ca *certstest.CA) distConf { return distConf{trusts: ca, shows: ca} }},
-		"TLS 1.3":     {"peer", func(ca *certstest.CA) distConf { return distConf{trusts: ca, shows: ca, more: tls13} }},
+		"server only":    {"none", func(ca *certstest.CA) distConf { return distConf{trusts: ca} }},
+		"unverified":     {"none", func(*certstest.CA) distConf { return distConf{} }},
+		"mutual":         {"peer", func(ca *certstest.CA) distConf { return distConf{trusts: ca, shows: ca} }},
+		"TLS 1.3":        {"peer", func(ca *certstest.CA) distConf { return distConf{trusts: ca, shows: ca, more: tls13} }},
+		"chain":          {"peer", func(ca *certstest.CA) distConf { return distConf{trusts: ca, shows: chain(ca)} }},
+		"chain, TLS 1.3": {"peer", func(ca *certstest.CA) distConf { return distConf{trusts: ca, shows: chain(ca), more: tls13} }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -23,9 +23,10 @@ type CA struct {
 	File string // its own certificate
 	Pool *x509.CertPool
 
-	t    *testing.T
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
+	t     *testing.T
+	cert  *x509.Certificate
+	key   *ecdsa.PrivateKey
+	chain [][]byte // what it issues comes with these
 }
 
 // NewCA makes a CA with a folder of its own.
@@ -33,17 +34,21 @@ func NewCA(t *testing.T, name string) *CA {
 	t.Helper()
 	dir := t.TempDir()
 	ca := &CA{Dir: dir, File: filepath.Join(dir, "ca.pem"), Pool: x509.NewCertPool(), t: t, key: newKey(t)}
-	template := newTemplate(name)
-	template.IsCA, template.BasicConstraintsValid = true, true
-	template.KeyUsage = x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature
+	template := newCATemplate(name)
 	der := ca.sign(template, template, ca.key)
-	var err error
-	if ca.cert, err = x509.ParseCertificate(der); err != nil {
-		t.Fatal(err)
-	}
+	ca.cert = parse(t, der)
 	ca.Pool.AddCert(ca.cert)
 	write(t, ca.File, "CERTIFICATE", der)
 	return ca
+}
+
+// Under makes a CA that this one vouches for. Who trusts this one trusts it.
+func (ca *CA) Under(name string) *CA {
+	ca.t.Helper()
+	key := newKey(ca.t)
+	der := ca.sign(newCATemplate(name), ca.cert, key)
+	return &CA{Dir: ca.t.TempDir(), File: ca.File, Pool: ca.Pool,
+		t: ca.t, cert: parse(ca.t, der), key: key, chain: append([][]byte{der}, ca.chain...)}
 }
 
 // Issue writes a certificate for a host, and its key, and gives their paths. An
@@ -63,7 +68,7 @@ func (ca *CA) Issue(name, host string) (cert, key string) {
 		ca.t.Fatal(err)
 	}
 	cert, key = filepath.Join(ca.Dir, name+".pem"), filepath.Join(ca.Dir, name+".key")
-	write(ca.t, cert, "CERTIFICATE", ca.sign(template, ca.cert, k))
+	write(ca.t, cert, "CERTIFICATE", append([][]byte{ca.sign(template, ca.cert, k)}, ca.chain...)...)
 	write(ca.t, key, "PRIVATE KEY", pkcs8)
 	return cert, key
 }
@@ -96,6 +101,21 @@ func newTemplate(name string) *x509.Certificate {
 	}
 }
 
+func newCATemplate(name string) *x509.Certificate {
+	template := newTemplate(name)
+	template.IsCA, template.BasicConstraintsValid = true, true
+	template.KeyUsage = x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature
+	return template
+}
+
+func parse(t *testing.T, der []byte) *x509.Certificate {
+	cert, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cert
+}
+
 func newKey(t *testing.T) *ecdsa.PrivateKey {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -104,8 +124,12 @@ func newKey(t *testing.T) *ecdsa.PrivateKey {
 	return key
 }
 
-func write(t *testing.T, path, kind string, der []byte) {
-	if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600); err != nil {
+func write(t *testing.T, path, kind string, ders ...[]byte) {
+	var text []byte
+	for _, der := range ders {
+		text = append(text, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})...)
+	}
+	if err := os.WriteFile(path, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
 }
