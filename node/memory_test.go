@@ -9,15 +9,17 @@ import (
 
 func TestWithin(t *testing.T) {
 	const mb = 1 << 20
-	for memory, want := range map[int64][2]int{
-		1 * mb:    {42, 2},
-		28 * mb:   {298, 15},
-		57 * mb:   {917, 48},
-		115 * mb:  {2432, 100},
-		1000 * mb: {MaxConnections, 100},
+	for memory, want := range map[int64][3]int{ // connections, with TLS, percent
+		1 * mb:    {42, 11, 2},
+		28 * mb:   {298, 81, 15},
+		57 * mb:   {917, 250, 48},
+		115 * mb:  {2432, 663, 100},
+		1000 * mb: {MaxConnections, MaxConnections, 100},
 	} {
-		if connections, percent := within(memory); connections != want[0] || percent != want[1] {
-			t.Errorf("%d MB: %d connections and %d %%, want %v", memory/mb, connections, percent, want)
+		connections, percent := within(memory, false)
+		secured, same := within(memory, true)
+		if got := [3]int{connections, secured, percent}; got != want || same != percent {
+			t.Errorf("%d MB: %v, want %v", memory/mb, got, want)
 		}
 	}
 }
@@ -25,7 +27,7 @@ func TestWithin(t *testing.T) {
 // Beyond what the memory is for nobody is let in, until somebody goes.
 func TestLittleMemory(t *testing.T) {
 	n := start(t, Options{Memory: 1})
-	connections, _ := within(1)
+	connections, _ := within(1, false)
 	var last *peer
 	for i := range connections {
 		last = dial(t, n, fmt.Sprintf("a%d@127.0.0.1", i))

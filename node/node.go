@@ -130,7 +130,7 @@ func (n *Node) start(o Options) (err error) {
 		Down:        n.down,
 	}
 	if o.Memory > 0 {
-		connections, percent := within(o.Memory)
+		connections, percent := within(o.Memory, o.TLS != nil)
 		n.gate.places, n.gate.greets = connections, greetsWithin(connections)
 		n.proto.Limit(percent)
 	}

@@ -19,6 +19,7 @@ const (
 	memoryLimit         = 80 << 20 // with memoryConnections or fewer: 44 MiB shared, and theirs
 	memoryConnections   = 1024
 	memoryPerConnection = 32 << 10 // what one may hold of its own
+	memoryPerTLS        = 64 << 10 // and TLS for it
 	memorySteps         = 256
 	memoryCheck         = time.Second
 
@@ -28,14 +29,14 @@ const (
 
 // boundMemory keeps the limit until the end of ctx. It leaves it to whoever has set
 // Go's own.
-func boundMemory(ctx context.Context, connections func() int) {
+func boundMemory(ctx context.Context, connections func() int, tls bool) {
 	if os.Getenv("GOMEMLIMIT") != "" {
 		return
 	}
 	most := reserve.Memory()
 	set := int64(0)
 	for check := time.NewTicker(memoryCheck); ; {
-		if want := memoryFor(connections(), most); want != set {
+		if want := memoryFor(connections(), most, tls); want != set {
 			debug.SetMemoryLimit(want)
 			set = want
 		}
@@ -50,9 +51,13 @@ func boundMemory(ctx context.Context, connections func() int) {
 
 // memoryFor gives the limit with so many connections, in steps, as a new one stops the
 // program for a moment.
-func memoryFor(connections int, most int64) int64 {
+func memoryFor(connections int, most int64, tls bool) int64 {
 	steps := int64(max(connections-memoryConnections, 0)+memorySteps-1) / memorySteps
-	return min(memoryLimit+steps*memorySteps*memoryPerConnection, most)
+	want := memoryLimit + steps*memorySteps*memoryPerConnection
+	if tls {
+		want += int64(connections/memorySteps) * memorySteps * memoryPerTLS
+	}
+	return min(want, most)
 }
 
 // releaseCheck is for how long the program has to have been calm before it gives memory

@@ -10,15 +10,19 @@ import (
 func TestMemoryFor(t *testing.T) {
 	for _, test := range []struct {
 		connections int
+		tls         bool
 		most, want  int64
 	}{
-		{0, math.MaxInt64, 80 << 20},
-		{1024, math.MaxInt64, 80 << 20},
-		{1025, math.MaxInt64, 88 << 20},
-		{4096, math.MaxInt64, 176 << 20},
-		{4096, 100 << 20, 100 << 20},
+		{0, false, math.MaxInt64, 80 << 20},
+		{1024, false, math.MaxInt64, 80 << 20},
+		{1025, false, math.MaxInt64, 88 << 20},
+		{4096, false, math.MaxInt64, 176 << 20},
+		{4096, false, 100 << 20, 100 << 20},
+		{255, true, math.MaxInt64, 80 << 20},
+		{256, true, math.MaxInt64, 96 << 20},
+		{4096, true, math.MaxInt64, 432 << 20},
 	} {
-		if got := memoryFor(test.connections, test.most); got != test.want {
+		if got := memoryFor(test.connections, test.most, test.tls); got != test.want {
 			t.Errorf("%d connections: %d, want %d", test.connections, got, test.want)
 		}
 	}

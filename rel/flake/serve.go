@@ -43,7 +43,7 @@ func serve(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	go boundMemory(ctx, s.node.Connections)
+	go boundMemory(ctx, s.node.Connections, cfg.Node.TLS.On)
 	go releaseMemory(ctx)
 	s.announce(stdout)
 	if p != nil {
