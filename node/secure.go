@@ -8,6 +8,8 @@ import (
 	"net"
 	"strings"
 	"time"
+
+	"github.com/flake-go/flake/node/tlslimit"
 )
 
 // security is TLS around connections to other nodes, as OTP has it with
@@ -21,13 +23,14 @@ func (s security) accept(ctx context.Context, c net.Conn) (net.Conn, error) {
 	if s == nil {
 		return c, nil
 	}
-	t := tls.Server(c, s())
+	below := tlslimit.New(c)
+	t := tls.Server(below, s())
 	var plain tls.RecordHeaderError
 	err := t.HandshakeContext(ctx)
 	if errors.As(err, &plain) {
 		err = fmt.Errorf("%w: the caller must speak TLS (-proto_dist inet_tls)", err)
 	}
-	return secured{t}, err
+	return secured{t, below}, err
 }
 
 // dial is our side of a connection that we dialled to the node named peer, whose
@@ -38,12 +41,25 @@ func (s security) dial(ctx context.Context, c net.Conn, peer string) (net.Conn, 
 	}
 	config := s().Clone()
 	_, config.ServerName, _ = strings.Cut(peer, "@")
-	t := tls.Client(c, config)
-	return secured{t}, t.HandshakeContext(ctx)
+	below := tlslimit.New(c)
+	t := tls.Client(below, config)
+	return secured{t, below}, t.HandshakeContext(ctx)
 }
 
 // secured is a connection in TLS.
-type secured struct{ *tls.Conn }
+type secured struct {
+	*tls.Conn
+	below *tlslimit.Conn
+}
+
+// Read notes that the peer has sent data.
+func (c secured) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if n > 0 {
+		c.below.Used()
+	}
+	return n, err
+}
 
 // closeTime is how long a peer may take to take the notice that TLS ends.
 const closeTime = 100 * time.Millisecond

@@ -19,16 +19,23 @@ import (
 
 	"github.com/flake-go/flake/flake"
 	"github.com/flake-go/flake/flake/flakeserver"
+	"github.com/flake-go/flake/node/certs/certstest"
 )
 
 // listening gives the URL of a server.
-func listening(t *testing.T) string {
+func listening(t *testing.T) string { return "http://" + listeningWith(t, nil) }
+
+// listeningWith gives its address.
+func listeningWith(t *testing.T, config *tls.Config) string {
 	t.Helper()
 	generator, err := flake.NewGenerator(1, flake.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := New(Options{Generators: []Generator{{Name: "flake", Server: &flakeserver.Server{IDs: flakeserver.Flake(generator)}}}})
+	if config != nil {
+		s.TLS = func() *tls.Config { return config }
+	}
 	s.http.ReadHeaderTimeout, s.http.ReadTimeout = 0, 0 // so that only want of room ends a connection
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -36,7 +43,55 @@ func listening(t *testing.T) string {
 	}
 	s.Serve(l)
 	t.Cleanup(func() { s.Stop(context.Background()) })
-	return "http://" + l.Addr().String()
+	return l.Addr().String()
+}
+
+// A long handshake is not waited for; who asks may do so on and on.
+func TestTLSLimit(t *testing.T) {
+	ca := certstest.NewCA(t, "ca")
+	cert, err := tls.LoadX509KeyPair(ca.Issue("flake", "127.0.0.1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := listeningWith(t, &tls.Config{Certificates: []tls.Certificate{cert}})
+	long, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer long.Close()
+	long.SetDeadline(time.Now().Add(writeTime / 2))         // it has writeTime
+	long.Write([]byte{22, 3, 1, 0x40, 0, 1, 0, 0xff, 0xff}) // a ClientHello of 65,535 bytes, the first record
+	long.Write(make([]byte, 16<<10-4))
+	long.Write(append([]byte{22, 3, 1, 0x40, 0}, make([]byte, 4<<10)...))
+	if n, err := long.Read(make([]byte, 1)); errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("%d, %v: not ended", n, err)
+	}
+
+	dialled := 0
+	client := &http.Client{Transport: &http.Transport{
+		TLSClientConfig: &tls.Config{RootCAs: ca.Pool},
+		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			dialled++
+			return new(net.Dialer).DialContext(ctx, network, addr)
+		},
+	}}
+	defer client.CloseIdleConnections()
+	for i := range 30 {
+		r, err := http.NewRequest(http.MethodGet, "https://"+addr+"/healthz", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("X", strings.Repeat("x", 7<<10))
+		answer, err := client.Do(r)
+		if err != nil {
+			t.Fatalf("request %d: %v", i, err)
+		}
+		io.Copy(io.Discard, answer.Body)
+		answer.Body.Close()
+	}
+	if dialled != 1 {
+		t.Errorf("%d connections, want 1", dialled)
+	}
 }
 
 func TestTooManyStreams(t *testing.T) {

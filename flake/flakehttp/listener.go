@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/flake-go/flake/node/host"
+	"github.com/flake-go/flake/node/tlslimit"
 )
 
 // limited is a listener of which so many connections are open at a time, spare more
@@ -18,6 +19,7 @@ import (
 type limited struct {
 	net.Listener
 	most, perHost, spare int
+	secure               bool // TLS is above
 
 	mu       sync.Mutex
 	open     map[*placed]bool
@@ -35,6 +37,10 @@ func (l *limited) Accept() (net.Conn, error) {
 		return nil, err
 	}
 	p := &placed{Conn: c, of: l, host: host.Of(c.RemoteAddr())}
+	if l.secure {
+		p.below = tlslimit.New(c)
+		p.Conn = p.below
+	}
 	if oldest := l.arrive(p); oldest != nil {
 		oldest.Close()
 		runtime.Gosched() // those who came before this one may be answered first
@@ -118,8 +124,9 @@ func (l *limited) forget(p *placed) {
 // placed is a connection of a limited listener.
 type placed struct {
 	net.Conn
-	of   *limited
-	host netip.Addr
+	of    *limited
+	host  netip.Addr
+	below *tlslimit.Conn // or nil
 
 	heard    int // limited.heard when it was last
 	answered bool
@@ -142,7 +149,11 @@ func placedOf(c net.Conn) *placed {
 
 // noteState is [http.Server.ConnState]. A connection is idle when an answer is written.
 func noteState(c net.Conn, state http.ConnState) {
-	if p := placedOf(c); state == http.StateIdle {
+	p := placedOf(c)
+	if p.below != nil && state != http.StateNew {
+		p.below.Used()
+	}
+	if state == http.StateIdle {
 		p.of.rest(p)
 	}
 }

@@ -98,7 +98,9 @@ func New(o Options) *Server {
 func (s *Server) Serve(l net.Listener) {
 	all := cmp.Or(s.Connections, MaxConnections+SpareConnections)
 	spare := min(SpareConnections, all/3)
-	l = limitListener(l, all-spare, min(MaxConnectionsPerHost, all-spare), spare)
+	limited := limitListener(l, all-spare, min(MaxConnectionsPerHost, all-spare), spare)
+	limited.secure = s.TLS != nil
+	l = limited
 	if s.TLS != nil {
 		l = tls.NewListener(l, &tls.Config{
 			GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return s.TLS(), nil },

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -14,14 +15,17 @@ import (
 	"time"
 
 	"github.com/flake-go/flake/client"
+	"github.com/flake-go/flake/node/certs/certstest"
 	"github.com/flake-go/flake/node/etf"
 )
 
 // mayGrow is how much the resident memory of the node may grow, whatever anyone
-// does, in bytes: with memoryConnections or fewer, and by each of those beyond.
+// does, in bytes: with memoryConnections or fewer, by each of those beyond, and by each
+// with TLS.
 const (
 	mayGrow              = 100_000_000
 	mayGrowPerConnection = 32 << 10
+	mayGrowPerTLS        = 64 << 10
 )
 
 // plain builds the command without the race detector, which takes memory of its
@@ -34,13 +38,14 @@ var plain = sync.OnceValues(func() (string, error) {
 	return path, nil
 })
 
-func startPlain(t *testing.T) *flakeNode {
+// startPlain starts it, with settings for [node].
+func startPlain(t *testing.T, node string) *flakeNode {
 	t.Helper()
 	command, err := plain()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return startCommand(t, command, "", "")
+	return startCommand(t, command, "", node)
 }
 
 // TestHostileMemory attacks the command, several peers at a time. It serves
@@ -49,14 +54,28 @@ func TestHostileMemory(t *testing.T) {
 	if _, err := os.Stat("/proc/self/clear_refs"); err != nil {
 		t.Skipf("memory is not measured here: %v", err)
 	}
+	ca := certstest.NewCA(t, "ca")
+	table, secured := tlsTable(ca, "none"), ca.Client("caller", host)
 	for _, kind := range []struct {
 		name    string
 		attacks []attack
 		cookie  string
-	}{{"with the cookie", withCookie, cookie}, {"without the cookie", withoutCookie, ""}} {
+		tls     *tls.Config
+		perTLS  int
+	}{
+		{"with the cookie", withCookie, cookie, nil, 0},
+		{"without the cookie", withoutCookie, "", nil, 0},
+		{"TLS with the cookie", withTLS, "", secured, mayGrowPerTLS},
+		{"TLS without the cookie", beforeTLS, "", secured, 0},
+	} {
 		for _, attack := range kind.attacks {
 			t.Run(kind.name+"/"+attack.name, func(t *testing.T) {
-				n := startPlain(t)
+				node := ""
+				if kind.tls != nil {
+					node = table
+				}
+				n := startPlain(t, node)
+				n.tls = kind.tls
 				served(t, n)
 				before := memory(t, n, "VmRSS")
 				resetPeak(t, n)
@@ -69,7 +88,7 @@ func TestHostileMemory(t *testing.T) {
 				served(t, n)
 				peak := memory(t, n, "VmHWM")
 				t.Logf("%d kB, %+d kB at most; %d calls meanwhile, the slowest %v", before, peak-before, calls, slowest.Round(time.Millisecond))
-				if (peak-before)<<10 > mayGrow+mayGrowPerConnection*max(attack.conns-memoryConnections, 0) {
+				if (peak-before)<<10 > mayGrow+mayGrowPerConnection*max(attack.conns-memoryConnections, 0)+kind.perTLS*attack.conns {
 					t.Errorf("%d kB at the start, %d at most", before, peak)
 				}
 			})
@@ -80,7 +99,7 @@ func TestHostileMemory(t *testing.T) {
 // What others had it take is given back to the system soon after they have gone.
 func TestMemoryGivenBack(t *testing.T) {
 	const conns, size, spare = 300, 60 << 10, 12 << 10
-	n := startPlain(t)
+	n := startPlain(t, "")
 	served(t, n)
 	before := memory(t, n, "VmRSS")
 	var all []*attacker
@@ -160,7 +179,7 @@ func served(t *testing.T, n *flakeNode) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience/4)
 	defer cancel()
 	for {
-		c, err := client.DialAddr(ctx, n.addr, nodeName, cookie)
+		c, err := client.Dialer{Addr: n.addr, Cookie: cookie, TLS: n.tls}.Dial(ctx, nodeName)
 		if err != nil {
 			t.Fatalf("not let in: %v", err)
 		}

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -205,6 +206,7 @@ type flakeNode struct {
 	port string // of the EPMD
 	addr string // where it listens
 	epmd string // as announced
+	tls  *tls.Config
 }
 
 // startNode starts the command with an EPMD port, empty for a fresh one. At the

@@ -24,7 +24,7 @@ const beams = 24
 //	go test -v -run TestThousandCallers ./rel/flake
 func TestThousandCallers(t *testing.T) {
 	const calls = 100
-	n := startPlain(t)
+	n := startPlain(t, "")
 	t.Setenv("ERL_EPMD_PORT", n.port)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()

@@ -1,0 +1,62 @@
+package tlslimit
+
+import (
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"slices"
+	"testing"
+
+	"github.com/flake-go/flake/node/certs/certstest"
+)
+
+// endless is a connection on which something always comes.
+type endless struct{ net.Conn }
+
+func (endless) Read(b []byte) (int, error) { return len(b), nil }
+
+func TestRead(t *testing.T) {
+	c := New(endless{})
+	for range 2 {
+		n, err := io.Copy(io.Discard, io.LimitReader(c, 1<<20))
+		if n != MaxRaw || !errors.Is(err, errMuch) {
+			t.Errorf("%d bytes, %v; want %d", n, err, MaxRaw)
+		}
+		c.Used()
+	}
+}
+
+// A chain of certificates passes, a handshake that is much longer does not.
+func TestHandshake(t *testing.T) {
+	ca := certstest.NewCA(t, "ca")
+	for name, tt := range map[string]struct {
+		protocols, certificates int // each of 100 bytes, of some 500
+		want                    error
+	}{
+		"usual":             {1, 1, nil},
+		"long chain":        {1, 20, nil},
+		"long hello":        {300, 1, errMuch},
+		"many certificates": {1, 120, errMuch},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server, client := ca.Client("server", "localhost"), ca.Client("client", "localhost")
+			server.ClientAuth, server.ClientCAs = tls.RequireAndVerifyClientCert, ca.Pool
+			client.ServerName = "localhost"
+			client.NextProtos = slices.Repeat([]string{string(make([]byte, 100))}, tt.protocols)
+			chain := &client.Certificates[0].Certificate
+			*chain = slices.Repeat(*chain, tt.certificates)
+			ours, theirs := net.Pipe()
+			go func() {
+				c := tls.Client(theirs, client)
+				c.Handshake()
+				io.Copy(io.Discard, c)
+				theirs.Close()
+			}()
+			if err := tls.Server(New(ours), server).Handshake(); !errors.Is(err, tt.want) {
+				t.Errorf("%v, want %v", err, tt.want)
+			}
+			ours.Close()
+		})
+	}
+}
