@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/flake-go/flake/node/reserve"
+	"github.com/flake-go/flake/node/tlslimit"
 )
 
 // accepted gives both ends of a TCP connection, which the caller closes.
@@ -221,7 +222,7 @@ func TestAdoptOthers(t *testing.T) {
 	}
 	Dedicate(pipe)()
 	ours, _ := pair(t)
-	release := Dedicate(tls.Server(ours, nil))
+	release := Dedicate(tls.Server(tlslimit.New(ours), nil))
 	if !ours.dedicated {
 		t.Error("not dedicated below TLS")
 	}
