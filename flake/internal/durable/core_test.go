@@ -1,6 +1,7 @@
 package durable
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -37,6 +38,11 @@ func TestCoreWithoutAFile(t *testing.T) {
 		}
 		if err := c.CatchUp(t.Context()); err != nil || c.Behind() != 0 {
 			t.Errorf("%v, %v behind", err, c.Behind())
+		}
+		behind = 100
+		c.Sleep = func(_ context.Context, d time.Duration) error { behind -= uint64(d.Milliseconds()); return nil }
+		if err := c.CatchUp(t.Context()); err != nil || behind != 50 {
+			t.Errorf("%v, %d ms behind", err, behind)
 		}
 		for range 2 {
 			if err := c.Close(); err != nil || !errors.Is(c.Ready(), tick.ErrClosed) {

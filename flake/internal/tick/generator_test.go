@@ -133,6 +133,16 @@ func TestOne(t *testing.T) {
 	}
 }
 
+// A clock of the caller's.
+func TestOneOfAnotherClock(t *testing.T) {
+	g := newTest(t, whole, (&handClock{1000}).now)
+	for want := range 3 {
+		if milli, first, err := g.One(t.Context()); milli != 1000 || first != want || err != nil {
+			t.Errorf("%d:%d, %v", milli, first, err)
+		}
+	}
+}
+
 // The very first id, for which no clock was read before.
 func TestFirstOne(t *testing.T) {
 	before := uint64(time.Now().UnixMilli())

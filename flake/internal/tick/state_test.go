@@ -173,7 +173,7 @@ func TestZeroValue(t *testing.T) {
 		t.Error(err)
 	}
 	milli, used := g.Last()
-	if all := milli + uint64(used) + g.Now() + g.Waits() + g.Behind() + uint64(g.PerTick()); all != 0 {
+	if all := milli + uint64(used) + g.Now() + g.Waits() + g.Behind() + uint64(g.PerTick()) + g.Close(); all != 0 {
 		t.Errorf("%d:%d, in all %d", milli, used, all)
 	}
 }
