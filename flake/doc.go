@@ -18,7 +18,8 @@
 // Start from [New], which needs nothing set up and promises less; from [Open], a
 // generator whose ids stay unique across crashes, restarts and a clock set back, or
 // from [NewGenerator], which remembers nothing once the process has ended; and from
-// [ID].
+// [ID]. What only needs ids asks for a [Nexter]. Packages snowflake and sno have the
+// same functions and methods for ids of their formats, and the errors of this one.
 //
 // Uniqueness rests on one rule the package cannot check: no two generators
 // share a worker id, which New makes up. The package makes no randomness part of
