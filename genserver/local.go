@@ -34,15 +34,9 @@ func (s *Server) Call(request etf.Term) (reply etf.Term, err error) {
 // local is a caller that waits for its one answer.
 type local struct{ answer []byte }
 
-func (*local) Caps() etf.Caps              { return etf.AllCaps }
-func (*local) Context() context.Context    { return context.Background() }
-func (*local) Buffer() []byte              { return nil }
-func (c *local) Send(_, _, message []byte) { c.answer = message }
-
-func (c *local) SendAside(_, _ []byte, build Build) {
-	c.answer = build(nil, true)
-}
-
-func (c *local) SendInTurn(_, _ []byte, size int, build Build) {
-	c.answer = build(nil, size <= MaxLocal)
-}
+func (*local) Caps() etf.Caps                               { return etf.AllCaps }
+func (*local) Context() context.Context                     { return context.Background() }
+func (*local) Buffer() []byte                               { return nil }
+func (c *local) Send(_, _, message []byte)                  { c.answer = message }
+func (c *local) SendAside(_, _ []byte, build Build)         { c.answer = build(nil, true) }
+func (c *local) SendInTurn(_, _ []byte, n int, build Build) { c.answer = build(nil, n <= MaxLocal) }
