@@ -14,7 +14,7 @@ import (
 	"testing"
 
 	"github.com/flake-go/flake/flake"
-	"github.com/flake-go/flake/flake/flakehttp"
+	"github.com/flake-go/flake/idserver/idhttp"
 )
 
 func TestURL(t *testing.T) {
@@ -39,8 +39,8 @@ func TestURL(t *testing.T) {
 func TestToken(t *testing.T) {
 	f := startFlakes(t)
 	const token = "0123456789abcdef"
-	web := httptest.NewServer(flakehttp.New(flakehttp.Options{
-		Generators: []flakehttp.Generator{{Name: "flake", Server: f.server}}, Token: token, Log: f.server.Log,
+	web := httptest.NewServer(idhttp.New(idhttp.Options{
+		Generators: []idhttp.Generator{{Name: "flake", Server: f.server}}, Token: token, Log: f.server.Log,
 	}))
 	defer web.Close()
 	for _, tt := range []struct{ token, err string }{

@@ -15,10 +15,10 @@ import (
 	"time"
 
 	"github.com/flake-go/flake/flake"
-	"github.com/flake-go/flake/flake/flakehttp"
-	"github.com/flake-go/flake/flake/flakeserver"
 	"github.com/flake-go/flake/flake/sno"
 	"github.com/flake-go/flake/flake/snowflake"
+	"github.com/flake-go/flake/idserver"
+	"github.com/flake-go/flake/idserver/idhttp"
 	"github.com/flake-go/flake/node"
 	"github.com/flake-go/flake/node/epmd"
 )
@@ -29,7 +29,7 @@ const worker = flake.Worker(0x020000000001)
 type flakes struct {
 	*node.Node
 	behind atomic.Int64 // ms that its clock is behind the machine's
-	server *flakeserver.Server
+	server *idserver.Server
 }
 
 func startFlakes(t *testing.T) *flakes {
@@ -45,14 +45,14 @@ func startWorker(t *testing.T, worker flake.Worker) *flakes {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.serve(t, flakeserver.Flake(ids))
+	f.serve(t, idserver.Flake(ids))
 	return f
 }
 
-func (f *flakes) serve(t *testing.T, source flakeserver.Source) {
+func (f *flakes) serve(t *testing.T, source idserver.Source) {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
-	f.server = &flakeserver.Server{IDs: source, Log: log}
+	f.server = &idserver.Server{IDs: source, Log: log}
 	var err error
 	f.Node, err = node.Start(t.Context(), node.Options{
 		Name: name, Cookie: cookie, EPMD: epmd.Off, Log: log,
@@ -67,8 +67,8 @@ func (f *flakes) serve(t *testing.T, source flakeserver.Source) {
 // doors gives the ways to the generator.
 func (f *flakes) doors(t *testing.T) map[string]Door {
 	t.Helper()
-	web := httptest.NewServer(flakehttp.New(flakehttp.Options{
-		Generators: []flakehttp.Generator{{Name: "flake", Server: f.server}}, Log: f.server.Log,
+	web := httptest.NewServer(idhttp.New(idhttp.Options{
+		Generators: []idhttp.Generator{{Name: "flake", Server: f.server}}, Log: f.server.Log,
 	}))
 	t.Cleanup(web.Close)
 	h, err := NewHTTP(web.URL, HTTPOptions{})
@@ -149,7 +149,7 @@ func TestSno(t *testing.T) {
 	}
 	defer source.Close()
 	f := new(flakes)
-	f.serve(t, flakeserver.Sno(source))
+	f.serve(t, idserver.Sno(source))
 	for what, door := range f.doors(t) {
 		ids := NewIDs[sno.ID](door, "flake")
 		if id, err := ids.Next(t.Context()); err != nil || id.Partition() != source.Partition() || id.WithMeta(7).Meta() != 7 {

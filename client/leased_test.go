@@ -13,10 +13,10 @@ import (
 	"time"
 
 	"github.com/flake-go/flake/flake"
-	"github.com/flake-go/flake/flake/flakehttp"
-	"github.com/flake-go/flake/flake/flakeserver"
 	"github.com/flake-go/flake/flake/sno"
 	"github.com/flake-go/flake/flake/snowflake"
+	"github.com/flake-go/flake/idserver"
+	"github.com/flake-go/flake/idserver/idhttp"
 )
 
 func leased(t *testing.T, door Door, o LeaseOptions) *Leased[flake.ID] {
@@ -121,11 +121,11 @@ func TestLeasedClock(t *testing.T) {
 }
 
 // webDoor gives the way to a source over HTTP, under the name ids.
-func webDoor(t *testing.T, source flakeserver.Source) Door {
+func webDoor(t *testing.T, source idserver.Source) Door {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
-	web := httptest.NewServer(flakehttp.New(flakehttp.Options{
-		Generators: []flakehttp.Generator{{Name: "ids", Server: &flakeserver.Server{IDs: source, Log: log}}}, Log: log,
+	web := httptest.NewServer(idhttp.New(idhttp.Options{
+		Generators: []idhttp.Generator{{Name: "ids", Server: &idserver.Server{IDs: source, Log: log}}}, Log: log,
 	}))
 	t.Cleanup(web.Close)
 	h, err := NewHTTP(web.URL, HTTPOptions{})
@@ -158,7 +158,7 @@ func TestLeasedRandomStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer source.Close()
-	l, err := NewIDs[snowflake.ID](webDoor(t, flakeserver.Snowflake(source)), "ids").Leased(LeaseOptions{})
+	l, err := NewIDs[snowflake.ID](webDoor(t, idserver.Snowflake(source)), "ids").Leased(LeaseOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,7 +183,7 @@ func TestLeasedSnoClock(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer source.Close()
-	l, err := NewIDs[sno.ID](webDoor(t, flakeserver.Sno(source)), "ids").Leased(LeaseOptions{Size: 10})
+	l, err := NewIDs[sno.ID](webDoor(t, idserver.Sno(source)), "ids").Leased(LeaseOptions{Size: 10})
 	if err != nil {
 		t.Fatal(err)
 	}

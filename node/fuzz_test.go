@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/flake-go/flake/flake"
-	"github.com/flake-go/flake/flake/flakeserver"
+	"github.com/flake-go/flake/idserver"
 	"github.com/flake-go/flake/node/etf"
 	"github.com/flake-go/flake/node/handshake"
 )
@@ -66,15 +66,15 @@ func TestFuzz(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := &flakeserver.Server{IDs: flakeserver.Flake(g), Log: quiet}
+	server := &idserver.Server{IDs: idserver.Flake(g), Log: quiet}
 	f := &fuzzer{
 		t: t, seed: *fuzzSeed, stop: make(chan struct{}),
 		sessions: make(map[string]*session), passed: make(map[string]*passed), done: make(map[string]int),
 		node: start(t, Options{
-			Functions: server.Functions(flakeserver.Surroundings{Output: io.Discard}),
+			Functions: server.Functions(idserver.Surroundings{Output: io.Discard}),
 			Supervisors: []Supervisor{{Name: "flake_sup", Servers: []Server{
 				{Name: "flake", Handler: server},
-				{Name: "persistent_timer", Handler: flakeserver.Timer{IDs: server.IDs}},
+				{Name: "persistent_timer", Handler: idserver.Timer{IDs: server.IDs}},
 			}}},
 		}),
 	}

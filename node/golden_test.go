@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/flake-go/flake/flake"
-	"github.com/flake-go/flake/flake/flakeserver"
+	"github.com/flake-go/flake/idserver"
 	"github.com/flake-go/flake/node/etf"
 	"github.com/flake-go/flake/node/handshake"
 )
@@ -78,7 +78,7 @@ func TestRecordedCallers(t *testing.T) {
 				t.Fatal(err)
 			}
 			ids := &sequence{idsIn(t, lines[5:])}
-			n := start(t, Options{Name: c.Node, Supervisors: flakeSup(flakeserver.Flake(ids))})
+			n := start(t, Options{Name: c.Node, Supervisors: flakeSup(idserver.Flake(ids))})
 			n.handshake.Creation = c.Creation
 			n.handshake.Rand = bytes.NewReader(binary.BigEndian.AppendUint32(nil, c.Challenge))
 			c.Flags = handshake.Offered // all of the challenge that is not as recorded
@@ -239,8 +239,8 @@ func TestPlainConversations(t *testing.T) {
 }
 
 // flakeSup is the supervisor of the server called flake.
-func flakeSup(ids flakeserver.Source) []Supervisor {
+func flakeSup(ids idserver.Source) []Supervisor {
 	return []Supervisor{{Name: "flake_sup", Servers: []Server{
-		{Name: "flake", Handler: &flakeserver.Server{IDs: ids, Log: quiet}},
+		{Name: "flake", Handler: &idserver.Server{IDs: ids, Log: quiet}},
 	}}}
 }

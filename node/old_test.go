@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flake-go/flake/flake/flakeserver"
+	"github.com/flake-go/flake/idserver"
 	"github.com/flake-go/flake/node/etf"
 	"github.com/flake-go/flake/node/handshake"
 	"github.com/flake-go/flake/node/rpc"
@@ -308,7 +308,7 @@ func testOldBulk(p *old) {
 		}
 		return reply[1]
 	}
-	for _, n := range []int{1, flakeserver.MaxInline, flakeserver.MaxInline + 1} {
+	for _, n := range []int{1, idserver.MaxInline, idserver.MaxInline + 1} {
 		ids, _ := ok(tuple{atom("get_many"), n}).([]any)
 		texts, _ := ok(tuple{atom("get_many"), n, 62}).([]any)
 		packed, _ := ok(tuple{atom("get_binary"), n}).([]byte)

@@ -11,13 +11,13 @@ import (
 	"time"
 
 	"github.com/flake-go/flake/flake"
-	"github.com/flake-go/flake/flake/flakeserver"
 	"github.com/flake-go/flake/genserver"
+	"github.com/flake-go/flake/idserver"
 )
 
 // watched is the server flake, with all that passes through it written down.
 type watched struct {
-	*flakeserver.Server
+	*idserver.Server
 	steps []string
 }
 
@@ -53,7 +53,7 @@ func (*watched) Waits() uint64          { return 0 }
 // of the package's documentation.
 func TestWalk(t *testing.T) {
 	w := new(watched)
-	w.Server = &flakeserver.Server{IDs: flakeserver.Flake(w), Log: quiet}
+	w.Server = &idserver.Server{IDs: idserver.Flake(w), Log: quiet}
 	n := start(t, Options{Supervisors: []Supervisor{{Name: "flake_sup", Servers: []Server{{Name: "flake", Handler: w}}}}})
 	creation := string(binary.BigEndian.AppendUint32(nil, n.creation))
 

@@ -22,8 +22,8 @@ import (
 
 	"github.com/flake-go/flake/client"
 	"github.com/flake-go/flake/flake"
-	"github.com/flake-go/flake/flake/flakehttp"
-	"github.com/flake-go/flake/flake/flakeserver"
+	"github.com/flake-go/flake/idserver"
+	"github.com/flake-go/flake/idserver/idhttp"
 )
 
 // Node is a [client.Door] to a node of its own, which has the generator "flake"
@@ -34,10 +34,10 @@ type Node struct {
 
 	ahead   atomic.Int64 // ms that its clock is ahead of the machine's
 	failure atomic.Pointer[error]
-	server  atomic.Pointer[flakehttp.Server]
+	server  atomic.Pointer[idhttp.Server]
 
 	mu         sync.Mutex
-	generators []flakehttp.Generator
+	generators []idhttp.Generator
 }
 
 // New starts a node.
@@ -50,7 +50,7 @@ func New() *Node {
 	if err != nil {
 		panic(err) // never, of such a worker
 	}
-	n.Add("flake", flakeserver.Flake(ids))
+	n.Add("flake", idserver.Flake(ids))
 	n.Door, err = client.NewHTTP("http://localhost", client.HTTPOptions{Client: &http.Client{Transport: transport{n}}})
 	if err != nil {
 		panic(err) // never, of such a URL
@@ -58,16 +58,16 @@ func New() *Node {
 	return n
 }
 
-// Add adds a generator of any format: [flakeserver.Snowflake] or [flakeserver.Sno]
+// Add adds a generator of any format: [idserver.Snowflake] or [idserver.Sno]
 // of one that the test has opened.
-func (n *Node) Add(name string, ids flakeserver.Source) {
+func (n *Node) Add(name string, ids idserver.Source) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	log := slog.New(slog.DiscardHandler)
-	n.generators = append(slices.Clip(n.generators), flakehttp.Generator{
-		Name: name, Server: &flakeserver.Server{IDs: ids, Log: log, Started: time.Now()},
+	n.generators = append(slices.Clip(n.generators), idhttp.Generator{
+		Name: name, Server: &idserver.Server{IDs: ids, Log: log, Started: time.Now()},
 	})
-	n.server.Store(flakehttp.New(flakehttp.Options{Generators: n.generators, Log: log}))
+	n.server.Store(idhttp.New(idhttp.Options{Generators: n.generators, Log: log}))
 }
 
 // Step sets the clock of the generator "flake" ahead, or back with d below 0: then

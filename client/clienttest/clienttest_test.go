@@ -12,8 +12,8 @@ import (
 	"github.com/flake-go/flake/client"
 	"github.com/flake-go/flake/client/clienttest"
 	"github.com/flake-go/flake/flake"
-	"github.com/flake-go/flake/flake/flakeserver"
 	"github.com/flake-go/flake/flake/snowflake"
+	"github.com/flake-go/flake/idserver"
 )
 
 // The promises of order hold, in whichever ways ids are taken.
@@ -108,7 +108,7 @@ func TestAdd(t *testing.T) {
 	}
 	defer orders.Close()
 	node := clienttest.New()
-	node.Add("orders", flakeserver.Snowflake(orders))
+	node.Add("orders", idserver.Snowflake(orders))
 	id, err := client.NewIDs[snowflake.ID](node, "orders").Next(t.Context())
 	if parts := snowflake.Twitter.Decompose(id); err != nil || parts.Machine != 7 {
 		t.Errorf("%+v, %v", parts, err)

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/flake-go/flake/flake/flakeserver"
+	"github.com/flake-go/flake/idserver"
 	"github.com/flake-go/flake/node/etf"
 )
 
@@ -172,9 +172,9 @@ func (a *attacker) deaf() {
 func (a *attacker) bulk(more func() bool) {
 	for i := 0; more(); i++ {
 		for _, request := range []etf.Term{
-			etf.Tuple{etf.Atom("get_many"), int64(flakeserver.MaxMany), int64(2)},
-			etf.Tuple{etf.Atom("get_binary"), int64(flakeserver.MaxMany)},
-			etf.Tuple{etf.Atom("lease"), int64(flakeserver.MaxLease)},
+			etf.Tuple{etf.Atom("get_many"), int64(idserver.MaxMany), int64(2)},
+			etf.Tuple{etf.Atom("get_binary"), int64(idserver.MaxMany)},
+			etf.Tuple{etf.Atom("lease"), int64(idserver.MaxLease)},
 		} {
 			a.regSend("flake", etf.Tuple{etf.Atom("$gen_call"), etf.Tuple{a.self, a.ref(i)}, request})
 		}

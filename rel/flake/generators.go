@@ -10,10 +10,10 @@ import (
 
 	"github.com/flake-go/flake/config"
 	"github.com/flake-go/flake/flake"
-	"github.com/flake-go/flake/flake/flakehttp"
-	"github.com/flake-go/flake/flake/flakeserver"
 	"github.com/flake-go/flake/flake/sno"
 	"github.com/flake-go/flake/flake/snowflake"
+	"github.com/flake-go/flake/idserver"
+	"github.com/flake-go/flake/idserver/idhttp"
 	"github.com/flake-go/flake/node"
 	"github.com/flake-go/flake/node/etf"
 )
@@ -21,14 +21,14 @@ import (
 // generator hands out ids under a name.
 type generator struct {
 	name   string
-	server *flakeserver.Server
-	saves  *flakehttp.Saves
+	server *idserver.Server
+	saves  *idhttp.Saves
 	who    string // as whom it makes them: "worker 02:00:00:00:00:01 (worker_id)"
 	stop   func() error
 }
 
 // opener opens the durable source of a generator's ids, whose mark is at path.
-type opener func(ctx context.Context, path string, o flake.Options) (flakeserver.Source, func() error, error)
+type opener func(ctx context.Context, path string, o flake.Options) (idserver.Source, func() error, error)
 
 // generators are that of the name flake, and those of the tables [[generator]].
 type generators []generator
@@ -70,7 +70,7 @@ func openGenerators(ctx context.Context, cfg config.Config, log *slog.Logger) (a
 
 // openGenerator opens a generator and claims its place.
 func openGenerator(ctx context.Context, path string, where place, open opener, o flake.Options) (g generator, err error) {
-	g.saves = flakehttp.NewSaves()
+	g.saves = idhttp.NewSaves()
 	o.Saved = g.saves.Observe
 	ids, end, err := open(ctx, path, o)
 	if err != nil {
@@ -80,18 +80,18 @@ func openGenerator(ctx context.Context, path string, where place, open opener, o
 	if err != nil {
 		return g, errors.Join(err, end())
 	}
-	g.server = &flakeserver.Server{IDs: ids, Log: o.Logger, Version: version, Started: time.Now()}
+	g.server = &idserver.Server{IDs: ids, Log: o.Logger, Version: version, Started: time.Now()}
 	g.stop = func() error { return errors.Join(end(), release()) }
 	return g, nil
 }
 
 func openFlake(worker flake.Worker) opener {
-	return func(ctx context.Context, path string, o flake.Options) (flakeserver.Source, func() error, error) {
+	return func(ctx context.Context, path string, o flake.Options) (idserver.Source, func() error, error) {
 		ids, err := flake.Open(ctx, path, worker, o)
 		if err != nil {
 			return nil, nil, err
 		}
-		return flakeserver.Flake(ids), ids.Close, nil
+		return idserver.Flake(ids), ids.Close, nil
 	}
 }
 
@@ -140,13 +140,13 @@ func planSnowflake(g config.Generator) (who string, where place, open opener, er
 	if err != nil {
 		return "", place{}, nil, err
 	}
-	return who, snowflakePlace(layout, machine), func(ctx context.Context, path string, d flake.Options) (flakeserver.Source, func() error, error) {
+	return who, snowflakePlace(layout, machine), func(ctx context.Context, path string, d flake.Options) (idserver.Source, func() error, error) {
 		o.AllowableDowntime, o.Logger, o.Saved = d.AllowableDowntime, d.Logger, d.Saved
 		ids, err := layout.Open(ctx, path, machine, o)
 		if err != nil {
 			return nil, nil, err
 		}
-		return flakeserver.Snowflake(ids), ids.Close, nil
+		return idserver.Snowflake(ids), ids.Close, nil
 	}, nil
 }
 
@@ -155,12 +155,12 @@ func planSno(g config.Generator) (who string, where place, open opener) {
 	s := &sno.Snapshot{SequenceMin: uint16(low), SequenceMax: uint16(high)}
 	s.Partition.PutUint16(uint16(value(g.Partition)))
 	who = fmt.Sprintf("partition %d", s.Partition.AsUint16())
-	return who, snoPlace(s), func(ctx context.Context, path string, o flake.Options) (flakeserver.Source, func() error, error) {
+	return who, snoPlace(s), func(ctx context.Context, path string, o flake.Options) (idserver.Source, func() error, error) {
 		ids, err := sno.Open(ctx, path, s, sno.Options{AllowableDowntime: o.AllowableDowntime, Logger: o.Logger, Saved: o.Saved})
 		if err != nil {
 			return nil, nil, err
 		}
-		return flakeserver.Sno(ids), ids.Close, nil
+		return idserver.Sno(ids), ids.Close, nil
 	}
 }
 
@@ -180,9 +180,9 @@ func (all generators) servers() (servers []node.Server) {
 }
 
 // doors are the generators as HTTP has them.
-func (all generators) doors(n *node.Node) (doors []flakehttp.Generator) {
+func (all generators) doors(n *node.Node) (doors []idhttp.Generator) {
 	for _, g := range all {
-		doors = append(doors, flakehttp.Generator{
+		doors = append(doors, idhttp.Generator{
 			Name: g.name, Server: g.server, Saves: g.saves, Running: func() bool { return n.Running(g.name) },
 		})
 	}

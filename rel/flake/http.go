@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/flake-go/flake/config"
-	"github.com/flake-go/flake/flake/flakehttp"
+	"github.com/flake-go/flake/idserver/idhttp"
 	"github.com/flake-go/flake/node"
 	"github.com/flake-go/flake/node/certs"
 	"github.com/flake-go/flake/node/reserve"
@@ -24,13 +24,13 @@ const minToken = 16
 
 // door is the one for HTTP.
 type door struct {
-	server   *flakehttp.Server
+	server   *idhttp.Server
 	listener net.Listener
 	url      string
 }
 
 // openDoor listens, if the configuration says so; else it gives nil.
-func openDoor(cfg config.HTTP, log *slog.Logger, o flakehttp.Options) (*door, error) {
+func openDoor(cfg config.HTTP, log *slog.Logger, o idhttp.Options) (*door, error) {
 	if cfg.Listen == "" {
 		return nil, nil
 	}
@@ -55,18 +55,18 @@ func openDoor(cfg config.HTTP, log *slog.Logger, o flakehttp.Options) (*door, er
 		log.Warn("HTTP without TLS: whoever is on the way can read it, and its token")
 	}
 	o.Connections = reserve.Share(httpWithin(reserve.Memory()))
-	return &door{flakehttp.New(o), reserve.Listener(l, log), scheme + "://" + l.Addr().String() + "/"}, nil
+	return &door{idhttp.New(o), reserve.Listener(l, log), scheme + "://" + l.Addr().String() + "/"}, nil
 }
 
 // surroundings is what HTTP tells of the node.
-func surroundings(n *node.Node) flakehttp.Node {
-	return flakehttp.Node{
+func surroundings(n *node.Node) idhttp.Node {
+	return idhttp.Node{
 		Name: n.Name(), Address: n.Addr().String(), Version: version,
-		Traffic: func() flakehttp.Traffic { return flakehttp.Traffic(n.Traffic()) },
-		Peers: func(most int) (peers []flakehttp.Peer, all int) {
+		Traffic: func() idhttp.Traffic { return idhttp.Traffic(n.Traffic()) },
+		Peers: func(most int) (peers []idhttp.Peer, all int) {
 			there, all := n.Peers(most)
 			for _, p := range there {
-				peers = append(peers, flakehttp.Peer(p))
+				peers = append(peers, idhttp.Peer(p))
 			}
 			return peers, all
 		},

@@ -18,8 +18,8 @@ import (
 	"github.com/flake-go/flake/client"
 	"github.com/flake-go/flake/config"
 	"github.com/flake-go/flake/flake"
-	"github.com/flake-go/flake/flake/flakehttp"
-	"github.com/flake-go/flake/flake/flakeserver"
+	"github.com/flake-go/flake/idserver"
+	"github.com/flake-go/flake/idserver/idhttp"
 	"github.com/flake-go/flake/node/certs/certstest"
 	"github.com/flake-go/flake/node/etf"
 )
@@ -153,7 +153,7 @@ func TestHTTPLeases(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	leases := ask(t, url, fmt.Sprintf("/v1/leases?n=%d", flakeserver.MaxLease), conns)
+	leases := ask(t, url, fmt.Sprintf("/v1/leases?n=%d", idserver.MaxLease), conns)
 	var last flake.ID
 	for range calls {
 		reply, err := c.Call(t.Context(), "flake", etf.Tuple{etf.Atom("lease"), int64(1000)})
@@ -193,7 +193,7 @@ func TestHTTPHealth(t *testing.T) {
 	}
 	_, url := startHTTP(t, command)
 	alone := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	ask(t, url, fmt.Sprintf("/v1/ids?base=2&n=%d", flakeserver.MaxMany), unread)
+	ask(t, url, fmt.Sprintf("/v1/ids?base=2&n=%d", idserver.MaxMany), unread)
 	await(t, "others are refused", func() bool {
 		status, _ := fetch(t, alone, url+"v1/ids", "")
 		return status == http.StatusServiceUnavailable
@@ -231,7 +231,7 @@ func TestHTTPRefused(t *testing.T) {
 		{config.HTTP{TLS: config.HTTPTLS{On: true, Cert: "none.pem", Key: "none.pem"}}, `http.tls: cert "none.pem": cannot be read`},
 	} {
 		tt.http.Listen = "127.0.0.1:0"
-		_, err := openDoor(tt.http, slog.New(slog.DiscardHandler), flakehttp.Options{})
+		_, err := openDoor(tt.http, slog.New(slog.DiscardHandler), idhttp.Options{})
 		if err == nil || !strings.Contains(err.Error(), tt.want) || !errors.As(err, new(usageError)) {
 			t.Errorf("%+v: %v, want %s", tt.http, err, tt.want)
 		}
@@ -240,7 +240,7 @@ func TestHTTPRefused(t *testing.T) {
 
 // 0.0.0.0 is all of IPv4, and nothing of IPv6.
 func TestHTTPIPv4(t *testing.T) {
-	d, err := openDoor(config.HTTP{Listen: "0.0.0.0:0", Open: true}, slog.New(slog.DiscardHandler), flakehttp.Options{})
+	d, err := openDoor(config.HTTP{Listen: "0.0.0.0:0", Open: true}, slog.New(slog.DiscardHandler), idhttp.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,7 @@ import (
 	"runtime/metrics"
 	"time"
 
-	"github.com/flake-go/flake/flake/flakehttp"
+	"github.com/flake-go/flake/idserver/idhttp"
 	"github.com/flake-go/flake/node/reserve"
 )
 
@@ -94,5 +94,5 @@ func collections() uint64 {
 
 // httpWithin is how many connections there may be in so much memory.
 func httpWithin(most int64) int {
-	return int(min(most/memoryPerHTTP, flakehttp.MaxConnections+flakehttp.SpareConnections))
+	return int(min(most/memoryPerHTTP, idhttp.MaxConnections+idhttp.SpareConnections))
 }

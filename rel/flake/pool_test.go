@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/flake-go/flake/client"
-	"github.com/flake-go/flake/flake/flakeserver"
+	"github.com/flake-go/flake/idserver"
 	"github.com/flake-go/flake/node/dist"
 	"github.com/flake-go/flake/node/epmd"
 	"github.com/flake-go/flake/node/etf"
@@ -68,7 +68,7 @@ func TestHalfFrames(t *testing.T) {
 	}
 	defer c.Close()
 	await(t, "as many ids as a call gives", func() bool {
-		reply, err := c.Call(ctx, "flake", etf.Tuple{etf.Atom("get_many"), int64(flakeserver.MaxMany)})
+		reply, err := c.Call(ctx, "flake", etf.Tuple{etf.Atom("get_many"), int64(idserver.MaxMany)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -83,7 +83,7 @@ func TestPassedOnUnread(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, "")
 	const others = 3
-	request := etf.Tuple{etf.Atom("get_many"), int64(flakeserver.MaxInline), int64(2)}
+	request := etf.Tuple{etf.Atom("get_many"), int64(idserver.MaxInline), int64(2)}
 	var honest []*attacker
 	for i := range others {
 		honest = append(honest, n.peer(fmt.Sprintf("honest%d@127.0.0.1", i)))

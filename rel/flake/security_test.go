@@ -30,9 +30,9 @@ var noLimits = map[string]string{
 	"node/dist.maxTick":              "how often is ticked",
 	"node/etf.MaxAtomChars":          "a length of the protocol",
 	"node/etf.MaxReferenceWords":     "a length of the protocol",
-	"flake/flakeserver.maxOctets":    "the length of an id",
-	"flake/flakeserver.MaxText":      "the length of an id's text",
-	"flake/flakeserver.maxDigits":    "an argument's own limit is below",
+	"idserver.maxOctets":             "the length of an id",
+	"idserver.MaxText":               "the length of an id's text",
+	"idserver.maxDigits":             "an argument's own limit is below",
 	"flake/internal/tick.MaxPerTick": "the format of ids",
 	"flake/internal/tick.MaxLast":    "the format of ids",
 	"flake/internal/tick.maxNap":     "how often is looked",
@@ -44,8 +44,8 @@ var noLimits = map[string]string{
 	"node/epmd.maxOldCreation":       "a number of the protocol",
 	"node/epmd.maxName":              "a length of the protocol",
 	"node/epmd.maxExtra":             "a length of the protocol",
-	"flake/flakehttp.maxParameters":  "those that there are",
-	"flake/flakehttp.maxPeers":       "how many nodes the page lists",
+	"idserver/idhttp.maxParameters":  "those that there are",
+	"idserver/idhttp.maxPeers":       "how many nodes the page lists",
 }
 
 // TestSecurityTable compares the tables of SECURITY.md with the code. Their last column has

@@ -9,8 +9,8 @@ import (
 
 	"github.com/flake-go/flake/config"
 	"github.com/flake-go/flake/flake"
-	"github.com/flake-go/flake/flake/flakehttp"
-	"github.com/flake-go/flake/flake/flakeserver"
+	"github.com/flake-go/flake/idserver"
+	"github.com/flake-go/flake/idserver/idhttp"
 	"github.com/flake-go/flake/node"
 	"github.com/flake-go/flake/node/epmd"
 	"github.com/flake-go/flake/node/etf"
@@ -65,8 +65,8 @@ func start(ctx context.Context, cfg config.Config, stdout io.Writer, log *slog.L
 		Memory:      reserve.Memory(),
 		TLS:         secured,
 		Supervisors: []node.Supervisor{{Name: "flake_sup", Module: "flake_sup", Servers: append(all.servers(),
-			node.Server{Name: "persistent_timer", Module: "persistent_timer", Handler: flakeserver.Timer{IDs: first.IDs}})}},
-		Functions: first.Functions(flakeserver.Surroundings{
+			node.Server{Name: "persistent_timer", Module: "persistent_timer", Handler: idserver.Timer{IDs: first.IDs}})}},
+		Functions: first.Functions(idserver.Surroundings{
 			Config: originalConfig(cfg.Flake),
 			Output: stdout,
 		}),
@@ -77,7 +77,7 @@ func start(ctx context.Context, cfg config.Config, stdout io.Writer, log *slog.L
 		return nil, errors.Join(err, all.stop())
 	}
 	s := &server{node: n, generators: all, cookie: cfg.Node.CookieFrom}
-	s.http, err = openDoor(cfg.HTTP, log, flakehttp.Options{Generators: all.doors(n), Node: surroundings(n)})
+	s.http, err = openDoor(cfg.HTTP, log, idhttp.Options{Generators: all.doors(n), Node: surroundings(n)})
 	if err != nil {
 		return nil, errors.Join(err, s.stop())
 	}

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/flake-go/flake/client"
-	"github.com/flake-go/flake/flake/flakeserver"
+	"github.com/flake-go/flake/idserver"
 	"github.com/flake-go/flake/node/dist"
 	"github.com/flake-go/flake/node/epmd"
 	"github.com/flake-go/flake/node/etf"
@@ -237,7 +237,7 @@ func (s *siege) leases(i int) {
 	defer transport.CloseIdleConnections()
 	c := &http.Client{Transport: transport, Timeout: time.Duration(1+i%10) * time.Second}
 	for s.ctx.Err() == nil {
-		url := fmt.Sprintf("%s/v1/leases?n=%d", s.url, flakeserver.MaxLease)
+		url := fmt.Sprintf("%s/v1/leases?n=%d", s.url, idserver.MaxLease)
 		r, err := http.NewRequestWithContext(s.ctx, http.MethodPost, url, nil)
 		if err != nil {
 			return

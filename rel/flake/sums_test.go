@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/flake-go/flake/flake/flakeserver"
+	"github.com/flake-go/flake/idserver"
 	"github.com/flake-go/flake/node/epmd"
 	"github.com/flake-go/flake/node/etf"
 )
@@ -84,7 +84,7 @@ func (a *attacker) handled() {
 func (a *attacker) unread() {
 	a.Conn.(*net.TCPConn).SetReadBuffer(4 << 10)
 	for i := range 32 {
-		a.ask(a.self, i, etf.Tuple{etf.Atom("get_many"), int64(flakeserver.MaxInline), int64(2)})
+		a.ask(a.self, i, etf.Tuple{etf.Atom("get_many"), int64(idserver.MaxInline), int64(2)})
 	}
 	a.flush()
 }
@@ -95,7 +95,7 @@ func (a *attacker) burst() {
 		a.ask(a.self, i, etf.Atom("get"))
 	}
 	for i := range 8 {
-		a.ask(a.self, i, etf.Tuple{etf.Atom("get_many"), int64(flakeserver.MaxInline), int64(2)})
+		a.ask(a.self, i, etf.Tuple{etf.Atom("get_many"), int64(idserver.MaxInline), int64(2)})
 	}
 	a.handled()
 }

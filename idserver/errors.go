@@ -1,0 +1,42 @@
+package idserver
+
+import (
+	"errors"
+
+	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/node/etf"
+)
+
+var (
+	// ErrBadArgument is the answer to an argument out of range.
+	ErrBadArgument = errors.New("badarg")
+
+	// ErrBusy is the answer to a request for which there is no room.
+	ErrBusy = errors.New("system_limit")
+)
+
+// results are what comes of calls, as the atoms that an Erlang caller sees.
+var results = [...]etf.Atom{
+	"ok", "badarg", "clock_running_backwards", "timestamp_not_saved", "shutdown", "system_limit",
+}
+
+// Reason is the word for the error of a Reply, the atom that an Erlang caller
+// sees.
+func Reason(err error) string { return string(results[resultOf(err)]) }
+
+// resultOf gives the place of an error in results.
+func resultOf(err error) int {
+	switch {
+	case err == nil:
+		return 0
+	case errors.Is(err, ErrBadArgument):
+		return 1
+	case errors.Is(err, flake.ErrClockBackwards):
+		return 2
+	case errors.Is(err, flake.ErrTimestampNotSaved):
+		return 3
+	case errors.Is(err, flake.ErrClosed):
+		return 4
+	}
+	return 5
+}

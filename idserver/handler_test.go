@@ -1,0 +1,215 @@
+package idserver
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/flake-go/flake/genserver"
+	"github.com/flake-go/flake/node/etf"
+)
+
+// caller is the way back to a caller. What is built in its turn waits until it is run.
+type caller struct {
+	ctx     context.Context
+	caps    etf.Caps
+	full    bool // nothing may wait
+	crowded bool // what waited has no room
+	answers []string
+	waiting []func()
+	sizes   []int // of what was built
+}
+
+func (c *caller) Caps() etf.Caps           { return c.caps }
+func (c *caller) Context() context.Context { return c.ctx }
+func (c *caller) Buffer() []byte           { return nil }
+
+func (c *caller) Send(_, _, message []byte) { c.answers = append(c.answers, string(message)) }
+
+func (c *caller) SendAside(pid, alias []byte, build genserver.Build) {
+	panic("what is not large is answered at once")
+}
+
+func (c *caller) SendInTurn(pid, alias []byte, size int, build genserver.Build) {
+	if c.full {
+		c.Send(pid, alias, build(nil, false))
+		return
+	}
+	c.waiting = append(c.waiting, func() {
+		if !c.crowded {
+			c.sizes = append(c.sizes, size)
+		}
+		c.Send(pid, alias, build(nil, !c.crowded))
+	})
+}
+
+// run has all that waits built.
+func (c *caller) run() {
+	for _, f := range c.waiting {
+		f()
+	}
+	c.waiting = nil
+}
+
+// from is who calls, and before begins what it is answered.
+var from = genserver.From{Pid: []byte(pid), Tag: []byte("a\x09")}
+
+const (
+	pid    = "Xw\x03a@b\x00\x00\x00\x09\x00\x00\x00\x00\x00\x00\x00\x01"
+	before = "h\x02a\x09"
+)
+
+// ask has the caller ask for an external term.
+func (c *caller) ask(s *Server, request []byte) {
+	s.HandleCall(genserver.Call{Caller: c, From: from, Request: request})
+}
+
+// lease is Lease as who is no node calls it.
+func (s *Server) lease(ctx context.Context, n int) ([]Run, error) {
+	t := s.TurnOfOther(n)
+	defer t.End()
+	return s.Lease(ctx, n, t)
+}
+
+// reply returns what a server replies to an external term.
+func reply(s *Server, request []byte, caps etf.Caps) []byte {
+	c := &caller{ctx: context.Background(), caps: caps}
+	c.ask(s, request)
+	c.run()
+	return []byte(strings.TrimPrefix(c.answers[0], before))
+}
+
+// A request for more than MaxInline ids holds nobody up: what comes after it is
+// answered before.
+func TestLargeRequests(t *testing.T) {
+	for request, large := range map[string]bool{
+		"{get_many,256}": false, "{get_many,256,2}": false, "{get_binary,256}": false, "{lease,256}": false,
+		"{get_many,257}": true, "{get_many,257,2}": true, "{get_binary,257}": true, "{lease,257}": true,
+		"{get_many,65536,2}": true, "{get_many,65536,canonical}": true, "{get_many,65536}": true,
+		"{get_binary,65536}": true, "{lease,1048576}": true,
+	} {
+		s := serverOf(&stock{perTick: share, left: 2 * MaxTicks}) // so that a lease has many runs
+		c := &caller{ctx: t.Context(), caps: etf.AllCaps}
+		message := func(request string) []byte {
+			b := append(etf.MustAppendAtom([]byte("h\x03"), "$gen_call", etf.AllCaps), "h\x02"+pid+string(from.Tag)...)
+			return append(b, external(t, request, etf.AllCaps)...)
+		}
+		g := &genserver.Server{Handler: s}
+		for _, r := range []string{request, "hello"} {
+			m := message(r)
+			if err := g.Receive(m, c); err != nil {
+				t.Fatal(err)
+			}
+			clear(m) // it is the connection's
+		}
+		c.run()
+		if len(c.answers) != 2 || (len(c.sizes) == 1) != large {
+			t.Fatalf("%s: %d answers, in turn %d", request, len(c.answers), c.sizes)
+		}
+		order := []int{0, 1}
+		if large {
+			order = []int{1, 0}
+			if got, size := len(c.answers[1]), c.sizes[0]; got > size {
+				t.Errorf("%s: an answer of %d octets, where %d were asked for", request, got, size)
+			}
+		}
+		if got, want := c.answers[order[1]], before+"w\x02ok"; got != want {
+			t.Errorf("%s: then %q, want %q", request, got, want)
+		}
+		if got, want := c.answers[order[0]], before+"h\x02w\x02ok"; !strings.HasPrefix(got, want) {
+			t.Errorf("%s: %.40q, want %q", request, got, want)
+		}
+	}
+}
+
+// What there is no room for is refused at once.
+func TestNoRoom(t *testing.T) {
+	for name, c := range map[string]*caller{"too many run": {ctx: t.Context(), full: true}, "too much is held": {ctx: t.Context(), crowded: true}} {
+		s := serverOf(&stock{perTick: 1 << 16, left: 100})
+		c.caps = etf.AllCaps
+		c.ask(s, external(t, "{lease,257}", etf.AllCaps))
+		c.run()
+		if want := before + "h\x02w\x05errorw\x0csystem_limit"; len(c.answers) != 1 || c.answers[0] != want {
+			t.Errorf("%s: %q, want %q", name, c.answers, want)
+		}
+		if got := s.Stats(); got.IDs != 0 || got.Refusals != 1 {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
+// alone is a source that is asked for one large request at a time.
+type alone struct {
+	Source
+	t    *testing.T
+	busy atomic.Bool
+}
+
+func (a *alone) Reserve(ctx context.Context, n int, meta uint8) (Run, error) {
+	if a.busy.Swap(true) {
+		a.t.Errorf("%d ids are taken, and others are", n)
+	}
+	runtime.Gosched()
+	defer a.busy.Store(false)
+	return a.Source.Reserve(ctx, n, meta)
+}
+
+// Large requests have their turns one at a time, whoever asks.
+func TestLargeAlone(t *testing.T) {
+	const each, n = 8, 10 * share
+	s := serverOf(&stock{perTick: 1 << 16, left: 100})
+	s.IDs = &alone{Source: s.IDs, t: t}
+	var all sync.WaitGroup
+	for range each {
+		c := &caller{ctx: t.Context(), caps: etf.AllCaps}
+		c.ask(s, external(t, fmt.Sprintf("{get_many,%d}", n), etf.AllCaps))
+		all.Go(c.waiting[0])
+		all.Go(func() { s.lease(t.Context(), n) })
+		all.Go(func() { apply(t, s, fmt.Sprintf("flake_harness:generate[%d]", n), Surroundings{}) })
+	}
+	all.Wait()
+	if got := s.Stats().IDs; got != 3*each*n {
+		t.Errorf("%d ids, want %d", got, 3*each*n)
+	}
+}
+
+// What is no call that is known is logged, and nothing else is.
+func TestUnknownIsLogged(t *testing.T) {
+	for request, want := range map[string]bool{"hello": true, "{get,1,2,3}": true, "get": false, "{get,1}": false} {
+		var log strings.Builder
+		s := serverOf(&stock{perTick: 3, left: 100})
+		s.Log = slog.New(slog.NewTextHandler(&log, nil))
+		call(t, s, request)
+		lines := strings.Count(log.String(), "call not known")
+		if got := lines == 1 && strings.Count(log.String(), request) == 1; got != want || lines > 0 != want {
+			t.Errorf("%s: logged %q", request, log.String())
+		}
+	}
+}
+
+// dry is a source whose ids are used up.
+type dry struct{ Source }
+
+func (dry) Reserve(ctx context.Context, _ int, _ uint8) (Run, error) {
+	<-ctx.Done()
+	return Run{}, ctx.Err()
+}
+
+// A request does not outlive its connection, however long it would take.
+func TestRequestEnds(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	c := &caller{ctx: ctx, caps: etf.AllCaps}
+	s := &Server{IDs: dry{source(nil)}}
+	c.ask(s, external(t, "{lease,1048576}", etf.AllCaps))
+	cancel()
+	c.run()
+	c.ask(s, external(t, "get", etf.AllCaps))
+	if want := before + "h\x02w\x05errorw\x0csystem_limit"; len(c.answers) != 2 || c.answers[0] != want || c.answers[1] != want {
+		t.Errorf("%q, want %q twice", c.answers, want)
+	}
+}

@@ -1,0 +1,231 @@
+package idhttp_test
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+)
+
+// browser is a headless Chromium, driven as https://www.w3.org/TR/webdriver2/ says.
+type browser struct {
+	t       *testing.T
+	session string // its URL
+}
+
+// patience is how long a condition is awaited before a test fails.
+const patience = time.Minute
+
+func newBrowser(t *testing.T) *browser {
+	t.Helper()
+	cmd := exec.Command("chromedriver", "--port=0")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatalf("%v; scripts/test installs it", err)
+	}
+	t.Cleanup(func() {
+		cmd.Process.Kill()
+		cmd.Wait()
+	})
+	b := &browser{t: t}
+	lines := bufio.NewScanner(out)
+	for b.session == "" {
+		if !lines.Scan() {
+			t.Fatal("chromedriver has ended")
+		}
+		if _, port, ok := strings.Cut(lines.Text(), "successfully on port "); ok {
+			b.session = "http://127.0.0.1:" + strings.TrimSuffix(port, ".")
+		}
+	}
+	go func() {
+		for lines.Scan() { // so that it never waits for a reader
+		}
+	}()
+	var session struct{ SessionID string }
+	b.do("POST", "/session", map[string]any{"capabilities": map[string]any{"alwaysMatch": map[string]any{
+		"browserName": "chrome",
+		"goog:chromeOptions": map[string]any{"args": []string{
+			"--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+			"--disable-component-update", "--disable-sync", "--hide-scrollbars", "--user-data-dir=" + t.TempDir(),
+		}},
+		"goog:loggingPrefs": map[string]string{"browser": "ALL"},
+	}}}, &session)
+	b.session += "/session/" + session.SessionID
+	t.Cleanup(func() { b.do("DELETE", "", nil, nil) })
+	return b
+}
+
+// do sends a command and gives its value.
+func (b *browser) do(method, path string, body, value any) {
+	b.t.Helper()
+	if err := b.try(method, path, body, value); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func (b *browser) try(method, path string, body, value any) error {
+	if body == nil {
+		body = struct{}{}
+	}
+	payload, err := json.Marshal(body)
+	if err != nil {
+		return err
+	}
+	r, err := http.NewRequest(method, b.session+path, bytes.NewReader(payload))
+	if err != nil {
+		return err
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	var reply struct{ Value json.RawMessage }
+	if err := json.NewDecoder(answer.Body).Decode(&reply); err != nil {
+		return err
+	}
+	if answer.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s %s: %s", method, path, reply.Value)
+	}
+	if value != nil {
+		return json.Unmarshal(reply.Value, value)
+	}
+	return nil
+}
+
+func (b *browser) open(url string) {
+	b.t.Helper()
+	b.do("POST", "/url", map[string]string{"url": url}, nil)
+}
+
+// cdp sends a command of the Chrome DevTools Protocol.
+func (b *browser) cdp(command string, params map[string]any) {
+	b.t.Helper()
+	b.do("POST", "/goog/cdp/execute", map[string]any{"cmd": command, "params": params}, nil)
+}
+
+// script gives the value of a JavaScript expression.
+func (b *browser) script(expression string, value any) {
+	b.t.Helper()
+	b.do("POST", "/execute/sync", map[string]any{"script": "return " + expression, "args": []any{}}, value)
+}
+
+// find gives the path of an element.
+func (b *browser) find(selector string) string {
+	b.t.Helper()
+	var element map[string]string
+	b.do("POST", "/element", map[string]string{"using": "css selector", "value": selector}, &element)
+	for _, id := range element {
+		return "/element/" + id
+	}
+	b.t.Fatalf("no %s", selector)
+	return ""
+}
+
+func (b *browser) click(selector string) {
+	b.t.Helper()
+	b.do("POST", b.find(selector)+"/click", nil, nil)
+}
+
+// fill puts a text in the place of what a field holds, as if it were typed.
+func (b *browser) fill(selector, text string) {
+	b.t.Helper()
+	field := b.find(selector)
+	b.do("POST", field+"/clear", nil, nil)
+	b.do("POST", field+"/value", map[string]string{"text": text}, nil)
+}
+
+func (b *browser) text(selector string) (text string) {
+	b.t.Helper()
+	b.do("GET", b.find(selector)+"/text", nil, &text)
+	return text
+}
+
+// await waits until a JavaScript expression is true.
+func (b *browser) await(expression string) {
+	b.t.Helper()
+	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
+		var ok bool
+		if b.script("!!("+expression+")", &ok); ok {
+			return
+		}
+		if time.Now().After(end) {
+			var body string
+			b.script("document.body.innerText", &body)
+			b.t.Fatalf("never true: %s\n%s", expression, body)
+		}
+	}
+}
+
+// complaints are what the page has had written to the console: errors, and
+// what its policy has refused.
+func (b *browser) complaints() []string {
+	b.t.Helper()
+	var lines []struct{ Level, Message string }
+	b.do("POST", "/se/log", map[string]string{"type": "browser"}, &lines)
+	var all []string
+	for _, l := range lines {
+		all = append(all, fmt.Sprintf("%s: %s", l.Level, l.Message))
+	}
+	return all
+}
+
+// awaitText waits until an element has a text, whatever page that is on by then.
+func (b *browser) awaitText(selector, text string) {
+	b.t.Helper()
+	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
+		var element map[string]string
+		err := b.try("POST", "/element", map[string]string{"using": "css selector", "value": selector}, &element)
+		got := ""
+		for _, id := range element {
+			err = b.try("GET", "/element/"+id+"/text", nil, &got)
+		}
+		if strings.Contains(got, text) {
+			return
+		}
+		if time.Now().After(end) {
+			b.t.Fatalf("%s is %q, want %q: %v", selector, got, text, err)
+		}
+	}
+}
+
+// size sets the width of the window, and how many pixels one of its has.
+func (b *browser) size(width, height int, scale float64) {
+	b.t.Helper()
+	b.cdp("Emulation.setDeviceMetricsOverride", map[string]any{
+		"width": width, "height": height, "deviceScaleFactor": scale, "mobile": width < 600,
+	})
+}
+
+// scheme has the page shown as light or dark.
+func (b *browser) scheme(value string) {
+	b.t.Helper()
+	b.cdp("Emulation.setEmulatedMedia", map[string]any{
+		"features": []map[string]string{{"name": "prefers-color-scheme", "value": value}},
+	})
+}
+
+// picture gives all of the page as a PNG.
+func (b *browser) picture(width int, scale float64) []byte {
+	b.t.Helper()
+	b.size(width, 800, scale)
+	var height int
+	b.script("document.documentElement.scrollHeight", &height)
+	b.size(width, height, scale)
+	var encoded string
+	b.do("GET", "/screenshot", nil, &encoded)
+	png, err := base64.StdEncoding.DecodeString(encoded)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return png
+}

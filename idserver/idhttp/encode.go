@@ -1,0 +1,155 @@
+package idhttp
+
+import (
+	"encoding/binary"
+	"net/http"
+	"runtime"
+	"strconv"
+	"sync"
+
+	"github.com/flake-go/flake/idserver"
+)
+
+// chunk is how many octets of ids are written at a time, however many there are:
+// a run of ids takes none until then.
+const chunk = 16 << 10
+
+var buffers = sync.Pool{New: func() any { return new([chunk]byte) }}
+
+// body gathers an answer and writes it a chunk at a time. Once a write has
+// failed nobody is there any more, and nothing is made.
+type body struct {
+	w      http.ResponseWriter
+	whole  *[chunk]byte
+	buf    []byte // of whole
+	failed bool
+}
+
+// body begins an answer.
+func (q *question) body(w http.ResponseWriter) body {
+	h := w.Header()
+	h["Content-Type"] = mediaHeader[q.media]
+	h["Cache-Control"] = noStore
+	whole := buffers.Get().(*[chunk]byte)
+	return body{w: w, whole: whole, buf: whole[:0]}
+}
+
+// end writes what is left.
+func (b *body) end() {
+	b.flush()
+	buffers.Put(b.whole)
+}
+
+// room reports whether one more element is wanted, and makes room for it. After
+// each chunk others go first.
+func (b *body) room() bool {
+	const most = idserver.MaxText + 64 // of an id, with its count and what is around them
+	if cap(b.buf)-len(b.buf) < most {
+		b.flush()
+		runtime.Gosched()
+	}
+	return !b.failed
+}
+
+func (b *body) flush() {
+	if len(b.buf) > 0 {
+		_, err := b.w.Write(b.buf)
+		b.failed = err != nil
+	}
+	b.buf = b.buf[:0]
+}
+
+func (b *body) put(s string) { b.buf = append(b.buf, s...) }
+
+// writeIDs gives one id a line, {"ids":["...",...]}, or the octets of all.
+func (q *question) writeIDs(w http.ResponseWriter, runs []idserver.Run) {
+	b := q.body(w)
+	defer b.end()
+	between, after := "\n", "\n"
+	switch q.media {
+	case asJSON:
+		between, after = `","`, `"]}`+"\n"
+		b.put(`{"ids":["`)
+	case octets:
+		between, after = "", ""
+	}
+	for n, run := range runs {
+		for i := range run.Count {
+			if !b.room() {
+				return
+			}
+			if n > 0 || i > 0 {
+				b.put(between)
+			}
+			b.buf = q.appendID(b.buf, run.First.Plus(i))
+		}
+	}
+	b.put(after)
+}
+
+// writeRuns gives a line "ID COUNT" a run, {"leases":[{"first":"...","count":N},...]},
+// or the octets of the first id and of the count, of which there are 4.
+func (q *question) writeRuns(w http.ResponseWriter, runs []idserver.Run) {
+	b := q.body(w)
+	defer b.end()
+	if q.media == asJSON {
+		b.put(`{"leases":[`)
+	}
+	for i, run := range runs {
+		if !b.room() {
+			return
+		}
+		switch q.media {
+		case octets:
+			b.buf = binary.BigEndian.AppendUint32(q.appendID(b.buf, run.First), uint32(run.Count))
+		case asJSON:
+			if i > 0 {
+				b.put(",")
+			}
+			b.put(`{"first":"`)
+			b.buf = q.appendID(b.buf, run.First)
+			b.put(`","count":`)
+			b.buf = append(strconv.AppendInt(b.buf, int64(run.Count), 10), '}')
+		default:
+			b.buf = append(q.appendID(b.buf, run.First), ' ')
+			b.buf = append(strconv.AppendInt(b.buf, int64(run.Count), 10), '\n')
+		}
+	}
+	if q.media == asJSON {
+		b.put("]}\n")
+	}
+}
+
+// bound is an id of a time, and its name.
+type bound struct {
+	name string
+	id   idserver.Number
+}
+
+// writeBounds gives {"id":"..."} or {"lowest":"...","highest":"..."}; as text a line
+// each, or the octets.
+func (q *question) writeBounds(w http.ResponseWriter, bounds []bound) {
+	b := q.body(w)
+	defer b.end()
+	between := "{"
+	for _, bound := range bounds {
+		if q.media == asJSON {
+			b.put(between + `"` + bound.name + `":"`)
+			between = ","
+		}
+		b.buf = q.appendID(b.buf, bound.id)
+		switch q.media {
+		case asJSON:
+			b.put(`"`)
+		case text:
+			b.put("\n")
+		}
+	}
+	if q.media == asJSON {
+		b.put("}\n")
+	}
+}
+
+func (q *question) appendID(dst []byte, id idserver.Number) []byte {
+	return idserver.AppendID(dst, q.format, id, q.base)
+}

@@ -1,0 +1,52 @@
+package idhttp
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"testing"
+
+	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/idserver"
+)
+
+// watched is an answer that notes when another goroutine was first seen to have run.
+type watched struct {
+	http.ResponseWriter
+	ran    chan struct{}
+	writes int
+}
+
+func (w *watched) Write(b []byte) (int, error) {
+	select {
+	case <-w.ran:
+	default:
+		w.writes++
+	}
+	return len(b), nil
+}
+
+// While a long answer is made others go first.
+func TestOthersFirst(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	generator, err := flake.NewGenerator(1, flake.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := New(Options{Generators: []Generator{{Name: "flake", Server: &idserver.Server{IDs: idserver.Flake(generator)}}}})
+	r := httptest.NewRequest(http.MethodGet, "http://localhost/v1/ids?n=1000&base=2", nil)
+	w := &watched{ResponseWriter: httptest.NewRecorder(), ran: make(chan struct{})}
+	q, fault := s.ask(r, ofIDs)
+	if fault != nil {
+		t.Fatal(fault)
+	}
+	runs, err := q.take(r, 1000, (*idserver.Server).GetMany)
+	if err != nil {
+		t.Fatal(err)
+	}
+	go close(w.ran)
+	q.writeIDs(w, runs)
+	if w.writes > 3 { // of 8; the scheduler is not always fair
+		t.Errorf("%d pieces were written before another went", w.writes)
+	}
+}

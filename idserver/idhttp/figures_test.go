@@ -1,0 +1,222 @@
+package idhttp
+
+import (
+	"math"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+
+// Figures are written for people.
+func TestFigures(t *testing.T) {
+	const s, day = 1000, 86400_000
+	for _, tt := range []struct{ got, want string }{
+		{thousands(0), "0"},
+		{thousands(999), "999"},
+		{thousands(1000), "1,000"},
+		{thousands(123456), "123,456"},
+		{thousands(1234567), "1,234,567"},
+		{thousands(math.MaxUint64), "18,446,744,073,709,551,615"},
+		{size(0), "0 B"},
+		{size(999), "999 B"},
+		{size(1000), "1.0 kB"},
+		{size(99_949), "99.9 kB"},
+		{size(99_950), "100 kB"},
+		{size(999_499), "999 kB"},
+		{size(999_500), "1.0 MB"},
+		{size(1_234_567_890), "1.2 GB"},
+		{size(math.MaxUint64), "18.4 EB"},
+		{span(-1), "0 ms"},
+		{span(999), "999 ms"},
+		{span(s), "1 s"},
+		{span(59 * s), "59 s"},
+		{span(60 * s), "1 min 0 s"},
+		{span(3599 * s), "59 min 59 s"},
+		{span(3600 * s), "1 h 0 min"},
+		{span(day - s), "23 h 59 min"},
+		{span(day), "1 d 0 h"},
+		{span(730*day - s), "729 d 23 h"},
+		{span(730 * day), "2.0 years"},
+		{span(1461 * day), "4.0 years"},
+		{short(999), "999"},
+		{short(1000), "1 k"},
+		{short(400_000), "400 k"},
+		{short(999_999), "999.999 k"},
+		{short(1_000_000), "1 M"},
+		{short(2_500_000), "2.5 M"},
+		{short(ceiling(0)), "10"},
+		{short(ceiling(10)), "10"},
+		{short(ceiling(11)), "20"},
+		{short(ceiling(20)), "20"},
+		{short(ceiling(21)), "40"},
+		{short(ceiling(40)), "40"},
+		{short(ceiling(41)), "100"},
+		{short(ceiling(1_000_001)), "2 M"},
+		{mac(0x02fc00000a01), "02:fc:00:00:0a:01"},
+		{quote(strings.Repeat("é", 32)), `"` + strings.Repeat("é", 32) + `"`},
+		{quote(strings.Repeat("x", 65)), `"` + strings.Repeat("x", 64) + `"... (65 octets)`},
+	} {
+		if tt.got != tt.want {
+			t.Errorf("%s, want %s", tt.got, tt.want)
+		}
+	}
+	ceiling(math.MaxUint64) // has one
+}
+
+// The chart is of the ids a second of all generators together, in the last two
+// minutes.
+func TestChart(t *testing.T) {
+	h := newHistory(2)
+	if c := h.snapshot().chart(); c.Line != "" || c.Area != "" || c.Top != "10" || c.Half != "5" {
+		t.Errorf("of nothing: %+v", c)
+	}
+	awaited := h.awaited()
+	h.add(noon, []uint64{5, 1000})
+	select {
+	case <-awaited:
+	default:
+		t.Error("who awaits figures is not told of them")
+	}
+	h.add(noon.Add(1*time.Second), []uint64{35, 1005})
+	h.add(noon.Add(3*time.Second), []uint64{55, 1005}) // late
+	r := h.snapshot()
+	if r.rate() != 10 || r.peak() != 35 || r.rateOf(0) != 10 || r.rateOf(1) != 0 {
+		t.Errorf("%d now, %d at most, %d and %d", r.rate(), r.peak(), r.rateOf(0), r.rateOf(1))
+	}
+	want := chart{
+		Line: "M119 12.50 L120 75.00", Area: "M119 12.50 L120 75.00 V100 H119 Z", Top: "40", Half: "20", Width: 120,
+		Label: "Ids a second over the last two minutes: at most 35, now 10.",
+	}
+	if c := r.chart(); c != want {
+		t.Errorf("%+v, want %+v", c, want)
+	}
+	for i := range 200 {
+		h.add(noon.Add(time.Duration(4+i)*time.Second), []uint64{55 + uint64(i), 1005})
+	}
+	r = h.snapshot()
+	if c := r.chart(); len(r[0]) != 120 || r.peak() != 1 || !strings.HasPrefix(c.Line, "M1 90.00 L2 ") || !strings.HasSuffix(c.Area, " L120 90.00 V100 H1 Z") {
+		t.Errorf("%d seconds are kept: %+v", len(r[0]), c)
+	}
+}
+
+// The track is from a second before the clock to four after it.
+func TestTrack(t *testing.T) {
+	for _, tt := range []struct {
+		last, mark time.Duration // from now
+		want       track
+	}{
+		{0, 2500 * time.Millisecond, track{Last: "20.0", Now: "20.0", Mark: "70.0"}},
+		{-500 * time.Millisecond, 4 * time.Second, track{Last: "10.0", Now: "20.0", Mark: "100.0"}},
+		{-time.Hour, time.Hour, track{Last: "0.0", Now: "20.0", Mark: "100.0"}},
+	} {
+		if got := trackOf(noon, noon.Add(tt.last), noon.Add(tt.mark)); got != tt.want {
+			t.Errorf("%v, %v: %+v, want %+v", tt.last, tt.mark, got, tt.want)
+		}
+	}
+	if got := trackOf(noon, noon, time.Time{}); got.Mark != "" {
+		t.Errorf("no mark is at %s", got.Mark)
+	}
+}
+
+// An illness is told once for all that have it, since the first of them fell ill.
+func TestIllness(t *testing.T) {
+	troubles := troubles{all: make([]trouble, 6)}
+	var all []illness
+	for i, tt := range []struct {
+		name, reason string
+		since        int // s
+	}{
+		{"a", "shutdown", 20}, {"b", "shutdown", 10}, {"c", "timestamp_not_saved", 5}, {"d", "shutdown", 30}, {"e", "shutdown", 30},
+	} {
+		since := noon.Add(time.Duration(tt.since) * time.Second)
+		troubles.note(i, tt.reason, since)
+		again := troubles.note(i, tt.reason, since.Add(time.Second))
+		all = fallIll(all, tt.name, tt.reason, tt.name+" is ill", again)
+	}
+	var got []string
+	for i := range all {
+		all[i].tell(noon.Add(70 * time.Second))
+		got = append(got, all[i].Names+": "+all[i].What+", since "+all[i].Since)
+	}
+	want := []string{
+		"a, b, d and 1 more: a is ill, since 2026-11-22 12:00:10 UTC, for 1 min 0 s",
+		"c: c is ill, since 2026-11-22 12:00:05 UTC, for 1 min 5 s",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if since := troubles.note(0, "timestamp_not_saved", noon.Add(time.Minute)); since != noon.Add(time.Minute) {
+		t.Errorf("another trouble is since %v", since)
+	}
+}
+
+// The type is the one that the most specific range likes best, the first of equals.
+func TestNegotiate(t *testing.T) {
+	for _, tt := range []struct{ accept, want string }{
+		{"", "text/plain"},
+		{"*/*", "text/plain"},
+		{"*/*|", "text/plain"},
+		{"application/json", "application/json"},
+		{"text/html|application/json", "application/json"},
+		{"text/plain;q=0.5, application/json;q=0.5", "text/plain"},
+		{"text/plain;q=0.5, application/json;q=0.6", "application/json"},
+		{"application/*, application/json;q=0.5", "application/octet-stream"},
+		{"application/json;q=0.5, application/*", "application/octet-stream"},
+		{"*/*;q=0.1, application/*;q=0.2", "application/json"},
+		{"application/*;q=0.2, */*;q=0.9, text/plain;q=0.1", "application/json"},
+		{"text/plain;q=0.4, APPLICATION/JSON ; charset=utf-8 ; Q = 0.5", "application/json"},
+		{"text/plain;q=1.1, application/json", "text/plain"}, // no weight
+		{"text/plain;q=-1, application/json", "text/plain"},
+		{"text/plain;level=0, application/json;q=0.5", "text/plain"},
+		{"text/plain;q=x, application/json", "text/plain"},
+		{"text/plain;q=0, application/json;q=0.001", "application/json"},
+		{"text/plain;q=0", ""},
+		{"text", ""},
+	} {
+		r := &http.Request{Header: http.Header{}}
+		for line := range strings.SplitSeq(tt.accept, "|") {
+			if tt.accept != "" {
+				r.Header.Add("Accept", line)
+			}
+		}
+		got, fault := negotiate(r, forms)
+		if bare(got) != tt.want || (fault == nil) != (tt.want != "") {
+			t.Errorf("%s: %s, %+v, want %s", tt.accept, got, fault, tt.want)
+		}
+	}
+}
+
+// Ids are likely of a time from 2000 to tomorrow.
+func TestLikely(t *testing.T) {
+	first := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
+	for _, tt := range []struct {
+		at   time.Time
+		want bool
+	}{
+		{first.Add(-time.Millisecond), false}, {first, true}, {noon, true},
+		{noon.Add(24 * time.Hour), true}, {noon.Add(24*time.Hour + time.Millisecond), false},
+	} {
+		if got := likely(uint64(tt.at.UnixMilli()), noon); got != tt.want {
+			t.Errorf("%v: %t", tt.at, got)
+		}
+	}
+}
+
+// What Erlang prints of a binary is read as its bytes, and nothing else is.
+func TestFromErlang(t *testing.T) {
+	for _, tt := range []struct {
+		text, want string
+		ok         bool
+	}{
+		{"<<0,255>>", "\x00\xff", true}, {"<<1, 2>>", "\x01\x02", true},
+		{"<<256>>", "", false}, {"<<>>", "", false}, {"<<1,>>", "", false}, {"<<1", "", false}, {"1>>", "", false}, {"1", "", false},
+	} {
+		if got, ok := fromErlang(tt.text); got != tt.want || ok != tt.ok {
+			t.Errorf("%s: %q, %t", tt.text, got, ok)
+		}
+	}
+}

@@ -1,0 +1,79 @@
+package idhttp_test
+
+import (
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/flake/sno"
+	"github.com/flake-go/flake/idserver"
+	"github.com/flake-go/flake/idserver/idhttp"
+)
+
+// A generator of sno goes on with the other tick-tock bit when the clock is set
+// back, and has no ids only where both may be used: so say all who are asked.
+func TestReadiness(t *testing.T) {
+	system, ahead := flake.SystemClock(), uint64(0)
+	ids, err := sno.NewGenerator(&sno.Snapshot{}, sno.Options{Clock: func() uint64 { return system() + ahead }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := slog.New(slog.DiscardHandler)
+	s := idhttp.New(idhttp.Options{Log: log, Generators: []idhttp.Generator{
+		{Name: "sno", Server: &idserver.Server{IDs: idserver.Sno(ids), Log: log}},
+	}})
+	for _, step := range []struct {
+		what  string
+		ahead time.Duration
+		ready bool
+	}{
+		{"at first", 2 * time.Hour, true},
+		{"set back", 0, true},
+		{"past all", 4 * time.Hour, true},
+		{"set back to where both bits are used", time.Hour, false},
+	} {
+		ahead = uint64(step.ahead.Milliseconds())
+		w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/readyz", nil)
+		r.Host = "localhost"
+		s.ServeHTTP(w, r)
+		metrics, page := get(t, s, "/metrics"), get(t, s, "/")
+		if step.ready {
+			if w.Code != http.StatusOK || !strings.Contains(metrics, `flake_ready{generator="sno"} 1`) || strings.Contains(page, "the clock is") {
+				t.Errorf("%s: %d, %s", step.what, w.Code, w.Body)
+			}
+		} else {
+			retry := w.Header().Get("Retry-After")
+			if w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "clock_running_backwards") || len(retry) != 4 || retry > "3700" ||
+				!strings.Contains(metrics, `flake_ready{generator="sno"} 0`) || !strings.Contains(page, "the clock is") {
+				t.Errorf("%s: %d, %s, again in %s s", step.what, w.Code, w.Body, retry)
+			}
+		}
+		if _, err := ids.Reserve(t.Context(), 1); (err == nil) != step.ready {
+			t.Errorf("%s: %v", step.what, err)
+		}
+	}
+}
+
+// A generator that Erlang nodes do not reach is not ready.
+func TestReadinessOfTheServer(t *testing.T) {
+	ids, err := flake.NewGenerator(1, flake.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	running := true
+	s := idhttp.New(idhttp.Options{Generators: []idhttp.Generator{
+		{Name: "flake", Server: &idserver.Server{IDs: idserver.Flake(ids)}, Running: func() bool { return running }},
+	}})
+	for _, running = range []bool{true, false} {
+		w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/readyz", nil)
+		r.Host = "localhost"
+		s.ServeHTTP(w, r)
+		if (w.Code == http.StatusOK) != running || strings.Contains(w.Body.String(), "noproc") == running {
+			t.Errorf("running %t: %d, %s", running, w.Code, w.Body)
+		}
+	}
+}

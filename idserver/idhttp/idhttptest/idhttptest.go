@@ -1,0 +1,206 @@
+// Package idhttptest has servers of package idhttp in all conditions, and
+// requests with what is to come of them, for its tests and for that of peers.
+package idhttptest
+
+import (
+	"bufio"
+	"context"
+	_ "embed"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/flake/sno"
+	"github.com/flake-go/flake/flake/snowflake"
+	"github.com/flake-go/flake/idserver"
+	"github.com/flake-go/flake/idserver/idhttp"
+)
+
+// Token is that of the server "token".
+const Token = "0123456789abcdef"
+
+// Worker is that of the generators.
+const Worker flake.Worker = 0x02fc00000001
+
+// Server gives a server in a condition:
+//
+//	up       all is well; there are the generators flake and orders
+//	token    the token is wanted
+//	any      any host may be named
+//	behind   the clock is an hour behind the last id
+//	unsaved  the time cannot be saved
+//	closed   the node is about to end
+//	formats  there are the generators flake, orders of snowflake and events of sno
+//	many     there are 21 generators
+func Server(t testing.TB, condition string) *idhttp.Server {
+	o := idhttp.Options{
+		Node: idhttp.Node{Name: "flake@127.0.0.1", Address: "127.0.0.1:46073", Version: "0.1.0"},
+		Log:  slog.New(slog.DiscardHandler),
+	}
+	ahead := uint64(0)
+	clock := flake.SystemClock()
+	generator, err := flake.NewGenerator(Worker, flake.Options{Clock: func() uint64 { return clock() + ahead }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	source := idserver.Source(marked{idserver.Flake(generator)})
+	switch condition {
+	case "up":
+	case "token":
+		o.Token = Token
+	case "any":
+		o.AnyHost = true
+	case "behind":
+		ahead = 3600_000
+		if _, err := generator.Next(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		ahead = 0
+	case "unsaved":
+		source = failing{source, flake.ErrTimestampNotSaved}
+	case "closed":
+		source = failing{source, flake.ErrClosed}
+	case "formats":
+		return with(o, []string{"flake", "orders", "events"}, source, orders(t), events(t, 7))
+	case "many":
+		names, all := []string{"flake"}, []idserver.Source{source}
+		for i := range 20 {
+			names = append(names, fmt.Sprintf("events_%d", i))
+			all = append(all, events(t, uint16(i)))
+		}
+		return with(o, names, all...)
+	default:
+		t.Fatalf("no server %q", condition)
+	}
+	return with(o, []string{"flake", "orders"}, source, source)
+}
+
+// with gives a server of generators.
+func with(o idhttp.Options, names []string, sources ...idserver.Source) *idhttp.Server {
+	for i, source := range sources {
+		o.Generators = append(o.Generators, idhttp.Generator{Name: names[i], Server: &idserver.Server{IDs: source, Log: o.Log}})
+	}
+	return idhttp.New(o)
+}
+
+// orders are ids of snowflake, with an epoch of 2020.
+func orders(t testing.TB) idserver.Source {
+	layout := snowflake.Twitter
+	layout.Epoch, layout.Datacenter, layout.Worker = 1577836800000, 5, 5
+	ids, err := layout.Open(t.Context(), filepath.Join(t.TempDir(), "timestamp"), 9<<5|23, snowflake.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ids.Close() })
+	return idserver.Snowflake(ids)
+}
+
+// events are ids of sno.
+func events(t testing.TB, partition uint16) idserver.Source {
+	snapshot := sno.Snapshot{SequenceMax: 0xffff}
+	snapshot.Partition.PutUint16(partition)
+	ids, err := sno.NewGenerator(&snapshot, sno.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return marked{idserver.Sno(ids)}
+}
+
+// marked is a source with a mark, which moves with the clock.
+type marked struct{ idserver.Source }
+
+func (marked) Mark() time.Time { return time.Now().Add(2500 * time.Millisecond) }
+
+// failing is a source that has trouble.
+type failing struct {
+	idserver.Source
+	err error
+}
+
+func (f failing) Reserve(context.Context, int, uint8) (idserver.Run, error) {
+	return idserver.Run{}, f.err
+}
+
+func (f failing) Ready() error { return f.err }
+
+func (f failing) LastSaved() (time.Time, error) { return time.Unix(0, 0), f.err }
+func (f failing) Mark() time.Time               { return time.Now().Add(-10 * time.Second) }
+
+// Case is a request and what is to come of it.
+type Case struct {
+	Line      int
+	Server    string
+	Method    string
+	URL       string
+	Header    http.Header
+	Body      string
+	Status    int
+	Answer    string // the media type, or the problem's parameter
+	Contains  string
+	Described bool // whether openapi.yaml can tell that it is wrong
+}
+
+func (c Case) String() string { return fmt.Sprintf("cases.tsv:%d: %s %s", c.Line, c.Method, c.URL) }
+
+// Request is what to send.
+func (c Case) Request() *http.Request {
+	r := httptest.NewRequest(c.Method, c.URL, strings.NewReader(c.Body))
+	r.Host = "127.0.0.1:8465"
+	for name, values := range c.Header {
+		r.Header[name] = values
+	}
+	if host := r.Header.Get("Host"); host != "" {
+		r.Host = host
+	}
+	return r
+}
+
+//go:embed cases.tsv
+var cases string
+
+// Cases reads cases.tsv.
+func Cases(t testing.TB) []Case {
+	var all []Case
+	lines := bufio.NewScanner(strings.NewReader(cases))
+	for n := 1; lines.Scan(); n++ {
+		if line := lines.Text(); line != "" && line[0] != '#' {
+			all = append(all, parse(t, n, line))
+		}
+	}
+	if len(all) == 0 {
+		t.Fatal("cases.tsv is empty")
+	}
+	return all
+}
+
+func parse(t testing.TB, n int, line string) Case {
+	columns := strings.Split(line, "\t")
+	if len(columns) != 8 {
+		t.Fatalf("cases.tsv:%d: %d columns, want 8", n, len(columns))
+	}
+	for i := range columns {
+		if columns[i] == "-" {
+			columns[i] = ""
+		}
+	}
+	c := Case{Line: n, Server: columns[0], Header: http.Header{}, Body: columns[3], Answer: columns[5],
+		Contains: columns[6], Described: columns[7] == "described"}
+	c.Method, c.URL, _ = strings.Cut(columns[1], " ")
+	for header := range strings.SplitSeq(columns[2], "|") {
+		if name, value, ok := strings.Cut(header, ": "); ok {
+			c.Header.Add(name, value)
+		}
+	}
+	var err error
+	if c.Status, err = strconv.Atoi(columns[4]); err != nil {
+		t.Fatalf("cases.tsv:%d: %v", n, err)
+	}
+	return c
+}

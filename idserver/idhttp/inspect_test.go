@@ -1,0 +1,116 @@
+package idhttp
+
+import (
+	"fmt"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/flake-go/flake/flake/snowflake"
+	"github.com/flake-go/flake/idserver"
+)
+
+// maker is a source of which only is known whose ids it makes.
+type maker struct {
+	idserver.Source
+	format idserver.Format
+	worker uint64
+}
+
+func (m maker) Format() idserver.Format { return m.format }
+func (m maker) Worker() uint64          { return m.worker }
+
+// inspecting is a server that takes ids of generators apart: flake; orders of snowflake
+// from 2020 on, bills from 2010 on; events of sno; and odd of flake, whose worker has made
+// an id of orders if that is in base 62.
+func inspecting(names string) *Server {
+	since2010, since2020 := snowflake.Twitter, snowflake.Twitter
+	since2010.Datacenter, since2010.Worker = 5, 5
+	since2020.Datacenter, since2020.Worker, since2020.Epoch = 5, 5, 1577836800000
+	makers := map[string]maker{
+		"flake":  {format: idserver.FlakeFormat, worker: 0x02fc00000001},
+		"orders": {format: idserver.SnowflakeFormat(since2020), worker: 9<<5 | 23},
+		"bills":  {format: idserver.SnowflakeFormat(since2010), worker: 23<<5 | 9},
+		"odd":    {format: idserver.FlakeFormat, worker: 0xe78be86ee07a},
+		"events": {format: idserver.SnoFormat, worker: 7},
+	}
+	s := &Server{}
+	for _, name := range strings.Fields(names) {
+		s.Generators = append(s.Generators, Generator{Name: name, Server: &idserver.Server{IDs: makers[name]}})
+	}
+	return s
+}
+
+// A text is read as what it likeliest is, and four others at most are offered that are not
+// much less likely.
+func TestInspect(t *testing.T) {
+	for _, tt := range []struct{ generators, query, want string }{
+		{"flake", "id=BCeSOTXmkQcK8Ru83s",
+			"base 62 of ; base 60 of  from 2002-08-07, /?base=60&id=ID#inspector; base 61 of  from 2013-02-28, /?base=61&id=ID#inspector"},
+		{"flake events", "id=BCeSOTXmkQcK8Ru83s",
+			"base 62 of flake; " +
+				"base 60 of flake from 2002-08-07, /?base=60&generator=flake&id=ID#inspector; " +
+				"base 61 of flake from 2013-02-28, /?base=61&generator=flake&id=ID#inspector"},
+		{"flake orders", "id=999999999999999999",
+			"base 62 of flake; base 61 of flake from 2005-03-28, /?base=61&generator=flake&id=ID#inspector"},
+		{"flake orders", "id=911723800210665477",
+			"snowflake's own text of orders"},
+		{"odd orders", "id=911723800210665477",
+			"snowflake's own text of orders; base 62 of odd from 2015-10-12, /?base=62&generator=odd&id=ID#inspector"},
+		{"bills orders", "id=911723800210665477",
+			"snowflake's own text of orders; snowflake's own text of bills from 2017-09-23, /?generator=bills&id=ID#inspector"},
+		{"events orders", "id=g1",
+			"base 62 of events; " +
+				"base 62 of orders from 2020-01-01, /?base=62&generator=orders&id=ID#inspector; " +
+				"base 58 of events from 2010-01-01, /?base=58&generator=events&id=ID#inspector; " +
+				"base 58 of orders from 2020-01-01, /?base=58&generator=orders&id=ID#inspector; " +
+				"base 43 of events from 2010-01-01, /?base=43&generator=events&id=ID#inspector"},
+		{"events orders", "id=15LhgmPoGFZ",
+			"base 62 of orders; " +
+				"base 62 of events from 2010-01-01, /?base=62&generator=events&id=ID#inspector; " +
+				"base 58 of events from 2010-01-01, /?base=58&generator=events&id=ID#inspector; " +
+				"base 58 of orders from 2023-07-22, /?base=58&generator=orders&id=ID#inspector; " +
+				"base 51 of events from 2010-01-01, /?base=51&generator=events&id=ID#inspector"},
+		{"events orders", "id=1" + strings.Repeat("0", 49),
+			"base 2 of events; " +
+				"base 2 of orders from 2020-01-02, /?base=2&generator=orders&id=ID#inspector; " +
+				"base 3 of events from 2023-10-17, /?base=3&generator=events&id=ID#inspector"},
+		{"events orders", "generator=events&id=1" + strings.Repeat("0", 49),
+			"base 2 of events; " +
+				"base 2 of orders from 2020-01-02, /?base=2&generator=orders&id=ID#inspector; " +
+				"base 3 of events from 2023-10-17, /?base=3&generator=events&id=ID#inspector"},
+		{"orders", "id=111111111111111111",
+			"snowflake's own text of "},
+		{"flake odd", "id=1",
+			"base 62 of flake"},
+		{"flake", "id=1&base=1",
+			`base is "ID": allowed is a whole number from 2 to 62, or canonical`},
+		{"flake", "id=0123456789abcdef&base=63",
+			`base is "63": allowed is a whole number from 2 to 62, or canonical`},
+		{"flake", "id=<<0,0,1,161,250,198,196,243,2,252,0,0,0,1,0,0>>",
+			"an Erlang binary of "},
+		{"flake", "base=16&id=<<0,0,1,161,250,198,196,243,2,252,0,0,0,1,0,0>>",
+			`"ID" is not an id of flake in base 16`},
+		{"orders", "id=<<49,48>>",
+			`"ID" is not an id of snowflake in a text of its own`},
+	} {
+		v, fault := inspecting(tt.generators).inspect(httptest.NewRequest("GET", "/?"+url.PathEscape(tt.query), nil), noon)
+		if fault != nil {
+			t.Fatal(fault)
+		}
+		if strings.Join(v.Generators, " ") != tt.generators || len(v.Bases) != 61 || v.Bases[60] != "2" {
+			t.Errorf("%s: there are %s and %s to choose from", tt.generators, v.Generators, v.Bases)
+		}
+		got := v.Fault
+		if v.Reading != nil {
+			got += v.Reading.As + " of " + v.Reading.Generator
+			for _, o := range v.Reading.Others {
+				got += fmt.Sprintf("; %s of %s from %s, %s", o.As, o.Generator, o.Time, o.URL)
+			}
+		}
+		if got = strings.ReplaceAll(got, v.ID, "ID"); got != tt.want {
+			t.Errorf("%s, %s: %s\n\twant %s", tt.generators, tt.query, got, tt.want)
+		}
+	}
+}

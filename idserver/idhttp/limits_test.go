@@ -1,0 +1,427 @@
+package idhttp
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/idserver"
+	"github.com/flake-go/flake/node/certs/certstest"
+)
+
+// listening gives the URL of a server.
+func listening(t *testing.T) string { return "http://" + listeningWith(t, nil) }
+
+// listeningWith gives its address.
+func listeningWith(t *testing.T, config *tls.Config) string {
+	t.Helper()
+	generator, err := flake.NewGenerator(1, flake.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := New(Options{Generators: []Generator{{Name: "flake", Server: &idserver.Server{IDs: idserver.Flake(generator)}}}})
+	if config != nil {
+		s.TLS = func() *tls.Config { return config }
+	}
+	s.http.ReadHeaderTimeout, s.http.ReadTimeout = 0, 0 // so that only want of room ends a connection
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Serve(l)
+	t.Cleanup(func() { s.Stop(context.Background()) })
+	return l.Addr().String()
+}
+
+// A long handshake is not waited for; who asks may do so on and on.
+func TestTLSLimit(t *testing.T) {
+	ca := certstest.NewCA(t, "ca")
+	cert, err := tls.LoadX509KeyPair(ca.Issue("flake", "127.0.0.1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := listeningWith(t, &tls.Config{Certificates: []tls.Certificate{cert}})
+	long, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer long.Close()
+	long.SetDeadline(time.Now().Add(writeTime / 2))         // it has writeTime
+	long.Write([]byte{22, 3, 1, 0x40, 0, 1, 0, 0xff, 0xff}) // a ClientHello of 65,535 bytes, the first record
+	long.Write(make([]byte, 16<<10-4))
+	long.Write(append([]byte{22, 3, 1, 0x40, 0}, make([]byte, 4<<10)...))
+	if n, err := long.Read(make([]byte, 1)); errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("%d, %v: not ended", n, err)
+	}
+
+	dialled := 0
+	client := &http.Client{Transport: &http.Transport{
+		TLSClientConfig: &tls.Config{RootCAs: ca.Pool},
+		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			dialled++
+			return new(net.Dialer).DialContext(ctx, network, addr)
+		},
+	}}
+	defer client.CloseIdleConnections()
+	for i := range 30 {
+		r, err := http.NewRequest(http.MethodGet, "https://"+addr+"/healthz", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("X", strings.Repeat("x", 7<<10))
+		answer, err := client.Do(r)
+		if err != nil {
+			t.Fatalf("request %d: %v", i, err)
+		}
+		io.Copy(io.Discard, answer.Body)
+		answer.Body.Close()
+	}
+	if dialled != 1 {
+		t.Errorf("%d connections, want 1", dialled)
+	}
+}
+
+func TestTooManyStreams(t *testing.T) {
+	url := listening(t)
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	events := func() int {
+		answer, err := client.Get(url + "/events")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { answer.Body.Close() })
+		return answer.StatusCode
+	}
+	for range MaxStreams {
+		if status := events(); status != http.StatusOK {
+			t.Fatal(status)
+		}
+	}
+	if status := events(); status != http.StatusServiceUnavailable {
+		t.Errorf("one more: %d", status)
+	}
+}
+
+func TestLongHeader(t *testing.T) {
+	r, err := http.NewRequest(http.MethodGet, listening(t)+"/v1/ids", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("X", strings.Repeat("x", MaxHeader+4096))
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
+		t.Error(answer.Status)
+	}
+}
+
+// More connections than there are places, which say nothing or not enough, keep
+// nobody out.
+func TestManySilent(t *testing.T) {
+	url := listening(t)
+	addr := strings.TrimPrefix(url, "http://")
+	var silent []net.Conn
+	for i := range MaxConnections + SpareConnections + 10 {
+		c, err := net.Dial("tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if i%2 == 0 {
+			io.WriteString(c, "GET /v1/ids HTTP/1.1\r\nHost: ")
+		}
+		silent = append(silent, c)
+	}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: time.Minute}
+	answer, err := client.Get(url + "/v1/ids")
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer.Body.Close()
+	silent[0].SetReadDeadline(time.Now().Add(time.Minute))
+	if _, err := silent[0].Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("the oldest is still there: %v", err)
+	}
+}
+
+// from is a connection from an address, which tells whether it is closed.
+type from struct {
+	net.Conn
+	addr   string
+	closed atomic.Bool
+}
+
+func (f *from) RemoteAddr() net.Addr {
+	return net.TCPAddrFromAddrPort(netip.AddrPortFrom(netip.MustParseAddr(f.addr), 1))
+}
+
+func (f *from) Close() error { f.closed.Store(true); return nil }
+
+// callers is a listener.
+type callers chan *from
+
+func (c callers) Accept() (net.Conn, error) {
+	f, ok := <-c
+	if !ok {
+		return nil, net.ErrClosed
+	}
+	return f, nil
+}
+
+func (c callers) Close() error { close(c); return nil }
+func (callers) Addr() net.Addr { return nil }
+
+// Of too many connections the one that is silent the longest has to go, of the host
+// if that has too many, else of all. Who is answered stays, but for those that are too many.
+func TestLimitListener(t *testing.T) {
+	const most, perHost, spare = 4, 2, 1
+	for _, tt := range []struct {
+		callers string // in order; those with ! are being answered, with + have been last
+		closed  int    // which of them
+	}{
+		{"192.0.2.1 192.0.2.2 192.0.2.2 192.0.2.2 192.0.2.2", 1},
+		{"192.0.2.1 192.0.2.2! 192.0.2.2 192.0.2.2 192.0.2.2", 2},
+		{"192.0.2.1 192.0.2.2+ 192.0.2.2 192.0.2.2 192.0.2.2", 2},
+		{"192.0.2.1 192.0.2.2! 192.0.2.2! 192.0.2.2 192.0.2.2", 3},
+		{"192.0.2.1 192.0.2.2! 192.0.2.2! 192.0.2.2! 192.0.2.2", 3},
+		{"192.0.2.1! 192.0.2.2! 192.0.2.2! 192.0.2.3! 192.0.2.4! 192.0.2.4", 4},
+		{"192.0.2.1! 192.0.2.2+ 192.0.2.2! 192.0.2.2! 192.0.2.2", 3},
+		{"2001:db8::1 2001:db8:1::1 2001:db8:1::2 2001:db8:1::3 2001:db8:1::4", 1},
+		{"192.0.2.1 ::ffff:192.0.2.1 192.0.2.1 192.0.2.1", 0},
+		{"192.0.2.1 192.0.2.2 192.0.2.3 192.0.2.4 192.0.2.5", -1},
+		{"192.0.2.1 192.0.2.2 192.0.2.3 192.0.2.4 192.0.2.5 192.0.2.6", 0},
+		{"192.0.2.1! 192.0.2.2+ 192.0.2.3 192.0.2.4 192.0.2.5 192.0.2.6", 2},
+		{"127.0.0.1 127.0.0.1 127.0.0.1 127.0.0.1 127.0.0.1", -1},
+		{"127.0.0.1 127.0.0.1 127.0.0.1 127.0.0.1 ::1 127.0.0.1", 0},
+		{"127.0.0.1! 127.0.0.1! 127.0.0.1! 127.0.0.1! 127.0.0.1! 127.0.0.1!", 4},
+	} {
+		inner := make(callers, 1)
+		l := limitListener(inner, most, perHost, spare)
+		all := strings.Fields(tt.callers)
+		var conns []*from
+		var answered []net.Conn
+		for i, text := range all {
+			f := &from{addr: strings.TrimRight(text, "!+")}
+			conns = append(conns, f)
+			inner <- f
+			if i == len(all)-1 {
+				for _, c := range answered {
+					noteState(c, http.StateIdle)
+				}
+			}
+			c, err := l.Accept()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if strings.ContainsAny(text, "!+") {
+				l.answer(placedOf(tls.Server(c, nil))) // as net/http has it around
+			}
+			if strings.Contains(text, "+") {
+				answered = append(answered, c)
+			}
+		}
+		for i, f := range conns {
+			if f.closed.Load() != (i == tt.closed) {
+				t.Errorf("%s: %d closed: %t", tt.callers, i, f.closed.Load())
+			}
+		}
+	}
+}
+
+// slow is a source that hands out an id when it is told to.
+type slow struct {
+	idserver.Source
+	gate chan struct{}
+}
+
+func newSlow(t *testing.T) slow {
+	t.Helper()
+	generator, err := flake.NewGenerator(1, flake.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slow{idserver.Flake(generator), make(chan struct{})}
+}
+
+func (s slow) Reserve(ctx context.Context, n int, meta uint8) (idserver.Run, error) {
+	<-s.gate
+	return s.Source.Reserve(ctx, n, meta)
+}
+
+// While as many requests are being answered as may be, all others are refused at once;
+// not those for the health of the node, whoever else connects.
+func TestCrowded(t *testing.T) { synctest.Test(t, testCrowded) }
+
+func testCrowded(t *testing.T) {
+	ids := newSlow(t)
+	s, l, client := serving(Options{}, ids)
+	defer s.Stop(t.Context())
+	keeping := &http.Client{Transport: &http.Transport{DialContext: l.dial, MaxIdleConnsPerHost: MaxConnections}}
+	defer keeping.CloseIdleConnections()
+	get := func(client *http.Client, path string) (status int, retry string, ends bool) {
+		answer, err := client.Get("http://localhost" + path)
+		if err != nil {
+			t.Errorf("%s: %v", path, err)
+			return 0, "", false
+		}
+		defer answer.Body.Close()
+		io.Copy(io.Discard, answer.Body)
+		return answer.StatusCode, answer.Header.Get("Retry-After"), answer.Close
+	}
+	for round, client := range []*http.Client{client, keeping, keeping, client} {
+		got := make(chan int, MaxConnections)
+		for range MaxConnections {
+			go func() {
+				status, _, _ := get(client, "/v1/ids")
+				got <- status
+			}()
+		}
+		synctest.Wait()
+		for range 3 * SpareConnections {
+			c, _ := l.dial(t.Context(), "", "")
+			defer c.Close()
+		}
+		for path, want := range map[string]int{"/healthz": 200, "/readyz": 200, "/v1/ids": 503, "/metrics": 503, "/": 503, "/nowhere": 503} {
+			if status, retry, ends := get(keeping, path); status != want || (retry == "1") != (want == 503) || !ends {
+				t.Errorf("round %d, %s: %d, again in %q s, the connection ends: %t", round, path, status, retry, ends)
+			}
+		}
+		for range MaxConnections {
+			ids.gate <- struct{}{}
+		}
+		for range MaxConnections {
+			if status := <-got; status != http.StatusOK {
+				t.Errorf("round %d: %d", round, status)
+			}
+		}
+	}
+}
+
+// Who asks for many ids and hangs up before its turn gets none.
+func TestHungUp(t *testing.T) { synctest.Test(t, testHungUp) }
+
+func testHungUp(t *testing.T) {
+	ids := newSlow(t)
+	s, l, _ := serving(Options{}, ids)
+	defer s.Stop(t.Context())
+	const callers = 10
+	for i := range callers {
+		c, _ := l.dial(t.Context(), "", "")
+		defer c.Close()
+		io.WriteString(c, "GET /v1/leases?n=1000 HTTP/1.1\r\nHost: localhost\r\n\r\n")
+		synctest.Wait()
+		if i > 0 {
+			c.Close()
+		}
+	}
+	synctest.Wait()
+	if got := s.Generators[0].Server.Stats(); got.Refusals != callers-1 {
+		t.Errorf("%+v of %d who hung up", got, callers-1)
+	}
+	close(ids.gate)
+	synctest.Wait()
+	if got := s.Generators[0].Server.Stats(); got.IDs != 1000 {
+		t.Errorf("%d ids, want those of who is there", got.IDs)
+	}
+}
+
+// dry is a source whose ids are used up.
+type dry struct{ idserver.Source }
+
+func (dry) Reserve(ctx context.Context, _ int, _ uint8) (idserver.Run, error) {
+	<-ctx.Done()
+	return idserver.Run{}, ctx.Err()
+}
+
+// Who asks for many ids and does not get them is told so while it can be.
+func TestNoTurn(t *testing.T) { synctest.Test(t, testNoTurn) }
+
+func testNoTurn(t *testing.T) {
+	s, _, client := serving(Options{}, dry{newSlow(t)})
+	defer s.Stop(t.Context())
+	begin := time.Now()
+	answer, err := client.Get("http://localhost/v1/leases?n=1000")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	body, _ := io.ReadAll(answer.Body)
+	if answer.StatusCode != http.StatusServiceUnavailable || answer.Header.Get("Retry-After") == "" ||
+		!strings.Contains(string(body), "others ask for so many ids that there were not 1000 in 15s") ||
+		!strings.Contains(string(body), `"reason":"system_limit"`) || time.Since(begin) != turnTime {
+		t.Errorf("%s, %s after %v", answer.Status, body, time.Since(begin))
+	}
+}
+
+// The log is limited by message, so what net/http says of a caller, whom its lines
+// name, is of one message.
+func TestNetHTTPIsLogged(t *testing.T) {
+	var out strings.Builder
+	s := New(Options{Log: slog.New(slog.NewTextHandler(&out, nil))})
+	for _, caller := range []string{"10.0.0.1:1", "10.0.0.2:2"} {
+		s.http.ErrorLog.Printf("http: TLS handshake error from %s: EOF", caller)
+	}
+	messages := make(map[string]int)
+	for line := range strings.Lines(out.String()) {
+		_, message, _ := strings.Cut(line, "msg=")
+		message, err, _ := strings.Cut(message, " err=")
+		if messages[message]++; !strings.Contains(err, "TLS handshake error from 10.0.0.") {
+			t.Errorf("%q", line)
+		}
+	}
+	if len(messages) != 1 {
+		t.Errorf("%d messages: %v", len(messages), messages)
+	}
+}
+
+// Over HTTP beyond the loopback browsers do not name the page that a GET is of.
+func TestPagesElsewhere(t *testing.T) {
+	generator, err := flake.NewGenerator(1, flake.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const token = "0123456789abcdef"
+	generators := []Generator{{Name: "flake", Server: &idserver.Server{IDs: idserver.Flake(generator)}}}
+	for name, test := range map[string]struct {
+		options Options
+		method  string
+		header  map[string]string
+		want    int
+	}{
+		"a browser":          {Options{AnyHost: true}, "GET", map[string]string{"User-Agent": "Mozilla/5.0"}, 403},
+		"its POST":           {Options{AnyHost: true}, "POST", map[string]string{"User-Agent": "Mozilla/5.0", "Origin": "http://flake.example"}, 200},
+		"a page elsewhere":   {Options{AnyHost: true}, "POST", map[string]string{"User-Agent": "Mozilla/5.0", "Origin": "http://elsewhere.example"}, 403},
+		"no browser":         {Options{AnyHost: true}, "GET", nil, 200},
+		"its password":       {Options{Token: token}, "GET", map[string]string{"User-Agent": "Mozilla/5.0", "Authorization": "Basic Og=="}, 401},
+		"one with the token": {Options{Token: token}, "GET", map[string]string{"User-Agent": "Mozilla/5.0", "Authorization": "Bearer " + token}, 200},
+	} {
+		t.Run(name, func(t *testing.T) {
+			test.options.Generators = generators
+			r := httptest.NewRequest(test.method, "http://flake.example/v1/ids", nil)
+			for key, value := range test.header {
+				r.Header.Set(key, value)
+			}
+			w := httptest.NewRecorder()
+			New(test.options).ServeHTTP(w, r)
+			if w.Code != test.want {
+				t.Errorf("%d, want %d", w.Code, test.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,187 @@
+package idhttp
+
+import (
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// metrics are what Prometheus is told. Only requests over HTTP are counted here;
+// all else is asked for when Prometheus asks, so that it costs a call nothing.
+type metrics struct {
+	requestsTotal *prometheus.CounterVec
+	ok            map[string]prometheus.Counter // of requestsTotal, by endpoint, looked up once
+	handler       http.Handler
+}
+
+func newMetrics(s *Server) *metrics {
+	m := &metrics{requestsTotal: prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "flake_http_requests_total", Help: "Requests over HTTP, by the endpoint and the status they were answered with.",
+	}, []string{"endpoint", "code"}), ok: make(map[string]prometheus.Counter)}
+	for _, e := range endpoints {
+		m.ok[e.path] = m.requestsTotal.WithLabelValues(e.path, "200")
+	}
+	r := prometheus.NewRegistry()
+	r.MustRegister(
+		m.requestsTotal,
+		collector{s},
+		collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+	)
+	for _, g := range s.Generators {
+		if g.Saves != nil {
+			prometheus.WrapRegistererWith(prometheus.Labels{"generator": g.Name}, r).MustRegister(g.Saves.histogram)
+		}
+	}
+	m.handler = promhttp.HandlerFor(r, promhttp.HandlerOpts{
+		ErrorLog:            prometheusLog{s},
+		MaxRequestsInFlight: maxScrapes,
+	})
+	return m
+}
+
+// maxScrapes bounds the requests for metrics at a time; one more is answered 503.
+const maxScrapes = 4
+
+type prometheusLog struct{ *Server }
+
+func (l prometheusLog) Println(v ...any) { l.Log.Error("metrics cannot be told", "err", v) }
+
+func (s *Server) showMetrics(w http.ResponseWriter, r *http.Request) *problem {
+	if _, fault := readParameters(r, nil); fault != nil {
+		return fault
+	}
+	s.metrics.handler.ServeHTTP(w, r)
+	return nil
+}
+
+// answer is a ResponseWriter that remembers the status it was given; 0, which is
+// 200, if none was.
+type answer struct {
+	http.ResponseWriter
+	status int
+}
+
+var answers = sync.Pool{New: func() any { return new(answer) }}
+
+func (a *answer) WriteHeader(status int) {
+	a.status = status
+	a.ResponseWriter.WriteHeader(status)
+}
+
+// Unwrap is for [http.ResponseController].
+func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
+
+// count counts an answer. What http.ServeMux answers by itself is counted at the
+// endpoint that it found, else nowhere.
+func (m *metrics) count(endpoint string, status int) {
+	ok, known := m.ok[endpoint]
+	switch {
+	case !known:
+		m.count(nowhere, status)
+	case status == 0:
+		ok.Inc()
+	default:
+		m.requestsTotal.WithLabelValues(endpoint, strconv.Itoa(status)).Inc()
+	}
+}
+
+// Saves is how long it took to make the time durable.
+type Saves struct{ histogram prometheus.Histogram }
+
+// NewSaves gives counts that begin now.
+func NewSaves() *Saves {
+	return &Saves{prometheus.NewHistogram(prometheus.HistogramOpts{
+		Name:    "flake_mark_save_seconds",
+		Help:    "How long it took to make the mark durable, tried in vain included.",
+		Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 3},
+	})}
+}
+
+// Observe counts one time.
+func (s *Saves) Observe(took time.Duration) { s.histogram.Observe(took.Seconds()) }
+
+// collector asks the generators and the node.
+type collector struct{ *Server }
+
+// family is a kind of figure.
+type family struct {
+	desc *prometheus.Desc
+	kind prometheus.ValueType
+}
+
+func gauge(name, help string, labels ...string) family {
+	return family{prometheus.NewDesc("flake_"+name, help, labels, nil), prometheus.GaugeValue}
+}
+
+func counter(name, help string, labels ...string) family {
+	return family{prometheus.NewDesc("flake_"+name+"_total", help, labels, nil), prometheus.CounterValue}
+}
+
+var (
+	info     = gauge("info", "What the node is; always 1.", "node", "version")
+	ready    = gauge("ready", "1 if the generator can hand out ids, else 0.", "generator")
+	ids      = counter("ids", "Ids handed out or leased.", "generator")
+	calls    = counter("calls", "Calls, by their kind and what they came to.", "generator", "kind", "result")
+	waits    = counter("waits", "Waits for the next tick, as the ids of one were used up.", "generator")
+	refusals = counter("refusals", "Calls answered with an error.", "generator")
+	lastID   = gauge("last_id_timestamp_seconds", "Time of the last id.", "generator")
+	ahead    = gauge("mark_ahead_seconds", "How far the durable mark is ahead of the clock; at 0 there are no ids.", "generator")
+
+	connections = gauge("connections", "Connected nodes.")
+	connected   = counter("connections_established", "Handshakes that came to a connection.")
+	received    = counter("received_bytes", "Octets from other nodes.")
+	sent        = counter("sent_bytes", "Octets to other nodes.")
+	handshakes  = counter("handshake_failures", "Handshakes that came to nothing, by reason.", "reason")
+	closes      = counter("hostile_closes", "Connections ended for what the peer did or did not, by reason.", "reason")
+)
+
+// Describe tells nothing: what is collected is told as it comes.
+func (collector) Describe(chan<- *prometheus.Desc) {}
+
+func (c collector) Collect(ch chan<- prometheus.Metric) {
+	tell := func(f family, value float64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(f.desc, f.kind, value, labels...)
+	}
+	now := time.Now()
+	tell(info, 1, c.Node.Name, c.Node.Version)
+	for i := range c.Generators {
+		c.Generators[i].tell(now, tell)
+	}
+	t := c.traffic()
+	tell(connections, float64(t.Connections))
+	tell(connected, float64(t.Connected))
+	tell(received, float64(t.Received))
+	tell(sent, float64(t.Sent))
+	for reason, n := range t.HandshakeFailures {
+		tell(handshakes, float64(n), reason)
+	}
+	for reason, n := range t.Closes {
+		tell(closes, float64(n), reason)
+	}
+}
+
+func (g *Generator) tell(now time.Time, tell func(family, float64, ...string)) {
+	isReady := 1.0
+	if reason, _ := g.trouble(); reason != "" {
+		isReady = 0
+	}
+	tell(ready, isReady, g.Name)
+	stats := g.Server.Stats()
+	tell(ids, float64(stats.IDs), g.Name)
+	tell(waits, float64(stats.Waits), g.Name)
+	tell(refusals, float64(stats.Refusals), g.Name)
+	for _, c := range stats.Calls {
+		tell(calls, float64(c.Calls), g.Name, c.Kind, c.Result)
+	}
+	milli, _ := g.Server.IDs.Last()
+	tell(lastID, float64(milli)/1000, g.Name)
+	if mark := g.Server.IDs.Mark(); !mark.IsZero() {
+		tell(ahead, mark.Sub(now).Seconds(), g.Name)
+	}
+}

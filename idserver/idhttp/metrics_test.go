@@ -1,0 +1,190 @@
+package idhttp_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flake-go/flake/idserver/idhttp"
+	"github.com/flake-go/flake/idserver/idhttp/idhttptest"
+)
+
+// metricName finds the names of metrics in an expression of PromQL.
+var metricName = regexp.MustCompile(`\b(?:flake|process|go)_[a-z_]+\b`)
+
+// The dashboard asks only for metrics that there are.
+func TestDashboard(t *testing.T) {
+	source, err := os.ReadFile("../../rel/files/grafana.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var dashboard struct {
+		Panels []struct {
+			Title   string
+			Targets []struct{ Expr string }
+		}
+	}
+	if err := json.Unmarshal(source, &dashboard); err != nil {
+		t.Fatal(err)
+	}
+	s := idhttptest.Server(t, "up")
+	for i := range s.Generators {
+		s.Generators[i].Saves = idhttp.NewSaves()
+	}
+	s.Generators[0].Saves.Observe(2 * time.Second)
+	s.Node.Traffic = func() idhttp.Traffic {
+		one := map[string]uint64{"reason": 1}
+		return idhttp.Traffic{Connections: 1, Connected: 1, Received: 1, Sent: 1, HandshakeFailures: one, Closes: one}
+	}
+	s = idhttp.New(s.Options)
+	get(t, s, "/v1/ids")
+	metrics := get(t, s, "/metrics")
+	asked := 0
+	for _, p := range dashboard.Panels {
+		for _, target := range p.Targets {
+			for _, name := range metricName.FindAllString(target.Expr, -1) {
+				asked++
+				if !regexp.MustCompile("(?m)^" + name + "[{ ]").MatchString(metrics) {
+					t.Errorf("%s: there is no %s", p.Title, name)
+				}
+			}
+		}
+	}
+	if asked == 0 {
+		t.Error("nothing is asked for")
+	}
+	if want := `flake_mark_save_seconds_sum{generator="flake"} 2`; !strings.Contains(metrics, want) {
+		t.Errorf("there is no %s", want)
+	}
+}
+
+// What the node and its generators are and did is told with the figures they have.
+func TestMetrics(t *testing.T) {
+	s := newHundreds(t, 0)
+	s.Node = idhttp.Node{Name: "flake@host", Version: "1.2.3", Traffic: func() idhttp.Traffic {
+		return idhttp.Traffic{
+			Connections: 1, Connected: 2, Received: 3, Sent: 4,
+			HandshakeFailures: map[string]uint64{"bad_cookie": 5}, Closes: map[string]uint64{"too_large": 6},
+		}
+	}}
+	get(t, s, "/v1/ids")
+	get(t, s, "/v1/ids?n=150")
+	s.ServeHTTP(httptest.NewRecorder(), idsRequest("/v1/ids/none", ""))
+	metrics := get(t, s, "/metrics")
+	for _, want := range []string{
+		`flake_info{node="flake@host",version="1.2.3"} 1`,
+		`flake_ready{generator="flake"} 1`,
+		`flake_ids_total{generator="flake"} 151`,
+		`flake_calls_total{generator="flake",kind="get",result="ok"} 1`,
+		`flake_calls_total{generator="flake",kind="get_many",result="ok"} 1`,
+		`flake_calls_total{generator="flake",kind="decompose",result="badarg"} 1`,
+		`flake_refusals_total{generator="flake"} 1`,
+		`flake_waits_total{generator="flake"} 7`,
+		`flake_last_id_timestamp_seconds{generator="flake"} 1.795208692979e+09`,
+		`flake_connections 1`,
+		`flake_connections_established_total 2`,
+		`flake_received_bytes_total 3`,
+		`flake_sent_bytes_total 4`,
+		`flake_handshake_failures_total{reason="bad_cookie"} 5`,
+		`flake_hostile_closes_total{reason="too_large"} 6`,
+	} {
+		if !strings.Contains(metrics, want+"\n") {
+			t.Errorf("there is no %s", want)
+		}
+	}
+	if strings.Contains(metrics, "flake_mark_ahead_seconds{") {
+		t.Error("the mark is told of a generator that keeps none")
+	}
+	if metrics := get(t, idhttptest.Server(t, "up"), "/metrics"); !strings.Contains(metrics, "flake_mark_ahead_seconds{") {
+		t.Error("the mark is not told")
+	}
+}
+
+// What browsers and caches are told is with each kind of answer.
+func TestHeaders(t *testing.T) {
+	s := idhttptest.Server(t, "up")
+	for _, tt := range []struct{ request, name, want string }{
+		{"GET /", "Content-Security-Policy", "default-src 'none'; "},
+		{"GET /", "X-Content-Type-Options", "nosniff"},
+		{"GET /", "Referrer-Policy", "no-referrer"},
+		{"GET /", "Cache-Control", "no-store"},
+		{"GET /v1/ids", "Cache-Control", "no-store"},
+		{"GET /v1/ids/0000BCeSOTXmkQcK8Ru83s", "Cache-Control", "no-store"},
+		{"GET /healthz", "Cache-Control", "no-store"},
+		{"GET /healthz", "Content-Type", "text/plain"},
+		{"GET /assets/page.js", "Cache-Control", "no-cache"},
+		{"GET /assets/page.js", "X-Content-Type-Options", "nosniff"},
+		{"GET /assets/page.js", "ETag", `"`},
+		{"POST /take", "Location", "/?id=0000"},
+		{"POST /take?generator=orders", "Location", "/?generator=orders&id=0000"},
+	} {
+		method, url, _ := strings.Cut(tt.request, " ")
+		w, r := httptest.NewRecorder(), httptest.NewRequest(method, url, nil)
+		r.Host = "localhost"
+		s.ServeHTTP(w, r)
+		if got := w.Header().Get(tt.name); !strings.HasPrefix(got, tt.want) {
+			t.Errorf("%s: %s is %s, want %s", tt.request, tt.name, got, tt.want)
+		}
+	}
+}
+
+// Each answer is counted once, with the status that was sent, whoever sent it.
+func TestRequestsTotal(t *testing.T) {
+	s := idhttptest.Server(t, "up")
+	for _, tt := range []struct {
+		request  string
+		header   http.Header
+		status   int
+		endpoint string
+	}{
+		{"GET /v1/ids", nil, 200, "/v1/ids"},
+		{"GET /v1/ids?n=0", nil, 400, "/v1/ids"},
+		{"DELETE /v1/ids", nil, 405, "/v1/ids"},
+		{"GET //v1/ids", nil, 307, "/v1/ids"}, // by http.ServeMux
+		{"GET /?id=?", nil, 400, "/{$}"},
+		{"HEAD /", nil, 200, "/{$}"},
+		{"POST /take", nil, 303, "/take"},
+		{"GET /assets/page.css", http.Header{"Range": {"bytes=0-9"}}, 206, "/assets/{name}"},
+		{"GET /assets/page.css", http.Header{"If-None-Match": {"*"}}, 304, "/assets/{name}"},
+		{"GET /assets/none", nil, 404, "/assets/{name}"},
+		{"GET /none", nil, 404, "/"},
+		{"OPTIONS *", nil, 400, "/"}, // by http.ServeMux
+	} {
+		line := fmt.Sprintf("flake_http_requests_total{code=\"%d\",endpoint=%q} 1\n", tt.status, tt.endpoint)
+		if strings.Contains(get(t, s, "/metrics"), line) {
+			t.Fatalf("%s: counted before", tt.request)
+		}
+		method, url, _ := strings.Cut(tt.request, " ")
+		r := httptest.NewRequest(method, url, nil)
+		r.Host = "localhost"
+		for name, values := range tt.header {
+			r.Header[name] = values
+		}
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, r)
+		if w.Code != tt.status {
+			t.Errorf("%s: %d, want %d", tt.request, w.Code, tt.status)
+		}
+		if counts := get(t, s, "/metrics"); !strings.Contains(counts, line) {
+			t.Errorf("%s: there is no %s in %s", tt.request, line, counts)
+		}
+	}
+}
+
+func get(t *testing.T, s *idhttp.Server, url string) string {
+	t.Helper()
+	w := httptest.NewRecorder()
+	r := httptest.NewRequest(http.MethodGet, url, nil)
+	r.Host = "localhost"
+	s.ServeHTTP(w, r)
+	if w.Code != http.StatusOK {
+		t.Fatalf("%s: %d, %s", url, w.Code, w.Body)
+	}
+	return w.Body.String()
+}

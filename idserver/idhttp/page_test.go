@@ -1,0 +1,239 @@
+package idhttp_test
+
+import (
+	"flag"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flake-go/flake/idserver/idhttp"
+	"github.com/flake-go/flake/idserver/idhttp/idhttptest"
+)
+
+var pictures = flag.String("page.pictures", "", "write pictures of the page to `DIR`")
+
+// serve has a server listen, and gives its URL.
+func serve(t *testing.T, condition string) string {
+	t.Helper()
+	url, _ := served(t, condition)
+	return url
+}
+
+func served(t *testing.T, condition string) (url string, s *idhttp.Server) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s = idhttptest.Server(t, condition)
+	s.Serve(l)
+	t.Cleanup(func() { s.Stop(t.Context()) })
+	return "http://" + l.Addr().String(), s
+}
+
+const (
+	anID      = "0000BCeSOTXmkQcK8Ru83s"
+	anIDsTime = "2026-11-20 21:04:52.979 UTC"
+)
+
+// TestPage uses the page as people do.
+func TestPage(t *testing.T) {
+	url := serve(t, "up")
+	b := newBrowser(t)
+	b.size(1080, 800, 1)
+	b.open(url)
+
+	b.await("document.getElementById('line').getAttribute('d').includes('L')") // two events have come
+	total := b.text("#total")
+	answer, err := http.Get(url + "/v1/ids?n=1000")
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer.Body.Close()
+	b.await("document.getElementById('total').textContent != '" + total + "'")
+
+	b.fill("[name=id]", "BCeSOTXmkQcK8Ru83s")
+	b.click("button.primary")
+	b.await("document.querySelector('#reading .parts')")
+	if got := b.text("#reading"); !strings.Contains(got, anIDsTime) || !strings.Contains(got, "02:fc:00:00:00:01") ||
+		!strings.Contains(got, "base 62") || !strings.Contains(got, "000001a1-fac6-c4f3-02fc-000000010000") {
+		t.Errorf("read as %s", got)
+	}
+	var ones int
+	if b.script("document.querySelectorAll('.octet i.one').length", &ones); ones != 31 {
+		t.Errorf("%d bits are set, want 31", ones)
+	}
+	b.fill("[name=id]", "<script>")
+	b.click("button.primary")
+	b.await("document.querySelector('#reading .fault')")
+	b.click("button[form=take]")
+	b.await("document.querySelector('#reading .parts')")
+
+	checkLooks(b, "page")
+	var all []string
+	for _, complaint := range b.complaints() {
+		if !strings.Contains(complaint, "400 (Bad Request)") { // as of <script>
+			all = append(all, complaint)
+		}
+	}
+	if len(all) > 0 {
+		t.Errorf("%q", all)
+	}
+}
+
+// checkLooks holds the page to what all can see and use, and takes pictures.
+func checkLooks(b *browser, name string) {
+	b.t.Helper()
+	for _, scheme := range []string{"light", "dark"} {
+		b.scheme(scheme)
+		for device, width := range map[string]int{"": 1080, "-phone": 360} {
+			b.size(width, 800, 1)
+			var wide int
+			if b.script("document.documentElement.scrollWidth", &wide); wide > width {
+				b.t.Errorf("%s: %d pixels wide, of %d", scheme, wide, width)
+			}
+			var faint []string
+			if b.script(faintTexts, &faint); len(faint) > 0 {
+				b.t.Errorf("%s, %d pixels: faint: %q", scheme, width, faint)
+			}
+			if *pictures != "" {
+				png := b.picture(max(width, 390), map[int]float64{1080: 1.5, 360: 2}[width])
+				if err := os.WriteFile(filepath.Join(*pictures, name+"-"+scheme+device+".png"), png, 0o644); err != nil {
+					b.t.Fatal(err)
+				}
+			}
+		}
+	}
+	var unnamed []string
+	b.script("[...document.querySelectorAll('input:not([type=hidden]), select')].filter(e => !e.labels.length).map(e => e.name)", &unnamed)
+	if len(unnamed) > 0 {
+		b.t.Errorf("without a label: %q", unnamed)
+	}
+}
+
+// faintTexts gives the texts whose contrast is below 4.5 to 1 (WCAG 2.2, 1.4.3).
+const faintTexts = `(() => {
+  const context = Object.assign(document.createElement('canvas'), {width: 1, height: 1}).getContext('2d', {willReadFrequently: true});
+  const paint = colours => {
+    context.clearRect(0, 0, 1, 1);
+    for (const c of colours) { context.fillStyle = c; context.fillRect(0, 0, 1, 1); }
+    return [...context.getImageData(0, 0, 1, 1).data].slice(0, 3);
+  };
+  const light = rgb => {
+    const [r, g, b] = rgb.map(v => (v /= 255) <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b + 0.05;
+  };
+  const faint = new Set();
+  const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  for (let n; n = walk.nextNode();) {
+    const e = n.parentElement;
+    if (!n.data.trim() || !e.checkVisibility() || ['OPTION', 'NOSCRIPT'].includes(e.tagName)) continue;
+    const grounds = [];
+    for (let a = e; a; a = a.parentElement) grounds.unshift(getComputedStyle(a).backgroundColor);
+    const [x, y] = [light(paint([...grounds, getComputedStyle(e).color])), light(paint(grounds))];
+    if (Math.max(x, y) / Math.min(x, y) < 4.5) faint.add(n.data.trim() + ' ' + (Math.max(x, y) / Math.min(x, y)).toFixed(2));
+  }
+  return [...faint];
+})()`
+
+// TestPageWithoutJavaScript takes an id apart by the form alone.
+func TestPageWithoutJavaScript(t *testing.T) {
+	url := serve(t, "up")
+	b := newBrowser(t)
+	b.cdp("Emulation.setScriptExecutionDisabled", map[string]any{"value": true})
+	b.open(url)
+	b.fill("[name=id]", anID)
+	b.click("button.primary")
+	b.awaitText("#reading .parts", anIDsTime)
+	b.click("button[form=take]")
+	b.awaitText("#reading .parts", time.Now().UTC().Format("2006-01-02 "))
+}
+
+// TestPageWithToken opens the page as a browser does that was told the password,
+// and uses what the page loads.
+func TestPageWithToken(t *testing.T) {
+	url := serve(t, "token")
+	b := newBrowser(t)
+	b.open(strings.Replace(url, "://", "://any:"+idhttptest.Token+"@", 1))
+	b.await("document.getElementById('line')?.getAttribute('d').includes('L')") // two events have come
+	b.click("button[form=take]")
+	b.await("document.querySelector('#reading .parts')")
+	if all := b.complaints(); len(all) > 0 {
+		t.Errorf("%q", all)
+	}
+}
+
+// TestPageInTrouble sees what is wrong, since when and what to do, and that an id
+// cannot be had; and when the node is gone, that the figures are old.
+func TestPageInTrouble(t *testing.T) {
+	url, s := served(t, "unsaved")
+	b := newBrowser(t)
+	b.size(1080, 800, 1)
+	b.open(url)
+	b.await("document.getElementById('line').getAttribute('d').includes('L')") // two events have come
+	got := b.text(".ill")
+	for _, want := range []string{"flake, orders: the time was last saved at", "Since 20", " UTC, for ", "room on the disk"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q, want %s", got, want)
+		}
+	}
+	if got := b.text(".key.mark dd"); !strings.HasSuffix(got, "10.0 s behind the clock") {
+		t.Errorf("the mark is %s", got)
+	}
+	b.await(`(() => {
+		const bad = getComputedStyle(document.getElementById('status')).color;
+		return getComputedStyle(document.querySelector('.track .ahead')).stroke == bad &&
+			getComputedStyle(document.querySelector('.key.mark dd')).color == bad;
+	})()`)
+	b.click("button[form=take]")
+	b.awaitText("#reading .fault", "the time cannot be saved")
+	checkLooks(b, "ill")
+	b.size(1080, 800, 1)
+
+	s.Stop(t.Context())
+	b.awaitText("#status", "No word from the node since ")
+	b.await("document.querySelector('#live.stale') && getComputedStyle(document.querySelector('.rate .big').parentElement).opacity < 1")
+	b.click("button[form=take]")
+	b.awaitText("#reading .fault", "The node does not answer.")
+	checkLooks(b, "stale")
+}
+
+// TestPageOfMany shows many generators within two heights of a screen, each with its
+// rate.
+func TestPageOfMany(t *testing.T) {
+	url := serve(t, "many")
+	b := newBrowser(t)
+	b.size(1080, 800, 1)
+	b.open(url)
+	b.await("document.getElementById('line').getAttribute('d').includes('L')")
+	answer, err := http.Get(url + "/v1/ids?n=60000&generator=events_19")
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer.Body.Close()
+	b.await("document.querySelector('.generators tbody tr:last-child td:nth-child(3)').textContent == '60,000'")
+	var height, rates int
+	b.script("document.documentElement.scrollHeight", &height)
+	b.script("document.querySelectorAll('.generators tbody tr').length", &rates)
+	if height > 2400 || rates != 21 {
+		t.Errorf("%d pixels high, %d rows", height, rates)
+	}
+	checkLooks(b, "many")
+}
+
+// TestPageInManyTabs opens more pages than a browser has connections for a host.
+func TestPageInManyTabs(t *testing.T) {
+	url := serve(t, "up")
+	b := newBrowser(t)
+	for range 9 {
+		var tab struct{ Handle string }
+		b.do("POST", "/window/new", map[string]string{"type": "tab"}, &tab)
+		b.do("POST", "/window", map[string]string{"handle": tab.Handle}, nil)
+		b.open(url)
+		b.await("document.getElementById('line').getAttribute('d').includes('L')")
+	}
+}

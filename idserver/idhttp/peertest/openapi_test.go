@@ -1,0 +1,109 @@
+// Package peertest holds idhttp to its OpenAPI document, with a validator by
+// others. It is a module of its own, so that these are no dependencies of flake.
+package peertest
+
+import (
+	"bytes"
+	"io"
+	"net/http/httptest"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/getkin/kin-openapi/openapi3filter"
+	"github.com/getkin/kin-openapi/routers"
+	"github.com/getkin/kin-openapi/routers/legacy"
+
+	"github.com/flake-go/flake/idserver/idhttp"
+	"github.com/flake-go/flake/idserver/idhttp/idhttptest"
+)
+
+// TestOpenAPI sends all requests of the cases: what is answered must be in the
+// document, what is refused must be refused by it if it can tell, what is taken
+// must be taken by it, and what is in it must have been answered.
+func TestOpenAPI(t *testing.T) {
+	for _, media := range []string{"text/plain", "application/octet-stream", "application/yaml"} {
+		openapi3filter.RegisterBodyDecoder(media, openapi3filter.FileBodyDecoder)
+	}
+	document, err := os.ReadFile("../openapi.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc, err := openapi3.NewLoader().LoadFromData(document)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := doc.Validate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	router, err := legacy.NewRouter(doc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	servers := make(map[string]*idhttp.Server)
+	seen := make(map[string]bool)
+	for _, c := range idhttptest.Cases(t) {
+		if servers[c.Server] == nil {
+			servers[c.Server] = idhttptest.Server(t, c.Server)
+		}
+		w := httptest.NewRecorder()
+		servers[c.Server].ServeHTTP(w, c.Request())
+		route, params, err := router.FindRoute(c.Request())
+		if err != nil {
+			continue // nothing of the document: the page, a path or method that is not there
+		}
+		seen[route.Method+" "+route.Path+" "+strconv.Itoa(w.Code)] = true
+		check(t, c, w, route, params)
+	}
+	for path, item := range doc.Paths.Map() {
+		for method, operation := range item.Operations() {
+			for code := range operation.Responses.Map() {
+				if what := method + " " + path + " " + code; !seen[what] && !slices.Contains(untried, what) {
+					t.Errorf("%s is in the document, and no case has it", what)
+				}
+			}
+		}
+	}
+}
+
+// untried is what no request alone brings about.
+var untried = []string{
+	"GET /metrics 503",    // many at a time do
+	"GET /v1/ids 413",     // the document has the responses of GET and POST in one
+	"GET /v1/ids 415",     //
+	"GET /v1/leases 413",  //
+	"GET /v1/leases 415",  //
+	"POST /v1/ids 401",    // as GET
+	"POST /v1/ids 406",    //
+	"POST /v1/ids 421",    //
+	"POST /v1/leases 401", //
+	"POST /v1/leases 406", //
+	"POST /v1/leases 421", //
+}
+
+func check(t *testing.T, c idhttptest.Case, w *httptest.ResponseRecorder, route *routers.Route, params map[string]string) {
+	t.Helper()
+	input := &openapi3filter.RequestValidationInput{
+		Request: c.Request(), PathParams: params, Route: route,
+		Options: &openapi3filter.Options{
+			AuthenticationFunc:    openapi3filter.NoopAuthenticationFunc,
+			IncludeResponseStatus: true,
+		},
+	}
+	err := openapi3filter.ValidateRequest(t.Context(), input)
+	switch {
+	case err != nil && w.Code/100 == 2:
+		t.Errorf("%v: answered, and the document refuses it: %v", c, err)
+	case err == nil && c.Described:
+		t.Errorf("%v: the document does not tell that it is wrong", c)
+	}
+	if err := openapi3filter.ValidateResponse(t.Context(), &openapi3filter.ResponseValidationInput{
+		RequestValidationInput: input, Status: w.Code, Header: w.Header(), Options: input.Options,
+		Body: io.NopCloser(bytes.NewReader(w.Body.Bytes())),
+	}); err != nil {
+		t.Errorf("%v: %v", c, strings.ReplaceAll(err.Error(), "\n", " "))
+	}
+}

@@ -1,0 +1,309 @@
+package idhttp
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/idserver"
+)
+
+// pipes is a listener within this program.
+type pipes struct {
+	conns  chan net.Conn
+	closed chan struct{}
+	close  func()
+}
+
+func newPipes() *pipes {
+	closed := make(chan struct{})
+	return &pipes{make(chan net.Conn), closed, sync.OnceFunc(func() { close(closed) })}
+}
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.conns:
+		return c, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipes) Close() error   { p.close(); return nil }
+func (p *pipes) Addr() net.Addr { return &net.TCPAddr{} }
+
+func (p *pipes) dial(context.Context, string, string) (net.Conn, error) {
+	here, there := net.Pipe()
+	p.conns <- there
+	return here, nil
+}
+
+// a source whose readiness is what the test says.
+type source struct {
+	idserver.Source
+	ready func() error
+}
+
+func (s source) Ready() error { return s.ready() }
+
+// server serves pipes.
+func server(t *testing.T, o Options, ready func() error) (*Server, *pipes, *http.Client) {
+	t.Helper()
+	generator, err := flake.NewGenerator(1, flake.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return serving(o, source{idserver.Flake(generator), ready})
+}
+
+// serving is server with a source of its own.
+func serving(o Options, ids idserver.Source) (*Server, *pipes, *http.Client) {
+	o.Generators = []Generator{{Name: "flake", Server: &idserver.Server{IDs: ids}}}
+	s, l := New(o), newPipes()
+	s.Serve(l)
+	return s, l, &http.Client{Transport: &http.Transport{DialContext: l.dial, DisableKeepAlives: true}}
+}
+
+func isReady() error { return nil }
+
+// Events come every second for as long as somebody reads them and the server is there.
+func TestEvents(t *testing.T) { synctest.Test(t, testEvents) }
+
+func testEvents(t *testing.T) {
+	s, _, client := server(t, Options{}, func() error { return flake.ErrClosed })
+	time.Sleep(time.Minute)
+	begin := time.Now()
+	answer, err := client.Get("http://localhost/events")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if h := answer.Header; h.Get("Content-Type") != "text/event-stream" || h.Get("Cache-Control") != "no-store" {
+		t.Errorf("%v", h)
+	}
+	events := bufio.NewReader(answer.Body)
+	n, html := 0, ""
+	go func() {
+		time.Sleep(interval / 2)
+		if answer, err := client.Get("http://localhost/v1/ids?n=40"); err == nil {
+			answer.Body.Close()
+		}
+	}()
+	for ; time.Since(begin) < 2*writeTime; n++ {
+		html = ""
+		for {
+			line, err := events.ReadString('\n')
+			if err != nil {
+				t.Fatalf("after %v: %v", time.Since(begin), err)
+			}
+			if line == "\n" {
+				break
+			}
+			data, ok := strings.CutPrefix(line, "data: ")
+			if !ok || data == "\n" {
+				t.Fatalf("%q", line)
+			}
+			html += data
+		}
+	}
+	if n < 60 || n > 61 {
+		t.Errorf("%d events", n)
+	}
+	for _, want := range []string{`id="line" d="M1 `, "at most 40, now 0.", " UTC, for 2 min 0 s"} {
+		if !strings.Contains(html, want) {
+			t.Errorf("there is no %s in %s", want, html)
+		}
+	}
+	var stop sync.WaitGroup
+	stop.Go(func() { s.Stop(t.Context()) })
+	if rest, err := io.ReadAll(events); err != nil {
+		t.Errorf("%q, %v at the end", rest, err)
+	}
+	stop.Wait()
+}
+
+// Who follows events and does not read, or no longer, takes nobody's place for long.
+func TestEventsUnread(t *testing.T) { synctest.Test(t, testEventsUnread) }
+
+func testEventsUnread(t *testing.T) {
+	s, l, _ := server(t, Options{}, isReady)
+	defer s.Stop(t.Context())
+	c, _ := l.dial(t.Context(), "", "")
+	defer c.Close()
+	io.WriteString(c, "GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+	ctx, cancel := context.WithCancel(t.Context())
+	follow := func() int {
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodGet, "http://localhost/events", nil))
+		if w.Code != http.StatusOK && w.Header().Get("Retry-After") != "120" {
+			t.Errorf("again in %s s", w.Header().Get("Retry-After"))
+		}
+		return w.Code
+	}
+	for range MaxStreams - 1 {
+		go follow()
+	}
+	synctest.Wait()
+	if status := follow(); status != http.StatusServiceUnavailable {
+		t.Errorf("one more: %d", status)
+	}
+	time.Sleep(writeTime + time.Second)
+	if len(s.streams) != MaxStreams-1 {
+		t.Errorf("%d follow, and one does not read", len(s.streams))
+	}
+	cancel()
+	synctest.Wait()
+	if len(s.streams) != 0 {
+		t.Errorf("%d follow", len(s.streams))
+	}
+}
+
+// Stop has requests answered that can be in time, and once it returns no generator is
+// asked any more.
+func TestStop(t *testing.T) {
+	for _, late := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) { testStop(t, late) })
+	}
+}
+
+func testStop(t *testing.T, late bool) {
+	answered := make(chan struct{})
+	var log bytes.Buffer
+	s, _, client := server(t, Options{Log: slog.New(slog.NewTextHandler(&log, nil))}, func() error { <-answered; return nil })
+	got := make(chan error)
+	go func() {
+		answer, err := client.Get("http://localhost/readyz")
+		if err == nil {
+			answer.Body.Close()
+		}
+		got <- err
+	}()
+	synctest.Wait()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	stopped := make(chan struct{})
+	go func() {
+		s.Stop(ctx)
+		close(stopped)
+	}()
+	if late {
+		if err := <-got; !errors.Is(err, io.EOF) {
+			t.Errorf("who is not answered in time gets %v", err)
+		}
+	}
+	synctest.Wait()
+	select {
+	case <-stopped:
+		t.Error("stopped while a generator is asked")
+	default:
+	}
+	close(answered)
+	if !late {
+		if err := <-got; err != nil {
+			t.Errorf("who is answered in time gets %v", err)
+		}
+	}
+	<-stopped
+	if log.Len() > 0 {
+		t.Errorf("%s", &log)
+	}
+}
+
+// A listener that ends by itself is told of.
+func TestListenerEnds(t *testing.T) { synctest.Test(t, testListenerEnds) }
+
+func testListenerEnds(t *testing.T) {
+	var log bytes.Buffer
+	s, l, _ := server(t, Options{Log: slog.New(slog.NewTextHandler(&log, nil))}, isReady)
+	l.Close()
+	synctest.Wait()
+	if !strings.Contains(log.String(), "HTTP has ended") {
+		t.Errorf("%s", &log)
+	}
+	s.Stop(t.Context())
+}
+
+// Over TLS ids are handed out, and a connection is as busy as it is.
+func TestTLS(t *testing.T) {
+	with := httptest.NewTLSServer(nil) // for its certificate
+	defer with.Close()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := New(Options{TLS: func() *tls.Config { return with.TLS }})
+	s.Serve(l)
+	defer s.Stop(t.Context())
+	answer, err := with.Client().Get("https://" + l.Addr().String() + "/healthz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		t.Error(answer.Status)
+	}
+}
+
+// However many requests wait for a body that does not come, others are answered; and
+// who has not the token is told so at once.
+func TestNoBody(t *testing.T) {
+	for _, token := range []string{"", "0123456789abcdef"} {
+		for _, method := range []string{http.MethodGet, http.MethodPost} {
+			t.Run(method+" "+token, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) { testNoBody(t, token, method) })
+			})
+		}
+	}
+}
+
+func testNoBody(t *testing.T, token, method string) {
+	s, l, client := server(t, Options{Token: token}, isReady)
+	defer s.Stop(t.Context())
+	begin := time.Now()
+	for range MaxConnections {
+		c, _ := l.dial(t.Context(), "", "")
+		defer c.Close()
+		io.WriteString(c, method+" /v1/ids HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\nn=")
+		if token == "" {
+			continue
+		}
+		if answer, err := http.ReadResponse(bufio.NewReader(c), nil); err != nil || answer.StatusCode != http.StatusUnauthorized {
+			t.Fatalf("%v, %v", answer, err)
+		}
+	}
+	synctest.Wait()
+	r, err := http.NewRequest(http.MethodPost, "http://localhost/v1/ids", strings.NewReader("n=2"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.SetBasicAuth("", token)
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	answer, err := client.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer.Body.Close()
+	if took := time.Since(begin); answer.StatusCode != http.StatusOK || took != 0 {
+		t.Errorf("%s after %v", answer.Status, took)
+	}
+}
+
+// Without a logger there is the default one.
+func TestDefaultLog(t *testing.T) {
+	if New(Options{}).Log != slog.Default() {
+		t.Error("another")
+	}
+}

@@ -1,0 +1,142 @@
+package idhttp
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"log"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/flake-go/flake/idserver"
+)
+
+// Options say what is served.
+type Options struct {
+	// Generators are those that can be asked, one or more; the first is asked
+	// unless the parameter generator names another.
+	Generators []Generator
+
+	// Node tells of the node around them.
+	Node Node
+
+	// Token is what callers must send; empty: nothing.
+	Token string
+
+	// TLS, unless nil, gives the settings for the next connection.
+	TLS func() *tls.Config
+
+	// AnyHost has requests answered for any host that they name. Without it, and
+	// without a token, it must be a name or address of the loopback: another
+	// one is of a page elsewhere that has its name resolved to this machine.
+	AnyHost bool
+
+	// Connections are how many may be open at a time; 0: MaxConnections and
+	// SpareConnections.
+	Connections int
+
+	Log *slog.Logger // nil: slog.Default
+}
+
+// Generator is one that can be asked by its name.
+type Generator struct {
+	Name   string
+	Server *idserver.Server
+	Saves  *Saves // or nil: none are counted
+
+	// Running tells whether Erlang nodes reach it, too; nil: that is not asked.
+	Running func() bool
+}
+
+// Server is an [http.Handler] and what it needs to serve a listener.
+type Server struct {
+	Options
+	started  time.Time
+	mux      http.ServeMux
+	http     http.Server
+	metrics  *metrics
+	streams  chan struct{} // a place for each that follows events
+	history  *history
+	troubles troubles
+
+	ctx    context.Context // ends with the events
+	cancel context.CancelFunc
+	served sync.WaitGroup
+}
+
+// New gives a server that does not listen yet.
+func New(o Options) *Server {
+	if o.Log == nil {
+		o.Log = slog.Default()
+	}
+	s := &Server{Options: o, started: time.Now(), streams: make(chan struct{}, MaxStreams),
+		history: newHistory(len(o.Generators)), troubles: troubles{all: make([]trouble, len(o.Generators))}}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	s.metrics = newMetrics(s)
+	s.routes()
+	s.http = http.Server{
+		Handler:           s,
+		ReadHeaderTimeout: readTime,
+		ReadTimeout:       readTime,
+		WriteTimeout:      writeTime,
+		IdleTimeout:       idleTime,
+		MaxHeaderBytes:    MaxHeader,
+		ConnState:         noteState,
+		ConnContext:       noteConn,
+		ErrorLog:          log.New(httpLog{o.Log}, "", 0),
+	}
+	s.http.RegisterOnShutdown(s.cancel)
+	return s
+}
+
+// Serve serves a listener, which it takes over, until Stop.
+func (s *Server) Serve(l net.Listener) {
+	all := cmp.Or(s.Connections, MaxConnections+SpareConnections)
+	spare := min(SpareConnections, all/3)
+	limited := limitListener(l, all-spare, min(MaxConnectionsPerHost, all-spare), spare)
+	limited.secure = s.TLS != nil
+	l = limited
+	if s.TLS != nil {
+		l = tls.NewListener(l, &tls.Config{
+			GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return s.TLS(), nil },
+		})
+	}
+	s.served.Go(s.sample)
+	s.served.Go(func() {
+		if err := s.http.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			s.Log.Error("HTTP has ended", "err", err)
+		}
+	})
+}
+
+// Stop lets nobody in any more, has the requests under way answered until the
+// end of ctx, and ends what is left.
+func (s *Server) Stop(ctx context.Context) {
+	s.http.Shutdown(ctx)
+	s.http.Close()
+	s.served.Wait()
+}
+
+// ServeHTTP answers a request and counts the answer.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	a := answers.Get().(*answer)
+	*a = answer{ResponseWriter: w}
+	s.mux.ServeHTTP(a, r)
+	s.metrics.count(r.Pattern, a.status)
+	answers.Put(a)
+}
+
+// httpLog logs all that net/http has to say under one message: its lines have the
+// caller's address in them, and a log that is limited by message would let them
+// all through.
+type httpLog struct{ *slog.Logger }
+
+func (l httpLog) Write(line []byte) (int, error) {
+	l.Warn("trouble with an HTTP connection", "err", string(bytes.TrimSpace(line)))
+	return len(line), nil
+}

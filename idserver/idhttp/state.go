@@ -1,0 +1,245 @@
+package idhttp
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/flake-go/flake/idserver"
+)
+
+// Node is what the node is, and what it can tell of others. A function that is
+// nil tells nothing.
+type Node struct {
+	Name    string
+	Address string // where it listens for other nodes
+	Version string
+
+	// Traffic gives what there has been since the start.
+	Traffic func() Traffic
+	// Peers gives the nodes that are connected, at most so many, and how many
+	// there are.
+	Peers func(most int) (peers []Peer, all int)
+}
+
+// Peer is a connected node.
+type Peer struct {
+	Name, Address string
+	Since         time.Time
+}
+
+// Traffic is what the node has had to do with others since its start.
+type Traffic struct {
+	Connections       int               // now
+	Connected         uint64            // handshakes that came to a connection
+	Received, Sent    uint64            // octets, of all connections
+	HandshakeFailures map[string]uint64 // by reason
+	Closes            map[string]uint64 // connections that were ended for what the peer did, by reason
+}
+
+func (s *Server) traffic() Traffic {
+	if s.Node.Traffic == nil {
+		return Traffic{}
+	}
+	return s.Node.Traffic()
+}
+
+// maxPeers bounds the nodes that the page lists.
+const maxPeers = 100
+
+// state is what the page shows and events renew, ready to be read.
+type state struct {
+	Name, Address, Version string
+	Uptime                 string
+	Ill                    []illness
+	Rate, Peak, Total      string // ids a second now, at most, and ids in all
+	Chart                  chart
+	Generators             []generatorState
+	Peers                  []peerState
+	PeerCount, MorePeers   int
+	Received, Sent         string
+}
+
+type generatorState struct {
+	Name, Format           string
+	Who                    []labelled // as whom it makes ids
+	IDs, Rate              string
+	Calls, Waits, Refusals string
+	Clock, Last, LastAgo   string
+	Mark, MarkAhead        string // empty if none is kept
+	Late                   bool   // the mark is behind the clock
+	Ill                    bool
+	Track                  track
+}
+
+// tabled is from how many generators on they are the rows of a table.
+const tabled = 4
+
+// Tabled tells whether the generators are rows.
+func (v *state) Tabled() bool { return len(v.Generators) >= tabled }
+
+// Status is how the generators are, in a few words.
+func (v *state) Status() string {
+	ill := 0
+	for i := range v.Generators {
+		if v.Generators[i].Ill {
+			ill++
+		}
+	}
+	switch {
+	case ill == 0:
+		return "Handing out ids"
+	case len(v.Generators) == 1:
+		return "In trouble"
+	}
+	return fmt.Sprintf("%d of %d generators in trouble", ill, len(v.Generators))
+}
+
+type peerState struct{ Name, Address, Since string }
+
+// state takes a look at everything.
+func (s *Server) state(now time.Time) *state {
+	h := s.history.snapshot()
+	v := &state{
+		Name: s.Node.Name, Address: s.Node.Address, Version: s.Node.Version,
+		Uptime: span(now.Sub(s.started).Milliseconds()),
+		Rate:   thousands(h.rate()), Peak: thousands(h.peak()),
+		Chart: h.chart(),
+	}
+	total := uint64(0)
+	for i := range s.Generators {
+		g := s.Generators[i].state(now)
+		reason, what := s.Generators[i].trouble()
+		since := s.troubles.note(i, reason, now)
+		if g.Ill = reason != ""; g.Ill {
+			v.Ill = fallIll(v.Ill, g.Name, reason, what, since)
+		}
+		g.Rate = thousands(h.rateOf(i))
+		stats := s.Generators[i].Server.Stats()
+		total += stats.IDs
+		g.count(stats)
+		v.Generators = append(v.Generators, g)
+	}
+	for i := range v.Ill {
+		v.Ill[i].tell(now)
+	}
+	v.Total = thousands(total)
+	t := s.traffic()
+	v.Received, v.Sent = size(t.Received), size(t.Sent)
+	if s.Node.Peers != nil {
+		peers, all := s.Node.Peers(maxPeers)
+		for _, p := range peers {
+			v.Peers = append(v.Peers, peerState{p.Name, p.Address, span(now.Sub(p.Since).Milliseconds())})
+		}
+		v.PeerCount, v.MorePeers = all, all-len(peers)
+	}
+	return v
+}
+
+func (g *Generator) state(now time.Time) generatorState {
+	ids := g.Server.IDs
+	v := generatorState{Name: g.Name, Format: ids.Format().Name(), Who: who(ids)}
+	milli, _ := ids.Last()
+	last, mark := time.UnixMilli(int64(milli)), ids.Mark()
+	v.Clock, v.Last, v.LastAgo = clock(now), clock(last), span(now.Sub(last).Milliseconds())+" ago"
+	switch {
+	case milli <= ids.Format().Fields(idserver.Number{})[0].Value: // the epoch
+		v.Last, v.LastAgo = "", "none yet"
+	case last.After(now):
+		v.LastAgo = "ahead of the clock"
+	}
+	if !mark.IsZero() {
+		ahead := mark.Sub(now)
+		v.Mark, v.MarkAhead = clock(mark), seconds(ahead)+" ahead"
+		if v.Late = ahead < 0; v.Late {
+			v.MarkAhead = seconds(-ahead) + " behind the clock"
+		}
+	}
+	v.Track = trackOf(now, last, mark)
+	return v
+}
+
+func (v *generatorState) count(stats idserver.Stats) {
+	calls := uint64(0)
+	for _, c := range stats.Calls {
+		calls += c.Calls
+	}
+	v.IDs, v.Calls = thousands(stats.IDs), thousands(calls)
+	v.Waits, v.Refusals = thousands(stats.Waits), thousands(stats.Refusals)
+}
+
+// who says as whom a source makes ids, by the fields of its format; of 48 bits as a
+// MAC address.
+func who(ids idserver.Source) []labelled {
+	id, fields := ids.Worker(), whoOf(ids.Format().Fields(idserver.Number{}))
+	all := make([]labelled, len(fields))
+	for i, f := range slices.Backward(fields) {
+		value := id & (1<<f.Width - 1)
+		id >>= f.Width
+		all[i] = labelled{f.Name, strconv.FormatUint(value, 10)}
+		if f.Width == 48 {
+			all[i].Text = mac(value)
+		}
+	}
+	return all
+}
+
+func mac(id uint64) string {
+	var b strings.Builder
+	for shift := 40; shift >= 0; shift -= 8 {
+		fmt.Fprintf(&b, "%02x", byte(id>>shift))
+		if shift > 0 {
+			b.WriteByte(':')
+		}
+	}
+	return b.String()
+}
+
+// thousands writes a count as 1,234,567.
+func thousands(n uint64) string {
+	s := strconv.FormatUint(n, 10)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+// size writes octets as 1.2 MB.
+func size(n uint64) string {
+	units := []string{"B", "kB", "MB", "GB", "TB", "PB", "EB"}
+	f, i := float64(n), 0
+	for ; f >= 999.5; i++ {
+		f /= 1000
+	}
+	if i == 0 || f >= 99.95 {
+		return fmt.Sprintf("%.0f %s", f, units[i])
+	}
+	return fmt.Sprintf("%.1f %s", f, units[i])
+}
+
+// span writes milliseconds that have passed in their two largest units: 3 h 12 min.
+func span(milli int64) string {
+	milli = max(milli, 0)
+	switch s := milli / 1000; {
+	case s < 1:
+		return fmt.Sprintf("%d ms", milli)
+	case s < 60:
+		return fmt.Sprintf("%d s", s)
+	case s < 3600:
+		return fmt.Sprintf("%d min %d s", s/60, s%60)
+	case s < 86400:
+		return fmt.Sprintf("%d h %d min", s/3600, s/60%60)
+	case s < 730*86400:
+		return fmt.Sprintf("%d d %d h", s/86400, s/3600%24)
+	default:
+		return fmt.Sprintf("%.1f years", float64(s)/(365.25*86400))
+	}
+}
+
+func seconds(d time.Duration) string {
+	return strconv.FormatFloat(d.Seconds(), 'f', 1, 64) + " s"
+}
+
+func clock(t time.Time) string { return t.UTC().Format("15:04:05.000") }

@@ -1,0 +1,200 @@
+package idhttp
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/idserver"
+)
+
+// past is a source with what has been.
+type past struct {
+	maker
+	last, mark time.Time
+	ready      error
+}
+
+func (p past) Last() (uint64, uint32)        { return uint64(p.last.UnixMilli()), 0 }
+func (p past) Mark() time.Time               { return p.mark }
+func (p past) Ready() error                  { return p.ready }
+func (p past) Waits() uint64                 { return 1234 }
+func (p past) PerTick() int                  { return 1 << 16 }
+func (p past) Behind() time.Duration         { return time.Minute }
+func (p past) LastSaved() (time.Time, error) { return noon, nil }
+
+func (p past) Reserve(_ context.Context, n int, _ uint8) (idserver.Run, error) {
+	return idserver.Run{Count: n}, p.ready
+}
+
+// The page tells of the node, of all generators and of each, and of the nodes that are
+// connected.
+func TestState(t *testing.T) {
+	flakes := maker{format: idserver.FlakeFormat, worker: 0x02fc00000a01}
+	s := New(Options{
+		Node: Node{
+			Name: "flake@host", Address: "10.0.0.1:1", Version: "1.2.3",
+			Traffic: func() Traffic { return Traffic{Received: 1500, Sent: 15} },
+			Peers: func(most int) ([]Peer, int) {
+				return []Peer{{"a@b", "10.0.0.2:2", noon.Add(-time.Minute)}}, most + 1
+			},
+		},
+		Generators: []Generator{
+			{Name: "well", Server: &idserver.Server{IDs: past{flakes, noon.Add(-time.Second), noon.Add(2500 * time.Millisecond), nil}}},
+			{Name: "edge", Server: &idserver.Server{IDs: past{flakes, noon.Add(time.Second), noon, nil}}},
+			{Name: "late", Server: &idserver.Server{IDs: past{flakes, noon, noon.Add(-time.Second), flake.ErrClockBackwards}}},
+			{Name: "fresh", Server: &idserver.Server{IDs: past{flakes, time.UnixMilli(0), time.Time{}, nil}}},
+		},
+	})
+	s.started = noon.Add(-time.Hour)
+	for _, g := range s.Generators[:3] {
+		g.Server.GetMany(t.Context(), 1000, nil)
+		g.Server.Get(t.Context())
+		g.Server.GetMany(t.Context(), -1, nil)
+	}
+	s.history.add(noon.Add(-time.Second), []uint64{0, 0, 0, 0})
+	s.history.add(noon, []uint64{1001, 1001, 0, 0})
+
+	v := s.state(noon)
+	const who = " Who:[{Name:worker Text:02:fc:00:00:0a:01}]"
+	for i, want := range []string{
+		"{Name:well Format:flake" + who + " IDs:1,001 Rate:1,001 Calls:3 Waits:1,234 Refusals:1 Clock:12:00:00.000 " +
+			"Last:11:59:59.000 LastAgo:1 s ago Mark:12:00:02.500 MarkAhead:2.5 s ahead Late:false Ill:false Track:{Last:0.0 Now:20.0 Mark:70.0}}",
+		"{Name:edge Format:flake" + who + " IDs:1,001 Rate:1,001 Calls:3 Waits:1,234 Refusals:1 Clock:12:00:00.000 " +
+			"Last:12:00:01.000 LastAgo:ahead of the clock Mark:12:00:00.000 MarkAhead:0.0 s ahead Late:false Ill:false Track:{Last:40.0 Now:20.0 Mark:20.0}}",
+		"{Name:late Format:flake" + who + " IDs:0 Rate:0 Calls:3 Waits:1,234 Refusals:3 Clock:12:00:00.000 " +
+			"Last:12:00:00.000 LastAgo:0 ms ago Mark:11:59:59.000 MarkAhead:1.0 s behind the clock Late:true Ill:true Track:{Last:20.0 Now:20.0 Mark:0.0}}",
+		"{Name:fresh Format:flake" + who + " IDs:0 Rate:0 Calls:0 Waits:1,234 Refusals:0 Clock:12:00:00.000 " +
+			"Last: LastAgo:none yet Mark: MarkAhead: Late:false Ill:false Track:{Last:0.0 Now:20.0 Mark:}}",
+	} {
+		if got := fmt.Sprintf("%+v", v.Generators[i]); got != want {
+			t.Errorf("%s\n\twant %s", got, want)
+		}
+	}
+	if status := v.Status(); status != "1 of 4 generators in trouble" || len(v.Ill) != 1 || v.Ill[0].What != "the clock is 1m0s behind" {
+		t.Errorf("%s: %+v", status, v.Ill)
+	}
+	v.Generators, v.Ill, v.Chart = nil, nil, chart{}
+	want := &state{
+		Name: "flake@host", Address: "10.0.0.1:1", Version: "1.2.3", Uptime: "1 h 0 min",
+		Rate: "2,002", Peak: "2,002", Total: "2,002", Received: "1.5 kB", Sent: "15 B",
+		Peers: []peerState{{"a@b", "10.0.0.2:2", "1 min 0 s"}}, PeerCount: 101, MorePeers: 100,
+	}
+	if !reflect.DeepEqual(v, want) {
+		t.Errorf("%+v\n\twant %+v", v, want)
+	}
+}
+
+// A few generators are shown each by itself, more as rows.
+func TestStatus(t *testing.T) {
+	ill, well := generatorState{Ill: true}, generatorState{}
+	for _, tt := range []struct {
+		all    []generatorState
+		status string
+		tabled bool
+	}{
+		{[]generatorState{well, well, well}, "Handing out ids", false},
+		{[]generatorState{ill}, "In trouble", false},
+		{[]generatorState{ill, well, ill, well}, "2 of 4 generators in trouble", true},
+	} {
+		v := state{Generators: tt.all}
+		if v.Status() != tt.status || v.Tabled() != tt.tabled {
+			t.Errorf("%d: %s, %t", len(tt.all), v.Status(), v.Tabled())
+		}
+	}
+}
+
+// An id is taken apart to the bit.
+func TestReading(t *testing.T) {
+	for _, tt := range []struct {
+		generator, id, octets string
+		places                []int // how many bits each field has
+		fields, texts         string
+	}{
+		{
+			"flake", "0000BCeSOTXmkQcK8Ru83s", "00 00 01 a1 fa c6 c4 f3 02 fc 00 00 00 01 00 00 ",
+			[]int{64, 48, 16},
+			"0 time 2026-11-20 21:04:52.979 UTC (1795208692979 ms, 1 d 14 h ago) 64 bits, 0 to 63; " +
+				"1 worker 02:fc:00:00:00:01 (3281355014145) 48 bits, 64 to 111; " +
+				"2 sequence 0 () 16 bits, 112 to 127; ",
+			"flake 0000BCeSOTXmkQcK8Ru83s; UUID 000001a1-fac6-c4f3-02fc-000000010000; base 62 BCeSOTXmkQcK8Ru83s; base 36 2H6MINIPQTSZDOROMXURK; base 16 1A1FAC6C4F302FC000000010000; base 10 33115755318282453239509704310784; ",
+		},
+		{
+			"orders", "911723800210665477", "0c a7 17 f7 3c d3 70 05 ",
+			[]int{42, 5, 5, 12},
+			"0 time 2026-11-20 21:04:52.979 UTC (1795208692979 ms, 1 d 14 h ago) 41 bits, 1 to 41; " +
+				"1 datacenter 9 () 5 bits, 42 to 46; " +
+				"2 worker 23 () 5 bits, 47 to 51; " +
+				"3 sequence 5 () 12 bits, 52 to 63; ",
+			"snowflake 911723800210665477; base 62 15LhgmPoGFZ; base 36 6XD743NUHRLX; base 16 CA717F73CD37005; base 10 911723800210665477; ",
+		},
+		{
+			"events", "9q6uqblq2622g22b", "3e 09 cc 26 78 01 00 07 00 09 ",
+			[]int{39, 1, 8, 16, 16},
+			"0 time 2026-11-20 21:04:52.976 UTC (1795208692976 ms, 1 d 14 h ago) 39 bits, 0 to 38; " +
+				"1 tick_tock 0 () 1 bits, 39 to 39; " +
+				"2 meta 1 () 8 bits, 40 to 47; " +
+				"3 partition 7 () 16 bits, 48 to 63; " +
+				"4 sequence 9 () 16 bits, 64 to 79; ",
+			"sno 9q6uqblq2622g22b; base 62 1So1vPrwGsKOnB; base 36 1BPGLD2D4SUIVWG9; base 16 3E09CC26780100070009; base 10 292967453211759932276745; ",
+		},
+	} {
+		g := &inspecting(tt.generator).Generators[0]
+		id, err := g.format().Parse(tt.id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := g.reading(id, "", noon)
+		var octets, fields, texts strings.Builder
+		places := make([]int, len(tt.places))
+		for _, o := range r.Octets {
+			octets.WriteString(o.Hex + " ")
+			octet := 0
+			for _, b := range o.Bits {
+				octet <<= 1
+				if b.One {
+					octet++
+				}
+				places[b.Place]++
+			}
+			if hex := fmt.Sprintf("%02x", octet); hex != o.Hex {
+				t.Errorf("%s: the bits are %s, not %s", tt.id, hex, o.Hex)
+			}
+		}
+		for _, f := range r.Fields {
+			fmt.Fprintf(&fields, "%d %s %s (%s) %s; ", f.Place, f.Name, f.Value, f.Note, f.Bits)
+		}
+		for _, l := range r.Texts {
+			fmt.Fprintf(&texts, "%s %s; ", l.Name, l.Text)
+		}
+		for _, got := range [][2]string{
+			{octets.String(), tt.octets}, {fmt.Sprint(places), fmt.Sprint(tt.places)}, {fields.String(), tt.fields}, {texts.String(), tt.texts},
+		} {
+			if got[0] != got[1] {
+				t.Errorf("%s: %s\n\twant %s", tt.id, got[0], got[1])
+			}
+		}
+	}
+}
+
+// A time is told with how far off it is, up to the year 9999.
+func TestPartOfTime(t *testing.T) {
+	for _, tt := range []struct {
+		milli       int64
+		value, note string
+	}{
+		{noon.UnixMilli(), "2026-11-22 12:00:00.000 UTC", "1795348800000 ms, 0 ms ago"},
+		{noon.UnixMilli() + 1, "2026-11-22 12:00:00.001 UTC", "1795348800001 ms, in 1 ms"},
+		{253402300799999, "9999-12-31 23:59:59.999 UTC", "253402300799999 ms, in 7972.9 years"},
+		{253402300800000, "253402300800000", ""},
+	} {
+		p := partOf(0, idserver.Field{Name: "time", Value: uint64(tt.milli), Width: 64}, noon)
+		if p.Value != tt.value || p.Note != tt.note {
+			t.Errorf("%d: %s, %s", tt.milli, p.Value, p.Note)
+		}
+	}
+}

@@ -1,0 +1,145 @@
+package idserver
+
+import (
+	"context"
+	"log/slog"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+)
+
+// The most ids that one request may ask for.
+const (
+	MaxMany  = 1 << 16 // get_many and get_binary
+	MaxLease = 1 << 20 // lease
+
+	// MaxTicks bounds the time that a request takes: it is for no more ids than
+	// there are in so many ticks, if more than MaxInline. Only a generator of less
+	// than 1,024 ids a tick has a smaller bound by it than MaxLease.
+	MaxTicks = 1024
+)
+
+// MaxInline is the most ids that are made while others wait. A request for more
+// lets all others go first after each so many.
+const MaxInline = 256
+
+// Server answers requests from one source of ids. Any number of goroutines may
+// use it. It must not be copied.
+type Server struct {
+	IDs     Source
+	Log     *slog.Logger
+	Version string
+	Started time.Time
+
+	turns      turns      // of requests for more than MaxInline ids
+	generating sync.Mutex // held by a call of flake_harness
+	counts     counts
+}
+
+// Get takes the next id.
+func (s *Server) Get(ctx context.Context) (Number, error) {
+	run, err := s.IDs.Reserve(ctx, 1, 0)
+	s.count(opGet, err)
+	return run.First, err
+}
+
+// GetMeta takes the next id, with a metabyte. Its format has to have one.
+func (s *Server) GetMeta(ctx context.Context, meta uint8) (Number, error) {
+	run, err := Run{}, ErrBadArgument
+	if s.IDs.Format().Meta() {
+		run, err = s.IDs.Reserve(ctx, 1, meta)
+	}
+	s.count(opGet, err)
+	return run.First, err
+}
+
+// GetMany takes n ids, ascending, 1 to MaxMany: all of them, or it fails. More than
+// MaxInline are taken in turns.
+func (s *Server) GetMany(ctx context.Context, n int, t *Turn) ([]Run, error) {
+	return s.take(ctx, opGetMany, n, MaxMany, t)
+}
+
+// GetBinary is GetMany, and counted apart.
+func (s *Server) GetBinary(ctx context.Context, n int, t *Turn) ([]Run, error) {
+	return s.take(ctx, opGetBinary, n, MaxMany, t)
+}
+
+// Lease is GetMany of 1 to MaxLease ids.
+func (s *Server) Lease(ctx context.Context, n int, t *Turn) ([]Run, error) {
+	return s.take(ctx, opLease, n, MaxLease, t)
+}
+
+// Notional returns the lowest id of a time, in ms since 1970.
+func (s *Server) Notional(milli uint64) (Number, error) {
+	lowest, _, err := s.span(opNotional, milli, milli)
+	return lowest, err
+}
+
+// Span returns the lowest and the highest id from one time to another.
+func (s *Server) Span(first, last uint64) (lowest, highest Number, err error) {
+	return s.span(opSpan, first, last)
+}
+
+// Decompose reads an id, as Parse does, and takes it apart.
+func (s *Server) Decompose(text string, base int) (id Number, fields []Field, err error) {
+	if id, err = Parse(s.IDs.Format(), text, base); err == nil {
+		fields = s.IDs.Format().Fields(id)
+	}
+	s.count(opDecompose, err)
+	return id, fields, err
+}
+
+// Info returns what the server is, and has done.
+func (s *Server) Info() *Info {
+	s.count(opInfo, nil)
+	return s.info()
+}
+
+func (s *Server) span(op op, first, last uint64) (lowest, highest Number, err error) {
+	if first <= last {
+		lowest, highest, err = s.IDs.Format().Span(first, last)
+	}
+	if err != nil || first > last {
+		lowest, highest, err = Number{}, Number{}, ErrBadArgument
+	}
+	s.count(op, err)
+	return lowest, highest, err
+}
+
+// take takes n ids, 1 to most.
+func (s *Server) take(ctx context.Context, op op, n, most int, t *Turn) (runs []Run, err error) {
+	if n < 1 || n > most || n > MaxInline && n > MaxTicks*s.IDs.PerTick() {
+		err = ErrBadArgument
+	} else if runs, err = s.reserve(ctx, n, t); err == nil {
+		s.counts.ids.Add(uint64(n))
+	}
+	s.count(op, err)
+	return runs, err
+}
+
+// reserve takes n ids, ascending, or fails. If t is not nil, in turns.
+func (s *Server) reserve(ctx context.Context, n int, t *Turn) (runs []Run, err error) {
+	for n > 0 {
+		if t != nil {
+			if err := t.next(ctx); err != nil {
+				return nil, err
+			}
+		}
+		run, err := s.IDs.Reserve(ctx, min(n, share), 0)
+		if err != nil {
+			return nil, err
+		}
+		if n -= run.Count; n > 0 {
+			runtime.Gosched()
+		}
+		if last := len(runs) - 1; last >= 0 && runs[last].First.Plus(runs[last].Count) == run.First {
+			runs[last].Count += run.Count
+		} else {
+			runs = append(runs, run)
+		}
+	}
+	// Those of one tick come in any order from a format that starts it anywhere.
+	slices.SortFunc(runs, func(a, b Run) int { return a.First.Compare(b.First) })
+	return runs, nil
+}

@@ -1,0 +1,100 @@
+package idserver
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/flake-go/flake/flake/snowflake"
+)
+
+// SnowflakeFormat is a format of package snowflake, by its layout; with 42 bits of
+// time it is flake-idgen's. The number in decimal is its one text of its own.
+func SnowflakeFormat(l snowflake.Layout) Format { return snowflakeFormat{l} }
+
+type snowflakeFormat struct{ layout snowflake.Layout }
+
+func (f snowflakeFormat) Name() string {
+	if f.layout.Time == snowflake.Idgen.Time {
+		return "flake-idgen"
+	}
+	return "snowflake"
+}
+
+func (snowflakeFormat) Size() int  { return 8 }
+func (snowflakeFormat) Meta() bool { return false }
+
+func (snowflakeFormat) AppendCanonical(dst []byte, id Number) []byte {
+	return strconv.AppendUint(dst, id.Lo, 10)
+}
+
+func (snowflakeFormat) Parse(text string) (Number, error) {
+	id, err := snowflake.ParseBase(text, 10)
+	return Number{Lo: uint64(id)}, err
+}
+
+func (f snowflakeFormat) Fields(id Number) []Field {
+	p := f.layout.Decompose(snowflake.ID(id.Lo))
+	var fields []Field
+	offset := 64 - 22 - int(f.layout.Time)
+	add := func(name string, value uint64, width uint8) {
+		fields = append(fields, Field{name, value, offset, int(width)})
+		offset += int(width)
+	}
+	add("time", p.Milli, f.layout.Time)
+	if f.layout.Datacenter > 0 {
+		add("datacenter", uint64(p.Datacenter), f.layout.Datacenter)
+		add("worker", uint64(p.Worker), f.layout.Worker)
+	} else {
+		add("machine", uint64(p.Machine), f.layout.Worker)
+	}
+	add("sequence", uint64(p.Sequence), f.layout.Sequence)
+	return fields
+}
+
+func (f snowflakeFormat) Span(first, last uint64) (lowest, highest Number, err error) {
+	low, err := f.layout.Make(first, 0, 0)
+	if err != nil {
+		return Number{}, Number{}, err
+	}
+	high, err := f.layout.Make(last, 1<<(f.layout.Datacenter+f.layout.Worker)-1, 1<<f.layout.Sequence-1)
+	return Number{Lo: uint64(low)}, Number{Lo: uint64(high)}, err
+}
+
+// Snowflake gives the source of a generator's ids.
+func Snowflake(ids *snowflake.Generator) Source {
+	return &snowflakeSource{ids, SnowflakeFormat(ids.Layout())}
+}
+
+type snowflakeSource struct {
+	ids    *snowflake.Generator
+	format Format
+}
+
+func (s *snowflakeSource) Format() Format { return s.format }
+
+// Reserve gives up what is left of a run where the sequence, with random starts,
+// goes on from 0.
+func (s *snowflakeSource) Reserve(ctx context.Context, n int, _ uint8) (Run, error) {
+	run, err := s.ids.Reserve(ctx, n)
+	if err != nil {
+		return Run{}, err
+	}
+	for run.At(run.Count-1) < run.First {
+		run.Count--
+	}
+	return Run{Number{Lo: uint64(run.First)}, run.Count}, nil
+}
+
+func (s *snowflakeSource) Last() (uint64, uint32) {
+	milli, sequence := s.ids.Last()
+	return milli, uint32(sequence)
+}
+
+func (s *snowflakeSource) Worker() uint64                { return uint64(s.ids.Machine()) }
+func (s *snowflakeSource) Ready() error                  { return s.ids.Ready() }
+func (s *snowflakeSource) Behind() time.Duration         { return s.ids.Behind() }
+func (s *snowflakeSource) Waits() uint64                 { return s.ids.Waits() }
+func (s *snowflakeSource) PerTick() int                  { return s.ids.PerTick() }
+func (s *snowflakeSource) Mark() time.Time               { return s.ids.Mark() }
+func (s *snowflakeSource) LastSaved() (time.Time, error) { return s.ids.LastSaved() }

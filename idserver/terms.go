@@ -1,0 +1,103 @@
+package idserver
+
+import (
+	"encoding/binary"
+
+	"github.com/flake-go/flake/node/etf"
+)
+
+// terms appends what an Erlang caller is answered.
+type terms struct {
+	dst    []byte
+	caps   etf.Caps
+	format Format
+	base   int
+}
+
+func (t *terms) atom(a etf.Atom) { t.dst = etf.MustAppendAtom(t.dst, a, t.caps) }
+func (t *terms) tuple(arity int) { t.dst = etf.AppendTupleHeader(t.dst, arity) }
+func (t *terms) list(n int)      { t.dst = etf.AppendListHeader(t.dst, n) }
+func (t *terms) end()            { t.dst = etf.AppendNil(t.dst) }
+
+// result begins {ok, Result}, of which it reports that the Result is to follow, or
+// appends {error, Reason}.
+func (t *terms) result(err error) bool {
+	t.tuple(2)
+	if err != nil {
+		t.atom("error")
+		t.atom(results[resultOf(err)])
+		return false
+	}
+	t.atom("ok")
+	return true
+}
+
+// id appends an id. A string is of 1 to 128 characters, whatever the format and the base.
+func (t *terms) id(id Number) {
+	if t.base == Octets {
+		size := t.format.Size()
+		t.dst = id.AppendOctets(append(t.dst, byte(etf.BinaryExt), 0, 0, 0, byte(size)), size)
+		return
+	}
+	t.dst = append(t.dst, byte(etf.StringExt), 0, 0)
+	start := len(t.dst)
+	t.dst = AppendID(t.dst, t.format, id, t.base)
+	t.dst[start-1] = byte(len(t.dst) - start)
+}
+
+// ids appends the ids of runs as a list.
+func (t *terms) ids(runs []Run) {
+	t.list(count(runs))
+	for id := range All(runs) {
+		t.id(id)
+	}
+	t.end()
+}
+
+// packed appends the bytes of the ids of runs as one binary.
+func (t *terms) packed(runs []Run) {
+	size := t.format.Size()
+	t.dst = binary.BigEndian.AppendUint32(append(t.dst, byte(etf.BinaryExt)), uint32(size*count(runs)))
+	for id := range All(runs) {
+		t.dst = id.AppendOctets(t.dst, size)
+	}
+}
+
+// runs appends a list of {FirstId, Count}.
+func (t *terms) runs(runs []Run) {
+	t.list(len(runs))
+	for _, run := range runs {
+		t.tuple(2)
+		t.id(run.First)
+		t.dst = etf.AppendInt(t.dst, int64(run.Count))
+	}
+	t.end()
+}
+
+// fields appends a list of {Field, Value}.
+func (t *terms) fields(fields []Field) {
+	t.list(len(fields))
+	for _, f := range fields {
+		t.tuple(2)
+		t.atom(etf.Atom(f.Name))
+		t.dst = etf.AppendUint64(t.dst, f.Value)
+	}
+	t.end()
+}
+
+// info appends a list of {Property, Value}.
+func (t *terms) info(i *Info) {
+	dst, err := etf.Append(t.dst, i.term(), t.caps)
+	if err != nil {
+		panic(err) // there is nothing in it that a peer may not know
+	}
+	t.dst = dst
+}
+
+// count is how many ids the runs have.
+func count(runs []Run) (n int) {
+	for _, run := range runs {
+		n += run.Count
+	}
+	return n
+}
