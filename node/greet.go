@@ -10,7 +10,6 @@ import (
 
 	"github.com/flake-go/flake/node/dist"
 	"github.com/flake-go/flake/node/handshake"
-	"github.com/flake-go/flake/node/socket"
 )
 
 const (
@@ -36,7 +35,6 @@ func (n *Node) accept() {
 			}
 			continue
 		}
-		c = socket.Adopt(c)
 		v, out := n.gate.arrive(c)
 		if out != nil {
 			n.breakOff(out, failedMany)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/flake-go/flake/node/socket"
 	"github.com/flake-go/flake/node/tlslimit"
 )
 
@@ -44,6 +45,16 @@ func (s security) dial(ctx context.Context, c net.Conn, peer string) (net.Conn, 
 	below := tlslimit.New(c)
 	t := tls.Client(below, config)
 	return secured{t, below}, t.HandshakeContext(ctx)
+}
+
+// adopt has a thread able to read a connection, or what is below its TLS. It is done
+// once the peer is let in, as it takes descriptors.
+func adopt(c net.Conn) net.Conn {
+	if s, ok := c.(secured); ok {
+		s.below.Conn = socket.Adopt(s.below.Conn)
+		return s
+	}
+	return socket.Adopt(c)
 }
 
 // secured is a connection in TLS.
