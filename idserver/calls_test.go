@@ -159,12 +159,16 @@ func TestStats(t *testing.T) {
 	for range 40 {
 		call(t, s, "get")
 	}
-	for _, request := range []string{"{lease,50}", "{get_binary,11}", "{notional,1}", "{get,1}", "{get,meta,1}", "hello"} {
+	for _, request := range []string{
+		"{lease,50}", "{get_binary,11}", "{notional,1}", "{get,meta,1}", "info", "hello",
+		"{get,1}", "{get_many,0}", "{get_many,65537}", "{lease,0}", "{lease,1048577}", "{notional,2,1}",
+	} {
 		call(t, s, request)
 	}
-	want := Stats{IDs: 90, Waits: 5, Refusals: 3, Calls: []CallCount{
-		{"unknown", "ok", 1}, {"get", "ok", 40}, {"get", "badarg", 1}, {"invalid", "badarg", 1},
-		{"get_binary", "clock_running_backwards", 1}, {"lease", "ok", 1}, {"notional", "ok", 1},
+	apply(t, s, "flake_server:id[1]", Surroundings{})
+	want := Stats{IDs: 90, Waits: 5, Refusals: 9, Calls: []CallCount{
+		{"unknown", "ok", 1}, {"get", "ok", 40}, {"get", "badarg", 1}, {"invalid", "badarg", 7},
+		{"get_binary", "clock_running_backwards", 1}, {"lease", "ok", 1}, {"notional", "ok", 1}, {"info", "ok", 1},
 	}}
 	if got := s.Stats(); !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
@@ -266,7 +270,13 @@ func TestMethodsCheck(t *testing.T) {
 		"too long":   func(s *Server) error { _, err := s.lease(t.Context(), MaxLease+1); return err },
 		"backwards":  func(s *Server) error { _, _, err := s.Span(2, 1); return err },
 		"no text":    func(s *Server) error { _, _, err := s.Decompose("", Octets); return err },
-		"no digits":  func(s *Server) error { _, _, err := s.Decompose("_", 62); return err },
+		"no digits": func(s *Server) error {
+			id, fields, err := s.Decompose("_", 62)
+			if id != (Number{}) || fields != nil {
+				t.Errorf("%v, %v", id, fields)
+			}
+			return err
+		},
 	} {
 		s := serverOf(&stock{perTick: 1 << 16, left: 100})
 		if err := call(s); err != ErrBadArgument {

@@ -63,6 +63,8 @@ func TestFunctions(t *testing.T) {
 		"flake_server:id[10]":                           `{ok,"458752"}`,
 		"flake_server:id[1]":                            "{error,badarg}",
 		"flake_server:id[63]":                           "{error,badarg}",
+		"flake_server:id[2]":                            `{ok,"1110000000000000000"}`,
+		"flake_server:id[62]":                           `{ok,"1vLE"}`,
 		"flake_server:id[62.0]":                         "{error,badarg}",
 		"flake_server:id[canonical]":                    `{ok,"0000000000000000001vLE"}`,
 		"flake_harness:generate[0]":                     "[]",
@@ -226,5 +228,9 @@ func TestFunctionsAreCounted(t *testing.T) {
 	}
 	if got := s.Stats(); got.IDs != 62 || got.Refusals != 1 {
 		t.Errorf("then %d ids, %d refusals, want 62 and 1", got.IDs, got.Refusals)
+	}
+	s.IDs = source(flake.ErrClockBackwards)
+	if got, want := apply(t, s, "flake_server:id[]", Surroundings{}), "{error,clock_running_backwards}"; got != want {
+		t.Errorf("%s, want %s", got, want)
 	}
 }

@@ -44,7 +44,7 @@ func (c *caller) SendInTurn(pid, alias []byte, size int, build genserver.Build) 
 		if !c.crowded {
 			c.sizes = append(c.sizes, size)
 		}
-		c.Send(pid, alias, build(nil, !c.crowded))
+		c.Send(pid, alias, build(make([]byte, 0, size), !c.crowded))
 	})
 }
 

@@ -97,10 +97,7 @@ func (s *Server) Info() *Info {
 }
 
 func (s *Server) span(op op, first, last uint64) (lowest, highest Number, err error) {
-	if first <= last {
-		lowest, highest, err = s.IDs.Format().Span(first, last)
-	}
-	if err != nil || first > last {
+	if lowest, highest, err = s.IDs.Format().Span(first, last); err != nil || first > last {
 		lowest, highest, err = Number{}, Number{}, ErrBadArgument
 	}
 	s.count(op, err)
@@ -109,7 +106,7 @@ func (s *Server) span(op op, first, last uint64) (lowest, highest Number, err er
 
 // take takes n ids, 1 to most.
 func (s *Server) take(ctx context.Context, op op, n, most int, t *Turn) (runs []Run, err error) {
-	if n < 1 || n > most || n > MaxInline && n > MaxTicks*s.IDs.PerTick() {
+	if n < 1 || n > most || n > max(MaxInline, MaxTicks*s.IDs.PerTick()) {
 		err = ErrBadArgument
 	} else if runs, err = s.reserve(ctx, n, t); err == nil {
 		s.counts.ids.Add(uint64(n))

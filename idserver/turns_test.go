@@ -163,3 +163,11 @@ func testGone(t *testing.T) {
 		t.Errorf("then: %v", err)
 	}
 }
+
+// Only what is large waits for its turn.
+func TestNoTurn(t *testing.T) {
+	s := new(Server)
+	if s.TurnOfNode(MaxInline) != nil || s.TurnOfOther(MaxInline) != nil || s.TurnOfNode(MaxInline+1) == nil {
+		t.Error("MaxInline is not the bound")
+	}
+}
