@@ -193,7 +193,11 @@ func (f format[ID, P, G]) testValue(t *testing.T, id ID) {
 			t.Errorf("scanned %T: %v, %v", src, kept, err)
 		}
 	}
-	kept := id
+	kept, own := id, id.String()
+	err3, err4 := P(&kept).UnmarshalText([]byte(own[1:]+"-")), P(&kept).UnmarshalBinary(data[1:])
+	if !errors.As(err3, new(*flake.ParseError)) || !errors.As(err4, new(*flake.ParseError)) || kept != id {
+		t.Errorf("%v, %v, %v", kept, err3, err4)
+	}
 	if err := json.Unmarshal([]byte("null"), &kept); err != nil || kept != id {
 		t.Errorf("null: %v, %v", kept, err)
 	}

@@ -90,10 +90,6 @@ func (g *Generator) Snapshot() Snapshot {
 
 // done is what the generator has done until now.
 func (s *passes) done() Snapshot {
-	if s != nil {
-		s.turning.Lock()
-		defer s.turning.Unlock()
-	}
 	p := s.pass()
 	of := Snapshot{
 		Partition: p.partition(), SequenceMin: p.min, SequenceMax: p.max(), Sequence: uint32(p.min),

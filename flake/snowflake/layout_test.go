@@ -109,7 +109,7 @@ func TestMakeRefuses(t *testing.T) {
 		"before the epoch":  {Twitter.Epoch - 1, 0, 0, "1288834974656 ms since 1970, where 1288834974657 to 3487858230208 fit"},
 		"after the last":    {Twitter.Epoch + 1<<41, 0, 0, "3487858230209 ms"},
 		"machine too high":  {Twitter.Epoch, 1024, 0, "machine 1024"},
-		"sequence too high": {Twitter.Epoch, 0, 4096, "sequence 4096"},
+		"sequence too high": {Twitter.Epoch, 0, 4096, "sequence 4096, where 0 to 4095 fit"},
 	} {
 		if id, err := Twitter.Make(c.milli, c.machine, c.sequence); err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %v, %v", name, id, err)
