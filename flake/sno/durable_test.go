@@ -294,3 +294,19 @@ func TestOpen(t *testing.T) {
 		t.Errorf("on a folder: %v", d)
 	}
 }
+
+// A clock that was ahead while there were no ids takes the mark back with it.
+func TestMarkFollowsTheClockBack(t *testing.T) {
+	b := newBench(t)
+	d := b.open(t, nil)
+	take(t, d, 0)
+	for _, ahead := range []int{3600_000, -3600_000} {
+		b.add(ahead)
+		if err := d.core.Keeper.Renew(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if mark := d.Mark().UnixMilli(); mark != someTime+3000 {
+		t.Errorf("the mark is at %d", mark)
+	}
+}
