@@ -22,7 +22,7 @@ const (
 	// after 30 s of silence, whatever their net_ticktime is.
 	maxTick = 15 * time.Second
 
-	// maxUnsent bounds the octets of calls that wait to be written. It is
+	// maxUnsent bounds the bytes of calls that wait to be written. It is
 	// reached if the node takes none while tens of thousands of calls are made.
 	maxUnsent = 16 << 20
 )
@@ -36,7 +36,7 @@ var (
 	// carried out. Without it a call that fails for want of a connection was not.
 	ErrLost = errors.New("no answer came, and the call may have been carried out")
 
-	errUnsent = fmt.Errorf("the node takes no more calls: %d octets of them wait", maxUnsent)
+	errUnsent = fmt.Errorf("the node takes no more calls: %d bytes of them wait", maxUnsent)
 )
 
 // Conn is one connection to a node, until that is lost. Any number of goroutines

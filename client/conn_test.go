@@ -294,6 +294,6 @@ func TestUnsent(t *testing.T) {
 	c.out = c.out[:maxUnsent]
 	c.mu.Unlock()
 	if _, _, err := c.send("echo", etf.Atom("a")); err != nil {
-		t.Errorf("as many octets as may be: %v", err)
+		t.Errorf("as many bytes as may be: %v", err)
 	}
 }

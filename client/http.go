@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// maxBody bounds the octets of an answer: 65,536 ids in base 2 are half of it.
+	// maxBody bounds the bytes of an answer: 65,536 ids in base 2 are half of it.
 	maxBody = 16 << 20
 
 	// maxIdle is how many connections are kept that have nothing to do.
@@ -101,7 +101,7 @@ func (h *HTTP) lease(ctx context.Context, generator string, n, size int) (runs [
 	body, err := h.ask(ctx, http.MethodPost, pathLeases, asOctets, url.Values{
 		"generator": {generator}, "n": {strconv.Itoa(n)},
 	})
-	const count = 4 // octets, after the first id
+	const count = 4 // bytes, after the first id
 	for ; len(body) >= size+count; body = body[size+count:] {
 		runs = append(runs, run{body[:size], int(binary.BigEndian.Uint32(body[size:]))})
 	}
@@ -177,7 +177,7 @@ func (h *HTTP) do(ctx context.Context, method string, u *url.URL, accept string)
 	case err != nil:
 		return nil, lost(ctx, err)
 	case len(body) > maxBody:
-		return nil, fmt.Errorf("an answer of more than %d octets", maxBody)
+		return nil, fmt.Errorf("an answer of more than %d bytes", maxBody)
 	case answer.StatusCode != http.StatusOK:
 		return nil, problem(answer, body)
 	}

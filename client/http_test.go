@@ -86,7 +86,7 @@ func TestOtherServers(t *testing.T) {
 		{"a reason of the future", status(503, `{"detail":"why","reason":"new"}`), "new", nil},
 		{"an answer cut off", hangUp, "unexpected EOF", ErrLost},
 		{"an answer as long as may be", status(200, strings.Repeat("x", maxBody)), "have 16777216 bytes", nil},
-		{"an endless answer", status(200, strings.Repeat("x", maxBody+1)), "16777216 octets", nil},
+		{"an endless answer", status(200, strings.Repeat("x", maxBody+1)), "16777216 bytes", nil},
 	} {
 		web := httptest.NewServer(tt.serve)
 		h, err := NewHTTP(web.URL, HTTPOptions{})

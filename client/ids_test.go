@@ -64,7 +64,7 @@ func (f *flakes) serve(t *testing.T, source idserver.Source) {
 	t.Cleanup(f.Stop)
 }
 
-// doors gives the ways to the generator.
+// doors returns the ways to the generator.
 func (f *flakes) doors(t *testing.T) map[string]Door {
 	t.Helper()
 	web := httptest.NewServer(idhttp.New(idhttp.Options{

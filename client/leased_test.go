@@ -120,7 +120,7 @@ func TestLeasedClock(t *testing.T) {
 	}
 }
 
-// webDoor gives the way to a source over HTTP, under the name ids.
+// webDoor returns the way to a source over HTTP, under the name ids.
 func webDoor(t *testing.T, source idserver.Source) Door {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)

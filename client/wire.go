@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// maxFrame bounds the octets of a frame from the node: 65,536 ids in base 2
+	// maxFrame bounds the bytes of a frame from the node: 65,536 ids in base 2
 	// are half of it.
 	maxFrame = 16 << 20
 
@@ -19,7 +19,7 @@ const (
 // caps are those of every node from OTP 23 on, as far as a caller's terms go.
 var caps = etf.AllCaps
 
-// tick is a frame of no octets.
+// tick is a frame of no bytes.
 var tick = make([]byte, wire.HeaderSize)
 
 // appendMonitor appends the frame that sets a monitor on a registered process.

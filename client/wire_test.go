@@ -18,7 +18,7 @@ import (
 	"github.com/flake-go/flake/node/wire"
 )
 
-// piped gives a connection in a bubble, and the node's end of it.
+// piped returns a connection in a bubble, and the node's end of it.
 func piped(t *testing.T, ticktime time.Duration) (c *Conn, peer net.Conn) {
 	ours, peer := net.Pipe()
 	c = newConn(ours, etf.NewPid("caller@host", 1, 0, 1), ticktime)
@@ -112,7 +112,7 @@ func TestMonitors(t *testing.T) {
 			}
 			synctest.Wait()
 			if !slices.Equal(ops, want) || r.Buffered() > 0 {
-				t.Errorf("a call of %q writes %v and %d octets, want %v", name, ops, r.Buffered(), want)
+				t.Errorf("a call of %q writes %v and %d bytes, want %v", name, ops, r.Buffered(), want)
 			}
 		}
 		// goesOff has the node say that a monitor did, and names what has ended.
@@ -162,7 +162,7 @@ func TestSpare(t *testing.T) {
 			}
 			synctest.Wait()
 			if kept := cap(c.out); kept > readBuffer {
-				t.Errorf("%d octets are kept", kept)
+				t.Errorf("%d bytes are kept", kept)
 			}
 		}
 		if cap(c.out) == 0 {

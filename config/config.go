@@ -42,7 +42,7 @@ const (
 // Flake is the table [flake]: what the ids are made of.
 type Flake struct {
 	Interface         string           // whose MAC is the worker id, or empty
-	WorkerID          net.HardwareAddr // six octets, or nil; at most one of the two is set
+	WorkerID          net.HardwareAddr // six bytes, or nil; at most one of the two is set
 	TimestampPath     string           // or empty: a file in a folder of this user's own
 	AllowableDowntime time.Duration    // in the file milliseconds
 }

@@ -16,7 +16,7 @@ const cookieKey = "node.cookie"
 // HomeCookieFile is the file in the home directory that holds the cookie of Erlang nodes.
 const HomeCookieFile = ".erlang.cookie"
 
-// homeCookie reads HomeCookieFile. Without such a file it gives a Flag without a key.
+// homeCookie reads HomeCookieFile. Without such a file it returns a Flag without a key.
 func homeCookie() (Flag, *Error) {
 	home, err := os.UserHomeDir()
 	if err != nil {

@@ -76,7 +76,7 @@ func TestCookieCharacters(t *testing.T) {
 	}
 }
 
-// setHome makes a home directory with a cookie, unless that is empty, and gives its path.
+// setHome makes a home directory with a cookie, unless that is empty, and returns its path.
 func setHome(t *testing.T, cookie string, mode os.FileMode) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -20,7 +20,7 @@ type Generator struct {
 	ID         *int64           // the machine's number in all its bits, or
 	Datacenter *int64           // its upper bits, and
 	Worker     *int64           // its lower
-	WorkerID   net.HardwareAddr // of flake: six octets
+	WorkerID   net.HardwareAddr // of flake: six bytes
 
 	SequenceMask *int64 // of flake-idgen: its seqMask
 	MachineBits  *int64 // of snowflake: how many bits ID has
@@ -112,7 +112,7 @@ var taken = []string{"flake", "flake_sup", "persistent_timer", "net_kernel", "re
 // generatorName is an atom without quotes, which is also part of a file's name.
 var generatorName = regexp.MustCompile(`^[a-z][0-9A-Za-z_]{0,63}$`)
 
-// faults gives what is wrong with the i-th table besides single values.
+// faults returns what is wrong with the i-th table besides single values.
 func (g *Generator) faults(i int, before []Generator) []*Error {
 	key := generatorKey(i)
 	var faults []*Error
@@ -155,7 +155,7 @@ func (g *Generator) sharesPartition(other Generator) bool {
 		g.Partition != nil && other.Partition != nil && *g.Partition == *other.Partition
 }
 
-// Sequences gives the lowest and the highest number of sno's sequence.
+// Sequences returns the lowest and the highest number of sno's sequence.
 func (g *Generator) Sequences() (low, high int64) {
 	high = math.MaxUint16
 	if g.SequenceMin != nil {

@@ -115,7 +115,7 @@ func syntaxError(err error) *Error {
 	return &Error{Want: fmt.Sprintf("not TOML: %v", err)}
 }
 
-// flatten gives the values of a table by table.key. What is not in a known table stands by itself.
+// flatten returns the values of a table by table.key. What is not in a known table stands by itself.
 func flatten(prefix string, doc map[string]any) map[string]any {
 	values := make(map[string]any)
 	for name, v := range doc {
@@ -172,7 +172,7 @@ func unknown(key string, v any, settings []setting) *Error {
 }
 
 // lineOf finds the line of a key written the plain way, below the header of its table, or of
-// a table's header, which is where a key is missing. It gives 0 for the other ways of TOML.
+// a table's header, which is where a key is missing. It returns 0 for the other ways of TOML.
 func lineOf(src, key string) int {
 	table, generators := "", 0
 	n, header := 0, 0

@@ -105,7 +105,7 @@ func setDuration(p *time.Duration, unit time.Duration) func(any) bool {
 	}
 }
 
-// setMAC takes : or - between the octets, not the form of three words with dots.
+// setMAC takes : or - between the bytes, not the form of three words with dots.
 func setMAC(p *net.HardwareAddr) func(any) bool {
 	return func(v any) bool {
 		s, ok := v.(string)

@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 )
 
-// faults gives all faults of c, but for the keys in known, whose values never got into c.
+// faults returns all faults of c, but for the keys in known, whose values never got into c.
 func (c *Config) faults(reported map[string]bool) []*Error {
 	var faults []*Error
 	for _, s := range c.settings() {
@@ -34,7 +34,7 @@ func (c *Config) faults(reported map[string]bool) []*Error {
 	return append(faults, c.HTTP.faults()...)
 }
 
-// faults gives those of the keys taken together.
+// faults returns those of the keys taken together.
 func (h *HTTP) faults() []*Error {
 	host, _, err := net.SplitHostPort(h.Listen)
 	switch {

@@ -92,7 +92,7 @@ func TestSimulateFinds(t *testing.T) {
 	}
 }
 
-// newForgetful gives a node whose file is not there at any start.
+// newForgetful returns a node whose file is not there at any start.
 func newForgetful(m *simulate.Machine) simulate.Node {
 	return &forgetful{simConfig().New(m), m}
 }

@@ -81,7 +81,7 @@ const (
 	alias  = "w\x05alias"
 )
 
-// call gives {'$gen_call', {Pid, Tag}, Request}.
+// call returns {'$gen_call', {Pid, Tag}, Request}.
 func call(pid, tag, request string) string { return "h\x03w\x09$gen_callh\x02" + pid + tag + request }
 
 // A call is answered {Tag, Reply}, with the tag as it came, to the alias of a
@@ -231,7 +231,7 @@ func TestMalformed(t *testing.T) {
 		"cast and trailing":  "h\x02w\x09$gen_cast" + get + "j",
 		"message cut":        "h\x02w\x05hello",
 		"message trailing":   get + "j",
-		"message of octets":  "\xc8\x01\x02",
+		"message of bytes":   "\xc8\x01\x02",
 	}
 	for n := strings.Index(whole, "$gen_call") + 9; n < len(whole); n++ {
 		tests[fmt.Sprintf("cut at %d", n)] = whole[:n]

@@ -31,7 +31,7 @@ func (s *Server) receiveSystem(r *etf.Reader, c Caller) error {
 	return nil
 }
 
-// system gives the answer to a request, and what is to be done after it.
+// system returns the answer to a request, and what is to be done after it.
 func (s *Server) system(request etf.Term, from *From) (reply etf.Term, after func()) {
 	t, _ := request.(etf.Tuple)
 	switch {

@@ -38,7 +38,7 @@ func TestTerminate(t *testing.T) {
 	}
 }
 
-// answer gives what a server answers to a system message with a tag, as Erlang text.
+// answer returns what a server answers to a system message with a tag, as Erlang text.
 func answer(t *testing.T, s *Server, tag etf.Term, request string) string {
 	t.Helper()
 	exprs, _, err := erltext.Parse(request+".", false)

@@ -69,7 +69,7 @@ func serverOf(s *stock) *Server {
 	return &Server{IDs: s, Log: slog.New(slog.DiscardHandler), Version: "1.2"}
 }
 
-// call gives the request, Erlang text, to the server and gives its answer as text.
+// call returns the request, Erlang text, to the server and returns its answer as text.
 func call(t *testing.T, s *Server, request string) string {
 	t.Helper()
 	return string(etf.FormatRaw(nil, reply(s, external(t, request, etf.AllCaps), etf.AllCaps), 1<<20))

@@ -101,7 +101,7 @@ func readBase(r *etf.Reader) int {
 	return noBase
 }
 
-// readCount gives 0, or one too many, for what no request may ask for.
+// readCount returns 0, or one too many, for what no request may ask for.
 func readCount(r *etf.Reader) int { return int(max(0, min(r.Int(), MaxLease+1))) }
 
 func (q *request) readMeta(r *etf.Reader) {

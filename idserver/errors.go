@@ -24,7 +24,7 @@ var results = [...]etf.Atom{
 // sees.
 func Reason(err error) string { return string(results[resultOf(err)]) }
 
-// resultOf gives the place of an error in results.
+// resultOf returns the place of an error in results.
 func resultOf(err error) int {
 	switch {
 	case err == nil:

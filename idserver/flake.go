@@ -58,7 +58,7 @@ type FlakeGenerator interface {
 	Waits() uint64
 }
 
-// Flake gives the source of a generator's ids.
+// Flake returns the source of a generator's ids.
 func Flake(ids FlakeGenerator) Source {
 	return &flakeSource{ids, keeperOf(ids)}
 }

@@ -9,7 +9,7 @@ import (
 type Format interface {
 	// Name is one word, such as "flake" or "snowflake".
 	Name() string
-	// Size is the octets of an id, 8 to 16.
+	// Size is the bytes of an id, 8 to 16.
 	Size() int
 	// AppendCanonical appends the format's own text of an id.
 	AppendCanonical(dst []byte, id Number) []byte
@@ -18,7 +18,7 @@ type Format interface {
 	Parse(text string) (Number, error)
 	// Fields takes an id apart, the most significant field first.
 	Fields(id Number) []Field
-	// Span gives the lowest and the highest id that any worker can make from the
+	// Span returns the lowest and the highest id that any worker can make from the
 	// millisecond first to last, both included and since 1970; an error for a
 	// time that the format cannot hold.
 	Span(first, last uint64) (lowest, highest Number, err error)
@@ -41,7 +41,7 @@ type Source interface {
 	// again. When those of a tick are used up it waits for the next, until the
 	// end of ctx. meta is for a format that has one.
 	Reserve(ctx context.Context, n int, meta uint8) (Run, error)
-	// Last gives the time, in ms since 1970, and the sequence that are used up.
+	// Last returns the time, in ms since 1970, and the sequence that are used up.
 	Last() (milli uint64, sequence uint32)
 	// Ready tells whether there are ids now, and will be soon. If not it fails, as
 	// a rule as Reserve would.

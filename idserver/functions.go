@@ -13,7 +13,7 @@ import (
 )
 
 // MaxGenerate bounds the ids that one call of flake_harness makes, and
-// MaxGenerateBytes their octets or digits. More raise system_limit: as terms ids
+// MaxGenerateBytes their bytes or digits. More raise system_limit: as terms ids
 // take four times their size. For the same reason one such call is carried out at
 // a time.
 const (
@@ -62,7 +62,7 @@ type functions struct {
 	Surroundings
 }
 
-// getConfigValue gives a setting, or the default that the caller names.
+// getConfigValue returns a setting, or the default that the caller names.
 func (f functions) getConfigValue(args []etf.Term) (etf.Term, error) {
 	key, _ := args[0].(etf.Atom)
 	if value := f.Config[key]; value != nil {
@@ -71,7 +71,7 @@ func (f functions) getConfigValue(args []etf.Term) (etf.Term, error) {
 	return args[1], nil
 }
 
-// getEnv gives {ok, Value} for a setting of the application flake, else undefined.
+// getEnv returns {ok, Value} for a setting of the application flake, else undefined.
 func (f functions) getEnv(args []etf.Term) (etf.Term, error) {
 	key, _ := args[1].(etf.Atom)
 	if value := f.Config[key]; value != nil && args[0] == etf.Atom("flake") {
@@ -138,7 +138,7 @@ func baseOf(t etf.Term) int {
 	return noBase
 }
 
-// generate gives a list of ids, the newest first. The original's does not end
+// generate returns a list of ids, the newest first. The original's does not end
 // for a negative count, and takes any other.
 func (f functions) generate(args []etf.Term) (etf.Term, error) {
 	count, ok := args[0].(int64)
@@ -171,7 +171,7 @@ func (f functions) generate(args []etf.Term) (etf.Term, error) {
 
 // newestFirst encodes the ids of runs as a list, the last one first.
 func newestFirst(t terms, runs []Run, count, width int) etf.Encoded {
-	const head = 5 // octets of a binary, and of a list, besides its contents
+	const head = 5 // bytes of a binary, and of a list, besides its contents
 	t.dst = make([]byte, 0, head+count*(head+width)+1)
 	t.list(count)
 	for _, run := range slices.Backward(runs) {

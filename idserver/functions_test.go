@@ -13,7 +13,7 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// apply calls a function, as Erlang text with a list of arguments, and gives its
+// apply calls a function, as Erlang text with a list of arguments, and returns its
 // result or the reason why it fails.
 func apply(t *testing.T, s *Server, call string, a Surroundings) string {
 	t.Helper()

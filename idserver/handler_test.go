@@ -115,7 +115,7 @@ func TestLargeRequests(t *testing.T) {
 		if large {
 			order = []int{1, 0}
 			if got, size := len(c.answers[1]), c.sizes[0]; got > size {
-				t.Errorf("%s: an answer of %d octets, where %d were asked for", request, got, size)
+				t.Errorf("%s: an answer of %d bytes, where %d were asked for", request, got, size)
 			}
 		}
 		if got, want := c.answers[order[1]], before+"w\x02ok"; got != want {

@@ -30,7 +30,7 @@ func (s *Server) info() *Info {
 	}
 }
 
-// term gives a property list, with a mark if one is kept.
+// term returns a property list, with a mark if one is kept.
 func (i *Info) term() etf.List {
 	list := etf.List{
 		property("format", etf.Atom(i.Format)),

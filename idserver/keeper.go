@@ -8,7 +8,7 @@ type keeper interface {
 	LastSaved() (time.Time, error)
 }
 
-// keeperOf gives the generator, or noKeeper if it has no file.
+// keeperOf returns the generator, or noKeeper if it has no file.
 func keeperOf(ids any) keeper {
 	if k, ok := ids.(keeper); ok {
 		return k

@@ -12,14 +12,14 @@ import (
 	"github.com/flake-go/flake/flake"
 )
 
-// Number is an id of any format as one unsigned number of 128 bits. Its octets
+// Number is an id of any format as one unsigned number of 128 bits. Its bytes
 // are those of the number, big-endian, as many as the format has.
 type Number struct{ Hi, Lo uint64 }
 
 // maxOctets is the size of the largest id.
 const maxOctets = 16
 
-// numberOf reads big-endian octets, 16 at most.
+// numberOf reads big-endian bytes, 16 at most.
 func numberOf[T ~string | ~[]byte](octets T) Number {
 	var b [maxOctets]byte
 	copy(b[maxOctets-len(octets):], octets)
@@ -42,12 +42,12 @@ func (n Number) Plus(i int) Number {
 	return Number{n.Hi + carry, lo}
 }
 
-// Compare gives -1, 0 or 1 as n is less than, equal to or greater than m.
+// Compare returns -1, 0 or 1 as n is less than, equal to or greater than m.
 func (n Number) Compare(m Number) int {
 	return cmp.Or(cmp.Compare(n.Hi, m.Hi), cmp.Compare(n.Lo, m.Lo))
 }
 
-// AppendOctets appends the last size octets of the number, 16 at most.
+// AppendOctets appends the last size bytes of the number, 16 at most.
 func (n Number) AppendOctets(dst []byte, size int) []byte {
 	id := n.flake()
 	return append(dst, id[maxOctets-size:]...)
@@ -105,7 +105,7 @@ func Parse(f Format, text string, base int) (id Number, err error) {
 }
 
 // parseDigits reads what AppendDigits gives, in base 16 also with small letters and
-// with 0x before it. A number that does not fit so many octets is an error.
+// with 0x before it. A number that does not fit so many bytes is an error.
 func parseDigits(text string, base, size int) (Number, error) {
 	if base == 16 {
 		text = strings.ToUpper(strings.TrimPrefix(text, "0x"))
@@ -130,7 +130,7 @@ func parseHex(text string, size int) (Number, error) {
 	return parseDigits(digits, 16, size)
 }
 
-// highest is the highest number of so many octets, 8 to 16.
+// highest is the highest number of so many bytes, 8 to 16.
 func highest(size int) Number { return Number{1<<(8*(size-8)) - 1, math.MaxUint64} }
 
 // Run is ids that follow each other: First and the Count-1 numbers after it.

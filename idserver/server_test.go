@@ -18,7 +18,7 @@ import (
 // id is the one that a recorded caller got in answer to get.
 var id = flake.Make(0x1a1fac6c4f3, 0x02fc00000001, 0)
 
-// generator gives the id, or fails.
+// generator returns the id, or fails.
 type generator struct{ err error }
 
 func (g generator) Reserve(_ context.Context, n int) (flake.Run, error) {
@@ -93,7 +93,7 @@ func TestDecodeRequest(t *testing.T) {
 	}
 }
 
-// What is answered, octet by octet, to a peer of today and to an old one.
+// What is answered, byte by byte, to a peer of today and to an old one.
 func TestReply(t *testing.T) {
 	const octets = "m\x00\x00\x00\x10\x00\x00\x01\xa1\xfa\xc6\xc4\xf3\x02\xfc\x00\x00\x00\x01\x00\x00"
 	const binary = "k\x00\x69" +

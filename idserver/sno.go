@@ -75,7 +75,7 @@ type SnoGenerator interface {
 	PerTick() int
 }
 
-// Sno gives the source of a generator's ids. Its worker is the partition.
+// Sno returns the source of a generator's ids. Its worker is the partition.
 func Sno(ids SnoGenerator) Source {
 	return &snoSource{ids, keeperOf(ids)}
 }

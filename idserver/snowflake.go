@@ -61,7 +61,7 @@ func (f snowflakeFormat) Span(first, last uint64) (lowest, highest Number, err e
 	return Number{Lo: uint64(low)}, Number{Lo: uint64(high)}, err
 }
 
-// Snowflake gives the source of a generator's ids.
+// Snowflake returns the source of a generator's ids.
 func Snowflake(ids *snowflake.Generator) Source {
 	return &snowflakeSource{ids, SnowflakeFormat(ids.Layout())}
 }

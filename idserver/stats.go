@@ -39,7 +39,7 @@ type CallCount struct {
 	Calls  uint64
 }
 
-// Stats gives the counts as they stand.
+// Stats returns the counts as they stand.
 func (s *Server) Stats() (all Stats) {
 	for op, kind := range kinds {
 		for result, word := range results {

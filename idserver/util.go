@@ -17,7 +17,7 @@ import (
 // maxDigits bounds the integer that asList takes, in bits.
 const maxDigits = 1 << 13
 
-// asList gives the digits of an integer in a base from 2 to 62.
+// asList returns the digits of an integer in a base from 2 to 62.
 func asList(args []etf.Term) (etf.Term, error) {
 	n, ok := integer(args[0])
 	base, _ := args[1].(int64)
@@ -52,7 +52,7 @@ func genID(args []etf.Term) (etf.Term, error) {
 	return id, nil
 }
 
-// hwAddrToInt makes an integer of a MAC address, a list of six octets.
+// hwAddrToInt makes an integer of a MAC address, a list of six bytes.
 func hwAddrToInt(args []etf.Term) (etf.Term, error) {
 	octets, _ := etf.Elements(args[0])
 	if len(octets) != 6 {
@@ -69,7 +69,7 @@ func hwAddrToInt(args []etf.Term) (etf.Term, error) {
 	return n, nil
 }
 
-// currTimeMillis gives the milliseconds since 1970-01-01 UTC.
+// currTimeMillis returns the milliseconds since 1970-01-01 UTC.
 func currTimeMillis([]etf.Term) (etf.Term, error) { return time.Now().UnixMilli(), nil }
 
 // getDefaultIf names the first interface that has a MAC address.
@@ -81,7 +81,7 @@ func getDefaultIf([]etf.Term) (etf.Term, error) {
 	return etf.String(name), nil
 }
 
-// getIfHwInt gives the MAC address of an interface as {ok, Integer}. That of a
+// getIfHwInt returns the MAC address of an interface as {ok, Integer}. That of a
 // loopback is 0. One without any is badarg, as to the original.
 func getIfHwInt(args []etf.Term) (etf.Term, error) {
 	name, _ := args[0].(etf.String)

@@ -48,5 +48,5 @@
 //	pool        the memory that all connections share
 //	host        an address, in IPv6 a network of 64 bits, as limits count it
 //	thread      a thread of the system; what Go schedules is a goroutine
-//	byte        eight bits; OTP's documents say octet
+//	byte        eight bits; OTP's documents say byte
 package node

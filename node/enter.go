@@ -50,7 +50,7 @@ func (n *Node) enter(s dist.Session, v *visit) error {
 	}
 }
 
-// inTheWay gives the connection that has to end before a caller can come in, if there is
+// inTheWay returns the connection that has to end before a caller can come in, if there is
 // one: that of its name; or, if as many are connected as may be, the one that has been
 // idle for the longest.
 func (n *Node) inTheWay(name string, v *visit) (old *dist.Conn, err error) {

@@ -22,7 +22,7 @@ func (s stuck) HandleCast([]byte, genserver.Caller) {
 	<-s.release
 }
 
-// heldUp gives a node with a connection as a@127.0.0.1 that does not end before
+// heldUp returns a node with a connection as a@127.0.0.1 that does not end before
 // release is called.
 func heldUp(t *testing.T) (n *Node, release func()) {
 	t.Helper()

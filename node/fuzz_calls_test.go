@@ -35,7 +35,7 @@ func (s *session) ask(server, word etf.Atom, request etf.Term) *fuzzCall {
 	return c
 }
 
-// newTag gives a tag, and the alias in it if there is one.
+// newTag returns a tag, and the alias in it if there is one.
 func (s *session) newTag() (tag etf.Term, alias etf.Ref) {
 	switch ref := s.newRef(); s.random.IntN(5) {
 	case 0:

@@ -137,7 +137,7 @@ func readIDs(a asked, base int, reply []byte) (runs []idRun, err error) {
 	return runs, err
 }
 
-// idOf gives what is no id for octets that are none.
+// idOf returns what is no id for bytes that are none.
 func idOf(b []byte) (id flake.ID) {
 	if len(b) == len(id) {
 		id = flake.ID(b)

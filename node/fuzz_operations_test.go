@@ -67,7 +67,7 @@ func (f *fuzzer) count(operation string) {
 
 func (s *session) proc() etf.Pid { return s.procs[s.random.IntN(len(s.procs))] }
 
-// newPid gives a pid of the peer's, now and then in the old form.
+// newPid returns a pid of the peer's, now and then in the old form.
 func (s *session) newPid() etf.Pid {
 	pid := etf.NewPid(etf.Atom(s.name), s.f.number(), s.random.Uint32N(8), 77)
 	if s.random.IntN(8) > 0 {

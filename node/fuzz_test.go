@@ -197,7 +197,7 @@ func (f *fuzzer) honest() {
 	}
 }
 
-// honestCall gives the id; none if the server was not there.
+// honestCall returns the id; none if the server was not there.
 func (p *peer) honestCall(tag int64) (idRun, error) {
 	ref := etf.NewRef("honest@127.0.0.1", 77, uint32(tag), 2, 3)
 	var out []byte

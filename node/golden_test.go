@@ -49,7 +49,7 @@ func readConversation(t *testing.T, file string) (lines []line) {
 	return lines
 }
 
-// sequence gives ids out of a list, then no more.
+// sequence returns ids out of a list, then no more.
 type sequence struct{ ids []flake.ID }
 
 func (s *sequence) Reserve(context.Context, int) (flake.Run, error) {
@@ -119,7 +119,7 @@ func TestRecordedCallers(t *testing.T) {
 	}
 }
 
-// readFrame reads a frame and gives it with its length.
+// readFrame reads a frame and returns it with its length.
 func readFrame(t *testing.T, r io.Reader, lengthSize int) []byte {
 	t.Helper()
 	b := make([]byte, lengthSize)
@@ -137,7 +137,7 @@ func readFrame(t *testing.T, r io.Reader, lengthSize int) []byte {
 	return b
 }
 
-// split gives the elements of the control message of a frame, and its message.
+// split returns the elements of the control message of a frame, and its message.
 func split(t *testing.T, frame []byte) (op int64, args [][]byte, message []byte) {
 	t.Helper()
 	if frame[4] != 112 {
@@ -167,7 +167,7 @@ func split(t *testing.T, frame []byte) (op int64, args [][]byte, message []byte)
 //	ALIAS_SEND {33, From, Alias}   without From
 //	PAYLOAD_MONITOR_P_EXIT (28)    as a MONITOR_P_EXIT (21): we do not offer EXIT_PAYLOAD
 //
-// All else is compared octet by octet.
+// All else is compared byte by byte.
 func reduced(t *testing.T, frame []byte) string {
 	t.Helper()
 	op, args, message := split(t, frame)

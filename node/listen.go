@@ -34,7 +34,7 @@ func listen(ctx context.Context, o Options) (net.Listener, error) {
 	return reserve.Listener(l, o.Log), nil
 }
 
-// Network gives the network to listen in at an address, host:port: tcp4 if the host
+// Network returns the network to listen in at an address, host:port: tcp4 if the host
 // is an address of IPv4, as package net takes 0.0.0.0 in tcp for all of IPv6 too.
 func Network(addr string) string {
 	host, _, _ := net.SplitHostPort(addr)

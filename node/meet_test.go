@@ -60,7 +60,7 @@ func (d *dialled) connect() <-chan error {
 	return outcome
 }
 
-// take gives the connection that the node has dialled.
+// take returns the connection that the node has dialled.
 func (d *dialled) take() net.Conn {
 	d.t.Helper()
 	c, err := d.listener.Accept()

@@ -240,7 +240,7 @@ func (n *Node) connections() []*dist.Conn {
 	return all
 }
 
-// closeOnStop closes c if the node stops before the function it gives is called.
+// closeOnStop closes c if the node stops before the function it returns is called.
 func (n *Node) closeOnStop(c net.Conn) (stop func() bool) {
 	return context.AfterFunc(n.ctx, func() { c.Close() })
 }

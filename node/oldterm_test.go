@@ -13,7 +13,7 @@ import (
 // string (a STRING_EXT), []byte and []any.
 type (
 	atom       string
-	identifier string // as its octets
+	identifier string // as its bytes
 	tuple      []any
 )
 

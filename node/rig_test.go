@@ -108,7 +108,7 @@ func dial(t *testing.T, n *Node, name string) *peer {
 	return &peer{t, c, etf.NewPid(etf.Atom(name), 9, 0, 77), n}
 }
 
-// dialRaw gives a stream to the node.
+// dialRaw returns a stream to the node.
 func dialRaw(t *testing.T, n *Node) net.Conn {
 	t.Helper()
 	c, err := net.Dial("tcp", n.Addr().String())
@@ -133,7 +133,7 @@ func (p *peer) send(control etf.Term, message ...etf.Term) {
 	}
 }
 
-// recv takes the next frame that is not a tick, and gives it as Erlang prints it.
+// recv takes the next frame that is not a tick, and returns it as Erlang prints it.
 func (p *peer) recv() (control, message string) {
 	p.t.Helper()
 	control, raw := p.recvRaw()

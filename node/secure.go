@@ -15,7 +15,7 @@ import (
 
 // security is TLS around connections to other nodes, as OTP has it with
 // -proto_dist inet_tls; nil is none. Its function gives the settings for the next
-// connection. Inside, the lengths of the handshake have 4 octets instead of 2;
+// connection. Inside, the lengths of the handshake have 4 bytes instead of 2;
 // frames are the same.
 type security func() *tls.Config
 

@@ -50,7 +50,7 @@ func exited(why etf.Term, module, function etf.Atom, args []etf.Term) error {
 	return &rpc.Exception{Class: rpc.Exit, Reason: etf.Tuple{why, call}}
 }
 
-// server gives the server that a name, {Name, Node} or a pid stands for. The error
+// server returns the server that a name, {Name, Node} or a pid stands for. The error
 // is exit's of OTP's reason why there is none.
 func (n *Node) server(ref etf.Term, exit func(why etf.Term) error) (*genserver.Server, error) {
 	var p *process
@@ -82,7 +82,7 @@ func (n *Node) server(ref etf.Term, exit func(why etf.Term) error) (*genserver.S
 	return p.server, nil
 }
 
-// local gives the process of this node with the pid, or nil.
+// local returns the process of this node with the pid, or nil.
 func (n *Node) local(pid etf.Pid) *process {
 	node, id, creation := etf.PidParts([]byte(pid))
 	if string(node) != n.name || creation != n.creation {
@@ -115,7 +115,7 @@ func (n *Node) send(name etf.Atom, message []byte, c genserver.Caller) bool {
 	return true
 }
 
-// fnMemory is erlang:memory, in octets. What this node has of OTP's kinds is
+// fnMemory is erlang:memory, in bytes. What this node has of OTP's kinds is
 // processes, which is all that values take, and system, which is the rest.
 func fnMemory(args []etf.Term) (etf.Term, error) {
 	samples := []metrics.Sample{

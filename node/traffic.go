@@ -19,7 +19,7 @@ import (
 type Traffic struct {
 	Connections       int               // now
 	Connected         uint64            // connections there have been
-	Received, Sent    uint64            // octets, of all of them
+	Received, Sent    uint64            // bytes, of all of them
 	HandshakeFailures map[string]uint64 // of those who dialled us, by reason
 	Closes            map[string]uint64 // connections ended for what the peer did, by reason
 }
@@ -50,7 +50,7 @@ func (n *Node) Connections() int {
 	return len(n.conns)
 }
 
-// Peers gives the connected nodes by name, at most so many, and how many there are.
+// Peers returns the connected nodes by name, at most so many, and how many there are.
 func (n *Node) Peers(most int) (peers []Peer, all int) {
 	conns := n.connections()
 	slices.SortFunc(conns, func(a, b *dist.Conn) int { return cmp.Compare(a.Peer().Name, b.Peer().Name) })

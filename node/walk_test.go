@@ -49,7 +49,7 @@ func (*watched) Ready() error           { return nil }
 func (*watched) Behind() time.Duration  { return 0 }
 func (*watched) Waits() uint64          { return 0 }
 
-// TestWalk goes the way of one call, from octets to octets: the steps are those
+// TestWalk goes the way of one call, from bytes to bytes: the steps are those
 // of the package's documentation.
 func TestWalk(t *testing.T) {
 	w := new(watched)
@@ -57,7 +57,7 @@ func TestWalk(t *testing.T) {
 	n := start(t, Options{Supervisors: []Supervisor{{Name: "flake_sup", Servers: []Server{{Name: "flake", Handler: w}}}}})
 	creation := string(binary.BigEndian.AppendUint32(nil, n.creation))
 
-	// 1 socket: a stream of octets to the address that the node listens on.
+	// 1 socket: a stream of bytes to the address that the node listens on.
 	c := dialRaw(t, n)
 	say := func(s string) {
 		t.Helper()

@@ -10,7 +10,7 @@ import (
 	ours "github.com/flake-go/flake/flake/snowflake"
 )
 
-// split sets theirs, which are global, to a split of the 22 bits, and gives the
+// split sets theirs, which are global, to a split of the 22 bits, and returns the
 // layout that is ours.
 func split(t *testing.T, worker uint8, epoch int64) ours.Layout {
 	t.Helper()

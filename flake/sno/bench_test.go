@@ -21,7 +21,7 @@ func newGenerator(t testing.TB, s *Snapshot, clock func() uint64) *Generator {
 	return g
 }
 
-// BenchmarkNext gives the time of one id; the format's ceiling is at 61 ns.
+// BenchmarkNext returns the time of one id; the format's ceiling is at 61 ns.
 func BenchmarkNext(b *testing.B) {
 	g := newGenerator(b, nil, nil)
 	b.ReportAllocs()
@@ -48,7 +48,7 @@ func BenchmarkNextBelowCeiling(b *testing.B) {
 	}
 }
 
-// BenchmarkNextN gives the time of one id.
+// BenchmarkNextN returns the time of one id.
 func BenchmarkNextN(b *testing.B) {
 	for _, threads := range []int{1, 2} {
 		for _, size := range []int{1, 16, 1024} {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// BenchmarkNextN gives the time of one id; the format's ceiling is at 244 ns,
+// BenchmarkNextN returns the time of one id; the format's ceiling is at 244 ns,
 // and with 16 bits of sequence at 15.26 ns.
 func BenchmarkNextN(b *testing.B) {
 	for _, sequence := range []uint8{12, 16} {

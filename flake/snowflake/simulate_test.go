@@ -7,7 +7,7 @@ import (
 	"github.com/flake-go/flake/flake/internal/simulate"
 )
 
-// simulated gives generators that start from nothing, whose ids are told by
+// simulated returns generators that start from nothing, whose ids are told by
 // millisecond and sequence.
 func simulated(l Layout, o Options) simulate.Config {
 	c := simulate.Kept(func(m *simulate.Machine) (simulate.Generator, error) {

@@ -64,7 +64,7 @@ func newBrowser(t *testing.T) *browser {
 	return b
 }
 
-// do sends a command and gives its value.
+// do sends a command and returns its value.
 func (b *browser) do(method, path string, body, value any) {
 	b.t.Helper()
 	if err := b.try(method, path, body, value); err != nil {
@@ -113,13 +113,13 @@ func (b *browser) cdp(command string, params map[string]any) {
 	b.do("POST", "/goog/cdp/execute", map[string]any{"cmd": command, "params": params}, nil)
 }
 
-// script gives the value of a JavaScript expression.
+// script returns the value of a JavaScript expression.
 func (b *browser) script(expression string, value any) {
 	b.t.Helper()
 	b.do("POST", "/execute/sync", map[string]any{"script": "return " + expression, "args": []any{}}, value)
 }
 
-// find gives the path of an element.
+// find returns the path of an element.
 func (b *browser) find(selector string) string {
 	b.t.Helper()
 	var element map[string]string
@@ -214,7 +214,7 @@ func (b *browser) scheme(value string) {
 	})
 }
 
-// picture gives all of the page as a PNG.
+// picture returns all of the page as a PNG.
 func (b *browser) picture(width int, scale float64) []byte {
 	b.t.Helper()
 	b.size(width, 800, scale)

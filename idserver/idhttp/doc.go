@@ -9,7 +9,7 @@
 //	parameters.go query and form, each parameter known and given once
 //	accept.go     the media type of the answer (RFC 9110, section 12.5.1)
 //	ids.go ...    to a method of the generator's
-//	encode.go     runs of ids as text, JSON or octets, a buffer at a time
+//	encode.go     runs of ids as text, JSON or bytes, a buffer at a time
 //	problem.go    or what is wrong, and what is allowed (RFC 9457)
 //
 // Besides that it shows what the node is: metrics.go for Prometheus, page.go and

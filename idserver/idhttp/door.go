@@ -133,7 +133,7 @@ func (s *Server) knows(r *http.Request) bool {
 	return subtle.ConstantTimeCompare(want[:], got[:]) == 1
 }
 
-// bearer gives the token of a request that has it in the way of RFC 6750.
+// bearer returns the token of a request that has it in the way of RFC 6750.
 func bearer(r *http.Request) (token string, ok bool) {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	return strings.TrimSpace(token), strings.EqualFold(scheme, "Bearer")

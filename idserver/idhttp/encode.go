@@ -10,7 +10,7 @@ import (
 	"github.com/flake-go/flake/idserver"
 )
 
-// chunk is how many octets of ids are written at a time, however many there are:
+// chunk is how many bytes of ids are written at a time, however many there are:
 // a run of ids takes none until then.
 const chunk = 16 << 10
 
@@ -61,7 +61,7 @@ func (b *body) flush() {
 
 func (b *body) put(s string) { b.buf = append(b.buf, s...) }
 
-// writeIDs gives one id a line, {"ids":["...",...]}, or the octets of all.
+// writeIDs returns one id a line, {"ids":["...",...]}, or the bytes of all.
 func (q *question) writeIDs(w http.ResponseWriter, runs []idserver.Run) {
 	b := q.body(w)
 	defer b.end()
@@ -87,8 +87,8 @@ func (q *question) writeIDs(w http.ResponseWriter, runs []idserver.Run) {
 	b.put(after)
 }
 
-// writeRuns gives a line "ID COUNT" a run, {"leases":[{"first":"...","count":N},...]},
-// or the octets of the first id and of the count, of which there are 4.
+// writeRuns returns a line "ID COUNT" a run, {"leases":[{"first":"...","count":N},...]},
+// or the bytes of the first id and of the count, of which there are 4.
 func (q *question) writeRuns(w http.ResponseWriter, runs []idserver.Run) {
 	b := q.body(w)
 	defer b.end()
@@ -126,8 +126,8 @@ type bound struct {
 	id   idserver.Number
 }
 
-// writeBounds gives {"id":"..."} or {"lowest":"...","highest":"..."}; as text a line
-// each, or the octets.
+// writeBounds returns {"id":"..."} or {"lowest":"...","highest":"..."}; as text a line
+// each, or the bytes.
 func (q *question) writeBounds(w http.ResponseWriter, bounds []bound) {
 	b := q.body(w)
 	defer b.end()

@@ -58,7 +58,7 @@ func TestFigures(t *testing.T) {
 		{short(ceiling(1_000_001)), "2 M"},
 		{mac(0x02fc00000a01), "02:fc:00:00:0a:01"},
 		{quote(strings.Repeat("é", 32)), `"` + strings.Repeat("é", 32) + `"`},
-		{quote(strings.Repeat("x", 65)), `"` + strings.Repeat("x", 64) + `"... (65 octets)`},
+		{quote(strings.Repeat("x", 65)), `"` + strings.Repeat("x", 64) + `"... (65 bytes)`},
 	} {
 		if tt.got != tt.want {
 			t.Errorf("%s, want %s", tt.got, tt.want)

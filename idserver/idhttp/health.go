@@ -33,7 +33,7 @@ func well(w http.ResponseWriter, r *http.Request, answer string) *problem {
 	return nil
 }
 
-// trouble gives the reason why a generator cannot hand out ids, or soon will not
+// trouble returns the reason why a generator cannot hand out ids, or soon will not
 // be able to, and what there is to say about it; or nothing.
 func (g *Generator) trouble() (reason, detail string) {
 	if g.Running != nil && !g.Running() {

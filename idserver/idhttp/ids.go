@@ -69,7 +69,7 @@ func (s *Server) leases(w http.ResponseWriter, r *http.Request) *problem {
 	return nil
 }
 
-// notional gives bounds for scans over ids: /v1/notional?from=&to=&base=&generator=.
+// notional returns bounds for scans over ids: /v1/notional?from=&to=&base=&generator=.
 func (s *Server) notional(w http.ResponseWriter, r *http.Request) *problem {
 	q, fault := s.ask(r, ofNotional)
 	if fault != nil {

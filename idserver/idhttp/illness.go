@@ -67,7 +67,7 @@ type trouble struct {
 	since  time.Time
 }
 
-// note takes what the trouble of a generator is now, and gives since when it has been
+// note takes what the trouble of a generator is now, and returns since when it has been
 // that.
 func (t *troubles) note(i int, reason string, now time.Time) time.Time {
 	t.mu.Lock()

@@ -18,11 +18,11 @@ const (
 	// answered 503.
 	MaxStreams = 32
 
-	// MaxHeader bounds the octets of a request's line and header, to which
+	// MaxHeader bounds the bytes of a request's line and header, to which
 	// net/http adds 4096; more is answered 431.
 	MaxHeader = 8 << 10
 
-	// MaxBody bounds the octets of a body; more is answered 413.
+	// MaxBody bounds the bytes of a body; more is answered 413.
 	MaxBody = 4 << 10
 
 	// turnTime is how long a request may wait for the turns it has to take many ids;

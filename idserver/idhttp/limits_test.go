@@ -22,10 +22,10 @@ import (
 	"github.com/flake-go/flake/node/certs/certstest"
 )
 
-// listening gives the URL of a server.
+// listening returns the URL of a server.
 func listening(t *testing.T) string { return "http://" + listeningWith(t, nil) }
 
-// listeningWith gives its address.
+// listeningWith returns its address.
 func listeningWith(t *testing.T, config *tls.Config) string {
 	t.Helper()
 	generator, err := flake.NewGenerator(1, flake.Options{})

@@ -48,7 +48,7 @@ func (l *limited) Accept() (net.Conn, error) {
 	return p, nil
 }
 
-// arrive counts a connection, and gives the one that has to make room, which the
+// arrive counts a connection, and returns the one that has to make room, which the
 // caller closes: as not all may be answered there is one.
 func (l *limited) arrive(p *placed) (oldest *placed) {
 	l.mu.Lock()

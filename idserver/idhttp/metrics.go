@@ -94,7 +94,7 @@ func (m *metrics) count(endpoint string, status int) {
 // Saves is how long it took to make the time durable.
 type Saves struct{ histogram prometheus.Histogram }
 
-// NewSaves gives counts that begin now.
+// NewSaves returns counts that begin now.
 func NewSaves() *Saves {
 	return &Saves{prometheus.NewHistogram(prometheus.HistogramOpts{
 		Name:    "flake_mark_save_seconds",

@@ -16,7 +16,7 @@ import (
 
 var pictures = flag.String("page.pictures", "", "write pictures of the page to `DIR`")
 
-// serve has a server listen, and gives its URL.
+// serve has a server listen, and returns its URL.
 func serve(t *testing.T, condition string) string {
 	t.Helper()
 	url, _ := served(t, condition)
@@ -115,7 +115,7 @@ func checkLooks(b *browser, name string) {
 	}
 }
 
-// faintTexts gives the texts whose contrast is below 4.5 to 1 (WCAG 2.2, 1.4.3).
+// faintTexts returns the texts whose contrast is below 4.5 to 1 (WCAG 2.2, 1.4.3).
 const faintTexts = `(() => {
   const context = Object.assign(document.createElement('canvas'), {width: 1, height: 1}).getContext('2d', {willReadFrequently: true});
   const paint = colours => {

@@ -33,7 +33,7 @@ func readBody(r *http.Request) *problem {
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):
-		return failed(http.StatusRequestEntityTooLarge, "the body has more than %d octets", MaxBody)
+		return failed(http.StatusRequestEntityTooLarge, "the body has more than %d bytes", MaxBody)
 	case err != nil:
 		return failed(http.StatusBadRequest, "the body cannot be read: %v", err)
 	}
@@ -101,7 +101,7 @@ func (p *parameters) get(name string) (value string, given bool) {
 	return p.value[i], p.given[i]
 }
 
-// number gives a whole number of a range, or otherwise if there is none.
+// number returns a whole number of a range, or otherwise if there is none.
 func (p *parameters) number(name string, otherwise, from, to int) (int, *problem) {
 	value, given := p.get(name)
 	if !given {
@@ -114,7 +114,7 @@ func (p *parameters) number(name string, otherwise, from, to int) (int, *problem
 	return int(n), nil
 }
 
-// time gives a time in milliseconds since 1970-01-01 UTC.
+// time returns a time in milliseconds since 1970-01-01 UTC.
 func (p *parameters) time(name string) (milli uint64, given bool, fault *problem) {
 	value, given := p.get(name)
 	if !given {

@@ -45,7 +45,7 @@ func badParameter(name, value, allowed string) *problem {
 func quote(text string) string {
 	const shown = 64
 	if len(text) > shown {
-		return fmt.Sprintf("%q... (%d octets)", text[:shown], len(text))
+		return fmt.Sprintf("%q... (%d bytes)", text[:shown], len(text))
 	}
 	return strconv.Quote(text)
 }

@@ -69,7 +69,7 @@ type Server struct {
 	served sync.WaitGroup
 }
 
-// New gives a server that does not listen yet.
+// New returns a server that does not listen yet.
 func New(o Options) *Server {
 	if o.Log == nil {
 		o.Log = slog.Default()

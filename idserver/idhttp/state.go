@@ -17,9 +17,9 @@ type Node struct {
 	Address string // where it listens for other nodes
 	Version string
 
-	// Traffic gives what there has been since the start.
+	// Traffic returns what there has been since the start.
 	Traffic func() Traffic
-	// Peers gives the nodes that are connected, at most so many, and how many
+	// Peers returns the nodes that are connected, at most so many, and how many
 	// there are.
 	Peers func(most int) (peers []Peer, all int)
 }
@@ -34,7 +34,7 @@ type Peer struct {
 type Traffic struct {
 	Connections       int               // now
 	Connected         uint64            // handshakes that came to a connection
-	Received, Sent    uint64            // octets, of all connections
+	Received, Sent    uint64            // bytes, of all connections
 	HandshakeFailures map[string]uint64 // by reason
 	Closes            map[string]uint64 // connections that were ended for what the peer did, by reason
 }
@@ -206,7 +206,7 @@ func thousands(n uint64) string {
 	return s
 }
 
-// size writes octets as 1.2 MB.
+// size writes bytes as 1.2 MB.
 func size(n uint64) string {
 	units := []string{"B", "kB", "MB", "GB", "TB", "PB", "EB"}
 	f, i := float64(n), 0

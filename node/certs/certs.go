@@ -19,7 +19,7 @@ type Files struct {
 	CA   string // who issues other nodes' certificates; empty: these are not verified
 }
 
-// Source gives the TLS settings that the files hold now.
+// Source returns the TLS settings that the files hold now.
 type Source struct {
 	files Files
 	log   *slog.Logger
@@ -37,7 +37,7 @@ func Open(f Files, log *slog.Logger) (*Source, error) {
 	return s, err
 }
 
-// Config gives settings for one connection, either way. Who dials sets
+// Config returns settings for one connection, either way. Who dials sets
 // ServerName in a clone.
 func (s *Source) Config() *tls.Config {
 	s.mu.Lock()

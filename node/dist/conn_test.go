@@ -55,7 +55,7 @@ func (f *failing) SetWriteDeadline(d time.Time) error {
 	return errors.Join(f.fails("write deadline"), f.Conn.SetWriteDeadline(d))
 }
 
-// connectFailing gives a rig whose stream fails as told.
+// connectFailing returns a rig whose stream fails as told.
 func connectFailing(t *testing.T, f *failing) *rig {
 	r := newRig(t, ticktime)
 	r.stream = func(c net.Conn) net.Conn {
@@ -143,12 +143,12 @@ func TestEndHoldsNothing(t *testing.T) {
 		}
 		synctest.Wait()
 		if in, out, watches := c.in.account.taken, c.out.account.taken, c.watches.account.taken; in == 0 || out == 0 || watches == 0 {
-			t.Errorf("%d, %d and %d octets are held", in, out, watches)
+			t.Errorf("%d, %d and %d bytes are held", in, out, watches)
 		}
 		r.close()
 		for range 2 {
 			if held := r.proto.shared.held.Load(); held != 0 || len(c.out.buf) != 0 || c.in.buf != nil {
-				t.Errorf("%d octets are held, with %d of output and %d of input", held, len(c.out.buf), len(c.in.buf))
+				t.Errorf("%d bytes are held, with %d of output and %d of input", held, len(c.out.buf), len(c.in.buf))
 			}
 			r.tell(large)
 			r.end(ourID, "killed")

@@ -77,7 +77,7 @@ func TestIllFormedIsLogged(t *testing.T) {
 	}
 }
 
-// cut shortens a frame by its last octet.
+// cut shortens a frame by its last byte.
 func cut(b []byte) []byte {
 	b = bytes.Clone(b[:len(b)-1])
 	b[3]--
@@ -161,7 +161,7 @@ func seeds() (all [][]byte) {
 	)
 }
 
-// FuzzHandle checks that no frame ends a connection, unless by its first octet,
+// FuzzHandle checks that no frame ends a connection, unless by its first byte,
 // and that what is answered is well-formed.
 func FuzzHandle(f *testing.F) {
 	for _, s := range seeds() {

@@ -25,7 +25,7 @@ import (
 // cost is what one call costs.
 type cost struct {
 	allocs int // a call
-	reply  int // octets of an answer
+	reply  int // bytes of an answer
 }
 
 var costs = map[string]struct {

@@ -24,7 +24,7 @@
 // another node than the peer, for which that one passed a call on, go there; it is
 // connected to if it is not.
 //
-// References, and pids in answers, go back as the octets that came. A frame
+// References, and pids in answers, go back as the bytes that came. A frame
 // that cannot be framed ends its connection; a message that cannot be decoded
 // is logged and dropped, and the connection goes on.
 //

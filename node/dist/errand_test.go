@@ -92,7 +92,7 @@ func testErrand(t *testing.T, r *rig, err error) {
 	}
 	r.want()
 	if held := r.proto.shared.held.Load(); held != 0 {
-		t.Errorf("%d octets are still held", held)
+		t.Errorf("%d bytes are still held", held)
 	}
 	other.close()
 }
@@ -152,7 +152,7 @@ func TestErrandsFail(t *testing.T) {
 			t.Errorf("came back: %s, want 53", got)
 		}
 		if held := r.proto.shared.held.Load(); held != 0 {
-			t.Errorf("%d octets are still held", held)
+			t.Errorf("%d bytes are still held", held)
 		}
 	})
 }
@@ -191,11 +191,11 @@ func TestErrandsOfManyPeers(t *testing.T) {
 	})
 }
 
-// What waits holds no less of the pool than its octets.
+// What waits holds no less of the pool than its bytes.
 func TestErrandSize(t *testing.T) {
 	part := make([]byte, 1000)
 	if got := (answer{part, part, part, part}).size(); got < 4*len(part) {
-		t.Errorf("%d octets are held for %d", got, 4*len(part))
+		t.Errorf("%d bytes are held for %d", got, 4*len(part))
 	}
 }
 

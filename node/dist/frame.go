@@ -10,9 +10,9 @@ import (
 	"github.com/flake-go/flake/node/wire"
 )
 
-// MaxFrame bounds the octets of one frame; a longer one ends its connection. No
+// MaxFrame bounds the bytes of one frame; a longer one ends its connection. No
 // call here needs so much, but a BEAM sends any term that it is told to, and is
-// answered. Memory for a frame is taken as its octets arrive, never by what its
+// answered. Memory for a frame is taken as its bytes arrive, never by what its
 // length announces, and beyond firstBuffer of what is shared, see [MaxShared].
 const MaxFrame = 16 << 20
 
@@ -47,15 +47,15 @@ func newFrames(src io.Reader, s *share) frames {
 	}
 }
 
-// next gives the next whole frame that has arrived, without its length. It is
-// valid until fill. A tick is a frame without octets.
+// next returns the next whole frame that has arrived, without its length. It is
+// valid until fill. A tick is a frame without bytes.
 func (f *frames) next() (frame []byte, ok bool, err error) {
 	if f.w-f.r < wire.HeaderSize {
 		return nil, false, nil
 	}
 	n := binary.BigEndian.Uint32(f.buf[f.r:])
 	if n > MaxFrame {
-		return nil, false, fmt.Errorf("%w: %d octets, want at most %d", errLong, n, MaxFrame)
+		return nil, false, fmt.Errorf("%w: %d bytes, want at most %d", errLong, n, MaxFrame)
 	}
 	start := f.r + wire.HeaderSize
 	end := start + int(n)
@@ -69,7 +69,7 @@ func (f *frames) next() (frame []byte, ok bool, err error) {
 	return f.buf[start:end:end], true, nil
 }
 
-// fill waits for more octets and reads what is there.
+// fill waits for more bytes and reads what is there.
 func (f *frames) fill() error {
 	if err := f.makeRoom(); err != nil {
 		return err
@@ -126,7 +126,7 @@ func (f *frames) makeRoom() error {
 	return nil
 }
 
-// close gives the buffer back.
+// close returns the buffer back.
 func (f *frames) close() {
 	f.account.hold(0)
 	f.gather.hold(0)

@@ -31,7 +31,7 @@ func TestFrames(t *testing.T) {
 	}
 	for name, src := range map[string]io.Reader{
 		"all at once":  bytes.NewReader(stream),
-		"by octet":     iotest.OneByteReader(bytes.NewReader(stream)),
+		"by byte":      iotest.OneByteReader(bytes.NewReader(stream)),
 		"half of it":   iotest.HalfReader(bytes.NewReader(stream)),
 		"data and EOF": iotest.DataErrReader(bytes.NewReader(stream)),
 	} {
@@ -72,7 +72,7 @@ func TestBufferShrinks(t *testing.T) {
 		}
 	}
 	if frames != 2 || len(f.buf) != firstBuffer {
-		t.Errorf("%d frames, buffer of %d octets", frames, len(f.buf))
+		t.Errorf("%d frames, buffer of %d bytes", frames, len(f.buf))
 	}
 }
 
@@ -113,12 +113,12 @@ func TestLargeFrames(t *testing.T) {
 	arrive(tick)
 	arrive(tick)
 	if len(f.buf) != firstBuffer {
-		t.Errorf("buffer of %d octets", len(f.buf))
+		t.Errorf("buffer of %d bytes", len(f.buf))
 	}
 	p.nothing(t)
 }
 
-// When nothing but ticks comes after a large frame, nothing keeps its octets.
+// When nothing but ticks comes after a large frame, nothing keeps its bytes.
 func TestLargeFrameIsLetGo(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, r *rig) {
 		var large weak.Pointer[byte]
@@ -150,7 +150,7 @@ func TestAnnouncedLength(t *testing.T) {
 		t.Errorf("MaxFrame: %t, %v", ok, err)
 	}
 	if err := f.fill(); err != io.EOF || len(f.buf) != firstBuffer {
-		t.Errorf("%v, buffer of %d octets", err, len(f.buf))
+		t.Errorf("%v, buffer of %d bytes", err, len(f.buf))
 	}
 
 	f = newFrames(bytes.NewReader(binary.BigEndian.AppendUint32(nil, MaxFrame+1)), newShare(new(pool)))
@@ -190,7 +190,7 @@ func TestManyFrames(t *testing.T) {
 		}
 		in, out := r.conn.Octets()
 		if wantIn, wantOut := len(bytes.Join(calls, nil)), len(bytes.Join(answers, nil)); int(in) != wantIn || int(out) != wantOut {
-			t.Errorf("%d octets in and %d out, want %d and %d", in, out, wantIn, wantOut)
+			t.Errorf("%d bytes in and %d out, want %d and %d", in, out, wantIn, wantOut)
 		}
 	})
 }
@@ -201,9 +201,9 @@ func TestBrokenFrameEndsConnection(t *testing.T) {
 		log    string
 		ending Ending
 	}{
-		"too large":           {binary.BigEndian.AppendUint32(nil, MaxFrame+1), "frame too long: 16777217 octets", EndedFrame},
+		"too large":           {binary.BigEndian.AppendUint32(nil, MaxFrame+1), "frame too long: 16777217 bytes", EndedFrame},
 		"distribution header": {[]byte{0, 0, 0, 3, 131, 68, 0}, "does not begin with 112", EndedHeader},
-		"another octet":       {[]byte{0, 0, 0, 1, 0}, "does not begin with 112", EndedHeader},
+		"another byte":        {[]byte{0, 0, 0, 1, 0}, "does not begin with 112", EndedHeader},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, flags, func(t *testing.T, r *rig) {

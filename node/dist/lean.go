@@ -11,7 +11,7 @@ type lean[K comparable, V any] struct {
 
 const (
 	leanFew   = 512 // so many are not worth the trouble
-	leanEntry = 64  // octets, about
+	leanEntry = 64  // bytes, about
 )
 
 func (l *lean[K, V]) set(k K, v V) {

@@ -21,6 +21,6 @@ func TestLean(t *testing.T) {
 	l.set(1, 1)
 	l.shrink()
 	if l.all[1] != 1 || l.idle() != 0 {
-		t.Errorf("%v, %d octets idle", l.all, l.idle())
+		t.Errorf("%v, %d bytes idle", l.all, l.idle())
 	}
 }

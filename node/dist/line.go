@@ -50,7 +50,7 @@ func (s *lines) open(key string) *line {
 	return l
 }
 
-// next gives what is to be done next, or ends the line.
+// next returns what is to be done next, or ends the line.
 func (s *lines) next(l *line) func() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -55,7 +55,7 @@ func (r *rig) answersLate(gate <-chan struct{}) {
 	r.local.names["other"] = &Process{ID: 1002, Receive: r.local.flake.Receive}
 }
 
-// tags gives those of the answers received.
+// tags returns those of the answers received.
 func (r *rig) tags() string {
 	r.t.Helper()
 	var tags []string
@@ -98,7 +98,7 @@ func TestInOrder(t *testing.T) {
 			t.Errorf("answered at last: %s, want 7 9", got)
 		}
 		if n, held := r.conn.lines.n.Load(), r.conn.lines.held; n != 0 || held != 0 {
-			t.Errorf("%d lines, %d octets in them", n, held)
+			t.Errorf("%d lines, %d bytes in them", n, held)
 		}
 		if log := r.log.take(); strings.Contains(log, "fault") || strings.Contains(log, "dropped") {
 			t.Error(log)
@@ -162,7 +162,7 @@ func TestNoLine(t *testing.T) {
 	})
 }
 
-// What waits in a line holds no less than its octets and what they may become.
+// What waits in a line holds no less than its bytes and what they may become.
 func TestLineHolds(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, r *rig) {
 		gate := make(chan struct{})
@@ -175,7 +175,7 @@ func TestLineHolds(t *testing.T) {
 			synctest.Wait()
 			least := len(message) + len(external(token)) + weight(message, ownArguments)
 			if got := r.conn.lines.held; got < least {
-				t.Errorf("%d octets are held, want at least %d", got, least)
+				t.Errorf("%d bytes are held, want at least %d", got, least)
 			}
 			gate <- struct{}{}
 			synctest.Wait()
@@ -209,7 +209,7 @@ func TestLinesAreBounded(t *testing.T) {
 			t.Errorf("answered %s", got)
 		}
 		if held := r.conn.lines.held; held > ownLines || held < ownLines/2 || shared.held.Load() != everything {
-			t.Errorf("%d octets wait in lines, want no more than %d", held, ownLines)
+			t.Errorf("%d bytes wait in lines, want no more than %d", held, ownLines)
 		}
 		time.Sleep(2 * ticktime) // in which the peer could not be heard
 		close(gate)
@@ -217,7 +217,7 @@ func TestLinesAreBounded(t *testing.T) {
 			t.Errorf("answered %s", got)
 		}
 		if held := int(shared.held.Load()); held != others {
-			t.Errorf("%d octets are held, want %d", held, others)
+			t.Errorf("%d bytes are held, want %d", held, others)
 		}
 		shared.give(others)
 	})
@@ -247,7 +247,7 @@ func TestLinesEnd(t *testing.T) {
 		close(gate)
 		r.proto.Wait()
 		if held := r.proto.shared.held.Load(); held != 0 || r.conn.lines.held != 0 {
-			t.Errorf("%d octets are still held, %d of the pool", r.conn.lines.held, held)
+			t.Errorf("%d bytes are still held, %d of the pool", r.conn.lines.held, held)
 		}
 	})
 }

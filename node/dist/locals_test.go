@@ -79,7 +79,7 @@ func (j *journal) Write(b []byte) (int, error) {
 
 func (j *journal) note(format string, args ...any) { fmt.Fprintf(j, format+"\n", args...) }
 
-// String gives the text; take forgets it, too.
+// String returns the text; take forgets it, too.
 func (j *journal) String() string {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -27,12 +27,12 @@ type monitors struct {
 	sums   lean[uint64, *monitor]
 	spares *monitor
 	nSpare int
-	spared int // octets
+	spared int // bytes
 }
 
 const (
 	maxSpares = 256 // as many callers need no more memory, if there is room for them
-	maxSpare  = 512 // octets of terms; those of OTP are 100 and a name
+	maxSpare  = 512 // bytes of terms; those of OTP are 100 and a name
 )
 
 func (s *monitors) clear() {
@@ -60,7 +60,7 @@ func (s *monitors) add(process uint64, ref, item, by []byte) int {
 	return m.size()
 }
 
-// take gives the one of the reference, or nil, and keeps it no longer.
+// take returns the one of the reference, or nil, and keeps it no longer.
 func (s *monitors) take(ref []byte) *monitor {
 	sum := s.sum(ref)
 	first := s.sums.all[sum]

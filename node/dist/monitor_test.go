@@ -57,7 +57,7 @@ func TestSpares(t *testing.T) {
 	n := 0
 	for m := kept.spares; m != nil && n <= maxSpares; m = m.next {
 		if n++; cap(m.terms) > maxSpare {
-			t.Errorf("%d octets are kept, want at most %d", cap(m.terms), maxSpare)
+			t.Errorf("%d bytes are kept, want at most %d", cap(m.terms), maxSpare)
 		}
 	}
 	if n != maxSpares {

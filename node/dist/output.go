@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// MaxOutput bounds the octets that wait to be written to a peer. Only
+	// MaxOutput bounds the bytes that wait to be written to a peer. Only
 	// signals from outside the connection's reader can come near it: the
 	// reader stops reading while its answers wait. A connection that passes it
 	// is closed, and so is one that has not taken what was written to it when
@@ -33,7 +33,7 @@ type output struct {
 	idle    sync.Cond // nobody is writing
 	buf     []byte    // whole frames, but between begin and end
 	spare   []byte    // another buffer
-	flying  int       // octets of the write under way
+	flying  int       // bytes of the write under way
 	account account   // what waits and flies
 	short   bool      // of room for that
 	kept    account   // the buffers that are kept
@@ -53,7 +53,7 @@ func (o *output) init(dst net.Conn, overflow, taken func(), s *share) {
 	o.idle.L = &o.mu
 }
 
-// begin opens a frame and gives the buffer to append to; end must follow.
+// begin opens a frame and returns the buffer to append to; end must follow.
 func (o *output) begin() []byte {
 	o.mu.Lock()
 	o.frame = len(o.buf)
@@ -84,7 +84,7 @@ func (o *output) bound(most int) {
 	}
 }
 
-// allow lets n octets more wait than the account has room for; its caller has
+// allow lets n bytes more wait than the account has room for; its caller has
 // taken the room. With n below 0 it ends that.
 func (o *output) allow(n int) {
 	o.mu.Lock()

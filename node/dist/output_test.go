@@ -22,7 +22,7 @@ func TestOutputHolds(t *testing.T) {
 		held := func(want int) {
 			t.Helper()
 			if got := int(r.proto.shared.held.Load()); got != want {
-				t.Errorf("%d octets are held, want %d", got, want)
+				t.Errorf("%d bytes are held, want %d", got, want)
 			}
 		}
 		const large = 10 * accountStep
@@ -59,12 +59,12 @@ func TestOutputWithoutRoom(t *testing.T) {
 			t.Errorf("ended by %s, want %s", got, EndedUnread)
 		}
 		if held := r.proto.shared.held.Load(); held != everything {
-			t.Errorf("%d octets are held, want %d", held, everything)
+			t.Errorf("%d bytes are held, want %d", held, everything)
 		}
 	})
 }
 
-// MaxOutput octets may wait. With one more all are dropped at once.
+// MaxOutput bytes may wait. With one more all are dropped at once.
 func TestMaxOutputExactly(t *testing.T) {
 	var p pool
 	var o output
@@ -73,11 +73,11 @@ func TestMaxOutputExactly(t *testing.T) {
 	b := o.begin()
 	o.end(append(b, make([]byte, MaxOutput-len(b))...))
 	if overflows != 0 || len(o.buf) != MaxOutput {
-		t.Errorf("%d octets wait, %d overflows", len(o.buf), overflows)
+		t.Errorf("%d bytes wait, %d overflows", len(o.buf), overflows)
 	}
 	o.end(o.begin())
 	if held := p.held.Load(); overflows != 1 || len(o.buf) != 0 || held != 0 {
-		t.Errorf("%d octets wait, %d are held, %d overflows", len(o.buf), held, overflows)
+		t.Errorf("%d bytes wait, %d are held, %d overflows", len(o.buf), held, overflows)
 	}
 }
 
@@ -185,7 +185,7 @@ func TestSpareOutput(t *testing.T) {
 		o.init(newStream(nil), nil, nil, newShare(new(pool)))
 		o.buf = make([]byte, 1, octets)
 		if err := o.flush(); err != nil || cap(o.buf) > 0 != kept {
-			t.Errorf("buffer of %d octets: %v, %d kept", octets, err, cap(o.buf))
+			t.Errorf("buffer of %d bytes: %v, %d kept", octets, err, cap(o.buf))
 		}
 	}
 }
@@ -198,7 +198,7 @@ func TestWriteParts(t *testing.T) {
 		taken := 1 // the last is told by the end of the write
 		o.init(w, nil, func() { taken++ }, newShare(new(pool)))
 		if err := o.writeAll(make([]byte, octets)); err != nil || w.writes != parts || taken != parts {
-			t.Errorf("%d octets: %v, %d writes, %d parts taken, want %d", octets, err, w.writes, taken, parts)
+			t.Errorf("%d bytes: %v, %d writes, %d parts taken, want %d", octets, err, w.writes, taken, parts)
 		}
 	}
 }

@@ -26,7 +26,7 @@ type passedFrame struct {
 	frame []byte
 }
 
-// passedSize is what one takes besides its octets.
+// passedSize is what one takes besides its bytes.
 const passedSize = 64
 
 func (f *passedFrame) size() int { return passedSize + cap(f.frame) }

@@ -10,7 +10,7 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// passing gives a rig whose peer passes calls on, and another one, which reads
+// passing returns a rig whose peer passes calls on, and another one, which reads
 // nothing.
 func passing(t *testing.T, by *rig) (other *rig) {
 	other = by.another()
@@ -39,7 +39,7 @@ func TestPassedApart(t *testing.T) {
 				other.conn.say(own)
 				synctest.Wait()
 				if got, want := by.conn.share.held, 3*maxPassedOn/4; got < want-5000 || got > want || other.conn.share.held != 0 {
-					t.Errorf("%d octets are held by who passed on, and %d by the other", got, other.conn.share.held)
+					t.Errorf("%d bytes are held by who passed on, and %d by the other", got, other.conn.share.held)
 				}
 				if !reads {
 					other.close()
@@ -51,7 +51,7 @@ func TestPassedApart(t *testing.T) {
 					t.Errorf("%d answers, want 4 and its own the second", len(got))
 				}
 				if held := by.conn.share.held; held != 0 {
-					t.Errorf("%d octets are still held", held)
+					t.Errorf("%d bytes are still held", held)
 				}
 				other.close()
 			})

@@ -88,7 +88,7 @@ type share struct {
 	ended  bool      // what it held counts no more, but for what is pinned
 }
 
-// take takes n octets, or reports that there is no room. To take or give less than
+// take takes n bytes, or reports that there is no room. To take or give less than
 // nothing is nothing.
 func (s *share) take(n int) bool {
 	if n <= 0 {
@@ -146,7 +146,7 @@ func (s *share) drop(n int) {
 	}
 }
 
-// pin has n octets of those held count until unpin, though the connection end before
+// pin has n bytes of those held count until unpin, though the connection end before
 // that, unless it has.
 func (s *share) pin(n int) bool {
 	s.pool.mu.Lock()
@@ -166,7 +166,7 @@ func (s *share) unpin(n int) {
 	s.drop(n)
 }
 
-// makeRoom ends the connection that holds most, if that is more than so many octets,
+// makeRoom ends the connection that holds most, if that is more than so many bytes,
 // and if it has held it for long or who asks holds little, as what ordinary calls need is.
 func (p *pool) makeRoom(more int) bool {
 	now := time.Now()
@@ -198,14 +198,14 @@ func (p *pool) makeRoom(more int) bool {
 type account struct {
 	share *share
 	spare bool // of MaxSpare
-	own   int  // octets that are of the floor
+	own   int  // bytes that are of the floor
 	taken int  // of the pool
 }
 
 // accountStep is what is taken of a pool at a time, so that it is not asked often.
 const accountStep = 4 << 10
 
-// hold changes the octets held to n, or reports that the pool has not as many.
+// hold changes the bytes held to n, or reports that the pool has not as many.
 func (a *account) hold(n int) bool {
 	if n <= a.own && a.taken == 0 { // an ordinary call
 		return true
@@ -239,7 +239,7 @@ func (a *account) take(n int) bool {
 }
 
 // weight is what a message may take as terms: the smallest element is two
-// octets, a term of no more than 40, and half of that again is for what is made on the way.
+// bytes, a term of no more than 40, and half of that again is for what is made on the way.
 func weight(message []byte, own int) int {
 	const perOctet, most = 30, 60 * etf.MaxElements
 	if len(message) <= own {
@@ -248,7 +248,7 @@ func weight(message []byte, own int) int {
 	return len(message) + min(perOctet*len(message), most)
 }
 
-// weigh takes room for a message as terms. What it gives has to be given back.
+// weigh takes room for a message as terms. What it returns has to be given back.
 func (c *Conn) weigh(message []byte, own int) (taken int, err error) {
 	taken = weight(message, own)
 	if !c.share.take(taken) {

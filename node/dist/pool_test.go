@@ -137,16 +137,16 @@ func TestMakeRoomForLittle(t *testing.T) {
 		large.take(held)
 		p.take(MaxShared + MaxSmall - held)
 		if little := (&share{pool: &p}); little.take(smallShare) != want || ended != want {
-			t.Errorf("beside %d octets: %v ended", held, ended)
+			t.Errorf("beside %d bytes: %v ended", held, ended)
 		}
 	}
 }
 
-// A message weighs no less than the terms that may be made of it: every two octets
+// A message weighs no less than the terms that may be made of it: every two bytes
 // may be one of 40.
 func TestWeight(t *testing.T) {
 	if got := weight(make([]byte, 10_000), 0); got < 10_000/2*40 {
-		t.Errorf("10000 octets weigh %d", got)
+		t.Errorf("10000 bytes weigh %d", got)
 	}
 }
 
@@ -165,7 +165,7 @@ func TestShared(t *testing.T) {
 			message := external(large[:octets])
 			r.send(frame(etf.Tuple{number(wire.OpRegSend), theirs, etf.Atom(""), etf.Atom("flake")}, message))
 			if got := r.local.flake.take() != ""; got != want {
-				t.Errorf("%d octets arrive: %t, want %t", len(message), got, want)
+				t.Errorf("%d bytes arrive: %t, want %t", len(message), got, want)
 			}
 		}
 		const head = 5 // of a binary
@@ -179,7 +179,7 @@ func TestShared(t *testing.T) {
 		shared.give(everything)
 		arrives(ownInput/2, true)
 		if held := shared.held.Load(); held != 0 {
-			t.Errorf("%d octets are still held", held)
+			t.Errorf("%d bytes are still held", held)
 		}
 	})
 }
@@ -202,7 +202,7 @@ func TestMaxArguments(t *testing.T) {
 		}
 		r.send(frame(request, arguments(MaxArguments)))
 		if n := len(r.received()); n != 2 || got != MaxArguments {
-			t.Errorf("%d signals, the function got %d octets", n, got)
+			t.Errorf("%d signals, the function got %d bytes", n, got)
 		}
 		r.send(frame(request, arguments(MaxArguments+1)))
 		r.want(frame(etf.Tuple{number(wire.OpSpawnReply), ref5, theirs, int64(0), etf.Atom("system_limit")}))
@@ -250,7 +250,7 @@ func TestHalfFrame(t *testing.T) {
 		f.next()
 	}
 	if held := p.held.Load(); held > 2<<20+accountStep {
-		t.Errorf("%d octets are held for %d", held, 1<<20)
+		t.Errorf("%d bytes are held for %d", held, 1<<20)
 	}
 	f.close()
 	p.nothing(t)
@@ -272,7 +272,7 @@ func TestGather(t *testing.T) {
 			}
 		}
 		if calls != 5000 || len(f.buf) != want || p.held.Load() != 0 {
-			t.Errorf("%d calls, a buffer of %d octets, want %d", calls, len(f.buf), want)
+			t.Errorf("%d calls, a buffer of %d bytes, want %d", calls, len(f.buf), want)
 		}
 		f.close()
 		p.spare.Add(-spare)
@@ -307,7 +307,7 @@ func TestSharedWatches(t *testing.T) {
 	long := link{1, strings.Repeat("x", 1000), strings.Repeat("x", 1000)}
 	held := w.held
 	if w.addLink(long); w.held-held < len(long.ours)+len(long.theirs) {
-		t.Errorf("%d octets are held for a link of 2000", w.held-held)
+		t.Errorf("%d bytes are held for a link of 2000", w.held-held)
 	}
 	w.forgetLink(long)
 	const many = 100_000
@@ -321,10 +321,10 @@ func TestSharedWatches(t *testing.T) {
 	}
 	w.forgetLink(link{1, string(ours), string(theirs)})
 	if w.held != 0 || p.held.Load() != 0 {
-		t.Errorf("%d octets held, %d of the pool", w.held, p.held.Load())
+		t.Errorf("%d bytes held, %d of the pool", w.held, p.held.Load())
 	}
 	if idle := w.monitors.idle() + w.links.idle(); idle > 2*leanFew*leanEntry+maxSpares*(watchSize+maxSpare) {
-		t.Errorf("%d octets are kept of them", idle)
+		t.Errorf("%d bytes are kept of them", idle)
 	}
 	if w.shrink(); w.monitors.idle()+w.links.idle() != 0 {
 		t.Error("some are kept after a rest")

@@ -15,8 +15,8 @@ type Process struct {
 // Processes finds the local processes that are alive. Its methods are called by
 // many connections at once.
 type Processes interface {
-	// Whereis gives the process registered as name, or nil.
+	// Whereis returns the process registered as name, or nil.
 	Whereis(name []byte) *Process
-	// ByID gives the process with the ID, or nil.
+	// ByID returns the process with the ID, or nil.
 	ByID(id uint64) *Process
 }

@@ -35,7 +35,7 @@ type Proto struct {
 	// that the caller gets, or nothing.
 	Refuse func(module, function etf.Atom, args []etf.Term) etf.Atom
 
-	// Connection gives the connection to a node, or nil. Without it all answers
+	// Connection returns the connection to a node, or nil. Without it all answers
 	// go where the call came from.
 	Connection func(node string) *Conn
 

@@ -155,7 +155,7 @@ func (c *Conn) hand(p *Process, token, message []byte) error {
 	return p.Receive(m)
 }
 
-// find gives the process that a pid or a name stands for, nil if there is none.
+// find returns the process that a pid or a name stands for, nil if there is none.
 func (c *Conn) find(proc []byte) *Process {
 	if isAtom(proc) {
 		r := etf.NewReader(proc)

@@ -15,7 +15,7 @@ var old = []byte("h\x02d\x00\x03getb\x00\x00\x00\x01")
 
 var traceToken = etf.Tuple{int64(0), int64(0), theirs, int64(1), int64(2)}
 
-// A message to a process with a handler gets there as the octets that came.
+// A message to a process with a handler gets there as the bytes that came.
 func TestToHandler(t *testing.T) {
 	empty, flake := etf.Atom(""), etf.Atom("flake")
 	for name, control := range map[string]etf.Tuple{

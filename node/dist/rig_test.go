@@ -61,7 +61,7 @@ func oldRef(node string, creation byte) etf.Ref {
 	return etf.Ref(append(b, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 3))
 }
 
-// refOf gives the i-th of many references.
+// refOf returns the i-th of many references.
 func refOf(i int) etf.Ref { return etf.NewRef(there, 0x53a3c972, uint32(i), 2, 3, 4, 5) }
 
 // rig is a connection and the peer at its other end.
@@ -79,14 +79,14 @@ type rig struct {
 	in []byte // what the peer has read and the test has not
 }
 
-// connect gives a rig with a peer that reads.
+// connect returns a rig with a peer that reads.
 func connect(t *testing.T, flags handshake.Flags) *rig {
 	r := connectDeaf(t, flags)
 	go r.listen()
 	return r
 }
 
-// connectDeaf gives a rig with a peer that does not.
+// connectDeaf returns a rig with a peer that does not.
 func connectDeaf(t *testing.T, flags handshake.Flags) *rig {
 	return connectWith(t, flags, ticktime)
 }
@@ -107,7 +107,7 @@ func newRig(t *testing.T, ticktime time.Duration) *rig {
 	return r
 }
 
-// another gives a rig for another connection of the same node.
+// another returns a rig for another connection of the same node.
 func (r *rig) another() *rig {
 	return &rig{t: r.t, local: r.local, log: r.log, proto: r.proto, up: func(c *Conn) {
 		if r.up != nil {
@@ -151,7 +151,7 @@ func (r *rig) listen() {
 // test's to see.
 func (r *rig) send(frames ...[]byte) { r.peer.Write(bytes.Join(frames, nil)) }
 
-// received gives the frames that the peer was sent, once nothing moves any more.
+// received returns the frames that the peer was sent, once nothing moves any more.
 func (r *rig) received() [][]byte {
 	r.t.Helper()
 	synctest.Wait()
@@ -267,7 +267,7 @@ func (c *Conn) say(message []byte) { c.post(answer{pid: []byte(theirs), message:
 // aside runs f as the answer to a message is made.
 func (c *Conn) aside(f func()) bool { return (&Message{conn: c}).start(f, func() {}) }
 
-// quiet gives a connection that reads, writes and ticks only when told to.
+// quiet returns a connection that reads, writes and ticks only when told to.
 func quiet() *Conn {
 	p := &Proto{Node: here, Creation: creation, Processes: newLocals(), Log: slog.New(slog.DiscardHandler)}
 	return newConn(context.Background(), p, Session{Peer: handshake.Peer{Name: there, Flags: flags}})
@@ -276,7 +276,7 @@ func quiet() *Conn {
 // everything is all that there is of the pool.
 const everything = MaxShared + MaxSmall
 
-// take has others hold n octets more, who cannot be ended for it.
+// take has others hold n bytes more, who cannot be ended for it.
 func (p *pool) take(n int) { p.held.Add(int64(n)) }
 func (p *pool) give(n int) { p.held.Add(-int64(n)) }
 
@@ -284,7 +284,7 @@ func (p *pool) give(n int) { p.held.Add(-int64(n)) }
 func (p *pool) nothing(t *testing.T) {
 	t.Helper()
 	if held, spare := p.held.Load(), p.spare.Load(); held != 0 || spare != 0 || len(p.shares) != 0 {
-		t.Errorf("%d octets are still held, and %d to spare, by %d", held, spare, len(p.shares))
+		t.Errorf("%d bytes are still held, and %d to spare, by %d", held, spare, len(p.shares))
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 // system_limit.
 const MaxSpawned = 64
 
-// MaxArguments bounds the octets of the arguments of a function. They may come
+// MaxArguments bounds the bytes of the arguments of a function. They may come
 // back, in the result or in the stack of an exception, and are then there several
 // times over. More are refused with system_limit.
 const MaxArguments = 1 << 20
@@ -22,7 +22,7 @@ const MaxArguments = 1 << 20
 // functionSize is what a function takes besides its arguments: a goroutine.
 const functionSize = 8 << 10
 
-// Spawn is what a process does that a peer has spawned here. It gives the reason
+// Spawn is what a process does that a peer has spawned here. It returns the reason
 // that the process exits with.
 type Spawn func(module, function etf.Atom, args []etf.Term) (reason etf.Term)
 
@@ -70,7 +70,7 @@ func (c *Conn) guard(f func()) {
 // A process that a peer has spawned is a goroutine: nobody can send to it, but
 // its end is told to who linked or monitored it in the request.
 
-// spawnRequest is a SPAWN_REQUEST taken apart. All but the arguments are octets
+// spawnRequest is a SPAWN_REQUEST taken apart. All but the arguments are bytes
 // that stay when the frame is gone.
 type spawnRequest struct {
 	ref, from, pid   []byte
@@ -86,7 +86,7 @@ func (c *Conn) recvSpawnRequest(m *wire.Message) error {
 	}
 	if len(m.Payload) > MaxArguments {
 		refuse("system_limit")
-		return fmt.Errorf("spawn with arguments of %d octets, want at most %d", len(m.Payload), MaxArguments)
+		return fmt.Errorf("spawn with arguments of %d bytes, want at most %d", len(m.Payload), MaxArguments)
 	}
 	taken, err := c.weigh(m.Payload, 0)
 	if err != nil {

@@ -286,7 +286,7 @@ func TestSpawnEnds(t *testing.T) {
 		close(gate)
 		r.proto.Wait()
 		if held := r.proto.shared.held.Load(); held != 0 {
-			t.Errorf("%d octets are still held", held)
+			t.Errorf("%d bytes are still held", held)
 		}
 	})
 }
@@ -308,12 +308,12 @@ func TestGoHoldsItsMessage(t *testing.T) {
 			r.send(frame(to, message))
 			synctest.Wait()
 			if got, want := int(shared.held.Load()), functionSize+weight(message, 0); got != want || !runs {
-				t.Errorf("%d octets are held for a message of %d, want %d", got, len(message), want)
+				t.Errorf("%d bytes are held for a message of %d, want %d", got, len(message), want)
 			}
 			gate <- struct{}{}
 			synctest.Wait()
 			if got := shared.held.Load(); got != 0 {
-				t.Errorf("%d octets are still held", got)
+				t.Errorf("%d bytes are still held", got)
 			}
 		}
 		shared.take(everything)
@@ -326,7 +326,7 @@ func TestGoHoldsItsMessage(t *testing.T) {
 		shared.give(left)
 		r.send(frame(to, message))
 		if synctest.Wait(); runs || int(shared.held.Load()) != everything-left {
-			t.Errorf("it runs: %t, %d octets are held", runs, shared.held.Load())
+			t.Errorf("it runs: %t, %d bytes are held", runs, shared.held.Load())
 		}
 		close(gate)
 		shared.give(everything - left)

@@ -216,7 +216,7 @@ func TestMaxOutput(t *testing.T) {
 			t.Error("still there")
 		}
 		if r.tell(megabyte); len(r.conn.out.buf) > 0 {
-			t.Errorf("%d octets kept", len(r.conn.out.buf))
+			t.Errorf("%d bytes kept", len(r.conn.out.buf))
 		}
 	})
 }

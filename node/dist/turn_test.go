@@ -38,7 +38,7 @@ func TestTurn(t *testing.T) {
 			t.Errorf("while the peer does not read: %q", got)
 		}
 		if got := r.proto.shared.held.Load(); got < 2*size || got > 2*size+functionSize*3+100 {
-			t.Errorf("%d octets are held for one answer of %d", got, size)
+			t.Errorf("%d bytes are held for one answer of %d", got, size)
 		}
 		r.conn.say(external(etf.Atom("small")))
 		go r.listen()
@@ -53,10 +53,10 @@ func TestTurn(t *testing.T) {
 			t.Errorf("answers %s, want the small one after one large one", got)
 		}
 		if got := r.proto.shared.held.Load(); got != 0 {
-			t.Errorf("%d octets are still held", got)
+			t.Errorf("%d bytes are still held", got)
 		}
 		if got := r.conn.out.account.own; got != ownOutput {
-			t.Errorf("the connection has %d octets of its own, want %d as before", got, ownOutput)
+			t.Errorf("the connection has %d bytes of its own, want %d as before", got, ownOutput)
 		}
 		r.close()
 	})
@@ -92,7 +92,7 @@ func TestTurnEnds(t *testing.T) {
 			t.Errorf("%q", got)
 		}
 		if got := r.proto.shared.held.Load(); got != 0 {
-			t.Errorf("%d octets are still held", got)
+			t.Errorf("%d bytes are still held", got)
 		}
 	})
 }

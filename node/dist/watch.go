@@ -24,7 +24,7 @@ type watches struct {
 	monitors monitors
 	links    lean[link, struct{}]
 
-	held    int // octets of monitors and links
+	held    int // bytes of monitors and links
 	account account
 	spare   account // for those to come
 }
@@ -63,7 +63,7 @@ func (w *watches) shrink() {
 	w.spare.hold(0)
 }
 
-// grow changes what is held by n octets, if there is room.
+// grow changes what is held by n bytes, if there is room.
 func (w *watches) grow(n int) bool {
 	if !w.account.hold(w.held + n) {
 		return false

@@ -170,7 +170,7 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// some gives the frames that there are.
+// some returns the frames that there are.
 func some(frame []byte) [][]byte {
 	if frame == nil {
 		return nil

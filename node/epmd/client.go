@@ -29,7 +29,7 @@ type message interface {
 	Decode(src []byte) error
 }
 
-// Lookup asks the EPMD at addr for the node of that name, or gives ErrNotFound.
+// Lookup asks the EPMD at addr for the node of that name, or returns ErrNotFound.
 func Lookup(ctx context.Context, addr, name string) (Node, error) {
 	var resp Port2Resp
 	err := request(ctx, addr, &PortPlease2Req{name}, &resp, readPort2Resp)

@@ -147,7 +147,7 @@ func (k *Keeper) run(ctx context.Context, reg *Registration) {
 	}
 }
 
-// renew registers the node again, or gives nil at the end of ctx.
+// renew registers the node again, or returns nil at the end of ctx.
 func (k *Keeper) renew(ctx context.Context) *Registration {
 	for wait := retryMin; ; wait = min(2*wait, retryMax) {
 		select {

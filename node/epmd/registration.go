@@ -15,7 +15,7 @@ type Registration struct {
 	done chan struct{}
 }
 
-// Register registers n with the EPMD at addr, or gives ErrNameTaken. A Type or Highest left
+// Register registers n with the EPMD at addr, or returns ErrNameTaken. A Type or Highest left
 // zero is that of this node: Normal, versions 5 to 6.
 func Register(ctx context.Context, addr string, n Node) (*Registration, error) {
 	n.fill()

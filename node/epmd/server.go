@@ -48,7 +48,7 @@ type visit struct {
 	since time.Time
 }
 
-// NewServer makes a server that logs to log. The first creation it gives follows the clock,
+// NewServer makes a server that logs to log. The first creation it returns follows the clock,
 // so that a node which registers anew after a restart of the server gets another one.
 func NewServer(log *slog.Logger) *Server {
 	return &Server{
@@ -138,7 +138,7 @@ func (s *Server) accept(conn net.Conn) {
 	})
 }
 
-// enter counts a connection in. If there are too many, it gives the one to hang up on,
+// enter counts a connection in. If there are too many, it returns the one to hang up on,
 // when that has had the time to say what it wants.
 func (s *Server) enter(v *visit) (out *visit, ok bool) {
 	s.mu.Lock()

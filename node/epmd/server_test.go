@@ -160,7 +160,7 @@ func (l farListener) Accept() (net.Conn, error) {
 
 func (c farConn) RemoteAddr() net.Addr { return &net.TCPAddr{IP: c.host, Port: 9} }
 
-// serveFar has s serve those from other hosts at the address that it gives.
+// serveFar has s serve those from other hosts at the address that it returns.
 func serveFar(t *testing.T, s *Server, hosts func() net.IP) string {
 	t.Helper()
 	l, err := net.Listen("tcp", anyPort)
@@ -242,7 +242,7 @@ func TestSilentPeers(t *testing.T) {
 	}
 }
 
-// manyHosts counts up an octet of an address, and the one before it.
+// manyHosts counts up a byte of an address, and the one before it.
 func manyHosts(first string, octet int) func() net.IP {
 	ip := net.ParseIP(first)
 	if four := ip.To4(); four != nil {

@@ -11,7 +11,7 @@ type Options struct {
 	Node     string // our name, name@host
 	Creation uint32 // tells this run of our node from others of its name, not 0
 	Cookie   string
-	LongLen  bool // lengths of 4 octets instead of 2, as TLS distribution has them
+	LongLen  bool // lengths of 4 bytes instead of 2, as TLS distribution has them
 
 	// Heard is told, for Accept, that the peer has said its name. An error ends the
 	// handshake. Nil is told nothing.

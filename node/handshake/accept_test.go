@@ -40,12 +40,12 @@ func shake(o Options, dial func(rw io.ReadWriter) (Peer, error)) (accepted, dial
 	return accepted, <-done
 }
 
-// with gives a dialling side that is Start.
+// with returns a dialling side that is Start.
 func with(o Options) func(io.ReadWriter) (Peer, error) {
 	return func(rw io.ReadWriter) (Peer, error) { return Start(rw, there, o) }
 }
 
-// scripted gives one side of a handshake, played message by message.
+// scripted returns one side of a handshake, played message by message.
 func scripted(play func(s *script)) func(io.ReadWriter) (Peer, error) {
 	return func(rw io.ReadWriter) (Peer, error) {
 		s := script{stream: newStream(rw, Options{})}
@@ -366,7 +366,7 @@ func TestLengths(t *testing.T) {
 			t.Errorf("%x: %v", test.length, err)
 		}
 		if s.in.Len() != MaxMessage+1 {
-			t.Errorf("%x: %d octets left", test.length, s.in.Len())
+			t.Errorf("%x: %d bytes left", test.length, s.in.Len())
 		}
 	}
 	name := Name{Version: 6, Node: here}.Append(nil)

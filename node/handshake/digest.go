@@ -14,7 +14,7 @@ import (
 // Latin-1 and the challenge in decimal, as OTP has it.
 type Digest [md5.Size]byte
 
-// MakeDigest gives the digest for a challenge that the other side posed.
+// MakeDigest returns the digest for a challenge that the other side posed.
 func MakeDigest(cookie string, challenge uint32) Digest {
 	return md5.Sum(strconv.AppendUint(latin1(cookie), uint64(challenge), 10))
 }
@@ -36,7 +36,7 @@ func (d Digest) equal(other Digest) bool {
 	return subtle.ConstantTimeCompare(d[:], other[:]) == 1
 }
 
-// newChallenge gives a challenge that no handshake before had, so that a
+// newChallenge returns a challenge that no handshake before had, so that a
 // recorded one is worth nothing.
 func newChallenge(random io.Reader) (uint32, error) {
 	if random == nil {

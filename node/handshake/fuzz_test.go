@@ -63,7 +63,7 @@ func FuzzAccept(f *testing.F) {
 			t.Errorf("%x: accepted %+v", src, p)
 		}
 		if s.out.Len() > 3*(4+MaxMessage) {
-			t.Errorf("%d octets answered", s.out.Len())
+			t.Errorf("%d bytes answered", s.out.Len())
 		}
 	})
 }

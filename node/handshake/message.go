@@ -18,7 +18,7 @@ const (
 	tagAck        byte = 'a'
 )
 
-// MaxNameLength bounds the octets of a node name: what an atom can hold.
+// MaxNameLength bounds the bytes of a node name: what an atom can hold.
 const MaxNameLength = 255
 
 // Name is the first message of the side that dialled, send_name.
@@ -241,7 +241,7 @@ func appendName(dst []byte, name string) []byte {
 func decodeName(src []byte) (string, error) {
 	n := int(binary.BigEndian.Uint16(src))
 	if n > len(src)-2 {
-		return "", fmt.Errorf("name of %d octets, %d are there", n, len(src)-2)
+		return "", fmt.Errorf("name of %d bytes, %d are there", n, len(src)-2)
 	}
 	return string(src[2 : 2+n]), nil
 }
@@ -257,7 +257,7 @@ func checkName(node string, flags Flags) error {
 	case name == "" || host == "" || strings.Contains(host, "@"):
 		return fmt.Errorf("node name %q: %w", node, errName)
 	case len(node) > MaxNameLength || !utf8.ValidString(node):
-		return fmt.Errorf("node name %q: want at most %d octets of UTF-8", node, MaxNameLength)
+		return fmt.Errorf("node name %q: want at most %d bytes of UTF-8", node, MaxNameLength)
 	}
 	return nil
 }
@@ -265,7 +265,7 @@ func checkName(node string, flags Flags) error {
 func malformed(message string, src []byte) error {
 	const shown = 32
 	if len(src) > shown {
-		return fmt.Errorf("%s: malformed: %q and %d octets more", message, src[:shown], len(src)-shown)
+		return fmt.Errorf("%s: malformed: %q and %d bytes more", message, src[:shown], len(src)-shown)
 	}
 	return fmt.Errorf("%s: malformed: %q", message, src)
 }

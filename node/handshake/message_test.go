@@ -92,14 +92,14 @@ func TestErrors(t *testing.T) {
 		src, want string
 	}{
 		{new(Ack), strings.Repeat("x", 32), `"` + strings.Repeat("x", 32) + `"`},
-		{new(Ack), strings.Repeat("x", 33), `"` + strings.Repeat("x", 32) + `" and 1 octets more`},
+		{new(Ack), strings.Repeat("x", 33), `"` + strings.Repeat("x", 32) + `" and 1 bytes more`},
 		{new(Status), "sx", `status: unknown "x"`},
 		{new(Name), "n\x00\x05\x00\x00\x4d\xbc", `node name "": want name@host`},
 		{new(Name), "N" + flags + "\x00\x00\x00\x07\x00\x00", `node name "": want name@host`},
-		{new(Name), "N" + flags + "\x00\x00\x00\x07\x00\x04a@b", "send_name: name of 4 octets, 3 are there"},
+		{new(Name), "N" + flags + "\x00\x00\x00\x07\x00\x04a@b", "send_name: name of 4 bytes, 3 are there"},
 		{new(Challenge), "n\x00\x05\x00\x00\x4d\xbc\x00\x00\x00\x01", `node name "": want name@host`},
 		{new(Challenge), "N" + flags + "\x00\x00\x00\x01\x00\x00\x00\x07\x00\x00", `node name "": want name@host`},
-		{new(Challenge), "N" + flags + "\x00\x00\x00\x01\x00\x00\x00\x07\x00\x04a@b", "challenge: name of 4 octets, 3 are there"},
+		{new(Challenge), "N" + flags + "\x00\x00\x00\x01\x00\x00\x00\x07\x00\x04a@b", "challenge: name of 4 bytes, 3 are there"},
 	} {
 		if err := test.message.Decode([]byte(test.src)); err == nil || !strings.HasSuffix(err.Error(), test.want) {
 			t.Errorf("%q: %v, want %s", test.src, err, test.want)
@@ -123,7 +123,7 @@ func TestTrailingBytes(t *testing.T) {
 		}
 		_, err := m.decode([]byte(m.wire + "\x00"))
 		if later := strings.HasPrefix(m.wire, "N"); (err == nil) != later {
-			t.Errorf("%q and an octet more: %v", m.wire, err)
+			t.Errorf("%q and a byte more: %v", m.wire, err)
 		}
 	}
 }

@@ -55,7 +55,7 @@ func stubOf(parts ...[]byte) *stub {
 	return s
 }
 
-// posing gives options whose next challenge is that of the recording.
+// posing returns options whose next challenge is that of the recording.
 func (r recording) posing(t testing.TB) (Options, Challenge) {
 	t.Helper()
 	var c Challenge
@@ -130,7 +130,7 @@ func TestTruncated(t *testing.T) {
 		o, _ := r.posing(t)
 		_, err := Accept(stubOf(all[:n]), o)
 		if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
-			t.Errorf("%d octets: %v", n, err)
+			t.Errorf("%d bytes: %v", n, err)
 		}
 	}
 }

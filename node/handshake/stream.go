@@ -6,7 +6,7 @@ import (
 	"io"
 )
 
-// MaxMessage bounds the octets of one message of a handshake: the longest is a
+// MaxMessage bounds the bytes of one message of a handshake: the longest is a
 // challenge with a name of MaxNameLength, the rest is room for later versions.
 const MaxMessage = 512
 
@@ -17,7 +17,7 @@ type stream struct {
 	buf     [4 + MaxMessage]byte
 }
 
-// recv gives the next message, valid until the next call of recv or send.
+// recv returns the next message, valid until the next call of recv or send.
 func (s *stream) recv() ([]byte, error) {
 	head := s.buf[:s.lenSize]
 	if _, err := io.ReadFull(s.rw, head); err != nil {
@@ -28,10 +28,10 @@ func (s *stream) recv() ([]byte, error) {
 		n = uint64(binary.BigEndian.Uint32(head))
 	}
 	if n == 0 || n > MaxMessage {
-		return nil, fmt.Errorf("message of %d octets, want 1 to %d", n, MaxMessage)
+		return nil, fmt.Errorf("message of %d bytes, want 1 to %d", n, MaxMessage)
 	}
 	if _, err := io.ReadFull(s.rw, s.buf[:n]); err != nil {
-		return nil, fmt.Errorf("message of %d octets: %w", n, err)
+		return nil, fmt.Errorf("message of %d bytes: %w", n, err)
 	}
 	return s.buf[:n], nil
 }

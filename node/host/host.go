@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Of gives the host at an address: the address, in IPv6 the network of 64 bits that
+// Of returns the host at an address: the address, in IPv6 the network of 64 bits that
 // one host commonly has. The loopback is no host, for all callers of this machine are
 // behind it: that gives the zero Addr.
 func Of(a net.Addr) netip.Addr {

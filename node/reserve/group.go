@@ -46,7 +46,7 @@ func number(dir, file string) (n int64, ok bool) {
 	return n, err == nil
 }
 
-// groups gives the folders of the control groups of a process, and of those above them,
+// groups returns the folders of the control groups of a process, and of those above them,
 // that a controller may be of: cgroups(7).
 func groups(self, root, controller string) (dirs []string) {
 	text, _ := os.ReadFile(self) // there is none but on Linux

@@ -40,7 +40,7 @@ func Enough(more int) error {
 	return nil
 }
 
-// Check gives ErrFew if c, a connection or a file, has one of those that are kept.
+// Check returns ErrFew if c, a connection or a file, has one of those that are kept.
 func Check(c any) error {
 	s, ok := c.(syscall.Conn)
 	if !ok {
@@ -55,7 +55,7 @@ func Check(c any) error {
 	return errors.Join(err, few)
 }
 
-// CheckNumber gives ErrFew if fd is one of those that are kept.
+// CheckNumber returns ErrFew if fd is one of those that are kept.
 func CheckNumber(fd int) error {
 	if uint64(fd)+Kept >= limit() {
 		return ErrFew
@@ -63,7 +63,7 @@ func CheckNumber(fd int) error {
 	return nil
 }
 
-// Left gives ErrFew if the next descriptor is one of those that are kept.
+// Left returns ErrFew if the next descriptor is one of those that are kept.
 func Left() error {
 	r, w, err := os.Pipe()
 	if err != nil {

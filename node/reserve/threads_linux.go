@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tasks gives how many threads this process has, and how many more it may have.
+// tasks returns how many threads this process has, and how many more it may have.
 func tasks() (own, left int64) {
 	left = tasksOf(groups("/proc/self/cgroup", "/sys/fs/cgroup", "pids"))
 	var l unix.Rlimit

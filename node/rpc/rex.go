@@ -77,7 +77,7 @@ func (x *Rex) HandleInfo(message []byte, c genserver.Caller) {
 	}
 }
 
-// sbcast sends on what rpc:sbcast sent, and gives the answer. What is for rex would
+// sbcast sends on what rpc:sbcast sent, and returns the answer. What is for rex would
 // be one in the other, as deep as it is long.
 func (x *Rex) sbcast(r *etf.Reader, c genserver.Caller) etf.Term {
 	raw := r.Raw()
@@ -91,7 +91,7 @@ func (x *Rex) sbcast(r *etf.Reader, c genserver.Caller) etf.Term {
 	return etf.Tuple{etf.Atom("rex"), x.Node, from}
 }
 
-// MaxRequest bounds the octets of a request: its arguments may come back, in the
+// MaxRequest bounds the bytes of a request: its arguments may come back, in the
 // result or in the stack of an exception. A longer one is not looked at, and its
 // result is system_limit.
 const MaxRequest = 1 << 20
@@ -114,7 +114,7 @@ func (x *Rex) decode(request []byte, words ...etf.Atom) func(room bool) etf.Term
 	}
 }
 
-// decodeCall gives M, F and A of {Word, M, F, A, GroupLeader}, if Word is one of
+// decodeCall returns M, F and A of {Word, M, F, A, GroupLeader}, if Word is one of
 // words. They are nil if they are beyond the limits of etf.Decode.
 func decodeCall(request []byte, words ...etf.Atom) (call []etf.Term, ok bool) {
 	r := etf.NewReader(request)

@@ -237,7 +237,7 @@ func TestMaxRequest(t *testing.T) {
 
 var pid = etf.NewPid("c@h", 9, 0, 1)
 
-// call sends rex a call and gives what it is answered.
+// call sends rex a call and returns what it is answered.
 func call(t *testing.T, rex *Rex, request etf.Term, c interface {
 	genserver.Caller
 	said() []string

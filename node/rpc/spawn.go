@@ -7,7 +7,7 @@ import (
 )
 
 // Run is the life of a process that another node has spawned here with the
-// function and arguments. It gives the reason that the process exits with.
+// function and arguments. It returns the reason that the process exits with.
 //
 // erpc spawns one of its own functions, which calls the one that is wanted and
 // exits with the outcome as the reason, marked with the caller's reference:

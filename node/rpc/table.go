@@ -82,7 +82,7 @@ func raised(module, function etf.Atom, args []etf.Term, e *Exception) *Exception
 	return &Exception{Class: Error, Reason: e.Reason, Stack: etf.List{frame}}
 }
 
-// Merge gives a table of all the functions of some; of one name the last holds.
+// Merge returns a table of all the functions of some; of one name the last holds.
 func Merge(tables ...Table) Table {
 	all := make(Table)
 	for _, t := range tables {

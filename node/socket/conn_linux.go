@@ -34,7 +34,7 @@ type conn struct {
 }
 
 // Adopt takes over a TCP connection. If c is none, or what is needed is not to be
-// had, it gives c. Only one goroutine at a time may read.
+// had, it returns c. Only one goroutine at a time may read.
 func Adopt(c net.Conn) net.Conn {
 	tcp, ok := c.(*net.TCPConn)
 	if !ok {
@@ -77,7 +77,7 @@ func adopt(tcp *net.TCPConn) (adopted *conn, err error) {
 	return c, nil
 }
 
-// duplicate gives another descriptor of the connection, which Go's poller does not
+// duplicate returns another descriptor of the connection, which Go's poller does not
 // watch.
 func duplicate(tcp *net.TCPConn) (file *os.File, err error) {
 	raw, err := tcp.SyscallConn()
@@ -174,7 +174,7 @@ func (c *conn) Write(b []byte) (written int, err error) {
 	return written, nil
 }
 
-// failed gives the error as package net would.
+// failed returns the error as package net would.
 func (c *conn) failed(op string, err error) error {
 	if c.closed.Load() {
 		err = net.ErrClosed
@@ -207,7 +207,7 @@ func (c *conn) setDeadline(e *event, t time.Time) error {
 	return nil
 }
 
-// transfer is a system call that moves octets.
+// transfer is a system call that moves bytes.
 type transfer struct {
 	hold func(func(fd uintptr) bool) error // the descriptor, while the call is made
 	call func(fd int, b []byte) (int, error)

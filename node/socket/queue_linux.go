@@ -26,7 +26,7 @@ func openQueue() queue {
 	return queue{File: f} // a nil one gives errors
 }
 
-// look gives how long the thread has waited in all.
+// look returns how long the thread has waited in all.
 func (q *queue) look() (waited time.Duration, err error) {
 	n, err := q.ReadAt(q.text[:], 0)
 	if n == 0 {

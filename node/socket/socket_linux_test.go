@@ -20,7 +20,7 @@ import (
 	"github.com/flake-go/flake/node/tlslimit"
 )
 
-// accepted gives both ends of a TCP connection, which the caller closes.
+// accepted returns both ends of a TCP connection, which the caller closes.
 func accepted(t testing.TB) (ours net.Conn, theirs *net.TCPConn) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -50,7 +50,7 @@ func pair(t testing.TB) (ours *conn, theirs *net.TCPConn) {
 	return ours, theirs
 }
 
-// echo has a dedicated goroutine answer octets with the same octets, and gives what
+// echo has a dedicated goroutine answer bytes with the same bytes, and returns what
 // ended it.
 func echo(c *conn) <-chan error {
 	end := make(chan error, 1)
@@ -63,7 +63,7 @@ func echo(c *conn) <-chan error {
 	return end
 }
 
-// call sends an octet and waits for it.
+// call sends a byte and waits for it.
 func call(t *testing.T, c net.Conn) {
 	t.Helper()
 	var b [1]byte

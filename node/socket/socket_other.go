@@ -4,7 +4,7 @@ package socket
 
 import "net"
 
-// Adopt gives c.
+// Adopt returns c.
 func Adopt(c net.Conn) net.Conn { return c }
 
 // Dedicate does nothing.

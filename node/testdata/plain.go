@@ -36,7 +36,7 @@ func convert(file string) []byte {
 	}
 	var out bytes.Buffer
 	caches := map[string]cache{"C": {}, "S": {}}
-	handshakes := 5 // frames of the handshake, with a length of 2 octets
+	handshakes := 5 // frames of the handshake, with a length of 2 bytes
 	for lines := bufio.NewScanner(bytes.NewReader(src)); lines.Scan(); {
 		from, digits, _ := strings.Cut(lines.Text(), " ")
 		b, err := hex.DecodeString(digits)
@@ -162,7 +162,7 @@ func (t *terms) term(dst []byte) []byte {
 	return dst
 }
 
-// sized copies octets and their number before them.
+// sized copies bytes and their number before them.
 func (t *terms) sized(dst []byte, size int) []byte {
 	n := 0
 	for _, b := range t.src[:size] {

@@ -45,7 +45,7 @@ func TestOpNumbers(t *testing.T) {
 	}
 }
 
-// documented gives the name in the documentation: REG_SEND for OpRegSend.
+// documented returns the name in the documentation: REG_SEND for OpRegSend.
 func documented(name string) string {
 	var b strings.Builder
 	text := []rune(strings.TrimPrefix(name, "Op"))

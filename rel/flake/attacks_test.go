@@ -143,7 +143,7 @@ func (a *attacker) largeEchoes() {
 	}
 }
 
-// manyElements makes as much as possible out of few octets.
+// manyElements makes as much as possible out of few bytes.
 func (a *attacker) manyElements() {
 	const most = etf.MaxElements
 	for i := range 50 {

@@ -75,7 +75,7 @@ func compare(name string, p place, log *slog.Logger) error {
 
 const claimPrefix = "@flake/"
 
-// claims gives the places that are claimed on this machine, in this network
+// claims returns the places that are claimed on this machine, in this network
 // namespace, by the name of the socket.
 func claims() (map[string]place, error) {
 	sockets, err := os.ReadFile("/proc/net/unix")

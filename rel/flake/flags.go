@@ -36,7 +36,7 @@ flake eval [FLAGS] EXPRESSION   has one that runs call functions
 `
 
 // load parses the arguments, reads the file that they name, and lets the flags
-// win over it. It gives the arguments that are no flags, of which there may be
+// win over it. It returns the arguments that are no flags, of which there may be
 // as many as want says.
 func (f flags) load(args []string, want int, help io.Writer) (cfg config.Config, rest []string, err error) {
 	err = f.Parse(args)

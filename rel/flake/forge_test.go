@@ -100,7 +100,7 @@ func (c *countedWrites) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// seal gives a record for the handshake, of a client with TLS_AES_128_GCM_SHA256.
+// seal returns a record for the handshake, of a client with TLS_AES_128_GCM_SHA256.
 func seal(secrets string, number uint64, text []byte) []byte {
 	_, line, _ := strings.Cut(secrets, "CLIENT_TRAFFIC_SECRET_0 ")
 	line, _, _ = strings.Cut(line, "\n")

@@ -116,7 +116,7 @@ func printSome(ctx context.Context, w io.Writer, take taker, n int) error {
 	return err
 }
 
-// doorOf gives the way to the node: over HTTP, if there is a URL, with the token
+// doorOf returns the way to the node: over HTTP, if there is a URL, with the token
 // that the configuration has.
 func doorOf(cfg config.Config, url string) (client.Door, error) {
 	if url != "" {

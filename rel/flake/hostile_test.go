@@ -75,7 +75,7 @@ func TestComeBack(t *testing.T) {
 	untilClosed(t, left)
 }
 
-// While others say nothing, or an octet at a time, callers are let in and served.
+// While others say nothing, or a byte at a time, callers are let in and served.
 func TestSilentAndDripping(t *testing.T) {
 	t.Parallel()
 	const bound = patience / 4

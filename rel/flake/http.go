@@ -29,7 +29,7 @@ type door struct {
 	url      string
 }
 
-// openDoor listens, if the configuration says so; else it gives nil.
+// openDoor listens, if the configuration says so; else it returns nil.
 func openDoor(cfg config.HTTP, log *slog.Logger, o idhttp.Options) (*door, error) {
 	if cfg.Listen == "" {
 		return nil, nil

@@ -24,7 +24,7 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// fetch gives the status and the body of an answer.
+// fetch returns the status and the body of an answer.
 func fetch(t *testing.T, client *http.Client, url, token string) (int, string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
@@ -121,7 +121,7 @@ func TestHTTPStops(t *testing.T) {
 	http.DefaultClient.CloseIdleConnections()
 }
 
-// startHTTP starts the command with HTTP, and gives its URL.
+// startHTTP starts the command with HTTP, and returns its URL.
 func startHTTP(t *testing.T, command string) (n *flakeNode, url string) {
 	t.Helper()
 	n = startCommand(t, command, "", fmt.Sprintf("cookie = %q\n[http]\nlisten = \"127.0.0.1:0\"", cookie))

@@ -23,7 +23,7 @@ var (
 
 // TestKillNine kills the command with SIGKILL at random moments while Erlang
 // callers take ids, and starts it again. No id may come twice, and all that a
-// life gives must be above all of the lives before.
+// life returns must be above all of the lives before.
 func TestKillNine(t *testing.T) {
 	t.Parallel()
 	port, config, ids := freePort(t), configFile(t, ""), t.TempDir()

@@ -34,7 +34,7 @@ func main() {
 	os.Exit(run(untilSignal(signals, os.Exit), os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// untilSignal gives a context that ends with the first signal. The second ends the
+// untilSignal returns a context that ends with the first signal. The second ends the
 // process at once, also if it comes before anybody has noticed the first, when
 // [signal.NotifyContext] would lose it.
 func untilSignal(signals <-chan os.Signal, exit func(code int)) context.Context {

@@ -49,7 +49,7 @@ func boundMemory(ctx context.Context, connections func() int, tls bool) {
 	}
 }
 
-// memoryFor gives the limit with so many connections, in steps, as a new one stops the
+// memoryFor returns the limit with so many connections, in steps, as a new one stops the
 // program for a moment.
 func memoryFor(connections int, most int64, tls bool) int64 {
 	steps := int64(max(connections-memoryConnections, 0)+memorySteps-1) / memorySteps

@@ -130,7 +130,7 @@ func newAttacker(t *testing.T, n *flakeNode, i int, cookie string) *attacker {
 	return a
 }
 
-// whereis gives the pid of a registered process.
+// whereis returns the pid of a registered process.
 func (a *attacker) whereis(name etf.Atom) etf.Pid {
 	for {
 		if pid, ok := a.lookup(name); ok {

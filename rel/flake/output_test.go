@@ -36,7 +36,7 @@ func fifo(t *testing.T) (path string, reader *os.File) {
 	return path, f
 }
 
-// script gives a command, which stands for flake, of a line for sh.
+// script returns a command, which stands for flake, of a line for sh.
 func script(t *testing.T, line string, args ...any) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "flake")

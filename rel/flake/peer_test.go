@@ -163,7 +163,7 @@ func (p *process) output() string {
 	return p.out.String()
 }
 
-// await waits for a line that begins with prefix, and gives the rest of it.
+// await waits for a line that begins with prefix, and returns the rest of it.
 func (p *process) await(prefix string) string {
 	p.t.Helper()
 	p.mu.Lock()
@@ -182,7 +182,7 @@ func (p *process) await(prefix string) string {
 	}
 }
 
-// wait waits for the end and gives the exit status, -1 if it was killed.
+// wait waits for the end and returns the exit status, -1 if it was killed.
 func (p *process) wait() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -304,7 +304,7 @@ func wantChecks(t *testing.T, p *process, checks ...string) {
 
 var ports atomic.Int64 // that freePort has tried
 
-// freePort gives a port that nobody listens on, and that the system gives to
+// freePort returns a port that nobody listens on, and that the system gives to
 // nobody who dials.
 func freePort(t *testing.T) string {
 	t.Helper()

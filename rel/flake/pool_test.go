@@ -18,7 +18,7 @@ import (
 
 // Whoever uses up what the connections share, others have their turn.
 
-// peer gives a scripted peer that does what its test says.
+// peer returns a scripted peer that does what its test says.
 func (n *flakeNode) peer(name string) *attacker {
 	return &attacker{Conn: dialAs(n.t, n.addr, name), node: n, self: etf.NewPid(etf.Atom(name), 1, 0, 1)}
 }

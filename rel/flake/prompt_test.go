@@ -37,7 +37,7 @@ func TestPrompt(t *testing.T) {
 	}
 }
 
-// sessionOf gives the session that a text shows: the block that begins with the
+// sessionOf returns the session that a text shows: the block that begins with the
 // first prompt.
 func sessionOf(t *testing.T, file string) string {
 	t.Helper()

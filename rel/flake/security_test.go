@@ -166,7 +166,7 @@ func quantities(text string) (all []quantity) {
 	return all
 }
 
-// lacks gives the first of the values that is not told after those before it. One
+// lacks returns the first of the values that is not told after those before it. One
 // that is told once may be that of several in a row.
 func lacks(told, values []quantity) *quantity {
 	for i, v := range values {

@@ -94,7 +94,7 @@ func worker(cfg config.Flake) (w flake.Worker, source string, err error) {
 	return w, "interface " + name, err
 }
 
-// originalConfig gives the settings by the names of the original's sys.config.
+// originalConfig returns the settings by the names of the original's sys.config.
 func originalConfig(cfg config.Flake) map[etf.Atom]etf.Term {
 	settings := map[etf.Atom]etf.Term{
 		"timestamp_path":     etf.String(cfg.TimestampPath),

@@ -16,7 +16,7 @@ import (
 
 // The tests of this file look inside the server, so it runs in the test.
 
-// startHere starts a server with an EPMD port of its own, which it gives. Tests
+// startHere starts a server with an EPMD port of its own, which it returns. Tests
 // with one are not parallel.
 func startHere(t *testing.T, changes ...func(*config.Config)) (s *server, port string) {
 	t.Helper()

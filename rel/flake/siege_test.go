@@ -108,7 +108,7 @@ func (s *siege) dial(addr string) (net.Conn, error) {
 	return c, err
 }
 
-// as gives an attacker of a name, or if that is empty of any, nil if it is not let in.
+// as returns an attacker of a name, or if that is empty of any, nil if it is not let in.
 func (s *siege) as(name string) *attacker {
 	if name == "" {
 		name = fmt.Sprintf("siege%d@127.0.0.1", s.names.Add(1))

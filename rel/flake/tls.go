@@ -11,7 +11,7 @@ import (
 	"github.com/flake-go/flake/node/certs"
 )
 
-// openCerts reads the files of [node.tls]. Without that table it gives nil.
+// openCerts reads the files of [node.tls]. Without that table it returns nil.
 func openCerts(cfg config.Node, log *slog.Logger) (*certs.Source, error) {
 	if !cfg.TLS.On {
 		return nil, nil
@@ -27,7 +27,7 @@ func openCerts(cfg config.Node, log *slog.Logger) (*certs.Source, error) {
 	return s, nil
 }
 
-// secure gives what a node needs of the certificates, and warns of what other
+// secure returns what a node needs of the certificates, and warns of what other
 // nodes may find wrong with them.
 func secure(cfg config.Node, log *slog.Logger) (func() *tls.Config, error) {
 	s, err := openCerts(cfg, log)

@@ -40,7 +40,7 @@ type distConf struct {
 	host   string        // in the certificate; empty: its own
 }
 
-// flags gives the flags of such a node.
+// flags returns the flags of such a node.
 func (d distConf) flags(t *testing.T, name string) []string {
 	t.Helper()
 	client, server := "{verify, verify_none}", "{verify, verify_none}"

@@ -18,7 +18,7 @@ type goClient struct {
 	what    string
 	callers int
 	target  target
-	// take gives the function that a caller takes ids with, and how many it takes.
+	// take returns the function that a caller takes ids with, and how many it takes.
 	take func(*client.IDs[flake.ID], *client.Leased[flake.ID]) func(context.Context) (int, error)
 }
 
@@ -94,7 +94,7 @@ func goClientRates(w *world, p plan) ([]row, error) {
 	return rows, nil
 }
 
-// run gives the ids a second that the callers get.
+// run returns the ids a second that the callers get.
 func (c goClient) run(ctx context.Context, take func(context.Context) (int, error), d time.Duration) (float64, error) {
 	var (
 		stop    atomic.Bool

@@ -28,7 +28,7 @@ func duplicates(n int) row {
 	}.aim(oursAtMost(0))
 }
 
-// twins gives how many of n keys are there already. It makes them in parts, so
+// twins returns how many of n keys are there already. It makes them in parts, so
 // that they fit in memory; a part that begins again is seen by its ends.
 func twins[K [10]byte | [16]byte](n int, next func() K) int {
 	const part = 16_000_000

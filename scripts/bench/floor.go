@@ -14,7 +14,7 @@ import (
 	"github.com/flake-go/flake/node/socket"
 )
 
-// The floor is a server that answers octets with octets, on a connection that is
+// The floor is a server that answers bytes with bytes, on a connection that is
 // read as flake reads: for each call of a size an answer of a size, which the caller
 // tells it first. It is this program, run again with the one argument floor.
 

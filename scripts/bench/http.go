@@ -63,7 +63,7 @@ func overHTTP(w *world, p plan) (rows []row, err error) {
 	return rows, nil
 }
 
-// flakeHTTP starts a node that serves HTTP, and gives it with its address there.
+// flakeHTTP starts a node that serves HTTP, and returns it with its address there.
 func (w *world) flakeHTTP() (*server, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -85,7 +85,7 @@ func (w *world) flakeHTTP() (*server, error) {
 
 var perSecond = regexp.MustCompile(`Requests/sec: +([0-9.]+)`)
 
-// wrk gives the calls a second that wrk gets answered.
+// wrk returns the calls a second that wrk gets answered.
 func (w *world) wrk(url string, conns int, d time.Duration) (float64, error) {
 	seconds := fmt.Sprintf("-d%ds", max(1, int(d.Seconds())))
 	out, err := w.command("wrk", "-t1", fmt.Sprintf("-c%d", conns), seconds, url).CombinedOutput()

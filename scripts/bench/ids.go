@@ -64,7 +64,7 @@ func race(p plan, what string, goal float64, our rival, rivals ...rival) []row {
 	return rows
 }
 
-// each turns a function into a benchmark of it. What it gives is kept, so that
+// each turns a function into a benchmark of it. What it returns is kept, so that
 // it is made.
 func each[T any](f func() T) func(*testing.B) {
 	return func(b *testing.B) {

@@ -44,13 +44,13 @@ func cpuTime(pid int) (time.Duration, error) {
 	return time.Duration(ts.Nano()), nil
 }
 
-// resident is the memory of a process that is in RAM, in octets.
+// resident is the memory of a process that is in RAM, in bytes.
 func resident(pid int) (float64, error) {
 	kb, err := statusOf(fmt.Sprintf("/proc/%d/status", pid), "VmRSS:")
 	return kb * 1024, err
 }
 
-// statusOf gives a number out of a status file of /proc.
+// statusOf returns a number out of a status file of /proc.
 func statusOf(file, key string) (float64, error) {
 	status, err := os.ReadFile(file)
 	if err != nil {

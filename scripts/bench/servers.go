@@ -118,7 +118,7 @@ func (w *world) configure() error {
 	return os.WriteFile(w.path("flake.toml"), []byte(text), 0o600)
 }
 
-// start starts a server and gives the time to the first id that a caller gets,
+// start starts a server and returns the time to the first id that a caller gets,
 // who is up already and asks again and again.
 func (w *world) start(s *server) (time.Duration, error) {
 	s.cmd.Stdout, s.cmd.Stderr = &s.log, &s.log

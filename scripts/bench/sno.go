@@ -86,7 +86,7 @@ func snoRate(threads int) float64 {
 	return float64(ticks*g.PerTick()) / took.Seconds()
 }
 
-// awaitTick waits until a tick begins, and gives when it did.
+// awaitTick waits until a tick begins, and returns when it did.
 func awaitTick() time.Time {
 	now := time.Now()
 	for now.UnixNano()%int64(sno.Unit) > 1e4 {

@@ -58,7 +58,7 @@ func (r row) verdict() string {
 	return fmt.Sprintf("%s %s%s  %s", sign, t, unit, met)
 }
 
-// markdown gives the figures that have a target, but those of other formats and
+// markdown returns the figures that have a target, but those of other formats and
 // those of allocations, as docs/figures.md shows them.
 func (r *result) markdown(w io.Writer) error {
 	fmt.Fprintf(w, "| %s, %d processors, %s, OTP %s | target | measured | |\n|---|---|---|---|\n", r.Machine, r.Processors, r.Go, r.OTP)
@@ -77,7 +77,7 @@ func (r *result) markdown(w io.Writer) error {
 	return nil
 }
 
-// short gives a number to three digits, and 0, which is none, as nothing.
+// short returns a number to three digits, and 0, which is none, as nothing.
 func short(f float64) string {
 	if f == 0 || math.IsNaN(f) || math.IsInf(f, 0) {
 		return ""

@@ -29,7 +29,7 @@ const Token = "0123456789abcdef"
 // Worker is that of the generators.
 const Worker flake.Worker = 0x02fc00000001
 
-// Server gives a server in a condition:
+// Server returns a server in a condition:
 //
 //	up       all is well; there are the generators flake and orders
 //	token    the token is wanted
@@ -82,7 +82,7 @@ func Server(t testing.TB, condition string) *idhttp.Server {
 	return with(o, []string{"flake", "orders"}, source, source)
 }
 
-// with gives a server of generators.
+// with returns a server of generators.
 func with(o idhttp.Options, names []string, sources ...idserver.Source) *idhttp.Server {
 	for i, source := range sources {
 		o.Generators = append(o.Generators, idhttp.Generator{Name: names[i], Server: &idserver.Server{IDs: source, Log: o.Log}})

@@ -51,7 +51,7 @@ func (ca *CA) Under(name string) *CA {
 		t: ca.t, cert: parse(ca.t, der), key: key, chain: append([][]byte{der}, ca.chain...)}
 }
 
-// Issue writes a certificate for a host, and its key, and gives their paths. An
+// Issue writes a certificate for a host, and its key, and returns their paths. An
 // address is named in both ways, as OTP 25 looks for it among the DNS names.
 func (ca *CA) Issue(name, host string) (cert, key string) {
 	ca.t.Helper()
@@ -73,7 +73,7 @@ func (ca *CA) Issue(name, host string) (cert, key string) {
 	return cert, key
 }
 
-// Client gives the settings of a caller that trusts this CA and shows a
+// Client returns the settings of a caller that trusts this CA and shows a
 // certificate of it.
 func (ca *CA) Client(name, host string) *tls.Config {
 	ca.t.Helper()

@@ -30,7 +30,7 @@ func readFrame(r io.Reader) ([]byte, error) {
 
 const maxFrame = 64 << 10
 
-// idOf gives the id that an answer ends in:
+// idOf returns the id that an answer ends in:
 //
 //	{2, '', Pid}    {Ref, {ok, Id}}
 func idOf(frame []byte) ([]byte, error) {

@@ -37,7 +37,7 @@ type Conn struct {
 	id    int    // size of the id at its end; 0: none is there
 	last  []byte // the last id
 	buf   []byte
-	n     int // octets in buf that are part of a frame
+	n     int // bytes in buf that are part of a frame
 }
 
 // patience is how long a server may be silent.
@@ -94,7 +94,7 @@ func First(addr, peer, cookie string) error {
 // again is when First asks again.
 const again = 2 * time.Millisecond
 
-// shakeHands connects to a node, and gives a call that can be made.
+// shakeHands connects to a node, and returns a call that can be made.
 func shakeHands(addr, peer, cookie string, request etf.Term) (conn net.Conn, call []byte, err error) {
 	if conn, err = net.DialTimeout("tcp", addr, patience); err != nil {
 		return nil, nil, err
@@ -152,7 +152,7 @@ func newConn(conn net.Conn, call []byte, reply int, id []byte, depth int) (*Conn
 func (c *Conn) Close() error { return c.file.Close() }
 
 // Run calls as long as more, given how many calls were answered, says so, and
-// waits for the answers on their way. It gives the number of answers.
+// waits for the answers on their way. It returns the number of answers.
 func (c *Conn) Run(more func(answered int) bool) (answered int, err error) {
 	if err := c.write(c.depth); err != nil {
 		return 0, err
@@ -188,7 +188,7 @@ func (c *Conn) write(calls int) error {
 	return nil
 }
 
-// read takes what has arrived and gives the number of answers in it.
+// read takes what has arrived and returns the number of answers in it.
 func (c *Conn) read() (answers int, err error) {
 	n, err := syscall.Read(c.fd, c.buf[c.n:])
 	switch {
@@ -207,7 +207,7 @@ func (c *Conn) read() (answers int, err error) {
 		}
 		if size > wire.HeaderSize { // not a tick
 			if size != c.reply {
-				return answers, fmt.Errorf("an answer of %d octets, after ones of %d", size, c.reply)
+				return answers, fmt.Errorf("an answer of %d bytes, after ones of %d", size, c.reply)
 			}
 			id := b[size-c.id : size]
 			if c.id > 0 && bytes.Compare(id, c.last) <= 0 {
