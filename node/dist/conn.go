@@ -24,14 +24,15 @@ type Conn struct {
 	conn  net.Conn
 	log   *slog.Logger
 
-	ctx    context.Context
-	cancel context.CancelCauseFunc
-	done   chan struct{} // closed when the node has forgotten the connection
-	ending Ending        // once it is
-	since  time.Time
-	asks   atomic.Bool  // something other than a tick has come since our last tick
-	asked  atomic.Int64 // when one of ours saw that last, in nanoseconds after since
-	self   []byte       // a pid of ours where the protocol wants a sender and has no use for it
+	ctx      context.Context
+	cancel   context.CancelCauseFunc
+	done     chan struct{} // closed when the node has forgotten the connection
+	ending   Ending        // once it is
+	since    time.Time
+	passedOn atomic.Bool  // its peer has passed calls on for which others are answered
+	asks     atomic.Bool  // something other than a tick has come since our last tick
+	asked    atomic.Int64 // when one of ours saw that last, in nanoseconds after since
+	self     []byte       // a pid of ours where the protocol wants a sender and has no use for it
 
 	in      frames
 	control wire.Message // of the frame that is handled; here, so that none is allocated

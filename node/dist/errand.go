@@ -160,8 +160,10 @@ func (p *Proto) disown(c *Conn) {
 			return a.by == c
 		})
 	}
-	for _, other := range p.served.all() {
-		other.out.forget(&c.share)
+	if c.passedOn.Load() {
+		for _, other := range p.served.all() {
+			other.out.forget(&c.share)
+		}
 	}
 }
 
@@ -178,6 +180,7 @@ func (c *Conn) passOn(a answer, by *Conn) {
 			return
 		}
 	}
+	by.passedOn.Store(true)
 	if !c.out.pass(&by.share, c.appendAnswer(wire.Open(make([]byte, 0, a.size())), a)) {
 		c.log.Warn("answer dropped: the peer has not read those before", "passed_on_by", by.peer.Name)
 	}
