@@ -117,7 +117,7 @@ func (s *Server) sizeOf(q *request) int {
 	case opGetBinary:
 		return heads + q.n*width
 	}
-	return heads + (2+q.n/share)*(heads+width)
+	return heads + (2+q.n/s.share())*(heads+width)
 }
 
 // State is what sys:get_state shows, the original's record:

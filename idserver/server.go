@@ -123,7 +123,7 @@ func (s *Server) reserve(ctx context.Context, n int, t *Turn) (runs []Run, err e
 				return nil, err
 			}
 		}
-		run, err := s.IDs.Reserve(ctx, min(n, share), 0)
+		run, err := s.IDs.Reserve(ctx, min(n, s.share()), 0)
 		if err != nil {
 			return nil, err
 		}

@@ -6,12 +6,15 @@ import (
 	"sync"
 )
 
-// share is the most ids of a large request that are taken at once. Then others
-// have a chance, as else one could use up tick after tick.
+// share is the most ids of a large request that are taken at once, or a quarter of a
+// tick's if that is more. Then others have a chance, as else one could use up tick after
+// tick. Each turn costs a switch of goroutines, which takes long on a busy machine.
 const share = 1024
 
+func (s *Server) share() int { return max(share, s.IDs.PerTick()/4) }
+
 // turns are those of large requests, so that all of them together take no more than
-// one processor, and one share of a tick's ids. After a share it is the turn of the
+// one processor, and one share of ids. After a share it is the turn of the
 // next: who wants less has it sooner, and whatever nodes ask for, others have as many
 // turns.
 type turns struct {
