@@ -32,6 +32,7 @@ func (n *Node) enter(s dist.Session, v *visit) error {
 			return err
 		}
 		if old == nil {
+			n.gate.leave(v) // before the next of its name can come
 			return n.serve(s)
 		}
 		n.entering.Unlock()
