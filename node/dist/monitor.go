@@ -3,6 +3,7 @@ package dist
 import (
 	"bytes"
 	"hash/maphash"
+	"slices"
 )
 
 // monitor is one that the peer set, as terms that stand one after the other: the
@@ -51,7 +52,8 @@ func (s *monitors) add(process uint64, ref, item, by []byte) int {
 		s.spared -= m.size()
 	}
 	m.process = process
-	m.terms = append(append(append(m.terms[:0], ref...), item...), by...)
+	m.terms = slices.Grow(m.terms[:0], len(ref)+len(item)+len(by))
+	m.terms = append(append(append(m.terms, ref...), item...), by...)
 	m.toItem, m.toBy = len(ref), len(ref)+len(item)
 	sum := s.sum(ref)
 	m.next = s.sums.all[sum]

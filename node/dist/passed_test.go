@@ -102,7 +102,7 @@ func testPassedByEnded(t *testing.T, hasEnded bool) {
 		}
 		by.answersLate(gate)
 		by.send(ask("$gen_call", etf.NewPid("nowhere@h", 9, 0, 1), "flake", 1, "soon"))
-		time.Sleep(longHeld)
+		time.Sleep(2 * longHeld)
 		if hasEnded {
 			by.close() // what it passed on waits all the same
 		}

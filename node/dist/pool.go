@@ -47,24 +47,23 @@ const (
 	ownArguments = 512
 )
 
-// longHeld is how long a peer may hold more than others while they find no room.
-const longHeld = 2 * time.Second
-
 var errShared = errors.New("no room: the connections hold too much as it is")
 
 // pool is what is held of MaxShared and MaxSmall, and of MaxSpare. When there is no
-// room, the connection that holds most makes some, if that is more than who asks
-// would hold, and if it has held it for long or who asks holds little: it is ended.
+// room, the connection that holds most, and has held most of it for long, makes some:
+// it is ended, if who asks would hold less.
 type pool struct {
 	percent int // of the bounds that there is, 0: all
 
 	held  atomic.Int64
 	spare atomic.Int64
 
+	// Nothing is allocated under mu: who does may have to wait for the garbage
+	// collector, and all others would wait with it.
 	mu     sync.Mutex
-	shares map[*share]struct{} // that hold something
+	shares []*share // that hold something
 
-	// Until then nobody is found who holds more than so much.
+	// Until then nobody is found whose weight is more than so much.
 	futile     time.Time
 	futileMore int
 }
@@ -77,120 +76,55 @@ func (p *pool) part(bound int) int {
 	return bound * p.percent / 100
 }
 
-// share is what one connection holds of the pool.
-type share struct {
-	pool *pool
-	end  func() // ends the connection
-
-	held   int
-	pinned int       // of this, what stays though the connection ends
-	since  time.Time // it has held about as much
-	ended  bool      // what it held counts no more, but for what is pinned
-}
-
-// take takes n bytes, or reports that there is no room. To take or give less than
-// nothing is nothing.
-func (s *share) take(n int) bool {
-	if n <= 0 {
-		return true
-	}
-	p := s.pool
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	all := s.held + n
+// limit is how much all may hold, for one that holds so much of it.
+func (p *pool) limit(held int) int {
 	limit := p.part(MaxShared)
-	if all <= smallShare {
+	if held <= smallShare {
 		limit += p.part(MaxSmall)
 	}
-	if s.ended {
-		return false
-	}
-	for int(p.held.Load())+n > limit {
-		if !p.makeRoom(all) {
-			return false
-		}
-	}
-	if n >= s.held {
-		s.since = time.Now()
-	}
-	if p.shares == nil {
-		p.shares = make(map[*share]struct{})
-	}
-	p.shares[s] = struct{}{}
-	s.held = all
-	p.held.Add(int64(n))
-	return true
+	return limit
 }
 
-func (s *share) give(n int) {
-	if n <= 0 {
-		return
-	}
-	p := s.pool
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if s.ended {
-		return
-	}
-	s.drop(n)
+func (p *pool) add(s *share) {
+	s.place = len(p.shares)
+	p.shares = append(p.shares, s)
 }
 
-func (s *share) drop(n int) {
-	if n >= s.held/2 {
-		s.since = time.Now()
-	}
-	s.held -= n
-	s.pool.held.Add(-int64(n))
-	if s.held == 0 {
-		delete(s.pool.shares, s)
-	}
+func (p *pool) remove(s *share) {
+	last := len(p.shares) - 1
+	p.shares[s.place] = p.shares[last]
+	p.shares[s.place].place = s.place
+	p.shares[last] = nil
+	p.shares = p.shares[:last]
 }
 
-// pin has n bytes of those held count until unpin, though the connection end before
-// that, unless it has.
-func (s *share) pin(n int) bool {
-	s.pool.mu.Lock()
-	defer s.pool.mu.Unlock()
-	if s.ended {
-		return false
-	}
-	s.pinned += n
-	return true
-}
-
-// unpin gives back what was pinned.
-func (s *share) unpin(n int) {
-	s.pool.mu.Lock()
-	defer s.pool.mu.Unlock()
-	s.pinned -= n
-	s.drop(n)
-}
-
-// makeRoom ends the connection that holds most, if that is more than so many bytes,
-// and if it has held it for long or who asks holds little, as what ordinary calls need is.
-func (p *pool) makeRoom(more int) bool {
+// makeRoom stops the share that weighs most, if that is more than the asking one
+// would with all that it wants, and returns it. A share weighs what it holds, and what
+// it has long held once more: so of many that hold about as much, it is not who calls
+// often and holds little between the calls. One that wants much takes room only of
+// what was long held.
+func (p *pool) makeRoom(asks *share, all int) *share {
 	now := time.Now()
-	if now.Before(p.futile) && more >= p.futileMore {
-		return false
+	than := all + asks.steady(now)
+	if now.Before(p.futile) && than >= p.futileMore {
+		return nil
 	}
 	var most *share
-	for s := range p.shares {
-		mayGo := s.held > more && (more <= smallShare || now.Sub(s.since) >= longHeld)
-		if mayGo && (most == nil || s.held > most.held) {
-			most = s
+	weight := than
+	for _, s := range p.shares {
+		steady := s.steady(now)
+		mayGo := s != asks && !s.ended && (all <= smallShare || steady > all)
+		if w := s.held + steady; mayGo && w > weight {
+			most, weight = s, w
 		}
 	}
 	if most == nil {
 		const pause = 10 * time.Millisecond // looking costs as much as there are connections
-		p.futile, p.futileMore = now.Add(pause), more
-		return false
+		p.futile, p.futileMore = now.Add(pause), than
+		return nil
 	}
-	most.ended = true
-	delete(p.shares, most)
-	p.held.Add(int64(most.pinned - most.held)) // the rest it lets go of while it ends
-	most.held = most.pinned
-	most.end()
-	return true
+	most.stop()
+	return most
 }
 
 // account is what one part of a connection holds. Whoever guards that part

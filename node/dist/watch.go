@@ -26,7 +26,6 @@ type watches struct {
 
 	held    int // bytes of monitors and links
 	account account
-	spare   account // for those to come
 }
 
 type link struct {
@@ -39,54 +38,54 @@ func (l link) size() int { return watchSize + len(l.ours) + len(l.theirs) }
 
 func (w *watches) init(s *share) {
 	w.account = account{share: s, own: ownWatches}
-	w.spare = account{share: s, own: ownSpare, spare: true}
 	w.clear()
 }
 
 func (w *watches) clear() {
 	w.monitors.clear()
 	w.links = lean[link, struct{}]{}
-	w.grow(-w.held)
+	w.held = 0
+	w.account.hold(0)
+}
+
+// settle counts what is held, for monitors to come too: so the pool need not be asked
+// with each call. It reports whether there is room.
+func (w *watches) settle() bool {
+	return w.account.hold(w.held + w.monitors.idle() + w.links.idle())
+}
+
+// shrink lets go of what is held for those to come.
+func (w *watches) shrink() {
+	w.monitors.shrink()
+	w.links.shrink()
 	w.settle()
 }
 
-// settle counts what is held in vain, or lets go of it.
-func (w *watches) settle() {
-	if !w.spare.hold(w.monitors.idle() + w.links.idle()) {
+// add changes what is held by n bytes.
+func (w *watches) add(n int) {
+	if w.held += n; !w.settle() {
 		w.shrink()
 	}
 }
 
-func (w *watches) shrink() {
-	w.monitors.shrink()
-	w.links.shrink()
-	w.spare.hold(0)
-}
-
-// grow changes what is held by n bytes, if there is room.
-func (w *watches) grow(n int) bool {
-	if !w.account.hold(w.held + n) {
-		return false
-	}
-	w.held += n
-	return true
-}
-
 func (w *watches) addMonitor(process uint64, ref, item, by []byte) bool {
 	w.forgetMonitor(ref)
-	size := watchSize + len(ref) + len(item) + len(by)
-	if w.monitors.n >= MaxWatches || !w.grow(size) {
+	if w.monitors.n >= MaxWatches {
 		return false
 	}
-	w.held += w.monitors.add(process, ref, item, by) - size
-	return true
+	w.held += w.monitors.add(process, ref, item, by)
+	if w.settle() {
+		return true
+	}
+	w.forgetMonitor(ref)
+	w.shrink()
+	return false
 }
 
 func (w *watches) forgetMonitor(ref []byte) {
 	if m := w.monitors.take(ref); m != nil {
-		w.grow(-m.size())
 		w.monitors.spare(m)
-		w.settle()
+		w.add(-m.size())
 	}
 }
 
@@ -94,11 +93,17 @@ func (w *watches) addLink(l link) bool {
 	if _, ok := w.links.all[l]; ok {
 		return true
 	}
-	if len(w.links.all) >= MaxWatches || !w.grow(l.size()) {
+	if len(w.links.all) >= MaxWatches {
 		return false
 	}
 	w.links.set(l, struct{}{})
-	return true
+	w.held += l.size()
+	if w.settle() {
+		return true
+	}
+	w.forgetLink(l)
+	w.shrink()
+	return false
 }
 
 // forgetLink reports whether there was one.
@@ -106,8 +111,7 @@ func (w *watches) forgetLink(l link) bool {
 	_, linked := w.links.all[l]
 	if linked {
 		w.links.remove(l)
-		w.grow(-l.size())
-		w.settle()
+		w.add(-l.size())
 	}
 	return linked
 }
