@@ -16,6 +16,10 @@ import (
 // waiterSize is what a message takes that waits in a line, besides itself.
 const waiterSize = 256
 
+// answerSize is what an answer takes that is made in its own time: a goroutine and a
+// line.
+const answerSize = 5 << 10
+
 // lines are those of a connection. What waits beyond ownLines takes room of
 // MaxShared; if there is none, the reader waits.
 type lines struct {
@@ -107,19 +111,21 @@ func lineOf(p *Process, message []byte) string {
 	return string(binary.BigEndian.AppendUint64(bytes.Clone(r.Pid()), p.ID))
 }
 
-// startInOrder is start for the answer to a call: what its process asks the server
-// from now on is answered when f has returned.
+// startInOrder is start for the answer to a call, which uses no terms of that: what its
+// process asks the server from now on is answered when f has returned.
 func (m *Message) startInOrder(f func()) bool {
 	c, key := m.conn, lineOf(m.to, m.term)
 	if key == "" {
 		return m.start(f, func() {})
 	}
 	l := c.lines.open(key)
-	runs := m.start(func() {
+	taken := m.taken
+	m.taken = 0
+	runs := c.spawn(func() {
 		for ; f != nil && c.ctx.Err() == nil; f = c.lines.next(l) {
 			c.guard(f)
 		}
-	}, func() { c.lines.end(l) })
+	}, func() { c.lines.end(l) }, answerSize, taken)
 	if !runs {
 		c.lines.end(l)
 	}

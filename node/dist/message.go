@@ -68,9 +68,10 @@ func (m *Message) SendAside(pid, alias []byte, build Build) {
 	}
 }
 
-// SendInTurn is SendAside of a term of up to size bytes, which may be large. What the
-// process that called asks the same server meanwhile is answered after it. The peer's
-// large terms go one at a time: each is written before the next is built.
+// SendInTurn is SendAside of a term of up to size bytes. What the process that called
+// asks the same server meanwhile is answered after it. The peer's large terms go one at
+// a time: each is written before the next is built. build must not use terms that were
+// made of the message.
 func (m *Message) SendInTurn(pid, alias []byte, size int, build Build) {
 	c, a := m.conn, m.answerLater(pid, alias)
 	send := func() {
@@ -110,32 +111,32 @@ func (m *Message) start(f, done func()) bool {
 			return false
 		}
 	}
-	return m.conn.spawn(f, done, taken)
+	return m.conn.spawn(f, done, functionSize, taken)
 }
 
-// takeTurn waits until it is the turn of a term of up to size bytes. done waits until
-// it is written, so that never more than one is between others and the peer. There is
-// no room if the connections hold too much for it, or if this one has ended.
+// takeTurn waits until it is the turn of a term of up to size bytes, if that is large.
+// done waits until it is written, so that never more than one is between others and the
+// peer. There is no room if the connections hold too much for it, or if this one has
+// ended.
 func (c *Conn) takeTurn(size int) (done func(), room bool) {
+	if size <= ownLarge {
+		return func() {}, c.ctx.Err() == nil
+	}
 	select {
 	case c.turn <- struct{}{}:
 	case <-c.ctx.Done():
 		return nil, false
 	}
-	large := 0
-	if size > ownLarge {
-		large = size
-	}
 	// Once while it is built, and once while it waits to be written.
-	if !c.share.take(2 * large) {
+	if !c.share.take(2 * size) {
 		<-c.turn
 		return nil, false
 	}
-	c.out.allow(large)
+	c.out.allow(size)
 	return func() {
 		c.out.flush() // an error is the reader's to see
-		c.out.allow(-large)
-		c.share.give(2 * large)
+		c.out.allow(-size)
+		c.share.give(2 * size)
 		<-c.turn
 	}, true
 }

@@ -33,13 +33,13 @@ const (
 )
 
 // spawn runs f on a goroutine of its own, and calls done at the end, whether f was
-// called or not. It gives back what was taken for it.
-func (c *Conn) spawn(f, done func(), taken int) bool {
-	if !c.share.take(functionSize) {
+// called or not. It takes size bytes for that, and gives them and what was taken back.
+func (c *Conn) spawn(f, done func(), size, taken int) bool {
+	if !c.share.take(size) {
 		c.share.give(taken)
 		return false
 	}
-	taken += functionSize
+	taken += size
 	c.proto.running.Go(func() {
 		defer done()
 		select {
@@ -112,7 +112,7 @@ func (c *Conn) begin(q spawnRequest, taken int, began func()) bool {
 	runs := c.spawn(func() {
 		<-told
 		c.run(q)
-	}, func() {}, taken)
+	}, func() {}, functionSize, taken)
 	if runs {
 		began()
 	}

@@ -40,7 +40,12 @@ func TestTurn(t *testing.T) {
 		if got := r.proto.shared.held.Load(); got < 2*size || got > 2*size+functionSize*3+100 {
 			t.Errorf("%d bytes are held for one answer of %d", got, size)
 		}
-		r.conn.say(external(etf.Atom("small")))
+		if done, ok := r.conn.takeTurn(ownLarge); !ok {
+			t.Error("a small answer is refused")
+		} else {
+			r.conn.say(external(etf.Atom("small"))) // without waiting for the large ones
+			done()
+		}
 		go r.listen()
 		if got := log.take(); strings.Count(got, "turn") != 2 || strings.Count(got, "done") != 3 {
 			t.Errorf("once it reads: %q", got)
