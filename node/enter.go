@@ -61,13 +61,23 @@ func (n *Node) inTheWay(name string, v *visit) (old *dist.Conn, err error) {
 	if err = n.gate.full(v.host); err == nil {
 		return nil, nil
 	}
-	since := n.gate.now().Add(-idleTime)
+	now := n.gate.now()
+	if now.Before(n.noneIdle) { // looking costs as much as there are connections
+		return nil, err
+	}
+	idle := now.Add(-idleTime)
+	longest, since := now, idle
 	for _, c := range n.connections() {
+		asked := c.Asked()
+		if asked.Before(longest) {
+			longest = asked
+		}
 		mayGo := c.Context().Err() == nil && (err == errFull || host.Of(c.Addr()) == v.host)
-		if asked := c.Asked(); mayGo && asked.Before(since) {
+		if mayGo && asked.Before(since) {
 			old, since = c, asked
 		}
 	}
+	n.noneIdle = longest.Add(idleTime)
 	if old == nil {
 		return nil, err
 	}

@@ -71,6 +71,7 @@ type Node struct {
 	greeters sync.WaitGroup // accept and greet
 	served   sync.WaitGroup // connections
 	entering sync.Mutex     // held from the look whether there is a place until it is taken
+	noneIdle time.Time      // until then no connection has been idle for idleTime
 	stopped  sync.Once
 
 	mu    sync.Mutex
