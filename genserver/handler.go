@@ -72,7 +72,7 @@ func (c Call) ReplyAside(build Build) {
 }
 
 // ReplyInTurn answers the call with the up to size bytes that build appends to dst, as
-// [Caller].SendInTurn does.
+// [Caller].SendInTurn does. build must not use terms that were made of the request.
 func (c Call) ReplyInTurn(size int, build Build) {
 	c.SendInTurn(c.From.Pid, c.From.Alias, len(c.From.begin(nil))+size, c.From.around(build))
 }
