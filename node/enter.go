@@ -27,6 +27,9 @@ func (n *Node) enter(s dist.Session, v *visit) error {
 	n.entering.Lock()
 	defer n.entering.Unlock()
 	for {
+		if !n.gate.counted(v) { // what is in the way may be who came after it
+			return errBrokenOff
+		}
 		old, err := n.inTheWay(s.Peer.Name, v)
 		if err != nil {
 			return err
@@ -40,7 +43,6 @@ func (n *Node) enter(s dist.Session, v *visit) error {
 		select {
 		case <-old.Done():
 		case <-v.broken:
-			err = errBrokenOff
 		case <-tooLate:
 			err = fmt.Errorf("the connection to %s before it has not ended: %w", old.Peer().Name, os.ErrDeadlineExceeded)
 		}

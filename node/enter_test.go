@@ -2,11 +2,14 @@ package node
 
 import (
 	"errors"
+	"net"
 	"testing"
 	"time"
 
 	"github.com/flake-go/flake/genserver"
+	"github.com/flake-go/flake/node/dist"
 	"github.com/flake-go/flake/node/etf"
+	"github.com/flake-go/flake/node/handshake"
 )
 
 // stuck is a server that holds up who sends it a cast, until release is closed.
@@ -78,6 +81,31 @@ func TestLastOfNameWaits(t *testing.T) {
 		t.Errorf("the last is answered %s", got)
 	}
 	await(t, "none is counted any more", func() bool { return atGate(n) == 0 })
+}
+
+// A caller that is broken off does not close the connection of the one that came after it.
+func TestBrokenOffClosesNone(t *testing.T) {
+	n := start(t, Options{})
+	n.entering.Lock()
+	comeBack(t, n)
+	ours, nodes := net.Pipe()
+	defer ours.Close()
+	next, _ := n.gate.arrive(nodes)
+	before, err := n.gate.proved(next, "a@127.0.0.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.breakOff(before, failedAgain)
+	n.gate.leave(next)
+	err = n.serve(dist.Session{Conn: nodes, Peer: handshake.Peer{Name: "a@127.0.0.1"}})
+	n.entering.Unlock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.meetings.awaitGreeted("a@127.0.0.1")
+	if c := n.connection("a@127.0.0.1"); c == nil || c.Context().Err() != nil {
+		t.Error("the last is closed")
+	}
 }
 
 // A caller does not wait for ever for the connection of its name to end.
