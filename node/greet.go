@@ -12,28 +12,15 @@ import (
 	"github.com/flake-go/flake/node/handshake"
 )
 
-const (
-	// setupTime is how long a handshake may take as a whole, OTP's setup time.
-	setupTime = 7 * time.Second
-
-	acceptRetry = 100 * time.Millisecond // after a failure, as when out of files
-)
+// setupTime is how long a handshake may take as a whole, OTP's setup time.
+const setupTime = 7 * time.Second
 
 // accept greets whoever dials, each on a goroutine of its own.
 func (n *Node) accept() {
 	for {
 		c, err := n.listener.Accept()
-		switch {
-		case errors.Is(err, net.ErrClosed):
-			return
-		case err != nil:
-			n.log.Error("accept failed", "err", err)
-			select {
-			case <-n.ctx.Done():
-				return
-			case <-time.After(acceptRetry):
-			}
-			continue
+		if err != nil {
+			return // closed, by Stop
 		}
 		v, out := n.gate.arrive(c)
 		if out != nil {

@@ -15,6 +15,7 @@ import (
 	"net"
 	"os"
 	"syscall"
+	"time"
 )
 
 const (
@@ -84,7 +85,11 @@ func Share(most int) int {
 	return most
 }
 
-// Listener gives l, hanging up at once on whom it would give a descriptor that is kept.
+// retry is how long a listener waits after a failure, as when there are no descriptors.
+const retry = 100 * time.Millisecond
+
+// Listener returns l, hanging up at once on whom it would give a descriptor that is kept.
+// Its Accept fails only when it is closed.
 func Listener(l net.Listener, log *slog.Logger) net.Listener { return listener{l, log} }
 
 type listener struct {
@@ -95,8 +100,13 @@ type listener struct {
 func (l listener) Accept() (net.Conn, error) {
 	for {
 		c, err := l.Listener.Accept()
-		if err != nil {
+		switch {
+		case errors.Is(err, net.ErrClosed):
 			return nil, err
+		case err != nil:
+			l.log.Error("accept failed", "at", l.Addr(), "err", err)
+			time.Sleep(retry)
+			continue
 		}
 		if err = Check(c); err == nil {
 			return c, nil

@@ -97,6 +97,43 @@ func TestListener(t *testing.T) {
 	(<-in).Close()
 }
 
+// failing is a listener that fails once.
+type failing struct {
+	net.Listener
+	failed bool
+}
+
+func (f *failing) Accept() (net.Conn, error) {
+	if f.failed {
+		return f.Listener.Accept()
+	}
+	f.failed = true
+	return nil, syscall.EMFILE
+}
+
+// A failure does not end a listener.
+func TestListenerGoesOn(t *testing.T) {
+	inner, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := Listener(&failing{Listener: inner}, slog.New(slog.DiscardHandler))
+	caller, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer caller.Close()
+	c, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Close()
+	l.Close()
+	if _, err := l.Accept(); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("closed: %v", err)
+	}
+}
+
 func TestEnough(t *testing.T) {
 	atMost(t, Needed)
 	if err := Enough(0); err != nil {
