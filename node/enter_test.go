@@ -42,7 +42,7 @@ func heldUp(t *testing.T) (n *Node, release func()) {
 func atGate(n *Node) int {
 	n.gate.mu.Lock()
 	defer n.gate.mu.Unlock()
-	return len(n.gate.handshakes) + len(n.gate.proven)
+	return len(n.gate.handshakes.All) + len(n.gate.proven)
 }
 
 // comeBack connects as a@127.0.0.1, and waits until the node knows.

@@ -254,8 +254,8 @@ func (f *fuzzer) nothingLeft() {
 	await(f.t, "nothing is held of what is shared", func() bool { return n.proto.Held() == 0 })
 	n.gate.mu.Lock()
 	defer n.gate.mu.Unlock()
-	if n.gate.total != 0 || len(n.gate.connected) > 0 {
-		f.t.Errorf("%d connections are counted", n.gate.total)
+	if left := len(n.gate.connected.All); left != 0 {
+		f.t.Errorf("%d connections are counted", left)
 	}
 }
 

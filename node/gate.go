@@ -51,15 +51,12 @@ const (
 // gate keeps count of who is here and says who may come in, by address alone.
 // The handshake says who it is, and the node what becomes of a name.
 type gate struct {
-	now    func() time.Time
-	places int // for nodes that are connected
-	greets int // for handshakes
+	now func() time.Time
 
 	mu         sync.Mutex
-	handshakes []*visit          // in the order in which each came to its stage
+	handshakes host.Line[*visit] // in the order in which each came to its stage
 	proven     map[string]*visit // those after them, by name
-	connected  map[netip.Addr]int
-	total      int // of connected, the loopback included
+	connected  host.Line[at]
 	offenders  map[netip.Addr]offender
 }
 
@@ -73,6 +70,13 @@ type visit struct {
 	stage stage
 	name  string // once it has shown the cookie
 }
+
+func (v *visit) Host() netip.Addr { return v.host }
+
+// at is a connection, of which no more is told apart than its host.
+type at netip.Addr
+
+func (a at) Host() netip.Addr { return netip.Addr(a) }
 
 // stage is how far a handshake has come.
 type stage int
@@ -95,12 +99,11 @@ type offender struct {
 
 func newGate() *gate {
 	return &gate{
-		now:       time.Now,
-		places:    MaxConnections,
-		greets:    MaxHandshakes,
-		proven:    make(map[string]*visit),
-		connected: make(map[netip.Addr]int),
-		offenders: make(map[netip.Addr]offender),
+		now:        time.Now,
+		handshakes: host.Line[*visit]{Most: MaxHandshakes},
+		proven:     make(map[string]*visit),
+		connected:  host.Line[at]{Most: MaxConnections, PerHost: MaxPerHost},
+		offenders:  make(map[netip.Addr]offender),
 	}
 }
 
@@ -115,11 +118,11 @@ func (g *gate) arrive(c net.Conn) (v, out *visit) {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if len(g.handshakes) >= g.greets {
+	if _, full := g.handshakes.Full(v.host); full {
 		out = g.stalled()
-		g.remove(out)
+		g.handshakes.Remove(out)
 	}
-	g.handshakes = append(g.handshakes, v)
+	g.handshakes.Add(v)
 	return v, out
 }
 
@@ -129,23 +132,26 @@ func (g *gate) arrive(c net.Conn) (v, out *visit) {
 // hurried.
 func (g *gate) stalled() *visit {
 	var n [held + 1]int
-	for _, v := range g.handshakes {
+	for _, v := range g.handshakes.All {
 		n[v.stage]++
 	}
-	among := func(v *visit) bool { return v.stage == arrived || v.stage == named && n[arrived] <= n[named] }
-	most, found := g.most(among)
-	return g.handshakes[slices.IndexFunc(g.handshakes, func(v *visit) bool {
-		return among(v) && (!found || v.host == most)
-	})]
+	last := arrived
+	if n[arrived] <= n[named] {
+		last = named
+	}
+	most, found := g.most(last)
+	i := slices.IndexFunc(g.handshakes.All, func(v *visit) bool { return v.stage <= last && (!found || v.host == most) })
+	return g.handshakes.All[i]
 }
 
-// most finds the host of more than half of some, if there is one.
-func (g *gate) most(among func(*visit) bool) (host netip.Addr, found bool) {
+// most finds the host of more than half of those that have come no further than to last,
+// if there is one.
+func (g *gate) most(last stage) (host netip.Addr, found bool) {
 	// Whoever has more than half is what is left when each meets one of another host.
-	left := 0
-	for _, v := range g.handshakes {
+	left, more := 0, 0
+	for _, v := range g.handshakes.All {
 		switch {
-		case !among(v):
+		case v.stage > last:
 		case left == 0:
 			host, left = v.host, 1
 		case v.host == host:
@@ -154,32 +160,23 @@ func (g *gate) most(among func(*visit) bool) (host netip.Addr, found bool) {
 			left--
 		}
 	}
-	n, of := 0, 0
-	for _, v := range g.handshakes {
-		if among(v) {
-			of++
-			if v.host == host {
-				n++
-			}
+	for _, v := range g.handshakes.All {
+		switch {
+		case v.stage > last:
+		case v.host == host:
+			more++
+		default:
+			more--
 		}
 	}
-	return host, n > of/2
-}
-
-// remove reports whether a handshake was still counted.
-func (g *gate) remove(v *visit) bool {
-	i := slices.Index(g.handshakes, v)
-	if i >= 0 {
-		g.handshakes = slices.Delete(g.handshakes, i, i+1)
-	}
-	return i >= 0
+	return host, more > 0
 }
 
 // move notes that a handshake, if it is still counted, has come to a stage.
 func (g *gate) move(v *visit, to stage) {
-	if g.remove(v) {
+	if g.handshakes.Remove(v) {
 		v.stage = to
-		g.handshakes = append(g.handshakes, v)
+		g.handshakes.Add(v)
 	}
 }
 
@@ -192,7 +189,7 @@ func (g *gate) spoke(v *visit) time.Duration {
 		g.move(v, named)
 		return 0
 	}
-	if n, first := g.held(); n >= min(maxHeld, g.greets/2) {
+	if n, first := g.held(); n >= min(maxHeld, g.handshakes.Most/2) {
 		g.move(first, named)
 		close(first.hurried)
 	}
@@ -202,7 +199,7 @@ func (g *gate) spoke(v *visit) time.Duration {
 
 // held counts those that are held, and finds the one that has been for the longest.
 func (g *gate) held() (n int, first *visit) {
-	for _, v := range slices.Backward(g.handshakes) {
+	for _, v := range slices.Backward(g.handshakes.All) {
 		if v.stage == held {
 			n, first = n+1, v
 		}
@@ -226,10 +223,10 @@ func (g *gate) proved(v *visit, name string) (out *visit, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	out = g.proven[name]
-	if out == nil && len(g.proven) >= max(g.places-g.total, g.greets) {
+	if out == nil && len(g.proven) >= max(g.connected.Most-len(g.connected.All), g.handshakes.Most) {
 		return nil, errFull
 	}
-	if !g.remove(v) {
+	if !g.handshakes.Remove(v) {
 		return nil, errBrokenOff
 	}
 	v.name = name
@@ -241,7 +238,7 @@ func (g *gate) proved(v *visit, name string) (out *visit, err error) {
 func (g *gate) leave(v *visit) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.remove(v)
+	g.handshakes.Remove(v)
 	if g.proven[v.name] == v {
 		delete(g.proven, v.name)
 	}
@@ -251,7 +248,7 @@ func (g *gate) leave(v *visit) {
 func (g *gate) counted(v *visit) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.proven[v.name] == v || slices.Contains(g.handshakes, v)
+	return g.proven[v.name] == v || slices.Contains(g.handshakes.All, v)
 }
 
 // delay is how long a host has to wait for its next handshake.
@@ -300,10 +297,10 @@ var (
 func (g *gate) full(host netip.Addr) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	switch {
-	case !isLoopback(host) && g.connected[host] >= MaxPerHost:
+	switch ofHost, inAll := g.connected.Full(host); {
+	case ofHost:
 		return errHostFull
-	case g.total >= g.places:
+	case inAll:
 		return errFull
 	}
 	return nil
@@ -313,15 +310,11 @@ func (g *gate) full(host netip.Addr) error {
 func (g *gate) up(host netip.Addr) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.total++
-	g.connected[host]++
+	g.connected.Add(at(host))
 }
 
 func (g *gate) down(host netip.Addr) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.total--
-	if g.connected[host]--; g.connected[host] <= 0 {
-		delete(g.connected, host)
-	}
+	g.connected.Remove(at(host))
 }

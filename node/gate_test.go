@@ -85,7 +85,7 @@ func TestHandshakes(t *testing.T) {
 					t.Fatal("a caller is broken off, or still counted")
 				}
 			}
-			if n := len(g.handshakes); n != MaxHandshakes-callers {
+			if n := len(g.handshakes.All); n != MaxHandshakes-callers {
 				t.Errorf("%d are left, want %d", n, MaxHandshakes-callers)
 			}
 		})
@@ -327,8 +327,8 @@ func TestFull(t *testing.T) {
 		for range tt.most - 1 {
 			g.down(host)
 		}
-		if g.total != 0 || len(g.connected) != 0 {
-			t.Errorf("%s: %d and %d are left", tt.addr, g.total, len(g.connected))
+		if len(g.connected.All) != 0 {
+			t.Errorf("%s: %d are left", tt.addr, len(g.connected.All))
 		}
 	}
 }

@@ -132,7 +132,7 @@ func (n *Node) start(o Options) (err error) {
 	}
 	if o.Memory > 0 {
 		connections, percent := within(o.Memory, o.TLS != nil)
-		n.gate.places, n.gate.greets = connections, greetsWithin(connections)
+		n.gate.connected.Most, n.gate.handshakes.Most = connections, greetsWithin(connections)
 		n.proto.Limit(percent)
 	}
 	if n.ergo, err = ergo.Start(n.ctx, o.Name, n.creation); err != nil {

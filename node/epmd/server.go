@@ -21,7 +21,6 @@ const (
 	maxRequest    = 2048                  // bytes; the largest ALIVE2_REQ has 1288
 	answerTime    = 5 * time.Second       // until a request is complete and answered
 	grace         = 50 * time.Millisecond // in which nobody is hung up on; the next one waits
-	acceptPause   = 100 * time.Millisecond
 )
 
 // Server is an EPMD. Only peers on its own host can register; all can look up.
@@ -29,13 +28,12 @@ type Server struct {
 	log        *slog.Logger
 	answerTime time.Duration
 	table      table
-	maxWaiting int
 
 	mu         sync.Mutex
 	closed     bool
-	waiting    []*visit           // not answered yet, in the order in which they came
-	hosts      map[netip.Addr]int // how many of them, the loopback being one here
-	registered map[*visit]bool
+	waiting    host.Line[*visit]  // not answered yet
+	hosts      map[netip.Addr]int // of those that wait, while tooMany counts
+	registered host.Line[*visit]
 	lis        []net.Listener
 	wg         sync.WaitGroup
 }
@@ -48,6 +46,8 @@ type visit struct {
 	since time.Time
 }
 
+func (v *visit) Host() netip.Addr { return v.host }
+
 // NewServer makes a server that logs to log. The first creation it returns follows the clock,
 // so that a node which registers anew after a restart of the server gets another one.
 func NewServer(log *slog.Logger) *Server {
@@ -55,14 +55,14 @@ func NewServer(log *slog.Logger) *Server {
 		log:        log,
 		answerTime: answerTime,
 		table:      table{creation: uint32(time.Now().Unix())},
-		maxWaiting: reserve.Share(maxWaiting),
+		waiting:    host.Line[*visit]{Most: reserve.Share(maxWaiting), PerHost: maxPerHost},
 		hosts:      make(map[netip.Addr]int),
-		registered: make(map[*visit]bool),
+		registered: host.Line[*visit]{Most: maxRegistered},
 	}
 }
 
-// Serve answers the connections of l until Close, which closes l and makes it return nil.
-// It may be called for several listeners.
+// Serve answers the connections of l until that fails or Close closes it, which makes it
+// return nil. It may be called for several listeners.
 func (s *Server) Serve(l net.Listener) error {
 	if !s.listen(l) {
 		return l.Close()
@@ -70,18 +70,13 @@ func (s *Server) Serve(l net.Listener) error {
 	defer s.wg.Done()
 	for {
 		conn, err := l.Accept()
-		switch {
-		case err == nil:
-			s.accept(conn)
-		case s.isClosed():
-			return nil
-		case errors.Is(err, net.ErrClosed):
+		if err != nil {
+			if s.isClosed() {
+				err = nil
+			}
 			return err
-		default:
-			// Out of descriptors, say: registrations must outlive it.
-			s.log.Warn("epmd: accept", "err", err)
-			time.Sleep(acceptPause)
 		}
+		s.accept(conn)
 	}
 }
 
@@ -92,10 +87,7 @@ func (s *Server) Close() error {
 	for _, l := range s.lis {
 		l.Close()
 	}
-	for _, v := range s.waiting {
-		v.Close()
-	}
-	for v := range s.registered {
+	for _, v := range slices.Concat(s.waiting.All, s.registered.All) {
 		v.Close()
 	}
 	s.mu.Unlock()
@@ -151,9 +143,8 @@ func (s *Server) enter(v *visit) (out *visit, ok bool) {
 	if s.closed {
 		return nil, false
 	}
-	s.leave(out)
-	s.waiting = append(s.waiting, v)
-	s.hosts[v.host]++
+	s.waiting.Remove(out)
+	s.waiting.Add(v)
 	return out, true
 }
 
@@ -161,30 +152,20 @@ func (s *Server) enter(v *visit) (out *visit, ok bool) {
 // else of the one that has the most if there are too many in all. A peer that means well
 // says what it wants at once.
 func (s *Server) tooMany(host netip.Addr) (out *visit) {
-	if host.IsValid() && s.hosts[host] >= maxPerHost {
-		return s.waiting[slices.IndexFunc(s.waiting, func(v *visit) bool { return v.host == host })]
+	ofHost, inAll := s.waiting.Full(host)
+	if !ofHost && !inAll {
+		return nil
 	}
-	if len(s.waiting) >= s.maxWaiting {
-		for _, v := range s.waiting {
-			if out == nil || s.hosts[v.host] > s.hosts[out.host] {
-				out = v
-			}
+	clear(s.hosts)
+	for _, v := range s.waiting.All {
+		s.hosts[v.host]++
+	}
+	for _, v := range s.waiting.All {
+		if (!ofHost || v.host == host) && (out == nil || s.hosts[v.host] > s.hosts[out.host]) {
+			out = v
 		}
 	}
 	return out
-}
-
-// leave counts a connection out of those that wait, and reports whether it did.
-func (s *Server) leave(v *visit) bool {
-	i := slices.Index(s.waiting, v)
-	if i < 0 {
-		return false
-	}
-	s.waiting = slices.Delete(s.waiting, i, i+1)
-	if s.hosts[v.host]--; s.hosts[v.host] == 0 {
-		delete(s.hosts, v.host)
-	}
-	return true
 }
 
 var (
@@ -196,13 +177,13 @@ var (
 func (s *Server) stay(v *visit) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.registered) >= maxRegistered {
+	if _, full := s.registered.Full(v.host); full {
 		return errFull
 	}
-	if !s.leave(v) {
+	if !s.waiting.Remove(v) {
 		return errHungUp
 	}
-	s.registered[v] = true
+	s.registered.Add(v)
 	return nil
 }
 
@@ -210,8 +191,8 @@ func (s *Server) forget(v *visit) {
 	v.Close()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.leave(v)
-	delete(s.registered, v)
+	s.waiting.Remove(v)
+	s.registered.Remove(v)
 }
 
 // isLocal tells whether the peer is on this host: on the loopback, or at the very address it

@@ -1,4 +1,5 @@
-// Package host tells hosts apart as limits count them.
+// Package host tells hosts apart as limits count them, and has what limits of connections
+// have in common: see [Line].
 package host
 
 import (
