@@ -18,12 +18,15 @@ import (
 	"github.com/flake-go/flake/flake/sno"
 	"github.com/flake-go/flake/flake/snowflake"
 	"github.com/flake-go/flake/idserver"
+	"github.com/flake-go/flake/idserver/iderl"
 	"github.com/flake-go/flake/idserver/idhttp"
 	"github.com/flake-go/flake/node"
 	"github.com/flake-go/flake/node/epmd"
 )
 
 const worker = flake.Worker(0x020000000001)
+
+var quiet = slog.New(slog.DiscardHandler)
 
 // flakes is a generator, behind both doors.
 type flakes struct {
@@ -51,12 +54,11 @@ func startWorker(t *testing.T, worker flake.Worker) *flakes {
 
 func (f *flakes) serve(t *testing.T, source idserver.Source) {
 	t.Helper()
-	log := slog.New(slog.DiscardHandler)
-	f.server = &idserver.Server{IDs: source, Log: log}
+	f.server = &idserver.Server{IDs: source}
 	var err error
 	f.Node, err = node.Start(t.Context(), node.Options{
-		Name: name, Cookie: cookie, EPMD: epmd.Off, Log: log,
-		Supervisors: []node.Supervisor{{Name: "sup", Servers: []node.Server{{Name: "flake", Handler: f.server}}}},
+		Name: name, Cookie: cookie, EPMD: epmd.Off, Log: quiet,
+		Supervisors: []node.Supervisor{{Name: "sup", Servers: []node.Server{{Name: "flake", Handler: &iderl.Handler{Server: f.server, Log: quiet}}}}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -68,7 +70,7 @@ func (f *flakes) serve(t *testing.T, source idserver.Source) {
 func (f *flakes) doors(t *testing.T) map[string]Door {
 	t.Helper()
 	web := httptest.NewServer(idhttp.New(idhttp.Options{
-		Generators: []idhttp.Generator{{Name: "flake", Server: f.server}}, Log: f.server.Log,
+		Generators: []idhttp.Generator{{Name: "flake", Server: f.server}}, Log: quiet,
 	}))
 	t.Cleanup(web.Close)
 	h, err := NewHTTP(web.URL, HTTPOptions{})

@@ -3,7 +3,6 @@ package client
 import (
 	"bytes"
 	"errors"
-	"log/slog"
 	"net/http/httptest"
 	"path/filepath"
 	"sync"
@@ -123,9 +122,8 @@ func TestLeasedClock(t *testing.T) {
 // webDoor returns the way to a source over HTTP, under the name ids.
 func webDoor(t *testing.T, source idserver.Source) Door {
 	t.Helper()
-	log := slog.New(slog.DiscardHandler)
 	web := httptest.NewServer(idhttp.New(idhttp.Options{
-		Generators: []idhttp.Generator{{Name: "ids", Server: &idserver.Server{IDs: source, Log: log}}}, Log: log,
+		Generators: []idhttp.Generator{{Name: "ids", Server: &idserver.Server{IDs: source}}}, Log: quiet,
 	}))
 	t.Cleanup(web.Close)
 	h, err := NewHTTP(web.URL, HTTPOptions{})

@@ -7,7 +7,7 @@
 //	3 frame    4-byte length      node/dist         one reader a connection, in order; ticks
 //	4 message  control + payload  node/dist         a table of operations
 //	5 call     $gen_call, From    genserver         pid and tag stay the bytes that came
-//	6 id       the methods        idserver
+//	6 id       the request        idserver/iderl    a method of idserver for each
 //	7 reply    {Tag, Reply}       genserver         appended to the connection's output
 //	8 socket   write              node/dist         once for all that had arrived
 //

@@ -18,6 +18,7 @@ import (
 
 	"github.com/flake-go/flake/flake"
 	"github.com/flake-go/flake/idserver"
+	"github.com/flake-go/flake/idserver/iderl"
 	"github.com/flake-go/flake/node/etf"
 	"github.com/flake-go/flake/node/handshake"
 )
@@ -66,15 +67,15 @@ func TestFuzz(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := &idserver.Server{IDs: idserver.Flake(g), Log: quiet}
+	server := &idserver.Server{IDs: idserver.Flake(g)}
 	f := &fuzzer{
 		t: t, seed: *fuzzSeed, stop: make(chan struct{}),
 		sessions: make(map[string]*session), passed: make(map[string]*passed), done: make(map[string]int),
 		node: start(t, Options{
-			Functions: server.Functions(idserver.Surroundings{Output: io.Discard}),
+			Functions: iderl.Functions(server, iderl.Surroundings{Output: io.Discard}),
 			Supervisors: []Supervisor{{Name: "flake_sup", Servers: []Server{
-				{Name: "flake", Handler: server},
-				{Name: "persistent_timer", Handler: idserver.Timer{IDs: server.IDs}},
+				{Name: "flake", Handler: &iderl.Handler{Server: server, Log: quiet}},
+				{Name: "persistent_timer", Handler: iderl.Timer{IDs: server.IDs}},
 			}}},
 		}),
 	}

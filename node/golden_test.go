@@ -18,6 +18,7 @@ import (
 
 	"github.com/flake-go/flake/flake"
 	"github.com/flake-go/flake/idserver"
+	"github.com/flake-go/flake/idserver/iderl"
 	"github.com/flake-go/flake/node/etf"
 	"github.com/flake-go/flake/node/handshake"
 )
@@ -241,6 +242,6 @@ func TestPlainConversations(t *testing.T) {
 // flakeSup is the supervisor of the server called flake.
 func flakeSup(ids idserver.Source) []Supervisor {
 	return []Supervisor{{Name: "flake_sup", Servers: []Server{
-		{Name: "flake", Handler: &idserver.Server{IDs: ids, Log: quiet}},
+		{Name: "flake", Handler: &iderl.Handler{Server: &idserver.Server{IDs: ids}, Log: quiet}},
 	}}}
 }

@@ -13,18 +13,19 @@ import (
 	"github.com/flake-go/flake/flake"
 	"github.com/flake-go/flake/genserver"
 	"github.com/flake-go/flake/idserver"
+	"github.com/flake-go/flake/idserver/iderl"
 )
 
 // watched is the server flake, with all that passes through it written down.
 type watched struct {
-	*idserver.Server
+	*iderl.Handler
 	steps []string
 }
 
 func (w *watched) HandleCall(c genserver.Call) {
 	w.steps = append(w.steps, fmt.Sprintf("5 call %q", c.Request))
 	c.Caller = watchedCaller{c.Caller, w}
-	w.Server.HandleCall(c)
+	w.Handler.HandleCall(c)
 }
 
 // watchedCaller is the way back.
@@ -53,7 +54,7 @@ func (*watched) Waits() uint64          { return 0 }
 // of the package's documentation.
 func TestWalk(t *testing.T) {
 	w := new(watched)
-	w.Server = &idserver.Server{IDs: idserver.Flake(w), Log: quiet}
+	w.Handler = &iderl.Handler{Server: &idserver.Server{IDs: idserver.Flake(w)}, Log: quiet}
 	n := start(t, Options{Supervisors: []Supervisor{{Name: "flake_sup", Servers: []Server{{Name: "flake", Handler: w}}}}})
 	creation := string(binary.BigEndian.AppendUint32(nil, n.creation))
 

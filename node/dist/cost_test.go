@@ -14,6 +14,7 @@ import (
 	"github.com/flake-go/flake/flake"
 	"github.com/flake-go/flake/genserver"
 	"github.com/flake-go/flake/idserver"
+	"github.com/flake-go/flake/idserver/iderl"
 	"github.com/flake-go/flake/node/etf"
 	"github.com/flake-go/flake/node/handshake"
 	"github.com/flake-go/flake/node/wire"
@@ -115,7 +116,7 @@ func serving(t testing.TB, w *stream) *Conn {
 	log := slog.New(slog.DiscardHandler)
 	server := &genserver.Server{
 		Name: "flake", Module: "flake_server", Pid: ours,
-		Handler: &idserver.Server{IDs: idserver.Flake(ids), Log: log},
+		Handler: &iderl.Handler{Server: &idserver.Server{IDs: idserver.Flake(ids)}, Log: log},
 	}
 	local := newLocals()
 	local.names["flake"].Receive = func(m *Message) error { return server.Receive(m.Term(), m) }

@@ -13,6 +13,7 @@ import (
 	"github.com/flake-go/flake/flake/sno"
 	"github.com/flake-go/flake/flake/snowflake"
 	"github.com/flake-go/flake/idserver"
+	"github.com/flake-go/flake/idserver/iderl"
 	"github.com/flake-go/flake/idserver/idhttp"
 	"github.com/flake-go/flake/node"
 	"github.com/flake-go/flake/node/etf"
@@ -80,7 +81,7 @@ func openGenerator(ctx context.Context, path string, where place, open opener, o
 	if err != nil {
 		return g, errors.Join(err, end())
 	}
-	g.server = &idserver.Server{IDs: ids, Log: o.Logger, Version: version, Started: time.Now()}
+	g.server = &idserver.Server{IDs: ids, Version: version, Started: time.Now()}
 	g.stop = func() error { return errors.Join(end(), release()) }
 	return g, nil
 }
@@ -172,9 +173,9 @@ func value(option *int64) int {
 }
 
 // servers are the generators as gen_servers.
-func (all generators) servers() (servers []node.Server) {
+func (all generators) servers(log *slog.Logger) (servers []node.Server) {
 	for _, g := range all {
-		servers = append(servers, node.Server{Name: etf.Atom(g.name), Module: "flake_server", Handler: g.server})
+		servers = append(servers, node.Server{Name: etf.Atom(g.name), Module: "flake_server", Handler: &iderl.Handler{Server: g.server, Log: log}})
 	}
 	return servers
 }

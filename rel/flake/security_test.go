@@ -32,7 +32,7 @@ var noLimits = map[string]string{
 	"node/etf.MaxReferenceWords":     "a length of the protocol",
 	"idserver.maxOctets":             "the length of an id",
 	"idserver.MaxText":               "the length of an id's text",
-	"idserver.maxDigits":             "an argument's own limit is below",
+	"idserver/iderl.maxDigits":       "an argument's own limit is below",
 	"flake/internal/tick.MaxPerTick": "the format of ids",
 	"flake/internal/tick.MaxLast":    "the format of ids",
 	"flake/internal/tick.maxNap":     "how often is looked",

@@ -9,7 +9,7 @@ import (
 
 	"github.com/flake-go/flake/config"
 	"github.com/flake-go/flake/flake"
-	"github.com/flake-go/flake/idserver"
+	"github.com/flake-go/flake/idserver/iderl"
 	"github.com/flake-go/flake/idserver/idhttp"
 	"github.com/flake-go/flake/node"
 	"github.com/flake-go/flake/node/epmd"
@@ -64,9 +64,9 @@ func start(ctx context.Context, cfg config.Config, stdout io.Writer, log *slog.L
 		NetTicktime: cfg.Node.NetTicktime,
 		Memory:      reserve.Memory(),
 		TLS:         secured,
-		Supervisors: []node.Supervisor{{Name: "flake_sup", Module: "flake_sup", Servers: append(all.servers(),
-			node.Server{Name: "persistent_timer", Module: "persistent_timer", Handler: idserver.Timer{IDs: first.IDs}})}},
-		Functions: first.Functions(idserver.Surroundings{
+		Supervisors: []node.Supervisor{{Name: "flake_sup", Module: "flake_sup", Servers: append(all.servers(log),
+			node.Server{Name: "persistent_timer", Module: "persistent_timer", Handler: iderl.Timer{IDs: first.IDs}})}},
+		Functions: iderl.Functions(first, iderl.Surroundings{
 			Config: originalConfig(cfg.Flake),
 			Output: stdout,
 		}),

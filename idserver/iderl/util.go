@@ -1,4 +1,4 @@
-package idserver
+package iderl
 
 import (
 	"math/big"
@@ -20,8 +20,8 @@ const maxDigits = 1 << 13
 // asList returns the digits of an integer in a base from 2 to 62.
 func asList(args []etf.Term) (etf.Term, error) {
 	n, ok := integer(args[0])
-	base, _ := args[1].(int64)
-	if !ok || base < flake.MinBase || base > flake.MaxBase {
+	base, known := digitsOf(args[1])
+	if !ok || !known {
 		return nil, rpc.BadArgument()
 	}
 	if n.BitLen() > maxDigits {
@@ -34,7 +34,7 @@ func asList(args []etf.Term) (etf.Term, error) {
 		}
 		return unicode.ToLower(r)
 	}
-	return etf.String(strings.Map(swap, n.Text(int(base)))), nil
+	return etf.String(strings.Map(swap, n.Text(base))), nil
 }
 
 // genID puts an id together from a time, a worker and a sequence, each cut to

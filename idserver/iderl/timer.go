@@ -1,4 +1,4 @@
-package idserver
+package iderl
 
 import (
 	"time"

@@ -1,15 +1,23 @@
-package idserver
+package iderl
 
 import (
 	"context"
 	"log/slog"
 
 	"github.com/flake-go/flake/genserver"
+	"github.com/flake-go/flake/idserver"
 	"github.com/flake-go/flake/node/etf"
 )
 
-// HandleCall answers a gen_server:call at once, or if it is for more than MaxInline
-// ids in its turn:
+// Handler answers the calls of Erlang nodes to an id server, as the original's gen_server
+// flake_server does.
+type Handler struct {
+	Server *idserver.Server
+	Log    *slog.Logger
+}
+
+// HandleCall answers a gen_server:call at once, or if it is for more than
+// [idserver.MaxInline] ids in its turn:
 //
 //	get, {get, Base}, {get, meta, 0..255}             {ok, Id}
 //	{get_many, N}, {get_many, N, Base}                {ok, [Id]}
@@ -23,119 +31,113 @@ import (
 //
 // or {error, Reason}. A Base is 2 to 62 or canonical. A text is a string or a binary; a
 // binary of an id's size is that id. An id in a reply is a binary, or with a Base a string.
-func (s *Server) HandleCall(c genserver.Call) {
+func (h *Handler) HandleCall(c genserver.Call) {
 	var q request
 	q.decode(c.Request)
-	if q.n > MaxInline {
-		s.answerInTurn(c, q)
+	if q.n > idserver.MaxInline {
+		h.answerInTurn(c, q)
 		return
 	}
-	if q.op == opUnknown {
-		s.Log.Warn("call not known, answered ok", "request", text(c.Request))
+	if q.kind == unknown {
+		h.Log.Warn("call not known, answered ok", "request", text(c.Request))
 	}
-	c.Reply(s.answer(c.Context(), &q, nil, c.Begin(), c.Caps()))
+	c.Reply(h.answer(c.Context(), &q, nil, c.Begin(), c.Caps()))
 }
 
-func (s *Server) answerInTurn(c genserver.Call, q request) {
+func (h *Handler) answerInTurn(c genserver.Call, q request) {
 	ctx, caps := c.Context(), c.Caps()
-	c.ReplyInTurn(s.sizeOf(&q), func(dst []byte, room bool) []byte {
-		if !room {
-			s.count(q.op, ErrBusy)
-			t := terms{dst: dst, caps: caps}
-			t.result(ErrBusy)
-			return t.dst
+	c.ReplyInTurn(h.sizeOf(&q), func(dst []byte, room bool) []byte {
+		turn := idserver.NoTurn
+		if room {
+			turn = h.Server.TurnOfNode(q.n)
+			defer turn.End() // when the answer is made
 		}
-		turn := s.TurnOfNode(q.n)
-		defer turn.End() // when the answer is made
-		return s.answer(ctx, &q, turn, dst, caps)
+		return h.answer(ctx, &q, turn, dst, caps)
 	})
 }
 
 // answer does what is asked for, and appends what comes of it.
-func (s *Server) answer(ctx context.Context, q *request, turn *Turn, dst []byte, caps etf.Caps) []byte {
+func (h *Handler) answer(ctx context.Context, q *request, turn *idserver.Turn, dst []byte, caps etf.Caps) []byte {
+	s := h.Server
 	t := terms{dst, caps, s.IDs.Format(), q.base}
-	switch q.op {
-	case opGet:
-		if id, err := s.get(ctx, q); t.result(err) {
+	switch q.kind {
+	case get:
+		if id, err := s.Get(ctx); t.result(err) {
 			t.id(id)
 		}
-	case opGetMany:
+	case getMeta:
+		if id, err := s.GetMeta(ctx, q.meta); t.result(err) {
+			t.id(id)
+		}
+	case getMany:
 		if runs, err := s.GetMany(ctx, q.n, turn); t.result(err) {
 			t.ids(runs)
 		}
-	case opGetBinary:
+	case getBinary:
 		if runs, err := s.GetBinary(ctx, q.n, turn); t.result(err) {
 			t.packed(runs)
 		}
-	case opLease:
+	case lease:
 		if runs, err := s.Lease(ctx, q.n, turn); t.result(err) {
 			t.runs(runs)
 		}
-	case opNotional:
+	case notional:
 		if id, err := s.Notional(q.first); t.result(err) {
 			t.id(id)
 		}
-	case opSpan:
+	case span:
 		if lowest, highest, err := s.Span(q.first, q.last); t.result(err) {
 			t.tuple(2)
 			t.id(lowest)
 			t.id(highest)
 		}
-	case opDecompose:
+	case decompose:
 		if _, fields, err := s.Decompose(q.text, q.base); t.result(err) {
 			t.fields(fields)
 		}
-	case opInfo:
+	case info:
 		t.info(s.Info())
-	case opInvalid:
-		s.count(opInvalid, ErrBadArgument)
-		t.result(ErrBadArgument)
+	case invalid:
+		t.result(s.Invalid())
 	default:
-		s.count(opUnknown, nil)
+		s.Unknown()
 		t.atom("ok")
 	}
 	return t.dst
 }
 
-func (s *Server) get(ctx context.Context, q *request) (Number, error) {
-	if q.hasMeta {
-		return s.GetMeta(ctx, q.meta)
-	}
-	return s.Get(ctx)
-}
-
 // sizeOf returns the bytes that an answer has at most; a lease more only if others
 // take ids all the while.
-func (s *Server) sizeOf(q *request) int {
+func (h *Handler) sizeOf(q *request) int {
 	const heads = 32 // of the answer and of one element, with an integer in it
-	format := s.IDs.Format()
-	width := len(AppendID(nil, format, highest(format.Size()), q.base))
-	switch q.op {
-	case opGetMany:
+	width := idserver.Width(h.Server.IDs.Format(), q.base)
+	switch q.kind {
+	case getMany:
 		const head = 5 // of a binary; of a string it is 3
 		return heads + q.n*(head+width)
-	case opGetBinary:
+	case getBinary:
 		return heads + q.n*width
 	}
-	return heads + (2+q.n/s.share())*(heads+width)
+	return heads + h.Server.MaxRuns(q.n)*(heads+width)
 }
 
 // State is what sys:get_state shows, the original's record:
 //
 //	{state, LastMilliseconds, Worker, LastSequence}
-func (s *Server) State() etf.Term {
-	milli, sequence := s.IDs.Last()
-	return etf.Tuple{etf.Atom("state"), int64(milli), int64(s.IDs.Worker()), int64(sequence)}
+func (h *Handler) State() etf.Term {
+	ids := h.Server.IDs
+	milli, sequence := ids.Last()
+	return etf.Tuple{etf.Atom("state"), int64(milli), int64(ids.Worker()), int64(sequence)}
 }
 
 // HandleCast drops what was cast.
-func (s *Server) HandleCast(request []byte, _ genserver.Caller) {
-	s.Log.Debug("cast dropped", "request", text(request))
+func (h *Handler) HandleCast(request []byte, _ genserver.Caller) {
+	h.Log.Debug("cast dropped", "request", text(request))
 }
 
 // HandleInfo drops the message.
-func (s *Server) HandleInfo(message []byte, _ genserver.Caller) {
-	s.Log.Debug("message dropped", "message", text(message))
+func (h *Handler) HandleInfo(message []byte, _ genserver.Caller) {
+	h.Log.Debug("message dropped", "message", text(message))
 }
 
 // text is a term as Erlang text, made only if it is logged.
