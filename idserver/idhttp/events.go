@@ -17,6 +17,9 @@ func (s *Server) sample() {
 		now := time.Now()
 		for i := range s.Generators {
 			ids[i] = s.Generators[i].Server.Stats().IDs
+			if s.Generators[i].idle(now) {
+				continue // who looked for trouble would have the file written
+			}
 			reason, _ := s.Generators[i].trouble()
 			s.troubles.note(i, reason, now)
 		}

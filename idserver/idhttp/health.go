@@ -33,6 +33,14 @@ func well(w http.ResponseWriter, r *http.Request, answer string) *problem {
 	return nil
 }
 
+// idle tells whether the mark was left behind, as nobody asks for ids, and all is well
+// with the file as far as is known.
+func (g *Generator) idle(now time.Time) bool {
+	mark := g.Server.IDs.Mark()
+	_, err := g.Server.IDs.LastSaved()
+	return !mark.IsZero() && mark.Before(now) && err == nil
+}
+
 // trouble returns the reason why a generator cannot hand out ids, or soon will not
 // be able to, and what there is to say about it; or nothing.
 func (g *Generator) trouble() (reason, detail string) {

@@ -198,3 +198,25 @@ func TestPartOfTime(t *testing.T) {
 		}
 	}
 }
+
+// Who looks for trouble where nobody asks for ids would have the file written.
+func TestIdle(t *testing.T) {
+	for name, tt := range map[string]struct {
+		ids  idserver.Source
+		idle bool
+	}{
+		"no mark":             {past{}, false},
+		"a mark ahead":        {past{mark: noon}, false},
+		"a mark left behind":  {past{mark: noon.Add(-1)}, true},
+		"one not to be moved": {unsaved{past{mark: noon.Add(-1)}}, false},
+	} {
+		g := Generator{Server: &idserver.Server{IDs: tt.ids}}
+		if got := g.idle(noon); got != tt.idle {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+type unsaved struct{ past }
+
+func (unsaved) LastSaved() (time.Time, error) { return noon, flake.ErrTimestampNotSaved }

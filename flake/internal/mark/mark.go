@@ -1,8 +1,8 @@
-// Package mark keeps a time in a file, and perhaps a few words beside it, so that
+// Package mark keeps marks in a file, a time and perhaps a few words each, so that
 // they survive kill -9, a power cut and a full disk: the old ones or the new ones
 // are there, never neither.
 //
-// [Open] locks the file and reads it, [File.Save] replaces it. What the time and
+// [Open] locks the file and reads it, [File.Save] replaces it. What the times and
 // the words mean is the caller's affair.
 package mark
 
@@ -50,43 +50,60 @@ type Writer interface {
 // ErrLocked: another process holds the lock.
 var ErrLocked = errors.New("another node is running with it")
 
-// File is a mark's file, locked.
+// File is a file of marks, locked.
 type File struct {
 	disk Disk
-	path string
+	name string // as it was opened
+	path string // without symbolic links
 	lock Lock
 }
 
-// Open locks the file at path and reads its mark. found is false if there is no
-// file. A file that is anything but a mark is an error that says what it is and
-// what to do; it is never taken for none.
-func Open(disk Disk, path string) (f *File, m Mark, found bool, err error) {
+// Open locks the file at path and reads its marks; they are empty if there is no
+// file. A file that is anything else is an error that says what it is and what to
+// do; it is never taken for none.
+func Open(disk Disk, path string) (*File, Marks, error) {
 	real, err := disk.Resolve(path)
 	if err != nil {
-		return nil, Mark{}, false, advise(path, err)
+		return nil, nil, advise(path, err)
 	}
-	f = &File{disk: disk, path: real}
-	if f.lock, err = disk.Lock(real + ".lock"); err != nil {
-		return nil, Mark{}, false, advise(real, err)
+	lock, err := disk.Lock(real + ".lock")
+	if err != nil {
+		return nil, nil, advise(real, err)
 	}
-	data, err := disk.Read(real, maxSize)
+	marks, err := read(disk, real)
+	if err != nil {
+		lock.Close()
+		return nil, nil, err
+	}
+	return &File{disk, path, real, lock}, marks, nil
+}
+
+// Former reads the marks of the file that a generator had of its own, when each
+// had one: the name stood behind that of this file.
+func (f *File) Former(name string) (Marks, error) {
+	path := f.name + "-" + name
+	real, err := f.disk.Resolve(path)
+	if err != nil {
+		return nil, advise(path, err)
+	}
+	return read(f.disk, real)
+}
+
+func read(disk Disk, path string) (Marks, error) {
+	data, err := disk.Read(path, maxSize)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return f, Mark{}, false, nil
+		return Marks{}, nil
 	case err != nil:
-		err = advise(real, err)
-	default:
-		if m, err = Parse(data); err != nil {
-			err = fmt.Errorf("timestamp_path %s: %w; it was left as it is. "+
-				"Put the right file back; or, if the clock was not set back since ids were last made, "+
-				"move this one away and start again", real, err)
-		}
+		return nil, advise(path, err)
 	}
+	marks, err := Parse(data)
 	if err != nil {
-		f.lock.Close()
-		return nil, Mark{}, false, err
+		return nil, fmt.Errorf("timestamp_path %s: %w; it was left as it is. "+
+			"Put the right file back; or, if the clock was not set back since ids were last made, "+
+			"move this one away and start again", path, err)
 	}
-	return f, m, true, nil
+	return marks, nil
 }
 
 func advise(path string, err error) error {
@@ -102,10 +119,10 @@ func advise(path string, err error) error {
 // Path is where the file is, symbolic links resolved.
 func (f *File) Path() string { return f.path }
 
-// Save makes a mark durable in place of the one before. On an error either may be
+// Save makes marks durable in place of those before. On an error either may be
 // there after a crash.
-func (f *File) Save(m Mark) error {
-	if err := f.save(m); err != nil {
+func (f *File) Save(m Marks) error {
+	if err := f.save(m.append(nil)); err != nil {
 		return fmt.Errorf("timestamp_path %s: %w", f.path, err)
 	}
 	return nil
@@ -114,12 +131,10 @@ func (f *File) Save(m Mark) error {
 // save writes aside and renames, for a write in place could be torn. It writes
 // the new file from scratch each time, since after a failed fsync the kernel
 // may take what it lost for written. The folder's fsync makes the new name last.
-func (f *File) save(m Mark) error {
-	if m.Milli > Max {
-		return fmt.Errorf("the time %d is beyond %d, in the year 6429", m.Milli, int64(Max))
-	}
-	if len(m.Words) > MaxWords {
-		return fmt.Errorf("%d words beside the time, where %d fit", len(m.Words), MaxWords)
+// What could not be read is not written.
+func (f *File) save(data []byte) error {
+	if _, err := Parse(data); err != nil {
+		return fmt.Errorf("what would be written could not be read: %w", err)
 	}
 	if err := f.lock.Keep(); err != nil {
 		return err
@@ -129,7 +144,7 @@ func (f *File) save(m Mark) error {
 	if err != nil {
 		return err
 	}
-	_, err = w.Write(m.append(nil))
+	_, err = w.Write(data)
 	if err == nil {
 		err = w.Sync()
 	}
