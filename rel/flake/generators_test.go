@@ -85,7 +85,8 @@ func TestGeneratorsRefused(t *testing.T) {
 	}
 }
 
-// Where each generator had a file of its own, its time is taken over, once.
+// Where each generator had a file of its own, its time is taken over, once, and that
+// file is not started with again.
 func TestMarksOfBefore(t *testing.T) {
 	t.Parallel()
 	config := configFile(t, `epmd = "off"`)
@@ -105,7 +106,7 @@ func TestMarksOfBefore(t *testing.T) {
 		t.Errorf("exit status %d, want %d and %q", status, exitFailure, want)
 	}
 	before(time.Now())
-	for range 2 {
+	for range 3 {
 		p := spawn(t, freePort(t), command, "-noinput", "-config", config)
 		p.await("  EPMD ")
 		p.signal(syscall.SIGKILL)
@@ -116,7 +117,17 @@ func TestMarksOfBefore(t *testing.T) {
 				t.Errorf("%q, %v, without %q", marks, err, name)
 			}
 		}
-		before(time.Now().Add(time.Hour)) // which it is not asked any more
+		if former, err := os.ReadFile(path + "-orders"); !strings.HasPrefix(string(former), "flake-mark 3 ") {
+			t.Errorf("the file that was taken over is %q, %v", former, err)
+		}
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	p = spawn(t, freePort(t), command, "-noinput", "-config", config)
+	want = "generator orders: flake: timestamp_path " + path + "-orders: its mark was taken over"
+	if status := p.wait(); status != exitFailure || !strings.Contains(p.output(), want) {
+		t.Errorf("exit status %d, want %d and %q", status, exitFailure, want)
 	}
 }
 

@@ -3,7 +3,6 @@ package durable
 import (
 	"context"
 	"log/slog"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -16,6 +15,7 @@ type Keeper struct {
 	marks  *Marks
 	name   string // of its mark
 	alone  bool   // nobody else has the marks
+	at     string // where it is, for people
 	source Source
 	log    *slog.Logger
 	told   func(time.Duration) // how long it took to write the file
@@ -35,9 +35,8 @@ type Keeper struct {
 	behind bool          // whether it was far behind
 	seen   uint64        // what it was
 
-	stop     chan struct{}
-	closing  sync.Once
-	closeErr error
+	stop  chan struct{}
+	close func() error // once
 }
 
 // next gives the mark to be saved. The last one is brought back from ahead of the
@@ -81,7 +80,11 @@ func (k *Keeper) stale() bool {
 	now, limit := k.source.Now(), k.source.Limit()
 	before := limit.Milli()
 	k.source.Lower(now + window)
-	return limit.Milli() < before || now > k.mark.Load()+k.old
+	lowered := limit.Milli() < before
+	if lowered {
+		k.asked() // it may be at the price of an id, which nobody asked for
+	}
+	return lowered || now > k.mark.Load()+k.old
 }
 
 // await is the limit's Extend: the clock is past the mark. As a rule that means
@@ -107,7 +110,7 @@ func (k *Keeper) await(ctx context.Context, milli uint64) error {
 		case <-round:
 		case <-k.stop:
 			return tick.ErrClosed
-		case <-k.marks.stop:
+		case <-k.marks.open.Done():
 			return tick.ErrClosed
 		case <-ctx.Done():
 			return context.Cause(ctx)
@@ -146,16 +149,14 @@ func (k *Keeper) Ready() error {
 // several. Calls under way and later fail with [tick.ErrClosed]. Close waits for
 // the disk; if it cannot write, the next start waits instead. A second Close
 // gives what the first did.
-func (k *Keeper) Close() error {
-	k.closing.Do(func() {
-		close(k.stop)
-		if k.alone {
-			k.closeErr = k.marks.Close()
-		} else {
-			k.closeErr = k.marks.end(k)
-		}
-	})
-	return k.closeErr
+func (k *Keeper) Close() error { return k.close() }
+
+func (k *Keeper) end() error {
+	close(k.stop)
+	if k.alone {
+		return k.marks.Close()
+	}
+	return k.marks.drop(k)
 }
 
 // watch tells of a clock that has gone far ahead or back, and what becomes of it.

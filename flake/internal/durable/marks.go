@@ -1,6 +1,7 @@
 package durable
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -12,7 +13,10 @@ import (
 	"github.com/flake-go/flake/flake/internal/tick"
 )
 
-var errSlow = fmt.Errorf("%w: the disk has not answered for %v", tick.ErrTimestampNotSaved, Patience)
+var (
+	errSlow  = fmt.Errorf("%w: the disk has not answered for %v", tick.ErrTimestampNotSaved, Patience)
+	errEnded = fmt.Errorf("%w, and so is its file of marks", tick.ErrClosed)
+)
 
 // Marks is a file that keeps the marks of several generators, each under a name.
 // It is written once a second for all of them, and not while nobody asks for ids.
@@ -21,21 +25,23 @@ type Marks struct {
 	file *mark.File
 	log  *slog.Logger
 
-	saving sync.Mutex // held while the file is written
-	marks  mark.Marks // what is to be in it; under saving
-	kept   []*Keeper  // whose marks are kept ahead; under saving
-	ended  bool       // under saving
-	linger int        // beats without ids until the marks stay; 0: they never do
-	quiet  int        // beats since there were ids; under saving
+	saving sync.Mutex      // held while the file is written
+	marks  mark.Marks      // what is to be in it; under saving
+	names  map[string]bool // of those that begin or are kept; under saving
+	kept   []*Keeper       // whose marks are kept ahead; under saving
+	ended  bool            // under saving
+	linger int             // beats without ids until the marks stay; 0: they never do
+	quiet  int             // beats since there were ids; under saving
 
 	mu    sync.Mutex
 	round chan struct{} // closed when the next attempt at the file ends
 	err   error         // what the last one came to
 
-	kick, stop chan struct{}
-	stopped    chan struct{} // closed when run has ended; nil if it was not begun
-	closing    sync.Once
-	closeErr   error
+	kick    chan struct{}
+	open    context.Context // until Close
+	stop    context.CancelFunc
+	stopped chan struct{} // closed when run has ended; nil if it was not begun
+	close   func() error  // once
 }
 
 // OpenMarks locks the file at path, creating it with the first generator if there
@@ -59,45 +65,104 @@ func OpenMarksOn(disk mark.Disk, path string, log *slog.Logger, linger int) (*Ma
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &Marks{
-		file: file, log: log, marks: marks, linger: linger, quiet: linger,
-		round: make(chan struct{}), kick: make(chan struct{}, 1), stop: make(chan struct{}),
-	}, nil
+	if marks == nil {
+		marks = mark.Marks{}
+	}
+	m := &Marks{
+		file: file, log: log, marks: marks, names: map[string]bool{}, linger: linger, quiet: linger,
+		round: make(chan struct{}), kick: make(chan struct{}, 1),
+	}
+	m.open, m.stop = context.WithCancel(context.Background())
+	m.close = sync.OnceValue(m.end)
+	return m, nil
 }
 
-// last gives the mark of the last run under a name, and whether there was one. It
-// may have had a file of its own then.
-func (m *Marks) last(name string) (last mark.Mark, found bool, err error) {
+// A former is the file that a generator had of its own, and the mark in it.
+type former struct {
+	*mark.File
+	mark.Mark
+	err error // it was taken over
+}
+
+func (f former) takeOver() error {
+	if err := f.TakeOver(); err != nil {
+		return fmt.Errorf("%w: %w", tick.ErrTimestampNotSaved, err)
+	}
+	return nil
+}
+
+func (m *Marks) former(name string) (f former, err error) {
+	if name == "" {
+		return f, nil
+	}
+	if f.File, f.Mark, err = m.file.Former(name); errors.Is(err, mark.ErrTakenOver) {
+		f.err, err = err, nil
+	}
+	return f, err
+}
+
+// reserve keeps others from a name until release, and returns the mark of the last
+// run under it, and whether there was one. A new one begins only where no mark can
+// be meant for it.
+func (m *Marks) reserve(k *Keeper, f former) (last mark.Mark, found bool, err error) {
 	m.saving.Lock()
 	defer m.saving.Unlock()
-	if last, found = m.marks[name]; found || name == "" {
-		return last, found, nil
+	last, found = m.marks[k.name]
+	_, single := m.marks[""]
+	single = single && len(m.marks) == 1
+	switch {
+	case m.ended:
+		return last, false, errEnded
+	case m.names[k.name]:
+		err = fmt.Errorf("%s: another generator keeps its mark as %q", m.file.Path(), k.name)
+	case found && f.File != nil && (last.Milli != f.Milli || !slices.Equal(last.Words, f.Words)):
+		err = f.Refuse("it has another mark than was taken over from it")
+	case !found && f.File != nil:
+		last, found = f.Mark, true
+	case !found && f.err != nil:
+		err = f.err
+	case !found && k.alone && len(m.marks) > 0:
+		err = m.file.Refuse("it has the marks of generators with names, and none without; open it with OpenMarks")
+	case !found && single && !m.names[""]:
+		err = m.file.Refuse("it has the mark of one generator, without a name; open that with the empty name first, or another file")
 	}
-	former, err := m.file.Former(name)
 	if err != nil {
 		return last, false, fmt.Errorf("flake: %w", err)
 	}
-	last, found = former[""]
+	m.names[k.name] = true
 	return last, found, nil
 }
 
-// add has the mark of one more generator kept.
-func (m *Marks) add(k *Keeper) error {
+func (m *Marks) release(name string) {
 	m.saving.Lock()
 	defer m.saving.Unlock()
-	if slices.ContainsFunc(m.kept, func(other *Keeper) bool { return other.name == k.name }) {
-		return fmt.Errorf("flake: %s: another generator keeps its mark as %q", m.file.Path(), k.name)
+	delete(m.names, name)
+}
+
+// add has the mark of one more generator kept, which may be taken over.
+func (m *Marks) add(k *Keeper, f former) (err error) {
+	m.saving.Lock()
+	defer m.saving.Unlock()
+	if f.File != nil { // as it is, so that a crash leaves the same twice
+		m.marks[k.name] = f.Mark
+		if err = m.save(); err == nil {
+			err = f.takeOver()
+		}
 	}
 	before, found := m.marks[k.name]
-	m.kept = append(m.kept, k)
-	err := m.save()
 	if err == nil {
-		k.asked() // from here on
-		return nil
+		m.kept = append(m.kept, k)
+		if err = m.save(); err == nil {
+			k.asked() // from here on
+			return nil
+		}
+		m.kept = m.kept[:len(m.kept)-1]
 	}
-	m.kept = m.kept[:len(m.kept)-1]
 	if m.marks[k.name] = before; !found {
 		delete(m.marks, k.name)
+	}
+	if errors.Is(err, tick.ErrClosed) {
+		return err
 	}
 	return fmt.Errorf("%w; free the disk or make the file and its folder writable, or set another timestamp_path", err)
 }
@@ -112,7 +177,7 @@ func (m *Marks) renew() error {
 
 func (m *Marks) save() error {
 	if m.ended {
-		return tick.ErrClosed
+		return errEnded
 	}
 	for _, k := range m.kept {
 		m.marks[k.name] = k.next()
@@ -132,22 +197,23 @@ func (m *Marks) save() error {
 	return nil
 }
 
-// look looks at the clocks, and tells whether it is time to move the marks: there
-// were ids of late, one has to be moved all the same, or the last attempt failed.
-func (m *Marks) look() bool {
+// beat looks at the clocks, and moves the marks if it is time to: there were ids of
+// late, one has to be moved all the same, or the last attempt failed.
+func (m *Marks) beat() {
 	m.saving.Lock()
 	defer m.saving.Unlock()
 	_, err := m.state()
 	due := err != nil || m.linger == 0
 	m.quiet++
 	for _, k := range m.kept {
-		k.watch()
-		due = k.stale() || due
-		if k.asked() {
+		if k.watch(); k.asked() {
 			m.quiet = 0
 		}
+		due = k.stale() || due
 	}
-	return due || m.quiet < m.linger
+	if due || m.quiet < m.linger {
+		m.settle(m.save())
+	}
 }
 
 // state gives the attempt at the file that is under way or comes next, and what
@@ -170,19 +236,13 @@ func (m *Marks) run(beat <-chan time.Time) {
 	defer close(m.stopped)
 	for {
 		select {
-		case <-m.stop:
+		case <-m.open.Done():
 			return
 		case <-beat:
 			m.beat()
 		case <-m.kick:
 			m.settle(m.renew())
 		}
-	}
-}
-
-func (m *Marks) beat() {
-	if m.look() {
-		m.settle(m.renew())
 	}
 }
 
@@ -214,35 +274,37 @@ func (m *Marks) slow(round chan struct{}) error {
 	return errSlow
 }
 
-// end ends a generator, or with nil all, brings its mark back from ahead of the
+// drop ends a generator, or with nil all, brings its mark back from ahead of the
 // clock, and writes the file.
-func (m *Marks) end(one *Keeper) (err error) {
+func (m *Marks) drop(one *Keeper) (err error) {
 	m.saving.Lock()
 	defer m.saving.Unlock()
-	for _, k := range m.kept {
+	rest := slices.DeleteFunc(slices.Clone(m.kept), func(k *Keeper) bool {
 		k.ended = one == nil || k == one
-	}
-	if kept := m.kept; slices.ContainsFunc(kept, func(k *Keeper) bool { return k.ended }) {
+		return k.ended
+	})
+	if len(rest) < len(m.kept) {
 		err = m.save()
-		m.kept = slices.DeleteFunc(kept, func(k *Keeper) bool { return k.ended })
+		m.kept = rest
 	}
-	m.ended = m.ended || one == nil
+	if m.ended = m.ended || one == nil; one != nil {
+		delete(m.names, one.name)
+	}
 	return err
 }
 
 // Close ends all generators as their own Close does, and gives up the lock. A
 // second Close gives what the first did.
-func (m *Marks) Close() error {
-	m.closing.Do(func() {
-		close(m.stop)
-		if m.stopped != nil {
-			<-m.stopped
-		}
-		err := m.end(nil)
-		m.mu.Lock()
-		m.err = err
-		m.mu.Unlock()
-		m.closeErr = errors.Join(err, m.file.Close())
-	})
-	return m.closeErr
+func (m *Marks) Close() error { return m.close() }
+
+func (m *Marks) end() error {
+	m.stop()
+	if m.stopped != nil {
+		<-m.stopped
+	}
+	err := m.drop(nil)
+	m.mu.Lock()
+	m.err = err
+	m.mu.Unlock()
+	return errors.Join(err, m.file.Close())
 }

@@ -1,6 +1,7 @@
 package durable
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -9,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -248,17 +250,21 @@ func TestIdleIsNotDown(t *testing.T) {
 }
 
 // Where the clock was ahead and nobody asked for ids, the mark goes back with it, at
-// the price of one write.
+// the price of one write, which counts as no call.
 func TestIdleWithTheClockSetBack(t *testing.T) {
 	b := newBench(t)
 	c := &counting{disk: disk{broken: &b.broken}}
 	m := b.marks(t, c)
 	b.openIn(t, m, "")
 	c.did(t, 1, "at the start")
-	b.clock.Add(^uint64(0) - 3600_000 + 1)
+	b.clock.Store(someTime - 3600_000)
 	m.beat()
 	if got := b.saved(t); got != b.clock.Load()+window {
 		t.Errorf("the mark is %d at %d", got, b.clock.Load())
+	}
+	for range 2 * linger {
+		b.clock.Add(1000)
+		m.beat()
 	}
 	c.did(t, 1, "set back")
 }
@@ -300,7 +306,7 @@ func TestCloseLetsGo(t *testing.T) {
 		t.Errorf("one is closed: %v", err)
 	}
 	closing.Go(func() { m.Close() })
-	<-m.stop
+	<-m.open.Done()
 	if _, err := second.try(); !errors.Is(err, tick.ErrClosed) {
 		t.Errorf("all are closed: %v", err)
 	}
@@ -324,8 +330,10 @@ func TestOneOfSeveral(t *testing.T) {
 	if want := "path=" + b.path + " name=a\n"; !strings.Contains(b.logged(), want) {
 		t.Errorf("%s is not logged: %s", want, b.logged())
 	}
-	if _, err := b.tryIn(t, m, "a b"); !errors.Is(err, tick.ErrTimestampNotSaved) {
-		t.Errorf("a name with a space: %v", err)
+	for _, name := range []string{"a b", "a\nb", "a\x00", "a/b", "a\xff", "a\u2028"} {
+		if _, err := b.tryIn(t, m, name); err == nil || !strings.Contains(err.Error(), "no name") {
+			t.Errorf("%q: %v", name, err)
+		}
 	}
 	last := a.next(t)
 	if err := errors.Join(a.Close(), a.Close()); err != nil {
@@ -387,25 +395,116 @@ func TestOneThatCannotBegin(t *testing.T) {
 	b.openIn(t, m, "a")
 }
 
-// Where each generator had a file of its own, its mark is taken over, once.
-func TestFormerFiles(t *testing.T) {
+// put writes a file of marks.
+func put(t *testing.T, path string, marks mark.Marks) {
+	t.Helper()
+	f, _, err := mark.Open(mark.OS{}, path)
+	if err == nil {
+		err = errors.Join(f.Save(marks), f.Close())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func alone(milli uint64) mark.Marks { return mark.Marks{"": {Milli: milli}} }
+
+// A name is one generator's from before its mark is read until it has ended: else the
+// mark might be one from before the last ids.
+func TestNameIsReserved(t *testing.T) {
 	b := newBench(t)
-	path := b.path
-	former := map[string]uint64{"": someTime + 1000, "-orders": someTime + 2000, "-items": someTime + 10_000, "-bad": 0}
-	for name, milli := range former {
-		f, _, err := mark.Open(mark.OS{}, path+name)
-		if err == nil {
-			err = errors.Join(f.Save(mark.Marks{"": {Milli: milli}}), f.Close())
-		}
+	m := b.marks(t, mark.OS{})
+	first := b.openIn(t, m, "a")
+	waits := func(wait func()) error {
+		ids, err := tick.New(tick.Shape{Last: tick.MaxLast, Unit: 1, PerTick: 1}, b.clock.Load)
 		if err != nil {
 			t.Fatal(err)
 		}
+		o := b.options()
+		o.Marks = m
+		_, err = OpenOn(t.Context(), nil, func(ctx context.Context, d time.Duration) error {
+			wait()
+			return b.sleep(ctx, d)
+		}, "a", ids, o)
+		return err
 	}
-	if err := os.WriteFile(path+"-bad", []byte("no mark"), 0o644); err != nil {
+	if err := waits(func() { first.Close() }); err == nil || !strings.Contains(err.Error(), `as "a"`) {
+		t.Errorf("while the first runs: %v", err)
+	}
+	kill := func() { // as if it had crashed
+		m.file.Close()
+		m = b.marks(t, mark.OS{})
+	}
+	kill()
+	var second error
+	if err := waits(func() { _, second = b.tryIn(t, m, "a") }); err != nil || second == nil || !strings.Contains(second.Error(), `as "a"`) {
+		t.Errorf("while the first waits: %v; %v", err, second)
+	}
+	kill()
+	why := errors.New("why")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(why)
+	o := b.options()
+	o.Marks = m
+	if _, err := OpenOn(ctx, nil, tick.Sleep, "a", first.ids, o); !errors.Is(err, why) {
+		t.Errorf("one that is not to wait: %v", err)
+	}
+	b.openIn(t, m, "a").Close()
+	b.openIn(t, m, "a")
+}
+
+// Of those that open one name at once, one has it.
+func TestNameAtOnce(t *testing.T) {
+	b := newBench(t)
+	m := b.marks(t, mark.OS{})
+	var opened atomic.Int32
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			if _, err := b.tryIn(t, m, "a"); err == nil {
+				opened.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	if n := opened.Load(); n != 1 {
+		t.Errorf("%d have the name", n)
+	}
+}
+
+// Who waits to begin is let go when all are closed, and so is who comes later.
+func TestCloseWhileOneBegins(t *testing.T) {
+	b := newBench(t)
+	put(t, b.path, mark.Marks{"a": {Milli: someTime + window}})
+	m := b.marks(t, mark.OS{})
+	ids, err := tick.New(tick.Shape{Last: tick.MaxLast, Unit: 1, PerTick: 1}, b.clock.Load)
+	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Symlink(path+"-none", path+"-lost"); err != nil {
-		t.Fatal(err)
+	o := b.options()
+	o.Marks = m
+	_, err = OpenOn(t.Context(), nil, func(ctx context.Context, _ time.Duration) error {
+		m.Close()
+		<-ctx.Done()
+		return context.Cause(ctx)
+	}, "a", ids, o)
+	if !errors.Is(err, errEnded) {
+		t.Errorf("one that waits: %v", err)
+	}
+	b.clock.Add(2 * window)
+	if _, err := b.tryIn(t, m, "a"); !errors.Is(err, errEnded) || strings.Contains(err.Error(), "free the disk") {
+		t.Errorf("later: %v", err)
+	}
+}
+
+// Where each generator had a file of its own, its mark is taken over, once, and no
+// release starts with that file again.
+func TestFormerFiles(t *testing.T) {
+	b := newBench(t)
+	path := b.path
+	former := map[string]uint64{"": someTime + 1000, "-orders": someTime + 2000, "-items": someTime + 10_000}
+	for name, milli := range former {
+		put(t, path+name, alone(milli))
 	}
 	m := b.marks(t, mark.OS{})
 	for _, name := range []string{"", "orders"} {
@@ -414,41 +513,197 @@ func TestFormerFiles(t *testing.T) {
 			t.Errorf("%q: %v", name, id)
 		}
 	}
-	if _, err := b.tryIn(t, m, "items"); !errors.Is(err, tick.ErrClockBackwards) {
+	if _, err := b.tryIn(t, m, "items"); !errors.Is(err, tick.ErrClockBackwards) || !strings.Contains(err.Error(), path+"-items") {
 		t.Errorf("the clock is behind: %v", err)
-	}
-	for _, name := range []string{"bad", "lost"} {
-		if _, err := b.tryIn(t, m, name); err == nil || !strings.Contains(err.Error(), path+"-"+name) {
-			t.Errorf("%s: %v", name, err)
-		}
 	}
 	b.openIn(t, m, "fresh")
 	if got := b.inFile(t); !slices.Equal(got, []string{"", "fresh", "orders"}) {
 		t.Errorf("%q", got)
 	}
-	// From then on the one file counts: an old one neither holds it up nor lets it back.
+	b.path = path + "-items"
+	if got := b.saved(t); got != former["-items"] {
+		t.Errorf("a file that was not taken over has %d", got)
+	}
+	// A release from before reads neither.
+	for _, path := range []string{path, path + "-orders"} {
+		if data, err := os.ReadFile(path); err != nil || !strings.HasPrefix(string(data), "flake-mark 3 ") {
+			t.Errorf("%q, %v", data, err)
+		}
+	}
+	b.path = path + "-orders"
+	if _, err := b.try(t.Context()); !errors.Is(err, mark.ErrTakenOver) {
+		t.Errorf("alone with what was taken over: %v", err)
+	}
+	if _, err := OpenMarks(b.path, nil); !errors.Is(err, mark.ErrTakenOver) {
+		t.Errorf("several with what was taken over: %v", err)
+	}
+	b.path = path
 	b.clock.Add(5000)
 	m.Close()
-	for _, milli := range []uint64{1, someTime + 3600_000} {
-		f, _, err := mark.Open(mark.OS{}, path+"-orders")
-		if err == nil {
-			err = errors.Join(f.Save(mark.Marks{"": {Milli: milli}}), f.Close())
+	b.clock.Add(1)
+	m = b.marks(t, mark.OS{})
+	b.openIn(t, m, "orders").next(t)
+	m.Close()
+	b.clock.Store(someTime)
+	if _, err := b.tryIn(t, b.marks(t, mark.OS{}), "orders"); !errors.Is(err, tick.ErrClockBackwards) || !strings.Contains(err.Error(), path+" (orders)") {
+		t.Errorf("the clock is behind the file: %v", err)
+	}
+}
+
+// A generator of a release before that still runs is not taken over.
+func TestFormerFileInUse(t *testing.T) {
+	b := newBench(t)
+	path := b.path
+	b.path += "-orders"
+	old := b.open(t)
+	old.next(t)
+	b.path = path
+	m := b.marks(t, mark.OS{})
+	b.clock.Add(2 * window)
+	if _, err := b.tryIn(t, m, "orders"); !errors.Is(err, mark.ErrLocked) || !strings.Contains(err.Error(), path+"-orders") {
+		t.Errorf("while it runs: %v", err)
+	}
+	if err := old.Renew(); err != nil {
+		t.Error(err)
+	}
+	last := old.next(t)
+	kill(old)
+	if id := b.openIn(t, m, "orders").next(t); !id.after(last) {
+		t.Errorf("%v after %v", id, last)
+	}
+	if err := old.Renew(); !errors.Is(err, os.ErrClosed) {
+		t.Errorf("the old one goes on: %v", err)
+	}
+}
+
+// A file is never taken for none: what may be another's is refused, and stays.
+func TestNeverAnew(t *testing.T) {
+	for name, c := range map[string]struct {
+		files map[string]mark.Marks // by what is behind the path
+		alone bool                  // without Marks, else as orders
+		says  string
+	}{
+		"alone with those of names":           {map[string]mark.Marks{"": {"a": {Milli: 1}}}, true, "none without"},
+		"a name where there is one without":   {map[string]mark.Marks{"": alone(1)}, false, "without a name"},
+		"a former one of another name":        {map[string]mark.Marks{"-orders": {"orders": {Milli: 1}}}, false, "of several"},
+		"a former one of several":             {map[string]mark.Marks{"-orders": {"": {Milli: 1}, "a": {Milli: 1}}}, false, "of several"},
+		"a former one that was taken over":    {map[string]mark.Marks{"-orders": {}}, false, "taken over"},
+		"such a one, and the file of another": {map[string]mark.Marks{"": {"a": {Milli: 1}}, "-orders": {}}, false, "taken over"},
+		"a former one that was put back":      {map[string]mark.Marks{"": {"orders": {Milli: 2}}, "-orders": alone(1)}, false, "another mark"},
+		"one with other words":                {map[string]mark.Marks{"": {"orders": {Milli: 1}}, "-orders": {"": {Milli: 1, Words: []uint64{1}}}}, false, "another mark"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			at := b.path
+			for behind, marks := range c.files {
+				put(t, b.path+behind, marks)
+				at = b.path + behind
+			}
+			if c.files["-orders"] != nil {
+				at = b.path + "-orders"
+			}
+			content := func() string {
+				one, _ := os.ReadFile(b.path)
+				other, _ := os.ReadFile(b.path + "-orders")
+				return string(one) + string(other)
+			}
+			before := content()
+			for range 2 { // the first leaves no lock and no name behind
+				var err error
+				if c.alone {
+					_, err = b.try(t.Context())
+				} else {
+					m := b.marks(t, mark.OS{})
+					_, err = b.tryIn(t, m, "orders")
+					if _, again := b.tryIn(t, m, "orders"); fmt.Sprint(err) != fmt.Sprint(again) {
+						t.Errorf("once more: %v", again)
+					}
+					m.Close()
+				}
+				if err == nil || !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), at+":") {
+					t.Errorf("%v\ndoes not say %q of %s", err, c.says, at)
+				}
+			}
+			if after := content(); after != before {
+				t.Errorf("%q, and was %q", after, before)
+			}
+		})
+	}
+	for name, make := range map[string]func(path string) error{
+		"no mark":        func(path string) error { return os.WriteFile(path, []byte("no mark"), 0o644) },
+		"a link to lost": func(path string) error { return os.Symlink(path+".none", path) },
+		"a lock not ours": func(path string) error {
+			return errors.Join(os.WriteFile(path, []byte("x"), 0o644), os.Mkdir(path+".lock", 0o755))
+		},
+	} {
+		b := newBench(t)
+		if err := make(b.path + "-orders"); err != nil {
+			t.Fatal(err)
 		}
+		if _, err := b.tryIn(t, b.marks(t, mark.OS{}), "orders"); err == nil || !strings.Contains(err.Error(), b.path+"-orders") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// stopping is a disk that writes so many files, and no more.
+type stopping struct {
+	mark.OS
+	left int
+}
+
+func (s *stopping) Create(path string) (mark.Writer, error) {
+	if s.left--; s.left < 0 {
+		return nil, errFull
+	}
+	return s.OS.Create(path)
+}
+
+// A take-over that ends anywhere goes on at the next start.
+func TestTakeOverStepByStep(t *testing.T) {
+	const steps = 3
+	for left := range steps + 1 {
+		b := newBench(t)
+		put(t, b.path+"-orders", alone(someTime+1000))
+		m := b.marks(t, &stopping{left: left})
+		if _, err := b.tryIn(t, m, "orders"); (err == nil) != (left == steps) || err != nil && !errors.Is(err, tick.ErrTimestampNotSaved) {
+			t.Errorf("after %d: %v", left, err)
+		}
+		data, err := os.ReadFile(b.path + "-orders")
 		if err != nil {
 			t.Fatal(err)
 		}
-		b.clock.Add(1)
-		m := b.marks(t, mark.OS{})
-		b.openIn(t, m, "orders").next(t)
-		m.Close()
+		if _, err := os.Stat(b.path); left == 0 && err == nil {
+			t.Error("a mark that was not written")
+		}
+		if kept, err := mark.Parse(data); (len(kept) == 1) != (left < 2) || err != nil {
+			t.Errorf("after %d the former file is %q, %v", left, data, err)
+		}
+		m.file.Close() // killed
+		if left < steps {
+			b.clock.Store(someTime)
+		}
+		if id := b.openIn(t, b.marks(t, mark.OS{}), "orders").next(t); id.milli <= someTime+1000 {
+			t.Errorf("after %d: %v", left, id)
+		}
+		if data, err = os.ReadFile(b.path + "-orders"); !strings.HasPrefix(string(data), "flake-mark 3 ") {
+			t.Errorf("after %d, and again: %q, %v", left, data, err)
+		}
 	}
-	b.clock.Store(someTime)
-	if _, err := b.tryIn(t, b.marks(t, mark.OS{}), "orders"); !errors.Is(err, tick.ErrClockBackwards) {
-		t.Errorf("the clock is behind the file: %v", err)
+}
+
+// A path is the same one whatever becomes the working folder.
+func TestFormerFileElsewhere(t *testing.T) {
+	b := newBench(t)
+	put(t, b.path+"-orders", alone(someTime+1000))
+	t.Chdir(filepath.Dir(b.path))
+	m, err := OpenMarksOn(mark.OS{}, filepath.Base(b.path), nil, linger)
+	if err != nil {
+		t.Fatal(err)
 	}
-	// A release before reads no file of several.
-	data, err := os.ReadFile(path)
-	if err != nil || !strings.HasPrefix(string(data), "flake-mark 3 ") {
-		t.Errorf("%q, %v", data, err)
+	defer m.file.Close()
+	t.Chdir(t.TempDir())
+	if id := b.openIn(t, m, "orders").next(t); id.milli <= someTime+1000 {
+		t.Error(id)
 	}
 }

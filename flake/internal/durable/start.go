@@ -6,7 +6,11 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"strings"
+	"sync"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/flake-go/flake/flake/internal/mark"
 	"github.com/flake-go/flake/flake/internal/tick"
@@ -44,6 +48,9 @@ func OpenOn(ctx context.Context, disk mark.Disk, sleep tick.Sleeper, path string
 	if o.AllowableDowntime < 0 {
 		return nil, fmt.Errorf("flake: allowable_downtime is %v, and must not be below 0", o.AllowableDowntime)
 	}
+	if o.Marks != nil && (!utf8.ValidString(path) || strings.ContainsFunc(path, unfit)) {
+		return nil, fmt.Errorf("flake: %q is no name of a mark: it has a space, a slash, or what cannot be printed in it", path)
+	}
 	if o.AllowableDowntime == 0 {
 		o.AllowableDowntime = DefaultDowntime
 	}
@@ -57,6 +64,7 @@ func OpenOn(ctx context.Context, disk mark.Disk, sleep tick.Sleeper, path string
 		marks: o.Marks, name: path, source: source, log: o.Logger, told: o.Saved,
 		old: uint64(min(o.AllowableDowntime/100, idle) / time.Millisecond), stop: make(chan struct{}),
 	}
+	k.close = sync.OnceValue(k.end)
 	if k.alone = o.Marks == nil; k.alone {
 		marks, err := OpenMarksOn(disk, path, o.Logger, 0)
 		if err != nil {
@@ -64,8 +72,10 @@ func OpenOn(ctx context.Context, disk mark.Disk, sleep tick.Sleeper, path string
 		}
 		k.marks, k.name = marks, ""
 	}
-	if k.log = k.log.With("path", k.marks.file.Path()); k.name != "" {
+	k.at = k.marks.file.Path()
+	if k.log = k.log.With("path", k.at); k.name != "" {
 		k.log = k.log.With("name", k.name)
+		k.at = fmt.Sprintf("%s (%s)", k.at, k.name)
 	}
 	if err := k.begin(ctx, sleep, o.AllowableDowntime); err != nil {
 		if k.alone {
@@ -78,12 +88,29 @@ func OpenOn(ctx context.Context, disk mark.Disk, sleep tick.Sleeper, path string
 
 // begin waits until the clock is past the last mark, and sets the first of its
 // own.
-func (k *Keeper) begin(ctx context.Context, sleep tick.Sleeper, allowed time.Duration) error {
-	last, found, err := k.marks.last(k.name)
-	after := uint64(0)
+func (k *Keeper) begin(ctx context.Context, sleep tick.Sleeper, allowed time.Duration) (err error) {
+	f, err := k.marks.former(k.name)
+	if err != nil {
+		return fmt.Errorf("flake: %w", err)
+	}
+	if f.File != nil {
+		defer f.Close()
+		k.at = f.Path()
+	}
+	last, found, err := k.marks.reserve(k, f)
 	if err != nil {
 		return err
-	} else if !found {
+	}
+	defer func() {
+		if err != nil {
+			k.marks.release(k.name)
+		}
+	}()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(k.marks.open, func() { cancel(errEnded) })()
+	after := uint64(0)
+	if !found {
 		k.log.Warn("no timestamp is kept yet: starting a new one")
 	} else if err := k.restore(last.Words); err != nil {
 		return err
@@ -95,8 +122,11 @@ func (k *Keeper) begin(ctx context.Context, sleep tick.Sleeper, allowed time.Dur
 	k.source.Begin(after)
 	made, _ := k.source.Last() // it may have begun after something else
 	k.source.Limit().Set(max(after, made))
-	return k.marks.add(k)
+	return k.marks.add(k, f)
 }
+
+// unfit tells what would not stand in a line, or in the name of a file.
+func unfit(r rune) bool { return r == '/' || r == ' ' || !unicode.IsPrint(r) }
 
 // restore gives the source the words of the last run.
 func (k *Keeper) restore(words []uint64) error {
@@ -104,7 +134,7 @@ func (k *Keeper) restore(words []uint64) error {
 		return s.Restore(words)
 	}
 	if len(words) > 0 {
-		return fmt.Errorf("flake: %s is of another format of ids: it has %d words beside the time; set another timestamp_path", k.marks.file.Path(), len(words))
+		return fmt.Errorf("flake: %s is of another format of ids: it has %d words beside the time; set another timestamp_path", k.at, len(words))
 	}
 	return nil
 }
@@ -129,7 +159,7 @@ func (k *Keeper) resume(ctx context.Context, sleep tick.Sleeper, last uint64, al
 	if down := now - last; down > uint64(allowed/time.Millisecond) {
 		return 0, fmt.Errorf("%w: %s has %s, and the clock says %s, further on than allowable_downtime, %d ms; "+
 			"set the clock right, or if it is, raise allowable_downtime above %d for one start",
-			tick.ErrClockAdvanced, k.marks.file.Path(), show(last), show(now), allowed/time.Millisecond, down)
+			tick.ErrClockAdvanced, k.at, show(last), show(now), allowed/time.Millisecond, down)
 	}
 	return last, nil
 }
@@ -146,13 +176,13 @@ func (k *Keeper) wait(ctx context.Context, sleep tick.Sleeper, last uint64) (now
 		if behind > window {
 			return now, fmt.Errorf("%w: ids may have been made up to %s by %s, and the clock says %s; "+
 				"set the clock right, or start again in %d ms; %s",
-				tick.ErrClockBackwards, show(last), k.marks.file.Path(), show(now), behind-window, elsewhere)
+				tick.ErrClockBackwards, show(last), k.at, show(now), behind-window, elsewhere)
 		}
 		if !told {
 			k.log.Info("waiting until the clock is past the last run's timestamp", "ms", behind+1)
 		}
 		if err := sleep(ctx, time.Duration(behind+1)*time.Millisecond); err != nil {
-			return now, fmt.Errorf("flake: waiting until the clock is past %s of %s: %w", show(last), k.marks.file.Path(), err)
+			return now, fmt.Errorf("flake: waiting until the clock is past %s of %s: %w", show(last), k.at, err)
 		}
 	}
 }

@@ -50,19 +50,25 @@ type Writer interface {
 // ErrLocked: another process holds the lock.
 var ErrLocked = errors.New("another node is running with it")
 
+// ErrTakenOver is of a file without marks, as [File.TakeOver] leaves it.
+var ErrTakenOver = errors.New("its mark was taken over by the file of several generators")
+
 // File is a file of marks, locked.
 type File struct {
 	disk Disk
-	name string // as it was opened
+	name string // as it was opened, whatever becomes the working folder
 	path string // without symbolic links
 	lock Lock
 }
 
-// Open locks the file at path and reads its marks; they are empty if there is no
+// Open locks the file at path and reads its marks; they are nil if there is no
 // file. A file that is anything else is an error that says what it is and what to
 // do; it is never taken for none.
 func Open(disk Disk, path string) (*File, Marks, error) {
 	real, err := disk.Resolve(path)
+	if err == nil {
+		path, err = filepath.Abs(path)
+	}
 	if err != nil {
 		return nil, nil, advise(path, err)
 	}
@@ -78,33 +84,58 @@ func Open(disk Disk, path string) (*File, Marks, error) {
 	return &File{disk, path, real, lock}, marks, nil
 }
 
-// Former reads the marks of the file that a generator had of its own, when each
-// had one: the name stood behind that of this file.
-func (f *File) Former(name string) (Marks, error) {
+// Former opens the file that a generator had of its own, when each had one: the name
+// stood behind that of this file. It is nil if there is none. A file that was taken
+// over is an error, [ErrTakenOver].
+func (f *File) Former(name string) (*File, Mark, error) {
 	path := f.name + "-" + name
 	real, err := f.disk.Resolve(path)
 	if err != nil {
-		return nil, advise(path, err)
+		return nil, Mark{}, advise(path, err)
 	}
-	return read(f.disk, real)
+	if marks, err := read(f.disk, real); marks == nil {
+		return nil, Mark{}, err
+	}
+	former, marks, err := Open(f.disk, path) // read again, as another may have run until now
+	if err != nil {
+		return nil, Mark{}, err
+	}
+	if last, ok := marks[""]; ok && len(marks) == 1 {
+		return former, last, nil
+	}
+	return nil, Mark{}, errors.Join(former.Refuse("it has the marks of several generators, where that of one belongs"), former.Close())
 }
+
+// TakeOver leaves a file of no marks, once this one's is durable elsewhere. No release
+// starts with it, those from before marks had names among them.
+func (f *File) TakeOver() error { return f.Save(Marks{}) }
 
 func read(disk Disk, path string) (Marks, error) {
 	data, err := disk.Read(path, maxSize)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return Marks{}, nil
+		return nil, nil
 	case err != nil:
 		return nil, advise(path, err)
 	}
 	marks, err := Parse(data)
+	if err == nil && len(marks) == 0 {
+		err = ErrTakenOver
+	}
 	if err != nil {
-		return nil, fmt.Errorf("timestamp_path %s: %w; it was left as it is. "+
-			"Put the right file back; or, if the clock was not set back since ids were last made, "+
-			"move this one away and start again", path, err)
+		return nil, refuse(path, err)
 	}
 	return marks, nil
 }
+
+func refuse(path string, err error) error {
+	return fmt.Errorf("timestamp_path %s: %w; it was left as it is. "+
+		"Put the right file back; or, if the clock was not set back since ids were last made, "+
+		"move this one away and start again", path, err)
+}
+
+// Refuse returns the error of a file that is not to be started with, for a reason.
+func (f *File) Refuse(reason string) error { return refuse(f.path, errors.New(reason)) }
 
 func advise(path string, err error) error {
 	switch {
