@@ -25,6 +25,6 @@ type Options struct {
 	Saved func(time.Duration)
 
 	// Marks, of [Open] alone, is the file of [OpenMarks] that keeps the mark beside
-	// others, under path as its name, without spaces; nil means a file of its own.
+	// others, under path as its name, without space or slash; nil means a file of its own.
 	Marks *Marks
 }

@@ -98,7 +98,7 @@ func TestSimulateFinds(t *testing.T) {
 		"a generator that trusts its memory only": {New: newForgetful},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := simulate.Many(c, simFirst, simLives/2)
+			r := simulate.Many(c, simFirst, simLives)
 			t.Logf("%+v", r)
 			if r.Duplicates+r.Disorders == 0 {
 				t.Error("not found to repeat an id, or to go back")

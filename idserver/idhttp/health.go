@@ -33,12 +33,13 @@ func well(w http.ResponseWriter, r *http.Request, answer string) *problem {
 	return nil
 }
 
-// idle tells whether the mark was left behind, as nobody asks for ids, and all is well
-// with the file as far as is known.
-func (g *Generator) idle(now time.Time) bool {
-	mark := g.Server.IDs.Mark()
-	_, err := g.Server.IDs.LastSaved()
-	return !mark.IsZero() && mark.Before(now) && err == nil
+// rests tells whether the mark was not saved since before, which it moves on: as a
+// rule nobody asks for ids. Any clock may be wrong, so none is asked.
+func (g *Generator) rests(before *time.Time) bool {
+	saved, err := g.Server.IDs.LastSaved()
+	last := *before
+	*before = saved
+	return err == nil && !saved.IsZero() && saved.Equal(last)
 }
 
 // trouble returns the reason why a generator cannot hand out ids, or soon will not

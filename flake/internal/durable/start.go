@@ -24,7 +24,8 @@ import (
 // It fails with [tick.ErrClockBackwards] if the mark is further ahead of the
 // clock, [tick.ErrClockAdvanced] if it is older than the allowable downtime, and
 // otherwise if the file is locked, is no mark, is damaged, or cannot be written;
-// the text says what to do. It never starts anew where a file was.
+// the text says what to do. It never starts anew where a file was; in a file of
+// several a new name does.
 func Open(ctx context.Context, path string, source Source, o Options) (*Keeper, error) {
 	k, err := OpenOn(ctx, mark.OS{}, tick.Sleep, path, source, o)
 	if err != nil {
