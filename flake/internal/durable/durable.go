@@ -13,9 +13,10 @@ import (
 // Keeper keeps the mark of a [Source] ahead. Close it when done.
 type Keeper struct {
 	marks  *Marks
-	name   string // of its mark
-	alone  bool   // nobody else has the marks
-	at     string // where it is, for people
+	name   string     // of its mark
+	alone  bool       // nobody else has the marks
+	at     string     // where it is found, for people
+	former *mark.File // that it is taken over from, or nil; until the generator begins
 	source Source
 	log    *slog.Logger
 	told   func(time.Duration) // how long it took to write the file

@@ -77,53 +77,33 @@ func OpenMarksOn(disk mark.Disk, path string, log *slog.Logger, linger int) (*Ma
 	return m, nil
 }
 
-// A former is the file that a generator had of its own, and the mark in it.
-type former struct {
-	*mark.File
-	mark.Mark
-	err error // it was taken over
-}
-
-func (f former) takeOver() error {
-	if err := f.TakeOver(); err != nil {
-		return fmt.Errorf("%w: %w", tick.ErrTimestampNotSaved, err)
-	}
-	return nil
-}
-
-func (m *Marks) former(name string) (f former, err error) {
-	if name == "" {
-		return f, nil
-	}
-	if f.File, f.Mark, err = m.file.Former(name); errors.Is(err, mark.ErrTakenOver) {
-		f.err, err = err, nil
-	}
-	return f, err
-}
-
 // reserve keeps others from a name until release, and returns the mark of the last
-// run under it, and whether there was one. A new one begins only where no mark can
-// be meant for it.
-func (m *Marks) reserve(k *Keeper, f former) (last mark.Mark, found bool, err error) {
+// run under it, and whether there was one. The file that the generator had of its own
+// is k.former until then. A new mark begins only where none can be meant for it.
+func (m *Marks) reserve(k *Keeper) (last mark.Mark, found bool, err error) {
+	var former mark.Mark
+	if k.name != "" { // no other has the file while it is open
+		k.former, former, err = m.file.Former(k.name)
+	}
 	m.saving.Lock()
 	defer m.saving.Unlock()
 	last, found = m.marks[k.name]
-	_, single := m.marks[""]
-	single = single && len(m.marks) == 1
+	_, nameless := m.marks[""]
 	switch {
 	case m.ended:
 		return last, false, errEnded
 	case m.names[k.name]:
 		err = fmt.Errorf("%s: another generator keeps its mark as %q", m.file.Path(), k.name)
-	case found && f.File != nil && (last.Milli != f.Milli || !slices.Equal(last.Words, f.Words)):
-		err = f.Refuse("it has another mark than was taken over from it")
-	case !found && f.File != nil:
-		last, found = f.Mark, true
-	case !found && f.err != nil:
-		err = f.err
-	case !found && k.alone && len(m.marks) > 0:
+	case found && k.former != nil && (last.Milli != former.Milli || !slices.Equal(last.Words, former.Words)):
+		err = k.former.Refuse("it has another mark than was taken over from it")
+	case found && errors.Is(err, mark.ErrTakenOver):
+		err = nil
+	case found || err != nil:
+	case k.former != nil:
+		last, found = former, true
+	case k.alone && len(m.marks) > 0:
 		err = m.file.Refuse("it has the marks of generators with names, and none without; open it with OpenMarks")
-	case !found && single && !m.names[""]:
+	case nameless && len(m.marks) == 1 && !m.names[""]:
 		err = m.file.Refuse("it has the mark of one generator, without a name; open that with the empty name first, or another file")
 	}
 	if err != nil {
@@ -139,14 +119,15 @@ func (m *Marks) release(name string) {
 	delete(m.names, name)
 }
 
-// add has the mark of one more generator kept, which may be taken over.
-func (m *Marks) add(k *Keeper, f former) (err error) {
+// add has the mark of one more generator kept. The last one is taken over first, as
+// it is, so that a crash leaves the same twice.
+func (m *Marks) add(k *Keeper, last mark.Mark) (err error) {
 	m.saving.Lock()
 	defer m.saving.Unlock()
-	if f.File != nil { // as it is, so that a crash leaves the same twice
-		m.marks[k.name] = f.Mark
+	if k.former != nil {
+		m.marks[k.name] = last
 		if err = m.save(); err == nil {
-			err = f.takeOver()
+			err = unsaved(k.former.TakeOver())
 		}
 	}
 	before, found := m.marks[k.name]
@@ -161,10 +142,17 @@ func (m *Marks) add(k *Keeper, f former) (err error) {
 	if m.marks[k.name] = before; !found {
 		delete(m.marks, k.name)
 	}
-	if errors.Is(err, tick.ErrClosed) {
-		return err
+	if !errors.Is(err, errEnded) {
+		err = fmt.Errorf("%w; free the disk or make the file and its folder writable, or set another timestamp_path", err)
 	}
-	return fmt.Errorf("%w; free the disk or make the file and its folder writable, or set another timestamp_path", err)
+	return err
+}
+
+func unsaved(err error) error {
+	if err != nil {
+		err = fmt.Errorf("%w: %w", tick.ErrTimestampNotSaved, err)
+	}
+	return err
 }
 
 // renew moves the marks ahead and lets the sources use the time up to them. It
@@ -191,10 +179,7 @@ func (m *Marks) save() error {
 			k.settle(m.marks[k.name].Milli)
 		}
 	}
-	if err != nil {
-		return fmt.Errorf("%w: %w", tick.ErrTimestampNotSaved, err)
-	}
-	return nil
+	return unsaved(err)
 }
 
 // beat looks at the clocks, and moves the marks if it is time to: there were ids of

@@ -90,15 +90,11 @@ func OpenOn(ctx context.Context, disk mark.Disk, sleep tick.Sleeper, path string
 // begin waits until the clock is past the last mark, and sets the first of its
 // own.
 func (k *Keeper) begin(ctx context.Context, sleep tick.Sleeper, allowed time.Duration) (err error) {
-	f, err := k.marks.former(k.name)
-	if err != nil {
-		return fmt.Errorf("flake: %w", err)
+	last, found, err := k.marks.reserve(k)
+	if k.former != nil {
+		defer k.former.Close()
+		k.at = k.former.Path()
 	}
-	if f.File != nil {
-		defer f.Close()
-		k.at = f.Path()
-	}
-	last, found, err := k.marks.reserve(k, f)
 	if err != nil {
 		return err
 	}
@@ -123,7 +119,7 @@ func (k *Keeper) begin(ctx context.Context, sleep tick.Sleeper, allowed time.Dur
 	k.source.Begin(after)
 	made, _ := k.source.Last() // it may have begun after something else
 	k.source.Limit().Set(max(after, made))
-	return k.marks.add(k, f)
+	return k.marks.add(k, last)
 }
 
 // unfit tells what would not stand in a line, or in the name of a file.
