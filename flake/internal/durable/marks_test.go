@@ -476,20 +476,29 @@ func TestNameAtOnce(t *testing.T) {
 func TestCloseWhileOneBegins(t *testing.T) {
 	b := newBench(t)
 	put(t, b.path, mark.Marks{"a": {Milli: someTime + window}})
-	m := b.marks(t, mark.OS{})
-	ids, err := tick.New(tick.Shape{Last: tick.MaxLast, Unit: 1, PerTick: 1}, b.clock.Load)
-	if err != nil {
-		t.Fatal(err)
-	}
-	o := b.options()
-	o.Marks = m
-	_, err = OpenOn(t.Context(), nil, func(ctx context.Context, _ time.Duration) error {
-		m.Close()
-		<-ctx.Done()
-		return context.Cause(ctx)
-	}, "a", ids, o)
-	if !errors.Is(err, errEnded) {
-		t.Errorf("one that waits: %v", err)
+	var m *Marks
+	for name, wait := range map[string]tick.Sleeper{
+		"one that waits": func(ctx context.Context, _ time.Duration) error {
+			<-ctx.Done()
+			return context.Cause(ctx)
+		},
+		"one that has waited": func(_ context.Context, d time.Duration) error { return b.sleep(t.Context(), d) },
+	} {
+		m = b.marks(t, mark.OS{})
+		ids, err := tick.New(tick.Shape{Last: tick.MaxLast, Unit: 1, PerTick: 1}, b.clock.Load)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := b.options()
+		o.Marks = m
+		_, err = OpenOn(t.Context(), nil, func(ctx context.Context, d time.Duration) error {
+			m.Close()
+			return wait(ctx, d)
+		}, "a", ids, o)
+		if !errors.Is(err, errEnded) || strings.Contains(err.Error(), "free the disk") {
+			t.Errorf("%s: %v", name, err)
+		}
+		b.clock.Store(someTime)
 	}
 	b.clock.Add(2 * window)
 	if _, err := b.tryIn(t, m, "a"); !errors.Is(err, errEnded) || strings.Contains(err.Error(), "free the disk") {
