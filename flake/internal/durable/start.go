@@ -49,7 +49,7 @@ func OpenOn(ctx context.Context, disk mark.Disk, sleep tick.Sleeper, path string
 	if o.AllowableDowntime < 0 {
 		return nil, fmt.Errorf("flake: allowable_downtime is %v, and must not be below 0", o.AllowableDowntime)
 	}
-	if o.Marks != nil && (!utf8.ValidString(path) || strings.ContainsFunc(path, unfit)) {
+	if o.Marks != nil && strings.ContainsFunc(path, unfit) {
 		return nil, fmt.Errorf("flake: %q is no name of a mark: it has a space, a slash, or what cannot be printed in it", path)
 	}
 	if o.AllowableDowntime == 0 {
@@ -123,7 +123,7 @@ func (k *Keeper) begin(ctx context.Context, sleep tick.Sleeper, allowed time.Dur
 }
 
 // unfit tells what would not stand in a line, or in the name of a file.
-func unfit(r rune) bool { return r == '/' || r == ' ' || !unicode.IsPrint(r) }
+func unfit(r rune) bool { return r == '/' || r == ' ' || r == utf8.RuneError || !unicode.IsPrint(r) }
 
 // restore gives the source the words of the last run.
 func (k *Keeper) restore(words []uint64) error {
