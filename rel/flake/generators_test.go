@@ -85,8 +85,7 @@ func TestGeneratorsRefused(t *testing.T) {
 	}
 }
 
-// Where each generator had a file of its own, its time is taken over, once, and that
-// file is not started with again.
+// Where each generator had a file of its own, it begins after the mark in that.
 func TestMarksOfBefore(t *testing.T) {
 	t.Parallel()
 	config := configFile(t, `epmd = "off"`)
@@ -117,17 +116,6 @@ func TestMarksOfBefore(t *testing.T) {
 				t.Errorf("%q, %v, without %q", marks, err, name)
 			}
 		}
-		if former, err := os.ReadFile(path + "-orders"); !strings.HasPrefix(string(former), "flake-mark 3 ") {
-			t.Errorf("the file that was taken over is %q, %v", former, err)
-		}
-	}
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
-	p = spawn(t, freePort(t), command, "-noinput", "-config", config)
-	want = "generator orders: flake: timestamp_path " + path + "-orders: its mark was taken over"
-	if status := p.wait(); status != exitFailure || !strings.Contains(p.output(), want) {
-		t.Errorf("exit status %d, want %d and %q", status, exitFailure, want)
 	}
 }
 

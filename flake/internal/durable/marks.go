@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -26,7 +27,7 @@ type Marks struct {
 	log  *slog.Logger
 
 	saving sync.Mutex      // held while the file is written
-	marks  mark.Marks      // what is to be in it; under saving
+	marks  mark.Marks      // what is in it; under saving
 	names  map[string]bool // of those that begin or are kept; under saving
 	kept   []*Keeper       // whose marks are kept ahead; under saving
 	ended  bool            // under saving
@@ -78,39 +79,35 @@ func OpenMarksOn(disk mark.Disk, path string, log *slog.Logger, linger int) (*Ma
 }
 
 // reserve keeps others from a name until release, and returns the mark of the last
-// run under it, and whether there was one. The file that the generator had of its own
-// is k.former until then. A new mark begins only where none can be meant for it.
-func (m *Marks) reserve(k *Keeper) (last mark.Mark, found bool, err error) {
-	var former mark.Mark
-	if k.name != "" { // no other has the file while it is open
-		k.former, former, err = m.file.Former(k.name)
-	}
+// run under it, or nil. If that is in a file that the generator had of its own, k.former
+// is that. A new mark begins only where none can be meant for it.
+func (m *Marks) reserve(k *Keeper) (last *mark.Mark, err error) {
 	m.saving.Lock()
 	defer m.saving.Unlock()
-	last, found = m.marks[k.name]
+	own, found := m.marks[k.name]
 	_, nameless := m.marks[""]
 	switch {
 	case m.ended:
-		return last, false, errEnded
+		return nil, errEnded
 	case m.names[k.name]:
 		err = fmt.Errorf("%s: another generator keeps its mark as %q", m.file.Path(), k.name)
-	case found && k.former != nil && (last.Milli != former.Milli || !slices.Equal(last.Words, former.Words)):
-		err = k.former.Refuse("it has another mark than was taken over from it")
-	case found && errors.Is(err, mark.ErrTakenOver):
-		err = nil
-	case found || err != nil:
-	case k.former != nil:
-		last, found = former, true
+	case found:
 	case k.alone && len(m.marks) > 0:
 		err = m.file.Refuse("it has the marks of generators with names, and none without; open it with OpenMarks")
 	case nameless && len(m.marks) == 1 && !m.names[""]:
 		err = m.file.Refuse("it has the mark of one generator, without a name; open that with the empty name first, or another file")
+	case k.name != "":
+		k.former, own, err = m.file.Former(k.name)
+		found = k.former != nil
 	}
 	if err != nil {
-		return last, false, fmt.Errorf("flake: %w", err)
+		return nil, fmt.Errorf("flake: %w", err)
 	}
 	m.names[k.name] = true
-	return last, found, nil
+	if !found {
+		return nil, nil
+	}
+	return &own, nil
 }
 
 func (m *Marks) release(name string) {
@@ -119,38 +116,19 @@ func (m *Marks) release(name string) {
 	delete(m.names, name)
 }
 
-// add has the mark of one more generator kept. The last one is taken over first, as
-// it is, so that a crash leaves the same twice.
-func (m *Marks) add(k *Keeper, last mark.Mark) (err error) {
+// add has the mark of one more generator kept.
+func (m *Marks) add(k *Keeper) error {
 	m.saving.Lock()
 	defer m.saving.Unlock()
-	if k.former != nil {
-		m.marks[k.name] = last
-		if err = m.save(); err == nil {
-			err = unsaved(k.former.TakeOver())
-		}
-	}
-	before, found := m.marks[k.name]
+	m.kept = append(m.kept, k)
+	err := m.save()
 	if err == nil {
-		m.kept = append(m.kept, k)
-		if err = m.save(); err == nil {
-			k.asked() // from here on
-			return nil
-		}
-		m.kept = m.kept[:len(m.kept)-1]
+		k.asked() // from here on
+		return nil
 	}
-	if m.marks[k.name] = before; !found {
-		delete(m.marks, k.name)
-	}
+	m.kept = m.kept[:len(m.kept)-1]
 	if !errors.Is(err, errEnded) {
 		err = fmt.Errorf("%w; free the disk or make the file and its folder writable, or set another timestamp_path", err)
-	}
-	return err
-}
-
-func unsaved(err error) error {
-	if err != nil {
-		err = fmt.Errorf("%w: %w", tick.ErrTimestampNotSaved, err)
 	}
 	return err
 }
@@ -167,19 +145,24 @@ func (m *Marks) save() error {
 	if m.ended {
 		return errEnded
 	}
+	marks := maps.Clone(m.marks)
 	for _, k := range m.kept {
-		m.marks[k.name] = k.next()
+		marks[k.name] = k.next()
 	}
 	start := time.Now()
-	err := m.file.Save(m.marks)
+	err := m.file.Save(marks)
 	took := time.Since(start)
 	for _, k := range m.kept {
 		k.told(took)
 		if err == nil {
-			k.settle(m.marks[k.name].Milli)
+			k.settle(marks[k.name].Milli)
 		}
 	}
-	return unsaved(err)
+	if err != nil {
+		return fmt.Errorf("%w: %w", tick.ErrTimestampNotSaved, err)
+	}
+	m.marks = marks
+	return nil
 }
 
 // beat looks at the clocks, and moves the marks if it is time to: there were ids of

@@ -506,8 +506,8 @@ func TestCloseWhileOneBegins(t *testing.T) {
 	}
 }
 
-// Where each generator had a file of its own, its mark is taken over, once, and no
-// release starts with that file again.
+// Where each generator had a file of its own, it begins after the mark in that; once it
+// has one in the common file, the former one is not looked at any more.
 func TestFormerFiles(t *testing.T) {
 	b := newBench(t)
 	path := b.path
@@ -529,22 +529,17 @@ func TestFormerFiles(t *testing.T) {
 	if got := b.inFile(t); !slices.Equal(got, []string{"", "fresh", "orders"}) {
 		t.Errorf("%q", got)
 	}
-	b.path = path + "-items"
-	if got := b.saved(t); got != former["-items"] {
-		t.Errorf("a file that was not taken over has %d", got)
+	// A release from before does not read the file, and so not start.
+	if data, err := os.ReadFile(path); err != nil || !strings.HasPrefix(string(data), "flake-mark 3 ") {
+		t.Errorf("%q, %v", data, err)
 	}
-	// A release from before reads neither.
-	for _, path := range []string{path, path + "-orders"} {
-		if data, err := os.ReadFile(path); err != nil || !strings.HasPrefix(string(data), "flake-mark 3 ") {
-			t.Errorf("%q, %v", data, err)
+	for name, milli := range former {
+		if b.path = path + name; name != "" && b.saved(t) != milli {
+			t.Errorf("%s has %d, and had %d", b.path, b.saved(t), milli)
 		}
 	}
-	b.path = path + "-orders"
-	if _, err := b.try(t.Context()); !errors.Is(err, mark.ErrTakenOver) {
-		t.Errorf("alone with what was taken over: %v", err)
-	}
-	if _, err := OpenMarks(b.path, nil); !errors.Is(err, mark.ErrTakenOver) {
-		t.Errorf("several with what was taken over: %v", err)
+	if err := os.WriteFile(path+"-orders", []byte("no mark"), 0o644); err != nil {
+		t.Fatal(err)
 	}
 	b.path = path
 	b.clock.Add(5000)
@@ -592,14 +587,10 @@ func TestNeverAnew(t *testing.T) {
 		alone bool                  // without Marks, else as orders
 		says  string
 	}{
-		"alone with those of names":           {map[string]mark.Marks{"": {"a": {Milli: 1}}}, true, "none without"},
-		"a name where there is one without":   {map[string]mark.Marks{"": alone(1)}, false, "without a name"},
-		"a former one of another name":        {map[string]mark.Marks{"-orders": {"orders": {Milli: 1}}}, false, "of several"},
-		"a former one of several":             {map[string]mark.Marks{"-orders": {"": {Milli: 1}, "a": {Milli: 1}}}, false, "of several"},
-		"a former one that was taken over":    {map[string]mark.Marks{"-orders": {}}, false, "taken over"},
-		"such a one, and the file of another": {map[string]mark.Marks{"": {"a": {Milli: 1}}, "-orders": {}}, false, "taken over"},
-		"a former one that was put back":      {map[string]mark.Marks{"": {"orders": {Milli: 2}}, "-orders": alone(1)}, false, "another mark"},
-		"one with other words":                {map[string]mark.Marks{"": {"orders": {Milli: 1}}, "-orders": {"": {Milli: 1, Words: []uint64{1}}}}, false, "another mark"},
+		"alone with those of names":         {map[string]mark.Marks{"": {"a": {Milli: 1}}}, true, "none without"},
+		"a name where there is one without": {map[string]mark.Marks{"": alone(1)}, false, "without a name"},
+		"a former one of another name":      {map[string]mark.Marks{"-orders": {"orders": {Milli: 1}}}, false, "of several"},
+		"a former one of several":           {map[string]mark.Marks{"-orders": {"": {Milli: 1}, "a": {Milli: 1}}}, false, "of several"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
@@ -651,52 +642,6 @@ func TestNeverAnew(t *testing.T) {
 		}
 		if _, err := b.tryIn(t, b.marks(t, mark.OS{}), "orders"); err == nil || !strings.Contains(err.Error(), b.path+"-orders") {
 			t.Errorf("%s: %v", name, err)
-		}
-	}
-}
-
-// stopping is a disk that writes so many files, and no more.
-type stopping struct {
-	mark.OS
-	left int
-}
-
-func (s *stopping) Create(path string) (mark.Writer, error) {
-	if s.left--; s.left < 0 {
-		return nil, errFull
-	}
-	return s.OS.Create(path)
-}
-
-// A take-over that ends anywhere goes on at the next start.
-func TestTakeOverStepByStep(t *testing.T) {
-	const steps = 3
-	for left := range steps + 1 {
-		b := newBench(t)
-		put(t, b.path+"-orders", alone(someTime+1000))
-		m := b.marks(t, &stopping{left: left})
-		if _, err := b.tryIn(t, m, "orders"); (err == nil) != (left == steps) || err != nil && !errors.Is(err, tick.ErrTimestampNotSaved) {
-			t.Errorf("after %d: %v", left, err)
-		}
-		data, err := os.ReadFile(b.path + "-orders")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := os.Stat(b.path); left == 0 && err == nil {
-			t.Error("a mark that was not written")
-		}
-		if kept, err := mark.Parse(data); (len(kept) == 1) != (left < 2) || err != nil {
-			t.Errorf("after %d the former file is %q, %v", left, data, err)
-		}
-		m.file.Close() // killed
-		if left < steps {
-			b.clock.Store(someTime)
-		}
-		if id := b.openIn(t, b.marks(t, mark.OS{}), "orders").next(t); id.milli <= someTime+1000 {
-			t.Errorf("after %d: %v", left, id)
-		}
-		if data, err = os.ReadFile(b.path + "-orders"); !strings.HasPrefix(string(data), "flake-mark 3 ") {
-			t.Errorf("after %d, and again: %q, %v", left, data, err)
 		}
 	}
 }

@@ -90,13 +90,13 @@ func OpenOn(ctx context.Context, disk mark.Disk, sleep tick.Sleeper, path string
 // begin waits until the clock is past the last mark, and sets the first of its
 // own.
 func (k *Keeper) begin(ctx context.Context, sleep tick.Sleeper, allowed time.Duration) (err error) {
-	last, found, err := k.marks.reserve(k)
+	last, err := k.marks.reserve(k)
+	if err != nil {
+		return err
+	}
 	if k.former != nil {
 		defer k.former.Close()
 		k.at = k.former.Path()
-	}
-	if err != nil {
-		return err
 	}
 	defer func() {
 		if err != nil {
@@ -107,7 +107,7 @@ func (k *Keeper) begin(ctx context.Context, sleep tick.Sleeper, allowed time.Dur
 	defer cancel(nil)
 	defer context.AfterFunc(k.marks.open, func() { cancel(errEnded) })()
 	after := uint64(0)
-	if !found {
+	if last == nil {
 		k.log.Warn("no timestamp is kept yet: starting a new one")
 	} else if err := k.restore(last.Words); err != nil {
 		return err
@@ -119,7 +119,7 @@ func (k *Keeper) begin(ctx context.Context, sleep tick.Sleeper, allowed time.Dur
 	k.source.Begin(after)
 	made, _ := k.source.Last() // it may have begun after something else
 	k.source.Limit().Set(max(after, made))
-	return k.marks.add(k, last)
+	return k.marks.add(k)
 }
 
 // unfit tells what would not stand in a line, or in the name of a file.

@@ -131,6 +131,9 @@ func Parse(data []byte) (Marks, error) {
 	if want := marks.append(nil); !bytes.Equal(data, want) {
 		return nil, errors.New("it is damaged: its checksum does not fit")
 	}
+	if len(marks) == 0 {
+		return nil, errors.New("it has no marks")
+	}
 	return marks, nil
 }
 

@@ -7,6 +7,7 @@
 package mark
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -34,9 +35,9 @@ type Disk interface {
 
 // Lock is a lock that is held.
 type Lock interface {
-	// Keep makes sure that the lock is still held, and takes it again if its
-	// file was removed.
-	Keep() error
+	// Keep makes sure that the lock is still held. If its file was removed it takes
+	// the lock again, and tells so: another may have had it meanwhile.
+	Keep() (again bool, err error)
 	io.Closer
 }
 
@@ -50,15 +51,15 @@ type Writer interface {
 // ErrLocked: another process holds the lock.
 var ErrLocked = errors.New("another node is running with it")
 
-// ErrTakenOver is of a file without marks, as [File.TakeOver] leaves it.
-var ErrTakenOver = errors.New("its mark was taken over by the file of several generators")
-
 // File is a file of marks, locked.
 type File struct {
 	disk Disk
 	name string // as it was opened, whatever becomes the working folder
 	path string // without symbolic links
 	lock Lock
+
+	data  []byte // what is in it, as far as this one knows
+	doubt bool   // whether another may have written it
 }
 
 // Open locks the file at path and reads its marks; they are nil if there is no
@@ -81,34 +82,30 @@ func Open(disk Disk, path string) (*File, Marks, error) {
 		lock.Close()
 		return nil, nil, err
 	}
-	return &File{disk, path, real, lock}, marks, nil
+	return &File{disk: disk, name: path, path: real, lock: lock, data: marks.append(nil)}, marks, nil
 }
 
 // Former opens the file that a generator had of its own, when each had one: the name
-// stood behind that of this file. It is nil if there is none. A file that was taken
-// over is an error, [ErrTakenOver].
-func (f *File) Former(name string) (*File, Mark, error) {
+// stood behind that of this file. It is nil if there is none.
+func (f *File) Former(name string) (former *File, last Mark, err error) {
 	path := f.name + "-" + name
 	real, err := f.disk.Resolve(path)
 	if err != nil {
-		return nil, Mark{}, advise(path, err)
+		return nil, last, advise(path, err)
 	}
-	if marks, err := read(f.disk, real); marks == nil {
-		return nil, Mark{}, err
+	if marks, err := read(f.disk, real); marks == nil { // before a lock is made
+		return nil, last, err
 	}
-	former, marks, err := Open(f.disk, path) // read again, as another may have run until now
+	former, marks, err := Open(f.disk, path)
 	if err != nil {
-		return nil, Mark{}, err
+		return nil, last, err
 	}
-	if last, ok := marks[""]; ok && len(marks) == 1 {
-		return former, last, nil
+	last, ok := marks[""]
+	if !ok || len(marks) > 1 {
+		return nil, last, errors.Join(former.Refuse("it has the marks of several generators, where that of one belongs"), former.Close())
 	}
-	return nil, Mark{}, errors.Join(former.Refuse("it has the marks of several generators, where that of one belongs"), former.Close())
+	return former, last, nil
 }
-
-// TakeOver leaves a file of no marks, once this one's is durable elsewhere. No release
-// starts with it, those from before marks had names among them.
-func (f *File) TakeOver() error { return f.Save(Marks{}) }
 
 func read(disk Disk, path string) (Marks, error) {
 	data, err := disk.Read(path, maxSize)
@@ -119,9 +116,6 @@ func read(disk Disk, path string) (Marks, error) {
 		return nil, advise(path, err)
 	}
 	marks, err := Parse(data)
-	if err == nil && len(marks) == 0 {
-		err = ErrTakenOver
-	}
 	if err != nil {
 		return nil, refuse(path, err)
 	}
@@ -167,8 +161,20 @@ func (f *File) save(data []byte) error {
 	if _, err := Parse(data); err != nil {
 		return fmt.Errorf("what would be written could not be read: %w", err)
 	}
-	if err := f.lock.Keep(); err != nil {
+	again, err := f.lock.Keep()
+	if err != nil {
 		return err
+	}
+	if f.doubt = f.doubt || again; f.doubt {
+		there, err := f.disk.Read(f.path, maxSize)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+		case err != nil:
+			return err
+		case !bytes.Equal(there, f.data):
+			return errors.New("another node has run with it while its lock's file was removed; start this one anew")
+		}
+		f.doubt = false
 	}
 	aside := f.path + ".new"
 	w, err := f.disk.Create(aside)
@@ -188,6 +194,7 @@ func (f *File) save(data []byte) error {
 	if err := f.disk.Rename(aside, f.path); err != nil {
 		return err
 	}
+	f.data = data
 	return f.disk.SyncDir(filepath.Dir(f.path))
 }
 

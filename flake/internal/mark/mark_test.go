@@ -315,6 +315,14 @@ func TestLockIsKept(t *testing.T) {
 		t.Errorf("saved without the lock: %v", err)
 	}
 	save(t, other, 4000)
+	if err := other.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // it may be behind the other's ids
+		if err := f.Save(Marks{"": {Milli: 3000}}); err == nil || !strings.Contains(err.Error(), "another node has run") {
+			t.Errorf("saved over the other's mark: %v", err)
+		}
+	}
 }
 
 // A lock that the kernel does not give is none.
