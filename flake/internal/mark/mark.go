@@ -58,8 +58,8 @@ type File struct {
 	path string // without symbolic links
 	lock Lock
 
-	data  []byte // what is in it, as far as this one knows
-	doubt bool   // whether another may have written it
+	data  []byte // what was saved last, and is there unless another came; nil: not sure
+	doubt bool   // whether another may have come
 }
 
 // Open locks the file at path and reads its marks; they are nil if there is no
@@ -161,20 +161,8 @@ func (f *File) save(data []byte) error {
 	if _, err := Parse(data); err != nil {
 		return fmt.Errorf("what would be written could not be read: %w", err)
 	}
-	again, err := f.lock.Keep()
-	if err != nil {
+	if err := f.hold(); err != nil {
 		return err
-	}
-	if f.doubt = f.doubt || again; f.doubt {
-		there, err := f.disk.Read(f.path, maxSize)
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-		case err != nil:
-			return err
-		case !bytes.Equal(there, f.data):
-			return errors.New("another node has run with it while its lock's file was removed; start this one anew")
-		}
-		f.doubt = false
 	}
 	aside := f.path + ".new"
 	w, err := f.disk.Create(aside)
@@ -191,11 +179,40 @@ func (f *File) save(data []byte) error {
 	if err != nil {
 		return err
 	}
+	if err := f.hold(); err != nil {
+		return err
+	}
 	if err := f.disk.Rename(aside, f.path); err != nil {
 		return err
 	}
+	f.data = nil // another's may have been replaced, until it is sure that there was none
+	if err := f.disk.SyncDir(filepath.Dir(f.path)); err != nil {
+		return err
+	}
+	if err := f.hold(); err != nil {
+		return err
+	}
 	f.data = data
-	return f.disk.SyncDir(filepath.Dir(f.path))
+	return nil
+}
+
+// hold makes sure that nobody else has the file, nor has had it since it was saved
+// last: then the marks may be from before the other's last ids.
+func (f *File) hold() error {
+	again, err := f.lock.Keep()
+	f.doubt = f.doubt || again
+	if err != nil || !f.doubt {
+		return err
+	}
+	there, err := f.disk.Read(f.path, maxSize)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err == nil && !bytes.Equal(there, f.data) {
+		return errors.New("another node may have run with it while its lock's file was removed; start this one anew")
+	}
+	f.doubt = false
+	return nil
 }
 
 // Close gives up the lock; the file stays.

@@ -58,8 +58,4 @@ type Config struct {
 
 	// LyingDisk makes fsync do nothing, which a node cannot survive.
 	LyingDisk bool
-
-	// LooseLocks makes locks hold nobody off: a second node reads the mark, and
-	// waits, while the first goes on.
-	LooseLocks bool
 }

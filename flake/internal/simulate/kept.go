@@ -66,7 +66,7 @@ func (n *kept) Start(allowable time.Duration) (err error) {
 	n.allowable = allowable
 	n.now, n.keepers = make([]Generator, len(n.made)), make([]*durable.Keeper, len(n.made))
 	for i := range n.made {
-		if err := n.open(i, n.m.Sleep); err != nil {
+		if err := n.open(i); err != nil {
 			n.marks.Close()
 			return err
 		}
@@ -74,12 +74,12 @@ func (n *kept) Start(allowable time.Duration) (err error) {
 	return nil
 }
 
-func (n *kept) open(i int, sleep tick.Sleeper) error {
+func (n *kept) open(i int) error {
 	g, err := n.made[i](n.m)
 	if err != nil {
 		return err
 	}
-	k, err := durable.OpenOn(context.Background(), n.m.Disk, sleep, NameOf(i), g.Source,
+	k, err := durable.OpenOn(context.Background(), n.m.Disk, n.m.Sleep, NameOf(i), g.Source,
 		durable.Options{AllowableDowntime: n.allowable, Marks: n.marks})
 	if err != nil {
 		return err
@@ -100,55 +100,19 @@ func (n *kept) open(i int, sleep tick.Sleeper) error {
 // its own, which is not to find two steps at once.
 func (n *kept) IDs(count int, got Got) error {
 	i := n.m.rng.IntN(len(n.now))
-	if n.m.rng.IntN(32) == 0 {
-		n.m.Undisturbed(func() { n.overlap(i, got) })
-	}
 	for other, g := range n.now {
 		if other != i {
 			g.Now()
 		}
 	}
-	return n.ids(i, count, got)
-}
-
-func (n *kept) ids(i, count int, got Got) error {
 	return n.now[i].IDs(count, func(milli uint64, sequence uint32) { got(milli, uint32(i)<<whose|sequence) })
-}
-
-// overlap opens a generator a second time while it runs: a node's first one with
-// another node. If that has to wait, the first goes on meanwhile, and ends; and the
-// clock may be set back.
-func (n *kept) overlap(i int, got Got) {
-	first, marks, err := n.marks, n.marks, error(nil)
-	if i == 0 {
-		if marks, err = durable.OpenMarksOn(n.m.Disk, Path, nil, 0); err != nil {
-			return
-		}
-	}
-	one := n.keepers[i]
-	n.marks = marks
-	err = n.open(i, func(ctx context.Context, d time.Duration) error {
-		err := n.m.Sleep(ctx, d)
-		if n.ids(i, 1+n.m.rng.IntN(3), got); i == 0 {
-			first.Close()
-		} else {
-			one.Close()
-		}
-		if n.m.rng.IntN(2) == 0 {
-			n.m.shift(-n.m.span(durable.Window))
-		}
-		return err
-	})
-	if err != nil {
-		n.marks = first
-	}
 }
 
 // BadCall has one of several generators end, and opens it again.
 func (n *kept) BadCall() {
 	if i := n.m.rng.IntN(len(n.now)); i > 0 {
 		n.keepers[i].Close()
-		if n.open(i, n.m.Sleep) != nil {
+		if n.open(i) != nil {
 			panic(crash{})
 		}
 	}

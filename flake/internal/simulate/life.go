@@ -98,7 +98,7 @@ func Run(c Config, seed uint64, trace func(format string, args ...any)) Report {
 	rng := rand.New(rand.NewPCG(seed, 0))
 	l := &life{Config: c, m: newMachine(rng), report: &report}
 	l.ledger = newLedger(l.m, seed, &report, c.Unordered)
-	l.m.Disk.lying, l.m.Disk.loose = c.LyingDisk, c.LooseLocks
+	l.m.Disk.lying = c.LyingDisk
 	born := l.m.now
 	if trace != nil {
 		l.m.trace = func(format string, args ...any) {
