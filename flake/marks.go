@@ -17,8 +17,7 @@ type Marks = durable.Marks
 // told of trouble with the file and its end; nil means nobody is.
 //
 // The file that [Open] made for one generator will do: its mark is the one with the
-// empty name, which is to be opened before others. If there is a file with - and the
-// name behind path, it was the name's alone: its mark is taken over, and no release
-// starts with that file again. Nor do releases before OpenMarks start with a file of
-// several. A mark stays in the file if its name is not used any more.
+// empty name, which is to be opened before others. A mark stays in the file when its
+// name is not used any more. A new name begins anew, but after the mark in the file
+// with - and the name behind path, if there is one, as nodes used to keep.
 func OpenMarks(path string, log *slog.Logger) (*Marks, error) { return durable.OpenMarks(path, log) }
