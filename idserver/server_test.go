@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/flake-go/flake/flake"
 	"github.com/flake-go/flake/genserver"
@@ -18,23 +17,25 @@ import (
 // id is the one that a recorded caller got in answer to get.
 var id = flake.Make(0x1a1fac6c4f3, 0x02fc00000001, 0)
 
-// generator returns the id, or fails.
-type generator struct{ err error }
-
-func (g generator) Reserve(_ context.Context, n int) (flake.Run, error) {
-	if g.err != nil {
-		return flake.Run{}, g.err
-	}
-	return flake.Run{First: id, Count: min(n, 2)}, nil
+// made returns the id, or fails.
+type made struct {
+	Source
+	err error
 }
-func (generator) Waits() uint64          { return 0 }
-func (generator) PerTick() int           { return 1 << 16 }
-func (generator) Last() (uint64, uint16) { return 1700000000000, 3 }
-func (generator) Worker() flake.Worker   { return 1 }
-func (g generator) Ready() error         { return g.err }
-func (generator) Behind() time.Duration  { return 0 }
 
-func source(err error) Source { return Flake(generator{err}) }
+func (m made) Reserve(_ context.Context, n int, _ uint8) (Run, error) {
+	if m.err != nil {
+		return Run{}, m.err
+	}
+	return Run{fromFlake(id), min(n, 2)}, nil
+}
+func (made) Last() (uint64, uint32) { return 1700000000000, 3 }
+func (m made) Ready() error         { return m.err }
+
+func source(err error) Source {
+	ids, _ := flake.NewGenerator(1, flake.Options{})
+	return made{Flake(ids), err}
+}
 
 // What may be asked, in all the forms that callers have for it.
 func TestDecodeRequest(t *testing.T) {

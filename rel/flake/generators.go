@@ -91,7 +91,10 @@ func openGenerator(ctx context.Context, mark string, where place, open opener, o
 func openFlake(worker flake.Worker) opener {
 	return func(ctx context.Context, mark string, o flake.Options) (idserver.Source, error) {
 		ids, err := flake.Open(ctx, mark, worker, o)
-		return idserver.Flake(ids), err
+		if err != nil {
+			return nil, err
+		}
+		return idserver.Flake(ids), nil
 	}
 }
 
@@ -157,7 +160,10 @@ func planSno(g config.Generator) (who string, where place, open opener) {
 	who = fmt.Sprintf("partition %d", s.Partition.AsUint16())
 	return who, snoPlace(s), func(ctx context.Context, mark string, o flake.Options) (idserver.Source, error) {
 		ids, err := sno.Open(ctx, mark, s, sno.Options{AllowableDowntime: o.AllowableDowntime, Logger: o.Logger, Saved: o.Saved, Marks: o.Marks})
-		return idserver.Sno(ids), err
+		if err != nil {
+			return nil, err
+		}
+		return idserver.Sno(ids), nil
 	}
 }
 
