@@ -345,6 +345,12 @@ func TestOneOfSeveral(t *testing.T) {
 	if got := a.Mark().UnixMilli(); got != int64(last.milli) {
 		t.Errorf("the mark is %d, the last id %d", got, last.milli)
 	}
+	if err := own.Renew(); err != nil {
+		t.Error(err)
+	}
+	if data, err := os.ReadFile(b.path); !strings.Contains(string(data), fmt.Sprint("\na ", last.milli, " ")) {
+		t.Errorf("the mark of what has ended is lost: %q, %v", data, err)
+	}
 	b.clock.Add(1)
 	own.next(t)
 	if id := b.openIn(t, m, "a").next(t); !id.after(last) || b.waited != 0 {

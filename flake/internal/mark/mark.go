@@ -58,7 +58,7 @@ type File struct {
 	path string // without symbolic links
 	lock Lock
 
-	data  []byte // what was saved last, and is there unless another came; nil: not sure
+	data  []byte // what was saved last, and is there unless another came
 	doubt bool   // whether another may have come
 }
 
@@ -185,7 +185,6 @@ func (f *File) save(data []byte) error {
 	if err := f.disk.Rename(aside, f.path); err != nil {
 		return err
 	}
-	f.data = nil // another's may have been replaced, until it is sure that there was none
 	if err := f.disk.SyncDir(filepath.Dir(f.path)); err != nil {
 		return err
 	}

@@ -311,8 +311,17 @@ func TestLockIsKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	other := open(t, path)
+	if err := os.WriteFile(path+".new", []byte("the other's"), 0o644); err != nil {
+		t.Fatal(err)
+	}
 	if err := f.Save(Marks{"": {Milli: 3000}}); !errors.Is(err, ErrLocked) {
 		t.Errorf("saved without the lock: %v", err)
+	}
+	if data, err := os.ReadFile(path + ".new"); string(data) != "the other's" {
+		t.Errorf("where the other writes there is %q, %v", data, err)
+	}
+	if err := os.Remove(path + ".lock"); err != nil {
+		t.Fatal(err)
 	}
 	save(t, other, 4000)
 	if err := other.Close(); err != nil {
@@ -376,7 +385,7 @@ func TestLockIsLostInASave(t *testing.T) {
 					t.Fatal(err)
 				}
 				t.Cleanup(func() { other.Close() })
-				if m[""].Milli == 1000 && ends {
+				if m[""].Milli == 1000 {
 					save(t, other, 3000)
 				}
 				if ends {
@@ -387,6 +396,10 @@ func TestLockIsLostInASave(t *testing.T) {
 				if err := f.Save(Marks{"": {Milli: 2000}}); err == nil {
 					t.Errorf("saved, with another at %s, which ends: %v", step, ends)
 				}
+			}
+			data, err := os.ReadFile(path)
+			if m, _ := Parse(data); step == "create" && m[""].Milli != 3000 {
+				t.Errorf("the other's mark was replaced by %v, %v", m, err)
 			}
 		}
 	}
