@@ -544,6 +544,7 @@ func TestFormerFiles(t *testing.T) {
 			t.Errorf("%s has %d, and had %d", b.path, b.saved(t), milli)
 		}
 	}
+	put(t, path+"-orders", alone(1)) // nobody keeps it locked
 	if err := os.WriteFile(path+"-orders", []byte("no mark"), 0o644); err != nil {
 		t.Fatal(err)
 	}
