@@ -41,8 +41,8 @@ const (
 // Formats are the values of Generator.Format.
 var Formats = []string{FormatFlake, FormatIdgen, FormatSnowflake, FormatSno}
 
-// MaxGenerators bounds how many tables [[generator]] there may be. Each has a file that
-// is written every second.
+// MaxGenerators bounds how many tables [[generator]] there may be. Each has a line in the
+// file that is written every second.
 const MaxGenerators = 64
 
 // The values of machine_bits, and that of a file without it.

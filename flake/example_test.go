@@ -32,6 +32,22 @@ func ExampleNew() {
 	// Output: 22 -1
 }
 
+// Two generators have one file, which is written once a second for both.
+func ExampleOpenMarks() {
+	marks, err := flake.OpenMarks("/var/lib/flake/timestamp", nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer marks.Close()
+	for i, name := range []string{"orders", "items"} {
+		ids, err := flake.Open(context.Background(), name, flake.Worker(i+1), flake.Options{Marks: marks})
+		if err != nil {
+			log.Fatal(err)
+		}
+		defer ids.Close()
+	}
+}
+
 func ExampleParse() {
 	for _, text := range []string{
 		"0000AboKHPfE7cAx9OrCYZ",

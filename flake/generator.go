@@ -61,7 +61,9 @@ func Open(ctx context.Context, path string, worker Worker, o Options) (*Generato
 	if err != nil {
 		return nil, err
 	}
-	err = g.core.Open(ctx, path, durable.Options{AllowableDowntime: o.AllowableDowntime, Logger: o.Logger, Saved: o.Saved})
+	err = g.core.Open(ctx, path, durable.Options{
+		AllowableDowntime: o.AllowableDowntime, Logger: o.Logger, Saved: o.Saved, Marks: o.Marks,
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -23,4 +23,8 @@ type Options struct {
 	// Saved, of [Open] alone, is told how long each attempt to write the file took;
 	// nil means nobody is.
 	Saved func(time.Duration)
+
+	// Marks, of [Open] alone, is the file of [OpenMarks] that keeps the mark beside
+	// others, under path as its name, without space or slash; nil means a file of its own.
+	Marks *Marks
 }

@@ -35,21 +35,30 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// child writes ids to standard output until it is killed, or shows how it fares
-// on a disk that is full for a while.
+// child writes ids to standard output until it is killed, of two generators in turn,
+// or shows how it fares on a disk that is full for a while.
 func child(path string, full bool) error {
-	d, err := Open(context.Background(), path, 1, Options{})
+	marks, err := OpenMarks(path, nil)
+	if err != nil {
+		return err
+	}
+	d, err := Open(context.Background(), "", 1, Options{Marks: marks})
 	if err != nil {
 		return err
 	}
 	if full {
-		return errors.Join(fillDisk(d), d.Close())
+		return errors.Join(fillDisk(d), marks.Close())
+	}
+	other, err := Open(context.Background(), "other", 2, Options{Marks: marks})
+	if err != nil {
+		return err
 	}
 	ids := make([]ID, 64)
 	for {
 		if _, err := d.NextN(context.Background(), ids); err != nil {
 			return err
 		}
+		d, other = other, d
 		for _, id := range ids {
 			if _, err := os.Stdout.Write(id[:]); err != nil {
 				return err
@@ -102,7 +111,7 @@ func TestKilled(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
-	var last ID
+	last := map[Worker]ID{}
 	total := 0
 	for range *kills + 1 {
 		cmd := childOf(t, path)
@@ -124,10 +133,10 @@ func TestKilled(t *testing.T) {
 			if _, err := io.ReadFull(in, id[:]); err != nil {
 				break // what was in the pipe when it was killed is read too
 			}
-			if id.Compare(last) <= 0 {
-				t.Fatalf("%v after %v", id, last)
+			if before := last[id.Worker()]; id.Compare(before) <= 0 {
+				t.Fatalf("%v after %v", id, before)
 			}
-			last = id
+			last[id.Worker()] = id
 		}
 		cmd.Wait()
 		if n < killAt {
@@ -135,7 +144,7 @@ func TestKilled(t *testing.T) {
 		}
 		total += n
 	}
-	t.Logf("%d ids of %d processes, each above the last", total, *kills+1)
+	t.Logf("%d ids of %d processes, each above the generator's last", total, *kills+1)
 }
 
 func TestDiskIsFull(t *testing.T) {

@@ -2,11 +2,15 @@ package flake
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"testing"
 	"time"
 
+	"github.com/flake-go/flake/flake/internal/durable"
+	"github.com/flake-go/flake/flake/internal/mark"
 	"github.com/flake-go/flake/flake/internal/simulate"
+	"github.com/flake-go/flake/flake/internal/tick"
 )
 
 var (
@@ -50,22 +54,30 @@ func simulatedOn(clock func() uint64) (simulate.Generator, error) {
 
 func simConfig() simulate.Config { return simulate.Kept(simulated) }
 
-func TestSimulate(t *testing.T) {
+// simSeveral is three generators, whose marks are in one file.
+func simSeveral() simulate.Config { return simulate.Kept(simulated, simulated, simulated) }
+
+func TestSimulate(t *testing.T) { testSimulate(t, simConfig(), simLives) }
+
+func TestSimulateSeveral(t *testing.T) { testSimulate(t, simSeveral(), simLives/2) }
+
+func testSimulate(t *testing.T, c simulate.Config, lives int) {
 	if *simSeed != 0 {
-		if r := simulate.Run(simConfig(), *simSeed, t.Logf); r.Wrong() > 0 {
+		if r := simulate.Run(c, *simSeed, t.Logf); r.Wrong() > 0 {
 			t.Errorf("seed %d: %s; in all %+v", *simSeed, r.First, r)
 		}
 		return
 	}
-	r := simulate.Many(simConfig(), simFirst, simLives**simTimes)
+	lives *= *simTimes
+	r := simulate.Many(c, simFirst, lives)
 	t.Logf("%+v", r)
 	if r.Wrong() > 0 {
-		t.Errorf("seed %d: %s; live it again with -run TestSimulate$ -v -simulate.seed=%d", r.Seed, r.First, r.Seed)
+		t.Errorf("seed %d: %s; live it again with -run %s$ -v -simulate.seed=%d", r.Seed, r.First, t.Name(), r.Seed)
 	}
-	if r.Crashes() < 10_000**simTimes || r.ClockFaults < 10_000**simTimes {
+	if r.Crashes() < 6*lives || r.ClockFaults < 6*lives {
 		t.Errorf("only %d crashes and %d clock faults: the lives are too easy", r.Crashes(), r.ClockFaults)
 	}
-	if r.Glitches < 2000**simTimes {
+	if r.Glitches < lives {
 		t.Errorf("the clock was far ahead for a while only %d times", r.Glitches)
 	}
 }
@@ -73,13 +85,15 @@ func TestSimulate(t *testing.T) {
 // A simulation that finds nothing proves something only if the same lives find
 // what is there: these are nodes that repeat ids, or go back.
 func TestSimulateFinds(t *testing.T) {
-	lying := simConfig()
-	lying.LyingDisk = true
+	lying, lyingToSeveral := simConfig(), simSeveral()
+	lying.LyingDisk, lyingToSeveral.LyingDisk = true, true
 	for name, c := range map[string]simulate.Config{
 		"the original":                            {New: simulate.NewOriginal},
 		"the original under the ceiling":          {New: simulate.NewOriginal, NoBursts: true},
 		"the original, only crashes and clocks":   {New: simulate.NewOriginal, NoBursts: true, NoBadCalls: true},
 		"a disk that does not do what it says":    lying,
+		"such a disk with several generators":     lyingToSeveral,
+		"a file that loses one mark of several":   {New: newLosing},
 		"a generator that trusts its memory only": {New: newForgetful},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -105,6 +119,51 @@ type forgetful struct {
 func (n *forgetful) Start(allowable time.Duration) error {
 	n.m.Disk.Forget(simulate.Path)
 	return n.Node.Start(allowable)
+}
+
+// newLosing gives a node of several generators whose file has lost the mark of one at
+// any start.
+func newLosing(m *simulate.Machine) simulate.Node { return &losing{simSeveral().New(m), m} }
+
+type losing struct {
+	simulate.Node
+	m *simulate.Machine
+}
+
+func (n *losing) Start(allowable time.Duration) error {
+	file, marks, err := mark.Open(n.m.Disk, simulate.Path)
+	if err != nil {
+		return err
+	}
+	if _, found := marks[simulate.NameOf(2)]; found {
+		delete(marks, simulate.NameOf(2))
+		err = file.Save(marks)
+	}
+	if err := errors.Join(err, file.Close()); err != nil {
+		return err
+	}
+	return n.Node.Start(allowable)
+}
+
+// Nor that ids keep to the mark, unless it finds those of a generator that does not
+// wait for it.
+func TestSimulateFindsIDsPastTheMark(t *testing.T) {
+	hasty := func(m *simulate.Machine) (simulate.Generator, error) {
+		g, err := simulated(m)
+		g.Source = hasty{g.Source}
+		return g, err
+	}
+	if r := simulate.Many(simulate.Kept(simulated, hasty), simFirst, 100); r.PastMark == 0 {
+		t.Errorf("%+v", r)
+	}
+}
+
+type hasty struct{ durable.Source }
+
+func (h hasty) Limit() *tick.Limit {
+	l := h.Source.Limit()
+	l.Set(l.Last())
+	return l
 }
 
 func TestSimulateRepeats(t *testing.T) {

@@ -1,7 +1,6 @@
 package idserver
 
 import (
-	"context"
 	"encoding/binary"
 	"fmt"
 	"time"
@@ -63,46 +62,3 @@ func (n Number) sno() (id sno.ID) {
 	binary.BigEndian.PutUint64(id[2:], n.Lo)
 	return id
 }
-
-// SnoGenerator is what a source of SnoFormat needs. A *sno.Generator is one.
-type SnoGenerator interface {
-	Reserve(ctx context.Context, n int) (sno.Run, error)
-	Last() (milli uint64, sequence uint16)
-	Partition() sno.Partition
-	Ready() error
-	Behind() time.Duration
-	Waits() uint64
-	PerTick() int
-}
-
-// Sno returns the source of a generator's ids. Its worker is the partition.
-func Sno(ids SnoGenerator) Source {
-	return &snoSource{ids, keeperOf(ids)}
-}
-
-type snoSource struct {
-	ids SnoGenerator
-	keeper
-}
-
-func (*snoSource) Format() Format { return SnoFormat }
-
-func (s *snoSource) Reserve(ctx context.Context, n int, meta uint8) (Run, error) {
-	run, err := s.ids.Reserve(ctx, n)
-	return Run{fromSno(run.First.WithMeta(meta)), run.Count}, err
-}
-
-func (s *snoSource) Last() (uint64, uint32) {
-	milli, sequence := s.ids.Last()
-	return milli, uint32(sequence)
-}
-
-func (s *snoSource) Worker() uint64 { return uint64(s.ids.Partition().AsUint16()) }
-
-func (s *snoSource) Ready() error { return s.ids.Ready() }
-
-func (s *snoSource) Behind() time.Duration { return s.ids.Behind() }
-
-func (s *snoSource) Waits() uint64 { return s.ids.Waits() }
-
-func (s *snoSource) PerTick() int { return s.ids.PerTick() }

@@ -1,9 +1,7 @@
 package idserver
 
 import (
-	"context"
 	"strconv"
-	"time"
 
 	"github.com/flake-go/flake/flake/snowflake"
 )
@@ -60,41 +58,3 @@ func (f snowflakeFormat) Span(first, last uint64) (lowest, highest Number, err e
 	high, err := f.layout.Make(last, 1<<(f.layout.Datacenter+f.layout.Worker)-1, 1<<f.layout.Sequence-1)
 	return Number{Lo: uint64(low)}, Number{Lo: uint64(high)}, err
 }
-
-// Snowflake returns the source of a generator's ids.
-func Snowflake(ids *snowflake.Generator) Source {
-	return &snowflakeSource{ids, SnowflakeFormat(ids.Layout())}
-}
-
-type snowflakeSource struct {
-	ids    *snowflake.Generator
-	format Format
-}
-
-func (s *snowflakeSource) Format() Format { return s.format }
-
-// Reserve gives up what is left of a run where the sequence, with random starts,
-// goes on from 0.
-func (s *snowflakeSource) Reserve(ctx context.Context, n int, _ uint8) (Run, error) {
-	run, err := s.ids.Reserve(ctx, n)
-	if err != nil {
-		return Run{}, err
-	}
-	for run.At(run.Count-1) < run.First {
-		run.Count--
-	}
-	return Run{Number{Lo: uint64(run.First)}, run.Count}, nil
-}
-
-func (s *snowflakeSource) Last() (uint64, uint32) {
-	milli, sequence := s.ids.Last()
-	return milli, uint32(sequence)
-}
-
-func (s *snowflakeSource) Worker() uint64                { return uint64(s.ids.Machine()) }
-func (s *snowflakeSource) Ready() error                  { return s.ids.Ready() }
-func (s *snowflakeSource) Behind() time.Duration         { return s.ids.Behind() }
-func (s *snowflakeSource) Waits() uint64                 { return s.ids.Waits() }
-func (s *snowflakeSource) PerTick() int                  { return s.ids.PerTick() }
-func (s *snowflakeSource) Mark() time.Time               { return s.ids.Mark() }
-func (s *snowflakeSource) LastSaved() (time.Time, error) { return s.ids.LastSaved() }

@@ -51,22 +51,19 @@ func readConversation(t *testing.T, file string) (lines []line) {
 }
 
 // sequence returns ids out of a list, then no more.
-type sequence struct{ ids []flake.ID }
+type sequence struct {
+	idserver.Source
+	ids []flake.ID
+}
 
-func (s *sequence) Reserve(context.Context, int) (flake.Run, error) {
+func (s *sequence) Reserve(context.Context, int, uint8) (idserver.Run, error) {
 	if len(s.ids) == 0 {
-		return flake.Run{}, errors.New("asked too often")
+		return idserver.Run{}, errors.New("asked too often")
 	}
 	id := s.ids[0]
 	s.ids = s.ids[1:]
-	return flake.Run{First: id, Count: 1}, nil
+	return idserver.Run{First: idserver.Number{Hi: binary.BigEndian.Uint64(id[:]), Lo: binary.BigEndian.Uint64(id[8:])}, Count: 1}, nil
 }
-
-func (*sequence) Last() (uint64, uint16) { return 0, 0 }
-func (*sequence) Worker() flake.Worker   { return 0 }
-func (*sequence) Ready() error           { return nil }
-func (*sequence) Behind() time.Duration  { return 0 }
-func (*sequence) Waits() uint64          { return 0 }
 
 // Recorded callers get from us, frame by frame, what they got from the
 // original, but for what is ours to choose: see reduced.
@@ -78,8 +75,8 @@ func TestRecordedCallers(t *testing.T) {
 			if err := c.Decode(lines[2].bytes[2:]); err != nil {
 				t.Fatal(err)
 			}
-			ids := &sequence{idsIn(t, lines[5:])}
-			n := start(t, Options{Name: c.Node, Supervisors: flakeSup(idserver.Flake(ids))})
+			ids := &sequence{generator(t), idsIn(t, lines[5:])}
+			n := start(t, Options{Name: c.Node, Supervisors: flakeSup(ids)})
 			n.handshake.Creation = c.Creation
 			n.handshake.Rand = bytes.NewReader(binary.BigEndian.AppendUint32(nil, c.Challenge))
 			c.Flags = handshake.Offered // all of the challenge that is not as recorded

@@ -8,9 +8,7 @@ import (
 	"io"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/flake-go/flake/flake"
 	"github.com/flake-go/flake/genserver"
 	"github.com/flake-go/flake/idserver"
 	"github.com/flake-go/flake/idserver/iderl"
@@ -39,22 +37,22 @@ func (c watchedCaller) Send(pid, alias, message []byte) {
 	c.Caller.Send(pid, alias, message)
 }
 
-func (w *watched) Reserve(_ context.Context, n int) (flake.Run, error) {
-	w.steps = append(w.steps, "6 id")
-	return flake.Run{First: flake.Make(1, 2, 3), Count: n}, nil
+// watchedIDs is where the id comes from.
+type watchedIDs struct {
+	idserver.Source
+	w *watched
 }
 
-func (*watched) Last() (uint64, uint16) { return 0, 0 }
-func (*watched) Worker() flake.Worker   { return 2 }
-func (*watched) Ready() error           { return nil }
-func (*watched) Behind() time.Duration  { return 0 }
-func (*watched) Waits() uint64          { return 0 }
+func (i watchedIDs) Reserve(_ context.Context, n int, _ uint8) (idserver.Run, error) {
+	i.w.steps = append(i.w.steps, "6 id")
+	return idserver.Run{First: idserver.Number{Hi: 1, Lo: 2<<16 | 3}, Count: n}, nil
+}
 
 // TestWalk goes the way of one call, from bytes to bytes: the steps are those
 // of the package's documentation.
 func TestWalk(t *testing.T) {
 	w := new(watched)
-	w.Handler = &iderl.Handler{Server: &idserver.Server{IDs: idserver.Flake(w)}, Log: quiet}
+	w.Handler = &iderl.Handler{Server: &idserver.Server{IDs: watchedIDs{generator(t), w}}, Log: quiet}
 	n := start(t, Options{Supervisors: []Supervisor{{Name: "flake_sup", Servers: []Server{{Name: "flake", Handler: w}}}}})
 	creation := string(binary.BigEndian.AppendUint32(nil, n.creation))
 

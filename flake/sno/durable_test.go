@@ -243,11 +243,11 @@ func TestOpenOn(t *testing.T) {
 		{[]uint64{1 << 16, 0, 9, 0, Epoch}, "word 1 "}, {[]uint64{1, 0, 9, 1 << 32, Epoch}, "word 4 "},
 		{[]uint64{1, 5, 5, 0, Epoch}, "from 5 to 5"}, {[]uint64{1, 0, 9, 0, lastTick + 1}, "word 5 "},
 	} {
-		f, _, _, err := mark.Open(mark.OS{}, b.path)
+		f, _, err := mark.Open(mark.OS{}, b.path)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := f.Save(mark.Mark{Milli: someTime, Words: c.words}); err != nil {
+		if err := f.Save(mark.Marks{"": {Milli: someTime, Words: c.words}}); err != nil {
 			t.Fatal(err)
 		}
 		f.Close()

@@ -43,34 +43,40 @@ func (s *simulation) got(m *simulate.Machine, id ID) {
 	*last = id
 }
 
-func (s *simulation) config() simulate.Config {
-	c := simulate.Kept(func(m *simulate.Machine) (simulate.Generator, error) {
-		g, err := NewGenerator(&Snapshot{SequenceMin: 30_000}, Options{Clock: m.NewClock()})
-		if err != nil {
-			return simulate.Generator{}, err
-		}
-		g.core.Sleep = m.Sleep
-		return simulate.Generator{Source: s.kept(g.core.Source), IDs: func(count int, got simulate.Got) error {
-			for count > 0 {
-				run, err := g.Reserve(context.Background(), count)
-				if errors.Is(err, flake.ErrClockBackwards) && g.core.Source.now.Load().lag() < 1000 {
-					if err = g.CatchUp(context.Background()); err == nil {
-						continue
-					}
+func (s *simulation) generator(m *simulate.Machine) (simulate.Generator, error) {
+	g, err := NewGenerator(&Snapshot{SequenceMin: 30_000}, Options{Clock: m.NewClock()})
+	if err != nil {
+		return simulate.Generator{}, err
+	}
+	g.core.Sleep = m.Sleep
+	return simulate.Generator{Source: s.kept(g.core.Source), IDs: func(count int, got simulate.Got) error {
+		for count > 0 {
+			run, err := g.Reserve(context.Background(), count)
+			if errors.Is(err, flake.ErrClockBackwards) && g.core.Source.now.Load().lag() < 1000 {
+				if err = g.CatchUp(context.Background()); err == nil {
+					continue
 				}
-				if err != nil {
-					return err
-				}
-				for i := range run.Count {
-					id := run.At(i)
-					s.got(m, id)
-					got(id.Milli(), uint32(id[4]&1)<<16|uint32(id.Sequence()))
-				}
-				count -= run.Count
 			}
-			return nil
-		}}, nil
-	})
+			if err != nil {
+				return err
+			}
+			for i := range run.Count {
+				id := run.At(i)
+				s.got(m, id)
+				got(id.Milli(), uint32(id[4]&1)<<16|uint32(id.Sequence()))
+			}
+			count -= run.Count
+		}
+		return nil
+	}}, nil
+}
+
+func config(simulations ...*simulation) simulate.Config {
+	var generators []func(*simulate.Machine) (simulate.Generator, error)
+	for _, s := range simulations {
+		generators = append(generators, s.generator)
+	}
+	c := simulate.Kept(generators...)
 	c.Unit, c.Unordered = unit, true
 	return c
 }
@@ -94,10 +100,17 @@ func (c counted) Words() []uint64 {
 	return words
 }
 
-func TestSimulate(t *testing.T) {
+func TestSimulate(t *testing.T) { testSimulate(t, &simulation{}) }
+
+// Two have their marks in one file.
+func TestSimulateSeveral(t *testing.T) { testSimulate(t, &simulation{}, &simulation{}) }
+
+func testSimulate(t *testing.T, simulations ...*simulation) {
 	var turns, saves atomic.Int64
-	s := simulation{kept: func(s *passes) durable.Source { return counted{s, &turns, &saves} }}
-	c := s.config()
+	for _, s := range simulations {
+		s.kept = func(s *passes) durable.Source { return counted{s, &turns, &saves} }
+	}
+	c := config(simulations...)
 	if *simSeed != 0 {
 		if r := simulate.Run(c, *simSeed, t.Logf); r.Wrong() > 0 {
 			t.Errorf("seed %d: %s; in all %+v", *simSeed, r.First, r)
@@ -106,11 +119,13 @@ func TestSimulate(t *testing.T) {
 	}
 	r := simulate.Many(c, simFirst, simLives**simTimes)
 	t.Logf("%d turns at a start, %d saves with a drift, %+v", turns.Load(), saves.Load(), r)
-	if n := s.back.Load(); n > 0 {
-		t.Errorf("%d ids are not later than those before with the same bit", n)
+	for _, s := range simulations {
+		if n := s.back.Load(); n > 0 {
+			t.Errorf("%d ids are not later than those before with the same bit", n)
+		}
 	}
 	if r.Wrong() > 0 {
-		t.Errorf("seed %d: %s; live it again with -run TestSimulate$ -v -simulate.seed=%d", r.Seed, r.First, r.Seed)
+		t.Errorf("seed %d: %s; live it again with -run %s$ -v -simulate.seed=%d", r.Seed, r.First, t.Name(), r.Seed)
 	}
 	if r.Crashes() < 2_500**simTimes || r.ClockFaults < 2_500**simTimes || turns.Load() < 50 || saves.Load() < 500 {
 		t.Error("the lives are too easy")
@@ -126,7 +141,7 @@ func TestSimulateFinds(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := simulation{kept: kept}
-			r := simulate.Many(s.config(), simFirst, simLives/2)
+			r := simulate.Many(config(&s), simFirst, simLives/2)
 			t.Logf("%d not later, %+v", s.back.Load(), r)
 			if s.back.Load() == 0 {
 				t.Error("not found to go back")

@@ -44,6 +44,10 @@ type Options struct {
 	// Saved, of [Layout.Open] alone, is told how long each attempt to write the
 	// file took; nil means nobody is.
 	Saved func(time.Duration)
+
+	// Marks, of [Open] alone, is the file of [flake.OpenMarks] that keeps the mark beside
+	// others, under path as its name, without space or slash; nil means a file of its own.
+	Marks *flake.Marks
 }
 
 // Generator hands out ids of one layout and machine, never one twice, never
@@ -114,7 +118,9 @@ func (l Layout) Open(ctx context.Context, path string, m Machine, o Options) (*G
 	if err != nil {
 		return nil, err
 	}
-	err = g.core.Open(ctx, path, durable.Options{AllowableDowntime: o.AllowableDowntime, Logger: o.Logger, Saved: o.Saved})
+	err = g.core.Open(ctx, path, durable.Options{
+		AllowableDowntime: o.AllowableDowntime, Logger: o.Logger, Saved: o.Saved, Marks: o.Marks,
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package iderl
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"log/slog"
 	"strings"
 	"testing"
@@ -14,7 +15,7 @@ import (
 )
 
 // id is the one that a recorded caller got in answer to get.
-var id = idserver.Number{Hi: 0x1a1fac6c4f3, Lo: 0x02fc00000001 << 16}
+var id = flake.Make(0x1a1fac6c4f3, 0x02fc00000001, 0)
 
 // made returns the id, or fails.
 type made struct {
@@ -26,9 +27,11 @@ func (m made) Reserve(_ context.Context, n int, _ uint8) (idserver.Run, error) {
 	if m.err != nil {
 		return idserver.Run{}, m.err
 	}
-	return idserver.Run{First: id, Count: min(n, 2)}, nil
+	first := idserver.Number{Hi: binary.BigEndian.Uint64(id[:]), Lo: binary.BigEndian.Uint64(id[8:])}
+	return idserver.Run{First: first, Count: min(n, 2)}, nil
 }
 func (made) Last() (uint64, uint32) { return 1700000000000, 3 }
+func (m made) Ready() error         { return m.err }
 
 func source(err error) idserver.Source {
 	ids, _ := flake.NewGenerator(1, flake.Options{})

@@ -12,11 +12,14 @@ const interval = time.Second
 // sample looks every second how many ids there have been, and who is in trouble.
 func (s *Server) sample() {
 	tick := time.Tick(interval)
-	ids := make([]uint64, len(s.Generators))
+	ids, saved := make([]uint64, len(s.Generators)), make([]time.Time, len(s.Generators))
 	for {
 		now := time.Now()
 		for i := range s.Generators {
 			ids[i] = s.Generators[i].Server.Stats().IDs
+			if s.Generators[i].rests(&saved[i]) {
+				continue // who looked for trouble would have the file written
+			}
 			reason, _ := s.Generators[i].trouble()
 			s.troubles.note(i, reason, now)
 		}

@@ -33,6 +33,15 @@ func well(w http.ResponseWriter, r *http.Request, answer string) *problem {
 	return nil
 }
 
+// rests tells whether the mark was not saved since before, which it moves on: as a
+// rule nobody asks for ids. Any clock may be wrong, so none is asked.
+func (g *Generator) rests(before *time.Time) bool {
+	saved, err := g.Server.IDs.LastSaved()
+	last := *before
+	*before = saved
+	return err == nil && !saved.IsZero() && saved.Equal(last)
+}
+
 // trouble returns the reason why a generator cannot hand out ids, or soon will not
 // be able to, and what there is to say about it; or nothing.
 func (g *Generator) trouble() (reason, detail string) {

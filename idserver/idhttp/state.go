@@ -110,8 +110,8 @@ func (s *Server) state(now time.Time) *state {
 	}
 	total := uint64(0)
 	for i := range s.Generators {
+		reason, what := s.Generators[i].trouble() // before the mark is looked at: it moves one left behind
 		g := s.Generators[i].state(now)
-		reason, what := s.Generators[i].trouble()
 		since := s.troubles.note(i, reason, now)
 		if g.Ill = reason != ""; g.Ill {
 			v.Ill = fallIll(v.Ill, g.Name, reason, what, since)

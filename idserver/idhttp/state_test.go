@@ -198,3 +198,37 @@ func TestPartOfTime(t *testing.T) {
 		}
 	}
 }
+
+// Who looks for trouble where nobody asks for ids would have the file written. Whether
+// the clock of the node is right is nothing to it.
+func TestRests(t *testing.T) {
+	for name, tt := range map[string]struct {
+		ids    idserver.Source
+		before time.Time
+		rests  bool
+	}{
+		"no mark":            {savedAt{}, time.Time{}, false},
+		"never looked at":    {savedAt{at: noon}, time.Time{}, false},
+		"saved since":        {savedAt{at: noon}, noon.Add(-1), false},
+		"as it was":          {savedAt{at: noon}, noon, true},
+		"not to be saved":    {savedAt{at: noon, err: flake.ErrTimestampNotSaved}, noon, false},
+		"saved, in the past": {savedAt{at: noon}, noon.Add(1), false},
+	} {
+		g := Generator{Server: &idserver.Server{IDs: tt.ids}}
+		before := tt.before
+		if got := g.rests(&before); got != tt.rests {
+			t.Errorf("%s: %v", name, got)
+		}
+		if at, _ := tt.ids.LastSaved(); !before.Equal(at) {
+			t.Errorf("%s: %v comes next", name, before)
+		}
+	}
+}
+
+type savedAt struct {
+	idserver.Source
+	at  time.Time
+	err error
+}
+
+func (s savedAt) LastSaved() (time.Time, error) { return s.at, s.err }

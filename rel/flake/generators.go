@@ -21,78 +21,81 @@ import (
 
 // generator hands out ids under a name.
 type generator struct {
-	name   string
-	server *idserver.Server
-	saves  *idhttp.Saves
-	who    string // as whom it makes them: "worker 02:00:00:00:00:01 (worker_id)"
-	stop   func() error
+	name    string
+	server  *idserver.Server
+	saves   *idhttp.Saves
+	who     string // as whom it makes them: "worker 02:00:00:00:00:01 (worker_id)"
+	release func() error
 }
 
-// opener opens the durable source of a generator's ids, whose mark is at path.
-type opener func(ctx context.Context, path string, o flake.Options) (idserver.Source, func() error, error)
+// opener opens the durable source of a generator's ids, under the name of its mark.
+type opener func(ctx context.Context, mark string, o flake.Options) (idserver.Source, error)
 
-// generators are that of the name flake, and those of the tables [[generator]].
-type generators []generator
+// generators are that of the name flake, whose mark has none, and those of the
+// tables [[generator]].
+type generators struct {
+	list  []generator
+	marks *flake.Marks
+}
 
-func openGenerators(ctx context.Context, cfg config.Config, log *slog.Logger) (all generators, err error) {
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, all.stop())
-		}
-	}()
+func openGenerators(ctx context.Context, cfg config.Config, log *slog.Logger) (gs generators, err error) {
 	worker, from, err := worker(cfg.Flake)
 	if err != nil {
-		return nil, err
+		return gs, err
 	}
-	add := func(name, path, who string, where place, open opener) error {
-		g, err := openGenerator(ctx, path, where, open, flake.Options{AllowableDowntime: cfg.Flake.AllowableDowntime, Logger: log})
+	if gs.marks, err = flake.OpenMarks(cfg.Flake.TimestampPath, log); err != nil {
+		return gs, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, gs.stop())
+		}
+	}()
+	o := flake.Options{AllowableDowntime: cfg.Flake.AllowableDowntime, Logger: log, Marks: gs.marks}
+	add := func(name, mark, who string, where place, open opener) error {
+		g, err := openGenerator(ctx, mark, where, open, o)
 		if err != nil {
 			return err
 		}
 		g.name, g.who = name, who
-		all = append(all, g)
+		gs.list = append(gs.list, g)
 		return nil
 	}
-	path := cfg.Flake.TimestampPath
-	if err := add("flake", path, fmt.Sprintf("%s (%s)", worker, from), flakePlace(worker, cfg.Flake.WorkerID != nil), openFlake(worker)); err != nil {
-		return all, err
+	if err := add("flake", "", fmt.Sprintf("%s (%s)", worker, from), flakePlace(worker, cfg.Flake.WorkerID != nil), openFlake(worker)); err != nil {
+		return gs, err
 	}
 	for _, g := range cfg.Generators {
 		who, where, open, err := plan(g)
 		if err == nil {
-			err = add(g.Name, path+"-"+g.Name, who, where, open)
+			err = add(g.Name, g.Name, who, where, open)
 		}
 		if err != nil {
-			return all, fmt.Errorf("generator %s: %w", g.Name, err)
+			return gs, fmt.Errorf("generator %s: %w", g.Name, err)
 		}
 	}
-	return all, nil
+	return gs, nil
 }
 
 // openGenerator opens a generator and claims its place.
-func openGenerator(ctx context.Context, path string, where place, open opener, o flake.Options) (g generator, err error) {
+func openGenerator(ctx context.Context, mark string, where place, open opener, o flake.Options) (g generator, err error) {
 	g.saves = idhttp.NewSaves()
 	o.Saved = g.saves.Observe
-	ids, end, err := open(ctx, path, o)
+	ids, err := open(ctx, mark, o)
 	if err != nil {
 		return g, err
 	}
-	release, err := claim(where, o.Logger)
-	if err != nil {
-		return g, errors.Join(err, end())
-	}
 	g.server = &idserver.Server{IDs: ids, Version: version, Started: time.Now()}
-	g.stop = func() error { return errors.Join(end(), release()) }
-	return g, nil
+	g.release, err = claim(where, o.Logger)
+	return g, err
 }
 
 func openFlake(worker flake.Worker) opener {
-	return func(ctx context.Context, path string, o flake.Options) (idserver.Source, func() error, error) {
-		ids, err := flake.Open(ctx, path, worker, o)
+	return func(ctx context.Context, mark string, o flake.Options) (idserver.Source, error) {
+		ids, err := flake.Open(ctx, mark, worker, o)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
-		return idserver.Flake(ids), ids.Close, nil
+		return idserver.Flake(ids), nil
 	}
 }
 
@@ -141,13 +144,13 @@ func planSnowflake(g config.Generator) (who string, where place, open opener, er
 	if err != nil {
 		return "", place{}, nil, err
 	}
-	return who, snowflakePlace(layout, machine), func(ctx context.Context, path string, d flake.Options) (idserver.Source, func() error, error) {
-		o.AllowableDowntime, o.Logger, o.Saved = d.AllowableDowntime, d.Logger, d.Saved
-		ids, err := layout.Open(ctx, path, machine, o)
+	return who, snowflakePlace(layout, machine), func(ctx context.Context, mark string, d flake.Options) (idserver.Source, error) {
+		o.AllowableDowntime, o.Logger, o.Saved, o.Marks = d.AllowableDowntime, d.Logger, d.Saved, d.Marks
+		ids, err := layout.Open(ctx, mark, machine, o)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
-		return idserver.Snowflake(ids), ids.Close, nil
+		return idserver.Snowflake(ids), nil
 	}, nil
 }
 
@@ -156,12 +159,12 @@ func planSno(g config.Generator) (who string, where place, open opener) {
 	s := &sno.Snapshot{SequenceMin: uint16(low), SequenceMax: uint16(high)}
 	s.Partition.PutUint16(uint16(value(g.Partition)))
 	who = fmt.Sprintf("partition %d", s.Partition.AsUint16())
-	return who, snoPlace(s), func(ctx context.Context, path string, o flake.Options) (idserver.Source, func() error, error) {
-		ids, err := sno.Open(ctx, path, s, sno.Options{AllowableDowntime: o.AllowableDowntime, Logger: o.Logger, Saved: o.Saved})
+	return who, snoPlace(s), func(ctx context.Context, mark string, o flake.Options) (idserver.Source, error) {
+		ids, err := sno.Open(ctx, mark, s, sno.Options{AllowableDowntime: o.AllowableDowntime, Logger: o.Logger, Saved: o.Saved, Marks: o.Marks})
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
-		return idserver.Sno(ids), ids.Close, nil
+		return idserver.Sno(ids), nil
 	}
 }
 
@@ -173,16 +176,16 @@ func value(option *int64) int {
 }
 
 // servers are the generators as gen_servers.
-func (all generators) servers(log *slog.Logger) (servers []node.Server) {
-	for _, g := range all {
+func (gs generators) servers(log *slog.Logger) (servers []node.Server) {
+	for _, g := range gs.list {
 		servers = append(servers, node.Server{Name: etf.Atom(g.name), Module: "flake_server", Handler: &iderl.Handler{Server: g.server, Log: log}})
 	}
 	return servers
 }
 
 // doors are the generators as HTTP has them.
-func (all generators) doors(n *node.Node) (doors []idhttp.Generator) {
-	for _, g := range all {
+func (gs generators) doors(n *node.Node) (doors []idhttp.Generator) {
+	for _, g := range gs.list {
 		doors = append(doors, idhttp.Generator{
 			Name: g.name, Server: g.server, Saves: g.saves, Running: func() bool { return n.Running(g.name) },
 		})
@@ -191,10 +194,10 @@ func (all generators) doors(n *node.Node) (doors []idhttp.Generator) {
 }
 
 // stop closes all; their last times are then exact.
-func (all generators) stop() error {
-	var errs []error
-	for _, g := range all {
-		errs = append(errs, g.stop())
+func (gs generators) stop() error {
+	err := gs.marks.Close()
+	for _, g := range gs.list {
+		err = errors.Join(err, g.release())
 	}
-	return errors.Join(errs...)
+	return err
 }

@@ -2,8 +2,10 @@ package main
 
 import (
 	"fmt"
+	"hash/crc32"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -80,6 +82,40 @@ func TestGeneratorsRefused(t *testing.T) {
 				t.Errorf("exit status %d, want %d and %q", status, exitFailure, test.want)
 			}
 		})
+	}
+}
+
+// Where each generator had a file of its own, it begins after the mark in that.
+func TestMarksOfBefore(t *testing.T) {
+	t.Parallel()
+	config := configFile(t, `epmd = "off"`)
+	appendTo(t, config, generatorsOf(t))
+	path := filepath.Join(filepath.Dir(config), "timestamp")
+	before := func(at time.Time) {
+		mark := fmt.Appendf(nil, "flake-mark 1 %d %s ", at.UnixMilli(), at.UTC().Format("2006-01-02T15:04:05.000Z"))
+		mark = fmt.Appendf(mark, "%08x\n", crc32.Checksum(mark, crc32.MakeTable(crc32.Castagnoli)))
+		if err := os.WriteFile(path+"-orders", mark, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before(time.Now().Add(time.Hour))
+	p := spawn(t, freePort(t), command, "-noinput", "-config", config)
+	want := "generator orders: flake: the clock is behind the last id"
+	if status := p.wait(); status != exitFailure || !strings.Contains(p.output(), want) {
+		t.Errorf("exit status %d, want %d and %q", status, exitFailure, want)
+	}
+	before(time.Now())
+	for range 3 {
+		p := spawn(t, freePort(t), command, "-noinput", "-config", config)
+		p.await("  EPMD ")
+		p.signal(syscall.SIGKILL)
+		p.wait()
+		marks, err := os.ReadFile(path)
+		for _, name := range []string{"flake-mark 3 ", "\norders ", "\nitems ", "\nevents "} {
+			if !strings.Contains(string(marks), name) {
+				t.Errorf("%q, %v, without %q", marks, err, name)
+			}
+		}
 	}
 }
 

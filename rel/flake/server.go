@@ -25,8 +25,8 @@ type server struct {
 	http       *door  // or nil
 }
 
-// filesOfGenerator are those that one keeps open: the lock and the claim.
-const filesOfGenerator = 2
+// filesOfGenerator are those that one keeps open: the claim.
+const filesOfGenerator = 1
 
 func start(ctx context.Context, cfg config.Config, stdout io.Writer, log *slog.Logger) (*server, error) {
 	if err := reserve.Enough(filesOfGenerator * len(cfg.Generators)); err != nil {
@@ -54,7 +54,7 @@ func start(ctx context.Context, cfg config.Config, stdout io.Writer, log *slog.L
 		keeper.Close()
 		return nil, err
 	}
-	first := all[0].server
+	first := all.list[0].server
 	// Not ctx: the end of that is the order to stop, which is carried out in good order.
 	n, err := node.Start(context.WithoutCancel(ctx), node.Options{
 		Name:        cfg.Node.Name,
@@ -108,8 +108,8 @@ func originalConfig(cfg config.Flake) map[etf.Atom]etf.Term {
 
 func (s *server) announce(w io.Writer) {
 	fmt.Fprintf(w, "%s hands out ids\n", s.node.Name())
-	fmt.Fprintf(w, "  worker id  %s\n", s.generators[0].who)
-	for _, g := range s.generators[1:] {
+	fmt.Fprintf(w, "  worker id  %s\n", s.generators.list[0].who)
+	for _, g := range s.generators.list[1:] {
 		fmt.Fprintf(w, "  generator  %s: %s, %s\n", g.name, g.server.IDs.Format().Name(), g.who)
 	}
 	fmt.Fprintf(w, "  address    %s\n", s.node.Addr())

@@ -128,12 +128,12 @@ func (b *bench) open(t *testing.T) *node {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { d.file.Close() })
+	t.Cleanup(func() { d.marks.file.Close() })
 	return d
 }
 
 // kill ends a node as kill -9 does: nothing is written, and the lock falls.
-func kill(d *node) { d.file.Close() }
+func kill(d *node) { d.marks.file.Close() }
 
 func (b *bench) saved(t *testing.T) uint64 {
 	t.Helper()
@@ -145,7 +145,7 @@ func (b *bench) saved(t *testing.T) uint64 {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return m.Milli
+	return m[""].Milli
 }
 
 func TestFirstStart(t *testing.T) {
@@ -369,9 +369,9 @@ func TestTurn(t *testing.T) {
 		"far behind, near safe": {clock: someTime - window, safe: someTime, turned: true, waited: Window + time.Millisecond},
 	} {
 		b := newBench(t)
-		f, _, _, err := mark.Open(mark.OS{}, b.path)
+		f, _, err := mark.Open(mark.OS{}, b.path)
 		if err == nil {
-			err = errors.Join(f.Save(mark.Mark{Milli: before, Words: []uint64{1}}), f.Close())
+			err = errors.Join(f.Save(mark.Marks{"": {Milli: before, Words: []uint64{1}}}), f.Close())
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -395,7 +395,7 @@ func TestTurn(t *testing.T) {
 		if got := k.Mark().UnixMilli(); got != int64(b.clock.Load()+window) {
 			t.Errorf("%s: the mark is %d at %d", name, got, b.clock.Load())
 		}
-		k.file.Close()
+		k.marks.file.Close()
 	}
 }
 
@@ -440,7 +440,7 @@ func TestWordsAreKept(t *testing.T) {
 	if err := k.Renew(); err != nil {
 		t.Fatal(err)
 	}
-	k.file.Close() // killed
+	k.marks.file.Close() // killed
 	second := &stateful{words: []uint64{4}}
 	k = run(second)
 	if !slices.Equal(second.restored, []uint64{1, 3}) {

@@ -17,14 +17,27 @@ const (
 	renewal = time.Second // how often the mark is moved
 
 	// Patience is how long a call waits for the mark to be moved past a clock
-	// that went beyond it: the machine slept, or the clock was set.
-	Patience = 250 * time.Millisecond
+	// that went beyond it: nobody had asked for ids for a while, the machine slept,
+	// or the clock was set.
+	Patience = time.Second
+
+	// The mark is moved until there have been no ids for so many beats.
+	linger = 60
+
+	// While nobody asks, the mark is moved once it is so old, or a hundredth of the
+	// allowable downtime: it also tells how long nothing has run, and who cleans up
+	// old files is to find a young one.
+	idle = time.Hour
 
 	window = uint64(Window / time.Millisecond)
 )
 
 // Options are what opening a generator can do without. The zero value is fit for use.
 type Options struct {
+	// Marks is the file that keeps the mark beside those of other generators; nil
+	// means one of its own.
+	Marks *Marks
+
 	// AllowableDowntime is how long ids may not have been made before a start
 	// is refused with tick.ErrClockAdvanced, for the clock may be wrong. 0 means
 	// DefaultDowntime; below 0 is an error.

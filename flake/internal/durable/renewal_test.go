@@ -57,20 +57,20 @@ func TestCallPastTheMark(t *testing.T) {
 func TestSlowAttempt(t *testing.T) {
 	b := newBench(t)
 	d := b.open(t)
-	round := d.round
-	d.settle(nil)
+	round := d.marks.round
+	d.marks.settle(nil)
 	select {
 	case <-round:
 	default:
 		t.Error("who waits for it is not woken")
 	}
-	if err := d.slow(round); !errors.Is(err, errSlow) {
+	if err := d.marks.slow(round); !errors.Is(err, errSlow) {
 		t.Error(err)
 	}
 	if err := d.Ready(); err != nil {
 		t.Errorf("after one that ended: %v", err)
 	}
-	d.slow(d.round)
+	d.marks.slow(d.marks.round)
 	if err := d.Ready(); !errors.Is(err, errSlow) {
 		t.Errorf("in one under way: %v", err)
 	}
@@ -111,12 +111,12 @@ func TestTroubleIsToldOnce(t *testing.T) {
 	} {
 		want := c.err
 		if before := d.Ready(); c.err == errSlow {
-			d.slow(d.round)
+			d.marks.slow(d.marks.round)
 			if before != nil {
 				want = before
 			}
 		} else {
-			d.settle(c.err)
+			d.marks.settle(c.err)
 		}
 		if err := d.Ready(); err != want {
 			t.Errorf("%d: %v, want %v", i, err, want)
@@ -154,7 +154,7 @@ func TestCloseEndsTheRenewal(t *testing.T) {
 		b := newBench(t)
 		d := b.run(t, beat)
 		err := d.Close()
-		<-d.stopped
+		<-d.marks.stopped
 		if _, trouble := d.LastSaved(); err != nil || trouble != nil || strings.Contains(b.logged(), "ERROR") {
 			t.Fatalf("%v, %v, logged %q", err, trouble, b.logged())
 		}

@@ -6,7 +6,11 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"strings"
+	"sync"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/flake-go/flake/flake/internal/mark"
 	"github.com/flake-go/flake/flake/internal/tick"
@@ -14,12 +18,14 @@ import (
 
 // Open locks the file at path, creating it if there is none, has source make
 // only ids that are later than its mark, and keeps the mark ahead of them. After
-// a crash that may mean to wait for up to [Window]; ctx can end the wait.
+// a crash that may mean to wait for up to [Window]; ctx can end the wait. With
+// [Options.Marks] the file is theirs, and path the name of the mark.
 //
 // It fails with [tick.ErrClockBackwards] if the mark is further ahead of the
 // clock, [tick.ErrClockAdvanced] if it is older than the allowable downtime, and
 // otherwise if the file is locked, is no mark, is damaged, or cannot be written;
-// the text says what to do. It never starts anew where a file was.
+// the text says what to do. It never starts anew where a file was; in a file of
+// several a new name does.
 func Open(ctx context.Context, path string, source Source, o Options) (*Keeper, error) {
 	k, err := OpenOn(ctx, mark.OS{}, tick.Sleep, path, source, o)
 	if err != nil {
@@ -29,11 +35,22 @@ func Open(ctx context.Context, path string, source Source, o Options) (*Keeper, 
 	return k, nil
 }
 
+// keep has the mark kept ahead from here on.
+func (k *Keeper) keep(beat <-chan time.Time) {
+	k.source.Limit().Extend = k.await
+	if k.alone {
+		k.marks.begin(beat)
+	}
+}
+
 // OpenOn is [Open] on a disk and with a way to let time pass, but for the
-// keeping ahead: that is for the caller to do, with [Keeper.Renew].
+// keeping ahead: that is for the caller to do, with [Keeper.Renew] or [Keeper.Beat].
 func OpenOn(ctx context.Context, disk mark.Disk, sleep tick.Sleeper, path string, source Source, o Options) (*Keeper, error) {
 	if o.AllowableDowntime < 0 {
 		return nil, fmt.Errorf("flake: allowable_downtime is %v, and must not be below 0", o.AllowableDowntime)
+	}
+	if o.Marks != nil && strings.ContainsFunc(path, unfit) {
+		return nil, fmt.Errorf("flake: %q is no name of a mark: it has a space, a slash, or what cannot be printed in it", path)
 	}
 	if o.AllowableDowntime == 0 {
 		o.AllowableDowntime = DefaultDowntime
@@ -44,26 +61,54 @@ func OpenOn(ctx context.Context, disk mark.Disk, sleep tick.Sleeper, path string
 	if o.Saved == nil {
 		o.Saved = func(time.Duration) {}
 	}
-	file, last, found, err := mark.Open(disk, path)
-	if err != nil {
-		return nil, fmt.Errorf("flake: %w", err)
-	}
 	k := &Keeper{
-		source: source, file: file, log: o.Logger, told: o.Saved,
-		round: make(chan struct{}), kick: make(chan struct{}, 1), stop: make(chan struct{}),
+		marks: o.Marks, name: path, source: source, log: o.Logger, told: o.Saved,
+		old: uint64(min(o.AllowableDowntime/100, idle) / time.Millisecond), stop: make(chan struct{}),
 	}
-	if err := k.begin(ctx, sleep, last, found, o.AllowableDowntime); err != nil {
-		return nil, errors.Join(err, file.Close())
+	k.close = sync.OnceValue(k.end)
+	if k.alone = o.Marks == nil; k.alone {
+		marks, err := OpenMarksOn(disk, path, o.Logger, 0)
+		if err != nil {
+			return nil, err
+		}
+		k.marks, k.name = marks, ""
+	}
+	k.at = k.marks.file.Path()
+	if k.log = k.log.With("path", k.at); k.name != "" {
+		k.log = k.log.With("name", k.name)
+		k.at = fmt.Sprintf("%s (%s)", k.at, k.name)
+	}
+	if err := k.begin(ctx, sleep, o.AllowableDowntime); err != nil {
+		if k.alone {
+			err = errors.Join(err, k.marks.file.Close())
+		}
+		return nil, err
 	}
 	return k, nil
 }
 
 // begin waits until the clock is past the last mark, and sets the first of its
 // own.
-func (k *Keeper) begin(ctx context.Context, sleep tick.Sleeper, last mark.Mark, found bool, allowed time.Duration) error {
+func (k *Keeper) begin(ctx context.Context, sleep tick.Sleeper, allowed time.Duration) (err error) {
+	last, err := k.marks.reserve(k)
+	if err != nil {
+		return err
+	}
+	if k.former != nil {
+		defer k.former.Close()
+		k.at = k.former.Path()
+	}
+	defer func() {
+		if err != nil {
+			k.marks.release(k.name)
+		}
+	}()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(k.marks.open, func() { cancel(errEnded) })()
 	after := uint64(0)
-	if !found {
-		k.log.Warn("no timestamp file: starting a new one", "path", k.file.Path())
+	if last == nil {
+		k.log.Warn("no timestamp is kept yet: starting a new one")
 	} else if err := k.restore(last.Words); err != nil {
 		return err
 	} else if after, err = k.resume(ctx, sleep, last.Milli, allowed); err != nil {
@@ -74,11 +119,11 @@ func (k *Keeper) begin(ctx context.Context, sleep tick.Sleeper, last mark.Mark, 
 	k.source.Begin(after)
 	made, _ := k.source.Last() // it may have begun after something else
 	k.source.Limit().Set(max(after, made))
-	if err := k.Renew(); err != nil {
-		return fmt.Errorf("%w; free the disk or make the file and its folder writable, or set another timestamp_path", err)
-	}
-	return nil
+	return k.marks.add(k)
 }
+
+// unfit tells what would not stand in a line, or in the name of a file.
+func unfit(r rune) bool { return r == '/' || r == ' ' || r == utf8.RuneError || !unicode.IsPrint(r) }
 
 // restore gives the source the words of the last run.
 func (k *Keeper) restore(words []uint64) error {
@@ -86,7 +131,7 @@ func (k *Keeper) restore(words []uint64) error {
 		return s.Restore(words)
 	}
 	if len(words) > 0 {
-		return fmt.Errorf("flake: %s is of another format of ids: it has %d words beside the time; set another timestamp_path", k.file.Path(), len(words))
+		return fmt.Errorf("flake: %s is of another format of ids: it has %d words beside the time; set another timestamp_path", k.at, len(words))
 	}
 	return nil
 }
@@ -100,7 +145,7 @@ func (k *Keeper) resume(ctx context.Context, sleep tick.Sleeper, last uint64, al
 		now, err := k.wait(ctx, sleep, after)
 		if err == nil {
 			k.log.Warn("the clock is behind the last run's timestamp: going on in that past, with ids that differ from those made then",
-				"timestamp", show(last), "now", show(now), "path", k.file.Path())
+				"timestamp", show(last), "now", show(now))
 		}
 		return after, err
 	}
@@ -111,7 +156,7 @@ func (k *Keeper) resume(ctx context.Context, sleep tick.Sleeper, last uint64, al
 	if down := now - last; down > uint64(allowed/time.Millisecond) {
 		return 0, fmt.Errorf("%w: %s has %s, and the clock says %s, further on than allowable_downtime, %d ms; "+
 			"set the clock right, or if it is, raise allowable_downtime above %d for one start",
-			tick.ErrClockAdvanced, k.file.Path(), show(last), show(now), allowed/time.Millisecond, down)
+			tick.ErrClockAdvanced, k.at, show(last), show(now), allowed/time.Millisecond, down)
 	}
 	return last, nil
 }
@@ -128,13 +173,13 @@ func (k *Keeper) wait(ctx context.Context, sleep tick.Sleeper, last uint64) (now
 		if behind > window {
 			return now, fmt.Errorf("%w: ids may have been made up to %s by %s, and the clock says %s; "+
 				"set the clock right, or start again in %d ms; %s",
-				tick.ErrClockBackwards, show(last), k.file.Path(), show(now), behind-window, elsewhere)
+				tick.ErrClockBackwards, show(last), k.at, show(now), behind-window, elsewhere)
 		}
 		if !told {
-			k.log.Info("waiting until the clock is past the last run's timestamp", "ms", behind+1, "path", k.file.Path())
+			k.log.Info("waiting until the clock is past the last run's timestamp", "ms", behind+1)
 		}
 		if err := sleep(ctx, time.Duration(behind+1)*time.Millisecond); err != nil {
-			return now, fmt.Errorf("flake: waiting until the clock is past %s of %s: %w", show(last), k.file.Path(), err)
+			return now, fmt.Errorf("flake: waiting until the clock is past %s of %s: %w", show(last), k.at, err)
 		}
 	}
 }

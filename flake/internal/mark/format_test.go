@@ -1,20 +1,27 @@
 package mark
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 )
 
+func alone(m Mark) Marks { return Marks{"": m} }
+
 func TestFormat(t *testing.T) {
 	// As documented in format.go; another program made the sum.
 	want := "flake-mark 1 1700000000000 2023-11-14T22:13:20.000Z d0ddde30\n"
-	if got := string(Mark{Milli: 1_700_000_000_000}.append(nil)); got != want {
+	if got := string(alone(Mark{Milli: 1_700_000_000_000}).append(nil)); got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	want = "flake-mark 2 1700000000000 2023-11-14T22:13:20.000Z 0 18446744073709551615 b2d007bd\n"
-	if got := string(Mark{1_700_000_000_000, []uint64{0, 1<<64 - 1}}.append(nil)); got != want {
+	if got := string(alone(Mark{1_700_000_000_000, []uint64{0, 1<<64 - 1}}).append(nil)); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	want = "flake-mark 3 by name\n 1700000000000 2023-11-14T22:13:20.000Z\norders 1700000000000 2023-11-14T22:13:20.000Z 0 1\n532bb895\n"
+	if got := string(Marks{"orders": {1_700_000_000_000, []uint64{0, 1}}, "": {Milli: 1_700_000_000_000}}.append(nil)); got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	for _, m := range []Mark{
@@ -22,12 +29,11 @@ func TestFormat(t *testing.T) {
 		{Milli: 1, Words: []uint64{0}},
 		{Milli: Max, Words: slices.Repeat([]uint64{1<<64 - 1}, MaxWords)},
 	} {
-		data := m.append(nil)
-		if back, err := Parse(data); back.Milli != m.Milli || !slices.Equal(back.Words, m.Words) || err != nil {
-			t.Errorf("%q is %v, %v", data, back, err)
-		}
-		if len(data) > maxSize {
-			t.Errorf("%d bytes, of which %d are read", len(data), maxSize)
+		for _, marks := range []Marks{alone(m), {"": m, "a": m}, {"a": m, "b": {}}, {"a": m}} {
+			data := marks.append(nil)
+			if back, err := Parse(data); !reflect.DeepEqual(back, marks) || err != nil {
+				t.Errorf("%q is %v, %v", data, back, err)
+			}
 		}
 	}
 	if got := time.UnixMilli(Max).UTC().Year(); got != 6429 {
@@ -37,8 +43,9 @@ func TestFormat(t *testing.T) {
 
 // Any bit that flips, any byte that is lost or added is seen.
 func TestDamageIsSeen(t *testing.T) {
-	for _, words := range [][]uint64{nil, {1, 1_700_000_000_000}} {
-		damage(t, Mark{1_700_000_000_000, words}.append(nil))
+	m, wordy := Mark{Milli: 1_700_000_000_000}, Mark{1_700_000_000_000, []uint64{1, 1_700_000_000_000}}
+	for _, marks := range []Marks{alone(m), alone(wordy), {"": m, "events": wordy, "orders": m}} {
+		damage(t, marks.append(nil))
 	}
 }
 
@@ -69,7 +76,11 @@ func TestParseSaysWhatItIs(t *testing.T) {
 		"\x83n\x06\x01\x00\x68\xe5\xcf\x8b\x01":                        "not a mark", // negative
 		"\x83n\x06\x00\x00\x68\xe5\xcf\x8b":                            "not a mark",
 		"flake-mark x 17000 1970 0":                                    "checksum",
-		"flake-mark 3 whatever comes then":                             "version 3 of its format",
+		"flake-mark 4 whatever comes then":                             "version 4 of its format",
+		"flake-mark 3 by name\na 17000 1970-01-01T00:00:17.000Z\n":     "checksum",
+		"flake-mark 3 by name\na 17000\n0\n":                           "cut short",
+		"flake-mark 3 by name\n09758753\n":                             "no marks",
+		"flake-mark 3":                                                 "checksum",
 		"flake-mark 2 17000 1970 x 0":                                  "beside its time",
 		"flake-mark 2 17000 1970 1 2 3 4 5 6 7 0":                      "beside its time",
 		"flake-mark 1 17000":                                           "cut short",
@@ -85,9 +96,10 @@ func TestParseSaysWhatItIs(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	f.Add(Mark{}.append(nil))
-	f.Add(Mark{Milli: Max}.append(nil))
-	f.Add(Mark{1, []uint64{2, 3}}.append(nil))
+	f.Add(alone(Mark{}).append(nil))
+	f.Add(alone(Mark{Milli: Max}).append(nil))
+	f.Add(alone(Mark{1, []uint64{2, 3}}).append(nil))
+	f.Add(Marks{"": {}, "orders": {1, []uint64{2, 3}}}.append(nil))
 	f.Add([]byte("\x83n\x06\x00\x00\x68\xe5\xcf\x8b\x01"))
 	f.Add([]byte("flake-mark 2 1"))
 	f.Fuzz(func(t *testing.T, data []byte) {

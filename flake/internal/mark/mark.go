@@ -1,12 +1,13 @@
-// Package mark keeps a time in a file, and perhaps a few words beside it, so that
+// Package mark keeps marks in a file, a time and perhaps a few words each, so that
 // they survive kill -9, a power cut and a full disk: the old ones or the new ones
 // are there, never neither.
 //
-// [Open] locks the file and reads it, [File.Save] replaces it. What the time and
+// [Open] locks the file and reads it, [File.Save] replaces it. What the times and
 // the words mean is the caller's affair.
 package mark
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -34,9 +35,9 @@ type Disk interface {
 
 // Lock is a lock that is held.
 type Lock interface {
-	// Keep makes sure that the lock is still held, and takes it again if its
-	// file was removed.
-	Keep() error
+	// Keep makes sure that the lock is still held. If its file was removed it takes
+	// the lock again, and tells so: another may have had it meanwhile.
+	Keep() (again bool, err error)
 	io.Closer
 }
 
@@ -50,44 +51,85 @@ type Writer interface {
 // ErrLocked: another process holds the lock.
 var ErrLocked = errors.New("another node is running with it")
 
-// File is a mark's file, locked.
+// File is a file of marks, locked.
 type File struct {
 	disk Disk
-	path string
+	name string // as it was opened, whatever becomes the working folder
+	path string // without symbolic links
 	lock Lock
+
+	data  []byte // what was saved last, and is there unless another came
+	doubt bool   // whether another may have come
 }
 
-// Open locks the file at path and reads its mark. found is false if there is no
-// file. A file that is anything but a mark is an error that says what it is and
-// what to do; it is never taken for none.
-func Open(disk Disk, path string) (f *File, m Mark, found bool, err error) {
+// Open locks the file at path and reads its marks; they are nil if there is no
+// file. A file that is anything else is an error that says what it is and what to
+// do; it is never taken for none.
+func Open(disk Disk, path string) (*File, Marks, error) {
 	real, err := disk.Resolve(path)
+	if err == nil {
+		path, err = filepath.Abs(path)
+	}
 	if err != nil {
-		return nil, Mark{}, false, advise(path, err)
+		return nil, nil, advise(path, err)
 	}
-	f = &File{disk: disk, path: real}
-	if f.lock, err = disk.Lock(real + ".lock"); err != nil {
-		return nil, Mark{}, false, advise(real, err)
+	lock, err := disk.Lock(real + ".lock")
+	if err != nil {
+		return nil, nil, advise(real, err)
 	}
-	data, err := disk.Read(real, maxSize)
+	marks, err := read(disk, real)
+	if err != nil {
+		lock.Close()
+		return nil, nil, err
+	}
+	return &File{disk: disk, name: path, path: real, lock: lock, data: marks.append(nil)}, marks, nil
+}
+
+// Former opens the file that a generator had of its own, when each had one: the name
+// stood behind that of this file. It is nil if there is none.
+func (f *File) Former(name string) (former *File, last Mark, err error) {
+	path := f.name + "-" + name
+	real, err := f.disk.Resolve(path)
+	if err != nil {
+		return nil, last, advise(path, err)
+	}
+	if marks, err := read(f.disk, real); marks == nil { // before a lock is made
+		return nil, last, err
+	}
+	former, marks, err := Open(f.disk, path)
+	if err != nil {
+		return nil, last, err
+	}
+	last, ok := marks[""]
+	if !ok || len(marks) > 1 {
+		return nil, last, errors.Join(former.Refuse("it has the marks of several generators, where that of one belongs"), former.Close())
+	}
+	return former, last, nil
+}
+
+func read(disk Disk, path string) (Marks, error) {
+	data, err := disk.Read(path, maxSize)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return f, Mark{}, false, nil
+		return nil, nil
 	case err != nil:
-		err = advise(real, err)
-	default:
-		if m, err = Parse(data); err != nil {
-			err = fmt.Errorf("timestamp_path %s: %w; it was left as it is. "+
-				"Put the right file back; or, if the clock was not set back since ids were last made, "+
-				"move this one away and start again", real, err)
-		}
+		return nil, advise(path, err)
 	}
+	marks, err := Parse(data)
 	if err != nil {
-		f.lock.Close()
-		return nil, Mark{}, false, err
+		return nil, refuse(path, err)
 	}
-	return f, m, true, nil
+	return marks, nil
 }
+
+func refuse(path string, err error) error {
+	return fmt.Errorf("timestamp_path %s: %w; it was left as it is. "+
+		"Put the right file back; or, if the clock was not set back since ids were last made, "+
+		"move this one away and start again", path, err)
+}
+
+// Refuse returns the error of a file that is not to be started with, for a reason.
+func (f *File) Refuse(reason string) error { return refuse(f.path, errors.New(reason)) }
 
 func advise(path string, err error) error {
 	switch {
@@ -102,10 +144,10 @@ func advise(path string, err error) error {
 // Path is where the file is, symbolic links resolved.
 func (f *File) Path() string { return f.path }
 
-// Save makes a mark durable in place of the one before. On an error either may be
+// Save makes marks durable in place of those before. On an error either may be
 // there after a crash.
-func (f *File) Save(m Mark) error {
-	if err := f.save(m); err != nil {
+func (f *File) Save(m Marks) error {
+	if err := f.save(m.append(nil)); err != nil {
 		return fmt.Errorf("timestamp_path %s: %w", f.path, err)
 	}
 	return nil
@@ -114,14 +156,12 @@ func (f *File) Save(m Mark) error {
 // save writes aside and renames, for a write in place could be torn. It writes
 // the new file from scratch each time, since after a failed fsync the kernel
 // may take what it lost for written. The folder's fsync makes the new name last.
-func (f *File) save(m Mark) error {
-	if m.Milli > Max {
-		return fmt.Errorf("the time %d is beyond %d, in the year 6429", m.Milli, int64(Max))
+// What could not be read is not written.
+func (f *File) save(data []byte) error {
+	if _, err := Parse(data); err != nil {
+		return fmt.Errorf("what would be written could not be read: %w", err)
 	}
-	if len(m.Words) > MaxWords {
-		return fmt.Errorf("%d words beside the time, where %d fit", len(m.Words), MaxWords)
-	}
-	if err := f.lock.Keep(); err != nil {
+	if err := f.hold(); err != nil {
 		return err
 	}
 	aside := f.path + ".new"
@@ -129,7 +169,7 @@ func (f *File) save(m Mark) error {
 	if err != nil {
 		return err
 	}
-	_, err = w.Write(m.append(nil))
+	_, err = w.Write(data)
 	if err == nil {
 		err = w.Sync()
 	}
@@ -139,10 +179,39 @@ func (f *File) save(m Mark) error {
 	if err != nil {
 		return err
 	}
+	if err := f.hold(); err != nil {
+		return err
+	}
 	if err := f.disk.Rename(aside, f.path); err != nil {
 		return err
 	}
-	return f.disk.SyncDir(filepath.Dir(f.path))
+	if err := f.disk.SyncDir(filepath.Dir(f.path)); err != nil {
+		return err
+	}
+	if err := f.hold(); err != nil {
+		return err
+	}
+	f.data = data
+	return nil
+}
+
+// hold makes sure that nobody else has the file, nor has had it since it was saved
+// last: then the marks may be from before the other's last ids.
+func (f *File) hold() error {
+	again, err := f.lock.Keep()
+	f.doubt = f.doubt || again
+	if err != nil || !f.doubt {
+		return err
+	}
+	there, err := f.disk.Read(f.path, maxSize)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err == nil && !bytes.Equal(there, f.data) {
+		return errors.New("another node may have run with it while its lock's file was removed; start this one anew")
+	}
+	f.doubt = false
+	return nil
 }
 
 // Close gives up the lock; the file stays.

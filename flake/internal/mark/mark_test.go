@@ -11,12 +11,11 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 )
 
 func open(t *testing.T, path string) *File {
 	t.Helper()
-	f, _, _, err := Open(OS{}, path)
+	f, _, err := Open(OS{}, path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,38 +25,40 @@ func open(t *testing.T, path string) *File {
 
 func save(t *testing.T, f *File, milli uint64) {
 	t.Helper()
-	if err := f.Save(Mark{Milli: milli}); err != nil {
+	if err := f.Save(Marks{"": {Milli: milli}}); err != nil {
 		t.Fatal(err)
 	}
 }
 
 func TestSaveAndOpen(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "mark")
-	f, _, found, err := Open(OS{}, path)
-	if found || err != nil {
-		t.Fatal(found, err)
+	f, m, err := Open(OS{}, path)
+	if len(m) > 0 || err != nil {
+		t.Fatal(m, err)
 	}
-	if err := f.Save(Mark{Milli: Max, Words: make([]uint64, MaxWords)}); err != nil {
+	if err := f.Save(Marks{"": {Milli: Max, Words: make([]uint64, MaxWords)}}); err != nil {
 		t.Error(err)
 	}
 	for _, milli := range []uint64{1000, 2000, 1500} {
 		save(t, f, milli)
 	}
-	if err := f.Save(Mark{Milli: Max + 1}); err == nil {
+	if err := f.Save(Marks{"": {Milli: Max + 1}}); err == nil {
 		t.Error("a mark above the highest is saved")
 	}
-	if err := f.Save(Mark{Words: make([]uint64, MaxWords+1)}); err == nil {
+	if err := f.Save(Marks{"": {Words: make([]uint64, MaxWords+1)}}); err == nil {
 		t.Error("more words than fit are saved")
+	}
+	if err := f.Save(Marks{"a name": {Milli: 1000}}); err == nil {
+		t.Error("a name with a space is saved")
 	}
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.Save(Mark{Milli: 3000}); !errors.Is(err, os.ErrClosed) {
+	if err := f.Save(Marks{"": {Milli: 3000}}); !errors.Is(err, os.ErrClosed) {
 		t.Errorf("saved when closed: %v", err)
 	}
-	f, m, found, err := Open(OS{}, path)
-	if m.Milli != 1500 || m.Words != nil || !found || err != nil {
-		t.Fatal(m, found, err)
+	if f, m, err = Open(OS{}, path); len(m) != 1 || m[""].Milli != 1500 || m[""].Words != nil || err != nil {
+		t.Fatal(m, err)
 	}
 	f.Close()
 }
@@ -118,7 +119,7 @@ func (w *failingWriter) Close() error {
 func TestSaveStepByStep(t *testing.T) {
 	d := &failing{}
 	path := filepath.Join(t.TempDir(), "mark")
-	f, _, _, err := Open(d, path)
+	f, _, err := Open(d, path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,14 +136,14 @@ func TestSaveStepByStep(t *testing.T) {
 		d.at = ""
 		save(t, f, 1000)
 		d.at, d.steps = at, nil
-		if err := f.Save(Mark{Milli: 2000}); (at != "") != errors.Is(err, errStep) {
+		if err := f.Save(Marks{"": {Milli: 2000}}); (at != "") != errors.Is(err, errStep) {
 			t.Errorf("failing to %s: %v", at, err)
 		}
 		if got := strings.Join(d.steps, " "); got != want {
 			t.Errorf("failing to %s, it does: %s", at, got)
 		}
 		data, err := os.ReadFile(path)
-		if m, parseErr := Parse(data); errors.Join(err, parseErr) != nil || (m.Milli == 2000) != (at == "" || at == "sync folder") {
+		if m, parseErr := Parse(data); errors.Join(err, parseErr) != nil || (m[""].Milli == 2000) != (at == "" || at == "sync folder") {
 			t.Errorf("failing to %s leaves %v, %v, %v", at, m, err, parseErr)
 		}
 	}
@@ -155,14 +156,14 @@ func TestLinkIsFollowed(t *testing.T) {
 	if err := os.Symlink(real, link); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, _, err := Open(OS{}, link); !errors.Is(err, ErrLocked) {
+	if _, _, err := Open(OS{}, link); !errors.Is(err, ErrLocked) {
 		t.Errorf("a link to a locked file: %v", err)
 	}
 }
 
 // What is no mark is refused, with what to do, and stays as it is.
 func TestRefused(t *testing.T) {
-	good := Mark{Milli: 1000}.append(nil)
+	good := alone(Mark{Milli: 1000}).append(nil)
 	var lock Lock
 	for name, c := range map[string]struct {
 		make func(path string) error
@@ -172,9 +173,9 @@ func TestRefused(t *testing.T) {
 		"corrupt":    {file(append([]byte(nil), bytes.Replace(good, []byte("1000"), []byte("1001"), 1)...)), []string{"damaged", "move"}},
 		"cut":        {file(good[:15]), []string{"cut short", "move"}},
 		"foreign":    {file([]byte("root:x:0:0:root:/root:/bin/sh\n")), []string{"not a mark", "move"}},
-		"large":      {file(bytes.Repeat([]byte("flake-mark 1 "), 1e6)), []string{"time cannot be read", "move"}},
+		"large":      {file(bytes.Repeat([]byte("flake-mark 1 "), 1e6)), []string{"bytes or more", "move"}},
 		"erlang":     {file([]byte("\x83n\x06\x00\x00\x68\xe5\xcf\x8b\x01")), []string{"Erlang", "move"}},
-		"future":     {file([]byte("flake-mark 7 new things\n")), []string{"version 7", "versions 1 and 2"}},
+		"future":     {file([]byte("flake-mark 7 new things\n")), []string{"version 7", "versions 1 to 3"}},
 		"folder":     {func(path string) error { return os.Mkdir(path, 0o755) }, []string{"is a folder", "another path"}},
 		"pipe":       {func(path string) error { return syscall.Mkfifo(path, 0o644) }, []string{"not a regular file"}},
 		"read-only":  {func(path string) error { return os.WriteFile(path, good, 0o444) }, []string{"read-only", "write"}},
@@ -191,10 +192,10 @@ func TestRefused(t *testing.T) {
 				t.Fatal(err)
 			}
 			before, _ := os.ReadFile(regular(path))
-			f, m, found, err := Open(OS{}, path)
+			f, m, err := Open(OS{}, path)
 			if err == nil {
 				f.Close()
-				t.Fatalf("it is opened: %v, %v", m, found)
+				t.Fatalf("it is opened: %v", m)
 			}
 			for _, word := range append(c.says, "timestamp_path", path) {
 				if !strings.Contains(err.Error(), word) {
@@ -235,7 +236,7 @@ func TestFolderForEverybody(t *testing.T) {
 	if err := os.Chmod(dir, 0o777|os.ModeSticky); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, _, err := Open(OS{}, filepath.Join(dir, "mark")); err == nil || !strings.Contains(err.Error(), "every user can write") {
+	if _, _, err := Open(OS{}, filepath.Join(dir, "mark")); err == nil || !strings.Contains(err.Error(), "every user can write") {
 		t.Error(err)
 	}
 }
@@ -259,7 +260,7 @@ func TestFileOfAStranger(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(path+".new", "theirs"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.Save(Mark{Milli: 2000}); err == nil || !strings.Contains(err.Error(), "remove") {
+	if err := f.Save(Marks{"": {Milli: 2000}}); err == nil || !strings.Contains(err.Error(), "remove") {
 		t.Errorf("a folder that is in the way: %v", err)
 	}
 }
@@ -269,7 +270,7 @@ func TestUnmounted(t *testing.T) {
 	f := open(t, filepath.Join(t.TempDir(), "mark"))
 	save(t, f, 1000)
 	f.lock.(*fileLock).device++
-	if err := f.Save(Mark{Milli: 2000}); err == nil || !strings.Contains(err.Error(), "another device") {
+	if err := f.Save(Marks{"": {Milli: 2000}}); err == nil || !strings.Contains(err.Error(), "another device") {
 		t.Error(err)
 	}
 	f.lock.(*fileLock).device--
@@ -283,61 +284,12 @@ func TestNoFolder(t *testing.T) {
 		"/dev/null/mark":  "not a directory",
 		"mark\x00of zero": "invalid argument",
 	} {
-		if _, _, _, err := Open(OS{}, path); err == nil || !strings.Contains(err.Error(), says) {
+		if _, _, err := Open(OS{}, path); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%q: %v, want %q", path, err, says)
 		}
 	}
 	if l, err := (OS{}).Lock("/none/mark.lock"); err == nil {
 		t.Error(l)
-	}
-}
-
-// The lock's file may be cleaned away: the lock is then taken anew, unless
-// another was first.
-func TestLockIsKept(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "mark")
-	f := open(t, path)
-	save(t, f, 1000)
-	if err := os.Remove(path + ".lock"); err != nil {
-		t.Fatal(err)
-	}
-	save(t, f, 2000)
-	if _, _, _, err := Open(OS{}, path); !errors.Is(err, ErrLocked) {
-		t.Fatalf("opened twice: %v", err)
-	}
-	if err := os.Remove(path + ".lock"); err != nil {
-		t.Fatal(err)
-	}
-	other := open(t, path)
-	if err := f.Save(Mark{Milli: 3000}); !errors.Is(err, ErrLocked) {
-		t.Errorf("saved without the lock: %v", err)
-	}
-	save(t, other, 4000)
-}
-
-// A lock that the kernel does not give is none.
-func TestLockThatFails(t *testing.T) {
-	f, err := os.Create(filepath.Join(t.TempDir(), "lock"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	f.Close()
-	if err := flock(f); !errors.Is(err, syscall.EBADF) {
-		t.Error(err)
-	}
-}
-
-// Cleaners of /tmp remove what is old.
-func TestLockIsKeptYoung(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "mark")
-	f := open(t, path)
-	old := time.Now().Add(-time.Hour)
-	if err := os.Chtimes(path+".lock", old, old); err != nil {
-		t.Fatal(err)
-	}
-	save(t, f, 1000)
-	if info, err := os.Stat(path + ".lock"); err != nil || !info.ModTime().After(old.Add(time.Minute)) {
-		t.Errorf("%v, %v", info, err)
 	}
 }
 
@@ -354,7 +306,7 @@ func TestFilesAreClosed(t *testing.T) {
 	}
 	use := func() {
 		t.Helper()
-		f, _, _, err := Open(OS{}, path)
+		f, _, err := Open(OS{}, path)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -363,7 +315,7 @@ func TestFilesAreClosed(t *testing.T) {
 			t.Fatal(err)
 		}
 		save(t, f, 2000)
-		if _, _, _, err := Open(OS{}, path); !errors.Is(err, ErrLocked) {
+		if _, _, err := Open(OS{}, path); !errors.Is(err, ErrLocked) {
 			t.Fatal(err)
 		}
 		f.Close()

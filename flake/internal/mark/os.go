@@ -119,23 +119,23 @@ func (l *fileLock) take() error {
 // Keep also keeps the file young, so that cleaners of /tmp leave it alone. When the
 // device is unmounted, another folder appears where its folder was: there the next
 // start would not find what is kept, or find what is older.
-func (l *fileLock) Keep() error {
+func (l *fileLock) Keep() (again bool, err error) {
 	dir, err := os.Stat(filepath.Dir(l.path))
 	if err != nil {
-		return err
+		return false, err
 	}
 	if device(dir) != l.device {
-		return errors.New("its folder is on another device than before: mount that again, or start the node anew")
+		return false, errors.New("its folder is on another device than before: mount that again, or start the node anew")
 	}
 	held, err := l.file.Stat()
 	if err != nil {
-		return err
+		return false, err
 	}
 	if there, _ := os.Stat(l.path); !os.SameFile(held, there) {
-		return l.take() // it says what is wrong if nothing can be there
+		return true, l.take() // it says what is wrong if nothing can be there
 	}
 	now := time.Now()
-	return os.Chtimes(l.path, now, now)
+	return false, os.Chtimes(l.path, now, now)
 }
 
 func (l *fileLock) Close() error { return l.file.Close() }

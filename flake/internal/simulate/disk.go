@@ -123,8 +123,8 @@ type lock struct {
 	path string
 }
 
-func (l *lock) Keep() error  { return nil }
-func (l *lock) Close() error { delete(l.d.locked, l.path); return nil }
+func (l *lock) Keep() (bool, error) { return false, nil }
+func (l *lock) Close() error        { delete(l.d.locked, l.path); return nil }
 
 func (d *Disk) Read(path string, max int64) ([]byte, error) {
 	d.point()

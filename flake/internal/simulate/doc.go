@@ -5,8 +5,8 @@
 //
 // All of a life follows from its seed, in virtual time and on a virtual disk,
 // so that one that goes wrong is lived again exactly. [Run] lives one, [Many]
-// a number of them. What is simulated is a [Node]: with [Kept] the generator of
-// any format and its durable mark, in that format's tests; and [Original], a
+// a number of them. What is simulated is a [Node]: with [Kept] generators of
+// any format and their durable marks, in that format's tests; and [Original], a
 // model of the Erlang server's rules, which has to be caught repeating ids, or
 // the lives are too easy.
 //
@@ -38,10 +38,10 @@ type Got func(milli uint64, sequence uint32)
 type Config struct {
 	New func(*Machine) Node
 
-	// Path is the file that Mark reads the node's durable mark from; a nil Mark
-	// means that the node has none to keep to.
+	// Path is the file that Mark reads the node's durable mark from, the one that
+	// an id of the sequence is to keep to; a nil Mark means that the node has none.
 	Path string
-	Mark func(file []byte) (milli uint64, err error)
+	Mark func(file []byte, sequence uint32) (milli uint64, err error)
 
 	// Unit is how long a tick of the node's is, in milliseconds; 0 means 1.
 	Unit uint64

@@ -10,7 +10,7 @@ import (
 	"github.com/flake-go/flake/flake/internal/tick"
 )
 
-// Path is where the mark of a kept node is.
+// Path is where the marks of a kept node are.
 const Path = "/var/flake-timestamp"
 
 // Generator is a generator that starts from nothing, and what makes its ids.
@@ -19,15 +19,30 @@ type Generator struct {
 	IDs func(n int, got Got) error
 }
 
+// whose is the bits of a sequence that tell of which generator of a node it is.
+const whose = 24
+
+// NameOf is the name of the mark of a node's i-th generator; the first has none.
+func NameOf(i int) string {
+	if i == 0 {
+		return ""
+	}
+	return fmt.Sprint(i)
+}
+
 // Kept gives what is to be simulated of generators whose time package durable
-// keeps. They and their keepers are as they are, but for the goroutine that
-// renews the mark.
-func Kept(generator func(*Machine) (Generator, error)) Config {
+// keeps, in one file. They and their keepers are as they are, but for the goroutine
+// that renews the marks.
+func Kept(generators ...func(*Machine) (Generator, error)) Config {
 	return Config{
-		New:  func(m *Machine) Node { return &kept{m: m, generator: generator} },
+		New:  func(m *Machine) Node { return &kept{m: m, made: generators} },
 		Path: Path,
-		Mark: func(file []byte) (uint64, error) {
-			at, err := mark.Parse(file)
+		Mark: func(file []byte, sequence uint32) (uint64, error) {
+			marks, err := mark.Parse(file)
+			at, found := marks[NameOf(int(sequence>>whose))]
+			if err == nil && !found {
+				err = fmt.Errorf("no mark of generator %d", sequence>>whose)
+			}
 			return at.Milli, err
 		},
 	}
@@ -35,17 +50,37 @@ func Kept(generator func(*Machine) (Generator, error)) Config {
 
 type kept struct {
 	m         *Machine
-	generator func(*Machine) (Generator, error)
-	now       Generator
-	keeper    *durable.Keeper
+	made      []func(*Machine) (Generator, error)
+	allowable time.Duration
+	marks     *durable.Marks
+	now       []Generator
+	keepers   []*durable.Keeper
 }
 
-func (n *kept) Start(allowable time.Duration) error {
-	g, err := n.generator(n.m)
+func (n *kept) Start(allowable time.Duration) (err error) {
+	// How long marks are kept ahead of nobody: often no longer than is lived through.
+	linger := []int{0, 1, 3, 60}[n.m.rng.IntN(4)]
+	if n.marks, err = durable.OpenMarksOn(n.m.Disk, Path, nil, linger); err != nil {
+		return err
+	}
+	n.allowable = allowable
+	n.now, n.keepers = make([]Generator, len(n.made)), make([]*durable.Keeper, len(n.made))
+	for i := range n.made {
+		if err := n.open(i); err != nil {
+			n.marks.Close()
+			return err
+		}
+	}
+	return nil
+}
+
+func (n *kept) open(i int) error {
+	g, err := n.made[i](n.m)
 	if err != nil {
 		return err
 	}
-	k, err := durable.OpenOn(context.Background(), n.m.Disk, n.m.Sleep, Path, g.Source, durable.Options{AllowableDowntime: allowable})
+	k, err := durable.OpenOn(context.Background(), n.m.Disk, n.m.Sleep, NameOf(i), g.Source,
+		durable.Options{AllowableDowntime: n.allowable, Marks: n.marks})
 	if err != nil {
 		return err
 	}
@@ -57,11 +92,31 @@ func (n *kept) Start(allowable time.Duration) error {
 		}
 		return err
 	}
-	n.now, n.keeper = g, k
+	n.now[i], n.keepers[i] = g, k
 	return nil
 }
 
-func (n *kept) IDs(count int, got Got) error { return n.now.IDs(count, got) }
-func (n *kept) BadCall()                     {}
-func (n *kept) Tick()                        { n.keeper.Renew() }
-func (n *kept) Stop()                        { n.keeper.Close() }
+// IDs are of any of the generators. The others look at the clock as well: each has
+// its own, which is not to find two steps at once.
+func (n *kept) IDs(count int, got Got) error {
+	i := n.m.rng.IntN(len(n.now))
+	for other, g := range n.now {
+		if other != i {
+			g.Now()
+		}
+	}
+	return n.now[i].IDs(count, func(milli uint64, sequence uint32) { got(milli, uint32(i)<<whose|sequence) })
+}
+
+// BadCall has one of several generators end, and opens it again.
+func (n *kept) BadCall() {
+	if i := n.m.rng.IntN(len(n.now)); i > 0 {
+		n.keepers[i].Close()
+		if n.open(i) != nil {
+			panic(crash{})
+		}
+	}
+}
+
+func (n *kept) Tick() { n.keepers[0].Beat() }
+func (n *kept) Stop() { n.marks.Close() }

@@ -5,13 +5,14 @@ import "fmt"
 // A ledger has every id of a node, and finds what must not be:
 //
 //   - an id twice;
-//   - an id that is not above the same caller's last, unless Unordered;
+//   - an id that is not above the same caller's last of the generator, unless
+//     Unordered;
 //   - an id later than the mark that a power cut would leave;
 //   - an id whose time is not one the clock showed during the call, so that
 //     order across nodes is off by no more than the clocks are.
 type ledger struct {
 	runs   map[uint64][]run // by millisecond
-	last   map[int]id       // by caller
+	last   map[int]id       // by caller and generator
 	report *Report
 	m      *Machine
 	seed   uint64
@@ -39,10 +40,11 @@ func (l *ledger) add(caller int, now id) {
 	if l.seen(now) {
 		l.wrong(&l.report.Duplicates, "id %d:%d twice", now.milli, now.sequence)
 	}
-	if last, ok := l.last[caller]; ok && !l.any && !now.above(last) {
+	of := caller<<8 | int(now.sequence>>whose)
+	if last, ok := l.last[of]; ok && !l.any && !now.above(last) {
 		l.wrong(&l.report.Disorders, "caller %d: %d:%d after %d:%d", caller, now.milli, now.sequence, last.milli, last.sequence)
 	}
-	l.last[caller] = now
+	l.last[of] = now
 }
 
 // seen notes an id, and tells whether it was there.

@@ -309,7 +309,7 @@ func (l *life) ids(caller, n int) {
 			l.ledger.wrong(&l.report.OffClock, "id of %d while clocks went from %d to %d", milli, before, l.m.view(doubtful))
 		}
 		if l.Mark != nil && (made == 1 || made == n) {
-			if mark, err := l.Mark(l.m.Disk.sure(l.Path)); err != nil || milli > mark {
+			if mark, err := l.Mark(l.m.Disk.sure(l.Path), sequence); err != nil || milli > mark {
 				l.ledger.wrong(&l.report.PastMark, "id %d of %d, of %d, with the mark at %d, %v", made, n, milli, mark, err)
 			}
 		}

@@ -1,0 +1,171 @@
+package durable
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/flake-go/flake/flake/internal/mark"
+	"github.com/flake-go/flake/flake/internal/tick"
+)
+
+// Where each generator had a file of its own, it begins after the mark in that; once it
+// has one in the common file, the former one is not looked at any more.
+func TestFormerFiles(t *testing.T) {
+	b := newBench(t)
+	path := b.path
+	former := map[string]uint64{"": someTime + 1000, "-orders": someTime + 2000, "-items": someTime + 10_000}
+	for name, milli := range former {
+		put(t, path+name, alone(milli))
+	}
+	m := b.marks(t, mark.OS{})
+	for _, name := range []string{"", "orders"} {
+		d := b.openIn(t, m, name)
+		if id := d.next(t); id.milli <= former[strings.TrimSuffix("-"+name, "-")] {
+			t.Errorf("%q: %v", name, id)
+		}
+	}
+	if _, err := b.tryIn(t, m, "items"); !errors.Is(err, tick.ErrClockBackwards) || !strings.Contains(err.Error(), path+"-items") {
+		t.Errorf("the clock is behind: %v", err)
+	}
+	b.openIn(t, m, "fresh")
+	if got := b.inFile(t); !slices.Equal(got, []string{"", "fresh", "orders"}) {
+		t.Errorf("%q", got)
+	}
+	// A release from before does not read the file, and so not start.
+	if data, err := os.ReadFile(path); err != nil || !strings.HasPrefix(string(data), "flake-mark 3 ") {
+		t.Errorf("%q, %v", data, err)
+	}
+	for name, milli := range former {
+		if b.path = path + name; name != "" && b.saved(t) != milli {
+			t.Errorf("%s has %d, and had %d", b.path, b.saved(t), milli)
+		}
+	}
+	put(t, path+"-orders", alone(1)) // nobody keeps it locked
+	if err := os.WriteFile(path+"-orders", []byte("no mark"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	b.path = path
+	b.clock.Add(5000)
+	m.Close()
+	b.clock.Add(1)
+	m = b.marks(t, mark.OS{})
+	b.openIn(t, m, "orders").next(t)
+	m.Close()
+	b.clock.Store(someTime)
+	if _, err := b.tryIn(t, b.marks(t, mark.OS{}), "orders"); !errors.Is(err, tick.ErrClockBackwards) || !strings.Contains(err.Error(), path+" (orders)") {
+		t.Errorf("the clock is behind the file: %v", err)
+	}
+}
+
+// A generator of a release before that still runs is not taken over.
+func TestFormerFileInUse(t *testing.T) {
+	b := newBench(t)
+	path := b.path
+	b.path += "-orders"
+	old := b.open(t)
+	old.next(t)
+	b.path = path
+	m := b.marks(t, mark.OS{})
+	b.clock.Add(2 * window)
+	if _, err := b.tryIn(t, m, "orders"); !errors.Is(err, mark.ErrLocked) || !strings.Contains(err.Error(), path+"-orders") {
+		t.Errorf("while it runs: %v", err)
+	}
+	if err := old.Renew(); err != nil {
+		t.Error(err)
+	}
+	last := old.next(t)
+	kill(old)
+	if id := b.openIn(t, m, "orders").next(t); !id.after(last) {
+		t.Errorf("%v after %v", id, last)
+	}
+	if err := old.Renew(); !errors.Is(err, os.ErrClosed) {
+		t.Errorf("the old one goes on: %v", err)
+	}
+}
+
+// A file is never taken for none: what may be another's is refused, and stays.
+func TestNeverAnew(t *testing.T) {
+	for name, c := range map[string]struct {
+		files map[string]mark.Marks // by what is behind the path
+		alone bool                  // without Marks, else as orders
+		says  string
+	}{
+		"alone with those of names":         {map[string]mark.Marks{"": {"a": {Milli: 1}}}, true, "none without"},
+		"a name where there is one without": {map[string]mark.Marks{"": alone(1)}, false, "without a name"},
+		"a former one of another name":      {map[string]mark.Marks{"-orders": {"orders": {Milli: 1}}}, false, "of several"},
+		"a former one of several":           {map[string]mark.Marks{"-orders": {"": {Milli: 1}, "a": {Milli: 1}}}, false, "of several"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			at := b.path
+			for behind, marks := range c.files {
+				put(t, b.path+behind, marks)
+				at = b.path + behind
+			}
+			if c.files["-orders"] != nil {
+				at = b.path + "-orders"
+			}
+			content := func() string {
+				one, _ := os.ReadFile(b.path)
+				other, _ := os.ReadFile(b.path + "-orders")
+				return string(one) + string(other)
+			}
+			before := content()
+			for range 2 { // the first leaves no lock and no name behind
+				var err error
+				if c.alone {
+					_, err = b.try(t.Context())
+				} else {
+					m := b.marks(t, mark.OS{})
+					_, err = b.tryIn(t, m, "orders")
+					if _, again := b.tryIn(t, m, "orders"); fmt.Sprint(err) != fmt.Sprint(again) {
+						t.Errorf("once more: %v", again)
+					}
+					m.Close()
+				}
+				if err == nil || !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), at+":") {
+					t.Errorf("%v\ndoes not say %q of %s", err, c.says, at)
+				}
+			}
+			if after := content(); after != before {
+				t.Errorf("%q, and was %q", after, before)
+			}
+		})
+	}
+	for name, make := range map[string]func(path string) error{
+		"no mark":        func(path string) error { return os.WriteFile(path, []byte("no mark"), 0o644) },
+		"a link to lost": func(path string) error { return os.Symlink(path+".none", path) },
+		"a lock not ours": func(path string) error {
+			return errors.Join(os.WriteFile(path, []byte("x"), 0o644), os.Mkdir(path+".lock", 0o755))
+		},
+	} {
+		b := newBench(t)
+		if err := make(b.path + "-orders"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := b.tryIn(t, b.marks(t, mark.OS{}), "orders"); err == nil || !strings.Contains(err.Error(), b.path+"-orders") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// A path is the same one whatever becomes the working folder.
+func TestFormerFileElsewhere(t *testing.T) {
+	b := newBench(t)
+	put(t, b.path+"-orders", alone(someTime+1000))
+	t.Chdir(filepath.Dir(b.path))
+	m, err := OpenMarksOn(mark.OS{}, filepath.Base(b.path), nil, linger)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.file.Close()
+	t.Chdir(t.TempDir())
+	if id := b.openIn(t, m, "orders").next(t); id.milli <= someTime+1000 {
+		t.Error(id)
+	}
+}

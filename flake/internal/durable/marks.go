@@ -1,0 +1,278 @@
+package durable
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/flake-go/flake/flake/internal/mark"
+	"github.com/flake-go/flake/flake/internal/tick"
+)
+
+var (
+	errSlow  = fmt.Errorf("%w: the disk has not answered for %v", tick.ErrTimestampNotSaved, Patience)
+	errEnded = fmt.Errorf("%w, and so is its file of marks", tick.ErrClosed)
+)
+
+// Marks is a file that keeps the marks of several generators, each under a name.
+// It is written once a second for all of them, and not while nobody asks for ids.
+// Close it when done.
+type Marks struct {
+	file *mark.File
+	log  *slog.Logger
+
+	saving sync.Mutex      // held while the file is written
+	marks  mark.Marks      // what is in it; under saving
+	names  map[string]bool // of those that begin or are kept; under saving
+	kept   []*Keeper       // whose marks are kept ahead; under saving
+	ended  bool            // under saving
+	linger int             // beats without ids until the marks stay; 0: they never do
+	quiet  int             // beats since there were ids; under saving
+
+	mu    sync.Mutex
+	round chan struct{} // closed when the next attempt at the file ends
+	err   error         // what the last one came to
+
+	kick    chan struct{}
+	open    context.Context // until Close
+	stop    context.CancelFunc
+	stopped chan struct{} // closed when run has ended; nil if it was not begun
+	close   func() error  // once
+}
+
+// OpenMarks locks the file at path, creating it with the first generator if there
+// is none. It fails if the file is locked, is none of marks, or is damaged. A nil
+// logger means that nobody is told of trouble with the file.
+func OpenMarks(path string, log *slog.Logger) (*Marks, error) {
+	m, err := OpenMarksOn(mark.OS{}, path, log, linger)
+	if err == nil {
+		m.begin(time.Tick(renewal))
+	}
+	return m, err
+}
+
+// OpenMarksOn is [OpenMarks] on a disk, but for the keeping ahead. The marks are moved
+// until there have been no ids for linger beats; 0: for ever.
+func OpenMarksOn(disk mark.Disk, path string, log *slog.Logger, linger int) (*Marks, error) {
+	file, marks, err := mark.Open(disk, path)
+	if err != nil {
+		return nil, fmt.Errorf("flake: %w", err)
+	}
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	if marks == nil {
+		marks = mark.Marks{}
+	}
+	m := &Marks{
+		file: file, log: log, marks: marks, names: map[string]bool{}, linger: linger, quiet: linger,
+		round: make(chan struct{}), kick: make(chan struct{}, 1),
+	}
+	m.open, m.stop = context.WithCancel(context.Background())
+	m.close = sync.OnceValue(m.end)
+	return m, nil
+}
+
+// reserve keeps others from a name until release, and returns the mark of the last
+// run under it, or nil. If that is in a file that the generator had of its own, k.former
+// is that. A new mark begins only where none can be meant for it.
+func (m *Marks) reserve(k *Keeper) (last *mark.Mark, err error) {
+	m.saving.Lock()
+	defer m.saving.Unlock()
+	own, found := m.marks[k.name]
+	_, nameless := m.marks[""]
+	switch {
+	case m.ended:
+		return nil, errEnded
+	case m.names[k.name]:
+		err = fmt.Errorf("%s: another generator keeps its mark as %q", m.file.Path(), k.name)
+	case found:
+	case k.alone && len(m.marks) > 0:
+		err = m.file.Refuse("it has the marks of generators with names, and none without; open it with OpenMarks")
+	case nameless && len(m.marks) == 1 && !m.names[""]:
+		err = m.file.Refuse("it has the mark of one generator, without a name; open that with the empty name first, or another file")
+	case k.name != "":
+		k.former, own, err = m.file.Former(k.name)
+		found = k.former != nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("flake: %w", err)
+	}
+	m.names[k.name] = true
+	if !found {
+		return nil, nil
+	}
+	return &own, nil
+}
+
+func (m *Marks) release(name string) {
+	m.saving.Lock()
+	defer m.saving.Unlock()
+	delete(m.names, name)
+}
+
+// add has the mark of one more generator kept.
+func (m *Marks) add(k *Keeper) error {
+	m.saving.Lock()
+	defer m.saving.Unlock()
+	m.kept = append(m.kept, k)
+	err := m.save()
+	if err == nil {
+		k.asked() // from here on
+		return nil
+	}
+	m.kept = m.kept[:len(m.kept)-1]
+	if !errors.Is(err, errEnded) {
+		err = fmt.Errorf("%w; free the disk or make the file and its folder writable, or set another timestamp_path", err)
+	}
+	return err
+}
+
+// renew moves the marks ahead and lets the sources use the time up to them. It
+// fails with [tick.ErrTimestampNotSaved] or [tick.ErrClosed].
+func (m *Marks) renew() error {
+	m.saving.Lock()
+	defer m.saving.Unlock()
+	return m.save()
+}
+
+func (m *Marks) save() error {
+	if m.ended {
+		return errEnded
+	}
+	marks := maps.Clone(m.marks)
+	for _, k := range m.kept {
+		marks[k.name] = k.next()
+	}
+	start := time.Now()
+	err := m.file.Save(marks)
+	took := time.Since(start)
+	for _, k := range m.kept {
+		k.told(took)
+		if err == nil {
+			k.settle(marks[k.name].Milli)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", tick.ErrTimestampNotSaved, err)
+	}
+	m.marks = marks
+	return nil
+}
+
+// beat looks at the clocks, and moves the marks if it is time to: there were ids of
+// late, one has to be moved all the same, or the last attempt failed.
+func (m *Marks) beat() {
+	m.saving.Lock()
+	defer m.saving.Unlock()
+	_, err := m.state()
+	due := err != nil || m.linger == 0
+	m.quiet++
+	for _, k := range m.kept {
+		if k.watch(); k.asked() {
+			m.quiet = 0
+		}
+		due = k.stale() || due
+	}
+	if due || m.quiet < m.linger {
+		m.settle(m.save())
+	}
+}
+
+// state gives the attempt at the file that is under way or comes next, and what
+// the last one came to.
+func (m *Marks) state() (round chan struct{}, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.round, m.err
+}
+
+// begin has the marks kept ahead from here on.
+func (m *Marks) begin(beat <-chan time.Time) {
+	m.stopped = make(chan struct{})
+	go m.run(beat)
+}
+
+// run looks at each beat whether the marks are to be moved, and moves them at once
+// when it is asked to.
+func (m *Marks) run(beat <-chan time.Time) {
+	defer close(m.stopped)
+	for {
+		select {
+		case <-m.open.Done():
+			return
+		case <-beat:
+			m.beat()
+		case <-m.kick:
+			m.settle(m.renew())
+		}
+	}
+}
+
+// settle notes what an attempt came to, and wakes those who await it.
+func (m *Marks) settle(err error) {
+	m.mu.Lock()
+	before := m.err
+	m.err = err
+	close(m.round)
+	m.round = make(chan struct{})
+	m.mu.Unlock()
+	switch {
+	case err != nil && (before == nil || errors.Is(before, errSlow)):
+		m.log.Error("the timestamp cannot be saved: ids go on to the mark, and then stop until it can", "err", err)
+	case err == nil && before != nil:
+		m.log.Info("the timestamp is saved again", "path", m.file.Path())
+	}
+}
+
+// slow notes that an attempt takes too long, so that the next callers do not
+// wait for it.
+func (m *Marks) slow(round chan struct{}) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.round == round && m.err == nil {
+		m.err = errSlow
+		m.log.Error(errSlow.Error(), "path", m.file.Path())
+	}
+	return errSlow
+}
+
+// drop ends a generator, or with nil all, brings its mark back from ahead of the
+// clock, and writes the file.
+func (m *Marks) drop(one *Keeper) (err error) {
+	m.saving.Lock()
+	defer m.saving.Unlock()
+	rest := slices.DeleteFunc(slices.Clone(m.kept), func(k *Keeper) bool {
+		k.ended = one == nil || k == one
+		return k.ended
+	})
+	if len(rest) < len(m.kept) {
+		err = m.save()
+		m.kept = rest
+	}
+	if m.ended = m.ended || one == nil; one != nil {
+		delete(m.names, one.name)
+	}
+	return err
+}
+
+// Close ends all generators as their own Close does, and gives up the lock. A
+// second Close gives what the first did.
+func (m *Marks) Close() error { return m.close() }
+
+func (m *Marks) end() error {
+	m.stop()
+	if m.stopped != nil {
+		<-m.stopped
+	}
+	err := m.drop(nil)
+	m.mu.Lock()
+	m.err = err
+	m.mu.Unlock()
+	return errors.Join(err, m.file.Close())
+}

@@ -1,0 +1,362 @@
+package durable
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/flake-go/flake/flake/internal/mark"
+	"github.com/flake-go/flake/flake/internal/tick"
+)
+
+// counting is a disk that counts what makes a mark durable.
+type counting struct {
+	disk
+	writes, syncs, renames, folders int
+}
+
+func (c *counting) Create(path string) (mark.Writer, error) {
+	w, err := c.disk.Create(path)
+	return countingWriter{w, c}, err
+}
+
+func (c *counting) Rename(from, to string) error {
+	c.renames++
+	return c.disk.Rename(from, to)
+}
+
+func (c *counting) SyncDir(path string) error {
+	c.folders++
+	return c.disk.SyncDir(path)
+}
+
+type countingWriter struct {
+	mark.Writer
+	c *counting
+}
+
+func (w countingWriter) Write(p []byte) (int, error) {
+	w.c.writes++
+	return w.Writer.Write(p)
+}
+
+func (w countingWriter) Sync() error {
+	w.c.syncs++
+	return w.Writer.Sync()
+}
+
+// did fails unless the disk was written to so often since it was asked last.
+func (c *counting) did(t *testing.T, saves int, when string) {
+	t.Helper()
+	if c.writes != saves || c.syncs != saves || c.renames != saves || c.folders != saves {
+		t.Errorf("%s: %d writes, %d and %d fsyncs, %d renames, not %d", when, c.writes, c.syncs, c.folders, c.renames, saves)
+	}
+	c.writes, c.syncs, c.renames, c.folders = 0, 0, 0, 0
+}
+
+func (b *bench) marks(t *testing.T, disk mark.Disk) *Marks {
+	t.Helper()
+	m, err := OpenMarksOn(disk, b.path, b.options().Logger, linger)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { m.file.Close() })
+	return m
+}
+
+// tryIn opens a generator whose mark is in marks under a name.
+func (b *bench) tryIn(t *testing.T, m *Marks, name string) (*node, error) {
+	ids, err := tick.New(tick.Shape{Last: tick.MaxLast, Unit: 1, PerTick: tick.MaxPerTick}, b.clock.Load)
+	if err != nil {
+		return nil, err
+	}
+	o := b.options()
+	o.Marks = m
+	k, err := OpenOn(t.Context(), nil, b.sleep, name, ids, o)
+	return &node{k, ids}, err
+}
+
+func (b *bench) openIn(t *testing.T, m *Marks, name string) *node {
+	t.Helper()
+	d, err := b.tryIn(t, m, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// inFile are the names in the file.
+func (b *bench) inFile(t *testing.T) []string {
+	t.Helper()
+	data, err := os.ReadFile(b.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	marks, err := mark.Parse(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.Sorted(maps.Keys(marks))
+}
+
+// However many generators there are, a second costs one write, and none while nobody
+// asks.
+func TestWrites(t *testing.T) {
+	for _, n := range []int{1, 64} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			b := newBench(t)
+			c := &counting{disk: disk{broken: &b.broken}}
+			m := b.marks(t, c)
+			all := []*node{b.openIn(t, m, "")}
+			for i := 1; i < n; i++ {
+				all = append(all, b.openIn(t, m, fmt.Sprint("g", i)))
+			}
+			c.did(t, n, "at the start")
+			beat := func() {
+				b.clock.Add(1000)
+				m.beat()
+			}
+			for range 1000 {
+				beat()
+			}
+			c.did(t, 0, "before anybody asks")
+			for _, d := range all {
+				d.Renew()
+				d.next(t)
+			}
+			c.did(t, n, "asked for")
+			for range 10 {
+				beat()
+				for _, d := range all {
+					d.next(t)
+				}
+			}
+			c.did(t, 10, "while all are asked")
+			for range 10 {
+				beat()
+				all[n-1].next(t)
+			}
+			c.did(t, 10, "while one is asked")
+			beat()
+			for range 10 * linger {
+				beat()
+			}
+			c.did(t, linger, "when nobody asks any more")
+			if err := m.Close(); err != nil {
+				t.Error(err)
+			}
+			c.did(t, 1, "at the end")
+		})
+	}
+}
+
+// The first call after a while has the file written, and gets its id; and all
+// generators go on.
+func TestFirstCallAfterAWhile(t *testing.T) {
+	b := newBench(t)
+	c := &counting{disk: disk{broken: &b.broken}}
+	synctest.Test(t, func(t *testing.T) {
+		m := b.marks(t, c)
+		first, second := b.openIn(t, m, ""), b.openIn(t, m, "second")
+		m.begin(nil) // only calls move the marks
+		first.keep(nil)
+		second.keep(nil)
+		c.did(t, 2, "at the start")
+		b.clock.Add(3600_000)
+		first.next(t)
+		second.next(t)
+		c.did(t, 1, "asked")
+		if err := m.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// With nothing but the defaults, on the machine's own disk.
+func TestOpenMarks(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "timestamp")
+	synctest.Test(t, func(t *testing.T) {
+		m, err := OpenMarks(path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids, err := tick.New(tick.Shape{Last: tick.MaxLast, Unit: 1, PerTick: 1}, func() uint64 { return tick.MilliOf(time.Now()) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		k, err := Open(t.Context(), "orders", ids, Options{Marks: m})
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := &node{k, ids}
+		d.next(t)
+		time.Sleep(linger * renewal / 2)
+		if d.Mark().Before(time.Now()) {
+			t.Errorf("the mark stays at %v", d.Mark())
+		}
+		time.Sleep(time.Hour)
+		if at, _ := d.LastSaved(); time.Since(at) < time.Hour/2 {
+			t.Errorf("saved at %v, though nobody asked for ids", at)
+		}
+		if d.next(t); d.Mark().Before(time.Now()) {
+			t.Errorf("an id past the mark, %v", d.Mark())
+		}
+		if _, err := OpenMarks(path, nil); !errors.Is(err, mark.ErrLocked) {
+			t.Errorf("opened twice: %v", err)
+		}
+		if err := m.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// One that has the file for itself keeps the mark ahead all the time.
+func TestAloneIsNeverIdle(t *testing.T) {
+	b := newBench(t)
+	d := b.open(t)
+	b.clock.Add(3600_000)
+	d.Beat()
+	if got := b.saved(t); got != b.clock.Load()+window {
+		t.Errorf("the mark is %d at %d", got, b.clock.Load())
+	}
+}
+
+// A node that nobody asked for ids for long was not down.
+func TestIdleIsNotDown(t *testing.T) {
+	b := newBench(t)
+	c := &counting{disk: disk{broken: &b.broken}}
+	m := b.marks(t, c)
+	b.openIn(t, m, "")
+	c.did(t, 1, "at the start")
+	const hours = 40 * 24
+	for range hours * 60 {
+		b.clock.Add(60_000)
+		m.beat()
+	}
+	c.did(t, hours*60/61, "in 40 days")
+	m.file.Close() // killed
+	b.clock.Add(uint64((DefaultDowntime - 2*idle) / time.Millisecond))
+	b.open(t).next(t)
+}
+
+// Where the clock was ahead and nobody asked for ids, the mark goes back with it, at
+// the price of one write, which counts as no call.
+func TestIdleWithTheClockSetBack(t *testing.T) {
+	b := newBench(t)
+	c := &counting{disk: disk{broken: &b.broken}}
+	m := b.marks(t, c)
+	b.openIn(t, m, "")
+	c.did(t, 1, "at the start")
+	b.clock.Store(someTime - 3600_000)
+	m.beat()
+	if got := b.saved(t); got != b.clock.Load()+window {
+		t.Errorf("the mark is %d at %d", got, b.clock.Load())
+	}
+	for range 2 * linger {
+		b.clock.Add(1000)
+		m.beat()
+	}
+	c.did(t, 1, "set back")
+}
+
+// Where little downtime is allowed, an idle one writes as often as one that is asked.
+func TestIdleWithLittleDowntime(t *testing.T) {
+	b := newBench(t)
+	c := &counting{disk: disk{broken: &b.broken}}
+	ids, err := tick.New(tick.Shape{Last: tick.MaxLast, Unit: 1, PerTick: 1}, b.clock.Load)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := b.marks(t, c)
+	if _, err := OpenOn(t.Context(), nil, b.sleep, "", ids, Options{Marks: m, AllowableDowntime: 100 * time.Second}); err != nil {
+		t.Fatal(err)
+	}
+	c.did(t, 1, "at the start")
+	for range 100 {
+		b.clock.Add(5000)
+		m.beat()
+	}
+	c.did(t, 100, "idle")
+}
+
+// While the disk hangs, calls of what is being closed are let go.
+func TestCloseLetsGo(t *testing.T) {
+	b := newBench(t)
+	m := b.marks(t, mark.OS{})
+	first, second := b.openIn(t, m, ""), b.openIn(t, m, "second")
+	m.begin(nil)
+	first.keep(nil)
+	second.keep(nil)
+	b.clock.Add(3600_000)
+	m.saving.Lock() // as who waits for the disk does
+	var closing sync.WaitGroup
+	closing.Go(func() { first.Close() })
+	<-first.stop
+	if _, err := first.try(); !errors.Is(err, tick.ErrClosed) {
+		t.Errorf("one is closed: %v", err)
+	}
+	closing.Go(func() { m.Close() })
+	<-m.open.Done()
+	if _, err := second.try(); !errors.Is(err, tick.ErrClosed) {
+		t.Errorf("all are closed: %v", err)
+	}
+	m.saving.Unlock()
+	closing.Wait()
+}
+
+// put writes a file of marks.
+func put(t *testing.T, path string, marks mark.Marks) {
+	t.Helper()
+	f, _, err := mark.Open(mark.OS{}, path)
+	if err == nil {
+		err = errors.Join(f.Save(marks), f.Close())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func alone(milli uint64) mark.Marks { return mark.Marks{"": {Milli: milli}} }
+
+// Who waits to begin is let go when all are closed, and so is who comes later.
+func TestCloseWhileOneBegins(t *testing.T) {
+	b := newBench(t)
+	put(t, b.path, mark.Marks{"a": {Milli: someTime + window}})
+	var m *Marks
+	for name, wait := range map[string]tick.Sleeper{
+		"one that waits": func(ctx context.Context, _ time.Duration) error {
+			<-ctx.Done()
+			return context.Cause(ctx)
+		},
+		"one that has waited": func(_ context.Context, d time.Duration) error { return b.sleep(t.Context(), d) },
+	} {
+		m = b.marks(t, mark.OS{})
+		ids, err := tick.New(tick.Shape{Last: tick.MaxLast, Unit: 1, PerTick: 1}, b.clock.Load)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := b.options()
+		o.Marks = m
+		_, err = OpenOn(t.Context(), nil, func(ctx context.Context, d time.Duration) error {
+			m.Close()
+			return wait(ctx, d)
+		}, "a", ids, o)
+		if !errors.Is(err, errEnded) || strings.Contains(err.Error(), "free the disk") {
+			t.Errorf("%s: %v", name, err)
+		}
+		b.clock.Store(someTime)
+	}
+	b.clock.Add(2 * window)
+	if _, err := b.tryIn(t, m, "a"); !errors.Is(err, errEnded) || strings.Contains(err.Error(), "free the disk") {
+		t.Errorf("later: %v", err)
+	}
+}

@@ -1,0 +1,167 @@
+package durable
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/flake-go/flake/flake/internal/mark"
+	"github.com/flake-go/flake/flake/internal/tick"
+)
+
+// A generator of several ends and begins by itself, exactly where it was; so do those
+// that have not been opened since.
+func TestOneOfSeveral(t *testing.T) {
+	b := newBench(t)
+	m := b.marks(t, disk{broken: &b.broken})
+	own, a := b.openIn(t, m, ""), b.openIn(t, m, "a")
+	b.clock.Add(window + 1) // or it would wait
+	if _, err := b.tryIn(t, m, "a"); err == nil || !strings.Contains(err.Error(), `as "a"`) {
+		t.Errorf("opened twice: %v", err)
+	}
+	if err := own.Renew(); err != nil {
+		t.Error(err)
+	}
+	if want := "path=" + b.path + " name=a\n"; !strings.Contains(b.logged(), want) {
+		t.Errorf("%s is not logged: %s", want, b.logged())
+	}
+	for _, name := range []string{"a b", "a\nb", "a\x00", "a/b", "a\xff", "a\u2028"} {
+		if _, err := b.tryIn(t, m, name); err == nil || !strings.Contains(err.Error(), "no name") {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+	last := a.next(t)
+	if err := errors.Join(a.Close(), a.Close()); err != nil {
+		t.Error(err)
+	}
+	if _, err := a.try(); !errors.Is(err, tick.ErrClosed) {
+		t.Errorf("after Close: %v", err)
+	}
+	if got := a.Mark().UnixMilli(); got != int64(last.milli) {
+		t.Errorf("the mark is %d, the last id %d", got, last.milli)
+	}
+	if err := own.Renew(); err != nil {
+		t.Error(err)
+	}
+	if data, err := os.ReadFile(b.path); !strings.Contains(string(data), fmt.Sprint("\na ", last.milli, " ")) {
+		t.Errorf("the mark of what has ended is lost: %q, %v", data, err)
+	}
+	b.clock.Add(1)
+	own.next(t)
+	if id := b.openIn(t, m, "a").next(t); !id.after(last) || b.waited != 0 {
+		t.Errorf("%v after %v, waited %v", id, last, b.waited)
+	}
+	b.clock.Add(5000)
+	if err := own.Renew(); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(m.Close(), m.Close(), own.Close()); err != nil {
+		t.Error(err)
+	}
+	if _, err := own.try(); !errors.Is(err, tick.ErrClosed) {
+		t.Errorf("after Close of all: %v", err)
+	}
+	if err := own.Renew(); !errors.Is(err, tick.ErrClosed) {
+		t.Errorf("after Close of all: %v", err)
+	}
+	b.clock.Add(1)
+	alone := b.open(t)
+	alone.next(t)
+	if got := b.inFile(t); !slices.Equal(got, []string{"", "a"}) || b.waited != 0 {
+		t.Errorf("%q, waited %v", got, b.waited)
+	}
+	kill(alone)
+	b.clock.Store(someTime)
+	if _, err := b.tryIn(t, b.marks(t, mark.OS{}), "a"); !errors.Is(err, tick.ErrClockBackwards) {
+		t.Errorf("with the clock set back: %v", err)
+	}
+}
+
+// What fails for one is nothing to the others.
+func TestOneThatCannotBegin(t *testing.T) {
+	b := newBench(t)
+	m := b.marks(t, disk{broken: &b.broken})
+	own := b.openIn(t, m, "")
+	b.broken.Store(true)
+	if _, err := b.tryIn(t, m, "a"); !errors.Is(err, errFull) || !strings.Contains(err.Error(), "free the disk") {
+		t.Error(err)
+	}
+	b.broken.Store(false)
+	if err := own.Renew(); err != nil {
+		t.Error(err)
+	}
+	if got := b.inFile(t); !slices.Equal(got, []string{""}) {
+		t.Errorf("%q", got)
+	}
+	b.openIn(t, m, "a")
+}
+
+// A name is one generator's from before its mark is read until it has ended: else the
+// mark might be one from before the last ids.
+func TestNameIsReserved(t *testing.T) {
+	b := newBench(t)
+	m := b.marks(t, mark.OS{})
+	first := b.openIn(t, m, "a")
+	waits := func(wait func()) error {
+		ids, err := tick.New(tick.Shape{Last: tick.MaxLast, Unit: 1, PerTick: 1}, b.clock.Load)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := b.options()
+		o.Marks = m
+		_, err = OpenOn(t.Context(), nil, func(ctx context.Context, d time.Duration) error {
+			wait()
+			return b.sleep(ctx, d)
+		}, "a", ids, o)
+		return err
+	}
+	if err := waits(func() { first.Close() }); err == nil || !strings.Contains(err.Error(), `as "a"`) {
+		t.Errorf("while the first runs: %v", err)
+	}
+	kill := func() { // as if it had crashed
+		m.file.Close()
+		m = b.marks(t, mark.OS{})
+	}
+	kill()
+	var second error
+	if err := waits(func() { _, second = b.tryIn(t, m, "a") }); err != nil || second == nil || !strings.Contains(second.Error(), `as "a"`) {
+		t.Errorf("while the first waits: %v; %v", err, second)
+	}
+	kill()
+	why := errors.New("why")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(why)
+	o := b.options()
+	o.Marks = m
+	if _, err := OpenOn(ctx, nil, tick.Sleep, "a", first.ids, o); !errors.Is(err, why) {
+		t.Errorf("one that is not to wait: %v", err)
+	}
+	b.openIn(t, m, "a").Close()
+	b.openIn(t, m, "a")
+}
+
+// Of those that open one name at once, one has it.
+func TestNameAtOnce(t *testing.T) {
+	b := newBench(t)
+	m := b.marks(t, mark.OS{})
+	var opened atomic.Int32
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			if _, err := b.tryIn(t, m, "a"); err == nil {
+				opened.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	if n := opened.Load(); n != 1 {
+		t.Errorf("%d have the name", n)
+	}
+}

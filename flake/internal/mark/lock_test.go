@@ -1,0 +1,150 @@
+//go:build unix
+
+package mark
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// The lock's file may be cleaned away: the lock is then taken anew, unless
+// another was first.
+func TestLockIsKept(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "mark")
+	f := open(t, path)
+	save(t, f, 1000)
+	if err := os.Remove(path + ".lock"); err != nil {
+		t.Fatal(err)
+	}
+	save(t, f, 2000)
+	if _, _, err := Open(OS{}, path); !errors.Is(err, ErrLocked) {
+		t.Fatalf("opened twice: %v", err)
+	}
+	if err := os.Remove(path + ".lock"); err != nil {
+		t.Fatal(err)
+	}
+	other := open(t, path)
+	if err := os.WriteFile(path+".new", []byte("the other's"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Save(Marks{"": {Milli: 3000}}); !errors.Is(err, ErrLocked) {
+		t.Errorf("saved without the lock: %v", err)
+	}
+	if data, err := os.ReadFile(path + ".new"); string(data) != "the other's" {
+		t.Errorf("where the other writes there is %q, %v", data, err)
+	}
+	if err := os.Remove(path + ".lock"); err != nil {
+		t.Fatal(err)
+	}
+	save(t, other, 4000)
+	if err := other.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // it may be behind the other's ids
+		if err := f.Save(Marks{"": {Milli: 3000}}); err == nil || !strings.Contains(err.Error(), "another node may have run") {
+			t.Errorf("saved over the other's mark: %v", err)
+		}
+	}
+}
+
+// between is a disk on which something happens before a step of a save.
+type between struct {
+	OS
+	step string
+	do   func()
+}
+
+func (d *between) at(step string) {
+	if do := d.do; step == d.step && do != nil {
+		d.do = nil
+		do()
+	}
+}
+
+func (d *between) Create(path string) (Writer, error) {
+	d.at("create")
+	return d.OS.Create(path)
+}
+
+func (d *between) Rename(from, to string) error {
+	d.at("rename")
+	return d.OS.Rename(from, to)
+}
+
+func (d *between) SyncDir(path string) error {
+	d.at("sync folder")
+	return d.OS.SyncDir(path)
+}
+
+// The lock's file is removed in the midst of a save, and another reads the mark from
+// before it: then the save fails, or both would have the same time.
+func TestLockIsLostInASave(t *testing.T) {
+	for _, step := range []string{"create", "rename", "sync folder"} {
+		for _, ends := range []bool{false, true} {
+			path := filepath.Join(t.TempDir(), "mark")
+			d := &between{step: step}
+			f, _, err := Open(d, path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer f.Close()
+			save(t, f, 1000)
+			d.do = func() {
+				if err := os.Remove(path + ".lock"); err != nil {
+					t.Fatal(err)
+				}
+				other, m, err := Open(OS{}, path)
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { other.Close() })
+				if m[""].Milli == 1000 {
+					save(t, other, 3000)
+				}
+				if ends {
+					other.Close()
+				}
+			}
+			for range 2 {
+				if err := f.Save(Marks{"": {Milli: 2000}}); err == nil {
+					t.Errorf("saved, with another at %s, which ends: %v", step, ends)
+				}
+			}
+			data, err := os.ReadFile(path)
+			if m, _ := Parse(data); step == "create" && m[""].Milli != 3000 {
+				t.Errorf("the other's mark was replaced by %v, %v", m, err)
+			}
+		}
+	}
+}
+
+// A lock that the kernel does not give is none.
+func TestLockThatFails(t *testing.T) {
+	f, err := os.Create(filepath.Join(t.TempDir(), "lock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Close()
+	if err := flock(f); !errors.Is(err, syscall.EBADF) {
+		t.Error(err)
+	}
+}
+
+// Cleaners of /tmp remove what is old.
+func TestLockIsKeptYoung(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "mark")
+	f := open(t, path)
+	old := time.Now().Add(-time.Hour)
+	if err := os.Chtimes(path+".lock", old, old); err != nil {
+		t.Fatal(err)
+	}
+	save(t, f, 1000)
+	if info, err := os.Stat(path + ".lock"); err != nil || !info.ModTime().After(old.Add(time.Minute)) {
+		t.Errorf("%v, %v", info, err)
+	}
+}

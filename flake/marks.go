@@ -1,0 +1,23 @@
+package flake
+
+import (
+	"log/slog"
+
+	"github.com/flake-go/flake/flake/internal/durable"
+)
+
+// Marks is a file that keeps the marks of several generators of a program, those of
+// packages snowflake and sno among them, each under a name. It is written once a
+// second for all of them, and not while nobody asks for ids: the first call then waits
+// for the disk, and one that would not wait fails. Close ends them all.
+type Marks = durable.Marks
+
+// OpenMarks locks the file at path, which the first generator creates if there is
+// none. It fails if the file is locked, holds no marks, or is damaged. The logger is
+// told of trouble with the file and its end; nil means nobody is.
+//
+// The file that [Open] made for one generator will do: its mark is the one with the
+// empty name, which is to be opened before others. A mark stays in the file when its
+// name is not used any more. A new name begins anew, but after the mark in the file
+// with - and the name behind path, if there is one, as nodes used to keep.
+func OpenMarks(path string, log *slog.Logger) (*Marks, error) { return durable.OpenMarks(path, log) }
