@@ -27,6 +27,9 @@ type Claim struct {
 // Number is the number.
 func (c *Claim) Number() uint64 { return c.entry.Number }
 
+// Resumed tells whether the node had the number before it was started again.
+func (c *Claim) Resumed() bool { return c.resumed }
+
 // After is the time that ids have to be later than, as others may have made those up
 // to it. A generator that did not find its own mark cannot know of those that this
 // node made, either.
