@@ -43,6 +43,6 @@
 // be called before nodes reach the store: it writes the floor, a mark of all numbers.
 // Every claim begins above it, every claim and extension compares it, and an owner
 // whose own mark was past when it was written claims anew. Where nobody can promise to
-// call it, Config.Slow makes ids with a new claim begin hold later: then a node that was
-// forgotten has come to its mark.
+// call it, Config.Slow has ids with a new claim begin later, by hold and by as much as clocks
+// may differ: by then a node that was forgotten has come to its mark.
 package workers

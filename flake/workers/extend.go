@@ -41,26 +41,30 @@ func (o *Owner) judge(c *Claim, text, floored string) error {
 			return foreign(keys{o.Prefix}.floor(), floored)
 		}
 		if c.Milli() < f.Since {
-			return errors.New("the store was restored, and the mark was past")
+			return errPast
 		}
 		c.floor = f
 		o.remember(c)
 	}
 	v, err := parseValue(text)
+	mine := v.Token == c.entry.Token && v.Generation == c.entry.Generation && !v.Free
 	switch {
 	case text != "" && err != nil:
 		return foreign(c.key, text)
-	case v.Generation < c.entry.Generation:
-	case v.Token != c.entry.Token || v.Generation > c.entry.Generation || v.Free:
-		return fmt.Errorf("%s has it", v.Name)
-	case v.Mark >= c.Milli():
+	case mine && v.Mark >= c.Milli():
 		c.confirm(v)
 		return nil
+	case !mine && v.Generation >= c.entry.Generation, v.Mark > c.Milli(): // perhaps it has ids already
+		return fmt.Errorf("%s has it", v.Name)
+	case c.Milli() < o.Clock(): // others may have had it, and be forgotten
+		return errPast
 	}
 	o.Log.Warn("the store has forgotten a mark, which is written again: was it restored? Then see after-restore",
 		"number", c.Number(), "mark", show(c.Milli()), "had", text)
 	return nil
 }
+
+var errPast = errors.New("the store was restored, and the mark was past")
 
 // lose ends a claim.
 func (o *Owner) lose(c *Claim, why error) error {

@@ -34,7 +34,7 @@ type Config struct {
 	Hold        time.Duration // 0 means DefaultHold
 	Name        string        // the node's, for people and to prefer the number it had
 	Memory      *Memory       // what the node's disk has; nil: it has none
-	Slow        bool          // ids with a new claim begin hold later
+	Slow        time.Duration // how much later ids with a new claim begin: see the package
 	Wait        bool          // for a number if none is free
 
 	// Clock is that of the generators; nil means one like theirs.

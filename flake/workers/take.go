@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 )
 
 // tries is how often a step writes before it leaves it to the next.
@@ -72,9 +73,9 @@ func (o *Owner) unused(t table) (some []Entry) {
 }
 
 // resumes tells whether a number is the one that this node had before it was started
-// again, and nobody else since.
+// again, and nobody else since. One whose mark is past is claimed as any other.
 func (o *Owner) resumes(t table, e Entry) bool {
-	if o.Memory == nil {
+	if o.Memory == nil || e.Mark < o.Clock() {
 		return false
 	}
 	k := o.Memory.kept
@@ -92,8 +93,8 @@ func (o *Owner) try(ctx context.Context, t table, e Entry) (won bool, err error)
 	switch {
 	case o.resumes(t, e):
 		c.resumed, c.after, c.other = true, o.Memory.kept.after, c.after
-	case o.Slow:
-		c.after = max(c.after, now+o.hold)
+	case o.Slow > 0:
+		c.after = max(c.after, now+uint64(o.Slow/time.Millisecond))
 	}
 	have := map[string]string{c.key: e.text, t.keys.floor(): t.floor.String()}
 	for range tries {

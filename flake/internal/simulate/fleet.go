@@ -262,10 +262,27 @@ func (f *fleet) clock(m *Member) {
 	case 1:
 		by = -m.machine.off
 	default:
-		by = f.span(3*hold)*time.Duration(1-2*f.rng.IntN(2)) - m.machine.off/2
+		by = f.span(f.skew())*time.Duration(1-2*f.rng.IntN(2)) - m.machine.off/2
 	}
 	m.machine.shift(by)
 	f.trace("%d: clock steps by %v, is off by %v", m.index, by, m.machine.off)
+}
+
+// skew is how far clocks are set, at most.
+func (f *fleet) skew() time.Duration {
+	if f.Restore == Slow {
+		return hold / 3
+	}
+	return 3 * hold
+}
+
+// slow is how much later ids with a new claim begin: by hold, and by as much as clocks
+// differ.
+func (f *fleet) slow() time.Duration {
+	if f.Restore == Slow {
+		return 2*hold + hold/2
+	}
+	return 0
 }
 
 // copies has a node be started on a copy of another's disk.
@@ -306,7 +323,7 @@ func newOwner(m *Member) Keeper {
 	}
 	o, err := workers.New(workers.Config{
 		Store: s, Prefix: prefix, First: 1, Last: numbers, Hold: hold, Name: fmt.Sprint("node", m.index),
-		Memory: memory, Slow: m.fleet.Restore == Slow, Clock: m.machine.NewClock(), Random: m.fleet.rng.Uint64,
+		Memory: memory, Slow: m.fleet.slow(), Clock: m.machine.NewClock(), Random: m.fleet.rng.Uint64,
 	})
 	if err != nil {
 		panic(err)

@@ -36,7 +36,7 @@ func newMember(f *fleet, index int) *Member {
 	m.machine.now = f.now
 	m.machine.trace = func(format string, args ...any) { f.trace("%d: %s", index, fmt.Sprintf(format, args...)) }
 	if f.rng.IntN(2) == 0 { // clocks differ
-		m.machine.off = f.span(2*hold) * time.Duration(1-2*f.rng.IntN(2))
+		m.machine.off = f.span(f.skew()) * time.Duration(1-2*f.rng.IntN(2))
 	}
 	m.machine.preempt = m.hesitate
 	m.begin(0)
