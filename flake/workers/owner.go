@@ -22,8 +22,8 @@ const (
 	// shortest is the least that hold may be.
 	shortest = time.Second
 
-	patience = 5 * time.Second // how long an answer of the store is waited for
-	retry    = time.Second     // after a step that failed
+	patience = 5 * time.Second // how long an answer of the store is waited for, or a sixth of hold
+	retry    = time.Second     // after a step that failed, or a sixth of hold
 )
 
 // Config is what an [Owner] is made of.
@@ -51,6 +51,7 @@ type Config struct {
 type Owner struct {
 	Config
 	hold    uint64 // ms
+	sixth   time.Duration
 	pending *Claim // one that may have been written; of the goroutine that steps
 
 	mu      sync.Mutex
@@ -86,7 +87,7 @@ func New(c Config) (*Owner, error) {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
 	return &Owner{
-		Config: c, hold: uint64(c.Hold / time.Millisecond),
+		Config: c, hold: uint64(c.Hold / time.Millisecond), sixth: c.Hold / 6,
 		changed: make(chan struct{}), round: make(chan struct{}), kick: make(chan struct{}, 1),
 	}, nil
 }
@@ -118,7 +119,7 @@ func Open(ctx context.Context, c Config) (*Owner, error) {
 		case !told:
 			o.Log.Warn("waiting for a worker id", "err", err)
 		}
-		if tick.Sleep(ctx, retry) != nil {
+		if tick.Sleep(ctx, min(retry, o.sixth)) != nil {
 			return nil, fmt.Errorf("%w: %w", context.Cause(ctx), err)
 		}
 	}

@@ -15,7 +15,7 @@ func (o *Owner) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		next := o.Hold / 3
 		if _, err := o.State(); err != nil {
-			next = min(next, retry)
+			next = min(retry, o.sixth)
 		}
 		next -= time.Duration(o.Random() % uint64(next/8)) // not all nodes at a time
 		select {
@@ -57,7 +57,7 @@ func (o *Owner) settle(err error) {
 
 // await asks for a step, until done says that all is well or a step has failed.
 func (o *Owner) await(ctx context.Context, done func() bool) error {
-	tooLong := time.After(patience)
+	tooLong := time.After(min(patience, o.sixth))
 	for {
 		o.mu.Lock()
 		round, err := o.round, o.err
@@ -105,22 +105,25 @@ func (o *Owner) Close(ctx context.Context, last uint64) error {
 	return err
 }
 
-// The store is asked for no longer than patience at a time.
+// asking is for how long the store is asked at a time.
+func (o *Owner) asking(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, min(patience, o.sixth))
+}
 
 func (o *Owner) read(ctx context.Context) (table, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := o.asking(ctx)
 	defer cancel()
 	return read(ctx, o.Store, keys{o.Prefix})
 }
 
 func (o *Owner) get(ctx context.Context, keys ...string) ([]string, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := o.asking(ctx)
 	defer cancel()
 	return o.Store.Get(ctx, keys...)
 }
 
 func (o *Owner) swap(ctx context.Context, have map[string]string, key, value string) (bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := o.asking(ctx)
 	defer cancel()
 	return o.Store.Swap(ctx, have, key, value)
 }

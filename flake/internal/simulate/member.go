@@ -8,6 +8,7 @@ import (
 
 	"github.com/flake-go/flake/flake/internal/durable"
 	"github.com/flake-go/flake/flake/internal/tick"
+	"github.com/flake-go/flake/flake/workers"
 )
 
 // Member is a node of a fleet, through all its processes.
@@ -110,7 +111,10 @@ func (m *Member) process(t *task) {
 		err := m.keeper.Step()
 		f.trace("%d: step: %v", m.index, err)
 		pause := hold / 3
-		if err != nil {
+		switch {
+		case errors.Is(err, workers.ErrNoneFree):
+			pause = hold / 12
+		case err != nil:
 			pause = time.Second
 		}
 		// Kicked, it comes at once.
