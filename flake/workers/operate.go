@@ -38,3 +38,29 @@ func AfterRestore(ctx context.Context, s Store, prefix string, hold, margin time
 	}
 	return Floor{}, fmt.Errorf("flake: the floor was not written in %d attempts", tries)
 }
+
+// Release takes a number from its owner, who claims another. Its mark stays, so others
+// may claim it once that is past.
+func Release(ctx context.Context, s Store, prefix string, number uint64) error {
+	k := keys{prefix}
+	for range tries {
+		texts, err := s.Get(ctx, k.number(number))
+		if err != nil {
+			return err
+		}
+		v, err := parseValue(texts[0])
+		switch {
+		case texts[0] == "":
+			return fmt.Errorf("flake: nobody has ever had worker id %d", number)
+		case err != nil:
+			return foreign(k.number(number), texts[0])
+		case v.Free:
+			return nil
+		}
+		v.Generation, v.Token, v.Free = v.Generation+1, random(), true
+		if ok, err := s.Swap(ctx, map[string]string{k.number(number): texts[0]}, k.number(number), v.String()); ok || err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("flake: worker id %d was not released in %d attempts", number, tries)
+}
