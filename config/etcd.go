@@ -69,8 +69,11 @@ func isNoEndpoint(s string) bool {
 	return !isHostPort(s, 1)
 }
 
-// fromEtcd returns the keys whose numbers come from etcd.
-func (c *Config) fromEtcd() (keys []string) {
+// FromEtcd tells whether any number comes from etcd.
+func (c *Config) FromEtcd() bool { return len(c.etcdKeys()) > 0 }
+
+// etcdKeys returns the keys whose numbers come from etcd.
+func (c *Config) etcdKeys() (keys []string) {
 	if c.Flake.Etcd {
 		keys = append(keys, "flake.worker_id")
 	}

@@ -32,7 +32,7 @@ func (c *Config) faults(reported map[string]bool) []*Error {
 		faults = append(faults, &Error{Key: "flake.worker_id", Value: strconv.Quote(fromEtcd),
 			Want: fmt.Sprintf("flake.interface is %q: only one of the two wanted", c.Flake.Interface)})
 	}
-	if keys := c.fromEtcd(); len(keys) > 0 && !c.Etcd.On {
+	if keys := c.etcdKeys(); len(keys) > 0 && !c.Etcd.On {
 		faults = append(faults, &Error{Key: keys[0], Value: strconv.Quote(fromEtcd), Want: "a table [etcd] with endpoints wanted"})
 	}
 	for i := range c.Generators {
