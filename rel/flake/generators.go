@@ -132,7 +132,7 @@ func (gs generators) open(ctx context.Context, mark string, etcd bool, plan plan
 		if err != nil {
 			return g, err
 		}
-		g.server.IDs, g.who, g.release = ids, ids.who, func() error { return nil } // that of numbers does
+		g.server.IDs, g.who, g.release = ids, ids.who, func() error { return nil }
 		return g, nil
 	}
 	who, where, open, err := plan(0)

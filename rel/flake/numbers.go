@@ -165,14 +165,10 @@ func (n *numbers) stop() error {
 	ctx, cancel := context.WithTimeout(context.Background(), giveBack)
 	defer cancel()
 	last := n.last()
-	var errs []error
-	for _, g := range n.all {
-		errs = append(errs, g.release())
-	}
 	if err := n.owner.Close(ctx, last); err != nil {
 		n.log.Warn("the number was not given back: others wait for its mark", "err", err)
 	}
-	return errors.Join(append(errs, n.store.Close())...)
+	return n.store.Close()
 }
 
 // last is the latest time that any of the ids has; 0: it is not known.
@@ -198,12 +194,13 @@ type numbered struct {
 
 	now    atomic.Pointer[opened]
 	moving atomic.Bool
-	end    func() error // releases the claim on the machine
 	who    string
 }
 
 func (g *numbered) open(ctx context.Context, number *workers.Claim) error {
-	who, where, open, err := g.plan(number.Number())
+	// No place is claimed on the machine: one that is paused keeps its own, while
+	// its number is another's.
+	who, _, open, err := g.plan(number.Number())
 	if err != nil {
 		return err
 	}
@@ -212,9 +209,6 @@ func (g *numbered) open(ctx context.Context, number *workers.Claim) error {
 	s, err := open(ctx, g.mark, o)
 	if err != nil {
 		return err
-	}
-	if g.end, err = claim(where, o.Logger); err != nil {
-		return errors.Join(err, s.Close())
 	}
 	g.who = who
 	g.now.Store(s)
@@ -225,20 +219,10 @@ func (g *numbered) open(ctx context.Context, number *workers.Claim) error {
 // reopen ends what there is first.
 func (g *numbered) reopen(ctx context.Context, claim *workers.Claim) error {
 	g.moving.Store(true)
-	err := errors.Join(g.source().Close(), g.release())
-	if err != nil {
+	if err := g.source().Close(); err != nil {
 		g.options.Logger.Warn("a generator has ended, to go on with another number", "err", err)
 	}
 	return g.open(ctx, claim)
-}
-
-func (g *numbered) release() error {
-	if g.end == nil {
-		return nil
-	}
-	end := g.end
-	g.end = nil
-	return end()
 }
 
 var errMoving = fmt.Errorf("%w: its number is another's by now, and it has no other yet", flake.ErrTimestampNotSaved)

@@ -11,6 +11,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"sync"
 	"time"
@@ -140,10 +141,14 @@ func (s *Store) Swap(ctx context.Context, have map[string]string, key, value str
 // explain says where an error comes from, and whether it is of use to ask again.
 func (s *Store) explain(err error) error {
 	of := rpctypes.Error(err)
+	var untrusted *tls.CertificateVerificationError
+	if errors.Is(err, context.DeadlineExceeded) { // the client does not say why
+		err = errors.Join(errNoAnswer, s.reach())
+	}
 	err = fmt.Errorf("etcd at %s: %w", strings.Join(s.config.Endpoints, ", "), err)
 	var known rpctypes.EtcdError
 	switch {
-	case strings.Contains(err.Error(), "authentication handshake failed"):
+	case errors.As(err, &untrusted):
 		return fmt.Errorf("%w: %w", workers.ErrRefused, err)
 	case !errors.As(of, &known):
 	case known.Code() == codes.PermissionDenied, errors.Is(of, rpctypes.ErrAuthFailed), errors.Is(of, rpctypes.ErrUserEmpty),
@@ -151,6 +156,32 @@ func (s *Store) explain(err error) error {
 		return fmt.Errorf("%w: %w", workers.ErrRefused, err)
 	}
 	return err
+}
+
+var errNoAnswer = errors.New("no answer in time")
+
+// reach tells why the first endpoint that cannot be reached cannot.
+func (s *Store) reach() error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	for _, endpoint := range s.config.Endpoints {
+		_, host, isURL := strings.Cut(endpoint, "://")
+		if !isURL {
+			host = endpoint
+		}
+		var c net.Conn
+		var err error
+		if s.config.TLS != nil || strings.HasPrefix(endpoint, "https:") {
+			c, err = (&tls.Dialer{Config: s.config.TLS}).DialContext(ctx, "tcp", host)
+		} else {
+			c, err = (&net.Dialer{}).DialContext(ctx, "tcp", host)
+		}
+		if err != nil {
+			return err
+		}
+		c.Close()
+	}
+	return nil
 }
 
 // Close ends the connections.
