@@ -2,9 +2,15 @@ package etcd
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
+	"io"
+	"log"
 	"maps"
+	"net/http/httptest"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -88,5 +94,48 @@ func TestStoreWithoutMajority(t *testing.T) {
 		default:
 			return
 		}
+	}
+}
+
+func wantRefused(t *testing.T, s *Store, patience time.Duration, text string) {
+	t.Helper()
+	all, err := s.List(limited(t, patience), "p/")
+	if !errors.Is(err, workers.ErrRefused) || !strings.Contains(err.Error(), text) {
+		t.Errorf("%v, %v; want %s", all, err, text)
+	}
+}
+
+func TestWrongCA(t *testing.T) {
+	server := httptest.NewUnstartedServer(nil)
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.StartTLS()
+	defer server.Close()
+	s := open(t, Config{Endpoints: []string{server.Listener.Addr().String()}, TLS: &tls.Config{RootCAs: x509.NewCertPool()}})
+	wantRefused(t, s, time.Second, "certificate signed by unknown authority")
+}
+
+func TestUsers(t *testing.T) {
+	endpoints := etcdtest.Start(t, 1).Endpoints()
+	s := open(t, Config{Endpoints: endpoints})
+	ctx := limited(t, time.Minute)
+	if _, err := s.List(ctx, "p/"); err != nil {
+		t.Fatal(err)
+	}
+	c := s.client
+	for _, change := range []func() error{
+		func() error { _, err := c.UserAdd(ctx, "root", "secret"); return err },
+		func() error { _, err := c.UserGrantRole(ctx, "root", "root"); return err },
+		func() error { _, err := c.UserAdd(ctx, "flake", "secret"); return err },
+		func() error { _, err := c.AuthEnable(ctx); return err },
+	} {
+		if err := change(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wantRefused(t, s, time.Minute, "user name is empty")
+	wantRefused(t, open(t, Config{Endpoints: endpoints, User: "root", Password: "wrong"}), time.Minute, "invalid user ID or password")
+	wantRefused(t, open(t, Config{Endpoints: endpoints, User: "flake", Password: "secret"}), time.Minute, "permission denied")
+	if _, err := open(t, Config{Endpoints: endpoints, User: "root", Password: "secret"}).List(ctx, "p/"); err != nil {
+		t.Error(err)
 	}
 }
