@@ -225,12 +225,29 @@ func TestEtcdRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	nobody := freePort(t)
+	shown := etcdConfig(t, c.Endpoints(), "prefix = 'taken'")
+	for _, tt := range [][2]string{
+		{"", "0       held   20"}, {"after-restore", "ids with a new claim begin after 20"}, {"release 0", ""}, {"", "0       free   20"},
+		{"release 5", "nobody has ever had worker id 5"}, {"no", "release NUMBER, or after-restore"},
+	} {
+		out, _ := exec.Command(command, append([]string{"workers", "-config", shown}, strings.Fields(tt[0])...)...).CombinedOutput()
+		if !strings.Contains(string(out), tt[1]) {
+			t.Errorf("flake workers %s: %s", tt[0], out)
+		}
+	}
+	if err := other.Step(t.Context()); err == nil || !strings.Contains(err.Error(), "is lost") {
+		t.Error(err)
+	}
+	if _, err := s.Swap(t.Context(), map[string]string{"held/n/000000000000": ""}, "held/n/000000000000",
+		workers.Value{Mark: uint64(time.Now().Add(time.Hour).UnixMilli()), Generation: 1, Token: 1, Name: "other@127.0.0.1"}.String()); err != nil {
+		t.Fatal(err)
+	}
 	for name, tt := range map[string]struct {
 		endpoint, more, want string
 	}{
 		"nobody answers":   {"127.0.0.1:" + nobody, "start_timeout = 2", "etcd.start_timeout, 2s, has passed: etcd at 127.0.0.1:" + nobody + ": no answer in time\ndial tcp 127.0.0.1:" + nobody + ": connect: connection refused"},
-		"none is free":     {c.Members[0].Endpoint, "prefix = 'taken'\nnumbers = 1", "no worker id is free among 0 to 0; the first may be at "},
-		"who has it":       {c.Members[0].Endpoint, "prefix = 'taken'\nnumbers = 1", "they are held: 0 by other@127.0.0.1 until "},
+		"none is free":     {c.Members[0].Endpoint, "prefix = 'held'\nnumbers = 1", "no worker id is free among 0 to 0; the first may be at "},
+		"who has it":       {c.Members[0].Endpoint, "prefix = 'held'\nnumbers = 1", "they are held: 0 by other@127.0.0.1 until "},
 		"something else":   {c.Members[0].Endpoint, "prefix = 'app'", `app/config is in use by something else: it has "{}"; set another prefix`},
 		"no certificate":   {c.Members[0].Endpoint, "ca = 'none.pem'", "etcd.ca: open none.pem: no such file or directory"},
 		"no password file": {c.Members[0].Endpoint, "user = 'x'\npassword_file = 'none'", `etcd.password_file "none": `},
