@@ -11,15 +11,19 @@ import (
 // margin is how far at most a clock of theirs is ahead of now.
 //
 // An owner whose mark is ahead of now and margin goes on, for then nobody can have
-// claimed its number. All others claim anew, and their ids begin hold later.
+// claimed its number: it was not past for anybody. All others claim anew, and their ids
+// begin hold later. That holds if the owner knew the store as it was until now. So after
+// a second restore within hold the margin has to reach beyond the mark of the first
+// floor, which no owner that has not seen it can have passed; what floor the store still
+// has is seen to.
 func AfterRestore(ctx context.Context, s Store, prefix string, hold, margin time.Duration, now uint64, nonce uint64) (Floor, error) {
 	k := keys{prefix}
 	t, err := read(ctx, s, k)
 	if err != nil {
 		return Floor{}, err
 	}
-	since := now + uint64(margin/time.Millisecond)
-	f := Floor{Since: since, Mark: max(since+uint64(hold/time.Millisecond), t.floor.Mark), Nonce: max(nonce, 1)}
+	since := max(now+uint64(margin/time.Millisecond), t.floor.Mark+1)
+	f := Floor{Since: since, Mark: since + uint64(hold/time.Millisecond), Nonce: max(nonce, 1)}
 	for range tries {
 		ok, err := s.Swap(ctx, map[string]string{k.floor(): t.floor.String()}, k.floor(), f.String())
 		if err == nil && ok {

@@ -21,6 +21,7 @@ type store struct {
 	snapshots []snapshot
 	epoch     int // restores so far
 	down      bool
+	floor     uint64            // the last one's mark, as whoever restores remembers
 	marks     map[uint64]uint64 // the highest that there ever were, by number
 }
 
@@ -55,7 +56,9 @@ func (s *store) restore() {
 	s.f.trace("the store is restored to revision %d", s.revision)
 	if s.f.Restore == Steps {
 		now := uint64(s.f.now / time.Millisecond)
-		floor, err := workers.AfterRestore(context.Background(), admin{s}, prefix, hold, s.f.ahead+time.Second, now, s.f.rng.Uint64())
+		margin := max(s.f.ahead+time.Second, time.Duration(s.floor-min(s.floor, now)+1)*time.Millisecond)
+		floor, err := workers.AfterRestore(context.Background(), admin{s}, prefix, hold, margin, now, s.f.rng.Uint64())
+		s.floor = floor.Mark
 		s.f.trace("floor %v, %v", floor, err)
 	}
 }
