@@ -11,6 +11,7 @@ type Config struct {
 	Flake      Flake
 	Generators []Generator
 	HTTP       HTTP
+	Etcd       Etcd
 }
 
 // Node is the table [node]: how the node shows itself to Erlang.
@@ -42,7 +43,8 @@ const (
 // Flake is the table [flake]: what the ids are made of.
 type Flake struct {
 	Interface         string           // whose MAC is the worker id, or empty
-	WorkerID          net.HardwareAddr // six bytes, or nil; at most one of the two is set
+	WorkerID          net.HardwareAddr // six bytes, or nil
+	Etcd              bool             // the worker id is from etcd; at most one of the three is set
 	TimestampPath     string           // or empty: a file in a folder of this user's own
 	AllowableDowntime time.Duration    // in the file milliseconds
 }
@@ -78,5 +80,6 @@ func Default() Config {
 		Flake: Flake{
 			AllowableDowntime: 30 * 24 * time.Hour,
 		},
+		Etcd: Etcd{Prefix: "flake", Hold: 10 * time.Minute},
 	}
 }

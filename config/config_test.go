@@ -86,6 +86,23 @@ sequence_max = 1023
 name = "more"
 format = "flake"
 worker_id = "02:00:00:00:00:02"
+[[generator]]
+name = "shared"
+format = "snowflake"
+id = "etcd"
+[etcd]
+endpoints = ["10.0.0.1:2379", "https://etcd.example.com:2379"]
+prefix = "ids"
+numbers = 6
+hold = 60
+wait = true
+start_timeout = 30
+claim_wait = 90
+user = "flake"
+password_file = "/etc/flake/etcd"
+ca = "ca.pem"
+cert = "etcd.pem"
+key = "etcd-key.pem"
 [http]
 listen = "0.0.0.0:8465"
 token_file = "/etc/flake/token"
@@ -98,7 +115,7 @@ tls = {cert = "http.pem", key = "http-key.pem"}
 	want := Config{
 		Node{"flake@node1.example.com", "s3cret", "", "[::]:9100", "10.0.0.1:4370", 15 * time.Second,
 			TLS{true, "cert.pem", "key.pem", "", VerifyNone}},
-		Flake{"", []byte{2, 0, 0, 0, 0, 0xFF}, "/var/lib/flake/timestamp", 1500 * time.Millisecond},
+		Flake{WorkerID: []byte{2, 0, 0, 0, 0, 0xFF}, TimestampPath: "/var/lib/flake/timestamp", AllowableDowntime: 1500 * time.Millisecond},
 		[]Generator{
 			{Name: "orders", Format: FormatSnowflake, Epoch: new(time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)),
 				Datacenter: new(int64(9)), Worker: new(int64(7)), RandomStart: true},
@@ -106,8 +123,11 @@ tls = {cert = "http.pem", key = "http-key.pem"}
 			{Name: "items", Format: FormatIdgen, ID: new(int64(1023)), SequenceMask: new(int64(255))},
 			{Name: "events", Format: FormatSno, Partition: new(int64(65535)), SequenceMin: new(int64(0)), SequenceMax: new(int64(1023))},
 			{Name: "more", Format: FormatFlake, WorkerID: []byte{2, 0, 0, 0, 0, 2}},
+			{Name: "shared", Format: FormatSnowflake, Etcd: true},
 		},
 		HTTP{"0.0.0.0:8465", "/etc/flake/token", false, HTTPTLS{true, "http.pem", "http-key.pem"}},
+		Etcd{true, []string{"10.0.0.1:2379", "https://etcd.example.com:2379"}, "ids", 6, time.Minute, 90 * time.Second, 30 * time.Second, true,
+			"flake", "/etc/flake/etcd", "ca.pem", "etcd.pem", "etcd-key.pem"},
 	}
 	if !reflect.DeepEqual(c, want) {
 		t.Errorf("Load = %+v\nwant   %+v", c, want)

@@ -6,6 +6,7 @@ import (
 	"net"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -21,6 +22,7 @@ type Generator struct {
 	Datacenter *int64           // its upper bits, and
 	Worker     *int64           // its lower
 	WorkerID   net.HardwareAddr // of flake: six bytes
+	Etcd       bool             // its id, worker id or partition is from etcd
 
 	SequenceMask *int64 // of flake-idgen: its seqMask
 	MachineBits  *int64 // of snowflake: how many bits ID has
@@ -64,10 +66,13 @@ func (g *Generator) settings(i int) []setting {
 			func() string { return fmt.Sprint(**p) }},
 			func() bool { return *p != nil }, formats)
 	}
-	idBits := int64(defaultMachineBits)
-	if g.MachineBits != nil {
-		idBits = min(max(*g.MachineBits, minMachineBits), maxMachineBits)
+	orNumber := func(name string, p **int64, from, to int64, formats ...string) setting {
+		s := number(name, p, from, to, formats...)
+		s.set = orEtcd(&g.Etcd, s.set)
+		s.want = strings.Replace(s.want, " wanted", `, or "etcd", wanted`, 1)
+		return s
 	}
+	idBits := g.idBits()
 	return []setting{
 		{key + "name", "a name wanted that the node has not got itself: a letter from a to z, then at most 63 letters, digits and _",
 			setString(&g.Name), func() bool { return generatorName.MatchString(g.Name) && !slices.Contains(taken, g.Name) },
@@ -79,10 +84,10 @@ func (g *Generator) settings(i int) []setting {
 			func() bool { return g.Epoch == nil || g.Epoch.UnixMilli() >= 0 },
 			func() string { return g.Epoch.Format(time.RFC3339) }},
 			func() bool { return g.Epoch != nil }, []string{FormatIdgen, FormatSnowflake}),
-		number("id", &g.ID, 0, 1<<idBits-1, FormatIdgen, FormatSnowflake),
+		orNumber("id", &g.ID, 0, 1<<idBits-1, FormatIdgen, FormatSnowflake),
 		number("datacenter", &g.Datacenter, 0, 31, FormatIdgen, FormatSnowflake),
 		number("worker", &g.Worker, 0, 31, FormatIdgen, FormatSnowflake),
-		g.option(setting{key + "worker_id", wantMAC, setMAC(&g.WorkerID),
+		g.option(setting{key + "worker_id", wantMAC, orEtcd(&g.Etcd, setMAC(&g.WorkerID)),
 			func() bool { return true },
 			func() string { return fmt.Sprintf("%q", g.WorkerID) }},
 			func() bool { return g.WorkerID != nil }, []string{FormatFlake}),
@@ -91,10 +96,37 @@ func (g *Generator) settings(i int) []setting {
 		g.option(setting{key + "random_start", "true or false wanted", setBool(&g.RandomStart),
 			func() bool { return true }, func() string { return fmt.Sprint(g.RandomStart) }},
 			func() bool { return g.RandomStart }, []string{FormatSnowflake}),
-		number("partition", &g.Partition, 0, math.MaxUint16, FormatSno),
+		orNumber("partition", &g.Partition, 0, math.MaxUint16, FormatSno),
 		number("sequence_min", &g.SequenceMin, 0, math.MaxUint16, FormatSno),
 		number("sequence_max", &g.SequenceMax, 0, math.MaxUint16, FormatSno),
 	}
+}
+
+// idBits is how many bits ID has.
+func (g *Generator) idBits() int64 {
+	if g.MachineBits == nil {
+		return defaultMachineBits
+	}
+	return min(max(*g.MachineBits, minMachineBits), maxMachineBits)
+}
+
+// numberKey is the key of the number that other nodes may not have.
+func (g *Generator) numberKey() string {
+	switch g.Format {
+	case FormatFlake:
+		return "worker_id"
+	case FormatSno:
+		return "partition"
+	}
+	return "id"
+}
+
+// maxNumber is the highest that may come from etcd.
+func (g *Generator) maxNumber() uint64 {
+	if g.Format == FormatFlake || g.Format == FormatSno {
+		return math.MaxUint16
+	}
+	return 1<<g.idBits() - 1
 }
 
 // option is a setting that only some formats have.
@@ -119,15 +151,19 @@ func (g *Generator) faults(i int, before []Generator) []*Error {
 	fault := func(name, value, want string) {
 		faults = append(faults, &Error{Key: key + "." + name, Value: value, Want: want})
 	}
+	id := strconv.Quote(fromEtcd)
+	if g.ID != nil {
+		id = fmt.Sprint(*g.ID)
+	}
 	switch {
-	case g.Format == FormatFlake && g.WorkerID == nil:
+	case g.Format == FormatFlake && g.WorkerID == nil && !g.Etcd:
 		fault("worker_id", "", "one wanted, other than that of the generator flake")
-	case g.Format == FormatSno && g.Partition == nil:
+	case g.Format == FormatSno && g.Partition == nil && !g.Etcd:
 		fault("partition", "", "one wanted that no other node has")
-	case (g.Format == FormatIdgen || g.Format == FormatSnowflake) && g.ID == nil && g.Datacenter == nil && g.Worker == nil:
+	case (g.Format == FormatIdgen || g.Format == FormatSnowflake) && g.ID == nil && g.Datacenter == nil && g.Worker == nil && !g.Etcd:
 		fault("id", "", "one wanted that no other node has, or datacenter and worker")
-	case g.ID != nil && (g.Datacenter != nil || g.Worker != nil):
-		fault("id", fmt.Sprint(*g.ID), "either id or datacenter and worker wanted")
+	case (g.ID != nil || g.Etcd) && (g.Datacenter != nil || g.Worker != nil):
+		fault("id", id, "either id or datacenter and worker wanted")
 	case g.MachineBits != nil && *g.MachineBits != defaultMachineBits && (g.Datacenter != nil || g.Worker != nil):
 		fault("machine_bits", fmt.Sprint(*g.MachineBits),
 			fmt.Sprintf("datacenter and worker have %d bits together: id wanted instead", defaultMachineBits))

@@ -78,6 +78,7 @@ func parse(src string, flags []Flag, home func() (Flag, *Error)) (Config, []*Err
 		}
 	}
 	c.Node.TLS.On, c.HTTP.TLS.On = hasTLS(doc["node"]), hasTLS(doc["http"])
+	_, c.Etcd.On = doc["etcd"].(map[string]any)
 	for _, s := range c.settings() {
 		v, ok := values[s.key]
 		delete(values, s.key)
@@ -129,7 +130,7 @@ func flatten(prefix string, doc map[string]any) map[string]any {
 	return values
 }
 
-var tables = []string{"node", "node.tls", "flake", "http", "http.tls"}
+var tables = []string{"node", "node.tls", "flake", "http", "http.tls", "etcd"}
 
 // show writes v as in the file, but for what should not be shown.
 func show(key string, v any) string {

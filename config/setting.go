@@ -52,7 +52,7 @@ func (c *Config) settings() []setting {
 			func(s string) bool { return !t.On || t.Verify == VerifyNone || validPath(s) }),
 		text("node.tls.verify", `"peer" or "none" wanted`, &t.Verify, validVerify),
 		text("flake.interface", "the name of a network interface wanted", &f.Interface, isPrintable),
-		{"flake.worker_id", wantMAC, setMAC(&f.WorkerID),
+		{"flake.worker_id", wantMAC, orEtcd(&f.Etcd, setMAC(&f.WorkerID)),
 			func() bool { return len(f.WorkerID) == 0 || len(f.WorkerID) == 6 },
 			func() string { return fmt.Sprintf("%q", f.WorkerID) }},
 		text("flake.timestamp_path", "the path of a file wanted", &f.TimestampPath, isPath),
@@ -66,13 +66,14 @@ func (c *Config) settings() []setting {
 		text("http.tls.cert", "the path of a PEM file wanted", &h.TLS.Cert, ifSo(&h.TLS.On, validPath)),
 		text("http.tls.key", "the path of a PEM file wanted", &h.TLS.Key, ifSo(&h.TLS.On, validPath)),
 	}
+	settings = append(settings, c.Etcd.settings()...)
 	for i := range c.Generators {
 		settings = append(settings, c.Generators[i].settings(i)...)
 	}
 	return settings
 }
 
-const wantMAC = `six octets in hexadecimal wanted, as in "02:00:00:00:00:01"`
+const wantMAC = `six octets in hexadecimal wanted, as in "02:00:00:00:00:01", or "etcd"`
 
 // hidden stands for a cookie, which must not end up in a log.
 const hidden = "(hidden)"

@@ -28,6 +28,13 @@ func (c *Config) faults(reported map[string]bool) []*Error {
 		faults = append(faults, &Error{Key: "flake.worker_id", Value: strconv.Quote(c.Flake.WorkerID.String()),
 			Want: fmt.Sprintf("flake.interface is %q: only one of the two wanted", c.Flake.Interface)})
 	}
+	if c.Flake.Etcd && c.Flake.Interface != "" {
+		faults = append(faults, &Error{Key: "flake.worker_id", Value: strconv.Quote(fromEtcd),
+			Want: fmt.Sprintf("flake.interface is %q: only one of the two wanted", c.Flake.Interface)})
+	}
+	if keys := c.etcdKeys(); len(keys) > 0 && !c.Etcd.On {
+		faults = append(faults, &Error{Key: keys[0], Value: strconv.Quote(fromEtcd), Want: "a table [etcd] with endpoints wanted"})
+	}
 	for i := range c.Generators {
 		faults = append(faults, c.Generators[i].faults(i, c.Generators[:i])...)
 	}

@@ -62,7 +62,7 @@ func Open(ctx context.Context, path string, worker Worker, o Options) (*Generato
 		return nil, err
 	}
 	err = g.core.Open(ctx, path, durable.Options{
-		AllowableDowntime: o.AllowableDowntime, Logger: o.Logger, Saved: o.Saved, Marks: o.Marks,
+		AllowableDowntime: o.AllowableDowntime, Logger: o.Logger, Saved: o.Saved, Marks: o.Marks, Bound: o.Bound,
 	})
 	if err != nil {
 		return nil, err

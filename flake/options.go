@@ -3,6 +3,8 @@ package flake
 import (
 	"log/slog"
 	"time"
+
+	"github.com/flake-go/flake/flake/internal/durable"
 )
 
 // Options configure a [Generator]. The zero value is valid.
@@ -27,4 +29,11 @@ type Options struct {
 	// Marks, of [Open] alone, is the file of [OpenMarks] that keeps the mark beside
 	// others, under path as its name, without space or slash; nil means a file of its own.
 	Marks *Marks
+
+	// Bound, of [Open] alone, is a further limit on the ids, which begin after it and
+	// end at it, such as a claim of package workers; nil means that there is none.
+	Bound Bound
 }
+
+// Bound is a limit on ids that comes from elsewhere than the file.
+type Bound = durable.Bound

@@ -47,6 +47,10 @@ func RandomWorker() Worker {
 	return workerOf(bytes[:]) | multicast
 }
 
+// NumberWorker makes a worker id of a number below 2^16 that others of a fleet do not
+// have. Like those of [RandomWorker] it can never equal the MAC of a network card.
+func NumberWorker(number uint64) Worker { return Worker(number&0xffff) | multicast }
+
 // InterfaceWorker takes the MAC address of a network interface as the worker
 // id, and tells which. An empty name means the original's choice: the first
 // interface with a MAC that is not all zeros. The error lists the interfaces

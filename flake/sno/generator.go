@@ -39,6 +39,9 @@ type Options struct {
 	// Marks, of [Open] alone, is the file of [flake.OpenMarks] that keeps the mark beside
 	// others, under path as its name, without space or slash; nil means a file of its own.
 	Marks *flake.Marks
+
+	// Bound, of [Open] alone, is a further limit on the ids: see [flake.Options].
+	Bound flake.Bound
 }
 
 // Generator hands out ids of one partition, none twice. Any number of goroutines
@@ -96,7 +99,7 @@ func Open(ctx context.Context, path string, s *Snapshot, o Options) (*Generator,
 		return nil, err
 	}
 	err = g.core.Open(ctx, path, durable.Options{
-		AllowableDowntime: o.AllowableDowntime, Logger: o.Logger, Saved: o.Saved, Marks: o.Marks,
+		AllowableDowntime: o.AllowableDowntime, Logger: o.Logger, Saved: o.Saved, Marks: o.Marks, Bound: o.Bound,
 	})
 	if err != nil {
 		return nil, err

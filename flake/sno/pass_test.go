@@ -3,6 +3,7 @@ package sno
 import (
 	"context"
 	"errors"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -227,3 +228,42 @@ func TestUnsafePast(t *testing.T) {
 		}
 	}
 }
+
+// Time that is others' is not gone back to, with either tick-tock bit.
+func TestBound(t *testing.T) {
+	clock := newClock()
+	b := bound{after: someTime - 8}
+	g, err := Open(t.Context(), filepath.Join(t.TempDir(), "mark"), &Snapshot{}, Options{Clock: clock.now, Bound: b})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.Close()
+	take(t, g, 0)
+	clock.add(-4)
+	if id := take(t, g, 0); !id.TickTock || id.Milli != clock.milli.Load() {
+		t.Errorf("%+v", id)
+	}
+	clock.add(1000)
+	take(t, g, 0)
+	clock.add(-1004)
+	if id, err := g.Next(t.Context()); !errors.Is(err, flake.ErrClockBackwards) {
+		t.Errorf("%v, %v", id, err)
+	}
+	// Nor is the first step back.
+	other, err := Open(t.Context(), filepath.Join(t.TempDir(), "mark"), &Snapshot{}, Options{Clock: clock.now, Bound: bound{after: clock.milli.Load() - 4}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	take(t, other, 0)
+	clock.add(-4)
+	if id, err := other.Next(t.Context()); !errors.Is(err, flake.ErrClockBackwards) {
+		t.Errorf("%v, %v", id, err)
+	}
+}
+
+type bound struct{ after uint64 }
+
+func (b bound) After(bool) uint64                    { return b.after }
+func (b bound) Milli() uint64                        { return 1 << 60 }
+func (b bound) Extend(context.Context, uint64) error { return nil }

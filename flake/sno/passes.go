@@ -149,6 +149,12 @@ func (s *passes) Turn(last uint64) (after uint64) {
 	return p.safe
 }
 
+// Bound has no pass go back to after or before it.
+func (s *passes) Bound(after uint64) {
+	p := s.now.Load()
+	p.safe = max(p.safe, after)
+}
+
 func (s *passes) Now() uint64            { return s.pass().ids.Now() }
 func (s *passes) Begin(last uint64)      { s.pass().ids.Begin(last) }
 func (s *passes) Last() (uint64, int)    { return s.pass().ids.Last() }

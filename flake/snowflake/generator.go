@@ -48,6 +48,9 @@ type Options struct {
 	// Marks, of [Open] alone, is the file of [flake.OpenMarks] that keeps the mark beside
 	// others, under path as its name, without space or slash; nil means a file of its own.
 	Marks *flake.Marks
+
+	// Bound, of [Layout.Open] alone, is a further limit on the ids: see [flake.Options].
+	Bound flake.Bound
 }
 
 // Generator hands out ids of one layout and machine, never one twice, never
@@ -119,7 +122,7 @@ func (l Layout) Open(ctx context.Context, path string, m Machine, o Options) (*G
 		return nil, err
 	}
 	err = g.core.Open(ctx, path, durable.Options{
-		AllowableDowntime: o.AllowableDowntime, Logger: o.Logger, Saved: o.Saved, Marks: o.Marks,
+		AllowableDowntime: o.AllowableDowntime, Logger: o.Logger, Saved: o.Saved, Marks: o.Marks, Bound: o.Bound,
 	})
 	if err != nil {
 		return nil, err

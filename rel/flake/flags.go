@@ -33,6 +33,8 @@ func newFlags(command string) flags {
 const usage = `flake [FLAGS]                   runs the node
 flake get [FLAGS]               takes ids from one that runs
 flake eval [FLAGS] EXPRESSION   has one that runs call functions
+flake workers [FLAGS] [release NUMBER | after-restore]
+                                shows who has which number of etcd
 `
 
 // load parses the arguments, reads the file that they name, and lets the flags

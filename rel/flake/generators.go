@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"time"
@@ -29,17 +30,30 @@ type generator struct {
 }
 
 // opener opens the durable source of a generator's ids, under the name of its mark.
-type opener func(ctx context.Context, mark string, o flake.Options) (idserver.Source, error)
+type opener func(ctx context.Context, mark string, o flake.Options) (*opened, error)
+
+// opened is a source of ids that can be closed, and tells how far they went, if that is
+// known.
+type opened struct {
+	idserver.Source
+	io.Closer
+	last func() (milli uint64, known bool)
+}
+
+func sourceOf(ids idserver.Source, c io.Closer) *opened {
+	return &opened{ids, c, func() (uint64, bool) { milli, _ := ids.Last(); return milli, true }}
+}
 
 // generators are that of the name flake, whose mark has none, and those of the
 // tables [[generator]].
 type generators struct {
-	list  []generator
-	marks *flake.Marks
+	list    []generator
+	marks   *flake.Marks
+	numbers *numbers // nil without etcd
 }
 
 func openGenerators(ctx context.Context, cfg config.Config, log *slog.Logger) (gs generators, err error) {
-	worker, from, err := worker(cfg.Flake)
+	first, err := planFirst(cfg.Flake)
 	if err != nil {
 		return gs, err
 	}
@@ -52,50 +66,96 @@ func openGenerators(ctx context.Context, cfg config.Config, log *slog.Logger) (g
 		}
 	}()
 	o := flake.Options{AllowableDowntime: cfg.Flake.AllowableDowntime, Logger: log, Marks: gs.marks}
-	add := func(name, mark, who string, where place, open opener) error {
-		g, err := openGenerator(ctx, mark, where, open, o)
+	if cfg.FromEtcd() {
+		if gs.numbers, err = openNumbers(ctx, cfg, log); err != nil {
+			return gs, err
+		}
+	}
+	add := func(name, mark string, etcd bool, plan planner) error {
+		g, err := gs.open(ctx, mark, etcd, plan, o)
 		if err != nil {
 			return err
 		}
-		g.name, g.who = name, who
+		g.name = name
 		gs.list = append(gs.list, g)
 		return nil
 	}
-	if err := add("flake", "", fmt.Sprintf("%s (%s)", worker, from), flakePlace(worker, cfg.Flake.WorkerID != nil), openFlake(worker)); err != nil {
+	if err := add("flake", "", cfg.Flake.Etcd, first); err != nil {
 		return gs, err
 	}
 	for _, g := range cfg.Generators {
-		who, where, open, err := plan(g)
-		if err == nil {
-			err = add(g.Name, g.Name, who, where, open)
-		}
-		if err != nil {
+		if err := add(g.Name, g.Name, g.Etcd, planOf(g)); err != nil {
 			return gs, fmt.Errorf("generator %s: %w", g.Name, err)
 		}
+	}
+	if gs.numbers != nil {
+		gs.numbers.follow()
 	}
 	return gs, nil
 }
 
-// openGenerator opens a generator and claims its place.
-func openGenerator(ctx context.Context, mark string, where place, open opener, o flake.Options) (g generator, err error) {
+// planFirst plans the generator of the name flake.
+func planFirst(cfg config.Flake) (planner, error) {
+	if cfg.Etcd {
+		return func(number uint64) (string, place, opener, error) {
+			w := flake.NumberWorker(number)
+			return fmt.Sprintf("%s (number %d of etcd)", w, number), flakePlace(w, true), openFlake(w), nil
+		}, nil
+	}
+	w, from, err := worker(cfg)
+	return func(uint64) (string, place, opener, error) {
+		return fmt.Sprintf("%s (%s)", w, from), flakePlace(w, cfg.WorkerID != nil), openFlake(w), nil
+	}, err
+}
+
+// planOf plans one of the configuration, with its own number or that of etcd.
+func planOf(g config.Generator) planner {
+	return func(number uint64) (string, place, opener, error) {
+		if g.Etcd {
+			n := int64(number)
+			g.ID, g.Partition = &n, &n
+			if g.Format == config.FormatFlake {
+				w := flake.NumberWorker(number)
+				return w.String(), flakePlace(w, true), openFlake(w), nil
+			}
+		}
+		return plan(g)
+	}
+}
+
+// open opens a generator and claims its place.
+func (gs generators) open(ctx context.Context, mark string, etcd bool, plan planner, o flake.Options) (g generator, err error) {
 	g.saves = idhttp.NewSaves()
 	o.Saved = g.saves.Observe
+	g.server = &idserver.Server{Version: version, Started: time.Now()}
+	if etcd {
+		ids, err := gs.numbers.add(ctx, mark, plan, o)
+		if err != nil {
+			return g, err
+		}
+		g.server.IDs, g.who, g.release = ids, ids.who, func() error { return nil }
+		return g, nil
+	}
+	who, where, open, err := plan(0)
+	if err != nil {
+		return g, err
+	}
 	ids, err := open(ctx, mark, o)
 	if err != nil {
 		return g, err
 	}
-	g.server = &idserver.Server{IDs: ids, Version: version, Started: time.Now()}
+	g.server.IDs, g.who = ids.Source, who
 	g.release, err = claim(where, o.Logger)
 	return g, err
 }
 
 func openFlake(worker flake.Worker) opener {
-	return func(ctx context.Context, mark string, o flake.Options) (idserver.Source, error) {
+	return func(ctx context.Context, mark string, o flake.Options) (*opened, error) {
 		ids, err := flake.Open(ctx, mark, worker, o)
 		if err != nil {
 			return nil, err
 		}
-		return idserver.Flake(ids), nil
+		return sourceOf(idserver.Flake(ids), ids), nil
 	}
 }
 
@@ -144,13 +204,13 @@ func planSnowflake(g config.Generator) (who string, where place, open opener, er
 	if err != nil {
 		return "", place{}, nil, err
 	}
-	return who, snowflakePlace(layout, machine), func(ctx context.Context, mark string, d flake.Options) (idserver.Source, error) {
-		o.AllowableDowntime, o.Logger, o.Saved, o.Marks = d.AllowableDowntime, d.Logger, d.Saved, d.Marks
+	return who, snowflakePlace(layout, machine), func(ctx context.Context, mark string, d flake.Options) (*opened, error) {
+		o.AllowableDowntime, o.Logger, o.Saved, o.Marks, o.Bound = d.AllowableDowntime, d.Logger, d.Saved, d.Marks, d.Bound
 		ids, err := layout.Open(ctx, mark, machine, o)
 		if err != nil {
 			return nil, err
 		}
-		return idserver.Snowflake(ids), nil
+		return sourceOf(idserver.Snowflake(ids), ids), nil
 	}, nil
 }
 
@@ -159,12 +219,17 @@ func planSno(g config.Generator) (who string, where place, open opener) {
 	s := &sno.Snapshot{SequenceMin: uint16(low), SequenceMax: uint16(high)}
 	s.Partition.PutUint16(uint16(value(g.Partition)))
 	who = fmt.Sprintf("partition %d", s.Partition.AsUint16())
-	return who, snoPlace(s), func(ctx context.Context, mark string, o flake.Options) (idserver.Source, error) {
-		ids, err := sno.Open(ctx, mark, s, sno.Options{AllowableDowntime: o.AllowableDowntime, Logger: o.Logger, Saved: o.Saved, Marks: o.Marks})
+	return who, snoPlace(s), func(ctx context.Context, mark string, o flake.Options) (*opened, error) {
+		ids, err := sno.Open(ctx, mark, s, sno.Options{AllowableDowntime: o.AllowableDowntime, Logger: o.Logger, Saved: o.Saved, Marks: o.Marks, Bound: o.Bound})
 		if err != nil {
 			return nil, err
 		}
-		return idserver.Sno(ids), nil
+		s := sourceOf(idserver.Sno(ids), ids)
+		s.last = func() (uint64, bool) { // of two passes the last id need not be the latest
+			milli, _ := ids.Last()
+			return milli, ids.Snapshot().Drifts == 0
+		}
+		return s, nil
 	}
 }
 
@@ -195,7 +260,13 @@ func (gs generators) doors(n *node.Node) (doors []idhttp.Generator) {
 
 // stop closes all; their last times are then exact.
 func (gs generators) stop() error {
+	if gs.numbers != nil {
+		gs.numbers.halt()
+	}
 	err := gs.marks.Close()
+	if gs.numbers != nil {
+		err = errors.Join(err, gs.numbers.stop())
+	}
 	for _, g := range gs.list {
 		err = errors.Join(err, g.release())
 	}

@@ -55,6 +55,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 			command, args = get, args[1:]
 		case "eval":
 			command, args = eval, args[1:]
+		case "workers":
+			command, args = listWorkers, args[1:]
 		}
 	}
 	err := command(ctx, args, stdout, stderr)

@@ -18,6 +18,7 @@ type Keeper struct {
 	at     string     // where it is found, for people
 	former *mark.File // that it is taken over from, or nil; until the generator begins
 	source Source
+	bound  Bound // nil: none
 	log    *slog.Logger
 	told   func(time.Duration) // how long it took to write the file
 	old    uint64              // how old the mark may be if nobody asks for ids, ms
@@ -53,7 +54,11 @@ func (k *Keeper) next() (m mark.Mark) {
 		// one raised by words from before it.
 		k.limit, k.now = k.source.Limit(), k.source.Now()
 		k.source.Lower(k.now + window)
-		m.Milli = min(max(k.now+window, k.limit.Milli()), k.limit.Last()) // not below an id, if the clock was set back
+		to := k.now + window
+		if k.bound != nil {
+			to = min(to, k.bound.Milli())
+		}
+		m.Milli = min(max(to, k.limit.Milli()), k.limit.Last()) // not below an id, if the clock was set back
 	}
 	if s, ok := k.source.(Stateful); ok {
 		m.Words = s.Words()
@@ -102,6 +107,11 @@ func (k *Keeper) await(ctx context.Context, milli uint64) error {
 		}
 		if err != nil {
 			return err
+		}
+		if k.bound != nil && milli > k.bound.Milli() {
+			if err := k.bound.Extend(ctx, milli); err != nil {
+				return err
+			}
 		}
 		select {
 		case k.marks.kick <- struct{}{}:

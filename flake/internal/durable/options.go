@@ -38,6 +38,9 @@ type Options struct {
 	// means one of its own.
 	Marks *Marks
 
+	// Bound is a further limit on the ids; nil: there is none.
+	Bound Bound
+
 	// AllowableDowntime is how long ids may not have been made before a start
 	// is refused with tick.ErrClockAdvanced, for the clock may be wrong. 0 means
 	// DefaultDowntime; below 0 is an error.

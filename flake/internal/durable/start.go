@@ -62,7 +62,7 @@ func OpenOn(ctx context.Context, disk mark.Disk, sleep tick.Sleeper, path string
 		o.Saved = func(time.Duration) {}
 	}
 	k := &Keeper{
-		marks: o.Marks, name: path, source: source, log: o.Logger, told: o.Saved,
+		marks: o.Marks, name: path, source: source, bound: o.Bound, log: o.Logger, told: o.Saved,
 		old: uint64(min(o.AllowableDowntime/100, idle) / time.Millisecond), stop: make(chan struct{}),
 	}
 	k.close = sync.OnceValue(k.end)
@@ -114,6 +114,11 @@ func (k *Keeper) begin(ctx context.Context, sleep tick.Sleeper, allowed time.Dur
 	} else if after, err = k.resume(ctx, sleep, last.Milli, allowed); err != nil {
 		return err
 	}
+	if k.bound != nil {
+		if after, err = k.within(ctx, sleep, after, k.bound.After(last != nil)); err != nil {
+			return err
+		}
+	}
 	// From here on all of the tick of after counts as used, and until the file is
 	// written, all of time as beyond the mark.
 	k.source.Begin(after)
@@ -124,6 +129,22 @@ func (k *Keeper) begin(ctx context.Context, sleep tick.Sleeper, allowed time.Dur
 
 // unfit tells what would not stand in a line, or in the name of a file.
 func unfit(r rune) bool { return r == '/' || r == ' ' || r == utf8.RuneError || !unicode.IsPrint(r) }
+
+// within waits until the clock is past what the bound has ids begin after, however long
+// that takes, and gives what they are later than.
+func (k *Keeper) within(ctx context.Context, sleep tick.Sleeper, after, bound uint64) (uint64, error) {
+	if s, ok := k.source.(Bounded); ok {
+		s.Bound(bound)
+	}
+	lag := func() uint64 { return max(bound+1, k.source.Now()) - k.source.Now() }
+	if behind := lag(); behind > 0 {
+		k.log.Info("waiting until the clock is past what others may have made with this worker", "ms", behind, "until", show(bound))
+	}
+	if err := tick.Await(ctx, sleep, lag); err != nil {
+		return 0, fmt.Errorf("flake: waiting until the clock is past %s, up to which others may have made ids with this worker: %w", show(bound), err)
+	}
+	return max(after, bound), nil
+}
 
 // restore gives the source the words of the last run.
 func (k *Keeper) restore(words []uint64) error {

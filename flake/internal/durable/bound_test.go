@@ -1,0 +1,85 @@
+package durable
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// testBound is a bound that is set by hand.
+type testBound struct {
+	found, without uint64 // After
+	milli          atomic.Uint64
+	extend         func(milli uint64) error
+}
+
+func (b *testBound) After(found bool) uint64 {
+	if found {
+		return b.found
+	}
+	return b.without
+}
+
+func (b *testBound) Milli() uint64                                { return b.milli.Load() }
+func (b *testBound) Extend(_ context.Context, milli uint64) error { return b.extend(milli) }
+
+func TestBoundBegins(t *testing.T) {
+	b := newBench(t)
+	bound := &testBound{found: someTime + 90_000, without: someTime + 30_000}
+	bound.milli.Store(someTime + 1_000_000)
+	o := b.options()
+	o.Bound = bound
+	for _, want := range []uint64{bound.without, bound.found} { // without a file, and with one
+		d, err := b.node(t.Context(), disk{broken: &b.broken}, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := d.next(t); got.milli <= want || got.milli > want+200 {
+			t.Errorf("the first id is of %d, and was to be after %d", got.milli, want)
+		}
+		if err := d.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	bound.found += 1_000_000
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := b.node(ctx, disk{broken: &b.broken}, o); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}
+
+func TestBoundEnds(t *testing.T) {
+	b := newBench(t)
+	bound := &testBound{}
+	bound.milli.Store(someTime + 1000)
+	away := errors.New("nobody answers")
+	bound.extend = func(uint64) error { return away }
+	o := b.options()
+	o.Bound = bound
+	d, err := b.node(t.Context(), disk{broken: &b.broken}, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.keep(make(chan time.Time)) // it has no beat
+	if got := b.saved(t); got != someTime+1000 {
+		t.Errorf("the mark is at %d, past the bound", got)
+	}
+	b.clock.Store(someTime + 1000)
+	if got := d.next(t); got.milli != someTime+1000 {
+		t.Errorf("an id of %d", got.milli)
+	}
+	b.clock.Store(someTime + 1001)
+	if got, err := d.try(); !errors.Is(err, away) {
+		t.Errorf("%v, %v past the bound", got, err)
+	}
+	bound.extend = func(milli uint64) error { bound.milli.Store(milli + 10); return nil }
+	if got := d.next(t); got.milli != someTime+1001 || b.saved(t) != someTime+1011 {
+		t.Errorf("an id of %d, with the mark at %d", got.milli, b.saved(t))
+	}
+	if err := d.Close(); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,188 @@
+package simulate
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"strings"
+	"time"
+
+	"github.com/flake-go/flake/flake/workers"
+)
+
+const prefix = "/flake"
+
+// store is a model of etcd: what it has, and what it had when snapshots were taken.
+// The revision is the one of the last write, and goes back with a restore.
+type store struct {
+	f         *fleet
+	data      map[string]stored
+	revision  int
+	snapshots []snapshot
+	epoch     int // restores so far
+	down      bool
+	restored  time.Duration     // when (true time) it last was
+	floor     uint64            // the last one's mark, as whoever restores remembers
+	marks     map[uint64]uint64 // the highest that there ever were, by number
+}
+
+type stored struct {
+	text     string
+	revision int
+	until    time.Duration // when (true time) it goes by itself; 0: it does not
+}
+
+type snapshot struct {
+	data     map[string]stored
+	revision int
+}
+
+func newStore(f *fleet) *store {
+	return &store{f: f, data: map[string]stored{}, marks: map[uint64]uint64{}}
+}
+
+func (s *store) snapshot() {
+	s.snapshots = append(s.snapshots, snapshot{maps.Clone(s.data), s.revision})
+}
+
+// restore puts the store back to some snapshot, and does what is asked for then.
+func (s *store) restore() {
+	if len(s.snapshots) == 0 || s.f.Often && s.f.Restore == Steps && s.f.now < s.restored+hold*3/2 {
+		return
+	}
+	s.restored = s.f.now
+	old := s.snapshots[s.f.rng.IntN(len(s.snapshots))]
+	s.data, s.revision = maps.Clone(old.data), old.revision
+	s.epoch++
+	s.f.report.Restores++
+	s.f.trace("the store is restored to revision %d", s.revision)
+	if s.f.Restore == Steps {
+		now := uint64(s.f.now / time.Millisecond)
+		margin := max(s.f.ahead+time.Second, time.Duration(s.floor-min(s.floor, now)+1)*time.Millisecond)
+		floor, err := workers.AfterRestore(context.Background(), admin{s}, prefix, hold, margin, now, s.f.rng.Uint64())
+		s.floor = floor.Mark
+		s.f.trace("floor %v, %v", floor, err)
+	}
+}
+
+func (s *store) get(key string) stored {
+	v := s.data[key]
+	if v.until > 0 && v.until < s.f.now {
+		return stored{}
+	}
+	return v
+}
+
+func (s *store) put(key, text string, ttl time.Duration) {
+	s.revision++
+	v := stored{text: text, revision: s.revision}
+	if ttl > 0 {
+		v.until = s.f.now + ttl
+	}
+	s.data[key] = v
+	s.f.trace("the store has %s: %s", key, text)
+}
+
+func (s *store) list(prefix string) map[string]string {
+	all := map[string]string{}
+	for key, v := range s.data {
+		if strings.HasPrefix(key, prefix) {
+			all[key] = v.text
+		}
+	}
+	return all
+}
+
+func (s *store) swap(have map[string]string, key, text string) bool {
+	for k, v := range have {
+		if s.data[k].text != v {
+			return false
+		}
+	}
+	s.put(key, text, 0)
+	for _, e := range must(workers.List(context.Background(), admin{s}, prefix)) {
+		s.marks[e.Number] = max(s.marks[e.Number], e.Mark)
+	}
+	return true
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+// admin is a [workers.Store] that answers at once.
+type admin struct{ *store }
+
+func (a admin) List(_ context.Context, prefix string) (map[string]string, error) {
+	return a.list(prefix), nil
+}
+
+func (a admin) Get(_ context.Context, keys ...string) (texts []string, err error) {
+	for _, key := range keys {
+		texts = append(texts, a.data[key].text)
+	}
+	return texts, nil
+}
+
+func (a admin) Swap(_ context.Context, have map[string]string, key, value string) (bool, error) {
+	return a.swap(have, key, value), nil
+}
+
+// client is a [workers.Store] as a member sees it.
+type client struct{ *Member }
+
+func (c client) List(_ context.Context, prefix string) (all map[string]string, err error) {
+	err = c.ask(false, func() { all = c.fleet.store.list(prefix) })
+	return all, err
+}
+
+func (c client) Get(_ context.Context, keys ...string) (texts []string, err error) {
+	err = c.ask(false, func() { texts, _ = admin{c.fleet.store}.Get(context.Background(), keys...) })
+	return texts, err
+}
+
+func (c client) Swap(_ context.Context, have map[string]string, key, value string) (ok bool, err error) {
+	err = c.ask(true, func() { ok = c.fleet.store.swap(have, key, value) })
+	return ok, err
+}
+
+var errNoAnswer = errors.New("no answer")
+
+// ask has the store do something: perhaps it does not hear of it, does it late, or does
+// it and the answer is lost.
+func (m *Member) ask(late bool, do func()) error {
+	f, t := m.fleet, m.task
+	t.wait(f.span(100 * time.Millisecond))
+	silent := func() error {
+		f.report.Unanswered++
+		t.wait(answer)
+		return errNoAnswer
+	}
+	chance := 100
+	if !f.calm {
+		chance = f.rng.IntN(100)
+	}
+	switch {
+	case m.cut || f.store.down, chance < 3:
+		return silent()
+	case chance < 6 && late:
+		f.report.Late++
+		epoch := f.store.epoch
+		f.spawn(nil, func(other *task) {
+			other.wait(f.span(2 * hold))
+			if f.store.epoch == epoch { // its connection ended with the store
+				do()
+			}
+		})
+		return silent()
+	}
+	do()
+	if chance < 12 || m.cut {
+		return silent()
+	}
+	t.wait(f.span(100 * time.Millisecond))
+	return nil
+}

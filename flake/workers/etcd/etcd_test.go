@@ -1,0 +1,141 @@
+package etcd
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io"
+	"log"
+	"maps"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flake-go/flake/flake/workers"
+	"github.com/flake-go/flake/flake/workers/etcd/etcdtest"
+)
+
+func open(t *testing.T, c Config) *Store {
+	t.Helper()
+	s, err := New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+func limited(t *testing.T, d time.Duration) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func TestStore(t *testing.T) {
+	s := open(t, Config{Endpoints: etcdtest.Start(t, 1).Endpoints()})
+	ctx := limited(t, time.Minute)
+	swap := func(have map[string]string, key, value string, want bool) {
+		t.Helper()
+		if ok, err := s.Swap(ctx, have, key, value); ok != want || err != nil {
+			t.Errorf("swap of %v for %s: %v, %v", have, value, ok, err)
+		}
+	}
+	swap(map[string]string{"p/a": ""}, "p/a", "1", true)
+	swap(map[string]string{"p/a": ""}, "p/a", "2", false)
+	swap(map[string]string{"p/a": "2"}, "p/a", "3", false)
+	swap(map[string]string{"p/b": "1"}, "p/b", "1", false)
+	swap(map[string]string{"p/a": "1", "p/b": ""}, "p/b", "4", true)
+	swap(map[string]string{"p/a": "1", "p/b": ""}, "p/a", "5", false)
+	swap(map[string]string{"p/a": "1", "p/b": "4"}, "p/a", "6", true)
+	swap(map[string]string{"q": ""}, "q", "7", true)
+	if all, err := s.List(ctx, "p/"); err != nil || !maps.Equal(all, map[string]string{"p/a": "6", "p/b": "4"}) {
+		t.Errorf("list: %v, %v", all, err)
+	}
+	if texts, err := s.Get(ctx, "q", "p/none", "p/a"); err != nil || !slices.Equal(texts, []string{"7", "", "6"}) {
+		t.Errorf("get: %q, %v", texts, err)
+	}
+}
+
+// While a member has no majority it answers neither reads nor writes, nor says that what
+// it heard did not happen.
+func TestStoreWithoutMajority(t *testing.T) {
+	c := etcdtest.Start(t, 3)
+	leader := c.Leader()
+	s := open(t, Config{Endpoints: []string{leader.Endpoint}})
+	if ok, err := s.Swap(limited(t, time.Minute), map[string]string{"a": ""}, "a", "1"); !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	for _, m := range c.Members {
+		if m != leader {
+			m.Pause()
+			defer m.Resume()
+		}
+	}
+	ctx := limited(t, time.Second)
+	if _, err := s.Swap(ctx, map[string]string{"a": "1"}, "a", "2"); err == nil || errors.Is(err, workers.ErrRefused) {
+		t.Errorf("swap: %v", err)
+	}
+	if all, err := s.List(limited(t, time.Second), "a"); err == nil {
+		t.Errorf("list: %v", all)
+	}
+	for _, m := range c.Members {
+		m.Resume()
+	}
+	ctx = limited(t, time.Minute)
+	for {
+		texts, err := s.Get(ctx, "a")
+		switch {
+		case err != nil && ctx.Err() == nil: // there is no leader yet
+		case err != nil || texts[0] != "1" && texts[0] != "2":
+			t.Fatalf("get: %q, %v", texts, err)
+		default:
+			return
+		}
+	}
+}
+
+func wantRefused(t *testing.T, s *Store, patience time.Duration, text string) {
+	t.Helper()
+	all, err := s.List(limited(t, patience), "p/")
+	if !errors.Is(err, workers.ErrRefused) || !strings.Contains(err.Error(), text) {
+		t.Errorf("%v, %v; want %s", all, err, text)
+	}
+}
+
+func TestWrongCA(t *testing.T) {
+	server := httptest.NewUnstartedServer(nil)
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.StartTLS()
+	defer server.Close()
+	s := open(t, Config{Endpoints: []string{server.Listener.Addr().String()}, TLS: &tls.Config{RootCAs: x509.NewCertPool()}})
+	wantRefused(t, s, time.Second, "certificate signed by unknown authority")
+}
+
+func TestUsers(t *testing.T) {
+	endpoints := etcdtest.Start(t, 1).Endpoints()
+	s := open(t, Config{Endpoints: endpoints})
+	ctx := limited(t, time.Minute)
+	if _, err := s.List(ctx, "p/"); err != nil {
+		t.Fatal(err)
+	}
+	c := s.client
+	for _, change := range []func() error{
+		func() error { _, err := c.UserAdd(ctx, "root", "secret"); return err },
+		func() error { _, err := c.UserGrantRole(ctx, "root", "root"); return err },
+		func() error { _, err := c.UserAdd(ctx, "flake", "secret"); return err },
+		func() error { _, err := c.AuthEnable(ctx); return err },
+	} {
+		if err := change(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wantRefused(t, s, time.Minute, "user name is empty")
+	wantRefused(t, open(t, Config{Endpoints: endpoints, User: "root", Password: "wrong"}), time.Minute, "invalid user ID or password")
+	wantRefused(t, open(t, Config{Endpoints: endpoints, User: "flake", Password: "secret"}), time.Minute, "permission denied")
+	if _, err := open(t, Config{Endpoints: endpoints, User: "root", Password: "secret"}).List(ctx, "p/"); err != nil {
+		t.Error(err)
+	}
+}

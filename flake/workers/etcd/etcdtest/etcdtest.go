@@ -1,0 +1,253 @@
+// Package etcdtest runs real etcd for tests, as processes that can be killed, paused and
+// cut off from each other. It needs the command etcd, 3.4 or later.
+package etcdtest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+)
+
+// Cluster is etcd of one or more members.
+type Cluster struct {
+	Members []*Member
+	tb      testing.TB
+	initial string
+	args    []string
+}
+
+// Member is one process.
+type Member struct {
+	Endpoint string // for clients
+
+	cluster *Cluster
+	name    string
+	dir     string
+	listen  string // for other members, behind the proxy
+	proxy   *proxy
+	cmd     *exec.Cmd
+	log     *bytes.Buffer
+}
+
+// Start runs n members until the test ends, and waits until they have a leader.
+func Start(tb testing.TB, n int, args ...string) *Cluster {
+	tb.Helper()
+	c := &Cluster{tb: tb, args: args}
+	var initial []string
+	for i := range n {
+		m := &Member{cluster: c, name: fmt.Sprint("m", i), dir: filepath.Join(tb.TempDir(), "etcd"), listen: free(tb), Endpoint: free(tb)}
+		m.proxy = newProxy(tb, m.listen)
+		initial = append(initial, m.name+"=http://"+m.proxy.addr())
+		c.Members = append(c.Members, m)
+	}
+	c.initial = strings.Join(initial, ",")
+	tb.Cleanup(func() {
+		for _, m := range c.Members {
+			m.Kill()
+			m.proxy.close()
+			if tb.Failed() {
+				tb.Logf("etcd %s: %.4000s", m.name, m.log)
+			}
+		}
+	})
+	for _, m := range c.Members {
+		m.Start()
+	}
+	c.Leader()
+	return c
+}
+
+// Endpoints are those of all members.
+func (c *Cluster) Endpoints() (all []string) {
+	for _, m := range c.Members {
+		all = append(all, m.Endpoint)
+	}
+	return all
+}
+
+// Leader waits until a majority has a leader, and gives it.
+func (c *Cluster) Leader() *Member {
+	c.tb.Helper()
+	for until := time.Now().Add(time.Minute); time.Now().Before(until); time.Sleep(20 * time.Millisecond) {
+		votes := map[uint64]int{}
+		ids := map[uint64]*Member{}
+		for _, m := range c.Members {
+			if s := m.status(); s != nil {
+				ids[s.Header.MemberId] = m
+				votes[s.Leader]++
+			}
+		}
+		for id, n := range votes {
+			if id != 0 && n > len(c.Members)/2 && ids[id] != nil {
+				return ids[id]
+			}
+		}
+	}
+	c.tb.Fatal("etcd has no leader")
+	return nil
+}
+
+func (m *Member) status() *clientv3.StatusResponse {
+	client, err := clientv3.New(clientv3.Config{Endpoints: []string{m.Endpoint}, Logger: zap.NewNop()})
+	if err != nil {
+		m.cluster.tb.Fatal(err)
+	}
+	defer client.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	s, err := client.Status(ctx, m.Endpoint)
+	if err != nil {
+		return nil
+	}
+	return s
+}
+
+// Start runs the process, with what it had.
+func (m *Member) Start() {
+	m.cluster.tb.Helper()
+	m.log = new(bytes.Buffer)
+	m.cmd = exec.Command("etcd", append([]string{
+		"--name", m.name, "--data-dir", m.dir, "--initial-cluster", m.cluster.initial,
+		"--initial-advertise-peer-urls", "http://" + m.proxy.addr(), "--listen-peer-urls", "http://" + m.listen,
+		"--listen-client-urls", "http://" + m.Endpoint, "--advertise-client-urls", "http://" + m.Endpoint,
+		"--heartbeat-interval", "50", "--election-timeout", "500", "--logger", "zap", "--log-level", "error",
+	}, m.cluster.args...)...)
+	m.cmd.Stdout, m.cmd.Stderr = m.log, m.log
+	if err := m.cmd.Start(); err != nil {
+		m.cluster.tb.Fatalf("%v: apt-get install etcd-server", err)
+	}
+}
+
+// Kill ends the process at once.
+func (m *Member) Kill() {
+	if m.cmd == nil {
+		return
+	}
+	m.cmd.Process.Kill()
+	m.cmd.Wait()
+	m.cmd = nil
+}
+
+// Pause stops the process until Resume.
+func (m *Member) Pause()  { m.cmd.Process.Signal(syscall.SIGSTOP) }
+func (m *Member) Resume() { m.cmd.Process.Signal(syscall.SIGCONT) }
+
+// Cut has no other member reach this one, until Join. Clients do.
+func (m *Member) Cut()  { m.proxy.set(true) }
+func (m *Member) Join() { m.proxy.set(false) }
+
+// free gives an address that nobody listens at.
+func free(tb testing.TB) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// proxy passes connections on to an address, unless it is cut.
+type proxy struct {
+	l  net.Listener
+	to string
+
+	mu    sync.Mutex
+	cut   bool
+	conns map[net.Conn]bool
+	wg    sync.WaitGroup
+}
+
+func newProxy(tb testing.TB, to string) *proxy {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	p := &proxy{l: l, to: to, conns: map[net.Conn]bool{}}
+	p.wg.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			p.wg.Go(func() { p.pass(c) })
+		}
+	})
+	return p
+}
+
+func (p *proxy) addr() string { return p.l.Addr().String() }
+
+func (p *proxy) pass(from net.Conn) {
+	defer from.Close()
+	to, err := net.Dial("tcp", p.to)
+	if err != nil {
+		return
+	}
+	defer to.Close()
+	if !p.hold(from, to) {
+		return
+	}
+	defer p.drop(from, to)
+	done := make(chan struct{}, 2)
+	for _, way := range [][2]net.Conn{{from, to}, {to, from}} {
+		p.wg.Go(func() {
+			buf := make([]byte, 32<<10)
+			for {
+				n, err := way[0].Read(buf)
+				if n > 0 {
+					_, err = way[1].Write(buf[:n])
+				}
+				if err != nil {
+					done <- struct{}{}
+					return
+				}
+			}
+		})
+	}
+	<-done
+}
+
+func (p *proxy) hold(conns ...net.Conn) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range conns {
+		p.conns[c] = true
+	}
+	return !p.cut
+}
+
+func (p *proxy) drop(conns ...net.Conn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range conns {
+		delete(p.conns, c)
+	}
+}
+
+func (p *proxy) set(cut bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.cut = cut
+	for c := range p.conns {
+		if cut {
+			c.Close()
+		}
+	}
+}
+
+func (p *proxy) close() {
+	p.l.Close()
+	p.set(true)
+	p.wg.Wait()
+}

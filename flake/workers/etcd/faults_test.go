@@ -1,0 +1,191 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/flake/workers"
+	"github.com/flake-go/flake/flake/workers/etcd/etcdtest"
+)
+
+var rounds = flag.Int("faults.rounds", 1, "how often etcd has each of its faults")
+
+const hold = 3 * time.Second
+
+// node makes ids with the number that it has, and claims another when that is lost.
+type node struct {
+	t         *testing.T
+	owner     *workers.Owner
+	dir       string
+	made      atomic.Int64
+	ids       []flake.ID
+	refused   atomic.Int64
+	generated int
+}
+
+func startNode(t *testing.T, ctx context.Context, endpoints []string, i, numbers int) (*node, error) {
+	n := &node{t: t, dir: t.TempDir()}
+	memory, err := workers.OpenMemory(filepath.Join(n.dir, "worker"))
+	if err != nil {
+		return nil, err
+	}
+	n.owner, err = workers.Open(ctx, workers.Config{
+		Store: open(t, Config{Endpoints: endpoints}), Prefix: "flake", First: 1, Last: uint64(numbers), Hold: hold,
+		Name: fmt.Sprint("node", i), Memory: memory, Wait: true,
+	})
+	return n, err
+}
+
+// run makes ids until ctx is done, one now and then: what counts is their time.
+func (n *node) run(ctx context.Context) {
+	last := flake.ID{}
+	for ctx.Err() == nil {
+		claim, changed := n.owner.Claim()
+		g, err := flake.Open(ctx, filepath.Join(n.dir, "mark"), flake.Worker(claim.Number()), flake.Options{Bound: claim})
+		if err != nil {
+			if ctx.Err() == nil {
+				n.t.Errorf("number %d: %v", claim.Number(), err)
+			}
+			return
+		}
+		n.generated++
+		for same := true; same; {
+			id, err := g.Next(ctx)
+			switch {
+			case err == nil:
+				if id.Compare(last) <= 0 {
+					n.t.Errorf("%v after %v", id, last)
+				}
+				last = id
+				n.ids = append(n.ids, id)
+				n.made.Add(1)
+			case errors.Is(err, flake.ErrTimestampNotSaved):
+				n.refused.Add(1)
+			case ctx.Err() == nil:
+				n.t.Error(err)
+			}
+			select {
+			case <-changed:
+				same = false
+			case <-ctx.Done():
+				same = false
+			case <-time.After(time.Millisecond / 2):
+			}
+		}
+		milli, _ := g.Last()
+		if err := g.Close(); err != nil {
+			n.t.Error(err)
+		}
+		if ctx.Err() != nil {
+			if err := n.owner.Close(context.WithoutCancel(ctx), milli); err != nil {
+				n.t.Error(err)
+			}
+		}
+	}
+}
+
+// Members are killed, paused and cut off, the leader above all: no id comes twice, and
+// all go on afterwards.
+func TestFaults(t *testing.T) {
+	c := etcdtest.Start(t, 3)
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	var nodes []*node
+	var wg sync.WaitGroup
+	for i := range 4 {
+		n, err := startNode(t, ctx, c.Endpoints(), i, 6)
+		if err != nil {
+			t.Fatal(err)
+		}
+		nodes = append(nodes, n)
+		wg.Go(func() { n.run(ctx) })
+	}
+	goOn := func(what string) {
+		for i, n := range nodes {
+			start, before := time.Now(), n.made.Load()
+			for n.made.Load() == before {
+				if time.Since(start) > time.Minute {
+					_, err := n.owner.State()
+					t.Fatalf("%s: node %d makes no ids any more: %v", what, i, err)
+				}
+				time.Sleep(time.Millisecond)
+			}
+		}
+		refused := int64(0)
+		for _, n := range nodes {
+			refused += n.refused.Swap(0)
+		}
+		t.Logf("%s: %d calls were refused", what, refused)
+	}
+	beyond := func() { // no node's number is sure any more
+		var until uint64
+		for _, n := range nodes {
+			claim, _ := n.owner.Claim()
+			until = max(until, claim.Milli())
+		}
+		for uint64(time.Now().UnixMilli()) <= until {
+			time.Sleep(10 * time.Millisecond)
+		}
+	}
+	goOn("at the start")
+	for range *rounds {
+		leader := c.Leader()
+		leader.Kill()
+		goOn("the leader is killed")
+		leader.Start()
+		leader = c.Leader()
+		leader.Pause()
+		goOn("the leader is paused")
+		leader.Resume()
+		leader = c.Leader()
+		leader.Cut()
+		beyond()
+		goOn("the leader is cut off")
+		leader.Join()
+		c.Leader()
+		for _, m := range c.Members {
+			m.Pause()
+		}
+		beyond()
+		for _, m := range c.Members {
+			m.Resume()
+		}
+		goOn("all are paused, longer than hold")
+		for _, m := range c.Members {
+			m.Kill()
+		}
+		for _, m := range c.Members {
+			m.Start()
+		}
+		goOn("all are killed")
+		claim, changed := nodes[0].owner.Claim()
+		if err := workers.Release(ctx, open(t, Config{Endpoints: c.Endpoints()}), "flake", claim.Number()); err != nil {
+			t.Fatal(err)
+		}
+		<-changed
+		goOn("a number is taken away")
+	}
+	stop()
+	wg.Wait()
+	seen, count := map[flake.ID]bool{}, 0
+	for i, n := range nodes {
+		t.Logf("node %d: %d ids, %d generators", i, len(n.ids), n.generated)
+		for _, id := range n.ids {
+			if count++; seen[id] {
+				t.Errorf("%v twice", id)
+			}
+			seen[id] = true
+		}
+	}
+	if count == 0 || nodes[0].generated != 1+*rounds {
+		t.Errorf("%d ids, with %d numbers", count, nodes[0].generated)
+	}
+}

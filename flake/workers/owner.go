@@ -1,0 +1,148 @@
+package workers
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/flake-go/flake/flake/internal/tick"
+)
+
+const (
+	// DefaultHold is how far ahead of the clock the mark is set: how long ids go on
+	// while the store does not answer, and how long a number of a node that has
+	// crashed is not another's.
+	DefaultHold = 10 * time.Minute
+
+	// shortest is the least that hold may be.
+	shortest = time.Second
+
+	patience = 5 * time.Second // how long an answer of the store is waited for, or a sixth of hold
+	retry    = time.Second     // after a step that failed, or a sixth of hold
+)
+
+// Config is what an [Owner] is made of.
+type Config struct {
+	Store       Store
+	Prefix      string        // what all keys begin with
+	First, Last uint64        // the numbers that may be claimed
+	Hold        time.Duration // 0 means DefaultHold
+	Name        string        // the node's, for people and to prefer the number it had
+	Memory      *Memory       // what the node's disk has; nil: it has none
+	Slow        time.Duration // how much later ids with a new claim begin: see the package
+	Wait        bool          // for a number if none is free
+
+	// Clock is that of the generators; nil means one like theirs.
+	Clock func() uint64
+
+	// Random returns 64 random bits. nil means the machine's.
+	Random func() uint64
+
+	// Log is told who has what, and of trouble; nil means nobody is.
+	Log *slog.Logger
+}
+
+// Owner has a number, and claims another if that is lost. Close it when done.
+type Owner struct {
+	Config
+	hold    uint64 // ms
+	sixth   time.Duration
+	pending *Claim // one that may have been written; of the goroutine that steps
+
+	mu      sync.Mutex
+	claim   *Claim        // the last one; nil: there was none yet
+	changed chan struct{} // closed when there is another
+	round   chan struct{} // closed when the next step ends
+	err     error         // what the last one came to
+	at      time.Time     // when the last good one was
+
+	kick, stopped chan struct{}
+	stop          context.CancelFunc
+}
+
+// New returns an owner that has no number yet, and none without [Owner.Step]. It fails
+// if the configuration makes no sense.
+func New(c Config) (*Owner, error) {
+	if c.Hold == 0 {
+		c.Hold = DefaultHold
+	}
+	switch {
+	case c.Hold < shortest:
+		return nil, fmt.Errorf("flake: hold is %v, and must be %v or more", c.Hold, shortest)
+	case c.First > c.Last || c.Last >= 1<<48:
+		return nil, fmt.Errorf("flake: worker ids from %d to %d cannot be claimed", c.First, c.Last)
+	}
+	if c.Clock == nil {
+		c.Clock = tick.SystemClock()
+	}
+	if c.Random == nil {
+		c.Random = random
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Owner{
+		Config: c, hold: uint64(c.Hold / time.Millisecond), sixth: c.Hold / 6,
+		changed: make(chan struct{}), round: make(chan struct{}), kick: make(chan struct{}, 1),
+	}, nil
+}
+
+func random() uint64 {
+	var b [8]byte
+	rand.Read(b[:])
+	return binary.LittleEndian.Uint64(b[:])
+}
+
+// Open returns an owner that has a number, and keeps it. While the store does not
+// answer it waits, until ctx is done. It fails with [ErrNoneFree], unless it is to wait
+// for that too, and with [ErrRefused].
+func Open(ctx context.Context, c Config) (*Owner, error) {
+	o, err := New(c)
+	if err != nil {
+		return nil, err
+	}
+	for told := false; ; told = true {
+		err := o.Step(ctx)
+		switch {
+		case err == nil:
+			ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+			o.stop, o.stopped = cancel, make(chan struct{})
+			go o.run(ctx)
+			return o, nil
+		case errors.Is(err, ErrRefused), errors.Is(err, ErrNoneFree) && !c.Wait:
+			return nil, err
+		case !told:
+			o.Log.Warn("waiting for a worker id", "err", err)
+		}
+		if tick.Sleep(ctx, min(retry, o.sixth)) != nil {
+			return nil, fmt.Errorf("%w: %w", context.Cause(ctx), err)
+		}
+	}
+}
+
+// Step moves the mark, or claims a number if there is none. It is for those for whom
+// nothing else does it.
+func (o *Owner) Step(ctx context.Context) error {
+	c, _ := o.Claim()
+	var err error
+	if c == nil || c.isLost() {
+		err = o.take(ctx)
+	} else if err = o.extend(ctx, c); c.isLost() {
+		err = errors.Join(err, o.take(ctx)) // at once
+	}
+	o.settle(err)
+	return err
+}
+
+// Claim is the number that there is, perhaps a lost one, and a channel that is closed
+// when there is another.
+func (o *Owner) Claim() (c *Claim, changed <-chan struct{}) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.claim, o.changed
+}

@@ -1,0 +1,98 @@
+package workers
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// ErrNoneFree: all numbers have an owner.
+var ErrNoneFree = errors.New("flake: no worker id is free")
+
+// Entry is a number and what the store holds of it.
+type Entry struct {
+	Number uint64
+	Value
+	text string
+}
+
+// table is what the store held at some time.
+type table struct {
+	keys    keys
+	entries map[uint64]Entry
+	floor   Floor
+}
+
+// List returns what a store holds of the numbers under prefix, in order.
+func List(ctx context.Context, s Store, prefix string) ([]Entry, error) {
+	t, err := read(ctx, s, keys{prefix})
+	if err != nil {
+		return nil, err
+	}
+	return t.sorted(func(a, b Entry) int { return cmp.Compare(a.Number, b.Number) }), nil
+}
+
+func read(ctx context.Context, s Store, k keys) (t table, err error) {
+	all, err := s.List(ctx, k.prefix+"/")
+	if err != nil {
+		return t, err
+	}
+	t = table{keys: k, entries: make(map[uint64]Entry)}
+	if t.floor, err = parseFloor(all[k.floor()]); err != nil {
+		return t, foreign(k.floor(), all[k.floor()])
+	}
+	delete(all, k.floor())
+	for key, text := range all {
+		n, keyErr := k.parse(key)
+		v, err := parseValue(text)
+		if keyErr != nil || err != nil {
+			return t, foreign(key, text)
+		}
+		t.entries[n] = Entry{n, v, text}
+	}
+	return t, nil
+}
+
+func foreign(key, text string) error {
+	return fmt.Errorf("%w: %s is in use by something else: it has %q; set another prefix", ErrRefused, key, text[:min(len(text), 24)])
+}
+
+func (t table) sorted(compare func(a, b Entry) int) []Entry {
+	all := make([]Entry, 0, len(t.entries))
+	for _, e := range t.entries {
+		all = append(all, e)
+	}
+	slices.SortFunc(all, compare)
+	return all
+}
+
+// noneFree says who has the numbers from first to last.
+func (t table) noneFree(first, last uint64) error {
+	const most = 8
+	var owners []string
+	soonest, left := uint64(0), 0
+	for _, e := range t.sorted(byMark) {
+		if e.Number < first || e.Number > last {
+			continue
+		}
+		if soonest == 0 {
+			soonest = e.Mark
+		}
+		if left++; left <= most {
+			owners = append(owners, fmt.Sprintf("%d by %s until %s", e.Number, e.Name, show(e.Mark)))
+		}
+	}
+	if left > most {
+		owners = append(owners, fmt.Sprintf("and %d more", left-most))
+	}
+	return fmt.Errorf("%w among %d to %d; the first may be at %s; they are held: %s",
+		ErrNoneFree, first, last, show(soonest), strings.Join(owners, ", "))
+}
+
+func show(milli uint64) string {
+	return time.UnixMilli(int64(milli)).UTC().Format("2006-01-02T15:04:05.000Z")
+}

@@ -1,0 +1,100 @@
+package workers
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Value is what the store holds of a number.
+type Value struct {
+	Mark       uint64 // no id with the number is later; milliseconds since 1970-01-01 UTC
+	Generation uint64 // how often the number was claimed
+	Token      uint64 // random, of the claim
+	Free       bool   // it was given back
+	Name       string // whose it is, or was, for people
+}
+
+// The text of a value:
+//
+//	1 1700000600000 12 9f86d081884c7d65 held flake@10.0.0.1
+//	| |             |  |                |    |
+//	| |             |  |                |    the name
+//	| |             |  |                held, or free
+//	| |             |  the token
+//	| |             the generation
+//	| the mark
+//	version of the format
+const (
+	version = "1"
+	held    = "held"
+	free    = "free"
+)
+
+func (v Value) String() string {
+	state := held
+	if v.Free {
+		state = free
+	}
+	return fmt.Sprintf("%s %d %d %016x %s %s", version, v.Mark, v.Generation, v.Token, state, v.Name)
+}
+
+var errForeign = errors.New("not the mark of a worker")
+
+func parseValue(text string) (v Value, err error) {
+	fields := strings.SplitN(text, " ", 6)
+	if len(fields) != 6 || fields[0] != version {
+		return v, errForeign
+	}
+	var errs [3]error
+	v.Mark, errs[0] = strconv.ParseUint(fields[1], 10, 64)
+	v.Generation, errs[1] = strconv.ParseUint(fields[2], 10, 64)
+	v.Token, errs[2] = strconv.ParseUint(fields[3], 16, 64)
+	v.Free, v.Name = fields[4] == free, fields[5]
+	if errors.Join(errs[:]...) != nil || v.String() != text {
+		return v, errForeign
+	}
+	return v, nil
+}
+
+// Floor is what the store holds of all numbers, after it was restored.
+type Floor struct {
+	Since uint64 // later than all clocks before the restore
+	Mark  uint64 // no id was later; those of claims from here on are
+	Nonce uint64 // random
+}
+
+// String returns the floor's text, which for none is empty.
+func (f Floor) String() string {
+	if f == (Floor{}) {
+		return ""
+	}
+	return fmt.Sprintf("%s %d %d %016x", version, f.Since, f.Mark, f.Nonce)
+}
+
+func parseFloor(text string) (f Floor, err error) {
+	fmt.Sscanf(text, version+" %d %d %x", &f.Since, &f.Mark, &f.Nonce)
+	if f.String() != text {
+		err = errForeign
+	}
+	return f, err
+}
+
+// keys are where in the store things are.
+type keys struct{ prefix string }
+
+func (k keys) floor() string { return k.prefix + "/floor" }
+
+// number is of one width, so that no key is the beginning of another.
+func (k keys) number(n uint64) string { return fmt.Sprintf("%s%012x", k.numbers(), n) }
+func (k keys) numbers() string        { return k.prefix + "/n/" }
+
+// parse returns the number that a key is of.
+func (k keys) parse(key string) (n uint64, err error) {
+	n, err = strconv.ParseUint(strings.TrimPrefix(key, k.numbers()), 16, 48)
+	if err == nil && k.number(n) != key {
+		err = errForeign
+	}
+	return n, err
+}

@@ -1,0 +1,307 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/flake-go/flake/flake/workers"
+	"github.com/flake-go/flake/flake/workers/etcd"
+	"github.com/flake-go/flake/flake/workers/etcd/etcdtest"
+)
+
+const etcdHold = 3 * time.Second
+
+// etcdNode is a node that has its number from etcd, and is asked for ids all the time.
+type etcdNode struct {
+	t       *testing.T
+	config  string
+	url     string
+	process *process
+
+	mu   sync.Mutex
+	made map[string][]string // by generator
+}
+
+// etcdConfig writes the file of a node with generators of three formats.
+func etcdConfig(t *testing.T, endpoints []string, more string) string {
+	t.Helper()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "sys.toml")
+	text := fmt.Sprintf(`
+[flake]
+worker_id = "etcd"
+timestamp_path = %q
+[[generator]]
+name = "orders"
+format = "snowflake"
+id = "etcd"
+[[generator]]
+name = "events"
+format = "sno"
+partition = "etcd"
+[http]
+listen = "127.0.0.1:0"
+[etcd]
+endpoints = ["%s"]
+hold = %d
+%s
+`, filepath.Join(dir, "timestamp"), strings.Join(endpoints, `", "`), etcdHold/time.Second, more)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func (n *etcdNode) start() {
+	n.process = spawn(n.t, freePort(n.t), command, "-noinput", "-setcookie", cookie, "-config", n.config)
+}
+
+// take takes ids of all three until ctx is done.
+func (n *etcdNode) take(ctx context.Context) {
+	client := http.Client{Timeout: time.Second}
+	defer client.CloseIdleConnections()
+	for ctx.Err() == nil {
+		for _, generator := range []string{"flake", "orders", "events"} {
+			ids, err := n.ask(ctx, &client, generator)
+			if err != nil {
+				time.Sleep(5 * time.Millisecond) // it is down, paused, or has no number
+				continue
+			}
+			n.mu.Lock()
+			n.made[generator] = append(n.made[generator], ids...)
+			n.mu.Unlock()
+		}
+	}
+}
+
+func (n *etcdNode) ask(ctx context.Context, client *http.Client, generator string) ([]string, error) {
+	n.mu.Lock()
+	url := n.url
+	n.mu.Unlock()
+	request, err := http.NewRequestWithContext(ctx, "GET", url+"v1/ids?n=20&base=16&generator="+generator, nil)
+	if err != nil {
+		return nil, err
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err == nil && response.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %s", response.Status, body)
+	}
+	return strings.Fields(string(body)), err
+}
+
+// serving waits until the process, which may have been started anew, hands out ids.
+func (n *etcdNode) serving() {
+	url := n.process.await("  HTTP ")
+	n.mu.Lock()
+	n.url = url
+	n.mu.Unlock()
+}
+
+// goesOn waits until there are further ids of all formats.
+func (n *etcdNode) goesOn(what string) {
+	n.t.Helper()
+	n.mu.Lock()
+	before := map[string]int{}
+	for generator, ids := range n.made {
+		before[generator] = len(ids)
+	}
+	n.mu.Unlock()
+	start := time.Now()
+	for _, generator := range []string{"flake", "orders", "events"} {
+		for {
+			n.mu.Lock()
+			more := len(n.made[generator]) > before[generator]
+			n.mu.Unlock()
+			if more {
+				break
+			}
+			if time.Since(start) > time.Minute {
+				n.t.Fatalf("%s: there are no ids of %s any more", what, generator)
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}
+	n.t.Logf("%s: ids after %v", what, time.Since(start).Round(time.Millisecond))
+}
+
+// Four nodes have three numbers, in three formats: one is paused for long and loses its
+// number, one is killed, etcd's leader is killed and paused. No id comes twice.
+func TestEtcd(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Start(t, 3)
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	var nodes []*etcdNode
+	var wg sync.WaitGroup
+	for range 4 {
+		n := &etcdNode{t: t, config: etcdConfig(t, c.Endpoints(), "numbers = 3\nwait = true"), made: map[string][]string{}, url: "http://127.0.0.1:1/"}
+		n.start()
+		if len(nodes) < 3 {
+			n.serving()
+		}
+		nodes = append(nodes, n)
+		wg.Go(func() { n.take(ctx) })
+	}
+	paused, killed, third, waits := nodes[0], nodes[1], nodes[2], nodes[3]
+	paused.goesOn("at the start")
+	paused.process.signal(syscall.SIGSTOP)
+	waits.serving() // with the number of the one that is paused
+	waits.goesOn("the number of one that is paused")
+	paused.process.signal(syscall.SIGCONT)
+	paused.process.awaitText(`msg="a worker id is lost`)
+	killed.process.signal(syscall.SIGKILL)
+	killed.process.wait()
+	killed.start()
+	leader := c.Leader()
+	leader.Kill()
+	third.goesOn("the leader is killed")
+	leader.Start()
+	leader = c.Leader()
+	leader.Pause()
+	third.goesOn("the leader is paused")
+	leader.Resume()
+	waits.process.signal(syscall.SIGTERM) // which makes room for one of the others
+	if status := waits.process.wait(); status != 0 {
+		t.Errorf("exit status %d", status)
+	}
+	killed.serving()
+	for _, n := range []*etcdNode{paused, killed, third} {
+		n.goesOn("in the end")
+	}
+	stop()
+	wg.Wait()
+	for _, n := range nodes[:3] {
+		n.process.signal(syscall.SIGTERM)
+		if status := n.process.wait(); status != 0 || strings.Contains(n.process.output(), "DATA RACE") {
+			t.Errorf("exit status %d", status)
+		}
+	}
+	for _, generator := range []string{"flake", "orders", "events"} {
+		seen := map[string]bool{}
+		for _, n := range nodes {
+			for _, id := range n.made[generator] {
+				if seen[id] {
+					t.Errorf("%s: %s twice", generator, id)
+				}
+				seen[id] = true
+			}
+		}
+		t.Logf("%s: %d ids", generator, len(seen))
+	}
+}
+
+// What the operator gets where a number cannot be had.
+func TestEtcdRefused(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Start(t, 1)
+	s, err := etcd.New(etcd.Config{Endpoints: c.Endpoints()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	other, err := workers.New(workers.Config{Store: s, Prefix: "taken", Hold: time.Hour, Name: "other@127.0.0.1"})
+	if err == nil {
+		err = other.Step(t.Context())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Swap(t.Context(), map[string]string{"app/config": ""}, "app/config", "{}"); err != nil {
+		t.Fatal(err)
+	}
+	nobody := freePort(t)
+	shown := etcdConfig(t, c.Endpoints(), "prefix = 'taken'")
+	for _, tt := range [][2]string{
+		{"", "0       held   20"}, {"after-restore", "ids with a new claim begin after 20"}, {"release 0", ""}, {"", "0       free   20"},
+		{"release 5", "nobody has ever had worker id 5"}, {"no", "release NUMBER, or after-restore"},
+	} {
+		out, _ := exec.Command(command, append([]string{"workers", "-config", shown}, strings.Fields(tt[0])...)...).CombinedOutput()
+		if !strings.Contains(string(out), tt[1]) {
+			t.Errorf("flake workers %s: %s", tt[0], out)
+		}
+	}
+	if err := other.Step(t.Context()); err == nil || !strings.Contains(err.Error(), "is lost") {
+		t.Error(err)
+	}
+	if _, err := s.Swap(t.Context(), map[string]string{"held/n/000000000000": ""}, "held/n/000000000000",
+		workers.Value{Mark: uint64(time.Now().Add(time.Hour).UnixMilli()), Generation: 1, Token: 1, Name: "other@127.0.0.1"}.String()); err != nil {
+		t.Fatal(err)
+	}
+	for name, tt := range map[string]struct {
+		endpoint, more, want string
+	}{
+		"nobody answers":   {"127.0.0.1:" + nobody, "start_timeout = 2", "etcd.start_timeout, 2s, has passed: etcd at 127.0.0.1:" + nobody + ": no answer in time\ndial tcp 127.0.0.1:" + nobody + ": connect: connection refused"},
+		"none is free":     {c.Members[0].Endpoint, "prefix = 'held'\nnumbers = 1", "no worker id is free among 0 to 0; the first may be at "},
+		"who has it":       {c.Members[0].Endpoint, "prefix = 'held'\nnumbers = 1", "they are held: 0 by other@127.0.0.1 until "},
+		"something else":   {c.Members[0].Endpoint, "prefix = 'app'", `app/config is in use by something else: it has "{}"; set another prefix`},
+		"no certificate":   {c.Members[0].Endpoint, "ca = 'none.pem'", "etcd.ca: open none.pem: no such file or directory"},
+		"no password file": {c.Members[0].Endpoint, "user = 'x'\npassword_file = 'none'", `etcd.password_file "none": `},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cmd := exec.Command(command, "-noinput", "-setcookie", cookie, "-config", etcdConfig(t, []string{tt.endpoint}, tt.more))
+			cmd.Env = append(os.Environ(), "ERL_EPMD_PORT="+freePort(t))
+			out, err := cmd.CombinedOutput()
+			if err == nil || !strings.Contains(string(out), tt.want) {
+				t.Errorf("%v: got %s\nwant %s", err, out, tt.want)
+			}
+		})
+	}
+}
+
+// awaitText waits until the output holds a text.
+func (p *process) awaitText(text string) {
+	p.t.Helper()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for !strings.Contains(p.out.String(), text) {
+		if p.ended {
+			p.t.Fatalf("ended without %q", text)
+		}
+		p.changed.Wait()
+	}
+}
+
+// While etcd is away a node is ready until half of hold is left.
+func TestEtcdReady(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Start(t, 1)
+	s, err := etcd.New(etcd.Config{Endpoints: c.Endpoints()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	var behind time.Duration
+	o, err := workers.New(workers.Config{Store: s, Prefix: "flake", Hold: time.Hour, Clock: func() uint64 { return uint64(time.Now().Add(-behind).UnixMilli()) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := &numbers{owner: o}
+	behind = 40 * time.Minute // the mark was moved so long ago
+	if err := o.Step(t.Context()); err != nil || n.ready() != nil {
+		t.Fatalf("%v, ready: %v", err, n.ready())
+	}
+	c.Members[0].Kill()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if err := o.Step(ctx); err == nil {
+		t.Fatal("moved without etcd")
+	}
+	if err := n.ready(); err == nil || !strings.Contains(err.Error(), ", until etcd answers: ") {
+		t.Error(err)
+	}
+}
