@@ -44,7 +44,7 @@ func (n *Node) enter(s dist.Session, v *visit) error {
 		case <-old.Done():
 		case <-v.broken:
 		case <-tooLate:
-			err = fmt.Errorf("the connection to %s before it has not ended: %w", old.Peer().Name, os.ErrDeadlineExceeded)
+			err = fmt.Errorf("the previous connection to %s has not ended: %w", old.Peer().Name, os.ErrDeadlineExceeded)
 		}
 		n.entering.Lock()
 		if err != nil {
@@ -83,6 +83,6 @@ func (n *Node) inTheWay(name string, v *visit) (old *dist.Conn, err error) {
 	if old == nil {
 		return nil, err
 	}
-	n.log.Warn("connection closed: it is idle, and another needs the place", "peer", old.Peer().Name, "by", name)
+	n.log.Warn("idle connection closed: another peer needs its place", "peer", old.Peer().Name, "by", name)
 	return old, nil
 }

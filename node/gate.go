@@ -288,8 +288,8 @@ func (g *gate) offended(host netip.Addr) {
 }
 
 var (
-	errFull     = errors.New("as many nodes are connected as may be")
-	errHostFull = errors.New("as many nodes of this host are connected as may be")
+	errFull     = errors.New("the limit of connected nodes is reached")
+	errHostFull = errors.New("the limit of connected nodes of this host is reached")
 )
 
 // full returns why there is no place for one more connection, or nil.

@@ -65,7 +65,7 @@ func TestIllFormedIsLogged(t *testing.T) {
 	}{
 		{frame(etf.Atom("x")), "not a tuple"},
 		{frame(slices.Repeat(etf.Tuple{etf.Atom("x")}, 14)), "not an integer"},
-		{frame(etf.Tuple{int64(99)}), "control message 99 is not known"},
+		{frame(etf.Tuple{int64(99)}), "unknown control message 99"},
 		{append([]byte{0, 0, 0, 6, 112}, "\x83h\x00a0"...), "of 0 elements, want 1 to 7"},
 		{frame(slices.Repeat(etf.Tuple{int64(2)}, 8)), "control message 2 of 8 elements, want 1 to 7"},
 		{frame(etf.Tuple{number(wire.OpSend), theirs, ours, ours}, old), "control message 2 of 4 elements, want 3"},

@@ -226,7 +226,7 @@ func TestPassOn(t *testing.T) {
 		r.conn.passOn(small, by.conn)
 		r.conn.passOn(answer{pid: []byte(theirs), message: []byte("no term")}, by.conn)
 		r.conn.passOn(answer{pid: []byte(theirs), message: external(etf.Map{})}, by.conn) // which it cannot read
-		r.logged("cannot be told")
+		r.logged("this peer cannot read it")
 		by.proto.shared.take(everything)
 		r.conn.passOn(large, by.conn) // for which there is no room
 		by.proto.shared.give(everything)

@@ -46,7 +46,7 @@ const (
 	ownArguments = 512
 )
 
-var errShared = errors.New("no room: the connections hold too much as it is")
+var errShared = errors.New("no room: the connections already hold too much")
 
 // pool counts what is held of MaxShared and MaxSmall, and of MaxSpare. When there is
 // no room, it ends the connection that holds most, and has held most of it for long,

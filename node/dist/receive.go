@@ -92,7 +92,7 @@ func (c *Conn) handle(frame []byte) error {
 
 func (c *Conn) dispatch(m *wire.Message) error {
 	if m.Op < 0 || int(m.Op) >= len(operations) || operations[m.Op].receive == nil {
-		return fmt.Errorf("control message %d is not known", m.Op)
+		return fmt.Errorf("unknown control message %d", m.Op)
 	}
 	o := &operations[m.Op]
 	switch {

@@ -206,7 +206,7 @@ func decodeArguments(b []byte) (args []etf.Term, why string, err error) {
 	return args, "", nil
 }
 
-var errNoArguments = errors.New("the arguments are no list")
+var errNoArguments = errors.New("the arguments are not a list")
 
 // run is the life of a spawned process.
 func (c *Conn) run(q spawnRequest) {
