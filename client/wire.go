@@ -45,8 +45,7 @@ func appendCall(dst []byte, self etf.Pid, name etf.Atom, tag uint64, request etf
 	return b, nil
 }
 
-// signal is what a caller waits for: an answer, or the end of the process that owes
-// it.
+// signal is what a caller waits for: an answer, or the end of the process.
 type signal struct {
 	tag    uint64
 	answer []byte // one term, or nil
