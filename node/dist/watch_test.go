@@ -85,8 +85,7 @@ func TestDemonitor(t *testing.T) {
 	})
 }
 
-// The end of a process is told to those who watch it, and so is that of the next with
-// its name.
+// The end of a process is told to its watchers, and that of the next of its name too.
 func TestEnded(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, r *rig) {
 		box := etf.NewPid(here, 0, 1<<8, creation)
