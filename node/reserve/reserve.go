@@ -75,7 +75,7 @@ func Left() error {
 	return Check(w)
 }
 
-// Share returns a quarter of the descriptors for peers, but at most most: how many
+// Share returns a quarter of the descriptors for peers, limited to most: how many
 // those of one kind may have at one each.
 func Share(most int) int {
 	const parts = 4

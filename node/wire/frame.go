@@ -49,8 +49,8 @@ func Append(dst []byte, caps etf.Caps, control etf.Term, payload ...etf.Term) ([
 	return b, nil
 }
 
-// Read returns the next frame, of at most most bytes, without its length. It is valid
-// until the next read of r.
+// Read returns the next frame, without its length; a frame may have up to most bytes.
+// It is valid until the next read of r.
 func Read(r *bufio.Reader, most int) ([]byte, error) {
 	header, err := r.Peek(HeaderSize)
 	if err != nil {
