@@ -32,8 +32,8 @@ const (
 //
 // Ids ascend across nodes as [IDs] and [Leased] describe for one. If the clock of the
 // next node is behind, its ids are dropped until they are above the earlier ones; if
-// the time is up before that, the error is [ErrNotAbove]. A Failover remembers what
-// was handed out by each generator's name; a new one starts from nothing.
+// the time is up before that, the error is [ErrNotAbove]. A Failover remembers, by
+// generator name, what was handed out; a new one starts from nothing.
 type Failover struct {
 	doors []Door
 	asked atomic.Int64 // place of the door to ask first
@@ -50,7 +50,7 @@ type given struct {
 
 var _ Door = (*Failover)(nil)
 
-// NewFailover returns several nodes as one, preferred ones first. They should have
+// NewFailover returns several nodes as one, preferred ones first. They must have
 // generators of the same names and formats, but different workers.
 func NewFailover(first Door, others ...Door) *Failover {
 	return &Failover{doors: append([]Door{first}, others...), highest: make(map[string]given)}

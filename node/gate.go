@@ -30,7 +30,7 @@ const (
 	maxHeld = MaxHandshakes / 2
 
 	// maxOffenders bounds the hosts remembered for a wrong cookie. One more makes the
-	// gate forget any of them.
+	// gate forget any one of them.
 	maxOffenders = 4096
 )
 
