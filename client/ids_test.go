@@ -28,10 +28,10 @@ const worker = flake.Worker(0x020000000001)
 
 var quiet = slog.New(slog.DiscardHandler)
 
-// flakes is a generator, behind both doors.
+// flakes is a generator behind both doors.
 type flakes struct {
 	*node.Node
-	behind atomic.Int64 // ms that its clock is behind the machine's
+	behind atomic.Int64 // ms by which its clock is behind the machine's
 	server *idserver.Server
 }
 
@@ -143,7 +143,7 @@ func testIDs(t *testing.T, ids *IDs[flake.ID]) {
 	}
 }
 
-// What only sno has: metabytes, and texts of its own.
+// What only sno has: metabytes, and its own texts.
 func TestSno(t *testing.T) {
 	source, err := sno.Open(t.Context(), filepath.Join(t.TempDir(), "time"), nil, sno.Options{})
 	if err != nil {
@@ -268,7 +268,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// odd is a door that answers as no node does.
+// odd is a door that answers like no node.
 type odd struct {
 	Door
 	err             error
@@ -289,7 +289,7 @@ func (o *odd) span(context.Context, string, uint64, uint64) (lowest, highest []b
 	return o.lowest, o.highest, o.err
 }
 
-// Ids that were not asked for, or are too few, are refused, for they could come twice.
+// Too few ids, or ids not asked for, are refused, because they could come twice.
 func TestOddAnswers(t *testing.T) {
 	for _, runs := range [][]run{
 		nil,

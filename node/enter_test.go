@@ -12,7 +12,7 @@ import (
 	"github.com/flake-go/flake/node/handshake"
 )
 
-// stuck is a server that holds up who sends it a cast, until release is closed.
+// stuck is a server that holds up whoever sends it a cast, until release is closed.
 type stuck struct {
 	genserver.Plain
 	taken, release chan struct{}
@@ -38,7 +38,7 @@ func heldUp(t *testing.T) (n *Node, release func()) {
 	return n, release
 }
 
-// atGate counts those that are not in yet.
+// atGate counts callers that are not in yet.
 func atGate(n *Node) int {
 	n.gate.mu.Lock()
 	defer n.gate.mu.Unlock()
@@ -58,7 +58,7 @@ func comeBack(t *testing.T, n *Node) *peer {
 	return p
 }
 
-// While the connection of a name does not end, one caller of that name waits, the last,
+// While the connection of a name does not end, only the last caller of that name waits
 // and is counted, and others get in.
 func TestLastOfNameWaits(t *testing.T) {
 	n, release := heldUp(t)
@@ -83,7 +83,7 @@ func TestLastOfNameWaits(t *testing.T) {
 	await(t, "none is counted any more", func() bool { return atGate(n) == 0 })
 }
 
-// A caller that is broken off does not close the connection of the one that came after it.
+// A broken off caller does not close the connection of the one after it.
 func TestBrokenOffClosesNone(t *testing.T) {
 	n := start(t, Options{})
 	n.entering.Lock()
@@ -120,12 +120,12 @@ func TestNameWaitsNotForEver(t *testing.T) {
 	}
 }
 
-// Where as many are connected as may be, a caller takes the place of who has asked for
-// nothing for the longest, if that is long.
+// At the limit of connections, a caller replaces the peer that has been idle longest,
+// if that is long.
 func TestIdleGivesPlace(t *testing.T) {
 	n := start(t, Options{})
 	setNow := func(now func() time.Time) {
-		n.gate.mu.Lock() // which the next handshake takes, too
+		n.gate.mu.Lock() // the next handshake takes it too
 		defer n.gate.mu.Unlock()
 		n.gate.now = now
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// deaf is a caller that takes no notice of what it is answered.
+// deaf is a caller that ignores its answers.
 type deaf struct {
 	caller
 	buf []byte

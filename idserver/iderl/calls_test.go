@@ -16,7 +16,7 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// stock is a source of ids whose ticks have few of them.
+// stock is a source with few ids a tick.
 type stock struct {
 	perTick int
 	left    int // ticks; then it fails
@@ -81,7 +81,7 @@ func external(t *testing.T, text string, caps etf.Caps) []byte {
 	return b
 }
 
-// What comes of each call. Ticks of three ids show where runs end.
+// The replies to each call. Ticks of three ids show where runs end.
 func TestCalls(t *testing.T) {
 	const (
 		id  = "<<0,0,0,0,0,0,0,0,0,0,0,0,0,7,0,%d>>"
@@ -141,7 +141,7 @@ func TestInfo(t *testing.T) {
 	}
 }
 
-// The other formats have ids of other sizes, and texts of their own.
+// The other formats have other sizes and their own texts.
 func TestFormats(t *testing.T) {
 	for _, test := range []struct {
 		format     idserver.Format
@@ -195,8 +195,8 @@ func TestStats(t *testing.T) {
 	}
 }
 
-// Every argument of every call, out of range and of another type, is answered
-// badarg, and no id is taken for it.
+// Every argument of every call, out of range and of another type, is answered badarg,
+// and takes no id.
 func TestBadArguments(t *testing.T) {
 	const (
 		noNumber = "0 -1 1.0 1.5 atom <<1>> \"1\" [] [1] {1} #{} <<>> 18446744073709551616 -18446744073709551616"
@@ -243,7 +243,7 @@ func TestBadArguments(t *testing.T) {
 	}
 }
 
-// What resembles a call and is none is answered as all else is.
+// Malformed calls are answered like unknown ones.
 func TestNoCalls(t *testing.T) {
 	for _, request := range []string{
 		"get_many", "lease", "{get_many}", "{get_many,1,2,3}", "{get_binary,1,2}", "{lease,1,62}", "{notional}",
@@ -256,7 +256,7 @@ func TestNoCalls(t *testing.T) {
 	}
 }
 
-// An answer is whole or an error, and says why in a word of the errors'.
+// An answer is whole or an error, which says why in one of the known words.
 func TestNoPartialAnswer(t *testing.T) {
 	for _, request := range []string{"{get_many,7}", "{get_many,7,62}", "{get_binary,7}", "{lease,7}"} {
 		h := handlerOf(&stock{perTick: 3, left: 2, err: flake.ErrTimestampNotSaved})

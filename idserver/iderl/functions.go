@@ -14,24 +14,23 @@ import (
 )
 
 // MaxGenerate bounds the ids that one call of flake_harness makes, and
-// MaxGenerateBytes their bytes or digits. More raise system_limit: as terms ids
-// take four times their size. For the same reason one such call is carried out at
-// a time.
+// MaxGenerateBytes their bytes or digits. More raise system_limit: as terms, ids take
+// four times their size. For the same reason only one such call runs at a time.
 const (
 	MaxGenerate      = 100_000
 	MaxGenerateBytes = 5 << 19
 )
 
-// Surroundings are what the functions tell besides ids.
+// Surroundings are what the functions report besides ids.
 type Surroundings struct {
-	// Config holds the settings by the names that the original's sys.config has.
+	// Config holds the settings under the names of the original's sys.config.
 	Config map[etf.Atom]etf.Term
-	// Output takes what a function prints.
+	// Output receives what a function prints.
 	Output io.Writer
 }
 
-// Functions are those of the original's modules, by the original's names. What
-// they do otherwise stands beside them.
+// Functions returns those of the original's modules, by the original's names. Comments
+// beside them say what they do otherwise.
 func Functions(s *idserver.Server, a Surroundings) rpc.Table {
 	f := &functions{server: s, Surroundings: a}
 	return rpc.Table{
@@ -82,18 +81,18 @@ func (f *functions) getEnv(args []etf.Term) (etf.Term, error) {
 	return etf.Atom("undefined"), nil
 }
 
-// start is application:start of what has been started.
+// start is application:start of an application that is already running.
 func start([]etf.Term) (etf.Term, error) {
 	return etf.Tuple{etf.Atom("error"), etf.Tuple{etf.Atom("already_started"), etf.Atom("flake")}}, nil
 }
 
-// stop refuses, as supervisors do to stop their children: nobody ends the service
-// from afar.
+// stop refuses, as supervisors refuse to stop their children: nobody ends the service
+// remotely.
 func stop([]etf.Term) (etf.Term, error) {
 	return etf.Tuple{etf.Atom("error"), etf.Atom("not_supported")}, nil
 }
 
-// upgrade starts the processes that are missing: none is.
+// upgrade starts missing processes: there are none.
 func upgrade([]etf.Term) (etf.Term, error) { return etf.Atom("ok"), nil }
 
 // getLastTimestamp is gen_server:call(persistent_timer, get_last_timestamp).
@@ -102,7 +101,7 @@ func (f *functions) getLastTimestamp([]etf.Term) (etf.Term, error) {
 	return etf.Tuple{etf.Atom("ok"), saved.UnixMilli()}, nil
 }
 
-// whichApplications lists the one application there is. The argument is a time-out.
+// whichApplications lists the one application. The argument is a timeout.
 func (f *functions) whichApplications([]etf.Term) (etf.Term, error) {
 	return etf.List{etf.Tuple{etf.Atom("flake"), etf.String("flake"), etf.String(f.server.Version)}}, nil
 }
@@ -133,14 +132,14 @@ func (f *functions) id(args []etf.Term) (etf.Term, error) {
 
 func failed(err error) etf.Tuple { return etf.Tuple{etf.Atom("error"), etf.Atom(idserver.Reason(err))} }
 
-// digitsOf is digits of a term; there are none of what is no integer.
+// digitsOf is digits of a term; only an integer has them.
 func digitsOf(t etf.Term) (base int, ok bool) {
 	n, _ := t.(int64)
 	return digits(n)
 }
 
-// generate returns a list of ids, the newest first. The original's does not end
-// for a negative count, and takes any other.
+// generate returns a list of ids, newest first. The original never ends for a negative
+// count, and accepts any other.
 func (f *functions) generate(args []etf.Term) (etf.Term, error) {
 	count, ok := args[0].(int64)
 	if !ok || count < 0 {
@@ -163,7 +162,7 @@ func (f *functions) generate(args []etf.Term) (etf.Term, error) {
 	f.generating.Lock()
 	defer f.generating.Unlock()
 	turn := f.server.TurnOfNode(int(count))
-	defer turn.End() // when the list is made
+	defer turn.End() // once the list is made
 	// Not GetMany, which is for fewer.
 	runs, err := f.server.Lease(context.Background(), int(count), turn)
 	if err != nil {
@@ -172,9 +171,9 @@ func (f *functions) generate(args []etf.Term) (etf.Term, error) {
 	return newestFirst(terms{format: format, base: base}, runs, int(count), width), nil
 }
 
-// newestFirst encodes the ids of runs as a list, the last one first.
+// newestFirst encodes the ids of runs as a list, the last first.
 func newestFirst(t terms, runs []idserver.Run, count, width int) etf.Encoded {
-	const head = 5 // bytes of a binary, and of a list, besides its contents
+	const head = 5 // bytes of a binary and of a list besides their contents
 	t.dst = make([]byte, 0, head+count*(head+width)+1)
 	t.list(count)
 	for _, run := range slices.Backward(runs) {

@@ -36,7 +36,7 @@ func apply(t *testing.T, s *idserver.Server, call string, a Surroundings) string
 	return string(etf.FormatRaw(nil, term, 1<<22))
 }
 
-// What comes of each of the original's functions.
+// The results of each of the original's functions.
 func TestFunctions(t *testing.T) {
 	const (
 		id     = "<<0,0,0,0,0,0,0,0,0,0,0,0,0,7,0,%>>"
@@ -112,7 +112,7 @@ func TestFunctions(t *testing.T) {
 	}
 }
 
-// As many ids as there may be are all there, the newest first.
+// The most ids possible are all there, newest first.
 func TestGenerateMany(t *testing.T) {
 	for _, test := range []struct {
 		args  []etf.Term
@@ -147,7 +147,7 @@ func TestGenerateMany(t *testing.T) {
 	}
 }
 
-// The time that ids took is printed, if there are any.
+// The time taken is printed, if there are any ids.
 func TestTimedGenerate(t *testing.T) {
 	var out strings.Builder
 	s := handlerOf(&stock{perTick: 100, left: 1, err: flake.ErrClockBackwards}).Server
@@ -203,7 +203,7 @@ func TestInterfaceAddress(t *testing.T) {
 	}
 }
 
-// Ids that a function takes are counted as those of a call are.
+// Ids taken by a function count like those of a call.
 func TestFunctionsAreCounted(t *testing.T) {
 	s := handlerOf(&stock{perTick: 100, left: 1, err: flake.ErrClockBackwards}).Server
 	functions := Functions(s, Surroundings{Output: t.Output()})

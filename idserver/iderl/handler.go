@@ -9,15 +9,15 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// Handler answers the calls of Erlang nodes to an id server, as the original's gen_server
+// Handler answers Erlang nodes' calls to an id server, as the original's gen_server
 // flake_server does.
 type Handler struct {
 	Server *idserver.Server
 	Log    *slog.Logger
 }
 
-// HandleCall answers a gen_server:call at once, or if it is for more than
-// [idserver.MaxInline] ids in its turn:
+// HandleCall answers a gen_server:call at once, or in its turn if it asks for more
+// than [idserver.MaxInline] ids:
 //
 //	get, {get, Base}, {get, meta, 0..255}             {ok, Id}
 //	{get_many, N}, {get_many, N, Base}                {ok, [Id]}
@@ -29,8 +29,9 @@ type Handler struct {
 //	info                                              [{Property, Value}]
 //	anything else                                     ok
 //
-// or {error, Reason}. A Base is 2 to 62 or canonical. A text is a string or a binary; a
-// binary of an id's size is that id. An id in a reply is a binary, or with a Base a string.
+// or {error, Reason}. A Base is 2 to 62 or canonical. A text is a string or a binary;
+// a binary of an id's size is that id. An id in a reply is a binary, or a string if
+// there is a Base.
 func (h *Handler) HandleCall(c genserver.Call) {
 	var q request
 	q.decode(c.Request)
@@ -50,13 +51,13 @@ func (h *Handler) answerInTurn(c genserver.Call, q request) {
 		turn := idserver.NoTurn
 		if room {
 			turn = h.Server.TurnOfNode(q.n)
-			defer turn.End() // when the answer is made
+			defer turn.End() // once the answer is made
 		}
 		return h.answer(ctx, &q, turn, dst, caps)
 	})
 }
 
-// answer does what is asked for, and appends what comes of it.
+// answer performs the request and appends the outcome.
 func (h *Handler) answer(ctx context.Context, q *request, turn *idserver.Turn, dst []byte, caps etf.Caps) []byte {
 	s := h.Server
 	t := terms{dst, caps, s.IDs.Format(), q.base}
@@ -106,8 +107,8 @@ func (h *Handler) answer(ctx context.Context, q *request, turn *idserver.Turn, d
 	return t.dst
 }
 
-// sizeOf returns the bytes that an answer has at most; a lease more only if others
-// take ids all the while.
+// sizeOf returns the most bytes an answer has; a lease may have more if others keep
+// taking ids.
 func (h *Handler) sizeOf(q *request) int {
 	const heads = 32 // of the answer and of one element, with an integer in it
 	width := idserver.Width(h.Server.IDs.Format(), q.base)
@@ -140,7 +141,7 @@ func (h *Handler) HandleInfo(message []byte, _ genserver.Caller) {
 	h.Log.Debug("message dropped", "message", text(message))
 }
 
-// text is a term as Erlang text, made only if it is logged.
+// text is a term that is formatted as Erlang text only if it is logged.
 type text []byte
 
 func (t text) LogValue() slog.Value {

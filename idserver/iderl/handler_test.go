@@ -15,7 +15,7 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// caller is the way back to a caller. What is built in its turn waits until it is run.
+// caller is the way back to a caller. What is built in its turn waits for run.
 type caller struct {
 	ctx     context.Context
 	caps    etf.Caps
@@ -49,7 +49,7 @@ func (c *caller) SendInTurn(pid, alias []byte, size int, build genserver.Build) 
 	})
 }
 
-// run has all that waits built.
+// run builds everything that waits.
 func (c *caller) run() {
 	for _, f := range c.waiting {
 		f()
@@ -57,7 +57,7 @@ func (c *caller) run() {
 	c.waiting = nil
 }
 
-// from is who calls, and before begins what it is answered.
+// from is the caller; before begins its answer.
 var from = genserver.From{Pid: []byte(pid), Tag: []byte("a\x09")}
 
 const (
@@ -65,12 +65,12 @@ const (
 	before = "h\x02a\x09"
 )
 
-// ask has the caller ask for an external term.
+// ask makes the caller ask for an external term.
 func (c *caller) ask(h *Handler, request []byte) {
 	h.HandleCall(genserver.Call{Caller: c, From: from, Request: request})
 }
 
-// reply returns what is replied to an external term.
+// reply returns the reply to an external term.
 func reply(h *Handler, request []byte, caps etf.Caps) []byte {
 	c := &caller{ctx: context.Background(), caps: caps}
 	c.ask(h, request)
@@ -78,8 +78,8 @@ func reply(h *Handler, request []byte, caps etf.Caps) []byte {
 	return []byte(strings.TrimPrefix(c.answers[0], before))
 }
 
-// A request for more than MaxInline ids holds nobody up: what comes after it is
-// answered before.
+// A request for more than MaxInline ids delays nobody: later ones are answered before
+// it.
 func TestLargeRequests(t *testing.T) {
 	for request, large := range map[string]bool{
 		"{get_many,256}": false, "{get_many,256,2}": false, "{get_binary,256}": false, "{lease,256}": false,
@@ -121,7 +121,7 @@ func TestLargeRequests(t *testing.T) {
 	}
 }
 
-// What there is no room for is refused at once.
+// A request for which there is no room is refused at once.
 func TestNoRoom(t *testing.T) {
 	for name, c := range map[string]*caller{"too many run": {ctx: t.Context(), full: true}, "too much is held": {ctx: t.Context(), crowded: true}} {
 		h := handlerOf(&stock{perTick: 1 << 16, left: 100})
@@ -137,7 +137,7 @@ func TestNoRoom(t *testing.T) {
 	}
 }
 
-// alone is a source that is asked for one large request at a time.
+// alone is a source that accepts one large request at a time.
 type alone struct {
 	idserver.Source
 	t    *testing.T
@@ -177,7 +177,7 @@ func TestLargeAlone(t *testing.T) {
 	}
 }
 
-// What is no call that is known is logged, and nothing else is.
+// Only unknown calls are logged.
 func TestUnknownIsLogged(t *testing.T) {
 	for request, want := range map[string]bool{"hello": true, "{get,1,2,3}": true, "get": false, "{get,1}": false} {
 		var log strings.Builder

@@ -7,7 +7,7 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// terms appends what an Erlang caller is answered.
+// terms appends an Erlang caller's reply.
 type terms struct {
 	dst    []byte
 	caps   etf.Caps
@@ -20,8 +20,8 @@ func (t *terms) tuple(arity int) { t.dst = etf.AppendTupleHeader(t.dst, arity) }
 func (t *terms) list(n int)      { t.dst = etf.AppendListHeader(t.dst, n) }
 func (t *terms) end()            { t.dst = etf.AppendNil(t.dst) }
 
-// result begins {ok, Result}, of which it reports that the Result is to follow, or
-// appends {error, Reason}.
+// result begins {ok, Result} and reports that the Result must follow, or appends
+// {error, Reason}.
 func (t *terms) result(err error) bool {
 	t.tuple(2)
 	if err != nil {
@@ -33,7 +33,7 @@ func (t *terms) result(err error) bool {
 	return true
 }
 
-// id appends an id. A string is of 1 to 128 characters, whatever the format and the base.
+// id appends an id. A string has 1 to 128 characters, whatever the format and base.
 func (t *terms) id(id idserver.Number) {
 	if t.base == idserver.Octets {
 		size := t.format.Size()
@@ -102,14 +102,14 @@ func (t *terms) info(i *idserver.Info) {
 	list = append(list, property("uptime", i.Uptime.Milliseconds()), property("version", etf.String(i.Version)))
 	dst, err := etf.Append(t.dst, list, t.caps)
 	if err != nil {
-		panic(err) // there is nothing in it that a peer may not know
+		panic(err) // nothing in it is unknown to any peer
 	}
 	t.dst = dst
 }
 
 func property(name etf.Atom, value etf.Term) etf.Term { return etf.Tuple{name, value} }
 
-// count is how many ids the runs have.
+// count returns how many ids the runs have.
 func count(runs []idserver.Run) (n int) {
 	for _, run := range runs {
 		n += run.Count

@@ -8,7 +8,7 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// kind is what a request is for: a method of an id server, or none.
+// kind is what a request asks for: a method of an id server, or nothing known.
 type kind uint8
 
 const (
@@ -25,7 +25,7 @@ const (
 	info
 )
 
-// request is a call of an Erlang caller, taken apart.
+// request is a decoded call of an Erlang caller.
 type request struct {
 	kind        kind
 	base        int // of an id in the reply, or of the text
@@ -35,8 +35,8 @@ type request struct {
 	text        string // of an id
 }
 
-// decode reads an external term into an empty request. One with an argument that is out
-// of range or of another type is invalid.
+// decode reads an external term into an empty request. An argument out of range or of
+// the wrong type makes it invalid.
 func (q *request) decode(term []byte) {
 	r := etf.NewReader(term)
 	if r.Peek() == etf.SmallTupleExt {
@@ -107,7 +107,7 @@ func (q *request) readBase(r *etf.Reader) {
 	}
 }
 
-// digits returns the base n, and whether there are digits of it.
+// digits returns the base n, and whether it is a valid base.
 func digits(n int64) (base int, ok bool) { return int(n), flake.MinBase <= n && n <= flake.MaxBase }
 
 // readCount reads 1 to most.
@@ -127,7 +127,7 @@ func (q *request) readMeta(r *etf.Reader) {
 	q.meta = uint8(n)
 }
 
-// readText reads the id that is to be taken apart. A string is a text for sure.
+// readText reads the id to decompose. A string is always a text.
 func (q *request) readText(r *etf.Reader) {
 	var text []byte
 	if r.Peek() == etf.BinaryExt {
@@ -135,7 +135,7 @@ func (q *request) readText(r *etf.Reader) {
 	} else {
 		q.base, text = idserver.Canonical, r.StringExt()
 	}
-	if len(text) <= idserver.MaxText { // else it is none, as an empty one
+	if len(text) <= idserver.MaxText { // else it counts as empty: no id
 		q.text = string(text)
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// id is the one that a recorded caller got in answer to get.
+// id is one that a recorded caller got for get.
 var id = flake.Make(0x1a1fac6c4f3, 0x02fc00000001, 0)
 
 // made returns the id, or fails.
@@ -38,7 +38,7 @@ func source(err error) idserver.Source {
 	return made{idserver.Flake(ids), err}
 }
 
-// What may be asked, in all the forms that callers have for it.
+// All requests, in all forms that callers use.
 func TestDecodeRequest(t *testing.T) {
 	octets := request{kind: get}
 	text := func(base int) request { return request{kind: get, base: base} }
@@ -95,7 +95,7 @@ func TestDecodeRequest(t *testing.T) {
 	}
 }
 
-// What is answered, byte by byte, to a peer of today and to an old one.
+// The answers, byte by byte, to a current peer and an old one.
 func TestReply(t *testing.T) {
 	const octets = "m\x00\x00\x00\x10\x00\x00\x01\xa1\xfa\xc6\xc4\xf3\x02\xfc\x00\x00\x00\x01\x00\x00"
 	const binary = "k\x00\x69" +
@@ -124,7 +124,7 @@ func TestReply(t *testing.T) {
 	}
 }
 
-// An id is asked for only if one is wanted.
+// An id is taken only if one is wanted.
 func TestOnlyIDsFail(t *testing.T) {
 	for request, want := range map[string]string{
 		"get": "{error,shutdown}", "{get,16}": "{error,shutdown}", "{get,1}": "{error,badarg}", "hello": "ok",
@@ -135,7 +135,7 @@ func TestOnlyIDsFail(t *testing.T) {
 	}
 }
 
-// What is not answered with an id is logged, as Erlang text.
+// Requests not answered with an id are logged, as Erlang text.
 func TestLog(t *testing.T) {
 	var log bytes.Buffer
 	h := handlerOf(source(nil))
@@ -162,7 +162,7 @@ func TestTimer(t *testing.T) {
 	}
 }
 
-// FuzzRequest checks that whatever is asked is answered by one well-formed term.
+// FuzzRequest checks that every request is answered by one well-formed term.
 func FuzzRequest(f *testing.F) {
 	for _, term := range []string{
 		"w\x03get", "h\x02w\x03geta\x3e", "h\x02d\x00\x03getn\x09\x00123456789", "h\x01w\x03get",

@@ -9,26 +9,25 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// What the connections of a node hold in memory beyond their floors, which any
-// ordinary call fits in. Without these bounds every limit of a connection would have
-// to be multiplied by their number.
+// These bound the memory that all connections of a node hold beyond their floors; any
+// ordinary call fits in its floor. Without them, every limit of a connection would
+// have to be multiplied by the number of connections.
 const (
-	// MaxShared bounds what they need together: frames and answers that are large,
-	// monitors and links by the hundred, functions that run, messages while they
-	// are terms.
+	// MaxShared bounds what all need together: large frames and answers, monitors and
+	// links by the hundred, running functions, messages while they are terms.
 	MaxShared = 32 << 20
 
-	// MaxSmall is what there is besides for connections that hold no more than
-	// smallShare each, so that the large ones leave them some.
+	// MaxSmall is extra room for connections that hold at most smallShare each, so that
+	// large ones leave them some.
 	MaxSmall   = 4 << 20
 	smallShare = 128 << 10
 
-	// MaxSpare bounds what they keep to be faster, and can do without: buffers in
-	// which the calls of a busy peer gather, and room to be used again.
+	// MaxSpare bounds what they keep for speed and can do without: buffers that gather
+	// the calls of a busy peer, and room for reuse.
 	MaxSpare = 8 << 20
 )
 
-// The floors: what each may hold that is counted nowhere.
+// The floors: what each connection may hold uncounted.
 const (
 	ownInput   = firstBuffer
 	ownOutput  = 4 << 10
@@ -36,39 +35,39 @@ const (
 	ownLines   = 2 << 10 // about five calls
 	ownSpare   = 1 << 10 // of each kind
 
-	// ownLarge is the size of an answer that Turn makes way for without asking.
+	// ownLarge is the size of an answer that needs no turn.
 	ownLarge = 64 << 10
 
-	// ownMessage is the size of a message that is made terms of without asking:
-	// any call of a server that is there, whatever the nodes' names.
+	// ownMessage is the size of a message that is decoded without asking for room: any
+	// call of a server here, whatever the nodes' names.
 	ownMessage = 3 << 10
 
 	// ownArguments is the same for a message that waits.
 	ownArguments = 512
 )
 
-var errShared = errors.New("no room: the connections hold too much as it is")
+var errShared = errors.New("no room: the connections already hold too much")
 
-// pool is what is held of MaxShared and MaxSmall, and of MaxSpare. When there is no
-// room, the connection that holds most, and has held most of it for long, makes some:
-// it is ended, if who asks would hold less.
+// pool counts what is held of MaxShared and MaxSmall, and of MaxSpare. When there is
+// no room, it ends the connection that holds most, and has held most of it for long,
+// if the asking one would hold less.
 type pool struct {
-	percent int // of the bounds that there is, 0: all
+	percent int // of the bounds; 0: all
 
 	held  atomic.Int64
 	spare atomic.Int64
 
-	// Nothing is allocated under mu: who does may have to wait for the garbage
-	// collector, and all others would wait with it.
+	// Nothing allocates under mu: an allocation may wait for the garbage collector, and
+	// everybody else would wait too.
 	mu     sync.Mutex
-	shares []*share // that hold something
+	shares []*share // those that hold something
 
-	// Until then nobody is found whose weight is more than so much.
+	// Before futile, no share outweighs futileMore.
 	futile     time.Time
 	futileMore int
 }
 
-// part is what there is of a bound.
+// part returns this pool's part of a bound.
 func (p *pool) part(bound int) int {
 	if p.percent == 0 {
 		return bound
@@ -76,7 +75,7 @@ func (p *pool) part(bound int) int {
 	return bound * p.percent / 100
 }
 
-// limit is how much all may hold, for one that holds so much of it.
+// limit returns how much all may hold, for a share that holds this much of it.
 func (p *pool) limit(held int) int {
 	limit := p.part(MaxShared)
 	if held <= smallShare {
@@ -98,11 +97,10 @@ func (p *pool) remove(s *share) {
 	p.shares = p.shares[:last]
 }
 
-// makeRoom stops the share that weighs most, if that is more than the asking one
-// would with all that it wants, and returns it. A share weighs what it holds, and what
-// it has long held once more: so of many that hold about as much, it is not who calls
-// often and holds little between the calls. One that wants much takes room only of
-// what was long held.
+// makeRoom stops and returns the heaviest share, if it weighs more than the asking one
+// would with all it wants. A share weighs what it holds, plus what it has held for
+// long: so among many that hold about as much, a frequent caller that holds little
+// between calls is spared. For one that wants much, only what was long held counts.
 func (p *pool) makeRoom(asks *share, all int) *share {
 	now := time.Now()
 	than := all + asks.steady(now)
@@ -119,7 +117,7 @@ func (p *pool) makeRoom(asks *share, all int) *share {
 		}
 	}
 	if most == nil {
-		const pause = 10 * time.Millisecond // looking costs as much as there are connections
+		const pause = 10 * time.Millisecond // looking visits every connection
 		p.futile, p.futileMore = now.Add(pause), than
 		return nil
 	}
@@ -127,19 +125,18 @@ func (p *pool) makeRoom(asks *share, all int) *share {
 	return most
 }
 
-// account is what one part of a connection holds. Whoever guards that part
-// guards it.
+// account is what one part of a connection holds. That part's lock guards it.
 type account struct {
 	share *share
-	spare bool // of MaxSpare
-	own   int  // bytes that are of the floor
-	taken int  // of the pool
+	spare bool // counted in MaxSpare
+	own   int  // bytes that belong to the floor
+	taken int  // from the pool
 }
 
-// accountStep is what is taken of a pool at a time, so that it is not asked often.
+// accountStep is how much is taken from a pool at a time, so that it is asked seldom.
 const accountStep = 4 << 10
 
-// hold changes the bytes held to n, or reports that the pool has not as many.
+// hold changes the bytes held to n, or reports that the pool has no room for them.
 func (a *account) hold(n int) bool {
 	if n <= a.own && a.taken == 0 { // an ordinary call
 		return true
@@ -150,7 +147,7 @@ func (a *account) hold(n int) bool {
 		if !a.take(more) {
 			return false
 		}
-	case more == 0, more == -accountStep && n > a.own/2: // it may soon be wanted again
+	case more == 0, more == -accountStep && n > a.own/2: // it may soon be needed again
 		return true
 	case a.spare:
 		a.share.pool.spare.Add(int64(more))
@@ -172,8 +169,8 @@ func (a *account) take(n int) bool {
 	return true
 }
 
-// weight is what a message may take as terms: the smallest element is two
-// bytes, a term of no more than 40, and half of that again is for what is made on the way.
+// weight is what a message may take as terms: the smallest element has two bytes, its
+// term takes up to 40, and decoding needs half as much again.
 func weight(message []byte, own int) int {
 	const perOctet, most = 30, 60 * etf.MaxElements
 	if len(message) <= own {
@@ -182,7 +179,7 @@ func weight(message []byte, own int) int {
 	return len(message) + min(perOctet*len(message), most)
 }
 
-// weigh takes room for a message as terms. What it returns has to be given back.
+// weigh takes room for a message as terms. The caller must give taken back.
 func (c *Conn) weigh(message []byte, own int) (taken int, err error) {
 	taken = weight(message, own)
 	if !c.share.take(taken) {

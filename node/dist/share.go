@@ -2,7 +2,7 @@ package dist
 
 import "time"
 
-// longHeld is how long a connection has to hold something for that to count twice.
+// longHeld is how long a connection must hold something for that to count twice.
 const longHeld = time.Second
 
 // share is what one connection holds of the pool.
@@ -11,17 +11,16 @@ type share struct {
 	end  func() // ends the connection
 
 	held   int
-	pinned int    // of this, what stays though the connection ends
-	ended  bool   // what it held counts no more, but for what is pinned
-	place  int    // in pool.shares, if it holds something
-	next   *share // that was stopped before
+	pinned int    // the part of held that outlives the connection
+	ended  bool   // only what is pinned still counts
+	place  int    // in pool.shares, if it holds anything
+	next   *share // the one stopped before
 
 	since time.Time // when least[0] began
-	least [2]int    // that it held since then, and for longHeld before that
+	least [2]int    // the least held since then, and in the longHeld before that
 }
 
-// take takes n bytes, or reports that there is no room. To take or give less than
-// nothing is nothing.
+// take takes n bytes, or reports that there is no room. Like give, it ignores n <= 0.
 func (s *share) take(n int) bool {
 	if n <= 0 {
 		return true
@@ -57,8 +56,8 @@ func (s *share) give(n int) {
 	}
 }
 
-// pin has n bytes of those held count until unpin, though the connection end before
-// that, unless it has.
+// pin makes n held bytes count until unpin, even if the connection ends before that,
+// unless it has ended already.
 func (s *share) pin(n int) bool {
 	s.pool.mu.Lock()
 	defer s.pool.mu.Unlock()
@@ -69,7 +68,7 @@ func (s *share) pin(n int) bool {
 	return true
 }
 
-// unpin gives back what was pinned.
+// unpin gives back pinned bytes.
 func (s *share) unpin(n int) {
 	s.pool.mu.Lock()
 	defer s.pool.mu.Unlock()
@@ -77,8 +76,7 @@ func (s *share) unpin(n int) {
 	s.change(-n)
 }
 
-// stop has nothing count but what is pinned. The rest the connection lets go of while
-// it ends.
+// stop leaves only pinned bytes counted. The connection releases the rest as it ends.
 func (s *share) stop() {
 	s.ended = true
 	s.change(s.pinned - s.held)
@@ -99,7 +97,7 @@ func (s *share) change(n int) {
 	}
 }
 
-// turn begins anew with what is held, once in longHeld.
+// turn starts the next period of longHeld, if this one is over.
 func (s *share) turn(now time.Time) {
 	switch since := now.Sub(s.since); {
 	case since >= 2*longHeld:
@@ -109,7 +107,7 @@ func (s *share) turn(now time.Time) {
 	}
 }
 
-// steady is the least that it held for longHeld.
+// steady returns the least held for longHeld.
 func (s *share) steady(now time.Time) int {
 	s.turn(now)
 	return min(s.least[0], s.least[1])

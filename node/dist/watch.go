@@ -8,17 +8,17 @@ import (
 )
 
 // MaxWatches bounds the monitors, and the links, that one peer may hold on our
-// processes. One more is answered as if the process had ended, with the reason
-// system_limit. What they hold beyond a dozen or so is of [MaxShared], and one for
-// which that has no room is answered likewise.
+// processes. One more is answered as if the process had ended, with reason
+// system_limit. So is one for which [MaxShared] has no room; beyond a dozen or so they
+// count there.
 const MaxWatches = 1 << 17
 
 // watchSize is what a monitor or a link takes besides its terms, as measured.
 const watchSize = 160
 
-// watches are the monitors and links that the peer's processes hold on ours. A
-// monitor that comes and goes with every call costs no lock but the connection's own,
-// and its reference is kept as it came.
+// watches are the monitors and links that the peer's processes hold on ours. A monitor
+// set and removed with every call costs no lock but the connection's own; its
+// reference is kept as it came.
 type watches struct {
 	mu       sync.Mutex
 	monitors monitors
@@ -30,7 +30,7 @@ type watches struct {
 
 type link struct {
 	process uint64
-	ours    string // our pid, as the peer gave it
+	ours    string // our pid, as the peer wrote it
 	theirs  string
 }
 
@@ -48,13 +48,13 @@ func (w *watches) clear() {
 	w.account.hold(0)
 }
 
-// settle counts what is held, for monitors to come too: so the pool need not be asked
-// with each call. It reports whether there is room.
+// settle counts what is held, with spares for later monitors, so that not every call
+// asks the pool. It reports whether there is room.
 func (w *watches) settle() bool {
 	return w.account.hold(w.held + w.monitors.idle() + w.links.idle())
 }
 
-// shrink lets go of what is held for those to come.
+// shrink releases what is held for later ones.
 func (w *watches) shrink() {
 	w.monitors.shrink()
 	w.links.shrink()
@@ -106,7 +106,7 @@ func (w *watches) addLink(l link) bool {
 	return false
 }
 
-// forgetLink reports whether there was one.
+// forgetLink removes a link, and reports whether it existed.
 func (w *watches) forgetLink(l link) bool {
 	_, linked := w.links.all[l]
 	if linked {
@@ -168,12 +168,12 @@ func (c *Conn) recvUnlink(m *wire.Message) error {
 
 func (c *Conn) recvUnlinkID(m *wire.Message) error {
 	id, from, to := m.Args[0], m.Args[1], m.Args[2]
-	c.unlink(from, to) // first: no exit signal comes behind the acknowledgement
+	c.unlink(from, to) // first: no exit signal may follow the acknowledgement
 	c.sendControl(wire.OpUnlinkIDAck, id, to, from)
 	return nil
 }
 
-// unlink forgets a link, and reports whether there was one.
+// unlink removes a link, and reports whether it existed.
 func (c *Conn) unlink(from, to []byte) bool {
 	_, id, _ := etf.PidParts(to)
 	l := link{id, string(to), string(from)}
@@ -182,8 +182,8 @@ func (c *Conn) unlink(from, to []byte) bool {
 	return c.watches.forgetLink(l)
 }
 
-// watch sees to it that the end of a process is told which has ended since it was
-// found: its end may have been told to all before the watch was set.
+// watch tells the end of a process that has ended since it was found: its end may have
+// been told to all before the watch was set.
 func (c *Conn) watch(p *Process) {
 	if c.proto.Processes.ByID(p.ID) == nil {
 		c.ended(p.ID, etf.Atom("noproc"))
@@ -195,16 +195,16 @@ func (c *Conn) ended(id uint64, reason etf.Term) {
 	c.tell(c.reason(reason), func(process uint64) bool { return process == id })
 }
 
-// endedAll tells them that all of ours have.
+// endedAll tells them that all of ours have ended.
 func (c *Conn) endedAll(reason string) {
 	c.tell(c.atom(reason), func(uint64) bool { return true })
 }
 
-// maxReason bounds the reason of an end, which all who watch are told.
+// maxReason bounds an exit reason, which everyone who watches is told.
 const maxReason = 200
 
-// reason encodes the reason of an end. One that is large, or that the peer cannot
-// read, is killed to it.
+// reason encodes an exit reason. A large one, or one that the peer cannot read,
+// becomes killed.
 func (c *Conn) reason(reason etf.Term) []byte {
 	b, err := etf.Append(nil, reason, c.caps)
 	if err != nil || len(b) > maxReason {
@@ -232,7 +232,7 @@ func (c *Conn) tell(reason []byte, of func(process uint64) bool) {
 	c.out.poke()
 }
 
-// unwatchAll forgets all, at the end of the connection.
+// unwatchAll removes all watches, at the end of the connection.
 func (c *Conn) unwatchAll() {
 	c.watches.mu.Lock()
 	defer c.watches.mu.Unlock()

@@ -13,14 +13,14 @@ import (
 	"github.com/flake-go/flake/node/reserve"
 )
 
-// What the server grants its peers. A host is what [host.Of] tells apart: the loopback is none.
+// Limits of the server. A host is what [host.Of] returns: the loopback is none.
 const (
 	maxRegistered = 1024                  // nodes
-	maxWaiting    = 1024                  // connections besides; one more has another hung up on
+	maxWaiting    = 1024                  // other connections; one more has another hung up on
 	maxPerHost    = 256                   // of these, of one host
 	maxRequest    = 2048                  // bytes; the largest ALIVE2_REQ has 1288
 	answerTime    = 5 * time.Second       // until a request is complete and answered
-	grace         = 50 * time.Millisecond // in which nobody is hung up on; the next one waits
+	grace         = 50 * time.Millisecond // nobody is hung up on within it; the next one waits
 )
 
 // Server is an EPMD. Only peers on its own host can register; all can look up.
@@ -49,7 +49,7 @@ type visit struct {
 func (v *visit) Host() netip.Addr { return v.host }
 
 // NewServer makes a server that logs to log. The first creation it returns follows the clock,
-// so that a node which registers anew after a restart of the server gets another one.
+// so a node that registers again after the server restarts gets a new one.
 func NewServer(log *slog.Logger) *Server {
 	return &Server{
 		log:        log,
@@ -61,8 +61,8 @@ func NewServer(log *slog.Logger) *Server {
 	}
 }
 
-// Serve answers the connections of l until that fails or Close closes it, which makes it
-// return nil. It may be called for several listeners.
+// Serve answers the connections of l until that fails or Close closes it; then it returns nil.
+// It may be called for several listeners.
 func (s *Server) Serve(l net.Listener) error {
 	if !s.listen(l) {
 		return l.Close()
@@ -112,7 +112,7 @@ func (s *Server) listen(l net.Listener) bool {
 	return true
 }
 
-// accept serves conn in a goroutine of its own. If there are too many, another has to go.
+// accept serves conn on its own goroutine. If there are too many, another must go.
 func (s *Server) accept(conn net.Conn) {
 	v := &visit{conn, host.Of(conn.RemoteAddr()), isLocal(conn), time.Now()}
 	out, ok := s.enter(v)
@@ -130,8 +130,8 @@ func (s *Server) accept(conn net.Conn) {
 	})
 }
 
-// enter counts a connection in. If there are too many, it returns the one to hang up on,
-// when that has had the time to say what it wants.
+// enter counts a connection in. If there are too many, it returns the one to hang up on, once
+// that has had time to say what it wants.
 func (s *Server) enter(v *visit) (out *visit, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -148,9 +148,8 @@ func (s *Server) enter(v *visit) (out *visit, ok bool) {
 	return out, true
 }
 
-// tooMany finds who has waited the longest of a host that has too many connections, or
-// else of the one that has the most if there are too many in all. A peer that means well
-// says what it wants at once.
+// tooMany finds the longest waiting connection of a host that has too many, or of the host
+// with most if there are too many in all. A friendly peer says what it wants at once.
 func (s *Server) tooMany(host netip.Addr) (out *visit) {
 	ofHost, inAll := s.waiting.Full(host)
 	if !ofHost && !inAll {
@@ -173,7 +172,7 @@ var (
 	errFull   = errors.New("as many nodes are registered as may be")
 )
 
-// stay counts a connection among the registrations, which are never hung up on.
+// stay counts a connection as a registration, which is never hung up on.
 func (s *Server) stay(v *visit) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -195,8 +194,8 @@ func (s *Server) forget(v *visit) {
 	s.registered.Remove(v)
 }
 
-// isLocal tells whether the peer is on this host: on the loopback, or at the very address it
-// has called.
+// isLocal reports whether the peer is on this host: on the loopback, or at the very address it
+// called.
 func isLocal(conn net.Conn) bool {
 	peer, err := netip.ParseAddrPort(conn.RemoteAddr().String())
 	if err != nil {

@@ -5,8 +5,7 @@ import (
 	"slices"
 )
 
-// Line is connections in the order in which they were added, and how many of them there
-// may be at a time: whoever adds one looks first whether the line is full.
+// Line holds connections in the order added, and their limits. Check Full before Add.
 type Line[C Conn] struct {
 	Most    int
 	PerHost int // 0: as Most; the loopback is no host

@@ -43,7 +43,7 @@ func TestLine(t *testing.T) {
 	check("those of the loopback came", "none", true, a1, b, home, h2, h3)
 }
 
-// A line without a limit for a host is full in all alone.
+// A line without a limit per host is full only in all.
 func TestLineOfAnyHost(t *testing.T) {
 	l := Line[*conn]{Most: 1}
 	c := &conn{"192.0.2.1"}

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// atMost has the process have no more descriptors than n until the test ends.
+// atMost limits the process to n descriptors until the test ends.
 func atMost(t *testing.T, n int) {
 	t.Helper()
 	var old syscall.Rlimit
@@ -30,7 +30,8 @@ func atMost(t *testing.T, n int) {
 	t.Cleanup(func() { syscall.Setrlimit(syscall.RLIMIT_NOFILE, &old) })
 }
 
-// However many connect, a file can be opened; and when some have gone, others get in.
+// However many callers connect, a file can be opened; when some have gone, others get
+// in.
 func TestListener(t *testing.T) {
 	atMost(t, Needed)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -51,7 +52,7 @@ func TestListener(t *testing.T) {
 			in <- c
 		}
 	}()
-	// dial tells whether who dials gets in.
+	// dial reports whether a caller gets in.
 	var ours []net.Conn
 	dial := func() bool {
 		t.Helper()

@@ -21,7 +21,7 @@ import (
 type server struct {
 	node       *node.Node
 	generators generators
-	cookie     string // where the cookie is from, if not from the file
+	cookie     string // where the cookie came from, if not the file
 	http       *door  // or nil
 }
 
@@ -44,7 +44,7 @@ func start(ctx context.Context, cfg config.Config, stdout io.Writer, log *slog.L
 			return nil, err
 		}
 	}
-	// Generators may wait for the clock, other nodes of the machine shall not.
+	// Generators may wait for the clock; other nodes of the machine must not.
 	keeper := &epmd.Keeper{Mode: epmd.Mode(cfg.Node.EPMD), Log: log}
 	if err := keeper.Prepare(ctx); err != nil {
 		return nil, err
@@ -94,7 +94,7 @@ func worker(cfg config.Flake) (w flake.Worker, source string, err error) {
 	return w, "interface " + name, err
 }
 
-// originalConfig returns the settings by the names of the original's sys.config.
+// originalConfig returns the settings under the names of the original's sys.config.
 func originalConfig(cfg config.Flake) map[etf.Atom]etf.Term {
 	settings := map[etf.Atom]etf.Term{
 		"timestamp_path":     etf.String(cfg.TimestampPath),
