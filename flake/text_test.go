@@ -156,9 +156,6 @@ func TestStringIsPaddedBase62(t *testing.T) {
 		if want, _ := id.Padded(62); id.String() != want || len(want) != 22 {
 			t.Errorf("%q, want %q", id.String(), want)
 		}
-		if got, err := id.AppendText([]byte("x")); string(got) != "x"+id.String() || err != nil {
-			t.Errorf("appended: %q, %v", got, err)
-		}
 	}
 }
 
