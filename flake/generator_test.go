@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -118,6 +119,9 @@ func TestNextContextGivesUp(t *testing.T) {
 func TestGeneratorRefusesWhatDoesNotFit(t *testing.T) {
 	if _, err := NewGenerator(MaxWorker+1, Options{}); err == nil {
 		t.Error("a worker of 49 bits is taken")
+	}
+	if g, err := Open(t.Context(), filepath.Join(t.TempDir(), "timestamp"), MaxWorker+1, Options{}); err == nil {
+		t.Errorf("a worker of 49 bits is taken: %v", g)
 	}
 	if g, err := NewGenerator(MaxWorker, Options{}); err != nil || g.Worker() != MaxWorker {
 		t.Errorf("the highest worker: %v", err)
