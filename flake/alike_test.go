@@ -57,26 +57,38 @@ type generatorOf[ID any] interface {
 // A format is what its package has as functions.
 type format[ID idOf[ID], P pointerTo[ID], G generatorOf[ID]] struct {
 	open      func(ctx context.Context, path string, clock func() uint64) (G, error)
+	reserve   func(g G, n int) (count int, err error)
 	parse     func(text string) (ID, error)
+	mustParse func(text string) ID
 	parseBase func(text string, base int) (ID, error)
 	width     func(base int) int
+	zero      G
 }
 
 func TestAlike(t *testing.T) {
 	t.Run("flake", format[flake.ID, *flake.ID, *flake.Generator]{
 		func(ctx context.Context, path string, clock func() uint64) (*flake.Generator, error) {
 			return flake.Open(ctx, path, 7, flake.Options{Clock: clock})
-		}, flake.Parse, flake.ParseBase, flake.Width,
+		}, func(g *flake.Generator, n int) (int, error) {
+			run, err := g.Reserve(context.Background(), n)
+			return run.Count, err
+		}, flake.Parse, flake.MustParse, flake.ParseBase, flake.Width, new(flake.Generator),
 	}.test)
 	t.Run("snowflake", format[snowflake.ID, *snowflake.ID, *snowflake.Generator]{
 		func(ctx context.Context, path string, clock func() uint64) (*snowflake.Generator, error) {
 			return snowflake.Twitter.Open(ctx, path, 7, snowflake.Options{Clock: clock})
-		}, snowflake.Parse, snowflake.ParseBase, snowflake.Width,
+		}, func(g *snowflake.Generator, n int) (int, error) {
+			run, err := g.Reserve(context.Background(), n)
+			return run.Count, err
+		}, snowflake.Parse, snowflake.MustParse, snowflake.ParseBase, snowflake.Width, new(snowflake.Generator),
 	}.test)
 	t.Run("sno", format[sno.ID, *sno.ID, *sno.Generator]{
 		func(ctx context.Context, path string, clock func() uint64) (*sno.Generator, error) {
 			return sno.Open(ctx, path, &sno.Snapshot{Partition: sno.Partition{0, 7}}, sno.Options{Clock: clock})
-		}, sno.Parse, sno.ParseBase, sno.Width,
+		}, func(g *sno.Generator, n int) (int, error) {
+			run, err := g.Reserve(context.Background(), n)
+			return run.Count, err
+		}, sno.Parse, sno.MustParse, sno.ParseBase, sno.Width, new(sno.Generator),
 	}.test)
 }
 
@@ -90,6 +102,7 @@ func (f format[ID, P, G]) test(t *testing.T) {
 			t.Fatal(err)
 		}
 		last = f.testGenerator(t, g, milli, last)
+		f.testReserve(t, g)
 		if other, err := f.open(t.Context(), path, clock); err == nil {
 			t.Errorf("opened twice: %v", other)
 		}
@@ -104,6 +117,9 @@ func (f format[ID, P, G]) test(t *testing.T) {
 	if last.IsZero() || !none.IsZero() || none.Compare(last) != -1 || last.Compare(last) != 0 {
 		t.Errorf("%v and %v", none, last)
 	}
+	f.testZero(t)
+	f.testAllocation(t)
+	t.Run("day ahead", f.testDayAhead)
 }
 
 func (f format[ID, P, G]) testGenerator(t *testing.T, g G, milli uint64, last ID) (id ID) {
@@ -134,8 +150,63 @@ func (f format[ID, P, G]) testClosed(t *testing.T, g G, milli uint64) {
 	if id, err := g.Next(t.Context()); !errors.Is(err, flake.ErrClosed) || !errors.Is(g.Ready(), flake.ErrClosed) {
 		t.Errorf("closed: %v, %v, %v", id, err, g.Ready())
 	}
-	if at, sequence := g.Last(); at != milli || sequence != 3 || g.Mark().UnixMilli() != int64(milli) {
+	if at, sequence := g.Last(); at != milli || sequence != 5 || g.Mark().UnixMilli() != int64(milli) {
 		t.Errorf("closed, the last is %d:%d, the mark at %v", at, sequence, g.Mark())
+	}
+}
+
+func (f format[ID, P, G]) testReserve(t *testing.T, g G) {
+	for _, n := range []int{0, -1} {
+		if count, err := f.reserve(g, n); count != 0 || err == nil {
+			t.Errorf("%d ids: %d, %v", n, count, err)
+		}
+	}
+	if count, err := f.reserve(g, 2); count != 2 || err != nil {
+		t.Errorf("2 ids: %d, %v", count, err)
+	}
+}
+
+// The zero value has no ids, and says so.
+func (f format[ID, P, G]) testZero(t *testing.T) {
+	g := f.zero
+	id, err := g.Next(t.Context())
+	n, errN := g.NextN(t.Context(), make([]ID, 2))
+	count, errRun := f.reserve(g, 2)
+	if !id.IsZero() || n != 0 || count != 0 || err == nil || errN == nil || errRun == nil || g.Ready() == nil {
+		t.Errorf("%v, %v; %d, %v; %d, %v", id, err, n, errN, count, errRun)
+	}
+	if _, sequence := g.Last(); sequence != 0 || g.Waits() != 0 || g.Behind() != 0 || g.PerTick() != 0 {
+		t.Errorf("the last is %d of %d, %d waits, %v behind", sequence, g.PerTick(), g.Waits(), g.Behind())
+	}
+	at, errSaved := g.LastSaved()
+	if err := errors.Join(errSaved, g.CatchUp(t.Context()), g.Close(), g.Close()); err != nil || !g.Mark().IsZero() || !at.IsZero() {
+		t.Errorf("%v, the mark at %v, saved at %v", err, g.Mark(), at)
+	}
+}
+
+func (f format[ID, P, G]) testAllocation(t *testing.T) {
+	g, err := f.open(t.Context(), filepath.Join(t.TempDir(), "timestamp"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.Close()
+	id, err := g.Next(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids, text := make([]ID, 16), make([]byte, 0, 128)
+	short, _ := id.Text(62)
+	for name, do := range map[string]func(){
+		"Next":       func() { g.Next(t.Context()) },
+		"NextN":      func() { g.NextN(t.Context(), ids) },
+		"Reserve":    func() { f.reserve(g, 16) },
+		"AppendText": func() { id.AppendText(text) },
+		"AppendBase": func() { id.AppendBase(text, 62) },
+		"ParseBase":  func() { f.parseBase(short, 62) },
+	} {
+		if n := testing.AllocsPerRun(100, do); n != 0 {
+			t.Errorf("%s allocates %v times", name, n)
+		}
 	}
 }
 
@@ -151,7 +222,7 @@ func (f format[ID, P, G]) testText(t *testing.T, id ID) {
 	}
 	var read, json1, parsed ID
 	parsed, err := f.parse(own)
-	if err := errors.Join(err, P(&read).UnmarshalText(text), json.Unmarshal(data, &json1)); err != nil || read != id || json1 != id || parsed != id {
+	if err := errors.Join(err, P(&read).UnmarshalText(text), json.Unmarshal(data, &json1)); err != nil || read != id || json1 != id || parsed != id || f.mustParse(own) != id {
 		t.Errorf("%s comes back as %v, %v, %v, %v", own, read, json1, parsed, err)
 	}
 	for base := flake.MinBase; base <= flake.MaxBase; base++ {
@@ -182,10 +253,10 @@ func (f format[ID, P, G]) testText(t *testing.T, id ID) {
 func (f format[ID, P, G]) testValue(t *testing.T, id ID) {
 	value, err1 := id.Value()
 	data, err2 := id.MarshalBinary()
-	var scanned, text, read ID
-	if err := errors.Join(err1, err2, P(&scanned).Scan(value), P(&text).Scan(id.String()), P(&read).UnmarshalBinary(data)); err != nil ||
-		scanned != id || text != id || read != id {
-		t.Errorf("%v comes back as %v, %v, %v, %v", id, scanned, text, read, err)
+	var scanned, text, bytes, read ID
+	if err := errors.Join(err1, err2, P(&scanned).Scan(value), P(&text).Scan(id.String()), P(&bytes).Scan([]byte(id.String())), P(&read).UnmarshalBinary(data)); err != nil ||
+		scanned != id || text != id || bytes != id || read != id {
+		t.Errorf("%v comes back as %v, %v, %v, %v, %v", id, scanned, text, bytes, read, err)
 	}
 	for _, src := range []any{nil, "", []byte{}, []byte("-"), 1.5} {
 		kept := id
@@ -194,9 +265,18 @@ func (f format[ID, P, G]) testValue(t *testing.T, id ID) {
 		}
 	}
 	kept, own := id, id.String()
-	err3, err4 := P(&kept).UnmarshalText([]byte(own[1:]+"-")), P(&kept).UnmarshalBinary(data[1:])
-	if !errors.As(err3, new(*flake.ParseError)) || !errors.As(err4, new(*flake.ParseError)) || kept != id {
-		t.Errorf("%v, %v, %v", kept, err3, err4)
+	for _, bad := range []string{"", own[1:] + "-", own + own} {
+		if err := P(&kept).UnmarshalText([]byte(bad)); !errors.As(err, new(*flake.ParseError)) || kept != id {
+			t.Errorf("%q: %v, %v", bad, kept, err)
+		}
+		if with, ok := panics(func() { f.mustParse(bad) }).(*flake.ParseError); !ok {
+			t.Errorf("%q: MustParse panics with %v", bad, with)
+		}
+	}
+	for _, bad := range [][]byte{data[1:], append(data, 0)} {
+		if err := P(&kept).UnmarshalBinary(bad); !errors.As(err, new(*flake.ParseError)) || kept != id {
+			t.Errorf("%x: %v, %v", bad, kept, err)
+		}
 	}
 	if err := json.Unmarshal([]byte("null"), &kept); err != nil || kept != id {
 		t.Errorf("null: %v, %v", kept, err)
@@ -210,4 +290,10 @@ func (f format[ID, P, G]) testValue(t *testing.T, id ID) {
 	if err := null.Scan(nil); err != nil || null.Valid {
 		t.Errorf("NULL: %+v, %v", null, err)
 	}
+}
+
+func panics(do func()) (with any) {
+	defer func() { with = recover() }()
+	do()
+	return nil
 }

@@ -4,9 +4,8 @@ import (
 	"context"
 	"errors"
 	"math"
-	"slices"
+	"path/filepath"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/flake-go/flake/flake/internal/tick"
@@ -67,27 +66,6 @@ func TestNextWaitsForTheNextMillisecond(t *testing.T) {
 	}
 }
 
-func TestNextNTakesWholeRanges(t *testing.T) {
-	reads := 0
-	g := newGenerator(t, func() uint64 {
-		reads++
-		return uint64(1000 + reads/10)
-	})
-	ids := make([]ID, 3*perMilli+5)
-	if n, err := g.NextN(t.Context(), ids); n != len(ids) || err != nil {
-		t.Fatal(n, err)
-	}
-	if !slices.IsSortedFunc(ids, ID.Compare) || len(slices.Compact(slices.Clone(ids))) != len(ids) {
-		t.Error("the ids do not increase")
-	}
-	if ids[perMilli-1].Sequence() != 65535 || ids[perMilli].Sequence() != 0 || ids[perMilli].Milli() <= ids[0].Milli() {
-		t.Errorf("a millisecond ends with %x, the next begins with %x", ids[perMilli-1], ids[perMilli])
-	}
-	if n, err := g.NextN(t.Context(), nil); n != 0 || err != nil {
-		t.Error(n, err)
-	}
-}
-
 func TestClockBackwards(t *testing.T) {
 	clock := &handClock{1000}
 	g := newGenerator(t, clock.now)
@@ -95,6 +73,11 @@ func TestClockBackwards(t *testing.T) {
 	clock.milli = 999
 	if id, err := g.Next(t.Context()); !errors.Is(err, ErrClockBackwards) || id != (ID{}) {
 		t.Errorf("%v, %v", id, err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := g.CatchUp(ctx); !errors.Is(err, context.Canceled) || g.Behind() != time.Millisecond {
+		t.Errorf("caught up: %v, %v behind", err, g.Behind())
 	}
 	clock.milli = 1000
 	if after := next(t, g); after != Make(1000, g.Worker(), 1) || after.Compare(before) <= 0 {
@@ -117,25 +100,6 @@ func TestNextNTellsHowFarItCame(t *testing.T) {
 	}
 }
 
-// A clock read before another caller took a later millisecond has not gone
-// back.
-func TestOldReadingIsNotBackwards(t *testing.T) {
-	var g *Generator
-	clock, held := &handClock{1000}, true
-	g = newGenerator(t, func() uint64 {
-		now := clock.milli
-		if held { // the reader is held up, another comes by
-			held = false
-			clock.milli = 1001
-			next(t, g)
-		}
-		return now
-	})
-	if id := next(t, g); id != Make(1001, g.Worker(), 1) {
-		t.Errorf("%x", id)
-	}
-}
-
 func TestNextContextGivesUp(t *testing.T) {
 	clock := &handClock{1000}
 	g := newGenerator(t, clock.now)
@@ -152,32 +116,12 @@ func TestNextContextGivesUp(t *testing.T) {
 	}
 }
 
-// CatchUp waits for the clock, and Close ends a generator without a file too.
-func TestCatchUpAndClose(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		start, behind := time.Now(), uint64(0)
-		g := newGenerator(t, func() uint64 { return 1000 + uint64(time.Since(start).Milliseconds()) - behind })
-		before := next(t, g)
-		behind = 500
-		if err := g.CatchUp(t.Context()); err != nil || time.Since(start) < 500*time.Millisecond || next(t, g).Compare(before) <= 0 {
-			t.Errorf("%v after %v", err, time.Since(start))
-		}
-		last, sequence := g.Last()
-		if err := errors.Join(g.Close(), g.Close()); err != nil {
-			t.Error(err)
-		}
-		if id, err := g.Next(t.Context()); !errors.Is(err, ErrClosed) || !errors.Is(g.Ready(), ErrClosed) {
-			t.Errorf("closed: %v, %v, %v", id, err, g.Ready())
-		}
-		if at, of := g.Last(); at != last || of != sequence {
-			t.Errorf("closed, the last is %d:%d", at, of)
-		}
-	})
-}
-
 func TestGeneratorRefusesWhatDoesNotFit(t *testing.T) {
 	if _, err := NewGenerator(MaxWorker+1, Options{}); err == nil {
 		t.Error("a worker of 49 bits is taken")
+	}
+	if g, err := Open(t.Context(), filepath.Join(t.TempDir(), "timestamp"), MaxWorker+1, Options{}); err == nil {
+		t.Errorf("a worker of 49 bits is taken: %v", g)
 	}
 	if g, err := NewGenerator(MaxWorker, Options{}); err != nil || g.Worker() != MaxWorker {
 		t.Errorf("the highest worker: %v", err)
@@ -187,25 +131,6 @@ func TestGeneratorRefusesWhatDoesNotFit(t *testing.T) {
 		g := newGenerator(t, clock.now)
 		if id, err := g.Next(t.Context()); err == nil {
 			t.Errorf("at %d: %v", milli, id)
-		}
-	}
-}
-
-func TestNoAllocation(t *testing.T) {
-	g := newGenerator(t, nil)
-	ids, text := make([]ID, 16), make([]byte, 0, 128)
-	id := next(t, g)
-	short, _ := id.Text(62)
-	for name, f := range map[string]func(){
-		"Next":       func() { g.Next(t.Context()) },
-		"NextN":      func() { g.NextN(t.Context(), ids) },
-		"Reserve":    func() { g.Reserve(context.Background(), 16) },
-		"AppendText": func() { id.AppendText(text) },
-		"AppendBase": func() { id.AppendBase(text, 62) },
-		"ParseBase":  func() { ParseBase(short, 62) },
-	} {
-		if n := testing.AllocsPerRun(100, f); n != 0 {
-			t.Errorf("%s allocates %v times", name, n)
 		}
 	}
 }
@@ -226,11 +151,6 @@ func TestReserve(t *testing.T) {
 	if g.Waits() != 0 {
 		t.Errorf("%d waits", g.Waits())
 	}
-	for _, n := range []int{0, -1} {
-		if run, err := g.Reserve(t.Context(), n); err == nil {
-			t.Errorf("%d ids: %+v", n, run)
-		}
-	}
 }
 
 // Times beyond all ids count as the last that an id tells, and a zero value has
@@ -243,22 +163,5 @@ func TestFarTimes(t *testing.T) {
 	}
 	if lowest, highest := Span(before, far); lowest != (ID{}) || highest != Make(last, MaxWorker, 1<<16-1) {
 		t.Errorf("%x to %x", lowest, highest)
-	}
-}
-
-func TestZeroGenerator(t *testing.T) {
-	var g Generator
-	id, err := g.Next(t.Context())
-	n, errN := g.NextN(t.Context(), make([]ID, 2))
-	run, errRun := g.Reserve(t.Context(), 2)
-	if id != (ID{}) || n != 0 || run.Count != 0 || err == nil || errN == nil || errRun == nil || g.Ready() == nil {
-		t.Errorf("%v, %v; %d, %v; %v, %v", id, err, n, errN, run, errRun)
-	}
-	if milli, sequence := g.Last(); milli != 0 || sequence != 0 || g.Waits() != 0 || g.Behind() != 0 || g.Worker() != 0 || g.PerTick() != 0 {
-		t.Errorf("the last is %d:%d", milli, sequence)
-	}
-	at, errSaved := g.LastSaved()
-	if err := errors.Join(errSaved, g.CatchUp(t.Context()), g.Close(), g.Close()); err != nil || !g.Mark().IsZero() || !at.IsZero() {
-		t.Errorf("%v, the mark at %v, saved at %v", err, g.Mark(), at)
 	}
 }

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"math"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/flake-go/flake/flake"
 )
@@ -156,31 +156,17 @@ func TestClockBackwards(t *testing.T) {
 			t.Errorf("%s: %v, %v", name, id, err)
 		}
 	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := g.CatchUp(ctx); !errors.Is(err, context.Canceled) || g.Behind() != 42*time.Millisecond {
+		t.Errorf("caught up: %v, %v behind", err, g.Behind())
+	}
 	clock.milli += 42
 	if id := next(t, g); id != last+1 {
 		t.Errorf("%v after %v", id, last)
 	}
 	if milli, sequence := g.Last(); milli != someTime || sequence != 1 {
 		t.Errorf("the last is %d:%d", milli, sequence)
-	}
-}
-
-func TestCatchUp(t *testing.T) {
-	reads := uint64(someTime)
-	g := newTest(t, Idgen, 5, Options{Clock: func() uint64 { reads++; return reads }})
-	last := next(t, g)
-	reads -= 10 // behind, and catches up by being read
-	if err := g.CatchUp(t.Context()); err != nil {
-		t.Error(err)
-	}
-	if id := next(t, g); id <= last {
-		t.Errorf("%v after %v", id, last)
-	}
-	reads -= 10
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if err := g.CatchUp(ctx); !errors.Is(err, context.Canceled) {
-		t.Errorf("given up: %v", err)
 	}
 }
 
@@ -218,11 +204,6 @@ func TestReserve(t *testing.T) {
 			t.Errorf("%d ids: %+v, %v", c.n, run, err)
 		}
 	}
-	for _, n := range []int{0, -1} {
-		if run, err := g.Reserve(t.Context(), n); err == nil {
-			t.Errorf("%d ids: %+v", n, run)
-		}
-	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if n, err := g.NextN(ctx, make([]ID, 1)); n != 0 || !errors.Is(err, context.Canceled) {
@@ -230,101 +211,19 @@ func TestReserve(t *testing.T) {
 	}
 }
 
-func TestNextNTakesWholeRanges(t *testing.T) {
-	reads := uint64(0)
-	g := newTest(t, Twitter, 3, Options{Clock: func() uint64 {
-		reads++
-		return someTime + reads/10
-	}})
-	ids := make([]ID, 3*4096+5)
-	if n, err := g.NextN(t.Context(), ids); n != len(ids) || err != nil {
-		t.Fatal(n, err)
-	}
-	if !slices.IsSorted(ids) || len(slices.Compact(slices.Clone(ids))) != len(ids) {
-		t.Error("the ids do not increase")
-	}
-}
-
-func TestOpen(t *testing.T) {
-	path, milli, last := filepath.Join(t.TempDir(), "timestamp"), uint64(someTime), ID(0)
-	for range 2 {
-		d, err := Twitter.Open(t.Context(), path, 1, Options{Clock: func() uint64 { return milli }})
-		if err != nil {
-			t.Fatal(err)
-		}
-		id := next(t, d)
-		if want, _ := Twitter.Make(milli, 1, 0); id != want || id <= last {
-			t.Errorf("%v after %v, want %v", id, last, want)
-		}
-		if at, err := d.LastSaved(); at.UnixMilli() != int64(milli) || err != nil || d.Mark().UnixMilli() != int64(milli)+3000 {
-			t.Errorf("saved at %v, %v, the mark at %v", at, err, d.Mark())
-		}
-		if other, err := Twitter.Open(t.Context(), path, 1, Options{}); err == nil {
-			t.Errorf("opened twice: %v", other)
-		}
-		if err := d.Close(); err != nil {
-			t.Fatal(err)
-		}
-		if id, err := d.Next(t.Context()); !errors.Is(err, flake.ErrClosed) {
-			t.Errorf("after Close: %v, %v", id, err)
-		}
-		if at, sequence := d.Last(); at != milli || sequence != 0 {
-			t.Errorf("after Close the last is %d:%d", at, sequence)
-		}
-		if at := d.Mark(); at.UnixMilli() != int64(milli) {
-			t.Errorf("after Close the mark is at %v", at)
-		}
-		if err := d.Ready(); !errors.Is(err, flake.ErrClosed) {
-			t.Errorf("after Close: %v", err)
-		}
-		last = id
-		milli++
-	}
-	milli -= 10_000
-	if d, err := Twitter.Open(t.Context(), path, 1, Options{Clock: func() uint64 { return milli }}); !errors.Is(err, flake.ErrClockBackwards) {
-		t.Errorf("with the clock set back: %v, %v", d, err)
-	}
-}
-
 func TestNoAllocation(t *testing.T) {
 	g := newTest(t, Twitter, 1, Options{RandomStart: true})
-	ids, text := make([]ID, 16), make([]byte, 0, 64)
+	text := make([]byte, 0, 64)
 	id := next(t, g)
-	number, _ := id.Text(62)
 	short := Base58.Text(id)
 	for name, f := range map[string]func(){
 		"Next":        func() { g.Next(t.Context()) },
-		"NextN":       func() { g.NextN(t.Context(), ids) },
-		"Reserve":     func() { g.Reserve(context.Background(), 16) },
-		"AppendText":  func() { id.AppendText(text) },
-		"AppendBase":  func() { id.AppendBase(text, 62) },
 		"Base58":      func() { Base58.Append(text, id) },
-		"ParseBase":   func() { ParseBase(number, 62) },
 		"ParseBase58": func() { Base58.Parse(short) },
 	} {
 		if n := testing.AllocsPerRun(100, f); n != 0 {
 			t.Errorf("%s allocates %v times", name, n)
 		}
-	}
-}
-
-func TestZeroGenerator(t *testing.T) {
-	var g Generator
-	for name, next := range map[string]func() (ID, error){
-		"TryNext": g.TryNext,
-		"Next":    func() (ID, error) { return g.Next(t.Context()) },
-		"NextN":   func() (ID, error) { _, err := g.NextN(t.Context(), make([]ID, 2)); return 0, err },
-		"Reserve": func() (ID, error) { run, err := g.Reserve(t.Context(), 2); return run.First, err },
-	} {
-		if id, err := next(); id != 0 || err == nil {
-			t.Errorf("%s: %v, %v", name, id, err)
-		}
-	}
-	if err := errors.Join(g.CatchUp(t.Context()), g.Close()); err != nil {
-		t.Error(err)
-	}
-	if milli, sequence := g.Last(); milli != 0 || sequence != 0 || g.Waits() != 0 || g.PerTick() != 0 || g.Behind() != 0 || g.Ready() == nil {
-		t.Errorf("the last is %d:%d", milli, sequence)
 	}
 }
 

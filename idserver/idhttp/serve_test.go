@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"crypto/tls"
 	"errors"
 	"io"
 	"log/slog"
@@ -234,27 +233,6 @@ func testListenerEnds(t *testing.T) {
 		t.Errorf("%s", &log)
 	}
 	s.Stop(t.Context())
-}
-
-// Over TLS ids are handed out, and a connection is as busy as it is.
-func TestTLS(t *testing.T) {
-	with := httptest.NewTLSServer(nil) // for its certificate
-	defer with.Close()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := New(Options{TLS: func() *tls.Config { return with.TLS }})
-	s.Serve(l)
-	defer s.Stop(t.Context())
-	answer, err := with.Client().Get("https://" + l.Addr().String() + "/healthz")
-	if err != nil {
-		t.Fatal(err)
-	}
-	answer.Body.Close()
-	if answer.StatusCode != http.StatusOK {
-		t.Error(answer.Status)
-	}
 }
 
 // However many requests wait for a body that does not come, others are answered; and
