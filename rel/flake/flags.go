@@ -11,9 +11,6 @@ import (
 	"github.com/flake-go/flake/config"
 )
 
-// cookieVariable is the environment variable whose cookie wins over the file's.
-const cookieVariable = "FLAKE_COOKIE"
-
 // flags are those of a command: the ones that all have, which say what node it
 // is about, and its own.
 type flags struct {
@@ -26,7 +23,7 @@ func newFlags(command string) flags {
 	f.SetOutput(io.Discard)
 	f.file = f.String("config", "", "read the configuration from `FILE`; without it the defaults hold")
 	f.name = f.String("name", "", "node name, `name@host`")
-	f.cookie = f.String("setcookie", "", "the `cookie` that callers must hold; others can see it in ps, so rather set "+cookieVariable)
+	f.cookie = f.String("setcookie", "", "the `cookie` that callers must hold; others can see it in ps, so rather set FLAKE_COOKIE")
 	return f
 }
 
@@ -37,8 +34,8 @@ flake workers [FLAGS] [release NUMBER | after-restore]
                                 shows who has which number of etcd
 `
 
-// load parses the arguments, reads the file that they name, and lets the flags
-// win over it. It returns the arguments that are no flags, of which there may be
+// load parses the arguments, reads the file that they name, and lets the environment
+// win over it, and the flags over both. It returns the arguments that are no flags, of which there may be
 // as many as want says.
 func (f flags) load(args []string, want int, help io.Writer) (cfg config.Config, rest []string, err error) {
 	err = f.Parse(args)
@@ -54,9 +51,9 @@ func (f flags) load(args []string, want int, help io.Writer) (cfg config.Config,
 	if err != nil {
 		return cfg, nil, usageError{fmt.Errorf("%w; flags are %s", err, f.names())}
 	}
-	var won []config.Flag
-	if cookie := os.Getenv(cookieVariable); cookie != "" {
-		won = append(won, config.Flag{Name: cookieVariable, Key: "node.cookie", Value: cookie})
+	won, err := config.Environ(os.Environ())
+	if err != nil {
+		return cfg, nil, usageError{err}
 	}
 	f.Visit(func(set *flag.Flag) {
 		switch set.Name {
