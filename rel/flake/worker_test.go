@@ -1,0 +1,66 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// The environment configures the node. A random worker id stays with the file that the
+// timestamp is in, and goes with it.
+func TestRandomWorkerByTheEnvironment(t *testing.T) {
+	config := configFile(t, "")
+	path := filepath.Join(filepath.Dir(config), "timestamp")
+	t.Setenv("FLAKE_FLAKE_WORKER_ID", "random")
+	for key, value := range map[string]string{
+		"NAME": "orders", "FORMAT": "snowflake", "WORKER": "7", "EPOCH": "2003-07-11T09:08:07Z", // the epoch of no other test
+	} {
+		t.Setenv("FLAKE_GENERATOR_1_"+key, value)
+	}
+	life := func() (worker, output string) {
+		t.Helper()
+		n := spawn(t, freePort(t), command, "-noinput", "-config", config)
+		worker = n.await("  worker id ")
+		n.await("  generator  orders: snowflake, datacenter 0, worker 7")
+		n.signal(syscall.SIGTERM)
+		if status := n.wait(); status != 0 {
+			t.Fatalf("exit status %d", status)
+		}
+		if !strings.HasSuffix(worker, " (random, kept in "+path+")") {
+			t.Errorf("worker id %q, kept in %s?", worker, path)
+		}
+		return worker, n.output()
+	}
+	const made = "a worker id is made up"
+	first, output := life()
+	if !strings.Contains(output, made) {
+		t.Errorf("it is not logged: %s", output)
+	}
+	if second, output := life(); second != first || strings.Contains(output, made) {
+		t.Errorf("%s after %s: %s", second, first, output)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if third, _ := life(); third == first {
+		t.Errorf("%s again without the file", third)
+	}
+}
+
+// A variable that is not known, or whose value is wrong, is refused by its name.
+func TestBadEnvironment(t *testing.T) {
+	for name, want := range map[string]string{
+		"FLAKE_WORKER_ID": "flake: FLAKE_WORKER_ID: unknown, the nearest known variable is FLAKE_FLAKE_WORKER_ID\n",
+		"FLAKE_NODE_EPMD": "flake: FLAKE_NODE_EPMD: node.epmd = \"wrong\": \"auto\", \"off\" or \"host:port\" wanted\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv(name, "wrong")
+			p := spawn(t, freePort(t), command, "-noinput")
+			if status := p.wait(); status != exitUsage || p.output() != want {
+				t.Errorf("exit status %d\ngot  %swant %s", status, p.output(), want)
+			}
+		})
+	}
+}
