@@ -55,7 +55,7 @@ func openGenerators(ctx context.Context, cfg config.Config, log *slog.Logger) (g
 	kept := func(mark string) (flake.Worker, string, error) {
 		return keptWorker(gs.marks, mark, cfg.Flake.TimestampPath, log)
 	}
-	first, err := planFirst(cfg.Flake, kept)
+	first, err := planFirst(cfg.Flake, kept, log)
 	if err != nil {
 		return gs, err
 	}
@@ -97,7 +97,7 @@ func openGenerators(ctx context.Context, cfg config.Config, log *slog.Logger) (g
 }
 
 // planFirst plans the generator of the name flake.
-func planFirst(cfg config.Flake, kept keeper) (planner, error) {
+func planFirst(cfg config.Flake, kept keeper, log *slog.Logger) (planner, error) {
 	switch {
 	case cfg.Random:
 		return planKept("", kept), nil
@@ -107,7 +107,7 @@ func planFirst(cfg config.Flake, kept keeper) (planner, error) {
 			return fmt.Sprintf("%s (number %d of etcd)", w, number), flakePlace(w, true), openFlake(w), nil
 		}, nil
 	}
-	w, from, err := worker(cfg)
+	w, from, err := worker(cfg, log)
 	return func(uint64) (string, place, opener, error) {
 		return fmt.Sprintf("%s (%s)", w, from), flakePlace(w, cfg.WorkerID != nil), openFlake(w), nil
 	}, err

@@ -3,19 +3,31 @@ package main
 import (
 	"fmt"
 	"log/slog"
+	"strings"
 
 	"github.com/flake-go/flake/config"
 	"github.com/flake-go/flake/flake"
 )
 
-// worker returns the worker id of the configuration, or of a network interface.
-func worker(cfg config.Flake) (w flake.Worker, from string, err error) {
+// worker returns the worker id of the configuration, or of a network interface. It warns
+// of one that may not be this machine's for good, or not its alone.
+func worker(cfg config.Flake, log *slog.Logger) (w flake.Worker, from string, err error) {
 	if cfg.WorkerID != nil {
 		w, err = flake.ParseWorker(cfg.WorkerID.String())
 		return w, "worker_id", err
 	}
-	w, name, err := flake.InterfaceWorker(cfg.Interface)
-	return w, "interface " + name, err
+	card, err := flake.NetworkCard(cfg.Interface)
+	if err != nil {
+		return w, "", err
+	}
+	if _, first, err := flake.InterfaceWorker(cfg.Interface); err == nil && first != card.Name {
+		log.Info("the first interface with a MAC is passed over for a better one: flake.interface would have it taken", "first", first, "taken", card.Name)
+	}
+	if len(card.Doubts) > 0 {
+		log.Warn(`another machine may have this MAC, or this one another after its next boot: set flake.worker_id to one that no other node has, or to "random"`,
+			"interface", card.Name, "worker_id", card.Worker, "why", "it "+strings.Join(card.Doubts, ", "))
+	}
+	return card.Worker, "interface " + card.Name, nil
 }
 
 // keeper gives the worker id that is kept beside a mark.

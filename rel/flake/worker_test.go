@@ -1,11 +1,14 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/flake-go/flake/flake"
 )
 
 // The environment configures the node. A random worker id stays with the file that the
@@ -62,5 +65,34 @@ func TestBadEnvironment(t *testing.T) {
 				t.Errorf("exit status %d\ngot  %swant %s", status, p.output(), want)
 			}
 		})
+	}
+}
+
+// Of a MAC that is not for good, the node warns, with the remedy.
+func TestDoubtfulInterface(t *testing.T) {
+	config := configFile(t, "")
+	text, err := os.ReadFile(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, _, _ := strings.Cut(string(text), "worker_id")
+	if err := os.WriteFile(config, []byte(before), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	card, err := flake.NetworkCard("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := spawn(t, freePort(t), command, "-noinput", "-config", config)
+	if got, want := n.await("  worker id "), fmt.Sprintf("%v (interface %s)", card.Worker, card.Name); got != want {
+		t.Errorf("worker id %s, want %s", got, want)
+	}
+	n.signal(syscall.SIGTERM)
+	if status := n.wait(); status != 0 {
+		t.Fatalf("exit status %d", status)
+	}
+	const remedy = "set flake.worker_id"
+	if strings.Contains(n.output(), remedy) != (len(card.Doubts) > 0) {
+		t.Errorf("%s with %q: %s", card.Name, card.Doubts, n.output())
 	}
 }
