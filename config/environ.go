@@ -10,16 +10,14 @@ import (
 )
 
 const (
-	prefix = "FLAKE_"
-
-	// cookieVariable is the other name of the cookie's.
-	cookieVariable = prefix + "COOKIE"
+	ours           = "FLAKE_"
+	cookieVariable = ours + "COOKIE" // the other name of the cookie's
 )
 
-// Variable is the environment variable of a key: FLAKE_NODE_NAME is that of node.name,
+// variable is the environment variable of a key: FLAKE_NODE_NAME is that of node.name,
 // FLAKE_GENERATOR_1_WORKER that of generator[1].worker.
-func Variable(key string) string {
-	return prefix + strings.ToUpper(strings.NewReplacer("].", "_", "[", "_", ".", "_").Replace(key))
+func variable(key string) string {
+	return ours + strings.ToUpper(strings.NewReplacer("].", "_", "[", "_", ".", "_").Replace(key))
 }
 
 // ofService matches what Kubernetes sets for a service whose name begins with flake.
@@ -37,7 +35,7 @@ func Environ(environ []string) ([]Flag, error) {
 		name, value, _ := strings.Cut(line, "=")
 		key, ok := keys[name]
 		switch {
-		case !strings.HasPrefix(name, prefix) || value == "" || !ok && ofService.MatchString(name):
+		case !strings.HasPrefix(name, ours) || value == "" || !ok && ofService.MatchString(name):
 		case !ok:
 			faults = append(faults, &Error{File: name, Want: fmt.Sprintf("unknown, the nearest known variable is %s", nearest(name, keys))})
 		case key == cookieKey && cookie != "":
@@ -61,7 +59,7 @@ func variables() map[string]string {
 	all.Generators = make([]Generator, MaxGenerators)
 	keys := map[string]string{cookieVariable: cookieKey}
 	for _, s := range all.settings() {
-		keys[Variable(s.key)] = s.key
+		keys[variable(s.key)] = s.key
 	}
 	return keys
 }
@@ -71,7 +69,7 @@ func variables() map[string]string {
 func nearest(name string, keys map[string]string) (best string) {
 	least := len(name)
 	for known, key := range keys {
-		short := prefix + strings.ToUpper(key[strings.LastIndexByte(key, '.')+1:])
+		short := ours + strings.ToUpper(key[strings.LastIndexByte(key, '.')+1:])
 		far := min(distance(name, known), distance(name, short)+1)
 		if best == "" || far < least || far == least && known < best {
 			best, least = known, far

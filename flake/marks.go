@@ -22,9 +22,9 @@ type Marks = durable.Marks
 // with - and the name behind path, if there is one, as nodes used to keep.
 func OpenMarks(path string, log *slog.Logger) (*Marks, error) { return durable.OpenMarks(path, log) }
 
-// KeptWorker returns the worker id that is kept beside the mark of a name, and if there is
-// none, made is true and it is one of [RandomWorker]. It is saved with the next mark, so
-// open a generator with it. A lost file has another made up, and a copied one has the same.
+// KeptWorker returns the worker id that is kept beside the mark of a name. If there is none
+// it makes one up, as [RandomWorker] does, which is kept from the next mark on: open a
+// generator with it. Without the file another is made up; a copy of the file has the same.
 func KeptWorker(m *Marks, name string) (w Worker, made bool, err error) {
 	n, kept, err := m.Beside(name, uint64(MaxWorker), func() uint64 { return uint64(RandomWorker()) })
 	return Worker(n), !kept && err == nil, err

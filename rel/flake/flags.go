@@ -35,8 +35,8 @@ flake workers [FLAGS] [release NUMBER | after-restore]
 `
 
 // load parses the arguments, reads the file that they name, and lets the environment
-// win over it, and the flags over both. It returns the arguments that are no flags, of which there may be
-// as many as want says.
+// win over it, and the flags over both. It returns the arguments that are no flags,
+// of which there may be as many as want says.
 func (f flags) load(args []string, want int, help io.Writer) (cfg config.Config, rest []string, err error) {
 	err = f.Parse(args)
 	switch {

@@ -21,7 +21,7 @@ func worker(cfg config.Flake, log *slog.Logger) (w flake.Worker, from string, er
 		return w, "", err
 	}
 	if _, first, err := flake.InterfaceWorker(cfg.Interface); err == nil && first != card.Name {
-		log.Info("the first interface with a MAC is passed over for a better one: flake.interface would have it taken", "first", first, "taken", card.Name)
+		log.Info("the first interface with a MAC is passed over for one with a permanent MAC; set flake.interface to have the first", "first", first, "taken", card.Name)
 	}
 	if len(card.Doubts) > 0 {
 		log.Warn(`another machine may have this MAC, or this one another after its next boot: set flake.worker_id to one that no other node has, or to "random"`,

@@ -22,24 +22,29 @@ func TestRandomWorkerByTheEnvironment(t *testing.T) {
 	} {
 		t.Setenv("FLAKE_GENERATOR_1_"+key, value)
 	}
-	life := func() (worker, output string) {
+	for key, value := range map[string]string{"NAME": "more", "FORMAT": "flake", "WORKER_ID": "random"} {
+		t.Setenv("FLAKE_GENERATOR_2_"+key, value)
+	}
+	life := func() (workers [2]string, output string) {
 		t.Helper()
 		n := spawn(t, freePort(t), command, "-noinput", "-config", config)
-		worker = n.await("  worker id ")
+		workers = [...]string{n.await("  worker id "), n.await("  generator  more: flake, ")}
 		n.await("  generator  orders: snowflake, datacenter 0, worker 7")
 		n.signal(syscall.SIGTERM)
 		if status := n.wait(); status != 0 {
 			t.Fatalf("exit status %d", status)
 		}
-		if !strings.HasSuffix(worker, " (random, kept in "+path+")") {
-			t.Errorf("worker id %q, kept in %s?", worker, path)
+		for _, w := range workers {
+			if !strings.HasSuffix(w, " (random, kept in "+path+")") {
+				t.Errorf("worker id %q, kept in %s?", w, path)
+			}
 		}
-		return worker, n.output()
+		return workers, n.output()
 	}
 	const made = "a worker id is made up"
 	first, output := life()
-	if !strings.Contains(output, made) {
-		t.Errorf("it is not logged: %s", output)
+	if strings.Count(output, made) != len(first) {
+		t.Errorf("they are not logged: %s", output)
 	}
 	if second, output := life(); second != first || strings.Contains(output, made) {
 		t.Errorf("%s after %s: %s", second, first, output)
@@ -47,8 +52,8 @@ func TestRandomWorkerByTheEnvironment(t *testing.T) {
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
-	if third, _ := life(); third == first {
-		t.Errorf("%s again without the file", third)
+	if third, _ := life(); third[0] == first[0] || third[1] == first[1] || third[0] == third[1] {
+		t.Errorf("%s after %s, without the file", third, first)
 	}
 }
 
