@@ -21,7 +21,7 @@ type fake struct {
 	last  atomic.Uint64
 	fail  atomic.Pointer[error]
 	stuck atomic.Bool   // it leases the same again
-	wait  chan struct{} // unless nil, before an answer
+	wait  chan struct{} // unless nil, awaited before an answer
 	size  atomic.Int32  // of the last lease
 }
 
@@ -65,8 +65,8 @@ func TestLeasedTooOld(t *testing.T) {
 	f := new(fake)
 	l := leased(t, f, LeaseOptions{Size: 10, MaxAge: MinLeaseAge})
 	for want := range uint16(5) {
-		// An id of a lease that has just come may be too old already; then it is
-		// the first of the next.
+		// An id of a lease that has just come may already be too old; then it is the
+		// first of the next.
 		id, err := l.Next(t.Context())
 		if err != nil || id.Sequence() < 10*want+1 {
 			t.Fatalf("%v, %v, want %d or more", id, err, 10*want+1)
@@ -77,8 +77,8 @@ func TestLeasedTooOld(t *testing.T) {
 	}
 }
 
-// The next lease is asked for once: at half of the age, or of the ids, whether it
-// comes or not.
+// The next lease is asked for once, at half the age or half the ids, whether it comes
+// or not.
 func TestLeasedRenewedOnce(t *testing.T) {
 	for _, tt := range []struct {
 		what  string
@@ -111,7 +111,7 @@ func TestLeasedRenewedOnce(t *testing.T) {
 	}
 }
 
-// An id is as old as the question that its lease answers.
+// An id is as old as the request that its lease answers.
 func TestLeasedAge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const age = time.Second
@@ -130,7 +130,7 @@ func TestLeasedAge(t *testing.T) {
 	})
 }
 
-// lingering is a door that takes its time to give up a call.
+// lingering is a door that is slow to abandon a call.
 type lingering struct {
 	Door
 	ended bool
@@ -155,7 +155,7 @@ func TestLeasedCloseWaits(t *testing.T) {
 	})
 }
 
-// An answer that takes longer than a lease may be old is of use to who waits for it.
+// An answer that takes longer than a lease's age is of use to a waiting caller.
 func TestLeasedSlowly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{wait: make(chan struct{})}
@@ -170,7 +170,7 @@ func TestLeasedSlowly(t *testing.T) {
 	})
 }
 
-// Who comes while a fetch is under way does not fail with it, but asks again.
+// A caller that comes during a fetch does not fail with it, but asks again.
 func TestLeasedLaterCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, down := &fake{wait: make(chan struct{})}, errors.New("down")
@@ -193,7 +193,7 @@ func TestLeasedLaterCaller(t *testing.T) {
 	})
 }
 
-// A lease has ids for all who wait for it, and no more for those who did.
+// A lease has ids for everyone who waits for it, and then no more for them.
 func TestLeasedForAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const callers = 50

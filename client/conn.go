@@ -18,50 +18,49 @@ import (
 const (
 	defaultTicktime = 60 * time.Second
 
-	// maxTick is the longest time between two of our ticks: some nodes hang up
-	// after 30 s of silence, whatever their net_ticktime is.
+	// maxTick is the longest time between two of our ticks: some nodes hang up after 30
+	// s of silence, whatever their net_ticktime.
 	maxTick = 15 * time.Second
 
-	// maxUnsent bounds the bytes of calls that wait to be written. It is
-	// reached if the node takes none while tens of thousands of calls are made.
+	// maxUnsent bounds the bytes of calls waiting to be written. It is reached if the
+	// node reads none while tens of thousands of calls are made.
 	maxUnsent = 16 << 20
 )
 
 var (
-	// ErrNoProcess is returned for a name that the node has not registered.
+	// ErrNoProcess is returned if no process has the name.
 	ErrNoProcess = errors.New("noproc: no process is registered by that name")
 
-	// ErrLost is returned if the connection ends, or the process that was called,
-	// after a call was sent and before it was answered: the call may have been
-	// carried out. Without it a call that fails for want of a connection was not.
+	// ErrLost is returned if the connection or the called process ends after a call was
+	// sent and before it was answered: the call may have been carried out. A call that
+	// fails for lack of a connection without ErrLost was not.
 	ErrLost = errors.New("no answer came, and the call may have been carried out")
 
 	errUnsent = fmt.Errorf("the node takes no more calls: %d bytes of them wait", maxUnsent)
 )
 
-// Conn is one connection to a node, until that is lost. Any number of goroutines
-// may call at the same time: their calls share writes, and none waits for the
-// answer to another's.
+// Conn is one connection to a node, until it is lost. Any number of goroutines may
+// call at once: their calls share writes, and none waits for another's answer.
 type Conn struct {
 	conn   net.Conn
 	self   etf.Pid
-	silent time.Duration // after which the node is down
+	silent time.Duration // after this silence the node is down
 
-	wake    chan struct{} // there is something to write
+	wake    chan struct{} // signals something to write
 	ended   chan struct{}
 	heard   atomic.Bool // since the last tick
 	serving sync.WaitGroup
 
 	mu      sync.Mutex
-	err     error  // why it has ended, or nil
-	out     []byte // frames to be written
+	err     error  // why the connection has ended, or nil
+	out     []byte // frames to write
 	last    uint64 // tag
 	calls   map[uint64]*call
-	watches map[etf.Ref]etf.Atom // the monitor on each name that was called
+	watches map[etf.Ref]etf.Atom // the monitor on each called name
 	watched map[etf.Atom]bool
 }
 
-// call is one that waits for its answer.
+// call is a call that waits for its answer.
 type call struct {
 	name etf.Atom
 	done chan struct{} // closed when one of the others is set
@@ -84,21 +83,21 @@ func newConn(conn net.Conn, self etf.Pid, ticktime time.Duration) *Conn {
 	return c
 }
 
-// Close ends the connection, and the calls that wait.
+// Close ends the connection and the waiting calls.
 func (c *Conn) Close() error {
 	c.end(net.ErrClosed)
 	c.serving.Wait()
 	return nil
 }
 
-// Call is gen_server:call({Name, Node}, Request). The end of ctx is that of the
-// call alone; it may have been carried out then.
+// Call is gen_server:call({Name, Node}, Request). The end of ctx ends only the call,
+// which may have been carried out by then.
 func (c *Conn) Call(ctx context.Context, name etf.Atom, request etf.Term) (reply etf.Term, err error) {
 	return decoded(c.call(ctx, name, request))
 }
 
-// Apply calls a function of the node, as rpc:call does. An exception there comes
-// back as {badrpc, Reason}.
+// Apply calls a function of the node, as rpc:call does. An exception comes back as
+// {badrpc, Reason}.
 func (c *Conn) Apply(ctx context.Context, module, function etf.Atom, args []etf.Term) (etf.Term, error) {
 	return c.Call(ctx, "rex", applyRequest(module, function, args))
 }
@@ -138,14 +137,14 @@ func (c *Conn) call(ctx context.Context, name etf.Atom, request etf.Term) (answe
 	return answer, nil
 }
 
-// endedError is that of a call that was not sent, as the connection has ended.
+// endedError is the error of a call not sent because the connection had ended.
 type endedError struct{ error }
 
 func (e endedError) Error() string { return "not connected: " + e.error.Error() }
 func (e endedError) Unwrap() error { return e.error }
 
-// send has a call written. The first of a name sets a monitor, which tells of the
-// end of the process for all of them.
+// send queues a call. The first to a name sets a monitor, which reports the end of the
+// process to all of them.
 func (c *Conn) send(name etf.Atom, request etf.Term) (tag uint64, waiting *call, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -180,7 +179,7 @@ func (c *Conn) send(name etf.Atom, request etf.Term) (tag uint64, waiting *call,
 	return tag, waiting, nil
 }
 
-// read takes what the node sends.
+// read handles what the node sends.
 func (c *Conn) read() error {
 	r := bufio.NewReaderSize(c.conn, readBuffer)
 	for {
@@ -204,7 +203,7 @@ func (c *Conn) read() error {
 
 func (c *Conn) answered(tag uint64, answer []byte) {
 	c.mu.Lock()
-	waiting := c.calls[tag] // nil if it was given up
+	waiting := c.calls[tag] // nil if the caller has given up
 	delete(c.calls, tag)
 	c.mu.Unlock()
 	if waiting != nil {
@@ -213,7 +212,7 @@ func (c *Conn) answered(tag uint64, answer []byte) {
 	}
 }
 
-// down ends the calls to a process that has ended, or was not there.
+// down fails the calls to a process that has ended or never existed.
 func (c *Conn) down(ref etf.Ref, reason []byte) {
 	err := ErrNoProcess
 	if text := string(etf.FormatRaw(nil, reason, 200)); text != "noproc" {
@@ -230,7 +229,7 @@ func (c *Conn) down(ref etf.Ref, reason []byte) {
 	c.fail(err, func(waiting *call) bool { return waiting.name == name })
 }
 
-// fail ends calls.
+// fail fails the calls that which selects.
 func (c *Conn) fail(err error, which func(*call) bool) {
 	for tag, waiting := range c.calls {
 		if which(waiting) {
@@ -241,7 +240,7 @@ func (c *Conn) fail(err error, which func(*call) bool) {
 	}
 }
 
-// end ends the connection for the first reason that there is.
+// end ends the connection; the first reason counts.
 func (c *Conn) end(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -254,7 +253,7 @@ func (c *Conn) end(err error) {
 	c.fail(fmt.Errorf("%w: %w", ErrLost, err), func(*call) bool { return true })
 }
 
-// write writes what has gathered, all at once, and ticks.
+// write writes the gathered frames at once, and ticks.
 func (c *Conn) write() error {
 	var spare []byte
 	quarter := time.Tick(min(c.silent/4, maxTick))
@@ -279,7 +278,7 @@ func (c *Conn) write() error {
 				return fmt.Errorf("silent for %v (net_tick_timeout)", c.silent)
 			}
 		}
-		c.conn.SetWriteDeadline(time.Now().Add(c.silent)) // fails only if it is closed
+		c.conn.SetWriteDeadline(time.Now().Add(c.silent)) // fails only if the connection is closed
 		if _, err := c.conn.Write(frames); err != nil {
 			return err
 		}

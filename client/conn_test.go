@@ -74,7 +74,7 @@ func TestPipelined(t *testing.T) {
 	callers.Wait()
 }
 
-// A call that is given up does no harm to others.
+// An abandoned call does not harm others.
 func TestContext(t *testing.T) {
 	r, c := dialed(t)
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -178,12 +178,12 @@ func TestTicktime(t *testing.T) {
 	}
 }
 
-// What a node may send.
+// Frames that a node may send.
 func TestFrames(t *testing.T) {
 	const answers = "\x70\x83\x68\x03\x61\x02\x77\x00\x77\x00\x83" // {2,'',''} and what follows
 	for _, tt := range []struct {
 		what, frame string
-		err         string // what the call ends with; empty: it is answered
+		err         string // the call's error; empty: it is answered
 	}{
 		{"a tick", "", ""},
 		{"a message that is no answer", answers + "\x77\x01a", ""},
@@ -239,7 +239,7 @@ func TestLargeFrame(t *testing.T) {
 	}
 }
 
-// A process that ends while it is called.
+// A process that ends during a call.
 func TestDown(t *testing.T) {
 	p := startPeer(t)
 	p.accept(func(c net.Conn) {
@@ -271,7 +271,7 @@ func TestDown(t *testing.T) {
 	}
 }
 
-// A node that takes nothing is not sent without end.
+// A node that reads nothing is not sent data without end.
 func TestUnsent(t *testing.T) {
 	p := startPeer(t)
 	release := make(chan struct{})

@@ -18,26 +18,25 @@ import (
 	"github.com/flake-go/flake/node/handshake"
 )
 
-// Dialer says how to connect to a node.
+// Dialer holds what is needed to connect to a node.
 type Dialer struct {
 	Cookie string
 
-	// Addr is where the node listens, host:port. If it is empty the EPMD of the
-	// node's host is asked, at port ERL_EPMD_PORT or 4369.
+	// Addr is where the node listens, host:port. If empty, Dial asks the EPMD of the
+	// node's host, at port ERL_EPMD_PORT or 4369.
 	Addr string
 
-	// TLS, unless nil, is for a node that speaks TLS. Without a ServerName that of
-	// its certificate must be the node's host.
+	// TLS, unless nil, is for a node that speaks TLS. Without a ServerName, the node's
+	// certificate must name the node's host.
 	TLS *tls.Config
 
-	// Ticktime is how long the node may be silent before the connection counts
-	// as lost, as net_ticktime in Erlang's kernel, and like it is to be the same
-	// on both sides. 0 is 60 seconds.
+	// Ticktime is how long the node may be silent before the connection counts as lost.
+	// Like net_ticktime in Erlang's kernel, it should be the same on both sides. 0 is
+	// 60 seconds.
 	Ticktime time.Duration
 }
 
-// Dial connects to the node named name@host, which it finds by way of the EPMD
-// of that host.
+// Dial connects to the node named name@host, found through the EPMD of that host.
 func Dial(ctx context.Context, node, cookie string) (*Conn, error) {
 	return Dialer{Cookie: cookie}.Dial(ctx, node)
 }
@@ -47,8 +46,7 @@ func DialAddr(ctx context.Context, addr, node, cookie string) (*Conn, error) {
 	return Dialer{Cookie: cookie, Addr: addr}.Dial(ctx, node)
 }
 
-// Dial connects to the node named name@host. ctx bounds that, not the
-// connection.
+// Dial connects to the node named name@host. ctx bounds the dial, not the connection.
 func (d Dialer) Dial(ctx context.Context, node string) (*Conn, error) {
 	c, err := d.dial(ctx, node)
 	if err != nil {
@@ -66,7 +64,7 @@ func (d Dialer) dial(ctx context.Context, node string) (*Conn, error) {
 		}
 	}
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
-	if errors.Is(err, os.ErrDeadlineExceeded) { // the context's, which net may notice first
+	if errors.Is(err, os.ErrDeadlineExceeded) { // the context's deadline, which net may notice first
 		err = fmt.Errorf("%w: %w", context.DeadlineExceeded, err)
 	}
 	if err != nil {
@@ -101,7 +99,7 @@ func joinPort(host string, port uint16) string {
 	return net.JoinHostPort(host, strconv.Itoa(int(port)))
 }
 
-// secure puts TLS around a connection, whose handshake is part of the first write.
+// secure wraps a connection in TLS; the first write starts the TLS handshake.
 func (d Dialer) secure(c net.Conn, node string) net.Conn {
 	config := d.TLS.Clone()
 	if config.ServerName == "" {
@@ -110,7 +108,7 @@ func (d Dialer) secure(c net.Conn, node string) net.Conn {
 	return tls.Client(c, config)
 }
 
-// shakeHands returns the pid that calls are made from.
+// shakeHands returns the pid from which calls are made.
 func (d Dialer) shakeHands(ctx context.Context, conn net.Conn, node string) (etf.Pid, error) {
 	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
 	name, creation := callerName(conn), random()|1
@@ -123,7 +121,7 @@ func (d Dialer) shakeHands(ctx context.Context, conn net.Conn, node string) (etf
 	return etf.NewPid(etf.Atom(name), 1, 0, creation), err
 }
 
-// callerName is a node name that no other caller has.
+// callerName returns a node name that no other caller has.
 func callerName(conn net.Conn) string {
 	host, _, _ := net.SplitHostPort(conn.LocalAddr().String())
 	return fmt.Sprintf("caller-%08x@%s", random(), host)

@@ -18,7 +18,7 @@ import (
 	"github.com/flake-go/flake/node/handshake"
 )
 
-// A node is found by way of its EPMD.
+// A node is found through its EPMD.
 func TestDialEPMD(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -52,7 +52,7 @@ func TestDialEPMD(t *testing.T) {
 	}
 }
 
-// A node's certificate must be its host's, or of the name that is told.
+// A node's certificate must name its host, or the name given.
 func TestDialTLS(t *testing.T) {
 	web := httptest.NewUnstartedServer(nil) // for its certificate, of 127.0.0.1 and example.com
 	web.StartTLS()
@@ -97,8 +97,7 @@ func TestDialTLS(t *testing.T) {
 	}
 }
 
-// No two connections call from the same pid: each has a node name and a creation of
-// its own.
+// No two connections call from the same pid: each has its own node name and creation.
 func TestCallers(t *testing.T) {
 	r := start(t, "")
 	names, creations := make(map[etf.Atom]bool), make(map[uint32]bool)

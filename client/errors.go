@@ -7,21 +7,20 @@ import (
 	"github.com/flake-go/flake/flake"
 )
 
-// What a generator may answer instead of ids. Besides these there are
-// [flake.ErrClockBackwards] and [flake.ErrTimestampNotSaved], which pass by
-// themselves, and [flake.ErrClosed].
+// Errors that a generator may answer. Others are [flake.ErrClockBackwards] and
+// [flake.ErrTimestampNotSaved], which pass by themselves, and [flake.ErrClosed].
 var (
-	// ErrBadArgument: an argument is not in its range, or not for this format.
+	// ErrBadArgument: an argument is out of range, or not for this format.
 	ErrBadArgument = errors.New("badarg: an argument is not allowed")
 
-	// ErrBusy: too many large calls of this program wait already.
+	// ErrBusy: too many large calls of this program are waiting already.
 	ErrBusy = errors.New("system_limit: the node has no room for the call")
 
-	// ErrUnknown: the node does not know the call, as it is an older one.
+	// ErrUnknown: the node is too old to know the call.
 	ErrUnknown = errors.New("the node does not know the call")
 )
 
-// refusals are the reasons of {error, Reason}.
+// refusals maps the reasons of {error, Reason} to errors.
 var refusals = map[string]error{
 	"badarg":                  ErrBadArgument,
 	"system_limit":            ErrBusy,

@@ -26,8 +26,8 @@ func Example() {
 	fmt.Println(id, id.Time())
 }
 
-// A part of a program that needs ids asks for no more than a [flake.Nexter]. Whoever
-// sets the program up decides where they come from.
+// A part of a program that needs ids asks only for a [flake.Nexter]. Whoever sets the
+// program up decides where they come from.
 func Example_nexter() {
 	ctx := context.Background()
 	node := clienttest.New()
@@ -72,7 +72,7 @@ func ExampleNode_Apply() {
 }
 
 func ExampleNewFailover() {
-	// In the place of client.NewNode.
+	// In place of client.NewNode.
 	first, second := clienttest.New(), clienttest.New()
 
 	nodes := client.NewFailover(first, second)

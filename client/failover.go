@@ -14,38 +14,35 @@ import (
 )
 
 const (
-	// failoverTime is how long a call may take whose context has no deadline.
+	// failoverTime bounds a call whose context has no deadline.
 	failoverTime = 5 * time.Second
 
-	// The wait after a round of all nodes that failed, doubled each time.
+	// The wait after a round in which all nodes failed, doubled each time.
 	firstRoundPause = 2 * time.Millisecond
 	lastRoundPause  = 500 * time.Millisecond
 )
 
-// Failover is several nodes, of which one is asked, and when that fails the next.
-// That one is asked from then on, until it fails too. After the last comes the
-// first.
+// Failover is several nodes. It asks one until that fails, then the next, which it
+// asks from then on. The first follows the last.
 //
-// A call that no node answers is made again, with pauses, until the deadline of
-// its context, or for 5 s if that has none; a node that is silent is given its
-// share of the time. The error tells of all nodes. An argument that one node does not
-// allow ([ErrBadArgument]) is not asked of others.
+// A call that no node answers is repeated, with pauses, until the deadline of its
+// context, or for 5 s if that has none; a silent node gets its share of the time. The
+// error covers all nodes. If one node does not allow an argument ([ErrBadArgument]),
+// no other is asked.
 //
-// Ids ascend across nodes, as [IDs] and [Leased] have it of one. For if the clock
-// of the node that takes over is behind, its ids are dropped until they are above
-// those before; when the time is up that is [ErrNotAbove]. What was handed out
-// is remembered by the Failover, by each generator's name: one that is made anew
-// begins anew.
+// Ids ascend across nodes as [IDs] and [Leased] describe for one. If the clock of the
+// next node is behind, its ids are dropped until they are above the earlier ones; if
+// the time is up before that, the error is [ErrNotAbove]. A Failover remembers, by
+// generator name, what was handed out; a new one starts from nothing.
 type Failover struct {
 	doors []Door
-	asked atomic.Int64 // place of the door that is asked first
+	asked atomic.Int64 // place of the door to ask first
 
 	mu      sync.Mutex
 	highest map[string]given // by generator
 }
 
-// given is the highest id that was handed out, and the place of the door that it
-// came from.
+// given is the highest id handed out, and the place of the door it came from.
 type given struct {
 	id   number
 	door int
@@ -53,8 +50,8 @@ type given struct {
 
 var _ Door = (*Failover)(nil)
 
-// NewFailover returns several nodes as one, the preferred ones first. They are to have
-// generators of the same names and formats, and workers of their own.
+// NewFailover returns several nodes as one, preferred ones first. They must have
+// generators of the same names and formats, but different workers.
 func NewFailover(first Door, others ...Door) *Failover {
 	return &Failover{doors: append([]Door{first}, others...), highest: make(map[string]given)}
 }
@@ -94,7 +91,7 @@ func (f *Failover) texts(ctx context.Context, generator string, n, base int) (te
 		}
 		runs := make([]run, len(texts))
 		for i, text := range texts {
-			id, err := flake.ParseBase(text, base) // a number, of whatever format
+			id, err := flake.ParseBase(text, base) // a number, whatever the format
 			if err != nil {
 				return nil, err
 			}
@@ -129,7 +126,7 @@ func (f *Failover) decompose(ctx context.Context, generator string, id []byte) (
 	return fields, err
 }
 
-// take asks for ids, which must be above all that were handed out when it began.
+// take asks for ids, which must be above all that were handed out before it began.
 func (f *Failover) take(ctx context.Context, generator string, do func(context.Context, Door) ([]run, error)) error {
 	f.mu.Lock()
 	before := f.highest[generator] // 0 if there is none
@@ -142,7 +139,7 @@ func (f *Failover) take(ctx context.Context, generator string, do func(context.C
 		var highest number
 		for _, r := range runs {
 			first := numberOfBytes(r.first)
-			// The ids of one node ascend by themselves, as far as its format has it.
+			// One node's ids ascend by themselves, as far as its format makes them.
 			if before.door != at && !before.id.below(first) {
 				return fmt.Errorf("node %d of %d: %w", at+1, len(f.doors), ErrNotAbove)
 			}
@@ -159,7 +156,7 @@ func (f *Failover) take(ctx context.Context, generator string, do func(context.C
 	})
 }
 
-// ask has a call made with one door after the other, until one answers.
+// ask makes a call with one door after the other, until one answers.
 func (f *Failover) ask(ctx context.Context, do func(ctx context.Context, at int) error) error {
 	deadline, ok := ctx.Deadline()
 	if !ok {
@@ -181,7 +178,7 @@ func (f *Failover) ask(ctx context.Context, do func(ctx context.Context, at int)
 	}
 }
 
-// round asks each door once, and notes why it failed.
+// round asks each door once, and records why it failed.
 func (f *Failover) round(ctx context.Context, deadline time.Time, errs []error, do func(context.Context, int) error) (done bool, err error) {
 	first := int(f.asked.Load())
 	for i := range f.doors {
@@ -196,7 +193,7 @@ func (f *Failover) round(ctx context.Context, deadline time.Time, errs []error, 
 			return true, nil
 		case errors.Is(err, ErrBadArgument):
 			return true, err
-		case errs[at] == nil || !errors.Is(err, context.DeadlineExceeded): // the last share may be a short one
+		case errs[at] == nil || !errors.Is(err, context.DeadlineExceeded): // the last share may be short
 			errs[at] = err
 		}
 		if ctx.Err() != nil {
@@ -206,7 +203,7 @@ func (f *Failover) round(ctx context.Context, deadline time.Time, errs []error, 
 	return false, nil
 }
 
-// anyPasses tells whether asking again may help.
+// anyPasses reports whether asking again may help.
 func anyPasses(errs []error) bool {
 	for _, err := range errs {
 		if !errors.Is(err, ErrUnknown) && !errors.Is(err, net.ErrClosed) {
@@ -220,7 +217,7 @@ func gaveUp(ctx context.Context, errs []error) error {
 	return fmt.Errorf("%w; %w", context.Cause(ctx), noneOf(errs))
 }
 
-// noneOf is the errors of the nodes, on one line.
+// noneOf joins the errors of the nodes on one line.
 func noneOf(errs []error) error {
 	var all []any
 	for _, err := range errs {

@@ -19,7 +19,7 @@ import (
 	"github.com/flake-go/flake/flake/snowflake"
 )
 
-// scripted is a door that answers what a test says.
+// scripted is a door whose answers the test scripts.
 type scripted struct {
 	Door
 	closed bool
@@ -44,7 +44,7 @@ func fails(err error) func(context.Context) (uint64, error) {
 	return func(context.Context) (uint64, error) { return 0, err }
 }
 
-// once fails with an error the first time, and is silent then.
+// once fails with an error the first time, then is silent.
 func once(err error) func(context.Context) (uint64, error) {
 	return func(ctx context.Context) (uint64, error) {
 		if first := err; first != nil {
@@ -55,7 +55,7 @@ func once(err error) func(context.Context) (uint64, error) {
 	}
 }
 
-// changes fails with an error the first time, and with another then.
+// changes fails with one error the first time, then with another.
 func changes(err, then error) func(context.Context) (uint64, error) {
 	return func(context.Context) (uint64, error) {
 		defer func() { err = then }()
@@ -83,7 +83,7 @@ func silent(ctx context.Context) (uint64, error) {
 	return 0, context.Cause(ctx)
 }
 
-// The next node is asked when one fails, and from then on.
+// When a node fails the next is asked, and from then on.
 func TestFailover(t *testing.T) {
 	a, b, c := new(scripted), new(scripted), new(scripted)
 	f := NewFailover(a, b, c)
@@ -114,7 +114,7 @@ func TestFailover(t *testing.T) {
 	}
 }
 
-// The ids of the node that takes over are dropped until they are above.
+// The ids of the next node are dropped until they are above.
 func TestFailoverOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		down := fails(errors.New("down"))
@@ -135,7 +135,7 @@ func TestFailoverOrder(t *testing.T) {
 		next(others, 13)
 		a.answer = counts(3)
 		next(ids, 12)
-		a.answer = counts(5) // the node that gave the highest may have reasons: random_start, sno
+		a.answer = counts(5) // the node with the highest may have reasons: random_start, sno
 		next(ids, 5)
 		a.answer, b.answer = down, counts(0)
 		next(ids, 13)
@@ -171,7 +171,7 @@ func TestFailoverFormats(t *testing.T) {
 	}
 }
 
-// Texts and leases count as ids do, to their last.
+// Texts and leases count like ids, up to their last.
 func TestFailoverRuns(t *testing.T) {
 	a, b := new(fake), new(fake)
 	ids := NewIDs[snowflake.ID](NewFailover(a, b), "ids")
@@ -266,7 +266,7 @@ func TestFailoverEnds(t *testing.T) {
 	}
 }
 
-// A node ends while ids are taken in all ways, and the clock of the other is behind.
+// A node ends while ids are taken in all ways, and the other's clock is behind.
 func TestFailoverLive(t *testing.T) {
 	noLeak(t)
 	a, b := startFlakes(t), startWorker(t, worker+1)

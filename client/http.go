@@ -19,24 +19,23 @@ import (
 )
 
 const (
-	// maxBody bounds the bytes of an answer: 65,536 ids in base 2 are half of it.
+	// maxBody bounds the bytes of an answer; 65,536 ids in base 2 take half of it.
 	maxBody = 16 << 20
 
-	// maxIdle is how many connections are kept that have nothing to do.
+	// maxIdle is how many idle connections are kept.
 	maxIdle = 64
 )
 
-// HTTPOptions say how to talk to a node over HTTP. The zero value will do for one
-// on this machine.
+// HTTPOptions configure NewHTTP. The zero value suits a node on this machine.
 type HTTPOptions struct {
-	// Token is what the node wants to see, if it wants one.
+	// Token is the token that the node requires, if any.
 	Token string
-	// Client makes the requests; nil: one of our own, without a timeout other
-	// than the end of each call's context.
+	// Client makes the requests; nil: our own, without a timeout other than each call's
+	// context.
 	Client *http.Client
 }
 
-// HTTP is a node that is asked over HTTP.
+// HTTP is a node asked over HTTP.
 type HTTP struct {
 	base   *url.URL
 	token  string
@@ -46,8 +45,8 @@ type HTTP struct {
 
 var _ Door = (*HTTP)(nil)
 
-// NewHTTP returns the node at a URL such as http://127.0.0.1:8465, without
-// connecting to it.
+// NewHTTP returns the node at a URL such as http://127.0.0.1:8465, without connecting
+// to it.
 func NewHTTP(base string, o HTTPOptions) (*HTTP, error) {
 	u, err := url.Parse(base)
 	if err != nil {
@@ -65,15 +64,14 @@ func NewHTTP(base string, o HTTPOptions) (*HTTP, error) {
 	return &HTTP{base: u, token: o.Token, client: client}, nil
 }
 
-// Close closes the connections that have nothing to do; the others end with
-// their calls.
+// Close closes idle connections; the others end with their calls.
 func (h *HTTP) Close() error {
 	h.closed.Store(true)
 	h.client.CloseIdleConnections()
 	return nil
 }
 
-// The paths of flake's openapi.yaml, and the media types that are asked for.
+// The paths of flake's openapi.yaml, and the media types asked for.
 const (
 	pathIDs      = "v1/ids"
 	pathLeases   = "v1/leases"
@@ -163,7 +161,7 @@ func (h *HTTP) do(ctx context.Context, method string, u *url.URL, accept string)
 		return nil, err
 	}
 	r.Header.Set("Accept", accept)
-	r.Header["Idempotency-Key"] = nil // is not sent, and has net/http repeat what a kept connection has lost
+	r.Header["Idempotency-Key"] = nil // not sent, but makes net/http repeat what a kept connection has lost
 	if h.token != "" {
 		r.Header.Set("Authorization", "Bearer "+h.token)
 	}
@@ -184,13 +182,13 @@ func (h *HTTP) do(ctx context.Context, method string, u *url.URL, accept string)
 	return body, nil
 }
 
-// lost says of an error whether the request may have been carried out.
+// lost marks an error of a request that may have been carried out.
 func lost(ctx context.Context, err error) error {
 	var op *net.OpError
 	var certificate *tls.CertificateVerificationError
 	var outer *url.Error
 	if errors.As(err, &outer) {
-		err = outer.Err // without the URL, which ask tells
+		err = outer.Err // without the URL, which ask adds
 	}
 	switch {
 	case ctx.Err() != nil:
@@ -202,7 +200,7 @@ func lost(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %w", ErrLost, err)
 }
 
-// problem reads why the node refuses (RFC 9457), as its openapi.yaml has it.
+// problem reads why the node refuses (RFC 9457), as its openapi.yaml describes.
 func problem(answer *http.Response, body []byte) error {
 	var p struct{ Detail, Reason string }
 	if json.Unmarshal(body, &p) != nil || p.Detail == "" {
@@ -215,7 +213,7 @@ func problem(answer *http.Response, body []byte) error {
 	return fmt.Errorf("%w: %s", refusal(p.Reason), p.Detail)
 }
 
-// printable is a text of the node's that may be shown on a terminal.
+// printable returns a text of the node's that is safe to show on a terminal.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {

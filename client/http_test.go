@@ -40,7 +40,7 @@ func TestToken(t *testing.T) {
 	f := startFlakes(t)
 	const token = "0123456789abcdef"
 	web := httptest.NewServer(idhttp.New(idhttp.Options{
-		Generators: []idhttp.Generator{{Name: "flake", Server: f.server}}, Token: token, Log: f.server.Log,
+		Generators: []idhttp.Generator{{Name: "flake", Server: f.server}}, Token: token, Log: quiet,
 	}))
 	defer web.Close()
 	for _, tt := range []struct{ token, err string }{
@@ -60,7 +60,7 @@ func TestToken(t *testing.T) {
 	}
 }
 
-// What else may answer at a URL.
+// Other servers that may answer at a URL.
 func TestOtherServers(t *testing.T) {
 	hangUp := func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Length", "16")
@@ -108,7 +108,7 @@ func TestOtherServers(t *testing.T) {
 	}
 }
 
-// An answer that is given up is not awaited.
+// An abandoned answer is not awaited.
 func TestHTTPContext(t *testing.T) {
 	var asked atomic.Bool
 	web := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -147,7 +147,7 @@ func TestClosedHTTP(t *testing.T) {
 	}
 }
 
-// theirs is what a program may have its requests made by.
+// theirs is a program's own transport.
 type theirs struct {
 	err    error
 	asked  *http.Request
@@ -192,7 +192,7 @@ func TestOwnClient(t *testing.T) {
 	}
 }
 
-// Connections of calls that were made at the same time are kept, until Close.
+// Connections of simultaneous calls are kept until Close.
 func TestHTTPConnections(t *testing.T) {
 	const callers = 10
 	var opened, ended atomic.Int32
@@ -240,8 +240,7 @@ func TestHTTPConnections(t *testing.T) {
 	await(t, "the end of the connections", func() bool { return ended.Load() == opened.Load() })
 }
 
-// A call that a kept connection has lost is made again: it was as good as ended
-// before.
+// A call lost on a kept connection, which had as good as ended before, is repeated.
 func TestHTTPRepeats(t *testing.T) {
 	var used sync.Map
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -263,7 +262,7 @@ func TestHTTPRepeats(t *testing.T) {
 	}
 }
 
-// What a node says is shown on terminals: it cannot write there as it likes.
+// A node's text is shown on terminals: it must not control them.
 func TestHTTPForTerminals(t *testing.T) {
 	const escape = "\x1b[2J"
 	status := http.StatusOK
@@ -289,7 +288,7 @@ func TestHTTPForTerminals(t *testing.T) {
 	}
 }
 
-// Without a connection that can be trusted nothing is sent.
+// Without a trusted connection nothing is sent.
 func TestHTTPNotSent(t *testing.T) {
 	handler := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("a request came") })
 	secure, plain := httptest.NewTLSServer(handler), httptest.NewServer(handler)

@@ -10,26 +10,26 @@ import (
 	"github.com/flake-go/flake/flake/snowflake"
 )
 
-// Format is the types of ids, one for each format: [flake.ID], [snowflake.ID], which
-// is flake-idgen's too, and [sno.ID].
+// Format is the id types, one for each format: [flake.ID], [snowflake.ID], also for
+// flake-idgen, and [sno.ID].
 type Format interface {
 	flake.ID | snowflake.ID | sno.ID
 }
 
-// The bytes of an id by which formats are told apart here.
+// The sizes of ids in bytes, which tell the formats apart here.
 const (
 	snowflakeSize = 8 // and flake-idgen
 	snoSize       = 10
 	flakeSize     = 16
 )
 
-// Run is ids that follow each other: First and the Count-1 numbers after it.
+// Run is consecutive ids: First and the Count-1 numbers after it.
 type Run[ID Format] struct {
 	First ID
 	Count int
 }
 
-// At returns the id of a place from 0 to Count-1.
+// At returns the id at a place from 0 to Count-1.
 func (r Run[ID]) At(i int) ID {
 	return idOf[ID](numberOf(r.First).plus(uint64(i)))
 }
@@ -87,7 +87,7 @@ func idOf[ID Format](n number) (id ID) {
 	return id
 }
 
-// sizeOf is the bytes of an id.
+// sizeOf returns the size of an id in bytes.
 func sizeOf[ID Format]() int {
 	switch any(*new(ID)).(type) {
 	case snowflake.ID:
@@ -98,20 +98,20 @@ func sizeOf[ID Format]() int {
 	return flakeSize
 }
 
-// numberOfBytes is the number of an id as it came, which may have any length.
+// numberOfBytes returns the number of an id of any length.
 func numberOfBytes(id []byte) number {
 	var b [flakeSize]byte
 	copy(b[max(0, len(b)-len(id)):], id)
 	return numberOf(flake.ID(b))
 }
 
-// bytesOf is the reverse, of an id of so many bytes.
+// bytesOf is the reverse, for an id of size bytes.
 func bytesOf(n number, size int) []byte {
 	id := idOf[flake.ID](n)
 	return id[flakeSize-size:]
 }
 
-// fromBytes returns the id that a node answered.
+// fromBytes returns the id in a node's answer.
 func fromBytes[ID Format](b []byte) (id ID, err error) {
 	if size := sizeOf[ID](); len(b) != size {
 		return id, fmt.Errorf("the generator is of another format: its ids have %d bytes, and %T has %d", len(b), id, size)

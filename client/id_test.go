@@ -46,7 +46,7 @@ func TestBelow(t *testing.T) {
 	}
 }
 
-// What a node sends is the id, and what is sent to it is what it sent.
+// An id is the bytes that a node sends, and goes back as the same bytes.
 func testBytes[ID Format](t *testing.T, sent []byte, want ID) {
 	t.Helper()
 	id, err := fromBytes[ID](sent)

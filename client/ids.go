@@ -8,59 +8,58 @@ import (
 	"time"
 )
 
-// The most ids that one request asks for. More are asked for in several.
+// The most ids that one request asks for. Larger calls take several requests.
 const (
 	maxMany  = 1 << 16
 	maxLease = 1 << 20
 )
 
 // Canonical is the base of a format's own text, for [IDs.Texts]. A [Failover] does not
-// take it, as it cannot tell whether such texts ascend.
+// take it, because it cannot compare such texts.
 const Canonical = -1
 
-// Door is a way to a node's generators: a [*Node], a [*HTTP], or several of them
-// as a [*Failover]. For tests there is package clienttest.
+// Door is a way to a node's generators: a [*Node], a [*HTTP], or several of them as a
+// [*Failover]. For tests there is package clienttest.
 type Door interface {
 	// Close ends connections. Calls of its IDs fail from then on.
 	Close() error
 
 	get(ctx context.Context, generator string) (id []byte, err error)
 	texts(ctx context.Context, generator string, n, base int) ([]string, error)
-	lease(ctx context.Context, generator string, n, size int) ([]run, error) // of ids of so many bytes
+	lease(ctx context.Context, generator string, n, size int) ([]run, error) // of ids of size bytes
 	notional(ctx context.Context, generator string, milli uint64) (id []byte, err error)
 	span(ctx context.Context, generator string, first, last uint64) (lowest, highest []byte, err error)
 	decompose(ctx context.Context, generator string, id []byte) ([]Field, error)
 }
 
-// run is a Run as it came.
+// run is a Run as received.
 type run struct {
 	first []byte
 	count int
 }
 
 // Field is a part of an id: its "time" in milliseconds since 1970, "worker",
-// "sequence", or what else the format has.
+// "sequence", or whatever else the format has.
 type Field struct {
 	Name  string
 	Value uint64
 }
 
-// IDs are those of one generator of a node. Any number of goroutines may use it.
+// IDs are the ids of one generator of a node. Any number of goroutines may use it.
 //
-// All methods return once ctx is done, with its error. No id is ever handed out
-// twice. Ids that a goroutine gets one after the other, or in one answer, ascend:
-// with random_start, those of a snowflake in one millisecond do not, and those of
-// sno not when the node's clock is set back meanwhile. A call that fails can be
-// made again without harm: at worst there are ids that nobody has.
+// All methods return ctx's error once ctx is done. No id is ever handed out twice. Ids
+// that a goroutine gets one after the other, or in one answer, ascend. There are two
+// exceptions: a snowflake's ids of one millisecond with random_start, and sno's when
+// the node's clock is set back meanwhile. A failed call can be repeated safely: at
+// worst some ids go to nobody.
 type IDs[ID Format] struct {
 	door      Door
 	generator string
 }
 
-// NewIDs returns the ids of the generator with that name, "flake" being the one
-// that each node has. Nothing is asked of the node yet. ID is the type of the
-// format that the node's configuration says the generator has: flake.ID of "flake".
-// If it is not, calls fail.
+// NewIDs returns the ids of the generator with that name; each node has "flake". It
+// asks nothing of the node yet. ID is the type of the generator's format in the node's
+// configuration: flake.ID for "flake". Calls fail if it is not.
 func NewIDs[ID Format](door Door, generator string) *IDs[ID] {
 	return &IDs[ID]{door, generator}
 }
@@ -74,8 +73,8 @@ func (g *IDs[ID]) Next(ctx context.Context) (id ID, err error) {
 	return fromBytes[ID](b)
 }
 
-// NextN fills dst with the next ids. It returns the number of ids filled in: less
-// than len(dst) only with an error.
+// NextN fills dst with the next ids and returns how many; less than len(dst) only with
+// an error.
 func (g *IDs[ID]) NextN(ctx context.Context, dst []ID) (int, error) {
 	if len(dst) == 0 {
 		return 0, nil
@@ -91,9 +90,9 @@ func (g *IDs[ID]) NextN(ctx context.Context, dst []ID) (int, error) {
 	return done, err
 }
 
-// Lease returns the next n ids as runs: n of 1 or more. They are as good as used: the
-// node never hands them out again. A million of them are a few dozen bytes each
-// millisecond that it took to make them.
+// Lease returns the next n ids as runs; n is 1 or more. The node never hands them out
+// again. A million ids take a few dozen bytes for each millisecond in which they were
+// made.
 func (g *IDs[ID]) Lease(ctx context.Context, n int) ([]Run[ID], error) {
 	if n < 1 {
 		return nil, outOfRange("n", n, 1, math.MaxInt)
@@ -125,9 +124,9 @@ func (g *IDs[ID]) Lease(ctx context.Context, n int) ([]Run[ID], error) {
 	return all, nil
 }
 
-// Texts returns the next n ids as texts that the node has made: digits 0-9A-Za-z of a
-// base from 2 to 62, without leading zeros, or with [Canonical] the format's own
-// texts. n is 1 or more.
+// Texts returns the next n ids as texts made by the node: in base 2 to 62 with digits
+// 0-9A-Za-z and no leading zeros, or with [Canonical] in the format's own text. n is 1
+// or more.
 func (g *IDs[ID]) Texts(ctx context.Context, n, base int) ([]string, error) {
 	if n < 1 {
 		return nil, outOfRange("n", n, 1, math.MaxInt)
@@ -152,13 +151,13 @@ func (g *IDs[ID]) Texts(ctx context.Context, n, base int) ([]string, error) {
 	return all, nil
 }
 
-// isNoDigit is for texts, which may be shown on a terminal.
+// isNoDigit guards texts, which may be shown on a terminal.
 func isNoDigit(r rune) bool {
 	return (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
 }
 
-// Notional returns the lowest id of a millisecond, with an empty worker and
-// sequence. It is handed out to nobody: it is for comparing with.
+// Notional returns the lowest id of a millisecond, with an empty worker and sequence.
+// It serves for comparison and is handed out to nobody.
 func (g *IDs[ID]) Notional(ctx context.Context, t time.Time) (id ID, err error) {
 	milli, err := milliOf(t)
 	if err != nil {
@@ -171,8 +170,8 @@ func (g *IDs[ID]) Notional(ctx context.Context, t time.Time) (id ID, err error) 
 	return fromBytes[ID](b)
 }
 
-// Span returns the lowest and the highest id of the milliseconds from first to
-// last, both included, for scans of a range.
+// Span returns the lowest and the highest id of the milliseconds from first to last,
+// inclusive, for range scans.
 func (g *IDs[ID]) Span(ctx context.Context, first, last time.Time) (lowest, highest ID, err error) {
 	from, err := milliOf(first)
 	if err != nil {
@@ -193,7 +192,7 @@ func (g *IDs[ID]) Span(ctx context.Context, first, last time.Time) (lowest, high
 }
 
 func milliOf(t time.Time) (uint64, error) {
-	if s := t.Unix(); s < 0 || s >= math.MaxInt64/1000 { // else UnixMilli goes round
+	if s := t.Unix(); s < 0 || s >= math.MaxInt64/1000 { // else UnixMilli overflows
 		return 0, fmt.Errorf("%w: %v is before 1970, or in too many years", ErrBadArgument, t)
 	}
 	return uint64(t.UnixMilli()), nil

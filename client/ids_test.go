@@ -18,6 +18,7 @@ import (
 	"github.com/flake-go/flake/flake/sno"
 	"github.com/flake-go/flake/flake/snowflake"
 	"github.com/flake-go/flake/idserver"
+	"github.com/flake-go/flake/idserver/iderl"
 	"github.com/flake-go/flake/idserver/idhttp"
 	"github.com/flake-go/flake/node"
 	"github.com/flake-go/flake/node/epmd"
@@ -25,10 +26,12 @@ import (
 
 const worker = flake.Worker(0x020000000001)
 
-// flakes is a generator, behind both doors.
+var quiet = slog.New(slog.DiscardHandler)
+
+// flakes is a generator behind both doors.
 type flakes struct {
 	*node.Node
-	behind atomic.Int64 // ms that its clock is behind the machine's
+	behind atomic.Int64 // ms by which its clock is behind the machine's
 	server *idserver.Server
 }
 
@@ -51,12 +54,11 @@ func startWorker(t *testing.T, worker flake.Worker) *flakes {
 
 func (f *flakes) serve(t *testing.T, source idserver.Source) {
 	t.Helper()
-	log := slog.New(slog.DiscardHandler)
-	f.server = &idserver.Server{IDs: source, Log: log}
+	f.server = &idserver.Server{IDs: source}
 	var err error
 	f.Node, err = node.Start(t.Context(), node.Options{
-		Name: name, Cookie: cookie, EPMD: epmd.Off, Log: log,
-		Supervisors: []node.Supervisor{{Name: "sup", Servers: []node.Server{{Name: "flake", Handler: f.server}}}},
+		Name: name, Cookie: cookie, EPMD: epmd.Off, Log: quiet,
+		Supervisors: []node.Supervisor{{Name: "sup", Servers: []node.Server{{Name: "flake", Handler: &iderl.Handler{Server: f.server, Log: quiet}}}}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -68,7 +70,7 @@ func (f *flakes) serve(t *testing.T, source idserver.Source) {
 func (f *flakes) doors(t *testing.T) map[string]Door {
 	t.Helper()
 	web := httptest.NewServer(idhttp.New(idhttp.Options{
-		Generators: []idhttp.Generator{{Name: "flake", Server: f.server}}, Log: f.server.Log,
+		Generators: []idhttp.Generator{{Name: "flake", Server: f.server}}, Log: quiet,
 	}))
 	t.Cleanup(web.Close)
 	h, err := NewHTTP(web.URL, HTTPOptions{})
@@ -141,7 +143,7 @@ func testIDs(t *testing.T, ids *IDs[flake.ID]) {
 	}
 }
 
-// What only sno has: metabytes, and texts of its own.
+// What only sno has: metabytes, and its own texts.
 func TestSno(t *testing.T) {
 	source, err := sno.Open(t.Context(), filepath.Join(t.TempDir(), "time"), nil, sno.Options{})
 	if err != nil {
@@ -266,7 +268,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// odd is a door that answers as no node does.
+// odd is a door that answers like no node.
 type odd struct {
 	Door
 	err             error
@@ -287,7 +289,7 @@ func (o *odd) span(context.Context, string, uint64, uint64) (lowest, highest []b
 	return o.lowest, o.highest, o.err
 }
 
-// Ids that were not asked for, or are too few, are refused, for they could come twice.
+// Too few ids, or ids not asked for, are refused, because they could come twice.
 func TestOddAnswers(t *testing.T) {
 	for _, runs := range [][]run{
 		nil,

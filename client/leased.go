@@ -25,34 +25,33 @@ const (
 	fetchTime = 5 * time.Second // for one lease
 )
 
-// LeaseOptions say how far ahead ids are leased. Zero values stand for the
-// defaults.
+// LeaseOptions say how far ahead to lease ids. Zero values stand for the defaults.
 type LeaseOptions struct {
-	Size   int           // ids in a lease, 1 to MaxLeaseSize; 1000 unless told
-	MaxAge time.Duration // of a lease, MinLeaseAge to MaxLeaseAge; 100 ms unless told
+	Size   int           // ids in a lease, 1 to MaxLeaseSize; default 1000
+	MaxAge time.Duration // of a lease, MinLeaseAge to MaxLeaseAge; default 100 ms
 }
 
-// ErrNotAbove: the ids of a node are not above those that came before. It is
-// another node then, of a [Failover] or at the same address: one node's ids ascend
-// as [Leased] has it, whatever happens to it or its clock.
+// ErrNotAbove: the ids of a node are not above the earlier ones. Then it is another
+// node, of a [Failover] or at the same address: one node's ids ascend as [Leased]
+// describes, whatever happens to it or its clock.
 var ErrNotAbove = errors.New("the node's ids are not above those before")
 
-// Leased are ids of a generator that are leased ahead, so that they cost no round
-// trip. Any number of goroutines may use it. What holds of its ids:
+// Leased are ids of a generator, leased ahead so that they cost no round trip. Any
+// number of goroutines may use it. Its ids have these guarantees:
 //
-//   - None comes twice, and nobody else gets one.
-//   - An id is above all those of calls of Next that had returned when its call
-//     began, in whichever goroutines, and across kills and restarts of the node
-//     and steps of its clock. With two exceptions: those that a snowflake with
-//     random_start makes in one millisecond are in no order, and those of sno are
-//     below once the node's clock has been set back.
-//   - The node handed it out no longer than MaxAge ago, or during the call. What a
-//     lease still holds then is dropped, and nobody ever has those ids.
+//   - No id comes twice or goes to anybody else.
+//   - An id is above those of all calls of Next that returned before its call began,
+//     in any goroutine, and across kills and restarts of the node and steps of its
+//     clock. There are two exceptions: a snowflake's ids of one millisecond with
+//     random_start are in no order, and sno's are lower after the node's clock has
+//     been set back.
+//   - The node handed it out at most MaxAge ago, or during the call. Ids left in an
+//     older lease are dropped, and nobody ever gets them.
 //
-// Ids that are got in other ways from the same generator are above or below.
+// Ids taken in other ways from the same generator are above or below.
 //
-// The next lease is fetched when a lease is half used or half as old as it may
-// be, so one that nobody takes ids of asks for nothing.
+// The next lease is fetched when a lease is half used or has reached half its age, and
+// ids are taken from it: an unused lease asks for nothing.
 type Leased[ID Format] struct {
 	ids     *IDs[ID]
 	size    int
@@ -62,23 +61,23 @@ type Leased[ID Format] struct {
 	cancel  context.CancelFunc
 	fetches sync.WaitGroup
 
-	current atomic.Pointer[lease] // that ids are taken from
+	current atomic.Pointer[lease] // from which ids are taken
 
 	mu       sync.Mutex // for what follows, and to change current
 	next     *lease     // after current, or nil
-	fetching *fetch     // that is under way, or nil
+	fetching *fetch     // the one under way, or nil
 	waiting  int        // callers
 	highest  number     // of the last lease
 }
 
-// lease is runs of ids that came in one answer.
+// lease is the runs of ids of one answer.
 type lease struct {
 	runs  []numbers
 	total uint64
-	asked time.Duration // when they had not been handed out yet
+	asked time.Duration // before they were handed out
 
-	taken   atomic.Uint64 // more than total once they are used up
-	renewed atomic.Bool   // the next one has been asked for
+	taken   atomic.Uint64 // more than total once the ids are used up
+	renewed atomic.Bool   // the next lease has been asked for
 }
 
 type numbers struct {
@@ -86,14 +85,14 @@ type numbers struct {
 	count uint64
 }
 
-// fetch is a question for a lease. When it is done the lease is Leased.next.
+// fetch is a request for a lease. When it is done the lease is Leased.next.
 type fetch struct {
 	asked time.Duration
-	done  chan struct{} // closed when it has come, or err is set
+	done  chan struct{} // closed when the lease has come, or err is set
 	err   error
 }
 
-// Leased returns ids that are leased ahead. Nothing is leased yet. Close it.
+// Leased returns ids leased ahead. It leases nothing yet. Close it after use.
 func (g *IDs[ID]) Leased(o LeaseOptions) (*Leased[ID], error) {
 	if o.Size == 0 {
 		o.Size = defaultLeaseSize
@@ -112,7 +111,7 @@ func (g *IDs[ID]) Leased(o LeaseOptions) (*Leased[ID], error) {
 	return l, nil
 }
 
-// Close drops what is leased. Next fails from then on.
+// Close drops leased ids. Next fails from then on.
 func (l *Leased[ID]) Close() {
 	l.mu.Lock()
 	l.cancel() // no lease arrives after that
@@ -122,8 +121,8 @@ func (l *Leased[ID]) Close() {
 	l.fetches.Wait()
 }
 
-// Next returns the next id: at once if there is one of a lease, else when the next
-// lease has come, or with the error of that, or once ctx is done with its error.
+// Next returns the next id: at once from a lease, else when the next lease comes. It
+// fails with the error of that, or with ctx's error once ctx is done.
 func (l *Leased[ID]) Next(ctx context.Context) (id ID, err error) {
 	n, ok, due := l.take(l.current.Load(), later)
 	if !ok {
@@ -140,13 +139,12 @@ func (l *Leased[ID]) Next(ctx context.Context) (id ID, err error) {
 
 func (l *Leased[ID]) now() time.Duration { return time.Since(l.start) }
 
-// later than any lease was asked for.
+// later is after any lease was asked for.
 const later time.Duration = math.MaxInt64
 
-// take returns the next id of a lease, unless that is used up or too old: once it
-// does not give one it never will. A lease that was asked for when the call had
-// begun is not too old. due says that the next lease is to be fetched, once of
-// each.
+// take returns the next id of a lease, unless the lease is used up or too old; once
+// that is so it never returns one. A lease asked for after the call began is not too
+// old. due means that the next lease should be fetched, once for each lease.
 func (l *Leased[ID]) take(from *lease, began time.Duration) (n number, ok, due bool) {
 	if from == nil {
 		return n, false, false
@@ -174,8 +172,8 @@ func (from *lease) at(i uint64) number {
 	panic("unreachable: i is below total")
 }
 
-// wait takes an id of the next lease. It waits for one that was asked for after
-// it began, if none comes before.
+// wait takes an id of the next lease. If none comes before, it waits for one asked for
+// after it began.
 func (l *Leased[ID]) wait(ctx context.Context) (n number, err error) {
 	began := l.now()
 	l.mu.Lock()
@@ -202,8 +200,7 @@ func (l *Leased[ID]) wait(ctx context.Context) (n number, err error) {
 	}
 }
 
-// takeNext takes an id of the current lease, or of the next, which it puts in
-// its place.
+// takeNext takes an id of the current lease, or of the next, which replaces it.
 func (l *Leased[ID]) takeNext(began time.Duration) (n number, ok bool) {
 	n, ok, due := l.take(l.current.Load(), began)
 	if !ok && l.next != nil {
@@ -226,8 +223,8 @@ func (l *Leased[ID]) renew() {
 	}
 }
 
-// fetch returns the fetch that is under way, or begins one. All who wait get an id
-// of it.
+// fetch returns the fetch under way, or begins one. Everyone who waits gets an id of
+// it.
 func (l *Leased[ID]) fetch() *fetch {
 	if l.fetching != nil {
 		return l.fetching
@@ -249,7 +246,7 @@ func (l *Leased[ID]) fetch() *fetch {
 		defer l.mu.Unlock()
 		l.fetching = nil
 		if l.ctx.Err() != nil {
-			return // who waits asks again, and is told that it is closed
+			return // waiting callers ask again and learn that it is closed
 		}
 		if err == nil {
 			err = l.arrived(runs, f.asked)
@@ -274,15 +271,15 @@ func (l *Leased[ID]) arrived(runs []Run[ID], asked time.Duration) error {
 	return nil
 }
 
-// ascends tells whether an id may come after the highest, by its format.
+// ascends reports whether an id may follow the highest, by its format.
 func (l *Leased[ID]) ascends(first number) bool {
 	const belowTime = 22 // bits of snowflake and flake-idgen
 	switch sizeOf[ID]() {
 	case snowflakeSize:
-		// The sequences of a millisecond may start anywhere, and go round.
+		// The sequences of a millisecond may start anywhere, and wrap around.
 		return first.lo>>belowTime >= l.highest.lo>>belowTime
 	case snoSize:
-		// When the clock is set back, ids go on with lower times.
+		// After the clock is set back, ids continue with lower times.
 		return true
 	}
 	return l.highest.below(first)

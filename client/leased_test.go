@@ -3,7 +3,6 @@ package client
 import (
 	"bytes"
 	"errors"
-	"log/slog"
 	"net/http/httptest"
 	"path/filepath"
 	"sync"
@@ -29,7 +28,7 @@ func leased(t *testing.T, door Door, o LeaseOptions) *Leased[flake.ID] {
 	return l
 }
 
-// order checks what is promised of ids, whoever gets them.
+// order checks the promises about ids, whoever gets them.
 type order struct {
 	t       *testing.T
 	mu      sync.Mutex
@@ -39,7 +38,7 @@ type order struct {
 
 func newOrder(t *testing.T) *order { return &order{t: t, seen: make(map[flake.ID]bool)} }
 
-// next takes an id. It must be above all that were there when the call began.
+// next takes an id. It must be above all ids that existed when the call began.
 func (o *order) next(l *Leased[flake.ID]) error {
 	o.mu.Lock()
 	before := o.highest
@@ -95,7 +94,7 @@ func TestLeased(t *testing.T) {
 	}
 }
 
-// The clock of the node steps back, and is set right or catches up.
+// The clock of the node steps back, and is corrected or catches up.
 func TestLeasedClock(t *testing.T) {
 	f := startFlakes(t)
 	for what, door := range f.doors(t) {
@@ -123,9 +122,8 @@ func TestLeasedClock(t *testing.T) {
 // webDoor returns the way to a source over HTTP, under the name ids.
 func webDoor(t *testing.T, source idserver.Source) Door {
 	t.Helper()
-	log := slog.New(slog.DiscardHandler)
 	web := httptest.NewServer(idhttp.New(idhttp.Options{
-		Generators: []idhttp.Generator{{Name: "ids", Server: &idserver.Server{IDs: source, Log: log}}}, Log: log,
+		Generators: []idhttp.Generator{{Name: "ids", Server: &idserver.Server{IDs: source}}}, Log: quiet,
 	}))
 	t.Cleanup(web.Close)
 	h, err := NewHTTP(web.URL, HTTPOptions{})
@@ -136,7 +134,7 @@ func webDoor(t *testing.T, source idserver.Source) Door {
 	return h
 }
 
-// takeAll takes n ids, none of which may have been seen.
+// takeAll takes n ids, none seen before.
 func takeAll[ID Format](t *testing.T, l *Leased[ID], seen map[ID]bool, n int) (ids []ID) {
 	t.Helper()
 	for range n {
@@ -150,7 +148,7 @@ func takeAll[ID Format](t *testing.T, l *Leased[ID], seen map[ID]bool, n int) (i
 	return ids
 }
 
-// The ids of a millisecond start anywhere and go round, the milliseconds ascend.
+// The ids of a millisecond start anywhere and wrap around; the milliseconds ascend.
 func TestLeasedRandomStart(t *testing.T) {
 	source, err := snowflake.Twitter.Open(t.Context(), filepath.Join(t.TempDir(), "time"), 1,
 		snowflake.Options{RandomStart: true})
@@ -173,7 +171,7 @@ func TestLeasedRandomStart(t *testing.T) {
 	}
 }
 
-// The clock of a node that has sno is set back: it goes on with lower ids.
+// The clock of a node with sno is set back: it goes on with lower ids.
 func TestLeasedSnoClock(t *testing.T) {
 	var behind atomic.Int64
 	system := flake.SystemClock()
@@ -197,7 +195,7 @@ func TestLeasedSnoClock(t *testing.T) {
 	}
 }
 
-// Of flake-idgen and snowflake another node is told by a lower millisecond.
+// For flake-idgen and snowflake, a lower millisecond reveals another node.
 func TestLeasedOtherSnowflake(t *testing.T) {
 	const milli = 1 << 22 // of ids
 	l, err := NewIDs[snowflake.ID](nil, "ids").Leased(LeaseOptions{})
@@ -220,7 +218,7 @@ func TestLeasedOtherSnowflake(t *testing.T) {
 	}
 }
 
-// What is leased is used up in order, and dropped only once it is of no use to anybody.
+// Leased ids are used in order, and dropped only when nobody can use them.
 func TestLeasedTakeNext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := new(fake)
@@ -247,7 +245,7 @@ func TestLeasedTakeNext(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		next(l.now(), 0) // too old
 		next(l.now(), 0)
-		next(0, 4) // but not for who has waited for it
+		next(0, 4) // but not for a caller that waited for it
 		synctest.Wait()
 		if n := f.asked.Load(); n != 1 {
 			t.Errorf("asked for %d leases", n)

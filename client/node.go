@@ -14,19 +14,18 @@ import (
 const (
 	dialTime = 10 * time.Second // for one attempt to connect
 
-	// The wait before the next attempt after one that failed, doubled each time.
+	// The wait before the next attempt after a failed one, doubled each time.
 	minPause = 10 * time.Millisecond
 	maxPause = time.Second
 )
 
-// Node is a node that is called over one connection, kept as long as it lasts.
-// The first call sets it up; after a loss the next one does. Any number of
-// goroutines may call at the same time.
+// Node is a node called over one connection, kept as long as it lasts. The first call
+// opens it; after a loss the next call does. Any number of goroutines may call at
+// once.
 //
-// A call makes one attempt to connect at most, and shares it with the others. If
-// the ones before have failed the attempt comes after a pause, of up to a second,
-// so a program that calls again and again does the node no harm. What a
-// call's error says of the call: see [ErrLost].
+// A call makes at most one attempt to connect, and shares it with others. After failed
+// attempts the next one comes after a pause of up to a second, so a program that keeps
+// calling does the node no harm. [ErrLost] explains what an error says about a call.
 type Node struct {
 	name   string
 	dialer Dialer
@@ -41,7 +40,7 @@ type Node struct {
 	failed  time.Time // the last attempt, if pause is not 0
 }
 
-// attempt is one to connect.
+// attempt is an attempt to connect.
 type attempt struct {
 	done chan struct{} // closed when one of the others is set
 	conn *Conn
@@ -55,10 +54,10 @@ func NewNode(name string, d Dialer) *Node {
 	return n
 }
 
-// Close ends the connection, and the calls that wait.
+// Close ends the connection and the waiting calls.
 func (n *Node) Close() error {
 	n.mu.Lock()
-	n.cancel() // no attempt begins after that
+	n.cancel() // no attempt starts after that
 	n.mu.Unlock()
 	n.dials.Wait()
 	n.mu.Lock()
@@ -70,14 +69,14 @@ func (n *Node) Close() error {
 	return nil
 }
 
-// Call is gen_server:call({Name, Node}, Request). The end of ctx is that of the
-// call alone; it may have been carried out then.
+// Call is gen_server:call({Name, Node}, Request). The end of ctx ends only the call,
+// which may have been carried out by then.
 func (n *Node) Call(ctx context.Context, name etf.Atom, request etf.Term) (reply etf.Term, err error) {
 	return decoded(n.call(ctx, name, request))
 }
 
-// Apply calls a function of the node, as rpc:call does. An exception there comes
-// back as {badrpc, Reason}.
+// Apply calls a function of the node, as rpc:call does. An exception comes back as
+// {badrpc, Reason}.
 func (n *Node) Apply(ctx context.Context, module, function etf.Atom, args []etf.Term) (etf.Term, error) {
 	return n.Call(ctx, "rex", applyRequest(module, function, args))
 }
@@ -90,7 +89,7 @@ func (n *Node) call(ctx context.Context, name etf.Atom, request etf.Term) ([]byt
 		}
 		answer, err := conn.call(ctx, name, request)
 		if ended := (endedError{}); errors.As(err, &ended) {
-			continue // it was not sent, as the connection has just ended
+			continue // not sent: the connection has just ended
 		}
 		if err != nil {
 			err = fmt.Errorf("node %s: %w", n.name, err)
@@ -99,7 +98,7 @@ func (n *Node) call(ctx context.Context, name etf.Atom, request etf.Term) ([]byt
 	}
 }
 
-// connected returns the connection, and waits for it if there is none.
+// connected returns the connection, waiting for it if there is none.
 func (n *Node) connected(ctx context.Context) (*Conn, error) {
 	n.mu.Lock()
 	if n.conn.lasts() {
@@ -146,7 +145,7 @@ func (n *Node) dial(a *attempt, wait time.Duration) {
 	n.conn, n.pause = a.conn, 0
 }
 
-// lasts reports whether there is a connection, and it has not ended.
+// lasts reports whether there is a connection that has not ended.
 func (c *Conn) lasts() bool {
 	if c == nil {
 		return false

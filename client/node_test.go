@@ -63,7 +63,7 @@ func TestPause(t *testing.T) {
 	}
 }
 
-// All who call at once share one connection.
+// All simultaneous callers share one connection.
 func TestOneConnection(t *testing.T) {
 	noLeak(t)
 	n := NewNode(name, start(t, "").dialer())
@@ -127,7 +127,7 @@ func TestClosedNode(t *testing.T) {
 	n.Close()
 }
 
-// atSend is a context that has something done when a call is about to be sent.
+// atSend is a context that runs a function when a call is about to be sent.
 type atSend struct {
 	context.Context
 	do func()
@@ -138,7 +138,7 @@ func (c atSend) Err() error {
 	return c.Context.Err()
 }
 
-// A call that finds its connection ended just then is sent over the next.
+// A call whose connection has just ended is sent over the next.
 func TestEndedMeanwhile(t *testing.T) {
 	n := NewNode(name, start(t, "").dialer())
 	defer n.Close()

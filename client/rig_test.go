@@ -23,7 +23,7 @@ const (
 	patience = time.Minute
 )
 
-// echo replies with what it is asked, but to silence.
+// echo replies with its request, except to silence.
 type echo struct {
 	genserver.Plain
 	silences *atomic.Int32
@@ -37,10 +37,10 @@ func (e echo) HandleCall(c genserver.Call) {
 	c.Reply(append(c.Begin(), c.Request...))
 }
 
-// rig is a node with a server that is registered as echo.
+// rig is a node with a server registered as echo.
 type rig struct {
 	*node.Node
-	silences atomic.Int32 // calls that were left without an answer
+	silences atomic.Int32 // calls left without an answer
 }
 
 // start starts a node at an address, empty for any.
@@ -72,7 +72,7 @@ func dialed(t *testing.T) (*rig, *Conn) {
 	return r, c
 }
 
-// peer is a node that a test plays.
+// peer is a node that the test plays.
 type peer struct {
 	net.Listener
 	t *testing.T
@@ -112,7 +112,7 @@ func (p *peer) accept(play func(net.Conn)) {
 	}()
 }
 
-// await polls for what nothing tells of.
+// await polls for what nothing reports.
 func await(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	for end := time.Now().Add(patience); !done(); time.Sleep(time.Millisecond) {

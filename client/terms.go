@@ -8,7 +8,7 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// The calls of a generator, and what it answers.
+// The calls of a generator, and its answers.
 var _ Door = (*Node)(nil)
 
 func (n *Node) get(ctx context.Context, generator string) (id []byte, err error) {
@@ -68,7 +68,7 @@ func (n *Node) decompose(ctx context.Context, generator string, id []byte) (fiel
 	return fields, err
 }
 
-// ask calls a generator and has the term of {ok, Term} read.
+// ask calls a generator and lets read decode the term of {ok, Term}.
 func (n *Node) ask(ctx context.Context, generator string, request etf.Term, read func(*etf.Reader)) error {
 	answer, err := n.call(ctx, etf.Atom(generator), request)
 	if err != nil {
@@ -99,7 +99,7 @@ func readAnswer(answer []byte, read func(*etf.Reader)) error {
 func unexpected(answer []byte) error {
 	const shown = 200
 	text := etf.FormatRaw(nil, answer, shown)
-	if string(text) == "ok" { // to whatever it does not know
+	if string(text) == "ok" { // the answer to any unknown call
 		return ErrUnknown
 	}
 	return fmt.Errorf("the node answered %s", text)

@@ -9,27 +9,27 @@ import (
 )
 
 const (
-	// maxFrame bounds the bytes of a frame from the node: 65,536 ids in base 2
-	// are half of it.
+	// maxFrame bounds the bytes of a frame from the node; 65,536 ids in base 2 take
+	// half of it.
 	maxFrame = 16 << 20
 
 	readBuffer = 64 << 10
 )
 
-// caps are those of every node from OTP 23 on, as far as a caller's terms go.
+// caps are those of every node from OTP 23 on, as far as a caller's terms need.
 var caps = etf.AllCaps
 
-// tick is a frame of no bytes.
+// tick is an empty frame.
 var tick = make([]byte, wire.HeaderSize)
 
-// appendMonitor appends the frame that sets a monitor on a registered process.
+// appendMonitor appends a frame that sets a monitor on a registered process.
 func appendMonitor(dst []byte, self etf.Pid, name etf.Atom, ref etf.Ref) ([]byte, error) {
 	return wire.Append(dst, caps, etf.Tuple{int64(wire.OpMonitorP), self, name, ref})
 }
 
-// appendCall appends the frame of {'$gen_call', {Self, Tag}, Request} to a
-// registered process, whose name appendMonitor took. A reference is what OTP has
-// as Tag; any term serves.
+// appendCall appends the frame of {'$gen_call', {Self, Tag}, Request} to a registered
+// process, whose name appendMonitor accepted. OTP uses a reference as Tag; any term
+// will do.
 func appendCall(dst []byte, self etf.Pid, name etf.Atom, tag uint64, request etf.Term) ([]byte, error) {
 	b := etf.AppendInt(etf.AppendTupleHeader(wire.Open(dst), 4), int64(wire.OpRegSend))
 	b = etf.MustAppendAtom(append(b, self...), "", caps)
@@ -45,16 +45,16 @@ func appendCall(dst []byte, self etf.Pid, name etf.Atom, tag uint64, request etf
 	return b, nil
 }
 
-// signal is what a caller waits for: an answer, or the end of who should give it.
+// signal is what a caller waits for: an answer, or the end of the process.
 type signal struct {
 	tag    uint64
 	answer []byte // one term, or nil
-	ref    []byte // of the monitor that went off, or nil
+	ref    []byte // of the monitor that fired, or nil
 	reason []byte // why, one term
 }
 
-// decode reads a frame. What is of no use to a caller gives a signal of nothing.
-// All is of the frame.
+// decode reads a frame. What no caller needs becomes an empty signal. Its slices are
+// of the frame.
 func decode(frame []byte) (s signal, err error) {
 	if len(frame) == 0 {
 		return s, nil

@@ -29,8 +29,8 @@ func piped(t *testing.T, ticktime time.Duration) (c *Conn, peer net.Conn) {
 	return c, peer
 }
 
-// The connection ticks, however long the node may be silent, and ends within a tick
-// of that.
+// The connection ticks, however long the node may be silent, and ends within a tick of
+// that limit.
 func TestTick(t *testing.T) {
 	for _, tt := range []struct{ ticktime, silent, every time.Duration }{
 		{0, time.Minute, 15 * time.Second},
@@ -60,7 +60,7 @@ func TestTick(t *testing.T) {
 	}
 }
 
-// A node that takes nothing is lost, even if it ticks.
+// A node that reads nothing is lost, even if it ticks.
 func TestStuck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, peer := piped(t, 0)
@@ -79,7 +79,7 @@ func TestStuck(t *testing.T) {
 	})
 }
 
-// One monitor stands for all calls of a name, until it goes off.
+// One monitor serves all calls to a name, until it fires.
 func TestMonitors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, peer := piped(t, 0)
@@ -115,7 +115,8 @@ func TestMonitors(t *testing.T) {
 				t.Errorf("a call of %q writes %v and %d bytes, want %v", name, ops, r.Buffered(), want)
 			}
 		}
-		// goesOff has the node say that a monitor did, and names what has ended.
+		// goesOff makes the node report a monitor's end, and returns the names that
+		// ended.
 		goesOff := func(op wire.Op, ref etf.Ref) (ended []etf.Atom) {
 			b, err := wire.Append(nil, caps, etf.Tuple{int64(op), etf.Atom(""), etf.Atom(""), ref, etf.Atom("killed")})
 			if err != nil {
@@ -151,7 +152,7 @@ func TestMonitors(t *testing.T) {
 	})
 }
 
-// The memory of calls is used again, but not kept if it is much.
+// The memory of calls is reused, but not kept if large.
 func TestSpare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, peer := piped(t, 0)
@@ -196,7 +197,7 @@ func TestCloseWaits(t *testing.T) {
 	})
 }
 
-// What a generator may answer.
+// Answers of a generator.
 func TestReadAnswer(t *testing.T) {
 	for _, tt := range []struct {
 		answer etf.Term

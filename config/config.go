@@ -14,58 +14,59 @@ type Config struct {
 	Etcd       Etcd
 }
 
-// Node is the table [node]: how the node shows itself to Erlang.
+// Node is the table [node]: how the node appears to Erlang.
 type Node struct {
 	Name        string // name@host
 	Cookie      string
-	CookieFrom  string        // the flag or the cookie file it is from; empty: the file, or the default
-	Listen      string        // "host:port", or empty: any free port, at all addresses unless the name is of the loopback
+	CookieFrom  string        // the flag or cookie file it came from; empty: the file, or the default
+	Listen      string        // "host:port", or empty: any free port, at all addresses unless the name is on the loopback
 	EPMD        string        // "auto", "off" or "host:port"
-	NetTicktime time.Duration // in the file seconds
+	NetTicktime time.Duration // seconds in the file
 	TLS         TLS
 }
 
-// TLS is the table [node.tls]: the files by which nodes talk to each other in private.
+// TLS is the table [node.tls]: the files that let nodes talk in private.
 type TLS struct {
-	On     bool   // there is such a table
+	On     bool   // the table exists
 	Cert   string // PEM files
 	Key    string
-	CA     string // may be empty if nothing is verified
+	CA     string // empty only if nothing is verified
 	Verify string // VerifyPeer or VerifyNone
 }
 
 // The values of TLS.Verify.
 const (
-	VerifyPeer = "peer" // each side shows a certificate that the CA has issued
-	VerifyNone = "none" // other nodes' certificates are neither asked for nor checked
+	VerifyPeer = "peer" // each side shows a certificate issued by the CA
+	VerifyNone = "none" // other nodes' certificates are neither requested nor checked
 )
 
-// Flake is the table [flake]: what the ids are made of.
+// Flake is the table [flake]: what ids are made of.
 type Flake struct {
 	Interface         string           // whose MAC is the worker id, or empty
 	WorkerID          net.HardwareAddr // six bytes, or nil
-	Random            bool             // the worker id is made up, and kept beside the mark
+	Random            bool             // the worker id is random, and kept beside the mark
 	Etcd              bool             // the worker id is from etcd; at most one of the four is set
-	TimestampPath     string           // or empty: a file in a folder of this user's own
-	AllowableDowntime time.Duration    // in the file milliseconds
+	TimestampPath     string           // or empty: a file in a folder of this user's
+	AllowableDowntime time.Duration    // milliseconds in the file
 }
 
-// HTTP is the table [http]: ids and what the node is, for everything that speaks HTTP.
+// HTTP is the table [http]: ids, and what the node is, over HTTP.
 type HTTP struct {
 	Listen    string // "host:port", or empty: no HTTP
-	TokenFile string // whose content callers must send, or empty
-	Open      bool   // anyone may call, also from other hosts; not with a TokenFile
+	TokenFile string // callers must send its content; or empty
+	Open      bool   // anyone may call, even from other hosts; not with a TokenFile
 	TLS       HTTPTLS
 }
 
-// HTTPTLS is the table [http.tls]: the files by which HTTP becomes HTTPS.
+// HTTPTLS is the table [http.tls]: the files that make HTTP HTTPS.
 type HTTPTLS struct {
-	On   bool   // there is such a table
+	On   bool   // the table exists
 	Cert string // PEM files
 	Key  string
 }
 
-// PublishedCookie is the default cookie. Anyone can read it here, so it is for the loopback only.
+// PublishedCookie is the default cookie. Anyone can read it here, so it is for the loopback
+// only.
 const PublishedCookie = "flake"
 
 // Default is the configuration of an empty file.

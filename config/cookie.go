@@ -16,7 +16,7 @@ const cookieKey = "node.cookie"
 // HomeCookieFile is the file in the home directory that holds the cookie of Erlang nodes.
 const HomeCookieFile = ".erlang.cookie"
 
-// homeCookie reads HomeCookieFile. Without such a file it returns a Flag without a key.
+// homeCookie reads HomeCookieFile. Without that file it returns a Flag without a key.
 func homeCookie() (Flag, *Error) {
 	home, err := os.UserHomeDir()
 	if err != nil {
@@ -37,12 +37,12 @@ func homeCookie() (Flag, *Error) {
 	return Flag{Name: path, Key: cookieKey, Value: cookie}, nil
 }
 
-// maxSecret bounds what is read: a secret of the longest kind, and then some.
+// maxSecret bounds what is read: more than the longest secret of any kind.
 const maxSecret = 4096
 
 var errMode = errors.New("no access for others wanted")
 
-// Secret reads a secret from the file at path, as Erlang does its cookie: nobody but the
+// Secret reads a secret from the file at path, as Erlang reads its cookie: only the
 // owner may have access to it, and it ends at the first newline.
 func Secret(path string) (string, error) {
 	info, err := os.Stat(path)

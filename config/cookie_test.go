@@ -36,7 +36,7 @@ func TestCookieSources(t *testing.T) {
 	}
 }
 
-// A home cookie that is of use only to others is refused, unless none is needed.
+// A home cookie usable only by others is refused, unless none is needed.
 func TestBadHomeCookie(t *testing.T) {
 	for _, tt := range []struct {
 		cookie string
@@ -93,7 +93,7 @@ func setHome(t *testing.T, cookie string, mode os.FileMode) string {
 	return path
 }
 
-// A secret is read only from a file that is its owner's alone.
+// A secret is read only from a file accessible to its owner alone.
 func TestSecret(t *testing.T) {
 	for _, tt := range []struct {
 		content, secret, fault string

@@ -1,8 +1,8 @@
-// Package config reads flake's configuration, a TOML file (https://toml.io/en/v1.0.0), into a
-// typed and validated value. The shipped, commented file is rel/files/sys.toml.
+// Package config reads flake's configuration, a TOML file (https://toml.io/en/v1.0.0),
+// into a typed and validated value. The shipped, commented file is rel/files/sys.toml.
 //
-// Start from [Load], which reports all faults of a file and of the flags that win over it at
-// once, each as an [Error]. [Environ] makes flags of the environment.
+// Start at [Load], which reports all faults of a file, and of the flags that override
+// it, at once, each as an [Error]. [Environ] makes flags of the environment.
 //
-// Not supported: several files, a change while running.
+// Not supported: several files, changes while running.
 package config

@@ -9,8 +9,8 @@ import (
 
 // Error is one fault of a configuration.
 type Error struct {
-	File  string // or what else the value came from: a flag, say; empty if there is neither
-	Line  int    // 0 if not known
+	File  string // or another source of the value, such as a flag; empty if neither
+	Line  int    // 0 if unknown
 	Key   string // with its table: node.name
 	Value string // as in the file; empty if the key is what is wrong
 	Want  string // what is allowed
@@ -34,7 +34,7 @@ func (e *Error) Error() string {
 	return where + ": " + e.Want
 }
 
-// join makes one error of faults, in the order of the file.
+// join joins faults into one error, in the order of the file.
 func join(faults []*Error) error {
 	slices.SortStableFunc(faults, func(a, b *Error) int { return cmp.Compare(a.Line, b.Line) })
 	var errs []error

@@ -12,12 +12,12 @@ import (
 )
 
 // Generator is a table [[generator]]: one more gen_server that hands out ids. A nil
-// option is one that the file does not hold.
+// option is not in the file.
 type Generator struct {
-	Name   string // under which it is registered
+	Name   string // registered name
 	Format string // one of Formats
 
-	Epoch      *time.Time       // from which its time counts
+	Epoch      *time.Time       // where its time starts
 	ID         *int64           // the machine's number in all its bits, or
 	Datacenter *int64           // its upper bits, and
 	Worker     *int64           // its lower
@@ -48,14 +48,14 @@ var Formats = []string{FormatFlake, FormatIdgen, FormatSnowflake, FormatSno}
 // file that is written every second.
 const MaxGenerators = 64
 
-// The values of machine_bits, and that of a file without it.
+// The values of machine_bits, and its default.
 const (
 	minMachineBits     = 6
 	defaultMachineBits = 10
 	maxMachineBits     = 22
 )
 
-// generatorKey is the key by which faults name the i-th table [[generator]], from 0.
+// generatorKey returns the key in faults of the i-th table [[generator]], from 0.
 func generatorKey(i int) string { return fmt.Sprintf("generator[%d]", i+1) }
 
 // settings lists the keys of the i-th table.
@@ -142,10 +142,10 @@ func (g *Generator) option(s setting, given func() bool, formats []string) setti
 // taken are the names of the node's own servers.
 var taken = []string{"flake", "flake_sup", "persistent_timer", "net_kernel", "rex", "kernel_sup", "init"}
 
-// generatorName is an atom without quotes, which is also part of a file's name.
+// generatorName matches an atom without quotes that can be part of a file's name.
 var generatorName = regexp.MustCompile(`^[a-z][0-9A-Za-z_]{0,63}$`)
 
-// faults returns what is wrong with the i-th table besides single values.
+// faults returns the faults of the i-th table besides single values.
 func (g *Generator) faults(i int, before []Generator) []*Error {
 	key := generatorKey(i)
 	var faults []*Error
@@ -186,7 +186,7 @@ func (g *Generator) faults(i int, before []Generator) []*Error {
 	return faults
 }
 
-// sharesPartition tells whether both are of format sno and have one partition.
+// sharesPartition reports whether both have format sno and the same partition.
 func (g *Generator) sharesPartition(other Generator) bool {
 	return g.Format == FormatSno && other.Format == FormatSno &&
 		g.Partition != nil && other.Partition != nil && *g.Partition == *other.Partition

@@ -12,17 +12,17 @@ import (
 	"github.com/BurntSushi/toml"
 )
 
-// Flag is a value from the command line or the environment, which wins over the file's. It
-// is a text, or as in the file if the key wants no text.
+// Flag is a value from the command line or the environment, which overrides the file's.
+// It is text, or what the file would hold if the key takes no text.
 type Flag struct {
 	Name  string // as in "-name" or "FLAKE_COOKIE"
 	Key   string // as in "node.name"
 	Value string
 }
 
-// Load reads the file at path; an empty path stands for an empty file. Of two flags with the
-// same key the later wins. Keys that neither the file nor a flag holds have their defaults,
-// and the cookie is then that of [HomeCookieFile], if there is one. The error joins an Error for each fault.
+// Load reads the file at path; an empty path stands for an empty file. Of flags with the same
+// key the last wins. A key in neither the file nor a flag has its default; for the cookie that
+// is the one of [HomeCookieFile], if it exists. The error joins an Error for each fault.
 func Load(path string, flags ...Flag) (Config, error) {
 	var src []byte
 	var err error
@@ -122,7 +122,8 @@ func syntaxError(err error) *Error {
 	return &Error{Want: fmt.Sprintf("not TOML: %v", err)}
 }
 
-// flatten returns the values of a table by table.key. What is not in a known table stands by itself.
+// flatten returns the values of a table by table.key. What is outside known tables stays as it
+// is.
 func flatten(prefix string, doc map[string]any) map[string]any {
 	values := make(map[string]any)
 	for name, v := range doc {
@@ -138,7 +139,7 @@ func flatten(prefix string, doc map[string]any) map[string]any {
 
 var tables = []string{"node", "node.tls", "flake", "http", "http.tls", "etcd"}
 
-// show writes v as in the file, but for what should not be shown.
+// show formats v as in the file, unless it must stay hidden.
 func show(key string, v any) string {
 	if key == cookieKey {
 		return hidden
@@ -157,7 +158,7 @@ func show(key string, v any) string {
 	}
 }
 
-// unknown is the fault of a key that is no setting, or of a table's name used for a value.
+// unknown returns the fault of an unknown key, or of a table's name used for a value.
 func unknown(key string, v any, settings []setting) *Error {
 	if slices.Contains(tables, key) {
 		return &Error{Key: key, Value: show(key, v), Want: fmt.Sprintf("a table [%s] wanted", key)}
@@ -178,8 +179,8 @@ func unknown(key string, v any, settings []setting) *Error {
 	return &Error{Key: key, Want: fmt.Sprintf("unknown, the nearest known is %s", best)}
 }
 
-// lineOf finds the line of a key written the plain way, below the header of its table, or of
-// a table's header, which is where a key is missing. It returns 0 for the other ways of TOML.
+// lineOf finds the line of a plainly written key below its table's header, or the line
+// of a table's header, where a key is missing. It returns 0 for other TOML spellings.
 func lineOf(src, key string) int {
 	table, generators := "", 0
 	n, header := 0, 0

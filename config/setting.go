@@ -12,7 +12,7 @@ import (
 type setting struct {
 	key   string
 	want  string
-	set   func(v any) bool // false if v is not of the type wanted
+	set   func(v any) bool // false if v has the wrong type
 	valid func() bool
 	value func() string // as in the file
 }
@@ -78,7 +78,7 @@ const wantMAC = `six octets in hexadecimal wanted, as in "02:00:00:00:00:01", or
 // random is the value of a worker id that is made up.
 const random = "random"
 
-// hidden stands for a cookie, which must not end up in a log.
+// hidden stands for a cookie, which must never be logged.
 const hidden = "(hidden)"
 
 func setString(p *string) func(any) bool {
@@ -109,7 +109,7 @@ func setDuration(p *time.Duration, unit time.Duration) func(any) bool {
 	}
 }
 
-// orRandom has a worker id be made up if the file says so.
+// orRandom accepts the word for a random worker id too.
 func orRandom(p *bool, set func(any) bool) func(any) bool {
 	return func(v any) bool {
 		*p = v == random
@@ -125,7 +125,7 @@ func showWorker(mac net.HardwareAddr, isRandom bool) string {
 	return fmt.Sprintf("%q", mac)
 }
 
-// setMAC takes : or - between the bytes, not the form of three words with dots.
+// setMAC accepts : or - between the bytes, but not three dotted groups.
 func setMAC(p *net.HardwareAddr) func(any) bool {
 	return func(v any) bool {
 		s, ok := v.(string)

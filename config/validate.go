@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 )
 
-// faults returns all faults of c, but for the keys in known, whose values never got into c.
+// faults returns all faults of c, except for reported keys, whose values never got into c.
 func (c *Config) faults(reported map[string]bool) []*Error {
 	var faults []*Error
 	for _, s := range c.settings() {
@@ -41,7 +41,7 @@ func (c *Config) faults(reported map[string]bool) []*Error {
 	return append(faults, c.HTTP.faults()...)
 }
 
-// faults returns those of the keys taken together.
+// faults returns the faults of the keys taken together.
 func (h *HTTP) faults() []*Error {
 	host, _, err := net.SplitHostPort(h.Listen)
 	switch {
@@ -55,7 +55,7 @@ func (h *HTTP) faults() []*Error {
 	return nil
 }
 
-// beyondLoopback is the valid value by which other hosts can reach the node, or empty.
+// beyondLoopback returns the valid value that lets other hosts reach the node, or "".
 func (c *Config) beyondLoopback() string {
 	if _, host, _ := strings.Cut(c.Node.Name, "@"); validName(c.Node.Name) && !IsLoopback(host) {
 		return "node.name " + c.Node.Name
@@ -66,8 +66,8 @@ func (c *Config) beyondLoopback() string {
 	return ""
 }
 
-// IsLoopback tells whether host is a name or address of the loopback: 127.0.0.0/8, ::1,
-// localhost or localhost.localdomain.
+// IsLoopback reports whether host is a name or address of the loopback: 127.0.0.0/8,
+// ::1, localhost or localhost.localdomain.
 func IsLoopback(host string) bool {
 	if strings.EqualFold(host, "localhost") || strings.EqualFold(host, "localhost.localdomain") {
 		return true
@@ -76,12 +76,12 @@ func IsLoopback(host string) bool {
 	return err == nil && ip.Unmap().IsLoopback()
 }
 
-// nodeName is what net_kernel checks. A second @ it lets pass, though no peer could dial it.
+// nodeName is what net_kernel checks. It allows a second @, but no peer could dial that.
 var nodeName = regexp.MustCompile(`^[0-9A-Za-z_-]+@[!-?A-~¡-ÿ]+$`)
 
 func validName(s string) bool { return len(s) <= 255 && nodeName.MatchString(s) }
 
-// validCookie is for an atom that Erlang can make a digest of: beyond Latin-1 it cannot.
+// validCookie allows atoms that Erlang can digest; it cannot beyond Latin-1.
 func validCookie(s string) bool {
 	return s != "" && utf8.RuneCountInString(s) <= 255 && isPrintable(s) &&
 		!strings.ContainsFunc(s, func(r rune) bool { return r > unicode.MaxLatin1 })
@@ -93,7 +93,7 @@ func validEPMD(s string) bool { return s == "auto" || s == "off" || isHostPort(s
 
 func validVerify(s string) bool { return s == VerifyPeer || s == VerifyNone }
 
-// ifSo has a value checked only while on holds.
+// ifSo checks a value only while on holds.
 func ifSo(on *bool, valid func(string) bool) func(string) bool {
 	return func(s string) bool { return !*on || valid(s) }
 }

@@ -1,10 +1,10 @@
 // Package genserver is a gen_server as its callers see it: what OTP's
-// gen_server:call and cast send, and the answers that they wait for.
+// gen_server:call and cast send, and the replies that they wait for.
 //
-// A [Handler] holds what a callback module holds. [Server.Receive] takes a
-// message apart and calls it; it may run on many goroutines at once, and so may
-// the Handler. A [Call] knows its request and how to answer it: now, or later. When
-// that is, and with what memory, is for the [Caller] to say, a connection.
+// A [Handler] does what a callback module does. [Server.Receive] parses a message
+// and calls the Handler. Both may run on many goroutines at once. A [Call] holds its
+// request and is answered now or later; its [Caller], a connection, decides when and
+// with what memory.
 //
 // The messages are those of OTP's gen.erl and gen_server.erl:
 //
@@ -13,7 +13,7 @@
 //	{system, {Pid, Tag}, Request}        of module sys: get_state, get_status
 //	anything else                        handle_info
 //
-// A Tag is any term, most often a reference or [alias | Reference]. It is
-// echoed as the bytes that came; with an alias the answer goes to the alias,
-// so that one which comes after the caller's time-out is dropped on its way.
+// A Tag is any term, usually a reference or [alias | Reference]. It is echoed byte
+// for byte. With an alias the reply goes to the alias, so a reply that arrives after
+// the caller's timeout is dropped on the way.
 package genserver

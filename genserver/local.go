@@ -7,13 +7,13 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// MaxLocal is the size of the largest answer to Call that a server makes way for.
+// MaxLocal is the size of the largest answer to Call for which there is room.
 const MaxLocal = 64 << 10
 
 // ErrNoReply is returned for a call that the server leaves without a reply.
 var ErrNoReply = errors.New("the server does not reply")
 
-// Call is gen_server:call of who is no peer, such as a prompt.
+// Call is gen_server:call for a caller that is not a peer, such as a prompt.
 func (s *Server) Call(request etf.Term) (reply etf.Term, err error) {
 	b, err := etf.Append(nil, request, etf.AllCaps)
 	if err != nil {
@@ -31,7 +31,7 @@ func (s *Server) Call(request etf.Term) (reply etf.Term, err error) {
 	return answer.(etf.Tuple)[1], nil
 }
 
-// local is a caller that waits for its one answer.
+// local is a caller that waits for a single answer.
 type local struct{ answer []byte }
 
 func (*local) Caps() etf.Caps                               { return etf.AllCaps }

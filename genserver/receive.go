@@ -16,14 +16,14 @@ type Server struct {
 	Family  etf.Atom // the supervisor's name
 	Handler Handler
 
-	// End, unless nil, ends this life with a reason, as who sends to terminate it
-	// wants. The Parent then begins the next.
+	// End, unless nil, ends this life with the reason that a sys:terminate gave. The
+	// Parent then starts the next.
 	End func(reason etf.Term)
 }
 
-// Receive takes one message to the server and answers it if it is a call. An
-// error means that the message looked like a call or a cast and was none; it is
-// not answered, as OTP leaves it.
+// Receive handles one message to the server and answers it if it is a call. An error
+// means that the message looked like a call or a cast but was malformed; like OTP,
+// it does not answer that.
 func (s *Server) Receive(message []byte, c Caller) error {
 	r := etf.NewReader(message)
 	arity := r.Tuple()
@@ -65,11 +65,11 @@ func (s *Server) receiveCall(r *etf.Reader, c Caller) error {
 	return nil
 }
 
-// From says who called, as the bytes that came.
+// From identifies the caller, as the bytes received.
 type From struct {
 	Pid   []byte
 	Tag   []byte
-	Alias []byte // the reference of a Tag [alias | Reference], else nil
+	Alias []byte // the reference if the Tag is [alias | Reference], else nil
 }
 
 // read reads {Pid, Tag}.
@@ -83,10 +83,10 @@ func (f *From) read(r *etf.Reader) {
 	}
 }
 
-// begin begins the answer {Tag, Reply}: one term, the Reply, is to be appended.
+// begin begins the answer {Tag, Reply}; the caller appends one term, the Reply.
 func (f From) begin(dst []byte) []byte { return append(etf.AppendTupleHeader(dst, 2), f.Tag...) }
 
-// around has a reply that is built later begin with the Tag.
+// around puts the Tag before a reply that is built later.
 func (f From) around(build Build) Build {
 	f.Tag = bytes.Clone(f.Tag)
 	return func(dst []byte, room bool) []byte { return build(f.begin(dst), room) }

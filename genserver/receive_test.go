@@ -10,12 +10,12 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// server is a handler that keeps what it is given, and replies with reply.
+// server is a handler that records what it receives, and replies with reply.
 type server struct {
 	Plain
 	calls []string
 	reply string
-	later int // replies in turn, with so many bytes at most; -1: aside
+	later int // replies in turn, with up to this many bytes; -1: aside
 }
 
 func (s *server) HandleCall(c Call) {
@@ -43,8 +43,8 @@ func (s *server) HandleInfo(message []byte, _ Caller) {
 	s.calls = append(s.calls, fmt.Sprintf("info %q", message))
 }
 
-// caller is the way back. Its buffer has something in it already. What is built later
-// is built when the message is gone.
+// caller is the way back. Its buffer is not empty. It builds later replies once the
+// message is gone.
 type caller struct {
 	caps  etf.Caps
 	sent  []string
@@ -84,8 +84,8 @@ const (
 // call returns {'$gen_call', {Pid, Tag}, Request}.
 func call(pid, tag, request string) string { return "h\x03w\x09$gen_callh\x02" + pid + tag + request }
 
-// A call is answered {Tag, Reply}, with the tag as it came, to the alias of a
-// tag [alias | Ref].
+// A call is answered {Tag, Reply}, with the same tag, to the alias of a tag [alias |
+// Ref].
 func TestCall(t *testing.T) {
 	aliased := "l\x00\x00\x00\x01" + alias + ref
 	for name, test := range map[string]struct{ pid, tag, to string }{
@@ -137,7 +137,7 @@ func TestNoReply(t *testing.T) {
 	check(t, c.sent)
 }
 
-// Who is no peer is answered with the reply itself.
+// A caller that is not a peer gets the reply itself.
 func TestLocalCall(t *testing.T) {
 	s := &server{reply: "h\x02w\x02oka\x07"}
 	g := &Server{Pid: etf.NewPid("n@h", 7, 0, 1), Handler: s}
@@ -160,7 +160,7 @@ func TestLocalCall(t *testing.T) {
 	}
 }
 
-// A reply that is built when the message is gone is as any other.
+// A reply built after the message is gone is like any other.
 func TestReplyLater(t *testing.T) {
 	const tag = "l\x00\x00\x00\x01" + alias + ref
 	for later, want := range map[int]string{9: fmt.Sprint(9 + len("h\x02"+tag)), -1: "-1"} {
@@ -176,7 +176,7 @@ func TestReplyLater(t *testing.T) {
 	}
 }
 
-// Who is no peer waits for what is built later, unless it is too large.
+// A caller that is not a peer waits for a later reply, unless it is too large.
 func TestLocalCallLater(t *testing.T) {
 	for later, want := range map[int]error{-1: nil, MaxLocal - len("h\x02j"): nil, MaxLocal - len("h\x02j") + 1: ErrNoReply} {
 		s := &server{reply: "w\x02ok", later: later}
@@ -187,7 +187,7 @@ func TestLocalCallLater(t *testing.T) {
 	}
 }
 
-// What is no call and no cast is handle_info's.
+// handle_info gets what is neither a call nor a cast.
 func TestCastAndInfo(t *testing.T) {
 	for message, want := range map[string]string{
 		"h\x02w\x09$gen_cast" + get:             "cast",
@@ -217,7 +217,7 @@ func TestCastAndInfo(t *testing.T) {
 	}
 }
 
-// What looks like a call or a cast and is none reaches nobody.
+// A malformed call or cast reaches nobody.
 func TestMalformed(t *testing.T) {
 	whole := call(pid, ref, get)
 	tests := map[string]string{
@@ -246,7 +246,7 @@ func TestMalformed(t *testing.T) {
 	}
 }
 
-// From is a tuple of two.
+// From is a pair.
 func TestFromArity(t *testing.T) {
 	for name, from := range map[string]string{
 		"one":   "h\x01" + pid,

@@ -10,7 +10,8 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// Who asks to terminate a server is answered first. One that does not end says so.
+// A caller that terminates a server is answered first. A server that cannot end says
+// so.
 func TestTerminate(t *testing.T) {
 	ref := etf.NewRef("a@b", 1, 1, 2, 3)
 	message, err := etf.Append(nil, etf.Tuple{
@@ -62,7 +63,7 @@ func answer(t *testing.T, s *Server, tag etf.Term, request string) string {
 	return string(etf.Format(nil, answer.(etf.Tuple)[1]))
 }
 
-// What module sys is answered, as OTP does, by a server of which nothing is collected.
+// Module sys gets OTP's answers from a server of which nothing is collected.
 func TestSystem(t *testing.T) {
 	s := &Server{Handler: new(server), End: func(etf.Term) { t.Error("it ended") }}
 	for request, want := range map[string]string{
@@ -127,7 +128,7 @@ func TestState(t *testing.T) {
 	}
 }
 
-// Who cannot read the answer, which has his request in it, is not sent any.
+// A caller that cannot read the answer, which contains its request, gets none.
 func TestSystemUnreadable(t *testing.T) {
 	var c caller
 	message := "h\x03w\x06systemh\x02" + oldPid + "a\x01t\x00\x00\x00\x00"
@@ -136,7 +137,7 @@ func TestSystemUnreadable(t *testing.T) {
 	}
 }
 
-// A request beyond the limits is answered, too.
+// A request beyond the limits is answered too.
 func TestSystemBeyondLimits(t *testing.T) {
 	big := new(big.Int).Lsh(big.NewInt(1), 8*etf.MaxIntegerBytes)
 	message, err := etf.Append(nil, etf.Tuple{

@@ -4,7 +4,6 @@ import (
 	"errors"
 
 	"github.com/flake-go/flake/flake"
-	"github.com/flake-go/flake/node/etf"
 )
 
 var (
@@ -15,14 +14,13 @@ var (
 	ErrBusy = errors.New("system_limit")
 )
 
-// results are what comes of calls, as the atoms that an Erlang caller sees.
-var results = [...]etf.Atom{
+// results are what comes of calls, in the words of Erlang.
+var results = [...]string{
 	"ok", "badarg", "clock_running_backwards", "timestamp_not_saved", "shutdown", "system_limit",
 }
 
-// Reason is the word for the error of a Reply, the atom that an Erlang caller
-// sees.
-func Reason(err error) string { return string(results[resultOf(err)]) }
+// Reason returns the word for an error of a Server.
+func Reason(err error) string { return results[resultOf(err)] }
 
 // resultOf returns the place of an error in results.
 func resultOf(err error) int {

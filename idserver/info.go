@@ -1,10 +1,6 @@
 package idserver
 
-import (
-	"time"
-
-	"github.com/flake-go/flake/node/etf"
-)
+import "time"
 
 // Info is what a server is, and has done.
 type Info struct {
@@ -17,7 +13,9 @@ type Info struct {
 	Version string
 }
 
-func (s *Server) info() *Info {
+// Info returns what the server is, and has done.
+func (s *Server) Info() *Info {
+	s.count(opInfo, nil)
 	last, _ := s.IDs.Last()
 	return &Info{
 		Format:  s.IDs.Format().Name(),
@@ -29,24 +27,3 @@ func (s *Server) info() *Info {
 		Version: s.Version,
 	}
 }
-
-// term returns a property list, with a mark if one is kept.
-func (i *Info) term() etf.List {
-	list := etf.List{
-		property("format", etf.Atom(i.Format)),
-		property("worker", int64(i.Worker)),
-		property("ids", int64(i.Stats.IDs)),
-		property("waits", int64(i.Stats.Waits)),
-		property("refusals", int64(i.Stats.Refusals)),
-		property("last", int64(i.Last)),
-	}
-	if !i.Mark.IsZero() {
-		list = append(list, property("mark", i.Mark.UnixMilli()))
-	}
-	return append(list,
-		property("uptime", i.Uptime.Milliseconds()),
-		property("version", etf.String(i.Version)),
-	)
-}
-
-func property(name etf.Atom, value etf.Term) etf.Term { return etf.Tuple{name, value} }

@@ -20,7 +20,7 @@ type Number struct{ Hi, Lo uint64 }
 const maxOctets = 16
 
 // numberOf reads big-endian bytes, 16 at most.
-func numberOf[T ~string | ~[]byte](octets T) Number {
+func numberOf(octets string) Number {
 	var b [maxOctets]byte
 	copy(b[maxOctets-len(octets):], octets)
 	return fromFlake(b)
@@ -82,6 +82,9 @@ func AppendID(dst []byte, f Format, id Number, base int) []byte {
 	}
 	return id.AppendDigits(dst, base)
 }
+
+// Width returns the length of the longest id that AppendID appends in a base.
+func Width(f Format, base int) int { return len(AppendID(nil, f, highest(f.Size()), base)) }
 
 // Parse reads an id that AppendID has written: digits in the base; with Canonical any of
 // the format's own texts, or the id in base 16 as others write it; with Octets the

@@ -2,10 +2,8 @@ package idserver
 
 import (
 	"context"
-	"log/slog"
 	"runtime"
 	"slices"
-	"sync"
 	"time"
 )
 
@@ -28,13 +26,11 @@ const MaxInline = 256
 // use it. It must not be copied.
 type Server struct {
 	IDs     Source
-	Log     *slog.Logger
 	Version string
 	Started time.Time
 
-	turns      turns      // of requests for more than MaxInline ids
-	generating sync.Mutex // held by a call of flake_harness
-	counts     counts
+	turns  turns // of requests for more than MaxInline ids
+	counts counts
 }
 
 // Get takes the next id.
@@ -90,10 +86,20 @@ func (s *Server) Decompose(text string, base int) (id Number, fields []Field, er
 	return id, fields, err
 }
 
-// Info returns what the server is, and has done.
-func (s *Server) Info() *Info {
-	s.count(opInfo, nil)
-	return s.info()
+// Invalid counts a request with an argument of the wrong type or out of range, and returns
+// ErrBadArgument.
+func (s *Server) Invalid() error {
+	s.count(opInvalid, ErrBadArgument)
+	return ErrBadArgument
+}
+
+// Unknown counts a request that no method is for.
+func (s *Server) Unknown() { s.count(opUnknown, nil) }
+
+// Most returns the most ids that one request may ask for, where limit is that of all
+// formats.
+func (s *Server) Most(limit int) int {
+	return min(limit, max(MaxInline, MaxTicks*s.IDs.PerTick()))
 }
 
 func (s *Server) span(op op, first, last uint64) (lowest, highest Number, err error) {
@@ -106,7 +112,7 @@ func (s *Server) span(op op, first, last uint64) (lowest, highest Number, err er
 
 // take takes n ids, 1 to most.
 func (s *Server) take(ctx context.Context, op op, n, most int, t *Turn) (runs []Run, err error) {
-	if n < 1 || n > most || n > max(MaxInline, MaxTicks*s.IDs.PerTick()) {
+	if n < 1 || n > s.Most(most) {
 		err = ErrBadArgument
 	} else if runs, err = s.reserve(ctx, n, t); err == nil {
 		s.counts.ids.Add(uint64(n))

@@ -1,134 +1,109 @@
 package idserver
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 	"testing"
 
 	"github.com/flake-go/flake/flake"
-	"github.com/flake-go/flake/genserver"
-	"github.com/flake-go/flake/node/etf"
 )
 
-// id is the one that a recorded caller got in answer to get.
-var id = flake.Make(0x1a1fac6c4f3, 0x02fc00000001, 0)
-
-// made returns the id, or fails.
-type made struct {
+// stock is a source of flake's ids whose ticks have few of them.
+type stock struct {
 	Source
-	err error
+	perTick int
+	left    int // ticks; then it fails
+	err     error
+
+	tick, used int
 }
 
-func (m made) Reserve(_ context.Context, n int, _ uint8) (Run, error) {
-	if m.err != nil {
-		return Run{}, m.err
+func (s *stock) Reserve(_ context.Context, n int, _ uint8) (Run, error) {
+	if s.used == s.perTick {
+		s.tick, s.used = s.tick+1, 0
 	}
-	return Run{fromFlake(id), min(n, 2)}, nil
+	if s.tick == s.left {
+		return Run{}, s.err
+	}
+	first := fromFlake(flake.Make(uint64(s.tick), 7, uint16(s.used)))
+	n = min(n, s.perTick-s.used)
+	s.used += n
+	return Run{first, n}, nil
 }
-func (made) Last() (uint64, uint32) { return 1700000000000, 3 }
-func (m made) Ready() error         { return m.err }
 
-func source(err error) Source {
-	ids, _ := flake.NewGenerator(1, flake.Options{})
-	return made{Flake(ids), err}
+func (s *stock) PerTick() int { return s.perTick }
+func (*stock) Waits() uint64  { return 5 }
+
+// serverOf is the server of a stock, which is otherwise a generator of worker 7 without a
+// mark.
+func serverOf(t *testing.T, s *stock) *Server {
+	t.Helper()
+	ids, err := flake.NewGenerator(7, flake.Options{Clock: func() uint64 { return 3000 }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Source = Flake(ids)
+	return &Server{IDs: s, Version: "1.2"}
 }
 
-// What may be asked, in all the forms that callers have for it.
-func TestDecodeRequest(t *testing.T) {
-	octets := request{op: opGet}
-	text := func(base int) request { return request{op: opGet, base: base} }
-	invalid, unknown := request{op: opInvalid}, request{}
-	for _, test := range []struct {
-		name, term string
-		want       request
-	}{
-		{"get", "w\x03get", octets},
-		{"get, ATOM_UTF8_EXT", "v\x00\x03get", octets},
-		{"get, SMALL_ATOM_EXT", "s\x03get", octets},
-		{"get, ATOM_EXT", "d\x00\x03get", octets},
-		{"{get, 2}", "h\x02w\x03geta\x02", text(2)},
-		{"{get, 10}", "h\x02w\x03geta\x0a", text(10)},
-		{"{get, 62}", "h\x02w\x03geta\x3e", text(62)},
-		{"{get, 62}, ATOM_EXT", "h\x02d\x00\x03geta\x3e", text(62)},
-		{"{get, 62}, INTEGER_EXT", "h\x02w\x03getb\x00\x00\x00\x3e", text(62)},
-		{"{get, 62}, SMALL_BIG_EXT", "h\x02w\x03getn\x01\x00\x3e", text(62)},
-		{"{get, 62}, LARGE_BIG_EXT", "h\x02w\x03geto\x00\x00\x00\x02\x00\x3e\x00", text(62)},
-		{"{get, 0}", "h\x02w\x03geta\x00", invalid},
-		{"{get, 1}", "h\x02w\x03geta\x01", invalid},
-		{"{get, 63}", "h\x02w\x03geta\x3f", invalid},
-		{"{get, -2}", "h\x02w\x03getb\xff\xff\xff\xfe", invalid},
-		{"{get, 2^32 + 62}", "h\x02w\x03getn\x05\x00\x3e\x00\x00\x00\x01", invalid},
-		{"{get, 2^64 + 62}", "h\x02w\x03getn\x09\x00\x3e\x00\x00\x00\x00\x00\x00\x00\x01", invalid},
-		{"{get, 10.0}", "h\x02w\x03getF\x40\x24\x00\x00\x00\x00\x00\x00", invalid},
-		{"{get, <<10>>}", "h\x02w\x03getm\x00\x00\x00\x0210", invalid},
-		{"{get, \"10\"}", "h\x02w\x03getk\x00\x0210", invalid},
-		{"{get, base}", "h\x02w\x03getw\x04base", invalid},
-		{"{get, {10}}", "h\x02w\x03geth\x01a\x0a", invalid},
-		{"{get, #{}}", "h\x02w\x03gett\x00\x00\x00\x00", invalid},
-		{"{get, []}", "h\x02w\x03getj", invalid},
-		{"{get, canonical}", "h\x02w\x03getw\x09canonical", text(Canonical)},
-		{"{get, canonical}, ATOM_EXT", "h\x02d\x00\x03getd\x00\x09canonical", text(Canonical)},
-		{"{get}", "h\x01w\x03get", unknown},
-		{"{get, 1, 2}", "h\x03w\x03geta\x01a\x02", unknown},
-		{"{}", "h\x00", unknown},
-		{"{put, 10}", "h\x02w\x03puta\x0a", unknown},
-		{"{<<get>>, 10}", "h\x02m\x00\x00\x00\x03geta\x0a", unknown},
-		{"{{}, 10}", "h\x02h\x00a\x0a", unknown},
-		{"nonsense", "w\x08nonsense", unknown},
-		{"Get", "w\x03Get", unknown},
-		{"<<get>>", "m\x00\x00\x00\x03get", unknown},
-		{"\"get\"", "k\x00\x03get", unknown},
-		{"[get]", "l\x00\x00\x00\x01w\x03getj", unknown},
-		{"10", "a\x0a", unknown},
-		{"[]", "j", unknown},
-		{"#{get => 10}", "t\x00\x00\x00\x01w\x03geta\x0a", unknown},
-	} {
-		var got request
-		if got.decode([]byte(test.term)); got != test.want {
-			t.Errorf("%s: %+v, want %+v", test.name, got, test.want)
+// lease is Lease as who is no node calls it.
+func (s *Server) lease(ctx context.Context, n int) ([]Run, error) {
+	t := s.TurnOfOther(n)
+	defer t.End()
+	return s.Lease(ctx, n, t)
+}
+
+// expect returns a function that compares what a method has returned, of which an error
+// is its word.
+func expect(t *testing.T, want string) func(results ...any) {
+	return func(results ...any) {
+		t.Helper()
+		last := len(results) - 1
+		got := strings.TrimSpace(fmt.Sprintln(results[:last]...))
+		if err, _ := results[last].(error); err != nil {
+			got = Reason(err)
+		}
+		if got != want {
+			t.Errorf("%s, want %s", got, want)
 		}
 	}
 }
 
-// What is answered, byte by byte, to a peer of today and to an old one.
-func TestReply(t *testing.T) {
-	const octets = "m\x00\x00\x00\x10\x00\x00\x01\xa1\xfa\xc6\xc4\xf3\x02\xfc\x00\x00\x00\x01\x00\x00"
-	const binary = "k\x00\x69" +
-		"1101000011111101011000110110001001111001100000010111" +
-		"11100000000000000000000000000000000010000000000000000"
-	old := etf.Caps{SmallAtomTags: true}
-	for _, test := range []struct {
-		request          string
-		err              error
-		today, old, last string
-	}{
-		{"w\x03get", nil, "h\x02w\x02ok" + octets, "h\x02s\x02ok" + octets, "h\x02d\x00\x02ok" + octets},
-		{"h\x02w\x03geta\x3e", nil, "h\x02w\x02okk\x00\x12BCeSOTXmkQcK8Ru83s", "h\x02s\x02okk\x00\x12BCeSOTXmkQcK8Ru83s", "h\x02d\x00\x02okk\x00\x12BCeSOTXmkQcK8Ru83s"},
-		{"h\x02w\x03geta\x02", nil, "h\x02w\x02ok" + binary, "h\x02s\x02ok" + binary, "h\x02d\x00\x02ok" + binary},
-		{"w\x08nonsense", nil, "w\x02ok", "s\x02ok", "d\x00\x02ok"},
-		{"h\x02w\x03geta\x01", nil, "h\x02w\x05errorw\x06badarg", "h\x02s\x05errors\x06badarg", "h\x02d\x00\x05errord\x00\x06badarg"},
-		{"w\x03get", flake.ErrClockBackwards, "h\x02w\x05errorw\x17clock_running_backwards", "h\x02s\x05errors\x17clock_running_backwards", "h\x02d\x00\x05errord\x00\x17clock_running_backwards"},
-	} {
-		server := &Server{IDs: source(test.err), Log: slog.New(slog.DiscardHandler)}
-		for caps, want := range map[etf.Caps]string{etf.AllCaps: test.today, old: test.old, {}: test.last} {
-			got := reply(server, []byte(test.request), caps)
-			if string(got) != want {
-				t.Errorf("%q: %q, want %q", test.request, got, want)
-			}
-		}
+// What comes of each method, and how it is counted. Ticks of three ids show where runs end.
+func TestServer(t *testing.T) {
+	ctx := t.Context()
+	s := serverOf(t, &stock{perTick: 3, left: 5, err: flake.ErrClockBackwards})
+	expect(t, "{0 458752}")(s.Get(ctx))
+	expect(t, "[{{0 458753} 2} {{1 458752} 2}]")(s.GetMany(ctx, 4, nil))
+	expect(t, "[{{1 458754} 1}]")(s.GetBinary(ctx, 1, nil))
+	expect(t, "[{{2 458752} 3} {{3 458752} 1}]")(s.Lease(ctx, 4, nil))
+	expect(t, "system_limit")(s.Lease(ctx, 1, NoTurn))
+	expect(t, "clock_running_backwards")(s.Lease(ctx, 6, nil)) // not in part
+	expect(t, "clock_running_backwards")(s.Get(ctx))
+	expect(t, "badarg")(s.GetMeta(ctx, 1))
+	expect(t, "{2000 0}")(s.Notional(2000))
+	expect(t, "{1000 0} {2000 18446744073709551615}")(s.Span(1000, 2000))
+	expect(t, "{1 458754} [{time 1 0 64} {worker 7 64 48} {sequence 2 112 16}]")(s.Decompose("10000000000070002", 16))
+	expect(t, "{1 458754} [{time 1 0 64} {worker 7 64 48} {sequence 2 112 16}]")(s.Decompose("0x10000000000070002", Canonical))
+	expect(t, "badarg")(s.Invalid())
+	s.Unknown()
+	if i := s.Info(); i.Format != "flake" || i.Worker != 7 || i.Stats.IDs != 10 || i.Version != "1.2" || !i.Mark.IsZero() {
+		t.Errorf("%+v", i)
 	}
+	expect(t, "{10 5 5 [{unknown ok 1} {get ok 1} {get badarg 1} {get clock_running_backwards 1} {invalid badarg 1} "+
+		"{get_many ok 1} {get_binary ok 1} {lease ok 1} {lease clock_running_backwards 1} {lease system_limit 1} "+
+		"{notional ok 1} {span ok 1} {decompose ok 2} {info ok 1}]}")(s.Stats(), nil)
 }
 
-// Every error has its atom.
-func TestErrors(t *testing.T) {
+// Every error has its word.
+func TestReason(t *testing.T) {
 	for _, test := range []struct {
 		err  error
-		atom string
+		word string
 	}{
+		{nil, "ok"},
 		{ErrBadArgument, "badarg"},
 		{flake.ErrClockBackwards, "clock_running_backwards"},
 		{flake.ErrTimestampNotSaved, "timestamp_not_saved"},
@@ -136,71 +111,56 @@ func TestErrors(t *testing.T) {
 		{errors.New("another"), "system_limit"},
 		{fmt.Errorf("around: %w", flake.ErrClosed), "shutdown"},
 	} {
-		got := call(t, &Server{IDs: source(test.err)}, "get")
-		if want := "{error," + test.atom + "}"; got != want {
-			t.Errorf("%v: %s, want %s", test.err, got, want)
+		if got := Reason(test.err); got != test.word {
+			t.Errorf("%v: %s, want %s", test.err, got, test.word)
 		}
 	}
 }
 
-// An id is asked for only if one is wanted.
-func TestOnlyIDsFail(t *testing.T) {
-	for request, want := range map[string]string{
-		"get": "{error,shutdown}", "{get,16}": "{error,shutdown}", "{get,1}": "{error,badarg}", "hello": "ok",
-	} {
-		s := serverOf(nil)
-		s.IDs = source(flake.ErrClosed)
-		if got := call(t, s, request); got != want {
-			t.Errorf("%s: %s, want %s", request, got, want)
-		}
-	}
-}
-
-// What is not answered with an id is logged, as Erlang text.
-func TestLog(t *testing.T) {
-	var log bytes.Buffer
-	s := &Server{IDs: source(nil), Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))}
-	reply(s, []byte("w\x08nonsense"), etf.AllCaps)
-	s.HandleCast([]byte("w\x05hello"), nil)
-	s.HandleInfo([]byte("w\x04bare"), nil)
-	reply(s, []byte("w\x03get"), etf.AllCaps)
-	for i, want := range []string{"level=WARN msg=\"call not known, answered ok\" request=nonsense", "level=DEBUG msg=\"cast dropped\" request=hello", "level=DEBUG msg=\"message dropped\" message=bare", ""} {
-		if line, _ := log.ReadString('\n'); !strings.Contains(line, want) || (want == "") != (line == "") {
-			t.Errorf("line %d: %s, want %s", i, line, want)
-		}
-	}
-}
-
-// The original's persistent_timer knows one call.
-func TestTimer(t *testing.T) {
-	for request, want := range map[string]string{"get_last_timestamp": "{ok,-62135596800000}", "other": "ok", "{get}": "ok"} {
-		c := &caller{caps: etf.AllCaps}
-		Timer{IDs: new(stock)}.HandleCall(genserver.Call{Caller: c, From: from, Request: external(t, request, etf.AllCaps)})
-		if got := string(etf.FormatRaw(nil, []byte(c.answers[0]), 100)); got != "{9,"+want+"}" {
-			t.Errorf("%s: %s, want %s", request, got, want)
-		}
-	}
-}
-
-// FuzzRequest checks that whatever is asked is answered by one well-formed term.
-func FuzzRequest(f *testing.F) {
-	for _, term := range []string{
-		"w\x03get", "h\x02w\x03geta\x3e", "h\x02d\x00\x03getn\x09\x00123456789", "h\x01w\x03get",
-		"h\x02w\x03getw\x09canonical", "h\x03w\x03getw\x04metaa\x07", "h\x03w\x08get_manya\x03a\x02",
-		"h\x02w\x0aget_binarya\x03", "h\x02w\x05leaseb\x00\x01\x00\x01", "h\x02w\x08notionala\x01",
-		"h\x03w\x08notionala\x01n\x08\x00\xff\xff\xff\xff\xff\xff\xff\xff", "w\x04info",
-		"h\x02w\x09decomposem\x00\x00\x00\x101234567890123456", "h\x03w\x09decomposek\x00\x02Zza\x3e",
-		"h\x02w\x09decomposek\x00\x24000001a1-fb17-587b-7a00-78ffe3d40000",
-	} {
-		f.Add([]byte(term))
-	}
-	f.Fuzz(func(t *testing.T, request []byte) {
-		for _, caps := range []etf.Caps{{}, etf.AllCaps} {
-			s := serverOf(&stock{perTick: 1 << 16, left: 100})
-			got := reply(s, request, caps)
-			if _, err := etf.Decode(got); err != nil {
-				t.Errorf("%x is answered %x: %v", request, got, err)
+// What a program asks for is checked as what a node asks for is.
+func TestMethodsCheck(t *testing.T) {
+	for name, call := range map[string]func(s *Server) error{
+		"a metabyte": func(s *Server) error { _, err := s.GetMeta(t.Context(), 1); return err },
+		"no ids":     func(s *Server) error { _, err := s.GetMany(t.Context(), 0, nil); return err },
+		"fewer":      func(s *Server) error { _, err := s.GetMany(t.Context(), -1, nil); return err },
+		"too many":   func(s *Server) error { _, err := s.GetMany(t.Context(), MaxMany+1, nil); return err },
+		"too large":  func(s *Server) error { _, err := s.GetBinary(t.Context(), MaxMany+1, nil); return err },
+		"no lease":   func(s *Server) error { _, err := s.lease(t.Context(), 0); return err },
+		"too long":   func(s *Server) error { _, err := s.lease(t.Context(), MaxLease+1); return err },
+		"backwards":  func(s *Server) error { _, _, err := s.Span(2, 1); return err },
+		"no text":    func(s *Server) error { _, _, err := s.Decompose("", Octets); return err },
+		"no digits": func(s *Server) error {
+			id, fields, err := s.Decompose("_", 62)
+			if id != (Number{}) || fields != nil {
+				t.Errorf("%v, %v", id, fields)
 			}
+			return err
+		},
+	} {
+		s := serverOf(t, &stock{perTick: 1 << 16, left: 100})
+		if err := call(s); err != ErrBadArgument {
+			t.Errorf("%s: %v, want %v", name, err, ErrBadArgument)
 		}
-	})
+		if got := s.Stats(); got.IDs != 0 || got.Refusals != 1 {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
+// Runs that follow each other are one, and whoever takes their ids may stop.
+func TestRuns(t *testing.T) {
+	s := serverOf(t, &stock{perTick: 1 << 16, left: 100})
+	runs, err := s.lease(t.Context(), 60_000)
+	if err != nil || len(runs) != 1 || runs[0].Count != 60_000 {
+		t.Errorf("%+v, %v", runs, err)
+	}
+	if got, want := s.MaxRuns(MaxLease), 2+MaxLease/(1<<16/4); got != want {
+		t.Errorf("%d runs at most, want %d", got, want)
+	}
+	for id := range All(runs) {
+		if id != runs[0].First {
+			t.Errorf("%v is first", id)
+		}
+		break
+	}
 }

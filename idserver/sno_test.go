@@ -1,13 +1,11 @@
 package idserver
 
 import (
-	"log/slog"
+	"fmt"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/flake-go/flake/flake/sno"
-	"github.com/flake-go/flake/node/etf"
 )
 
 // The calls of sno's ids, the last one being at 2026-01-01.
@@ -19,40 +17,33 @@ func TestSno(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer ids.Close()
-	s := &Server{IDs: Sno(ids), Log: slog.New(slog.DiscardHandler)}
-	for _, c := range []struct{ request, want string }{
-		{"get", "{ok,<<58,199,214,24,0,0,65,10,0,0>>}"},
-		{"{get,meta,0}", "{ok,<<58,199,214,24,0,0,65,10,0,1>>}"},
-		{"{get,meta,255}", "{ok,<<58,199,214,24,0,255,65,10,0,2>>}"},
-		{"{get,meta,256}", "{error,badarg}"},
-		{"{get,canonical}", `{ok,"9d5ve822232im225"}`},
-		{"{get,16}", `{ok,"3AC7D6180000410A0004"}`},
-		{"{get_many,2,canonical}", `{ok,["9d5ve822232im227","9d5ve822232im228"]}`},
-		{"{lease,3}", "{ok,[{<<58,199,214,24,0,0,65,10,0,7>>,3}]}"},
-		{`{decompose,"9d5ve82329xxxxxx"}`, "{ok,[{time,1767225600000},{tick_tock,1},{meta,1},{partition,65535},{sequence,65535}]}"},
-		{"{notional,1767225600000,1767225600004}", "{ok,{<<58,199,214,24,0,0,0,0,0,0>>,<<58,199,214,24,3,255,255,255,255,255>>}}"},
-		{`{decompose,"9d5ve822232im225"}`, "{ok,[{time,1767225600000},{tick_tock,0},{meta,0},{partition,16650},{sequence,3}]}"},
-		{"{notional,1262304000000,3461327255551}", "{ok,{<<0,0,0,0,0,0,0,0,0,0>>,<<\"ÿÿÿÿÿÿÿÿÿÿ\">>}}"},
-		{"{notional,1262303999999}", "{error,badarg}"},
-		{"{notional,3461327255552}", "{error,badarg}"},
-	} {
-		if got := call(t, s, c.request); got != c.want {
-			t.Errorf("%s: %s, want %s", c.request, got, c.want)
-		}
+	s := &Server{IDs: Sno(ids)}
+	text := func(id Number, err error) (string, error) {
+		return string(AppendID(nil, SnoFormat, id, Canonical)), err
 	}
+	expect(t, "9d5ve822232im222")(text(s.Get(t.Context())))
+	expect(t, "9d5ve822232im223")(text(s.GetMeta(t.Context(), 0)))
+	expect(t, "9d5ve822xv2im224")(text(s.GetMeta(t.Context(), 255)))
+	expect(t, "[{{15047 15427080524648808451} 3}]")(s.Lease(t.Context(), 3, nil)) // 3AC7D6180000410A0003
+	expect(t, "{15047 15427080524648808450} [{time 1767225600000 0 39} {tick_tock 0 39 1} {meta 0 40 8} "+
+		"{partition 16650 48 16} {sequence 2 64 16}]")(s.Decompose("9d5ve822232im224", Canonical))
+	id := Number{0x3ac7, 0xd6180101ffffffff}
+	expect(t, fmt.Sprint(id)+" [{time 1767225600000 0 39} {tick_tock 1 39 1} {meta 1 40 8} "+
+		"{partition 65535 48 16} {sequence 65535 64 16}]")(s.Decompose("9d5ve82329xxxxxx", Canonical))
+	lowest, highest := Number{0x3ac7, 0xd618000000000000}, Number{0x3ac7, 0xd61803ffffffffff}
+	expect(t, fmt.Sprint(lowest, highest))(s.Span(milli, milli+4))
+	expect(t, "{0 0} {65535 18446744073709551615}")(s.Span(sno.Epoch, sno.MaxMilli))
+	expect(t, "badarg")(s.Notional(sno.Epoch - 1))
+	expect(t, "badarg")(s.Notional(sno.MaxMilli + 1))
 	if i := s.Info(); i.Worker != 'A'<<8|10 || i.Mark.UnixMilli() <= milli {
 		t.Errorf("%+v", i)
 	}
-	if got, want := string(etf.Format(nil, s.State())), "{state,1767225600000,16650,9}"; got != want {
-		t.Errorf("%s, want %s", got, want)
+	if last, sequence := s.IDs.Last(); last != milli || sequence != 5 {
+		t.Errorf("last %d, %d", last, sequence)
 	}
 	ids.Close()
-	if got := call(t, s, "get"); !strings.Contains(got, "shutdown") {
-		t.Errorf("closed: %s", got)
-	}
-	for _, request := range []string{"get", "{get_many,1}"} {
-		if got, want := call(t, &Server{IDs: Sno(new(sno.Generator))}, request), "{error,system_limit}"; got != want {
-			t.Errorf("%s of no generator: %s, want %s", request, got, want)
-		}
-	}
+	expect(t, "shutdown")(s.Get(t.Context()))
+	none := &Server{IDs: Sno(new(sno.Generator))}
+	expect(t, "system_limit")(none.Get(t.Context()))
+	expect(t, "system_limit")(none.GetMany(t.Context(), 1, nil))
 }

@@ -1,12 +1,13 @@
 package idserver
 
 import (
-	"log/slog"
+	"fmt"
+	"math"
 	"path/filepath"
+	"strconv"
 	"testing"
 
 	"github.com/flake-go/flake/flake/snowflake"
-	"github.com/flake-go/flake/node/etf"
 )
 
 // The calls of 64-bit ids, the last one being at 2026-01-01.
@@ -17,33 +18,12 @@ func TestSnowflake(t *testing.T) {
 	for name, test := range map[string]struct {
 		layout  snowflake.Layout
 		machine snowflake.Machine
-		calls   []struct{ request, want string }
-		state   string // then
+		first   uint64 // id
+		who     string // in its fields
 	}{
-		"snowflake": {twitter, 9<<5 | 7, []struct{ request, want string }{
-			{"get", "{ok,<<11,6,28,240,0,18,112,0>>}"},
-			{"{get,10}", `{ok,"794354201396408321"}`},
-			{"{get,canonical}", `{ok,"794354201396408322"}`},
-			{"{get,meta,0}", "{error,badarg}"},
-			{"{lease,3}", "{ok,[{<<11,6,28,240,0,18,112,3>>,3}]}"},
-			{`{decompose,"794354201396408322"}`, "{ok,[{time,1767225600000},{datacenter,9},{worker,7},{sequence,2}]}"},
-			{`{decompose,"b061cf000127002"}`, "{ok,[{time,1767225600000},{datacenter,9},{worker,7},{sequence,2}]}"},
-			{`{decompose,"0xb061cf000127002"}`, "{ok,[{time,1767225600000},{datacenter,9},{worker,7},{sequence,2}]}"},
-			{`{decompose,"61d0a00"}`, "{ok,[{time,1577836800024},{datacenter,14},{worker,16},{sequence,2560}]}"},
-			{`{decompose,"0xb061cf00012700200"}`, "{error,badarg}"},
-			{`{decompose,"zzzzzzzzzzz",62}`, "{error,badarg}"},
-			{"{notional,1767225600000,1767225600001}", "{ok,{<<11,6,28,240,0,0,0,0>>,<<11,6,28,240,0,127,255,255>>}}"},
-			{"{notional,1577836799999}", "{error,badarg}"},
-			{"{notional,1577836799999,1577836800000}", "{error,badarg}"},
-		}, "{state,1767225600000,295,5}"},
-		"flake-idgen": {idgen, 1023, []struct{ request, want string }{
-			{"get", "{ok,<<102,221,182,170,0,63,240,0>>}"},
-			{"{get,canonical}", `{ok,"7412281402986590209"}`},
-			{`{decompose,<<102,221,182,170,0,63,240,0>>}`, "{ok,[{time,1767225600000},{datacenter,31},{worker,31},{sequence,0}]}"},
-		}, "{state,1767225600000,1023,1}"},
-		"one machine": {snowflake.Twitter, 1023, []struct{ request, want string }{
-			{`{decompose,"2006515713442836480"}`, "{ok,[{time,1767225600000},{machine,1023},{sequence,0}]}"},
-		}, "{state,1288834974657,1023,0}"},
+		"snowflake":   {twitter, 9<<5 | 7, 794354201396408320, "{time 1767225600000 1 41} {datacenter 9 42 5} {worker 7 47 5}"},
+		"flake-idgen": {idgen, 1023, 7412281402986590208, "{time 1767225600000 0 42} {datacenter 31 42 5} {worker 31 47 5}"},
+		"one machine": {snowflake.Twitter, 1023, 2006515713442836480, "{time 1767225600000 1 41} {machine 1023 42 10}"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ids, err := test.layout.Open(t.Context(), filepath.Join(t.TempDir(), "timestamp"), test.machine,
@@ -52,34 +32,38 @@ func TestSnowflake(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer ids.Close()
-			s := &Server{IDs: Snowflake(ids), Log: slog.New(slog.DiscardHandler)}
-			for _, c := range test.calls {
-				if got := call(t, s, c.request); got != c.want {
-					t.Errorf("%s: %s, want %s", c.request, got, c.want)
-				}
-			}
-			if got := s.IDs.Format().Name(); (got == "flake-idgen") != (name == "flake-idgen") {
+			s := &Server{IDs: Snowflake(ids)}
+			f, canonical := s.IDs.Format(), strconv.FormatUint(test.first, 10)
+			expect(t, fmt.Sprintf("{0 %d}", test.first))(s.Get(t.Context()))
+			expect(t, fmt.Sprintf("[{{0 %d} 3}]", test.first+1))(s.Lease(t.Context(), 3, nil))
+			expect(t, "badarg")(s.GetMeta(t.Context(), 0))
+			expect(t, fmt.Sprintf("{0 %d} [%s {sequence 0 52 12}]", test.first, test.who))(s.Decompose(canonical, Canonical))
+			expect(t, canonical)(string(AppendID(nil, f, Number{Lo: test.first}, Canonical)), nil)
+			if got := f.Name(); (got == "flake-idgen") != (name == "flake-idgen") {
 				t.Errorf("format %s", got)
 			}
-			bit := 64 - 22 - int(test.layout.Time)
-			for _, f := range s.IDs.Format().Fields(Number{}) {
-				if f.Offset != bit {
-					t.Errorf("%s begins at %d, want %d", f.Name, f.Offset, bit)
-				}
-				bit += f.Width
-			}
-			if bit != 64 {
-				t.Errorf("%d bits", bit)
-			}
-			if got := string(etf.Format(nil, s.State())); got != test.state {
-				t.Errorf("%s, want %s", got, test.state)
+			if last, sequence := s.IDs.Last(); last != milli || sequence != 3 || s.IDs.Worker() != uint64(test.machine) {
+				t.Errorf("last %d, %d, of %d", last, sequence, s.IDs.Worker())
 			}
 			ids.Close()
-			if got, want := call(t, s, "get"), "{error,shutdown}"; got != want {
-				t.Errorf("closed: %s", got)
-			}
+			expect(t, "shutdown")(s.Get(t.Context()))
 		})
 	}
+}
+
+// Times that 64 bits do not hold are refused.
+func TestSnowflakeRange(t *testing.T) {
+	l := snowflake.Twitter
+	l.Epoch = 1577836800000
+	ids, err := l.NewGenerator(1, snowflake.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &Server{IDs: Snowflake(ids)}
+	expect(t, "{0 794354201395200000} {0 794354201403588607}")(s.Span(1767225600000, 1767225600001))
+	expect(t, "badarg")(s.Span(l.Epoch-1, l.Epoch))
+	expect(t, "badarg")(s.Span(l.Epoch, math.MaxUint64))
+	expect(t, "badarg")(s.Notional(l.Epoch - 1))
 }
 
 // With random starts a run ends where the sequence goes on from 0, and many ids
@@ -92,7 +76,7 @@ func TestSnowflakeRandomStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer ids.Close()
-	s := &Server{IDs: Snowflake(ids), Log: slog.New(slog.DiscardHandler)}
+	s := &Server{IDs: Snowflake(ids)}
 	runs, err := s.GetMany(t.Context(), 20_000, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -127,7 +111,7 @@ func TestMaxTicks(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer ids.Close()
-	s := &Server{IDs: Snowflake(ids), Log: slog.New(slog.DiscardHandler)}
+	s := &Server{IDs: Snowflake(ids)}
 	if _, err := s.lease(t.Context(), MaxTicks+1); err != ErrBadArgument || s.Stats().IDs != 0 {
 		t.Errorf("one too many: %v, %d ids", err, s.Stats().IDs)
 	}

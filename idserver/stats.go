@@ -47,7 +47,7 @@ func (s *Server) Stats() (all Stats) {
 			if n == 0 {
 				continue
 			}
-			all.Calls = append(all.Calls, CallCount{kind, string(word), n})
+			all.Calls = append(all.Calls, CallCount{kind, word, n})
 			if result != 0 {
 				all.Refusals += n
 			}

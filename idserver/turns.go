@@ -13,6 +13,10 @@ const share = 1024
 
 func (s *Server) share() int { return max(share, s.IDs.PerTick()/4) }
 
+// MaxRuns returns how many runs n ids come in at most, unless others take ids all the
+// while.
+func (s *Server) MaxRuns(n int) int { return 2 + n/s.share() }
+
 // turns are those of large requests, so that all of them together take no more than
 // one processor, and one share of ids. After a share it is the turn of the
 // next: who wants less has it sooner, and whatever nodes ask for, others have as many
@@ -41,6 +45,9 @@ type Turn struct {
 	given chan struct{}
 }
 
+// NoTurn is the turn of a request for which there is no room: it fails with ErrBusy.
+var NoTurn = new(Turn)
+
 // TurnOfNode returns the turn of a node's request for n ids. End has to be called.
 func (s *Server) TurnOfNode(n int) *Turn { return s.turns.turn(ofNodes, n) }
 
@@ -59,6 +66,9 @@ func (s *turns) turn(queue, n int) *Turn {
 
 // next lets others have their turn and waits for the next one. At the end of ctx it fails.
 func (t *Turn) next(ctx context.Context) error {
+	if t.of == nil {
+		return ErrBusy
+	}
 	t.of.enter(t)
 	select {
 	case <-t.given:

@@ -4,28 +4,21 @@ import (
 	"context"
 	"testing"
 	"testing/synctest"
-
-	"github.com/flake-go/flake/node/etf"
 )
 
 // gated is a source that hands out ids once it is open, and counts them.
 type gated struct {
-	*stock
+	Source
 	open  chan struct{}
 	taken int
 }
 
-func (g *gated) Reserve(ctx context.Context, n int, meta uint8) (Run, error) {
+func (g *gated) Reserve(_ context.Context, n int, _ uint8) (Run, error) {
 	<-g.open
-	run, err := g.stock.Reserve(ctx, n, meta)
-	g.taken += run.Count
-	return run, err
-}
-
-// place is how many ids were taken before the id.
-func place(id Number) int {
-	f := id.flake()
-	return int(f.Milli())*(1<<16) + int(f.Sequence())
+	n = min(n, g.PerTick()-g.taken%g.PerTick())
+	first := Number{Lo: uint64(g.taken)}
+	g.taken += n
+	return Run{first, n}, nil
 }
 
 // asked are leases under way. The source opens when all of them have come, in order.
@@ -34,66 +27,49 @@ type asked struct {
 	ids *gated
 }
 
-func newAsked() asked {
-	ids := &gated{stock: &stock{perTick: 1 << 16, left: 1 << 20}, open: make(chan struct{})}
-	return asked{&Server{IDs: ids}, ids}
+func newAsked(t *testing.T) asked {
+	s := serverOf(t, &stock{perTick: 1 << 16})
+	ids := &gated{Source: s.IDs, open: make(chan struct{})}
+	s.IDs = ids
+	return asked{s, ids}
 }
 
-// lease asks as who is no node does, and tells where the first and the last id are
-// among all, once the ids are there.
-func (a asked) lease(t *testing.T, n int) (first, last *int) {
+// lease takes n ids in a turn, and tells where the first and the last of them are among
+// all, once they are there.
+func (a asked) lease(t *testing.T, n int, turn *Turn) (first, last *int) {
 	first, last = new(int), new(int)
 	go func() {
-		runs, err := a.Server.lease(t.Context(), n)
+		defer turn.End()
+		runs, err := a.Lease(t.Context(), n, turn)
 		if err != nil {
 			t.Error(err)
 			return
 		}
 		end := runs[len(runs)-1]
-		*first, *last = place(runs[0].First), place(end.First)+end.Count-1
+		*first, *last = int(runs[0].First.Lo), int(end.First.Lo)+end.Count-1
 	}()
 	synctest.Wait()
 	return first, last
 }
 
-// leaseOfNode asks as a node does.
-func (a asked) leaseOfNode(t *testing.T, n int) (last *int) {
-	last = new(int)
-	c := &caller{ctx: t.Context(), caps: etf.AllCaps}
-	request, err := etf.Append(nil, etf.Tuple{etf.Atom("lease"), int64(n)}, etf.AllCaps)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.ask(a.Server, request)
-	go func() {
-		c.waiting[0]()
-		answer, err := etf.Decode([]byte(c.answers[0]))
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		runs := answer.(etf.Tuple)[1].(etf.Tuple)[1].(etf.List)
-		end := runs[len(runs)-1].(etf.Tuple)
-		*last = place(numberOf(string(end[0].([]byte)))) + int(end[1].(int64)) - 1
-	}()
-	synctest.Wait()
-	return last
-}
+func (a asked) node(t *testing.T, n int) (first, last *int)  { return a.lease(t, n, a.TurnOfNode(n)) }
+func (a asked) other(t *testing.T, n int) (first, last *int) { return a.lease(t, n, a.TurnOfOther(n)) }
 
 // Who wants less than others who were there before has it sooner, nodes and others.
 func TestLessIsSooner(t *testing.T) { synctest.Test(t, testLessIsSooner) }
 
 func testLessIsSooner(t *testing.T) {
 	const many = 20
-	a := newAsked()
-	share := (&Server{IDs: a.ids}).share()
+	a := newAsked(t)
+	share := a.share()
 	for range many {
-		a.lease(t, MaxLease)
-		a.lease(t, MaxMany)
-		a.leaseOfNode(t, MaxLease)
+		a.other(t, MaxLease)
+		a.other(t, MaxMany)
+		a.node(t, MaxLease)
 	}
-	_, some := a.lease(t, 2*share)
-	little, less := a.leaseOfNode(t, 1000), a.leaseOfNode(t, 257)
+	_, some := a.other(t, 2*share)
+	_, little := a.node(t, 1000)
+	_, less := a.node(t, 257)
 	close(a.ids.open)
 	synctest.Wait()
 	for _, tt := range []struct{ last, most int }{
@@ -112,19 +88,19 @@ func testLessIsSooner(t *testing.T) {
 func TestLongest(t *testing.T) { synctest.Test(t, testLongest) }
 
 func testLongest(t *testing.T) {
-	a := newAsked()
-	_, last := a.lease(t, MaxLease)
-	first, _ := a.lease(t, MaxLease)
+	a := newAsked(t)
+	_, last := a.other(t, MaxLease)
+	first, _ := a.other(t, MaxLease)
 	for range 20 {
-		a.lease(t, MaxMany)
+		a.other(t, MaxMany)
 	}
-	other := a.leaseOfNode(t, MaxLease)
+	_, other := a.node(t, MaxLease)
 	close(a.ids.open)
 	synctest.Wait()
 	if *first < *last {
 		t.Errorf("the second began at %d, the first ended at %d", *first, *last)
 	}
-	if *other > 3*(MaxLease+2*(&Server{IDs: a.ids}).share()) {
+	if *other > 3*(MaxLease+2*a.share()) {
 		t.Errorf("%d ids were taken before", *other)
 	}
 }
@@ -134,8 +110,8 @@ func TestGone(t *testing.T) { synctest.Test(t, testGone) }
 
 func testGone(t *testing.T) {
 	const many = 20
-	ids := newAsked().ids
-	s := &Server{IDs: ids}
+	s := newAsked(t)
+	ids := s.ids
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
 	for i := range many {
@@ -144,7 +120,7 @@ func testGone(t *testing.T) {
 			n = 257
 		}
 		go func() {
-			_, err := s.lease(ctx, n)
+			_, err := s.Server.lease(ctx, n)
 			done <- err
 		}()
 		synctest.Wait()
@@ -160,7 +136,7 @@ func testGone(t *testing.T) {
 	if err := <-done; ids.taken > s.share() || err != nil && err != context.Canceled {
 		t.Errorf("%d ids were taken, %v", ids.taken, err)
 	}
-	if _, err := s.lease(t.Context(), MaxLease); err != nil {
+	if _, err := s.Server.lease(t.Context(), MaxLease); err != nil {
 		t.Errorf("then: %v", err)
 	}
 }

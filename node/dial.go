@@ -14,11 +14,10 @@ import (
 	"github.com/flake-go/flake/node/reserve"
 )
 
-// connectTime is how long a connection to another node may take to be made, before
-// its handshake.
+// connectTime bounds the time to connect to another node, before the handshake.
 const connectTime = 3 * time.Second
 
-// keeper returns what has the port of l registered with EPMD.
+// keeper returns what keeps the port of l registered with EPMD.
 func keeper(o Options, l net.Listener) *epmd.Keeper {
 	k := o.Keeper
 	if k == nil {
@@ -32,8 +31,8 @@ func keeper(o Options, l net.Listener) *epmd.Keeper {
 	return k
 }
 
-// Connect connects to another node, which EPMD of its host knows, unless it is
-// connected already.
+// Connect connects to another node, which EPMD of its host must know, unless it is
+// already connected.
 func (n *Node) Connect(peer string) error {
 	if n.connection(peer) != nil {
 		return nil
@@ -49,7 +48,7 @@ func (n *Node) Connect(peer string) error {
 	if err != nil || s.Conn == nil {
 		c.Close()
 	}
-	if n.connection(peer) != nil { // that or another, as when it has dialled us meanwhile
+	if n.connection(peer) != nil { // that one or another, if it has dialled us meanwhile
 		return nil
 	}
 	return err
@@ -75,8 +74,8 @@ func (n *Node) dial(peer string) (net.Conn, error) {
 	return c, nil
 }
 
-// introduce shakes hands with a node that was dialled. Where that node's own dial goes
-// on in place of ours, it waits for that, and returns no session.
+// introduce shakes hands with a node that we dialled. If that node's own dial
+// replaces ours, introduce waits for it and returns no session.
 func (n *Node) introduce(plain net.Conn, peer string) (s dist.Session, err error) {
 	stop := n.closeOnStop(plain)
 	defer stop()
@@ -106,8 +105,8 @@ func (n *Node) introduce(plain net.Conn, peer string) (s dist.Session, err error
 	return s, err
 }
 
-// alive answers a node that says that it is connected with us: so it is if it
-// dialled us a moment ago, else it means a connection that has been lost here.
+// alive answers a node that believes it is connected to us: right if it dialled us a
+// moment ago, else the connection has been lost here.
 func (n *Node) alive(peer string) handshake.Status {
 	n.meetings.awaitGreeted(peer)
 	if n.connection(peer) != nil {

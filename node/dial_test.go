@@ -11,10 +11,10 @@ import (
 	"github.com/flake-go/flake/node/reserve"
 )
 
-// A node that is not connected is found by way of EPMD, and lets in who has the cookie.
+// EPMD finds a node that is not connected, and the cookie lets us in.
 func TestConnect(t *testing.T) {
 	t.Setenv("ERL_EPMD_PORT", freePort(t))
-	t.Setenv("PATH", "") // where there is no epmd
+	t.Setenv("PATH", "") // without epmd
 	server := start(t, Options{EPMD: epmd.Auto})
 	for cookie, ok := range map[string]bool{cookie: true, "guess": false} {
 		n := start(t, Options{Name: cookie + "-caller@127.0.0.1", Cookie: cookie, EPMD: epmd.Auto})
@@ -34,7 +34,7 @@ func TestConnect(t *testing.T) {
 	}
 }
 
-// Where descriptors are few nobody is dialled.
+// When descriptors are few, nobody is dialled.
 func TestConnectFewFiles(t *testing.T) {
 	d := startDialled(t, "b")
 	var usual syscall.Rlimit

@@ -9,12 +9,12 @@ import (
 	"github.com/flake-go/flake/node/host"
 )
 
-// idleTime is how long a peer has to have asked for nothing before another takes its
-// place. An Erlang node connects again by itself when it has something to ask.
+// idleTime is how long a peer must have asked nothing before another may take its
+// place. An Erlang node reconnects by itself when it has something to ask.
 const idleTime = time.Minute
 
-// enter has a session served, in place of whatever connection is in its way. The lock is
-// not held while that ends, so that nobody else waits for it.
+// enter has a session served, replacing any connection in its way. It does not hold
+// the lock while that one ends, so nobody else waits for it.
 func (n *Node) enter(s dist.Session, v *visit) error {
 	before, err := n.gate.proved(v, s.Peer.Name)
 	if err != nil {
@@ -27,6 +27,9 @@ func (n *Node) enter(s dist.Session, v *visit) error {
 	n.entering.Lock()
 	defer n.entering.Unlock()
 	for {
+		if !n.gate.counted(v) { // what is in the way may have come later
+			return errBrokenOff
+		}
 		old, err := n.inTheWay(s.Peer.Name, v)
 		if err != nil {
 			return err
@@ -40,9 +43,8 @@ func (n *Node) enter(s dist.Session, v *visit) error {
 		select {
 		case <-old.Done():
 		case <-v.broken:
-			err = errBrokenOff
 		case <-tooLate:
-			err = fmt.Errorf("the connection to %s before it has not ended: %w", old.Peer().Name, os.ErrDeadlineExceeded)
+			err = fmt.Errorf("the previous connection to %s has not ended: %w", old.Peer().Name, os.ErrDeadlineExceeded)
 		}
 		n.entering.Lock()
 		if err != nil {
@@ -51,9 +53,9 @@ func (n *Node) enter(s dist.Session, v *visit) error {
 	}
 }
 
-// inTheWay returns the connection that has to end before a caller can come in, if there is
-// one: that of its name; or, if as many are connected as may be, the one that has been
-// idle for the longest.
+// inTheWay returns the connection that must end before a caller can come in, if any:
+// the one of its name, or, if the limit of connections is reached, the one idle
+// longest.
 func (n *Node) inTheWay(name string, v *visit) (old *dist.Conn, err error) {
 	if old = n.connection(name); old != nil {
 		return old, nil
@@ -61,16 +63,26 @@ func (n *Node) inTheWay(name string, v *visit) (old *dist.Conn, err error) {
 	if err = n.gate.full(v.host); err == nil {
 		return nil, nil
 	}
-	since := n.gate.now().Add(-idleTime)
+	now := n.gate.now()
+	if now.Before(n.noneIdle) { // looking visits every connection
+		return nil, err
+	}
+	idle := now.Add(-idleTime)
+	longest, since := now, idle
 	for _, c := range n.connections() {
+		asked := c.Asked()
+		if asked.Before(longest) {
+			longest = asked
+		}
 		mayGo := c.Context().Err() == nil && (err == errFull || host.Of(c.Addr()) == v.host)
-		if asked := c.Asked(); mayGo && asked.Before(since) {
+		if mayGo && asked.Before(since) {
 			old, since = c, asked
 		}
 	}
+	n.noneIdle = longest.Add(idleTime)
 	if old == nil {
 		return nil, err
 	}
-	n.log.Warn("connection closed: it is idle, and another needs the place", "peer", old.Peer().Name, "by", name)
+	n.log.Warn("idle connection closed: another peer needs its place", "peer", old.Peer().Name, "by", name)
 	return old, nil
 }

@@ -2,14 +2,17 @@ package node
 
 import (
 	"errors"
+	"net"
 	"testing"
 	"time"
 
 	"github.com/flake-go/flake/genserver"
+	"github.com/flake-go/flake/node/dist"
 	"github.com/flake-go/flake/node/etf"
+	"github.com/flake-go/flake/node/handshake"
 )
 
-// stuck is a server that holds up who sends it a cast, until release is closed.
+// stuck is a server that holds up whoever sends it a cast, until release is closed.
 type stuck struct {
 	genserver.Plain
 	taken, release chan struct{}
@@ -35,11 +38,11 @@ func heldUp(t *testing.T) (n *Node, release func()) {
 	return n, release
 }
 
-// atGate counts those that are not in yet.
+// atGate counts callers that are not in yet.
 func atGate(n *Node) int {
 	n.gate.mu.Lock()
 	defer n.gate.mu.Unlock()
-	return len(n.gate.handshakes) + len(n.gate.proven)
+	return len(n.gate.handshakes.All) + len(n.gate.proven)
 }
 
 // comeBack connects as a@127.0.0.1, and waits until the node knows.
@@ -55,7 +58,7 @@ func comeBack(t *testing.T, n *Node) *peer {
 	return p
 }
 
-// While the connection of a name does not end, one caller of that name waits, the last,
+// While the connection of a name does not end, only the last caller of that name waits
 // and is counted, and others get in.
 func TestLastOfNameWaits(t *testing.T) {
 	n, release := heldUp(t)
@@ -80,6 +83,31 @@ func TestLastOfNameWaits(t *testing.T) {
 	await(t, "none is counted any more", func() bool { return atGate(n) == 0 })
 }
 
+// A broken off caller does not close the connection of the one after it.
+func TestBrokenOffClosesNone(t *testing.T) {
+	n := start(t, Options{})
+	n.entering.Lock()
+	comeBack(t, n)
+	ours, nodes := net.Pipe()
+	defer ours.Close()
+	next, _ := n.gate.arrive(nodes)
+	before, err := n.gate.proved(next, "a@127.0.0.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.breakOff(before, failedAgain)
+	n.gate.leave(next)
+	err = n.serve(dist.Session{Conn: nodes, Peer: handshake.Peer{Name: "a@127.0.0.1"}})
+	n.entering.Unlock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.meetings.awaitGreeted("a@127.0.0.1")
+	if c := n.connection("a@127.0.0.1"); c == nil || c.Context().Err() != nil {
+		t.Error("the last is closed")
+	}
+}
+
 // A caller does not wait for ever for the connection of its name to end.
 func TestNameWaitsNotForEver(t *testing.T) {
 	t.Parallel()
@@ -92,12 +120,12 @@ func TestNameWaitsNotForEver(t *testing.T) {
 	}
 }
 
-// Where as many are connected as may be, a caller takes the place of who has asked for
-// nothing for the longest, if that is long.
+// At the limit of connections, a caller replaces the peer that has been idle longest,
+// if that is long.
 func TestIdleGivesPlace(t *testing.T) {
 	n := start(t, Options{})
 	setNow := func(now func() time.Time) {
-		n.gate.mu.Lock() // which the next handshake takes, too
+		n.gate.mu.Lock() // the next handshake takes it too
 		defer n.gate.mu.Unlock()
 		n.gate.now = now
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/flake-go/flake/node/rpc"
 )
 
-// standardFunctions are those of Erlang's own that make sense here.
+// standardFunctions are the functions of Erlang's own that make sense here.
 func (n *Node) standardFunctions() rpc.Table {
 	return rpc.Table{
 		{Module: "erlang", Function: "node", Arity: 0}:       n.fnNode,
@@ -32,9 +32,9 @@ func (n *Node) standardFunctions() rpc.Table {
 
 func (n *Node) fnNode([]etf.Term) (etf.Term, error) { return etf.Atom(n.name), nil }
 
-// fnNodes is nodes() and nodes(Kind), or of a list of kinds. A node counts as
-// visible if it is one to other nodes, though to each other we are hidden. Known
-// are this node and those that are connected.
+// fnNodes is nodes(), and nodes(Kind) for one kind or a list of them. A node that is
+// visible to other nodes counts as visible, though we are hidden from each other.
+// Known are this node and the connected ones.
 func (n *Node) fnNodes(args []etf.Term) (etf.Term, error) {
 	kinds := []etf.Term{etf.Atom("visible")}
 	if len(args) == 1 {
@@ -90,7 +90,7 @@ func (n *Node) fnRegistered([]etf.Term) (etf.Term, error) {
 	return list, nil
 }
 
-// fnPing connects to a node that is not connected yet.
+// fnPing connects to a node that is not yet connected.
 func (n *Node) fnPing(args []etf.Term) (etf.Term, error) {
 	peer, ok := args[0].(etf.Atom)
 	if !ok {

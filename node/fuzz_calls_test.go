@@ -7,7 +7,7 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// ask calls a server, in one of the ways there are.
+// ask calls a server, in one of the possible ways.
 func (s *session) ask(server, word etf.Atom, request etf.Term) *fuzzCall {
 	by := s.proc()
 	tag, alias := s.newTag()
@@ -35,7 +35,7 @@ func (s *session) ask(server, word etf.Atom, request etf.Term) *fuzzCall {
 	return c
 }
 
-// newTag returns a tag, and the alias in it if there is one.
+// newTag returns a tag, and its alias if there is one.
 func (s *session) newTag() (tag etf.Term, alias etf.Ref) {
 	switch ref := s.newRef(); s.random.IntN(5) {
 	case 0:
@@ -76,14 +76,14 @@ func (s *session) sendTo(by etf.Pid, server etf.Atom, message etf.Term) {
 	}
 }
 
-// expect has the answer to a call checked.
+// expect records how to check the answer to a call.
 func (s *session) expect(c *fuzzCall, check func(reply []byte) error) {
 	s.mu.Lock()
 	c.check = check
 	s.mu.Unlock()
 }
 
-// begins is a check of a reply as Erlang prints it.
+// begins checks how a reply, as Erlang prints it, begins.
 func begins(text string) func(reply []byte) error {
 	return func(reply []byte) error {
 		if got := string(etf.FormatRaw(nil, reply, 1000)); !strings.HasPrefix(got, text) {
@@ -93,7 +93,7 @@ func begins(text string) func(reply []byte) error {
 	}
 }
 
-// wantIDs is a check of n ids.
+// wantIDs checks n ids.
 func (s *session) wantIDs(c *fuzzCall, a asked, base, n int) func(reply []byte) error {
 	return func(reply []byte) error {
 		const large = 256
@@ -121,7 +121,7 @@ func (s *session) wantIDs(c *fuzzCall, a asked, base, n int) func(reply []byte) 
 	}
 }
 
-// flakeRequest is what the server flake may be asked.
+// flakeRequest returns a request to the server flake.
 func (s *session) flakeRequest() (request etf.Term, check func(c *fuzzCall) func([]byte) error) {
 	n := s.amount()
 	base := 2 + s.random.IntN(61)
@@ -160,7 +160,7 @@ func (s *session) flakeRequest() (request etf.Term, check func(c *fuzzCall) func
 	}
 }
 
-// amount is how many ids are asked for: mostly few.
+// amount returns how many ids to ask for: mostly few.
 func (s *session) amount() int {
 	switch r := s.random.IntN(400); {
 	case r == 0:

@@ -10,8 +10,8 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// idRun is ids that follow each other, as numbers: time and sequence. Their worker is
-// always the same.
+// idRun is consecutive ids as numbers: time and sequence. Their worker is always the
+// same.
 type idRun struct{ from, to uint64 }
 
 func runOf(id flake.ID, count int) (idRun, error) {
@@ -23,11 +23,11 @@ func runOf(id flake.ID, count int) (idRun, error) {
 	return r, nil
 }
 
-// ledger has all ids there were, and finds those that came twice.
+// ledger holds all ids so far, and finds those that came twice.
 type ledger struct {
 	mu    sync.Mutex
 	runs  []idRun
-	known int // of runs, sorted and none twice
+	known int // runs that are sorted, none twice
 	total uint64
 	twice []idRun
 }
@@ -87,7 +87,7 @@ const (
 	askedLease
 )
 
-// readIDs reads an answer {ok, Ids}, in a base that is not 0 texts.
+// readIDs reads an answer {ok, Ids}: texts if base is not 0.
 func readIDs(a asked, base int, reply []byte) (runs []idRun, err error) {
 	r := etf.NewReader(reply)
 	arity, word := r.Tuple(), string(r.Atom())
@@ -137,7 +137,7 @@ func readIDs(a asked, base int, reply []byte) (runs []idRun, err error) {
 	return runs, err
 }
 
-// idOf returns what is no id for bytes that are none.
+// idOf returns the id, or an impossible one for bytes that are not an id.
 func idOf(b []byte) (id flake.ID) {
 	if len(b) == len(id) {
 		id = flake.ID(b)
@@ -145,7 +145,7 @@ func idOf(b []byte) (id flake.ID) {
 	return id
 }
 
-// count is how many ids there are.
+// count returns how many ids there are.
 func count(runs []idRun) (n int) {
 	for _, r := range runs {
 		n += int(r.to - r.from + 1)

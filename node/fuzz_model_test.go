@@ -7,7 +7,8 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// model is what a session has asked for and not yet got. Terms in it are as on the wire.
+// model is what a session has asked for and not yet received. Its terms are as on the
+// wire.
 type model struct {
 	calls    map[string]*fuzzCall // by tag
 	queues   map[queueKey]*queue
@@ -15,12 +16,12 @@ type model struct {
 	links    map[pair]*linkOf
 	spawns   map[string]*spawnOf // by reference
 	spawned  map[pair]*spawnOf   // by pid and owner, linked
-	owners   map[string]int      // links by net_kernel that are to come, by owner
-	acks     map[string]pair     // of links taken back, by number
-	messages map[string]int      // others of rex that are to come, receiver and message
-	late     map[string]int      // those that need not come
-	last     *watch              // what was sent before it has been handled once it has ended
-	answered []string            // references of monitors whose call is answered
+	owners   map[string]int      // expected links by net_kernel, by owner
+	acks     map[string]pair     // of removed links, by number
+	messages map[string]int      // others expected from rex, receiver and message
+	late     map[string]int      // those that may not come
+	last     *watch              // once it has ended, everything sent before is handled
+	answered []string            // references of monitors whose calls are answered
 	suspects []suspect
 }
 
@@ -36,7 +37,7 @@ func newModel() model {
 // pair is a process of the node and one of the peer.
 type pair struct{ ours, theirs string }
 
-// suspect is a fault, unless the server has been another since.
+// suspect is a fault, unless the server has been replaced since.
 type suspect struct {
 	server etf.Atom
 	before servers
@@ -51,11 +52,11 @@ func (s *session) suspect(server etf.Atom, before servers, format string, args .
 type fuzzCall struct {
 	server  etf.Atom
 	before  servers
-	to      string // the pid or the alias that is answered
+	to      string // the pid or alias that gets the answer
 	monitor string // its reference, or ""
 	queue   *queue // or nil: answers come in any order
 	check   func(reply []byte) error
-	lost    bool // it need not be answered
+	lost    bool // it may stay unanswered
 }
 
 type queueKey struct {
@@ -63,7 +64,7 @@ type queueKey struct {
 	server etf.Atom
 }
 
-// queue is the calls of a process to a server, in order.
+// queue is a process's calls to a server, in order.
 type queue struct {
 	waiting []*fuzzCall
 	last    uint64 // the highest id that came
@@ -78,7 +79,7 @@ func (s *session) queueOf(by etf.Pid, server etf.Atom) *queue {
 	return q
 }
 
-// message takes one for a process of the peer.
+// message handles a message to a process of the peer.
 func (s *session) message(to string, raw []byte) error {
 	for _, messages := range []map[string]int{s.messages, s.late} {
 		if key := to + string(raw); messages[key] > 0 {
@@ -120,11 +121,11 @@ func (s *session) message(to string, raw []byte) error {
 // watch is a monitor.
 type watch struct {
 	item, by, ref string
-	server        etf.Atom // that was monitored by name
+	server        etf.Atom // if monitored by name
 	before        servers
 	pid           etf.Pid // of the process, once sure; "" if there never was one
-	sure          bool    // it is known which process is watched
-	taken         bool    // back
+	sure          bool    // the watched process is known
+	taken         bool    // removed again
 	ended         bool
 }
 
@@ -145,16 +146,16 @@ func (s *session) down(item, by, ref string, reason []byte) error {
 	return nil
 }
 
-// linkOf is a link, and what was done to it: L it was set, U taken back, E the peer's
-// process ended.
+// linkOf is a link, and what was done to it: L set, U removed, E the peer's process
+// ended.
 type linkOf struct {
 	pid   etf.Pid
 	done  string
 	exits int
 }
 
-// mayEnd reports whether so many exits are right if our process ended when some of what
-// was done was done, or before all of it.
+// mayEnd reports whether this many exits are right if our process ended after some of
+// the operations, or before all of them.
 func (l *linkOf) mayEnd(never bool) bool {
 	for end := range len(l.done) + 1 {
 		linked, exits := false, 0
@@ -198,7 +199,7 @@ func (s *session) exit(from, to string, reason []byte) error {
 	return nil
 }
 
-// unlinked takes that a link was taken back.
+// unlinked records that a link was removed.
 func (s *session) unlinked(id, from, to string) error {
 	if key, ok := s.acks[id]; !ok || key != (pair{from, to}) {
 		return fmt.Errorf("a link is said to be taken back that was not")
@@ -207,7 +208,7 @@ func (s *session) unlinked(id, from, to string) error {
 	return nil
 }
 
-// spawnOf is a spawn request, and the process it led to.
+// spawnOf is a spawn request, and the resulting process.
 type spawnOf struct {
 	from             string
 	wanted           int    // flags
@@ -244,7 +245,7 @@ func (s *session) spawnReply(ref, to, flags string, result []byte) error {
 	return nil
 }
 
-// linkedTo takes the link of a process that net_kernel has spawned.
+// linkedTo records the link of a process that net_kernel has spawned.
 func (s *session) linkedTo(from, to string) error {
 	if s.owners[to] == 0 {
 		return fmt.Errorf("a link that nobody asked for")
@@ -270,7 +271,7 @@ func (q *spawnOf) exit(reason []byte) error {
 		return fmt.Errorf("the end of a spawned process twice")
 	}
 	if q.wanted&2 != 0 {
-		return nil // that was told with the monitor
+		return nil // already told with the monitor
 	}
 	return q.check(reason)
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// operation is what a peer does, more or less often.
+// operation is something a peer does, with its weight.
 type operation struct {
 	name   string
 	weight int
@@ -41,7 +41,7 @@ var weights = func() (sum int) {
 	return sum
 }()
 
-// operate does one of them; a killer kills now and then.
+// operate performs an operation; a killer sometimes kills.
 func (s *session) operate(killer bool) {
 	s.f.operations.Add(1)
 	if killer && s.random.IntN(50) == 0 {
@@ -67,7 +67,7 @@ func (f *fuzzer) count(operation string) {
 
 func (s *session) proc() etf.Pid { return s.procs[s.random.IntN(len(s.procs))] }
 
-// newPid returns a pid of the peer's, now and then in the old form.
+// newPid returns a pid of the peer's, sometimes in the old form.
 func (s *session) newPid() etf.Pid {
 	pid := etf.NewPid(etf.Atom(s.name), s.f.number(), s.random.Uint32N(8), 77)
 	if s.random.IntN(8) > 0 {
@@ -84,12 +84,12 @@ func (s *session) newRef() etf.Ref {
 	return etf.NewRef(etf.Atom(s.name), 77, words[:3+2*s.random.IntN(2)]...)
 }
 
-// server names one of those that are there.
+// server returns the name of an existing server.
 func (s *session) server() etf.Atom {
 	return []etf.Atom{"flake", "flake", "flake_sup", "persistent_timer", "kernel_sup", "net_kernel", "rex"}[s.random.IntN(7)]
 }
 
-// nobody is a pid of the node's that no process has.
+// nobody returns a pid of the node's that no process has.
 func (s *session) nobody() etf.Pid {
 	n := s.f.node
 	switch id := 1<<30 + s.f.number(); s.random.IntN(3) {
@@ -127,7 +127,7 @@ func (s *session) isServer(pid etf.Pid) bool {
 }
 
 func (s *session) setMonitor() {
-	const most = 300 // within what a connection has of its own
+	const most = 300 // within a connection's own share
 	s.mu.Lock()
 	n := len(s.monitors)
 	s.mu.Unlock()
@@ -142,7 +142,7 @@ func (s *session) setMonitor() {
 	s.monitor(s.proc(), item, s.newRef())
 }
 
-// takeMonitor takes one back, or one that was never set.
+// takeMonitor removes a monitor, or one that was never set.
 func (s *session) takeMonitor() {
 	s.mu.Lock()
 	var w *watch
@@ -166,7 +166,7 @@ func (s *session) demonitor(w *watch) {
 	s.send(etf.Tuple{int64(20), etf.Pid(w.by), etf.Encoded(w.item), etf.Ref(w.ref)})
 }
 
-// demonitorAnswered takes back the monitors of calls that have been answered.
+// demonitorAnswered removes the monitors of answered calls.
 func (s *session) demonitorAnswered() {
 	s.mu.Lock()
 	answered := s.answered
@@ -183,7 +183,7 @@ func (s *session) demonitorAnswered() {
 	}
 }
 
-// link notes what is done to a link: see linkOf.
+// link records what is done to a link: see linkOf.
 func (s *session) link(by, to etf.Pid, what string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -204,13 +204,13 @@ func (s *session) setLink() {
 	if to == "" || s.random.IntN(4) == 0 {
 		to = s.nobody()
 	}
-	for range 1 + s.random.IntN(2) { // once more is nothing more
+	for range 1 + s.random.IntN(2) { // a second time changes nothing
 		s.link(by, to, "L")
 		s.send(etf.Tuple{int64(1), by, to})
 	}
 }
 
-// endLink takes a link back that is there, or not, in the ways that end one.
+// endLink removes a link, existing or not, in any of the ways.
 func (s *session) endLink() {
 	s.mu.Lock()
 	key := pair{string(s.before["flake"]), string(s.proc())}
@@ -243,7 +243,7 @@ func (s *session) unlink(by, to etf.Pid, way int) {
 	}
 }
 
-// endProcess ends one of the peer's: its links and monitors with it.
+// endProcess ends a process of the peer's, with its links and monitors.
 func (s *session) endProcess() {
 	i := s.random.IntN(len(s.procs))
 	by := s.procs[i]
@@ -281,8 +281,8 @@ func (s *session) kill() {
 	}
 }
 
-// passed is a call that a peer passed on for another. Its answer goes there; if that
-// node is not connected, to the peer.
+// passed is a call that a peer passed on for another. Its answer goes there, or to the
+// peer if that node is not connected.
 type passed struct {
 	*fuzzCall
 	via, by *session // by is nil if the caller's node is nobody's
@@ -315,7 +315,7 @@ func (s *session) passOn() {
 		etf.Tuple{etf.Atom("get_many"), int64(n)}})
 }
 
-// answered takes the answer to a call that was passed on, which came to a peer.
+// answered handles the answer to a passed-on call, which came to a peer.
 func (f *fuzzer) answered(peer, tag, to string, reply []byte) error {
 	f.mu.Lock()
 	p := f.passed[tag]
@@ -327,7 +327,7 @@ func (f *fuzzer) answered(peer, tag, to string, reply []byte) error {
 	return p.check(reply)
 }
 
-// unanswered says which of the calls that were passed on are to be answered.
+// unanswered returns which passed-on calls still need an answer.
 func (f *fuzzer) unanswered(now servers, which func(p *passed) bool) (what string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -16,7 +16,7 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// session is one connection of a peer that a fuzzer plays.
+// session is one connection of a peer that the fuzzer plays.
 type session struct {
 	f      *fuzzer
 	name   string
@@ -24,10 +24,10 @@ type session struct {
 	random *rand.Rand
 	procs  []etf.Pid
 	before servers // when the burst of operations began
-	out    []byte  // frames that are not yet sent
+	out    []byte  // frames not yet sent
 	stall  atomic.Bool
 	ended  chan struct{} // closed when nothing more comes
-	gone   bool          // it is about to end, and need not be answered; of the fuzzer's lock
+	gone   bool          // it is about to end and needs no answers; guarded by the fuzzer's lock
 
 	mu sync.Mutex
 	model
@@ -35,7 +35,7 @@ type session struct {
 	journal journal
 }
 
-// play is the life of a peer, one connection after the other.
+// play is the life of a peer, one connection after another.
 func (f *fuzzer) play(name string, random *rand.Rand) {
 	var s *session
 	for !f.over() {
@@ -76,7 +76,7 @@ func (f *fuzzer) connect(name string, random *rand.Rand) (*session, error) {
 	return s, nil
 }
 
-// burst does some operations, and then waits for all that has to come of them.
+// burst performs some operations, then waits for everything they should cause.
 func (s *session) burst() {
 	s.before = s.f.servers()
 	s.mu.Lock()
@@ -97,7 +97,7 @@ func (s *session) burst() {
 	s.known(true)
 }
 
-// known has other peers pass calls on for this one, or not.
+// known allows other peers to pass calls on for this one, or not.
 func (s *session) known(is bool) {
 	s.f.mu.Lock()
 	defer s.f.mu.Unlock()
@@ -108,8 +108,8 @@ func (s *session) known(is bool) {
 	}
 }
 
-// leave ends the session in one of several ways. It returns the session if it is left
-// to the next of the name to end it.
+// leave ends the session in one of several ways. It returns the session if the next
+// one of the name should end it.
 func (s *session) leave() *session {
 	s.known(false)
 	if s.random.IntN(2) == 0 {
@@ -131,7 +131,7 @@ func (s *session) leave() *session {
 	case 2:
 		s.flush()
 		return s
-	case 3: // by a frame that is too long, which the node ends it for
+	case 3: // by a frame that is too long
 		s.flush()
 		s.write(binary.BigEndian.AppendUint32(nil, dist.MaxFrame+1))
 		s.join()
@@ -169,13 +169,13 @@ func (s *session) flush() {
 	s.out = s.out[:0]
 }
 
-// write writes; that the node has hung up is the reader's to see.
+// write writes; the reader will notice if the node has hung up.
 func (s *session) write(b []byte) {
 	s.conn.SetWriteDeadline(time.Now().Add(patience))
 	s.conn.Write(b)
 }
 
-// send has a frame sent with the next flush.
+// send queues a frame for the next flush.
 func (s *session) send(control etf.Tuple, message ...etf.Term) {
 	start := len(s.out)
 	s.out = appendFrame(s.out, control, message...)
@@ -192,7 +192,7 @@ func appendFrame(dst []byte, control etf.Tuple, message ...etf.Term) []byte {
 	return dst
 }
 
-// listen takes what comes until the end.
+// listen handles what arrives until the end.
 func (s *session) listen() {
 	defer close(s.ended)
 	r := bufio.NewReader(s.conn)
@@ -211,7 +211,7 @@ func (s *session) listen() {
 			return
 		}
 		if s.stall.Swap(false) {
-			time.Sleep(2 * time.Millisecond) // who reads slowly
+			time.Sleep(2 * time.Millisecond) // a slow reader
 		}
 	}
 }
@@ -231,7 +231,7 @@ func frameOf(r io.Reader) ([]byte, error) {
 	}
 }
 
-// receive takes a frame apart and has the model look at it.
+// receive decodes a frame and lets the model check it.
 func (s *session) receive(frame []byte) error {
 	s.note("came", frame[1:])
 	r := etf.NewReader(frame[1:])
@@ -269,7 +269,7 @@ func (s *session) receive(frame []byte) error {
 	return err
 }
 
-// journal is what a session has sent and received lately.
+// journal is what a session has recently sent and received.
 type journal struct {
 	lines [1000]struct {
 		word  string

@@ -6,7 +6,7 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// cast sends what is not answered.
+// cast sends something without an answer.
 func (s *session) cast() {
 	large := make([]byte, s.random.IntN(1+s.random.IntN(20_000)))
 	messages := []etf.Term{
@@ -44,7 +44,7 @@ func (s *session) tellRex() {
 	s.sendTo(by, "rex", etf.Tuple{by, message})
 }
 
-// spawn asks for a process, most often as erpc does.
+// spawn asks for a process, usually as erpc does.
 func (s *session) spawn() {
 	ref, number := s.newRef(), int64(s.f.number())
 	q := &spawnOf{from: string(s.proc()), wanted: s.random.IntN(4), check: anything}
@@ -97,7 +97,7 @@ func (s *session) spawn() {
 	s.send(control, args)
 }
 
-// spawnedIDs is a check of {Ref, return, {ok, Id}} or, of many, {Ref, return, Ids}.
+// spawnedIDs checks {Ref, return, {ok, Id}} or, for many, {Ref, return, Ids}.
 func (s *session) spawnedIDs(a asked, n int) func(reason []byte) error {
 	check := s.wantIDs(new(fuzzCall), a, 0, n)
 	return func(reason []byte) error {
@@ -131,7 +131,7 @@ func (s *session) spawnLink() {
 		etf.Atom("spawn_link"), etf.Atom("erlang"), etf.Atom("node"), etf.List{}, etf.Atom("user")}})
 }
 
-// forge sends signals that nothing comes of, whoever they are said to be from.
+// forge sends signals without effect, whatever sender they name.
 func (s *session) forge() {
 	any := func() etf.Pid {
 		if pid := s.before[s.server()]; pid != "" && s.random.IntN(3) > 0 {
@@ -171,7 +171,7 @@ func (s *session) forge() {
 	s.send(signal)
 }
 
-// malformed sends a call that something is wrong with. It is not answered.
+// malformed sends a malformed call. It is not answered.
 func (s *session) malformed() {
 	by := s.proc()
 	request := etf.Tuple{etf.Atom("get_many"), int64(3)}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/flake-go/flake/flake"
 	"github.com/flake-go/flake/idserver"
+	"github.com/flake-go/flake/idserver/iderl"
 	"github.com/flake-go/flake/node/etf"
 	"github.com/flake-go/flake/node/handshake"
 )
@@ -29,19 +30,19 @@ var (
 	fuzzPeers      = flag.Int("fuzz.peers", 8, "how many nodes TestFuzz plays at a time")
 )
 
-// fuzzer plays several nodes that do to a real one whatever comes to their minds, and
-// knows what has to come of it:
+// fuzzer plays several nodes that do anything to a real one, and knows what must
+// follow:
 //
 //   - each call is answered once, and those of a process to a server in order;
-//   - each monitor ends with one message, or is taken back; so does each link;
-//   - a spawn request is answered once, and the end of what it spawned is told once;
+//   - each monitor ends with one message, or is removed; so does each link;
+//   - a spawn request is answered once, and the end of its process is told once;
 //   - no id comes twice, and those of a process ascend;
-//   - what nobody asked for does not come, and no connection ends but by its peer;
-//   - another node is served all the while;
-//   - when all have gone, nothing is left of them.
+//   - nothing comes unasked, and only its peer ends a connection;
+//   - another node is served throughout;
+//   - when all have gone, nothing of them is left.
 //
-// Servers are killed now and then. What was asked of one meanwhile may be lost, as
-// it is with a BEAM.
+// Servers are killed now and then. Requests made to one meanwhile may be lost, as with
+// a BEAM.
 type fuzzer struct {
 	t    *testing.T
 	node *Node
@@ -49,11 +50,11 @@ type fuzzer struct {
 	ids  ledger
 
 	operations, refused atomic.Int64
-	numbers             atomic.Uint32 // that nobody else has
+	numbers             atomic.Uint32 // numbers used only once
 	stop                chan struct{}
 
 	mu       sync.Mutex
-	sessions map[string]*session // by the peer's name: those that may be sent answers
+	sessions map[string]*session // by the peer's name: those that may get answers
 	passed   map[string]*passed  // calls that one peer passed on for another, by tag
 	done     map[string]int      // operations by name
 	fault    atomic.Bool
@@ -66,15 +67,15 @@ func TestFuzz(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := &idserver.Server{IDs: idserver.Flake(g), Log: quiet}
+	server := &idserver.Server{IDs: idserver.Flake(g)}
 	f := &fuzzer{
 		t: t, seed: *fuzzSeed, stop: make(chan struct{}),
 		sessions: make(map[string]*session), passed: make(map[string]*passed), done: make(map[string]int),
 		node: start(t, Options{
-			Functions: server.Functions(idserver.Surroundings{Output: io.Discard}),
+			Functions: iderl.Functions(server, iderl.Surroundings{Output: io.Discard}),
 			Supervisors: []Supervisor{{Name: "flake_sup", Servers: []Server{
-				{Name: "flake", Handler: server},
-				{Name: "persistent_timer", Handler: idserver.Timer{IDs: server.IDs}},
+				{Name: "flake", Handler: &iderl.Handler{Server: server, Log: quiet}},
+				{Name: "persistent_timer", Handler: iderl.Timer{IDs: server.IDs}},
 			}}},
 		}),
 	}
@@ -114,7 +115,7 @@ func (f *fuzzer) run() {
 	<-served
 }
 
-// end has all stop.
+// end stops all.
 func (f *fuzzer) end() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -134,7 +135,7 @@ func (f *fuzzer) over() bool {
 	}
 }
 
-// fail tells of the first fault, which ends the test.
+// fail reports the first fault, which ends the test.
 func (f *fuzzer) fail(format string, args ...any) {
 	if !f.fault.Swap(true) {
 		f.t.Errorf("seed %d, operation %d: %s", f.seed, f.operations.Load(), fmt.Sprintf(format, args...))
@@ -144,7 +145,7 @@ func (f *fuzzer) fail(format string, args ...any) {
 
 func (f *fuzzer) number() uint32 { return f.numbers.Add(1) }
 
-// servers are pids by name, "" for one that is not there.
+// servers are pids by name, "" for a missing one.
 type servers map[etf.Atom]etf.Pid
 
 func (f *fuzzer) servers() servers {
@@ -165,7 +166,7 @@ func (s servers) alive(pid etf.Pid) bool {
 	return false
 }
 
-// honest is a node that does what gen_server:call does, one call after the other.
+// honest is a node that does what gen_server:call does, one call at a time.
 func (f *fuzzer) honest() {
 	c, err := f.dial("honest@127.0.0.1")
 	if err != nil {
@@ -197,7 +198,7 @@ func (f *fuzzer) honest() {
 	}
 }
 
-// honestCall returns the id; none if the server was not there.
+// honestCall returns the id, or none if the server was missing.
 func (p *peer) honestCall(tag int64) (idRun, error) {
 	ref := etf.NewRef("honest@127.0.0.1", 77, uint32(tag), 2, 3)
 	var out []byte
@@ -217,7 +218,7 @@ func (p *peer) honestCall(tag int64) (idRun, error) {
 			return idRun{}, nil
 		}
 		if r.Version(); r.Tuple() != 2 || r.Int() != tag {
-			continue // to a call that was given up
+			continue // to an abandoned call
 		}
 		if _, err := p.conn.Write(appendFrame(nil, etf.Tuple{int64(20), p.pid, etf.Atom("flake"), ref})); err != nil {
 			return idRun{}, err
@@ -247,19 +248,19 @@ func (f *fuzzer) dial(name string) (net.Conn, error) {
 	return c, nil
 }
 
-// nothingLeft checks that the node has forgotten all.
+// nothingLeft checks that the node has forgotten everything.
 func (f *fuzzer) nothingLeft() {
 	n := f.node
 	await(f.t, "nobody is connected", func() bool { return n.Traffic().Connections == 0 })
 	await(f.t, "nothing is held of what is shared", func() bool { return n.proto.Held() == 0 })
 	n.gate.mu.Lock()
 	defer n.gate.mu.Unlock()
-	if n.gate.total != 0 || len(n.gate.connected) > 0 {
-		f.t.Errorf("%d connections are counted", n.gate.total)
+	if left := len(n.gate.connected.All); left != 0 {
+		f.t.Errorf("%d connections are counted", left)
 	}
 }
 
-// killAll kills each server, which is to be there again.
+// killAll kills each server, which must come back.
 func (f *fuzzer) killAll() {
 	p := dial(f.t, f.node, "last@127.0.0.1")
 	for name, pid := range f.servers() {

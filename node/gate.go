@@ -11,34 +11,34 @@ import (
 	"github.com/flake-go/flake/node/host"
 )
 
-// The limits of who may be here at a time. A host is an address, in IPv6 the
-// network of 64 bits that one host commonly has. The loopback is not counted as
-// one: behind it are all nodes of this machine.
+// The limits on connections. A host is an address, in IPv6 the /64 network that one
+// host commonly has. The loopback does not count as a host: all nodes of this
+// machine are behind it.
 const (
-	// MaxConnections bounds the nodes that are connected, and MaxPerHost those
-	// of one host. One more is hung up on when it has shown the cookie. A name
-	// that comes back takes the place that it had.
+	// MaxConnections bounds the connected nodes, and MaxPerHost those of one host. A
+	// further node is hung up on after it has shown the cookie. A name that comes
+	// back keeps its place.
 	MaxConnections = 4096
 	MaxPerHost     = 1024
 
-	// MaxHandshakes bounds the handshakes under way, of one host or of many. One
-	// more has another hung up on: see [gate.stalled].
+	// MaxHandshakes bounds the handshakes under way, of all hosts together. One more
+	// has another hung up on: see [gate.stalled].
 	MaxHandshakes = 1024
 
-	// maxHeld bounds those of them that are kept waiting for a wrong cookie. One
-	// more has the one go on that has waited longest.
+	// maxHeld bounds the handshakes that are delayed for a wrong cookie. One more
+	// releases the one that has waited longest.
 	maxHeld = MaxHandshakes / 2
 
-	// maxOffenders bounds the hosts that are remembered for a wrong cookie. One
-	// more has any of them forgotten.
+	// maxOffenders bounds the hosts remembered for a wrong cookie. One more makes the
+	// gate forget any one of them.
 	maxOffenders = 4096
 )
 
 // A host that has shown a wrong cookie is answered later the next time: after
-// firstDelay, twice as much with each further one, at most maxDelay. That is
-// less than the 7 s that OTP waits for a handshake, so whoever has the right
-// cookie and shares the address with one that has not still gets in. On the
-// loopback others share it for certain, and are not kept waiting noticeably.
+// firstDelay, doubled with each further one, up to maxDelay. That is less than the 7
+// s that OTP allows a handshake, so a caller with the right cookie still gets in
+// from the same address. On the loopback, which callers certainly share, the delay
+// is too short to notice.
 const (
 	firstDelay       = 100 * time.Millisecond
 	maxDelay         = 4 * time.Second
@@ -48,39 +48,43 @@ const (
 	offenceKept = time.Minute
 )
 
-// gate keeps count of who is here and says who may come in, by address alone.
-// The handshake says who it is, and the node what becomes of a name.
+// gate counts the callers and decides who may come in, by address alone. The
+// handshake identifies the caller, and the node decides about its name.
 type gate struct {
-	now    func() time.Time
-	places int // for nodes that are connected
-	greets int // for handshakes
+	now func() time.Time
 
 	mu         sync.Mutex
-	handshakes []*visit          // in the order in which each came to its stage
-	proven     map[string]*visit // those after them, by name
-	connected  map[netip.Addr]int
-	total      int // of connected, the loopback included
+	handshakes host.Line[*visit] // in the order in which they reached their stage
+	proven     map[string]*visit // the callers that have shown the cookie, by name
+	connected  host.Line[at]
 	offenders  map[netip.Addr]offender
 }
 
-// visit is one handshake under way. For the gate, the loopback is a host here.
+// visit is one handshake under way. Here the gate treats the loopback as a host.
 type visit struct {
 	conn    net.Conn
 	host    netip.Addr
 	broken  chan struct{} // closed to make room for another
-	hurried chan struct{} // closed to have it held no longer
+	hurried chan struct{} // closed to end its delay
 
 	stage stage
 	name  string // once it has shown the cookie
 }
 
+func (v *visit) Host() netip.Addr { return v.host }
+
+// at is a connection, of which only the host matters.
+type at netip.Addr
+
+func (a at) Host() netip.Addr { return netip.Addr(a) }
+
 // stage is how far a handshake has come.
 type stage int
 
 const (
-	arrived stage = iota // it has not said its name
-	named                // it has, and not yet shown the cookie
-	held                 // it has, and is kept waiting for a wrong cookie of its host
+	arrived stage = iota // it has not yet sent its name
+	named                // it has, but has not yet shown the cookie
+	held                 // it has, and is delayed for a wrong cookie of its host
 )
 
 func (v *visit) breakOff() {
@@ -95,19 +99,18 @@ type offender struct {
 
 func newGate() *gate {
 	return &gate{
-		now:       time.Now,
-		places:    MaxConnections,
-		greets:    MaxHandshakes,
-		proven:    make(map[string]*visit),
-		connected: make(map[netip.Addr]int),
-		offenders: make(map[netip.Addr]offender),
+		now:        time.Now,
+		handshakes: host.Line[*visit]{Most: MaxHandshakes},
+		proven:     make(map[string]*visit),
+		connected:  host.Line[at]{Most: MaxConnections, PerHost: MaxPerHost},
+		offenders:  make(map[netip.Addr]offender),
 	}
 }
 
 func isLoopback(host netip.Addr) bool { return !host.IsValid() }
 
-// arrive counts a handshake in. If there are too many, it returns the one that has
-// to make room, which the caller breaks off.
+// arrive counts a handshake in. If there are too many, it returns one to make room,
+// which the caller breaks off.
 func (g *gate) arrive(c net.Conn) (v, out *visit) {
 	v = &visit{
 		conn: c, host: host.Of(c.RemoteAddr()),
@@ -115,37 +118,39 @@ func (g *gate) arrive(c net.Conn) (v, out *visit) {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if len(g.handshakes) >= g.greets {
+	if _, full := g.handshakes.Full(v.host); full {
 		out = g.stalled()
-		g.remove(out)
+		g.handshakes.Remove(out)
 	}
-	g.handshakes = append(g.handshakes, v)
+	g.handshakes.Add(v)
 	return v, out
 }
 
-// stalled finds the one to break off: of those that keep us waiting, the one that has
-// done so for the longest. If most of them have not said their name it is one of these,
-// and if most of those are of one host it is one of that, so that others are not
-// hurried.
+// stalled finds the handshake to break off: of the callers that keep us waiting, the
+// longest waiting. If most have not sent their name it is one of these, and if most
+// of those are of one host it is one of that host's, so that others are not hurried.
 func (g *gate) stalled() *visit {
 	var n [held + 1]int
-	for _, v := range g.handshakes {
+	for _, v := range g.handshakes.All {
 		n[v.stage]++
 	}
-	among := func(v *visit) bool { return v.stage == arrived || v.stage == named && n[arrived] <= n[named] }
-	most, found := g.most(among)
-	return g.handshakes[slices.IndexFunc(g.handshakes, func(v *visit) bool {
-		return among(v) && (!found || v.host == most)
-	})]
+	last := arrived
+	if n[arrived] <= n[named] {
+		last = named
+	}
+	most, found := g.most(last)
+	i := slices.IndexFunc(g.handshakes.All, func(v *visit) bool { return v.stage <= last && (!found || v.host == most) })
+	return g.handshakes.All[i]
 }
 
-// most finds the host of more than half of some, if there is one.
-func (g *gate) most(among func(*visit) bool) (host netip.Addr, found bool) {
-	// Whoever has more than half is what is left when each meets one of another host.
-	left := 0
-	for _, v := range g.handshakes {
+// most finds the host of more than half of the handshakes that are no further than
+// last, if there is one.
+func (g *gate) most(last stage) (host netip.Addr, found bool) {
+	// A host with more than half remains when each is paired with another's.
+	left, more := 0, 0
+	for _, v := range g.handshakes.All {
 		switch {
-		case !among(v):
+		case v.stage > last:
 		case left == 0:
 			host, left = v.host, 1
 		case v.host == host:
@@ -154,36 +159,27 @@ func (g *gate) most(among func(*visit) bool) (host netip.Addr, found bool) {
 			left--
 		}
 	}
-	n, of := 0, 0
-	for _, v := range g.handshakes {
-		if among(v) {
-			of++
-			if v.host == host {
-				n++
-			}
+	for _, v := range g.handshakes.All {
+		switch {
+		case v.stage > last:
+		case v.host == host:
+			more++
+		default:
+			more--
 		}
 	}
-	return host, n > of/2
+	return host, more > 0
 }
 
-// remove reports whether a handshake was still counted.
-func (g *gate) remove(v *visit) bool {
-	i := slices.Index(g.handshakes, v)
-	if i >= 0 {
-		g.handshakes = slices.Delete(g.handshakes, i, i+1)
-	}
-	return i >= 0
-}
-
-// move notes that a handshake, if it is still counted, has come to a stage.
+// move notes that a handshake, if still counted, has reached a stage.
 func (g *gate) move(v *visit, to stage) {
-	if g.remove(v) {
+	if g.handshakes.Remove(v) {
 		v.stage = to
-		g.handshakes = append(g.handshakes, v)
+		g.handshakes.Add(v)
 	}
 }
 
-// spoke notes that a caller has said its name, and tells how long it is to be held.
+// spoke notes that a caller has sent its name, and returns how long to delay it.
 func (g *gate) spoke(v *visit) time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -192,7 +188,7 @@ func (g *gate) spoke(v *visit) time.Duration {
 		g.move(v, named)
 		return 0
 	}
-	if n, first := g.held(); n >= min(maxHeld, g.greets/2) {
+	if n, first := g.held(); n >= min(maxHeld, g.handshakes.Most/2) {
 		g.move(first, named)
 		close(first.hurried)
 	}
@@ -200,9 +196,9 @@ func (g *gate) spoke(v *visit) time.Duration {
 	return delay
 }
 
-// held counts those that are held, and finds the one that has been for the longest.
+// held counts the delayed callers, and finds the one that has waited longest.
 func (g *gate) held() (n int, first *visit) {
-	for _, v := range slices.Backward(g.handshakes) {
+	for _, v := range slices.Backward(g.handshakes.All) {
 		if v.stage == held {
 			n, first = n+1, v
 		}
@@ -210,7 +206,7 @@ func (g *gate) held() (n int, first *visit) {
 	return n, first
 }
 
-// goesOn notes that a caller is no longer held.
+// goesOn notes that a caller's delay is over.
 func (g *gate) goesOn(v *visit) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -219,17 +215,17 @@ func (g *gate) goesOn(v *visit) {
 	}
 }
 
-// proved notes that a caller has shown the cookie, and now waits to come in. It returns
-// the one of its name that waits already, which the caller breaks off: of a name only the
-// last one waits. In all no more wait than may still be connected, or shake hands.
+// proved notes that a caller has shown the cookie and now waits to come in. Of a name
+// only the last waits: proved returns the one before it, for the caller to break off.
+// No more wait in all than may still be connected, or shake hands.
 func (g *gate) proved(v *visit, name string) (out *visit, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	out = g.proven[name]
-	if out == nil && len(g.proven) >= max(g.places-g.total, g.greets) {
+	if out == nil && len(g.proven) >= max(g.connected.Most-len(g.connected.All), g.handshakes.Most) {
 		return nil, errFull
 	}
-	if !g.remove(v) {
+	if !g.handshakes.Remove(v) {
 		return nil, errBrokenOff
 	}
 	v.name = name
@@ -241,7 +237,7 @@ func (g *gate) proved(v *visit, name string) (out *visit, err error) {
 func (g *gate) leave(v *visit) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.remove(v)
+	g.handshakes.Remove(v)
 	if g.proven[v.name] == v {
 		delete(g.proven, v.name)
 	}
@@ -251,10 +247,10 @@ func (g *gate) leave(v *visit) {
 func (g *gate) counted(v *visit) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.proven[v.name] == v || slices.Contains(g.handshakes, v)
+	return g.proven[v.name] == v || slices.Contains(g.handshakes.All, v)
 }
 
-// delay is how long a host has to wait for its next handshake.
+// delay returns how long a host has to wait for its next handshake.
 func (g *gate) delay(host netip.Addr) time.Duration {
 	o, ok := g.offenders[host]
 	switch {
@@ -268,12 +264,12 @@ func (g *gate) delay(host netip.Addr) time.Duration {
 	if isLoopback(host) {
 		most = maxDelayLoopback
 	}
-	const doublings = 10 // beyond any maximum
+	const doublings = 10 // more than any maximum needs
 	return min(firstDelay<<min(o.count-1, doublings), most)
 }
 
-// offended remembers a wrong cookie. A right one does not make up for it: it may
-// be another's at the same address.
+// offended remembers a wrong cookie. A right one does not cancel it: it may be from
+// another caller at the same address.
 func (g *gate) offended(host netip.Addr) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -292,18 +288,18 @@ func (g *gate) offended(host netip.Addr) {
 }
 
 var (
-	errFull     = errors.New("as many nodes are connected as may be")
-	errHostFull = errors.New("as many nodes of this host are connected as may be")
+	errFull     = errors.New("the limit of connected nodes is reached")
+	errHostFull = errors.New("the limit of connected nodes of this host is reached")
 )
 
-// full says whether there is no place for one more connection, and why.
+// full returns why there is no place for one more connection, or nil.
 func (g *gate) full(host netip.Addr) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	switch {
-	case !isLoopback(host) && g.connected[host] >= MaxPerHost:
+	switch ofHost, inAll := g.connected.Full(host); {
+	case ofHost:
 		return errHostFull
-	case g.total >= g.places:
+	case inAll:
 		return errFull
 	}
 	return nil
@@ -313,15 +309,11 @@ func (g *gate) full(host netip.Addr) error {
 func (g *gate) up(host netip.Addr) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.total++
-	g.connected[host]++
+	g.connected.Add(at(host))
 }
 
 func (g *gate) down(host netip.Addr) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.total--
-	if g.connected[host]--; g.connected[host] <= 0 {
-		delete(g.connected, host)
-	}
+	g.connected.Remove(at(host))
 }

@@ -27,15 +27,15 @@ func (f from) RemoteAddr() net.Addr {
 
 func hostAt(addr string) netip.Addr { return host.Of(from{addr: addr}.RemoteAddr()) }
 
-// left has a caller leave, and reports whether it was counted until then.
+// left makes a caller leave, and reports whether it was still counted.
 func left(g *gate, v *visit) bool {
 	was := g.counted(v)
 	g.leave(v)
 	return was && !g.counted(v)
 }
 
-// Whoever opens handshakes and says nothing, callers that say their name get in, however
-// many come at once, from that host or another.
+// Callers that send their name get in despite any number of silent handshakes at once,
+// from their host or another.
 func TestHandshakes(t *testing.T) {
 	const callers = 200
 	var many []string
@@ -46,7 +46,7 @@ func TestHandshakes(t *testing.T) {
 		name   string
 		flood  []string
 		caller string
-		more   int // of the flood for each that a caller takes to say its name
+		more   int // of the flood, for each step a caller takes to send its name
 	}{
 		{"one host", []string{"192.0.2.1"}, "192.0.2.2", 20},
 		{"one host, and the caller's", []string{"192.0.2.1"}, "192.0.2.1", 4},
@@ -85,14 +85,14 @@ func TestHandshakes(t *testing.T) {
 					t.Fatal("a caller is broken off, or still counted")
 				}
 			}
-			if n := len(g.handshakes); n != MaxHandshakes-callers {
+			if n := len(g.handshakes.All); n != MaxHandshakes-callers {
 				t.Errorf("%d are left, want %d", n, MaxHandshakes-callers)
 			}
 		})
 	}
 }
 
-// Those who say a name and no more do not keep those out who are about to say theirs.
+// Callers that send only a name do not keep out those about to send theirs.
 func TestNamed(t *testing.T) {
 	g := newGate()
 	for range MaxHandshakes {
@@ -115,7 +115,7 @@ func TestNamed(t *testing.T) {
 	}
 }
 
-// If all have said their name, the one has to go that did so first.
+// If all have sent their name, the one that did so first must go.
 func TestAllNamed(t *testing.T) {
 	g := newGate()
 	var all []*visit
@@ -132,7 +132,7 @@ func TestAllNamed(t *testing.T) {
 	}
 }
 
-// Who says nothing costs none their place that answer, though they are slow to.
+// Silent callers cost no slow but answering caller its place.
 func TestSlow(t *testing.T) {
 	g := newGate()
 	var slow []*visit
@@ -151,8 +151,8 @@ func TestSlow(t *testing.T) {
 	}
 }
 
-// Callers of a host that has had wrong cookies are not broken off while they are held
-// for that, however many come: they are held for less.
+// Callers of a host that has had wrong cookies are not broken off while delayed for
+// that, however many come: their delay gets shorter.
 func TestHeld(t *testing.T) {
 	const addr, callers = "192.0.2.1", 100
 	g := newGate()
@@ -200,8 +200,8 @@ func TestHeld(t *testing.T) {
 	}
 }
 
-// Those that have shown the cookie are not broken off for others, but for the next of
-// their name. They are not more than may be connected, or a few.
+// Callers that have shown the cookie are broken off only for the next of their name.
+// There are no more of them than may be connected, or a few.
 func TestProved(t *testing.T) {
 	g := newGate()
 	arrive := func() *visit {
@@ -327,13 +327,13 @@ func TestFull(t *testing.T) {
 		for range tt.most - 1 {
 			g.down(host)
 		}
-		if g.total != 0 || len(g.connected) != 0 {
-			t.Errorf("%s: %d and %d are left", tt.addr, g.total, len(g.connected))
+		if len(g.connected.All) != 0 {
+			t.Errorf("%s: %d are left", tt.addr, len(g.connected.All))
 		}
 	}
 }
 
-// A handshake that is broken off while it is kept waiting ends at once.
+// A delayed handshake that is broken off ends at once.
 func TestHold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := &Node{gate: newGate(), ctx: t.Context()}
@@ -353,7 +353,7 @@ func TestHold(t *testing.T) {
 	})
 }
 
-// Wrong cookies keep the right one waiting, but not out.
+// Wrong cookies delay the right one, but do not keep it out.
 func TestWrongCookies(t *testing.T) {
 	n := start(t, Options{})
 	for range 5 {
@@ -372,7 +372,7 @@ func TestWrongCookies(t *testing.T) {
 	dial(t, n, "right@127.0.0.1")
 }
 
-// More silent connections than there are places for handshakes keep nobody out.
+// More silent connections than the limit of handshakes keep nobody out.
 func TestManySilent(t *testing.T) {
 	n := start(t, Options{})
 	var silent []net.Conn

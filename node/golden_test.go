@@ -18,6 +18,7 @@ import (
 
 	"github.com/flake-go/flake/flake"
 	"github.com/flake-go/flake/idserver"
+	"github.com/flake-go/flake/idserver/iderl"
 	"github.com/flake-go/flake/node/etf"
 	"github.com/flake-go/flake/node/handshake"
 )
@@ -49,7 +50,7 @@ func readConversation(t *testing.T, file string) (lines []line) {
 	return lines
 }
 
-// sequence returns ids out of a list, then no more.
+// sequence returns the ids of a list, then no more.
 type sequence struct {
 	idserver.Source
 	ids []flake.ID
@@ -64,8 +65,8 @@ func (s *sequence) Reserve(context.Context, int, uint8) (idserver.Run, error) {
 	return idserver.Run{First: idserver.Number{Hi: binary.BigEndian.Uint64(id[:]), Lo: binary.BigEndian.Uint64(id[8:])}, Count: 1}, nil
 }
 
-// Recorded callers get from us, frame by frame, what they got from the
-// original, but for what is ours to choose: see reduced.
+// Recorded callers get from us, frame by frame, what they got from the original,
+// except for what is ours to choose: see reduced.
 func TestRecordedCallers(t *testing.T) {
 	for _, file := range []string{"otp25.txt", "otp27.txt", "otp29.txt"} {
 		t.Run(file, func(t *testing.T) {
@@ -78,7 +79,7 @@ func TestRecordedCallers(t *testing.T) {
 			n := start(t, Options{Name: c.Node, Supervisors: flakeSup(ids)})
 			n.handshake.Creation = c.Creation
 			n.handshake.Rand = bytes.NewReader(binary.BigEndian.AppendUint32(nil, c.Challenge))
-			c.Flags = handshake.Offered // all of the challenge that is not as recorded
+			c.Flags = handshake.Offered // the only part of the challenge not as recorded
 			copy(lines[2].bytes[2:], c.Append(nil))
 
 			conn, caller := net.Pipe()
@@ -93,7 +94,7 @@ func TestRecordedCallers(t *testing.T) {
 					continue
 				}
 				if len(said) > 0 {
-					go caller.Write(said) // an answer may come before all is read
+					go caller.Write(said) // an answer may come before everything is read
 				}
 				said = nil
 				lengthSize := 4
@@ -157,10 +158,10 @@ func split(t *testing.T, frame []byte) (op int64, args [][]byte, message []byte)
 	return op, args, message
 }
 
-// reduced is a frame of the server as far as it has to be the same:
+// reduced returns the parts of the server's frame that must be the same:
 //
 //	SEND_SENDER {22, From, To}     as an ALIAS_SEND, if the message's tag has an alias: the
-//	                               original's net_kernel answers from a process of its own
+//	                               original's net_kernel answers from its own process
 //	ALIAS_SEND {33, From, Alias}   without From
 //	PAYLOAD_MONITOR_P_EXIT (28)    as a MONITOR_P_EXIT (21): we do not offer EXIT_PAYLOAD
 //
@@ -183,7 +184,7 @@ func reduced(t *testing.T, frame []byte) string {
 	return fmt.Sprintf("%d %x: %x", op, args, message)
 }
 
-// idsIn finds the ids that the original gave out.
+// idsIn finds the ids that the original handed out.
 func idsIn(t *testing.T, lines []line) (ids []flake.ID) {
 	t.Helper()
 	for _, l := range lines {
@@ -218,8 +219,8 @@ func idsIn(t *testing.T, lines []line) (ids []flake.ID) {
 	return ids
 }
 
-// The plain conversations are what the recorded ones hold: all that was said in
-// those is there, but the call by rpc.
+// The plain conversations contain everything said in the recorded ones, except the
+// call by rpc.
 func TestPlainConversations(t *testing.T) {
 	for _, file := range []string{"otp25.txt", "otp27.txt", "otp29.txt"} {
 		var ops []int64
@@ -238,6 +239,6 @@ func TestPlainConversations(t *testing.T) {
 // flakeSup is the supervisor of the server called flake.
 func flakeSup(ids idserver.Source) []Supervisor {
 	return []Supervisor{{Name: "flake_sup", Servers: []Server{
-		{Name: "flake", Handler: &idserver.Server{IDs: ids, Log: quiet}},
+		{Name: "flake", Handler: &iderl.Handler{Server: &idserver.Server{IDs: ids}, Log: quiet}},
 	}}}
 }

@@ -12,28 +12,15 @@ import (
 	"github.com/flake-go/flake/node/handshake"
 )
 
-const (
-	// setupTime is how long a handshake may take as a whole, OTP's setup time.
-	setupTime = 7 * time.Second
+// setupTime bounds a whole handshake; it is OTP's setup time.
+const setupTime = 7 * time.Second
 
-	acceptRetry = 100 * time.Millisecond // after a failure, as when out of files
-)
-
-// accept greets whoever dials, each on a goroutine of its own.
+// accept greets every caller on a goroutine of its own.
 func (n *Node) accept() {
 	for {
 		c, err := n.listener.Accept()
-		switch {
-		case errors.Is(err, net.ErrClosed):
-			return
-		case err != nil:
-			n.log.Error("accept failed", "err", err)
-			select {
-			case <-n.ctx.Done():
-				return
-			case <-time.After(acceptRetry):
-			}
-			continue
+		if err != nil {
+			return // closed, by Stop
 		}
 		v, out := n.gate.arrive(c)
 		if out != nil {
@@ -46,12 +33,12 @@ func (n *Node) accept() {
 	}
 }
 
-// greeting is the handshake with one who dialled us.
+// greeting is the handshake with a node that dialled us.
 type greeting struct {
 	node  *Node
 	visit *visit
 	peer  string // its name, once it may go on
-	given string // the name that it was given, to be taken back unless it is connected
+	given string // the name we gave it, taken back unless it is connected
 }
 
 // greet shakes hands with a peer and has it served.
@@ -78,7 +65,7 @@ func (n *Node) greet(v *visit) {
 	g.given = ""
 }
 
-// heard is told that the caller has said its name.
+// heard is called when the caller has sent its name.
 func (g *greeting) heard() error {
 	if !g.node.hold(g.visit) {
 		return errBrokenOff
@@ -86,8 +73,7 @@ func (g *greeting) heard() error {
 	return nil
 }
 
-// hold keeps a host waiting that had a wrong cookie, and reports whether it may
-// then go on.
+// hold delays a host that had a wrong cookie, and reports whether it may then go on.
 func (n *Node) hold(v *visit) bool {
 	delay := n.gate.spoke(v)
 	if delay == 0 {
@@ -105,8 +91,8 @@ func (n *Node) hold(v *visit) bool {
 	return true
 }
 
-// shakeHands turns a fault of ours into a failed handshake, so that no peer can
-// end the node with it.
+// shakeHands turns a fault of ours into a failed handshake, so that no peer can stop
+// the node with it.
 func (g *greeting) shakeHands(c net.Conn) (s dist.Session, err error) {
 	defer func() {
 		if fault := recover(); fault != nil {
@@ -150,23 +136,23 @@ func (n *Node) breakOff(v *visit, why string) {
 }
 
 func (n *Node) refused(v *visit, peer string, err error) {
-	if n.gate.counted(v) { // else it was broken off
+	if n.gate.counted(v) { // else it has been broken off
 		n.past.failed(failureOf(err))
 	}
 	addr := v.conn.RemoteAddr()
 	switch {
 	case peer == "" && errors.Is(err, io.EOF), n.ctx.Err() != nil:
-		// somebody who looked whether the port is open, or our own end
+		// somebody checking whether the port is open, or our own end
 		n.log.Debug("connection without a handshake", "address", addr, "err", err)
 	default:
 		n.log.Warn("connection refused", "peer", peer, "address", addr, "err", err)
 	}
 }
 
-// admit is the handshake's question who may go on. A name that is connected may
-// try again: only the cookie shows whether it is the one that has come back. A
-// BEAM, which is known by its distribution headers, is told that the name is
-// connected. Others give up at any status but ok (Scalang, ei, JInterface).
+// admit decides whether a name may go on with the handshake. A connected name may
+// try again: only the cookie shows whether it is the same node come back. A BEAM,
+// recognised by its distribution headers, is told that the name is connected. Others
+// give up at any status but ok (Scalang, ei, JInterface).
 func (g *greeting) admit(peer handshake.Name) handshake.Status {
 	n := g.node
 	if peer.Node == n.name {

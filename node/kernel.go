@@ -8,7 +8,7 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// netKernel answers what other nodes ask the net_kernel of a node.
+// netKernel answers what other nodes ask this node's net_kernel.
 type netKernel struct {
 	genserver.Plain
 	name     etf.Atom
@@ -17,18 +17,18 @@ type netKernel struct {
 
 // HandleCall answers, in OTP's words:
 //
-//	{is_auth, Node}   yes; it is net_adm:ping
+//	{is_auth, Node}   yes; net_adm:ping asks it
 //	nodename          the node's name
-//	longnames         whether it has a long name: its host has a dot, or is of IPv6
+//	longnames         whether it has a long name: its host has a dot or is IPv6
 //	ticktime          net_ticktime in seconds
 //
-// For nodes before OTP 23 it spawns. They are answered with the pid, or
+// It spawns for nodes before OTP 23 and answers with the pid, or
 // {'EXIT', {Reason, []}}:
 //
 //	{spawn | spawn_link, M, F, A, GroupLeader}
 //	{spawn_opt, M, F, A, Options, link | no_link, GroupLeader}
 //
-// OTP's net_kernel does not answer what it does not know.
+// Like OTP's net_kernel, it does not answer other requests.
 func (k *netKernel) HandleCall(c genserver.Call) {
 	if reply := k.reply(c.Begin(), c.Request, c.Caps()); reply != nil {
 		c.Reply(reply)
@@ -39,7 +39,7 @@ func (k *netKernel) HandleCall(c genserver.Call) {
 	}
 }
 
-// reply appends the reply to what is no spawn. It returns nil of what it does not know.
+// reply appends the reply to anything but a spawn, or returns nil if it is unknown.
 func (k *netKernel) reply(dst, request []byte, caps etf.Caps) []byte {
 	r := etf.NewReader(request)
 	if r.Peek() == etf.SmallTupleExt {
@@ -59,7 +59,7 @@ func (k *netKernel) reply(dst, request []byte, caps etf.Caps) []byte {
 	return nil
 }
 
-// spawn carries out a request to spawn, or returns why it does not.
+// spawn carries out a request to spawn, or returns why it refuses.
 func (k *netKernel) spawn(c genserver.Call) (refused string) {
 	r := etf.NewReader(c.Request)
 	if r.Peek() != etf.SmallTupleExt {

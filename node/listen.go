@@ -11,9 +11,10 @@ import (
 	"github.com/flake-go/flake/node/reserve"
 )
 
-// listen opens the port for other nodes, at all addresses unless there is one to listen at
-// or the name is of the loopback. What the name resolves to may be another machine's, as a
-// virtual address is, or the loopback, as in /etc/hosts of Debian.
+// listen opens the port for other nodes: at the address given, else at the loopback if
+// the name is there, else at all addresses. It does not resolve the name: that may
+// lead to another machine, as a virtual address, or to the loopback, as in Debian's
+// /etc/hosts.
 func listen(ctx context.Context, o Options) (net.Listener, error) {
 	addr := o.Listen
 	if addr == "" {
@@ -35,7 +36,7 @@ func listen(ctx context.Context, o Options) (net.Listener, error) {
 }
 
 // Network returns the network to listen in at an address, host:port: tcp4 if the host
-// is an address of IPv4, as package net takes 0.0.0.0 in tcp for all of IPv6 too.
+// is an IPv4 address, as package net takes 0.0.0.0 in tcp for all of IPv6 too.
 func Network(addr string) string {
 	host, _, _ := net.SplitHostPort(addr)
 	if ip, err := netip.ParseAddr(host); err == nil && ip.Is4() {

@@ -20,7 +20,7 @@ func TestNetwork(t *testing.T) {
 	}
 }
 
-// What a name resolves to does not matter, unless it is literally of the loopback.
+// What a name resolves to does not matter, unless it is literally on the loopback.
 func TestListen(t *testing.T) {
 	for _, tt := range []struct {
 		host string
@@ -48,7 +48,7 @@ func TestListen(t *testing.T) {
 	}
 }
 
-// 0.0.0.0 is all of IPv4, and nothing of IPv6.
+// 0.0.0.0 is all of IPv4, and none of IPv6.
 func TestListenIPv4(t *testing.T) {
 	l, err := listen(t.Context(), Options{Name: "flake@127.0.0.1", Listen: "0.0.0.0:0"})
 	if err != nil {

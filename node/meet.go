@@ -7,14 +7,14 @@ import (
 	"github.com/flake-go/flake/node/handshake"
 )
 
-// meetings are the handshakes under way by the name of the other node. When two
-// nodes dial each other at once, both keep the dial of the one whose name is
-// the greater, as OTP's net_kernel does.
+// meetings are the handshakes under way, by the other node's name. When two nodes
+// dial each other at once, both keep the dial of the node with the greater name, as
+// OTP's net_kernel does.
 type meetings struct {
 	mu      sync.Mutex
 	changed sync.Cond
-	dials   map[string]*meeting // ours; of several to one node the last
-	greeted map[string]int      // those of others that were let in
+	dials   map[string]*meeting // ours; of several to one node, the last
+	greeted map[string]int      // those of others that may go on
 }
 
 // meeting is a dial of ours.
@@ -30,7 +30,7 @@ func newMeetings() *meetings {
 	return m
 }
 
-// begin notes a dial until end is called.
+// begin records a dial until end is called.
 func (m *meetings) begin(peer string, c net.Conn) (d *meeting, end func()) {
 	d = &meeting{conn: c, up: make(chan struct{})}
 	m.mu.Lock()
@@ -45,8 +45,8 @@ func (m *meetings) begin(peer string, c net.Conn) (d *meeting, end func()) {
 	}
 }
 
-// greet tells what to say to a node that dials us, StatusOK unless we dial it.
-// If it may go on, done has to be called at the end of its handshake.
+// greet returns what to tell a node that dials us: StatusOK unless we dial it. If
+// the node may go on, done must be called at the end of its handshake.
 func (m *meetings) greet(self, peer string) handshake.Status {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -63,7 +63,7 @@ func (m *meetings) greet(self, peer string) handshake.Status {
 	return status
 }
 
-// done is the end of a handshake that greet let go on, of no other.
+// done ends a handshake that greet let go on; it must not be called for another.
 func (m *meetings) done(peer string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -73,7 +73,7 @@ func (m *meetings) done(peer string) {
 	m.changed.Broadcast()
 }
 
-// up is told that a node is connected.
+// up records that a node is connected.
 func (m *meetings) up(peer string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -83,15 +83,15 @@ func (m *meetings) up(peer string) {
 	}
 }
 
-// hasYielded reports whether a node that dialled us goes on in place of the dial.
+// hasYielded reports whether the node dialled us and that dial replaces ours.
 func (m *meetings) hasYielded(d *meeting) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return d.yielded
 }
 
-// awaitGreeted waits until no handshake is under way with a node that dialled us.
-// Each of them has a deadline.
+// awaitGreeted waits until no handshake with a node that dialled us is under way.
+// Each has a deadline.
 func (m *meetings) awaitGreeted(peer string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

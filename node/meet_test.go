@@ -14,7 +14,7 @@ import (
 	"github.com/flake-go/flake/node/handshake"
 )
 
-// dialled is a node that ours dials, as far as a test plays it.
+// dialled is a node that ours dials, played by the test.
 type dialled struct {
 	t        *testing.T
 	name     string
@@ -22,8 +22,8 @@ type dialled struct {
 	listener net.Listener
 }
 
-// startDialled starts a node, and registers with its EPMD a name that only the
-// test answers.
+// startDialled starts a node, and registers with its EPMD a name that only the test
+// answers.
 func startDialled(t *testing.T, short string) *dialled {
 	t.Helper()
 	var ls [2]net.Listener
@@ -53,7 +53,7 @@ func startDialled(t *testing.T, short string) *dialled {
 	return &dialled{t, short + "@127.0.0.1", start(t, Options{EPMD: epmd.Mode(addr)}), ls[1]}
 }
 
-// connect has the node dial. The channel gives the outcome.
+// connect makes the node dial. The channel returns the outcome.
 func (d *dialled) connect() <-chan error {
 	outcome := make(chan error, 1)
 	go func() { outcome <- d.node.Connect(d.name) }()
@@ -83,7 +83,7 @@ func (d *dialled) options() handshake.Options {
 	return handshake.Options{Node: d.name, Creation: 77, Cookie: cookie}
 }
 
-// want checks how the dial of the node's ended, and that it is connected by c.
+// want checks how the node's dial ended, and that c connects it.
 func (d *dialled) want(outcome <-chan error, c net.Conn) {
 	d.t.Helper()
 	if err := <-outcome; err != nil {
@@ -97,7 +97,7 @@ func (d *dialled) want(outcome <-chan error, c net.Conn) {
 	}
 }
 
-// Our name is the greater: our dial goes on, the other is told so.
+// Our name is greater: our dial goes on, and the other side is told.
 func TestSimultaneousOurs(t *testing.T) {
 	d := startDialled(t, "a")
 	outcome := d.connect()
@@ -115,7 +115,7 @@ func TestSimultaneousOurs(t *testing.T) {
 	d.want(outcome, c)
 }
 
-// The other name is the greater: our dial is dropped.
+// The other name is greater: our dial is dropped.
 func TestSimultaneousTheirs(t *testing.T) {
 	d := startDialled(t, "z")
 	outcome := d.connect()
@@ -130,7 +130,7 @@ func TestSimultaneousTheirs(t *testing.T) {
 	d.want(outcome, theirs.conn)
 }
 
-// The other side says that its dial goes on before it has come.
+// The other side says that its dial goes on before that has arrived.
 func TestSimultaneousTold(t *testing.T) {
 	d := startDialled(t, "z")
 	outcome := d.connect()
@@ -143,8 +143,7 @@ func TestSimultaneousTold(t *testing.T) {
 	d.want(outcome, theirs)
 }
 
-// The other side counts as connected what is not quite so here. It is not to be
-// replaced.
+// The other side counts a connection as made before we do. It must not be replaced.
 func TestSimultaneousAlive(t *testing.T) {
 	d := startDialled(t, "a")
 	theirs := &paused{Conn: dialRaw(t, d.node), at: make(chan struct{}), resume: make(chan struct{})}
@@ -183,7 +182,7 @@ func (p *paused) Write(b []byte) (int, error) {
 	return p.Conn.Write(b)
 }
 
-// A connection that the other side has lost is replaced by our dial.
+// Our dial replaces a connection that the other side has lost.
 func TestDialAlive(t *testing.T) {
 	d := startDialled(t, "a")
 	outcome := d.connect()

@@ -3,16 +3,16 @@ package node
 import "github.com/flake-go/flake/node/dist"
 
 const (
-	// memoryIdle is what the program takes when nobody is connected, and
-	// memoryPerConnection what a node that is takes of its own, what the collector has
-	// not yet found included, and memoryPerTLS what TLS may take besides.
+	// memoryIdle is what the program takes when nobody is connected,
+	// memoryPerConnection what each connected node adds, uncollected garbage included,
+	// and memoryPerTLS what TLS may add to that.
 	memoryIdle          = 14 << 20
 	memoryPerConnection = 24 << 10
 	memoryPerTLS        = 64 << 10
 )
 
-// within tells how many nodes may be connected in so much memory, and what percentage
-// there is of what they share: it gets half of what is left, until it has all.
+// within returns how many nodes may be connected in this memory, and what percentage
+// of the shared limits they get: half of the rest, until that is all of them.
 func within(memory int64, tls bool) (connections, percent int) {
 	const shared = dist.MaxShared + dist.MaxSmall + dist.MaxSpare
 	rest := max(memory-memoryIdle, 2<<20)
@@ -24,6 +24,6 @@ func within(memory int64, tls bool) (connections, percent int) {
 	return int(min((rest-part)/each, MaxConnections)), int(part * 100 / shared)
 }
 
-// greetsWithin is how many handshakes may be under way where so many nodes may be
-// connected: each takes about as much.
+// greetsWithin returns how many handshakes may be under way when this many nodes may
+// be connected: each takes about as much.
 func greetsWithin(connections int) int { return min(max(connections/4, 32), MaxHandshakes) }

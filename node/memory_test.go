@@ -24,7 +24,7 @@ func TestWithin(t *testing.T) {
 	}
 }
 
-// Beyond what the memory is for nobody is let in, until somebody goes.
+// When memory is used up nobody is let in until somebody leaves.
 func TestLittleMemory(t *testing.T) {
 	n := start(t, Options{Memory: 1})
 	connections, _ := within(1, false)

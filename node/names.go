@@ -8,13 +8,13 @@ import (
 	"github.com/flake-go/flake/node/handshake"
 )
 
-// names are those that peers have been given who came without one. One that is free
-// again is given again, to a peer of the same host and with another creation, as OTP
-// does: every name is an atom for good wherever it gets.
+// names are those given to peers that came without one. A free name is given again, to
+// a peer of the same host and with another creation, as OTP does: every name remains
+// an atom wherever it goes.
 type names struct {
 	mu    sync.Mutex
 	given map[string]uint32 // the creation
-	free  []freeName        // at most MaxConnections, the last freed last
+	free  []freeName        // at most MaxConnections, the most recent last
 }
 
 type freeName struct {

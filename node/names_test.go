@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A name that is free again is given again, to its host, with another creation.
+// A free name is given again, to its host, with another creation.
 func TestNames(t *testing.T) {
 	n := newNames()
 	none := func(string) bool { return false }

@@ -20,27 +20,27 @@ import (
 	"github.com/flake-go/flake/node/rpc"
 )
 
-// Options say what node to start.
+// Options configure Start.
 type Options struct {
 	Name        string // name@host
 	Cookie      string
 	Listen      string        // "host:port"; empty: any free port, at all addresses unless the name is of the loopback
 	EPMD        epmd.Mode     // empty: epmd.Auto
-	Keeper      *epmd.Keeper  // one that is prepared, instead of one of mode EPMD
+	Keeper      *epmd.Keeper  // a prepared one, in place of one of mode EPMD
 	NetTicktime time.Duration // 0: OTP's 60 s
 
-	// TLS, unless nil, gives the settings for the next connection, in or out. The
-	// node then speaks nothing but TLS.
+	// TLS, unless nil, returns the settings for the next connection, in or out. The
+	// node then speaks only TLS.
 	TLS func() *tls.Config
 
-	// Memory is what the node may take in bytes, if that is little: fewer nodes may then
-	// be connected, and share less. 0: as much as there is.
+	// Memory is how many bytes the node may take, if few: then fewer nodes may be
+	// connected, and they share less. 0: no such limit.
 	Memory int64
 
 	// Functions are those that other nodes may call, besides the node's own.
 	Functions rpc.Table
 
-	// Supervisors are started in order, before anyone is let in.
+	// Supervisors start in order, before anyone is let in.
 	Supervisors []Supervisor
 
 	Log *slog.Logger // nil: slog.Default
@@ -70,15 +70,16 @@ type Node struct {
 
 	greeters sync.WaitGroup // accept and greet
 	served   sync.WaitGroup // connections
-	entering sync.Mutex     // held from the look whether there is a place until it is taken
+	entering sync.Mutex     // held from looking for a place until it is taken
+	noneIdle time.Time      // until then no connection has been idle for idleTime
 	stopped  sync.Once
 
 	mu    sync.Mutex
 	conns map[string]*dist.Conn
 }
 
-// Start starts a node, registers it with EPMD and lets others in. ctx ends it
-// at once; Stop in good order.
+// Start starts a node, registers it with EPMD and lets others in. ctx ends it at once;
+// Stop in good order.
 func Start(ctx context.Context, o Options) (*Node, error) {
 	if o.Log == nil {
 		o.Log = slog.Default()
@@ -131,7 +132,7 @@ func (n *Node) start(o Options) (err error) {
 	}
 	if o.Memory > 0 {
 		connections, percent := within(o.Memory, o.TLS != nil)
-		n.gate.places, n.gate.greets = connections, greetsWithin(connections)
+		n.gate.connected.Most, n.gate.handshakes.Most = connections, greetsWithin(connections)
 		n.proto.Limit(percent)
 	}
 	if n.ergo, err = ergo.Start(n.ctx, o.Name, n.creation); err != nil {
@@ -154,10 +155,9 @@ func (n *Node) start(o Options) (err error) {
 	return nil
 }
 
-// Stop ends the node: nobody is let in any more, EPMD forgets it, whoever
-// monitors or is linked to one of its processes is told shutdown, and what is
-// still to be written is given a moment. It returns when nothing runs any more.
-// It may be called again.
+// Stop ends the node: it lets nobody in, EPMD forgets it, whoever monitors or is
+// linked to its processes is told shutdown, and pending output gets a moment to be
+// written. Stop returns when nothing runs any more. It may be called again.
 func (n *Node) Stop() { n.stopped.Do(n.stop) }
 
 func (n *Node) stop() {
@@ -181,22 +181,22 @@ func (n *Node) stop() {
 	n.served.Wait()
 }
 
-// Name is the node's name.
+// Name returns the node's name.
 func (n *Node) Name() string { return n.name }
 
-// Running tells whether a server is registered under a name.
+// Running reports whether a server is registered under a name.
 func (n *Node) Running(server string) bool { return n.registry.named(etf.Atom(server)) != nil }
 
-// Addr is where the node listens.
+// Addr returns the address at which the node listens.
 func (n *Node) Addr() net.Addr { return n.listener.Addr() }
 
-// EPMD tells how the node is registered.
+// EPMD returns how the node is registered.
 func (n *Node) EPMD() epmd.State { return n.epmd.State() }
 
-// Functions are those that other nodes may call.
+// Functions returns the functions that other nodes may call.
 func (n *Node) Functions() rpc.Table { return n.functions }
 
-// serve has a session served, unless its node is connected. It then closes it.
+// serve serves a session, or closes it if its node is already connected.
 func (n *Node) serve(s dist.Session) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -219,7 +219,7 @@ func (n *Node) down(c *dist.Conn) {
 	if n.conns[c.Peer().Name] == c {
 		delete(n.conns, c.Peer().Name)
 	}
-	n.past.down(c) // within the lock, so that it is counted once at any time
+	n.past.down(c) // within the lock, so it always counts once
 	n.mu.Unlock()
 	n.names.takeBack(c.Peer().Name)
 }
@@ -245,8 +245,8 @@ func (n *Node) closeOnStop(c net.Conn) (stop func() bool) {
 	return context.AfterFunc(n.ctx, func() { c.Close() })
 }
 
-// newCreation tells this run of the node from others of its name. Old peers
-// keep two bits of it, and 0 means any: so neither these nor the whole are 0.
+// newCreation distinguishes this run of the node from others of its name. Old peers
+// keep two bits of it, and 0 means any, so neither those bits nor the whole are 0.
 func newCreation() uint32 {
 	for {
 		var b [4]byte

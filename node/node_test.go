@@ -19,7 +19,7 @@ import (
 
 var ref = etf.NewRef("a@127.0.0.1", 77, 1, 2, 3, 4, 5)
 
-// What connecting nodes ask the net_kernel is answered.
+// net_kernel answers what connecting nodes ask.
 func TestNetKernel(t *testing.T) {
 	p := dial(t, start(t, Options{NetTicktime: 30 * time.Second}), "a@127.0.0.1")
 	for request, want := range map[etf.Atom]string{
@@ -32,7 +32,7 @@ func TestNetKernel(t *testing.T) {
 	if got := p.call("net_kernel", etf.Tuple{etf.Atom("is_auth"), etf.Atom("a@127.0.0.1")}); got != "{1,yes}" {
 		t.Errorf("is_auth: %s", got)
 	}
-	// What it does not know is not answered, and what follows is.
+	// It ignores unknown requests, and answers those that follow.
 	for _, request := range []etf.Term{etf.Atom("x"), etf.Tuple{etf.Atom("x"), int64(1)}, etf.Tuple{}, int64(1)} {
 		p.send(regSend(p.pid, "net_kernel"), etf.Tuple{etf.Atom("$gen_call"), etf.Tuple{p.pid, int64(2)}, request})
 	}
@@ -57,10 +57,10 @@ func TestUnregisteredName(t *testing.T) {
 	p.send(monitor(p.pid, etf.Atom("nosuch"), ref))
 	p.send(regSend(p.pid, "nosuch"), etf.Tuple{etf.Atom("$gen_call"), etf.Tuple{p.pid, int64(1)}, etf.Atom("get")})
 	p.want("{21,nosuch,<0.9.0>,#Ref<0.5.4.3.2.1>,noproc}", none)
-	p.get() // and nothing is between
+	p.get() // with nothing in between
 }
 
-// Who is killed is missed, and is there again, as another process.
+// A killed server is missed, and comes back as another process.
 func TestKill(t *testing.T) {
 	n := start(t, Options{})
 	p := dial(t, n, "a@127.0.0.1")
@@ -79,7 +79,7 @@ func TestKill(t *testing.T) {
 	}
 }
 
-// However often and fast somebody kills, the others are served in the end.
+// However often and fast somebody kills, others are served in the end.
 func TestManyKills(t *testing.T) {
 	n := start(t, Options{})
 	killers := []*peer{dial(t, n, "a@127.0.0.1"), dial(t, n, "b@127.0.0.1")}
@@ -104,8 +104,8 @@ func TestManyKills(t *testing.T) {
 	p.get()
 }
 
-// Who comes back under his name takes the place of his old connection, but only
-// with the cookie.
+// A peer that comes back under its name replaces its old connection, but only with the
+// cookie.
 func TestSecondSession(t *testing.T) {
 	n := start(t, Options{})
 	first := dial(t, n, "a@127.0.0.1")
@@ -117,7 +117,7 @@ func TestSecondSession(t *testing.T) {
 	}
 	first.get()
 
-	// He is asked whether he wants to, and may leave it.
+	// It is asked whether it wants to, and may decline.
 	c := dialRaw(t, n)
 	hello := handshake.Name{Version: 6, Flags: handshake.Offered | handshake.DistHdrAtomCache, Node: "a@127.0.0.1"}.Append(nil)
 	c.Write(append([]byte{0, byte(len(hello))}, hello...))
@@ -151,7 +151,7 @@ func TestWrongCookie(t *testing.T) {
 	}
 }
 
-// Our own name is nobody else's.
+// Nobody else may have our own name.
 func TestOwnName(t *testing.T) {
 	n := start(t, Options{})
 	_, err := handshake.Start(dialRaw(t, n), n.Name(), handshake.Options{Node: n.Name(), Cookie: cookie})
@@ -160,7 +160,7 @@ func TestOwnName(t *testing.T) {
 	}
 }
 
-// Who connects and says nothing keeps nobody out.
+// Silent connections keep nobody out.
 func TestSilentConnections(t *testing.T) {
 	n := start(t, Options{})
 	for range 300 {
@@ -173,7 +173,7 @@ func TestSilentConnections(t *testing.T) {
 	dial(t, n, "a@127.0.0.1").get()
 }
 
-// Callers that come at the same time are all let in.
+// Callers that come at once are all let in.
 func TestManyPeers(t *testing.T) {
 	n := start(t, Options{})
 	const peers = 50
@@ -190,11 +190,11 @@ func TestManyPeers(t *testing.T) {
 	}
 }
 
-// When a node stops, whoever watches is told, and nothing is left of it.
+// When a node stops, whoever watches is told, and nothing of it is left.
 func TestStop(t *testing.T) {
 	before := runtime.NumGoroutine()
 	t.Setenv("ERL_EPMD_PORT", freePort(t))
-	t.Setenv("PATH", "") // where there is no epmd
+	t.Setenv("PATH", "") // without epmd
 	epmdAddr := "127.0.0.1:" + os.Getenv("ERL_EPMD_PORT")
 
 	n, err := Start(context.Background(), filled(t, Options{EPMD: epmd.Auto}))
@@ -224,7 +224,7 @@ func TestStop(t *testing.T) {
 	n.Stop() // again
 }
 
-// When the connection ends, nothing is left of it, while the node goes on.
+// When a connection ends, nothing of it is left, while the node goes on.
 func TestDisconnect(t *testing.T) {
 	n := start(t, Options{})
 	dial(t, n, "warm@127.0.0.1").conn.Close()
@@ -240,10 +240,10 @@ func TestDisconnect(t *testing.T) {
 	awaitGoroutines(t, before)
 }
 
-// A name that is taken is refused, and the node that has it is not disturbed.
+// A taken name is refused, and its node is not disturbed.
 func TestNameTaken(t *testing.T) {
 	t.Setenv("ERL_EPMD_PORT", freePort(t))
-	t.Setenv("PATH", "") // where there is no epmd
+	t.Setenv("PATH", "") // without epmd
 	first := start(t, Options{EPMD: epmd.Auto})
 	before := runtime.NumGoroutine()
 	n, err := Start(context.Background(), filled(t, Options{EPMD: epmd.Auto}))
@@ -316,7 +316,7 @@ func freePort(t *testing.T) string {
 	return strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
 }
 
-// A call that a node passes on for another is answered to who made it.
+// The answer to a passed-on call goes to its maker.
 func TestForwardedCall(t *testing.T) {
 	n := start(t, Options{})
 	relay, caller := dial(t, n, "relay@127.0.0.1"), dial(t, n, "caller@127.0.0.1")

@@ -16,9 +16,8 @@ import (
 	"github.com/flake-go/flake/node/rpc"
 )
 
-// old is a peer that dies of all that its flags do not say it knows, with a
-// decoder of its own. The model is Scalang, of the time of R14, which current
-// Erlang refuses.
+// old is a peer that dies of anything its flags do not cover, with its own decoder.
+// The model is Scalang, of the R14 era, which current Erlang refuses.
 type old struct {
 	t     *testing.T
 	node  *Node
@@ -31,8 +30,8 @@ type old struct {
 // scalang are the flags that Scalang sends.
 const scalang handshake.Flags = 0x4DBC
 
-// otp25 are those of OTP 25, but for MANDATORY_25_DIGEST: it would stand for
-// others that a peer is to lack.
+// otp25 are those of OTP 25 without MANDATORY_25_DIGEST: that stands for others which
+// a peer is to lack.
 const otp25 = 0xD07DF7FBC &^ handshake.Mandatory25Digest
 
 const (
@@ -40,9 +39,8 @@ const (
 	oldChallenge = 0xFFFFFFFF
 )
 
-// oldDial shakes hands on a stream where each read gives what one write of the
-// node's put in: what has come is one message, as a peer needs it that does not
-// put segments together.
+// oldDial shakes hands on a stream where each read returns one write of the node's:
+// the peer takes each for one message and joins no segments.
 func oldDial(t *testing.T, n *Node, name string, flags handshake.Flags) *old {
 	t.Helper()
 	ours, nodes := net.Pipe()
@@ -80,8 +78,8 @@ func oldDigest(challenge uint32) []byte {
 	return sum[:]
 }
 
-// challenge takes the one form of a challenge that the peer knows. The name in
-// it has to be the one that was dialled.
+// challenge reads the one form of challenge that the peer knows. Its name must be the
+// dialled one.
 func (p *old) challenge(b []byte, dialled string) uint32 {
 	p.t.Helper()
 	tag, at, name := "n\x00\x05", 7, 11
@@ -135,7 +133,7 @@ func (p *old) send(terms ...any) {
 	}
 }
 
-// oldOps are the operations of the peer, by the flag that it takes.
+// oldOps are the operations of the peer, by the flag that each needs.
 var oldOps = map[int64]handshake.Flags{
 	1: 0, 2: 0, 3: 0, 4: 0, 6: 0, 7: 0, 8: 0,
 	19: handshake.DistMonitor, 20: handshake.DistMonitor, 21: handshake.DistMonitor,
@@ -143,7 +141,7 @@ var oldOps = map[int64]handshake.Flags{
 	31: handshake.Spawn, 33: handshake.Alias, 35: handshake.UnlinkID, 36: handshake.UnlinkID,
 }
 
-// recv takes the next frame, and answers ticks before it as Scalang does.
+// recv returns the next frame, and answers ticks before it as Scalang does.
 func (p *old) recv() (control tuple, message any) {
 	p.t.Helper()
 	head := make([]byte, 4)
@@ -186,7 +184,7 @@ func (p *old) tick() {
 	}
 }
 
-// answer takes the next frame, which has to be a SEND to the peer.
+// answer reads the next frame, which must be a SEND to the peer.
 func (p *old) answer() any {
 	p.t.Helper()
 	control, message := p.recv()
@@ -230,7 +228,7 @@ func (p *old) get() {
 	}
 }
 
-// oldPeers are Scalang, and peers of OTP 25's flags that lack one.
+// oldPeers are Scalang, and peers with OTP 25's flags except one.
 var oldPeers = []struct {
 	name  string
 	flags handshake.Flags
@@ -297,7 +295,7 @@ func testOldCalls(p *old) {
 	p.get()
 }
 
-// testOldBulk takes all the calls' answers apart, but for those of get.
+// testOldBulk decodes the answers to all calls except get.
 func testOldBulk(p *old) {
 	p.t.Helper()
 	ok := func(request any) any {

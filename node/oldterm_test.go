@@ -42,7 +42,7 @@ func (p *old) put(b []byte, terms ...any) []byte {
 	return b
 }
 
-// oldReader reads terms whose tags the flags stand for.
+// oldReader reads terms whose tags the flags cover.
 type oldReader struct {
 	t     *testing.T
 	flags handshake.Flags
@@ -73,7 +73,7 @@ func (r *oldReader) want(octets ...byte) {
 	}
 }
 
-// oldTags are the tags of the peer, by the flag that it takes.
+// oldTags are the tags of the peer, by the flag that each needs.
 var oldTags = map[int]handshake.Flags{
 	97: 0, 98: 0, 99: 0, 100: 0, 101: 0, 102: 0, 103: 0, 104: 0, 105: 0, 106: 0, 107: 0, 108: 0, 109: 0,
 	110: 0, 111: 0, 114: handshake.ExtendedReferences,

@@ -10,10 +10,10 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// registry finds the gen_servers and supervisors for the connections, without locks:
-// calls outnumber starts of processes by far, so each start copies.
+// registry finds gen_servers and supervisors for the connections, without locks: calls
+// far outnumber starts of processes, so each start copies.
 type registry struct {
-	mu      sync.Mutex // held to change
+	mu      sync.Mutex // held for changes
 	changed sync.Cond
 	current atomic.Pointer[processes]
 }
@@ -23,7 +23,7 @@ type processes struct {
 	ids   map[uint64]*process
 }
 
-// process is a gen_server as a process that peers see.
+// process is a gen_server as peers see it.
 type process struct {
 	dist.Process
 	server *genserver.Server
@@ -55,8 +55,8 @@ func (r *registry) awaitEmpty() {
 	}
 }
 
-// add has a server found by its name and the ID of its pid. It is answered on the
-// goroutine that reads a connection. A nil kill makes it one that peers cannot kill.
+// add registers a server by name and by the ID of its pid. It answers on the goroutine
+// that reads a connection. If kill is nil, peers cannot kill it.
 func (r *registry) add(s *genserver.Server, id uint64, kill func()) {
 	receive := func(m *dist.Message) error { return s.Receive(m.Term(), m) }
 	p := &process{dist.Process{ID: id, Receive: receive, Kill: kill}, s}
@@ -97,7 +97,7 @@ func (r *registry) Whereis(name []byte) *dist.Process {
 // ByID implements dist.Processes.
 func (r *registry) ByID(id uint64) *dist.Process { return r.byID(id).seen() }
 
-// seen is the process as peers see it, nil of none.
+// seen returns the process as peers see it, or nil for none.
 func (p *process) seen() *dist.Process {
 	if p == nil {
 		return nil

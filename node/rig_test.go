@@ -23,15 +23,14 @@ const (
 	name   = "flake@127.0.0.1"
 	cookie = "flake"
 
-	// patience is how long a test waits for what must happen. Nothing is
-	// measured by it.
+	// patience is how long a test waits for what must happen. It measures nothing.
 	patience = time.Minute
 )
 
 var quiet = slog.New(slog.DiscardHandler)
 
-// start starts a node, which the test stops in the end. Unless o says
-// otherwise it is called flake and hands out ids, and is registered nowhere.
+// start starts a node, which the test stops at the end. Unless o says otherwise it is
+// called flake, hands out ids and is not registered.
 func start(t *testing.T, o Options) *Node {
 	t.Helper()
 	n, err := Start(context.Background(), filled(t, o))
@@ -86,7 +85,7 @@ func awaitGoroutines(t *testing.T, before int) {
 	await(t, "no goroutine is left over", func() bool { return runtime.NumGoroutine() <= before })
 }
 
-// peer is another node, as far as a test plays it.
+// peer is another node, played by the test.
 type peer struct {
 	t    *testing.T
 	conn net.Conn
@@ -94,7 +93,7 @@ type peer struct {
 	node *Node
 }
 
-// dial gives a peer that has done its handshake.
+// dial returns a peer that has done its handshake.
 func dial(t *testing.T, n *Node, name string) *peer {
 	t.Helper()
 	c := dialRaw(t, n)
@@ -133,7 +132,7 @@ func (p *peer) send(control etf.Term, message ...etf.Term) {
 	}
 }
 
-// recv takes the next frame that is not a tick, and returns it as Erlang prints it.
+// recv returns the next frame that is not a tick, as Erlang prints it.
 func (p *peer) recv() (control, message string) {
 	p.t.Helper()
 	control, raw := p.recvRaw()
@@ -150,7 +149,7 @@ func (p *peer) recvRaw() (control string, message []byte) {
 	return string(etf.FormatRaw(nil, r.Raw(), 1000)), r.Rest()
 }
 
-// want takes the next frame and checks it.
+// want reads the next frame and checks it.
 func (p *peer) want(control, message string) {
 	p.t.Helper()
 	if c, m := p.recv(); c != control || m != message {
@@ -158,10 +157,10 @@ func (p *peer) want(control, message string) {
 	}
 }
 
-// none is no message, as recv gives it.
+// none is no message, as recv returns it.
 const none = "..."
 
-// call calls a registered server and takes the reply.
+// call calls a registered server and returns the reply.
 func (p *peer) call(server etf.Atom, request etf.Term) (reply string) {
 	p.t.Helper()
 	p.send(regSend(p.pid, server), etf.Tuple{etf.Atom("$gen_call"), etf.Tuple{p.pid, int64(1)}, request})
@@ -208,7 +207,7 @@ func external(t etf.Term) []byte {
 	return b
 }
 
-// pidOf is the pid of a registered process, as peers know it.
+// pidOf returns the pid of a registered process, as peers know it.
 func pidOf(n *Node, name string) etf.Pid {
 	p := n.registry.Whereis([]byte(name))
 	if p == nil {

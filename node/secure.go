@@ -13,10 +13,9 @@ import (
 	"github.com/flake-go/flake/node/tlslimit"
 )
 
-// security is TLS around connections to other nodes, as OTP has it with
-// -proto_dist inet_tls; nil is none. Its function gives the settings for the next
-// connection. Inside, the lengths of the handshake have 4 bytes instead of 2;
-// frames are the same.
+// security is TLS around connections to other nodes, as in OTP with -proto_dist
+// inet_tls; nil is none. The function returns the settings for the next connection.
+// Inside TLS, lengths in the handshake have 4 bytes instead of 2; frames are the same.
 type security func() *tls.Config
 
 // accept is our side of a connection that another node dialled.
@@ -34,8 +33,8 @@ func (s security) accept(ctx context.Context, c net.Conn) (net.Conn, error) {
 	return secured{t, below}, err
 }
 
-// dial is our side of a connection that we dialled to the node named peer, whose
-// certificate must hold its host.
+// dial is our side of a connection that we dialled to the node peer, whose certificate
+// must contain its host.
 func (s security) dial(ctx context.Context, c net.Conn, peer string) (net.Conn, error) {
 	if s == nil {
 		return c, nil
@@ -47,8 +46,8 @@ func (s security) dial(ctx context.Context, c net.Conn, peer string) (net.Conn, 
 	return secured{t, below}, t.HandshakeContext(ctx)
 }
 
-// adopt has a thread able to read a connection, or what is below its TLS. It is done
-// once the peer is let in, as it takes descriptors.
+// adopt lets a thread read a connection, or the one below its TLS. That takes
+// descriptors, so it waits until the peer is let in.
 func adopt(c net.Conn) net.Conn {
 	if s, ok := c.(secured); ok {
 		s.below.Conn = socket.Adopt(s.below.Conn)
@@ -72,11 +71,10 @@ func (c secured) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// closeTime is how long a peer may take to take the notice that TLS ends.
+// closeTime is how long a peer may take to accept the notice that TLS ends.
 const closeTime = 100 * time.Millisecond
 
-// Close does not wait for a peer that does not read, as that of tls.Conn does for
-// five seconds.
+// Close does not wait five seconds for a peer that does not read, as tls.Conn's does.
 func (c secured) Close() error {
 	end := time.AfterFunc(closeTime, func() { c.NetConn().Close() })
 	defer end.Stop()

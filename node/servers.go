@@ -10,9 +10,8 @@ import (
 
 // The functions that ask the node's processes.
 
-// fnCall calls a server of this node, but not rex: a call in a call in a call would
-// have the arguments of each kept and encoded once more. The third argument would be a
-// time-out.
+// fnCall calls a server of this node, except rex: a call nested in a call would keep
+// and encode the arguments again at each level. The third argument would be a timeout.
 func (n *Node) fnCall(args []etf.Term) (etf.Term, error) {
 	exit := func(why etf.Term) error { return exited(why, "gen_server", "call", args) }
 	p, err := n.server(args[0], exit)
@@ -29,14 +28,14 @@ func (n *Node) fnCall(args []etf.Term) (etf.Term, error) {
 	return reply, nil
 }
 
-// fnOfSupervisor is one of module supervisor's that is a call of its name.
+// fnOfSupervisor is a function of module supervisor: a call of that name.
 func (n *Node) fnOfSupervisor(request etf.Atom) rpc.Function {
 	return func(args []etf.Term) (etf.Term, error) {
 		return n.fnCall([]etf.Term{args[0], request, etf.Atom("infinity")})
 	}
 }
 
-// fnGetState is sys:get_state. The second argument would be a time-out.
+// fnGetState is sys:get_state. The second argument would be a timeout.
 func (n *Node) fnGetState(args []etf.Term) (etf.Term, error) {
 	p, err := n.server(args[0], func(why etf.Term) error { return exited(why, "sys", "get_state", args) })
 	if err != nil {
@@ -50,8 +49,8 @@ func exited(why etf.Term, module, function etf.Atom, args []etf.Term) error {
 	return &rpc.Exception{Class: rpc.Exit, Reason: etf.Tuple{why, call}}
 }
 
-// server returns the server that a name, {Name, Node} or a pid stands for. The error
-// is exit's of OTP's reason why there is none.
+// server returns the server that a name, {Name, Node} or a pid stands for. If there is
+// none, exit makes the error from OTP's reason.
 func (n *Node) server(ref etf.Term, exit func(why etf.Term) error) (*genserver.Server, error) {
 	var p *process
 	node := etf.Atom(n.name)
@@ -74,7 +73,7 @@ func (n *Node) server(ref etf.Term, exit func(why etf.Term) error) (*genserver.S
 		return nil, rpc.BadArgument()
 	}
 	if string(node) != n.name {
-		return nil, exit(etf.Tuple{etf.Atom("nodedown"), node}) // only those of this node are called
+		return nil, exit(etf.Tuple{etf.Atom("nodedown"), node}) // we call only our own
 	}
 	if p == nil {
 		return nil, exit(etf.Atom("noproc"))
@@ -91,7 +90,7 @@ func (n *Node) local(pid etf.Pid) *process {
 	return n.registry.byID(id)
 }
 
-// fnIsProcessAlive knows the node's own processes, not what others have spawned here.
+// fnIsProcessAlive knows the node's own processes, not those that others spawned here.
 func (n *Node) fnIsProcessAlive(args []etf.Term) (etf.Term, error) {
 	pid, ok := args[0].(etf.Pid)
 	if !ok || string(pid.Node()) != n.name {
@@ -103,7 +102,7 @@ func (n *Node) fnIsProcessAlive(args []etf.Term) (etf.Term, error) {
 	return etf.Atom("false"), nil
 }
 
-// send has the process of a name, if there is one, get a message of a connection.
+// send delivers a connection's message to a name, and reports whether it exists.
 func (n *Node) send(name etf.Atom, message []byte, c genserver.Caller) bool {
 	p := n.registry.named(name)
 	if p == nil {
@@ -115,8 +114,8 @@ func (n *Node) send(name etf.Atom, message []byte, c genserver.Caller) bool {
 	return true
 }
 
-// fnMemory is erlang:memory, in bytes. What this node has of OTP's kinds is
-// processes, which is all that values take, and system, which is the rest.
+// fnMemory is erlang:memory, in bytes. Of OTP's kinds this node has processes, the
+// memory of values, and system, the rest.
 func fnMemory(args []etf.Term) (etf.Term, error) {
 	samples := []metrics.Sample{
 		{Name: "/memory/classes/total:bytes"},

@@ -8,8 +8,8 @@ import (
 	"github.com/flake-go/flake/node/rpc"
 )
 
-// Calls of functions are not nested by way of rex: each in another would take the
-// arguments of all within it once more.
+// Calls of functions do not nest through rex: each would take the arguments of all
+// within it again.
 func TestCallsAreNotNested(t *testing.T) {
 	n := start(t, Options{})
 	call := func(server etf.Atom, request etf.Term) (etf.Term, error) {

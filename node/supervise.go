@@ -12,7 +12,7 @@ import (
 type Supervisor struct {
 	Name    etf.Atom
 	Module  etf.Atom
-	Servers []Server // in the order of their start
+	Servers []Server // in starting order
 }
 
 // Server is a registered gen_server.
@@ -22,8 +22,8 @@ type Server struct {
 	Handler genserver.Handler
 }
 
-// supervise runs a supervisor and its servers as processes, which are found by name
-// and by pid as long as they live.
+// supervise runs a supervisor and its servers as processes, which can be found by name
+// and pid while they live.
 func (n *Node) supervise(s Supervisor) error {
 	var self etf.Pid
 	server := func(id uint64, name, module etf.Atom, h genserver.Handler) *genserver.Server {
@@ -36,7 +36,7 @@ func (n *Node) supervise(s Supervisor) error {
 			Up: func(id uint64, end func(reason etf.Term)) {
 				life := server(id, child.Name, child.Module, child.Handler)
 				life.End = func(reason etf.Term) {
-					n.log.Warn("process told to terminate, and started anew", "name", child.Name)
+					n.log.Warn("process told to terminate and restarted", "name", child.Name)
 					end(reason)
 				}
 				n.registry.add(life, id, func() { end(ergo.Killed) })
@@ -49,24 +49,24 @@ func (n *Node) supervise(s Supervisor) error {
 		Up: func(id uint64, _ func(etf.Term)) {
 			self = n.pid(id)
 			life := server(id, s.Name, s.Module, supervisor{spec: s, registry: n.registry})
-			n.registry.add(life, id, nil) // to kill it would be to end the service
+			n.registry.add(life, id, nil) // killing it would end the service
 		},
 		Down: func(id uint64, reason etf.Term) { n.ended(s.Name, id, reason) },
 	}, children...)
 }
 
-// ended has a process found no more, and tells those who watch it.
+// ended removes a process, and tells those who watch it.
 func (n *Node) ended(name etf.Atom, id uint64, reason etf.Term) {
 	n.registry.remove(name, id)
 	n.proto.Ended(id, reason)
 }
 
-// pid is the pid of a process of this node.
+// pid returns the pid of a process of this node.
 func (n *Node) pid(id uint64) etf.Pid {
 	return etf.NewPid(etf.Atom(n.name), uint32(id), uint32(id>>32), n.creation)
 }
 
-// supervisor answers what module supervisor asks a supervisor.
+// supervisor answers module supervisor's requests to a supervisor.
 type supervisor struct {
 	genserver.Plain
 	spec     Supervisor

@@ -15,13 +15,13 @@ import (
 	"github.com/flake-go/flake/node/handshake"
 )
 
-// Traffic is what the node has had to do with others since its start.
+// Traffic counts the node's dealings with other nodes since its start.
 type Traffic struct {
 	Connections       int               // now
-	Connected         uint64            // connections there have been
-	Received, Sent    uint64            // bytes, of all of them
+	Connected         uint64            // connections since the start
+	Received, Sent    uint64            // bytes, of all connections
 	HandshakeFailures map[string]uint64 // of those who dialled us, by reason
-	Closes            map[string]uint64 // connections ended for what the peer did, by reason
+	Closes            map[string]uint64 // connections that the peer's conduct ended, by reason
 }
 
 // Peer is a connected node.
@@ -31,7 +31,7 @@ type Peer struct {
 	Since   time.Time
 }
 
-// Traffic adds up what the connections have counted.
+// Traffic adds up the counts of the connections.
 func (n *Node) Traffic() Traffic {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -43,14 +43,14 @@ func (n *Node) Traffic() Traffic {
 	return t
 }
 
-// Connections is how many nodes are connected.
+// Connections returns how many nodes are connected.
 func (n *Node) Connections() int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return len(n.conns)
 }
 
-// Peers returns the connected nodes by name, at most so many, and how many there are.
+// Peers returns up to most connected nodes, by name, and how many there are.
 func (n *Node) Peers(most int) (peers []Peer, all int) {
 	conns := n.connections()
 	slices.SortFunc(conns, func(a, b *dist.Conn) int { return cmp.Compare(a.Peer().Name, b.Peer().Name) })
@@ -67,8 +67,7 @@ func (t *Traffic) add(c *dist.Conn) {
 	t.Sent += out
 }
 
-// past is the traffic that is over: of connections that have ended, and of
-// handshakes.
+// past is the traffic of ended connections and handshakes.
 type past struct {
 	mu sync.Mutex
 	Traffic
@@ -96,14 +95,14 @@ func (p *past) down(c *dist.Conn) {
 	}
 }
 
-// failed counts a handshake that came to nothing.
+// failed counts a failed handshake.
 func (p *past) failed(reason string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.HandshakeFailures[reason]++
 }
 
-// Reasons of a failed handshake.
+// Reasons for a failed handshake.
 const (
 	failedCookie    = "wrong_cookie"
 	failedRefused   = "refused" // by us: our own name, or one that is about to connect
@@ -112,12 +111,12 @@ const (
 	failedHungUp    = "hung_up"
 	failedMalformed = "malformed"
 	failedMany      = "too_many_handshakes"
-	failedAgain     = "came_again" // before the one of its name ahead of it was in
+	failedAgain     = "came_again" // before the earlier one of its name was in
 	failedFull      = "too_many_connections"
 	failedFault     = "fault" // ours
 )
 
-// failureOf finds the word for the error that ended a handshake.
+// failureOf returns the word for the error that ended a handshake.
 func failureOf(err error) string {
 	for _, known := range []struct {
 		err  error

@@ -13,7 +13,7 @@ import (
 	"github.com/flake-go/flake/node/handshake"
 )
 
-// What there is with others is counted, and stays so when they have gone.
+// Traffic is counted, and the counts stay when the peers have gone.
 func TestTraffic(t *testing.T) {
 	n := start(t, Options{})
 	p := dial(t, n, "b@127.0.0.1")

@@ -11,18 +11,19 @@ import (
 
 	"github.com/flake-go/flake/genserver"
 	"github.com/flake-go/flake/idserver"
+	"github.com/flake-go/flake/idserver/iderl"
 )
 
-// watched is the server flake, with all that passes through it written down.
+// watched is the server flake; it records everything that passes through it.
 type watched struct {
-	*idserver.Server
+	*iderl.Handler
 	steps []string
 }
 
 func (w *watched) HandleCall(c genserver.Call) {
 	w.steps = append(w.steps, fmt.Sprintf("5 call %q", c.Request))
 	c.Caller = watchedCaller{c.Caller, w}
-	w.Server.HandleCall(c)
+	w.Handler.HandleCall(c)
 }
 
 // watchedCaller is the way back.
@@ -47,11 +48,11 @@ func (i watchedIDs) Reserve(_ context.Context, n int, _ uint8) (idserver.Run, er
 	return idserver.Run{First: idserver.Number{Hi: 1, Lo: 2<<16 | 3}, Count: n}, nil
 }
 
-// TestWalk goes the way of one call, from bytes to bytes: the steps are those
-// of the package's documentation.
+// TestWalk follows one call from bytes to bytes, in the steps of the package's
+// documentation.
 func TestWalk(t *testing.T) {
 	w := new(watched)
-	w.Server = &idserver.Server{IDs: watchedIDs{generator(t), w}, Log: quiet}
+	w.Handler = &iderl.Handler{Server: &idserver.Server{IDs: watchedIDs{generator(t), w}}, Log: quiet}
 	n := start(t, Options{Supervisors: []Supervisor{{Name: "flake_sup", Servers: []Server{{Name: "flake", Handler: w}}}}})
 	creation := string(binary.BigEndian.AppendUint32(nil, n.creation))
 
@@ -78,7 +79,7 @@ func TestWalk(t *testing.T) {
 		}
 	}
 
-	// 2 peer: names, and the proof that both hold the cookie.
+	// 2 peer: names, and the proof that both have the cookie.
 	say("\x00\x1bN" + "\x00\x00\x00\x0d\x07\xdf\x7f\xbc" + "\x00\x00\x00\x4d" + "\x00\x0ccl@127.0.0.1")
 	expect("2 status", "\x00\x03sok")
 	expect("2 challenge, flags", "\x00\x22N"+"\x00\x00\x00\x0d\x07\x07\x4f\xbc")
@@ -91,7 +92,7 @@ func TestWalk(t *testing.T) {
 	say("\x00\x15r" + "\x00\x00\x00\x2a" + digest(challenge))
 	expect("2 ack", "\x00\x11a"+digest("\x00\x00\x00\x2a"))
 
-	// 3 frame, 4 message: a monitor, a call and the monitor taken back, as
+	// 3 frame, 4 message: a monitor, a call and the monitor's removal, as
 	// gen_server:call sends them.
 	const (
 		pid   = "Xw\x0ccl@127.0.0.1\x00\x00\x00\x09\x00\x00\x00\x00\x00\x00\x00\x4d"

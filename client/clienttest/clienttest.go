@@ -65,7 +65,7 @@ func (n *Node) Add(name string, ids idserver.Source) {
 	defer n.mu.Unlock()
 	log := slog.New(slog.DiscardHandler)
 	n.generators = append(slices.Clip(n.generators), idhttp.Generator{
-		Name: name, Server: &idserver.Server{IDs: ids, Log: log, Started: time.Now()},
+		Name: name, Server: &idserver.Server{IDs: ids, Started: time.Now()},
 	})
 	n.server.Store(idhttp.New(idhttp.Options{Generators: n.generators, Log: log}))
 }

@@ -8,6 +8,9 @@ import (
 
 // extend moves the mark of a claim.
 func (o *Owner) extend(ctx context.Context, c *Claim) error {
+	if o.Slow > 0 && c.Milli() < o.Clock() { // nothing might tell that others have had it, and are forgotten
+		return o.lose(c, errPast)
+	}
 	floorKey := keys{o.Prefix}.floor()
 	known, floor := c.entry.text, c.floor.String()
 	for range tries {
@@ -64,7 +67,7 @@ func (o *Owner) judge(c *Claim, text, floored string) error {
 	return nil
 }
 
-var errPast = errors.New("the store was restored, and the mark was past")
+var errPast = errors.New("the mark is past, and the store may have been restored")
 
 // lose ends a claim.
 func (o *Owner) lose(c *Claim, why error) error {

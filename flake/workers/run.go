@@ -39,7 +39,7 @@ func (o *Owner) State() (time.Time, error) {
 // settle notes what a step came to, and wakes those who await it.
 func (o *Owner) settle(err error) {
 	o.mu.Lock()
-	before, c := o.err, o.claim
+	before, c, first := o.err, o.claim, o.at.IsZero()
 	if o.err = err; err == nil {
 		o.at = time.Now()
 	}
@@ -47,7 +47,7 @@ func (o *Owner) settle(err error) {
 	o.round = make(chan struct{})
 	o.mu.Unlock()
 	switch {
-	case c == nil: // Open tells
+	case c == nil, first: // Open tells
 	case err != nil && before == nil:
 		o.Log.Error("the mark of the worker id cannot be moved: ids go on to it, and then stop until it can", "err", err, "mark", show(c.Milli()))
 	case err == nil && before != nil:

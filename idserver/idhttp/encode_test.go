@@ -36,7 +36,7 @@ func TestOthersFirst(t *testing.T) {
 	s := New(Options{Generators: []Generator{{Name: "flake", Server: &idserver.Server{IDs: idserver.Flake(generator)}}}})
 	r := httptest.NewRequest(http.MethodGet, "http://localhost/v1/ids?n=1000&base=2", nil)
 	w := &watched{ResponseWriter: httptest.NewRecorder(), ran: make(chan struct{})}
-	q, fault := s.ask(r, ofIDs)
+	q, fault := s.ask(r, ofIDs, idserver.MaxMany)
 	if fault != nil {
 		t.Fatal(fault)
 	}

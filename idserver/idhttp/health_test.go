@@ -22,9 +22,8 @@ func TestReadiness(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	log := slog.New(slog.DiscardHandler)
-	s := idhttp.New(idhttp.Options{Log: log, Generators: []idhttp.Generator{
-		{Name: "sno", Server: &idserver.Server{IDs: idserver.Sno(ids), Log: log}},
+	s := idhttp.New(idhttp.Options{Log: slog.New(slog.DiscardHandler), Generators: []idhttp.Generator{
+		{Name: "sno", Server: &idserver.Server{IDs: idserver.Sno(ids)}},
 	}})
 	for _, step := range []struct {
 		what  string

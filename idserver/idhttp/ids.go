@@ -22,23 +22,19 @@ var (
 
 // ids takes ids: /v1/ids?n=&base=&meta=&generator=.
 func (s *Server) ids(w http.ResponseWriter, r *http.Request) *problem {
-	q, fault := s.ask(r, ofIDs)
+	q, fault := s.ask(r, ofIDs, idserver.MaxMany)
 	if fault != nil {
 		return fault
 	}
-	n, fault := q.number("n", 0, 1, q.generator.most(idserver.MaxMany))
-	if fault != nil {
-		return fault
-	}
-	meta, hasMeta, fault := q.metabyte(n)
+	meta, hasMeta, fault := q.metabyte()
 	if fault != nil {
 		return fault
 	}
 	server, runs := q.generator.Server, []idserver.Run{{Count: 1}}
 	var err error
 	switch {
-	case n > 0:
-		runs, err = q.take(r, n, (*idserver.Server).GetMany)
+	case q.n > 0:
+		runs, err = q.take(r, q.n, (*idserver.Server).GetMany)
 	case hasMeta:
 		runs[0].First, err = server.GetMeta(r.Context(), meta)
 	default:
@@ -53,15 +49,11 @@ func (s *Server) ids(w http.ResponseWriter, r *http.Request) *problem {
 
 // leases takes runs of ids: /v1/leases?n=&base=&generator=.
 func (s *Server) leases(w http.ResponseWriter, r *http.Request) *problem {
-	q, fault := s.ask(r, ofLeases)
+	q, fault := s.ask(r, ofLeases, idserver.MaxLease)
 	if fault != nil {
 		return fault
 	}
-	n, fault := q.number("n", 1, 1, q.generator.most(idserver.MaxLease))
-	if fault != nil {
-		return fault
-	}
-	runs, err := q.take(r, n, (*idserver.Server).Lease)
+	runs, err := q.take(r, max(1, q.n), (*idserver.Server).Lease)
 	if err != nil {
 		return refused(q.generator, err)
 	}
@@ -71,7 +63,7 @@ func (s *Server) leases(w http.ResponseWriter, r *http.Request) *problem {
 
 // notional returns bounds for scans over ids: /v1/notional?from=&to=&base=&generator=.
 func (s *Server) notional(w http.ResponseWriter, r *http.Request) *problem {
-	q, fault := s.ask(r, ofNotional)
+	q, fault := s.ask(r, ofNotional, 0)
 	if fault != nil {
 		return fault
 	}
@@ -105,11 +97,6 @@ func (s *Server) notional(w http.ResponseWriter, r *http.Request) *problem {
 	return nil
 }
 
-// most returns how many ids a request may be for, up to limit.
-func (g *Generator) most(limit int) int {
-	return min(limit, max(idserver.MaxInline, idserver.MaxTicks*g.Server.IDs.PerTick()))
-}
-
 // question is what the endpoints for ids are asked: of whom, and how ids are to be
 // written.
 type question struct {
@@ -118,11 +105,13 @@ type question struct {
 	format    idserver.Format
 	media     string
 	base      int
+	n         int // of ids; 0: that is not given
 }
 
-// ask reads the parameters, of which those that most endpoints have: generator
-// and base, without which an answer is in the format's own text.
-func (s *Server) ask(r *http.Request, known []string) (q question, fault *problem) {
+// ask reads the parameters, of which those that most endpoints have: generator;
+// base, without which an answer is in the format's own text; and unless most is 0
+// the number of ids, up to most.
+func (s *Server) ask(r *http.Request, known []string, most int) (q question, fault *problem) {
 	if q.parameters, fault = readParameters(r, known); fault != nil {
 		return q, fault
 	}
@@ -137,6 +126,9 @@ func (s *Server) ask(r *http.Request, known []string) (q question, fault *proble
 		q.base, fault = baseOf(&q.parameters)
 	} else if base, given := q.get("base"); given {
 		fault = badParameter("base", base, "none with Accept: "+octets)
+	}
+	if fault == nil && most > 0 {
+		q.n, fault = q.number("n", 0, 1, q.generator.Server.Most(most))
 	}
 	return q, fault
 }
@@ -185,7 +177,7 @@ func baseOf(p *parameters) (int, *problem) {
 }
 
 // metabyte reads meta, for a format that takes one, and for one id at a time.
-func (q *question) metabyte(n int) (meta uint8, given bool, fault *problem) {
+func (q *question) metabyte() (meta uint8, given bool, fault *problem) {
 	value, given := q.get("meta")
 	if !given {
 		return 0, false, nil
@@ -193,7 +185,7 @@ func (q *question) metabyte(n int) (meta uint8, given bool, fault *problem) {
 	if !q.format.Meta() {
 		return 0, true, badParameter("meta", value, "none with ids of "+q.format.Name())
 	}
-	if n > 0 {
+	if q.n > 0 {
 		return 0, true, badParameter("meta", value, "none with n")
 	}
 	number, fault := q.number("meta", 0, 0, 255)

@@ -18,17 +18,20 @@ import (
 // of its host if that has as many as it may.
 type limited struct {
 	net.Listener
-	most, perHost, spare int
-	secure               bool // TLS is above
+	secure bool // TLS is above
 
 	mu       sync.Mutex
-	open     map[*placed]bool
-	answered int // of them
-	heard    int // times that one of them came, asked or was answered
+	open     host.Line[*placed]
+	answered host.Line[*placed] // of them
+	heard    int                // times that one of them came, asked or was answered
 }
 
 func limitListener(l net.Listener, most, perHost, spare int) *limited {
-	return &limited{Listener: l, most: most, perHost: perHost, spare: spare, open: make(map[*placed]bool)}
+	return &limited{
+		Listener: l,
+		open:     host.Line[*placed]{Most: most + spare, PerHost: perHost + spare},
+		answered: host.Line[*placed]{Most: most, PerHost: perHost},
+	}
 }
 
 func (l *limited) Accept() (net.Conn, error) {
@@ -53,15 +56,14 @@ func (l *limited) Accept() (net.Conn, error) {
 func (l *limited) arrive(p *placed) (oldest *placed) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	ofHost := func(other *placed) bool { return other.host == p.host }
-	switch {
-	case len(l.open) < l.perHost+l.spare:
-	case p.host.IsValid() && l.count(ofHost) >= l.perHost+l.spare:
-		oldest = l.oldest(ofHost)
-	case len(l.open) >= l.most+l.spare:
-		oldest = l.oldest(func(*placed) bool { return true })
+	ofHost, inAll := l.open.Full(p.host)
+	for _, other := range l.open.All {
+		mayGo := !other.answered && (ofHost && other.host == p.host || !ofHost && inAll)
+		if mayGo && (oldest == nil || other.heard < oldest.heard) {
+			oldest = other
+		}
 	}
-	l.open[p] = true
+	l.open.Add(p)
 	l.hear(p)
 	return oldest
 }
@@ -71,37 +73,14 @@ func (l *limited) hear(p *placed) {
 	p.heard = l.heard
 }
 
-func (l *limited) count(among func(*placed) bool) (n int) {
-	for p := range l.open {
-		if among(p) {
-			n++
-		}
-	}
-	return n
-}
-
-// oldest finds who has been silent the longest.
-func (l *limited) oldest(among func(*placed) bool) (oldest *placed) {
-	for p := range l.open {
-		if !p.answered && (oldest == nil || p.heard < oldest.heard) && among(p) {
-			oldest = p
-		}
-	}
-	return oldest
-}
-
 // answer counts a connection as one that is being answered, if so many may be.
 func (l *limited) answer(p *placed) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.hear(p)
-	switch {
-	case l.answered >= l.most:
-	case l.answered >= l.perHost && p.host.IsValid() &&
-		l.count(func(other *placed) bool { return other.answered && other.host == p.host }) >= l.perHost:
-	default:
+	if ofHost, inAll := l.answered.Full(p.host); !ofHost && !inAll {
 		p.answered = true
-		l.answered++
+		l.answered.Add(p)
 	}
 	return p.answered
 }
@@ -111,14 +90,8 @@ func (l *limited) rest(p *placed) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.hear(p)
-	l.forget(p)
-}
-
-func (l *limited) forget(p *placed) {
-	if p.answered {
-		p.answered = false
-		l.answered--
-	}
+	l.answered.Remove(p)
+	p.answered = false
 }
 
 // placed is a connection of a limited listener.
@@ -132,10 +105,12 @@ type placed struct {
 	answered bool
 }
 
+func (p *placed) Host() netip.Addr { return p.host }
+
 func (p *placed) Close() error {
 	p.of.mu.Lock()
-	delete(p.of.open, p)
-	p.of.forget(p)
+	p.of.open.Remove(p)
+	p.of.answered.Remove(p)
 	p.of.mu.Unlock()
 	return p.Conn.Close()
 }

@@ -16,10 +16,10 @@ import (
 type Files struct {
 	Cert string // the node's certificate, then those between it and the CA
 	Key  string
-	CA   string // who issues other nodes' certificates; empty: these are not verified
+	CA   string // the issuer of other nodes' certificates; empty: those are not verified
 }
 
-// Source returns the TLS settings that the files hold now.
+// Source returns the TLS settings currently in the files.
 type Source struct {
 	files Files
 	log   *slog.Logger
@@ -37,7 +37,7 @@ func Open(f Files, log *slog.Logger) (*Source, error) {
 	return s, err
 }
 
-// Config returns settings for one connection, either way. Who dials sets
+// Config returns settings for one connection, either way. The dialling side sets
 // ServerName in a clone.
 func (s *Source) Config() *tls.Config {
 	s.mu.Lock()
@@ -46,7 +46,7 @@ func (s *Source) Config() *tls.Config {
 	if now == s.seen {
 		return s.config
 	}
-	s.seen = now // before they are read: a later change is seen as one
+	s.seen = now // before reading: a later change then shows
 	config, err := s.files.load()
 	if err != nil {
 		s.log.Error("the TLS files have changed and are of no use; the old certificate stays in use", "err", err)
@@ -57,13 +57,13 @@ func (s *Source) Config() *tls.Config {
 	return config
 }
 
-// Describe tells the certificate's subject and end.
+// Describe returns the certificate's subject and expiry.
 func Describe(c *tls.Config) string {
 	leaf := c.Certificates[0].Leaf
 	return fmt.Sprintf("%s, until %s", leaf.Subject, leaf.NotAfter.UTC().Format(time.RFC3339))
 }
 
-// state tells a file from what it was before.
+// state distinguishes files from their earlier versions.
 type state [3]struct {
 	modified time.Time
 	size     int64
@@ -94,8 +94,7 @@ func (f Files) load() (*tls.Config, error) {
 	config := &tls.Config{
 		Certificates: []tls.Certificate{pair},
 		MinVersion:   tls.VersionTLS12,
-		// Connections last; and none is to be resumed on the word of a CA that is
-		// no longer trusted.
+		// Connections last, and none may resume on the word of a CA no longer trusted.
 		SessionTicketsDisabled: true,
 	}
 	if f.CA == "" {

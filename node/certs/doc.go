@@ -1,10 +1,9 @@
-// Package certs turns the files of a node's certificate into TLS settings, and
-// does so again when the files have changed: a certificate is renewed without a
-// restart.
+// Package certs turns the files of a node's certificate into TLS settings, and again
+// when the files have changed: renewing a certificate needs no restart.
 //
-// Start at [Open]. A change is seen at the next connection. If the new files are
-// of no use, that is logged once and the old ones stay in use. Connections that
-// exist are left alone.
+// Start at [Open]. The next connection sees a change. If the new files are invalid,
+// that is logged once and the old ones stay in use. Existing connections are
+// unaffected.
 //
 // Not supported: encrypted keys, revocation.
 package certs

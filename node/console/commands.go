@@ -11,7 +11,7 @@ import (
 
 const ok = etf.Atom("ok")
 
-// commands returns the commands of the prompt itself.
+// commands returns the prompt's own commands.
 func (c *Console) commands() map[command]func([]erltext.Expr) (etf.Term, error) {
 	return map[command]func([]erltext.Expr) (etf.Term, error){
 		{"f", 0}:    c.forgetAll,

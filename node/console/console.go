@@ -14,21 +14,21 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// Functions are what can be called.
+// Functions calls functions.
 type Functions interface {
-	// Call answers Module:Function(Args). An error is an *Exception; if there is no such function, one of
-	// class error with the reason undef.
+	// Call calls Module:Function(Args). An error is an *Exception; if there is no such function, one of class
+	// error with the reason undef.
 	Call(module, function etf.Atom, args []etf.Term) (etf.Term, error)
 }
 
-// Options are what a Console needs.
+// Options configure a Console.
 type Options struct {
 	Node      string    // name in the prompt; none if empty
-	Banner    string    // printed at first, with a line end of its own
-	In        io.Reader // lines are edited if it is the *os.File of a terminal
+	Banner    string    // printed first, with its own line end
+	In        io.Reader // lines can be edited if it is the *os.File of a terminal
 	Out       io.Writer // the same terminal
 	Functions Functions
-	Help      []Section // what help() lists, the commands of the prompt itself aside
+	Help      []Section // what help() lists besides the prompt's own commands
 }
 
 // Section is a group of functions in the text of help().
@@ -48,15 +48,15 @@ type Console struct {
 	mu       sync.Mutex
 	terminal *terminal // while Run uses one
 	number   int       // of the expression in the prompt
-	pending  string    // text that was read and not yet parsed
-	ended    bool      // nothing more will be read
+	pending  string    // text read but not yet parsed
+	ended    bool      // nothing more to read
 }
 
 // input is where lines come from.
 type input interface {
 	// readLine returns the next line without its end. more says that it continues an expression.
 	readLine(ctx context.Context, prompt string, more bool) (string, error)
-	// echo shows a prompt and text behind it that has been read with an earlier line.
+	// echo shows a prompt and the text after it, read with an earlier line.
 	echo(prompt, text string)
 	// width returns the number of columns.
 	width() int
@@ -75,7 +75,7 @@ func New(options Options) *Console {
 	return c
 }
 
-// Write prints text, above the line that is being edited if there is one.
+// Write prints text, above the line being edited if there is one.
 func (c *Console) Write(text []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -86,7 +86,7 @@ func (c *Console) Write(text []byte) (int, error) {
 }
 
 // Run serves the prompt until q(), the end of the input or abort in the BREAK menu, which all return nil, or
-// until ctx is done. It does not wait for a call under way then.
+// until ctx is done. It then does not wait for a call under way.
 func (c *Console) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -110,7 +110,7 @@ func (c *Console) Run(ctx context.Context) error {
 	}
 }
 
-// open begins to read, and returns what puts things back as they were.
+// open starts reading, and returns what restores the previous state.
 func (c *Console) open(ctx context.Context, cancel context.CancelCauseFunc) (restore func(), err error) {
 	t, err := openTerminal(ctx, c.options, func() { cancel(errAbort) })
 	if err != nil {
@@ -142,7 +142,7 @@ func (c *Console) prompt() string {
 	return fmt.Sprintf("(%s)%d> ", c.options.Node, c.number)
 }
 
-// step reads and evaluates what comes next up to a full stop.
+// step reads and evaluates the input up to the next full stop.
 func (c *Console) step(ctx context.Context) error {
 	exprs, source, err := c.read(ctx)
 	var syntax *erltext.Error

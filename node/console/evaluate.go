@@ -9,9 +9,9 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// Eval returns the value of what stands in front of the first full stop in a text, without the commands of a
-// prompt, and printed as a prompt prints it, but all of it. An error of the text is an *erltext.Error, what a
-// function raises an *Exception.
+// Eval returns the value of the text before the first full stop, without the commands of a prompt, printed in
+// full as a prompt prints it. An error in the text is an *erltext.Error; what a function raises is an
+// *Exception.
 func Eval(ctx context.Context, functions Functions, text string) ([]byte, error) {
 	exprs, _, err := erltext.Parse(text, false)
 	switch {
@@ -31,7 +31,7 @@ func Eval(ctx context.Context, functions Functions, text string) ([]byte, error)
 	return erltext.Pretty(nil, value, 1, defaultWidth, -1), nil
 }
 
-// evaluator turns expressions into values.
+// evaluator evaluates expressions.
 type evaluator struct {
 	functions Functions
 	bindings  map[string]etf.Term
@@ -121,7 +121,7 @@ func (e *evaluator) call(ctx context.Context, x *erltext.Call) (etf.Term, error)
 		err   error
 	}
 	done := make(chan result, 1)
-	go func() { // a call that does not end must not keep the prompt from ending
+	go func() { // an endless call must not keep the prompt from ending
 		value, err := e.functions.Call(c.module, c.function, args)
 		done <- result{value, err}
 	}()

@@ -8,7 +8,7 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// depth is how deep, and how far into lists, erl prints values.
+// depth is how deep into values, and how far into lists, erl prints.
 const depth = 30
 
 // Exception is what a function raises instead of returning a value.
@@ -23,13 +23,13 @@ type Exception struct {
 type call struct {
 	module, function etf.Atom
 	args             []etf.Term
-	command          bool // there is no module: it might have been a command of the prompt
+	command          bool // no module: it could have been a command of the prompt
 }
 
 // Error returns what the prompt shows, which may be several lines.
 func (e *Exception) Error() string { return string(e.text(defaultWidth)) }
 
-// name returns the name of the function as in fun expressions, but for the arity.
+// name returns the function's name as in fun expressions, without the arity.
 func (c *call) name() string {
 	if c.module == "erlang" {
 		return atom(c.function)
@@ -39,7 +39,7 @@ func (c *call) name() string {
 
 func atom(a etf.Atom) string { return string(appendTerm(nil, a, defaultWidth)) }
 
-// text returns what the shell prints on lines of a width, without the last line end.
+// text returns what the shell prints on lines of this width, without the last line end.
 func (e *Exception) text(width int) []byte {
 	text := []byte("** exception " + e.Class + ": ")
 	c := e.call
@@ -63,7 +63,7 @@ func (e *Exception) text(width int) []byte {
 	return appendCall(append(text, "\n        called as "...), c, width)
 }
 
-// reasons are the words for reasons that are atoms.
+// reasons holds the words for reasons that are atoms.
 var reasons = map[etf.Term]string{
 	etf.Atom("badarg"):        "bad argument",
 	etf.Atom("badarith"):      "an error occurred when evaluating an arithmetic expression",
@@ -72,7 +72,7 @@ var reasons = map[etf.Term]string{
 	etf.Atom("timeout_value"): "bad receive timeout value",
 }
 
-// pairs are the words for reasons that are a tuple of this atom and a value.
+// pairs holds the words for reasons that are a tuple of this atom and a value.
 var pairs = map[etf.Term]string{
 	etf.Atom("badarg"):   "bad argument: ",
 	etf.Atom("badmatch"): "no match of right hand side value ",
@@ -98,12 +98,12 @@ func appendReason(text []byte, reason etf.Term, width int) []byte {
 	return appendTerm(text, reason, width)
 }
 
-// appendTerm appends a term, to text whose last line it is to stand on.
+// appendTerm appends a term to text, on its last line.
 func appendTerm(text []byte, t etf.Term, width int) []byte {
 	return erltext.Pretty(text, t, column(text), width, depth)
 }
 
-// appendCall appends a call with its arguments, which are broken into lines as a list is.
+// appendCall appends a call with its arguments, which break into lines like a list.
 func appendCall(text []byte, c *call, width int) []byte {
 	text = append(text, c.name()...)
 	start := len(text)
@@ -112,7 +112,7 @@ func appendCall(text []byte, c *call, width int) []byte {
 		text[start], text[len(text)-1] = '(', ')'
 		return text
 	}
-	text = append(text[:start], '(') // the arguments are numbers that could be a text
+	text = append(text[:start], '(') // the arguments are numbers that could be text
 	for i, arg := range c.args {
 		if i > 0 {
 			text = append(text, ',')
@@ -122,7 +122,7 @@ func appendCall(text []byte, c *call, width int) []byte {
 	return append(text, ')')
 }
 
-// column returns the column behind the last character.
+// column returns the column after the last character.
 func column(text []byte) int {
 	last := string(text[strings.LastIndexByte(string(text), '\n')+1:])
 	return len([]rune(last)) + 1

@@ -5,7 +5,7 @@ import (
 	"io"
 )
 
-// menu is what Ctrl-C opens. Of erl's choices it has the two that are used.
+// menu is what Ctrl-C opens. It has the two of erl's choices that people use.
 type menu struct {
 	out    io.Writer
 	abort  func()
@@ -20,8 +20,7 @@ func (m *menu) show() {
 	io.WriteString(m.out, "\r\n"+menuText)
 }
 
-// key takes a key while the menu is open. As in erl, a choice is made with the enter key, and a second
-// Ctrl-C aborts.
+// key handles a key while the menu is open. As in erl, Enter makes the choice and a second Ctrl-C aborts.
 func (m *menu) key(key byte) {
 	switch {
 	case key == ctrlC:

@@ -10,7 +10,7 @@ import (
 
 const defaultWidth = 80
 
-// pipe reads lines that nobody edits. Like erl, it shows a prompt for each expression, not for each line.
+// pipe reads lines without editing. Like erl, it shows a prompt for each expression, not for each line.
 type pipe struct {
 	lines chan string
 	err   error // why lines was closed
@@ -23,7 +23,7 @@ func newPipe(ctx context.Context, options Options) *pipe {
 	return p
 }
 
-// pump hands on lines, so that waiting for one can end before it comes.
+// pump passes lines on, so that waiting for one can end before it comes.
 func (p *pipe) pump(ctx context.Context, in io.Reader) {
 	defer close(p.lines)
 	lines := bufio.NewScanner(in)

@@ -15,20 +15,20 @@ const (
 	deleteKey = "\x1b[3~"
 )
 
-// terminal edits lines. While it is open the terminal is in raw mode: all keys come here, none is a signal.
+// terminal edits lines. It is in raw mode while open: all keys come here, and none is a signal.
 type terminal struct {
 	*term.Terminal
 	ctx      context.Context
 	file     *os.File
 	state    *term.State // before raw mode
 	out      io.Writer
-	keys     chan []byte // typed, and not for the menu
+	keys     chan []byte // typed, but not for the menu
 	rest     []byte      // of what came from keys
 	menu     menu
 	complete []string // see completions
 }
 
-// openTerminal returns nil if the input is no terminal. abort is called if that is chosen in the menu.
+// openTerminal returns nil if the input is not a terminal. The menu's abort calls abort.
 func openTerminal(ctx context.Context, options Options, abort func()) (*terminal, error) {
 	file, ok := options.In.(*os.File)
 	if !ok || !term.IsTerminal(int(file.Fd())) {
@@ -39,7 +39,7 @@ func openTerminal(ctx context.Context, options Options, abort func()) (*terminal
 		return nil, err
 	}
 	t := &terminal{ctx: ctx, file: file, state: state, out: options.Out}
-	t.keys = make(chan []byte, 1<<12) // what is typed meanwhile; more than that is lost
+	t.keys = make(chan []byte, 1<<12) // typed meanwhile; more is lost
 	t.menu = menu{out: options.Out, abort: abort}
 	t.Terminal = term.NewTerminal(keyboard{t}, "")
 	t.Terminal.History = history{t.Terminal.History}
@@ -50,7 +50,7 @@ func openTerminal(ctx context.Context, options Options, abort func()) (*terminal
 
 func (t *terminal) close() { term.Restore(int(t.file.Fd()), t.state) }
 
-// pump reads keys at all times, for the menu opens while a call is under way, too.
+// pump reads keys at all times, because the menu also opens during a call.
 func (t *terminal) pump() {
 	defer close(t.keys)
 	buf := make([]byte, 1<<12)
@@ -131,7 +131,7 @@ func (h history) Add(line string) {
 	}
 }
 
-// completed answers the tab key: with what all functions that begin with the word before the cursor share.
+// completed answers the tab key with what all functions share that begin with the word before the cursor.
 func (t *terminal) completed(line string, pos int, key rune) (string, int, bool) {
 	if key != '\t' {
 		return "", 0, false

@@ -5,7 +5,7 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// unbound returns an error for the first variable that has no value when its turn comes.
+// unbound returns an error for the first variable without a value when its turn comes.
 func (e *evaluator) unbound(exprs []erltext.Expr) error {
 	bound := map[string]bool{}
 	for name := range e.bindings {
@@ -43,7 +43,7 @@ func (e *evaluator) unboundIn(expr erltext.Expr, bound map[string]bool) error {
 	return nil
 }
 
-// parts returns the expressions in one, those of a match aside.
+// parts returns the parts of an expression, but not those of a match.
 func parts(expr erltext.Expr) []erltext.Expr {
 	switch x := expr.(type) {
 	case *erltext.Call:
@@ -54,7 +54,7 @@ func parts(expr erltext.Expr) []erltext.Expr {
 	return nil
 }
 
-// variables adds those of a pattern.
+// variables adds the variables of a pattern.
 func variables(pattern erltext.Expr, names map[string]bool) {
 	switch x := pattern.(type) {
 	case *erltext.Variable:
@@ -70,7 +70,7 @@ func variables(pattern erltext.Expr, names map[string]bool) {
 	}
 }
 
-// match binds the variables of a pattern to the parts of a value, or says that it is another.
+// match binds the variables of a pattern to parts of a value, or reports that they differ.
 func (e *evaluator) match(pattern erltext.Expr, value etf.Term) bool {
 	switch x := pattern.(type) {
 	case *erltext.Literal:

@@ -27,16 +27,16 @@ type Conn struct {
 	ctx      context.Context
 	cancel   context.CancelCauseFunc
 	done     chan struct{} // closed when the node has forgotten the connection
-	ending   Ending        // once it is
+	ending   Ending        // set once done is closed
 	since    time.Time
-	passedOn atomic.Bool  // its peer has passed calls on for which others are answered
-	asks     atomic.Bool  // something other than a tick has come since our last tick
-	asked    atomic.Int64 // when one of ours saw that last, in nanoseconds after since
-	self     []byte       // a pid of ours where the protocol wants a sender and has no use for it
+	passedOn atomic.Bool  // its peer has passed on calls whose answers go to others
+	asks     atomic.Bool  // something other than a tick has arrived since our last tick
+	asked    atomic.Int64 // when one of our ticks last saw that, in nanoseconds after since
+	self     []byte       // a pid of ours where the protocol wants a sender but ignores it
 
 	in      frames
-	control wire.Message // of the frame that is handled; here, so that none is allocated
-	message Message      // that it brought; likewise
+	control wire.Message // of the frame being handled; kept here to avoid an allocation
+	message Message      // in that frame; likewise
 
 	share   share
 	out     output
@@ -74,7 +74,7 @@ func newConn(ctx context.Context, p *Proto, s Session) *Conn {
 	return c
 }
 
-// capsOf tells what terms a peer with the flags can read.
+// capsOf returns which terms a peer with these flags can read.
 func capsOf(f handshake.Flags) etf.Caps {
 	return etf.Caps{
 		UTF8Atoms:     f.Has(handshake.UTF8Atoms),
@@ -88,10 +88,10 @@ func capsOf(f handshake.Flags) etf.Caps {
 	}
 }
 
-// Peer is the node at the other end.
+// Peer returns the node at the other end.
 func (c *Conn) Peer() handshake.Peer { return c.peer }
 
-// Addr is where it has its end of the connection.
+// Addr returns the address of that end.
 func (c *Conn) Addr() net.Addr { return c.conn.RemoteAddr() }
 
 // Context ends with the connection.
@@ -100,14 +100,14 @@ func (c *Conn) Context() context.Context { return c.ctx }
 // Done is closed when the connection has ended and the node has forgotten it.
 func (c *Conn) Done() <-chan struct{} { return c.done }
 
-// Close ends the connection at once. What is not yet written is lost.
+// Close ends the connection at once. Unwritten output is lost.
 func (c *Conn) Close() { c.cancel(errClosed) }
 
-// Since is when the handshake was done.
+// Since returns when the handshake finished.
 func (c *Conn) Since() time.Time { return c.since }
 
-// Asked is when the peer was last seen to have sent something other than a tick: each
-// tick of ours looks.
+// Asked returns when the peer was last seen to have sent anything but a tick. Each
+// tick of ours checks.
 func (c *Conn) Asked() time.Time {
 	if c.asks.Load() {
 		return time.Now()
@@ -115,17 +115,17 @@ func (c *Conn) Asked() time.Time {
 	return c.since.Add(time.Duration(c.asked.Load()))
 }
 
-// Ending is why it has ended, once Done is closed.
+// Ending returns why the connection has ended, once Done is closed.
 func (c *Conn) Ending() Ending { return c.ending }
 
-// Octets are those that came from the peer and those that were written to it.
+// Octets returns the bytes received from the peer and written to it.
 func (c *Conn) Octets() (in, out uint64) { return c.in.octets.Load(), c.out.octetsWritten() }
 
-// Shutdown tells the peer that our processes have ended, gives what is still to
-// be written a moment, and ends the connection.
+// Shutdown tells the peer that our processes have ended, gives pending output a moment
+// to be written, and ends the connection.
 func (c *Conn) Shutdown() {
 	c.endedAll("shutdown")
-	time.AfterFunc(shutdownTime, c.Close) // deadlines move along with what the peer takes
+	time.AfterFunc(shutdownTime, c.Close) // deadlines move as the peer reads
 	c.out.flush()
 	c.Close()
 }
@@ -141,7 +141,7 @@ func (c *Conn) serve() {
 	release := socket.Dedicate(c.conn)
 	c.cancel(c.read())
 	release()
-	reason := context.Cause(c.ctx) // the first there was
+	reason := context.Cause(c.ctx) // the first one
 	c.ending = endingOf(reason)
 	c.log.Info("disconnected", "reason", reasonOf(reason))
 
@@ -182,13 +182,13 @@ func (c *Conn) read() (err error) {
 	}
 }
 
-// forget lets go of the frame that was handled, whose buffer may be large: nothing
-// may come after it but ticks.
+// forget releases the handled frame, whose buffer may be large: only ticks may follow
+// for a long time.
 func (c *Conn) forget() {
 	c.message, c.control = Message{}, wire.Message{}
 }
 
-// rest lets go of what is kept for calls to come, when there were none for long.
+// rest releases what is kept for later calls, after a long time without any.
 func (c *Conn) rest() {
 	c.scratch = nil
 	c.kept.hold(0)
@@ -197,8 +197,8 @@ func (c *Conn) rest() {
 	c.watches.mu.Unlock()
 }
 
-// survive turns a fault of ours into the end of this connection, so that no
-// peer can end the node with it.
+// survive turns a fault of ours into the end of this connection, so that no peer can
+// stop the node with it.
 func (c *Conn) survive(fault any) error {
 	c.log.Error("fault in the node, please report it", "fault", fault, "stack", string(debug.Stack()))
 	return errFault

@@ -13,12 +13,12 @@ import (
 	"github.com/flake-go/flake/node/wire"
 )
 
-// failing is a stream of which one operation fails, once.
+// failing is a stream of which one operation fails once.
 type failing struct {
 	net.Conn
 	mu   sync.Mutex
 	next string        // the operation
-	hold chan struct{} // unless nil, Write waits for it, though the stream be closed
+	hold chan struct{} // unless nil, Write waits for it even if the stream is closed
 }
 
 func (f *failing) fail(operation string) {
@@ -68,8 +68,8 @@ func connectFailing(t *testing.T, f *failing) *rig {
 	return r
 }
 
-// Whatever fails of a stream, and whoever meets that, ends the connection: it is
-// not known what of a write has arrived.
+// Any failure of a stream, whoever meets it, ends the connection: nobody knows how
+// much of a write has arrived.
 func TestStreamFails(t *testing.T) {
 	call := frame(etf.Tuple{number(wire.OpSend), etf.Atom(""), ours}, old)
 	for name, test := range map[string]struct {
@@ -106,7 +106,7 @@ func TestStreamFails(t *testing.T) {
 	}
 }
 
-// A connection is not gone before nobody writes to its stream.
+// A connection is not gone while somebody still writes to its stream.
 func TestEndsAfterWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := failing{hold: make(chan struct{})}
@@ -137,7 +137,7 @@ func TestEndHoldsNothing(t *testing.T) {
 			r.send(monitorP(etf.Atom("flake"), refOf(i)))
 		}
 		r.send(frame(etf.Tuple{number(wire.OpSend), etf.Atom(""), ours}, external(make([]byte, 8*ownInput)))[:6*ownInput])
-		for range 2 { // is written, and waits
+		for range 2 { // one is being written, one waits
 			synctest.Wait()
 			r.tell(large)
 		}
@@ -156,7 +156,7 @@ func TestEndHoldsNothing(t *testing.T) {
 	})
 }
 
-// A fault in what a Handler does in its own time is logged, and nothing else.
+// A fault in what a Handler does aside is only logged.
 func TestFaultAside(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, r *rig) {
 		r.conn.aside(func() {})

@@ -11,7 +11,7 @@ import (
 	"github.com/flake-go/flake/node/wire"
 )
 
-// What is wrong within a frame is dropped, and the connection goes on.
+// Errors within a frame drop it, and the connection goes on.
 func TestIllFormedIsDropped(t *testing.T) {
 	atom := external(etf.Atom("x"))
 	regSend := etf.Tuple{number(wire.OpRegSend), theirs, etf.Atom(""), etf.Atom("flake")}
@@ -46,7 +46,7 @@ func TestIllFormedIsDropped(t *testing.T) {
 	for name, b := range tests {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, flags, func(t *testing.T, r *rig) {
-				r.send(frame(regSend, atom), b, monitorP(gone, ref3)) // of what was before nothing is left
+				r.send(frame(regSend, atom), b, monitorP(gone, ref3)) // nothing of the earlier ones is left
 				r.want(down(gone, ref3, "noproc"))
 				r.logged("message dropped")
 				if got, want := r.local.flake.take(), fmt.Sprintf("%x\n", atom); got != want {
@@ -65,7 +65,7 @@ func TestIllFormedIsLogged(t *testing.T) {
 	}{
 		{frame(etf.Atom("x")), "not a tuple"},
 		{frame(slices.Repeat(etf.Tuple{etf.Atom("x")}, 14)), "not an integer"},
-		{frame(etf.Tuple{int64(99)}), "control message 99 is not known"},
+		{frame(etf.Tuple{int64(99)}), "unknown control message 99"},
 		{append([]byte{0, 0, 0, 6, 112}, "\x83h\x00a0"...), "of 0 elements, want 1 to 7"},
 		{frame(slices.Repeat(etf.Tuple{int64(2)}, 8)), "control message 2 of 8 elements, want 1 to 7"},
 		{frame(etf.Tuple{number(wire.OpSend), theirs, ours, ours}, old), "control message 2 of 4 elements, want 3"},
@@ -84,7 +84,7 @@ func cut(b []byte) []byte {
 	return b
 }
 
-// The operations that are dropped without a word are not many.
+// Only a few operations are dropped silently.
 func TestIgnored(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, r *rig) {
 		r.send(
@@ -107,7 +107,7 @@ var fitting = map[byte]etf.Term{
 	'p': ours, 'r': ref5, 'a': etf.Atom("flake"), 'n': etf.Atom("flake"), 'i': int64(1), '.': etf.List{},
 }
 
-// An element of another kind than the operation has there is not looked at.
+// An element of the wrong kind is not decoded.
 func TestArguments(t *testing.T) {
 	fits := map[byte]string{'p': "p", 'r': "r", 'a': "a", 'n': "ap", 'i': "i", '.': "prai."}
 	for o, known := range operations {
@@ -161,8 +161,8 @@ func seeds() (all [][]byte) {
 	)
 }
 
-// FuzzHandle checks that no frame ends a connection, unless by its first byte,
-// and that what is answered is well-formed.
+// FuzzHandle checks that no frame ends a connection, except by its first byte, and
+// that answers are well-formed.
 func FuzzHandle(f *testing.F) {
 	for _, s := range seeds() {
 		f.Add(append([]byte{wire.PassThrough}, s...))

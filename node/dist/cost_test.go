@@ -14,13 +14,14 @@ import (
 	"github.com/flake-go/flake/flake"
 	"github.com/flake-go/flake/genserver"
 	"github.com/flake-go/flake/idserver"
+	"github.com/flake-go/flake/idserver/iderl"
 	"github.com/flake-go/flake/node/etf"
 	"github.com/flake-go/flake/node/handshake"
 	"github.com/flake-go/flake/node/wire"
 )
 
-// What a call costs, as counts that are the same on every machine: a change that
-// makes calls dearer fails here, and one that makes them cheaper has to say so.
+// What a call costs, as counts that are the same on every machine: a change that makes
+// calls dearer fails here, and one that makes them cheaper must say so.
 
 // cost is what one call costs.
 type cost struct {
@@ -65,7 +66,7 @@ func aliasOf(ref etf.Ref) etf.Term {
 
 func TestCost(t *testing.T) {
 	const (
-		segments = 100 // that arrive, one after the other
+		segments = 100 // that arrive in sequence
 		calls    = 20  // in each
 	)
 	for name, c := range costs {
@@ -78,7 +79,7 @@ func TestCost(t *testing.T) {
 			if got := int(allocs) / (segments * calls); got != c.want.allocs {
 				t.Errorf("allocations a call: got %d, want %d", got, c.want.allocs)
 			}
-			// A round is begun by a read that finds something, and ended by one write.
+			// A round begins with a read that finds something, and ends with one write.
 			if w.reads != segments || w.writes != segments {
 				t.Errorf("%d segments took %d reads and %d writes, want one of each a segment", segments, w.reads, w.writes)
 			}
@@ -115,7 +116,7 @@ func serving(t testing.TB, w *stream) *Conn {
 	log := slog.New(slog.DiscardHandler)
 	server := &genserver.Server{
 		Name: "flake", Module: "flake_server", Pid: ours,
-		Handler: &idserver.Server{IDs: idserver.Flake(ids), Log: log},
+		Handler: &iderl.Handler{Server: &idserver.Server{IDs: idserver.Flake(ids)}, Log: log},
 	}
 	local := newLocals()
 	local.names["flake"].Receive = func(m *Message) error { return server.Receive(m.Term(), m) }
@@ -123,11 +124,11 @@ func serving(t testing.TB, w *stream) *Conn {
 	return newConn(context.Background(), p, Session{Conn: w, Peer: handshake.Peer{Name: there, Flags: flags}})
 }
 
-// stream is a stream on which a segment arrives again and again, and that counts.
+// stream is a stream that delivers a segment again and again, and counts.
 type stream struct {
 	net.Conn
 	segment []byte
-	rest    []byte // of the segment that is being read
+	rest    []byte // of the segment being read
 	left    int    // segments to come
 
 	reads, writes    int
@@ -136,7 +137,7 @@ type stream struct {
 
 func newStream(segment []byte) *stream { return &stream{segment: segment} }
 
-// arrive has so many segments arrive and be answered.
+// arrive delivers this many segments and waits until they are answered.
 func (w *stream) arrive(t testing.TB, c *Conn, segments int) {
 	w.left, w.reads, w.writes, w.answered, w.octets = segments, 0, 0, 0, 0
 	if err := c.read(); !errors.Is(err, io.EOF) {

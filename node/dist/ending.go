@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// Ending is why a connection has ended, in one word.
+// Ending is the reason a connection ended, in one word.
 type Ending string
 
 const (
@@ -15,7 +15,7 @@ const (
 	EndedThere   Ending = "closed_by_peer"
 	EndedNetwork Ending = "network" // the connection was lost
 
-	// What the peer did, or did not.
+	// What the peer did or failed to do.
 	EndedSilent Ending = "net_tick_timeout"
 	EndedFrame  Ending = "frame_too_long"
 	EndedHeader Ending = "distribution_header"
@@ -25,7 +25,7 @@ const (
 	EndedFault Ending = "fault" // of ours
 )
 
-// Hostile tells whether the peer is to blame.
+// Hostile reports whether the peer is to blame.
 func (e Ending) Hostile() bool {
 	switch e {
 	case EndedSilent, EndedFrame, EndedHeader, EndedUnread, EndedShared:
@@ -39,7 +39,7 @@ var (
 	errUnread = errors.New("the peer does not read its answers")
 )
 
-// endingOf finds the word for the error that ended a connection.
+// endingOf returns the word for the error that ended a connection.
 func endingOf(err error) Ending {
 	for _, known := range []struct {
 		err  error
@@ -62,7 +62,7 @@ func endingOf(err error) Ending {
 	return EndedNetwork
 }
 
-// reasonOf says for the log why a connection ended.
+// reasonOf returns the reason a connection ended, for the log.
 func reasonOf(err error) string {
 	switch endingOf(err) {
 	case EndedHere:

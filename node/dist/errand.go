@@ -10,34 +10,33 @@ import (
 	"github.com/flake-go/flake/node/wire"
 )
 
-// An answer goes to the node of the process that asked, which may be another than
-// the peer: that one passed the call on. If it is not connected, it is connected
-// to, as a BEAM would do, while the answer waits. If there is no way to it, the
-// answer goes where the call came from: there are peers whose processes bear
-// another name.
+// An answer goes to the node of the asking process, which may not be the peer: then
+// the peer passed the call on. If that node is not connected, the answer waits while
+// we connect to it, as a BEAM would. If there is no way to it, the answer goes back
+// the way the call came: some peers' processes bear another name.
 
 const (
-	// maxErrands bounds the nodes that are connected to for answers at a time, and
-	// maxErrandsOfPeer those for answers to calls that one peer passed on.
+	// maxErrands bounds the nodes being connected to for answers, and maxErrandsOfPeer
+	// those for calls that one peer passed on.
 	maxErrands       = 16
 	maxErrandsOfPeer = 4
 
-	// errandPause is how long a node is not tried again that could not be connected
-	// to, and maxUnreachable how many such are remembered.
+	// errandPause is how long an unreachable node is not tried again, and
+	// maxUnreachable how many such nodes are remembered.
 	errandPause    = 10 * time.Second
 	maxUnreachable = 1024
 )
 
-// answer is a message to a process, to its alias if that is not nil, with a trace
+// answer is a message to a process, or to its alias if that is not nil, with a trace
 // token if that is not nil. All are terms.
 type answer struct{ pid, alias, token, message []byte }
 
-// size is what it takes while it waits.
+// size is what the answer takes while it waits.
 func (a answer) size() int {
 	return waiterSize + len(a.pid) + len(a.alias) + len(a.token) + len(a.message)
 }
 
-// errands are the answers that wait, by the node that is connected to.
+// errands are the waiting answers, by the node being connected to.
 type errands struct {
 	mu          sync.Mutex
 	all         map[string]*errand
@@ -55,7 +54,7 @@ type passedAnswer struct {
 	by *Conn
 }
 
-// begin makes an errand, or returns nil if that is not to be.
+// begin makes an errand, or returns nil if it may not.
 func (s *errands) begin(node string, by *Conn) *errand {
 	since, failed := s.unreachable[node]
 	if failed && time.Since(since) < errandPause || len(s.all) >= maxErrands {
@@ -78,7 +77,7 @@ func (s *errands) begin(node string, by *Conn) *errand {
 	return e
 }
 
-// fail notes that there is no way to a node.
+// fail records that there is no way to a node.
 func (s *errands) fail(node string) {
 	if s.unreachable == nil || len(s.unreachable) >= maxUnreachable {
 		s.unreachable = make(map[string]time.Time)
@@ -86,12 +85,12 @@ func (s *errands) fail(node string) {
 	s.unreachable[node] = time.Now()
 }
 
-// elsewhere reports whether a process is of another node than the peer.
+// elsewhere reports whether a process belongs to a node other than the peer.
 func (c *Conn) elsewhere(pid []byte) bool {
 	return string(nodeOf(pid)) != c.peer.Name && c.proto.Connection != nil
 }
 
-// forward sends an answer to its node, and reports whether there is a way to it.
+// forward sends an answer to its node, and reports whether there is a way there.
 func (c *Conn) forward(a answer) bool {
 	p, node := c.proto, string(nodeOf(a.pid))
 	p.errands.mu.Lock()
@@ -121,7 +120,7 @@ func (c *Conn) forward(a answer) bool {
 	return true
 }
 
-// connect connects to a node that answers wait for.
+// connect connects to a node for which answers wait.
 func (p *Proto) connect(node string) {
 	if err := p.Connect(node); err != nil && p.Connection(node) == nil {
 		p.Log.Warn("no way to the node of a call that was passed on", "node", node, "err", err)
@@ -129,8 +128,8 @@ func (p *Proto) connect(node string) {
 	} // else Serve delivers them
 }
 
-// deliver sends the answers that wait for a node; where the calls came from if there
-// is no connection to it.
+// deliver sends the answers waiting for a node, or sends them back the way the calls
+// came if there is no connection to it.
 func (p *Proto) deliver(node string, to *Conn) {
 	p.errands.mu.Lock()
 	defer p.errands.mu.Unlock()
@@ -151,7 +150,7 @@ func (p *Proto) deliver(node string, to *Conn) {
 	}
 }
 
-// disown drops what the peer of a connection passed on, which may have ended before.
+// disown drops the waiting answers to calls that the peer of c passed on.
 func (p *Proto) disown(c *Conn) {
 	p.errands.mu.Lock()
 	defer p.errands.mu.Unlock()
@@ -167,8 +166,8 @@ func (p *Proto) disown(c *Conn) {
 	}
 }
 
-// passOn sends an answer to a call that the peer of by passed on, in terms that this
-// one can read. It is dropped if there is no room.
+// passOn sends an answer to a call that by's peer passed on, in terms that this peer
+// can read. If there is no room it is dropped.
 func (c *Conn) passOn(a answer, by *Conn) {
 	if c.caps != by.caps {
 		term, err := etf.Decode(a.message)
@@ -176,12 +175,12 @@ func (c *Conn) passOn(a answer, by *Conn) {
 			a.message, err = etf.Append(nil, term, c.caps)
 		}
 		if err != nil {
-			c.log.Warn("answer dropped: it cannot be told to this peer", "passed_on_by", by.peer.Name, "err", err)
+			c.log.Warn("answer dropped: this peer cannot read it", "passed_on_by", by.peer.Name, "err", err)
 			return
 		}
 	}
 	by.passedOn.Store(true)
 	if !c.out.pass(&by.share, c.appendAnswer(wire.Open(make([]byte, 0, a.size())), a)) {
-		c.log.Warn("answer dropped: the peer has not read those before", "passed_on_by", by.peer.Name)
+		c.log.Warn("answer dropped: the peer has not read earlier ones", "passed_on_by", by.peer.Name)
 	}
 }

@@ -17,7 +17,7 @@ func passedOn(node string, tag int) []byte {
 	return ask("$gen_call", etf.NewPid(etf.Atom(node), 9, 0, 1), "flake", tag, "soon")
 }
 
-// network has the rig's node connect to others, when gate is closed.
+// network makes the rig's node connect to others once gate is closed.
 func (r *rig) network(gate <-chan struct{}, connect func(node string) (*rig, error)) {
 	synctest.Wait() // until Serve has looked
 	peers := make(map[string]*Conn)
@@ -38,8 +38,8 @@ func (r *rig) network(gate <-chan struct{}, connect func(node string) (*rig, err
 	}
 }
 
-// An answer to a process of a node that is not connected waits until it is, and
-// holds up nothing else.
+// An answer to a process of an unconnected node waits for the connection, and holds up
+// nothing else.
 func TestErrand(t *testing.T) {
 	for name, err := range map[string]error{"we connect": nil, "it was first": errors.New("connected")} {
 		t.Run(name, func(t *testing.T) {
@@ -97,8 +97,8 @@ func testErrand(t *testing.T, r *rig, err error) {
 	other.close()
 }
 
-// What waits for nodes is bounded, in number and in all. Where there is no way to
-// a node, or it is us, answers go where the calls came from.
+// Answers waiting for nodes are bounded, in number and in size. If there is no way to
+// a node, or it is us, they go the way the calls came.
 func TestErrandsFail(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, r *rig) {
 		open := make(chan struct{})
@@ -129,7 +129,7 @@ func TestErrandsFail(t *testing.T) {
 			t.Errorf("answered at once: %s, want 50", got)
 		}
 		r.proto.shared.give(left)
-		r.send(passedOn("n0@h", 51)) // which is waited for already
+		r.send(passedOn("n0@h", 51)) // already waited for
 		synctest.Wait()
 		close(gate)
 		if got := len(r.received()); got != maxErrandsOfPeer+1 {
@@ -138,7 +138,7 @@ func TestErrandsFail(t *testing.T) {
 		gate = make(chan struct{})
 		r.network(gate, func(string) (*rig, error) { return nil, errors.New("no such node") })
 		time.Sleep(errandPause - 1)
-		r.send(passedOn("n0@h", 52)) // which was not reached a moment ago
+		r.send(passedOn("n0@h", 52)) // unreachable a moment ago
 		if got := r.tags(); got != "52" {
 			t.Errorf("answered at once: %s, want 52", got)
 		}
@@ -157,8 +157,8 @@ func TestErrandsFail(t *testing.T) {
 	})
 }
 
-// Many peers do not have more nodes connected to than there may be. Where there is no
-// way, each answer goes where its call came from.
+// Many peers cannot exceed the number of nodes to connect to. Without a way, each
+// answer goes the way its call came.
 func TestErrandsOfManyPeers(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, r *rig) {
 		open := make(chan struct{})
@@ -191,7 +191,7 @@ func TestErrandsOfManyPeers(t *testing.T) {
 	})
 }
 
-// What waits holds no less of the pool than its bytes.
+// A waiting answer holds at least its bytes of the pool.
 func TestErrandSize(t *testing.T) {
 	part := make([]byte, 1000)
 	if got := (answer{part, part, part, part}).size(); got < 4*len(part) {
@@ -199,7 +199,7 @@ func TestErrandSize(t *testing.T) {
 	}
 }
 
-// Nodes that could not be reached are not remembered without bound.
+// The memory of unreachable nodes is bounded.
 func TestUnreachable(t *testing.T) {
 	var s errands
 	for i := range maxUnreachable {
@@ -214,8 +214,8 @@ func TestUnreachable(t *testing.T) {
 	}
 }
 
-// What was passed on is told to a peer in terms that it can read, and dropped while it
-// does not read what there is.
+// A peer gets passed-on answers in terms that it can read; they are dropped while it
+// does not read.
 func TestPassOn(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, by *rig) {
 		r := by.another()
@@ -226,7 +226,7 @@ func TestPassOn(t *testing.T) {
 		r.conn.passOn(small, by.conn)
 		r.conn.passOn(answer{pid: []byte(theirs), message: []byte("no term")}, by.conn)
 		r.conn.passOn(answer{pid: []byte(theirs), message: external(etf.Map{})}, by.conn) // which it cannot read
-		r.logged("cannot be told")
+		r.logged("this peer cannot read it")
 		by.proto.shared.take(everything)
 		r.conn.passOn(large, by.conn) // for which there is no room
 		by.proto.shared.give(everything)

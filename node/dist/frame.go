@@ -10,10 +10,10 @@ import (
 	"github.com/flake-go/flake/node/wire"
 )
 
-// MaxFrame bounds the bytes of one frame; a longer one ends its connection. No
-// call here needs so much, but a BEAM sends any term that it is told to, and is
-// answered. Memory for a frame is taken as its bytes arrive, never by what its
-// length announces, and beyond firstBuffer of what is shared, see [MaxShared].
+// MaxFrame bounds the bytes of one frame; a longer one ends its connection. No call
+// here needs so much, but a BEAM sends any term that it is told to, and is answered.
+// Memory for a frame is taken as its bytes arrive, not as its length announces; beyond
+// firstBuffer it comes from the shared pool, see [MaxShared].
 const MaxFrame = 16 << 20
 
 const (
@@ -27,7 +27,7 @@ var errLong = errors.New("frame too long")
 type frames struct {
 	src  io.Reader
 	buf  []byte
-	r, w int // buf[r:w] has arrived and is not yet handled
+	r, w int // buf[r:w] has arrived but is not yet handled
 
 	// Since the last fill there was
 	large  bool // a frame beyond fullBuffer
@@ -47,8 +47,8 @@ func newFrames(src io.Reader, s *share) frames {
 	}
 }
 
-// next returns the next whole frame that has arrived, without its length. It is
-// valid until fill. A tick is a frame without bytes.
+// next returns the next whole frame that has arrived, without its length, valid until
+// fill. A tick is an empty frame.
 func (f *frames) next() (frame []byte, ok bool, err error) {
 	if f.w-f.r < wire.HeaderSize {
 		return nil, false, nil
@@ -69,7 +69,7 @@ func (f *frames) next() (frame []byte, ok bool, err error) {
 	return f.buf[start:end:end], true, nil
 }
 
-// fill waits for more bytes and reads what is there.
+// fill waits for bytes and reads those that are there.
 func (f *frames) fill() error {
 	if err := f.makeRoom(); err != nil {
 		return err
@@ -83,17 +83,15 @@ func (f *frames) fill() error {
 	return err
 }
 
-// makeRoom sees to it that something can be read: it moves the rest to the
-// front, and enlarges a buffer which that does not help to about twice what has
-// arrived, up to the frame's end. When nothing comes any more but ticks it is
-// small again.
-// A large buffer stays for the next large frame, so that many of them do not
-// become garbage faster than it is collected.
+// makeRoom makes space to read: it moves the unhandled rest to the front, or grows the
+// buffer to about twice what has arrived, up to the frame's end. Once only ticks come,
+// the buffer is small again. Until then a large one stays for the next large frame:
+// new ones would become garbage faster than it is collected.
 func (f *frames) makeRoom() error {
 	rest := f.w - f.r
 	size := len(f.buf)
 	switch more := min(2*size, fullBuffer); {
-	case rest == size: // a frame that is larger is arriving
+	case rest == size: // a larger frame is arriving
 		frame := wire.HeaderSize + int(binary.BigEndian.Uint32(f.buf[f.r:])) // next has checked it
 		size = min(2*size, frame)
 		if !f.account.hold(size) {
@@ -126,7 +124,7 @@ func (f *frames) makeRoom() error {
 	return nil
 }
 
-// close returns the buffer back.
+// close gives the buffer back.
 func (f *frames) close() {
 	f.account.hold(0)
 	f.gather.hold(0)

@@ -59,7 +59,7 @@ func TestFrames(t *testing.T) {
 	}
 }
 
-// A large frame has its buffer only for as long as it is there.
+// A large frame has its buffer only while it is there.
 func TestBufferShrinks(t *testing.T) {
 	large := append(binary.BigEndian.AppendUint32(nil, 1<<20), make([]byte, 1<<20)...)
 	f := newFrames(bytes.NewReader(append(large, 0, 0, 0, 0)), newShare(new(pool)))
@@ -118,7 +118,7 @@ func TestLargeFrames(t *testing.T) {
 	p.nothing(t)
 }
 
-// When nothing but ticks comes after a large frame, nothing keeps its bytes.
+// When only ticks follow a large frame, nothing keeps its bytes.
 func TestLargeFrameIsLetGo(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, r *rig) {
 		var large weak.Pointer[byte]
@@ -142,7 +142,7 @@ func TestLargeFrameIsLetGo(t *testing.T) {
 	})
 }
 
-// What a length announces is not taken before it arrives.
+// Memory announced by a length is not taken before the bytes arrive.
 func TestAnnouncedLength(t *testing.T) {
 	f := newFrames(bytes.NewReader(binary.BigEndian.AppendUint32(nil, MaxFrame)), newShare(new(pool)))
 	f.fill()

@@ -2,15 +2,15 @@ package dist
 
 import "maps"
 
-// lean is a map that lets go of its memory when most of what it held has gone, as
-// Go's maps do not.
+// lean is a map that frees its memory when most of its entries are gone, as Go's maps
+// do not.
 type lean[K comparable, V any] struct {
 	all  map[K]V
-	most int // that were in it
+	most int // entries at most so far
 }
 
 const (
-	leanFew   = 512 // so many are not worth the trouble
+	leanFew   = 512 // so few are not worth the trouble
 	leanEntry = 64  // bytes, about
 )
 
@@ -29,7 +29,7 @@ func (l *lean[K, V]) remove(k K) {
 	}
 }
 
-// shrink lets go of what is not in use, if that is most of it.
+// shrink frees unused memory, if most of it is unused.
 func (l *lean[K, V]) shrink() {
 	if l.most <= 2*len(l.all) {
 		return
@@ -39,5 +39,5 @@ func (l *lean[K, V]) shrink() {
 	l.all, l.most = all, len(all)
 }
 
-// idle is about what it holds in vain.
+// idle returns about how much memory it holds without use.
 func (l *lean[K, V]) idle() int { return (l.most - len(l.all)) * leanEntry }

@@ -2,7 +2,7 @@ package dist
 
 import "testing"
 
-// What was in the map stays, whatever has gone, and what has gone leaves little.
+// Remaining entries stay, whatever has gone, and what has gone leaves little.
 func TestLean(t *testing.T) {
 	var l lean[int, int]
 	const n = 10 * leanFew

@@ -10,13 +10,16 @@ import (
 )
 
 // Answers to one process come in the order of its requests, as from a gen_server.
-// So while a server makes one of them in its own time, what else the process asks
-// that server waits in a line behind it. Other processes are answered meanwhile.
+// While a server takes its time over one, later requests of the process to that server
+// wait in a line. Other processes are answered meanwhile.
 
-// waiterSize is what a message takes that waits in a line, besides itself.
+// waiterSize is what a waiting message takes besides its bytes.
 const waiterSize = 256
 
-// lines are those of a connection. What waits beyond ownLines takes room of
+// answerSize is what an answer in the server's own time takes: a goroutine and a line.
+const answerSize = 5 << 10
+
+// lines are the lines of a connection. Waiting messages beyond ownLines take room of
 // MaxShared; if there is none, the reader waits.
 type lines struct {
 	n atomic.Int32 // len(all); only the reader adds to it
@@ -30,8 +33,8 @@ type lines struct {
 type line struct {
 	key     string
 	waiting []waiter
-	size    int           // of the waiter that is served
-	ended   chan struct{} // closed when nobody waits any more
+	size    int           // of the waiter being served
+	ended   chan struct{} // closed when nobody waits any longer
 }
 
 type waiter struct {
@@ -50,7 +53,7 @@ func (s *lines) open(key string) *line {
 	return l
 }
 
-// next returns what is to be done next, or ends the line.
+// next returns what to do next, or ends the line.
 func (s *lines) next(l *line) func() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -93,8 +96,8 @@ func (s *lines) grow(n int) bool {
 	return true
 }
 
-// lineOf is the key of the line that a message may have to wait in: the process
-// that wants an answer, and the server that is to give it. "" if none is wanted.
+// lineOf returns the key of the line that a message may have to wait in: the process
+// that wants an answer and the server that owes it; "" if no answer is wanted.
 func lineOf(p *Process, message []byte) string {
 	r := etf.NewReader(message)
 	r.Tuple()
@@ -107,27 +110,29 @@ func lineOf(p *Process, message []byte) string {
 	return string(binary.BigEndian.AppendUint64(bytes.Clone(r.Pid()), p.ID))
 }
 
-// startInOrder is start for the answer to a call: what its process asks the server
-// from now on is answered when f has returned.
+// startInOrder is start for the answer to a call, which uses none of its terms: later
+// requests of its process to the server are answered after f returns.
 func (m *Message) startInOrder(f func()) bool {
 	c, key := m.conn, lineOf(m.to, m.term)
 	if key == "" {
 		return m.start(f, func() {})
 	}
 	l := c.lines.open(key)
-	runs := m.start(func() {
+	taken := m.taken
+	m.taken = 0
+	runs := c.spawn(func() {
 		for ; f != nil && c.ctx.Err() == nil; f = c.lines.next(l) {
 			c.guard(f)
 		}
-	}, func() { c.lines.end(l) })
+	}, func() { c.lines.end(l) }, answerSize, taken)
 	if !runs {
 		c.lines.end(l)
 	}
 	return runs
 }
 
-// putBehind has a message wait in its line, if there is one. If there is no room
-// for that, it waits until the line has ended.
+// putBehind puts a message into its line, if there is one. If there is no room, it
+// waits until the line has ended.
 func (c *Conn) putBehind(p *Process, token, message []byte) bool {
 	s := &c.lines
 	key := lineOf(p, message)
@@ -153,7 +158,7 @@ func (c *Conn) putBehind(p *Process, token, message []byte) bool {
 		case <-l.ended:
 		case <-c.ctx.Done():
 		}
-		c.extend(true, false) // the peer may have been heard long ago
+		c.extend(true, false) // the peer may last have been heard long ago
 	}
 	return room
 }

@@ -20,9 +20,9 @@ func ask(word etf.Atom, by etf.Pid, server etf.Atom, tag int, request etf.Atom) 
 	return frame(etf.Tuple{number(wire.OpRegSend), by, etf.Atom(""), server}, external(message))
 }
 
-// answersLate has the processes of the rig answer a tag with itself: a request late, in
-// its turn, when gate is closed; one aside likewise, in no order; any other at once. What
-// is refused is answered by -1.
+// answersLate makes the rig's processes answer a tag with itself: a request late, in
+// its turn, when gate is closed; one aside likewise, in no order; any other at once.
+// The answer to a refused one is -1.
 func (r *rig) answersLate(gate <-chan struct{}) {
 	r.local.flake.receive = func(m *Message) error {
 		term, err := etf.Decode(m.Term())
@@ -55,7 +55,7 @@ func (r *rig) answersLate(gate <-chan struct{}) {
 	r.local.names["other"] = &Process{ID: 1002, Receive: r.local.flake.Receive}
 }
 
-// tags returns those of the answers received.
+// tags returns the tags of the answers received.
 func (r *rig) tags() string {
 	r.t.Helper()
 	var tags []string
@@ -71,8 +71,8 @@ func (r *rig) tags() string {
 	return strings.Join(tags, " ")
 }
 
-// What a process asks while a server makes its answer is answered after that one,
-// and in order. Others are answered at once, and so is it by other servers.
+// Requests of a process made while a server builds its answer are answered after that,
+// in order. Others are answered at once, and other servers answer it at once.
 func TestInOrder(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, r *rig) {
 		gate := make(chan struct{})
@@ -113,7 +113,7 @@ func TestInOrder(t *testing.T) {
 	})
 }
 
-// A line ends at once when nobody waits in it: who came to it then would not be served.
+// A line ends at once when nobody waits in it: a newcomer would not be served.
 func TestLineEndsAtOnce(t *testing.T) {
 	c := quiet()
 	if serve := c.lines.next(c.lines.open("key")); serve != nil || c.lines.n.Load() != 0 || len(c.lines.all.all) != 0 {
@@ -136,7 +136,7 @@ func TestLineRefused(t *testing.T) {
 	})
 }
 
-// What wants no answer has no line.
+// A message that wants no answer has no line.
 func TestNoLine(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, r *rig) {
 		gate := make(chan struct{})
@@ -162,7 +162,7 @@ func TestNoLine(t *testing.T) {
 	})
 }
 
-// What waits in a line holds no less than its bytes and what they may become.
+// A message in a line holds at least its bytes and what they may become.
 func TestLineHolds(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, r *rig) {
 		gate := make(chan struct{})
@@ -183,8 +183,8 @@ func TestLineHolds(t *testing.T) {
 	})
 }
 
-// What waits in lines is bounded: when there is no more room, nothing more is
-// read until the line has ended. Nothing is lost, nor out of order.
+// Waiting messages are bounded: without room, nothing more is read until the line has
+// ended. Nothing is lost or out of order.
 func TestLinesAreBounded(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, r *rig) {
 		const calls = 2 * ownLines / waiterSize
@@ -211,7 +211,7 @@ func TestLinesAreBounded(t *testing.T) {
 		if held := r.conn.lines.held; held > ownLines || held < ownLines/2 || shared.held.Load() != everything {
 			t.Errorf("%d bytes wait in lines, want no more than %d", held, ownLines)
 		}
-		time.Sleep(2 * ticktime) // in which the peer could not be heard
+		time.Sleep(2 * ticktime) // during which the peer could not be heard
 		close(gate)
 		if got := r.tags(); got != strings.Join(want, " ") {
 			t.Errorf("answered %s", got)
@@ -223,7 +223,7 @@ func TestLinesAreBounded(t *testing.T) {
 	})
 }
 
-// With the connection the lines end, and what waits in them is not looked at.
+// Lines end with the connection, and their messages are not handled.
 func TestLinesEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := connect(t, flags)
@@ -289,7 +289,7 @@ func TestTraceToken(t *testing.T) {
 					open()
 				}
 				got := r.received()
-				slices.SortFunc(got, bytes.Compare) // what is made aside has no order
+				slices.SortFunc(got, bytes.Compare) // answers made aside have no order
 				without := frame(etf.Tuple{number(wire.OpSend), empty, theirs}, external(int64(1)))
 				with := frame(etf.Tuple{number(wire.OpSendTT), empty, theirs, token(8, 7, ours)}, external(int64(1)))
 				if want := [][]byte{without, without, without, with}; !slices.EqualFunc(got, want, bytes.Equal) {

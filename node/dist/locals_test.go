@@ -46,7 +46,7 @@ func (l *locals) ByID(id uint64) *Process {
 	return nil
 }
 
-// recorder is a handler that keeps what it is sent.
+// recorder is a handler that records what it receives.
 type recorder struct {
 	journal
 	receive func(*Message) error
@@ -79,7 +79,7 @@ func (j *journal) Write(b []byte) (int, error) {
 
 func (j *journal) note(format string, args ...any) { fmt.Fprintf(j, format+"\n", args...) }
 
-// String returns the text; take forgets it, too.
+// String returns the text; take also clears it.
 func (j *journal) String() string {
 	j.mu.Lock()
 	defer j.mu.Unlock()

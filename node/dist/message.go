@@ -7,33 +7,33 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// Build appends a term to dst that is sent later. Without room, as too much is under
-// way, it is to say so in a few bytes.
+// Build appends a term, sent later, to dst. If there is no room because too much is
+// under way, it appends a short refusal.
 type Build = func(dst []byte, room bool) []byte
 
-// Message is a message to a local process, and the way back to who sent it. It
-// belongs to [Process].Receive until that returns. What is sent later is built by
-// functions, so that the connection says when, in what order and with what memory.
+// Message is a message to a local process, and the way back to its sender. It belongs
+// to [Process].Receive until that returns. What is sent later is built by functions,
+// so the connection decides when, in what order and with what memory.
 type Message struct {
 	conn   *Conn
 	to     *Process
 	term   []byte
-	token  []byte // the trace token of what is sent for it, or nil
-	taken  int    // of MaxShared, for the terms that are made of it
-	inLine bool   // it has waited in a line, and is handled by the goroutine of that
+	token  []byte // the trace token for what is sent in answer, or nil
+	taken  int    // of MaxShared, for the terms decoded from it
+	inLine bool   // it has waited in a line, and that line's goroutine handles it
 }
 
-// Term returns the message. It is to be one external term: that is for who receives
-// it to check, so that each message is gone through once.
+// Term returns the message, which should be one external term. The receiver checks
+// that, so each message is parsed once.
 func (m *Message) Term() []byte { return m.term }
 
-// Caps tells what terms the peer can read.
+// Caps returns which terms the peer can read.
 func (m *Message) Caps() etf.Caps { return m.conn.caps }
 
-// Context ends with the connection: nobody waits for an answer then.
+// Context ends with the connection: after that nobody waits for an answer.
 func (m *Message) Context() context.Context { return m.conn.ctx }
 
-// Buffer returns an empty buffer to build what is sent next in.
+// Buffer returns an empty buffer in which to build what is sent next.
 func (m *Message) Buffer() []byte {
 	if m.inLine {
 		return nil
@@ -42,7 +42,7 @@ func (m *Message) Buffer() []byte {
 }
 
 // Send sends a term to a process: to its alias, if there is one and the peer knows
-// aliases, else to its pid. It is written when all that has arrived is handled.
+// aliases, else to its pid. It is written once all that has arrived is handled.
 func (m *Message) Send(pid, alias, term []byte) {
 	c, a := m.conn, answer{pid, alias, m.token, term}
 	if m.inLine {
@@ -56,8 +56,8 @@ func (m *Message) Send(pid, alias, term []byte) {
 }
 
 // SendAside sends what build returns, unless that is nil. It calls build on another
-// goroutine, which may outlive the connection, or at once if there is no room. build may
-// use terms that were made of the message: their memory is counted until it returns.
+// goroutine, which may outlive the connection, or at once if there is no room. build
+// may use terms decoded from the message: their memory counts until it returns.
 func (m *Message) SendAside(pid, alias []byte, build Build) {
 	c, a := m.conn, m.answerLater(pid, alias)
 	send := func() { c.sendBuilt(a, build(nil, true)) }
@@ -68,9 +68,10 @@ func (m *Message) SendAside(pid, alias []byte, build Build) {
 	}
 }
 
-// SendInTurn is SendAside of a term of up to size bytes, which may be large. What the
-// process that called asks the same server meanwhile is answered after it. The peer's
-// large terms go one at a time: each is written before the next is built.
+// SendInTurn is SendAside for a term of up to size bytes. Later requests of the
+// calling process to the same server are answered after it. The peer's large terms go
+// one at a time: each is written before the next is built. build must not use terms
+// decoded from the message.
 func (m *Message) SendInTurn(pid, alias []byte, size int, build Build) {
 	c, a := m.conn, m.answerLater(pid, alias)
 	send := func() {
@@ -99,9 +100,9 @@ func (c *Conn) sendBuilt(a answer, term []byte) {
 	}
 }
 
-// start runs f on a goroutine of its own, when there is a place for it, unless the
-// connection has ended by then, and calls done at the end, whether f was called or
-// not. It reports whether there is room for it.
+// start runs f on its own goroutine when there is a place, unless the connection has
+// ended by then, and calls done at the end, whether f ran or not. It reports whether
+// there is room.
 func (m *Message) start(f, done func()) bool {
 	taken := m.taken
 	if m.taken = 0; taken == 0 {
@@ -110,32 +111,31 @@ func (m *Message) start(f, done func()) bool {
 			return false
 		}
 	}
-	return m.conn.spawn(f, done, taken)
+	return m.conn.spawn(f, done, functionSize, taken)
 }
 
-// takeTurn waits until it is the turn of a term of up to size bytes. done waits until
-// it is written, so that never more than one is between others and the peer. There is
-// no room if the connections hold too much for it, or if this one has ended.
+// takeTurn waits for the turn of a large term, of up to size bytes. done waits until
+// it is written, so that never more than one of them delays other output. There is no
+// room if the connections hold too much already, or if this one has ended.
 func (c *Conn) takeTurn(size int) (done func(), room bool) {
+	if size <= ownLarge {
+		return func() {}, c.ctx.Err() == nil
+	}
 	select {
 	case c.turn <- struct{}{}:
 	case <-c.ctx.Done():
 		return nil, false
 	}
-	large := 0
-	if size > ownLarge {
-		large = size
-	}
 	// Once while it is built, and once while it waits to be written.
-	if !c.share.take(2 * large) {
+	if !c.share.take(2 * size) {
 		<-c.turn
 		return nil, false
 	}
-	c.out.allow(large)
+	c.out.allow(size)
 	return func() {
-		c.out.flush() // an error is the reader's to see
-		c.out.allow(-large)
-		c.share.give(2 * large)
+		c.out.flush() // the reader will see an error
+		c.out.allow(-size)
+		c.share.give(2 * size)
 		<-c.turn
 	}, true
 }

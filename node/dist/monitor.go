@@ -3,15 +3,16 @@ package dist
 import (
 	"bytes"
 	"hash/maphash"
+	"slices"
 )
 
-// monitor is one that the peer set, as terms that stand one after the other: the
-// reference; our process, by pid or name as the peer gave it; and the peer's.
+// monitor is set by the peer. Its terms follow each other: the reference; our process,
+// by pid or name as the peer named it; the peer's process.
 type monitor struct {
 	process      uint64
 	terms        []byte
-	toItem, toBy int      // where these begin
-	next         *monitor // of the same sum, or spare
+	toItem, toBy int      // where the last two begin
+	next         *monitor // with the same sum, or spare
 }
 
 func (m *monitor) ref() []byte  { return m.terms[:m.toItem] }
@@ -19,8 +20,8 @@ func (m *monitor) item() []byte { return m.terms[m.toItem:m.toBy] }
 func (m *monitor) by() []byte   { return m.terms[m.toBy:] }
 func (m *monitor) size() int    { return watchSize + cap(m.terms) }
 
-// monitors keeps them by their references. As most come and go with a call, those
-// that have gone are used again.
+// monitors keeps monitors by reference. Most come and go with a call, so removed ones
+// are reused.
 type monitors struct {
 	n      int
 	sum    func(ref []byte) uint64
@@ -31,8 +32,8 @@ type monitors struct {
 }
 
 const (
-	maxSpares = 256 // as many callers need no more memory, if there is room for them
-	maxSpare  = 512 // bytes of terms; those of OTP are 100 and a name
+	maxSpares = 256 // this many callers need no more memory, if there is room for them
+	maxSpare  = 512 // bytes of terms; OTP's take 100 and a name
 )
 
 func (s *monitors) clear() {
@@ -40,7 +41,7 @@ func (s *monitors) clear() {
 	*s = monitors{sum: func(ref []byte) uint64 { return maphash.Bytes(seed, ref) }}
 }
 
-// add keeps one whose reference is not there yet, and returns its size.
+// add keeps a monitor whose reference is new, and returns its size.
 func (s *monitors) add(process uint64, ref, item, by []byte) int {
 	m := s.spares
 	if m == nil {
@@ -51,7 +52,8 @@ func (s *monitors) add(process uint64, ref, item, by []byte) int {
 		s.spared -= m.size()
 	}
 	m.process = process
-	m.terms = append(append(append(m.terms[:0], ref...), item...), by...)
+	m.terms = slices.Grow(m.terms[:0], len(ref)+len(item)+len(by))
+	m.terms = append(append(append(m.terms, ref...), item...), by...)
 	m.toItem, m.toBy = len(ref), len(ref)+len(item)
 	sum := s.sum(ref)
 	m.next = s.sums.all[sum]
@@ -60,7 +62,7 @@ func (s *monitors) add(process uint64, ref, item, by []byte) int {
 	return m.size()
 }
 
-// take returns the one of the reference, or nil, and keeps it no longer.
+// take removes and returns the monitor with the reference, or nil.
 func (s *monitors) take(ref []byte) *monitor {
 	sum := s.sum(ref)
 	first := s.sums.all[sum]
@@ -81,7 +83,7 @@ func (s *monitors) take(ref []byte) *monitor {
 	return nil
 }
 
-// spare lets one that was taken be used again.
+// spare lets a taken monitor be reused.
 func (s *monitors) spare(m *monitor) {
 	if s.nSpare < maxSpares && cap(m.terms) <= maxSpare {
 		m.next = s.spares
@@ -91,16 +93,16 @@ func (s *monitors) spare(m *monitor) {
 	}
 }
 
-// idle is what is held for monitors to come.
+// idle returns what is held for later monitors.
 func (s *monitors) idle() int { return s.spared + s.sums.idle() }
 
-// shrink lets go of that.
+// shrink releases that.
 func (s *monitors) shrink() {
 	s.spares, s.nSpare, s.spared = nil, 0, 0
 	s.sums.shrink()
 }
 
-// each calls f with every one, which f may take, and make spare.
+// each calls f with every monitor, which f may take and spare.
 func (s *monitors) each(f func(m *monitor)) {
 	for _, m := range s.sums.all {
 		for m != nil {

@@ -9,15 +9,14 @@ import (
 )
 
 const (
-	// MaxOutput bounds the bytes that wait to be written to a peer. Only
-	// signals from outside the connection's reader can come near it: the
-	// reader stops reading while its answers wait. A connection that passes it
-	// is closed, and so is one that has not taken what was written to it when
-	// nothing is left of [MaxShared] for what more there is.
+	// MaxOutput bounds the bytes that wait to be written to a peer. Only signals from
+	// outside the connection's reader can come near it: the reader stops reading while
+	// its answers wait. A connection that passes it is closed. So is one whose earlier
+	// output is unread when more needs room and [MaxShared] has none.
 	MaxOutput = 32 << 20
 
-	// fullOutput is when the reader writes its answers though more calls wait; it
-	// does so earlier when nothing is left of MaxShared.
+	// fullOutput is the size at which the reader writes its answers though more calls
+	// wait; it writes earlier if MaxShared has no room left.
 	fullOutput = 128 << 10
 )
 
@@ -25,19 +24,19 @@ const (
 type output struct {
 	dst      net.Conn
 	wake     chan struct{} // frames were appended outside the reader
-	full     atomic.Bool   // more than fullOutput waits, or than there is room for
+	full     atomic.Bool   // more waits than fullOutput, or than there is room for
 	overflow func()        // called when too much waits
 	taken    func()        // called when the peer has taken a part of a large write
 
 	mu      sync.Mutex
 	idle    sync.Cond // nobody is writing
-	buf     []byte    // whole frames, but between begin and end
+	buf     []byte    // whole frames, except between begin and end
 	spare   []byte    // another buffer
 	flying  int       // bytes of the write under way
 	account account   // what waits and flies
-	short   bool      // of room for that
-	kept    account   // the buffers that are kept
-	passed  passed    // answers that others are to blame for
+	short   bool      // not enough room for that
+	kept    account   // the kept buffers
+	passed  passed    // answers that others caused
 	frame   int       // where the frame between begin and end starts
 	writing bool
 	closed  bool
@@ -60,7 +59,7 @@ func (o *output) begin() []byte {
 	return wire.Open(o.buf)
 }
 
-// end closes the frame. The buffer is what begin gave, with terms appended.
+// end closes the frame. buf is what begin returned, with terms appended.
 func (o *output) end(buf []byte) {
 	wire.Close(buf, o.frame)
 	o.buf = buf
@@ -73,7 +72,7 @@ func (o *output) end(buf []byte) {
 	o.mu.Unlock()
 }
 
-// bound closes the connection if more than so much waits.
+// bound closes the connection if more than most bytes wait.
 func (o *output) bound(most int) {
 	if len(o.buf) > most {
 		o.closed = true
@@ -84,8 +83,8 @@ func (o *output) bound(most int) {
 	}
 }
 
-// allow lets n bytes more wait than the account has room for; its caller has
-// taken the room. With n below 0 it ends that.
+// allow lets n more bytes wait than the account has room for, once the caller has
+// taken that room. A negative n ends it.
 func (o *output) allow(n int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -93,8 +92,8 @@ func (o *output) allow(n int) {
 	o.account.hold(len(o.buf) + o.flying)
 }
 
-// poke has what was appended written soon, by another goroutine. Unlike the reader,
-// who calls it would not stop for a peer that does not take what there is.
+// poke has another goroutine soon write what was appended. Unlike the reader, poke's
+// caller would not stop for a peer that reads nothing.
 func (o *output) poke() {
 	o.mu.Lock()
 	if o.short && o.writing {
@@ -111,9 +110,9 @@ func (o *output) remind() {
 	}
 }
 
-// flush writes all that was appended, in one write. If other goroutines write it,
-// flush waits for that, so that what waits cannot grow; not for what is appended
-// meanwhile, which may never end.
+// flush writes all that was appended, in one write. If another goroutine is writing,
+// flush waits for that, so the waiting bytes cannot grow. It does not wait for what is
+// appended meanwhile, which may never end.
 func (o *output) flush() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -148,7 +147,7 @@ func (o *output) offer() error {
 	return o.write()
 }
 
-// write writes what waits. Of what is appended meanwhile it reminds who wakes.
+// write writes what waits; another goroutine is woken for what comes meanwhile.
 func (o *output) write() error {
 	if len(o.buf) == 0 && len(o.passed.waiting) == 0 {
 		return nil
@@ -176,7 +175,7 @@ func (o *output) write() error {
 	return err
 }
 
-// keep keeps the buffer of a write for the next, unless it is large or there is no room.
+// keep keeps a write's buffer for the next, unless it is large or there is no room.
 func (o *output) keep(full []byte) {
 	all := cap(full)
 	if len(o.buf) > 0 {
@@ -195,8 +194,8 @@ func (o *output) keep(full []byte) {
 	}
 }
 
-// writeAll is one write, unless there is much: who takes that slowly is to be
-// seen to be alive.
+// writeAll writes in one go, unless there is much: then a slow reader still shows that
+// it is alive.
 func (o *output) writeAll(b []byte) error {
 	for len(b) > fullOutput {
 		if _, err := o.dst.Write(b[:fullOutput]); err != nil {
@@ -209,7 +208,7 @@ func (o *output) writeAll(b []byte) error {
 	return err
 }
 
-// state tells how many writes were begun, and whether one is under way.
+// state returns how many writes were begun, and whether one is under way.
 func (o *output) state() (writes uint64, writing bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -222,7 +221,7 @@ func (o *output) octetsWritten() uint64 {
 	return o.octets
 }
 
-// tick writes a tick, when nothing was written for long.
+// tick writes a tick when nothing was written for long.
 func (o *output) tick() error {
 	o.mu.Lock()
 	if len(o.buf) == 0 {

@@ -8,14 +8,14 @@ import (
 	"github.com/flake-go/flake/node/wire"
 )
 
-// sendOctets sends the peer so many from outside the reader.
+// sendOctets sends the peer n bytes from outside the reader.
 func (r *rig) sendOctets(n int) {
 	r.tell(make([]byte, n))
 	synctest.Wait()
 }
 
-// What waits and what is being written is of the pool, beyond what a connection
-// has of its own or is allowed.
+// Waiting and flying output counts in the pool, beyond what a connection has of its
+// own or is allowed.
 func TestOutputHolds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := connectDeaf(t, flags)
@@ -40,8 +40,8 @@ func TestOutputHolds(t *testing.T) {
 	})
 }
 
-// Without room, who does not read is cut off when the connection has nothing left
-// of its own.
+// Without room, a peer that does not read is cut off once its connection's own share
+// is used up.
 func TestOutputWithoutRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := connectDeaf(t, flags)
@@ -81,8 +81,8 @@ func TestMaxOutputExactly(t *testing.T) {
 	}
 }
 
-// When more than fullOutput waits, the reader writes before it handles more, once
-// for all.
+// When more than fullOutput waits, the reader writes it all at once before it handles
+// more.
 func TestFullOutput(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := connectDeaf(t, flags)
@@ -133,7 +133,7 @@ func TestReaderWithoutRoom(t *testing.T) {
 	})
 }
 
-// Who flushes waits for what was there, not for what others append meanwhile.
+// A flush waits for what was there, not for what others append meanwhile.
 func TestFlushEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := connectDeaf(t, flags)
@@ -160,7 +160,7 @@ func TestFlushEnds(t *testing.T) {
 	})
 }
 
-// What is sent while another writes goes out behind that.
+// Output sent while another goroutine writes goes out after that.
 func TestSentDuringWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := connectDeaf(t, flags)
@@ -178,7 +178,7 @@ func TestSentDuringWrite(t *testing.T) {
 	})
 }
 
-// The buffer of a write is used again, unless it is large.
+// The buffer of a write is reused, unless it is large.
 func TestSpareOutput(t *testing.T) {
 	for octets, kept := range map[int]bool{1000: true, 2 * fullOutput: true, 2*fullOutput + 1: false} {
 		var o output
@@ -190,12 +190,12 @@ func TestSpareOutput(t *testing.T) {
 	}
 }
 
-// Much is written in parts, and each that was taken is told.
+// Large output is written in parts, and each part taken is reported.
 func TestWriteParts(t *testing.T) {
 	for octets, parts := range map[int]int{1: 1, fullOutput: 1, fullOutput + 1: 2, 2 * fullOutput: 2} {
 		var o output
 		w := newStream(nil)
-		taken := 1 // the last is told by the end of the write
+		taken := 1 // the end of the write reports the last
 		o.init(w, nil, func() { taken++ }, newShare(new(pool)))
 		if err := o.writeAll(make([]byte, octets)); err != nil || w.writes != parts || taken != parts {
 			t.Errorf("%d bytes: %v, %d writes, %d parts taken, want %d", octets, err, w.writes, taken, parts)

@@ -6,15 +6,15 @@ import (
 	"github.com/flake-go/flake/node/wire"
 )
 
-// Answers to calls that another peer passed on are not what a connection is blamed
-// for. They wait apart from its own, are written behind these, are held by who
-// passed the calls on, and are dropped when there is no room.
+// A connection is not blamed for answers to calls that another peer passed on. They
+// wait apart from its own, are written after those, count against whoever passed the
+// calls on, and are dropped if there is no room.
 
-// maxPassedOn bounds what waits for a peer of what one other passed on, but for one
-// answer of any size.
+// maxPassedOn bounds what waits for a peer and was passed on by one other, except for
+// a single answer of any size.
 const maxPassedOn = 4 << 20
 
-// passed are the frames that wait for a peer, by who passed their calls on.
+// passed are the frames that wait for a peer, by whoever passed on their calls.
 type passed struct {
 	waiting []passedFrame
 	flying  []passedFrame // of the write under way
@@ -26,12 +26,12 @@ type passedFrame struct {
 	frame []byte
 }
 
-// passedSize is what one takes besides its bytes.
+// passedSize is what a frame takes besides its bytes.
 const passedSize = 64
 
 func (f *passedFrame) size() int { return passedSize + cap(f.frame) }
 
-// add reports whether there is room for a frame.
+// add adds a frame and reports whether there is room for it.
 func (p *passed) add(f passedFrame) bool {
 	held := p.held.all[f.by]
 	if held > 0 && held+f.size() > maxPassedOn || !f.by.take(f.size()) {
@@ -42,7 +42,7 @@ func (p *passed) add(f passedFrame) bool {
 	return true
 }
 
-// next appends to a write as much as it is to have.
+// next appends what the next write is to carry.
 func (p *passed) next(b []byte) []byte {
 	n := 0
 	for _, f := range p.waiting {
@@ -62,13 +62,13 @@ func (p *passed) next(b []byte) []byte {
 	return b
 }
 
-// written gives back what the last write had.
+// written releases what the last write held.
 func (p *passed) written() {
 	p.give(p.flying)
 	p.flying = nil
 }
 
-// drop gives back what waits, of one or of all.
+// drop releases what waits, of one share or of all.
 func (p *passed) drop(by *share) {
 	p.waiting = slices.DeleteFunc(p.waiting, func(f passedFrame) bool {
 		of := by == nil || f.by == by
@@ -91,8 +91,8 @@ func (p *passed) give(frames []passedFrame) {
 	clear(frames)
 }
 
-// pass has an answer written that is not the peer's own, and reports whether there
-// was room for it.
+// pass has an answer written that is not the peer's own, and reports whether there was
+// room for it.
 func (o *output) pass(by *share, frame []byte) bool {
 	wire.Close(frame, 0)
 	o.mu.Lock()
@@ -104,7 +104,7 @@ func (o *output) pass(by *share, frame []byte) bool {
 	return true
 }
 
-// forget drops what waits of who passed it on.
+// forget drops what waits and was passed on by the share's connection.
 func (o *output) forget(by *share) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

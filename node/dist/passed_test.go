@@ -10,7 +10,7 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// passing returns a rig whose peer passes calls on, and another one, which reads
+// passing returns a rig whose peer passes calls on, and another rig that reads
 // nothing.
 func passing(t *testing.T, by *rig) (other *rig) {
 	other = by.another()
@@ -19,13 +19,13 @@ func passing(t *testing.T, by *rig) (other *rig) {
 	return other
 }
 
-// sized is an answer of which so many fit in maxPassedOn.
+// sized is an answer; n of them fit in maxPassedOn.
 func sized(n int) answer {
 	return answer{pid: []byte(theirs), message: external(make([]byte, maxPassedOn/n-1000))}
 }
 
-// What was passed on waits for a peer behind its own answers, and is held by who
-// passed it on, until it is written or the peer is gone.
+// Passed-on answers wait for a peer behind its own answers, and count against whoever
+// passed the calls on until they are written or the peer is gone.
 func TestPassedApart(t *testing.T) {
 	for name, reads := range map[string]bool{"it reads": true, "it goes": false} {
 		t.Run(name, func(t *testing.T) {
@@ -59,8 +59,8 @@ func TestPassedApart(t *testing.T) {
 	}
 }
 
-// One who passes on does not use up the room of another; an answer of any size has
-// room if there is no other.
+// A peer that passes on does not use up another's room; a single answer of any size
+// has room.
 func TestPassedByMany(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, by *rig) {
 		other := passing(t, by)
@@ -83,8 +83,8 @@ func TestPassedByMany(t *testing.T) {
 	})
 }
 
-// With a peer that is ended for what it holds, or would be if it were still there,
-// what it passed on ends.
+// When a peer is ended for what it holds, or would be if it were still there, what it
+// passed on is dropped.
 func TestPassedByEnded(t *testing.T) {
 	for name, hasEnded := range map[string]bool{"connected": false, "gone": true} {
 		t.Run(name, func(t *testing.T) { testPassedByEnded(t, hasEnded) })
@@ -102,7 +102,7 @@ func testPassedByEnded(t *testing.T, hasEnded bool) {
 		}
 		by.answersLate(gate)
 		by.send(ask("$gen_call", etf.NewPid("nowhere@h", 9, 0, 1), "flake", 1, "soon"))
-		time.Sleep(longHeld)
+		time.Sleep(2 * longHeld)
 		if hasEnded {
 			by.close() // what it passed on waits all the same
 		}

@@ -9,26 +9,25 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// What the connections of a node hold in memory beyond their floors, which any
-// ordinary call fits in. Without these bounds every limit of a connection would have
-// to be multiplied by their number.
+// These bound the memory that all connections of a node hold beyond their floors; any
+// ordinary call fits in its floor. Without them, every limit of a connection would
+// have to be multiplied by the number of connections.
 const (
-	// MaxShared bounds what they need together: frames and answers that are large,
-	// monitors and links by the hundred, functions that run, messages while they
-	// are terms.
+	// MaxShared bounds what all need together: large frames and answers, monitors and
+	// links by the hundred, running functions, messages while they are terms.
 	MaxShared = 32 << 20
 
-	// MaxSmall is what there is besides for connections that hold no more than
-	// smallShare each, so that the large ones leave them some.
+	// MaxSmall is extra room for connections that hold at most smallShare each, so that
+	// large ones leave them some.
 	MaxSmall   = 4 << 20
 	smallShare = 128 << 10
 
-	// MaxSpare bounds what they keep to be faster, and can do without: buffers in
-	// which the calls of a busy peer gather, and room to be used again.
+	// MaxSpare bounds what they keep for speed and can do without: buffers that gather
+	// the calls of a busy peer, and room for reuse.
 	MaxSpare = 8 << 20
 )
 
-// The floors: what each may hold that is counted nowhere.
+// The floors: what each connection may hold uncounted.
 const (
 	ownInput   = firstBuffer
 	ownOutput  = 4 << 10
@@ -36,40 +35,39 @@ const (
 	ownLines   = 2 << 10 // about five calls
 	ownSpare   = 1 << 10 // of each kind
 
-	// ownLarge is the size of an answer that Turn makes way for without asking.
+	// ownLarge is the size of an answer that needs no turn.
 	ownLarge = 64 << 10
 
-	// ownMessage is the size of a message that is made terms of without asking:
-	// any call of a server that is there, whatever the nodes' names.
+	// ownMessage is the size of a message that is decoded without asking for room: any
+	// call of a server here, whatever the nodes' names.
 	ownMessage = 3 << 10
 
 	// ownArguments is the same for a message that waits.
 	ownArguments = 512
 )
 
-// longHeld is how long a peer may hold more than others while they find no room.
-const longHeld = 2 * time.Second
+var errShared = errors.New("no room: the connections already hold too much")
 
-var errShared = errors.New("no room: the connections hold too much as it is")
-
-// pool is what is held of MaxShared and MaxSmall, and of MaxSpare. When there is no
-// room, the connection that holds most makes some, if that is more than who asks
-// would hold, and if it has held it for long or who asks holds little: it is ended.
+// pool counts what is held of MaxShared and MaxSmall, and of MaxSpare. When there is
+// no room, it ends the connection that holds most, and has held most of it for long,
+// if the asking one would hold less.
 type pool struct {
-	percent int // of the bounds that there is, 0: all
+	percent int // of the bounds; 0: all
 
 	held  atomic.Int64
 	spare atomic.Int64
 
+	// Nothing allocates under mu: an allocation may wait for the garbage collector, and
+	// everybody else would wait too.
 	mu     sync.Mutex
-	shares map[*share]struct{} // that hold something
+	shares []*share // those that hold something
 
-	// Until then nobody is found who holds more than so much.
+	// Before futile, no share outweighs futileMore.
 	futile     time.Time
 	futileMore int
 }
 
-// part is what there is of a bound.
+// part returns this pool's part of a bound.
 func (p *pool) part(bound int) int {
 	if p.percent == 0 {
 		return bound
@@ -77,135 +75,68 @@ func (p *pool) part(bound int) int {
 	return bound * p.percent / 100
 }
 
-// share is what one connection holds of the pool.
-type share struct {
-	pool *pool
-	end  func() // ends the connection
-
-	held   int
-	pinned int       // of this, what stays though the connection ends
-	since  time.Time // it has held about as much
-	ended  bool      // what it held counts no more, but for what is pinned
-}
-
-// take takes n bytes, or reports that there is no room. To take or give less than
-// nothing is nothing.
-func (s *share) take(n int) bool {
-	if n <= 0 {
-		return true
-	}
-	p := s.pool
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	all := s.held + n
+// limit returns how much all may hold, for a share that holds this much of it.
+func (p *pool) limit(held int) int {
 	limit := p.part(MaxShared)
-	if all <= smallShare {
+	if held <= smallShare {
 		limit += p.part(MaxSmall)
 	}
-	if s.ended {
-		return false
-	}
-	for int(p.held.Load())+n > limit {
-		if !p.makeRoom(all) {
-			return false
-		}
-	}
-	if n >= s.held {
-		s.since = time.Now()
-	}
-	if p.shares == nil {
-		p.shares = make(map[*share]struct{})
-	}
-	p.shares[s] = struct{}{}
-	s.held = all
-	p.held.Add(int64(n))
-	return true
+	return limit
 }
 
-func (s *share) give(n int) {
-	if n <= 0 {
-		return
-	}
-	p := s.pool
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if s.ended {
-		return
-	}
-	s.drop(n)
+func (p *pool) add(s *share) {
+	s.place = len(p.shares)
+	p.shares = append(p.shares, s)
 }
 
-func (s *share) drop(n int) {
-	if n >= s.held/2 {
-		s.since = time.Now()
-	}
-	s.held -= n
-	s.pool.held.Add(-int64(n))
-	if s.held == 0 {
-		delete(s.pool.shares, s)
-	}
+func (p *pool) remove(s *share) {
+	last := len(p.shares) - 1
+	p.shares[s.place] = p.shares[last]
+	p.shares[s.place].place = s.place
+	p.shares[last] = nil
+	p.shares = p.shares[:last]
 }
 
-// pin has n bytes of those held count until unpin, though the connection end before
-// that, unless it has.
-func (s *share) pin(n int) bool {
-	s.pool.mu.Lock()
-	defer s.pool.mu.Unlock()
-	if s.ended {
-		return false
-	}
-	s.pinned += n
-	return true
-}
-
-// unpin gives back what was pinned.
-func (s *share) unpin(n int) {
-	s.pool.mu.Lock()
-	defer s.pool.mu.Unlock()
-	s.pinned -= n
-	s.drop(n)
-}
-
-// makeRoom ends the connection that holds most, if that is more than so many bytes,
-// and if it has held it for long or who asks holds little, as what ordinary calls need is.
-func (p *pool) makeRoom(more int) bool {
+// makeRoom stops and returns the heaviest share, if it weighs more than the asking one
+// would with all it wants. A share weighs what it holds, plus what it has held for
+// long: so among many that hold about as much, a frequent caller that holds little
+// between calls is spared. For one that wants much, only what was long held counts.
+func (p *pool) makeRoom(asks *share, all int) *share {
 	now := time.Now()
-	if now.Before(p.futile) && more >= p.futileMore {
-		return false
+	than := all + asks.steady(now)
+	if now.Before(p.futile) && than >= p.futileMore {
+		return nil
 	}
 	var most *share
-	for s := range p.shares {
-		mayGo := s.held > more && (more <= smallShare || now.Sub(s.since) >= longHeld)
-		if mayGo && (most == nil || s.held > most.held) {
-			most = s
+	weight := than
+	for _, s := range p.shares {
+		steady := s.steady(now)
+		mayGo := s != asks && !s.ended && (all <= smallShare || steady > all)
+		if w := s.held + steady; mayGo && w > weight {
+			most, weight = s, w
 		}
 	}
 	if most == nil {
-		const pause = 10 * time.Millisecond // looking costs as much as there are connections
-		p.futile, p.futileMore = now.Add(pause), more
-		return false
+		const pause = 10 * time.Millisecond // looking visits every connection
+		p.futile, p.futileMore = now.Add(pause), than
+		return nil
 	}
-	most.ended = true
-	delete(p.shares, most)
-	p.held.Add(int64(most.pinned - most.held)) // the rest it lets go of while it ends
-	most.held = most.pinned
-	most.end()
-	return true
+	most.stop()
+	return most
 }
 
-// account is what one part of a connection holds. Whoever guards that part
-// guards it.
+// account is what one part of a connection holds. That part's lock guards it.
 type account struct {
 	share *share
-	spare bool // of MaxSpare
-	own   int  // bytes that are of the floor
-	taken int  // of the pool
+	spare bool // counted in MaxSpare
+	own   int  // bytes that belong to the floor
+	taken int  // from the pool
 }
 
-// accountStep is what is taken of a pool at a time, so that it is not asked often.
+// accountStep is how much is taken from a pool at a time, so that it is asked seldom.
 const accountStep = 4 << 10
 
-// hold changes the bytes held to n, or reports that the pool has not as many.
+// hold changes the bytes held to n, or reports that the pool has no room for them.
 func (a *account) hold(n int) bool {
 	if n <= a.own && a.taken == 0 { // an ordinary call
 		return true
@@ -216,7 +147,7 @@ func (a *account) hold(n int) bool {
 		if !a.take(more) {
 			return false
 		}
-	case more == 0, more == -accountStep && n > a.own/2: // it may soon be wanted again
+	case more == 0, more == -accountStep && n > a.own/2: // it may soon be needed again
 		return true
 	case a.spare:
 		a.share.pool.spare.Add(int64(more))
@@ -238,8 +169,8 @@ func (a *account) take(n int) bool {
 	return true
 }
 
-// weight is what a message may take as terms: the smallest element is two
-// bytes, a term of no more than 40, and half of that again is for what is made on the way.
+// weight is what a message may take as terms: the smallest element has two bytes, its
+// term takes up to 40, and decoding needs half as much again.
 func weight(message []byte, own int) int {
 	const perOctet, most = 30, 60 * etf.MaxElements
 	if len(message) <= own {
@@ -248,7 +179,7 @@ func weight(message []byte, own int) int {
 	return len(message) + min(perOctet*len(message), most)
 }
 
-// weigh takes room for a message as terms. What it returns has to be given back.
+// weigh takes room for a message as terms. The caller must give taken back.
 func (c *Conn) weigh(message []byte, own int) (taken int, err error) {
 	taken = weight(message, own)
 	if !c.share.take(taken) {

@@ -4,16 +4,15 @@ package dist
 type Process struct {
 	ID uint64 // of its pid, with the Serial in the upper 32 bits
 
-	// Receive takes what is sent to the process, on the goroutine that read it. An
+	// Receive handles what is sent to the process, on the goroutine that read it. An
 	// error is logged.
 	Receive func(*Message) error
 
-	// Kill ends the process, as exit(Pid, kill) does. If nil, peers cannot.
+	// Kill ends the process, as exit(Pid, kill) does. If nil, peers cannot kill it.
 	Kill func()
 }
 
-// Processes finds the local processes that are alive. Its methods are called by
-// many connections at once.
+// Processes finds living local processes. Many connections call it at once.
 type Processes interface {
 	// Whereis returns the process registered as name, or nil.
 	Whereis(name []byte) *Process

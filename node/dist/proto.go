@@ -22,48 +22,48 @@ type Session struct {
 
 // Proto makes connections out of sessions, and serves them.
 type Proto struct {
-	// Node and Creation are those of the local node.
+	// Node and Creation belong to the local node.
 	Node     string
 	Creation uint32
 
 	Processes   Processes
 	Spawn       Spawn
-	NetTicktime time.Duration // a peer silent for so long is down
+	NetTicktime time.Duration // a peer silent for this long is down
 	Log         *slog.Logger
 
-	// Refuse, unless nil, tells why a function is not spawned at all, in the word
-	// that the caller gets, or nothing.
+	// Refuse, unless nil, returns the word in which a spawn is refused, or "" to let it
+	// run.
 	Refuse func(module, function etf.Atom, args []etf.Term) etf.Atom
 
-	// Connection returns the connection to a node, or nil. Without it all answers
-	// go where the call came from.
+	// Connection returns the connection to a node, or nil. If Connection is nil, all
+	// answers go the way their calls came.
 	Connection func(node string) *Conn
 
-	// Connect connects to a node that is not connected. Without it the answers to
-	// such a node's processes go where the call came from.
+	// Connect connects to a node. If Connect is nil, answers to the processes of an
+	// unconnected node go the way their calls came.
 	Connect func(node string) error
 
-	// Down, unless nil, is told of a connection that has ended.
+	// Down, unless nil, is called with each connection that has ended.
 	Down func(*Conn)
 
-	spawned atomic.Uint32 // the last process
+	spawned atomic.Uint32 // number of the last spawned process
 	running sync.WaitGroup
 	shared  pool
 	served  served
 	errands errands
 }
 
-// Limit has the connections share no more than so many percent of [MaxShared], [MaxSmall]
-// and [MaxSpare]. It is called before there are any.
+// Limit makes the connections share only this percentage of [MaxShared], [MaxSmall]
+// and [MaxSpare]. It must be called before there are any.
 func (p *Proto) Limit(percent int) { p.shared.percent = percent }
 
-// Held is how many bytes the connections hold of what [Proto.Limit] bounds.
+// Held returns how many bytes the connections hold of what [Proto.Limit] bounds.
 func (p *Proto) Held() int64 { return p.shared.held.Load() + p.shared.spare.Load() }
 
-// Wait waits until no function runs any more that a peer has called.
+// Wait waits until no function that a peer has called is running.
 func (p *Proto) Wait() { p.running.Wait() }
 
-// New makes a connection that is not served yet. It ends with ctx at the latest.
+// New makes a connection that is not yet served. It ends with ctx at the latest.
 func (p *Proto) New(ctx context.Context, s Session) *Conn { return newConn(ctx, p, s) }
 
 // Serve reads and answers until the connection ends.
@@ -78,20 +78,20 @@ func (p *Proto) Serve(c *Conn) {
 	close(c.done)
 }
 
-// Ended tells those who watch a process that it has ended. [Processes] must not find
-// it any more.
+// Ended tells those who watch a process that it has ended. [Processes] must no longer
+// find it.
 func (p *Proto) Ended(id uint64, reason etf.Term) {
 	for _, c := range p.served.all() {
 		c.ended(id, reason)
 	}
 }
 
-// pid is the pid of a process of the local node.
+// pid returns the pid of a process of the local node.
 func (p *Proto) pid(id uint64) etf.Pid {
 	return etf.NewPid(etf.Atom(p.Node), uint32(id), uint32(id>>32), p.Creation)
 }
 
-// served are the connections that are served.
+// served are the connections being served.
 type served struct {
 	mu    sync.Mutex
 	conns map[*Conn]struct{}

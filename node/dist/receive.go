@@ -14,16 +14,16 @@ var (
 	errNoMessage   = errors.New("the message is missing")
 )
 
-// operation is how one kind of control message is received.
+// operation says how to receive one kind of control message.
 type operation struct {
-	args    string // the elements after the operation, a letter each, see fits
+	args    string // the elements after the operation, one letter each, see fits
 	message bool   // a second term follows
 	receive func(*Conn, *wire.Message) error
 }
 
-// operations are the control messages that a peer may send, given what we offer
-// in the handshake. Those with a trace token come from a traced process of any
-// peer; the answers to a message carry it on.
+// operations are the control messages that a peer may send, given what we offer in the
+// handshake. Those with a trace token come from a traced process of any peer; the
+// answers to a message carry it on.
 var operations = [...]operation{
 	wire.OpLink:           {"pp", false, (*Conn).recvLink},
 	wire.OpSend:           {".p", true, (*Conn).recvSend},
@@ -49,7 +49,7 @@ var operations = [...]operation{
 	wire.OpUnlinkIDAck:    {"ipp", false, (*Conn).recvIgnored},
 }
 
-// fits reports whether a term is what a letter stands for: a pid, a reference, an
+// fits reports whether a term is what the letter stands for: a pid, a reference, an
 // atom, a name or a pid, an integer, or anything.
 func fits(term []byte, letter byte) bool {
 	switch tag := etf.Tag(term[0]); letter {
@@ -67,8 +67,8 @@ func fits(term []byte, letter byte) bool {
 	return true
 }
 
-// handle takes one frame. An error ends the connection; what is merely wrong
-// inside a frame is logged.
+// handle handles one frame. An error ends the connection; what is merely wrong inside
+// a frame is logged.
 func (c *Conn) handle(frame []byte) error {
 	if len(frame) == 0 { // a tick, answered by being alive
 		c.rest()
@@ -92,7 +92,7 @@ func (c *Conn) handle(frame []byte) error {
 
 func (c *Conn) dispatch(m *wire.Message) error {
 	if m.Op < 0 || int(m.Op) >= len(operations) || operations[m.Op].receive == nil {
-		return fmt.Errorf("control message %d is not known", m.Op)
+		return fmt.Errorf("unknown control message %d", m.Op)
 	}
 	o := &operations[m.Op]
 	switch {
@@ -130,11 +130,11 @@ func (c *Conn) recvSend(m *wire.Message) error {
 	return c.hand(p, tokenAt(m, 2), m.Payload)
 }
 
-// maxToken bounds a trace token, which is kept as long as its message is handled. A
-// larger one, by its label, is not carried on.
+// maxToken bounds a trace token, which is kept while its message is handled. A larger
+// one, because of its label, is not carried on.
 const maxToken = 4 << 10
 
-// hand hands a message to a process, with its trace token, which is nil if it has none.
+// hand delivers a message to a process, with its trace token or nil.
 func (c *Conn) hand(p *Process, token, message []byte) error {
 	if len(token) > maxToken {
 		token = nil
@@ -145,7 +145,7 @@ func (c *Conn) hand(p *Process, token, message []byte) error {
 	if c.lines.n.Load() > 0 && c.putBehind(p, token, message) {
 		return nil
 	}
-	taken, err := c.weigh(message, ownMessage) // terms may be made of it
+	taken, err := c.weigh(message, ownMessage) // its terms may be decoded
 	if err != nil {
 		return err
 	}
@@ -155,7 +155,7 @@ func (c *Conn) hand(p *Process, token, message []byte) error {
 	return p.Receive(m)
 }
 
-// find returns the process that a pid or a name stands for, nil if there is none.
+// find returns the process that a pid or a name stands for, or nil.
 func (c *Conn) find(proc []byte) *Process {
 	if isAtom(proc) {
 		r := etf.NewReader(proc)
@@ -172,7 +172,7 @@ func (c *Conn) find(proc []byte) *Process {
 	return c.proto.Processes.ByID(id)
 }
 
-// recvExit is the end of a process of the peer that is linked with one of ours.
+// recvExit handles the end of a process of the peer that is linked to one of ours.
 func (c *Conn) recvExit(m *wire.Message) error {
 	from, to, reason := m.Args[0], m.Args[1], m.Args[m.N-1]
 	if !c.unlink(from, to) {
@@ -184,7 +184,7 @@ func (c *Conn) recvExit(m *wire.Message) error {
 	return nil
 }
 
-// recvExit2 is exit(Pid, Reason). Our processes trap exits, so only kill ends one.
+// recvExit2 handles exit(Pid, Reason). Our processes trap exits: only kill ends one.
 func (c *Conn) recvExit2(m *wire.Message) error {
 	p := c.find(m.Args[1])
 	if p == nil {
@@ -208,7 +208,7 @@ func (c *Conn) trapped(p *Process, from, reason []byte) error {
 	return c.hand(p, nil, message)
 }
 
-// text is a term as Erlang text, made only if it is logged.
+// text is a term that is formatted as Erlang text only if it is logged.
 type text []byte
 
 func (t text) LogValue() slog.Value {
@@ -216,8 +216,8 @@ func (t text) LogValue() slog.Value {
 	return slog.StringValue(string(etf.FormatRaw(nil, t, shown)))
 }
 
-// tokenAt returns the trace token that is the i-th argument, nil if there is none:
-// the elements that a message has without it are no more than i.
+// tokenAt returns argument i, a trace token, or nil if the message has only the i
+// arguments before it.
 func tokenAt(m *wire.Message, i int) []byte {
 	if i < m.N {
 		return m.Args[i]

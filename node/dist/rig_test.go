@@ -18,8 +18,8 @@ import (
 	"github.com/flake-go/flake/node/wire"
 )
 
-// Tests of connections run in bubbles of testing/synctest: time is virtual,
-// and a bubble in which a goroutine is left over fails.
+// Tests of connections run in bubbles of testing/synctest: time is virtual, and a
+// bubble fails if a goroutine is left over.
 
 const (
 	here     = "flake@127.0.0.1"
@@ -29,8 +29,8 @@ const (
 	ourID    = 1001
 	boxID    = 1 << 40
 
-	// flags are what a peer of today and we agree on, scalang what an old one
-	// and we do.
+	// flags are what a current peer and we agree on; scalang is the same for an old
+	// one.
 	flags   = handshake.Offered
 	scalang = 0x4dbc & handshake.Offered
 )
@@ -38,7 +38,7 @@ const (
 var (
 	ours      = etf.NewPid(here, 1001, 0, creation)
 	oursOld   = oldPid(here, 1001, creation&3)
-	gone      = etf.NewPid(here, 1002, 0, creation) // a pid of ours of which nothing is left
+	gone      = etf.NewPid(here, 1002, 0, creation) // a pid of ours that no longer exists
 	theirs    = etf.NewPid(there, 9, 1, 0x53a3c972)
 	theirsToo = etf.NewPid(there, 10, 0, 0x53a3c972)
 	ref3      = etf.NewRef(there, 0x53a3c972, 1, 2, 3)
@@ -72,11 +72,11 @@ type rig struct {
 	peer   net.Conn
 	local  *locals
 	log    *journal
-	stream func(net.Conn) net.Conn // what is in between, or nil
-	up     func(*Conn)             // is told of a connection before it is served, or nil
+	stream func(net.Conn) net.Conn // the layer in between, or nil
+	up     func(*Conn)             // called with a connection before it is served, or nil
 
 	mu sync.Mutex
-	in []byte // what the peer has read and the test has not
+	in []byte // read by the peer but not yet by the test
 }
 
 // connect returns a rig with a peer that reads.
@@ -86,7 +86,7 @@ func connect(t *testing.T, flags handshake.Flags) *rig {
 	return r
 }
 
-// connectDeaf returns a rig with a peer that does not.
+// connectDeaf returns a rig with a peer that does not read.
 func connectDeaf(t *testing.T, flags handshake.Flags) *rig {
 	return connectWith(t, flags, ticktime)
 }
@@ -94,7 +94,7 @@ func connectDeaf(t *testing.T, flags handshake.Flags) *rig {
 func connectWith(t *testing.T, flags handshake.Flags, ticktime time.Duration) *rig {
 	r := newRig(t, ticktime)
 	r.connectTo(there, flags)
-	synctest.Wait() // it is served, and nothing is left to be written
+	synctest.Wait() // it is being served, and nothing is left to write
 	return r
 }
 
@@ -116,7 +116,7 @@ func (r *rig) another() *rig {
 	}}
 }
 
-// connectTo connects a peer of the name.
+// connectTo connects a peer with this name.
 func (r *rig) connectTo(name string, flags handshake.Flags) {
 	var ourEnd net.Conn
 	ourEnd, r.peer = net.Pipe()
@@ -147,11 +147,11 @@ func (r *rig) listen() {
 	}
 }
 
-// send sends frames in one write. A connection that ends meanwhile is the
-// test's to see.
+// send sends frames in one write. The test will notice if the connection ends
+// meanwhile.
 func (r *rig) send(frames ...[]byte) { r.peer.Write(bytes.Join(frames, nil)) }
 
-// received returns the frames that the peer was sent, once nothing moves any more.
+// received returns the frames sent to the peer, once nothing moves any more.
 func (r *rig) received() [][]byte {
 	r.t.Helper()
 	synctest.Wait()
@@ -177,7 +177,7 @@ func (r *rig) want(frames ...[]byte) {
 	}
 }
 
-// alive tells whether the connection is still there.
+// alive reports whether the connection is still there.
 func (r *rig) alive() bool {
 	synctest.Wait()
 	select {
@@ -253,7 +253,7 @@ func down(item etf.Term, ref etf.Ref, reason etf.Atom) []byte {
 	return frame(etf.Tuple{number(wire.OpMonitorPExit), item, theirs, ref, reason})
 }
 
-// end has a process of the ID end.
+// end ends the process with the ID.
 func (r *rig) end(id uint64, reason etf.Atom) {
 	synctest.Wait()
 	r.proto.Ended(id, reason)
@@ -264,7 +264,7 @@ func (r *rig) tell(message etf.Term) { r.conn.say(external(message)) }
 
 func (c *Conn) say(message []byte) { c.post(answer{pid: []byte(theirs), message: message}) }
 
-// aside runs f as the answer to a message is made.
+// aside runs f the way an answer to a message is built aside.
 func (c *Conn) aside(f func()) bool { return (&Message{conn: c}).start(f, func() {}) }
 
 // quiet returns a connection that reads, writes and ticks only when told to.
@@ -273,10 +273,10 @@ func quiet() *Conn {
 	return newConn(context.Background(), p, Session{Peer: handshake.Peer{Name: there, Flags: flags}})
 }
 
-// everything is all that there is of the pool.
+// everything is the whole pool.
 const everything = MaxShared + MaxSmall
 
-// take has others hold n bytes more, who cannot be ended for it.
+// take makes others hold n more bytes, who cannot be ended for it.
 func (p *pool) take(n int) { p.held.Add(int64(n)) }
 func (p *pool) give(n int) { p.held.Add(-int64(n)) }
 
@@ -290,8 +290,8 @@ func (p *pool) nothing(t *testing.T) {
 
 func newShare(p *pool) *share { return &share{pool: p, end: func() {}} }
 
-// bubble runs a test in a bubble, with a connection to a peer of the flags. When
-// that has ended, the pool has all again.
+// bubble runs a test in a bubble, with a connection to a peer with these flags. When
+// that has ended, the pool must be full again.
 func bubble(t *testing.T, flags handshake.Flags, test func(t *testing.T, r *rig)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	"github.com/flake-go/flake/node/wire"
 )
 
-// post is send for any other goroutine than the reader, at any time.
+// post is send for any goroutine but the reader, at any time.
 func (c *Conn) post(a answer) {
 	c.send(a)
 	c.out.poke()
@@ -20,7 +20,7 @@ func (c *Conn) send(a answer) {
 	}
 }
 
-// sendHere sends an answer to the peer, whatever the node of its process.
+// sendHere sends an answer to the peer, whatever its process's node.
 func (c *Conn) sendHere(a answer) { c.out.end(c.appendAnswer(c.out.begin(), a)) }
 
 func (c *Conn) appendAnswer(b []byte, a answer) []byte {
@@ -31,15 +31,15 @@ func (c *Conn) appendAnswer(b []byte, a answer) []byte {
 	return append(c.appendHead(b, o, first, second, a.token), a.message...)
 }
 
-// nodeOf is the name of the node that a pid is of.
+// nodeOf returns the name of a pid's node.
 func nodeOf(pid []byte) []byte {
-	r := etf.NewReader(pid[1:]) // past the tag, all forms of a pid begin with the node
+	r := etf.NewReader(pid[1:]) // after the tag, every form of pid begins with the node
 	return r.Atom()
 }
 
-// appendHead appends {op, first, second} and begins the message. With a trace token that
-// is appended, and the operation is the one that has it. The second element of a send is
-// not used; peers that look expect the empty atom.
+// appendHead appends {op, first, second} and begins the message. If there is a trace
+// token it appends that and uses the operation that has one. The second element of a
+// send is unused, but peers that look expect the empty atom.
 func (c *Conn) appendHead(b []byte, o wire.Op, first, second, token []byte) []byte {
 	elements := 3
 	if token != nil {
@@ -55,7 +55,7 @@ func (c *Conn) appendHead(b []byte, o wire.Op, first, second, token []byte) []by
 	return append(b, etf.VersionMagic)
 }
 
-// traced are the operations that carry a trace token in place of one that does not.
+// traced maps operations to those that also carry a trace token.
 var traced = map[wire.Op]wire.Op{wire.OpSend: wire.OpSendTT, wire.OpAliasSend: wire.OpAliasSendTT}
 
 // sendControl sends a control message of terms.
@@ -76,11 +76,11 @@ func (c *Conn) sendExit(from, to []byte, reason string) {
 	c.sendControl(wire.OpExit, from, to, c.atom(reason))
 }
 
-// encode encodes a pid of ours as the peer can read it.
+// encode encodes a pid of ours so that the peer can read it.
 func (c *Conn) encode(p etf.Pid) []byte {
 	b, err := etf.Append(nil, p, c.caps)
 	if err != nil {
-		panic(fmt.Sprintf("dist: %v", err)) // a node name that the handshake let through
+		panic(fmt.Sprintf("dist: %v", err)) // a node name that passed the handshake
 	}
 	return b
 }

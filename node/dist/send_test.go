@@ -37,7 +37,7 @@ func TestAnswer(t *testing.T) {
 	}
 }
 
-// An old peer is told nothing in tags that it does not know.
+// An old peer gets no tags that it does not know.
 func TestOldPeer(t *testing.T) {
 	const (
 		head       = "\x70\x83h"
@@ -74,7 +74,7 @@ func TestOldPeer(t *testing.T) {
 	}
 }
 
-// A connection that has ended is told of once.
+// An ended connection is reported once.
 func TestDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ours, theirs := net.Pipe()

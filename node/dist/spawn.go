@@ -10,20 +10,19 @@ import (
 )
 
 // MaxSpawned bounds the functions of one peer that run at a time. More wait their
-// turn. All take room of MaxShared; if there is none, they are refused with
-// system_limit.
+// turn. All take room of MaxShared; without room they are refused with system_limit.
 const MaxSpawned = 64
 
-// MaxArguments bounds the bytes of the arguments of a function. They may come
-// back, in the result or in the stack of an exception, and are then there several
-// times over. More are refused with system_limit.
+// MaxArguments bounds the bytes of a function's arguments. They may come back, in the
+// result or in an exception's stack, and then exist several times over. More are
+// refused with system_limit.
 const MaxArguments = 1 << 20
 
 // functionSize is what a function takes besides its arguments: a goroutine.
 const functionSize = 8 << 10
 
-// Spawn is what a process does that a peer has spawned here. It returns the reason
-// that the process exits with.
+// Spawn is what a process spawned by a peer does here. It returns the process's exit
+// reason.
 type Spawn func(module, function etf.Atom, args []etf.Term) (reason etf.Term)
 
 // The flags of a SPAWN_REPLY.
@@ -32,14 +31,14 @@ const (
 	spawnedMonitor = 2
 )
 
-// spawn runs f on a goroutine of its own, and calls done at the end, whether f was
-// called or not. It gives back what was taken for it.
-func (c *Conn) spawn(f, done func(), taken int) bool {
-	if !c.share.take(functionSize) {
+// spawn runs f on its own goroutine, and calls done at the end, whether f ran or not.
+// It takes size bytes for that; at the end it gives back size and taken.
+func (c *Conn) spawn(f, done func(), size, taken int) bool {
+	if !c.share.take(size) {
 		c.share.give(taken)
 		return false
 	}
-	taken += functionSize
+	taken += size
 	c.proto.running.Go(func() {
 		defer done()
 		select {
@@ -57,7 +56,7 @@ func (c *Conn) spawn(f, done func(), taken int) bool {
 	return true
 }
 
-// guard turns a fault of ours in f into a line in the log.
+// guard logs a fault of ours in f.
 func (c *Conn) guard(f func()) {
 	defer func() {
 		if fault := recover(); fault != nil {
@@ -67,11 +66,11 @@ func (c *Conn) guard(f func()) {
 	f()
 }
 
-// A process that a peer has spawned is a goroutine: nobody can send to it, but
-// its end is told to who linked or monitored it in the request.
+// A process spawned by a peer is a goroutine: nobody can send to it, but whoever
+// linked to it or monitored it in the request is told its end.
 
-// spawnRequest is a SPAWN_REQUEST taken apart. All but the arguments are bytes
-// that stay when the frame is gone.
+// spawnRequest is a decoded SPAWN_REQUEST. All but the arguments are bytes that
+// outlive the frame.
 type spawnRequest struct {
 	ref, from, pid   []byte
 	module, function etf.Atom
@@ -105,14 +104,14 @@ func (c *Conn) recvSpawnRequest(m *wire.Message) error {
 	return nil
 }
 
-// begin runs q, and tells with began that it does, before its end is told. What
-// was taken for its arguments is given back.
+// begin runs q and calls began before its end is told. It gives back what was taken
+// for the arguments.
 func (c *Conn) begin(q spawnRequest, taken int, began func()) bool {
 	told := make(chan struct{})
 	runs := c.spawn(func() {
 		<-told
 		c.run(q)
-	}, func() {}, taken)
+	}, func() {}, functionSize, taken)
 	if runs {
 		began()
 	}
@@ -120,9 +119,9 @@ func (c *Conn) begin(q spawnRequest, taken int, began func()) bool {
 	return runs
 }
 
-// SpawnFor spawns a function for a process of the peer, linked with it or not, as
-// net_kernel does for nodes that send no spawn requests. It calls began with the
-// new pid, or returns in OTP's word why it does not.
+// SpawnFor spawns a function for a process of the peer, linked to it or not, as
+// net_kernel does for nodes that send no spawn requests. It calls began with the new
+// pid, or returns why it refuses, in OTP's word.
 func (m *Message) SpawnFor(owner []byte, link bool, module, function etf.Atom, arguments, options []byte, began func(pid []byte)) (refused string) {
 	c := m.conn
 	if string(nodeOf(owner)) != c.peer.Name {
@@ -158,7 +157,7 @@ func (m *Message) SpawnFor(owner []byte, link bool, module, function etf.Atom, a
 	return ""
 }
 
-// decodeSpawn says in OTP's word why it refuses.
+// decodeSpawn also returns why it refuses, in OTP's word.
 func (c *Conn) decodeSpawn(m *wire.Message) (q spawnRequest, why string, err error) {
 	r := etf.NewReader(m.Args[3])
 	r.Tuple()
@@ -188,8 +187,8 @@ func (c *Conn) decodeSpawn(m *wire.Message) (q spawnRequest, why string, err err
 	return q, "", nil
 }
 
-// decodeArguments decodes a list of arguments. Those that are beyond the limits
-// of etf.Decode are too much, not wrong.
+// decodeArguments decodes a list of arguments. Arguments beyond the limits of
+// etf.Decode are too many, not malformed.
 func decodeArguments(b []byte) (args []etf.Term, why string, err error) {
 	r := etf.NewReader(b)
 	r.Raw()
@@ -207,13 +206,13 @@ func decodeArguments(b []byte) (args []etf.Term, why string, err error) {
 	return args, "", nil
 }
 
-var errNoArguments = errors.New("the arguments are no list")
+var errNoArguments = errors.New("the arguments are not a list")
 
 // run is the life of a spawned process.
 func (c *Conn) run(q spawnRequest) {
 	reason, err := etf.Append(nil, c.exitReason(q), c.caps)
 	if err != nil {
-		reason = c.atom("badarg") // a result that the peer cannot read
+		reason = c.atom("badarg") // the peer cannot read the result
 	}
 	if q.flags&spawnedMonitor != 0 {
 		c.sendControl(wire.OpMonitorPExit, q.pid, q.from, q.ref, reason)
@@ -234,8 +233,8 @@ func (c *Conn) exitReason(q spawnRequest) (reason etf.Term) {
 	return c.proto.Spawn(q.module, q.function, q.args)
 }
 
-// spawnedPid makes a pid that no other process here has: its serial is not 0. To
-// peers without V4_NC an ID has 15 bits, and a serial 13.
+// spawnedPid makes a pid that no other process here has: its serial is not 0. For
+// peers without V4_NC an ID has 15 bits and a serial 13.
 func (c *Conn) spawnedPid() []byte {
 	const idBits, serials = 15, 1<<13 - 1
 	n := c.proto.spawned.Add(1)

@@ -13,7 +13,7 @@ import (
 	"github.com/flake-go/flake/node/wire"
 )
 
-// What is not spawned is refused in OTP's words.
+// Refusals to spawn are in OTP's words.
 func TestSpawnRefused(t *testing.T) {
 	big := new(big.Int).Lsh(big.NewInt(1), 8*etf.MaxIntegerBytes)
 	one, none := external(etf.List{int64(1)}), etf.List{}
@@ -56,8 +56,8 @@ func TestSpawnRefused(t *testing.T) {
 	}
 }
 
-// A function that is spawned is told to run, then how it ended, to who monitored it
-// or is linked with it.
+// A spawned function's start, then its end, is told to whoever monitors it or is
+// linked to it.
 func TestSpawned(t *testing.T) {
 	args := etf.List{int64(1), etf.Atom("x")}
 	for name, test := range map[string]struct {
@@ -142,7 +142,7 @@ func TestSpawnFor(t *testing.T) {
 					var pid []byte
 					began := func(p []byte) {
 						pid = p
-						time.Sleep(time.Nanosecond) // all else may run
+						time.Sleep(time.Nanosecond) // lets all others run
 						log.note("began")
 					}
 					r.local.flake.receive = func(c *Message) error {
@@ -168,8 +168,8 @@ func TestSpawnFor(t *testing.T) {
 	}
 }
 
-// Pids of spawned processes are as old peers know them, none is one of another process, and
-// it takes long until one comes again.
+// Old peers know the forms of spawned pids, none is another process's, and it takes
+// long until one is reused.
 func TestSpawnedPids(t *testing.T) {
 	c := quiet()
 	seen := make(map[string]bool)
@@ -237,8 +237,7 @@ func TestSpawnOptions(t *testing.T) {
 	}
 }
 
-// As many functions run at a time as MaxSpawned says; more wait. Those for which there
-// is no room are refused.
+// MaxSpawned functions run at a time; more wait. Those without room are refused.
 func TestMaxSpawned(t *testing.T) {
 	const functions = MaxSpawned + 3
 	bubble(t, flags, func(t *testing.T, r *rig) {
@@ -269,8 +268,8 @@ func TestMaxSpawned(t *testing.T) {
 	})
 }
 
-// What waits for its turn when the connection ends is not run, and gives back what
-// it held.
+// Functions still waiting when the connection ends do not run, and give back what they
+// held.
 func TestSpawnEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := connect(t, flags)
@@ -291,8 +290,8 @@ func TestSpawnEnds(t *testing.T) {
 	})
 }
 
-// A function may hold terms of the message it came by: the room that these take is
-// held until it ends, and without room it is refused.
+// A function may hold terms of its message: their room is held until it ends, and
+// without room it is refused.
 func TestGoHoldsItsMessage(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, r *rig) {
 		gate := make(chan struct{})

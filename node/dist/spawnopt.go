@@ -7,7 +7,7 @@ import (
 )
 
 // spawnFlags reads the options of a spawn, of which link and monitor have an effect
-// here. Not ok: OTP answers badopt.
+// here. If they are not ok, OTP answers badopt.
 func spawnFlags(options []byte) (flags int64, ok bool) {
 	term, _ := etf.Decode(options)
 	list, ok := etf.Elements(term)
@@ -30,7 +30,7 @@ func spawnFlags(options []byte) (flags int64, ok bool) {
 	return flags, true
 }
 
-// fitsOption reports whether OTP has a spawn option of the name that takes the value.
+// fitsOption reports whether OTP has a spawn option of this name and value.
 func fitsOption(name, value etf.Term) bool {
 	number, isNumber := value.(int64)
 	word, _ := value.(etf.Atom)
@@ -53,7 +53,7 @@ func fitsOption(name, value etf.Term) bool {
 			return len(t) != 2 || t[0] != etf.Atom("alias") && t[0] != etf.Atom("tag")
 		})
 	case etf.Atom("reply"), etf.Atom("reply_tag"):
-		return true // of the caller's own node
+		return true // on the caller's own node
 	}
 	return false
 }

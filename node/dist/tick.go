@@ -2,17 +2,16 @@ package dist
 
 import "time"
 
-// maxTick is the longest time between two of our ticks: some peers hang up
-// after 30 s of silence, whatever our net_ticktime is.
+// maxTick is the longest time between two of our ticks: some peers hang up after 30 s
+// of silence, whatever our net_ticktime.
 const maxTick = 15 * time.Second
 
-// tick sends a tick when nothing else was sent for a quarter of net_ticktime,
-// and writes what others than the reader appended.
+// tick sends a tick when nothing else was sent for a quarter of net_ticktime, and
+// writes what others than the reader appended.
 //
-// It also moves the deadlines along, once a tick instead of once a read: a
-// peer that sends nothing for net_ticktime, or takes nothing for so long, is
-// down within a quarter more. Of a large write each part that the peer takes
-// moves them, too.
+// It also moves the deadlines, once a tick instead of once a read: a peer that sends
+// or takes nothing for net_ticktime is down within a quarter more. Each part of a
+// large write that the peer takes moves them too.
 func (c *Conn) tick() {
 	ticks := time.Tick(min(c.proto.NetTicktime/4, maxTick))
 	var received, written uint64
@@ -41,7 +40,7 @@ func (c *Conn) tick() {
 	}
 }
 
-// extend moves the deadlines that are asked for to net_ticktime from now.
+// extend moves the deadlines asked for to net_ticktime from now.
 func (c *Conn) extend(read, write bool) error {
 	deadline := time.Now().Add(c.proto.NetTicktime)
 	if read {

@@ -11,7 +11,7 @@ import (
 	"github.com/flake-go/flake/node/wire"
 )
 
-// pass lets time pass, in which the peer ticks often enough to stay.
+// pass lets time pass while the peer ticks often enough to stay.
 func (r *rig) pass(d time.Duration) {
 	const step = 10 * time.Second
 	for ; d > 0; d -= step {
@@ -21,7 +21,7 @@ func (r *rig) pass(d time.Duration) {
 	synctest.Wait()
 }
 
-// Who is idle is ticked four times in net_ticktime, whatever he sends himself.
+// An idle peer is ticked four times in net_ticktime, whatever it sends itself.
 func TestTicks(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, r *rig) {
 		r.send(bytes.Repeat(tick, 1000))
@@ -40,8 +40,8 @@ func TestTicks(t *testing.T) {
 	})
 }
 
-// A long net_ticktime does not make long pauses: some peers would hang up. A short
-// one makes short ones.
+// A long net_ticktime does not make long pauses, at which some peers would hang up. A
+// short one makes short ones.
 func TestMaxTick(t *testing.T) {
 	for ticktime, want := range map[time.Duration]time.Duration{time.Hour: maxTick, 8 * time.Second: 2 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
@@ -54,7 +54,7 @@ func TestMaxTick(t *testing.T) {
 	}
 }
 
-// Who was sent something is not ticked.
+// A peer that was sent something is not ticked.
 func TestNoTickBesidesAnswers(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, r *rig) {
 		time.Sleep(ticktime / 8)
@@ -66,7 +66,7 @@ func TestNoTickBesidesAnswers(t *testing.T) {
 	})
 }
 
-// Who is silent for net_ticktime is cut off.
+// A peer silent for net_ticktime is cut off.
 func TestSilentPeer(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, r *rig) {
 		time.Sleep(time.Second)
@@ -86,7 +86,7 @@ func TestSilentPeer(t *testing.T) {
 	})
 }
 
-// To tick is not to ask for something.
+// A tick does not count as asking.
 func TestAsked(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, r *rig) {
 		start := time.Now()
@@ -107,8 +107,8 @@ func TestAsked(t *testing.T) {
 	})
 }
 
-// Who takes nothing is not listened to, and cut off though it ticks; meanwhile
-// others are served.
+// A peer that reads nothing is not listened to, and is cut off although it ticks;
+// meanwhile others are served.
 func TestDeafPeer(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, other *rig) {
 		r := connectDeaf(t, flags)
@@ -116,7 +116,7 @@ func TestDeafPeer(t *testing.T) {
 		go func() {
 			defer close(done)
 			for r.alive() {
-				r.send(monitorP(gone, ref3), tick) // until we are listened to no more
+				r.send(monitorP(gone, ref3), tick) // until nobody listens to us
 				time.Sleep(10 * time.Second)
 			}
 		}()
@@ -135,7 +135,7 @@ func TestDeafPeer(t *testing.T) {
 	})
 }
 
-// Who takes little, but takes it, stays.
+// A slow reader stays.
 func TestSlowPeer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := connectDeaf(t, flags)
@@ -144,7 +144,7 @@ func TestSlowPeer(t *testing.T) {
 			defer close(done)
 			b := make([]byte, len(down(gone, ref3, "noproc")))
 			for {
-				time.Sleep(ticktime/3 + time.Second) // at no time when we tick
+				time.Sleep(ticktime/3 + time.Second) // never at the time of a tick
 				if _, err := r.peer.Read(b); err != nil {
 					return
 				}
@@ -161,8 +161,8 @@ func TestSlowPeer(t *testing.T) {
 	})
 }
 
-// So does who takes a large answer piece by piece, whoever writes it; not who
-// stops taking it.
+// So does a peer that reads a large answer piece by piece, whoever writes it, but not
+// one that stops reading.
 func TestSlowPeerLargeAnswer(t *testing.T) {
 	answer := make([]byte, 20*fullOutput)
 	for name, ask := range map[string]func(r *rig){
@@ -198,7 +198,7 @@ func TestSlowPeerLargeAnswer(t *testing.T) {
 	}
 }
 
-// What waits for a peer is bounded.
+// Output waiting for a peer is bounded.
 func TestMaxOutput(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := connectDeaf(t, flags)

@@ -4,9 +4,9 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// answerToken is the seq_trace token of what a process sends in answer to a
-// message with the token: as a BEAM does, it counts the message, and says who sends
-// it and what number it had seen. Nil of what is no token.
+// answerToken is the seq_trace token of an answer to a message with this token. As in
+// a BEAM, it counts the message, and says who sends it and which number the sender had
+// seen. It is nil for what is not a token.
 //
 //	{Flags, Label, Serial, From, LastSerial}
 func (c *Conn) answerToken(p *Process, token []byte) []byte {

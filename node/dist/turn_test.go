@@ -8,7 +8,7 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// turns has n goroutines post a large answer each, in turns. They note how they
+// turns starts n goroutines that each post a large answer, in turns, and log how they
 // fare.
 func (r *rig) turns(n, size int, log *journal) {
 	message := external(make([]byte, size))
@@ -40,7 +40,12 @@ func TestTurn(t *testing.T) {
 		if got := r.proto.shared.held.Load(); got < 2*size || got > 2*size+functionSize*3+100 {
 			t.Errorf("%d bytes are held for one answer of %d", got, size)
 		}
-		r.conn.say(external(etf.Atom("small")))
+		if done, ok := r.conn.takeTurn(ownLarge); !ok {
+			t.Error("a small answer is refused")
+		} else {
+			r.conn.say(external(etf.Atom("small"))) // without waiting for the large ones
+			done()
+		}
 		go r.listen()
 		if got := log.take(); strings.Count(got, "turn") != 2 || strings.Count(got, "done") != 3 {
 			t.Errorf("once it reads: %q", got)
@@ -62,7 +67,7 @@ func TestTurn(t *testing.T) {
 	})
 }
 
-// Without room a large answer is refused, and one that is not large is not.
+// Without room a large answer is refused, but not a small one.
 func TestTurnWithoutRoom(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, r *rig) {
 		var log journal
@@ -79,7 +84,7 @@ func TestTurnWithoutRoom(t *testing.T) {
 	})
 }
 
-// With the connection all turns end, and what they held is given back.
+// Turns end with the connection, and what they held is given back.
 func TestTurnEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log journal

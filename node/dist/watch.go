@@ -8,17 +8,17 @@ import (
 )
 
 // MaxWatches bounds the monitors, and the links, that one peer may hold on our
-// processes. One more is answered as if the process had ended, with the reason
-// system_limit. What they hold beyond a dozen or so is of [MaxShared], and one for
-// which that has no room is answered likewise.
+// processes. One more is answered as if the process had ended, with reason
+// system_limit. So is one for which [MaxShared] has no room; beyond a dozen or so they
+// count there.
 const MaxWatches = 1 << 17
 
 // watchSize is what a monitor or a link takes besides its terms, as measured.
 const watchSize = 160
 
-// watches are the monitors and links that the peer's processes hold on ours. A
-// monitor that comes and goes with every call costs no lock but the connection's own,
-// and its reference is kept as it came.
+// watches are the monitors and links that the peer's processes hold on ours. A monitor
+// set and removed with every call costs no lock but the connection's own; its
+// reference is kept as it came.
 type watches struct {
 	mu       sync.Mutex
 	monitors monitors
@@ -26,12 +26,11 @@ type watches struct {
 
 	held    int // bytes of monitors and links
 	account account
-	spare   account // for those to come
 }
 
 type link struct {
 	process uint64
-	ours    string // our pid, as the peer gave it
+	ours    string // our pid, as the peer wrote it
 	theirs  string
 }
 
@@ -39,54 +38,54 @@ func (l link) size() int { return watchSize + len(l.ours) + len(l.theirs) }
 
 func (w *watches) init(s *share) {
 	w.account = account{share: s, own: ownWatches}
-	w.spare = account{share: s, own: ownSpare, spare: true}
 	w.clear()
 }
 
 func (w *watches) clear() {
 	w.monitors.clear()
 	w.links = lean[link, struct{}]{}
-	w.grow(-w.held)
+	w.held = 0
+	w.account.hold(0)
+}
+
+// settle counts what is held, with spares for later monitors, so that not every call
+// asks the pool. It reports whether there is room.
+func (w *watches) settle() bool {
+	return w.account.hold(w.held + w.monitors.idle() + w.links.idle())
+}
+
+// shrink releases what is held for later ones.
+func (w *watches) shrink() {
+	w.monitors.shrink()
+	w.links.shrink()
 	w.settle()
 }
 
-// settle counts what is held in vain, or lets go of it.
-func (w *watches) settle() {
-	if !w.spare.hold(w.monitors.idle() + w.links.idle()) {
+// add changes what is held by n bytes.
+func (w *watches) add(n int) {
+	if w.held += n; !w.settle() {
 		w.shrink()
 	}
 }
 
-func (w *watches) shrink() {
-	w.monitors.shrink()
-	w.links.shrink()
-	w.spare.hold(0)
-}
-
-// grow changes what is held by n bytes, if there is room.
-func (w *watches) grow(n int) bool {
-	if !w.account.hold(w.held + n) {
-		return false
-	}
-	w.held += n
-	return true
-}
-
 func (w *watches) addMonitor(process uint64, ref, item, by []byte) bool {
 	w.forgetMonitor(ref)
-	size := watchSize + len(ref) + len(item) + len(by)
-	if w.monitors.n >= MaxWatches || !w.grow(size) {
+	if w.monitors.n >= MaxWatches {
 		return false
 	}
-	w.held += w.monitors.add(process, ref, item, by) - size
-	return true
+	w.held += w.monitors.add(process, ref, item, by)
+	if w.settle() {
+		return true
+	}
+	w.forgetMonitor(ref)
+	w.shrink()
+	return false
 }
 
 func (w *watches) forgetMonitor(ref []byte) {
 	if m := w.monitors.take(ref); m != nil {
-		w.grow(-m.size())
 		w.monitors.spare(m)
-		w.settle()
+		w.add(-m.size())
 	}
 }
 
@@ -94,20 +93,25 @@ func (w *watches) addLink(l link) bool {
 	if _, ok := w.links.all[l]; ok {
 		return true
 	}
-	if len(w.links.all) >= MaxWatches || !w.grow(l.size()) {
+	if len(w.links.all) >= MaxWatches {
 		return false
 	}
 	w.links.set(l, struct{}{})
-	return true
+	w.held += l.size()
+	if w.settle() {
+		return true
+	}
+	w.forgetLink(l)
+	w.shrink()
+	return false
 }
 
-// forgetLink reports whether there was one.
+// forgetLink removes a link, and reports whether it existed.
 func (w *watches) forgetLink(l link) bool {
 	_, linked := w.links.all[l]
 	if linked {
 		w.links.remove(l)
-		w.grow(-l.size())
-		w.settle()
+		w.add(-l.size())
 	}
 	return linked
 }
@@ -164,12 +168,12 @@ func (c *Conn) recvUnlink(m *wire.Message) error {
 
 func (c *Conn) recvUnlinkID(m *wire.Message) error {
 	id, from, to := m.Args[0], m.Args[1], m.Args[2]
-	c.unlink(from, to) // first: no exit signal comes behind the acknowledgement
+	c.unlink(from, to) // first: no exit signal may follow the acknowledgement
 	c.sendControl(wire.OpUnlinkIDAck, id, to, from)
 	return nil
 }
 
-// unlink forgets a link, and reports whether there was one.
+// unlink removes a link, and reports whether it existed.
 func (c *Conn) unlink(from, to []byte) bool {
 	_, id, _ := etf.PidParts(to)
 	l := link{id, string(to), string(from)}
@@ -178,8 +182,8 @@ func (c *Conn) unlink(from, to []byte) bool {
 	return c.watches.forgetLink(l)
 }
 
-// watch sees to it that the end of a process is told which has ended since it was
-// found: its end may have been told to all before the watch was set.
+// watch tells the end of a process that has ended since it was found: its end may have
+// been told to all before the watch was set.
 func (c *Conn) watch(p *Process) {
 	if c.proto.Processes.ByID(p.ID) == nil {
 		c.ended(p.ID, etf.Atom("noproc"))
@@ -191,16 +195,16 @@ func (c *Conn) ended(id uint64, reason etf.Term) {
 	c.tell(c.reason(reason), func(process uint64) bool { return process == id })
 }
 
-// endedAll tells them that all of ours have.
+// endedAll tells them that all of ours have ended.
 func (c *Conn) endedAll(reason string) {
 	c.tell(c.atom(reason), func(uint64) bool { return true })
 }
 
-// maxReason bounds the reason of an end, which all who watch are told.
+// maxReason bounds an exit reason, which everyone who watches is told.
 const maxReason = 200
 
-// reason encodes the reason of an end. One that is large, or that the peer cannot
-// read, is killed to it.
+// reason encodes an exit reason. A large one, or one that the peer cannot read,
+// becomes killed.
 func (c *Conn) reason(reason etf.Term) []byte {
 	b, err := etf.Append(nil, reason, c.caps)
 	if err != nil || len(b) > maxReason {
@@ -228,7 +232,7 @@ func (c *Conn) tell(reason []byte, of func(process uint64) bool) {
 	c.out.poke()
 }
 
-// unwatchAll forgets all, at the end of the connection.
+// unwatchAll removes all watches, at the end of the connection.
 func (c *Conn) unwatchAll() {
 	c.watches.mu.Lock()
 	defer c.watches.mu.Unlock()

@@ -14,8 +14,8 @@ import (
 	"github.com/flake-go/flake/node/wire"
 )
 
-// A monitor on a process ends with the reason of its end, and everything that
-// the peer sent goes back as it was.
+// A monitor on a process ends with the process's exit reason, and returns everything
+// the peer sent byte for byte.
 func TestMonitor(t *testing.T) {
 	for item, pid := range map[string]etf.Term{"name": etf.Atom("flake"), "pid": ours, "old pid": oursOld} {
 		for words, ref := range map[string]etf.Ref{"3": ref3, "4": ref4, "5": ref5, "old 3": oldRef(there, 1)} {
@@ -85,7 +85,7 @@ func TestDemonitor(t *testing.T) {
 	})
 }
 
-// The end of a process is told to those who watch it, and of the next of its name again.
+// The end of a process is told to its watchers, and that of the next of its name too.
 func TestEnded(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, r *rig) {
 		box := etf.NewPid(here, 0, 1<<8, creation)
@@ -106,7 +106,7 @@ func TestEnded(t *testing.T) {
 	})
 }
 
-// The reason of an end is any term, unless it is large or the peer cannot read it.
+// An exit reason is any term, unless it is large or the peer cannot read it.
 func TestReasons(t *testing.T) {
 	for _, test := range []struct{ reason, want etf.Term }{
 		{etf.Tuple{etf.Atom("a")}, etf.Tuple{etf.Atom("a")}},
@@ -133,7 +133,7 @@ func TestReasons(t *testing.T) {
 	}
 }
 
-// A process that ends while it is being watched has not got away.
+// A process that ends while the watch is being set does not escape it.
 func TestMonitorRace(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, r *rig) {
 		r.local.onFind = func(l *locals) { delete(l.names, "flake") }
@@ -170,7 +170,7 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// some returns the frames that there are.
+// some returns the frames that are not nil.
 func some(frame []byte) [][]byte {
 	if frame == nil {
 		return nil
@@ -178,7 +178,7 @@ func some(frame []byte) [][]byte {
 	return [][]byte{frame}
 }
 
-// UNLINK_ID of a link that is not there is acknowledged all the same.
+// UNLINK_ID of a missing link is still acknowledged.
 func TestUnlinkIDOfNone(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, r *rig) {
 		r.send(frame(etf.Tuple{number(wire.OpUnlinkID), int64(7), theirs, gone}))
@@ -186,7 +186,7 @@ func TestUnlinkIDOfNone(t *testing.T) {
 	})
 }
 
-// Monitors and links of one peer have a bound, which taking one back moves.
+// A peer's monitors and links have a bound; removing one makes room.
 func TestMaxWatches(t *testing.T) {
 	flake := etf.Atom("flake")
 	setLink := func(from etf.Pid) []byte { return frame(etf.Tuple{number(wire.OpLink), from, ours}) }
@@ -224,7 +224,7 @@ func TestMaxWatches(t *testing.T) {
 	}
 }
 
-// At the end of the node whoever watches is told.
+// When the node ends, whoever watches is told.
 func TestShutdown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := connect(t, flags)
@@ -242,8 +242,8 @@ func TestShutdown(t *testing.T) {
 	})
 }
 
-// It is told within shutdownTime or not at all, however slowly it takes what is
-// written, and whenever it is ticked.
+// That is told within shutdownTime or not at all, however slowly the peer reads, and
+// whenever it is ticked.
 func TestShutdownEnds(t *testing.T) {
 	for name, pause := range map[string]time.Duration{
 		"takes nothing": time.Hour, "takes little": shutdownTime / 2,

@@ -2,7 +2,7 @@ package epmd
 
 import "encoding/binary"
 
-// Alive2Req is ALIVE2_REQ: a node registers for as long as it keeps the connection open.
+// Alive2Req is ALIVE2_REQ: a node registers while it keeps the connection open.
 type Alive2Req struct{ Node Node }
 
 // Append adds the request to dst.

@@ -11,9 +11,9 @@ import (
 )
 
 var (
-	// ErrNameTaken is a registration refused because a living node has the name.
+	// ErrNameTaken means that a living node has the name.
 	ErrNameTaken = errors.New("a node of that name is already registered")
-	// ErrNotFound is a name that no node has registered.
+	// ErrNotFound means that no node has registered the name.
 	ErrNotFound = errors.New("no node of that name is registered")
 )
 
@@ -51,7 +51,7 @@ func Names(ctx context.Context, addr string) ([]NodeName, error) {
 	return resp.Names, nil
 }
 
-// request asks on a connection of its own, as EPMD answers one request on each.
+// request asks on its own connection, because EPMD answers one request on each.
 func request(ctx context.Context, addr string, req, resp message, read readFunc) error {
 	conn, err := dial(ctx, addr)
 	if err != nil {
@@ -98,7 +98,7 @@ func exchange(ctx context.Context, conn net.Conn, req, resp message, read readFu
 	return conn.SetDeadline(time.Time{})
 }
 
-// appendRequest adds req to dst as it goes onto the stream, with its length.
+// appendRequest adds req to dst as the stream carries it, with its length.
 func appendRequest(dst []byte, req message) ([]byte, error) {
 	at := len(dst)
 	dst, err := req.Append(append(dst, 0, 0))
@@ -132,7 +132,7 @@ func readPort2Resp(r io.Reader) ([]byte, error) {
 	return more(r, buf, int(binary.BigEndian.Uint16(buf[len(buf)-2:])))
 }
 
-// more reads n bytes, at most 64 KiB as lengths have 16 bits, behind those in buf.
+// more reads n bytes after those in buf, at most 64 KiB because lengths have 16 bits.
 func more(r io.Reader, buf []byte, n int) ([]byte, error) {
 	at := len(buf)
 	buf = append(buf, make([]byte, n)...)

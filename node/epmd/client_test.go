@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// startLiar answers every connection with the same bytes and closes it, or, if hang, does not.
+// startLiar answers every connection with the same bytes and closes it, unless hang.
 func startLiar(t *testing.T, answer string, hang bool) string {
 	t.Helper()
 	l, err := net.Listen("tcp", anyPort)

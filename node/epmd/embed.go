@@ -16,8 +16,8 @@ import (
 	"github.com/flake-go/flake/node/reserve"
 )
 
-// provide starts an EPMD where nobody listens: OTP's daemon if it is installed, as erl
-// does, for it outlives us; else our own.
+// provide starts an EPMD where nobody listens: OTP's daemon if it is installed, as erl does,
+// because it outlives us; else our own.
 func (k *Keeper) provide(ctx context.Context) error {
 	if path, err := exec.LookPath(k.program); err == nil {
 		err := k.startDaemon(ctx, path)
@@ -54,7 +54,7 @@ func (k *Keeper) startDaemon(ctx context.Context, path string) error {
 	}
 }
 
-// serve starts an own EPMD at all addresses it is to have, or at none.
+// serve starts our own EPMD at all its addresses, or at none.
 func (k *Keeper) serve() error {
 	ls, err := listen(k.Port)
 	if err != nil {
@@ -67,8 +67,8 @@ func (k *Keeper) serve() error {
 	return nil
 }
 
-// listen opens the port at the addresses of ERL_EPMD_ADDRESS and on the loopback, at all
-// addresses if it is not set, as the daemon does.
+// listen opens the port at the addresses of ERL_EPMD_ADDRESS and on the loopback; if that is
+// not set, at all addresses, as the daemon does.
 func listen(port uint16) (ls []net.Listener, err error) {
 	hosts, optional, err := hosts(os.Getenv("ERL_EPMD_ADDRESS"))
 	if err != nil {
@@ -89,8 +89,8 @@ func listen(port uint16) (ls []net.Listener, err error) {
 	return ls, nil
 }
 
-// hosts are the addresses to listen at. That of the loopback of IPv6 is optional unless it
-// is asked for: the system may have none.
+// hosts returns the addresses to listen at. The IPv6 loopback is optional unless it is asked
+// for: the system may have none.
 func hosts(env string) (hosts []string, optional string, err error) {
 	for _, host := range strings.FieldsFunc(env, func(r rune) bool { return r == ',' || r == ' ' }) {
 		ip, err := netip.ParseAddr(host)
@@ -111,7 +111,7 @@ func hosts(env string) (hosts []string, optional string, err error) {
 	return hosts, optional, nil
 }
 
-// stopServing ends an own EPMD, and says who else loses it.
+// stopServing ends our own EPMD, and reports who else loses it.
 func (k *Keeper) stopServing() {
 	if k.server == nil {
 		return

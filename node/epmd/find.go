@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// ErrOff is a question in mode Off, where there is no EPMD to ask.
+// ErrOff is returned in mode Off, where there is no EPMD to ask.
 var ErrOff = errors.New("EPMD is off")
 
-// Find asks the EPMD of a node's host where the node, name@host, listens. It
-// gives ErrNotFound if it is not registered there, and ErrOff in that mode.
+// Find asks the EPMD of a node's host where the node, name@host, listens. It returns
+// ErrNotFound if the node is not registered, and ErrOff in that mode.
 func (k *Keeper) Find(ctx context.Context, nodename string) (n Node, host string, err error) {
 	name, host, err := splitName(nodename)
 	if err != nil {
@@ -35,7 +35,7 @@ func (k *Keeper) StartAs(ctx context.Context, nodename string) error {
 	return k.Start(ctx)
 }
 
-// addrOf is the EPMD that knows the nodes of host: for our own host the one we use.
+// addrOf returns the EPMD that knows the nodes of host: for our own host, the one we use.
 func (k *Keeper) addrOf(host string) string {
 	ip := net.ParseIP(host)
 	if host == k.Host || host == "localhost" || ip != nil && ip.IsLoopback() {

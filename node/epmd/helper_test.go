@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// testPatience bounds every wait of the tests; no test takes it while all is well.
+// testPatience bounds every wait of the tests; none takes that long while all is well.
 const testPatience = time.Minute
 
 func await(t *testing.T, what string, cond func() bool) {
@@ -29,7 +29,7 @@ func await(t *testing.T, what string, cond func() bool) {
 	}
 }
 
-// noLeak has the test fail if goroutines of this package are left when all else is cleaned up.
+// noLeak fails the test if goroutines of this package are left after cleanup.
 func noLeak(t *testing.T) {
 	t.Cleanup(func() {
 		var left []string
@@ -78,7 +78,7 @@ func startServer(t *testing.T, addr string, prepare func(*Server)) (*Server, str
 
 const anyPort = "127.0.0.1:0"
 
-// freePort is a port on which nobody listens.
+// freePort returns a port on which nobody listens.
 func freePort(t *testing.T) uint16 {
 	t.Helper()
 	l, err := net.Listen("tcp", anyPort)
@@ -96,7 +96,7 @@ func talk(t *testing.T, addr, raw string) string {
 	if _, err := io.WriteString(conn, raw); err != nil {
 		t.Fatal(err)
 	}
-	// A server that closes on unread bytes resets the connection: that is an end as well.
+	// A server that closes on unread bytes resets the connection: that is also an end.
 	answer, _ := io.ReadAll(conn)
 	return string(answer)
 }

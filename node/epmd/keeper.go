@@ -14,17 +14,17 @@ const (
 	retryMin = 100 * time.Millisecond
 	retryMax = 10 * time.Second
 
-	// nameTime is how long a start waits for its name: an EPMD may be late to see that a
-	// node of the name has just ended.
+	// nameTime is how long a start waits for its name: an EPMD may be slow to notice that a
+	// node of that name has just ended.
 	nameTime = time.Second
 
-	// patience is how long an EPMD that was not ours may be gone before mode Auto starts
-	// another: whoever restarts it must find its port free.
+	// patience is how long another's EPMD may be gone before mode Auto starts one: whoever
+	// restarts it must find its port free.
 	patience = 30 * time.Second
 )
 
-// Keeper keeps one node registered, anew whenever its EPMD is lost. Set the fields, then
-// Start, and before it Prepare where others may need the EPMD sooner.
+// Keeper keeps one node registered, and registers it anew whenever its EPMD is lost. Set the
+// fields, then Start; Prepare first if others may need the EPMD sooner.
 type Keeper struct {
 	Mode     Mode   // Auto if empty
 	Port     uint16 // of the EPMD in mode Auto, 0 for DefaultPort
@@ -45,7 +45,7 @@ type Keeper struct {
 	done    chan struct{}
 }
 
-// Prepare sees to it, in mode Auto, that there is an EPMD. Close ends it if it is our own.
+// Prepare makes sure, in mode Auto, that there is an EPMD. Close ends it if it is our own.
 func (k *Keeper) Prepare(ctx context.Context) error {
 	if err := k.fill(); err != nil || k.Mode != Auto {
 		return err
@@ -57,10 +57,10 @@ func (k *Keeper) Prepare(ctx context.Context) error {
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return k.provide(ctx)
 	}
-	return nil // what else there may be is Start's to tell
+	return nil // Start reports anything else
 }
 
-// fill sets what was left zero.
+// fill sets zero fields to their defaults.
 func (k *Keeper) fill() (err error) {
 	if k.Log == nil {
 		k.Log = slog.Default()
@@ -80,8 +80,8 @@ func (k *Keeper) fill() (err error) {
 	return err
 }
 
-// Start registers the node and keeps it so until Close or the end of ctx. It fails if the
-// first registration does, with ErrNameTaken if the name is in use.
+// Start registers the node and keeps it registered until Close or the end of ctx. It fails if
+// the first registration does, with ErrNameTaken if the name is in use.
 func (k *Keeper) Start(ctx context.Context) error {
 	if err := k.fill(); err != nil {
 		return err
@@ -110,7 +110,7 @@ func (k *Keeper) Start(ctx context.Context) error {
 	return nil
 }
 
-// Close unregisters the node and stops an own EPMD. It may be called again, or before Start.
+// Close unregisters the node and stops our own EPMD. It may be called again, or before Start.
 func (k *Keeper) Close() {
 	if k.done == nil {
 		k.stopServing()
@@ -120,7 +120,7 @@ func (k *Keeper) Close() {
 	<-k.done
 }
 
-// State is which EPMD the node uses now.
+// State returns which EPMD the node uses now.
 func (k *Keeper) State() State {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -165,8 +165,8 @@ func (k *Keeper) renew(ctx context.Context) *Registration {
 	}
 }
 
-// register tries once. Where nobody listens, mode Auto starts an EPMD first, unless there
-// was another one a moment ago.
+// register tries once. If nobody listens, mode Auto first starts an EPMD, unless there was
+// another's a moment ago.
 func (k *Keeper) register(ctx context.Context) (*Registration, error) {
 	addr := k.Mode.addr(k.Port)
 	reg, err := Register(ctx, addr, k.Node)
@@ -185,7 +185,7 @@ func (k *Keeper) register(ctx context.Context) (*Registration, error) {
 	return reg, nil
 }
 
-// lost reports that the node is not registered. The same failure again is reported no more.
+// lost reports that the node is not registered. It does not repeat the same failure.
 func (k *Keeper) lost(err error) {
 	old := k.State()
 	s := State{Addr: old.Addr, Serving: k.server != nil, Err: err}

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// newKeeper makes a keeper in mode Auto whose changes of state arrive on the channel. It
-// knows no daemon, and has little patience.
+// newKeeper makes a keeper in mode Auto that sends changes of state to the channel. It knows
+// no daemon, and has little patience.
 func newKeeper(t *testing.T, name string, port uint16) (*Keeper, chan State) {
 	states := make(chan State, 100)
 	k := &Keeper{Port: port, Node: Node{Name: name, Port: 4711}, Log: quiet, OnChange: func(s State) { states <- s },
@@ -75,7 +75,7 @@ func TestKeepersTakeOverTheEPMD(t *testing.T) {
 	}
 }
 
-// What ERL_EPMD_ADDRESS names is listened at, and the loopback.
+// The EPMD listens at the addresses in ERL_EPMD_ADDRESS, and the loopback.
 func TestAddresses(t *testing.T) {
 	noLeak(t)
 	for _, tt := range []struct {
@@ -115,8 +115,7 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// An EPMD that is there before the node is registered serves others, and is one with the
-// node's.
+// An EPMD that exists before the node registers serves others, and the node uses the same one.
 func TestPrepare(t *testing.T) {
 	noLeak(t)
 	ctx := testContext(t)
@@ -162,7 +161,7 @@ func TestKeeperIsPatient(t *testing.T) {
 	awaitState(t, states, "registered again", func(s State) bool { return s.Registered && !s.Serving })
 }
 
-// Who loses the EPMD with us is named.
+// Those that lose the EPMD with us are named.
 func TestKeeperTellsWhoLosesItsEPMD(t *testing.T) {
 	noLeak(t)
 	for _, others := range [][]string{nil, {"other", "another"}} {
@@ -276,7 +275,7 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// An EPMD may be late to see that the last node of the name has ended.
+// An EPMD may be slow to notice that the last node of the name has ended.
 func TestKeeperWaitsForItsName(t *testing.T) {
 	noLeak(t)
 	l, err := net.Listen("tcp", joinPort(loopback, 0))

@@ -17,7 +17,7 @@ const (
 
 const defaultPort = 4369
 
-// DefaultPort is EPMD's port: ERL_EPMD_PORT in the environment if set, else 4369.
+// DefaultPort returns EPMD's port: ERL_EPMD_PORT in the environment if set, else 4369.
 func DefaultPort() (uint16, error) {
 	env := os.Getenv("ERL_EPMD_PORT")
 	if env == "" {
@@ -30,7 +30,7 @@ func DefaultPort() (uint16, error) {
 	return uint16(port), nil
 }
 
-// addr is where the EPMD of this mode is reached, empty for Off.
+// addr returns the address of this mode's EPMD, empty for Off.
 func (m Mode) addr(port uint16) string {
 	switch m {
 	case Auto:

@@ -61,7 +61,7 @@ func (m *NamesResp) Decode(src []byte) error {
 	return r.err
 }
 
-// parseLine cuts at the last " at port ", as a name may hold the words itself.
+// parseLine cuts at the last " at port ", because a name may contain these words.
 func parseLine(line string) (NodeName, bool) {
 	const sep = " at port "
 	rest, isName := strings.CutPrefix(line, "name ")

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Node is what EPMD knows of a node: the part of its name before the @, and how to reach it.
+// Node is what EPMD knows of a node: its name up to the @, and how to reach it.
 type Node struct {
 	Name     string
 	Port     uint16
@@ -16,13 +16,13 @@ type Node struct {
 	Extra    []byte
 }
 
-// The protocols that a Node listens with.
+// The protocols in which a Node listens.
 const (
 	TCPv4 byte = 0
 	TCPv6 byte = 1
 )
 
-// fill sets what was left zero to what this node speaks.
+// fill sets zero fields to what this node speaks.
 func (n *Node) fill() {
 	if n.Type == 0 {
 		n.Type = Normal
@@ -32,7 +32,7 @@ func (n *Node) fill() {
 	}
 }
 
-// append adds the node in the form shared by ALIVE2_REQ and PORT2_RESP.
+// append adds the node in the form that ALIVE2_REQ and PORT2_RESP share.
 func (n *Node) append(dst []byte, message Tag) ([]byte, error) {
 	if cause := badName(n.Name); cause != "" {
 		return dst, &FormatError{message.String(), "name", cause}
@@ -50,7 +50,7 @@ func (n *Node) append(dst []byte, message Tag) ([]byte, error) {
 	return append(dst, n.Extra...), nil
 }
 
-// node takes what append added. What follows it is not looked at, as in the real daemon.
+// node reads what append added. Like the real daemon, it ignores what follows.
 func (r *reader) node() Node {
 	n := Node{
 		Port:     r.uint16("port"),

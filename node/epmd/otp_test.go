@@ -119,7 +119,7 @@ func TestOTPUsesOurServer(t *testing.T) {
 	if got, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(got), "in use") {
 		t.Errorf("a second flake: %v, %s", err, got)
 	}
-	// None of these moves our server: the last, a second daemon, finds the port in use.
+	// None of these affects our server: the last, a second daemon, finds the port in use.
 	for _, args := range [][]string{{"-kill"}, {"-stop", "flake"}, nil} {
 		got, _ := otpCommand(t, port, "epmd", args...).CombinedOutput()
 		if _, err := Lookup(ctx, k.State().Addr, "flake"); err != nil {
@@ -171,8 +171,8 @@ func TestOurNodeUsesTheDaemon(t *testing.T) {
 	})
 }
 
-// Where OTP's daemon is installed it is started, and outlives us. One that does not come up
-// is done without.
+// If OTP's daemon is installed it is started, and outlives us. If it does not come up we do
+// without.
 func TestDaemonIsStarted(t *testing.T) {
 	noLeak(t)
 	ctx := testContext(t)

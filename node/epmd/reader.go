@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// FormatError says where a message is not what the chapter says it should be.
+// FormatError says where a message is malformed.
 type FormatError struct {
 	Message string // the chapter's name for it
 	Field   string
@@ -19,7 +19,7 @@ func (e *FormatError) Error() string {
 	return fmt.Sprintf("epmd: %s: %s: %s", e.Message, e.Field, e.Cause)
 }
 
-// reader takes fields off src. Its first failure sticks, later fields are zero.
+// reader takes fields off src. Its first failure sticks; later fields are zero.
 type reader struct {
 	message string
 	src     []byte
@@ -84,8 +84,8 @@ func (r *reader) name(n int) string {
 	return name
 }
 
-// badName returns what is wrong with a node's name, empty if nothing is. The real daemon
-// takes control characters, with which a name can forge lines of NAMES_RESP.
+// badName returns what is wrong with a node's name, or "". The real daemon accepts control
+// characters, with which a name can forge lines of NAMES_RESP.
 func badName(name string) string {
 	switch {
 	case name == "":

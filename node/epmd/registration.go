@@ -9,14 +9,14 @@ import (
 
 // Registration is a node's entry in an EPMD. It lasts as long as its connection.
 type Registration struct {
-	Creation uint32 // as the EPMD gave it, never 0
+	Creation uint32 // from the EPMD, never 0
 
 	conn net.Conn
 	done chan struct{}
 }
 
-// Register registers n with the EPMD at addr, or returns ErrNameTaken. A Type or Highest left
-// zero is that of this node: Normal, versions 5 to 6.
+// Register registers n with the EPMD at addr, or returns ErrNameTaken. A zero Type or Highest
+// stands for this node's: Normal, versions 5 to 6.
 func Register(ctx context.Context, addr string, n Node) (*Registration, error) {
 	n.fill()
 	reg, err := register(ctx, addr, n)
@@ -57,7 +57,7 @@ func (r *Registration) watch() {
 	r.conn.Read(b[:])
 }
 
-// Done is closed once the registration has ended, by Close or because the EPMD is gone.
+// Done is closed when the registration has ended, by Close or because the EPMD is gone.
 func (r *Registration) Done() <-chan struct{} { return r.done }
 
 // Close unregisters the node. It may be called again.

@@ -48,7 +48,7 @@ func (s *Server) answer(v *visit, req []byte) error {
 	case TagNamesReq:
 		return s.names(v)
 	case TagKillReq:
-		// The real daemon's answer while nodes live. It makes epmd -kill say so.
+		// The real daemon's answer while nodes live. epmd -kill then says so.
 		_, err := io.WriteString(v, "NO")
 		return err
 	default:

@@ -13,15 +13,14 @@ import (
 	"github.com/flake-go/flake/node/reserve"
 )
 
-// What the server grants its peers. A host is what [host.Of] tells apart: the loopback is none.
+// Limits of the server. A host is what [host.Of] returns: the loopback is none.
 const (
 	maxRegistered = 1024                  // nodes
-	maxWaiting    = 1024                  // connections besides; one more has another hung up on
+	maxWaiting    = 1024                  // other connections; one more has another hung up on
 	maxPerHost    = 256                   // of these, of one host
 	maxRequest    = 2048                  // bytes; the largest ALIVE2_REQ has 1288
 	answerTime    = 5 * time.Second       // until a request is complete and answered
-	grace         = 50 * time.Millisecond // in which nobody is hung up on; the next one waits
-	acceptPause   = 100 * time.Millisecond
+	grace         = 50 * time.Millisecond // nobody is hung up on within it; the next one waits
 )
 
 // Server is an EPMD. Only peers on its own host can register; all can look up.
@@ -29,13 +28,12 @@ type Server struct {
 	log        *slog.Logger
 	answerTime time.Duration
 	table      table
-	maxWaiting int
 
 	mu         sync.Mutex
 	closed     bool
-	waiting    []*visit           // not answered yet, in the order in which they came
-	hosts      map[netip.Addr]int // how many of them, the loopback being one here
-	registered map[*visit]bool
+	waiting    host.Line[*visit]  // not answered yet
+	hosts      map[netip.Addr]int // of those that wait, while tooMany counts
+	registered host.Line[*visit]
 	lis        []net.Listener
 	wg         sync.WaitGroup
 }
@@ -48,20 +46,22 @@ type visit struct {
 	since time.Time
 }
 
+func (v *visit) Host() netip.Addr { return v.host }
+
 // NewServer makes a server that logs to log. The first creation it returns follows the clock,
-// so that a node which registers anew after a restart of the server gets another one.
+// so a node that registers again after the server restarts gets a new one.
 func NewServer(log *slog.Logger) *Server {
 	return &Server{
 		log:        log,
 		answerTime: answerTime,
 		table:      table{creation: uint32(time.Now().Unix())},
-		maxWaiting: reserve.Share(maxWaiting),
+		waiting:    host.Line[*visit]{Most: reserve.Share(maxWaiting), PerHost: maxPerHost},
 		hosts:      make(map[netip.Addr]int),
-		registered: make(map[*visit]bool),
+		registered: host.Line[*visit]{Most: maxRegistered},
 	}
 }
 
-// Serve answers the connections of l until Close, which closes l and makes it return nil.
+// Serve answers the connections of l until that fails or Close closes it; then it returns nil.
 // It may be called for several listeners.
 func (s *Server) Serve(l net.Listener) error {
 	if !s.listen(l) {
@@ -70,18 +70,13 @@ func (s *Server) Serve(l net.Listener) error {
 	defer s.wg.Done()
 	for {
 		conn, err := l.Accept()
-		switch {
-		case err == nil:
-			s.accept(conn)
-		case s.isClosed():
-			return nil
-		case errors.Is(err, net.ErrClosed):
+		if err != nil {
+			if s.isClosed() {
+				err = nil
+			}
 			return err
-		default:
-			// Out of descriptors, say: registrations must outlive it.
-			s.log.Warn("epmd: accept", "err", err)
-			time.Sleep(acceptPause)
 		}
+		s.accept(conn)
 	}
 }
 
@@ -92,10 +87,7 @@ func (s *Server) Close() error {
 	for _, l := range s.lis {
 		l.Close()
 	}
-	for _, v := range s.waiting {
-		v.Close()
-	}
-	for v := range s.registered {
+	for _, v := range slices.Concat(s.waiting.All, s.registered.All) {
 		v.Close()
 	}
 	s.mu.Unlock()
@@ -120,7 +112,7 @@ func (s *Server) listen(l net.Listener) bool {
 	return true
 }
 
-// accept serves conn in a goroutine of its own. If there are too many, another has to go.
+// accept serves conn on its own goroutine. If there are too many, another must go.
 func (s *Server) accept(conn net.Conn) {
 	v := &visit{conn, host.Of(conn.RemoteAddr()), isLocal(conn), time.Now()}
 	out, ok := s.enter(v)
@@ -138,8 +130,8 @@ func (s *Server) accept(conn net.Conn) {
 	})
 }
 
-// enter counts a connection in. If there are too many, it returns the one to hang up on,
-// when that has had the time to say what it wants.
+// enter counts a connection in. If there are too many, it returns the one to hang up on, once
+// that has had time to say what it wants.
 func (s *Server) enter(v *visit) (out *visit, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -151,40 +143,28 @@ func (s *Server) enter(v *visit) (out *visit, ok bool) {
 	if s.closed {
 		return nil, false
 	}
-	s.leave(out)
-	s.waiting = append(s.waiting, v)
-	s.hosts[v.host]++
+	s.waiting.Remove(out)
+	s.waiting.Add(v)
 	return out, true
 }
 
-// tooMany finds who has waited the longest of a host that has too many connections, or
-// else of the one that has the most if there are too many in all. A peer that means well
-// says what it wants at once.
+// tooMany finds the longest waiting connection of a host that has too many, or of the host
+// with most if there are too many in all. A friendly peer says what it wants at once.
 func (s *Server) tooMany(host netip.Addr) (out *visit) {
-	if host.IsValid() && s.hosts[host] >= maxPerHost {
-		return s.waiting[slices.IndexFunc(s.waiting, func(v *visit) bool { return v.host == host })]
+	ofHost, inAll := s.waiting.Full(host)
+	if !ofHost && !inAll {
+		return nil
 	}
-	if len(s.waiting) >= s.maxWaiting {
-		for _, v := range s.waiting {
-			if out == nil || s.hosts[v.host] > s.hosts[out.host] {
-				out = v
-			}
+	clear(s.hosts)
+	for _, v := range s.waiting.All {
+		s.hosts[v.host]++
+	}
+	for _, v := range s.waiting.All {
+		if (!ofHost || v.host == host) && (out == nil || s.hosts[v.host] > s.hosts[out.host]) {
+			out = v
 		}
 	}
 	return out
-}
-
-// leave counts a connection out of those that wait, and reports whether it did.
-func (s *Server) leave(v *visit) bool {
-	i := slices.Index(s.waiting, v)
-	if i < 0 {
-		return false
-	}
-	s.waiting = slices.Delete(s.waiting, i, i+1)
-	if s.hosts[v.host]--; s.hosts[v.host] == 0 {
-		delete(s.hosts, v.host)
-	}
-	return true
 }
 
 var (
@@ -192,17 +172,17 @@ var (
 	errFull   = errors.New("as many nodes are registered as may be")
 )
 
-// stay counts a connection among the registrations, which are never hung up on.
+// stay counts a connection as a registration, which is never hung up on.
 func (s *Server) stay(v *visit) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.registered) >= maxRegistered {
+	if _, full := s.registered.Full(v.host); full {
 		return errFull
 	}
-	if !s.leave(v) {
+	if !s.waiting.Remove(v) {
 		return errHungUp
 	}
-	s.registered[v] = true
+	s.registered.Add(v)
 	return nil
 }
 
@@ -210,12 +190,12 @@ func (s *Server) forget(v *visit) {
 	v.Close()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.leave(v)
-	delete(s.registered, v)
+	s.waiting.Remove(v)
+	s.registered.Remove(v)
 }
 
-// isLocal tells whether the peer is on this host: on the loopback, or at the very address it
-// has called.
+// isLocal reports whether the peer is on this host: on the loopback, or at the very address it
+// called.
 func isLocal(conn net.Conn) bool {
 	peer, err := netip.ParseAddrPort(conn.RemoteAddr().String())
 	if err != nil {

@@ -160,7 +160,7 @@ func (l farListener) Accept() (net.Conn, error) {
 
 func (c farConn) RemoteAddr() net.Addr { return &net.TCPAddr{IP: c.host, Port: 9} }
 
-// serveFar has s serve those from other hosts at the address that it returns.
+// serveFar makes s serve callers from other hosts at the address it returns.
 func serveFar(t *testing.T, s *Server, hosts func() net.IP) string {
 	t.Helper()
 	l, err := net.Listen("tcp", anyPort)
@@ -193,8 +193,8 @@ func TestOtherHostsMayOnlyLookUp(t *testing.T) {
 	}
 }
 
-// However many connections say nothing, and wherever they come from, those who do are
-// answered, and a registration stays.
+// However many connections say nothing, from wherever, those that speak are answered, and
+// registrations stay.
 func TestSilentPeers(t *testing.T) {
 	for name, test := range map[string]struct {
 		hosts func() net.IP // nil: the own one
@@ -256,7 +256,7 @@ func manyHosts(first string, octet int) func() net.IP {
 	}
 }
 
-// Registered nodes keep out further ones, not those who ask.
+// Registered nodes keep out further ones, but not those that ask.
 func TestTooManyRegistered(t *testing.T) {
 	noLeak(t)
 	ctx := testContext(t)

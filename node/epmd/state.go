@@ -2,16 +2,16 @@ package epmd
 
 import "fmt"
 
-// State is which EPMD a node uses and whether it is registered there.
+// State says which EPMD a node uses and whether it is registered there.
 type State struct {
 	Addr       string // of the EPMD, empty if the node uses none
 	Serving    bool   // the EPMD is our own
 	Registered bool
 	Creation   uint32 // of the registration
-	Err        error  // why the node is not registered, if that is known
+	Err        error  // why the node is not registered, if known
 }
 
-// String says it in the words an operator is shown.
+// String describes the state to an operator.
 func (s State) String() string {
 	switch {
 	case s.Addr == "":

@@ -5,15 +5,15 @@ import (
 	"sync"
 )
 
-// table holds the registered nodes, the latest first, as the real daemon lists them.
+// table holds the registered nodes, latest first, as the real daemon lists them.
 type table struct {
 	mu       sync.Mutex
 	nodes    []*Node
 	creation uint32 // the last one given out
 }
 
-// add registers n and returns its creation, or false if the name is taken. Two creations
-// that follow each other differ in all the forms they are sent in.
+// add registers n and returns its creation, or false if the name is taken. Consecutive
+// creations differ in every form in which they are sent.
 func (t *table) add(n *Node) (creation uint32, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -22,13 +22,13 @@ func (t *table) add(n *Node) (creation uint32, ok bool) {
 	}
 	t.creation++
 	if t.creation <= maxOldCreation {
-		t.creation = maxOldCreation + 1 // 0 means none, and those up to 3 look like an old node's
+		t.creation = maxOldCreation + 1 // 0 means none, and 1 to 3 look like an old node's
 	}
 	t.nodes = slices.Insert(t.nodes, 0, n)
 	return t.creation, true
 }
 
-// maxOldCreation is the greatest creation of old nodes: their pids have two bits for it.
+// maxOldCreation is the greatest creation of old nodes, whose pids have two bits for it.
 const maxOldCreation = 3
 
 // oldCreation is c for nodes of version 5, in 1..3.

@@ -2,7 +2,7 @@ package epmd
 
 import "fmt"
 
-// Tag is the first byte of a request or reply. NAMES_RESP alone has none.
+// Tag is the first byte of a request or reply. Only NAMES_RESP has none.
 type Tag byte
 
 // The requests, each preceded on the stream by its length in two bytes.
@@ -34,7 +34,7 @@ var tagNames = map[Tag]string{
 	TagPortPlease2Req: "PORT_PLEASE2_REQ",
 }
 
-// String returns the name that the chapter gives the message.
+// String returns the chapter's name for the message.
 func (t Tag) String() string {
 	if s, ok := tagNames[t]; ok {
 		return s
@@ -42,7 +42,7 @@ func (t Tag) String() string {
 	return fmt.Sprintf("Tag(%d)", byte(t))
 }
 
-// NodeType tells whether a node takes part in the full mesh.
+// NodeType says whether a node takes part in the full mesh.
 type NodeType byte
 
 const (

@@ -8,13 +8,12 @@ import (
 	ergonode "github.com/ergo-services/ergo/node"
 )
 
-// closed is the handshake of a port that is closed to all. A node of Ergo has to
-// listen somewhere.
+// closed is the handshake of a port closed to all. An Ergo node must listen somewhere.
 type closed struct{ ergonode.Handshake }
 
 func (*closed) Init(string, uint32, ergonode.Flags) error { return nil }
 
-// Accept is called for whoever comes. Of io.EOF Ergo makes no line in its log.
+// Accept is called for every caller. Ergo does not log io.EOF.
 func (*closed) Accept(net.Addr, lib.NetReadWriter, bool, string) (ergonode.HandshakeDetails, error) {
 	return ergonode.HandshakeDetails{}, io.EOF
 }

@@ -1,9 +1,9 @@
 // Package ergo runs the gen_servers of a node as processes of the Ergo framework,
-// which gives them pids and names, and starts them again when they end. No other
-// package imports Ergo.
+// which gives them pids and names and restarts them when they end. No other package
+// imports Ergo.
 //
-// Messages of peers do not pass through Ergo: the connections hand them to the
-// gen_servers themselves. See package dist.
+// Peers' messages do not pass through Ergo: connections hand them to the gen_servers
+// directly. See package dist.
 package ergo
 
 import (
@@ -21,16 +21,16 @@ import (
 type Process struct {
 	Name string
 
-	// Up is called when the process has begun, with the ID of its pid (the Serial in
-	// the upper 32 bits), and with what ends it. It may not block. end may be called
-	// at any time; of a supervisor it is nil.
+	// Up is called when the process has started, with the ID of its pid (the Serial in
+	// the upper 32 bits) and a function that ends it. Up must not block. end may be
+	// called at any time; for a supervisor it is nil.
 	Up func(id uint64, end func(reason etf.Term))
 
 	// Down is called when it has ended.
 	Down func(id uint64, reason etf.Term)
 }
 
-// Node is a node of Ergo, without its network.
+// Node is an Ergo node without its network.
 type Node struct {
 	node        ergonode.Node
 	supervisors []gen.Process
@@ -51,9 +51,9 @@ func Start(ctx context.Context, name string, creation uint32) (*Node, error) {
 	return &Node{node: n}, nil
 }
 
-// Supervise starts a supervisor and then its children in their order. Each child is
-// started again whenever it has ended, without a limit: a peer that kills it again and
-// again shall not end the service for all.
+// Supervise starts a supervisor and then its children in order. Each child is
+// restarted whenever it ends, without limit: a peer that kills it again and again must
+// not end the service for all.
 func (n *Node) Supervise(supervisor Process, children ...Process) error {
 	p, err := n.node.Spawn(supervisor.Name, gen.ProcessOptions{}, &supervisorProcess{spec: supervisor, children: children})
 	if err == nil {
@@ -62,7 +62,7 @@ func (n *Node) Supervise(supervisor Process, children ...Process) error {
 	return err
 }
 
-// Shutdown has all processes end with the reason shutdown, without waiting for that.
+// Shutdown ends all processes with the reason shutdown, without waiting for that.
 func (n *Node) Shutdown() {
 	for i := len(n.supervisors) - 1; i >= 0; i-- {
 		n.supervisors[i].Exit(shutdown)
@@ -74,7 +74,7 @@ func (n *Node) Stop() { n.node.Stop() }
 
 const shutdown = "shutdown"
 
-// supervisorProcess is a supervisor as Ergo wants it.
+// supervisorProcess is a supervisor for Ergo.
 type supervisorProcess struct {
 	gen.Supervisor
 	spec     Process

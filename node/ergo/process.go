@@ -10,8 +10,8 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// process is a Process as Ergo wants it. It traps exits: nothing but its end
-// function and a stop by its supervisor ends it.
+// process is a Process for Ergo. It traps exits: only its end function and its
+// supervisor end it.
 type process struct{ Process }
 
 var _ gen.ProcessBehavior = (*process)(nil)
@@ -22,7 +22,7 @@ func (s *process) ProcessInit(p gen.Process, _ ...ergoetf.Term) (gen.ProcessStat
 	return gen.ProcessState{Process: p}, nil
 }
 
-// ProcessLoop is the life of the process. It returns the reason of its end.
+// ProcessLoop is the life of the process. It returns the exit reason.
 func (s *process) ProcessLoop(p gen.ProcessState, started chan<- bool) string {
 	id := p.Self().ID
 	ctx, end := context.WithCancelCause(p.Context()) // Ergo's own Kill is not safe once the process ends
@@ -33,9 +33,9 @@ func (s *process) ProcessLoop(p gen.ProcessState, started chan<- bool) string {
 	return string(text)
 }
 
-// await waits for the end. Only the supervisor calls the process's Exit, and then
-// ends, too. It must not learn of the process's end in the course of its own: Ergo
-// has a data race there. Its end is the end of the process's context.
+// await waits for the end. Only the supervisor calls the process's Exit, and then ends
+// too. It must not learn of the process's end while it ends: Ergo has a data race
+// there. The supervisor's end is the end of the process's context.
 func (s *process) await(ctx context.Context, p gen.ProcessState, started chan<- bool) (reason etf.Term) {
 	channels := p.ProcessChannels()
 	started <- true
@@ -58,10 +58,10 @@ func (s *process) await(ctx context.Context, p gen.ProcessState, started chan<- 
 	}
 }
 
-// Killed is the reason of who was ended by exit(Pid, kill).
+// Killed is the exit reason of a process ended by exit(Pid, kill).
 const Killed = etf.Atom("killed")
 
-// ended is the cause with which a process was ended.
+// ended is the cause that ended a process.
 type ended struct{ reason etf.Term }
 
 func (ended) Error() string { return "ended" }

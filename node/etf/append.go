@@ -7,11 +7,11 @@ import (
 	"unicode/utf8"
 )
 
-// The functions in this file append one term or the head of one and return the extended buffer. They do not
+// The functions in this file append one term, or the head of one, and return the extended buffer. They do not
 // allocate if dst has room.
 
-// AppendAtom appends an atom in the form the peer knows. It is an error if the text is not UTF-8, has more
-// than MaxAtomChars characters, or is beyond Latin-1 and the peer does not know better.
+// AppendAtom appends an atom in the form the peer knows. It fails if the text is not UTF-8, has more than
+// MaxAtomChars characters, or is beyond Latin-1 and the peer knows nothing else.
 func AppendAtom(dst []byte, a Atom, caps Caps) ([]byte, error) {
 	if len(a) > MaxAtomChars && utf8.RuneCountInString(string(a)) > MaxAtomChars {
 		return dst, fmt.Errorf("etf: atom %.20q...: more than %d characters", a, MaxAtomChars)
@@ -40,8 +40,8 @@ func AppendAtom(dst []byte, a Atom, caps Caps) ([]byte, error) {
 	return dst, nil
 }
 
-// MustAppendAtom is AppendAtom for an atom that the program itself holds or that AppendAtom has checked before. It
-// panics where AppendAtom fails.
+// MustAppendAtom is AppendAtom for an atom that the program holds or AppendAtom has checked before. It panics
+// where AppendAtom fails.
 func MustAppendAtom(dst []byte, a Atom, caps Caps) []byte {
 	dst, err := AppendAtom(dst, a, caps)
 	if err != nil {
@@ -119,8 +119,8 @@ func AppendTupleHeader(dst []byte, arity int) []byte {
 	return binary.BigEndian.AppendUint32(append(dst, byte(LargeTupleExt)), uint32(arity))
 }
 
-// AppendListHeader appends the head of a list, to be followed by n elements and the tail: AppendNil's, if
-// the list is proper. A list of no elements is AppendNil alone.
+// AppendListHeader appends the head of a list, to be followed by n elements and the tail: AppendNil, if the
+// list is proper. An empty list is AppendNil alone.
 func AppendListHeader(dst []byte, n int) []byte {
 	return binary.BigEndian.AppendUint32(append(dst, byte(ListExt)), uint32(n))
 }

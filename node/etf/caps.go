@@ -1,7 +1,6 @@
 package etf
 
-// Caps is what a peer knows, each field the distribution flag of that name. The zero value is the oldest
-// peer there is.
+// Caps is what a peer knows, each field the distribution flag of that name. The zero value is the oldest peer.
 type Caps struct {
 	UTF8Atoms     bool // UTF8_ATOMS: SMALL_ATOM_UTF8_EXT, ATOM_UTF8_EXT; else Latin-1
 	SmallAtomTags bool // SMALL_ATOM_TAGS: SMALL_ATOM_EXT; else ATOM_EXT

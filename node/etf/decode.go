@@ -7,20 +7,19 @@ import (
 	"strconv"
 )
 
-// Limits of Decode. Terms beyond them are well-formed, and Reader.Raw reads them, but nobody who means well
-// sends them here.
+// Limits of Decode. Terms beyond them are well-formed, and Reader.Raw reads them, but no honest peer sends
+// them here.
 const (
 	MaxDepth        = 512     // terms within terms, the outermost being 1 deep
 	MaxElements     = 1 << 17 // elements of all lists, tuples and maps together; a pair of a map is 2
 	MaxIntegerBytes = 1 << 13 // bytes of an integer's magnitude
 )
 
-// Decode returns the term that src holds, without a version byte in front and without anything behind it.
-// The term is a copy. Terms beyond MaxDepth, MaxElements or MaxIntegerBytes are refused. The error is a
-// *SyntaxError.
+// Decode returns the term in src, which has no version byte in front and nothing behind it. The term is a
+// copy. Terms beyond MaxDepth, MaxElements or MaxIntegerBytes are refused. The error is a *SyntaxError.
 func Decode(src []byte) (Term, error) {
 	d := decoder{r: NewReader(src)}
-	d.r.Raw() // nothing is allocated for what is not well-formed, and no count is wrong after this
+	d.r.Raw() // nothing is allocated for malformed input, and after this every count is right
 	if err := d.r.Finish(); err != nil {
 		return nil, err
 	}
@@ -32,7 +31,7 @@ func Decode(src []byte) (Term, error) {
 	return t, nil
 }
 
-// decoder makes terms of bytes that Raw has seen.
+// decoder decodes bytes that Raw has checked.
 type decoder struct {
 	r        Reader
 	elements int // so far

@@ -10,10 +10,10 @@ import (
 )
 
 // Append appends a term, without a version byte, in the form the peer knows. It refuses values that are not
-// terms, terms deeper than MaxDepth, and terms for which the peer has no form; dst is then as it was.
+// terms, terms deeper than MaxDepth, and terms for which the peer has no form; dst then stays as it was.
 //
-// Pids, references and ports are appended as they are if the peer knows their form, and otherwise in the old
-// one, with only the lowest byte of Creation. Funs are always appended as they are.
+// Pids, references and ports are appended unchanged if the peer knows their form, else in the old form with
+// only the lowest byte of Creation. Funs are always appended unchanged.
 func Append(dst []byte, t Term, caps Caps) ([]byte, error) {
 	e := encoder{dst: dst, caps: caps}
 	if err := e.term(t, 1); err != nil {
@@ -91,7 +91,7 @@ func (e *encoder) terms(terms []Term, depth int) error {
 	return nil
 }
 
-// list appends a list but for its tail.
+// list appends a list without its tail.
 func (e *encoder) list(elements []Term, depth int) error {
 	if len(elements) > 0 {
 		e.dst = AppendListHeader(e.dst, len(elements))
@@ -157,7 +157,7 @@ func (e *encoder) bitstring(b Bitstring) error {
 	return nil
 }
 
-// check says whether external, of a kind that is kept as it came, is one whole term with one of tags.
+// check reports whether external, of a kind kept as received, is one whole term with one of tags.
 func check(external string, tags ...Tag) error {
 	r := NewReader([]byte(external))
 	if !slices.Contains(tags, r.Peek()) {
@@ -197,7 +197,7 @@ func (e *encoder) export(x Export) (err error) {
 	return nil
 }
 
-// identifier appends a pid, reference or port, whose tag has to be one of tags.
+// identifier appends a pid, reference or port, whose tag must be one of tags.
 func (e *encoder) identifier(external string, tags ...Tag) (err error) {
 	if err := check(external, tags...); err != nil {
 		return err
@@ -234,7 +234,7 @@ func (e *encoder) identifier(external string, tags ...Tag) (err error) {
 	return nil
 }
 
-// tagFor returns the tag in which the peer knows an identifier that has the given one.
+// tagFor returns the tag in which the peer knows an identifier with the given tag.
 func (c Caps) tagFor(tag Tag) Tag {
 	if tag == V4PortExt && !c.V4NC {
 		tag = NewPortExt

@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// Format appends the text of t on one line, as FormatRaw does. A value that is not a term shows as the error
-// that Append returns for it.
+// Format appends the text of t on one line, as FormatRaw does. A value that is not a term shows as Append's
+// error.
 func Format(dst []byte, t Term) []byte {
 	external, err := Append(nil, t, AllCaps)
 	if err != nil {
@@ -18,10 +18,10 @@ func Format(dst []byte, t Term) []byte {
 	return FormatRaw(dst, external, math.MaxInt)
 }
 
-// FormatRaw appends text for logs and errors: a term, given as external bytes with or without a version byte,
-// on one line and much as Erlang prints it. The first number of a pid, port or reference, an index of the
-// printing node, is always 0. FormatRaw never fails and appends at most limit bytes. "..." stands for what is
-// too long, deeper than MaxDepth, an integer beyond MaxIntegerBytes, or not a term.
+// FormatRaw appends text for logs and errors: an external term, with or without a version byte, on one line
+// and much as Erlang prints it. The first number of a pid, port or reference, an index of the printing node,
+// is always 0. FormatRaw never fails and appends at most limit bytes. "..." stands for what is too long,
+// deeper than MaxDepth, an integer beyond MaxIntegerBytes, or not a term.
 func FormatRaw(dst, src []byte, limit int) []byte {
 	limit = max(limit, 0)
 	p := printer{r: NewReader(src), dst: dst, room: limit}
@@ -153,7 +153,7 @@ func escaped(text []byte) string {
 	return singleQuotes.Replace(quoted[1 : len(quoted)-1])
 }
 
-// printable reports whether data is Latin-1 without control characters other than those of layout.
+// printable reports whether data is Latin-1 whose only control characters are for layout.
 func printable(data []byte) bool {
 	for _, c := range data {
 		if c < '\b' || c > '\r' && c < ' ' && c != '\x1b' || c > '~' && c < 0xa0 {
@@ -163,7 +163,7 @@ func printable(data []byte) bool {
 	return len(data) > 0
 }
 
-// bytes prints data as text if it is printable, else as numbers. Of the last byte only the upper bits count.
+// bytes prints data as text if printable, else as numbers. Of the last byte only the upper bits count.
 func (p *printer) bytes(data []byte, bits uint8) {
 	data = data[:max(min(len(data), p.room), 0)] // more would not fit
 	if bits == 8 && printable(data) {
@@ -182,7 +182,7 @@ func (p *printer) bytes(data []byte, bits uint8) {
 	}
 }
 
-// identifier prints a pid, port or reference. What comes here otherwise is not a term.
+// identifier prints a pid, port or reference. Anything else here is not a term.
 func (p *printer) identifier() {
 	id := takeApart(p.r.Raw())
 	switch id.tag {

@@ -33,7 +33,7 @@ func seed(f *testing.F) {
 	}
 }
 
-// Raw and Decode agree about what is well-formed, but for the limits of Decode.
+// Raw and Decode agree on what is well-formed, except for the limits of Decode.
 func FuzzRaw(f *testing.F) {
 	seed(f)
 	f.Fuzz(func(t *testing.T, src []byte) {
@@ -87,7 +87,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// Text keeps to its limit, and that of a term is the same whether printed from its bytes or decoded.
+// Text stays within its limit, and a term's is the same whether printed from its bytes or decoded.
 func FuzzFormatRaw(f *testing.F) {
 	seed(f)
 	f.Fuzz(func(t *testing.T, src []byte) {

@@ -5,11 +5,11 @@ import (
 	"unicode/utf8"
 )
 
-// identifier is a pid, port or reference taken apart.
+// identifier is a decoded pid, port or reference.
 type identifier struct {
 	tag      Tag
 	node     []byte // text of the atom
-	latin1   bool   // it is not UTF-8 yet
+	latin1   bool   // it is not yet UTF-8
 	words    []byte // pid: ID, Serial; port: ID; reference: its words
 	creation uint32
 }
@@ -45,7 +45,7 @@ func (r *Reader) identifier(tag Tag) identifier {
 	return id
 }
 
-// takeApart reads a pid, port or reference from its external bytes; the zero value if they are not one.
+// takeApart reads a pid, port or reference from its external bytes; for others it returns the zero value.
 func takeApart(external []byte) identifier {
 	r := NewReader(external)
 	id := r.identifier(r.next())
@@ -57,7 +57,7 @@ func takeApart(external []byte) identifier {
 
 func (id identifier) nodeAtom() Atom { return Atom(toUTF8(id.node, id.latin1)) }
 
-// word returns the i-th 4 bytes, 0 if there are not as many.
+// word returns the i-th 4 bytes, or 0 if there are too few.
 func (id identifier) word(i int) uint32 {
 	if len(id.words) < 4*i+4 {
 		return 0
@@ -91,7 +91,7 @@ type fun struct {
 	latin1      bool
 	index, uniq int64 // the old ones, by which Erlang prints a fun
 	free        int   // number of free variables, which follow
-	end         int   // where Size says that it ends, 0 for a FUN_EXT
+	end         int   // where it ends by its Size, 0 for a FUN_EXT
 }
 
 // fun reads what comes after the tag of a fun, up to its free variables.

@@ -2,9 +2,9 @@ package etf
 
 import "encoding/binary"
 
-// leaf returns the length of the term at the start of src if it is one of those that every call is made of: an
-// atom in ASCII, a pid or reference of a node with such a name, a small integer, each whole and in its newest
-// form. For all others it returns 0, and head tells more.
+// leaf returns the length of the term at the start of src if it is one that every call consists of: an atom in
+// ASCII, a pid or reference of a node with such a name, a small integer, each whole and in its newest form.
+// For all others it returns 0, and head finds out.
 func leaf(src []byte) int {
 	if len(src) < 2 {
 		return 0

@@ -10,12 +10,12 @@ import (
 
 // funFrame is a NEW_FUN_EXT whose free variables are being read.
 type funFrame struct {
-	end     int // where its Size says it ends
+	end     int // where it ends by its Size
 	pending int // terms still to come after it
 }
 
-// Raw reads one whole term of any kind, checking all of it, and returns its external bytes, a part of the
-// source. It does not recurse, so the depth of the term does not matter.
+// Raw reads and checks one whole term of any kind, and returns its external bytes, a part of the source. It
+// does not recurse, so the term's depth does not matter.
 func (r *Reader) Raw() []byte {
 	if n := leaf(r.src[r.off:]); n > 0 {
 		r.at = r.off
@@ -25,7 +25,7 @@ func (r *Reader) Raw() []byte {
 }
 
 func (r *Reader) rawTree() []byte {
-	var room [4]funFrame // more than that, funs within funs, go to the heap
+	var room [4]funFrame // deeper funs within funs go to the heap
 	funs := room[:0]
 	start := r.off
 	for pending := 1; pending > 0 && !r.failed(); {
@@ -54,8 +54,8 @@ func (r *Reader) rawTree() []byte {
 	return r.src[start:r.off:r.off]
 }
 
-// head reads one term but for the terms inside it, of which it returns the number. For a fun that tells its
-// size, end is where it ends.
+// head reads one term without the terms inside it, and returns their number. For a fun with a size, end is
+// where it ends.
 func (r *Reader) head() (inside, end int) {
 	if n := leaf(r.src[r.off:]); n > 0 {
 		r.at = r.off
@@ -121,7 +121,7 @@ func (r *Reader) bits() (data []byte, bits uint8) {
 	return r.take(int(n)), bits
 }
 
-// atom reads the text of an atom; latin1 says that it has to be converted to be UTF-8.
+// atom reads the text of an atom; latin1 says that it must be converted to UTF-8.
 func (r *Reader) atom(tag Tag) (text []byte, latin1 bool) {
 	switch tag {
 	case SmallAtomExt, SmallAtomUTF8Ext:
@@ -200,7 +200,7 @@ func (r *Reader) integer() (magnitude uint64, negative bool) {
 	return 0, false
 }
 
-// big reads the bytes of an integer's magnitude, the least significant first, without zeros at the end.
+// big reads the bytes of an integer's magnitude, least significant first, without zeros at the end.
 func (r *Reader) big(tag Tag) (digits []byte, negative bool) {
 	var n int
 	if tag == SmallBigExt {
@@ -208,7 +208,7 @@ func (r *Reader) big(tag Tag) (digits []byte, negative bool) {
 	} else {
 		n = int(r.uint32())
 	}
-	sign := r.uint8() // 0 or 1, but OTP takes the rest for 1
+	sign := r.uint8() // 0 or 1, but OTP reads others as 1
 	return bytes.TrimRight(r.take(n), "\x00"), sign != 0
 }
 

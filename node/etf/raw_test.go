@@ -24,7 +24,7 @@ func TestRawIsTheTermAlone(t *testing.T) {
 	}
 }
 
-// Bytes that stop early are an error wherever they stop.
+// Truncated bytes are an error wherever they stop.
 func TestTruncation(t *testing.T) {
 	for _, file := range []string{"vectors.tsv", "old-tags.tsv"} {
 		for _, v := range vectors(t, file) {
@@ -134,7 +134,7 @@ func TestIllFormed(t *testing.T) {
 	}
 }
 
-// The cases that follow differ from ill ones by little and are accepted.
+// The following cases differ little from ill ones and are accepted.
 func TestWellFormed(t *testing.T) {
 	for name, text := range map[string]string{
 		"NEW_FUN_EXT":           "p\x00\x00\x00\x36\x00" + uniq + "\x00\x00\x00\x00\x00\x00\x00\x00w\x01ma\x00a\x00" + pidTerm,
@@ -159,7 +159,7 @@ func TestWellFormed(t *testing.T) {
 	}
 }
 
-// A forged length costs no more memory than the bytes that are there warrant.
+// A forged length costs no more memory than the existing bytes warrant.
 func TestForgedLengthsAllocateNothing(t *testing.T) {
 	var before, after runtime.MemStats
 	for name, text := range ill {

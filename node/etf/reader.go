@@ -6,13 +6,13 @@ import (
 	"math"
 )
 
-// Bounds of the format itself, which hold for Reader as well as for Decode.
+// Bounds of the format itself, for Reader as well as for Decode.
 const (
 	MaxAtomChars      = 255 // characters in an atom
 	MaxReferenceWords = 5   // 4-byte words in a reference
 )
 
-// SyntaxError says where bytes are not the term that was expected.
+// SyntaxError says where bytes are not the expected term.
 type SyntaxError struct {
 	Offset int    // of the term's tag in the source
 	Tag    Tag    // 0 where the source ends
@@ -26,10 +26,10 @@ func (e *SyntaxError) Error() string {
 	return fmt.Sprintf("etf: byte %d: %s: %s", e.Offset, e.Tag, e.Reason)
 }
 
-// Reader is a cursor over the bytes of one or more terms. The first failure sticks: from then on there is
-// nothing left to read and every method returns its zero value, so a message can be taken apart without a
-// check at each step, and [Reader.Finish] tells how it went. While all goes well a Reader does not
-// allocate, but for one kind of atom, see [Reader.Atom], and for funs more than four deep within funs.
+// Reader is a cursor over the bytes of one or more terms. The first failure sticks: from then on nothing is
+// left to read and every method returns its zero value, so a message can be parsed without a check at each
+// step, and [Reader.Finish] reports the outcome. Without a failure a Reader does not allocate, except for one
+// kind of atom, see [Reader.Atom], and for funs nested more than four deep.
 type Reader struct {
 	src  []byte
 	off  int         // of the next byte
@@ -49,7 +49,7 @@ func (r *Reader) Err() error {
 	return &e
 }
 
-// Finish returns the first failure; bytes that were not read are one.
+// Finish returns the first failure; unread bytes are one.
 func (r *Reader) Finish() error {
 	if r.off < len(r.src) {
 		r.at = r.off
@@ -58,13 +58,13 @@ func (r *Reader) Finish() error {
 	return r.Err()
 }
 
-// Rest returns the bytes not read so far.
+// Rest returns the unread bytes.
 func (r *Reader) Rest() []byte { return r.src[r.off:] }
 
 // Version reads the version byte in front of a term.
 func (r *Reader) Version() { r.expect(VersionMagic, "no version byte") }
 
-// Peek returns the tag of the next term without reading it, 0 if there is none.
+// Peek returns the tag of the next term without reading it, or 0 if there is none.
 func (r *Reader) Peek() Tag {
 	if r.off >= len(r.src) {
 		return 0
@@ -82,8 +82,8 @@ func (r *Reader) Tuple() int {
 	return r.tuple(tag)
 }
 
-// ListHeader reads the head of a LIST_EXT and returns the number of elements; these are next, then the
-// tail, which is NIL_EXT in a proper list. The empty list and lists of bytes have tags of their own.
+// ListHeader reads the head of a LIST_EXT and returns the number of elements. They come next, then the tail,
+// which is NIL_EXT in a proper list. The empty list and lists of bytes have their own tags.
 func (r *Reader) ListHeader() int {
 	r.expect(ListExt, "not a list")
 	return r.list()
@@ -110,8 +110,8 @@ func (r *Reader) StringExt() []byte {
 	return r.take(r.uint16())
 }
 
-// Atom reads an atom and returns its text in UTF-8, a part of the source unless the atom came in Latin-1
-// with characters beyond ASCII, which have to be converted.
+// Atom reads an atom and returns its text in UTF-8, a part of the source unless the atom came in Latin-1 with
+// characters beyond ASCII, which must be converted.
 func (r *Reader) Atom() []byte {
 	return toUTF8(r.atom(r.next()))
 }
@@ -179,7 +179,7 @@ func (r *Reader) next() Tag {
 	return Tag(r.uint8())
 }
 
-// expect reads a tag and refuses the term if it is another one.
+// expect reads a tag and refuses the term if it is another.
 func (r *Reader) expect(tag Tag, reason string) {
 	if r.next() != tag {
 		r.refuse(reason)
@@ -221,7 +221,7 @@ func (r *Reader) uint32() uint32 {
 	return 0
 }
 
-// count checks that the bytes left can hold n times each terms and more besides, of a byte at least.
+// count checks that the remaining bytes can hold n times each terms and more besides, of at least a byte each.
 func (r *Reader) count(n uint32, each, more uint64) int {
 	if uint64(n)*each+more > uint64(len(r.src)-r.off) {
 		r.refuse("count beyond the bytes left")

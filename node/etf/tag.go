@@ -2,14 +2,14 @@ package etf
 
 import "strconv"
 
-// VersionMagic is the byte in front of a term that is not inside another one.
+// VersionMagic is the byte before a term that is not inside another.
 const VersionMagic = 131
 
 // Tag is the first byte of a term: it says what the term is and how the bytes after it are laid out.
 type Tag byte
 
-// The tags, named and numbered as in the documentation. Integers are big-endian; a number behind a field is
-// its size in bytes; Node, Module, Function are atoms; a field without a size is a term.
+// The tags, named and numbered as in the documentation. Integers are big-endian; a number after a field is its
+// size in bytes; Node, Module, Function are atoms; a field without a size is a term.
 const (
 	NewFloatExt       Tag = 70  // IEEE float:8
 	BitBinaryExt      Tag = 77  // Len:4, Bits:1 (those used in the last byte, from the top), Data:Len
@@ -88,7 +88,7 @@ func (t Tag) String() string {
 	return "tag " + strconv.Itoa(int(t))
 }
 
-// IsAtom reports whether t is the tag of an atom, in any of the forms.
+// IsAtom reports whether t is the tag of an atom, in any form.
 func (t Tag) IsAtom() bool {
 	switch t {
 	case AtomExt, SmallAtomExt, AtomUTF8Ext, SmallAtomUTF8Ext:

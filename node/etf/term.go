@@ -16,37 +16,37 @@ import "encoding/binary"
 //	Tuple         a tuple
 //	Map           a map, in the order of the wire
 //	Pid, Ref, Port, Fun, Export
-//	Encoded       any of them, as external bytes; Append takes it, Decode never gives it
+//	Encoded       any of them, as external bytes; Append takes it, Decode never returns it
 type Term any
 
-// Encoded is a well-formed term in external bytes that every peer can read. It saves a large term the way
-// by the other types.
+// Encoded is a well-formed term in external bytes that every peer can read. It saves converting a large term
+// through the other types.
 type Encoded []byte
 
 // Atom is the text of an atom in UTF-8.
 type Atom string
 
-// Bitstring is a binary of which only the upper Bits (1 to 7) of the last byte count; the others are zero.
+// Bitstring is a binary in which only the upper Bits (1 to 7) of the last byte count; the others are zero.
 type Bitstring struct {
 	Bytes []byte
 	Bits  uint8
 }
 
-// String is a list of bytes, which Erlang sends as STRING_EXT if it is short enough. To Erlang it is the
-// same as a List of these integers.
+// String is a list of bytes, which Erlang sends as STRING_EXT if short enough. To Erlang it equals a List of
+// these integers.
 type String string
 
 // List is a proper list.
 type List []Term
 
-// ImproperList is a list that does not end in the empty list. There is at least one element, and the tail
-// is not a list.
+// ImproperList is a list that does not end in the empty list. It has at least one element, and its tail is not
+// a list.
 type ImproperList struct {
 	Elements []Term
 	Tail     Term
 }
 
-// Elements returns the elements of a proper list in whichever form it came, and whether t is one.
+// Elements returns the elements of a proper list in any form, and whether t is one.
 func Elements(t Term) ([]Term, bool) {
 	switch t := t.(type) {
 	case List:
@@ -70,9 +70,9 @@ type Map []Pair
 // Pair is a key of a Map and its value.
 type Pair struct{ Key, Value Term }
 
-// Pid, Ref, Port, Fun and Export hold the external bytes of the term exactly as they came, tag included.
-// They can be compared and used as keys of Go maps, but the same pid sent by two peers may differ in form.
-// The methods return zero for what is not a term of the kind.
+// Pid, Ref, Port, Fun and Export hold the external bytes of the term as received, tag included. They can be
+// compared and used as keys of Go maps, but the same pid may come in different forms from two peers. The
+// methods return zero if the bytes are not such a term.
 type (
 	Pid    string // a process
 	Ref    string // a reference
@@ -90,8 +90,8 @@ func NewPid(node Atom, id, serial, creation uint32) Pid {
 	return Pid(binary.BigEndian.AppendUint32(b, creation))
 }
 
-// PidParts takes the external bytes of a pid apart: the name of its node; its ID, with
-// the Serial in the upper 32 bits; and its creation. It copies nothing.
+// PidParts parses the external bytes of a pid: the name of its node; its ID, with the Serial in the upper 32
+// bits; and its creation. It copies nothing.
 func PidParts(pid []byte) (node []byte, id uint64, creation uint32) {
 	i := takeApart(pid)
 	return toUTF8(i.node, i.latin1), uint64(i.word(1))<<32 | uint64(i.word(0)), i.creation

@@ -6,30 +6,29 @@ import (
 	"io"
 )
 
-// Options is what our side brings to a handshake.
+// Options configure our side of a handshake.
 type Options struct {
 	Node     string // our name, name@host
-	Creation uint32 // tells this run of our node from others of its name, not 0
+	Creation uint32 // distinguishes this run of our node from others of its name; not 0
 	Cookie   string
-	LongLen  bool // lengths of 4 bytes instead of 2, as TLS distribution has them
+	LongLen  bool // lengths of 4 bytes instead of 2, as in TLS distribution
 
-	// Heard is told, for Accept, that the peer has said its name. An error ends the
-	// handshake. Nil is told nothing.
+	// Heard, if not nil, is called by Accept once the peer has sent its name. An error
+	// ends the handshake.
 	Heard func() error
 
-	// Admit decides, for Accept, whether the peer may go on, before it has shown
-	// that it holds the cookie. Nil admits all.
+	// Admit decides, for Accept, whether the peer may go on, before it has proved that
+	// it has the cookie. Nil admits all.
 	Admit func(peer Name) Status
 
-	// Give gives, for Accept, a name to a peer that came with its host alone. Nil
-	// stands for NewName.
+	// Give names, for Accept, a peer that sent only its host. Nil stands for NewName.
 	Give func(host string) (node string, creation uint32)
 
-	// Alive answers, for Start, a peer that has a connection to our name already:
-	// StatusTrue replaces that, StatusFalse keeps it. Nil stands for StatusTrue.
+	// Alive answers, for Start, a peer that already has a connection to our name:
+	// StatusTrue replaces it, StatusFalse keeps it. Nil stands for StatusTrue.
 	Alive func() Status
 
-	// Rand is where challenges come from. Nil means crypto/rand.
+	// Rand is the source of challenges. Nil means crypto/rand.
 	Rand io.Reader
 
 	// Version is the version that Start speaks, 5 or 6. Zero means 6.
@@ -39,25 +38,24 @@ type Options struct {
 // Peer is the node at the other end after a handshake.
 type Peer struct {
 	Name     string
-	Creation uint32 // 0 where a version 5 peer has not told it
+	Creation uint32 // 0 if a version 5 peer did not send it
 	Version  int    // 5 or 6
 	Flags    Flags  // what both sides can do
-	Hidden   bool   // did not offer PUBLISHED
+	Hidden   bool   // it did not offer PUBLISHED
 }
 
-// Errors that a caller branches on; all others are of the stream or of an
-// ill-formed message.
+// Errors that a caller branches on; all others come from the stream or a malformed
+// message.
 var (
 	ErrCookie  = errors.New("wrong cookie")
 	ErrRefused = errors.New("refused")
 
-	// ErrSimultaneous is of Start: the two sides share, or are about to, a
-	// connection that the other one dialled.
+	// ErrSimultaneous is returned by Start: the two sides share a connection that the
+	// other one dialled, or will soon.
 	ErrSimultaneous = errors.New("the other side has dialled at the same time")
 )
 
-// Accept answers a handshake that the other side of rw began. Deadlines are the
-// caller's.
+// Accept answers a handshake begun by the other side of rw. The caller sets deadlines.
 func Accept(rw io.ReadWriter, o Options) (Peer, error) {
 	a := acceptor{stream: newStream(rw, o), o: o}
 	if err := a.recvName(); err != nil {
@@ -132,9 +130,9 @@ func (a *acceptor) sendStatus() error {
 	return fmt.Errorf("%w: status %s", ErrRefused, status)
 }
 
-// prove exchanges the challenges. An old name from a node that knows version 6
-// (OTP 23 and 24, when they could not ask EPMD) gets a version 6 challenge. One
-// that was given a name takes it only from a challenge with NAME_ME.
+// prove exchanges the challenges. An old name from a node that knows version 6 (OTP 23
+// and 24, when they could not ask EPMD) gets a version 6 challenge. A peer that was
+// given a name accepts it only from a challenge with NAME_ME.
 func (a *acceptor) prove() error {
 	version := a.peer.Version
 	if a.all.Has(Handshake23) {

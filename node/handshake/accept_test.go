@@ -16,7 +16,7 @@ const (
 	cookie = "flake"
 )
 
-// scalang is what Scalang says that it can do: no HANDSHAKE_23.
+// scalang is what Scalang says it can do: no HANDSHAKE_23.
 const scalang Flags = 0x4dbc
 
 // outcome is how a handshake ended for one side.
@@ -25,8 +25,8 @@ type outcome struct {
 	err  error
 }
 
-// shake runs Accept at one end of a pipe and dial at the other. An end that is
-// done is closed.
+// shake runs Accept at one end of a pipe and dial at the other, and closes an end that
+// is done.
 func shake(o Options, dial func(rw io.ReadWriter) (Peer, error)) (accepted, dialled outcome) {
 	a, b := net.Pipe()
 	done := make(chan outcome)
@@ -110,7 +110,7 @@ func TestAcceptStart(t *testing.T) {
 	}
 }
 
-// An old name gets an old challenge, and nothing is left to be told.
+// An old name gets an old challenge, and nothing is left to tell.
 func TestAcceptVersion5(t *testing.T) {
 	var c Challenge
 	accepted, dialled := shake(Options{Node: there, Creation: 7, Cookie: cookie}, scripted(func(s *script) {
@@ -225,7 +225,7 @@ func TestStartVersion5(t *testing.T) {
 	}
 }
 
-// A peer that has no name is given one, of its own host, each time another.
+// A peer without a name gets one, with its own host, a new one each time.
 func TestNameMe(t *testing.T) {
 	seen, creations := make(map[string]bool), make(map[uint32]bool)
 	for range 3 {
@@ -255,7 +255,7 @@ func TestNameMe(t *testing.T) {
 	}
 }
 
-// The one who dialled a name that is connected says who stays.
+// The side that dialled a connected name says which connection stays.
 func TestAlive(t *testing.T) {
 	alive := Options{Node: there, Cookie: cookie, Admit: func(Name) Status { return StatusAlive }}
 	for _, answer := range []Status{StatusTrue, StatusFalse, StatusOK} {
@@ -284,7 +284,7 @@ func TestAlive(t *testing.T) {
 	}
 }
 
-// Admit is asked about the peer and says what it is told.
+// Admit is asked about the peer and decides what it is told.
 func TestAdmit(t *testing.T) {
 	for status, ok := range map[Status]bool{
 		StatusOK: true, StatusOKSimultaneous: true, StatusNOK: false, StatusNotAllowed: false,
@@ -321,7 +321,7 @@ func TestWrongCookie(t *testing.T) {
 	}
 
 	a, b := net.Pipe()
-	go scripted(func(s *script) { // whoever takes any digest, and has no cookie
+	go scripted(func(s *script) { // a peer that accepts any digest, without a cookie
 		s.hear(new(Name))
 		s.say(StatusOK)
 		s.say(Challenge{Version: 6, Flags: Offered, Challenge: 1, Creation: 1, Node: there})
@@ -333,7 +333,7 @@ func TestWrongCookie(t *testing.T) {
 	}
 }
 
-// Start is not content with another node than it dialled.
+// Start does not accept another node than it dialled.
 func TestStartOtherNode(t *testing.T) {
 	_, started := shake(Options{Node: "other@127.0.0.1", Cookie: cookie}, with(Options{Node: here, Cookie: cookie}))
 	if !errors.Is(started.err, ErrRefused) {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// thin is a stub that takes no more than so many messages.
+// thin is a stub that accepts only so many messages.
 type thin struct {
 	*stub
 	takes int
@@ -32,8 +32,8 @@ func said(messages ...message) []byte {
 	return s.out.Bytes()
 }
 
-// A stream that breaks ends the handshake, wherever it does, with what is wrong
-// with the stream and nothing else.
+// A stream that breaks ends the handshake anywhere, with the stream's error and no
+// other.
 func TestBroken(t *testing.T) {
 	const posed = 77
 	name := Name{Version: 6, Flags: Offered, Creation: 1, Node: here}
@@ -91,7 +91,7 @@ func TestBroken(t *testing.T) {
 	}
 }
 
-// An end instead of a status is what a node that speaks TLS says to one that does not.
+// A node that speaks TLS ends the stream instead of sending a status.
 func TestStartToTLS(t *testing.T) {
 	for _, test := range []struct {
 		in   string
@@ -105,7 +105,7 @@ func TestStartToTLS(t *testing.T) {
 	}
 }
 
-// What begins as a complement has to be one.
+// What begins like a complement must be one.
 func TestMalformedComplement(t *testing.T) {
 	s := stubOf(said(Name{Version: 5, Flags: Offered, Node: here}, named{}, Reply{1, MakeDigest(cookie, 77)}))
 	s.in.Bytes()[2+7+len(here)+2] = tagComplement
@@ -115,7 +115,7 @@ func TestMalformedComplement(t *testing.T) {
 	}
 }
 
-// Who is told that a peer has said its name may end it there, without a word.
+// Heard may silently end the handshake once the peer has sent its name.
 func TestHeard(t *testing.T) {
 	for _, want := range []error{nil, errThin} {
 		s := stubOf(said(Name{Version: 6, Flags: Offered, Creation: 1, Node: here}))
@@ -127,7 +127,7 @@ func TestHeard(t *testing.T) {
 	}
 }
 
-// Who gives names to peers is asked for them.
+// Give is asked for the names of peers without one.
 func TestGive(t *testing.T) {
 	s := stubOf(said(Name{Version: 6, Flags: Offered | NameMe, Node: "b"}))
 	p, _ := Accept(s, Options{Node: there, Give: func(host string) (string, uint32) { return "given@" + host, 9 }})

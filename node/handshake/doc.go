@@ -1,10 +1,9 @@
-// Package handshake carries out the Erlang distribution handshake, by which
-// two nodes tell each other their names and abilities and prove that they hold
-// the same cookie.
+// Package handshake performs the Erlang distribution handshake, in which two nodes
+// exchange names and abilities and prove that they have the same cookie.
 //
 // It implements the chapter "Distribution Handshake" of
-// https://www.erlang.org/doc/apps/erts/erl_dist_protocol.html, in version 6
-// (OTP 23 and later) and version 5 (older nodes, Scalang), both ways round:
+// https://www.erlang.org/doc/apps/erts/erl_dist_protocol.html, in version 6 (OTP 23
+// and later) and version 5 (older nodes, Scalang), in both directions:
 //
 //	A (Start)                        B (Accept)
 //	send_name 'N' | 'n'       ->
@@ -15,10 +14,10 @@
 //	challenge_reply 'r'       ->
 //	                          <-     challenge_ack 'a'
 //
-// Start at [Accept] and [Start]; both give a [Peer]. Whether a node may come in
-// is the caller's to say, through [Options.Admit].
+// Start at [Accept] and [Start]; both return a [Peer]. The caller decides whether a
+// node may come in, through [Options.Admit].
 //
-// Exactly the bytes of the handshake are read from the stream, so that what
-// follows them is left for the connection. Not supported: dialling without a
-// name of our own (NAME_ME from our side); a peer that asks for a name gets one.
+// The package reads only the handshake's bytes from the stream; what follows is left
+// for the connection. Not supported: dialling without a name of our own (NAME_ME from
+// our side). A peer that asks for a name gets one.
 package handshake

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Flags are the distribution flags: what a node can do, as it says itself.
-// Names and bits are those of the chapter "Distribution Flags".
+// Flags are the distribution flags: what a node says it can do. Names and bits are
+// those of the chapter "Distribution Flags".
 type Flags uint64
 
 const (
@@ -34,8 +34,8 @@ const (
 	Fragments          Flags = 0x800000
 	Handshake23        Flags = 0x1000000
 	UnlinkID           Flags = 0x2000000
-	// Mandatory25Digest is bit 26 on the wire and in OTP's dist.hrl; the
-	// documentation says 36. It stands for all of mandatory25.
+	// Mandatory25Digest is bit 26 on the wire and in OTP's dist.hrl; the documentation
+	// says 36. It stands for all of mandatory25.
 	Mandatory25Digest Flags = 0x4000000
 	Spawn             Flags = 0x1_0000_0000
 	NameMe            Flags = 0x2_0000_0000
@@ -47,23 +47,22 @@ const (
 const mandatory25 = ExtendedReferences | FunTags | ExtendedPidsPorts | UTF8Atoms |
 	NewFunTags | ExportPtrTag | BitBinaries | NewFloats | MapTag | BigCreation | Handshake23
 
-// Offered is what our side says that it can do: all that any supported release
-// demands, and no feature that the connection does not implement. Without
-// DIST_HDR_ATOM_CACHE every frame is plain (a pass-through, 112), without
-// FRAGMENTS whole, without EXIT_PAYLOAD a reason is part of its control
-// message, without SEND_SENDER a send names no sender.
+// Offered is what our side says it can do: all that any supported release demands, and
+// no feature that the connection lacks. Without DIST_HDR_ATOM_CACHE every frame is
+// plain (a pass-through, 112), without FRAGMENTS whole, without EXIT_PAYLOAD a reason
+// is part of its control message, without SEND_SENDER a send names no sender.
 //
-// PUBLISHED is not offered: to a caller we are a hidden node, as a C or Java
-// node is. A published one would join the callers' meshes: global would connect
-// every caller to every other through us, and from OTP 25 on cut us off
-// whenever two of them lose each other (prevent_overlapping_partitions).
+// PUBLISHED is not offered: to a caller we are a hidden node, like a C or Java node. A
+// published node would join the callers' meshes: global would connect all callers to
+// each other through us, and from OTP 25 on disconnect us whenever two of them lose
+// each other (prevent_overlapping_partitions).
 const Offered = mandatory25 | Mandatory25Digest | DistMonitor | DistMonitorName |
 	SmallAtomTags | UnlinkID | Spawn | V4NC | Alias
 
 // Has reports whether all of want are set.
 func (f Flags) Has(want Flags) bool { return f&want == want }
 
-// expand replaces the digest flag by what it stands for.
+// expand replaces the digest flag with the flags it stands for.
 func (f Flags) expand() Flags {
 	if f.Has(Mandatory25Digest) {
 		f |= mandatory25
@@ -89,7 +88,7 @@ var flagNames = []struct {
 	{NameMe, "NAME_ME"}, {V4NC, "V4_NC"}, {Alias, "ALIAS"},
 }
 
-// String lists the flags by their names, an unknown rest as hexadecimal.
+// String lists the flags by name, and unknown ones in hexadecimal.
 func (f Flags) String() string {
 	var names []string
 	for _, n := range flagNames {

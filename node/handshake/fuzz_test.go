@@ -49,7 +49,7 @@ func FuzzComplement(f *testing.F) { fuzz(f, decodeAs[Complement]) }
 func FuzzReply(f *testing.F)      { fuzz(f, decodeAs[Reply]) }
 func FuzzAck(f *testing.F)        { fuzz(f, decodeAs[Ack]) }
 
-// FuzzAccept has a stranger say anything: without the cookie nobody comes in.
+// FuzzAccept lets a stranger say anything: without the cookie nobody gets in.
 func FuzzAccept(f *testing.F) {
 	for _, file := range recordings {
 		r := readRecording(f, file)

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// The tags of the messages. Numbers are characters on the wire.
+// The tags of the messages. On the wire they are characters.
 const (
 	tagNameNew    byte = 'N' // send_name and challenge of version 6
 	tagNameOld    byte = 'n' // send_name and challenge of version 5
@@ -72,7 +72,7 @@ func (m *Name) Decode(src []byte) error {
 	return checkName(m.Node, m.Flags)
 }
 
-// Challenge is the answer of the side that was dialled, and its question.
+// Challenge is the answer and the question of the dialled side.
 type Challenge struct {
 	Version   int // 5 or 6
 	Flags     Flags
@@ -128,15 +128,15 @@ func (m *Challenge) Decode(src []byte) error {
 	return checkName(m.Node, 0)
 }
 
-// Status says what the side that was dialled makes of the name.
+// Status is the dialled side's verdict on the name.
 type Status string
 
 const (
 	StatusOK             Status = "ok"              // go on
-	StatusOKSimultaneous Status = "ok_simultaneous" // go on, our own attempt is dropped
+	StatusOKSimultaneous Status = "ok_simultaneous" // go on; our own attempt is dropped
 	StatusNOK            Status = "nok"             // our own attempt goes on instead
 	StatusNotAllowed     Status = "not_allowed"
-	StatusAlive          Status = "alive" // the name is connected: still want to?
+	StatusAlive          Status = "alive" // the name is connected; go on all the same?
 	StatusTrue           Status = "true"  // answer to alive: yes
 	StatusFalse          Status = "false" // answer to alive: no
 	statusNamed          Status = "named:"
@@ -168,8 +168,8 @@ func appendNamed(dst []byte, node string, creation uint32) []byte {
 	return binary.BigEndian.AppendUint32(dst, creation)
 }
 
-// Complement completes a version 5 name once the other side has shown that it
-// knows version 6: 'c' flags_high:32 creation:32.
+// Complement completes a version 5 name once the other side has shown that it knows
+// version 6: 'c' flags_high:32 creation:32.
 type Complement struct {
 	High     uint32 // the upper half of the flags
 	Creation uint32
@@ -192,7 +192,7 @@ func (m *Complement) Decode(src []byte) error {
 	return nil
 }
 
-// Reply answers a challenge and asks one back: 'r' challenge:32 digest:128.
+// Reply answers a challenge and returns one: 'r' challenge:32 digest:128.
 type Reply struct {
 	Challenge uint32
 	Digest    Digest
@@ -236,8 +236,8 @@ func appendName(dst []byte, name string) []byte {
 	return append(dst, name...)
 }
 
-// decodeName reads len:16 name. What follows the name is left alone, as OTP
-// does: a later version may put something there.
+// decodeName reads len:16 name. Like OTP it ignores what follows, where a later
+// version may put something.
 func decodeName(src []byte) (string, error) {
 	n := int(binary.BigEndian.Uint16(src))
 	if n > len(src)-2 {

@@ -14,7 +14,7 @@ type message interface {
 	Append([]byte) []byte
 }
 
-// messages are one or more of each kind, and what they are on the wire.
+// messages are one or more of each kind, with their bytes on the wire.
 var messages = []struct {
 	message message
 	wire    string
@@ -47,7 +47,7 @@ func decodeAs[M message, P interface {
 	return m, err
 }
 
-// Every message is on the wire as it should be, and is read back as it was.
+// Every message has the right bytes on the wire, and is read back unchanged.
 func TestRoundTrip(t *testing.T) {
 	for _, m := range messages {
 		b := m.message.Append([]byte("before"))
@@ -212,8 +212,8 @@ func TestFlagNumbers(t *testing.T) {
 	}
 }
 
-// What we offer is enough for every release, as erts_internal:get_dflags()
-// says it there, and holds nothing that the connection does not implement.
+// What we offer is enough for every release, as its erts_internal:get_dflags() says,
+// and contains nothing that the connection does not implement.
 func TestOffered(t *testing.T) {
 	for release, demanded := range map[string]Flags{
 		"OTP 23": 0x50184,

@@ -13,8 +13,8 @@ type named struct {
 
 func (m named) Append(dst []byte) []byte { return appendNamed(dst, m.node, m.creation) }
 
-// NewName makes a node name for a peer that came with its host alone, as OTP
-// does for "erl -name undefined": unique, so random.
+// NewName makes a node name for a peer that sent only its host, as OTP does for "erl
+// -name undefined": random, therefore unique.
 func NewName(host string) (string, uint32) {
 	var b [4]byte
 	rand.Read(b[:]) // never fails (crypto/rand)

@@ -40,7 +40,7 @@ func readRecording(t testing.TB, file string) recording {
 	return recording{frames[0], frames[1], frames[2], frames[3], frames[4]}
 }
 
-// stub is a stream whose peer has said all that it will ever say.
+// stub is a stream whose peer has already said everything.
 type stub struct {
 	in  bytes.Buffer
 	out bytes.Buffer
@@ -66,8 +66,8 @@ func (r recording) posing(t testing.TB) (Options, Challenge) {
 	return Options{Node: c.Node, Creation: c.Creation, Cookie: cookie, Rand: bytes.NewReader(random)}, c
 }
 
-// Recorded callers are answered as they were, but for our flags, and nothing is
-// read or written beyond the handshake.
+// Recorded callers get the recorded answers, except for our flags, and nothing is read
+// or written beyond the handshake.
 func TestRecorded(t *testing.T) {
 	for _, file := range recordings {
 		r := readRecording(t, file)
@@ -89,7 +89,7 @@ func TestRecorded(t *testing.T) {
 	}
 }
 
-// A recorded handshake opens nothing: the challenge is another one each time.
+// A recorded handshake is useless: the challenge differs each time.
 func TestReplay(t *testing.T) {
 	for _, file := range recordings {
 		r := readRecording(t, file)
@@ -103,7 +103,7 @@ func TestReplay(t *testing.T) {
 	}
 }
 
-// A dialling side, too, leaves what follows the ack.
+// A dialling side also leaves what follows the ack.
 func TestStartReadsNoFurther(t *testing.T) {
 	const ours = 77
 	o := Options{Node: here, Cookie: cookie, Rand: bytes.NewReader([]byte{0, 0, 0, ours})}

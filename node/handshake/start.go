@@ -6,8 +6,8 @@ import (
 	"io"
 )
 
-// Start begins a handshake with the node named peer at the other side of rw.
-// An empty peer takes whoever answers. Deadlines are the caller's.
+// Start begins a handshake with the node peer at the other side of rw. An empty peer
+// accepts any node. The caller sets deadlines.
 func Start(rw io.ReadWriter, peer string, o Options) (Peer, error) {
 	s := newStream(rw, o)
 	version := o.Version

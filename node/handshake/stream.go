@@ -6,11 +6,11 @@ import (
 	"io"
 )
 
-// MaxMessage bounds the bytes of one message of a handshake: the longest is a
-// challenge with a name of MaxNameLength, the rest is room for later versions.
+// MaxMessage bounds the bytes of one handshake message: the longest is a challenge
+// with a name of MaxNameLength; the rest is for later versions.
 const MaxMessage = 512
 
-// stream frames messages by a length before each.
+// stream puts a length before each message.
 type stream struct {
 	rw      io.ReadWriter
 	lenSize int // 2, or 4 in TLS distribution
@@ -36,7 +36,7 @@ func (s *stream) recv() ([]byte, error) {
 	return s.buf[:n], nil
 }
 
-// send writes one message in one segment of its own.
+// send writes one message in its own segment.
 func (s *stream) send(m interface{ Append([]byte) []byte }) error {
 	b := m.Append(s.buf[:s.lenSize])
 	n := len(b) - s.lenSize

@@ -1,4 +1,5 @@
-// Package host tells hosts apart as limits count them.
+// Package host identifies hosts as limits count them, and holds what limits of
+// connections have in common: see [Line].
 package host
 
 import (
@@ -7,9 +8,9 @@ import (
 	"strings"
 )
 
-// Of returns the host at an address: the address, in IPv6 the network of 64 bits that
-// one host commonly has. The loopback is no host, for all callers of this machine are
-// behind it: that gives the zero Addr.
+// Of returns the host at an address: the address, or in IPv6 the /64 network that one
+// host commonly has. For the loopback it returns the zero Addr, because all callers of
+// this machine are behind it.
 func Of(a net.Addr) netip.Addr {
 	tcp, ok := a.(*net.TCPAddr)
 	if !ok {
@@ -27,8 +28,8 @@ func Of(a net.Addr) netip.Addr {
 	return ip
 }
 
-// IsLoopback tells whether a host's name is literally one of the loopback: localhost,
-// localhost.localdomain, or an address of it. What other names resolve to does not count.
+// IsLoopback reports whether a host's name is literally one of the loopback:
+// localhost, localhost.localdomain, or an address of it. It does not resolve names.
 func IsLoopback(name string) bool {
 	ip, err := netip.ParseAddr(name)
 	return strings.EqualFold(name, "localhost") || strings.EqualFold(name, "localhost.localdomain") ||

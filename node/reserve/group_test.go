@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// What a control group may take binds those below it.
+// A control group's limit binds those below it.
 func TestGroups(t *testing.T) {
 	const none = math.MaxInt64
 	for name, test := range map[string]struct {

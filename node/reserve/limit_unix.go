@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// limit is how many descriptors the process may have now: an operator may change it. At
-// the start Go has raised it to the hard limit.
+// limit returns how many descriptors the process may have now: an operator may change
+// it. At the start Go has raised it to the hard limit.
 func limit() uint64 {
 	var l syscall.Rlimit
 	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &l) != nil {

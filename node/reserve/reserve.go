@@ -1,11 +1,11 @@
-// Package reserve keeps file descriptors back, so that however many peers there are,
-// the files can be opened that ids depend on.
+// Package reserve keeps file descriptors back, so that the files that ids depend on
+// can be opened however many peers there are.
 //
-// A new descriptor has the lowest number that is free. One whose number is among the
-// last that the process may have says that few are left: a peer is not given it. What
-// is open for a moment only, or must not fail, may have it.
+// A new descriptor has the lowest free number. If its number is among the last that
+// the process may have, few are left, and no peer gets it. What is open only for a
+// moment, or must not fail, may have it.
 //
-// It keeps threads back, too, and tells what memory there is.
+// The package also keeps threads back, and reports what memory there is.
 package reserve
 
 import (
@@ -15,6 +15,7 @@ import (
 	"net"
 	"os"
 	"syscall"
+	"time"
 )
 
 const (
@@ -22,15 +23,15 @@ const (
 	// their times with at once, beside what is just being accepted and dialled.
 	Kept = 128
 
-	// Needed is how many a node needs, so that besides there are some for peers.
+	// Needed is how many descriptors a node needs to leave some for peers.
 	Needed = 256
 )
 
-// ErrFew says that what is left is kept.
+// ErrFew says that only kept descriptors are left.
 var ErrFew = errors.New("too few file descriptors are left")
 
-// Enough fails if a process that has more files of its own than usual cannot have as
-// many as a node needs.
+// Enough fails if a process with more extra files of its own cannot have as many
+// descriptors as a node needs.
 func Enough(more int) error {
 	need := uint64(Needed + more)
 	if most := limit(); most < need {
@@ -40,7 +41,7 @@ func Enough(more int) error {
 	return nil
 }
 
-// Check returns ErrFew if c, a connection or a file, has one of those that are kept.
+// Check returns ErrFew if c, a connection or a file, has a kept descriptor.
 func Check(c any) error {
 	s, ok := c.(syscall.Conn)
 	if !ok {
@@ -55,7 +56,7 @@ func Check(c any) error {
 	return errors.Join(err, few)
 }
 
-// CheckNumber returns ErrFew if fd is one of those that are kept.
+// CheckNumber returns ErrFew if fd is a kept descriptor.
 func CheckNumber(fd int) error {
 	if uint64(fd)+Kept >= limit() {
 		return ErrFew
@@ -63,7 +64,7 @@ func CheckNumber(fd int) error {
 	return nil
 }
 
-// Left returns ErrFew if the next descriptor is one of those that are kept.
+// Left returns ErrFew if the next descriptor is a kept one.
 func Left() error {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -74,8 +75,8 @@ func Left() error {
 	return Check(w)
 }
 
-// Share is a quarter of what there is for peers, and no more than most: how many
-// descriptors those of one kind may have, for whom each has one.
+// Share returns a quarter of the descriptors for peers, limited to most: how many
+// those of one kind may have at one each.
 func Share(most int) int {
 	const parts = 4
 	if all := limit(); all < uint64(Kept+parts*most) {
@@ -84,7 +85,11 @@ func Share(most int) int {
 	return most
 }
 
-// Listener gives l, hanging up at once on whom it would give a descriptor that is kept.
+// retry is how long a listener waits after a failure, such as no free descriptors.
+const retry = 100 * time.Millisecond
+
+// Listener returns l, which then hangs up at once on whoever would get a kept
+// descriptor. Its Accept fails only when it is closed.
 func Listener(l net.Listener, log *slog.Logger) net.Listener { return listener{l, log} }
 
 type listener struct {
@@ -95,8 +100,13 @@ type listener struct {
 func (l listener) Accept() (net.Conn, error) {
 	for {
 		c, err := l.Listener.Accept()
-		if err != nil {
+		switch {
+		case errors.Is(err, net.ErrClosed):
 			return nil, err
+		case err != nil:
+			l.log.Error("accept failed", "at", l.Addr(), "err", err)
+			time.Sleep(retry)
+			continue
 		}
 		if err = Check(c); err == nil {
 			return c, nil

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// atMost has the process have no more descriptors than n until the test ends.
+// atMost limits the process to n descriptors until the test ends.
 func atMost(t *testing.T, n int) {
 	t.Helper()
 	var old syscall.Rlimit
@@ -30,7 +30,8 @@ func atMost(t *testing.T, n int) {
 	t.Cleanup(func() { syscall.Setrlimit(syscall.RLIMIT_NOFILE, &old) })
 }
 
-// However many connect, a file can be opened; and when some have gone, others get in.
+// However many callers connect, a file can be opened; when some have gone, others get
+// in.
 func TestListener(t *testing.T) {
 	atMost(t, Needed)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -51,7 +52,7 @@ func TestListener(t *testing.T) {
 			in <- c
 		}
 	}()
-	// dial tells whether who dials gets in.
+	// dial reports whether a caller gets in.
 	var ours []net.Conn
 	dial := func() bool {
 		t.Helper()
@@ -95,6 +96,43 @@ func TestListener(t *testing.T) {
 	}
 	ours[len(ours)-1].Close()
 	(<-in).Close()
+}
+
+// failing is a listener that fails once.
+type failing struct {
+	net.Listener
+	failed bool
+}
+
+func (f *failing) Accept() (net.Conn, error) {
+	if f.failed {
+		return f.Listener.Accept()
+	}
+	f.failed = true
+	return nil, syscall.EMFILE
+}
+
+// A failure does not end a listener.
+func TestListenerGoesOn(t *testing.T) {
+	inner, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := Listener(&failing{Listener: inner}, slog.New(slog.DiscardHandler))
+	caller, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer caller.Close()
+	c, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Close()
+	l.Close()
+	if _, err := l.Accept(); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("closed: %v", err)
+	}
 }
 
 func TestEnough(t *testing.T) {

@@ -7,11 +7,11 @@ import (
 	"sync"
 )
 
-// ThreadsKept is how many threads no connection is given, beside one for each processor:
-// Go ends the process that cannot start another.
+// ThreadsKept is how many threads no connection gets, besides one per processor: Go
+// ends a process that cannot start another.
 const ThreadsKept = 24
 
-// allThreads is how many this process may have, as it was when it was asked first.
+// allThreads is how many threads this process could have when first asked.
 var allThreads = sync.OnceValue(func() int64 {
 	own, left := tasks()
 	if left > math.MaxInt64-own {
@@ -22,7 +22,7 @@ var allThreads = sync.OnceValue(func() int64 {
 
 func threadsKept() int64 { return ThreadsKept + int64(runtime.GOMAXPROCS(0)) }
 
-// Threads is how many there are for connections.
+// Threads returns how many there are for connections.
 func Threads() int64 { return max(allThreads()-threadsKept(), 0) }
 
 // EnoughThreads fails if there are fewer than are kept.

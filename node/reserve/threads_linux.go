@@ -19,7 +19,7 @@ func tasks() (own, left int64) {
 	return threadsOf("/proc/self"), left
 }
 
-// tasksOfUser counts the threads of all processes of a user that can be seen.
+// tasksOfUser counts the threads of all visible processes of a user.
 func tasksOfUser(proc string, uid int) (n int64) {
 	all, _ := filepath.Glob(filepath.Join(proc, "[0-9]*"))
 	for _, process := range all {

@@ -7,8 +7,8 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// WithModuleInfo adds module_info/0 and module_info/1 to each module of the table.
-// What a module exports is what can be called.
+// WithModuleInfo adds module_info/0 and module_info/1 to each module of the table. A
+// module exports what can be called.
 func (t Table) WithModuleInfo() Table {
 	exports := map[etf.Atom][]MFA{}
 	for mfa := range t {

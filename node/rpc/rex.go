@@ -7,28 +7,27 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// Rex is the server rex, which calls functions for nodes that send no spawn
-// requests:
+// Rex is the server rex, which calls functions for nodes that send no spawn requests:
 //
 //	{call | block_call, M, F, A, GroupLeader}   as a call: the result
 //	{Pid, {call, M, F, A, GroupLeader}}         as a message: {rex, Result} to Pid
 //	{cast, M, F, A, GroupLeader}                as a cast
 //	{Pid, {sbcast, Name, Message}}              {rex, Node, Node}, once it is sent
 //	{Pid, features_request}                     {features_reply, Node, [erpc]}
-//	stop                                        as a call: stopped, as it starts anew
+//	stop                                        as a call: stopped, and it restarts
 //
-// An exception becomes {badrpc, {'EXIT', Reason}}, but a throw its value. The
-// group leader, where output would go, is not used.
+// An exception becomes {badrpc, {'EXIT', Reason}}, but a throw its value. The group
+// leader, where output would go, is not used.
 type Rex struct {
 	genserver.Plain
 	Node  etf.Atom
 	Table Table
 
-	// Send sends a message to the process of a name, and tells whether there is one.
+	// Send sends a message to the process of a name, and reports whether there is one.
 	Send func(name etf.Atom, message []byte, c genserver.Caller) bool
 }
 
-// HandleCall answers a call. OTP's rex leaves what it does not know unanswered.
+// HandleCall answers a call. Like OTP's rex, it leaves unknown ones unanswered.
 func (x *Rex) HandleCall(c genserver.Call) {
 	caps := c.Caps()
 	if r := etf.NewReader(c.Request); string(r.Atom()) == "stop" {
@@ -50,7 +49,7 @@ func (x *Rex) HandleCast(request []byte, c genserver.Caller) {
 	}
 }
 
-// HandleInfo answers the messages of C nodes and of rpc's own.
+// HandleInfo answers messages of C nodes and of rpc itself.
 func (x *Rex) HandleInfo(message []byte, c genserver.Caller) {
 	r := etf.NewReader(message)
 	if r.Tuple() != 2 {
@@ -77,8 +76,8 @@ func (x *Rex) HandleInfo(message []byte, c genserver.Caller) {
 	}
 }
 
-// sbcast sends on what rpc:sbcast sent, and returns the answer. What is for rex would
-// be one in the other, as deep as it is long.
+// sbcast forwards what rpc:sbcast sent, and returns the answer. A message to rex
+// itself could nest as deep as it is long.
 func (x *Rex) sbcast(r *etf.Reader, c genserver.Caller) etf.Term {
 	raw := r.Raw()
 	name := etf.NewReader(raw)
@@ -91,13 +90,13 @@ func (x *Rex) sbcast(r *etf.Reader, c genserver.Caller) etf.Term {
 	return etf.Tuple{etf.Atom("rex"), x.Node, from}
 }
 
-// MaxRequest bounds the bytes of a request: its arguments may come back, in the
-// result or in the stack of an exception. A longer one is not looked at, and its
-// result is system_limit.
+// MaxRequest bounds the bytes of a request: its arguments may come back, in the result
+// or in the stack of an exception. A longer request is not decoded; its result is
+// system_limit.
 const MaxRequest = 1 << 20
 
-// decode returns what carries out a request and returns the result, nil if it is none
-// of words.
+// decode returns a function that performs a request and returns its result, or nil if
+// the request is none of words.
 func (x *Rex) decode(request []byte, words ...etf.Atom) func(room bool) etf.Term {
 	var call []etf.Term
 	if len(request) <= MaxRequest {
@@ -115,7 +114,7 @@ func (x *Rex) decode(request []byte, words ...etf.Atom) func(room bool) etf.Term
 }
 
 // decodeCall returns M, F and A of {Word, M, F, A, GroupLeader}, if Word is one of
-// words. They are nil if they are beyond the limits of etf.Decode.
+// words. They are nil if they exceed the limits of etf.Decode.
 func decodeCall(request []byte, words ...etf.Atom) (call []etf.Term, ok bool) {
 	r := etf.NewReader(request)
 	if tag := r.Peek(); tag != etf.SmallTupleExt && tag != etf.LargeTupleExt {
@@ -148,7 +147,7 @@ func badRPC(reason etf.Term) etf.Term {
 	return etf.Tuple{etf.Atom("badrpc"), etf.Tuple{etf.Atom("EXIT"), reason}}
 }
 
-// encode encodes a term, or that the peer cannot read it.
+// encode encodes a term, or says that the peer cannot read it.
 func encode(t etf.Term, caps etf.Caps) []byte {
 	b, err := etf.Append(nil, t, caps)
 	if err != nil {

@@ -1,10 +1,10 @@
-// Package rpc lets other nodes call functions of this one, by every road that
-// Erlang has: spawn requests (erpc, and rpc of OTP 23 and later), calls and
-// messages to the server rex (older nodes, C nodes, erl_call). Nodes before OTP 23
-// spawn by way of net_kernel.
+// Package rpc lets other nodes call functions of this one in every way that Erlang
+// has: spawn requests (erpc, and rpc of OTP 23 and later), calls and messages to the
+// server rex (older nodes, C nodes, erl_call). Nodes before OTP 23 spawn through
+// net_kernel.
 //
-// Start at [Table], which holds the functions. What is not in it does not exist
-// here: the caller gets undef, as for a module that is not loaded.
+// Start at [Table], which holds the functions. What is not in it does not exist here:
+// the caller gets undef, as for a module that is not loaded.
 package rpc
 
 import (
@@ -25,12 +25,12 @@ func (m MFA) String() string {
 	return fmt.Sprintf("%s/%d", b, m.Arity)
 }
 
-// Function is a function of a Table. It is called by many goroutines at once,
-// with as many arguments as its arity. An error that is no *Exception is raised
-// as an exception of class error with its text.
+// Function is a function of a Table. Many goroutines call it at once, with as many
+// arguments as its arity. An error other than an *Exception raises an exception of
+// class error with its text.
 type Function func(args []etf.Term) (etf.Term, error)
 
-// Table holds functions by name. It is not changed once it serves.
+// Table holds functions by name. It must not change while it serves.
 type Table map[MFA]Function
 
 // Exception is what a function raises instead of returning.
@@ -53,7 +53,7 @@ func (e *Exception) Error() string {
 	return fmt.Sprintf("exception %s: %s", e.Class, etf.Format(nil, e.Reason))
 }
 
-// BadArgument is the exception for arguments that a function does not take.
+// BadArgument is the exception for unacceptable arguments.
 func BadArgument() *Exception { return &Exception{Class: Error, Reason: etf.Atom("badarg")} }
 
 // Apply calls a function.
@@ -73,7 +73,7 @@ func (t Table) Apply(module, function etf.Atom, args []etf.Term) (etf.Term, *Exc
 	return nil, raised(module, function, args, e)
 }
 
-// raised gives an error the stack that it has in Erlang, the call alone.
+// raised gives an error the stack that it has in Erlang, only the call.
 func raised(module, function etf.Atom, args []etf.Term, e *Exception) *Exception {
 	if e.Class != Error || e.Stack != nil {
 		return e
@@ -82,7 +82,7 @@ func raised(module, function etf.Atom, args []etf.Term, e *Exception) *Exception
 	return &Exception{Class: Error, Reason: e.Reason, Stack: etf.List{frame}}
 }
 
-// Merge returns a table of all the functions of some; of one name the last holds.
+// Merge returns a table of all functions of tables; for one name the last counts.
 func Merge(tables ...Table) Table {
 	all := make(Table)
 	for _, t := range tables {

@@ -17,7 +17,7 @@ import (
 
 // conn is a TCP connection outside Go's poller.
 type conn struct {
-	file          *os.File // holds the descriptor as long as somebody uses it
+	file          *os.File // holds the descriptor while somebody uses it
 	raw           syscall.RawConn
 	readable      *event
 	writable      *event
@@ -26,15 +26,15 @@ type conn struct {
 
 	in        transfer
 	thread    thread
-	dedicated bool // the goroutine that reads may have a thread
-	quick     int  // waits in succession that were shorter than idle
+	dedicated bool // the reading goroutine may have a thread
+	quick     int  // consecutive waits shorter than idle
 
 	writing sync.Mutex
 	out     transfer
 }
 
-// Adopt takes over a TCP connection. If c is none, or what is needed is not to be
-// had, it returns c. Only one goroutine at a time may read.
+// Adopt takes over a TCP connection. If c is not one, or resources are missing, it
+// returns c. Only one goroutine at a time may read.
 func Adopt(c net.Conn) net.Conn {
 	tcp, ok := c.(*net.TCPConn)
 	if !ok {
@@ -93,16 +93,16 @@ func duplicate(tcp *net.TCPConn) (file *os.File, err error) {
 			unix.Close(fd)
 			return
 		}
-		unix.SetNonblock(fd, false) // or os would have the poller watch it
+		unix.SetNonblock(fd, false) // else os has the poller watch it
 		file = os.NewFile(uintptr(fd), "tcp")
 		unix.SetNonblock(fd, true)
 	})
 	return file, errors.Join(e, err)
 }
 
-// Dedicate lets the calling goroutine have a thread for what it reads from c, which
-// was adopted or is a layer, with a method NetConn, above one that was. Nobody else
-// may read until the goroutine calls release.
+// Dedicate gives the calling goroutine a thread for reading c, which was adopted or is
+// a layer, with a method NetConn, above an adopted one. Nobody else may read until the
+// goroutine calls release.
 func Dedicate(c net.Conn) (release func()) {
 	for {
 		switch layer := c.(type) {
@@ -120,7 +120,8 @@ func Dedicate(c net.Conn) (release func()) {
 	}
 }
 
-// Read looks at the deadline when there is nothing to read, a thread up to idle later.
+// Read checks the deadline when there is nothing to read; a thread does up to idle
+// later.
 func (c *conn) Read(b []byte) (int, error) {
 	for {
 		if c.thread.entered {
@@ -174,7 +175,7 @@ func (c *conn) Write(b []byte) (written int, err error) {
 	return written, nil
 }
 
-// failed returns the error as package net would.
+// failed returns the error that package net would return.
 func (c *conn) failed(op string, err error) error {
 	if c.closed.Load() {
 		err = net.ErrClosed
@@ -209,9 +210,9 @@ func (c *conn) setDeadline(e *event, t time.Time) error {
 
 // transfer is a system call that moves bytes.
 type transfer struct {
-	hold func(func(fd uintptr) bool) error // the descriptor, while the call is made
+	hold func(func(fd uintptr) bool) error // holds the descriptor during the call
 	call func(fd int, b []byte) (int, error)
-	do   func(fd uintptr) bool // attempt, made once
+	do   func(fd uintptr) bool // attempt, allocated once
 
 	b   []byte
 	n   int

@@ -10,8 +10,8 @@ import (
 	"github.com/flake-go/flake/node/reserve"
 )
 
-// event is that a socket is ready for something. Go's poller watches for it, while
-// somebody waits and at no other time.
+// event is a socket's readiness for something. Go's poller watches for it only while
+// somebody waits.
 type event struct {
 	epoll  *os.File
 	raw    syscall.RawConn
@@ -21,7 +21,7 @@ type event struct {
 	armed bool
 	err   error
 	got   [1]unix.EpollEvent
-	test  func(epoll uintptr) bool // happened, made once
+	test  func(epoll uintptr) bool // happened, allocated once
 }
 
 func newEvent(socket int, of uint32) (*event, error) {
@@ -32,7 +32,7 @@ func newEvent(socket int, of uint32) (*event, error) {
 	e := &event{socket: socket, of: of}
 	e.test = e.happened
 	if err = reserve.CheckNumber(fd); err == nil {
-		err = unix.SetNonblock(fd, true) // for os to have the poller watch it
+		err = unix.SetNonblock(fd, true) // so that os has the poller watch it
 	}
 	if err == nil {
 		err = unix.EpollCtl(fd, unix.EPOLL_CTL_ADD, socket, &unix.EpollEvent{Events: unix.EPOLLONESHOT})
@@ -42,7 +42,7 @@ func newEvent(socket int, of uint32) (*event, error) {
 		e.raw, err = e.epoll.SyscallConn()
 	}
 	if err == nil {
-		err = e.epoll.SetDeadline(time.Time{}) // which fails if the poller does not
+		err = e.epoll.SetDeadline(time.Time{}) // fails if the poller does not
 	}
 	if err != nil {
 		e.epoll.Close()
@@ -51,8 +51,8 @@ func newEvent(socket int, of uint32) (*event, error) {
 	return e, nil
 }
 
-// wait waits for the event, until the deadline or until the event is closed. At
-// times it ends without one.
+// wait waits for the event until the deadline, or until the event is closed. Sometimes
+// it returns without an event.
 func (e *event) wait() error {
 	e.armed, e.err = false, nil
 	if err := e.raw.Read(e.test); err != nil {

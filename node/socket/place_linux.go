@@ -2,17 +2,17 @@ package socket
 
 import "golang.org/x/sys/unix"
 
-// place is a processor on which alone a thread runs, and where it lets others go on
-// that are running (SCHED_BATCH of sched(7)): a BEAM that sends call after call then
-// is not stopped at each.
+// place is the one processor on which a thread runs, without interrupting others there
+// (SCHED_BATCH of sched(7)): so a BEAM that sends call after call is not stopped at
+// each.
 type place struct {
 	taken bool
 	cpu   int
 	usual unix.CPUSet // where it ran before
-	batch bool        // its policy is ours
+	batch bool        // we set its policy
 }
 
-// take has the calling thread run there, or as it did before if it may not.
+// take moves the calling thread there, or back to where it ran if it may not.
 func (p *place) take(cpu int) {
 	if p.taken && p.cpu == cpu {
 		return
@@ -28,12 +28,12 @@ func (p *place) take(cpu int) {
 		return
 	}
 	if !p.taken {
-		p.batch, _ = swapPolicy(unix.SCHED_NORMAL, unix.SCHED_BATCH) // without it the rest is slower
+		p.batch, _ = swapPolicy(unix.SCHED_NORMAL, unix.SCHED_BATCH) // without it all is slower
 	}
 	p.taken, p.cpu = true, cpu
 }
 
-// leave has the calling thread run as it did before take.
+// leave makes the calling thread run as before take.
 func (p *place) leave() error {
 	if !p.taken {
 		return nil
@@ -48,7 +48,7 @@ func (p *place) leave() error {
 }
 
 // swapPolicy changes how the calling thread is scheduled, if that is as from says:
-// another policy is an operator's choice, and so are the other attributes.
+// another policy, or other attributes, are an operator's choice.
 func swapPolicy(from, to uint32) (swapped bool, err error) {
 	attr, err := unix.SchedGetAttr(0, 0)
 	if err != nil || attr.Policy != from {
@@ -59,7 +59,7 @@ func swapPolicy(from, to uint32) (swapped bool, err error) {
 	return err == nil, err
 }
 
-// confine has usual be where the thread may run now, if somebody has changed that
+// confine sets usual to where the thread may run now, if somebody has changed that
 // since take.
 func (p *place) confine() {
 	var now unix.CPUSet

@@ -50,8 +50,7 @@ func pair(t testing.TB) (ours *conn, theirs *net.TCPConn) {
 	return ours, theirs
 }
 
-// echo has a dedicated goroutine answer bytes with the same bytes, and returns what
-// ended it.
+// echo starts a dedicated goroutine that echoes bytes, and returns what ended it.
 func echo(c *conn) <-chan error {
 	end := make(chan error, 1)
 	go func() {
@@ -75,7 +74,7 @@ func call(t *testing.T, c net.Conn) {
 	}
 }
 
-// What was sent arrives, in order, and then the end.
+// What was sent arrives, in order, then the end.
 func TestStream(t *testing.T) {
 	for name, dedicated := range map[string]bool{"poller": false, "thread": true} {
 		t.Run(name, func(t *testing.T) {
@@ -106,7 +105,7 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// A wait ends as that of package net would.
+// A wait ends as package net's would.
 func TestEnds(t *testing.T) {
 	for name, test := range map[string]struct {
 		end  func(ours *conn, theirs *net.TCPConn)
@@ -155,7 +154,7 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// After the end there is nothing left, and no more to be had.
+// After the end nothing is left, and nothing more can be had.
 func TestClose(t *testing.T) {
 	pair(t) // the poller has files of its own
 	before := files(t)
@@ -182,7 +181,7 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// Whose descriptor has the number next is not asked where to run.
+// The owner of the next descriptor number is not asked where to run.
 func TestCloseReused(t *testing.T) {
 	ours, _ := pair(t)
 	defer Dedicate(ours)()
@@ -231,7 +230,7 @@ func TestAdoptOthers(t *testing.T) {
 	}
 }
 
-// Where descriptors are few none is taken of those that are kept.
+// When descriptors are few, no kept ones are taken.
 func TestFewFiles(t *testing.T) {
 	c, theirs := accepted(t)
 	defer theirs.Close()
@@ -270,7 +269,7 @@ func TestFewFiles(t *testing.T) {
 	}
 }
 
-// files counts those that are open.
+// files counts open files.
 func files(t *testing.T) int {
 	t.Helper()
 	list, err := os.ReadDir("/proc/self/fd")
@@ -302,7 +301,7 @@ func TestThread(t *testing.T) {
 	}
 }
 
-// A call now and then is not worth a thread.
+// An occasional call is not worth a thread.
 func TestQuick(t *testing.T) {
 	ours, theirs := pair(t)
 	defer func(end <-chan error) { theirs.Close(); <-end }(echo(ours))
@@ -317,7 +316,7 @@ func TestQuick(t *testing.T) {
 	}
 }
 
-// More connections than may have a thread are served all the same.
+// More connections than may have threads are still served.
 func TestMaxThreads(t *testing.T) {
 	defer func(usual func() int32) { most = usual }(most)
 	most = func() int32 { return 1 }
@@ -387,7 +386,7 @@ func TestFollow(t *testing.T) {
 	}
 }
 
-// affinity is where the calling thread may run.
+// affinity returns where the calling thread may run.
 func affinity(t *testing.T) (set unix.CPUSet) {
 	t.Helper()
 	if err := unix.SchedGetaffinity(0, &set); err != nil {
@@ -396,7 +395,7 @@ func affinity(t *testing.T) (set unix.CPUSet) {
 	return set
 }
 
-// policy is how it runs.
+// policy returns how it is scheduled.
 func policy(t *testing.T) unix.SchedAttr {
 	t.Helper()
 	attr, err := unix.SchedGetAttr(0, 0)
@@ -406,7 +405,7 @@ func policy(t *testing.T) unix.SchedAttr {
 	return *attr
 }
 
-// processors are those that the calling thread may run on.
+// processors returns those on which the calling thread may run.
 func processors(t *testing.T) (list []int) {
 	t.Helper()
 	for cpu, all := 0, affinity(t); cpu < len(all)*64; cpu++ {
@@ -417,7 +416,7 @@ func processors(t *testing.T) (list []int) {
 	return list
 }
 
-// A thread does not stay where its peer was, when that runs where it may not.
+// A thread does not stay where its peer was once that runs where it may not.
 func TestFollowElsewhere(t *testing.T) {
 	runtime.LockOSThread() // not unlocked: the thread ends with the test
 	usual := affinity(t)
@@ -470,7 +469,7 @@ func TestFollowChanged(t *testing.T) {
 	}
 }
 
-// Nor is what an operator changes while the thread follows.
+// Nor is an operator's change while the thread follows.
 func TestFollowConfined(t *testing.T) {
 	runtime.LockOSThread() // not unlocked: the thread ends with the test
 	usual := affinity(t)
@@ -544,7 +543,7 @@ func TestAffordable(t *testing.T) {
 	}
 }
 
-// Where the system does not tell how long threads wait, none follows.
+// If the system does not report how long threads wait, none follows.
 func TestAffordableUnknown(t *testing.T) {
 	if new(thread).affordable() {
 		t.Error("affordable at an unknown price")
@@ -565,7 +564,7 @@ func TestAffordableUnknown(t *testing.T) {
 	}
 }
 
-// What is read and written costs nothing but the system calls.
+// Reading and writing cost nothing but the system calls.
 func TestAllocs(t *testing.T) {
 	ours, theirs := pair(t)
 	defer func(end <-chan error) { theirs.Close(); <-end }(echo(ours))

@@ -12,14 +12,14 @@ import (
 )
 
 var (
-	threads atomic.Int32 // that read
+	threads atomic.Int32 // reading
 	most    = sync.OnceValue(func() int32 { return int32(min(MaxThreads, reserve.Threads())) })
 )
 
-// thread is that of a goroutine, as long as that reads a busy connection.
+// thread belongs to a goroutine while that reads a busy connection.
 type thread struct {
 	poll [1]unix.PollFd
-	wait func(fd uintptr) bool // sleep, made once
+	wait func(fd uintptr) bool // sleep, allocated once
 
 	entered bool
 	place   place
@@ -28,28 +28,27 @@ type thread struct {
 
 	// What following costs, as sums in which each look counts less than the next.
 	waited  time.Duration // for its turn to run
-	octets  int           // that were read
-	before  time.Duration // waited in all until the last look
+	octets  int           // read
+	before  time.Duration // all waiting up to the last look
 	shunned time.Time     // when the cost was found to be too high
 }
 
 const (
-	// lookTime is how often a thread looks where its peer is.
+	// lookTime is how often a thread checks where its peer runs.
 	lookTime = time.Millisecond
 
-	// tooLong is how long a call, of callOctets or so, may have to wait for a thread
-	// that follows, on the average. If it is longer, others than the callers have the
-	// processor, and for a while the thread runs wherever it can.
+	// tooLong is the longest average wait, per call of about callOctets, of a thread
+	// that follows. Beyond it, other programs occupy the processor, and for a while the
+	// thread runs wherever it can.
 	tooLong    = 50 * time.Microsecond
 	callOctets = 256
 	aWhile     = 200 * time.Millisecond
 
-	// credit is what counts as read at first, so that one long wait is not yet too long.
+	// credit counts as read at first, so that one long wait is not already too long.
 	credit = 64 * callOctets
 )
 
-// enter has the calling goroutine, which does not yet, keep its thread, if not too
-// many do.
+// enter pins the calling goroutine to its thread, unless too many have one.
 func (t *thread) enter() {
 	if threads.Add(1) > most() {
 		threads.Add(-1)
@@ -63,7 +62,7 @@ func (t *thread) enter() {
 	t.looked = time.Time{}
 }
 
-// sleep lasts until there is something to read, for idle at most, beside the peer.
+// sleep waits beside the peer for something to read, for at most idle.
 func (t *thread) sleep(fd uintptr) bool {
 	t.follow(int(fd))
 	t.poll[0] = unix.PollFd{Fd: int32(fd), Events: unix.POLLIN}
@@ -86,7 +85,7 @@ func (t *thread) leave() {
 	} // else the thread ends with the goroutine
 }
 
-// follow has the thread run where the last segment came in, from time to time.
+// follow moves the thread, from time to time, to where the last segment came in.
 func (t *thread) follow(socket int) {
 	now := time.Now()
 	if now.Sub(t.looked) < lookTime {
@@ -108,7 +107,7 @@ func (t *thread) follow(socket int) {
 func (t *thread) affordable() bool {
 	all, err := t.queue.look()
 	if err != nil {
-		return false // the system does not tell
+		return false // the system does not report it
 	}
 	t.waited += all - t.before
 	t.before = all
@@ -121,5 +120,5 @@ func (t *thread) affordable() bool {
 	return true
 }
 
-// forget has the thread know nothing of what following costs, but hope for the best.
+// forget resets what following costs, and hopes for the best.
 func (t *thread) forget() { t.waited, t.octets = 0, credit }

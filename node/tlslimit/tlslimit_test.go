@@ -11,7 +11,7 @@ import (
 	"github.com/flake-go/flake/node/certs/certstest"
 )
 
-// endless is a connection on which something always comes.
+// endless is a connection on which data always arrives.
 type endless struct{ net.Conn }
 
 func (endless) Read(b []byte) (int, error) { return len(b), nil }
@@ -27,7 +27,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// A chain of certificates passes, a handshake that is much longer does not.
+// A chain of certificates passes; a much longer handshake does not.
 func TestHandshake(t *testing.T) {
 	ca := certstest.NewCA(t, "ca")
 	for name, tt := range map[string]struct {

@@ -1,11 +1,11 @@
-// Package wire is what two connected nodes send each other, as bytes: frames, and
-// the control messages in them. It is of the chapter "Protocol between Connected
-// Nodes" of https://www.erlang.org/doc/apps/erts/erl_dist_protocol.html, without
-// distribution headers and fragments.
+// Package wire encodes and decodes what two connected nodes send each other: frames,
+// and the control messages in them. It implements the chapter "Protocol between
+// Connected Nodes" of https://www.erlang.org/doc/apps/erts/erl_dist_protocol.html,
+// without distribution headers and fragments.
 //
 // A frame is its length in four bytes, [PassThrough], and one or two external terms,
-// each with a version byte: the control message, and a payload. A frame without bytes
-// is a tick.
+// each with a version byte: the control message, and a payload. An empty frame is a
+// tick.
 package wire
 
 import (
@@ -25,7 +25,7 @@ const (
 	PassThrough = 112
 )
 
-// Open appends the beginning of a frame. A control message is to be appended, and
+// Open appends the beginning of a frame. The caller appends a control message, and
 // perhaps a version byte and a payload.
 func Open(dst []byte) []byte { return append(dst, 0, 0, 0, 0, PassThrough, etf.VersionMagic) }
 
@@ -49,8 +49,8 @@ func Append(dst []byte, caps etf.Caps, control etf.Term, payload ...etf.Term) ([
 	return b, nil
 }
 
-// Read returns the next frame without its length, which may be most bytes long. It is
-// valid until the next read of r.
+// Read returns the next frame, without its length; a frame may have up to most bytes.
+// It is valid until the next read of r.
 func Read(r *bufio.Reader, most int) ([]byte, error) {
 	header, err := r.Peek(HeaderSize)
 	if err != nil {

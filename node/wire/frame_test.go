@@ -10,7 +10,7 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// Frames of all sizes, of which those that fit a buffer cost no memory.
+// Frames of all sizes; those that fit a buffer cost no memory.
 func TestRead(t *testing.T) {
 	const buffer, most = 64 << 10, 1 << 20
 	for _, size := range []int{0, 1, buffer - HeaderSize, buffer, buffer + 1, most} {
@@ -49,7 +49,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// A frame that is appended is read as it was, and one that cannot be is not begun.
+// An appended frame is read back unchanged, and an impossible one is not begun.
 func TestAppend(t *testing.T) {
 	control := etf.Tuple{int64(OpRegSend), etf.Atom("a"), etf.Atom("b"), etf.Atom("c")}
 	b, err := Append([]byte("before"), etf.AllCaps, control, etf.Atom("payload"))

@@ -6,18 +6,18 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// MaxArguments is how many elements follow the operation of any control message.
+// MaxArguments is the most elements after the operation in any control message.
 const MaxArguments = 6
 
-// Message is a control message taken apart, and what follows it.
+// Message is a decoded control message and its payload.
 type Message struct {
 	Op      Op
 	Args    [MaxArguments][]byte // the elements after the operation, each a term
 	N       int                  // how many
-	Payload []byte               // what follows, nil if nothing does; to be one term, which is not checked yet
+	Payload []byte               // what follows, or nil; should be one term, not yet checked
 }
 
-// Decode reads a frame, past its pass-through byte. The parts are of the frame.
+// Decode reads a frame, past its pass-through byte. The parts are slices of the frame.
 func (m *Message) Decode(frame []byte) error {
 	m.Payload = nil
 	r := etf.NewReader(frame)

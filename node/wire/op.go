@@ -3,10 +3,9 @@ package wire
 // Op is the operation of a control message, its first element.
 type Op int64
 
-// The control messages of the chapter "Protocol between Connected Nodes". Each
-// is a tuple; the elements after the operation stand beside it. "+ message"
-// marks those that a second term follows. In the _TT forms a trace token is
-// appended to the tuple.
+// The control messages of the chapter "Protocol between Connected Nodes". Each is a
+// tuple; its elements after the operation are listed beside it. "+ message" marks
+// those that a second term follows. The _TT forms append a trace token to the tuple.
 const (
 	OpLink                Op = 1  // FromPid, ToPid
 	OpSend                Op = 2  // Unused, ToPid + message

@@ -12,7 +12,7 @@ import (
 	"unicode"
 )
 
-// The operations have the numbers of the list, which is the documentation's.
+// The operations have the numbers in the documentation's list.
 func TestOpNumbers(t *testing.T) {
 	want := make(map[string]string)
 	f, err := os.Open("testdata/ops.tsv")

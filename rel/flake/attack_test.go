@@ -15,18 +15,17 @@ import (
 	"github.com/flake-go/flake/node/wire"
 )
 
-// attack is what a hostile peer does on one of several connections at a time.
+// attack is what a hostile peer does on one of several connections at once.
 type attack struct {
 	name  string
 	conns int
 	run   func(a *attacker)
 }
 
-// attacker is a hostile peer. What it writes may come to nothing: the node may
-// have hung up, and be right.
+// attacker is a hostile peer. Its writes may fail: the node may rightly have hung up.
 type attacker struct {
 	net.Conn
-	i      int // which one of several
+	i      int // which of several
 	node   *flakeNode
 	self   etf.Pid
 	random *rand.Rand
@@ -34,10 +33,10 @@ type attacker struct {
 	failed error
 }
 
-// attackTime is how long an attacker tries to write what is not read.
+// attackTime is how long an attacker tries to write what nobody reads.
 const attackTime = 3 * time.Second
 
-// withCookie are the attacks of a peer whose handshake is done.
+// withCookie are the attacks of a peer after its handshake.
 var withCookie = []attack{
 	{"forged lengths", 1, (*attacker).forgedLengths},
 	{"200,000 nested terms", 2, (*attacker).nested},
@@ -68,7 +67,7 @@ var withCookie = []attack{
 	{"functions that do not end", 300, (*attacker).pings},
 }
 
-// withoutCookie are the attacks of who has none.
+// withoutCookie are the attacks of a peer without the cookie.
 var withoutCookie = []attack{
 	{"noise", 200, func(a *attacker) { a.write(a.bytes(1000)) }},
 	{"long names", 200, func(a *attacker) { a.write([]byte{0xff, 0xff}); a.write(nameMessage(strings.Repeat("x", 60000))) }},
@@ -146,7 +145,7 @@ func (a *attacker) spawn(i int, module, function etf.Atom, args []byte) {
 	a.frame(a.control(29, a.ref(i), a.self, a.self, mfa, etf.List{etf.Atom("monitor")}), message)
 }
 
-// call is the message of a gen_server:call of a raw request.
+// call returns the message of a gen_server:call with a raw request.
 func (a *attacker) call(request []byte) []byte {
 	b := append(etf.AppendTupleHeader(nil, 3), external(etf.Atom("$gen_call"))...)
 	b = append(b, external(etf.Tuple{a.self, a.ref(1)})...)
@@ -171,7 +170,7 @@ func external(t etf.Term) []byte {
 	return b
 }
 
-// everywhere sends a term to every place where one is looked at.
+// everywhere sends a term to every place where terms are decoded.
 func (a *attacker) everywhere(term []byte) {
 	a.frame(term)
 	a.frame(append(etf.AppendTupleHeader(nil, 2), term...))

@@ -14,7 +14,7 @@ import (
 
 // The attacks that take more than a line.
 
-// forgedLengths claims the largest of lengths for every tag there is, and is not.
+// forgedLengths claims the largest possible length for every tag.
 func (a *attacker) forgedLengths() {
 	for tag := range 256 {
 		for _, rest := range [][]byte{
@@ -51,7 +51,7 @@ func (a *attacker) compressed() {
 	}
 }
 
-// monitors sets monitors as large as they get, and never takes one back.
+// monitors sets the largest possible monitors, and never removes one.
 func (a *attacker) monitors() {
 	long := etf.Atom(strings.Repeat("x", 250) + "@y")
 	for i := range 100_000 {
@@ -105,7 +105,7 @@ func (a *attacker) headers() {
 	}
 }
 
-// spawns asks for the largest answers there are, and reads none.
+// spawns asks for the largest possible answers, and reads none.
 func (a *attacker) spawns() {
 	for i := range 200 {
 		a.spawn(i, "flake_harness", "generate", external(etf.List{int64(100_000)}))
@@ -127,7 +127,7 @@ func (a *attacker) largeArguments() {
 	}
 }
 
-// largeEchoes are the other terms that come back as they came.
+// largeEchoes are the other terms that come back unchanged.
 func (a *attacker) largeEchoes() {
 	large := make([]byte, 10<<20)
 	flake := a.whereis("flake")
@@ -168,7 +168,7 @@ func (a *attacker) deaf() {
 	}
 }
 
-// bulk asks for as many ids as a call gives, in the forms that take most.
+// bulk asks for as many ids as a call returns, in the largest forms.
 func (a *attacker) bulk(more func() bool) {
 	for i := 0; more(); i++ {
 		for _, request := range []etf.Term{
@@ -182,7 +182,7 @@ func (a *attacker) bulk(more func() bool) {
 	a.flush()
 }
 
-// reading asks for some, and takes what it gets.
+// reading asks for some, and reads the answers.
 func (a *attacker) reading() {
 	rounds := 10
 	a.bulk(func() bool { rounds--; return rounds >= 0 })
@@ -190,7 +190,7 @@ func (a *attacker) reading() {
 	io.Copy(io.Discard, a)
 }
 
-// kills sends exit(Pid, kill) to all that has a name, and to whatever may be.
+// kills sends exit(Pid, kill) to everything with a name, and to guessed pids.
 func (a *attacker) kills() {
 	names := []etf.Atom{"flake", "flake_sup", "net_kernel", "kernel_sup", "rex", "persistent_timer"}
 	for range 20 {

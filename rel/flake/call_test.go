@@ -16,7 +16,7 @@ func TestErlang(t *testing.T) {
 	}
 }
 
-// What the original answers besides ids.
+// The original's answers besides ids.
 func TestOriginal(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, "")
@@ -32,8 +32,8 @@ func TestHiddenErlang(t *testing.T) {
 	n.erl([]string{"-hidden", "-name", "caller@127.0.0.1"}, "ping", "get")
 }
 
-// A node without a name is given one by the node that it connects to, one that is free
-// again if there is any. Only with short names does this not depend on the name of the host.
+// A node without a name gets one from the node it connects to, a free one again if
+// there is any. Only short names make this independent of the host's name.
 func TestDynamicName(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, "", "-name", "flake@localhost")
@@ -58,8 +58,8 @@ func TestElixir(t *testing.T) {
 	wantChecks(t, p, "elixir")
 }
 
-// A call that one node passes on for another is answered, though the node has to
-// connect to that one first.
+// A call that one node passes on for another is answered, though the node must first
+// connect to that one.
 func TestPassedOn(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, "")

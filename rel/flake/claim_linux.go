@@ -13,14 +13,14 @@ import (
 	"syscall"
 )
 
-// claim makes sure that no other generator on this machine has a place, or a part
-// of it: the file at timestamp_path would not tell, for each may have its own. A
-// claim is a socket in Linux's abstract namespace, which is gone with the process,
-// however that ends, and whose name says the place.
+// claim makes sure that no other generator on this machine has the same place, or part
+// of it. The file at timestamp_path cannot tell, because each may have its own. A
+// claim is a socket in Linux's abstract namespace: its name is the place, and it
+// vanishes with the process, however that ends.
 //
-// Anybody can make such a socket. So of a place that was chosen, one of another user,
-// but for root's, is no more than warned of, and so is one that nobody accepts at, as
-// this program does: else any user could keep the node from starting.
+// Anybody can make such a socket. So for a chosen place, a claim of another user than
+// root, or one where nobody accepts as this program does, causes only a warning: else
+// any user could keep the node from starting.
 func claim(p place, log *slog.Logger) (release func() error, err error) {
 	name := fmt.Sprintf("%s%s/%x-%x/%s", claimPrefix, p.kind, p.first, p.last, rand.Text())
 	l, err := net.Listen("unix", name)
@@ -35,7 +35,7 @@ func claim(p place, log *slog.Logger) (release func() error, err error) {
 	return l.Close, nil
 }
 
-// answerClaims hangs up on who asks whose a claim is: the kernel has told.
+// answerClaims hangs up on whoever asks for a claim's owner: the kernel has answered.
 func answerClaims(l net.Listener) {
 	for {
 		c, err := l.Accept()
@@ -46,7 +46,7 @@ func answerClaims(l net.Listener) {
 	}
 }
 
-// compare fails if somebody else has the place called name, or a part of it.
+// compare fails if somebody else has the place called name, or part of it.
 func compare(name string, p place, log *slog.Logger) error {
 	others, err := claims()
 	if err != nil {
@@ -58,7 +58,7 @@ func compare(name string, p place, log *slog.Logger) error {
 		}
 		owner, err := ownerOf(other)
 		switch {
-		case errors.Is(err, syscall.ECONNREFUSED): // it has just gone, or never was a claim of ours
+		case errors.Is(err, syscall.ECONNREFUSED): // it has just gone, or was never a claim of ours
 		case errors.Is(err, syscall.EAGAIN) && p.chosen:
 			log.Warn("a process that does not answer says that it hands out the same ids", "who", p.who, "socket", other)
 		case err == nil && p.chosen && owner.Uid != 0 && int(owner.Uid) != os.Getuid():
@@ -75,8 +75,8 @@ func compare(name string, p place, log *slog.Logger) error {
 
 const claimPrefix = "@flake/"
 
-// claims returns the places that are claimed on this machine, in this network
-// namespace, by the name of the socket.
+// claims returns the places claimed on this machine, in this network namespace, by the
+// name of the socket.
 func claims() (map[string]place, error) {
 	sockets, err := os.ReadFile("/proc/net/unix")
 	if err != nil {
@@ -98,7 +98,7 @@ func claims() (map[string]place, error) {
 	return all, lines.Err()
 }
 
-// ownerOf tells whose a listening socket is.
+// ownerOf returns the owner of a listening socket.
 func ownerOf(name string) (owner syscall.Ucred, err error) {
 	c, err := net.Dial("unix", name)
 	if err != nil {

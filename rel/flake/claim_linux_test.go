@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// A claim that cannot be asked whose it is keeps nobody from an id of their own choice.
+// A claim whose owner cannot be asked keeps nobody from a chosen id.
 func TestClaimThatIsFull(t *testing.T) {
 	const id = 15
 	here := place{who: "here", kind: "test " + rand.Text(), first: id, last: id}

@@ -14,8 +14,8 @@ import (
 	"github.com/flake-go/flake/flake"
 )
 
-// Of two nodes with one worker id, each with a timestamp of its own, the second
-// is refused, and gets in once the first is gone, however it went.
+// Of two nodes with one worker id, each with its own timestamp, the second is refused.
+// It gets in once the first is gone, however that ended.
 func TestOneWorkerTwice(t *testing.T) {
 	t.Parallel()
 	worker := flake.RandomWorker()
@@ -45,8 +45,8 @@ func TestOneWorkerTwice(t *testing.T) {
 	spawn(t, port, command, "-noinput", "-config", file).await("  EPMD ")
 }
 
-// Many look at a claim, as a service that is started again and again, and it stands.
-// One that was not chosen stands against everybody.
+// Many checks of a claim, as by a service that restarts again and again, leave it in
+// place. One that was not chosen stands against everybody.
 func TestClaim(t *testing.T) {
 	log := slog.New(slog.DiscardHandler)
 	here := place{who: "here", kind: "test " + rand.Text(), first: 10, last: 19, chosen: true}
@@ -54,7 +54,7 @@ func TestClaim(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 5000 { // more than wait to be accepted
+	for range 5000 { // more than can wait to be accepted
 		if _, err := claim(here, log); err == nil {
 			t.Fatal("claimed twice")
 		}
@@ -80,8 +80,7 @@ func TestClaim(t *testing.T) {
 	release()
 }
 
-// Whatever a process of another user says, the node starts with an id of its own
-// choice.
+// Whatever a process of another user claims, the node starts with a chosen id.
 func TestClaimOfAStranger(t *testing.T) {
 	t.Parallel()
 	if os.Getuid() != 0 {

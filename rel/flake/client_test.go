@@ -11,15 +11,15 @@ import (
 	"github.com/flake-go/flake/flake"
 )
 
-// The commands of the client against a node that runs, by both doors.
+// The client commands against a running node, through both doors.
 func TestClients(t *testing.T) {
 	t.Parallel()
 	n := startCommand(t, command, "", fmt.Sprintf("cookie = %q\n[http]\nlisten = \"127.0.0.1:0\"\n%s", cookie, generatorsOf(t)))
 	url := n.await("  HTTP ")
 	for _, tt := range []struct {
 		what    string
-		args    []string // that say by which door
-		unknown string   // what is said of a generator that there is not
+		args    []string // that choose the door
+		unknown string   // the message about a missing generator
 	}{
 		{"distribution", nil, "noproc"},
 		{"HTTP", []string{"-url", url}, "one of flake, orders, items, events"},

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Ways to connect with a node of OTP. Which are called for is for its flags to say.
+// Ways to connect with an OTP node. Its flags decide which are used.
 
 func TestConnect(t *testing.T) {
 	const long, short, six = nodeName, "flake@localhost", "flake@::1"
@@ -38,8 +38,8 @@ func TestConnect(t *testing.T) {
 	}
 }
 
-// A node with long names does not dial one with a short name, nor the reverse.
-// That it is the caller's doing is for this to show.
+// A node with long names does not dial one with a short name, nor the reverse. This
+// shows that the caller's side decides it.
 func TestNamesMixed(t *testing.T) {
 	t.Parallel()
 	for name, flags := range map[string][]string{
@@ -51,7 +51,7 @@ func TestNamesMixed(t *testing.T) {
 	}
 }
 
-// Nobody uses EPMD: the port is agreed on.
+// Nobody uses EPMD: the port is agreed.
 func TestNoEPMD(t *testing.T) {
 	t.Parallel()
 	none, port := freePort(t), freePort(t)
@@ -63,8 +63,8 @@ func TestNoEPMD(t *testing.T) {
 	mustBeClosed(t, "127.0.0.1:"+none)
 }
 
-// A caller that is killed, and one that is cut off without a word, return under
-// their name at once.
+// A caller that is killed, and one that is cut off silently, return under their names
+// at once.
 func TestReturn(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, "")

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Where a cookie can be from, besides the file. It is never shown.
+// Sources of the cookie besides the file. It is never shown.
 func TestCookieSources(t *testing.T) {
 	for _, tt := range []struct {
 		from      string
@@ -42,7 +42,7 @@ func TestCookieSources(t *testing.T) {
 	}
 }
 
-// Erlang's digest is of the cookie in Latin-1.
+// Erlang's digest covers the cookie in Latin-1.
 func TestCookieOfLatin1(t *testing.T) {
 	t.Setenv("LC_ALL", "C.UTF-8") // else erl does not take its flags for UTF-8
 	n := startNode(t, "", "-setcookie", "café")

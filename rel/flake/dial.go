@@ -9,8 +9,8 @@ import (
 	"github.com/flake-go/flake/config"
 )
 
-// dialerOf says how to connect to the node that the configuration is about: by its
-// address if that is fixed, else by way of EPMD.
+// dialerOf returns how to connect to the configured node: at its address if that is
+// fixed, else through EPMD.
 func dialerOf(cfg config.Node) (client.Dialer, error) {
 	dialer := client.Dialer{Cookie: cfg.Cookie}
 	certificates, err := openCerts(cfg, slog.Default())

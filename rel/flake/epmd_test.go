@@ -24,7 +24,7 @@ func TestOwnEPMD(t *testing.T) {
 	n.erl(nil, "ping")
 }
 
-// Those who connect to it and say nothing keep nobody from finding the node.
+// Silent connections to it keep nobody from finding the node.
 func TestOwnEPMDSilentPeers(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, "")
@@ -69,7 +69,7 @@ func TestNameTaken(t *testing.T) {
 	}
 }
 
-// The EPMD goes and comes back: its port is free for it, and the registration is renewed.
+// The EPMD goes and comes back: its port is free for it, and the node registers again.
 func TestEPMDRestarted(t *testing.T) {
 	t.Parallel()
 	port := freePort(t)
@@ -86,7 +86,7 @@ func TestEPMDRestarted(t *testing.T) {
 	n.erl(nil, "ping", "get")
 }
 
-// Where OTP's EPMD is installed it is started, as erl does, and stays.
+// If OTP's EPMD is installed it is started, as erl does, and stays.
 func TestEPMDStarted(t *testing.T) {
 	t.Parallel()
 	port := freePort(t)
@@ -110,7 +110,7 @@ func TestEPMDBeforeClock(t *testing.T) {
 	t.Parallel()
 	port, config := freePort(t), configFile(t, "")
 	const waits = "waiting until the clock is past"
-	for range 20 { // one that was killed long ago is not waited for
+	for range 20 { // nobody waits for one that was killed long ago
 		n := spawn(t, port, command, "-noinput", "-config", config)
 		n.await("  EPMD ")
 		n.signal(syscall.SIGKILL)
@@ -134,8 +134,8 @@ func TestEPMDBeforeClock(t *testing.T) {
 	t.Error("no start had to wait")
 }
 
-// With an EPMD of ours in its place Erlang's own, which each node starts, ends
-// by itself. Once ours is gone it is used.
+// With our EPMD in its place, Erlang's own, which each node starts, ends by itself.
+// Once ours is gone it is used.
 func TestEPMDLater(t *testing.T) {
 	t.Parallel()
 	first := startNode(t, "")
@@ -155,7 +155,7 @@ func TestEPMDLater(t *testing.T) {
 	second.erl(nil, "ping", "get")
 }
 
-// A node of IPv6 registers with our EPMD, whatever the address of ours is.
+// An IPv6 node registers with our EPMD, whatever the address of ours.
 func TestEPMDOverIPv6(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, "")
@@ -165,7 +165,7 @@ func TestEPMDOverIPv6(t *testing.T) {
 	awaitNode(t, n.port, "six")
 }
 
-// daemon is the real EPMD on a port of its own.
+// daemon is the real EPMD on its own port.
 type daemon struct {
 	*process
 	port string
@@ -192,7 +192,7 @@ func (d daemon) kill() {
 	d.wait()
 }
 
-// awaitNode waits until a name is registered with whatever EPMD has the port.
+// awaitNode waits until a name is registered with any EPMD at the port.
 func awaitNode(t *testing.T, port, name string) {
 	t.Helper()
 	await(t, name+" is registered", func() bool {
@@ -203,7 +203,7 @@ func awaitNode(t *testing.T, port, name string) {
 
 var named = regexp.MustCompile(`(?m)^name .*$`)
 
-// epmdNames is what the real program shows of the EPMD at a port.
+// epmdNames returns what the real program prints for the EPMD at a port.
 func epmdNames(t *testing.T, port string) []string {
 	t.Helper()
 	cmd := exec.Command("epmd", "-names")

@@ -275,3 +275,33 @@ func (p *process) awaitText(text string) {
 		p.changed.Wait()
 	}
 }
+
+// While etcd is away a node is ready until half of hold is left.
+func TestEtcdReady(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Start(t, 1)
+	s, err := etcd.New(etcd.Config{Endpoints: c.Endpoints()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	var behind time.Duration
+	o, err := workers.New(workers.Config{Store: s, Prefix: "flake", Hold: time.Hour, Clock: func() uint64 { return uint64(time.Now().Add(-behind).UnixMilli()) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := &numbers{owner: o}
+	behind = 40 * time.Minute // the mark was moved so long ago
+	if err := o.Step(t.Context()); err != nil || n.ready() != nil {
+		t.Fatalf("%v, ready: %v", err, n.ready())
+	}
+	c.Members[0].Kill()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if err := o.Step(ctx); err == nil {
+		t.Fatal("moved without etcd")
+	}
+	if err := n.ready(); err == nil || !strings.Contains(err.Error(), ", until etcd answers: ") {
+		t.Error(err)
+	}
+}

@@ -12,7 +12,7 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// eval evaluates expressions whose functions a running node calls.
+// eval evaluates expressions; a running node calls their functions.
 func eval(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags := newFlags("flake eval")
 	cfg, rest, err := flags.load(args, 1, stderr)
@@ -40,7 +40,7 @@ func eval(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	return err
 }
 
-// remote calls the functions of a node that runs.
+// remote calls the functions of a running node.
 type remote struct {
 	ctx  context.Context
 	node *client.Node

@@ -11,8 +11,8 @@ import (
 	"github.com/flake-go/flake/config"
 )
 
-// flags are those of a command: the ones that all have, which say what node it
-// is about, and its own.
+// flags are the flags of a command: the common ones, which identify the node, and its
+// own.
 type flags struct {
 	*flag.FlagSet
 	file, name, cookie *string
@@ -34,9 +34,9 @@ flake workers [FLAGS] [release NUMBER | after-restore]
                                 shows who has which number of etcd
 `
 
-// load parses the arguments, reads the file that they name, and lets the environment
-// win over it, and the flags over both. It returns the arguments that are no flags,
-// of which there may be as many as want says.
+// load parses the arguments, reads the configuration file they name, and lets the
+// environment override it, and the flags override both. It returns the arguments that
+// are not flags, at most want of them.
 func (f flags) load(args []string, want int, help io.Writer) (cfg config.Config, rest []string, err error) {
 	err = f.Parse(args)
 	switch {

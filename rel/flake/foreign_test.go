@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Callers that are no BEAM.
+// Callers that are not BEAMs.
 
 // cnode runs checks of testdata/cnode.c.
 func (n *flakeNode) cnode(cookie string, checks ...string) {
@@ -72,7 +72,7 @@ func TestErlCall(t *testing.T) {
 			t.Errorf("%s: exit status %d, %q, want %s", call.apply, status, p.output(), call.want)
 		}
 	}
-	// What would end a BEAM.
+	// This would end a BEAM.
 	spawn(t, n.port, "erl_call", "-c", cookie, "-n", nodeName, "-q").wait()
 	for _, cookie := range []string{"wrong", cookie} {
 		p := spawn(t, n.port, "erl_call", "-c", cookie, "-n", nodeName)

@@ -20,7 +20,7 @@ import (
 	"github.com/flake-go/flake/node/tlslimit"
 )
 
-// beforeTLS are attacks of who shakes no hands with a node that speaks TLS.
+// beforeTLS are attacks without a TLS handshake on a node that speaks TLS.
 var beforeTLS = []attack{
 	{"long handshakes", 1000, func(a *attacker) {
 		a.write(helloRecords(maxHello+3, 16<<10))
@@ -29,12 +29,12 @@ var beforeTLS = []attack{
 	}},
 	{"handshakes that do not end", 1000, func(a *attacker) {
 		a.write(helloRecords(tlslimit.MaxRaw-500, 1000))
-		a.write([]byte{typeHandshake, 3, 1, 0x48, 0}) // the largest record there is
+		a.write([]byte{typeHandshake, 3, 1, 0x48, 0}) // the largest possible record
 		a.awaitEnd()
 	}},
 }
 
-// withTLS are those of who has the cookie.
+// withTLS are the attacks of a peer with the cookie.
 var withTLS = []attack{
 	{"long messages", 1000, func(a *attacker) { a.forge(250 << 10); a.awaitEnd() }},
 	{"messages that do not end", 1000, func(a *attacker) {
@@ -52,10 +52,10 @@ const (
 	typeData      = 23
 )
 
-// maxHello is the length of the longest ClientHello that crypto/tls takes.
+// maxHello is the length of the longest ClientHello that crypto/tls accepts.
 const maxHello = 0xffff
 
-// helloRecords are so many bytes of one that is longer, in records.
+// helloRecords returns size bytes of a longer ClientHello, in records.
 func helloRecords(size, each int) (b []byte) {
 	hello := append([]byte{1, 0, 0xff, 0xff}, make([]byte, size-4)...)
 	for part := range slices.Chunk(hello, each) {
@@ -64,8 +64,8 @@ func helloRecords(size, each int) (b []byte) {
 	return b
 }
 
-// forge comes in and sends so many bytes of a message that is for the handshake, 256 KB
-// of certificates, as no library would.
+// forge gets in and sends size bytes of a message for the TLS handshake, 256 KB of
+// certificates, as no library would.
 func (a *attacker) forge(size int) {
 	var secrets strings.Builder
 	raw := &countedWrites{Conn: a.Conn}

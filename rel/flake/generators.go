@@ -14,6 +14,7 @@ import (
 	"github.com/flake-go/flake/flake/sno"
 	"github.com/flake-go/flake/flake/snowflake"
 	"github.com/flake-go/flake/idserver"
+	"github.com/flake-go/flake/idserver/iderl"
 	"github.com/flake-go/flake/idserver/idhttp"
 	"github.com/flake-go/flake/node"
 	"github.com/flake-go/flake/node/etf"
@@ -24,11 +25,11 @@ type generator struct {
 	name    string
 	server  *idserver.Server
 	saves   *idhttp.Saves
-	who     string // as whom it makes them: "worker 02:00:00:00:00:01 (worker_id)"
+	who     string // the worker it makes them as: "worker 02:00:00:00:00:01 (worker_id)"
 	release func() error
 }
 
-// opener opens the durable source of a generator's ids, under the name of its mark.
+// opener opens the durable source of a generator's ids, with the name of its mark.
 type opener func(ctx context.Context, mark string, o flake.Options) (*opened, error)
 
 // opened is a source of ids that can be closed, and tells how far they went, if that is
@@ -43,8 +44,8 @@ func sourceOf(ids idserver.Source, c io.Closer) *opened {
 	return &opened{ids, c, func() (uint64, bool) { milli, _ := ids.Last(); return milli, true }}
 }
 
-// generators are that of the name flake, whose mark has none, and those of the
-// tables [[generator]].
+// generators are the one named flake, whose mark has no name, and those of the tables
+// [[generator]].
 type generators struct {
 	list    []generator
 	marks   *flake.Marks
@@ -135,7 +136,7 @@ func planOf(g config.Generator, kept keeper) planner {
 func (gs generators) open(ctx context.Context, mark string, etcd bool, plan planner, o flake.Options) (g generator, err error) {
 	g.saves = idhttp.NewSaves()
 	o.Saved = g.saves.Observe
-	g.server = &idserver.Server{Log: o.Logger, Version: version, Started: time.Now()}
+	g.server = &idserver.Server{Version: version, Started: time.Now()}
 	if etcd {
 		ids, err := gs.numbers.add(ctx, mark, plan, o)
 		if err != nil {
@@ -167,8 +168,7 @@ func openFlake(worker flake.Worker) opener {
 	}
 }
 
-// plan says how to open a generator of the configuration, and who it is among
-// those of its format.
+// plan returns how to open a configured generator, and its place in its format.
 func plan(g config.Generator) (who string, where place, open opener, err error) {
 	switch g.Format {
 	case config.FormatFlake:
@@ -248,15 +248,15 @@ func value(option *int64) int {
 	return int(*option)
 }
 
-// servers are the generators as gen_servers.
-func (gs generators) servers() (servers []node.Server) {
+// servers returns the generators as gen_servers.
+func (gs generators) servers(log *slog.Logger) (servers []node.Server) {
 	for _, g := range gs.list {
-		servers = append(servers, node.Server{Name: etf.Atom(g.name), Module: "flake_server", Handler: g.server})
+		servers = append(servers, node.Server{Name: etf.Atom(g.name), Module: "flake_server", Handler: &iderl.Handler{Server: g.server, Log: log}})
 	}
 	return servers
 }
 
-// doors are the generators as HTTP has them.
+// doors returns the generators as HTTP offers them.
 func (gs generators) doors(n *node.Node) (doors []idhttp.Generator) {
 	for _, g := range gs.list {
 		doors = append(doors, idhttp.Generator{
@@ -266,7 +266,7 @@ func (gs generators) doors(n *node.Node) (doors []idhttp.Generator) {
 	return doors
 }
 
-// stop closes all; their last times are then exact.
+// stop closes all; their saved times are then exact.
 func (gs generators) stop() error {
 	if gs.numbers != nil {
 		gs.numbers.halt()

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// generatorsOf are tables [[generator]] of all formats, which no other test has.
+// generatorsOf returns tables [[generator]] of all formats, which no other test uses.
 func generatorsOf(t *testing.T) string {
 	t.Helper()
 	n := rand.IntN(1 << 10)
@@ -35,8 +35,8 @@ partition = %[3]d
 `, time.UnixMilli(rand.Int64N(1<<40)).UTC().Format("2006-01-02T15:04:05.000Z"), n, rand.IntN(1<<16))
 }
 
-// All formats are handed out by one node, to Erlang and Elixir, and killed with
-// SIGKILL they go on above all that was given before.
+// One node hands out all formats, to Erlang and Elixir. Killed with SIGKILL, it goes
+// on above all earlier ids.
 func TestGenerators(t *testing.T) {
 	t.Parallel()
 	const lives = 4
@@ -59,8 +59,8 @@ func TestGenerators(t *testing.T) {
 	wantChecks(t, caller, "formats")
 }
 
-// Two generators that would hand out the same ids are refused, and so is one that
-// its format does not allow.
+// Two generators that would hand out the same ids are refused, and so is one that its
+// format does not allow.
 func TestGeneratorsRefused(t *testing.T) {
 	t.Parallel()
 	own := generatorsOf(t)
@@ -85,7 +85,7 @@ func TestGeneratorsRefused(t *testing.T) {
 	}
 }
 
-// Where each generator had a file of its own, it begins after the mark in that.
+// If each generator had its own file, it begins after the mark in that.
 func TestMarksOfBefore(t *testing.T) {
 	t.Parallel()
 	config := configFile(t, `epmd = "off"`)
@@ -119,7 +119,7 @@ func TestMarksOfBefore(t *testing.T) {
 	}
 }
 
-// Generators share a partition by their sequences, of one node or of several.
+// Generators of one node or several can share a partition by their sequences.
 func TestPartitionShared(t *testing.T) {
 	t.Parallel()
 	partition := rand.IntN(1 << 16)

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// callTime bounds a call of a running node, connecting included.
+	// callTime bounds a call to a running node, connecting included.
 	callTime = 10 * time.Second
 
 	// getMany is how many ids get asks for at a time.
@@ -27,7 +27,7 @@ const (
 // canonical is the base of a format's own text.
 const canonical = "canonical"
 
-// get takes ids from a running node and prints one a line.
+// get takes ids from a running node and prints one per line.
 func get(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags := newFlags("flake get")
 	n := flags.Int("n", 1, "how many ids, from 1")
@@ -64,7 +64,7 @@ func get(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	return errors.Join(err, w.Flush())
 }
 
-// noMeta is the -meta of ids that have none, or the node's own.
+// noMeta is the -meta of ids without one, or with the node's.
 const noMeta = -1
 
 func baseOf(text string) (int, error) {
@@ -82,11 +82,11 @@ func baseOf(text string) (int, error) {
 type taker func(ctx context.Context, n int) ([]string, error)
 
 func texts(door client.Door, generator string, base int) taker {
-	ids := client.NewIDs[flake.ID](door, generator) // of any format, as only texts are asked for
+	ids := client.NewIDs[flake.ID](door, generator) // any format will do: only texts are asked for
 	return func(ctx context.Context, n int) ([]string, error) { return ids.Texts(ctx, n, base) }
 }
 
-// withMeta takes ids of sno, and puts a metabyte into them.
+// withMeta takes ids of sno and puts a metabyte into them.
 func withMeta(door client.Door, generator string, base int, meta byte) taker {
 	ids := client.NewIDs[sno.ID](door, generator)
 	return func(ctx context.Context, n int) ([]string, error) {
@@ -99,7 +99,7 @@ func withMeta(door client.Door, generator string, base int, meta byte) taker {
 			if id = id.WithMeta(meta); base == client.Canonical {
 				texts[i] = id.String()
 			} else {
-				texts[i], _ = id.Text(base) // which baseOf has checked
+				texts[i], _ = id.Text(base) // baseOf has checked base
 			}
 		}
 		return texts, nil
@@ -116,8 +116,8 @@ func printSome(ctx context.Context, w io.Writer, take taker, n int) error {
 	return err
 }
 
-// doorOf returns the way to the node: over HTTP, if there is a URL, with the token
-// that the configuration has.
+// doorOf returns the way to the node: over HTTP if there is a URL, with the configured
+// token.
 func doorOf(cfg config.Config, url string) (client.Door, error) {
 	if url != "" {
 		secret, err := token(cfg.HTTP.TokenFile)

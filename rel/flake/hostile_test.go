@@ -20,7 +20,7 @@ import (
 	"github.com/flake-go/flake/node/handshake"
 )
 
-// Whatever others do meanwhile, an Erlang node is served.
+// An Erlang node is served whatever others do meanwhile.
 func TestHostile(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, "")
@@ -65,8 +65,8 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// A caller that died without a word has left a connection behind. When it comes
-// back it gets in at once.
+// A caller that died silently has left a connection behind. When it comes back it gets
+// in at once.
 func TestComeBack(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, "")
@@ -75,7 +75,7 @@ func TestComeBack(t *testing.T) {
 	untilClosed(t, left)
 }
 
-// While others say nothing, or a byte at a time, callers are let in and served.
+// While others say nothing, or one byte at a time, callers get in and are served.
 func TestSilentAndDripping(t *testing.T) {
 	t.Parallel()
 	const bound = patience / 4
@@ -84,7 +84,7 @@ func TestSilentAndDripping(t *testing.T) {
 	for range 200 {
 		silent = dial(t, n.addr)
 	}
-	meanwhile := 0 // calls that are answered before the node hangs up on who is silent
+	meanwhile := 0 // calls answered before the node hangs up on the silent
 	var dripping sync.WaitGroup
 	over := make(chan struct{})
 	for i := range 50 {
@@ -130,11 +130,11 @@ func TestSilentAndDripping(t *testing.T) {
 	}
 }
 
-// setupTime is how long the node lets a handshake take.
+// setupTime is how long the node allows a handshake.
 const setupTime = 7 * time.Second
 
-// A recorded handshake opens nothing, whether its caller is still connected or
-// not: the challenge is another one each time.
+// A recorded handshake is useless, whether its caller is still connected or not: the
+// challenge differs each time.
 func TestReplay(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, "")
@@ -160,7 +160,7 @@ func TestReplay(t *testing.T) {
 	await(t, "both are refused for the cookie", func() bool { return strings.Count(n.output(), "wrong cookie") == 2 })
 }
 
-// recorder keeps what is written, by message.
+// recorder keeps what is written, message by message.
 type recorder struct {
 	net.Conn
 	messages [][]byte
@@ -171,7 +171,7 @@ func (r *recorder) Write(b []byte) (int, error) {
 	return r.Conn.Write(b)
 }
 
-// call shows that a connection is served: it asks for a name that is not there.
+// call shows that a connection is served: it asks for a missing name.
 func call(t *testing.T, c net.Conn) {
 	t.Helper()
 	a := &attacker{Conn: c, self: etf.NewPid("caller@127.0.0.1", 1, 0, 1)}
@@ -193,7 +193,7 @@ func dial(t *testing.T, addr string) net.Conn {
 	return c
 }
 
-// dialAs connects as a node of that name.
+// dialAs connects as a node with this name.
 func dialAs(t *testing.T, addr, name string) net.Conn {
 	t.Helper()
 	c := dial(t, addr)
@@ -203,7 +203,7 @@ func dialAs(t *testing.T, addr, name string) net.Conn {
 	return c
 }
 
-// hangUp ends a connection and waits until the node is done with it.
+// hangUp ends a connection and waits until the node has finished with it.
 func hangUp(t *testing.T, c net.Conn) {
 	t.Helper()
 	c.(*net.TCPConn).CloseWrite()

@@ -15,21 +15,20 @@ import (
 	"github.com/flake-go/flake/node/reserve"
 )
 
-// httpEnd is how long requests under way have when the node stops.
+// httpEnd is how long running requests have left when the node stops.
 const httpEnd = 5 * time.Second
 
-// minToken is the length of the shortest token that is taken: 64 bits, if it is
-// random and in base 16.
+// minToken is the shortest accepted token: 64 bits, if random and in base 16.
 const minToken = 16
 
-// door is the one for HTTP.
+// door is the HTTP door.
 type door struct {
 	server   *idhttp.Server
 	listener net.Listener
 	url      string
 }
 
-// openDoor listens, if the configuration says so; else it returns nil.
+// openDoor listens if the configuration says so, else it returns nil.
 func openDoor(cfg config.HTTP, log *slog.Logger, o idhttp.Options) (*door, error) {
 	if cfg.Listen == "" {
 		return nil, nil
@@ -58,7 +57,7 @@ func openDoor(cfg config.HTTP, log *slog.Logger, o idhttp.Options) (*door, error
 	return &door{idhttp.New(o), reserve.Listener(l, log), scheme + "://" + l.Addr().String() + "/"}, nil
 }
 
-// surroundings is what HTTP tells of the node.
+// surroundings is what HTTP reports of the node.
 func surroundings(n *node.Node) idhttp.Node {
 	return idhttp.Node{
 		Name: n.Name(), Address: n.Addr().String(), Version: version,
@@ -93,7 +92,7 @@ func (d *door) stop() {
 	}
 }
 
-// token reads the file that holds it; without a file there is none.
+// token reads the token's file; without a file there is no token.
 func token(path string) (string, error) {
 	if path == "" {
 		return "", nil

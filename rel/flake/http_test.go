@@ -46,8 +46,7 @@ func fetch(t *testing.T, client *http.Client, url, token string) (int, string) {
 	return answer.StatusCode, string(body)
 }
 
-// HTTP and Erlang's callers take ids of one generator, and see each other's
-// counts.
+// HTTP and Erlang callers take ids of one generator, and see each other's counts.
 func TestHTTP(t *testing.T) {
 	s, port := startHere(t, func(c *config.Config) { c.HTTP.Listen = "127.0.0.1:0" })
 	defer s.stop()
@@ -101,7 +100,7 @@ func TestHTTPS(t *testing.T) {
 	}
 }
 
-// A stop has requests answered, ends the events of the page, and lets nobody in.
+// A stop lets requests finish, ends the page's events, and lets nobody in.
 func TestHTTPStops(t *testing.T) {
 	s, _ := startHere(t, func(c *config.Config) { c.HTTP.Listen = "127.0.0.1:0" })
 	events, err := http.Get(s.http.url + "events")
@@ -128,7 +127,7 @@ func startHTTP(t *testing.T, command string) (n *flakeNode, url string) {
 	return n, n.await("  HTTP ")
 }
 
-// ask sends requests on many connections at once. Little of what is not read is on its way.
+// ask sends requests on many connections at once. Little unread data is in flight.
 func ask(t *testing.T, url, path string, conns int) (all []net.Conn) {
 	t.Helper()
 	addr := strings.Trim(strings.TrimPrefix(url, "http:"), "/")
@@ -143,8 +142,8 @@ func ask(t *testing.T, url, path string, conns int) (all []net.Conn) {
 	return all
 }
 
-// Of those who lease the most over HTTP, and there are hundreds, an Erlang caller that leases
-// some takes no notice.
+// An Erlang caller that leases some ids takes no notice of hundreds that lease the
+// most over HTTP.
 func TestHTTPLeases(t *testing.T) {
 	const conns, calls = 400, 10
 	n, url := startHTTP(t, command)
@@ -183,8 +182,8 @@ func TestHTTPLeases(t *testing.T) {
 	}
 }
 
-// While others do not read what they asked for, and more connect and say nothing, the node
-// tells that it is well.
+// While others do not read their answers, and more connect and say nothing, the node
+// reports that it is well.
 func TestHTTPHealth(t *testing.T) {
 	const unread, silent = 600, 300
 	command, err := plain()
@@ -210,7 +209,7 @@ func TestHTTPHealth(t *testing.T) {
 	}
 }
 
-// What is wrong with the settings of HTTP is said at the start.
+// Faults in the HTTP settings are reported at the start.
 func TestHTTPRefused(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name, content string, mode os.FileMode) config.HTTP {
@@ -238,7 +237,7 @@ func TestHTTPRefused(t *testing.T) {
 	}
 }
 
-// 0.0.0.0 is all of IPv4, and nothing of IPv6.
+// 0.0.0.0 is all of IPv4, and none of IPv6.
 func TestHTTPIPv4(t *testing.T) {
 	d, err := openDoor(config.HTTP{Listen: "0.0.0.0:0", Open: true}, slog.New(slog.DiscardHandler), idhttp.Options{})
 	if err != nil {

@@ -21,13 +21,13 @@ var (
 	leases = flag.Int("leases", 1_000_000, "how many ids TestLeases has leased at least")
 )
 
-// TestKillNine kills the command with SIGKILL at random moments while Erlang
-// callers take ids, and starts it again. No id may come twice, and all that a
-// life returns must be above all of the lives before.
+// TestKillNine kills the command with SIGKILL at random moments while Erlang callers
+// take ids, and restarts it. No id may come twice, and every id must be above those of
+// all earlier lives.
 func TestKillNine(t *testing.T) {
 	t.Parallel()
 	port, config, ids := freePort(t), configFile(t, ""), t.TempDir()
-	// An EPMD of the test's, or the callers would wait for the one that dies.
+	// An EPMD of the test's: otherwise callers would wait for the one that dies.
 	startDaemon(t, port)
 	caller := spawnErl(t, port, nil, fmt.Sprintf("collect=%d,%s", *kills, ids))
 	for life := range *kills {
@@ -59,14 +59,14 @@ func TestKillNine(t *testing.T) {
 }
 
 // TestLeases kills the command likewise, while callers lease ids and others take
-// single ones. No id may be in two leases, nor in one and given otherwise.
+// single ones. No id may be in two leases, nor in a lease and handed out singly.
 func TestLeases(t *testing.T) {
 	t.Parallel()
 	const lives = 3 // at least
 	port, config, folder := freePort(t), configFile(t, ""), t.TempDir()
 	startDaemon(t, port)
 	caller := spawnErl(t, port, nil, "leases="+folder)
-	var top flake.ID // that was given
+	var top flake.ID // handed out
 	total, life := 0, 0
 	for life < lives || total < *leases {
 		life++

@@ -13,9 +13,9 @@ import (
 	"github.com/flake-go/flake/flake"
 )
 
-// TestLeasingKilled kills the command with SIGKILL at random moments while a Go
-// client leases ids ahead and gets others singly, and starts it again. No id may
-// come twice, and each caller's must ascend.
+// TestLeasingKilled kills the command with SIGKILL at random moments while a Go client
+// leases ids ahead and takes others singly, and restarts it. No id may come twice, and
+// each caller's must ascend.
 func TestLeasingKilled(t *testing.T) {
 	t.Parallel()
 	port, addr := freePort(t), "127.0.0.1:"+freePort(t)

@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// What a peer can cause to be logged, it can cause as often as it likes. So of
-// lines with the same message, burst may come at once and one an interval after.
+// A peer can cause its log lines as often as it likes. So among lines with the same
+// message, burst may come at once and one per interval after that.
 const (
 	burst    = 10
 	interval = time.Second
-	maxKinds = 1000 // distinct messages that are told apart
+	maxKinds = 1000 // distinct messages counted
 )
 
-// limit lets through as many lines as the bounds allow. The next line of a
-// message says how many were left out before it. Errors are never left out.
+// limit passes as many lines as the bounds allow. The next line of a message says how
+// many were left out before it. Errors are never left out.
 func limit(next slog.Handler) slog.Handler {
 	return &limiter{next: next, seen: &seen{kinds: make(map[string]*kind)}}
 }
@@ -31,7 +31,7 @@ type seen struct {
 	kinds map[string]*kind
 }
 
-// kind is a message: tokens are the lines it may have now.
+// kind is one message; tokens are the lines it may have now.
 type kind struct {
 	tokens  float64
 	at      time.Time

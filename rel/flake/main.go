@@ -1,5 +1,5 @@
-// Command flake is the id server: a node that Erlang nodes call for ids. It is
-// also the caller of one that runs: flake get, flake eval.
+// Command flake is the id server: a node that Erlang nodes call for ids. It also calls
+// a running one: flake get, flake eval.
 package main
 
 import (
@@ -19,30 +19,30 @@ const version = "0.1.0"
 
 // Exit codes.
 const (
-	exitFailure = 1 // it could not start, or not go on
+	exitFailure = 1 // it could not start or continue
 	exitUsage   = 2 // flags or configuration
 )
 
-// A usageError is one of flags, arguments or configuration.
+// A usageError is wrong flags, arguments or configuration.
 type usageError struct{ error }
 
 func main() {
 	ends := []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP}
-	ends = slices.DeleteFunc(ends, signal.Ignored) // as nohup has it
+	ends = slices.DeleteFunc(ends, signal.Ignored) // as nohup does
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, ends...)
 	os.Exit(run(untilSignal(signals, os.Exit), os.Args[1:], os.Stdout, os.Stderr))
 }
 
 // untilSignal returns a context that ends with the first signal. The second ends the
-// process at once, also if it comes before anybody has noticed the first, when
-// [signal.NotifyContext] would lose it.
+// process at once, even if nobody has noticed the first yet, which
+// [signal.NotifyContext] would not do.
 func untilSignal(signals <-chan os.Signal, exit func(code int)) context.Context {
 	ctx, end := context.WithCancelCause(context.Background())
 	go func() {
 		end(fmt.Errorf("%v signal received", <-signals))
 		second := <-signals
-		exit(128 + int(second.(syscall.Signal))) // as a shell has it
+		exit(128 + int(second.(syscall.Signal))) // as a shell reports it
 	}()
 	return ctx
 }
@@ -70,7 +70,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return complain(stderr, err, exitFailure)
 }
 
-// complain says why the process ends, which it does even if nobody reads that.
+// complain prints why the process ends, which it does even if nobody reads that.
 func complain(stderr io.Writer, err error, code int) int {
 	out := newOutput(stderr)
 	fmt.Fprintln(out, "flake:", strings.TrimPrefix(err.Error(), "flake: "))

@@ -11,24 +11,23 @@ import (
 	"github.com/flake-go/flake/node/reserve"
 )
 
-// The limit of Go's memory is above what the node may hold, by the limits that
-// SECURITY.md lists. Near it garbage is collected at once, so that what hostile peers
-// throw away does not add up; were it below what is in use, the collector would do
-// nothing else. So it grows with the connections.
+// Go's memory limit is above what the node may hold under the limits in SECURITY.md.
+// Near it garbage is collected at once, so that what hostile peers throw away does not
+// pile up. Below what is in use it would keep the collector busy all the time, so it
+// grows with the connections.
 const (
-	memoryLimit         = 80 << 20 // with memoryConnections or fewer: 44 MiB shared, and theirs
+	memoryLimit         = 80 << 20 // for memoryConnections or fewer: 44 MiB shared, and their own
 	memoryConnections   = 1024
-	memoryPerConnection = 32 << 10 // what one may hold of its own
+	memoryPerConnection = 32 << 10 // what one may hold alone
 	memoryPerTLS        = 64 << 10 // and TLS for it
 	memorySteps         = 256
 	memoryCheck         = time.Second
 
-	// memoryPerHTTP is of what there is for all: most of it is for others.
+	// memoryPerHTTP is taken from all memory: most of that is for others.
 	memoryPerHTTP = 512 << 10
 )
 
-// boundMemory keeps the limit until the end of ctx. It leaves it to whoever has set
-// Go's own.
+// boundMemory maintains the limit until ctx ends, unless somebody has set Go's own.
 func boundMemory(ctx context.Context, connections func() int, tls bool) {
 	if os.Getenv("GOMEMLIMIT") != "" {
 		return
@@ -49,8 +48,8 @@ func boundMemory(ctx context.Context, connections func() int, tls bool) {
 	}
 }
 
-// memoryFor returns the limit with so many connections, in steps, as a new one stops the
-// program for a moment.
+// memoryFor returns the limit for so many connections, in steps, because changing it
+// stops the program for a moment.
 func memoryFor(connections int, most int64, tls bool) int64 {
 	steps := int64(max(connections-memoryConnections, 0)+memorySteps-1) / memorySteps
 	want := memoryLimit + steps*memorySteps*memoryPerConnection
@@ -60,12 +59,12 @@ func memoryFor(connections int, most int64, tls bool) int64 {
 	return min(want, most)
 }
 
-// releaseCheck is for how long the program has to have been calm before it gives memory
-// back to the system.
+// releaseCheck is how long the program must be calm before it returns memory to the
+// system.
 const releaseCheck = 10 * time.Second
 
-// releaseMemory gives back what is free, until the end of ctx: after a storm of calls
-// there may be no collection for minutes that would find it.
+// releaseMemory returns free memory to the system until ctx ends: after a storm of
+// calls, minutes may pass before a collection finds it.
 func releaseMemory(ctx context.Context) {
 	check := time.NewTicker(releaseCheck)
 	defer check.Stop()
@@ -85,14 +84,14 @@ func releaseMemory(ctx context.Context) {
 	}
 }
 
-// collections is how many of garbage there have been.
+// collections returns how many garbage collections there have been.
 func collections() uint64 {
 	cycles := []metrics.Sample{{Name: "/gc/cycles/total:gc-cycles"}}
 	metrics.Read(cycles)
 	return cycles[0].Value.Uint64()
 }
 
-// httpWithin is how many connections there may be in so much memory.
+// httpWithin returns how many HTTP connections fit in so much memory.
 func httpWithin(most int64) int {
 	return int(min(most/memoryPerHTTP, idhttp.MaxConnections+idhttp.SpareConnections))
 }

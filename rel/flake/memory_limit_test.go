@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// The limit is above what connections hold, or the collector would run all the time,
+// The limit is above what connections hold, else the collector would run all the time,
 // and below what the container may take.
 func TestMemoryFor(t *testing.T) {
 	for _, test := range []struct {

@@ -19,17 +19,15 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// mayGrow is how much the resident memory of the node may grow, whatever anyone
-// does, in bytes: with memoryConnections or fewer, by each of those beyond, and by each
-// with TLS.
+// mayGrow is how many bytes the node's resident memory may grow, whatever anyone does:
+// with memoryConnections or fewer, for each connection beyond, and for each with TLS.
 const (
 	mayGrow              = 100_000_000
 	mayGrowPerConnection = 32 << 10
 	mayGrowPerTLS        = 64 << 10
 )
 
-// plain builds the command without the race detector, which takes memory of its
-// own.
+// plain builds the command without the race detector, which takes extra memory.
 var plain = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(built, "flake-plain")
 	if out, err := exec.Command("go", "build", "-o", path, ".").CombinedOutput(); err != nil {
@@ -188,14 +186,14 @@ func served(t *testing.T, n *flakeNode) {
 		if answer, ok := reply.(etf.Tuple); ok && len(answer) == 2 && answer[0] == etf.Atom("ok") {
 			return
 		}
-		// flake may have been killed, and be about to come back.
+		// flake may have been killed and be about to come back.
 		if ctx.Err() != nil {
 			t.Fatalf("not served: %v, %v", reply, err)
 		}
 	}
 }
 
-// memory reads one of the figures of the node's memory, in kB.
+// memory reads a figure of the node's memory, in kB.
 func memory(t *testing.T, n *flakeNode, key string) int {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", n.cmd.Process.Pid))
@@ -215,7 +213,7 @@ func memory(t *testing.T, n *flakeNode, key string) int {
 	return 0
 }
 
-// resetPeak has VmHWM begin anew.
+// resetPeak resets VmHWM.
 func resetPeak(t *testing.T, n *flakeNode) {
 	t.Helper()
 	const peak = "5" // proc_pid_clear_refs(5)

@@ -102,7 +102,7 @@ func openEtcd(cfg config.Etcd) (*etcd.Store, error) {
 
 // add has a generator have the number, and those that follow it.
 func (n *numbers) add(ctx context.Context, mark string, plan planner, o flake.Options) (*numbered, error) {
-	g := &numbered{mark: mark, plan: plan, options: o}
+	g := &numbered{numbers: n, mark: mark, plan: plan, options: o}
 	if err := g.open(ctx, n.claim); err != nil {
 		return nil, err
 	}
@@ -152,6 +152,15 @@ func (n *numbers) move(ctx context.Context, claim *workers.Claim, changed <-chan
 	}
 }
 
+func (n *numbers) ready() error {
+	claim, _ := n.owner.Claim()
+	left := time.Until(time.UnixMilli(int64(claim.Milli()))).Round(time.Second)
+	if _, err := n.owner.State(); err != nil && left < n.owner.Hold/2 {
+		return fmt.Errorf("ids go on for %v, until etcd answers: %w", max(left, 0), err)
+	}
+	return nil
+}
+
 // halt ends the following, before the generators end.
 func (n *numbers) halt() {
 	if n.cancel != nil {
@@ -188,6 +197,7 @@ type planner func(number uint64) (who string, where place, open opener, err erro
 
 // numbered is a source of ids whose number is another at times.
 type numbered struct {
+	numbers *numbers
 	mark    string
 	plan    planner
 	options flake.Options
@@ -244,7 +254,15 @@ func (g *numbered) Reserve(ctx context.Context, n int, meta uint8) (idserver.Run
 	return run, g.explain(err)
 }
 
-func (g *numbered) Ready() error                          { return g.explain(g.source().Ready()) }
+// Ready fails before there are no ids: when less is left of the mark than there ever is
+// while etcd answers.
+func (g *numbered) Ready() error {
+	if err := g.explain(g.source().Ready()); err != nil {
+		return err
+	}
+	return g.numbers.ready()
+}
+
 func (g *numbered) Format() idserver.Format               { return g.source().Format() }
 func (g *numbered) Last() (milli uint64, sequence uint32) { return g.source().Last() }
 func (g *numbered) Behind() time.Duration                 { return g.source().Behind() }

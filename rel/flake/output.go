@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// maxQueued bounds the lines that wait for who reads an output, and outputEnd how
-// long those that are left have at the end.
+// maxQueued bounds the lines waiting for an output's reader, and outputEnd the time
+// that remaining lines have at the end.
 const (
 	maxQueued = 1000
 	outputEnd = time.Second
 )
 
-// output is a way out that holds nobody up: what its reader, a log collector or a
-// terminal, has no room for is dropped and counted.
+// output delays nobody: lines that its reader, a log collector or a terminal, has no
+// room for are dropped and counted.
 type output struct {
 	w     io.Writer
 	lines chan []byte
@@ -32,7 +32,7 @@ func newOutput(w io.Writer) *output {
 	return o
 }
 
-// Write takes a copy of a line, or drops it. It never waits and never fails.
+// Write takes a copy of a line or drops it. It never waits or fails.
 func (o *output) Write(line []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -50,7 +50,7 @@ func (o *output) Write(line []byte) (int, error) {
 func (o *output) run() {
 	defer close(o.done)
 	for line := range o.lines {
-		o.w.Write(line) // nobody is left to be told of an error
+		o.w.Write(line) // nobody is left to report an error to
 		if n := o.takeDropped(); n > 0 {
 			fmt.Fprintf(o.w, "%d lines dropped: they were not read in time\n", n)
 		}
@@ -64,7 +64,7 @@ func (o *output) takeDropped() (n int) {
 	return n
 }
 
-// Close gives the lines that are left a moment to be written.
+// Close gives the remaining lines a moment to be written.
 func (o *output) Close() {
 	o.mu.Lock()
 	o.closed = true

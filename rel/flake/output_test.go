@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// fifo makes a pipe with a name that is full, and whose reader does not read.
+// fifo makes a full named pipe whose reader does not read.
 func fifo(t *testing.T) (path string, reader *os.File) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "fifo")
@@ -36,7 +36,7 @@ func fifo(t *testing.T) (path string, reader *os.File) {
 	return path, f
 }
 
-// script returns a command, which stands for flake, of a line for sh.
+// script returns a command that runs a line of sh in place of flake.
 func script(t *testing.T, line string, args ...any) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "flake")
@@ -46,7 +46,7 @@ func script(t *testing.T, line string, args ...any) (path string) {
 	return path
 }
 
-// Who reads the log may stall or go: callers get in, and the node stops in good order.
+// If the log's reader stalls or goes, callers get in and the node stops in good order.
 func TestLogNotRead(t *testing.T) {
 	for _, reader := range []string{"stalls", "goes"} {
 		t.Run(reader, func(t *testing.T) {
@@ -64,7 +64,7 @@ func TestLogNotRead(t *testing.T) {
 	}
 }
 
-// Nor does a start that fails wait for its reader.
+// Nor does a failing start wait for its reader.
 func TestRefusalNotRead(t *testing.T) {
 	t.Parallel()
 	log, _ := fifo(t)

@@ -22,22 +22,21 @@ import (
 	"github.com/flake-go/flake/flake"
 )
 
-// The tests of this package run the real command against real Erlang and Elixir
-// nodes. Each test has an EPMD port of its own, and so a world of its own: names
-// need not differ.
+// The tests of this package run the real command against real Erlang and Elixir nodes.
+// Each test has its own EPMD port, and so its own world: names need not differ.
 
 const (
 	nodeName = "flake@127.0.0.1"
 	cookie   = "flake"
 
-	// patience is for what hangs: no test is to wait so long, but one that kills
-	// the command a number of times, each of which may take restart.
+	// patience is for hangs: no test should wait so long, except one that kills the
+	// command repeatedly, each of which may take restart.
 	patience = 4 * time.Minute
 	restart  = 20 * time.Second
 )
 
 var (
-	built      string // where TestMain put what it built
+	built      string // where TestMain puts what it builds
 	command    string // flake, built with the race detector
 	jinterface string // Erlang's library for Java
 )
@@ -85,12 +84,12 @@ func buildAndRun(m *testing.M) (code int, err error) {
 			return 0, fmt.Errorf("%q: %w\n%s", build, err, out)
 		}
 	}
-	// Of those that no cookie is given, none is to read the one of whoever tests.
+	// Programs without a cookie of their own must not read the tester's.
 	os.Setenv("HOME", filepath.Join(built, "home"))
 	return m.Run(), nil
 }
 
-// libDir is where Erlang keeps one of its applications.
+// libDir returns where Erlang keeps one of its applications.
 func libDir(application string) (string, error) {
 	code := fmt.Sprintf(`io:put_chars(code:lib_dir(%s)), halt().`, application)
 	out, err := exec.Command("erl", "-noinput", "-eval", code).Output()
@@ -100,8 +99,7 @@ func libDir(application string) (string, error) {
 	return string(out), nil
 }
 
-// process is a command that runs. What it writes, to either output, is kept, and
-// shown if the test fails.
+// process is a running command. Its output is kept, and shown if the test fails.
 type process struct {
 	t   *testing.T
 	cmd *exec.Cmd
@@ -112,8 +110,7 @@ type process struct {
 	ended   bool
 }
 
-// spawn runs a command until it ends by itself, or the test does. port is that of
-// the EPMD it is to use.
+// spawn runs a command until it or the test ends. port is its EPMD's.
 func spawn(t *testing.T, port, name string, args ...string) *process {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience+time.Duration(*kills)*restart)
@@ -216,7 +213,7 @@ func startNode(t *testing.T, port string, flags ...string) *flakeNode {
 	return startCommand(t, command, port, "", flags...)
 }
 
-// startCommand is startNode with settings for [node], for a command of one's own.
+// startCommand is startNode with settings for [node], for any command.
 func startCommand(t *testing.T, command, port, node string, flags ...string) *flakeNode {
 	t.Helper()
 	if port == "" {
@@ -239,8 +236,8 @@ func startCommand(t *testing.T, command, port, node string, flags ...string) *fl
 	return n
 }
 
-// configFile writes a file of the settings given for [node], with a timestamp and a
-// worker id of its own for [flake], as a node beside others needs them.
+// configFile writes a file with these settings for [node], and its own timestamp and
+// worker id for [flake], as nodes side by side need.
 func configFile(t *testing.T, node string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -254,7 +251,7 @@ func configFile(t *testing.T, node string) string {
 	return path
 }
 
-// erl runs checks of testdata/caller.erl in a node with flags of its own.
+// erl runs checks of testdata/caller.erl in a node with these flags.
 func (n *flakeNode) erl(flags []string, checks ...string) {
 	n.t.Helper()
 	wantChecks(n.t, spawnErlTo(n.t, n.name, n.port, flags, checks...), checks...)
@@ -270,14 +267,14 @@ func spawnErl(t *testing.T, port string, flags []string, checks ...string) *proc
 	return spawnErlTo(t, nodeName, port, flags, checks...)
 }
 
-// spawnErlTo runs checks of the node that is named. Flags come last, and so win.
+// spawnErlTo runs checks of the named node. Later flags override earlier ones.
 func spawnErlTo(t *testing.T, node, port string, flags []string, checks ...string) *process {
 	t.Helper()
 	args := []string{"-noinput", "-pa", built}
 	if flags == nil {
 		flags = []string{"-name", "caller@127.0.0.1"}
 	}
-	if !slices.Contains(flags, "-setcookie") { // of two, Erlang would take neither
+	if !slices.Contains(flags, "-setcookie") { // given two, Erlang would use neither
 		args = append(args, "-setcookie", cookie)
 	}
 	if !slices.Contains(flags, "inet6_tcp") {
@@ -304,8 +301,8 @@ func wantChecks(t *testing.T, p *process, checks ...string) {
 
 var ports atomic.Int64 // that freePort has tried
 
-// freePort returns a port that nobody listens on, and that the system gives to
-// nobody who dials.
+// freePort returns a port on which nobody listens, and which the system assigns to no
+// dialler.
 func freePort(t *testing.T) string {
 	t.Helper()
 	for range 1000 {
@@ -319,7 +316,7 @@ func freePort(t *testing.T) string {
 	return ""
 }
 
-// await polls for what nothing tells of.
+// await polls for what nothing reports.
 func await(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	for end := time.Now().Add(patience / 4); !done(); time.Sleep(5 * time.Millisecond) {

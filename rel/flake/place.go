@@ -8,8 +8,8 @@ import (
 	"github.com/flake-go/flake/flake/snowflake"
 )
 
-// place is what tells a generator's ids from those of others of their kind: the
-// bits besides the time, from first to last. Ids of two kinds are never compared.
+// place distinguishes a generator's ids from others of their kind: the bits besides
+// the time, from first to last. Ids of two kinds are never compared.
 type place struct {
 	who         string // for people
 	kind        string
@@ -25,8 +25,8 @@ func flakePlace(w flake.Worker, chosen bool) place {
 	return place{"worker_id " + w.String(), "flake", uint64(w), uint64(w), chosen}
 }
 
-// snowflakePlace counts ids of flake-idgen and of snowflake as of one kind if they
-// have one epoch, and however they split the bits below the time.
+// snowflakePlace puts ids of flake-idgen and snowflake in one kind if they share an
+// epoch, however they split the bits below the time.
 func snowflakePlace(l snowflake.Layout, machine snowflake.Machine) place {
 	first := uint64(machine) << l.Sequence
 	return place{

@@ -16,19 +16,19 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// Whoever uses up what the connections share, others have their turn.
+// Whoever uses up what connections share, others get their turn.
 
-// peer returns a scripted peer that does what its test says.
+// peer returns a peer that the test scripts.
 func (n *flakeNode) peer(name string) *attacker {
 	return &attacker{Conn: dialAs(n.t, n.addr, name), node: n, self: etf.NewPid(etf.Atom(name), 1, 0, 1)}
 }
 
-// ask sends a gen_server:call of flake by a process.
+// ask sends a process's gen_server:call to flake.
 func (a *attacker) ask(by etf.Pid, tag int, request etf.Term) {
 	a.regSend("flake", etf.Tuple{etf.Atom("$gen_call"), etf.Tuple{by, a.ref(tag)}, request})
 }
 
-// answer reads until there is an answer to a tag, and tells which.
+// answer reads until an answer arrives, and returns its tag.
 func (a *attacker) answer() (tag etf.Ref, err error) {
 	for {
 		var head [4]byte
@@ -51,7 +51,7 @@ func (a *attacker) answer() (tag etf.Ref, err error) {
 	}
 }
 
-// Frames that do not end keep nobody for long from answers that are large.
+// Unfinished frames do not keep large answers from others for long.
 func TestHalfFrames(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, "")
@@ -77,8 +77,8 @@ func TestHalfFrames(t *testing.T) {
 	})
 }
 
-// Whoever calls in the names of other nodes does not have them cut off, nor keeps
-// from them what they ask themselves.
+// Calls in the names of other nodes do not get those cut off, nor keep their own
+// answers from them.
 func TestPassedOnUnread(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, "")
@@ -120,8 +120,8 @@ func TestPassedOnUnread(t *testing.T) {
 	}
 }
 
-// A function that takes long does not hold up the end of the connection that it was
-// called by, however many were.
+// Slow functions, however many, do not delay the end of the connection that called
+// them.
 func TestPingsOfDeadHost(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, "")

@@ -13,14 +13,13 @@ import (
 	"github.com/flake-go/flake/node/rpc"
 )
 
-// isTerminal reports whether f is one that a person sits at.
+// isTerminal reports whether f is a person's terminal.
 func isTerminal(f any) bool {
 	file, ok := f.(*os.File)
 	return ok && term.IsTerminal(int(file.Fd()))
 }
 
-// prompt is the node's prompt and where its output goes meanwhile: above the
-// line that is being edited.
+// prompt is the node's prompt, and where its output goes: above the line being edited.
 type prompt struct {
 	*console.Console
 	functions rpc.Table // set once the node has started
@@ -46,7 +45,7 @@ func (p *prompt) Call(module, function etf.Atom, args []etf.Term) (etf.Term, err
 	return result, nil
 }
 
-// run serves the prompt until it is left, or ctx ends.
+// run serves the prompt until it is left or ctx ends.
 func (p *prompt) run(ctx context.Context, log *slog.Logger) {
 	if err := p.Run(ctx); err != nil && ctx.Err() == nil {
 		log.Error("the prompt failed; the node goes on", "err", err)

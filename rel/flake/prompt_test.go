@@ -8,10 +8,10 @@ import (
 	"testing"
 )
 
-// An id of these years has 18 digits in base 62.
+// In these years an id has 18 digits in base 62.
 var anID = regexp.MustCompile(`"[0-9A-Za-z]{18}"`)
 
-// TestPrompt has on a terminal the session that docs/operating.md shows.
+// TestPrompt runs on a terminal the session shown in docs/operating.md.
 func TestPrompt(t *testing.T) {
 	t.Parallel()
 	shown := sessionOf(t, "../../docs/operating.md")
@@ -22,7 +22,7 @@ func TestPrompt(t *testing.T) {
 			typed.WriteString(input)
 		}
 	}
-	// script gives the command a terminal of its own.
+	// script gives the command its own terminal.
 	cmd := exec.Command("script", "-qec", command+" -config "+configFile(t, ""), "/dev/null")
 	cmd.Env = append(os.Environ(), "ERL_EPMD_PORT="+freePort(t), "TERM=xterm", "PATH=")
 	cmd.Stdin = strings.NewReader(typed.String())
@@ -37,8 +37,8 @@ func TestPrompt(t *testing.T) {
 	}
 }
 
-// sessionOf returns the session that a text shows: the block that begins with the
-// first prompt.
+// sessionOf returns the session in a text: the block that begins with the first
+// prompt.
 func sessionOf(t *testing.T, file string) string {
 	t.Helper()
 	text, err := os.ReadFile(file)

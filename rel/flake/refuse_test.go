@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// What the operator gets for a mistake: file, key and what is allowed.
+// A mistake is reported to the operator with file, key and what is allowed.
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

@@ -20,8 +20,8 @@ import (
 	"time"
 )
 
-// noLimits are constants that are named like limits of what peers may do, and are
-// none, or are limited by others.
+// noLimits are constants named like limits on peers that are not, or whose values
+// others limit.
 var noLimits = map[string]string{
 	"node/handshake.MaxNameLength":   "a length of the protocol",
 	"node/dist.maxReason":            "how much of a text is logged",
@@ -32,7 +32,7 @@ var noLimits = map[string]string{
 	"node/etf.MaxReferenceWords":     "a length of the protocol",
 	"idserver.maxOctets":             "the length of an id",
 	"idserver.MaxText":               "the length of an id's text",
-	"idserver.maxDigits":             "an argument's own limit is below",
+	"idserver/iderl.maxDigits":       "an argument's own limit is below",
 	"flake/internal/tick.MaxPerTick": "the format of ids",
 	"flake/internal/tick.MaxLast":    "the format of ids",
 	"flake/internal/tick.maxNap":     "how often is looked",
@@ -48,11 +48,11 @@ var noLimits = map[string]string{
 	"idserver/idhttp.maxPeers":       "how many nodes the page lists",
 }
 
-// TestSecurityTable compares the tables of SECURITY.md with the code. Their last column has
-// packages, and behind each the constants whose values the row tells, in order;
-// other names in it, of files, functions and tests, have to be there. Each number of
-// the second column is the value of one of those constants, unless there are others
-// than constants, or "about" is before it. And no limit is missing.
+// TestSecurityTable compares the tables of SECURITY.md with the code. Their last
+// column has packages, each followed by the constants whose values the row states, in
+// order; other names in it, of files, functions and tests, must exist. Each number of
+// the second column is the value of one of those constants, unless the row names
+// others than constants, or "about" precedes it. No limit may be missing.
 func TestSecurityTable(t *testing.T) {
 	source := newSource(t, "../..")
 	told := map[string]bool{}
@@ -150,7 +150,7 @@ var units = map[string]quantity{
 
 var number = regexp.MustCompile(`(about )?\b(\d[\d,]*(?:\.\d+)?)(?: ([A-Za-z]+))?`)
 
-// quantities are those that a text tells.
+// quantities returns the quantities in a text.
 func quantities(text string) (all []quantity) {
 	for _, m := range number.FindAllStringSubmatch(text, -1) {
 		n, err := strconv.ParseFloat(strings.ReplaceAll(m[2], ",", ""), 64)
@@ -166,8 +166,8 @@ func quantities(text string) (all []quantity) {
 	return all
 }
 
-// lacks returns the first of the values that is not told after those before it. One
-// that is told once may be that of several in a row.
+// lacks returns the first value that is not stated after those before it. A value
+// stated once may stand for several in a row.
 func lacks(told, values []quantity) *quantity {
 	for i, v := range values {
 		if i > 0 && v == values[i-1] {
@@ -182,7 +182,7 @@ func lacks(told, values []quantity) *quantity {
 	return nil
 }
 
-// source is the module's code as far as it was asked for.
+// source is the module's code, as far as requested.
 type source struct {
 	root     string
 	files    *gotoken.FileSet
@@ -191,8 +191,8 @@ type source struct {
 
 type code struct {
 	types  *types.Package
-	names  map[string]bool // all that occur in it, its tests included
-	limits []string        // its constants that are named Max... or max...
+	names  map[string]bool // all names in it, tests included
+	limits []string        // its constants named Max... or max...
 }
 
 func newSource(t *testing.T, root string) *source {
@@ -204,7 +204,7 @@ func newSource(t *testing.T, root string) *source {
 	return &source{root, gotoken.NewFileSet(), map[string]*code{}}
 }
 
-// A mention is of something in a package; value is that of a constant.
+// A mention refers to something in a package; value is a constant's.
 type mention struct {
 	dir, name string
 	value     *quantity
@@ -212,7 +212,7 @@ type mention struct {
 
 var quoted = regexp.MustCompile("`([^`]+)`")
 
-// where looks up what the last cell of a row names.
+// where looks up the names in the last cell of a row.
 func (s *source) where(cell string) (all []mention, err error) {
 	dir := ""
 	for _, m := range quoted.FindAllStringSubmatch(cell, -1) {
@@ -247,7 +247,7 @@ func valueOf(c *types.Const) *quantity {
 	return &quantity{n, strings.HasSuffix(c.Type().String(), "time.Duration")}
 }
 
-// load reads the package in a folder: what it declares, not what its functions do.
+// load reads the package in a folder: its declarations, not its function bodies.
 func (s *source) load(dir string) (*code, error) {
 	if p, ok := s.packages[dir]; ok {
 		return p, nil
@@ -273,7 +273,7 @@ func (s *source) load(dir string) (*code, error) {
 			return true
 		})
 	}
-	// What other modules declare is not known; only their types are missed.
+	// Declarations of other modules are unknown; only their types are missing.
 	check := types.Config{Importer: s, IgnoreFuncBodies: true, Error: func(error) {}}
 	p.types, _ = check.Check("./"+dir, s.files, files, nil)
 	for _, name := range p.types.Scope().Names() {

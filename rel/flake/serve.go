@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// serve runs the node until ctx ends, or the prompt is left. There is one if
-// standard input is a terminal.
+// serve runs the node until ctx ends or the prompt is left. The prompt needs a
+// terminal as standard input.
 func serve(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags := newFlags("flake")
 	noinput := flags.Bool("noinput", false, "do not read standard input: no prompt, though it is a terminal")
@@ -27,7 +27,7 @@ func serve(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 			stderr = p
 		}
 	}
-	// A reader that has gone costs the lines, not the node.
+	// If a reader is gone, lines are lost, but the node goes on.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	if p == nil {
 		out := newOutput(stdout)

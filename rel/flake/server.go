@@ -8,7 +8,7 @@ import (
 	"log/slog"
 
 	"github.com/flake-go/flake/config"
-	"github.com/flake-go/flake/idserver"
+	"github.com/flake-go/flake/idserver/iderl"
 	"github.com/flake-go/flake/idserver/idhttp"
 	"github.com/flake-go/flake/node"
 	"github.com/flake-go/flake/node/epmd"
@@ -20,7 +20,7 @@ import (
 type server struct {
 	node       *node.Node
 	generators generators
-	cookie     string // where the cookie is from, if not from the file
+	cookie     string // where the cookie came from, if not the file
 	http       *door  // or nil
 }
 
@@ -43,7 +43,7 @@ func start(ctx context.Context, cfg config.Config, stdout io.Writer, log *slog.L
 			return nil, err
 		}
 	}
-	// Generators may wait for the clock, other nodes of the machine shall not.
+	// Generators may wait for the clock; other nodes of the machine must not.
 	keeper := &epmd.Keeper{Mode: epmd.Mode(cfg.Node.EPMD), Log: log}
 	if err := keeper.Prepare(ctx); err != nil {
 		return nil, err
@@ -63,9 +63,9 @@ func start(ctx context.Context, cfg config.Config, stdout io.Writer, log *slog.L
 		NetTicktime: cfg.Node.NetTicktime,
 		Memory:      reserve.Memory(),
 		TLS:         secured,
-		Supervisors: []node.Supervisor{{Name: "flake_sup", Module: "flake_sup", Servers: append(all.servers(),
-			node.Server{Name: "persistent_timer", Module: "persistent_timer", Handler: idserver.Timer{IDs: first.IDs}})}},
-		Functions: first.Functions(idserver.Surroundings{
+		Supervisors: []node.Supervisor{{Name: "flake_sup", Module: "flake_sup", Servers: append(all.servers(log),
+			node.Server{Name: "persistent_timer", Module: "persistent_timer", Handler: iderl.Timer{IDs: first.IDs}})}},
+		Functions: iderl.Functions(first, iderl.Surroundings{
 			Config: originalConfig(cfg.Flake),
 			Output: stdout,
 		}),
@@ -84,7 +84,7 @@ func start(ctx context.Context, cfg config.Config, stdout io.Writer, log *slog.L
 	return s, nil
 }
 
-// originalConfig returns the settings by the names of the original's sys.config.
+// originalConfig returns the settings under the names of the original's sys.config.
 func originalConfig(cfg config.Flake) map[etf.Atom]etf.Term {
 	settings := map[etf.Atom]etf.Term{
 		"timestamp_path":     etf.String(cfg.TimestampPath),

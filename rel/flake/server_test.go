@@ -16,8 +16,8 @@ import (
 
 // The tests of this file look inside the server, so it runs in the test.
 
-// startHere starts a server with an EPMD port of its own, which it returns. Tests
-// with one are not parallel.
+// startHere starts a server with its own EPMD port, which it returns. Tests that use
+// it are not parallel.
 func startHere(t *testing.T, changes ...func(*config.Config)) (s *server, port string) {
 	t.Helper()
 	port = freePort(t)
@@ -39,13 +39,13 @@ func startHere(t *testing.T, changes ...func(*config.Config)) (s *server, port s
 	return s, port
 }
 
-// pid is the server's as an external term, in hexadecimal.
+// pid returns the server's pid as an external term, in hexadecimal.
 func pid(t *testing.T, s *server) string {
 	t.Helper()
 	return fmt.Sprintf("%X%X", etf.VersionMagic, string(termOf(t, s, "flake")))
 }
 
-// termOf is the pid of a registered process.
+// termOf returns the pid of a registered process.
 func termOf(t *testing.T, s *server, name string) etf.Pid {
 	t.Helper()
 	pid, _ := s.node.Functions().Apply("erlang", "whereis", []etf.Term{etf.Atom(name)})
@@ -76,7 +76,7 @@ func TestKill(t *testing.T) {
 	}
 }
 
-// A node that we dial, as a local process that sends to it would.
+// A local process would dial this node by sending to it.
 func TestDial(t *testing.T) {
 	s, port := startHere(t)
 	defer s.stop()
@@ -118,7 +118,7 @@ func awaitGoroutines(t *testing.T, want int) {
 	await(t, "goroutines gone", func() bool { return runtime.NumGoroutine() <= want })
 }
 
-// A peer that says that one of ours has ended is not believed, whomever it tells.
+// A peer that falsely reports the end of one of our processes is not believed.
 func TestForgedEnds(t *testing.T) {
 	s, port := startHere(t)
 	defer s.stop()
@@ -144,5 +144,5 @@ func TestForgedEnds(t *testing.T) {
 			t.Errorf("%s is %v, and was %v", name, got, pids[i])
 		}
 	}
-	runChecks(t, port, nil, "kill="+pid(t, s)) // there is somebody to start it anew
+	runChecks(t, port, nil, "kill="+pid(t, s)) // there is somebody to restart it
 }

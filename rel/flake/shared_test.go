@@ -12,8 +12,8 @@ import (
 
 // Callers that share an address with hostile ones.
 
-// sharedNode is the command at an address that the node does not take for the loopback,
-// if the machine has one.
+// sharedNode is the command at an address that the node does not treat as the
+// loopback, if the machine has one.
 type sharedNode struct {
 	*flakeNode
 	host string
@@ -31,14 +31,14 @@ func startShared(t *testing.T) *sharedNode {
 	return n
 }
 
-// shakeHands does it as a node of that name.
+// shakeHands shakes hands as a node with this name.
 func (n *sharedNode) shakeHands(c net.Conn, name, cookie string) error {
 	_, err := handshake.Start(c, n.name, handshake.Options{Node: name + "@" + n.host, Creation: 1, Cookie: cookie})
 	return err
 }
 
-// come has so many callers come, all of which have dialled when it returns. Await waits
-// until they have shaken hands.
+// come dials with this many callers and returns. await waits until they have shaken
+// hands.
 func (n *sharedNode) come(callers int) (await func()) {
 	var in sync.WaitGroup
 	for i := range callers {
@@ -52,7 +52,7 @@ func (n *sharedNode) come(callers int) (await func()) {
 	return in.Wait
 }
 
-// offend shows wrong cookies, so that callers of this address are kept waiting.
+// offend shows wrong cookies, so that callers of this address are delayed.
 func (n *sharedNode) offend() {
 	var all sync.WaitGroup
 	for range 8 {
@@ -74,8 +74,8 @@ func (n *sharedNode) erlComes() (await func()) {
 	return func() { wantChecks(n.t, caller, checks...) }
 }
 
-// ownAddress is the machine's own, or of the loopback if it has no other: the node treats
-// them alike here.
+// ownAddress returns the machine's own address, or a loopback one if it has no other:
+// here the node treats them alike.
 func ownAddress(t *testing.T) string {
 	t.Helper()
 	addrs, err := net.InterfaceAddrs()
@@ -90,8 +90,8 @@ func ownAddress(t *testing.T) string {
 	return "127.0.0.1"
 }
 
-// Callers behind one address all get in at once, though somebody there opens thousands of
-// connections and says nothing.
+// Callers behind one address all get in at once, though somebody there opens thousands
+// of silent connections.
 func TestManyAtOnce(t *testing.T) {
 	t.Parallel()
 	n := startShared(t)
@@ -102,8 +102,8 @@ func TestManyAtOnce(t *testing.T) {
 	n.erlComes()()
 }
 
-// Who has shown wrong cookies, and opens more handshakes than there may be, keeps none
-// out that share the address.
+// A host that shows wrong cookies and opens more handshakes than allowed keeps out
+// nobody at the same address.
 func TestSharedAddress(t *testing.T) {
 	t.Parallel()
 	n := startShared(t)
@@ -117,8 +117,8 @@ func TestSharedAddress(t *testing.T) {
 	n.erlComes()()
 }
 
-// As many callers as may shake hands at a time, but a few, do not break each other off,
-// though there were wrong cookies, and silent ones are there.
+// Nearly as many callers as may shake hands at once do not break each other off,
+// despite wrong cookies and silent callers.
 func TestStorm(t *testing.T) {
 	t.Parallel()
 	const callers, silent, most = 1020, 20, 3 * 1020

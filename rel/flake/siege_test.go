@@ -20,17 +20,17 @@ import (
 	"github.com/flake-go/flake/node/handshake"
 )
 
-// siege is many attacks at a time, which go on until a moment.
+// siege is many attacks at once, which go on until a moment.
 type siege struct {
 	ctx     context.Context
 	n       *flakeNode
 	url     string
-	percent int // of the attackers that there may be files for
+	percent int // of the attackers for whom there are files
 	pids    map[etf.Atom]etf.Pid
 	names   atomic.Int64
 }
 
-// together are the attacks of a siege: as many attackers as said do each.
+// together are the attacks of a siege, each with its number of attackers.
 var together = []struct {
 	name  string
 	conns int
@@ -58,7 +58,7 @@ func newSiege(ctx context.Context, t *testing.T, n *flakeNode, url string) *sieg
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err != nil {
 		t.Fatal(err)
 	}
-	const need = 20_000 // the node has three of a connection
+	const need = 20_000 // the node has three for each connection
 	s.percent = min(*attackShare, int(min(100, files.Max*100/need)))
 	c, err := client.DialAddr(ctx, n.addr, nodeName, cookie)
 	if err != nil {
@@ -73,7 +73,7 @@ func newSiege(ctx context.Context, t *testing.T, n *flakeNode, url string) *sieg
 		}
 		s.pids[name] = pid
 	}
-	dead, err := net.Listen("tcp", "127.0.0.1:0") // who dials it waits for an answer in vain
+	dead, err := net.Listen("tcp", "127.0.0.1:0") // whoever dials it waits in vain
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +108,7 @@ func (s *siege) dial(addr string) (net.Conn, error) {
 	return c, err
 }
 
-// as returns an attacker of a name, or if that is empty of any, nil if it is not let in.
+// as returns an attacker with this name, or any if empty; nil if it is not let in.
 func (s *siege) as(name string) *attacker {
 	if name == "" {
 		name = fmt.Sprintf("siege%d@127.0.0.1", s.names.Add(1))
@@ -128,7 +128,7 @@ func (s *siege) as(name string) *attacker {
 	}
 }
 
-// again does something as one attacker after the other, one a while.
+// again does something as one attacker after another, each for a while.
 func (s *siege) again(name string, do func(a *attacker)) {
 	for ; s.ctx.Err() == nil; s.pause(time.Second) {
 		if a := s.as(name); a != nil {
@@ -159,7 +159,7 @@ func (s *siege) forgedExits(int) {
 	})
 }
 
-// slowCasts has functions run that take long, and comes again under the same name.
+// slowCasts starts slow functions, and comes back under the same name.
 func (s *siege) slowCasts(int) {
 	const name = "slow@127.0.0.1"
 	s.again(name, func(a *attacker) {
@@ -231,7 +231,7 @@ func (s *siege) silentEPMD(int) {
 	}
 }
 
-// leases takes as many ids as one request may, and does not always wait for them.
+// leases takes the most ids per request, and does not always wait for them.
 func (s *siege) leases(i int) {
 	transport := &http.Transport{}
 	defer transport.CloseIdleConnections()
@@ -277,7 +277,7 @@ func (s *siege) silent(int) {
 	}
 }
 
-// inAnothersName asks for the largest answers for processes of the honest node.
+// inAnothersName asks for the largest answers to processes of the honest node.
 func (s *siege) inAnothersName(int) {
 	s.again("", func(a *attacker) {
 		go untilEnded(a)

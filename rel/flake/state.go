@@ -9,13 +9,13 @@ import (
 // rootState is where root's programs keep what outlives a restart (FHS 5.8).
 const rootState = "/var/lib"
 
-// timestampPath is where the time is kept if the configuration does not say, in a
-// folder that is made: of all paths this one is known to be the user's own.
+// timestampPath returns where the time is kept unless configured, in a folder that it
+// makes: of all paths, this one is known to be the user's own.
 func timestampPath() (string, error) {
 	state := rootState
 	if os.Getuid() != 0 {
 		state = os.Getenv("XDG_STATE_HOME")
-		if !filepath.IsAbs(state) { // then it is to be ignored (XDG Base Directory)
+		if !filepath.IsAbs(state) { // must then be ignored (XDG Base Directory)
 			home, err := os.UserHomeDir()
 			if err != nil {
 				return "", usageError{errors.New("flake.timestamp_path wanted: there is neither XDG_STATE_HOME nor HOME to keep the time in")}

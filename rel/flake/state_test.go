@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Without a timestamp_path the time is kept in a folder of the user's own.
+// Without a timestamp_path the time is kept in the user's own folder.
 func TestTimestampPath(t *testing.T) {
 	t.Parallel()
 	if os.Getuid() != 0 {

@@ -35,7 +35,7 @@ func TestStop(t *testing.T) {
 	}
 }
 
-// A second signal ends the process at once, however soon after the first it comes.
+// A second signal ends the process at once, however soon it follows the first.
 func TestSecondSignal(t *testing.T) {
 	signals := make(chan os.Signal, 2)
 	signals <- syscall.SIGTERM
@@ -50,7 +50,7 @@ func TestSecondSignal(t *testing.T) {
 	}
 }
 
-// As nohup has it, the end of the terminal is not the node's.
+// As with nohup, the end of the terminal does not end the node.
 func TestNohup(t *testing.T) {
 	t.Parallel()
 	n := startCommand(t, script(t, "trap '' HUP\nexec %q \"$@\"", command), "", fmt.Sprintf("cookie = %q", cookie))
@@ -62,8 +62,8 @@ func TestNohup(t *testing.T) {
 	}
 }
 
-// However a peer takes its answers, the node stops, and lowers its mark: the next
-// start need not wait.
+// However slowly a peer reads, the node stops and lowers its mark: the next start need
+// not wait.
 func TestStopWithSlowPeers(t *testing.T) {
 	for name, parts := range map[string]int{"deaf": 0, "slow, then deaf": 24} {
 		t.Run(name, func(t *testing.T) {

@@ -45,7 +45,7 @@ func (a *attacker) flake() etf.Pid {
 
 var oneByOne sync.Mutex
 
-// takenBack sets monitors and links and takes them back, when no other does.
+// takenBack sets and removes monitors and links while no other attacker does.
 func (a *attacker) takenBack() {
 	flake := a.flake()
 	oneByOne.Lock()
@@ -69,7 +69,7 @@ func (a *attacker) takenBack() {
 func (a *attacker) handled() {
 	a.frame(a.control(19, a.self, etf.Atom("nobody"), a.ref(0)))
 	a.flush()
-	last := []byte("noproc") // the reason of its end
+	last := []byte("noproc") // its exit reason
 	b := make([]byte, 64<<10)
 	for rest := 0; ; {
 		n, err := a.Read(b[rest:])
@@ -80,7 +80,7 @@ func (a *attacker) handled() {
 	}
 }
 
-// unread asks for more answers than the system keeps for it.
+// unread asks for more answers than the system buffers.
 func (a *attacker) unread() {
 	a.Conn.(*net.TCPConn).SetReadBuffer(4 << 10)
 	for i := range 32 {
@@ -89,7 +89,7 @@ func (a *attacker) unread() {
 	a.flush()
 }
 
-// burst calls as often as a busy peer, and then no more.
+// burst calls as often as a busy peer, then stops.
 func (a *attacker) burst() {
 	for i := range 2000 {
 		a.ask(a.self, i, etf.Atom("get"))
@@ -100,7 +100,7 @@ func (a *attacker) burst() {
 	a.handled()
 }
 
-// pings has functions wait for a node that does not answer.
+// pings starts functions that wait for a node that does not answer.
 func (a *attacker) pings() {
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -43,7 +43,7 @@ func TestThousandCallers(t *testing.T) {
 		all.Wait()
 		return time.Since(start)
 	}
-	// Erlang nodes call when they are told to, by way of their rex.
+	// Erlang nodes start calling when told to, through their rex.
 	var running []*process
 	for i := range beams {
 		flags := []string{"-name", beam(i), "+S", "1:1", "+SDcpu", "1:1", "+SDio", "1", "+A", "1"}

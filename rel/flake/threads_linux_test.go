@@ -13,20 +13,20 @@ import (
 	"github.com/flake-go/flake/node/reserve"
 )
 
-// fewThreads is a command that runs this one as a user who may have n threads.
+// fewThreads returns a command that runs this one as a user with at most n threads.
 func fewThreads(t *testing.T, n int) string {
 	t.Helper()
 	if os.Getuid() != 0 {
 		t.Skip("only root can be another user, too")
 	}
-	user := 20000 + os.Getpid()%1000*40 + n // of whom nothing else runs
+	user := 20000 + os.Getpid()%1000*40 + n // who runs nothing else
 	return script(t, `PATH=%q
 chown -R %[2]d "${3%%/*/*}"
 PATH= exec $(PATH=%[1]q; command -v setpriv) --reuid=%[2]d --regid=%[2]d --clear-groups $(PATH=%[1]q; command -v prlimit) --nproc=%[3]d %[4]q "$@"`,
 		os.Getenv("PATH"), user, n, command)
 }
 
-// However few threads there may be and however many nodes are busy, all are served.
+// However few threads there are and however many nodes are busy, all are served.
 func TestFewThreads(t *testing.T) {
 	t.Parallel()
 	n := startCommand(t, fewThreads(t, reserve.ThreadsKept+runtime.GOMAXPROCS(0)+2), "", fmt.Sprintf("cookie = %q", cookie))
@@ -49,7 +49,7 @@ func TestFewThreads(t *testing.T) {
 	}
 }
 
-// A start that could end for want of a thread later on is refused.
+// A start that might later end for lack of a thread is refused.
 func TestTooFewThreads(t *testing.T) {
 	t.Parallel()
 	p := spawn(t, freePort(t), fewThreads(t, reserve.ThreadsKept-2), "-noinput", "-config", configFile(t, ""))

@@ -27,8 +27,8 @@ func openCerts(cfg config.Node, log *slog.Logger) (*certs.Source, error) {
 	return s, nil
 }
 
-// secure returns what a node needs of the certificates, and warns of what other
-// nodes may find wrong with them.
+// secure returns the TLS settings that a node needs, and warns of what other nodes may
+// reject in the certificates.
 func secure(cfg config.Node, log *slog.Logger) (func() *tls.Config, error) {
 	s, err := openCerts(cfg, log)
 	if s == nil || err != nil {

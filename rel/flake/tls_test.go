@@ -32,9 +32,9 @@ func startTLSNode(t *testing.T, table string) (n *flakeNode, file string) {
 	return startNode(t, "", "-config", file), file
 }
 
-// A distConf is what Erlang is told of TLS.
+// A distConf is Erlang's TLS configuration.
 type distConf struct {
-	trusts *certstest.CA // nil: whoever answers
+	trusts *certstest.CA // nil: anyone
 	shows  *certstest.CA // nil: no certificate
 	more   string        // options for both ways
 	host   string        // in the certificate; empty: its own
@@ -93,7 +93,7 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// Who is refused, by either side, and what the node logs of it, once.
+// Refusals by either side, and what the node logs of each, once.
 func TestTLSRefused(t *testing.T) {
 	t.Parallel()
 	ca, other := certstest.NewCA(t, "ca"), certstest.NewCA(t, "other")
@@ -131,7 +131,7 @@ func TestTLSRefused(t *testing.T) {
 	}
 }
 
-// Who says nothing, before TLS or after, is hung up on, and keeps nobody out.
+// Silent callers, before TLS or after, are hung up on, and keep nobody out.
 func TestTLSSilence(t *testing.T) {
 	t.Parallel()
 	ca := certstest.NewCA(t, "ca")
@@ -146,8 +146,8 @@ func TestTLSSilence(t *testing.T) {
 	untilClosed(t, half)
 }
 
-// A new certificate is shown as soon as it is there; callers that are connected
-// stay so; one that is of no use changes nothing.
+// A new certificate is shown as soon as it is there; connected callers stay connected;
+// an invalid one changes nothing.
 func TestTLSReload(t *testing.T) {
 	t.Parallel()
 	ca := certstest.NewCA(t, "ca")
@@ -162,7 +162,7 @@ func TestTLSReload(t *testing.T) {
 	caller.await("READY")
 	before := shown(t, n.addr, ca)
 
-	ca.Issue("flake", host) // in the place of the other
+	ca.Issue("flake", host) // in place of the other
 	touch(t, ca, time.Hour)
 	after := shown(t, n.addr, ca)
 	if after.Equal(before) {
@@ -194,10 +194,10 @@ func TestTLSReload(t *testing.T) {
 	}
 	n.cmd.Process.Signal(os.Interrupt)
 	n.wait()
-	wantChecks(t, caller, "stop") // it was connected to the end
+	wantChecks(t, caller, "stop") // it stayed connected to the end
 }
 
-// shown is the certificate that the node shows now.
+// shown returns the certificate that the node shows now.
 func shown(t *testing.T, addr string, ca *certstest.CA) *x509.Certificate {
 	t.Helper()
 	c, err := tls.Dial("tcp", addr, ca.Client("looker", host))
@@ -208,7 +208,7 @@ func shown(t *testing.T, addr string, ca *certstest.CA) *x509.Certificate {
 	return c.ConnectionState().PeerCertificates[0]
 }
 
-// touch gives the node's files a time that they had never before.
+// touch gives the node's files a time they never had before.
 func touch(t *testing.T, ca *certstest.CA, by time.Duration) {
 	t.Helper()
 	at := time.Now().Add(by)
@@ -219,7 +219,7 @@ func touch(t *testing.T, ca *certstest.CA, by time.Duration) {
 	}
 }
 
-// Nodes that we dial must show that they are who was dialled.
+// Nodes that we dial must prove their identity.
 func TestDialTLS(t *testing.T) {
 	ca, other := certstest.NewCA(t, "ca"), certstest.NewCA(t, "other")
 	s, port := startHere(t, func(cfg *config.Config) {
@@ -245,7 +245,7 @@ func TestDialTLS(t *testing.T) {
 	wantChecks(t, friend, "dialled")
 }
 
-// What is wrong with the files is told at the start.
+// Faults in the files are reported at the start.
 func TestTLSFiles(t *testing.T) {
 	t.Parallel()
 	ca := certstest.NewCA(t, "ca")

@@ -26,10 +26,10 @@ var (
 	attackBound = flag.Duration("attack.bound", time.Minute, "in what time its honest calls have to be answered")
 )
 
-// TestTogether has many attack the command in many ways at a time, while an Erlang node
-// calls it from 32 processes, leases from four, and others come and go. All calls are
-// answered, and when the attackers have gone all is as it was. What the node promises
-// is shown by
+// TestTogether attacks the command in many ways at once, while an Erlang node calls it
+// from 32 processes and leases from four, and others come and go. All calls are
+// answered, and when the attackers have gone everything is as before. This shows what
+// the node promises:
 //
 //	go test -v -run TestTogether ./rel/flake -attack.time=2m -attack.bound=2s -attack.percent=100
 func TestTogether(t *testing.T) {
@@ -92,19 +92,18 @@ func TestTogether(t *testing.T) {
 	})
 }
 
-// mostGrown is by how much memory may grow, in kB, as SECURITY.md has it with as many
-// nodes connected as may be.
+// mostGrown is how much memory may grow, in kB, by SECURITY.md with the most nodes
+// connected.
 const mostGrown = (mayGrow + mayGrowPerConnection*(node.MaxConnections-memoryConnections)) >> 10
 
-// What is kept for the next time: descriptors that are opened once, threads, and memory
-// in kB.
+// What is kept for later: descriptors that are opened once, threads, and memory in kB.
 const (
 	spareFiles   = 2
 	spareThreads = 32
 	spareMemory  = 32 << 10
 )
 
-// state is what a node takes.
+// state is what a node uses.
 type state struct{ files, threads, memory int }
 
 func (n *flakeNode) state(t *testing.T) state {
@@ -141,14 +140,14 @@ func noneTwice(t *testing.T, folder string) {
 	t.Logf("%d ids in %d answers", total, len(runs))
 }
 
-// newcomers connect, call, and go, one after the other.
+// newcomers connect, call, and leave, one after another.
 type newcomers struct {
 	how     string
 	t       *testing.T
 	until   context.Context
 	dial    func(ctx context.Context) (*client.Conn, error)
 	calls   int
-	again   int // tries in vain
+	again   int // failed tries
 	slowest time.Duration
 }
 
@@ -185,7 +184,7 @@ func (c *newcomers) one() error {
 	}
 }
 
-// askReady asks by HTTP how the node is.
+// askReady asks over HTTP how the node is.
 func askReady(t *testing.T, until context.Context, url string) {
 	for ; until.Err() == nil; time.Sleep(100 * time.Millisecond) {
 		ctx, cancel := context.WithTimeout(context.Background(), patience/4)

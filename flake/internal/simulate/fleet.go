@@ -25,6 +25,10 @@ type Fleet struct {
 	// Copies has disks of running nodes be copied and started elsewhere.
 	Copies bool
 
+	// Often has the store be restored all the time, and nodes be cut off from it; clocks
+	// differ little then.
+	Often bool
+
 	// What the controls do otherwise: nil means as it should be.
 	Keep  func(*Member) Keeper              // has the number
 	Store func(workers.Store) workers.Store // what a node makes of the store
@@ -222,7 +226,11 @@ func (f *fleet) faults(t *task) {
 			return
 		}
 		m := f.members[f.rng.IntN(members)]
-		switch p := f.rng.IntN(100); {
+		p := f.rng.IntN(100)
+		if f.Often && f.rng.IntN(2) == 0 {
+			p = []int{50, 85, 90}[f.rng.IntN(3)]
+		}
+		switch {
 		case p < 16:
 			m.die()
 		case p < 24:
@@ -270,7 +278,10 @@ func (f *fleet) clock(m *Member) {
 
 // skew is how far clocks are set, at most.
 func (f *fleet) skew() time.Duration {
-	if f.Restore == Slow {
+	switch {
+	case f.Often:
+		return time.Second
+	case f.Restore == Slow:
 		return hold / 3
 	}
 	return 3 * hold
@@ -279,10 +290,13 @@ func (f *fleet) skew() time.Duration {
 // slow is how much later ids with a new claim begin: by hold, and by as much as clocks
 // differ.
 func (f *fleet) slow() time.Duration {
-	if f.Restore == Slow {
-		return 2*hold + hold/2
+	switch {
+	case f.Restore != Slow:
+		return 0
+	case f.Often:
+		return hold + 10*time.Second
 	}
-	return 0
+	return 2*hold + hold/2
 }
 
 // copies has a node be started on a copy of another's disk.

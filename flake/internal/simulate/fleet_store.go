@@ -21,6 +21,7 @@ type store struct {
 	snapshots []snapshot
 	epoch     int // restores so far
 	down      bool
+	restored  time.Duration     // when (true time) it last was
 	floor     uint64            // the last one's mark, as whoever restores remembers
 	marks     map[uint64]uint64 // the highest that there ever were, by number
 }
@@ -46,9 +47,10 @@ func (s *store) snapshot() {
 
 // restore puts the store back to some snapshot, and does what is asked for then.
 func (s *store) restore() {
-	if len(s.snapshots) == 0 {
+	if len(s.snapshots) == 0 || s.f.Often && s.f.Restore == Steps && s.f.now < s.restored+hold*3/2 {
 		return
 	}
+	s.restored = s.f.now
 	old := s.snapshots[s.f.rng.IntN(len(s.snapshots))]
 	s.data, s.revision = maps.Clone(old.data), old.revision
 	s.epoch++

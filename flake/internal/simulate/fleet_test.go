@@ -6,15 +6,20 @@ import (
 )
 
 var (
-	fleetLives = flag.Int("fleet.lives", 1000, "how many lives of nodes")
+	fleetLives = flag.Int("fleet.lives", 400, "how many lives of nodes")
 	fleetSeed  = flag.Uint64("fleet.seed", 0, "live this one life, and tell all of it")
 )
 
+// No id comes twice, whatever fails; where the store is restored, by the steps for it.
 func TestFleet(t *testing.T) { testFleet(t, Fleet{}) }
 
 func TestFleetRestored(t *testing.T) { testFleet(t, Fleet{Restore: Steps}) }
 
+func TestFleetRestoredOften(t *testing.T) { testFleet(t, Fleet{Restore: Steps, Often: true}) }
+
 func TestFleetSlow(t *testing.T) { testFleet(t, Fleet{Restore: Slow}) }
+
+func TestFleetSlowOften(t *testing.T) { testFleet(t, Fleet{Restore: Slow, Often: true}) }
 
 func testFleet(t *testing.T, f Fleet) {
 	if *fleetSeed != 0 {
@@ -25,6 +30,9 @@ func testFleet(t *testing.T, f Fleet) {
 	}
 	r := ManyFleets(f, 1, *fleetLives)
 	t.Logf("%+v", r)
+	if r.Kills < r.Lives || r.None < r.Lives || r.Lost == 0 || r.Late == 0 || r.Resumed == 0 || f.Restore != Never && r.Restores == 0 {
+		t.Error("the lives are too easy")
+	}
 	if r.Wrong() > 0 {
 		t.Errorf("seed %d: %s; live it again with -run %s$ -v -fleet.seed=%d", r.Seed, r.First, t.Name(), r.Seed)
 	}

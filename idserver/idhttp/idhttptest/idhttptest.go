@@ -85,7 +85,7 @@ func Server(t testing.TB, condition string) *idhttp.Server {
 // with returns a server of generators.
 func with(o idhttp.Options, names []string, sources ...idserver.Source) *idhttp.Server {
 	for i, source := range sources {
-		o.Generators = append(o.Generators, idhttp.Generator{Name: names[i], Server: &idserver.Server{IDs: source, Log: o.Log}})
+		o.Generators = append(o.Generators, idhttp.Generator{Name: names[i], Server: &idserver.Server{IDs: source}})
 	}
 	return idhttp.New(o)
 }

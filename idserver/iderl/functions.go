@@ -1,38 +1,38 @@
-package idserver
+package iderl
 
 import (
 	"context"
 	"fmt"
 	"io"
 	"slices"
+	"sync"
 	"time"
 
-	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/idserver"
 	"github.com/flake-go/flake/node/etf"
 	"github.com/flake-go/flake/node/rpc"
 )
 
 // MaxGenerate bounds the ids that one call of flake_harness makes, and
-// MaxGenerateBytes their bytes or digits. More raise system_limit: as terms ids
-// take four times their size. For the same reason one such call is carried out at
-// a time.
+// MaxGenerateBytes their bytes or digits. More raise system_limit: as terms, ids take
+// four times their size. For the same reason only one such call runs at a time.
 const (
 	MaxGenerate      = 100_000
 	MaxGenerateBytes = 5 << 19
 )
 
-// Surroundings are what the functions tell besides ids.
+// Surroundings are what the functions report besides ids.
 type Surroundings struct {
-	// Config holds the settings by the names that the original's sys.config has.
+	// Config holds the settings under the names of the original's sys.config.
 	Config map[etf.Atom]etf.Term
-	// Output takes what a function prints.
+	// Output receives what a function prints.
 	Output io.Writer
 }
 
-// Functions are those of the original's modules, by the original's names. What
-// they do otherwise stands beside them.
-func (s *Server) Functions(a Surroundings) rpc.Table {
-	f := functions{s, a}
+// Functions returns those of the original's modules, by the original's names. Comments
+// beside them say what they do otherwise.
+func Functions(s *idserver.Server, a Surroundings) rpc.Table {
+	f := &functions{server: s, Surroundings: a}
 	return rpc.Table{
 		{Module: "flake", Function: "get_config_value", Arity: 2}:              f.getConfigValue,
 		{Module: "flake", Function: "start", Arity: 0}:                         start,
@@ -58,12 +58,13 @@ func (s *Server) Functions(a Surroundings) rpc.Table {
 }
 
 type functions struct {
-	*Server
+	server *idserver.Server
 	Surroundings
+	generating sync.Mutex // held by a call of flake_harness
 }
 
 // getConfigValue returns a setting, or the default that the caller names.
-func (f functions) getConfigValue(args []etf.Term) (etf.Term, error) {
+func (f *functions) getConfigValue(args []etf.Term) (etf.Term, error) {
 	key, _ := args[0].(etf.Atom)
 	if value := f.Config[key]; value != nil {
 		return value, nil
@@ -72,7 +73,7 @@ func (f functions) getConfigValue(args []etf.Term) (etf.Term, error) {
 }
 
 // getEnv returns {ok, Value} for a setting of the application flake, else undefined.
-func (f functions) getEnv(args []etf.Term) (etf.Term, error) {
+func (f *functions) getEnv(args []etf.Term) (etf.Term, error) {
 	key, _ := args[1].(etf.Atom)
 	if value := f.Config[key]; value != nil && args[0] == etf.Atom("flake") {
 		return etf.Tuple{etf.Atom("ok"), value}, nil
@@ -80,79 +81,79 @@ func (f functions) getEnv(args []etf.Term) (etf.Term, error) {
 	return etf.Atom("undefined"), nil
 }
 
-// start is application:start of what has been started.
+// start is application:start of an application that is already running.
 func start([]etf.Term) (etf.Term, error) {
 	return etf.Tuple{etf.Atom("error"), etf.Tuple{etf.Atom("already_started"), etf.Atom("flake")}}, nil
 }
 
-// stop refuses, as supervisors do to stop their children: nobody ends the service
-// from afar.
+// stop refuses, as supervisors refuse to stop their children: nobody ends the service
+// remotely.
 func stop([]etf.Term) (etf.Term, error) {
 	return etf.Tuple{etf.Atom("error"), etf.Atom("not_supported")}, nil
 }
 
-// upgrade starts the processes that are missing: none is.
+// upgrade starts missing processes: there are none.
 func upgrade([]etf.Term) (etf.Term, error) { return etf.Atom("ok"), nil }
 
 // getLastTimestamp is gen_server:call(persistent_timer, get_last_timestamp).
-func (f functions) getLastTimestamp([]etf.Term) (etf.Term, error) {
-	saved, _ := f.IDs.LastSaved()
+func (f *functions) getLastTimestamp([]etf.Term) (etf.Term, error) {
+	saved, _ := f.server.IDs.LastSaved()
 	return etf.Tuple{etf.Atom("ok"), saved.UnixMilli()}, nil
 }
 
-// whichApplications lists the one application there is. The argument is a time-out.
-func (f functions) whichApplications([]etf.Term) (etf.Term, error) {
-	return etf.List{etf.Tuple{etf.Atom("flake"), etf.String("flake"), etf.String(f.Version)}}, nil
+// whichApplications lists the one application. The argument is a timeout.
+func (f *functions) whichApplications([]etf.Term) (etf.Term, error) {
+	return etf.List{etf.Tuple{etf.Atom("flake"), etf.String("flake"), etf.String(f.server.Version)}}, nil
 }
 
 // id is gen_server:call(flake, get) and gen_server:call(flake, {get, Base}).
-func (f functions) id(args []etf.Term) (etf.Term, error) {
-	base := Octets
-	if len(args) == 1 {
-		if base = baseOf(args[0]); base == noBase {
-			f.count(opInvalid, ErrBadArgument)
-			return failed(ErrBadArgument), nil
-		}
+func (f *functions) id(args []etf.Term) (etf.Term, error) {
+	base, ok := idserver.Octets, true
+	switch {
+	case len(args) == 0:
+	case args[0] == etf.Atom(canonical):
+		base = idserver.Canonical
+	default:
+		base, ok = digitsOf(args[0])
 	}
-	id, err := f.Get(context.Background())
+	if !ok {
+		return failed(f.server.Invalid()), nil
+	}
+	id, err := f.server.Get(context.Background())
 	if err != nil {
 		return failed(err), nil
 	}
-	text := AppendID(nil, f.IDs.Format(), id, base)
-	if base == Octets {
+	text := idserver.AppendID(nil, f.server.IDs.Format(), id, base)
+	if base == idserver.Octets {
 		return etf.Tuple{etf.Atom("ok"), text}, nil
 	}
 	return etf.Tuple{etf.Atom("ok"), etf.String(text)}, nil
 }
 
-func failed(err error) etf.Tuple { return etf.Tuple{etf.Atom("error"), results[resultOf(err)]} }
+func failed(err error) etf.Tuple { return etf.Tuple{etf.Atom("error"), etf.Atom(idserver.Reason(err))} }
 
-// baseOf is readBase of a term.
-func baseOf(t etf.Term) int {
-	if base, _ := t.(int64); base >= flake.MinBase && base <= flake.MaxBase {
-		return int(base)
-	}
-	if t == etf.Atom("canonical") {
-		return Canonical
-	}
-	return noBase
+// digitsOf is digits of a term; only an integer has them.
+func digitsOf(t etf.Term) (base int, ok bool) {
+	n, _ := t.(int64)
+	return digits(n)
 }
 
-// generate returns a list of ids, the newest first. The original's does not end
-// for a negative count, and takes any other.
-func (f functions) generate(args []etf.Term) (etf.Term, error) {
+// generate returns a list of ids, newest first. The original never ends for a negative
+// count, and accepts any other.
+func (f *functions) generate(args []etf.Term) (etf.Term, error) {
 	count, ok := args[0].(int64)
 	if !ok || count < 0 {
 		return nil, rpc.BadArgument()
 	}
-	width, base := int64(len(flake.ID{})), int64(0)
+	base := idserver.Octets
 	if len(args) == 2 {
-		if base, _ = args[1].(int64); base < flake.MinBase || base > flake.MaxBase {
+		if base, ok = digitsOf(args[1]); !ok {
 			return nil, rpc.BadArgument()
 		}
-		width = int64(flake.Width(int(base)))
 	}
-	if count > MaxGenerate || count*width > MaxGenerateBytes {
+	format := f.server.IDs.Format()
+	width := idserver.Width(format, base)
+	if count > MaxGenerate || int(count)*width > MaxGenerateBytes {
 		return nil, &rpc.Exception{Class: rpc.Error, Reason: etf.Atom("system_limit")}
 	}
 	if count == 0 {
@@ -160,18 +161,19 @@ func (f functions) generate(args []etf.Term) (etf.Term, error) {
 	}
 	f.generating.Lock()
 	defer f.generating.Unlock()
-	t := f.TurnOfNode(int(count))
-	defer t.End() // when the list is made
-	runs, err := f.take(context.Background(), opGetMany, int(count), MaxGenerate, t)
+	turn := f.server.TurnOfNode(int(count))
+	defer turn.End() // once the list is made
+	// Not GetMany, which is for fewer.
+	runs, err := f.server.Lease(context.Background(), int(count), turn)
 	if err != nil {
 		return nil, &rpc.Exception{Class: rpc.Error, Reason: etf.Tuple{etf.Atom("badmatch"), failed(err)}}
 	}
-	return newestFirst(terms{format: f.IDs.Format(), base: int(base)}, runs, int(count), int(width)), nil
+	return newestFirst(terms{format: format, base: base}, runs, int(count), width), nil
 }
 
-// newestFirst encodes the ids of runs as a list, the last one first.
-func newestFirst(t terms, runs []Run, count, width int) etf.Encoded {
-	const head = 5 // bytes of a binary, and of a list, besides its contents
+// newestFirst encodes the ids of runs as a list, the last first.
+func newestFirst(t terms, runs []idserver.Run, count, width int) etf.Encoded {
+	const head = 5 // bytes of a binary and of a list besides their contents
 	t.dst = make([]byte, 0, head+count*(head+width)+1)
 	t.list(count)
 	for _, run := range slices.Backward(runs) {
@@ -184,7 +186,7 @@ func newestFirst(t terms, runs []Run, count, width int) etf.Encoded {
 }
 
 // timedGenerate is generate, and prints how long it took.
-func (f functions) timedGenerate(args []etf.Term) (etf.Term, error) {
+func (f *functions) timedGenerate(args []etf.Term) (etf.Term, error) {
 	start := time.Now()
 	list, err := f.generate(args)
 	if err == nil {

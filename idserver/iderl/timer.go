@@ -1,4 +1,4 @@
-package idserver
+package iderl
 
 import (
 	"time"
@@ -11,7 +11,7 @@ import (
 type Timer struct {
 	genserver.Plain
 	IDs interface {
-		// LastSaved tells when the time was last made durable.
+		// LastSaved returns the time last saved durably.
 		LastSaved() (time.Time, error)
 	}
 }

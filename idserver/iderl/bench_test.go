@@ -1,4 +1,4 @@
-package idserver
+package iderl
 
 import (
 	"log/slog"
@@ -6,10 +6,11 @@ import (
 
 	"github.com/flake-go/flake/flake"
 	"github.com/flake-go/flake/genserver"
+	"github.com/flake-go/flake/idserver"
 	"github.com/flake-go/flake/node/etf"
 )
 
-// deaf is a caller that takes no notice of what it is answered.
+// deaf is a caller that ignores its answers.
 type deaf struct {
 	caller
 	buf []byte
@@ -24,13 +25,13 @@ func BenchmarkHandleCall(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	s := &Server{IDs: Flake(ids), Log: slog.New(slog.DiscardHandler)}
+	h := &Handler{&idserver.Server{IDs: idserver.Flake(ids)}, slog.New(slog.DiscardHandler)}
 	for name, request := range map[string]string{"get": "w\x03get", "{get,62}": "h\x02w\x03geta\x3e"} {
 		b.Run(name, func(b *testing.B) {
 			call := genserver.Call{Caller: &deaf{caller: caller{ctx: b.Context(), caps: etf.AllCaps}}, From: from, Request: []byte(request)}
 			b.ReportAllocs()
 			for b.Loop() {
-				s.HandleCall(call)
+				h.HandleCall(call)
 			}
 		})
 	}

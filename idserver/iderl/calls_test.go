@@ -1,12 +1,9 @@
-package idserver
+package iderl
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
-	"math"
-	"reflect"
 	"regexp"
 	"strings"
 	"testing"
@@ -14,41 +11,42 @@ import (
 
 	"github.com/flake-go/flake/flake"
 	"github.com/flake-go/flake/flake/snowflake"
+	"github.com/flake-go/flake/idserver"
 	"github.com/flake-go/flake/node/console/erltext"
 	"github.com/flake-go/flake/node/etf"
 )
 
-// stock is a source of ids whose ticks have few of them.
+// stock is a source with few ids a tick.
 type stock struct {
 	perTick int
 	left    int // ticks; then it fails
 	err     error
 
 	tick, used int
-	format     Format
+	format     idserver.Format
 }
 
-func (s *stock) Format() Format {
+func (s *stock) Format() idserver.Format {
 	if s.format != nil {
 		return s.format
 	}
-	return FlakeFormat
+	return idserver.FlakeFormat
 }
 
-func (s *stock) Reserve(_ context.Context, n int, meta uint8) (Run, error) {
+func (s *stock) Reserve(_ context.Context, n int, meta uint8) (idserver.Run, error) {
 	if s.used == s.perTick {
 		s.tick, s.used = s.tick+1, 0
 	}
 	if s.tick == s.left {
-		return Run{}, s.err
+		return idserver.Run{}, s.err
 	}
-	first := fromFlake(flake.Make(uint64(s.tick), 7, uint16(s.used)))
+	first := idserver.Number{Hi: uint64(s.tick), Lo: 7<<16 | uint64(s.used)}
 	if s.Format().Meta() {
 		first.Lo |= uint64(meta) << 56
 	}
 	n = min(n, s.perTick-s.used)
 	s.used += n
-	return Run{first, n}, nil
+	return idserver.Run{First: first, Count: n}, nil
 }
 
 func (s *stock) Last() (uint64, uint32)      { return uint64(s.tick), uint32(s.used) }
@@ -60,19 +58,14 @@ func (s *stock) PerTick() int                { return s.perTick }
 func (*stock) Mark() time.Time               { return time.UnixMilli(3000) }
 func (*stock) LastSaved() (time.Time, error) { return time.Time{}, nil }
 
-// withMeta is the format flake, but that it takes a metabyte.
-type withMeta struct{ flakeFormat }
-
-func (withMeta) Meta() bool { return true }
-
-func serverOf(s *stock) *Server {
-	return &Server{IDs: s, Log: slog.New(slog.DiscardHandler), Version: "1.2"}
+func handlerOf(ids idserver.Source) *Handler {
+	return &Handler{&idserver.Server{IDs: ids, Version: "1.2"}, slog.New(slog.DiscardHandler)}
 }
 
-// call returns the request, Erlang text, to the server and returns its answer as text.
-func call(t *testing.T, s *Server, request string) string {
+// call makes the call, Erlang text, and returns its reply as text.
+func call(t *testing.T, h *Handler, request string) string {
 	t.Helper()
-	return string(etf.FormatRaw(nil, reply(s, external(t, request, etf.AllCaps), etf.AllCaps), 1<<20))
+	return string(etf.FormatRaw(nil, reply(h, external(t, request, etf.AllCaps), etf.AllCaps), 1<<20))
 }
 
 func external(t *testing.T, text string, caps etf.Caps) []byte {
@@ -88,7 +81,7 @@ func external(t *testing.T, text string, caps etf.Caps) []byte {
 	return b
 }
 
-// What comes of each call. Ticks of three ids show where runs end.
+// The replies to each call. Ticks of three ids show where runs end.
 func TestCalls(t *testing.T) {
 	const (
 		id  = "<<0,0,0,0,0,0,0,0,0,0,0,0,0,7,0,%d>>"
@@ -118,65 +111,92 @@ func TestCalls(t *testing.T) {
 		`{decompose,"000001a1-fb17-587b-7a00-78ffe3d40000"}`: fields,
 		`{decompose,"BCeaFSZg0hpyLH1rPs",62}`:                fields,
 		`{decompose,<<"BCeaFSZg0hpyLH1rPs">>,62}`:            fields,
-		`{decompose,"1A1FB17587B7A0078FFE3D40000",16}`:       fields,
 		`{decompose,"1a1fb17587b7a0078ffe3d40000",16}`:       fields,
-		`{decompose,"0x1a1fb17587b7a0078ffe3d40000",16}`:     fields,
-		`{decompose,"1a1fb17587b7a0078ffe3d40000"}`:          fields,
 		`{decompose,"0x1000000070002"}`:                      "{ok,[{time,0},{worker,4294967303},{sequence,2}]}",
 		`{decompose,"` + strings.Repeat("0", 127) + `1",2}`:  "{ok,[{time,0},{worker,0},{sequence,1}]}",
-		`{decompose,<<"0x1A1FB17587B7A0078FFE3D40000">>}`:    fields,
-		`{decompose,"000001A1FB17587B7A0078FFE3D40000"}`:     fields,
 		`{decompose,"\\x000001a1fb17587b7a0078ffe3d40000"}`:  fields,
 		`{decompose,"\\x1a1fb17587b7a0078ffe3d40000"}`:       "{error,badarg}",
 		`{decompose,"0000BCeaFSZg0hpyLH1rPs",canonical}`:     fields,
 	} {
-		if got := call(t, serverOf(&stock{perTick: 3, left: 100}), request); got != want {
+		if got := call(t, handlerOf(&stock{perTick: 3, left: 100}), request); got != want {
 			t.Errorf("%s: %s, want %s", request, got, want)
 		}
 	}
 }
 
 func TestInfo(t *testing.T) {
-	s := serverOf(&stock{perTick: 100, left: 4})
-	s.Started = time.Now().Add(-time.Hour)
+	h := handlerOf(&stock{perTick: 100, left: 4})
+	h.Server.Started = time.Now().Add(-time.Hour)
 	for _, request := range []string{"get", "{get_many,9}", "{lease,100}", "{get,1}", "{lease,200}", "hello"} {
-		call(t, s, request)
+		call(t, h, request)
 	}
-	got := call(t, s, "info")
+	got := call(t, h, "info")
 	want := regexp.MustCompile(`^\[\{format,flake\},\{worker,7\},\{ids,310\},\{waits,5\},\{refusals,1\},` +
 		`\{last,3\},\{mark,3000\},\{uptime,360\d{4}\},\{version,"1.2"\}\]$`)
 	if !want.MatchString(got) {
 		t.Errorf("%s, want %s", got, want)
 	}
-	if s := (&Server{IDs: source(nil)}); !strings.Contains(call(t, s, "info"), "{last,1700000000000},{uptime,") {
+	if !strings.Contains(call(t, handlerOf(source(nil)), "info"), "{last,1700000000000},{uptime,") {
 		t.Error("a source without a mark has one")
+	}
+}
+
+// The other formats have other sizes and their own texts.
+func TestFormats(t *testing.T) {
+	for _, test := range []struct {
+		format     idserver.Format
+		call, want string
+	}{
+		{idserver.SnowflakeFormat(snowflake.Twitter), "get", "{ok,<<0,0,0,0,0,7,0,0>>}"},
+		{idserver.SnowflakeFormat(snowflake.Twitter), "{get_binary,2}", "{ok,<<0,0,0,0,0,7,0,0,0,0,0,0,0,7,0,1>>}"},
+		{idserver.SnowflakeFormat(snowflake.Twitter), "{get_many,1,canonical}", `{ok,["458752"]}`},
+		{idserver.SnowflakeFormat(snowflake.Twitter), "{decompose,<<0,0,0,0,0,7,0,0>>}", "{ok,[{time,1288834974657},{machine,112},{sequence,0}]}"},
+		{idserver.SnowflakeFormat(snowflake.Twitter), "{notional,0}", "{error,badarg}"},
+		{idserver.SnoFormat, "{lease,2}", "{ok,[{<<0,0,0,0,0,0,0,7,0,0>>,2}]}"},
+		{idserver.SnoFormat, "{get,meta,255}", "{ok,<<0,0,255,0,0,0,0,7,0,0>>}"},
+		{idserver.SnoFormat, "{get,meta,256}", "{error,badarg}"},
+		{idserver.SnoFormat, "{get,meta,-1}", "{error,badarg}"},
+		{idserver.SnoFormat, "{get,meta,1.0}", "{error,badarg}"},
+		{idserver.SnoFormat, "{get,meta,x}", "{error,badarg}"},
+		{idserver.SnoFormat, "{get,canonical}", `{ok,"222222222222g222"}`},
+	} {
+		if got := call(t, handlerOf(&stock{perTick: 3, left: 1, format: test.format}), test.call); got != test.want {
+			t.Errorf("%s of %s: %s, want %s", test.call, test.format.Name(), got, test.want)
+		}
+	}
+}
+
+// What sys:get_state shows is the original's record.
+func TestState(t *testing.T) {
+	h := handlerOf(&stock{perTick: 3, left: 9})
+	call(t, h, "{lease,5}")
+	if got, want := string(etf.Format(nil, h.State())), "{state,1,7,2}"; got != want {
+		t.Errorf("%s, want %s", got, want)
 	}
 }
 
 // What is counted, by kind and result.
 func TestStats(t *testing.T) {
-	s := serverOf(&stock{perTick: 100, left: 1, err: flake.ErrClockBackwards})
+	h := handlerOf(&stock{perTick: 100, left: 1, err: flake.ErrClockBackwards})
 	for range 40 {
-		call(t, s, "get")
+		call(t, h, "get")
 	}
 	for _, request := range []string{
 		"{lease,50}", "{get_binary,11}", "{notional,1}", "{get,meta,1}", "info", "hello",
 		"{get,1}", "{get_many,0}", "{get_many,65537}", "{lease,0}", "{lease,1048577}", "{notional,2,1}",
 	} {
-		call(t, s, request)
+		call(t, h, request)
 	}
-	apply(t, s, "flake_server:id[1]", Surroundings{})
-	want := Stats{IDs: 90, Waits: 5, Refusals: 9, Calls: []CallCount{
-		{"unknown", "ok", 1}, {"get", "ok", 40}, {"get", "badarg", 1}, {"invalid", "badarg", 7},
-		{"get_binary", "clock_running_backwards", 1}, {"lease", "ok", 1}, {"notional", "ok", 1}, {"info", "ok", 1},
-	}}
-	if got := s.Stats(); !reflect.DeepEqual(got, want) {
-		t.Errorf("%+v, want %+v", got, want)
+	apply(t, h.Server, "flake_server:id[1]", Surroundings{})
+	want := "{90 5 9 [{unknown ok 1} {get ok 40} {get badarg 1} {invalid badarg 6} " +
+		"{get_binary clock_running_backwards 1} {lease ok 1} {notional ok 1} {span badarg 1} {info ok 1}]}"
+	if got := fmt.Sprint(h.Server.Stats()); got != want {
+		t.Errorf("%s, want %s", got, want)
 	}
 }
 
-// Every argument of every call, out of range and of another type, is answered
-// badarg, and no id is taken for it.
+// Every argument of every call, out of range and of another type, is answered badarg,
+// and takes no id.
 func TestBadArguments(t *testing.T) {
 	const (
 		noNumber = "0 -1 1.0 1.5 atom <<1>> \"1\" [] [1] {1} #{} <<>> 18446744073709551616 -18446744073709551616"
@@ -203,18 +223,19 @@ func TestBadArguments(t *testing.T) {
 		{"{decompose,?,36}", strings.ReplaceAll(noText, `"1" `, "") + ` "_" "` + strings.Repeat("Z", 25) + `"`},
 		{"{decompose,?,canonical}", noID + " <<0:128>>"},
 		{`{decompose,"1",?}`, noBase},
-		{"{decompose,?,2}", `"` + strings.Repeat("0", MaxText) + `1"`},
+		{"{decompose,?,2}", `"` + strings.Repeat("0", idserver.MaxText) + `1"`},
 	} {
 		for bad := range strings.SplitSeq(test.bad, " ") {
 			request := strings.Replace(test.call, "?", bad, 1)
 			for _, caps := range []etf.Caps{etf.AllCaps, {MapTag: true, BitBinaries: true, NewFloats: true}} {
-				s := serverOf(&stock{perTick: 100, left: 100})
+				ids := &stock{perTick: 100, left: 100}
+				h := handlerOf(ids)
 				term := external(t, request, caps)
-				got := string(etf.FormatRaw(nil, reply(s, term, caps), 1000))
+				got := string(etf.FormatRaw(nil, reply(h, term, caps), 1000))
 				if want := "{error,badarg}"; got != want {
 					t.Errorf("%s: %s, want %s", request, got, want)
 				}
-				if n := s.Stats().IDs; n != 0 || s.IDs.(*stock).used != 0 {
+				if n := h.Server.Stats().IDs; n != 0 || ids.used != 0 {
 					t.Errorf("%s: took %d ids", request, n)
 				}
 			}
@@ -222,106 +243,25 @@ func TestBadArguments(t *testing.T) {
 	}
 }
 
-// What resembles a call and is none is answered as all else is.
+// Malformed calls are answered like unknown ones.
 func TestNoCalls(t *testing.T) {
 	for _, request := range []string{
 		"get_many", "lease", "{get_many}", "{get_many,1,2,3}", "{get_binary,1,2}", "{lease,1,62}", "{notional}",
 		"{notional,1,2,3}", "{decompose}", "{decompose,<<0:128>>,1,2}", "{info}", "{info,1}", "{get,meta,1,2}",
 		"{get,62,1}", "{get,<<\"meta\">>,1}", "[lease,1]", "#{lease=>1}",
 	} {
-		s := serverOf(&stock{perTick: 100, left: 100})
-		if got := call(t, s, request); got != "ok" {
+		if got := call(t, handlerOf(&stock{perTick: 100, left: 100}), request); got != "ok" {
 			t.Errorf("%s: %s, want ok", request, got)
 		}
 	}
 }
 
-// An answer is whole or an error, and says why in a word of the errors'.
+// An answer is whole or an error, which says why in one of the known words.
 func TestNoPartialAnswer(t *testing.T) {
 	for _, request := range []string{"{get_many,7}", "{get_many,7,62}", "{get_binary,7}", "{lease,7}"} {
-		s := serverOf(&stock{perTick: 3, left: 2, err: flake.ErrTimestampNotSaved})
-		if got, want := call(t, s, request), "{error,timestamp_not_saved}"; got != want {
+		h := handlerOf(&stock{perTick: 3, left: 2, err: flake.ErrTimestampNotSaved})
+		if got, want := call(t, h, request), "{error,timestamp_not_saved}"; got != want {
 			t.Errorf("%s: %s, want %s", request, got, want)
 		}
 	}
-}
-
-func TestMeta(t *testing.T) {
-	s := serverOf(&stock{perTick: 3, left: 1, format: withMeta{}})
-	if got, want := call(t, s, "{get,meta,255}"), "{ok,<<0,0,0,0,0,0,0,0,255,0,0,0,0,7,0,0>>}"; got != want {
-		t.Errorf("%s, want %s", got, want)
-	}
-	for _, bad := range []string{"256", "-1", "1.0", "x"} {
-		if got, want := call(t, s, "{get,meta,"+bad+"}"), "{error,badarg}"; got != want {
-			t.Errorf("%s: %s, want %s", bad, got, want)
-		}
-	}
-}
-
-// What a program asks for is checked as what a node asks for is.
-func TestMethodsCheck(t *testing.T) {
-	for name, call := range map[string]func(s *Server) error{
-		"a metabyte": func(s *Server) error { _, err := s.GetMeta(t.Context(), 1); return err },
-		"no ids":     func(s *Server) error { _, err := s.GetMany(t.Context(), 0, nil); return err },
-		"fewer":      func(s *Server) error { _, err := s.GetMany(t.Context(), -1, nil); return err },
-		"too many":   func(s *Server) error { _, err := s.GetMany(t.Context(), MaxMany+1, nil); return err },
-		"too large":  func(s *Server) error { _, err := s.GetBinary(t.Context(), MaxMany+1, nil); return err },
-		"no lease":   func(s *Server) error { _, err := s.lease(t.Context(), 0); return err },
-		"too long":   func(s *Server) error { _, err := s.lease(t.Context(), MaxLease+1); return err },
-		"backwards":  func(s *Server) error { _, _, err := s.Span(2, 1); return err },
-		"no text":    func(s *Server) error { _, _, err := s.Decompose("", Octets); return err },
-		"no digits": func(s *Server) error {
-			id, fields, err := s.Decompose("_", 62)
-			if id != (Number{}) || fields != nil {
-				t.Errorf("%v, %v", id, fields)
-			}
-			return err
-		},
-	} {
-		s := serverOf(&stock{perTick: 1 << 16, left: 100})
-		if err := call(s); err != ErrBadArgument {
-			t.Errorf("%s: %v, want %v", name, err, ErrBadArgument)
-		}
-		if got := s.Stats(); got.IDs != 0 || got.Refusals != 1 {
-			t.Errorf("%s: %+v", name, got)
-		}
-	}
-}
-
-// Runs that follow each other are one, and whoever takes their ids may stop.
-func TestRuns(t *testing.T) {
-	s := serverOf(&stock{perTick: 1 << 16, left: 100})
-	runs, err := s.lease(t.Context(), 3000)
-	if err != nil || len(runs) != 1 || runs[0].Count != 3000 {
-		t.Errorf("%+v, %v", runs, err)
-	}
-	for id := range All(runs) {
-		if id != runs[0].First {
-			t.Errorf("%v is first", id)
-		}
-		break
-	}
-}
-
-// A number is of 128 bits.
-func TestNumber(t *testing.T) {
-	if got, want := (Number{1, math.MaxUint64}).Plus(2), (Number{2, 1}); got != want {
-		t.Errorf("%v, want %v", got, want)
-	}
-	for _, f := range []Format{FlakeFormat, SnoFormat, SnowflakeFormat(snowflake.Twitter)} {
-		digits := strings.Repeat("F", 2*f.Size())
-		want := numberOf(bytes.Repeat([]byte{0xff}, f.Size()))
-		if got, err := Parse(f, digits, 16); err != nil || got != want {
-			t.Errorf("%s: %v, %v, want %v", f.Name(), got, err, want)
-		}
-		if got, err := Parse(f, "1"+strings.Repeat("0", 2*f.Size()), 16); err != ErrBadArgument {
-			t.Errorf("%s: %v, %v", f.Name(), got, err)
-		}
-	}
-	defer func() {
-		if recover() == nil {
-			t.Error("digits of base 1")
-		}
-	}()
-	Number{}.AppendDigits(nil, 1)
 }

@@ -1,16 +1,17 @@
-package idserver
+package iderl
 
 import (
 	"encoding/binary"
 
+	"github.com/flake-go/flake/idserver"
 	"github.com/flake-go/flake/node/etf"
 )
 
-// terms appends what an Erlang caller is answered.
+// terms appends an Erlang caller's reply.
 type terms struct {
 	dst    []byte
 	caps   etf.Caps
-	format Format
+	format idserver.Format
 	base   int
 }
 
@@ -19,52 +20,52 @@ func (t *terms) tuple(arity int) { t.dst = etf.AppendTupleHeader(t.dst, arity) }
 func (t *terms) list(n int)      { t.dst = etf.AppendListHeader(t.dst, n) }
 func (t *terms) end()            { t.dst = etf.AppendNil(t.dst) }
 
-// result begins {ok, Result}, of which it reports that the Result is to follow, or
-// appends {error, Reason}.
+// result begins {ok, Result} and reports that the Result must follow, or appends
+// {error, Reason}.
 func (t *terms) result(err error) bool {
 	t.tuple(2)
 	if err != nil {
 		t.atom("error")
-		t.atom(results[resultOf(err)])
+		t.atom(etf.Atom(idserver.Reason(err)))
 		return false
 	}
 	t.atom("ok")
 	return true
 }
 
-// id appends an id. A string is of 1 to 128 characters, whatever the format and the base.
-func (t *terms) id(id Number) {
-	if t.base == Octets {
+// id appends an id. A string has 1 to 128 characters, whatever the format and base.
+func (t *terms) id(id idserver.Number) {
+	if t.base == idserver.Octets {
 		size := t.format.Size()
 		t.dst = id.AppendOctets(append(t.dst, byte(etf.BinaryExt), 0, 0, 0, byte(size)), size)
 		return
 	}
 	t.dst = append(t.dst, byte(etf.StringExt), 0, 0)
 	start := len(t.dst)
-	t.dst = AppendID(t.dst, t.format, id, t.base)
+	t.dst = idserver.AppendID(t.dst, t.format, id, t.base)
 	t.dst[start-1] = byte(len(t.dst) - start)
 }
 
 // ids appends the ids of runs as a list.
-func (t *terms) ids(runs []Run) {
+func (t *terms) ids(runs []idserver.Run) {
 	t.list(count(runs))
-	for id := range All(runs) {
+	for id := range idserver.All(runs) {
 		t.id(id)
 	}
 	t.end()
 }
 
 // packed appends the bytes of the ids of runs as one binary.
-func (t *terms) packed(runs []Run) {
+func (t *terms) packed(runs []idserver.Run) {
 	size := t.format.Size()
 	t.dst = binary.BigEndian.AppendUint32(append(t.dst, byte(etf.BinaryExt)), uint32(size*count(runs)))
-	for id := range All(runs) {
+	for id := range idserver.All(runs) {
 		t.dst = id.AppendOctets(t.dst, size)
 	}
 }
 
 // runs appends a list of {FirstId, Count}.
-func (t *terms) runs(runs []Run) {
+func (t *terms) runs(runs []idserver.Run) {
 	t.list(len(runs))
 	for _, run := range runs {
 		t.tuple(2)
@@ -75,7 +76,7 @@ func (t *terms) runs(runs []Run) {
 }
 
 // fields appends a list of {Field, Value}.
-func (t *terms) fields(fields []Field) {
+func (t *terms) fields(fields []idserver.Field) {
 	t.list(len(fields))
 	for _, f := range fields {
 		t.tuple(2)
@@ -85,17 +86,31 @@ func (t *terms) fields(fields []Field) {
 	t.end()
 }
 
-// info appends a list of {Property, Value}.
-func (t *terms) info(i *Info) {
-	dst, err := etf.Append(t.dst, i.term(), t.caps)
+// info appends a list of {Property, Value}, with a mark if one is kept.
+func (t *terms) info(i *idserver.Info) {
+	list := etf.List{
+		property("format", etf.Atom(i.Format)),
+		property("worker", int64(i.Worker)),
+		property("ids", int64(i.Stats.IDs)),
+		property("waits", int64(i.Stats.Waits)),
+		property("refusals", int64(i.Stats.Refusals)),
+		property("last", int64(i.Last)),
+	}
+	if !i.Mark.IsZero() {
+		list = append(list, property("mark", i.Mark.UnixMilli()))
+	}
+	list = append(list, property("uptime", i.Uptime.Milliseconds()), property("version", etf.String(i.Version)))
+	dst, err := etf.Append(t.dst, list, t.caps)
 	if err != nil {
-		panic(err) // there is nothing in it that a peer may not know
+		panic(err) // nothing in it is unknown to any peer
 	}
 	t.dst = dst
 }
 
-// count is how many ids the runs have.
-func count(runs []Run) (n int) {
+func property(name etf.Atom, value etf.Term) etf.Term { return etf.Tuple{name, value} }
+
+// count returns how many ids the runs have.
+func count(runs []idserver.Run) (n int) {
 	for _, run := range runs {
 		n += run.Count
 	}

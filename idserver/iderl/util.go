@@ -1,4 +1,4 @@
-package idserver
+package iderl
 
 import (
 	"math/big"
@@ -20,25 +20,25 @@ const maxDigits = 1 << 13
 // asList returns the digits of an integer in a base from 2 to 62.
 func asList(args []etf.Term) (etf.Term, error) {
 	n, ok := integer(args[0])
-	base, _ := args[1].(int64)
-	if !ok || base < flake.MinBase || base > flake.MaxBase {
+	base, known := digitsOf(args[1])
+	if !ok || !known {
 		return nil, rpc.BadArgument()
 	}
 	if n.BitLen() > maxDigits {
 		return nil, &rpc.Exception{Class: rpc.Error, Reason: etf.Atom("system_limit")}
 	}
-	// Package big has small letters before capital ones, we have it the other way.
+	// Package big puts lower-case letters before capitals; we do the opposite.
 	swap := func(r rune) rune {
 		if unicode.IsLower(r) {
 			return unicode.ToUpper(r)
 		}
 		return unicode.ToLower(r)
 	}
-	return etf.String(strings.Map(swap, n.Text(int(base)))), nil
+	return etf.String(strings.Map(swap, n.Text(base))), nil
 }
 
-// genID puts an id together from a time, a worker and a sequence, each cut to
-// its bits, as Erlang's binaries do.
+// genID composes an id from a time, a worker and a sequence, each cut to its bits, as
+// Erlang's binaries do.
 func genID(args []etf.Term) (etf.Term, error) {
 	var id []byte
 	for i, bits := range []uint{64, 48, 16} {
@@ -52,7 +52,7 @@ func genID(args []etf.Term) (etf.Term, error) {
 	return id, nil
 }
 
-// hwAddrToInt makes an integer of a MAC address, a list of six bytes.
+// hwAddrToInt converts a MAC address, a list of six bytes, to an integer.
 func hwAddrToInt(args []etf.Term) (etf.Term, error) {
 	octets, _ := etf.Elements(args[0])
 	if len(octets) != 6 {
@@ -81,8 +81,8 @@ func getDefaultIf([]etf.Term) (etf.Term, error) {
 	return etf.String(name), nil
 }
 
-// getIfHwInt returns the MAC address of an interface as {ok, Integer}. That of a
-// loopback is 0. One without any is badarg, as to the original.
+// getIfHwInt returns the MAC address of an interface as {ok, Integer}. A loopback's is
+// 0. An interface without one raises badarg, as in the original.
 func getIfHwInt(args []etf.Term) (etf.Term, error) {
 	name, _ := args[0].(etf.String)
 	i, err := net.InterfaceByName(string(name))

@@ -1,4 +1,4 @@
-package idserver
+package iderl
 
 import (
 	"context"
@@ -11,10 +11,11 @@ import (
 	"testing"
 
 	"github.com/flake-go/flake/genserver"
+	"github.com/flake-go/flake/idserver"
 	"github.com/flake-go/flake/node/etf"
 )
 
-// caller is the way back to a caller. What is built in its turn waits until it is run.
+// caller is the way back to a caller. What is built in its turn waits for run.
 type caller struct {
 	ctx     context.Context
 	caps    etf.Caps
@@ -48,7 +49,7 @@ func (c *caller) SendInTurn(pid, alias []byte, size int, build genserver.Build) 
 	})
 }
 
-// run has all that waits built.
+// run builds everything that waits.
 func (c *caller) run() {
 	for _, f := range c.waiting {
 		f()
@@ -56,7 +57,7 @@ func (c *caller) run() {
 	c.waiting = nil
 }
 
-// from is who calls, and before begins what it is answered.
+// from is the caller; before begins its answer.
 var from = genserver.From{Pid: []byte(pid), Tag: []byte("a\x09")}
 
 const (
@@ -64,28 +65,21 @@ const (
 	before = "h\x02a\x09"
 )
 
-// ask has the caller ask for an external term.
-func (c *caller) ask(s *Server, request []byte) {
-	s.HandleCall(genserver.Call{Caller: c, From: from, Request: request})
+// ask makes the caller ask for an external term.
+func (c *caller) ask(h *Handler, request []byte) {
+	h.HandleCall(genserver.Call{Caller: c, From: from, Request: request})
 }
 
-// lease is Lease as who is no node calls it.
-func (s *Server) lease(ctx context.Context, n int) ([]Run, error) {
-	t := s.TurnOfOther(n)
-	defer t.End()
-	return s.Lease(ctx, n, t)
-}
-
-// reply returns what a server replies to an external term.
-func reply(s *Server, request []byte, caps etf.Caps) []byte {
+// reply returns the reply to an external term.
+func reply(h *Handler, request []byte, caps etf.Caps) []byte {
 	c := &caller{ctx: context.Background(), caps: caps}
-	c.ask(s, request)
+	c.ask(h, request)
 	c.run()
 	return []byte(strings.TrimPrefix(c.answers[0], before))
 }
 
-// A request for more than MaxInline ids holds nobody up: what comes after it is
-// answered before.
+// A request for more than MaxInline ids delays nobody: later ones are answered before
+// it.
 func TestLargeRequests(t *testing.T) {
 	for request, large := range map[string]bool{
 		"{get_many,256}": false, "{get_many,256,2}": false, "{get_binary,256}": false, "{lease,256}": false,
@@ -93,13 +87,13 @@ func TestLargeRequests(t *testing.T) {
 		"{get_many,65536,2}": true, "{get_many,65536,canonical}": true, "{get_many,65536}": true,
 		"{get_binary,65536}": true, "{lease,1048576}": true,
 	} {
-		s := serverOf(&stock{perTick: share, left: 2 * MaxTicks}) // so that a lease has many runs
+		h := handlerOf(&stock{perTick: 1024, left: 1 << 11}) // so that a lease has many runs
 		c := &caller{ctx: t.Context(), caps: etf.AllCaps}
 		message := func(request string) []byte {
 			b := append(etf.MustAppendAtom([]byte("h\x03"), "$gen_call", etf.AllCaps), "h\x02"+pid+string(from.Tag)...)
 			return append(b, external(t, request, etf.AllCaps)...)
 		}
-		g := &genserver.Server{Handler: s}
+		g := &genserver.Server{Handler: h}
 		for _, r := range []string{request, "hello"} {
 			m := message(r)
 			if err := g.Receive(m, c); err != nil {
@@ -127,30 +121,30 @@ func TestLargeRequests(t *testing.T) {
 	}
 }
 
-// What there is no room for is refused at once.
+// A request for which there is no room is refused at once.
 func TestNoRoom(t *testing.T) {
 	for name, c := range map[string]*caller{"too many run": {ctx: t.Context(), full: true}, "too much is held": {ctx: t.Context(), crowded: true}} {
-		s := serverOf(&stock{perTick: 1 << 16, left: 100})
+		h := handlerOf(&stock{perTick: 1 << 16, left: 100})
 		c.caps = etf.AllCaps
-		c.ask(s, external(t, "{lease,257}", etf.AllCaps))
+		c.ask(h, external(t, "{lease,257}", etf.AllCaps))
 		c.run()
 		if want := before + "h\x02w\x05errorw\x0csystem_limit"; len(c.answers) != 1 || c.answers[0] != want {
 			t.Errorf("%s: %q, want %q", name, c.answers, want)
 		}
-		if got := s.Stats(); got.IDs != 0 || got.Refusals != 1 {
+		if got := h.Server.Stats(); got.IDs != 0 || got.Refusals != 1 {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
 }
 
-// alone is a source that is asked for one large request at a time.
+// alone is a source that accepts one large request at a time.
 type alone struct {
-	Source
+	idserver.Source
 	t    *testing.T
 	busy atomic.Bool
 }
 
-func (a *alone) Reserve(ctx context.Context, n int, meta uint8) (Run, error) {
+func (a *alone) Reserve(ctx context.Context, n int, meta uint8) (idserver.Run, error) {
 	if a.busy.Swap(true) {
 		a.t.Errorf("%d ids are taken, and others are", n)
 	}
@@ -161,15 +155,20 @@ func (a *alone) Reserve(ctx context.Context, n int, meta uint8) (Run, error) {
 
 // Large requests have their turns one at a time, whoever asks.
 func TestLargeAlone(t *testing.T) {
-	const each, n = 8, 10 * share
-	s := serverOf(&stock{perTick: 1 << 16, left: 100})
+	const each, n = 8, 10 << 10
+	h := handlerOf(&stock{perTick: 1 << 12, left: 100})
+	s := h.Server
 	s.IDs = &alone{Source: s.IDs, t: t}
 	var all sync.WaitGroup
 	for range each {
 		c := &caller{ctx: t.Context(), caps: etf.AllCaps}
-		c.ask(s, external(t, fmt.Sprintf("{get_many,%d}", n), etf.AllCaps))
+		c.ask(h, external(t, fmt.Sprintf("{get_many,%d}", n), etf.AllCaps))
 		all.Go(c.waiting[0])
-		all.Go(func() { s.lease(t.Context(), n) })
+		all.Go(func() {
+			turn := s.TurnOfOther(n)
+			defer turn.End()
+			s.Lease(t.Context(), n, turn)
+		})
 		all.Go(func() { apply(t, s, fmt.Sprintf("flake_harness:generate[%d]", n), Surroundings{}) })
 	}
 	all.Wait()
@@ -178,13 +177,13 @@ func TestLargeAlone(t *testing.T) {
 	}
 }
 
-// What is no call that is known is logged, and nothing else is.
+// Only unknown calls are logged.
 func TestUnknownIsLogged(t *testing.T) {
 	for request, want := range map[string]bool{"hello": true, "{get,1,2,3}": true, "get": false, "{get,1}": false} {
 		var log strings.Builder
-		s := serverOf(&stock{perTick: 3, left: 100})
-		s.Log = slog.New(slog.NewTextHandler(&log, nil))
-		call(t, s, request)
+		h := handlerOf(&stock{perTick: 3, left: 100})
+		h.Log = slog.New(slog.NewTextHandler(&log, nil))
+		call(t, h, request)
 		lines := strings.Count(log.String(), "call not known")
 		if got := lines == 1 && strings.Count(log.String(), request) == 1; got != want || lines > 0 != want {
 			t.Errorf("%s: logged %q", request, log.String())
@@ -193,22 +192,22 @@ func TestUnknownIsLogged(t *testing.T) {
 }
 
 // dry is a source whose ids are used up.
-type dry struct{ Source }
+type dry struct{ idserver.Source }
 
-func (dry) Reserve(ctx context.Context, _ int, _ uint8) (Run, error) {
+func (dry) Reserve(ctx context.Context, _ int, _ uint8) (idserver.Run, error) {
 	<-ctx.Done()
-	return Run{}, ctx.Err()
+	return idserver.Run{}, ctx.Err()
 }
 
 // A request does not outlive its connection, however long it would take.
 func TestRequestEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	c := &caller{ctx: ctx, caps: etf.AllCaps}
-	s := &Server{IDs: dry{source(nil)}}
-	c.ask(s, external(t, "{lease,1048576}", etf.AllCaps))
+	h := handlerOf(dry{source(nil)})
+	c.ask(h, external(t, "{lease,1048576}", etf.AllCaps))
 	cancel()
 	c.run()
-	c.ask(s, external(t, "get", etf.AllCaps))
+	c.ask(h, external(t, "get", etf.AllCaps))
 	if want := before + "h\x02w\x05errorw\x0csystem_limit"; len(c.answers) != 2 || c.answers[0] != want || c.answers[1] != want {
 		t.Errorf("%q, want %q twice", c.answers, want)
 	}

@@ -1,4 +1,4 @@
-package idserver
+package iderl
 
 import (
 	"bytes"
@@ -9,13 +9,14 @@ import (
 	"testing"
 
 	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/idserver"
 	"github.com/flake-go/flake/node/console/erltext"
 	"github.com/flake-go/flake/node/etf"
 )
 
 // apply calls a function, as Erlang text with a list of arguments, and returns its
 // result or the reason why it fails.
-func apply(t *testing.T, s *Server, call string, a Surroundings) string {
+func apply(t *testing.T, s *idserver.Server, call string, a Surroundings) string {
 	t.Helper()
 	name, list, _ := strings.Cut(call, "[")
 	exprs, _, err := erltext.Parse("["+list+".", false)
@@ -24,7 +25,7 @@ func apply(t *testing.T, s *Server, call string, a Surroundings) string {
 	}
 	args, _ := etf.Elements(exprs[0].(*erltext.Literal).Term)
 	module, function, _ := strings.Cut(name, ":")
-	result, e := s.Functions(a).Apply(etf.Atom(module), etf.Atom(function), args)
+	result, e := Functions(s, a).Apply(etf.Atom(module), etf.Atom(function), args)
 	if e != nil {
 		return "error: " + string(etf.Format(nil, e.Reason))
 	}
@@ -35,7 +36,7 @@ func apply(t *testing.T, s *Server, call string, a Surroundings) string {
 	return string(etf.FormatRaw(nil, term, 1<<22))
 }
 
-// What comes of each of the original's functions.
+// The results of each of the original's functions.
 func TestFunctions(t *testing.T) {
 	const (
 		id     = "<<0,0,0,0,0,0,0,0,0,0,0,0,0,7,0,%>>"
@@ -104,14 +105,14 @@ func TestFunctions(t *testing.T) {
 		`flake_util:get_if_hw_int["nosuch"]`:            "{error,if_not_found}",
 		"flake_util:get_if_hw_int[eth0]":                "{error,if_not_found}",
 	} {
-		s := serverOf(&stock{perTick: 1 << 16, left: 100})
+		s := handlerOf(&stock{perTick: 1 << 16, left: 100}).Server
 		if got := apply(t, s, call, Surroundings{Config: config}); got != want {
 			t.Errorf("%.60s: %.200s, want %.200s", call, got, want)
 		}
 	}
 }
 
-// As many ids as there may be are all there, the newest first.
+// The most ids possible are all there, newest first.
 func TestGenerateMany(t *testing.T) {
 	for _, test := range []struct {
 		args  []etf.Term
@@ -121,8 +122,8 @@ func TestGenerateMany(t *testing.T) {
 		{[]etf.Term{int64(100_000)}, 100_000},
 		{[]etf.Term{int64(20_480), int64(2)}, 20_480},
 	} {
-		s := serverOf(&stock{perTick: 3000, left: 100})
-		result, e := s.Functions(Surroundings{}).Apply("flake_harness", "generate", test.args)
+		s := handlerOf(&stock{perTick: 3000, left: 100}).Server
+		result, e := Functions(s, Surroundings{}).Apply("flake_harness", "generate", test.args)
 		if e != nil {
 			t.Fatal(e)
 		}
@@ -146,10 +147,10 @@ func TestGenerateMany(t *testing.T) {
 	}
 }
 
-// The time that ids took is printed, if there are any.
+// The time taken is printed, if there are any ids.
 func TestTimedGenerate(t *testing.T) {
 	var out strings.Builder
-	s := serverOf(&stock{perTick: 100, left: 1, err: flake.ErrClockBackwards})
+	s := handlerOf(&stock{perTick: 100, left: 1, err: flake.ErrClockBackwards}).Server
 	if got, want := apply(t, s, "flake_harness:timed_generate[1,10]", Surroundings{Output: &out}), `["458752"]`; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
@@ -189,7 +190,7 @@ func TestInterfaceAddress(t *testing.T) {
 		if n, err := hwInt(&i); err == nil {
 			want = string(etf.Format(nil, n))
 		}
-		if got := apply(t, new(Server), `flake_util:get_if_hw_int["`+i.Name+`"]`, Surroundings{}); got != want {
+		if got := apply(t, new(idserver.Server), `flake_util:get_if_hw_int["`+i.Name+`"]`, Surroundings{}); got != want {
 			t.Errorf("%s: %s, want %s", i.Name, got, want)
 		}
 	}
@@ -197,15 +198,15 @@ func TestInterfaceAddress(t *testing.T) {
 	if _, name, err := flake.InterfaceWorker(""); err == nil {
 		want = `"` + name + `"`
 	}
-	if got := apply(t, new(Server), "flake_util:get_default_if[]", Surroundings{}); got != want {
+	if got := apply(t, new(idserver.Server), "flake_util:get_default_if[]", Surroundings{}); got != want {
 		t.Errorf("default: %s, want %s", got, want)
 	}
 }
 
-// Ids that a function takes are counted as those of a call are.
+// Ids taken by a function count like those of a call.
 func TestFunctionsAreCounted(t *testing.T) {
-	s := serverOf(&stock{perTick: 100, left: 1, err: flake.ErrClockBackwards})
-	functions := s.Functions(Surroundings{Output: t.Output()})
+	s := handlerOf(&stock{perTick: 100, left: 1, err: flake.ErrClockBackwards}).Server
+	functions := Functions(s, Surroundings{Output: t.Output()})
 	for _, call := range []struct {
 		module, function etf.Atom
 		args             []etf.Term

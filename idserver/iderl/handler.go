@@ -1,0 +1,150 @@
+package iderl
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/flake-go/flake/genserver"
+	"github.com/flake-go/flake/idserver"
+	"github.com/flake-go/flake/node/etf"
+)
+
+// Handler answers Erlang nodes' calls to an id server, as the original's gen_server
+// flake_server does.
+type Handler struct {
+	Server *idserver.Server
+	Log    *slog.Logger
+}
+
+// HandleCall answers a gen_server:call at once, or in its turn if it asks for more
+// than [idserver.MaxInline] ids:
+//
+//	get, {get, Base}, {get, meta, 0..255}             {ok, Id}
+//	{get_many, N}, {get_many, N, Base}                {ok, [Id]}
+//	{get_binary, N}                                   {ok, <<Id/binary, ...>>}
+//	{lease, N}                                        {ok, [{FirstId, Count}]}
+//	{notional, Ms}                                    {ok, Id}
+//	{notional, FromMs, ToMs}                          {ok, {LowestId, HighestId}}
+//	{decompose, IdOrText}, {decompose, Text, Base}    {ok, [{Field, Value}]}
+//	info                                              [{Property, Value}]
+//	anything else                                     ok
+//
+// or {error, Reason}. A Base is 2 to 62 or canonical. A text is a string or a binary;
+// a binary of an id's size is that id. An id in a reply is a binary, or a string if
+// there is a Base.
+func (h *Handler) HandleCall(c genserver.Call) {
+	var q request
+	q.decode(c.Request)
+	if q.n > idserver.MaxInline {
+		h.answerInTurn(c, q)
+		return
+	}
+	if q.kind == unknown {
+		h.Log.Warn("call not known, answered ok", "request", text(c.Request))
+	}
+	c.Reply(h.answer(c.Context(), &q, nil, c.Begin(), c.Caps()))
+}
+
+func (h *Handler) answerInTurn(c genserver.Call, q request) {
+	ctx, caps := c.Context(), c.Caps()
+	c.ReplyInTurn(h.sizeOf(&q), func(dst []byte, room bool) []byte {
+		turn := idserver.NoTurn
+		if room {
+			turn = h.Server.TurnOfNode(q.n)
+			defer turn.End() // once the answer is made
+		}
+		return h.answer(ctx, &q, turn, dst, caps)
+	})
+}
+
+// answer performs the request and appends the outcome.
+func (h *Handler) answer(ctx context.Context, q *request, turn *idserver.Turn, dst []byte, caps etf.Caps) []byte {
+	s := h.Server
+	t := terms{dst, caps, s.IDs.Format(), q.base}
+	switch q.kind {
+	case get:
+		if id, err := s.Get(ctx); t.result(err) {
+			t.id(id)
+		}
+	case getMeta:
+		if id, err := s.GetMeta(ctx, q.meta); t.result(err) {
+			t.id(id)
+		}
+	case getMany:
+		if runs, err := s.GetMany(ctx, q.n, turn); t.result(err) {
+			t.ids(runs)
+		}
+	case getBinary:
+		if runs, err := s.GetBinary(ctx, q.n, turn); t.result(err) {
+			t.packed(runs)
+		}
+	case lease:
+		if runs, err := s.Lease(ctx, q.n, turn); t.result(err) {
+			t.runs(runs)
+		}
+	case notional:
+		if id, err := s.Notional(q.first); t.result(err) {
+			t.id(id)
+		}
+	case span:
+		if lowest, highest, err := s.Span(q.first, q.last); t.result(err) {
+			t.tuple(2)
+			t.id(lowest)
+			t.id(highest)
+		}
+	case decompose:
+		if _, fields, err := s.Decompose(q.text, q.base); t.result(err) {
+			t.fields(fields)
+		}
+	case info:
+		t.info(s.Info())
+	case invalid:
+		t.result(s.Invalid())
+	default:
+		s.Unknown()
+		t.atom("ok")
+	}
+	return t.dst
+}
+
+// sizeOf returns the most bytes an answer has; a lease may have more if others keep
+// taking ids.
+func (h *Handler) sizeOf(q *request) int {
+	const heads = 32 // of the answer and of one element, with an integer in it
+	width := idserver.Width(h.Server.IDs.Format(), q.base)
+	switch q.kind {
+	case getMany:
+		const head = 5 // of a binary; of a string it is 3
+		return heads + q.n*(head+width)
+	case getBinary:
+		return heads + q.n*width
+	}
+	return heads + h.Server.MaxRuns(q.n)*(heads+width)
+}
+
+// State is what sys:get_state shows, the original's record:
+//
+//	{state, LastMilliseconds, Worker, LastSequence}
+func (h *Handler) State() etf.Term {
+	ids := h.Server.IDs
+	milli, sequence := ids.Last()
+	return etf.Tuple{etf.Atom("state"), int64(milli), int64(ids.Worker()), int64(sequence)}
+}
+
+// HandleCast drops what was cast.
+func (h *Handler) HandleCast(request []byte, _ genserver.Caller) {
+	h.Log.Debug("cast dropped", "request", text(request))
+}
+
+// HandleInfo drops the message.
+func (h *Handler) HandleInfo(message []byte, _ genserver.Caller) {
+	h.Log.Debug("message dropped", "message", text(message))
+}
+
+// text is a term that is formatted as Erlang text only if it is logged.
+type text []byte
+
+func (t text) LogValue() slog.Value {
+	const shown = 200
+	return slog.StringValue(string(etf.FormatRaw(nil, t, shown)))
+}

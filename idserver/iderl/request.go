@@ -1,0 +1,141 @@
+package iderl
+
+import (
+	"math"
+
+	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/idserver"
+	"github.com/flake-go/flake/node/etf"
+)
+
+// kind is what a request asks for: a method of an id server, or nothing known.
+type kind uint8
+
+const (
+	unknown kind = iota // answered ok, as the original does
+	invalid             // an argument of the wrong type or out of range
+	get
+	getMeta
+	getMany
+	getBinary
+	lease
+	notional
+	span
+	decompose
+	info
+)
+
+// request is a decoded call of an Erlang caller.
+type request struct {
+	kind        kind
+	base        int // of an id in the reply, or of the text
+	n           int // of ids
+	meta        uint8
+	first, last uint64 // ms since 1970
+	text        string // of an id
+}
+
+// decode reads an external term into an empty request. An argument out of range or of
+// the wrong type makes it invalid.
+func (q *request) decode(term []byte) {
+	r := etf.NewReader(term)
+	if r.Peek() == etf.SmallTupleExt {
+		q.decodeTuple(&r)
+		if q.kind == invalid || q.kind != unknown && r.Finish() != nil {
+			*q = request{kind: invalid}
+		}
+		return
+	}
+	word := r.Atom()
+	switch {
+	case r.Finish() != nil:
+	case string(word) == "get":
+		q.kind = get
+	case string(word) == "info":
+		q.kind = info
+	}
+}
+
+func (q *request) decodeTuple(r *etf.Reader) {
+	args := r.Tuple() - 1
+	switch word := string(r.Atom()); {
+	case word == "get" && args == 1:
+		q.kind = get
+		q.readBase(r)
+	case word == "get" && args == 2:
+		if string(r.Atom()) == "meta" {
+			q.kind = getMeta
+			q.readMeta(r)
+		}
+	case word == "get_many" && (args == 1 || args == 2):
+		q.kind = getMany
+		q.readCount(r, idserver.MaxMany)
+		if args == 2 {
+			q.readBase(r)
+		}
+	case word == "get_binary" && args == 1:
+		q.kind = getBinary
+		q.readCount(r, idserver.MaxMany)
+	case word == "lease" && args == 1:
+		q.kind = lease
+		q.readCount(r, idserver.MaxLease)
+	case word == "notional" && args == 1:
+		q.kind, q.first = notional, r.Uint64()
+	case word == "notional" && args == 2:
+		q.kind, q.first, q.last = span, r.Uint64(), r.Uint64()
+	case word == "decompose" && (args == 1 || args == 2):
+		q.kind = decompose
+		q.readText(r)
+		if args == 2 {
+			q.readBase(r)
+		}
+	}
+}
+
+const canonical = "canonical"
+
+// readBase reads 2 to 62, or canonical.
+func (q *request) readBase(r *etf.Reader) {
+	ok := false
+	if r.Peek().IsAtom() {
+		q.base, ok = idserver.Canonical, string(r.Atom()) == canonical
+	} else {
+		q.base, ok = digits(r.Int())
+	}
+	if !ok {
+		q.kind = invalid
+	}
+}
+
+// digits returns the base n, and whether it is a valid base.
+func digits(n int64) (base int, ok bool) { return int(n), flake.MinBase <= n && n <= flake.MaxBase }
+
+// readCount reads 1 to most.
+func (q *request) readCount(r *etf.Reader, most int64) {
+	n := r.Int()
+	if n < 1 || n > most {
+		q.kind = invalid
+	}
+	q.n = int(n)
+}
+
+func (q *request) readMeta(r *etf.Reader) {
+	n := r.Uint64()
+	if n > math.MaxUint8 {
+		q.kind = invalid
+	}
+	q.meta = uint8(n)
+}
+
+// readText reads the id to decompose. A string is always a text.
+func (q *request) readText(r *etf.Reader) {
+	var text []byte
+	if r.Peek() == etf.BinaryExt {
+		text = r.Binary()
+	} else {
+		q.base, text = idserver.Canonical, r.StringExt()
+	}
+	if len(text) <= idserver.MaxText { // else it counts as empty: no id
+		q.text = string(text)
+	}
+}

@@ -1,0 +1,185 @@
+package iderl
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/genserver"
+	"github.com/flake-go/flake/idserver"
+	"github.com/flake-go/flake/node/etf"
+)
+
+// id is one that a recorded caller got for get.
+var id = flake.Make(0x1a1fac6c4f3, 0x02fc00000001, 0)
+
+// made returns the id, or fails.
+type made struct {
+	idserver.Source
+	err error
+}
+
+func (m made) Reserve(_ context.Context, n int, _ uint8) (idserver.Run, error) {
+	if m.err != nil {
+		return idserver.Run{}, m.err
+	}
+	first := idserver.Number{Hi: binary.BigEndian.Uint64(id[:]), Lo: binary.BigEndian.Uint64(id[8:])}
+	return idserver.Run{First: first, Count: min(n, 2)}, nil
+}
+func (made) Last() (uint64, uint32) { return 1700000000000, 3 }
+func (m made) Ready() error         { return m.err }
+
+func source(err error) idserver.Source {
+	ids, _ := flake.NewGenerator(1, flake.Options{})
+	return made{idserver.Flake(ids), err}
+}
+
+// All requests, in all forms that callers use.
+func TestDecodeRequest(t *testing.T) {
+	octets := request{kind: get}
+	text := func(base int) request { return request{kind: get, base: base} }
+	invalid, unknown := request{kind: invalid}, request{}
+	for _, test := range []struct {
+		name, term string
+		want       request
+	}{
+		{"get", "w\x03get", octets},
+		{"get, ATOM_UTF8_EXT", "v\x00\x03get", octets},
+		{"get, SMALL_ATOM_EXT", "s\x03get", octets},
+		{"get, ATOM_EXT", "d\x00\x03get", octets},
+		{"{get, 2}", "h\x02w\x03geta\x02", text(2)},
+		{"{get, 10}", "h\x02w\x03geta\x0a", text(10)},
+		{"{get, 62}", "h\x02w\x03geta\x3e", text(62)},
+		{"{get, 62}, ATOM_EXT", "h\x02d\x00\x03geta\x3e", text(62)},
+		{"{get, 62}, INTEGER_EXT", "h\x02w\x03getb\x00\x00\x00\x3e", text(62)},
+		{"{get, 62}, SMALL_BIG_EXT", "h\x02w\x03getn\x01\x00\x3e", text(62)},
+		{"{get, 62}, LARGE_BIG_EXT", "h\x02w\x03geto\x00\x00\x00\x02\x00\x3e\x00", text(62)},
+		{"{get, 0}", "h\x02w\x03geta\x00", invalid},
+		{"{get, 1}", "h\x02w\x03geta\x01", invalid},
+		{"{get, 63}", "h\x02w\x03geta\x3f", invalid},
+		{"{get, -2}", "h\x02w\x03getb\xff\xff\xff\xfe", invalid},
+		{"{get, 2^32 + 62}", "h\x02w\x03getn\x05\x00\x3e\x00\x00\x00\x01", invalid},
+		{"{get, 2^64 + 62}", "h\x02w\x03getn\x09\x00\x3e\x00\x00\x00\x00\x00\x00\x00\x01", invalid},
+		{"{get, 10.0}", "h\x02w\x03getF\x40\x24\x00\x00\x00\x00\x00\x00", invalid},
+		{"{get, <<10>>}", "h\x02w\x03getm\x00\x00\x00\x0210", invalid},
+		{"{get, \"10\"}", "h\x02w\x03getk\x00\x0210", invalid},
+		{"{get, base}", "h\x02w\x03getw\x04base", invalid},
+		{"{get, {10}}", "h\x02w\x03geth\x01a\x0a", invalid},
+		{"{get, #{}}", "h\x02w\x03gett\x00\x00\x00\x00", invalid},
+		{"{get, []}", "h\x02w\x03getj", invalid},
+		{"{get, canonical}", "h\x02w\x03getw\x09canonical", text(idserver.Canonical)},
+		{"{get, canonical}, ATOM_EXT", "h\x02d\x00\x03getd\x00\x09canonical", text(idserver.Canonical)},
+		{"{get}", "h\x01w\x03get", unknown},
+		{"{get, 1, 2}", "h\x03w\x03geta\x01a\x02", unknown},
+		{"{}", "h\x00", unknown},
+		{"{put, 10}", "h\x02w\x03puta\x0a", unknown},
+		{"{<<get>>, 10}", "h\x02m\x00\x00\x00\x03geta\x0a", unknown},
+		{"{{}, 10}", "h\x02h\x00a\x0a", unknown},
+		{"nonsense", "w\x08nonsense", unknown},
+		{"Get", "w\x03Get", unknown},
+		{"<<get>>", "m\x00\x00\x00\x03get", unknown},
+		{"\"get\"", "k\x00\x03get", unknown},
+		{"[get]", "l\x00\x00\x00\x01w\x03getj", unknown},
+		{"10", "a\x0a", unknown},
+		{"[]", "j", unknown},
+		{"#{get => 10}", "t\x00\x00\x00\x01w\x03geta\x0a", unknown},
+	} {
+		var got request
+		if got.decode([]byte(test.term)); got != test.want {
+			t.Errorf("%s: %+v, want %+v", test.name, got, test.want)
+		}
+	}
+}
+
+// The answers, byte by byte, to a current peer and an old one.
+func TestReply(t *testing.T) {
+	const octets = "m\x00\x00\x00\x10\x00\x00\x01\xa1\xfa\xc6\xc4\xf3\x02\xfc\x00\x00\x00\x01\x00\x00"
+	const binary = "k\x00\x69" +
+		"1101000011111101011000110110001001111001100000010111" +
+		"11100000000000000000000000000000000010000000000000000"
+	old := etf.Caps{SmallAtomTags: true}
+	for _, test := range []struct {
+		request          string
+		err              error
+		today, old, last string
+	}{
+		{"w\x03get", nil, "h\x02w\x02ok" + octets, "h\x02s\x02ok" + octets, "h\x02d\x00\x02ok" + octets},
+		{"h\x02w\x03geta\x3e", nil, "h\x02w\x02okk\x00\x12BCeSOTXmkQcK8Ru83s", "h\x02s\x02okk\x00\x12BCeSOTXmkQcK8Ru83s", "h\x02d\x00\x02okk\x00\x12BCeSOTXmkQcK8Ru83s"},
+		{"h\x02w\x03geta\x02", nil, "h\x02w\x02ok" + binary, "h\x02s\x02ok" + binary, "h\x02d\x00\x02ok" + binary},
+		{"w\x08nonsense", nil, "w\x02ok", "s\x02ok", "d\x00\x02ok"},
+		{"h\x02w\x03geta\x01", nil, "h\x02w\x05errorw\x06badarg", "h\x02s\x05errors\x06badarg", "h\x02d\x00\x05errord\x00\x06badarg"},
+		{"w\x03get", flake.ErrClockBackwards, "h\x02w\x05errorw\x17clock_running_backwards", "h\x02s\x05errors\x17clock_running_backwards", "h\x02d\x00\x05errord\x00\x17clock_running_backwards"},
+	} {
+		h := handlerOf(source(test.err))
+		for caps, want := range map[etf.Caps]string{etf.AllCaps: test.today, old: test.old, {}: test.last} {
+			got := reply(h, []byte(test.request), caps)
+			if string(got) != want {
+				t.Errorf("%q: %q, want %q", test.request, got, want)
+			}
+		}
+	}
+}
+
+// An id is taken only if one is wanted.
+func TestOnlyIDsFail(t *testing.T) {
+	for request, want := range map[string]string{
+		"get": "{error,shutdown}", "{get,16}": "{error,shutdown}", "{get,1}": "{error,badarg}", "hello": "ok",
+	} {
+		if got := call(t, handlerOf(source(flake.ErrClosed)), request); got != want {
+			t.Errorf("%s: %s, want %s", request, got, want)
+		}
+	}
+}
+
+// Requests not answered with an id are logged, as Erlang text.
+func TestLog(t *testing.T) {
+	var log bytes.Buffer
+	h := handlerOf(source(nil))
+	h.Log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	reply(h, []byte("w\x08nonsense"), etf.AllCaps)
+	h.HandleCast([]byte("w\x05hello"), nil)
+	h.HandleInfo([]byte("w\x04bare"), nil)
+	reply(h, []byte("w\x03get"), etf.AllCaps)
+	for i, want := range []string{"level=WARN msg=\"call not known, answered ok\" request=nonsense", "level=DEBUG msg=\"cast dropped\" request=hello", "level=DEBUG msg=\"message dropped\" message=bare", ""} {
+		if line, _ := log.ReadString('\n'); !strings.Contains(line, want) || (want == "") != (line == "") {
+			t.Errorf("line %d: %s, want %s", i, line, want)
+		}
+	}
+}
+
+// The original's persistent_timer knows one call.
+func TestTimer(t *testing.T) {
+	for request, want := range map[string]string{"get_last_timestamp": "{ok,-62135596800000}", "other": "ok", "{get}": "ok"} {
+		c := &caller{caps: etf.AllCaps}
+		Timer{IDs: new(stock)}.HandleCall(genserver.Call{Caller: c, From: from, Request: external(t, request, etf.AllCaps)})
+		if got := string(etf.FormatRaw(nil, []byte(c.answers[0]), 100)); got != "{9,"+want+"}" {
+			t.Errorf("%s: %s, want %s", request, got, want)
+		}
+	}
+}
+
+// FuzzRequest checks that every request is answered by one well-formed term.
+func FuzzRequest(f *testing.F) {
+	for _, term := range []string{
+		"w\x03get", "h\x02w\x03geta\x3e", "h\x02d\x00\x03getn\x09\x00123456789", "h\x01w\x03get",
+		"h\x02w\x03getw\x09canonical", "h\x03w\x03getw\x04metaa\x07", "h\x03w\x08get_manya\x03a\x02",
+		"h\x02w\x0aget_binarya\x03", "h\x02w\x05leaseb\x00\x01\x00\x01", "h\x02w\x08notionala\x01",
+		"h\x03w\x08notionala\x01n\x08\x00\xff\xff\xff\xff\xff\xff\xff\xff", "w\x04info",
+		"h\x02w\x09decomposem\x00\x00\x00\x101234567890123456", "h\x03w\x09decomposek\x00\x02Zza\x3e",
+		"h\x02w\x09decomposek\x00\x24000001a1-fb17-587b-7a00-78ffe3d40000",
+	} {
+		f.Add([]byte(term))
+	}
+	f.Fuzz(func(t *testing.T, request []byte) {
+		for _, caps := range []etf.Caps{{}, etf.AllCaps} {
+			got := reply(handlerOf(&stock{perTick: 1 << 16, left: 100}), request, caps)
+			if _, err := etf.Decode(got); err != nil {
+				t.Errorf("%x is answered %x: %v", request, got, err)
+			}
+		}
+	})
+}
