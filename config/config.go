@@ -44,7 +44,8 @@ const (
 type Flake struct {
 	Interface         string           // whose MAC is the worker id, or empty
 	WorkerID          net.HardwareAddr // six bytes, or nil
-	Etcd              bool             // the worker id is from etcd; at most one of the three is set
+	Random            bool             // the worker id is random, and kept beside the mark
+	Etcd              bool             // the worker id is from etcd; at most one of the four is set
 	TimestampPath     string           // or empty: a file in a folder of this user's
 	AllowableDowntime time.Duration    // milliseconds in the file
 }

@@ -2,7 +2,7 @@
 // into a typed and validated value. The shipped, commented file is rel/files/sys.toml.
 //
 // Start at [Load], which reports all faults of a file, and of the flags that override
-// it, at once, each as an [Error].
+// it, at once, each as an [Error]. [Environ] makes flags of the environment.
 //
 // Not supported: several files, changes while running.
 package config

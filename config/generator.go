@@ -22,6 +22,7 @@ type Generator struct {
 	Datacenter *int64           // its upper bits, and
 	Worker     *int64           // its lower
 	WorkerID   net.HardwareAddr // of flake: six bytes
+	Random     bool             // of flake: its worker id is made up, and kept beside the mark
 	Etcd       bool             // its id, worker id or partition is from etcd
 
 	SequenceMask *int64 // of flake-idgen: its seqMask
@@ -87,10 +88,10 @@ func (g *Generator) settings(i int) []setting {
 		orNumber("id", &g.ID, 0, 1<<idBits-1, FormatIdgen, FormatSnowflake),
 		number("datacenter", &g.Datacenter, 0, 31, FormatIdgen, FormatSnowflake),
 		number("worker", &g.Worker, 0, 31, FormatIdgen, FormatSnowflake),
-		g.option(setting{key + "worker_id", wantMAC, orEtcd(&g.Etcd, setMAC(&g.WorkerID)),
+		g.option(setting{key + "worker_id", wantMAC, orEtcd(&g.Etcd, orRandom(&g.Random, setMAC(&g.WorkerID))),
 			func() bool { return true },
-			func() string { return fmt.Sprintf("%q", g.WorkerID) }},
-			func() bool { return g.WorkerID != nil }, []string{FormatFlake}),
+			func() string { return showWorker(g.WorkerID, g.Random) }},
+			func() bool { return g.WorkerID != nil || g.Random }, []string{FormatFlake}),
 		number("seq_mask", &g.SequenceMask, 1, 1<<12-1, FormatIdgen),
 		number("machine_bits", &g.MachineBits, minMachineBits, maxMachineBits, FormatSnowflake),
 		g.option(setting{key + "random_start", "true or false wanted", setBool(&g.RandomStart),
@@ -156,7 +157,7 @@ func (g *Generator) faults(i int, before []Generator) []*Error {
 		id = fmt.Sprint(*g.ID)
 	}
 	switch {
-	case g.Format == FormatFlake && g.WorkerID == nil && !g.Etcd:
+	case g.Format == FormatFlake && g.WorkerID == nil && !g.Random && !g.Etcd:
 		fault("worker_id", "", "one wanted, other than that of the generator flake")
 	case g.Format == FormatSno && g.Partition == nil && !g.Etcd:
 		fault("partition", "", "one wanted that no other node has")

@@ -13,6 +13,7 @@ import (
 )
 
 // Flag is a value from the command line or the environment, which overrides the file's.
+// It is text, or what the file would hold if the key takes no text.
 type Flag struct {
 	Name  string // as in "-name" or "FLAKE_COOKIE"
 	Key   string // as in "node.name"
@@ -60,7 +61,7 @@ func parse(src string, flags []Flag, home func() (Flag, *Error)) (Config, []*Err
 		faults = append(faults, e)
 	}
 	for _, f := range flags {
-		values[f.Key] = f.Value
+		values[f.Key] = f
 		if f.Key == cookieKey {
 			c.Node.CookieFrom = f.Name
 		}
@@ -79,10 +80,15 @@ func parse(src string, flags []Flag, home func() (Flag, *Error)) (Config, []*Err
 	}
 	c.Node.TLS.On, c.HTTP.TLS.On = hasTLS(doc["node"]), hasTLS(doc["http"])
 	_, c.Etcd.On = doc["etcd"].(map[string]any)
+	c.tablesOf(flags)
 	for _, s := range c.settings() {
 		v, ok := values[s.key]
 		delete(values, s.key)
-		if ok && !s.set(v) {
+		set := s.set
+		if f, isFlag := v.(Flag); isFlag {
+			v, set = f.Value, func(any) bool { return setText(s, f.Value) }
+		}
+		if ok && !set(v) {
 			reported[s.key] = true
 			faults = append(faults, &Error{Key: s.key, Value: show(s.key, v), Want: s.want})
 		}

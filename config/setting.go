@@ -52,7 +52,7 @@ func (c *Config) settings() []setting {
 			func(s string) bool { return !t.On || t.Verify == VerifyNone || validPath(s) }),
 		text("node.tls.verify", `"peer" or "none" wanted`, &t.Verify, validVerify),
 		text("flake.interface", "the name of a network interface wanted", &f.Interface, isPrintable),
-		{"flake.worker_id", wantMAC, orEtcd(&f.Etcd, setMAC(&f.WorkerID)),
+		{"flake.worker_id", wantMAC, orEtcd(&f.Etcd, orRandom(&f.Random, setMAC(&f.WorkerID))),
 			func() bool { return len(f.WorkerID) == 0 || len(f.WorkerID) == 6 },
 			func() string { return fmt.Sprintf("%q", f.WorkerID) }},
 		text("flake.timestamp_path", "the path of a file wanted", &f.TimestampPath, isPath),
@@ -73,7 +73,10 @@ func (c *Config) settings() []setting {
 	return settings
 }
 
-const wantMAC = `six octets in hexadecimal wanted, as in "02:00:00:00:00:01", or "etcd"`
+const wantMAC = `six octets in hexadecimal wanted, as in "02:00:00:00:00:01", or "random" or "etcd"`
+
+// random is the value of a worker id that is made up.
+const random = "random"
 
 // hidden stands for a cookie, which must never be logged.
 const hidden = "(hidden)"
@@ -104,6 +107,22 @@ func setDuration(p *time.Duration, unit time.Duration) func(any) bool {
 		*p = time.Duration(n) * unit
 		return true
 	}
+}
+
+// orRandom accepts the word for a random worker id too.
+func orRandom(p *bool, set func(any) bool) func(any) bool {
+	return func(v any) bool {
+		*p = v == random
+		return *p || set(v)
+	}
+}
+
+// showWorker writes a worker id as in the file.
+func showWorker(mac net.HardwareAddr, isRandom bool) string {
+	if isRandom {
+		return fmt.Sprintf("%q", random)
+	}
+	return fmt.Sprintf("%q", mac)
 }
 
 // setMAC accepts : or - between the bytes, but not three dotted groups.

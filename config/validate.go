@@ -24,8 +24,8 @@ func (c *Config) faults(reported map[string]bool) []*Error {
 		faults = append(faults, &Error{Key: cookieKey, Value: strconv.Quote(PublishedCookie),
 			Want: fmt.Sprintf("this cookie is published: set your own, as %s can be reached from other hosts", beyond)})
 	}
-	if c.Flake.Interface != "" && c.Flake.WorkerID != nil {
-		faults = append(faults, &Error{Key: "flake.worker_id", Value: strconv.Quote(c.Flake.WorkerID.String()),
+	if c.Flake.Interface != "" && (c.Flake.WorkerID != nil || c.Flake.Random) {
+		faults = append(faults, &Error{Key: "flake.worker_id", Value: showWorker(c.Flake.WorkerID, c.Flake.Random),
 			Want: fmt.Sprintf("flake.interface is %q: only one of the two wanted", c.Flake.Interface)})
 	}
 	if c.Flake.Etcd && c.Flake.Interface != "" {

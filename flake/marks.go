@@ -21,3 +21,11 @@ type Marks = durable.Marks
 // name is not used any more. A new name begins anew, but after the mark in the file
 // with - and the name behind path, if there is one, as nodes used to keep.
 func OpenMarks(path string, log *slog.Logger) (*Marks, error) { return durable.OpenMarks(path, log) }
+
+// KeptWorker returns the worker id that is kept beside the mark of a name. If there is none
+// it makes one up, as [RandomWorker] does, which is kept from the next mark on: open a
+// generator with it. Without the file another is made up; a copy of the file has the same.
+func KeptWorker(m *Marks, name string) (w Worker, made bool, err error) {
+	n, kept, err := m.Beside(name, uint64(MaxWorker), func() uint64 { return uint64(RandomWorker()) })
+	return Worker(n), !kept && err == nil, err
+}

@@ -56,11 +56,19 @@ func NumberWorker(number uint64) Worker { return Worker(number&0xffff) | multica
 // interface with a MAC that is not all zeros. The error lists the interfaces
 // there are.
 func InterfaceWorker(name string) (worker Worker, from string, err error) {
-	all, err := net.Interfaces()
+	all, err := interfaces()
 	if err != nil {
-		return 0, "", fmt.Errorf("flake: listing network interfaces: %w; set worker_id instead", err)
+		return 0, "", err
 	}
 	return pickInterface(name, all)
+}
+
+func interfaces() ([]net.Interface, error) {
+	all, err := net.Interfaces()
+	if err != nil {
+		err = fmt.Errorf("flake: listing network interfaces: %w; set worker_id instead", err)
+	}
+	return all, err
 }
 
 func pickInterface(name string, all []net.Interface) (Worker, string, error) {

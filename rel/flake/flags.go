@@ -11,9 +11,6 @@ import (
 	"github.com/flake-go/flake/config"
 )
 
-// cookieVariable is the environment variable whose cookie overrides the file's.
-const cookieVariable = "FLAKE_COOKIE"
-
 // flags are the flags of a command: the common ones, which identify the node, and its
 // own.
 type flags struct {
@@ -26,7 +23,7 @@ func newFlags(command string) flags {
 	f.SetOutput(io.Discard)
 	f.file = f.String("config", "", "read the configuration from `FILE`; without it the defaults hold")
 	f.name = f.String("name", "", "node name, `name@host`")
-	f.cookie = f.String("setcookie", "", "the `cookie` that callers must hold; others can see it in ps, so rather set "+cookieVariable)
+	f.cookie = f.String("setcookie", "", "the `cookie` that callers must hold; others can see it in ps, so rather set FLAKE_COOKIE")
 	return f
 }
 
@@ -38,8 +35,8 @@ flake workers [FLAGS] [release NUMBER | after-restore]
 `
 
 // load parses the arguments, reads the configuration file they name, and lets the
-// flags override it. It returns the arguments that are not flags, at most want of
-// them.
+// environment override it, and the flags override both. It returns the arguments that
+// are not flags, at most want of them.
 func (f flags) load(args []string, want int, help io.Writer) (cfg config.Config, rest []string, err error) {
 	err = f.Parse(args)
 	switch {
@@ -54,9 +51,9 @@ func (f flags) load(args []string, want int, help io.Writer) (cfg config.Config,
 	if err != nil {
 		return cfg, nil, usageError{fmt.Errorf("%w; flags are %s", err, f.names())}
 	}
-	var won []config.Flag
-	if cookie := os.Getenv(cookieVariable); cookie != "" {
-		won = append(won, config.Flag{Name: cookieVariable, Key: "node.cookie", Value: cookie})
+	won, err := config.Environ(os.Environ())
+	if err != nil {
+		return cfg, nil, usageError{err}
 	}
 	f.Visit(func(set *flag.Flag) {
 		switch set.Name {

@@ -53,7 +53,10 @@ type generators struct {
 }
 
 func openGenerators(ctx context.Context, cfg config.Config, log *slog.Logger) (gs generators, err error) {
-	first, err := planFirst(cfg.Flake)
+	kept := func(mark string) (flake.Worker, string, error) {
+		return keptWorker(gs.marks, mark, cfg.Flake.TimestampPath, log)
+	}
+	first, err := planFirst(cfg.Flake, kept, log)
 	if err != nil {
 		return gs, err
 	}
@@ -84,7 +87,7 @@ func openGenerators(ctx context.Context, cfg config.Config, log *slog.Logger) (g
 		return gs, err
 	}
 	for _, g := range cfg.Generators {
-		if err := add(g.Name, g.Name, g.Etcd, planOf(g)); err != nil {
+		if err := add(g.Name, g.Name, g.Etcd, planOf(g, kept)); err != nil {
 			return gs, fmt.Errorf("generator %s: %w", g.Name, err)
 		}
 	}
@@ -95,21 +98,27 @@ func openGenerators(ctx context.Context, cfg config.Config, log *slog.Logger) (g
 }
 
 // planFirst plans the generator of the name flake.
-func planFirst(cfg config.Flake) (planner, error) {
-	if cfg.Etcd {
+func planFirst(cfg config.Flake, kept keeper, log *slog.Logger) (planner, error) {
+	switch {
+	case cfg.Random:
+		return planKept("", kept), nil
+	case cfg.Etcd:
 		return func(number uint64) (string, place, opener, error) {
 			w := flake.NumberWorker(number)
 			return fmt.Sprintf("%s (number %d of etcd)", w, number), flakePlace(w, true), openFlake(w), nil
 		}, nil
 	}
-	w, from, err := worker(cfg)
+	w, from, err := worker(cfg, log)
 	return func(uint64) (string, place, opener, error) {
 		return fmt.Sprintf("%s (%s)", w, from), flakePlace(w, cfg.WorkerID != nil), openFlake(w), nil
 	}, err
 }
 
 // planOf plans one of the configuration, with its own number or that of etcd.
-func planOf(g config.Generator) planner {
+func planOf(g config.Generator, kept keeper) planner {
+	if g.Random {
+		return planKept(g.Name, kept)
+	}
 	return func(number uint64) (string, place, opener, error) {
 		if g.Etcd {
 			n := int64(number)

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 
 	"github.com/flake-go/flake/config"
-	"github.com/flake-go/flake/flake"
 	"github.com/flake-go/flake/idserver/iderl"
 	"github.com/flake-go/flake/idserver/idhttp"
 	"github.com/flake-go/flake/node"
@@ -83,15 +82,6 @@ func start(ctx context.Context, cfg config.Config, stdout io.Writer, log *slog.L
 	}
 	s.http.serve()
 	return s, nil
-}
-
-func worker(cfg config.Flake) (w flake.Worker, source string, err error) {
-	if cfg.WorkerID != nil {
-		w, err = flake.ParseWorker(cfg.WorkerID.String())
-		return w, "worker_id", err
-	}
-	w, name, err := flake.InterfaceWorker(cfg.Interface)
-	return w, "interface " + name, err
 }
 
 // originalConfig returns the settings under the names of the original's sys.config.

@@ -1,0 +1,102 @@
+package config
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/BurntSushi/toml"
+)
+
+const (
+	ours           = "FLAKE_"
+	cookieVariable = ours + "COOKIE" // the other name of the cookie's
+)
+
+// variable is the environment variable of a key: FLAKE_NODE_NAME is that of node.name,
+// FLAKE_GENERATOR_1_WORKER that of generator[1].worker.
+func variable(key string) string {
+	return ours + strings.ToUpper(strings.NewReplacer("].", "_", "[", "_", ".", "_").Replace(key))
+}
+
+// ofService matches what Kubernetes sets for a service whose name begins with flake.
+var ofService = regexp.MustCompile(`^FLAKE_([A-Z0-9_]+_)?(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT(_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)$`)
+
+// Environ returns the variables of keys among those of [os.Environ]. An empty one counts
+// as unset. One that begins with FLAKE_ and is of no key is an error, but for those that
+// Kubernetes sets for a service of such a name.
+func Environ(environ []string) ([]Flag, error) {
+	keys := variables()
+	var flags []Flag
+	var faults []*Error
+	cookie := ""
+	for _, line := range slices.Sorted(slices.Values(environ)) {
+		name, value, _ := strings.Cut(line, "=")
+		key, ok := keys[name]
+		switch {
+		case !strings.HasPrefix(name, ours) || value == "" || !ok && ofService.MatchString(name):
+		case !ok:
+			faults = append(faults, &Error{File: name, Want: fmt.Sprintf("unknown, the nearest known variable is %s", nearest(name, keys))})
+		case key == cookieKey && cookie != "":
+			faults = append(faults, &Error{File: name, Key: key, Want: fmt.Sprintf("%s is set too: only one of the two wanted", cookie)})
+		default:
+			if key == cookieKey {
+				cookie = name
+			}
+			if value == `""` {
+				value = ""
+			}
+			flags = append(flags, Flag{name, key, value})
+		}
+	}
+	return flags, join(faults)
+}
+
+// variables are the keys by their variables.
+func variables() map[string]string {
+	all := Default()
+	all.Generators = make([]Generator, MaxGenerators)
+	keys := map[string]string{cookieVariable: cookieKey}
+	for _, s := range all.settings() {
+		keys[variable(s.key)] = s.key
+	}
+	return keys
+}
+
+// nearest returns the variable whose name, or whose name without its table, is most like
+// the given one.
+func nearest(name string, keys map[string]string) (best string) {
+	least := len(name)
+	for known, key := range keys {
+		short := ours + strings.ToUpper(key[strings.LastIndexByte(key, '.')+1:])
+		far := min(distance(name, known), distance(name, short)+1)
+		if best == "" || far < least || far == least && known < best {
+			best, least = known, far
+		}
+	}
+	return best
+}
+
+// setText sets a value that has no type: it is a text, or else what TOML takes it for.
+func setText(s setting, text string) bool {
+	if s.set(text) {
+		return true
+	}
+	var doc map[string]any
+	_, err := toml.Decode("value = "+text, &doc)
+	return err == nil && len(doc) == 1 && s.set(doc["value"])
+}
+
+// tablesOf makes the tables that the keys of flags are in.
+func (c *Config) tablesOf(flags []Flag) {
+	for _, f := range flags {
+		c.Node.TLS.On = c.Node.TLS.On || strings.HasPrefix(f.Key, "node.tls.")
+		c.HTTP.TLS.On = c.HTTP.TLS.On || strings.HasPrefix(f.Key, "http.tls.")
+		c.Etcd.On = c.Etcd.On || strings.HasPrefix(f.Key, "etcd.")
+		var n int
+		if _, err := fmt.Sscanf(f.Key, "generator[%d].", &n); err == nil && n > len(c.Generators) {
+			c.Generators = append(c.Generators, make([]Generator, n-len(c.Generators))...)
+		}
+	}
+}

@@ -1,0 +1,116 @@
+package config
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Each key has a variable, and no two have the same.
+func TestVariables(t *testing.T) {
+	all := Default()
+	all.Generators = make([]Generator, MaxGenerators)
+	keys := variables()
+	if want := len(all.settings()) + 1; len(keys) != want { // one for the cookie's other name
+		t.Errorf("%d variables, want %d", len(keys), want)
+	}
+	for _, tt := range []struct{ variable, key string }{
+		{"FLAKE_COOKIE", "node.cookie"},
+		{"FLAKE_NODE_COOKIE", "node.cookie"},
+		{"FLAKE_FLAKE_WORKER_ID", "flake.worker_id"},
+		{"FLAKE_NODE_TLS_CA", "node.tls.ca"},
+		{"FLAKE_GENERATOR_64_MACHINE_BITS", "generator[64].machine_bits"},
+	} {
+		if keys[tt.variable] != tt.key {
+			t.Errorf("%s is of %q, want %q", tt.variable, keys[tt.variable], tt.key)
+		}
+	}
+}
+
+// The environment wins over the file, flags win over both, and a variable makes its table.
+func TestEnvironment(t *testing.T) {
+	file := write(t, `
+[node]
+name = "file@127.0.0.1"
+cookie = "of the file"
+[http]
+listen = "127.0.0.1:8465"
+[[generator]]
+name = "orders"
+format = "snowflake"
+worker = 31
+`)
+	flags, err := Environ([]string{
+		"PATH=/bin", "NO_FLAKE_X=1", "FLAKE_NODE_EPMD=", // not ours, and empty
+		"FLAKE_NODE_NAME=env@127.0.0.1", "FLAKE_NODE_NET_TICKTIME=15",
+		`FLAKE_HTTP_LISTEN=""`, "FLAKE_HTTP_OPEN=true",
+		"FLAKE_FLAKE_TIMESTAMP_PATH=/a=b", "FLAKE_FLAKE_WORKER_ID=02:00:00:00:00:01",
+		"FLAKE_GENERATOR_1_WORKER=7",
+		"FLAKE_GENERATOR_2_NAME=items", "FLAKE_GENERATOR_2_FORMAT=flake-idgen", "FLAKE_GENERATOR_2_ID=etcd",
+		"FLAKE_GENERATOR_2_EPOCH=2020-01-01T00:00:00Z",
+		`FLAKE_ETCD_ENDPOINTS=["a:1", "b:2"]`,
+		"FLAKE_NODE_TLS_CERT=c.pem", "FLAKE_NODE_TLS_KEY=k.pem", "FLAKE_NODE_TLS_CA=ca.pem",
+		"FLAKE_HTTP_TLS_CERT=c.pem", "FLAKE_HTTP_TLS_KEY=k.pem",
+		"FLAKE_PORT=tcp://10.0.0.1:4369", "FLAKE_SERVICE_HOST=10.0.0.1", "FLAKE_SERVICE_PORT_HTTP=80",
+		"FLAKE_PORT_4369_TCP_ADDR=10.0.0.1", "FLAKE_NODE_PORT_4369_TCP=tcp://10.0.0.1:4369", // of Kubernetes
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := Load(file, append(flags, Flag{"-name", "node.name", "flag@127.0.0.1"})...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Default()
+	want.Node = Node{Name: "flag@127.0.0.1", Cookie: "of the file", EPMD: "auto", NetTicktime: 15 * time.Second,
+		TLS: TLS{true, "c.pem", "k.pem", "ca.pem", VerifyPeer}}
+	want.Flake.TimestampPath, want.Flake.WorkerID = "/a=b", []byte{2, 0, 0, 0, 0, 1}
+	want.HTTP = HTTP{Open: true, TLS: HTTPTLS{true, "c.pem", "k.pem"}}
+	want.Etcd.On, want.Etcd.Endpoints = true, []string{"a:1", "b:2"}
+	want.Generators = []Generator{
+		{Name: "orders", Format: FormatSnowflake, Worker: new(int64(7))},
+		{Name: "items", Format: FormatIdgen, Etcd: true, Epoch: new(time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC))},
+	}
+	if !reflect.DeepEqual(c, want) {
+		t.Errorf("Load = %+v\nwant   %+v", c, want)
+	}
+}
+
+// What is wrong names the variable.
+func TestBadEnvironment(t *testing.T) {
+	for _, tt := range []struct{ environ, want string }{
+		{"FLAKE_NODE_NET_TICKTIME=5s", `FLAKE_NODE_NET_TICKTIME: node.net_ticktime = "5s": a whole number of seconds from 4 to 3600 wanted`},
+		{"FLAKE_NODE_NET_TICKTIME=5\nx = 6", `FLAKE_NODE_NET_TICKTIME: node.net_ticktime = "5\nx = 6": a whole number of seconds from 4 to 3600 wanted`},
+		{"FLAKE_NODE_NET_TICKTIME=3", `FLAKE_NODE_NET_TICKTIME: node.net_ticktime = 3: a whole number of seconds from 4 to 3600 wanted`},
+		{"FLAKE_HTTP_OPEN=1", `FLAKE_HTTP_OPEN: http.open = "1": true or false wanted`},
+		{"FLAKE_NODE_COOKIE=S\x00", "FLAKE_NODE_COOKIE: node.cookie = (hidden): 1 to 255 printable characters of Latin-1 wanted"},
+		{"FLAKE_COOKIE=x FLAKE_NODE_COOKIE=y", "FLAKE_NODE_COOKIE: node.cookie: FLAKE_COOKIE is set too: only one of the two wanted"},
+		{"FLAKE_WORKER_ID=02:00:00:00:00:01", "FLAKE_WORKER_ID: unknown, the nearest known variable is FLAKE_FLAKE_WORKER_ID"},
+		{"FLAKE_NODE_NAM=a@b", "FLAKE_NODE_NAM: unknown, the nearest known variable is FLAKE_NODE_NAME"},
+		{"FLAKE_GENERATOR_1_WORKR=1", "FLAKE_GENERATOR_1_WORKR: unknown, the nearest known variable is FLAKE_GENERATOR_1_WORKER"},
+		{"FLAKE_GENERATOR_65_WORKER=1", "FLAKE_GENERATOR_65_WORKER: unknown, the nearest known variable is FLAKE_GENERATOR_15_WORKER"},
+		{"FLAKE_GENERATOR_1_WORKER=32 FLAKE_GENERATOR_1_NAME=a FLAKE_GENERATOR_1_FORMAT=snowflake",
+			`FLAKE_GENERATOR_1_WORKER: generator[1].worker = 32: a whole number from 0 to 31 wanted`},
+	} {
+		environ := strings.Split(tt.environ, " FLAKE_")
+		for i := range environ[1:] {
+			environ[i+1] = "FLAKE_" + environ[i+1]
+		}
+		flags, err := Environ(environ)
+		if err == nil {
+			_, err = Load("", flags...)
+		}
+		if err == nil || err.Error() != tt.want {
+			t.Errorf("%q:\ngot  %v\nwant %s", tt.environ, err, tt.want)
+		}
+	}
+}
+
+// A text in the file is no number, though one of the environment may be.
+func TestTextOfTheFileIsNoNumber(t *testing.T) {
+	_, err := Load(write(t, "[node]\nnet_ticktime = '15'"))
+	if err == nil || !strings.Contains(err.Error(), `net_ticktime = "15"`) {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,76 @@
+package durable
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/flake-go/flake/flake/internal/mark"
+)
+
+// A number is kept with the mark, of each name its own, and lost with it.
+func TestBeside(t *testing.T) {
+	b := newBench(t)
+	fresh := uint64(1 << 40)
+	give := func() uint64 { fresh++; return fresh }
+	beside := func(m *Marks, name string, want uint64, wantKept bool) {
+		t.Helper()
+		n, kept, err := m.Beside(name, 1<<48-1, give)
+		if n != want || kept != wantKept || err != nil {
+			t.Errorf("%q: %d, kept %v, %v; want %d, %v", name, n, kept, err, want, wantKept)
+		}
+	}
+	m := b.marks(t, disk{broken: &b.broken})
+	beside(m, "", 1<<40+1, false)
+	beside(m, "a", 1<<40+2, false)
+	beside(m, "", 1<<40+1, true)
+	b.openIn(t, m, "").next(t)
+	if err := m.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := m.Beside("", 1<<48-1, give); !errors.Is(err, errEnded) {
+		t.Errorf("after Close: %v", err)
+	}
+
+	again := b.marks(t, disk{broken: &b.broken})
+	beside(again, "", 1<<40+1, true)
+	beside(again, "a", 1<<40+2, true)
+	if _, _, err := again.Beside("a", 1<<40, give); err == nil || !strings.Contains(err.Error(), "a/worker in it is no number up to 1099511627776; it was left as it is") {
+		t.Errorf("beyond its limit: %v", err)
+	}
+	if err := again.Close(); err != nil {
+		t.Fatal(err)
+	}
+
+	if err := os.Remove(b.path); err != nil {
+		t.Fatal(err)
+	}
+	beside(b.marks(t, disk{broken: &b.broken}), "", 1<<40+3, false)
+}
+
+// One that is kept in a file of before stays beside a mark that was there without it.
+func TestBesideAMarkOfBefore(t *testing.T) {
+	b := newBench(t)
+	file, _, err := mark.Open(mark.OS{}, b.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := mark.Mark{Milli: b.clock.Load() - 1}
+	if err := errors.Join(file.Save(mark.Marks{"": last}), file.Close()); err != nil {
+		t.Fatal(err)
+	}
+	m := b.marks(t, disk{broken: &b.broken})
+	if n, kept, err := m.Beside("", 10, func() uint64 { return 7 }); n != 7 || kept || err != nil {
+		t.Errorf("%d, %v, %v", n, kept, err)
+	}
+	if id := b.openIn(t, m, "").next(t); id.milli <= last.Milli {
+		t.Errorf("%v is not after %d", id, last.Milli)
+	}
+	if err := m.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if data, err := os.ReadFile(b.path); !strings.Contains(string(data), "\n/worker 0 1970-01-01T00:00:00.000Z 7\n") {
+		t.Errorf("%q, %v", data, err)
+	}
+}

@@ -1,0 +1,51 @@
+package main
+
+import (
+	"fmt"
+	"log/slog"
+	"strings"
+
+	"github.com/flake-go/flake/config"
+	"github.com/flake-go/flake/flake"
+)
+
+// worker returns the worker id of the configuration, or of a network interface. It warns
+// of one that may not be this machine's for good, or not its alone.
+func worker(cfg config.Flake, log *slog.Logger) (w flake.Worker, from string, err error) {
+	if cfg.WorkerID != nil {
+		w, err = flake.ParseWorker(cfg.WorkerID.String())
+		return w, "worker_id", err
+	}
+	card, err := flake.NetworkCard(cfg.Interface)
+	if err != nil {
+		return w, "", err
+	}
+	if _, first, err := flake.InterfaceWorker(cfg.Interface); err == nil && first != card.Name {
+		log.Info("the first interface with a MAC is passed over for one with a permanent MAC; set flake.interface to have the first", "first", first, "taken", card.Name)
+	}
+	if len(card.Doubts) > 0 {
+		log.Warn(`another machine may have this MAC, or this one another after its next boot: set flake.worker_id to one that no other node has, or to "random"`,
+			"interface", card.Name, "worker_id", card.Worker, "why", "it "+strings.Join(card.Doubts, ", "))
+	}
+	return card.Worker, "interface " + card.Name, nil
+}
+
+// keeper gives the worker id that is kept beside a mark.
+type keeper func(mark string) (w flake.Worker, from string, err error)
+
+func keptWorker(m *flake.Marks, mark, path string, log *slog.Logger) (w flake.Worker, from string, err error) {
+	w, made, err := flake.KeptWorker(m, mark)
+	if made {
+		log.Info("a worker id is made up, and kept in the file of the timestamp: without that, the next start makes up another",
+			"worker_id", w, "path", path)
+	}
+	return w, "random, kept in " + path, err
+}
+
+// planKept plans a generator whose worker id is kept beside its mark.
+func planKept(mark string, kept keeper) planner {
+	return func(uint64) (string, place, opener, error) {
+		w, from, err := kept(mark)
+		return fmt.Sprintf("%s (%s)", w, from), flakePlace(w, true), openFlake(w), err
+	}
+}
