@@ -47,7 +47,12 @@ type Flake struct {
 	Etcd              bool             // the worker id is from etcd; at most one of the three is set
 	TimestampPath     string           // or empty: a file in a folder of this user's own
 	AllowableDowntime time.Duration    // in the file milliseconds
+	Peers             []string         // nodes that are asked whether their ids could be ours
+	PeersInterval     time.Duration    // between two times that they are asked, in the file seconds
 }
+
+// MaxPeers bounds flake.peers. All are asked at a time.
+const MaxPeers = 64
 
 // HTTP is the table [http]: ids and what the node is, for everything that speaks HTTP.
 type HTTP struct {
@@ -79,6 +84,7 @@ func Default() Config {
 		},
 		Flake: Flake{
 			AllowableDowntime: 30 * 24 * time.Hour,
+			PeersInterval:     time.Minute,
 		},
 		Etcd: Etcd{Prefix: "flake", Hold: 10 * time.Minute},
 	}
