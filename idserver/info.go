@@ -15,11 +15,12 @@ type Info struct {
 	Mark    time.Time // that no id is later than; zero if none is kept
 	Uptime  time.Duration
 	Version string
+	Fleet   *Fleet // or nil
 }
 
 func (s *Server) info() *Info {
 	last, _ := s.IDs.Last()
-	return &Info{
+	i := &Info{
 		Format:  s.IDs.Format().Name(),
 		Worker:  s.IDs.Worker(),
 		Stats:   s.Stats(),
@@ -28,6 +29,11 @@ func (s *Server) info() *Info {
 		Uptime:  time.Since(s.Started),
 		Version: s.Version,
 	}
+	if s.Fleet != nil {
+		f := s.Fleet()
+		i.Fleet = &f
+	}
+	return i
 }
 
 // term returns a property list, with a mark if one is kept.
@@ -43,10 +49,14 @@ func (i *Info) term() etf.List {
 	if !i.Mark.IsZero() {
 		list = append(list, property("mark", i.Mark.UnixMilli()))
 	}
-	return append(list,
+	list = append(list,
 		property("uptime", i.Uptime.Milliseconds()),
 		property("version", etf.String(i.Version)),
 	)
+	if i.Fleet != nil {
+		list = append(list, i.Fleet.properties()...)
+	}
+	return list
 }
 
 func property(name etf.Atom, value etf.Term) etf.Term { return etf.Tuple{name, value} }

@@ -31,6 +31,7 @@ type Server struct {
 	Log     *slog.Logger
 	Version string
 	Started time.Time
+	Fleet   func() Fleet // nil: info does not tell it
 
 	turns      turns      // of requests for more than MaxInline ids
 	generating sync.Mutex // held by a call of flake_harness
