@@ -19,10 +19,10 @@ type setting struct {
 }
 
 const (
-	minTicktime      = 4 * time.Second
-	maxTicktime      = time.Hour
-	maxPeersInterval = time.Hour
-	maxDowntime      = math.MaxInt64 / time.Millisecond * time.Millisecond // what a time.Duration holds
+	minTicktime     = 4 * time.Second
+	maxTicktime     = time.Hour
+	longestInterval = time.Hour
+	maxDowntime     = math.MaxInt64 / time.Millisecond * time.Millisecond // what a time.Duration holds
 )
 
 // settings lists the keys, in the order of the shipped file.
@@ -67,7 +67,7 @@ func (c *Config) settings() []setting {
 			},
 			func() string { return fmt.Sprintf("%q", f.Peers) }},
 		number("flake.peers_interval", "a whole number of seconds from 1 to 3600 wanted",
-			&f.PeersInterval, time.Second, time.Second, maxPeersInterval),
+			&f.PeersInterval, time.Second, time.Second, longestInterval),
 		text("http.listen", `"host:port" wanted, or "" for no HTTP`, &h.Listen, validListen),
 		text("http.token_file", "the path of a file wanted", &h.TokenFile, isPath),
 		{"http.open", "true or false wanted", setBool(&h.Open), func() bool { return true },
