@@ -36,12 +36,25 @@ const (
 // those before; when the time is up that is [ErrNotAbove]. What was handed out
 // is remembered by the Failover, by each generator's name: one that is made anew
 // begins anew.
+//
+// When ids come from another node than before, their workers are compared: two nodes
+// with one worker may make the same ids, and that is reported, once for each two.
 type Failover struct {
+	// SameWorker is told of it, on a goroutine of its own; nil: slog.Default is. Set
+	// it before the first call.
+	SameWorker func(error)
+
 	doors []Door
 	asked atomic.Int64 // place of the door that is asked first
 
+	ctx       context.Context // of comparing workers
+	cancel    context.CancelFunc
+	comparing sync.WaitGroup
+
 	mu      sync.Mutex
-	highest map[string]given // by generator
+	highest map[string]given          // by generator
+	seen    map[string]map[int]number // by generator and door, an id
+	same    map[[2]int]bool           // doors that have been reported
 }
 
 // given is the highest id that was handed out, and the place of the door that it
@@ -56,15 +69,24 @@ var _ Door = (*Failover)(nil)
 // NewFailover returns several nodes as one, the preferred ones first. They are to have
 // generators of the same names and formats, and workers of their own.
 func NewFailover(first Door, others ...Door) *Failover {
-	return &Failover{doors: append([]Door{first}, others...), highest: make(map[string]given)}
+	f := &Failover{
+		doors: append([]Door{first}, others...), highest: make(map[string]given),
+		seen: make(map[string]map[int]number), same: make(map[[2]int]bool),
+	}
+	f.ctx, f.cancel = context.WithCancel(context.Background())
+	return f
 }
 
 // Close closes all doors.
 func (f *Failover) Close() error {
+	f.mu.Lock()
+	f.cancel() // no comparison begins after that
+	f.mu.Unlock()
 	var errs []error
 	for _, door := range f.doors {
 		errs = append(errs, door.Close())
 	}
+	f.comparing.Wait()
 	return errors.Join(errs...)
 }
 
@@ -152,8 +174,11 @@ func (f *Failover) take(ctx context.Context, generator string, do func(context.C
 		}
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		if f.highest[generator].id.below(highest) {
+		if last := f.highest[generator]; last.id.below(highest) {
 			f.highest[generator] = given{highest, at}
+			if last.door != at || last.id == (number{}) {
+				f.compare(generator, at, highest)
+			}
 		}
 		return nil
 	})
