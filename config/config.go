@@ -48,7 +48,12 @@ type Flake struct {
 	Etcd              bool             // the worker id is from etcd; at most one of the four is set
 	TimestampPath     string           // or empty: a file in a folder of this user's
 	AllowableDowntime time.Duration    // milliseconds in the file
+	Peers             []string         // nodes that are asked whether their ids could be ours
+	PeersInterval     time.Duration    // between two times that they are asked; seconds in the file
 }
+
+// MaxPeers bounds flake.peers. All are asked at a time.
+const MaxPeers = 64
 
 // HTTP is the table [http]: ids, and what the node is, over HTTP.
 type HTTP struct {
@@ -81,6 +86,7 @@ func Default() Config {
 		},
 		Flake: Flake{
 			AllowableDowntime: 30 * 24 * time.Hour,
+			PeersInterval:     time.Minute,
 		},
 		Etcd: Etcd{Prefix: "flake", Hold: 10 * time.Minute},
 	}

@@ -59,6 +59,8 @@ tls = {cert = "cert.pem", key = "key.pem", verify = "none"}
 worker_id = "02-00-00-00-00-Ff"
 timestamp_path = "/var/lib/flake/timestamp"
 allowable_downtime = 1500
+peers = ["flake@a.example.com", "b@10.0.0.2"]
+peers_interval = 5
 [[generator]]
 name = "orders"
 format = "snowflake"
@@ -115,7 +117,8 @@ tls = {cert = "http.pem", key = "http-key.pem"}
 	want := Config{
 		Node{"flake@node1.example.com", "s3cret", "", "[::]:9100", "10.0.0.1:4370", 15 * time.Second,
 			TLS{true, "cert.pem", "key.pem", "", VerifyNone}},
-		Flake{WorkerID: []byte{2, 0, 0, 0, 0, 0xFF}, TimestampPath: "/var/lib/flake/timestamp", AllowableDowntime: 1500 * time.Millisecond},
+		Flake{WorkerID: []byte{2, 0, 0, 0, 0, 0xFF}, TimestampPath: "/var/lib/flake/timestamp", AllowableDowntime: 1500 * time.Millisecond,
+			Peers: []string{"flake@a.example.com", "b@10.0.0.2"}, PeersInterval: 5 * time.Second},
 		[]Generator{
 			{Name: "orders", Format: FormatSnowflake, Epoch: new(time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)),
 				Datacenter: new(int64(9)), Worker: new(int64(7)), RandomStart: true},

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"net"
+	"slices"
 	"strings"
 	"time"
 )
@@ -18,9 +19,10 @@ type setting struct {
 }
 
 const (
-	minTicktime = 4 * time.Second
-	maxTicktime = time.Hour
-	maxDowntime = math.MaxInt64 / time.Millisecond * time.Millisecond // what a time.Duration holds
+	minTicktime     = 4 * time.Second
+	maxTicktime     = time.Hour
+	longestInterval = time.Hour
+	maxDowntime     = math.MaxInt64 / time.Millisecond * time.Millisecond // what a time.Duration holds
 )
 
 // settings lists the keys, in the order of the shipped file.
@@ -59,6 +61,13 @@ func (c *Config) settings() []setting {
 		number("flake.allowable_downtime",
 			fmt.Sprintf("a whole number of milliseconds from 1 to %d wanted", maxDowntime/time.Millisecond),
 			&f.AllowableDowntime, time.Millisecond, time.Millisecond, maxDowntime),
+		{"flake.peers", fmt.Sprintf("an array of node names, name@host, wanted, %d at most", MaxPeers), setStrings(&f.Peers),
+			func() bool {
+				return len(f.Peers) <= MaxPeers && !slices.ContainsFunc(f.Peers, func(s string) bool { return !validName(s) })
+			},
+			func() string { return fmt.Sprintf("%q", f.Peers) }},
+		number("flake.peers_interval", "a whole number of seconds from 1 to 3600 wanted",
+			&f.PeersInterval, time.Second, time.Second, longestInterval),
 		text("http.listen", `"host:port" wanted, or "" for no HTTP`, &h.Listen, validListen),
 		text("http.token_file", "the path of a file wanted", &h.TokenFile, isPath),
 		{"http.open", "true or false wanted", setBool(&h.Open), func() bool { return true },

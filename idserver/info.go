@@ -11,13 +11,14 @@ type Info struct {
 	Mark    time.Time // that no id is later than; zero if none is kept
 	Uptime  time.Duration
 	Version string
+	Fleet   *Fleet // or nil
 }
 
 // Info returns what the server is, and has done.
 func (s *Server) Info() *Info {
 	s.count(opInfo, nil)
 	last, _ := s.IDs.Last()
-	return &Info{
+	i := &Info{
 		Format:  s.IDs.Format().Name(),
 		Worker:  s.IDs.Worker(),
 		Stats:   s.Stats(),
@@ -26,4 +27,9 @@ func (s *Server) Info() *Info {
 		Uptime:  time.Since(s.Started),
 		Version: s.Version,
 	}
+	if s.Fleet != nil {
+		f := s.Fleet()
+		i.Fleet = &f
+	}
+	return i
 }

@@ -28,6 +28,7 @@ type Server struct {
 	IDs     Source
 	Version string
 	Started time.Time
+	Fleet   func() Fleet // nil: info does not tell it
 
 	turns  turns // of requests for more than MaxInline ids
 	counts counts

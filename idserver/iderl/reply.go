@@ -100,6 +100,9 @@ func (t *terms) info(i *idserver.Info) {
 		list = append(list, property("mark", i.Mark.UnixMilli()))
 	}
 	list = append(list, property("uptime", i.Uptime.Milliseconds()), property("version", etf.String(i.Version)))
+	if i.Fleet != nil {
+		list = append(list, fleetOf(i.Fleet)...)
+	}
 	dst, err := etf.Append(t.dst, list, t.caps)
 	if err != nil {
 		panic(err) // nothing in it is unknown to any peer

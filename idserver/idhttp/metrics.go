@@ -138,6 +138,8 @@ var (
 	received    = counter("received_bytes", "Octets from other nodes.")
 	sent        = counter("sent_bytes", "Octets to other nodes.")
 	handshakes  = counter("handshake_failures", "Handshakes that came to nothing, by reason.", "reason")
+	peerAnswers = gauge("peer_answers", "1 if the peer answered when it was last asked for its worker, else 0.", "peer")
+	peerClock   = gauge("peer_clock_offset_seconds", "How far the peer's clock is ahead of ours.", "peer")
 	closes      = counter("hostile_closes", "Connections ended for what the peer did or did not, by reason.", "reason")
 )
 
@@ -153,6 +155,11 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	for i := range c.Generators {
 		c.Generators[i].tell(now, tell)
 	}
+	if c.Node.Asked != nil {
+		for _, p := range c.Node.Asked() {
+			p.tell(tell)
+		}
+	}
 	t := c.traffic()
 	tell(connections, float64(t.Connections))
 	tell(connected, float64(t.Connected))
@@ -163,6 +170,17 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	}
 	for reason, n := range t.Closes {
 		tell(closes, float64(n), reason)
+	}
+}
+
+func (p *Asked) tell(tell func(family, float64, ...string)) {
+	answers := 0.0
+	if p.Answered {
+		answers = 1
+	}
+	tell(peerAnswers, answers, p.Name)
+	if p.Compared {
+		tell(peerClock, p.Offset.Seconds(), p.Name)
 	}
 }
 

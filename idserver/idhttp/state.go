@@ -22,6 +22,16 @@ type Node struct {
 	// Peers returns the nodes that are connected, at most so many, and how many
 	// there are.
 	Peers func(most int) (peers []Peer, all int)
+	// Asked returns the nodes that this one asks whether their ids could be its own.
+	Asked func() []Asked
+}
+
+// Asked is a node, and what came of it the last time that it was asked.
+type Asked struct {
+	Name     string
+	Answered bool
+	Compared bool          // it said which workers it has, and what time it is
+	Offset   time.Duration // of its clock from ours, if so
 }
 
 // Peer is a connected node.

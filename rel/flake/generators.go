@@ -25,6 +25,7 @@ type generator struct {
 	name    string
 	server  *idserver.Server
 	saves   *idhttp.Saves
+	place   *place // nil: its number is from etcd
 	who     string // the worker it makes them as: "worker 02:00:00:00:00:01 (worker_id)"
 	release func() error
 }
@@ -153,7 +154,7 @@ func (gs generators) open(ctx context.Context, mark string, etcd bool, plan plan
 	if err != nil {
 		return g, err
 	}
-	g.server.IDs, g.who = ids.Source, who
+	g.server.IDs, g.place, g.who = ids.Source, &where, who
 	g.release, err = claim(where, o.Logger)
 	return g, err
 }

@@ -58,10 +58,11 @@ func openDoor(cfg config.HTTP, log *slog.Logger, o idhttp.Options) (*door, error
 }
 
 // surroundings is what HTTP reports of the node.
-func surroundings(n *node.Node) idhttp.Node {
+func surroundings(n *node.Node, f *fleet) idhttp.Node {
 	return idhttp.Node{
 		Name: n.Name(), Address: n.Addr().String(), Version: version,
 		Traffic: func() idhttp.Traffic { return idhttp.Traffic(n.Traffic()) },
+		Asked:   f.asked,
 		Peers: func(most int) (peers []idhttp.Peer, all int) {
 			there, all := n.Peers(most)
 			for _, p := range there {

@@ -22,13 +22,14 @@ type server struct {
 	generators generators
 	cookie     string // where the cookie came from, if not the file
 	http       *door  // or nil
+	fleet      *fleet
 }
 
 // filesOfGenerator are those that one keeps open: the claim.
 const filesOfGenerator = 1
 
 func start(ctx context.Context, cfg config.Config, stdout io.Writer, log *slog.Logger) (*server, error) {
-	if err := reserve.Enough(filesOfGenerator * len(cfg.Generators)); err != nil {
+	if err := reserve.Enough(filesOfGenerator*len(cfg.Generators) + len(cfg.Flake.Peers)); err != nil {
 		return nil, err
 	}
 	if err := reserve.EnoughThreads(); err != nil {
@@ -53,6 +54,7 @@ func start(ctx context.Context, cfg config.Config, stdout io.Writer, log *slog.L
 		keeper.Close()
 		return nil, err
 	}
+	fleet := newFleet(cfg, secured, all, log)
 	first := all.list[0].server
 	// Not ctx: the end of that is the order to stop, which is carried out in good order.
 	n, err := node.Start(context.WithoutCancel(ctx), node.Options{
@@ -75,12 +77,15 @@ func start(ctx context.Context, cfg config.Config, stdout io.Writer, log *slog.L
 		keeper.Close()
 		return nil, errors.Join(err, all.stop())
 	}
-	s := &server{node: n, generators: all, cookie: cfg.Node.CookieFrom}
-	s.http, err = openDoor(cfg.HTTP, log, idhttp.Options{Generators: all.doors(n), Node: surroundings(n)})
+	s := &server{node: n, generators: all, cookie: cfg.Node.CookieFrom, fleet: fleet}
+	s.http, err = openDoor(cfg.HTTP, log, idhttp.Options{Generators: all.doors(n), Node: surroundings(n, fleet)})
 	if err != nil {
 		return nil, errors.Join(err, s.stop())
 	}
 	s.http.serve()
+	if err := fleet.begin(ctx); err != nil {
+		return nil, errors.Join(err, s.stop())
+	}
 	return s, nil
 }
 
@@ -112,6 +117,7 @@ func (s *server) announce(w io.Writer) {
 
 // stop ends HTTP and the node, then the generators.
 func (s *server) stop() error {
+	s.fleet.end()
 	s.http.stop()
 	s.node.Stop()
 	return s.generators.stop()

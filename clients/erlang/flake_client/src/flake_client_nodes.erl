@@ -144,5 +144,12 @@ now_ms() ->
     erlang:monotonic_time(millisecond).
 
 moved(#{nodes := Nodes, order := Order, name := Name}, From, To, [Why | _]) ->
-    flake_client_order:move(Order, From, To) andalso
-        ?LOG_WARNING("flake_client: ids of ~p come from ~p now: ~0p", [Name, element(To, Nodes), Why]).
+    case flake_client_order:move(Order, From, To) of
+        true ->
+            ?LOG_WARNING("flake_client: ids of ~p come from ~p now: ~0p", [Name, element(To, Nodes), Why]),
+            [?LOG_ERROR("flake_client: ids of ~p may come twice: ~p and ~p have one worker, unless it has moved by etcd",
+                        [Name, element(To, Nodes), element(Other, Nodes)])
+             || Other <- flake_client_order:same_worker(Order, To)];
+        false ->
+            ok
+    end.

@@ -14,14 +14,18 @@
 %% the same bits from that very node. What is refused, later ids will pass.
 %%
 %% The word lives as long as the Erlang node, so that the order holds when a
-%% client is restarted.
+%% client is restarted. Beside it is the worker of each node's ids, as far as the id
+%% tells: two nodes with one may make the same ids.
 -module(flake_client_order).
 
--export([open/1, mark/1, admits/3, raise/3, current/1, move/3]).
+-export([open/1, mark/1, admits/3, raise/3, same_worker/2, current/1, move/3]).
 -export_type([order/0, mark/0]).
+
+-include("flake_client.hrl").
 
 -define(HIGHEST, 1).
 -define(CURRENT, 2).
+-define(WORKERS, 2). % before the one of node 1, each 0 or 1 more than it is
 -define(SEVERAL, 0).
 
 -opaque order() :: atomics:atomics_ref().
@@ -33,13 +37,14 @@
 open(Client) ->
     case persistent_term:get({?MODULE, Client}, undefined) of
         undefined ->
-            Order = atomics:new(2, [{signed, false}]),
+            Order = atomics:new(?WORKERS + ?MAX_NODES, [{signed, false}]),
             ok = atomics:put(Order, ?CURRENT, 1),
             ok = persistent_term:put({?MODULE, Client}, Order),
             Order;
         Order ->
             ok = atomics:put(Order, ?CURRENT, 1),
             ok = raise_to(Order, bits(mark(Order)), ?SEVERAL),
+            [ok = atomics:put(Order, ?WORKERS + Node, 0) || Node <- lists:seq(1, ?MAX_NODES)],
             Order
     end.
 
@@ -57,7 +62,20 @@ admits(Mark, Node, Id) ->
 %% Notes an id that a node gave.
 -spec raise(order(), index(), flake_client:id()) -> ok.
 raise(Order, Node, Id) ->
+    ok = atomics:put(Order, ?WORKERS + Node, worker(Id)),
     raise_to(Order, leading(Id), Node).
+
+%% The other nodes whose ids have had the worker of this one's.
+-spec same_worker(order(), index()) -> [index()].
+same_worker(Order, Node) ->
+    Worker = atomics:get(Order, ?WORKERS + Node),
+    [Other || Worker > 0, Other <- lists:seq(1, ?MAX_NODES), Other =/= Node,
+              atomics:get(Order, ?WORKERS + Other) =:= Worker].
+
+%% Of 8 bytes it cannot be told: how they are split is the node's to say.
+worker(<<_:64, Worker:48, _:16>>) -> Worker + 1;
+worker(<<_:48, Partition:16, _:16>>) -> Partition + 1;
+worker(_) -> 0.
 
 raise_to(Order, Bits, Node) ->
     Old = mark(Order),
