@@ -28,6 +28,7 @@ type Server struct {
 	IDs     Source
 	Version string
 	Started time.Time
+	From    func() Origin // where the worker came from; nil: nobody tells
 
 	turns  turns // of requests for more than MaxInline ids
 	counts counts
