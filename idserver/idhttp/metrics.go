@@ -3,6 +3,7 @@ package idhttp
 import (
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -193,7 +194,7 @@ func (g *Generator) tell(now time.Time, tell func(family, float64, ...string)) {
 func (g *Generator) tellOrigin(now time.Time, tell func(family, float64, ...string)) {
 	o := g.Server.Origin()
 	if o.From != "" {
-		tell(origin, 1, g.Name, o.From)
+		tell(origin, 1, g.Name, strings.ToValidUTF8(o.From, "?")) // as is wanted of labels, not of names of interfaces
 	}
 	if o.Until.IsZero() {
 		return

@@ -96,6 +96,10 @@ func TestMetrics(t *testing.T) {
 	if metrics := get(t, s, "/metrics"); !strings.Contains(metrics, `flake_worker_extension_failed{generator="flake"} 1`) {
 		t.Error("that the worker's end is not extended is not told")
 	}
+	s.Generators[0].Server.From = func() idserver.Origin { return idserver.Origin{From: "interface \xff"} }
+	if metrics := get(t, s, "/metrics"); !strings.Contains(metrics, `flake_worker_info{from="interface ?",generator="flake"} 1`) {
+		t.Error("a name that is no UTF-8 is not told")
+	}
 	for _, want := range []string{
 		`flake_info{node="flake@host",version="1.2.3"} 1`,
 		`flake_ready{generator="flake"} 1`,
