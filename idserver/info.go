@@ -12,6 +12,22 @@ type Info struct {
 	Uptime  time.Duration
 	Version string
 	Fleet   *Fleet // or nil
+	Origin  Origin
+}
+
+// Origin is where a worker came from.
+type Origin struct {
+	From  string    // "worker_id", "interface eth0", "etcd", ...; empty if nobody tells
+	Until time.Time // how far ids go with it, unless that is extended; zero if they go on for good
+	Err   error     // what the last attempt to extend that came to
+}
+
+// Origin returns where the worker came from.
+func (s *Server) Origin() Origin {
+	if s.From == nil {
+		return Origin{}
+	}
+	return s.From()
 }
 
 // Info returns what the server is, and has done.
@@ -26,6 +42,7 @@ func (s *Server) Info() *Info {
 		Mark:    s.IDs.Mark(),
 		Uptime:  time.Since(s.Started),
 		Version: s.Version,
+		Origin:  s.Origin(),
 	}
 	if s.Fleet != nil {
 		f := s.Fleet()

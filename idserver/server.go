@@ -28,7 +28,8 @@ type Server struct {
 	IDs     Source
 	Version string
 	Started time.Time
-	Fleet   func() Fleet // nil: info does not tell it
+	From    func() Origin // where the worker came from; nil: nobody tells
+	Fleet   func() Fleet  // nil: info does not tell it
 
 	turns  turns // of requests for more than MaxInline ids
 	counts counts

@@ -2,6 +2,7 @@ package iderl
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"regexp"
@@ -138,6 +139,18 @@ func TestInfo(t *testing.T) {
 	}
 	if !strings.Contains(call(t, handlerOf(source(nil)), "info"), "{last,1700000000000},{uptime,") {
 		t.Error("a source without a mark has one")
+	}
+	h.Server.From = func() idserver.Origin { return idserver.Origin{From: "interface eth0"} }
+	if got := call(t, h, "info"); !strings.HasSuffix(got, `,{version,"1.2"},{worker_from,"interface eth0"}]`) {
+		t.Error(got)
+	}
+	until := time.Now().Add(90*time.Second + time.Hour) // so that the first digits of what is left are known
+	h.Server.From = func() idserver.Origin {
+		return idserver.Origin{From: "etcd", Until: until, Err: errors.New("no answer")}
+	}
+	want = regexp.MustCompile(fmt.Sprintf(`,{worker_from,"etcd"},{worker_until,%d},{worker_left,36\d{5}},{worker_error,"no answer"}\]$`, until.UnixMilli()))
+	if got := call(t, h, "info"); !want.MatchString(got) {
+		t.Errorf("%s, want %s", got, want)
 	}
 }
 

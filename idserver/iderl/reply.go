@@ -2,6 +2,7 @@ package iderl
 
 import (
 	"encoding/binary"
+	"time"
 
 	"github.com/flake-go/flake/idserver"
 	"github.com/flake-go/flake/node/etf"
@@ -86,7 +87,7 @@ func (t *terms) fields(fields []idserver.Field) {
 	t.end()
 }
 
-// info appends a list of {Property, Value}, with a mark if one is kept.
+// info appends a list of {Property, Value}, with those that are known.
 func (t *terms) info(i *idserver.Info) {
 	list := etf.List{
 		property("format", etf.Atom(i.Format)),
@@ -100,6 +101,7 @@ func (t *terms) info(i *idserver.Info) {
 		list = append(list, property("mark", i.Mark.UnixMilli()))
 	}
 	list = append(list, property("uptime", i.Uptime.Milliseconds()), property("version", etf.String(i.Version)))
+	list = append(list, origin(i.Origin)...)
 	if i.Fleet != nil {
 		list = append(list, fleetOf(i.Fleet)...)
 	}
@@ -108,6 +110,19 @@ func (t *terms) info(i *idserver.Info) {
 		panic(err) // nothing in it is unknown to any peer
 	}
 	t.dst = dst
+}
+
+func origin(o idserver.Origin) (list etf.List) {
+	if o.From != "" {
+		list = append(list, property("worker_from", etf.String(o.From)))
+	}
+	if !o.Until.IsZero() {
+		list = append(list, property("worker_until", o.Until.UnixMilli()), property("worker_left", time.Until(o.Until).Milliseconds()))
+	}
+	if o.Err != nil {
+		list = append(list, property("worker_error", etf.String(o.Err.Error())))
+	}
+	return list
 }
 
 func property(name etf.Atom, value etf.Term) etf.Term { return etf.Tuple{name, value} }

@@ -3,6 +3,7 @@ package idhttp
 import (
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -131,6 +132,9 @@ var (
 	waits    = counter("waits", "Waits for the next tick, as the ids of one were used up.", "generator")
 	refusals = counter("refusals", "Calls answered with an error.", "generator")
 	lastID   = gauge("last_id_timestamp_seconds", "Time of the last id.", "generator")
+	origin   = gauge("worker_info", "Where the worker came from; always 1.", "generator", "from")
+	left     = gauge("worker_left_seconds", "How long ids go on with the worker if that is not extended.", "generator")
+	failing  = gauge("worker_extension_failed", "1 if the last attempt to extend how far ids go with the worker failed, else 0.", "generator")
 	ahead    = gauge("mark_ahead_seconds", "How far the durable mark is ahead of the clock; at 0 there are no ids.", "generator")
 
 	connections = gauge("connections", "Connected nodes.")
@@ -202,4 +206,21 @@ func (g *Generator) tell(now time.Time, tell func(family, float64, ...string)) {
 	if mark := g.Server.IDs.Mark(); !mark.IsZero() {
 		tell(ahead, mark.Sub(now).Seconds(), g.Name)
 	}
+	g.tellOrigin(now, tell)
+}
+
+func (g *Generator) tellOrigin(now time.Time, tell func(family, float64, ...string)) {
+	o := g.Server.Origin()
+	if o.From != "" {
+		tell(origin, 1, g.Name, strings.ToValidUTF8(o.From, "?")) // as is wanted of labels, not of names of interfaces
+	}
+	if o.Until.IsZero() {
+		return
+	}
+	failed := 0.0
+	if o.Err != nil {
+		failed = 1
+	}
+	tell(left, o.Until.Sub(now).Seconds(), g.Name)
+	tell(failing, failed, g.Name)
 }

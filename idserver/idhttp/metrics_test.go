@@ -2,6 +2,7 @@ package idhttp_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -11,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flake-go/flake/idserver"
 	"github.com/flake-go/flake/idserver/idhttp"
 	"github.com/flake-go/flake/idserver/idhttp/idhttptest"
 )
@@ -77,6 +79,27 @@ func TestMetrics(t *testing.T) {
 	get(t, s, "/v1/ids?n=150")
 	s.ServeHTTP(httptest.NewRecorder(), idsRequest("/v1/ids/none", ""))
 	metrics := get(t, s, "/metrics")
+	if strings.Contains(metrics, "flake_worker_") {
+		t.Error("where the worker came from is told, and not known")
+	}
+	until, failed := time.Time{}, error(nil)
+	s.Generators[0].Server.From = func() idserver.Origin { return idserver.Origin{From: "etcd", Until: until, Err: failed} }
+	if metrics := get(t, s, "/metrics"); !strings.Contains(metrics, `flake_worker_info{from="etcd",generator="flake"} 1`) || strings.Contains(metrics, "flake_worker_left") {
+		t.Error("where the worker came from is not told, or an end is that there is not")
+	}
+	until = time.Now().Add(5e5 * time.Second) // so that the first digit of what is left is known
+	if metrics := get(t, s, "/metrics"); !regexp.MustCompile(`(?m)^flake_worker_left_seconds{generator="flake"} 4999\d\d\.`).MatchString(metrics) ||
+		!strings.Contains(metrics, `flake_worker_extension_failed{generator="flake"} 0`) {
+		t.Error("the worker's end is not told")
+	}
+	failed = errors.New("no answer")
+	if metrics := get(t, s, "/metrics"); !strings.Contains(metrics, `flake_worker_extension_failed{generator="flake"} 1`) {
+		t.Error("that the worker's end is not extended is not told")
+	}
+	s.Generators[0].Server.From = func() idserver.Origin { return idserver.Origin{From: "interface \xff"} }
+	if metrics := get(t, s, "/metrics"); !strings.Contains(metrics, `flake_worker_info{from="interface ?",generator="flake"} 1`) {
+		t.Error("a name that is no UTF-8 is not told")
+	}
 	for _, want := range []string{
 		`flake_info{node="flake@host",version="1.2.3"} 1`,
 		`flake_ready{generator="flake"} 1`,

@@ -75,6 +75,7 @@ type state struct {
 type generatorState struct {
 	Name, Format           string
 	Who                    []labelled // as whom it makes ids
+	Origin                 originState
 	IDs, Rate              string
 	Calls, Waits, Refusals string
 	Clock, Last, LastAgo   string
@@ -82,6 +83,20 @@ type generatorState struct {
 	Late                   bool   // the mark is behind the clock
 	Ill                    bool
 	Track                  track
+}
+
+// originState is where the worker came from; what is not known is empty.
+type originState struct{ From, Until, Left, Err string }
+
+func originOf(o idserver.Origin, now time.Time) (v originState) {
+	v.From = o.From
+	if !o.Until.IsZero() {
+		v.Until, v.Left = clock(o.Until), span(o.Until.Sub(now).Milliseconds())
+	}
+	if o.Err != nil {
+		v.Err = o.Err.Error()
+	}
+	return v
 }
 
 // tabled is from how many generators on they are the rows of a table.
@@ -150,7 +165,7 @@ func (s *Server) state(now time.Time) *state {
 
 func (g *Generator) state(now time.Time) generatorState {
 	ids := g.Server.IDs
-	v := generatorState{Name: g.Name, Format: ids.Format().Name(), Who: who(ids)}
+	v := generatorState{Name: g.Name, Format: ids.Format().Name(), Who: who(ids), Origin: originOf(g.Server.Origin(), now)}
 	milli, _ := ids.Last()
 	last, mark := time.UnixMilli(int64(milli)), ids.Mark()
 	v.Clock, v.Last, v.LastAgo = clock(now), clock(last), span(now.Sub(last).Milliseconds())+" ago"

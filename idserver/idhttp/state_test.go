@@ -2,6 +2,7 @@ package idhttp
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"strings"
@@ -50,6 +51,11 @@ func TestState(t *testing.T) {
 			{Name: "fresh", Server: &idserver.Server{IDs: past{flakes, time.UnixMilli(0), time.Time{}, nil}}},
 		},
 	})
+	s.Generators[0].Server.From = func() idserver.Origin {
+		return idserver.Origin{From: "etcd", Until: noon.Add(90 * time.Second), Err: errors.New("no answer")}
+	}
+	s.Generators[1].Server.From = func() idserver.Origin { return idserver.Origin{From: "etcd", Until: noon.Add(-time.Second)} }
+	s.Generators[2].Server.From = func() idserver.Origin { return idserver.Origin{From: "interface eth0"} }
 	s.started = noon.Add(-time.Hour)
 	for _, g := range s.Generators[:3] {
 		g.Server.GetMany(t.Context(), 1000, nil)
@@ -62,13 +68,13 @@ func TestState(t *testing.T) {
 	v := s.state(noon)
 	const who = " Who:[{Name:worker Text:02:fc:00:00:0a:01}]"
 	for i, want := range []string{
-		"{Name:well Format:flake" + who + " IDs:1,001 Rate:1,001 Calls:3 Waits:1,234 Refusals:1 Clock:12:00:00.000 " +
+		"{Name:well Format:flake" + who + " Origin:{From:etcd Until:12:01:30.000 Left:1 min 30 s Err:no answer} IDs:1,001 Rate:1,001 Calls:3 Waits:1,234 Refusals:1 Clock:12:00:00.000 " +
 			"Last:11:59:59.000 LastAgo:1 s ago Mark:12:00:02.500 MarkAhead:2.5 s ahead Late:false Ill:false Track:{Last:0.0 Now:20.0 Mark:70.0}}",
-		"{Name:edge Format:flake" + who + " IDs:1,001 Rate:1,001 Calls:3 Waits:1,234 Refusals:1 Clock:12:00:00.000 " +
+		"{Name:edge Format:flake" + who + " Origin:{From:etcd Until:11:59:59.000 Left:0 ms Err:} IDs:1,001 Rate:1,001 Calls:3 Waits:1,234 Refusals:1 Clock:12:00:00.000 " +
 			"Last:12:00:01.000 LastAgo:ahead of the clock Mark:12:00:00.000 MarkAhead:0.0 s ahead Late:false Ill:false Track:{Last:40.0 Now:20.0 Mark:20.0}}",
-		"{Name:late Format:flake" + who + " IDs:0 Rate:0 Calls:3 Waits:1,234 Refusals:3 Clock:12:00:00.000 " +
+		"{Name:late Format:flake" + who + " Origin:{From:interface eth0 Until: Left: Err:} IDs:0 Rate:0 Calls:3 Waits:1,234 Refusals:3 Clock:12:00:00.000 " +
 			"Last:12:00:00.000 LastAgo:0 ms ago Mark:11:59:59.000 MarkAhead:1.0 s behind the clock Late:true Ill:true Track:{Last:20.0 Now:20.0 Mark:0.0}}",
-		"{Name:fresh Format:flake" + who + " IDs:0 Rate:0 Calls:0 Waits:1,234 Refusals:0 Clock:12:00:00.000 " +
+		"{Name:fresh Format:flake" + who + " Origin:{From: Until: Left: Err:} IDs:0 Rate:0 Calls:0 Waits:1,234 Refusals:0 Clock:12:00:00.000 " +
 			"Last: LastAgo:none yet Mark: MarkAhead: Late:false Ill:false Track:{Last:0.0 Now:20.0 Mark:}}",
 	} {
 		if got := fmt.Sprintf("%+v", v.Generators[i]); got != want {

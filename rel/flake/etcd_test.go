@@ -139,6 +139,19 @@ func (n *etcdNode) goesOn(what string) {
 	n.t.Logf("%s: ids after %v", what, time.Since(start).Round(time.Millisecond))
 }
 
+// tells wants a text among the metrics.
+func (n *etcdNode) tells(want string) {
+	n.t.Helper()
+	response, err := http.Get(n.url + "metrics")
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if body, err := io.ReadAll(response.Body); err != nil || !strings.Contains(string(body), want) {
+		n.t.Errorf("%v: there is no %s", err, want)
+	}
+}
+
 // Four nodes have three numbers, in three formats: one is paused for long and loses its
 // number, one is killed, etcd's leader is killed and paused. No id comes twice.
 func TestEtcd(t *testing.T) {
@@ -162,6 +175,8 @@ func TestEtcd(t *testing.T) {
 	paused.process.signal(syscall.SIGSTOP)
 	waits.serving() // with the number of the one that is paused
 	waits.goesOn("the number of one that is paused")
+	waits.tells(`flake_worker_info{from="etcd",generator="orders"} 1`)
+	waits.tells(`flake_worker_left_seconds{generator="events"} `)
 	paused.process.signal(syscall.SIGCONT)
 	paused.process.awaitText(`msg="a worker id is lost`)
 	killed.process.signal(syscall.SIGKILL)
@@ -303,5 +318,9 @@ func TestEtcdReady(t *testing.T) {
 	}
 	if err := n.ready(); err == nil || !strings.Contains(err.Error(), ", until etcd answers: ") {
 		t.Error(err)
+	}
+	claim, _ := o.Claim()
+	if got := n.origin(); got.From != "etcd" || got.Until.UnixMilli() != int64(claim.Milli()) || got.Err == nil {
+		t.Errorf("%+v", got)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"strings"
 	"time"
 
 	"github.com/flake-go/flake/config"
@@ -144,6 +145,7 @@ func (gs generators) open(ctx context.Context, mark string, etcd bool, plan plan
 			return g, err
 		}
 		g.server.IDs, g.who, g.release = ids, ids.who, func() error { return nil }
+		g.server.From = gs.numbers.origin
 		return g, nil
 	}
 	who, where, open, err := plan(0)
@@ -155,8 +157,17 @@ func (gs generators) open(ctx context.Context, mark string, etcd bool, plan plan
 		return g, err
 	}
 	g.server.IDs, g.place, g.who = ids.Source, &where, who
+	g.server.From = func() idserver.Origin { return idserver.Origin{From: from(who)} }
 	g.release, err = claim(where, o.Logger)
 	return g, err
+}
+
+// from is where the worker came from: what is in brackets, else the configuration.
+func from(who string) string {
+	if _, from, ok := strings.Cut(who, " ("); ok {
+		return strings.TrimSuffix(from, ")")
+	}
+	return "configuration"
 }
 
 func openFlake(worker flake.Worker) opener {

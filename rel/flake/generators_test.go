@@ -10,6 +10,9 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/flake-go/flake/config"
+	"github.com/flake-go/flake/idserver"
 )
 
 // generatorsOf returns tables [[generator]] of all formats, which no other test uses.
@@ -57,6 +60,22 @@ func TestGenerators(t *testing.T) {
 		caller.await(fmt.Sprintf("LIFE %d", life+1))
 	}
 	wantChecks(t, caller, "formats")
+}
+
+// Each generator tells where its worker came from.
+func TestOrigin(t *testing.T) {
+	s, _ := startHere(t, func(cfg *config.Config) {
+		cfg.Generators = []config.Generator{{Name: "events", Format: config.FormatSno}}
+	})
+	defer s.stop()
+	for i, want := range []string{"worker_id", "configuration"} {
+		if got := s.generators.list[i].server.Info().Origin; got != (idserver.Origin{From: want}) {
+			t.Errorf("%+v, want %s", got, want)
+		}
+	}
+	if got := from("02:00:00:00:00:01 (interface Ethernet (2))"); got != "interface Ethernet (2)" {
+		t.Error(got)
+	}
 }
 
 // Two generators that would hand out the same ids are refused, and so is one that its

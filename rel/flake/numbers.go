@@ -161,6 +161,12 @@ func (n *numbers) ready() error {
 	return nil
 }
 
+func (n *numbers) origin() idserver.Origin {
+	claim, _ := n.owner.Claim()
+	_, err := n.owner.State()
+	return idserver.Origin{From: "etcd", Until: time.UnixMilli(int64(claim.Milli())), Err: err}
+}
+
 // halt ends the following, before the generators end.
 func (n *numbers) halt() {
 	if n.cancel != nil {

@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"context"
 	_ "embed"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -50,6 +51,7 @@ func Server(t testing.TB, condition string) *idhttp.Server {
 	if err != nil {
 		t.Fatal(err)
 	}
+	var trouble error // with etcd
 	source := idserver.Source(marked{idserver.Flake(generator)})
 	switch condition {
 	case "up":
@@ -64,7 +66,7 @@ func Server(t testing.TB, condition string) *idhttp.Server {
 		}
 		ahead = 0
 	case "unsaved":
-		source = failing{source, flake.ErrTimestampNotSaved}
+		source, trouble = failing{source, flake.ErrTimestampNotSaved}, errors.New("etcd at 127.0.0.1:2379: no answer in time")
 	case "closed":
 		source = failing{source, flake.ErrClosed}
 	case "formats":
@@ -75,11 +77,11 @@ func Server(t testing.TB, condition string) *idhttp.Server {
 			names = append(names, fmt.Sprintf("events_%d", i))
 			all = append(all, events(t, uint16(i)))
 		}
-		return with(o, names, all...)
+		return dealt(with(o, names, all...), nil)
 	default:
 		t.Fatalf("no server %q", condition)
 	}
-	return with(o, []string{"flake", "orders"}, source, source)
+	return dealt(with(o, []string{"flake", "orders"}, source, source), trouble)
 }
 
 // with returns a server of generators.
@@ -88,6 +90,16 @@ func with(o idhttp.Options, names []string, sources ...idserver.Source) *idhttp.
 		o.Generators = append(o.Generators, idhttp.Generator{Name: names[i], Server: &idserver.Server{IDs: source}})
 	}
 	return idhttp.New(o)
+}
+
+// dealt has the workers of a server be from etcd, for some nine minutes yet.
+func dealt(s *idhttp.Server, err error) *idhttp.Server {
+	for _, g := range s.Generators {
+		g.Server.From = func() idserver.Origin {
+			return idserver.Origin{From: "etcd", Until: time.Now().Add(9*time.Minute + 30*time.Second), Err: err}
+		}
+	}
+	return s
 }
 
 // orders are ids of snowflake, with an epoch of 2020.
