@@ -125,13 +125,13 @@ func (c *Conn) recvMonitor(m *wire.Message) error {
 	}
 	w := &c.watches
 	w.mu.Lock()
-	added := w.addMonitor(p.ID, ref, item, by)
-	w.mu.Unlock()
-	if !added {
+	defer w.mu.Unlock()
+	if !w.addMonitor(p.ID, ref, item, by) {
 		c.sendMonitorExit(item, by, ref, "system_limit")
-		return nil
+	} else if c.gone(p) {
+		w.forgetMonitor(ref)
+		c.sendMonitorExit(item, by, ref, "noproc")
 	}
-	c.watch(p)
 	return nil
 }
 
@@ -151,13 +151,13 @@ func (c *Conn) recvLink(m *wire.Message) error {
 	}
 	w := &c.watches
 	w.mu.Lock()
-	added := w.addLink(link{p.ID, string(to), string(from)})
-	w.mu.Unlock()
-	if !added {
+	defer w.mu.Unlock()
+	if l := (link{p.ID, string(to), string(from)}); !w.addLink(l) {
 		c.sendExit(to, from, "system_limit")
-		return nil
+	} else if c.gone(p) {
+		w.forgetLink(l)
+		c.sendExit(to, from, "noproc")
 	}
-	c.watch(p)
 	return nil
 }
 
@@ -182,13 +182,9 @@ func (c *Conn) unlink(from, to []byte) bool {
 	return c.watches.forgetLink(l)
 }
 
-// watch tells the end of a process that has ended since it was found: its end may have
-// been told to all before the watch was set.
-func (c *Conn) watch(p *Process) {
-	if c.proto.Processes.ByID(p.ID) == nil {
-		c.ended(p.ID, etf.Atom("noproc"))
-	}
-}
+// gone reports whether a process has ended since it was found. Its end may have been
+// reported to all before the watch was set. Those set before get its reason.
+func (c *Conn) gone(p *Process) bool { return c.proto.Processes.ByID(p.ID) == nil }
 
 // ended tells the peer's processes that one of ours has ended.
 func (c *Conn) ended(id uint64, reason etf.Term) {

@@ -133,12 +133,20 @@ func TestReasons(t *testing.T) {
 	}
 }
 
-// A process that ends while the watch is being set does not escape it.
-func TestMonitorRace(t *testing.T) {
+// A process that ends while the watch is being set does not escape it. Watches from
+// before get the reason of the end.
+func TestWatchRace(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, r *rig) {
+		r.send(monitorP(ours, ref5))
+		r.want()
 		r.local.onFind = func(l *locals) { delete(l.names, "flake") }
 		r.send(monitorP(ours, ref3))
 		r.want(down(ours, ref3, "noproc"))
+		r.local.names["flake"] = &Process{ID: ourID}
+		r.send(frame(etf.Tuple{number(wire.OpLink), theirs, ours}))
+		r.want(frame(etf.Tuple{number(wire.OpExit), ours, theirs, etf.Atom("noproc")}))
+		r.end(ourID, "killed")
+		r.want(down(ours, ref5, "killed"))
 	})
 }
 
