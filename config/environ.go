@@ -24,8 +24,8 @@ func variable(key string) string {
 var ofService = regexp.MustCompile(`^FLAKE_([A-Z0-9_]+_)?(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT(_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)$`)
 
 // Environ returns the variables of keys among those of [os.Environ]. An empty one counts
-// as unset. One that begins with FLAKE_ and is of no key is an error, but for those that
-// Kubernetes sets for a service of such a name.
+// as unset. One that is of no key but looks like one is an error: it begins with FLAKE_ and
+// a table, or is a key without its table. Kubernetes may set such for a service.
 func Environ(environ []string) ([]Flag, error) {
 	keys := variables()
 	var flags []Flag
@@ -35,7 +35,7 @@ func Environ(environ []string) ([]Flag, error) {
 		name, value, _ := strings.Cut(line, "=")
 		key, ok := keys[name]
 		switch {
-		case !strings.HasPrefix(name, ours) || value == "" || !ok && ofService.MatchString(name):
+		case value == "" || !ok && (!meant(name, keys) || ofService.MatchString(name)):
 		case !ok:
 			faults = append(faults, &Error{File: name, Want: fmt.Sprintf("unknown, the nearest known variable is %s", nearest(name, keys))})
 		case key == cookieKey && cookie != "":
@@ -64,13 +64,26 @@ func variables() map[string]string {
 	return keys
 }
 
+// meant reports whether a variable of no key looks like one.
+func meant(name string, keys map[string]string) bool {
+	for _, key := range keys {
+		table := key[:strings.IndexAny(key, ".[")]
+		if strings.HasPrefix(name, variable(table)+"_") || name == short(key) {
+			return true
+		}
+	}
+	return false
+}
+
+// short is the variable of a key without its table.
+func short(key string) string { return variable(key[strings.LastIndexByte(key, '.')+1:]) }
+
 // nearest returns the variable whose name, or whose name without its table, is most like
 // the given one.
 func nearest(name string, keys map[string]string) (best string) {
 	least := len(name)
 	for known, key := range keys {
-		short := ours + strings.ToUpper(key[strings.LastIndexByte(key, '.')+1:])
-		far := min(distance(name, known), distance(name, short)+1)
+		far := min(distance(name, known), distance(name, short(key))+1)
 		if best == "" || far < least || far == least && known < best {
 			best, least = known, far
 		}
