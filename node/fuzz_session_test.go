@@ -78,10 +78,11 @@ func (f *fuzzer) connect(name string, random *rand.Rand) (*session, error) {
 
 // burst performs some operations, then waits for everything they should cause.
 func (s *session) burst() {
-	s.before = s.f.servers()
+	now := s.f.servers()
 	s.mu.Lock()
-	s.lose(s.before)
+	s.lose(now) // what was asked of those of the burst before
 	s.mu.Unlock()
+	s.before = now
 	killer := s.random.IntN(30) == 0
 	n := 1 + s.random.IntN(200)
 	for range n {
