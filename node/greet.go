@@ -26,7 +26,7 @@ func (n *Node) accept() {
 		if out != nil {
 			n.breakOff(out, failedMany)
 		}
-		n.greeters.Go(func() {
+		n.proto.Go(func() {
 			n.greet(v)
 			n.gate.leave(v)
 		})

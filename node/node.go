@@ -68,10 +68,8 @@ type Node struct {
 
 	functions rpc.Table
 
-	greeters sync.WaitGroup // accept and greet
-	served   sync.WaitGroup // connections
-	entering sync.Mutex     // held from looking for a place until it is taken
-	noneIdle time.Time      // until then no connection has been idle for idleTime
+	entering sync.Mutex // held from looking for a place until it is taken
+	noneIdle time.Time  // until then no connection has been idle for idleTime
 	stopped  sync.Once
 
 	mu    sync.Mutex
@@ -151,7 +149,7 @@ func (n *Node) start(o Options) (err error) {
 			return fmt.Errorf("node %s: %s: %w", o.Name, s.Name, err)
 		}
 	}
-	n.greeters.Go(n.accept)
+	n.proto.Go(n.accept)
 	return nil
 }
 
@@ -173,12 +171,10 @@ func (n *Node) stop() {
 	}
 	shutdown.Wait()
 	n.cancel()
-	n.greeters.Wait()
 	if n.ergo != nil {
 		n.ergo.Stop()
-		n.proto.Wait()
 	}
-	n.served.Wait()
+	n.proto.Wait()
 }
 
 // Name returns the node's name.
@@ -209,7 +205,7 @@ func (n *Node) serve(s dist.Session) error {
 	n.conns[s.Peer.Name] = c
 	n.gate.up(host.Of(c.Addr()))
 	n.meetings.up(s.Peer.Name)
-	n.served.Go(func() { n.proto.Serve(c) })
+	n.proto.Go(func() { n.proto.Serve(c) })
 	return nil
 }
 

@@ -47,7 +47,7 @@ func oldDial(t *testing.T, n *Node, name string, flags handshake.Flags) *old {
 	t.Cleanup(func() { ours.Close() })
 	ours.SetDeadline(time.Now().Add(patience))
 	visit, _ := n.gate.arrive(nodes)
-	n.greeters.Go(func() { n.greet(visit) })
+	n.proto.Go(func() { n.greet(visit) })
 	p := &old{t: t, node: n, conn: ours, flags: flags, name: name}
 
 	hello := binary.BigEndian.AppendUint32([]byte{'n', 0, 5}, uint32(flags))

@@ -113,7 +113,7 @@ func (c *Conn) forward(a answer) bool {
 			c.share.give(a.size())
 			return false
 		}
-		p.running.Go(func() { p.connect(node) })
+		p.Go(func() { p.connect(node) })
 	}
 	a = answer{bytes.Clone(a.pid), bytes.Clone(a.alias), bytes.Clone(a.token), bytes.Clone(a.message)}
 	e.waiting = append(e.waiting, passedAnswer{a, c})

@@ -60,7 +60,10 @@ func (p *Proto) Limit(percent int) { p.shared.percent = percent }
 // Held returns how many bytes the connections hold of what [Proto.Limit] bounds.
 func (p *Proto) Held() int64 { return p.shared.held.Load() + p.shared.spare.Load() }
 
-// Wait waits until no function that a peer has called is running.
+// Go runs f on a goroutine of its own. It is called before [Proto.Wait], or by such an f.
+func (p *Proto) Go(f func()) { p.running.Go(f) }
+
+// Wait returns once nothing that [Proto.Go] has begun is running.
 func (p *Proto) Wait() { p.running.Wait() }
 
 // New makes a connection that is not yet served. It ends with ctx at the latest.

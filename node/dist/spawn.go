@@ -39,7 +39,7 @@ func (c *Conn) spawn(f, done func(), size, taken int) bool {
 		return false
 	}
 	taken += size
-	c.proto.running.Go(func() {
+	c.proto.Go(func() {
 		defer done()
 		select {
 		case c.places <- struct{}{}:
