@@ -5,10 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"runtime"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/flake-go/flake/flake/internal/durable"
@@ -108,24 +105,9 @@ func (r *FleetReport) add(o FleetReport) {
 
 // ManyFleets lives the lives of seeds from first on, until there are so many of nodes.
 func ManyFleets(f Fleet, first uint64, lives int) FleetReport {
-	var (
-		total FleetReport
-		mu    sync.Mutex
-		next  atomic.Uint64
-		wg    sync.WaitGroup
-	)
+	var total FleetReport
 	fleets := uint64((lives + members - 1) / members)
-	for range runtime.GOMAXPROCS(0) {
-		wg.Go(func() {
-			for i := next.Add(1) - 1; i < fleets; i = next.Add(1) - 1 {
-				one := RunFleet(f, first+i, nil)
-				mu.Lock()
-				total.add(one)
-				mu.Unlock()
-			}
-		})
-	}
-	wg.Wait()
+	each(fleets, func(i uint64) FleetReport { return RunFleet(f, first+i, nil) }, total.add)
 	return total
 }
 

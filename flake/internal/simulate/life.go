@@ -55,24 +55,29 @@ func (r *Report) add(o Report) {
 
 // Many lives the lives of seeds first to first+nodes-1, on all processors.
 func Many(c Config, first uint64, nodes int) Report {
+	var total Report
+	each(uint64(nodes), func(i uint64) Report { return Run(c, first+i, nil) }, total.add)
+	return total
+}
+
+// each lives the lives 0 to n-1, on all processors, and adds up what they report.
+func each[R any](n uint64, run func(i uint64) R, add func(R)) {
 	var (
-		total Report
-		mu    sync.Mutex
-		next  atomic.Uint64
-		wg    sync.WaitGroup
+		mu   sync.Mutex
+		next atomic.Uint64
+		wg   sync.WaitGroup
 	)
 	for range runtime.GOMAXPROCS(0) {
 		wg.Go(func() {
-			for i := next.Add(1) - 1; i < uint64(nodes); i = next.Add(1) - 1 {
-				one := Run(c, first+i, nil)
+			for i := next.Add(1) - 1; i < n; i = next.Add(1) - 1 {
+				one := run(i)
 				mu.Lock()
-				total.add(one)
+				add(one)
 				mu.Unlock()
 			}
 		})
 	}
 	wg.Wait()
-	return total
 }
 
 // A life is one node's, through all its processes.
