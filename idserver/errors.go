@@ -19,34 +19,32 @@ var (
 	ErrClockDiffers  = errors.New("clock_differs")
 )
 
-// results are what comes of calls, in the words of Erlang.
-var results = [...]string{
-	"ok", "badarg", "clock_running_backwards", "timestamp_not_saved", "shutdown", "system_limit",
-	"peers_not_asked", "worker_taken", "clock_differs",
+// results are what calls come to, in the words of Erlang: success first, and last what
+// any other error comes to.
+var results = [...]struct {
+	word string
+	err  error
+}{
+	{"ok", nil},
+	{"badarg", ErrBadArgument},
+	{"clock_running_backwards", flake.ErrClockBackwards},
+	{"timestamp_not_saved", flake.ErrTimestampNotSaved},
+	{"shutdown", flake.ErrClosed},
+	{"peers_not_asked", ErrPeersNotAsked},
+	{"worker_taken", ErrWorkerTaken},
+	{"clock_differs", ErrClockDiffers},
+	{"system_limit", ErrBusy},
 }
 
 // Reason returns the word for an error of a Server.
-func Reason(err error) string { return results[resultOf(err)] }
+func Reason(err error) string { return results[resultOf(err)].word }
 
 // resultOf returns the place of an error in results.
 func resultOf(err error) int {
-	switch {
-	case err == nil:
-		return 0
-	case errors.Is(err, ErrBadArgument):
-		return 1
-	case errors.Is(err, flake.ErrClockBackwards):
-		return 2
-	case errors.Is(err, flake.ErrTimestampNotSaved):
-		return 3
-	case errors.Is(err, flake.ErrClosed):
-		return 4
-	case errors.Is(err, ErrPeersNotAsked):
-		return 6
-	case errors.Is(err, ErrWorkerTaken):
-		return 7
-	case errors.Is(err, ErrClockDiffers):
-		return 8
+	for i := range results {
+		if errors.Is(err, results[i].err) {
+			return i
+		}
 	}
-	return 5
+	return len(results) - 1
 }

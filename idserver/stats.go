@@ -42,12 +42,12 @@ type CallCount struct {
 // Stats returns the counts as they stand.
 func (s *Server) Stats() (all Stats) {
 	for op, kind := range kinds {
-		for result, word := range results {
+		for result, r := range results {
 			n := s.counts.calls[op][result].Load()
 			if n == 0 {
 				continue
 			}
-			all.Calls = append(all.Calls, CallCount{kind, word, n})
+			all.Calls = append(all.Calls, CallCount{kind, r.word, n})
 			if result != 0 {
 				all.Refusals += n
 			}
