@@ -178,22 +178,15 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 }
 
 func (p *Asked) tell(tell func(family, float64, ...string)) {
-	answers := 0.0
-	if p.Answered {
-		answers = 1
-	}
-	tell(peerAnswers, answers, p.Name)
+	tell(peerAnswers, oneIf(p.Answered), p.Name)
 	if p.Compared {
 		tell(peerClock, p.Offset.Seconds(), p.Name)
 	}
 }
 
 func (g *Generator) tell(now time.Time, tell func(family, float64, ...string)) {
-	isReady := 1.0
-	if reason, _ := g.trouble(); reason != "" {
-		isReady = 0
-	}
-	tell(ready, isReady, g.Name)
+	reason, _ := g.trouble()
+	tell(ready, oneIf(reason == ""), g.Name)
 	stats := g.Server.Stats()
 	tell(ids, float64(stats.IDs), g.Name)
 	tell(waits, float64(stats.Waits), g.Name)
@@ -217,10 +210,13 @@ func (g *Generator) tellOrigin(now time.Time, tell func(family, float64, ...stri
 	if o.Until.IsZero() {
 		return
 	}
-	failed := 0.0
-	if o.Err != nil {
-		failed = 1
-	}
 	tell(left, o.Until.Sub(now).Seconds(), g.Name)
-	tell(failing, failed, g.Name)
+	tell(failing, oneIf(o.Err != nil), g.Name)
+}
+
+func oneIf(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
 }
