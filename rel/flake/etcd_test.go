@@ -220,15 +220,22 @@ func TestEtcd(t *testing.T) {
 	}
 }
 
-// What the operator gets where a number cannot be had.
-func TestEtcdRefused(t *testing.T) {
-	t.Parallel()
+// startEtcd starts an etcd of one member, and connects to it until the end of the test.
+func startEtcd(t *testing.T) (*etcdtest.Cluster, *etcd.Store) {
+	t.Helper()
 	c := etcdtest.Start(t, 1)
 	s, err := etcd.New(etcd.Config{Endpoints: c.Endpoints()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.Close()
+	t.Cleanup(func() { s.Close() })
+	return c, s
+}
+
+// What the operator gets where a number cannot be had.
+func TestEtcdRefused(t *testing.T) {
+	t.Parallel()
+	c, s := startEtcd(t)
 	other, err := workers.New(workers.Config{Store: s, Prefix: "taken", Hold: time.Hour, Name: "other@127.0.0.1"})
 	if err == nil {
 		err = other.Step(t.Context())
@@ -294,12 +301,7 @@ func (p *process) awaitText(text string) {
 // While etcd is away a node is ready until half of hold is left.
 func TestEtcdReady(t *testing.T) {
 	t.Parallel()
-	c := etcdtest.Start(t, 1)
-	s, err := etcd.New(etcd.Config{Endpoints: c.Endpoints()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
+	c, s := startEtcd(t)
 	var behind time.Duration
 	o, err := workers.New(workers.Config{Store: s, Prefix: "flake", Hold: time.Hour, Clock: func() uint64 { return uint64(time.Now().Add(-behind).UnixMilli()) }})
 	if err != nil {
