@@ -16,9 +16,9 @@ const (
 
 // variable is the environment variable of a key: FLAKE_NODE_NAME is that of node.name,
 // FLAKE_GENERATOR_1_WORKER that of generator[1].worker.
-func variable(key string) string {
-	return ours + strings.ToUpper(strings.NewReplacer("].", "_", "[", "_", ".", "_").Replace(key))
-}
+func variable(key string) string { return ours + strings.ToUpper(underlined.Replace(key)) }
+
+var underlined = strings.NewReplacer("].", "_", "[", "_", ".", "_")
 
 // ofService matches what Kubernetes sets for a service whose name begins with flake.
 var ofService = regexp.MustCompile(`^FLAKE_([A-Z0-9_]+_)?(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT(_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)$`)
@@ -27,11 +27,17 @@ var ofService = regexp.MustCompile(`^FLAKE_([A-Z0-9_]+_)?(SERVICE_HOST|SERVICE_P
 // as unset. One that is of no key but looks like one is an error: it begins with FLAKE_ and
 // a table, or is a key without its table. Kubernetes may set such for a service.
 func Environ(environ []string) ([]Flag, error) {
+	environ = slices.DeleteFunc(slices.Sorted(slices.Values(environ)), func(line string) bool {
+		return !strings.HasPrefix(line, ours)
+	})
+	if len(environ) == 0 {
+		return nil, nil
+	}
 	keys := variables()
 	var flags []Flag
 	var faults []*Error
 	cookie := ""
-	for _, line := range slices.Sorted(slices.Values(environ)) {
+	for _, line := range environ {
 		name, value, _ := strings.Cut(line, "=")
 		key, ok := keys[name]
 		switch {
