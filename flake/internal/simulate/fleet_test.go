@@ -6,7 +6,7 @@ import (
 )
 
 var (
-	fleetLives = flag.Int("fleet.lives", 400, "how many lives of nodes")
+	fleetLives = flag.Int("fleet.lives", 200, "how many lives of nodes")
 	fleetSeed  = flag.Uint64("fleet.seed", 0, "live this one life, and tell all of it")
 )
 
