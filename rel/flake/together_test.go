@@ -126,10 +126,15 @@ func noneTwice(t *testing.T, folder string) {
 		t.Errorf("%d files of ids, %v", len(files), err)
 	}
 	var runs []flake.Run
-	total := 0
 	for _, file := range files {
 		runs = append(runs, readRuns(t, filepath.Join(folder, file.Name()))...)
 	}
+	noRunTwice(t, runs)
+}
+
+func noRunTwice(t *testing.T, runs []flake.Run) {
+	t.Helper()
+	total := 0
 	slices.SortFunc(runs, func(a, b flake.Run) int { return a.First.Compare(b.First) })
 	for i, run := range runs {
 		if i > 0 && run.First.Compare(runs[i-1].At(runs[i-1].Count-1)) <= 0 {

@@ -1,0 +1,374 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/flake-go/flake/client"
+	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/node/certs/certstest"
+	"github.com/flake-go/flake/node/handshake"
+)
+
+var soakTime = flag.Duration("soak.time", 2*time.Minute, "for how long TestSoak goes on")
+
+// TestSoak has two nodes live an operator's day in fast motion, with everything that
+// happens in one. At the end the one that nobody stopped uses no more than before, and
+// no id came twice.
+func TestSoak(t *testing.T) {
+	t.Parallel()
+	s := newSoak(t)
+	ctx, cancel := context.WithTimeout(t.Context(), *soakTime)
+	defer cancel()
+	var running sync.WaitGroup
+	for _, name := range []string{nodeName, mortal} {
+		addr := map[string]string{nodeName: s.steady.addr, mortal: s.mortalAddr}[name]
+		for range 4 {
+			node := client.NewNode(name, client.Dialer{Cookie: cookie, Addr: addr})
+			defer node.Close()
+			running.Go(func() { s.take(ctx, client.NewIDs[flake.ID](node, "flake"), name == mortal) })
+		}
+	}
+	running.Go(func() { s.overHTTP(ctx) })
+	running.Go(func() { s.guess(ctx) })
+	newcomers := newcomers{how: "newcomers", t: t, until: ctx, dial: func(ctx context.Context) (*client.Conn, error) {
+		return client.DialAddr(ctx, s.steady.addr, nodeName, cookie)
+	}}
+	running.Go(newcomers.come)
+	running.Go(func() { s.sample(ctx) })
+	events := 0
+	for ; ctx.Err() == nil && !t.Failed(); events++ {
+		event := day[events%len(day)]
+		event.happen(s)
+		s.goesOn(event.name)
+	}
+	cancel()
+	running.Wait()
+	noRunTwice(t, s.runs)
+	t.Logf("%d events; %v; calls refused for a time: %v", events, &newcomers, s.refused)
+	s.judge()
+}
+
+// day is what happens, in this order, again and again.
+var day = []struct {
+	name   string
+	happen func(s *soak)
+}{
+	{"an Erlang node comes, calls and leaves", (*soak).visit},
+	{"EPMD starts anew", (*soak).restartEPMD},
+	{"the clock is set ahead, and back", func(s *soak) { s.step(2 * time.Second); s.step(0) }},
+	{"a node is killed", func(s *soak) { s.restart(syscall.SIGKILL) }},
+	{"the disk takes nothing for a time", (*soak).fullDisk},
+	{"the clock is far ahead for a time", func(s *soak) { s.step(time.Hour); s.step(0) }},
+	{"a node is stopped", func(s *soak) { s.restart(syscall.SIGTERM) }},
+	{"a certificate is renewed", (*soak).renew},
+	{"the clock is set back, and ahead", func(s *soak) { s.step(-2 * time.Second); s.step(0) }},
+	{"a node's terminal hangs up", func(s *soak) { s.restart(syscall.SIGHUP) }},
+}
+
+const mortal = "mortal@127.0.0.1"
+
+type soak struct {
+	t          *testing.T
+	epmd       daemon
+	ca         *certstest.CA
+	web        *http.Client
+	url        string
+	steady     *flakeNode // never stopped
+	folder     string     // of its configuration and mark
+	clock      string     // the file that tells how far its clock is ahead
+	mortal     *process
+	mortalAddr string
+	start      func() *process
+
+	mu      sync.Mutex
+	runs    []flake.Run
+	refused map[string]int
+	samples []load
+}
+
+func newSoak(t *testing.T) *soak {
+	s := &soak{t: t, ca: certstest.NewCA(t, "ca"), clock: filepath.Join(t.TempDir(), "clock"), refused: make(map[string]int)}
+	port := freePort(t)
+	s.epmd = startDaemon(t, port)
+	cert, key := s.ca.Issue("http", "127.0.0.1")
+	web := "127.0.0.1:" + freePort(t)
+	s.url = "https://" + web
+	transport := &http.Transport{TLSClientConfig: s.ca.Client("reader", "127.0.0.1")}
+	t.Cleanup(transport.CloseIdleConnections)
+	s.web = &http.Client{Transport: transport, Timeout: patience / 4}
+	command := withClock(t, s.clock)
+	s.steady = startCommand(t, command, port, fmt.Sprintf("[http]\nlisten = %q\n[http.tls]\ncert = %q\nkey = %q\n", web, cert, key))
+	s.folder = filepath.Dir(s.steady.cmd.Args[slices.Index(s.steady.cmd.Args, "-config")+1])
+	s.mortalAddr = "127.0.0.1:" + freePort(t)
+	config := configFile(t, fmt.Sprintf("listen = %q", s.mortalAddr))
+	s.start = func() *process { return spawn(t, port, command, "-noinput", "-name", mortal, "-config", config) }
+	s.mortal = s.start()
+	return s
+}
+
+// withClock builds the command with a clock that is as far ahead as a file tells, in ns,
+// and which writes down how many goroutines there are.
+func withClock(t *testing.T, file string) string {
+	t.Helper()
+	dir := t.TempDir()
+	const source, wall, added = "../../flake/internal/tick/clock.go", "time.Now().UnixNano()", "added.go"
+	text, err := os.ReadFile(source)
+	if err != nil || strings.Count(string(text), wall) != 1 {
+		t.Fatalf("%s should read %s once: %v", source, wall, err)
+	}
+	write := func(name, text string) {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("clock.go", strings.Replace(string(text), wall, wall+"+ahead.Load()", 1))
+	write(added, fmt.Sprintf(`package tick
+import ("fmt"; "os"; "runtime"; "sync/atomic"; "time")
+var ahead atomic.Int64
+func init() {
+	go func() {
+		for ; ; time.Sleep(10 * time.Millisecond) {
+			var ns int64
+			if text, err := os.ReadFile(%q); err == nil {
+				fmt.Sscan(string(text), &ns)
+				ahead.Store(ns)
+			}
+			own := fmt.Sprint(%[1]q, os.Getpid())
+			os.WriteFile(own+"-", fmt.Append(nil, runtime.NumGoroutine()), 0o600)
+			os.Rename(own+"-", own)
+		}
+	}()
+}
+`, file))
+	absolute, err := filepath.Abs(source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write("overlay.json", fmt.Sprintf(`{"Replace": {%q: %q, %q: %q}}`, absolute, filepath.Join(dir, "clock.go"),
+		filepath.Join(filepath.Dir(absolute), added), filepath.Join(dir, added)))
+	command := filepath.Join(dir, "flake-soak")
+	build := exec.Command("go", "build", "-overlay", filepath.Join(dir, "overlay.json"), "-o", command, ".")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return command
+}
+
+// take takes ids until ctx is done, of a node that is there at all times or not.
+func (s *soak) take(ctx context.Context, ids *client.IDs[flake.ID], mortal bool) {
+	var last flake.ID
+	for ctx.Err() == nil {
+		n := 1
+		if rand.IntN(10) == 0 {
+			n = 1 + rand.IntN(1000)
+		}
+		runs, err := ids.Lease(ctx, n)
+		switch {
+		case ctx.Err() != nil:
+		case errors.Is(err, flake.ErrTimestampNotSaved):
+			s.refuse("not saved")
+		case errors.Is(err, flake.ErrClockBackwards):
+			s.refuse("clock behind")
+		case err != nil && mortal:
+			s.refuse("away")
+		case err != nil:
+			s.t.Errorf("a call: %v", err)
+			return
+		}
+		for _, run := range runs {
+			if run.First.Compare(last) <= 0 {
+				s.t.Errorf("%v after %v", run.First, last)
+			}
+			last = run.At(run.Count - 1)
+			s.mu.Lock()
+			s.runs = append(s.runs, flake.Run(run))
+			s.mu.Unlock()
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+func (s *soak) refuse(why string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.refused[why]++
+}
+
+func (s *soak) overHTTP(ctx context.Context) {
+	for ; ctx.Err() == nil; time.Sleep(50 * time.Millisecond) {
+		for _, path := range []string{"/v1/ids?n=10", "/metrics", "/", "/healthz"} {
+			answer, err := s.web.Get(s.url + path)
+			if err != nil {
+				s.t.Errorf("%s: %v", path, err)
+				return
+			}
+			io.Copy(io.Discard, answer.Body)
+			answer.Body.Close()
+		}
+	}
+}
+
+// guess comes with wrong cookies.
+func (s *soak) guess(ctx context.Context) {
+	for ; ctx.Err() == nil; time.Sleep(200 * time.Millisecond) {
+		c, err := net.Dial("tcp", s.steady.addr)
+		if err != nil {
+			s.t.Error(err)
+			return
+		}
+		if _, err := handshake.Start(c, nodeName, handshake.Options{Node: "guess@127.0.0.1", Creation: 1, Cookie: "guess"}); err == nil {
+			s.t.Error("a wrong cookie was taken")
+		}
+		c.Close()
+	}
+}
+
+// goesOn waits until the steady node hands out ids and is registered.
+func (s *soak) goesOn(after string) {
+	s.t.Helper()
+	await(s.t, "all goes on after: "+after, func() bool {
+		answer, err := s.web.Get(s.url + "/readyz")
+		if err != nil {
+			return false
+		}
+		answer.Body.Close()
+		return answer.StatusCode == http.StatusOK
+	})
+	awaitNode(s.t, s.epmd.port, "flake")
+	awaitNode(s.t, s.epmd.port, "mortal")
+}
+
+func (s *soak) visit() {
+	s.steady.erl([]string{"-name", "visitor@127.0.0.1"}, "get", "servers", "functions")
+}
+
+func (s *soak) restartEPMD() {
+	s.epmd.kill()
+	s.epmd = startDaemon(s.t, s.epmd.port)
+}
+
+// step sets the clock of both nodes, and waits until they have gone by it for a time.
+func (s *soak) step(ahead time.Duration) {
+	if err := os.WriteFile(s.clock, fmt.Append(nil, ahead.Nanoseconds()), 0o600); err != nil {
+		s.t.Error(err)
+	}
+	s.pause()
+}
+
+// pause lets what happens go on for longer than a mark is ahead.
+func (s *soak) pause() { time.Sleep(5 * time.Second) }
+
+func (s *soak) restart(signal syscall.Signal) {
+	s.mortal.signal(signal)
+	s.mortal.wait()
+	s.mortal = s.start()
+}
+
+// fullDisk puts in the way of the file that takes the place of the mark's what cannot be
+// removed.
+func (s *soak) fullDisk() {
+	block := filepath.Join(s.folder, "timestamp.new")
+	for {
+		os.Remove(block)
+		if os.MkdirAll(filepath.Join(block, "full"), 0o700) == nil {
+			break
+		}
+	}
+	s.pause()
+	if err := os.RemoveAll(block); err != nil {
+		s.t.Error(err)
+	}
+}
+
+func (s *soak) renew() {
+	before := shown(s.t, strings.TrimPrefix(s.url, "https://"), s.ca)
+	s.ca.Issue("http", "127.0.0.1")
+	await(s.t, "the new certificate is shown", func() bool {
+		return !shown(s.t, strings.TrimPrefix(s.url, "https://"), s.ca).Equal(before)
+	})
+}
+
+// load is what the steady node uses: memory in kB, descriptors, threads, goroutines.
+type load [4]float64
+
+var used = [len(load{})]struct {
+	what  string
+	spare float64
+}{{"memory, kB", 8 << 10}, {"descriptors", 8}, {"threads", 8}, {"goroutines", 16}}
+
+func (s *soak) sample(ctx context.Context) {
+	every := max(*soakTime/600, 100*time.Millisecond)
+	for ; ctx.Err() == nil; time.Sleep(every) {
+		now := s.steady.state(s.t)
+		text, err := os.ReadFile(fmt.Sprint(s.clock, s.steady.cmd.Process.Pid))
+		goroutines, wrong := strconv.Atoi(string(text))
+		if err := errors.Join(err, wrong); err != nil {
+			s.t.Error(err)
+			return
+		}
+		s.samples = append(s.samples, load{float64(now.memory), float64(now.files), float64(now.threads), float64(goroutines)})
+	}
+}
+
+// judge compares the last quarter of the time with the second, and plots all.
+func (s *soak) judge() {
+	quarter := len(s.samples) / 4
+	if quarter == 0 {
+		s.t.Fatal("no samples")
+	}
+	for i, u := range used {
+		all := make([]float64, len(s.samples))
+		for j, sample := range s.samples {
+			all[j] = sample[i]
+		}
+		before, after := median(all[quarter:2*quarter]), median(all[len(all)-quarter:])
+		s.t.Logf("%-11s %s %.0f to %.0f; %+.1f an hour", u.what, plot(all), slices.Min(all), slices.Max(all),
+			slope(all[quarter:])*float64(len(all))/soakTime.Hours())
+		if after > before+u.spare {
+			s.t.Errorf("%s: %.0f, and %.0f later", u.what, before, after)
+		}
+	}
+}
+
+func median(all []float64) float64 {
+	all = slices.Sorted(slices.Values(all))
+	return all[len(all)/2]
+}
+
+// slope returns how much a line through all rises from one to the next, by least squares.
+func slope(all []float64) float64 {
+	var x, y, xx, xy float64
+	for i, v := range all {
+		x, y, xx, xy = x+float64(i), y+v, xx+float64(i*i), xy+float64(i)*v
+	}
+	n := float64(len(all))
+	return (n*xy - x*y) / (n*xx - x*x)
+}
+
+// plot draws at most 60 bars.
+func plot(all []float64) string {
+	bars := []rune("▁▂▃▄▅▆▇█")
+	least, most := slices.Min(all), slices.Max(all)
+	var b strings.Builder
+	for part := range slices.Chunk(all, (len(all)+59)/60) {
+		b.WriteRune(bars[int((median(part)-least)/max(most-least, 1)*float64(len(bars)-1))])
+	}
+	return b.String()
+}
