@@ -256,7 +256,7 @@ func (s *soak) goesOn(after string) {
 }
 
 func (s *soak) visit() {
-	s.steady.erl([]string{"-name", "visitor@127.0.0.1"}, "get", "servers", "functions")
+	s.steady.erl([]string{"-name", "visitor@127.0.0.1"}, "get", "functions")
 }
 
 func (s *soak) restartEPMD() {
