@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -264,6 +265,7 @@ func (c *Conn) write() error {
 		case <-c.ended:
 			return nil
 		case <-c.wake:
+			runtime.Gosched() // so that all who are about to call share a write
 			c.mu.Lock()
 			frames, c.out = c.out, spare
 			c.mu.Unlock()
