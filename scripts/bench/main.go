@@ -2,8 +2,8 @@
 // real Erlang callers, one call at a time or pipelined, and under a lean one, and package flake beside other
 // generators of ids:
 //
-//	scripts/bench/run                                 # all of it, in a quarter of an hour
-//	scripts/bench/run -short                          # in two minutes
+//	scripts/bench/run                                 # all of it, in half an hour
+//	scripts/bench/run -short                          # in five minutes
 //	scripts/bench/run -json bench.json -svg bench.svg # also as data and as a chart
 //	scripts/bench/run -md figures.md                  # also as the table of docs/figures.md
 //	scripts/bench/run -only lean                      # some of the sections
@@ -75,7 +75,7 @@ func main() {
 	}
 	testing.Init()
 	var (
-		quick    = flag.Bool("short", false, "measure for two minutes instead of fifteen")
+		quick    = flag.Bool("short", false, "measure for five minutes instead of thirty")
 		root     = flag.String("root", "../..", "the `directory` of the tree to measure")
 		jsonFile = flag.String("json", "", "write the result to `FILE`")
 		mdFile   = flag.String("md", "", "write the figures that have targets to `FILE`, as a table in Markdown")

@@ -14,15 +14,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// measure measures the servers under callers of the scene's settings.
-func (sc scene) measure(w *world, p plan) ([]row, error) {
+// measure measures the servers under callers of the scene's settings, with all that is
+// to be beside them in turn.
+func (sc scene) measure(w *world, p plan) (rows []row, err error) {
 	if sc.veth {
-		inside, leave, err := w.overVeth()
+		v, leave, err := w.overVeth()
 		defer leave()
 		if err != nil {
 			return nil, err
 		}
-		w = inside
+		w = v
 	}
 	servers, stop, err := w.all()
 	defer stop()
@@ -46,19 +47,30 @@ func (sc scene) measure(w *world, p plan) ([]row, error) {
 			return nil, err
 		}
 	}
-	unload, err := sc.load(w)
-	defer unload()
-	if err != nil {
-		return nil, err
+	for _, other := range sc.beside {
+		stop, err := other.start(w)
+		if err == nil {
+			var more []row
+			more, err = measureScene(sc.name+other.name, servers, nodes, sets, p)
+			rows = append(rows, more...)
+		}
+		stop()
+		if err != nil {
+			return nil, err
+		}
 	}
-	loads := newVersus[load](len(sets), sides)
-	for i := range sets {
-		if sets[i].half {
-			if sets[i].every, err = halfOf(servers[theirs], nodes, sets[i], p); err != nil {
+	return rows, nil
+}
+
+func measureScene(section string, servers [sides]*server, nodes []*callers, sets []setting, p plan) (rows []row, err error) {
+	for i, s := range sets {
+		if s.half {
+			if sets[i].every, err = halfOf(servers[theirs], nodes, s, p); err != nil {
 				return nil, err
 			}
 		}
 	}
+	loads := newVersus[load](len(sets), sides)
 	for round := range p.rounds {
 		for i, s := range sets {
 			d := p.erlang
@@ -71,12 +83,16 @@ func (sc scene) measure(w *world, p plan) ([]row, error) {
 			}
 		}
 	}
-	return sc.rows(sets, loads), nil
+	for i, s := range sets {
+		rows = append(rows, s.rows(section, loads[i])...)
+	}
+	return rows, nil
 }
 
 // halfOf returns the time between two calls of a process at half of a server's highest
 // load.
 func halfOf(s *server, nodes []*callers, set setting, p plan) (time.Duration, error) {
+	set.every = 0
 	highest := 0.0
 	for range p.rounds {
 		l, err := call(s, nodes, set, p.erlang)
@@ -88,29 +104,25 @@ func halfOf(s *server, nodes []*callers, set setting, p plan) (time.Duration, er
 	return time.Duration(float64(set.processes) / (highest / 2) * 1e9), nil
 }
 
-func (sc scene) rows(sets []setting, loads []versus[load]) (rows []row) {
-	for i, s := range sets {
-		what := fmt.Sprintf("%s, %d", s.request, s.processes)
-		if s.nodes > 1 {
-			what += fmt.Sprintf(" on %d nodes", s.nodes)
-		}
-		if s.depth > 1 {
-			what += fmt.Sprintf(" with %d by send_request", s.depth)
-		}
-		add := func(unit string, t target, of func(load) float64) {
-			rows = append(rows, loads[i].row(sc.name, what, unit, t, of))
-		}
-		add("calls/s", s.rate, func(l load) float64 { return l.rate })
-		add("µs CPU", s.cpu, func(l load) float64 { return l.cpu })
-		add("sleeps", less, func(l load) float64 { return l.sleeps })
-		for q, quantile := range quantiles {
-			add(quantile.unit, s.late[q], func(l load) float64 { return l.quantile(quantile.of) })
-		}
+func (s setting) rows(section string, loads versus[load]) (rows []row) {
+	what := fmt.Sprintf("%s, %d", s.request, s.processes)
+	if s.nodes > 1 {
+		what += fmt.Sprintf(" on %d nodes", s.nodes)
+	}
+	if s.depth > 1 {
+		what += fmt.Sprintf(" with %d by send_request", s.depth)
+	}
+	add := func(unit string, t target, of func(load) float64) {
+		rows = append(rows, loads.row(section, what, unit, t, of))
+	}
+	add("calls/s", s.rate, func(l load) float64 { return l.rate })
+	add("µs CPU", s.cpu, func(l load) float64 { return l.cpu })
+	add("sleeps", less, func(l load) float64 { return l.sleeps })
+	for i, q := range quantiles {
+		add(q.unit, s.late[i], func(l load) float64 { return l.quantile(q.of) })
 	}
 	return rows
 }
-
-func idle(*world) (stop func(), err error) { return func() {}, nil }
 
 // loops runs a busy loop on each processor, at the priority of the servers.
 func (w *world) loops() (stop func(), err error) {

@@ -20,9 +20,21 @@ type scene struct {
 	section  string // of -only
 	name     string
 	veth     bool // from another network namespace
-	load     func(*world) (stop func(), err error)
+	beside   []work
 	settings []setting
 }
+
+// work is what else the machine does.
+type work struct {
+	name  string
+	start func(*world) (stop func(), err error)
+}
+
+var (
+	nothing      = work{"", func(*world) (func(), error) { return func() {}, nil }}
+	busyLoops    = work{", busy loops", (*world).loops}
+	erlangAtWork = work{", Erlang at work", (*world).erlangAtWork}
+)
 
 var quantiles = [...]struct {
 	of   float64
@@ -30,14 +42,16 @@ var quantiles = [...]struct {
 }{{0.5, "µs p50"}, {0.99, "µs p99"}, {0.999, "µs p99.9"}}
 
 var scenes = []scene{
-	{"veth", "callers over veth", true, idle, overVeth(1.3, 0.3)},
-	{"busy", "over veth, busy loops", true, (*world).loops, overVeth(1.1, 0.45)},
-	{"busy", "over veth, Erlang at work", true, (*world).erlangAtWork, overVeth(1.1, 0.45)},
-	{"nodes", "nodes over veth", true, idle, manyNodes},
-	{"nodes", "nodes over veth, busy loops", true, (*world).loops, manyNodes},
-	{"latency", "half load over veth", true, idle, halfLoad},
-	{"latency", "half load over veth, busy loops", true, (*world).loops, halfLoad},
-	{"erlang", "Erlang callers", false, idle, []setting{
+	{"veth", "over veth", true, []work{nothing}, overVeth(1.3, 0.3)},
+	{"busy", "over veth", true, []work{busyLoops, erlangAtWork}, overVeth(1.1, 0.45)},
+	{"nodes", "nodes over veth", true, []work{nothing, busyLoops}, []setting{
+		{processes: 256, nodes: 8, rate: atLeast(1.2), cpu: atMost(0.4)},
+		{processes: 256, nodes: 64, rate: atLeast(1.2), cpu: atMost(0.5)},
+	}},
+	{"latency", "half load over veth", true, []work{nothing, busyLoops}, []setting{
+		{processes: 64, half: true, late: [...]target{atMost(1), atMost(1), atMost(0.7)}},
+	}},
+	{"erlang", "Erlang callers", false, []work{nothing}, []setting{
 		{processes: 1, rate: atLeast(1.5), cpu: atMost(0.6)},
 		{processes: 8},
 		{processes: 64, rate: atLeast(1.3), cpu: atMost(0.35)},
@@ -56,13 +70,4 @@ func overVeth(rate, cpu float64) []setting {
 		{processes: 64, rate: atLeast(rate), cpu: atMost(cpu)},
 		{processes: 256, rate: atLeast(rate), cpu: atMost(cpu)},
 	}
-}
-
-var manyNodes = []setting{
-	{processes: 256, nodes: 8, rate: atLeast(1.2), cpu: atMost(0.4)},
-	{processes: 256, nodes: 64, rate: atLeast(1.2), cpu: atMost(0.5)},
-}
-
-var halfLoad = []setting{
-	{processes: 64, half: true, late: [...]target{atMost(1), atMost(1), atMost(0.7)}},
 }
