@@ -158,8 +158,8 @@ func loop(cpu string) {
 	}
 }
 
-// erlangAtWork runs an Erlang node that has as many busy processes as there are
-// processors.
+// erlangAtWork runs an Erlang node with more to do than the processors have time
+// for.
 func (w *world) erlangAtWork() (stop func(), err error) {
 	cmd := w.erl(w.near, "work", "bench_work", "-noinput")
 	if err := cmd.Start(); err != nil {

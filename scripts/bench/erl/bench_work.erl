@@ -1,9 +1,9 @@
-%% A node at work: for each scheduler a process that builds, sorts and sends lists
-%% to another.
+%% A node at work: for each scheduler two processes that build lists and have others
+%% sort them.
 -module(bench_work).
 -export([start/0]).
 
-start() -> [spawn(fun() -> work(spawn(fun sorted/0)) end) || _ <- lists:seq(1, erlang:system_info(schedulers_online))].
+start() -> [spawn(fun() -> work(spawn(fun sorted/0)) end) || _ <- lists:seq(1, 2 * erlang:system_info(schedulers_online))].
 
 work(To) ->
     To ! {self(), [rand:uniform(1000000) || _ <- lists:seq(1, 1000)]},
