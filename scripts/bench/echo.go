@@ -8,6 +8,7 @@ import (
 	"log"
 	"net"
 	"os"
+	"strings"
 
 	"github.com/flake-go/flake/node/epmd"
 	"github.com/flake-go/flake/node/etf"
@@ -32,7 +33,8 @@ func serveEcho(node string) {
 			log.Fatal(err)
 		}
 	}
-	l, err := net.Listen("tcp", ":0")
+	_, host, _ := strings.Cut(node, "@")
+	l, err := net.Listen("tcp", host+":0")
 	fail(err)
 	listening := epmd.Node{Name: shortName(node), Port: uint16(l.Addr().(*net.TCPAddr).Port)}
 	registered, err := epmd.Register(context.Background(), "127.0.0.1:"+os.Getenv("ERL_EPMD_PORT"), listening)

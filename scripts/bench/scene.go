@@ -93,15 +93,15 @@ func measureScene(section string, servers [sides]*server, nodes []*callers, sets
 // load.
 func halfOf(s *server, nodes []*callers, set setting, p plan) (time.Duration, error) {
 	set.every = 0
-	highest := 0.0
+	var rates []float64
 	for range p.rounds {
 		l, err := call(s, nodes, set, p.erlang)
 		if err != nil {
 			return 0, err
 		}
-		highest = max(highest, l.rate)
+		rates = append(rates, l.rate)
 	}
-	return time.Duration(float64(set.processes) / (highest / 2) * 1e9), nil
+	return time.Duration(float64(set.processes) / (median(rates) / 2) * 1e9), nil
 }
 
 func (s setting) rows(section string, loads versus[load]) (rows []row) {
