@@ -1,6 +1,7 @@
-// Bench measures flake beside an OTP gen_server that does the same job, under
-// real Erlang callers, one call at a time or pipelined, and under a lean one, and package flake beside other
-// generators of ids:
+// Bench measures flake beside an OTP gen_server that does the same job and beside an
+// echo that does none, under real Erlang callers, behind a virtual network link (which
+// needs root) or not, with other work beside them or not, and under a lean one; and
+// package flake beside other generators of ids:
 //
 //	scripts/bench/run                                 # all of it, in half an hour
 //	scripts/bench/run -short                          # in five minutes
@@ -8,7 +9,7 @@
 //	scripts/bench/run -md figures.md                  # also as the table of docs/figures.md
 //	scripts/bench/run -only lean                      # some of the sections
 //
-// Both are measured in turn, round by round, on one machine. What counts is the
+// They are measured in turn, round by round, on one machine. What counts is the
 // median of the rounds' ratios: absolute figures are those of the machine.
 //
 // It is a module of its own, so that the peers are no dependencies of flake.
