@@ -18,7 +18,7 @@ type birth struct {
 
 // begin measures both servers' starts and memory.
 func begin(w *world, p plan) ([]row, error) {
-	var births versus[birth]
+	births := make(versus[birth], 2)
 	for round := range p.starts {
 		err := births.add(round, func(side int) (birth, error) {
 			calls := 0

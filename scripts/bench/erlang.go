@@ -20,20 +20,25 @@ type callers struct {
 	stop func() error
 }
 
-func (w *world) callers(n int) ([]*callers, error) {
-	var nodes []*callers
+// callers starts n nodes. The caller must stop them, even after an error.
+func (w *world) callers(n int) (nodes []*callers, stop func(), err error) {
+	stop = func() {
+		for _, c := range nodes {
+			c.stop()
+		}
+	}
 	for i := range n {
-		cmd := w.erl(fmt.Sprintf("caller%d@127.0.0.1", i), "bench_caller", "-noshell")
+		cmd := w.erl(w.far, fmt.Sprintf("caller%d", i), "bench_caller", "-noshell")
 		in, err := cmd.StdinPipe()
 		if err != nil {
-			return nodes, err
+			return nodes, stop, err
 		}
 		out, err := cmd.StdoutPipe()
 		if err != nil {
-			return nodes, err
+			return nodes, stop, err
 		}
 		if err := cmd.Start(); err != nil {
-			return nodes, err
+			return nodes, stop, err
 		}
 		c := &callers{in: in, out: bufio.NewScanner(out), stop: func() error { in.Close(); return cmd.Wait() }}
 		c.out.Buffer(nil, 1<<20)
@@ -41,10 +46,10 @@ func (w *world) callers(n int) ([]*callers, error) {
 	}
 	for _, c := range nodes {
 		if line, err := c.line(); err != nil || line != "ready" {
-			return nodes, fmt.Errorf("a caller's node says %q: %w", line, err)
+			return nodes, stop, fmt.Errorf("a caller's node says %q: %w", line, err)
 		}
 	}
-	return nodes, nil
+	return nodes, stop, nil
 }
 
 func (c *callers) line() (string, error) {
@@ -71,16 +76,21 @@ func (l *load) spent(s *server, before usage) error {
 	return err
 }
 
-// call has processes of the nodes call s for a time, each with depth calls under way.
-func call(s *server, nodes []*callers, processes, depth int, request string, d time.Duration) (load, error) {
+// call has as many nodes and processes as the setting says call s for a time.
+func call(s *server, nodes []*callers, set setting, d time.Duration) (load, error) {
+	nodes = nodes[:set.nodes]
+	how := strconv.Itoa(set.depth)
+	if set.every > 0 {
+		how = fmt.Sprintf("{every,%d}", set.every)
+	}
 	all := load{latency: make(map[int]float64)}
 	before, err := usageOf(s.pid())
 	if err != nil {
 		return all, err
 	}
 	for i, c := range nodes {
-		n := processes / len(nodes)
-		if _, err := fmt.Fprintf(c.in, "{run,'%s',%d,%d,%d,%s}.\n", s.node, n, depth, d.Milliseconds(), request); err != nil {
+		n := set.processes / len(nodes)
+		if _, err := fmt.Fprintf(c.in, "{run,'%s',%d,%s,%d,%s}.\n", s.node, n, how, d.Milliseconds(), set.request); err != nil {
 			return all, fmt.Errorf("caller %d: %w", i, err)
 		}
 	}
@@ -129,74 +139,4 @@ func (l *load) quantile(q float64) float64 {
 		}
 	}
 	return 0
-}
-
-// erlangSetting is a number of callers, and what is known of it to be reached.
-type erlangSetting struct {
-	processes, nodes int
-	depth            int // calls under way of each process, by send_request if more than 1
-	request          string
-	rate, cpu        target
-}
-
-var erlangSettings = []erlangSetting{
-	{1, 1, 1, "get", atLeast(1.5), atMost(0.6)},
-	{8, 1, 1, "get", target{}, target{}},
-	{64, 1, 1, "get", atLeast(1.1), atMost(0.45)},
-	{256, 1, 1, "get", atLeast(1.1), atMost(0.45)},
-	{64, 8, 1, "get", target{}, target{}},
-	{1, 1, 64, "get", atLeast(2), atMost(0.4)},
-	{1, 1, 1, "{get,62}", target{}, target{}},
-	{64, 1, 1, "{get,62}", target{}, target{}},
-}
-
-const erlangNodes = 8
-
-// erlang measures both servers under real Erlang callers.
-func erlang(w *world, p plan, pair [2]*server) ([]row, error) {
-	nodes, err := w.callers(erlangNodes)
-	defer func() {
-		for _, c := range nodes {
-			c.stop()
-		}
-	}()
-	if err != nil {
-		return nil, err
-	}
-	for _, s := range pair {
-		if _, err := call(s, nodes, 8*erlangNodes, 1, "get", p.erlang/2); err != nil {
-			return nil, err
-		}
-	}
-	loads := make([]versus[load], len(erlangSettings))
-	for round := range p.rounds {
-		for i, set := range erlangSettings {
-			err := loads[i].add(round, func(side int) (load, error) {
-				return call(pair[side], nodes[:set.nodes], set.processes, set.depth, set.request, p.erlang)
-			})
-			if err != nil {
-				return nil, err
-			}
-		}
-	}
-	var rows []row
-	for i, set := range erlangSettings {
-		what := fmt.Sprintf("%s, %d", set.request, set.processes)
-		if set.nodes > 1 {
-			what += fmt.Sprintf(" on %d nodes", set.nodes)
-		}
-		if set.depth > 1 {
-			what += fmt.Sprintf(" with %d by send_request", set.depth)
-		}
-		add := func(unit string, t target, of func(load) float64) {
-			rows = append(rows, loads[i].row("Erlang callers", what, unit, t, of))
-		}
-		add("calls/s", set.rate, func(l load) float64 { return l.rate })
-		add("µs CPU", set.cpu, func(l load) float64 { return l.cpu })
-		add("sleeps", less, func(l load) float64 { return l.sleeps })
-		add("µs p50", less, func(l load) float64 { return l.quantile(0.5) })
-		add("µs p99", less, func(l load) float64 { return l.quantile(0.99) })
-		add("µs p99.9", less, func(l load) float64 { return l.quantile(0.999) })
-	}
-	return rows, nil
 }

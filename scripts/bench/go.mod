@@ -11,6 +11,6 @@ require (
 	github.com/rs/xid v1.6.0
 )
 
-require golang.org/x/sys v0.49.0 // indirect
+require golang.org/x/sys v0.49.0
 
 replace github.com/flake-go/flake => ../..

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
 	"log"
@@ -31,11 +32,14 @@ func serveBare() {
 }
 
 // httpSettings are the connections that wrk holds, with a call in flight on each.
-var httpSettings = []int{1, 64}
+var httpSettings = []struct {
+	conns int
+	rate  target
+}{{1, atLeast(0.8)}, {64, atLeast(0.9)}}
 
 // overHTTP measures the node beside a bare handler, under wrk.
 func overHTTP(w *world, p plan) (rows []row, err error) {
-	bare, err := w.helper("bare")
+	bare, err := w.bare()
 	if err != nil {
 		return nil, err
 	}
@@ -45,22 +49,37 @@ func overHTTP(w *world, p plan) (rows []row, err error) {
 	}
 	defer func() { err = errors.Join(err, bare.stop(), node.stop()) }()
 	urls := [2]string{theirs: "http://" + bare.addr + "/", ours: "http://" + node.addr + "/v1/ids"}
-	loads := make([]versus[float64], len(httpSettings))
+	loads := newVersus[float64](len(httpSettings), 2)
 	for round := range p.rounds {
-		for i, conns := range httpSettings {
-			err := loads[i].add(round, func(side int) (float64, error) { return w.wrk(urls[side], conns, p.http) })
+		for i, set := range httpSettings {
+			err := loads[i].add(round, func(side int) (float64, error) { return w.wrk(urls[side], set.conns, p.http) })
 			if err != nil {
 				return nil, err
 			}
 		}
 	}
 	same := func(rate float64) float64 { return rate }
-	for i, conns := range httpSettings {
-		what := fmt.Sprintf("GET /v1/ids, %d connections", conns)
+	for i, set := range httpSettings {
+		what := fmt.Sprintf("GET /v1/ids, %d connections", set.conns)
 		rows = append(rows, compare("HTTP", what, "calls/s", "net/http",
-			apply(loads[i][theirs], same), apply(loads[i][ours], same)).aim(atLeast(0.8)))
+			apply(loads[i][theirs], same), apply(loads[i][ours], same)).aim(set.rate))
 	}
 	return rows, nil
+}
+
+// bare starts the bare handler.
+func (w *world) bare() (*server, error) {
+	s := &server{cmd: w.command(w.self, "bare")}
+	out, err := s.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := s.cmd.Start(); err != nil {
+		return nil, err
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	s.addr = strings.TrimSpace(line)
+	return s, err
 }
 
 // flakeHTTP starts a node that serves HTTP, and returns it with its address there.
@@ -71,7 +90,7 @@ func (w *world) flakeHTTP() (*server, error) {
 	}
 	addr := l.Addr().String()
 	l.Close()
-	text := fmt.Sprintf(flakeConfig+"[http]\nlisten = %q\n", w.path("timestamp"), addr)
+	text := fmt.Sprintf(flakeConfig+"[http]\nlisten = %q\n", w.near.host, w.path("timestamp"), addr)
 	if err := os.WriteFile(w.path("http.toml"), []byte(text), 0o600); err != nil {
 		return nil, err
 	}

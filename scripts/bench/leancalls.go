@@ -33,20 +33,11 @@ var leanSettings = []leanSetting{
 	{1, 4096, getText, target{}},
 }
 
-// dialLean connects to a server, or, if it is the floor, as like is connected.
-func dialLean(s *server, set leanSetting, like *lean.Conn) (*lean.Conn, error) {
-	depth := set.inFlight / set.conns
-	if s.node == "" {
-		return lean.DialEcho(s.addr, like, depth)
-	}
-	return lean.Dial(s.addr, s.node, cookie, set.request, depth)
-}
-
 // callLean has connections to s call until stop is set.
-func callLean(s *server, set leanSetting, like *lean.Conn, d time.Duration) (load, error) {
+func callLean(s *server, set leanSetting, d time.Duration) (load, error) {
 	conns := make([]*lean.Conn, set.conns)
 	for i := range conns {
-		c, err := dialLean(s, set, like)
+		c, err := lean.Dial(s.addr, s.node, cookie, set.request, set.inFlight/set.conns)
 		if err != nil {
 			return load{}, err
 		}
@@ -80,33 +71,22 @@ func callLean(s *server, set leanSetting, like *lean.Conn, d time.Duration) (loa
 	return l, errors.Join(errs...)
 }
 
-// leanCalls measures both servers, and the floor, under the lean caller.
-func leanCalls(w *world, p plan, pair [2]*server) ([]row, error) {
-	floor, err := w.helper("floor")
+// leanCalls measures the servers under the lean caller.
+func (w *world) leanCalls(p plan) ([]row, error) {
+	servers, stop, err := w.all()
+	defer stop()
 	if err != nil {
 		return nil, err
 	}
-	defer floor.stop()
-	loads := make([]versus[load], len(leanSettings))
-	floors := make([][]load, len(leanSettings))
+	loads := newVersus[load](len(leanSettings), sides)
 	for round := range p.rounds {
 		for i, set := range leanSettings {
 			err := loads[i].add(round, func(side int) (load, error) {
-				return callLean(pair[side], set, nil, p.lean)
+				return callLean(servers[side], set, p.lean)
 			})
 			if err != nil {
 				return nil, fmt.Errorf("%d in flight on %d: %w", set.inFlight, set.conns, err)
 			}
-			like, err := dialLean(pair[ours], set, nil)
-			if err != nil {
-				return nil, err
-			}
-			l, err := callLean(floor, set, like, p.lean)
-			like.Close()
-			if err != nil {
-				return nil, fmt.Errorf("floor: %w", err)
-			}
-			floors[i] = append(floors[i], l)
 		}
 	}
 	var rows []row
@@ -116,9 +96,7 @@ func leanCalls(w *world, p plan, pair [2]*server) ([]row, error) {
 			what += fmt.Sprintf(" on %d", set.conns)
 		}
 		add := func(unit string, t target, of func(load) float64) {
-			r := loads[i].row("lean caller", what, unit, t, of)
-			r.Floor = median(apply(floors[i], of))
-			rows = append(rows, r)
+			rows = append(rows, loads[i].row("lean caller", what, unit, t, of))
 		}
 		add("calls/s", set.rate, func(l load) float64 { return l.rate })
 		add("µs CPU", less, func(l load) float64 { return l.cpu })

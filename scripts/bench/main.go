@@ -1,14 +1,15 @@
-// Bench measures flake beside an OTP gen_server that does the same job, under
-// real Erlang callers, one call at a time or pipelined, and under a lean one, and package flake beside other
-// generators of ids:
+// Bench measures flake beside an OTP gen_server that does the same job and beside an
+// echo that does none, under real Erlang callers, behind a virtual network link (which
+// needs root) or not, with other work beside them or not, and under a lean one; and
+// package flake beside other generators of ids:
 //
-//	scripts/bench/run                                 # all of it, in a quarter of an hour
-//	scripts/bench/run -short                          # in two minutes
+//	scripts/bench/run                                 # all of it, in half an hour
+//	scripts/bench/run -short                          # in five minutes
 //	scripts/bench/run -json bench.json -svg bench.svg # also as data and as a chart
 //	scripts/bench/run -md figures.md                  # also as the table of docs/figures.md
-//	scripts/bench/run -only lean                      # some of ids, begin, erlang, lean, many, client, http
+//	scripts/bench/run -only lean                      # some of the sections
 //
-// Both are measured in turn, round by round, on one machine. What counts is the
+// They are measured in turn, round by round, on one machine. What counts is the
 // median of the rounds' ratios: absolute figures are those of the machine.
 //
 // It is a module of its own, so that the peers are no dependencies of flake.
@@ -37,6 +38,7 @@ import (
 type plan struct {
 	rounds       int           // of which the median counts
 	erlang, lean time.Duration // of one server, in one round, in one setting
+	latency      time.Duration // likewise, at half of the highest load
 	http         time.Duration // of wrk, which knows whole seconds
 	starts       int
 	idle         time.Duration // before memory is looked at
@@ -50,11 +52,11 @@ type plan struct {
 
 var (
 	fullPlan = plan{
-		rounds: 15, erlang: time.Second, lean: 300 * time.Millisecond, http: 2 * time.Second, starts: 15, idle: 2 * time.Second, calls: 10_000_000,
+		rounds: 15, erlang: time.Second, latency: 2 * time.Second, lean: 300 * time.Millisecond, http: 2 * time.Second, starts: 15, idle: 2 * time.Second, calls: 10_000_000,
 		idRounds: 200, benchtime: "2ms", bulkRounds: 200, bulkMillis: 30, duplicates: 100_000_000,
 	}
 	shortPlan = plan{
-		rounds: 7, erlang: 150 * time.Millisecond, lean: 40 * time.Millisecond, http: time.Second, starts: 5, idle: 300 * time.Millisecond, calls: 200_000,
+		rounds: 7, erlang: 150 * time.Millisecond, latency: 400 * time.Millisecond, lean: 40 * time.Millisecond, http: time.Second, starts: 5, idle: 300 * time.Millisecond, calls: 200_000,
 		idRounds: 30, benchtime: "1ms", bulkRounds: 20, bulkMillis: 15, duplicates: 4_000_000,
 	}
 )
@@ -62,24 +64,24 @@ var (
 func main() {
 	log.SetFlags(0)
 	log.SetPrefix("bench: ")
-	if len(os.Args) == 2 {
+	if len(os.Args) > 1 {
 		switch os.Args[1] {
-		case "floor":
-			serveFloor()
-			return
+		case "echo":
+			serveEcho(os.Args[2])
+		case "loop":
+			loop(os.Args[2])
 		case "bare":
 			serveBare()
-			return
 		}
 	}
 	testing.Init()
 	var (
-		quick    = flag.Bool("short", false, "measure for two minutes instead of fifteen")
+		quick    = flag.Bool("short", false, "measure for five minutes instead of thirty")
 		root     = flag.String("root", "../..", "the `directory` of the tree to measure")
 		jsonFile = flag.String("json", "", "write the result to `FILE`")
 		mdFile   = flag.String("md", "", "write the figures that have targets to `FILE`, as a table in Markdown")
 		svgFile  = flag.String("svg", "", "draw the ratios to `FILE`")
-		only     = flag.String("only", "ids,begin,erlang,lean,many,client,http", "the `sections` to measure")
+		only     = flag.String("only", strings.Join(sectionNames, ","), "the `sections` to measure")
 	)
 	flag.Parse()
 	p := fullPlan
@@ -125,9 +127,6 @@ func measure(ctx context.Context, root string, p plan, only []string) (*result, 
 	if err != nil {
 		return nil, err
 	}
-	if err := w.configure(); err != nil {
-		return nil, err
-	}
 	var failed []error
 	for _, section := range w.sections(p) {
 		if !slices.Contains(only, section.name) {
@@ -149,36 +148,24 @@ func measure(ctx context.Context, root string, p plan, only []string) (*result, 
 	return r, errors.Join(failed...)
 }
 
+var sectionNames = []string{"veth", "busy", "nodes", "latency", "erlang", "lean", "many", "http", "client", "begin", "ids"}
+
 // A section is what is measured together.
 type section struct {
 	name    string
 	measure func() ([]row, error)
 }
 
-func (w *world) sections(p plan) []section {
-	underLoad := func(measure func(*world, plan, [2]*server) ([]row, error)) func() ([]row, error) {
-		return func() ([]row, error) { return w.loaded(p, measure) }
+func (w *world) sections(p plan) (all []section) {
+	for _, sc := range scenes {
+		all = append(all, section{sc.section, func() ([]row, error) { return sc.measure(w, p) }})
 	}
-	return []section{
-		{"erlang", underLoad(erlang)},
-		{"lean", underLoad(leanCalls)},
-		{"many", func() ([]row, error) { return many(w, p) }},
-		{"http", func() ([]row, error) { return overHTTP(w, p) }},
-		{"client", func() ([]row, error) { return goClientRates(w, p) }},
-		{"begin", func() ([]row, error) { return begin(w, p) }},
-		{"ids", func() ([]row, error) { return ids(p) }},
-	}
-}
-
-// loaded measures with both servers up.
-func (w *world) loaded(p plan, measure func(*world, plan, [2]*server) ([]row, error)) ([]row, error) {
-	var pair [2]*server
-	for side := range pair {
-		pair[side] = w.server(side)
-		if _, err := w.start(pair[side]); err != nil {
-			return nil, err
-		}
-		defer pair[side].stop()
-	}
-	return measure(w, p, pair)
+	return append(all,
+		section{"lean", func() ([]row, error) { return w.leanCalls(p) }},
+		section{"many", func() ([]row, error) { return many(w, p) }},
+		section{"http", func() ([]row, error) { return overHTTP(w, p) }},
+		section{"client", func() ([]row, error) { return goClientRates(w, p) }},
+		section{"begin", func() ([]row, error) { return begin(w, p) }},
+		section{"ids", func() ([]row, error) { return ids(p) }},
+	)
 }

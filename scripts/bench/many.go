@@ -15,12 +15,8 @@ func many(w *world, p plan) ([]row, error) {
 		return nil, err
 	}
 	defer s.stop()
-	nodes, err := w.callers(1)
-	defer func() {
-		for _, c := range nodes {
-			c.stop()
-		}
-	}()
+	nodes, stop, err := w.callers(1)
+	defer stop()
 	if err != nil {
 		return nil, err
 	}
@@ -36,7 +32,7 @@ func many(w *world, p plan) ([]row, error) {
 			{&packed, fmt.Sprintf("{get_binary,%d}", listOf), listOf},
 			{&singles, "get", 1},
 		} {
-			l, err := call(s, nodes, 1, 1, m.request, p.erlang)
+			l, err := call(s, nodes, setting{processes: 1, nodes: 1, depth: 1, request: m.request}, p.erlang)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", m.request, err)
 			}

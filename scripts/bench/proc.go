@@ -77,5 +77,6 @@ func machine() string {
 	release, _ := os.ReadFile("/proc/sys/kernel/osrelease")
 	load, _ := os.ReadFile("/proc/loadavg")
 	busy, _, _ := strings.Cut(string(load), " ")
-	return fmt.Sprintf("%s, Linux %s, load %s before", model, strings.TrimSpace(string(release)), busy)
+	nice, _ := syscall.Getpriority(syscall.PRIO_PROCESS, 0) // 20 less it
+	return fmt.Sprintf("%s, Linux %s, load %s before, nice %d", model, strings.TrimSpace(string(release)), busy, 20-nice)
 }

@@ -11,12 +11,13 @@ type row struct {
 	Section string  `json:"section"`
 	What    string  `json:"what"`
 	Unit    string  `json:"unit"`
-	Than    string  `json:"than"`             // what ours is compared with
-	Theirs  float64 `json:"theirs,omitempty"` // its median
-	Ours    float64 `json:"ours"`             // our median
-	Floor   float64 `json:"floor,omitempty"`  // the median of what does nothing but answer
-	Ratio   float64 `json:"ratio"`            // the median of ours / theirs, round by round
-	Low     float64 `json:"low"`              // the least of them
+	Than    string  `json:"than"`               // what ours is compared with
+	Theirs  float64 `json:"theirs,omitempty"`   // its median
+	Ours    float64 `json:"ours"`               // our median
+	Floor   float64 `json:"floor,omitempty"`    // the median of the echo
+	OfFloor float64 `json:"of_floor,omitempty"` // the median of ours / floor, round by round
+	Ratio   float64 `json:"ratio"`              // the median of ours / theirs, round by round
+	Low     float64 `json:"low"`                // the least of them
 	High    float64 `json:"high"`
 	Target  *target `json:"target,omitempty"`
 	Met     *bool   `json:"met,omitempty"`
@@ -60,20 +61,29 @@ func (r row) aim(t target) row {
 	return r
 }
 
-// The sides of a pair.
+// The sides of a comparison.
 const (
 	theirs = iota
 	ours
+	floor
+	sides
 )
 
-// versus is what was measured of a pair, round by round.
-type versus[T any] [2][]T
+// versus is what was measured of two sides or all, round by round.
+type versus[T any] [][]T
 
-// add measures both sides, one after the other, the other way round in every
-// second round.
-func (v *versus[T]) add(round int, measure func(side int) (T, error)) error {
+func newVersus[T any](n, sides int) []versus[T] {
+	all := make([]versus[T], n)
+	for i := range all {
+		all[i] = make(versus[T], sides)
+	}
+	return all
+}
+
+// add measures the sides, one after the other, each round beginning with the next.
+func (v versus[T]) add(round int, measure func(side int) (T, error)) error {
 	for i := range v {
-		side := i ^ round&1
+		side := (i + round) % len(v)
 		m, err := measure(side)
 		if err != nil {
 			return err
@@ -83,15 +93,25 @@ func (v *versus[T]) add(round int, measure func(side int) (T, error)) error {
 	return nil
 }
 
-func (v *versus[T]) row(section, what, unit string, t target, of func(T) float64) row {
-	return compare(section, what, unit, "OTP", apply(v[theirs], of), apply(v[ours], of)).aim(t)
+func (v versus[T]) row(section, what, unit string, t target, of func(T) float64) row {
+	r := compare(section, what, unit, "OTP", apply(v[theirs], of), apply(v[ours], of))
+	if len(v) > floor {
+		floors := apply(v[floor], of)
+		r.Floor, r.OfFloor = median(floors), median(quotients(apply(v[ours], of), floors))
+	}
+	return r.aim(t)
+}
+
+func quotients(a, b []float64) []float64 {
+	q := make([]float64, len(a))
+	for i := range q {
+		q[i] = a[i] / b[i]
+	}
+	return q
 }
 
 func compare(section, what, unit, than string, theirs, ours []float64) row {
-	ratios := make([]float64, len(ours))
-	for i := range ratios {
-		ratios[i] = ours[i] / theirs[i]
-	}
+	ratios := quotients(ours, theirs)
 	return row{
 		Section: section, What: what, Unit: unit, Than: than,
 		Theirs: median(theirs), Ours: median(ours),

@@ -9,7 +9,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -21,39 +23,71 @@ import (
 const cookie = "bench"
 
 // world is what the servers and callers of a run share: a directory for all
-// that is built and written, and an EPMD of their own.
+// that is built and written, and EPMDs of their own.
 type world struct {
-	ctx  context.Context
-	dir  string
-	port string // of EPMD
-	env  []string
+	ctx       context.Context
+	dir       string
+	self      string // this program
+	near, far site   // of the servers and of their callers
+	port      string // of EPMD
+	env       []string
+	endEPMD   func()
 }
+
+// site is where nodes run.
+type site struct {
+	host  string
+	enter []string // a command that runs another in its network namespace, or nil
+}
+
+var here = site{host: "127.0.0.1"}
 
 func newWorld(ctx context.Context, root string) (*world, error) {
 	dir, err := os.MkdirTemp("", "flake-bench-")
 	if err != nil {
 		return nil, err
 	}
-	w := &world{ctx: ctx, dir: dir}
+	w := &world{ctx: ctx, dir: dir, near: here, far: here}
+	if w.self, err = os.Executable(); err != nil {
+		return w, err
+	}
 	if err := w.build(root); err != nil {
 		return w, err
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	return w.at(here, here)
+}
+
+// at returns a world with the same files at other sites, and with other EPMDs.
+func (w *world) at(near, far site) (*world, error) {
+	l, err := net.Listen("tcp", near.host+":0")
 	if err != nil {
 		return w, err
 	}
-	w.port = strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
+	v := *w
+	v.near, v.far = near, far
+	v.port = strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
 	l.Close()
-	w.env = append(os.Environ(), "HOME="+dir, "ERL_EPMD_PORT="+w.port, "ERL_CRASH_DUMP=/dev/null")
-	cmd := w.command("epmd", "-port", w.port, "-address", "127.0.0.1")
-	return w, cmd.Start()
+	v.env = append(os.Environ(), "HOME="+v.dir, "ERL_EPMD_PORT="+v.port, "ERL_CRASH_DUMP=/dev/null")
+	v.endEPMD = func() {}
+	for _, s := range []site{near, far} {
+		if s.enter == nil && s.host != near.host {
+			continue
+		}
+		cmd := v.commandAt(s, "epmd", "-port", v.port, "-address", s.host)
+		if err := cmd.Start(); err != nil {
+			return &v, err
+		}
+		others := v.endEPMD
+		v.endEPMD = func() { others(); end(cmd) }
+	}
+	return &v, v.configure()
 }
 
 func (w *world) build(root string) error {
 	sources := root + "/scripts/bench/erl/"
 	for _, args := range [][]string{
 		{"go", "-C", root, "build", "-o", w.path("flake"), "./rel/flake"},
-		{"erlc", "-Werror", "-o", w.dir, sources + "bench_server.erl", sources + "bench_caller.erl"},
+		{"erlc", "-Werror", "-o", w.dir, sources + "bench_server.erl", sources + "bench_caller.erl", sources + "bench_work.erl"},
 	} {
 		if out, err := exec.CommandContext(w.ctx, args[0], args[1:]...).CombinedOutput(); err != nil {
 			return fmt.Errorf("%q: %w\n%s", args, err, out)
@@ -74,14 +108,25 @@ func (w *world) command(name string, args ...string) *exec.Cmd {
 	return cmd
 }
 
+func (w *world) commandAt(s site, args ...string) *exec.Cmd {
+	args = append(slices.Clone(s.enter), args...)
+	return w.command(args[0], args[1:]...)
+}
+
+// end kills a command that was started.
+func end(cmd *exec.Cmd) {
+	cmd.Process.Kill()
+	cmd.Wait()
+}
+
 // erl is a node whose module's start/0 is called. Other nodes it knows only if
 // it calls them.
-func (w *world) erl(name, module string, flags ...string) *exec.Cmd {
+func (w *world) erl(s site, name, module string, flags ...string) *exec.Cmd {
 	args := []string{
-		"-start_epmd", "false", "-pa", w.dir, "-name", name, "-setcookie", cookie,
-		"-kernel", "inet_dist_use_interface", "{127,0,0,1}", "-connect_all", "false", "-s", module, "start",
+		"erl", "-start_epmd", "false", "-pa", w.dir, "-name", name + "@" + s.host, "-setcookie", cookie, "-kernel",
+		"inet_dist_use_interface", "{" + strings.ReplaceAll(s.host, ".", ",") + "}", "-connect_all", "false", "-s", module, "start",
 	}
-	return w.command("erl", append(args, flags...)...)
+	return w.commandAt(s, append(args, flags...)...)
 }
 
 // server is one that hands out ids.
@@ -93,29 +138,41 @@ type server struct {
 }
 
 func (w *world) otp() *server {
-	s := &server{node: "otp@127.0.0.1"}
-	s.cmd = w.erl(s.node, "bench_server", "-noinput")
-	return s
+	return &server{node: "otp@" + w.near.host, cmd: w.erl(w.near, "otp", "bench_server", "-noinput")}
 }
 
 func (w *world) flake() *server {
-	s := &server{node: "flake@127.0.0.1"}
-	s.cmd = w.command(w.path("flake"), "-noinput", "-config", w.path("flake.toml"))
-	return s
+	return &server{node: "flake@" + w.near.host, cmd: w.command(w.path("flake"), "-noinput", "-config", w.config())}
+}
+
+// all starts all servers.
+func (w *world) all() (servers [sides]*server, stop func(), err error) {
+	servers = [sides]*server{theirs: w.otp(), ours: w.flake(), floor: w.echo()}
+	stop = func() {}
+	for _, s := range servers {
+		if _, err := w.start(s); err != nil {
+			return servers, stop, err
+		}
+		others := stop
+		stop = func() { others(); s.stop() }
+	}
+	return servers, stop, nil
 }
 
 const flakeConfig = `
 [node]
-name   = "flake@127.0.0.1"
+name   = "flake@%s"
 cookie = "` + cookie + `"
 [flake]
 worker_id      = "02:00:00:00:00:01"
 timestamp_path = %q
 `
 
+func (w *world) config() string { return w.path(w.near.host + ".toml") }
+
 func (w *world) configure() error {
-	text := fmt.Sprintf(flakeConfig, w.path("timestamp"))
-	return os.WriteFile(w.path("flake.toml"), []byte(text), 0o600)
+	text := fmt.Sprintf(flakeConfig, w.near.host, w.path("timestamp"))
+	return os.WriteFile(w.config(), []byte(text), 0o600)
 }
 
 // start starts a server and returns the time to the first id that a caller gets,
@@ -126,10 +183,9 @@ func (w *world) start(s *server) (time.Duration, error) {
 	if err := s.cmd.Start(); err != nil {
 		return 0, err
 	}
-	short, _, _ := bytes.Cut([]byte(s.node), []byte("@"))
 	var err error
 	for time.Since(begin) < 20*time.Second {
-		if err = w.firstID(s, string(short)); err == nil {
+		if err = w.firstID(s); err == nil {
 			return time.Since(begin), nil
 		}
 		time.Sleep(500 * time.Microsecond)
@@ -137,13 +193,19 @@ func (w *world) start(s *server) (time.Duration, error) {
 	return 0, errors.Join(fmt.Errorf("%s does not answer: %w\n%s", s.node, err, s.log.Bytes()), s.stop())
 }
 
-func (w *world) firstID(s *server, short string) error {
-	found, err := epmd.Lookup(w.ctx, "127.0.0.1:"+w.port, short)
+func (w *world) firstID(s *server) error {
+	found, err := epmd.Lookup(w.ctx, "127.0.0.1:"+w.port, shortName(s.node))
 	if err != nil {
 		return err
 	}
-	s.addr = net.JoinHostPort("127.0.0.1", strconv.Itoa(int(found.Port)))
+	s.addr = net.JoinHostPort(w.near.host, strconv.Itoa(int(found.Port)))
 	return lean.First(s.addr, s.node, cookie)
+}
+
+// shortName is a node's name up to the @, as EPMD knows it.
+func shortName(node string) string {
+	name, _, _ := strings.Cut(node, "@")
+	return name
 }
 
 func (s *server) pid() int { return s.cmd.Process.Pid }

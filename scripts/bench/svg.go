@@ -19,7 +19,7 @@ const (
 const svgHead = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %[1]d %[2]d" width="%[1]d" height="%[2]d" role="img" aria-label="flake beside OTP">
 <style>
   text { font: 13px system-ui, sans-serif; fill: #24292f }
-  .small { font-size: 11px; fill: #57606a }
+  .small { font-size: 11px; fill: #57606a } .section { font-weight: bold }
   .bar { fill: #2f81f7 } .worse { fill: #d1242f }
   .grid { stroke: #d0d7de } .target { stroke: #24292f; stroke-width: 2 }
   @media (prefers-color-scheme: dark) {
@@ -30,24 +30,39 @@ const svgHead = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %[1]d %[2]
 `
 
 // svg draws how many times better than OTP flake is, on a logarithmic scale, as
-// one bar a row, with a mark where the target is.
+// one bar a row below the name of its section, with a mark where the target is.
 func (r *result) svg(w io.Writer) error {
 	var rows []row
 	for _, row := range r.Rows {
-		if row.Than == "OTP" && row.Unit != "sleeps" && !strings.HasPrefix(row.Unit, "µs p") {
+		if row.Than == "OTP" && row.Unit != "sleeps" && (row.Target != nil || !strings.HasPrefix(row.Unit, "µs p")) {
 			rows = append(rows, row)
 		}
 	}
+	lines, section := len(rows), ""
+	for _, row := range rows {
+		if row.Section != section {
+			section = row.Section
+			lines++
+		}
+	}
 	var b strings.Builder
-	height := svgTop + svgLine*len(rows) + 12
+	height := svgTop + svgLine*lines + 12
 	fmt.Fprintf(&b, svgHead, svgLabels+svgBars+70, height)
 	fmt.Fprintf(&b, "<text x=\"8\" y=\"20\">Times better than an OTP gen_server: more calls a second, less CPU, memory and time</text>\n")
 	for _, tick := range []float64{0.5, 1, 2, 5, 10, 20, 50, 100} {
 		fmt.Fprintf(&b, "<line class=\"grid\" x1=\"%[1]d\" x2=\"%[1]d\" y1=\"%[2]d\" y2=\"%[3]d\"/><text class=\"small\" x=\"%[1]d\" y=\"%[4]d\" text-anchor=\"middle\">%[5]v×</text>\n",
 			svgX(tick), svgTop-6, height-8, svgTop-12, tick)
 	}
-	for i, row := range rows {
-		row.draw(&b, svgTop+svgLine*i)
+	y := svgTop
+	section = ""
+	for _, row := range rows {
+		if row.Section != section {
+			section = row.Section
+			fmt.Fprintf(&b, "<text class=\"section\" x=\"8\" y=\"%d\">%s</text>\n", y+13, section)
+			y += svgLine
+		}
+		row.draw(&b, y)
+		y += svgLine
 	}
 	b.WriteString("</svg>\n")
 	_, err := io.WriteString(w, b.String())

@@ -25,10 +25,10 @@ func (r *result) print(w io.Writer) {
 	for _, row := range r.Rows {
 		if row.Section != section {
 			section = row.Section
-			fmt.Fprintf(w, "\n%-36s %-8s %9s %9s %9s %7s  %-15s %s\n", section, "", "theirs", "flake", "floor", "ratio", "(from - to)", "target")
+			fmt.Fprintf(w, "\n%-36s %-8s %9s %9s %7s  %-15s %9s %8s %s\n", section, "", "theirs", "flake", "ratio", "(from - to)", "floor", "of floor", "target")
 		}
-		fmt.Fprintf(w, "%-36s %-8s %9s %9s %9s %7s  %-15s %s\n", row.What, row.Unit,
-			short(row.Theirs), shortOrZero(row.Ours), short(row.Floor), short(row.Ratio), row.spread(), row.verdict())
+		fmt.Fprintf(w, "%-36s %-8s %9s %9s %7s  %-15s %9s %8s %s\n", row.What, row.Unit,
+			short(row.Theirs), shortOrZero(row.Ours), short(row.Ratio), row.spread(), short(row.Floor), short(row.OfFloor), row.verdict())
 	}
 }
 

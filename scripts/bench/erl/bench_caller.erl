@@ -1,7 +1,8 @@
 %% Callers of a gen_server. Each term {run, Node, Processes, Depth, Milliseconds, Request}
 %% on standard input has so many processes call {flake, Node} for so long, and
 %% one line printed: calls, nanoseconds, and the latencies, as MICROSECONDS:CALLS.
-%% With a Depth above 1 each process has so many calls of gen_server:send_request under way.
+%% With a Depth above 1 each process has so many calls of gen_server:send_request under
+%% way. {every, Nanoseconds} instead has each make a call when so much time has passed.
 -module(bench_caller).
 -export([start/0]).
 
@@ -36,6 +37,8 @@ run(To, Processes, Depth, Ms, Request) ->
 
 calls(1, To, Request, End, Latencies) ->
     call(To, Request, End, now_ns(), Latencies);
+calls({every, Ns}, To, Request, End, Latencies) ->
+    regular(Ns, To, Request, End, now_ns() + rand:uniform(Ns), Latencies);
 calls(Depth, To, Request, End, Latencies) ->
     pipeline(To, Request, End, queue:from_list([send(To, Request) || _ <- lists:seq(1, Depth)]), Latencies).
 
@@ -45,6 +48,18 @@ call(To, Request, End, Now, Latencies) ->
     Then = now_ns(),
     counters:add(Latencies, slot((Then - Now) div 1000), 1),
     call(To, Request, End, Then, Latencies).
+
+%% A call that is late because the one before took long has waited since it was due; one
+%% that is late because timers are coarse, since it was made.
+regular(_, _, _, End, Due, _) when Due >= End -> ok;
+regular(Every, To, Request, End, Due, Latencies) ->
+    Began = case Due - now_ns() of
+        Wait when Wait > 0 -> timer:sleep((Wait + 999999) div 1000000), now_ns();
+        _ -> Due
+    end,
+    {ok, _} = gen_server:call(To, Request),
+    counters:add(Latencies, slot((now_ns() - Began) div 1000), 1),
+    regular(Every, To, Request, End, Due + Every, Latencies).
 
 pipeline(To, Request, End, Sent, Latencies) ->
     case queue:out(Sent) of

@@ -113,22 +113,6 @@ func shakeHands(addr, peer, cookie string, request etf.Term) (conn net.Conn, cal
 	return conn, call, nil
 }
 
-// DialEcho connects to a server that answers calls of the sizes of like with
-// answers of its sizes, and knows nothing of Erlang.
-func DialEcho(addr string, like *Conn, depth int) (*Conn, error) {
-	conn, err := net.DialTimeout("tcp", addr, patience)
-	if err != nil {
-		return nil, err
-	}
-	defer conn.Close()
-	sizes := binary.BigEndian.AppendUint32(nil, uint32(like.size))
-	sizes = binary.BigEndian.AppendUint32(sizes, uint32(like.reply))
-	if _, err := conn.Write(sizes); err != nil {
-		return nil, err
-	}
-	return newConn(conn, like.calls[:like.size], like.reply, nil, depth)
-}
-
 func newConn(conn net.Conn, call []byte, reply int, id []byte, depth int) (*Conn, error) {
 	file, err := conn.(*net.TCPConn).File()
 	if err != nil {
