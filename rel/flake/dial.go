@@ -20,7 +20,7 @@ func dialerOf(cfg config.Node) (client.Dialer, error) {
 	if certificates != nil {
 		dialer.TLS = certificates.Config()
 	}
-	if _, port, err := net.SplitHostPort(cfg.Listen); err == nil && port != "0" {
+	if port := cfg.FixedPort(); port != "" {
 		_, host, _ := strings.Cut(cfg.Name, "@")
 		dialer.Addr = net.JoinHostPort(host, port)
 	}
