@@ -82,7 +82,7 @@ func (c *Config) settings() []setting {
 	return settings
 }
 
-const wantMAC = `six octets in hexadecimal wanted, as in "02:00:00:00:00:01", or "random" or "etcd"`
+const wantMAC = `six bytes in hexadecimal wanted, as in "02:00:00:00:00:01", or "random" or "etcd"`
 
 // random is the value of a worker id that is made up.
 const random = "random"

@@ -51,7 +51,7 @@ const maxScrapes = 4
 
 type prometheusLog struct{ *Server }
 
-func (l prometheusLog) Println(v ...any) { l.Log.Error("metrics cannot be told", "err", v) }
+func (l prometheusLog) Println(v ...any) { l.Log.Error("metrics cannot be collected", "err", v) }
 
 func (s *Server) showMetrics(w http.ResponseWriter, r *http.Request) *problem {
 	if _, fault := readParameters(r, nil); fault != nil {
