@@ -10,7 +10,7 @@ import (
 )
 
 // dialerOf returns how to connect to the configured node: at its address if that is
-// fixed, else through EPMD.
+// fixed, else through the EPMD that it has.
 func dialerOf(cfg config.Node) (client.Dialer, error) {
 	dialer := client.Dialer{Cookie: cfg.Cookie}
 	certificates, err := openCerts(cfg, slog.Default())
@@ -23,6 +23,9 @@ func dialerOf(cfg config.Node) (client.Dialer, error) {
 	if port := cfg.FixedPort(); port != "" {
 		_, host, _ := strings.Cut(cfg.Name, "@")
 		dialer.Addr = net.JoinHostPort(host, port)
+	}
+	if _, _, err := net.SplitHostPort(cfg.EPMD); err == nil {
+		dialer.EPMD = cfg.EPMD
 	}
 	return dialer, nil
 }

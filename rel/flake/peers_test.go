@@ -203,7 +203,7 @@ func TestPeerClock(t *testing.T) {
 }
 
 // Peers are found as any node that ours dials: at its own port without EPMD, and on its
-// own host by the EPMD that it has.
+// own host by the EPMD that it has. So is ours by flake get.
 func TestPeersFound(t *testing.T) {
 	for name, peer := range map[string]func(*config.Node) node.Options{
 		"without EPMD": func(c *config.Node) node.Options {
@@ -219,9 +219,11 @@ func TestPeersFound(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var n *node.Node
+			var own config.Node
 			t.Setenv("PATH", "") // where no epmd is found
 			s, _ := startHere(t, func(c *config.Config) {
 				o := peer(&c.Node)
+				own = c.Node
 				o.Cookie, o.Log = cookie, slog.New(slog.DiscardHandler)
 				var err error
 				if n, err = node.Start(t.Context(), o); err != nil {
@@ -234,6 +236,15 @@ func TestPeersFound(t *testing.T) {
 			if asked := s.fleet.round; len(asked) != 1 || !errors.Is(asked[0].err, client.ErrNoProcess) { // it has connected
 				t.Errorf("%+v", asked)
 			}
+			dialer, err := dialerOf(own)
+			if err != nil {
+				t.Fatal(err)
+			}
+			conn, err := dialer.Dial(t.Context(), own.Name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			conn.Close()
 		})
 	}
 }
