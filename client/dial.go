@@ -22,9 +22,10 @@ import (
 type Dialer struct {
 	Cookie string
 
-	// Addr is where the node listens, host:port. If empty, Dial asks the EPMD of the
-	// node's host, at port ERL_EPMD_PORT or 4369.
-	Addr string
+	// Addr is where the node listens, host:port. If empty, Dial asks the EPMD at EPMD,
+	// host:port. If that is empty too, it asks the EPMD of the node's host, at port
+	// ERL_EPMD_PORT or 4369.
+	Addr, EPMD string
 
 	// TLS, unless nil, is for a node that speaks TLS. Without a ServerName, the node's
 	// certificate must name the node's host.
@@ -59,7 +60,7 @@ func (d Dialer) dial(ctx context.Context, node string) (*Conn, error) {
 	addr := d.Addr
 	if addr == "" {
 		var err error
-		if addr, err = lookup(ctx, node); err != nil {
+		if addr, err = d.lookup(ctx, node); err != nil {
 			return nil, err
 		}
 	}
@@ -82,16 +83,20 @@ func (d Dialer) dial(ctx context.Context, node string) (*Conn, error) {
 }
 
 // lookup asks a node's EPMD for its address.
-func lookup(ctx context.Context, node string) (addr string, err error) {
+func (d Dialer) lookup(ctx context.Context, node string) (addr string, err error) {
 	name, host, ok := strings.Cut(node, "@")
 	if !ok {
 		return "", fmt.Errorf("want name@host")
 	}
-	port, err := epmd.DefaultPort()
-	if err != nil {
-		return "", err
+	at := d.EPMD
+	if at == "" {
+		port, err := epmd.DefaultPort()
+		if err != nil {
+			return "", err
+		}
+		at = joinPort(host, port)
 	}
-	found, err := epmd.Lookup(ctx, joinPort(host, port), name)
+	found, err := epmd.Lookup(ctx, at, name)
 	return joinPort(host, found.Port), err
 }
 

@@ -50,6 +50,10 @@ func TestDialEPMD(t *testing.T) {
 	if _, err := Dial(t.Context(), name, cookie); err == nil || !strings.Contains(err.Error(), "ERL_EPMD_PORT") {
 		t.Errorf("no port: %v", err)
 	}
+	if c, err = (Dialer{Cookie: cookie, EPMD: l.Addr().String()}).Dial(t.Context(), name); err != nil {
+		t.Fatal(err)
+	}
+	c.Close()
 }
 
 // A node's certificate must name its host, or the name given.

@@ -25,6 +25,15 @@ type Node struct {
 	TLS         TLS
 }
 
+// FixedPort returns the port of Listen, or "" if any free one will do.
+func (n *Node) FixedPort() string {
+	_, port, err := net.SplitHostPort(n.Listen)
+	if err != nil || port == "0" {
+		return ""
+	}
+	return port
+}
+
 // TLS is the table [node.tls]: the files that let nodes talk in private.
 type TLS struct {
 	On     bool   // the table exists

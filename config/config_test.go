@@ -2,9 +2,11 @@ package config
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -92,6 +94,11 @@ worker_id = "02:00:00:00:00:02"
 name = "shared"
 format = "snowflake"
 id = "etcd"
+[[generator]]
+name = "halves"
+format = "flake-idgen"
+datacenter = "etcd"
+worker = "etcd"
 [etcd]
 endpoints = ["10.0.0.1:2379", "https://etcd.example.com:2379"]
 prefix = "ids"
@@ -126,7 +133,8 @@ tls = {cert = "http.pem", key = "http-key.pem"}
 			{Name: "items", Format: FormatIdgen, ID: new(int64(1023)), SequenceMask: new(int64(255))},
 			{Name: "events", Format: FormatSno, Partition: new(int64(65535)), SequenceMin: new(int64(0)), SequenceMax: new(int64(1023))},
 			{Name: "more", Format: FormatFlake, WorkerID: []byte{2, 0, 0, 0, 0, 2}},
-			{Name: "shared", Format: FormatSnowflake, Etcd: true},
+			{Name: "shared", Format: FormatSnowflake, Etcd: []string{"id"}},
+			{Name: "halves", Format: FormatIdgen, Etcd: []string{"datacenter", "worker"}},
 		},
 		HTTP{"0.0.0.0:8465", "/etc/flake/token", false, HTTPTLS{true, "http.pem", "http-key.pem"}},
 		Etcd{true, []string{"10.0.0.1:2379", "https://etcd.example.com:2379"}, "ids", 6, time.Minute, 90 * time.Second, 30 * time.Second, true,
@@ -134,6 +142,42 @@ tls = {cert = "http.pem", key = "http-key.pem"}
 	}
 	if !reflect.DeepEqual(c, want) {
 		t.Errorf("Load = %+v\nwant   %+v", c, want)
+	}
+}
+
+// A number has a key of its own in each format, and those of other formats are refused,
+// whatever they say.
+func TestNumberKeys(t *testing.T) {
+	own := map[string][]string{
+		FormatFlake: {"worker_id"}, FormatIdgen: {"id", "datacenter worker"}, FormatSnowflake: {"id", "datacenter worker"}, FormatSno: {"partition"},
+	}
+	for _, format := range Formats {
+		for _, keys := range []string{"id", "datacenter worker", "worker_id", "partition"} {
+			for _, value := range []string{"7", `"etcd"`} {
+				if keys == "worker_id" && value == "7" {
+					value = `"02:00:00:00:00:07"`
+				}
+				src := fmt.Sprintf("[etcd]\nendpoints = ['a:1']\n[[generator]]\nname = 'a'\nformat = %q\n", format)
+				var want []string
+				for _, key := range strings.Fields(keys) {
+					src += key + " = " + value + "\n"
+					want = append(want, fmt.Sprintf("%s = %s: a key of format ", key, value))
+				}
+				_, err := Load(write(t, src))
+				if slices.Contains(own[format], keys) {
+					if err != nil {
+						t.Error(err)
+					}
+					continue
+				}
+				for _, want := range want {
+					has := fmt.Sprintf("not of %s, which has %s", format, strings.Fields(own[format][0])[0])
+					if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), has) {
+						t.Errorf("%s\n%v, want %s and %s", src, err, want, has)
+					}
+				}
+			}
+		}
 	}
 }
 

@@ -82,7 +82,7 @@ func meant(name string, keys map[string]string) bool {
 }
 
 // short is the variable of a key without its table.
-func short(key string) string { return variable(key[strings.LastIndexByte(key, '.')+1:]) }
+func short(key string) string { return variable(base(key)) }
 
 // nearest returns the variable whose name, or whose name without its table, is most like
 // the given one.
@@ -107,7 +107,8 @@ func setText(s setting, text string) bool {
 	return err == nil && len(doc) == 1 && s.set(doc["value"])
 }
 
-// tablesOf makes the tables that the keys of flags are in.
+// tablesOf makes the tables that the keys of flags are in, and notes formats, which
+// decide about other keys.
 func (c *Config) tablesOf(flags []Flag) {
 	for _, f := range flags {
 		c.Node.TLS.On = c.Node.TLS.On || strings.HasPrefix(f.Key, "node.tls.")
@@ -116,6 +117,9 @@ func (c *Config) tablesOf(flags []Flag) {
 		var n int
 		if _, err := fmt.Sscanf(f.Key, "generator[%d].", &n); err == nil && n > len(c.Generators) {
 			c.Generators = append(c.Generators, make([]Generator, n-len(c.Generators))...)
+		}
+		if n > 0 && base(f.Key) == "format" {
+			c.Generators[n-1].Format = f.Value
 		}
 	}
 }

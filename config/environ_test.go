@@ -70,7 +70,7 @@ worker = 31
 	want.Etcd.On, want.Etcd.Endpoints = true, []string{"a:1", "b:2"}
 	want.Generators = []Generator{
 		{Name: "orders", Format: FormatSnowflake, Worker: new(int64(7))},
-		{Name: "items", Format: FormatIdgen, Etcd: true, Epoch: new(time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC))},
+		{Name: "items", Format: FormatIdgen, Etcd: []string{"id"}, Epoch: new(time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC))},
 	}
 	if !reflect.DeepEqual(c, want) {
 		t.Errorf("Load = %+v\nwant   %+v", c, want)
@@ -91,7 +91,9 @@ func TestBadEnvironment(t *testing.T) {
 		{"FLAKE_GENERATOR_1_WORKR=1", "FLAKE_GENERATOR_1_WORKR: unknown, the nearest known variable is FLAKE_GENERATOR_1_WORKER"},
 		{"FLAKE_GENERATOR_65_WORKER=1", "FLAKE_GENERATOR_65_WORKER: unknown, the nearest known variable is FLAKE_GENERATOR_15_WORKER"},
 		{"FLAKE_GENERATOR_1_WORKER=32 FLAKE_GENERATOR_1_NAME=a FLAKE_GENERATOR_1_FORMAT=snowflake",
-			`FLAKE_GENERATOR_1_WORKER: generator[1].worker = 32: a whole number from 0 to 31 wanted`},
+			`FLAKE_GENERATOR_1_WORKER: generator[1].worker = 32: a whole number from 0 to 31, or "etcd", wanted`},
+		{"FLAKE_GENERATOR_1_WORKER_ID=etcd FLAKE_GENERATOR_1_NAME=a FLAKE_GENERATOR_1_FORMAT=sno FLAKE_GENERATOR_1_PARTITION=1",
+			`FLAKE_GENERATOR_1_WORKER_ID: generator[1].worker_id = "etcd": a key of format flake, not of sno, which has partition`},
 	} {
 		environ := strings.Split(tt.environ, " FLAKE_")
 		for i := range environ[1:] {

@@ -78,8 +78,8 @@ func (c *Config) etcdKeys() (keys []string) {
 		keys = append(keys, "flake.worker_id")
 	}
 	for i, g := range c.Generators {
-		if g.Etcd {
-			keys = append(keys, generatorKey(i)+"."+g.numberKey())
+		for _, name := range g.Etcd {
+			keys = append(keys, generatorKey(i)+"."+name)
 		}
 	}
 	return keys
@@ -89,7 +89,7 @@ func (c *Config) etcdKeys() (keys []string) {
 func (c *Config) MaxNumber() uint64 {
 	most := uint64(math.MaxUint16)
 	for _, g := range c.Generators {
-		if g.Etcd {
+		if len(g.Etcd) > 0 {
 			most = min(most, g.maxNumber())
 		}
 	}
@@ -99,10 +99,11 @@ func (c *Config) MaxNumber() uint64 {
 	return most
 }
 
-// orEtcd has a number be taken from etcd if the file says so.
-func orEtcd(p *bool, set func(any) bool) func(any) bool {
+// orEtcd calls etcd if the file says that a number is from there.
+func orEtcd(etcd func(), set func(any) bool) func(any) bool {
 	return func(v any) bool {
-		if *p = v == fromEtcd; *p {
+		if v == fromEtcd {
+			etcd()
 			return true
 		}
 		return set(v)

@@ -6,7 +6,6 @@ import (
 	"net"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -23,7 +22,7 @@ type Generator struct {
 	Worker     *int64           // its lower
 	WorkerID   net.HardwareAddr // of flake: six bytes
 	Random     bool             // of flake: its worker id is made up, and kept beside the mark
-	Etcd       bool             // its id, worker id or partition is from etcd
+	Etcd       []string         // the keys whose number is from etcd: one of them, or datacenter and worker
 
 	SequenceMask *int64 // of flake-idgen: its seqMask
 	MachineBits  *int64 // of snowflake: how many bits ID has
@@ -61,17 +60,22 @@ func generatorKey(i int) string { return fmt.Sprintf("generator[%d]", i+1) }
 // settings lists the keys of the i-th table.
 func (g *Generator) settings(i int) []setting {
 	key := generatorKey(i) + "."
-	number := func(name string, p **int64, from, to int64, formats ...string) setting {
-		return g.option(setting{key + name, fmt.Sprintf("a whole number from %d to %d wanted", from, to), setNumber(p),
+	whole := func(name string, p **int64, from, to int64) setting {
+		return setting{key + name, fmt.Sprintf("a whole number from %d to %d wanted", from, to), setNumber(p),
 			func() bool { return *p == nil || from <= **p && **p <= to },
-			func() string { return fmt.Sprint(**p) }},
-			func() bool { return *p != nil }, formats)
+			func() string { return fmt.Sprint(**p) }}
+	}
+	number := func(name string, p **int64, from, to int64, formats ...string) setting {
+		return g.option(whole(name, p, from, to), formats...)
+	}
+	etcd := func(s setting) setting {
+		s.set = orEtcd(func() { g.Etcd = append(g.Etcd, base(s.key)) }, s.set)
+		return s
 	}
 	orNumber := func(name string, p **int64, from, to int64, formats ...string) setting {
-		s := number(name, p, from, to, formats...)
-		s.set = orEtcd(&g.Etcd, s.set)
+		s := etcd(whole(name, p, from, to))
 		s.want = strings.Replace(s.want, " wanted", `, or "etcd", wanted`, 1)
-		return s
+		return g.option(s, formats...)
 	}
 	idBits := g.idBits()
 	return []setting{
@@ -83,20 +87,16 @@ func (g *Generator) settings(i int) []setting {
 			func() string { return fmt.Sprintf("%q", g.Format) }},
 		g.option(setting{key + "epoch", "a time from 1970 on wanted, as in 2020-01-01T00:00:00Z", setTime(&g.Epoch),
 			func() bool { return g.Epoch == nil || g.Epoch.UnixMilli() >= 0 },
-			func() string { return g.Epoch.Format(time.RFC3339) }},
-			func() bool { return g.Epoch != nil }, []string{FormatIdgen, FormatSnowflake}),
+			func() string { return g.Epoch.Format(time.RFC3339) }}, FormatIdgen, FormatSnowflake),
 		orNumber("id", &g.ID, 0, 1<<idBits-1, FormatIdgen, FormatSnowflake),
-		number("datacenter", &g.Datacenter, 0, 31, FormatIdgen, FormatSnowflake),
-		number("worker", &g.Worker, 0, 31, FormatIdgen, FormatSnowflake),
-		g.option(setting{key + "worker_id", wantMAC, orEtcd(&g.Etcd, orRandom(&g.Random, setMAC(&g.WorkerID))),
-			func() bool { return true },
-			func() string { return showWorker(g.WorkerID, g.Random) }},
-			func() bool { return g.WorkerID != nil || g.Random }, []string{FormatFlake}),
+		orNumber("datacenter", &g.Datacenter, 0, 31, FormatIdgen, FormatSnowflake),
+		orNumber("worker", &g.Worker, 0, 31, FormatIdgen, FormatSnowflake),
+		g.option(etcd(setting{key + "worker_id", wantMAC, orRandom(&g.Random, setMAC(&g.WorkerID)),
+			func() bool { return true }, func() string { return showWorker(g.WorkerID, g.Random) }}), FormatFlake),
 		number("seq_mask", &g.SequenceMask, 1, 1<<12-1, FormatIdgen),
 		number("machine_bits", &g.MachineBits, minMachineBits, maxMachineBits, FormatSnowflake),
 		g.option(setting{key + "random_start", "true or false wanted", setBool(&g.RandomStart),
-			func() bool { return true }, func() string { return fmt.Sprint(g.RandomStart) }},
-			func() bool { return g.RandomStart }, []string{FormatSnowflake}),
+			func() bool { return true }, func() string { return fmt.Sprint(g.RandomStart) }}, FormatSnowflake),
 		orNumber("partition", &g.Partition, 0, math.MaxUint16, FormatSno),
 		number("sequence_min", &g.SequenceMin, 0, math.MaxUint16, FormatSno),
 		number("sequence_max", &g.SequenceMax, 0, math.MaxUint16, FormatSno),
@@ -111,7 +111,10 @@ func (g *Generator) idBits() int64 {
 	return min(max(*g.MachineBits, minMachineBits), maxMachineBits)
 }
 
-// numberKey is the key of the number that other nodes may not have.
+// numberKeys are the keys of the number that other nodes may not have, of any format.
+var numberKeys = []string{"id", "datacenter", "worker", "worker_id", "partition"}
+
+// numberKey is that of the generator's format.
 func (g *Generator) numberKey() string {
 	switch g.Format {
 	case FormatFlake:
@@ -130,12 +133,16 @@ func (g *Generator) maxNumber() uint64 {
 	return 1<<g.idBits() - 1
 }
 
-// option is a setting that only some formats have.
-func (g *Generator) option(s setting, given func() bool, formats []string) setting {
-	if slices.Contains(Formats, g.Format) && !slices.Contains(formats, g.Format) {
-		s.want = fmt.Sprintf("a key of format %s, not of %s", strings.Join(formats, " and "), g.Format)
-		s.valid = func() bool { return !given() }
+// option is a setting that other formats than these refuse.
+func (g *Generator) option(s setting, formats ...string) setting {
+	if !slices.Contains(Formats, g.Format) || slices.Contains(formats, g.Format) {
+		return s
 	}
+	s.want = fmt.Sprintf("a key of format %s, not of %s", strings.Join(formats, " and "), g.Format)
+	if slices.Contains(numberKeys, base(s.key)) {
+		s.want += ", which has " + g.numberKey()
+	}
+	s.set = func(any) bool { return false }
 	return s
 }
 
@@ -152,20 +159,24 @@ func (g *Generator) faults(i int, before []Generator) []*Error {
 	fault := func(name, value, want string) {
 		faults = append(faults, &Error{Key: key + "." + name, Value: value, Want: want})
 	}
-	id := strconv.Quote(fromEtcd)
+	fromEtcd := func(name string) bool { return slices.Contains(g.Etcd, name) }
+	id := `"etcd"`
 	if g.ID != nil {
 		id = fmt.Sprint(*g.ID)
 	}
+	halves := g.Datacenter != nil || g.Worker != nil || fromEtcd("datacenter") || fromEtcd("worker")
 	switch {
-	case g.Format == FormatFlake && g.WorkerID == nil && !g.Random && !g.Etcd:
+	case g.Format == FormatFlake && g.WorkerID == nil && !g.Random && len(g.Etcd) == 0:
 		fault("worker_id", "", "one wanted, other than that of the generator flake")
-	case g.Format == FormatSno && g.Partition == nil && !g.Etcd:
+	case g.Format == FormatSno && g.Partition == nil && len(g.Etcd) == 0:
 		fault("partition", "", "one wanted that no other node has")
-	case (g.Format == FormatIdgen || g.Format == FormatSnowflake) && g.ID == nil && g.Datacenter == nil && g.Worker == nil && !g.Etcd:
+	case (g.Format == FormatIdgen || g.Format == FormatSnowflake) && g.ID == nil && !fromEtcd("id") && !halves:
 		fault("id", "", "one wanted that no other node has, or datacenter and worker")
-	case (g.ID != nil || g.Etcd) && (g.Datacenter != nil || g.Worker != nil):
+	case (g.ID != nil || fromEtcd("id")) && halves:
 		fault("id", id, "either id or datacenter and worker wanted")
-	case g.MachineBits != nil && *g.MachineBits != defaultMachineBits && (g.Datacenter != nil || g.Worker != nil):
+	case fromEtcd("datacenter") != fromEtcd("worker"):
+		fault(g.Etcd[0], `"etcd"`, "datacenter and worker are one number of etcd: wanted for both, or for neither")
+	case g.MachineBits != nil && *g.MachineBits != defaultMachineBits && halves:
 		fault("machine_bits", fmt.Sprint(*g.MachineBits),
 			fmt.Sprintf("datacenter and worker have %d bits together: id wanted instead", defaultMachineBits))
 	case g.SequenceMin != nil && g.SequenceMax != nil && *g.SequenceMin >= *g.SequenceMax:
@@ -220,6 +231,7 @@ func (c *Config) generators(doc map[string]any, values map[string]any) *Error {
 	}
 	c.Generators = make([]Generator, len(list))
 	for i, keys := range list {
+		c.Generators[i].Format, _ = keys["format"].(string)
 		for name, v := range keys {
 			values[generatorKey(i)+"."+name] = v
 		}

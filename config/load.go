@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/BurntSushi/toml"
 )
@@ -149,6 +150,8 @@ func show(key string, v any) string {
 		return fmt.Sprintf("%q", v)
 	case map[string]any:
 		return "a table"
+	case time.Time:
+		return v.Format(time.RFC3339)
 	case []any, []map[string]any:
 		return "an array"
 	case float64:
@@ -173,11 +176,13 @@ func unknown(key string, v any, settings []setting) *Error {
 			}
 		}
 	}
-	base := func(s string) string { return s[strings.LastIndexByte(s, '.')+1:] }
 	far := func(name string) int { return min(distance(key, name), distance(base(key), base(name))) }
 	best := slices.MinFunc(names, func(a, b string) int { return far(a) - far(b) })
 	return &Error{Key: key, Want: fmt.Sprintf("unknown, the nearest known is %s", best)}
 }
+
+// base returns a key without its table.
+func base(key string) string { return key[strings.LastIndexByte(key, '.')+1:] }
 
 // lineOf finds the line of a plainly written key below its table's header, or the line
 // of a table's header, where a key is missing. It returns 0 for other TOML spellings.

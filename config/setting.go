@@ -54,7 +54,7 @@ func (c *Config) settings() []setting {
 			func(s string) bool { return !t.On || t.Verify == VerifyNone || validPath(s) }),
 		text("node.tls.verify", `"peer" or "none" wanted`, &t.Verify, validVerify),
 		text("flake.interface", "the name of a network interface wanted", &f.Interface, isPrintable),
-		{"flake.worker_id", wantMAC, orEtcd(&f.Etcd, orRandom(&f.Random, setMAC(&f.WorkerID))),
+		{"flake.worker_id", wantMAC, orEtcd(func() { f.Etcd = true }, orRandom(&f.Random, setMAC(&f.WorkerID))),
 			func() bool { return len(f.WorkerID) == 0 || len(f.WorkerID) == 6 },
 			func() string { return fmt.Sprintf("%q", f.WorkerID) }},
 		text("flake.timestamp_path", "the path of a file wanted", &f.TimestampPath, isPath),
@@ -82,7 +82,7 @@ func (c *Config) settings() []setting {
 	return settings
 }
 
-const wantMAC = `six octets in hexadecimal wanted, as in "02:00:00:00:00:01", or "random" or "etcd"`
+const wantMAC = `six bytes in hexadecimal wanted, as in "02:00:00:00:00:01", or "random" or "etcd"`
 
 // random is the value of a worker id that is made up.
 const random = "random"

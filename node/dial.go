@@ -25,14 +25,16 @@ func keeper(o Options, l net.Listener) *epmd.Keeper {
 	}
 	addr := l.Addr().(*net.TCPAddr)
 	k.Node = epmd.Node{Port: uint16(addr.Port), Type: epmd.Hidden}
+	_, port, err := net.SplitHostPort(o.Listen)
+	k.Fixed = err == nil && port != "0"
 	if addr.IP.To4() == nil && !addr.IP.IsUnspecified() {
 		k.Node.Protocol = epmd.TCPv6
 	}
 	return k
 }
 
-// Connect connects to another node, which EPMD of its host must know, unless it is
-// already connected.
+// Connect connects to another node, unless it is already connected. EPMD of its host
+// must know it; without EPMD, it must listen at the port that this node was told to.
 func (n *Node) Connect(peer string) error {
 	if n.connection(peer) != nil {
 		return nil

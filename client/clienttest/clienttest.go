@@ -1,13 +1,13 @@
-// Package clienttest has a node for the tests of programs that take ids by
-// package client: in the same process, without a socket or anything to set up.
+// Package clienttest has a node for the tests of programs that take ids with
+// package client. The node is in the same process, and needs no socket or setup.
 //
 //	node := clienttest.New()
 //	ids := client.NewIDs[flake.ID](node, "flake")
 //	id, err := ids.Next(ctx)
 //
-// Its ids are made, and its calls answered, by the code of a real node, so that the
-// same holds of them: they are unique, ascend, and can be leased; arguments out of
-// range are refused. [Node.Step] sets its clock, [Node.Fail] has calls fail.
+// The code of a real node makes its ids and answers its calls. So ids are unique,
+// ascend and can be leased, and arguments out of range are refused. [Node.Step] sets the
+// clock, and [Node.Fail] makes calls fail.
 package clienttest
 
 import (
@@ -26,9 +26,9 @@ import (
 	"github.com/flake-go/flake/idserver/idhttp"
 )
 
-// Node is a [client.Door] to a node of its own, which has the generator "flake"
-// with a worker made up at random. It keeps nothing: another Node is another node.
-// Any number of goroutines may use it.
+// Node is a [client.Door] to a node of its own, which has the generator "flake" with a
+// random worker. It keeps nothing: another Node is another node. It is safe for
+// concurrent use.
 type Node struct {
 	client.Door
 
@@ -58,8 +58,8 @@ func New() *Node {
 	return n
 }
 
-// Add adds a generator of any format: [idserver.Snowflake] or [idserver.Sno]
-// of one that the test has opened.
+// Add adds a generator of any format: [idserver.Snowflake] or [idserver.Sno] of one
+// that the test has opened.
 func (n *Node) Add(name string, ids idserver.Source) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -70,16 +70,17 @@ func (n *Node) Add(name string, ids idserver.Source) {
 	n.server.Store(idhttp.New(idhttp.Options{Generators: n.generators, Log: log}))
 }
 
-// Step sets the clock of the generator "flake" ahead, or back with d below 0: then
-// calls fail with [flake.ErrClockBackwards] until it has caught up.
+// Step sets the clock of the generator "flake" ahead by d, or back if d is negative.
+// After a step back, calls fail with [flake.ErrClockBackwards] until the clock has
+// caught up.
 func (n *Node) Step(d time.Duration) { n.ahead.Add(d.Milliseconds()) }
 
-// Fail has all calls fail with an error, as if the node were not reached; nil ends
-// that. What else a node may answer are [client.ErrBusy], [client.ErrLost],
+// Fail makes all calls fail with an error, as if the node could not be reached, until
+// Fail(nil). Errors of real nodes are [client.ErrBusy], [client.ErrLost],
 // [flake.ErrTimestampNotSaved] and the like.
 func (n *Node) Fail(err error) { n.failure.Store(&err) }
 
-// transport has the node answer requests.
+// transport passes requests to the node.
 type transport struct{ node *Node }
 
 func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {

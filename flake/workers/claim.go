@@ -15,10 +15,10 @@ type Claim struct {
 	key   string
 	entry Entry // as it is known to be in the store
 	floor Floor
-	after uint64 // the ids of a node that has its marks begin above
-	other uint64 // those of one that has not
+	after uint64 // the ids of a node that found its marks begin above this
+	other uint64 // those of one that did not, above this too
 
-	resumed bool // it is the one of before the start
+	resumed bool // the node had it before its restart
 
 	mark atomic.Uint64 // confirmed
 	lost chan struct{}
@@ -27,12 +27,12 @@ type Claim struct {
 // Number is the number.
 func (c *Claim) Number() uint64 { return c.entry.Number }
 
-// Resumed tells whether the node had the number before it was started again.
+// Resumed reports whether the node had the number before its restart.
 func (c *Claim) Resumed() bool { return c.resumed }
 
-// After is the time that ids have to be later than, as others may have made those up
-// to it. A generator that did not find its own mark cannot know of those that this
-// node made, either.
+// After is the time that ids must be later than: others may have made ids up to it. A
+// generator that did not find its own mark does not know which ids this node made,
+// either, and begins later.
 func (c *Claim) After(found bool) uint64 {
 	if found {
 		return c.after
@@ -55,8 +55,8 @@ func (c *Claim) isLost() bool {
 	}
 }
 
-// Extend has the mark moved past milli, and waits for it, until ctx is done. It fails
-// at once while the store does not answer.
+// Extend asks for a mark past milli, and waits for it until ctx is done. While the store
+// does not answer, it fails at once.
 func (c *Claim) Extend(ctx context.Context, milli uint64) error {
 	err := c.owner.await(ctx, func() bool { return milli <= c.Milli() || c.isLost() })
 	if err == nil && milli > c.Milli() {
@@ -65,7 +65,7 @@ func (c *Claim) Extend(ctx context.Context, milli uint64) error {
 	return err
 }
 
-// confirm notes that the store has the value.
+// confirm records that the store has the value.
 func (c *Claim) confirm(v Value) {
 	c.entry.Value, c.entry.text = v, v.String()
 	c.mark.Store(max(c.mark.Load(), v.Mark))

@@ -3,25 +3,25 @@
 // one id, whatever happens to the nodes, their clocks, the network and the store.
 //
 // [Open] claims a number and keeps it. A [Claim] is the bound of the generators that
-// make ids with it: see flake.Options. What the store is, a [Store] knows, as that
-// of package workers/etcd; this package knows three calls.
+// make ids with it: see flake.Options. A [Store], such as that of package workers/etcd,
+// has three methods, and this package needs nothing else.
 //
 // # The mark is the fence
 //
-// There is one key a number, attached to no lease. Its [Value] holds a mark, a time
+// There is one key for each number, attached to no lease. Its [Value] holds a mark, a time
 // that no id with the number is later than, and the random token of the claim.
 //
 //   - To claim a number a node compares the value that it read, and writes one with
 //     a new token and a mark that is hold ahead of its clock. Its ids begin above the
 //     mark that was there, and do not pass the one it wrote.
 //   - Every third of hold it moves the mark, comparing the value that it knows.
-//   - No answer means nothing: it reads again. What has its token is its own.
+//   - Without an answer it reads again: a value with its token is its own.
 //   - If the value is another's, the number is lost: its ids up to the mark remain
 //     its own, as the other's begin above, and it claims another number.
 //
 // The time in each id is compared with the mark, never a clock with a deadline. So a
-// process may be paused anywhere, for any time. Clocks decide only who is taken for
-// gone: one that is far ahead takes numbers that are in use, and then their owners
+// process may be paused anywhere, for any time. Clocks decide only which nodes count as
+// gone: a node whose clock is far ahead takes numbers that are in use, and their owners
 // lose them, but no id comes twice.
 //
 // Values are compared and not revisions, as a store restored from a snapshot repeats
@@ -32,17 +32,16 @@
 // A clean stop lowers the mark to the last id. After a crash the mark is up to hold
 // ahead. A node that has its disk goes on at once all the same: the disk has the token
 // ([Memory]), and a mark of its own that is closer, the generators'. It gets a new
-// token, so of two copies of a disk only one gets the number. But a disk that is copied
-// while its node runs is not to be started elsewhere: nothing can tell that from a
-// restart.
+// token, so of two copies of a disk only one gets the number. But do not start a copy of
+// a disk that was made while its node ran: nothing can tell that from a restart.
 //
 // # A store restored from a snapshot
 //
 // Such a store has forgotten marks. An owner that finds an earlier value where its own
-// belongs writes its own again. What it cannot mend is in [AfterRestore], which is to
-// be called before nodes reach the store: it writes the floor, a mark of all numbers.
+// belongs writes its own again. [AfterRestore] mends the rest, if called before nodes
+// reach the store: it writes the floor, a mark for all numbers.
 // Every claim begins above it, every claim and extension compares it, and an owner
-// whose own mark was past when it was written claims anew. Where nobody can promise to
-// call it, Config.Slow has ids with a new claim begin later, by hold and by as much as clocks
-// may differ: by then a node that was forgotten has come to its mark.
+// whose own mark was past when the floor was written claims anew. Where nobody can promise
+// to call it, set Config.Slow to hold and as much more as clocks may differ: ids with a new
+// claim begin that much later, when a node that was forgotten has come to its mark.
 package workers

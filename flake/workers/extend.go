@@ -8,7 +8,7 @@ import (
 
 // extend moves the mark of a claim.
 func (o *Owner) extend(ctx context.Context, c *Claim) error {
-	if o.Slow > 0 && c.Milli() < o.Clock() { // nothing might tell that others have had it, and are forgotten
+	if o.Slow > 0 && c.Milli() < o.Clock() { // others may have had it, and be forgotten
 		return o.lose(c, errPast)
 	}
 	floorKey := keys{o.Prefix}.floor()
@@ -36,7 +36,7 @@ func (o *Owner) extend(ctx context.Context, c *Claim) error {
 	return fmt.Errorf("flake: the mark of worker id %d was not written in %d attempts", c.Number(), tries)
 }
 
-// judge tells, by what the store has now, whether a claim is lost, and why.
+// judge returns why a claim is lost, by what the store has now, or nil.
 func (o *Owner) judge(c *Claim, text, floored string) error {
 	if floored != c.floor.String() {
 		f, err := parseFloor(floored)
@@ -77,8 +77,7 @@ func (o *Owner) lose(c *Claim, why error) error {
 	return err
 }
 
-// release gives a number back. Nothing is known of ids past last; 0: it is not known
-// how far they went.
+// release gives a number back. Last is the latest time of its ids; 0: unknown.
 func (o *Owner) release(ctx context.Context, c *Claim, last uint64) error {
 	floorKey := keys{o.Prefix}.floor()
 	known, floor := c.entry.text, c.floor.String()

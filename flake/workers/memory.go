@@ -7,8 +7,8 @@ import (
 	"github.com/flake-go/flake/flake/internal/mark"
 )
 
-// Memory keeps, on a node's disk, what it needs to go on with its number at once.
-// Close it when done.
+// Memory keeps on a node's disk what the node needs to go on with its number at once
+// after a restart. Close it when done.
 type Memory struct {
 	file *mark.File
 	kept kept
@@ -24,7 +24,7 @@ type kept struct {
 const memoryWords = 4
 
 // OpenMemory locks the file at path, which the first claim creates if there is none.
-// It fails if the file is locked, or is none of these.
+// It fails if the file is locked, or is another kind of file.
 func OpenMemory(path string) (*Memory, error) { return OpenMemoryOn(mark.OS{}, path) }
 
 // OpenMemoryOn is [OpenMemory] on a disk.

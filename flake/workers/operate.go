@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// AfterRestore writes the floor of a store that was restored from a snapshot. It is to
-// be called before nodes reach the store. Hold is the longest that any of them has;
-// margin is how far at most a clock of theirs is ahead of now.
+// AfterRestore writes the floor of a store that was restored from a snapshot. Call it
+// before nodes reach the store. Hold is the longest hold of any of them; margin is how
+// far at most their clocks are ahead of now.
 //
-// An owner whose mark is ahead of now and margin goes on, for then nobody can have
-// claimed its number: it was not past for anybody. All others claim anew, and their ids
-// begin hold later. That holds if the owner knew the store as it was until now. So after
-// a second restore within hold the margin has to reach beyond the mark of the first
-// floor, which no owner that has not seen it can have passed; what floor the store still
-// has is seen to.
+// An owner whose mark is ahead of now and margin goes on: nobody can have claimed its
+// number, as its mark was not past for anybody. All others claim anew, and their ids
+// begin hold later. This holds for owners that knew the store as it was until now. So
+// after a second restore within hold, the margin must reach beyond the mark of the first
+// floor, which no owner can have passed without having seen that floor. AfterRestore sees
+// to a floor that the store still has.
 func AfterRestore(ctx context.Context, s Store, prefix string, hold, margin time.Duration, now uint64, nonce uint64) (Floor, error) {
 	k := keys{prefix}
 	t, err := read(ctx, s, k)
@@ -43,8 +43,8 @@ func AfterRestore(ctx context.Context, s Store, prefix string, hold, margin time
 	return Floor{}, fmt.Errorf("flake: the floor was not written in %d attempts", tries)
 }
 
-// Release takes a number from its owner, who claims another. Its mark stays, so others
-// may claim it once that is past.
+// Release takes a number from its owner, which claims another. The mark stays, and others
+// may claim the number once that is past.
 func Release(ctx context.Context, s Store, prefix string, number uint64) error {
 	k := keys{prefix}
 	for range tries {

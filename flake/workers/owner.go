@@ -32,9 +32,9 @@ type Config struct {
 	Prefix      string        // what all keys begin with
 	First, Last uint64        // the numbers that may be claimed
 	Hold        time.Duration // 0 means DefaultHold
-	Name        string        // the node's, for people and to prefer the number it had
+	Name        string        // the node's, for people, and for getting the number it had
 	Memory      *Memory       // what the node's disk has; nil: it has none
-	Slow        time.Duration // how much later ids with a new claim begin: see the package
+	Slow        time.Duration // how much later ids with a new claim begin: see the package comment
 	Wait        bool          // for a number if none is free
 
 	// Clock is that of the generators; nil means one like theirs.
@@ -43,7 +43,7 @@ type Config struct {
 	// Random returns 64 random bits. nil means the machine's.
 	Random func() uint64
 
-	// Log is told who has what, and of trouble; nil means nobody is.
+	// Log gets claims and errors; nil means none are logged.
 	Log *slog.Logger
 }
 
@@ -58,15 +58,15 @@ type Owner struct {
 	claim   *Claim        // the last one; nil: there was none yet
 	changed chan struct{} // closed when there is another
 	round   chan struct{} // closed when the next step ends
-	err     error         // what the last one came to
+	err     error         // of the last step
 	at      time.Time     // when the last good one was
 
 	kick, stopped chan struct{}
 	stop          context.CancelFunc
 }
 
-// New returns an owner that has no number yet, and none without [Owner.Step]. It fails
-// if the configuration makes no sense.
+// New returns an owner that has no number yet, and gets one only by [Owner.Step]. It fails
+// if the configuration is not valid.
 func New(c Config) (*Owner, error) {
 	if c.Hold == 0 {
 		c.Hold = DefaultHold
@@ -98,9 +98,9 @@ func random() uint64 {
 	return binary.LittleEndian.Uint64(b[:])
 }
 
-// Open returns an owner that has a number, and keeps it. While the store does not
-// answer it waits, until ctx is done. It fails with [ErrNoneFree], unless it is to wait
-// for that too, and with [ErrRefused].
+// Open returns an owner that has a number and keeps it. While the store does not answer,
+// Open waits until ctx is done. It fails with [ErrRefused], and unless Config.Wait is
+// set, with [ErrNoneFree].
 func Open(ctx context.Context, c Config) (*Owner, error) {
 	o, err := New(c)
 	if err != nil {
@@ -125,8 +125,8 @@ func Open(ctx context.Context, c Config) (*Owner, error) {
 	}
 }
 
-// Step moves the mark, or claims a number if there is none. It is for those for whom
-// nothing else does it.
+// Step moves the mark, or claims a number if there is none. It is for owners of [New]:
+// those of [Open] do it by themselves.
 func (o *Owner) Step(ctx context.Context) error {
 	c, _ := o.Claim()
 	var err error
@@ -139,8 +139,8 @@ func (o *Owner) Step(ctx context.Context) error {
 	return err
 }
 
-// Claim is the number that there is, perhaps a lost one, and a channel that is closed
-// when there is another.
+// Claim returns the last claim, which may be lost, and a channel that is closed when there
+// is another.
 func (o *Owner) Claim() (c *Claim, changed <-chan struct{}) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"github.com/flake-go/flake/flake/internal/tick"
 )
 
-// run steps each third of hold, and at once when it is asked to.
+// run steps every third of hold, and at once when asked to.
 func (o *Owner) run(ctx context.Context) {
 	defer close(o.stopped)
 	for ctx.Err() == nil {
@@ -28,15 +28,14 @@ func (o *Owner) run(ctx context.Context) {
 	}
 }
 
-// State is when the store last answered as it should, and the trouble there has been
-// with it since, or nil.
+// State returns when the last good step was, and the error of the last step, or nil.
 func (o *Owner) State() (time.Time, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.at, o.err
 }
 
-// settle notes what a step came to, and wakes those who await it.
+// settle records the result of a step, and wakes those who await it.
 func (o *Owner) settle(err error) {
 	o.mu.Lock()
 	before, c, first := o.err, o.claim, o.at.IsZero()
@@ -47,7 +46,7 @@ func (o *Owner) settle(err error) {
 	o.round = make(chan struct{})
 	o.mu.Unlock()
 	switch {
-	case c == nil, first: // Open tells
+	case c == nil, first: // Open returns or logs it
 	case err != nil && before == nil:
 		o.Log.Error("the mark of the worker id cannot be moved: ids go on to it, and then stop until it can", "err", err, "mark", show(c.Milli()))
 	case err == nil && before != nil:
@@ -55,7 +54,7 @@ func (o *Owner) settle(err error) {
 	}
 }
 
-// await asks for a step, until done says that all is well or a step has failed.
+// await asks for steps until done returns true or a step fails.
 func (o *Owner) await(ctx context.Context, done func() bool) error {
 	tooLong := time.After(min(patience, o.sixth))
 	for {
@@ -87,9 +86,9 @@ func (o *Owner) await(ctx context.Context, done func() bool) error {
 
 var errSlow = fmt.Errorf("%w: the store of worker ids has not answered for %v", tick.ErrTimestampNotSaved, patience)
 
-// Close gives the number back. No generator makes ids with it any more; last is the
-// latest time of any id that they made, or 0 if that is not known, and then others wait
-// for the mark. A node that cannot reach the store leaves it its number, until the mark.
+// Close gives the number back, which no generator may use any more. Last is the latest
+// time of its ids; with 0, for unknown, others wait for the mark. If the store does not
+// answer, they wait for it too.
 func (o *Owner) Close(ctx context.Context, last uint64) error {
 	if o.stop != nil {
 		o.stop()
@@ -105,7 +104,7 @@ func (o *Owner) Close(ctx context.Context, last uint64) error {
 	return err
 }
 
-// asking is for how long the store is asked at a time.
+// asking returns a context for one request to the store.
 func (o *Owner) asking(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, min(patience, o.sixth))
 }

@@ -15,11 +15,12 @@ type Store interface {
 	// one moment during the call.
 	Get(ctx context.Context, keys ...string) ([]string, error)
 
-	// Swap writes a value if all keys of have have the values there, and tells whether
-	// they had. After an error it may have been written, or may be later.
+	// Swap writes a value if the keys in have all have the values given there, and
+	// reports whether they had. After an error it may have been written, or be written
+	// later.
 	Swap(ctx context.Context, have map[string]string, key, value string) (bool, error)
 }
 
-// ErrRefused: the store does not let us in, and asking again is no use. An error of a
-// [Store] wraps it.
+// ErrRefused means that the store refuses us, and asking again does not help. Errors of a
+// [Store] wrap it.
 var ErrRefused = errors.New("the store refuses")

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// ErrNoneFree: all numbers have an owner.
+// ErrNoneFree means that all numbers have an owner.
 var ErrNoneFree = errors.New("flake: no worker id is free")
 
 // Entry is a number and what the store holds of it.
@@ -70,7 +70,7 @@ func (t table) sorted(compare func(a, b Entry) int) []Entry {
 	return all
 }
 
-// noneFree says who has the numbers from first to last.
+// noneFree returns an error that says who has the numbers from first to last.
 func (t table) noneFree(first, last uint64) error {
 	const most = 8
 	var owners []string

@@ -8,20 +8,20 @@ import (
 	"time"
 )
 
-// tries is how often a step writes before it leaves it to the next.
+// tries is how often a step writes before it leaves that to the next step.
 const tries = 4
 
 var errContended = errors.New("flake: others were faster to take a worker id")
 
-// take claims a number: the last one if it can be had, else the one that has been
-// idle longest. One that was never claimed has been so for ever.
+// take claims a number: the last one if it is free, else the one that has been idle
+// longest. A number that was never claimed counts as the longest idle.
 func (o *Owner) take(ctx context.Context) error {
 	t, err := o.read(ctx)
 	if err != nil {
 		return err
 	}
 	if p := o.pending; p != nil && t.entries[p.Number()].text == p.entry.text && t.floor == p.floor {
-		return o.have(p) // it was written, though nobody said so
+		return o.have(p) // it was written, though the answer was lost
 	}
 	candidates := o.candidates(t)
 	for _, e := range candidates[:min(len(candidates), tries)] {
@@ -58,8 +58,8 @@ func byMark(a, b Entry) int {
 	return cmp.Or(cmp.Compare(a.Mark, b.Mark), cmp.Compare(a.Number, b.Number))
 }
 
-// unused gives some numbers that were never claimed. Where they begin is drawn, or all
-// nodes of a new fleet would want the same.
+// unused returns some numbers that were never claimed. They begin at a random one, as
+// else all nodes of a new fleet would want the same.
 func (o *Owner) unused(t table) (some []Entry) {
 	count := o.Last - o.First + 1
 	first := o.Random() % count
@@ -72,8 +72,8 @@ func (o *Owner) unused(t table) (some []Entry) {
 	return some
 }
 
-// resumes tells whether a number is the one that this node had before it was started
-// again, and nobody else since. One whose mark is past is claimed as any other.
+// resumes reports whether this node had the number before its restart, and nobody else
+// since. A number whose mark is past is claimed as any other.
 func (o *Owner) resumes(t table, e Entry) bool {
 	if o.Memory == nil || e.Mark < o.Clock() {
 		return false
@@ -82,7 +82,7 @@ func (o *Owner) resumes(t table, e Entry) bool {
 	return k.generation > 0 && k.number == e.Number && k.generation == e.Generation && k.token == e.Token && k.floor == t.floor.Nonce
 }
 
-// try claims a number, unless it is another's by now.
+// try claims a number, unless another node was faster.
 func (o *Owner) try(ctx context.Context, t table, e Entry) (won bool, err error) {
 	now := o.Clock()
 	want := Value{Mark: max(e.Mark, now+o.hold), Generation: e.Generation + 1, Token: o.Random(), Name: o.Name}
@@ -123,7 +123,7 @@ func (o *Owner) have(c *Claim) error {
 	c.confirm(c.entry.Value)
 	o.pending = nil
 	o.remember(c)
-	o.Log.Info("has a worker id of the store", "number", c.Number(), "resumed", c.resumed, "prefix", o.Prefix, "mark", show(c.Milli()))
+	o.Log.Info("claimed a worker id", "number", c.Number(), "resumed", c.resumed, "prefix", o.Prefix, "mark", show(c.Milli()))
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.claim = c
@@ -132,8 +132,8 @@ func (o *Owner) have(c *Claim) error {
 	return nil
 }
 
-// remember has the node's disk know a claim. If it cannot, the node claims another
-// number when it is started again.
+// remember keeps a claim on the node's disk. If that fails, the node claims another
+// number after a crash.
 func (o *Owner) remember(c *Claim) {
 	if o.Memory == nil {
 		return

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Value is what the store holds of a number.
+// Value is what the store holds for a number.
 type Value struct {
 	Mark       uint64 // no id with the number is later; milliseconds since 1970-01-01 UTC
 	Generation uint64 // how often the number was claimed
@@ -58,14 +58,14 @@ func parseValue(text string) (v Value, err error) {
 	return v, nil
 }
 
-// Floor is what the store holds of all numbers, after it was restored.
+// Floor is what the store holds for all numbers, after it was restored.
 type Floor struct {
 	Since uint64 // later than all clocks before the restore
 	Mark  uint64 // no id was later; those of claims from here on are
 	Nonce uint64 // random
 }
 
-// String returns the floor's text, which for none is empty.
+// String returns the floor's text, which is empty if there is none.
 func (f Floor) String() string {
 	if f == (Floor{}) {
 		return ""
@@ -81,7 +81,7 @@ func parseFloor(text string) (f Floor, err error) {
 	return f, err
 }
 
-// keys are where in the store things are.
+// keys are the keys in the store.
 type keys struct{ prefix string }
 
 func (k keys) floor() string { return k.prefix + "/floor" }
@@ -90,7 +90,7 @@ func (k keys) floor() string { return k.prefix + "/floor" }
 func (k keys) number(n uint64) string { return fmt.Sprintf("%s%012x", k.numbers(), n) }
 func (k keys) numbers() string        { return k.prefix + "/n/" }
 
-// parse returns the number that a key is of.
+// parse returns the number of a key.
 func (k keys) parse(key string) (n uint64, err error) {
 	n, err = strconv.ParseUint(strings.TrimPrefix(key, k.numbers()), 16, 48)
 	if err == nil && k.number(n) != key {

@@ -25,10 +25,18 @@ func BenchmarkHandleCall(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	h := &Handler{&idserver.Server{IDs: idserver.Flake(ids)}, slog.New(slog.DiscardHandler)}
-	for name, request := range map[string]string{"get": "w\x03get", "{get,62}": "h\x02w\x03geta\x3e"} {
+	plain := idserver.Flake(ids)
+	for name, c := range map[string]struct {
+		request string
+		ids     idserver.Source
+	}{
+		"get":            {"w\x03get", plain},
+		"{get,62}":       {"h\x02w\x03geta\x3e", plain},
+		"get with peers": {"w\x03get", &idserver.Halt{Source: plain}},
+	} {
+		h := &Handler{&idserver.Server{IDs: c.ids}, slog.New(slog.DiscardHandler)}
 		b.Run(name, func(b *testing.B) {
-			call := genserver.Call{Caller: &deaf{caller: caller{ctx: b.Context(), caps: etf.AllCaps}}, From: from, Request: []byte(request)}
+			call := genserver.Call{Caller: &deaf{caller: caller{ctx: b.Context(), caps: etf.AllCaps}}, From: from, Request: []byte(c.request)}
 			b.ReportAllocs()
 			for b.Loop() {
 				h.HandleCall(call)

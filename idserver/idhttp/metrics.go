@@ -51,7 +51,7 @@ const maxScrapes = 4
 
 type prometheusLog struct{ *Server }
 
-func (l prometheusLog) Println(v ...any) { l.Log.Error("metrics cannot be told", "err", v) }
+func (l prometheusLog) Println(v ...any) { l.Log.Error("metrics cannot be collected", "err", v) }
 
 func (s *Server) showMetrics(w http.ResponseWriter, r *http.Request) *problem {
 	if _, fault := readParameters(r, nil); fault != nil {
@@ -139,8 +139,8 @@ var (
 
 	connections = gauge("connections", "Connected nodes.")
 	connected   = counter("connections_established", "Handshakes that came to a connection.")
-	received    = counter("received_bytes", "Octets from other nodes.")
-	sent        = counter("sent_bytes", "Octets to other nodes.")
+	received    = counter("received_bytes", "Bytes from other nodes.")
+	sent        = counter("sent_bytes", "Bytes to other nodes.")
 	handshakes  = counter("handshake_failures", "Handshakes that came to nothing, by reason.", "reason")
 	peerAnswers = gauge("peer_answers", "1 if the peer answered when it was last asked for its worker, else 0.", "peer")
 	peerClock   = gauge("peer_clock_offset_seconds", "How far the peer's clock is ahead of ours.", "peer")

@@ -49,7 +49,7 @@ func (s *Source) Config() *tls.Config {
 	s.seen = now // before reading: a later change then shows
 	config, err := s.files.load()
 	if err != nil {
-		s.log.Error("the TLS files have changed and are of no use; the old certificate stays in use", "err", err)
+		s.log.Error("the TLS files have changed and cannot be used: the old certificate stays until they can", "err", err)
 		return s.config
 	}
 	s.config = config

@@ -12,13 +12,17 @@ import (
 var ErrOff = errors.New("EPMD is off")
 
 // Find asks the EPMD of a node's host where the node, name@host, listens. It returns
-// ErrNotFound if the node is not registered, and ErrOff in that mode.
+// ErrNotFound if the node is not registered. In mode Off it asks nobody: it returns our own
+// port if that is fixed, as Erlang does with -erl_epmd_port, else ErrOff.
 func (k *Keeper) Find(ctx context.Context, nodename string) (n Node, host string, err error) {
 	name, host, err := splitName(nodename)
 	if err != nil {
 		return Node{}, "", err
 	}
-	if k.Mode == Off {
+	switch {
+	case k.Mode == Off && k.Fixed:
+		return k.Node, host, nil
+	case k.Mode == Off:
 		return Node{}, "", fmt.Errorf("epmd: look up %q: %w", nodename, ErrOff)
 	}
 	n, err = Lookup(ctx, k.addrOf(host), name)

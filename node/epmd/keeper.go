@@ -30,6 +30,7 @@ type Keeper struct {
 	Port     uint16 // of the EPMD in mode Auto, 0 for DefaultPort
 	Host     string // of the node
 	Node     Node
+	Fixed    bool         // in mode Off, other nodes listen at Node.Port too
 	Log      *slog.Logger // nil for slog.Default
 	OnChange func(State)  // optional, called in order; must not call Close
 

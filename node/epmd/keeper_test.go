@@ -273,6 +273,10 @@ func TestFind(t *testing.T) {
 	if _, _, err := off.Find(t.Context(), "flake@127.0.0.1"); !errors.Is(err, ErrOff) {
 		t.Errorf("Find: %v", err)
 	}
+	off.Fixed, off.Node.Port = true, 9100
+	if n, host, err := off.Find(t.Context(), "flake@10.0.0.2"); n.Port != 9100 || host != "10.0.0.2" || err != nil {
+		t.Errorf("Find = %+v, %q, %v", n, host, err)
+	}
 }
 
 // An EPMD may be slow to notice that the last node of the name has ended.

@@ -18,7 +18,7 @@ func (s *Server) serve(v *visit) {
 	}
 	switch {
 	case errors.Is(err, errFull):
-		s.log.Warn("epmd: registration refused", "err", err)
+		s.log.Warn("epmd: a node is not registered", "err", err)
 	case err != nil:
 		s.log.Debug("epmd: connection closed", "peer", v.RemoteAddr(), "err", err)
 	}

@@ -2,6 +2,7 @@ package epmd
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/netip"
@@ -16,7 +17,7 @@ import (
 // Limits of the server. A host is what [host.Of] returns: the loopback is none.
 const (
 	maxRegistered = 1024                  // nodes
-	maxWaiting    = 1024                  // other connections; one more has another hung up on
+	maxWaiting    = 1024                  // other connections; for one more, another is closed
 	maxPerHost    = 256                   // of these, of one host
 	maxRequest    = 2048                  // bytes; the largest ALIVE2_REQ has 1288
 	answerTime    = 5 * time.Second       // until a request is complete and answered
@@ -121,7 +122,7 @@ func (s *Server) accept(conn net.Conn) {
 		return
 	}
 	if out != nil {
-		s.log.Warn("epmd: connection hung up on: too many have not said what they want", "peer", out.RemoteAddr())
+		s.log.Warn("epmd: too many connections have sent no request: the one that has waited longest is closed", "peer", out.RemoteAddr())
 		out.Close()
 	}
 	s.wg.Go(func() {
@@ -130,8 +131,8 @@ func (s *Server) accept(conn net.Conn) {
 	})
 }
 
-// enter counts a connection in. If there are too many, it returns the one to hang up on, once
-// that has had time to say what it wants.
+// enter counts a connection in. If there are too many, it returns the one to close, once
+// that has had time to send its request.
 func (s *Server) enter(v *visit) (out *visit, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -149,7 +150,7 @@ func (s *Server) enter(v *visit) (out *visit, ok bool) {
 }
 
 // tooMany finds the longest waiting connection of a host that has too many, or of the host
-// with most if there are too many in all. A friendly peer says what it wants at once.
+// with most if there are too many in all. A friendly peer sends its request at once.
 func (s *Server) tooMany(host netip.Addr) (out *visit) {
 	ofHost, inAll := s.waiting.Full(host)
 	if !ofHost && !inAll {
@@ -168,11 +169,11 @@ func (s *Server) tooMany(host netip.Addr) (out *visit) {
 }
 
 var (
-	errHungUp = errors.New("hung up on")
-	errFull   = errors.New("as many nodes are registered as may be")
+	errHungUp = errors.New("too many connections had sent no request")
+	errFull   = fmt.Errorf("%d nodes are registered, and no more are allowed: stop one of them", maxRegistered)
 )
 
-// stay counts a connection as a registration, which is never hung up on.
+// stay counts a connection as a registration, which is never closed for another.
 func (s *Server) stay(v *visit) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 )
 
 // dialerOf returns how to connect to the configured node: at its address if that is
-// fixed, else through EPMD.
+// fixed, else through the EPMD that it has.
 func dialerOf(cfg config.Node) (client.Dialer, error) {
 	dialer := client.Dialer{Cookie: cfg.Cookie}
 	certificates, err := openCerts(cfg, slog.Default())
@@ -20,9 +20,12 @@ func dialerOf(cfg config.Node) (client.Dialer, error) {
 	if certificates != nil {
 		dialer.TLS = certificates.Config()
 	}
-	if _, port, err := net.SplitHostPort(cfg.Listen); err == nil && port != "0" {
+	if port := cfg.FixedPort(); port != "" {
 		_, host, _ := strings.Cut(cfg.Name, "@")
 		dialer.Addr = net.JoinHostPort(host, port)
+	}
+	if _, _, err := net.SplitHostPort(cfg.EPMD); err == nil {
+		dialer.EPMD = cfg.EPMD
 	}
 	return dialer, nil
 }

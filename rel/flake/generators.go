@@ -89,7 +89,7 @@ func openGenerators(ctx context.Context, cfg config.Config, log *slog.Logger) (g
 		return gs, err
 	}
 	for _, g := range cfg.Generators {
-		if err := add(g.Name, g.Name, g.Etcd, planOf(g, kept)); err != nil {
+		if err := add(g.Name, g.Name, len(g.Etcd) > 0, planOf(g, kept)); err != nil {
 			return gs, fmt.Errorf("generator %s: %w", g.Name, err)
 		}
 	}
@@ -122,12 +122,21 @@ func planOf(g config.Generator, kept keeper) planner {
 		return planKept(g.Name, kept)
 	}
 	return func(number uint64) (string, place, opener, error) {
-		if g.Etcd {
-			n := int64(number)
-			g.ID, g.Partition = &n, &n
-			if g.Format == config.FormatFlake {
+		n := int64(number)
+		upper, lower := n>>5, n&31
+		for _, key := range g.Etcd {
+			switch key {
+			case "worker_id":
 				w := flake.NumberWorker(number)
 				return w.String(), flakePlace(w, true), openFlake(w), nil
+			case "partition":
+				g.Partition = &n
+			case "id":
+				g.ID = &n
+			case "datacenter":
+				g.Datacenter = &upper
+			case "worker":
+				g.Worker = &lower
 			}
 		}
 		return plan(g)

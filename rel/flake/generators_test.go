@@ -78,6 +78,25 @@ func TestOrigin(t *testing.T) {
 	}
 }
 
+// A number of etcd goes where the configuration says.
+func TestNumberOfEtcd(t *testing.T) {
+	for _, tt := range []struct {
+		format string
+		keys   []string
+		want   string
+	}{
+		{config.FormatFlake, []string{"worker_id"}, "01:00:00:00:01:27"},
+		{config.FormatSnowflake, []string{"id"}, "id 295"},
+		{config.FormatIdgen, []string{"datacenter", "worker"}, "datacenter 9, worker 7"},
+		{config.FormatSno, []string{"partition"}, "partition 295"},
+	} {
+		who, _, _, err := planOf(config.Generator{Format: tt.format, Etcd: tt.keys}, nil)(295)
+		if err != nil || who != tt.want {
+			t.Errorf("%s, %q: %s, %v, want %s", tt.format, tt.keys, who, err, tt.want)
+		}
+	}
+}
+
 // Two generators that would hand out the same ids are refused, and so is one that its
 // format does not allow.
 func TestGeneratorsRefused(t *testing.T) {

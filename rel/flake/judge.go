@@ -110,12 +110,12 @@ func (f *fleet) judgeWorker(m *member, sights []sight) {
 		m.seen[s.peer]++
 		err := takenBy(m, s, rival)
 		if f.begun().compare(s.begun()) < 0 && m.seen[s.peer] < sightings {
-			f.log.Error("ids may come twice: a peer that began later is to stop, and has not yet", "err", err)
+			f.log.Error("ids may come twice: a peer that began later has our worker, and has not stopped yet", "err", err)
 			continue
 		}
 		m.taken.Store(true)
 		m.halt.Stop(err)
-		f.log.Error("no ids until the next start; those of both since the later began may be the same", "generator", m.name, "err", err)
+		f.log.Error("no ids until the next start: a peer has our worker, and ids of both may be the same since the later one began", "generator", m.name, "err", err)
 		return
 	}
 }

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"log/slog"
 	"math/rand/v2"
+	"net"
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,6 +18,7 @@ import (
 	"github.com/flake-go/flake/idserver"
 	"github.com/flake-go/flake/idserver/iderl"
 	"github.com/flake-go/flake/idserver/idhttp"
+	"github.com/flake-go/flake/node/epmd"
 	"github.com/flake-go/flake/node/etf"
 )
 
@@ -30,6 +33,7 @@ type fleet struct {
 	interval   time.Duration
 	cookie     string
 	tls        func() *tls.Config // or nil
+	find       func(ctx context.Context, peer string) (found epmd.Node, host string, err error)
 	generators []*member
 	log        *slog.Logger
 
@@ -62,9 +66,9 @@ type sight struct {
 }
 
 // newFleet puts the generators under a halt if there are peers to be asked.
-func newFleet(cfg config.Config, secured func() *tls.Config, gs generators, log *slog.Logger) *fleet {
+func newFleet(cfg config.Config, secured func() *tls.Config, keeper *epmd.Keeper, gs generators, log *slog.Logger) *fleet {
 	f := &fleet{
-		name: cfg.Node.Name, interval: cfg.Flake.PeersInterval, cookie: cfg.Node.Cookie, tls: secured,
+		name: cfg.Node.Name, interval: cfg.Flake.PeersInterval, cookie: cfg.Node.Cookie, tls: secured, find: keeper.Find,
 		log: log, told: make(map[string]string), done: make(chan struct{}),
 	}
 	for _, peer := range cfg.Flake.Peers { // all nodes may have one list
@@ -167,7 +171,12 @@ func (f *fleet) ask(ctx context.Context) []sight {
 
 func (f *fleet) askOne(ctx context.Context, peer string) (s sight) {
 	s.peer = peer
-	dialer := client.Dialer{Cookie: f.cookie}
+	found, host, err := f.find(ctx, peer)
+	if err != nil {
+		s.err = err
+		return s
+	}
+	dialer := client.Dialer{Cookie: f.cookie, Addr: net.JoinHostPort(host, strconv.Itoa(int(found.Port)))}
 	if f.tls != nil {
 		dialer.TLS = f.tls()
 	}

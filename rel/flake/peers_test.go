@@ -5,20 +5,24 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/flake-go/flake/client"
 	"github.com/flake-go/flake/config"
 	"github.com/flake-go/flake/flake"
 	"github.com/flake-go/flake/genserver"
 	"github.com/flake-go/flake/idserver"
 	"github.com/flake-go/flake/node"
+	"github.com/flake-go/flake/node/epmd"
 	"github.com/flake-go/flake/node/etf"
 )
 
@@ -195,6 +199,53 @@ func TestPeerClock(t *testing.T) {
 	await(t, "silent", func() bool { return !s.fleet.asked()[0].Answered })
 	if err := ready(); err != nil {
 		t.Error(err)
+	}
+}
+
+// Peers are found as any node that ours dials: at its own port without EPMD, and on its
+// own host by the EPMD that it has. So is ours by flake get.
+func TestPeersFound(t *testing.T) {
+	for name, peer := range map[string]func(*config.Node) node.Options{
+		"without EPMD": func(c *config.Node) node.Options {
+			c.EPMD, c.Listen = "off", net.JoinHostPort("127.0.0.1", freePort(t))
+			return node.Options{Name: "other@127.0.0.2", Listen: net.JoinHostPort("127.0.0.2", c.FixedPort()), EPMD: epmd.Off}
+		},
+		"with an EPMD of its own": func(c *config.Node) node.Options {
+			port := freePort(t)
+			c.EPMD = "127.0.0.1:" + port
+			n, _ := strconv.Atoi(port)
+			return node.Options{Name: "other@127.0.0.1", Keeper: &epmd.Keeper{Port: uint16(n)}}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var n *node.Node
+			var own config.Node
+			t.Setenv("PATH", "") // where no epmd is found
+			s, _ := startHere(t, func(c *config.Config) {
+				o := peer(&c.Node)
+				own = c.Node
+				o.Cookie, o.Log = cookie, slog.New(slog.DiscardHandler)
+				var err error
+				if n, err = node.Start(t.Context(), o); err != nil {
+					t.Fatal(err)
+				}
+				c.Flake.Peers = []string{o.Name}
+			})
+			defer n.Stop()
+			defer s.stop()
+			if asked := s.fleet.round; len(asked) != 1 || !errors.Is(asked[0].err, client.ErrNoProcess) { // it has connected
+				t.Errorf("%+v", asked)
+			}
+			dialer, err := dialerOf(own)
+			if err != nil {
+				t.Fatal(err)
+			}
+			conn, err := dialer.Dial(t.Context(), own.Name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			conn.Close()
+		})
 	}
 }
 

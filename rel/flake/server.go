@@ -54,7 +54,7 @@ func start(ctx context.Context, cfg config.Config, stdout io.Writer, log *slog.L
 		keeper.Close()
 		return nil, err
 	}
-	fleet := newFleet(cfg, secured, all, log)
+	fleet := newFleet(cfg, secured, keeper, all, log)
 	first := all.list[0].server
 	// Not ctx: the end of that is the order to stop, which is carried out in good order.
 	n, err := node.Start(context.WithoutCancel(ctx), node.Options{

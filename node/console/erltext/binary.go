@@ -15,7 +15,7 @@ type segment struct {
 	little bool
 }
 
-// binary reads a binary, behind its <<.
+// binary reads a binary, after its <<.
 func (p *parser) binary() Expr {
 	var bits bitWriter
 	for first := true; p.err == nil && !(first && p.accept(">>")); first = false {
@@ -80,7 +80,7 @@ func (p *parser) elementValue() (etf.Term, string) {
 	return n, ""
 }
 
-// elementNumber reads a number; Erlang takes all that is neither call nor map.
+// elementNumber reads a number. Erlang allows anything that is neither a call nor a map.
 func (p *parser) elementNumber() etf.Term {
 	start := p.token
 	switch {
@@ -109,7 +109,7 @@ func (p *parser) size() int {
 	return int(n)
 }
 
-// types reads the words behind a slash.
+// types reads the words after a slash.
 func (p *parser) types(start token, s *segment) {
 	for {
 		t := p.token
@@ -157,7 +157,7 @@ func (w *bitWriter) term() etf.Term {
 	return append([]byte{}, w.bytes...)
 }
 
-// write appends a value, and says whether it could.
+// write appends a value, and reports whether it could.
 func (w *bitWriter) write(value etf.Term, s segment) bool {
 	f, isFloat := value.(float64)
 	switch {

@@ -37,7 +37,7 @@ func (p *parser) atomOrCall() Expr {
 	return call
 }
 
-// startsExpr says whether an expression may begin with the next token.
+// startsExpr reports whether an expression may begin with the next token.
 func (p *parser) startsExpr() bool {
 	switch p.token.kind {
 	case endToken, dotToken:
@@ -52,7 +52,7 @@ func (p *parser) startsExpr() bool {
 	return true
 }
 
-// sequence reads the expressions up to what closes them, behind what opens them.
+// sequence reads the expressions between what opens and what closes them.
 func (p *parser) sequence(closer string) (exprs []Expr) {
 	if p.accept(closer) {
 		return nil
@@ -84,7 +84,7 @@ func (p *parser) list() Expr {
 	return compound(List, append(parts, tail))
 }
 
-// mapping reads a map, behind its #.
+// mapping reads a map, after its #.
 func (p *parser) mapping(start token) Expr {
 	if p.token.kind == atomToken { // a record
 		p.next()

@@ -12,7 +12,7 @@ type Expr any
 // Literal is a term.
 type Literal struct{ Term etf.Term }
 
-// Variable is a variable, _ included.
+// Variable is a variable, including _.
 type Variable struct {
 	Name string
 	Position
@@ -73,7 +73,7 @@ func compound(kind Kind, parts []Expr) Expr {
 	return &Literal{kind.Term(terms)}
 }
 
-// isPattern says whether an expression may stand before a =.
+// isPattern reports whether an expression may stand before a =.
 func isPattern(e Expr) bool {
 	switch e := e.(type) {
 	case *Literal, *Variable:

@@ -13,7 +13,7 @@ import (
 // maxDigits bounds the digits of a number, which take more than linear time to read.
 const maxDigits = 2 * etf.MaxIntegerBytes
 
-// digits reads digits, a single _ between two of them allowed, and returns them without these.
+// digits reads digits, which may have a single _ between two of them, and returns them without it.
 func (s *scanner) digits(class func(rune) bool) string {
 	var all strings.Builder
 	for {
@@ -80,7 +80,7 @@ func (s *scanner) float(at Position, text string) etf.Term {
 	return f
 }
 
-// character reads what stands behind a $.
+// character reads what follows a $.
 func (s *scanner) character(at Position) etf.Term {
 	s.skip(1)
 	c := s.char(at)
@@ -113,7 +113,7 @@ func (s *scanner) quoted(at Position, quote rune, what string) string {
 	return string(text)
 }
 
-// char reads a character as between quotes. An error is at the given place.
+// char reads a character between quotes. An error is reported at the given place.
 func (s *scanner) char(at Position) rune {
 	c := s.peek(0)
 	if c < 0 {

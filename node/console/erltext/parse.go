@@ -11,18 +11,18 @@ import (
 // MaxTextBytes bounds the text that Parse reads.
 const MaxTextBytes = 1 << 20
 
-// ErrIncomplete says that there is no full stop in the text yet.
+// ErrIncomplete means that the text has no full stop yet.
 var ErrIncomplete = errors.New("erltext: expression is not complete")
 
-// Parse reads the expressions, with commas between them, in front of the first full stop, and returns them
-// and the text behind it, which begins another line 1. With more set, text without a full stop is
-// ErrIncomplete; otherwise it is wrong, or no expressions at all if there is nothing in it.
+// Parse reads the expressions before the first full stop, separated by commas. It returns them and the text
+// after the full stop, whose lines count from 1 again. If there is no full stop, Parse returns ErrIncomplete with
+// more set. Without more, such text is wrong, unless it is empty, which is no expressions.
 //
-// The expressions are literals, variables, matches and calls. Not supported: operators but for the signs of
-// numbers, funs, records, comprehensions, binaries of anything but literals, patterns in maps.
+// The expressions are literals, variables, matches and calls. Not supported are funs, records, comprehensions,
+// operators except the signs of numbers, binaries of anything but literals, and patterns in maps.
 //
-// Other errors are *Error. They are the Erlang shell's, and like it, Parse then goes on behind the full
-// stop, or on the next line if what is wrong are characters.
+// Other errors are *Error, with the Erlang shell's text. As in the shell, the rest then begins after the full
+// stop, or on the next line if a character is wrong.
 func Parse(text string, more bool) (exprs []Expr, rest string, err error) {
 	if len(text) > MaxTextBytes {
 		return nil, "", Position{1, 1}.Errorf("more than %d bytes", MaxTextBytes)
@@ -59,7 +59,7 @@ type parser struct {
 	token   token
 	depth   int
 	err     *Error
-	illegal *Error // wrong, but for the grammar it is not
+	illegal *Error // wrong, though the grammar allows it
 }
 
 func (p *parser) next() {
@@ -82,7 +82,7 @@ func (p *parser) fail(err *Error) {
 // unsupported fails at something that is right in Erlang.
 func (p *parser) unsupported(t token) { p.fail(t.Errorf("not supported: %s", t.name())) }
 
-// misplaced fails at a token that does not belong here, even in Erlang.
+// misplaced fails at a token that is wrong here in Erlang too.
 func (p *parser) misplaced() { p.fail(p.token.Errorf("syntax error before: %s", p.token.name())) }
 
 func (p *parser) forbid(at Position, reason string) {
@@ -118,7 +118,7 @@ func (p *parser) all() []Expr {
 	return exprs
 }
 
-// operators are the words and signs that may stand behind an expression, the = aside.
+// operators are the words and signs that may follow an expression, except =.
 var operators = words("+ - * / ++ -- == /= =< < >= > =:= =/= ! div rem band and bor bxor bsl bsr or xor andalso orelse")
 
 // openers are those that an expression may begin with and that are not supported.

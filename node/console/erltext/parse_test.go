@@ -67,7 +67,7 @@ func TestErrors(t *testing.T) {
 	t.Logf("%d of %d not supported", unsupported, len(all))
 }
 
-// lint says whether an error is one that the shell finds after parsing.
+// lint reports whether an error is one that the shell finds after parsing.
 func lint(got string) bool {
 	return strings.HasSuffix(got, ": illegal expression") || strings.HasSuffix(got, ": illegal pattern") ||
 		strings.Contains(got, ": bit type ")

@@ -7,21 +7,21 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// lineChars is how many characters but for the spaces in front Pretty puts on a line.
+// lineChars is how many characters Pretty puts on a line, not counting the spaces before them.
 const lineChars = 60
 
-// Pretty appends the text of t as the Erlang shell prints values: indented over several lines where one is
-// too short, lists and binaries of printable Latin-1 as text, "..." for what is deeper than depth, or further
-// back in a list or binary than that. The first character goes to the given column, counted from 1, of a line
-// of width columns. The shell has column 1, the width of the terminal or 80, and depth 30. A negative depth is
-// no limit. Values that are not terms are as Format's.
+// Pretty appends the text of t as the Erlang shell prints values. It indents what does not fit on one line, and
+// prints lists and binaries of printable Latin-1 as text. It prints "..." for what is deeper than depth, and for
+// the elements of a list or binary beyond that many. The first character goes to the given column, counted from 1,
+// of a line of width columns. The shell has column 1, the width of the terminal or 80, and depth 30. A negative
+// depth is no limit. Pretty prints values that are not terms as Format does.
 func Pretty(dst []byte, t etf.Term, column, width, depth int) []byte {
 	if depth < 0 {
 		depth = math.MaxInt / 8
 	}
 	s := shapeOf(t, depth)
 	p := pretty{dst: dst, width: width}
-	for _, p.tagIndent = range []int{-1, 4} { // behind the tag; else four columns on
+	for _, p.tagIndent = range []int{-1, 4} { // after the tag, or else indented by four columns
 		if p.term(s, column, 0, 0); !p.cramped {
 			return p.dst
 		}
@@ -32,13 +32,13 @@ func Pretty(dst []byte, t etf.Term, column, width, depth int) []byte {
 	return p.dst
 }
 
-// pretty lays out shapes. Of the arguments of its methods, col is the column of the next character where
-// a line may begin, open the number of brackets that will close behind what is printed, and used the number of
-// characters on the line so far.
+// pretty lays out shapes. Its methods have these arguments: col is the column of the next character where a line
+// may begin, open is the number of brackets that close after what is printed, and used is the number of characters
+// on the line so far.
 type pretty struct {
 	dst       []byte
 	width     int
-	tagIndent int  // how far the elements of a tuple are moved if they do not fit behind the tag
+	tagIndent int  // how far the elements of a tuple are indented if they do not fit after the tag
 	cramped   bool // there is a tuple for which another tagIndent should be tried
 }
 
@@ -86,8 +86,8 @@ func (p *pretty) elements(s shape, col, open, used int) {
 	p.tail(s, 1, col, col+n, open, used+n)
 }
 
-// element prints an element and returns by how much the line is longer then: by all of it if nothing more is
-// to go there.
+// element prints an element and returns by how much longer the line is: by all of the line if nothing more
+// is to go there.
 func (p *pretty) element(s shape, col, open, used int) int {
 	if s.kind == textShape && p.fits(s.width, col, open, used) {
 		p.text(s.text)
@@ -97,7 +97,7 @@ func (p *pretty) element(s shape, col, open, used int) int {
 	return p.width
 }
 
-// tail prints the elements from the i-th on, the line being at column at.
+// tail prints the elements from the i-th on. The line is at column at.
 func (p *pretty) tail(s shape, i, col, at, open, used int) {
 	for ; i < len(s.parts); i++ {
 		e, behind := s.parts[i], s.openBehind(i, open)
@@ -127,7 +127,7 @@ func (p *pretty) tail(s shape, i, col, at, open, used int) {
 	}
 }
 
-// more is the room for the comma behind an element that is not the last.
+// more is the room for the comma after an element that is not the last.
 func more(open int) int {
 	if open == 0 {
 		return 1
@@ -152,7 +152,7 @@ func (p *pretty) tagged(s shape, col, open, used int) {
 	p.elements(s, at, open, used+tag.width+1)
 }
 
-// check finds the layout cramped if a tuple's elements begin too far to the right.
+// check marks the layout as cramped if the elements of a tuple begin too far to the right.
 func (p *pretty) check(col int) {
 	if col+lineChars > p.width && col > p.width/2 {
 		p.cramped = true

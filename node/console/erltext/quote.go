@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// reserved are the words that are atoms only between quotes; maybe and else are so since OTP 27.
+// reserved are the words that are atoms only between quotes. Those of OTP 27 are maybe and else.
 var reserved = words("after and andalso band begin bnot bor bsl bsr bxor case catch cond div else end fun if let maybe " +
 	"not of or orelse receive rem try when xor")
 

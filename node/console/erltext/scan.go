@@ -28,7 +28,7 @@ type tokenKind uint8
 
 const (
 	endToken  tokenKind = iota // of the text, without a full stop before it
-	dotToken                   // the full stop and the space behind it
+	dotToken                   // the full stop and the space after it
 	atomToken                  // text is the atom
 	varToken
 	valueToken  // value is the number
@@ -139,7 +139,7 @@ func isUpper(c rune) bool {
 
 func isName(c rune) bool { return isLower(c) || isUpper(c) || isDigit(c) || c == '@' }
 
-// symbols of more than one character, those first that others begin with.
+// symbols of more than one character. A symbol that begins with another comes before it.
 var symbols = []string{
 	"=:=", "=/=", "...", "<<", ">>", "<-", "<=", "=>", ":=", "::", "->", "==", "/=", "=<", ">=", "++", "--", "||", "..", "?=",
 }
@@ -199,7 +199,7 @@ func (s *scanner) atomLength(t token) {
 	}
 }
 
-// fullStop says whether the next dot ends the expression, and if so moves past it and the space behind it.
+// fullStop reports whether the next dot ends the expression. If so, it moves past the dot and the space after it.
 func (s *scanner) fullStop() bool {
 	after := s.peek(1)
 	switch {

@@ -41,12 +41,12 @@ type shape struct {
 	rest   *shape // the tail of an improper list, or dots
 }
 
-// isText says whether a pair has nothing in it that may be broken into lines.
+// isText reports whether a pair has nothing in it that may be broken into lines.
 func (s shape) isText() bool {
 	return s.parts[0].kind == textShape && s.parts[1].kind == textShape
 }
 
-// openBehind returns how many brackets close behind the i-th part.
+// openBehind returns how many brackets close after the i-th part.
 func (s shape) openBehind(i, open int) int {
 	if i+1 < len(s.parts) {
 		return 0
@@ -88,7 +88,7 @@ func shapeOfList(t etf.Term, depth int) shape {
 	if rank(t) == nilRank {
 		return textOf("[]")
 	}
-	if depth == 1 { // to element, other than to Erlang's eye, this is not text
+	if depth == 1 { // element does not take this for text, as Erlang does
 		return shape{kind: listShape, rest: &dots}.finish()
 	}
 	if text, ok := printableText(t); ok {
@@ -107,7 +107,7 @@ func shapeOfList(t etf.Term, depth int) shape {
 	return s.finish()
 }
 
-// fill adds the shapes of elements, each a level deeper than the one before it, and returns the depth that is
+// fill adds the shapes of elements, each a level deeper than the one before it. It returns the depth that is
 // left.
 func (s *shape) fill(elements []etf.Term, depth int) int {
 	for _, e := range elements {
@@ -179,7 +179,7 @@ func shapeOfMap(t etf.Map, depth int) shape {
 	return s.finish()
 }
 
-// printableText returns the text that a list is.
+// printableText returns a list as text, if it is printable.
 func printableText(t etf.Term) (string, bool) {
 	var text []rune
 	elements, tail := elementsOf(t)
@@ -226,7 +226,7 @@ func binaryShape(data []byte, bits, depth int) shape {
 	return shape{kind: bytesShape, text: string(text), width: len(text)}
 }
 
-// binaryText returns a binary as text, if it is printable, or at least its first characters, depth of them.
+// binaryText returns a binary as text, if it or its first depth characters are printable.
 func binaryText(data []byte, depth int) (string, bool) {
 	limit := min(4*depth, len(data))
 	var text []rune
@@ -255,12 +255,12 @@ func binaryText(data []byte, depth int) (string, bool) {
 	return printed + ">>", true
 }
 
-// printableChar says whether Erlang prints a list with c in it as text.
+// printableChar reports whether Erlang prints a list with c in it as text.
 func printableChar(c int64) bool {
 	return c >= '\b' && c <= '\r' || c == '\x1b' || c >= ' ' && c <= '~' || c >= 0xa0 && c <= 0xff
 }
 
-// startsUTF8 says whether the first n characters of data are UTF-8, or all of them if they are fewer.
+// startsUTF8 reports whether the first n characters of data are UTF-8, or all of them if they are fewer.
 func startsUTF8(data []byte, n int) bool {
 	for ; n > 0 && len(data) > 0; n-- {
 		c, size := utf8.DecodeRune(data)

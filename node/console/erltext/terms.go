@@ -136,7 +136,7 @@ func compareLists(a, b etf.Term) int {
 	return Compare(aTail, bTail)
 }
 
-// elementsOf returns the elements of a list and what is behind the last.
+// elementsOf returns the elements of a list and its tail.
 func elementsOf(t etf.Term) (elements []etf.Term, tail etf.Term) {
 	if elements, ok := etf.Elements(t); ok {
 		return elements, etf.List(nil)
@@ -159,7 +159,7 @@ func compareMaps(a, b etf.Map) int {
 	return slices.CompareFunc(a, b, value)
 }
 
-// newList returns the list of the elements in front of a tail, which may be a list itself.
+// newList returns the list of the elements before a tail, which may be a list itself.
 func newList(elements []etf.Term, tail etf.Term) etf.Term {
 	behind, end := elementsOf(tail)
 	elements = slices.Concat(elements, behind)
@@ -172,7 +172,7 @@ func newList(elements []etf.Term, tail etf.Term) etf.Term {
 	return etf.ImproperList{Elements: elements, Tail: end}
 }
 
-// newMap returns the map of the pairs, of which later ones replace earlier ones, in the order of Compare.
+// newMap returns the map of the pairs in the order of Compare. Later pairs replace earlier ones.
 func newMap(pairs []etf.Pair) etf.Map {
 	sorted := slices.Clone(pairs)
 	slices.SortStableFunc(sorted, func(a, b etf.Pair) int { return Compare(a.Key, b.Key) })

@@ -14,18 +14,19 @@
 %% the same bits from that very node. What is refused, later ids will pass.
 %%
 %% The word lives as long as the Erlang node, so that the order holds when a
-%% client is restarted. Beside it is the worker of each node's ids, as far as the id
-%% tells: two nodes with one may make the same ids.
+%% client is restarted. Beside it is the worker of each node's ids: two nodes with one
+%% may make the same ids.
 -module(flake_client_order).
 
--export([open/1, mark/1, admits/3, raise/3, same_worker/2, current/1, move/3]).
+-export([open/1, mark/1, admits/3, raise/3, same_worker/3, current/1, move/3]).
 -export_type([order/0, mark/0]).
 
 -include("flake_client.hrl").
 
 -define(HIGHEST, 1).
 -define(CURRENT, 2).
--define(WORKERS, 2). % before the one of node 1, each 0 or 1 more than it is
+-define(WORKERS, 2). % before the one of node 1, each 0, 1 more than it is, or SHORT and an id of 8 bytes
+-define(SHORT, (1 bsl 63)).
 -define(SEVERAL, 0).
 
 -opaque order() :: atomics:atomics_ref().
@@ -65,16 +66,25 @@ raise(Order, Node, Id) ->
     ok = atomics:put(Order, ?WORKERS + Node, worker(Id)),
     raise_to(Order, leading(Id), Node).
 
-%% The other nodes whose ids have had the worker of this one's.
--spec same_worker(order(), index()) -> [index()].
-same_worker(Order, Node) ->
-    Worker = atomics:get(Order, ?WORKERS + Node),
-    [Other || Worker > 0, Other <- lists:seq(1, ?MAX_NODES), Other =/= Node,
-              atomics:get(Order, ?WORKERS + Other) =:= Worker].
+%% The other nodes whose ids have had the worker of this one's. Ask returns the worker
+%% of an id of 8 bytes, whose highest bit is 0, or unknown: how it is split is the node's
+%% to say.
+-spec same_worker(order(), index(), fun((flake_client:id()) -> term())) -> [index()].
+same_worker(Order, Node, Ask) ->
+    Worker = worker_of(Order, Node, Ask),
+    [Other || Worker =/= unknown, Other <- lists:seq(1, ?MAX_NODES), Other =/= Node,
+              worker_of(Order, Other, Ask) =:= Worker].
 
-%% Of 8 bytes it cannot be told: how they are split is the node's to say.
+worker_of(Order, Node, Ask) ->
+    case atomics:get(Order, ?WORKERS + Node) of
+        0 -> unknown;
+        Word when Word >= ?SHORT -> Ask(<<(Word - ?SHORT):64>>);
+        Word -> Word
+    end.
+
 worker(<<_:64, Worker:48, _:16>>) -> Worker + 1;
 worker(<<_:48, Partition:16, _:16>>) -> Partition + 1;
+worker(<<Id:64>>) -> ?SHORT bor Id;
 worker(_) -> 0.
 
 raise_to(Order, Bits, Node) ->
