@@ -4,12 +4,12 @@
 // Reads are linearizable. Of an error of a write nothing follows, whatever it says: a
 // timeout, that the leader changed or that there is none may all come of one that
 // happened, or will. So a write goes to another endpoint only if there was no connection
-// to the one before. It is not repeated below us either, as a connection carries one
-// request: see shouldRetryRequest in net/http/transport.go, which repeats none on a
-// connection that was not used before. Only what was refused for the user's token is
-// sent again, as etcd looks at that first.
+// to the one before, and net/http does not repeat it: a connection carries one request,
+// and shouldRetryRequest of net/http/transport.go repeats none on a connection that is
+// new. Only what is refused for the user's token, which etcd does before it writes
+// anything, is sent again, with another.
 //
-// [its gateway]: https://etcd.io/docs/v3.6/dev-guide/api_grpc_gateway/
+// [its gateway]: https://etcd.io/docs/latest/dev-guide/api_grpc_gateway/
 package etcd
 
 import (
@@ -19,6 +19,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -30,9 +31,7 @@ const (
 	longest = 15 * time.Second // a call, if its context ends later or never
 	connect = 5 * time.Second  // to connect, and as long again for TLS
 
-	// maxAnswer is beyond what a list of 100,000 numbers takes.
-	maxAnswer = 64 << 20
-	maxShown  = 400 // bytes of an answer that is not etcd's
+	maxAnswer = 64 << 20 // a list of 100,000 numbers takes about half of it
 )
 
 // Config says where etcd is, and who we are.
@@ -45,9 +44,9 @@ type Config struct {
 
 // Store is a [workers.Store]. It keeps no connection.
 type Store struct {
-	config    Config
+	config    Config // its endpoints are URLs
 	transport *http.Transport
-	first     atomic.Int64           // the endpoint to begin with: that which answered last, or follows one that did not
+	first     atomic.Int64           // the endpoint to begin with: it answered last, or comes behind one that did not
 	token     atomic.Pointer[string] // the user's; nil: it is to be asked for
 }
 
@@ -55,6 +54,16 @@ type Store struct {
 func New(c Config) (*Store, error) {
 	if len(c.Endpoints) == 0 {
 		return nil, errors.New("flake: no endpoint of etcd")
+	}
+	scheme := "http://"
+	if c.TLS != nil {
+		scheme = "https://"
+	}
+	c.Endpoints = slices.Clone(c.Endpoints)
+	for i, e := range c.Endpoints {
+		if !strings.Contains(e, "://") {
+			c.Endpoints[i] = scheme + e
+		}
 	}
 	t := &http.Transport{
 		DialContext: (&net.Dialer{Timeout: connect}).DialContext, TLSHandshakeTimeout: connect,
@@ -131,7 +140,7 @@ func (s *Store) call(ctx context.Context, write bool, path string, message objec
 		i := (begin + tried) % count
 		endpoint := s.config.Endpoints[i]
 		share, cancel := context.WithTimeout(ctx, time.Until(until)/time.Duration(count-tried))
-		got, sent, err := s.ask(share, s.url(endpoint), path, message)
+		got, sent, err := s.ask(share, endpoint, path, message)
 		cancel()
 		if err == nil {
 			return got, nil
@@ -143,14 +152,4 @@ func (s *Store) call(ctx context.Context, write bool, path string, message objec
 		}
 	}
 	return reply{}, failed
-}
-
-func (s *Store) url(endpoint string) string {
-	switch {
-	case strings.Contains(endpoint, "://"):
-		return endpoint
-	case s.config.TLS != nil:
-		return "https://" + endpoint
-	}
-	return "http://" + endpoint
 }

@@ -104,9 +104,11 @@ func wantRefused(t *testing.T, s *Store, patience time.Duration, text string) {
 	}
 }
 
+var quiet = log.New(io.Discard, "", 0)
+
 func TestWrongCA(t *testing.T) {
 	server := httptest.NewUnstartedServer(nil)
-	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.Config.ErrorLog = quiet
 	server.StartTLS()
 	defer server.Close()
 	s := open(t, Config{Endpoints: []string{server.Listener.Addr().String()}, TLS: &tls.Config{RootCAs: x509.NewCertPool()}})
@@ -114,7 +116,7 @@ func TestWrongCA(t *testing.T) {
 }
 
 func TestUsers(t *testing.T) {
-	c := etcdtest.Start(t, 1)
+	c := etcdtest.Start(t, 1, "--bcrypt-cost", "4")
 	endpoints := c.Endpoints()
 	ctx := limited(t, time.Minute)
 	root := Config{Endpoints: endpoints, User: "root", Password: "secret"}

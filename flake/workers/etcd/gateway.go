@@ -45,8 +45,9 @@ var errs = map[string]error{
 	"etcdserver: authentication is not enabled": errNoAuth,
 	"etcdserver: invalid auth token":            errToken,
 	"etcdserver: revision of auth store is old": errToken,
-	// What is not JSON: a client's certificate that has a name while etcd has users,
-	// and a host that etcd is not to be called by.
+	// Not JSON: no gateway; a certificate with a name while etcd has users; a host that
+	// etcd is not to be called by.
+	"404 Not Found":                fmt.Errorf("%w: its JSON gateway is not there; start it with --enable-grpc-gateway", workers.ErrRefused),
 	"CommonName of client":         workers.ErrRefused,
 	"Host header was unrecognized": workers.ErrRefused,
 }
@@ -105,24 +106,13 @@ func (s *Store) post(ctx context.Context, url, path string, message object) (got
 	if bad == nil && response.StatusCode == http.StatusOK && got.Header.Revision != "" {
 		return got, true, nil
 	}
-	return reply{}, true, failure(response.Status, cmp.Or(got.Message, string(text[:min(len(text), maxShown)])), got.Message != "")
-}
-
-// failure is the error of an answer that is one, or is not etcd's.
-func failure(status, text string, etcds bool) error {
-	text = strings.Join(strings.Fields(text), " ")
+	said := cmp.Or(got.Message, fmt.Sprintf("an answer that is not etcd's: %s: %.400q", response.Status, text))
 	for known, err := range errs {
-		if strings.Contains(text, known) {
-			return fmt.Errorf("%w: %s", err, text)
+		if strings.Contains(said, known) {
+			return reply{}, true, fmt.Errorf("%w: %s", err, said)
 		}
 	}
-	switch {
-	case strings.HasPrefix(status, "404 "):
-		return fmt.Errorf("%w: %s: its JSON gateway is not there; start etcd with --enable-grpc-gateway", workers.ErrRefused, status)
-	case etcds:
-		return errors.New(text)
-	}
-	return fmt.Errorf("an answer that is not etcd's: %s: %q", status, text)
+	return reply{}, true, errors.New(said)
 }
 
 // explain says more of an error of net/http.
