@@ -17,8 +17,10 @@ const (
 // variable is the environment variable of a key: FLAKE_NODE_NAME is that of node.name,
 // FLAKE_GENERATOR_1_WORKER that of generator[1].worker.
 func variable(key string) string {
-	return ours + strings.ToUpper(strings.NewReplacer("].", "_", "[", "_", ".", "_").Replace(key))
+	return ours + strings.ToUpper(underscores.Replace(key))
 }
+
+var underscores = strings.NewReplacer("].", "_", "[", "_", ".", "_")
 
 // ofService matches what Kubernetes sets for a service whose name begins with flake.
 var ofService = regexp.MustCompile(`^FLAKE_([A-Z0-9_]+_)?(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT(_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)$`)
@@ -35,7 +37,7 @@ func Environ(environ []string) ([]Flag, error) {
 		name, value, _ := strings.Cut(line, "=")
 		key, ok := keys[name]
 		switch {
-		case value == "" || !ok && (!meant(name, keys) || ofService.MatchString(name)):
+		case value == "" || !ok && (!strings.HasPrefix(name, ours) || !meant(name, keys) || ofService.MatchString(name)):
 		case !ok:
 			faults = append(faults, &Error{File: name, Want: fmt.Sprintf("unknown, the nearest known variable is %s", nearest(name, keys))})
 		case key == cookieKey && cookie != "":
