@@ -128,26 +128,30 @@ func (s *Store) Swap(ctx context.Context, have map[string]string, key, value str
 	return got.Succeeded, err
 }
 
-// call asks one endpoint after the other until one answers. Each gets its share of the
-// time that is left.
+// call asks one endpoint after the other until one answers. Each gets half of the time
+// that is left, the last all of it.
 func (s *Store) call(ctx context.Context, write bool, path string, message object) (reply, error) {
-	ctx, cancel := context.WithTimeout(ctx, longest)
+	all, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
-	until, _ := ctx.Deadline()
+	until, _ := all.Deadline()
 	count, begin := len(s.config.Endpoints), int(s.first.Load())
 	var failed error
 	for tried := range count {
 		i := (begin + tried) % count
 		endpoint := s.config.Endpoints[i]
-		share, cancel := context.WithTimeout(ctx, time.Until(until)/time.Duration(count-tried))
-		got, sent, err := s.ask(share, endpoint, path, message)
+		left := time.Until(until)
+		if tried < count-1 {
+			left /= 2
+		}
+		ctx, cancel := context.WithTimeout(all, left)
+		got, sent, err := s.ask(ctx, endpoint, path, message)
 		cancel()
 		if err == nil {
 			return got, nil
 		}
 		s.first.Store(int64(i+1) % int64(count))
 		failed = errors.Join(failed, fmt.Errorf("etcd at %s: %w", endpoint, err))
-		if sent && (write || errors.Is(err, workers.ErrRefused)) || ctx.Err() != nil {
+		if sent && (write || errors.Is(err, workers.ErrRefused)) || all.Err() != nil {
 			break
 		}
 	}
