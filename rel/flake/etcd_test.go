@@ -220,7 +220,7 @@ func TestEtcd(t *testing.T) {
 	}
 }
 
-// startEtcd starts an etcd of one member, and connects to it until the end of the test.
+// startEtcd runs an etcd of one member until the end of the test.
 func startEtcd(t *testing.T) (*etcdtest.Cluster, *etcd.Store) {
 	t.Helper()
 	c := etcdtest.Start(t, 1)
@@ -228,7 +228,6 @@ func startEtcd(t *testing.T) (*etcdtest.Cluster, *etcd.Store) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { s.Close() })
 	return c, s
 }
 
@@ -267,7 +266,7 @@ func TestEtcdRefused(t *testing.T) {
 	for name, tt := range map[string]struct {
 		endpoint, more, want string
 	}{
-		"nobody answers":   {"127.0.0.1:" + nobody, "start_timeout = 2", "etcd.start_timeout, 2s, has passed: etcd at 127.0.0.1:" + nobody + ": no answer in time\ndial tcp 127.0.0.1:" + nobody + ": connect: connection refused"},
+		"nobody answers":   {"127.0.0.1:" + nobody, "start_timeout = 2", "etcd.start_timeout, 2s, has passed: etcd at http://127.0.0.1:" + nobody + ": dial tcp 127.0.0.1:" + nobody + ": connect: connection refused"},
 		"none is free":     {c.Members[0].Endpoint, "prefix = 'held'\nnumbers = 1", "no worker id is free among 0 to 0; the first may be at "},
 		"who has it":       {c.Members[0].Endpoint, "prefix = 'held'\nnumbers = 1", "they are held: 0 by other@127.0.0.1 until "},
 		"something else":   {c.Members[0].Endpoint, "prefix = 'app'", `app/config is in use by something else: it has "{}"; set another prefix`},

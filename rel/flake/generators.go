@@ -294,7 +294,7 @@ func (gs generators) stop() error {
 	}
 	err := gs.marks.Close()
 	if gs.numbers != nil {
-		err = errors.Join(err, gs.numbers.stop())
+		gs.numbers.stop()
 	}
 	for _, g := range gs.list {
 		err = errors.Join(err, g.release())

@@ -29,7 +29,6 @@ const (
 // numbers is the number that etcd has dealt out to the node, and the generators that
 // have it.
 type numbers struct {
-	store  *etcd.Store
 	owner  *workers.Owner
 	log    *slog.Logger
 	claim  *workers.Claim // that the generators have
@@ -44,7 +43,7 @@ func openNumbers(ctx context.Context, cfg config.Config, log *slog.Logger) (n *n
 	if err != nil {
 		return nil, usageError{err}
 	}
-	n = &numbers{store: store, log: log, done: make(chan struct{})}
+	n = &numbers{log: log, done: make(chan struct{})}
 	if cfg.Etcd.StartTimeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, cfg.Etcd.StartTimeout, fmt.Errorf("etcd.start_timeout, %v, has passed", cfg.Etcd.StartTimeout))
@@ -52,14 +51,14 @@ func openNumbers(ctx context.Context, cfg config.Config, log *slog.Logger) (n *n
 	}
 	memory, err := workers.OpenMemory(cfg.Flake.TimestampPath + ".number")
 	if err != nil {
-		return nil, errors.Join(err, store.Close())
+		return nil, err
 	}
 	n.owner, err = workers.Open(ctx, workers.Config{
 		Store: store, Prefix: cfg.Etcd.Prefix, Last: cfg.MaxNumber(), Hold: cfg.Etcd.Hold, Name: cfg.Node.Name,
 		Memory: memory, Slow: cfg.Etcd.ClaimWait, Wait: cfg.Etcd.Wait, Log: log,
 	})
 	if err != nil {
-		return nil, errors.Join(err, memory.Close(), store.Close())
+		return nil, errors.Join(err, memory.Close())
 	}
 	n.claim, _ = n.owner.Claim()
 	return n, nil
@@ -176,14 +175,13 @@ func (n *numbers) halt() {
 }
 
 // stop gives the number back, when the generators have ended.
-func (n *numbers) stop() error {
+func (n *numbers) stop() {
 	ctx, cancel := context.WithTimeout(context.Background(), giveBack)
 	defer cancel()
 	last := n.last()
 	if err := n.owner.Close(ctx, last); err != nil {
 		n.log.Warn("the number was not given back: others wait for its mark", "err", err)
 	}
-	return n.store.Close()
 }
 
 // last is the latest time that any of the ids has; 0: it is not known.

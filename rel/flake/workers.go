@@ -34,7 +34,6 @@ func listWorkers(ctx context.Context, args []string, stdout, stderr io.Writer) e
 	if err != nil {
 		return usageError{err}
 	}
-	defer store.Close()
 	ctx, cancel := context.WithTimeout(ctx, giveBack)
 	defer cancel()
 	switch {

@@ -1,9 +1,15 @@
-// Package etcd is etcd as the store of package workers: three calls of its API
-// version 3, by go.etcd.io/etcd/client/v3.
+// Package etcd is etcd, 3.4 or later, as the store of package workers: three calls of its
+// API version 3, as JSON by [its gateway], with net/http alone. No proxy is used.
 //
-// Reads are linearizable. The client repeats no write by itself once it may have been
-// heard; of an error of a write nothing follows, whatever it says: a timeout, that the
-// leader changed or that there is none may all come of one that happened, or will.
+// Reads are linearizable. Of an error of a write nothing follows, whatever it says: a
+// timeout, that the leader changed or that there is none may all come of one that
+// happened, or will. So a write goes to another endpoint only if there was no connection
+// to the one before, and net/http does not repeat it: a connection carries one request,
+// and shouldRetryRequest of net/http/transport.go repeats none on a connection that is
+// new. Only what is refused for the user's token, which etcd does before it writes
+// anything, is sent again, with another.
+//
+// [its gateway]: https://etcd.io/docs/latest/dev-guide/api_grpc_gateway/
 package etcd
 
 import (
@@ -12,38 +18,36 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
+	"slices"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"time"
-
-	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
-	clientv3 "go.etcd.io/etcd/client/v3"
-	"go.uber.org/zap"
-	"google.golang.org/grpc/codes"
 
 	"github.com/flake-go/flake/flake/workers"
 )
 
 const (
-	// The connection to an endpoint that does not answer is given up so soon.
-	aliveEvery = 3 * time.Second
-	aliveAfter = 3 * time.Second
+	longest = 15 * time.Second // a call, if its context ends later or never
+	connect = 5 * time.Second  // to connect, and as long again for TLS
+
+	maxAnswer = 64 << 20 // a list of 100,000 numbers takes about half of it
 )
 
 // Config says where etcd is, and who we are.
 type Config struct {
 	Endpoints []string    // host:port, with http:// or https:// before it or not
-	TLS       *tls.Config // nil: without
+	TLS       *tls.Config // nil: without, but for https://
 	User      string      // "": nobody
 	Password  string
 }
 
-// Store is a [workers.Store]. Close it when done.
+// Store is a [workers.Store]. It keeps no connection.
 type Store struct {
-	config clientv3.Config
-
-	mu     sync.Mutex
-	client *clientv3.Client // nil: not yet; with a user it is made of an answer
+	config    Config // its endpoints are URLs
+	transport *http.Transport
+	first     atomic.Int64           // the endpoint to begin with: it answered last, or comes behind one that did not
+	token     atomic.Pointer[string] // the user's; nil: it is to be asked for
 }
 
 // New returns a store that connects when it is needed.
@@ -51,41 +55,34 @@ func New(c Config) (*Store, error) {
 	if len(c.Endpoints) == 0 {
 		return nil, errors.New("flake: no endpoint of etcd")
 	}
-	return &Store{config: clientv3.Config{
-		Endpoints: c.Endpoints, TLS: c.TLS, Username: c.User, Password: c.Password,
-		DialKeepAliveTime: aliveEvery, DialKeepAliveTimeout: aliveAfter,
-		Logger: zap.NewNop(),
-	}}, nil
-}
-
-// connect gives the client, and a context for a call.
-func (s *Store) connect(ctx context.Context) (*clientv3.Client, context.Context, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.client == nil {
-		config := s.config
-		if until, ok := ctx.Deadline(); ok {
-			config.DialTimeout = time.Until(until)
-		}
-		client, err := clientv3.New(config)
-		if err != nil {
-			return nil, nil, s.explain(err)
-		}
-		s.client = client
+	scheme := "http://"
+	if c.TLS != nil {
+		scheme = "https://"
 	}
-	// A member that is cut off from the others is to say so at once.
-	return s.client, clientv3.WithRequireLeader(ctx), nil
+	c.Endpoints = slices.Clone(c.Endpoints)
+	for i, e := range c.Endpoints {
+		if !strings.Contains(e, "://") {
+			c.Endpoints[i] = scheme + e
+		}
+	}
+	t := &http.Transport{
+		DialContext: (&net.Dialer{Timeout: connect}).DialContext, TLSHandshakeTimeout: connect,
+		TLSClientConfig: c.TLS, Protocols: new(http.Protocols), DisableKeepAlives: true,
+	}
+	t.Protocols.SetHTTP1(true)
+	return &Store{config: c, transport: t}, nil
 }
 
-// List implements [workers.Store].
+// object is a message to etcd. Bytes become base64 in it.
+type object map[string]any
+
+// List implements [workers.Store], for a prefix that ends with a byte below 0xff.
 func (s *Store) List(ctx context.Context, prefix string) (map[string]string, error) {
-	c, ctx, err := s.connect(ctx)
+	end := []byte(prefix)
+	end[len(end)-1]++ // the first key behind all of them
+	got, err := s.call(ctx, false, "kv/range", object{"key": []byte(prefix), "range_end": end})
 	if err != nil {
 		return nil, err
-	}
-	got, err := c.Get(ctx, prefix, clientv3.WithPrefix())
-	if err != nil {
-		return nil, s.explain(err)
 	}
 	all := make(map[string]string, len(got.Kvs))
 	for _, kv := range got.Kvs {
@@ -96,21 +93,20 @@ func (s *Store) List(ctx context.Context, prefix string) (map[string]string, err
 
 // Get implements [workers.Store].
 func (s *Store) Get(ctx context.Context, keys ...string) ([]string, error) {
-	c, ctx, err := s.connect(ctx)
+	var ops []object
+	for _, key := range keys {
+		ops = append(ops, object{"request_range": object{"key": []byte(key)}})
+	}
+	got, err := s.call(ctx, false, "kv/txn", object{"success": ops})
 	if err != nil {
 		return nil, err
 	}
-	var ops []clientv3.Op
-	for _, key := range keys {
-		ops = append(ops, clientv3.OpGet(key))
-	}
-	got, err := c.Txn(ctx).Then(ops...).Commit()
-	if err != nil {
-		return nil, s.explain(err)
+	if len(got.Responses) != len(keys) {
+		return nil, fmt.Errorf("etcd has answered %d requests of %d", len(got.Responses), len(keys))
 	}
 	texts := make([]string, len(keys))
 	for i, response := range got.Responses {
-		for _, kv := range response.GetResponseRange().Kvs {
+		for _, kv := range response.Range.Kvs {
 			texts[i] = string(kv.Value)
 		}
 	}
@@ -119,77 +115,45 @@ func (s *Store) Get(ctx context.Context, keys ...string) ([]string, error) {
 
 // Swap implements [workers.Store].
 func (s *Store) Swap(ctx context.Context, have map[string]string, key, value string) (bool, error) {
-	c, ctx, err := s.connect(ctx)
-	if err != nil {
-		return false, err
-	}
-	var compare []clientv3.Cmp
+	var compare []object
 	for key, text := range have {
 		if text == "" { // a value cannot be compared where there is none
-			compare = append(compare, clientv3.Compare(clientv3.CreateRevision(key), "=", 0))
+			compare = append(compare, object{"key": []byte(key), "target": "CREATE", "create_revision": "0"})
 		} else {
-			compare = append(compare, clientv3.Compare(clientv3.Value(key), "=", text))
+			compare = append(compare, object{"key": []byte(key), "target": "VALUE", "value": []byte(text)})
 		}
 	}
-	done, err := c.Txn(ctx).If(compare...).Then(clientv3.OpPut(key, value)).Commit()
-	if err != nil {
-		return false, s.explain(err)
-	}
-	return done.Succeeded, nil
+	put := object{"request_put": object{"key": []byte(key), "value": []byte(value)}}
+	got, err := s.call(ctx, true, "kv/txn", object{"compare": compare, "success": []object{put}})
+	return got.Succeeded, err
 }
 
-// explain says where an error comes from, and whether it is of use to ask again.
-func (s *Store) explain(err error) error {
-	of := rpctypes.Error(err)
-	var untrusted *tls.CertificateVerificationError
-	if errors.Is(err, context.DeadlineExceeded) { // the client does not say why
-		err = errors.Join(errNoAnswer, s.reach())
-	}
-	err = fmt.Errorf("etcd at %s: %w", strings.Join(s.config.Endpoints, ", "), err)
-	var known rpctypes.EtcdError
-	switch {
-	case errors.As(err, &untrusted):
-		return fmt.Errorf("%w: %w", workers.ErrRefused, err)
-	case !errors.As(of, &known):
-	case known.Code() == codes.PermissionDenied, errors.Is(of, rpctypes.ErrAuthFailed), errors.Is(of, rpctypes.ErrUserEmpty),
-		errors.Is(of, rpctypes.ErrAuthNotEnabled):
-		return fmt.Errorf("%w: %w", workers.ErrRefused, err)
-	}
-	return err
-}
-
-var errNoAnswer = errors.New("no answer in time")
-
-// reach tells why the first endpoint that cannot be reached cannot.
-func (s *Store) reach() error {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+// call asks one endpoint after the other until one answers. Each gets half of the time
+// that is left, the last all of it.
+func (s *Store) call(ctx context.Context, write bool, path string, message object) (reply, error) {
+	all, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
-	for _, endpoint := range s.config.Endpoints {
-		_, host, isURL := strings.Cut(endpoint, "://")
-		if !isURL {
-			host = endpoint
+	until, _ := all.Deadline()
+	count, begin := len(s.config.Endpoints), int(s.first.Load())
+	var failed error
+	for tried := range count {
+		i := (begin + tried) % count
+		endpoint := s.config.Endpoints[i]
+		left := time.Until(until)
+		if tried < count-1 {
+			left /= 2
 		}
-		var c net.Conn
-		var err error
-		if s.config.TLS != nil || strings.HasPrefix(endpoint, "https:") {
-			c, err = (&tls.Dialer{Config: s.config.TLS}).DialContext(ctx, "tcp", host)
-		} else {
-			c, err = (&net.Dialer{}).DialContext(ctx, "tcp", host)
+		ctx, cancel := context.WithTimeout(all, left)
+		got, sent, err := s.ask(ctx, endpoint, path, message)
+		cancel()
+		if err == nil {
+			return got, nil
 		}
-		if err != nil {
-			return err
+		s.first.Store(int64(i+1) % int64(count))
+		failed = errors.Join(failed, fmt.Errorf("etcd at %s: %w", endpoint, err))
+		if sent && (write || errors.Is(err, workers.ErrRefused)) || all.Err() != nil {
+			break
 		}
-		c.Close()
 	}
-	return nil
-}
-
-// Close ends the connections.
-func (s *Store) Close() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.client == nil {
-		return nil
-	}
-	return s.client.Close()
+	return reply{}, failed
 }

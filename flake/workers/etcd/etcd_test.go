@@ -24,7 +24,6 @@ func open(t *testing.T, c Config) *Store {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { s.Close() })
 	return s
 }
 
@@ -105,9 +104,11 @@ func wantRefused(t *testing.T, s *Store, patience time.Duration, text string) {
 	}
 }
 
+var quiet = log.New(io.Discard, "", 0)
+
 func TestWrongCA(t *testing.T) {
 	server := httptest.NewUnstartedServer(nil)
-	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.Config.ErrorLog = quiet
 	server.StartTLS()
 	defer server.Close()
 	s := open(t, Config{Endpoints: []string{server.Listener.Addr().String()}, TLS: &tls.Config{RootCAs: x509.NewCertPool()}})
@@ -115,27 +116,31 @@ func TestWrongCA(t *testing.T) {
 }
 
 func TestUsers(t *testing.T) {
-	endpoints := etcdtest.Start(t, 1).Endpoints()
-	s := open(t, Config{Endpoints: endpoints})
+	c := etcdtest.Start(t, 1, "--bcrypt-cost", "4")
+	endpoints := c.Endpoints()
 	ctx := limited(t, time.Minute)
-	if _, err := s.List(ctx, "p/"); err != nil {
-		t.Fatal(err)
+	root := Config{Endpoints: endpoints, User: "root", Password: "secret"}
+	if _, err := open(t, root).List(ctx, "p/"); err != nil { // there are no users yet
+		t.Error(err)
 	}
-	c := s.client
-	for _, change := range []func() error{
-		func() error { _, err := c.UserAdd(ctx, "root", "secret"); return err },
-		func() error { _, err := c.UserGrantRole(ctx, "root", "root"); return err },
-		func() error { _, err := c.UserAdd(ctx, "flake", "secret"); return err },
-		func() error { _, err := c.AuthEnable(ctx); return err },
+	for _, change := range [][2]string{
+		{"user/add", `{"name": "root", "password": "secret"}`}, {"role/add", `{"name": "root"}`}, {"user/grant", `{"user": "root", "role": "root"}`},
+		{"user/add", `{"name": "flake", "password": "secret"}`}, {"enable", "{}"},
 	} {
-		if err := change(); err != nil {
-			t.Fatal(err)
+		if err := c.Members[0].Call("auth/"+change[0], change[1], new(any)); err != nil {
+			t.Fatal(change, err)
 		}
 	}
-	wantRefused(t, s, time.Minute, "user name is empty")
+	wantRefused(t, open(t, Config{Endpoints: endpoints}), time.Minute, "user name is empty")
 	wantRefused(t, open(t, Config{Endpoints: endpoints, User: "root", Password: "wrong"}), time.Minute, "invalid user ID or password")
 	wantRefused(t, open(t, Config{Endpoints: endpoints, User: "flake", Password: "secret"}), time.Minute, "permission denied")
-	if _, err := open(t, Config{Endpoints: endpoints, User: "root", Password: "secret"}).List(ctx, "p/"); err != nil {
+	s := open(t, root)
+	if _, err := s.List(ctx, "p/"); err != nil {
 		t.Error(err)
+	}
+	expired := "expired.1"
+	s.token.Store(&expired)
+	if ok, err := s.Swap(ctx, map[string]string{"p/a": ""}, "p/a", "1"); !ok || err != nil || *s.token.Load() == expired {
+		t.Error(ok, err)
 	}
 }

@@ -165,6 +165,7 @@ func TestFaults(t *testing.T) {
 		for _, m := range c.Members {
 			m.Start()
 		}
+		c.Leader()
 		goOn("all are killed")
 		claim, changed := nodes[0].owner.Claim()
 		if err := workers.Release(ctx, open(t, Config{Endpoints: c.Endpoints()}), "flake", claim.Number()); err != nil {

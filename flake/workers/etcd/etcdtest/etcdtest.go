@@ -4,9 +4,12 @@ package etcdtest
 
 import (
 	"bytes"
-	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
+	"net/http"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -14,9 +17,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	clientv3 "go.etcd.io/etcd/client/v3"
-	"go.uber.org/zap"
 )
 
 // Cluster is etcd of one or more members.
@@ -80,16 +80,22 @@ func (c *Cluster) Endpoints() (all []string) {
 func (c *Cluster) Leader() *Member {
 	c.tb.Helper()
 	for until := time.Now().Add(time.Minute); time.Now().Before(until); time.Sleep(20 * time.Millisecond) {
-		votes := map[uint64]int{}
-		ids := map[uint64]*Member{}
+		votes := map[string]int{}
+		ids := map[string]*Member{}
 		for _, m := range c.Members {
-			if s := m.status(); s != nil {
-				ids[s.Header.MemberId] = m
-				votes[s.Leader]++
+			var status struct {
+				Header struct {
+					ID string `json:"member_id"`
+				}
+				Leader string // left out while there is none
+			}
+			if m.Call("maintenance/status", "{}", &status) == nil {
+				ids[status.Header.ID] = m
+				votes[status.Leader]++
 			}
 		}
 		for id, n := range votes {
-			if id != 0 && n > len(c.Members)/2 && ids[id] != nil {
+			if id != "" && n > len(c.Members)/2 && ids[id] != nil {
 				return ids[id]
 			}
 		}
@@ -98,19 +104,18 @@ func (c *Cluster) Leader() *Member {
 	return nil
 }
 
-func (m *Member) status() *clientv3.StatusResponse {
-	client, err := clientv3.New(clientv3.Config{Endpoints: []string{m.Endpoint}, Logger: zap.NewNop()})
+// Call posts a message to the JSON gateway, and reads the answer.
+func (m *Member) Call(path, message string, answer any) error {
+	client := http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	response, err := client.Post("http://"+m.Endpoint+"/v3/"+path, "application/json", strings.NewReader(message))
 	if err != nil {
-		m.cluster.tb.Fatal(err)
+		return err
 	}
-	defer client.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	s, err := client.Status(ctx, m.Endpoint)
-	if err != nil {
-		return nil
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return errors.New(response.Status)
 	}
-	return s
+	return json.NewDecoder(response.Body).Decode(answer)
 }
 
 // Start runs the process, with what it had.
@@ -139,22 +144,30 @@ func (m *Member) Kill() {
 	m.cmd = nil
 }
 
-// Pause stops the process until Resume.
-func (m *Member) Pause()  { m.cmd.Process.Signal(syscall.SIGSTOP) }
+// Pause stops the process until Resume, and waits until all its threads have.
+func (m *Member) Pause() {
+	m.cmd.Process.Signal(syscall.SIGSTOP)
+	syscall.Wait4(m.cmd.Process.Pid, nil, syscall.WUNTRACED, nil)
+}
+
 func (m *Member) Resume() { m.cmd.Process.Signal(syscall.SIGCONT) }
 
 // Cut has no other member reach this one, until Join. Clients do.
 func (m *Member) Cut()  { m.proxy.set(true) }
 func (m *Member) Join() { m.proxy.set(false) }
 
-// free gives an address that nobody listens at.
+// free gives an address that nobody listens at, whose port is none that systems have for
+// connections of their own: a member that is killed needs it again.
 func free(tb testing.TB) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		tb.Fatal(err)
+	for range 100 {
+		l, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", 10000+rand.IntN(20000)))
+		if err == nil {
+			l.Close()
+			return l.Addr().String()
+		}
 	}
-	defer l.Close()
-	return l.Addr().String()
+	tb.Fatal("no port is free")
+	return ""
 }
 
 // proxy passes connections on to an address, unless it is cut.

@@ -1,0 +1,177 @@
+package etcd
+
+import (
+	"bytes"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/flake-go/flake/flake/workers"
+	"github.com/flake-go/flake/flake/workers/etcd/etcdtest"
+)
+
+func serve(t *testing.T, h http.HandlerFunc) string {
+	s := httptest.NewServer(h)
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
+func answer(status int, text string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(status)
+		io.WriteString(w, text)
+	}
+}
+
+// A read goes on to the next endpoint. A write does if it was certainly not heard; else
+// the next call begins there.
+func TestNextEndpoint(t *testing.T) {
+	good := etcdtest.Start(t, 1).Endpoints()[0]
+	hangs, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer hangs.Close()
+	gone := httptest.NewServer(nil)
+	gone.Close()
+	secure := httptest.NewUnstartedServer(nil)
+	secure.Config.ErrorLog = quiet
+	secure.StartTLS()
+	defer secure.Close()
+	for i, tt := range []struct{ endpoint, want string }{
+		{gone.URL, ""},
+		{"https://" + good, ""},
+		{secure.URL, ""},
+		{hangs.Addr().String(), "no answer in time"},
+		{serve(t, answer(200, `{"header":{"revision":"1"},"succeeded":true`)), "200 OK"},
+		{serve(t, answer(200, "<html>hello</html>")), `an answer that is not etcd's: 200 OK: "<html>hello</html>"`},
+		{serve(t, answer(200, "{}")), `an answer that is not etcd's: 200 OK: "{}"`},
+		{serve(t, answer(503, `{"code":14,"message":"etcdserver: no leader"}`)), ": etcdserver: no leader"},
+		{serve(t, answer(307, "")), "307 Temporary Redirect"},
+		{"http://" + secure.Listener.Addr().String(), "Client sent an HTTP request to an HTTPS server."},
+		{serve(t, func(w http.ResponseWriter, r *http.Request) { panic(http.ErrAbortHandler) }), "EOF: it has ended the connection"},
+		{serve(t, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Length", "1000")
+			answer(200, `{"header":{"revision":"1"},`)(w, r)
+		}), "its answer is cut off: unexpected EOF"},
+	} {
+		s := open(t, Config{Endpoints: []string{tt.endpoint, good}})
+		key := fmt.Sprint("p/", i)
+		swap := func() (bool, error) {
+			return s.Swap(limited(t, 4*time.Second), map[string]string{key: ""}, key, "1")
+		}
+		if all, err := s.List(limited(t, 4*time.Second), key); err != nil || len(all) != 0 || s.first.Load() != 1 {
+			t.Errorf("%s: list: %v, %v; endpoint %d is next", tt.endpoint, all, err, s.first.Load())
+		}
+		s.first.Store(0)
+		ok, err := swap()
+		if sent := tt.want != ""; ok == sent || (err != nil) != sent || errors.Is(err, workers.ErrRefused) || s.first.Load() != 1 {
+			t.Errorf("%s: swap: %v, %v; endpoint %d is next", tt.endpoint, ok, err, s.first.Load())
+		} else if !sent {
+			continue
+		}
+		if !strings.Contains(err.Error(), tt.endpoint+": ") || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("got %v\nwant %s", err, tt.want)
+		}
+		if ok, err := swap(); !ok || err != nil { // the first was not sent there
+			t.Errorf("%s: the next swap: %v, %v", tt.endpoint, ok, err)
+		}
+	}
+}
+
+// A write whose answer is lost has happened, once. The user's token is asked for again,
+// as perhaps that was the trouble.
+func TestLostAnswer(t *testing.T) {
+	target, err := url.Parse("http://" + etcdtest.Start(t, 1).Endpoints()[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lose atomic.Bool
+	var writes atomic.Int64
+	behind := httputil.NewSingleHostReverseProxy(target)
+	front := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		r.Header.Del("Authorization")
+		if bytes.Contains(body, []byte("request_put")) {
+			writes.Add(1)
+		}
+		if lose.Load() {
+			w = httptest.NewRecorder()
+		}
+		behind.ServeHTTP(w, r)
+		if lose.Load() {
+			panic(http.ErrAbortHandler)
+		}
+	})
+	s := open(t, Config{Endpoints: []string{front, front}})
+	token := "known"
+	s.token.Store(&token)
+	for i, want := range []string{"", "1", "2"} {
+		lose.Store(i == 1)
+		ok, err := s.Swap(limited(t, time.Minute), map[string]string{"a": want}, "a", fmt.Sprint(i+1))
+		if ok == lose.Load() || (err != nil) != lose.Load() || int(writes.Load()) != i+1 || (s.token.Load() == nil) != (i > 0) {
+			t.Errorf("swap %d: %v, %v; %d were sent; token %v", i, ok, err, writes.Load(), s.token.Load())
+		}
+		lose.Store(false)
+		if texts, err := s.Get(limited(t, time.Minute), "a"); err != nil || texts[0] != fmt.Sprint(i+1) {
+			t.Errorf("get: %q, %v", texts, err)
+		}
+	}
+}
+
+// What no other endpoint is asked after.
+func TestRefusals(t *testing.T) {
+	for _, tt := range []struct {
+		status     int
+		text, want string
+	}{
+		{404, "404 page not found", "its JSON gateway is not there; start it with --enable-grpc-gateway"},
+		{400, "CommonName of client sending a request against gateway will be ignored", "CommonName of client"},
+		{421, "\netcd received your request, but the Host header was unrecognized.\n\nTo fix", "the Host header was unrecognized."},
+		{401, `{"code":16,"message":"etcdserver: permission denied"}`, "permission denied"},
+	} {
+		asked := 0
+		front := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			asked++
+			answer(tt.status, tt.text)(w, r)
+		})
+		wantRefused(t, open(t, Config{Endpoints: []string{front, front}}), time.Minute, tt.want)
+		if asked != 1 {
+			t.Errorf("%s: asked %d times", tt.text, asked)
+		}
+	}
+}
+
+// A list of 100,000 numbers is short enough, and none is without end.
+func TestLongAnswer(t *testing.T) {
+	value := workers.Value{Mark: 1 << 41, Generation: 1 << 30, Token: 1 << 63, Name: strings.Repeat("n", 100)}.String()
+	var list string
+	s := open(t, Config{Endpoints: []string{serve(t, func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, list) })}})
+	for i := range 1000 {
+		list += fmt.Sprintf(`,{"key":%q,"create_revision":"1000000000","mod_revision":"1000000000","version":"1000000000","value":%q}`,
+			base64.StdEncoding.EncodeToString(fmt.Appendf(nil, "some/prefix/n/%012d", i)), base64.StdEncoding.EncodeToString([]byte(value)))
+	}
+	list = `{"header":{"cluster_id":"1","member_id":"2","revision":"3","raft_term":"4"},"kvs":[` + list[1:] + "]}"
+	all, err := s.List(limited(t, time.Minute), "some/")
+	if err != nil || len(all) != 1000 || all["some/prefix/n/000000000999"] != value || 100*len(list) > maxAnswer {
+		t.Errorf("%d of %d bytes, %v", len(all), len(list), err)
+	}
+	list += strings.Repeat(" ", maxAnswer)
+	if _, err := s.List(limited(t, time.Minute), "some/"); err == nil || !strings.Contains(err.Error(), "more than 67108864 bytes") {
+		t.Error(err)
+	}
+}
