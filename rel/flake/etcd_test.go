@@ -17,6 +17,7 @@ import (
 	"github.com/flake-go/flake/flake/workers"
 	"github.com/flake-go/flake/flake/workers/etcd"
 	"github.com/flake-go/flake/flake/workers/etcd/etcdtest"
+	"github.com/flake-go/flake/node/certs/certstest"
 )
 
 const etcdHold = 3 * time.Second
@@ -283,6 +284,71 @@ func TestEtcdRefused(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What the operator gets where etcd has TLS and users, and the node has others.
+func TestEtcdRefusedSecured(t *testing.T) {
+	t.Parallel()
+	ca, other := certstest.NewCA(t, "ca"), certstest.NewCA(t, "other")
+	secured, open := startSecuredEtcd(t, ca), etcdtest.Start(t, 1).Endpoints()[0]
+	wrong := filepath.Join(t.TempDir(), "wrong")
+	if err := os.WriteFile(wrong, []byte("wrong\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	trusts := fmt.Sprintf("ca = %q\n", ca.File)
+	for name, tt := range map[string]struct {
+		endpoint, more, want string
+	}{
+		"wrong CA":        {secured, fmt.Sprintf("ca = %q\n", other.File), "XX"},
+		"no CA":           {"https://" + secured, "", "XX"},
+		"TLS wanted":      {secured, "start_timeout = 2", "XX"},
+		"TLS not wanted":  {open, trusts + "start_timeout = 2", "XX"},
+		"wrong password":  {secured, trusts + fmt.Sprintf("user = 'root'\npassword_file = %q", wrong), "XX"},
+		"no such user":    {secured, trusts + fmt.Sprintf("user = 'nobody'\npassword_file = %q", wrong), "XX"},
+		"no user":         {secured, trusts, "XX"},
+		"no permission":   {secured, trusts + fmt.Sprintf("user = 'guest'\npassword_file = %q", wrong), "XX"},
+		"user not wanted": {open, fmt.Sprintf("user = 'guest'\npassword_file = %q", wrong), "XX"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			config := etcdConfig(t, []string{tt.endpoint}, tt.more)
+			for _, args := range [][]string{{"-noinput", "-setcookie", cookie}, {"workers"}} {
+				cmd := exec.Command(command, append(args, "-config", config)...)
+				cmd.Env = append(os.Environ(), "ERL_EPMD_PORT="+freePort(t))
+				out, err := cmd.CombinedOutput()
+				if err == nil || !strings.Contains(string(out), tt.want) {
+					t.Errorf("%v: got %s\nwant %s", err, out, tt.want)
+				}
+			}
+		})
+	}
+}
+
+// startSecuredEtcd starts an etcd with a certificate of ca and the users root, whose
+// password is secret, and guest, who may do nothing and whose password is wrong.
+func startSecuredEtcd(t *testing.T, ca *certstest.CA) (endpoint string) {
+	t.Helper()
+	endpoint = host + ":" + freePort(t)
+	peers := "http://" + host + ":" + freePort(t)
+	cert, key := ca.Issue("etcd", host)
+	spawn(t, "", "etcd", "--data-dir", t.TempDir(), "--listen-client-urls", "https://"+endpoint, "--advertise-client-urls", "https://"+endpoint,
+		"--listen-peer-urls", peers, "--initial-advertise-peer-urls", peers, "--initial-cluster", "default="+peers,
+		"--cert-file", cert, "--key-file", key, "--log-level", "error")
+	client := http.Client{Transport: &http.Transport{TLSClientConfig: ca.Client("operator", host)}}
+	defer client.CloseIdleConnections()
+	for _, request := range [][2]string{
+		{"user/add", `{"name": "root", "password": "secret"}`}, {"user/grant", `{"user": "root", "role": "root"}`},
+		{"user/add", `{"name": "guest", "password": "wrong"}`}, {"enable", "{}"},
+	} {
+		await(t, request[0], func() bool {
+			response, err := client.Post("https://"+endpoint+"/v3/auth/"+request[0], "application/json", strings.NewReader(request[1]))
+			if err != nil {
+				return false
+			}
+			response.Body.Close()
+			return response.StatusCode == http.StatusOK
+		})
+	}
+	return endpoint
 }
 
 // awaitText waits until the output holds a text.
