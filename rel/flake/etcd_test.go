@@ -244,8 +244,10 @@ func TestEtcdRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Swap(t.Context(), map[string]string{"app/config": ""}, "app/config", "{}"); err != nil {
-		t.Fatal(err)
+	for key, value := range map[string]string{"app/config": "{}", "later/n/000000000000": "2 1700000000000"} {
+		if _, err := s.Swap(t.Context(), map[string]string{key: ""}, key, value); err != nil {
+			t.Fatal(err)
+		}
 	}
 	nobody := freePort(t)
 	shown := etcdConfig(t, c.Endpoints(), "prefix = 'taken'")
@@ -271,17 +273,18 @@ func TestEtcdRefused(t *testing.T) {
 		"nobody answers":   {"127.0.0.1:" + nobody, "start_timeout = 2", "etcd.start_timeout, 2s, has passed: etcd at 127.0.0.1:" + nobody + ": no answer in time\ndial tcp 127.0.0.1:" + nobody + ": connect: connection refused"},
 		"none is free":     {c.Members[0].Endpoint, "prefix = 'held'\nnumbers = 1", "no worker id is free among 0 to 0; the first may be at "},
 		"who has it":       {c.Members[0].Endpoint, "prefix = 'held'\nnumbers = 1", "they are held: 0 by other@127.0.0.1 until "},
+		"what to do":       {c.Members[0].Endpoint, "prefix = 'held'\nnumbers = 1", "; set etcd.wait to wait for one, or take one from its node: flake workers release NUMBER"},
+		"other format":     {c.Members[0].Endpoint, "prefix = 'later'", `later/n/000000000000 is in use by something else: it has "2 1700000000000"; set another prefix; see etcd.prefix`},
 		"something else":   {c.Members[0].Endpoint, "prefix = 'app'", `app/config is in use by something else: it has "{}"; set another prefix`},
 		"no certificate":   {c.Members[0].Endpoint, "ca = 'none.pem'", "etcd.ca: open none.pem: no such file or directory"},
 		"no password file": {c.Members[0].Endpoint, "user = 'x'\npassword_file = 'none'", `etcd.password_file "none": `},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cmd := exec.Command(command, "-noinput", "-setcookie", cookie, "-config", etcdConfig(t, []string{tt.endpoint}, tt.more))
-			cmd.Env = append(os.Environ(), "ERL_EPMD_PORT="+freePort(t))
-			out, err := cmd.CombinedOutput()
-			if err == nil || !strings.Contains(string(out), tt.want) {
-				t.Errorf("%v: got %s\nwant %s", err, out, tt.want)
+			out := refusal(t, "-noinput", "-setcookie", cookie, "-config", etcdConfig(t, []string{tt.endpoint}, tt.more))
+			if !strings.Contains(out, tt.want) {
+				t.Errorf("got %s\nwant %s", out, tt.want)
 			}
+			t.Log(out)
 		})
 	}
 }
@@ -295,32 +298,46 @@ func TestEtcdRefusedSecured(t *testing.T) {
 	if err := os.WriteFile(wrong, []byte("wrong\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	trusts := fmt.Sprintf("ca = %q\n", ca.File)
+	as := func(user string) string {
+		return fmt.Sprintf("ca = %q\nuser = %q\npassword_file = %q", ca.File, user, wrong)
+	}
 	for name, tt := range map[string]struct {
-		endpoint, more, want string
+		endpoint, more, want, do string
 	}{
-		"wrong CA":        {secured, fmt.Sprintf("ca = %q\n", other.File), "XX"},
-		"no CA":           {"https://" + secured, "", "XX"},
-		"TLS wanted":      {secured, "start_timeout = 2", "XX"},
-		"TLS not wanted":  {open, trusts + "start_timeout = 2", "XX"},
-		"wrong password":  {secured, trusts + fmt.Sprintf("user = 'root'\npassword_file = %q", wrong), "XX"},
-		"no such user":    {secured, trusts + fmt.Sprintf("user = 'nobody'\npassword_file = %q", wrong), "XX"},
-		"no user":         {secured, trusts, "XX"},
-		"no permission":   {secured, trusts + fmt.Sprintf("user = 'guest'\npassword_file = %q", wrong), "XX"},
-		"user not wanted": {open, fmt.Sprintf("user = 'guest'\npassword_file = %q", wrong), "XX"},
+		"wrong CA":       {secured, fmt.Sprintf("ca = %q", other.File), "x509: certificate signed by unknown authority", "set etcd.ca to the CA of its certificate"},
+		"no CA":          {"https://" + secured, "", "x509: certificate signed by unknown authority", "set etcd.ca to the CA of its certificate"},
+		"TLS wanted":     {secured, "start_timeout = 2", "", "is it up, and does it want TLS? See etcd.endpoints and etcd.ca"},
+		"no TLS there":   {open, fmt.Sprintf("ca = %q\nstart_timeout = 2", ca.File), "", "is it up, and does it want TLS? See etcd.endpoints and etcd.ca"},
+		"wrong password": {secured, as("root"), "authentication failed, invalid user ID or password", "see etcd.user and etcd.password_file"},
+		"no such user":   {secured, as("nobody"), "authentication failed, invalid user ID or password", "see etcd.user and etcd.password_file"},
+		"no user":        {secured, fmt.Sprintf("ca = %q", ca.File), "user name is empty", "set etcd.user and etcd.password_file"},
+		"no permission":  {secured, as("guest"), "permission denied", "etcd.user needs a role that may read and write all keys that begin with flake/"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			config := etcdConfig(t, []string{tt.endpoint}, tt.more)
 			for _, args := range [][]string{{"-noinput", "-setcookie", cookie}, {"workers"}} {
-				cmd := exec.Command(command, append(args, "-config", config)...)
-				cmd.Env = append(os.Environ(), "ERL_EPMD_PORT="+freePort(t))
-				out, err := cmd.CombinedOutput()
-				if err == nil || !strings.Contains(string(out), tt.want) {
-					t.Errorf("%v: got %s\nwant %s", err, out, tt.want)
+				out := refusal(t, append(args, "-config", config)...)
+				for _, want := range []string{"etcd at " + tt.endpoint, tt.want, tt.do} {
+					if !strings.Contains(out, want) {
+						t.Errorf("got %s\nwant %s", out, want)
+					}
 				}
+				t.Log(out)
 			}
 		})
 	}
+}
+
+// refusal runs the command, which fails, and returns what it says.
+func refusal(t *testing.T, args ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), command, args...)
+	cmd.Env = append(os.Environ(), "ERL_EPMD_PORT="+freePort(t))
+	out, err := cmd.CombinedOutput()
+	if err == nil {
+		t.Error("it was not refused")
+	}
+	return string(out)
 }
 
 // startSecuredEtcd starts an etcd with a certificate of ca and the users root, whose
