@@ -132,7 +132,8 @@ func judge(ids []givenID, f format) (found findings) {
 	return found
 }
 
-// table shows for how long there were no ids at each fault.
+// table shows for how long there were no ids at each fault. A number counts as not in use
+// only after a sixth of hold.
 func (g *given) table(faults []fault) string {
 	const none = "-"
 	var out strings.Builder
@@ -145,7 +146,7 @@ func (g *given) table(faults []fault) string {
 			gap, end := g.longest(node, from, to)
 			switch {
 			case node == f.node && end > to+settled.Microseconds():
-				its = show(gap) + ", its number is another's"
+				its = show(gap) + ", to wait for a number"
 			case node == f.node:
 				its = show(gap)
 			case !g.served(node, from):
@@ -157,7 +158,7 @@ func (g *given) table(faults []fault) string {
 		}
 		all, last := none, from
 		for _, at := range g.numbers {
-			if gap, end := longest(at, from, to); gap > etcdHold/6 && end > last { // not only busy
+			if gap, end := longest(at, from, to); gap > etcdHold/6 && end > last {
 				all, last = show(time.Duration(end-from)*time.Microsecond), end
 			}
 		}
