@@ -230,14 +230,17 @@ func (f *trial) entries() (all []entry) {
 	return all
 }
 
-// workers runs flake workers.
-func (f *trial) workers(args ...string) string {
+// workers runs flake workers, again while etcd does not answer in time.
+func (f *trial) workers(args ...string) (out string) {
 	f.t.Helper()
-	out, err := exec.Command(f.command, append([]string{"workers", "-config", f.nodes[0].config}, args...)...).CombinedOutput()
-	if err != nil {
-		f.t.Errorf("%v: %s", err, out)
-	}
-	return string(out)
+	await(f.t, "flake workers", func() bool {
+		text, err := exec.Command(f.command, append([]string{"workers", "-config", f.nodes[0].config}, args...)...).CombinedOutput()
+		if out = string(text); err != nil {
+			f.t.Log(out)
+		}
+		return err == nil
+	})
+	return out
 }
 
 // goodOrder stops a node, which is started anew when another has its number.
@@ -258,9 +261,9 @@ func (f *trial) kill(m *etcdtest.Member) {
 }
 
 // TestFleet has eight nodes on six numbers of a real etcd of three members, so two
-// always wait for one. Erlang nodes take ids of three formats all the while. Nodes and etcd have
-// one fault after another. No id comes twice, and no two nodes have a number at a time.
-// This shows more, and for how long ids stop at each fault:
+// always wait for one. Erlang nodes take ids of three formats all the while. Nodes and
+// etcd have one fault after another. No id comes twice, and no two nodes have a number
+// at a time. This shows more, and for how long ids stop at each fault:
 //
 //	go test -v -run TestFleet ./rel/flake -fleet.time=3m
 func TestFleet(t *testing.T) {
