@@ -242,8 +242,10 @@ func TestEtcdRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Swap(t.Context(), map[string]string{"app/config": ""}, "app/config", "{}"); err != nil {
-		t.Fatal(err)
+	for key, value := range map[string]string{"app/config": "{}", "later/n/000000000000": "2 1700000000000"} {
+		if _, err := s.Swap(t.Context(), map[string]string{key: ""}, key, value); err != nil {
+			t.Fatal(err)
+		}
 	}
 	nobody := freePort(t)
 	shown := etcdConfig(t, c.Endpoints(), "prefix = 'taken'")
@@ -269,19 +271,32 @@ func TestEtcdRefused(t *testing.T) {
 		"nobody answers":   {"127.0.0.1:" + nobody, "start_timeout = 2", "etcd.start_timeout, 2s, has passed: etcd at http://127.0.0.1:" + nobody + ": dial tcp 127.0.0.1:" + nobody + ": connect: connection refused"},
 		"none is free":     {c.Members[0].Endpoint, "prefix = 'held'\nnumbers = 1", "no worker id is free among 0 to 0; the first may be at "},
 		"who has it":       {c.Members[0].Endpoint, "prefix = 'held'\nnumbers = 1", "they are held: 0 by other@127.0.0.1 until "},
+		"what to do":       {c.Members[0].Endpoint, "prefix = 'held'\nnumbers = 1", "; set etcd.wait to wait for one, or take one from its node: flake workers release NUMBER"},
+		"other format":     {c.Members[0].Endpoint, "prefix = 'later'", `later/n/000000000000 is in use by something else: it has "2 1700000000000"; set another prefix; see etcd.prefix`},
 		"something else":   {c.Members[0].Endpoint, "prefix = 'app'", `app/config is in use by something else: it has "{}"; set another prefix`},
 		"no certificate":   {c.Members[0].Endpoint, "ca = 'none.pem'", "etcd.ca: open none.pem: no such file or directory"},
 		"no password file": {c.Members[0].Endpoint, "user = 'x'\npassword_file = 'none'", `etcd.password_file "none": `},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cmd := exec.Command(command, "-noinput", "-setcookie", cookie, "-config", etcdConfig(t, []string{tt.endpoint}, tt.more))
-			cmd.Env = append(os.Environ(), "ERL_EPMD_PORT="+freePort(t))
-			out, err := cmd.CombinedOutput()
-			if err == nil || !strings.Contains(string(out), tt.want) {
-				t.Errorf("%v: got %s\nwant %s", err, out, tt.want)
+			out := refusal(t, "-noinput", "-setcookie", cookie, "-config", etcdConfig(t, []string{tt.endpoint}, tt.more))
+			if !strings.Contains(out, tt.want) {
+				t.Errorf("got %s\nwant %s", out, tt.want)
 			}
+			t.Log(out)
 		})
 	}
+}
+
+// refusal runs the command, which fails, and returns what it says.
+func refusal(t *testing.T, args ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), command, args...)
+	cmd.Env = append(os.Environ(), "ERL_EPMD_PORT="+freePort(t))
+	out, err := cmd.CombinedOutput()
+	if err == nil {
+		t.Error("it was not refused")
+	}
+	return string(out)
 }
 
 // awaitText waits until the output holds a text.

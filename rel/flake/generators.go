@@ -73,7 +73,7 @@ func openGenerators(ctx context.Context, cfg config.Config, log *slog.Logger) (g
 	o := flake.Options{AllowableDowntime: cfg.Flake.AllowableDowntime, Logger: log, Marks: gs.marks}
 	if cfg.FromEtcd() {
 		if gs.numbers, err = openNumbers(ctx, cfg, log); err != nil {
-			return gs, err
+			return gs, advise(err, cfg.Etcd)
 		}
 	}
 	add := func(name, mark string, etcd bool, plan planner) error {

@@ -30,7 +30,7 @@ const (
 	cookie   = "flake"
 
 	// patience is for hangs: no test should wait so long, except one that kills the
-	// command repeatedly, each of which may take restart.
+	// command repeatedly, each of which may take restart, and one that goes on for a time.
 	patience = 4 * time.Minute
 	restart  = 20 * time.Second
 )
@@ -113,7 +113,7 @@ type process struct {
 // spawn runs a command until it or the test ends. port is its EPMD's.
 func spawn(t *testing.T, port, name string, args ...string) *process {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience+time.Duration(*kills)*restart+*soakTime)
+	ctx, cancel := context.WithTimeout(context.Background(), patience+time.Duration(*kills)*restart+*soakTime+*fleetTime)
 	p := &process{t: t, cmd: exec.CommandContext(ctx, name, args...)}
 	p.changed.L = &p.mu
 	home := built // where Erlang may leave a cookie

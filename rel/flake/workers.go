@@ -38,19 +38,19 @@ func listWorkers(ctx context.Context, args []string, stdout, stderr io.Writer) e
 	defer cancel()
 	switch {
 	case len(rest) == 0:
-		return showWorkers(ctx, store, cfg.Etcd.Prefix, stdout)
+		return advise(showWorkers(ctx, store, cfg.Etcd.Prefix, stdout), cfg.Etcd)
 	case len(rest) == 2 && rest[0] == "release":
 		number, err := strconv.ParseUint(rest[1], 10, 48)
 		if err != nil {
 			return usageError{errWorkers}
 		}
-		return workers.Release(ctx, store, cfg.Etcd.Prefix, number)
+		return advise(workers.Release(ctx, store, cfg.Etcd.Prefix, number), cfg.Etcd)
 	case len(rest) == 1 && rest[0] == "after-restore":
 		floor, err := workers.AfterRestore(ctx, store, cfg.Etcd.Prefix, cfg.Etcd.Hold, *margin, flake.SystemClock()(), uint64(time.Now().UnixNano()))
 		if err == nil {
 			fmt.Fprintf(stdout, "ids with a new claim begin after %s\n", showMilli(floor.Mark))
 		}
-		return err
+		return advise(err, cfg.Etcd)
 	}
 	return usageError{errWorkers}
 }

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/flake-go/flake/flake/workers/etcd/etcdtest"
+	"github.com/flake-go/flake/node/certs/certstest"
+)
+
+// What the operator gets where etcd has TLS and users, and the node has others.
+func TestEtcdRefusedSecured(t *testing.T) {
+	t.Parallel()
+	ca, other := certstest.NewCA(t, "ca"), certstest.NewCA(t, "other")
+	secured, open := startSecuredEtcd(t, ca), etcdtest.Start(t, 1).Endpoints()[0]
+	wrong := filepath.Join(t.TempDir(), "wrong")
+	if err := os.WriteFile(wrong, []byte("wrong\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	as := func(user string) string {
+		return fmt.Sprintf("ca = %q\nuser = %q\npassword_file = %q", ca.File, user, wrong)
+	}
+	for name, tt := range map[string]struct {
+		endpoint, more, want, do string
+	}{
+		"wrong CA":       {secured, fmt.Sprintf("ca = %q", other.File), "x509: certificate signed by unknown authority", "set etcd.ca to the CA of its certificate"},
+		"no CA":          {"https://" + secured, "", "x509: certificate signed by unknown authority", "set etcd.ca to the CA of its certificate"},
+		"TLS wanted":     {secured, "start_timeout = 2", "", "is it up, and does it want TLS? See etcd.endpoints and etcd.ca"},
+		"no TLS there":   {open, fmt.Sprintf("ca = %q\nstart_timeout = 2", ca.File), "", "is it up, and does it want TLS? See etcd.endpoints and etcd.ca"},
+		"wrong password": {secured, as("root"), "authentication failed, invalid user ID or password", "see etcd.user and etcd.password_file"},
+		"no such user":   {secured, as("nobody"), "authentication failed, invalid user ID or password", "see etcd.user and etcd.password_file"},
+		"no user":        {secured, fmt.Sprintf("ca = %q", ca.File), "user name is empty", "set etcd.user and etcd.password_file"},
+		"no permission":  {secured, as("guest"), "permission denied", "etcd.user needs a role that may read and write all keys that begin with flake/"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			config := etcdConfig(t, []string{tt.endpoint}, tt.more)
+			for _, args := range [][]string{{"-noinput", "-setcookie", cookie}, {"workers"}} {
+				out := refusal(t, append(args, "-config", config)...)
+				for _, want := range []string{"etcd at " + tt.endpoint, tt.want, tt.do} {
+					if !strings.Contains(out, want) {
+						t.Errorf("got %s\nwant %s", out, want)
+					}
+				}
+				t.Log(out)
+			}
+		})
+	}
+}
+
+// startSecuredEtcd starts an etcd with a certificate of ca and the users root, whose
+// password is secret, and guest, who may do nothing and whose password is wrong.
+func startSecuredEtcd(t *testing.T, ca *certstest.CA) (endpoint string) {
+	t.Helper()
+	endpoint = host + ":" + freePort(t)
+	peers := "http://" + host + ":" + freePort(t)
+	cert, key := ca.Issue("etcd", host)
+	spawn(t, "", "etcd", "--data-dir", t.TempDir(), "--listen-client-urls", "https://"+endpoint, "--advertise-client-urls", "https://"+endpoint,
+		"--listen-peer-urls", peers, "--initial-advertise-peer-urls", peers, "--initial-cluster", "default="+peers,
+		"--cert-file", cert, "--key-file", key, "--log-level", "error")
+	client := http.Client{Transport: &http.Transport{TLSClientConfig: ca.Client("operator", host)}}
+	defer client.CloseIdleConnections()
+	for _, request := range [][2]string{
+		{"user/add", `{"name": "root", "password": "secret"}`}, {"user/grant", `{"user": "root", "role": "root"}`},
+		{"user/add", `{"name": "guest", "password": "wrong"}`}, {"enable", "{}"},
+	} {
+		await(t, request[0], func() bool {
+			response, err := client.Post("https://"+endpoint+"/v3/auth/"+request[0], "application/json", strings.NewReader(request[1]))
+			if err != nil {
+				return false
+			}
+			response.Body.Close()
+			return response.StatusCode == http.StatusOK
+		})
+	}
+	return endpoint
+}

@@ -1,0 +1,324 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/flake-go/flake/flake/workers/etcd/etcdtest"
+)
+
+var (
+	fleetTime = flag.Duration("fleet.time", 20*time.Second, "for how long TestFleet begins faults")
+	fleetOnly = flag.String("fleet.only", "", "what the names of its faults have in them")
+)
+
+const (
+	fleetNodes   = 8
+	fleetNumbers = 6
+	fleetCallers = 4 // Erlang nodes
+
+	// settled is for how long at least all have had ids again when settle returns.
+	settled = 100 * time.Millisecond
+)
+
+// trial is nodes with numbers from a real etcd, which Erlang nodes call all the time.
+type trial struct {
+	t       *testing.T
+	etcd    *etcdtest.Cluster
+	command string
+	port    string // of EPMD
+	ids     string // folder of what the callers are given
+	nodes   []*trialNode
+	callers []*process
+	faults  []fault
+}
+
+type trialNode struct {
+	*process
+	trial        *trial
+	name, config string
+	more         string // settings for [etcd]
+}
+
+// fault is one that the nodes had, and that all numbers were in use after it.
+type fault struct {
+	what     string
+	node     string // empty: not a node's
+	from, to time.Time
+}
+
+// startTrial starts one node for each of some settings for [etcd].
+func startTrial(t *testing.T, members int, settings ...string) *trial {
+	t.Helper()
+	command, err := plain()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &trial{t: t, etcd: etcdtest.Start(t, members), command: command, port: freePort(t), ids: t.TempDir()}
+	startDaemon(t, f.port)
+	arg := "fleet=" + f.ids
+	for i, more := range settings {
+		n := &trialNode{trial: f, name: fmt.Sprintf("n%d@127.0.0.1", i), more: more}
+		n.renew()
+		n.start()
+		f.nodes = append(f.nodes, n)
+		arg += "," + n.name
+	}
+	for i := range fleetCallers {
+		f.callers = append(f.callers, spawnErl(t, f.port, []string{"-name", beam(i), "+S", "1:1"}, arg))
+	}
+	return f
+}
+
+// renew gives the node a new disk.
+func (n *trialNode) renew() { n.config = etcdConfig(n.trial.t, n.trial.etcd.Endpoints(), n.more) }
+
+func (n *trialNode) start() {
+	n.process = spawn(n.trial.t, n.trial.port, n.trial.command, "-noinput", "-setcookie", cookie, "-name", n.name, "-config", n.config)
+}
+
+func (n *trialNode) end(s syscall.Signal) int {
+	n.signal(s)
+	return n.wait()
+}
+
+// loses waits until the node has lost its number once more than when done began.
+func (n *trialNode) loses(done func()) {
+	times := func() int { return strings.Count(n.output(), `msg="a worker id is lost`) }
+	before := times()
+	done()
+	await(n.trial.t, n.name+" has lost its number", func() bool { return times() > before })
+}
+
+// pause stops the process for d, or until another has its number if that is longer.
+func (n *trialNode) pause(d time.Duration) {
+	n.loses(func() {
+		from := time.Now()
+		n.signal(syscall.SIGSTOP)
+		n.trial.settle(fleetNumbers)
+		time.Sleep(time.Until(from.Add(d))) // the length is the fault
+		n.signal(syscall.SIGCONT)
+	})
+}
+
+// settle waits until so many nodes have handed out ids of all formats from now on, and
+// returns them.
+func (f *trial) settle(nodes int) (serving []*trialNode) {
+	f.t.Helper()
+	p := f.callers[0]
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for from := p.out.Len(); len(serving) < nodes; p.changed.Wait() {
+		if p.ended {
+			f.t.Fatal("the callers have ended")
+		}
+		// What the first line tells may be from before.
+		lines := strings.Split(string(p.out.Bytes()[from:]), "\n")
+		if len(lines) < 4 {
+			continue
+		}
+		before, now := answers(lines[1]), answers(lines[len(lines)-2])
+		serving = nil
+		for i, n := range f.nodes {
+			grown := func(g int) bool { return now[3*i+g] > before[3*i+g] }
+			if grown(0) && grown(1) && grown(2) {
+				serving = append(serving, n)
+			}
+		}
+	}
+	return serving
+}
+
+// answers is what a caller says: how many there were of each node's three generators.
+func answers(line string) (all []int) {
+	for _, field := range strings.Fields(line)[1:] {
+		n := 0
+		fmt.Sscan(field, &n)
+		all = append(all, n)
+	}
+	return all
+}
+
+// stop ends the callers, and returns what they were given.
+func (f *trial) stop() *given {
+	f.t.Helper()
+	if err := os.WriteFile(filepath.Join(f.ids, "stop"), nil, 0o600); err != nil {
+		f.t.Fatal(err)
+	}
+	said := 0
+	for _, p := range f.callers {
+		wantChecks(f.t, p, "fleet")
+		text := p.output()
+		line, _, _ := strings.Cut(text[strings.LastIndex(text, "ANSWERS "):], "\n")
+		for _, n := range answers(line) {
+			said += n
+		}
+	}
+	g := readGiven(f.t, f.ids)
+	if g.answers != said {
+		f.t.Errorf("%d answers are noted, and there were %d", g.answers, said)
+	}
+	return g
+}
+
+// kinds are the faults, the most telling first.
+var kinds = []struct {
+	what string
+	do   func(f *trial, n *trialNode) // n hands out ids
+	node bool                         // the fault is the node's
+}{
+	{"SIGSTOP for three times hold", func(_ *trial, n *trialNode) { n.pause(3 * etcdHold) }, true},
+	{"kill -9", func(_ *trial, n *trialNode) { n.end(syscall.SIGKILL); n.start() }, true},
+	{"kill -9, a new disk", func(_ *trial, n *trialNode) { n.end(syscall.SIGKILL); n.renew(); n.start() }, true},
+	{"etcd's leader cut off for twice hold", func(f *trial, _ *trialNode) {
+		leader := f.etcd.Leader()
+		leader.Cut()
+		time.Sleep(2 * etcdHold) // the length is the fault
+		leader.Join()
+	}, false},
+	{"flake workers release", (*trial).release, true},
+	{"SIGSTOP beyond hold", func(_ *trial, n *trialNode) { n.pause(0) }, true},
+	{"SIGTERM", (*trial).goodOrder, true},
+	{"etcd's leader killed", func(f *trial, _ *trialNode) { f.kill(f.etcd.Leader()) }, false},
+	{"all of etcd paused for twice hold", func(f *trial, _ *trialNode) {
+		for _, m := range f.etcd.Members {
+			m.Pause()
+		}
+		time.Sleep(2 * etcdHold) // the length is the fault
+		for _, m := range f.etcd.Members {
+			m.Resume()
+		}
+	}, false},
+	{"another member of etcd killed", func(f *trial, _ *trialNode) {
+		leader := f.etcd.Leader()
+		i := slices.IndexFunc(f.etcd.Members, func(m *etcdtest.Member) bool { return m != leader })
+		f.kill(f.etcd.Members[i])
+	}, false},
+}
+
+// release takes a node's number by the command, and waits until somebody has it again.
+func (f *trial) release(n *trialNode) {
+	has := func(e entry) bool { return e.state == "held" && e.name == n.name }
+	all := f.entries()
+	i := slices.IndexFunc(all, has)
+	if i < 0 {
+		f.t.Fatalf("%s has none of %v", n.name, all)
+	}
+	n.loses(func() { f.workers("release", all[i].number) })
+	await(f.t, "somebody has claimed "+all[i].number, func() bool {
+		return f.entries()[i].state == "held"
+	})
+}
+
+// entry is a line of flake workers.
+type entry struct{ number, state, name string }
+
+func (f *trial) entries() (all []entry) {
+	for line := range strings.Lines(f.workers()) {
+		fields := strings.Fields(line)
+		all = append(all, entry{fields[0], fields[1], fields[4]})
+	}
+	return all
+}
+
+// workers runs flake workers, again while etcd does not answer in time.
+func (f *trial) workers(args ...string) (out string) {
+	f.t.Helper()
+	await(f.t, "flake workers", func() bool {
+		text, err := exec.Command(f.command, append([]string{"workers", "-config", f.nodes[0].config}, args...)...).CombinedOutput()
+		if out = string(text); err != nil {
+			f.t.Log(out)
+		}
+		return err == nil
+	})
+	return out
+}
+
+// goodOrder stops a node, which is started anew when another has its number.
+func (f *trial) goodOrder(n *trialNode) {
+	if status := n.end(syscall.SIGTERM); status != 0 {
+		f.t.Errorf("exit status %d", status)
+	}
+	f.settle(fleetNumbers)
+	n.start()
+}
+
+// kill has a member be down for as long as hold.
+func (f *trial) kill(m *etcdtest.Member) {
+	m.Kill()
+	time.Sleep(etcdHold) // the length is the fault
+	m.Start()
+	f.etcd.Leader()
+}
+
+// TestFleet has eight nodes on six numbers of a real etcd of three members, so two
+// always wait for one. Erlang nodes take ids of three formats all the while. Nodes and
+// etcd have one fault after another. No id comes twice, and no two nodes have a number
+// at a time. This shows more, and for how long ids stop at each fault:
+//
+//	go test -v -run TestFleet ./rel/flake -fleet.time=3m
+func TestFleet(t *testing.T) {
+	f := startTrial(t, 3, slices.Repeat([]string{fmt.Sprintf("numbers = %d\nwait = true", fleetNumbers)}, fleetNodes)...)
+	serving := f.settle(fleetNumbers)
+	start := time.Now()
+	for i := 0; time.Since(start) < *fleetTime; i++ {
+		kind := kinds[i%len(kinds)]
+		if !strings.Contains(kind.what, *fleetOnly) {
+			continue
+		}
+		n := serving[rand.IntN(len(serving))]
+		now := fault{what: kind.what, from: time.Now()}
+		if kind.node {
+			now.node = n.name
+		}
+		kind.do(f, n)
+		serving = f.settle(fleetNumbers)
+		now.to = time.Now().Add(-settled)
+		f.faults = append(f.faults, now)
+	}
+	g := f.stop()
+	for _, n := range serving {
+		if status := n.end(syscall.SIGTERM); status != 0 {
+			t.Errorf("%s: exit status %d", n.name, status)
+		}
+	}
+	for generator, format := range formats {
+		ids := g.ids[generator]
+		found := judge(ids, format)
+		if found != (findings{}) || len(ids) == 0 {
+			t.Errorf("%s: %+v", generator, found)
+		}
+		t.Logf("%s: %d ids, %+v", generator, len(ids), found)
+	}
+	if g.descending > 0 {
+		t.Errorf("%d ids are not above the one before", g.descending)
+	}
+	t.Logf("%d faults, %d answers\n%s", len(f.faults), g.answers, g.table(f.faults))
+}
+
+// The trial can find what it looks for: nodes that take numbers of different prefixes
+// have the same one.
+func TestFleetFinds(t *testing.T) {
+	f := startTrial(t, 1, "numbers = 1\nprefix = 'a'", "numbers = 1\nprefix = 'b'")
+	for range 5 {
+		f.settle(2)
+	}
+	g := f.stop()
+	for generator, format := range formats {
+		ids := g.ids[generator]
+		found := judge(ids, format)
+		if found.twice == 0 || found.shared == 0 {
+			t.Errorf("%s: %+v", generator, found)
+		}
+		t.Logf("%s: %d ids, %+v", generator, len(ids), found)
+	}
+}
