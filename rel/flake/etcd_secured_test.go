@@ -40,7 +40,7 @@ func TestEtcdRefusedSecured(t *testing.T) {
 			config := etcdConfig(t, []string{tt.endpoint}, tt.more)
 			for _, args := range [][]string{{"-noinput", "-setcookie", cookie}, {"workers"}} {
 				out := refusal(t, append(args, "-config", config)...)
-				for _, want := range []string{"etcd at " + tt.endpoint, tt.want, tt.do} {
+				for _, want := range []string{"etcd at http", strings.TrimPrefix(tt.endpoint, "https://"), tt.want, tt.do} {
 					if !strings.Contains(out, want) {
 						t.Errorf("got %s\nwant %s", out, want)
 					}
