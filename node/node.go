@@ -200,7 +200,6 @@ func (n *Node) serve(s dist.Session) error {
 		s.Conn.Close()
 		return fmt.Errorf("there is another connection to %s", s.Peer.Name)
 	}
-	s.Conn = adopt(s.Conn)
 	c := n.proto.New(n.ctx, s)
 	n.conns[s.Peer.Name] = c
 	n.gate.up(host.Of(c.Addr()))
