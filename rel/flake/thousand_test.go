@@ -89,7 +89,11 @@ func TestThousandCallers(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			ids[i] = append(ids[i], flake.ID(reply.(etf.Tuple)[1].([]byte)))
+			id, ok := reply.(etf.Tuple)[1].([]byte)
+			if !ok {
+				return fmt.Errorf("answered %s", etf.Format(nil, reply))
+			}
+			ids[i] = append(ids[i], flake.ID(id))
 		}
 		return nil
 	}
