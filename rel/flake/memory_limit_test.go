@@ -38,6 +38,21 @@ func TestDefaultConnections(t *testing.T) {
 	}
 }
 
+// There is memory to release after a collection, and when stacks have grown without one.
+func TestLeaves(t *testing.T) {
+	released := taken{7, 5 << 20}
+	for now, want := range map[taken]bool{
+		released: false, {8, 5 << 20}: true, {7, 5<<20 + releaseStacks}: false, {7, 5<<20 + releaseStacks + 1}: true, {7, 0}: false,
+	} {
+		if got := now.leaves(released); got != want {
+			t.Errorf("%+v after %+v: %t", now, released, got)
+		}
+	}
+	if now := used(); now.stacks == 0 {
+		t.Error("no stacks")
+	}
+}
+
 func TestHTTPWithin(t *testing.T) {
 	for memory, want := range map[int64]int{28 << 20: 56, 100 << 20: 200, math.MaxInt64: 768} {
 		if got := httpWithin(memory); got != want {

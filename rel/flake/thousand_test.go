@@ -36,7 +36,7 @@ const (
 // docs/figures.md are its own:
 //
 //	go test -v -run TestThousandCallers ./rel/flake
-//	go test -v -run TestThousandCallers ./rel/flake -callers=10000 -callers.quiet=40s
+//	go test -v -run TestThousandCallers ./rel/flake -callers=10000 -callers.quiet=30s
 func TestThousandCallers(t *testing.T) {
 	calls := max(1, 100_000 / *callers)
 	n := startPlain(t, "")
