@@ -22,7 +22,11 @@ type Node struct {
 	Listen      string        // "host:port", or empty: any free port, at all addresses unless the name is on the loopback
 	EPMD        string        // "auto", "off" or "host:port"
 	NetTicktime time.Duration // seconds in the file
-	TLS         TLS
+
+	MaxConnections        int64 // nodes that may be connected
+	MaxConnectionsPerHost int64 // of them, those of one host
+
+	TLS TLS
 }
 
 // FixedPort returns the port of Listen, or "" if any free one will do.
@@ -91,7 +95,11 @@ func Default() Config {
 			Cookie:      PublishedCookie,
 			EPMD:        "auto",
 			NetTicktime: 60 * time.Second,
-			TLS:         TLS{Verify: VerifyPeer},
+
+			MaxConnections:        16384,
+			MaxConnectionsPerHost: 4096,
+
+			TLS: TLS{Verify: VerifyPeer},
 		},
 		Flake: Flake{
 			AllowableDowntime: 30 * 24 * time.Hour,

@@ -56,6 +56,8 @@ cookie = "s3cret"
 listen = "[::]:9100"
 epmd = "10.0.0.1:4370"
 net_ticktime = 15
+max_connections = 1000000
+max_connections_per_host = 1
 tls = {cert = "cert.pem", key = "key.pem", verify = "none"}
 [flake]
 worker_id = "02-00-00-00-00-Ff"
@@ -122,7 +124,7 @@ tls = {cert = "http.pem", key = "http-key.pem"}
 		t.Fatal(err)
 	}
 	want := Config{
-		Node{"flake@node1.example.com", "s3cret", "", "[::]:9100", "10.0.0.1:4370", 15 * time.Second,
+		Node{"flake@node1.example.com", "s3cret", "", "[::]:9100", "10.0.0.1:4370", 15 * time.Second, 1000000, 1,
 			TLS{true, "cert.pem", "key.pem", "", VerifyNone}},
 		Flake{WorkerID: []byte{2, 0, 0, 0, 0, 0xFF}, TimestampPath: "/var/lib/flake/timestamp", AllowableDowntime: 1500 * time.Millisecond,
 			Peers: []string{"flake@a.example.com", "b@10.0.0.2"}, PeersInterval: 5 * time.Second},

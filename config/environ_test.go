@@ -43,7 +43,7 @@ worker = 31
 `)
 	flags, err := Environ([]string{
 		"PATH=/bin", "NO_FLAKE_X=1", "FLAKE_NODE=a@b", "FLAKE_URL=x", "FLAKE_NODE_EPMD=", // not ours, and empty
-		"FLAKE_NODE_NAME=env@127.0.0.1", "FLAKE_NODE_NET_TICKTIME=15",
+		"FLAKE_NODE_NAME=env@127.0.0.1", "FLAKE_NODE_NET_TICKTIME=15", "FLAKE_NODE_MAX_CONNECTIONS=12000",
 		`FLAKE_HTTP_LISTEN=""`, "FLAKE_HTTP_OPEN=true",
 		"FLAKE_FLAKE_TIMESTAMP_PATH=/a=b", "FLAKE_FLAKE_WORKER_ID=02:00:00:00:00:01",
 		"FLAKE_GENERATOR_1_WORKER=7",
@@ -63,7 +63,7 @@ worker = 31
 		t.Fatal(err)
 	}
 	want := Default()
-	want.Node = Node{Name: "flag@127.0.0.1", Cookie: "of the file", EPMD: "auto", NetTicktime: 15 * time.Second,
+	want.Node = Node{Name: "flag@127.0.0.1", Cookie: "of the file", EPMD: "auto", MaxConnections: 12000, MaxConnectionsPerHost: 4096, NetTicktime: 15 * time.Second,
 		TLS: TLS{true, "c.pem", "k.pem", "ca.pem", VerifyPeer}}
 	want.Flake.TimestampPath, want.Flake.WorkerID = "/a=b", []byte{2, 0, 0, 0, 0, 1}
 	want.HTTP = HTTP{Open: true, TLS: HTTPTLS{true, "c.pem", "k.pem"}}

@@ -46,7 +46,7 @@ func (e *Etcd) settings() []setting {
 			},
 			func() string { return fmt.Sprintf("%q", e.Endpoints) }},
 		text("prefix", "what the keys are to begin with wanted", &e.Prefix, func(s string) bool { return s != "" && isPrintable(s) }),
-		{"etcd.numbers", "a whole number from 1 to 1048576 wanted, or 0 for as many as fit", func(v any) (ok bool) { e.Numbers, ok = v.(int64); return ok },
+		{"etcd.numbers", "a whole number from 1 to 1048576 wanted, or 0 for as many as fit", setInteger(&e.Numbers),
 			func() bool { return 0 <= e.Numbers && e.Numbers <= 1<<20 }, func() string { return fmt.Sprint(e.Numbers) }},
 		seconds("hold", &e.Hold, minHold),
 		seconds("claim_wait", &e.ClaimWait, 0),

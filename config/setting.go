@@ -22,6 +22,7 @@ const (
 	minTicktime     = 4 * time.Second
 	maxTicktime     = time.Hour
 	longestInterval = time.Hour
+	mostConnections = 1_000_000
 	maxDowntime     = math.MaxInt64 / time.Millisecond * time.Millisecond // what a time.Duration holds
 )
 
@@ -38,6 +39,11 @@ func (c *Config) settings() []setting {
 			func() bool { return from <= *p && *p <= to && *p%unit == 0 },
 			func() string { return fmt.Sprint(int64(*p / unit)) }}
 	}
+	connections := func(key string, p *int64) setting {
+		return setting{key, fmt.Sprintf("a whole number from 1 to %d wanted", mostConnections), setInteger(p),
+			func() bool { return 1 <= *p && *p <= mostConnections },
+			func() string { return fmt.Sprint(*p) }}
+	}
 	cookie := text(cookieKey, "1 to 255 printable characters of Latin-1 wanted", &n.Cookie, validCookie)
 	cookie.value = func() string { return hidden }
 	settings := []setting{
@@ -48,6 +54,8 @@ func (c *Config) settings() []setting {
 		text("node.epmd", `"auto", "off" or "host:port" wanted`, &n.EPMD, validEPMD),
 		number("node.net_ticktime", "a whole number of seconds from 4 to 3600 wanted",
 			&n.NetTicktime, time.Second, minTicktime, maxTicktime),
+		connections("node.max_connections", &n.MaxConnections),
+		connections("node.max_connections_per_host", &n.MaxConnectionsPerHost),
 		text("node.tls.cert", "the path of a PEM file wanted", &t.Cert, ifSo(&t.On, validPath)),
 		text("node.tls.key", "the path of a PEM file wanted", &t.Key, ifSo(&t.On, validPath)),
 		text("node.tls.ca", `the path of a PEM file wanted, or node.tls.verify = "none"`, &t.CA,
@@ -103,6 +111,13 @@ func setString(p *string) func(any) bool {
 func setBool(p *bool) func(any) bool {
 	return func(v any) (ok bool) {
 		*p, ok = v.(bool)
+		return ok
+	}
+}
+
+func setInteger(p *int64) func(any) bool {
+	return func(v any) (ok bool) {
+		*p, ok = v.(int64)
 		return ok
 	}
 }

@@ -15,11 +15,11 @@ import (
 // host commonly has. The loopback does not count as a host: all nodes of this
 // machine are behind it.
 const (
-	// MaxConnections bounds the connected nodes, and MaxPerHost those of one host. A
-	// further node is hung up on after it has shown the cookie. A name that comes
-	// back keeps its place.
-	MaxConnections = 4096
-	MaxPerHost     = 1024
+	// MaxConnections bounds the connected nodes, and MaxPerHost those of one host,
+	// unless Options do. A further node is hung up on after it has shown the cookie. A
+	// name that comes back keeps its place.
+	MaxConnections = 16384
+	MaxPerHost     = 4096
 
 	// MaxHandshakes bounds the handshakes under way, of all hosts together. One more
 	// has another hung up on: see [gate.stalled].
@@ -288,8 +288,8 @@ func (g *gate) offended(host netip.Addr) {
 }
 
 var (
-	errFull     = errors.New("the limit of connected nodes is reached")
-	errHostFull = errors.New("the limit of connected nodes of this host is reached")
+	errFull     = errors.New("the limit of connected nodes is reached (node.max_connections)")
+	errHostFull = errors.New("the limit of connected nodes of this host is reached (node.max_connections_per_host)")
 )
 
 // full returns why there is no place for one more connection, or nil.

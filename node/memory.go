@@ -1,6 +1,11 @@
 package node
 
-import "github.com/flake-go/flake/node/dist"
+import (
+	"cmp"
+
+	"github.com/flake-go/flake/node/dist"
+	"github.com/flake-go/flake/node/reserve"
+)
 
 const (
 	// memoryIdle is what the program takes when nobody is connected,
@@ -11,8 +16,27 @@ const (
 	memoryPerTLS        = 64 << 10
 )
 
-// within returns how many nodes may be connected in this memory, and what percentage
-// of the shared limits they get: half of the rest, until that is all of them.
+// room returns how many nodes may be connected, what percentage of the shared limits
+// they get, and what they lack to be as many as wanted, if anything.
+func (o Options) room() (connections, percent int, lacks string) {
+	connections, percent = cmp.Or(o.Connections, MaxConnections), 100
+	if o.Memory > 0 {
+		var most int
+		if most, percent = within(o.Memory, o.TLS != nil); most < connections {
+			connections, lacks = most, "memory"
+		}
+	}
+	if most := reserve.Rest(filesOfOthers); most < connections {
+		connections, lacks = most, "file descriptors (ulimit -n)"
+	}
+	return connections, percent, lacks
+}
+
+// filesOfOthers is how many descriptors are left to handshakes, to HTTP and to EPMD.
+const filesOfOthers = 3 * MaxHandshakes
+
+// within returns how many nodes fit in this memory, and what percentage of the shared
+// limits they get: half of the rest, until that is all of them.
 func within(memory int64, tls bool) (connections, percent int) {
 	const shared = dist.MaxShared + dist.MaxSmall + dist.MaxSpare
 	rest := max(memory-memoryIdle, 2<<20)
@@ -21,7 +45,7 @@ func within(memory int64, tls bool) (connections, percent int) {
 	if tls {
 		each += memoryPerTLS
 	}
-	return int(min((rest-part)/each, MaxConnections)), int(part * 100 / shared)
+	return int((rest - part) / each), int(part * 100 / shared)
 }
 
 // greetsWithin returns how many handshakes may be under way when this many nodes may

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/flake-go/flake/node/handshake"
+	"github.com/flake-go/flake/node/reserve"
 )
 
 func TestWithin(t *testing.T) {
@@ -14,7 +15,7 @@ func TestWithin(t *testing.T) {
 		28 * mb:   {298, 81, 15},
 		57 * mb:   {917, 250, 48},
 		115 * mb:  {2432, 663, 100},
-		1000 * mb: {MaxConnections, MaxConnections, 100},
+		1000 * mb: {40192, 10961, 100},
 	} {
 		connections, percent := within(memory, false)
 		secured, same := within(memory, true)
@@ -22,6 +23,39 @@ func TestWithin(t *testing.T) {
 			t.Errorf("%d MB: %v, want %v", memory/mb, got, want)
 		}
 	}
+}
+
+func TestRoom(t *testing.T) {
+	const little = 28 << 20
+	for _, tt := range []struct {
+		o           Options
+		connections int
+		lacks       string
+	}{
+		{Options{Connections: 10}, 10, ""},
+		{Options{Connections: 10, Memory: little}, 10, ""},
+		{Options{Memory: little}, 298, "memory"},
+		{Options{Memory: 1 << 50, Connections: 1 << 31}, reserve.Rest(filesOfOthers), "file descriptors (ulimit -n)"},
+	} {
+		connections, _, lacks := tt.o.room()
+		if connections != tt.connections || lacks != tt.lacks {
+			t.Errorf("%d of %d connections in %d bytes: %q, want %d, %q", connections, tt.o.Connections, tt.o.Memory, lacks, tt.connections, tt.lacks)
+		}
+	}
+}
+
+// As many are connected as the options say, of one host and in all.
+func TestConnections(t *testing.T) {
+	n := start(t, Options{Connections: 2, ConnectionsPerHost: 1})
+	elsewhere := hostAt("192.0.2.1")
+	n.gate.up(elsewhere)
+	if err := n.gate.full(elsewhere); err != errHostFull {
+		t.Errorf("one more of a host: %v, want %v", err, errHostFull)
+	}
+	dial(t, n, "a@127.0.0.1").get()
+	dial(t, n, "b@127.0.0.1").ended()
+	n.gate.down(elsewhere)
+	dial(t, n, "c@127.0.0.1").get()
 }
 
 // When memory is used up nobody is let in until somebody leaves.

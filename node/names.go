@@ -14,8 +14,10 @@ import (
 type names struct {
 	mu    sync.Mutex
 	given map[string]uint32 // the creation
-	free  []freeName        // at most MaxConnections, the most recent last
+	free  []freeName        // at most keptNames, the most recent last
 }
+
+const keptNames = 4096
 
 type freeName struct {
 	node     string
@@ -52,7 +54,7 @@ func (n *names) takeBack(node string) {
 	if creation++; creation == 0 {
 		creation = 1
 	}
-	if len(n.free) >= MaxConnections {
+	if len(n.free) >= keptNames {
 		n.free = slices.Delete(n.free, 0, 1)
 	}
 	n.free = append(n.free, freeName{node, creation})

@@ -25,11 +25,11 @@ func TestNames(t *testing.T) {
 	if again, c := n.give("a", none); again != first || c == creation || c == 0 {
 		t.Errorf("%s, creation %d, want %s and not %d", again, c, first, creation)
 	}
-	for i := range 2 * MaxConnections {
+	for i := range 2 * keptNames {
 		node, _ := n.give(fmt.Sprint(i), none)
 		n.takeBack(node)
 	}
-	if len(n.free) != MaxConnections {
-		t.Errorf("%d are kept, want %d", len(n.free), MaxConnections)
+	if len(n.free) != keptNames {
+		t.Errorf("%d are kept, want %d", len(n.free), keptNames)
 	}
 }

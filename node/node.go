@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/tls"
@@ -32,6 +33,10 @@ type Options struct {
 	// TLS, unless nil, returns the settings for the next connection, in or out. The
 	// node then speaks only TLS.
 	TLS func() *tls.Config
+
+	// Connections bounds the connected nodes, and ConnectionsPerHost those of one host;
+	// 0: MaxConnections, MaxPerHost. There are fewer if memory or descriptors are few.
+	Connections, ConnectionsPerHost int
 
 	// Memory is how many bytes the node may take, if few: then fewer nodes may be
 	// connected, and they share less. 0: no such limit.
@@ -128,11 +133,15 @@ func (n *Node) start(o Options) (err error) {
 		Connect:     n.Connect,
 		Down:        n.down,
 	}
-	if o.Memory > 0 {
-		connections, percent := within(o.Memory, o.TLS != nil)
-		n.gate.connected.Most, n.gate.handshakes.Most = connections, greetsWithin(connections)
-		n.proto.Limit(percent)
+	connections, percent, lacks := o.room()
+	if lacks != "" {
+		n.log.Warn("fewer nodes can be connected than may be", "most", connections, "may", cmp.Or(o.Connections, MaxConnections), "lacks", lacks)
 	}
+	n.gate.connected.Most, n.gate.connected.PerHost = connections, cmp.Or(o.ConnectionsPerHost, MaxPerHost)
+	if o.Memory > 0 {
+		n.gate.handshakes.Most = greetsWithin(connections)
+	}
+	n.proto.Limit(percent)
 	if n.ergo, err = ergo.Start(n.ctx, o.Name, n.creation); err != nil {
 		return fmt.Errorf("node %s: %w", o.Name, err)
 	}
@@ -200,7 +209,6 @@ func (n *Node) serve(s dist.Session) error {
 		s.Conn.Close()
 		return fmt.Errorf("there is another connection to %s", s.Peer.Name)
 	}
-	s.Conn = adopt(s.Conn)
 	c := n.proto.New(n.ctx, s)
 	n.conns[s.Peer.Name] = c
 	n.gate.up(host.Of(c.Addr()))

@@ -190,6 +190,20 @@ func TestManyPeers(t *testing.T) {
 	}
 }
 
+// A connected node takes one goroutine.
+func TestGoroutines(t *testing.T) {
+	n := start(t, Options{})
+	const peers = 50
+	before := runtime.NumGoroutine()
+	for i := range peers {
+		dial(t, n, fmt.Sprintf("a%d@127.0.0.1", i)).get()
+	}
+	awaitGoroutines(t, before+peers)
+	if n.Connections() != peers {
+		t.Errorf("%d nodes are connected", n.Connections())
+	}
+}
+
 // When a node stops, whoever watches is told, and nothing of it is left.
 func TestStop(t *testing.T) {
 	before := runtime.NumGoroutine()

@@ -20,6 +20,7 @@ type security func() *tls.Config
 
 // accept is our side of a connection that another node dialled.
 func (s security) accept(ctx context.Context, c net.Conn) (net.Conn, error) {
+	c = socket.Adopt(c)
 	if s == nil {
 		return c, nil
 	}
@@ -36,6 +37,7 @@ func (s security) accept(ctx context.Context, c net.Conn) (net.Conn, error) {
 // dial is our side of a connection that we dialled to the node peer, whose certificate
 // must contain its host.
 func (s security) dial(ctx context.Context, c net.Conn, peer string) (net.Conn, error) {
+	c = socket.Adopt(c)
 	if s == nil {
 		return c, nil
 	}
@@ -44,16 +46,6 @@ func (s security) dial(ctx context.Context, c net.Conn, peer string) (net.Conn, 
 	below := tlslimit.New(c)
 	t := tls.Client(below, config)
 	return secured{t, below}, t.HandshakeContext(ctx)
-}
-
-// adopt lets a thread read a connection, or the one below its TLS. That takes
-// descriptors, so it waits until the peer is let in.
-func adopt(c net.Conn) net.Conn {
-	if s, ok := c.(secured); ok {
-		s.below.Conn = socket.Adopt(s.below.Conn)
-		return s
-	}
-	return socket.Adopt(c)
 }
 
 // secured is a connection in TLS.

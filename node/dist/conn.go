@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"net"
 	"runtime/debug"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -33,6 +32,9 @@ type Conn struct {
 	asks     atomic.Bool  // something other than a tick has arrived since our last tick
 	asked    atomic.Int64 // when one of our ticks last saw that, in nanoseconds after since
 	self     []byte       // a pid of ours where the protocol wants a sender but ignores it
+
+	background background
+	ticker     ticker
 
 	in      frames
 	control wire.Message // of the frame being handled; kept here to avoid an allocation
@@ -64,7 +66,7 @@ func newConn(ctx context.Context, p *Proto, s Session) *Conn {
 		go p.disown(c)
 	}}
 	c.in = newFrames(s.Conn, &c.share)
-	c.out.init(s.Conn, func() { c.cancel(errUnread) }, func() { c.extend(true, true) }, &c.share)
+	c.out.init(s.Conn, c.writeAside, func() { c.cancel(errUnread) }, func() { c.extend(true, true) }, &c.share)
 	c.kept = account{share: &c.share, own: ownSpare, spare: true}
 	c.watches.init(&c.share)
 	c.lines.init(&c.share)
@@ -133,14 +135,24 @@ func (c *Conn) Shutdown() {
 const shutdownTime = time.Second
 
 func (c *Conn) serve() {
-	context.AfterFunc(c.ctx, func() { c.conn.Close() })
-	var ticker sync.WaitGroup
-	ticker.Go(c.tick)
-
-	c.log.Info("connected", "version", c.peer.Version, "hidden", c.peer.Hidden)
+	c.setOut()
 	release := socket.Dedicate(c.conn)
 	c.cancel(c.read())
 	release()
+	c.finish()
+}
+
+// setOut, like finish, is a function of its own because the stack of a connection that
+// waits for calls should be small: 2 KiB, and it is shrunk after large calls.
+func (c *Conn) setOut() {
+	context.AfterFunc(c.ctx, func() { c.conn.Close() })
+	if err := c.startTicks(); err != nil {
+		c.cancel(err)
+	}
+	c.log.Info("connected", "version", c.peer.Version, "hidden", c.peer.Hidden)
+}
+
+func (c *Conn) finish() {
 	reason := context.Cause(c.ctx) // the first one
 	c.ending = endingOf(reason)
 	c.log.Info("disconnected", "reason", reasonOf(reason))
@@ -148,7 +160,7 @@ func (c *Conn) serve() {
 	c.in.close()
 	c.rest()
 	c.out.close()
-	ticker.Wait()
+	c.stopTicks()
 	c.unwatchAll()
 }
 
@@ -158,6 +170,16 @@ func (c *Conn) read() (err error) {
 			err = c.survive(fault)
 		}
 	}()
+	for err == nil {
+		if err = c.handleAll(); err == nil {
+			err = c.in.fill()
+		}
+	}
+	return err
+}
+
+// handleAll handles the frames that have arrived, and writes the answers.
+func (c *Conn) handleAll() error {
 	for {
 		frame, ok, err := c.in.next()
 		switch {
@@ -171,13 +193,8 @@ func (c *Conn) read() (err error) {
 				return err
 			}
 		default:
-			if err := c.out.flush(); err != nil {
-				return err
-			}
 			c.forget()
-			if err := c.in.fill(); err != nil {
-				return err
-			}
+			return c.out.flush()
 		}
 	}
 }

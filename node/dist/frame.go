@@ -17,7 +17,8 @@ import (
 const MaxFrame = 16 << 20
 
 const (
-	firstBuffer = 4 << 10  // of a new connection, or an idle one
+	idleBuffer  = 512      // of a new connection, or an idle one
+	firstBuffer = 4 << 10  // of one that calls now and then, at most
 	fullBuffer  = 64 << 10 // of a busy one; larger only while a larger frame is there
 )
 
@@ -41,7 +42,7 @@ type frames struct {
 
 func newFrames(src io.Reader, s *share) frames {
 	return frames{
-		src: src, buf: make([]byte, firstBuffer),
+		src: src, buf: make([]byte, idleBuffer),
 		account: account{share: s, own: ownInput},
 		gather:  account{share: s, own: ownInput, spare: true},
 	}
@@ -99,7 +100,7 @@ func (f *frames) makeRoom() error {
 		}
 		f.gather.hold(0)
 	case rest == 0 && f.ticked && !f.busy:
-		size = firstBuffer
+		size = idleBuffer
 		f.account.hold(0)
 		f.gather.hold(0)
 	case f.w == size && size < fullBuffer && f.gather.hold(more): // the peer sends more than we take at a time

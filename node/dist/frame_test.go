@@ -71,7 +71,7 @@ func TestBufferShrinks(t *testing.T) {
 			break
 		}
 	}
-	if frames != 2 || len(f.buf) != firstBuffer {
+	if frames != 2 || len(f.buf) != idleBuffer {
 		t.Errorf("%d frames, buffer of %d bytes", frames, len(f.buf))
 	}
 }
@@ -112,7 +112,7 @@ func TestLargeFrames(t *testing.T) {
 	}
 	arrive(tick)
 	arrive(tick)
-	if len(f.buf) != firstBuffer {
+	if len(f.buf) != idleBuffer {
 		t.Errorf("buffer of %d bytes", len(f.buf))
 	}
 	p.nothing(t)
@@ -149,7 +149,7 @@ func TestAnnouncedLength(t *testing.T) {
 	if _, ok, err := f.next(); ok || err != nil {
 		t.Errorf("MaxFrame: %t, %v", ok, err)
 	}
-	if err := f.fill(); err != io.EOF || len(f.buf) != firstBuffer {
+	if err := f.fill(); err != io.EOF || len(f.buf) != idleBuffer {
 		t.Errorf("%v, buffer of %d bytes", err, len(f.buf))
 	}
 

@@ -23,10 +23,11 @@ const (
 // output gathers frames for a peer and writes them.
 type output struct {
 	dst      net.Conn
-	wake     chan struct{} // frames were appended outside the reader
-	full     atomic.Bool   // more waits than fullOutput, or than there is room for
-	overflow func()        // called when too much waits
-	taken    func()        // called when the peer has taken a part of a large write
+	wake     func()      // called when frames were appended outside the reader
+	reminded atomic.Bool // it has been called, and they will be written
+	full     atomic.Bool // more waits than fullOutput, or than there is room for
+	overflow func()      // called when too much waits
+	taken    func()      // called when the peer has taken a part of a large write
 
 	mu      sync.Mutex
 	idle    sync.Cond // nobody is writing
@@ -44,11 +45,10 @@ type output struct {
 	octets  uint64 // written
 }
 
-func (o *output) init(dst net.Conn, overflow, taken func(), s *share) {
-	o.dst, o.overflow, o.taken = dst, overflow, taken
+func (o *output) init(dst net.Conn, wake, overflow, taken func(), s *share) {
+	o.dst, o.wake, o.overflow, o.taken = dst, wake, overflow, taken
 	o.account = account{share: s, own: ownOutput}
 	o.kept = account{share: s, own: ownSpare, spare: true}
-	o.wake = make(chan struct{}, 1)
 	o.idle.L = &o.mu
 }
 
@@ -104,9 +104,8 @@ func (o *output) poke() {
 }
 
 func (o *output) remind() {
-	select {
-	case o.wake <- struct{}{}:
-	default:
+	if o.reminded.CompareAndSwap(false, true) {
+		o.wake()
 	}
 }
 

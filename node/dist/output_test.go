@@ -69,7 +69,7 @@ func TestMaxOutputExactly(t *testing.T) {
 	var p pool
 	var o output
 	overflows := 0
-	o.init(nil, func() { overflows++ }, nil, newShare(&p))
+	o.init(nil, func() {}, func() { overflows++ }, nil, newShare(&p))
 	b := o.begin()
 	o.end(append(b, make([]byte, MaxOutput-len(b))...))
 	if overflows != 0 || len(o.buf) != MaxOutput {
@@ -182,7 +182,7 @@ func TestSentDuringWrite(t *testing.T) {
 func TestSpareOutput(t *testing.T) {
 	for octets, kept := range map[int]bool{1000: true, 2 * fullOutput: true, 2*fullOutput + 1: false} {
 		var o output
-		o.init(newStream(nil), nil, nil, newShare(new(pool)))
+		o.init(newStream(nil), nil, nil, nil, newShare(new(pool)))
 		o.buf = make([]byte, 1, octets)
 		if err := o.flush(); err != nil || cap(o.buf) > 0 != kept {
 			t.Errorf("buffer of %d bytes: %v, %d kept", octets, err, cap(o.buf))
@@ -196,7 +196,7 @@ func TestWriteParts(t *testing.T) {
 		var o output
 		w := newStream(nil)
 		taken := 1 // the end of the write reports the last
-		o.init(w, nil, func() { taken++ }, newShare(new(pool)))
+		o.init(w, nil, nil, func() { taken++ }, newShare(new(pool)))
 		if err := o.writeAll(make([]byte, octets)); err != nil || w.writes != parts || taken != parts {
 			t.Errorf("%d bytes: %v, %d writes, %d parts taken, want %d", octets, err, w.writes, taken, parts)
 		}

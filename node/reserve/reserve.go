@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net"
 	"os"
 	"syscall"
@@ -83,6 +84,11 @@ func Share(most int) int {
 		return max(int(all)-Kept, parts) / parts
 	}
 	return most
+}
+
+// Rest returns how many descriptors are left for peers, once others have their Share.
+func Rest(others int) int {
+	return int(min(max(limit(), Kept)-Kept, math.MaxInt32)) - Share(others)
 }
 
 // retry is how long a listener waits after a failure, such as no free descriptors.

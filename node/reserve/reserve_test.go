@@ -154,6 +154,11 @@ func TestShare(t *testing.T) {
 			t.Errorf("%d of at most %d, want %d", got, most, want)
 		}
 	}
+	for others, want := range map[int]int{20: Needed - Kept - 20, 512: Needed - Kept - 32} {
+		if got := Rest(others); got != want {
+			t.Errorf("%d of %d others leave %d, want %d", Share(others), others, got, want)
+		}
+	}
 	atMost(t, Kept/2)
 	if got := Share(512); got != 1 {
 		t.Errorf("%d with a limit below what is kept", got)

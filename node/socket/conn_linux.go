@@ -7,7 +7,6 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -15,103 +14,43 @@ import (
 	"github.com/flake-go/flake/node/reserve"
 )
 
-// conn is a TCP connection outside Go's poller.
+// conn is a TCP connection that Go's poller watches, or that a thread holds. Both have
+// descriptors of one socket, so changing from one to the other loses nothing.
 type conn struct {
-	file          *os.File // holds the descriptor while somebody uses it
-	raw           syscall.RawConn
-	readable      *event
-	writable      *event
 	local, remote net.Addr
 	closed        atomic.Bool
 
-	in        transfer
-	thread    thread
 	dedicated bool // the reading goroutine may have a thread
-	quick     int  // consecutive waits shorter than idle
+	quick     int  // consecutive reads shorter than idle
 
 	writing sync.Mutex
-	out     transfer
+
+	// Only the reader changes tcp and held, with both locks: so no writer is in its way.
+	mu              sync.Mutex
+	tcp             *net.TCPConn
+	held            *held // by a thread; then tcp is closed
+	readBy, writeBy time.Time
 }
 
-// Adopt takes over a TCP connection. If c is not one, or resources are missing, it
-// returns c. Only one goroutine at a time may read.
+// Adopt returns a connection that a thread may read, above c. If c is not a TCP
+// connection, it returns c. Only one goroutine at a time may read.
 func Adopt(c net.Conn) net.Conn {
 	tcp, ok := c.(*net.TCPConn)
 	if !ok {
 		return c
 	}
-	adopted, err := adopt(tcp)
-	if err != nil {
-		return c
-	}
-	tcp.Close() // only this descriptor, and with it the poller's
-	return adopted
+	return &conn{tcp: tcp, local: tcp.LocalAddr(), remote: tcp.RemoteAddr()}
 }
 
-func adopt(tcp *net.TCPConn) (adopted *conn, err error) {
-	c := &conn{local: tcp.LocalAddr(), remote: tcp.RemoteAddr()}
-	if c.file, err = duplicate(tcp); err != nil {
-		return nil, err
-	}
-	defer func() {
-		if err != nil {
-			c.readable.close()
-			c.writable.close()
-			c.file.Close()
-		}
-	}()
-	if c.raw, err = c.file.SyscallConn(); err != nil {
-		return nil, err
-	}
-	e := c.raw.Control(func(fd uintptr) {
-		if c.readable, err = newEvent(int(fd), unix.EPOLLIN|unix.EPOLLRDHUP); err == nil {
-			c.writable, err = newEvent(int(fd), unix.EPOLLOUT)
-		}
-	})
-	if err = errors.Join(e, err); err != nil {
-		return nil, err
-	}
-	c.thread.wait = c.thread.sleep
-	c.in.init(c.raw.Read, syscall.Read)
-	c.out.init(c.raw.Write, syscall.Write)
-	return c, nil
-}
-
-// duplicate returns another descriptor of the connection, which Go's poller does not
-// watch.
-func duplicate(tcp *net.TCPConn) (file *os.File, err error) {
-	raw, err := tcp.SyscallConn()
-	if err != nil {
-		return nil, err
-	}
-	e := raw.Control(func(from uintptr) {
-		var fd int
-		if fd, err = unix.FcntlInt(from, unix.F_DUPFD_CLOEXEC, 0); err != nil {
-			return
-		}
-		if err = reserve.CheckNumber(fd); err != nil {
-			unix.Close(fd)
-			return
-		}
-		unix.SetNonblock(fd, false) // else os has the poller watch it
-		file = os.NewFile(uintptr(fd), "tcp")
-		unix.SetNonblock(fd, true)
-	})
-	return file, errors.Join(e, err)
-}
-
-// Dedicate gives the calling goroutine a thread for reading c, which was adopted or is
-// a layer, with a method NetConn, above an adopted one. Nobody else may read until the
-// goroutine calls release.
+// Dedicate lets the calling goroutine have a thread for reading c, which was adopted or
+// is a layer, with a method NetConn, above an adopted one. Nobody else may read until
+// the goroutine calls release.
 func Dedicate(c net.Conn) (release func()) {
 	for {
 		switch layer := c.(type) {
 		case *conn:
 			layer.dedicated = true
-			return func() {
-				layer.dedicated = false
-				layer.thread.leave()
-			}
+			return layer.release
 		case interface{ NetConn() net.Conn }:
 			c = layer.NetConn()
 		default:
@@ -120,54 +59,108 @@ func Dedicate(c net.Conn) (release func()) {
 	}
 }
 
+func (c *conn) release() {
+	c.dedicated = false
+	if h := c.held; h != nil {
+		c.giveBack()
+		h.leave()
+	}
+}
+
+// takeOver gives the connection to the calling goroutine's thread. It does not, if
+// resources are missing, or somebody is writing, perhaps for long.
+func (c *conn) takeOver() {
+	c.quick = 0
+	if !c.writing.TryLock() {
+		return
+	}
+	defer c.writing.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed.Load() {
+		return
+	}
+	if h := hold(c.tcp); h != nil {
+		c.tcp.Close() // only this descriptor, and with it the poller's
+		c.held = h
+	}
+}
+
+// giveBack gives it back to Go's poller, and reports whether it could.
+func (c *conn) giveBack() bool {
+	if !c.writing.TryLock() {
+		return false
+	}
+	defer c.writing.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed.Load() {
+		return false
+	}
+	c.held.queue.Close() // so there is a descriptor
+	back, err := net.FileConn(c.held.file)
+	if err != nil {
+		return false
+	}
+	if reserve.Check(back) != nil {
+		back.Close()
+		return false
+	}
+	back.SetReadDeadline(c.readBy)
+	back.SetWriteDeadline(c.writeBy)
+	c.held.file.Close()
+	c.held.leave()
+	c.tcp, c.held = back.(*net.TCPConn), nil
+	return true
+}
+
 // Read checks the deadline when there is nothing to read; a thread does up to idle
 // later.
 func (c *conn) Read(b []byte) (int, error) {
-	for {
-		if c.thread.entered {
-			if err := c.raw.Read(c.thread.wait); err != nil {
-				return 0, c.failed("read", err)
-			}
-		}
-		n, err := c.in.move(b)
+	for c.held != nil {
+		n, err := c.held.read(b)
 		switch {
 		case err == unix.EAGAIN:
-			c.thread.leave()
-			begin := time.Now()
-			if err := c.readable.wait(); err != nil {
-				return 0, c.failed("read", err)
+			if !c.giveBack() && c.late(&c.readBy) {
+				return 0, c.failed("read", os.ErrDeadlineExceeded)
 			}
-			if c.quick++; time.Since(begin) >= idle {
-				c.quick = 0
-			}
-			if c.dedicated && c.quick >= busy {
-				c.thread.enter()
-			}
-		case err != nil:
-			return 0, c.failed("read", os.NewSyscallError("read", err))
-		case n == 0 && c.closed.Load():
-			return 0, c.failed("read", nil)
+		case err != nil, n == 0 && c.closed.Load():
+			return 0, c.failed("read", err)
 		case n == 0 && len(b) > 0:
 			return 0, io.EOF
 		default:
-			c.thread.octets += n
 			return n, nil
 		}
 	}
+	if !c.dedicated {
+		return c.tcp.Read(b)
+	}
+	begin := time.Now()
+	n, err := c.tcp.Read(b)
+	if c.quick++; time.Since(begin) >= idle {
+		c.quick = 0
+	}
+	if c.quick >= busy {
+		c.takeOver()
+	}
+	return n, err
 }
 
 func (c *conn) Write(b []byte) (written int, err error) {
 	c.writing.Lock()
 	defer c.writing.Unlock()
+	if c.held == nil {
+		return c.tcp.Write(b)
+	}
 	for written < len(b) {
-		n, err := c.out.move(b[written:])
+		n, err := c.held.write(b[written:])
 		switch {
 		case err == unix.EAGAIN:
-			if err := c.writable.wait(); err != nil {
-				return written, c.failed("write", err)
+			if c.late(&c.writeBy) {
+				return written, c.failed("write", os.ErrDeadlineExceeded)
 			}
 		case err != nil:
-			return written, c.failed("write", os.NewSyscallError("write", err))
+			return written, c.failed("write", err)
 		default:
 			written += n
 		}
@@ -185,11 +178,16 @@ func (c *conn) failed(op string, err error) error {
 
 // Close ends the connection. It does not wait for a thread in poll, which wakes up.
 func (c *conn) Close() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if c.closed.Swap(true) {
 		return c.failed("close", nil)
 	}
-	err := c.raw.Control(func(fd uintptr) { unix.Shutdown(int(fd), unix.SHUT_RDWR) })
-	return errors.Join(err, c.readable.close(), c.writable.close(), c.file.Close())
+	if c.held == nil {
+		return c.tcp.Close()
+	}
+	err := c.held.raw.Control(func(fd uintptr) { unix.Shutdown(int(fd), unix.SHUT_RDWR) })
+	return errors.Join(err, c.held.file.Close())
 }
 
 func (c *conn) LocalAddr() net.Addr  { return c.local }
@@ -198,48 +196,30 @@ func (c *conn) RemoteAddr() net.Addr { return c.remote }
 func (c *conn) SetDeadline(t time.Time) error {
 	return errors.Join(c.SetReadDeadline(t), c.SetWriteDeadline(t))
 }
-func (c *conn) SetReadDeadline(t time.Time) error  { return c.setDeadline(c.readable, t) }
-func (c *conn) SetWriteDeadline(t time.Time) error { return c.setDeadline(c.writable, t) }
 
-func (c *conn) setDeadline(e *event, t time.Time) error {
-	if err := e.setDeadline(t); err != nil {
-		return c.failed("set", err)
+func (c *conn) SetReadDeadline(t time.Time) error {
+	return c.setDeadline(&c.readBy, t, (*net.TCPConn).SetReadDeadline)
+}
+
+func (c *conn) SetWriteDeadline(t time.Time) error {
+	return c.setDeadline(&c.writeBy, t, (*net.TCPConn).SetWriteDeadline)
+}
+
+func (c *conn) setDeadline(deadline *time.Time, t time.Time, set func(*net.TCPConn, time.Time) error) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	*deadline = t
+	switch {
+	case c.held == nil:
+		return set(c.tcp, t)
+	case c.closed.Load():
+		return c.failed("set", nil)
 	}
 	return nil
 }
 
-// transfer is a system call that moves bytes.
-type transfer struct {
-	hold func(func(fd uintptr) bool) error // holds the descriptor during the call
-	call func(fd int, b []byte) (int, error)
-	do   func(fd uintptr) bool // attempt, allocated once
-
-	b   []byte
-	n   int
-	err error
-}
-
-func (t *transfer) init(hold func(func(uintptr) bool) error, call func(int, []byte) (int, error)) {
-	t.hold, t.call, t.do = hold, call, t.attempt
-}
-
-func (t *transfer) move(b []byte) (int, error) {
-	t.b = b
-	err := t.hold(t.do)
-	t.b = nil
-	if err == nil {
-		err = t.err
-	}
-	if err != nil {
-		return 0, err
-	}
-	return t.n, nil
-}
-
-func (t *transfer) attempt(fd uintptr) bool {
-	t.err = unix.EINTR
-	for t.err == unix.EINTR {
-		t.n, t.err = t.call(int(fd), t.b)
-	}
-	return true
+func (c *conn) late(deadline *time.Time) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !deadline.IsZero() && !time.Now().Before(*deadline)
 }

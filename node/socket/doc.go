@@ -11,8 +11,10 @@
 // the processor that the peer runs on. For a peer on another machine it is the one
 // that takes the network card's interrupts, also the nearest.
 //
-// A quiet connection needs no thread: Go's poller watches it through its own epoll(7),
-// armed just then. So no segment wakes both.
+// A quiet connection needs no thread: Go's poller watches it, as any other. A thread that
+// takes it over has another descriptor of it, and closes the poller's, so that no segment
+// wakes both. When it has been quiet for a moment, the poller gets one again. So whoever
+// is connected and seldom calls takes one descriptor and no thread.
 //
 // Only Linux has all this. Elsewhere a connection stays as it is.
 //
@@ -45,7 +47,7 @@ const (
 	MaxThreads = 64
 
 	// idle is the quiet time after which a thread is given back; busy is how many
-	// consecutive shorter waits earn one: one call is up to three.
+	// consecutive shorter reads earn one: one call is up to three.
 	idle = 10 * time.Millisecond
 	busy = 8
 )

@@ -13,8 +13,12 @@ import (
 
 var (
 	threads atomic.Int32 // reading
-	most    = sync.OnceValue(func() int32 { return int32(min(MaxThreads, reserve.Threads())) })
+	most    = sync.OnceValue(func() int32 { return int32(min(MaxThreads, reserve.Threads()/threadsEach)) })
 )
+
+// threadsEach is how many a connection may take: to read, and to write to a peer that
+// does not read.
+const threadsEach = 2
 
 // thread belongs to a goroutine while that reads a busy connection.
 type thread struct {
@@ -49,10 +53,10 @@ const (
 )
 
 // enter pins the calling goroutine to its thread, unless too many have one.
-func (t *thread) enter() {
+func (t *thread) enter() bool {
 	if threads.Add(1) > most() {
 		threads.Add(-1)
-		return
+		return false
 	}
 	runtime.LockOSThread()
 	t.entered = true
@@ -60,6 +64,7 @@ func (t *thread) enter() {
 	t.before, _ = t.queue.look()
 	t.forget()
 	t.looked = time.Time{}
+	return true
 }
 
 // sleep waits beside the peer for something to read, for at most idle.

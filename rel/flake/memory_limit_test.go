@@ -3,6 +3,9 @@ package main
 import (
 	"math"
 	"testing"
+
+	"github.com/flake-go/flake/config"
+	"github.com/flake-go/flake/node"
 )
 
 // The limit is above what connections hold, else the collector would run all the time,
@@ -25,6 +28,28 @@ func TestMemoryFor(t *testing.T) {
 		if got := memoryFor(test.connections, test.most, test.tls); got != test.want {
 			t.Errorf("%d connections: %d, want %d", test.connections, got, test.want)
 		}
+	}
+}
+
+// What the file says by default is what the table of SECURITY.md says.
+func TestDefaultConnections(t *testing.T) {
+	if n := config.Default().Node; n.MaxConnections != node.MaxConnections || n.MaxConnectionsPerHost != node.MaxPerHost {
+		t.Errorf("%d nodes, %d of one host, want %d and %d", n.MaxConnections, n.MaxConnectionsPerHost, node.MaxConnections, node.MaxPerHost)
+	}
+}
+
+// There is memory to release after a collection, and when stacks have grown without one.
+func TestLeaves(t *testing.T) {
+	released := taken{7, 5 << 20}
+	for now, want := range map[taken]bool{
+		released: false, {8, 5 << 20}: true, {7, 5<<20 + releaseStacks}: false, {7, 5<<20 + releaseStacks + 1}: true, {7, 0}: false,
+	} {
+		if got := now.leaves(released); got != want {
+			t.Errorf("%+v after %+v: %t", now, released, got)
+		}
+	}
+	if now := used(); now.stacks == 0 {
+		t.Error("no stacks")
 	}
 }
 

@@ -64,7 +64,11 @@ func start(ctx context.Context, cfg config.Config, stdout io.Writer, log *slog.L
 		Keeper:      keeper,
 		NetTicktime: cfg.Node.NetTicktime,
 		Memory:      reserve.Memory(),
-		TLS:         secured,
+
+		Connections:        int(cfg.Node.MaxConnections),
+		ConnectionsPerHost: int(cfg.Node.MaxConnectionsPerHost),
+
+		TLS: secured,
 		Supervisors: []node.Supervisor{{Name: "flake_sup", Module: "flake_sup", Servers: append(all.servers(log),
 			node.Server{Name: "persistent_timer", Module: "persistent_timer", Handler: iderl.Timer{IDs: first.IDs}})}},
 		Functions: iderl.Functions(first, iderl.Surroundings{

@@ -4,6 +4,9 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"os"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -13,31 +16,46 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-var callers = flag.Int("callers", 1000, "how many nodes TestThousandCallers connects")
+var (
+	callers   = flag.Int("callers", 1000, "how many nodes TestThousandCallers connects")
+	quietTime = flag.Duration("callers.quiet", 0, "how long it leaves them alone before it looks at memory")
+)
 
-// beams is how many of them are Erlang nodes.
-const beams = 24
+const (
+	// beams is how many of them are Erlang nodes.
+	beams = 24
 
-// TestThousandCallers connects many nodes at once, each calling all the while.
-// The figures in docs/figures.md are its own:
+	// arriving is how many connect at a time.
+	arriving = 256
+
+	// few is how many call first, so that their calls can be compared with those of all.
+	few = beams + 10
+)
+
+// TestThousandCallers connects many nodes, which then all call at once. The figures in
+// docs/figures.md are its own:
 //
 //	go test -v -run TestThousandCallers ./rel/flake
+//	go test -v -run TestThousandCallers ./rel/flake -callers=10000 -callers.quiet=30s
 func TestThousandCallers(t *testing.T) {
-	const calls = 100
+	calls := max(1, 100_000 / *callers)
 	n := startPlain(t, "")
 	t.Setenv("ERL_EPMD_PORT", n.port)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	idle := memory(t, n, "VmRSS")
+	alone := n.state(t)
 	conns := make([]*client.Conn, *callers)
-	each := func(conns []*client.Conn, do func(i int) error) time.Duration {
+	each := func(conns []*client.Conn, atOnce int, do func(i int) error) time.Duration {
 		var all sync.WaitGroup
 		start := time.Now()
+		places := make(chan struct{}, atOnce)
 		for i := range conns {
+			places <- struct{}{}
 			all.Go(func() {
 				if err := do(i); err != nil {
 					t.Errorf("caller %d: %v", i, err)
 				}
+				<-places
 			})
 		}
 		all.Wait()
@@ -52,43 +70,77 @@ func TestThousandCallers(t *testing.T) {
 	for _, p := range running {
 		p.await("READY")
 	}
-	each(conns[:beams], func(i int) (err error) {
+	each(conns[:beams], beams, func(i int) (err error) {
 		conns[i], err = client.Dial(ctx, beam(i), cookie)
 		return err
 	})
-	connected := each(conns[beams:], func(i int) (err error) {
-		conns[beams+i], err = client.DialAddr(ctx, n.addr, nodeName, cookie)
+	dial := func(i int) (err error) {
+		conns[i], err = client.DialAddr(ctx, n.addr, nodeName, cookie)
 		return err
-	})
+	}
+	each(conns[beams:few], few, func(i int) error { return dial(beams + i) })
 	if t.Failed() {
 		return
 	}
-	at := memory(t, n, "VmRSS")
 	ids := make([][]flake.ID, *callers)
-	called := each(conns, func(i int) error {
-		if i < beams {
-			reply, err := conns[i].Apply(ctx, "caller", "ids", []etf.Term{etf.Atom(nodeName), int64(calls)})
-			list, _ := reply.(etf.List)
-			for _, id := range list {
-				ids[i] = append(ids[i], flake.ID(id.([]byte)))
-			}
-			if err == nil && len(list) != calls {
-				err = fmt.Errorf("%s says %s", beam(i), etf.Format(nil, reply))
-			}
-			return err
-		}
+	call := func(i, calls int) error {
 		for range calls {
 			reply, err := conns[i].Call(ctx, "flake", etf.Atom("get"))
 			if err != nil {
 				return err
 			}
-			ids[i] = append(ids[i], flake.ID(reply.(etf.Tuple)[1].([]byte)))
+			id, ok := reply.(etf.Tuple)[1].([]byte)
+			if !ok {
+				return fmt.Errorf("answered %s", etf.Format(nil, reply))
+			}
+			ids[i] = append(ids[i], flake.ID(id))
 		}
 		return nil
+	}
+	// cost returns the node's CPU time for each of so many calls.
+	cost := func(calls int, do func()) time.Duration {
+		before := n.cpu(t)
+		do()
+		return (n.cpu(t) - before) / time.Duration(calls)
+	}
+	ofFew := cost(10*2000, func() {
+		each(conns[beams:few], few, func(i int) error { return call(beams+i, 2000) })
 	})
-	t.Logf("%d nodes, %d of them Erlang's, the others connected in %v; RSS %d kB idle, %d kB connected, %d kB at most; %.0f calls/s",
-		*callers, beams, connected.Round(time.Millisecond), idle, at, memory(t, n, "VmHWM"),
-		float64(*callers*calls)/called.Seconds())
+	connected := each(conns[few:], arriving, func(i int) error { return dial(few + i) })
+	if t.Failed() {
+		return
+	}
+	report := func(when string) {
+		time.Sleep(*quietTime)
+		now := n.state(t)
+		t.Logf("%s: %.2f descriptors, %.1f kB each", when, float64(now.files-alone.files)/float64(*callers),
+			float64(now.memory-alone.memory)/float64(*callers))
+	}
+	report("connected")
+	first := each(conns[beams:], *callers, func(i int) error { return call(beams+i, 1) })
+	report("after a call of each")
+	var called time.Duration
+	ofAll := cost(*callers*calls, func() {
+		called = each(conns, *callers, func(i int) error {
+			if i < beams {
+				reply, err := conns[i].Apply(ctx, "caller", "ids", []etf.Term{etf.Atom(nodeName), int64(calls)})
+				list, _ := reply.(etf.List)
+				for _, id := range list {
+					ids[i] = append(ids[i], flake.ID(id.([]byte)))
+				}
+				if err == nil && len(list) != calls {
+					err = fmt.Errorf("%s says %s", beam(i), etf.Format(nil, reply))
+				}
+				return err
+			}
+			return call(i, calls)
+		})
+	})
+	report("after all calls")
+	t.Logf("%d nodes, %d of them Erlang's, connected in %v; the first call of each in %v; RSS %d kB alone, %d kB at most; "+
+		"%.0f calls/s; CPU a call %v, of 10 nodes %v",
+		*callers, beams, connected.Round(time.Millisecond), first.Round(time.Millisecond), alone.memory, memory(t, n, "VmHWM"),
+		float64(*callers*calls)/called.Seconds(), ofAll, ofFew)
 	seen := make(map[flake.ID]bool)
 	for i := range ids {
 		for _, id := range ids[i] {
@@ -99,6 +151,27 @@ func TestThousandCallers(t *testing.T) {
 		}
 		conns[i].Close()
 	}
+}
+
+// cpu returns the CPU time that the node has used.
+func (n *flakeNode) cpu(t *testing.T) time.Duration {
+	t.Helper()
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", n.cmd.Process.Pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(stat), ") ") // the name may have anything
+	fields := strings.Fields(rest)
+	const user, system, perSecond = 11, 12, 100
+	ticks := 0
+	for _, field := range []int{user, system} {
+		n, err := strconv.Atoi(fields[field])
+		if err != nil {
+			t.Fatal(err)
+		}
+		ticks += n
+	}
+	return time.Duration(ticks) * time.Second / perSecond
 }
 
 func beam(i int) string { return fmt.Sprintf("beam%d@127.0.0.1", i) }

@@ -15,7 +15,6 @@ import (
 
 	"github.com/flake-go/flake/client"
 	"github.com/flake-go/flake/flake"
-	"github.com/flake-go/flake/node"
 	"github.com/flake-go/flake/node/etf"
 )
 
@@ -38,7 +37,7 @@ func TestTogether(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := startCommand(t, command, "", fmt.Sprintf("\n[http]\nlisten = %q\n", address))
+	n := startCommand(t, command, "", fmt.Sprintf("max_connections = %d\n[http]\nlisten = %q\n", mostTogether, address))
 	t.Setenv("ERL_EPMD_PORT", n.port)
 	served(t, n)
 	before := n.state(t) // nobody stays connected
@@ -92,9 +91,12 @@ func TestTogether(t *testing.T) {
 	})
 }
 
-// mostGrown is how much memory may grow, in kB, by SECURITY.md with the most nodes
+// mostGrown is how much memory may grow, in kB, by SECURITY.md with mostTogether nodes
 // connected.
-const mostGrown = (mayGrow + mayGrowPerConnection*(node.MaxConnections-memoryConnections)) >> 10
+const (
+	mostTogether = 4096
+	mostGrown    = (mayGrow + mayGrowPerConnection*(mostTogether-memoryConnections)) >> 10
+)
 
 // What is kept for later: descriptors that are opened once, threads, and memory in kB.
 const (

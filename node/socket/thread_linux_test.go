@@ -1,0 +1,240 @@
+package socket
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// A thread follows its peer from one processor to the next, and is free again after.
+func TestFollow(t *testing.T) {
+	const nowhere = -1
+	runtime.LockOSThread() // not unlocked: the thread ends with the test
+	q := openQueue()
+	defer q.Close()
+	if _, err := q.look(); err != nil {
+		t.Skip("nobody is followed here:", err)
+	}
+	usual, attr := affinity(t), policy(t)
+	ours, theirs := pair(t)
+	at := make(chan int)
+	go func() {
+		defer close(at)
+		runtime.LockOSThread() // to look at the thread when it is released
+		release := Dedicate(ours)
+		for b := make([]byte, callOctets); ; {
+			if _, err := ours.Read(b); err != nil {
+				break
+			}
+			cpu := nowhere
+			if h := ours.held; h != nil && h.place.taken {
+				cpu = h.place.cpu
+			}
+			at <- cpu
+		}
+		release()
+		if free := affinity(t); free != usual {
+			t.Errorf("afterwards the thread runs on %v; usual is %v", free, usual)
+		}
+		if now := policy(t); now != attr {
+			t.Errorf("afterwards the thread has %+v; usual is %+v", now, attr)
+		}
+	}()
+	for _, cpu := range processors(t) {
+		there := only(cpu)
+		if err := unix.SchedSetaffinity(0, &there); err != nil {
+			t.Fatal(err)
+		}
+		for followed := nowhere; followed != cpu; followed = <-at {
+			if _, err := theirs.Write(make([]byte, callOctets)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	theirs.Close()
+	for range at {
+	}
+}
+
+// affinity returns where the calling thread may run.
+func affinity(t *testing.T) (set unix.CPUSet) {
+	t.Helper()
+	if err := unix.SchedGetaffinity(0, &set); err != nil {
+		t.Fatal(err)
+	}
+	return set
+}
+
+// policy returns how it is scheduled.
+func policy(t *testing.T) unix.SchedAttr {
+	t.Helper()
+	attr, err := unix.SchedGetAttr(0, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return *attr
+}
+
+// processors returns those on which the calling thread may run.
+func processors(t *testing.T) (list []int) {
+	t.Helper()
+	for cpu, all := 0, affinity(t); cpu < len(all)*64; cpu++ {
+		if all.IsSet(cpu) {
+			list = append(list, cpu)
+		}
+	}
+	return list
+}
+
+// A thread does not stay where its peer was once that runs where it may not.
+func TestFollowElsewhere(t *testing.T) {
+	runtime.LockOSThread() // not unlocked: the thread ends with the test
+	usual := affinity(t)
+	somewhere, elsewhere := processors(t)[0], len(usual)*64-1
+	if usual.IsSet(elsewhere) {
+		t.Skip("the thread may run everywhere")
+	}
+	var p place
+	p.take(somewhere)
+	if n := affinity(t); !p.taken || n.Count() != 1 {
+		t.Fatalf("not taken: %t, %d processors", p.taken, n.Count())
+	}
+	p.take(elsewhere)
+	if p.taken || affinity(t) != usual {
+		t.Errorf("runs on %v, usual is %v", affinity(t), usual)
+	}
+}
+
+// What an operator changes meanwhile (taskset -a, renice) is neither passed over nor undone.
+func TestFollowChanged(t *testing.T) {
+	runtime.LockOSThread() // not unlocked: the thread ends with the test
+	free := processors(t)
+	if len(free) < 2 {
+		t.Skip("one processor")
+	}
+	var p place
+	p.take(free[0])
+	if err := p.leave(); err != nil || p.taken {
+		t.Fatal(err)
+	}
+
+	rest := only(free[1])
+	if err := unix.SchedSetaffinity(0, &rest); err != nil {
+		t.Fatal(err)
+	}
+	attr := policy(t)
+	attr.Nice++
+	if err := unix.SchedSetAttr(0, &attr, 0); err != nil {
+		t.Fatal(err)
+	}
+	if p.take(free[0]); p.taken {
+		t.Error("runs where it may no longer")
+	}
+	p.take(free[1])
+	if err := p.leave(); err != nil || affinity(t) != rest {
+		t.Errorf("afterwards: %v on %v, want %v", err, affinity(t), rest)
+	}
+	if now := policy(t); now != attr {
+		t.Errorf("afterwards: %+v, want %+v", now, attr)
+	}
+}
+
+// Nor is an operator's change while the thread follows.
+func TestFollowConfined(t *testing.T) {
+	runtime.LockOSThread() // not unlocked: the thread ends with the test
+	usual := affinity(t)
+	free := processors(t)
+	if len(free) < 2 {
+		t.Skip("one processor")
+	}
+	rest := only(free[1])
+	for _, next := range free[:2] {
+		if err := unix.SchedSetaffinity(0, &usual); err != nil {
+			t.Fatal(err)
+		}
+		var p place
+		p.take(free[0])
+		if err := unix.SchedSetaffinity(0, &rest); err != nil {
+			t.Fatal(err)
+		}
+		p.take(next)
+		attr := policy(t)
+		attr.Nice++
+		if err := unix.SchedSetAttr(0, &attr, 0); err != nil {
+			t.Fatal(err)
+		}
+		if err := p.leave(); err != nil || affinity(t) != rest {
+			t.Errorf("after %d: %v on %v, want %v", next, err, affinity(t), rest)
+		}
+		attr.Policy = unix.SCHED_NORMAL
+		if now := policy(t); now != attr {
+			t.Errorf("after %d: %+v, want %+v", next, now, attr)
+		}
+	}
+}
+
+// Following ends when calls wait too long for it, and only then.
+func TestAffordable(t *testing.T) {
+	for name, test := range map[string]struct {
+		waits  time.Duration // from look to look
+		octets int           // in that time
+		want   bool
+	}{
+		"one caller":               {20 * time.Microsecond, callOctets, true},
+		"one caller, others run":   {3 * time.Millisecond, callOctets, false},
+		"many callers":             {2 * time.Millisecond, 64 * callOctets, true},
+		"many callers, others run": {4 * time.Millisecond, 64 * callOctets, false},
+		"nothing to wait for":      {0, 0, true},
+		"too long, by little":      {tooLong + 1, callOctets, false},
+		"as long as it may be":     {tooLong, callOctets, true},
+		"nobody calls, others run": {time.Millisecond, 0, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "schedstat")
+			f, err := os.Create(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer f.Close()
+			tell := func(waited time.Duration) { f.WriteAt(fmt.Appendf(nil, "%d %d %d\n", 1234567, waited, 9), 0) }
+
+			th := thread{queue: queue{File: f}}
+			th.forget()
+			affordable := true
+			for i := range time.Duration(1000) {
+				tell((i + 1) * test.waits)
+				th.octets += test.octets
+				affordable = affordable && th.affordable()
+			}
+			if affordable != test.want {
+				t.Errorf("affordable: %t", affordable)
+			}
+		})
+	}
+}
+
+// If the system does not report how long threads wait, none follows.
+func TestAffordableUnknown(t *testing.T) {
+	if new(thread).affordable() {
+		t.Error("affordable at an unknown price")
+	}
+	file := filepath.Join(t.TempDir(), "schedstat")
+	if err := os.WriteFile(file, []byte("0 0 0\n"), 0o600); err != nil { // Linux before 5.14 may have that
+		t.Fatal(err)
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	th := thread{queue: queue{File: f}}
+	th.forget()
+	if th.affordable() {
+		t.Error("affordable though nothing is counted")
+	}
+}
