@@ -126,7 +126,7 @@ func explain(err error, sent bool) error {
 	case errors.Is(err, context.DeadlineExceeded):
 		return errors.New("no connection in time")
 	case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET):
-		return fmt.Errorf("%w: it has ended the connection; does it want TLS, or none, or a user?", err)
+		return fmt.Errorf("it has ended the connection: %w", err)
 	}
 	return err
 }
