@@ -308,7 +308,7 @@ func (s *soak) renew() {
 // load is what the steady node uses: memory in kB, descriptors, threads, goroutines.
 type load [4]float64
 
-var used = [len(load{})]struct {
+var loads = [len(load{})]struct {
 	what  string
 	spare float64
 }{{"memory, kB", 8 << 10}, {"descriptors", 8}, {"threads", 8}, {"goroutines", 16}}
@@ -333,7 +333,7 @@ func (s *soak) judge() {
 	if quarter == 0 {
 		s.t.Fatal("no samples")
 	}
-	for i, u := range used {
+	for i, u := range loads {
 		all := make([]float64, len(s.samples))
 		for j, sample := range s.samples {
 			all[j] = sample[i]
