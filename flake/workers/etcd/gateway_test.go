@@ -59,7 +59,7 @@ func TestNextEndpoint(t *testing.T) {
 		{serve(t, answer(503, `{"code":14,"message":"etcdserver: no leader"}`)), ": etcdserver: no leader"},
 		{serve(t, answer(307, "")), "307 Temporary Redirect"},
 		{"http://" + secure.Listener.Addr().String(), "Client sent an HTTP request to an HTTPS server."},
-		{serve(t, func(w http.ResponseWriter, r *http.Request) { panic(http.ErrAbortHandler) }), "EOF: it has ended the connection"},
+		{serve(t, func(w http.ResponseWriter, r *http.Request) { panic(http.ErrAbortHandler) }), "it has ended the connection: EOF"},
 		{serve(t, func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Length", "1000")
 			answer(200, `{"header":{"revision":"1"},`)(w, r)
