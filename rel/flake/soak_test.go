@@ -107,6 +107,7 @@ func newSoak(t *testing.T) *soak {
 	s := &soak{t: t, ca: certstest.NewCA(t, "ca"), clock: filepath.Join(t.TempDir(), "clock"), refused: make(map[string]int)}
 	port := freePort(t)
 	s.epmd = startDaemon(t, port)
+	epmd := fmt.Sprintf("epmd = %q", "127.0.0.1:"+port) // so that neither serves its own meanwhile
 	cert, key := s.ca.Issue("http", "127.0.0.1")
 	web := "127.0.0.1:" + freePort(t)
 	s.url = "https://" + web
@@ -114,10 +115,10 @@ func newSoak(t *testing.T) *soak {
 	t.Cleanup(transport.CloseIdleConnections)
 	s.web = &http.Client{Transport: transport, Timeout: patience / 4}
 	command := withClock(t, s.clock)
-	s.steady = startCommand(t, command, port, fmt.Sprintf("[http]\nlisten = %q\n[http.tls]\ncert = %q\nkey = %q\n", web, cert, key))
+	s.steady = startCommand(t, command, port, fmt.Sprintf("%s\n[http]\nlisten = %q\n[http.tls]\ncert = %q\nkey = %q\n", epmd, web, cert, key))
 	s.folder = filepath.Dir(s.steady.cmd.Args[slices.Index(s.steady.cmd.Args, "-config")+1])
 	s.mortalAddr = "127.0.0.1:" + freePort(t)
-	config := configFile(t, fmt.Sprintf("listen = %q", s.mortalAddr))
+	config := configFile(t, fmt.Sprintf("%s\nlisten = %q", epmd, s.mortalAddr))
 	s.start = func() *process { return spawn(t, port, command, "-noinput", "-name", mortal, "-config", config) }
 	s.mortal = s.start()
 	return s
