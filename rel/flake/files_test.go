@@ -56,8 +56,8 @@ func TestFewFiles(t *testing.T) {
 	if strings.Contains(n.output(), "cannot be saved") {
 		t.Error("there was a moment when the time could not be saved")
 	}
-	if !strings.Contains(n.output(), reserve.ErrFew.Error()) {
-		t.Error("nobody was hung up on")
+	if !strings.Contains(n.output(), "fewer nodes can be connected than may be") {
+		t.Error("the start does not say that there are few files")
 	}
 	for _, c := range idle {
 		c.Close()
