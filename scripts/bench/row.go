@@ -102,10 +102,15 @@ func (v versus[T]) row(section, what, unit string, t target, of func(T) float64)
 	return r.aim(t)
 }
 
-func quotients(a, b []float64) []float64 {
-	q := make([]float64, len(a))
-	for i := range q {
-		q[i] = a[i] / b[i]
+// quotients leaves out rounds in which b has nothing.
+func quotients(a, b []float64) (q []float64) {
+	for i := range a {
+		if b[i] != 0 {
+			q = append(q, a[i]/b[i])
+		}
+	}
+	if q == nil {
+		q = []float64{0}
 	}
 	return q
 }
