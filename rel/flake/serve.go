@@ -34,9 +34,9 @@ func serve(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		defer out.Close()
 		stdout = out
 	}
-	errs := newOutput(stderr)
-	defer errs.Close()
-	log := slog.New(limit(slog.NewTextHandler(errs, nil)))
+	lines := openLog(cfg.Log, stderr)
+	defer lines.Close()
+	log := lines.Logger
 	slog.SetDefault(log) // Ergo writes to package log
 
 	s, err := start(ctx, cfg, stdout, log)
