@@ -1,6 +1,7 @@
 package config
 
 import (
+	"log/slog"
 	"net"
 	"time"
 )
@@ -12,6 +13,7 @@ type Config struct {
 	Generators []Generator
 	HTTP       HTTP
 	Etcd       Etcd
+	Log        Log
 }
 
 // Node is the table [node]: how the node appears to Erlang.
@@ -83,6 +85,18 @@ type HTTPTLS struct {
 	Key  string
 }
 
+// Log is the table [log]: what the node writes to standard error.
+type Log struct {
+	Level  slog.Level // lines below it are not written
+	Format string     // LogText or LogJSON
+}
+
+// The values of Log.Format.
+const (
+	LogText = "text" // key=value
+	LogJSON = "json" // an object a line
+)
+
 // PublishedCookie is the default cookie. Anyone can read it here, so it is for the loopback
 // only.
 const PublishedCookie = "flake"
@@ -106,5 +120,6 @@ func Default() Config {
 			PeersInterval:     time.Minute,
 		},
 		Etcd: Etcd{Prefix: "flake", Hold: 10 * time.Minute},
+		Log:  Log{Level: slog.LevelInfo, Format: LogText},
 	}
 }

@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -119,6 +120,9 @@ listen = "0.0.0.0:8465"
 token_file = "/etc/flake/token"
 open = false
 tls = {cert = "http.pem", key = "http-key.pem"}
+[log]
+level = "debug"
+format = "json"
 `))
 	if err != nil {
 		t.Fatal(err)
@@ -141,6 +145,7 @@ tls = {cert = "http.pem", key = "http-key.pem"}
 		HTTP{"0.0.0.0:8465", "/etc/flake/token", false, HTTPTLS{true, "http.pem", "http-key.pem"}},
 		Etcd{true, []string{"10.0.0.1:2379", "https://etcd.example.com:2379"}, "ids", 6, time.Minute, 90 * time.Second, 30 * time.Second, true,
 			"flake", "/etc/flake/etcd", "ca.pem", "etcd.pem", "etcd-key.pem"},
+		Log{slog.LevelDebug, LogJSON},
 	}
 	if !reflect.DeepEqual(c, want) {
 		t.Errorf("Load = %+v\nwant   %+v", c, want)

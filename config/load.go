@@ -138,7 +138,7 @@ func flatten(prefix string, doc map[string]any) map[string]any {
 	return values
 }
 
-var tables = []string{"node", "node.tls", "flake", "http", "http.tls", "etcd"}
+var tables = []string{"node", "node.tls", "flake", "http", "http.tls", "etcd", "log"}
 
 // show formats v as in the file, unless it must stay hidden.
 func show(key string, v any) string {

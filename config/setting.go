@@ -84,6 +84,7 @@ func (c *Config) settings() []setting {
 		text("http.tls.key", "the path of a PEM file wanted", &h.TLS.Key, ifSo(&h.TLS.On, validPath)),
 	}
 	settings = append(settings, c.Etcd.settings()...)
+	settings = append(settings, c.Log.settings()...)
 	for i := range c.Generators {
 		settings = append(settings, c.Generators[i].settings(i)...)
 	}

@@ -47,9 +47,9 @@ func serveNode(ctx context.Context, cfg config.Config, noinput bool, stdout, std
 		defer out.Close()
 		stdout = out
 	}
-	errs := newOutput(stderr)
-	defer errs.Close()
-	log := slog.New(limit(slog.NewTextHandler(errs, nil)))
+	lines := openLog(cfg.Log, stderr)
+	defer lines.Close()
+	log := lines.Logger
 	slog.SetDefault(log) // Ergo writes to package log
 
 	s, err := start(ctx, cfg, stdout, log)
