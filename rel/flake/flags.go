@@ -11,8 +11,7 @@ import (
 	"github.com/flake-go/flake/config"
 )
 
-// flags are the flags of a command. In what each says of itself, the word in backquotes
-// stands for its value: FILE is a file, and a|b is one of these words.
+// flags are the flags of a command. What each says of itself, [usage.Command] describes.
 type flags struct {
 	*flag.FlagSet
 	file, name, cookie *string // of identify

@@ -2,64 +2,72 @@ package main
 
 import (
 	"context"
-	"flag"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
+
+	"github.com/flake-go/flake/rel/flake/usage"
 )
+
+// described returns the table for what is made of it.
+func described() (all []usage.Command) {
+	for _, c := range commands() {
+		f := newFlags()
+		c.set(f)
+		all = append(all, usage.Command{Name: c.name, Args: c.args, Does: c.does, More: c.more, Flags: f.FlagSet})
+	}
+	return all
+}
 
 // showHelp shows the table of commands, or one of them.
 func showHelp(*flags) action {
 	return func(_ context.Context, args []string, stdout, _ io.Writer) error {
-		name := ""
-		if len(args) > 0 {
-			name = args[0]
-		}
-		c, err := find(name)
-		if err != nil {
-			return err
-		}
-		return c.help(stdout)
+		return printHelp(strings.Join(args, ""), stdout)
 	}
 }
 
-// help shows how a command is called, and its flags; of the node also all commands.
-func (c subcommand) help(w io.Writer) error {
-	var text strings.Builder
-	if c.name == "" {
-		table := tabwriter.NewWriter(&text, 0, 0, 3, ' ', 0)
-		for _, c := range commands() {
-			fmt.Fprintf(table, "%s\t%s\n", c.usage(), c.does)
-		}
-		table.Flush()
-		fmt.Fprint(&text, "\nFor the flags of a command: flake help COMMAND. Those of flake itself:\n\n")
-	} else {
-		fmt.Fprintf(&text, "%s\n\nflake %s %s.\n", c.usage(), c.name, c.does)
+func printHelp(name string, w io.Writer) error {
+	all := described()
+	i := slices.IndexFunc(all, func(c usage.Command) bool { return c.Name == name })
+	if i < 0 {
+		return unknownCommand(name)
 	}
-	f := newFlags()
-	c.set(f)
-	if c.name != "" && f.any() {
-		fmt.Fprint(&text, "\nFlags:\n\n")
-	}
-	f.SetOutput(&text)
-	f.PrintDefaults()
-	_, err := io.WriteString(w, text.String())
+	_, err := io.WriteString(w, usage.Help(all, &all[i]))
 	return err
 }
 
-// usage is how a command is called.
-func (c subcommand) usage() string {
-	words := []string{"flake", c.name, "[FLAGS]", c.args}
-	f := newFlags()
-	if c.set(f); !f.any() {
-		words[2] = ""
-	}
-	return strings.Join(slices.DeleteFunc(words, func(w string) bool { return w == "" }), " ")
+func unknownCommand(name string) error {
+	return usageError{fmt.Errorf("unknown command %q; see flake help", name)}
 }
 
-func (f *flags) any() (any bool) {
-	f.VisitAll(func(*flag.Flag) { any = true })
-	return any
+// completion prints a script for a shell.
+func completion(*flags) action {
+	return func(_ context.Context, args []string, stdout, _ io.Writer) error {
+		script := usage.Shells[strings.Join(args, "")]
+		if script == nil {
+			return usageError{errors.New("which shell? bash, zsh or fish wanted")}
+		}
+		_, err := io.WriteString(stdout, script(described()))
+		return err
+	}
+}
+
+// manual prints the page flake(1).
+func manual(*flags) action {
+	return func(_ context.Context, _ []string, stdout, _ io.Writer) error {
+		_, err := io.WriteString(stdout, usage.Man(described(), version, "hands out unique, time-ordered ids", sections))
+		return err
+	}
+}
+
+var sections = []usage.Section{
+	{Title: "EXIT STATUS", Text: "0 if it went well, 1 if not, 2 if flags, arguments or the configuration are wrong. " +
+		"A second signal ends flake at once, with 128 and its number."},
+	{Title: "ENVIRONMENT", Text: "FLAKE_COOKIE is the cookie. FLAKE_ and a key of the configuration in capitals, with underscores " +
+		"for its dots, sets that key: FLAKE_NODE_NAME is node.name. Flags win over the environment, and that over the file."},
+	{Title: "FILES", Text: "What must outlive a restart is kept in the file that flake.timestamp_path names, without it in " +
+		"/var/lib/flake/timestamp, or of another user than root in ~/.local/state/flake/timestamp."},
+	{Title: "SEE ALSO", Text: "The manual: https://github.com/flake-go/flake#documentation"},
 }

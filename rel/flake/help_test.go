@@ -21,27 +21,45 @@ func called(t *testing.T, args ...string) (stdout, stderr string, status int) {
 // Each command is in the help, and has help of its own, with its flags, in three ways.
 func TestHelp(t *testing.T) {
 	all, _, _ := called(t, "help")
-	for _, c := range commands() {
-		if !regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(c.usage()) + ` +` + regexp.QuoteMeta(c.does) + `$`).MatchString(all) {
-			t.Errorf("%q is not in\n%s", c.name, all)
+	for _, c := range described() {
+		if !regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(c.Line()) + ` +` + regexp.QuoteMeta(c.Does) + `$`).MatchString(all) {
+			t.Errorf("%q is not in\n%s", c.Name, all)
 		}
-		command := strings.Fields(c.name)
+		command := strings.Fields(c.Name)
 		asked, _, status := called(t, append([]string{"help"}, command...)...)
 		if status != 0 {
-			t.Errorf("help %s: exit status %d", c.name, status)
+			t.Errorf("help %s: exit status %d", c.Name, status)
 		}
 		for _, flag := range []string{"-h", "--help"} {
 			if out, _, status := called(t, append(command, flag)...); out != asked || status != 0 {
-				t.Errorf("%s %s: exit status %d,\n%s", c.name, flag, status, out)
+				t.Errorf("%s %s: exit status %d,\n%s", c.Name, flag, status, out)
 			}
 		}
-		f := newFlags()
-		c.set(f)
-		f.VisitAll(func(f *flag.Flag) {
+		c.Flags.VisitAll(func(f *flag.Flag) {
 			if !strings.Contains(asked, "  -"+f.Name) {
 				t.Errorf("no -%s in\n%s", f.Name, asked)
 			}
 		})
+	}
+}
+
+// The manual page and the scripts for shells have all commands and flags.
+func TestGenerated(t *testing.T) {
+	for _, of := range []string{"man", "completion bash", "completion zsh", "completion fish"} {
+		text, _, status := called(t, strings.Fields(of)...)
+		if text = strings.ReplaceAll(text, `\-`, "-"); status != 0 {
+			t.Errorf("%s: exit status %d", of, status)
+		}
+		for _, c := range described() {
+			if !strings.Contains(text, c.Name) {
+				t.Errorf("%s: no %s", of, c.Name)
+			}
+			c.Flags.VisitAll(func(f *flag.Flag) {
+				if !regexp.MustCompile(`(-|-o )\b` + f.Name + `\b`).MatchString(text) {
+					t.Errorf("%s: no -%s", of, f.Name)
+				}
+			})
+		}
 	}
 }
 
@@ -50,6 +68,8 @@ func TestUnknownCommand(t *testing.T) {
 		"foo":              "flake: unknown command \"foo\"; see flake help\n",
 		"foo -config x":    "flake: unknown command \"foo\"; see flake help\n",
 		"help foo":         "flake: unknown command \"foo\"; see flake help\n",
+		"completion":       "flake: which shell? bash, zsh or fish wanted\n",
+		"completion csh":   "flake: which shell? bash, zsh or fish wanted\n",
 		"help get get":     "flake: unexpected argument \"get\"; it has no flags\n",
 		"version -config":  "flake: flag provided but not defined: -config; it has no flags\n",
 		"workers -x":       "flake: flag provided but not defined: -x; flags are -config, -margin, -name and -setcookie\n",

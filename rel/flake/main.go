@@ -48,9 +48,10 @@ func untilSignal(signals <-chan os.Signal, exit func(code int)) context.Context 
 // A subcommand is a row of the table: what "flake NAME" does. Help is made of it.
 type subcommand struct {
 	name string // empty: the node
-	args string // after the flags: words in small letters as they are written, others stand for something
+	args string // after the flags, as [usage.Command] has it
 	most int    // how many args there may be
-	does string // in a line, after the command as its subject
+	does string // in a line, with the command as its subject
+	more string // in paragraphs, or empty
 
 	// set adds the command's flags to f, and returns what runs once they are read.
 	set func(f *flags) action
@@ -62,23 +63,15 @@ type action func(ctx context.Context, args []string, stdout, stderr io.Writer) e
 // commands is the table. It is a function because help is in it, and shows it.
 func commands() []subcommand {
 	return []subcommand{
-		{"", "", 0, "runs the node", serve},
-		{"get", "", 0, "takes ids from a running node", get},
-		{"eval", "EXPRESSION", 1, "has a running node call functions", eval},
-		{"workers", "[release NUMBER | after-restore]", 2, "shows who has which number of etcd", listWorkers},
-		{"version", "", 0, "shows the version and what it was built of", showVersion},
-		{"help", "[COMMAND]", 1, "shows the commands, or the flags of one", showHelp},
+		{"", "", 0, "runs the node", "", serve},
+		{"get", "", 0, "takes ids from a running node", "", get},
+		{"eval", "EXPRESSION", 1, "has a running node call functions", "", eval},
+		{"workers", "[release NUMBER | after-restore]", 2, "shows who has which number of etcd", "", listWorkers},
+		{"version", "", 0, "shows the version and what it was built of", "", showVersion},
+		{"completion", "bash|zsh|fish", 1, "prints a script that completes flake's commands and flags", "", completion},
+		{"man", "", 0, "prints the manual page, flake(1)", "", manual},
+		{"help", "[COMMAND]", 1, "shows the commands, or the flags of one", "", showHelp},
 	}
-}
-
-// find returns the command with a name.
-func find(name string) (subcommand, error) {
-	all := commands()
-	i := slices.IndexFunc(all, func(c subcommand) bool { return c.name == name })
-	if i < 0 {
-		return subcommand{}, usageError{fmt.Errorf("unknown command %q; see flake help", name)}
-	}
-	return all[i], nil
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
@@ -99,16 +92,17 @@ func perform(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
 		name, args = args[0], args[1:]
 	}
-	c, err := find(name)
-	if err != nil {
-		return err
+	all := commands()
+	i := slices.IndexFunc(all, func(c subcommand) bool { return c.name == name })
+	if i < 0 {
+		return unknownCommand(name)
 	}
 	f := newFlags()
-	act := c.set(f)
-	err = f.parse(args, c.most)
+	act := all[i].set(f)
+	err := f.parse(args, all[i].most)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
-		return c.help(stdout)
+		return printHelp(name, stdout)
 	case err != nil:
 		return err
 	}
