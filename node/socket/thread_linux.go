@@ -29,6 +29,7 @@ type thread struct {
 	place   place
 	queue   queue
 	looked  time.Time
+	yielded time.Time
 
 	// What following costs, as sums in which each look counts less than the next.
 	waited  time.Duration // for its turn to run
@@ -40,6 +41,11 @@ type thread struct {
 const (
 	// lookTime is how often a thread checks where its peer runs.
 	lookTime = time.Millisecond
+
+	// yieldTime is how often it lets Go's scheduler count it as switched. A goroutine
+	// that only makes system calls in between keeps the runtime's monitor awake, which
+	// looks every 20 microseconds.
+	yieldTime = 5 * time.Millisecond
 
 	// tooLong is the longest average wait, per call of about callOctets, of a thread
 	// that follows. Beyond it, other programs occupy the processor, and for a while the
@@ -97,6 +103,10 @@ func (t *thread) follow(socket int) {
 		return
 	}
 	t.looked = now
+	if now.Sub(t.yielded) >= yieldTime {
+		t.yielded = now
+		runtime.Gosched()
+	}
 	if !t.affordable() {
 		t.shunned = now
 		t.place.leave()
