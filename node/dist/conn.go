@@ -170,10 +170,27 @@ func (c *Conn) read() (err error) {
 			err = c.survive(fault)
 		}
 	}()
+	step := c.step
 	for err == nil {
 		if err = c.handleAll(); err == nil {
+			err = socket.Share(c.conn, step)
+		}
+		if err == nil {
 			err = c.in.fill()
 		}
+	}
+	return err
+}
+
+// step handles the frames that come with one read.
+func (c *Conn) step() (err error) {
+	defer func() {
+		if fault := recover(); fault != nil {
+			err = c.survive(fault)
+		}
+	}()
+	if err = c.in.fill(); err == nil {
+		err = c.handleAll()
 	}
 	return err
 }

@@ -20,8 +20,10 @@ type conn struct {
 	local, remote net.Addr
 	closed        atomic.Bool
 
-	dedicated bool // the reading goroutine may have a thread
-	quick     int  // consecutive reads shorter than idle
+	dedicated bool      // the reading goroutine may have a thread
+	quick     int       // consecutive reads shorter than idle
+	slow      int       // how often the poller would have had to wait for it
+	apart     time.Time // until when it is not read by the poller
 
 	writing sync.Mutex
 
@@ -65,6 +67,50 @@ func (c *conn) release() {
 		c.giveBack()
 		h.leave()
 	}
+}
+
+// Share has step called on another goroutine, again and again, while c is one of several
+// busy connections that one thread reads. It returns when c is no longer, with the error
+// of a step, and at once if c is not. Only the goroutine that called Dedicate calls it.
+//
+// A step reads once, and handles that. In it Read does not wait: it returns 0 and no
+// error if there is nothing.
+func Share(c net.Conn, step func() error) error {
+	if c, ok := c.(*conn); ok && c.held != nil && threads.Load() > 1 {
+		return c.share(step)
+	}
+	return nil
+}
+
+func (c *conn) share(step func() error) error {
+	h := c.held
+	if c.slow > 0 && time.Now().Before(c.apart) || !c.join(step) {
+		return nil
+	}
+	h.unpin()
+	err := <-h.member.back
+	c.mu.Lock()
+	m := h.member
+	h.member = nil
+	c.mu.Unlock()
+	if m.slow {
+		c.apart = time.Now().Add(firstApart << c.slow)
+		c.slow = min(c.slow+1, mostApart)
+	}
+	if err == nil && (m.alone || !c.giveBack()) {
+		h.pin()
+	}
+	return err
+}
+
+func (c *conn) join(step func() error) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed.Load() {
+		return false
+	}
+	c.held.raw.Control(func(fd uintptr) { c.held.member = busyOnes.join(int(fd), step) })
+	return c.held.member != nil
 }
 
 // takeOver gives the connection to the calling goroutine's thread. It does not, if
@@ -120,6 +166,8 @@ func (c *conn) Read(b []byte) (int, error) {
 	for c.held != nil {
 		n, err := c.held.read(b)
 		switch {
+		case err == unix.EAGAIN && c.held.member != nil:
+			return 0, nil
 		case err == unix.EAGAIN:
 			if !c.giveBack() && c.late(&c.readBy) {
 				return 0, c.failed("read", os.ErrDeadlineExceeded)
@@ -156,6 +204,10 @@ func (c *conn) Write(b []byte) (written int, err error) {
 		n, err := c.held.write(b[written:])
 		switch {
 		case err == unix.EAGAIN:
+			c.wait()
+			if err := c.held.raw.Write(c.held.writable); err != nil {
+				return written, c.failed("write", err)
+			}
 			if c.late(&c.writeBy) {
 				return written, c.failed("write", os.ErrDeadlineExceeded)
 			}
@@ -166,6 +218,16 @@ func (c *conn) Write(b []byte) (written int, err error) {
 		}
 	}
 	return written, nil
+}
+
+// wait lets the poller go on without it.
+func (c *conn) wait() {
+	c.mu.Lock()
+	m := c.held.member
+	c.mu.Unlock()
+	if m != nil {
+		busyOnes.hold(m)
+	}
 }
 
 // failed returns the error that package net would return.
@@ -185,6 +247,9 @@ func (c *conn) Close() error {
 	}
 	if c.held == nil {
 		return c.tcp.Close()
+	}
+	if m := c.held.member; m != nil {
+		busyOnes.leave(m)
 	}
 	err := c.held.raw.Control(func(fd uintptr) { unix.Shutdown(int(fd), unix.SHUT_RDWR) })
 	return errors.Join(err, c.held.file.Close())

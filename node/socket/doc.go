@@ -50,4 +50,9 @@ const (
 	// consecutive shorter reads earn one: one call is up to three.
 	idle = 10 * time.Millisecond
 	busy = 8
+
+	// firstApart is how long the poller does not read a connection in whose step it had
+	// to wait; twice as long each time, up to mostApart times.
+	firstApart = time.Second
+	mostApart  = 6
 )

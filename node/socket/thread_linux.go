@@ -26,6 +26,7 @@ type thread struct {
 	wait func(fd uintptr) bool // sleep, allocated once
 
 	entered bool
+	pinned  bool
 	place   place
 	queue   queue
 	looked  time.Time
@@ -64,13 +65,29 @@ func (t *thread) enter() bool {
 		threads.Add(-1)
 		return false
 	}
-	runtime.LockOSThread()
 	t.entered = true
+	t.pin()
+	return true
+}
+
+func (t *thread) pin() {
+	runtime.LockOSThread()
+	t.pinned = true
 	t.queue = openQueue()
 	t.before, _ = t.queue.look()
 	t.forget()
 	t.looked = time.Time{}
-	return true
+}
+
+func (t *thread) unpin() {
+	if !t.pinned {
+		return
+	}
+	t.pinned = false
+	t.queue.Close()
+	if t.place.leave() == nil {
+		runtime.UnlockOSThread()
+	} // else the thread ends with the goroutine
 }
 
 // sleep waits beside the peer for something to read, for at most idle.
@@ -89,11 +106,8 @@ func (t *thread) leave() {
 		return
 	}
 	t.entered = false
-	t.queue.Close()
 	threads.Add(-1)
-	if t.place.leave() == nil {
-		runtime.UnlockOSThread()
-	} // else the thread ends with the goroutine
+	t.unpin()
 }
 
 // follow moves the thread, from time to time, to where the last segment came in.
