@@ -109,8 +109,15 @@ func (c *conn) join(step func() error) bool {
 	if c.closed.Load() {
 		return false
 	}
-	c.held.raw.Control(func(fd uintptr) { c.held.member = busyOnes.join(int(fd), step) })
-	return c.held.member != nil
+	joined := false
+	c.held.raw.Control(func(fd uintptr) {
+		c.held.member = &member{fd: int32(fd), step: step, back: make(chan error, 1), active: true}
+		joined = busyOnes.join(c.held.member)
+	})
+	if !joined {
+		c.held.member = nil
+	}
+	return joined
 }
 
 // takeOver gives the connection to the calling goroutine's thread. It does not, if

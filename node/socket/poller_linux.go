@@ -37,19 +37,18 @@ type member struct {
 	alone  bool // no others are busy
 }
 
-// join returns nil if there is no descriptor for a poller.
-func (p *poller) join(fd int, step func() error) *member {
+// join fails if there is no descriptor for a poller.
+func (p *poller) join(m *member) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.members == nil && !p.open() {
-		return nil
+		return false
 	}
-	m := &member{fd: int32(fd), step: step, back: make(chan error, 1), active: true}
-	if unix.EpollCtl(p.epoll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: m.fd}) != nil {
-		return nil
+	if unix.EpollCtl(p.epoll, unix.EPOLL_CTL_ADD, int(m.fd), &unix.EpollEvent{Events: unix.EPOLLIN, Fd: m.fd}) != nil {
+		return false
 	}
 	p.members[m.fd] = m
-	return m
+	return true
 }
 
 func (p *poller) open() bool {
