@@ -97,8 +97,8 @@ func (c *conn) share(step func() error) error {
 		c.apart = time.Now().Add(firstApart << c.slow)
 		c.slow = min(c.slow+1, mostApart)
 	}
-	if err == nil && (m.alone || !c.giveBack()) {
-		h.pin()
+	if err == nil && !m.alone {
+		c.giveBack()
 	}
 	return err
 }

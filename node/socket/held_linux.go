@@ -22,8 +22,8 @@ type held struct {
 	writable func(fd uintptr) bool // awaitWritable, allocated once
 }
 
-// hold returns another descriptor of the connection for the calling goroutine, pinned
-// to a thread; nil if there is none.
+// hold returns another descriptor of the connection for the calling goroutine, which
+// has a thread once it reads; nil if there is none.
 func hold(tcp *net.TCPConn) *held {
 	h := &held{}
 	if !h.enter() {
@@ -66,6 +66,7 @@ func (h *held) duplicate(tcp *net.TCPConn) error {
 // not wait.
 func (h *held) read(b []byte) (int, error) {
 	if h.member == nil {
+		h.pin()
 		if err := h.raw.Read(h.wait); err != nil {
 			return 0, err
 		}

@@ -59,26 +59,30 @@ const (
 	credit = 64 * callOctets
 )
 
-// enter pins the calling goroutine to its thread, unless too many have one.
+// enter reports whether there may be another thread.
 func (t *thread) enter() bool {
 	if threads.Add(1) > most() {
 		threads.Add(-1)
 		return false
 	}
 	t.entered = true
-	t.pin()
 	return true
 }
 
+// pin gives the calling goroutine its thread.
 func (t *thread) pin() {
-	runtime.LockOSThread()
+	if t.pinned || !t.entered {
+		return
+	}
 	t.pinned = true
+	runtime.LockOSThread()
 	t.queue = openQueue()
 	t.before, _ = t.queue.look()
 	t.forget()
 	t.looked = time.Time{}
 }
 
+// unpin gives it back.
 func (t *thread) unpin() {
 	if !t.pinned {
 		return
@@ -100,7 +104,7 @@ func (t *thread) sleep(fd uintptr) bool {
 	return true
 }
 
-// leave gives the thread back.
+// leave lets another have it.
 func (t *thread) leave() {
 	if !t.entered {
 		return
