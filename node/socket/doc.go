@@ -11,6 +11,13 @@
 // the processor that the peer runs on. For a peer on another machine it is the one
 // that takes the network card's interrupts, also the nearest.
 //
+// Several busy connections have one thread together, as each thread more has to wake up:
+// what has arrived on all of them is read, handled and answered in one go. That thread
+// waits for nobody. A connection that would make it wait, because its peer does not read
+// or because handling takes long, keeps the goroutine that it has stopped; the others get
+// another within 20 ms, and for a while the connection has its own thread. TLS
+// connections always have.
+//
 // A quiet connection needs no thread: Go's poller watches it, as any other. A thread that
 // takes it over has another descriptor of it, and closes the poller's, so that no segment
 // wakes both. When it has been quiet for a moment, the poller gets one again. So whoever
@@ -42,7 +49,7 @@ package socket
 import "time"
 
 const (
-	// MaxThreads bounds the connections that threads read at a time; there are fewer if
+	// MaxThreads bounds the connections that threads read at a time, alone or together; there are fewer if
 	// the process may not have so many threads. Go's poller watches the others.
 	MaxThreads = 64
 
