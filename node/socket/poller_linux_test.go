@@ -113,7 +113,7 @@ func TestShareHeldUp(t *testing.T) {
 		default:
 		}
 		waits.Lock()
-		waits.Unlock()
+		defer waits.Unlock()
 	})
 	defer func(end <-chan error) { theirs.Close(); <-end }(together(other, nothing))
 	defer func() { itsPeer.Close(); <-end }()
