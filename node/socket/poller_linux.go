@@ -91,7 +91,7 @@ func (p *poller) run(runner, epoll int) {
 		now := time.Now()
 		if now.Sub(yielded) >= yieldTime {
 			yielded = now
-			runtime.Gosched()
+			yield(p.threads())
 		}
 		if now.Sub(swept) >= idle {
 			swept = now
@@ -100,6 +100,13 @@ func (p *poller) run(runner, epoll int) {
 			}
 		}
 	}
+}
+
+// threads returns how many read, with the poller's own.
+func (p *poller) threads() int32 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return threads.Load() - int32(len(p.members)) + 1
 }
 
 func (p *poller) begin(fd int32) *member {

@@ -45,7 +45,8 @@ const (
 
 	// yieldTime is how often it lets Go's scheduler count it as switched. A goroutine
 	// that only makes system calls in between keeps the runtime's monitor awake, which
-	// looks every 20 microseconds.
+	// looks every 20 microseconds. Once each of Go's processors may be held by such a
+	// goroutine it has to: else others wait for milliseconds.
 	yieldTime = 5 * time.Millisecond
 
 	// tooLong is the longest average wait, per call of about callOctets, of a thread
@@ -123,7 +124,7 @@ func (t *thread) follow(socket int) {
 	t.looked = now
 	if now.Sub(t.yielded) >= yieldTime {
 		t.yielded = now
-		runtime.Gosched()
+		yield(threads.Load())
 	}
 	if !t.affordable() {
 		t.shunned = now
@@ -134,6 +135,13 @@ func (t *thread) follow(socket int) {
 	}
 	if cpu, err := unix.GetsockoptInt(socket, unix.SOL_SOCKET, unix.SO_INCOMING_CPU); err == nil {
 		t.place.take(cpu)
+	}
+}
+
+// yield does that if so many threads that read leave a processor.
+func yield(reading int32) {
+	if int(reading) < runtime.GOMAXPROCS(0) {
+		runtime.Gosched()
 	}
 }
 
