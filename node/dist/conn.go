@@ -165,18 +165,10 @@ func (c *Conn) finish() {
 }
 
 func (c *Conn) read() (err error) {
-	defer func() {
-		if fault := recover(); fault != nil {
-			err = c.survive(fault)
-		}
-	}()
-	step := c.step
+	step := c.step // allocated once
 	for err == nil {
-		if err = c.handleAll(); err == nil {
-			err = socket.Share(c.conn, step)
-		}
-		if err == nil {
-			err = c.in.fill()
+		if err = socket.Share(c.conn, step); err == nil {
+			err = c.step()
 		}
 	}
 	return err

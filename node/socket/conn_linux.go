@@ -22,8 +22,8 @@ type conn struct {
 
 	dedicated bool      // the reading goroutine may have a thread
 	quick     int       // consecutive reads shorter than idle
-	slow      int       // how often the poller would have had to wait for it
-	apart     time.Time // until when it is not read by the poller
+	outs      int       // how often the poller has put it out
+	apart     time.Time // until when it is not read by the poller again
 
 	writing sync.Mutex
 
@@ -69,12 +69,13 @@ func (c *conn) release() {
 	}
 }
 
-// Share has step called on another goroutine, again and again, while c is one of several
-// busy connections that one thread reads. It returns when c is no longer, with the error
-// of a step, and at once if c is not. Only the goroutine that called Dedicate calls it.
+// Share has another goroutine call step, again and again, while that reads several busy
+// connections, of which c is one. It returns the error of a step, or nil once c is no
+// longer among them, at once if it never was. Only the goroutine that called Dedicate
+// calls it.
 //
 // A step reads once, and handles that. In it Read does not wait: it returns 0 and no
-// error if there is nothing.
+// error if there is nothing. A step must not panic.
 func Share(c net.Conn, step func() error) error {
 	if c, ok := c.(*conn); ok && c.held != nil && threads.Load() > 1 {
 		return c.share(step)
@@ -83,21 +84,20 @@ func Share(c net.Conn, step func() error) error {
 }
 
 func (c *conn) share(step func() error) error {
-	h := c.held
-	if c.slow > 0 && time.Now().Before(c.apart) || !c.join(step) {
+	if c.outs > 0 && time.Now().Before(c.apart) || !c.join(step) {
 		return nil
 	}
-	h.unpin()
-	err := <-h.member.back
+	c.held.unpin()
+	m := c.held.member
+	err := <-m.back
 	c.mu.Lock()
-	m := h.member
-	h.member = nil
+	c.held.member = nil
 	c.mu.Unlock()
-	if m.slow {
-		c.apart = time.Now().Add(firstApart << c.slow)
-		c.slow = min(c.slow+1, mostApart)
+	if m.out {
+		c.apart = time.Now().Add(firstApart << c.outs)
+		c.outs = min(c.outs+1, mostApart)
 	}
-	if err == nil && !m.alone {
+	if m.quiet {
 		c.giveBack()
 	}
 	return err
@@ -109,13 +109,13 @@ func (c *conn) join(step func() error) bool {
 	if c.closed.Load() {
 		return false
 	}
-	joined := false
-	c.held.raw.Control(func(fd uintptr) {
-		c.held.member = &member{fd: int32(fd), step: step, back: make(chan error, 1), active: true}
-		joined = busyOnes.join(c.held.member)
+	h, joined := c.held, false
+	h.raw.Control(func(fd uintptr) {
+		h.member = &member{held: h, fd: int32(fd), step: step, back: make(chan error, 1)}
+		joined = busyOnes.join(h.member)
 	})
 	if !joined {
-		c.held.member = nil
+		h.member = nil
 	}
 	return joined
 }
@@ -227,7 +227,7 @@ func (c *conn) Write(b []byte) (written int, err error) {
 	return written, nil
 }
 
-// wait lets the poller go on without it.
+// wait lets the poller, if it writes, go on without c.
 func (c *conn) wait() {
 	c.mu.Lock()
 	m := c.held.member

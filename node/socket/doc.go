@@ -13,10 +13,10 @@
 //
 // Several busy connections have one thread together, as each thread more has to wake up:
 // what has arrived on all of them is read, handled and answered in one go. That thread
-// waits for nobody. A connection that would make it wait, because its peer does not read
-// or because handling takes long, keeps the goroutine that it has stopped; the others get
-// another within 20 ms, and for a while the connection has its own thread. TLS
-// connections always have.
+// waits for nobody. If a peer does not read, or handling takes long, its connection keeps
+// the goroutine that it has stopped, and the others get another, at the latest after
+// 20 ms. If there is more to do than one processor can, the connection that sends most
+// leaves. In both cases it has its own thread for a while. TLS connections always have.
 //
 // A quiet connection needs no thread: Go's poller watches it, as any other. A thread that
 // takes it over has another descriptor of it, and closes the poller's, so that no segment
@@ -49,8 +49,9 @@ package socket
 import "time"
 
 const (
-	// MaxThreads bounds the connections that threads read at a time, alone or together; there are fewer if
-	// the process may not have so many threads. Go's poller watches the others.
+	// MaxThreads bounds the connections that threads read at a time, each its own or one
+	// several; there are fewer if the process may not have so many threads. Go's poller
+	// watches the others.
 	MaxThreads = 64
 
 	// idle is the quiet time after which a thread is given back; busy is how many
@@ -58,8 +59,8 @@ const (
 	idle = 10 * time.Millisecond
 	busy = 8
 
-	// firstApart is how long the poller does not read a connection in whose step it had
-	// to wait; twice as long each time, up to mostApart times.
+	// firstApart is how long a connection that held up others has its own thread at
+	// least; twice as long each time, up to mostApart times.
 	firstApart = time.Second
 	mostApart  = 6
 )

@@ -18,7 +18,7 @@ type poller struct {
 	epoll   int
 	members map[int32]*member // by descriptor; nil: nobody polls
 	runner  int               // how many there have been
-	at      *member           // whose step runs
+	at      *member           // whose step the last of them calls
 	steps   uint64            // begun
 	seen    uint64            // steps at the last look
 	watch   *time.Timer       // calls look
@@ -28,13 +28,14 @@ var busyOnes poller
 
 // member is a connection among those.
 type member struct {
-	fd     int32
-	step   func() error
-	back   chan error // receives once, when the poller has done with it
-	active bool       // since the last sweep
-	gone   bool
-	slow   bool // the poller would have had to wait for it
-	alone  bool // no others are busy
+	held *held // counts what it has sent since the last sweep
+	fd   int32
+	step func() error
+	back chan error // receives once, when the poller has done with it
+
+	gone  bool // it is no member any more, because
+	quiet bool // nothing came, or
+	out   bool // the others waited for it; or it ends, or no others are busy
 }
 
 // join fails if there is no descriptor for a poller.
@@ -47,6 +48,7 @@ func (p *poller) join(m *member) bool {
 	if unix.EpollCtl(p.epoll, unix.EPOLL_CTL_ADD, int(m.fd), &unix.EpollEvent{Events: unix.EPOLLIN, Fd: m.fd}) != nil {
 		return false
 	}
+	m.held.octets = 1 // not quiet yet
 	p.members[m.fd] = m
 	return true
 }
@@ -75,12 +77,15 @@ func (p *poller) start() {
 	go p.run(p.runner, p.epoll)
 }
 
-// run calls the step of each member that has something to read.
+// run calls the step of each member that has something to read. A member of the last
+// batch may have left meanwhile, and its descriptor be another's: who has nothing to
+// read does not mind.
 func (p *poller) run(runner, epoll int) {
 	runtime.LockOSThread() // not unlocked: the thread ends with the goroutine
 	swapPolicy(unix.SCHED_NORMAL, unix.SCHED_BATCH)
 	var events [MaxThreads]unix.EpollEvent
 	swept, yielded := time.Now(), time.Now()
+	worked := cpuTime()
 	for {
 		n, _ := unix.EpollWait(epoll, events[:], int(idle/time.Millisecond))
 		for _, e := range events[:max(n, 0)] {
@@ -91,19 +96,27 @@ func (p *poller) run(runner, epoll int) {
 		now := time.Now()
 		if now.Sub(yielded) >= yieldTime {
 			yielded = now
-			yield(p.threads())
+			yield(p.reading())
 		}
-		if now.Sub(swept) >= idle {
-			swept = now
-			if !p.sweep() {
+		if passed := now.Sub(swept); passed >= idle {
+			before := worked
+			swept, worked = now, cpuTime()
+			if !p.sweep(worked-before > passed*9/10) {
 				return
 			}
 		}
 	}
 }
 
-// threads returns how many read, with the poller's own.
-func (p *poller) threads() int32 {
+// cpuTime returns what the calling thread has used of a processor.
+func cpuTime() time.Duration {
+	var t unix.Timespec
+	unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t)
+	return time.Duration(t.Nano())
+}
+
+// reading returns how many threads read.
+func (p *poller) reading() int32 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return threads.Load() - int32(len(p.members)) + 1
@@ -114,7 +127,6 @@ func (p *poller) begin(fd int32) *member {
 	defer p.mu.Unlock()
 	m := p.members[fd]
 	if m != nil {
-		m.active = true
 		p.at = m
 		p.steps++
 	}
@@ -125,29 +137,40 @@ func (p *poller) begin(fd int32) *member {
 func (p *poller) end(runner int, m *member, err error) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	goesOn := p.runner == runner
-	if goesOn {
-		p.at = nil
-	}
 	if err != nil {
 		p.drop(m)
 	}
 	if m.gone {
 		m.back <- err
 	}
-	return goesOn
+	if p.runner != runner {
+		return false
+	}
+	p.at = nil
+	return true
 }
 
-// sweep gives quiet members back, or ends the poller if there are none.
-func (p *poller) sweep() bool {
+// sweep drops members that are quiet, or alone. If the runner always works, it drops
+// the one that sends most: its own thread is another processor's. Without any members
+// sweep ends the poller.
+func (p *poller) sweep(always bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	var most *member
+	sent := 0
 	for _, m := range p.members {
-		if m.alone = threads.Load() == 1; m.alone || !m.active {
+		n := m.held.octets
+		m.held.octets = 0
+		m.quiet = n == 0
+		if m.quiet || threads.Load() == 1 {
 			p.drop(m)
-			m.back <- nil
+		} else if n > sent {
+			most, sent = m, n
 		}
-		m.active = false
+	}
+	if always && len(p.members) > 1 {
+		most.out = true
+		p.drop(most)
 	}
 	if len(p.members) > 0 {
 		return true
@@ -182,24 +205,19 @@ func (p *poller) hold(m *member) {
 }
 
 func (p *poller) replace() {
-	p.at.slow = true
+	p.at.out = true
 	p.drop(p.at)
 	p.start()
 }
 
-// leave ends m's part, at once or when its step is over.
+// leave ends m's part.
 func (p *poller) leave(m *member) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if m.gone {
-		return
-	}
 	p.drop(m)
-	if p.at != m {
-		m.back <- nil
-	}
 }
 
+// drop gives m back: at once, or when its step is over.
 func (p *poller) drop(m *member) {
 	if m.gone {
 		return
@@ -207,4 +225,7 @@ func (p *poller) drop(m *member) {
 	m.gone = true
 	delete(p.members, m.fd)
 	unix.EpollCtl(p.epoll, unix.EPOLL_CTL_DEL, int(m.fd), nil)
+	if p.at != m {
+		m.back <- nil
+	}
 }
