@@ -75,6 +75,7 @@ func share(t *testing.T, peers ...net.Conn) {
 func TestShare(t *testing.T) {
 	one, itsPeer := pair(t)
 	other, theirs := pair(t)
+	over() // that of other tests
 	before := files(t)
 	ends := []<-chan error{together(one, nothing), together(other, nothing)}
 	share(t, itsPeer, theirs)
@@ -219,4 +220,54 @@ func TestShareAllocs(t *testing.T) {
 		}
 	}
 	t.Error("each call allocates")
+}
+
+// A peer that always sends does not keep others from being answered.
+func TestShareFlood(t *testing.T) {
+	one, itsPeer := pair(t)
+	other, theirs := pair(t)
+	defer func(end <-chan error) { itsPeer.Close(); <-end }(together(one, nothing))
+	defer func(end <-chan error) { theirs.Close(); <-end }(together(other, nothing))
+	share(t, itsPeer, theirs)
+	go io.Copy(io.Discard, itsPeer)
+	flood := make(chan struct{})
+	go func() {
+		defer close(flood)
+		for b := make([]byte, 64<<10); ; {
+			if _, err := itsPeer.Write(b); err != nil {
+				return
+			}
+		}
+	}()
+	defer func() { itsPeer.Close(); <-flood }()
+	for range 1000 {
+		call(t, theirs)
+	}
+}
+
+// Whoever sends most leaves if there is always something to do, and whoever is quiet in
+// any case.
+func TestSweep(t *testing.T) {
+	for _, always := range []bool{false, true} {
+		p := poller{epoll: -1, members: make(map[int32]*member)}
+		var all []*member
+		for i, octets := range []int{100, 200, 0} {
+			m := &member{held: new(held), fd: int32(i), back: make(chan error, 1)}
+			m.held.octets = octets
+			p.members[m.fd] = m
+			all = append(all, m)
+		}
+		few, most, none := all[0], all[1], all[2]
+		if !p.sweep(always) {
+			t.Error("the poller ends")
+		}
+		if few.gone || most.gone != always || most.out != always || !none.gone || !none.quiet || none.out {
+			t.Errorf("always %t: %+v, %+v, %+v", always, few, most, none)
+		}
+		for _, m := range all {
+			if m.gone != (len(m.back) == 1) || m.gone == (p.members[m.fd] == m) {
+				t.Errorf("always %t: not given back: %+v", always, m)
+			}
+		}
+	}
 }
