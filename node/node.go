@@ -135,7 +135,7 @@ func (n *Node) start(o Options) (err error) {
 	}
 	connections, percent, lacks := o.room()
 	if lacks != "" {
-		n.log.Warn("fewer nodes can be connected than may be", "most", connections, "may", cmp.Or(o.Connections, MaxConnections), "lacks", lacks)
+		n.log.Warn("fewer nodes can be connected than may be", "most", connections, "wanted", cmp.Or(o.Connections, MaxConnections), "why", lacks)
 	}
 	n.gate.connected.Most, n.gate.connected.PerHost = connections, cmp.Or(o.ConnectionsPerHost, MaxPerHost)
 	if o.Memory > 0 {
