@@ -29,6 +29,10 @@ type Node struct {
 	MaxConnectionsPerHost int64 // of them, those of one host
 
 	TLS TLS
+
+	PreviousCookie string        // that other nodes may still have, or empty
+	DrainTime      time.Duration // from SIGTERM to the stop; seconds in the file
+	MemoryLimit    int64         // bytes that the node may take; 0: what its control groups say
 }
 
 // FixedPort returns the port of Listen, or "" if any free one will do.
@@ -76,6 +80,7 @@ type HTTP struct {
 	TokenFile string // callers must send its content; or empty
 	Open      bool   // anyone may call, even from other hosts; not with a TokenFile
 	TLS       HTTPTLS
+	Pprof     bool // profiles are to be had, with the token
 }
 
 // HTTPTLS is the table [http.tls]: the files that make HTTP HTTPS.

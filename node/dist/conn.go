@@ -155,7 +155,7 @@ func (c *Conn) setOut() {
 func (c *Conn) finish() {
 	reason := context.Cause(c.ctx) // the first one
 	c.ending = endingOf(reason)
-	c.log.Info("disconnected", "reason", reasonOf(reason))
+	c.log.Info("disconnected", "why", reasonOf(reason))
 
 	c.in.close()
 	c.rest()
@@ -226,7 +226,7 @@ func (c *Conn) rest() {
 // survive turns a fault of ours into the end of this connection, so that no peer can
 // stop the node with it.
 func (c *Conn) survive(fault any) error {
-	c.log.Error("fault in the node, please report it", "fault", fault, "stack", string(debug.Stack()))
+	c.log.Error("fault in the node, please report it", "err", fault, "stack", string(debug.Stack()))
 	return errFault
 }
 
