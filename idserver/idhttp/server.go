@@ -10,10 +10,12 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/flake-go/flake/idserver"
+	"github.com/flake-go/flake/node/latency"
 )
 
 // Options say what is served.
@@ -40,7 +42,8 @@ type Options struct {
 	// SpareConnections.
 	Connections int
 
-	Log *slog.Logger // nil: slog.Default
+	Recent *Recent      // what the page shows of the log, or nil
+	Log    *slog.Logger // nil: slog.Default
 }
 
 // Generator is one that can be asked by its name.
@@ -62,6 +65,11 @@ type Server struct {
 	metrics  *metrics
 	streams  chan struct{} // a place for each that follows events
 	history  *history
+	errors   *history // of calls and of callers refused
+	lately   lately
+	takers   takers
+	steps    steps
+	took     latency.Histogram // of requests for ids, and about them
 	troubles troubles
 
 	ctx    context.Context // ends with the events
@@ -75,7 +83,7 @@ func New(o Options) *Server {
 		o.Log = slog.Default()
 	}
 	s := &Server{Options: o, started: time.Now(), streams: make(chan struct{}, MaxStreams),
-		history: newHistory(len(o.Generators)), troubles: troubles{all: make([]trouble, len(o.Generators))}}
+		history: newHistory(len(o.Generators)), errors: newHistory(2), troubles: troubles{all: make([]trouble, len(o.Generators))}}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.metrics = newMetrics(s)
 	s.routes()
@@ -106,6 +114,9 @@ func (s *Server) Serve(l net.Listener) {
 			GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return s.TLS(), nil },
 		})
 	}
+	if s.Recent != nil {
+		s.Recent.note(time.Now(), slog.LevelInfo, "started", "version="+s.Node.Version)
+	}
 	s.served.Go(s.sample)
 	s.served.Go(func() {
 		if err := s.http.Serve(l); !errors.Is(err, http.ErrServerClosed) {
@@ -126,7 +137,11 @@ func (s *Server) Stop(ctx context.Context) {
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a := answers.Get().(*answer)
 	*a = answer{ResponseWriter: w}
+	began := time.Now()
 	s.mux.ServeHTTP(a, r)
+	if strings.HasPrefix(r.Pattern, "/v1/") {
+		s.took.Add(time.Since(began), 1)
+	}
 	s.metrics.count(r.Pattern, a.status)
 	answers.Put(a)
 }

@@ -8,6 +8,8 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"github.com/flake-go/flake/idserver/idhttp"
 )
 
 // serve runs the node until ctx ends or the prompt is left. The prompt needs a
@@ -36,10 +38,11 @@ func serve(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	}
 	errs := newOutput(stderr)
 	defer errs.Close()
-	log := slog.New(limit(slog.NewTextHandler(errs, nil)))
+	recent := new(idhttp.Recent)
+	log := slog.New(limit(recent.Handler(slog.NewTextHandler(errs, nil))))
 	slog.SetDefault(log) // Ergo writes to package log
 
-	s, err := start(ctx, cfg, stdout, log)
+	s, err := start(ctx, cfg, stdout, log, recent)
 	if err != nil {
 		return err
 	}
