@@ -52,7 +52,7 @@ func serveNode(ctx context.Context, cfg config.Config, noinput bool, stdout, std
 	log := lines.Logger
 	slog.SetDefault(log) // Ergo writes to package log
 
-	s, err := start(ctx, cfg, stdout, log)
+	s, err := start(ctx, cfg, stdout, log, &lines.recent)
 	if err != nil {
 		return err
 	}

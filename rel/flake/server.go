@@ -28,7 +28,8 @@ type server struct {
 // filesOfGenerator are those that one keeps open: the claim.
 const filesOfGenerator = 1
 
-func start(ctx context.Context, cfg config.Config, stdout io.Writer, log *slog.Logger) (*server, error) {
+// start starts the server, which shows the recent lines of the log.
+func start(ctx context.Context, cfg config.Config, stdout io.Writer, log *slog.Logger, recent *idhttp.Recent) (*server, error) {
 	if err := reserve.Enough(filesOfGenerator*len(cfg.Generators) + len(cfg.Flake.Peers)); err != nil {
 		return nil, err
 	}
@@ -82,7 +83,7 @@ func start(ctx context.Context, cfg config.Config, stdout io.Writer, log *slog.L
 		return nil, errors.Join(err, all.stop())
 	}
 	s := &server{node: n, generators: all, cookie: cfg.Node.CookieFrom, fleet: fleet}
-	s.http, err = openDoor(cfg.HTTP, log, idhttp.Options{Generators: all.doors(n), Node: surroundings(n, fleet)})
+	s.http, err = openDoor(cfg.HTTP, log, idhttp.Options{Generators: all.doors(n), Node: surroundings(n, fleet, secured), Recent: recent})
 	if err != nil {
 		return nil, errors.Join(err, s.stop())
 	}
