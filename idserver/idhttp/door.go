@@ -34,6 +34,7 @@ var endpoints = []endpoint{
 	{path: "/v1/leases", methods: takes, takes: true, serve: (*Server).leases},
 	{path: "/v1/ids/{id}", methods: reads, serve: (*Server).decompose},
 	{path: "/v1/notional", methods: reads, serve: (*Server).notional},
+	{path: "/v1/info", methods: reads, serve: (*Server).info},
 	{path: "/healthz", methods: reads, open: true, serve: (*Server).healthz},
 	{path: "/readyz", methods: reads, open: true, serve: (*Server).readyz},
 	{path: "/metrics", methods: reads, serve: (*Server).showMetrics},

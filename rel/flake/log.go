@@ -20,7 +20,7 @@ func openLog(cfg config.Log, w io.Writer) *nodeLog {
 	l := &nodeLog{level: new(slog.LevelVar)}
 	l.level.Set(cfg.Level)
 	handler := func(w io.Writer) slog.Handler {
-		o := &slog.HandlerOptions{Level: l.level}
+		o := &slog.HandlerOptions{Level: l.level, ReplaceAttr: durationAsText}
 		if cfg.Format == config.LogJSON {
 			return slog.NewJSONHandler(w, o)
 		}
@@ -31,6 +31,14 @@ func openLog(cfg config.Log, w io.Writer) *nodeLog {
 	l.held = limit(handler(l.out))
 	l.Logger = slog.New(l.held)
 	return l
+}
+
+// durationAsText has JSON say "1.5s" too, not a number of nanoseconds.
+func durationAsText(_ []string, a slog.Attr) slog.Attr {
+	if a.Value.Kind() == slog.KindDuration {
+		a.Value = slog.StringValue(a.Value.Duration().String())
+	}
+	return a
 }
 
 // Close writes what is left.
