@@ -165,15 +165,24 @@ func (c *Conn) finish() {
 }
 
 func (c *Conn) read() (err error) {
+	step := c.step // allocated once
+	for err == nil {
+		if err = socket.Share(c.conn, step); err == nil {
+			err = c.step()
+		}
+	}
+	return err
+}
+
+// step handles the frames that come with one read.
+func (c *Conn) step() (err error) {
 	defer func() {
 		if fault := recover(); fault != nil {
 			err = c.survive(fault)
 		}
 	}()
-	for err == nil {
-		if err = c.handleAll(); err == nil {
-			err = c.in.fill()
-		}
+	if err = c.in.fill(); err == nil {
+		err = c.handleAll()
 	}
 	return err
 }

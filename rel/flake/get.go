@@ -122,15 +122,11 @@ func printSome(ctx context.Context, w io.Writer, take taker, n int) error {
 // token.
 func doorOf(cfg config.Config, url string) (client.Door, error) {
 	if url != "" {
-		secret, err := token(cfg.HTTP.TokenFile)
+		w, err := webOf(cfg.HTTP, url)
 		if err != nil {
-			return nil, usageError{err}
+			return nil, err
 		}
-		h, err := client.NewHTTP(url, client.HTTPOptions{Token: secret})
-		if err != nil {
-			return nil, usageError{fmt.Errorf("-url: %w", err)}
-		}
-		return h, nil
+		return w.door, nil
 	}
 	dialer, err := dialerOf(cfg.Node)
 	if err != nil {
