@@ -64,8 +64,8 @@ func surroundings(n *node.Node, f *fleet, secured func() *tls.Config) idhttp.Nod
 	return idhttp.Node{
 		Name: n.Name(), Address: n.Addr().String(), Version: version, Commit: commit(),
 		CertificateEnds: certificateEnds(secured),
-		Traffic: func() idhttp.Traffic { return idhttp.Traffic(n.Traffic()) },
-		Asked:   f.asked,
+		Traffic:         func() idhttp.Traffic { return idhttp.Traffic(n.Traffic()) },
+		Asked:           f.asked,
 		Peers: func() []idhttp.Peer {
 			all := n.Peers()
 			peers := make([]idhttp.Peer, len(all))
