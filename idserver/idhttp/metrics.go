@@ -131,6 +131,7 @@ var (
 	info     = gauge("info", "What the node is; always 1.", "node", "version")
 	build    = gauge("build_info", "What the node was built from; always 1.", "version", "commit", "go")
 	ready    = gauge("ready", "1 if the generator can hand out ids, else 0.", "generator")
+	troubled = gauge("trouble", "1 for the reason why the generator cannot hand out ids, or soon will not be able to; else there is none.", "generator", "reason")
 	ids      = counter("ids", "Ids handed out or leased.", "generator")
 	calls    = counter("calls", "Calls, by their kind and what they came to.", "generator", "kind", "result")
 	waits    = counter("waits", "Waits for the next tick, as the ids of one were used up.", "generator")
@@ -217,6 +218,9 @@ func (p *Asked) tell(tell func(family, float64, ...string)) {
 func (g *Generator) tell(now time.Time, tell func(family, float64, ...string)) {
 	reason, _ := g.trouble()
 	tell(ready, oneIf(reason == ""), g.Name)
+	if reason != "" {
+		tell(troubled, 1, g.Name, reason)
+	}
 	stats := g.Server.Stats()
 	tell(ids, float64(stats.IDs), g.Name)
 	tell(waits, float64(stats.Waits), g.Name)

@@ -28,7 +28,7 @@ var metricName = regexp.MustCompile(`\b(?:flake|process|go)_[a-z_]+\b`)
 // notShown are metrics that say nothing over time, or what others say too.
 var notShown = []string{"flake_info", "flake_build_info", "flake_worker_info", "flake_last_id_timestamp_seconds", "flake_refusals_total", "flake_connections_established_total"}
 
-// The dashboard asks only for metrics that there are, and for all of ours.
+// The dashboard asks only for metrics that there are, and for all of ours, which docs/metrics.md lists.
 func TestDashboard(t *testing.T) {
 	source, err := os.ReadFile("../../rel/files/grafana.json")
 	if err != nil {
@@ -41,6 +41,10 @@ func TestDashboard(t *testing.T) {
 		}
 	}
 	if err := json.Unmarshal(source, &dashboard); err != nil {
+		t.Fatal(err)
+	}
+	chapter, err := os.ReadFile("../../docs/metrics.md")
+	if err != nil {
 		t.Fatal(err)
 	}
 	s := idhttptest.Server(t, "up")
@@ -67,6 +71,9 @@ func TestDashboard(t *testing.T) {
 	for _, m := range regexp.MustCompile(`(?m)^# TYPE (flake_\w+) `).FindAllStringSubmatch(metrics, -1) {
 		if !slices.Contains(shown, m[1]) {
 			t.Errorf("no panel shows %s", m[1])
+		}
+		if !strings.Contains(string(chapter), "`"+m[1]+"`") {
+			t.Errorf("docs/metrics.md does not tell of %s", m[1])
 		}
 	}
 	if want := `flake_mark_save_seconds_sum{generator="flake"} 2`; !strings.Contains(metrics, want) {
@@ -151,6 +158,9 @@ func TestMetrics(t *testing.T) {
 	metrics = get(t, idhttptest.Server(t, "unsaved"), "/metrics")
 	if !strings.Contains(metrics, "flake_mark_ahead_seconds{") || !strings.Contains(metrics, `flake_mark_saved_timestamp_seconds{generator="orders"} 0`+"\n") {
 		t.Error("the mark is not told")
+	}
+	if want := `flake_trouble{generator="flake",reason="timestamp_not_saved"} 1` + "\n"; !strings.Contains(metrics, want) {
+		t.Errorf("there is no %s", want)
 	}
 	if strings.Contains(metrics, "flake_certificate") {
 		t.Error("a certificate's end is told, and there is none")
