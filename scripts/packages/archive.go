@@ -3,7 +3,6 @@ package main
 import (
 	"archive/tar"
 	"compress/gzip"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -19,11 +18,12 @@ type file struct {
 
 // archives makes an archive of the command for each platform, with what belongs to it.
 func archives(r release) error {
-	for _, p := range platforms {
-		dir := fmt.Sprintf("flake-%s-%s-%s", r.version, p.os, p.arch)
+	for _, p := range r.platforms {
+		dir := r.name(p)
 		files := []file{
 			{"CHANGELOG.md", filepath.Join(r.root, "CHANGELOG.md"), 0o644},
 			{"LICENSE", filepath.Join(r.root, "LICENSE"), 0o644},
+			{"NOTICE", filepath.Join(r.stage, "NOTICE"), 0o644},
 			{"README.md", filepath.Join(r.root, "README.md"), 0o644},
 			{"completions/_flake", filepath.Join(r.stage, "completion.zsh"), 0o644},
 			{"completions/flake.bash", filepath.Join(r.stage, "completion.bash"), 0o644},

@@ -20,19 +20,21 @@ type release struct {
 	root    string    // the folder of the source
 	stage   string    // the folder of what was built: GOOS-GOARCH/flake, flake.1, completion.SHELL
 	out     string    // the folder of the packages
+
+	platforms []platform // those that binaries were built for
 }
 
 // A platform is what a binary runs on, in Go's names.
 type platform struct{ os, arch string }
 
-var platforms = []platform{
-	{"darwin", "amd64"}, {"darwin", "arm64"},
-	{"linux", "amd64"}, {"linux", "arm64"},
-}
-
 // binary returns where the command for a platform is.
 func (r release) binary(p platform) string {
 	return fmt.Sprintf("%s/%s-%s/flake", r.stage, p.os, p.arch)
+}
+
+// name returns what files for a platform are named after.
+func (r release) name(p platform) string {
+	return fmt.Sprintf("flake-%s-%s-%s", r.version, p.os, p.arch)
 }
 
 // A step makes the packages of one kind.
@@ -42,7 +44,10 @@ type step struct {
 }
 
 var steps = []step{
+	{"notice", notice},
 	{"archives", archives},
+	{"linux", linux},
+	{"sboms", sboms},
 }
 
 func main() {
@@ -60,7 +65,15 @@ func main() {
 	flag.StringVar(&r.root, "root", ".", "the `folder` of the source")
 	flag.StringVar(&r.stage, "stage", "", "the `folder` of what was built")
 	flag.StringVar(&r.out, "out", "", "the `folder` of the packages")
+	built := flag.String("platforms", "", "what binaries were built for, as `linux/amd64,darwin/arm64`")
 	flag.Parse()
+	for text := range strings.SplitSeq(*built, ",") {
+		os, arch, ok := strings.Cut(text, "/")
+		if !ok {
+			log.Fatalf("-platforms: %q is not like linux/amd64", text)
+		}
+		r.platforms = append(r.platforms, platform{os, arch})
+	}
 	r.time = time.Unix(*seconds, 0).UTC()
 	for name := range strings.SplitSeq(*only, ",") {
 		i := slices.Index(names, name)
