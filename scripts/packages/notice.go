@@ -69,7 +69,7 @@ Source: ` + homepage + `
 Comment: The licenses of the Go modules in the binary are in NOTICE.gz beside this file.
 
 Files: *
-Copyright: The flake authors
+Copyright: 2026 The flake authors
 License: Apache-2.0
  On Debian systems the full text is in /usr/share/common-licenses/Apache-2.0.
 `
