@@ -17,6 +17,7 @@ func serve(f *flags) action {
 	f.identify()
 	noinput := f.Bool("noinput", false, "do not read standard input: no prompt, though it is a terminal")
 	version := f.Bool("version", false, "show the version instead, as flake version does")
+	check := f.Bool("check-config", false, "show what would run and where each value is from, check what can be checked without starting, and end")
 	return func(ctx context.Context, _ []string, stdout, stderr io.Writer) error {
 		if *version {
 			return printVersion(stdout)
@@ -24,6 +25,9 @@ func serve(f *flags) action {
 		cfg, err := f.load()
 		if err != nil {
 			return err
+		}
+		if *check {
+			return checkConfig(cfg, stdout, stderr)
 		}
 		return serveNode(ctx, cfg, *noinput, stdout, stderr)
 	}
