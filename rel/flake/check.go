@@ -13,12 +13,15 @@ import (
 
 	"github.com/flake-go/flake/config"
 	"github.com/flake-go/flake/flake"
-	"github.com/flake-go/flake/node/certs"
 )
 
 // checkConfig shows what would run, and checks what can be checked without a change, a
 // lock or a connection: a node of the same configuration may be running.
-func checkConfig(cfg config.Config, stdout, stderr io.Writer) error {
+func checkConfig(load func() (config.Config, error), stdout, stderr io.Writer) error {
+	cfg, err := load()
+	if err != nil {
+		return err
+	}
 	lines := openLog(cfg.Log, stderr)
 	defer lines.Close()
 	showValues(stdout, cfg.Values())
@@ -59,13 +62,9 @@ func checkHTTP(cfg config.HTTP, log *slog.Logger) error {
 	if cfg.Listen == "" {
 		return nil
 	}
+	_, certsErr := openHTTPCerts(cfg, log)
 	_, err := access(cfg)
-	if cfg.TLS.On {
-		if _, tlsErr := certs.Open(certs.Files{Cert: cfg.TLS.Cert, Key: cfg.TLS.Key}, log); tlsErr != nil {
-			err = errors.Join(fmt.Errorf("http.tls: %w", tlsErr), err)
-		}
-	}
-	return err
+	return errors.Join(certsErr, err)
 }
 
 func checkEtcd(cfg config.Config) error {
