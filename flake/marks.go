@@ -22,6 +22,10 @@ type Marks = durable.Marks
 // with - and the name behind path, if there is one, as nodes used to keep.
 func OpenMarks(path string, log *slog.Logger) (*Marks, error) { return durable.OpenMarks(path, log) }
 
+// CheckMarks returns why [OpenMarks] would fail for a file, unless it is that somebody has
+// locked it. It changes nothing.
+func CheckMarks(path string) error { return durable.CheckMarks(path) }
+
 // KeptWorker returns the worker id that is kept beside the mark of a name. If there is none
 // it makes one up, as [RandomWorker] does, which is kept from the next mark on: open a
 // generator with it. Without the file another is made up; a copy of the file has the same.

@@ -21,6 +21,8 @@ var reloadable = map[string]func(to, from *config.Config){
 		to.Node.Cookie, to.Node.CookieFrom = from.Node.Cookie, from.Node.CookieFrom
 	},
 	"node.previous_cookie":          func(to, from *config.Config) { to.Node.PreviousCookie = from.Node.PreviousCookie },
+	"node.cookie_file":              func(to, from *config.Config) { to.Node.CookieFile = from.Node.CookieFile },
+	"node.previous_cookie_file":     func(to, from *config.Config) { to.Node.PreviousCookieFile = from.Node.PreviousCookieFile },
 	"node.max_connections":          func(to, from *config.Config) { to.Node.MaxConnections = from.Node.MaxConnections },
 	"node.max_connections_per_host": func(to, from *config.Config) { to.Node.MaxConnectionsPerHost = from.Node.MaxConnectionsPerHost },
 	"node.drain_time":               func(to, from *config.Config) { to.Node.DrainTime = from.Node.DrainTime },
@@ -169,7 +171,7 @@ func (s *server) drain(ctx context.Context, note *notifier) {
 	note.stopping(wait)
 	s.http.drain()
 	if wait > 0 {
-		s.log.Info("the node stops once it has been drained: /readyz says so, and ids go on", "in", wait)
+		s.log.Info("the node stops once it has been drained: /readyz says so, and ids go on", "wait", wait)
 		time.Sleep(wait)
 	}
 }

@@ -17,9 +17,13 @@ func serve(f *flags) action {
 	f.identify()
 	noinput := f.Bool("noinput", false, "do not read standard input: no prompt, though it is a terminal")
 	version := f.Bool("version", false, "show the version instead, as flake version does")
+	check := f.Bool("check-config", false, "show what would run and where each value is from, check what can be checked without starting, and end")
 	return func(ctx context.Context, _ []string, stdout, stderr io.Writer) error {
 		if *version {
 			return printVersion(stdout)
+		}
+		if *check {
+			return checkConfig(f.load, stdout, stderr)
 		}
 		return serveNode(ctx, f.load, *noinput, stdout, stderr)
 	}

@@ -12,6 +12,14 @@ const rootState = "/var/lib"
 // timestampPath returns where the time is kept unless configured, in a folder that it
 // makes: of all paths, this one is known to be the user's own.
 func timestampPath() (string, error) {
+	path, err := defaultTimestamp()
+	if err != nil {
+		return "", err
+	}
+	return path, os.MkdirAll(filepath.Dir(path), 0o700)
+}
+
+func defaultTimestamp() (string, error) {
 	state := rootState
 	if os.Getuid() != 0 {
 		state = os.Getenv("XDG_STATE_HOME")
@@ -23,6 +31,5 @@ func timestampPath() (string, error) {
 			state = filepath.Join(home, ".local", "state")
 		}
 	}
-	dir := filepath.Join(state, "flake")
-	return filepath.Join(dir, "timestamp"), os.MkdirAll(dir, 0o700)
+	return filepath.Join(state, "flake", "timestamp"), nil
 }

@@ -56,6 +56,14 @@ func OpenMarks(path string, log *slog.Logger) (*Marks, error) {
 	return m, err
 }
 
+// CheckMarks returns why [OpenMarks] would fail, but for a lock.
+func CheckMarks(path string) error {
+	if err := mark.Check(path); err != nil {
+		return fmt.Errorf("flake: %w", err)
+	}
+	return nil
+}
+
 // OpenMarksOn is [OpenMarks] on a disk, but for the keeping ahead. The marks are moved
 // until there have been no ids for linger beats; 0: for ever.
 func OpenMarksOn(disk mark.Disk, path string, log *slog.Logger, linger int) (*Marks, error) {

@@ -23,6 +23,15 @@ func flock(f *os.File) error {
 	return nil
 }
 
+// writable returns an error if this user can make no files in a folder.
+func writable(dir string) error {
+	const writeAndSearch = 3
+	if err := syscall.Access(dir+"/.", writeAndSearch); err != nil {
+		return &os.PathError{Op: "write", Path: dir, Err: err}
+	}
+	return nil
+}
+
 // device tells which device a file is on.
 func device(info os.FileInfo) uint64 {
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok {

@@ -79,16 +79,10 @@ func (OS) SyncDir(path string) error {
 
 // Lock implements [Disk] with a file beside the mark's, which a rename cannot
 // take away as it does the mark's own. It is never removed.
-//
-// In a folder that every user can write to, any of them could make the files
-// first, and so keep the mark from being saved.
 func (OS) Lock(path string) (Lock, error) {
-	dir, err := os.Stat(filepath.Dir(path))
+	dir, err := folder(filepath.Dir(path))
 	if err != nil {
 		return nil, err
-	}
-	if dir.IsDir() && dir.Mode().Perm()&0o002 != 0 {
-		return nil, fmt.Errorf("every user can write to its folder (%v), and so stop the ids", dir.Mode())
 	}
 	l := &fileLock{path: path, device: device(dir)}
 	return l, l.take()

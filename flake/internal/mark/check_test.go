@@ -1,0 +1,76 @@
+package mark
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// What Check refuses Open refuses too; and Check leaves nothing
+// behind.
+func TestCheck(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string, mode fs.FileMode) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	folder := func(name string, mode fs.FileMode) {
+		t.Helper()
+		if err := errors.Join(os.Mkdir(filepath.Join(dir, name), 0o700), os.Chmod(filepath.Join(dir, name), mode)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("foreign", "not a mark\n", 0o600)
+	write("read-only", string(Marks{"": {Milli: 1}}.append(nil)), 0o400)
+	write("good", string(Marks{"": {Milli: 1}}.append(nil)), 0o600)
+	folder("everybody's", 0o777)
+	folder("another's", 0o500)
+	for name, fault := range map[string]string{
+		"new":              "",
+		"good":             "",
+		"foreign":          "it was left as it is",
+		"read-only":        "it is read-only",
+		"none/new":         "make the folder, or set another path",
+		"everybody's/new":  "every user can write to its folder",
+		"everybody's":      "it is a folder",
+		"foreign/new":      "not a directory",
+		"another's/../new": "",
+	} {
+		path := filepath.Join(dir, name)
+		got := Check(path)
+		if made, err := filepath.Glob(path + ".*"); err != nil || len(made) > 0 {
+			t.Errorf("%s: %v was made, %v", name, made, err)
+		}
+		file, _, want := Open(OS{}, path)
+		if want == nil {
+			file.Close()
+			os.Remove(path + ".lock")
+		}
+		if (got == nil) != (fault == "") || got != nil && (!strings.Contains(got.Error(), fault) || want == nil) {
+			t.Errorf("%s: Check %v, Open %v, want %q", name, got, want, fault)
+		}
+	}
+	if os.Getuid() != 0 { // who may write everywhere
+		if err := Check(filepath.Join(dir, "another's", "new")); !errors.Is(err, fs.ErrPermission) {
+			t.Error(err)
+		}
+	}
+}
+
+// A file that a node has locked is none of the faults.
+func TestCheckOfLocked(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "mark")
+	file, _, err := Open(OS{}, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if err := Check(path); err != nil {
+		t.Error(err)
+	}
+}

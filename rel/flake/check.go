@@ -1,0 +1,129 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/flake-go/flake/config"
+	"github.com/flake-go/flake/flake"
+)
+
+// checkConfig shows what would run, and checks what can be checked without a change, a
+// lock or a connection: a node of the same configuration may be running.
+func checkConfig(load func() (config.Config, error), stdout, stderr io.Writer) error {
+	cfg, err := load()
+	if err != nil {
+		return err
+	}
+	lines := openLog(cfg.Log, stderr)
+	defer lines.Close()
+	showValues(stdout, cfg.Values())
+	path, err := checkTimestamp(cfg.Flake)
+	told, workersErr := checkWorkers(cfg, path, lines.Logger)
+	_, nodeErr := secure(cfg.Node, lines.Logger)
+	if err := errors.Join(nodeErr, checkHTTP(cfg.HTTP, lines.Logger), checkEtcd(cfg), err, workersErr); err != nil {
+		return usageError{err}
+	}
+	fmt.Fprintf(stdout, "\n# %s would hand out ids\n", cfg.Node.Name)
+	for _, line := range told {
+		fmt.Fprintf(stdout, "#   %s\n", line)
+	}
+	fmt.Fprintf(stdout, "#   timestamp  %s\n", path)
+	return nil
+}
+
+// showValues writes values as a file would have them, each with where it is from.
+func showValues(w io.Writer, values []config.Value) {
+	table := ""
+	for _, v := range values {
+		dot := strings.LastIndexByte(v.Key, '.')
+		if name := v.Key[:dot]; name != table {
+			if table != "" {
+				fmt.Fprintln(w)
+			}
+			table = name
+			if strings.HasPrefix(name, "generator[") {
+				name = "[generator]"
+			}
+			fmt.Fprintf(w, "[%s]\n", name)
+		}
+		fmt.Fprintf(w, "%s = %s  # %s\n", v.Key[dot+1:], v.Text, cmp.Or(v.From, "default"))
+	}
+}
+
+func checkHTTP(cfg config.HTTP, log *slog.Logger) error {
+	if cfg.Listen == "" {
+		return nil
+	}
+	_, certsErr := openHTTPCerts(cfg, log)
+	_, err := access(cfg)
+	return errors.Join(certsErr, err)
+}
+
+func checkEtcd(cfg config.Config) error {
+	if !cfg.Etcd.On {
+		return nil
+	}
+	_, err := openEtcd(cfg.Etcd)
+	return err
+}
+
+// checkTimestamp returns the file of the time. The folder of the default one need not be
+// there yet.
+func checkTimestamp(cfg config.Flake) (path string, err error) {
+	if path = cfg.TimestampPath; path == "" {
+		if path, err = defaultTimestamp(); err != nil {
+			return "", err
+		}
+		if _, err := os.Stat(filepath.Dir(path)); errors.Is(err, fs.ErrNotExist) {
+			return path, nil
+		}
+	}
+	return path, flake.CheckMarks(path)
+}
+
+// checkWorkers tells which workers the generators would have, as far as that is known
+// before a start.
+func checkWorkers(cfg config.Config, path string, log *slog.Logger) (told []string, err error) {
+	kept := func(string) (flake.Worker, string, error) { return 0, path, nil } // not known before the file is locked
+	first, err := planFirst(cfg.Flake, kept, log)
+	if err != nil {
+		return nil, err
+	}
+	places := make(map[string]place)
+	add := func(name, label string, random, etcd bool, plan planner) error {
+		who, where, _, err := plan(0)
+		switch {
+		case err != nil:
+			return err
+		case random:
+			who = "random, kept in " + path
+		case etcd:
+			who = "a number of etcd"
+		default:
+			for other, p := range places {
+				if p.overlaps(where) {
+					return fmt.Errorf("%s: generator %s has it, and both would hand out the same ids; give one another", where.who, other)
+				}
+			}
+			places[name] = where
+		}
+		told = append(told, label+who)
+		return nil
+	}
+	err = add("flake", "worker id  ", cfg.Flake.Random, cfg.Flake.Etcd, first)
+	for _, g := range cfg.Generators {
+		label := fmt.Sprintf("generator  %s: %s, ", g.Name, g.Format)
+		if fault := add(g.Name, label, g.Random, len(g.Etcd) > 0, planOf(g, kept)); fault != nil {
+			err = errors.Join(err, fmt.Errorf("generator %s: %w", g.Name, fault))
+		}
+	}
+	return told, err
+}
