@@ -194,16 +194,13 @@ func reportOfNode(ctx context.Context, cfg config.Config) (*idhttp.Report, error
 // describe has a generator tell what it is, and whether it can make an id: if so, it
 // makes one.
 func describe(ctx context.Context, node *client.Node, g *idhttp.GeneratorReport, r *idhttp.Report) error {
-	info, err := node.Call(ctx, etf.Atom(g.Name), etf.Atom("info"))
+	err := infoOf(ctx, node, g.Name, g, r)
 	if errors.Is(err, client.ErrNoProcess) {
 		g.Reason = "noproc"
 		return nil
 	}
 	if err != nil {
 		return err
-	}
-	if err := read(info, g, r); err != nil {
-		return fmt.Errorf("%s of %s does not tell what it is: it is an older flake, or another program", g.Name, r.Node)
 	}
 	answer, err := node.Call(ctx, etf.Atom(g.Name), etf.Atom("get"))
 	if t, ok := answer.(etf.Tuple); ok && len(t) == 2 {
@@ -215,12 +212,14 @@ func describe(ctx context.Context, node *client.Node, g *idhttp.GeneratorReport,
 	return err
 }
 
-// read reads the properties that info tells, which are named as those of the report.
-func read(info etf.Term, into ...any) error {
-	list, ok := info.(etf.List)
-	if !ok {
-		return errors.New("no list")
+// infoOf reads the properties that a generator tells, which are named as those of the
+// report.
+func infoOf(ctx context.Context, node *client.Node, generator string, into ...any) error {
+	info, err := node.Call(ctx, etf.Atom(generator), etf.Atom("info"))
+	if err != nil {
+		return err
 	}
+	list, ok := info.(etf.List)
 	properties := make(map[etf.Atom]etf.Term)
 	for _, p := range list {
 		if p, ok := p.(etf.Tuple); ok && len(p) == 2 {
@@ -233,5 +232,8 @@ func read(info etf.Term, into ...any) error {
 	for _, v := range into {
 		err = cmp.Or(err, json.Unmarshal(text, v))
 	}
-	return err
+	if !ok || err != nil {
+		return fmt.Errorf("%s does not tell what it is: it is an older flake, or another program", generator)
+	}
+	return nil
 }
