@@ -10,10 +10,13 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/flake-go/flake/idserver"
+	"github.com/flake-go/flake/node/latency"
 )
 
 // Options say what is served.
@@ -25,22 +28,18 @@ type Options struct {
 	// Node tells of the node around them.
 	Node Node
 
-	// Token is what callers must send; empty: nothing.
-	Token string
+	// Access is what it is at first; see SetAccess.
+	Access Access
 
 	// TLS, unless nil, gives the settings for the next connection.
 	TLS func() *tls.Config
-
-	// AnyHost has requests answered for any host that they name. Without it, and
-	// without a token, it must be a name or address of the loopback: another
-	// one is of a page elsewhere that has its name resolved to this machine.
-	AnyHost bool
 
 	// Connections are how many may be open at a time; 0: MaxConnections and
 	// SpareConnections.
 	Connections int
 
-	Log *slog.Logger // nil: slog.Default
+	Recent *Recent      // what the page shows of the log, or nil
+	Log    *slog.Logger // nil: slog.Default
 }
 
 // Generator is one that can be asked by its name.
@@ -62,7 +61,16 @@ type Server struct {
 	metrics  *metrics
 	streams  chan struct{} // a place for each that follows events
 	history  *history
+	errors   *history // of calls and of callers refused
+	lately   lately
+	takers   takers
+	steps    steps
+	took     latency.Histogram // of requests for ids, and about them
 	troubles troubles
+
+	access    atomic.Pointer[Access]
+	draining  atomic.Bool
+	profiling chan struct{} // a place for one
 
 	ctx    context.Context // ends with the events
 	cancel context.CancelFunc
@@ -75,7 +83,9 @@ func New(o Options) *Server {
 		o.Log = slog.Default()
 	}
 	s := &Server{Options: o, started: time.Now(), streams: make(chan struct{}, MaxStreams),
-		history: newHistory(len(o.Generators)), troubles: troubles{all: make([]trouble, len(o.Generators))}}
+		history: newHistory(len(o.Generators)), errors: newHistory(2), troubles: troubles{all: make([]trouble, len(o.Generators))}}
+	s.SetAccess(o.Access)
+	s.profiling = make(chan struct{}, 1)
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.metrics = newMetrics(s)
 	s.routes()
@@ -106,6 +116,9 @@ func (s *Server) Serve(l net.Listener) {
 			GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return s.TLS(), nil },
 		})
 	}
+	if s.Recent != nil {
+		s.Recent.note(time.Now(), slog.LevelInfo, "started", "version="+s.Node.Version)
+	}
 	s.served.Go(s.sample)
 	s.served.Go(func() {
 		if err := s.http.Serve(l); !errors.Is(err, http.ErrServerClosed) {
@@ -126,7 +139,14 @@ func (s *Server) Stop(ctx context.Context) {
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a := answers.Get().(*answer)
 	*a = answer{ResponseWriter: w}
+	if s.draining.Load() {
+		w.Header().Set("Connection", "close")
+	}
+	began := time.Now()
 	s.mux.ServeHTTP(a, r)
+	if strings.HasPrefix(r.Pattern, "/v1/") {
+		s.took.Add(time.Since(began), 1)
+	}
 	s.metrics.count(r.Pattern, a.status)
 	answers.Put(a)
 }

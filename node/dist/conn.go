@@ -35,6 +35,7 @@ type Conn struct {
 
 	background background
 	ticker     ticker
+	calls      calls
 
 	in      frames
 	control wire.Message // of the frame being handled; kept here to avoid an allocation
@@ -61,6 +62,7 @@ func newConn(ctx context.Context, p *Proto, s Session) *Conn {
 		since: time.Now(),
 	}
 	c.ctx, c.cancel = context.WithCancelCause(ctx)
+	c.calls.took = p.histogram()
 	c.share = share{pool: &p.shared, end: func() {
 		c.cancel(errShared)
 		go p.disown(c)
@@ -155,7 +157,7 @@ func (c *Conn) setOut() {
 func (c *Conn) finish() {
 	reason := context.Cause(c.ctx) // the first one
 	c.ending = endingOf(reason)
-	c.log.Info("disconnected", "reason", reasonOf(reason))
+	c.log.Info("disconnected", "why", reasonOf(reason))
 
 	c.in.close()
 	c.rest()
@@ -165,15 +167,24 @@ func (c *Conn) finish() {
 }
 
 func (c *Conn) read() (err error) {
+	step := c.step // allocated once
+	for err == nil {
+		if err = socket.Share(c.conn, step); err == nil {
+			err = c.step()
+		}
+	}
+	return err
+}
+
+// step handles the frames that come with one read.
+func (c *Conn) step() (err error) {
 	defer func() {
 		if fault := recover(); fault != nil {
 			err = c.survive(fault)
 		}
 	}()
-	for err == nil {
-		if err = c.handleAll(); err == nil {
-			err = c.in.fill()
-		}
+	if err = c.in.fill(); err == nil {
+		err = c.handleAll()
 	}
 	return err
 }
@@ -194,7 +205,9 @@ func (c *Conn) handleAll() error {
 			}
 		default:
 			c.forget()
-			return c.out.flush()
+			err := c.out.flush()
+			c.written()
+			return err
 		}
 	}
 }
@@ -217,7 +230,7 @@ func (c *Conn) rest() {
 // survive turns a fault of ours into the end of this connection, so that no peer can
 // stop the node with it.
 func (c *Conn) survive(fault any) error {
-	c.log.Error("fault in the node, please report it", "fault", fault, "stack", string(debug.Stack()))
+	c.log.Error("fault in the node, please report it", "err", fault, "stack", string(debug.Stack()))
 	return errFault
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"log/slog"
@@ -34,18 +35,17 @@ func openDoor(cfg config.HTTP, log *slog.Logger, o idhttp.Options) (*door, error
 		return nil, nil
 	}
 	scheme := "http"
-	if cfg.TLS.On {
-		source, err := certs.Open(certs.Files{Cert: cfg.TLS.Cert, Key: cfg.TLS.Key}, log)
-		if err != nil {
-			return nil, usageError{fmt.Errorf("http.tls: %w", err)}
-		}
+	source, err := openHTTPCerts(cfg, log)
+	if err != nil {
+		return nil, err
+	}
+	if source != nil {
 		o.TLS, scheme = source.Config, "https"
 	}
-	var err error
-	if o.Token, err = token(cfg.TokenFile); err != nil {
+	if o.Access, err = access(cfg); err != nil {
 		return nil, usageError{err}
 	}
-	o.AnyHost, o.Log = cfg.Open, log
+	o.Log = log
 	l, err := net.Listen(node.Network(cfg.Listen), cfg.Listen)
 	if err != nil {
 		return nil, fmt.Errorf("http.listen: %w", err)
@@ -53,24 +53,44 @@ func openDoor(cfg config.HTTP, log *slog.Logger, o idhttp.Options) (*door, error
 	if host, _, _ := net.SplitHostPort(cfg.Listen); !config.IsLoopback(host) && !cfg.TLS.On {
 		log.Warn("HTTP without TLS: whoever is on the way can read it, and its token")
 	}
-	o.Connections = reserve.Share(httpWithin(reserve.Memory()))
 	return &door{idhttp.New(o), reserve.Listener(l, log), scheme + "://" + l.Addr().String() + "/"}, nil
 }
 
-// surroundings is what HTTP reports of the node.
-func surroundings(n *node.Node, f *fleet) idhttp.Node {
+// openHTTPCerts reads the files of [http.tls]. Without that table it returns nil.
+func openHTTPCerts(cfg config.HTTP, log *slog.Logger) (*certs.Source, error) {
+	if !cfg.TLS.On {
+		return nil, nil
+	}
+	s, err := certs.Open(certs.Files{Cert: cfg.TLS.Cert, Key: cfg.TLS.Key}, log)
+	if err != nil {
+		return nil, usageError{fmt.Errorf("http.tls: %w", err)}
+	}
+	return s, nil
+}
+
+// surroundings is what HTTP reports of the node, whose TLS settings are secured or nil.
+func surroundings(n *node.Node, f *fleet, secured func() *tls.Config) idhttp.Node {
 	return idhttp.Node{
-		Name: n.Name(), Address: n.Addr().String(), Version: version,
-		Traffic: func() idhttp.Traffic { return idhttp.Traffic(n.Traffic()) },
-		Asked:   f.asked,
-		Peers: func(most int) (peers []idhttp.Peer, all int) {
-			there, all := n.Peers(most)
-			for _, p := range there {
-				peers = append(peers, idhttp.Peer(p))
+		Name: n.Name(), Address: n.Addr().String(), Version: version, Commit: commit,
+		CertificateEnds: certificateEnds(secured),
+		Traffic:         func() idhttp.Traffic { return idhttp.Traffic(n.Traffic()) },
+		Asked:           f.asked,
+		Peers: func() []idhttp.Peer {
+			all := n.Peers()
+			peers := make([]idhttp.Peer, len(all))
+			for i, p := range all {
+				peers[i] = idhttp.Peer(p)
 			}
-			return peers, all
+			return peers
 		},
 	}
+}
+
+func certificateEnds(secured func() *tls.Config) func() time.Time {
+	if secured == nil {
+		return nil
+	}
+	return func() time.Time { return secured().Certificates[0].Leaf.NotAfter }
 }
 
 func (d *door) serve() {
@@ -85,12 +105,35 @@ func (d *door) announce(w io.Writer) {
 	}
 }
 
+// renew has requests answered as a says, and the certificates read again.
+func (d *door) renew(a idhttp.Access) {
+	if d != nil {
+		d.server.SetAccess(a)
+		if d.server.TLS != nil {
+			d.server.TLS()
+		}
+	}
+}
+
+func (d *door) drain() {
+	if d != nil {
+		d.server.Drain()
+	}
+}
+
 func (d *door) stop() {
 	if d != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), httpEnd)
 		defer cancel()
 		d.server.Stop(ctx)
 	}
+}
+
+// access is who is answered what, with the token that is in its file now.
+func access(cfg config.HTTP) (a idhttp.Access, err error) {
+	a.AnyHost, a.Pprof = cfg.Open, cfg.Pprof
+	a.Token, err = token(cfg.TokenFile)
+	return a, err
 }
 
 // token reads the token's file; without a file there is no token.
@@ -103,7 +146,7 @@ func token(path string) (string, error) {
 		return "", fmt.Errorf("http.token_file %q: %w", path, err)
 	}
 	if len(token) < minToken {
-		return "", fmt.Errorf("http.token_file %q: a first line of %d characters or more wanted, as of openssl rand -hex 16", path, minToken)
+		return "", fmt.Errorf("http.token_file %q: %d characters or more wanted, as of openssl rand -hex 16", path, minToken)
 	}
 	for _, c := range []byte(token) {
 		if c <= ' ' || c > '~' {

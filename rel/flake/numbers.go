@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -29,6 +30,7 @@ const (
 // numbers is the number that etcd has dealt out to the node, and the generators that
 // have it.
 type numbers struct {
+	store  *etcd.Store
 	owner  *workers.Owner
 	log    *slog.Logger
 	claim  *workers.Claim // that the generators have
@@ -43,7 +45,7 @@ func openNumbers(ctx context.Context, cfg config.Config, log *slog.Logger) (n *n
 	if err != nil {
 		return nil, usageError{err}
 	}
-	n = &numbers{log: log, done: make(chan struct{})}
+	n = &numbers{store: store, log: log, done: make(chan struct{})}
 	if cfg.Etcd.StartTimeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, cfg.Etcd.StartTimeout, fmt.Errorf("etcd.start_timeout, %v, has passed", cfg.Etcd.StartTimeout))
@@ -64,14 +66,23 @@ func openNumbers(ctx context.Context, cfg config.Config, log *slog.Logger) (n *n
 	return n, nil
 }
 
+// passwordOf reads the password of etcd's user; without a file there is none.
+func passwordOf(cfg config.Etcd) (password string, err error) {
+	if cfg.PasswordFile == "" {
+		return "", nil
+	}
+	if password, err = config.Secret(cfg.PasswordFile); err != nil {
+		return "", fmt.Errorf("etcd.password_file %q: %w", cfg.PasswordFile, err)
+	}
+	return password, nil
+}
+
 // openEtcd makes a store as the configuration says.
 func openEtcd(cfg config.Etcd) (*etcd.Store, error) {
 	c := etcd.Config{Endpoints: cfg.Endpoints, User: cfg.User}
 	var err error
-	if cfg.PasswordFile != "" {
-		if c.Password, err = config.Secret(cfg.PasswordFile); err != nil {
-			return nil, fmt.Errorf("etcd.password_file %q: %w", cfg.PasswordFile, err)
-		}
+	if c.Password, err = passwordOf(cfg); err != nil {
+		return nil, err
 	}
 	if cfg.CA != "" || cfg.Cert != "" {
 		c.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
@@ -142,7 +153,7 @@ func (n *numbers) move(ctx context.Context, claim *workers.Claim, changed <-chan
 	n.claim = claim
 	for _, g := range n.all {
 		for err := g.reopen(ctx, claim); err != nil && ctx.Err() == nil; err = g.reopen(ctx, claim) {
-			n.log.Error("a generator cannot go on with another number yet", "err", err)
+			n.log.Error("a generator cannot go on with another number yet", "generator", g.name(), "err", err)
 			select {
 			case <-time.After(again):
 			case <-ctx.Done():
@@ -234,12 +245,15 @@ func (g *numbered) open(ctx context.Context, number *workers.Claim) error {
 func (g *numbered) reopen(ctx context.Context, claim *workers.Claim) error {
 	g.moving.Store(true)
 	if err := g.source().Close(); err != nil {
-		g.options.Logger.Warn("a generator has ended, to go on with another number", "err", err)
+		g.options.Logger.Warn("a generator has ended, to go on with another number", "generator", g.name(), "err", err)
 	}
 	return g.open(ctx, claim)
 }
 
 var errMoving = fmt.Errorf("%w: its number is another's by now, and it has no other yet", flake.ErrTimestampNotSaved)
+
+// name is the generator's, whose mark has none if it is the first.
+func (g *numbered) name() string { return cmp.Or(g.mark, "flake") }
 
 // explain says of a generator that has ended that another follows.
 func (g *numbered) explain(err error) error {
