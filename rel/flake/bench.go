@@ -18,9 +18,16 @@ import (
 	"github.com/flake-go/flake/rel/flake/loadgen"
 )
 
-const benchMore = `Each caller makes a call, and the next when it has the answer. The ids are handed out for good: other callers never get them. A caller over HTTP has a connection of its own; over the Erlang distribution callers share one, or as many as -connections says.
+const benchMore = `Each caller makes a call, and the next when it has the answer. Nobody else gets
+the ids. Over HTTP each caller has a connection; over the Erlang distribution they
+share one, as the processes of a node do, or as many as -connections says.
 
-Ids that come twice are looked for among those that fit into memory: two million runs of ids that follow each other, which is half an hour of a node that nobody else asks. How many were compared is printed.
+With -rate, calls are due at fixed times, and the delay of those that are late is
+measured with them. If there were fewer calls than were due, a note says so.
+
+Ids that come twice are looked for among those that fit into memory: two million
+runs of ids that follow each other, which is half an hour of a node that nobody
+else asks. How many were compared is printed.
 
 The exit status is 1 if an id came twice, or no call was answered.`
 
@@ -44,7 +51,7 @@ type benchFlags struct {
 func bench(f *flags) action {
 	f.identify()
 	b := benchFlags{
-		way:         f.way(),
+		way:         f.way("over the distribution, unless there is -url"),
 		generator:   f.String("generator", "flake", "take ids of the generator `NAME`"),
 		base:        f.String("base", "", "have the node write ids in this `base`, 2 to 62 or canonical; without it they are bytes, and leased if -ids is more than 1"),
 		callers:     f.Int("callers", 16, "how many call at a time"),

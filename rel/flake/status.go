@@ -21,14 +21,17 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-const statusMore = `It asks over HTTP if -url or the configuration (http.listen) says where, else over the Erlang distribution. There it takes an id of each generator to see whether it can, and the node does not tell of its peers.
+const statusMore = `Over the Erlang distribution it takes an id of each generator to see whether it
+can, and learns nothing of peers. Over HTTP it needs no EPMD, and without the
+token it learns only whether the node is ready.
 
-The exit status is 0 if all generators can hand out ids, 1 if not or if the node does not answer, and 2 if flags or the configuration are wrong.`
+The exit status is 0 if all generators can hand out ids, 1 if not or if the node
+does not answer, and 2 if flags or the configuration are wrong.`
 
 // status shows how a running node is.
 func status(f *flags) action {
 	f.identify()
-	way := f.way()
+	way := f.way("over HTTP if -url or http.listen says where")
 	asJSON := f.Bool("json", false, "print it as JSON, as /v1/info of HTTP does")
 	return func(ctx context.Context, _ []string, stdout, stderr io.Writer) error {
 		cfg, err := f.load()
@@ -132,12 +135,17 @@ func textOf(r *idhttp.Report, now time.Time) string {
 			fmt.Fprintf(&text, "\n%s: etcd: %s\n", g.Name, g.WorkerError)
 		}
 	}
-	return strings.Map(func(r rune) rune { // what a node tells may be anything
+	return printable(text.String())
+}
+
+// printable makes what a node tells safe to show on a terminal.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
 		if r == '\n' || unicode.IsPrint(r) {
 			return r
 		}
 		return unicode.ReplacementChar
-	}, text.String())
+	}, text)
 }
 
 func rowOf(g *idhttp.GeneratorReport, now time.Time) []string {
@@ -203,10 +211,12 @@ func describe(ctx context.Context, node *client.Node, g *idhttp.GeneratorReport,
 		return err
 	}
 	answer, err := node.Call(ctx, etf.Atom(g.Name), etf.Atom("get"))
+	g.Reason = "no id"
 	if t, ok := answer.(etf.Tuple); ok && len(t) == 2 {
-		g.Ready = t[0] == etf.Atom("ok")
 		if reason, ok := t[1].(etf.Atom); ok {
-			g.Reason = string(reason)
+			g.Reason = printable(string(reason))
+		} else if t[0] == etf.Atom("ok") {
+			g.Ready, g.Reason = true, ""
 		}
 	}
 	return err
