@@ -116,7 +116,7 @@ func (s *server) reload(load func() (config.Config, error)) error {
 	if n := s.generators.numbers; n != nil {
 		n.store.SetUser(next.config.Etcd.User, next.password)
 	}
-	s.log.Info("the configuration was reloaded", "changed", listed(changed))
+	s.log.Info("the configuration was reloaded", "keys", listed(changed))
 	if len(later) > 0 {
 		s.log.Warn("these keys have changed, and need a restart", "keys", listed(later))
 	}
@@ -169,7 +169,7 @@ func (s *server) drain(ctx context.Context, note *notifier) {
 	note.stopping(wait)
 	s.http.drain()
 	if wait > 0 {
-		s.log.Info("the node stops once it has been drained: /readyz says so, and ids go on", "in", wait)
+		s.log.Info("the node stops once it has been drained: /readyz says so, and ids go on", "wait", wait)
 		time.Sleep(wait)
 	}
 }
