@@ -1,29 +1,45 @@
 defmodule FlakeClient.MixProject do
   use Mix.Project
 
+  @version "0.1.0"
+  @source_url "https://github.com/flake-go/flake"
+
   def project do
     [
       app: :flake_client_elixir,
-      version: "0.1.0",
+      version: @version,
       elixir: "~> 1.10",
       deps: deps(Mix.env()),
       description: "Unique, time-ordered ids from flake nodes",
       package: [
         licenses: ["Apache-2.0"],
-        links: %{"GitHub" => "https://github.com/flake-go/flake"}
+        links: %{"GitHub" => @source_url}
+      ],
+      docs: [
+        main: "readme",
+        extras: ["README.md"],
+        source_url_pattern: "#{@source_url}/blob/v#{@version}/clients/elixir/%{path}#L%{line}"
       ]
     ]
   end
 
   def application, do: [extra_applications: [:logger]]
 
-  defp deps(env),
-    do: [{:flake_client, path: "../erlang/flake_client", manager: :rebar3} | ecto(env)]
+  defp deps(env), do: [flake_client(Path.expand("../erlang/flake_client", __DIR__)) | others(env)]
+
+  # Of the same release: beside this folder in the repository, on Hex elsewhere.
+  defp flake_client(path) do
+    if File.dir?(path),
+      do: {:flake_client, path: path, manager: :rebar3},
+      else: {:flake_client, "~> #{@version}"}
+  end
 
   # The tests have a stand-in, with the callbacks of Ecto's; so they need no Hex.
-  defp ecto(:test), do: [{:ecto, path: "test/ecto"}]
+  defp others(:test), do: [{:ecto, path: "test/ecto"}]
 
-  defp ecto(_) do
-    if Code.ensure_loaded?(Hex), do: [{:ecto, "~> 3.5", optional: true}], else: []
+  defp others(_) do
+    if Code.ensure_loaded?(Hex),
+      do: [{:ecto, "~> 3.5", optional: true}, {:ex_doc, "~> 0.34", only: :dev, runtime: false}],
+      else: []
   end
 end

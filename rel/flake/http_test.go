@@ -65,6 +65,10 @@ func TestHTTP(t *testing.T) {
 		`flake_sent_bytes_total [1-9]`,
 		`flake_mark_ahead_seconds{generator="flake"} [0-9]`,
 		`flake_mark_save_seconds_count{generator="flake"} [1-9]`,
+		`flake_mark_saved_timestamp_seconds{generator="flake"} [1-9]`,
+		`flake_call_seconds_count{door="erlang"} [1-9]`,
+		`flake_call_seconds_count{door="http"} 1`,
+		`flake_build_info{commit=".*",go="go.*",version="` + version + `"} 1`,
 		`flake_http_requests_total{code="200",endpoint="/v1/ids"} 1`,
 		`process_resident_memory_bytes [1-9]`,
 		`go_goroutines [1-9]`,
@@ -217,13 +221,16 @@ func TestHTTPRefused(t *testing.T) {
 		if err := os.WriteFile(path, []byte(content), mode); err != nil {
 			t.Fatal(err)
 		}
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
 		return config.HTTP{TokenFile: path}
 	}
 	for _, tt := range []struct {
 		http config.HTTP
 		want string
 	}{
-		{file("open", strings.Repeat("a", 32), 0o644), "the file's mode is 0644"},
+		{file("open", strings.Repeat("a", 32), 0o666), "the file's mode is 0666: no access for others wanted to write"},
 		{file("short", "0123456789abcde\n", 0o600), "16 characters or more wanted"},
 		{file("space", "0123456789 abcdef\n", 0o600), "without spaces wanted"},
 		{config.HTTP{TokenFile: filepath.Join(dir, "none")}, "cannot be read: no such file or directory"},
@@ -259,7 +266,7 @@ func TestHTTPTaken(t *testing.T) {
 	cfg.Flake.WorkerID = []byte{3, 1, 0, byte(os.Getpid() >> 16), byte(os.Getpid() >> 8), byte(os.Getpid())}
 	cfg.HTTP.Listen = s.http.listener.Addr().String()
 	for range 2 { // the second finds file and worker id free
-		_, err := start(t.Context(), cfg, io.Discard, slog.New(slog.DiscardHandler))
+		_, err := start(t.Context(), cfg, io.Discard, &nodeLog{Logger: slog.New(slog.DiscardHandler)})
 		if err == nil || !strings.Contains(err.Error(), "http.listen: listen tcp4 "+cfg.HTTP.Listen) {
 			t.Fatal(err)
 		}

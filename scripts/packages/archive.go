@@ -1,0 +1,89 @@
+package main
+
+import (
+	"archive/tar"
+	"compress/gzip"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// A file is one of an archive.
+type file struct {
+	name string // in the archive
+	from string // its bytes
+	mode int64
+}
+
+// archives makes an archive of the command for each platform, with what belongs to it.
+func archives(r release) error {
+	for _, p := range r.platforms {
+		dir := r.name(p)
+		files := []file{
+			{"CHANGELOG.md", filepath.Join(r.root, "CHANGELOG.md"), 0o644},
+			{"LICENSE", filepath.Join(r.root, "LICENSE"), 0o644},
+			{"NOTICE", filepath.Join(r.stage, "NOTICE"), 0o644},
+			{"README.md", filepath.Join(r.root, "README.md"), 0o644},
+			{"completions/_flake", filepath.Join(r.stage, "completion.zsh"), 0o644},
+			{"completions/flake.bash", filepath.Join(r.stage, "completion.bash"), 0o644},
+			{"completions/flake.fish", filepath.Join(r.stage, "completion.fish"), 0o644},
+			{"flake", r.binary(p), 0o755},
+			{"man/flake.1", filepath.Join(r.stage, "flake.1"), 0o644},
+			{"sys.toml", filepath.Join(r.root, "rel/files/sys.toml"), 0o644},
+		}
+		if err := writeArchive(filepath.Join(r.out, dir+".tar.gz"), dir, files, r.time); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeArchive writes files below dir to a tar.gz, all owned by root and of one time.
+func writeArchive(name, dir string, files []file, at time.Time) (err error) {
+	out, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if e := out.Close(); err == nil {
+			err = e
+		}
+	}()
+	zipped, err := gzip.NewWriterLevel(out, gzip.BestCompression)
+	if err != nil {
+		return err
+	}
+	tarred := tar.NewWriter(zipped)
+	for _, f := range files {
+		if err := addFile(tarred, dir, f, at); err != nil {
+			return err
+		}
+	}
+	if err := tarred.Close(); err != nil {
+		return err
+	}
+	return zipped.Close()
+}
+
+// addFile adds a file to an archive.
+func addFile(to *tar.Writer, dir string, f file, at time.Time) error {
+	from, err := os.Open(f.from)
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	info, err := from.Stat()
+	if err != nil {
+		return err
+	}
+	header := &tar.Header{
+		Typeflag: tar.TypeReg, Name: dir + "/" + f.name, Size: info.Size(), Mode: f.mode,
+		ModTime: at, Uname: "root", Gname: "root", Format: tar.FormatPAX,
+	}
+	if err := to.WriteHeader(header); err != nil {
+		return err
+	}
+	_, err = io.Copy(to, from)
+	return err
+}

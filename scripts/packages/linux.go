@@ -1,0 +1,137 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/goreleaser/nfpm/v2"
+	"github.com/goreleaser/nfpm/v2/deb"
+	"github.com/goreleaser/nfpm/v2/files"
+	"github.com/goreleaser/nfpm/v2/rpm"
+)
+
+const (
+	homepage    = "https://github.com/flake-go/flake"
+	maintainer  = "The flake maintainers <flake-go@users.noreply.github.com>"
+	summary     = "Server of unique, time-ordered ids for Erlang, Elixir and HTTP"
+	description = "flake hands out unique, time-ordered ids of 128, 80 or 64 bits. It is a node of\n" +
+		"the Erlang distribution, which Erlang and Elixir call with gen_server:call, and\n" +
+		"answers over HTTP. No id comes twice, whatever kills it or sets its clock."
+)
+
+// linux makes a deb and an rpm package for each Linux.
+func linux(r release) error {
+	if err := r.zipDocs(); err != nil {
+		return err
+	}
+	for _, p := range r.platforms {
+		if p.os != "linux" {
+			continue
+		}
+		for _, complete := range []func(*nfpm.Info) nfpm.Packager{r.deb, r.rpm} {
+			info := r.info(p)
+			packager := complete(info)
+			name := filepath.Join(r.out, packager.ConventionalFileName(info))
+			if err := writePackage(name, packager, info); err != nil {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+		}
+	}
+	return nil
+}
+
+func writePackage(name string, packager nfpm.Packager, info *nfpm.Info) error {
+	out, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	err = packager.Package(info, out)
+	return cmp.Or(err, out.Close())
+}
+
+// info describes a package of either kind. Its version has a revision, 1, of the packaging.
+func (r release) info(p platform) *nfpm.Info {
+	return nfpm.WithDefaults(&nfpm.Info{
+		Name: "flake", Version: r.version, Release: "1", Arch: p.arch, Platform: p.os,
+		Section: "net", Priority: "optional", License: "Apache-2.0",
+		Maintainer: maintainer, Vendor: "flake", Homepage: homepage,
+		Description: description, MTime: r.time,
+		Overridables: nfpm.Overridables{Contents: r.contents(p)},
+	})
+}
+
+// deb completes what describes a deb package.
+func (r release) deb(info *nfpm.Info) nfpm.Packager {
+	scripts := filepath.Join(r.root, "rel/packages/deb")
+	info.Description = summary + "\n" + description
+	info.Depends = []string{"adduser"}
+	info.Suggests = []string{"time-daemon"}
+	info.Scripts.PostInstall = filepath.Join(scripts, "postinst")
+	info.Scripts.PreRemove = filepath.Join(scripts, "prerm")
+	info.Scripts.PostRemove = filepath.Join(scripts, "postrm")
+	info.Contents = append(info.Contents,
+		r.content("man/man1/flake.1.gz", "flake.1.gz"),
+		r.content("zsh/vendor-completions/_flake", "completion.zsh"),
+		r.content("doc/flake/copyright", "copyright"),
+		r.content("doc/flake/changelog.gz", "CHANGELOG.md.gz"),
+		r.content("doc/flake/changelog.Debian.gz", "changelog.Debian.gz"),
+		r.content("doc/flake/NOTICE.gz", "NOTICE.gz"),
+		r.content("lintian/overrides/flake", filepath.Join(scripts, "lintian-overrides")))
+	return deb.Default
+}
+
+// rpm completes what describes an rpm package.
+func (r release) rpm(info *nfpm.Info) nfpm.Packager {
+	scripts := filepath.Join(r.root, "rel/packages/rpm")
+	info.Depends = []string{"/usr/bin/getent", "/usr/sbin/groupadd", "/usr/sbin/useradd"}
+	info.Scripts.PreInstall = filepath.Join(scripts, "pre")
+	info.Scripts.PostInstall = filepath.Join(scripts, "post")
+	info.Scripts.PreRemove = filepath.Join(scripts, "preun")
+	info.Scripts.PostRemove = filepath.Join(scripts, "postun")
+	info.RPM = nfpm.RPM{Summary: summary, Group: "System Environment/Daemons", BuildHost: "localhost"}
+	for _, dir := range []string{"/etc/flake", "/usr/share/doc/flake", "/usr/share/licenses/flake"} {
+		info.Contents = append(info.Contents, &files.Content{Destination: dir, Type: files.TypeDir})
+	}
+	add := func(kind, to, from string) {
+		c := r.content(to, from)
+		c.Type = kind
+		info.Contents = append(info.Contents, c)
+	}
+	add(files.TypeRPMLicense, "licenses/flake/LICENSE", filepath.Join(r.root, "LICENSE"))
+	add(files.TypeRPMLicense, "licenses/flake/NOTICE", "NOTICE")
+	add(files.TypeRPMDoc, "doc/flake/CHANGELOG.md", filepath.Join(r.root, "CHANGELOG.md"))
+	add(files.TypeRPMDoc, "man/man1/flake.1.gz", "flake.1.gz")
+	add(files.TypeFile, "zsh/site-functions/_flake", "completion.zsh")
+	return rpm.DefaultRPM
+}
+
+// contents returns what both kinds of packages hold at the same place.
+func (r release) contents(p platform) files.Contents {
+	config := r.content("/etc/flake/sys.toml", filepath.Join(r.root, "rel/packages/sys.toml"))
+	config.Type = files.TypeConfigNoReplace
+	command := r.content("/usr/bin/flake", r.binary(p))
+	command.FileInfo.Mode = 0o755
+	return files.Contents{
+		config, command,
+		r.content("/usr/lib/systemd/system/flake.service", filepath.Join(r.root, "rel/systemd/flake.service")),
+		r.content("bash-completion/completions/flake", "completion.bash"),
+		r.content("fish/vendor_completions.d/flake.fish", "completion.fish"),
+	}
+}
+
+// content returns a file at to, below /usr/share if that is relative, whose bytes are
+// in from, below the stage if that is.
+func (r release) content(to, from string) *files.Content {
+	if !filepath.IsAbs(to) {
+		to = "/usr/share/" + to
+	}
+	if !filepath.IsAbs(from) {
+		from = filepath.Join(r.stage, from)
+	}
+	return &files.Content{
+		Source: from, Destination: to,
+		FileInfo: &files.ContentFileInfo{Owner: "root", Group: "root", Mode: 0o644, MTime: r.time},
+	}
+}
