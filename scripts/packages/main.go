@@ -1,5 +1,5 @@
 // Command packages makes the packages of a release: archives, deb and rpm packages, bills
-// of materials. scripts/release builds what goes into them, and runs it. The same input
+// of materials, an image for containers. scripts/release builds what goes into them, and runs it. The same input
 // makes the same bytes.
 package main
 
@@ -48,6 +48,7 @@ var steps = []step{
 	{"archives", archives},
 	{"linux", linux},
 	{"sboms", sboms},
+	{"image", image},
 }
 
 func main() {
