@@ -32,8 +32,6 @@ func (w *workload) environ(fault func(string, ...any)) (environ []string) {
 				fault("%s has two values", v.Name)
 			case from.FieldRef != nil && fields[from.FieldRef.FieldPath] != "":
 				value = fields[from.FieldRef.FieldPath]
-			case from.SecretKeyRef != nil:
-				value = "of the secret"
 			default:
 				fault("%s is of an unknown field", v.Name)
 			}
@@ -54,6 +52,13 @@ func (w *workload) configured(fault func(string, ...any)) {
 	if err != nil {
 		fault("environment: %w", err)
 		return
+	}
+	var files []string
+	for i, f := range flags {
+		if f.Key == "node.cookie_file" { // would be read
+			files = append(files, f.Value)
+			flags[i].Key, flags[i].Value = "node.cookie", "of the secret"
+		}
 	}
 	cfg, err := config.Load("", flags...)
 	if err != nil {
@@ -80,7 +85,7 @@ func (w *workload) configured(fault func(string, ...any)) {
 	if len(listens) > 0 {
 		fault("ports of the container are missing: %v", listens)
 	}
-	for _, file := range []string{cfg.Flake.TimestampPath, cfg.HTTP.TokenFile} {
+	for _, file := range append(files, cfg.Flake.TimestampPath, cfg.HTTP.TokenFile) {
 		if !w.onVolume(file) {
 			fault("%s is on no volume", file)
 		}

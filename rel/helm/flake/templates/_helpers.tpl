@@ -39,11 +39,10 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 - name: FLAKE_NODE_NAME
   value: flake@$(POD_NAME).{{ include "flake.name" . }}.$(POD_NAMESPACE).svc.{{ .Values.clusterDomain }}
 {{- end }}
-- name: FLAKE_COOKIE
-  valueFrom:
-    secretKeyRef:
-      name: {{ .Values.secretName }}
-      key: cookie
+- name: FLAKE_NODE_COOKIE_FILE
+  value: /etc/flake/cookie
+- name: FLAKE_NODE_DRAIN_TIME
+  value: {{ .Values.drainTime | quote }}
 - name: FLAKE_NODE_LISTEN
   value: "[::]:4370"
 {{- if not .Values.epmd }}
