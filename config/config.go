@@ -1,6 +1,7 @@
 package config
 
 import (
+	"log/slog"
 	"net"
 	"time"
 )
@@ -12,6 +13,7 @@ type Config struct {
 	Generators []Generator
 	HTTP       HTTP
 	Etcd       Etcd
+	Log        Log
 }
 
 // Node is the table [node]: how the node appears to Erlang.
@@ -27,6 +29,10 @@ type Node struct {
 	MaxConnectionsPerHost int64 // of them, those of one host
 
 	TLS TLS
+
+	PreviousCookie string        // that other nodes may still have, or empty
+	DrainTime      time.Duration // from SIGTERM to the stop; seconds in the file
+	MemoryLimit    int64         // bytes that the node may take; 0: what its control groups say
 }
 
 // FixedPort returns the port of Listen, or "" if any free one will do.
@@ -74,6 +80,7 @@ type HTTP struct {
 	TokenFile string // callers must send its content; or empty
 	Open      bool   // anyone may call, even from other hosts; not with a TokenFile
 	TLS       HTTPTLS
+	Pprof     bool // profiles are to be had, with the token
 }
 
 // HTTPTLS is the table [http.tls]: the files that make HTTP HTTPS.
@@ -82,6 +89,18 @@ type HTTPTLS struct {
 	Cert string // PEM files
 	Key  string
 }
+
+// Log is the table [log]: what the node writes to standard error.
+type Log struct {
+	Level  slog.Level // lines below it are not written
+	Format string     // LogText or LogJSON
+}
+
+// The values of Log.Format.
+const (
+	LogText = "text" // key=value
+	LogJSON = "json" // an object a line
+)
 
 // PublishedCookie is the default cookie. Anyone can read it here, so it is for the loopback
 // only.
@@ -106,5 +125,6 @@ func Default() Config {
 			PeersInterval:     time.Minute,
 		},
 		Etcd: Etcd{Prefix: "flake", Hold: 10 * time.Minute},
+		Log:  Log{Level: slog.LevelInfo, Format: LogText},
 	}
 }

@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -58,6 +59,9 @@ epmd = "10.0.0.1:4370"
 net_ticktime = 15
 max_connections = 1000000
 max_connections_per_host = 1
+previous_cookie = "0ld"
+drain_time = 20
+memory_limit = "256MiB"
 tls = {cert = "cert.pem", key = "key.pem", verify = "none"}
 [flake]
 worker_id = "02-00-00-00-00-Ff"
@@ -118,14 +122,18 @@ key = "etcd-key.pem"
 listen = "0.0.0.0:8465"
 token_file = "/etc/flake/token"
 open = false
+pprof = true
 tls = {cert = "http.pem", key = "http-key.pem"}
+[log]
+level = "debug"
+format = "json"
 `))
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := Config{
 		Node{"flake@node1.example.com", "s3cret", "", "[::]:9100", "10.0.0.1:4370", 15 * time.Second, 1000000, 1,
-			TLS{true, "cert.pem", "key.pem", "", VerifyNone}},
+			TLS{true, "cert.pem", "key.pem", "", VerifyNone}, "0ld", 20 * time.Second, 256 << 20},
 		Flake{WorkerID: []byte{2, 0, 0, 0, 0, 0xFF}, TimestampPath: "/var/lib/flake/timestamp", AllowableDowntime: 1500 * time.Millisecond,
 			Peers: []string{"flake@a.example.com", "b@10.0.0.2"}, PeersInterval: 5 * time.Second},
 		[]Generator{
@@ -138,9 +146,10 @@ tls = {cert = "http.pem", key = "http-key.pem"}
 			{Name: "shared", Format: FormatSnowflake, Etcd: []string{"id"}},
 			{Name: "halves", Format: FormatIdgen, Etcd: []string{"datacenter", "worker"}},
 		},
-		HTTP{"0.0.0.0:8465", "/etc/flake/token", false, HTTPTLS{true, "http.pem", "http-key.pem"}},
+		HTTP{"0.0.0.0:8465", "/etc/flake/token", false, HTTPTLS{true, "http.pem", "http-key.pem"}, true},
 		Etcd{true, []string{"10.0.0.1:2379", "https://etcd.example.com:2379"}, "ids", 6, time.Minute, 90 * time.Second, 30 * time.Second, true,
 			"flake", "/etc/flake/etcd", "ca.pem", "etcd.pem", "etcd-key.pem"},
+		Log{slog.LevelDebug, LogJSON},
 	}
 	if !reflect.DeepEqual(c, want) {
 		t.Errorf("Load = %+v\nwant   %+v", c, want)

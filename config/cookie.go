@@ -11,7 +11,13 @@ import (
 	"unicode"
 )
 
-const cookieKey = "node.cookie"
+const (
+	cookieKey   = "node.cookie"
+	previousKey = "node.previous_cookie"
+)
+
+// isCookie reports whether the value of a key must stay hidden.
+func isCookie(key string) bool { return key == cookieKey || key == previousKey }
 
 // HomeCookieFile is the file in the home directory that holds the cookie of Erlang nodes.
 const HomeCookieFile = ".erlang.cookie"

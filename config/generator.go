@@ -63,13 +63,20 @@ func (g *Generator) settings(i int) []setting {
 	whole := func(name string, p **int64, from, to int64) setting {
 		return setting{key + name, fmt.Sprintf("a whole number from %d to %d wanted", from, to), setNumber(p),
 			func() bool { return *p == nil || from <= **p && **p <= to },
-			func() string { return fmt.Sprint(**p) }}
+			func() string { return showOption(*p) }}
 	}
 	number := func(name string, p **int64, from, to int64, formats ...string) setting {
 		return g.option(whole(name, p, from, to), formats...)
 	}
 	etcd := func(s setting) setting {
 		s.set = orEtcd(func() { g.Etcd = append(g.Etcd, base(s.key)) }, s.set)
+		own := s.value
+		s.value = func() string {
+			if slices.Contains(g.Etcd, base(s.key)) {
+				return fmt.Sprintf("%q", fromEtcd)
+			}
+			return own()
+		}
 		return s
 	}
 	orNumber := func(name string, p **int64, from, to int64, formats ...string) setting {
@@ -87,7 +94,7 @@ func (g *Generator) settings(i int) []setting {
 			func() string { return fmt.Sprintf("%q", g.Format) }},
 		g.option(setting{key + "epoch", "a time from 1970 on wanted, as in 2020-01-01T00:00:00Z", setTime(&g.Epoch),
 			func() bool { return g.Epoch == nil || g.Epoch.UnixMilli() >= 0 },
-			func() string { return g.Epoch.Format(time.RFC3339) }}, FormatIdgen, FormatSnowflake),
+			func() string { return showOption(g.Epoch) }}, FormatIdgen, FormatSnowflake),
 		orNumber("id", &g.ID, 0, 1<<idBits-1, FormatIdgen, FormatSnowflake),
 		orNumber("datacenter", &g.Datacenter, 0, 31, FormatIdgen, FormatSnowflake),
 		orNumber("worker", &g.Worker, 0, 31, FormatIdgen, FormatSnowflake),
@@ -237,6 +244,14 @@ func (c *Config) generators(doc map[string]any, values map[string]any) *Error {
 		}
 	}
 	return nil
+}
+
+// showOption writes a value as in the file, or nothing if it is not set.
+func showOption[T any](p *T) string {
+	if p == nil {
+		return ""
+	}
+	return show("", any(*p))
 }
 
 func setNumber(p **int64) func(any) bool {

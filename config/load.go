@@ -138,11 +138,11 @@ func flatten(prefix string, doc map[string]any) map[string]any {
 	return values
 }
 
-var tables = []string{"node", "node.tls", "flake", "http", "http.tls", "etcd"}
+var tables = []string{"node", "node.tls", "flake", "http", "http.tls", "etcd", "log"}
 
 // show formats v as in the file, unless it must stay hidden.
 func show(key string, v any) string {
-	if key == cookieKey {
+	if isCookie(key) {
 		return hidden
 	}
 	switch v := v.(type) {
@@ -151,7 +151,7 @@ func show(key string, v any) string {
 	case map[string]any:
 		return "a table"
 	case time.Time:
-		return v.Format(time.RFC3339)
+		return v.Format(time.RFC3339Nano)
 	case []any, []map[string]any:
 		return "an array"
 	case float64:

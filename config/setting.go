@@ -5,6 +5,7 @@ import (
 	"math"
 	"net"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -23,6 +24,7 @@ const (
 	maxTicktime     = time.Hour
 	longestInterval = time.Hour
 	mostConnections = 1_000_000
+	minMemory       = 32 << 20                                            // less leaves no room for other nodes
 	maxDowntime     = math.MaxInt64 / time.Millisecond * time.Millisecond // what a time.Duration holds
 )
 
@@ -46,16 +48,25 @@ func (c *Config) settings() []setting {
 	}
 	cookie := text(cookieKey, "1 to 255 printable characters of Latin-1 wanted", &n.Cookie, validCookie)
 	cookie.value = func() string { return hidden }
+	previous := text(previousKey, `1 to 255 printable characters of Latin-1 wanted, or "" for none`, &n.PreviousCookie,
+		func(s string) bool { return s == "" || validCookie(s) })
+	previous.value = cookie.value
 	settings := []setting{
 		text("node.name", "name@host wanted: letters, digits, _ and - before the @, no space after it, at most 255 bytes",
 			&n.Name, validName),
 		cookie,
+		previous,
 		text("node.listen", `"host:port" wanted, or "" for any free port`, &n.Listen, validListen),
 		text("node.epmd", `"auto", "off" or "host:port" wanted`, &n.EPMD, validEPMD),
 		number("node.net_ticktime", "a whole number of seconds from 4 to 3600 wanted",
 			&n.NetTicktime, time.Second, minTicktime, maxTicktime),
 		connections("node.max_connections", &n.MaxConnections),
 		connections("node.max_connections_per_host", &n.MaxConnectionsPerHost),
+		number("node.drain_time", "a whole number of seconds from 0 to 3600 wanted",
+			&n.DrainTime, time.Second, 0, longestInterval),
+		{"node.memory_limit", `bytes wanted, 32 MiB or more, as a whole number or as in "256MiB" or "2GiB", or 0 for none`, setSize(&n.MemoryLimit),
+			func() bool { return n.MemoryLimit == 0 || n.MemoryLimit >= minMemory },
+			func() string { return fmt.Sprint(n.MemoryLimit) }},
 		text("node.tls.cert", "the path of a PEM file wanted", &t.Cert, ifSo(&t.On, validPath)),
 		text("node.tls.key", "the path of a PEM file wanted", &t.Key, ifSo(&t.On, validPath)),
 		text("node.tls.ca", `the path of a PEM file wanted, or node.tls.verify = "none"`, &t.CA,
@@ -64,7 +75,12 @@ func (c *Config) settings() []setting {
 		text("flake.interface", "the name of a network interface wanted", &f.Interface, isPrintable),
 		{"flake.worker_id", wantMAC, orEtcd(func() { f.Etcd = true }, orRandom(&f.Random, setMAC(&f.WorkerID))),
 			func() bool { return len(f.WorkerID) == 0 || len(f.WorkerID) == 6 },
-			func() string { return fmt.Sprintf("%q", f.WorkerID) }},
+			func() string {
+				if f.Etcd {
+					return fmt.Sprintf("%q", fromEtcd)
+				}
+				return showWorker(f.WorkerID, f.Random)
+			}},
 		text("flake.timestamp_path", "the path of a file wanted", &f.TimestampPath, isPath),
 		number("flake.allowable_downtime",
 			fmt.Sprintf("a whole number of milliseconds from 1 to %d wanted", maxDowntime/time.Millisecond),
@@ -80,10 +96,13 @@ func (c *Config) settings() []setting {
 		text("http.token_file", "the path of a file wanted", &h.TokenFile, isPath),
 		{"http.open", "true or false wanted", setBool(&h.Open), func() bool { return true },
 			func() string { return fmt.Sprint(h.Open) }},
+		{"http.pprof", "true or false wanted", setBool(&h.Pprof), func() bool { return true },
+			func() string { return fmt.Sprint(h.Pprof) }},
 		text("http.tls.cert", "the path of a PEM file wanted", &h.TLS.Cert, ifSo(&h.TLS.On, validPath)),
 		text("http.tls.key", "the path of a PEM file wanted", &h.TLS.Key, ifSo(&h.TLS.On, validPath)),
 	}
 	settings = append(settings, c.Etcd.settings()...)
+	settings = append(settings, c.Log.settings()...)
 	for i := range c.Generators {
 		settings = append(settings, c.Generators[i].settings(i)...)
 	}
@@ -119,6 +138,31 @@ func setInteger(p *int64) func(any) bool {
 	return func(v any) (ok bool) {
 		*p, ok = v.(int64)
 		return ok
+	}
+}
+
+// units are those of a size.
+var units = []struct {
+	name  string
+	bytes int64
+}{{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"B", 1}}
+
+// setSize accepts bytes as a number, or a text with a unit.
+func setSize(p *int64) func(any) bool {
+	return func(v any) (ok bool) {
+		text, isText := v.(string)
+		if !isText {
+			*p, ok = v.(int64)
+			return ok
+		}
+		for _, u := range units {
+			if digits, has := strings.CutSuffix(text, u.name); has {
+				n, err := strconv.ParseInt(digits, 10, 64)
+				*p = n * u.bytes
+				return err == nil && 0 <= n && n <= math.MaxInt64/u.bytes
+			}
+		}
+		return false
 	}
 }
 

@@ -24,6 +24,10 @@ func (c *Config) faults(reported map[string]bool) []*Error {
 		faults = append(faults, &Error{Key: cookieKey, Value: strconv.Quote(PublishedCookie),
 			Want: fmt.Sprintf("this cookie is published: set your own, as %s can be reached from other hosts", beyond)})
 	}
+	if beyond != "" && c.Node.PreviousCookie == PublishedCookie {
+		faults = append(faults, &Error{Key: previousKey, Value: strconv.Quote(PublishedCookie),
+			Want: fmt.Sprintf("this cookie is published: none wanted, as %s can be reached from other hosts", beyond)})
+	}
 	if c.Flake.Interface != "" && (c.Flake.WorkerID != nil || c.Flake.Random) {
 		faults = append(faults, &Error{Key: "flake.worker_id", Value: showWorker(c.Flake.WorkerID, c.Flake.Random),
 			Want: fmt.Sprintf("flake.interface is %q: only one of the two wanted", c.Flake.Interface)})
@@ -49,6 +53,8 @@ func (c *Config) faults(reported map[string]bool) []*Error {
 func (h *HTTP) faults() []*Error {
 	host, _, err := net.SplitHostPort(h.Listen)
 	switch {
+	case h.Pprof && h.TokenFile == "":
+		return []*Error{{Key: "http.pprof", Value: "true", Want: "http.token_file wanted: profiles are for those who have the token"}}
 	case h.Open && h.TokenFile != "":
 		return []*Error{{Key: "http.open", Value: "true",
 			Want: fmt.Sprintf("http.token_file is %q: only one of the two wanted", h.TokenFile)}}

@@ -39,16 +39,9 @@ func (n *Node) Connect(peer string) error {
 	if n.connection(peer) != nil {
 		return nil
 	}
-	c, err := n.dial(peer)
-	if err != nil {
-		return err
-	}
-	s, err := n.introduce(c, peer)
+	s, err := n.reach(peer)
 	if err == nil && s.Conn != nil {
 		err = n.serve(s)
-	}
-	if err != nil || s.Conn == nil {
-		c.Close()
 	}
 	if n.connection(peer) != nil { // that one or another, if it has dialled us meanwhile
 		return nil
@@ -78,7 +71,7 @@ func (n *Node) dial(peer string) (net.Conn, error) {
 
 // introduce shakes hands with a node that we dialled. If that node's own dial
 // replaces ours, introduce waits for it and returns no session.
-func (n *Node) introduce(plain net.Conn, peer string) (s dist.Session, err error) {
+func (n *Node) introduce(plain net.Conn, peer, cookie string) (s dist.Session, err error) {
 	stop := n.closeOnStop(plain)
 	defer stop()
 	plain.SetDeadline(time.Now().Add(setupTime))
@@ -89,6 +82,7 @@ func (n *Node) introduce(plain net.Conn, peer string) (s dist.Session, err error
 		return s, fmt.Errorf("TLS: %w", err)
 	}
 	o := n.handshake
+	o.Cookie = cookie
 	o.Alive = func() handshake.Status { return n.alive(peer) }
 	p, err := handshake.Start(c, peer, o)
 	if err == nil {

@@ -107,6 +107,13 @@ func newGate() *gate {
 	}
 }
 
+// limit sets how many nodes may be connected, and handshakes under way.
+func (g *gate) limit(connections, perHost, handshakes int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.connected.Most, g.connected.PerHost, g.handshakes.Most = connections, perHost, handshakes
+}
+
 func isLoopback(host netip.Addr) bool { return !host.IsValid() }
 
 // arrive counts a handshake in. If there are too many, it returns one to make room,

@@ -62,6 +62,9 @@ func (n *Node) greet(v *visit) {
 		c.Close()
 		return
 	}
+	if s.Peer.PreviousCookie {
+		n.log.Info("a node has come with the previous cookie", "peer", s.Peer.Name, "address", c.RemoteAddr())
+	}
 	g.given = ""
 }
 
@@ -102,7 +105,7 @@ func (g *greeting) shakeHands(c net.Conn) (s dist.Session, err error) {
 	if s.Conn, err = g.node.security.accept(g.node.ctx, c); err != nil {
 		return s, fmt.Errorf("%w: %w", errTLS, err)
 	}
-	o := g.node.handshake
+	o := g.node.shaking()
 	o.Heard, o.Admit, o.Give = g.heard, g.admit, g.give
 	s.Peer, err = handshake.Accept(s.Conn, o)
 	return s, err

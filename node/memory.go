@@ -32,6 +32,29 @@ func (o Options) room() (connections, percent int, lacks string) {
 	return connections, percent, lacks
 }
 
+// SetConnections changes the limits of [Options.Connections] and of those per host. Who is
+// connected stays until another needs the place.
+func (n *Node) SetConnections(most, perHost int) {
+	o := n.options
+	o.Connections, o.ConnectionsPerHost = most, perHost
+	n.limit(o)
+}
+
+// limit sets the limits on connections, and returns what percentage of the shared limits
+// they get.
+func (n *Node) limit(o Options) (percent int) {
+	connections, percent, lacks := o.room()
+	if lacks != "" {
+		n.log.Warn("fewer nodes can be connected than may be", "most", connections, "wanted", cmp.Or(o.Connections, MaxConnections), "why", lacks)
+	}
+	handshakes := MaxHandshakes
+	if o.Memory > 0 {
+		handshakes = greetsWithin(connections)
+	}
+	n.gate.limit(connections, cmp.Or(o.ConnectionsPerHost, MaxPerHost), handshakes)
+	return percent
+}
+
 // filesOfOthers is how many descriptors are left to handshakes, to HTTP and to EPMD.
 const filesOfOthers = 3 * MaxHandshakes
 

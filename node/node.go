@@ -1,7 +1,6 @@
 package node
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/tls"
@@ -10,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/flake-go/flake/node/dist"
@@ -25,6 +25,7 @@ import (
 type Options struct {
 	Name        string // name@host
 	Cookie      string
+	Previous    string        // a cookie that is taken besides Cookie, or empty
 	Listen      string        // "host:port"; empty: any free port, at all addresses unless the name is of the loopback
 	EPMD        epmd.Mode     // empty: epmd.Auto
 	Keeper      *epmd.Keeper  // a prepared one, in place of one of mode EPMD
@@ -63,7 +64,8 @@ type Node struct {
 	proto     *dist.Proto
 	registry  *registry
 	epmd      *epmd.Keeper
-	handshake handshake.Options
+	handshake handshake.Options // without a cookie
+	cookies   atomic.Pointer[cookies]
 	security  security
 	meetings  *meetings
 	names     *names
@@ -72,6 +74,7 @@ type Node struct {
 	listener  net.Listener
 
 	functions rpc.Table
+	options   Options
 
 	entering sync.Mutex // held from looking for a place until it is taken
 	noneIdle time.Time  // until then no connection has been idle for idleTime
@@ -105,11 +108,13 @@ func Start(ctx context.Context, o Options) (*Node, error) {
 		meetings: newMeetings(),
 		names:    newNames(),
 		conns:    make(map[string]*dist.Conn),
+		options:  o,
 	}
 	n.ctx, n.cancel = context.WithCancel(ctx)
 	n.handshake = handshake.Options{
-		Node: o.Name, Creation: n.creation, Cookie: o.Cookie, LongLen: o.TLS != nil,
+		Node: o.Name, Creation: n.creation, LongLen: o.TLS != nil,
 	}
+	n.SetCookies(o.Cookie, o.Previous)
 	n.security = o.TLS
 	n.epmd = keeper(o, listener)
 	n.functions = rpc.Merge(n.standardFunctions(), o.Functions).WithModuleInfo()
@@ -133,15 +138,7 @@ func (n *Node) start(o Options) (err error) {
 		Connect:     n.Connect,
 		Down:        n.down,
 	}
-	connections, percent, lacks := o.room()
-	if lacks != "" {
-		n.log.Warn("fewer nodes can be connected than may be", "most", connections, "may", cmp.Or(o.Connections, MaxConnections), "lacks", lacks)
-	}
-	n.gate.connected.Most, n.gate.connected.PerHost = connections, cmp.Or(o.ConnectionsPerHost, MaxPerHost)
-	if o.Memory > 0 {
-		n.gate.handshakes.Most = greetsWithin(connections)
-	}
-	n.proto.Limit(percent)
+	n.proto.Limit(n.limit(o))
 	if n.ergo, err = ergo.Start(n.ctx, o.Name, n.creation); err != nil {
 		return fmt.Errorf("node %s: %w", o.Name, err)
 	}

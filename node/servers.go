@@ -109,7 +109,7 @@ func (n *Node) send(name etf.Atom, message []byte, c genserver.Caller) bool {
 		return false
 	}
 	if err := p.server.Receive(message, c); err != nil {
-		n.log.Warn("message dropped", "name", name, "err", err)
+		n.log.Warn("message dropped", "process", name, "err", err)
 	}
 	return true
 }

@@ -36,7 +36,7 @@ func (n *Node) supervise(s Supervisor) error {
 			Up: func(id uint64, end func(reason etf.Term)) {
 				life := server(id, child.Name, child.Module, child.Handler)
 				life.End = func(reason etf.Term) {
-					n.log.Warn("process told to terminate and restarted", "name", child.Name)
+					n.log.Warn("process told to terminate and restarted", "process", child.Name)
 					end(reason)
 				}
 				n.registry.add(life, id, func() { end(ergo.Killed) })

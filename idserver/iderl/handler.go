@@ -138,7 +138,7 @@ func (h *Handler) HandleCast(request []byte, _ genserver.Caller) {
 
 // HandleInfo drops the message.
 func (h *Handler) HandleInfo(message []byte, _ genserver.Caller) {
-	h.Log.Debug("message dropped", "message", text(message))
+	h.Log.Debug("message dropped", "term", text(message))
 }
 
 // text is a term that is formatted as Erlang text only if it is logged.

@@ -12,8 +12,8 @@
 //	encode.go     runs of ids as text, JSON or bytes, a buffer at a time
 //	problem.go    or what is wrong, and what is allowed (RFC 9457)
 //
-// Besides that it shows what the node is: metrics.go for Prometheus, page.go and
-// events.go for people.
+// Besides that it shows what the node is: metrics.go for Prometheus, report.go for other
+// programs, page.go and events.go for people.
 //
 // Start at [New]. Not supported: HTTP/2, as one request is one answer here.
 package idhttp

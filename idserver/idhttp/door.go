@@ -34,6 +34,7 @@ var endpoints = []endpoint{
 	{path: "/v1/leases", methods: takes, takes: true, serve: (*Server).leases},
 	{path: "/v1/ids/{id}", methods: reads, serve: (*Server).decompose},
 	{path: "/v1/notional", methods: reads, serve: (*Server).notional},
+	{path: "/v1/info", methods: reads, serve: (*Server).info},
 	{path: "/healthz", methods: reads, open: true, serve: (*Server).healthz},
 	{path: "/readyz", methods: reads, open: true, serve: (*Server).readyz},
 	{path: "/metrics", methods: reads, serve: (*Server).showMetrics},
@@ -42,9 +43,12 @@ var endpoints = []endpoint{
 	{path: "/take", methods: []string{http.MethodPost}, takes: true, serve: (*Server).take},
 	{path: "/events", methods: []string{http.MethodGet}, serve: (*Server).events},
 	{path: "/assets/{name}", methods: reads, serve: (*Server).asset},
-	{path: nowhere, serve: func(_ *Server, _ http.ResponseWriter, r *http.Request) *problem {
-		return failed(http.StatusNotFound, "there is no %s; /openapi.yaml tells what there is", quote(r.URL.Path))
-	}},
+	{path: "/debug/pprof/{name...}", methods: []string{http.MethodGet}, serve: (*Server).profile},
+	{path: nowhere, serve: func(_ *Server, _ http.ResponseWriter, r *http.Request) *problem { return missing(r) }},
+}
+
+func missing(r *http.Request) *problem {
+	return failed(http.StatusNotFound, "there is no %s; /openapi.yaml tells what there is", quote(r.URL.Path))
 }
 
 // challenges are of one scheme a line, as Chromium reads no more of it, and first
@@ -90,11 +94,11 @@ func (s *Server) routes() {
 
 // admit says why a request may not go on to its endpoint.
 func (s *Server) admit(e *endpoint, r *http.Request) *problem {
-	switch {
-	case s.Token == "" && !s.AnyHost && !isLoopback(r.Host):
+	switch a := s.access.Load(); {
+	case a.Token == "" && !a.AnyHost && !isLoopback(r.Host):
 		return failed(http.StatusMisdirectedRequest,
 			"the host is %s: a name or address of the loopback wanted, or http.open = true in the configuration", quote(r.Host))
-	case s.Token != "" && !e.open && !s.knows(r):
+	case a.Token != "" && !e.open && !a.knows(r):
 		return failed(http.StatusUnauthorized,
 			"the token is wanted, as Authorization: Bearer TOKEN, or as the password of any user")
 	case e.methods != nil && !slices.Contains(e.methods, r.Method):
@@ -122,14 +126,14 @@ func fromElsewhere(r *http.Request) bool {
 
 // knows tells whether a request has the token. How long that takes tells nothing
 // of the token.
-func (s *Server) knows(r *http.Request) bool {
+func (a *Access) knows(r *http.Request) bool {
 	_, given, ok := r.BasicAuth()
 	if !ok {
 		if given, ok = bearer(r); !ok {
 			return false
 		}
 	}
-	want, got := sha256.Sum256([]byte(s.Token)), sha256.Sum256([]byte(given))
+	want, got := sha256.Sum256([]byte(a.Token)), sha256.Sum256([]byte(given))
 	return subtle.ConstantTimeCompare(want[:], got[:]) == 1
 }
 

@@ -15,6 +15,9 @@ func (s *Server) healthz(w http.ResponseWriter, r *http.Request) *problem {
 
 // readyz tells whether all generators can hand out ids, and if not, why.
 func (s *Server) readyz(w http.ResponseWriter, r *http.Request) *problem {
+	if s.draining.Load() {
+		return draining()
+	}
 	for i := range s.Generators {
 		g := &s.Generators[i]
 		if reason, detail := g.trouble(); reason != "" {

@@ -386,12 +386,12 @@ func TestPagesElsewhere(t *testing.T) {
 		header  map[string]string
 		want    int
 	}{
-		"a browser":          {Options{AnyHost: true}, "GET", map[string]string{"User-Agent": "Mozilla/5.0"}, 403},
-		"its POST":           {Options{AnyHost: true}, "POST", map[string]string{"User-Agent": "Mozilla/5.0", "Origin": "http://flake.example"}, 200},
-		"a page elsewhere":   {Options{AnyHost: true}, "POST", map[string]string{"User-Agent": "Mozilla/5.0", "Origin": "http://elsewhere.example"}, 403},
-		"no browser":         {Options{AnyHost: true}, "GET", nil, 200},
-		"its password":       {Options{Token: token}, "GET", map[string]string{"User-Agent": "Mozilla/5.0", "Authorization": "Basic Og=="}, 401},
-		"one with the token": {Options{Token: token}, "GET", map[string]string{"User-Agent": "Mozilla/5.0", "Authorization": "Bearer " + token}, 200},
+		"a browser":          {Options{Access: Access{AnyHost: true}}, "GET", map[string]string{"User-Agent": "Mozilla/5.0"}, 403},
+		"its POST":           {Options{Access: Access{AnyHost: true}}, "POST", map[string]string{"User-Agent": "Mozilla/5.0", "Origin": "http://flake.example"}, 200},
+		"a page elsewhere":   {Options{Access: Access{AnyHost: true}}, "POST", map[string]string{"User-Agent": "Mozilla/5.0", "Origin": "http://elsewhere.example"}, 403},
+		"no browser":         {Options{Access: Access{AnyHost: true}}, "GET", nil, 200},
+		"its password":       {Options{Access: Access{Token: token}}, "GET", map[string]string{"User-Agent": "Mozilla/5.0", "Authorization": "Basic Og=="}, 401},
+		"one with the token": {Options{Access: Access{Token: token}}, "GET", map[string]string{"User-Agent": "Mozilla/5.0", "Authorization": "Bearer " + token}, 200},
 	} {
 		t.Run(name, func(t *testing.T) {
 			test.options.Generators = generators

@@ -248,7 +248,7 @@ func TestNoBody(t *testing.T) {
 }
 
 func testNoBody(t *testing.T, token, method string) {
-	s, l, client := server(t, Options{Token: token}, isReady)
+	s, l, client := server(t, Options{Access: Access{Token: token}}, isReady)
 	defer s.Stop(t.Context())
 	begin := time.Now()
 	for range MaxConnections {

@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/flake-go/flake/idserver"
@@ -25,16 +26,11 @@ type Options struct {
 	// Node tells of the node around them.
 	Node Node
 
-	// Token is what callers must send; empty: nothing.
-	Token string
+	// Access is what it is at first; see SetAccess.
+	Access Access
 
 	// TLS, unless nil, gives the settings for the next connection.
 	TLS func() *tls.Config
-
-	// AnyHost has requests answered for any host that they name. Without it, and
-	// without a token, it must be a name or address of the loopback: another
-	// one is of a page elsewhere that has its name resolved to this machine.
-	AnyHost bool
 
 	// Connections are how many may be open at a time; 0: MaxConnections and
 	// SpareConnections.
@@ -64,6 +60,10 @@ type Server struct {
 	history  *history
 	troubles troubles
 
+	access    atomic.Pointer[Access]
+	draining  atomic.Bool
+	profiling chan struct{} // a place for one
+
 	ctx    context.Context // ends with the events
 	cancel context.CancelFunc
 	served sync.WaitGroup
@@ -76,6 +76,8 @@ func New(o Options) *Server {
 	}
 	s := &Server{Options: o, started: time.Now(), streams: make(chan struct{}, MaxStreams),
 		history: newHistory(len(o.Generators)), troubles: troubles{all: make([]trouble, len(o.Generators))}}
+	s.SetAccess(o.Access)
+	s.profiling = make(chan struct{}, 1)
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.metrics = newMetrics(s)
 	s.routes()
@@ -126,6 +128,9 @@ func (s *Server) Stop(ctx context.Context) {
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a := answers.Get().(*answer)
 	*a = answer{ResponseWriter: w}
+	if s.draining.Load() {
+		w.Header().Set("Connection", "close")
+	}
 	s.mux.ServeHTTP(a, r)
 	s.metrics.count(r.Pattern, a.status)
 	answers.Put(a)

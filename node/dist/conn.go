@@ -155,7 +155,7 @@ func (c *Conn) setOut() {
 func (c *Conn) finish() {
 	reason := context.Cause(c.ctx) // the first one
 	c.ending = endingOf(reason)
-	c.log.Info("disconnected", "reason", reasonOf(reason))
+	c.log.Info("disconnected", "why", reasonOf(reason))
 
 	c.in.close()
 	c.rest()
@@ -165,15 +165,24 @@ func (c *Conn) finish() {
 }
 
 func (c *Conn) read() (err error) {
+	step := c.step // allocated once
+	for err == nil {
+		if err = socket.Share(c.conn, step); err == nil {
+			err = c.step()
+		}
+	}
+	return err
+}
+
+// step handles the frames that come with one read.
+func (c *Conn) step() (err error) {
 	defer func() {
 		if fault := recover(); fault != nil {
 			err = c.survive(fault)
 		}
 	}()
-	for err == nil {
-		if err = c.handleAll(); err == nil {
-			err = c.in.fill()
-		}
+	if err = c.in.fill(); err == nil {
+		err = c.handleAll()
 	}
 	return err
 }
@@ -217,7 +226,7 @@ func (c *Conn) rest() {
 // survive turns a fault of ours into the end of this connection, so that no peer can
 // stop the node with it.
 func (c *Conn) survive(fault any) error {
-	c.log.Error("fault in the node, please report it", "fault", fault, "stack", string(debug.Stack()))
+	c.log.Error("fault in the node, please report it", "err", fault, "stack", string(debug.Stack()))
 	return errFault
 }
 

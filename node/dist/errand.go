@@ -123,7 +123,7 @@ func (c *Conn) forward(a answer) bool {
 // connect connects to a node for which answers wait.
 func (p *Proto) connect(node string) {
 	if err := p.Connect(node); err != nil && p.Connection(node) == nil {
-		p.Log.Warn("no way to the node of a call that was passed on", "node", node, "err", err)
+		p.Log.Warn("no way to the node of a call that was passed on", "peer", node, "err", err)
 		p.deliver(node, nil)
 	} // else Serve delivers them
 }
@@ -175,12 +175,12 @@ func (c *Conn) passOn(a answer, by *Conn) {
 			a.message, err = etf.Append(nil, term, c.caps)
 		}
 		if err != nil {
-			c.log.Warn("answer dropped: this peer cannot read it", "passed_on_by", by.peer.Name, "err", err)
+			c.log.Warn("answer dropped: this peer cannot read it", "by", by.peer.Name, "err", err)
 			return
 		}
 	}
 	by.passedOn.Store(true)
 	if !c.out.pass(&by.share, c.appendAnswer(wire.Open(make([]byte, 0, a.size())), a)) {
-		c.log.Warn("answer dropped: the peer has not read earlier ones", "passed_on_by", by.peer.Name)
+		c.log.Warn("answer dropped: the peer has not read earlier ones", "by", by.peer.Name)
 	}
 }

@@ -192,7 +192,7 @@ func (c *Conn) recvExit2(m *wire.Message) error {
 	}
 	reason := m.Args[m.N-1]
 	if r := etf.NewReader(reason); string(r.Atom()) == "kill" && p.Kill != nil {
-		c.log.Warn("process killed by exit(Pid, kill)", "pid", text(m.Args[1]), "by", text(m.Args[0]))
+		c.log.Warn("process killed by exit(Pid, kill)", "process", text(m.Args[1]), "by", text(m.Args[0]))
 		p.Kill()
 		return nil
 	}

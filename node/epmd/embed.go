@@ -24,7 +24,7 @@ func (k *Keeper) provide(ctx context.Context) error {
 		if err == nil || ctx.Err() != nil {
 			return err
 		}
-		k.Log.Warn("epmd: the daemon does not start, so one of our own is served", "program", path, "err", err)
+		k.Log.Warn("epmd: the daemon does not start, so one of our own is served", "file", path, "err", err)
 	}
 	err := k.serve()
 	if errors.Is(err, syscall.EADDRINUSE) {

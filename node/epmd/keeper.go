@@ -182,9 +182,11 @@ func (k *Keeper) register(ctx context.Context) (*Registration, error) {
 	}
 	s := State{Addr: addr, Serving: k.server != nil, Registered: true, Creation: reg.Creation}
 	k.set(s)
-	k.Log.Info("epmd: "+s.String(), "name", k.Node.Name, "port", k.Node.Port)
+	k.Log.Info("epmd: registered", "node", k.Node.Name, "port", k.Node.Port, "address", addr, "own", s.Serving)
 	return reg, nil
 }
+
+var errGone = errors.New("it is gone")
 
 // lost reports that the node is not registered. It does not repeat the same failure.
 func (k *Keeper) lost(err error) {
@@ -194,7 +196,10 @@ func (k *Keeper) lost(err error) {
 		return
 	}
 	k.set(s)
-	k.Log.Warn("epmd: "+s.String(), "name", k.Node.Name)
+	if err == nil {
+		err = errGone
+	}
+	k.Log.Warn("epmd: not registered", "node", k.Node.Name, "address", s.Addr, "err", err)
 }
 
 func (k *Keeper) set(s State) {

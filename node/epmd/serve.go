@@ -18,9 +18,9 @@ func (s *Server) serve(v *visit) {
 	}
 	switch {
 	case errors.Is(err, errFull):
-		s.log.Warn("epmd: a node is not registered", "err", err)
+		s.log.Warn("epmd: a node is not registered", "address", v.RemoteAddr(), "err", err)
 	case err != nil:
-		s.log.Debug("epmd: connection closed", "peer", v.RemoteAddr(), "err", err)
+		s.log.Debug("epmd: connection closed", "address", v.RemoteAddr(), "err", err)
 	}
 }
 
@@ -79,11 +79,11 @@ func (s *Server) register(v *visit, req []byte) error {
 	if err := send(v, &resp); err != nil {
 		return err
 	}
-	s.log.Debug("epmd: registered", "name", n.Name, "port", n.Port)
+	s.log.Debug("epmd: registered", "node", n.Name, "port", n.Port)
 	// A registered node has nothing more to say: a byte ends the registration too.
 	v.SetDeadline(time.Time{})
 	v.Read(make([]byte, 1))
-	s.log.Debug("epmd: unregistered", "name", n.Name)
+	s.log.Debug("epmd: unregistered", "node", n.Name)
 	return nil
 }
 

@@ -122,7 +122,7 @@ func (s *Server) accept(conn net.Conn) {
 		return
 	}
 	if out != nil {
-		s.log.Warn("epmd: too many connections have sent no request: the one that has waited longest is closed", "peer", out.RemoteAddr())
+		s.log.Warn("epmd: too many connections have sent no request: the one that has waited longest is closed", "address", out.RemoteAddr())
 		out.Close()
 	}
 	s.wg.Go(func() {

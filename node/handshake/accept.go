@@ -11,7 +11,12 @@ type Options struct {
 	Node     string // our name, name@host
 	Creation uint32 // distinguishes this run of our node from others of its name; not 0
 	Cookie   string
-	LongLen  bool // lengths of 4 bytes instead of 2, as in TLS distribution
+
+	// PreviousCookie, if not empty, is one that Accept takes as well. Start shows only
+	// Cookie.
+	PreviousCookie string
+
+	LongLen bool // lengths of 4 bytes instead of 2, as in TLS distribution
 
 	// Heard, if not nil, is called by Accept once the peer has sent its name. An error
 	// ends the handshake.
@@ -42,11 +47,17 @@ type Peer struct {
 	Version  int    // 5 or 6
 	Flags    Flags  // what both sides can do
 	Hidden   bool   // it did not offer PUBLISHED
+
+	// PreviousCookie tells, after Accept, that it has the previous cookie and not the
+	// current one.
+	PreviousCookie bool
 }
 
 // Errors that a caller branches on; all others come from the stream or a malformed
 // message.
 var (
+	// ErrCookie: the peer has another cookie, or hung up where one does that has. Then
+	// the stream's error is in it too.
 	ErrCookie  = errors.New("wrong cookie")
 	ErrRefused = errors.New("refused")
 
@@ -167,11 +178,27 @@ func (a *acceptor) prove() error {
 	if err := reply.Decode(b); err != nil {
 		return err
 	}
-	if !reply.Digest.equal(MakeDigest(a.o.Cookie, ours)) {
-		return ErrCookie
+	cookie, err := a.cookieOf(reply.Digest, ours)
+	if err != nil {
+		return err
 	}
 	a.peer.settle(a.all)
-	return a.send(Ack{MakeDigest(a.o.Cookie, reply.Challenge)})
+	return a.send(Ack{MakeDigest(cookie, reply.Challenge)})
+}
+
+// cookieOf returns the cookie with which a peer has answered our challenge. It compares
+// with both whatever the outcome, so that the time it takes tells nothing.
+func (a *acceptor) cookieOf(d Digest, ours uint32) (cookie string, err error) {
+	current := d.equal(MakeDigest(a.o.Cookie, ours))
+	previous := d.equal(MakeDigest(a.o.PreviousCookie, ours)) && a.o.PreviousCookie != ""
+	switch {
+	case current:
+		return a.o.Cookie, nil
+	case previous:
+		a.peer.PreviousCookie = true
+		return a.o.PreviousCookie, nil
+	}
+	return "", ErrCookie
 }
 
 // settle keeps what both sides can do.

@@ -99,10 +99,10 @@ func TestAcceptStart(t *testing.T) {
 					Options{Node: there, Creation: 0x99887766, Cookie: cookie, LongLen: long},
 					with(Options{Node: here, Creation: 0x11223344, Cookie: cookie, LongLen: long, Version: version}))
 				flags := Offered.expand()
-				if want := (outcome{Peer{here, 0x11223344, 6, flags, true}, nil}); accepted != want {
+				if want := (outcome{Peer{here, 0x11223344, 6, flags, true, false}, nil}); accepted != want {
 					t.Errorf("accepted %+v, want %+v", accepted, want)
 				}
-				if want := (outcome{Peer{there, 0x99887766, 6, flags, true}, nil}); started != want {
+				if want := (outcome{Peer{there, 0x99887766, 6, flags, true, false}, nil}); started != want {
 					t.Errorf("started %+v, want %+v", started, want)
 				}
 			})
@@ -125,7 +125,7 @@ func TestAcceptVersion5(t *testing.T) {
 	if c.Version != 5 || c.Node != there || c.Flags != Offered&0xffffffff {
 		t.Errorf("challenge %+v", c)
 	}
-	if want := (outcome{Peer{here, 0, 5, scalang & Offered, false}, nil}); accepted != want {
+	if want := (outcome{Peer{here, 0, 5, scalang & Offered, false, false}, nil}); accepted != want {
 		t.Errorf("accepted %+v, want %+v", accepted, want)
 	}
 }
@@ -150,9 +150,9 @@ func TestAcceptComplement(t *testing.T) {
 		if want := (Challenge{6, Offered, c.Challenge, 7, there}); c != want {
 			t.Errorf("challenge %+v, want %+v", c, want)
 		}
-		want := Peer{here, 0, 5, Offered & 0xffffffff, true}
+		want := Peer{here, 0, 5, Offered & 0xffffffff, true, false}
 		if complement {
-			want = Peer{here, 9, 6, Offered&0xffffffff | Alias, true}
+			want = Peer{here, 9, 6, Offered&0xffffffff | Alias, true, false}
 		}
 		want.Flags = want.Flags.expand()
 		if accepted != (outcome{want, nil}) {
@@ -216,7 +216,7 @@ func TestStartVersion5(t *testing.T) {
 			server <- err
 		}()
 		p, err := Start(a, there, Options{Node: here, Creation: 3, Cookie: cookie, Version: version})
-		if want := (Peer{there, 0, 5, scalang & Offered, true}); err != nil || p != want {
+		if want := (Peer{there, 0, 5, scalang & Offered, true, false}); err != nil || p != want {
 			t.Errorf("%+v, %v, want %+v", p, err, want)
 		}
 		if err := <-server; err != nil {
@@ -387,5 +387,34 @@ func TestNoRandomness(t *testing.T) {
 	_, started := shake(Options{Node: there, Cookie: cookie}, with(Options{Node: here, Cookie: cookie, Rand: strings.NewReader("")}))
 	if started.err != io.EOF {
 		t.Errorf("started %+v", started)
+	}
+}
+
+// A peer may have the previous cookie, if there is one, and gets the answer of the cookie
+// that it has.
+func TestPreviousCookie(t *testing.T) {
+	for _, test := range []struct {
+		name              string
+		current, previous string
+		has               string
+		ok, old           bool
+	}{
+		{"current", "new", "old", "new", true, false},
+		{"previous", "new", "old", "old", true, true},
+		{"neither", "new", "old", "guess", false, false},
+		{"no previous one", "new", "", "old", false, false},
+		{"empty", "new", "", "", false, false},
+		{"twice the same", "new", "new", "new", true, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			accepted, started := shake(Options{Node: there, Cookie: test.current, PreviousCookie: test.previous},
+				with(Options{Node: here, Cookie: test.has}))
+			if ok := accepted.err == nil && started.err == nil; ok != test.ok || accepted.peer.PreviousCookie != test.old {
+				t.Errorf("accepted %+v, started %+v", accepted, started)
+			}
+			if !test.ok && (accepted.err != ErrCookie || !errors.Is(started.err, ErrCookie)) {
+				t.Errorf("accepted %v, started %v, want %v", accepted.err, started.err, ErrCookie)
+			}
+		})
 	}
 }

@@ -47,7 +47,7 @@ func Start(rw io.ReadWriter, peer string, o Options) (Peer, error) {
 	}
 	var ack Ack
 	if err := s.recvInto(&ack); err != nil {
-		return p, fmt.Errorf("challenge_ack: %w (a wrong cookie ends like this)", err)
+		return p, fmt.Errorf("challenge_ack: %w (a %w ends like this)", err, ErrCookie)
 	}
 	if !ack.Digest.equal(MakeDigest(o.Cookie, ours)) {
 		return p, ErrCookie

@@ -110,14 +110,14 @@ func (l listener) Accept() (net.Conn, error) {
 		case errors.Is(err, net.ErrClosed):
 			return nil, err
 		case err != nil:
-			l.log.Error("accept failed", "at", l.Addr(), "err", err)
+			l.log.Error("accept failed", "listener", l.Addr(), "err", err)
 			time.Sleep(retry)
 			continue
 		}
 		if err = Check(c); err == nil {
 			return c, nil
 		}
-		l.log.Warn("connection hung up on", "address", c.RemoteAddr(), "at", l.Addr(), "err", err)
+		l.log.Warn("connection hung up on", "address", c.RemoteAddr(), "listener", l.Addr(), "err", err)
 		c.Close()
 	}
 }

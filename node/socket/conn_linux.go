@@ -20,8 +20,10 @@ type conn struct {
 	local, remote net.Addr
 	closed        atomic.Bool
 
-	dedicated bool // the reading goroutine may have a thread
-	quick     int  // consecutive reads shorter than idle
+	dedicated bool      // the reading goroutine may have a thread
+	quick     int       // consecutive reads shorter than idle
+	outs      int       // how often the poller has put it out
+	apart     time.Time // until when it is not read by the poller again
 
 	writing sync.Mutex
 
@@ -65,6 +67,57 @@ func (c *conn) release() {
 		c.giveBack()
 		h.leave()
 	}
+}
+
+// Share has another goroutine call step, again and again, while that reads several busy
+// connections, of which c is one. It returns the error of a step, or nil once c is no
+// longer among them, at once if it never was. Only the goroutine that called Dedicate
+// calls it.
+//
+// A step reads once, and handles that. In it Read does not wait: it returns 0 and no
+// error if there is nothing. A step must not panic.
+func Share(c net.Conn, step func() error) error {
+	if c, ok := c.(*conn); ok && c.held != nil && threads.Load() > 1 {
+		return c.share(step)
+	}
+	return nil
+}
+
+func (c *conn) share(step func() error) error {
+	if c.outs > 0 && time.Now().Before(c.apart) || !c.join(step) {
+		return nil
+	}
+	c.held.unpin()
+	m := c.held.member
+	err := <-m.back
+	c.mu.Lock()
+	c.held.member = nil
+	c.mu.Unlock()
+	if m.out {
+		c.apart = time.Now().Add(firstApart << c.outs)
+		c.outs = min(c.outs+1, mostApart)
+	}
+	if m.quiet {
+		c.giveBack()
+	}
+	return err
+}
+
+func (c *conn) join(step func() error) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed.Load() {
+		return false
+	}
+	h, joined := c.held, false
+	h.raw.Control(func(fd uintptr) {
+		h.member = &member{held: h, fd: int32(fd), step: step, back: make(chan error, 1)}
+		joined = busyOnes.join(h.member)
+	})
+	if !joined {
+		h.member = nil
+	}
+	return joined
 }
 
 // takeOver gives the connection to the calling goroutine's thread. It does not, if
@@ -120,6 +173,8 @@ func (c *conn) Read(b []byte) (int, error) {
 	for c.held != nil {
 		n, err := c.held.read(b)
 		switch {
+		case err == unix.EAGAIN && c.held.member != nil:
+			return 0, nil
 		case err == unix.EAGAIN:
 			if !c.giveBack() && c.late(&c.readBy) {
 				return 0, c.failed("read", os.ErrDeadlineExceeded)
@@ -156,6 +211,10 @@ func (c *conn) Write(b []byte) (written int, err error) {
 		n, err := c.held.write(b[written:])
 		switch {
 		case err == unix.EAGAIN:
+			c.wait()
+			if err := c.held.raw.Write(c.held.writable); err != nil {
+				return written, c.failed("write", err)
+			}
 			if c.late(&c.writeBy) {
 				return written, c.failed("write", os.ErrDeadlineExceeded)
 			}
@@ -166,6 +225,16 @@ func (c *conn) Write(b []byte) (written int, err error) {
 		}
 	}
 	return written, nil
+}
+
+// wait lets the poller, if it writes, go on without c.
+func (c *conn) wait() {
+	c.mu.Lock()
+	m := c.held.member
+	c.mu.Unlock()
+	if m != nil {
+		busyOnes.hold(m)
+	}
 }
 
 // failed returns the error that package net would return.
@@ -185,6 +254,9 @@ func (c *conn) Close() error {
 	}
 	if c.held == nil {
 		return c.tcp.Close()
+	}
+	if m := c.held.member; m != nil {
+		busyOnes.leave(m)
 	}
 	err := c.held.raw.Control(func(fd uintptr) { unix.Shutdown(int(fd), unix.SHUT_RDWR) })
 	return errors.Join(err, c.held.file.Close())

@@ -17,12 +17,13 @@ type held struct {
 	file *os.File // holds the descriptor while somebody uses it
 	raw  syscall.RawConn
 	thread
+	member   *member // while the poller reads it
 	in, out  transfer
 	writable func(fd uintptr) bool // awaitWritable, allocated once
 }
 
-// hold returns another descriptor of the connection for the calling goroutine, pinned
-// to a thread; nil if there is none.
+// hold returns another descriptor of the connection for the calling goroutine, which
+// has a thread once it reads; nil if there is none.
 func hold(tcp *net.TCPConn) *held {
 	h := &held{}
 	if !h.enter() {
@@ -61,10 +62,14 @@ func (h *held) duplicate(tcp *net.TCPConn) error {
 	return errors.Join(e, err)
 }
 
-// read waits for bytes for at most idle; then it fails with EAGAIN.
+// read waits for bytes for at most idle; then it fails with EAGAIN. The poller does
+// not wait.
 func (h *held) read(b []byte) (int, error) {
-	if err := h.raw.Read(h.wait); err != nil {
-		return 0, err
+	if h.member == nil {
+		h.pin()
+		if err := h.raw.Read(h.wait); err != nil {
+			return 0, err
+		}
 	}
 	n, err := h.in.move(b)
 	h.octets += n
@@ -74,19 +79,16 @@ func (h *held) read(b []byte) (int, error) {
 	return n, err
 }
 
-// write writes what there is room for. Without any it waits, for at most idle, and
-// fails with EAGAIN.
+// write writes what there is room for. Without any it fails with EAGAIN.
 func (h *held) write(b []byte) (int, error) {
 	n, err := h.out.move(b)
 	if err == unix.EAGAIN {
-		if e := h.raw.Write(h.writable); e != nil {
-			return 0, e
-		}
 		return 0, err
 	}
 	return n, os.NewSyscallError("write", err)
 }
 
+// awaitWritable waits for at most idle.
 func awaitWritable(fd uintptr) bool {
 	poll := [1]unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}}
 	unix.Poll(poll[:], int(idle/time.Millisecond))

@@ -306,6 +306,7 @@ func TestFewFilesLater(t *testing.T) {
 	if ours.takeOver(); ours.held == nil {
 		t.Fatal("not taken over")
 	}
+	ours.held.pin()
 	before := files(t)
 	t.Run("few", func(t *testing.T) {
 		ours.held.queue.Close()

@@ -26,9 +26,11 @@ type thread struct {
 	wait func(fd uintptr) bool // sleep, allocated once
 
 	entered bool
+	pinned  bool
 	place   place
 	queue   queue
 	looked  time.Time
+	yielded time.Time
 
 	// What following costs, as sums in which each look counts less than the next.
 	waited  time.Duration // for its turn to run
@@ -41,6 +43,12 @@ const (
 	// lookTime is how often a thread checks where its peer runs.
 	lookTime = time.Millisecond
 
+	// yieldTime is how often it lets Go's scheduler count it as switched. A goroutine
+	// that only makes system calls in between keeps the runtime's monitor awake, which
+	// looks every 20 microseconds. Once each of Go's processors may be held by such a
+	// goroutine it has to: else others wait for milliseconds.
+	yieldTime = 5 * time.Millisecond
+
 	// tooLong is the longest average wait, per call of about callOctets, of a thread
 	// that follows. Beyond it, other programs occupy the processor, and for a while the
 	// thread runs wherever it can.
@@ -52,19 +60,39 @@ const (
 	credit = 64 * callOctets
 )
 
-// enter pins the calling goroutine to its thread, unless too many have one.
+// enter reports whether there may be another thread.
 func (t *thread) enter() bool {
 	if threads.Add(1) > most() {
 		threads.Add(-1)
 		return false
 	}
-	runtime.LockOSThread()
 	t.entered = true
+	return true
+}
+
+// pin gives the calling goroutine its thread.
+func (t *thread) pin() {
+	if t.pinned || !t.entered {
+		return
+	}
+	t.pinned = true
+	runtime.LockOSThread()
 	t.queue = openQueue()
 	t.before, _ = t.queue.look()
 	t.forget()
 	t.looked = time.Time{}
-	return true
+}
+
+// unpin gives it back.
+func (t *thread) unpin() {
+	if !t.pinned {
+		return
+	}
+	t.pinned = false
+	t.queue.Close()
+	if t.place.leave() == nil {
+		runtime.UnlockOSThread()
+	} // else the thread ends with the goroutine
 }
 
 // sleep waits beside the peer for something to read, for at most idle.
@@ -77,17 +105,14 @@ func (t *thread) sleep(fd uintptr) bool {
 	return true
 }
 
-// leave gives the thread back.
+// leave lets another have it.
 func (t *thread) leave() {
 	if !t.entered {
 		return
 	}
 	t.entered = false
-	t.queue.Close()
 	threads.Add(-1)
-	if t.place.leave() == nil {
-		runtime.UnlockOSThread()
-	} // else the thread ends with the goroutine
+	t.unpin()
 }
 
 // follow moves the thread, from time to time, to where the last segment came in.
@@ -97,6 +122,10 @@ func (t *thread) follow(socket int) {
 		return
 	}
 	t.looked = now
+	if now.Sub(t.yielded) >= yieldTime {
+		t.yielded = now
+		yield(threads.Load())
+	}
 	if !t.affordable() {
 		t.shunned = now
 		t.place.leave()
@@ -106,6 +135,13 @@ func (t *thread) follow(socket int) {
 	}
 	if cpu, err := unix.GetsockoptInt(socket, unix.SOL_SOCKET, unix.SO_INCOMING_CPU); err == nil {
 		t.place.take(cpu)
+	}
+}
+
+// yield does that if so many threads that read leave a processor.
+func yield(reading int32) {
+	if int(reading) < runtime.GOMAXPROCS(0) {
+		runtime.Gosched()
 	}
 }
 

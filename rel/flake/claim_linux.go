@@ -60,9 +60,9 @@ func compare(name string, p place, log *slog.Logger) error {
 		switch {
 		case errors.Is(err, syscall.ECONNREFUSED): // it has just gone, or was never a claim of ours
 		case errors.Is(err, syscall.EAGAIN) && p.chosen:
-			log.Warn("a process that does not answer says that it hands out the same ids", "who", p.who, "socket", other)
+			log.Warn("a process that does not answer says that it hands out the same ids", "worker", p.who, "socket", other)
 		case err == nil && p.chosen && owner.Uid != 0 && int(owner.Uid) != os.Getuid():
-			log.Warn("a process of another user says that it hands out the same ids", "who", p.who, "pid", owner.Pid, "uid", owner.Uid)
+			log.Warn("a process of another user says that it hands out the same ids", "worker", p.who, "pid", owner.Pid, "uid", owner.Uid)
 		case err != nil:
 			return fmt.Errorf("cannot tell whose %s is, which says that it hands out the same ids: %w", other, err)
 		default:

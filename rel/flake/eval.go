@@ -8,27 +8,34 @@ import (
 	"strings"
 
 	"github.com/flake-go/flake/client"
+	"github.com/flake-go/flake/config"
 	"github.com/flake-go/flake/node/console"
 	"github.com/flake-go/flake/node/etf"
 )
 
 // eval evaluates expressions; a running node calls their functions.
-func eval(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	flags := newFlags("flake eval")
-	cfg, rest, err := flags.load(args, 1, stderr)
-	if err != nil {
-		return err
+func eval(f *flags) action {
+	f.identify()
+	return func(ctx context.Context, args []string, stdout, _ io.Writer) error {
+		cfg, err := f.load()
+		switch {
+		case err != nil:
+			return err
+		case len(args) == 0:
+			return usageError{errors.New("eval what? For one: flake eval 'flake_harness:generate(1).'")}
+		}
+		return evalText(ctx, cfg, args[0], stdout)
 	}
-	if len(rest) == 0 {
-		return usageError{errors.New("eval what? For one: flake eval 'flake_harness:generate(1).'")}
-	}
+}
+
+func evalText(ctx context.Context, cfg config.Config, text string, stdout io.Writer) error {
 	dialer, err := dialerOf(cfg.Node)
 	if err != nil {
 		return err
 	}
 	node := client.NewNode(cfg.Node.Name, dialer)
 	defer node.Close()
-	text := strings.TrimSpace(rest[0])
+	text = strings.TrimSpace(text)
 	if !strings.HasSuffix(text, ".") {
 		text += "."
 	}

@@ -11,49 +11,47 @@ import (
 	"github.com/flake-go/flake/config"
 )
 
-// flags are the flags of a command: the common ones, which identify the node, and its
-// own.
+// flags are the flags of a command. What each says of itself, [usage.Command] describes.
 type flags struct {
 	*flag.FlagSet
-	file, name, cookie *string
+	file, name, cookie *string // of identify
 }
 
-func newFlags(command string) flags {
-	f := flags{FlagSet: flag.NewFlagSet(command, flag.ContinueOnError)}
+func newFlags() *flags {
+	f := &flags{FlagSet: flag.NewFlagSet("", flag.ContinueOnError)}
 	f.SetOutput(io.Discard)
-	f.file = f.String("config", "", "read the configuration from `FILE`; without it the defaults hold")
-	f.name = f.String("name", "", "node name, `name@host`")
-	f.cookie = f.String("setcookie", "", "the `cookie` that callers must hold; others can see it in ps, so rather set FLAKE_COOKIE")
+	f.Usage = func() {}
 	return f
 }
 
-const usage = `flake [FLAGS]                   runs the node
-flake get [FLAGS]               takes ids from one that runs
-flake eval [FLAGS] EXPRESSION   has one that runs call functions
-flake workers [FLAGS] [release NUMBER | after-restore]
-                                shows who has which number of etcd
-`
+// identify adds the flags that most commands share, those that identify the node.
+func (f *flags) identify() {
+	f.file = f.String("config", "", "read the configuration from `FILE`; without it the defaults hold")
+	f.name = f.String("name", "", "node name, `name@host`")
+	f.cookie = f.String("setcookie", "", "the `cookie` that callers must hold; others can see it in ps, so rather set FLAKE_COOKIE")
+}
 
-// load parses the arguments, reads the configuration file they name, and lets the
-// environment override it, and the flags override both. It returns the arguments that
-// are not flags, at most want of them.
-func (f flags) load(args []string, want int, help io.Writer) (cfg config.Config, rest []string, err error) {
-	err = f.Parse(args)
+// parse parses the arguments, of which at most most may be left after the flags.
+func (f *flags) parse(args []string, most int) error {
+	err := f.Parse(args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
-		fmt.Fprint(help, usage)
-		f.SetOutput(help)
-		f.PrintDefaults()
-		return cfg, nil, err
-	case err == nil && f.NArg() > want:
-		err = fmt.Errorf("unexpected argument %q", f.Arg(want))
+		return err
+	case err == nil && f.NArg() > most:
+		err = fmt.Errorf("unexpected argument %q", f.Arg(most))
 	}
 	if err != nil {
-		return cfg, nil, usageError{fmt.Errorf("%w; flags are %s", err, f.names())}
+		return usageError{fmt.Errorf("%w; %s", err, f.names())}
 	}
+	return nil
+}
+
+// load reads the configuration file that the flags name, and lets the environment
+// override it, and the flags override both.
+func (f *flags) load() (cfg config.Config, err error) {
 	won, err := config.Environ(os.Environ())
 	if err != nil {
-		return cfg, nil, usageError{err}
+		return cfg, usageError{err}
 	}
 	f.Visit(func(set *flag.Flag) {
 		switch set.Name {
@@ -64,15 +62,21 @@ func (f flags) load(args []string, want int, help io.Writer) (cfg config.Config,
 		}
 	})
 	if cfg, err = config.Load(*f.file, won...); err != nil {
-		return cfg, nil, usageError{err}
+		return cfg, usageError{err}
 	}
-	return cfg, f.Args(), nil
+	return cfg, nil
 }
 
-// names lists the flags: "-config, -name and -noinput".
-func (f flags) names() string {
+// names lists the flags: "flags are -config, -name and -noinput".
+func (f *flags) names() string {
 	var names []string
 	f.VisitAll(func(f *flag.Flag) { names = append(names, "-"+f.Name) })
-	last := len(names) - 1
-	return strings.Join(names[:last], ", ") + " and " + names[last]
+	switch last := len(names) - 1; last {
+	case -1:
+		return "it has no flags"
+	case 0:
+		return "the flag is " + names[0]
+	default:
+		return "flags are " + strings.Join(names[:last], ", ") + " and " + names[last]
+	}
 }

@@ -28,40 +28,42 @@ const (
 const canonical = "canonical"
 
 // get takes ids from a running node and prints one per line.
-func get(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	flags := newFlags("flake get")
-	n := flags.Int("n", 1, "how many ids, from 1")
-	in := flags.String("base", canonical, "the base that they are written in, 2 to 62, or canonical, the format's own `text`")
-	meta := flags.Int("meta", noMeta, "the `metabyte` of ids of sno, 0 to 255")
-	generator := flags.String("generator", "flake", "ask the generator `NAME`, which the node has by a table [[generator]]")
-	url := flags.String("url", "", "ask over HTTP, at a `URL` such as http://127.0.0.1:8465, instead of the Erlang distribution")
-	cfg, _, err := flags.load(args, 0, stderr)
-	if err != nil {
-		return err
+func get(f *flags) action {
+	f.identify()
+	n := f.Int("n", 1, "how many ids, from 1")
+	in := f.String("base", canonical, "the base that they are written in, 2 to 62, or canonical, the format's own `text`")
+	meta := f.Int("meta", noMeta, "the `metabyte` of ids of sno, 0 to 255")
+	generator := f.String("generator", "flake", "ask the generator `NAME`, which the node has by a table [[generator]]")
+	url := f.String("url", "", "ask over HTTP, at a `URL` such as http://127.0.0.1:8465, instead of the Erlang distribution")
+	return func(ctx context.Context, _ []string, stdout, _ io.Writer) error {
+		cfg, err := f.load()
+		if err != nil {
+			return err
+		}
+		base, err := baseOf(*in)
+		switch {
+		case err != nil:
+			return usageError{err}
+		case *n < 1:
+			return usageError{fmt.Errorf("-n %d: want 1 or more", *n)}
+		case *meta < noMeta || *meta > math.MaxUint8:
+			return usageError{fmt.Errorf("-meta %d: want 0 to 255", *meta)}
+		}
+		door, err := doorOf(cfg, *url)
+		if err != nil {
+			return err
+		}
+		defer door.Close()
+		take := texts(door, *generator, base)
+		if *meta != noMeta {
+			take = withMeta(door, *generator, base, byte(*meta))
+		}
+		w := bufio.NewWriter(stdout)
+		for left := *n; left > 0 && err == nil; left -= getMany {
+			err = printSome(ctx, w, take, min(left, getMany))
+		}
+		return errors.Join(err, w.Flush())
 	}
-	base, err := baseOf(*in)
-	switch {
-	case err != nil:
-		return usageError{err}
-	case *n < 1:
-		return usageError{fmt.Errorf("-n %d: want 1 or more", *n)}
-	case *meta < noMeta || *meta > math.MaxUint8:
-		return usageError{fmt.Errorf("-meta %d: want 0 to 255", *meta)}
-	}
-	door, err := doorOf(cfg, *url)
-	if err != nil {
-		return err
-	}
-	defer door.Close()
-	take := texts(door, *generator, base)
-	if *meta != noMeta {
-		take = withMeta(door, *generator, base, byte(*meta))
-	}
-	w := bufio.NewWriter(stdout)
-	for left := *n; left > 0 && err == nil; left -= getMany {
-		err = printSome(ctx, w, take, min(left, getMany))
-	}
-	return errors.Join(err, w.Flush())
 }
 
 // noMeta is the -meta of ids without one, or with the node's.
@@ -120,15 +122,11 @@ func printSome(ctx context.Context, w io.Writer, take taker, n int) error {
 // token.
 func doorOf(cfg config.Config, url string) (client.Door, error) {
 	if url != "" {
-		secret, err := token(cfg.HTTP.TokenFile)
+		w, err := webOf(cfg.HTTP, url)
 		if err != nil {
-			return nil, usageError{err}
+			return nil, err
 		}
-		h, err := client.NewHTTP(url, client.HTTPOptions{Token: secret})
-		if err != nil {
-			return nil, usageError{fmt.Errorf("-url: %w", err)}
-		}
-		return h, nil
+		return w.door, nil
 	}
 	dialer, err := dialerOf(cfg.Node)
 	if err != nil {

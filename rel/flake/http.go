@@ -42,10 +42,10 @@ func openDoor(cfg config.HTTP, log *slog.Logger, o idhttp.Options) (*door, error
 		o.TLS, scheme = source.Config, "https"
 	}
 	var err error
-	if o.Token, err = token(cfg.TokenFile); err != nil {
+	if o.Access, err = access(cfg); err != nil {
 		return nil, usageError{err}
 	}
-	o.AnyHost, o.Log = cfg.Open, log
+	o.Log = log
 	l, err := net.Listen(node.Network(cfg.Listen), cfg.Listen)
 	if err != nil {
 		return nil, fmt.Errorf("http.listen: %w", err)
@@ -91,6 +91,13 @@ func (d *door) stop() {
 		defer cancel()
 		d.server.Stop(ctx)
 	}
+}
+
+// access is who is answered what, with the token that is in its file now.
+func access(cfg config.HTTP) (a idhttp.Access, err error) {
+	a.AnyHost, a.Pprof = cfg.Open, cfg.Pprof
+	a.Token, err = token(cfg.TokenFile)
+	return a, err
 }
 
 // token reads the token's file; without a file there is no token.

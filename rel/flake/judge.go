@@ -110,7 +110,7 @@ func (f *fleet) judgeWorker(m *member, sights []sight) {
 		m.seen[s.peer]++
 		err := takenBy(m, s, rival)
 		if f.begun().compare(s.begun()) < 0 && m.seen[s.peer] < sightings {
-			f.log.Error("ids may come twice: a peer that began later has our worker, and has not stopped yet", "err", err)
+			f.log.Error("ids may come twice: a peer that began later has our worker, and has not stopped yet", "generator", m.name, "err", err)
 			continue
 		}
 		m.taken.Store(true)

@@ -1,5 +1,5 @@
 // Command flake is the id server: a node that Erlang nodes call for ids. It also calls
-// a running one: flake get, flake eval.
+// a running one. Start at [commands], the table of all that it does.
 package main
 
 import (
@@ -14,8 +14,6 @@ import (
 	"strings"
 	"syscall"
 )
-
-const version = "0.1.0"
 
 // Exit codes.
 const (
@@ -47,27 +45,69 @@ func untilSignal(signals <-chan os.Signal, exit func(code int)) context.Context 
 	return ctx
 }
 
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	command := serve
-	if len(args) > 0 {
-		switch args[0] {
-		case "get":
-			command, args = get, args[1:]
-		case "eval":
-			command, args = eval, args[1:]
-		case "workers":
-			command, args = listWorkers, args[1:]
-		}
+// A subcommand is a row of the table: what "flake NAME" does. Help is made of it.
+type subcommand struct {
+	name string // empty: the node
+	args string // after the flags, as [usage.Command] has it
+	most int    // how many args there may be
+	does string // in a line, with the command as its subject
+	more string // in paragraphs, or empty
+
+	// set adds the command's flags to f, and returns what runs once they are read.
+	set func(f *flags) action
+}
+
+// An action runs a command. args are those that are not flags.
+type action func(ctx context.Context, args []string, stdout, stderr io.Writer) error
+
+// commands is the table. It is a function because help is in it, and shows it.
+func commands() []subcommand {
+	return []subcommand{
+		{"", "", 0, "runs the node", "", serve},
+		{"get", "", 0, "takes ids from a running node", "", get},
+		{"eval", "EXPRESSION", 1, "has a running node call functions", "", eval},
+		{"workers", "[release NUMBER | after-restore]", 2, "shows who has which number of etcd", "", listWorkers},
+		{"status", "", 0, "shows how a running node is", statusMore, status},
+		{"version", "", 0, "shows the version and what it was built of", "", showVersion},
+		{"completion", "bash|zsh|fish", 1, "prints a script that completes flake's commands and flags", "", completion},
+		{"man", "", 0, "prints the manual page, flake(1)", "", manual},
+		{"help", "[COMMAND]", 1, "shows the commands, or the flags of one", "", showHelp},
 	}
-	err := command(ctx, args, stdout, stderr)
+}
+
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	err := perform(ctx, args, stdout, stderr)
 	var usage usageError
 	switch {
-	case err == nil, errors.Is(err, flag.ErrHelp):
+	case err == nil:
 		return 0
 	case errors.As(err, &usage):
 		return complain(stderr, err, exitUsage)
 	}
 	return complain(stderr, err, exitFailure)
+}
+
+// perform runs the command that the arguments name, or shows its help.
+func perform(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	name := ""
+	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
+		name, args = args[0], args[1:]
+	}
+	all := commands()
+	i := slices.IndexFunc(all, func(c subcommand) bool { return c.name == name })
+	if i < 0 {
+		return unknownCommand(name)
+	}
+	f := newFlags()
+	act := all[i].set(f)
+	err := f.parse(args, all[i].most)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return printHelp(name, stdout)
+	case err != nil:
+		return err
+	}
+	return act(ctx, f.Args(), stdout, stderr)
 }
 
 // complain prints why the process ends, which it does even if nobody reads that.

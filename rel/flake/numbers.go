@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -142,7 +143,7 @@ func (n *numbers) move(ctx context.Context, claim *workers.Claim, changed <-chan
 	n.claim = claim
 	for _, g := range n.all {
 		for err := g.reopen(ctx, claim); err != nil && ctx.Err() == nil; err = g.reopen(ctx, claim) {
-			n.log.Error("a generator cannot go on with another number yet", "err", err)
+			n.log.Error("a generator cannot go on with another number yet", "generator", g.name(), "err", err)
 			select {
 			case <-time.After(again):
 			case <-ctx.Done():
@@ -234,12 +235,15 @@ func (g *numbered) open(ctx context.Context, number *workers.Claim) error {
 func (g *numbered) reopen(ctx context.Context, claim *workers.Claim) error {
 	g.moving.Store(true)
 	if err := g.source().Close(); err != nil {
-		g.options.Logger.Warn("a generator has ended, to go on with another number", "err", err)
+		g.options.Logger.Warn("a generator has ended, to go on with another number", "generator", g.name(), "err", err)
 	}
 	return g.open(ctx, claim)
 }
 
 var errMoving = fmt.Errorf("%w: its number is another's by now, and it has no other yet", flake.ErrTimestampNotSaved)
+
+// name is the generator's, whose mark has none if it is the first.
+func (g *numbered) name() string { return cmp.Or(g.mark, "flake") }
 
 // explain says of a generator that has ended that another follows.
 func (g *numbered) explain(err error) error {

@@ -20,6 +20,7 @@ type output struct {
 	w     io.Writer
 	lines chan []byte
 	done  chan struct{} // closed when the last line is written
+	lost  func(n int)   // writes how many lines were dropped
 
 	mu      sync.Mutex
 	dropped int
@@ -27,7 +28,11 @@ type output struct {
 }
 
 func newOutput(w io.Writer) *output {
-	o := &output{w: w, lines: make(chan []byte, maxQueued), done: make(chan struct{})}
+	return openOutput(w, func(n int) { fmt.Fprintf(w, "%d lines dropped: they were not read in time\n", n) })
+}
+
+func openOutput(w io.Writer, lost func(n int)) *output {
+	o := &output{w: w, lines: make(chan []byte, maxQueued), done: make(chan struct{}), lost: lost}
 	go o.run()
 	return o
 }
@@ -52,7 +57,7 @@ func (o *output) run() {
 	for line := range o.lines {
 		o.w.Write(line) // nobody is left to report an error to
 		if n := o.takeDropped(); n > 0 {
-			fmt.Fprintf(o.w, "%d lines dropped: they were not read in time\n", n)
+			o.lost(n)
 		}
 	}
 }

@@ -209,17 +209,17 @@ func (f *fleet) say(sights []sight) {
 		now := ""
 		switch {
 		case s.err != nil:
-			now = "a peer does not answer: whether it has our worker is not known"
+			now = "silent"
 		case s.blind:
-			now = "a peer does not say which worker it has: it is another program, or an older one"
+			now = "blind"
 		}
 		before, known := f.told[s.peer]
 		f.told[s.peer] = now
 		switch {
 		case now != before && s.err != nil:
-			f.log.Warn(now, "peer", s.peer, "err", s.err)
+			f.log.Warn("a peer does not answer: whether it has our worker is not known", "peer", s.peer, "err", s.err)
 		case now != before && s.blind:
-			f.log.Warn(now, "peer", s.peer)
+			f.log.Warn("a peer does not say which worker it has: it is another program, or an older one", "peer", s.peer)
 		case now != before && known:
 			f.log.Info("a peer answers again", "peer", s.peer)
 		}

@@ -8,19 +8,32 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"github.com/flake-go/flake/config"
 )
 
-// serve runs the node until ctx ends or the prompt is left. The prompt needs a
-// terminal as standard input.
-func serve(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	flags := newFlags("flake")
-	noinput := flags.Bool("noinput", false, "do not read standard input: no prompt, though it is a terminal")
-	cfg, _, err := flags.load(args, 0, stderr)
-	if err != nil {
-		return err
+// serve runs the node.
+func serve(f *flags) action {
+	f.identify()
+	noinput := f.Bool("noinput", false, "do not read standard input: no prompt, though it is a terminal")
+	version := f.Bool("version", false, "show the version instead, as flake version does")
+	return func(ctx context.Context, _ []string, stdout, stderr io.Writer) error {
+		if *version {
+			return printVersion(stdout)
+		}
+		cfg, err := f.load()
+		if err != nil {
+			return err
+		}
+		return serveNode(ctx, cfg, *noinput, stdout, stderr)
 	}
+}
+
+// serveNode runs the node until ctx ends or the prompt is left. The prompt needs a
+// terminal as standard input.
+func serveNode(ctx context.Context, cfg config.Config, noinput bool, stdout, stderr io.Writer) error {
 	var p *prompt
-	if !*noinput && isTerminal(os.Stdin) && isTerminal(stdout) {
+	if !noinput && isTerminal(os.Stdin) && isTerminal(stdout) {
 		p = newPrompt(cfg.Node.Name, stdout)
 		stdout = p
 		if isTerminal(stderr) {
@@ -34,9 +47,9 @@ func serve(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		defer out.Close()
 		stdout = out
 	}
-	errs := newOutput(stderr)
-	defer errs.Close()
-	log := slog.New(limit(slog.NewTextHandler(errs, nil)))
+	lines := openLog(cfg.Log, stderr)
+	defer lines.Close()
+	log := lines.Logger
 	slog.SetDefault(log) // Ergo writes to package log
 
 	s, err := start(ctx, cfg, stdout, log)

@@ -21,11 +21,11 @@ func worker(cfg config.Flake, log *slog.Logger) (w flake.Worker, from string, er
 		return w, "", err
 	}
 	if _, first, err := flake.InterfaceWorker(cfg.Interface); err == nil && first != card.Name {
-		log.Info("the first interface with a MAC is passed over for one with a permanent MAC; set flake.interface to have the first", "first", first, "taken", card.Name)
+		log.Info("the first interface with a MAC is passed over for one with a permanent MAC; set flake.interface to have the first", "passed_over", first, "interface", card.Name)
 	}
 	if len(card.Doubts) > 0 {
 		log.Warn(`another machine may have this MAC, or this one another after its next boot: set flake.worker_id to one that no other node has, or to "random"`,
-			"interface", card.Name, "worker_id", card.Worker, "why", "it "+strings.Join(card.Doubts, ", "))
+			"interface", card.Name, "worker", card.Worker, "why", "it "+strings.Join(card.Doubts, ", "))
 	}
 	return card.Worker, "interface " + card.Name, nil
 }
@@ -37,7 +37,7 @@ func keptWorker(m *flake.Marks, mark, path string, log *slog.Logger) (w flake.Wo
 	w, made, err := flake.KeptWorker(m, mark)
 	if made {
 		log.Info("a worker id is made up, and kept in the file of the timestamp: without that, the next start makes up another",
-			"worker_id", w, "path", path)
+			"worker", w, "file", path)
 	}
 	return w, "random, kept in " + path, err
 }

@@ -9,6 +9,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/flake-go/flake/config"
 	"github.com/flake-go/flake/flake"
 	"github.com/flake-go/flake/flake/workers"
 )
@@ -20,14 +21,20 @@ var errWorkers = errors.New("flake workers: no argument wanted, release NUMBER, 
 
 // listWorkers shows who has which number of etcd, releases one, or tells etcd that it
 // was restored.
-func listWorkers(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	flags := newFlags("workers")
-	margin := flags.Duration("margin", defaultMargin, "after-restore: by how much clocks of nodes may be ahead")
-	cfg, rest, err := flags.load(args, 2, stderr)
-	switch {
-	case err != nil:
-		return err
-	case !cfg.Etcd.On:
+func listWorkers(f *flags) action {
+	f.identify()
+	margin := f.Duration("margin", defaultMargin, "after-restore: by how much clocks of nodes may be ahead")
+	return func(ctx context.Context, args []string, stdout, _ io.Writer) error {
+		cfg, err := f.load()
+		if err != nil {
+			return err
+		}
+		return workersOf(ctx, cfg, args, *margin, stdout)
+	}
+}
+
+func workersOf(ctx context.Context, cfg config.Config, args []string, margin time.Duration, stdout io.Writer) error {
+	if !cfg.Etcd.On {
 		return usageError{errors.New("the configuration has no table [etcd]")}
 	}
 	store, err := openEtcd(cfg.Etcd)
@@ -37,16 +44,16 @@ func listWorkers(ctx context.Context, args []string, stdout, stderr io.Writer) e
 	ctx, cancel := context.WithTimeout(ctx, giveBack)
 	defer cancel()
 	switch {
-	case len(rest) == 0:
+	case len(args) == 0:
 		return advise(showWorkers(ctx, store, cfg.Etcd.Prefix, stdout), cfg.Etcd)
-	case len(rest) == 2 && rest[0] == "release":
-		number, err := strconv.ParseUint(rest[1], 10, 48)
+	case len(args) == 2 && args[0] == "release":
+		number, err := strconv.ParseUint(args[1], 10, 48)
 		if err != nil {
 			return usageError{errWorkers}
 		}
 		return advise(workers.Release(ctx, store, cfg.Etcd.Prefix, number), cfg.Etcd)
-	case len(rest) == 1 && rest[0] == "after-restore":
-		floor, err := workers.AfterRestore(ctx, store, cfg.Etcd.Prefix, cfg.Etcd.Hold, *margin, flake.SystemClock()(), uint64(time.Now().UnixNano()))
+	case len(args) == 1 && args[0] == "after-restore":
+		floor, err := workers.AfterRestore(ctx, store, cfg.Etcd.Prefix, cfg.Etcd.Hold, margin, flake.SystemClock()(), uint64(time.Now().UnixNano()))
 		if err == nil {
 			fmt.Fprintf(stdout, "ids with a new claim begin after %s\n", showMilli(floor.Mark))
 		}

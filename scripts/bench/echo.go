@@ -68,17 +68,25 @@ func echo(c net.Conn, node string) error {
 	defer c.Close()
 	defer socket.Dedicate(c)()
 	e := echoer{self: etf.NewPid(etf.Atom(node), 1, 0, 1)}
-	buf := make([]byte, 64<<10)
-	for waiting := 0; ; {
+	buf, waiting := make([]byte, 64<<10), 0
+	step := func() error {
 		n, err := c.Read(buf[waiting:])
 		if err != nil {
 			return err
 		}
 		waiting = copy(buf, e.all(buf[:waiting+n]))
 		if len(e.answer) > 0 {
-			if _, err := c.Write(e.answer); err != nil {
-				return err
-			}
+			_, err = c.Write(e.answer)
+		}
+		return err
+	}
+	for {
+		err := socket.Share(c, step)
+		if err == nil {
+			err = step()
+		}
+		if err != nil {
+			return err
 		}
 	}
 }

@@ -178,16 +178,16 @@ func (k *Keeper) watch() {
 		k.log.Warn("the clock has gone far ahead: ids go on with the time before, and follow it once it has stayed there; set it right if it is wrong",
 			"ahead", ahead.Round(time.Millisecond), "stays", tick.Doubt)
 	case ahead == 0 && k.ahead > 0 && now > k.seen+uint64(k.ahead/2/time.Millisecond):
-		k.log.Warn("the clock has stayed far ahead, and ids follow it: if it is set back now, there are none until it has caught up", "now", show(now))
+		k.log.Warn("the clock has stayed far ahead, and ids follow it: if it is set back now, there are none until it has caught up", "clock", show(now))
 	case ahead == 0 && k.ahead > 0:
-		k.log.Info("the clock is no longer far ahead", "now", show(now))
+		k.log.Info("the clock is no longer far ahead", "clock", show(now))
 	}
 	switch {
 	case behind && !k.behind:
 		k.log.Error("the clock is behind the last id: there are none until it has caught up; set it right; "+elsewhere,
-			"ms", k.source.Behind(), "now", show(now))
+			"wait", tick.Milliseconds(k.source.Behind()), "clock", show(now))
 	case !behind && k.behind:
-		k.log.Info("the clock is no longer behind the last id", "now", show(now))
+		k.log.Info("the clock is no longer behind the last id", "clock", show(now))
 	}
 	k.ahead, k.behind, k.seen = ahead, behind, now
 }

@@ -248,7 +248,7 @@ func TestCrashIsWaitedOut(t *testing.T) {
 	if id := b.open(t).next(t); !id.after(last) {
 		t.Errorf("%v after %v", id, last)
 	}
-	if b.waited != Window || strings.Count(b.logged(), "waiting") != 1 || !strings.Contains(b.logged(), "ms=3000") {
+	if b.waited != Window || strings.Count(b.logged(), "waiting") != 1 || !strings.Contains(b.logged(), "wait=3s") {
 		t.Errorf("waited %v, logged %q", b.waited, b.logged())
 	}
 }

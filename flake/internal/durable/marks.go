@@ -224,9 +224,9 @@ func (m *Marks) settle(err error) {
 	m.mu.Unlock()
 	switch {
 	case err != nil && (before == nil || errors.Is(before, errSlow)):
-		m.log.Error("the timestamp cannot be saved: ids go on to the mark, and then stop until it can", "err", err)
+		m.log.Error("the timestamp cannot be saved: ids go on to the mark, and then stop until it can", "file", m.file.Path(), "err", err)
 	case err == nil && before != nil:
-		m.log.Info("the timestamp is saved again", "path", m.file.Path())
+		m.log.Info("the timestamp is saved again", "file", m.file.Path())
 	}
 }
 
@@ -237,7 +237,7 @@ func (m *Marks) slow(round chan struct{}) error {
 	defer m.mu.Unlock()
 	if m.round == round && m.err == nil {
 		m.err = errSlow
-		m.log.Error(errSlow.Error(), "path", m.file.Path())
+		m.log.Error("the timestamp is not saved in time: ids go on to the mark, and then stop until it is", "file", m.file.Path(), "err", errSlow)
 	}
 	return errSlow
 }

@@ -29,7 +29,7 @@ func TestOneOfSeveral(t *testing.T) {
 	if err := own.Renew(); err != nil {
 		t.Error(err)
 	}
-	if want := "path=" + b.path + " name=a\n"; !strings.Contains(b.logged(), want) {
+	if want := "file=" + b.path + " generator=a\n"; !strings.Contains(b.logged(), want) {
 		t.Errorf("%s is not logged: %s", want, b.logged())
 	}
 	for _, name := range []string{"a b", "a\nb", "a\x00", "a/b", "a\xff", "a\u2028"} {

@@ -74,8 +74,8 @@ func OpenOn(ctx context.Context, disk mark.Disk, sleep tick.Sleeper, path string
 		k.marks, k.name = marks, ""
 	}
 	k.at = k.marks.file.Path()
-	if k.log = k.log.With("path", k.at); k.name != "" {
-		k.log = k.log.With("name", k.name)
+	if k.log = k.log.With("file", k.at); k.name != "" {
+		k.log = k.log.With("generator", k.name)
 		k.at = fmt.Sprintf("%s (%s)", k.at, k.name)
 	}
 	if err := k.begin(ctx, sleep, o.AllowableDowntime); err != nil {
@@ -138,7 +138,7 @@ func (k *Keeper) within(ctx context.Context, sleep tick.Sleeper, after, bound ui
 	}
 	lag := func() uint64 { return max(bound+1, k.source.Now()) - k.source.Now() }
 	if behind := lag(); behind > 0 {
-		k.log.Info("waiting until the clock is past what others may have made with this worker", "ms", behind, "until", show(bound))
+		k.log.Info("waiting until the clock is past what others may have made with this worker", "wait", tick.Milliseconds(behind), "mark", show(bound))
 	}
 	if err := tick.Await(ctx, sleep, lag); err != nil {
 		return 0, fmt.Errorf("flake: waiting until the clock is past %s, up to which others may have made ids with this worker: %w", show(bound), err)
@@ -166,7 +166,7 @@ func (k *Keeper) resume(ctx context.Context, sleep tick.Sleeper, last uint64, al
 		now, err := k.wait(ctx, sleep, after)
 		if err == nil {
 			k.log.Warn("the clock is behind the last run's timestamp: going on in that past, with ids that differ from those made then",
-				"timestamp", show(last), "now", show(now))
+				"mark", show(last), "clock", show(now))
 		}
 		return after, err
 	}
@@ -197,9 +197,9 @@ func (k *Keeper) wait(ctx context.Context, sleep tick.Sleeper, last uint64) (now
 				tick.ErrClockBackwards, show(last), k.at, show(now), behind-window, elsewhere)
 		}
 		if !told {
-			k.log.Info("waiting until the clock is past the last run's timestamp", "ms", behind+1)
+			k.log.Info("waiting until the clock is past the last run's timestamp", "wait", tick.Milliseconds(behind+1))
 		}
-		if err := sleep(ctx, time.Duration(behind+1)*time.Millisecond); err != nil {
+		if err := sleep(ctx, tick.Milliseconds(behind+1)); err != nil {
 			return now, fmt.Errorf("flake: waiting until the clock is past %s of %s: %w", show(last), k.at, err)
 		}
 	}

@@ -47,7 +47,20 @@ type Store struct {
 	config    Config // its endpoints are URLs
 	transport *http.Transport
 	first     atomic.Int64           // the endpoint to begin with: it answered last, or comes behind one that did not
-	token     atomic.Pointer[string] // the user's; nil: it is to be asked for
+	user      atomic.Pointer[user]
+}
+
+// user is who we are to etcd.
+type user struct {
+	name, password string
+	token          atomic.Pointer[string] // nil: it is to be asked for
+}
+
+// SetUser changes the user of the calls that begin from now on.
+func (s *Store) SetUser(name, password string) {
+	if now := s.user.Load(); now == nil || now.name != name || now.password != password {
+		s.user.Store(&user{name: name, password: password})
+	}
 }
 
 // New returns a store that connects when it is needed.
@@ -70,7 +83,9 @@ func New(c Config) (*Store, error) {
 		TLSClientConfig: c.TLS, Protocols: new(http.Protocols), DisableKeepAlives: true,
 	}
 	t.Protocols.SetHTTP1(true)
-	return &Store{config: c, transport: t}, nil
+	s := &Store{config: c, transport: t}
+	s.SetUser(c.User, c.Password)
+	return s, nil
 }
 
 // object is a message to etcd. Bytes become base64 in it.

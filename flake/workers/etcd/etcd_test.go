@@ -139,8 +139,14 @@ func TestUsers(t *testing.T) {
 		t.Error(err)
 	}
 	expired := "expired.1"
-	s.token.Store(&expired)
-	if ok, err := s.Swap(ctx, map[string]string{"p/a": ""}, "p/a", "1"); !ok || err != nil || *s.token.Load() == expired {
+	s.user.Load().token.Store(&expired)
+	if ok, err := s.Swap(ctx, map[string]string{"p/a": ""}, "p/a", "1"); !ok || err != nil || *s.user.Load().token.Load() == expired {
 		t.Error(ok, err)
+	}
+	s.SetUser("root", "wrong")
+	wantRefused(t, s, time.Minute, "invalid user ID or password")
+	s.SetUser("root", "secret")
+	if _, err := s.List(ctx, "p/"); err != nil {
+		t.Error(err)
 	}
 }

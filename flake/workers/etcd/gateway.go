@@ -55,19 +55,20 @@ var errs = map[string]error{
 // ask asks an endpoint, as the user if there is one. After an error, sent tells whether
 // anything may have been heard.
 func (s *Store) ask(ctx context.Context, url, path string, message object) (got reply, sent bool, err error) {
+	u := s.user.Load()
 	for again := false; ; again = true {
-		if s.config.User != "" && s.token.Load() == nil {
-			got, sent, err := s.post(ctx, url, "auth/authenticate", object{"name": s.config.User, "password": s.config.Password})
+		if u.name != "" && u.token.Load() == nil {
+			got, sent, err := s.post(ctx, url, "auth/authenticate", nil, object{"name": u.name, "password": u.password})
 			switch {
 			case err == nil:
-				s.token.Store(&got.Token)
+				u.token.Store(&got.Token)
 			case !errors.Is(err, errNoAuth):
 				return reply{}, sent, err
 			}
 		}
-		got, sent, err = s.post(ctx, url, path, message)
+		got, sent, err = s.post(ctx, url, path, u.token.Load(), message)
 		if errors.Is(err, errToken) || errors.Is(err, io.EOF) { // some releases say nothing: etcd's issues 15256, 20332
-			s.token.Store(nil)
+			u.token.Store(nil)
 		}
 		if again || !errors.Is(err, errToken) {
 			return got, sent, err
@@ -75,7 +76,7 @@ func (s *Store) ask(ctx context.Context, url, path string, message object) (got 
 	}
 }
 
-func (s *Store) post(ctx context.Context, url, path string, message object) (got reply, sent bool, err error) {
+func (s *Store) post(ctx context.Context, url, path string, token *string, message object) (got reply, sent bool, err error) {
 	body, err := json.Marshal(message)
 	if err != nil {
 		return reply{}, false, err
@@ -87,7 +88,7 @@ func (s *Store) post(ctx context.Context, url, path string, message object) (got
 	}
 	// A member that is cut off from the others is to say so at once.
 	request.Header.Set("Grpc-Metadata-hasleader", "true")
-	if token := s.token.Load(); token != nil {
+	if token != nil {
 		request.Header.Set("Authorization", *token)
 	}
 	response, err := s.transport.RoundTrip(request)

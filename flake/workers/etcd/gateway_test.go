@@ -119,12 +119,12 @@ func TestLostAnswer(t *testing.T) {
 	})
 	s := open(t, Config{Endpoints: []string{front, front}})
 	token := "known"
-	s.token.Store(&token)
+	s.user.Load().token.Store(&token)
 	for i, want := range []string{"", "1", "2"} {
 		lose.Store(i == 1)
 		ok, err := s.Swap(limited(t, time.Minute), map[string]string{"a": want}, "a", fmt.Sprint(i+1))
-		if ok == lose.Load() || (err != nil) != lose.Load() || int(writes.Load()) != i+1 || (s.token.Load() == nil) != (i > 0) {
-			t.Errorf("swap %d: %v, %v; %d were sent; token %v", i, ok, err, writes.Load(), s.token.Load())
+		if ok == lose.Load() || (err != nil) != lose.Load() || int(writes.Load()) != i+1 || (s.user.Load().token.Load() == nil) != (i > 0) {
+			t.Errorf("swap %d: %v, %v; %d were sent; token %v", i, ok, err, writes.Load(), s.user.Load().token.Load())
 		}
 		lose.Store(false)
 		if texts, err := s.Get(limited(t, time.Minute), "a"); err != nil || texts[0] != fmt.Sprint(i+1) {

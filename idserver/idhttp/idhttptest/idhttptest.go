@@ -56,9 +56,9 @@ func Server(t testing.TB, condition string) *idhttp.Server {
 	switch condition {
 	case "up":
 	case "token":
-		o.Token = Token
+		o.Access.Token = Token
 	case "any":
-		o.AnyHost = true
+		o.Access.AnyHost = true
 	case "behind":
 		ahead = 3600_000
 		if _, err := generator.Next(t.Context()); err != nil {

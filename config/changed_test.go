@@ -1,0 +1,62 @@
+package config
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// Every key that changes is named, and none else.
+func TestChanged(t *testing.T) {
+	const generator = "[[generator]]\nname = 'a'\nformat = 'snowflake'\n"
+	for _, test := range []struct{ before, after, want string }{
+		{"", "", ""},
+		{"[node]\ncookie = 'a'", "[node]\ncookie = 'b'", "node.cookie"},
+		{"[node]\nprevious_cookie = 'a'", "", "node.previous_cookie"},
+		{"[node]\nnet_ticktime = 60", "[node]\nnet_ticktime = 15\ndrain_time = 1", "node.net_ticktime node.drain_time"},
+		{"[node]\nmemory_limit = '32MiB'", "[node]\nmemory_limit = 33554432", ""},
+		{"[flake]\nworker_id = 'random'", "[flake]\nworker_id = 'etcd'\n[etcd]\nendpoints = ['a:1']", "flake.worker_id etcd.endpoints"},
+		{"[flake]\npeers = ['a@b', 'c@d']", "[flake]\npeers = ['a@b']", "flake.peers"},
+		{generator + "id = 1", generator + "id = 1", ""},
+		{generator + "id = 1", generator + "id = 2\nepoch = 2020-01-01T00:00:00Z", "generator[1].epoch generator[1].id"},
+		{generator + "id = 1", generator + "id = 'etcd'\n[etcd]\nendpoints = ['a:1']", "etcd.endpoints generator[1].id"},
+		{generator + "id = 1", generator + "datacenter = 0\nworker = 1", "generator[1].id generator[1].datacenter generator[1].worker"},
+	} {
+		a, err := Load(write(t, test.before))
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := Load(write(t, test.after))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(Changed(a, b), " "); got != test.want {
+			t.Errorf("%s\n-> %s\nchanged %q, want %q", test.before, test.after, got, test.want)
+		}
+	}
+	a, b := Default(), Default()
+	b.Generators = []Generator{{Name: "a", Format: FormatSno}}
+	if more, less := Changed(a, b), Changed(b, a); len(more) == 0 || !slices.Equal(more, less) || !strings.HasPrefix(more[0], "generator[1].") {
+		t.Errorf("with a generator %q, without %q", more, less)
+	}
+}
+
+// A configuration put together of two is checked as one is.
+func TestCheck(t *testing.T) {
+	c := Default()
+	if err := c.Check(); err != nil {
+		t.Error(err)
+	}
+	c.Node.Name = "flake@10.0.0.1"
+	if err := c.Check(); err == nil || !strings.Contains(err.Error(), "this cookie is published") {
+		t.Error(err)
+	}
+}
+
+// A cookie is never shown.
+func TestPreviousCookieHidden(t *testing.T) {
+	_, err := Load(write(t, "[node]\nprevious_cookie = \"S3CR\u20acT\""))
+	if err == nil || strings.Contains(err.Error(), "S3CR") || !strings.Contains(err.Error(), "node.previous_cookie = (hidden)") {
+		t.Error(err)
+	}
+}

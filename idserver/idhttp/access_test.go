@@ -1,0 +1,104 @@
+package idhttp
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/idserver"
+)
+
+const (
+	tokenA = "0123456789abcdef"
+	tokenB = "fedcba9876543210"
+)
+
+// accessed returns a server, and a function that asks it with a token.
+func accessed(t *testing.T, a Access) (s *Server, ask func(path, token string) *http.Response) {
+	t.Helper()
+	g, err := flake.NewGenerator(1, flake.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s = New(Options{Access: a, Generators: []Generator{{Name: "flake", Server: &idserver.Server{IDs: idserver.Flake(g)}}}})
+	return s, func(path, token string) *http.Response {
+		r := httptest.NewRequest(http.MethodGet, "http://flake.example"+path, nil)
+		if token != "" {
+			r.Header.Set("Authorization", "Bearer "+token)
+		}
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, r)
+		return w.Result()
+	}
+}
+
+// The access changes while the server runs.
+func TestSetAccess(t *testing.T) {
+	s, ask := accessed(t, Access{Token: tokenA})
+	for _, step := range []struct {
+		access     Access
+		none, a, b int
+	}{
+		{Access{Token: tokenA}, 401, 200, 401},
+		{Access{Token: tokenB}, 401, 401, 200},
+		{Access{AnyHost: true}, 200, 200, 200},
+		{Access{}, 421, 421, 421},
+	} {
+		s.SetAccess(step.access)
+		for token, want := range map[string]int{"": step.none, tokenA: step.a, tokenB: step.b} {
+			if got := ask("/v1/ids", token).StatusCode; got != want {
+				t.Errorf("%+v, token %q: %d, want %d", step.access, token, got, want)
+			}
+		}
+	}
+}
+
+// Profiles are for those who have the token, and only if they are wanted.
+func TestPprof(t *testing.T) {
+	s, ask := accessed(t, Access{Token: tokenA, Pprof: true})
+	for path, want := range map[string]int{
+		"/debug/pprof/": 200, "/debug/pprof/heap": 200, "/debug/pprof/goroutine?debug=2": 200, "/debug/pprof/trace?seconds=1": 200,
+		"/debug/pprof/cmdline": 404, "/debug/pprof/symbol": 404, "/debug/pprof/none": 404,
+		"/debug/pprof/profile?seconds=61": 400, "/debug/pprof/profile?seconds=0": 400, "/debug/pprof/heap?seconds=1.5": 400,
+	} {
+		if got := ask(path, tokenA).StatusCode; got != want {
+			t.Errorf("%s: %d, want %d", path, got, want)
+		}
+		if got := ask(path, "").StatusCode; got != 401 {
+			t.Errorf("%s without the token: %d", path, got)
+		}
+	}
+	s.profiling <- struct{}{}
+	if a := ask("/debug/pprof/heap", tokenA); a.StatusCode != 503 || a.Header.Get("Retry-After") == "" {
+		t.Errorf("a second profile: %s", a.Status)
+	}
+	<-s.profiling
+	for _, a := range []Access{{Token: tokenA}, {AnyHost: true, Pprof: true}} {
+		s.SetAccess(a)
+		if got := ask("/debug/pprof/heap", tokenA).StatusCode; got != 404 {
+			t.Errorf("%+v: %d", a, got)
+		}
+	}
+}
+
+// A server that is about to end is not ready, but goes on.
+func TestDrain(t *testing.T) {
+	s, ask := accessed(t, Access{AnyHost: true})
+	if a := ask("/readyz", ""); a.StatusCode != 200 || a.Close {
+		t.Errorf("before: %s, closes: %t", a.Status, a.Close)
+	}
+	s.Drain()
+	a := ask("/readyz", "")
+	body := new(strings.Builder)
+	a.Write(body)
+	if a.StatusCode != 503 || !strings.Contains(body.String(), `"reason":"stopping"`) {
+		t.Errorf("%s", body)
+	}
+	for _, path := range []string{"/v1/ids", "/healthz", "/metrics"} {
+		if a := ask(path, ""); a.StatusCode != 200 || a.Header.Get("Connection") != "close" {
+			t.Errorf("%s: %s, Connection %q", path, a.Status, a.Header.Get("Connection"))
+		}
+	}
+}

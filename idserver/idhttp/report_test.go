@@ -1,0 +1,61 @@
+package idhttp_test
+
+import (
+	"encoding/json"
+	"errors"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/flake-go/flake/idserver"
+	"github.com/flake-go/flake/idserver/idhttp"
+	"github.com/flake-go/flake/idserver/idhttp/idhttptest"
+)
+
+// What the node is and has done is told, and what is not known is not.
+func TestInfo(t *testing.T) {
+	s := newHundreds(t, 0)
+	s.Node = idhttp.Node{Name: "flake@host", Version: "1.2.3",
+		Traffic: func() idhttp.Traffic { return idhttp.Traffic{Connections: 3} },
+		Asked: func() []idhttp.Asked {
+			return []idhttp.Asked{{Name: "a@host"}, {Name: "b@host", Answered: true, Compared: true, Offset: -1500 * time.Millisecond}}
+		},
+	}
+	running := true
+	s.Generators[0].Running = func() bool { return running }
+	get(t, s, "/v1/ids?n=150")
+	read := func(s *idhttp.Server) (r idhttp.Report) {
+		t.Helper()
+		if err := json.Unmarshal([]byte(get(t, s, "/v1/info")), &r); err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	connections := 3
+	want := idhttp.Report{Node: "flake@host", Version: "1.2.3", Ready: true, Connections: &connections,
+		Generators: []idhttp.GeneratorReport{{Name: "flake", Format: "flake", Worker: uint64(idhttptest.Worker),
+			IDs: 150, Waits: 7, Last: 1795208692979, Ready: true}},
+		Peers: []idhttp.PeerReport{{Name: "a@host"}, {Name: "b@host", Answered: true, Compared: true, ClockOffset: -1500}},
+	}
+	got := read(s)
+	got.Generators[0].Uptime = 0
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+	running = false
+	until := time.Now().Add(time.Hour)
+	s.Generators[0].Server.From = func() idserver.Origin {
+		return idserver.Origin{From: "etcd", Until: until, Err: errors.New("no answer")}
+	}
+	got = read(s)
+	g := got.Generators[0]
+	if got.Ready || g.Ready || g.Reason != "noproc" || g.Detail == "" {
+		t.Errorf("a server that is not registered: %+v", g)
+	}
+	if g.WorkerFrom != "etcd" || g.WorkerUntil != until.UnixMilli() || g.WorkerLeft <= 0 || g.WorkerLeft > 3600_000 || g.WorkerError != "no answer" {
+		t.Errorf("a worker from etcd: %+v", g)
+	}
+	if g := read(idhttptest.Server(t, "up")).Generators[0]; g.Mark <= time.Now().UnixMilli() {
+		t.Errorf("the mark: %+v", g)
+	}
+}

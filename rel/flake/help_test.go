@@ -1,0 +1,119 @@
+package main
+
+import (
+	"bytes"
+	"flag"
+	"regexp"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"testing"
+)
+
+// called returns what a command prints, and its exit status.
+func called(t *testing.T, args ...string) (stdout, stderr string, status int) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	status = run(t.Context(), args, &out, &errs)
+	return out.String(), errs.String(), status
+}
+
+// Each command is in the help, and has help of its own, with its flags, in three ways.
+func TestHelp(t *testing.T) {
+	all, _, _ := called(t, "help")
+	for _, c := range described() {
+		if !regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(c.Line()) + ` +` + regexp.QuoteMeta(c.Does) + `$`).MatchString(all) {
+			t.Errorf("%q is not in\n%s", c.Name, all)
+		}
+		command := strings.Fields(c.Name)
+		asked, _, status := called(t, append([]string{"help"}, command...)...)
+		if status != 0 {
+			t.Errorf("help %s: exit status %d", c.Name, status)
+		}
+		for _, flag := range []string{"-h", "--help"} {
+			if out, _, status := called(t, append(command, flag)...); out != asked || status != 0 {
+				t.Errorf("%s %s: exit status %d,\n%s", c.Name, flag, status, out)
+			}
+		}
+		c.Flags.VisitAll(func(f *flag.Flag) {
+			if !strings.Contains(asked, "  -"+f.Name) {
+				t.Errorf("no -%s in\n%s", f.Name, asked)
+			}
+		})
+	}
+}
+
+// The manual page and the scripts for shells have all commands and flags.
+func TestGenerated(t *testing.T) {
+	for _, of := range []string{"man", "completion bash", "completion zsh", "completion fish"} {
+		text, _, status := called(t, strings.Fields(of)...)
+		if text = strings.ReplaceAll(text, `\-`, "-"); status != 0 {
+			t.Errorf("%s: exit status %d", of, status)
+		}
+		for _, c := range described() {
+			if !strings.Contains(text, c.Name) {
+				t.Errorf("%s: no %s", of, c.Name)
+			}
+			c.Flags.VisitAll(func(f *flag.Flag) {
+				if !regexp.MustCompile(`(-|-o )\b` + f.Name + `\b`).MatchString(text) {
+					t.Errorf("%s: no -%s", of, f.Name)
+				}
+			})
+		}
+	}
+}
+
+func TestUnknownCommand(t *testing.T) {
+	for args, want := range map[string]string{
+		"foo":              "flake: unknown command \"foo\"; see flake help\n",
+		"foo -config x":    "flake: unknown command \"foo\"; see flake help\n",
+		"help foo":         "flake: unknown command \"foo\"; see flake help\n",
+		"completion":       "flake: which shell? bash, zsh or fish wanted\n",
+		"completion csh":   "flake: which shell? bash, zsh or fish wanted\n",
+		"help get get":     "flake: unexpected argument \"get\"; it has no flags\n",
+		"version -config":  "flake: flag provided but not defined: -config; it has no flags\n",
+		"workers -x":       "flake: flag provided but not defined: -x; flags are -config, -margin, -name and -setcookie\n",
+		"workers a b c":    "flake: unexpected argument \"c\"; flags are -config, -margin, -name and -setcookie\n",
+		"-noinput workers": "flake: unexpected argument \"workers\"; flags are -config, -name, -noinput, -setcookie and -version\n",
+	} {
+		stdout, stderr, status := called(t, strings.Fields(args)...)
+		if stdout != "" || stderr != want || status != exitUsage {
+			t.Errorf("%s: exit status %d, %q, %q, want %q", args, status, stdout, stderr, want)
+		}
+	}
+}
+
+func TestVersion(t *testing.T) {
+	want := regexp.MustCompile(`^flake ` + regexp.QuoteMeta(version) + `\ncommit .+\n` +
+		regexp.QuoteMeta(runtime.Version()) + ` ` + runtime.GOOS + `/` + runtime.GOARCH + `\n$`)
+	for _, arg := range []string{"version", "-version", "--version"} {
+		if stdout, _, status := called(t, arg); status != 0 || !want.MatchString(stdout) {
+			t.Errorf("%s: exit status %d, %q", arg, status, stdout)
+		}
+	}
+}
+
+// Where version and commit come from: what the build was told, go install, a clone.
+func TestStamp(t *testing.T) {
+	fetched := &debug.BuildInfo{Main: debug.Module{Version: "v1.2.3", Sum: "h1:x"}}
+	clone := &debug.BuildInfo{Main: debug.Module{Version: "v0.0.0-2026"}, Settings: []debug.BuildSetting{{Key: "vcs.revision", Value: "abc"}}}
+	edited := &debug.BuildInfo{Settings: []debug.BuildSetting{{Key: "vcs.revision", Value: "abc"}, {Key: "vcs.modified", Value: "true"}}}
+	for _, tt := range []struct {
+		info                      *debug.BuildInfo
+		commit                    string
+		wantVersion, wantRevision string
+	}{
+		{nil, "", "0.1.0", ""},
+		{nil, "def", "0.1.0", "def"},
+		{&debug.BuildInfo{}, "", "0.1.0", ""},
+		{fetched, "", "1.2.3", ""},
+		{clone, "", "0.1.0", "abc"},
+		{clone, "def", "0.1.0", "def"},
+		{edited, "", "0.1.0", "abc, modified"},
+	} {
+		v, c := stamp("0.1.0", tt.commit, func() (*debug.BuildInfo, bool) { return tt.info, tt.info != nil })
+		if v != tt.wantVersion || c != tt.wantRevision {
+			t.Errorf("%v, %q: %q, %q", tt.info, tt.commit, v, c)
+		}
+	}
+}

@@ -1,0 +1,48 @@
+package main
+
+import (
+	"io"
+	"log/slog"
+
+	"github.com/flake-go/flake/config"
+)
+
+// nodeLog is the node's log. Its level may be changed at any time.
+type nodeLog struct {
+	*slog.Logger
+	level *slog.LevelVar
+	held  *limiter
+	out   *output
+}
+
+// openLog has lines go to w, as far as w is read.
+func openLog(cfg config.Log, w io.Writer) *nodeLog {
+	l := &nodeLog{level: new(slog.LevelVar)}
+	l.level.Set(cfg.Level)
+	handler := func(w io.Writer) slog.Handler {
+		o := &slog.HandlerOptions{Level: l.level, ReplaceAttr: durationAsText}
+		if cfg.Format == config.LogJSON {
+			return slog.NewJSONHandler(w, o)
+		}
+		return slog.NewTextHandler(w, o)
+	}
+	direct := slog.New(handler(w))
+	l.out = openOutput(w, func(n int) { direct.Warn("log lines dropped: they were not read in time", "lines", n) })
+	l.held = limit(handler(l.out))
+	l.Logger = slog.New(l.held)
+	return l
+}
+
+// durationAsText has JSON say "1.5s" too, not a number of nanoseconds.
+func durationAsText(_ []string, a slog.Attr) slog.Attr {
+	if a.Value.Kind() == slog.KindDuration {
+		a.Value = slog.StringValue(a.Value.Duration().String())
+	}
+	return a
+}
+
+// Close writes what is left.
+func (l *nodeLog) Close() {
+	l.held.messages.tell()
+	l.out.Close()
+}

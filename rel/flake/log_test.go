@@ -1,0 +1,186 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/flake-go/flake/config"
+)
+
+// The level holds from the start, and may be changed.
+func TestLogLevel(t *testing.T) {
+	for _, format := range []string{config.LogText, config.LogJSON} {
+		var b bytes.Buffer
+		l := openLog(config.Log{Level: slog.LevelWarn, Format: format}, &b)
+		l.Info("too low")
+		l.Warn("high enough", "n", 1)
+		l.level.Set(slog.LevelDebug)
+		l.With("n", 2).Debug("now as well")
+		l.Close()
+		want := []string{"level=WARN msg=\"high enough\" n=1", "level=DEBUG msg=\"now as well\" n=2"}
+		if format == config.LogJSON {
+			want = []string{`"level":"WARN","msg":"high enough","n":1}`, `"level":"DEBUG","msg":"now as well","n":2}`}
+		}
+		lines := strings.Split(strings.TrimSpace(b.String()), "\n")
+		if len(lines) != 2 || !strings.HasSuffix(lines[0], want[0]) || !strings.HasSuffix(lines[1], want[1]) {
+			t.Errorf("%s: got\n%s", format, &b)
+		}
+	}
+}
+
+// Whatever is written in JSON is an object, also of lines that were not read.
+func TestLogIsJSON(t *testing.T) {
+	r, w := io.Pipe()
+	l := openLog(config.Log{Format: config.LogJSON}, w)
+	for i := range 2 * maxQueued {
+		fmt.Fprintf(l.out, "{\"n\": %d}\n", i)
+	}
+	closed := make(chan bool)
+	go func() {
+		l.Close()
+		<-l.out.done
+		w.Close()
+		close(closed)
+	}()
+	dropped := 0
+	for d := json.NewDecoder(r); ; {
+		var line struct {
+			Msg   string
+			Lines int
+		}
+		if err := d.Decode(&line); err == io.EOF {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		if strings.HasPrefix(line.Msg, "log lines dropped") {
+			dropped += line.Lines
+		}
+	}
+	<-closed
+	if dropped == 0 {
+		t.Error("no line says how many were dropped")
+	}
+}
+
+// flood counts what is left of lines by message, and of what was left out.
+type flood struct {
+	*slog.Logger
+	limit *limiter
+	b     bytes.Buffer
+}
+
+func newFlood() *flood {
+	f := new(flood)
+	f.limit = limit(slog.NewTextHandler(&f.b, nil))
+	f.Logger = slog.New(f.limit)
+	return f
+}
+
+// count counts what was written, and not by the timer at this moment.
+func (f *flood) count(part string) int {
+	f.limit.messages.mu.Lock()
+	defer f.limit.messages.mu.Unlock()
+	return strings.Count(f.b.String(), part)
+}
+
+func (f *flood) reset() {
+	f.limit.messages.mu.Lock()
+	defer f.limit.messages.mu.Unlock()
+	f.b.Reset()
+}
+
+func addrOf(host string) *net.TCPAddr { return &net.TCPAddr{IP: net.ParseIP(host), Port: 1} }
+
+func TestLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFlood()
+		for range 1000 {
+			f.Warn("one")
+			f.With("peer", "a").Warn("two")
+			f.Error("three")
+		}
+		f.Info("four")
+		for message, want := range map[string]int{"one": burst, "two": burst, "three": burst * crowd, "four": 1} {
+			if n := f.count("msg=" + message); n != want {
+				t.Errorf("%d lines of %s, want %d", n, message, want)
+			}
+		}
+		f.reset()
+		time.Sleep(interval)
+		for range 100 {
+			f.Warn("one")
+		}
+		if n := f.count("msg=one"); n != 1 {
+			t.Errorf("%d lines after an interval, want 1", n)
+		}
+		time.Sleep(tellAfter)
+		synctest.Wait()
+		for _, want := range []string{
+			`level=WARN msg="lines left out: too many with this message" message=one lines=1089`,
+			`level=WARN msg="lines left out: too many with this message" message=two lines=990`,
+			`level=ERROR msg="lines left out: too many with this message" message=three lines=900`,
+		} {
+			if f.count(want+"\n") != 1 {
+				t.Errorf("no line %s:\n%s", want, &f.b)
+			}
+		}
+		f.reset()
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if f.b.Len() > 0 {
+			t.Errorf("told again:\n%s", &f.b)
+		}
+	})
+}
+
+// No host hides what another does, though all of them together can.
+func TestLimitOfHosts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFlood()
+		for range 1000 {
+			f.Warn("refused", "address", addrOf("192.0.2.1"))
+		}
+		f.Warn("refused", "address", addrOf("192.0.2.2"))
+		f.Warn("refused", "address", addrOf("127.0.0.1"))
+		if n, other := f.count("192.0.2.1:1"), f.count("192.0.2.2:1")+f.count("127.0.0.1:1"); n != burst || other != 2 {
+			t.Errorf("%d lines of the host that floods, want %d, and %d of two others", n, burst, other)
+		}
+		for i := range 10 * maxHosts {
+			f.Warn("refused", "address", addrOf(fmt.Sprintf("10.0.%d.%d", i/256, i%256)))
+		}
+		if n := f.count("msg=refused"); n != burst*crowd {
+			t.Errorf("%d lines of all hosts, want %d", n, burst*crowd)
+		}
+		if n := len(f.limit.messages.all["refused"].hosts); n > maxHosts {
+			t.Errorf("%d hosts are kept", n)
+		}
+		f.limit.messages.tell()
+	})
+}
+
+// Messages without number are bounded as one, if anything makes them.
+func TestLimitOfMessages(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFlood()
+		for i := range 10 * maxKinds {
+			f.Warn(fmt.Sprintf("message-%d", i))
+		}
+		if n := f.count("message-"); n != maxKinds+burst {
+			t.Errorf("%d lines, want %d", n, maxKinds+burst)
+		}
+		f.Warn("message-0")
+		if n := f.count("message-0\n"); n != 2 {
+			t.Errorf("%d lines of the first message, want 2", n)
+		}
+		f.limit.messages.tell()
+	})
+}

@@ -1,0 +1,143 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flake-go/flake/config"
+	"github.com/flake-go/flake/idserver/idhttp"
+	"github.com/flake-go/flake/idserver/idhttp/idhttptest"
+	"github.com/flake-go/flake/node/certs/certstest"
+)
+
+// writeConfig writes a file for the commands that ask a node.
+func writeConfig(t *testing.T, text string, args ...any) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "sys.toml")
+	if err := os.WriteFile(path, fmt.Appendf(nil, text, args...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// A node is asked in each way that its configuration knows, also by its own certificate
+// and token; once it cannot hand out ids, or is not there, the exit status tells.
+func TestStatus(t *testing.T) {
+	cert, key := certstest.NewCA(t, "ca").Issue("http", "flake.example.com")
+	token := writeConfig(t, "0123456789abcdef0123456789abcdef\n")
+	listen := "0.0.0.0:" + freePort(t)
+	s, _ := startHere(t, func(c *config.Config) {
+		c.HTTP = config.HTTP{Listen: listen, TokenFile: token, TLS: config.HTTPTLS{On: true, Cert: cert, Key: key}}
+		id := int64(os.Getpid() % 1024)
+		c.Generators = []config.Generator{{Name: "orders", Format: config.FormatSnowflake, ID: &id}}
+	})
+	defer s.stop()
+	file := writeConfig(t, "[node]\nname = %q\ncookie = %q\n[http]\nlisten = %q\ntoken_file = %q\n[http.tls]\ncert = %q\nkey = %q\n"+
+		"[[generator]]\nname = \"orders\"\nformat = \"snowflake\"\nid = 1\n", nodeName, cookie, listen, token, cert, key)
+	row := `\nflake +yes +flake +03:00:00:[0-9a-f:]{8} +worker_id +[0-9]+ +[-0-9TZ:]+ +[-0-9TZ:]+ +[0-9.]+s +-\norders +yes +snowflake +[0-9]+ +configuration +`
+	for way, head := range map[string]string{"http": ", connected nodes: 0\n", "erlang": "\n"} {
+		out, errs, status := called(t, "status", "-config", file, "-over", way)
+		want := regexp.MustCompile(`^` + regexp.QuoteMeta(nodeName) + `, flake ` + regexp.QuoteMeta(version) + `, up [0-9hms]+` + head + `\ngenerator .*` + row)
+		if status != 0 || errs != "" || !want.MatchString(out) {
+			t.Errorf("over %s: exit status %d, %q,\n%s", way, status, errs, out)
+		}
+		out, _, status = called(t, "status", "-json", "-config", file, "-over", way)
+		var r idhttp.Report
+		if err := json.Unmarshal([]byte(out), &r); err != nil || status != 0 || !r.Ready || len(r.Generators) != 2 || (r.Connections != nil) != (way == "http") ||
+			r.Version != version || r.Generators[1].Name != "orders" || r.Generators[1].Format != "snowflake" || r.Generators[1].Mark == 0 {
+			t.Errorf("over %s: exit status %d, %v, %s", way, status, err, out)
+		}
+	}
+	usual, _, _ := called(t, "status", "-config", file)
+	if !strings.Contains(usual, "connected nodes") {
+		t.Errorf("not over HTTP: %s", usual)
+	}
+	other, _ := certstest.NewCA(t, "other").Issue("http", "flake.example.com")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	strange := writeConfig(t, "%s", strings.Replace(string(text), cert, other, 1))
+	if _, errs, status := called(t, "status", "-config", strange); status != exitFailure || !strings.Contains(errs, "the certificate is not that of http.tls.cert") {
+		t.Errorf("with the certificate of another: exit status %d, %q", status, errs)
+	}
+	s.generators.stop()
+	for _, way := range []string{"http", "erlang"} {
+		out, errs, status := called(t, "status", "-config", file, "-over", way)
+		if status != exitFailure || !strings.HasPrefix(errs, "flake: not ready: flake: ") || !regexp.MustCompile(`\nflake +shutdown +flake `).MatchString(out) {
+			t.Errorf("without ids over %s: exit status %d, %q,\n%s", way, status, errs, out)
+		}
+	}
+	s.node.Stop()
+	s.http.stop()
+	for _, way := range []string{"http", "erlang"} {
+		if out, errs, status := called(t, "status", "-config", file, "-over", way); status != exitFailure || out != "" || errs == "" {
+			t.Errorf("without the node over %s: exit status %d, %q, %q", way, status, out, errs)
+		}
+	}
+}
+
+// What a node tells at a URL, in each condition; whoever does not have the token learns
+// whether it is ready.
+func TestStatusOfURL(t *testing.T) {
+	file := writeConfig(t, "")
+	for condition, want := range map[string]struct {
+		status    int
+		out, errs string // regular expressions
+	}{
+		"up":     {0, `\nflake +yes +flake +02:fc:00:00:00:01 +etcd +0 +- .* 9m[0-9]+s\norders +yes `, `^$`},
+		"token":  {0, `^ready\n$`, `^flake: more than whether it is ready is not told: the node answered 401: the token is wanted.*\n$`},
+		"behind": {exitFailure, `\nflake +clock_running_backwards `, `^flake: not ready: flake: the clock is .* behind\n$`},
+		"unsaved": {exitFailure, `\nflake +timestamp_not_saved (.*\n)*\nflake: etcd: etcd at 127.0.0.1:2379: no answer in time\n`,
+			`^flake: not ready: flake: the time was last saved at `},
+	} {
+		h := httptest.NewServer(idhttptest.Server(t, condition))
+		out, errs, status := called(t, "status", "-config", file, "-url", h.URL)
+		if status != want.status || !regexp.MustCompile(want.out).MatchString(out) || !regexp.MustCompile(want.errs).MatchString(errs) {
+			t.Errorf("%s: exit status %d, want %d, %q,\n%s", condition, status, want.status, errs, out)
+		}
+		h.Close()
+	}
+	for args, want := range map[string]string{
+		"-over x":                         "flake: -over x: want erlang or http\n",
+		"-over http":                      "flake: over HTTP, -url wanted, or http.listen with a port in the configuration\n",
+		"-over erlang -url http://[::1]/": "flake: -url is for -over http\n",
+		"-url x":                          "flake: -url: URL \"x\": want one such as http://127.0.0.1:8465\n",
+	} {
+		_, errs, status := called(t, append([]string{"status", "-config", file}, strings.Fields(args)...)...)
+		if status != exitUsage || errs != want {
+			t.Errorf("%s: exit status %d, %q, want %q", args, status, errs, want)
+		}
+	}
+}
+
+// The HTTP of a configuration is called where it can be from the same machine.
+func TestURLOf(t *testing.T) {
+	for listen, want := range map[string]string{
+		"127.0.0.1:8465": "http://127.0.0.1:8465", "0.0.0.0:1": "http://127.0.0.1:1", ":1": "http://127.0.0.1:1", "[::]:1": "http://[::1]:1",
+		"[::1]:1": "http://[::1]:1", "localhost:1": "http://localhost:1", "10.0.0.1:1": "http://10.0.0.1:1",
+		"127.0.0.1:0": "", "": "",
+	} {
+		if got, err := urlOf(config.HTTP{Listen: listen}); got != want || (err == nil) != (want != "") {
+			t.Errorf("%q: %q, %v, want %q", listen, got, err, want)
+		}
+	}
+}
+
+// Nothing of what a node tells reaches the terminal as it is.
+func TestTextOf(t *testing.T) {
+	evil := "\x1b[2J\r"
+	r := &idhttp.Report{Node: evil, Version: evil, Generators: []idhttp.GeneratorReport{{Name: evil, Reason: evil, Format: evil, WorkerError: evil, WorkerFrom: evil}},
+		Peers: []idhttp.PeerReport{{Name: evil, Answered: true, Compared: true, ClockOffset: -1500}, {Name: "b"}}}
+	text := textOf(r, time.Now())
+	if strings.ContainsAny(text, "\x1b\r") || !regexp.MustCompile(` yes +-1.5s\nb +no +-\n`).MatchString(text) {
+		t.Errorf("%q", text)
+	}
+}

@@ -1,0 +1,139 @@
+package usage
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Shells are those that there is a script for.
+var Shells = map[string]func([]Command) string{"bash": Bash, "zsh": Zsh, "fish": Fish}
+
+// Bash returns the script for bash. Where that offers nothing, bash offers files.
+func Bash(all []Command) string {
+	var b strings.Builder
+	fmt.Fprint(&b, `# Completion of flake for bash. To have it in a shell: source <(flake completion bash)
+_flake() {
+  local word=${COMP_WORDS[COMP_CWORD]} last=${COMP_WORDS[COMP_CWORD-1]} words=
+  case ${COMP_WORDS[1]} in
+`)
+	for _, c := range append(all[1:len(all):len(all)], all[0]) {
+		pattern := c.Name
+		if pattern == "" {
+			pattern = "*"
+		}
+		fmt.Fprintf(&b, "  %s)\n    case $last in\n", pattern)
+		var offered, valued []string
+		for _, f := range c.flags() {
+			offered = append(offered, f.name)
+			switch {
+			case len(f.words) > 0:
+				fmt.Fprintf(&b, "    %s) words='%s' ;;\n", f.name, strings.Join(f.words, " "))
+			case f.value != "":
+				valued = append(valued, f.name)
+			}
+		}
+		if len(valued) > 0 {
+			fmt.Fprintf(&b, "    %s) ;;\n", strings.Join(valued, "|"))
+		}
+		fmt.Fprintf(&b, "    *) words='%s' ;;\n    esac ;;\n", strings.Join(append(offered, c.words(all)...), " "))
+	}
+	fmt.Fprint(&b, `  esac
+  COMPREPLY=($(compgen -W "$words" -- "$word"))
+}
+complete -o default -F _flake flake
+`)
+	return b.String()
+}
+
+// Zsh returns the script for zsh.
+func Zsh(all []Command) string {
+	var b strings.Builder
+	fmt.Fprint(&b, `#compdef flake
+# Completion of flake for zsh. To have it in a shell: source <(flake completion zsh)
+_flake() {
+  local -a commands
+  commands=(
+`)
+	for _, c := range all[1:] {
+		fmt.Fprintf(&b, "    %s\n", quoted(c.Name+":"+c.Does))
+	}
+	fmt.Fprint(&b, `  )
+  if (( CURRENT == 2 )) && [[ $words[2] != -* ]]; then
+    _describe command commands
+    return
+  fi
+  local command=$words[2]
+  [[ $command == -* ]] || { shift words; (( CURRENT-- )) }
+  case $command in
+`)
+	for _, c := range append(all[1:len(all):len(all)], all[0]) {
+		pattern := c.Name
+		if pattern == "" {
+			pattern = "-*"
+		}
+		fmt.Fprintf(&b, "  %s)\n    _arguments", pattern)
+		for _, f := range c.flags() {
+			fmt.Fprintf(&b, " \\\n      %s", quoted(f.name+"["+zshText.Replace(f.does)+"]"+f.zshValue()))
+		}
+		if c.Name != "" && len(c.words(all)) > 0 {
+			fmt.Fprintf(&b, " \\\n      %s", quoted("1:argument:("+strings.Join(c.words(all), " ")+")"))
+		}
+		fmt.Fprint(&b, " ;;\n")
+	}
+	fmt.Fprint(&b, `  esac
+}
+if [[ $funcstack[1] == _flake ]]; then _flake "$@"; else compdef _flake flake; fi
+`)
+	return b.String()
+}
+
+var zshText = strings.NewReplacer(`\`, `\\`, `[`, `\[`, `]`, `\]`, `:`, `\:`)
+
+// zshValue is what zsh is told of the flag's value.
+func (f *option) zshValue() string {
+	switch {
+	case f.value == "":
+		return ""
+	case f.value == "FILE":
+		return ":FILE:_files"
+	case len(f.words) > 0:
+		return ":value:(" + strings.Join(f.words, " ") + ")"
+	}
+	return ":" + f.value + ": "
+}
+
+// Fish returns the script for fish.
+func Fish(all []Command) string {
+	var b strings.Builder
+	fmt.Fprint(&b, "# Completion of flake for fish. To have it in a shell: flake completion fish | source\ncomplete -c flake -f\n")
+	for _, c := range all {
+		when := "__fish_seen_subcommand_from " + c.Name
+		if c.Name == "" {
+			when = "not __fish_seen_subcommand_from " + strings.Join(c.words(all), " ")
+			for _, c := range all[1:] {
+				fmt.Fprintf(&b, "complete -c flake -n %s -a %s -d %s\n", quoted(when), c.Name, quoted(c.Does))
+			}
+		} else if len(c.words(all)) > 0 {
+			fmt.Fprintf(&b, "complete -c flake -n %s -a %s\n", quoted(when), quoted(strings.Join(c.words(all), " ")))
+		}
+		for _, f := range c.flags() {
+			value := ""
+			switch {
+			case len(f.words) > 0:
+				value = " -x -a " + quoted(strings.Join(f.words, " "))
+			case f.value == "FILE":
+				value = " -r -F"
+			case f.value != "":
+				value = " -x"
+			}
+			fmt.Fprintf(&b, "complete -c flake -n %s -o %s%s -d %s\n", quoted(when), f.name[1:], value, fishQuoted(f.does))
+		}
+	}
+	return b.String()
+}
+
+// quoted quotes a text for a shell.
+func quoted(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
+
+// fishQuoted quotes a text for fish, which knows a backslash in quotes.
+func fishQuoted(text string) string { return quoted(strings.ReplaceAll(text, `\`, `\\`)) }

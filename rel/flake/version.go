@@ -1,0 +1,50 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"runtime"
+	"runtime/debug"
+	"strings"
+)
+
+// What -ldflags "-X main.version=1.2.3 -X main.commit=..." sets when packages are built.
+var (
+	version = "0.1.0"
+	commit  string
+)
+
+func init() { version, commit = stamp(version, commit, debug.ReadBuildInfo) }
+
+// stamp completes what the build was told by what Go knows of it: the version if it was
+// installed by go install ...@version, and the commit if it was built in a clone.
+func stamp(version, commit string, info func() (*debug.BuildInfo, bool)) (string, string) {
+	b, ok := info()
+	if !ok {
+		return version, commit
+	}
+	if b.Main.Sum != "" { // as of a module that was fetched
+		version = strings.TrimPrefix(b.Main.Version, "v")
+	}
+	vcs := make(map[string]string)
+	for _, s := range b.Settings {
+		vcs[s.Key] = s.Value
+	}
+	if vcs["vcs.modified"] == "true" {
+		vcs["vcs.revision"] += ", modified"
+	}
+	return version, cmp.Or(commit, vcs["vcs.revision"])
+}
+
+// showVersion prints what runs.
+func showVersion(*flags) action {
+	return func(_ context.Context, _ []string, stdout, _ io.Writer) error { return printVersion(stdout) }
+}
+
+func printVersion(w io.Writer) error {
+	_, err := fmt.Fprintf(w, "flake %s\ncommit %s\n%s %s/%s\n",
+		version, cmp.Or(commit, "not known"), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	return err
+}

@@ -1,0 +1,160 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"os"
+
+	"github.com/flake-go/flake/client"
+	"github.com/flake-go/flake/config"
+)
+
+// way is the flags that choose how a running node is asked.
+type way struct{ over, url *string }
+
+func (f *flags) way() way {
+	return way{
+		f.String("over", "", "ask by way of `erlang|http`"),
+		f.String("url", "", "ask over HTTP, at a `URL` such as http://127.0.0.1:8465"),
+	}
+}
+
+// overHTTP decides; usual is what is done if no flag tells.
+func (w *way) overHTTP(usual bool) (bool, error) {
+	switch {
+	case *w.over == "erlang" && *w.url != "":
+		return false, usageError{errors.New("-url is for -over http")}
+	case *w.over == "":
+		return *w.url != "" || usual, nil
+	case *w.over != "erlang" && *w.over != "http":
+		return false, usageError{fmt.Errorf("-over %s: want erlang or http", *w.over)}
+	}
+	return *w.over == "http", nil
+}
+
+// web is a node's HTTP.
+type web struct {
+	url, token string
+	client     *http.Client
+	door       client.Door // to its ids
+}
+
+// fixedHTTP reports whether HTTP is at a known port of the configured node.
+func fixedHTTP(cfg config.HTTP) bool {
+	_, port, err := net.SplitHostPort(cfg.Listen)
+	return err == nil && port != "0"
+}
+
+// webOf returns the node's HTTP: at the URL, or without one where the configuration has
+// it.
+func webOf(cfg config.HTTP, at string) (w *web, err error) {
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	w = &web{url: at, client: &http.Client{Transport: transport}}
+	if at == "" {
+		if w.url, err = urlOf(cfg); err != nil {
+			return nil, usageError{err}
+		}
+		transport.Proxy = nil
+		if cfg.TLS.On {
+			if transport.TLSClientConfig, err = onlyOf(cfg.TLS.Cert); err != nil {
+				return nil, usageError{err}
+			}
+		}
+	}
+	if w.token, err = token(cfg.TokenFile); err != nil {
+		return nil, usageError{err}
+	}
+	if w.door, err = client.NewHTTP(w.url, client.HTTPOptions{Token: w.token, Client: w.client}); err != nil {
+		return nil, usageError{fmt.Errorf("-url: %w", err)}
+	}
+	return w, nil
+}
+
+// urlOf is where the configured node serves HTTP, as seen from its machine.
+func urlOf(cfg config.HTTP) (string, error) {
+	if !fixedHTTP(cfg) {
+		return "", errors.New("over HTTP, -url wanted, or http.listen with a port in the configuration")
+	}
+	host, port, _ := net.SplitHostPort(cfg.Listen)
+	switch ip, err := netip.ParseAddr(host); {
+	case host == "", err == nil && ip.IsUnspecified() && ip.Is4():
+		host = "127.0.0.1"
+	case err == nil && ip.IsUnspecified():
+		host = "::1"
+	}
+	u := url.URL{Scheme: "http", Host: net.JoinHostPort(host, port)}
+	if cfg.TLS.On {
+		u.Scheme = "https"
+	}
+	return u.String(), nil
+}
+
+// onlyOf accepts the certificate that is the first in a file, whatever names it has: it
+// is that of the node.
+func onlyOf(file string) (*tls.Config, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("http.tls.cert: %w", err)
+	}
+	first, _ := pem.Decode(text)
+	if first == nil {
+		return nil, fmt.Errorf("http.tls.cert %q: PEM wanted", file)
+	}
+	return &tls.Config{
+		InsecureSkipVerify: true, // VerifyConnection verifies
+		VerifyConnection: func(c tls.ConnectionState) error {
+			if !bytes.Equal(c.PeerCertificates[0].Raw, first.Bytes) {
+				return fmt.Errorf("the certificate is not that of http.tls.cert, %q", file)
+			}
+			return nil
+		},
+	}, nil
+}
+
+// refused is an answer over HTTP other than 200 OK.
+type refused struct {
+	status int
+	detail string
+}
+
+func (r refused) Error() string { return fmt.Sprintf("the node answered %d: %s", r.status, r.detail) }
+
+// maxReport bounds the bytes of what a node tells of itself.
+const maxReport = 1 << 20
+
+// get returns what is at a path.
+func (w *web) get(ctx context.Context, path string) ([]byte, error) {
+	at, err := url.JoinPath(w.url, path)
+	if err != nil {
+		return nil, err
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, at, nil)
+	if err != nil {
+		return nil, err
+	}
+	if w.token != "" {
+		r.Header.Set("Authorization", "Bearer "+w.token)
+	}
+	answer, err := w.client.Do(r)
+	if err != nil {
+		return nil, err
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(answer.Body, maxReport))
+	if err != nil || answer.StatusCode == http.StatusOK {
+		return body, err
+	}
+	problem := struct{ Detail string }{http.StatusText(answer.StatusCode)}
+	json.Unmarshal(body, &problem)
+	return nil, refused{answer.StatusCode, problem.Detail}
+}
