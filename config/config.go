@@ -14,6 +14,8 @@ type Config struct {
 	HTTP       HTTP
 	Etcd       Etcd
 	Log        Log
+
+	from map[string]string // by key: where its value is from, unless the default
 }
 
 // Node is the table [node]: how the node appears to Erlang.
@@ -33,6 +35,9 @@ type Node struct {
 	PreviousCookie string        // that other nodes may still have, or empty
 	DrainTime      time.Duration // from SIGTERM to the stop; seconds in the file
 	MemoryLimit    int64         // bytes that the node may take; 0: what its control groups say
+
+	CookieFile         string // that has Cookie; or empty
+	PreviousCookieFile string // that has PreviousCookie; or empty
 }
 
 // FixedPort returns the port of Listen, or "" if any free one will do.

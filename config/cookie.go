@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"unicode"
 )
@@ -14,22 +13,68 @@ import (
 const (
 	cookieKey   = "node.cookie"
 	previousKey = "node.previous_cookie"
+
+	ofFile = "_file" // the end of a key that has a cookie's file
 )
 
 // isCookie reports whether the value of a key must stay hidden.
 func isCookie(key string) bool { return key == cookieKey || key == previousKey }
 
+// cookieOf returns the key of a cookie that key sets, itself or by a file, or "".
+func cookieOf(key string) string {
+	if cookie := strings.TrimSuffix(key, ofFile); isCookie(cookie) {
+		return cookie
+	}
+	return ""
+}
+
+// cookieFiles reads the files of cookies that values name.
+func cookieFiles(values map[string]any) (read []Flag, faults []*Error) {
+	for _, key := range []string{cookieKey, previousKey} {
+		path := textOf(values[key+ofFile])
+		if path == "" {
+			continue
+		}
+		cookie, err := Secret(path)
+		if textOf(values[key]) != "" {
+			err = fmt.Errorf("%s is set too: only one of the two wanted", key)
+		}
+		if err != nil {
+			faults = append(faults, &Error{Key: key + ofFile, Value: show("", path), Want: err.Error()})
+			continue
+		}
+		read = append(read, Flag{path, key, cookie})
+	}
+	return read, faults
+}
+
+// textOf returns the text of a value, or "".
+func textOf(v any) string {
+	if f, isFlag := v.(Flag); isFlag {
+		return f.Value
+	}
+	text, _ := v.(string)
+	return text
+}
+
 // HomeCookieFile is the file in the home directory that holds the cookie of Erlang nodes.
 const HomeCookieFile = ".erlang.cookie"
 
-// homeCookie reads HomeCookieFile. Without that file it returns a Flag without a key.
+// homeCookie reads HomeCookieFile, as Erlang does: only the owner may have access to it,
+// and the cookie ends at the first newline. Without that file it returns a Flag without a
+// key.
 func homeCookie() (Flag, *Error) {
 	home, err := os.UserHomeDir()
 	if err != nil {
 		return Flag{}, nil
 	}
 	path := filepath.Join(home, HomeCookieFile)
-	cookie, err := Secret(path)
+	text, info, err := readShort(path)
+	if err == nil {
+		err = ownersAlone(info.Mode())
+	}
+	cookie, _, _ := strings.Cut(text, "\n")
+	cookie = strings.TrimSuffix(cookie, "\r")
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return Flag{}, nil
@@ -41,30 +86,4 @@ func homeCookie() (Flag, *Error) {
 		return Flag{}, &Error{File: path, Key: cookieKey, Value: hidden, Want: "characters of ASCII wanted, as Erlang does in this file"}
 	}
 	return Flag{Name: path, Key: cookieKey, Value: cookie}, nil
-}
-
-// maxSecret bounds what is read: more than the longest secret of any kind.
-const maxSecret = 4096
-
-var errMode = errors.New("no access for others wanted")
-
-// Secret reads a secret from the file at path, as Erlang reads its cookie: only the
-// owner may have access to it, and it ends at the first newline.
-func Secret(path string) (string, error) {
-	info, err := os.Stat(path)
-	if err == nil && (!info.Mode().IsRegular() || info.Size() > maxSecret) {
-		err = &fs.PathError{Op: "read", Path: path, Err: errors.New("not a short regular file")}
-	}
-	var b []byte
-	if err == nil {
-		b, err = os.ReadFile(path)
-	}
-	switch {
-	case err != nil:
-		return "", fmt.Errorf("cannot be read: %w", errors.Unwrap(err))
-	case runtime.GOOS != "windows" && info.Mode()&0o077 != 0:
-		return "", fmt.Errorf("the file's mode is %04o: %w", info.Mode().Perm(), errMode)
-	}
-	secret, _, _ := strings.Cut(string(b), "\n")
-	return strings.TrimSuffix(secret, "\r"), nil
 }

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -48,7 +49,7 @@ func TestBadHomeCookie(t *testing.T) {
 		{"\nSECRET", 0o600, "HOME: node.cookie = (hidden): 1 to 255 printable characters of Latin-1 wanted"},
 		{"SÉCRET\n", 0o600, "HOME: node.cookie = (hidden): characters of ASCII wanted, as Erlang does in this file"},
 		{"SECRET\x00\n", 0o600, "HOME: node.cookie = (hidden): 1 to 255 printable characters of Latin-1 wanted"},
-		{strings.Repeat("SECRET", 1000), 0o600, "HOME: node.cookie: cannot be read: not a short regular file"},
+		{strings.Repeat("SECRET", 1000), 0o600, "HOME: node.cookie: the file has 6000 bytes, and at most 4096 wanted"},
 		{"flake\n", 0o600, `HOME: node.cookie = "flake": this cookie is published: set your own, as node.name flake@10.0.0.1 can be reached from other hosts`},
 	} {
 		home := setHome(t, tt.cookie, tt.mode)
@@ -59,7 +60,7 @@ func TestBadHomeCookie(t *testing.T) {
 			continue
 		}
 		if got := strings.ReplaceAll(err.Error(), home, "HOME"); got != tt.want {
-			t.Errorf("%q:\ngot  %s\nwant %s", tt.cookie, got, tt.want)
+			t.Errorf("%.20q:\ngot  %s\nwant %s", tt.cookie, got, tt.want)
 		}
 		if _, err := Load(file, Flag{"-setcookie", cookieKey, "own"}); err != nil {
 			t.Errorf("%q, and not needed: %v", tt.cookie, err)
@@ -93,31 +94,55 @@ func setHome(t *testing.T, cookie string, mode os.FileMode) string {
 	return path
 }
 
-// A secret is read only from a file accessible to its owner alone.
-func TestSecret(t *testing.T) {
+// A cookie can be in a file that any source names. It overrides those of lesser sources,
+// in files or not.
+func TestCookieFiles(t *testing.T) {
+	path := write(t, "of its file\n")
+	env := Flag{"FLAKE_COOKIE", cookieKey, "of the environment"}
+	envFile := Flag{"FLAKE_COOKIE_FILE", cookieKey + ofFile, path}
+	flag := Flag{"-setcookie", cookieKey, "of the flag"}
+	const file, none = "[node]\ncookie = 'of the file'", "[node]\ncookie = ''"
+	named := fmt.Sprintf("[node]\ncookie_file = %q", path)
+	setHome(t, "HOME", 0o400)
 	for _, tt := range []struct {
-		content, secret, fault string
-		mode                   os.FileMode
+		file       string
+		flags      []Flag
+		want, from string
 	}{
-		{"token\nmore", "token", "", 0o600},
-		{"token\r\n", "token", "", 0o400},
-		{"token", "", "the file's mode is 0640: no access for others wanted", 0o640},
-		{strings.Repeat("t", maxSecret+1), "", "cannot be read: not a short regular file", 0o600},
+		{named, nil, "of its file", path},
+		{none + named[len("[node]"):], nil, "of its file", path},
+		{named, []Flag{env}, "of the environment", "FLAKE_COOKIE"},
+		{named, []Flag{envFile, flag}, "of the flag", "-setcookie"},
+		{file, []Flag{envFile}, "of its file", path},
+		{file, []Flag{{"FLAKE_COOKIE_FILE", cookieKey + ofFile, ""}}, "of the file", ""},
+		{"", []Flag{envFile}, "of its file", path},
+		{"[node]\nprevious_cookie_file = '" + path + "'", nil, "HOME", filepath.Join(os.Getenv("HOME"), HomeCookieFile)},
 	} {
-		path := write(t, tt.content)
-		if err := os.Chmod(path, tt.mode); err != nil {
-			t.Fatal(err)
-		}
-		fault := ""
-		secret, err := Secret(path)
-		if err != nil {
-			fault = err.Error()
-		}
-		if secret != tt.secret || fault != tt.fault {
-			t.Errorf("%.20q: got %q, %q, want %q, %q", tt.content, secret, fault, tt.secret, tt.fault)
+		c, err := Load(write(t, tt.file), tt.flags...)
+		if err != nil || c.Node.Cookie != tt.want || c.Node.CookieFrom != tt.from {
+			t.Errorf("%+v: got %q from %q, %v", tt, c.Node.Cookie, c.Node.CookieFrom, err)
 		}
 	}
-	if _, err := Secret(filepath.Join(t.TempDir(), "none")); err == nil || err.Error() != "cannot be read: no such file or directory" {
-		t.Errorf("no file: %v", err)
+	c, err := Load(write(t, "[node]\nprevious_cookie_file = '"+path+"'"))
+	if err != nil || c.Node.PreviousCookie != "of its file" {
+		t.Errorf("previous cookie %q, %v", c.Node.PreviousCookie, err)
+	}
+}
+
+func TestBadCookieFiles(t *testing.T) {
+	long := write(t, strings.Repeat("é", 256))
+	for _, tt := range []struct{ file, want string }{
+		{"cookie = 'x'\ncookie_file = 'none'", `FILE:3: node.cookie_file = "none": node.cookie is set too: only one of the two wanted`},
+		{"cookie_file = 'none'", `FILE:2: node.cookie_file = "none": cannot be read: no such file or directory`},
+		{"previous_cookie_file = '/'", `FILE:2: node.previous_cookie_file = "/": cannot be read: not a regular file`},
+		{"cookie_file = 7", `FILE:2: node.cookie_file = 7: the path of a file wanted`},
+		{"cookie_file = '" + long + "'", long + ": node.cookie = (hidden): 1 to 255 printable characters of Latin-1 wanted"},
+		{"name = 'a@10.0.0.1'\ncookie_file = '" + write(t, PublishedCookie) + "'", `node.cookie = "flake": this cookie is published: set your own, as node.name a@10.0.0.1 can be reached from other hosts`},
+	} {
+		file := write(t, "[node]\n"+tt.file)
+		_, err := Load(file)
+		if err == nil || !strings.HasSuffix(strings.ReplaceAll(err.Error(), file, "FILE"), tt.want) {
+			t.Errorf("%s:\ngot  %v\nwant %s", tt.file, err, tt.want)
+		}
 	}
 }

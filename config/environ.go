@@ -11,7 +11,8 @@ import (
 
 const (
 	ours           = "FLAKE_"
-	cookieVariable = ours + "COOKIE" // the other name of the cookie's
+	cookieVariable = ours + "COOKIE"          // the other name of the cookie's
+	cookieFileVar  = cookieVariable + "_FILE" // and of its file's
 )
 
 // variable is the environment variable of a key: FLAKE_NODE_NAME is that of node.name,
@@ -36,7 +37,7 @@ func Environ(environ []string) ([]Flag, error) {
 	keys := variables()
 	var flags []Flag
 	var faults []*Error
-	cookie := ""
+	set := make(map[string]string) // the variable of a cookie, or of its file
 	for _, line := range environ {
 		name, value, _ := strings.Cut(line, "=")
 		key, ok := keys[name]
@@ -44,11 +45,11 @@ func Environ(environ []string) ([]Flag, error) {
 		case value == "" || !ok && (!meant(name, keys) || ofService.MatchString(name)):
 		case !ok:
 			faults = append(faults, &Error{File: name, Want: fmt.Sprintf("unknown, the nearest known variable is %s", nearest(name, keys))})
-		case key == cookieKey && cookie != "":
-			faults = append(faults, &Error{File: name, Key: key, Want: fmt.Sprintf("%s is set too: only one of the two wanted", cookie)})
+		case set[cookieOf(key)] != "":
+			faults = append(faults, &Error{File: name, Key: key, Want: fmt.Sprintf("%s is set too: only one of the two wanted", set[cookieOf(key)])})
 		default:
-			if key == cookieKey {
-				cookie = name
+			if cookie := cookieOf(key); cookie != "" {
+				set[cookie] = name
 			}
 			if value == `""` {
 				value = ""
@@ -63,7 +64,7 @@ func Environ(environ []string) ([]Flag, error) {
 func variables() map[string]string {
 	all := Default()
 	all.Generators = make([]Generator, MaxGenerators)
-	keys := map[string]string{cookieVariable: cookieKey}
+	keys := map[string]string{cookieVariable: cookieKey, cookieFileVar: cookieKey + ofFile}
 	for _, s := range all.settings() {
 		keys[variable(s.key)] = s.key
 	}

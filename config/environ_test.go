@@ -12,12 +12,15 @@ func TestVariables(t *testing.T) {
 	all := Default()
 	all.Generators = make([]Generator, MaxGenerators)
 	keys := variables()
-	if want := len(all.settings()) + 1; len(keys) != want { // one for the cookie's other name
+	if want := len(all.settings()) + 2; len(keys) != want { // two for other names of the cookie's
 		t.Errorf("%d variables, want %d", len(keys), want)
 	}
 	for _, tt := range []struct{ variable, key string }{
 		{"FLAKE_COOKIE", "node.cookie"},
 		{"FLAKE_NODE_COOKIE", "node.cookie"},
+		{"FLAKE_COOKIE_FILE", "node.cookie_file"},
+		{"FLAKE_NODE_COOKIE_FILE", "node.cookie_file"},
+		{"FLAKE_NODE_PREVIOUS_COOKIE_FILE", "node.previous_cookie_file"},
 		{"FLAKE_FLAKE_WORKER_ID", "flake.worker_id"},
 		{"FLAKE_NODE_TLS_CA", "node.tls.ca"},
 		{"FLAKE_GENERATOR_64_MACHINE_BITS", "generator[64].machine_bits"},
@@ -72,7 +75,7 @@ worker = 31
 		{Name: "orders", Format: FormatSnowflake, Worker: new(int64(7))},
 		{Name: "items", Format: FormatIdgen, Etcd: []string{"id"}, Epoch: new(time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC))},
 	}
-	if !reflect.DeepEqual(c, want) {
+	if c.from = nil; !reflect.DeepEqual(c, want) {
 		t.Errorf("Load = %+v\nwant   %+v", c, want)
 	}
 }
@@ -86,6 +89,10 @@ func TestBadEnvironment(t *testing.T) {
 		{"FLAKE_HTTP_OPEN=1", `FLAKE_HTTP_OPEN: http.open = "1": true or false wanted`},
 		{"FLAKE_NODE_COOKIE=S\x00", "FLAKE_NODE_COOKIE: node.cookie = (hidden): 1 to 255 printable characters of Latin-1 wanted"},
 		{"FLAKE_COOKIE=x FLAKE_NODE_COOKIE=y", "FLAKE_NODE_COOKIE: node.cookie: FLAKE_COOKIE is set too: only one of the two wanted"},
+		{"FLAKE_COOKIE_FILE=x FLAKE_NODE_COOKIE=y", "FLAKE_NODE_COOKIE: node.cookie: FLAKE_COOKIE_FILE is set too: only one of the two wanted"},
+		{"FLAKE_COOKIE=x FLAKE_NODE_PREVIOUS_COOKIE=y FLAKE_NODE_PREVIOUS_COOKIE_FILE=z",
+			"FLAKE_NODE_PREVIOUS_COOKIE_FILE: node.previous_cookie_file: FLAKE_NODE_PREVIOUS_COOKIE is set too: only one of the two wanted"},
+		{"FLAKE_NODE_COOKIE_FILE=none", `FLAKE_NODE_COOKIE_FILE: node.cookie_file = "none": cannot be read: no such file or directory`},
 		{"FLAKE_WORKER_ID=02:00:00:00:00:01", "FLAKE_WORKER_ID: unknown, the nearest known variable is FLAKE_FLAKE_WORKER_ID"},
 		{"FLAKE_NODE_NAM=a@b", "FLAKE_NODE_NAM: unknown, the nearest known variable is FLAKE_NODE_NAME"},
 		{"FLAKE_GENERATOR_1_WORKR=1", "FLAKE_GENERATOR_1_WORKR: unknown, the nearest known variable is FLAKE_GENERATOR_1_WORKER"},

@@ -17,13 +17,7 @@ type Error struct {
 }
 
 func (e *Error) Error() string {
-	where := e.File
-	if where == "" {
-		where = "config"
-	}
-	if e.Line > 0 {
-		where = fmt.Sprintf("%s:%d", where, e.Line)
-	}
+	where := place(cmp.Or(e.File, "config"), e.Line)
 	what := e.Key
 	if e.Value != "" {
 		what += " = " + e.Value
@@ -32,6 +26,14 @@ func (e *Error) Error() string {
 		where += ": " + what
 	}
 	return where + ": " + e.Want
+}
+
+// place is where something is: in a line, if that is not 0.
+func place(file string, line int) string {
+	if line > 0 {
+		return fmt.Sprintf("%s:%d", file, line)
+	}
+	return file
 }
 
 // join joins faults into one error, in the order of the file.

@@ -44,7 +44,7 @@ func (e *Etcd) settings() []setting {
 			func() bool {
 				return !e.On || len(e.Endpoints) > 0 && !slices.ContainsFunc(e.Endpoints, isNoEndpoint)
 			},
-			func() string { return fmt.Sprintf("%q", e.Endpoints) }},
+			func() string { return showList(e.Endpoints) }},
 		text("prefix", "what the keys are to begin with wanted", &e.Prefix, func(s string) bool { return s != "" && isPrintable(s) }),
 		{"etcd.numbers", "a whole number from 1 to 1048576 wanted, or 0 for as many as fit", setInteger(&e.Numbers),
 			func() bool { return 0 <= e.Numbers && e.Numbers <= 1<<20 }, func() string { return fmt.Sprint(e.Numbers) }},

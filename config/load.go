@@ -37,7 +37,7 @@ func Load(path string, flags ...Flag) (Config, error) {
 		}
 		return Config{}, &Error{File: path, Want: fmt.Sprintf("cannot be read: %v", err)}
 	}
-	c, faults := parse(string(src), flags, homeCookie)
+	c, faults := parse(path, string(src), flags, homeCookie)
 	for _, e := range faults {
 		if e.File == "" {
 			e.File = path
@@ -49,7 +49,7 @@ func Load(path string, flags ...Flag) (Config, error) {
 	return c, nil
 }
 
-func parse(src string, flags []Flag, home func() (Flag, *Error)) (Config, []*Error) {
+func parse(path, src string, flags []Flag, home func() (Flag, *Error)) (Config, []*Error) {
 	var doc map[string]any
 	if _, err := toml.Decode(src, &doc); err != nil {
 		return Config{}, []*Error{syntaxError(err)}
@@ -61,24 +61,16 @@ func parse(src string, flags []Flag, home func() (Flag, *Error)) (Config, []*Err
 	if e := c.generators(doc, values); e != nil {
 		faults = append(faults, e)
 	}
-	for _, f := range flags {
-		values[f.Key] = f
-		if f.Key == cookieKey {
-			c.Node.CookieFrom = f.Name
-		}
+	c.from = make(map[string]string)
+	for key := range values {
+		c.from[key] = place(path, lineOf(src, key))
 	}
+	flags, unread := c.override(values, flags, home)
 	reported := make(map[string]bool)
-	if _, ok := values[cookieKey]; !ok {
-		f, fault := home()
-		switch {
-		case fault != nil:
-			reported[cookieKey] = true
-			faults = append(faults, fault)
-		case f.Key != "":
-			values[f.Key], c.Node.CookieFrom = f.Value, f.Name
-			flags = append(slices.Clip(flags), f)
-		}
+	for _, e := range unread {
+		reported[cookieOf(e.Key)] = true
 	}
+	faults = append(faults, unread...)
 	c.Node.TLS.On, c.HTTP.TLS.On = hasTLS(doc["node"]), hasTLS(doc["http"])
 	_, c.Etcd.On = doc["etcd"].(map[string]any)
 	c.tablesOf(flags)
@@ -107,6 +99,39 @@ func parse(src string, flags []Flag, home func() (Flag, *Error)) (Config, []*Err
 		}
 	}
 	return c, faults
+}
+
+// override has flags be values, and the cookies that are in files. It returns all as flags.
+func (c *Config) override(values map[string]any, flags []Flag, home func() (Flag, *Error)) (all []Flag, faults []*Error) {
+	set := func(f Flag) {
+		values[f.Key], c.from[f.Key] = f, f.Name
+	}
+	for _, f := range flags {
+		if cookie := cookieOf(f.Key); cookie != "" && f.Value != "" { // either key overrides both
+			for _, key := range []string{cookie, cookie + ofFile} {
+				delete(values, key)
+				delete(c.from, key)
+			}
+		}
+		set(f)
+	}
+	read, faults := cookieFiles(values)
+	if values[cookieKey] == nil && textOf(values[cookieKey+ofFile]) == "" {
+		f, fault := home()
+		switch {
+		case fault != nil:
+			faults = append(faults, fault)
+		case f.Key != "":
+			read = append(read, f)
+		}
+	}
+	for _, f := range read {
+		set(f)
+	}
+	if f, ok := values[cookieKey].(Flag); ok {
+		c.Node.CookieFrom = f.Name
+	}
+	return slices.Concat(flags, read), faults
 }
 
 func hasTLS(table any) bool {

@@ -50,12 +50,19 @@ func (c *Config) settings() []setting {
 	cookie.value = func() string { return hidden }
 	previous := text(previousKey, `1 to 255 printable characters of Latin-1 wanted, or "" for none`, &n.PreviousCookie,
 		func(s string) bool { return s == "" || validCookie(s) })
-	previous.value = cookie.value
+	previous.value = func() string {
+		if n.PreviousCookie == "" {
+			return `""`
+		}
+		return hidden
+	}
 	settings := []setting{
 		text("node.name", "name@host wanted: letters, digits, _ and - before the @, no space after it, at most 255 bytes",
 			&n.Name, validName),
 		cookie,
+		text(cookieKey+ofFile, "the path of a file wanted", &n.CookieFile, isPath),
 		previous,
+		text(previousKey+ofFile, "the path of a file wanted", &n.PreviousCookieFile, isPath),
 		text("node.listen", `"host:port" wanted, or "" for any free port`, &n.Listen, validListen),
 		text("node.epmd", `"auto", "off" or "host:port" wanted`, &n.EPMD, validEPMD),
 		number("node.net_ticktime", "a whole number of seconds from 4 to 3600 wanted",
@@ -89,7 +96,7 @@ func (c *Config) settings() []setting {
 			func() bool {
 				return len(f.Peers) <= MaxPeers && !slices.ContainsFunc(f.Peers, func(s string) bool { return !validName(s) })
 			},
-			func() string { return fmt.Sprintf("%q", f.Peers) }},
+			func() string { return showList(f.Peers) }},
 		number("flake.peers_interval", "a whole number of seconds from 1 to 3600 wanted",
 			&f.PeersInterval, time.Second, time.Second, longestInterval),
 		text("http.listen", `"host:port" wanted, or "" for no HTTP`, &h.Listen, validListen),

@@ -40,7 +40,7 @@ func (c *Config) faults(reported map[string]bool) []*Error {
 		faults = append(faults, &Error{Key: keys[0], Value: strconv.Quote(fromEtcd), Want: "a table [etcd] with endpoints wanted"})
 	}
 	if c.Node.EPMD == "off" && len(c.Flake.Peers) > 0 && c.Node.FixedPort() == "" {
-		faults = append(faults, &Error{Key: "flake.peers", Value: fmt.Sprintf("%q", c.Flake.Peers),
+		faults = append(faults, &Error{Key: "flake.peers", Value: showList(c.Flake.Peers),
 			Want: `node.epmd is "off": a port in node.listen wanted, the same for all peers`})
 	}
 	for i := range c.Generators {

@@ -110,7 +110,7 @@ func token(path string) (string, error) {
 		return "", fmt.Errorf("http.token_file %q: %w", path, err)
 	}
 	if len(token) < minToken {
-		return "", fmt.Errorf("http.token_file %q: a first line of %d characters or more wanted, as of openssl rand -hex 16", path, minToken)
+		return "", fmt.Errorf("http.token_file %q: %d characters or more wanted, as of openssl rand -hex 16", path, minToken)
 	}
 	for _, c := range []byte(token) {
 		if c <= ' ' || c > '~' {

@@ -217,13 +217,16 @@ func TestHTTPRefused(t *testing.T) {
 		if err := os.WriteFile(path, []byte(content), mode); err != nil {
 			t.Fatal(err)
 		}
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
 		return config.HTTP{TokenFile: path}
 	}
 	for _, tt := range []struct {
 		http config.HTTP
 		want string
 	}{
-		{file("open", strings.Repeat("a", 32), 0o644), "the file's mode is 0644"},
+		{file("open", strings.Repeat("a", 32), 0o666), "the file's mode is 0666: no access for others wanted to write"},
 		{file("short", "0123456789abcde\n", 0o600), "16 characters or more wanted"},
 		{file("space", "0123456789 abcdef\n", 0o600), "without spaces wanted"},
 		{config.HTTP{TokenFile: filepath.Join(dir, "none")}, "cannot be read: no such file or directory"},

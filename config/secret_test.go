@@ -1,0 +1,110 @@
+package config
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestSecret(t *testing.T) {
+	for _, tt := range []struct {
+		content, secret, fault string
+		mode                   fs.FileMode
+	}{
+		{"token\n", "token", "", 0o600},
+		{"token\r\n", "token", "", 0o400},
+		{"token", "token", "", 0o400},
+		{" token ", " token ", "", 0o400},
+		{strings.Repeat("t", maxSecret-1) + "\n", strings.Repeat("t", maxSecret-1), "", 0o400},
+		{"token\nmore", "", "the file has more than one line", 0o600},
+		{"token\n\n", "", "the file has more than one line", 0o600},
+		{"", "", "the file is empty", 0o600},
+		{"\n", "", "the file is empty", 0o600},
+		{"token", "", "the file's mode is 0620: no access for others wanted to write", 0o620},
+		{"token", "", "the file's mode is 0602: no access for others wanted to write", 0o602},
+		{strings.Repeat("t", maxSecret+1), "", "the file has 4097 bytes, and at most 4096 wanted", 0o600},
+	} {
+		path := write(t, tt.content)
+		if err := os.Chmod(path, tt.mode); err != nil {
+			t.Fatal(err)
+		}
+		fault := ""
+		secret, err := Secret(path)
+		if err != nil {
+			fault = err.Error()
+		}
+		if secret != tt.secret || fault != tt.fault {
+			t.Errorf("%.20q: got %.20q, %q, want %.20q, %q", tt.content, secret, fault, tt.secret, tt.fault)
+		}
+	}
+	for path, want := range map[string]string{
+		filepath.Join(t.TempDir(), "none"): "cannot be read: no such file or directory",
+		t.TempDir():                        "cannot be read: not a regular file",
+	} {
+		if _, err := Secret(path); err == nil || err.Error() != want {
+			t.Errorf("%s: %v, want %s", path, err, want)
+		}
+	}
+}
+
+// Root's files may be read by all: so are the secrets of Docker and Kubernetes.
+func TestGuarded(t *testing.T) {
+	const root, node, other = 0, 1000, 1001
+	for _, tt := range []struct {
+		mode        fs.FileMode
+		owner, self int
+		ok          bool
+	}{
+		{0o400, node, node, true},
+		{0o600, node, node, true},
+		{0o440, node, node, false},
+		{0o444, node, node, false},
+		{0o444, root, node, true}, // Docker
+		{0o644, root, node, true}, // Kubernetes
+		{0o444, root, root, true}, // a container whose user is root
+		{0o640, root, node, true}, // a package, with the group of the node
+		{0o644, other, node, true},
+		{0o664, root, node, false},
+		{0o646, root, root, false},
+		{0o620, node, node, false},
+	} {
+		if err := guarded(tt.mode, tt.owner, tt.self); (err == nil) != tt.ok {
+			t.Errorf("%04o of %d, read by %d: %v", tt.mode, tt.owner, tt.self, err)
+		}
+	}
+}
+
+// Kubernetes has a secret be a link to a file behind another link, and both change when the
+// secret does.
+func TestSecretOfKubernetes(t *testing.T) {
+	dir := t.TempDir()
+	mount := func(name, content string) {
+		t.Helper()
+		if err := os.Mkdir(filepath.Join(dir, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name, "cookie"), []byte(content), 0o400); err != nil {
+			t.Fatal(err)
+		}
+		link := filepath.Join(dir, "..data_tmp")
+		if err := os.Symlink(name, link); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(link, filepath.Join(dir, "..data")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	path := filepath.Join(dir, "cookie")
+	if err := os.Symlink("..data/cookie", path); err != nil {
+		t.Fatal(err)
+	}
+	for _, cookie := range []string{"first", "second"} {
+		mount("..of_"+cookie, cookie)
+		c, err := Load("", Flag{"FLAKE_COOKIE_FILE", cookieKey + ofFile, path})
+		if err != nil || c.Node.Cookie != cookie || c.Node.CookieFrom != path {
+			t.Errorf("got %q from %s, %v, want %q", c.Node.Cookie, c.Node.CookieFrom, err, cookie)
+		}
+	}
+}

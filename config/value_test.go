@@ -1,0 +1,96 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Values tell from where each is, and no secret.
+func TestValues(t *testing.T) {
+	secret := write(t, "S3CRET\n")
+	flags, err := Environ([]string{"FLAKE_COOKIE_FILE=" + secret, "FLAKE_NODE_NET_TICKTIME=15", "FLAKE_GENERATOR_1_WORKER=7", "FLAKE_GENERATOR_2_FORMAT=sno",
+		"FLAKE_GENERATOR_2_NAME=b", "FLAKE_GENERATOR_2_PARTITION=etcd"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := write(t, `
+[node]
+name = "a@127.0.0.1"
+cookie = "S3CRET of the file"
+tls = {verify = "none", cert = "c.pem", key = "k.pem"}
+[flake]
+worker_id = "random"
+peers = ["a@b", "c@d"]
+[[generator]]
+name = "a"
+format = "snowflake"
+epoch = 2020-01-01T00:00:00Z
+worker = 5
+[etcd]
+endpoints = ["a:1"]
+`)
+	c, err := Load(file, append(flags, Flag{"-name", "node.name", "f@127.0.0.1"})...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := make(map[string]Value)
+	for _, v := range c.Values() {
+		got[v.Key] = v
+		if strings.Contains(v.Text, "S3CRET") {
+			t.Errorf("%+v", v)
+		}
+	}
+	for _, want := range []Value{
+		{"node.name", `"f@127.0.0.1"`, "-name"},
+		{"node.cookie", "(set)", secret},
+		{"node.cookie_file", `"` + secret + `"`, "FLAKE_COOKIE_FILE"},
+		{"node.previous_cookie", `""`, ""},
+		{"node.net_ticktime", "15", "FLAKE_NODE_NET_TICKTIME"},
+		{"node.epmd", `"auto"`, ""},
+		{"node.tls.verify", `"none"`, file},
+		{"flake.worker_id", `"random"`, file + ":7"},
+		{"flake.peers", `["a@b", "c@d"]`, file + ":8"},
+		{"generator[1].epoch", "2020-01-01T00:00:00Z", file + ":12"},
+		{"generator[1].worker", "7", "FLAKE_GENERATOR_1_WORKER"},
+		{"generator[2].partition", `"etcd"`, "FLAKE_GENERATOR_2_PARTITION"},
+		{"etcd.hold", "600", ""},
+		{"log.level", `"info"`, ""},
+	} {
+		if got[want.Key] != want {
+			t.Errorf("got %+v, want %+v", got[want.Key], want)
+		}
+	}
+	for _, absent := range []string{"http.tls.cert", "generator[1].id", "generator[2].worker_id"} {
+		if v, ok := got[absent]; ok {
+			t.Errorf("%+v", v)
+		}
+	}
+}
+
+// A home cookie is from its file; a flag that is overridden leaves nothing behind.
+func TestValuesOfCookies(t *testing.T) {
+	home := setHome(t, "S3CRET", 0o400)
+	for _, tt := range []struct {
+		flags []Flag
+		want  string
+	}{
+		{nil, home},
+		{[]Flag{{"FLAKE_COOKIE_FILE", cookieKey + ofFile, write(t, "x")}, {"-setcookie", cookieKey, "y"}}, "-setcookie"},
+	} {
+		c, err := Load("", tt.flags...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, v := range c.Values() {
+			if v.Key == cookieKey && (v.From != tt.want || v.Text != "(set)") || v.Key == cookieKey+ofFile && (v.From != "" || v.Text != `""`) {
+				t.Errorf("%+v, want it from %s", v, tt.want)
+			}
+		}
+	}
+	os.Remove(filepath.Join(home))
+	if c, err := Load(""); err != nil || c.from[cookieKey] != "" {
+		t.Errorf("%v, %v", c.from, err)
+	}
+}
