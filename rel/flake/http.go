@@ -34,14 +34,13 @@ func openDoor(cfg config.HTTP, log *slog.Logger, o idhttp.Options) (*door, error
 		return nil, nil
 	}
 	scheme := "http"
-	if cfg.TLS.On {
-		source, err := certs.Open(certs.Files{Cert: cfg.TLS.Cert, Key: cfg.TLS.Key}, log)
-		if err != nil {
-			return nil, usageError{fmt.Errorf("http.tls: %w", err)}
-		}
+	source, err := openHTTPCerts(cfg, log)
+	if err != nil {
+		return nil, err
+	}
+	if source != nil {
 		o.TLS, scheme = source.Config, "https"
 	}
-	var err error
 	if o.Access, err = access(cfg); err != nil {
 		return nil, usageError{err}
 	}
@@ -53,8 +52,19 @@ func openDoor(cfg config.HTTP, log *slog.Logger, o idhttp.Options) (*door, error
 	if host, _, _ := net.SplitHostPort(cfg.Listen); !config.IsLoopback(host) && !cfg.TLS.On {
 		log.Warn("HTTP without TLS: whoever is on the way can read it, and its token")
 	}
-	o.Connections = reserve.Share(httpWithin(reserve.Memory()))
 	return &door{idhttp.New(o), reserve.Listener(l, log), scheme + "://" + l.Addr().String() + "/"}, nil
+}
+
+// openHTTPCerts reads the files of [http.tls]. Without that table it returns nil.
+func openHTTPCerts(cfg config.HTTP, log *slog.Logger) (*certs.Source, error) {
+	if !cfg.TLS.On {
+		return nil, nil
+	}
+	s, err := certs.Open(certs.Files{Cert: cfg.TLS.Cert, Key: cfg.TLS.Key}, log)
+	if err != nil {
+		return nil, usageError{fmt.Errorf("http.tls: %w", err)}
+	}
+	return s, nil
 }
 
 // surroundings is what HTTP reports of the node.
@@ -82,6 +92,22 @@ func (d *door) serve() {
 func (d *door) announce(w io.Writer) {
 	if d != nil {
 		fmt.Fprintf(w, "  HTTP       %s\n", d.url)
+	}
+}
+
+// renew has requests answered as a says, and the certificates read again.
+func (d *door) renew(a idhttp.Access) {
+	if d != nil {
+		d.server.SetAccess(a)
+		if d.server.TLS != nil {
+			d.server.TLS()
+		}
+	}
+}
+
+func (d *door) drain() {
+	if d != nil {
+		d.server.Drain()
 	}
 }
 

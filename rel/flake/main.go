@@ -32,19 +32,6 @@ func main() {
 	os.Exit(run(untilSignal(signals, os.Exit), os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// untilSignal returns a context that ends with the first signal. The second ends the
-// process at once, even if nobody has noticed the first yet, which
-// [signal.NotifyContext] would not do.
-func untilSignal(signals <-chan os.Signal, exit func(code int)) context.Context {
-	ctx, end := context.WithCancelCause(context.Background())
-	go func() {
-		end(fmt.Errorf("%v signal received", <-signals))
-		second := <-signals
-		exit(128 + int(second.(syscall.Signal))) // as a shell reports it
-	}()
-	return ctx
-}
-
 // A subcommand is a row of the table: what "flake NAME" does. Help is made of it.
 type subcommand struct {
 	name string // empty: the node

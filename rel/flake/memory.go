@@ -7,6 +7,7 @@ import (
 	"runtime/metrics"
 	"time"
 
+	"github.com/flake-go/flake/config"
 	"github.com/flake-go/flake/idserver/idhttp"
 	"github.com/flake-go/flake/node/reserve"
 )
@@ -27,12 +28,20 @@ const (
 	memoryPerHTTP = 512 << 10
 )
 
+// memoryOf returns how much the node may take: what its control groups leave it, or less
+// if the configuration says so.
+func memoryOf(cfg config.Node) int64 {
+	if cfg.MemoryLimit > 0 {
+		return min(cfg.MemoryLimit, reserve.Memory())
+	}
+	return reserve.Memory()
+}
+
 // boundMemory maintains the limit until ctx ends, unless somebody has set Go's own.
-func boundMemory(ctx context.Context, connections func() int, tls bool) {
+func boundMemory(ctx context.Context, connections func() int, most int64, tls bool) {
 	if os.Getenv("GOMEMLIMIT") != "" {
 		return
 	}
-	most := reserve.Memory()
 	set := int64(0)
 	for check := time.NewTicker(memoryCheck); ; {
 		if want := memoryFor(connections(), most, tls); want != set {

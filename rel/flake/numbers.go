@@ -30,6 +30,7 @@ const (
 // numbers is the number that etcd has dealt out to the node, and the generators that
 // have it.
 type numbers struct {
+	store  *etcd.Store
 	owner  *workers.Owner
 	log    *slog.Logger
 	claim  *workers.Claim // that the generators have
@@ -44,7 +45,7 @@ func openNumbers(ctx context.Context, cfg config.Config, log *slog.Logger) (n *n
 	if err != nil {
 		return nil, usageError{err}
 	}
-	n = &numbers{log: log, done: make(chan struct{})}
+	n = &numbers{store: store, log: log, done: make(chan struct{})}
 	if cfg.Etcd.StartTimeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, cfg.Etcd.StartTimeout, fmt.Errorf("etcd.start_timeout, %v, has passed", cfg.Etcd.StartTimeout))
@@ -65,14 +66,23 @@ func openNumbers(ctx context.Context, cfg config.Config, log *slog.Logger) (n *n
 	return n, nil
 }
 
+// passwordOf reads the password of etcd's user; without a file there is none.
+func passwordOf(cfg config.Etcd) (password string, err error) {
+	if cfg.PasswordFile == "" {
+		return "", nil
+	}
+	if password, err = config.Secret(cfg.PasswordFile); err != nil {
+		return "", fmt.Errorf("etcd.password_file %q: %w", cfg.PasswordFile, err)
+	}
+	return password, nil
+}
+
 // openEtcd makes a store as the configuration says.
 func openEtcd(cfg config.Etcd) (*etcd.Store, error) {
 	c := etcd.Config{Endpoints: cfg.Endpoints, User: cfg.User}
 	var err error
-	if cfg.PasswordFile != "" {
-		if c.Password, err = config.Secret(cfg.PasswordFile); err != nil {
-			return nil, fmt.Errorf("etcd.password_file %q: %w", cfg.PasswordFile, err)
-		}
+	if c.Password, err = passwordOf(cfg); err != nil {
+		return nil, err
 	}
 	if cfg.CA != "" || cfg.Cert != "" {
 		c.TLS = &tls.Config{MinVersion: tls.VersionTLS12}

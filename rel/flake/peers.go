@@ -20,6 +20,7 @@ import (
 	"github.com/flake-go/flake/idserver/idhttp"
 	"github.com/flake-go/flake/node/epmd"
 	"github.com/flake-go/flake/node/etf"
+	"github.com/flake-go/flake/node/handshake"
 )
 
 // askTime bounds how long a peer may take to answer, connecting included.
@@ -31,8 +32,8 @@ type fleet struct {
 	name       string
 	peers      []string
 	interval   time.Duration
-	cookie     string
-	tls        func() *tls.Config // or nil
+	cookies    atomic.Pointer[[]string] // to be tried in order
+	tls        func() *tls.Config       // or nil
 	find       func(ctx context.Context, peer string) (found epmd.Node, host string, err error)
 	generators []*member
 	log        *slog.Logger
@@ -68,9 +69,10 @@ type sight struct {
 // newFleet puts the generators under a halt if there are peers to be asked.
 func newFleet(cfg config.Config, secured func() *tls.Config, keeper *epmd.Keeper, gs generators, log *slog.Logger) *fleet {
 	f := &fleet{
-		name: cfg.Node.Name, interval: cfg.Flake.PeersInterval, cookie: cfg.Node.Cookie, tls: secured, find: keeper.Find,
+		name: cfg.Node.Name, interval: cfg.Flake.PeersInterval, tls: secured, find: keeper.Find,
 		log: log, told: make(map[string]string), done: make(chan struct{}),
 	}
+	f.setCookies(cfg.Node.Cookie, cfg.Node.PreviousCookie)
 	for _, peer := range cfg.Flake.Peers { // all nodes may have one list
 		if peer != f.name && !slices.Contains(f.peers, peer) {
 			f.peers = append(f.peers, peer)
@@ -87,6 +89,15 @@ func newFleet(cfg config.Config, secured func() *tls.Config, keeper *epmd.Keeper
 	}
 	gs.list[0].server.Fleet = f.tell
 	return f
+}
+
+// setCookies says with what to ask the peers from now on.
+func (f *fleet) setCookies(current, previous string) {
+	cookies := []string{current}
+	if previous != "" {
+		cookies = append(cookies, previous)
+	}
+	f.cookies.Store(&cookies)
 }
 
 // tell is what other nodes are told.
@@ -176,11 +187,7 @@ func (f *fleet) askOne(ctx context.Context, peer string) (s sight) {
 		s.err = err
 		return s
 	}
-	dialer := client.Dialer{Cookie: f.cookie, Addr: net.JoinHostPort(host, strconv.Itoa(int(found.Port)))}
-	if f.tls != nil {
-		dialer.TLS = f.tls()
-	}
-	conn, err := dialer.Dial(ctx, peer)
+	conn, err := f.dial(ctx, peer, net.JoinHostPort(host, strconv.Itoa(int(found.Port))))
 	if err != nil {
 		s.err = err
 		return s
@@ -201,6 +208,20 @@ func (f *fleet) askOne(ctx context.Context, peer string) (s sight) {
 	s.doubt = took/2 + time.Millisecond // which times are told in
 	s.offset = s.fleet.Time.Sub(asked.Add(took / 2).Round(0))
 	return s
+}
+
+// dial connects to a peer, which may have any of our cookies.
+func (f *fleet) dial(ctx context.Context, peer, addr string) (c *client.Conn, err error) {
+	dialer := client.Dialer{Addr: addr}
+	if f.tls != nil {
+		dialer.TLS = f.tls()
+	}
+	for _, dialer.Cookie = range *f.cookies.Load() {
+		if c, err = dialer.Dial(ctx, peer); !errors.Is(err, handshake.ErrCookie) {
+			break
+		}
+	}
+	return c, err
 }
 
 // say logs what is new about peers that cannot be compared.

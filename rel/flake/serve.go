@@ -21,17 +21,21 @@ func serve(f *flags) action {
 		if *version {
 			return printVersion(stdout)
 		}
-		cfg, err := f.load()
-		if err != nil {
-			return err
-		}
-		return serveNode(ctx, cfg, *noinput, stdout, stderr)
+		return serveNode(ctx, f.load, *noinput, stdout, stderr)
 	}
 }
 
 // serveNode runs the node until ctx ends or the prompt is left. The prompt needs a
 // terminal as standard input.
-func serveNode(ctx context.Context, cfg config.Config, noinput bool, stdout, stderr io.Writer) error {
+func serveNode(ctx context.Context, load func() (config.Config, error), noinput bool, stdout, stderr io.Writer) error {
+	cfg, err := load()
+	if err != nil {
+		return err
+	}
+	var hup <-chan struct{}
+	if !isTerminal(os.Stdin) && !isTerminal(stdout) && !isTerminal(stderr) {
+		hup = hangups(ctx)
+	}
 	var p *prompt
 	if !noinput && isTerminal(os.Stdin) && isTerminal(stdout) {
 		p = newPrompt(cfg.Node.Name, stdout)
@@ -52,20 +56,29 @@ func serveNode(ctx context.Context, cfg config.Config, noinput bool, stdout, std
 	log := lines.Logger
 	slog.SetDefault(log) // Ergo writes to package log
 
+	note := openNotifier(log)
+	defer note.close()
+	started := note.starting()
 	s, err := start(ctx, cfg, stdout, log)
+	started()
 	if err != nil {
 		return err
 	}
-	go boundMemory(ctx, s.node.Connections, cfg.Node.TLS.On)
+	s.level = lines.level
+	go boundMemory(ctx, s.node.Connections, s.memory, cfg.Node.TLS.On)
 	go releaseMemory(ctx)
 	s.announce(stdout)
+	note.ready("hands out ids")
+	operated := s.operate(ctx, hup, load, note)
 	if p != nil {
 		p.functions = s.node.Functions()
 		p.run(ctx, log)
 	} else {
 		<-ctx.Done()
 	}
+	operated()
 	log.Info("stopping")
+	s.drain(ctx, note)
 	if err := s.stop(); err != nil {
 		return fmt.Errorf("the last time was not saved, so the next start may have to wait: %w", err)
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -23,6 +24,11 @@ type server struct {
 	cookie     string // where the cookie came from, if not the file
 	http       *door  // or nil
 	fleet      *fleet
+	secured    func() *tls.Config // or nil
+	settings   settings           // that it has now
+	memory     int64              // that it may take
+	log        *slog.Logger
+	level      *slog.LevelVar // of log
 }
 
 // filesOfGenerator are those that one keeps open: the claim.
@@ -56,14 +62,16 @@ func start(ctx context.Context, cfg config.Config, stdout io.Writer, log *slog.L
 	}
 	fleet := newFleet(cfg, secured, keeper, all, log)
 	first := all.list[0].server
+	memory := memoryOf(cfg.Node)
 	// Not ctx: the end of that is the order to stop, which is carried out in good order.
 	n, err := node.Start(context.WithoutCancel(ctx), node.Options{
 		Name:        cfg.Node.Name,
 		Cookie:      cfg.Node.Cookie,
+		Previous:    cfg.Node.PreviousCookie,
 		Listen:      cfg.Node.Listen,
 		Keeper:      keeper,
 		NetTicktime: cfg.Node.NetTicktime,
-		Memory:      reserve.Memory(),
+		Memory:      memory,
 
 		Connections:        int(cfg.Node.MaxConnections),
 		ConnectionsPerHost: int(cfg.Node.MaxConnectionsPerHost),
@@ -81,8 +89,11 @@ func start(ctx context.Context, cfg config.Config, stdout io.Writer, log *slog.L
 		keeper.Close()
 		return nil, errors.Join(err, all.stop())
 	}
-	s := &server{node: n, generators: all, cookie: cfg.Node.CookieFrom, fleet: fleet}
-	s.http, err = openDoor(cfg.HTTP, log, idhttp.Options{Generators: all.doors(n), Node: surroundings(n, fleet)})
+	s := &server{node: n, generators: all, cookie: cfg.Node.CookieFrom, fleet: fleet, secured: secured, memory: memory, log: log, level: new(slog.LevelVar)}
+	s.http, err = openDoor(cfg.HTTP, log, idhttp.Options{Generators: all.doors(n), Node: surroundings(n, fleet), Connections: reserve.Share(httpWithin(memory))})
+	if err == nil {
+		s.settings, err = readSettings(cfg)
+	}
 	if err != nil {
 		return nil, errors.Join(err, s.stop())
 	}

@@ -79,7 +79,7 @@ var day = []struct {
 	{"a node is stopped", func(s *soak) { s.restart(syscall.SIGTERM) }},
 	{"a certificate is renewed", (*soak).renew},
 	{"the clock is set back, and ahead", func(s *soak) { s.step(-2 * time.Second); s.step(0) }},
-	{"a node's terminal hangs up", func(s *soak) { s.restart(syscall.SIGHUP) }},
+	{"a node is interrupted", func(s *soak) { s.restart(syscall.SIGINT) }},
 }
 
 const mortal = "mortal@127.0.0.1"

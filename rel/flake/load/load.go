@@ -1,0 +1,269 @@
+// Package load takes ids of a running node as fast as it hands them out, or at a rate,
+// measures that, and looks for ids that come twice.
+//
+// Start at [Run].
+package load
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/flake-go/flake/client"
+	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/idserver"
+)
+
+const (
+	callTime  = 10 * time.Second      // for one call
+	errorRest = 10 * time.Millisecond // of a caller whose call has failed
+
+	maxKinds = 20 // of errors, told apart
+
+	batch = 256 // spans that a caller gathers before it hands them over
+)
+
+// Options say what load there is.
+type Options struct {
+	Takers   []Taker       // one for each caller
+	Duration time.Duration // or until the context ends
+	Rate     float64       // calls a second of all callers together; 0: as many as there can be
+
+	// Progress, unless nil, is told every second how far it is.
+	Progress func(Result)
+}
+
+// Result is what has been measured.
+type Result struct {
+	Elapsed    time.Duration
+	Calls, IDs uint64 // calls that were answered, and their ids
+	Errors     map[string]uint64
+	Unfinished int // calls that were under way at the end: they are in Max alone
+
+	P50, P90, P99, P999, Max time.Duration
+
+	Compared uint64          // ids
+	Twice    uint64          // of them, those that had come before
+	Example  idserver.Number // one of them
+
+	Behind bool    // the calls were fewer than Rate wants
+	Busy   float64 // how much of its processors this program used, from 0 to 1
+}
+
+// run is a run.
+type run struct {
+	Options
+	start      time.Time
+	end        context.Context
+	latency    latency
+	calls, ids atomic.Uint64
+	unfinished atomic.Int64
+
+	mu     sync.Mutex
+	errors map[string]uint64
+
+	batches chan []span
+}
+
+// Run has all callers make one call, which fails it if one of these does, then as many
+// as they can in the time. Of a call that a caller is late for, as the one before took
+// long, also the delay is measured.
+func Run(ctx context.Context, o Options) (Result, error) {
+	r := &run{Options: o, errors: make(map[string]uint64), batches: make(chan []span, len(o.Takers))}
+	s := seen{most: maxSpans}
+	if err := r.greet(ctx, &s); err != nil {
+		return Result{}, err
+	}
+	compared := make(chan struct{})
+	go func() {
+		defer close(compared)
+		for ids := range r.batches {
+			s.add(ids)
+		}
+		s.settle()
+	}()
+	used := processorTime()
+	r.start = time.Now()
+	end, cancel := context.WithTimeout(ctx, o.Duration)
+	defer cancel()
+	r.end = end
+	stopped := make(chan struct{})
+	go r.tell(stopped)
+	var callers sync.WaitGroup
+	for i, take := range o.Takers {
+		callers.Go(func() { r.caller(i, take) })
+	}
+	callers.Wait()
+	result := r.result()
+	result.Busy = (processorTime() - used).Seconds() / result.Elapsed.Seconds() / float64(runtime.GOMAXPROCS(0))
+	result.Behind = o.behind(result.Calls, result.Elapsed)
+	close(r.batches)
+	<-stopped
+	<-compared
+	result.Compared, result.Twice, result.Example = s.compared, s.twice, s.example
+	return result, nil
+}
+
+// behind reports whether the calls are fewer than were due, by more than one a caller
+// and 1 %.
+func (o *Options) behind(calls uint64, elapsed time.Duration) bool {
+	return float64(calls) < 0.99*o.Rate*elapsed.Seconds()-float64(len(o.Takers))
+}
+
+// greet has each caller make a call, so that all are connected.
+func (r *run) greet(ctx context.Context, s *seen) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, callTime, errTime)
+	defer cancel()
+	answers, errs := make([]ids, len(r.Takers)), make([]error, len(r.Takers))
+	var callers sync.WaitGroup
+	for i, take := range r.Takers {
+		callers.Go(func() { answers[i], errs[i] = take(ctx) })
+	}
+	callers.Wait()
+	for i, err := range errs {
+		var spans []span
+		if err == nil {
+			spans, err = answers[i](nil)
+		}
+		if err != nil {
+			return err
+		}
+		s.add(spans)
+	}
+	return nil
+}
+
+// caller makes calls until the end.
+func (r *run) caller(me int, take Taker) {
+	spans := make([]span, 0, batch)
+	for i := 0; ; i++ {
+		began, ok := r.begin(me, i)
+		if !ok {
+			break
+		}
+		ctx, cancel := context.WithTimeoutCause(r.end, callTime, errTime)
+		ids, err := take(ctx)
+		cancel()
+		took := time.Since(began)
+		if r.end.Err() != nil && err != nil {
+			r.unfinished.Add(1)
+			r.latency.atLeast(took)
+			break
+		}
+		before := len(spans)
+		if err == nil {
+			spans, err = ids(spans)
+		}
+		if err != nil {
+			r.fail(err)
+			spans = spans[:before]
+			continue
+		}
+		r.latency.add(took)
+		r.calls.Add(1)
+		for _, s := range spans[before:] {
+			r.ids.Add(s.count())
+		}
+		if len(spans) >= batch {
+			r.batches <- spans
+			spans = make([]span, 0, batch)
+		}
+	}
+	r.batches <- spans
+}
+
+// begin waits until a caller's next call is due, and returns since when that is
+// measured, or false at the end.
+func (r *run) begin(me, i int) (time.Time, bool) {
+	now := time.Now()
+	if r.Rate == 0 {
+		return now, r.end.Err() == nil
+	}
+	due := r.start.Add(time.Duration(float64(i*len(r.Takers)+me) / r.Rate * float64(time.Second)))
+	if due.After(now) {
+		ok := r.rest(due.Sub(now))
+		return time.Now(), ok // which is later by what the timer took
+	}
+	return due, r.end.Err() == nil
+}
+
+// rest waits, or returns false at the end.
+func (r *run) rest(d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-r.end.Done():
+		return false
+	}
+}
+
+var errTime = fmt.Errorf("no answer in %v", callTime)
+
+// kinds are the errors that have a word.
+var kinds = []struct {
+	err  error
+	word string
+}{
+	{errTime, errTime.Error()},
+	{client.ErrLost, "connection lost"},
+	{client.ErrNoProcess, "noproc"},
+	{client.ErrBusy, "system_limit"},
+	{client.ErrBadArgument, "badarg"},
+	{flake.ErrClockBackwards, "clock_running_backwards"},
+	{flake.ErrTimestampNotSaved, "timestamp_not_saved"},
+	{flake.ErrClosed, "shutdown"},
+}
+
+// fail counts an error, and has the caller rest.
+func (r *run) fail(err error) {
+	kind := err.Error()
+	for _, k := range kinds {
+		if errors.Is(err, k.err) {
+			kind = k.word
+			break
+		}
+	}
+	r.mu.Lock()
+	if _, known := r.errors[kind]; !known && len(r.errors) >= maxKinds {
+		kind = "others"
+	}
+	r.errors[kind]++
+	r.mu.Unlock()
+	r.rest(errorRest)
+}
+
+// tell tells the progress until the end.
+func (r *run) tell(stopped chan<- struct{}) {
+	defer close(stopped)
+	if r.Progress == nil {
+		return
+	}
+	second := time.NewTicker(time.Second)
+	defer second.Stop()
+	for {
+		select {
+		case <-second.C:
+			r.Progress(r.result())
+		case <-r.end.Done():
+			return
+		}
+	}
+}
+
+// result is what has been measured so far, without what is known at the end alone.
+func (r *run) result() Result {
+	p := r.latency.percentiles(0.5, 0.9, 0.99, 0.999)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return Result{
+		Elapsed: time.Since(r.start), Calls: r.calls.Load(), IDs: r.ids.Load(), Errors: maps.Clone(r.errors), Unfinished: int(r.unfinished.Load()),
+		P50: p[0], P90: p[1], P99: p[2], P999: p[3], Max: time.Duration(r.latency.max.Load()),
+	}
+}

@@ -1,0 +1,262 @@
+package load
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/flake-go/flake/client"
+	"github.com/flake-go/flake/client/clienttest"
+	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/flake/sno"
+	"github.com/flake-go/flake/flake/snowflake"
+	"github.com/flake-go/flake/idserver"
+)
+
+// number is a small id.
+func number(n uint64) idserver.Number { return idserver.Number{Lo: n} }
+
+// until ends a run once so many calls have been made, by any caller.
+func until(calls int64, end context.CancelFunc, take Taker) Taker {
+	var made atomic.Int64
+	return func(ctx context.Context) (ids, error) {
+		if made.Add(1) > calls {
+			end()
+		}
+		return take(ctx)
+	}
+}
+
+// Each kind of call of each format takes as many ids as it says, and none twice.
+func TestRun(t *testing.T) {
+	node := clienttest.New()
+	defer node.Close()
+	twitter, err := snowflake.Twitter.NewGenerator(7, snowflake.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	snapshot := sno.Snapshot{SequenceMax: 0xffff}
+	events, err := sno.NewGenerator(&snapshot, sno.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	node.Add("orders", idserver.Snowflake(twitter))
+	node.Add("events", idserver.Sno(events))
+	for _, c := range []Call{
+		{"flake", "flake", 1, 0}, {"flake", "flake", 1000, 0}, {"flake", "flake", 1, 62}, {"flake", "flake", 20, client.Canonical},
+		{"orders", "snowflake", 1, 0}, {"orders", "snowflake", 1000, 0}, {"orders", "flake-idgen", 20, 36}, {"orders", "snowflake", 3, client.Canonical},
+		{"events", "sno", 1, 0}, {"events", "sno", 1000, 0}, {"events", "sno", 20, 16}, {"events", "sno", 20, client.Canonical},
+	} {
+		const callers, calls = 4, 400
+		ctx, end := context.WithCancel(t.Context())
+		take := until(calls, end, c.Taker(node))
+		told := false
+		r, err := Run(ctx, Options{Takers: slices.Repeat([]Taker{take}, callers), Duration: time.Hour, Progress: func(Result) { told = true }})
+		if err != nil {
+			t.Fatalf("%v: %v", c, err)
+		}
+		if r.Calls < calls-2*callers || r.Calls > calls || r.IDs != r.Calls*uint64(c.N) || r.Compared != r.IDs+uint64(callers*c.N) || r.Twice != 0 ||
+			len(r.Errors) != 0 || r.P50 <= 0 || r.P50 > r.P90 || r.P90 > r.P99 || r.P99 > r.P999 || r.P999 > r.Max || r.Behind || told && r.Elapsed < time.Second {
+			t.Errorf("%v: %+v", c, r)
+		}
+	}
+}
+
+// A node that hands out an id twice is found out, one after the other and in one answer.
+func TestTwice(t *testing.T) {
+	node := clienttest.New()
+	defer node.Close()
+	honest := Call{"flake", "flake", 1, 0}.Taker(node)
+	ctx, end := context.WithCancel(t.Context())
+	var calls atomic.Int64
+	twice := idserver.Number{Hi: 5, Lo: 6}
+	r, err := Run(ctx, Options{Duration: time.Hour, Takers: slices.Repeat([]Taker{until(1000, end, func(ctx context.Context) (ids, error) {
+		if n := calls.Add(1); n == 100 || n == 900 {
+			return func(dst []span) ([]span, error) { return append(dst, span{twice, twice}), nil }, nil
+		}
+		return honest(ctx)
+	})}, 3)})
+	if err != nil || r.Twice != 1 || r.Example != twice {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// Errors are counted by what they are; of those of any text only some are told apart.
+func TestErrors(t *testing.T) {
+	node := clienttest.New()
+	defer node.Close()
+	honest := Call{"flake", "flake", 1, 0}.Taker(node)
+	all := []error{nil, client.ErrLost, fmt.Errorf("node x: %w: y", flake.ErrTimestampNotSaved), client.ErrLost, errors.New("a text")}
+	for i := range maxKinds {
+		all = append(all, fmt.Errorf("text %d", i))
+	}
+	ctx, end := context.WithCancel(t.Context())
+	i := -1
+	r, err := Run(ctx, Options{Duration: time.Hour, Takers: []Taker{func(ctx context.Context) (ids, error) {
+		if i++; i == len(all) {
+			end()
+		} else if err := all[i]; err != nil {
+			return nil, err
+		}
+		return honest(ctx)
+	}}})
+	want := map[string]uint64{"connection lost": 2, "timestamp_not_saved": 1, "a text": 1, "others": 3}
+	for i := range maxKinds - 3 {
+		want[fmt.Sprintf("text %d", i)] = 1
+	}
+	if err != nil || !reflect.DeepEqual(r.Errors, want) || r.Calls != 0 {
+		t.Errorf("%v, %+v, want errors %v", err, r, want)
+	}
+	node.Fail(flake.ErrClosed)
+	if _, err := Run(t.Context(), Options{Duration: time.Hour, Takers: []Taker{honest, honest}}); !errors.Is(err, flake.ErrClosed) {
+		t.Errorf("a node that does not answer at all: %v", err)
+	}
+}
+
+// A call that is never answered is in the longest time, and among those that were due.
+func TestUnfinished(t *testing.T) {
+	node := clienttest.New()
+	defer node.Close()
+	take := Call{"flake", "flake", 1, 0}.Taker(node)
+	var calls atomic.Int64
+	silent := func(ctx context.Context) (ids, error) {
+		if calls.Add(1) <= 2 {
+			return take(ctx)
+		}
+		<-ctx.Done()
+		return nil, context.Cause(ctx)
+	}
+	r, err := Run(t.Context(), Options{Duration: 50 * time.Millisecond, Rate: 1000, Takers: []Taker{silent, silent}})
+	if err != nil || r.Unfinished != 2 || r.Calls != 0 || r.Max == 0 || r.P999 != 0 || !r.Behind {
+		t.Errorf("%+v, %v", r, err)
+	}
+	o := Options{Rate: 1000, Takers: make([]Taker, 10)}
+	for calls, want := range map[uint64]bool{9889: true, 9890: false, 10000: false} {
+		if got := o.behind(calls, 10*time.Second); got != want {
+			t.Errorf("%d calls: behind is %v", calls, got)
+		}
+	}
+	o.Rate = 0
+	if o.behind(0, time.Second) {
+		t.Error("behind without a rate")
+	}
+}
+
+// What is measured of a call at a rate begins when it was due, if the caller was late.
+func TestRate(t *testing.T) {
+	end, cancel := context.WithCancel(t.Context())
+	r := &run{Options: Options{Rate: 100, Takers: make([]Taker, 2)}, start: time.Now().Add(-time.Second), end: end}
+	if due, ok := r.begin(1, 3); !ok || due != r.start.Add(70*time.Millisecond) {
+		t.Errorf("late: due %v after the start, %v", due.Sub(r.start), ok)
+	}
+	before := time.Now()
+	if due, ok := r.begin(0, 51); !ok || due.Before(r.start.Add(1020*time.Millisecond)) && due.Before(before) {
+		t.Errorf("early: due %v after the start, %v", due.Sub(r.start), ok)
+	}
+	cancel()
+	if _, ok := r.begin(0, 1e6); ok {
+		t.Error("goes on after the end")
+	}
+	if _, ok := r.begin(0, 0); ok {
+		t.Error("goes on after the end, late")
+	}
+}
+
+// Percentiles are those of the times sorted, and up to 1.6 % more.
+func TestLatency(t *testing.T) {
+	var l latency
+	if got := l.percentiles(0.5); got[0] != 0 {
+		t.Errorf("of nothing: %v", got)
+	}
+	random := rand.New(rand.NewPCG(1, 2))
+	var all []time.Duration
+	for range 10_000 {
+		all = append(all, time.Duration(random.ExpFloat64()*float64(time.Millisecond)))
+		l.add(all[len(all)-1])
+	}
+	slices.Sort(all)
+	for i, got := range l.percentiles(0.0001, 0.5, 0.9, 0.99, 0.999, 1) {
+		want := all[[]int{0, 4999, 8999, 9899, 9989, 9999}[i]]
+		if got < want || got > want+want/steps+1 {
+			t.Errorf("%d: %v, want %v", i, got, want)
+		}
+	}
+	for n := range uint64(63) {
+		for _, d := range []time.Duration{1<<n - 1, 1 << n, 1<<n + 1} {
+			if step := stepOf(d); endOf(step) < d || step > 0 && endOf(step-1) >= d {
+				t.Errorf("%d is of step %d, which ends with %d", d, step, endOf(step))
+			}
+		}
+	}
+}
+
+// Spans in any order, beside, within and across each other, against a set of numbers.
+func TestSeen(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4))
+	for range 300 {
+		s := seen{most: maxSpans}
+		set := make(map[uint64]bool)
+		twice, all := uint64(0), uint64(0)
+		for range 1 + random.IntN(40) {
+			first, last := random.Uint64N(200), uint64(0)
+			last = first + random.Uint64N(12)
+			for n := first; n <= last; n++ {
+				if all++; set[n] {
+					twice++
+				}
+				set[n] = true
+			}
+			s.add([]span{{number(first), number(last)}})
+			if random.IntN(3) == 0 {
+				s.settle()
+			}
+		}
+		s.settle()
+		if s.compared != all || s.twice != twice || (twice > 0) != (s.example != idserver.Number{}) {
+			t.Fatalf("%d of %d twice, want %d of %d", s.twice, s.compared, twice, all)
+		}
+		kept := uint64(0)
+		for i, span := range s.spans {
+			kept += span.count()
+			if i > 0 && span.first.Lo <= s.spans[i-1].last.Lo+1 {
+				t.Fatalf("not in order, or not put together: %v", s.spans)
+			}
+		}
+		if kept != uint64(len(set)) {
+			t.Fatalf("%d are kept, want %d", kept, len(set))
+		}
+	}
+}
+
+// Ids that lie apart are compared up to the bound, and no more are kept.
+func TestSeenFull(t *testing.T) {
+	const most = 1000
+	s := seen{most: most}
+	for n := uint64(0); !s.full; n++ {
+		if s.compared > 2*maxFresh {
+			t.Fatal("there is no bound")
+		}
+		s.add([]span{{number(2 * n), number(2 * n)}})
+	}
+	was := s.compared
+	if was <= most || was > most+maxFresh {
+		t.Errorf("%d are compared", was)
+	}
+	s.add([]span{{number(1), number(1)}})
+	s.settle()
+	if s.compared != was || len(s.fresh) != 0 {
+		t.Error("more are taken")
+	}
+	var overflow seen
+	overflow.add([]span{{idserver.Number{Hi: 1}, idserver.Number{Hi: 1, Lo: 5}}, {idserver.Number{Lo: ^uint64(0)}, idserver.Number{Lo: ^uint64(0)}}})
+	overflow.settle()
+	if len(overflow.spans) != 1 || overflow.twice != 0 {
+		t.Errorf("%v", overflow.spans)
+	}
+}

@@ -1,0 +1,17 @@
+//go:build unix
+
+package load
+
+import (
+	"syscall"
+	"time"
+)
+
+// processorTime is what this program has used of its processors.
+func processorTime() time.Duration {
+	var u syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"log/slog"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// notifier tells a service manager how the node is, in the words of sd_notify(3). All
+// methods do nothing without one.
+type notifier struct {
+	conn     net.Conn
+	watchdog time.Duration // how often it wants to hear of the node; 0: never
+}
+
+// openNotifier reads what the service manager has put in the environment, and takes it out
+// for the programs that the node starts. The socket may be an abstract one.
+func openNotifier(log *slog.Logger) *notifier {
+	path, usec, pid := os.Getenv("NOTIFY_SOCKET"), os.Getenv("WATCHDOG_USEC"), os.Getenv("WATCHDOG_PID")
+	for _, name := range []string{"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"} {
+		os.Unsetenv(name)
+	}
+	n := &notifier{}
+	if path == "" {
+		return n
+	}
+	conn, err := net.Dial("unixgram", path) // an @ stands for an abstract one, as in Go
+	if err != nil {
+		log.Warn("the service manager is not told how the node is", "err", err)
+		return n
+	}
+	n.conn = conn
+	if us, err := strconv.ParseInt(usec, 10, 64); err == nil && (pid == "" || pid == strconv.Itoa(os.Getpid())) {
+		n.watchdog = time.Duration(us) * time.Microsecond
+	}
+	return n
+}
+
+// say sends lines such as READY=1 at once. Whether they arrive makes no difference here:
+// the service manager does without them or ends the node.
+func (n *notifier) say(lines ...string) {
+	if n.conn != nil {
+		n.conn.SetWriteDeadline(time.Now().Add(time.Second))
+		n.conn.Write([]byte(strings.Join(lines, "\n")))
+	}
+}
+
+func status(text string) string { return "STATUS=" + text }
+
+// extend is the line that asks for more time to start or stop.
+func extend(d time.Duration) string {
+	return "EXTEND_TIMEOUT_USEC=" + strconv.FormatInt(d.Microseconds(), 10)
+}
+
+const (
+	// startBeat is how often a start that waits, for the clock or for etcd, says that it
+	// goes on, and startPatience how long it may be silent then.
+	startBeat     = 5 * time.Second
+	startPatience = 4 * startBeat
+
+	// stopTime is more than a stop takes.
+	stopTime = 30 * time.Second
+)
+
+// starting asks for time until the function that it returns is called.
+func (n *notifier) starting() (started func()) {
+	if n.conn == nil {
+		return func() {}
+	}
+	done, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		beat := time.NewTicker(startBeat)
+		defer beat.Stop()
+		for {
+			n.say(extend(startPatience), status("starting"))
+			select {
+			case <-beat.C:
+			case <-done:
+				return
+			}
+		}
+	}()
+	return func() { close(done); <-ended }
+}
+
+// reloading says that a reload begins, and when that is.
+func (n *notifier) reloading() {
+	n.say("RELOADING=1", "MONOTONIC_USEC="+strconv.FormatInt(monotonic().Microseconds(), 10), status("reloading the configuration"))
+}
+
+func (n *notifier) ready(text string) { n.say("READY=1", status(text)) }
+
+// stopping says that the node ends, after so long.
+func (n *notifier) stopping(after time.Duration) {
+	n.say("STOPPING=1", status("stopping"), extend(after+stopTime))
+}
+
+func (n *notifier) close() {
+	if n.conn != nil {
+		n.conn.Close()
+	}
+}

@@ -1,0 +1,260 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/flake-go/flake/config"
+	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/idserver"
+)
+
+// manager is a service manager's socket.
+type manager struct {
+	*net.UnixConn
+	t *testing.T
+}
+
+func startManager(t *testing.T, path string) manager {
+	t.Helper()
+	c, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return manager{c, t}
+}
+
+// want reads messages until one matches, and returns it and those before it.
+func (m manager) want(pattern string) (message string, before []string) {
+	m.t.Helper()
+	m.SetReadDeadline(time.Now().Add(patience))
+	b := make([]byte, 4096)
+	for {
+		n, err := m.Read(b)
+		if err != nil {
+			m.t.Fatalf("%v, want %s after %q", err, pattern, before)
+		}
+		if message = string(b[:n]); regexp.MustCompile(`(?s)^` + pattern + `$`).MatchString(message) {
+			return message, before
+		}
+		before = append(before, message)
+	}
+}
+
+// A service manager hears of the start, of ids that are made, of a reload and of the end,
+// and nobody asks for ids but it. Its variables are not handed on.
+func TestNotify(t *testing.T) {
+	t.Parallel()
+	for name, path := range map[string]string{"a path": filepath.Join(t.TempDir(), "notify"), "an abstract socket": "@flake-notify-" + freePort(t)} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := startManager(t, path)
+			p := startEnv(t, "NOTIFY_SOCKET="+path+"\nWATCHDOG_USEC=100000")
+			_, before := m.want("READY=1\nSTATUS=hands out ids")
+			if len(before) == 0 || before[0] != "EXTEND_TIMEOUT_USEC=20000000\nSTATUS=starting" {
+				t.Errorf("before READY: %q", before)
+			}
+			m.want("WATCHDOG=1")
+			m.want("WATCHDOG=1")
+			begun := monotonic()
+			p.signal(syscall.SIGHUP)
+			message, _ := m.want("RELOADING=1\nMONOTONIC_USEC=[0-9]+\nSTATUS=reloading the configuration")
+			var at int64
+			fmt.Sscanf(message, "RELOADING=1\nMONOTONIC_USEC=%d", &at)
+			if at < begun.Microseconds() || at > monotonic().Microseconds() {
+				t.Errorf("reloading at %d us, after %d", at, begun.Microseconds())
+			}
+			m.want("READY=1\nSTATUS=the configuration was reloaded")
+			p.signal(syscall.SIGTERM)
+			m.want("STOPPING=1\nSTATUS=stopping\nEXTEND_TIMEOUT_USEC=30000000")
+			if status := p.wait(); status != 0 {
+				t.Errorf("exit status %d", status)
+			}
+		})
+	}
+}
+
+// startEnv starts the command with these variables, one a line.
+func startEnv(t *testing.T, env string, node ...string) *process {
+	t.Helper()
+	return spawn(t, freePort(t), "env", append(strings.Split(env, "\n"), "PATH=", command, "-noinput", "-config", configFile(t, strings.Join(node, "\n")))...)
+}
+
+// A start that waits, here for etcd, asks for more time; one that fails is not ready.
+func TestNotifyStart(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "notify")
+	m := startManager(t, path)
+	p := startEnv(t, "NOTIFY_SOCKET="+path, "[[generator]]", "name = 'a'", "format = 'snowflake'", "id = 'etcd'",
+		"[etcd]", fmt.Sprintf("endpoints = [%q]", "127.0.0.1:"+freePort(t)), "start_timeout = 6")
+	for range 2 {
+		m.want("EXTEND_TIMEOUT_USEC=20000000\nSTATUS=starting")
+	}
+	if status := p.wait(); status == 0 {
+		t.Error("started")
+	}
+	m.SetReadDeadline(time.Now())
+	if n, err := m.Read(make([]byte, 4096)); err == nil {
+		t.Errorf("%d bytes at the end", n)
+	}
+}
+
+// Without a service manager nobody is told, and a socket that is not there is no reason
+// not to start. The watchdog may be another process's.
+func TestOpenNotifier(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "notify")
+	startManager(t, path)
+	for _, test := range []struct {
+		socket, usec, pid string
+		connected         bool
+		watchdog          time.Duration
+	}{
+		{"", "", "", false, 0},
+		{"", "1000", "", false, 0},
+		{path + ".none", "1000", "", false, 0},
+		{path, "", "", true, 0},
+		{path, "x", "", true, 0},
+		{path, "30000000", "", true, 30 * time.Second},
+		{path, "30000000", fmt.Sprint(os.Getpid()), true, 30 * time.Second},
+		{path, "30000000", "1", true, 0},
+	} {
+		t.Setenv("NOTIFY_SOCKET", test.socket)
+		t.Setenv("WATCHDOG_USEC", test.usec)
+		t.Setenv("WATCHDOG_PID", test.pid)
+		n := openNotifier(slog.New(slog.DiscardHandler))
+		if (n.conn != nil) != test.connected || n.watchdog != test.watchdog {
+			t.Errorf("%+v: %+v", test, n)
+		}
+		n.starting()()
+		n.ready("")
+		n.close()
+		if _, is := os.LookupEnv("NOTIFY_SOCKET"); is {
+			t.Error("handed on")
+		}
+	}
+}
+
+// stuckSource is one whose ids do not come while it is stuck.
+type stuckSource struct {
+	idserver.Source
+	stuck bool
+	taken int
+}
+
+func (s *stuckSource) Reserve(ctx context.Context, n int, meta uint8) (idserver.Run, error) {
+	if s.stuck {
+		<-ctx.Done()
+		return idserver.Run{}, ctx.Err()
+	}
+	s.taken++
+	return s.Source.Reserve(ctx, n, meta)
+}
+
+// The watchdog takes an id of a generator that others take ids of, and leaves one that
+// rests alone. One that hangs is found, one that refuses is not stuck.
+func TestWatchdog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, err := flake.NewGenerator(1, flake.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := &stuckSource{Source: idserver.Flake(g)}
+		halt := &idserver.Halt{Source: s}
+		w := newWatchdog(generators{list: []generator{{name: "a", server: &idserver.Server{IDs: halt}}}})
+		look := func(stuck string, taken int) {
+			t.Helper()
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			if got := w.look(ctx); got != stuck || s.taken != taken {
+				t.Errorf("stuck %q, %d taken, want %q, %d", got, s.taken, stuck, taken)
+			}
+		}
+		ask := func() {
+			t.Helper()
+			if _, err := g.Reserve(t.Context(), 1); err != nil {
+				t.Fatal(err)
+			}
+		}
+		look("", 1) // at first
+		look("", 1) // it rests
+		ask()
+		look("", 2)
+		look("", 2)
+		ask()
+		s.stuck = true
+		look("a", 2)
+		halt.Stop(idserver.ErrWorkerTaken)
+		look("", 2)
+		s.stuck = false
+		halt.Stop(nil)
+		look("", 3)
+	})
+}
+
+// A node that is stopped by SIGTERM says first that it is not ready, and goes on.
+func TestDrain(t *testing.T) {
+	t.Parallel()
+	n := startCommand(t, command, "", fmt.Sprintf("cookie = %q\ndrain_time = 2\n[http]\nlisten = \"127.0.0.1:0\"", cookie))
+	url := n.await("  HTTP ")
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	if status, _ := fetch(t, client, url+"readyz", ""); status != http.StatusOK {
+		t.Errorf("%d before", status)
+	}
+	n.signal(syscall.SIGTERM)
+	await(t, "it is not ready", func() bool {
+		status, body := fetch(t, client, url+"readyz", "")
+		return status == http.StatusServiceUnavailable && strings.Contains(body, "stopping")
+	})
+	if status, _ := fetch(t, client, url+"v1/ids", ""); status != http.StatusOK {
+		t.Errorf("ids: %d", status)
+	}
+	dialAs(t, n.addr, "caller@127.0.0.1").Close()
+	if status := n.wait(); status != 0 {
+		t.Errorf("exit status %d", status)
+	}
+}
+
+// Who is asked twice to stop does so at once, however long the drain.
+func TestDrainEndsAtOnce(t *testing.T) {
+	t.Parallel()
+	p := spawn(t, freePort(t), command, "-noinput", "-config", configFile(t, "drain_time = 3600"))
+	p.await("  EPMD ")
+	p.signal(syscall.SIGTERM)
+	await(t, "it drains", func() bool { return strings.Contains(p.output(), "the node stops once it has been drained") })
+	p.signal(syscall.SIGTERM)
+	if status := p.wait(); status != 128+int(syscall.SIGTERM) {
+		t.Errorf("exit status %d", status)
+	}
+}
+
+// Other signals than SIGTERM are of somebody who waits: the node stops without a drain.
+func TestInterruptDrainsNot(t *testing.T) {
+	t.Parallel()
+	n := startCommand(t, command, "", fmt.Sprintf("cookie = %q\ndrain_time = 3600", cookie))
+	n.signal(syscall.SIGINT)
+	if status := n.wait(); status != 0 {
+		t.Errorf("exit status %d", status)
+	}
+}
+
+// The operator's limit on memory is one, unless the control groups' is less.
+func TestMemoryOf(t *testing.T) {
+	for limit, less := range map[int64]bool{0: false, 64 << 20: true} {
+		got := memoryOf(config.Node{MemoryLimit: limit})
+		if (got == limit) != less {
+			t.Errorf("%d: %d", limit, got)
+		}
+	}
+}

@@ -1,0 +1,60 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync/atomic"
+	"syscall"
+)
+
+// signalled is the cause of a context that ended with a signal.
+type signalled struct{ os.Signal }
+
+func (s signalled) Error() string { return fmt.Sprintf("%v signal received", s.Signal) }
+
+// untilSignal returns a context that ends with the first signal. The second ends the
+// process at once, even if nobody has noticed the first yet, which
+// [signal.NotifyContext] would not do. SIGHUP counts unless [hangups] has taken it.
+func untilSignal(signals <-chan os.Signal, exit func(code int)) context.Context {
+	t := &trap{hangups: make(chan struct{}, 1)}
+	ctx, end := context.WithCancelCause(context.WithValue(context.Background(), trapKey{}, t))
+	go func() {
+		end(signalled{t.next(signals)})
+		second := t.next(signals)
+		exit(128 + int(second.(syscall.Signal))) // as a shell reports it
+	}()
+	return ctx
+}
+
+// trap keeps SIGHUP from ending the process.
+type trap struct {
+	on      atomic.Bool
+	hangups chan struct{}
+}
+
+type trapKey struct{}
+
+// next returns the next signal that ends the process.
+func (t *trap) next(signals <-chan os.Signal) os.Signal {
+	for {
+		s := <-signals
+		if s != syscall.SIGHUP || !t.on.Load() {
+			return s
+		}
+		select {
+		case t.hangups <- struct{}{}:
+		default: // there is one to be seen to, which reads what this one would
+		}
+	}
+}
+
+// hangups takes SIGHUP, which no longer ends the process: the channel reports it.
+func hangups(ctx context.Context) <-chan struct{} {
+	t, ok := ctx.Value(trapKey{}).(*trap)
+	if !ok {
+		return nil
+	}
+	t.on.Store(true)
+	return t.hangups
+}

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"context"
+	"time"
+)
+
+// A watchdog says that all generators make ids.
+//
+// It takes one of each, but of a generator that rests: nobody has been given an id since
+// it last took one, so that another would have the time saved for nobody. A generator that
+// refuses, as the clock is behind or the disk is full, is not stuck: a restart would not
+// help it, and /readyz tells of it.
+type watchdog struct {
+	generators []generator
+	taken      map[string]last // by generator, what it was when the watchdog last took one
+}
+
+type last struct {
+	milli    uint64
+	sequence uint32
+}
+
+func newWatchdog(gs generators) *watchdog {
+	return &watchdog{gs.list, make(map[string]last)}
+}
+
+// look returns the name of a generator that has not answered before the end of ctx, or "".
+func (w *watchdog) look(ctx context.Context) (stuck string) {
+	for _, g := range w.generators {
+		ids := g.server.IDs
+		var now last
+		now.milli, now.sequence = ids.Last()
+		if before, known := w.taken[g.name]; known && now == before {
+			continue
+		}
+		switch _, err := ids.Reserve(ctx, 1, 0); {
+		case err == nil:
+			now.milli, now.sequence = ids.Last()
+			w.taken[g.name] = now
+		case ctx.Err() != nil:
+			return g.name
+		}
+	}
+	return ""
+}
+
+// watch feeds the service manager's watchdog until ctx ends, twice as often as it must.
+func (s *server) watch(ctx context.Context, note *notifier) {
+	if note.watchdog <= 0 {
+		return
+	}
+	w := newWatchdog(s.generators)
+	beat := time.NewTicker(note.watchdog / 2)
+	defer beat.Stop()
+	for {
+		within, cancel := context.WithTimeout(ctx, note.watchdog/2)
+		stuck := w.look(within)
+		cancel()
+		switch {
+		case ctx.Err() != nil:
+		case stuck == "":
+			note.say("WATCHDOG=1")
+		default:
+			s.log.Error("a generator does not answer: the watchdog is not told that all is well", "generator", stuck)
+		}
+		select {
+		case <-beat.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
