@@ -40,7 +40,7 @@ func TestToken(t *testing.T) {
 	f := startFlakes(t)
 	const token = "0123456789abcdef"
 	web := httptest.NewServer(idhttp.New(idhttp.Options{
-		Generators: []idhttp.Generator{{Name: "flake", Server: f.server}}, Token: token, Log: quiet,
+		Generators: []idhttp.Generator{{Name: "flake", Server: f.server}}, Access: idhttp.Access{Token: token}, Log: quiet,
 	}))
 	defer web.Close()
 	for _, tt := range []struct{ token, err string }{

@@ -2,6 +2,7 @@ package genserver
 
 import (
 	"context"
+	"sync/atomic"
 
 	"github.com/flake-go/flake/node/etf"
 )
@@ -38,6 +39,10 @@ type Caller interface {
 	Caps() etf.Caps
 	// Context ends with the connection: after that nobody waits for a reply.
 	Context() context.Context
+
+	// Given is where a Handler adds what it gives the peer, such as ids. It outlives the
+	// message.
+	Given() *atomic.Uint64
 
 	// Buffer returns an empty buffer in which to build what is sent next.
 	Buffer() []byte

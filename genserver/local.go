@@ -3,6 +3,7 @@ package genserver
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 
 	"github.com/flake-go/flake/node/etf"
 )
@@ -32,10 +33,14 @@ func (s *Server) Call(request etf.Term) (reply etf.Term, err error) {
 }
 
 // local is a caller that waits for a single answer.
-type local struct{ answer []byte }
+type local struct {
+	answer []byte
+	given  atomic.Uint64
+}
 
 func (*local) Caps() etf.Caps                               { return etf.AllCaps }
 func (*local) Context() context.Context                     { return context.Background() }
+func (c *local) Given() *atomic.Uint64                      { return &c.given }
 func (*local) Buffer() []byte                               { return nil }
 func (c *local) Send(_, _, message []byte)                  { c.answer = message }
 func (c *local) SendAside(_, _ []byte, build Build)         { c.answer = build(nil, true) }

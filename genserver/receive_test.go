@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/flake-go/flake/node/etf"
@@ -48,12 +49,14 @@ func (s *server) HandleInfo(message []byte, _ Caller) {
 type caller struct {
 	caps  etf.Caps
 	sent  []string
+	given atomic.Uint64
 	later []func()
 }
 
 func (c *caller) Caps() etf.Caps { return c.caps }
 
-func (c *caller) Buffer() []byte { return []byte("before ") }
+func (c *caller) Buffer() []byte        { return []byte("before ") }
+func (c *caller) Given() *atomic.Uint64 { return &c.given }
 
 func (*caller) Context() context.Context { return context.Background() }
 

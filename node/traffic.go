@@ -1,18 +1,18 @@
 package node
 
 import (
-	"cmp"
 	"errors"
 	"io"
 	"maps"
+	"net"
 	"os"
-	"slices"
 	"sync"
 	"syscall"
 	"time"
 
 	"github.com/flake-go/flake/node/dist"
 	"github.com/flake-go/flake/node/handshake"
+	"github.com/flake-go/flake/node/latency"
 )
 
 // Traffic counts the node's dealings with other nodes since its start.
@@ -22,13 +22,15 @@ type Traffic struct {
 	Received, Sent    uint64            // bytes, of all connections
 	HandshakeFailures map[string]uint64 // of those who dialled us, by reason
 	Closes            map[string]uint64 // connections that the peer's conduct ended, by reason
+	Latency           latency.Counts    // of the answers to calls
 }
 
 // Peer is a connected node.
 type Peer struct {
 	Name    string
-	Address string
+	Address net.Addr
 	Since   time.Time
+	IDs     uint64 // that it has taken since
 }
 
 // Traffic adds up the counts of the connections.
@@ -40,6 +42,7 @@ func (n *Node) Traffic() Traffic {
 	for _, c := range n.conns {
 		t.add(c)
 	}
+	t.Latency = n.proto.Latency()
 	return t
 }
 
@@ -50,14 +53,14 @@ func (n *Node) Connections() int {
 	return len(n.conns)
 }
 
-// Peers returns up to most connected nodes, by name, and how many there are.
-func (n *Node) Peers(most int) (peers []Peer, all int) {
+// Peers returns the connected nodes.
+func (n *Node) Peers() []Peer {
 	conns := n.connections()
-	slices.SortFunc(conns, func(a, b *dist.Conn) int { return cmp.Compare(a.Peer().Name, b.Peer().Name) })
-	for _, c := range conns[:min(len(conns), most)] {
-		peers = append(peers, Peer{c.Peer().Name, c.Addr().String(), c.Since()})
+	peers := make([]Peer, len(conns))
+	for i, c := range conns {
+		peers[i] = Peer{c.Peer().Name, c.Addr(), c.Since(), c.Given()}
 	}
-	return peers, len(conns)
+	return peers
 }
 
 func (t *Traffic) add(c *dist.Conn) {

@@ -3,6 +3,7 @@ package iderl
 import (
 	"context"
 	"log/slog"
+	"sync/atomic"
 
 	"github.com/flake-go/flake/genserver"
 	"github.com/flake-go/flake/idserver"
@@ -42,44 +43,49 @@ func (h *Handler) HandleCall(c genserver.Call) {
 	if q.kind == unknown {
 		h.Log.Warn("call not known, answered ok", "request", text(c.Request))
 	}
-	c.Reply(h.answer(c.Context(), &q, nil, c.Begin(), c.Caps()))
+	c.Reply(h.answer(c.Context(), &q, nil, c.Begin(), c.Caps(), c.Given()))
 }
 
 func (h *Handler) answerInTurn(c genserver.Call, q request) {
-	ctx, caps := c.Context(), c.Caps()
+	ctx, caps, given := c.Context(), c.Caps(), c.Given()
 	c.ReplyInTurn(h.sizeOf(&q), func(dst []byte, room bool) []byte {
 		turn := idserver.NoTurn
 		if room {
 			turn = h.Server.TurnOfNode(q.n)
 			defer turn.End() // once the answer is made
 		}
-		return h.answer(ctx, &q, turn, dst, caps)
+		return h.answer(ctx, &q, turn, dst, caps, given)
 	})
 }
 
-// answer performs the request and appends the outcome.
-func (h *Handler) answer(ctx context.Context, q *request, turn *idserver.Turn, dst []byte, caps etf.Caps) []byte {
+// answer performs the request and appends the outcome. It adds the ids to given.
+func (h *Handler) answer(ctx context.Context, q *request, turn *idserver.Turn, dst []byte, caps etf.Caps, given *atomic.Uint64) []byte {
 	s := h.Server
 	t := terms{dst, caps, s.IDs.Format(), q.base}
 	switch q.kind {
 	case get:
 		if id, err := s.Get(ctx); t.result(err) {
+			given.Add(1)
 			t.id(id)
 		}
 	case getMeta:
 		if id, err := s.GetMeta(ctx, q.meta); t.result(err) {
+			given.Add(1)
 			t.id(id)
 		}
 	case getMany:
 		if runs, err := s.GetMany(ctx, q.n, turn); t.result(err) {
+			given.Add(uint64(q.n))
 			t.ids(runs)
 		}
 	case getBinary:
 		if runs, err := s.GetBinary(ctx, q.n, turn); t.result(err) {
+			given.Add(uint64(q.n))
 			t.packed(runs)
 		}
 	case lease:
 		if runs, err := s.Lease(ctx, q.n, turn); t.result(err) {
+			given.Add(uint64(q.n))
 			t.runs(runs)
 		}
 	case notional:

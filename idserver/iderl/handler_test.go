@@ -22,6 +22,7 @@ type caller struct {
 	full    bool // nothing may wait
 	crowded bool // what waited has no room
 	answers []string
+	given   atomic.Uint64
 	waiting []func()
 	sizes   []int // of what was built
 }
@@ -29,6 +30,7 @@ type caller struct {
 func (c *caller) Caps() etf.Caps           { return c.caps }
 func (c *caller) Context() context.Context { return c.ctx }
 func (c *caller) Buffer() []byte           { return nil }
+func (c *caller) Given() *atomic.Uint64    { return &c.given }
 
 func (c *caller) Send(_, _, message []byte) { c.answers = append(c.answers, string(message)) }
 

@@ -9,20 +9,33 @@ import (
 // interval is how often the page is renewed.
 const interval = time.Second
 
+// looks is how many seconds pass between two looks at who takes ids, when no page is open.
+const looks = 10
+
 // sample looks every second how many ids there have been, and who is in trouble.
 func (s *Server) sample() {
 	tick := time.Tick(interval)
 	ids, saved := make([]uint64, len(s.Generators)), make([]time.Time, len(s.Generators))
-	for {
+	for n := 0; ; n++ {
 		now := time.Now()
+		refusals := uint64(0)
 		for i := range s.Generators {
-			ids[i] = s.Generators[i].Server.Stats().IDs
+			stats := s.Generators[i].Server.Stats()
+			ids[i] = stats.IDs
+			refusals += stats.Refusals
 			if s.Generators[i].rests(&saved[i]) {
 				continue // who looked for trouble would have the file written
 			}
 			reason, _ := s.Generators[i].trouble()
 			s.troubles.note(i, reason, now)
 		}
+		if n%looks == 0 {
+			s.takers.look(now, s.Node.Peers)
+		}
+		s.noteClock(now)
+		t := s.traffic()
+		s.lately.add(s.latencies(t))
+		s.errors.add(now, []uint64{refusals, t.refused()})
 		s.history.add(now, ids)
 		select {
 		case <-tick:

@@ -71,7 +71,7 @@ func TestFigures(t *testing.T) {
 // minutes.
 func TestChart(t *testing.T) {
 	h := newHistory(2)
-	if c := h.snapshot().chart(); c.Line != "" || c.Area != "" || c.Top != "10" || c.Half != "5" {
+	if c := h.snapshot().chart("Ids"); c.Line != "" || c.Area != "" || c.Top != "10" || c.Half != "5" {
 		t.Errorf("of nothing: %+v", c)
 	}
 	awaited := h.awaited()
@@ -91,14 +91,14 @@ func TestChart(t *testing.T) {
 		Line: "M119 12.50 L120 75.00", Area: "M119 12.50 L120 75.00 V100 H119 Z", Top: "40", Half: "20", Width: 120,
 		Label: "Ids a second over the last two minutes: at most 35, now 10.",
 	}
-	if c := r.chart(); c != want {
+	if c := r.chart("Ids"); c != want {
 		t.Errorf("%+v, want %+v", c, want)
 	}
 	for i := range 200 {
 		h.add(noon.Add(time.Duration(4+i)*time.Second), []uint64{55 + uint64(i), 1005})
 	}
 	r = h.snapshot()
-	if c := r.chart(); len(r[0]) != 120 || r.peak() != 1 || !strings.HasPrefix(c.Line, "M1 90.00 L2 ") || !strings.HasSuffix(c.Area, " L120 90.00 V100 H1 Z") {
+	if c := r.chart("Ids"); len(r[0]) != 120 || r.peak() != 1 || !strings.HasPrefix(c.Line, "M1 90.00 L2 ") || !strings.HasSuffix(c.Area, " L120 90.00 V100 H1 Z") {
 		t.Errorf("%d seconds are kept: %+v", len(r[0]), c)
 	}
 }

@@ -107,12 +107,13 @@ type chart struct {
 	Label      string // the same in words
 }
 
-func (r rates) chart() chart {
+// chart draws what the rates are of.
+func (r rates) chart(of string) chart {
 	all := r.sums()
 	top := ceiling(r.peak())
 	c := chart{
 		Top: short(top), Half: short(top / 2), Width: window,
-		Label: "Ids a second over the last two minutes: at most " + thousands(r.peak()) + ", now " + thousands(r.rate()) + ".",
+		Label: of + " a second over the last two minutes: at most " + thousands(r.peak()) + ", now " + thousands(r.rate()) + ".",
 	}
 	if len(all) == 0 {
 		return c

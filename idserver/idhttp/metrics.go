@@ -2,6 +2,7 @@ package idhttp
 
 import (
 	"net/http"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -10,6 +11,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/flake-go/flake/node/latency"
 )
 
 // metrics are what Prometheus is told. Only requests over HTTP are counted here;
@@ -126,7 +129,9 @@ func counter(name, help string, labels ...string) family {
 
 var (
 	info     = gauge("info", "What the node is; always 1.", "node", "version")
+	build    = gauge("build_info", "What the node was built from; always 1.", "version", "commit", "go")
 	ready    = gauge("ready", "1 if the generator can hand out ids, else 0.", "generator")
+	troubled = gauge("trouble", "1 for the reason why the generator cannot hand out ids, or soon will not be able to; else there is none.", "generator", "reason")
 	ids      = counter("ids", "Ids handed out or leased.", "generator")
 	calls    = counter("calls", "Calls, by their kind and what they came to.", "generator", "kind", "result")
 	waits    = counter("waits", "Waits for the next tick, as the ids of one were used up.", "generator")
@@ -136,6 +141,7 @@ var (
 	left     = gauge("worker_left_seconds", "How long ids go on with the worker if that is not extended.", "generator")
 	failing  = gauge("worker_extension_failed", "1 if the last attempt to extend how far ids go with the worker failed, else 0.", "generator")
 	ahead    = gauge("mark_ahead_seconds", "How far the durable mark is ahead of the clock; at 0 there are no ids.", "generator")
+	saved    = gauge("mark_saved_timestamp_seconds", "When the mark was last made durable.", "generator")
 
 	connections = gauge("connections", "Connected nodes.")
 	connected   = counter("connections_established", "Handshakes that came to a connection.")
@@ -144,8 +150,23 @@ var (
 	handshakes  = counter("handshake_failures", "Handshakes that came to nothing, by reason.", "reason")
 	peerAnswers = gauge("peer_answers", "1 if the peer answered when it was last asked for its worker, else 0.", "peer")
 	peerClock   = gauge("peer_clock_offset_seconds", "How far the peer's clock is ahead of ours.", "peer")
+	clockSteps  = counter("clock_steps", "Times that the clock of the machine was set, by more than a quarter of a second.", "direction")
+	certificate = gauge("certificate_left_seconds", "How long the certificate is valid yet.", "door")
 	closes      = counter("hostile_closes", "Connections ended for what the peer did or did not, by reason.", "reason")
 )
+
+var took = prometheus.NewDesc("flake_call_seconds",
+	"How long answers to calls took, from when the call had arrived to when the answer was written.", []string{"door"}, nil)
+
+// tellLatency tells how long answers took at a door.
+func tellLatency(ch chan<- prometheus.Metric, door string, c latency.Counts) {
+	within, n := make(map[float64]uint64), uint64(0)
+	for i, bound := range latency.Bounds {
+		n += c.Calls[i]
+		within[bound.Seconds()] = n
+	}
+	ch <- prometheus.MustNewConstHistogram(took, c.Total(), c.Sum.Seconds(), within, door)
+}
 
 // Describe tells nothing: what is collected is told as it comes.
 func (collector) Describe(chan<- *prometheus.Desc) {}
@@ -156,6 +177,13 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	}
 	now := time.Now()
 	tell(info, 1, c.Node.Name, c.Node.Version)
+	tell(build, 1, c.Node.Version, c.Node.Commit, runtime.Version())
+	for door, end := range c.certificates() {
+		tell(certificate, end.Sub(now).Seconds(), door)
+	}
+	back, forward := c.steps.counts()
+	tell(clockSteps, float64(back), "back")
+	tell(clockSteps, float64(forward), "forward")
 	for i := range c.Generators {
 		c.Generators[i].tell(now, tell)
 	}
@@ -165,6 +193,9 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 		}
 	}
 	t := c.traffic()
+	for door, counts := range c.latencies(t) {
+		tellLatency(ch, doors[door], counts)
+	}
 	tell(connections, float64(t.Connections))
 	tell(connected, float64(t.Connected))
 	tell(received, float64(t.Received))
@@ -187,6 +218,9 @@ func (p *Asked) tell(tell func(family, float64, ...string)) {
 func (g *Generator) tell(now time.Time, tell func(family, float64, ...string)) {
 	reason, _ := g.trouble()
 	tell(ready, oneIf(reason == ""), g.Name)
+	if reason != "" {
+		tell(troubled, 1, g.Name, reason)
+	}
 	stats := g.Server.Stats()
 	tell(ids, float64(stats.IDs), g.Name)
 	tell(waits, float64(stats.Waits), g.Name)
@@ -198,6 +232,8 @@ func (g *Generator) tell(now time.Time, tell func(family, float64, ...string)) {
 	tell(lastID, float64(milli)/1000, g.Name)
 	if mark := g.Server.IDs.Mark(); !mark.IsZero() {
 		tell(ahead, mark.Sub(now).Seconds(), g.Name)
+		at, _ := g.Server.IDs.LastSaved()
+		tell(saved, float64(at.UnixMilli())/1000, g.Name)
 	}
 	g.tellOrigin(now, tell)
 }

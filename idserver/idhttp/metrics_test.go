@@ -4,10 +4,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -16,15 +18,17 @@ import (
 	"github.com/flake-go/flake/idserver"
 	"github.com/flake-go/flake/idserver/idhttp"
 	"github.com/flake-go/flake/idserver/idhttp/idhttptest"
+	"github.com/flake-go/flake/node/certs"
+	"github.com/flake-go/flake/node/certs/certstest"
 )
 
 // metricName finds the names of metrics in an expression of PromQL.
 var metricName = regexp.MustCompile(`\b(?:flake|process|go)_[a-z_]+\b`)
 
 // notShown are metrics that say nothing over time, or what others say too.
-var notShown = []string{"flake_info", "flake_worker_info", "flake_last_id_timestamp_seconds", "flake_refusals_total", "flake_connections_established_total"}
+var notShown = []string{"flake_info", "flake_build_info", "flake_worker_info", "flake_last_id_timestamp_seconds", "flake_refusals_total", "flake_connections_established_total"}
 
-// The dashboard asks only for metrics that there are, and for all of ours.
+// The dashboard asks only for metrics that there are, and for all of ours, which docs/metrics.md lists.
 func TestDashboard(t *testing.T) {
 	source, err := os.ReadFile("../../rel/files/grafana.json")
 	if err != nil {
@@ -39,15 +43,16 @@ func TestDashboard(t *testing.T) {
 	if err := json.Unmarshal(source, &dashboard); err != nil {
 		t.Fatal(err)
 	}
+	chapter, err := os.ReadFile("../../docs/metrics.md")
+	if err != nil {
+		t.Fatal(err)
+	}
 	s := idhttptest.Server(t, "up")
 	for i := range s.Generators {
 		s.Generators[i].Saves = idhttp.NewSaves()
 	}
 	s.Generators[0].Saves.Observe(2 * time.Second)
-	s.Node.Traffic = func() idhttp.Traffic {
-		one := map[string]uint64{"reason": 1}
-		return idhttp.Traffic{Connections: 1, Connected: 1, Received: 1, Sent: 1, HandshakeFailures: one, Closes: one}
-	}
+	s.Node.CertificateEnds = time.Now
 	s.Node.Asked = func() []idhttp.Asked { return []idhttp.Asked{{Name: "a@b", Answered: true, Compared: true}} }
 	s = idhttp.New(s.Options)
 	get(t, s, "/v1/ids")
@@ -67,6 +72,9 @@ func TestDashboard(t *testing.T) {
 		if !slices.Contains(shown, m[1]) {
 			t.Errorf("no panel shows %s", m[1])
 		}
+		if !strings.Contains(string(chapter), "`"+m[1]+"`") {
+			t.Errorf("docs/metrics.md does not tell of %s", m[1])
+		}
 	}
 	if want := `flake_mark_save_seconds_sum{generator="flake"} 2`; !strings.Contains(metrics, want) {
 		t.Errorf("there is no %s", want)
@@ -76,12 +84,15 @@ func TestDashboard(t *testing.T) {
 // What the node and its generators are and did is told with the figures they have.
 func TestMetrics(t *testing.T) {
 	s := newHundreds(t, 0)
-	s.Node = idhttp.Node{Name: "flake@host", Version: "1.2.3", Traffic: func() idhttp.Traffic {
-		return idhttp.Traffic{
-			Connections: 1, Connected: 2, Received: 3, Sent: 4,
-			HandshakeFailures: map[string]uint64{"bad_cookie": 5}, Closes: map[string]uint64{"too_large": 6},
-		}
-	}}
+	s.Node = idhttptest.Server(t, "up").Node
+	end := time.Now().Add(5e5 * time.Second) // so that the first digit of what is left is known
+	s.Node.CertificateEnds = func() time.Time { return end }
+	ca := certstest.NewCA(t, "ca")
+	source, err := certs.Open(files(ca.Issue("http", "localhost")), slog.Default())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.TLS = source.Config
 	get(t, s, "/v1/ids")
 	get(t, s, "/v1/ids?n=150")
 	s.ServeHTTP(httptest.NewRecorder(), idsRequest("/v1/ids/none", ""))
@@ -108,7 +119,15 @@ func TestMetrics(t *testing.T) {
 		t.Error("a name that is no UTF-8 is not told")
 	}
 	for _, want := range []string{
-		`flake_info{node="flake@host",version="1.2.3"} 1`,
+		`flake_info{node="flake@127.0.0.1",version="0.1.0"} 1`,
+		`flake_build_info{commit="0123456",go="` + runtime.Version() + `",version="0.1.0"} 1`,
+		`flake_clock_steps_total{direction="back"} 0`,
+		`flake_clock_steps_total{direction="forward"} 0`,
+		`flake_call_seconds_bucket{door="erlang",le="1e-05"} 0`,
+		`flake_call_seconds_bucket{door="erlang",le="2.5e-05"} 8`,
+		`flake_call_seconds_bucket{door="erlang",le="5"} 8`,
+		`flake_call_seconds_sum{door="erlang"} 0.009`,
+		`flake_call_seconds_count{door="http"} 3`,
 		`flake_ready{generator="flake"} 1`,
 		`flake_ids_total{generator="flake"} 151`,
 		`flake_calls_total{generator="flake",kind="get",result="ok"} 1`,
@@ -117,24 +136,38 @@ func TestMetrics(t *testing.T) {
 		`flake_refusals_total{generator="flake"} 1`,
 		`flake_waits_total{generator="flake"} 7`,
 		`flake_last_id_timestamp_seconds{generator="flake"} 1.795208692979e+09`,
-		`flake_connections 1`,
-		`flake_connections_established_total 2`,
-		`flake_received_bytes_total 3`,
-		`flake_sent_bytes_total 4`,
-		`flake_handshake_failures_total{reason="bad_cookie"} 5`,
-		`flake_hostile_closes_total{reason="too_large"} 6`,
+		`flake_connections 2`,
+		`flake_connections_established_total 3`,
+		`flake_received_bytes_total 4`,
+		`flake_sent_bytes_total 5`,
+		`flake_handshake_failures_total{reason="wrong_cookie"} 6`,
+		`flake_hostile_closes_total{reason="frame_too_long"} 7`,
 	} {
 		if !strings.Contains(metrics, want+"\n") {
 			t.Errorf("there is no %s", want)
 		}
 	}
-	if strings.Contains(metrics, "flake_mark_ahead_seconds{") {
+	for _, left := range []string{`{door="erlang"} 4999\d\d\.`, `{door="http"} [0-9]`} {
+		if !regexp.MustCompile(`(?m)^flake_certificate_left_seconds` + left).MatchString(metrics) {
+			t.Errorf("the certificate is not told: %s in %s", left, metrics)
+		}
+	}
+	if strings.Contains(metrics, "flake_mark_ahead_seconds{") || strings.Contains(metrics, "flake_mark_saved") {
 		t.Error("the mark is told of a generator that keeps none")
 	}
-	if metrics := get(t, idhttptest.Server(t, "up"), "/metrics"); !strings.Contains(metrics, "flake_mark_ahead_seconds{") {
+	metrics = get(t, idhttptest.Server(t, "unsaved"), "/metrics")
+	if !strings.Contains(metrics, "flake_mark_ahead_seconds{") || !strings.Contains(metrics, `flake_mark_saved_timestamp_seconds{generator="orders"} 0`+"\n") {
 		t.Error("the mark is not told")
 	}
+	if want := `flake_trouble{generator="flake",reason="timestamp_not_saved"} 1` + "\n"; !strings.Contains(metrics, want) {
+		t.Errorf("there is no %s", want)
+	}
+	if strings.Contains(metrics, "flake_certificate") {
+		t.Error("a certificate's end is told, and there is none")
+	}
 }
+
+func files(cert, key string) certs.Files { return certs.Files{Cert: cert, Key: key} }
 
 // What browsers and caches are told is with each kind of answer.
 func TestHeaders(t *testing.T) {

@@ -42,12 +42,19 @@ const (
 
 // TestPage uses the page as people do.
 func TestPage(t *testing.T) {
-	url := serve(t, "up")
+	url, s := served(t, "up")
 	b := newBrowser(t)
 	b.size(1080, 800, 1)
 	b.open(url)
 
 	b.await("document.getElementById('line').getAttribute('d').includes('L')") // two events have come
+	if got := b.text(".nodes tbody tr:first-child"); !strings.Contains(got, "payments@127.0.0.1") || !strings.Contains(got, "1,000") {
+		t.Errorf("who takes most is %s", got)
+	}
+	if got := b.text("#callers-refused"); got != "13" {
+		t.Errorf("%s callers were refused", got)
+	}
+	s.Log.Warn("connection refused", "peer", "<b>evil</b>@\u202ehost")
 	total := b.text("#total")
 	answer, err := http.Get(url + "/v1/ids?n=1000")
 	if err != nil {
@@ -55,6 +62,13 @@ func TestPage(t *testing.T) {
 	}
 	answer.Body.Close()
 	b.await("document.getElementById('total').textContent != '" + total + "'")
+	b.await("document.querySelector('.latency tbody')?.textContent.includes('HTTP')")
+	if got := b.text(".recent li.warn"); !strings.HasSuffix(got, `connection refused peer="<b>evil</b>@\u202ehost"`) {
+		t.Errorf("the latest event is %q", got)
+	}
+	if got := b.text(".recent li:last-child"); !strings.HasSuffix(got, "started version=0.1.0") {
+		t.Errorf("the first event is %q", got)
+	}
 
 	b.fill("[name=id]", "BCeSOTXmkQcK8Ru83s")
 	b.click("button.primary")
@@ -202,8 +216,7 @@ func TestPageInTrouble(t *testing.T) {
 	checkLooks(b, "stale")
 }
 
-// TestPageOfMany shows many generators within two heights of a screen, each with its
-// rate.
+// TestPageOfMany shows many generators as rows, each with its rate.
 func TestPageOfMany(t *testing.T) {
 	url := serve(t, "many")
 	b := newBrowser(t)
@@ -219,7 +232,7 @@ func TestPageOfMany(t *testing.T) {
 	var height, rates int
 	b.script("document.documentElement.scrollHeight", &height)
 	b.script("document.querySelectorAll('.generators tbody tr').length", &rates)
-	if height > 2400 || rates != 21 {
+	if height > 2800 || rates != 21 {
 		t.Errorf("%d pixels high, %d rows", height, rates)
 	}
 	checkLooks(b, "many")

@@ -10,11 +10,13 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/flake-go/flake/idserver"
+	"github.com/flake-go/flake/node/latency"
 )
 
 // Options say what is served.
@@ -36,7 +38,8 @@ type Options struct {
 	// SpareConnections.
 	Connections int
 
-	Log *slog.Logger // nil: slog.Default
+	Recent *Recent      // what the page shows of the log, or nil
+	Log    *slog.Logger // nil: slog.Default
 }
 
 // Generator is one that can be asked by its name.
@@ -58,6 +61,11 @@ type Server struct {
 	metrics  *metrics
 	streams  chan struct{} // a place for each that follows events
 	history  *history
+	errors   *history // of calls and of callers refused
+	lately   lately
+	takers   takers
+	steps    steps
+	took     latency.Histogram // of requests for ids, and about them
 	troubles troubles
 
 	access    atomic.Pointer[Access]
@@ -75,7 +83,7 @@ func New(o Options) *Server {
 		o.Log = slog.Default()
 	}
 	s := &Server{Options: o, started: time.Now(), streams: make(chan struct{}, MaxStreams),
-		history: newHistory(len(o.Generators)), troubles: troubles{all: make([]trouble, len(o.Generators))}}
+		history: newHistory(len(o.Generators)), errors: newHistory(2), troubles: troubles{all: make([]trouble, len(o.Generators))}}
 	s.SetAccess(o.Access)
 	s.profiling = make(chan struct{}, 1)
 	s.ctx, s.cancel = context.WithCancel(context.Background())
@@ -108,6 +116,9 @@ func (s *Server) Serve(l net.Listener) {
 			GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return s.TLS(), nil },
 		})
 	}
+	if s.Recent != nil {
+		s.Recent.note(time.Now(), slog.LevelInfo, "started", "version="+s.Node.Version)
+	}
 	s.served.Go(s.sample)
 	s.served.Go(func() {
 		if err := s.http.Serve(l); !errors.Is(err, http.ErrServerClosed) {
@@ -131,7 +142,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if s.draining.Load() {
 		w.Header().Set("Connection", "close")
 	}
+	began := time.Now()
 	s.mux.ServeHTTP(a, r)
+	if strings.HasPrefix(r.Pattern, "/v1/") {
+		s.took.Add(time.Since(began), 1)
+	}
 	s.metrics.count(r.Pattern, a.status)
 	answers.Put(a)
 }

@@ -2,12 +2,14 @@ package idhttp
 
 import (
 	"fmt"
+	"net"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/flake-go/flake/idserver"
+	"github.com/flake-go/flake/node/latency"
 )
 
 // Node is what the node is, and what it can tell of others. A function that is
@@ -16,12 +18,15 @@ type Node struct {
 	Name    string
 	Address string // where it listens for other nodes
 	Version string
+	Commit  string // that it was built from; empty: nobody knows
+
+	// CertificateEnds returns when the one for other nodes does.
+	CertificateEnds func() time.Time
 
 	// Traffic returns what there has been since the start.
 	Traffic func() Traffic
-	// Peers returns the nodes that are connected, at most so many, and how many
-	// there are.
-	Peers func(most int) (peers []Peer, all int)
+	// Peers returns the nodes that are connected.
+	Peers func() []Peer
 	// Asked returns the nodes that this one asks whether their ids could be its own.
 	Asked func() []Asked
 }
@@ -36,8 +41,10 @@ type Asked struct {
 
 // Peer is a connected node.
 type Peer struct {
-	Name, Address string
-	Since         time.Time
+	Name    string
+	Address net.Addr
+	Since   time.Time
+	IDs     uint64 // that it has taken since
 }
 
 // Traffic is what the node has had to do with others since its start.
@@ -47,6 +54,7 @@ type Traffic struct {
 	Received, Sent    uint64            // bytes, of all connections
 	HandshakeFailures map[string]uint64 // by reason
 	Closes            map[string]uint64 // connections that were ended for what the peer did, by reason
+	Latency           latency.Counts    // of the answers to calls
 }
 
 func (s *Server) traffic() Traffic {
@@ -66,6 +74,9 @@ type state struct {
 	Ill                    []illness
 	Rate, Peak, Total      string // ids a second now, at most, and ids in all
 	Chart                  chart
+	Errors                 errorState
+	Latencies              []latencyState // of the doors that were called in the last minute
+	Recent                 []eventState
 	Generators             []generatorState
 	Peers                  []peerState
 	PeerCount, MorePeers   int
@@ -122,7 +133,7 @@ func (v *state) Status() string {
 	return fmt.Sprintf("%d of %d generators in trouble", ill, len(v.Generators))
 }
 
-type peerState struct{ Name, Address, Since string }
+type peerState struct{ Name, Address, Since, Rate string }
 
 // state takes a look at everything.
 func (s *Server) state(now time.Time) *state {
@@ -131,9 +142,9 @@ func (s *Server) state(now time.Time) *state {
 		Name: s.Node.Name, Address: s.Node.Address, Version: s.Node.Version,
 		Uptime: span(now.Sub(s.started).Milliseconds()),
 		Rate:   thousands(h.rate()), Peak: thousands(h.peak()),
-		Chart: h.chart(),
+		Chart: h.chart("Ids"),
 	}
-	total := uint64(0)
+	total, refusals := uint64(0), uint64(0)
 	for i := range s.Generators {
 		reason, what := s.Generators[i].trouble() // before the mark is looked at: it moves one left behind
 		g := s.Generators[i].state(now)
@@ -144,6 +155,7 @@ func (s *Server) state(now time.Time) *state {
 		g.Rate = thousands(h.rateOf(i))
 		stats := s.Generators[i].Server.Stats()
 		total += stats.IDs
+		refusals += stats.Refusals
 		g.count(stats)
 		v.Generators = append(v.Generators, g)
 	}
@@ -153,13 +165,16 @@ func (s *Server) state(now time.Time) *state {
 	v.Total = thousands(total)
 	t := s.traffic()
 	v.Received, v.Sent = size(t.Received), size(t.Sent)
-	if s.Node.Peers != nil {
-		peers, all := s.Node.Peers(maxPeers)
-		for _, p := range peers {
-			v.Peers = append(v.Peers, peerState{p.Name, p.Address, span(now.Sub(p.Since).Milliseconds())})
-		}
-		v.PeerCount, v.MorePeers = all, all-len(peers)
+	v.Errors = errorsOf(s.errors.snapshot(), refusals, t)
+	v.Latencies = latenciesOf(s.lately.get())
+	if s.Recent != nil {
+		v.Recent = s.Recent.state()
 	}
+	takers, all := s.takers.look(now, s.Node.Peers)
+	for _, p := range takers {
+		v.Peers = append(v.Peers, peerState{p.Name, p.Address.String(), span(now.Sub(p.Since).Milliseconds()), thousands(p.rate)})
+	}
+	v.PeerCount, v.MorePeers = all, all-len(takers)
 	return v
 }
 

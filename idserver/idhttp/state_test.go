@@ -39,10 +39,8 @@ func TestState(t *testing.T) {
 	s := New(Options{
 		Node: Node{
 			Name: "flake@host", Address: "10.0.0.1:1", Version: "1.2.3",
-			Traffic: func() Traffic { return Traffic{Received: 1500, Sent: 15} },
-			Peers: func(most int) ([]Peer, int) {
-				return []Peer{{"a@b", "10.0.0.2:2", noon.Add(-time.Minute)}}, most + 1
-			},
+			Traffic: func() Traffic { return Traffic{Received: 1500, Sent: 15, Closes: map[string]uint64{"unread": 5}} },
+			Peers:   func() []Peer { return make100(Peer{"a@b", at("10.0.0.2:2"), noon.Add(-time.Minute), 90}) },
 		},
 		Generators: []Generator{
 			{Name: "well", Server: &idserver.Server{IDs: past{flakes, noon.Add(-time.Second), noon.Add(2500 * time.Millisecond), nil}}},
@@ -65,6 +63,13 @@ func TestState(t *testing.T) {
 	s.history.add(noon.Add(-time.Second), []uint64{0, 0, 0, 0})
 	s.history.add(noon, []uint64{1001, 1001, 0, 0})
 
+	s.errors.add(noon.Add(-time.Second), []uint64{0, 0})
+	s.errors.add(noon, []uint64{5, 5})
+	for range 3 {
+		s.lately.add(s.latencies(s.traffic()))
+		s.took.Add(time.Millisecond, 50)
+	}
+
 	v := s.state(noon)
 	const who = " Who:[{Name:worker Text:02:fc:00:00:0a:01}]"
 	for i, want := range []string{
@@ -84,15 +89,29 @@ func TestState(t *testing.T) {
 	if status := v.Status(); status != "1 of 4 generators in trouble" || len(v.Ill) != 1 || v.Ill[0].What != "the clock is 1m0s behind" {
 		t.Errorf("%s: %+v", status, v.Ill)
 	}
-	v.Generators, v.Ill, v.Chart = nil, nil, chart{}
+	v.Generators, v.Ill, v.Chart, v.Errors.Chart, v.Peers = nil, nil, chart{}, chart{}, v.Peers[:2]
 	want := &state{
 		Name: "flake@host", Address: "10.0.0.1:1", Version: "1.2.3", Uptime: "1 h 0 min",
 		Rate: "2,002", Peak: "2,002", Total: "2,002", Received: "1.5 kB", Sent: "15 B",
-		Peers: []peerState{{"a@b", "10.0.0.2:2", "1 min 0 s"}}, PeerCount: 101, MorePeers: 100,
+		Errors: errorState{Rate: "10", Calls: "5", Callers: "5"}, Latencies: []latencyState{{"HTTP", "50", "1ms", "1ms"}},
+		Peers: []peerState{{"a@b", "10.0.0.2:2", "1 min 0 s", "2"}, {"idle@b", "10.0.0.2:3", "0 ms", "0"}}, PeerCount: 101, MorePeers: 1,
 	}
 	if !reflect.DeepEqual(v, want) {
 		t.Errorf("%+v\n\twant %+v", v, want)
 	}
+}
+
+type at string
+
+func (a at) String() string { return string(a) }
+func (at) Network() string  { return "tcp" }
+
+// make100 puts a hundred idle nodes before one.
+func make100(p Peer) (all []Peer) {
+	for range 100 {
+		all = append(all, Peer{"idle@b", at("10.0.0.2:3"), noon, 0})
+	}
+	return append(all, p)
 }
 
 // A few generators are shown each by itself, more as rows.

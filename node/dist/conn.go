@@ -35,6 +35,7 @@ type Conn struct {
 
 	background background
 	ticker     ticker
+	calls      calls
 
 	in      frames
 	control wire.Message // of the frame being handled; kept here to avoid an allocation
@@ -61,6 +62,7 @@ func newConn(ctx context.Context, p *Proto, s Session) *Conn {
 		since: time.Now(),
 	}
 	c.ctx, c.cancel = context.WithCancelCause(ctx)
+	c.calls.took = p.histogram()
 	c.share = share{pool: &p.shared, end: func() {
 		c.cancel(errShared)
 		go p.disown(c)
@@ -203,7 +205,9 @@ func (c *Conn) handleAll() error {
 			}
 		default:
 			c.forget()
-			return c.out.flush()
+			err := c.out.flush()
+			c.written()
+			return err
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -74,6 +75,7 @@ func TestCost(t *testing.T) {
 			w := newStream(bytes.Repeat(bytes.Join(c.calls, nil), calls))
 			conn := serving(t, w)
 			w.arrive(t, conn, 10) // buffers grow to their size
+			before, given := conn.proto.Latency(), conn.Given()
 			allocs := testing.AllocsPerRun(1, func() { w.arrive(t, conn, segments) })
 
 			if got := int(allocs) / (segments * calls); got != c.want.allocs {
@@ -86,6 +88,10 @@ func TestCost(t *testing.T) {
 			if got, want := w.answered, segments*calls; got != want {
 				t.Errorf("answers: got %d, want %d", got, want)
 			}
+			latency := conn.proto.Latency().Since(before)
+			if got := latency.Total(); got != 2*segments*calls || conn.Given()-given != got { // AllocsPerRun runs twice
+				t.Errorf("%d calls are timed, %d ids counted, want %d", got, conn.Given()-given, 2*segments*calls)
+			}
 			if got, want := w.octets, segments*calls*c.want.reply; got != want {
 				t.Errorf("octets an answer: got %v, want %d", float64(got)/(segments*calls), c.want.reply)
 			}
@@ -93,17 +99,18 @@ func TestCost(t *testing.T) {
 	}
 }
 
-// BenchmarkCall is a call without the system's part of it.
+// BenchmarkCall is a call without the system's part of it, of so many at a time.
 func BenchmarkCall(b *testing.B) {
-	const calls = 64
 	for name, c := range costs {
-		b.Run(name, func(b *testing.B) {
-			w := newStream(bytes.Repeat(bytes.Join(c.calls, nil), calls))
-			conn := serving(b, w)
-			b.ReportAllocs()
-			b.ResetTimer()
-			w.arrive(b, conn, b.N/calls+1)
-		})
+		for _, calls := range []int{1, 64} {
+			b.Run(fmt.Sprintf("%s/%d", name, calls), func(b *testing.B) {
+				w := newStream(bytes.Repeat(bytes.Join(c.calls, nil), calls))
+				conn := serving(b, w)
+				b.ReportAllocs()
+				b.ResetTimer()
+				w.arrive(b, conn, b.N/calls+1)
+			})
+		}
 	}
 }
 

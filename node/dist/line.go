@@ -145,7 +145,7 @@ func (c *Conn) putBehind(p *Process, token, message []byte) bool {
 	size := waiterSize + len(message) + len(token) + weight(message, ownArguments)
 	room := s.grow(size)
 	if room {
-		m := &Message{conn: c, to: p, term: bytes.Clone(message), token: token, inLine: true}
+		m := &Message{conn: c, to: p, term: bytes.Clone(message), token: token, inLine: true, began: c.calls.began}
 		l.waiting = append(l.waiting, waiter{size: size, serve: func() {
 			if err := p.Receive(m); err != nil {
 				c.log.Warn("message dropped", "err", err)

@@ -3,6 +3,8 @@ package dist
 import (
 	"bytes"
 	"context"
+	"sync/atomic"
+	"time"
 
 	"github.com/flake-go/flake/node/etf"
 )
@@ -21,6 +23,7 @@ type Message struct {
 	token  []byte // the trace token for what is sent in answer, or nil
 	taken  int    // of MaxShared, for the terms decoded from it
 	inLine bool   // it has waited in a line, and that line's goroutine handles it
+	began  time.Duration
 }
 
 // Term returns the message, which should be one external term. The receiver checks
@@ -32,6 +35,10 @@ func (m *Message) Caps() etf.Caps { return m.conn.caps }
 
 // Context ends with the connection: after that nobody waits for an answer.
 func (m *Message) Context() context.Context { return m.conn.ctx }
+
+// Given is where the receiver adds what it gives the peer, such as ids. It outlives the
+// message.
+func (m *Message) Given() *atomic.Uint64 { return &m.conn.calls.given }
 
 // Buffer returns an empty buffer in which to build what is sent next.
 func (m *Message) Buffer() []byte {
@@ -47,9 +54,11 @@ func (m *Message) Send(pid, alias, term []byte) {
 	c, a := m.conn, answer{pid, alias, m.token, term}
 	if m.inLine {
 		c.post(a)
+		c.answered(m.began, 1)
 		return
 	}
 	c.send(a)
+	c.calls.answered++
 	if cap(term) <= fullOutput && c.kept.hold(cap(term)) { // for the next one
 		c.scratch = term
 	}
@@ -59,12 +68,12 @@ func (m *Message) Send(pid, alias, term []byte) {
 // goroutine, which may outlive the connection, or at once if there is no room. build
 // may use terms decoded from the message: their memory counts until it returns.
 func (m *Message) SendAside(pid, alias []byte, build Build) {
-	c, a := m.conn, m.answerLater(pid, alias)
-	send := func() { c.sendBuilt(a, build(nil, true)) }
+	c, a, began := m.conn, m.answerLater(pid, alias), m.began
+	send := func() { c.sendBuilt(a, build(nil, true), began) }
 	if m.inLine {
 		send()
 	} else if !m.start(send, func() {}) {
-		c.sendBuilt(a, build(nil, false))
+		c.sendBuilt(a, build(nil, false), began)
 	}
 }
 
@@ -73,20 +82,20 @@ func (m *Message) SendAside(pid, alias []byte, build Build) {
 // one at a time: each is written before the next is built. build must not use terms
 // decoded from the message.
 func (m *Message) SendInTurn(pid, alias []byte, size int, build Build) {
-	c, a := m.conn, m.answerLater(pid, alias)
+	c, a, began := m.conn, m.answerLater(pid, alias), m.began
 	send := func() {
 		done, room := c.takeTurn(size)
 		if !room {
-			c.sendBuilt(a, build(nil, false))
+			c.sendBuilt(a, build(nil, false), began)
 			return
 		}
 		defer done()
-		c.sendBuilt(a, build(make([]byte, 0, size), true))
+		c.sendBuilt(a, build(make([]byte, 0, size), true), began)
 	}
 	if m.inLine {
 		send()
 	} else if !m.startInOrder(send) {
-		c.sendBuilt(a, build(nil, false))
+		c.sendBuilt(a, build(nil, false), began)
 	}
 }
 
@@ -94,9 +103,10 @@ func (m *Message) answerLater(pid, alias []byte) answer {
 	return answer{pid: bytes.Clone(pid), alias: bytes.Clone(alias), token: m.token}
 }
 
-func (c *Conn) sendBuilt(a answer, term []byte) {
+func (c *Conn) sendBuilt(a answer, term []byte, began time.Duration) {
 	if a.message = term; term != nil {
 		c.post(a)
+		c.answered(began, 1)
 	}
 }
 

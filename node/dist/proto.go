@@ -12,6 +12,7 @@ import (
 
 	"github.com/flake-go/flake/node/etf"
 	"github.com/flake-go/flake/node/handshake"
+	"github.com/flake-go/flake/node/latency"
 )
 
 // Session is a stream whose handshake is done.
@@ -51,6 +52,8 @@ type Proto struct {
 	shared  pool
 	served  served
 	errands errands
+	made    atomic.Uint32 // connections
+	took    [histograms]latency.Histogram
 }
 
 // Limit makes the connections share only this percentage of [MaxShared], [MaxSmall]

@@ -136,6 +136,7 @@ const maxToken = 4 << 10
 
 // hand delivers a message to a process, with its trace token or nil.
 func (c *Conn) hand(p *Process, token, message []byte) error {
+	c.arrive()
 	if len(token) > maxToken {
 		token = nil
 	}
@@ -150,7 +151,7 @@ func (c *Conn) hand(p *Process, token, message []byte) error {
 		return err
 	}
 	m := &c.message
-	*m = Message{conn: c, to: p, term: message, token: token, taken: taken}
+	*m = Message{conn: c, to: p, term: message, token: token, taken: taken, began: c.calls.began}
 	defer func() { c.share.give(m.taken) }()
 	return p.Receive(m)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/big"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/flake-go/flake/genserver"
@@ -75,10 +76,12 @@ func TestRun(t *testing.T) {
 type caller struct {
 	answers []string
 	full    bool
+	given   atomic.Uint64
 }
 
 func (*caller) Caps() etf.Caps           { return etf.AllCaps }
 func (*caller) Buffer() []byte           { return nil }
+func (c *caller) Given() *atomic.Uint64  { return &c.given }
 func (*caller) Context() context.Context { return context.Background() }
 func (c *caller) SendAside(pid, alias []byte, build genserver.Build) {
 	if b := build(nil, !c.full); b != nil {

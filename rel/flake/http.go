@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"log/slog"
@@ -67,20 +68,29 @@ func openHTTPCerts(cfg config.HTTP, log *slog.Logger) (*certs.Source, error) {
 	return s, nil
 }
 
-// surroundings is what HTTP reports of the node.
-func surroundings(n *node.Node, f *fleet) idhttp.Node {
+// surroundings is what HTTP reports of the node, whose TLS settings are secured or nil.
+func surroundings(n *node.Node, f *fleet, secured func() *tls.Config) idhttp.Node {
 	return idhttp.Node{
-		Name: n.Name(), Address: n.Addr().String(), Version: version,
-		Traffic: func() idhttp.Traffic { return idhttp.Traffic(n.Traffic()) },
-		Asked:   f.asked,
-		Peers: func(most int) (peers []idhttp.Peer, all int) {
-			there, all := n.Peers(most)
-			for _, p := range there {
-				peers = append(peers, idhttp.Peer(p))
+		Name: n.Name(), Address: n.Addr().String(), Version: version, Commit: commit,
+		CertificateEnds: certificateEnds(secured),
+		Traffic:         func() idhttp.Traffic { return idhttp.Traffic(n.Traffic()) },
+		Asked:           f.asked,
+		Peers: func() []idhttp.Peer {
+			all := n.Peers()
+			peers := make([]idhttp.Peer, len(all))
+			for i, p := range all {
+				peers[i] = idhttp.Peer(p)
 			}
-			return peers, all
+			return peers
 		},
 	}
+}
+
+func certificateEnds(secured func() *tls.Config) func() time.Time {
+	if secured == nil {
+		return nil
+	}
+	return func() time.Time { return secured().Certificates[0].Leaf.NotAfter }
 }
 
 func (d *door) serve() {

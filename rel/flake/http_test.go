@@ -65,6 +65,10 @@ func TestHTTP(t *testing.T) {
 		`flake_sent_bytes_total [1-9]`,
 		`flake_mark_ahead_seconds{generator="flake"} [0-9]`,
 		`flake_mark_save_seconds_count{generator="flake"} [1-9]`,
+		`flake_mark_saved_timestamp_seconds{generator="flake"} [1-9]`,
+		`flake_call_seconds_count{door="erlang"} [1-9]`,
+		`flake_call_seconds_count{door="http"} 1`,
+		`flake_build_info{commit=".*",go="go.*",version="` + version + `"} 1`,
 		`flake_http_requests_total{code="200",endpoint="/v1/ids"} 1`,
 		`process_resident_memory_bytes [1-9]`,
 		`go_goroutines [1-9]`,
@@ -262,7 +266,7 @@ func TestHTTPTaken(t *testing.T) {
 	cfg.Flake.WorkerID = []byte{3, 1, 0, byte(os.Getpid() >> 16), byte(os.Getpid() >> 8), byte(os.Getpid())}
 	cfg.HTTP.Listen = s.http.listener.Addr().String()
 	for range 2 { // the second finds file and worker id free
-		_, err := start(t.Context(), cfg, io.Discard, slog.New(slog.DiscardHandler))
+		_, err := start(t.Context(), cfg, io.Discard, &nodeLog{Logger: slog.New(slog.DiscardHandler)})
 		if err == nil || !strings.Contains(err.Error(), "http.listen: listen tcp4 "+cfg.HTTP.Listen) {
 			t.Fatal(err)
 		}

@@ -5,14 +5,16 @@ import (
 	"log/slog"
 
 	"github.com/flake-go/flake/config"
+	"github.com/flake-go/flake/idserver/idhttp"
 )
 
 // nodeLog is the node's log. Its level may be changed at any time.
 type nodeLog struct {
 	*slog.Logger
-	level *slog.LevelVar
-	held  *limiter
-	out   *output
+	level  *slog.LevelVar
+	held   *limiter
+	recent idhttp.Recent // what the page shows of it
+	out    *output
 }
 
 // openLog has lines go to w, as far as w is read.
@@ -28,7 +30,7 @@ func openLog(cfg config.Log, w io.Writer) *nodeLog {
 	}
 	direct := slog.New(handler(w))
 	l.out = openOutput(w, func(n int) { direct.Warn("log lines dropped: they were not read in time", "lines", n) })
-	l.held = limit(handler(l.out))
+	l.held = limit(l.recent.Handler(handler(l.out)))
 	l.Logger = slog.New(l.held)
 	return l
 }

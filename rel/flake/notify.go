@@ -48,7 +48,7 @@ func (n *notifier) say(lines ...string) {
 	}
 }
 
-func status(text string) string { return "STATUS=" + text }
+func stateIs(text string) string { return "STATUS=" + text }
 
 // extend is the line that asks for more time to start or stop.
 func extend(d time.Duration) string {
@@ -76,7 +76,7 @@ func (n *notifier) starting() (started func()) {
 		beat := time.NewTicker(startBeat)
 		defer beat.Stop()
 		for {
-			n.say(extend(startPatience), status("starting"))
+			n.say(extend(startPatience), stateIs("starting"))
 			select {
 			case <-beat.C:
 			case <-done:
@@ -89,14 +89,14 @@ func (n *notifier) starting() (started func()) {
 
 // reloading says that a reload begins, and when that is.
 func (n *notifier) reloading() {
-	n.say("RELOADING=1", "MONOTONIC_USEC="+strconv.FormatInt(monotonic().Microseconds(), 10), status("reloading the configuration"))
+	n.say("RELOADING=1", "MONOTONIC_USEC="+strconv.FormatInt(monotonic().Microseconds(), 10), stateIs("reloading the configuration"))
 }
 
-func (n *notifier) ready(text string) { n.say("READY=1", status(text)) }
+func (n *notifier) ready(text string) { n.say("READY=1", stateIs(text)) }
 
 // stopping says that the node ends, after so long.
 func (n *notifier) stopping(after time.Duration) {
-	n.say("STOPPING=1", status("stopping"), extend(after+stopTime))
+	n.say("STOPPING=1", stateIs("stopping"), extend(after+stopTime))
 }
 
 func (n *notifier) close() {

@@ -113,7 +113,7 @@ type process struct {
 // spawn runs a command until it or the test ends. port is its EPMD's.
 func spawn(t *testing.T, port, name string, args ...string) *process {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience+time.Duration(*kills)*restart+*soakTime+*fleetTime)
+	ctx, cancel := context.WithTimeout(context.Background(), patience+time.Duration(*kills)*restart+*soakTime+*fleetTime+*upgradeTime)
 	p := &process{t: t, cmd: exec.CommandContext(ctx, name, args...)}
 	p.changed.L = &p.mu
 	home := built // where Erlang may leave a cookie

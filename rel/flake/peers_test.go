@@ -163,7 +163,7 @@ func TestPeerClock(t *testing.T) {
 		}
 		c.HTTP.Listen = "127.0.0.1:0"
 		c.Flake.Peers, c.Flake.PeersInterval = []string{"other@127.0.0.1", c.Node.Name}, 20*time.Millisecond
-		_, err = start(t.Context(), *c, io.Discard, slog.New(slog.DiscardHandler))
+		_, err = start(t.Context(), *c, io.Discard, &nodeLog{Logger: slog.New(slog.DiscardHandler)})
 		if !errors.Is(err, idserver.ErrClockDiffers) || !strings.Contains(err.Error(), "behind that of other@127.0.0.1") {
 			t.Errorf("start with a clock that is an hour behind: %v", err)
 		}

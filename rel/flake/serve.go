@@ -59,12 +59,11 @@ func serveNode(ctx context.Context, load func() (config.Config, error), noinput 
 	note := openNotifier(log)
 	defer note.close()
 	started := note.starting()
-	s, err := start(ctx, cfg, stdout, log)
+	s, err := start(ctx, cfg, stdout, lines)
 	started()
 	if err != nil {
 		return err
 	}
-	s.level = lines.level
 	go boundMemory(ctx, s.node.Connections, s.memory, cfg.Node.TLS.On)
 	go releaseMemory(ctx)
 	s.announce(stdout)

@@ -34,7 +34,8 @@ type server struct {
 // filesOfGenerator are those that one keeps open: the claim.
 const filesOfGenerator = 1
 
-func start(ctx context.Context, cfg config.Config, stdout io.Writer, log *slog.Logger) (*server, error) {
+func start(ctx context.Context, cfg config.Config, stdout io.Writer, lines *nodeLog) (*server, error) {
+	log := lines.Logger
 	if err := reserve.Enough(filesOfGenerator*len(cfg.Generators) + len(cfg.Flake.Peers)); err != nil {
 		return nil, err
 	}
@@ -89,8 +90,9 @@ func start(ctx context.Context, cfg config.Config, stdout io.Writer, log *slog.L
 		keeper.Close()
 		return nil, errors.Join(err, all.stop())
 	}
-	s := &server{node: n, generators: all, cookie: cfg.Node.CookieFrom, fleet: fleet, secured: secured, memory: memory, log: log, level: new(slog.LevelVar)}
-	s.http, err = openDoor(cfg.HTTP, log, idhttp.Options{Generators: all.doors(n), Node: surroundings(n, fleet), Connections: reserve.Share(httpWithin(memory))})
+	s := &server{node: n, generators: all, cookie: cfg.Node.CookieFrom, fleet: fleet, secured: secured, memory: memory, log: log, level: lines.level}
+	s.http, err = openDoor(cfg.HTTP, log, idhttp.Options{Generators: all.doors(n), Node: surroundings(n, fleet, secured),
+		Connections: reserve.Share(httpWithin(memory)), Recent: &lines.recent})
 	if err == nil {
 		s.settings, err = readSettings(cfg)
 	}

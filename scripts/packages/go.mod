@@ -2,7 +2,10 @@ module github.com/flake-go/flake/scripts/packages
 
 go 1.26.0
 
-require github.com/goreleaser/nfpm/v2 v2.45.2
+require (
+	github.com/goreleaser/nfpm/v2 v2.45.2
+	golang.org/x/mod v0.12.0
+)
 
 require (
 	dario.cat/mergo v1.0.2 // indirect

@@ -31,7 +31,9 @@ call(Ids, Failed, Gap, Last) ->
             Now = now_ms(),
             call([Id | Ids], Failed, max(Gap, Now - Last), Now)
     catch
-        exit:_ -> call(Ids, Failed + 1, Gap, Last)
+        exit:_ ->
+            timer:sleep(50),
+            call(Ids, Failed + 1, Gap, Last)
     end.
 
 now_ms() -> erlang:monotonic_time(millisecond).

@@ -88,15 +88,15 @@ func (r release) zipDocs() error {
 		filepath.Join(r.root, "CHANGELOG.md"), filepath.Join(r.stage, "changelog.Debian"),
 		filepath.Join(r.stage, "flake.1"), filepath.Join(r.stage, "NOTICE"),
 	} {
-		if err := zip(from, filepath.Join(r.stage, filepath.Base(from)+".gz")); err != nil {
+		if err := compress(from, filepath.Join(r.stage, filepath.Base(from)+".gz")); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// zip compresses a file, without a name or a time.
-func zip(from, to string) error {
+// compress compresses a file, without a name or a time.
+func compress(from, to string) error {
 	text, err := os.ReadFile(from)
 	if err != nil {
 		return err

@@ -83,7 +83,7 @@ func sboms(r release) error {
 
 // bom returns the bill of materials of a binary.
 func (r release) bom(built *debug.BuildInfo, sum [sha256.Size]byte) bom {
-	main := module("application", built.Main.Path, "v"+r.version)
+	main := goModule("application", built.Main.Path, "v"+r.version)
 	main.Hashes = []hash{{"SHA-256", fmt.Sprintf("%x", sum)}}
 	main.Licenses = make([]license, 1)
 	main.Licenses[0].License.ID = "Apache-2.0"
@@ -93,9 +93,9 @@ func (r release) bom(built *debug.BuildInfo, sum [sha256.Size]byte) bom {
 	}
 	b := bom{Format: "CycloneDX", Spec: "1.5", Version: 1}
 	b.Metadata = metadata{r.time.Format("2006-01-02T15:04:05Z"), main}
-	b.Components = []component{module("library", "std", built.GoVersion)}
+	b.Components = []component{goModule("library", "std", built.GoVersion)}
 	for _, m := range built.Deps {
-		c := module("library", m.Path, m.Version)
+		c := goModule("library", m.Path, m.Version)
 		c.Properties = []property{{"go.sum", m.Sum}}
 		b.Components = append(b.Components, c)
 	}
@@ -107,8 +107,8 @@ func (r release) bom(built *debug.BuildInfo, sum [sha256.Size]byte) bom {
 	return b
 }
 
-// module returns a Go module as a component. Its package URL escapes a + in the version.
-func module(kind, path, version string) component {
+// goModule returns a Go module as a component. Its package URL escapes a + in the version.
+func goModule(kind, path, version string) component {
 	purl := "pkg:golang/" + path + "@" + strings.ReplaceAll(version, "+", "%2B")
 	return component{Type: kind, Ref: purl, Name: path, Version: version, PURL: purl}
 }

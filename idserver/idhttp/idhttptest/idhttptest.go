@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -42,9 +43,10 @@ const Worker flake.Worker = 0x02fc00000001
 //	many     there are 21 generators
 func Server(t testing.TB, condition string) *idhttp.Server {
 	o := idhttp.Options{
-		Node: idhttp.Node{Name: "flake@127.0.0.1", Address: "127.0.0.1:46073", Version: "0.1.0"},
-		Log:  slog.New(slog.DiscardHandler),
+		Node:   idhttp.Node{Name: "flake@127.0.0.1", Address: "127.0.0.1:46073", Version: "0.1.0", Commit: "0123456", Traffic: traffic, Peers: peers},
+		Recent: new(idhttp.Recent),
 	}
+	o.Log = slog.New(o.Recent.Handler(slog.DiscardHandler))
 	ahead := uint64(0)
 	clock := flake.SystemClock()
 	generator, err := flake.NewGenerator(Worker, flake.Options{Clock: func() uint64 { return clock() + ahead }})
@@ -82,6 +84,26 @@ func Server(t testing.TB, condition string) *idhttp.Server {
 		t.Fatalf("no server %q", condition)
 	}
 	return dealt(with(o, []string{"flake", "orders"}, source, source), trouble)
+}
+
+// traffic is what a node may have had to do with others.
+func traffic() idhttp.Traffic {
+	t := idhttp.Traffic{
+		Connections: 2, Connected: 3, Received: 4, Sent: 5,
+		HandshakeFailures: map[string]uint64{"wrong_cookie": 6}, Closes: map[string]uint64{"frame_too_long": 7},
+	}
+	t.Latency.Calls[2], t.Latency.Sum = 8, 9*time.Millisecond
+	return t
+}
+
+// peers are two nodes, of which the second takes more ids.
+func peers() []idhttp.Peer {
+	now := time.Now()
+	at := func(port int) net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port} }
+	return []idhttp.Peer{
+		{Name: "orders@127.0.0.1", Address: at(39932), Since: now.Add(-time.Hour)},
+		{Name: "payments@127.0.0.1", Address: at(39920), Since: now.Add(-time.Minute), IDs: 60_000},
+	}
 }
 
 // with returns a server of generators.

@@ -1,0 +1,146 @@
+package idhttp
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flake-go/flake/node/latency"
+)
+
+// Lines of level INFO and above are kept, and all go on.
+func TestRecent(t *testing.T) {
+	var r Recent
+	var all bytes.Buffer
+	log := slog.New(r.Handler(slog.NewTextHandler(&all, &slog.HandlerOptions{Level: slog.LevelError})))
+	log.Debug("not this")
+	log.With("peer", "a@b").Info("connected", "version", 6)
+	log.WithGroup("of").Warn("refused", "err", fmt.Errorf("wrong\ncookie"), "name", "\u202eevil", "long", strings.Repeat("é", 150), "raw", "\xff")
+	log.Error("worse", "a", strings.Repeat("x", 200), "b", strings.Repeat("y", 200), "c", strings.Repeat("z", 200), "d", 1)
+	var got []string
+	for _, e := range r.state() {
+		got = append(got, e.Level+" "+e.What+" "+e.More)
+	}
+	want := []string{
+		"error worse a=" + strings.Repeat("x", 200) + " b=" + strings.Repeat("y", 200) + " d=1",
+		`warn refused err="wrong\ncookie" name="\u202eevil" long=` + strings.Repeat("é", 100) + `... raw="\xff"`,
+		"info connected peer=a@b version=6",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q\n\twant %q", got, want)
+	}
+	if lines := strings.Split(all.String(), "\n"); len(lines) != 2 || !strings.Contains(lines[0], "msg=worse") {
+		t.Errorf("logged: %q", lines)
+	}
+}
+
+// Lines that come often push out their like, and no others.
+func TestRecentFlood(t *testing.T) {
+	var r Recent
+	log := slog.New(r.Handler(slog.DiscardHandler))
+	log.Warn("once")
+	for i := range 100 {
+		for kind := range (maxRecent - 2) / maxRecentAlike {
+			log.Info(fmt.Sprint("kind ", kind), "i", i)
+		}
+	}
+	all := r.state()
+	if n := len(all); n != 49 || all[n-1].What != "once" || all[n-2].More != "i=96" || all[0].More != "i=99" {
+		t.Errorf("%d are kept: %+v", n, all)
+	}
+	for i := range maxRecent {
+		log.Error(fmt.Sprint("new ", i))
+	}
+	if all = r.state(); len(all) != maxRecent || all[0].What != "new 49" || all[maxRecent-1].What != "new 0" {
+		t.Errorf("of many kinds: %+v", all)
+	}
+}
+
+// The clock was set if it is not where the time that has passed had brought it.
+func TestSteps(t *testing.T) {
+	var s steps
+	for _, tt := range []struct{ wall, passed, want time.Duration }{
+		{0, time.Hour, 0},
+		{time.Second, time.Hour + time.Second, 0},
+		{1999 * time.Millisecond, time.Hour + 2*time.Second, 0}, // it is made slower
+		{2999*time.Millisecond + aStep, time.Hour + 3*time.Second, aStep},
+		{3999*time.Millisecond + aStep, time.Hour + 4*time.Second, 0},
+		{-time.Hour, time.Hour + 5*time.Second, -time.Hour - 4999*time.Millisecond - aStep},
+		{-time.Hour + time.Minute, time.Hour + 6*time.Second, 59 * time.Second}, // it slept
+	} {
+		if got := s.note(noon.Add(tt.wall), tt.passed); got != tt.want {
+			t.Errorf("at %v after %v: %v, want %v", tt.wall, tt.passed, got, tt.want)
+		}
+	}
+	if back, forward := s.counts(); back != 1 || forward != 2 {
+		t.Errorf("%d back, %d forward", back, forward)
+	}
+}
+
+// Those who take most come first, by what they took since the look before.
+func TestTakers(t *testing.T) {
+	nodes := map[string]uint64{"a": 0, "b": 1000, "c": 20}
+	looks := 0
+	peers := func() (all []Peer) {
+		looks++
+		for name, ids := range nodes {
+			all = append(all, Peer{Name: name, Since: noon, IDs: ids})
+		}
+		return all
+	}
+	var s takers
+	look := func(after time.Duration) string {
+		most, all := s.look(noon.Add(after), peers)
+		got := fmt.Sprint(all, " ")
+		for _, n := range most {
+			got += fmt.Sprint(n.Name, n.rate, " ")
+		}
+		return got
+	}
+	if got := look(10 * time.Second); got != "3 b100 c2 a0 " {
+		t.Errorf("at first: %s", got)
+	}
+	nodes["a"], nodes["b"] = 30, 1010
+	if got := look(10*time.Second + interval/2); got != "3 b100 c2 a0 " || looks != 1 {
+		t.Errorf("soon after: %s, %d looks", got, looks)
+	}
+	delete(nodes, "c")
+	nodes["d"] = 12
+	if got := look(12 * time.Second); got != "3 a15 b5 d1 " {
+		t.Errorf("then: %s", got)
+	}
+	if most, all := new(takers).look(noon, nil); most != nil || all != 0 {
+		t.Error("there are nodes, and nobody knows any")
+	}
+}
+
+// What is told of a minute is of that minute.
+func TestLately(t *testing.T) {
+	var l lately
+	if got, seconds := l.get(); got[0].Total() != 0 || seconds > 0 || latenciesOf(got, seconds) != nil {
+		t.Error("there is something at first")
+	}
+	var h latency.Histogram
+	for i := range 200 {
+		var now [len(doors)]latency.Counts
+		if i == 150 {
+			h.Add(math.MaxInt64, 1)
+		}
+		h.Add(time.Millisecond, 2)
+		now[1].Collect(&h)
+		l.add(now)
+	}
+	got, seconds := l.get()
+	want := []latencyState{{"HTTP", "2", "1ms", "1ms"}}
+	if all := latenciesOf(got, seconds); !slices.Equal(all, want) || got[1].Total() != 121 {
+		t.Errorf("%+v of %d calls, want %+v", all, got[1].Total(), want)
+	}
+	if got := within(got[1], 1); got != "over 5s" {
+		t.Errorf("the slowest was %s", got)
+	}
+}

@@ -1,0 +1,136 @@
+package main
+
+import (
+	"bytes"
+	"encoding/binary"
+	"flag"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+var upgradeTime = flag.Duration("upgrade.time", 0, "how long TestRollingUpgrade goes on to upgrade its nodes, once each at least")
+
+const upgradeCallers = 64
+
+// TestRollingUpgrade upgrades two nodes, one after the other, while the processes of an
+// Erlang node take ids by the client library. No call may fail, no id come twice, and
+// each caller's ids ascend.
+func TestRollingUpgrade(t *testing.T) {
+	t.Parallel()
+	port, folder := freePort(t), t.TempDir()
+	startDaemon(t, port)
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	var starts []func() *flakeNode
+	var nodes []*flakeNode
+	names := []string{"a@127.0.0.1", "b@127.0.0.1"}
+	for _, name := range names {
+		config := configFile(t, fmt.Sprintf("cookie = %q\ndrain_time = 1\n[http]\nlisten = \"127.0.0.1:0\"", cookie))
+		start := func() *flakeNode { return startNode(t, port, "-config", config, "-name", name) }
+		starts, nodes = append(starts, start), append(nodes, start())
+	}
+	args := []string{"-noinput", "-pa", compileClient(t), "-name", "callers@127.0.0.1", "-setcookie", cookie, "-start_epmd", "false",
+		"-s", "upgrade", "main", "-extra", folder, strconv.Itoa(upgradeCallers)}
+	callers := spawn(t, port, "erl", append(args, names...)...)
+	callers.await("CALLING")
+
+	upgrades := 0
+	for begin := time.Now(); upgrades < len(nodes) || time.Since(begin) < *upgradeTime; upgrades++ {
+		i := upgrades % len(nodes)
+		url := nodes[i].await("  HTTP ")
+		nodes[i].signal(syscall.SIGTERM)
+		await(t, "it says that it stops", func() bool {
+			status, body := fetch(t, client, url+"readyz", "")
+			return status == http.StatusServiceUnavailable && strings.Contains(body, `"stopping"`)
+		})
+		if status := nodes[i].wait(); status != 0 {
+			t.Errorf("exit status %d", status)
+		}
+		nodes[i] = starts[i]()
+		if status, body := fetch(t, client, nodes[i].await("  HTTP ")+"readyz", ""); status != http.StatusOK {
+			t.Errorf("after its start: %d, %s", status, body)
+		}
+	}
+	rewrite(t, filepath.Join(folder, "stop"), "")
+	if failed := callers.await("FAILED "); failed != "0 []" {
+		t.Errorf("calls failed: %s", failed)
+	}
+	callers.wait()
+	g := readTaken(t, folder)
+	if g.twice > 0 || g.descending > 0 || g.workers != len(nodes) {
+		t.Errorf("%d ids came twice, %d were not above the caller's last, of %d workers", g.twice, g.descending, g.workers)
+	}
+	t.Logf("%d upgrades, %d callers, %d ids: 0 calls failed, %d ids twice; the longest gap was %v of one caller, %v of all",
+		upgrades, upgradeCallers, g.ids, g.twice, g.gap, g.gapOfAll)
+}
+
+// compileClient compiles the client library and the callers, and returns where.
+func compileClient(t *testing.T) (folder string) {
+	t.Helper()
+	folder = t.TempDir()
+	sources, err := filepath.Glob("../../clients/erlang/flake_client/src/*.erl")
+	if err != nil || len(sources) == 0 {
+		t.Fatal(err, "no client")
+	}
+	args := append([]string{"-o", folder, "testdata/upgrade.erl"}, sources...)
+	if out, err := exec.Command("erlc", args...).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return folder
+}
+
+// takings are what callers were given.
+type takings struct {
+	ids, twice, descending, workers int
+
+	gap, gapOfAll time.Duration // without an id: of a caller, and of all at a time
+}
+
+// readTaken reads the files of testdata/upgrade.erl.
+func readTaken(t *testing.T, folder string) (g takings) {
+	t.Helper()
+	const size, record = 16, 16 + 8
+	var all [][]byte
+	var times []int64
+	workers := make(map[string]bool)
+	for i := range upgradeCallers {
+		data, err := os.ReadFile(filepath.Join(folder, strconv.Itoa(i+1)))
+		if err != nil || len(data) == 0 || len(data)%record != 0 {
+			t.Fatalf("%d bytes of a caller, %v", len(data), err)
+		}
+		var last []byte
+		var at []int64
+		for one := range slices.Chunk(data, record) {
+			id := one[:size]
+			if bytes.Compare(id, last) <= 0 {
+				g.descending++
+			}
+			last = id
+			all, at = append(all, id), append(at, int64(binary.BigEndian.Uint64(one[size:])))
+			workers[string(id[8:14])] = true
+		}
+		g.gap, times = max(g.gap, widest(at)), append(times, at...)
+	}
+	slices.SortFunc(all, bytes.Compare)
+	g.ids, g.workers = len(all), len(workers)
+	g.twice = g.ids - len(slices.CompactFunc(all, bytes.Equal))
+	slices.Sort(times)
+	g.gapOfAll = widest(times)
+	return g
+}
+
+// widest returns the longest time between two in order, in us.
+func widest(at []int64) (gap time.Duration) {
+	for i := 1; i < len(at); i++ {
+		gap = max(gap, time.Duration(at[i]-at[i-1])*time.Microsecond)
+	}
+	return gap
+}

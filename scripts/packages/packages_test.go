@@ -1,0 +1,237 @@
+package main
+
+import (
+	"archive/tar"
+	"bufio"
+	"compress/gzip"
+	"debug/elf"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// What scripts/release makes of this tree, for Linux on this machine's processor.
+var (
+	source  string // a repository that holds this tree
+	dist    string // the packages
+	version string
+	debian  string // the deb package
+	arch    = runtime.GOARCH
+)
+
+func TestMain(m *testing.M) { os.Exit(testMain(m)) }
+
+func testMain(m *testing.M) int {
+	work, err := os.MkdirTemp("", "packages-*")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(work)
+	source, dist = filepath.Join(work, "source"), filepath.Join(work, "dist")
+	out, err := exec.Command("bash", "-c", `set -eu
+cd ../..
+mkdir "$1"
+git ls-files -z --cached --others --exclude-standard --deduplicate | while IFS= read -r -d '' f; do [ ! -e "$f" ] || printf '%s\0' "$f"; done |
+	tar -c --null -T - | tar -x -C "$1"
+cd "$1"
+git init -q
+git add -A
+git -c user.name=test -c user.email=test@localhost -c commit.gpgsign=false commit -qm tree
+version=$(sed -n 's/^  @version "\(.*\)"$/\1/p' clients/elixir/mix.exs)
+scripts/release -out "$2" -platforms "linux/$3" "$version"
+echo "version=$version"`, "bash", source, dist, arch).CombinedOutput()
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "scripts/release: %v\n%s", err, out)
+		return 1
+	}
+	version = string(regexp.MustCompile(`version=(.*)\n$`).FindSubmatch(out)[1])
+	debian = filepath.Join(dist, fmt.Sprintf("flake_%s-1_%s.deb", strings.Replace(version, "-", "~", 1), arch))
+	return m.Run()
+}
+
+// run runs a command that must succeed, and returns what it prints.
+func run(t *testing.T, dir, name string, args ...string) string {
+	t.Helper()
+	c := exec.Command(name, args...)
+	c.Dir = dir
+	out, err := c.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %v\n%s", c, err, out)
+	}
+	return string(out)
+}
+
+func TestSums(t *testing.T) {
+	t.Parallel()
+	said := run(t, dist, "sha256sum", "-c", "SHA256SUMS")
+	files, err := os.ReadDir(dist)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := strings.Count(said, ": OK\n"), len(files)-1; got != want || want < 6 {
+		t.Errorf("%d sums of %d files:\n%s", got, want, said)
+	}
+}
+
+// An archive has the command, with nothing to link with, and what belongs to it.
+func TestArchive(t *testing.T) {
+	t.Parallel()
+	name := fmt.Sprintf("flake-%s-linux-%s", version, arch)
+	f, err := os.Open(filepath.Join(dist, name+".tar.gz"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	unzipped, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"CHANGELOG.md", "LICENSE", "NOTICE", "README.md", "completions/_flake", "completions/flake.bash",
+		"completions/flake.fish", "flake", "man/flake.1", "sys.toml"}
+	for tarred := tar.NewReader(unzipped); ; want = want[1:] {
+		h, err := tarred.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(want) == 0 || h.Name != name+"/"+want[0] || h.Size == 0 || h.Uname != "root" {
+			t.Fatalf("a file %s of %s, %d bytes; want %q", h.Name, h.Uname, h.Size, want)
+		}
+	}
+	if len(want) > 0 {
+		t.Errorf("not in the archive: %q", want)
+	}
+}
+
+// Checkers of packages find nothing.
+func TestLint(t *testing.T) {
+	t.Parallel()
+	rpm, _ := filepath.Glob(filepath.Join(dist, "*.rpm"))
+	if len(rpm) != 1 {
+		t.Fatalf("the rpm packages are %q", rpm)
+	}
+	run(t, "", "rpmlint", "-c", "../../rel/packages/rpm/rpmlint.toml", rpm[0])
+	if said := run(t, "", "rpm", "-qip", rpm[0]); !strings.Contains(said, "License     : Apache-2.0") {
+		t.Errorf("rpm -qip:\n%s", said)
+	}
+	run(t, "", "lintian", "--allow-root", "--fail-on", "error,warning", debian)
+}
+
+// The command of the deb starts with its configuration, and hands out an id.
+func TestStart(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	run(t, "", "dpkg-deb", "-x", debian, root)
+	flake := filepath.Join(root, "usr/bin/flake")
+	if binary, err := elf.Open(flake); err != nil {
+		t.Error(err)
+	} else if libs, err := binary.ImportedLibraries(); len(libs) > 0 || err != nil {
+		t.Errorf("it is linked with %q, %v", libs, err)
+	}
+	commit := strings.TrimSpace(run(t, source, "git", "rev-parse", "HEAD"))
+	if said := run(t, "", flake, "version"); !strings.HasPrefix(said, "flake "+version+"\ncommit "+commit+"\n") {
+		t.Errorf("flake version prints %q", said)
+	}
+	if err := os.Mkdir(filepath.Join(root, "state"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	cookie := filepath.Join(root, "etc/flake/cookie")
+	if err := os.WriteFile(cookie, []byte("deb"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	node := exec.Command(flake, "-noinput", "-config", filepath.Join(root, "etc/flake/sys.toml"))
+	node.Env = append(os.Environ(), "FLAKE_NODE_COOKIE_FILE="+cookie, "FLAKE_NODE_EPMD=off", "FLAKE_HTTP_LISTEN=127.0.0.1:0",
+		"FLAKE_FLAKE_WORKER_ID=random", "FLAKE_FLAKE_TIMESTAMP_PATH="+filepath.Join(root, "state/timestamp"))
+	node.Stderr = os.Stderr
+	said, err := node.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := node.Start(); err != nil {
+		t.Fatal(err)
+	}
+	url := ""
+	lines := bufio.NewScanner(said)
+	for url == "" && lines.Scan() {
+		if found := regexp.MustCompile(`http://[0-9.:]+/`).FindString(lines.Text()); found != "" {
+			url = found
+		}
+	}
+	if url == "" {
+		t.Fatalf("it ended: %v", node.Wait())
+	}
+	reply, err := http.Get(url + "v1/ids")
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, err := io.ReadAll(reply.Body)
+	reply.Body.Close()
+	if err != nil || !regexp.MustCompile(`^[0-9A-Za-z]{22}\n?$`).Match(id) {
+		t.Errorf("an id is %q, %v", id, err)
+	}
+	node.Process.Signal(syscall.SIGTERM)
+	io.Copy(io.Discard, said)
+	if err := node.Wait(); err != nil {
+		t.Errorf("it stopped: %v", err)
+	}
+}
+
+// systemd takes the unit, and rates it below 2.
+func TestUnit(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../rel/systemd/flake.service")
+	if err != nil {
+		t.Fatal(err)
+	}
+	root := t.TempDir()
+	run(t, "", "dpkg-deb", "-x", debian, root)
+	unit := filepath.Join(root, "flake.service")
+	text = []byte(strings.ReplaceAll(string(text), "/usr/bin/flake", filepath.Join(root, "usr/bin/flake")))
+	if err := os.WriteFile(unit, text, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if said := run(t, "", "systemd-analyze", "verify", "--man=no", unit); said != "" {
+		t.Error(said)
+	}
+	run(t, "", "systemd-analyze", "security", "--offline=true", "--threshold=20", unit) // in tenths
+}
+
+// A bill of materials has what Go says the command was built of.
+func TestBOM(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(filepath.Join(dist, fmt.Sprintf("flake-%s-linux-%s.cdx.json", version, arch)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bom
+	if err := json.Unmarshal(text, &b); err != nil {
+		t.Fatal(err)
+	}
+	root := t.TempDir()
+	run(t, "", "dpkg-deb", "-x", debian, root)
+	built := run(t, "", "go", "version", "-m", filepath.Join(root, "usr/bin/flake"))
+	listed := regexp.MustCompile(`(?m)^\tdep\t(\S+)\t(\S+)`).FindAllStringSubmatch(built, -1)
+	if len(b.Components) != len(listed)+1 || len(listed) < 4 {
+		t.Fatalf("%d components of %d modules", len(b.Components), len(listed))
+	}
+	for i, m := range listed {
+		if c := b.Components[i+1]; c.Name != m[1] || c.Version != m[2] {
+			t.Errorf("a component is %s %s, want %s %s", c.Name, c.Version, m[1], m[2])
+		}
+	}
+	if c := b.Metadata.Component; c.Version != "v"+version || !strings.Contains(run(t, root, "sha256sum", "usr/bin/flake"), c.Hashes[0].Content) {
+		t.Errorf("the component is %+v", c)
+	}
+}

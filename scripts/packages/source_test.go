@@ -1,0 +1,87 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/mod/module"
+	"golang.org/x/mod/zip"
+)
+
+// hex unpacks a tarball for Hex as Hex does, and returns its folder and its metadata.
+func hex(t *testing.T, name string) (dir, metadata string) {
+	t.Helper()
+	dir = filepath.Join(t.TempDir(), name)
+	return dir, run(t, "", "escript", "hex.escript", "unpack", filepath.Join(dist, name+"-"+version+".tar"), dir)
+}
+
+// The tarballs for Hex compile, the Elixir one with the Erlang one.
+func TestHex(t *testing.T) {
+	t.Parallel()
+	erlang, _ := hex(t, "flake_client")
+	run(t, erlang, "rebar3", "do", "compile,", "edoc")
+	if _, err := os.Stat(filepath.Join(erlang, "doc/flake_client.html")); err != nil {
+		t.Error(err)
+	}
+	elixir, metadata := hex(t, "flake_client_elixir")
+	if want := `<<"requirement">> => <<"~> ` + version + `">>`; !strings.Contains(metadata, want) {
+		t.Errorf("it requires no %s:\n%s", want, metadata)
+	}
+	ebin := filepath.Join(erlang, "_build/default/lib/flake_client/ebin")
+	run(t, elixir, "sh", "-c", `mkdir ebin && elixirc --warnings-as-errors -pa "$1" -o ebin $(find lib -name '*.ex' ! -name ecto_type.ex)`, "sh", ebin)
+	said := run(t, elixir, "elixir", "-pa", ebin, "-pa", "ebin", "-e",
+		`Mix.start(); Code.require_file("mix.exs")
+		{:ok, _} = FlakeClient.start_link(nodes: [:in_process])
+		IO.inspect({byte_size(FlakeClient.id!()), Mix.Project.config()[:deps]})`)
+	if want := `{16, [flake_client: "~> ` + version + `"]}` + "\n"; said != want {
+		t.Errorf("it says %q, want %q", said, want)
+	}
+}
+
+// go install takes the command from what a proxy makes of a tag.
+func TestGoInstall(t *testing.T) {
+	t.Parallel()
+	work := t.TempDir()
+	m := module.Version{Path: "github.com/flake-go/flake", Version: "v0.0.0-test"}
+	at := filepath.Join(work, "proxy", m.Path, "@v")
+	if err := os.MkdirAll(at, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	zipped, err := os.Create(filepath.Join(at, m.Version+".zip"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := zip.CreateFromVCS(zipped, m, source, "HEAD", ""); err != nil { // refuses what a proxy does
+		t.Fatal(err)
+	}
+	if err := zipped.Close(); err != nil {
+		t.Fatal(err)
+	}
+	mod, err := os.ReadFile("../../go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(mod), "\nreplace ") {
+		t.Error("go.mod replaces modules, which go install refuses")
+	}
+	for name, text := range map[string]string{"list": m.Version + "\n", m.Version + ".mod": string(mod),
+		m.Version + ".info": `{"Version": "` + m.Version + `", "Time": "2026-01-01T00:00:00Z"}`} {
+		if err := os.WriteFile(filepath.Join(at, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	had := strings.TrimSpace(run(t, "", "go", "env", "GOMODCACHE"))
+	install := exec.Command("go", "install", "-trimpath", "-modcacherw", m.Path+"/rel/flake@latest")
+	install.Dir = work
+	install.Env = append(os.Environ(), "GOBIN="+work, "GOMODCACHE="+filepath.Join(work, "modules"), "CGO_ENABLED=0", "GOWORK=off",
+		"GOPROXY=file://"+filepath.Join(work, "proxy")+",file://"+filepath.Join(had, "cache/download"), "GOSUMDB=off", "GOFLAGS=")
+	if out, err := install.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %v\n%s", install, err, out)
+	}
+	if said := run(t, work, "./flake", "version"); !strings.HasPrefix(said, "flake 0.0.0-test\n") {
+		t.Errorf("flake version prints %q", said)
+	}
+}
