@@ -1,6 +1,11 @@
 package deploy
 
 import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -73,4 +78,67 @@ func TestCheckFinds(t *testing.T) {
 			t.Errorf("%s instead of %s: %v\nwant %s", tt.new, tt.old, err, tt.want)
 		}
 	}
+}
+
+// The kustomization of the manual does what it says.
+func TestManual(t *testing.T) {
+	const top = "../../rel/kubernetes"
+	manual, err := os.ReadFile("../../docs/kubernetes.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, example, _ := strings.Cut(string(manual), "```yaml\n")
+	example, _, _ = strings.Cut(example, "```")
+	example = strings.NewReplacer("https://github.com/flake-go/flake//rel/kubernetes", "..", "?ref=v0.1.0", "").Replace(example)
+	files := filesys.MakeFsInMemory()
+	if err := files.WriteFile("/mine/kustomization.yaml", []byte(example)); err != nil {
+		t.Fatal(err)
+	}
+	err = fs.WalkDir(os.DirFS(top), ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		text, err := os.ReadFile(filepath.Join(top, name))
+		return errors.Join(err, files.WriteFile("/"+name, text))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	manifests := strings.ReplaceAll(build(t, "/mine", files), ".svc.example.org", ".svc.cluster.local") // as Check wants it
+	if err := Check([]byte(manifests)); err != nil {
+		t.Error(err)
+	}
+	for _, want := range []string{"replicas: 5", "kind: ServiceMonitor", "namespace: ids"} {
+		if !strings.Contains(manifests, want) {
+			t.Errorf("there is no %q", want)
+		}
+	}
+}
+
+// The manifests, the chart and the manual name the version of the release.
+func TestVersion(t *testing.T) {
+	released := versionIn(t, "../../clients/elixir/mix.exs", `@version "(.*)"`)
+	for file, pattern := range map[string]string{
+		"../../rel/kubernetes/base/kustomization.yaml": `newTag: (.*)`,
+		"../../rel/helm/flake/Chart.yaml":              `(?m)^appVersion: (.*)$`,
+		"../../docs/kubernetes.md":                     `\?ref=v(.*)`,
+		"../../docs/containers.md":                     `ghcr.io/flake-go/flake:(.*)`,
+	} {
+		if got := versionIn(t, file, pattern); got != released {
+			t.Errorf("%s names %s, want %s", file, got, released)
+		}
+	}
+}
+
+func versionIn(t *testing.T, file, pattern string) string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile(pattern).FindSubmatch(text)
+	if found == nil {
+		t.Fatalf("%s has no %s", file, pattern)
+	}
+	return string(found[1])
 }

@@ -1,6 +1,6 @@
 // Command packages makes the packages of a release: archives, deb and rpm packages, bills
-// of materials, an image for containers. scripts/release builds what goes into them, and runs it. The same input
-// makes the same bytes.
+// of materials, an image for containers, a chart for Kubernetes. scripts/release builds what
+// goes into them, and runs it. The same input makes the same bytes.
 package main
 
 import (
@@ -49,6 +49,7 @@ var steps = []step{
 	{"linux", linux},
 	{"sboms", sboms},
 	{"image", image},
+	{"chart", chart},
 }
 
 func main() {
