@@ -130,7 +130,7 @@ var (
 	link     = regexp.MustCompile(`\]\(([^)\s]+)\)|(?:src|srcset|href)="([^"]+)"`)
 	external = regexp.MustCompile(`^[a-z]+:`)
 	heading  = regexp.MustCompile(`(?m)^#{1,6} (.*)$`)
-	chapter  = regexp.MustCompile(`\bdocs/[A-Za-z/]+\.md\b`)
+	chapter  = regexp.MustCompile(`\bdocs/[A-Za-z/-]+\.md\b`)
 
 	// Trees that are built, or fetched.
 	skipped = []string{".git", "_build", "bin", "deps", "node_modules"}
