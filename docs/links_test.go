@@ -29,6 +29,10 @@ func TestLinksFinds(t *testing.T) {
 		"main.go":      text("// See docs/a.md and docs/c.md.\n"),
 		"bin/a.md":     text("[built](no.md)\n"),
 		"docs/more.md": text("See [the first](a.md).\n"),
+
+		"docs/operating/README.md": text("[up](../a.md) [p](page.md#p)\n"),
+		"docs/operating/page.md":   text("# P\n[over](../../README.md#it)\n"),
+		"docs/operating/lost.md":   text("# L\n[p](page.md)\n"),
 	}
 	want := []string{
 		"README.md: no.svg is not there",
@@ -37,6 +41,8 @@ func TestLinksFinds(t *testing.T) {
 		"docs/b.md: a.md#no-heading is no heading of docs/a.md",
 		"main.go: docs/c.md is not there",
 		"docs/more.md: no link in README.md leads here",
+		"docs/operating/README.md: no link in README.md leads here",
+		"docs/operating/lost.md: no link in docs/operating/README.md leads here",
 	}
 	if got := follow(t, tree); !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
@@ -54,13 +60,10 @@ func TestReadme(t *testing.T) {
 	}
 }
 
-// TestChapters wants each chapter to begin with whom it is for.
+// TestChapters wants each chapter to begin with whom it is for, and pages of the guide to be
+// short.
 func TestChapters(t *testing.T) {
-	chapters, err := fs.Glob(os.DirFS("."), "*.md")
-	if err != nil || len(chapters) == 0 {
-		t.Fatal(chapters, err)
-	}
-	for _, name := range chapters {
+	for _, name := range chapters(t) {
 		text, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)
@@ -68,7 +71,25 @@ func TestChapters(t *testing.T) {
 		if _, body, _ := strings.Cut(string(text), "\n\n"); !strings.HasPrefix(body, "For ") {
 			t.Errorf("%s does not begin with whom it is for", name)
 		}
+		if lines := strings.Count(string(text), "\n"); strings.HasPrefix(name, guide) && lines > 200 {
+			t.Errorf("%s has %d lines, more than 200", name, lines)
+		}
 	}
+}
+
+// guide is the folder of the chapter that has pages.
+const guide = "operating/"
+
+func chapters(t *testing.T) (names []string) {
+	t.Helper()
+	for _, pattern := range []string{"*.md", guide + "*.md"} {
+		some, err := fs.Glob(os.DirFS("."), pattern)
+		if err != nil || len(some) == 0 {
+			t.Fatal(pattern, some, err)
+		}
+		names = append(names, some...)
+	}
+	return names
 }
 
 // TestPackages compares the table of packages in ARCHITECTURE.md with those that there are,
@@ -109,14 +130,14 @@ var (
 	link     = regexp.MustCompile(`\]\(([^)\s]+)\)|(?:src|srcset|href)="([^"]+)"`)
 	external = regexp.MustCompile(`^[a-z]+:`)
 	heading  = regexp.MustCompile(`(?m)^#{1,6} (.*)$`)
-	chapter  = regexp.MustCompile(`\bdocs/[a-z]+\.md\b`)
+	chapter  = regexp.MustCompile(`\bdocs/[A-Za-z/-]+\.md\b`)
 
 	// Trees that are built, or fetched.
 	skipped = []string{".git", "_build", "bin", "deps", "node_modules"}
 )
 
-// follow returns the links of a tree that lead nowhere, and the documents beside and below
-// README.md that it does not lead to.
+// follow returns the links of a tree that lead nowhere, and the documents that none of their
+// index leads to: of README.md that of the whole and of docs, and that of the guide.
 func follow(t *testing.T, tree fs.FS) (faults []string) {
 	t.Helper()
 	texts := map[string]string{}
@@ -147,17 +168,29 @@ func follow(t *testing.T, tree fs.FS) (faults []string) {
 			} else if anchor != "" && !slices.Contains(anchors(texts[file]), anchor) {
 				faults = append(faults, fmt.Sprintf("%s: %s is no heading of %s", name, target, file))
 			}
-			if name == "README.md" {
+			if name == index(file) {
 				linked[file] = true
 			}
 		}
 	}
 	for _, name := range names {
-		if dir := path.Dir(name); path.Ext(name) == ".md" && (dir == "." || dir == "docs") && !linked[name] {
-			faults = append(faults, fmt.Sprintf("%s: no link in README.md leads here", name))
+		if in := index(name); in != "" && !linked[name] {
+			faults = append(faults, fmt.Sprintf("%s: no link in %s leads here", name, in))
 		}
 	}
 	return faults
+}
+
+// index returns the document that has to lead to another, if any has to.
+func index(name string) string {
+	switch dir := path.Dir(name); {
+	case path.Ext(name) != ".md":
+	case dir == "docs/operating" && path.Base(name) != "README.md":
+		return dir + "/README.md"
+	case dir == "." || dir == "docs" || dir == "docs/operating":
+		return "README.md"
+	}
+	return ""
 }
 
 // resolve returns the file that a link leads to, from the root of the tree, and the anchor in it.

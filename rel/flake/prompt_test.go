@@ -11,10 +11,10 @@ import (
 // In these years an id has 18 digits in base 62.
 var anID = regexp.MustCompile(`"[0-9A-Za-z]{18}"`)
 
-// TestPrompt runs on a terminal the session shown in docs/operating.md.
+// TestPrompt runs on a terminal the session shown in docs/operating/commands.md.
 func TestPrompt(t *testing.T) {
 	t.Parallel()
-	shown := sessionOf(t, "../../docs/operating.md")
+	shown := sessionOf(t, "../../docs/operating/commands.md")
 	const prompt = "> "
 	var typed strings.Builder
 	for line := range strings.Lines(shown) {
