@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -42,6 +43,9 @@ var (
 )
 
 func TestMain(m *testing.M) {
+	if signal.Ignored(syscall.SIGHUP) { // as under nohup: commands would ignore it too
+		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
+	}
 	code, err := buildAndRun(m)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
