@@ -127,7 +127,7 @@ func (b *benchFlags) run(ctx context.Context, cfg config.Config, stdout, stderr 
 	}
 	switch {
 	case found.Twice > 0:
-		return fmt.Errorf("%d ids came twice; one is %s in base 16", r.Twice, r.Example)
+		return fmt.Errorf("%d ids came twice, for one %s in base 16", r.Twice, r.Example)
 	case found.Calls == 0:
 		return errors.New("no call was answered")
 	}

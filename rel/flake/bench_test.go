@@ -97,7 +97,7 @@ func TestBenchFails(t *testing.T) {
 	}
 	const id = "0123456789abcdef"
 	out, errs, status := bench(func(w http.ResponseWriter, _ int64) { fmt.Fprint(w, id) })
-	if status != exitFailure || !regexp.MustCompile(`^flake: [1-9]\d* ids came twice; one is 30313233343536373839616263646566 in base 16\n$`).MatchString(errs) ||
+	if status != exitFailure || !regexp.MustCompile(`^flake: [1-9]\d* ids came twice, for one 30313233343536373839616263646566 in base 16\n$`).MatchString(errs) ||
 		!regexp.MustCompile(`\ntwice    [1-9]\d* of [1-9]\d* ids\n`).MatchString(out) {
 		t.Errorf("one id: exit status %d, %q,\n%s", status, errs, out)
 	}
