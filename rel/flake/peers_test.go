@@ -301,3 +301,19 @@ func TestBegun(t *testing.T) {
 		}
 	}
 }
+
+// Peers are asked with the new cookie, and with the previous one if they have only that.
+func TestPeerCookies(t *testing.T) {
+	t.Setenv("PATH", "") // where no epmd is found
+	s, _ := startHere(t)
+	defer s.stop()
+	for _, step := range []struct {
+		current, previous string
+		ok                bool
+	}{{cookie, "", true}, {"new", "", false}, {"new", cookie, true}} {
+		s.fleet.setCookies(step.current, step.previous)
+		if sight := s.fleet.askOne(t.Context(), nodeName); (sight.err == nil) != step.ok {
+			t.Errorf("%s and %q: %v", step.current, step.previous, sight.err)
+		}
+	}
+}

@@ -74,8 +74,12 @@ func (s settings) with(file config.Config) (next settings, changed, later []stri
 		return s, nil, nil, err
 	}
 	merged := s.config
+	sameEtcd := file.FromEtcd() == s.config.FromEtcd() // else its user stays with it
+	if !sameEtcd {
+		all.password = s.password
+	}
 	for _, key := range config.Changed(s.config, file) {
-		if take := reloadable[key]; take != nil {
+		if take := reloadable[key]; take != nil && (sameEtcd || !strings.HasPrefix(key, "etcd.")) {
 			take(&merged, &file)
 			changed = append(changed, key)
 		} else {

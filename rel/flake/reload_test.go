@@ -165,6 +165,9 @@ func TestSettingsWith(t *testing.T) {
 	open.HTTP = config.HTTP{Listen: "0.0.0.0:8465", TokenFile: file}
 	beyond := config.Default()
 	beyond.Node.Name, beyond.Node.Cookie = "flake@10.0.0.1", "own"
+	numbered := config.Default()
+	numbered.HTTP.TokenFile, numbered.Flake.Etcd = file, true
+	numbered.Etcd.On, numbered.Etcd.Endpoints, numbered.Etcd.User, numbered.Etcd.PasswordFile = true, []string{"a:1"}, "flake", file
 	for name, test := range map[string]struct {
 		now     config.Config
 		change  func(*config.Config)
@@ -183,6 +186,9 @@ func TestSettingsWith(t *testing.T) {
 			c.Node.Cookie, c.Node.PreviousCookie, c.Node.MaxConnections, c.Node.MaxConnectionsPerHost, c.Node.DrainTime = "a", "b", 1, 1, 1e9
 			c.HTTP.Pprof, c.Etcd.User, c.Etcd.PasswordFile, c.Log.Level = true, "flake", file, slog.LevelWarn
 		}, "node.cookie node.previous_cookie node.max_connections node.max_connections_per_host node.drain_time http.pprof etcd.user etcd.password_file log.level", "", ""},
+		"another user of etcd": {numbered, func(c *config.Config) { c.Etcd.User = "other" }, "etcd.user", "", ""},
+		"no etcd": {numbered, func(c *config.Config) { c.Flake.Etcd, c.Etcd = false, config.Default().Etcd },
+			"", "flake.worker_id etcd.endpoints etcd.user etcd.password_file", ""},
 		"of each": {open, func(c *config.Config) { c.Node.Cookie, c.Node.NetTicktime, c.Flake.Peers = "a", 15e9, []string{"a@b"} },
 			"node.cookie", "node.net_ticktime flake.peers", ""},
 	} {
@@ -205,6 +211,9 @@ func TestSettingsWith(t *testing.T) {
 			}
 			if left := config.Changed(got.config, next); !sameKeys(left, test.later) {
 				t.Errorf("left are %q, want %q", left, test.later)
+			}
+			if got.password != now.password {
+				t.Error("etcd's password has changed")
 			}
 			if want := (idhttp.Access{Token: tokens, Pprof: next.HTTP.Pprof}); got.access != want {
 				t.Errorf("access %+v, want %+v", got.access, want)

@@ -45,12 +45,8 @@ func TestRollingUpgrade(t *testing.T) {
 	upgrades := 0
 	for begin := time.Now(); upgrades < len(nodes) || time.Since(begin) < *upgradeTime; upgrades++ {
 		i := upgrades % len(nodes)
-		url := nodes[i].await("  HTTP ")
 		nodes[i].signal(syscall.SIGTERM)
-		await(t, "it says that it stops", func() bool {
-			status, body := fetch(t, client, url+"readyz", "")
-			return status == http.StatusServiceUnavailable && strings.Contains(body, `"stopping"`)
-		})
+		await(t, "it drains", func() bool { return strings.Contains(nodes[i].output(), "the node stops once it has been drained") })
 		if status := nodes[i].wait(); status != 0 {
 			t.Errorf("exit status %d", status)
 		}
