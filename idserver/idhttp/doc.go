@@ -13,7 +13,8 @@
 //	problem.go    or what is wrong, and what is allowed (RFC 9457)
 //
 // Besides that it shows what the node is: metrics.go for Prometheus, report.go for other
-// programs, page.go and events.go for people.
+// programs, page.go and events.go for people. lately.go, takers.go, steps.go and recent.go
+// keep what they tell of the last while.
 //
 // Start at [New]. Not supported: HTTP/2, as one request is one answer here.
 package idhttp

@@ -1,6 +1,7 @@
 package idhttp
 
 import (
+	"strconv"
 	"sync"
 	"time"
 
@@ -64,9 +65,21 @@ func latenciesOf(counts [len(doors)]latency.Counts, seconds int) (all []latencyS
 // within says how long this part of the calls took at most.
 func within(c latency.Counts, part float64) string {
 	if bound, ok := c.Within(part); ok {
-		return bound.String()
+		return brief(bound)
 	}
-	return "over " + latency.Bounds[len(latency.Bounds)-1].String()
+	return "over " + brief(latency.Bounds[len(latency.Bounds)-1])
+}
+
+// brief writes a bound as 2.5 ms.
+func brief(d time.Duration) string {
+	unit, of := "s", time.Second
+	switch {
+	case d < time.Millisecond:
+		unit, of = "µs", time.Microsecond
+	case d < time.Second:
+		unit, of = "ms", time.Millisecond
+	}
+	return strconv.FormatFloat(float64(d)/float64(of), 'f', -1, 64) + " " + unit
 }
 
 // errorState is what went wrong over time.

@@ -136,11 +136,14 @@ func TestLately(t *testing.T) {
 		l.add(now)
 	}
 	got, seconds := l.get()
-	want := []latencyState{{"HTTP", "2", "1ms", "1ms"}}
+	want := []latencyState{{"HTTP", "2", "1 ms", "1 ms"}}
 	if all := latenciesOf(got, seconds); !slices.Equal(all, want) || got[1].Total() != 121 {
 		t.Errorf("%+v of %d calls, want %+v", all, got[1].Total(), want)
 	}
-	if got := within(got[1], 1); got != "over 5s" {
+	if got := within(got[1], 1); got != "over 5 s" {
 		t.Errorf("the slowest was %s", got)
+	}
+	if got := brief(2500*time.Microsecond) + brief(50*time.Microsecond) + brief(time.Second); got != "2.5 ms50 µs1 s" {
+		t.Error(got)
 	}
 }

@@ -11,7 +11,7 @@ import (
 type Report struct {
 	Node        string            `json:"node"`
 	Version     string            `json:"version"`
-	Ready       bool              `json:"ready"`                 // all generators are
+	Ready       bool              `json:"ready"`                 // as /readyz tells
 	Connections *int              `json:"connections,omitempty"` // nil: not told
 	Generators  []GeneratorReport `json:"generators"`
 	Peers       []PeerReport      `json:"peers,omitempty"` // that the node asks for their workers
@@ -59,7 +59,7 @@ func (s *Server) info(w http.ResponseWriter, r *http.Request) *problem {
 }
 
 func (s *Server) report() *Report {
-	v := &Report{Node: s.Node.Name, Version: s.Node.Version, Ready: true, Connections: new(int)}
+	v := &Report{Node: s.Node.Name, Version: s.Node.Version, Ready: !s.draining.Load(), Connections: new(int)}
 	*v.Connections = s.traffic().Connections
 	for i := range s.Generators {
 		g := s.Generators[i].report()

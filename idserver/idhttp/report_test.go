@@ -55,7 +55,12 @@ func TestInfo(t *testing.T) {
 	if g.WorkerFrom != "etcd" || g.WorkerUntil != until.UnixMilli() || g.WorkerLeft <= 0 || g.WorkerLeft > 3600_000 || g.WorkerError != "no answer" {
 		t.Errorf("a worker from etcd: %+v", g)
 	}
-	if g := read(idhttptest.Server(t, "up")).Generators[0]; g.Mark <= time.Now().UnixMilli() {
-		t.Errorf("the mark: %+v", g)
+	up := idhttptest.Server(t, "up")
+	if got := read(up); !got.Ready || got.Generators[0].Mark <= time.Now().UnixMilli() {
+		t.Errorf("with a mark: %+v", got)
+	}
+	up.Drain()
+	if got := read(up); got.Ready || !got.Generators[0].Ready {
+		t.Errorf("drained: %+v", got)
 	}
 }

@@ -93,7 +93,7 @@ func TestState(t *testing.T) {
 	want := &state{
 		Name: "flake@host", Address: "10.0.0.1:1", Version: "1.2.3", Uptime: "1 h 0 min",
 		Rate: "2,002", Peak: "2,002", Total: "2,002", Received: "1.5 kB", Sent: "15 B",
-		Errors: errorState{Rate: "10", Calls: "5", Callers: "5"}, Latencies: []latencyState{{"HTTP", "50", "1ms", "1ms"}},
+		Errors: errorState{Rate: "10", Calls: "5", Callers: "5"}, Latencies: []latencyState{{"HTTP", "50", "1 ms", "1 ms"}},
 		Peers: []peerState{{"a@b", "10.0.0.2:2", "1 min 0 s", "2"}, {"idle@b", "10.0.0.2:3", "0 ms", "0"}}, PeerCount: 101, MorePeers: 1,
 	}
 	if !reflect.DeepEqual(v, want) {

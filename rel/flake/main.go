@@ -55,6 +55,7 @@ func commands() []subcommand {
 		{"eval", "EXPRESSION", 1, "has a running node call functions", "", eval},
 		{"workers", "[release NUMBER | after-restore]", 2, "shows who has which number of etcd", "", listWorkers},
 		{"status", "", 0, "shows how a running node is", statusMore, status},
+		{"bench", "", 0, "loads a running node, measures it, and looks for ids that come twice", benchMore, bench},
 		{"version", "", 0, "shows the version and what it was built of", "", showVersion},
 		{"completion", "bash|zsh|fish", 1, "prints a script that completes flake's commands and flags", "", completion},
 		{"man", "", 0, "prints the manual page, flake(1)", "", manual},

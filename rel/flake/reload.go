@@ -118,7 +118,7 @@ func (s *server) reload(load func() (config.Config, error)) error {
 	if n := s.generators.numbers; n != nil {
 		n.store.SetUser(next.config.Etcd.User, next.password)
 	}
-	s.log.Info("the configuration was reloaded", "changed", listed(changed))
+	s.log.Info("the configuration was reloaded", "keys", listed(changed))
 	if len(later) > 0 {
 		s.log.Warn("these keys have changed, and need a restart", "keys", listed(later))
 	}

@@ -102,7 +102,7 @@ func TestReload(t *testing.T) {
 	stays.await("READY")
 
 	const both = "[node]\ncookie = \"new\"\nprevious_cookie = \"old\"\n"
-	if line, want := r.hangUp(both, "the configuration was reloaded"), `changed="node.cookie, node.previous_cookie"`; !strings.Contains(line, want) {
+	if line, want := r.hangUp(both, "the configuration was reloaded"), `keys="node.cookie, node.previous_cookie"`; !strings.Contains(line, want) {
 		t.Errorf("%s, want %s", line, want)
 	}
 	wantCookies(map[string]string{"old": "get", "new": "get", "neither": "refused"})

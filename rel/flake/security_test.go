@@ -46,6 +46,7 @@ var noLimits = map[string]string{
 	"node/epmd.maxExtra":             "a length of the protocol",
 	"idserver/idhttp.maxParameters":  "those that there are",
 	"idserver/idhttp.maxPeers":       "how many nodes the page lists",
+	"rel/flake.maxReport":            "what is read of another node",
 }
 
 // TestSecurityTable compares the tables of SECURITY.md with the code. Their last

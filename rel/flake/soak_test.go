@@ -79,6 +79,7 @@ var day = []struct {
 	{"a node is stopped", func(s *soak) { s.restart(syscall.SIGTERM) }},
 	{"a certificate is renewed", (*soak).renew},
 	{"the clock is set back, and ahead", func(s *soak) { s.step(-2 * time.Second); s.step(0) }},
+	{"the configuration is read again", (*soak).reload},
 	{"a node is interrupted", func(s *soak) { s.restart(syscall.SIGINT) }},
 }
 
@@ -304,6 +305,13 @@ func (s *soak) renew() {
 	await(s.t, "the new certificate is shown", func() bool {
 		return !shown(s.t, strings.TrimPrefix(s.url, "https://"), s.ca).Equal(before)
 	})
+}
+
+func (s *soak) reload() {
+	const done = "the configuration was reloaded"
+	before := strings.Count(s.steady.output(), done)
+	s.steady.signal(syscall.SIGHUP)
+	await(s.t, done, func() bool { return strings.Count(s.steady.output(), done) > before })
 }
 
 // load is what the steady node uses: memory in kB, descriptors, threads, goroutines.

@@ -21,14 +21,17 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-const statusMore = `It asks over HTTP if -url or the configuration (http.listen) says where, else over the Erlang distribution. There it takes an id of each generator to see whether it can, and the node does not tell of its peers.
+const statusMore = `Over the Erlang distribution it takes an id of each generator to see whether it
+can, and learns nothing of peers. Over HTTP it needs no EPMD, and without the
+token it learns only whether the node is ready.
 
-The exit status is 0 if all generators can hand out ids, 1 if not or if the node does not answer, and 2 if flags or the configuration are wrong.`
+The exit status is 0 if all generators can hand out ids, 1 if not or if the node
+does not answer, and 2 if flags or the configuration are wrong.`
 
 // status shows how a running node is.
 func status(f *flags) action {
 	f.identify()
-	way := f.way()
+	way := f.way("over HTTP if -url or http.listen says where")
 	asJSON := f.Bool("json", false, "print it as JSON, as /v1/info of HTTP does")
 	return func(ctx context.Context, _ []string, stdout, stderr io.Writer) error {
 		cfg, err := f.load()
@@ -132,12 +135,17 @@ func textOf(r *idhttp.Report, now time.Time) string {
 			fmt.Fprintf(&text, "\n%s: etcd: %s\n", g.Name, g.WorkerError)
 		}
 	}
-	return strings.Map(func(r rune) rune { // what a node tells may be anything
+	return printable(text.String())
+}
+
+// printable makes what a node tells safe to show on a terminal.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
 		if r == '\n' || unicode.IsPrint(r) {
 			return r
 		}
 		return unicode.ReplacementChar
-	}, text.String())
+	}, text)
 }
 
 func rowOf(g *idhttp.GeneratorReport, now time.Time) []string {
@@ -194,7 +202,7 @@ func reportOfNode(ctx context.Context, cfg config.Config) (*idhttp.Report, error
 // describe has a generator tell what it is, and whether it can make an id: if so, it
 // makes one.
 func describe(ctx context.Context, node *client.Node, g *idhttp.GeneratorReport, r *idhttp.Report) error {
-	info, err := node.Call(ctx, etf.Atom(g.Name), etf.Atom("info"))
+	err := infoOf(ctx, node, g.Name, g, r)
 	if errors.Is(err, client.ErrNoProcess) {
 		g.Reason = "noproc"
 		return nil
@@ -202,25 +210,26 @@ func describe(ctx context.Context, node *client.Node, g *idhttp.GeneratorReport,
 	if err != nil {
 		return err
 	}
-	if err := read(info, g, r); err != nil {
-		return fmt.Errorf("%s of %s does not tell what it is: it is an older flake, or another program", g.Name, r.Node)
-	}
 	answer, err := node.Call(ctx, etf.Atom(g.Name), etf.Atom("get"))
+	g.Reason = "no id"
 	if t, ok := answer.(etf.Tuple); ok && len(t) == 2 {
-		g.Ready = t[0] == etf.Atom("ok")
 		if reason, ok := t[1].(etf.Atom); ok {
-			g.Reason = string(reason)
+			g.Reason = printable(string(reason))
+		} else if t[0] == etf.Atom("ok") {
+			g.Ready, g.Reason = true, ""
 		}
 	}
 	return err
 }
 
-// read reads the properties that info tells, which are named as those of the report.
-func read(info etf.Term, into ...any) error {
-	list, ok := info.(etf.List)
-	if !ok {
-		return errors.New("no list")
+// infoOf reads the properties that a generator tells, which are named as those of the
+// report.
+func infoOf(ctx context.Context, node *client.Node, generator string, into ...any) error {
+	info, err := node.Call(ctx, etf.Atom(generator), etf.Atom("info"))
+	if err != nil {
+		return err
 	}
+	list, ok := info.(etf.List)
 	properties := make(map[etf.Atom]etf.Term)
 	for _, p := range list {
 		if p, ok := p.(etf.Tuple); ok && len(p) == 2 {
@@ -233,5 +242,8 @@ func read(info etf.Term, into ...any) error {
 	for _, v := range into {
 		err = cmp.Or(err, json.Unmarshal(text, v))
 	}
-	return err
+	if !ok || err != nil {
+		return fmt.Errorf("%s does not tell what it is: it is an older flake, or another program", generator)
+	}
+	return nil
 }

@@ -22,9 +22,9 @@ import (
 // way is the flags that choose how a running node is asked.
 type way struct{ over, url *string }
 
-func (f *flags) way() way {
+func (f *flags) way(usual string) way {
 	return way{
-		f.String("over", "", "ask by way of `erlang|http`"),
+		f.String("over", "", "ask over `erlang|http`, the distribution or HTTP; without it "+usual),
 		f.String("url", "", "ask over HTTP, at a `URL` such as http://127.0.0.1:8465"),
 	}
 }
@@ -156,5 +156,5 @@ func (w *web) get(ctx context.Context, path string) ([]byte, error) {
 	}
 	problem := struct{ Detail string }{http.StatusText(answer.StatusCode)}
 	json.Unmarshal(body, &problem)
-	return nil, refused{answer.StatusCode, problem.Detail}
+	return nil, refused{answer.StatusCode, printable(problem.Detail)}
 }

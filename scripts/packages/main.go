@@ -1,6 +1,6 @@
 // Command packages makes the packages of a release: archives, deb and rpm packages, bills
-// of materials. scripts/release builds what goes into them, and runs it. The same input
-// makes the same bytes.
+// of materials, an image for containers, a chart for Kubernetes. scripts/release builds what
+// goes into them, and runs it. The same input makes the same bytes.
 package main
 
 import (
@@ -48,6 +48,8 @@ var steps = []step{
 	{"archives", archives},
 	{"linux", linux},
 	{"sboms", sboms},
+	{"image", image},
+	{"chart", chart},
 }
 
 func main() {

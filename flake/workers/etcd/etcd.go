@@ -46,7 +46,7 @@ type Config struct {
 type Store struct {
 	config    Config // its endpoints are URLs
 	transport *http.Transport
-	first     atomic.Int64           // the endpoint to begin with: it answered last, or comes behind one that did not
+	first     atomic.Int64 // the endpoint to begin with: it answered last, or comes behind one that did not
 	user      atomic.Pointer[user]
 }
 

@@ -51,7 +51,7 @@ func (c *Command) words(all []Command) []string {
 	return literals.FindAllString(c.Args, -1)
 }
 
-// A option is a flag as it is shown.
+// An option is a flag as it is shown.
 type option struct {
 	name, does string
 	value      string   // what stands for it; empty: it takes none

@@ -1,8 +1,8 @@
-// Package load takes ids of a running node as fast as it hands them out, or at a rate,
+// Package loadgen takes ids of a running node as fast as it hands them out, or at a rate,
 // measures that, and looks for ids that come twice.
 //
 // Start at [Run].
-package load
+package loadgen
 
 import (
 	"context"

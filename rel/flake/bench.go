@@ -1,0 +1,270 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/flake-go/flake/client"
+	"github.com/flake-go/flake/config"
+	"github.com/flake-go/flake/idserver/idhttp"
+	"github.com/flake-go/flake/rel/flake/loadgen"
+)
+
+const benchMore = `Each caller makes a call, and the next when it has the answer. Nobody else gets
+the ids. Over HTTP each caller has a connection; over the Erlang distribution they
+share one, as the processes of a node do, or as many as -connections says.
+
+With -rate, calls are due at fixed times, and the delay of those that are late is
+measured with them. If there were fewer calls than were due, a note says so.
+
+Ids that come twice are looked for among those that fit into memory: two million
+runs of ids that follow each other, which is half an hour of a node that nobody
+else asks. How many were compared is printed.
+
+The exit status is 1 if an id came twice, or no call was answered.`
+
+// The most that can be asked for.
+const (
+	mostCallers     = 10_000
+	mostConnections = 1000
+)
+
+// benchFlags are the flags of bench.
+type benchFlags struct {
+	way                       way
+	generator, base           *string
+	callers, connections, ids *int
+	duration                  *time.Duration
+	rate                      *float64
+	asJSON                    *bool
+}
+
+// bench loads a running node and measures it.
+func bench(f *flags) action {
+	f.identify()
+	b := benchFlags{
+		way:         f.way("over the distribution, unless there is -url"),
+		generator:   f.String("generator", "flake", "take ids of the generator `NAME`"),
+		base:        f.String("base", "", "have the node write ids in this `base`, 2 to 62 or canonical; without it they are bytes, and leased if -ids is more than 1"),
+		callers:     f.Int("callers", 16, "how many call at a time"),
+		connections: f.Int("connections", 1, "how many connections callers share, over the Erlang distribution"),
+		ids:         f.Int("ids", 1, "how many ids a call takes"),
+		duration:    f.Duration("duration", 10*time.Second, "for how long"),
+		rate:        f.Float64("rate", 0, "how many calls a second all callers make together; 0: as many as they can"),
+		asJSON:      f.Bool("json", false, "print the result as JSON"),
+	}
+	return func(ctx context.Context, _ []string, stdout, stderr io.Writer) error {
+		cfg, err := f.load()
+		if err != nil {
+			return err
+		}
+		return b.run(ctx, cfg, stdout, stderr)
+	}
+}
+
+// benchResult is what bench prints.
+type benchResult struct {
+	Over        string            `json:"over"` // erlang or http
+	Of          string            `json:"of"`   // the node or the URL
+	Generator   string            `json:"generator"`
+	Format      string            `json:"format"`
+	Callers     int               `json:"callers"`
+	Connections int               `json:"connections"`
+	IDsPerCall  int               `json:"ids_per_call"`
+	Rate        float64           `json:"rate,omitempty"` // that was wanted
+	Seconds     float64           `json:"seconds"`
+	Calls       uint64            `json:"calls"`
+	IDs         uint64            `json:"ids"`
+	CallsPerS   float64           `json:"calls_per_s"`
+	IDsPerS     float64           `json:"ids_per_s"`
+	Latency     map[string]int64  `json:"latency_us"`
+	Errors      map[string]uint64 `json:"errors"`
+	Unfinished  int               `json:"unfinished"` // calls under way at the end
+	Compared    uint64            `json:"compared"`   // ids
+	Twice       uint64            `json:"twice"`
+	Example     string            `json:"example,omitempty"` // an id that came twice, in base 16
+	Notes       []string          `json:"notes,omitempty"`
+}
+
+func (b *benchFlags) run(ctx context.Context, cfg config.Config, stdout, stderr io.Writer) error {
+	call, err := b.call()
+	if err != nil {
+		return err
+	}
+	r := benchResult{Over: "erlang", Of: cfg.Node.Name, Generator: call.Generator, Callers: *b.callers, Connections: *b.connections, IDsPerCall: call.N, Rate: *b.rate}
+	doors, format, err := b.connect(ctx, cfg, &r, stderr)
+	if err != nil {
+		return err
+	}
+	for _, door := range doors {
+		defer door.Close()
+	}
+	r.Format, call.Format = format, format
+	o := loadgen.Options{Duration: *b.duration, Rate: *b.rate}
+	for i := range *b.callers {
+		o.Takers = append(o.Takers, call.Taker(doors[i%len(doors)]))
+	}
+	line := &progress{}
+	if isTerminal(stderr) {
+		line.w, o.Progress = stderr, line.show
+	}
+	found, err := loadgen.Run(ctx, o)
+	line.clear()
+	if err != nil {
+		return err
+	}
+	r.fill(found)
+	if err := r.print(stdout, *b.asJSON); err != nil {
+		return err
+	}
+	switch {
+	case found.Twice > 0:
+		return fmt.Errorf("%d ids came twice; one is %s in base 16", r.Twice, r.Example)
+	case found.Calls == 0:
+		return errors.New("no call was answered")
+	}
+	return nil
+}
+
+// call is what one call asks for.
+func (b *benchFlags) call() (c loadgen.Call, err error) {
+	c = loadgen.Call{Generator: *b.generator, N: *b.ids}
+	if *b.base != "" {
+		if c.Base, err = baseOf(*b.base); err != nil {
+			return c, usageError{err}
+		}
+	}
+	for _, n := range []struct {
+		name      string
+		got, most int
+	}{
+		{"callers", *b.callers, mostCallers}, {"connections", *b.connections, mostConnections}, {"ids", *b.ids, client.MaxLeaseSize},
+	} {
+		if n.got < 1 || n.got > n.most {
+			return c, usageError{fmt.Errorf("-%s %d: want 1 to %d", n.name, n.got, n.most)}
+		}
+	}
+	switch {
+	case *b.duration <= 0:
+		return c, usageError{fmt.Errorf("-duration %v: want more than 0", *b.duration)}
+	case !(*b.rate >= 0 && *b.rate <= 1e9):
+		return c, usageError{fmt.Errorf("-rate %v: want 0 to 1e9", *b.rate)}
+	}
+	return c, nil
+}
+
+// connect returns the doors that callers share, and asks for the generator's format.
+func (b *benchFlags) connect(ctx context.Context, cfg config.Config, r *benchResult, stderr io.Writer) (doors []client.Door, format string, err error) {
+	overHTTP, err := b.way.overHTTP(false)
+	if err != nil {
+		return nil, "", err
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	if overHTTP {
+		w, err := webOf(cfg.HTTP, *b.way.url)
+		if err != nil {
+			return nil, "", err
+		}
+		transport := w.client.Transport.(*http.Transport)
+		transport.MaxIdleConns, transport.MaxIdleConnsPerHost = 0, *b.callers
+		r.Over, r.Of, r.Connections = "http", w.url, *b.callers
+		report, err := w.report(ctx, stderr)
+		if report == nil {
+			return nil, "", err
+		}
+		i := slices.IndexFunc(report.Generators, func(g idhttp.GeneratorReport) bool { return g.Name == *b.generator })
+		if i < 0 {
+			return nil, "", fmt.Errorf("the node has no generator %s, or does not tell", *b.generator)
+		}
+		return []client.Door{w.door}, report.Generators[i].Format, nil
+	}
+	dialer, err := dialerOf(cfg.Node)
+	if err != nil {
+		return nil, "", err
+	}
+	for range min(*b.connections, *b.callers) {
+		doors = append(doors, client.NewNode(cfg.Node.Name, dialer))
+	}
+	var g idhttp.GeneratorReport
+	err = infoOf(ctx, doors[0].(*client.Node), *b.generator, &g)
+	return doors, g.Format, err
+}
+
+// fill takes over what was measured.
+func (r *benchResult) fill(f loadgen.Result) {
+	s := f.Elapsed.Seconds()
+	r.Seconds, r.Calls, r.IDs, r.CallsPerS, r.IDsPerS = s, f.Calls, f.IDs, float64(f.Calls)/s, float64(f.IDs)/s
+	r.Latency = map[string]int64{"p50": f.P50.Microseconds(), "p90": f.P90.Microseconds(), "p99": f.P99.Microseconds(),
+		"p99.9": f.P999.Microseconds(), "max": f.Max.Microseconds()}
+	r.Errors, r.Unfinished, r.Compared, r.Twice = f.Errors, f.Unfinished, f.Compared, f.Twice
+	if f.Twice > 0 {
+		r.Example = strings.TrimLeft(fmt.Sprintf("%016X%016X", f.Example.Hi, f.Example.Lo), "0")
+	}
+	if f.Behind {
+		r.Notes = append(r.Notes, fmt.Sprintf("it could not keep up: %.0f calls a second were wanted, and there were %.0f", r.Rate, r.CallsPerS))
+	}
+	if f.Busy > busy {
+		r.Notes = append(r.Notes, "this program used nearly all of its processors: the node may do more, if others call it")
+	}
+	if f.Compared < f.IDs {
+		r.Notes = append(r.Notes, fmt.Sprintf("only %d ids are compared, as more do not fit into memory", f.Compared))
+	}
+}
+
+// busy is the part of its processors from which on this program may be what is slow.
+const busy = 0.9
+
+func (r *benchResult) print(w io.Writer, asJSON bool) error {
+	if asJSON {
+		return json.NewEncoder(w).Encode(r)
+	}
+	ms := func(name string) string {
+		return name + " " + (time.Duration(r.Latency[name]) * time.Microsecond).String()
+	}
+	failed := []string{"none"}
+	for i, kind := range slices.Sorted(maps.Keys(r.Errors)) {
+		failed = append(failed[:i], fmt.Sprintf("%d %s", r.Errors[kind], kind))
+	}
+	text := fmt.Sprintf("%s over %s, generator %s (%s); callers %d, connections %d, ids a call %d\n",
+		r.Of, r.Over, r.Generator, r.Format, r.Callers, r.Connections, r.IDsPerCall) +
+		fmt.Sprintf("calls    %d in %.1f s, %.0f a second\n", r.Calls, r.Seconds, r.CallsPerS) +
+		fmt.Sprintf("ids      %d, %.0f a second\n", r.IDs, r.IDsPerS) +
+		fmt.Sprintf("latency  %s, %s, %s, %s, %s\n", ms("p50"), ms("p90"), ms("p99"), ms("p99.9"), ms("max")) +
+		fmt.Sprintf("errors   %s\n", strings.Join(failed, ", ")) +
+		fmt.Sprintf("twice    %d of %d ids\n", r.Twice, r.Compared)
+	for _, note := range r.Notes {
+		text += "note     " + note + "\n"
+	}
+	_, err := io.WriteString(w, text)
+	return err
+}
+
+// progress is a line that is written again every second.
+type progress struct {
+	w     io.Writer // nil: none
+	calls uint64    // in the line before
+}
+
+func (p *progress) show(r loadgen.Result) {
+	failed := uint64(0)
+	for _, n := range r.Errors {
+		failed += n
+	}
+	fmt.Fprintf(p.w, "\r%3.0f s  %d calls/s  p99 %v  %d errors\x1b[K", r.Elapsed.Seconds(), r.Calls-p.calls, r.P99.Round(time.Microsecond), failed)
+	p.calls = r.Calls
+}
+
+func (p *progress) clear() {
+	if p.w != nil {
+		fmt.Fprint(p.w, "\r\x1b[K")
+	}
+}

@@ -1,0 +1,223 @@
+// Package deploy holds the manifests of rel/kubernetes and rel/helm against the types of the
+// Kubernetes API, the security standard "restricted" for pods, and the configuration that
+// the node accepts. Start at [Check].
+package deploy
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	monitoring "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
+	apps "k8s.io/api/apps/v1"
+	core "k8s.io/api/core/v1"
+	networking "k8s.io/api/networking/v1"
+	policy "k8s.io/api/policy/v1"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	security "k8s.io/pod-security-admission/api"
+	restricted "k8s.io/pod-security-admission/policy"
+	strict "sigs.k8s.io/yaml"
+)
+
+// Objects are those of a set of manifests.
+type Objects struct {
+	StatefulSets    []apps.StatefulSet
+	Deployments     []apps.Deployment
+	Services        []core.Service
+	Budgets         []policy.PodDisruptionBudget
+	NetworkPolicies []networking.NetworkPolicy
+	Monitors        []monitoring.ServiceMonitor
+}
+
+// Decode reads manifests. A field that the API does not have, or of another type, is an error.
+func Decode(manifests []byte) (o Objects, err error) {
+	documents := yaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(manifests)))
+	for {
+		text, err := documents.Read()
+		if errors.Is(err, io.EOF) {
+			return o, nil
+		}
+		if err != nil {
+			return o, err
+		}
+		if len(bytes.TrimSpace(text)) == 0 {
+			continue
+		}
+		var kind meta.TypeMeta
+		if err := strict.Unmarshal(text, &kind); err != nil {
+			return o, err
+		}
+		if err := o.add(kind, text); err != nil {
+			return o, fmt.Errorf("%s: %w", kind.Kind, err)
+		}
+	}
+}
+
+func (o *Objects) add(kind meta.TypeMeta, text []byte) error {
+	switch kind.APIVersion + " " + kind.Kind {
+	case "apps/v1 StatefulSet":
+		return appendTo(&o.StatefulSets, text)
+	case "apps/v1 Deployment":
+		return appendTo(&o.Deployments, text)
+	case "v1 Service":
+		return appendTo(&o.Services, text)
+	case "policy/v1 PodDisruptionBudget":
+		return appendTo(&o.Budgets, text)
+	case "networking.k8s.io/v1 NetworkPolicy":
+		return appendTo(&o.NetworkPolicies, text)
+	case "monitoring.coreos.com/v1 ServiceMonitor":
+		return appendTo(&o.Monitors, text)
+	}
+	return fmt.Errorf("unknown, of %s", kind.APIVersion)
+}
+
+func appendTo[T any](all *[]T, text []byte) error {
+	var one T
+	err := strict.UnmarshalStrict(text, &one)
+	*all = append(*all, one)
+	return err
+}
+
+// Check returns what is wrong with manifests.
+func Check(manifests []byte) error {
+	o, err := Decode(manifests)
+	if err != nil {
+		return err
+	}
+	var faults []error
+	fault := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
+	w, err := o.workload()
+	if err != nil {
+		return err
+	}
+	w.secure(fault)
+	w.configured(fault)
+	for _, p := range w.pod.Containers[0].Ports {
+		w.ports = append(w.ports, p.Name)
+	}
+	o.selects(w, fault)
+	return errors.Join(faults...)
+}
+
+// A workload is a StatefulSet or a Deployment.
+type workload struct {
+	selector *meta.LabelSelector
+	template *core.PodTemplateSpec
+	pod      *core.PodSpec
+	service  string // of a StatefulSet, in which its pods have names
+	claims   []string
+	ports    []string
+}
+
+func (o *Objects) workload() (w workload, err error) {
+	switch {
+	case len(o.StatefulSets) == 1 && len(o.Deployments) == 0:
+		s := &o.StatefulSets[0].Spec
+		w = workload{selector: s.Selector, template: &s.Template, service: s.ServiceName}
+		for _, c := range s.VolumeClaimTemplates {
+			w.claims = append(w.claims, c.Name)
+		}
+	case len(o.StatefulSets) == 0 && len(o.Deployments) == 1:
+		s := &o.Deployments[0].Spec
+		w = workload{selector: s.Selector, template: &s.Template}
+	default:
+		return w, fmt.Errorf("%d StatefulSets and %d Deployments, want one of one kind", len(o.StatefulSets), len(o.Deployments))
+	}
+	w.pod = &w.template.Spec
+	if len(w.pod.Containers) != 1 {
+		return w, fmt.Errorf("%d containers, want 1", len(w.pod.Containers))
+	}
+	return w, nil
+}
+
+// secure checks what the strictest of the standards for pods asks for, and that nothing but
+// volumes can be written to.
+func (w *workload) secure(fault func(string, ...any)) {
+	standard, err := restricted.NewEvaluator(restricted.DefaultChecks(), nil)
+	if err != nil {
+		fault("%w", err)
+		return
+	}
+	strictest := security.LevelVersion{Level: security.LevelRestricted, Version: security.LatestVersion()}
+	for _, r := range standard.EvaluatePod(strictest, &w.template.ObjectMeta, w.pod) {
+		if !r.Allowed {
+			fault("pod: %s: %s", r.ForbiddenReason, r.ForbiddenDetail)
+		}
+	}
+	if c := w.pod.Containers[0].SecurityContext; c == nil || c.ReadOnlyRootFilesystem == nil || !*c.ReadOnlyRootFilesystem {
+		fault("pod: the root file system can be written to")
+	}
+	if token := w.pod.AutomountServiceAccountToken; token == nil || *token {
+		fault("pod: it has a token of the API")
+	}
+}
+
+// selects checks that whatever selects pods selects these, and names ports that they have.
+func (o *Objects) selects(w workload, fault func(string, ...any)) {
+	pod := labels.Set(w.template.Labels)
+	matches := func(what string, s *meta.LabelSelector, set labels.Set) {
+		selector, err := meta.LabelSelectorAsSelector(s)
+		if err != nil || selector.Empty() || !selector.Matches(set) {
+			fault("%s: its selector, %v, does not match %v: %v", what, selector, set, err)
+		}
+	}
+	port := func(what, name string) {
+		if !slices.Contains(w.ports, name) {
+			fault("%s: the pod has no port %q, only %q", what, name, w.ports)
+		}
+	}
+	matches("workload", w.selector, pod)
+	for _, t := range w.pod.TopologySpreadConstraints {
+		matches("topologySpreadConstraints", t.LabelSelector, pod)
+	}
+	c := w.pod.Containers[0]
+	for _, p := range []*core.Probe{c.StartupProbe, c.LivenessProbe, c.ReadinessProbe} {
+		if p == nil || p.HTTPGet == nil {
+			fault("a probe over HTTP is missing")
+			continue
+		}
+		port("probe", p.HTTPGet.Port.StrVal)
+	}
+	services := map[string]core.Service{}
+	for _, s := range o.Services {
+		services[s.Name] = s
+		matches("Service "+s.Name, meta.SetAsLabelSelector(s.Spec.Selector), pod)
+		for _, p := range s.Spec.Ports {
+			port("Service "+s.Name, p.TargetPort.StrVal)
+		}
+	}
+	if s := services[w.service]; w.service != "" && s.Spec.ClusterIP != core.ClusterIPNone {
+		fault("Service %q of the StatefulSet is not headless", w.service)
+	}
+	for _, b := range o.Budgets {
+		matches("PodDisruptionBudget", b.Spec.Selector, pod)
+	}
+	for _, n := range o.NetworkPolicies {
+		matches("NetworkPolicy", &n.Spec.PodSelector, pod)
+		for _, rule := range n.Spec.Ingress {
+			for _, p := range rule.Ports {
+				if p.Port.Type == intstr.String {
+					port("NetworkPolicy", p.Port.StrVal)
+				}
+			}
+		}
+	}
+	for _, m := range o.Monitors {
+		for _, e := range m.Spec.Endpoints {
+			found := slices.ContainsFunc(o.Services, func(s core.Service) bool {
+				selector, err := meta.LabelSelectorAsSelector(&m.Spec.Selector)
+				return err == nil && selector.Matches(labels.Set(s.Labels)) &&
+					slices.ContainsFunc(s.Spec.Ports, func(p core.ServicePort) bool { return p.Name == e.Port })
+			})
+			if !found {
+				fault("ServiceMonitor: no Service that it selects has a port %q", e.Port)
+			}
+		}
+	}
+}

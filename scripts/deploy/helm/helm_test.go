@@ -1,0 +1,170 @@
+// Package helm holds the chart of rel/helm against rel/kubernetes and what else deploy checks.
+// It is apart because Helm takes long to build.
+package helm
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"helm.sh/helm/v3/pkg/chart/loader"
+	"helm.sh/helm/v3/pkg/chartutil"
+	"helm.sh/helm/v3/pkg/engine"
+	core "k8s.io/api/core/v1"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+	"sigs.k8s.io/yaml"
+
+	"github.com/flake-go/flake/scripts/deploy"
+)
+
+// render returns what helm template prints, in YAML for values, and the notes.
+func render(t *testing.T, values string) (manifests, notes string, err error) {
+	t.Helper()
+	chart, err := loader.Load("../../../rel/helm/flake")
+	if err != nil {
+		t.Fatal(err)
+	}
+	given := map[string]any{}
+	if err := yaml.Unmarshal([]byte(values), &given); err != nil {
+		t.Fatal(err)
+	}
+	release := chartutil.ReleaseOptions{Name: "flake", Namespace: "ids", IsInstall: true}
+	all, err := chartutil.ToRenderValues(chart, given, release, chartutil.DefaultCapabilities)
+	if err != nil {
+		return "", "", err
+	}
+	files, err := engine.Render(chart, all)
+	for name, text := range files {
+		switch {
+		case strings.HasSuffix(name, "NOTES.txt"):
+			notes = text
+		case strings.TrimSpace(text) != "":
+			manifests += "---\n" + text + "\n"
+		}
+	}
+	return manifests, notes, err
+}
+
+const etcd = "numbers: etcd\netcd: {endpoints: ['etcd.etcd.svc.cluster.local:2379']}\n"
+
+// The chart makes what kustomize does.
+func TestSame(t *testing.T) {
+	for dir, values := range map[string]string{"base": "", "etcd": etcd} {
+		all, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), "../../../rel/kubernetes/"+dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := all.AsYaml()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, _, err := render(t, values)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g, w := strings.Split(plain(t, got), "\n"), strings.Split(plain(t, string(want)), "\n")
+		for i := range min(len(g), len(w)) {
+			if g[i] != w[i] {
+				t.Fatalf("%s: the chart makes\n%s\nkustomize\n%s", dir, strings.Join(g[max(0, i-9):i+1], "\n"), w[i])
+			}
+		}
+		if len(g) != len(w) {
+			t.Errorf("%s: the chart makes %d lines, kustomize %d", dir, len(g), len(w))
+		}
+	}
+}
+
+// plain returns manifests in order, without the labels that only Helm sets.
+func plain(t *testing.T, manifests string) string {
+	o, err := deploy.Decode([]byte(manifests))
+	if err != nil {
+		t.Fatal(err)
+	}
+	unlabelled := func(m *meta.ObjectMeta) {
+		for _, label := range []string{"app.kubernetes.io/version", "app.kubernetes.io/managed-by", "helm.sh/chart"} {
+			delete(m.Labels, label)
+		}
+	}
+	pod := func(p *core.PodSpec) {
+		c := &p.Containers[0]
+		c.ImagePullPolicy = core.PullIfNotPresent // the default
+		slices.SortFunc(c.Env, func(a, b core.EnvVar) int { return cmp.Compare(a.Name, b.Name) })
+		slices.SortFunc(p.Volumes, func(a, b core.Volume) int { return cmp.Compare(a.Name, b.Name) })
+	}
+	for i := range o.StatefulSets {
+		unlabelled(&o.StatefulSets[i].ObjectMeta)
+		pod(&o.StatefulSets[i].Spec.Template.Spec)
+	}
+	for i := range o.Deployments {
+		unlabelled(&o.Deployments[i].ObjectMeta)
+		pod(&o.Deployments[i].Spec.Template.Spec)
+	}
+	for i := range o.Services {
+		unlabelled(&o.Services[i].ObjectMeta)
+	}
+	slices.SortFunc(o.Services, func(a, b core.Service) int { return cmp.Compare(a.Name, b.Name) })
+	for i := range o.Budgets {
+		unlabelled(&o.Budgets[i].ObjectMeta)
+	}
+	for i := range o.NetworkPolicies {
+		unlabelled(&o.NetworkPolicies[i].ObjectMeta)
+	}
+	text, err := json.MarshalIndent(o, "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// Whatever the values say is right, and there.
+func TestValues(t *testing.T) {
+	for _, tt := range []struct{ values, want string }{
+		{"serviceMonitor: {enabled: true, labels: {release: p}}", "release: p"},
+		{"serviceMonitor: {enabled: true}\ntls: {http: cert}", "scheme: https"},
+		{"tls: {http: cert}", "scheme: HTTPS"},
+		{"tls: {nodes: cert}", "value: /etc/flake-tls/nodes/ca.crt"},
+		{"epmd: false", `value: "off"`},
+		{"clusterDomain: cluster.local", "flake@$(POD_NAME).flake.$(POD_NAMESPACE).svc.cluster.local"},
+		{"ordinalsStart: 32\nreplicas: 5", "start: 32"},
+		{"generators: []", "FLAKE_NODE_NAME"},
+		{"generators: [{name: a, format: sno, partition: number}, {name: b, format: flake-idgen, datacenter: 3, worker: number, epoch: '2020-01-01T00:00:00Z'}]", "FLAKE_GENERATOR_2_WORKER"},
+		{etcd + "generators: [{name: a, format: snowflake, machine_bits: 12, id: number}]", `value: "12"`},
+		{"settings: {node.max_connections: 1000000, http.open: false, flake.peers: [flake@a.b]}", `value: "1000000"`},
+		{"persistence: {storageClass: fast, accessModes: [ReadWriteOncePod]}", "storageClassName: fast"},
+		{"networkPolicy: {enabled: false}\npodDisruptionBudget: {enabled: false}", "FLAKE_NODE_NAME"},
+		{"networkPolicy: {egress: [{ports: [{port: 4370}]}]}", "port: 4370"},
+		{"podLabels: {a: b}\npodAnnotations: {c: d}\nnodeSelector: {e: f}\npriorityClassName: g", "priorityClassName: g"},
+		{"imagePullSecrets: [{name: a}]\nimage: {tag: '2'}", "ghcr.io/flake-go/flake:2"},
+		{"tolerations: [{operator: Exists}]\naffinity: {nodeAffinity: {}}", "operator: Exists"},
+	} {
+		manifests, notes, err := render(t, tt.values)
+		if err == nil {
+			err = deploy.Check([]byte(manifests))
+		}
+		if err != nil || !strings.Contains(manifests, tt.want) {
+			t.Errorf("%s: %v, or there is no %s", tt.values, err, tt.want)
+		}
+		if !strings.Contains(notes, "svc.cluster.local:8465/v1/ids") || strings.Contains(notes, "{{") {
+			t.Errorf("%s: %s", tt.values, notes)
+		}
+	}
+}
+
+func TestBadValues(t *testing.T) {
+	for _, tt := range []struct{ values, want string }{
+		{"numbers: etcd", "etcd.endpoints wanted"},
+		{"numbers: mac", "numbers"},
+		{"replica: 3", "replica"},
+		{"settings: {nodes.name: a}", "nodes.name"},
+		{"generators: [{name: a}]", "format"},
+		{"ordinalsStart: -1", "ordinalsStart"},
+	} {
+		if _, _, err := render(t, tt.values); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: %v, want %s", tt.values, err, tt.want)
+		}
+	}
+}
