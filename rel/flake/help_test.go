@@ -74,7 +74,7 @@ func TestUnknownCommand(t *testing.T) {
 		"version -config":  "flake: flag provided but not defined: -config; it has no flags\n",
 		"workers -x":       "flake: flag provided but not defined: -x; flags are -config, -margin, -name and -setcookie\n",
 		"workers a b c":    "flake: unexpected argument \"c\"; flags are -config, -margin, -name and -setcookie\n",
-		"-noinput workers": "flake: unexpected argument \"workers\"; flags are -config, -name, -noinput, -setcookie and -version\n",
+		"-noinput workers": "flake: unexpected argument \"workers\"; flags are -check-config, -config, -name, -noinput, -setcookie and -version\n",
 	} {
 		stdout, stderr, status := called(t, strings.Fields(args)...)
 		if stdout != "" || stderr != want || status != exitUsage {

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"log/slog"
+	"time"
 
 	"github.com/flake-go/flake/config"
 	"github.com/flake-go/flake/idserver/idhttp"
@@ -22,7 +24,7 @@ func openLog(cfg config.Log, w io.Writer) *nodeLog {
 	l := &nodeLog{level: new(slog.LevelVar)}
 	l.level.Set(cfg.Level)
 	handler := func(w io.Writer) slog.Handler {
-		o := &slog.HandlerOptions{Level: l.level, ReplaceAttr: durationAsText}
+		o := &slog.HandlerOptions{Level: l.level, ReplaceAttr: asText}
 		if cfg.Format == config.LogJSON {
 			return slog.NewJSONHandler(w, o)
 		}
@@ -35,10 +37,13 @@ func openLog(cfg config.Log, w io.Writer) *nodeLog {
 	return l
 }
 
-// durationAsText has JSON say "1.5s" too, not a number of nanoseconds.
-func durationAsText(_ []string, a slog.Attr) slog.Attr {
-	if a.Value.Kind() == slog.KindDuration {
-		a.Value = slog.StringValue(a.Value.Duration().String())
+// asText has JSON say what text does of durations, addresses and workers: "1.5s", not a
+// number of nanoseconds.
+func asText(_ []string, a slog.Attr) slog.Attr {
+	switch v := a.Value.Any().(type) {
+	case time.Time, error:
+	case fmt.Stringer:
+		a.Value = slog.StringValue(v.String())
 	}
 	return a
 }

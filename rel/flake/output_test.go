@@ -40,6 +40,8 @@ func fifo(t *testing.T) (path string, reader *os.File) {
 func script(t *testing.T, line string, args ...any) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "flake")
+	syscall.ForkLock.RLock() // a child that inherits the open file would keep it from being run
+	defer syscall.ForkLock.RUnlock()
 	if err := os.WriteFile(path, fmt.Appendf(nil, "#!/bin/sh\nPATH=\n"+line+"\n", args...), 0o700); err != nil {
 		t.Fatal(err)
 	}

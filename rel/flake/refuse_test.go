@@ -37,9 +37,9 @@ func TestRefused(t *testing.T) {
 		{"empty cookie by flag", "", []string{"-setcookie", ""},
 			`-setcookie: node.cookie = (hidden): 1 to 255 printable characters of Latin-1 wanted`},
 		{"unknown flag", "", []string{"-cookie", "x"},
-			`flag provided but not defined: -cookie; flags are -config, -name, -noinput, -setcookie and -version`},
+			`flag provided but not defined: -cookie; flags are -check-config, -config, -name, -noinput, -setcookie and -version`},
 		{"stray argument", "", []string{"x"},
-			`unexpected argument "x"; flags are -config, -name, -noinput, -setcookie and -version`},
+			`unexpected argument "x"; flags are -check-config, -config, -name, -noinput, -setcookie and -version`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			file := configFile(t, tt.node)
