@@ -24,6 +24,7 @@ func TestLatency(t *testing.T) {
 		}
 		r.logged("message dropped")
 		r.send(ask("$gen_call", theirs, "flake", 6, "soon"))
+		r.received()
 		got, want := r.proto.Latency(), map[time.Duration]uint64{latency.Bounds[0]: 2, 50 * time.Millisecond: 3}
 		for i, bound := range latency.Bounds {
 			if got.Calls[i] != want[bound] {

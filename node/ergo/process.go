@@ -53,6 +53,11 @@ func (s *process) await(ctx context.Context, p gen.ProcessState, started chan<- 
 			if e, ok := context.Cause(ctx).(ended); ok {
 				return e.reason
 			}
+			for len(channels.GracefulExit) > 0 { // the supervisor's may be there too
+				if exit := <-channels.GracefulExit; exit.From == p.Self() {
+					return etf.Atom(exit.Reason)
+				}
+			}
 			return Killed
 		}
 	}

@@ -98,3 +98,22 @@ func TestProcess(t *testing.T) {
 		})
 	}
 }
+
+// The supervisor's reason counts also if it is seen only once the supervisor has ended.
+func TestProcessSeenLate(t *testing.T) {
+	for range 100 {
+		l := &life{exits: make(chan gen.ProcessGracefulExitRequest, 1)}
+		l.ctx, l.kill = context.WithCancel(t.Context())
+		p := &process{Process{
+			Up:   func(uint64, func(etf.Term)) {},
+			Down: func(_ uint64, why etf.Term) { l.reason = why },
+		}}
+		state, _ := p.ProcessInit(l)
+		l.exits <- gen.ProcessGracefulExitRequest{From: l.Self(), Reason: "shutdown"}
+		l.kill()
+		p.ProcessLoop(state, make(chan bool, 1))
+		if l.reason != etf.Atom("shutdown") {
+			t.Fatalf("ended with %v", l.reason)
+		}
+	}
+}
