@@ -142,7 +142,10 @@ func hasTLS(table any) bool {
 
 func syntaxError(err error) *Error {
 	var p toml.ParseError
-	if errors.As(err, &p) {
+	switch {
+	case errors.As(err, &p) && strings.HasSuffix(p.LastKey, "cookie"): // which is in the message
+		return &Error{Line: p.Position.Line, Key: p.LastKey, Value: hidden, Want: "not TOML: a text in quotes wanted"}
+	case errors.As(err, &p):
 		return &Error{Line: p.Position.Line, Want: "not TOML: " + p.Message}
 	}
 	return &Error{Want: fmt.Sprintf("not TOML: %v", err)}

@@ -1,10 +1,14 @@
 package idhttp
 
 import (
+	"bufio"
+	"context"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/flake-go/flake/flake"
 	"github.com/flake-go/flake/idserver"
@@ -52,6 +56,38 @@ func TestSetAccess(t *testing.T) {
 				t.Errorf("%+v, token %q: %d, want %d", step.access, token, got, want)
 			}
 		}
+	}
+}
+
+// Who follows events with a token that is changed gets no more of them.
+func TestSetAccessEndsEvents(t *testing.T) {
+	s, _ := accessed(t, Access{Token: tokenA})
+	web := httptest.NewServer(s)
+	defer web.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, web.URL+"/events", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+tokenA)
+	answer, err := web.Client().Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	body := bufio.NewReader(answer.Body)
+	for range 2 { // as a reload changes nothing
+		for line := ""; line != "\n" && err == nil; {
+			line, err = body.ReadString('\n')
+		}
+		s.SetAccess(Access{Token: tokenA})
+		s.history.add(time.Now(), []uint64{0})
+	}
+	s.SetAccess(Access{Token: tokenB})
+	s.history.add(time.Now(), []uint64{0})
+	if _, end := io.Copy(io.Discard, body); err != nil || end != nil {
+		t.Errorf("%v, %v", err, end)
 	}
 }
 

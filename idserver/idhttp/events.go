@@ -63,7 +63,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) *problem {
 	h.Set("Content-Type", "text/event-stream")
 	h["Cache-Control"] = noStore
 	c := http.NewResponseController(w)
-	for {
+	for a := s.access.Load(); *a == *s.access.Load(); { // who may not go on has to ask again
 		awaited := s.history.awaited()
 		c.SetWriteDeadline(time.Now().Add(writeTime))
 		s.writeEvent(w, c) // if nobody reads it that ends the request's context
@@ -75,6 +75,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) *problem {
 			return nil
 		}
 	}
+	return nil
 }
 
 func (s *Server) writeEvent(w http.ResponseWriter, c *http.ResponseController) {

@@ -99,7 +99,7 @@ func (b *benchFlags) run(ctx context.Context, cfg config.Config, stdout, stderr 
 	if err != nil {
 		return err
 	}
-	r := benchResult{Over: "erlang", Of: cfg.Node.Name, Generator: call.Generator, Callers: *b.callers, Connections: *b.connections, IDsPerCall: call.N, Rate: *b.rate}
+	r := benchResult{Over: "erlang", Of: cfg.Node.Name, Generator: call.Generator, Callers: *b.callers, Connections: min(*b.connections, *b.callers), IDsPerCall: call.N, Rate: *b.rate}
 	doors, format, err := b.connect(ctx, cfg, &r, stderr)
 	if err != nil {
 		return err
@@ -191,7 +191,7 @@ func (b *benchFlags) connect(ctx context.Context, cfg config.Config, r *benchRes
 	if err != nil {
 		return nil, "", err
 	}
-	for range min(*b.connections, *b.callers) {
+	for range r.Connections {
 		doors = append(doors, client.NewNode(cfg.Node.Name, dialer))
 	}
 	var g idhttp.GeneratorReport
@@ -244,7 +244,7 @@ func (r *benchResult) print(w io.Writer, asJSON bool) error {
 	for _, note := range r.Notes {
 		text += "note     " + note + "\n"
 	}
-	_, err := io.WriteString(w, text)
+	_, err := io.WriteString(w, printable(text))
 	return err
 }
 

@@ -38,10 +38,10 @@ func TestBench(t *testing.T) {
 	file := writeConfig(t, "[node]\nname = %q\ncookie = %q\n", nodeName, cookie)
 	url := strings.TrimSuffix(s.http.url, "/")
 	for args, want := range map[string]string{
-		"-callers 4":                             nodeName + ` over erlang, generator flake \(flake\); callers 4, connections 1, ids a call 1`,
-		"-callers 4 -connections 2 -ids 500":     nodeName + ` over erlang, generator flake \(flake\); callers 4, connections 2, ids a call 500`,
-		"-callers 1 -base 62 -ids 3":             nodeName + ` over erlang, generator flake \(flake\); callers 1, connections 1, ids a call 3`,
-		"-callers 3 -url " + url + " -rate 1000": url + ` over http, generator flake \(flake\); callers 3, connections 3, ids a call 1`,
+		"-callers 4":                                nodeName + ` over erlang, generator flake \(flake\); callers 4, connections 1, ids a call 1`,
+		"-callers 4 -connections 2 -ids 500":        nodeName + ` over erlang, generator flake \(flake\); callers 4, connections 2, ids a call 500`,
+		"-callers 1 -connections 3 -base 62 -ids 3": nodeName + ` over erlang, generator flake \(flake\); callers 1, connections 1, ids a call 3`,
+		"-callers 3 -url " + url + " -rate 1000":    url + ` over http, generator flake \(flake\); callers 3, connections 3, ids a call 1`,
 	} {
 		args := append([]string{"-config", file}, strings.Fields(args)...)
 		out, errs, status := benched(t, args...)
@@ -127,6 +127,11 @@ func TestBenchNotes(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	var b bytes.Buffer
+	r.Format, r.Errors = "\x1b[2J", map[string]uint64{"\r": 1}
+	if err := r.print(&b, false); err != nil || strings.ContainsAny(b.String(), "\x1b\r") {
+		t.Errorf("%v, what a node tells is shown as it is: %q", err, b.String())
+	}
+	b.Reset()
 	p := progress{w: &b}
 	p.show(loadgen.Result{Elapsed: time.Second, Calls: 100, P99: 1500 * time.Nanosecond})
 	p.show(loadgen.Result{Elapsed: 2 * time.Second, Calls: 300, P99: time.Millisecond, Errors: map[string]uint64{"a": 1, "b": 2}})

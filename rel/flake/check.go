@@ -27,8 +27,11 @@ func checkConfig(load func() (config.Config, error), stdout, stderr io.Writer) e
 	showValues(stdout, cfg.Values())
 	path, err := checkTimestamp(cfg.Flake)
 	told, workersErr := checkWorkers(cfg, path, lines.Logger)
-	_, nodeErr := secure(cfg.Node, lines.Logger)
-	if err := errors.Join(nodeErr, checkHTTP(cfg.HTTP, lines.Logger), checkEtcd(cfg), err, workersErr); err != nil {
+	_, settingsErr := readSettings(cfg)
+	if settingsErr == nil {
+		_, settingsErr = secure(cfg.Node, lines.Logger) // which warns, too
+	}
+	if err := errors.Join(settingsErr, err, workersErr); err != nil {
 		return usageError{err}
 	}
 	fmt.Fprintf(stdout, "\n# %s would hand out ids\n", cfg.Node.Name)
@@ -56,23 +59,6 @@ func showValues(w io.Writer, values []config.Value) {
 		}
 		fmt.Fprintf(w, "%s = %s  # %s\n", v.Key[dot+1:], v.Text, cmp.Or(v.From, "default"))
 	}
-}
-
-func checkHTTP(cfg config.HTTP, log *slog.Logger) error {
-	if cfg.Listen == "" {
-		return nil
-	}
-	_, certsErr := openHTTPCerts(cfg, log)
-	_, err := access(cfg)
-	return errors.Join(certsErr, err)
-}
-
-func checkEtcd(cfg config.Config) error {
-	if !cfg.Etcd.On {
-		return nil
-	}
-	_, err := openEtcd(cfg.Etcd)
-	return err
 }
 
 // checkTimestamp returns the file of the time. The folder of the default one need not be

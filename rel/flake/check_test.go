@@ -91,8 +91,10 @@ func TestCheckConfigFaults(t *testing.T) {
 		"no interface":  {"[flake]\ninterface = 'none'\ntimestamp_path = 'DIR/timestamp'", `interface "none"`},
 		"one place": {worker + "timestamp_path = 'DIR/timestamp'\n[[generator]]\nname = 'a'\nformat = 'flake'\nworker_id = '02:00:00:00:00:01'",
 			"generator a: worker_id 02:00:00:00:00:01: generator flake has it, and both would hand out the same ids; give one another\n"},
+		"no HTTP, whose files are not read": {worker + "timestamp_path = 'DIR/none/timestamp'\n[http]\ntoken_file = 'DIR/none'\n[http.tls]\ncert = 'DIR/none'\nkey = 'DIR/none'",
+			"flake: timestamp_path DIR/none/timestamp: "},
 		"all": {worker + "timestamp_path = 'DIR/none/timestamp'\n[node.tls]\ncert = 'DIR/none'\nkey = 'DIR/none'\nverify = 'none'\n" +
-			"[http]\nlisten = '127.0.0.1:0'\ntoken_file = 'DIR/none'\n[http.tls]\ncert = '" + cert + "'\nkey = '" + foreign + "'\n[etcd]\nendpoints = ['a:1']\nuser = 'x'\npassword_file = 'DIR/none'",
+			"[http]\nlisten = '127.0.0.1:0'\ntoken_file = 'DIR/none'\n[http.tls]\ncert = '" + cert + "'\nkey = '" + foreign + "'\n[[generator]]\nname = 'a'\nformat = 'sno'\npartition = 'etcd'\n[etcd]\nendpoints = ['a:1']\nuser = 'x'\npassword_file = 'DIR/none'",
 			"node.tls: cert \"DIR/none\" http.tls: http.token_file \"DIR/none\": cannot be read etcd.password_file \"DIR/none\": timestamp_path DIR/none/timestamp"},
 	} {
 		code, _, stderr := checkedConfig(t, dir, tt.text)

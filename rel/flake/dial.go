@@ -29,3 +29,12 @@ func dialerOf(cfg config.Node) (client.Dialer, error) {
 	}
 	return dialer, nil
 }
+
+// nodeOf returns the way to the configured node.
+func nodeOf(cfg config.Node) (*client.Node, error) {
+	dialer, err := dialerOf(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return client.NewNode(cfg.Name, dialer), nil
+}

@@ -29,11 +29,10 @@ func eval(f *flags) action {
 }
 
 func evalText(ctx context.Context, cfg config.Config, text string, stdout io.Writer) error {
-	dialer, err := dialerOf(cfg.Node)
+	node, err := nodeOf(cfg.Node)
 	if err != nil {
 		return err
 	}
-	node := client.NewNode(cfg.Node.Name, dialer)
 	defer node.Close()
 	text = strings.TrimSpace(text)
 	if !strings.HasSuffix(text, ".") {

@@ -121,16 +121,12 @@ func printSome(ctx context.Context, w io.Writer, take taker, n int) error {
 // doorOf returns the way to the node: over HTTP if there is a URL, with the configured
 // token.
 func doorOf(cfg config.Config, url string) (client.Door, error) {
-	if url != "" {
-		w, err := webOf(cfg.HTTP, url)
-		if err != nil {
-			return nil, err
-		}
-		return w.door, nil
+	if url == "" {
+		return nodeOf(cfg.Node)
 	}
-	dialer, err := dialerOf(cfg.Node)
+	w, err := webOf(cfg.HTTP, url)
 	if err != nil {
 		return nil, err
 	}
-	return client.NewNode(cfg.Node.Name, dialer), nil
+	return w.door, nil
 }

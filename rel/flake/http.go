@@ -42,9 +42,6 @@ func openDoor(cfg config.HTTP, log *slog.Logger, o idhttp.Options) (*door, error
 	if source != nil {
 		o.TLS, scheme = source.Config, "https"
 	}
-	if o.Access, err = access(cfg); err != nil {
-		return nil, usageError{err}
-	}
 	o.Log = log
 	l, err := net.Listen(node.Network(cfg.Listen), cfg.Listen)
 	if err != nil {
@@ -56,9 +53,9 @@ func openDoor(cfg config.HTTP, log *slog.Logger, o idhttp.Options) (*door, error
 	return &door{idhttp.New(o), reserve.Listener(l, log), scheme + "://" + l.Addr().String() + "/"}, nil
 }
 
-// openHTTPCerts reads the files of [http.tls]. Without that table it returns nil.
+// openHTTPCerts reads the files of [http.tls]. Without that table, or HTTP, it returns nil.
 func openHTTPCerts(cfg config.HTTP, log *slog.Logger) (*certs.Source, error) {
-	if !cfg.TLS.On {
+	if !cfg.TLS.On || cfg.Listen == "" {
 		return nil, nil
 	}
 	s, err := certs.Open(certs.Files{Cert: cfg.TLS.Cert, Key: cfg.TLS.Key}, log)
@@ -129,8 +126,12 @@ func (d *door) stop() {
 	}
 }
 
-// access is who is answered what, with the token that is in its file now.
+// access is who is answered what, with the token that is in its file now. Without HTTP
+// nobody is, and the token is of commands that ask another node.
 func access(cfg config.HTTP) (a idhttp.Access, err error) {
+	if cfg.Listen == "" {
+		return a, nil
+	}
 	a.AnyHost, a.Pprof = cfg.Open, cfg.Pprof
 	a.Token, err = token(cfg.TokenFile)
 	return a, err

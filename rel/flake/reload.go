@@ -43,26 +43,23 @@ type settings struct {
 }
 
 // readSettings reads the files that a configuration names, and checks those that are
-// read again for each connection.
+// read again for each connection. It tells all faults.
 func readSettings(cfg config.Config) (s settings, err error) {
 	s.config = cfg
-	if s.access, err = access(cfg.HTTP); err != nil {
-		return s, err
-	}
-	if cfg.FromEtcd() {
-		if s.password, err = passwordOf(cfg.Etcd); err != nil {
-			return s, err
-		}
-		if _, err = openEtcd(cfg.Etcd); err != nil {
-			return s, err
-		}
-	}
 	quiet := slog.New(slog.DiscardHandler)
-	if _, err = openCerts(cfg.Node, quiet); err != nil {
-		return s, err
+	_, nodeErr := openCerts(cfg.Node, quiet)
+	_, httpErr := openHTTPCerts(cfg.HTTP, quiet)
+	var accessErr, etcdErr error
+	s.access, accessErr = access(cfg.HTTP)
+	if cfg.FromEtcd() {
+		if s.password, etcdErr = passwordOf(cfg.Etcd); etcdErr == nil {
+			_, etcdErr = openEtcd(cfg.Etcd)
+		}
 	}
-	_, err = openHTTPCerts(cfg.HTTP, quiet)
-	return s, err
+	if err := errors.Join(nodeErr, httpErr, accessErr, etcdErr); err != nil {
+		return s, usageError{err}
+	}
+	return s, nil
 }
 
 // with returns the settings that the node goes on with: of those in the file, what can
@@ -89,7 +86,10 @@ func (s settings) with(file config.Config) (next settings, changed, later []stri
 	if err := merged.Check(); err != nil {
 		return s, nil, nil, errors.Join(errors.New("with the keys as they are that need a restart: "+strings.Join(later, ", ")), err)
 	}
-	next = settings{merged, all.access, all.password}
+	next = settings{config: merged, password: all.password}
+	if next.access, err = access(merged.HTTP); err != nil { // the file may have no listener
+		return s, nil, nil, err
+	}
 	for key, same := range map[string]bool{"http.token_file": next.access.Token == s.access.Token, "etcd.password_file": next.password == s.password} {
 		if !same && !slices.Contains(changed, key) {
 			changed = append(changed, key)

@@ -166,7 +166,7 @@ func TestSettingsWith(t *testing.T) {
 	beyond := config.Default()
 	beyond.Node.Name, beyond.Node.Cookie = "flake@10.0.0.1", "own"
 	numbered := config.Default()
-	numbered.HTTP.TokenFile, numbered.Flake.Etcd = file, true
+	numbered.HTTP, numbered.Flake.Etcd = open.HTTP, true
 	numbered.Etcd.On, numbered.Etcd.Endpoints, numbered.Etcd.User, numbered.Etcd.PasswordFile = true, []string{"a:1"}, "flake", file
 	for name, test := range map[string]struct {
 		now     config.Config
@@ -189,6 +189,7 @@ func TestSettingsWith(t *testing.T) {
 		"another user of etcd": {numbered, func(c *config.Config) { c.Etcd.User = "other" }, "etcd.user", "", ""},
 		"no etcd": {numbered, func(c *config.Config) { c.Flake.Etcd, c.Etcd = false, config.Default().Etcd },
 			"", "flake.worker_id etcd.endpoints etcd.user etcd.password_file", ""},
+		"no HTTP": {open, func(c *config.Config) { c.HTTP.Listen = "" }, "", "http.listen", ""},
 		"of each": {open, func(c *config.Config) { c.Node.Cookie, c.Node.NetTicktime, c.Flake.Peers = "a", 15e9, []string{"a@b"} },
 			"node.cookie", "node.net_ticktime flake.peers", ""},
 	} {

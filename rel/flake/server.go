@@ -36,6 +36,10 @@ const filesOfGenerator = 1
 
 func start(ctx context.Context, cfg config.Config, stdout io.Writer, lines *nodeLog) (*server, error) {
 	log := lines.Logger
+	settings, err := readSettings(cfg) // as it is before it has the default path of the timestamp
+	if err != nil {
+		return nil, err
+	}
 	if err := reserve.Enough(filesOfGenerator*len(cfg.Generators) + len(cfg.Flake.Peers)); err != nil {
 		return nil, err
 	}
@@ -90,12 +94,9 @@ func start(ctx context.Context, cfg config.Config, stdout io.Writer, lines *node
 		keeper.Close()
 		return nil, errors.Join(err, all.stop())
 	}
-	s := &server{node: n, generators: all, cookie: cfg.Node.CookieFrom, fleet: fleet, secured: secured, memory: memory, log: log, level: lines.level}
+	s := &server{node: n, generators: all, cookie: cfg.Node.CookieFrom, fleet: fleet, secured: secured, settings: settings, memory: memory, log: log, level: lines.level}
 	s.http, err = openDoor(cfg.HTTP, log, idhttp.Options{Generators: all.doors(n), Node: surroundings(n, fleet, secured),
-		Connections: reserve.Share(httpWithin(memory)), Recent: &lines.recent})
-	if err == nil {
-		s.settings, err = readSettings(cfg)
-	}
+		Access: settings.access, Connections: reserve.Share(httpWithin(memory)), Recent: &lines.recent})
 	if err != nil {
 		return nil, errors.Join(err, s.stop())
 	}

@@ -3,6 +3,8 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -28,7 +30,11 @@ func TestTimestampPath(t *testing.T) {
 		if _, err := os.Stat(want); err != nil {
 			t.Errorf("%s: %v", variable, err)
 		}
-		p.cmd.Process.Kill()
-		p.wait()
+		p.signal(syscall.SIGHUP)
+		p.awaitText("the configuration was reloaded")
+		p.signal(syscall.SIGTERM)
+		if p.wait(); strings.Contains(p.output(), "need a restart") {
+			t.Errorf("%s: a reload changes what is not configured:\n%s", variable, p.output())
+		}
 	}
 }

@@ -175,11 +175,10 @@ func milliseconds(n int64) time.Duration { return time.Duration(n) * time.Millis
 
 // reportOfNode asks over the Erlang distribution.
 func reportOfNode(ctx context.Context, cfg config.Config) (*idhttp.Report, error) {
-	dialer, err := dialerOf(cfg.Node)
+	node, err := nodeOf(cfg.Node)
 	if err != nil {
 		return nil, err
 	}
-	node := client.NewNode(cfg.Node.Name, dialer)
 	defer node.Close()
 	r := &idhttp.Report{Node: cfg.Node.Name, Ready: true}
 	names := []string{"flake"}

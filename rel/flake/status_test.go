@@ -130,7 +130,7 @@ func TestStatusOfURL(t *testing.T) {
 // The HTTP of a configuration is called where it can be from the same machine.
 func TestURLOf(t *testing.T) {
 	for listen, want := range map[string]string{
-		"127.0.0.1:8465": "http://127.0.0.1:8465", "0.0.0.0:1": "http://127.0.0.1:1", ":1": "http://127.0.0.1:1", "[::]:1": "http://[::1]:1",
+		"127.0.0.1:8465": "http://127.0.0.1:8465", "0.0.0.0:1": "http://127.0.0.1:1", ":1": "http://127.0.0.1:1", "[::]:1": "http://127.0.0.1:1",
 		"[::1]:1": "http://[::1]:1", "localhost:1": "http://localhost:1", "10.0.0.1:1": "http://10.0.0.1:1",
 		"127.0.0.1:0": "", "": "",
 	} {

@@ -86,11 +86,8 @@ func urlOf(cfg config.HTTP) (string, error) {
 		return "", errors.New("over HTTP, -url wanted, or http.listen with a port in the configuration")
 	}
 	host, port, _ := net.SplitHostPort(cfg.Listen)
-	switch ip, err := netip.ParseAddr(host); {
-	case host == "", err == nil && ip.IsUnspecified() && ip.Is4():
-		host = "127.0.0.1"
-	case err == nil && ip.IsUnspecified():
-		host = "::1"
+	if ip, err := netip.ParseAddr(host); host == "" || err == nil && ip.IsUnspecified() {
+		host = "127.0.0.1" // also of [::], where there may be no ::1, as in containers
 	}
 	u := url.URL{Scheme: "http", Host: net.JoinHostPort(host, port)}
 	if cfg.TLS.On {

@@ -4,7 +4,6 @@ import (
 	"archive/tar"
 	"bytes"
 	"cmp"
-	"compress/gzip"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
@@ -189,14 +188,11 @@ func layer(r release, p platform) (plain, zipped []byte, err error) {
 	add("usr/bin/flake", 0o755, 0, read(r.binary(p)))
 	add("usr/share/doc/flake/LICENSE", 0o644, 0, read(filepath.Join(r.root, "LICENSE")))
 	add("usr/share/doc/flake/NOTICE", 0o644, 0, read(filepath.Join(r.stage, "NOTICE")))
-	var compressed bytes.Buffer
-	gz, errZip := gzip.NewWriterLevel(&compressed, gzip.BestCompression)
-	if err = cmp.Or(err, errZip, to.Close()); err != nil {
+	if err = cmp.Or(err, to.Close()); err != nil {
 		return nil, nil, err
 	}
-	_, err = gz.Write(tarred.Bytes())
-	err = cmp.Or(err, gz.Close())
-	return tarred.Bytes(), compressed.Bytes(), err
+	zipped, err = compressed(tarred.Bytes())
+	return tarred.Bytes(), zipped, err
 }
 
 // blob writes a value as JSON and returns what leads to it.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"debug/buildinfo"
 	"fmt"
@@ -88,29 +89,28 @@ func (r release) zipDocs() error {
 		filepath.Join(r.root, "CHANGELOG.md"), filepath.Join(r.stage, "changelog.Debian"),
 		filepath.Join(r.stage, "flake.1"), filepath.Join(r.stage, "NOTICE"),
 	} {
-		if err := compress(from, filepath.Join(r.stage, filepath.Base(from)+".gz")); err != nil {
+		text, err := os.ReadFile(from)
+		if err != nil {
+			return err
+		}
+		if text, err = compressed(text); err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(r.stage, filepath.Base(from)+".gz"), text, 0o644); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// compress compresses a file, without a name or a time.
-func compress(from, to string) error {
-	text, err := os.ReadFile(from)
-	if err != nil {
-		return err
-	}
+// compressed returns a text compressed, without a name or a time.
+func compressed(text []byte) ([]byte, error) {
 	var zipped bytes.Buffer
 	w, err := gzip.NewWriterLevel(&zipped, gzip.BestCompression)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if _, err := w.Write(text); err != nil {
-		return err
-	}
-	if err := w.Close(); err != nil {
-		return err
-	}
-	return os.WriteFile(to, zipped.Bytes(), 0o644)
+	_, err = w.Write(text)
+	err = cmp.Or(err, w.Close())
+	return zipped.Bytes(), err
 }

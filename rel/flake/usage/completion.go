@@ -6,10 +6,10 @@ import (
 )
 
 // Shells are those that there is a script for.
-var Shells = map[string]func([]Command) string{"bash": Bash, "zsh": Zsh, "fish": Fish}
+var Shells = map[string]func([]Command) string{"bash": bash, "zsh": zsh, "fish": fish}
 
-// Bash returns the script for bash. Where that offers nothing, bash offers files.
-func Bash(all []Command) string {
+// bash returns the script for bash. Where that offers nothing, bash offers files.
+func bash(all []Command) string {
 	var b strings.Builder
 	fmt.Fprint(&b, `# Completion of flake for bash. To have it in a shell: source <(flake completion bash)
 _flake() {
@@ -45,8 +45,8 @@ complete -o default -F _flake flake
 	return b.String()
 }
 
-// Zsh returns the script for zsh.
-func Zsh(all []Command) string {
+// zsh returns the script for zsh.
+func zsh(all []Command) string {
 	var b strings.Builder
 	fmt.Fprint(&b, `#compdef flake
 # Completion of flake for zsh. To have it in a shell: source <(flake completion zsh)
@@ -102,8 +102,8 @@ func (f *option) zshValue() string {
 	return ":" + f.value + ": "
 }
 
-// Fish returns the script for fish.
-func Fish(all []Command) string {
+// fish returns the script for fish.
+func fish(all []Command) string {
 	var b strings.Builder
 	fmt.Fprint(&b, "# Completion of flake for fish. To have it in a shell: flake completion fish | source\ncomplete -c flake -f\n")
 	for _, c := range all {

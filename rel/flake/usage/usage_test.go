@@ -64,7 +64,7 @@ func TestHelp(t *testing.T) {
 // What bash offers for the last word, with its own functions.
 func TestBash(t *testing.T) {
 	script := filepath.Join(t.TempDir(), "flake.bash")
-	if err := os.WriteFile(script, []byte(Bash(table())), 0o600); err != nil {
+	if err := os.WriteFile(script, []byte(bash(table())), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if out, err := exec.Command("bash", "-n", script).CombinedOutput(); err != nil {

@@ -135,6 +135,9 @@ func TestValues(t *testing.T) {
 		{etcd + "generators: [{name: a, format: snowflake, machine_bits: 12, id: number}]", `value: "12"`},
 		{"settings: {node.max_connections: 1000000, http.open: false, flake.peers: [flake@a.b]}", `value: "1000000"`},
 		{"persistence: {storageClass: fast, accessModes: [ReadWriteOncePod]}", "storageClassName: fast"},
+		{"settings: {log.level: debug, log.format: json}", "FLAKE_LOG_FORMAT"},
+		{"networkPolicy: {clients: []}", "kubernetes.io/metadata.name: monitoring"},
+		{"networkPolicy: {clients: [], monitoring: []}", "policyTypes: [Ingress, Egress]"},
 		{"networkPolicy: {enabled: false}\npodDisruptionBudget: {enabled: false}", "FLAKE_NODE_NAME"},
 		{"networkPolicy: {egress: [{ports: [{port: 4370}]}]}", "port: 4370"},
 		{"podLabels: {a: b}\npodAnnotations: {c: d}\nnodeSelector: {e: f}\npriorityClassName: g", "priorityClassName: g"},
@@ -162,6 +165,7 @@ func TestBadValues(t *testing.T) {
 		{"settings: {nodes.name: a}", "nodes.name"},
 		{"generators: [{name: a}]", "format"},
 		{"ordinalsStart: -1", "ordinalsStart"},
+		{"drainTime: 30", "more than drainTime wanted"},
 	} {
 		if _, _, err := render(t, tt.values); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v, want %s", tt.values, err, tt.want)
