@@ -201,6 +201,9 @@ func (o *Objects) selects(w workload, fault func(string, ...any)) {
 	for _, n := range o.NetworkPolicies {
 		matches("NetworkPolicy", &n.Spec.PodSelector, pod)
 		for _, rule := range n.Spec.Ingress {
+			if len(rule.From) == 0 {
+				fault("NetworkPolicy: a rule names nobody, and so lets in everybody")
+			}
 			for _, p := range rule.Ports {
 				if p.Port.Type == intstr.String {
 					port("NetworkPolicy", p.Port.StrVal)
