@@ -33,7 +33,7 @@ func refusal(reason string) error {
 	if err := refusals[reason]; err != nil {
 		return err
 	}
-	return fmt.Errorf("the node answered {error, %s}", reason)
+	return fmt.Errorf("the node answered {error, %s}", printable(reason))
 }
 
 func outOfRange(what string, n, from, to int) error {

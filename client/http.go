@@ -208,7 +208,7 @@ func problem(answer *http.Response, body []byte) error {
 	}
 	p.Detail = printable(p.Detail)
 	if p.Reason == "" {
-		return fmt.Errorf("the node answered %s: %s", answer.Status, p.Detail)
+		return fmt.Errorf("the node answered %s: %s", printable(answer.Status), p.Detail)
 	}
 	return fmt.Errorf("%w: %s", refusal(p.Reason), p.Detail)
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -72,6 +73,17 @@ func TestOtherServers(t *testing.T) {
 			io.WriteString(w, body)
 		}
 	}
+	statusLine := func(line string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			conn, _, err := w.(http.Hijacker).Hijack()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer conn.Close()
+			fmt.Fprintf(conn, "HTTP/1.1 %s\r\nContent-Length: 16\r\n\r\n{\"detail\":\"why\"}", line)
+		}
+	}
 	for _, tt := range []struct {
 		what  string
 		serve http.HandlerFunc
@@ -84,6 +96,8 @@ func TestOtherServers(t *testing.T) {
 		{"a detail", status(500, `{"detail":"why"}`), "500 Internal Server Error: why", nil},
 		{"a reason", status(503, `{"detail":"why","reason":"timestamp_not_saved"}`), "why", flake.ErrTimestampNotSaved},
 		{"a reason of the future", status(503, `{"detail":"why","reason":"new"}`), "new", nil},
+		{"a reason that a terminal would obey", status(503, `{"detail":"\u001b[2J","reason":"\u001b[2J"}`), "{error, \ufffd[2J}: \ufffd[2J\n", nil},
+		{"a status that a terminal would obey", statusLine("500 \x1b[2J"), "500 \ufffd[2J: why\n", nil},
 		{"an answer cut off", hangUp, "unexpected EOF", ErrLost},
 		{"an answer as long as may be", status(200, strings.Repeat("x", maxBody)), "have 16777216 bytes", nil},
 		{"an endless answer", status(200, strings.Repeat("x", maxBody+1)), "16777216 bytes", nil},

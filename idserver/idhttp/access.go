@@ -44,6 +44,9 @@ func (s *Server) profile(w http.ResponseWriter, r *http.Request) *problem {
 	if a := s.access.Load(); !a.Pprof || a.Token == "" {
 		return missing(r)
 	}
+	if fromElsewhere(r) { // with the token that the browser knows
+		return failed(http.StatusForbidden, "profiles are not taken for pages of other sites; ask with Authorization: Bearer TOKEN")
+	}
 	if text := r.FormValue("seconds"); text != "" {
 		if n, err := strconv.Atoi(text); err != nil || n < 1 || n > int(MaxProfile.Seconds()) {
 			return badParameter("seconds", text, "a whole number from 1 to 60")

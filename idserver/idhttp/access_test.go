@@ -106,6 +106,13 @@ func TestPprof(t *testing.T) {
 			t.Errorf("%s without the token: %d", path, got)
 		}
 	}
+	r := httptest.NewRequest(http.MethodGet, "http://flake.example/debug/pprof/trace?seconds=60", nil)
+	r.SetBasicAuth("any", tokenA)
+	r.Header.Set("Sec-Fetch-Site", "cross-site")
+	w := httptest.NewRecorder()
+	if s.ServeHTTP(w, r); w.Code != 403 {
+		t.Errorf("for a page of another site: %d", w.Code)
+	}
 	s.profiling <- struct{}{}
 	if a := ask("/debug/pprof/heap", tokenA); a.StatusCode != 503 || a.Header.Get("Retry-After") == "" {
 		t.Errorf("a second profile: %s", a.Status)

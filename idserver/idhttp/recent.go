@@ -87,7 +87,8 @@ func and(more string, a slog.Attr) string {
 }
 
 // plain returns a text that anybody may have written, as one that can be shown: not
-// longer than it may be, and without what would change how others look.
+// longer than it may be, and without what would change how others look, or look like
+// another attribute.
 func plain(text string) string {
 	if len(text) > maxRecentText {
 		end := maxRecentText
@@ -96,7 +97,7 @@ func plain(text string) string {
 		}
 		text = text[:end] + "..."
 	}
-	odd := func(r rune) bool { return r == utf8.RuneError || !unicode.IsPrint(r) }
+	odd := func(r rune) bool { return r == utf8.RuneError || r == '=' || !unicode.IsPrint(r) }
 	if strings.ContainsFunc(text, odd) {
 		return strconv.Quote(text)
 	}

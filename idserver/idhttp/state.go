@@ -172,7 +172,7 @@ func (s *Server) state(now time.Time) *state {
 	}
 	takers, all := s.takers.look(now, s.Node.Peers)
 	for _, p := range takers {
-		v.Peers = append(v.Peers, peerState{p.Name, p.Address.String(), span(now.Sub(p.Since).Milliseconds()), thousands(p.rate)})
+		v.Peers = append(v.Peers, peerState{plain(p.Name), p.Address.String(), span(now.Sub(p.Since).Milliseconds()), thousands(p.rate)})
 	}
 	v.PeerCount, v.MorePeers = all, all-len(takers)
 	return v

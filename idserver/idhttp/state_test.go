@@ -40,7 +40,7 @@ func TestState(t *testing.T) {
 		Node: Node{
 			Name: "flake@host", Address: "10.0.0.1:1", Version: "1.2.3",
 			Traffic: func() Traffic { return Traffic{Received: 1500, Sent: 15, Closes: map[string]uint64{"unread": 5}} },
-			Peers:   func() []Peer { return make100(Peer{"a@b", at("10.0.0.2:2"), noon.Add(-time.Minute), 90}) },
+			Peers:   func() []Peer { return make100(Peer{"a@\u202eb", at("10.0.0.2:2"), noon.Add(-time.Minute), 90}) },
 		},
 		Generators: []Generator{
 			{Name: "well", Server: &idserver.Server{IDs: past{flakes, noon.Add(-time.Second), noon.Add(2500 * time.Millisecond), nil}}},
@@ -94,7 +94,7 @@ func TestState(t *testing.T) {
 		Name: "flake@host", Address: "10.0.0.1:1", Version: "1.2.3", Uptime: "1 h 0 min",
 		Rate: "2,002", Peak: "2,002", Total: "2,002", Received: "1.5 kB", Sent: "15 B",
 		Errors: errorState{Rate: "10", Calls: "5", Callers: "5"}, Latencies: []latencyState{{"HTTP", "50", "1 ms", "1 ms"}},
-		Peers: []peerState{{"a@b", "10.0.0.2:2", "1 min 0 s", "2"}, {"idle@b", "10.0.0.2:3", "0 ms", "0"}}, PeerCount: 101, MorePeers: 1,
+		Peers: []peerState{{`"a@\u202eb"`, "10.0.0.2:2", "1 min 0 s", "2"}, {"idle@b", "10.0.0.2:3", "0 ms", "0"}}, PeerCount: 101, MorePeers: 1,
 	}
 	if !reflect.DeepEqual(v, want) {
 		t.Errorf("%+v\n\twant %+v", v, want)

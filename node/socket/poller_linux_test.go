@@ -271,3 +271,57 @@ func TestSweep(t *testing.T) {
 		}
 	}
 }
+
+// However connections end while the poller reads them, it answers the others, and nothing
+// of them is left over. The next have their descriptors.
+func TestShareSiege(t *testing.T) {
+	honest, itsPeer := pair(t)
+	over() // that of other tests
+	before := files(t)
+	last := together(honest, nothing)
+	ways := []func(ours *conn, theirs *net.TCPConn){
+		func(_ *conn, theirs *net.TCPConn) { theirs.SetLinger(0); theirs.Close() },
+		func(_ *conn, theirs *net.TCPConn) { theirs.Write(make([]byte, 1<<20)); theirs.Close() },
+		func(_ *conn, theirs *net.TCPConn) { theirs.CloseWrite() },
+		func(ours *conn, _ *net.TCPConn) { ours.Close() },
+		func(ours *conn, theirs *net.TCPConn) { go theirs.Write(make([]byte, 16<<20)); ours.Close() },
+		func(ours *conn, _ *net.TCPConn) { ours.SetDeadline(time.Now()) },
+	}
+	for range 10 {
+		peers := []net.Conn{itsPeer}
+		var ours []*conn
+		var ends []<-chan error
+		for range ways {
+			a, b := pair(t)
+			peers, ours, ends = append(peers, b), append(ours, a), append(ends, together(a, nothing))
+		}
+		share(t, peers...)
+		for i, way := range ways {
+			go way(ours[i], peers[i+1].(*net.TCPConn))
+		}
+		for i, end := range ends {
+			for ended := false; !ended; {
+				call(t, itsPeer)
+				select {
+				case err := <-end:
+					if ended = true; err == nil {
+						t.Errorf("way %d: no error", i)
+					}
+				default:
+				}
+			}
+			ours[i].Close()
+			peers[i+1].Close()
+		}
+	}
+	itsPeer.Close()
+	<-last
+	over()
+	honest.Close()
+	if n := threads.Load(); n != 0 {
+		t.Errorf("%d threads are left", n)
+	}
+	if now := files(t); now > before {
+		t.Errorf("%d files are open, %d were before", now, before)
+	}
+}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -225,7 +224,7 @@ const busy = 0.9
 
 func (r *benchResult) print(w io.Writer, asJSON bool) error {
 	if asJSON {
-		return json.NewEncoder(w).Encode(r)
+		return printJSON(w, r, "")
 	}
 	ms := func(name string) string {
 		return name + " " + (time.Duration(r.Latency[name]) * time.Microsecond).String()

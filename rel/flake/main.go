@@ -101,7 +101,7 @@ func perform(ctx context.Context, args []string, stdout, stderr io.Writer) error
 // complain prints why the process ends, which it does even if nobody reads that.
 func complain(stderr io.Writer, err error, code int) int {
 	out := newOutput(stderr)
-	fmt.Fprintln(out, "flake:", strings.TrimPrefix(err.Error(), "flake: "))
+	fmt.Fprintln(out, "flake:", strings.TrimPrefix(printable(err.Error()), "flake: "))
 	out.Close()
 	return code
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -13,6 +14,8 @@ import (
 	"text/tabwriter"
 	"time"
 	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"github.com/flake-go/flake/client"
 	"github.com/flake-go/flake/config"
@@ -82,16 +85,14 @@ func (w *web) report(ctx context.Context, stderr io.Writer) (*idhttp.Report, err
 		untold = json.Unmarshal(body, r)
 	}
 	if untold != nil {
-		fmt.Fprintf(stderr, "flake: more than whether it is ready is not told: %v\n", untold)
+		fmt.Fprintf(stderr, "flake: more than whether it is ready is not told: %s\n", printable(untold.Error()))
 	}
 	return r, err
 }
 
 func printReport(w io.Writer, r *idhttp.Report, asJSON bool) error {
 	if asJSON {
-		e := json.NewEncoder(w)
-		e.SetIndent("", "  ")
-		return e.Encode(r)
+		return printJSON(w, r, "  ")
 	}
 	_, err := io.WriteString(w, textOf(r, time.Now()))
 	return err
@@ -141,11 +142,35 @@ func textOf(r *idhttp.Report, now time.Time) string {
 // printable makes what a node tells safe to show on a terminal.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
-		if r == '\n' || unicode.IsPrint(r) {
+		if isPrintable(r) {
 			return r
 		}
 		return unicode.ReplacementChar
 	}, text)
+}
+
+func isPrintable(r rune) bool { return r == '\n' || r == '\t' || unicode.IsPrint(r) }
+
+// printJSON writes v, with escapes for what is not printable.
+func printJSON(w io.Writer, v any, indent string) error {
+	var text bytes.Buffer
+	e := json.NewEncoder(&text)
+	e.SetIndent("", indent)
+	if err := e.Encode(v); err != nil {
+		return err
+	}
+	var b []byte
+	for _, r := range text.String() {
+		if isPrintable(r) {
+			b = utf8.AppendRune(b, r)
+			continue
+		}
+		for _, unit := range utf16.Encode([]rune{r}) {
+			b = fmt.Appendf(b, `\u%04x`, unit)
+		}
+	}
+	_, err := w.Write(b)
+	return err
 }
 
 func rowOf(g *idhttp.GeneratorReport, now time.Time) []string {

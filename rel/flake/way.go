@@ -59,7 +59,7 @@ func fixedHTTP(cfg config.HTTP) bool {
 // it.
 func webOf(cfg config.HTTP, at string) (w *web, err error) {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
-	w = &web{url: at, client: &http.Client{Transport: transport}}
+	w = &web{url: at, client: &http.Client{Transport: transport, CheckRedirect: notElsewhere}}
 	if at == "" {
 		if w.url, err = urlOf(cfg); err != nil {
 			return nil, usageError{err}
@@ -79,6 +79,9 @@ func webOf(cfg config.HTTP, at string) (w *web, err error) {
 	}
 	return w, nil
 }
+
+// notElsewhere has no redirect followed: a node sends none, and the token is for it alone.
+func notElsewhere(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 // urlOf is where the configured node serves HTTP, as seen from its machine.
 func urlOf(cfg config.HTTP) (string, error) {

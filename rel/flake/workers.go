@@ -67,6 +67,10 @@ func showWorkers(ctx context.Context, s workers.Store, prefix string, stdout io.
 	if err != nil {
 		return err
 	}
+	return printWorkers(stdout, all)
+}
+
+func printWorkers(stdout io.Writer, all []workers.Entry) error {
 	w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "number\tstate\tmark\tclaims\tnode")
 	for _, e := range all {
@@ -74,7 +78,7 @@ func showWorkers(ctx context.Context, s workers.Store, prefix string, stdout io.
 		if e.Free {
 			state = "free"
 		}
-		fmt.Fprintf(w, "%d\t%s\t%s\t%d\t%s\n", e.Number, state, showMilli(e.Mark), e.Generation, e.Name)
+		fmt.Fprintf(w, "%d\t%s\t%s\t%d\t%s\n", e.Number, state, showMilli(e.Mark), e.Generation, printable(e.Name))
 	}
 	return w.Flush()
 }

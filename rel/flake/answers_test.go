@@ -1,0 +1,122 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"unicode"
+
+	"github.com/flake-go/flake/flake/workers"
+	"github.com/flake-go/flake/idserver/idhttp"
+)
+
+// evil clears a terminal in two ways, goes back in the line, and turns what follows
+// around.
+const evil = "\x1b[2J\u009b2J\r\u202e\U000e0001"
+
+// harmless checks what a command prints.
+func harmless(t *testing.T, what string, printed ...string) {
+	t.Helper()
+	for _, text := range printed {
+		if i := strings.IndexFunc(text, func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }); i >= 0 {
+			t.Errorf("%s: prints %q", what, text)
+		}
+	}
+}
+
+// speak answers one request with these bytes.
+func speak(answer string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if conn, _, err := w.(http.Hijacker).Hijack(); err == nil {
+			fmt.Fprint(conn, answer)
+			conn.Close()
+		}
+	})
+}
+
+// Whatever a server answers, the commands end and print nothing that a terminal obeys.
+func TestHostileAnswers(t *testing.T) {
+	tells := func(report, ids string) http.Handler {
+		mux := http.NewServeMux()
+		mux.HandleFunc("/readyz", func(http.ResponseWriter, *http.Request) {})
+		mux.HandleFunc("/v1/info", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, report) })
+		mux.HandleFunc("/v1/ids", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, ids) })
+		return mux
+	}
+	text, err := json.Marshal(idhttp.Report{Node: evil, Version: evil, Generators: []idhttp.GeneratorReport{
+		{Name: "flake", Format: evil, WorkerFrom: evil, Reason: evil, WorkerError: evil, Uptime: -1 << 63, Last: 1 << 63, Mark: -1 << 63},
+	}, Peers: []idhttp.PeerReport{{Name: evil, Compared: true, ClockOffset: -1 << 63}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := writeConfig(t, "")
+	detail := fmt.Sprintf(`{"detail":%q,"reason":%q}`, "\x1b[2J", "\x1b[2J")
+	detail = strings.ReplaceAll(detail, `\x1b`, `\u001b`)
+	for what, h := range map[string]http.Handler{
+		"a report":           tells(string(text), "01234567"),
+		"ids":                tells(`{"generators":[{"name":"flake","format":"flake"}]}`, evil+" "+evil+" "+evil),
+		"a large report":     tells(strings.Repeat(" ", 2*maxReport)+string(text), ""),
+		"no report":          tells(evil, ""),
+		"another type":       tells(`{"node":`+evil, ""),
+		"a status":           speak("HTTP/1.1 500 " + evil + "\r\nContent-Length: 16\r\n\r\n" + `{"detail":"why"}`),
+		"a reason":           speak(fmt.Sprintf("HTTP/1.1 503 x\r\nContent-Length: %d\r\n\r\n%s", len(detail), detail)),
+		"a protocol":         speak(evil),
+		"a header":           speak("HTTP/1.1 200 OK\r\n" + evil + "\r\n\r\n"),
+		"an endless header":  speak("HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 11<<20)),
+		"an endless interim": speak(strings.Repeat("HTTP/1.1 103 x\r\n\r\n", 1<<10)),
+	} {
+		server := httptest.NewServer(h)
+		for _, args := range []string{"status", "status -json", "get", "get -n 3 -base 62", "bench -duration 50ms -callers 2", "bench -json -duration 50ms -callers 1 -base 36"} {
+			words := strings.Fields(args)
+			out, errs, _ := called(t, append(words, "-config", file, "-url", server.URL)...)
+			harmless(t, what+", "+args, out, errs)
+		}
+		server.Close()
+	}
+	var b bytes.Buffer
+	if err := printWorkers(&b, []workers.Entry{{Value: workers.Value{Name: evil}}}); err != nil {
+		t.Error(err)
+	}
+	complain(&b, errors.New(evil), exitFailure)
+	harmless(t, "workers, an error", b.String())
+}
+
+// JSON says the same with what is escaped.
+func TestPrintJSON(t *testing.T) {
+	var b bytes.Buffer
+	if err := printJSON(&b, evil, ""); err != nil {
+		t.Fatal(err)
+	}
+	harmless(t, "JSON", b.String())
+	var got string
+	if err := json.Unmarshal(b.Bytes(), &got); err != nil || got != evil {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
+// The token is for the node alone, wherever that points.
+func TestRedirect(t *testing.T) {
+	var asked []string
+	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		asked = append(asked, r.URL.Path+" "+r.Header.Get("Authorization"))
+	}))
+	defer other.Close()
+	server := httptest.NewServer(http.RedirectHandler(other.URL, http.StatusTemporaryRedirect))
+	defer server.Close()
+	token := writeConfig(t, "0123456789abcdef0123456789abcdef\n")
+	file := writeConfig(t, "[http]\nlisten = %q\ntoken_file = %q\n", server.Listener.Addr(), token)
+	for _, command := range []string{"status -over http", "get -url " + server.URL, "bench -url " + server.URL} {
+		_, errs, status := called(t, append(strings.Fields(command), "-config", file)...)
+		if status != exitFailure || !strings.Contains(errs, "307") {
+			t.Errorf("%s: exit status %d, %q", command, status, errs)
+		}
+	}
+	if len(asked) > 0 {
+		t.Errorf("followed: %q", asked)
+	}
+}
