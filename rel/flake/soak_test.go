@@ -35,34 +35,35 @@ func TestSoak(t *testing.T) {
 	t.Parallel()
 	s := newSoak(t)
 	ctx, cancel := context.WithTimeout(t.Context(), *soakTime)
-	defer cancel()
 	var running sync.WaitGroup
+	events, began := 0, time.Now()
+	newcomers := newcomers{how: "newcomers", t: t, until: ctx, dial: func(ctx context.Context) (*client.Conn, error) {
+		return client.DialAddr(ctx, s.steady.addr, nodeName, cookie)
+	}}
+	defer func() { // also if it ends early
+		cancel()
+		running.Wait()
+		t.Logf("%d events; %v; calls refused for a time: %v", events, &newcomers, s.refused)
+		s.judge(time.Since(began))
+		noRunTwice(t, s.runs)
+	}()
 	for _, name := range []string{nodeName, mortal} {
 		addr := map[string]string{nodeName: s.steady.addr, mortal: s.mortalAddr}[name]
 		for range 4 {
 			node := client.NewNode(name, client.Dialer{Cookie: cookie, Addr: addr})
-			defer node.Close()
+			t.Cleanup(func() { node.Close() })
 			running.Go(func() { s.take(ctx, client.NewIDs[flake.ID](node, "flake"), name == mortal) })
 		}
 	}
 	running.Go(func() { s.overHTTP(ctx) })
 	running.Go(func() { s.guess(ctx) })
-	newcomers := newcomers{how: "newcomers", t: t, until: ctx, dial: func(ctx context.Context) (*client.Conn, error) {
-		return client.DialAddr(ctx, s.steady.addr, nodeName, cookie)
-	}}
 	running.Go(newcomers.come)
 	running.Go(func() { s.sample(ctx) })
-	events := 0
 	for ; ctx.Err() == nil && !t.Failed(); events++ {
 		event := day[events%len(day)]
 		event.happen(s)
 		s.goesOn(event.name)
 	}
-	cancel()
-	running.Wait()
-	noRunTwice(t, s.runs)
-	t.Logf("%d events; %v; calls refused for a time: %v", events, &newcomers, s.refused)
-	s.judge()
 }
 
 // day is what happens, in this order, again and again.
@@ -337,7 +338,7 @@ func (s *soak) sample(ctx context.Context) {
 }
 
 // judge compares the last quarter of the time with the second, and plots all.
-func (s *soak) judge() {
+func (s *soak) judge(took time.Duration) {
 	quarter := len(s.samples) / 4
 	if quarter == 0 {
 		s.t.Fatal("no samples")
@@ -349,7 +350,7 @@ func (s *soak) judge() {
 		}
 		before, after := median(all[quarter:2*quarter]), median(all[len(all)-quarter:])
 		s.t.Logf("%-11s %s %.0f to %.0f; %+.1f an hour", u.what, plot(all), slices.Min(all), slices.Max(all),
-			slope(all[quarter:])*float64(len(all))/soakTime.Hours())
+			slope(all[quarter:])*float64(len(all))/took.Hours())
 		if after > before+u.spare {
 			s.t.Errorf("%s: %.0f, and %.0f later", u.what, before, after)
 		}
