@@ -18,10 +18,7 @@ import (
 func listen(ctx context.Context, o Options) (net.Listener, error) {
 	addr := o.Listen
 	if addr == "" {
-		_, name, ok := strings.Cut(o.Name, "@")
-		if !ok {
-			return nil, fmt.Errorf("node name %q: want name@host", o.Name)
-		}
+		_, name, _ := strings.Cut(o.Name, "@")
 		if !host.IsLoopback(name) {
 			name = ""
 		}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -48,6 +49,10 @@ type Options struct {
 
 	// Supervisors start in order, before anyone is let in.
 	Supervisors []Supervisor
+
+	// Enter, unless nil, is called when all is ready that can be before the node listens
+	// and is registered. If it fails, so does Start.
+	Enter func() error
 
 	Log *slog.Logger // nil: slog.Default
 }
@@ -93,9 +98,8 @@ func Start(ctx context.Context, o Options) (*Node, error) {
 	if o.NetTicktime == 0 {
 		o.NetTicktime = time.Minute
 	}
-	listener, err := listen(ctx, o)
-	if err != nil {
-		return nil, err
+	if !strings.Contains(o.Name, "@") {
+		return nil, fmt.Errorf("node name %q: want name@host", o.Name)
 	}
 	n := &Node{
 		name:     o.Name,
@@ -104,7 +108,6 @@ func Start(ctx context.Context, o Options) (*Node, error) {
 		registry: newRegistry(),
 		gate:     newGate(),
 		past:     newPast(),
-		listener: listener,
 		meetings: newMeetings(),
 		names:    newNames(),
 		conns:    make(map[string]*dist.Conn),
@@ -116,7 +119,6 @@ func Start(ctx context.Context, o Options) (*Node, error) {
 	}
 	n.SetCookies(o.Cookie, o.Previous)
 	n.security = o.TLS
-	n.epmd = keeper(o, listener)
 	n.functions = rpc.Merge(n.standardFunctions(), o.Functions).WithModuleInfo()
 	if err := n.start(o); err != nil {
 		n.Stop()
@@ -142,9 +144,6 @@ func (n *Node) start(o Options) (err error) {
 	if n.ergo, err = ergo.Start(n.ctx, o.Name, n.creation); err != nil {
 		return fmt.Errorf("node %s: %w", o.Name, err)
 	}
-	if err := n.epmd.StartAs(n.ctx, o.Name); err != nil {
-		return fmt.Errorf("node %s: %w", o.Name, err)
-	}
 	name := etf.Atom(o.Name)
 	kernel := Supervisor{Name: "kernel_sup", Module: "kernel", Servers: []Server{
 		{"net_kernel", "net_kernel", &netKernel{name: name, ticktime: int64(o.NetTicktime / time.Second)}},
@@ -154,6 +153,23 @@ func (n *Node) start(o Options) (err error) {
 		if err := n.supervise(s); err != nil {
 			return fmt.Errorf("node %s: %s: %w", o.Name, s.Name, err)
 		}
+	}
+	return n.enterNetwork(o)
+}
+
+// enterNetwork has the node listen, registers it, and lets others in.
+func (n *Node) enterNetwork(o Options) (err error) {
+	if o.Enter != nil {
+		if err := o.Enter(); err != nil {
+			return err
+		}
+	}
+	if n.listener, err = listen(n.ctx, o); err != nil {
+		return err
+	}
+	n.epmd = keeper(o, n.listener)
+	if err := n.epmd.StartAs(n.ctx, o.Name); err != nil {
+		return fmt.Errorf("node %s: %w", o.Name, err)
 	}
 	n.proto.Go(n.accept)
 	return nil
@@ -165,8 +181,10 @@ func (n *Node) start(o Options) (err error) {
 func (n *Node) Stop() { n.stopped.Do(n.stop) }
 
 func (n *Node) stop() {
-	n.listener.Close()
-	n.epmd.Close()
+	if n.listener != nil {
+		n.listener.Close()
+		n.epmd.Close()
+	}
 	if n.ergo != nil && n.ctx.Err() == nil { // else they end by themselves
 		n.ergo.Shutdown()
 	}

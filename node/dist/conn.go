@@ -3,9 +3,9 @@ package dist
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"net"
 	"runtime/debug"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -21,7 +21,6 @@ type Conn struct {
 	peer  handshake.Peer
 	caps  etf.Caps
 	conn  net.Conn
-	log   *slog.Logger
 
 	ctx      context.Context
 	cancel   context.CancelCauseFunc
@@ -57,7 +56,6 @@ func newConn(ctx context.Context, p *Proto, s Session) *Conn {
 		peer:  s.Peer,
 		caps:  capsOf(s.Peer.Flags),
 		conn:  s.Conn,
-		log:   p.Log.With("peer", s.Peer.Name),
 		done:  make(chan struct{}),
 		since: time.Now(),
 	}
@@ -137,27 +135,29 @@ func (c *Conn) Shutdown() {
 const shutdownTime = time.Second
 
 func (c *Conn) serve() {
-	c.setOut()
+	// Only this needs a large stack before the first call. It has one of its own, because
+	// a stack that has grown from 2 KiB does not shrink to that again.
+	var set sync.WaitGroup
+	set.Go(c.setOut)
+	set.Wait()
 	release := socket.Dedicate(c.conn)
 	c.cancel(c.read())
 	release()
 	c.finish()
 }
 
-// setOut, like finish, is a function of its own because the stack of a connection that
-// waits for calls should be small: 2 KiB, and it is shrunk after large calls.
 func (c *Conn) setOut() {
 	context.AfterFunc(c.ctx, func() { c.conn.Close() })
 	if err := c.startTicks(); err != nil {
 		c.cancel(err)
 	}
-	c.log.Info("connected", "version", c.peer.Version, "hidden", c.peer.Hidden)
+	c.proto.Log.Info("connected", "peer", c.peer.Name, "version", c.peer.Version, "hidden", c.peer.Hidden)
 }
 
 func (c *Conn) finish() {
 	reason := context.Cause(c.ctx) // the first one
 	c.ending = endingOf(reason)
-	c.log.Info("disconnected", "why", reasonOf(reason))
+	c.proto.Log.Info("disconnected", "peer", c.peer.Name, "why", reasonOf(reason))
 
 	c.in.close()
 	c.rest()
@@ -230,7 +230,8 @@ func (c *Conn) rest() {
 // survive turns a fault of ours into the end of this connection, so that no peer can
 // stop the node with it.
 func (c *Conn) survive(fault any) error {
-	c.log.Error("fault in the node, please report it", "err", fault, "stack", string(debug.Stack()))
+	c.proto.Log.Error("fault in the node, please report it", "peer", c.peer.Name,
+		"err", fault, "stack", string(debug.Stack()))
 	return errFault
 }
 

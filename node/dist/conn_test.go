@@ -147,8 +147,8 @@ func TestEndHoldsNothing(t *testing.T) {
 		}
 		r.close()
 		for range 2 {
-			if held := r.proto.shared.held.Load(); held != 0 || len(c.out.buf) != 0 || c.in.buf != nil {
-				t.Errorf("%d bytes are held, with %d of output and %d of input", held, len(c.out.buf), len(c.in.buf))
+			if held := r.proto.shared.held.Load(); held != 0 || c.out.waits() != 0 || c.in.buf != nil {
+				t.Errorf("%d bytes are held, with %d of output and %d of input", held, c.out.waits(), len(c.in.buf))
 			}
 			r.tell(large)
 			r.end(ourID, "killed")

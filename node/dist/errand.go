@@ -175,12 +175,12 @@ func (c *Conn) passOn(a answer, by *Conn) {
 			a.message, err = etf.Append(nil, term, c.caps)
 		}
 		if err != nil {
-			c.log.Warn("answer dropped: this peer cannot read it", "by", by.peer.Name, "err", err)
+			c.proto.Log.Warn("answer dropped: this peer cannot read it", "peer", c.peer.Name, "by", by.peer.Name, "err", err)
 			return
 		}
 	}
 	by.passedOn.Store(true)
 	if !c.out.pass(&by.share, c.appendAnswer(wire.Open(make([]byte, 0, a.size())), a)) {
-		c.log.Warn("answer dropped: the peer has not read earlier ones", "by", by.peer.Name)
+		c.proto.Log.Warn("answer dropped: the peer has not read earlier ones", "peer", c.peer.Name, "by", by.peer.Name)
 	}
 }

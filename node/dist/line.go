@@ -148,7 +148,7 @@ func (c *Conn) putBehind(p *Process, token, message []byte) bool {
 		m := &Message{conn: c, to: p, term: bytes.Clone(message), token: token, inLine: true, began: c.calls.began}
 		l.waiting = append(l.waiting, waiter{size: size, serve: func() {
 			if err := p.Receive(m); err != nil {
-				c.log.Warn("message dropped", "err", err)
+				c.proto.Log.Warn("message dropped", "peer", c.peer.Name, "err", err)
 			}
 		}})
 	}

@@ -16,7 +16,8 @@ const (
 	MaxOutput = 32 << 20
 
 	// fullOutput is the size at which the reader writes its answers though more calls
-	// wait; it writes earlier if MaxShared has no room left.
+	// wait; it writes earlier if MaxShared has no room left. A buffer of more takes no
+	// further frames: growing it would for a moment take twice its memory.
 	fullOutput = 128 << 10
 )
 
@@ -31,6 +32,8 @@ type output struct {
 
 	mu      sync.Mutex
 	idle    sync.Cond // nobody is writing
+	ahead   [][]byte  // full buffers, written before buf
+	queued  int       // bytes of those
 	buf     []byte    // whole frames, except between begin and end
 	spare   []byte    // another buffer
 	flying  int       // bytes of the write under way
@@ -55,6 +58,10 @@ func (o *output) init(dst net.Conn, wake, overflow, taken func(), s *share) {
 // begin opens a frame and returns the buffer to append to; end must follow.
 func (o *output) begin() []byte {
 	o.mu.Lock()
+	if len(o.buf) > fullOutput {
+		o.ahead, o.queued = append(o.ahead, o.buf), o.queued+len(o.buf)
+		o.next()
+	}
 	o.frame = len(o.buf)
 	return wire.Open(o.buf)
 }
@@ -63,8 +70,8 @@ func (o *output) begin() []byte {
 func (o *output) end(buf []byte) {
 	wire.Close(buf, o.frame)
 	o.buf = buf
-	room := o.account.hold(len(buf) + o.flying)
-	if len(buf) > fullOutput || !room {
+	room := o.account.hold(o.waits() + o.flying)
+	if o.waits() > fullOutput || !room {
 		o.full.Store(true)
 	}
 	o.short = !room
@@ -72,9 +79,15 @@ func (o *output) end(buf []byte) {
 	o.mu.Unlock()
 }
 
+// next starts another buffer.
+func (o *output) next() { o.buf, o.spare = o.spare[:0], nil }
+
+// waits returns how many bytes wait to be written.
+func (o *output) waits() int { return o.queued + len(o.buf) }
+
 // bound closes the connection if more than most bytes wait.
 func (o *output) bound(most int) {
-	if len(o.buf) > most {
+	if o.waits() > most {
 		o.closed = true
 		o.overflow()
 	}
@@ -89,7 +102,7 @@ func (o *output) allow(n int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.account.own += n
-	o.account.hold(len(o.buf) + o.flying)
+	o.account.hold(o.waits() + o.flying)
 }
 
 // poke has another goroutine soon write what was appended. Unlike the reader, poke's
@@ -109,14 +122,14 @@ func (o *output) remind() {
 	}
 }
 
-// flush writes all that was appended, in one write. If another goroutine is writing,
-// flush waits for that, so the waiting bytes cannot grow. It does not wait for what is
-// appended meanwhile, which may never end.
+// flush writes all that was appended. If another goroutine is writing, flush waits for
+// that, so the waiting bytes cannot grow. It does not wait for what is appended
+// meanwhile, which may never end.
 func (o *output) flush() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	last := o.writes
-	if len(o.buf) > 0 {
+	if o.waits() > 0 {
 		last++
 	}
 	for o.writing && o.writes <= last {
@@ -148,27 +161,33 @@ func (o *output) offer() error {
 
 // write writes what waits; another goroutine is woken for what comes meanwhile.
 func (o *output) write() error {
-	if len(o.buf) == 0 && len(o.passed.waiting) == 0 {
+	if o.waits() == 0 && len(o.passed.waiting) == 0 {
 		return nil
 	}
-	full := o.buf
-	o.buf, o.spare = o.spare[:0], nil
+	ahead, last := o.ahead, o.buf
+	o.flying = o.waits()
+	o.ahead, o.queued = nil, 0
+	o.next()
 	o.full.Store(false)
 	o.writing = true
 	o.writes++
-	o.flying = len(full)
-	full = o.passed.next(full)
-	o.octets += uint64(len(full))
+	own := len(last)
+	last = o.passed.next(last)
+	o.octets += uint64(o.flying - own + len(last))
 	o.mu.Unlock()
-	err := o.writeAll(full)
+	err := o.writeAll(ahead, last)
 	o.mu.Lock()
 	o.flying = 0
-	o.account.hold(len(o.buf))
+	o.account.hold(o.waits())
 	o.passed.written()
-	o.keep(full)
+	o.keep(last)
 	o.writing = false
 	o.idle.Broadcast()
-	if len(o.buf) > 0 || len(o.passed.waiting) > 0 {
+	if err != nil { // nothing may follow a part of a frame
+		o.closed = true
+		o.drop()
+	}
+	if o.waits() > 0 || len(o.passed.waiting) > 0 {
 		o.remind()
 	}
 	return err
@@ -193,9 +212,20 @@ func (o *output) keep(full []byte) {
 	}
 }
 
-// writeAll writes in one go, unless there is much: then a slow reader still shows that
-// it is alive.
-func (o *output) writeAll(b []byte) error {
+func (o *output) writeAll(ahead [][]byte, last []byte) error {
+	for i, b := range ahead {
+		if err := o.writeParts(b); err != nil {
+			return err
+		}
+		o.taken()
+		ahead[i] = nil // others may need the memory
+	}
+	return o.writeParts(last)
+}
+
+// writeParts writes in one go, unless there is much: then a slow reader still shows
+// that it is alive.
+func (o *output) writeParts(b []byte) error {
 	for len(b) > fullOutput {
 		if _, err := o.dst.Write(b[:fullOutput]); err != nil {
 			return err
@@ -223,7 +253,7 @@ func (o *output) octetsWritten() uint64 {
 // tick writes a tick when nothing was written for long.
 func (o *output) tick() error {
 	o.mu.Lock()
-	if len(o.buf) == 0 {
+	if o.waits() == 0 {
 		o.buf, o.spare = nil, nil
 		o.kept.hold(0)
 	}
@@ -240,7 +270,7 @@ func (o *output) close() {
 }
 
 func (o *output) drop() {
-	o.buf, o.spare = nil, nil
+	o.ahead, o.queued, o.buf, o.spare = nil, 0, nil, nil
 	o.account.hold(o.flying)
 	o.kept.hold(0)
 	o.passed.drop(nil)

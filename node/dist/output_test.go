@@ -1,6 +1,9 @@
 package dist
 
 import (
+	"bytes"
+	"errors"
+	"net"
 	"testing"
 	"testing/synctest"
 
@@ -72,12 +75,12 @@ func TestMaxOutputExactly(t *testing.T) {
 	o.init(nil, func() {}, func() { overflows++ }, nil, newShare(&p))
 	b := o.begin()
 	o.end(append(b, make([]byte, MaxOutput-len(b))...))
-	if overflows != 0 || len(o.buf) != MaxOutput {
-		t.Errorf("%d bytes wait, %d overflows", len(o.buf), overflows)
+	if overflows != 0 || o.waits() != MaxOutput {
+		t.Errorf("%d bytes wait, %d overflows", o.waits(), overflows)
 	}
 	o.end(o.begin())
-	if held := p.held.Load(); overflows != 1 || len(o.buf) != 0 || held != 0 {
-		t.Errorf("%d bytes wait, %d are held, %d overflows", len(o.buf), held, overflows)
+	if held := p.held.Load(); overflows != 1 || o.waits() != 0 || held != 0 {
+		t.Errorf("%d bytes wait, %d are held, %d overflows", o.waits(), held, overflows)
 	}
 }
 
@@ -105,6 +108,81 @@ func TestFullOutput(t *testing.T) {
 		}
 		r.close()
 	})
+}
+
+// What waits is in buffers that never grow large, and is written in order.
+func TestManyBuffers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const n, size = 100, fullOutput / 5
+		r := connectDeaf(t, flags)
+		for i := range n {
+			r.tell(bytes.Repeat([]byte{byte(i)}, size))
+		}
+		for _, b := range append(r.conn.out.ahead, r.conn.out.buf) {
+			if cap(b) > 2*fullOutput {
+				t.Errorf("a buffer of %d bytes", cap(b))
+			}
+		}
+		go r.listen()
+		frames := r.received()
+		for i, f := range frames {
+			if f[len(f)-1] != byte(i) {
+				t.Fatalf("frame %d is number %d", i, f[len(f)-1])
+			}
+		}
+		if len(frames) != n || r.conn.out.waits() != 0 {
+			t.Errorf("%d frames came, and %d bytes wait", len(frames), r.conn.out.waits())
+		}
+		r.close()
+	})
+}
+
+// A flush writes all that waits, in however many buffers, and nothing that comes
+// meanwhile.
+func TestFlushMany(t *testing.T) {
+	var o output
+	w := &writer{each: func() error {
+		o.end(o.begin())
+		return nil
+	}}
+	o.init(w, func() {}, func() {}, func() {}, newShare(new(pool)))
+	for range 10 {
+		o.end(append(o.begin(), make([]byte, fullOutput)...))
+	}
+	want := uint64(o.waits())
+	if err := o.flush(); err != nil || o.octetsWritten() != want || len(o.buf) == 0 {
+		t.Errorf("%v, %d of %d bytes are written", err, o.octetsWritten(), want)
+	}
+}
+
+// After a write that failed nothing is written: a part of a frame may have been.
+func TestNothingAfterFailure(t *testing.T) {
+	fault := errors.New("cut")
+	var o output
+	w := &writer{each: func() error { return fault }}
+	o.init(w, func() {}, func() {}, func() {}, newShare(new(pool)))
+	for range 3 {
+		o.end(append(o.begin(), make([]byte, fullOutput)...))
+	}
+	if err := o.flush(); err != fault {
+		t.Errorf("flush: %v", err)
+	}
+	o.end(o.begin())
+	if err := o.flush(); err != nil || w.writes != 1 || o.waits() != 0 {
+		t.Errorf("then: %v, %d writes, %d bytes wait", err, w.writes, o.waits())
+	}
+}
+
+// writer counts writes; each is what they return.
+type writer struct {
+	net.Conn
+	each   func() error
+	writes int
+}
+
+func (w *writer) Write(b []byte) (int, error) {
+	w.writes++
+	return len(b), w.each()
 }
 
 // Without room the reader writes at once, and waits for what it writes.
@@ -197,7 +275,7 @@ func TestWriteParts(t *testing.T) {
 		w := newStream(nil)
 		taken := 1 // the end of the write reports the last
 		o.init(w, nil, nil, func() { taken++ }, newShare(new(pool)))
-		if err := o.writeAll(make([]byte, octets)); err != nil || w.writes != parts || taken != parts {
+		if err := o.writeParts(make([]byte, octets)); err != nil || w.writes != parts || taken != parts {
 			t.Errorf("%d bytes: %v, %d writes, %d parts taken, want %d", octets, err, w.writes, taken, parts)
 		}
 	}

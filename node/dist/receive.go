@@ -85,7 +85,7 @@ func (c *Conn) handle(frame []byte) error {
 		err = c.dispatch(&c.control)
 	}
 	if err != nil {
-		c.log.Warn("message dropped", "err", err)
+		c.proto.Log.Warn("message dropped", "peer", c.peer.Name, "err", err)
 	}
 	return nil
 }
@@ -193,7 +193,7 @@ func (c *Conn) recvExit2(m *wire.Message) error {
 	}
 	reason := m.Args[m.N-1]
 	if r := etf.NewReader(reason); string(r.Atom()) == "kill" && p.Kill != nil {
-		c.log.Warn("process killed by exit(Pid, kill)", "process", text(m.Args[1]), "by", text(m.Args[0]))
+		c.proto.Log.Warn("process killed by exit(Pid, kill)", "peer", c.peer.Name, "process", text(m.Args[1]), "by", text(m.Args[0]))
 		p.Kill()
 		return nil
 	}

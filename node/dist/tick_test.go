@@ -215,8 +215,8 @@ func TestMaxOutput(t *testing.T) {
 		if r.alive() {
 			t.Error("still there")
 		}
-		if r.tell(megabyte); len(r.conn.out.buf) > 0 {
-			t.Errorf("%d bytes kept", len(r.conn.out.buf))
+		if r.tell(megabyte); r.conn.out.waits() > 0 {
+			t.Errorf("%d bytes kept", r.conn.out.waits())
 		}
 	})
 }
