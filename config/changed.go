@@ -1,6 +1,9 @@
 package config
 
-import "slices"
+import (
+	"slices"
+	"strconv"
+)
 
 // Changed lists the keys that have another value in b than in a, in the order of the
 // shipped file, and then those that only a has.
@@ -16,13 +19,26 @@ func Changed(a, b Config) (keys []string) {
 	return keys
 }
 
+// Take gives a key, of a table that c has as well, the value that it has in from.
+func (c *Config) Take(key string, from *Config) {
+	value := from.values()[key]
+	if text, err := strconv.Unquote(value); err == nil {
+		value = text
+	}
+	settings := c.settings()
+	setText(settings[slices.IndexFunc(settings, func(s setting) bool { return s.key == key })], value)
+	if key == cookieKey {
+		c.Node.CookieFrom = from.Node.CookieFrom
+	}
+}
+
 // values are those of all keys as in the file, the cookies included.
 func (c *Config) values() map[string]string {
 	values := make(map[string]string)
 	for _, s := range c.settings() {
 		values[s.key] = s.value()
 	}
-	values[cookieKey], values[previousKey] = c.Node.Cookie, c.Node.PreviousCookie
+	values[cookieKey], values[previousKey] = strconv.Quote(c.Node.Cookie), strconv.Quote(c.Node.PreviousCookie)
 	return values
 }
 

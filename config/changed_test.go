@@ -60,3 +60,44 @@ func TestPreviousCookieHidden(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// What is taken over is as in the other, for each key of one table.
+func TestTake(t *testing.T) {
+	a := Default()
+	b, err := Load(write(t, `[node]
+name = 'other@127.0.0.1'
+cookie = '"é\"'
+previous_cookie = '"b"'
+listen = '127.0.0.1:4000'
+drain_time = 1
+max_connections = 2
+memory_limit = '32MiB'
+[flake]
+worker_id = '02:00:00:00:00:01'
+peers = ['a@b', 'c@d']
+allowable_downtime = 1
+[http]
+listen = '127.0.0.1:0'
+open = true
+[log]
+level = 'warn'
+format = 'json'
+`), Flag{"-setcookie", cookieKey, `"a\"`})
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys := Changed(a, b)
+	if len(keys) != 14 {
+		t.Errorf("%d keys: %q", len(keys), keys)
+	}
+	for len(keys) > 0 {
+		a.Take(keys[0], &b)
+		if left := Changed(a, b); !slices.Equal(left, keys[1:]) {
+			t.Fatalf("with %s taken there are left %q, want %q", keys[0], left, keys[1:])
+		}
+		keys = keys[1:]
+	}
+	if a.Node.Cookie != `"a\"` || a.Node.PreviousCookie != `"b"` || a.Node.CookieFrom != "-setcookie" {
+		t.Errorf("%+v", a.Node)
+	}
+}

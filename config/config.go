@@ -72,9 +72,16 @@ type Flake struct {
 	Etcd              bool             // the worker id is from etcd; at most one of the four is set
 	TimestampPath     string           // or empty: a file in a folder of this user's
 	AllowableDowntime time.Duration    // milliseconds in the file
+	Clock             string           // ClockWall or ClockMonotonic
 	Peers             []string         // nodes that are asked whether their ids could be ours
 	PeersInterval     time.Duration    // between two times that they are asked; seconds in the file
 }
+
+// The values of Flake.Clock.
+const (
+	ClockWall      = "wall"      // ids have the time that the machine shows
+	ClockMonotonic = "monotonic" // and that of the start, and how long that is ago
+)
 
 // MaxPeers bounds flake.peers. All are asked at a time.
 const MaxPeers = 64
@@ -127,6 +134,7 @@ func Default() Config {
 		},
 		Flake: Flake{
 			AllowableDowntime: 30 * 24 * time.Hour,
+			Clock:             ClockWall,
 			PeersInterval:     time.Minute,
 		},
 		Etcd: Etcd{Prefix: "flake", Hold: 10 * time.Minute},

@@ -69,6 +69,7 @@ timestamp_path = "/var/lib/flake/timestamp"
 allowable_downtime = 1500
 peers = ["flake@a.example.com", "b@10.0.0.2"]
 peers_interval = 5
+clock = "monotonic"
 [[generator]]
 name = "orders"
 format = "snowflake"
@@ -80,6 +81,8 @@ random_start = true
 name = "wide"
 format = "snowflake"
 machine_bits = 14
+sequence_bits = 5
+time_bits = 44
 id = 16383
 [[generator]]
 name = "items"
@@ -90,11 +93,20 @@ seq_mask = 255
 name = "events"
 format = "sno"
 partition = 65535
+meta = 255
 sequence_min = 0
 sequence_max = 1023
 [[generator]]
 name = "more"
 format = "flake"
+worker_id = "02:00:00:00:00:02"
+[[generator]]
+name = "uuids"
+format = "uuidv7"
+worker_id = "random"
+[[generator]]
+name = "ulids"
+format = "ulid"
 worker_id = "02:00:00:00:00:02"
 [[generator]]
 name = "shared"
@@ -134,15 +146,17 @@ format = "json"
 	want := Config{
 		Node{"flake@node1.example.com", "s3cret", "", "[::]:9100", "10.0.0.1:4370", 15 * time.Second, 1000000, 1,
 			TLS{true, "cert.pem", "key.pem", "", VerifyNone}, "0ld", 20 * time.Second, 256 << 20, "", ""},
-		Flake{WorkerID: []byte{2, 0, 0, 0, 0, 0xFF}, TimestampPath: "/var/lib/flake/timestamp", AllowableDowntime: 1500 * time.Millisecond,
+		Flake{WorkerID: []byte{2, 0, 0, 0, 0, 0xFF}, TimestampPath: "/var/lib/flake/timestamp", AllowableDowntime: 1500 * time.Millisecond, Clock: ClockMonotonic,
 			Peers: []string{"flake@a.example.com", "b@10.0.0.2"}, PeersInterval: 5 * time.Second},
 		[]Generator{
 			{Name: "orders", Format: FormatSnowflake, Epoch: new(time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)),
 				Datacenter: new(int64(9)), Worker: new(int64(7)), RandomStart: true},
-			{Name: "wide", Format: FormatSnowflake, MachineBits: new(int64(14)), ID: new(int64(16383))},
+			{Name: "wide", Format: FormatSnowflake, MachineBits: new(int64(14)), SequenceBits: new(int64(5)), TimeBits: new(int64(44)), ID: new(int64(16383))},
 			{Name: "items", Format: FormatIdgen, ID: new(int64(1023)), SequenceMask: new(int64(255))},
-			{Name: "events", Format: FormatSno, Partition: new(int64(65535)), SequenceMin: new(int64(0)), SequenceMax: new(int64(1023))},
+			{Name: "events", Format: FormatSno, Partition: new(int64(65535)), Meta: new(int64(255)), SequenceMin: new(int64(0)), SequenceMax: new(int64(1023))},
 			{Name: "more", Format: FormatFlake, WorkerID: []byte{2, 0, 0, 0, 0, 2}},
+			{Name: "uuids", Format: FormatUUIDv7, Random: true},
+			{Name: "ulids", Format: FormatULID, WorkerID: []byte{2, 0, 0, 0, 0, 2}},
 			{Name: "shared", Format: FormatSnowflake, Etcd: []string{"id"}},
 			{Name: "halves", Format: FormatIdgen, Etcd: []string{"datacenter", "worker"}},
 		},
@@ -162,6 +176,7 @@ format = "json"
 func TestNumberKeys(t *testing.T) {
 	own := map[string][]string{
 		FormatFlake: {"worker_id"}, FormatIdgen: {"id", "datacenter worker"}, FormatSnowflake: {"id", "datacenter worker"}, FormatSno: {"partition"},
+		FormatUUIDv7: {"worker_id"}, FormatULID: {"worker_id"},
 	}
 	for _, format := range Formats {
 		for _, keys := range []string{"id", "datacenter worker", "worker_id", "partition"} {

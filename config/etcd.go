@@ -28,6 +28,9 @@ type Etcd struct {
 // fromEtcd is the value of a number that etcd deals out.
 const fromEtcd = "etcd"
 
+// wantEtcd is what such a value needs.
+const wantEtcd = "a table [etcd] with endpoints wanted"
+
 // minHold is the least that ids go on while etcd is away.
 const minHold = time.Second
 

@@ -20,14 +20,17 @@ type Generator struct {
 	ID         *int64           // the machine's number in all its bits, or
 	Datacenter *int64           // its upper bits, and
 	Worker     *int64           // its lower
-	WorkerID   net.HardwareAddr // of flake: six bytes
-	Random     bool             // of flake: its worker id is made up, and kept beside the mark
+	WorkerID   net.HardwareAddr // of flake, uuidv7 and ulid: six bytes
+	Random     bool             // of these: the worker id is made up, and kept beside the mark
 	Etcd       []string         // the keys whose number is from etcd: one of them, or datacenter and worker
 
 	SequenceMask *int64 // of flake-idgen: its seqMask
-	MachineBits  *int64 // of snowflake: how many bits ID has
+	MachineBits  *int64 // of snowflake: how many bits ID has,
+	SequenceBits *int64 // its sequence,
+	TimeBits     *int64 // and its time
 	RandomStart  bool   // of snowflake: the sequence of each millisecond starts anywhere
 	Partition    *int64 // of sno
+	Meta         *int64 // of sno
 	SequenceMin  *int64 // of sno
 	SequenceMax  *int64 // of sno
 }
@@ -38,20 +41,27 @@ const (
 	FormatIdgen     = "flake-idgen"
 	FormatSnowflake = "snowflake"
 	FormatSno       = "sno"
+	FormatUUIDv7    = "uuidv7"
+	FormatULID      = "ulid"
 )
 
 // Formats are the values of Generator.Format.
-var Formats = []string{FormatFlake, FormatIdgen, FormatSnowflake, FormatSno}
+var Formats = []string{FormatFlake, FormatIdgen, FormatSnowflake, FormatSno, FormatUUIDv7, FormatULID}
+
+// WorkerFormats are those whose ids have a worker of 48 bits.
+var WorkerFormats = []string{FormatFlake, FormatUUIDv7, FormatULID}
 
 // MaxGenerators bounds how many tables [[generator]] there may be. Each has a line in the
 // file that is written every second.
 const MaxGenerators = 64
 
-// The values of machine_bits, and its default.
+// The bits of a snowflake: the defaults, and how many there are at most.
 const (
-	minMachineBits     = 6
+	defaultTimeBits    = 41
 	defaultMachineBits = 10
-	maxMachineBits     = 22
+	maxTimeBits        = 46
+	maxLowBits         = 22 // of machine and sequence
+	maxBits            = 63 // in all
 )
 
 // generatorKey returns the key in faults of the i-th table [[generator]], from 0.
@@ -84,7 +94,7 @@ func (g *Generator) settings(i int) []setting {
 		s.want = strings.Replace(s.want, " wanted", `, or "etcd", wanted`, 1)
 		return g.option(s, formats...)
 	}
-	idBits := g.idBits()
+	_, idBits, _ := g.Bits()
 	return []setting{
 		{key + "name", "a name wanted that the node has not got itself: a letter from a to z, then at most 63 letters, digits and _",
 			setString(&g.Name), func() bool { return generatorName.MatchString(g.Name) && !slices.Contains(taken, g.Name) },
@@ -99,23 +109,42 @@ func (g *Generator) settings(i int) []setting {
 		orNumber("datacenter", &g.Datacenter, 0, 31, FormatIdgen, FormatSnowflake),
 		orNumber("worker", &g.Worker, 0, 31, FormatIdgen, FormatSnowflake),
 		g.option(etcd(setting{key + "worker_id", wantMAC, orRandom(&g.Random, setMAC(&g.WorkerID)),
-			func() bool { return true }, func() string { return showWorker(g.WorkerID, g.Random) }}), FormatFlake),
+			func() bool { return true }, func() string { return showWorker(g.WorkerID, g.Random) }}), WorkerFormats...),
 		number("seq_mask", &g.SequenceMask, 1, 1<<12-1, FormatIdgen),
-		number("machine_bits", &g.MachineBits, minMachineBits, maxMachineBits, FormatSnowflake),
+		number("machine_bits", &g.MachineBits, 0, maxLowBits, FormatSnowflake),
+		number("sequence_bits", &g.SequenceBits, 0, maxLowBits, FormatSnowflake),
+		number("time_bits", &g.TimeBits, 1, maxTimeBits, FormatSnowflake),
 		g.option(setting{key + "random_start", "true or false wanted", setBool(&g.RandomStart),
 			func() bool { return true }, func() string { return fmt.Sprint(g.RandomStart) }}, FormatSnowflake),
 		orNumber("partition", &g.Partition, 0, math.MaxUint16, FormatSno),
+		number("meta", &g.Meta, 0, math.MaxUint8, FormatSno),
 		number("sequence_min", &g.SequenceMin, 0, math.MaxUint16, FormatSno),
 		number("sequence_max", &g.SequenceMax, 0, math.MaxUint16, FormatSno),
 	}
 }
 
-// idBits is how many bits ID has.
-func (g *Generator) idBits() int64 {
-	if g.MachineBits == nil {
-		return defaultMachineBits
+// Bits returns how many bits a snowflake has for time, machine and sequence.
+func (g *Generator) Bits() (time, machine, sequence int64) {
+	bits := func(p *int64, otherwise, most int64) int64 {
+		if p == nil {
+			return otherwise
+		}
+		return min(max(*p, 0), most)
 	}
-	return min(max(*g.MachineBits, minMachineBits), maxMachineBits)
+	machine = bits(g.MachineBits, defaultMachineBits, maxLowBits)
+	return bits(g.TimeBits, defaultTimeBits, maxTimeBits), machine, bits(g.SequenceBits, maxLowBits-machine, maxLowBits)
+}
+
+// bitFaults are those of a snowflake's bits, each of which is in range.
+func (g *Generator) bitFaults(fault func(name, value, want string)) {
+	time, machine, sequence := g.Bits()
+	if low := machine + sequence; low > maxLowBits {
+		fault("sequence_bits", fmt.Sprint(sequence),
+			fmt.Sprintf("at most %d wanted, as machine_bits is %d and both have %d at most", maxLowBits-machine, machine, maxLowBits))
+	} else if time+low > maxBits {
+		fault("time_bits", fmt.Sprint(time),
+			fmt.Sprintf("at most %d wanted, as machine and sequence have %d and all have %d at most", maxBits-low, low, maxBits))
+	}
 }
 
 // numberKeys are the keys of the number that other nodes may not have, of any format.
@@ -124,7 +153,7 @@ var numberKeys = []string{"id", "datacenter", "worker", "worker_id", "partition"
 // numberKey is that of the generator's format.
 func (g *Generator) numberKey() string {
 	switch g.Format {
-	case FormatFlake:
+	case FormatFlake, FormatUUIDv7, FormatULID:
 		return "worker_id"
 	case FormatSno:
 		return "partition"
@@ -134,10 +163,11 @@ func (g *Generator) numberKey() string {
 
 // maxNumber is the highest that may come from etcd.
 func (g *Generator) maxNumber() uint64 {
-	if g.Format == FormatFlake || g.Format == FormatSno {
+	if g.numberKey() != "id" {
 		return math.MaxUint16
 	}
-	return 1<<g.idBits() - 1
+	_, bits, _ := g.Bits()
+	return 1<<bits - 1
 }
 
 // option is a setting that other formats than these refuse.
@@ -145,7 +175,12 @@ func (g *Generator) option(s setting, formats ...string) setting {
 	if !slices.Contains(Formats, g.Format) || slices.Contains(formats, g.Format) {
 		return s
 	}
-	s.want = fmt.Sprintf("a key of format %s, not of %s", strings.Join(formats, " and "), g.Format)
+	last := len(formats) - 1
+	others := strings.Join(formats[:last], ", ")
+	if others != "" {
+		others += " and "
+	}
+	s.want = fmt.Sprintf("a key of format %s, not of %s", others+formats[last], g.Format)
 	if slices.Contains(numberKeys, base(s.key)) {
 		s.want += ", which has " + g.numberKey()
 	}
@@ -173,8 +208,12 @@ func (g *Generator) faults(i int, before []Generator) []*Error {
 	}
 	halves := g.Datacenter != nil || g.Worker != nil || fromEtcd("datacenter") || fromEtcd("worker")
 	switch {
-	case g.Format == FormatFlake && g.WorkerID == nil && !g.Random && len(g.Etcd) == 0:
-		fault("worker_id", "", "one wanted, other than that of the generator flake")
+	case g.numberKey() == "worker_id" && g.WorkerID == nil && !g.Random && len(g.Etcd) == 0:
+		want := "one wanted that no other node has"
+		if g.Format == FormatFlake {
+			want = "one wanted, other than that of the generator flake"
+		}
+		fault("worker_id", "", want)
 	case g.Format == FormatSno && g.Partition == nil && len(g.Etcd) == 0:
 		fault("partition", "", "one wanted that no other node has")
 	case (g.Format == FormatIdgen || g.Format == FormatSnowflake) && g.ID == nil && !fromEtcd("id") && !halves:
@@ -188,6 +227,9 @@ func (g *Generator) faults(i int, before []Generator) []*Error {
 			fmt.Sprintf("datacenter and worker have %d bits together: id wanted instead", defaultMachineBits))
 	case g.SequenceMin != nil && g.SequenceMax != nil && *g.SequenceMin >= *g.SequenceMax:
 		fault("sequence_max", fmt.Sprint(*g.SequenceMax), "more than sequence_min wanted")
+	}
+	if g.Format == FormatSnowflake {
+		g.bitFaults(fault)
 	}
 	for j, other := range before {
 		if other.Name == g.Name {

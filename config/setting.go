@@ -92,6 +92,8 @@ func (c *Config) settings() []setting {
 		number("flake.allowable_downtime",
 			fmt.Sprintf("a whole number of milliseconds from 1 to %d wanted", maxDowntime/time.Millisecond),
 			&f.AllowableDowntime, time.Millisecond, time.Millisecond, maxDowntime),
+		text("flake.clock", `"wall" or "monotonic" wanted`, &f.Clock,
+			func(s string) bool { return s == ClockWall || s == ClockMonotonic }),
 		{"flake.peers", fmt.Sprintf("an array of node names, name@host, wanted, %d at most", MaxPeers), setStrings(&f.Peers),
 			func() bool {
 				return len(f.Peers) <= MaxPeers && !slices.ContainsFunc(f.Peers, func(s string) bool { return !validName(s) })

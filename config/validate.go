@@ -37,7 +37,7 @@ func (c *Config) faults(reported map[string]bool) []*Error {
 			Want: fmt.Sprintf("flake.interface is %q: only one of the two wanted", c.Flake.Interface)})
 	}
 	if keys := c.etcdKeys(); len(keys) > 0 && !c.Etcd.On {
-		faults = append(faults, &Error{Key: keys[0], Value: strconv.Quote(fromEtcd), Want: "a table [etcd] with endpoints wanted"})
+		faults = append(faults, &Error{Key: keys[0], Value: strconv.Quote(fromEtcd), Want: wantEtcd})
 	}
 	if c.Node.EPMD == "off" && len(c.Flake.Peers) > 0 && c.Node.FixedPort() == "" {
 		faults = append(faults, &Error{Key: "flake.peers", Value: showList(c.Flake.Peers),

@@ -15,6 +15,8 @@ import (
 	"github.com/flake-go/flake/flake"
 	"github.com/flake-go/flake/flake/sno"
 	"github.com/flake-go/flake/flake/snowflake"
+	"github.com/flake-go/flake/flake/ulid"
+	"github.com/flake-go/flake/flake/uuidv7"
 )
 
 // What the ids of all formats can do.
@@ -40,7 +42,7 @@ type pointerTo[ID any] interface {
 }
 
 // What the generators of all formats can do.
-type generatorOf[ID any] interface {
+type generatorOf[ID any, S sequence] interface {
 	flake.Nexter[ID]
 	NextN(ctx context.Context, dst []ID) (int, error)
 	CatchUp(ctx context.Context) error
@@ -48,14 +50,16 @@ type generatorOf[ID any] interface {
 	Behind() time.Duration
 	PerTick() int
 	Waits() uint64
-	Last() (milli uint64, sequence uint16)
+	Last() (milli uint64, sequence S)
 	Mark() time.Time
 	LastSaved() (time.Time, error)
 	Close() error
 }
 
+type sequence interface{ uint16 | uint32 }
+
 // A format is what its package has as functions.
-type format[ID idOf[ID], P pointerTo[ID], G generatorOf[ID]] struct {
+type format[ID idOf[ID], P pointerTo[ID], G generatorOf[ID, S], S sequence] struct {
 	open      func(ctx context.Context, path string, clock func() uint64) (G, error)
 	reserve   func(g G, n int) (count int, err error)
 	parse     func(text string) (ID, error)
@@ -66,7 +70,7 @@ type format[ID idOf[ID], P pointerTo[ID], G generatorOf[ID]] struct {
 }
 
 func TestAlike(t *testing.T) {
-	t.Run("flake", format[flake.ID, *flake.ID, *flake.Generator]{
+	t.Run("flake", format[flake.ID, *flake.ID, *flake.Generator, uint16]{
 		func(ctx context.Context, path string, clock func() uint64) (*flake.Generator, error) {
 			return flake.Open(ctx, path, 7, flake.Options{Clock: clock})
 		}, func(g *flake.Generator, n int) (int, error) {
@@ -74,7 +78,7 @@ func TestAlike(t *testing.T) {
 			return run.Count, err
 		}, flake.Parse, flake.MustParse, flake.ParseBase, flake.Width, new(flake.Generator),
 	}.test)
-	t.Run("snowflake", format[snowflake.ID, *snowflake.ID, *snowflake.Generator]{
+	t.Run("snowflake", format[snowflake.ID, *snowflake.ID, *snowflake.Generator, uint32]{
 		func(ctx context.Context, path string, clock func() uint64) (*snowflake.Generator, error) {
 			return snowflake.Twitter.Open(ctx, path, 7, snowflake.Options{Clock: clock})
 		}, func(g *snowflake.Generator, n int) (int, error) {
@@ -82,7 +86,7 @@ func TestAlike(t *testing.T) {
 			return run.Count, err
 		}, snowflake.Parse, snowflake.MustParse, snowflake.ParseBase, snowflake.Width, new(snowflake.Generator),
 	}.test)
-	t.Run("sno", format[sno.ID, *sno.ID, *sno.Generator]{
+	t.Run("sno", format[sno.ID, *sno.ID, *sno.Generator, uint16]{
 		func(ctx context.Context, path string, clock func() uint64) (*sno.Generator, error) {
 			return sno.Open(ctx, path, &sno.Snapshot{Partition: sno.Partition{0, 7}}, sno.Options{Clock: clock})
 		}, func(g *sno.Generator, n int) (int, error) {
@@ -90,9 +94,25 @@ func TestAlike(t *testing.T) {
 			return run.Count, err
 		}, sno.Parse, sno.MustParse, sno.ParseBase, sno.Width, new(sno.Generator),
 	}.test)
+	t.Run("uuidv7", format[uuidv7.ID, *uuidv7.ID, *uuidv7.Generator, uint16]{
+		func(ctx context.Context, path string, clock func() uint64) (*uuidv7.Generator, error) {
+			return uuidv7.Open(ctx, path, 7, uuidv7.Options{Clock: clock})
+		}, func(g *uuidv7.Generator, n int) (int, error) {
+			run, err := g.Reserve(context.Background(), n)
+			return run.Count, err
+		}, uuidv7.Parse, uuidv7.MustParse, uuidv7.ParseBase, uuidv7.Width, new(uuidv7.Generator),
+	}.test)
+	t.Run("ulid", format[ulid.ID, *ulid.ID, *ulid.Generator, uint16]{
+		func(ctx context.Context, path string, clock func() uint64) (*ulid.Generator, error) {
+			return ulid.Open(ctx, path, 7, ulid.Options{Clock: clock})
+		}, func(g *ulid.Generator, n int) (int, error) {
+			run, err := g.Reserve(context.Background(), n)
+			return run.Count, err
+		}, ulid.Parse, ulid.MustParse, ulid.ParseBase, ulid.Width, new(ulid.Generator),
+	}.test)
 }
 
-func (f format[ID, P, G]) test(t *testing.T) {
+func (f format[ID, P, G, S]) test(t *testing.T) {
 	path, milli := filepath.Join(t.TempDir(), "timestamp"), uint64(1_700_000_000_000)
 	clock := func() uint64 { return milli }
 	var last ID
@@ -122,7 +142,7 @@ func (f format[ID, P, G]) test(t *testing.T) {
 	t.Run("day ahead", f.testDayAhead)
 }
 
-func (f format[ID, P, G]) testGenerator(t *testing.T, g G, milli uint64, last ID) (id ID) {
+func (f format[ID, P, G, S]) testGenerator(t *testing.T, g G, milli uint64, last ID) (id ID) {
 	some := make([]ID, 3)
 	first, err := g.Next(t.Context())
 	if n, errN := g.NextN(t.Context(), some); n != len(some) || errors.Join(err, errN, g.Ready(), g.CatchUp(t.Context())) != nil {
@@ -143,7 +163,7 @@ func (f format[ID, P, G]) testGenerator(t *testing.T, g G, milli uint64, last ID
 	return last
 }
 
-func (f format[ID, P, G]) testClosed(t *testing.T, g G, milli uint64) {
+func (f format[ID, P, G, S]) testClosed(t *testing.T, g G, milli uint64) {
 	if err := errors.Join(g.Close(), g.Close()); err != nil {
 		t.Error(err)
 	}
@@ -155,7 +175,7 @@ func (f format[ID, P, G]) testClosed(t *testing.T, g G, milli uint64) {
 	}
 }
 
-func (f format[ID, P, G]) testReserve(t *testing.T, g G) {
+func (f format[ID, P, G, S]) testReserve(t *testing.T, g G) {
 	for _, n := range []int{0, -1} {
 		if count, err := f.reserve(g, n); count != 0 || err == nil {
 			t.Errorf("%d ids: %d, %v", n, count, err)
@@ -167,7 +187,7 @@ func (f format[ID, P, G]) testReserve(t *testing.T, g G) {
 }
 
 // The zero value has no ids, and says so.
-func (f format[ID, P, G]) testZero(t *testing.T) {
+func (f format[ID, P, G, S]) testZero(t *testing.T) {
 	g := f.zero
 	id, err := g.Next(t.Context())
 	n, errN := g.NextN(t.Context(), make([]ID, 2))
@@ -184,7 +204,7 @@ func (f format[ID, P, G]) testZero(t *testing.T) {
 	}
 }
 
-func (f format[ID, P, G]) testAllocation(t *testing.T) {
+func (f format[ID, P, G, S]) testAllocation(t *testing.T) {
 	g, err := f.open(t.Context(), filepath.Join(t.TempDir(), "timestamp"), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -210,7 +230,7 @@ func (f format[ID, P, G]) testAllocation(t *testing.T) {
 	}
 }
 
-func (f format[ID, P, G]) testText(t *testing.T, id ID) {
+func (f format[ID, P, G, S]) testText(t *testing.T, id ID) {
 	text, err1 := id.MarshalText()
 	appended, err2 := id.AppendText([]byte("x"))
 	data, err3 := json.Marshal(id)
@@ -250,7 +270,7 @@ func (f format[ID, P, G]) testText(t *testing.T, id ID) {
 }
 
 // null and NULL are no ids: the one leaves what there is, the other is an error.
-func (f format[ID, P, G]) testValue(t *testing.T, id ID) {
+func (f format[ID, P, G, S]) testValue(t *testing.T, id ID) {
 	value, err1 := id.Value()
 	data, err2 := id.MarshalBinary()
 	var scanned, text, bytes, read ID
@@ -262,6 +282,10 @@ func (f format[ID, P, G]) testValue(t *testing.T, id ID) {
 		kept := id
 		if err := P(&kept).Scan(src); err == nil || kept != id || src == nil && !strings.Contains(err.Error(), "sql.Null") {
 			t.Errorf("scanned %T: %v, %v", src, kept, err)
+		}
+		var of *flake.ScanError
+		if err := P(new(ID)).Scan(src); errors.As(err, &of) != (src == nil || src == 1.5) || of != nil && of.Value != src {
+			t.Errorf("scanned %T: %v, no *flake.ScanError, or one", src, err)
 		}
 	}
 	kept, own := id, id.String()

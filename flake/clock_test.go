@@ -1,6 +1,7 @@
 package flake_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"sync/atomic"
@@ -8,17 +9,74 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/flake-go/flake/flake"
 	"github.com/flake-go/flake/flake/internal/tick"
 )
 
+// A monotonic clock goes on from what the wall clock showed, however that is set, and so
+// do the ids. A start with the wall clock behind the mark waits for it, or refuses.
+func TestMonotonicClock(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		base, set := time.Now(), atomic.Int64{}
+		open := func() (*flake.Generator, error) {
+			return flake.Open(t.Context(), filepath.Join(dir, "timestamp"), 7, flake.Options{Clock: tick.MonotonicOf(
+				func() int64 { return time.Now().UnixNano() + set.Load() },
+				func() int64 { return int64(time.Since(base)) })})
+		}
+		g, err := open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var last flake.ID
+		for _, by := range []time.Duration{0, 24 * time.Hour, -24 * time.Hour, -time.Hour, -2 * time.Second} {
+			set.Store(int64(by))
+			time.Sleep(5 * time.Second)
+			id, err := g.Next(t.Context())
+			if err != nil || id.Compare(last) <= 0 || id.Milli() != uint64(time.Now().UnixMilli()) || g.Mark().Before(id.Time()) {
+				t.Errorf("set by %v: %v of %v, %v, after %v, the mark at %v", by, id, id.Time(), err, last, g.Mark())
+			}
+			last = id
+		}
+		if err := g.Close(); err != nil {
+			t.Fatal(err)
+		}
+		set.Store(-int64(time.Hour))
+		if _, err := open(); !errors.Is(err, flake.ErrClockBackwards) {
+			t.Errorf("opened an hour behind the mark: %v", err)
+		}
+		set.Store(-int64(2 * time.Second))
+		g, err = open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer g.Close()
+		if id, err := g.Next(t.Context()); err != nil || id.Compare(last) <= 0 {
+			t.Errorf("opened 2 s behind the mark: %v, %v, after %v", id, err, last)
+		}
+	})
+}
+
+// The machine's own.
+func TestMonotonicClockOfTheMachine(t *testing.T) {
+	before := time.Now().UnixMilli()
+	clock := flake.MonotonicClock()
+	for range 1000 {
+		now := int64(clock())
+		if after := time.Now().UnixMilli(); now < before || now > after {
+			t.Fatalf("%d, between %d and %d", now, before, after)
+		}
+	}
+}
+
 // A clock that is a day ahead for a second leaves ids neither missing nor wrong: in
 // the process that goes on, and in the next one after a crash in that second.
-func (f format[ID, P, G]) testDayAhead(t *testing.T) {
+func (f format[ID, P, G, S]) testDayAhead(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) { f.dayAhead(t, filepath.Join(dir, "timestamp")) })
 }
 
-func (f format[ID, P, G]) dayAhead(t *testing.T, path string) {
+func (f format[ID, P, G, S]) dayAhead(t *testing.T, path string) {
 	time.Sleep(25 * 365 * 24 * time.Hour) // to 2024 and later: formats have an epoch
 	base, ahead := time.Now(), atomic.Int64{}
 	clock := func() tick.Clock { // of a process

@@ -52,6 +52,12 @@ const (
 // hexadecimal digits, lower case, as 8-4-4-4-12. The bits are the id's own:
 // version and variant are not set, so it is the form alone that is a UUID's.
 func (id ID) UUID() string {
+	var buf [uuidLen]byte
+	return string(id.AppendUUID(buf[:0]))
+}
+
+// AppendUUID appends what [ID.UUID] returns to dst.
+func (id ID) AppendUUID(dst []byte) []byte {
 	var b [uuidLen]byte
 	hex.Encode(b[0:], id[0:4])
 	hex.Encode(b[hyphen1+1:], id[4:6])
@@ -59,7 +65,7 @@ func (id ID) UUID() string {
 	hex.Encode(b[hyphen3+1:], id[8:10])
 	hex.Encode(b[hyphen4+1:], id[10:16])
 	b[hyphen1], b[hyphen2], b[hyphen3], b[hyphen4] = '-', '-', '-', '-'
-	return string(b[:])
+	return append(dst, b[:]...)
 }
 
 // parseUUID reads what [ID.UUID] returns, in either case.

@@ -9,7 +9,7 @@ import (
 	"github.com/flake-go/flake/flake/internal/tick"
 )
 
-const perMilli = tick.MaxPerTick // ids a millisecond has
+const perMilli = 1 << 16 // ids a millisecond has
 
 var shape = tick.Shape{First: 0, Last: tick.MaxLast, Unit: 1, PerTick: perMilli}
 

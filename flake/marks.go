@@ -2,6 +2,7 @@ package flake
 
 import (
 	"log/slog"
+	"time"
 
 	"github.com/flake-go/flake/flake/internal/durable"
 )
@@ -25,6 +26,14 @@ func OpenMarks(path string, log *slog.Logger) (*Marks, error) { return durable.O
 // CheckMarks returns why [OpenMarks] would fail for a file, unless it is that somebody has
 // locked it. It changes nothing.
 func CheckMarks(path string) error { return durable.CheckMarks(path) }
+
+// RaiseMark has the generator without a name of a file, which that of [Open] is, make only ids later than a time; the
+// file is made if there is none. It returns what they are later than: what was in the file is never lowered. It fails
+// as [OpenMarks] does, or if the file cannot be written.
+func RaiseMark(path string, to time.Time) (time.Time, error) {
+	milli, err := durable.RaiseMark(path, uint64(max(to.UnixMilli(), 0)))
+	return time.UnixMilli(int64(milli)).UTC(), err
+}
 
 // KeptWorker returns the worker id that is kept beside the mark of a name. If there is none
 // it makes one up, as [RandomWorker] does, which is kept from the next mark on: open a

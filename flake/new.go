@@ -3,8 +3,8 @@ package flake
 import (
 	"context"
 	"sync"
-	"sync/atomic"
-	"time"
+
+	"github.com/flake-go/flake/flake/internal/tick"
 )
 
 // New returns an id, with nothing to set up: a worker id is made up at random when
@@ -26,34 +26,9 @@ func New() ID {
 }
 
 var standard = sync.OnceValue(func() *Generator {
-	g, err := NewGenerator(RandomWorker(), Options{Clock: forwardClock(readMachine())})
+	g, err := NewGenerator(RandomWorker(), Options{Clock: tick.ForwardClock()})
 	if err != nil {
 		panic(err)
 	}
 	return g
 })
-
-// forwardClock returns a clock that follows the wall clock where that is set ahead,
-// and where it is set back goes on at the pace of the monotonic one. read returns
-// both, in ns.
-func forwardClock(read func() (wall, mono int64)) func() uint64 {
-	var ahead atomic.Int64 // wall minus monotonic time, the most that was seen
-	return func() uint64 {
-		wall, mono := read()
-		seen := wall - mono
-		for {
-			most := ahead.Load()
-			if seen <= most || ahead.CompareAndSwap(most, seen) {
-				return uint64(max(mono+max(seen, most), 0)) / uint64(time.Millisecond)
-			}
-		}
-	}
-}
-
-func readMachine() func() (wall, mono int64) {
-	base := time.Now()
-	return func() (wall, mono int64) {
-		now := time.Now()
-		return now.UnixNano(), int64(now.Sub(base))
-	}
-}

@@ -11,6 +11,11 @@ type ParseError struct {
 
 func (e *ParseError) Error() string { return (*digits.Wrong)(e).Error() }
 
+// ScanError is the error of Scan, of this package and those of other formats, for a value
+// of the database that is no id in any form: neither bytes nor text, which may be a
+// [*ParseError]. Its field Value has that value.
+type ScanError = digits.ScanError
+
 // Parse reads an id whose text tells its form by its length:
 //
 //	0000AboKHPfE7cAx9OrCYZ                22 digits of base 62, as [ID.String]
@@ -54,13 +59,7 @@ func ParseBase(text string, base int) (id ID, err error) {
 
 // MustParse is [Parse] that panics where that returns an error: for ids that are
 // written in a program.
-func MustParse(text string) ID {
-	id, err := Parse(text)
-	if err != nil {
-		panic(err)
-	}
-	return id
-}
+func MustParse(text string) ID { return digits.Must(Parse(text)) }
 
 func parsed(hi, lo uint64, err error) (ID, error) {
 	return fromWords(hi, lo), digits.As[ParseError](err)

@@ -57,7 +57,18 @@ func simConfig() simulate.Config { return simulate.Kept(simulated) }
 // simSeveral is three generators, whose marks are in one file.
 func simSeveral() simulate.Config { return simulate.Kept(simulated, simulated, simulated) }
 
+// simMonotonic is two generators whose clocks do not follow the machine's.
+func simMonotonic() simulate.Config {
+	monotonic := func(m *simulate.Machine) (simulate.Generator, error) { return simulatedOn(m.NewMonotonicClock()) }
+	c := simulate.Kept(monotonic, monotonic)
+	c.Drifts = true
+	return c
+}
+
 func TestSimulate(t *testing.T) { testSimulate(t, simConfig(), simLives) }
+
+// With a clock that does not follow the machine's no id comes twice either.
+func TestSimulateMonotonic(t *testing.T) { testSimulate(t, simMonotonic(), simLives/4) }
 
 func TestSimulateSeveral(t *testing.T) { testSimulate(t, simSeveral(), simLives/2) }
 
@@ -87,19 +98,31 @@ func testSimulate(t *testing.T, c simulate.Config, lives int) {
 func TestSimulateFinds(t *testing.T) {
 	lying, lyingToSeveral := simConfig(), simSeveral()
 	lying.LyingDisk, lyingToSeveral.LyingDisk = true, true
+	lyingMonotonic := simMonotonic()
+	lyingMonotonic.LyingDisk = true
+	finds := func(r simulate.Report) bool { return r.Duplicates+r.Disorders > 0 }
 	for name, c := range map[string]simulate.Config{
-		"the original":                            {New: simulate.NewOriginal},
-		"the original under the ceiling":          {New: simulate.NewOriginal, NoBursts: true},
-		"the original, only crashes and clocks":   {New: simulate.NewOriginal, NoBursts: true, NoBadCalls: true},
-		"a disk that does not do what it says":    lying,
-		"such a disk with several generators":     lyingToSeveral,
-		"a file that loses one mark of several":   {New: newLosing},
-		"a generator that trusts its memory only": {New: newForgetful},
+		"the original":                          {New: simulate.NewOriginal},
+		"the original under the ceiling":        {New: simulate.NewOriginal, NoBursts: true},
+		"the original, only crashes and clocks": {New: simulate.NewOriginal, NoBursts: true, NoBadCalls: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := simulate.Many(c, simFirst, simLives)
 			t.Logf("%+v", r)
-			if r.Duplicates+r.Disorders == 0 {
+			if !finds(r) {
+				t.Error("not found to repeat an id, or to go back")
+			}
+		})
+	}
+	for name, c := range map[string]simulate.Config{
+		"a disk that does not do what it says":    lying,
+		"such a disk with several generators":     lyingToSeveral,
+		"such a disk and a monotonic clock":       lyingMonotonic,
+		"a file that loses one mark of several":   {New: newLosing},
+		"a generator that trusts its memory only": {New: newForgetful},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if !simulate.Find(c, simFirst, simLives, finds) {
 				t.Error("not found to repeat an id, or to go back")
 			}
 		})

@@ -17,8 +17,8 @@ func TestHalt(t *testing.T) {
 		s.IDs = h
 		h.Stop(errors.Join(why))
 		_, one := s.Get(t.Context())
-		_, many := s.GetMany(t.Context(), 2, nil)
-		_, lease := s.Lease(t.Context(), 2, nil)
+		_, many := s.GetMany(t.Context(), 2, Meta{}, nil)
+		_, lease := s.Lease(t.Context(), 2, Meta{}, nil)
 		for what, err := range map[string]error{"get": one, "get_many": many, "lease": lease, "ready": h.Ready(), "why": h.Why()} {
 			if !errors.Is(err, why) || Reason(err) != word {
 				t.Errorf("%s: %v, %s", what, err, Reason(err))

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/flake/snowflake"
 )
 
 // Number is an id of any format as one unsigned number of 128 bits. Its bytes
@@ -80,6 +81,9 @@ func AppendID(dst []byte, f Format, id Number, base int) []byte {
 	case Canonical:
 		return f.AppendCanonical(dst, id)
 	}
+	if t := textOf(base); t != nil {
+		return t.append(dst, snowflake.ID(id.Lo))
+	}
 	return id.AppendDigits(dst, base)
 }
 
@@ -98,6 +102,10 @@ func Parse(f Format, text string, base int) (id Number, err error) {
 		if id, err = f.Parse(text); err != nil {
 			id, err = parseHex(text, f.Size())
 		}
+	case textOf(base) != nil && HasBase(f, base):
+		var number snowflake.ID
+		number, err = textOf(base).parse(text)
+		id = Number{Lo: uint64(number)}
 	default:
 		id, err = parseDigits(text, base, f.Size())
 	}
@@ -136,10 +144,28 @@ func parseHex(text string, size int) (Number, error) {
 // highest is the highest number of so many bytes, 8 to 16.
 func highest(size int) Number { return Number{1<<(8*(size-8)) - 1, math.MaxUint64} }
 
-// Run is ids that follow each other: First and the Count-1 numbers after it.
+// Run is ids that follow each other by sequence: First and the Count-1 after it.
 type Run struct {
-	First Number
-	Count int
+	First  Number
+	Count  int
+	Halves *Halves // nil: they are the numbers after First
+}
+
+// At returns the id at place i, 0 <= i < Count, with random bits of its own, if its
+// format has such: so it is asked for but once.
+func (r Run) At(i int) Number {
+	if r.Halves == nil {
+		return r.First.Plus(i)
+	}
+	return r.Halves.fresh(r.Halves.at(r.First, i))
+}
+
+// followed tells whether another run goes on where this one ends, so that both are one.
+func (r Run) followed(next Run) bool {
+	if r.Halves == nil {
+		return r.First.Plus(r.Count) == next.First
+	}
+	return r.Halves.follows(r.Halves.at(r.First, r.Count-1), next.First)
 }
 
 // All yields the ids of runs. After each MaxInline others go first.
@@ -151,7 +177,7 @@ func All(runs []Run) iter.Seq[Number] {
 				if n++; n%MaxInline == 0 {
 					runtime.Gosched()
 				}
-				if !yield(run.First.Plus(i)) {
+				if !yield(run.At(i)) {
 					return
 				}
 			}

@@ -2,6 +2,7 @@ package idserver
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -41,12 +42,43 @@ func TestParse(t *testing.T) {
 	}
 }
 
+// Ids of 64 bits have the texts of bwmarrin/snowflake, which no others have.
+func TestTexts(t *testing.T) {
+	want, f := Number{Lo: 911723800210665477}, SnowflakeFormat(snowflake.Twitter)
+	for name, text := range map[string]string{
+		"canonical": "911723800210665477", "base32": "3jaz6h6pghyf", "base36": "6xd743nuhrlx", "base58": "37KkmdM8XfV", "base64": "OTExNzIzODAwMjEwNjY1NDc3",
+	} {
+		base, ok := BaseOf(name)
+		id, err := Parse(f, text, base)
+		if got := string(AppendID(nil, f, want, base)); !ok || got != text || id != want || err != nil || !HasBase(f, base) || !slices.Contains(NamesOf(f), name) {
+			t.Errorf("%s: %s, want %s, and back %v, %v", name, got, text, id, err)
+		}
+		if name != "canonical" && (NameOf(base) != name || HasBase(SnoFormat, base) || Width(f, base) != len(AppendID(nil, f, highest(8), base))) {
+			t.Errorf("%s: %s, %d wide", name, NameOf(base), Width(f, base))
+		}
+		if id, err := Parse(SnoFormat, text, base); name != "canonical" && err != ErrBadArgument {
+			t.Errorf("%s of sno: %v, %v", name, id, err)
+		}
+		if id, err := Parse(f, "!", base); err != ErrBadArgument {
+			t.Errorf("%s: %v, %v", name, id, err)
+		}
+	}
+	for _, name := range []string{"", "base62", "BASE32", "62"} {
+		if base, ok := BaseOf(name); ok {
+			t.Errorf("%q is %d", name, base)
+		}
+	}
+	if names := NamesOf(FlakeFormat); len(names) != 1 || NameOf(62) != "base 62" || !HasBase(FlakeFormat, 62) {
+		t.Errorf("%s, %s", names, NameOf(62))
+	}
+}
+
 // A number is of 128 bits.
 func TestNumber(t *testing.T) {
 	if got, want := (Number{1, math.MaxUint64}).Plus(2), (Number{2, 1}); got != want {
 		t.Errorf("%v, want %v", got, want)
 	}
-	for _, f := range []Format{FlakeFormat, SnoFormat, SnowflakeFormat(snowflake.Twitter)} {
+	for _, f := range []Format{FlakeFormat, SnoFormat, SnowflakeFormat(snowflake.Twitter), UUIDv7Format, ULIDFormat} {
 		digits := strings.Repeat("F", 2*f.Size())
 		want := numberOf(strings.Repeat("\xff", f.Size()))
 		if got, err := Parse(f, digits, 16); err != nil || got != want {

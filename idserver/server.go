@@ -30,6 +30,7 @@ type Server struct {
 	Started time.Time
 	From    func() Origin // where the worker came from; nil: nobody tells
 	Fleet   func() Fleet  // nil: info does not tell it
+	Meta    uint8         // of ids that nobody asks a metabyte for
 
 	turns  turns // of requests for more than MaxInline ids
 	counts counts
@@ -37,7 +38,7 @@ type Server struct {
 
 // Get takes the next id.
 func (s *Server) Get(ctx context.Context) (Number, error) {
-	run, err := s.IDs.Reserve(ctx, 1, 0)
+	run, err := s.IDs.Reserve(ctx, 1, s.Meta)
 	s.count(opGet, err)
 	return run.First, err
 }
@@ -52,20 +53,27 @@ func (s *Server) GetMeta(ctx context.Context, meta uint8) (Number, error) {
 	return run.First, err
 }
 
+// Meta is a metabyte for ids; the zero value: none is asked for, and they have the
+// server's.
+type Meta struct {
+	Byte  uint8
+	Given bool
+}
+
 // GetMany takes n ids, ascending, 1 to MaxMany: all of them, or it fails. More than
-// MaxInline are taken in turns.
-func (s *Server) GetMany(ctx context.Context, n int, t *Turn) ([]Run, error) {
-	return s.take(ctx, opGetMany, n, MaxMany, t)
+// MaxInline are taken in turns. If a metabyte is given, their format has to have one.
+func (s *Server) GetMany(ctx context.Context, n int, meta Meta, t *Turn) ([]Run, error) {
+	return s.take(ctx, opGetMany, n, MaxMany, meta, t)
 }
 
 // GetBinary is GetMany, and counted apart.
 func (s *Server) GetBinary(ctx context.Context, n int, t *Turn) ([]Run, error) {
-	return s.take(ctx, opGetBinary, n, MaxMany, t)
+	return s.take(ctx, opGetBinary, n, MaxMany, Meta{}, t)
 }
 
 // Lease is GetMany of 1 to MaxLease ids.
-func (s *Server) Lease(ctx context.Context, n int, t *Turn) ([]Run, error) {
-	return s.take(ctx, opLease, n, MaxLease, t)
+func (s *Server) Lease(ctx context.Context, n int, meta Meta, t *Turn) ([]Run, error) {
+	return s.take(ctx, opLease, n, MaxLease, meta, t)
 }
 
 // Notional returns the lowest id of a time, in ms since 1970.
@@ -113,10 +121,13 @@ func (s *Server) span(op op, first, last uint64) (lowest, highest Number, err er
 }
 
 // take takes n ids, 1 to most.
-func (s *Server) take(ctx context.Context, op op, n, most int, t *Turn) (runs []Run, err error) {
-	if n < 1 || n > s.Most(most) {
+func (s *Server) take(ctx context.Context, op op, n, most int, meta Meta, t *Turn) (runs []Run, err error) {
+	if !meta.Given {
+		meta.Byte = s.Meta
+	}
+	if n < 1 || n > s.Most(most) || meta.Given && !s.IDs.Format().Meta() {
 		err = ErrBadArgument
-	} else if runs, err = s.reserve(ctx, n, t); err == nil {
+	} else if runs, err = s.reserve(ctx, n, meta.Byte, t); err == nil {
 		s.counts.ids.Add(uint64(n))
 	}
 	s.count(op, err)
@@ -124,21 +135,21 @@ func (s *Server) take(ctx context.Context, op op, n, most int, t *Turn) (runs []
 }
 
 // reserve takes n ids, ascending, or fails. If t is not nil, in turns.
-func (s *Server) reserve(ctx context.Context, n int, t *Turn) (runs []Run, err error) {
+func (s *Server) reserve(ctx context.Context, n int, meta uint8, t *Turn) (runs []Run, err error) {
 	for n > 0 {
 		if t != nil {
 			if err := t.next(ctx); err != nil {
 				return nil, err
 			}
 		}
-		run, err := s.IDs.Reserve(ctx, min(n, s.share()), 0)
+		run, err := s.IDs.Reserve(ctx, min(n, s.share()), meta)
 		if err != nil {
 			return nil, err
 		}
 		if n -= run.Count; n > 0 {
 			runtime.Gosched()
 		}
-		if last := len(runs) - 1; last >= 0 && runs[last].First.Plus(runs[last].Count) == run.First {
+		if last := len(runs) - 1; last >= 0 && runs[last].followed(run) {
 			runs[last].Count += run.Count
 		} else {
 			runs = append(runs, run)

@@ -30,7 +30,7 @@ func (s *stock) Reserve(_ context.Context, n int, _ uint8) (Run, error) {
 	first := fromFlake(flake.Make(uint64(s.tick), 7, uint16(s.used)))
 	n = min(n, s.perTick-s.used)
 	s.used += n
-	return Run{first, n}, nil
+	return Run{First: first, Count: n}, nil
 }
 
 func (s *stock) PerTick() int { return s.perTick }
@@ -52,7 +52,7 @@ func serverOf(t *testing.T, s *stock) *Server {
 func (s *Server) lease(ctx context.Context, n int) ([]Run, error) {
 	t := s.TurnOfOther(n)
 	defer t.End()
-	return s.Lease(ctx, n, t)
+	return s.Lease(ctx, n, Meta{}, t)
 }
 
 // expect returns a function that compares what a method has returned, of which an error
@@ -76,11 +76,11 @@ func TestServer(t *testing.T) {
 	ctx := t.Context()
 	s := serverOf(t, &stock{perTick: 3, left: 5, err: flake.ErrClockBackwards})
 	expect(t, "{0 458752}")(s.Get(ctx))
-	expect(t, "[{{0 458753} 2} {{1 458752} 2}]")(s.GetMany(ctx, 4, nil))
-	expect(t, "[{{1 458754} 1}]")(s.GetBinary(ctx, 1, nil))
-	expect(t, "[{{2 458752} 3} {{3 458752} 1}]")(s.Lease(ctx, 4, nil))
-	expect(t, "system_limit")(s.Lease(ctx, 1, NoTurn))
-	expect(t, "clock_running_backwards")(s.Lease(ctx, 6, nil)) // not in part
+	expect(t, "[{{0 458753} 2 <nil>} {{1 458752} 2 <nil>}]")(s.GetMany(ctx, 4, Meta{}, nil))
+	expect(t, "[{{1 458754} 1 <nil>}]")(s.GetBinary(ctx, 1, nil))
+	expect(t, "[{{2 458752} 3 <nil>} {{3 458752} 1 <nil>}]")(s.Lease(ctx, 4, Meta{}, nil))
+	expect(t, "system_limit")(s.Lease(ctx, 1, Meta{}, NoTurn))
+	expect(t, "clock_running_backwards")(s.Lease(ctx, 6, Meta{}, nil)) // not in part
 	expect(t, "clock_running_backwards")(s.Get(ctx))
 	expect(t, "badarg")(s.GetMeta(ctx, 1))
 	expect(t, "{2000 0}")(s.Notional(2000))
@@ -121,9 +121,9 @@ func TestReason(t *testing.T) {
 func TestMethodsCheck(t *testing.T) {
 	for name, call := range map[string]func(s *Server) error{
 		"a metabyte": func(s *Server) error { _, err := s.GetMeta(t.Context(), 1); return err },
-		"no ids":     func(s *Server) error { _, err := s.GetMany(t.Context(), 0, nil); return err },
-		"fewer":      func(s *Server) error { _, err := s.GetMany(t.Context(), -1, nil); return err },
-		"too many":   func(s *Server) error { _, err := s.GetMany(t.Context(), MaxMany+1, nil); return err },
+		"no ids":     func(s *Server) error { _, err := s.GetMany(t.Context(), 0, Meta{}, nil); return err },
+		"fewer":      func(s *Server) error { _, err := s.GetMany(t.Context(), -1, Meta{}, nil); return err },
+		"too many":   func(s *Server) error { _, err := s.GetMany(t.Context(), MaxMany+1, Meta{}, nil); return err },
 		"too large":  func(s *Server) error { _, err := s.GetBinary(t.Context(), MaxMany+1, nil); return err },
 		"no lease":   func(s *Server) error { _, err := s.lease(t.Context(), 0); return err },
 		"too long":   func(s *Server) error { _, err := s.lease(t.Context(), MaxLease+1); return err },

@@ -24,7 +24,13 @@ func TestSno(t *testing.T) {
 	expect(t, "9d5ve822232im222")(text(s.Get(t.Context())))
 	expect(t, "9d5ve822232im223")(text(s.GetMeta(t.Context(), 0)))
 	expect(t, "9d5ve822xv2im224")(text(s.GetMeta(t.Context(), 255)))
-	expect(t, "[{{15047 15427080524648808451} 3}]")(s.Lease(t.Context(), 3, nil)) // 3AC7D6180000410A0003
+	expect(t, "[{{15047 15427080524648808451} 3 <nil>}]")(s.Lease(t.Context(), 3, Meta{}, nil))          // 3AC7D6180000410A0003
+	expect(t, "[{{15047 15427081619865468934} 3 <nil>}]")(s.Lease(t.Context(), 3, Meta{255, true}, nil)) // 3AC7D61800FF410A0006
+	s.Meta = 255
+	expect(t, "9d5ve822xv2im22b")(text(s.Get(t.Context())))
+	expect(t, "9d5ve822232im22c")(text(s.GetMeta(t.Context(), 0)))
+	expect(t, "[{{15047 15427081619865468939} 1 <nil>}]")(s.Lease(t.Context(), 1, Meta{}, nil))        // 3AC7D61800FF410A000B
+	expect(t, "[{{15047 15427080524648808460} 1 <nil>}]")(s.Lease(t.Context(), 1, Meta{0, true}, nil)) // 3AC7D6180000410A000C
 	expect(t, "{15047 15427080524648808450} [{time 1767225600000 0 39} {tick_tock 0 39 1} {meta 0 40 8} "+
 		"{partition 16650 48 16} {sequence 2 64 16}]")(s.Decompose("9d5ve822232im224", Canonical))
 	id := Number{0x3ac7, 0xd6180101ffffffff}
@@ -38,12 +44,12 @@ func TestSno(t *testing.T) {
 	if i := s.Info(); i.Worker != 'A'<<8|10 || i.Mark.UnixMilli() <= milli {
 		t.Errorf("%+v", i)
 	}
-	if last, sequence := s.IDs.Last(); last != milli || sequence != 5 {
+	if last, sequence := s.IDs.Last(); last != milli || sequence != 12 {
 		t.Errorf("last %d, %d", last, sequence)
 	}
 	ids.Close()
 	expect(t, "shutdown")(s.Get(t.Context()))
 	none := &Server{IDs: Sno(new(sno.Generator))}
 	expect(t, "system_limit")(none.Get(t.Context()))
-	expect(t, "system_limit")(none.GetMany(t.Context(), 1, nil))
+	expect(t, "system_limit")(none.GetMany(t.Context(), 1, Meta{}, nil))
 }

@@ -6,14 +6,15 @@ import (
 	"github.com/flake-go/flake/flake/snowflake"
 )
 
-// SnowflakeFormat is a format of package snowflake, by its layout; with 42 bits of
-// time it is flake-idgen's. The number in decimal is its one text of its own.
+// SnowflakeFormat is a format of package snowflake, by its layout; with the bits of
+// [snowflake.Idgen] it is flake-idgen's. The number in decimal is its one text of its own.
 func SnowflakeFormat(l snowflake.Layout) Format { return snowflakeFormat{l} }
 
 type snowflakeFormat struct{ layout snowflake.Layout }
 
 func (f snowflakeFormat) Name() string {
-	if f.layout.Time == snowflake.Idgen.Time {
+	l := f.layout
+	if l.Epoch = snowflake.Idgen.Epoch; l == snowflake.Idgen {
 		return "flake-idgen"
 	}
 	return "snowflake"
@@ -34,19 +35,20 @@ func (snowflakeFormat) Parse(text string) (Number, error) {
 func (f snowflakeFormat) Fields(id Number) []Field {
 	p := f.layout.Decompose(snowflake.ID(id.Lo))
 	var fields []Field
-	offset := 64 - 22 - int(f.layout.Time)
+	l := f.layout
+	offset := 64 - int(l.Time+l.Datacenter+l.Worker+l.Sequence)
 	add := func(name string, value uint64, width uint8) {
 		fields = append(fields, Field{name, value, offset, int(width)})
 		offset += int(width)
 	}
-	add("time", p.Milli, f.layout.Time)
-	if f.layout.Datacenter > 0 {
-		add("datacenter", uint64(p.Datacenter), f.layout.Datacenter)
-		add("worker", uint64(p.Worker), f.layout.Worker)
+	add("time", p.Milli, l.Time)
+	if l.Datacenter > 0 {
+		add("datacenter", uint64(p.Datacenter), l.Datacenter)
+		add("worker", uint64(p.Worker), l.Worker)
 	} else {
-		add("machine", uint64(p.Machine), f.layout.Worker)
+		add("machine", uint64(p.Machine), l.Worker)
 	}
-	add("sequence", uint64(p.Sequence), f.layout.Sequence)
+	add("sequence", uint64(p.Sequence), l.Sequence)
 	return fields
 }
 

@@ -35,7 +35,7 @@ func TestSnowflake(t *testing.T) {
 			s := &Server{IDs: Snowflake(ids)}
 			f, canonical := s.IDs.Format(), strconv.FormatUint(test.first, 10)
 			expect(t, fmt.Sprintf("{0 %d}", test.first))(s.Get(t.Context()))
-			expect(t, fmt.Sprintf("[{{0 %d} 3}]", test.first+1))(s.Lease(t.Context(), 3, nil))
+			expect(t, fmt.Sprintf("[{{0 %d} 3 <nil>}]", test.first+1))(s.Lease(t.Context(), 3, Meta{}, nil))
 			expect(t, "badarg")(s.GetMeta(t.Context(), 0))
 			expect(t, fmt.Sprintf("{0 %d} [%s {sequence 0 52 12}]", test.first, test.who))(s.Decompose(canonical, Canonical))
 			expect(t, canonical)(string(AppendID(nil, f, Number{Lo: test.first}, Canonical)), nil)
@@ -77,7 +77,7 @@ func TestSnowflakeRandomStart(t *testing.T) {
 	}
 	defer ids.Close()
 	s := &Server{IDs: Snowflake(ids)}
-	runs, err := s.GetMany(t.Context(), 20_000, nil)
+	runs, err := s.GetMany(t.Context(), 20_000, Meta{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

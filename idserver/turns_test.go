@@ -18,7 +18,7 @@ func (g *gated) Reserve(_ context.Context, n int, _ uint8) (Run, error) {
 	n = min(n, g.PerTick()-g.taken%g.PerTick())
 	first := Number{Lo: uint64(g.taken)}
 	g.taken += n
-	return Run{first, n}, nil
+	return Run{First: first, Count: n}, nil
 }
 
 // asked are leases under way. The source opens when all of them have come, in order.
@@ -40,7 +40,7 @@ func (a asked) lease(t *testing.T, n int, turn *Turn) (first, last *int) {
 	first, last = new(int), new(int)
 	go func() {
 		defer turn.End()
-		runs, err := a.Lease(t.Context(), n, turn)
+		runs, err := a.Lease(t.Context(), n, Meta{}, turn)
 		if err != nil {
 			t.Error(err)
 			return

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -39,7 +40,7 @@ func must[T any](v T, err error) T {
 func TestSno(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	ids := []sno.ID{{}, sno.ID(bytes.Repeat([]byte{255}, 10))}
-	for range 20_000 {
+	for range *peerIDs {
 		ids = append(ids, randomSno(rng))
 	}
 	for i, id := range ids {
@@ -82,6 +83,7 @@ func TestSnoVectors(t *testing.T) {
 		id := must(peer.FromBinaryBytes(must(hex.DecodeString(v.ID))))
 		check(t, "text", v.Text, id.String())
 		check(t, "time", v.Milli, uint64(id.Time().UnixMilli()))
+		check(t, "timestamp", sno.ID(id).Timestamp(), id.Timestamp())
 		check(t, "metabyte", v.Meta, id.Meta())
 		check(t, "partition", v.Partition, sno.Partition(id.Partition()))
 		check(t, "sequence", v.Sequence, id.Sequence())
@@ -131,13 +133,15 @@ func TestSnoBounds(t *testing.T) {
 				}
 				_, err := sno.NewGenerator(&ours, sno.Options{})
 				_, peerErr := peer.NewGenerator(&theirs, nil)
-				if (err == nil) != (peerErr == nil) {
+				if (err == nil) != (peerErr == nil) || errors.As(err, new(*sno.BoundsError)) != errors.As(peerErr, new(*peer.InvalidSequenceBoundsError)) {
 					t.Errorf("%d to %d: %v, theirs %v", at[0], at[1], err, peerErr)
 				}
 			}
 		}
 	}
 	check(t, "epoch", sno.Epoch, peer.Epoch*1000)
+	check(t, "sizes", [4]int{sno.SizeBinary, sno.SizeEncoded, sno.MaxPartition, sno.MaxSequence},
+		[4]int{peer.SizeBinary, peer.SizeEncoded, peer.MaxPartition, peer.MaxSequence})
 	check(t, "unit", sno.Unit, time.Duration(peer.TimeUnit))
 }
 
@@ -146,8 +150,8 @@ func TestSnoNewWithTime(t *testing.T) {
 	for _, config := range snoConfigurations {
 		ours, theirs := snoPair(t, []byte(config), nil)
 		check(t, "partition", ours.Partition(), sno.Partition(theirs.Partition()))
-		check(t, "lowest", ours.Snapshot().SequenceMin, theirs.SequenceMin())
-		check(t, "highest", ours.Snapshot().SequenceMax, theirs.SequenceMax())
+		check(t, "lowest", ours.SequenceMin(), theirs.SequenceMin())
+		check(t, "highest", ours.SequenceMax(), theirs.SequenceMax())
 		check(t, "number", ours.PerTick(), theirs.Cap())
 		for range 70_000 {
 			at := time.Unix(0, sno.Epoch*1e6+rng.Int64N((sno.MaxMilli+1-sno.Epoch)*1e6))

@@ -10,13 +10,12 @@ import (
 	ours "github.com/flake-go/flake/flake/snowflake"
 )
 
-// split sets theirs, which are global, to a split of the 22 bits, and returns the
-// layout that is ours.
-func split(t *testing.T, worker uint8, epoch int64) ours.Layout {
+// split sets theirs, which are global, to bits of node and step, and returns the layout
+// that is ours. Theirs has all bits that are left for the time.
+func split(t *testing.T, worker, sequence uint8, epoch int64) ours.Layout {
 	t.Helper()
-	theirs.NodeBits, theirs.StepBits, theirs.Epoch = worker, 22-worker, epoch
-	l := ours.Twitter
-	l.Worker, l.Sequence, l.Epoch = worker, 22-worker, uint64(epoch)
+	theirs.NodeBits, theirs.StepBits, theirs.Epoch = worker, sequence, epoch
+	l := ours.Layout{Time: min(46, 63-worker-sequence), Worker: worker, Sequence: sequence, Epoch: uint64(epoch)}
 	if err := l.Check(); err != nil {
 		t.Fatal(err)
 	}
@@ -24,38 +23,64 @@ func split(t *testing.T, worker uint8, epoch int64) ours.Layout {
 }
 
 // Ids that they make come apart as they say, and go together again; ids that we
-// make come apart so for them.
+// make come apart so for them: a million in all splits, the first and the last of each
+// among them.
 func TestSnowflake(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
-	for worker := uint8(6); worker <= 22; worker++ {
-		for range 20 {
-			l := split(t, worker, rng.Int64N(1_700_000_000_000))
+	read := 0
+	for worker := range uint8(23) {
+		for sequence := range 23 - worker {
+			epoch := rng.Int64N(1_700_000_000_000)
+			l := split(t, worker, sequence, epoch)
 			machine := ours.Machine(rng.IntN(1 << worker))
 			node, err := theirs.NewNode(int64(machine))
 			if err != nil {
 				t.Fatal(err)
 			}
-			id := node.Generate()
-			want := ours.Parts{Milli: uint64(id.Time()), Machine: machine, Worker: int(machine), Sequence: uint16(id.Step())}
-			if got := l.Decompose(ours.ID(id)); got != want || id.Node() != int64(machine) {
-				t.Fatalf("%+v: %d comes apart as %+v, want %+v", l, id, got, want)
+			compare := func(id theirs.ID) {
+				read++
+				p := l.Decompose(ours.ID(id))
+				if id.Time() != int64(p.Milli) || id.Node() != int64(p.Machine) || id.Step() != int64(p.Sequence) {
+					t.Fatalf("%+v: %d comes apart for them as %d, %d, %d, for us as %+v", l, id, id.Time(), id.Node(), id.Step(), p)
+				}
+				if back, err := l.Make(p.Milli, p.Machine, p.Sequence); back != ours.ID(id) || err != nil {
+					t.Fatalf("%+v: %d comes back as %v, %v", l, id, back, err)
+				}
 			}
-			if back, err := l.Make(want.Milli, machine, want.Sequence); back != ours.ID(id) || err != nil {
-				t.Fatalf("%+v: %d comes back as %v, %v", l, id, back, err)
-			}
-			g, err := l.NewGenerator(machine, ours.Options{RandomStart: true})
+			g, err := l.NewGenerator(machine, ours.Options{RandomStart: rng.IntN(2) == 0})
 			if err != nil {
 				t.Fatal(err)
 			}
-			mine, err := g.Next(t.Context())
-			if err != nil {
+			mine := make([]ours.ID, min(1000, 1<<sequence))
+			if _, err := g.NextN(t.Context(), mine); err != nil {
 				t.Fatal(err)
 			}
-			parts, same := l.Decompose(mine), theirs.ID(mine)
-			if same.Time() != int64(parts.Milli) || same.Node() != int64(machine) || same.Step() != int64(parts.Sequence) {
-				t.Fatalf("%+v: %v comes apart for them as %d, %d, %d, for us as %+v", l, mine, same.Time(), same.Node(), same.Step(), parts)
+			for _, id := range mine {
+				compare(theirs.ID(id))
+				if now := node.Generate(); now.Node() == int64(machine) {
+					compare(now)
+				} else {
+					t.Fatalf("%+v: %d is of node %d", l, now, now.Node())
+				}
+			}
+			for _, milli := range []uint64{l.Epoch, uint64(l.Last().UnixMilli())} {
+				for _, machine := range []ours.Machine{0, 1<<worker - 1} {
+					for _, step := range []uint32{0, 1<<sequence - 1} {
+						id, err := l.Make(milli, machine, step)
+						if err != nil {
+							t.Fatal(err)
+						}
+						compare(theirs.ID(id))
+					}
+				}
+			}
+			for range 3000 {
+				compare(theirs.ID(rng.Int64() >> (63 - l.Time - worker - sequence)))
 			}
 		}
+	}
+	if read < 1_000_000 {
+		t.Errorf("only %d ids", read)
 	}
 }
 
@@ -74,6 +99,7 @@ func TestSnowflakeTexts(t *testing.T) {
 			"base 32": {ours.Base32.Text(mine), id.Base32()},
 			"base 36": {ours.Base36.Text(mine), id.Base36()},
 			"base 58": {ours.Base58.Text(mine), id.Base58()},
+			"base 64": {mine.Base64(), id.Base64()},
 		} {
 			if pair[0] != pair[1] {
 				t.Errorf("%d in %s: %q, want %q", id, name, pair[0], pair[1])

@@ -31,10 +31,11 @@
 // value for none, which is null in JSON; here it is an id like others. [Epoch] and
 // [Overflow] count in other units than the peer's.
 //
-// Start from [Open], a generator whose ids stay unique across crashes, restarts
-// and a clock set back, or from [NewGenerator], which remembers nothing once the
-// process has ended, unless its [Snapshot] is kept; and from [ID]. The errors are
-// those of package flake.
+// Start from [Open], a generator whose ids stay unique across crashes, restarts and a
+// clock set back; from [New], which needs nothing set up and promises little; from
+// [NewGenerator], which remembers nothing once the process has ended, unless its
+// [Snapshot] is kept; and from [ID]. The errors are those of package flake, and
+// [BoundsError] and [ErrPartitionsExhausted].
 //
 // Uniqueness rests on one rule the package cannot check: no two generators that
 // share a partition share a sequence number. Ids can be guessed; they are names,

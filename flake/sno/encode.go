@@ -18,7 +18,7 @@ func (id ID) MarshalText() ([]byte, error) { return id.AppendText(nil) }
 // UnmarshalText takes exactly what [ID.MarshalText] returns. On a
 // [*flake.ParseError] the id is left as it was.
 func (id *ID) UnmarshalText(text []byte) error {
-	if len(text) != encodedLen || !id.decode(binary.BigEndian.Uint64(text[:8]), binary.BigEndian.Uint64(text[8:])) {
+	if len(text) != SizeEncoded || !id.decode(binary.BigEndian.Uint64(text[:8]), binary.BigEndian.Uint64(text[8:])) {
 		return notAnID(text)
 	}
 	return nil

@@ -76,6 +76,13 @@ func TestNext(t *testing.T) {
 		if got := take(t, g, c.meta); got != want {
 			t.Errorf("%+v, want %+v", got, want)
 		}
+		if g.Sequence() != c.sequence || g.Len() != int(c.sequence)-9 {
+			t.Errorf("after %+v sequence %d, %d ids used", want, g.Sequence(), g.Len())
+		}
+	}
+	clock.add(4)
+	if g.Sequence() != 10 || g.Len() != 0 {
+		t.Errorf("in a tick without ids sequence %d, %d ids used", g.Sequence(), g.Len())
 	}
 	if milli, sequence := g.Last(); milli != someTime+1004 || sequence != 11 || g.PerTick() != 11 {
 		t.Errorf("last %d:%d, of %d", milli, sequence, g.PerTick())
@@ -181,6 +188,9 @@ func TestNextN(t *testing.T) {
 	if g.Waits() != 3 {
 		t.Errorf("%d waits", g.Waits())
 	}
+	if run, err := g.Reserve(t.Context(), 0); err == nil || run.Count != 0 {
+		t.Errorf("no ids: %+v, %v", run, err)
+	}
 	reads -= 40 // set back
 	if _, err := g.NextN(t.Context(), ids[:1]); err != nil || g.Snapshot().Drifts != 1 || g.Waits() != 3 {
 		t.Errorf("%v, %+v, %d waits", err, g.Snapshot(), g.Waits())
@@ -220,6 +230,9 @@ func TestZeroGenerator(t *testing.T) {
 	if milli, _ := g.Last(); milli != Epoch || g.Partition() != (Partition{}) {
 		t.Errorf("the last is of %d", milli)
 	}
+	if err := g.Close(); err != nil {
+		t.Error(err)
+	}
 }
 
 func TestBounds(t *testing.T) {
@@ -245,10 +258,14 @@ func TestBounds(t *testing.T) {
 		{Snapshot{Now: maxUnits + 1}, 0, 0, false},
 	} {
 		g, err := NewGenerator(&c.s, Options{})
-		if (err == nil) != c.ok {
+		var bounds *BoundsError
+		switch isOfBounds := errors.As(err, &bounds); {
+		case (err == nil) != c.ok || isOfBounds != (err != nil && c.s.Now == 0 && c.s.WallHi == 0 && c.s.WallSafe == 0):
 			t.Errorf("%+v: %v", c.s, err)
-		} else if err == nil && (g.Snapshot().SequenceMin != c.low || g.Snapshot().SequenceMax != c.high) {
-			t.Errorf("%+v: %d to %d", c.s, g.Snapshot().SequenceMin, g.Snapshot().SequenceMax)
+		case isOfBounds && (bounds.Min > bounds.Max || bounds.Sequence != c.s.Sequence):
+			t.Errorf("%+v: %+v", c.s, bounds)
+		case err == nil && (g.SequenceMin() != c.low || g.SequenceMax() != c.high):
+			t.Errorf("%+v: %d to %d", c.s, g.SequenceMin(), g.SequenceMax())
 		}
 	}
 }

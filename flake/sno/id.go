@@ -8,12 +8,18 @@ import (
 )
 
 // ID is one id. Any 10 bytes are one; the zero value is the lowest.
-type ID [10]byte
+type ID [SizeBinary]byte
 
 // maxID is the highest id.
 var maxID = ID{255, 255, 255, 255, 255, 255, 255, 255, 255, 255}
 
 const (
+	SizeBinary  = 10 // the bytes of an id
+	SizeEncoded = 16 // the digits of its own text
+
+	MaxPartition = 1<<16 - 1 // as a number
+	MaxSequence  = 1<<16 - 1
+
 	// Epoch is when the time of ids begins, 2010-01-01 UTC, in milliseconds
 	// since 1970; the peer's is in seconds.
 	Epoch = 1262304000_000
@@ -75,6 +81,9 @@ func (id ID) Milli() uint64 { return Epoch + binary.BigEndian.Uint64(id[:8])>>25
 
 // Time is the id's time in UTC.
 func (id ID) Time() time.Time { return time.UnixMilli(int64(id.Milli())).UTC() }
+
+// Timestamp is the id's time in nanoseconds since 1970-01-01 UTC.
+func (id ID) Timestamp() int64 { return int64(id.Milli()) * int64(time.Millisecond) }
 
 // Meta is the byte that is the program's own: see [ID.WithMeta].
 func (id ID) Meta() byte { return id[5] }

@@ -34,6 +34,17 @@ type Snapshot struct {
 	Drifts   uint32 `json:"drifts"`   // how often the tick-tock bit was flipped
 }
 
+// BoundsError says why a generator cannot have the sequence numbers of a [Snapshot].
+type BoundsError struct {
+	Min, Max uint16 // the lowest and the highest
+	Sequence uint32 // the last one used
+	What     string // what is wrong with them
+}
+
+func (e *BoundsError) Error() string {
+	return fmt.Sprintf("flake: sequence numbers from %d to %d, of which %d was used last: %s", e.Min, e.Max, e.Sequence, e.What)
+}
+
 // bounds returns the sequence bounds that are meant.
 func (s *Snapshot) bounds() (low, high uint16, err error) {
 	low, high = s.SequenceMin, s.SequenceMax
@@ -41,13 +52,13 @@ func (s *Snapshot) bounds() (low, high uint16, err error) {
 		high = math.MaxUint16
 	}
 	low, high = min(low, high), max(low, high)
-	if int(high)-int(low)+1 < minPool {
-		return 0, 0, fmt.Errorf("flake: sequence numbers from %d to %d, and a generator has at least %d", low, high, minPool)
+	switch {
+	case int(high)-int(low)+1 < minPool:
+		err = &BoundsError{low, high, s.Sequence, fmt.Sprintf("a generator has at least %d", minPool)}
+	case s.Sequence != 0 && s.Sequence < uint32(low):
+		err = &BoundsError{low, high, s.Sequence, "the last one used is below them"}
 	}
-	if s.Sequence != 0 && s.Sequence < uint32(low) {
-		return 0, 0, fmt.Errorf("flake: the last sequence number is %d, and the lowest is %d", s.Sequence, low)
-	}
-	return low, high, nil
+	return low, high, err
 }
 
 // start returns the first pass of a generator that goes on from the snapshot.

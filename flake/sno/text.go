@@ -8,9 +8,6 @@ import (
 	"github.com/flake-go/flake/flake/internal/digits"
 )
 
-// encodedLen is the length of an id's text.
-const encodedLen = 16
-
 // The text is two times 8 digits of 5 bits. The digits are two stretches of
 // ASCII, so 8 of them are made at once, a byte of a word each.
 const (
@@ -47,7 +44,7 @@ func values(text uint64) (values uint64, ok bool) {
 	return values, ascii(values) == text
 }
 
-func (id *ID) encode(text *[encodedLen]byte) {
+func (id *ID) encode(text *[SizeEncoded]byte) {
 	hi, lo := binary.BigEndian.Uint64(id[:8]), uint64(binary.BigEndian.Uint16(id[8:]))
 	binary.BigEndian.PutUint64(text[:8], ascii(spread(hi>>24)))
 	binary.BigEndian.PutUint64(text[8:], ascii(spread(hi&0xFFFFFF<<16|lo)))
@@ -62,7 +59,7 @@ func Width(base int) int { return size.Width(base) }
 
 // String is the id's own text, 16 digits 2-9a-x: texts that sort as ids do.
 func (id ID) String() string {
-	var text [encodedLen]byte
+	var text [SizeEncoded]byte
 	id.encode(&text)
 	return string(text[:])
 }
@@ -70,8 +67,8 @@ func (id ID) String() string {
 // AppendText appends what [ID.String] returns to dst. The error is always nil.
 func (id ID) AppendText(dst []byte) ([]byte, error) {
 	n := len(dst)
-	dst = slices.Grow(dst, encodedLen)[:n+encodedLen]
-	id.encode((*[encodedLen]byte)(dst[n:]))
+	dst = slices.Grow(dst, SizeEncoded)[:n+SizeEncoded]
+	id.encode((*[SizeEncoded]byte)(dst[n:]))
 	return dst, nil
 }
 
@@ -99,7 +96,7 @@ func (id ID) Padded(base int) (string, error) {
 
 // Parse reads what [ID.String] returns. Anything else is a [*flake.ParseError].
 func Parse(text string) (id ID, err error) {
-	if len(text) != encodedLen || !id.decode(load(text[:8]), load(text[8:])) {
+	if len(text) != SizeEncoded || !id.decode(load(text[:8]), load(text[8:])) {
 		return id, notAnID(text)
 	}
 	return id, nil
@@ -122,13 +119,7 @@ func ParseBase(text string, base int) (id ID, err error) {
 
 // MustParse is [Parse] that panics where that returns an error: for ids that are
 // written in a program.
-func MustParse(text string) ID {
-	id, err := Parse(text)
-	if err != nil {
-		panic(err)
-	}
-	return id
-}
+func MustParse(text string) ID { return digits.Must(Parse(text)) }
 
 // load is [binary.BigEndian].Uint64 of a string.
 func load(s string) uint64 {
@@ -152,8 +143,8 @@ func (id *ID) decode(first, second uint64) bool {
 
 // notAnID returns the error for a text that is none.
 func notAnID[T string | []byte](text T) error {
-	if len(text) != encodedLen {
-		return digits.Errorf[flake.ParseError](text, 0, "%d bytes where %d digits belong", len(text), encodedLen)
+	if len(text) != SizeEncoded {
+		return digits.Errorf[flake.ParseError](text, 0, "%d bytes where %d digits belong", len(text), SizeEncoded)
 	}
 	at := 0
 	for ; ; at++ {

@@ -48,7 +48,7 @@ func TestText(t *testing.T) {
 }
 
 func TestParseRefuses(t *testing.T) {
-	for at := range encodedLen {
+	for at := range SizeEncoded {
 		for c := range 256 {
 			text := []byte("9a5ve82329xxxxxx")
 			text[at] = byte(c)

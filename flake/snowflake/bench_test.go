@@ -7,14 +7,14 @@ import (
 )
 
 // BenchmarkNextN returns the time of one id; the format's ceiling is at 244 ns,
-// and with 16 bits of sequence at 15.26 ns.
+// with 16 bits of sequence at 15.26 ns, and with 22 at 0.24 ns.
 func BenchmarkNextN(b *testing.B) {
-	for _, sequence := range []uint8{12, 16} {
+	for _, sequence := range []uint8{12, 16, 22} {
 		for _, size := range []int{1, 16, 256} {
 			b.Run(fmt.Sprintf("sequence=%d/size=%d", sequence, size), func(b *testing.B) {
 				b.ReportAllocs()
 				l := Twitter
-				l.Worker, l.Sequence = low-sequence, sequence
+				l.Worker, l.Sequence = maxLow-sequence, sequence
 				g := newTest(b, l, 1, Options{})
 				ids := make([]ID, size)
 				for left := b.N; left > 0; left -= size {

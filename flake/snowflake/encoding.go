@@ -1,8 +1,11 @@
 package snowflake
 
 import (
+	"encoding/base64"
 	"math"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/flake-go/flake/flake"
 	"github.com/flake-go/flake/flake/internal/digits"
@@ -26,6 +29,29 @@ var (
 	// Base58 has 1-9a-zA-Z without l, I and O.
 	Base58 = newEncoding("123456789abcdefghijkmnopqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ")
 )
+
+// Base64 is the id in base 64 as bwmarrin/snowflake has it: not of the number but of its
+// decimal digits, padded, up to 28 characters.
+func (id ID) Base64() string { return string(id.AppendBase64(nil)) }
+
+// AppendBase64 appends what [ID.Base64] returns to dst.
+func (id ID) AppendBase64(dst []byte) []byte {
+	var decimal [20]byte
+	return base64.StdEncoding.AppendEncode(dst, strconv.AppendUint(decimal[:0], uint64(id), 10))
+}
+
+// ParseBase64 reads what [ID.Base64] returns. Anything else is a [*flake.ParseError].
+func ParseBase64(text string) (ID, error) {
+	decimal, err := base64.StdEncoding.Strict().DecodeString(text)
+	if err != nil || strings.ContainsAny(text, "\r\n") { // which are skipped
+		return 0, digits.Errorf[flake.ParseError](text, 0, "no base 64")
+	}
+	id, err := Parse(string(decimal))
+	if err != nil {
+		return 0, digits.Errorf[flake.ParseError](text, 0, "base 64 of no decimal number up to the highest id")
+	}
+	return id, nil
+}
 
 func newEncoding(alphabet string) *Encoding {
 	e := &Encoding{alphabet: alphabet, width: Width(len(alphabet))}

@@ -60,6 +60,7 @@ type Options struct {
 type Generator struct {
 	core durable.Core[*tick.Generator]
 	base uint64 // what an id has besides time and sequence: the machine, less the epoch
+	low  uint8  // how many bits there are below the time
 	mask uint64 // of the sequences that are used
 	key  uint64 // of the random starts; 0: they are at 0
 
@@ -69,8 +70,8 @@ type Generator struct {
 
 // NewGenerator returns a generator that starts from nothing and keeps nothing: that
 // no earlier one of this machine has handed out ids of this time is the caller's to
-// know (or use [Layout.Open]). Whatever is out of range is an error, and an epoch
-// ahead of the clock is.
+// know (or use [Layout.Open]). Whatever is out of range is an error, and so is a clock
+// that is before the epoch or beyond [Layout.Last].
 func (l Layout) NewGenerator(m Machine, o Options) (*Generator, error) {
 	if err := l.Check(); err != nil {
 		return nil, err
@@ -90,12 +91,16 @@ func (l Layout) NewGenerator(m Machine, o Options) (*Generator, error) {
 	if err != nil {
 		return nil, err
 	}
-	if now := ids.Now(); now < l.Epoch {
+	switch now := ids.Now(); {
+	case now < l.Epoch:
 		return nil, fmt.Errorf("flake: an epoch at %d ms since 1970, ahead of the clock, which gives %d", l.Epoch, now)
+	case now > l.Epoch+l.span():
+		return nil, fmt.Errorf("flake: %d bits of time end at %s, and the clock gives %d ms since 1970; give it more bits, or a later epoch",
+			l.Time, l.Last().Format(time.RFC3339Nano), now)
 	}
 	g := &Generator{
-		core: durable.Core[*tick.Generator]{Source: ids}, base: uint64(m)<<l.Sequence - l.Epoch<<low, mask: mask,
-		layout: l, machine: m,
+		core: durable.Core[*tick.Generator]{Source: ids}, base: uint64(m)<<l.Sequence - l.Epoch<<l.low(),
+		low: l.low(), mask: mask, layout: l, machine: m,
 	}
 	if o.RandomStart {
 		g.key = rand.Uint64() | 1
@@ -217,9 +222,9 @@ func (g *Generator) Waits() uint64 { return g.core.Source.Waits() }
 
 // Last is the time, in milliseconds since 1970-01-01 UTC, and the sequence of the
 // last id that is used up: no later one was handed out.
-func (g *Generator) Last() (milli uint64, sequence uint16) {
+func (g *Generator) Last() (milli uint64, sequence uint32) {
 	milli, used := g.core.Source.Last()
-	return milli, uint16(g.id(milli, max(used, 1)-1) & (1<<g.layout.Sequence - 1))
+	return milli, uint32(g.id(milli, max(used, 1)-1) & (1<<g.layout.Sequence - 1))
 }
 
 // Mark is the time that no id is later than, as it stands in the file; the zero time
@@ -236,7 +241,7 @@ func (g *Generator) id(milli uint64, used int) ID {
 	if g.key != 0 {
 		sequence = (sequence + g.start(milli)) & g.mask
 	}
-	return ID(milli<<low + g.base + sequence)
+	return ID(milli<<(g.low&63) + g.base + sequence)
 }
 
 // start returns the sequence that a millisecond begins with: a hash of it under

@@ -51,7 +51,11 @@ func TestOptions(t *testing.T) {
 		"mask too high":         {l: Idgen, o: Options{SequenceMask: 0x1000}, says: "seqMask 0x1000, where 0 to 0xfff fit"},
 		"mask below 0":          {l: Idgen, o: Options{SequenceMask: -1}, says: "seqMask -0x1"},
 		"no layout":             {says: "0 bits of time"},
-		"bits missing":          {l: Layout{Time: 41, Worker: 9, Sequence: 12}, says: "22 in all"},
+		"few bits":              {l: Layout{Time: 41, Worker: 8, Sequence: 4}, m: 255},
+		"too many bits":         {l: Layout{Time: 41, Worker: 11, Sequence: 12}, says: "at most 22 in all"},
+		"too many with time":    {l: Layout{Time: 43, Worker: 10, Sequence: 12}, says: "43 bits of time and 22 below it, where an id has 64"},
+		"too many of a ms":      {l: Layout{Time: 42, Sequence: 22}, says: "42 bits of time and 22 of sequence, where a snowflake has at most 63"},
+		"time that is over":     {l: Layout{Time: 40, Worker: 10, Sequence: 12}, says: "40 bits of time end at 2004-11-03T19:53:47.775Z"},
 		"an epoch of now":       {l: Layout{Time: 42, Worker: 10, Sequence: 12, Epoch: someTime}},
 		"an epoch to come":      {l: Layout{Time: 42, Worker: 10, Sequence: 12, Epoch: someTime + 1}, says: "ahead of the clock"},
 		"an epoch out of range": {l: Layout{Time: 42, Worker: 10, Sequence: 12, Epoch: 1 << 63}, says: "can be counted"},
@@ -102,7 +106,7 @@ func TestMachine(t *testing.T) {
 func TestOverflow(t *testing.T) {
 	clock := &handClock{someTime}
 	g := newTest(t, Idgen, 5, Options{Clock: clock.now})
-	for i := range uint16(4096) {
+	for i := range uint32(4096) {
 		id, err := g.TryNext()
 		if want, _ := Idgen.Make(someTime, 5, i); id != want || err != nil {
 			t.Fatalf("id %d is %v, %v, want %v", i, id, err, want)
@@ -191,11 +195,36 @@ func TestSequenceMask(t *testing.T) {
 	}
 }
 
+// What Open keeps makes the next one go on above; what it refuses is no generator.
+func TestOpen(t *testing.T) {
+	path, clock := filepath.Join(t.TempDir(), "timestamp"), &handClock{someTime}
+	var last ID
+	for range 2 {
+		g, err := Twitter.Open(t.Context(), path, 7, Options{Clock: clock.now})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if other, err := Twitter.Open(t.Context(), path, 7, Options{Clock: clock.now}); other != nil || err == nil {
+			t.Errorf("opened twice: %v", other)
+		}
+		id := next(t, g)
+		if err := g.Close(); err != nil || id <= last {
+			t.Errorf("%v after %v, %v", id, last, err)
+		}
+		last = id
+		clock.milli++
+	}
+	clock.milli -= 60_000 // more than a start waits for
+	if g, err := Twitter.Open(t.Context(), path, 7, Options{Clock: clock.now}); g != nil || !errors.Is(err, flake.ErrClockBackwards) {
+		t.Errorf("with the clock behind the mark: %v, %v", g, err)
+	}
+}
+
 func TestReserve(t *testing.T) {
 	g := newTest(t, Twitter, 3, Options{Clock: func() uint64 { return someTime }})
 	for _, c := range []struct {
 		n     int
-		first uint16
+		first uint32
 		count int
 	}{{1, 0, 1}, {10, 1, 10}, {1 << 20, 11, 4085}} {
 		run, err := g.Reserve(t.Context(), c.n)
@@ -203,6 +232,9 @@ func TestReserve(t *testing.T) {
 		if run.First != first || run.Count != c.count || run.At(c.count-1) != first+ID(c.count)-1 || err != nil {
 			t.Errorf("%d ids: %+v, %v", c.n, run, err)
 		}
+	}
+	if run, err := g.Reserve(t.Context(), 0); err == nil || run.Count != 0 {
+		t.Errorf("no ids: %+v, %v", run, err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -218,6 +250,7 @@ func TestNoAllocation(t *testing.T) {
 	short := Base58.Text(id)
 	for name, f := range map[string]func(){
 		"Next":        func() { g.Next(t.Context()) },
+		"Base64":      func() { id.AppendBase64(text) },
 		"Base58":      func() { Base58.Append(text, id) },
 		"ParseBase58": func() { Base58.Parse(short) },
 	} {

@@ -15,7 +15,7 @@ import (
 var vectors = []struct {
 	time               uint64
 	datacenter, worker int
-	sequence           uint16
+	sequence           uint32
 	id                 ID
 }{
 	{0x8c20543b0, 0, 0, 0, 0x02308150ec000000},
@@ -70,12 +70,13 @@ func TestTwitter(t *testing.T) {
 
 func TestEverySplit(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
-	for _, time := range []uint8{0, 40, 41, 42, 43, 255} {
+	for _, time := range []uint8{0, 1, 31, 40, 41, 42, 43, 46, 47, 63, 255} {
 		for datacenter := range uint8(24) {
 			for worker := range uint8(24) {
 				for sequence := range uint8(24) {
 					l := Layout{time, datacenter, worker, sequence, rng.Uint64N(1 << 41)}
-					good := (time == 41 || time == 42) && datacenter+worker+sequence == 22 && sequence <= 16
+					low := datacenter + worker + sequence
+					good := 1 <= time && time <= 46 && low <= 22 && time+low <= 64 && time+sequence <= 63
 					if err := l.Check(); (err == nil) != good {
 						t.Fatalf("%+v: %v", l, err)
 					}
@@ -87,14 +88,45 @@ func TestEverySplit(t *testing.T) {
 						continue
 					}
 					milli := l.Epoch + rng.Uint64N(1<<time)
-					machine, seq := Machine(rng.IntN(1<<(datacenter+worker))), uint16(rng.IntN(1<<sequence))
+					machine, seq := Machine(rng.IntN(1<<(datacenter+worker))), uint32(rng.IntN(1<<sequence))
 					id, err := l.Make(milli, machine, seq)
 					want := Parts{milli, machine, int(machine >> worker), int(machine & (1<<worker - 1)), seq}
-					if got := l.Decompose(id); got != want || err != nil {
-						t.Fatalf("%+v: %+v, %v, want %+v", l, got, err, want)
+					if got := l.Decompose(id); got != want || err != nil || time+low < 64 && id>>(time+low) != 0 {
+						t.Fatalf("%+v: %v is %+v, %v, want %+v", l, id, got, err, want)
 					}
 				}
 			}
+		}
+	}
+}
+
+// Every bit is in use from the first id of a layout to the last.
+func TestExtremes(t *testing.T) {
+	for _, l := range []Layout{
+		Twitter, Idgen, {Time: 41, Sequence: 22}, {Time: 41, Worker: 22}, {Time: 41, Worker: 8, Sequence: 4}, {Time: 1, Sequence: 1},
+		{Time: 46, Worker: 5}, {Time: 31, Datacenter: 1, Worker: 2, Sequence: 3, Epoch: someTime}, {Time: 46, Epoch: 1 << 40},
+	} {
+		most := Machine(1)<<(l.Datacenter+l.Worker) - 1
+		clock := &handClock{l.Epoch}
+		g := newTest(t, l, most, Options{Clock: clock.now})
+		if id := next(t, g); id != ID(most)<<l.Sequence {
+			t.Errorf("%+v: the first id is %#x", l, uint64(id))
+		}
+		clock.milli = uint64(l.Last().UnixMilli())
+		run, err := g.Reserve(t.Context(), 1<<l.Sequence)
+		last := run.At(run.Count - 1)
+		if err != nil || run.Count != 1<<l.Sequence || last != 1<<(l.Time+l.low())-1 {
+			t.Errorf("%+v: the last id is %#x, of %d, %v", l, uint64(last), run.Count, err)
+		}
+		if milli, sequence := g.Last(); milli != clock.milli || sequence != 1<<l.Sequence-1 {
+			t.Errorf("%+v: the last is %d:%d", l, milli, sequence)
+		}
+		clock.milli++
+		if id, err := g.Next(t.Context()); err == nil {
+			t.Errorf("%+v: after the last: %v", l, id)
+		}
+		if g, err := l.NewGenerator(0, Options{Clock: clock.now}); err == nil || !strings.Contains(err.Error(), "give it more bits") {
+			t.Errorf("%+v: after the last: %v, %v", l, g, err)
 		}
 	}
 }
@@ -103,7 +135,7 @@ func TestMakeRefuses(t *testing.T) {
 	for name, c := range map[string]struct {
 		milli    uint64
 		machine  Machine
-		sequence uint16
+		sequence uint32
 		says     string
 	}{
 		"before the epoch":  {Twitter.Epoch - 1, 0, 0, "1288834974656 ms since 1970, where 1288834974657 to 3487858230208 fit"},
@@ -133,7 +165,7 @@ func TestSpan(t *testing.T) {
 	for _, c := range []struct {
 		milli    uint64
 		machine  Machine
-		sequence uint16
+		sequence uint32
 		inside   bool
 	}{
 		{1_700_000_000_000, 0, 0, true},
@@ -170,7 +202,7 @@ func TestFarTimes(t *testing.T) {
 		if id := l.Notional(far); id != last {
 			t.Errorf("%v, want %v", id, last)
 		}
-		if lowest, highest := l.Span(before, far); lowest != 0 || highest != last+1<<low-1 {
+		if lowest, highest := l.Span(before, far); lowest != 0 || highest != last+1<<l.low()-1 {
 			t.Errorf("%v to %v", lowest, highest)
 		}
 	}

@@ -13,7 +13,7 @@ func simulated(l Layout, o Options) simulate.Config {
 	c := simulate.Kept(func(m *simulate.Machine) (simulate.Generator, error) {
 		o := o
 		o.Clock = m.NewClock()
-		g, err := l.NewGenerator(7, o)
+		g, err := l.NewGenerator(0, o)
 		if err != nil {
 			return simulate.Generator{}, err
 		}
@@ -33,7 +33,7 @@ func simulated(l Layout, o Options) simulate.Config {
 		}}, nil
 	})
 	c.Unordered = o.RandomStart
-	c.PerTick = 1 << l.Sequence
+	c.PerTick = 1 << min(l.Sequence, 16) // more would take too long
 	if o.SequenceMask != 0 {
 		c.PerTick = o.SequenceMask + 1 // those of the tests are all ones
 	}
@@ -46,6 +46,8 @@ func TestSimulate(t *testing.T) {
 		"Twitter from a random start":  simulated(Twitter, Options{RandomStart: true}),
 		"Idgen with a mask":            simulated(Idgen, Options{SequenceMask: 0xff}),
 		"an epoch not long ago, split": simulated(Layout{Time: 42, Datacenter: 3, Worker: 3, Sequence: 16, Epoch: 1_699_000_000_000}, Options{}),
+		"few bits":                     simulated(Layout{Time: 41, Worker: 4, Sequence: 8}, Options{}),
+		"all bits for the sequence":    simulated(Layout{Time: 41, Sequence: 22}, Options{}),
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := simulate.Many(c, 1, 200)

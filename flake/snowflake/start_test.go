@@ -10,7 +10,7 @@ import (
 func TestRandomStart(t *testing.T) {
 	clock := &handClock{someTime}
 	g := newTest(t, Twitter, 1, Options{RandomStart: true, Clock: clock.now})
-	starts := map[uint16]bool{}
+	starts := map[uint32]bool{}
 	for range 100 {
 		seen := map[ID]bool{}
 		for i := 0; i < 4096; {
@@ -39,7 +39,7 @@ func TestRandomStart(t *testing.T) {
 			}
 			i += run.Count
 		}
-		if milli, sequence := g.Last(); milli != clock.milli || sequence != uint16(4095+g.start(milli))&0xfff {
+		if milli, sequence := g.Last(); milli != clock.milli || sequence != uint32(4095+g.start(milli))&0xfff {
 			t.Fatalf("the last is %d:%d", milli, sequence)
 		}
 		if id, err := g.TryNext(); !errors.Is(err, ErrSequence) {

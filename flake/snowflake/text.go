@@ -63,13 +63,7 @@ func ParseBase(text string, base int) (ID, error) {
 // MustParse is [Parse] that panics where that returns an error: for ids that are
 // written in a program. There is no function that finds the form out, as most texts
 // could be of several.
-func MustParse(text string) ID {
-	id, err := Parse(text)
-	if err != nil {
-		panic(err)
-	}
-	return id
-}
+func MustParse(text string) ID { return digits.Must(Parse(text)) }
 
 // Hex is the id's bytes as 16 hexadecimal digits, lower case.
 func (id ID) Hex() string {

@@ -41,6 +41,7 @@ func texts() map[string]text {
 		"base32": {Base32.Text, Base32.Parse},
 		"base36": {Base36.Text, Base36.Parse},
 		"base58": {Base58.Text, Base58.Parse},
+		"base64": {ID.Base64, ParseBase64},
 		"text":   {ID.String, Parse},
 	}
 	for base := flake.MinBase; base <= flake.MaxBase; base++ {
@@ -103,6 +104,13 @@ func TestParseErrors(t *testing.T) {
 		{"base58", "1ı", 1, "no digit of base 58"}, // U+0131, and 0x31 is a digit
 		{"base58", "1O", 1, "no digit of base 58"},
 		{"base58", "ZZZZZZZZZZZ", 0, "above the highest id"},
+		{"base64", "", 0, "base 64 of no decimal"},
+		{"base64", "MQ", 0, "no base 64"},
+		{"base64", "MQ==\n", 0, "no base 64"},
+		{"base64", "MR==", 0, "no base 64"},
+		{"base64", "MDE=", 0, "base 64 of no decimal"},
+		{"base64", "LTE=", 0, "base 64 of no decimal"},
+		{"base64", "MTg0NDY3NDQwNzM3MDk1NTE2MTY=", 0, "base 64 of no decimal"},
 		{"hex", "", 0, "0 bytes"},
 		{"hex", "0x", 0, "2 bytes"},
 		{"hex", "0x002308300cd461001", 0, "19 bytes"},
@@ -147,7 +155,22 @@ func TestSQL(t *testing.T) {
 		t.Errorf("value %v of %v", v, id+1)
 	}
 	b := id.Bytes()
-	for _, src := range []any{int64(-1), 1, b[:]} {
+	for _, src := range []any{int64(id), id.String(), []byte(id.String())} {
+		var got ID
+		if err := got.Scan(src); err != nil || got != id || got.IsZero() {
+			t.Errorf("scanned %T: %v, %v", src, got, err)
+		}
+	}
+	var none, read ID
+	if err := errors.Join(none.Scan(int64(0)), read.UnmarshalBinary(b[:])); err != nil || !none.IsZero() || read != id {
+		t.Errorf("%v, %v, %v", none, read, err)
+	}
+	for _, bad := range [][]byte{b[1:], append(b[:], 0)} {
+		if err := read.UnmarshalBinary(bad); !errors.As(err, new(*flake.ParseError)) || read != id {
+			t.Errorf("%x: %v, %v", bad, read, err)
+		}
+	}
+	for _, src := range []any{int64(-1), 1, b[:], "x"} {
 		got := id
 		if err := got.Scan(src); err == nil || got != id {
 			t.Errorf("scanned %T: %v, %v", src, got, err)
@@ -174,7 +197,7 @@ func FuzzParse(f *testing.F) {
 			case name == "hex" || name == "0x" || name == "short":
 				want = strings.TrimLeft(strings.TrimPrefix(strings.ToLower(s), "0x"), "0")
 				got = strings.TrimLeft(id.Hex(), "0")
-			case name != "binary":
+			case name != "binary" && name != "base64":
 				zero := text.write(0)[:1]
 				want, got = strings.TrimLeft(want, zero), strings.TrimLeft(got, zero)
 			}
@@ -188,11 +211,11 @@ func FuzzParse(f *testing.F) {
 func FuzzLayout(f *testing.F) {
 	f.Add(uint64(0x02308300cd461001), uint8(41), uint8(5), uint8(12), uint64(Twitter.Epoch))
 	f.Fuzz(func(t *testing.T, n uint64, time, datacenter, sequence uint8, epoch uint64) {
-		l := Layout{time, datacenter, low - datacenter - sequence, sequence, epoch}
+		l := Layout{time, datacenter, maxLow - datacenter - sequence, sequence, epoch}
 		if l.Check() != nil {
 			return
 		}
-		id := ID(n & (1<<(time+low) - 1))
+		id := ID(n & (1<<(time+l.low()) - 1))
 		p := l.Decompose(id)
 		if back, err := l.Make(p.Milli, p.Machine, p.Sequence); back != id || err != nil {
 			t.Errorf("%+v: %v comes back as %v, %v", l, id, back, err)

@@ -165,13 +165,32 @@ func TestFormats(t *testing.T) {
 		{idserver.SnowflakeFormat(snowflake.Twitter), "{get_many,1,canonical}", `{ok,["458752"]}`},
 		{idserver.SnowflakeFormat(snowflake.Twitter), "{decompose,<<0,0,0,0,0,7,0,0>>}", "{ok,[{time,1288834974657},{machine,112},{sequence,0}]}"},
 		{idserver.SnowflakeFormat(snowflake.Twitter), "{notional,0}", "{error,badarg}"},
+		{idserver.SnowflakeFormat(snowflake.Twitter), "{get,base58}", `{ok,"3mnw"}`},
+		{idserver.SnowflakeFormat(snowflake.Twitter), "{get_many,2,base64}", `{ok,["NDU4NzUy","NDU4NzUz"]}`},
+		{idserver.SnowflakeFormat(snowflake.Twitter), `{decompose,"NDU4NzUy",base64}`, "{ok,[{time,1288834974657},{machine,112},{sequence,0}]}"},
+		{idserver.SnowflakeFormat(snowflake.Twitter), "{get,base62}", "{error,badarg}"},
+		{idserver.SnoFormat, "{get,base58}", "{error,badarg}"},
 		{idserver.SnoFormat, "{lease,2}", "{ok,[{<<0,0,0,0,0,0,0,7,0,0>>,2}]}"},
+		{idserver.SnoFormat, "{lease,meta,255,3}", "{ok,[{<<0,0,255,0,0,0,0,7,0,0>>,3}]}"},
+		{idserver.SnoFormat, "{lease,meta,256,3}", "{error,badarg}"},
+		{idserver.SnoFormat, "{lease,meta,255,0}", "{error,badarg}"},
 		{idserver.SnoFormat, "{get,meta,255}", "{ok,<<0,0,255,0,0,0,0,7,0,0>>}"},
 		{idserver.SnoFormat, "{get,meta,256}", "{error,badarg}"},
 		{idserver.SnoFormat, "{get,meta,-1}", "{error,badarg}"},
 		{idserver.SnoFormat, "{get,meta,1.0}", "{error,badarg}"},
 		{idserver.SnoFormat, "{get,meta,x}", "{error,badarg}"},
 		{idserver.SnoFormat, "{get,canonical}", `{ok,"222222222222g222"}`},
+		{idserver.UUIDv7Format, "{decompose,<<1,35,69,103,137,171,112,7,128,0,0,0,0,1,64,3>>}",
+			"{ok,[{time,1250999896491},{version,7},{sequence,7},{variant,2},{worker,5},{random,3}]}"},
+		{idserver.UUIDv7Format, `{decompose,"01234567-89ab-7007-8000-000000014003"}`,
+			"{ok,[{time,1250999896491},{version,7},{sequence,7},{variant,2},{worker,5},{random,3}]}"},
+		{idserver.UUIDv7Format, `{decompose,"01234567-89ab-4007-8000-000000014003"}`, "{error,badarg}"},
+		{idserver.UUIDv7Format, "{notional,1250999896491}", "{ok,<<1,35,69,103,137,171,112,0,128,0,0,0,0,0,0,0>>}"},
+		{idserver.UUIDv7Format, "{notional,281474976710656}", "{error,badarg}"},
+		{idserver.ULIDFormat, `{decompose,"7ZZZZZZZZZZZZZZZZZZZZZZZZZ"}`,
+			"{ok,[{time,281474976710655},{sequence,65535},{worker,281474976710655},{random,65535}]}"},
+		{idserver.ULIDFormat, `{decompose,<<"80000000000000000000000000">>}`, "{error,badarg}"},
+		{idserver.ULIDFormat, "{get,canonical}", `{ok,"0000000000000000000000E000"}`},
 	} {
 		if got := call(t, handlerOf(&stock{perTick: 3, left: 1, format: test.format}), test.call); got != test.want {
 			t.Errorf("%s of %s: %s, want %s", test.call, test.format.Name(), got, test.want)
@@ -213,7 +232,7 @@ func TestStats(t *testing.T) {
 func TestBadArguments(t *testing.T) {
 	const (
 		noNumber = "0 -1 1.0 1.5 atom <<1>> \"1\" [] [1] {1} #{} <<>> 18446744073709551616 -18446744073709551616"
-		noBase   = noNumber + " 1 63 binary 4294967298 18446744073709551618"
+		noBase   = noNumber + " 1 63 binary base58 base64 4294967298 18446744073709551618"
 		noTime   = "-1 1.0 atom <<1>> \"1\" [] [1] {1} #{} 18446744073709551616 -18446744073709551616"
 		noID     = "0 1 1.0 atom [] [300] {1} #{} <<>> <<0:120>> <<0:136>> <<0:7>> <<0:1032>> \"\" \"1\" " +
 			"\"000001a1-fb17-587b-7a00-78ffe3d4000\" \"000001a1+fb17-587b-7a00-78ffe3d40000\" " +
@@ -223,6 +242,7 @@ func TestBadArguments(t *testing.T) {
 	for _, test := range []struct{ call, bad string }{
 		{"{get,?}", noBase},
 		{"{get,meta,?}", noTime + " 256 0"}, // of this format none is good
+		{"{lease,meta,?,1}", noTime + " 256 0"},
 		{"{get_many,?}", noNumber + " 65537"},
 		{"{get_many,?,62}", noNumber + " 65537"},
 		{"{get_many,1,?}", noBase},
@@ -261,7 +281,7 @@ func TestNoCalls(t *testing.T) {
 	for _, request := range []string{
 		"get_many", "lease", "{get_many}", "{get_many,1,2,3}", "{get_binary,1,2}", "{lease,1,62}", "{notional}",
 		"{notional,1,2,3}", "{decompose}", "{decompose,<<0:128>>,1,2}", "{info}", "{info,1}", "{get,meta,1,2}",
-		"{get,62,1}", "{get,<<\"meta\">>,1}", "[lease,1]", "#{lease=>1}",
+		"{get,62,1}", "{get,<<\"meta\">>,1}", "{lease,mate,1,1}", "{lease,meta,1}", "[lease,1]", "#{lease=>1}",
 	} {
 		if got := call(t, handlerOf(&stock{perTick: 100, left: 100}), request); got != "ok" {
 			t.Errorf("%s: %s, want ok", request, got)

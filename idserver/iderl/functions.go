@@ -109,14 +109,14 @@ func (f *functions) whichApplications([]etf.Term) (etf.Term, error) {
 // id is gen_server:call(flake, get) and gen_server:call(flake, {get, Base}).
 func (f *functions) id(args []etf.Term) (etf.Term, error) {
 	base, ok := idserver.Octets, true
-	switch {
-	case len(args) == 0:
-	case args[0] == etf.Atom(canonical):
-		base = idserver.Canonical
-	default:
-		base, ok = digitsOf(args[0])
+	if len(args) > 0 {
+		if name, named := args[0].(etf.Atom); named {
+			base, ok = idserver.BaseOf(string(name))
+		} else {
+			base, ok = digitsOf(args[0])
+		}
 	}
-	if !ok {
+	if !ok || !idserver.HasBase(f.server.IDs.Format(), base) {
 		return failed(f.server.Invalid()), nil
 	}
 	id, err := f.server.Get(context.Background())
@@ -164,7 +164,7 @@ func (f *functions) generate(args []etf.Term) (etf.Term, error) {
 	turn := f.server.TurnOfNode(int(count))
 	defer turn.End() // once the list is made
 	// Not GetMany, which is for fewer.
-	runs, err := f.server.Lease(context.Background(), int(count), turn)
+	runs, err := f.server.Lease(context.Background(), int(count), idserver.Meta{}, turn)
 	if err != nil {
 		return nil, &rpc.Exception{Class: rpc.Error, Reason: etf.Tuple{etf.Atom("badmatch"), failed(err)}}
 	}
@@ -178,7 +178,7 @@ func newestFirst(t terms, runs []idserver.Run, count, width int) etf.Encoded {
 	t.list(count)
 	for _, run := range slices.Backward(runs) {
 		for i := run.Count - 1; i >= 0; i-- {
-			t.id(run.First.Plus(i))
+			t.id(run.At(i))
 		}
 	}
 	t.end()

@@ -23,19 +23,23 @@ type Handler struct {
 //	get, {get, Base}, {get, meta, 0..255}             {ok, Id}
 //	{get_many, N}, {get_many, N, Base}                {ok, [Id]}
 //	{get_binary, N}                                   {ok, <<Id/binary, ...>>}
-//	{lease, N}                                        {ok, [{FirstId, Count}]}
+//	{lease, N}, {lease, meta, 0..255, N}              {ok, [{FirstId, Count}]}
 //	{notional, Ms}                                    {ok, Id}
 //	{notional, FromMs, ToMs}                          {ok, {LowestId, HighestId}}
 //	{decompose, IdOrText}, {decompose, Text, Base}    {ok, [{Field, Value}]}
 //	info                                              [{Property, Value}]
 //	anything else                                     ok
 //
-// or {error, Reason}. A Base is 2 to 62 or canonical. A text is a string or a binary;
+// or {error, Reason}. A Base is 2 to 62 or canonical, of ids of 64 bits also base32, base36,
+// base58 or base64. A text is a string or a binary;
 // a binary of an id's size is that id. An id in a reply is a binary, or a string if
 // there is a Base.
 func (h *Handler) HandleCall(c genserver.Call) {
 	var q request
 	q.decode(c.Request)
+	if !idserver.HasBase(h.Server.IDs.Format(), q.base) {
+		q = request{kind: invalid}
+	}
 	if q.n > idserver.MaxInline {
 		h.answerInTurn(c, q)
 		return
@@ -69,12 +73,12 @@ func (h *Handler) answer(ctx context.Context, q *request, turn *idserver.Turn, d
 			t.id(id)
 		}
 	case getMeta:
-		if id, err := s.GetMeta(ctx, q.meta); t.result(err) {
+		if id, err := s.GetMeta(ctx, q.meta.Byte); t.result(err) {
 			given.Add(1)
 			t.id(id)
 		}
 	case getMany:
-		if runs, err := s.GetMany(ctx, q.n, turn); t.result(err) {
+		if runs, err := s.GetMany(ctx, q.n, idserver.Meta{}, turn); t.result(err) {
 			given.Add(uint64(q.n))
 			t.ids(runs)
 		}
@@ -84,7 +88,7 @@ func (h *Handler) answer(ctx context.Context, q *request, turn *idserver.Turn, d
 			t.packed(runs)
 		}
 	case lease:
-		if runs, err := s.Lease(ctx, q.n, turn); t.result(err) {
+		if runs, err := s.Lease(ctx, q.n, q.meta, turn); t.result(err) {
 			given.Add(uint64(q.n))
 			t.runs(runs)
 		}

@@ -169,7 +169,7 @@ func TestLargeAlone(t *testing.T) {
 		all.Go(func() {
 			turn := s.TurnOfOther(n)
 			defer turn.End()
-			s.Lease(t.Context(), n, turn)
+			s.Lease(t.Context(), n, idserver.Meta{}, turn)
 		})
 		all.Go(func() { apply(t, s, fmt.Sprintf("flake_harness:generate[%d]", n), Surroundings{}) })
 	}

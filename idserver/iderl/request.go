@@ -30,7 +30,7 @@ type request struct {
 	kind        kind
 	base        int // of an id in the reply, or of the text
 	n           int // of ids
-	meta        uint8
+	meta        idserver.Meta
 	first, last uint64 // ms since 1970
 	text        string // of an id
 }
@@ -79,6 +79,12 @@ func (q *request) decodeTuple(r *etf.Reader) {
 	case word == "lease" && args == 1:
 		q.kind = lease
 		q.readCount(r, idserver.MaxLease)
+	case word == "lease" && args == 3:
+		if string(r.Atom()) == "meta" {
+			q.kind = lease
+			q.readMeta(r)
+			q.readCount(r, idserver.MaxLease)
+		}
 	case word == "notional" && args == 1:
 		q.kind, q.first = notional, r.Uint64()
 	case word == "notional" && args == 2:
@@ -92,13 +98,11 @@ func (q *request) decodeTuple(r *etf.Reader) {
 	}
 }
 
-const canonical = "canonical"
-
-// readBase reads 2 to 62, or canonical.
+// readBase reads 2 to 62, or the name of a base.
 func (q *request) readBase(r *etf.Reader) {
 	ok := false
 	if r.Peek().IsAtom() {
-		q.base, ok = idserver.Canonical, string(r.Atom()) == canonical
+		q.base, ok = idserver.BaseOf(string(r.Atom()))
 	} else {
 		q.base, ok = digits(r.Int())
 	}
@@ -124,7 +128,7 @@ func (q *request) readMeta(r *etf.Reader) {
 	if n > math.MaxUint8 {
 		q.kind = invalid
 	}
-	q.meta = uint8(n)
+	q.meta = idserver.Meta{Byte: uint8(n), Given: true}
 }
 
 // readText reads the id to decompose. A string is always a text.

@@ -81,7 +81,7 @@ func (q *question) writeIDs(w http.ResponseWriter, runs []idserver.Run) {
 			if n > 0 || i > 0 {
 				b.put(between)
 			}
-			b.buf = q.appendID(b.buf, run.First.Plus(i))
+			b.buf = q.appendID(b.buf, run.At(i))
 		}
 	}
 	b.put(after)

@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/flake-go/flake/idserver"
@@ -16,7 +19,7 @@ var forms = []string{text, asJSON, octets}
 // The parameters of each endpoint.
 var (
 	ofIDs      = []string{"n", "base", "meta", "generator"}
-	ofLeases   = []string{"n", "base", "generator"}
+	ofLeases   = []string{"n", "base", "meta", "generator"}
 	ofNotional = []string{"from", "to", "base", "generator"}
 )
 
@@ -26,17 +29,13 @@ func (s *Server) ids(w http.ResponseWriter, r *http.Request) *problem {
 	if fault != nil {
 		return fault
 	}
-	meta, hasMeta, fault := q.metabyte()
-	if fault != nil {
-		return fault
-	}
 	server, runs := q.generator.Server, []idserver.Run{{Count: 1}}
 	var err error
 	switch {
 	case q.n > 0:
 		runs, err = q.take(r, q.n, (*idserver.Server).GetMany)
-	case hasMeta:
-		runs[0].First, err = server.GetMeta(r.Context(), meta)
+	case q.meta.Given:
+		runs[0].First, err = server.GetMeta(r.Context(), q.meta.Byte)
 	default:
 		runs[0].First, err = server.Get(r.Context())
 	}
@@ -47,7 +46,7 @@ func (s *Server) ids(w http.ResponseWriter, r *http.Request) *problem {
 	return nil
 }
 
-// leases takes runs of ids: /v1/leases?n=&base=&generator=.
+// leases takes runs of ids: /v1/leases?n=&base=&meta=&generator=.
 func (s *Server) leases(w http.ResponseWriter, r *http.Request) *problem {
 	q, fault := s.ask(r, ofLeases, idserver.MaxLease)
 	if fault != nil {
@@ -106,11 +105,12 @@ type question struct {
 	media     string
 	base      int
 	n         int // of ids; 0: that is not given
+	meta      idserver.Meta
 }
 
 // ask reads the parameters, of which those that most endpoints have: generator;
 // base, without which an answer is in the format's own text; and unless most is 0
-// the number of ids, up to most.
+// the metabyte and the number of ids, up to most.
 func (s *Server) ask(r *http.Request, known []string, most int) (q question, fault *problem) {
 	if q.parameters, fault = readParameters(r, known); fault != nil {
 		return q, fault
@@ -123,12 +123,14 @@ func (s *Server) ask(r *http.Request, known []string, most int) (q question, fau
 		return q, fault
 	}
 	if q.media != octets {
-		q.base, fault = baseOf(&q.parameters)
+		q.base, fault = baseOf(&q.parameters, q.format)
 	} else if base, given := q.get("base"); given {
 		fault = badParameter("base", base, "none with Accept: "+octets)
 	}
 	if fault == nil && most > 0 {
-		q.n, fault = q.number("n", 0, 1, q.generator.Server.Most(most))
+		if q.n, fault = q.number("n", 0, 1, q.generator.Server.Most(most)); fault == nil {
+			fault = q.readMeta()
+		}
 	}
 	return q, fault
 }
@@ -162,38 +164,54 @@ func (s *Server) asked(p *parameters) ([]Generator, *problem) {
 	return nil, badParameter("generator", name, "one of "+there)
 }
 
-const canonical = "canonical"
-
-func baseOf(p *parameters) (int, *problem) {
+// baseOf reads a base that any of some formats has.
+func baseOf(p *parameters, formats ...idserver.Format) (int, *problem) {
 	value, given := p.get("base")
-	if !given || value == canonical {
+	if !given {
 		return idserver.Canonical, nil
+	}
+	names := namesOf(formats)
+	if slices.Contains(names, value) {
+		base, _ := idserver.BaseOf(value)
+		return base, nil
 	}
 	base, _ := strconv.ParseUint(value, 10, 8) // 0 of what is no number
 	if base < 2 || base > 62 {
-		return 0, badParameter("base", value, "a whole number from 2 to 62, or "+canonical)
+		return 0, badParameter("base", value, "a whole number from 2 to 62, or "+strings.Join(names, ", "))
 	}
 	return int(base), nil
 }
 
-// metabyte reads meta, for a format that takes one, and for one id at a time.
-func (q *question) metabyte() (meta uint8, given bool, fault *problem) {
+// namesOf are the names of the bases that any of some formats has: of one of them all.
+func namesOf(formats []idserver.Format) (names []string) {
+	for _, f := range formats {
+		if of := idserver.NamesOf(f); len(of) > len(names) {
+			names = of
+		}
+	}
+	return names
+}
+
+func formatsOf(all []Generator) (formats []idserver.Format) {
+	for i := range all {
+		formats = append(formats, all[i].format())
+	}
+	return formats
+}
+
+// readMeta reads the metabyte, for a format that takes one.
+func (q *question) readMeta() *problem {
 	value, given := q.get("meta")
-	if !given {
-		return 0, false, nil
+	if given && !q.format.Meta() {
+		return badParameter("meta", value, "none with ids of "+q.format.Name())
 	}
-	if !q.format.Meta() {
-		return 0, true, badParameter("meta", value, "none with ids of "+q.format.Name())
-	}
-	if q.n > 0 {
-		return 0, true, badParameter("meta", value, "none with n")
-	}
-	number, fault := q.number("meta", 0, 0, 255)
-	return uint8(number), true, fault
+	number, fault := q.number("meta", 0, 0, math.MaxUint8)
+	q.meta = idserver.Meta{Byte: uint8(number), Given: given}
+	return fault
 }
 
 // many is a method that takes many ids.
-type many func(*idserver.Server, context.Context, int, *idserver.Turn) ([]idserver.Run, error)
+type many func(*idserver.Server, context.Context, int, idserver.Meta, *idserver.Turn) ([]idserver.Run, error)
 
 // take takes n ids. If these are so many that others go before, it does not wait for
 // long.
@@ -206,7 +224,7 @@ func (q *question) take(r *http.Request, n int, take many) ([]idserver.Run, erro
 	}
 	turn := server.TurnOfOther(n)
 	defer turn.End()
-	runs, err := take(server, ctx, n, turn)
+	runs, err := take(server, ctx, n, q.meta, turn)
 	if errors.Is(err, context.DeadlineExceeded) {
 		err = fmt.Errorf("others ask for so many ids that there were not %d in %v", n, turnTime)
 	}

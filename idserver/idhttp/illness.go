@@ -5,6 +5,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/flake-go/flake/idserver/inspect"
 )
 
 // illness is what some of the generators suffer from: one reason, and the same
@@ -57,7 +59,7 @@ func (ill *illness) tell(now time.Time) {
 	if more := len(ill.names) - len(names); more > 0 {
 		ill.Names += " and " + strconv.Itoa(more) + " more"
 	}
-	ill.Since = ill.since.UTC().Format("2006-01-02 15:04:05") + " UTC, for " + span(now.Sub(ill.since).Milliseconds())
+	ill.Since = ill.since.UTC().Format("2006-01-02 15:04:05") + " UTC, for " + inspect.Span(now.Sub(ill.since).Milliseconds())
 }
 
 // troubles are since when each generator has been in trouble, and for what reason.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/flake-go/flake/idserver"
+	"github.com/flake-go/flake/idserver/inspect"
 )
 
 // inspection is the form that takes an id apart, and what came of it.
@@ -27,7 +28,7 @@ type reading struct {
 	Generator string // as whose; empty: there is but one
 	Fields    []part
 	Octets    []octet
-	Texts     []labelled
+	Texts     []inspect.Text
 	Others    []other // what the text could be besides
 }
 
@@ -70,10 +71,11 @@ func (s *Server) inspect(r *http.Request, now time.Time) (*inspection, *problem)
 	for base := 62; base >= 2; base-- {
 		v.Bases = append(v.Bases, strconv.Itoa(base))
 	}
+	v.Bases = append(v.Bases, namesOf(formatsOf(s.Generators))[1:]...) // not canonical, which is found out
 	asked, fault := s.asked(&p)
 	if fault == nil && v.ID != "" {
 		var base int
-		if base, fault = baseOf(&p); fault == nil {
+		if base, fault = baseOf(&p, formatsOf(asked)...); fault == nil {
 			v.read(s.Generators, asked, base, now)
 		}
 	}
@@ -87,49 +89,41 @@ func (s *Server) inspect(r *http.Request, now time.Time) (*inspection, *problem)
 // and tells what else it may be of all that there are.
 func (v *inspection) read(all, asked []Generator, base int, now time.Time) {
 	text := strings.Trim(strings.TrimSpace(v.ID), `"'`)
-	candidates := candidatesOf(all, text, base, v.Base == "", now)
-	first := slices.IndexFunc(candidates, func(c candidate) bool { return len(asked) > 1 || c.g.Name == asked[0].Name })
-	if first < 0 {
+	readings := inspect.Read(makersOf(all), text, base, v.Base == "", now)
+	best := slices.IndexFunc(readings, func(r inspect.Reading) bool { return len(asked) > 1 || all[r.Maker].Name == asked[0].Name })
+	if best < 0 {
 		v.Fault = fmt.Sprintf("%s is not %s", quote(text), strings.TrimSuffix(textsOf(asked, base), ", or in a base that is given"))
 		return
 	}
-	best := candidates[first]
-	v.Reading = best.g.reading(best.number, best.as, now)
+	r := readings[best]
+	v.Reading = readingOf(r.Format, r.ID, now)
+	v.Reading.As = r.As
 	if len(all) > 1 {
-		v.Reading.Generator = best.g.Name
+		v.Reading.Generator = all[r.Maker].Name
 	}
-	const most = 4
-	for i, c := range candidates {
-		if len(v.Reading.Others) == most || !c.likely {
-			break
-		}
-		if i == first || c.number == best.number && c.milli == best.milli && c.rank > best.rank {
-			continue // the same once more
-		}
-		if best.base < 2 && c.base >= 2 && c.rank >= foreign {
-			continue // digits of any base are no doubt about an own text
-		}
-		o := other{As: c.as, Time: time.UnixMilli(int64(c.milli)).UTC().Format(time.DateOnly)}
+	for _, r := range inspect.Others(readings, best) {
+		o := other{As: r.As, Time: time.UnixMilli(int64(r.Milli)).UTC().Format(time.DateOnly)}
 		query := url.Values{"id": {text}}
-		if c.base >= 2 {
-			query.Set("base", strconv.Itoa(c.base))
+		if r.InBase() {
+			query.Set("base", strings.TrimPrefix(idserver.NameOf(r.Base), "base "))
 		}
 		if len(all) > 1 {
-			o.Generator = c.g.Name
-			query.Set("generator", c.g.Name)
+			o.Generator = all[r.Maker].Name
+			query.Set("generator", o.Generator)
 		}
 		o.URL = "/?" + query.Encode() + "#inspector"
 		v.Reading.Others = append(v.Reading.Others, o)
 	}
 }
 
-func (g *Generator) reading(id idserver.Number, as string, now time.Time) *reading {
-	format := g.format()
-	v := &reading{As: as}
+func readingOf(format idserver.Format, id idserver.Number, now time.Time) *reading {
+	v := &reading{Texts: inspect.Texts(format, id)}
 	bits := format.Size() * 8
 	places := make([]int, bits)
 	for i, f := range format.Fields(id) {
-		v.Fields = append(v.Fields, partOf(i, f, now))
+		p := part{Place: i, Name: f.Name, Bits: inspect.Bits(f)}
+		p.Value, p.Note = inspect.Value(f, now)
+		v.Fields = append(v.Fields, p)
 		for b := f.Offset; b < min(f.Offset+f.Width, bits); b++ {
 			places[b] = i
 		}
@@ -141,36 +135,5 @@ func (g *Generator) reading(id idserver.Number, as string, now time.Time) *readi
 		}
 		v.Octets = append(v.Octets, o)
 	}
-	hex := fmt.Sprintf("%x", id.AppendOctets(nil, format.Size()))
-	v.Texts = []labelled{{format.Name(), string(format.AppendCanonical(nil, id))}}
-	if len(hex) == 32 {
-		v.Texts = append(v.Texts, labelled{"UUID", hex[:8] + "-" + hex[8:12] + "-" + hex[12:16] + "-" + hex[16:20] + "-" + hex[20:]})
-	}
-	for _, base := range []int{62, 36, 16, 10} {
-		v.Texts = append(v.Texts, labelled{"base " + strconv.Itoa(base), string(id.AppendDigits(nil, base))})
-	}
 	return v
-}
-
-func partOf(place int, f idserver.Field, now time.Time) part {
-	p := part{
-		Place: place, Name: f.Name, Value: strconv.FormatUint(f.Value, 10),
-		Bits: fmt.Sprintf("%d bits, %d to %d", f.Width, f.Offset, f.Offset+f.Width-1),
-	}
-	switch {
-	case f.Name == "time" && f.Value < uint64(endOfTime):
-		t := time.UnixMilli(int64(f.Value)).UTC()
-		p.Note = p.Value + " ms, "
-		p.Value = t.Format("2006-01-02 15:04:05.000") + " UTC"
-		// Not by Sub, which tells no more than 292 years.
-		if ahead := t.UnixMilli() - now.UnixMilli(); ahead > 0 {
-			p.Note += "in " + span(ahead)
-		} else {
-			p.Note += span(-ahead) + " ago"
-		}
-	case f.Width == 48:
-		p.Note = p.Value
-		p.Value = mac(f.Value)
-	}
-	return p
 }

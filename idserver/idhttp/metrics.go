@@ -165,7 +165,7 @@ func tellLatency(ch chan<- prometheus.Metric, door string, c latency.Counts) {
 		n += c.Calls[i]
 		within[bound.Seconds()] = n
 	}
-	ch <- prometheus.MustNewConstHistogram(took, c.Total(), c.Sum.Seconds(), within, door)
+	ch <- prometheus.MustNewConstHistogram(took, c.Total(), c.Sum, within, door)
 }
 
 // Describe tells nothing: what is collected is told as it comes.

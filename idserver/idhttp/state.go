@@ -5,10 +5,10 @@ import (
 	"net"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/flake-go/flake/idserver"
+	"github.com/flake-go/flake/idserver/inspect"
 	"github.com/flake-go/flake/node/latency"
 )
 
@@ -102,7 +102,7 @@ type originState struct{ From, Until, Left, Err string }
 func originOf(o idserver.Origin, now time.Time) (v originState) {
 	v.From = o.From
 	if !o.Until.IsZero() {
-		v.Until, v.Left = clock(o.Until), span(o.Until.Sub(now).Milliseconds())
+		v.Until, v.Left = clock(o.Until), inspect.Span(o.Until.Sub(now).Milliseconds())
 	}
 	if o.Err != nil {
 		v.Err = o.Err.Error()
@@ -140,7 +140,7 @@ func (s *Server) state(now time.Time) *state {
 	h := s.history.snapshot()
 	v := &state{
 		Name: s.Node.Name, Address: s.Node.Address, Version: s.Node.Version,
-		Uptime: span(now.Sub(s.started).Milliseconds()),
+		Uptime: inspect.Span(now.Sub(s.started).Milliseconds()),
 		Rate:   thousands(h.rate()), Peak: thousands(h.peak()),
 		Chart: h.chart("Ids"),
 	}
@@ -172,7 +172,7 @@ func (s *Server) state(now time.Time) *state {
 	}
 	takers, all := s.takers.look(now, s.Node.Peers)
 	for _, p := range takers {
-		v.Peers = append(v.Peers, peerState{plain(p.Name), p.Address.String(), span(now.Sub(p.Since).Milliseconds()), thousands(p.rate)})
+		v.Peers = append(v.Peers, peerState{plain(p.Name), p.Address.String(), inspect.Span(now.Sub(p.Since).Milliseconds()), thousands(p.rate)})
 	}
 	v.PeerCount, v.MorePeers = all, all-len(takers)
 	return v
@@ -183,7 +183,7 @@ func (g *Generator) state(now time.Time) generatorState {
 	v := generatorState{Name: g.Name, Format: ids.Format().Name(), Who: who(ids), Origin: originOf(g.Server.Origin(), now)}
 	milli, _ := ids.Last()
 	last, mark := time.UnixMilli(int64(milli)), ids.Mark()
-	v.Clock, v.Last, v.LastAgo = clock(now), clock(last), span(now.Sub(last).Milliseconds())+" ago"
+	v.Clock, v.Last, v.LastAgo = clock(now), clock(last), inspect.Span(now.Sub(last).Milliseconds())+" ago"
 	switch {
 	case milli <= ids.Format().Fields(idserver.Number{})[0].Value: // the epoch
 		v.Last, v.LastAgo = "", "none yet"
@@ -213,28 +213,17 @@ func (v *generatorState) count(stats idserver.Stats) {
 // who says as whom a source makes ids, by the fields of its format; of 48 bits as a
 // MAC address.
 func who(ids idserver.Source) []labelled {
-	id, fields := ids.Worker(), whoOf(ids.Format().Fields(idserver.Number{}))
+	id, fields := ids.Worker(), inspect.Who(ids.Format().Fields(idserver.Number{}))
 	all := make([]labelled, len(fields))
 	for i, f := range slices.Backward(fields) {
 		value := id & (1<<f.Width - 1)
 		id >>= f.Width
 		all[i] = labelled{f.Name, strconv.FormatUint(value, 10)}
 		if f.Width == 48 {
-			all[i].Text = mac(value)
+			all[i].Text = inspect.MAC(value)
 		}
 	}
 	return all
-}
-
-func mac(id uint64) string {
-	var b strings.Builder
-	for shift := 40; shift >= 0; shift -= 8 {
-		fmt.Fprintf(&b, "%02x", byte(id>>shift))
-		if shift > 0 {
-			b.WriteByte(':')
-		}
-	}
-	return b.String()
 }
 
 // thousands writes a count as 1,234,567.
@@ -257,25 +246,6 @@ func size(n uint64) string {
 		return fmt.Sprintf("%.0f %s", f, units[i])
 	}
 	return fmt.Sprintf("%.1f %s", f, units[i])
-}
-
-// span writes milliseconds that have passed in their two largest units: 3 h 12 min.
-func span(milli int64) string {
-	milli = max(milli, 0)
-	switch s := milli / 1000; {
-	case s < 1:
-		return fmt.Sprintf("%d ms", milli)
-	case s < 60:
-		return fmt.Sprintf("%d s", s)
-	case s < 3600:
-		return fmt.Sprintf("%d min %d s", s/60, s%60)
-	case s < 86400:
-		return fmt.Sprintf("%d h %d min", s/3600, s/60%60)
-	case s < 730*86400:
-		return fmt.Sprintf("%d d %d h", s/86400, s/3600%24)
-	default:
-		return fmt.Sprintf("%.1f years", float64(s)/(365.25*86400))
-	}
 }
 
 func seconds(d time.Duration) string {

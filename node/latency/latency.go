@@ -19,8 +19,9 @@ var Bounds = [...]time.Duration{
 // Histogram counts calls. Any number of goroutines may use it.
 type Histogram struct {
 	calls [len(Bounds) + 1]atomic.Uint64 // by the least bound that they kept
-	sum   atomic.Int64
-	_     [32]byte // to whole cache lines, as several are side by side
+	sum   atomic.Int64                   // of the times, below most
+	mosts atomic.Int64                   // how often it was most
+	_     [24]byte                       // to whole cache lines, as several are side by side
 }
 
 // Add counts calls that took so long each.
@@ -30,13 +31,20 @@ func (h *Histogram) Add(took time.Duration, calls uint64) {
 		i++
 	}
 	h.calls[i].Add(calls)
-	h.sum.Add(int64(took) * int64(calls))
+	if h.sum.Add(int64(took)*int64(calls)) >= most {
+		h.sum.Add(-most)
+		h.mosts.Add(1)
+	}
 }
+
+// most is half of what the sum holds, 146 years. Peers whose calls wait in line for each
+// other pass it within hours.
+const most = 1 << 62
 
 // Counts are what histograms have counted.
 type Counts struct {
 	Calls [len(Bounds) + 1]uint64 // by the least bound that they kept; the last by none
-	Sum   time.Duration           // of the times of all
+	Sum   float64                 // of the times of all, in seconds
 }
 
 // Collect adds what a histogram has counted.
@@ -44,7 +52,7 @@ func (c *Counts) Collect(h *Histogram) {
 	for i := range h.calls {
 		c.Calls[i] += h.calls[i].Load()
 	}
-	c.Sum += time.Duration(h.sum.Load())
+	c.Sum += time.Duration(h.sum.Load()).Seconds() + float64(h.mosts.Load())*time.Duration(most).Seconds()
 }
 
 // Since returns what has been counted since before.

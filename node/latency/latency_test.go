@@ -1,6 +1,7 @@
 package latency
 
 import (
+	"math"
 	"testing"
 	"time"
 	"unsafe"
@@ -23,11 +24,11 @@ func TestHistogram(t *testing.T) {
 	if c := all.Calls; c[0] != 3 || c[1] != 3 || c[last] != 4 || c[last+1] != 5 || all.Total() != 15 {
 		t.Errorf("%v", c)
 	}
-	if want := 5*Bounds[0] + 3 + 9*Bounds[last] + 5; all.Sum != want {
+	if want := 5*Bounds[0] + 3 + 9*Bounds[last] + 5; nanos(all.Sum) != want {
 		t.Errorf("in all %v, want %v", all.Sum, want)
 	}
 	since := all.Since(before)
-	if since.Total() != 9 || since.Calls[0] != 0 || since.Sum != 9*Bounds[last]+5 {
+	if since.Total() != 9 || since.Calls[0] != 0 || nanos(since.Sum) != 9*Bounds[last]+5 {
 		t.Errorf("since: %+v", since)
 	}
 	for i := range last {
@@ -37,6 +38,21 @@ func TestHistogram(t *testing.T) {
 	}
 	if size := unsafe.Sizeof(h); size%64 != 0 {
 		t.Errorf("%d bytes are no whole cache lines", size)
+	}
+}
+
+func nanos(seconds float64) time.Duration { return time.Duration(math.Round(seconds * 1e9)) }
+
+// Centuries are summed up as well.
+func TestHistogramLong(t *testing.T) {
+	var h Histogram
+	const year = 365 * 24 * time.Hour
+	for range 1000 {
+		h.Add(year, 1)
+	}
+	var c Counts
+	if c.Collect(&h); math.Abs(c.Sum-1000*year.Seconds()) > 1 {
+		t.Errorf("%v s", c.Sum)
 	}
 }
 

@@ -200,3 +200,16 @@ func TestErrors(t *testing.T) {
 		}
 	}
 }
+
+func TestMust(t *testing.T) {
+	wrong := &Wrong{What: "wrong"}
+	defer func() {
+		if with := recover(); with != wrong {
+			t.Errorf("panics with %v", with)
+		}
+	}()
+	if got := Must(7, nil); got != 7 {
+		t.Error(got)
+	}
+	t.Error("returns", Must(7, error(wrong)))
+}

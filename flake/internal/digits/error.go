@@ -1,7 +1,6 @@
 package digits
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 )
@@ -58,11 +57,24 @@ func Quote(text string) string {
 	return fmt.Sprintf("%q", text)
 }
 
-// CannotScan is the error of a Scan method, of a value of the database's that is no
-// id in any form.
-func CannotScan(src any) error {
-	if src == nil {
-		return errors.New("flake: cannot scan NULL into an id: scan into a sql.Null of it")
+// ScanError is the error of a Scan method, of a value of the database's that is no id in
+// any form: neither bytes nor text.
+type ScanError struct{ Value any }
+
+func (e *ScanError) Error() string {
+	if e.Value == nil {
+		return "flake: cannot scan NULL into an id: scan into a sql.Null of it"
 	}
-	return fmt.Errorf("flake: cannot scan %T into an id", src)
+	return fmt.Sprintf("flake: cannot scan %T into an id", e.Value)
+}
+
+// CannotScan returns a [*ScanError].
+func CannotScan(src any) error { return &ScanError{src} }
+
+// Must returns an id that was read, and panics with the error if it was not.
+func Must[ID any](id ID, err error) ID {
+	if err != nil {
+		panic(err)
+	}
+	return id
 }

@@ -91,7 +91,7 @@ func (n *node) next(t *testing.T) id {
 }
 
 func (b *bench) node(ctx context.Context, disk mark.Disk, o Options) (*node, error) {
-	ids, err := tick.New(tick.Shape{Last: tick.MaxLast, Unit: 1, PerTick: tick.MaxPerTick}, b.clock.Load)
+	ids, err := tick.New(tick.Shape{Last: tick.MaxLast, Unit: 1, PerTick: 1 << 16}, b.clock.Load)
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -116,6 +117,14 @@ func (m *Marks) reserve(k *Keeper) (last *mark.Mark, err error) {
 		return nil, nil
 	}
 	return &own, nil
+}
+
+// Names returns the names of the marks in the file, sorted.
+func (m *Marks) Names() []string {
+	m.saving.Lock()
+	defer m.saving.Unlock()
+	names := slices.Sorted(maps.Keys(m.marks))
+	return slices.DeleteFunc(names, func(name string) bool { return strings.HasSuffix(name, besides) })
 }
 
 func (m *Marks) release(name string) {

@@ -75,7 +75,7 @@ func (b *bench) marks(t *testing.T, disk mark.Disk) *Marks {
 
 // tryIn opens a generator whose mark is in marks under a name.
 func (b *bench) tryIn(t *testing.T, m *Marks, name string) (*node, error) {
-	ids, err := tick.New(tick.Shape{Last: tick.MaxLast, Unit: 1, PerTick: tick.MaxPerTick}, b.clock.Load)
+	ids, err := tick.New(tick.Shape{Last: tick.MaxLast, Unit: 1, PerTick: 1 << 16}, b.clock.Load)
 	if err != nil {
 		return nil, err
 	}

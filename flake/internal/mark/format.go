@@ -154,10 +154,16 @@ func parseMark(fields []string) (m Mark, err error) {
 	return m, nil
 }
 
-// foreign tells what a file that is no mark is: perhaps the Erlang server's, an
-// integer in the External Term Format (131, 110, length, sign, little-endian),
-// which has 6 bytes for any time since 2004.
+// errDets is a file of the Erlang server, which flake import reads.
+var errDets = errors.New("it is the dets file of boundary/flake, the Erlang server")
+
+// foreign tells what a file that is no mark is: perhaps the dets file of the Erlang server, with its cookie at byte 4,
+// or an integer in the External Term Format (131, 110, length, sign, little-endian), which has 6 bytes for any time
+// since 2004.
 func foreign(data []byte) error {
+	if len(data) > 8 && bytes.Equal(data[4:8], []byte{0, 0xab, 0xcd, 0xef}) {
+		return errDets
+	}
 	if number, ok := bytes.CutPrefix(data, []byte{131, 110, 6, 0}); ok && len(number) == 6 {
 		milli := binary.LittleEndian.Uint64(append(number, 0, 0))
 		last := time.UnixMilli(int64(milli)).UTC().Format(time.RFC3339)

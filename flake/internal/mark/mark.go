@@ -123,6 +123,10 @@ func read(disk Disk, path string) (Marks, error) {
 }
 
 func refuse(path string, err error) error {
+	if errors.Is(err, errDets) {
+		return fmt.Errorf("timestamp_path %s: %w; it was left as it is. Set another path, and take its time over "+
+			"to that with: flake import -dets %s -timestamp PATH", path, err, path)
+	}
 	return fmt.Errorf("timestamp_path %s: %w; it was left as it is. "+
 		"Put the right file back; or, if the clock was not set back since ids were last made, "+
 		"move this one away and start again", path, err)

@@ -174,6 +174,7 @@ func TestRefused(t *testing.T) {
 		"cut":        {file(good[:15]), []string{"cut short", "move"}},
 		"foreign":    {file([]byte("root:x:0:0:root:/root:/bin/sh\n")), []string{"not a mark", "move"}},
 		"large":      {file(bytes.Repeat([]byte("flake-mark 1 "), 1e6)), []string{"bytes or more", "move"}},
+		"dets":       {file([]byte("\x00\x00\x15\x60\x00\xab\xcd\xef\x00\x00\x00\x01")), []string{"dets file", "flake import -dets "}},
 		"erlang":     {file([]byte("\x83n\x06\x00\x00\x68\xe5\xcf\x8b\x01")), []string{"Erlang", "move"}},
 		"future":     {file([]byte("flake-mark 7 new things\n")), []string{"version 7", "versions 1 to 3"}},
 		"folder":     {func(path string) error { return os.Mkdir(path, 0o755) }, []string{"is a folder", "another path"}},

@@ -52,6 +52,10 @@ type Config struct {
 	// Unordered says that a caller's ids need not ascend.
 	Unordered bool
 
+	// Drifts says that the node's clock may differ from the machine's once that is
+	// stepped, so that ids may be of another time, and the next start find no time for any.
+	Drifts bool
+
 	// The original falls to these two at once. Without them it has to be
 	// caught by crashes and clocks.
 	NoBursts, NoBadCalls bool

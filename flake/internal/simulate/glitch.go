@@ -45,7 +45,7 @@ func (l *life) glitch() {
 func (l *life) fit() bool {
 	m := l.m
 	well := m.Disk.fails == nil && m.Disk.slow == 0 && m.Disk.armed == 0 && m.armed == 0 && m.now >= m.frozen
-	return l.Mark != nil && well && m.wall() >= m.top && !m.doubtful() && l.answers()
+	return l.Mark != nil && !l.Drifts && well && m.wall() >= m.top && !m.doubtful() && l.answers()
 }
 
 func (l *life) answers() bool {

@@ -54,6 +54,14 @@ func (m *Machine) NewClock() tick.Clock {
 	return func() uint64 { return m.read(believed) }
 }
 
+// NewMonotonicClock gives a clock of a new process that knows of no step.
+func (m *Machine) NewMonotonicClock() tick.Clock {
+	monotonic := tick.MonotonicOf(
+		func() int64 { return int64(m.wall()) },
+		func() int64 { return int64(m.now + m.gained) })
+	return func() uint64 { return m.read(monotonic) }
+}
+
 // Clock reads the clock as it is, in milliseconds since 1970.
 func (m *Machine) Clock() uint64 { return m.read(m.milli) }
 

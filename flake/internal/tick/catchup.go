@@ -20,7 +20,7 @@ func (g *Generator) Behind() uint64 {
 		return 0
 	}
 	now := g.clock()
-	return max(last>>usedBits, now) - now
+	return max(g.tick(last), now) - now
 }
 
 // Milliseconds returns n ms as a duration, at most the longest there is.

@@ -37,6 +37,20 @@ func MilliOf(t time.Time) uint64 {
 // clock: see [systemClock.measure].
 func SystemClock() Clock { return newSystemClock().milli }
 
+// MonotonicClock returns a clock that goes on from the wall clock's time by monotonic
+// time alone: no step of the wall clock shows, however far.
+func MonotonicClock() Clock {
+	base := time.Now()
+	return MonotonicOf(base.UnixNano, func() int64 { return int64(time.Since(base)) })
+}
+
+// MonotonicOf is [MonotonicClock] of clocks that tell ns.
+func MonotonicOf(wall, mono func() int64) Clock {
+	start := wall() // before the monotonic time, so as not to be ahead of it
+	start -= mono()
+	return func() uint64 { return uint64(max(start+mono(), 0)) / uint64(time.Millisecond) }
+}
+
 // ClockOf is [SystemClock] on a machine that is only simulated, whose clocks
 // tell ns. Each reading measures the offset.
 func ClockOf(wall, mono func() int64) Clock {

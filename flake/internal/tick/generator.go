@@ -15,7 +15,10 @@ import (
 type Generator struct {
 	word   atomic.Uint64
 	ended  atomic.Uint64 // the word that Close put an end to
+	first  uint64        // Shape.First
 	per    uint64        // Shape.PerTick
+	bits   uint8         // of the word that count used ids
+	mask   uint64        // the same
 	clock  Clock
 	system *systemClock // the clock, if it is the machine's
 	quick  bool         // and a tick takes 1 ms
@@ -44,12 +47,18 @@ func New(shape Shape, clock Clock) (*Generator, error) {
 
 func newGenerator(shape Shape, clock Clock, system *systemClock, limit *Limit) *Generator {
 	g := &Generator{
-		per: uint64(shape.PerTick), clock: clock, system: system, quick: system != nil && shape.Unit == 1,
+		first: shape.First, per: uint64(shape.PerTick), bits: shape.usedBits(), mask: 1<<shape.usedBits() - 1,
+		clock: clock, system: system, quick: system != nil && shape.Unit == 1,
 		limit: limit, shape: shape,
 	}
-	g.word.Store(shape.First << usedBits)
 	return g
 }
+
+// tick returns the tick of a word, used how many of its ids are used, and begin the
+// word of a tick of which none are.
+func (g *Generator) tick(word uint64) uint64   { return g.first + word>>(g.bits&63) }
+func (g *Generator) used(word uint64) uint64   { return word & g.mask }
+func (g *Generator) begin(milli uint64) uint64 { return (milli - g.first) << (g.bits & 63) }
 
 // Successor returns a generator with the same shape and clock that knows of no id
 // of g's, and hands out only ids of later ticks than that of last. Its limit is
@@ -97,7 +106,7 @@ func (g *Generator) Last() (milli uint64, used int) {
 	if word == closed {
 		word = g.ended.Load()
 	}
-	return word >> usedBits, int(word & usedMask)
+	return g.tick(word), int(g.used(word))
 }
 
 // Waits is how often a caller found all ids of a tick used, and waited.
@@ -119,7 +128,7 @@ func (g *Generator) Ready() error {
 	switch {
 	case word == closed:
 		return ErrClosed
-	case now < word>>usedBits:
+	case now < g.tick(word):
 		return g.behind(now)
 	case now > g.limit.Milli():
 		return g.raise(context.Background(), now)
@@ -147,7 +156,7 @@ func (g *Generator) Reserve(ctx context.Context, n int) (milli uint64, first, co
 		if old == closed {
 			return 0, 0, 0, ErrClosed
 		}
-		last := old >> usedBits
+		last := g.tick(old)
 		if now < last {
 			if now = g.clock(); now < last {
 				return 0, 0, 0, g.behind(now)
@@ -164,9 +173,9 @@ func (g *Generator) Reserve(ctx context.Context, n int) (milli uint64, first, co
 				now = g.clock()
 				continue
 			}
-			word = now << usedBits
+			word = g.begin(now)
 		}
-		used := word & usedMask
+		used := g.used(word)
 		if used == g.per {
 			if ctx.Err() != nil {
 				return 0, 0, 0, context.Cause(ctx)
@@ -181,7 +190,7 @@ func (g *Generator) Reserve(ctx context.Context, n int) (milli uint64, first, co
 		}
 		got := min(uint64(n), g.per-used)
 		if g.word.CompareAndSwap(old, word+got) {
-			return word >> usedBits, int(used), int(got), nil
+			return now, int(used), int(got), nil
 		}
 	}
 }
@@ -196,7 +205,7 @@ func (g *Generator) One(ctx context.Context) (milli uint64, first int, err error
 	if c := g.system; g.quick {
 		old, offset := g.word.Load(), c.offset.Load() // before the time: see milli
 		now := uint64(offset+int64(time.Since(c.base))) / uint64(time.Millisecond)
-		if used := old & usedMask; now == old>>usedBits && used < g.per && g.word.CompareAndSwap(old, old+1) {
+		if used := g.used(old); now-g.first == old>>(g.bits&63) && used < g.per && g.word.CompareAndSwap(old, old+1) {
 			return now, int(used), nil
 		}
 	}
@@ -247,10 +256,14 @@ func (g *Generator) Begin(last uint64) {
 }
 
 // Resume sets the generator up to hand out only ids later than the first used of
-// the tick of last, before it is used.
+// the tick of last, before it is used. After a time that does not fit there are none.
 func (g *Generator) Resume(last uint64, used int) {
-	if last >= g.shape.First {
-		g.word.Store(last&^(g.shape.Unit-1)<<usedBits | uint64(used))
+	last &^= g.shape.Unit - 1
+	if last > g.shape.Last {
+		last, used = g.shape.Last, g.shape.PerTick
+	}
+	if last >= g.first {
+		g.word.Store(g.begin(last) | uint64(used))
 	}
 }
 
@@ -265,7 +278,7 @@ func (g *Generator) Close() (last uint64) {
 		word := g.word.Load()
 		g.ended.Store(word) // before it can be asked for
 		if g.word.CompareAndSwap(word, closed) {
-			return word >> usedBits
+			return g.tick(word)
 		}
 	}
 }

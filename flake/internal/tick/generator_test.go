@@ -16,9 +16,11 @@ type handClock struct{ milli uint64 }
 
 func (c *handClock) now() uint64 { return c.milli }
 
-// whole is all that a word can count, narrow what a format may have of it.
+// whole and wide are all that a word can count, of time and of ids, narrow what a
+// format may have of it.
 var (
-	whole  = Shape{Last: MaxLast, Unit: 1, PerTick: MaxPerTick}
+	whole  = Shape{Last: MaxLast, Unit: 1, PerTick: 1 << 16}
+	wide   = Shape{First: 1000, Last: 1000 + 1<<41 - 1, Unit: 1, PerTick: MaxPerTick}
 	narrow = Shape{First: 1000, Last: 1100, Unit: 4, PerTick: 3}
 )
 
@@ -116,7 +118,7 @@ func TestReserveWaits(t *testing.T) {
 
 // The machine's clock, in ticks of one and of several milliseconds.
 func TestOne(t *testing.T) {
-	for _, shape := range []Shape{whole, {Last: MaxLast, Unit: 4, PerTick: 1000}, {Last: MaxLast, Unit: 1, PerTick: 10}} {
+	for _, shape := range []Shape{whole, wide, {Last: MaxLast, Unit: 4, PerTick: 1000}, {Last: MaxLast, Unit: 1, PerTick: 10}} {
 		g := newTest(t, shape, nil)
 		var last run
 		for range min(100_000, 100*shape.PerTick) {
@@ -160,6 +162,60 @@ func TestSmallestShape(t *testing.T) {
 	}
 }
 
+// All the bits of the word are in use at the end, and what is closed is told from it.
+func TestWholeWord(t *testing.T) {
+	for _, shape := range []Shape{
+		whole, wide, narrow,
+		{First: MaxLast - 1, Last: MaxLast, Unit: 1, PerTick: 1},
+		{First: 7, Last: 7 + 1<<45 - 1, Unit: 1, PerTick: 1<<18 - 1}, // ones only, but for the used
+		{First: 7, Last: 7 + 1<<45 - 1, Unit: 1, PerTick: 1 << 18},
+	} {
+		clock := &handClock{shape.First}
+		g := newTest(t, shape, clock.now)
+		for _, at := range []uint64{shape.First, shape.Last} {
+			clock.milli = at
+			if r := take(t, g, shape.PerTick+1); r != (run{at, 0, shape.PerTick}) {
+				t.Fatalf("%+v at %d: %v", shape, at, r)
+			}
+			if milli, used := g.Last(); milli != at || used != shape.PerTick || g.Behind() != 0 {
+				t.Errorf("%+v: the last is %d:%d", shape, milli, used)
+			}
+			if r, err := g.try(1); at == shape.Last && !errors.Is(err, ErrUsedUp) {
+				t.Errorf("%+v: then %v, %v", shape, r, err)
+			}
+		}
+		if g.Lower(shape.Last - 1); g.Limit().Milli() != shape.Last {
+			t.Errorf("%+v: the limit is below an id, at %d", shape, g.Limit().Milli())
+		}
+		if last := g.Close(); last != shape.Last {
+			t.Errorf("%+v: closed at %d", shape, last)
+		}
+		if g.Lower(shape.First); g.word.Load() != closed {
+			t.Errorf("%+v: what is closed has the word %#x", shape, g.word.Load())
+		}
+		if r, err := g.try(1); !errors.Is(err, ErrClosed) {
+			t.Errorf("%+v: closed: %v, %v", shape, r, err)
+		}
+		if milli, used := g.Last(); milli != shape.Last || used != shape.PerTick {
+			t.Errorf("%+v: closed, the last is %d:%d", shape, milli, used)
+		}
+	}
+}
+
+// A time beyond what fits leaves no ids.
+func TestBeginAfterTheEnd(t *testing.T) {
+	for _, last := range []uint64{wide.Last, wide.Last + 1, MaxLast, 1<<64 - 1} {
+		g := newTest(t, wide, (&handClock{wide.Last}).now)
+		g.Begin(last)
+		if r, err := g.try(1); !errors.Is(err, ErrUsedUp) {
+			t.Errorf("begun after %d: %v, %v", last, r, err)
+		}
+		if milli, used := g.Last(); milli != wide.Last || used != MaxPerTick {
+			t.Errorf("begun after %d: the last is %d:%d", last, milli, used)
+		}
+	}
+}
+
 func TestShapesThatCannotBeCounted(t *testing.T) {
 	for name, change := range map[string]func(*Shape){
 		"no unit":                func(s *Shape) { s.Unit = 0 },
@@ -169,6 +225,7 @@ func TestShapesThatCannotBeCounted(t *testing.T) {
 		"a crooked epoch":        func(s *Shape) { s.First = 1001 },
 		"the end first":          func(s *Shape) { s.First, s.Last = 1104, 1100 },
 		"beyond what is counted": func(s *Shape) { s.Last = MaxLast + 1 },
+		"more than the word has": func(s *Shape) { *s = wide; s.Last++ },
 	} {
 		s := narrow
 		change(&s)

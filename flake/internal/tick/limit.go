@@ -52,12 +52,12 @@ func (g *Generator) touch(milli uint64) bool {
 	for {
 		old, now := g.word.Load(), g.clock()
 		word := old + 1
-		switch last := old >> usedBits; {
-		case last > milli: // as that of a closed one is
+		switch last := g.tick(old); {
+		case old == closed || last > milli:
 			return false
 		case last < now && now <= milli:
-			word = now << usedBits
-		case old&usedMask == g.per:
+			word = g.begin(now)
+		case g.used(old) == g.per:
 			return false
 		}
 		if g.word.CompareAndSwap(old, word) {

@@ -107,7 +107,7 @@ func TestLower(t *testing.T) {
 		got := g.Limit().Milli()
 		if got != c.want {
 			t.Errorf("%s: the limit is %d, not %d", name, got, c.want)
-		} else if got == c.to && g.word.CompareAndSwap(found, 1060<<usedBits+1) {
+		} else if got == c.to && g.word.CompareAndSwap(found, g.begin(1060)+1) {
 			t.Errorf("%s: an id later than the limit is taken", name)
 		}
 		if milli, used := g.Last(); used > 3 {

@@ -21,6 +21,8 @@ import (
 	"github.com/flake-go/flake/flake"
 	"github.com/flake-go/flake/flake/sno"
 	"github.com/flake-go/flake/flake/snowflake"
+	"github.com/flake-go/flake/flake/ulid"
+	"github.com/flake-go/flake/flake/uuidv7"
 	"github.com/flake-go/flake/idserver"
 	"github.com/flake-go/flake/idserver/idhttp"
 )
@@ -40,6 +42,7 @@ const Worker flake.Worker = 0x02fc00000001
 //	unsaved  the time cannot be saved
 //	closed   the node is about to end
 //	formats  there are the generators flake, orders of snowflake and events of sno
+//	wide     there are the generators flake, uuids of uuidv7 and ulids of ulid
 //	many     there are 21 generators
 func Server(t testing.TB, condition string) *idhttp.Server {
 	o := idhttp.Options{
@@ -73,6 +76,13 @@ func Server(t testing.TB, condition string) *idhttp.Server {
 		source = failing{source, flake.ErrClosed}
 	case "formats":
 		return with(o, []string{"flake", "orders", "events"}, source, orders(t), events(t, 7))
+	case "wide":
+		uuids, err := uuidv7.NewGenerator(Worker, uuidv7.Options{})
+		ulids, err2 := ulid.NewGenerator(Worker, ulid.Options{})
+		if err != nil || err2 != nil {
+			t.Fatal(err, err2)
+		}
+		return with(o, []string{"flake", "uuids", "ulids"}, source, marked{idserver.UUIDv7(uuids)}, marked{idserver.ULID(ulids)})
 	case "many":
 		names, all := []string{"flake"}, []idserver.Source{source}
 		for i := range 20 {
@@ -92,7 +102,7 @@ func traffic() idhttp.Traffic {
 		Connections: 2, Connected: 3, Received: 4, Sent: 5,
 		HandshakeFailures: map[string]uint64{"wrong_cookie": 6}, Closes: map[string]uint64{"frame_too_long": 7},
 	}
-	t.Latency.Calls[2], t.Latency.Sum = 8, 9*time.Millisecond
+	t.Latency.Calls[2], t.Latency.Sum = 8, 0.009
 	return t
 }
 

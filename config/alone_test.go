@@ -1,0 +1,42 @@
+package config
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestLoadGenerator(t *testing.T) {
+	for _, tt := range []struct {
+		flags    []Flag
+		numbered bool
+		want     string // the error
+	}{
+		{[]Flag{{"-format", "format", "sno"}}, false, ""},
+		{[]Flag{{"-format", "format", "flake"}}, false, ""},
+		{[]Flag{{"-format", "format", "uuidv7"}}, false, ""},
+		{[]Flag{{"-format", "format", "ulid"}}, true, "-worker-id: one wanted that no other node has"},
+		{[]Flag{{"-format", "format", "snowflake"}, {"-epoch", "epoch", "2020-01-01T00:00:00Z"}}, false, ""},
+		{[]Flag{{"-format", "format", "sno"}}, true, "-partition: one wanted that no other node has"},
+		{[]Flag{{"-format", "format", "sno"}, {"-partition", "partition", "65536"}}, true, "-partition 65536: a whole number from 0 to 65535 wanted"},
+		{[]Flag{{"-format", "format", "sno"}, {"-partition", "partition", "etcd"}}, true, `-partition "etcd": another wanted, as only nodes have numbers of etcd`},
+		{[]Flag{{"-format", "format", "sno"}, {"-id", "id", "1"}}, false, `-id "1": a key of format flake-idgen and snowflake, not of sno, which has partition`},
+		{[]Flag{{"-format", "format", "flake"}, {"-worker-id", "worker_id", "7"}}, true, `-worker-id "7": six bytes in hexadecimal wanted, as in "02:00:00:00:00:01", or "random"`},
+		{[]Flag{{"-format", "format", "cuid"}}, false, `-format "cuid": "` + strings.Join(Formats, `", "`) + `" wanted`},
+		{nil, false, `-format "": "` + strings.Join(Formats, `", "`) + `" wanted`},
+	} {
+		g, err := LoadGenerator(tt.numbered, tt.flags...)
+		switch {
+		case err == nil && (tt.want != "" || g.Format != tt.flags[0].Value || g.Name == ""):
+			t.Errorf("%v: %+v, want %s", tt.flags, g, tt.want)
+		case err != nil && err.Error() != tt.want:
+			t.Errorf("%v: %v, want %s", tt.flags, err, tt.want)
+		}
+	}
+}
+
+func TestGeneratorKeys(t *testing.T) {
+	if keys := GeneratorKeys(); keys[0] != "format" || !slices.Contains(keys, "partition") || slices.Contains(keys, "name") {
+		t.Errorf("%q", keys)
+	}
+}

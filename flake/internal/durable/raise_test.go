@@ -1,0 +1,54 @@
+package durable
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/flake-go/flake/flake/internal/mark"
+)
+
+// A mark is raised, never lowered, and what stands beside it stays.
+func TestRaiseMark(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "mark")
+	raise := func(to, want uint64) {
+		t.Helper()
+		if got, err := RaiseMark(path, to); got != want || err != nil {
+			t.Errorf("to %d: %d, %v, want %d", to, got, err, want)
+		}
+	}
+	raise(1000, 1000)
+	raise(500, 1000)
+	raise(2000, 2000)
+	file, marks, err := mark.Open(mark.OS{}, path)
+	if err != nil || len(marks) != 1 {
+		t.Fatal(marks, err)
+	}
+	marks[""] = mark.Mark{Milli: 3000, Words: []uint64{7}}
+	marks["orders"] = mark.Mark{Milli: 9000}
+	if err := file.Save(marks); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := RaiseMark(path, 4000); err == nil || !strings.Contains(err.Error(), "another node is running with it") {
+		t.Errorf("of a file that is locked: %v", err)
+	}
+	if err := file.Close(); err != nil {
+		t.Fatal(err)
+	}
+	raise(4000, 4000)
+	file, marks, err = mark.Open(mark.OS{}, path)
+	if err != nil || marks[""].Milli != 4000 || len(marks[""].Words) != 1 || marks["orders"].Milli != 9000 {
+		t.Error(marks, err)
+	}
+	file.Close()
+	if _, err := RaiseMark(path, mark.Max+1); err == nil {
+		t.Error("a mark above the highest is saved")
+	}
+	if err := os.WriteFile(path, []byte("foreign"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := RaiseMark(path, 5000); err == nil || !strings.Contains(err.Error(), "it is not a mark") {
+		t.Errorf("of what is no mark: %v", err)
+	}
+}

@@ -1,0 +1,188 @@
+package halves_test
+
+import (
+	"context"
+	"encoding"
+	"errors"
+	"flag"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/flake/internal/duplicates"
+	"github.com/flake-go/flake/flake/ulid"
+	"github.com/flake-go/flake/flake/uuidv7"
+)
+
+const (
+	someTime   = 1_700_000_000_000
+	someWorker = flake.Worker(0x0200_0000_0001)
+)
+
+type idOf[ID any] interface {
+	comparable
+	encoding.TextAppender
+	fmt.Stringer
+	Milli() uint64
+	Time() time.Time
+	Worker() flake.Worker
+	Sequence() uint16
+	Random() uint16
+	Compare(ID) int
+}
+
+type generatorOf[ID any] interface {
+	duplicates.Generator[ID]
+	Worker() flake.Worker
+}
+
+// A format is what its package has as functions.
+type format[ID idOf[ID], G generatorOf[ID]] struct {
+	newID        func() ID
+	newGenerator func(flake.Worker, flake.Options) (G, error)
+	makeID       func(milli uint64, w flake.Worker, sequence, random uint16) (ID, error)
+	parse        func(text string) (ID, error)
+	reserve      func(g G, n int) (first ID, count int, at func(i int) ID, err error)
+	bits         int // of the sequence
+}
+
+var (
+	uuids = format[uuidv7.ID, *uuidv7.Generator]{uuidv7.New, uuidv7.NewGenerator, uuidv7.Make, uuidv7.Parse,
+		func(g *uuidv7.Generator, n int) (uuidv7.ID, int, func(int) uuidv7.ID, error) {
+			run, err := g.Reserve(context.Background(), n)
+			return run.First, run.Count, run.At, err
+		}, 12}
+	ulids = format[ulid.ID, *ulid.Generator]{ulid.New, ulid.NewGenerator, ulid.Make, ulid.Parse,
+		func(g *ulid.Generator, n int) (ulid.ID, int, func(int) ulid.ID, error) {
+			run, err := g.Reserve(context.Background(), n)
+			return run.First, run.Count, run.At, err
+		}, 16}
+)
+
+func (f format[ID, G]) generator(t testing.TB, clock func() uint64) G {
+	t.Helper()
+	g, err := f.newGenerator(someWorker, flake.Options{Clock: clock})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+var duplicatesIDs = flag.Int("duplicates.ids", 400_000, "how many ids of each format to make from 8 goroutines")
+
+func TestNoDuplicates(t *testing.T) {
+	t.Run("uuidv7", uuids.testNoDuplicates)
+	t.Run("ulid", ulids.testNoDuplicates)
+}
+
+func (f format[ID, G]) testNoDuplicates(t *testing.T) {
+	duplicates.Check(t, *duplicatesIDs, f.generator(t, nil),
+		func(id ID) uint64 { return id.Milli()<<f.bits | uint64(id.Sequence()) },
+		func(id, last ID) bool { return id.Compare(last) > 0 && id.Worker() == someWorker })
+}
+
+func TestNew(t *testing.T) {
+	t.Run("uuidv7", uuids.testNew)
+	t.Run("ulid", ulids.testNew)
+}
+
+func (f format[ID, G]) testNew(t *testing.T) {
+	last := f.newID()
+	for range 10_000 {
+		id := f.newID()
+		if id.Compare(last) <= 0 || id.Worker() != last.Worker() {
+			t.Fatalf("%v after %v", id, last)
+		}
+		last = id
+	}
+	if last.Worker()&(1<<40) == 0 {
+		t.Errorf("%v may be the address of a network card", last.Worker())
+	}
+	if now := time.Now(); last.Time().After(now.Add(time.Minute)) || last.Time().Before(now.Add(-time.Minute)) {
+		t.Errorf("%v at %v", last.Time(), now)
+	}
+}
+
+func TestGenerator(t *testing.T) {
+	t.Run("uuidv7", uuids.testGenerator)
+	t.Run("ulid", ulids.testGenerator)
+}
+
+func (f format[ID, G]) testGenerator(t *testing.T) {
+	milli := uint64(0)
+	g := f.generator(t, func() uint64 { return milli })
+	for _, milli = range []uint64{0, 1, someTime, 1<<47 - 2} {
+		for sequence := range uint16(3) {
+			id, err := g.Next(t.Context())
+			want, _ := f.makeID(milli, someWorker, sequence, id.Random())
+			if id != want || err != nil || g.Worker() != someWorker {
+				t.Errorf("at %d: %v, %v, want %v", milli, id, err, want)
+			}
+		}
+	}
+	first, count, at, err := f.reserve(g, 3)
+	if err != nil || count != 3 || at(0) != first || at(2).Sequence() != 5 || at(2).Random() != first.Random() {
+		t.Errorf("%v and %d, %v", first, count, err)
+	}
+	if _, count, _, err := f.reserve(g, 1); count != 1 || err != nil {
+		t.Errorf("%d, %v", count, err)
+	}
+	if _, count, _, err := f.reserve(g, 0); count != 0 || err == nil {
+		t.Errorf("%d, %v", count, err)
+	}
+	var none ID
+	for _, milli = range []uint64{someTime, 0} {
+		if id, err := g.Next(t.Context()); !errors.Is(err, flake.ErrClockBackwards) || id != none {
+			t.Errorf("with the clock set back to %d: %v, %v", milli, id, err)
+		}
+	}
+	for _, milli = range []uint64{1<<47 - 1, 1 << 48, 1<<64 - 1} {
+		if id, err := g.Next(t.Context()); err == nil {
+			t.Errorf("at %d, which does not fit: %v", milli, id)
+		}
+	}
+	if g, err := f.newGenerator(1<<48, flake.Options{}); err == nil {
+		t.Errorf("a generator of worker %v", g.Worker())
+	}
+}
+
+// BenchmarkNext has a clock under which the ids of a millisecond never end.
+func BenchmarkNext(b *testing.B) {
+	b.Run("uuidv7", uuids.benchmarkNext)
+	b.Run("ulid", ulids.benchmarkNext)
+}
+
+func (f format[ID, G]) benchmarkNext(b *testing.B) {
+	b.ReportAllocs()
+	milli := uint64(someTime)
+	g := f.generator(b, func() uint64 { milli++; return milli })
+	for b.Loop() {
+		if _, err := g.Next(context.Background()); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkText(b *testing.B) {
+	b.Run("uuidv7", uuids.benchmarkText)
+	b.Run("ulid", ulids.benchmarkText)
+}
+
+func (f format[ID, G]) benchmarkText(b *testing.B) {
+	id := f.newID()
+	b.Run("append", func(b *testing.B) {
+		b.ReportAllocs()
+		var buf []byte
+		for b.Loop() {
+			buf, _ = id.AppendText(buf[:0])
+		}
+	})
+	b.Run("parse", func(b *testing.B) {
+		b.ReportAllocs()
+		text := id.String()
+		for b.Loop() {
+			f.parse(text)
+		}
+	})
+}

@@ -1,0 +1,229 @@
+package halves
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"flag"
+	"math"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/flake/internal/simulate"
+)
+
+var layouts = map[string]Layout{"uuidv7": UUIDv7, "ulid": ULID}
+
+// All bits of an id are of one field, or are always set or not.
+func TestBits(t *testing.T) {
+	for name, l := range layouts {
+		most, err := l.Make(MaxMilli, flake.MaxWorker, 1<<l.Sequence-1, 1<<l.Random-1)
+		least, err0 := l.Make(0, 0, 0, 0)
+		if err != nil || err0 != nil {
+			t.Fatal(err, err0)
+		}
+		high, low := binary.BigEndian.Uint64(least[:8]), binary.BigEndian.Uint64(least[8:])
+		if high != l.High || low != l.Low {
+			t.Errorf("%s: the lowest is %x", name, least)
+		}
+		if name == "uuidv7" {
+			high, low = 8<<12, 1<<62 // what is always 0 in turn
+		}
+		if binary.BigEndian.Uint64(most[:8]) != ^high || binary.BigEndian.Uint64(most[8:]) != ^low {
+			t.Errorf("%s: the highest is %x", name, most)
+		}
+		for i := range 48 {
+			milli, worker := uint64(1)<<i, flake.Worker(1)<<(47-i)
+			sequence, random := uint16(1)<<(i%l.Sequence), uint16(1)<<(i%l.Random)
+			id, err := l.Make(milli, worker, sequence, random)
+			if err != nil || Milli(id) != milli || l.Worker(id) != worker || l.SequenceOf(id) != sequence || l.RandomOf(id) != random {
+				t.Errorf("%s: %d, %v, %d, %d comes back from %x, %v", name, milli, worker, sequence, random, id, err)
+			}
+			if got := Time(id); uint64(got.UnixMilli()) != milli {
+				t.Errorf("%s: %d is %v", name, milli, got)
+			}
+		}
+	}
+}
+
+func TestMakeRefuses(t *testing.T) {
+	for name, l := range layouts {
+		for what, make := range map[string]func() ([16]byte, error){
+			"a time":     func() ([16]byte, error) { return l.Make(MaxMilli+1, 0, 0, 0) },
+			"any time":   func() ([16]byte, error) { return l.Make(math.MaxUint64, 0, 0, 0) },
+			"a worker":   func() ([16]byte, error) { return l.Make(0, flake.MaxWorker+1, 0, 0) },
+			"a sequence": func() ([16]byte, error) { return UUIDv7.Make(0, 0, 1<<12, 0) },
+			"random":     func() ([16]byte, error) { return UUIDv7.Make(0, 0, 0, 1<<14) },
+		} {
+			if id, err := make(); err == nil || id != [16]byte{} {
+				t.Errorf("%s: %s that does not fit: %x", name, what, id)
+			}
+		}
+		var g Generator[[16]byte]
+		path := filepath.Join(t.TempDir(), "timestamp")
+		if g.Init(l, flake.MaxWorker+1, flake.Options{}) == nil || g.Open(t.Context(), path, l, flake.MaxWorker+1, flake.Options{}) == nil {
+			t.Errorf("%s: a generator with a worker of 49 bits", name)
+		}
+	}
+	if _, err := UUIDv7.Make(0, 0, 1<<12, 0); err == nil || !strings.Contains(err.Error(), "4096, where 0 to 4095 fit") {
+		t.Error(err)
+	}
+}
+
+// What is on disk counts: after a restart with the clock set back there are no ids, and then others.
+func TestOpen(t *testing.T) {
+	for name, l := range layouts {
+		path, milli := filepath.Join(t.TempDir(), "timestamp"), uint64(1_700_000_000_000)
+		var last [16]byte
+		for range 2 {
+			var g Generator[[16]byte]
+			if err := g.Open(t.Context(), path, l, 7, flake.Options{Clock: func() uint64 { return milli }}); err != nil {
+				t.Fatal(err)
+			}
+			var id [16]byte
+			if err := g.Next(t.Context(), &id); err != nil || bytes.Compare(id[:], last[:]) <= 0 {
+				t.Errorf("%s: %x after %x, %v", name, id, last, err)
+			}
+			last = id
+			if err := g.Close(); err != nil {
+				t.Error(err)
+			}
+			milli++
+		}
+		milli -= 60_000 // more than a start waits for
+		var g Generator[[16]byte]
+		if err := g.Open(t.Context(), path, l, 7, flake.Options{Clock: func() uint64 { return milli }}); err == nil {
+			t.Errorf("%s: starts with the clock behind the mark", name)
+		}
+	}
+}
+
+func TestBounds(t *testing.T) {
+	for name, l := range layouts {
+		for at, milli := range map[time.Time]uint64{
+			time.UnixMilli(-1):                            0,
+			time.Unix(math.MinInt64, 0):                   0,
+			time.UnixMilli(1_700_000_000_000):             1_700_000_000_000,
+			time.Unix(1_700_000_000, 999_999):             1_700_000_000_000,
+			time.UnixMilli(MaxMilli):                      MaxMilli,
+			time.UnixMilli(MaxMilli + 1):                  MaxMilli,
+			time.Unix(1<<63-62135596801, 999_999_999):     MaxMilli,
+			time.Date(1582, 10, 15, 0, 0, 0, 0, time.UTC): 0,
+		} {
+			low, _ := l.Make(milli, 0, 0, 0)
+			high, _ := l.Make(milli, flake.MaxWorker, 1<<l.Sequence-1, 1<<l.Random-1)
+			if got := l.Lowest(at); got != low {
+				t.Errorf("%s: the lowest at %v is %x, want %x", name, at, got, low)
+			}
+			if got := l.Highest(at); got != high {
+				t.Errorf("%s: the highest at %v is %x, want %x", name, at, got, high)
+			}
+		}
+	}
+}
+
+// A millisecond has every sequence once. Taken one by one or with NextN ids have random
+// bits of their own, in a run those of its first.
+func TestRuns(t *testing.T) {
+	for name, l := range layouts {
+		milli := uint64(1_700_000_000_000)
+		var g Generator[[16]byte]
+		if err := g.Init(l, flake.MaxWorker, flake.Options{Clock: func() uint64 { return milli }}); err != nil {
+			t.Fatal(err)
+		}
+		var ids [][16]byte
+		random := map[uint16]bool{}
+		for len(ids) < g.PerTick() {
+			some := make([][16]byte, min(100, g.PerTick()-len(ids)))
+			switch len(ids) / 100 % 3 {
+			case 0:
+				some = some[:1]
+				if err := g.Next(t.Context(), &some[0]); err != nil {
+					t.Fatal(err)
+				}
+			case 1:
+				if n, err := g.NextN(t.Context(), some); n != len(some) || err != nil {
+					t.Fatal(n, err)
+				}
+			case 2:
+				first, n, err := g.Reserve(t.Context(), len(some))
+				if n != len(some) || err != nil {
+					t.Fatal(n, err)
+				}
+				for i := range some {
+					if some[i] = Plus(first, i); l.RandomOf(some[i]) != l.RandomOf(first) {
+						t.Fatalf("%s: %x in the run of %x", name, some[i], first)
+					}
+				}
+			}
+			ids = append(ids, some...)
+		}
+		for i, id := range ids {
+			if Milli(id) != milli || int(l.SequenceOf(id)) != i || l.Worker(id) != flake.MaxWorker || i > 0 && flake.ID(id).Compare(flake.ID(ids[i-1])) <= 0 {
+				t.Fatalf("%s: id %d is %x", name, i, id)
+			}
+			random[l.RandomOf(id)] = true
+		}
+		if len(random) < g.PerTick()/4 {
+			t.Errorf("%s: %d ids have only %d times random bits", name, len(ids), len(random))
+		}
+		if at, last := g.Last(); at != milli || int(last) != g.PerTick()-1 || g.Worker() != flake.MaxWorker {
+			t.Errorf("%s: the last is %d:%d", name, at, last)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if id, n, err := g.Reserve(ctx, 1); n != 0 || err == nil || id != [16]byte{} {
+			t.Errorf("%s: %d ids more, %x, %v", name, n, id, err)
+		}
+		if n, err := g.NextN(ctx, make([][16]byte, 2)); n != 0 || err == nil {
+			t.Errorf("%s: %d ids more, %v", name, n, err)
+		}
+	}
+}
+
+// simulated returns generators that start from nothing. That lives like theirs find what
+// is wrong is shown in package flake.
+func simulated(l Layout) simulate.Config {
+	c := simulate.Kept(func(m *simulate.Machine) (simulate.Generator, error) {
+		var g Generator[[16]byte]
+		if err := g.Init(l, 7, flake.Options{Clock: m.NewClock()}); err != nil {
+			return simulate.Generator{}, err
+		}
+		return simulate.Generator{Source: g.Source, IDs: func(count int, got simulate.Got) error {
+			for count > 0 {
+				first, n, err := g.Reserve(context.Background(), count)
+				if err != nil {
+					return err
+				}
+				for i := range n {
+					id := Plus(first, i)
+					got(Milli(id), uint32(l.SequenceOf(id)))
+				}
+				count -= n
+			}
+			return nil
+		}}, nil
+	})
+	c.PerTick = 1 << l.Sequence
+	return c
+}
+
+var lives = flag.Int("simulate.lives", 50, "how many lives of each format")
+
+func TestSimulate(t *testing.T) {
+	for name, l := range layouts {
+		t.Run(name, func(t *testing.T) {
+			r := simulate.Many(simulated(l), 1, *lives)
+			t.Logf("%+v", r)
+			if r.Wrong() > 0 {
+				t.Errorf("seed %d: %s", r.Seed, r.First)
+			}
+			if r.Crashes() < 6**lives || r.ClockFaults < 6**lives {
+				t.Errorf("only %d crashes and %d clock faults: the lives are too easy", r.Crashes(), r.ClockFaults)
+			}
+		})
+	}
+}

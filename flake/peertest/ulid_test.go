@@ -1,0 +1,121 @@
+package peertest
+
+import (
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	theirs "github.com/oklog/ulid/v2"
+
+	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/flake/ulid"
+)
+
+// ourULIDs are the extremes of all fields, and then those that a generator makes, one by
+// one and in runs.
+func ourULIDs(t *testing.T) (ids []ulid.ID) {
+	for i := range 1 << 4 {
+		high := func(bit int, most uint64) uint64 { return most * uint64(i>>bit&1) }
+		id, err := ulid.Make(high(0, ulid.MaxMilli), flake.Worker(high(1, uint64(flake.MaxWorker))), uint16(high(2, 1<<16-1)), uint16(high(3, 1<<16-1)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, id)
+	}
+	g, err := ulid.NewGenerator(someWorker, ulid.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for some := make([]ulid.ID, 100); len(ids) < *peerIDs; ids = append(ids, some...) {
+		run, err := g.Reserve(t.Context(), len(some))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n, err := g.NextN(t.Context(), some[run.Count:]); err != nil {
+			t.Fatal(n, err)
+		}
+		for i := range run.Count {
+			some[i] = run.At(i)
+		}
+	}
+	return ids
+}
+
+// What we make they read, strictly, in every form that both have.
+func TestULIDOfOurs(t *testing.T) {
+	ids := ourULIDs(t)
+	for i, id := range ids {
+		text := id.String()
+		same, err := theirs.ParseStrict(text)
+		if err != nil || same != theirs.ULID(id) || same.String() != text || same.Time() != id.Milli() {
+			t.Fatalf("%v is for them %v, of %d, %v", id, same, same.Time(), err)
+		}
+		if lower, err := theirs.ParseStrict(strings.ToLower(text)); lower != same || err != nil {
+			t.Fatalf("%v is for them %v, %v in small letters", id, lower, err)
+		}
+		if i > 0 && same.Compare(theirs.ULID(ids[i-1])) != id.Compare(ids[i-1]) || i > 16 && same.Compare(theirs.ULID(ids[i-1])) <= 0 {
+			t.Fatalf("%v after %v", id, ids[i-1])
+		}
+		value, err := id.Value()
+		var scanned theirs.ULID
+		if err != nil || scanned.Scan(value) != nil || scanned != same {
+			t.Fatalf("%v is for them %v in a column", id, scanned)
+		}
+		if data, err := id.MarshalBinary(); err != nil || scanned.UnmarshalBinary(data) != nil || scanned != same {
+			t.Fatalf("%v is for them %v in bytes", id, scanned)
+		}
+	}
+	t.Logf("%d ids of ours read by oklog/ulid", len(ids))
+}
+
+// What they make comes apart, and together again.
+func TestULIDOfTheirs(t *testing.T) {
+	read := func(same theirs.ULID) {
+		id, err := ulid.Parse(same.String())
+		if err != nil || id != ulid.ID(same) || id.String() != same.String() || id.Milli() != same.Time() {
+			t.Fatalf("%v is for us %v, of %d, %v", same, id, id.Milli(), err)
+		}
+		again, err := ulid.Make(id.Milli(), id.Worker(), id.Sequence(), id.Random())
+		if again != id || err != nil {
+			t.Fatalf("%v comes back as %v, %v", id, again, err)
+		}
+		value, err := same.Value()
+		if err != nil || again.Scan(value) != nil || again != id {
+			t.Fatalf("%v is for us %v in a column", same, again)
+		}
+	}
+	if theirs.MaxTime() != ulid.MaxMilli {
+		t.Errorf("the last time is for them %d, for us %d", theirs.MaxTime(), int64(ulid.MaxMilli))
+	}
+	read(theirs.Zero)
+	read(theirs.MustParseStrict("7ZZZZZZZZZZZZZZZZZZZZZZZZZ"))
+	for range *peerIDs {
+		read(theirs.Make())
+	}
+}
+
+// What they refuse, strictly, we refuse, and what they read we read alike.
+func TestULIDTexts(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 8))
+	read := 0
+	for range *peerIDs {
+		text := []byte(ulid.New().String())
+		for range rng.IntN(3) {
+			text[rng.IntN(len(text))] = byte(rng.IntN(128))
+		}
+		if rng.IntN(4) == 0 {
+			text[0] = "78"[rng.IntN(2)]
+		}
+		same, errTheirs := theirs.ParseStrict(string(text))
+		id, err := ulid.Parse(string(text))
+		if (err == nil) != (errTheirs == nil) || err == nil && id != ulid.ID(same) {
+			t.Fatalf("%q is for us %v, %v, for them %v, %v", text, id, err, same, errTheirs)
+		}
+		if err == nil {
+			read++
+		}
+	}
+	if read < *peerIDs/4 || read > *peerIDs*3/4 {
+		t.Errorf("%d of %d were read", read, *peerIDs)
+	}
+}

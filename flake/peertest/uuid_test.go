@@ -1,0 +1,143 @@
+package peertest
+
+import (
+	"encoding/json"
+	"flag"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	theirs "github.com/google/uuid"
+
+	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/flake/uuidv7"
+)
+
+var peerIDs = flag.Int("peer.ids", 100_000, "how many ids of each maker are read by the others")
+
+// someWorker has bits at both ends.
+const someWorker flake.Worker = 0x8200_0000_0001
+
+// ourUUIDs are the extremes of all fields, and then those that a generator makes, one by
+// one and in runs.
+func ourUUIDs(t *testing.T) (ids []uuidv7.ID) {
+	for i := range 1 << 4 {
+		high := func(bit int, most uint64) uint64 { return most * uint64(i>>bit&1) }
+		id, err := uuidv7.Make(high(0, uuidv7.MaxMilli), flake.Worker(high(1, uint64(flake.MaxWorker))), uint16(high(2, 1<<12-1)), uint16(high(3, 1<<14-1)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, id)
+	}
+	g, err := uuidv7.NewGenerator(someWorker, uuidv7.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for some := make([]uuidv7.ID, 100); len(ids) < *peerIDs; ids = append(ids, some...) {
+		run, err := g.Reserve(t.Context(), len(some))
+		if err != nil {
+			t.Fatal(err)
+		}
+		n, err := g.NextN(t.Context(), some[run.Count:])
+		if err != nil {
+			t.Fatal(n, err)
+		}
+		for i := range run.Count {
+			some[i] = run.At(i)
+		}
+	}
+	return ids
+}
+
+// What we make is for them a UUID of version 7, in every form that both have.
+func TestUUIDOfOurs(t *testing.T) {
+	ids := ourUUIDs(t)
+	var last theirs.UUID
+	for i, id := range ids {
+		text := id.String()
+		same, err := theirs.Parse(text)
+		if err != nil || same != theirs.UUID(id) || same.String() != text || same.Version() != 7 || same.Variant() != theirs.RFC4122 {
+			t.Fatalf("%v is for them %v, %v: version %v, variant %v", id, same, err, same.Version(), same.Variant())
+		}
+		if at := same.Time(); timeOf(at) != id.Milli() {
+			t.Fatalf("%v is for them of %v", id, at)
+		}
+		if i > 16 && same.String() <= last.String() {
+			t.Fatalf("%v after %v", same, last)
+		}
+		last = same
+		value, err := id.Value()
+		var scanned theirs.UUID
+		if err != nil || scanned.Scan(value) != nil || scanned != same {
+			t.Fatalf("%v is for them %v in a column", id, scanned)
+		}
+		if data, err := id.MarshalBinary(); err != nil || scanned.UnmarshalBinary(data) != nil || scanned != same {
+			t.Fatalf("%v is for them %v in bytes", id, scanned)
+		}
+		if i%100 == 0 {
+			a, err1 := json.Marshal(id)
+			b, err2 := json.Marshal(same)
+			if string(a) != string(b) || err1 != nil || err2 != nil {
+				t.Fatalf("%s in JSON, want %s", a, b)
+			}
+		}
+	}
+	t.Logf("%d ids of ours read by google/uuid", len(ids))
+}
+
+// timeOf returns ms since 1970 of what counts from 1582.
+func timeOf(at theirs.Time) uint64 {
+	s, ns := at.UnixTime()
+	return uint64(time.Unix(s, ns).UnixMilli())
+}
+
+// What they make comes apart, and together again.
+func TestUUIDOfTheirs(t *testing.T) {
+	for range *peerIDs {
+		same, err := theirs.NewV7()
+		if err != nil {
+			t.Fatal(err)
+		}
+		id, err := uuidv7.Parse(same.String())
+		if err != nil || id != uuidv7.ID(same) || id.String() != same.String() || id.Milli() != timeOf(same.Time()) {
+			t.Fatalf("%v is for us %v, of %d, %v", same, id, id.Milli(), err)
+		}
+		again, err := uuidv7.Make(id.Milli(), id.Worker(), id.Sequence(), id.Random())
+		if again != id || err != nil {
+			t.Fatalf("%v comes back as %v, %v", id, again, err)
+		}
+		value, err := same.Value()
+		if err != nil || again.Scan(value) != nil || again != id {
+			t.Fatalf("%v is for us %v in a column", same, again)
+		}
+	}
+	for range 100 {
+		if id, err := uuidv7.Parse(theirs.NewString()); err == nil {
+			t.Fatalf("%v, which is random, is read", id)
+		}
+	}
+}
+
+// Whatever both can read they read alike: 36 characters, and of them, version 7.
+func TestUUIDTexts(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	read := 0
+	for range *peerIDs {
+		text := []byte(uuidv7.New().String())
+		for range rng.IntN(3) {
+			text[rng.IntN(len(text))] = "0123456789abcdefABCDEFgG-{ \x00"[rng.IntN(28)]
+		}
+		same, errTheirs := theirs.Parse(string(text))
+		id, err := uuidv7.Parse(string(text))
+		want := errTheirs == nil && same.Version() == 7 && same.Variant() == theirs.RFC4122
+		if (err == nil) != want || want && id != uuidv7.ID(same) {
+			t.Fatalf("%q is for us %v, %v, for them %v, %v", text, id, err, same, errTheirs)
+		}
+		if want {
+			read++
+		}
+	}
+	if read < *peerIDs/4 || read > *peerIDs*3/4 {
+		t.Errorf("%d of %d were read", read, *peerIDs)
+	}
+}

@@ -1,0 +1,148 @@
+package ulid
+
+import (
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flake-go/flake/flake"
+)
+
+// The example of the spec.
+func TestSpec(t *testing.T) {
+	id := MustParse("01ARZ3NDEKTSV4RRFFQ69G5FAV")
+	if id.UUID() != "01563e3a-b5d3-d676-4c61-efb99302bd5b" || id.Milli() != 1469922850259 || id.Time().UnixMilli() != 1469922850259 {
+		t.Errorf("%v is %s, of %v", id, id.UUID(), id.Time())
+	}
+	if id.Sequence() != 0xd676 || id.Worker() != 0x4c61efb99302 || id.Random() != 0xbd5b {
+		t.Errorf("%v of worker %v: %#x, %#x", id, id.Worker(), id.Sequence(), id.Random())
+	}
+	if lower, err := Parse("01arz3ndektsv4rrffq69g5fav"); lower != id || err != nil {
+		t.Errorf("%v, %v, want %v", lower, err, id)
+	}
+	highest := MustParse("7ZZZZZZZZZZZZZZZZZZZZZZZZZ")
+	if highest.Milli() != MaxMilli || highest.UUID() != "ffffffff-ffff-ffff-ffff-ffffffffffff" {
+		t.Errorf("the highest is %s", highest.UUID())
+	}
+	if lowest := MustParse("00000000000000000000000000"); !lowest.IsZero() {
+		t.Errorf("the lowest is %s", lowest.UUID())
+	}
+}
+
+func TestMake(t *testing.T) {
+	id, err := Make(0x0123456789ab, 0xcba987654321, 0xcdef, 0x3579)
+	if want := "01234567-89ab-cdef-cba9-876543213579"; id.UUID() != want || err != nil {
+		t.Errorf("%s, %v, want %s", id.UUID(), err, want)
+	}
+	if id, err := Make(MaxMilli+1, 0, 0, 0); err == nil || !id.IsZero() {
+		t.Errorf("a time beyond 48 bits: %v", id)
+	}
+}
+
+func TestParse(t *testing.T) {
+	id := New()
+	own := id.String()
+	for _, text := range []string{own, strings.ToLower(own)} {
+		if got, err := Parse(text); got != id || err != nil {
+			t.Errorf("%q: %v, %v", text, got, err)
+		}
+	}
+	if text, err := id.AppendText([]byte("x")); string(text) != "x"+own || err != nil {
+		t.Errorf("%s, %v", text, err)
+	}
+	with := func(at int, digit string) string { return own[:at] + digit + own[at+1:] }
+	bad := map[string]int{
+		"":                           0,
+		own[1:]:                      0,
+		own + "0":                    0,
+		id.UUID():                    0,
+		"80000000000000000000000000": 0,
+		"ZZZZZZZZZZZZZZZZZZZZZZZZZZ": 0,
+		strings.Repeat("0", 10_000):  0,
+		with(25, "\xff"):             25,
+		with(24, "é"):                24, // too long by a byte
+		with(10, "-"):                10,
+		with(10, "@"):                10,
+		with(10, "`"):                10,
+	}
+	bad[with(24, "é")] = 0
+	for _, none := range "ILOUilou" {
+		bad[with(13, string(none))] = 13
+	}
+	for text, at := range bad {
+		var where *flake.ParseError
+		if got, err := Parse(text); !errors.As(err, &where) || where.At != at || !got.IsZero() || len(err.Error()) > 250 {
+			t.Errorf("%q: %v, %v, want an error at %d", text, got, err, at)
+		}
+	}
+}
+
+func TestSQL(t *testing.T) {
+	id := New()
+	if v, err := id.Value(); v != id.String() || err != nil {
+		t.Errorf("value %v, %v", v, err)
+	}
+	for _, src := range []any{id.UUID(), []byte(id.UUID()), id[:], [16]byte(id), id.String(), []byte(id.String())} {
+		var got ID
+		if err := got.Scan(src); got != id || err != nil {
+			t.Errorf("scanned %v: %v, %v", src, got, err)
+		}
+	}
+	for _, src := range []any{strings.Repeat("0", 36), []byte(strings.Repeat("x", 36)), id[:15]} {
+		got := id
+		if err := got.Scan(src); err == nil || got != id {
+			t.Errorf("scanned %v: %v, %v", src, got, err)
+		}
+	}
+}
+
+// What Open keeps makes the next one go on above; what it refuses is no generator.
+func TestOpen(t *testing.T) {
+	path, milli := filepath.Join(t.TempDir(), "timestamp"), uint64(1_700_000_000_000)
+	var last ID
+	for range 2 {
+		g, err := Open(t.Context(), path, 7, Options{Clock: func() uint64 { return milli }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		id, err1 := g.Next(t.Context())
+		run, err2 := g.Reserve(t.Context(), 2)
+		if err := errors.Join(err1, err2, g.Close()); err != nil || run.Count != 2 || id.Compare(last) <= 0 || run.First.Compare(id) <= 0 {
+			t.Errorf("%v and %+v after %v, %v", id, run, last, err)
+		}
+		last = run.At(1)
+		milli++
+	}
+	g1, err1 := Open(t.Context(), path, flake.MaxWorker+1, Options{})
+	g2, err2 := NewGenerator(flake.MaxWorker+1, Options{})
+	if g3, err3 := NewGenerator(7, Options{}); g1 != nil || g2 != nil || g3 == nil || err1 == nil || err2 == nil || err3 != nil {
+		t.Errorf("%v, %v, %v: %v, %v, %v", g1, g2, g3, err1, err2, err3)
+	}
+}
+
+func TestSpan(t *testing.T) {
+	at := time.UnixMilli(1_700_000_000_000)
+	low, high := Span(at, at)
+	if low.String() != "01HF7YAT000000000000000000" || high.String() != "01HF7YAT00ZZZZZZZZZZZZZZZZ" || low != Notional(at) {
+		t.Errorf("%v to %v", low, high)
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add("01ARZ3NDEKTSV4RRFFQ69G5FAV")
+	f.Add("7zzzzzzzzzzzzzzzzzzzzzzzzz")
+	f.Fuzz(func(t *testing.T, text string) {
+		id, err := Parse(text)
+		if err != nil {
+			return
+		}
+		if id.String() != strings.ToUpper(text) {
+			t.Errorf("%q comes back as %v", text, id)
+		}
+		if again, err := Make(id.Milli(), id.Worker(), id.Sequence(), id.Random()); again != id || err != nil {
+			t.Errorf("%v comes back as %v, %v", id, again, err)
+		}
+	})
+}

@@ -1,0 +1,162 @@
+package uuidv7
+
+import (
+	"bytes"
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flake-go/flake/flake"
+)
+
+// The example of RFC 9562, appendix A.6.
+func TestRFC(t *testing.T) {
+	id := MustParse("017F22E2-79B0-7CC3-98C4-DC0C0C07398F")
+	if at := time.Date(2022, 2, 22, 19, 22, 22, 0, time.UTC); !id.Time().Equal(at) || id.Milli() != 0x17f22e279b0 {
+		t.Errorf("%v, want %v", id.Time(), at)
+	}
+	if id.Sequence() != 0xcc3 || id.String() != "017f22e2-79b0-7cc3-98c4-dc0c0c07398f" {
+		t.Errorf("%v, of sequence %#x", id, id.Sequence())
+	}
+	// Its 62 bits are 0x18C4DC0C0C07398F.
+	if id.Worker() != 0x18c4dc0c0c07398f>>14 || id.Random() != 0x398f {
+		t.Errorf("%v of worker %v, with %#x", id, id.Worker(), id.Random())
+	}
+}
+
+func TestMake(t *testing.T) {
+	id, err := Make(0x0123456789ab, 0xcba987654321, 0xdef, 0x3579)
+	if want := "01234567-89ab-7def-b2ea-61d950c87579"; id.String() != want || err != nil {
+		t.Errorf("%v, %v, want %s", id, err, want)
+	}
+	if id, err := Make(MaxMilli+1, 0, 0, 0); err == nil || !id.IsZero() {
+		t.Errorf("a time beyond 48 bits: %v", id)
+	}
+}
+
+func TestParse(t *testing.T) {
+	id := New()
+	own := id.String()
+	for _, text := range []string{own, strings.ToUpper(own)} {
+		if got, err := Parse(text); got != id || err != nil {
+			t.Errorf("%q: %v, %v", text, got, err)
+		}
+	}
+	with := func(at int, digit string) string { return own[:at] + digit + own[at+1:] }
+	for text, at := range map[string]int{
+		"":                                     0,
+		own[1:]:                                0,
+		"{" + own + "}":                        0,
+		"urn:uuid:" + own:                      0,
+		strings.ReplaceAll(own, "-", ""):       0,
+		flake.ID(id).String():                  0,
+		with(8, "0"):                           8,
+		with(35, "g"):                          35,
+		with(14, "4"):                          14,
+		with(14, "8"):                          14,
+		with(14, "0"):                          14,
+		with(19, "0"):                          19,
+		with(19, "7"):                          19,
+		with(19, "c"):                          19,
+		with(19, "f"):                          19,
+		strings.Repeat("f", 10_000):            0,
+		"ffffffff-ffff-ffff-ffff-ffffffffffff": 14, // the max UUID
+		"00000000-0000-0000-0000-000000000001": 14,
+	} {
+		var where *flake.ParseError
+		if got, err := Parse(text); !errors.As(err, &where) || where.At != at || !got.IsZero() || len(err.Error()) > 250 {
+			t.Errorf("%q: %v, %v, want an error at %d", text, got, err, at)
+		}
+	}
+}
+
+// Whatever an id is read from, it is of version 7.
+func TestVersion(t *testing.T) {
+	four := flake.ID(MustParse("017f22e2-79b0-7cc3-98c4-dc0c0c07398f"))
+	four[6] = 0x4c
+	wide := four
+	wide[6], wide[8] = 0x7c, 0xc8
+	for _, bad := range []flake.ID{four, wide, flake.Make(1_700_000_000_000, 1, 1)} {
+		id := New()
+		kept := id
+		short, _ := bad.Text(62)
+		_, err := ParseBase(short, 62)
+		_, none := ParseBase("", 62)
+		for what, err := range map[string]error{
+			"text": id.UnmarshalText([]byte(bad.UUID())), "bytes": id.UnmarshalBinary(bad[:]), "a number": err,
+			"no number": none, "15 bytes": id.UnmarshalBinary(kept[1:]),
+			"a column": id.Scan(bad.UUID()), "its bytes": id.Scan(bad[:]), "an array": id.Scan([16]byte(bad)),
+		} {
+			if !errors.As(err, new(*flake.ParseError)) || id != kept {
+				t.Errorf("%s of %s: %v, %v", what, bad.UUID(), id, err)
+			}
+		}
+	}
+}
+
+func TestSQL(t *testing.T) {
+	id := New()
+	if v, err := id.Value(); v != id.String() || err != nil {
+		t.Errorf("value %v, %v", v, err)
+	}
+	for _, src := range []any{id[:], [16]byte(id), []byte(id.String())} {
+		var got ID
+		if err := got.Scan(src); got != id || err != nil {
+			t.Errorf("scanned %v: %v, %v", src, got, err)
+		}
+	}
+}
+
+// What Open keeps makes the next one go on above; what it refuses is no generator.
+func TestOpen(t *testing.T) {
+	path, milli := filepath.Join(t.TempDir(), "timestamp"), uint64(1_700_000_000_000)
+	var last ID
+	for range 2 {
+		g, err := Open(t.Context(), path, 7, Options{Clock: func() uint64 { return milli }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		id, err1 := g.Next(t.Context())
+		run, err2 := g.Reserve(t.Context(), 2)
+		if err := errors.Join(err1, err2, g.Close()); err != nil || run.Count != 2 || id.Compare(last) <= 0 || run.First.Compare(id) <= 0 {
+			t.Errorf("%v and %+v after %v, %v", id, run, last, err)
+		}
+		last = run.At(1)
+		milli++
+	}
+	g1, err1 := Open(t.Context(), path, flake.MaxWorker+1, Options{})
+	g2, err2 := NewGenerator(flake.MaxWorker+1, Options{})
+	if g3, err3 := NewGenerator(7, Options{}); g1 != nil || g2 != nil || g3 == nil || err1 == nil || err2 == nil || err3 != nil {
+		t.Errorf("%v, %v, %v: %v, %v, %v", g1, g2, g3, err1, err2, err3)
+	}
+}
+
+func TestSpan(t *testing.T) {
+	at := time.UnixMilli(1_700_000_000_000)
+	low, high := Span(at, at)
+	if low.String() != "018bcfe5-6800-7000-8000-000000000000" || high.String() != "018bcfe5-6800-7fff-bfff-ffffffffffff" || low != Notional(at) {
+		t.Errorf("%v to %v", low, high)
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add("017F22E2-79B0-7CC3-98C4-DC0C0C07398F")
+	f.Add(ID{}.String())
+	f.Fuzz(func(t *testing.T, text string) {
+		id, err := Parse(text)
+		if err != nil {
+			return
+		}
+		if id.String() != strings.ToLower(text) || !id.IsZero() && (text[14] != '7' || !strings.Contains("89abAB", text[19:20])) {
+			t.Errorf("%q comes back as %v", text, id)
+		}
+		if again, err := Make(id.Milli(), id.Worker(), id.Sequence(), id.Random()); err != nil || again != id && !id.IsZero() {
+			t.Errorf("%v comes back as %v, %v", id, again, err)
+		}
+		if data, err := id.MarshalBinary(); err != nil || !bytes.Equal(data, id[:]) {
+			t.Errorf("%v is %x, %v", id, data, err)
+		}
+	})
+}

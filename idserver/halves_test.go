@@ -1,0 +1,134 @@
+package idserver
+
+import (
+	"fmt"
+	"math"
+	"path/filepath"
+	"testing"
+
+	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/flake/ulid"
+	"github.com/flake-go/flake/flake/uuidv7"
+)
+
+// The calls of ids with a sequence in their first half, all of them at 2026-01-01.
+func TestHalves(t *testing.T) {
+	const milli, worker = 1767225600000, flake.Worker(0x0200_0000_0007)
+	o := flake.Options{Clock: func() uint64 { return milli }}
+	path := filepath.Join(t.TempDir(), "timestamp")
+	uuids, err1 := uuidv7.Open(t.Context(), path+"-uuidv7", worker, o)
+	ulids, err2 := ulid.Open(t.Context(), path+"-ulid", worker, o)
+	if err1 != nil || err2 != nil {
+		t.Fatal(err1, err2)
+	}
+	for name, test := range map[string]struct {
+		ids             Source
+		format          Format
+		text, uuid      string // of an id
+		fields          string
+		lowest, highest string
+		most            string // the highest of all
+	}{
+		"uuidv7": {UUIDv7(uuids), UUIDv7Format, "019b76da-a800-7001-8080-00000001e345", "019b76da-a800-7001-8080-00000001e345",
+			"[{time 1767225600000 0 48} {version 7 48 4} {sequence 1 52 12} {variant 2 64 2} {worker 2199023255559 66 48} {random 9029 114 14}]",
+			"019b76da-a800-7000-8000-000000000000", "019b76da-a801-7fff-bfff-ffffffffffff", "ffffffff-ffff-7fff-bfff-ffffffffffff"},
+		"ulid": {ULID(ulids), ULIDFormat, "01KDVDNA00000G40000000E8T5", "019b76da-a800-0001-0200-000000072345",
+			"[{time 1767225600000 0 48} {sequence 1 48 16} {worker 2199023255559 64 48} {random 9029 112 16}]",
+			"01KDVDNA000000000000000000", "01KDVDNA01ZZZZZZZZZZZZZZZZ", "7ZZZZZZZZZZZZZZZZZZZZZZZZZ"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, f := &Server{IDs: test.ids}, test.format
+			text := func(id Number) string { return string(AppendID(nil, f, id, Canonical)) }
+			id, err := Parse(f, test.text, Canonical)
+			if err != nil || text(id) != test.text || s.IDs.Format() != f || f.Name() != name || f.Size() != 16 {
+				t.Errorf("%v, %v, %s", id, err, text(id))
+			}
+			expect(t, fmt.Sprint(id)+" "+test.fields)(s.Decompose(test.text, Canonical))
+			expect(t, fmt.Sprint(id)+" "+test.fields)(s.Decompose(test.uuid, Canonical))
+			expect(t, fmt.Sprint(id)+" "+test.fields)(s.Decompose(string(id.AppendOctets(nil, 16)), Octets))
+			expect(t, "badarg")(s.GetMeta(t.Context(), 0))
+			low, high, err := s.Span(milli, milli+1)
+			if text(low) != test.lowest || text(high) != test.highest || err != nil {
+				t.Errorf("%s to %s, %v", text(low), text(high), err)
+			}
+			_, high, err = s.Span(0, uuidv7.MaxMilli)
+			if text(high) != test.most || err != nil {
+				t.Errorf("the highest is %s, %v", text(high), err)
+			}
+			expect(t, "badarg")(s.Notional(uuidv7.MaxMilli + 1))
+			expect(t, "badarg")(s.Span(0, math.MaxUint64))
+			testHalvesRuns(t, s)
+		})
+	}
+	for _, s := range []*Server{{IDs: UUIDv7(uuids)}, {IDs: ULID(ulids)}} {
+		if last, sequence := s.IDs.Last(); last != milli || sequence != 2000 || s.IDs.Worker() != uint64(worker) {
+			t.Errorf("last %d, %d", last, sequence)
+		}
+	}
+	for _, err := range []error{uuids.Close(), ulids.Close()} {
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	expect(t, "shutdown")((&Server{IDs: UUIDv7(uuids)}).Get(t.Context()))
+	expect(t, "shutdown")((&Server{IDs: ULID(ulids)}).Get(t.Context()))
+}
+
+// testHalvesRuns takes 2,001 ids. What follows each other is one run, in whatever shares it was
+// taken, and all but one field of its ids are alike; each has random bits of its own.
+func testHalvesRuns(t *testing.T, s *Server) {
+	field := func(id Number, name string) uint64 {
+		for _, f := range s.IDs.Format().Fields(id) {
+			if f.Name == name {
+				return f.Value
+			}
+		}
+		return math.MaxUint64
+	}
+	first, err := s.Get(t.Context())
+	if err != nil || field(first, "sequence") != 0 || field(first, "worker") != s.IDs.Worker() {
+		t.Errorf("%v, %v", first, err)
+	}
+	for n := 1; n <= 1001; n += 1000 {
+		var runs []Run
+		for len(runs) < 2 {
+			run, err := s.IDs.Reserve(t.Context(), 500, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			runs = append(runs, run)
+		}
+		if !runs[0].followed(runs[1]) || runs[1].followed(runs[0]) || runs[0].followed(runs[0]) {
+			t.Errorf("%v, then %v", runs[0], runs[1])
+		}
+		random := map[uint64]bool{}
+		i := uint64(n)
+		last := first
+		for id := range All(runs) {
+			if field(id, "sequence") != i || id.Compare(last) <= 0 || field(id, "worker") != s.IDs.Worker() || field(id, "time") != field(first, "time") {
+				t.Fatalf("id %d is %v, after %v", i, id, last)
+			}
+			random[field(id, "random")] = true
+			last = id
+			i++
+		}
+		if len(random) < 900 || i != uint64(n+1000) {
+			t.Errorf("%d ids have %d times random bits", n, len(random))
+		}
+	}
+}
+
+// A run ends with its millisecond, also where the next one's first half follows.
+func TestHalvesFollow(t *testing.T) {
+	for f, last := range map[*halvesFormat]Number{uuids: {0x1_7fff, 1 << 63}, ulids: {0x1_ffff, 7 << 16}} {
+		run := Run{First: Number{last.Hi - 1, last.Lo}, Count: 1, Halves: &f.Halves}
+		other := Run{First: Number{last.Hi, last.Lo + 1<<20}, Count: 1, Halves: &f.Halves}
+		if !run.followed(Run{First: last, Count: 1}) || run.followed(other) {
+			t.Errorf("%s: %v, then %v", f.name, run, last)
+		}
+		run.Count = 2
+		if next := (Run{First: Number{last.Hi + 1, last.Lo}, Count: 1}); run.followed(next) {
+			t.Errorf("%s: %v, then %v", f.name, run, next)
+		}
+	}
+}

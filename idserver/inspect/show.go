@@ -1,0 +1,129 @@
+// Package inspect reads texts as ids of any format, and shows ids to people. Start at
+// [Read].
+package inspect
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/flake-go/flake/idserver"
+)
+
+// Parts is an id taken apart, for JSON. Numbers are strings, as they may exceed 2^53.
+type Parts struct {
+	ID        string  `json:"id"` // the format's own text
+	Format    string  `json:"format"`
+	Generator string  `json:"generator,omitempty"` // as whose it was read
+	Time      string  `json:"time,omitempty"`      // RFC 3339, up to the year 9999
+	Fields    []Field `json:"fields"`
+}
+
+// Field is a part of an id, as [idserver.Field].
+type Field struct {
+	Name   string `json:"name"`
+	Value  string `json:"value"`
+	Offset int    `json:"offset"` // of the first bit, from the most significant one
+	Width  int    `json:"width"`  // in bits
+}
+
+// PartsOf takes an id apart.
+func PartsOf(f idserver.Format, id idserver.Number) Parts {
+	p := Parts{ID: string(f.AppendCanonical(nil, id)), Format: f.Name()}
+	for _, f := range f.Fields(id) {
+		if f.Name == "time" && f.Value < uint64(endOfTime) {
+			p.Time = time.UnixMilli(int64(f.Value)).UTC().Format(time.RFC3339Nano)
+		}
+		p.Fields = append(p.Fields, Field{f.Name, strconv.FormatUint(f.Value, 10), f.Offset, f.Width})
+	}
+	return p
+}
+
+// endOfTime is the year 10000, which RFC 3339 cannot write, in ms since 1970.
+var endOfTime = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC).UnixMilli()
+
+// Value is the value of a field for people, with a note, or without.
+func Value(f idserver.Field, now time.Time) (value, note string) {
+	value = strconv.FormatUint(f.Value, 10)
+	switch {
+	case f.Name == "time" && f.Value < uint64(endOfTime):
+		t := time.UnixMilli(int64(f.Value)).UTC()
+		note = value + " ms, "
+		value = t.Format("2006-01-02 15:04:05.000") + " UTC"
+		// Not by Sub, which tells no more than 292 years.
+		if ahead := t.UnixMilli() - now.UnixMilli(); ahead > 0 {
+			note += "in " + Span(ahead)
+		} else {
+			note += Span(-ahead) + " ago"
+		}
+	case f.Width == 48:
+		return MAC(f.Value), value
+	}
+	return value, note
+}
+
+// Bits tells where the bits of a field are.
+func Bits(f idserver.Field) string {
+	switch f.Width {
+	case 0:
+		return "0 bits"
+	case 1:
+		return fmt.Sprintf("1 bit, %d", f.Offset)
+	}
+	return fmt.Sprintf("%d bits, %d to %d", f.Width, f.Offset, f.Offset+f.Width-1)
+}
+
+// A Text is an id in a text of that name.
+type Text struct{ Name, Text string }
+
+// Texts are those that an id mostly has.
+func Texts(f idserver.Format, id idserver.Number) []Text {
+	all := []Text{{f.Name(), string(f.AppendCanonical(nil, id))}}
+	if hex := fmt.Sprintf("%x", id.AppendOctets(nil, f.Size())); len(hex) == 32 {
+		uuid := hex[:8] + "-" + hex[8:12] + "-" + hex[12:16] + "-" + hex[16:20] + "-" + hex[20:]
+		if uuid != all[0].Text {
+			all = append(all, Text{"UUID", uuid})
+		}
+	}
+	for _, base := range []int{62, 36, 16, 10} {
+		all = append(all, Text{"base " + strconv.Itoa(base), string(id.AppendDigits(nil, base))})
+	}
+	for _, base := range idserver.TextBases() {
+		if idserver.HasBase(f, base) {
+			all = append(all, Text{idserver.NameOf(base), string(idserver.AppendID(nil, f, id, base))})
+		}
+	}
+	return all
+}
+
+// MAC writes 48 bits as a MAC address.
+func MAC(id uint64) string {
+	var b strings.Builder
+	for shift := 40; shift >= 0; shift -= 8 {
+		fmt.Fprintf(&b, "%02x", byte(id>>shift))
+		if shift > 0 {
+			b.WriteByte(':')
+		}
+	}
+	return b.String()
+}
+
+// Span writes milliseconds that have passed in their two largest units: 3 h 12 min.
+func Span(milli int64) string {
+	milli = max(milli, 0)
+	switch s := milli / 1000; {
+	case s < 1:
+		return fmt.Sprintf("%d ms", milli)
+	case s < 60:
+		return fmt.Sprintf("%d s", s)
+	case s < 3600:
+		return fmt.Sprintf("%d min %d s", s/60, s%60)
+	case s < 86400:
+		return fmt.Sprintf("%d h %d min", s/3600, s/60%60)
+	case s < 730*86400:
+		return fmt.Sprintf("%d d %d h", s/86400, s/3600%24)
+	default:
+		return fmt.Sprintf("%.1f years", float64(s)/(365.25*86400))
+	}
+}
