@@ -91,6 +91,9 @@ func (c *Conn) Close() error {
 	return nil
 }
 
+// Name returns the name, name@host, by which the node knows the caller.
+func (c *Conn) Name() string { return string(c.self.Node()) }
+
 // Call is gen_server:call({Name, Node}, Request). The end of ctx ends only the call,
 // which may have been carried out by then.
 func (c *Conn) Call(ctx context.Context, name etf.Atom, request etf.Term) (reply etf.Term, err error) {

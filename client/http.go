@@ -31,7 +31,8 @@ type HTTPOptions struct {
 	// Token is the token that the node requires, if any.
 	Token string
 	// Client makes the requests; nil: our own, without a timeout other than each call's
-	// context.
+	// context. Unless it has a CheckRedirect of its own, no redirect is followed: a node
+	// sends none, and net/http would send the token along to other ports of its host.
 	Client *http.Client
 }
 
@@ -39,7 +40,7 @@ type HTTPOptions struct {
 type HTTP struct {
 	base   *url.URL
 	token  string
-	client *http.Client
+	client http.Client
 	closed atomic.Bool
 }
 
@@ -55,13 +56,18 @@ func NewHTTP(base string, o HTTPOptions) (*HTTP, error) {
 	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" {
 		return nil, fmt.Errorf("URL %q: want one such as http://127.0.0.1:8465", base)
 	}
-	client := o.Client
-	if client == nil {
+	h := &HTTP{base: u, token: o.Token}
+	if o.Client != nil {
+		h.client = *o.Client
+	} else {
 		transport := http.DefaultTransport.(*http.Transport).Clone()
 		transport.MaxIdleConnsPerHost = maxIdle
-		client = &http.Client{Transport: transport}
+		h.client.Transport = transport
 	}
-	return &HTTP{base: u, token: o.Token, client: client}, nil
+	if h.client.CheckRedirect == nil {
+		h.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	}
+	return h, nil
 }
 
 // Close closes idle connections; the others end with their calls.
@@ -102,6 +108,9 @@ func (h *HTTP) lease(ctx context.Context, generator string, n, size int) (runs [
 	const count = 4 // bytes, after the first id
 	for ; len(body) >= size+count; body = body[size+count:] {
 		runs = append(runs, run{body[:size], int(binary.BigEndian.Uint32(body[size:]))})
+	}
+	if len(body) > 0 {
+		return nil, fmt.Errorf("the generator is of another format: its answer is not of runs of ids of %d bytes", size)
 	}
 	return runs, err
 }

@@ -1,7 +1,6 @@
 package client
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -58,6 +57,24 @@ func TestToken(t *testing.T) {
 		if tt.err == "" && err != nil || tt.err != "" && (err == nil || !strings.Contains(err.Error(), tt.err)) {
 			t.Errorf("%q: %v, want %q", tt.token, err, tt.err)
 		}
+	}
+}
+
+// The token goes to no other port, which net/http takes for the same host.
+func TestRedirect(t *testing.T) {
+	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the redirect is followed") }))
+	defer other.Close()
+	web := httptest.NewServer(http.RedirectHandler(other.URL, http.StatusTemporaryRedirect))
+	defer web.Close()
+	for _, own := range []*http.Client{nil, {}} {
+		h, err := NewHTTP(web.URL, HTTPOptions{Token: "0123456789abcdef", Client: own})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := NewIDs[flake.ID](h, "flake").Next(t.Context()); err == nil || !strings.Contains(err.Error(), "307") {
+			t.Error(err)
+		}
+		h.Close()
 	}
 }
 
@@ -261,7 +278,7 @@ func TestHTTPRepeats(t *testing.T) {
 		if _, again := used.LoadOrStore(r.RemoteAddr, true); again {
 			panic(http.ErrAbortHandler) // ends the connection
 		}
-		w.Write(bytes.Repeat([]byte{1}, len(flake.ID{})))
+		w.Write(make([]byte, len(flake.ID{})))
 	}))
 	defer web.Close()
 	h, err := NewHTTP(web.URL, HTTPOptions{})

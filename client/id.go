@@ -4,26 +4,31 @@ import (
 	"encoding/binary"
 	"fmt"
 	"iter"
+	"math"
+	"math/rand/v2"
 
 	"github.com/flake-go/flake/flake"
 	"github.com/flake-go/flake/flake/sno"
 	"github.com/flake-go/flake/flake/snowflake"
+	"github.com/flake-go/flake/flake/ulid"
+	"github.com/flake-go/flake/flake/uuidv7"
 )
 
 // Format is the id types, one for each format: [flake.ID], [snowflake.ID], also for
-// flake-idgen, and [sno.ID].
+// flake-idgen, [sno.ID], [uuidv7.ID] and [ulid.ID].
 type Format interface {
-	flake.ID | snowflake.ID | sno.ID
+	flake.ID | snowflake.ID | sno.ID | uuidv7.ID | ulid.ID
 }
 
-// The sizes of ids in bytes, which tell the formats apart here.
+// The sizes of ids in bytes.
 const (
 	snowflakeSize = 8 // and flake-idgen
 	snoSize       = 10
-	flakeSize     = 16
+	flakeSize     = 16 // and uuidv7 and ulid
 )
 
-// Run is consecutive ids: First and the Count-1 numbers after it.
+// Run is ids that follow each other by sequence: First and the Count-1 after it. If the
+// format has random bits, they are those of First.
 type Run[ID Format] struct {
 	First ID
 	Count int
@@ -49,12 +54,30 @@ func (r Run[ID]) All() iter.Seq[ID] {
 // number is an id as a number of 128 bits.
 type number struct{ hi, lo uint64 }
 
+// plus returns the id that is i after n in a run. In uuidv7 and ulid the first half is
+// time and sequence.
 func (n number) plus(i uint64) number {
+	if n.inHalves() {
+		return number{n.hi + i, n.lo}
+	}
 	lo := n.lo + i
 	if lo < i {
 		n.hi++
 	}
 	return number{n.hi, lo}
+}
+
+// inHalves reports whether an id is one of uuidv7 or ulid, whose time begins in the first
+// two bytes. In a flake id they are 0.
+func (n number) inHalves() bool { return n.hi>>48 != 0 }
+
+// fresh returns the id with random bits of its own, if its format has such.
+func (n number) fresh() number {
+	const random = 1<<14 - 1 // the lowest, of uuidv7; ulid has two more
+	if n.inHalves() {
+		n.lo ^= rand.Uint64() & random
+	}
+	return n
 }
 
 func (n number) below(other number) bool {
@@ -65,6 +88,10 @@ func numberOf[ID Format](id ID) (n number) {
 	switch id := any(&id).(type) {
 	case *flake.ID:
 		n.hi, n.lo = binary.BigEndian.Uint64(id[:8]), binary.BigEndian.Uint64(id[8:])
+	case *uuidv7.ID:
+		return numberOf(flake.ID(*id))
+	case *ulid.ID:
+		return numberOf(flake.ID(*id))
 	case *snowflake.ID:
 		n.lo = uint64(*id)
 	case *sno.ID:
@@ -78,6 +105,10 @@ func idOf[ID Format](n number) (id ID) {
 	case *flake.ID:
 		binary.BigEndian.PutUint64(id[:8], n.hi)
 		binary.BigEndian.PutUint64(id[8:], n.lo)
+	case *uuidv7.ID:
+		*id = uuidv7.ID(idOf[flake.ID](n))
+	case *ulid.ID:
+		*id = ulid.ID(idOf[flake.ID](n))
 	case *snowflake.ID:
 		*id = snowflake.ID(n.lo)
 	case *sno.ID:
@@ -111,10 +142,46 @@ func bytesOf(n number, size int) []byte {
 	return id[flakeSize-size:]
 }
 
+// left returns how many ids of a run there can be from an id on: all have its worker and
+// time. How many bits the sequence has in a snowflake is the node's to say.
+func left[ID Format](id ID) uint64 {
+	n, bits := numberOf(id), 16
+	switch any(id).(type) {
+	case snowflake.ID:
+		return math.MaxUint64 - n.lo
+	case uuidv7.ID:
+		n.lo, bits = n.hi, 12
+	case ulid.ID:
+		n.lo = n.hi
+	}
+	all := uint64(1) << bits
+	return all - n.lo&(all-1)
+}
+
 // fromBytes returns the id in a node's answer.
 func fromBytes[ID Format](b []byte) (id ID, err error) {
 	if size := sizeOf[ID](); len(b) != size {
 		return id, fmt.Errorf("the generator is of another format: its ids have %d bytes, and %T has %d", len(b), id, size)
 	}
 	return idOf[ID](numberOfBytes(b)), nil
+}
+
+// handedOut returns the id in a node's answer that its generator has made.
+func handedOut[ID Format](b []byte) (id ID, err error) {
+	if id, err = fromBytes[ID](b); err != nil {
+		return id, err
+	}
+	inHalves, ok := numberOf(id).inHalves(), true
+	switch id := any(id).(type) {
+	case flake.ID:
+		ok = !inHalves
+	case uuidv7.ID:
+		ok = inHalves && id[6]>>4 == 7 && id[8]>>6 == 2 // version and variant
+	case ulid.ID:
+		ok = inHalves
+	}
+	if !ok {
+		return id, fmt.Errorf("the generator is of another format: %x is no %T", b, id)
+	}
+	return id, nil
 }

@@ -9,6 +9,8 @@ import (
 	"github.com/flake-go/flake/flake"
 	"github.com/flake-go/flake/flake/sno"
 	"github.com/flake-go/flake/flake/snowflake"
+	"github.com/flake-go/flake/flake/ulid"
+	"github.com/flake-go/flake/flake/uuidv7"
 )
 
 func TestRun(t *testing.T) {
@@ -32,6 +34,14 @@ func TestRun(t *testing.T) {
 	}
 	for range low.All() {
 		break
+	}
+	u := Run[uuidv7.ID]{uuidv7.ID{1, 2, 3, 4, 5, 6, 0x70, 255, 0x80, 15: 9}, 2}
+	if got := u.At(1); got != (uuidv7.ID{1, 2, 3, 4, 5, 6, 0x71, 0, 0x80, 15: 9}) {
+		t.Error(got)
+	}
+	l := Run[ulid.ID]{ulid.ID{1, 2, 3, 4, 5, 6, 7, 255, 15: 255}, 2}
+	if got := slices.Collect(l.All()); !slices.Equal(got, []ulid.ID{l.First, {1, 2, 3, 4, 5, 6, 8, 0, 15: 255}}) {
+		t.Error(got)
 	}
 }
 
@@ -63,6 +73,36 @@ func testBytes[ID Format](t *testing.T, sent []byte, want ID) {
 func TestBytes(t *testing.T) {
 	b := []byte{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}
 	testBytes(t, b, flake.ID(b))
+	testBytes(t, b, uuidv7.ID(b))
+	testBytes(t, b, ulid.ID(b))
 	testBytes(t, b[:10], sno.ID(b))
 	testBytes(t, b[:8], snowflake.FromBytes([8]byte(b)))
+}
+
+// Ids of 16 bytes tell their format by the first two, and by version and variant.
+func TestFormats(t *testing.T) {
+	mine := flake.Make(1_795_260_280_557, 1<<47, 7)
+	uuid, err := uuidv7.Make(1_795_260_280_557, 1<<47, 7, 9)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := ulid.Make(1_795_260_280_557, 1<<47, 7, 9)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		id                       [16]byte
+		isFlake, isUUID, maybeUL bool
+	}{
+		{mine, true, false, false},
+		{uuid, false, true, true}, // any bits after the time are a ULID's
+		{other, false, false, true},
+	} {
+		_, err1 := handedOut[flake.ID](tt.id[:])
+		_, err2 := handedOut[uuidv7.ID](tt.id[:])
+		_, err3 := handedOut[ulid.ID](tt.id[:])
+		if (err1 == nil) != tt.isFlake || (err2 == nil) != tt.isUUID || (err3 == nil) != tt.maybeUL {
+			t.Errorf("%x: %v, %v, %v", tt.id, err1, err2, err3)
+		}
+	}
 }

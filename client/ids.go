@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -12,6 +13,10 @@ import (
 const (
 	maxMany  = 1 << 16
 	maxLease = 1 << 20
+
+	// maxAny is how many every generator takes: with one id a tick, those of 1,024
+	// ticks. What refuses more is asked for half as many.
+	maxAny = 1024
 )
 
 // Canonical is the base of a format's own text, for [IDs.Texts]. A [Failover] does not
@@ -70,7 +75,7 @@ func (g *IDs[ID]) Next(ctx context.Context) (id ID, err error) {
 	if err != nil {
 		return id, err
 	}
-	return fromBytes[ID](b)
+	return handedOut[ID](b)
 }
 
 // NextN fills dst with the next ids and returns how many; less than len(dst) only with
@@ -82,8 +87,9 @@ func (g *IDs[ID]) NextN(ctx context.Context, dst []ID) (int, error) {
 	runs, err := g.Lease(ctx, len(dst))
 	done := 0
 	for _, r := range runs {
-		for id := range r.All() {
-			dst[done] = id
+		first := numberOf(r.First)
+		for i := range uint64(r.Count) {
+			dst[done] = idOf[ID](first.plus(i).fresh())
 			done++
 		}
 	}
@@ -98,20 +104,27 @@ func (g *IDs[ID]) Lease(ctx context.Context, n int) ([]Run[ID], error) {
 		return nil, outOfRange("n", n, 1, math.MaxInt)
 	}
 	var all []Run[ID]
-	for n > 0 {
-		ask := min(n, maxLease)
+	for most := maxLease; n > 0; {
+		ask := min(n, most)
 		runs, err := g.door.lease(ctx, g.generator, ask, sizeOf[ID]())
+		if errors.Is(err, ErrBadArgument) && ask > maxAny {
+			most = max(ask/2, maxAny)
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}
 		got := 0
 		for _, r := range runs {
-			first, err := fromBytes[ID](r.first)
+			first, err := handedOut[ID](r.first)
 			if err != nil {
 				return nil, err
 			}
 			if r.count < 1 || r.count > ask-got {
 				return nil, fmt.Errorf("asked for %d ids, the node answered with a run of %d", ask, r.count)
+			}
+			if most := left(first); uint64(r.count) > most {
+				return nil, fmt.Errorf("the node answered with a run of %d ids from %x on, where %d have that worker and time", r.count, r.first, most)
 			}
 			all = append(all, Run[ID]{first, r.count})
 			got += r.count
@@ -132,9 +145,13 @@ func (g *IDs[ID]) Texts(ctx context.Context, n, base int) ([]string, error) {
 		return nil, outOfRange("n", n, 1, math.MaxInt)
 	}
 	var all []string
-	for len(all) < n {
-		ask := min(n-len(all), maxMany)
+	for most := maxMany; len(all) < n; {
+		ask := min(n-len(all), most)
 		texts, err := g.door.texts(ctx, g.generator, ask, base)
+		if errors.Is(err, ErrBadArgument) && ask > maxAny {
+			most = max(ask/2, maxAny)
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -151,9 +168,9 @@ func (g *IDs[ID]) Texts(ctx context.Context, n, base int) ([]string, error) {
 	return all, nil
 }
 
-// isNoDigit guards texts, which may be shown on a terminal.
+// isNoDigit guards texts, which may be shown on a terminal. UUIDs have hyphens.
 func isNoDigit(r rune) bool {
-	return (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
+	return r != '-' && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
 }
 
 // Notional returns the lowest id of a millisecond, with an empty worker and sequence.

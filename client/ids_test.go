@@ -157,6 +157,13 @@ func TestSno(t *testing.T) {
 		if id, err := ids.Next(t.Context()); err != nil || id.Partition() != source.Partition() || id.WithMeta(7).Meta() != 7 {
 			t.Errorf("%s: %v, %v", what, id, err)
 		}
+		runs, err := ids.Lease(t.Context(), 3)
+		if err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+		if r := (Run[sno.ID]{runs[0].First.WithMeta(7), runs[0].Count}); r.At(r.Count-1) != runs[0].At(r.Count-1).WithMeta(7) {
+			t.Errorf("%s: %v is not %v with another metabyte", what, r, runs[0])
+		}
 		texts, err := ids.Texts(t.Context(), 1, Canonical)
 		if err != nil {
 			t.Errorf("%s: %v", what, err)
@@ -326,5 +333,38 @@ func TestOddAnswers(t *testing.T) {
 		if err != down {
 			t.Errorf("%d: %v", i, err)
 		}
+	}
+}
+
+// few is a generator of which not many ids can be taken at once.
+type few struct {
+	fake
+	most int
+}
+
+func (f *few) lease(ctx context.Context, generator string, n, size int) ([]run, error) {
+	if n > f.most {
+		return nil, ErrBadArgument
+	}
+	return f.fake.lease(ctx, generator, n, size)
+}
+
+func (f *few) texts(ctx context.Context, generator string, n, _ int) ([]string, error) {
+	_, err := f.lease(ctx, generator, n, snowflakeSize)
+	return slices.Repeat([]string{"1"}, n), err
+}
+
+func TestFewAtOnce(t *testing.T) {
+	door := &few{most: maxAny}
+	ids := NewIDs[snowflake.ID](door, "few")
+	if n, err := ids.NextN(t.Context(), make([]snowflake.ID, 5000)); n != 5000 || err != nil {
+		t.Errorf("%d ids, %v", n, err)
+	}
+	if texts, err := ids.Texts(t.Context(), 5000, 62); len(texts) != 5000 || err != nil || door.last.Load() != 10_000 {
+		t.Errorf("%d texts, %v, %d ids in all", len(texts), err, door.last.Load())
+	}
+	door.most = 0
+	if _, err := ids.Lease(t.Context(), 5000); !errors.Is(err, ErrBadArgument) {
+		t.Error(err)
 	}
 }

@@ -134,7 +134,7 @@ func (l *Leased[ID]) Next(ctx context.Context) (id ID, err error) {
 	if err != nil {
 		return id, err
 	}
-	return idOf[ID](n), nil
+	return idOf[ID](n.fresh()), nil
 }
 
 func (l *Leased[ID]) now() time.Duration { return time.Since(l.start) }

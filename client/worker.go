@@ -66,8 +66,8 @@ func (f *Failover) worker(ctx context.Context, generator string, at int, id numb
 	return who, err
 }
 
-// sizeOfNumber tells the size of an id, of which texts say nothing: flake's ids begin
-// with 64 bits of milliseconds since 1970, sno's with 39 of 4 ms.
+// sizeOfNumber tells the size of an id, of which texts say nothing: ids of 16 bytes begin
+// with 64 or 48 bits of milliseconds since 1970, sno's with 39 of 4 ms.
 func sizeOfNumber(id number) int {
 	switch {
 	case id.hi == 0:

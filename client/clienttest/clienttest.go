@@ -58,8 +58,8 @@ func New() *Node {
 	return n
 }
 
-// Add adds a generator of any format: [idserver.Snowflake] or [idserver.Sno] of one
-// that the test has opened.
+// Add adds a generator of any format, such as [idserver.Snowflake] or [idserver.UUIDv7]
+// of one that the test has opened.
 func (n *Node) Add(name string, ids idserver.Source) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

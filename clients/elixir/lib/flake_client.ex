@@ -34,19 +34,20 @@ defmodule FlakeClient do
     * `:client` - the name of the client, `:flake_client` unless told
     * `:base` - 2 to 62: ids are text in that base, digits `0-9A-Za-z`; or
       `:canonical`: the format's own text, of a flake 22 digits of base 62, which
-      sort as ids do
+      sort as ids do; or `:uuid` or `:ulid`, of ids of 16 bytes, which are the own texts
+      of those formats, and sort too
 
   Functions without `!` never raise for what becomes of the nodes; those with
   it raise `FlakeClient.Error`.
   """
 
-  @typedoc "16 bytes of a flake; other formats have 8 or 10."
+  @typedoc "16 bytes of a flake, of uuidv7 and of ulid; other formats have 8 or 10."
   @type id :: <<_::64, _::_*8>>
 
-  @typedoc "An id as a number in a base, without padding, or its canonical text."
+  @typedoc "An id as a number in a base, without padding, or its canonical text, or a UUID's or ULID's."
   @type text :: String.t()
 
-  @type base :: 2..62 | :canonical
+  @type base :: 2..62 | :canonical | :uuid | :ulid
   @type client :: atom
   @type time :: non_neg_integer | DateTime.t()
 
@@ -151,7 +152,7 @@ defmodule FlakeClient do
   def notional(at, options \\ []) do
     with {:ok, base, options} <- pop_base(options),
          {:ok, id} <- call(:notional, [milli(at)], options),
-         do: {:ok, in_base(id, base)}
+         do: in_base(id, base)
   end
 
   @doc "The id of a time, as `notional/2` returns it."
@@ -173,7 +174,9 @@ defmodule FlakeClient do
   def span(from, to, options \\ []) do
     with {:ok, base, options} <- pop_base(options),
          {:ok, {lowest, highest}} <- call(:notional, [milli(from), milli(to)], options),
-         do: {:ok, {in_base(lowest, base), in_base(highest, base)}}
+         {:ok, lowest} <- in_base(lowest, base),
+         {:ok, highest} <- in_base(highest, base),
+         do: {:ok, {lowest, highest}}
   end
 
   @doc "The lowest and the highest id of a span, as `span/3` returns them."
@@ -204,6 +207,12 @@ defmodule FlakeClient do
 
       iex> FlakeClient.to_text(<<911_936_766_637_928_448::64>>)
       {:ok, "911936766637928448"}
+
+      iex> FlakeClient.to_text(<<1_700_000_000_000::48, 7::4, 1::12, 2::2, 3::48, 4::14>>, base: :uuid)
+      {:ok, "018bcfe5-6800-7001-8000-00000000c004"}
+
+      iex> FlakeClient.to_text(<<1_700_000_000_000::48, 1::16, 2::48, 3::16>>, base: :ulid)
+      {:ok, "01HF7YAT00000G000000004003"}
   """
   @spec to_text(id, base: base) :: {:ok, text} | {:error, :badarg}
   def to_text(id, options \\ []) do
@@ -226,6 +235,9 @@ defmodule FlakeClient do
       iex> FlakeClient.from_text("0000AboKHPfDwy7uRnW5FT")
       {:ok, <<1_700_000_000_000::64, 2::48, 3::16>>}
 
+      iex> FlakeClient.from_text("018bcfe5-6800-7001-8000-00000000c004", base: :uuid)
+      {:ok, <<1_700_000_000_000::48, 7::4, 1::12, 2::2, 3::48, 4::14>>}
+
       iex> FlakeClient.from_text("911936766637928448", bytes: 8)
       {:ok, <<911_936_766_637_928_448::64>>}
 
@@ -247,9 +259,27 @@ defmodule FlakeClient do
   def from_text!(text, options \\ []), do: text |> from_text(options) |> must()
 
   @doc """
+  An id of 10 bytes (sno) with another metabyte, which is yours to choose for each id.
+  It is as unique as it was. Of a time, ids sort by their metabytes first.
+
+      iex> FlakeClient.with_meta(<<1::80>>, 7)
+      {:ok, <<0::40, 7, 1::32>>}
+
+      iex> FlakeClient.with_meta(<<1::80>>, 256)
+      {:error, :badarg}
+  """
+  @spec with_meta(id, byte) :: {:ok, id} | {:error, :badarg}
+  def with_meta(id, meta), do: :flake_client.with_meta(id, meta)
+
+  @doc "An id with another metabyte, as `with_meta/2` returns it."
+  @spec with_meta!(id, byte) :: id
+  def with_meta!(id, meta), do: id |> with_meta(meta) |> must()
+
+  @doc """
   When an id was made, in milliseconds since 1970, without asking a node. An id of
   8 bytes does not tell by itself: `:epoch` is that of its format, in milliseconds
-  since 1970 or as a `DateTime`.
+  since 1970 or as a `DateTime`; `:low_bits` is how many bits are below its time,
+  the machine's and the sequence's, 22 unless told.
 
       iex> {:ok, ms} = FlakeClient.time(<<1_700_000_000_000::64, 2::48, 3::16>>)
       iex> DateTime.from_unix!(ms, :millisecond)
@@ -257,18 +287,24 @@ defmodule FlakeClient do
 
       iex> FlakeClient.time(<<911_936_766_637_928_448::64>>, epoch: ~U[2020-01-01 00:00:00Z])
       {:ok, 1_795_259_468_132}
+
+      iex> FlakeClient.time(<<5::47, 0::17>>, epoch: 0, low_bits: 17)
+      {:ok, 5}
   """
-  @spec time(id, epoch: time) :: {:ok, non_neg_integer} | {:error, :badarg}
+  @spec time(id, epoch: time, low_bits: 0..22) :: {:ok, non_neg_integer} | {:error, :badarg}
   def time(id, options \\ []) do
+    {low, options} = pop(options, :low_bits, nil)
+
     case options do
-      [] -> :flake_client.time(id)
-      [epoch: epoch] -> :flake_client.time(id, milli(epoch))
+      [] when low == nil -> :flake_client.time(id)
+      [epoch: epoch] when low == nil -> :flake_client.time(id, milli(epoch))
+      [epoch: epoch] -> :flake_client.time(id, milli(epoch), low)
       _ -> {:error, :badarg}
     end
   end
 
   @doc "When an id was made, as `time/2` returns it."
-  @spec time!(id, epoch: time) :: non_neg_integer
+  @spec time!(id, epoch: time, low_bits: 0..22) :: non_neg_integer
   def time!(id, options \\ []), do: id |> time(options) |> must()
 
   defp call(function, arguments, options) do
@@ -295,8 +331,8 @@ defmodule FlakeClient do
       else: {:error, :badarg}
   end
 
-  defp in_base(id, nil), do: id
-  defp in_base(id, base), do: to_text!(id, base: base)
+  defp in_base(id, nil), do: {:ok, id}
+  defp in_base(id, base), do: to_text(id, base: base)
 
   defp text(id) when is_list(id), do: List.to_string(id)
   defp text(id), do: id

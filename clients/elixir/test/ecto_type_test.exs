@@ -12,7 +12,7 @@ defmodule FlakeClient.EctoTypeTest do
   end
 
   test "an id goes to the database and back" do
-    for base <- [:canonical | Enum.to_list(2..62)], params = init(base: base) do
+    for base <- [:canonical, :uuid, :ulid | Enum.to_list(2..62)], params = init(base: base) do
       text = EctoType.autogenerate(params)
       assert {:ok, <<_::128>> = id} = dump(text, params)
       assert load(id, params) == {:ok, text}
@@ -32,7 +32,8 @@ defmodule FlakeClient.EctoTypeTest do
   test "a span's ends are for queries, as bytes and as text" do
     now = System.os_time(:millisecond)
 
-    for base <- [:canonical | Enum.to_list(2..62)], params = init(base: base, storage: :uuid) do
+    for base <- [:canonical, :uuid, :ulid | Enum.to_list(2..62)],
+        params = init(base: base, storage: :uuid) do
       {lowest, highest} = FlakeClient.span!(now - 1000, now)
       {lowest_text, highest_text} = FlakeClient.span!(now - 1000, now, base: base)
       assert {:ok, lowest} == query(lowest, params)
@@ -63,6 +64,12 @@ defmodule FlakeClient.EctoTypeTest do
           {[base: 62], "BCfh7uXSbGCFYUHkcy", {:ok, "BCfh7uXSbGCFYUHkcy"}},
           {[base: 62], "0000BCfh7uXSbGCFYUHkcy", :error},
           {[], "BCfh7uXSbGCFYUHkcy", :error},
+          {[], "018bcfe5-6800-7001-8000-00000000c004", :error},
+          {[base: :uuid], "018BCFE5-6800-7001-8000-00000000C004",
+           {:ok, "018bcfe5-6800-7001-8000-00000000c004"}},
+          {[base: :uuid], "018bcfe568007001800000000000c004", :error},
+          {[base: :ulid], "01hf7yat000004000000008003", {:ok, "01HF7YAT000004000000008003"}},
+          {[base: :ulid], "81HF7YAT000004000000008003", :error},
           {[bytes: 10], "22222223272im323", {:ok, "22222223272im323"}},
           {[bytes: 8], "911936766637928448", {:ok, "911936766637928448"}},
           {[bytes: 8], "12345678", {:ok, "12345678"}},
@@ -92,8 +99,9 @@ defmodule FlakeClient.EctoTypeTest do
   test "casts no word" do
     words = ~w(z new edit NEW EDIT orders settings password_changed a\0b)
 
-    for base <- [:canonical, 36, 62],
+    for base <- [:canonical, :uuid, :ulid, 36, 62],
         bytes <- [8, 10, 16],
+        bytes == 16 or base not in [:uuid, :ulid],
         params = init(base: base, bytes: bytes) do
       for word <- words do
         assert {word, params, EctoType.cast(word, params)} == {word, params, :error}
@@ -127,6 +135,16 @@ defmodule FlakeClient.EctoTypeTest do
     end
   end
 
+  test "a metabyte" do
+    start_supervised!(
+      {FlakeClient,
+       name: Events, generator: :events, nodes: [String.to_atom(System.fetch_env!("FLAKE_NODE"))]}
+    )
+
+    params = init(bytes: 10, meta: 7, client: Events)
+    assert {:ok, <<_::40, 7, 7::16, _::16>>} = dump(EctoType.autogenerate(params), params)
+  end
+
   test "loads what has an id's size" do
     assert load(nil, init()) == {:ok, nil}
     assert load(<<35::128>>, init(base: 62)) == {:ok, "Z"}
@@ -143,6 +161,10 @@ defmodule FlakeClient.EctoTypeTest do
           [base: 1],
           [base: 63],
           [bytes: 9],
+          [bytes: 10, base: :uuid],
+          [bytes: 8, base: :ulid],
+          [meta: 7],
+          [bytes: 10, meta: 256],
           [storage: :string],
           [storage: :integer],
           [bytes: 8, storage: :uuid]

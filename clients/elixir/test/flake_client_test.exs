@@ -31,7 +31,7 @@ defmodule FlakeClientTest do
   test "bases" do
     now = System.os_time(:millisecond)
 
-    for base <- [:canonical | Enum.to_list(2..62)] do
+    for base <- [:canonical, :uuid, :ulid | Enum.to_list(2..62)] do
       assert {:ok, text} = FlakeClient.id(base: base)
       id = FlakeClient.from_text!(text, base: base)
       assert FlakeClient.to_text!(id, base: base) == text
@@ -43,6 +43,36 @@ defmodule FlakeClientTest do
       assert FlakeClient.span!(now, now + 1, base: base) ==
                {FlakeClient.to_text!(<<now::64, 0::64>>, base: base),
                 FlakeClient.to_text!(<<now + 1::64, -1::64>>, base: base)}
+    end
+  end
+
+  test "ids of uuidv7 and of ulid" do
+    for {generator, client, base, pattern} <- [
+          {:uuids, UUIDs, :uuid,
+           ~r/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/},
+          {:ulids, ULIDs, :ulid, ~r/^0[0-9A-HJKMNP-TV-Z]{25}$/}
+        ] do
+      start_supervised!(
+        {FlakeClient, name: client, generator: generator, nodes: [@node], lease: []},
+        id: client
+      )
+
+      options = [client: client, base: base]
+      texts = [FlakeClient.id!(options) | FlakeClient.ids!(5000, options)]
+      assert Enum.all?(texts, &(&1 =~ pattern))
+      assert texts == Enum.uniq(Enum.sort(texts))
+      assert [time: time] ++ _ = FlakeClient.decompose!(hd(texts), options)
+      assert time == hd(texts) |> FlakeClient.from_text!(base: base) |> FlakeClient.time!()
+      {lowest, highest} = FlakeClient.span!(time, time, options)
+      assert lowest <= hd(texts) and hd(texts) <= highest
+      assert FlakeClient.id(client: client, base: :canonical) == {:error, :badarg}
+      assert FlakeClient.span(0, time, client: client, base: :canonical) == {:error, :badarg}
+
+      params = FlakeClient.EctoType.init(base: base, storage: :uuid, client: client)
+      text = FlakeClient.EctoType.autogenerate(params)
+      assert text > List.last(texts)
+      {:ok, id} = FlakeClient.EctoType.dump(text, nil, params)
+      assert FlakeClient.EctoType.load(id, nil, params) == {:ok, text}
     end
   end
 
@@ -75,7 +105,7 @@ defmodule FlakeClientTest do
     assert_raise FlakeClient.Error, ~r/argument/, fn -> FlakeClient.decompose!("!", base: 62) end
     assert_raise FlakeClient.Error, ~r/argument/, fn -> FlakeClient.span!(2, 1) end
 
-    for bad <- [[base: 63], [bas: 62], [base: :uuid], 62, [62, base: 62]] do
+    for bad <- [[base: 63], [bas: 62], [base: :uid], 62, [62, base: 62]] do
       assert FlakeClient.id(bad) == {:error, :badarg}
       assert FlakeClient.notional(0, bad) == {:error, :badarg}
       assert FlakeClient.span(0, 1, bad) == {:error, :badarg}

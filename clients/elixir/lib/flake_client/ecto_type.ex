@@ -8,12 +8,15 @@ if Code.ensure_loaded?(Ecto.ParameterizedType) do
 
     Options of the field:
 
-      * `:base` - of the text: `:canonical`, or 2 to 62; `:canonical` unless told
-      * `:bytes` - of an id: 16 for flake, 10 for sno, 8 for the formats of 64 bits; 16
+      * `:base` - of the text: `:canonical`, or 2 to 62; `:canonical` unless told. With
+        ids of uuidv7 `:uuid`, with those of ulid `:ulid`
+      * `:bytes` - of an id: 16 for flake, uuidv7 and ulid, 10 for sno, 8 for the formats of 64 bits; 16
         unless told
       * `:storage` - `:binary` for a `:binary` column (`bytea`), `:uuid` for a `:uuid`
         column and ids of 16 bytes, `:integer` for a `:bigint` column and ids of 8
         bytes, which from 2^63 on are negative there; `:binary` unless told
+      * `:meta` - with `bytes: 10`, the metabyte that `autogenerate` puts in; the node's, 0,
+        unless told
       * `:client` - who gives ids to `autogenerate`; `:flake_client` unless told
 
     What is cast, in changesets and in queries:
@@ -40,8 +43,15 @@ if Code.ensure_loaded?(Ecto.ParameterizedType) do
 
     @impl true
     def init(options) do
-      base = allowed(options, :base, :canonical, [:canonical | Enum.to_list(2..62)])
       bytes = allowed(options, :bytes, 16, [8, 10, 16])
+
+      base =
+        allowed(
+          options,
+          :base,
+          :canonical,
+          [:canonical | if(bytes == 16, do: [:uuid, :ulid], else: [])] ++ Enum.to_list(2..62)
+        )
 
       storage =
         allowed(options, :storage, :binary, [
@@ -52,6 +62,8 @@ if Code.ensure_loaded?(Ecto.ParameterizedType) do
         base: base,
         bytes: bytes,
         storage: storage,
+        meta:
+          allowed(options, :meta, nil, [nil | if(bytes == 10, do: Enum.to_list(0..255), else: [])]),
         client: Keyword.get(options, :client, :flake_client)
       }
     end
@@ -94,8 +106,10 @@ if Code.ensure_loaded?(Ecto.ParameterizedType) do
     defp stored(id, _), do: id
 
     @impl true
-    def autogenerate(%{base: base, client: client}),
-      do: FlakeClient.id!(base: base, client: client)
+    def autogenerate(%{client: client, meta: meta} = params) do
+      id = FlakeClient.id!(client: client)
+      text(if(meta, do: FlakeClient.with_meta!(id, meta), else: id), params)
+    end
 
     defp text(id, %{base: base}), do: FlakeClient.to_text!(id, base: base)
 
@@ -108,12 +122,13 @@ if Code.ensure_loaded?(Ecto.ParameterizedType) do
     defp id(value, %{bytes: bytes, base: base}) when byte_size(value) == bytes do
       cond do
         not String.printable?(value) -> {:ok, value}
-        base == :canonical -> from_text(value, base, bytes)
+        is_atom(base) -> from_text(value, base, bytes)
         true -> :error
       end
     end
 
-    defp id(text, %{base: :canonical, bytes: bytes}), do: from_text(text, :canonical, bytes)
+    defp id(text, %{base: base, bytes: bytes}) when is_atom(base),
+      do: from_text(text, base, bytes)
 
     defp id(text, %{base: base, bytes: bytes}) do
       case from_text(text, base, bytes) do
@@ -122,7 +137,7 @@ if Code.ensure_loaded?(Ecto.ParameterizedType) do
       end
     end
 
-    defp from_text("0" <> <<_, _::binary>>, base, bytes) when base != :canonical or bytes == 8,
+    defp from_text("0" <> <<_, _::binary>>, base, bytes) when is_integer(base) or bytes == 8,
       do: :error
 
     defp from_text(text, base, bytes) do

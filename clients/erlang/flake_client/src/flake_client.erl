@@ -39,25 +39,28 @@
 -export([start_link/1, start_link/2, child_spec/1, child_spec/2]).
 -export([id/0, id/1, id/2, ids/1, ids/2, ids/3]).
 -export([notional/1, notional/2, notional/3, decompose/1, decompose/2, decompose/3]).
--export([to_text/2, from_text/2, from_text/3, time/1, time/2]).
+-export([to_text/2, from_text/2, from_text/3, with_meta/2, time/1, time/2, time/3]).
 -export_type([client/0, options/0, id/0, base/0, text/0, failure/0, reason/0]).
 
 -define(DEFAULT, ?MODULE).
 -define(SNO_EPOCH, 1262304000000). % 2010
--define(IS_CLIENT(C), (is_atom(C) andalso C =/= canonical)).
+-define(LOW_BITS, 22). % of a snowflake, below its time
+-define(IS_CLIENT(C), (is_atom(C) andalso C =/= canonical andalso C =/= uuid andalso C =/= ulid)).
 
 -type client() :: atom().
-%% The name of a client, any but `canonical'.
+%% The name of a client, any but `canonical', `uuid' and `ulid'.
 
 -type options() :: #{atom() => term()} | [{atom(), term()}].
 
 -type id() :: binary().
-%% 16 bytes of a flake; other formats have 8 or 10.
+%% 16 bytes of a flake, of uuidv7 and of ulid; other formats have 8 or 10.
 
--type base() :: 2..62 | canonical.
+-type base() :: 2..62 | canonical | uuid | ulid.
 %% Digits are `0-9A-Za-z' in that order. `canonical' is the format's own text: of a
 %% flake 22 digits of base 62, which sort as ids do; of 10 bytes (sno) 16 characters
-%% of `2-9a-x'; of 8 bytes decimal.
+%% of `2-9a-x'; of 8 bytes decimal. Any id of 16 bytes has `uuid', the form of a UUID in
+%% lower case, and `ulid', 26 digits of Crockford's base 32: the format's own text of
+%% uuidv7 and of ulid, which have no other `canonical' one here. They sort as ids do.
 
 -type text() :: string() | binary().
 
@@ -87,7 +90,7 @@ start_link(Options) ->
 start_link(Client, Options) when ?IS_CLIENT(Client) ->
     flake_client_server:start_link(Client, Options);
 start_link(Client, _) ->
-    {error, {bad_option, client, Client, "an atom, and not canonical"}}.
+    {error, {bad_option, client, Client, "an atom, and not canonical, uuid or ulid"}}.
 
 %% @equiv child_spec(flake_client, Options)
 -spec child_spec(options()) -> supervisor:child_spec().
@@ -109,7 +112,7 @@ id() ->
 -spec id(client() | base()) -> {ok, id() | string()} | {error, failure()}.
 id(Client) when ?IS_CLIENT(Client) ->
     case flake_client_server:take(Client, 1) of
-        {ok, Runs} -> {ok, flake_client_run:first(Runs)};
+        {ok, Runs} -> {ok, hd(flake_client_run:ids(Runs))};
         {error, _} = Error -> Error
     end;
 id(Base) ->
@@ -119,7 +122,7 @@ id(Base) ->
 -spec id(client(), base()) -> {ok, string()} | {error, failure()}.
 id(Client, Base) ->
     case ?IS_CLIENT(Client) andalso flake_client_text:is_base(Base) andalso id(Client) of
-        {ok, Id} -> {ok, flake_client_text:encode(Id, Base)};
+        {ok, Id} -> flake_client_text:encode(Id, Base);
         {error, _} = Error -> Error;
         false -> {error, badarg}
     end.
@@ -148,10 +151,18 @@ ids(N, Base) ->
 -spec ids(client(), pos_integer(), base()) -> {ok, [string(), ...]} | {error, failure()}.
 ids(Client, N, Base) ->
     case flake_client_text:is_base(Base) andalso ids(Client, N) of
-        {ok, Ids} -> {ok, [flake_client_text:encode(Id, Base) || Id <- Ids]};
+        {ok, Ids} -> texts(Ids, Base, []);
         {error, _} = Error -> Error;
         false -> {error, badarg}
     end.
+
+texts([Id | Ids], Base, Texts) ->
+    case flake_client_text:encode(Id, Base) of
+        {ok, Text} -> texts(Ids, Base, [Text | Texts]);
+        {error, badarg} = Error -> Error
+    end;
+texts([], _, Texts) ->
+    {ok, lists:reverse(Texts)}.
 
 %% @doc The id of a time, in milliseconds since 1970, with an empty worker and
 %% sequence: where a range scan begins.
@@ -189,16 +200,18 @@ decompose(Text, Base) ->
 
 %% @doc The fields of an id's text in a base.
 -spec decompose(client(), text(), base()) -> {ok, [{atom(), term()}]} | {error, failure()}.
+decompose(Client, Text, Name) when Name =:= uuid; Name =:= ulid ->
+    case from_text(Text, Name) of
+        {ok, Id} -> decompose(Client, Id);
+        {error, _} = Error -> Error
+    end;
 decompose(Client, Text, Base) ->
     flake_client_server:ask(Client, {decompose, Text, Base}).
 
 %% @doc The text of an id in a base, or its canonical text, without asking a node.
 -spec to_text(id(), base()) -> {ok, string()} | {error, badarg}.
-to_text(Id, Base) when byte_size(Id) =:= 16; byte_size(Id) =:= 10; byte_size(Id) =:= 8 ->
-    case flake_client_text:is_base(Base) of
-        true -> {ok, flake_client_text:encode(Id, Base)};
-        false -> {error, badarg}
-    end;
+to_text(Id, Base) when is_binary(Id) ->
+    flake_client_text:encode(Id, Base);
 to_text(_, _) ->
     {error, badarg}.
 
@@ -217,15 +230,32 @@ from_text(Text, Base, Size) ->
         error -> {error, badarg}
     end.
 
+%% @doc An id of 10 bytes (sno) with another metabyte, which is yours to choose for
+%% each id. It is as unique as it was. Of a time, ids sort by their metabytes first.
+-spec with_meta(id(), byte()) -> {ok, id()} | {error, badarg}.
+with_meta(<<Start:5/binary, _, Rest:4/binary>>, Meta) when is_integer(Meta), Meta >= 0, Meta =< 255 ->
+    {ok, <<Start/binary, Meta, Rest/binary>>};
+with_meta(_, _) ->
+    {error, badarg}.
+
 %% @doc When an id was made, in milliseconds since 1970, without asking a node; an id
 %% of 16 or 10 bytes.
 -spec time(id()) -> {ok, Ms :: non_neg_integer()} | {error, badarg}.
-time(<<Ms:64, _:64>>) -> {ok, Ms};
+time(<<0:16, Ms:48, _:64>>) -> {ok, Ms};
+time(<<Ms:48, _:80>>) -> {ok, Ms}; % uuidv7, ulid
 time(<<Units:39, _:41>>) -> {ok, ?SNO_EPOCH + 4 * Units};
 time(_) -> {error, badarg}.
 
 %% @doc When an id of 8 bytes was made, by its format's epoch in milliseconds since
 %% 1970: 1288834974657 is Twitter's, 0 flake-idgen's.
 -spec time(id(), Epoch :: non_neg_integer()) -> {ok, Ms :: non_neg_integer()} | {error, badarg}.
-time(<<Ms:42, _:22>>, Epoch) when is_integer(Epoch), Epoch >= 0 -> {ok, Epoch + Ms};
-time(_, _) -> {error, badarg}.
+time(Id, Epoch) ->
+    time(Id, Epoch, ?LOW_BITS).
+
+%% @doc When an id of 8 bytes was made, by how many bits are below its time: the
+%% machine's and the sequence's, 22 unless the generator is configured otherwise.
+-spec time(id(), Epoch :: non_neg_integer(), LowBits :: 0..22) -> {ok, Ms :: non_neg_integer()} | {error, badarg}.
+time(<<Id:64>>, Epoch, Low) when is_integer(Epoch), Epoch >= 0, is_integer(Low), Low >= 0, Low =< ?LOW_BITS ->
+    {ok, Epoch + (Id bsr Low)};
+time(_, _, _) ->
+    {error, badarg}.

@@ -41,8 +41,8 @@ ids(#{order := Order} = Config, Request, Deadline) ->
     Accept = fun(Node, Answer) -> accept(runs(Request, Answer), Node, Mark, Order) end,
     rounds(Config, Request, Deadline, Accept, ?FIRST_PAUSE, []).
 
-runs(get, Answer) -> flake_client_run:single(Answer);
-runs({lease, _}, Answer) -> flake_client_run:from_lease(Answer).
+runs(get, Id) -> flake_client_run:from_lease(1, [{Id, 1}]);
+runs({lease, N}, Answer) -> flake_client_run:from_lease(N, Answer).
 
 accept(error, _, _, _) ->
     {error, unexpected_reply};

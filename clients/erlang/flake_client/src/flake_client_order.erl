@@ -82,7 +82,9 @@ worker_of(Order, Node, Ask) ->
         Word -> Word
     end.
 
-worker(<<_:64, Worker:48, _:16>>) -> Worker + 1;
+worker(<<0:16, _:48, Worker:48, _:16>>) -> Worker + 1;
+worker(<<_:48, 7:4, _:12, 2:2, Worker:48, _:14>>) -> Worker + 1; % uuidv7
+worker(<<_:64, Worker:48, _:16>>) -> Worker + 1; % ulid
 worker(<<_:48, Partition:16, _:16>>) -> Partition + 1;
 worker(<<Id:64>>) -> ?SHORT bor Id;
 worker(_) -> 0.
@@ -115,7 +117,7 @@ move(Order, From, To) ->
 bits(Mark) -> Mark bsr 16.
 node_of(Mark) -> Mark band 16#FFFF.
 
-%% flake's time has 64 bits, of which the highest are 0 for ages; the shorter
-%% formats begin with a time of about 40 bits.
-leading(<<_:16, Bits:48, _:64>>) -> Bits;
+%% flake's time has 64 bits, of which the highest are 0 for ages; the other formats
+%% begin with a time of about 40 or 48 bits.
+leading(<<0:16, Bits:48, _:64>>) -> Bits;
 leading(<<Bits:48, _/binary>>) -> Bits.

@@ -1,77 +1,94 @@
 %% @private
 %% Runs of ids that follow one another by sequence, as a lease gives them.
 %%
-%% The last 56 bits of an id are kept as an integer, which is a word and not a
-%% bignum; no sequence is so long as to carry out of them.
+%% The 56 bits that end with the sequence are kept as an integer, which is a word and
+%% not a bignum. A sequence of more than 16 bits is a snowflake's alone, and how many it
+%% has its node knows. What follows the
+%% sequence are worker and random bits, in ids of uuidv7 and ulid. These begin with a
+%% time of 48 bits: the first two bytes are 0 in those of a flake alone.
 -module(flake_client_run).
 
--export([from_lease/1, single/1, count/1, first/1, last/1, slice/3, split/2, ids/1]).
+-export([from_lease/2, count/1, first/1, last/1, slice/3, split/2, ids/1]).
 -export_type([run/0]).
 
 -define(TAIL, 56).
 
--type run() :: {Prefix :: binary(), Tail :: non_neg_integer(), Count :: pos_integer()}.
+%% The lowest bits that are random in ids of uuidv7 and ulid; those of ulid have two more.
+-define(RANDOM, 14).
 
-%% What a node answers to {lease, N}.
--spec from_lease(term()) -> {ok, [run(), ...]} | error.
-from_lease([_ | _] = Runs) ->
-    try {ok, [run(First, Count) || {First, Count} <- proper(Runs)]}
-    catch error:_ -> error
+-type run() :: {Prefix :: binary(), Tail :: non_neg_integer(), Count :: pos_integer(), Rest :: binary()}.
+
+%% What a node answers to {lease, N}: N ids of one size.
+-spec from_lease(pos_integer(), term()) -> {ok, [run(), ...]} | error.
+from_lease(N, [{First, _} | _] = Answer) ->
+    try [run(byte_size(First), Run) || Run <- Answer] of
+        Runs ->
+            case count(Runs) of
+                N -> {ok, Runs};
+                _ -> error
+            end
+    catch
+        error:_ -> error
     end;
-from_lease(_) ->
+from_lease(_, _) ->
     error.
 
-%% What a node answers to get.
--spec single(term()) -> {ok, [run(), ...]} | error.
-single(Id) ->
-    from_lease([{Id, 1}]).
+run(Size, {Id, Count}) when byte_size(Id) =:= Size, is_integer(Count), Count >= 1 ->
+    {Head, Rest} = halves(Id),
+    Start = byte_size(Head) - ?TAIL div 8,
+    <<Prefix:Start/binary, Tail:?TAIL>> = Head,
+    Bits = case Size of
+               8 -> ?TAIL;
+               _ -> 16
+           end,
+    true = Tail rem (1 bsl Bits) + Count =< 1 bsl Bits,
+    {Prefix, Tail, Count, Rest}.
 
-proper(Runs) ->
-    true = lists:all(fun({_, _}) -> true; (_) -> false end, Runs),
-    Runs.
-
-run(First, Count) when byte_size(First) >= ?TAIL div 8, is_integer(Count), Count >= 1 ->
-    Size = byte_size(First) - ?TAIL div 8,
-    <<Prefix:Size/binary, Tail:?TAIL>> = First,
-    true = Tail + Count =< 1 bsl ?TAIL,
-    {Prefix, Tail, Count}.
+%% Up to the sequence, and after it.
+halves(<<0:16, _:14/binary>> = Id) -> {Id, <<>>};
+halves(<<Head:8/binary, Rest:8/binary>>) -> {Head, Rest};
+halves(Id) when byte_size(Id) =:= 8; byte_size(Id) =:= 10 -> {Id, <<>>}.
 
 -spec count(run() | [run()]) -> non_neg_integer().
-count({_, _, Count}) -> Count;
-count(Runs) -> lists:sum([Count || {_, _, Count} <- Runs]).
+count({_, _, Count, _}) -> Count;
+count(Runs) -> lists:sum([Count || {_, _, Count, _} <- Runs]).
 
 -spec first([run(), ...]) -> flake_client:id().
-first([{Prefix, Tail, _} | _]) -> id(Prefix, Tail).
+first([{Prefix, Tail, _, Rest} | _]) -> id(Prefix, Tail, Rest).
 
 -spec last([run(), ...]) -> flake_client:id().
 last(Runs) ->
-    {Prefix, Tail, Count} = lists:last(Runs),
-    id(Prefix, Tail + Count - 1).
+    {Prefix, Tail, Count, Rest} = lists:last(Runs),
+    id(Prefix, Tail + Count - 1, Rest).
 
 %% N ids of the run, after the first From.
 -spec slice(run(), non_neg_integer(), pos_integer()) -> run().
-slice({Prefix, Tail, Count}, From, N) when From + N =< Count ->
-    {Prefix, Tail + From, N}.
+slice({Prefix, Tail, Count, Rest}, From, N) when From + N =< Count ->
+    {Prefix, Tail + From, N, Rest}.
 
 %% The first N ids, and those after them.
 -spec split(pos_integer(), [run()]) -> {[run(), ...], [run()]} | short.
 split(_, []) ->
     short;
-split(N, [{_, _, Count} = Run | Rest]) when N < Count ->
+split(N, [{_, _, Count, _} = Run | Rest]) when N < Count ->
     {[slice(Run, 0, N)], [slice(Run, N, Count - N) | Rest]};
-split(N, [{_, _, N} = Run | Rest]) ->
+split(N, [{_, _, N, _} = Run | Rest]) ->
     {[Run], Rest};
-split(N, [{_, _, Count} = Run | Rest]) ->
+split(N, [{_, _, Count, _} = Run | Rest]) ->
     case split(N - Count, Rest) of
         {Taken, Left} -> {[Run | Taken], Left};
         short -> short
     end.
 
+%% Each with random bits of its own, if it has such.
 -spec ids([run()]) -> [flake_client:id()].
 ids(Runs) ->
-    [id(Prefix, I) || {Prefix, Tail, Count} <- Runs, I <- lists:seq(Tail, Tail + Count - 1)].
+    [id(Prefix, I, fresh(Rest)) || {Prefix, Tail, Count, Rest} <- Runs, I <- lists:seq(Tail, Tail + Count - 1)].
+
+fresh(<<>>) -> <<>>;
+fresh(<<Kept:50, _:?RANDOM>>) -> <<Kept:50, (rand:uniform(1 bsl ?RANDOM) - 1):?RANDOM>>.
 
 %% With its size the prefix is copied; without, room to append to it would be made.
-id(Prefix, Tail) ->
+id(Prefix, Tail, Rest) ->
     Size = byte_size(Prefix),
-    <<Prefix:Size/binary, Tail:?TAIL>>.
+    <<Prefix:Size/binary, Tail:?TAIL, Rest/binary>>.

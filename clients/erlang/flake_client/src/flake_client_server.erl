@@ -80,11 +80,11 @@ take_slowly(Client, N) ->
 take_slowly(_, 1, undefined, Config) ->
     one(Config);
 take_slowly(_, N, undefined, Config) ->
-    many(N, Config, deadline(Config), []);
+    many(N, ?MAX_LEASE, Config, deadline(Config), []);
 take_slowly(Client, N, #{size := Size}, _) when N =< Size ->
     call(Client, {take, N});
 take_slowly(Client, N, _, Config) ->
-    case many(N, Config, deadline(Config), []) of
+    case many(N, ?MAX_LEASE, Config, deadline(Config), []) of
         {ok, Runs} ->
             case call(Client, {above, flake_client_run:last(Runs)}) of
                 ok -> {ok, Runs};
@@ -100,11 +100,14 @@ one(Config) ->
         {error, _} = Error -> Error
     end.
 
-many(0, _, _, Leases) ->
+%% What refuses so many is asked for half of them.
+many(0, _, _, _, Leases) ->
     {ok, lists:append(lists:reverse(Leases))};
-many(N, Config, Deadline, Leases) ->
-    case flake_client_nodes:ids(Config, {lease, min(N, ?MAX_LEASE)}, Deadline) of
-        {ok, Runs, _} -> many(N - flake_client_run:count(Runs), Config, Deadline, [Runs | Leases]);
+many(N, Most, Config, Deadline, Leases) ->
+    Ask = min(N, Most),
+    case flake_client_nodes:ids(Config, {lease, Ask}, Deadline) of
+        {ok, Runs, _} -> many(N - Ask, Most, Config, Deadline, [Runs | Leases]);
+        {error, badarg} when Ask > ?MAX_ANY -> many(N, max(Ask div 2, ?MAX_ANY), Config, Deadline, Leases);
         {error, _} = Error -> Error
     end.
 

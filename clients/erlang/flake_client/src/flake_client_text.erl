@@ -8,22 +8,41 @@
 -define(IS_BASE(B), is_integer(B), B >= 2, B =< 62).
 -define(IS_SIZE(S), (S =:= 8 orelse S =:= 10 orelse S =:= 16)).
 
+-define(CROCKFORD, "0123456789ABCDEFGHJKMNPQRSTVWXYZ").
+
 -spec is_base(term()) -> boolean().
-is_base(canonical) -> true;
+is_base(Name) when Name =:= canonical; Name =:= uuid; Name =:= ulid -> true;
 is_base(Base) -> is_integer(Base) andalso Base >= 2 andalso Base =< 62.
 
+%% Whether an id has that text. Ids of uuidv7 and ulid do not tell which of the two they
+%% are, and so have no canonical one here.
+-spec has(flake_client:id(), flake_client:base()) -> boolean().
+has(<<Time:16, _:112>>, canonical) -> Time =:= 0;
+has(Id, Name) when Name =:= uuid; Name =:= ulid -> byte_size(Id) =:= 16;
+has(Id, Base) -> ?IS_SIZE(byte_size(Id)) andalso is_base(Base).
+
 %% Of a base digits are 0-9A-Za-z in that order, without padding.
--spec encode(flake_client:id(), flake_client:base()) -> string().
-encode(<<Id:128>>, canonical) ->
+-spec encode(flake_client:id(), flake_client:base()) -> {ok, string()} | {error, badarg}.
+encode(Id, Base) ->
+    case has(Id, Base) of
+        true -> {ok, text(Id, Base)};
+        false -> {error, badarg}
+    end.
+
+text(<<A:4/binary, B:2/binary, C:2/binary, D:2/binary, E:6/binary>>, uuid) ->
+    lists:append(lists:join("-", [[hex(V) || <<V:4>> <= Group] || Group <- [A, B, C, D, E]]));
+text(<<Id:16/binary>>, ulid) ->
+    [lists:nth(V + 1, ?CROCKFORD) || <<V:5>> <= <<0:2, Id/binary>>];
+text(<<Id:128>>, canonical) ->
     Text = digits(Id, 62, []),
     lists:duplicate(22 - length(Text), $0) ++ Text;
-encode(<<Id:10/binary>>, canonical) ->
+text(<<Id:10/binary>>, canonical) ->
     [five(V) || <<V:5>> <= Id];
-encode(Id, canonical) ->
-    encode(Id, 10);
-encode(Id, Base) when Base =< 36 ->
+text(Id, canonical) ->
+    text(Id, 10);
+text(Id, Base) when Base =< 36 ->
     integer_to_list(binary:decode_unsigned(Id), Base);
-encode(Id, Base) ->
+text(Id, Base) ->
     digits(binary:decode_unsigned(Id), Base, []).
 
 %% The reverse, for ids of a size in bytes; as a node reads text.
@@ -41,7 +60,7 @@ decode(_, _, _) ->
     error.
 
 read(Text, Base, Size) when ?IS_BASE(Base) ->
-    (Text =/= [] andalso length(Text) =< length(encode(highest(Size), Base))) orelse throw(none),
+    (Text =/= [] andalso length(Text) =< length(text(<<-1:Size/unit:8>>, Base))) orelse throw(none),
     case number(Text, Base) of
         Id when Id < 1 bsl (Size * 8) -> <<Id:Size/unit:8>>;
         _ -> throw(none)
@@ -51,14 +70,17 @@ read(Text, canonical, 8) ->
 read(Text, canonical, 10) when length(Text) =:= 16 ->
     << <<(unfive(C)):5>> || C <- Text >>;
 read(Text, canonical, 16) when length(Text) =:= 22 ->
-    read(Text, 62, 16);
-read(Text, canonical, 16) when length(Text) =:= 36 ->
+    <<0:16, _/binary>> = read(Text, 62, 16);
+read(Text, canonical, 16) ->
+    <<0:16, _/binary>> = read(Text, uuid, 16);
+read(Text, uuid, 16) when length(Text) =:= 36 ->
     [8, 4, 4, 4, 12] = [length(Group) || Group <- string:split(Text, "-", all)],
     read(string:uppercase([C || C <- Text, C =/= $-]), 16, 16);
+read(Text, ulid, 16) when length(Text) =:= 26 ->
+    <<0:2, Id:16/binary>> = << <<(crockford(C)):5>> || C <- Text >>,
+    Id;
 read(_, _, _) ->
     throw(none).
-
-highest(Size) -> <<-1:Size/unit:8>>.
 
 number(Text, Base) ->
     lists:foldl(fun(C, N) ->
@@ -89,6 +111,18 @@ value(C) when C >= $0, C =< $9 -> C - $0;
 value(C) when C >= $A, C =< $Z -> C - $A + 10;
 value(C) when C >= $a, C =< $z -> C - $a + 36;
 value(_) -> throw(none).
+
+hex(D) when D < 10 -> $0 + D;
+hex(D) -> $a + D - 10.
+
+%% In either case.
+crockford(C) when C >= $a, C =< $z ->
+    crockford(C - $a + $A);
+crockford(C) ->
+    case string:chr(?CROCKFORD, C) of
+        0 -> throw(none);
+        Place -> Place - 1
+    end.
 
 %% sno's digits of 5 bits.
 five(V) when V < 8 -> $2 + V;

@@ -9,8 +9,8 @@ suite() -> [{timetrap, {minutes, 10}}].
 all() -> [{group, one}, {group, in_process}, {group, own}].
 
 groups() ->
-    [{one, [], [application, questions, bad_arguments, text, many_ids, no_node, leased, message_order,
-                freshness, late_lease, past_the_lease, small_leases, restarted_client]},
+    [{one, [], [application, questions, bad_arguments, text, formats, many_ids, no_node, leased, message_order,
+                freshness, late_lease, few_at_once, past_the_lease, small_leases, restarted_client]},
      {in_process, [], [application, questions, bad_arguments, text, many_ids, leased, message_order,
                        freshness, past_the_lease, small_leases, restarted_client]},
      {own, [], [leases_outlive_the_node, slow_start, killed_under_load, millions, failover, clock_steps, clock_back_for_long,
@@ -102,6 +102,40 @@ text(Config) ->
      end || Base <- [canonical | lists:seq(2, 62)]],
     {ok, Id} = flake_client:id(),
     [?assertEqual({Text, flake_client:decompose(Id)}, {Text, flake_client:decompose(Text)}) || Text <- [element(2, flake_client:to_text(Id, canonical)), uuid(Id)]].
+
+%% Ids of all formats ascend, alone, together and leased, and a node reads their texts.
+formats(_) ->
+    Node = list_to_atom(os:getenv("FLAKE_NODE")),
+    [begin
+         {ok, _} = flake_client:start_link(Name, [{nodes, [Node]}, {name, Name}, {lease, Lease}]),
+         Since = os:system_time(millisecond),
+         Ids = one(Name) ++ some(Name, 3) ++ one(Name) ++ some(Name, 20000) ++ one(Name),
+         increasing(Ids),
+         [begin
+              ?assertEqual(Bytes, byte_size(Id)),
+              {ok, Fields} = flake_client:decompose(Name, Id),
+              {ok, Ms} = apply(flake_client, time, [Id | Epoch]),
+              ?assertEqual({time, Ms}, hd(Fields)),
+              ?assertEqual(parts(Name, Id), [Value || {Key, Value} <- Fields, lists:member(Key, [machine, worker, partition, sequence])]),
+              ?assert(Ms >= Since - 4),
+              {ok, Text} = flake_client:to_text(Id, Base),
+              ?assertEqual({ok, Fields}, flake_client:decompose(Name, Text)),
+              ?assertEqual({ok, Fields}, flake_client:decompose(Name, Text, Base)),
+              ?assertEqual({ok, Id}, flake_client:from_text(Text, Base, Bytes))
+          end || Id <- [hd(Ids), lists:nth(15000, Ids), lists:last(Ids)]],
+         {ok, Text} = flake_client:id(Name, Base),
+         {ok, Texts} = flake_client:ids(Name, 2, Base),
+         increasing([element(2, flake_client:from_text(T, Base, Bytes)) || T <- [Text | Texts]]),
+         gen_server:stop(Name)
+     end || {Name, Bytes, Base, Epoch} <- [{orders, 8, canonical, [1288834974657]}, {events, 10, canonical, []},
+                                           {uuids, 16, uuid, []}, {ulids, 16, ulid, []}],
+            Lease <- [undefined, #{size => 3000}]].
+
+%% As README.md takes ids apart.
+parts(orders, <<_Ms:42, Machine:10, Sequence:12>>) -> [Machine, Sequence];
+parts(events, <<_Units:39, _TickTock:1, _Meta:8, Partition:16, Sequence:16>>) -> [Partition, Sequence];
+parts(uuids, <<_Ms:48, 7:4, Sequence:12, 2:2, Worker:48, _Random:14>>) -> [Sequence, Worker];
+parts(ulids, <<_Ms:48, Sequence:16, Worker:48, _Random:16>>) -> [Sequence, Worker].
 
 uuid(<<A:32, B:16, C:16, D:16, E:48>>) ->
     lists:flatten(io_lib:format("~8.16.0b-~4.16.0b-~4.16.0b-~4.16.0b-~12.16.0b", [A, B, C, D, E])).
@@ -209,6 +243,23 @@ late_lease(_) ->
     Answer(Late, Time2),
     Answer(Asked(), Time3),
     ?assertMatch([<<Time3:64, _:64>>], ended(Second)).
+
+%% A generator of few ids a tick refuses to give many in one call.
+few_at_once(_) ->
+    Few = spawn_link(fun F() ->
+                             receive
+                                 {'$gen_call', From, {lease, N}} when N > 1024 -> gen_server:reply(From, {error, badarg});
+                                 {'$gen_call', From, {lease, N}} ->
+                                     gen_server:reply(From, {ok, [{<<(erlang:unique_integer([positive, monotonic])):64, 0:64>>, N}]})
+                             end,
+                             F()
+                     end),
+    true = register(few, Few),
+    {ok, Client} = flake_client:start_link(few_ids, [{nodes, [node()]}, {name, few}]),
+    increasing(some(few_ids, 5000)),
+    gen_server:stop(Client),
+    unlink(Few),
+    exit(Few, kill).
 
 %% Ids that are too many for a lease are above the leased ones before, and below
 %% those after.

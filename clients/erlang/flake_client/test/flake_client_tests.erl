@@ -54,16 +54,20 @@ arguments_test_() ->
      || Bad <- [flake_client:id(1), flake_client:id(63), flake_client:id("62"), flake_client:id(c, 62.0),
                 flake_client:ids(0), flake_client:ids(-1), flake_client:ids(1.0), flake_client:ids("1"),
                 flake_client:ids(1, 1), flake_client:ids(c, 0), flake_client:ids(c, 1, 63),
-                flake_client:id(canonical, 62), flake_client:ids(canonical, 2), flake_client:id(62, 62),
+                flake_client:id(canonical, 62), flake_client:ids(uuid, 2), flake_client:id(ulid, 2), flake_client:id(62, 62),
                 flake_client:to_text(<<1:128>>, 63), flake_client:to_text(<<1:72>>, 62), flake_client:to_text("1", 62),
-                flake_client:time(<<1:64>>), flake_client:time(<<1:64>>, -1), flake_client:time(<<1:128>>, 0)]] ++
-    [?_assertMatch({error, {bad_option, client, canonical, _}}, flake_client:start_link(canonical, [{nodes, [in_process]}]))].
+                flake_client:with_meta(<<1:80>>, 256), flake_client:with_meta(<<1:80>>, -1),
+                flake_client:with_meta(<<1:80>>, "7"), flake_client:with_meta(<<1:128>>, 7),
+                flake_client:time(<<1:64>>), flake_client:time(<<1:64>>, -1), flake_client:time(<<1:64>>, 0, 23), flake_client:time(<<1:64>>, 0, -1),
+                flake_client:time(<<1:128>>, 0)]] ++
+    [?_assertMatch({error, {bad_option, client, Name, _}}, flake_client:start_link(Name, [{nodes, [in_process]}]))
+     || Name <- [canonical, uuid, ulid]].
 
 lease_test_() ->
     Id = fun(Bits, N) -> <<N:Bits>> end,
     Cases = [{Bits, N} || Bits <- [64, 80, 128], N <- [0, 1 bsl 40, (1 bsl 60) + 7]],
     [fun() ->
-             {ok, Runs} = flake_client_run:from_lease([{Id(Bits, N), 3}, {Id(Bits, N + 9), 2}]),
+             {ok, Runs} = flake_client_run:from_lease(5, [{Id(Bits, N), 3}, {Id(Bits, N + 9), 2}]),
              Ids = [Id(Bits, N + I) || I <- [0, 1, 2, 9, 10]],
              ?assertEqual(Ids, flake_client_run:ids(Runs)),
              ?assertEqual({hd(Ids), lists:last(Ids), 5},
@@ -74,9 +78,28 @@ lease_test_() ->
               end || K <- lists:seq(1, 5)],
              ?assertEqual(short, flake_client_run:split(6, Runs))
      end || {Bits, N} <- Cases] ++
-    [?_assertEqual({Bad, error}, {Bad, flake_client_run:from_lease(Bad)})
-     || Bad <- [[], ok, <<1:128>>, [<<1:128>>], [{<<1:128>>, 0}], [{<<1:128>>, 1.0}], [{<<1:48>>, 1}],
-                [{<<1:127>>, 1}], [{1, 1}], [{<<1:128>>, 1} | x], [{<<1:128>>, 1}, x], [{<<-1:64>>, 2}]]].
+    [?_assertEqual({Bad, error}, {Bad, flake_client_run:from_lease(N, Bad)})
+     || {N, Bad} <- [{1, []}, {1, ok}, {1, <<1:128>>}, {1, [<<1:128>>]}, {1, [{<<1:128>>, 0}]}, {1, [{<<1:128>>, 1.0}]},
+                     {1, [{<<1:127>>, 1}]}, {1, [{1, 1}]}, {1, [{<<1:128>>, 1} | x]}, {1, [{<<1:128>>, 1}, x]},
+                     {2, [{<<-1:64>>, 2}]}, {2, [{<<-1:64, 0:64>>, 2}]},
+                     {2, [{<<16#FFFF:80>>, 2}]}, {2, [{<<16#FFFF:128>>, 2}]}, {2, [{<<1:16, -1:48, 0:64>>, 2}]},
+                     {2, [{<<1:128>>, 1}]}, {2, [{<<1:128>>, 3}]}, {2, [{<<1:128>>, 1}, {<<1:64>>, 1}]},
+                     {1, [{<<1:128>>, -1}, {<<2:128>>, 2}]}]] ++
+    [?_assertEqual({Size, error}, {Size, flake_client_run:from_lease(1, [{<<1:Size/unit:8>>, 1}])})
+     || Size <- [0, 6, 7, 9, 11, 15, 17, 32]].
+
+%% Ids of uuidv7 and of ulid ascend by what is before the worker, with random bits of their own.
+halves_test() ->
+    First = <<16#019fdd9eeeed:48, 7:4, 0:12, 2:2, 9:48, 5:14>>,
+    {ok, Runs} = flake_client_run:from_lease(1000, [{First, 1000}]),
+    ?assertEqual({First, <<16#019fdd9eeeed:48, 7:4, 999:12, 2:2, 9:48, 5:14>>},
+                 {flake_client_run:first(Runs), flake_client_run:last(Runs)}),
+    Ids = flake_client_run:ids(Runs),
+    ?assertEqual([{7, Sequence, 2, 9} || Sequence <- lists:seq(0, 999)],
+                 [{Version, Sequence, Variant, Worker}
+                  || <<16#019fdd9eeeed:48, Version:4, Sequence:12, Variant:2, Worker:48, _:14>> <- Ids]),
+    ?assert(length(lists:usort([Random || <<_:114, Random:14>> <- Ids])) > 500),
+    ?assertEqual({ok, 16#019fdd9eeeed}, flake_client:time(First)).
 
 %% In each base, text read back is the id.
 text_test() ->
@@ -84,9 +107,28 @@ text_test() ->
          {ok, Text} = flake_client:to_text(Id, Base),
          ?assertEqual({Base, {ok, Id}}, {Base, flake_client:from_text(Text, Base, byte_size(Id))}),
          ?assertEqual({Base, {ok, Id}}, {Base, flake_client:from_text(list_to_binary(Text), Base, byte_size(Id))}),
-         ?assert(is_integer(Base) andalso (length(Text) =:= 1 orelse hd(Text) =/= $0) orelse Base =:= canonical)
-     end || Base <- [canonical | lists:seq(2, 62)], Bits <- [64, 80, 128],
-            N <- [0, 1, 61, 62, (1 bsl 59) - 1, 1 bsl 59, 16#1A1FB177DEE7A0078FFE3D40000, (1 bsl 128) - 1], Id <- [<<N:Bits>>]].
+         ?assert(is_integer(Base) andalso (length(Text) =:= 1 orelse hd(Text) =/= $0) orelse is_atom(Base))
+     end || Base <- [canonical, uuid, ulid | lists:seq(2, 62)], Bits <- [64, 80, 128],
+            N <- [0, 1, 61, 62, (1 bsl 59) - 1, 1 bsl 59, 16#1A1FB177DEE7A0078FFE3D40000, (1 bsl 112) - 1, (1 bsl 128) - 1],
+            Id <- [<<N:Bits>>], flake_client:to_text(Id, Base) =/= {error, badarg}].
+
+%% The form of a UUID, and a ULID of its spec's; none of these is a flake's or of another size.
+forms_test_() ->
+    Spec = "01ARZ3NDEKTSV4RRFFQ69G5FAV",
+    Id = <<16#01563e3ab5d3d6764c61efb99302bd5b:128>>,
+    [?_assertEqual({ok, Id}, flake_client:from_text(Spec, ulid)),
+     ?_assertEqual({ok, Id}, flake_client:from_text(string:lowercase(Spec), ulid)),
+     ?_assertEqual({ok, Spec}, flake_client:to_text(Id, ulid)),
+     ?_assertEqual({ok, "01563e3a-b5d3-d676-4c61-efb99302bd5b"}, flake_client:to_text(Id, uuid)),
+     ?_assertEqual({ok, Id}, flake_client:from_text(<<"01563E3A-B5D3-D676-4C61-EFB99302BD5B">>, uuid)),
+     ?_assertEqual({ok, 1469922850259}, flake_client:time(Id)),
+     ?_assertEqual({ok, "7ZZZZZZZZZZZZZZZZZZZZZZZZZ"}, flake_client:to_text(<<-1:128>>, ulid)),
+     ?_assertEqual({error, badarg}, flake_client:to_text(Id, canonical))] ++
+    [?_assertEqual({error, badarg}, flake_client:to_text(<<1:Size/unit:8>>, Base)) || Size <- [8, 10], Base <- [uuid, ulid]].
+
+with_meta_test() ->
+    ?assertEqual([{ok, <<-1:40, Meta, -1:32>>} || Meta <- [0, 7, 255]],
+                 [flake_client:with_meta(<<-1:80>>, Meta) || Meta <- [0, 7, 255]]).
 
 %% Texts of a node's and of muyo/sno, and times.
 canonical_test_() ->
@@ -97,7 +139,9 @@ canonical_test_() ->
              {"22222225xu222225", <<16#0000000003ff00000003:80>>, 1262304000004, fun flake_client:time/1},
              {"xxxxxxxxxxxxxxxx", <<-1:80>>, 1262304000000 + 4 * ((1 bsl 39) - 1), fun flake_client:time/1},
              {"911936766637928448", <<12,167,217,168,89,18,112,0>>, 1577836800000 + 911936766637928448 div 4194304,
-              fun(Id) -> flake_client:time(Id, 1577836800000) end}]].
+              fun(Id) -> flake_client:time(Id, 1577836800000) end},
+             {"911936766637928448", <<12,167,217,168,89,18,112,0>>, 1577836800000 + 911936766637928448 div 131072,
+              fun(Id) -> flake_client:time(Id, 1577836800000, 17) end}]].
 
 no_text_test_() ->
     [?_assertEqual({Text, Base, Size, {error, badarg}}, {Text, Base, Size, flake_client:from_text(Text, Base, Size)})
@@ -107,7 +151,10 @@ no_text_test_() ->
              {"BCfh7uXSbGCFYUHkcy", canonical, 16}, {"edit", canonical, 16}, {"edit", canonical, 10}, {"edit", canonical, 8},
              {lists:duplicate(16, $y), canonical, 10}, {lists:duplicate(16, $X), canonical, 10},
              {"0123456-78901-2345-6789-0123456789ab", canonical, 16}, {"012345678-9012-3456-7890-123456789ab", canonical, 16},
-             {"01234567-8901-2345-6789-0123456789ag", canonical, 16}]].
+             {"01234567-8901-2345-6789-0123456789ag", canonical, 16}, {lists:duplicate(22, $7), canonical, 16},
+             {"01563e3a-b5d3-d676-4c61-efb99302bd5b", canonical, 16}, {"01563e3ab5d3d6764c61efb99302bd5b", uuid, 16},
+             {"8ZZZZZZZZZZZZZZZZZZZZZZZZZ", ulid, 16}, {"01ARZ3NDEKTSV4RRFFQ69G5FAU", ulid, 16}, {"01ARZ3NDEKTSV4RRFFQ69G5FA", ulid, 16},
+             {"01ARZ3NDEKTSV4RRFFQ69G5FA" ++ [16#17F], ulid, 16}, {"01ARZ3NDEKTSV4RRFFQ69G5FAV", ulid, 10}, {"01ARZ3NDEKTSV4RRFFQ69G5FAI", ulid, 16}]].
 
 %% Node, id and whether it is admitted after those before it.
 order_test_() ->
@@ -121,6 +168,7 @@ order_test_() ->
               end || {Node, Id, Admitted} <- Steps]
      end || Steps <- [[{1, Flake(5, 9, 0), true}, {1, Flake(5, 9, 1), true}, {1, Flake(4, 9, 2), false},
                        {2, Flake(5, 10, 2), false}, {2, Flake(6, 8, 0), true}, {1, Flake(6, 9, 0), false}],
+                      [{1, <<5:48, 7:80>>, true}, {2, <<5:48, 8:80>>, false}, {2, <<6:48, 0:80>>, true}],
                       [{1, <<1:48, 7:16>>, true}, {2, <<1:48, 8:16>>, false}, {2, <<2:48, 0:16>>, true}],
                       [{1, <<1:48, 7:32>>, true}, {2, <<1:48, 8:32>>, false}, {2, <<2:48, 0:32>>, true}]]].
 

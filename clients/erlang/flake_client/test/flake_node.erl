@@ -1,7 +1,7 @@
 %% A real node for tests, with a worker id and a clock of its own.
 %%
 %% FLAKE in the environment says where the command is; clients/test builds it so that
-%% it adds to its clock what the file FLAKE_CLOCK holds, nanoseconds in decimal.
+%% it adds to its clock what the file STEPPED_CLOCK holds, nanoseconds in decimal.
 -module(flake_node).
 -behaviour(gen_server).
 
@@ -54,7 +54,7 @@ init(Home) -> {ok, {Home, none}}.
 handle_call(start, _, {Home, none}) ->
     Port = open_port({spawn_executable, os:getenv("FLAKE")},
                      [{args, ["-noinput", "-config", filename:join(Home, "sys.toml")]},
-                      {env, [{"FLAKE_CLOCK", filename:join(Home, "clock")}]},
+                      {env, [{"STEPPED_CLOCK", filename:join(Home, "clock")}]},
                       {line, 1000}, exit_status, stderr_to_stdout]),
     ok = until(Port, "  EPMD "),
     {reply, ok, {Home, Port}};

@@ -1,0 +1,132 @@
+import { FlakeError } from './errors.js'
+import { formatOf } from './format.js'
+import { Id } from './id.js'
+import { Nodes } from './nodes.js'
+
+const maxLease = 1 << 20
+const maxWaiting = 1 << 20
+
+/** Ids of a generator, leased ahead. */
+export class FlakeClient {
+  #nodes
+  #format
+  #size
+  #maxAge
+  #timeout
+  #current // the lease that ids are taken from
+  #next // the one after it
+  #fetching // an AbortController, while a lease is fetched
+  #waiting = new Set() // calls, in their order
+  #wanted = 0 // ids of these
+  #closed = false
+
+  constructor ({
+    nodes, token, generator = 'flake', format = 'flake', timeout = 5000, lease: { size = 1000, maxAge = 100 } = {},
+    onWarning = console.warn
+  }) {
+    this.#size = whole('lease.size', size, 1, maxLease)
+    this.#maxAge = whole('lease.maxAge', maxAge, 1, 60000)
+    this.#timeout = whole('timeout', timeout, 1, 3600000)
+    this.#format = formatOf(format)
+    this.#nodes = new Nodes({ nodes, token, generator, format: this.#format, timeout, onWarning })
+  }
+
+  async next (options) {
+    return (await this.nextN(1, options))[0]
+  }
+
+  nextN (n, { signal } = {}) {
+    return new Promise((resolve, reject) => {
+      whole('n', n, 1, maxLease)
+      signal?.throwIfAborted()
+      if (this.#closed) throw closed()
+      const call = { n, began: performance.now(), resolve, reject }
+      if (this.#waiting.size === 0 && this.#serve(call)) return
+      if (this.#wanted + n > maxWaiting) throw new FlakeError('busy', `calls for ${this.#wanted} ids are waiting already`)
+      this.#wait(call, signal)
+    })
+  }
+
+  close () {
+    this.#closed = true
+    this.#current = this.#next = undefined
+    this.#fetching?.abort(closed())
+    for (const call of this.#waiting) call.end(closed())
+  }
+
+  #wait (call, signal) {
+    const abort = () => call.end(signal.reason)
+    const timer = setTimeout(() => call.end(this.#nodes.failure()), this.#timeout)
+    call.end = err => {
+      clearTimeout(timer)
+      signal?.removeEventListener('abort', abort)
+      this.#waiting.delete(call)
+      this.#wanted -= call.n
+      if (err) call.reject(err)
+    }
+    signal?.addEventListener('abort', abort)
+    this.#waiting.add(call)
+    this.#wanted += call.n
+    this.#fetch()
+  }
+
+  // Gives a call its ids, all of one lease, if there are so many.
+  #serve (call) {
+    const now = performance.now()
+    const usable = lease => lease && lease.left >= call.n && (now - lease.asked <= this.#maxAge || lease.asked >= call.began)
+    if (!usable(this.#current)) {
+      if (!usable(this.#next)) return false
+      this.#current = this.#next
+      this.#next = undefined
+    }
+    const lease = this.#current
+    call.resolve(take(lease, call.n, this.#format))
+    // An unused lease asks for nothing.
+    if (!this.#next && (lease.left <= lease.total / 2 || now - lease.asked >= this.#maxAge / 2)) this.#fetch()
+    return true
+  }
+
+  // Fetches a lease: for calls while there are some, ahead for as long as one may wait.
+  async #fetch () {
+    if (this.#fetching) return
+    this.#fetching = new AbortController()
+    const { signal } = this.#fetching
+    const began = performance.now()
+    const wanted = () => this.#waiting.size > 0 || performance.now() - began < this.#timeout
+    let size
+    let failed
+    try {
+      const lease = await this.#nodes.lease(() => (size = Math.max(this.#size, this.#wanted)), wanted, signal)
+      if (lease && !this.#closed) this.#next = { ...lease, total: size, left: size, run: 0, used: 0 }
+    } catch (err) {
+      failed = err
+    }
+    this.#fetching = undefined
+    for (const call of this.#waiting) {
+      if (!failed && !this.#serve(call)) return this.#fetch()
+      call.end(failed)
+    }
+  }
+}
+
+// The next ids of a lease. They are gone from it before they are given to anybody.
+function take (lease, n, format) {
+  const ids = []
+  lease.left -= n
+  while (ids.length < n) {
+    const { first, count } = lease.runs[lease.run]
+    ids.push(new Id(format, first + format.step * BigInt(lease.used++)))
+    if (lease.used === count) {
+      lease.run++
+      lease.used = 0
+    }
+  }
+  return ids
+}
+
+function whole (what, value, from, to) {
+  if (!Number.isInteger(value) || value < from || value > to) throw new RangeError(`${what} is ${String(value)}, want a whole number from ${from} to ${to}`)
+  return value
+}
+
+const closed = () => new FlakeError('closed', 'the client is closed')

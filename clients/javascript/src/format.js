@@ -1,0 +1,163 @@
+import { Id } from './id.js'
+import { canonicalOf, decode, uuid } from './text.js'
+
+/** How ids are put together: their fields, the most significant first, and their own text. */
+export class Format {
+  constructor ({ name, size, fields, text, epoch = 0, unit = 1, step = 0, order }) {
+    this.name = name
+    this.size = size // in bytes; what is above the fields is 0
+    this.text = canonicalOf(text, this.size)
+    this.epoch = BigInt(epoch)
+    this.unit = BigInt(unit) // of the time, in ms
+    this.step = 1n << BigInt(step) // from an id of a run to the next one
+    this.order = order // how many of the highest bits of the fields ascend; none: all
+    let shift = fields.reduce((sum, { width }) => sum + width, 0)
+    this.bits = BigInt(shift)
+    this.fields = Object.freeze(fields.map(({ name, width, fixed }) => {
+      shift -= width
+      return Object.freeze({ name, fixed, shift: BigInt(shift), most: (1n << BigInt(width)) - 1n })
+    }))
+    Object.freeze(this)
+  }
+
+  id (value) {
+    if (typeof value !== 'bigint') throw new TypeError(`an id as a number is a bigint, not a ${typeof value}`)
+    if (value < 0n || value >> BigInt(this.size * 8)) throw new RangeError(`${value} is no id of ${this.size} bytes`)
+    return this.#checked(value, RangeError)
+  }
+
+  fromBytes (bytes) {
+    if (!(bytes instanceof Uint8Array)) throw new TypeError('an id as bytes is a Uint8Array or Buffer')
+    if (bytes.length !== this.size) throw new RangeError(`${bytes.length} bytes, where ids of ${this.name} have ${this.size}`)
+    return this.#checked(bytes.reduce((value, byte) => value << 8n | BigInt(byte), 0n), RangeError)
+  }
+
+  parse (text, base) {
+    if (typeof text !== 'string') throw new TypeError(`an id as text is a string, not a ${typeof text}`)
+    if (base !== undefined) return this.#checked(decode(text, base, this.size), SyntaxError)
+    return this.#checked((this.size === 16 && text.length === 36 ? uuid : this.text).decode(text), SyntaxError)
+  }
+
+  // A UUID of another version is none of these, but for the nil UUID.
+  #checked (value, Failure) {
+    const unfit = value && this.fields.find(({ fixed, shift, most }) => fixed !== undefined && (value >> shift & most) !== fixed)
+    if (unfit) throw new Failure(`${this.text.encode(value)} is no id of ${this.name}, whose ${unfit.name} is ${unfit.fixed}`)
+    return new Id(this, value)
+  }
+
+  span (first, last = first) {
+    const low = this.#ticks(first)
+    const high = this.#ticks(last)
+    const bound = (ticks, open) => this.id(this.fields.reduce((value, { name, fixed, shift, most }) =>
+      value | (name === 'time' ? ticks : fixed ?? (open && most)) << shift, 0n))
+    return [bound(low, 0n), bound(high, -1n)]
+  }
+
+  #ticks (time) {
+    const ms = typeof time === 'bigint' ? time : BigInt(+time) // which fails if it is not whole
+    const ticks = (ms - this.epoch) / this.unit
+    const { most } = this.fields.find(({ name }) => name === 'time')
+    if (ms < this.epoch || ticks > most) {
+      throw new RangeError(`${ms} ms since 1970, where ids of ${this.name} are of ${this.epoch} to ${this.epoch + (most + 1n) * this.unit - 1n}`)
+    }
+    return ticks
+  }
+
+  /** The fields of an id: time in ms since 1970, the others as they are. */
+  decompose (value) {
+    return Object.fromEntries(this.fields.map(({ name, shift, most }) => {
+      const field = value >> shift & most
+      return [name, name === 'time' ? this.epoch + field * this.unit : field]
+    }))
+  }
+
+  /** How many ids of one time there are at most from one on; of 8 bytes only the node knows. */
+  left (value) {
+    const { sequence } = this.decompose(value)
+    return this.size === 8 ? Infinity : this.fields.find(({ name }) => name === 'sequence').most - sequence + 1n
+  }
+
+  /** What tells the makers of ids apart, as a text. */
+  maker (value) {
+    const fields = this.decompose(value)
+    return ['datacenter', 'worker', 'machine', 'partition'].map(name => fields[name]).join()
+  }
+
+  /** Whether a node's id may follow its highest. */
+  follows (highest, value) {
+    if (this.order === undefined) return value > highest
+    const rest = this.bits - BigInt(this.order)
+    return value >> rest >= highest >> rest
+  }
+}
+
+const field = (name, width, fixed) => ({ name, width, fixed })
+
+/** Snowflakes: time, machine and sequence below zeros, in 64 bits. */
+export function snowflake ({
+  epoch = 1288834974657, timeBits = 41, machineBits = 10, datacenterBits = 0, sequenceBits = 22 - machineBits
+} = {}) {
+  const machine = datacenterBits
+    ? [field('datacenter', datacenterBits), field('worker', machineBits - datacenterBits)]
+    : [field('machine', machineBits)]
+  // With random_start the ids of a millisecond do not ascend.
+  return short('snowflake', epoch, timeBits, machine, sequenceBits, timeBits)
+}
+
+/** flake-idgen's ids. */
+export function idgen ({ epoch = 0 } = {}) {
+  return short('flake-idgen', epoch, 42, [field('datacenter', 5), field('worker', 5)], 12)
+}
+
+function short (name, epoch, timeBits, makers, sequenceBits, order) {
+  const fields = [field('time', timeBits), ...makers, field('sequence', sequenceBits)]
+  const widths = fields.map(({ width }) => width)
+  const sum = widths.reduce((sum, width) => sum + width)
+  if (!widths.every(width => Number.isInteger(width) && width >= 0) || sum > 64 || timeBits < 1) {
+    throw new RangeError(`a ${name} of ${widths.join(' + ')} bits, where 64 fit`)
+  }
+  if (!Number.isSafeInteger(+epoch) || +epoch < 0) throw new RangeError(`the epoch is ${String(epoch)}, want a Date or milliseconds since 1970`)
+  return new Format({ name, size: 8, text: 'decimal', epoch: +epoch, order, fields })
+}
+
+/** The formats by the names that nodes have for them. */
+export const formats = Object.freeze({
+  flake: new Format({
+    name: 'flake',
+    size: 16,
+    text: 'base62',
+    fields: [field('time', 64), field('worker', 48), field('sequence', 16)]
+  }),
+  snowflake: snowflake(),
+  'flake-idgen': idgen(),
+  sno: new Format({
+    name: 'sno',
+    size: 10,
+    text: 'sno',
+    epoch: 1262304000000,
+    unit: 4,
+    order: 0, // after the clock is set back, ids go on with lower times
+    fields: [field('time', 39), field('tick_tock', 1), field('meta', 8), field('partition', 16), field('sequence', 16)]
+  }),
+  uuidv7: new Format({
+    name: 'uuidv7',
+    size: 16,
+    text: 'uuid',
+    step: 64,
+    fields: [field('time', 48), field('version', 4, 7n), field('sequence', 12), field('variant', 2, 2n), field('worker', 48), field('random', 14)]
+  }),
+  ulid: new Format({
+    name: 'ulid',
+    size: 16,
+    text: 'ulid',
+    step: 64,
+    fields: [field('time', 48), field('sequence', 16), field('worker', 48), field('random', 16)]
+  })
+})
+
+/** The format of a name, or the format itself. */
+export function formatOf (format) {
+  const found = format instanceof Format ? format : Object.hasOwn(formats, format) && formats[format]
+  if (!found) throw new TypeError(`the format is ${String(format)}, want one of ${Object.keys(formats).join(', ')}, or of snowflake() or idgen()`)
+  return found
+}

@@ -1,0 +1,92 @@
+// The ids of flake-idgen 1.4.0, made in this process. Nothing is kept: after a restart
+// with the clock set back, or by another generator with the same id, ids come twice.
+
+const sequences = 0xFFF
+const maxTime = 2 ** 42 - 1
+const maxPause = 1000 // ms until the clock is looked at again
+
+/** A generator with the options, properties and errors of flake-idgen. */
+export default class FlakeId {
+  #lastTime = 0
+  #sequence = 0
+  #used = false // all ids of the last time
+  #waiting = [] // callbacks, in their order
+
+  constructor (options) {
+    this.options = options ?? {}
+    const { id, datacenter, worker, epoch, seqMask } = this.options
+    if (id !== undefined) {
+      this.id = whole('id', id, 0, 1023)
+    } else {
+      this.datacenter = whole('datacenter', datacenter, 0, 31)
+      this.worker = whole('worker', worker, 0, 31)
+      this.id = this.datacenter << 5 | this.worker
+    }
+    this.epoch = whole('epoch', epoch, 0, Number.MAX_SAFE_INTEGER)
+    this.seqMask = whole('seqMask', seqMask, 0, sequences) || sequences
+  }
+
+  next (cb) {
+    if (!cb) return this.#make()
+    if (this.#waiting.push(cb) === 1) this.#answer()
+  }
+
+  #make () {
+    const time = Date.now() - this.epoch
+    if (time > maxTime) throw failure('time_exceeded', `The time is ${time} ms after the epoch, and an id has 42 bits for it`)
+    if (time < this.#lastTime) {
+      const wait = this.#lastTime - time
+      throw failure('clock_running_backwards', `Clock moved backwards. Refusing to generate id for ${wait} milliseconds`, wait)
+    }
+    if (time > this.#lastTime) {
+      this.#used = false
+      this.#sequence = 0
+    } else if (!this.#used) {
+      this.#sequence = this.#sequence + 1 & this.seqMask
+      this.#used = this.#sequence === 0
+    }
+    if (this.#used) {
+      throw failure('sequence_exceeded', 'Sequence exceeded its maximum value. Provide callback function to handle sequence overflow', 1)
+    }
+    this.#lastTime = time
+    return bytes(time, this.id << 12 | this.#sequence)
+  }
+
+  // Calls back in the order of the calls, until the next id has to be waited for.
+  #answer () {
+    let done = 0
+    for (const cb of this.#waiting) {
+      let id
+      let err = null
+      try { id = this.#make() } catch (e) { err = e }
+      if (err?.wait) {
+        setTimeout(() => this.#answer(), Math.min(err.wait, maxPause))
+        break
+      }
+      queueMicrotask(() => cb(err, id))
+      done++
+    }
+    this.#waiting.splice(0, done)
+  }
+}
+
+function bytes (time, low) {
+  const id = globalThis.Buffer ? Buffer.alloc(8) : new Uint8Array(8)
+  const view = new DataView(id.buffer, id.byteOffset)
+  view.setUint32(0, Math.floor(time / 2 ** 10))
+  view.setUint32(4, (time & 0x3FF) << 22 | low)
+  return id
+}
+
+// Where flake-idgen masks what does not fit, two generators could have one id.
+function whole (what, value, from, to) {
+  const number = Number(value ?? 0)
+  if (!Number.isInteger(number) || number < from || number > to) {
+    throw new RangeError(`${what} is ${String(value)}, want a whole number from ${from} to ${to}`)
+  }
+  return number
+}
+
+function failure (code, message, wait) {
+  return Object.assign(new Error(message), { code, wait })
+}

@@ -1,0 +1,123 @@
+import { FlakeError, NoNodeError } from './errors.js'
+import { Node } from './node.js'
+
+const maxNodes = 100
+
+// The pauses between rounds of all nodes, in ms: the first, doubled up to the last.
+const firstPause = 2
+const lastPause = 500
+
+/** Several nodes, of which one is asked until it fails, then the next. */
+export class Nodes {
+  #nodes
+  #generator
+  #format
+  #timeout
+  #warn
+  #first = 0 // the place of the node to ask first
+  #asked // that of the last one asked
+  #highest // the last id of the last lease, and the place of its node
+  #makers = new Map() // by place
+  #errors = [] // why nodes failed since the last lease, by place
+
+  constructor ({ nodes, token, generator, format, timeout, onWarning }) {
+    const all = Array.isArray(nodes) ? nodes : [nodes]
+    if (all.length < 1 || all.length > maxNodes) throw new RangeError(`${all.length} nodes, want 1 to ${maxNodes}`)
+    this.#nodes = all.map(node => new Node(node, token))
+    this.#generator = generator
+    this.#format = format
+    this.#timeout = timeout
+    this.#warn = onWarning
+  }
+
+  /**
+   * Asks for n() ids until a node answers, or until they are no longer wanted(): then
+   * it returns nothing. It fails if no node will ever answer. Each may use up its share
+   * of the timeout.
+   */
+  async lease (n, wanted, signal) {
+    this.#errors = []
+    for (let pause = firstPause; ; pause = Math.min(2 * pause, lastPause)) {
+      const first = this.#first
+      for (let i = 0; i < this.#nodes.length; i++) {
+        const place = (first + i) % this.#nodes.length
+        try {
+          const lease = await this.#ask(place, n(), signal)
+          this.#first = place
+          return lease
+        } catch (err) {
+          if (signal.aborted) throw signal.reason
+          if (!this.#errors[place] || err.code !== 'timeout') this.#errors[place] = err // the last time may be short
+          if (!wanted()) return
+        }
+      }
+      if (!this.#errors.some(({ passes }) => passes)) throw this.failure()
+      await sleep(pause, signal)
+      if (!wanted()) return
+    }
+  }
+
+  /** Says why there is no lease yet. */
+  failure () {
+    const errors = [...this.#errors]
+    errors[this.#asked] ??= this.#nodes[this.#asked].silent()
+    return new NoNodeError(errors.filter(err => err)) // those that were not asked have none
+  }
+
+  async #ask (place, n, signal) {
+    this.#asked = place
+    const attempt = new AbortController()
+    const abort = () => attempt.abort()
+    const timer = setTimeout(abort, this.#timeout / this.#nodes.length)
+    signal.addEventListener('abort', abort)
+    try {
+      const asked = performance.now()
+      const runs = await this.#nodes[place].lease(this.#generator, this.#format, n, attempt.signal)
+      signal.throwIfAborted()
+      this.#check(runs, place)
+      return { runs, asked }
+    } finally {
+      clearTimeout(timer)
+      signal.removeEventListener('abort', abort)
+    }
+  }
+
+  // One node's ids ascend as its format makes them; another's must be above them.
+  #check (runs, place) {
+    let highest = this.#highest
+    for (const { first, count } of runs) {
+      if (highest && !(highest.place === place ? this.#format.follows(highest.value, first) : first > highest.value)) {
+        throw this.#nodes[place].error('not_above', 'its ids are not above those before, as its clock is behind')
+      }
+      highest = { value: first + this.#format.step * BigInt(count - 1), place }
+    }
+    const moved = this.#highest?.place !== place
+    this.#highest = highest
+    if (moved) this.#compare(place, highest.value)
+  }
+
+  #compare (place, id) {
+    const maker = this.#format.maker(id)
+    const known = this.#makers.get(place) === maker
+    this.#makers.set(place, maker)
+    for (const [other, its] of this.#makers) {
+      if (other === place || its !== maker || known) continue
+      const [one, two] = [this.#nodes[other], this.#nodes[place]].map(({ url }) => url)
+      const err = new FlakeError('same_worker', `ids of ${this.#generator} may come twice: ${one} and ${two} have one worker, unless it has moved by etcd`)
+      queueMicrotask(() => this.#warn(err))
+    }
+  }
+}
+
+function sleep (ms, signal) {
+  return new Promise((resolve, reject) => {
+    const end = () => {
+      clearTimeout(timer)
+      signal.removeEventListener('abort', end)
+      if (signal.aborted) reject(signal.reason)
+      else resolve()
+    }
+    const timer = setTimeout(end, ms)
+    signal.addEventListener('abort', end)
+  })
+}

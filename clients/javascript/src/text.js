@@ -1,0 +1,103 @@
+const base62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
+const crockford = '0123456789ABCDEFGHJKMNPQRSTVWXYZ'
+const sno = '23456789abcdefghijklmnopqrstuvwx'
+
+/** A number in a base from 2 to 62, with digits 0-9A-Za-z, without leading zeros. */
+export function encode (value, base) {
+  checkBase(base)
+  return base <= 36 ? value.toString(base).toUpperCase() : large(value, base)
+}
+
+// So many digits of base 62 are a number below 2^53.
+const chunk = 8
+
+function large (value, base) {
+  const power = BigInt(base ** chunk)
+  let text = ''
+  for (; value >= power; value /= power) text = small(Number(value % power), base).padStart(chunk, '0') + text
+  return small(Number(value), base) + text
+}
+
+function small (value, base) {
+  let text = ''
+  do {
+    text = base62[value % base] + text
+    value = Math.floor(value / base)
+  } while (value > 0)
+  return text
+}
+
+/** Reads what encode returns, also with leading zeros, of an id of so many bytes. */
+export function decode (text, base, size) {
+  checkBase(base)
+  const highest = highestOf(size)
+  const most = encode(highest, base).length
+  if (text.length < 1 || text.length > most) throw none(text, `1 to ${most} digits are`)
+  if (base === 16) text = text.toUpperCase()
+  const value = number(text, base62.slice(0, base))
+  if (value > highest) throw none(text, `numbers up to ${highest} are`)
+  return value
+}
+
+const highestOf = size => (1n << BigInt(size * 8)) - 1n
+
+function number (text, digits) {
+  const base = BigInt(digits.length)
+  let value = 0n
+  for (const c of text) {
+    const digit = digits.indexOf(c)
+    if (digit < 0) throw none(text, `digits of ${digits} are`)
+    value = value * base + BigInt(digit)
+  }
+  return value
+}
+
+function none (text, what) {
+  return new SyntaxError(`${JSON.stringify(text.slice(0, 40))} is no id: ${what}`)
+}
+
+function checkBase (base) {
+  if (!Number.isInteger(base) || base < 2 || base > 62) throw new RangeError(`the base is ${String(base)}, want 2 to 62`)
+}
+
+/** An id's bytes in hexadecimal, lower case. */
+export function hex (value, size) {
+  return value.toString(16).padStart(size * 2, '0')
+}
+
+/** The form of a UUID, of 16 bytes. */
+export const uuid = {
+  encode: value => hex(value, 16).replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-'),
+  decode (text) {
+    if (!/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text)) throw none(text, 'a UUID is')
+    return BigInt('0x' + text.replaceAll('-', ''))
+  }
+}
+
+/** Digits of an alphabet, as many as the highest id has, so that texts sort as ids do. */
+function fixed (alphabet, size, read = text => text) {
+  const digits = encode(highestOf(size), alphabet.length).length
+  return {
+    encode (value) {
+      const text = encode(value, alphabet.length).padStart(digits, '0')
+      return alphabet === base62 ? text : text.replace(/./g, c => alphabet[base62.indexOf(c)])
+    },
+    decode (text) {
+      if (text.length !== digits) throw none(text, `${digits} digits are`)
+      const value = number(read(text), alphabet)
+      if (value > highestOf(size)) throw none(text, `at most ${this.encode(highestOf(size))} is`)
+      return value
+    }
+  }
+}
+
+/** The text of a format by its name: what writes and what reads it. */
+export function canonicalOf (name, size) {
+  switch (name) {
+    case 'base62': return fixed(base62, size)
+    case 'sno': return fixed(sno, size)
+    case 'ulid': return fixed(crockford, size, text => text.toUpperCase())
+    case 'uuid': return uuid
+    case 'decimal': return { encode: String, decode: text => decode(text, 10, size) }
+  }
+}

@@ -1,0 +1,257 @@
+import assert from 'node:assert/strict'
+import test, { after, describe } from 'node:test'
+import { FlakeClient, FlakeError, NoNodeError } from 'flake-client'
+import { flakeText, leaser, serve, until } from './node.js'
+
+function client (nodes, options) {
+  const c = new FlakeClient({ nodes, ...options })
+  after(() => c.close())
+  return c
+}
+
+const ascend = ids => assert.ok(ids.every((id, i) => i === 0 || ids[i - 1] < id), String(ids.slice(0, 20)))
+
+test('calls share a lease, and the next is fetched ahead', async () => {
+  const node = await serve(leaser())
+  const c = client(node.url, { lease: { size: 10, maxAge: 60000 } })
+  const first = await Promise.all(Array.from({ length: 4 }, () => c.next()))
+  assert.equal(node.requests.length, 1)
+  const more = []
+  for (let i = 0; i < 6; i++) more.push(await c.next())
+  await until(() => node.requests.length === 2)
+  const all = [...first, ...more, ...await c.nextN(10)]
+  ascend(all)
+  assert.equal(new Set(all.map(String)).size, 20)
+})
+
+test('more calls than a lease has ids get one that is larger', async () => {
+  const node = await serve(leaser())
+  const c = client(node.url, { lease: { size: 2, maxAge: 60000 } })
+  const one = c.next()
+  const all = [await one, ...await Promise.all(Array.from({ length: 500 }, () => c.next())), ...await c.nextN(1000)]
+  ascend(all)
+  assert.equal(all.length, 1501)
+})
+
+test('ids of an old lease are dropped, and an unused one asks for nothing', async t => {
+  let now = 1
+  t.mock.method(performance, 'now', () => now)
+  const node = await serve(leaser())
+  const c = client(node.url, { lease: { size: 10, maxAge: 100 } })
+  assert.equal((await c.next()).time, 1n)
+  now += 100
+  assert.equal((await c.next()).time, 1n) // and the next lease is fetched, as this one has reached half its age
+  await until(() => node.requests.length === 2)
+  now += 101
+  const id = await c.next()
+  assert.equal(id.time, 3n)
+  assert.equal(node.requests.length, 3)
+})
+
+test('a request has the token and the generator', async () => {
+  const node = await serve(leaser())
+  await client(`${node.url}/under/`, { token: 'secret', generator: 'orders' }).nextN(7)
+  await client([{ url: node.url, token: 'own' }], { token: 'secret' }).next()
+  const [one] = node.requests
+  assert.equal(one.method, 'POST')
+  assert.equal(one.url, '/under/v1/leases?generator=orders&n=1000')
+  assert.equal(one.headers.authorization, 'Bearer secret')
+  assert.ok(node.requests.some(({ headers }) => headers.authorization === 'Bearer own'))
+})
+
+test('the next node is asked when one fails', async () => {
+  const bad = await serve((_, response) => response.destroy())
+  const good = await serve(leaser())
+  const c = client([bad.url, good.url], { lease: { size: 1, maxAge: 1 } })
+  await c.next()
+  await c.next()
+  assert.equal(bad.requests.length, 1)
+})
+
+test('calls are repeated until a node answers', async () => {
+  let rest = 5
+  const lease = leaser()
+  const node = await serve((request, response) => {
+    if (rest-- > 0) response.writeHead(503, { 'Content-Type': 'application/problem+json' }).end('{"detail":"behind","reason":"clock_running_backwards"}')
+    else lease(request, response)
+  })
+  await client(node.url, { lease: { maxAge: 60000 } }).next()
+  assert.equal(node.requests.length, 6)
+})
+
+test('ids of a node whose clock is behind are dropped', async () => {
+  const good = leaser(1n, 100n)
+  let dead = false
+  const one = await serve((request, response) => dead ? response.destroy() : good(request, response))
+  const two = await serve(leaser(2n, 95n))
+  const c = client([one.url, two.url], { lease: { size: 1, maxAge: 1 } })
+  const ids = [await c.next()]
+  dead = true
+  ids.push(await c.nextN(5).then(all => all[0]))
+  ascend(ids)
+  assert.equal(ids[1].worker, 2n)
+  assert.ok(two.requests.length >= 6)
+})
+
+test('two nodes with one worker are told', async () => {
+  const one = await serve((request, response) => one.requests.length > 1 ? response.destroy() : leaser()(request, response))
+  const two = await serve(leaser(1n, 5n))
+  const warnings = []
+  const c = client([one.url, two.url], { lease: { size: 1, maxAge: 1 }, onWarning: err => warnings.push(err) })
+  await c.next()
+  await c.nextN(2)
+  await until(() => warnings.length > 0)
+  assert.equal(warnings[0].code, 'same_worker')
+  await c.nextN(3)
+  assert.equal(warnings.length, 1)
+})
+
+test('no id comes twice and all ascend, whatever becomes of requests', async () => {
+  const [lease, answered] = [leaser(), []]
+  const node = await serve((request, response) => {
+    const end = response.end.bind(response)
+    const [late, lost, again, cut] = Array.from({ length: 4 }, () => Math.random() < 0.2)
+    response.end = text => {
+      if (again && answered.length > 0) text = answered[Math.floor(Math.random() * answered.length)]
+      answered.push(text)
+      if (lost) return response.destroy()
+      if (cut) response.setHeader('Content-Length', text.length + 1)
+      if (late) setTimeout(() => end(text), Math.random() * 60)
+      else end(text)
+    }
+    lease(request, response)
+  })
+  const c = client([node.url, node.url], { timeout: 100, lease: { size: 5, maxAge: 20 }, onWarning: () => {} })
+  const ids = []
+  await Promise.all(Array.from({ length: 10 }, async () => {
+    for (let i = 0; i < 30; i++) {
+      const below = ids[ids.length - 1]
+      const signal = Math.random() < 0.1 ? AbortSignal.timeout(5) : undefined
+      try {
+        const some = await c.nextN(Math.random() < 0.1 ? 20 : 1, { signal })
+        assert.ok(below === undefined || below < some[0])
+        ids.push(...some)
+      } catch (err) {
+        if (err.code !== 'no_node' && !signal?.aborted) throw err
+      }
+    }
+  }))
+  assert.ok(ids.length > 0)
+  assert.equal(new Set(ids.map(String)).size, ids.length)
+})
+
+// What a node may answer, and the code and words of the error.
+const problem = (status, detail, more) => response => response.writeHead(status, { 'Content-Type': 'application/problem+json' }).end(JSON.stringify({ detail, ...more }))
+const body = text => response => response.end(text)
+const lease = (...leases) => body(JSON.stringify({ leases }))
+const text = flakeText(1n << 64n)
+describe('what nodes answer', { concurrency: true }, () => {
+  for (const [what, answer, code, words] of [
+    ['a refusal', problem(400, 'generator "x"'), 'refused', /generator "x"/],
+    ['a wrong token', problem(401, 'the token\u001b[31m'), 'refused', /the token\uFFFD\[31m/],
+    ['another service', response => response.writeHead(404).end('<html>'), 'refused', /status 404/],
+    ['a redirect', response => response.writeHead(302, { Location: '/' }).end(), 'unreachable', /redirect/],
+    ['no ids for now', problem(503, 'behind', { reason: 'clock_running_backwards' }), 'unavailable', /behind/],
+    ['no JSON', body('{'), 'bad_answer', /JSON/],
+    ['no leases', body('{}'), 'bad_answer', /generator flake/],
+    ['too few ids', lease({ first: text, count: 9 }), 'bad_answer', /9 ids, where 10 belong/],
+    ['too many ids', lease({ first: text, count: 5 }, { first: text, count: 6 }), 'bad_answer', /a run of 6 ids, where 5 belong/],
+    ['no count', lease({ first: text, count: 0 }), 'bad_answer', /a run of 0 ids/],
+    ['ids of another format', lease({ first: '911936766637928448', count: 10 }), 'bad_answer', /22 digits/],
+    ['ids beyond the highest', lease({ first: flakeText((1n << 128n) - 2n), count: 10 }), 'bad_answer', /is no id/],
+    ['ids beyond those of a time', lease({ first: flakeText(0xfffan), count: 10 }), 'bad_answer', /a run of 10 ids, where 6 have/],
+    ['runs that do not ascend', lease({ first: text, count: 5 }, { first: text, count: 5 }), 'not_above', /above/],
+    ['an endless answer', response => { const more = () => response.write(' '.repeat(1 << 16), err => err || more()); more() }, 'bad_answer', /1048576 bytes/],
+    ['half an answer', response => { response.writeHead(200, { 'Content-Length': 100 }); response.write('{'); response.destroy() }, 'unreachable', /./],
+    ['no answer', () => {}, 'timeout', /in time/]
+  ]) {
+    test(`${what} is a ${code}`, async () => {
+      const node = await serve((_, response) => answer(response))
+      const c = client(node.url, { timeout: 1000, lease: { size: 10 } })
+      await assert.rejects(c.next(), err => {
+        assert.ok(err instanceof NoNodeError && err instanceof FlakeError)
+        assert.equal(err.code, 'no_node')
+        const [first] = err.errors
+        assert.equal(first.code, code)
+        assert.match(first.message, words)
+        assert.ok(err.message.includes(first.message))
+        assert.equal(first.node, `${node.url}/`)
+        return true
+      })
+      if (code === 'refused' || code === 'bad_answer') assert.equal(node.requests.length, 1)
+    })
+  }
+
+  test('a silent node has its share of the time', async () => {
+    const silent = await serve(() => {})
+    const good = await serve(leaser())
+    const c = client([silent.url, good.url], { timeout: 3000 })
+    await c.next()
+  })
+
+  test('a node that is not there', async () => {
+    const node = await serve(() => {})
+    node.close()
+    await assert.rejects(client(node.url, { timeout: 1000 }).next(), err => err.errors[0].code === 'unreachable')
+  })
+
+  test('an answer after the timeout is of no use to anybody', async () => {
+    const late = []
+    const lease = leaser()
+    const node = await serve((request, response) => late.length < 1 ? late.push(() => lease(request, response)) : lease(request, response))
+    const c = client(node.url, { timeout: 1000 })
+    await assert.rejects(c.next(), NoNodeError)
+    late[0]()
+    const id = await c.next()
+    assert.ok(id.time === 2n || id.time === 3n)
+  })
+})
+
+test('a call ends with its signal, and others go on', async () => {
+  let answer
+  const node = await serve((...pair) => { answer = () => leaser()(...pair) })
+  const c = client(node.url)
+  const controller = new AbortController()
+  const ended = c.next({ signal: controller.signal })
+  const other = c.next()
+  await until(() => answer)
+  controller.abort(new Error('enough'))
+  await assert.rejects(ended, /enough/)
+  await assert.rejects(c.next({ signal: AbortSignal.abort() }), { name: 'AbortError' })
+  answer()
+  await other
+})
+
+test('a closed client fails', async () => {
+  const node = await serve(() => {})
+  const c = client(node.url)
+  const waiting = c.next()
+  await until(() => node.requests.length > 0)
+  c.close()
+  await assert.rejects(waiting, { code: 'closed' })
+  await assert.rejects(c.next(), { code: 'closed' })
+})
+
+test('calls that wait are bounded', async () => {
+  const node = await serve(() => {})
+  const c = client(node.url)
+  const waiting = assert.rejects(c.nextN(1 << 20), { code: 'closed' })
+  await assert.rejects(c.next(), { code: 'busy' })
+  c.close()
+  await waiting
+})
+
+test('options are checked', async () => {
+  for (const [options, words] of [
+    [{ nodes: [] }, /0 nodes/],
+    [{ nodes: 'x' }, /"x"/],
+    [{ nodes: 'ftp://x' }, /ftp/],
+    [{ nodes: 'http://x?y' }, /want a URL/],
+    [{ nodes: 'http://x', timeout: 0 }, /timeout is 0/],
+    [{ nodes: 'http://x', lease: { size: 1048577 } }, /lease.size is 1048577/],
+    [{ nodes: 'http://x', lease: { maxAge: 0 } }, /lease.maxAge is 0/],
+    [{ nodes: 'http://x', format: 'toString' }, /format is toString/]
+  ]) assert.throws(() => new FlakeClient(options), words)
+  const c = client('http://127.0.0.1:1')
+  for (const n of [0, 1.5, 1048577, '1']) await assert.rejects(c.nextN(n), RangeError)
+})

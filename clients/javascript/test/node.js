@@ -1,0 +1,89 @@
+// Nodes for tests: real ones, and those that do what a test says.
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { after } from 'node:test'
+
+/** Starts a real node, with what the configuration adds. FLAKE is the command that clients/test builds. */
+export async function start (more = '') {
+  const dir = await mkdtemp(join(tmpdir(), 'flake-client-'))
+  const node = { dir, clock: join(dir, 'clock') }
+  node.start = async (port = 0) => {
+    await writeFile(join(dir, 'sys.toml'), `
+[node]
+name = "js@127.0.0.1"
+epmd = "off"
+[flake]
+timestamp_path = "${dir}/timestamp"
+worker_id = "random"
+[http]
+listen = "127.0.0.1:${port}"
+${more}`)
+    const args = ['-noinput', '-config', join(dir, 'sys.toml')]
+    node.process = spawn(process.env.FLAKE ?? 'flake', args, { stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, STEPPED_CLOCK: node.clock } })
+    node.ended = once(node.process, 'exit')
+    let said = ''
+    node.process.stderr.on('data', text => { said += text })
+    for await (const line of createInterface(node.process.stdout)) {
+      node.url = /http:\/\/[0-9.:]+/.exec(line)?.[0]
+      if (node.url) {
+        node.process.stdout.resume()
+        return node
+      }
+    }
+    throw new Error(`the node did not start: ${said}`)
+  }
+  node.kill = async signal => {
+    node.process.kill(signal)
+    await node.ended
+  }
+  after(async () => {
+    if (node.process?.exitCode === null && node.process.signalCode === null) await node.kill('SIGTERM')
+    await rm(dir, { recursive: true })
+  })
+  return node.start()
+}
+
+/** Serves HTTP as answer(request, response) says, until the tests end. */
+export async function serve (answer) {
+  const server = createServer((request, response) => {
+    server.requests.push(request)
+    answer(request, response)
+  })
+  server.requests = []
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  after(() => {
+    server.close()
+    server.closeAllConnections()
+  })
+  server.url = `http://127.0.0.1:${server.address().port}`
+  return server
+}
+
+/** Leases flakes of a worker, in JSON; each lease is a millisecond. */
+export function leaser (worker = 1n, time = 1n) {
+  return (request, response) => {
+    const n = Number(new URL(request.url, 'http://x').searchParams.get('n'))
+    const first = (time++ << 64n) + (worker << 16n)
+    response.setHeader('Content-Type', 'application/json')
+    response.end(JSON.stringify({ leases: [{ first: flakeText(first), count: n }] }))
+  }
+}
+
+const digits = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
+
+export function flakeText (value) {
+  let text = ''
+  for (; value > 0n; value /= 62n) text = digits[Number(value % 62n)] + text
+  return text.padStart(22, '0')
+}
+
+/** Waits for a condition. */
+export async function until (condition) {
+  while (!await condition()) await new Promise(resolve => setTimeout(resolve, 1))
+}

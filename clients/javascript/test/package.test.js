@@ -1,0 +1,45 @@
+// What users get: types, CommonJS, and a README whose examples run.
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { createRequire } from 'node:module'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import test from 'node:test'
+import * as modules from 'flake-client'
+import FlakeId from 'flake-client/idgen'
+import { start } from './node.js'
+
+const run = promisify(execFile)
+const here = fileURLToPath(new URL('.', import.meta.url))
+
+test('the types fit', async () => {
+  const tsc = join(here, '../node_modules/typescript/bin/tsc')
+  await assert.doesNotReject(run(process.execPath, [tsc, '-p', join(here, 'types')]).catch(err => { throw new Error(err.stdout || err.message) }))
+})
+
+test('CommonJS has the same', () => {
+  const require = createRequire(import.meta.url)
+  assert.deepEqual(Object.keys(require('flake-client')).sort(), Object.keys(modules).sort())
+  const Theirs = require('flake-client/idgen')
+  assert.equal(Theirs.name, FlakeId.name)
+  assert.equal(new Theirs({ id: 5 }).next().length, 8)
+})
+
+test('the examples of README.md run', async () => {
+  const readme = await readFile(join(here, '../README.md'), 'utf8')
+  const examples = [...readme.matchAll(/^```js\n(.*?)^```$/gms)].map(([, code]) => code)
+  assert.ok(examples.length >= 4)
+  const node = await start(`[[generator]]\nname = "orders"\nformat = "snowflake"\nepoch = 2020-01-01T00:00:00Z\nid = ${512 + Math.floor(Math.random() * 512)}\n`)
+  const dir = await mkdtemp(join(here, 'readme-')) // where flake-client is this package
+  try {
+    await Promise.all(examples.map(async (code, i) => {
+      const file = join(dir, `${i}.${code.includes('require(') ? 'cjs' : 'mjs'}`)
+      await writeFile(file, code.replaceAll(/http:\/\/(127\.0\.0\.1:8465|10\.0\.0\.\d:8465)/g, node.url))
+      await run(process.execPath, [file])
+    }))
+  } finally {
+    await rm(dir, { recursive: true })
+  }
+})
