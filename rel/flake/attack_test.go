@@ -122,6 +122,22 @@ func (a *attacker) frame(terms ...[]byte) {
 	}
 }
 
+// numbered sends the frames of each number below n. They are made once, as that takes
+// long: they may have the number anywhere, as 32 bits.
+func (a *attacker) numbered(n int, send func(i int)) {
+	const sample = 0x5eedf00d
+	a.flush()
+	send(sample)
+	parts := bytes.Split(bytes.Clone(a.out), binary.BigEndian.AppendUint32(nil, sample))
+	a.out = a.out[:0]
+	for i := range n {
+		a.out = append(a.out, bytes.Join(parts, binary.BigEndian.AppendUint32(nil, uint32(i)))...)
+		if len(a.out) > 64<<10 {
+			a.flush()
+		}
+	}
+}
+
 func (a *attacker) control(op int64, args ...etf.Term) []byte {
 	return external(append(etf.Tuple{op}, args...))
 }

@@ -54,26 +54,26 @@ func (a *attacker) compressed() {
 // monitors sets the largest possible monitors, and never removes one.
 func (a *attacker) monitors() {
 	long := etf.Atom(strings.Repeat("x", 250) + "@y")
-	for i := range 100_000 {
+	a.numbered(100_000, func(i int) {
 		from := a.self
 		if a.i%2 == 1 {
 			from = etf.NewPid(long, uint32(i), 0, 1)
 		}
 		a.frame(a.control(19, from, etf.Atom("flake"), a.ref(i)))
-	}
+	})
 	a.flush()
 }
 
 func (a *attacker) links() {
 	flake := a.whereis("flake")
 	long := etf.Atom(strings.Repeat("x", 250) + "@y")
-	for i := range 100_000 {
+	a.numbered(100_000, func(i int) {
 		from := etf.NewPid(a.self.Node(), uint32(i), 0, 1)
 		if a.i%2 == 1 {
 			from = etf.NewPid(long, uint32(i), 0, 1)
 		}
 		a.frame(a.control(1, from, flake))
-	}
+	})
 	a.flush()
 }
 

@@ -120,6 +120,7 @@ func (b *benchFlags) run(ctx context.Context, cfg config.Config, stdout, stderr 
 	if err != nil {
 		return err
 	}
+	found.Example = call.ID(found.Example)
 	r.fill(found)
 	if err := r.print(stdout, *b.asJSON); err != nil {
 		return err

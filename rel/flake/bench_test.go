@@ -95,9 +95,9 @@ func TestBenchFails(t *testing.T) {
 		defer h.Close()
 		return benched(t, "-config", writeConfig(t, ""), "-url", h.URL, "-callers", "1")
 	}
-	const id = "0123456789abcdef"
+	const id = "\x00\x0023456789abcdef"
 	out, errs, status := bench(func(w http.ResponseWriter, _ int64) { fmt.Fprint(w, id) })
-	if status != exitFailure || !regexp.MustCompile(`^flake: [1-9]\d* ids came twice, for one 30313233343536373839616263646566 in base 16\n$`).MatchString(errs) ||
+	if status != exitFailure || !regexp.MustCompile(`^flake: [1-9]\d* ids came twice, for one 3233343536373839616263646566 in base 16\n$`).MatchString(errs) ||
 		!regexp.MustCompile(`\ntwice    [1-9]\d* of [1-9]\d* ids\n`).MatchString(out) {
 		t.Errorf("one id: exit status %d, %q,\n%s", status, errs, out)
 	}

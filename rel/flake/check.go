@@ -27,10 +27,8 @@ func checkConfig(load func() (config.Config, error), stdout, stderr io.Writer) e
 	showValues(stdout, cfg.Values())
 	path, err := checkTimestamp(cfg.Flake)
 	told, workersErr := checkWorkers(cfg, path, lines.Logger)
-	_, settingsErr := readSettings(cfg)
-	if settingsErr == nil {
-		_, settingsErr = secure(cfg.Node, lines.Logger) // which warns, too
-	}
+	_, from, settingsErr := readSettings(cfg, lines.Logger)
+	secure(from.node, cfg.Node.Name, lines.Logger) // for its warnings
 	if err := errors.Join(settingsErr, err, workersErr); err != nil {
 		return usageError{err}
 	}
@@ -83,9 +81,12 @@ func checkWorkers(cfg config.Config, path string, log *slog.Logger) (told []stri
 	if err != nil {
 		return nil, err
 	}
-	places := make(map[string]place)
+	all := places{most: cfg.MaxNumber()}
 	add := func(name, label string, random, etcd bool, plan planner) error {
 		who, where, _, err := plan(0)
+		if err == nil && !random {
+			err = all.add(name, where, plan, etcd)
+		}
 		switch {
 		case err != nil:
 			return err
@@ -93,13 +94,6 @@ func checkWorkers(cfg config.Config, path string, log *slog.Logger) (told []stri
 			who = "random, kept in " + path
 		case etcd:
 			who = "a number of etcd"
-		default:
-			for other, p := range places {
-				if p.overlaps(where) {
-					return fmt.Errorf("%s: generator %s has it, and both would hand out the same ids; give one another", where.who, other)
-				}
-			}
-			places[name] = where
 		}
 		told = append(told, label+who)
 		return nil

@@ -90,7 +90,18 @@ func TestCheckConfigFaults(t *testing.T) {
 		"no mark":       {worker + "timestamp_path = 'DIR/sys.toml'", "timestamp_path DIR/sys.toml: "},
 		"no interface":  {"[flake]\ninterface = 'none'\ntimestamp_path = 'DIR/timestamp'", `interface "none"`},
 		"one place": {worker + "timestamp_path = 'DIR/timestamp'\n[[generator]]\nname = 'a'\nformat = 'flake'\nworker_id = '02:00:00:00:00:01'",
-			"generator a: worker_id 02:00:00:00:00:01: generator flake has it, and both would hand out the same ids; give one another\n"},
+			"generator a: worker_id 02:00:00:00:00:01: generator flake has it, and both would hand out the same ids; give one of them another worker_id\n"},
+		"one number of etcd": {"[flake]\nworker_id = 'etcd'\ntimestamp_path = 'DIR/timestamp'\n[etcd]\nendpoints = ['a:1']\n" +
+			"[[generator]]\nname = 'a'\nformat = 'snowflake'\nid = 'etcd'\n[[generator]]\nname = 'b'\nformat = 'uuidv7'\nworker_id = 'etcd'\n" +
+			"[[generator]]\nname = 'c'\nformat = 'snowflake'\ndatacenter = 'etcd'\nworker = 'etcd'",
+			"flake: generator c: id \"etcd\": generator a has it, and both would hand out the same ids; give one of them another id\n"},
+		"a number that etcd has too": {"[flake]\nworker_id = 'etcd'\ntimestamp_path = 'DIR/timestamp'\n[etcd]\nendpoints = ['a:1']\nnumbers = 8\n" +
+			"[[generator]]\nname = 'a'\nformat = 'flake'\nworker_id = '01:00:00:00:00:08'\n[[generator]]\nname = 'b'\nformat = 'flake'\nworker_id = '01:00:00:00:00:07'",
+			"flake: generator b: worker_id 01:00:00:00:00:07: generator flake may get it from etcd, and both would hand out the same ids; give one of them another worker_id\n"},
+		"numbers of which one is taken": {"[flake]\nworker_id = 'random'\ntimestamp_path = 'DIR/timestamp'\n[etcd]\nendpoints = ['a:1']\n" +
+			"[[generator]]\nname = 'a'\nformat = 'sno'\npartition = 3\nsequence_max = 99\n[[generator]]\nname = 'b'\nformat = 'sno'\npartition = 'etcd'\nsequence_min = 100\n" +
+			"[[generator]]\nname = 'c'\nformat = 'snowflake'\nid = 2\nmachine_bits = 11\n[[generator]]\nname = 'd'\nformat = 'snowflake'\nid = 'etcd'",
+			"flake: generator d: id \"etcd\": generator c has one of these numbers, and both would hand out the same ids; give one of them another id\n"},
 		"no HTTP, whose files are not read": {worker + "timestamp_path = 'DIR/none/timestamp'\n[http]\ntoken_file = 'DIR/none'\n[http.tls]\ncert = 'DIR/none'\nkey = 'DIR/none'",
 			"flake: timestamp_path DIR/none/timestamp: "},
 		"all": {worker + "timestamp_path = 'DIR/none/timestamp'\n[node.tls]\ncert = 'DIR/none'\nkey = 'DIR/none'\nverify = 'none'\n" +

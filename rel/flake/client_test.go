@@ -22,7 +22,7 @@ func TestClients(t *testing.T) {
 		unknown string   // the message about a missing generator
 	}{
 		{"distribution", nil, "noproc"},
-		{"HTTP", []string{"-url", url}, "one of flake, orders, items, events"},
+		{"HTTP", []string{"-url", url}, "one of flake, orders, items, events, uuids, ulids"},
 	} {
 		t.Run(tt.what, func(t *testing.T) {
 			p := spawn(t, n.port, filepath.Join(built, "example"), append([]string{"-cookie", cookie}, tt.args...)...)
@@ -52,6 +52,8 @@ func TestClients(t *testing.T) {
 				"-generator flake":                     `([0-9A-Za-z]{22}\n){2}`,
 				"-generator orders":                    `([1-9][0-9]{10,18}\n){2}`,
 				"-generator items":                     `([1-9][0-9]{10,19}\n){2}`,
+				"-generator uuids":                     `([0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}\n){2}`,
+				"-generator ulids":                     `([0-7][0-9A-HJKMNP-TV-Z]{25}\n){2}`,
 				"-generator events -base canonical":    `([2-9a-x]{16}\n){2}`,
 				"-generator events -meta 77":           `([2-9a-x]{16}\n){2}`,
 				"-generator events -meta 77 -base 16":  `([0-9A-F]{10}4D[0-9A-F]{8}\n){2}`,

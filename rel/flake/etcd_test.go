@@ -32,7 +32,9 @@ type etcdNode struct {
 	made map[string][]string // by generator
 }
 
-// etcdConfig writes the file of a node with generators of three formats.
+var etcdGenerators = []string{"flake", "orders", "events", "ulids"}
+
+// etcdConfig writes the file of a node with generators of four formats.
 func etcdConfig(t *testing.T, endpoints []string, more string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -49,6 +51,10 @@ id = "etcd"
 name = "events"
 format = "sno"
 partition = "etcd"
+[[generator]]
+name = "ulids"
+format = "ulid"
+worker_id = "etcd"
 [http]
 listen = "127.0.0.1:0"
 [etcd]
@@ -66,12 +72,12 @@ func (n *etcdNode) start() {
 	n.process = spawn(n.t, freePort(n.t), command, "-noinput", "-setcookie", cookie, "-config", n.config)
 }
 
-// take takes ids of all three until ctx is done.
+// take takes ids of all of them until ctx is done.
 func (n *etcdNode) take(ctx context.Context) {
 	client := http.Client{Timeout: time.Second}
 	defer client.CloseIdleConnections()
 	for ctx.Err() == nil {
-		for _, generator := range []string{"flake", "orders", "events"} {
+		for _, generator := range etcdGenerators {
 			ids, err := n.ask(ctx, &client, generator)
 			if err != nil {
 				time.Sleep(5 * time.Millisecond) // it is down, paused, or has no number
@@ -122,7 +128,7 @@ func (n *etcdNode) goesOn(what string) {
 	}
 	n.mu.Unlock()
 	start := time.Now()
-	for _, generator := range []string{"flake", "orders", "events"} {
+	for _, generator := range etcdGenerators {
 		for {
 			n.mu.Lock()
 			more := len(n.made[generator]) > before[generator]
@@ -206,10 +212,13 @@ func TestEtcd(t *testing.T) {
 			t.Errorf("exit status %d", status)
 		}
 	}
-	for _, generator := range []string{"flake", "orders", "events"} {
+	for _, generator := range etcdGenerators {
 		seen := map[string]bool{}
 		for _, n := range nodes {
 			for _, id := range n.made[generator] {
+				if generator == "ulids" {
+					id = id[:len(id)-4] // without its random bits
+				}
 				if seen[id] {
 					t.Errorf("%s: %s twice", generator, id)
 				}
@@ -268,12 +277,14 @@ func TestEtcdRefused(t *testing.T) {
 	for name, tt := range map[string]struct {
 		endpoint, more, want string
 	}{
-		"nobody answers":   {"127.0.0.1:" + nobody, "start_timeout = 2", "etcd.start_timeout, 2s, has passed: etcd at http://127.0.0.1:" + nobody + ": dial tcp 127.0.0.1:" + nobody + ": connect: connection refused"},
-		"none is free":     {c.Members[0].Endpoint, "prefix = 'held'\nnumbers = 1", "no worker id is free among 0 to 0; the first may be at "},
-		"who has it":       {c.Members[0].Endpoint, "prefix = 'held'\nnumbers = 1", "they are held: 0 by other@127.0.0.1 until "},
-		"what to do":       {c.Members[0].Endpoint, "prefix = 'held'\nnumbers = 1", "; set etcd.wait to wait for one, or take one from its node: flake workers release NUMBER"},
-		"other format":     {c.Members[0].Endpoint, "prefix = 'later'", `later/n/000000000000 is in use by something else: it has "2 1700000000000"; set another prefix; see etcd.prefix`},
-		"something else":   {c.Members[0].Endpoint, "prefix = 'app'", `app/config is in use by something else: it has "{}"; set another prefix`},
+		"nobody answers": {"127.0.0.1:" + nobody, "start_timeout = 2", "etcd.start_timeout, 2s, has passed: etcd at http://127.0.0.1:" + nobody + ": dial tcp 127.0.0.1:" + nobody + ": connect: connection refused"},
+		"none is free":   {c.Members[0].Endpoint, "prefix = 'held'\nnumbers = 1", "no worker id is free among 0 to 0; the first may be at "},
+		"who has it":     {c.Members[0].Endpoint, "prefix = 'held'\nnumbers = 1", "they are held: 0 by other@127.0.0.1 until "},
+		"what to do":     {c.Members[0].Endpoint, "prefix = 'held'\nnumbers = 1", "; set etcd.wait to wait for one, or take one from its node: flake workers release NUMBER"},
+		"other format":   {c.Members[0].Endpoint, "prefix = 'later'", `later/n/000000000000 is in use by something else: it has "2 1700000000000"; set another prefix; see etcd.prefix`},
+		"something else": {c.Members[0].Endpoint, "prefix = 'app'", `app/config is in use by something else: it has "{}"; set another prefix`},
+		"one number twice": {c.Members[0].Endpoint, "[[generator]]\nname = 'more'\nformat = 'flake'\nworker_id = 'etcd'",
+			`generator more: worker_id "etcd": generator flake has it, and both would hand out the same ids; give one of them another worker_id`},
 		"no certificate":   {c.Members[0].Endpoint, "ca = 'none.pem'", "etcd.ca: open none.pem: no such file or directory"},
 		"no password file": {c.Members[0].Endpoint, "user = 'x'\npassword_file = 'none'", `etcd.password_file "none": `},
 	} {
@@ -291,7 +302,7 @@ func TestEtcdRefused(t *testing.T) {
 func refusal(t *testing.T, args ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), command, args...)
-	cmd.Env = append(os.Environ(), "ERL_EPMD_PORT="+freePort(t))
+	cmd.Env = append(os.Environ(), "PATH=", "ERL_EPMD_PORT="+freePort(t)) // else it starts an epmd, which stays
 	out, err := cmd.CombinedOutput()
 	if err == nil {
 		t.Error("it was not refused")

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/flake-go/flake/config"
@@ -14,7 +15,8 @@ import (
 // flags are the flags of a command. What each says of itself, [usage.Command] describes.
 type flags struct {
 	*flag.FlagSet
-	file, name, cookie *string // of identify
+	file, name, cookie *string       // of identify
+	before             []config.Flag // that the environment and the flags override
 }
 
 func newFlags() *flags {
@@ -49,10 +51,11 @@ func (f *flags) parse(args []string, most int) error {
 // load reads the configuration file that the flags name, and lets the environment
 // override it, and the flags override both.
 func (f *flags) load() (cfg config.Config, err error) {
-	won, err := config.Environ(os.Environ())
+	environ, err := config.Environ(os.Environ())
 	if err != nil {
 		return cfg, usageError{err}
 	}
+	won := slices.Concat(f.before, environ)
 	f.Visit(func(set *flag.Flag) {
 		switch set.Name {
 		case "name":

@@ -82,8 +82,9 @@ func (a *attacker) forge(size int) {
 		return
 	}
 	message := append([]byte{11, 3, 0xff, 0xff}, make([]byte, size)...)
+	seal := sealer(secrets.String())
 	for part := range slices.Chunk(message, 1000) {
-		a.write(seal(secrets.String(), raw.n, part))
+		a.write(seal(raw.n, part))
 		raw.n++
 	}
 }
@@ -100,8 +101,9 @@ func (c *countedWrites) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// seal returns a record for the handshake, of a client with TLS_AES_128_GCM_SHA256.
-func seal(secrets string, number uint64, text []byte) []byte {
+// sealer returns what makes records for the handshake, of a client with
+// TLS_AES_128_GCM_SHA256.
+func sealer(secrets string) (seal func(number uint64, text []byte) []byte) {
 	_, line, _ := strings.Cut(secrets, "CLIENT_TRAFFIC_SECRET_0 ")
 	line, _, _ = strings.Cut(line, "\n")
 	secret, err := hex.DecodeString(line[2*32+1:])
@@ -124,10 +126,13 @@ func seal(secrets string, number uint64, text []byte) []byte {
 	if err != nil {
 		panic(err)
 	}
-	nonce := expand("iv", gcm.NonceSize())
-	for i, b := range binary.BigEndian.AppendUint64(nil, number) {
-		nonce[4+i] ^= b
+	iv := expand("iv", gcm.NonceSize())
+	return func(number uint64, text []byte) []byte {
+		nonce := bytes.Clone(iv)
+		for i, b := range binary.BigEndian.AppendUint64(nil, number) {
+			nonce[4+i] ^= b
+		}
+		header := binary.BigEndian.AppendUint16([]byte{typeData, 3, 3}, uint16(len(text)+1+gcm.Overhead()))
+		return gcm.Seal(header, nonce, append(bytes.Clone(text), typeHandshake), header)
 	}
-	header := binary.BigEndian.AppendUint16([]byte{typeData, 3, 3}, uint16(len(text)+1+gcm.Overhead()))
-	return gcm.Seal(header, nonce, append(bytes.Clone(text), typeHandshake), header)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/flake-go/flake/flake"
 	"github.com/flake-go/flake/flake/sno"
 	"github.com/flake-go/flake/flake/snowflake"
+	"github.com/flake-go/flake/flake/workers/etcd"
 	"github.com/flake-go/flake/idserver"
 	"github.com/flake-go/flake/idserver/iderl"
 	"github.com/flake-go/flake/idserver/idhttp"
@@ -54,7 +55,7 @@ type generators struct {
 	numbers *numbers // nil without etcd
 }
 
-func openGenerators(ctx context.Context, cfg config.Config, log *slog.Logger) (gs generators, err error) {
+func openGenerators(ctx context.Context, cfg config.Config, store *etcd.Store, log *slog.Logger) (gs generators, err error) {
 	kept := func(mark string) (flake.Worker, string, error) {
 		return keptWorker(gs.marks, mark, cfg.Flake.TimestampPath, log)
 	}
@@ -70,26 +71,34 @@ func openGenerators(ctx context.Context, cfg config.Config, log *slog.Logger) (g
 			err = errors.Join(err, gs.stop())
 		}
 	}()
-	o := flake.Options{AllowableDowntime: cfg.Flake.AllowableDowntime, Logger: log, Marks: gs.marks}
-	if cfg.FromEtcd() {
-		if gs.numbers, err = openNumbers(ctx, cfg, log); err != nil {
+	o := flake.Options{AllowableDowntime: cfg.Flake.AllowableDowntime, Logger: log, Marks: gs.marks, Clock: clockOf(cfg.Flake)}
+	if store != nil {
+		if gs.numbers, err = openNumbers(ctx, cfg, store, o.Clock, log); err != nil {
 			return gs, advise(err, cfg.Etcd)
 		}
 	}
-	add := func(name, mark string, etcd bool, plan planner) error {
+	all := places{most: cfg.MaxNumber()}
+	add := func(name, mark string, etcd bool, meta uint8, plan planner) error {
+		_, where, _, err := plan(0)
+		if err == nil {
+			err = all.add(name, where, plan, etcd)
+		}
+		if err != nil {
+			return err
+		}
 		g, err := gs.open(ctx, mark, etcd, plan, o)
 		if err != nil {
 			return err
 		}
-		g.name = name
+		g.name, g.server.Meta = name, meta
 		gs.list = append(gs.list, g)
 		return nil
 	}
-	if err := add("flake", "", cfg.Flake.Etcd, first); err != nil {
+	if err := add("flake", "", cfg.Flake.Etcd, 0, first); err != nil {
 		return gs, err
 	}
 	for _, g := range cfg.Generators {
-		if err := add(g.Name, g.Name, len(g.Etcd) > 0, planOf(g, kept)); err != nil {
+		if err := add(g.Name, g.Name, len(g.Etcd) > 0, uint8(value(g.Meta)), planOf(g, kept)); err != nil {
 			return gs, fmt.Errorf("generator %s: %w", g.Name, err)
 		}
 	}
@@ -99,27 +108,35 @@ func openGenerators(ctx context.Context, cfg config.Config, log *slog.Logger) (g
 	return gs, nil
 }
 
+// clockOf returns the clock of all generators; nil: that of the machine as it is set.
+func clockOf(cfg config.Flake) func() uint64 {
+	if cfg.Clock == config.ClockMonotonic {
+		return flake.MonotonicClock()
+	}
+	return nil
+}
+
 // planFirst plans the generator of the name flake.
 func planFirst(cfg config.Flake, kept keeper, log *slog.Logger) (planner, error) {
 	switch {
 	case cfg.Random:
-		return planKept("", kept), nil
+		return planKept(config.FormatFlake, "", kept), nil
 	case cfg.Etcd:
 		return func(number uint64) (string, place, opener, error) {
 			w := flake.NumberWorker(number)
-			return fmt.Sprintf("%s (number %d of etcd)", w, number), flakePlace(w, true), openFlake(w), nil
+			return fmt.Sprintf("%s (number %d of etcd)", w, number), flakePlace(w, true), openWorker(config.FormatFlake, w), nil
 		}, nil
 	}
 	w, from, err := worker(cfg, log)
 	return func(uint64) (string, place, opener, error) {
-		return fmt.Sprintf("%s (%s)", w, from), flakePlace(w, cfg.WorkerID != nil), openFlake(w), nil
+		return fmt.Sprintf("%s (%s)", w, from), flakePlace(w, cfg.WorkerID != nil), openWorker(config.FormatFlake, w), nil
 	}, err
 }
 
 // planOf plans one of the configuration, with its own number or that of etcd.
 func planOf(g config.Generator, kept keeper) planner {
 	if g.Random {
-		return planKept(g.Name, kept)
+		return planKept(g.Format, g.Name, kept)
 	}
 	return func(number uint64) (string, place, opener, error) {
 		n := int64(number)
@@ -128,7 +145,7 @@ func planOf(g config.Generator, kept keeper) planner {
 			switch key {
 			case "worker_id":
 				w := flake.NumberWorker(number)
-				return w.String(), flakePlace(w, true), openFlake(w), nil
+				return w.String(), workerPlace(g.Format, w, true), openWorker(g.Format, w), nil
 			case "partition":
 				g.Partition = &n
 			case "id":
@@ -179,22 +196,12 @@ func from(who string) string {
 	return "configuration"
 }
 
-func openFlake(worker flake.Worker) opener {
-	return func(ctx context.Context, mark string, o flake.Options) (*opened, error) {
-		ids, err := flake.Open(ctx, mark, worker, o)
-		if err != nil {
-			return nil, err
-		}
-		return sourceOf(idserver.Flake(ids), ids), nil
-	}
-}
-
 // plan returns how to open a configured generator, and its place in its format.
 func plan(g config.Generator) (who string, where place, open opener, err error) {
 	switch g.Format {
-	case config.FormatFlake:
-		worker, err := flake.ParseWorker(net.HardwareAddr(g.WorkerID).String())
-		return worker.String(), flakePlace(worker, true), openFlake(worker), err
+	case config.FormatFlake, config.FormatUUIDv7, config.FormatULID:
+		w, err := flake.ParseWorker(net.HardwareAddr(g.WorkerID).String())
+		return w.String(), workerPlace(g.Format, w, true), openWorker(g.Format, w), err
 	case config.FormatSno:
 		who, where, open = planSno(g)
 		return who, where, open, nil
@@ -203,21 +210,7 @@ func plan(g config.Generator) (who string, where place, open opener, err error) 
 }
 
 func planSnowflake(g config.Generator) (who string, where place, open opener, err error) {
-	layout := snowflake.Idgen
-	o := snowflake.Options{RandomStart: g.RandomStart}
-	if g.Format == config.FormatSnowflake {
-		layout = snowflake.Twitter
-		if g.MachineBits != nil {
-			layout.Worker = uint8(*g.MachineBits)
-			layout.Sequence = 22 - layout.Worker
-		}
-		if g.ID == nil {
-			layout.Datacenter, layout.Worker = 5, 5
-		}
-	}
-	if g.Epoch != nil {
-		layout.Epoch = uint64(g.Epoch.UnixMilli())
-	}
+	layout, o := layoutOf(g), snowflake.Options{RandomStart: g.RandomStart}
 	if g.SequenceMask != nil {
 		o.SequenceMask = int(*g.SequenceMask)
 	}
@@ -227,6 +220,9 @@ func planSnowflake(g config.Generator) (who string, where place, open opener, er
 		who = fmt.Sprintf("datacenter %d, worker %d", datacenter, worker)
 		machine, err = layout.Machine(datacenter, worker)
 	}
+	if g.TimeBits != nil {
+		who += ", until " + layout.Last().Format(time.RFC3339)
+	}
 	if err == nil {
 		_, err = layout.NewGenerator(machine, o)
 	}
@@ -234,7 +230,7 @@ func planSnowflake(g config.Generator) (who string, where place, open opener, er
 		return "", place{}, nil, err
 	}
 	return who, snowflakePlace(layout, machine), func(ctx context.Context, mark string, d flake.Options) (*opened, error) {
-		o.AllowableDowntime, o.Logger, o.Saved, o.Marks, o.Bound = d.AllowableDowntime, d.Logger, d.Saved, d.Marks, d.Bound
+		o.Clock, o.AllowableDowntime, o.Logger, o.Saved, o.Marks, o.Bound = d.Clock, d.AllowableDowntime, d.Logger, d.Saved, d.Marks, d.Bound
 		ids, err := layout.Open(ctx, mark, machine, o)
 		if err != nil {
 			return nil, err
@@ -243,13 +239,28 @@ func planSnowflake(g config.Generator) (who string, where place, open opener, er
 	}, nil
 }
 
+func layoutOf(g config.Generator) snowflake.Layout {
+	layout := snowflake.Idgen
+	if g.Format == config.FormatSnowflake {
+		time, machine, sequence := g.Bits()
+		layout = snowflake.Layout{Time: uint8(time), Worker: uint8(machine), Sequence: uint8(sequence), Epoch: snowflake.Twitter.Epoch}
+		if g.ID == nil && machine == 10 {
+			layout.Datacenter, layout.Worker = 5, 5
+		}
+	}
+	if g.Epoch != nil {
+		layout.Epoch = uint64(g.Epoch.UnixMilli())
+	}
+	return layout
+}
+
 func planSno(g config.Generator) (who string, where place, open opener) {
 	low, high := g.Sequences()
 	s := &sno.Snapshot{SequenceMin: uint16(low), SequenceMax: uint16(high)}
 	s.Partition.PutUint16(uint16(value(g.Partition)))
 	who = fmt.Sprintf("partition %d", s.Partition.AsUint16())
 	return who, snoPlace(s), func(ctx context.Context, mark string, o flake.Options) (*opened, error) {
-		ids, err := sno.Open(ctx, mark, s, sno.Options{AllowableDowntime: o.AllowableDowntime, Logger: o.Logger, Saved: o.Saved, Marks: o.Marks, Bound: o.Bound})
+		ids, err := sno.Open(ctx, mark, s, sno.Options{Clock: o.Clock, AllowableDowntime: o.AllowableDowntime, Logger: o.Logger, Saved: o.Saved, Marks: o.Marks, Bound: o.Bound})
 		if err != nil {
 			return nil, err
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"math/rand/v2"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/flake-go/flake/config"
+	"github.com/flake-go/flake/flake"
 	"github.com/flake-go/flake/idserver"
 )
 
@@ -35,6 +37,14 @@ id = %[2]d
 name = "events"
 format = "sno"
 partition = %[3]d
+[[generator]]
+name = "uuids"
+format = "uuidv7"
+worker_id = "random"
+[[generator]]
+name = "ulids"
+format = "ulid"
+worker_id = "random"
 `, time.UnixMilli(rand.Int64N(1<<40)).UTC().Format("2006-01-02T15:04:05.000Z"), n, rand.IntN(1<<16))
 }
 
@@ -42,11 +52,11 @@ partition = %[3]d
 // on above all earlier ids.
 func TestGenerators(t *testing.T) {
 	t.Parallel()
-	const lives = 4
+	lives := max(4, *kills/4)
 	port, config := freePort(t), configFile(t, "")
 	appendTo(t, config, generatorsOf(t))
 	startDaemon(t, port)
-	caller := spawnErl(t, port, nil, fmt.Sprintf("formats=%d,flake/16,orders/8,items/8,events/10", lives))
+	caller := spawnErl(t, port, nil, fmt.Sprintf("formats=%d,flake/16,orders/8,items/8,events/10,uuids/16,ulids/16", lives))
 	for life := range lives {
 		n := spawn(t, port, command, "-noinput", "-config", config)
 		caller.await(fmt.Sprintf("CALLING %d", life+1))
@@ -62,16 +72,19 @@ func TestGenerators(t *testing.T) {
 	wantChecks(t, caller, "formats")
 }
 
-// Each generator tells where its worker came from.
+// Each generator tells where its worker came from, and has a metabyte of its own.
 func TestOrigin(t *testing.T) {
 	s, _ := startHere(t, func(cfg *config.Config) {
-		cfg.Generators = []config.Generator{{Name: "events", Format: config.FormatSno}}
+		cfg.Generators = []config.Generator{{Name: "events", Format: config.FormatSno, Meta: new(int64(7))}}
 	})
 	defer s.stop()
 	for i, want := range []string{"worker_id", "configuration"} {
 		if got := s.generators.list[i].server.Info().Origin; got != (idserver.Origin{From: want}) {
 			t.Errorf("%+v, want %s", got, want)
 		}
+	}
+	if id, err := s.generators.list[1].server.Get(t.Context()); err != nil || idserver.SnoFormat.Fields(id)[2].Value != 7 {
+		t.Errorf("%v, %v", id, err)
 	}
 	if got := from("02:00:00:00:00:01 (interface Ethernet (2))"); got != "interface Ethernet (2)" {
 		t.Error(got)
@@ -89,10 +102,64 @@ func TestNumberOfEtcd(t *testing.T) {
 		{config.FormatSnowflake, []string{"id"}, "id 295"},
 		{config.FormatIdgen, []string{"datacenter", "worker"}, "datacenter 9, worker 7"},
 		{config.FormatSno, []string{"partition"}, "partition 295"},
+		{config.FormatUUIDv7, []string{"worker_id"}, "01:00:00:00:01:27"},
+		{config.FormatULID, []string{"worker_id"}, "01:00:00:00:01:27"},
 	} {
 		who, _, _, err := planOf(config.Generator{Format: tt.format, Etcd: tt.keys}, nil)(295)
 		if err != nil || who != tt.want {
 			t.Errorf("%s, %q: %s, %v, want %s", tt.format, tt.keys, who, err, tt.want)
+		}
+	}
+}
+
+// A snowflake has the bits that the configuration says, and only generators with as many
+// below the time are compared.
+func TestBitsOfSnowflakes(t *testing.T) {
+	bits := func(time, machine, sequence *int64) (string, place) {
+		who, where, _, err := planOf(config.Generator{
+			Format: config.FormatSnowflake, ID: new(int64(3)), TimeBits: time, MachineBits: machine, SequenceBits: sequence}, nil)(0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return who, where
+	}
+	_, usual := bits(nil, nil, nil)
+	_, other := bits(nil, new(int64(10)), new(int64(12)))
+	_, most := bits(nil, new(int64(2)), new(int64(20)))
+	who, few := bits(new(int64(40)), new(int64(9)), new(int64(4)))
+	if who != "id 3, until 2045-09-06T21:36:42Z" || few.last != 3<<4|15 {
+		t.Errorf("%s, up to %d", who, few.last)
+	}
+	if !usual.overlaps(other) || usual.overlaps(most) || most.last != 1<<22-1 || usual.overlaps(few) || few.overlaps(most) {
+		t.Errorf("%+v, %+v, %+v", usual, most, few)
+	}
+}
+
+// All formats have the clock that the configuration says.
+func TestClockOfGenerators(t *testing.T) {
+	if clockOf(config.Flake{Clock: config.ClockWall}) != nil || clockOf(config.Flake{Clock: config.ClockMonotonic}) == nil {
+		t.Error("not the clock that is configured")
+	}
+	const milli = 1_700_000_000_000
+	o := flake.Options{Clock: func() uint64 { return milli }}
+	for _, format := range config.Formats {
+		_, _, open, err := planOf(config.Generator{
+			Format: format, ID: new(int64(1)), Partition: new(int64(1)), WorkerID: net.HardwareAddr{2, 0, 0, 0, 0, 1}}, nil)(0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids, err := open(t.Context(), filepath.Join(t.TempDir(), "mark"), o)
+		if err != nil {
+			t.Fatalf("%s: %v", format, err)
+		}
+		if _, err := ids.Reserve(t.Context(), 1, 0); err != nil {
+			t.Errorf("%s: %v", format, err)
+		}
+		if last, _ := ids.Last(); last != milli {
+			t.Errorf("%s: an id of %d", format, last)
+		}
+		if err := ids.Close(); err != nil {
+			t.Error(err)
 		}
 	}
 }
@@ -105,10 +172,16 @@ func TestGeneratorsRefused(t *testing.T) {
 	orders, _, _ := strings.Cut(own, "[[generator]]\nname = \"items\"")
 	for name, test := range map[string]struct{ tables, want string }{
 		"the same machine": {own + strings.Replace(orders, `name = "`, `name = "other_`, 1),
-			"generator other_orders: id 295 of 10 bits with epoch"},
+			" ms: generator orders has it, and both would hand out the same ids; give one of them another id"},
 		"half of the same, in another split": {"[[generator]]\nname = \"wide\"\nformat = \"snowflake\"\nid = 1\nepoch = 2021-02-03T04:05:06.789Z\n" +
 			"[[generator]]\nname = \"narrow\"\nformat = \"snowflake\"\nid = 2\nmachine_bits = 11\nepoch = 2021-02-03T04:05:06.789Z\n",
 			"generator narrow: id 2 of 11 bits with epoch"},
+		"the same worker": {"[[generator]]\nname = \"some\"\nformat = \"uuidv7\"\nworker_id = \"03:00:00:00:00:19\"\n" +
+			"[[generator]]\nname = \"others\"\nformat = \"ulid\"\nworker_id = \"03:00:00:00:00:19\"\n" +
+			"[[generator]]\nname = \"more\"\nformat = \"uuidv7\"\nworker_id = \"03:00:00:00:00:19\"\n",
+			"generator more: worker_id 03:00:00:00:00:19: generator some has it, and both would hand out the same ids; give one of them another worker_id"},
+		"the time is over": {"[[generator]]\nname = \"orders\"\nformat = \"snowflake\"\nid = 1\ntime_bits = 38\n",
+			"generator orders: flake: 38 bits of time end at 2019-07-21T12:41:21.6Z"},
 		"the epoch is to come": {"[[generator]]\nname = \"orders\"\nformat = \"snowflake\"\nid = 1\nepoch = 2999-01-01T00:00:00Z\n",
 			"generator orders: "},
 	} {
@@ -149,7 +222,7 @@ func TestMarksOfBefore(t *testing.T) {
 		p.signal(syscall.SIGKILL)
 		p.wait()
 		marks, err := os.ReadFile(path)
-		for _, name := range []string{"flake-mark 3 ", "\norders ", "\nitems ", "\nevents "} {
+		for _, name := range []string{"flake-mark 3 ", "\norders ", "\nitems ", "\nevents ", "\nuuids ", "\nulids "} {
 			if !strings.Contains(string(marks), name) {
 				t.Errorf("%q, %v, without %q", marks, err, name)
 			}

@@ -14,6 +14,7 @@ import (
 	"github.com/flake-go/flake/config"
 	"github.com/flake-go/flake/flake"
 	"github.com/flake-go/flake/flake/sno"
+	"github.com/flake-go/flake/idserver"
 )
 
 const (
@@ -31,7 +32,7 @@ const canonical = "canonical"
 func get(f *flags) action {
 	f.identify()
 	n := f.Int("n", 1, "how many ids, from 1")
-	in := f.String("base", canonical, "the base that they are written in, 2 to 62, or canonical, the format's own `text`")
+	in := f.String("base", canonical, "write ids in `BASE`: 2 to 62, or canonical, the format's own text")
 	meta := f.Int("meta", noMeta, "the `metabyte` of ids of sno, 0 to 255")
 	generator := f.String("generator", "flake", "ask the generator `NAME`, which the node has by a table [[generator]]")
 	url := f.String("url", "", "ask over HTTP, at a `URL` such as http://127.0.0.1:8465, instead of the Erlang distribution")
@@ -78,6 +79,14 @@ func baseOf(text string) (int, error) {
 		return 0, fmt.Errorf("-base %s: want %d to %d, or %s", text, flake.MinBase, flake.MaxBase, canonical)
 	}
 	return base, nil
+}
+
+// textBaseOf is baseOf that takes the names of bases which only ids of 64 bits have.
+func textBaseOf(text string) (int, error) {
+	if base, ok := idserver.BaseOf(text); ok {
+		return base, nil
+	}
+	return baseOf(text)
 }
 
 // taker takes n ids as texts.

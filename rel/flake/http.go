@@ -24,25 +24,22 @@ const minToken = 16
 
 // door is the HTTP door.
 type door struct {
-	server   *idhttp.Server
+	server   *idhttp.Server // once it serves
+	certs    *certs.Source  // or nil
 	listener net.Listener
 	url      string
 }
 
-// openDoor listens if the configuration says so, else it returns nil.
-func openDoor(cfg config.HTTP, log *slog.Logger, o idhttp.Options) (*door, error) {
+// openDoor listens if the configuration says so, else it returns nil. Without certificates
+// it is HTTP without TLS.
+func openDoor(cfg config.HTTP, certificates *certs.Source, log *slog.Logger) (*door, error) {
 	if cfg.Listen == "" {
 		return nil, nil
 	}
 	scheme := "http"
-	source, err := openHTTPCerts(cfg, log)
-	if err != nil {
-		return nil, err
+	if certificates != nil {
+		scheme = "https"
 	}
-	if source != nil {
-		o.TLS, scheme = source.Config, "https"
-	}
-	o.Log = log
 	l, err := net.Listen(node.Network(cfg.Listen), cfg.Listen)
 	if err != nil {
 		return nil, fmt.Errorf("http.listen: %w", err)
@@ -50,7 +47,7 @@ func openDoor(cfg config.HTTP, log *slog.Logger, o idhttp.Options) (*door, error
 	if host, _, _ := net.SplitHostPort(cfg.Listen); !config.IsLoopback(host) && !cfg.TLS.On {
 		log.Warn("HTTP without TLS: whoever is on the way can read it, and its token")
 	}
-	return &door{idhttp.New(o), reserve.Listener(l, log), scheme + "://" + l.Addr().String() + "/"}, nil
+	return &door{nil, certificates, reserve.Listener(l, log), scheme + "://" + l.Addr().String() + "/"}, nil
 }
 
 // openHTTPCerts reads the files of [http.tls]. Without that table, or HTTP, it returns nil.
@@ -90,9 +87,21 @@ func certificateEnds(secured func() *tls.Config) func() time.Time {
 	return func() time.Time { return secured().Certificates[0].Leaf.NotAfter }
 }
 
-func (d *door) serve() {
+func (d *door) serve(o idhttp.Options) {
+	if d == nil {
+		return
+	}
+	if d.certs != nil {
+		o.TLS = d.certs.Config
+	}
+	d.server = idhttp.New(o)
+	d.server.Serve(d.listener)
+}
+
+// close closes one that does not serve.
+func (d *door) close() {
 	if d != nil {
-		d.server.Serve(d.listener)
+		d.listener.Close()
 	}
 }
 

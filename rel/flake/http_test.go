@@ -19,7 +19,6 @@ import (
 	"github.com/flake-go/flake/config"
 	"github.com/flake-go/flake/flake"
 	"github.com/flake-go/flake/idserver"
-	"github.com/flake-go/flake/idserver/idhttp"
 	"github.com/flake-go/flake/node/certs/certstest"
 	"github.com/flake-go/flake/node/etf"
 )
@@ -237,7 +236,7 @@ func TestHTTPRefused(t *testing.T) {
 		{config.HTTP{TLS: config.HTTPTLS{On: true, Cert: "none.pem", Key: "none.pem"}}, `http.tls: cert "none.pem": cannot be read`},
 	} {
 		tt.http.Listen = "127.0.0.1:0"
-		_, err := readSettings(config.Config{HTTP: tt.http})
+		_, _, err := readSettings(config.Config{HTTP: tt.http}, slog.New(slog.DiscardHandler))
 		if err == nil || !strings.Contains(err.Error(), tt.want) || !errors.As(err, new(usageError)) {
 			t.Errorf("%+v: %v, want %s", tt.http, err, tt.want)
 		}
@@ -246,7 +245,7 @@ func TestHTTPRefused(t *testing.T) {
 
 // 0.0.0.0 is all of IPv4, and none of IPv6.
 func TestHTTPIPv4(t *testing.T) {
-	d, err := openDoor(config.HTTP{Listen: "0.0.0.0:0", Open: true}, slog.New(slog.DiscardHandler), idhttp.Options{})
+	d, err := openDoor(config.HTTP{Listen: "0.0.0.0:0", Open: true}, nil, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -266,7 +265,7 @@ func TestHTTPTaken(t *testing.T) {
 	cfg.Flake.WorkerID = []byte{3, 1, 0, byte(os.Getpid() >> 16), byte(os.Getpid() >> 8), byte(os.Getpid())}
 	cfg.HTTP.Listen = s.http.listener.Addr().String()
 	for range 2 { // the second finds file and worker id free
-		_, err := start(t.Context(), cfg, io.Discard, &nodeLog{Logger: slog.New(slog.DiscardHandler)})
+		_, err := start(t.Context(), cfg, io.Discard, &nodeLog{Logger: slog.New(slog.DiscardHandler)}, nil)
 		if err == nil || !strings.Contains(err.Error(), "http.listen: listen tcp4 "+cfg.HTTP.Listen) {
 			t.Fatal(err)
 		}

@@ -8,11 +8,14 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"os/signal"
 	"slices"
 	"strings"
 	"syscall"
+
+	"github.com/flake-go/flake/node/handshake"
 )
 
 // Exit codes.
@@ -56,6 +59,10 @@ func commands() []subcommand {
 		{"workers", "[release NUMBER | after-restore]", 2, "shows who has which number of etcd", "", listWorkers},
 		{"status", "", 0, "shows how a running node is", statusMore, status},
 		{"bench", "", 0, "loads a running node, measures it, and looks for ids that come twice", benchMore, bench},
+		{"generate", "", 0, "makes ids without a node", generateMore, generateIDs},
+		{"inspect", "ID...", math.MaxInt, "takes ids apart, of any format", inspectMore, inspectIDs},
+		{"import", "", 0, "takes over what boundary/flake left on a disk: its time and its settings", importMore, importOriginal},
+		{"takeover", "", 0, "becomes a running node of the original, boundary/flake", takeoverMore, takeover},
 		{"version", "", 0, "shows the version and what it was built of", "", showVersion},
 		{"completion", "bash|zsh|fish", 1, "prints a script that completes flake's commands and flags", "", completion},
 		{"man", "", 0, "prints the manual page, flake(1)", "", manual},
@@ -95,7 +102,11 @@ func perform(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	case err != nil:
 		return err
 	}
-	return act(ctx, f.Args(), stdout, stderr)
+	err = act(ctx, f.Args(), stdout, stderr)
+	if errors.Is(err, handshake.ErrCookie) {
+		err = fmt.Errorf("%w; set -setcookie, FLAKE_COOKIE, or node.cookie in the file of -config to the cookie of the node", err)
+	}
+	return err
 }
 
 // complain prints why the process ends, which it does even if nobody reads that.

@@ -68,6 +68,7 @@ func TestHostileMemory(t *testing.T) {
 	} {
 		for _, attack := range kind.attacks {
 			t.Run(kind.name+"/"+attack.name, func(t *testing.T) {
+				t.Parallel() // many wait for most of their time
 				node := ""
 				if kind.tls != nil {
 					node = table
@@ -96,6 +97,7 @@ func TestHostileMemory(t *testing.T) {
 
 // What others had it take is given back to the system soon after they have gone.
 func TestMemoryGivenBack(t *testing.T) {
+	t.Parallel()
 	const conns, size, spare = 300, 60 << 10, 12 << 10
 	n := startPlain(t, "")
 	served(t, n)
@@ -150,7 +152,8 @@ func (a *attacker) lookup(name etf.Atom) (etf.Pid, bool) {
 	return pid, ok && err == nil
 }
 
-// serving calls the node until the attackers are done.
+// serving calls the node again and again until the attackers are done, but leaves them
+// some time of the processor.
 func serving(t *testing.T, n *flakeNode, attackers *sync.WaitGroup) (calls int, slowest time.Duration) {
 	t.Helper()
 	over := make(chan struct{})
@@ -166,7 +169,7 @@ func serving(t *testing.T, n *flakeNode, attackers *sync.WaitGroup) (calls int, 
 		select {
 		case <-over:
 			return calls, slowest
-		default:
+		case <-time.After(10 * time.Millisecond):
 		}
 	}
 }

@@ -40,11 +40,7 @@ type numbers struct {
 }
 
 // openNumbers claims a number.
-func openNumbers(ctx context.Context, cfg config.Config, log *slog.Logger) (n *numbers, err error) {
-	store, err := openEtcd(cfg.Etcd)
-	if err != nil {
-		return nil, usageError{err}
-	}
+func openNumbers(ctx context.Context, cfg config.Config, store *etcd.Store, clock func() uint64, log *slog.Logger) (n *numbers, err error) {
 	n = &numbers{store: store, log: log, done: make(chan struct{})}
 	if cfg.Etcd.StartTimeout > 0 {
 		var cancel context.CancelFunc
@@ -57,7 +53,7 @@ func openNumbers(ctx context.Context, cfg config.Config, log *slog.Logger) (n *n
 	}
 	n.owner, err = workers.Open(ctx, workers.Config{
 		Store: store, Prefix: cfg.Etcd.Prefix, Last: cfg.MaxNumber(), Hold: cfg.Etcd.Hold, Name: cfg.Node.Name,
-		Memory: memory, Slow: cfg.Etcd.ClaimWait, Wait: cfg.Etcd.Wait, Log: log,
+		Memory: memory, Slow: cfg.Etcd.ClaimWait, Wait: cfg.Etcd.Wait, Clock: clock, Log: log,
 	})
 	if err != nil {
 		return nil, errors.Join(err, memory.Close())
@@ -77,24 +73,24 @@ func passwordOf(cfg config.Etcd) (password string, err error) {
 	return password, nil
 }
 
-// openEtcd makes a store as the configuration says.
-func openEtcd(cfg config.Etcd) (*etcd.Store, error) {
-	c := etcd.Config{Endpoints: cfg.Endpoints, User: cfg.User}
-	var err error
-	if c.Password, err = passwordOf(cfg); err != nil {
-		return nil, err
+// openEtcd makes a store as the configuration says, with the password that is in its file
+// now.
+func openEtcd(cfg config.Etcd) (store *etcd.Store, password string, err error) {
+	if password, err = passwordOf(cfg); err != nil {
+		return nil, "", err
 	}
+	c := etcd.Config{Endpoints: cfg.Endpoints, User: cfg.User, Password: password}
 	if cfg.CA != "" || cfg.Cert != "" {
 		c.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
 	}
 	if cfg.CA != "" {
 		pem, err := os.ReadFile(cfg.CA)
 		if err != nil {
-			return nil, fmt.Errorf("etcd.ca: %w", err)
+			return nil, "", fmt.Errorf("etcd.ca: %w", err)
 		}
 		c.TLS.RootCAs = x509.NewCertPool()
 		if !c.TLS.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("etcd.ca %q: a certificate in PEM wanted", cfg.CA)
+			return nil, "", fmt.Errorf("etcd.ca %q: a certificate in PEM wanted", cfg.CA)
 		}
 	}
 	if cfg.Cert != "" {
@@ -103,11 +99,12 @@ func openEtcd(cfg config.Etcd) (*etcd.Store, error) {
 			return &pair, err
 		}
 		if _, err := load(); err != nil {
-			return nil, fmt.Errorf("etcd.cert, etcd.key: %w", err)
+			return nil, "", fmt.Errorf("etcd.cert, etcd.key: %w", err)
 		}
 		c.TLS.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return load() }
 	}
-	return etcd.New(c)
+	store, err = etcd.New(c)
+	return store, password, err
 }
 
 // add has a generator have the number, and those that follow it.

@@ -118,8 +118,24 @@ func (f *fleet) tell() idserver.Fleet {
 // speaks against it. The node is known to others by then: of two that start at once
 // one sees the other for sure.
 func (f *fleet) begin(ctx context.Context) error {
+	if err := f.meet(ctx); err != nil {
+		return err
+	}
+	f.since.Store(time.Now().UnixMilli())
 	if len(f.peers) == 0 {
-		f.since.Store(time.Now().UnixMilli())
+		return nil
+	}
+	for _, m := range f.generators {
+		m.halt.Stop(nil)
+	}
+	ctx, f.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	go f.watch(ctx)
+	return nil
+}
+
+// meet asks the peers, if there are any, and fails if one of them speaks against a start.
+func (f *fleet) meet(ctx context.Context) error {
+	if len(f.peers) == 0 {
 		return nil
 	}
 	sights := f.ask(ctx)
@@ -127,16 +143,7 @@ func (f *fleet) begin(ctx context.Context) error {
 		return context.Cause(ctx)
 	}
 	f.say(sights)
-	if err := errors.Join(f.takenAtStart(sights), f.clockFault(sights)); err != nil {
-		return err
-	}
-	f.since.Store(time.Now().UnixMilli())
-	for _, m := range f.generators {
-		m.halt.Stop(nil)
-	}
-	ctx, f.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	go f.watch(ctx)
-	return nil
+	return errors.Join(f.takenAtStart(sights), f.clockFault(sights))
 }
 
 // watch asks the peers from time to time.

@@ -146,6 +146,20 @@ func (o *other) says(ahead time.Duration, workers ...etf.Term) {
 	o.info.Store(&info)
 }
 
+// start starts it, with the EPMD at a port.
+func (o *other) start(t *testing.T, port string) *node.Node {
+	t.Helper()
+	at, _ := strconv.Atoi(port)
+	log := slog.New(slog.DiscardHandler)
+	n, err := node.Start(t.Context(), node.Options{Name: "other@127.0.0.1", Cookie: cookie, Keeper: &epmd.Keeper{Port: uint16(at), Log: log}, Log: log,
+		Supervisors: []node.Supervisor{{Name: "flake_sup", Module: "flake_sup", Servers: []node.Server{{Name: "flake", Module: "flake_server", Handler: o}}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(n.Stop)
+	return n
+}
+
 // With a clock that differs from a peer's a node does not start, and while it runs it
 // stops until the clocks agree. A peer that does not know info is said to be one.
 func TestPeerClock(t *testing.T) {
@@ -154,22 +168,15 @@ func TestPeerClock(t *testing.T) {
 	var n *node.Node
 	t.Setenv("PATH", "") // where no epmd is found
 	s, _ := startHere(t, func(c *config.Config) {
-		var err error
-		n, err = node.Start(t.Context(), node.Options{Name: "other@127.0.0.1", Cookie: cookie,
-			Log:         slog.New(slog.DiscardHandler),
-			Supervisors: []node.Supervisor{{Name: "flake_sup", Module: "flake_sup", Servers: []node.Server{{Name: "flake", Module: "flake_server", Handler: o}}}}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		n = o.start(t, os.Getenv("ERL_EPMD_PORT"))
 		c.HTTP.Listen = "127.0.0.1:0"
 		c.Flake.Peers, c.Flake.PeersInterval = []string{"other@127.0.0.1", c.Node.Name}, 20*time.Millisecond
-		_, err = start(t.Context(), *c, io.Discard, &nodeLog{Logger: slog.New(slog.DiscardHandler)})
+		_, err := start(t.Context(), *c, io.Discard, &nodeLog{Logger: slog.New(slog.DiscardHandler)}, nil)
 		if !errors.Is(err, idserver.ErrClockDiffers) || !strings.Contains(err.Error(), "behind that of other@127.0.0.1") {
 			t.Errorf("start with a clock that is an hour behind: %v", err)
 		}
 		o.says(0)
 	})
-	defer n.Stop()
 	defer s.stop()
 	ready := func() error { return s.generators.list[0].server.IDs.Ready() }
 	if err := ready(); err != nil {

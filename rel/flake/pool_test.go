@@ -91,7 +91,7 @@ func TestPassedOnUnread(t *testing.T) {
 	a := n.peer("hostile@127.0.0.1")
 	for range 3 {
 		for _, h := range honest {
-			for range 1000 {
+			for range 300 {
 				a.ask(h.self, 1, request)
 			}
 		}

@@ -11,27 +11,16 @@ import (
 	"time"
 
 	"github.com/flake-go/flake/config"
+	"github.com/flake-go/flake/flake/workers/etcd"
 	"github.com/flake-go/flake/idserver/idhttp"
+	"github.com/flake-go/flake/node/certs"
 )
 
-// reloadable are the keys that a running node changes: each takes its value from the new
-// configuration. All others need a restart.
-var reloadable = map[string]func(to, from *config.Config){
-	"node.cookie": func(to, from *config.Config) {
-		to.Node.Cookie, to.Node.CookieFrom = from.Node.Cookie, from.Node.CookieFrom
-	},
-	"node.previous_cookie":          func(to, from *config.Config) { to.Node.PreviousCookie = from.Node.PreviousCookie },
-	"node.cookie_file":              func(to, from *config.Config) { to.Node.CookieFile = from.Node.CookieFile },
-	"node.previous_cookie_file":     func(to, from *config.Config) { to.Node.PreviousCookieFile = from.Node.PreviousCookieFile },
-	"node.max_connections":          func(to, from *config.Config) { to.Node.MaxConnections = from.Node.MaxConnections },
-	"node.max_connections_per_host": func(to, from *config.Config) { to.Node.MaxConnectionsPerHost = from.Node.MaxConnectionsPerHost },
-	"node.drain_time":               func(to, from *config.Config) { to.Node.DrainTime = from.Node.DrainTime },
-	"http.token_file":               func(to, from *config.Config) { to.HTTP.TokenFile = from.HTTP.TokenFile },
-	"http.open":                     func(to, from *config.Config) { to.HTTP.Open = from.HTTP.Open },
-	"http.pprof":                    func(to, from *config.Config) { to.HTTP.Pprof = from.HTTP.Pprof },
-	"etcd.user":                     func(to, from *config.Config) { to.Etcd.User = from.Etcd.User },
-	"etcd.password_file":            func(to, from *config.Config) { to.Etcd.PasswordFile = from.Etcd.PasswordFile },
-	"log.level":                     func(to, from *config.Config) { to.Log.Level = from.Log.Level },
+// reloadable are the keys that a running node changes. All others need a restart.
+var reloadable = []string{
+	"node.cookie", "node.cookie_file", "node.previous_cookie", "node.previous_cookie_file",
+	"node.max_connections", "node.max_connections_per_host", "node.drain_time",
+	"http.token_file", "http.open", "http.pprof", "etcd.user", "etcd.password_file", "log.level",
 }
 
 // settings are what of a configuration can change while the node runs, with what its
@@ -42,31 +31,33 @@ type settings struct {
 	password string // of etcd's user
 }
 
-// readSettings reads the files that a configuration names, and checks those that are
-// read again for each connection. It tells all faults.
-func readSettings(cfg config.Config) (s settings, err error) {
+// sources are what reads files again for each connection. Each may be nil.
+type sources struct {
+	node, http *certs.Source
+	etcd       *etcd.Store
+}
+
+// readSettings reads the files that a configuration names. It tells all faults.
+func readSettings(cfg config.Config, log *slog.Logger) (s settings, from sources, err error) {
 	s.config = cfg
-	quiet := slog.New(slog.DiscardHandler)
-	_, nodeErr := openCerts(cfg.Node, quiet)
-	_, httpErr := openHTTPCerts(cfg.HTTP, quiet)
-	var accessErr, etcdErr error
+	var nodeErr, httpErr, accessErr, etcdErr error
+	from.node, nodeErr = openCerts(cfg.Node, log)
+	from.http, httpErr = openHTTPCerts(cfg.HTTP, log)
 	s.access, accessErr = access(cfg.HTTP)
 	if cfg.FromEtcd() {
-		if s.password, etcdErr = passwordOf(cfg.Etcd); etcdErr == nil {
-			_, etcdErr = openEtcd(cfg.Etcd)
-		}
+		from.etcd, s.password, etcdErr = openEtcd(cfg.Etcd)
 	}
 	if err := errors.Join(nodeErr, httpErr, accessErr, etcdErr); err != nil {
-		return s, usageError{err}
+		return s, from, usageError{err}
 	}
-	return s, nil
+	return s, from, nil
 }
 
 // with returns the settings that the node goes on with: of those in the file, what can
 // change. changed are the keys that do, and later those that need a restart.
 func (s settings) with(file config.Config) (next settings, changed, later []string, err error) {
 	// All of the file has to be right, and so does what can change beside what cannot.
-	all, err := readSettings(file)
+	all, _, err := readSettings(file, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return s, nil, nil, err
 	}
@@ -76,8 +67,8 @@ func (s settings) with(file config.Config) (next settings, changed, later []stri
 		all.password = s.password
 	}
 	for _, key := range config.Changed(s.config, file) {
-		if take := reloadable[key]; take != nil && (sameEtcd || !strings.HasPrefix(key, "etcd.")) {
-			take(&merged, &file)
+		if slices.Contains(reloadable, key) && (sameEtcd || !strings.HasPrefix(key, "etcd.")) {
+			merged.Take(key, &file)
 			changed = append(changed, key)
 		} else {
 			later = append(later, key)

@@ -194,7 +194,7 @@ func TestSettingsWith(t *testing.T) {
 			"node.cookie", "node.net_ticktime flake.peers", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			now, err := readSettings(test.now)
+			now, _, err := readSettings(test.now, slog.New(slog.DiscardHandler))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -237,7 +237,7 @@ func TestHangupOnTerminal(t *testing.T) {
 	// script gives the command its own terminal, on which the node has no prompt.
 	shell := fmt.Sprintf("echo $$ > %s; exec %s -noinput -config %s", pid, command, configFile(t, ""))
 	cmd := exec.Command("script", "-qec", shell, "/dev/null")
-	cmd.Env = append(os.Environ(), "ERL_EPMD_PORT="+freePort(t))
+	cmd.Env = append(os.Environ(), "PATH=", "ERL_EPMD_PORT="+freePort(t))
 	p := &process{t: t}
 	p.changed.L = &p.mu
 	cmd.Stdout, cmd.Stderr = p, p

@@ -25,13 +25,13 @@ func serve(f *flags) action {
 		if *check {
 			return checkConfig(f.load, stdout, stderr)
 		}
-		return serveNode(ctx, f.load, *noinput, stdout, stderr)
+		return serveNode(ctx, f.load, *noinput, stdout, stderr, nil)
 	}
 }
 
 // serveNode runs the node until ctx ends or the prompt is left. The prompt needs a
-// terminal as standard input.
-func serveNode(ctx context.Context, load func() (config.Config, error), noinput bool, stdout, stderr io.Writer) error {
+// terminal as standard input. With a handover it takes over from that.
+func serveNode(ctx context.Context, load func() (config.Config, error), noinput bool, stdout, stderr io.Writer, from *handover) error {
 	cfg, err := load()
 	if err != nil {
 		return err
@@ -63,7 +63,7 @@ func serveNode(ctx context.Context, load func() (config.Config, error), noinput 
 	note := openNotifier(log)
 	defer note.close()
 	started := note.starting()
-	s, err := start(ctx, cfg, stdout, lines)
+	s, err := start(ctx, cfg, stdout, lines, from)
 	started()
 	if err != nil {
 		return err

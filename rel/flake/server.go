@@ -34,9 +34,10 @@ type server struct {
 // filesOfGenerator are those that one keeps open: the claim.
 const filesOfGenerator = 1
 
-func start(ctx context.Context, cfg config.Config, stdout io.Writer, lines *nodeLog) (*server, error) {
+// start starts all. With a handover it takes over from that when all is prepared.
+func start(ctx context.Context, cfg config.Config, stdout io.Writer, lines *nodeLog, h *handover) (*server, error) {
 	log := lines.Logger
-	settings, err := readSettings(cfg) // as it is before it has the default path of the timestamp
+	settings, from, err := readSettings(cfg, log) // as it is before it has the default path of the timestamp
 	if err != nil {
 		return nil, err
 	}
@@ -46,10 +47,7 @@ func start(ctx context.Context, cfg config.Config, stdout io.Writer, lines *node
 	if err := reserve.EnoughThreads(); err != nil {
 		return nil, err
 	}
-	secured, err := secure(cfg.Node, log)
-	if err != nil {
-		return nil, err
-	}
+	secured := secure(from.node, cfg.Node.Name, log)
 	if cfg.Flake.TimestampPath == "" {
 		if cfg.Flake.TimestampPath, err = timestampPath(); err != nil {
 			return nil, err
@@ -60,13 +58,19 @@ func start(ctx context.Context, cfg config.Config, stdout io.Writer, lines *node
 	if err := keeper.Prepare(ctx); err != nil {
 		return nil, err
 	}
-	all, err := openGenerators(ctx, cfg, log)
+	all, err := openGenerators(ctx, cfg, from.etcd, log)
 	if err != nil {
 		keeper.Close()
 		return nil, err
 	}
-	fleet := newFleet(cfg, secured, keeper, all, log)
+	door, err := openDoor(cfg.HTTP, from.http, log)
+	if err != nil {
+		keeper.Close()
+		return nil, errors.Join(err, all.stop())
+	}
 	first := all.list[0].server
+	ids := first.IDs // which the fleet halts until the peers have been asked
+	fleet := newFleet(cfg, secured, keeper, all, log)
 	memory := memoryOf(cfg.Node)
 	// Not ctx: the end of that is the order to stop, which is carried out in good order.
 	n, err := node.Start(context.WithoutCancel(ctx), node.Options{
@@ -88,22 +92,21 @@ func start(ctx context.Context, cfg config.Config, stdout io.Writer, lines *node
 			Config: originalConfig(cfg.Flake),
 			Output: stdout,
 		}),
-		Log: log,
+		Enter: h.entering(ctx, cfg.Node, ids, fleet, log),
+		Log:   log,
 	})
 	if err != nil {
 		keeper.Close()
-		return nil, errors.Join(err, all.stop())
+		door.close()
+		return nil, errors.Join(h.failed(err), all.stop())
 	}
-	s := &server{node: n, generators: all, cookie: cfg.Node.CookieFrom, fleet: fleet, secured: secured, settings: settings, memory: memory, log: log, level: lines.level}
-	s.http, err = openDoor(cfg.HTTP, log, idhttp.Options{Generators: all.doors(n), Node: surroundings(n, fleet, secured),
-		Access: settings.access, Connections: reserve.Share(httpWithin(memory)), Recent: &lines.recent})
-	if err != nil {
-		return nil, errors.Join(err, s.stop())
-	}
-	s.http.serve()
+	s := &server{node: n, generators: all, cookie: cfg.Node.CookieFrom, http: door, fleet: fleet, secured: secured, settings: settings, memory: memory, log: log, level: lines.level}
+	s.http.serve(idhttp.Options{Generators: all.doors(n), Node: surroundings(n, fleet, secured),
+		Access: settings.access, Connections: reserve.Share(httpWithin(memory)), Recent: &lines.recent, Log: log})
 	if err := fleet.begin(ctx); err != nil {
-		return nil, errors.Join(err, s.stop())
+		return nil, errors.Join(h.failed(err), s.stop())
 	}
+	h.done(log)
 	return s, nil
 }
 

@@ -193,9 +193,7 @@ func (s *siege) unfinished(announced, sent int) {
 
 func (s *siege) monitoring(i int) {
 	s.again("", func(a *attacker) {
-		for ref := range 900 {
-			a.frame(a.control(19, a.self, etf.Atom("flake"), a.ref(ref)))
-		}
+		a.numbered(900, func(i int) { a.frame(a.control(19, a.self, etf.Atom("flake"), a.ref(i))) })
 		a.flush()
 		untilEnded(a)
 	})
@@ -206,13 +204,11 @@ func (s *siege) takenBack(int) {
 	s.again("", func(a *attacker) {
 		go untilEnded(a)
 		flake := s.pids["flake"]
-		for i := range many {
-			a.frame(a.control(19, a.self, etf.Atom("flake"), a.ref(i)))
-			a.frame(a.control(1, etf.NewPid(a.self.Node(), uint32(i), 0, 1), flake))
-		}
-		for i := range many {
-			a.frame(a.control(20, a.self, etf.Atom("flake"), a.ref(i)))
-			a.frame(a.control(4, etf.NewPid(a.self.Node(), uint32(i), 0, 1), flake))
+		for _, ops := range [][2]int64{{19, 1}, {20, 4}} { // MONITOR_P and LINK, DEMONITOR_P and UNLINK
+			a.numbered(many, func(i int) {
+				a.frame(a.control(ops[0], a.self, etf.Atom("flake"), a.ref(i)))
+				a.frame(a.control(ops[1], etf.NewPid(a.self.Node(), uint32(i), 0, 1), flake))
+			})
 		}
 		if a.flush(); a.failed == nil {
 			s.pause(10 * time.Second) // and stays

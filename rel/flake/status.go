@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -189,7 +190,7 @@ func rowOf(g *idhttp.GeneratorReport, now time.Time) []string {
 		last = "-"
 	}
 	worker := strconv.FormatUint(g.Worker, 10)
-	if g.Format == config.FormatFlake {
+	if slices.Contains(config.WorkerFormats, g.Format) {
 		worker = flake.Worker(g.Worker).String()
 	}
 	return []string{g.Name, ready, g.Format, worker, cmp.Or(g.WorkerFrom, "-"),

@@ -21,14 +21,14 @@ import (
 func (a *attacker) watches() {
 	long := etf.Atom(strings.Repeat("x", 250) + "@y")
 	flake := a.flake()
-	for i := range 300 {
+	a.numbered(300, func(i int) {
 		from := etf.NewPid(long, uint32(i), 0, 1)
 		if a.i%2 == 0 {
 			a.frame(a.control(19, from, etf.Atom("flake"), a.ref(i)))
 		} else {
 			a.frame(a.control(1, from, flake))
 		}
-	}
+	})
 	a.flush()
 }
 
@@ -51,16 +51,11 @@ func (a *attacker) takenBack() {
 	oneByOne.Lock()
 	defer oneByOne.Unlock()
 	const many = 100_000
-	for i := range many {
-		a.frame(a.control(19, a.self, etf.Atom("flake"), a.ref(i)))
-	}
-	for i := range many {
-		a.frame(a.control(20, a.self, etf.Atom("flake"), a.ref(i)))
+	for _, op := range []int64{19, 20} { // MONITOR_P, DEMONITOR_P
+		a.numbered(many, func(i int) { a.frame(a.control(op, a.self, etf.Atom("flake"), a.ref(i))) })
 	}
 	for _, op := range []int64{1, 4} { // LINK, UNLINK
-		for i := range many {
-			a.frame(a.control(op, etf.NewPid(a.self.Node(), uint32(i), 0, 1), flake))
-		}
+		a.numbered(many, func(i int) { a.frame(a.control(op, etf.NewPid(a.self.Node(), uint32(i), 0, 1), flake)) })
 	}
 	a.handled()
 }
@@ -91,9 +86,7 @@ func (a *attacker) unread() {
 
 // burst calls as often as a busy peer, then stops.
 func (a *attacker) burst() {
-	for i := range 2000 {
-		a.ask(a.self, i, etf.Atom("get"))
-	}
+	a.numbered(2000, func(i int) { a.ask(a.self, i, etf.Atom("get")) })
 	for i := range 8 {
 		a.ask(a.self, i, etf.Tuple{etf.Atom("get_many"), int64(idserver.MaxInline), int64(2)})
 	}

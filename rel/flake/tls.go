@@ -27,15 +27,14 @@ func openCerts(cfg config.Node, log *slog.Logger) (*certs.Source, error) {
 	return s, nil
 }
 
-// secure returns the TLS settings that a node needs, and warns of what other nodes may
-// reject in the certificates.
-func secure(cfg config.Node, log *slog.Logger) (func() *tls.Config, error) {
-	s, err := openCerts(cfg, log)
-	if s == nil || err != nil {
-		return nil, err
+// secure returns the TLS settings of a node that has certificates, and warns of what other
+// nodes may reject in them.
+func secure(s *certs.Source, name string, log *slog.Logger) func() *tls.Config {
+	if s == nil {
+		return nil
 	}
 	leaf := s.Config().Certificates[0].Leaf
-	_, host, _ := strings.Cut(cfg.Name, "@")
+	_, host, _ := strings.Cut(name, "@")
 	if err := leaf.VerifyHostname(host); err != nil {
 		log.Warn("nodes that verify ours will refuse it", "err", err)
 	}
@@ -43,5 +42,5 @@ func secure(cfg config.Node, log *slog.Logger) (func() *tls.Config, error) {
 		log.Warn("nodes that verify ours will refuse it: the certificate is not valid now",
 			"from", leaf.NotBefore, "until", leaf.NotAfter)
 	}
-	return s.Config, nil
+	return s.Config
 }

@@ -1,12 +1,16 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"strings"
 
 	"github.com/flake-go/flake/config"
 	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/flake/ulid"
+	"github.com/flake-go/flake/flake/uuidv7"
+	"github.com/flake-go/flake/idserver"
 )
 
 // worker returns the worker id of the configuration, or of a network interface. It warns
@@ -43,9 +47,34 @@ func keptWorker(m *flake.Marks, mark, path string, log *slog.Logger) (w flake.Wo
 }
 
 // planKept plans a generator whose worker id is kept beside its mark.
-func planKept(mark string, kept keeper) planner {
+func planKept(format, mark string, kept keeper) planner {
 	return func(uint64) (string, place, opener, error) {
 		w, from, err := kept(mark)
-		return fmt.Sprintf("%s (%s)", w, from), flakePlace(w, true), openFlake(w), err
+		return fmt.Sprintf("%s (%s)", w, from), workerPlace(format, w, true), openWorker(format, w), err
+	}
+}
+
+// openWorker opens a generator of a format whose ids have a worker id.
+func openWorker(format string, w flake.Worker) opener {
+	return func(ctx context.Context, mark string, o flake.Options) (*opened, error) {
+		switch format {
+		case config.FormatUUIDv7:
+			ids, err := uuidv7.Open(ctx, mark, w, o)
+			if err != nil {
+				return nil, err
+			}
+			return sourceOf(idserver.UUIDv7(ids), ids), nil
+		case config.FormatULID:
+			ids, err := ulid.Open(ctx, mark, w, o)
+			if err != nil {
+				return nil, err
+			}
+			return sourceOf(idserver.ULID(ids), ids), nil
+		}
+		ids, err := flake.Open(ctx, mark, w, o)
+		if err != nil {
+			return nil, err
+		}
+		return sourceOf(idserver.Flake(ids), ids), nil
 	}
 }

@@ -37,7 +37,7 @@ func workersOf(ctx context.Context, cfg config.Config, args []string, margin tim
 	if !cfg.Etcd.On {
 		return usageError{errors.New("the configuration has no table [etcd]")}
 	}
-	store, err := openEtcd(cfg.Etcd)
+	store, _, err := openEtcd(cfg.Etcd)
 	if err != nil {
 		return usageError{err}
 	}

@@ -49,7 +49,7 @@ type Result struct {
 
 	Compared uint64          // ids
 	Twice    uint64          // of them, those that had come before
-	Example  idserver.Number // one of them
+	Example  idserver.Number // one of them, as [Call.ID] takes it
 
 	Behind bool    // the calls were fewer than Rate wants
 	Busy   float64 // how much of its processors this program used, from 0 to 1

@@ -16,6 +16,8 @@ import (
 	"github.com/flake-go/flake/flake"
 	"github.com/flake-go/flake/flake/sno"
 	"github.com/flake-go/flake/flake/snowflake"
+	"github.com/flake-go/flake/flake/ulid"
+	"github.com/flake-go/flake/flake/uuidv7"
 	"github.com/flake-go/flake/idserver"
 )
 
@@ -48,10 +50,19 @@ func TestRun(t *testing.T) {
 	}
 	node.Add("orders", idserver.Snowflake(twitter))
 	node.Add("events", idserver.Sno(events))
+	uuids, err1 := uuidv7.NewGenerator(7, uuidv7.Options{})
+	ulids, err2 := ulid.NewGenerator(7, ulid.Options{})
+	if err1 != nil || err2 != nil {
+		t.Fatal(err1, err2)
+	}
+	node.Add("uuids", idserver.UUIDv7(uuids))
+	node.Add("ulids", idserver.ULID(ulids))
 	for _, c := range []Call{
 		{"flake", "flake", 1, 0}, {"flake", "flake", 1000, 0}, {"flake", "flake", 1, 62}, {"flake", "flake", 20, client.Canonical},
 		{"orders", "snowflake", 1, 0}, {"orders", "snowflake", 1000, 0}, {"orders", "flake-idgen", 20, 36}, {"orders", "snowflake", 3, client.Canonical},
 		{"events", "sno", 1, 0}, {"events", "sno", 1000, 0}, {"events", "sno", 20, 16}, {"events", "sno", 20, client.Canonical},
+		{"uuids", "uuidv7", 1, 0}, {"uuids", "uuidv7", 1000, 0}, {"uuids", "uuidv7", 20, 16}, {"uuids", "uuidv7", 3, client.Canonical},
+		{"ulids", "ulid", 1, 0}, {"ulids", "ulid", 1000, 0}, {"ulids", "ulid", 20, 36}, {"ulids", "ulid", 3, client.Canonical},
 	} {
 		const callers, calls = 4, 400
 		ctx, end := context.WithCancel(t.Context())
@@ -258,5 +269,28 @@ func TestSeenFull(t *testing.T) {
 	overflow.settle()
 	if len(overflow.spans) != 1 || overflow.twice != 0 {
 		t.Errorf("%v", overflow.spans)
+	}
+}
+
+// Ids of uuidv7 and ulid are compared without their random bits, those that follow each
+// other as one span.
+func TestPlace(t *testing.T) {
+	id := uuidv7.MustParse("019b76da-a800-7001-8080-00000001e345")
+	other := uuidv7.MustParse("019b76da-a800-7001-8080-00000001c001")
+	next := uuidv7.MustParse("019b76da-a800-7003-8080-00000001ffff")
+	s := seen{most: 10}
+	s.add([]span{spanOf(id, 2, idserver.UUIDv7Format), spanOf(next, 1, idserver.UUIDv7Format)})
+	if s.settle(); len(s.spans) != 1 || s.twice != 0 || s.compared != 3 {
+		t.Errorf("%+v", s)
+	}
+	s.add([]span{spanOf(other, 1, idserver.UUIDv7Format)})
+	s.settle()
+	if want := (idserver.Number{Hi: 0x019b76daa8007001, Lo: 0x808000000001c000}); s.twice != 1 || (Call{Format: "uuidv7"}).ID(s.example) != want {
+		t.Errorf("%+v", s)
+	}
+	first := ulid.MustParse("01KDVDNA00000G40000000E8T5")
+	place := spanOf(first, 1, idserver.ULIDFormat).first
+	if got, want := (Call{Format: "ulid"}).ID(place), (idserver.Number{Hi: 0x019b76daa8000001, Lo: 0x0200000000070000}); got != want || (Call{Format: "flake"}).ID(place) != place {
+		t.Errorf("%x, want %x", got, want)
 	}
 }

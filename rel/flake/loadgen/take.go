@@ -9,6 +9,8 @@ import (
 	"github.com/flake-go/flake/flake"
 	"github.com/flake-go/flake/flake/sno"
 	"github.com/flake-go/flake/flake/snowflake"
+	"github.com/flake-go/flake/flake/ulid"
+	"github.com/flake-go/flake/flake/uuidv7"
 	"github.com/flake-go/flake/idserver"
 )
 
@@ -33,6 +35,10 @@ func (c Call) Taker(door client.Door) Taker {
 		return takerOf[flake.ID](c, door, idserver.FlakeFormat)
 	case idserver.SnoFormat.Name():
 		return takerOf[sno.ID](c, door, idserver.SnoFormat)
+	case idserver.UUIDv7Format.Name():
+		return takerOf[uuidv7.ID](c, door, idserver.UUIDv7Format)
+	case idserver.ULIDFormat.Name():
+		return takerOf[ulid.ID](c, door, idserver.ULIDFormat)
 	}
 	return takerOf[snowflake.ID](c, door, idserver.SnowflakeFormat(snowflake.Twitter)) // all layouts are read alike
 }
@@ -48,14 +54,14 @@ func takerOf[ID client.Format](c Call, door client.Door, format idserver.Format)
 	case c.N == 1:
 		return func(ctx context.Context) (ids, error) {
 			id, err := source.Next(ctx)
-			return func(dst []span) ([]span, error) { return append(dst, spanOf(id, 1)), nil }, err
+			return func(dst []span) ([]span, error) { return append(dst, spanOf(id, 1, format)), nil }, err
 		}
 	}
 	return func(ctx context.Context) (ids, error) {
 		runs, err := source.Lease(ctx, c.N)
 		return func(dst []span) ([]span, error) {
 			for _, r := range runs {
-				dst = append(dst, spanOf(r.First, r.Count))
+				dst = append(dst, spanOf(r.First, r.Count, format))
 			}
 			return dst, nil
 		}, err
@@ -71,20 +77,52 @@ func spansOfTexts(dst []span, texts []string, format idserver.Format, base int) 
 		if err != nil {
 			return dst, fmt.Errorf("the node answered with %.40q, which is no id of format %s", text, format.Name())
 		}
-		dst = append(dst, span{id, id})
+		place := placeOf(id, format.Name())
+		dst = append(dst, span{place, place})
 	}
 	return dst, nil
 }
 
-func spanOf[ID client.Format](id ID, count int) span {
+func spanOf[ID client.Format](id ID, count int, format idserver.Format) span {
 	var first idserver.Number
 	switch id := any(id).(type) {
 	case flake.ID:
-		first = idserver.Number{Hi: binary.BigEndian.Uint64(id[:8]), Lo: binary.BigEndian.Uint64(id[8:])}
+		first = wide(id)
+	case uuidv7.ID:
+		first = wide(id)
+	case ulid.ID:
+		first = wide(id)
 	case sno.ID:
 		first = idserver.Number{Hi: uint64(binary.BigEndian.Uint16(id[:2])), Lo: binary.BigEndian.Uint64(id[2:])}
 	case snowflake.ID:
 		first = idserver.Number{Lo: uint64(id)}
 	}
+	first = placeOf(first, format.Name())
 	return span{first, first.Plus(count - 1)}
+}
+
+func wide(id [16]byte) idserver.Number {
+	return idserver.Number{Hi: binary.BigEndian.Uint64(id[:8]), Lo: binary.BigEndian.Uint64(id[8:])}
+}
+
+// placeOf returns the number that an id is compared by. Those of uuidv7 and ulid have their
+// halves changed, so that ids that follow each other are numbers that do, and no random
+// bits, which may not be all that tells two ids apart.
+func placeOf(id idserver.Number, format string) idserver.Number {
+	switch format {
+	case idserver.UUIDv7Format.Name():
+		return idserver.Number{Hi: id.Lo &^ (1<<14 - 1), Lo: id.Hi}
+	case idserver.ULIDFormat.Name():
+		return idserver.Number{Hi: id.Lo &^ (1<<16 - 1), Lo: id.Hi}
+	}
+	return id
+}
+
+// ID returns the id in a [Result], but for its random bits.
+func (c Call) ID(place idserver.Number) idserver.Number {
+	switch c.Format {
+	case idserver.UUIDv7Format.Name(), idserver.ULIDFormat.Name():
+		return idserver.Number{Hi: place.Lo, Lo: place.Hi}
+	}
+	return place
 }

@@ -16,7 +16,7 @@ run(Check, N) ->
     [Name | Arg] = string:split(Check, "="),
     Fun = fun() -> check(Name, Arg, N) end,
     try
-        case lists:member(Name, ["dynamic", "refused", "stop", "dialled", "collect", "leases", "formats", "fleet", "collide", "silent", "up", "proxied"]) of
+        case lists:member(Name, ["dynamic", "refused", "stop", "dialled", "collect", "leases", "formats", "fleet", "collide", "silent", "up", "proxied", "across"]) of
             true -> Fun();
             false -> steady(Fun, N)
         end
@@ -341,6 +341,22 @@ check("honest", [Arg], N) ->
     ok = file:write_file(filename:join(Folder, "honest"),
                          [<<First:128, Count:32>> || {Runs, _} <- Lists, {First, Count} <- Runs]),
     io:format("SLOWEST ~b~n", [lists:max([Slowest || {_, Slowest} <- Lists])]);
+%% Processes call without end, also when the server was away, until there is a file:
+%% across=FILE,PROCESSES. What each was given before is below all that came after.
+check("across", [Arg], N) ->
+    [File, Processes] = string:split(Arg, ","),
+    until_connected(N),
+    Watch = spawn_link(fun() -> until_file(File) end),
+    io:format("CALLING~n"),
+    All = parallel(list_to_integer(Processes), fun() -> across(N, Watch, [[]], now_us(), 0) end),
+    {Given, Gaps} = lists:unzip(All),
+    Lives = lists:max([length(G) || G <- Given]),
+    [increasing(lists:reverse(lists:append(G))) || G <- Given],
+    After = lists:append([hd(G) || G <- Given, length(G) =:= Lives]),
+    Before = lists:append([lists:append(tl(G)) || G <- Given]),
+    io:format("ACROSS before=~b after=~b twice=~b outages=~b above=~p gap=~bms~n",
+              [length(Before), length(After), length(Before ++ After) - length(lists:usort(Before ++ After)), Lives - 1,
+               lists:max([0 | Before]) < lists:min(After), lists:max(Gaps) div 1000]);
 %% For each life of the server all that it gave goes to a file of its own, as runs
 %% <<First:128, Count:32>>, until this node is stopped: leases=FOLDER.
 check("leases", [Folder], N) ->
@@ -678,6 +694,26 @@ until_down(N, Ids) ->
         _ -> lists:reverse(Ids)
     end.
 
+%% The ids of one process, last first, a list for each life of the server, and the longest
+%% time without one, in us.
+across(N, Watch, [Ids | Before] = Lives, Last, Gap) ->
+    case (Ids =:= [] orelse is_process_alive(Watch)) andalso attempt(N) of
+        {ok, <<Id:128>>} ->
+            Now = now_us(),
+            across(N, Watch, [[Id | Ids] | Before], Now, max(Gap, Now - Last));
+        false -> {Lives, Gap};
+        {error, clock_running_backwards} -> across(N, Watch, Lives, Last, Gap);
+        _ -> away(N), across(N, Watch, [[] | Lives], Last, Gap)
+    end.
+
+away(N) ->
+    case net_kernel:connect_node(N) of
+        true -> ok;
+        false -> timer:sleep(1), away(N)
+    end.
+
+now_us() -> erlang:monotonic_time(microsecond).
+
 until_served(N) ->
     case attempt(N) of
         {ok, _} -> ok;
@@ -737,11 +773,16 @@ taken(N, Call, Runs) ->
 %% The ids that one caller is given until the server is down.
 generated(Server, Octets, Request, Ids) ->
     try gen_server:call(Server, Request, infinity) of
-        {ok, Id} when byte_size(Id) =:= Octets -> generated(Server, Octets, Request, [Id | Ids]);
-        {ok, Many} when is_list(Many) -> generated(Server, Octets, Request, lists:reverse(Many, Ids))
+        {ok, Id} when byte_size(Id) =:= Octets -> generated(Server, Octets, Request, [bare(Id) | Ids]);
+        {ok, Many} when is_list(Many) -> generated(Server, Octets, Request, lists:reverse([bare(Id) || Id <- Many], Ids))
     catch
         exit:_ -> lists:reverse(Ids)
     end.
+
+%% An id without random bits, which are not to be what tells two apart.
+bare(<<0:16, _:14/binary>> = Id) -> Id;
+bare(<<Id:14/binary, _:2/binary>>) -> Id;
+bare(Id) -> Id.
 
 %% Notes what one caller is given, until it is told to stop. The server may be down, or
 %% have no number.
@@ -794,10 +835,21 @@ texts(Server, Octets) ->
     [{time, Later} | _] = Call({decompose, Text}),
     true = Later >= Ms,
     Fields = Call({decompose, integer_to_list(binary:decode_unsigned(Id), 36), 36}),
-    5000 = lists:sum([Count || {<<_:Octets/binary>>, Count} <- Call({lease, 5000})]),
+    Leased = [at(First, I) || {First, Count} <- Call({lease, 5000}), I <- lists:seq(0, Count - 1)],
+    5000 = length(Leased),
+    increasing([Id | Leased] ++ [Call(get)]),
+    Octets =/= 10 orelse [7 = Meta || {<<_:40, Meta, _:4/binary>>, _} <- Call({lease, meta, 7, 5000})],
+    Other = fun(One) -> [Field || {Name, _} = Field <- Call({decompose, One}), not lists:member(Name, [time, sequence, random])] end,
+    [Same] = lists:usort([Other(One) || One <- [Id, hd(Leased), lists:last(Leased)]]),
+    Same = Other(Text),
     {error, badarg} = gen_server:call(Server, {get, 63}, infinity),
     {error, badarg} = gen_server:call(Server, {decompose, <<Id/binary, 0>>}, infinity),
     ok = gen_server:call(Server, unknown, infinity).
+
+%% The id at a place of a run, as docs/calls.md has it.
+at(<<0:16, _:14/binary>> = First, I) -> <<N:128>> = First, <<(N + I):128>>;
+at(<<High:64, Low:8/binary>>, I) -> <<(High + I):64, Low/binary>>;
+at(First, I) -> S = bit_size(First), <<N:S>> = First, <<(N + I):S>>.
 
 %% One caller's runs go up.
 apart([{First, Count} | [{Next, _} | _] = Rest]) when First + Count =< Next -> apart(Rest);

@@ -1,7 +1,7 @@
 # Takes ids of all formats: elixir ... formats.exs NODE
 node = System.argv() |> hd() |> String.to_atom()
 
-for {name, octets} <- [flake: 16, orders: 8, items: 8, events: 10] do
+for {name, octets} <- [flake: 16, orders: 8, items: 8, events: 10, uuids: 16, ulids: 16] do
   server = {name, node}
   {:ok, id} = GenServer.call(server, :get, :infinity)
   ^octets = byte_size(id)

@@ -1,0 +1,188 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"math"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/flake-go/flake/config"
+	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/idserver"
+)
+
+// Every key of a table [[generator]] has its flag.
+func TestKeyFlags(t *testing.T) {
+	var got []string
+	for _, k := range keyFlags {
+		got = append(got, k.key)
+	}
+	want := config.GeneratorKeys()
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		t.Errorf("there are flags for %q, and keys %q", got, want)
+	}
+}
+
+// withNumber has generate make ids of a format with a number.
+var withNumber = map[string]string{
+	"flake": "", "flake-idgen": " -datacenter 9 -worker 7", "snowflake": " -id 295 -epoch 2020-01-01T00:00:00Z", "sno": " -partition 7 -meta 3",
+	"uuidv7": " -worker-id 02:00:00:00:00:09", "ulid": "",
+}
+
+// With a mark, runs make ids of each format that ascend, and inspect tells what they are.
+func TestGenerate(t *testing.T) {
+	for _, format := range config.Formats {
+		args := "generate -n 3000 -format " + format + withNumber[format] + " -base 16 -mark " + filepath.Join(t.TempDir(), "mark")
+		var all []string
+		for range 2 {
+			stdout, stderr, status := called(t, strings.Fields(args)...)
+			if status != 0 {
+				t.Fatalf("%s: exit status %d: %s", args, status, stderr)
+			}
+			all = append(all, strings.Fields(stdout)...)
+		}
+		if len(all) != 6000 || !slices.IsSorted(all) || len(slices.Compact(all)) != 6000 {
+			t.Errorf("%s: %d ids, or they do not ascend", args, len(all))
+		}
+		inspect := []string{"inspect", "-format", format, "-base", "16", all[0]}
+		if format == "snowflake" {
+			inspect = slices.Insert(inspect, 1, "-epoch", "2020-01-01T00:00:00Z")
+		}
+		stdout, _, status := called(t, inspect...)
+		if status != 0 || !strings.HasPrefix(stdout, all[0]+": "+format+", read as base 16\n") || !strings.Contains(stdout, " s ago\n") && !strings.Contains(stdout, " ms ago\n") {
+			t.Errorf("%q: exit status %d: %s", inspect, status, stdout)
+		}
+	}
+}
+
+// A worker id that is made up is kept in the file of the mark, and without one is another
+// each time.
+func TestGenerateMadeUp(t *testing.T) {
+	workerOf := func(args ...string) string {
+		stdout, stderr, status := called(t, append([]string{"generate", "-base", "16"}, args...)...)
+		if text := strings.TrimSpace(stdout); status == 0 && len(text) > 16 {
+			return text[len(text)-16 : len(text)-4]
+		}
+		t.Fatalf("exit status %d, %s%s", status, stdout, stderr)
+		return ""
+	}
+	mark := filepath.Join(t.TempDir(), "mark")
+	if first, second := workerOf("-mark", mark), workerOf("-mark", mark); first != second {
+		t.Errorf("workers %s and %s of one file", first, second)
+	}
+	if first, second := workerOf(), workerOf(); first == second {
+		t.Errorf("worker %s twice", first)
+	}
+	for format, want := range map[string]string{"uuidv7": `^[0-9a-f-]{14}7[0-9a-f-]{21}$`, "ulid": `^[0-7][0-9A-HJKMNP-TV-Z]{25}$`} {
+		stdout, stderr, status := called(t, "generate", "-format", format)
+		if status != 0 || !regexp.MustCompile(want).MatchString(strings.TrimSpace(stdout)) {
+			t.Errorf("%s: exit status %d, %s%s", format, status, stdout, stderr)
+		}
+	}
+}
+
+func TestGenerateRefuses(t *testing.T) {
+	const noMark = "-mark: a file wanted that keeps how far the ids went, as those of a number that is not made up could come twice without it"
+	for args, want := range map[string]string{
+		"-n 0":                               "-n 0: want 1 or more",
+		"-base 63":                           "-base 63: want 2 to 62, or canonical",
+		"-meta 256 -format sno -partition 7": "-meta 256: a whole number from 0 to 255 wanted",
+		"-meta 3":                            `-meta "3": a key of format sno, not of flake`,
+		"-format sno":                        "-partition: one wanted that no other node has",
+		"-format snowflake -id 5000":         "-id 5000: a whole number from 0 to 1023 wanted",
+		"-format sno -partition 7":           noMark,
+		"-format snowflake -id 1":            noMark,
+		"-format flake-idgen -id 1":          noMark,
+		"-worker-id 2:0:0:0:0:1":             `-worker-id "2:0:0:0:0:1": six bytes in hexadecimal wanted, as in "02:00:00:00:00:01", or "random"`,
+		"-worker-id 02:00:00:00:00:01":       noMark,
+		"-worker-id etcd -mark m":            `-worker-id "etcd": another wanted, as only nodes have numbers of etcd`,
+		"-partition 7":                       `-partition "7": a key of format sno, not of flake, which has worker_id`,
+	} {
+		stdout, stderr, status := called(t, append([]string{"generate"}, strings.Fields(args)...)...)
+		if stdout != "" || stderr != "flake: "+want+"\n" || status != exitUsage {
+			t.Errorf("%s: exit status %d, %q, %q", args, status, stdout, stderr)
+		}
+	}
+}
+
+// A node's generators have marks of their own in one file: which of them is that of a number
+// is not known here.
+func TestGenerateInFileOfNode(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "timestamp")
+	marks, err := flake.OpenMarks(path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"", "orders"} {
+		if _, err := flake.Open(t.Context(), name, 5, flake.Options{Marks: marks}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := marks.Close(); err != nil {
+		t.Fatal(err)
+	}
+	stdout, stderr, status := called(t, "generate", "-format", "snowflake", "-id", "295", "-mark", path)
+	if want := "such as orders: give it a file of its own\n"; stdout != "" || !strings.HasSuffix(stderr, want) || status != exitFailure {
+		t.Errorf("exit status %d, %q, %q", status, stdout, stderr)
+	}
+}
+
+// Any number of ids takes the same memory.
+func TestGenerateMemory(t *testing.T) {
+	ids, end, err := openLocal(t.Context(), config.Generator{}, "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer end()
+	allocations := testing.AllocsPerRun(1, func() {
+		if err := printIDs(t.Context(), io.Discard, ids, 100_000, idserver.Canonical, 0); err != nil {
+			t.Error(err)
+		}
+	})
+	if allocations > 20 {
+		t.Errorf("%v allocations", allocations)
+	}
+}
+
+// A signal ends it, however many ids are left.
+func TestGenerateEnds(t *testing.T) {
+	ids, end, err := openLocal(t.Context(), config.Generator{}, "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer end()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	ended := errors.New("ended")
+	r, w := io.Pipe()
+	go func() {
+		io.ReadFull(r, make([]byte, 1))
+		cancel(ended)
+		io.Copy(io.Discard, r)
+	}()
+	if err := printIDs(ctx, w, ids, math.MaxInt, idserver.Canonical, 0); !errors.Is(err, ended) {
+		t.Error(err)
+	}
+	w.Close()
+}
+
+// If nobody reads on, the command ends as others do, but its mark is exact: the next
+// need not wait.
+func TestGenerateBrokenPipe(t *testing.T) {
+	mark := filepath.Join(t.TempDir(), "mark")
+	many := exec.Command("bash", "-c", `"$0" generate -n 1000000000 -mark "$1" | head -1; echo "${PIPESTATUS[0]}"`, command, mark)
+	out, err := many.Output()
+	if lines := strings.Fields(string(out)); err != nil || len(lines) != 2 || lines[1] != "141" {
+		t.Errorf("%v, %q", err, out)
+	}
+	if _, stderr, status := called(t, "generate", "-mark", mark); status != 0 || stderr != "" {
+		t.Errorf("exit status %d: %s", status, stderr)
+	}
+}

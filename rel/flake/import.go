@@ -1,0 +1,233 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/flake-go/flake/config"
+	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/rel/flake/original"
+)
+
+const importMore = `Stop the original first. Its dets file, which timestamp_path in its sys.config names,
+tells when it last made ids: this node then makes none before that. Of its sys.config
+and vm.args a configuration is made, and what was taken and left is told. The files of
+the original stay as they are.
+
+The mark, the file that -timestamp names, is made or raised, and never lowered.`
+
+// imports are the flags of import.
+type imports struct {
+	dets, sysConfig, vmArgs, out, timestamp string
+	overwrite                               bool
+}
+
+// importOriginal takes over what boundary/flake left on a disk.
+func importOriginal(f *flags) action {
+	var i imports
+	f.StringVar(&i.dets, "dets", "", "the dets `FILE` of the original; without it the one that its sys.config names")
+	f.StringVar(&i.sysConfig, "sys-config", "", "its sys.config `FILE`")
+	f.StringVar(&i.vmArgs, "vm-args", "", "its vm.args `FILE`")
+	f.StringVar(&i.out, "out", "sys.toml", "write the configuration to `FILE`")
+	f.StringVar(&i.timestamp, "timestamp", "", "keep the mark in `FILE`, flake.timestamp_path; without it in the default place")
+	f.BoolVar(&i.overwrite, "overwrite", false, "replace the file of -out")
+	return func(ctx context.Context, _ []string, stdout, _ io.Writer) (err error) {
+		f.Visit(func(set *flag.Flag) {
+			if (set.Name == "out" || set.Name == "overwrite") && !i.configures() {
+				err = usageError{fmt.Errorf("-%s goes with -sys-config or -vm-args, of which a configuration is made", set.Name)}
+			}
+		})
+		if err != nil {
+			return err
+		}
+		return i.run(ctx, stdout)
+	}
+}
+
+func (i *imports) run(ctx context.Context, stdout io.Writer) error {
+	s, state, err := i.read()
+	if err != nil {
+		return usageError{err}
+	}
+	if s.TimestampPath, err = i.mark(); err != nil {
+		return err
+	}
+	text, err := s.TOML()
+	if err != nil {
+		return usageError{err}
+	}
+	if err := i.apart(s.TimestampPath); err != nil {
+		return usageError{err}
+	}
+	i.tell(stdout, s, state)
+	end, err := flake.RaiseMark(s.TimestampPath, time.UnixMilli(int64(state.Mark())))
+	if err != nil {
+		return err
+	}
+	path, err := filepath.EvalSymlinks(s.TimestampPath) // beside which the lock is
+	if err == nil {
+		err = giveToOwner(filepath.Dir(path), path, path+".lock")
+	}
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(stdout, "%s: ids begin after %s\n", s.TimestampPath, showTime(end))
+	if i.configures() {
+		if err := i.configure(stdout, text); err != nil {
+			return fmt.Errorf("-out: %w", err)
+		}
+	}
+	return pass(ctx, stdout, end)
+}
+
+// apart fails if the configuration, if one is made, would replace what may not be.
+func (i *imports) apart(timestamp string) error {
+	if !i.configures() {
+		return nil
+	}
+	for _, other := range []struct{ flag, path string }{
+		{"dets", i.dets}, {"sys-config", i.sysConfig}, {"vm-args", i.vmArgs}, {"timestamp", timestamp},
+	} {
+		if other.path != "" && sameFile(i.out, other.path) {
+			return fmt.Errorf("-out %s: that is the file of -%s, and stays as it is", i.out, other.flag)
+		}
+	}
+	switch info, err := os.Lstat(i.out); {
+	case err != nil: // it is not there, as a rule
+	case info.IsDir():
+		return fmt.Errorf("-out %s: it is a folder", i.out)
+	case !i.overwrite:
+		return fmt.Errorf("-out %s: it is there; name another file, or replace it with -overwrite", i.out)
+	}
+	return nil
+}
+
+// sameFile tells whether two names are of one file, which need not be there.
+func sameFile(a, b string) bool {
+	if info, err := os.Stat(a); err == nil {
+		other, err := os.Stat(b)
+		return err == nil && os.SameFile(info, other)
+	}
+	a, err := filepath.Abs(a)
+	b, otherErr := filepath.Abs(b)
+	return err == nil && otherErr == nil && a == b
+}
+
+// configures tells whether a configuration is made.
+func (i *imports) configures() bool { return i.sysConfig != "" || i.vmArgs != "" }
+
+// read reads the files of the original.
+func (i *imports) read() (s original.Settings, state original.State, err error) {
+	if err := readFiles(i.sysConfig, i.vmArgs, &s); err != nil {
+		return s, state, err
+	}
+	switch {
+	case i.dets != "":
+	case i.sysConfig == "":
+		return s, state, errors.New("which dets file? -dets FILE wanted, or a -sys-config that names it")
+	default:
+		i.dets = cmp.Or(s.DetsPath, original.DefaultDets)
+	}
+	state, err = original.ReadDets(i.dets)
+	return s, state, err
+}
+
+// readFiles reads those of the two that are named.
+func readFiles(sysConfig, vmArgs string, s *original.Settings) (err error) {
+	if sysConfig != "" {
+		err = original.ReadSysConfig(sysConfig, s)
+	}
+	if err == nil && vmArgs != "" { // which wins
+		err = original.ReadVMArgs(vmArgs, s)
+	}
+	return err
+}
+
+// mark returns where the mark is to be.
+func (i *imports) mark() (string, error) {
+	if i.timestamp == "" {
+		return timestampPath()
+	}
+	return filepath.Abs(i.timestamp)
+}
+
+// tell tells what was found.
+func (i *imports) tell(w io.Writer, s original.Settings, state original.State) {
+	tellSettings(w, s)
+	last := "there is no time in it"
+	if state.Last > 0 {
+		last = "the time in it is " + showTime(time.UnixMilli(int64(state.Last)))
+	}
+	closed := "it was closed"
+	if !state.Closed {
+		closed = "it was not closed: the original was killed, or runs"
+	}
+	fmt.Fprintf(w, "%s: written at %s; %s; %s\n", i.dets, showTime(state.Modified), last, closed)
+	for _, at := range []time.Time{state.Modified, time.UnixMilli(int64(state.Last))} {
+		if ahead := time.Until(at); ahead > 0 {
+			fmt.Fprintf(w, "%s: %s is %v ahead of this machine's clock: set that right first if it is wrong\n",
+				i.dets, showTime(at), ahead.Round(time.Millisecond))
+		}
+	}
+}
+
+func tellSettings(w io.Writer, s original.Settings) {
+	for _, line := range s.Taken {
+		fmt.Fprintln(w, "taken:", printable(line))
+	}
+	for _, line := range s.Left {
+		fmt.Fprintln(w, "left: ", printable(line))
+	}
+}
+
+func showTime(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
+
+// configure writes the configuration, which has the cookie, and tells what it lacks.
+func (i *imports) configure(stdout io.Writer, text []byte) error {
+	name := i.out
+	if i.overwrite { // beside it, as what is there may be readable to others, or a link
+		name += ".new"
+	}
+	out, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = out.Write(text)
+	err = errors.Join(err, out.Close())
+	if err == nil && i.overwrite {
+		err = os.Rename(name, i.out)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(name))
+	}
+	fmt.Fprintf(stdout, "%s: written\n", i.out)
+	if _, err := config.Load(i.out); err != nil {
+		fmt.Fprintf(stdout, "before a start, change it:\n%v\n", err)
+	}
+	return nil
+}
+
+// pass waits until the clock is past the mark, if that is only ahead by the margin: a start may not wait so long.
+func pass(ctx context.Context, stdout io.Writer, end time.Time) error {
+	wait := time.Until(end)
+	switch {
+	case wait <= 0:
+		return nil
+	case wait > original.Margin:
+		fmt.Fprintf(stdout, "a node does not start before then: in %v\n", wait.Round(time.Second))
+		return nil
+	}
+	fmt.Fprintf(stdout, "waiting until then: %v\n", wait.Round(time.Millisecond))
+	select {
+	case <-time.After(wait):
+	case <-ctx.Done():
+	}
+	return nil
+}

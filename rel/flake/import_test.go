@@ -1,0 +1,186 @@
+package main
+
+import (
+	"archive/tar"
+	"compress/gzip"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flake-go/flake/config"
+	"github.com/flake-go/flake/flake"
+)
+
+// detsOf unpacks a dets file that a real OTP made, written at a time.
+func detsOf(t *testing.T, how string, modified time.Time) string {
+	t.Helper()
+	file, err := os.Open("original/testdata/dets.tar.gz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	unzipped, err := gzip.NewReader(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "timestamp-dets")
+	for archive := tar.NewReader(unzipped); ; {
+		entry, err := archive.Next()
+		if err != nil {
+			t.Fatalf("%s: %v", how, err)
+		}
+		if entry.Name != "./"+how {
+			continue
+		}
+		data, err := io.ReadAll(archive)
+		if err = errors.Join(err, os.WriteFile(path, data, 0o600), os.Chtimes(path, modified, modified)); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+}
+
+// What the original left is taken over, and a node starts with it.
+func TestImport(t *testing.T) {
+	t.Setenv("HOME", t.TempDir())
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	modified := time.Now().Add(-time.Hour).Truncate(time.Millisecond)
+	dets := detsOf(t, "otp25/killed", modified)
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(at(name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("sys.config", `[{flake, [{interface, "lo"}, {timestamp_path, "`+dets+`"}, {allowable_downtime, 7200000}]}, {sasl, [{x, y}]}].`)
+	write("vm.args", "-name flake@127.0.0.1 -setcookie S3CRET +K true\n")
+	args := []string{"import", "-sys-config", at("sys.config"), "-vm-args", at("vm.args"), "-out", at("sys.toml"), "-timestamp", at("timestamp")}
+	stdout, stderr, status := called(t, args...)
+	end := modified.Add(5 * time.Second).UTC().Format("2006-01-02T15:04:05.000Z")
+	for _, want := range []string{
+		`taken: sys.config: flake interface "lo"`, "taken: vm.args: -name flake@127.0.0.1", "left:  sys.config: sasl, keys: 1: another application",
+		dets + ": written at " + modified.UTC().Format("2006-01-02T15:04:05.000Z") +
+			"; the time in it is 2023-11-14T22:13:20.123Z; it was not closed: the original was killed, or runs\n",
+		at("timestamp") + ": ids begin after " + end + "\n", at("sys.toml") + ": written\n",
+	} {
+		if !strings.Contains(stdout, want) {
+			t.Errorf("no %s in\n%s", want, stdout)
+		}
+	}
+	if status != 0 || stderr != "" || strings.Contains(stdout, "S3CRET") || strings.Contains(stdout, "before a start") {
+		t.Errorf("exit status %d, %s\n%s", status, stderr, stdout)
+	}
+	if info, err := os.Stat(at("sys.toml")); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", info, err)
+	}
+	mark, err := os.ReadFile(at("timestamp"))
+	if err != nil || !strings.Contains(string(mark), " "+end+" ") {
+		t.Errorf("%s, %v", mark, err)
+	}
+	cfg, err := config.Load(at("sys.toml"))
+	if err != nil || cfg.Flake.Interface != "lo" || cfg.Flake.TimestampPath != at("timestamp") || cfg.Node.Cookie != "S3CRET" {
+		t.Errorf("%+v, %v", cfg, err)
+	}
+
+	if _, stderr, status := called(t, args...); status != exitUsage || !strings.Contains(stderr, "it is there; name another file, or replace it with -overwrite") {
+		t.Errorf("again: exit status %d, %s", status, stderr)
+	}
+	write("linked", "another's")
+	if err := errors.Join(os.Remove(at("sys.toml")), os.Symlink(at("linked"), at("sys.toml"))); err != nil {
+		t.Fatal(err)
+	}
+	if _, stderr, status := called(t, append(args, "-overwrite")...); status != 0 {
+		t.Errorf("over it: exit status %d, %s", status, stderr)
+	}
+	if text, err := os.ReadFile(at("sys.toml")); err != nil || !strings.Contains(string(text), "S3CRET") {
+		t.Errorf("%s, %v", text, err)
+	}
+	if info, err := os.Lstat(at("sys.toml")); err != nil || info.Mode() != 0o600 {
+		t.Errorf("%v, %v", info, err)
+	}
+	if text, err := os.ReadFile(at("linked")); err != nil || string(text) != "another's" {
+		t.Errorf("%s, %v", text, err)
+	}
+
+	if _, stderr, status := called(t, "import", "-dets", dets, "-timestamp", at("timestamp"), "-out", at("alone.toml")); status != exitUsage || !strings.Contains(stderr, "-out goes with -sys-config or -vm-args") {
+		t.Errorf("of nothing: exit status %d, %s", status, stderr)
+	}
+
+	// The mark is never lowered, and not touched while a node has it.
+	earlier := detsOf(t, "otp29/closed", modified.Add(-time.Hour))
+	if stdout, stderr, status := called(t, "import", "-dets", earlier, "-timestamp", at("timestamp")); status != 0 || !strings.Contains(stdout, "ids begin after "+end) || strings.Contains(stdout, ": written\n") {
+		t.Errorf("earlier: exit status %d, %s, %s", status, stdout, stderr)
+	}
+	link := at("link") // as root, the lock is beside the mark
+	if err := os.Symlink(at("timestamp"), link); err != nil {
+		t.Fatal(err)
+	}
+	if _, stderr, status := called(t, "import", "-dets", dets, "-timestamp", link); status != 0 {
+		t.Errorf("linked: exit status %d, %s", status, stderr)
+	}
+	held, err := flake.OpenMarks(at("timestamp"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer held.Close()
+	if _, stderr, status := called(t, "import", "-dets", dets, "-timestamp", at("timestamp")); status != exitFailure || !strings.Contains(stderr, "another node is running with it") {
+		t.Errorf("held: exit status %d, %s", status, stderr)
+	}
+}
+
+// What may be wrong is told; what cannot be read or would be lost is refused.
+func TestImportTells(t *testing.T) {
+	t.Setenv("HOME", t.TempDir())
+	hour := time.Now().Add(-time.Hour)
+	for _, c := range []struct {
+		how      string
+		modified time.Time
+		more     string // flags; DETS is the file, DIR its folder
+		status   int
+		says     string // a regular expression
+	}{
+		{"otp25/closed", hour, "-dets DETS -timestamp DIR/mark", 0, "it was closed\n"},
+		{"otp25/empty", hour, "-dets DETS -timestamp DIR/mark", 0, "there is no time in it; it was closed\n"},
+		{"otp29/future", hour, "-dets DETS -timestamp DIR/mark", 0, `2100-01-01T00:00:00.000Z is [0-9hms.]+ ahead of this machine's clock: (.|\n)*ids begin after 2100-01-01T00:00:05(.|\n)*a node does not start before then`},
+		{"otp25/closed", time.Now().Add(time.Hour), "-dets DETS -timestamp DIR/mark", 0, `is (1h0m0s|59m59[.0-9]+s) ahead`},
+		{"otp25/closed", time.Now().Add(-4 * time.Second), "-dets DETS -timestamp DIR/mark", 0, `waiting until then: `},
+		{"otp23/bag", hour, "-dets DETS -timestamp DIR/mark", exitUsage, "its type is 2"},
+		{"otp25/closed", hour, "-dets DETS -timestamp DETS", exitFailure, "it is the dets file of boundary/flake.*flake import -dets DETS"},
+		{"otp25/closed", hour, "-dets DETS -timestamp DIR/none/mark", exitFailure, "make the folder"},
+		{"otp25/closed", hour, "-timestamp DIR/mark", exitUsage, "which dets file"},
+		{"otp25/closed", hour, "-dets DETS -vm-args DIR/none", exitUsage, "none: no such file"},
+		{"otp25/closed", hour, "-dets DETS -vm-args DIR/args -timestamp DIR/mark -overwrite -out DETS", exitUsage, "-out DETS: that is the file of -dets"},
+		{"otp25/closed", hour, "-dets DETS -vm-args DIR/args -timestamp DIR/mark -out DIR/mark", exitUsage, "-out DIR/mark: that is the file of -timestamp"},
+		{"otp25/closed", hour, "-dets DETS -vm-args DIR/args -timestamp DIR/mark -overwrite -out DIR", exitUsage, "-out DIR: it is a folder"},
+		{"otp25/closed", hour, "-dets DETS -vm-args DIR/args -out DIR/a -timestamp DIR/mark", 0, "before a start, change it:\nDIR/a:.*node.cookie.*published"},
+	} {
+		dets := detsOf(t, c.how, c.modified)
+		dir := filepath.Dir(dets)
+		if err := os.WriteFile(filepath.Join(dir, "args"), []byte("-name flake@node1.example.com -\x1b"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		names := strings.NewReplacer("DETS", dets, "DIR", dir)
+		stdout, stderr, status := called(t, strings.Fields("import "+names.Replace(c.more))...)
+		if status != c.status || strings.Contains(stdout, "\x1b") || !regexp.MustCompile(names.Replace(c.says)).MatchString(stdout+stderr) {
+			t.Errorf("%s, %s: exit status %d\n%s%s", c.how, c.more, status, stdout, stderr)
+		}
+		if data, err := os.ReadFile(dets); err != nil || len(data) < 5000 {
+			t.Errorf("%s: %d bytes are left, %v", c.how, len(data), err)
+		}
+	}
+}
+
+// A start with the original's file names the command.
+func TestStartWithDets(t *testing.T) {
+	dets := detsOf(t, "otp25/closed", time.Now())
+	code, _, stderr := checkedConfig(t, filepath.Dir(dets), "[flake]\nworker_id = '02:00:00:00:00:01'\ntimestamp_path = '"+dets+"'\n")
+	if code == 0 || !strings.Contains(stderr, "it is the dets file of boundary/flake") || !strings.Contains(stderr, "flake import -dets") {
+		t.Errorf("exit status %d, %s", code, stderr)
+	}
+}

@@ -1,0 +1,281 @@
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"os"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/flake-go/flake/client"
+	"github.com/flake-go/flake/config"
+	"github.com/flake-go/flake/idserver"
+	"github.com/flake-go/flake/idserver/inspect"
+)
+
+const inspectMore = `An id may be in any text: one of its format's own, a UUID, hexadecimal, digits of
+any base, or an Erlang binary such as <<0,0,1>>. With - they are read from standard
+input, one a line.
+
+A text may be an id of several formats. Then the likeliest is shown, first of all one
+whose time is from 2000 to tomorrow, and in a line what else it may be. With -format
+it is read as that one alone. Ids of snowflake and flake-idgen do not tell from when
+their time counts: -epoch says so, or -config, with which ids are read as those of the
+node's generators.
+
+The exit status is 0 if all texts are ids, 1 if not, and 2 if flags or the
+configuration are wrong.`
+
+// inspectIDs takes ids apart.
+func inspectIDs(f *flags) action {
+	f.file = f.String("config", "", "read ids as those of the generators of a node, whose configuration is `FILE`")
+	f.keys(false)
+	in := f.String("base", canonical, "read ids in `BASE`: 2 to 62, base32, base36, base58 or base64; canonical: any of them, and the texts of formats")
+	asJSON := f.Bool("json", false, "print an object of JSON a line")
+	return func(ctx context.Context, args []string, stdout, _ io.Writer) error {
+		v, err := inspectorOf(f)
+		if err == nil {
+			v.base, err = textBaseOf(*in)
+		}
+		if err == nil && len(args) == 0 {
+			err = errors.New("ids wanted, or - for those of standard input")
+		}
+		if err != nil {
+			return usageError{err}
+		}
+		v.out, v.asJSON = stdout, *asJSON
+		return v.inspect(ctx, args, os.Stdin)
+	}
+}
+
+// inspector takes ids apart that one of makers may have made.
+type inspector struct {
+	makers []inspect.Maker
+	names  []string // of the makers, as generators; empty: they are formats
+	base   int
+	asJSON bool
+	out    io.Writer
+	wrong  int // texts that are no ids
+	now    func() time.Time
+}
+
+func inspectorOf(f *flags) (*inspector, error) {
+	all, err := generatorsToRead(f)
+	v := &inspector{now: time.Now}
+	for _, g := range all {
+		v.makers = append(v.makers, inspect.Maker{Format: formatOf(g)})
+		if *f.file != "" {
+			v.names = append(v.names, g.Name)
+		}
+	}
+	return v, err
+}
+
+// generatorsToRead are those of the configuration, or else the one that flags describe, or
+// else one of each format that has the keys of the flags.
+func generatorsToRead(f *flags) (all []config.Generator, err error) {
+	layout := f.given()
+	switch {
+	case *f.file != "" && len(layout) > 0:
+		return nil, fmt.Errorf("either -config or %s wanted", layout[0].Name)
+	case *f.file != "":
+		cfg, err := f.load()
+		return append([]config.Generator{{Name: "flake", Format: config.FormatFlake}}, cfg.Generators...), err
+	}
+	load := func(format string) (config.Generator, error) {
+		return config.LoadGenerator(false, append(layout, config.Flag{Name: "-format", Key: "format", Value: format})...)
+	}
+	for _, l := range layout {
+		if l.Key == "format" {
+			g, err := load(l.Value)
+			return []config.Generator{g}, err
+		}
+	}
+	for _, format := range config.Formats {
+		if g, err := load(format); err == nil {
+			all = append(all, g)
+		}
+	}
+	if len(all) == 0 {
+		_, err = load(config.FormatSnowflake) // which has all keys of layouts
+	}
+	return all, err
+}
+
+func (v *inspector) inspect(ctx context.Context, args []string, stdin io.Reader) error {
+	for _, arg := range args {
+		if arg != "-" {
+			if err := v.show(arg); err != nil {
+				return err
+			}
+			continue
+		}
+		for line, err := range linesOf(ctx, stdin) {
+			if err == nil && strings.TrimSpace(line) != "" {
+				err = v.show(line)
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	if v.wrong > 0 {
+		return fmt.Errorf("not an id: %d of the texts", v.wrong)
+	}
+	return nil
+}
+
+// linesOf reads lines until ctx ends.
+func linesOf(ctx context.Context, r io.Reader) iter.Seq2[string, error] {
+	lines, end := make(chan string), make(chan error, 1)
+	go func() {
+		s := bufio.NewScanner(r)
+		for s.Scan() {
+			select {
+			case lines <- s.Text():
+			case <-ctx.Done():
+				return
+			}
+		}
+		end <- s.Err()
+	}()
+	return func(yield func(string, error) bool) {
+		for {
+			select {
+			case line := <-lines:
+				if !yield(line, nil) {
+					return
+				}
+			case err := <-end:
+				if err != nil {
+					yield("", fmt.Errorf("standard input: %w", err))
+				}
+				return
+			case <-ctx.Done():
+				yield("", context.Cause(ctx))
+				return
+			}
+		}
+	}
+}
+
+// inspected is an id taken apart.
+type inspected struct {
+	Text string `json:"text"`         // as it was given
+	As   string `json:"as,omitempty"` // how it was read
+	*inspect.Parts
+	Texts  map[string]string `json:"texts,omitempty"`
+	Others []alternative     `json:"others,omitempty"` // what the text may be besides
+	Error  string            `json:"error,omitempty"`
+}
+
+type alternative struct {
+	As        string `json:"as"`
+	Format    string `json:"format"`
+	Generator string `json:"generator,omitempty"`
+	Time      string `json:"time"`
+}
+
+// show shows what a text is.
+func (v *inspector) show(text string) error {
+	text = strings.Trim(strings.TrimSpace(text), `"'`)
+	now := v.now()
+	readings := inspect.Read(v.makers, text, v.base, false, now)
+	if v.base == client.Canonical && (len(readings) == 0 || !readings[0].Likely) { // else digits raise no doubts
+		readings = inspect.Read(v.makers, text, v.base, true, now)
+	}
+	if len(readings) == 0 {
+		v.wrong++
+		if text = shortened(text); v.asJSON {
+			return printJSON(v.out, inspected{Text: text, Error: "not an id of " + v.formats()}, "")
+		}
+		_, err := fmt.Fprintf(v.out, "%s: not an id of %s\n\n", printable(text), v.formats())
+		return err
+	}
+	best, others := readings[0], v.alternatives(readings)
+	if !v.asJSON {
+		_, err := io.WriteString(v.out, printable(v.table(text, best, others, now)))
+		return err
+	}
+	parts := inspect.PartsOf(best.Format, best.ID)
+	parts.Generator = v.name(best)
+	object := inspected{Text: text, As: best.As, Parts: &parts, Texts: map[string]string{}, Others: others}
+	for _, t := range inspect.Texts(best.Format, best.ID) {
+		object.Texts[t.Name] = t.Text
+	}
+	return printJSON(v.out, object, "")
+}
+
+// shownOfText is how much of a text is shown that is no id.
+const shownOfText = 100
+
+func shortened(text string) string {
+	if len(text) <= shownOfText {
+		return text
+	}
+	return fmt.Sprintf("%s... (%d bytes)", text[:shownOfText], len(text))
+}
+
+func (v *inspector) formats() string {
+	var names []string
+	for _, m := range v.makers {
+		names = append(names, m.Format.Name())
+	}
+	return strings.Join(names, ", ") + inBase(v.base)
+}
+
+func inBase(base int) string {
+	if base == idserver.Canonical {
+		return ""
+	}
+	return " in " + idserver.NameOf(base)
+}
+
+// name is the generator of a reading, if there are such.
+func (v *inspector) name(r inspect.Reading) string {
+	if len(v.names) == 0 {
+		return ""
+	}
+	return v.names[r.Maker]
+}
+
+func (v *inspector) alternatives(all []inspect.Reading) (others []alternative) {
+	for _, r := range inspect.Others(all, 0) {
+		others = append(others, alternative{r.As, r.Format.Name(), v.name(r), time.UnixMilli(int64(r.Milli)).UTC().Format(time.RFC3339Nano)})
+	}
+	return others
+}
+
+// table shows a reading for people.
+func (v *inspector) table(text string, r inspect.Reading, others []alternative, now time.Time) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %s, read as %s\n", text, cmp.Or(v.name(r), r.Format.Name()), r.As)
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	for _, f := range r.Format.Fields(r.ID) {
+		value, note := inspect.Value(f, now)
+		if note != "" {
+			note = "\t" + note
+		}
+		fmt.Fprintf(w, "  %s\t%s\t%s%s\n", f.Name, value, inspect.Bits(f), note)
+	}
+	for _, t := range inspect.Texts(r.Format, r.ID) {
+		fmt.Fprintf(w, "  %s\t%s\n", t.Name, t.Text)
+	}
+	w.Flush()
+	for i, o := range others {
+		lead := "  or it is"
+		if i > 0 {
+			lead = "        or"
+		}
+		day, _, _ := strings.Cut(o.Time, "T")
+		fmt.Fprintf(&b, "%s %s in %s, from %s\n", lead, cmp.Or(o.Generator, o.Format), o.As, day)
+	}
+	b.WriteByte('\n')
+	return b.String()
+}

@@ -1,0 +1,206 @@
+package original
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/flake-go/flake/node/etf"
+)
+
+// State is what a dets file says of the time.
+type State struct {
+	Last     uint64    // the time in it, ms since 1970; 0: there is none. The original may have made later ids
+	Modified time.Time // of the file
+	Closed   bool      // dets closed it; the time in it may be old all the same
+}
+
+// Margin is what [State.Mark] adds. The original gives dets a time each second, and dets writes it up to 3 s later.
+const Margin = 5 * time.Second
+
+// Mark returns the time, in ms since 1970, that no id of the original is later than.
+func (s State) Mark() uint64 {
+	return max(s.Last, uint64(max(s.Modified.UnixMilli(), 0))) + uint64(Margin/time.Millisecond)
+}
+
+// MaxFile bounds the files that are read. A dets file of the original has 6 kB.
+const MaxFile = 1 << 20
+
+// ReadDets reads the dets file of the original. It fails if the file is anything else, even another dets file.
+func ReadDets(path string) (s State, err error) {
+	data, info, err := read(path)
+	if err == nil {
+		s.Modified = info.ModTime()
+		s.Last, s.Closed, err = parseDets(data)
+	}
+	if err != nil {
+		return State{}, fmt.Errorf("%s: %w", path, err)
+	}
+	return s, nil
+}
+
+// read reads a regular file of up to MaxFile bytes: opening a pipe would wait for a writer.
+func read(path string) ([]byte, os.FileInfo, error) {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return nil, nil, bare(err)
+	case !info.Mode().IsRegular():
+		return nil, nil, fmt.Errorf("not a regular file (%v)", info.Mode())
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, nil, bare(err)
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, MaxFile+1))
+	if len(data) > MaxFile {
+		err = fmt.Errorf("more than %d bytes: not a file of boundary/flake", MaxFile)
+	}
+	return data, info, err
+}
+
+// bare returns an error without the path, which the caller has.
+func bare(err error) error {
+	var pathErr *os.PathError
+	if errors.As(err, &pathErr) {
+		return pathErr.Err
+	}
+	return err
+}
+
+// A dets file, version 9, begins with a header of words of 32 bits, big-endian, at the places below. Behind it are
+// pointers to the parts of an array of pointers to segments, each of which has 256 slots of size and pointer. A slot
+// is of the keys whose hash is its number, and points to its collection: its size, its status, and the objects, each
+// with its size before it.
+//
+// The original's table has 256 slots, so that one part and one segment are all of it, and its only object is
+// {last_timestamp, T}.
+const (
+	cookieAt    = 4
+	closedAt    = 8
+	typeAt      = 12
+	versionAt   = 16
+	slotsAt     = 20
+	keyPosAt    = 28
+	objectsAt   = 32
+	hashAt      = 48
+	splitAt     = 52
+	partsAt     = 0x138
+	slotsBegin  = partsAt + 4*256
+	cookie      = 0x00abcdef
+	version     = 9
+	set         = 1
+	slots       = 256
+	phash2      = 1
+	active      = 0x12345678
+	slot        = 160 // erlang:phash2(last_timestamp) band 255
+	latestTime  = 1<<47 - 2
+	lastTimeKey = etf.Atom("last_timestamp")
+)
+
+func parseDets(data []byte) (last uint64, closed bool, err error) {
+	r := detsReader{data: data}
+	if len(data) < slotsBegin || r.word(cookieAt) != cookie {
+		return 0, false, errors.New("not a dets file: that of the original is wanted, its timestamp_path")
+	}
+	for _, field := range []struct {
+		at, want uint32
+		what     string
+	}{
+		{versionAt, version, "version"}, {typeAt, set, "type"}, {keyPosAt, 1, "position of the key"}, {slotsAt, slots, "number of slots"},
+		{hashAt, phash2, "hash function"}, {splitAt, 0, "number of slots that are split"},
+	} {
+		if got := r.word(field.at); got != field.want {
+			return 0, false, fmt.Errorf("a dets file, and not the original's: its %s is %d, where that has %d", field.what, got, field.want)
+		}
+	}
+	status := r.word(closedAt)
+	if status > 1 {
+		return 0, false, fmt.Errorf("a dets file that is damaged: %d says whether it was closed", status)
+	}
+	part := r.word(partsAt)
+	segment := r.word(part)
+	entry := r.add(segment, slot*8)
+	size, at := r.word(entry), r.word(r.add(entry, 4))
+	if r.err == nil && at == 0 {
+		if n := r.word(objectsAt); n > 0 {
+			return 0, false, fmt.Errorf("a dets file, and not the original's: it has %d objects, and none is {last_timestamp, T}", n)
+		}
+		return 0, status == 1, nil
+	}
+	last = r.collection(at, size)
+	return last, status == 1, r.err
+}
+
+// detsReader reads words of a file. The first error stays; a word that is not there is 0.
+type detsReader struct {
+	data []byte
+	err  error
+}
+
+func (r *detsReader) fail(format string, args ...any) {
+	if r.err == nil {
+		r.err = fmt.Errorf("a dets file that is damaged: "+format, args...)
+	}
+}
+
+// bytes returns those from one place to another.
+func (r *detsReader) bytes(from, to uint32) []byte {
+	if from > to || uint64(to) > uint64(len(r.data)) {
+		r.fail("bytes %d to %d of %d are pointed to", from, to, len(r.data))
+		return nil
+	}
+	return r.data[from:to]
+}
+
+func (r *detsReader) word(at uint32) uint32 {
+	if b := r.bytes(at, r.add(at, 4)); len(b) == 4 {
+		return binary.BigEndian.Uint32(b)
+	}
+	return 0
+}
+
+func (r *detsReader) add(at, n uint32) uint32 {
+	if at+n < at {
+		r.fail("a pointer is %#x", at)
+		return 0
+	}
+	return at + n
+}
+
+// collection returns the time of the object in a collection that has the key.
+func (r *detsReader) collection(at, size uint32) uint64 {
+	if status := r.word(r.add(at, 4)); status != active {
+		r.fail("the status of its object is %#x", status)
+	}
+	for end, object := r.add(at, size), r.add(at, 8); object < end; {
+		next := r.add(object, r.word(object))
+		term, err := etf.Decode(cut(r.bytes(r.add(object, 4), min(next, end))))
+		if err != nil {
+			r.fail("its object is no term: %v", err)
+			return 0
+		}
+		if pair, _ := term.(etf.Tuple); len(pair) == 2 && pair[0] == lastTimeKey {
+			if t, _ := pair[1].(int64); 0 < t && t <= latestTime {
+				return uint64(t)
+			}
+			r.fail("its time is %.40s", etf.Format(nil, pair[1]))
+			return 0
+		}
+		object = next
+	}
+	r.fail("slot %d has no last_timestamp", slot)
+	return 0
+}
+
+// cut takes the version byte off a term.
+func cut(term []byte) []byte {
+	if len(term) > 0 && term[0] == etf.VersionMagic {
+		return term[1:]
+	}
+	return nil
+}

@@ -1,0 +1,327 @@
+package original
+
+import (
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/flake-go/flake/config"
+)
+
+// write writes files into a folder of their own, and returns it.
+func write(t *testing.T, files map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, content := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// What the original's release has, and what its users add.
+func TestSettings(t *testing.T) {
+	t.Setenv("HOME", t.TempDir()) // whose cookie is read
+	dir := write(t, map[string]string{
+		"sys.config": `%% -*- mode: erlang; coding: utf-8 -*-
+[
+ {flake, [
+    {interface, "en0"},   % the MAC
+    {timestamp_path, "/srv/flake/timestamp-dets"},
+    {allowable_downtime, 2592000000},
+    {secret, "S3CR3T"}
+  ]},
+ "more",
+ {kernel, [{inet_dist_listen_min, 9100}, {inet_dist_listen_max, 9105}, {inet_dist_use_interface, {10,0,0,1}},
+           {net_ticktime, 15}, {logger_level, debug}]},
+ {sasl, [{sasl_error_logger, {file, "log/sasl-error.log"}}, {errlog_type, error}]}
+].
+`,
+		"more.config": `[{flake, [{interface, "eth1"}]}, "deeper"]. % the end`,
+		"vm.args": `## Name of the node
+-name flake@node1.example.com
+#-name tmp
+
+-setcookie 'S3CR3T with space'
+##-heart
++K true
++A 5
+-env ERL_MAX_PORTS 4096 -env ERL_EPMD_PORT 4370
+-args_file more.args
+-flake allowable_downtime 1000
+#+Bd -noinput`,
+		"more.args": "-kernel net_ticktime 30 inet_dist_listen_min 9101\n-heart -made up\n",
+	})
+	s := Settings{TimestampPath: "/var/lib/flake/timestamp"}
+	if err := ReadSysConfig(filepath.Join(dir, "sys.config"), &s); err != nil {
+		t.Fatal(err)
+	}
+	if err := ReadVMArgs(filepath.Join(dir, "vm.args"), &s); err != nil {
+		t.Fatal(err)
+	}
+	want := Settings{
+		Name: "flake@node1.example.com", Cookie: "S3CR3T with space",
+		ListenHost: "10.0.0.1", ListenMin: 9101, ListenMax: 9105, NetTicktime: 30 * time.Second,
+		Interface: "eth1", DetsPath: "/srv/flake/timestamp-dets", AllowableDowntime: time.Second,
+		TimestampPath: "/var/lib/flake/timestamp",
+		Taken: []string{
+			`sys.config: flake interface "en0"`, `sys.config: flake timestamp_path "/srv/flake/timestamp-dets"`,
+			`sys.config: flake allowable_downtime 2592000000`,
+			`more.config: flake interface "eth1"`,
+			`sys.config: kernel inet_dist_listen_min 9100`, `sys.config: kernel inet_dist_listen_max 9105`,
+			`sys.config: kernel inet_dist_use_interface {10,0,0,1}`, `sys.config: kernel net_ticktime 15`,
+			`vm.args: -name flake@node1.example.com`, `vm.args: -setcookie (hidden)`,
+			`vm.args: kernel net_ticktime 30`, `vm.args: kernel inet_dist_listen_min 9101`, `vm.args: flake allowable_downtime 1000`,
+		},
+		Left: []string{
+			`sys.config: flake secret: this node has nothing like it`,
+			`more.config: the file "deeper": Erlang reads none that is named there`,
+			`sys.config: kernel logger_level: this node has nothing like it`,
+			`sys.config: sasl, keys: 2: another application`,
+			`vm.args: +K: for the Erlang VM`, `vm.args: +A: for the Erlang VM`,
+			`vm.args: -env ERL_MAX_PORTS: for the Erlang VM`, `vm.args: -env ERL_EPMD_PORT: set it in the environment of this node too`,
+			`vm.args: -heart: systemd or a container restarts this node`, `vm.args: -made: this node has nothing like it`,
+		},
+	}
+	if !reflect.DeepEqual(s, want) {
+		t.Errorf("got  %+v\nwant %+v", s, want)
+	}
+	c := load(t, s)
+	if c.Node.Name != s.Name || c.Node.Cookie != s.Cookie || c.Node.Listen != "10.0.0.1:9101" || c.Node.NetTicktime != s.NetTicktime ||
+		c.Flake.Interface != "eth1" || c.Flake.TimestampPath != s.TimestampPath || c.Flake.AllowableDowntime != time.Second {
+		t.Errorf("%+v", c)
+	}
+	if toml := string(first(s.TOML())); !strings.Contains(toml, "# Not taken: vm.args: +A") || strings.Count(toml, "S3CR3T") != 1 {
+		t.Error(toml)
+	}
+}
+
+func first(data []byte, _ error) []byte { return data }
+
+// load loads the configuration that is made of settings.
+func load(t *testing.T, s Settings) config.Config {
+	t.Helper()
+	toml, err := s.TOML()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := config.Load(filepath.Join(write(t, map[string]string{"sys.toml": string(toml)}), "sys.toml"))
+	if err != nil {
+		t.Fatalf("%v\n%s", err, toml)
+	}
+	return c
+}
+
+// Whatever is in the settings, the configuration has it.
+func TestTOML(t *testing.T) {
+	t.Setenv("HOME", t.TempDir())
+	for name, s := range map[string]Settings{
+		"none":      {},
+		"all":       {Name: "a@10.0.0.1", Cookie: `"q\` + "'\u00ff", ListenMin: 9100, WorkerID: net.HardwareAddr{2, 0, 0, 0, 0, 1}, TimestampPath: "/a b/\"c\"\t\x7f"},
+		"a range":   {Name: "a@10.0.0.1", Cookie: "c", ListenMin: 9100, ListenMax: 9105},
+		"host only": {ListenHost: "::1"},
+		"comments":  {Left: []string{"a\n[node]", "b\r\x00c", "\xff"}},
+		"tls":       {TLS: TLS{On: true, Cert: "c.pem", Key: "k.pem", CA: "ca.pem"}},
+		"tls, none": {TLS: TLS{On: true, Cert: "c.pem", Key: "k.pem", VerifyNone: true}},
+		"interface": {Interface: "eth7"},
+		"worker":    {WorkerID: net.HardwareAddr{2, 0, 0, 0, 0, 1}, Interface: "eth7"},
+		"downtime":  {AllowableDowntime: 9223372036854 * time.Millisecond},
+	} {
+		c := load(t, s)
+		want := config.Default()
+		if s.Name != "" {
+			want.Node.Name, want.Node.Cookie = s.Name, s.Cookie
+		}
+		want.Node.Listen = map[string]string{"all": "0.0.0.0:9100", "a range": "0.0.0.0:9100", "host only": "[::1]:0"}[name]
+		if want.Flake.Interface = s.Interface; s.WorkerID != nil {
+			want.Flake.Interface, want.Flake.WorkerID = "", s.WorkerID
+		}
+		want.Flake.TimestampPath = s.TimestampPath
+		if s.AllowableDowntime > 0 {
+			want.Flake.AllowableDowntime = s.AllowableDowntime
+		}
+		if s.TLS.On {
+			want.Node.TLS = config.TLS{On: true, Cert: s.TLS.Cert, Key: s.TLS.Key, CA: s.TLS.CA, Verify: "peer"}
+			if s.TLS.VerifyNone {
+				want.Node.TLS.Verify = "none"
+			}
+		}
+		if len(config.Changed(want, c)) > 0 {
+			t.Errorf("%s: these differ: %q", name, config.Changed(want, c))
+		}
+	}
+	if toml, err := (Settings{Cookie: "\xff"}).TOML(); err == nil || !strings.Contains(err.Error(), "cookie") || strings.Contains(err.Error(), "xff") {
+		t.Errorf("%s, %v", toml, err)
+	}
+}
+
+// What is not set is said in comments, and why a value is what it is.
+func TestComments(t *testing.T) {
+	const head = "# Of boundary/flake, the Erlang server that this node replaces. A key that is not here has its default.\n"
+	for want, s := range map[string]Settings{
+		head + `
+[node]
+# no cookie was set: that of ~/.erlang.cookie is read
+
+[flake]
+# no interface was set: the original takes eth0, or in later versions the first with a MAC. To keep its worker id,
+# set worker_id to bytes 9 to 14 of any of its ids, as in "02:00:00:00:00:01"
+`: {},
+		head + `# Not taken: +A
+
+[node]
+name = "a@b"
+cookie = "c"
+listen = "0.0.0.0:9100"  # the first of its ports, 9100 to 9105
+
+[flake]
+interface = "eth1"  # whose MAC is the worker id
+timestamp_path = "/t"  # not its dets file: this node has a format of its own
+`: {Left: []string{"+A"}, Name: "a@b", Cookie: "c", ListenMin: 9100, ListenMax: 9105, Interface: "eth1", TimestampPath: "/t"},
+		head + `
+[node]
+cookie = "c"
+listen = "0.0.0.0:9100"
+
+[flake]
+worker_id = "02:00:00:00:00:01"  # the one that it has
+`: {Cookie: "c", ListenMin: 9100, ListenMax: 9100, WorkerID: net.HardwareAddr{2, 0, 0, 0, 0, 1}},
+	} {
+		if got, err := s.TOML(); string(got) != want || err != nil {
+			t.Errorf("got  %s, %v\nwant %s", got, err, want)
+		}
+	}
+}
+
+func TestSysConfig(t *testing.T) {
+	for source, want := range map[string]struct {
+		interfaceOf string
+		says        string // the error, or the last that is left
+	}{
+		`[].`:                              {"", ""},
+		``:                                 {"", "one Erlang term with a full stop wanted"},
+		`[], [].`:                          {"", "one Erlang term with a full stop wanted"},
+		`[[a]].`:                           {"", "no file name"},
+		`[[55296]].`:                       {"", "no file name"},
+		`[[4294967393]].`:                  {"", "no file name"},
+		`[{sasl,[]}].`:                     {"", ""},
+		`[{flake,[{interface,""}]}].`:      {"", "no string"},
+		`[{flake,[{interface,"a"}]}]`:      {"", "no Erlang term"},
+		`[{flake,[{interface,"a"}]}].`:     {"a", ""},
+		`[{flake,[{interface,"a"}]}]. %`:   {"a", ""},
+		`[{flake,[{interface,"a"}]}]. x`:   {"", "there is more behind its term"},
+		`[{flake,[{interface,"a"}]}]. [].`: {"", "there is more behind its term"},
+		`[{flake,[{interface,"a"}]},{flake,[{interface,"b"}]}].`:    {"b", ""},
+		`[{flake,[{interface,"a","b"}]}].`:                          {"", "an element of flake: no key with a value"},
+		`[{flake,[{interface,eth0}]}].`:                             {"", "flake interface eth0: no string"},
+		`[{flake,[{interface,<<"eth0">>}]}].`:                       {"", "no string"},
+		`[{flake,[{interface,"a\0"}]}].`:                            {"", "no string"},
+		`[{flake,[{"interface","a"}]}].`:                            {"", `flake "interface": this node has nothing like it`},
+		`[{flake,interface}].`:                                      {"", "flake: no list of keys"},
+		`[{flake,[{allowable_downtime,0}]}].`:                       {"", "no milliseconds above 0"},
+		`[{flake,[{allowable_downtime,infinity}]}].`:                {"", ""},
+		`[{flake,[{allowable_downtime,"1"}]}].`:                     {"", "no milliseconds above 0"},
+		`[{kernel,[{inet_dist_listen_min,65536}]}].`:                {"", "no port"},
+		`[{kernel,[{inet_dist_listen_min,-1}]}].`:                   {"", "no port"},
+		`[{kernel,[{inet_dist_listen_min,"1"}]}].`:                  {"", "no port"},
+		`[{kernel,[{inet_dist_use_interface,{1,2,3,-1}}]}].`:        {"", "no address"},
+		`[{kernel,[{inet_dist_use_interface,{1,2,3,a}}]}].`:         {"", "no address"},
+		`[{kernel,[{inet_dist_use_interface,{}}]}].`:                {"", "no address"},
+		`[{kernel,[{inet_dist_use_interface,"::1"}]}].`:             {"", "no address"},
+		`[{kernel,[{inet_dist_use_interface,{1,2,3,256}}]}].`:       {"", "no address"},
+		`[{kernel,[{inet_dist_use_interface,{1,2,3}}]}].`:           {"", "no address"},
+		`[{kernel,[{inet_dist_use_interface,{0,0,0,0,0,0,0,1}}]}].`: {"", ""},
+		`[{kernel,[{net_ticktime,3}]}].`:                            {"", "4 to 3600 seconds"},
+		`[{kernel,[{net_ticktime,3601}]}].`:                         {"", "4 to 3600 seconds"},
+		`{flake,[]}.`:                                               {"", "a list wanted"},
+		`[flake].`:                                                  {"", "flake is no application with a list of keys, and no file name"},
+		`[{flake,[{interface,If}]}].`:                               {"", "without variables"},
+		`[{flake,[{interface,os:getenv("IF")}]}].`:                  {"", "without variables, matches and calls"},
+		"[\n{flake,[{interface,\"${FLAKE_IF}\"}]}].":                {"", "line 2: ${FLAKE_IF} stands for a variable"},
+		"[{kernel,[{net_ticktime,${TICK:-60}}]}].":                  {"", "${TICK:-60} stands for a variable"},
+		"%% as ${FLAKE_IF} says\n[].":                               {"", ""},
+		"%% coding: latin-1\n[{flake,[{interface,\"\xe4\"}]}].":     {"ä", ""},
+		"[{flake,[{interface,\"\xe4\"}]}].":                         {"", "not UTF-8"},
+		"[{flake,[{interface,\"ä\"}]}].":                            {"ä", ""},
+		"[{flake,[{interface,\"Ā\"}]}].":                            {"Ā", ""},
+		`["none"].`:                                                 {"", "none.config: no such file"},
+	} {
+		var s Settings
+		err := ReadSysConfig(filepath.Join(write(t, map[string]string{"sys.config": source}), "sys.config"), &s)
+		says := strings.Join(s.Left, "\n")
+		if err != nil {
+			says, s.Interface = err.Error(), ""
+		}
+		if (want.says == "") != (says == "") || !strings.Contains(says, want.says) || s.Interface != want.interfaceOf {
+			t.Errorf("%s\n%q, %s\nwant %+v", source, s.Interface, says, want)
+		}
+		if !utf8.ValidString(says) {
+			t.Errorf("%q", says)
+		}
+	}
+}
+
+// The values of keys, to the last that there may be.
+func TestValues(t *testing.T) {
+	const forever = 9223372036854 * time.Millisecond
+	for source, want := range map[string]Settings{
+		`{flake,[{allowable_downtime,1}]}`:                                   {AllowableDowntime: time.Millisecond},
+		`{flake,[{allowable_downtime,9223372036855}]}`:                       {AllowableDowntime: forever},
+		`{flake,[{allowable_downtime,infinity}]}`:                            {AllowableDowntime: forever},
+		`{kernel,[{net_ticktime,4}]}`:                                        {NetTicktime: 4 * time.Second},
+		`{kernel,[{net_ticktime,3600}]}`:                                     {NetTicktime: time.Hour},
+		`{kernel,[{inet_dist_listen_min,1},{inet_dist_listen_max,65535}]}`:   {ListenMin: 1, ListenMax: 65535},
+		`{kernel,[{inet_dist_listen_min,0}]}`:                                {},
+		`{kernel,[{inet_dist_use_interface,{255,0,0,1}}]}`:                   {ListenHost: "255.0.0.1"},
+		`{kernel,[{inet_dist_use_interface,{8193,3512,0,0,0,0,258,65535}}]}`: {ListenHost: "2001:db8::102:ffff"},
+		`{flake,[{interface,"a"},{timestamp_path,[47,256]}]}`:                {Interface: "a", DetsPath: "/Ā"},
+	} {
+		var s Settings
+		err := ReadSysConfig(filepath.Join(write(t, map[string]string{"sys.config": "[" + source + "]."}), "sys.config"), &s)
+		if s.Taken = nil; err != nil || !reflect.DeepEqual(s, want) {
+			t.Errorf("%s: %+v, %v", source, s, err)
+		}
+	}
+}
+
+// A file that another names is where Erlang looks for it: that of a sys.config beside it before the working folder,
+// that of a vm.args there first, and one with its whole path nowhere else.
+func TestFolders(t *testing.T) {
+	for _, tt := range []struct{ named, where, sysConfig, vmArgs string }{
+		{"more", "beside", "beside", "beside"},
+		{"more", "working", "working", "working"},
+		{"more", "beside working", "beside", "working"},
+		{"/none/more", "beside working", "", ""},
+	} {
+		working, beside := t.TempDir(), t.TempDir()
+		t.Chdir(working)
+		for name, dir := range map[string]string{"working": working, "beside": beside} {
+			if strings.Contains(tt.where, name) {
+				for _, at := range []string{filepath.Join(dir, "more"), filepath.Join(dir, "none", "more")} {
+					err1 := os.MkdirAll(filepath.Dir(at), 0o700)
+					err2 := os.WriteFile(at+".config", []byte(`[{flake,[{interface,"`+name+`"}]}].`), 0o600)
+					err3 := os.WriteFile(at, []byte(`-flake interface '"`+name+`"'`), 0o600)
+					if err := errors.Join(err1, err2, err3); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+		}
+		sys, vm := filepath.Join(beside, "sys.config"), filepath.Join(beside, "vm.args")
+		err1 := os.WriteFile(sys, []byte(`["`+tt.named+`"].`), 0o600)
+		err2 := os.WriteFile(vm, []byte("-args_file "+tt.named), 0o600)
+		var s1, s2 Settings
+		err3, err4 := ReadSysConfig(sys, &s1), ReadVMArgs(vm, &s2)
+		none := tt.sysConfig == ""
+		if errors.Join(err1, err2) != nil || s1.Interface != tt.sysConfig || s2.Interface != tt.vmArgs || (err3 != nil) != none || (err4 != nil) != none {
+			t.Errorf("%+v: %q, %v; %q, %v", tt, s1.Interface, err3, s2.Interface, err4)
+		}
+	}
+}

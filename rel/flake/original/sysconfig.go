@@ -1,0 +1,159 @@
+package original
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/flake-go/flake/node/console/erltext"
+	"github.com/flake-go/flake/node/etf"
+)
+
+// ReadSysConfig reads a sys.config into s, with the files that it names. It fails if the file is not one list of
+// applications and file names, or is to be completed by a script, as sys.config.src is.
+func ReadSysConfig(path string, s *Settings) error { return readSysConfig(path, s, true) }
+
+func readSysConfig(path string, s *Settings, include bool) error {
+	term, err := readTerm(path)
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	entries, ok := etf.Elements(term)
+	if !ok {
+		return fmt.Errorf("%s: a list wanted, as in [{flake, [{interface, \"eth0\"}]}]", path)
+	}
+	from := filepath.Base(path)
+	for _, entry := range entries {
+		name, isText := text(entry)
+		pair, _ := entry.(etf.Tuple)
+		var app etf.Atom
+		if len(pair) == 2 {
+			app, _ = pair[0].(etf.Atom)
+		}
+		switch {
+		case app != "":
+			s.TakeEnv(from, string(app), pair[1])
+		case isText && include:
+			err = readSysConfig(included(path, name), s, false)
+		case isText:
+			s.leave(fmt.Sprintf("%s: the file %q", from, name), "Erlang reads none that is named there")
+		default:
+			return fmt.Errorf("%s: %.60s is no application with a list of keys, and no file name", path, etf.Format(nil, entry))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// included returns where a file is that a sys.config names: beside it, or else in the working folder, as for Erlang.
+func included(by, name string) string {
+	name = strings.TrimSuffix(name, ".config") + ".config"
+	return existing(beside(by, name), name)
+}
+
+// beside returns where a file is that another names, seen from the other's folder.
+func beside(by, name string) string {
+	if filepath.IsAbs(name) {
+		return name
+	}
+	return filepath.Join(filepath.Dir(by), name)
+}
+
+// existing returns the first of two files if it is there, or else the second.
+func existing(first, second string) string {
+	if _, err := os.Stat(first); err != nil {
+		return second
+	}
+	return first
+}
+
+// readTerm reads the only term of a file.
+func readTerm(path string) (etf.Term, error) {
+	data, _, err := read(path)
+	if err != nil {
+		return nil, err
+	}
+	text, err := decoded(data)
+	if err != nil {
+		return nil, err
+	}
+	for i, line := range strings.Split(text, "\n") {
+		if found := variable.FindString(line); found != "" && !strings.HasPrefix(strings.TrimSpace(line), "%") {
+			return nil, unset(i+1, found)
+		}
+	}
+	term, rest, err := parseTerm(text)
+	if more, _, moreErr := erltext.Parse(rest, false); len(more) > 0 || moreErr != nil {
+		err = errors.New("there is more behind its term")
+	}
+	return term, err
+}
+
+// parseTerm reads a term up to its full stop.
+func parseTerm(text string) (etf.Term, string, error) {
+	exprs, rest, err := erltext.Parse(text, false)
+	if err != nil {
+		return nil, "", fmt.Errorf("no Erlang term: %w", err)
+	}
+	if len(exprs) == 1 {
+		if literal, ok := exprs[0].(*erltext.Literal); ok {
+			return literal.Term, rest, nil
+		}
+	}
+	return nil, "", errors.New("one Erlang term with a full stop wanted, without variables, matches and calls")
+}
+
+// variable is what a script completes when it makes sys.config of sys.config.src, or vm.args of vm.args.src.
+var variable = regexp.MustCompile(`\$\{[A-Za-z_][A-Za-z0-9_]*(:-[^}]*)?\}`)
+
+func unset(line int, found string) error {
+	return fmt.Errorf("line %d: %.60s stands for a variable: give the file that the release's start script makes of this one", line, found)
+}
+
+var latin1 = regexp.MustCompile(`^(?:[^\n]*\n)?\s*%[^\n]*coding[:=]\s*(?i:latin-1|iso-8859-1)`)
+
+// decoded returns the text of a file of Erlang terms, which is UTF-8 unless a comment in its first two lines says latin-1.
+func decoded(data []byte) (string, error) {
+	switch {
+	case latin1.Match(data):
+		runes := make([]rune, len(data))
+		for i, b := range data {
+			runes[i] = rune(b)
+		}
+		return string(runes), nil
+	case !utf8.Valid(data):
+		return "", errors.New("not UTF-8, and no comment says %% coding: latin-1")
+	}
+	return string(bytes.TrimPrefix(data, []byte("\ufeff"))), nil
+}
+
+// text returns a string of Erlang: a list of characters, which must have some.
+func text(t etf.Term) (string, bool) {
+	if s, ok := t.(etf.String); ok { // each byte is a character
+		runes := make([]rune, len(s))
+		for i := range len(s) {
+			runes[i] = rune(s[i])
+		}
+		return string(runes), true
+	}
+	list, _ := t.(etf.List)
+	if len(list) == 0 {
+		return "", false
+	}
+	var b strings.Builder
+	for _, e := range list {
+		c, ok := e.(int64)
+		if !ok || c != int64(rune(c)) || !utf8.ValidRune(rune(c)) {
+			return "", false
+		}
+		b.WriteRune(rune(c))
+	}
+	return b.String(), true
+}

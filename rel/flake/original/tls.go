@@ -1,0 +1,91 @@
+package original
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/flake-go/flake/node/etf"
+)
+
+// serverOptions are those of the distribution over TLS that are taken.
+var serverOptions = []string{"server_cacertfile", "server_certfile", "server_fail_if_no_peer_cert", "server_keyfile", "server_verify"}
+
+// addTLS hands options of the distribution over TLS to once: those of the command line, where each may have a flag of
+// its own, or of the file that it names.
+func (s *Settings) addTLS(what, flag string, values []string, once func(name, value string) error) error {
+	found := false
+	add := func(name, value string) error {
+		if !slices.Contains(serverOptions, name) {
+			return nil
+		}
+		found = true
+		return once(name, value)
+	}
+	if flag == "-ssl_dist_opt" {
+		for ; len(values) > 1; values = values[2:] {
+			what += " " + values[0]
+			if err := add(values[0], values[1]); err != nil {
+				return err
+			}
+		}
+	} else {
+		for _, name := range values {
+			what += " " + name
+			if err := addFile(name, add); err != nil {
+				return fmt.Errorf("%s %s: %w", flag, name, err)
+			}
+		}
+	}
+	if !found {
+		s.leave(what, "no option of the server that this node has")
+		return nil
+	}
+	s.take(what)
+	return nil
+}
+
+// addFile hands the options of the server in a file, [{server, Options}, {client, Options}], to add.
+func addFile(path string, add func(name, value string) error) error {
+	term, err := readTerm(path)
+	if err != nil {
+		return err
+	}
+	sides, _ := etf.Elements(term)
+	for _, side := range sides {
+		side, _ := side.(etf.Tuple)
+		if len(side) != 2 || side[0] != etf.Atom("server") {
+			continue
+		}
+		list, _ := etf.Elements(side[1])
+		for _, option := range list {
+			pair, _ := option.(etf.Tuple)
+			if len(pair) != 2 {
+				continue
+			}
+			name, _ := pair[0].(etf.Atom)
+			value, _ := text(pair[1])
+			if atom, ok := pair[1].(etf.Atom); ok {
+				value = string(atom)
+			}
+			if err := add("server_"+string(name), value); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// takeTLS takes the options that addTLS has found.
+func (s *Settings) takeTLS(from string, options map[string]string) {
+	s.TLS.Cert, s.TLS.CA = options["server_certfile"], options["server_cacertfile"]
+	s.TLS.Key = cmp.Or(options["server_keyfile"], s.TLS.Cert) // which then has both
+	s.TLS.VerifyNone = s.TLS.Cert != "" && options["server_verify"] != "verify_peer"
+	switch {
+	case !s.TLS.On:
+	case s.TLS.Cert == "":
+		s.leave(from+": -proto_dist", "no certificate of the server goes with it: fill in [node.tls]")
+	case !s.TLS.VerifyNone && options["server_fail_if_no_peer_cert"] != "true":
+		s.leave(from+": verify_peer without fail_if_no_peer_cert", "here other nodes must show a certificate")
+	}
+}

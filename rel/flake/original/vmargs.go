@@ -1,0 +1,258 @@
+package original
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/flake-go/flake/node/etf"
+)
+
+// maxFiles bounds how many files of arguments there may be, as they may name others.
+const maxFiles = 16
+
+// ReadVMArgs reads a vm.args, or another file of arguments for erl, into s, with those that -args_file names in it. It
+// fails if what this node takes is given twice, or if the file is to be completed by a script, as vm.args.src is.
+func ReadVMArgs(path string, s *Settings) error {
+	left := maxFiles
+	args, err := readArgs(path, &left)
+	if err != nil {
+		return err
+	}
+	from := filepath.Base(path)
+	seen := map[string]string{}
+	for flag, values := range flags(args) {
+		if flag == "-extra" {
+			break
+		}
+		if err := s.takeFlag(from, flag, values, seen); err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+	}
+	s.takeTLS(from, seen)
+	return nil
+}
+
+// readArgs returns the arguments in a file and in those that it names, of which so many are left.
+func readArgs(path string, left *int) (all []string, err error) {
+	*left--
+	data, _, err := read(path)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	args, err := splitArgs(string(data))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	for i := 0; i < len(args); i++ {
+		if args[i] != "-args_file" {
+			all = append(all, args[i])
+			continue
+		}
+		if i++; i == len(args) || *left == 0 {
+			return nil, fmt.Errorf("%s: -args_file names no file, or one of too many", path)
+		}
+		more, err := readArgs(argsFile(path, args[i]), left)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, more...)
+	}
+	return all, nil
+}
+
+// argsFile returns where a file is that another names: in the working folder, as for Erlang, or else beside it.
+func argsFile(by, name string) string {
+	return existing(name, beside(by, name))
+}
+
+var template = regexp.MustCompile(`\{\{ *[A-Za-z_][A-Za-z0-9_.]* *\}\}`)
+
+// splitArgs takes text apart as erl does: at space, but in quotes, behind a backslash, and without comments.
+func splitArgs(text string) (args []string, err error) {
+	for i, line := range strings.Split(text, "\n") {
+		line, _, _ = strings.Cut(line, "#")
+		if found := variable.FindString(line) + template.FindString(line); found != "" {
+			return nil, unset(i+1, found)
+		}
+	}
+	for i := 0; ; {
+		i += len(text[i:]) - len(strings.TrimLeft(text[i:], space))
+		switch {
+		case i == len(text):
+			return args, nil
+		case text[i] == '#':
+			i += len(text[i:]) - len(strings.TrimLeftFunc(text[i:], func(r rune) bool { return r != '\n' }))
+			continue
+		}
+		var arg strings.Builder
+		for i < len(text) && !strings.Contains(space+"#", text[i:i+1]) {
+			c := text[i]
+			i++
+			switch c {
+			case '"', '\'':
+				end := strings.IndexByte(text[i:], c)
+				if end < 0 {
+					return nil, fmt.Errorf("line %d: a quote does not end", 1+strings.Count(text[:i], "\n"))
+				}
+				arg.WriteString(text[i : i+end])
+				i += end + 1
+			case '\\':
+				if i < len(text) {
+					arg.WriteByte(text[i])
+					i++
+				}
+			default:
+				arg.WriteByte(c)
+			}
+		}
+		args = append(args, arg.String())
+	}
+}
+
+const space = " \t\n\v\f\r"
+
+// flags yields each flag of arguments with the values behind it.
+func flags(args []string) func(yield func(string, []string) bool) {
+	isFlag := func(arg string) bool { return strings.HasPrefix(arg, "-") || strings.HasPrefix(arg, "+") }
+	return func(yield func(string, []string) bool) {
+		for len(args) > 0 {
+			next := 1 + slices.IndexFunc(args[1:], isFlag)
+			if next == 0 {
+				next = len(args)
+			}
+			if !yield(args[0], args[1:next]) {
+				return
+			}
+			args = args[next:]
+		}
+	}
+}
+
+// reasons say why flags are left that are no settings of this node.
+var reasons = map[string]string{
+	"--":             "",
+	"-hidden":        "this node is hidden",
+	"-config":        "name the file with -sys-config",
+	"-start_epmd":    `this node starts EPMD unless one runs: set node.epmd to "off" or to that of another host`,
+	"-erl_epmd_port": "set node.listen to it",
+	"-heart":         "systemd or a container restarts this node",
+	"-noinput":       "a flag of this node too",
+	"-noshell":       "this node has -noinput",
+	"-boot":          "for the Erlang VM",
+	"-mode":          "for the Erlang VM",
+	"-pa":            "for the Erlang VM",
+	"-smp":           "for the Erlang VM",
+}
+
+// takeFlag takes a flag with its values. seen has those of before, by what they set.
+func (s *Settings) takeFlag(from, flag string, values []string, seen map[string]string) error {
+	what := from + ": " + flag
+	once := func(key, now string) error {
+		if before, ok := seen[key]; ok && before != now {
+			return fmt.Errorf("%s is given twice, and not the same: take one out", key)
+		}
+		seen[key] = now
+		return nil
+	}
+	switch flag {
+	case "-name", "-sname", "-setcookie", "-proto_dist":
+		if len(values) != 1 {
+			s.leave(what, fmt.Sprintf("with %d values", len(values)))
+			return nil
+		}
+		if err := once(strings.Replace(flag, "-sname", "-name", 1), values[0]); err != nil {
+			return err
+		}
+		s.takeDist(what, flag, values[0])
+	case "-ssl_dist_opt", "-ssl_dist_optfile":
+		return s.addTLS(what, flag, values, once)
+	case "-env":
+		s.takeVariable(what, values)
+	default:
+		app := strings.TrimPrefix(flag, "-")
+		if takers[app] != nil {
+			return s.takeArgs(from, app, values, once)
+		}
+		why, ok := reasons[flag]
+		switch {
+		case strings.HasPrefix(flag, "+"):
+			why = "for the Erlang VM"
+		case !ok:
+			why = "this node has nothing like it"
+		}
+		if why != "" {
+			s.leave(what, why)
+		}
+	}
+	return nil
+}
+
+func (s *Settings) takeDist(what, flag, value string) {
+	switch flag {
+	case "-setcookie":
+		s.Cookie = value
+		s.take(what + " (hidden)")
+	case "-name", "-sname":
+		s.takeName(what, value)
+	case "-proto_dist":
+		s.TLS.On = strings.HasSuffix(value, "_tls")
+		if s.TLS.On {
+			s.take(what + " " + value)
+		} else {
+			s.leave(what+" "+value, "this node listens where node.listen says, at all addresses of IPv4 and IPv6 unless it is set")
+		}
+	}
+}
+
+// takeName takes a name that has its host. One without has that of the machine it runs on, which this may not be.
+func (s *Settings) takeName(what, value string) {
+	if _, host, _ := strings.Cut(value, "@"); host == "" {
+		s.leave(what+" "+value, "its host is missing: set node.name to what node() says there, which callers name")
+		return
+	}
+	s.Name = value
+	s.take(what + " " + value)
+}
+
+func (s *Settings) takeVariable(what string, values []string) {
+	name := strings.Join(values[:min(len(values), 1)], "")
+	why := "for the Erlang VM"
+	if name == "ERL_EPMD_PORT" {
+		why = "set it in the environment of this node too"
+	}
+	s.leave(what+" "+name, why)
+}
+
+// takeArgs takes keys of an application with their values, which are terms.
+func (s *Settings) takeArgs(from, app string, values []string, once func(key, value string) error) error {
+	for ; len(values) > 1; values = values[2:] {
+		key, err := termOf(values[0])
+		if err != nil {
+			return fmt.Errorf("-%s %q: %w", app, values[0], err)
+		}
+		value, err := termOf(values[1])
+		if err != nil {
+			return fmt.Errorf("-%s %s: its value is %w", app, values[0], err)
+		}
+		if err := once("-"+app+" "+values[0], values[1]); err != nil {
+			return err
+		}
+		s.takeKey(from, app, key, value)
+	}
+	if len(values) > 0 {
+		s.leave(fmt.Sprintf("%s: -%s %s", from, app, values[0]), "it has no value")
+	}
+	return nil
+}
+
+func termOf(value string) (etf.Term, error) {
+	term, rest, err := parseTerm(value + ".")
+	if strings.TrimSpace(rest) != "" {
+		err = errors.New("more than a term")
+	}
+	return term, err
+}

@@ -1,0 +1,195 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"math/big"
+	"net"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/node"
+	"github.com/flake-go/flake/node/epmd"
+	"github.com/flake-go/flake/node/etf"
+	"github.com/flake-go/flake/node/rpc"
+)
+
+// liar is a node that answers as the original does, but for one step.
+type liar struct {
+	*node.Node
+	epmd   *epmd.Server
+	port   string // of that
+	worker flake.Worker
+}
+
+// startLiar starts one. At the step it answers what lie returns.
+func startLiar(t *testing.T, step string, lie func(l *liar) (etf.Term, error)) *liar {
+	t.Helper()
+	log := slog.New(slog.DiscardHandler)
+	l := &liar{epmd: epmd.NewServer(log), worker: flake.RandomWorker()}
+	at, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var serving sync.WaitGroup
+	serving.Go(func() { l.epmd.Serve(at) })
+	_, l.port, _ = net.SplitHostPort(at.Addr().String())
+	port, _ := strconv.Atoi(l.port)
+	l.Node, err = node.Start(t.Context(), node.Options{Name: nodeName, Cookie: cookie, Log: log,
+		Keeper: &epmd.Keeper{Port: uint16(port), Log: log}, Functions: rpc.Table{
+			{Module: "sys", Function: "get_status", Arity: 1}: func([]etf.Term) (etf.Term, error) {
+				if step == "status" {
+					return lie(l)
+				}
+				return l.status(l.state()), nil
+			},
+			{Module: "application", Function: "get_all_env", Arity: 1}: func([]etf.Term) (etf.Term, error) { return etf.List{}, nil },
+			{Module: "erl_scan", Function: "string", Arity: 1}: func(args []etf.Term) (etf.Term, error) {
+				return etf.Tuple{etf.Atom("ok"), args[0], int64(1)}, nil
+			},
+			{Module: "erl_parse", Function: "parse_exprs", Arity: 1}: func(args []etf.Term) (etf.Term, error) {
+				return etf.Tuple{etf.Atom("ok"), args[0]}, nil
+			},
+			{Module: "erl_eval", Function: "exprs", Arity: 2}: func(args []etf.Term) (etf.Term, error) {
+				order, _ := args[0].(etf.String)
+				switch {
+				case strings.Contains(string(order), "sys:suspend") && step == "guard", strings.Contains(string(order), "! halt") && step == "halt":
+					return lie(l)
+				case strings.Contains(string(order), "sys:suspend"):
+					return l.suspended(l.state()), nil
+				}
+				return evaluated(etf.Atom("done")), nil
+			},
+		}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		l.Stop()
+		l.epmd.Close()
+		serving.Wait()
+	})
+	return l
+}
+
+func (l *liar) state() etf.Tuple {
+	return etf.Tuple{etf.Atom("state"), time.Now().UnixMilli(), int64(l.worker), int64(0)}
+}
+
+// status is what sys:get_status returns.
+func (l *liar) status(state etf.Term) etf.Term {
+	data := etf.Tuple{etf.Atom("data"), etf.List{etf.Tuple{etf.String("State"), state}}}
+	return etf.Tuple{etf.Atom("status"), int64(0), int64(0), etf.List{etf.List{data}}}
+}
+
+// suspended is what the guard answers.
+func (l *liar) suspended(state etf.Term) etf.Term {
+	return evaluated(etf.Tuple{etf.NewPid(nodeName, 99, 0, 1), l.status(state)})
+}
+
+func evaluated(t etf.Term) etf.Term { return etf.Tuple{etf.Atom("value"), t, etf.List{}} }
+
+// end ends it while a call waits for its answer.
+func (l *liar) end() (etf.Term, error) {
+	go l.Stop()
+	return nil, errors.New("ending")
+}
+
+// take takes over from it. A node that has taken over is stopped.
+func (l *liar) take(t *testing.T) (status int, said string) {
+	t.Helper()
+	file := writeConfig(t, "[node]\nname = %q\ncookie = %q\n[flake]\nworker_id = %q\ntimestamp_path = %q\n", nodeName, cookie,
+		l.worker, filepath.Join(t.TempDir(), "timestamp"))
+	t.Setenv("ERL_EPMD_PORT", l.port)
+	t.Setenv("PATH", "") // where no epmd is found
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	out := &told{text: "hands out ids", then: cancel}
+	status = run(ctx, []string{"takeover", "-from", nodeName, "-config", file}, out, out)
+	return status, out.String()
+}
+
+// told is output in which a text is awaited.
+type told struct {
+	mu   sync.Mutex
+	out  bytes.Buffer
+	text string
+	then func()
+}
+
+func (o *told) Write(b []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.out.Write(b)
+	if strings.Contains(o.out.String(), o.text) {
+		o.then()
+	}
+	return len(b), nil
+}
+
+func (o *told) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.out.String()
+}
+
+// Whatever the original answers, a take-over ends with a clear error.
+func TestTakeoverOfLiar(t *testing.T) {
+	states := map[string]func(s etf.Tuple) etf.Term{
+		"but surprise":                       func(etf.Tuple) etf.Term { return etf.Atom("surprise") },
+		"but []":                             func(etf.Tuple) etf.Term { return make(etf.List, 0) },
+		"but {state,":                        func(s etf.Tuple) etf.Term { return append(s, int64(1)) },
+		"but {state,-1,":                     func(s etf.Tuple) etf.Term { s[1] = int64(-1); return s },
+		"but {state,0,":                      func(s etf.Tuple) etf.Term { s[1] = int64(0); return s },
+		"but {state,1180591620717411303424,": func(s etf.Tuple) etf.Term { s[1] = new(big.Int).Lsh(big.NewInt(1), 70); return s },
+		"281474976710656,0}":                 func(s etf.Tuple) etf.Term { s[2] = int64(flake.MaxWorker) + 1; return s },
+	}
+	for want, change := range states {
+		for step, answer := range map[string]func(l *liar) etf.Term{
+			"status": func(l *liar) etf.Term { return l.status(change(l.state())) },
+			"guard":  func(l *liar) etf.Term { return l.suspended(change(l.state())) },
+		} {
+			liesAt(t, step, want, func(l *liar) (etf.Term, error) { return answer(l), nil })
+		}
+	}
+	for _, tt := range []struct {
+		step, want string
+		lie        func(l *liar) (etf.Term, error)
+	}{
+		{"status", "LIST_EXT: more than", func(*liar) (etf.Term, error) { return slices.Repeat(etf.List{etf.Atom("a")}, etf.MaxElements+1), nil }},
+		{"status", "is this the node of the original?", (*liar).end},
+		{"guard", "the server of the original was not suspended: surprise", func(*liar) (etf.Term, error) { return evaluated(etf.Atom("surprise")), nil }},
+		{"guard", "the server of the original was not suspended: ", (*liar).end},
+		{"guard", "its worker is another by now", func(l *liar) (etf.Term, error) { s := l.state(); s[2] = int64(1); return l.suspended(s), nil }},
+		{"halt", "the original did not halt: surprise", func(*liar) (etf.Term, error) { return evaluated(etf.Atom("surprise")), nil }},
+	} {
+		liesAt(t, tt.step, tt.want, tt.lie)
+	}
+}
+
+func liesAt(t *testing.T, step, want string, lie func(l *liar) (etf.Term, error)) {
+	t.Run(step+" "+want, func(t *testing.T) {
+		if status, said := startLiar(t, step, lie).take(t); status != exitFailure || !strings.Contains(said, want) {
+			t.Errorf("exit status %d, want %d and %s\n%s", status, exitFailure, want, said)
+		}
+	})
+}
+
+// An EPMD that ends with the original, as one of its service does, stops nobody.
+func TestTakeoverWithoutEPMD(t *testing.T) {
+	l := startLiar(t, "halt", func(l *liar) (etf.Term, error) {
+		l.epmd.Close()
+		return l.end()
+	})
+	if status, said := l.take(t); status != 0 || !strings.Contains(said, "own=true") {
+		t.Errorf("exit status %d\n%s", status, said)
+	}
+}

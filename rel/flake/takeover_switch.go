@@ -1,0 +1,267 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"syscall"
+	"time"
+
+	"github.com/flake-go/flake/config"
+	"github.com/flake-go/flake/idserver"
+	"github.com/flake-go/flake/node"
+	"github.com/flake-go/flake/node/epmd"
+	"github.com/flake-go/flake/node/etf"
+)
+
+var errNoAnswer = fmt.Errorf("no answer within %v", callTime)
+
+const (
+	// mostSuspended is how long the original's server hands out no ids at most, if it is
+	// not halted then.
+	mostSuspended = 2 * time.Second
+
+	// haltTime is how long the original has to end.
+	haltTime = 10 * time.Second
+
+	// mostAhead is how far the last id of the original may be ahead of this machine's
+	// clock. The original's clock is one that may run ahead for a while.
+	mostAhead = mostSuspended / 2
+)
+
+// guard is what the original is given to evaluate. A process of its own suspends the
+// server, and resumes it whatever happens but one thing: that it is told to halt in time.
+// So the server goes on even if this process ends, or stops, and no order that comes
+// late is carried out. A heart, which would start the original again, is told not to, as
+// heart:set_cmd does, which would wait for ever. Its name lets no second one begin.
+const guard = `
+Server = whereis(flake), Parent = self(), Tag = make_ref(), Most = %d,
+{Guard, Watch} = spawn_monitor(fun() ->
+  Begin = erlang:now(),
+  register(flake_takeover, self()),
+  try
+    monitor_node(%s, true),
+    ok = sys:suspend(Server, Most),
+    Parent ! {Tag, sys:get_status(Server, Most)},
+    receive
+      halt ->
+        true = timer:now_diff(erlang:now(), Begin) < Most * 1000,
+        true = whereis(flake) =:= Server,
+        case whereis(heart) of
+          undefined -> ok;
+          Heart -> Heart ! {self(), set_cmd, "true"}, receive {heart, ok} -> ok after Most div 4 -> exit(heart) end
+        end,
+        true = whereis(flake) =:= Server,
+        erlang:halt(0, [{flush, false}]);
+      resume -> ok;
+      {nodedown, _} -> ok
+    after Most -> ok
+    end
+  after
+    catch sys:resume(Server, infinity)
+  end
+end),
+receive
+  {Tag, Status} -> demonitor(Watch), {Guard, Status};
+  {'DOWN', Watch, _, _, Why} -> {failed, Why}
+end.`
+
+// warm loads the modules that guard needs, which takes a while the first time.
+const warm = `[code:ensure_loaded(M) || M <- [sys, timer, erl_eval, erl_internal, orddict]],
+spawn_monitor(fun() -> try ok after ok end end), receive {'DOWN', _, _, _, _} -> ok end.`
+
+// stop has the guard halt the original. It returns only if the guard does not.
+const stop = `Watch = monitor(process, Guard), Guard ! halt, receive {'DOWN', Watch, _, _, Why} -> Why end.`
+
+// release has the guard resume the server, and waits until it has.
+const release = `Watch = monitor(process, Guard), Guard ! resume, receive {'DOWN', Watch, _, _, _} -> resumed end.`
+
+// entering returns what takes over, for the start of a node; nil without a handover.
+func (h *handover) entering(ctx context.Context, cfg config.Node, ids idserver.Source, peers *fleet, log *slog.Logger) func() error {
+	if h == nil {
+		return nil
+	}
+	return func() error {
+		if err := peers.meet(ctx); err != nil {
+			return err
+		}
+		return h.enter(ctx, cfg, ids, log)
+	}
+}
+
+// failed is the error of a start that failed.
+func (h *handover) failed(err error) error {
+	if h == nil || !h.halted {
+		return err
+	}
+	if h.haltedAt.IsZero() {
+		return fmt.Errorf("the original was told to halt, and whether it has is not known: %w; if it runs, it goes on; if not, start it, or this node without takeover", err)
+	}
+	return fmt.Errorf("the original has been halted, and this node did not start: %w; start this one without takeover, or the original again", err)
+}
+
+// done tells that others can call the node.
+func (h *handover) done(log *slog.Logger) {
+	if h == nil {
+		return
+	}
+	log.Info("taken over", "node", h.node, "last", time.UnixMilli(int64(h.last)).UTC(), "worker", h.worker,
+		"gap", time.Since(h.suspended), "halted_after", h.haltedAt.Sub(h.suspended))
+	h.conn.Close()
+}
+
+// enter takes over: once it returns without an error, the original has ended, and ids is
+// past its last id. All that may fail has been tried by then, or is tried first.
+func (h *handover) enter(ctx context.Context, cfg config.Node, ids idserver.Source, log *slog.Logger) (err error) {
+	if ids.Worker() != uint64(h.worker) || ids.Format().Name() != idserver.FlakeFormat.Name() {
+		return fmt.Errorf("the original has worker_id %q, and this node would have another; give it that one", h.worker)
+	}
+	if err := h.tryListening(cfg); err != nil {
+		return err
+	}
+	orders, err := h.prepare(ctx)
+	if err != nil {
+		return fmt.Errorf("node %s: %w", h.node, err)
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	h.suspended = time.Now()
+	defer func() {
+		if err != nil && !h.halted {
+			err = h.resume(err, orders.release, log)
+		}
+	}()
+	if err := h.suspend(ctx, orders.guard, ids, log); err != nil {
+		return err
+	}
+	return h.halt(ctx, orders.stop)
+}
+
+// orders are what the original is given to evaluate, as its own parser has it.
+type orders struct{ guard, stop, release etf.Term }
+
+// tryListening tries whether the node can listen where it is to, unless the original
+// listens there.
+func (h *handover) tryListening(cfg config.Node) error {
+	_, port, _ := net.SplitHostPort(h.addr)
+	if cfg.FixedPort() == "" || cfg.FixedPort() == port {
+		return nil
+	}
+	l, err := net.Listen(node.Network(cfg.Listen), cfg.Listen)
+	if err != nil {
+		return fmt.Errorf("node.listen: %w", err)
+	}
+	return l.Close()
+}
+
+// prepare has the original ready to suspend its server.
+func (h *handover) prepare(ctx context.Context) (o orders, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, callTime, errNoAnswer)
+	defer cancel()
+	self := etf.Format(nil, etf.Atom(h.conn.Name()))
+	var warmed etf.Term
+	for _, order := range []struct {
+		text   string
+		parsed *etf.Term
+	}{{warm, &warmed}, {fmt.Sprintf(guard, mostSuspended.Milliseconds(), self), &o.guard}, {stop, &o.stop}, {release, &o.release}} {
+		if *order.parsed, err = h.parse(ctx, order.text); err != nil {
+			return o, err
+		}
+	}
+	_, err = h.eval(ctx, warmed, "")
+	return o, err
+}
+
+// suspend suspends the original's server, and takes an id above its last.
+func (h *handover) suspend(ctx context.Context, order etf.Term, ids idserver.Source, log *slog.Logger) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, mostSuspended, fmt.Errorf("%v have passed", mostSuspended))
+	defer cancel()
+	answer, err := h.eval(ctx, order, "")
+	status, _ := answer.(etf.Tuple)
+	if len(status) == 2 {
+		h.guard, _ = status[0].(etf.Pid)
+	}
+	if err == nil && h.guard == "" {
+		err = errors.New(brief(answer))
+	}
+	if err != nil {
+		return fmt.Errorf("the server of the original was not suspended: %w", err)
+	}
+	last, worker, err := stateOf(status[1])
+	if err != nil {
+		return err
+	}
+	if worker != h.worker {
+		return errors.New("its worker is another by now; start again")
+	}
+	h.last = last
+	log.Info("suspended the original", "node", h.node, "last", time.UnixMilli(int64(last)).UTC())
+	for {
+		if _, err := ids.Reserve(ctx, 1, 0); err != nil {
+			return fmt.Errorf("an id above its last: %w", err)
+		}
+		if milli, _ := ids.Last(); milli > h.last {
+			return nil
+		}
+		select {
+		case <-time.After(time.Millisecond):
+		case <-ctx.Done():
+			return fmt.Errorf("an id above its last, of %v: %w", time.UnixMilli(int64(h.last)).UTC(), context.Cause(ctx))
+		}
+	}
+}
+
+// halt halts the original and waits until it has ended. From here on no order to stop
+// counts until that is known.
+func (h *handover) halt(ctx context.Context, order etf.Term) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), haltTime)
+	defer cancel()
+	h.halted = true
+	if why, err := h.eval(ctx, order, h.guard); err == nil {
+		h.halted = false
+		return fmt.Errorf("the original did not halt: %s", brief(why))
+	}
+	for !h.gone(ctx) {
+		select {
+		case <-time.After(time.Millisecond):
+		case <-ctx.Done():
+			return fmt.Errorf("after %v EPMD has its name, or its port takes connections", haltTime)
+		}
+	}
+	h.haltedAt = time.Now()
+	return nil
+}
+
+// gone reports whether the original has ended: EPMD has forgotten it, or ended with it, as
+// a service does with all that it started; and nobody listens where it did.
+func (h *handover) gone(ctx context.Context) bool {
+	if _, err := epmd.Lookup(ctx, h.epmd, h.name()); !errors.Is(err, epmd.ErrNotFound) && !errors.Is(err, syscall.ECONNREFUSED) {
+		return false
+	}
+	c, err := new(net.Dialer).DialContext(ctx, "tcp", h.addr)
+	if err == nil {
+		c.Close()
+	}
+	return errors.Is(err, syscall.ECONNREFUSED)
+}
+
+// resume has the server of the original go on, and says whether it does. Without a guard
+// there is nothing to tell: the end of the connection does the same.
+func (h *handover) resume(why error, order etf.Term, log *slog.Logger) error {
+	if h.guard == "" {
+		return why
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 2*mostSuspended)
+	defer cancel()
+	if _, err := h.eval(ctx, order, h.guard); err != nil {
+		return fmt.Errorf("%w (the server of the original was told to go on, and does so by itself within %v: %w)", why, mostSuspended, err)
+	}
+	log.Info("the original goes on", "node", h.node, "suspended", time.Since(h.suspended))
+	return why
+}

@@ -1,0 +1,251 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/flake-go/flake/client"
+	"github.com/flake-go/flake/config"
+	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/node/etf"
+)
+
+// originalNode is a node of the stand-in for the original.
+type originalNode struct {
+	*process
+	port   string // of its EPMD
+	folder string
+	worker flake.Worker
+}
+
+func startOriginal(t *testing.T) *originalNode {
+	t.Helper()
+	o := &originalNode{port: freePort(t), folder: t.TempDir(), worker: flake.RandomWorker()}
+	startDaemon(t, o.port)
+	if out, err := exec.Command("erlc", "-Werror", "-o", o.folder, "testdata/original.erl").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	args := []string{"-noinput", "-pa", o.folder, "-name", nodeName, "-setcookie", cookie, "-start_epmd", "false",
+		"-flake", "timestamp_path", fmt.Sprintf("%q", filepath.Join(o.folder, "dets")), "allowable_downtime", "2592000000", "interface", `"eth7"`,
+		"-s", "original", "main", "-extra", fmt.Sprintf("%x", uint64(o.worker))}
+	o.process = spawn(t, o.port, "erl", args...)
+	o.await("READY")
+	return o
+}
+
+// takeover starts the command to take over from it, with these settings of the
+// environment and flags.
+func (o *originalNode) takeover(env []string, flags ...string) *process {
+	o.t.Helper()
+	args := []string{"FLAKE_FLAKE_TIMESTAMP_PATH=" + filepath.Join(o.folder, "timestamp")}
+	args = append(append(args, env...), command, "takeover", "-from", nodeName, "-out", filepath.Join(o.folder, "sys.toml"))
+	if all := strings.Join(flags, " "); !strings.Contains(all, "-setcookie") && !strings.Contains(all, "-vm-args") {
+		args = append(args, "-setcookie", cookie)
+	}
+	return spawn(o.t, o.port, "/usr/bin/env", append(args, flags...)...)
+}
+
+// call calls a server of whoever has the name.
+func (o *originalNode) call(server etf.Atom, request etf.Term) (etf.Term, error) {
+	ctx, cancel := context.WithTimeout(o.t.Context(), patience/4)
+	defer cancel()
+	conn, err := client.Dialer{Cookie: cookie, EPMD: "127.0.0.1:" + o.port}.Dial(ctx, nodeName)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	return conn.Call(ctx, server, request)
+}
+
+func (o *originalNode) get() (id flake.ID, err error) {
+	reply, err := o.call("flake", etf.Atom("get"))
+	if err != nil {
+		return id, err
+	}
+	text, ok := reply.(etf.Tuple)[1].([]byte)
+	if !ok {
+		return id, fmt.Errorf("%v", reply)
+	}
+	return flake.ID(text), nil
+}
+
+// fails takes over in vain. The original goes on then, and no configuration is left.
+func (o *originalNode) fails(what string, env, flags string, status int, want string) {
+	o.t.Helper()
+	p := o.takeover(strings.Fields(env), strings.Fields(flags)...)
+	if got := p.wait(); got != status || !strings.Contains(p.output(), want) {
+		o.t.Errorf("%s: exit status %d, want %d and %s\n%s", what, got, status, want, p.output())
+	}
+	o.goesOn(what)
+}
+
+func (o *originalNode) goesOn(what string) {
+	o.t.Helper()
+	if _, err := o.call("flake", etf.Atom("anything")); err != nil {
+		o.t.Errorf("%s: the original: %v", what, err)
+	}
+	if _, err := os.Stat(filepath.Join(o.folder, "sys.toml")); err == nil {
+		o.t.Errorf("%s: a configuration is left", what)
+	}
+}
+
+// TestTakeover takes over from the original while an Erlang node calls, after it has
+// failed to in all ways. Only at the end may calls fail, and each caller's connection
+// ends once.
+func TestTakeover(t *testing.T) {
+	t.Parallel()
+	o := startOriginal(t)
+	o.refusals()
+	stop := filepath.Join(o.folder, "stop")
+	check := "across=" + stop + ",4"
+	caller := spawnErl(t, o.port, nil, check)
+	caller.await("CALLING")
+	o.signals()
+
+	before, err := o.get()
+	if err != nil {
+		t.Fatal(err)
+	}
+	vmArgs := writeConfig(t, "-name %s\n-setcookie %s\n+K true\n", nodeName, cookie)
+	sysConfig := writeConfig(t, "[{sasl, [{errlog_type, error}]}, {flake, [{interface, \"eth7\"}]}].\n")
+	p := o.takeover(nil, "-vm-args", vmArgs, "-sys-config", sysConfig)
+	p.await("  EPMD ")
+	if after, err := o.get(); err != nil || after.Compare(before) <= 0 || after.Worker() != o.worker {
+		t.Errorf("%v after %v, %v", after, before, err)
+	}
+	o.wait()
+	await(t, "the callers are back", func() bool { return strings.Contains(p.output(), "msg=connected peer=caller@") })
+	rewrite(t, stop, "")
+	report := caller.await("ACROSS ")
+	wantChecks(t, caller, check)
+	if !strings.Contains(report, "twice=0 outages=1 above=true") {
+		t.Error(report)
+	}
+	t.Logf("%s; %s", report, gapOf(p))
+	p.signal(syscall.SIGTERM)
+	if status := p.wait(); status != 0 {
+		t.Errorf("exit status %d", status)
+	}
+	cfg, err := config.Load(filepath.Join(o.folder, "sys.toml"))
+	if err != nil || cfg.Flake.WorkerID.String() != o.worker.String() || cfg.Node.Name != nodeName || cfg.Node.Cookie != cookie {
+		t.Errorf("%+v, %v", cfg, err)
+	}
+}
+
+func (o *originalNode) refusals() {
+	t := o.t
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	peer := new(other)
+	peer.says(time.Hour)
+	peer.start(t, o.port)
+	other := writeConfig(t, "[node]\nname = %q\ncookie = %q\n[flake]\nworker_id = %q\ntimestamp_path = %q\n", nodeName, cookie,
+		flake.RandomWorker(), filepath.Join(o.folder, "other"))
+	there := filepath.Join(o.folder, "there")
+	rewrite(t, there, "")
+	peers := writeConfig(t, "[node]\nname = %q\ncookie = %q\n[flake]\nworker_id = %q\ntimestamp_path = %q\npeers = [\"other@127.0.0.1\"]\n", nodeName, cookie,
+		o.worker, filepath.Join(o.folder, "other"))
+	for what, tt := range map[string]struct {
+		env, flags string
+		status     int
+		want       string
+	}{
+		"wrong cookie":        {"", "-setcookie wrong", exitFailure, "wrong cookie ends like this); set -setcookie, FLAKE_COOKIE, or node.cookie in the file of -config"},
+		"no such node":        {"", "-from nosuch@127.0.0.1", exitFailure, "run this on the machine of the original, while that runs"},
+		"another machine":     {"", "-from flake@192.0.2.1 -setcookie 9b014e1514494868", exitFailure, "192.0.2.1 is another machine; run this on the machine of the original"},
+		"no name":             {"", "-from flake", exitUsage, "name@host wanted"},
+		"nobody":              {"", "-from=", exitUsage, "-from name@host wanted"},
+		"no vm.args":          {"", "-vm-args /nonexistent/vm.args", exitUsage, "/nonexistent/vm.args"},
+		"another name":        {"", "-from other@127.0.0.1 -config " + other, exitUsage, "the node must have the name of the original"},
+		"another worker":      {"", "-config " + other, exitFailure, "this node would have another; give it that one"},
+		"a peer's clock":      {"", "-config " + peers, exitFailure, "behind that of other@127.0.0.1"},
+		"out is there":        {"", "-out " + there, exitFailure, "it is there already"},
+		"out has no folder":   {"", "-out /nonexistent/sys.toml", exitFailure, "-out: open /nonexistent/sys.toml: no such file or directory"},
+		"mark not writable":   {"FLAKE_FLAKE_TIMESTAMP_PATH=/tmp/timestamp", "", exitFailure, "sys.toml: removed, as nothing was taken over\nflake: timestamp_path /tmp/timestamp: every user can write to its folder"},
+		"the dets file":       {"FLAKE_FLAKE_TIMESTAMP_PATH=", "-timestamp " + filepath.Join(o.folder, "dets"), exitFailure, "it was left as it is"},
+		"HTTP's port taken":   {"FLAKE_HTTP_LISTEN=" + taken.Addr().String(), "", exitFailure, "address already in use"},
+		"node's port taken":   {"FLAKE_NODE_LISTEN=" + taken.Addr().String(), "", exitFailure, "node.listen: "},
+		"settings that clash": {"FLAKE_HTTP_LISTEN=0.0.0.0:1", "", exitUsage, "http.token_file wanted"},
+	} {
+		o.fails(what, tt.env, tt.flags, tt.status, tt.want)
+	}
+	state := etf.Tuple{etf.Atom("state"), time.Now().UnixMilli(), int64(o.worker), int64(0)}
+	for _, odd := range []struct {
+		server  etf.Atom
+		request etf.Term
+		want    string
+	}{
+		{"flake", etf.Tuple{etf.Atom("become"), append(state, etf.Atom("odd"))}, "{state, Time, Worker, Sequence}, but {state,"},
+		{"flake", etf.Tuple{etf.Atom("become"), etf.Tuple{state[0], state[1].(int64) + 3600_000, state[2], state[3]}}, "ahead of this machine's clock"},
+		{"persistent_timer", etf.Tuple{etf.Atom("deaf"), etf.Atom("heart")}, "the original did not halt: heart"},
+		{"persistent_timer", etf.Tuple{etf.Atom("deaf"), etf.Atom("flake_takeover")}, "was not suspended: {failed,{badarg,[{erlang,register,[flake_takeover,"},
+	} {
+		if _, err := o.call(odd.server, odd.request); err != nil {
+			t.Fatal(err)
+		}
+		o.fails(odd.want, "", "", exitFailure, odd.want)
+		if _, err := o.call("flake", etf.Tuple{etf.Atom("become"), state}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []etf.Atom{"heart", "flake_takeover"} {
+		if _, err := o.call("persistent_timer", etf.Tuple{etf.Atom("kill"), name}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// signals ends the command while the original is suspended, for its clock is ahead.
+func (o *originalNode) signals() {
+	o.ahead(700)
+	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGKILL} {
+		p := o.takeover([]string{"FLAKE_FLAKE_TIMESTAMP_PATH=" + filepath.Join(o.folder, signal.String())})
+		p.awaitText(`msg="suspended the original"`)
+		p.signal(signal)
+		if status := p.wait(); status == 0 {
+			o.t.Errorf("%v: exit status 0", signal)
+		}
+		if signal == syscall.SIGKILL { // it had no time to
+			os.Remove(filepath.Join(o.folder, "sys.toml"))
+		}
+		o.goesOn(signal.String())
+	}
+	o.ahead(0)
+	await(o.t, "the clock of the original has caught up", func() bool { _, err := o.get(); return err == nil })
+}
+
+func (o *originalNode) ahead(milli int64) {
+	o.t.Helper()
+	if _, err := o.call("flake", etf.Tuple{etf.Atom("ahead"), milli}); err != nil {
+		o.t.Fatal(err)
+	}
+}
+
+// gapOf returns what the log says of the time without ids.
+func gapOf(p *process) string {
+	for line := range strings.Lines(p.output()) {
+		if _, gap, ok := strings.Cut(line, "msg=\"taken over\""); ok {
+			return strings.TrimSpace(gap)
+		}
+	}
+	return "not taken over"
+}
+
+// What is no original is left alone.
+func TestTakeoverOfAnother(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, "", "-name", nodeName, "-setcookie", cookie)
+	o := originalNode{process: n.process, port: n.port, folder: t.TempDir()}
+	o.fails("this node", "", "", exitFailure, "is this the node of the original?")
+}
