@@ -37,7 +37,7 @@ import (
 )
 
 // looked are the packages that are looked after.
-var looked = []string{"./flake/...", "./genserver", "./node/dist", "./node/handshake", "./client/..."}
+var looked = []string{"./flake/...", "./genserver", "./node/dist", "./node/handshake", "./client/...", "./idserver/inspect", "./rel/flake/original"}
 
 func main() {
 	log.SetFlags(0)

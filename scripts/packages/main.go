@@ -1,5 +1,5 @@
 // Command packages makes the packages of a release: archives, deb and rpm packages, bills
-// of materials, an image for containers, a chart for Kubernetes. scripts/release builds what
+// of materials, an image for containers, a chart for Kubernetes, a client library for npm. scripts/release builds what
 // goes into them, and runs it. The same input makes the same bytes.
 package main
 
@@ -50,6 +50,7 @@ var steps = []step{
 	{"sboms", sboms},
 	{"image", image},
 	{"chart", chart},
+	{"npm", npm},
 }
 
 func main() {

@@ -41,6 +41,33 @@ func TestHex(t *testing.T) {
 	}
 }
 
+// npm installs the tarball, which has what npm itself packs, and both kinds of modules run.
+func TestNPM(t *testing.T) {
+	t.Parallel()
+	work := t.TempDir()
+	tarball := filepath.Join(dist, "flake-client-"+version+".tgz")
+	if err := os.WriteFile(filepath.Join(work, "package.json"), []byte("{}"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	run(t, work, "npm", "install", "--offline", "--no-audit", "--no-fund", tarball)
+	for _, args := range [][]string{
+		{"--input-type=module", "-e", "import { formats } from 'flake-client'; import FlakeId from 'flake-client/idgen'; formats.flake.id(5n); new FlakeId().next()"},
+		{"-e", "require('flake-client').formats.flake.id(5n); new (require('flake-client/idgen'))().next()"},
+	} {
+		run(t, work, "node", args...)
+	}
+	theirs := filepath.Join(work, "theirs")
+	run(t, "", "cp", "-r", filepath.Join(source, "clients/javascript"), theirs)
+	run(t, "", "cp", filepath.Join(source, "LICENSE"), theirs)
+	run(t, theirs, "npm", "pack", "--offline", "--silent")
+	list := func(name string) string {
+		return run(t, work, "sh", "-c", `tar -tzf "$1" | sort`, "sh", name)
+	}
+	if got, want := list(tarball), list(filepath.Join(theirs, filepath.Base(tarball))); got != want {
+		t.Errorf("it has\n%swant\n%s", got, want)
+	}
+}
+
 // go install takes the command from what a proxy makes of a tag.
 func TestGoInstall(t *testing.T) {
 	t.Parallel()

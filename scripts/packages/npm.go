@@ -1,0 +1,40 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// npm packs the client library for JavaScript, as npm pack does. Its CommonJS modules
+// have been made.
+func npm(r release) error {
+	top := filepath.Join(r.root, "clients/javascript")
+	text, err := os.ReadFile(filepath.Join(top, "package.json"))
+	if err != nil {
+		return err
+	}
+	var p struct{ Name, Version string }
+	if err := json.Unmarshal(text, &p); err != nil {
+		return err
+	}
+	if p.Version != r.version {
+		return fmt.Errorf("clients/javascript/package.json has version %s, not %s", p.Version, r.version)
+	}
+	files := []file{{"LICENSE", filepath.Join(r.root, "LICENSE"), 0o644}}
+	for _, pattern := range []string{"README.md", "cjs/*", "package.json", "src/*"} {
+		found, err := filepath.Glob(filepath.Join(top, pattern))
+		if err != nil || len(found) == 0 {
+			return fmt.Errorf("no %s in clients/javascript, %v", pattern, err)
+		}
+		for _, name := range found {
+			inside, err := filepath.Rel(top, name)
+			if err != nil {
+				return err
+			}
+			files = append(files, file{filepath.ToSlash(inside), name, 0o644})
+		}
+	}
+	return writeArchive(filepath.Join(r.out, p.Name+"-"+r.version+".tgz"), "package", files, r.time)
+}
