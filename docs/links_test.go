@@ -77,12 +77,14 @@ func TestChapters(t *testing.T) {
 	}
 }
 
-// guide is the folder of the chapter that has pages.
+// guide is the folder of the chapter that has pages, and folders are all such.
 const guide = "operating/"
+
+var folders = []string{"docs/operating", "docs/coming-from"}
 
 func chapters(t *testing.T) (names []string) {
 	t.Helper()
-	for _, pattern := range []string{"*.md", guide + "*.md"} {
+	for _, pattern := range []string{"*.md", guide + "*.md", "coming-from/*.md"} {
 		some, err := fs.Glob(os.DirFS("."), pattern)
 		if err != nil || len(some) == 0 {
 			t.Fatal(pattern, some, err)
@@ -137,7 +139,7 @@ var (
 )
 
 // follow returns the links of a tree that lead nowhere, and the documents that none of their
-// index leads to: of README.md that of the whole and of docs, and that of the guide.
+// index leads to: of README.md that of the whole and of docs, and those of folders.
 func follow(t *testing.T, tree fs.FS) (faults []string) {
 	t.Helper()
 	texts := map[string]string{}
@@ -185,9 +187,9 @@ func follow(t *testing.T, tree fs.FS) (faults []string) {
 func index(name string) string {
 	switch dir := path.Dir(name); {
 	case path.Ext(name) != ".md":
-	case dir == "docs/operating" && path.Base(name) != "README.md":
+	case slices.Contains(folders, dir) && path.Base(name) != "README.md":
 		return dir + "/README.md"
-	case dir == "." || dir == "docs" || dir == "docs/operating":
+	case dir == "." || dir == "docs" || slices.Contains(folders, dir):
 		return "README.md"
 	}
 	return ""

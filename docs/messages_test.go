@@ -76,7 +76,7 @@ func TestMessagesFinds(t *testing.T) {
 
 // starts are the packages that a start goes through. Those of the configuration say all in
 // one form.
-var starts = []string{"flake", "flake/internal/durable", "flake/internal/mark", "flake/internal/tick", "flake/sno", "flake/workers",
+var starts = []string{"flake", "flake/internal/durable", "flake/internal/mark", "flake/internal/tick", "flake/sno", "flake/snowflake", "flake/workers",
 	"flake/workers/etcd", "idserver", "node", "node/certs", "node/epmd", "node/reserve", "rel/flake"}
 
 // notTold are errors that need no paragraph: only a program that uses the library can have
@@ -86,7 +86,11 @@ var notTold = []string{
 	"a generator that nothing made: use NewGenerator or Open",
 	"all 65536 partitions are given out in this process: set them",
 	"flake workers: no argument wanted, release NUMBER, or after-restore",
+	"ids wanted, or - for those of standard input",
+	"either -config or ... wanted",
 	"which shell? bash, zsh or fish wanted",
+	"which dets file? -dets FILE wanted, or a -sys-config that names it",
+	"-out ...: it is there",
 	"over HTTP, -url wanted, or http.listen with a port in the configuration",
 	"http.tls.cert ...: PEM wanted",
 }
