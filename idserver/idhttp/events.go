@@ -63,8 +63,11 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) *problem {
 	h.Set("Content-Type", "text/event-stream")
 	h["Cache-Control"] = noStore
 	c := http.NewResponseController(w)
-	for a := s.access.Load(); *a == *s.access.Load(); { // who may not go on has to ask again
-		awaited := s.history.awaited()
+	for {
+		awaited := s.history.awaited() // before the look at the access, or a change in between were seen one event late
+		if s.admit(&endpoint{}, r) != nil {
+			return nil
+		}
 		c.SetWriteDeadline(time.Now().Add(writeTime))
 		s.writeEvent(w, c) // if nobody reads it that ends the request's context
 		select {
@@ -75,7 +78,6 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) *problem {
 			return nil
 		}
 	}
-	return nil
 }
 
 func (s *Server) writeEvent(w http.ResponseWriter, c *http.ResponseController) {
