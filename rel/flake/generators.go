@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"slices"
 	"strings"
 	"time"
 
@@ -246,7 +247,7 @@ func layoutOf(g config.Generator) snowflake.Layout {
 	if g.Format == config.FormatSnowflake {
 		time, machine, sequence := g.Bits()
 		layout = snowflake.Layout{Time: uint8(time), Worker: uint8(machine), Sequence: uint8(sequence), Epoch: snowflake.Twitter.Epoch}
-		if g.ID == nil && machine == 10 {
+		if g.ID == nil && !slices.Contains(g.Etcd, "id") {
 			layout.Datacenter, layout.Worker = 5, 5
 		}
 	}
