@@ -34,7 +34,8 @@ func get(f *flags) action {
 	f.identify()
 	n := f.Int("n", 1, "the `NUMBER` of ids, from 1")
 	in := f.String("base", canonical, writeBase)
-	meta := f.Int("meta", noMeta, "the `metabyte` of ids of sno, 0 to 255")
+	meta := f.Int("meta", noMeta, "the metabyte's `NUMBER` in ids of sno, 0 to 255; without it the generator's")
+	f.Lookup("meta").DefValue = "" // to help
 	generator := f.String("generator", "flake", "ask the generator `NAME`, which the node has by a table [[generator]]")
 	url := f.String("url", "", "ask over HTTP, at a `URL` such as http://127.0.0.1:8465, instead of the Erlang distribution")
 	return func(ctx context.Context, _ []string, stdout, _ io.Writer) error {
