@@ -50,10 +50,7 @@ var _ Door = (*HTTP)(nil)
 // to it.
 func NewHTTP(base string, o HTTPOptions) (*HTTP, error) {
 	u, err := url.Parse(base)
-	if err != nil {
-		return nil, err
-	}
-	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" {
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" {
 		return nil, fmt.Errorf("URL %q: want one such as http://127.0.0.1:8465", base)
 	}
 	h := &HTTP{base: u, token: o.Token}
@@ -110,7 +107,7 @@ func (h *HTTP) lease(ctx context.Context, generator string, n, size int) (runs [
 		runs = append(runs, run{body[:size], int(binary.BigEndian.Uint32(body[size:]))})
 	}
 	if len(body) > 0 {
-		return nil, fmt.Errorf("the generator is of another format: its answer is not of runs of ids of %d bytes", size)
+		return nil, fmt.Errorf("the generator is of another format: its ids do not have %d bytes", size)
 	}
 	return runs, err
 }

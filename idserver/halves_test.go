@@ -47,6 +47,10 @@ func TestHalves(t *testing.T) {
 			expect(t, fmt.Sprint(id)+" "+test.fields)(s.Decompose(test.uuid, Canonical))
 			expect(t, fmt.Sprint(id)+" "+test.fields)(s.Decompose(string(id.AppendOctets(nil, 16)), Octets))
 			expect(t, "badarg")(s.GetMeta(t.Context(), 0))
+			_, err = Parse(UUIDv7Format, string(AppendID(nil, f, id, 62)), 62) // a UUID of version 7, or none
+			if (err == nil) != (f == UUIDv7Format) {
+				t.Errorf("as a UUID: %v", err)
+			}
 			low, high, err := s.Span(milli, milli+1)
 			if text(low) != test.lowest || text(high) != test.highest || err != nil {
 				t.Errorf("%s to %s, %v", text(low), text(high), err)

@@ -109,6 +109,9 @@ func Parse(f Format, text string, base int) (id Number, err error) {
 	default:
 		id, err = parseDigits(text, base, f.Size())
 	}
+	if err == nil {
+		_, err = f.Parse(string(f.AppendCanonical(nil, id))) // not so with a UUID of another version
+	}
 	if err != nil {
 		return Number{}, ErrBadArgument
 	}

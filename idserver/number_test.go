@@ -81,6 +81,10 @@ func TestNumber(t *testing.T) {
 	for _, f := range []Format{FlakeFormat, SnoFormat, SnowflakeFormat(snowflake.Twitter), UUIDv7Format, ULIDFormat} {
 		digits := strings.Repeat("F", 2*f.Size())
 		want := numberOf(strings.Repeat("\xff", f.Size()))
+		if f == UUIDv7Format { // whose version and variant are fixed
+			digits = "FFFFFFFFFFFF7FFFBFFFFFFFFFFFFFFF"
+			want = Number{math.MaxUint64 &^ 0x8000, math.MaxUint64 &^ (1 << 62)}
+		}
 		if got, err := Parse(f, digits, 16); err != nil || got != want {
 			t.Errorf("%s: %v, %v, want %v", f.Name(), got, err, want)
 		}

@@ -93,7 +93,8 @@ func (l Layout) NewGenerator(m Machine, o Options) (*Generator, error) {
 	}
 	switch now := ids.Now(); {
 	case now < l.Epoch:
-		return nil, fmt.Errorf("flake: an epoch at %d ms since 1970, ahead of the clock, which gives %d", l.Epoch, now)
+		return nil, fmt.Errorf("flake: the epoch %s is ahead of the clock, which says %s; set an earlier one, or the clock right",
+			inWords(l.Epoch), inWords(now))
 	case now > l.Epoch+l.span():
 		return nil, fmt.Errorf("flake: %d bits of time end at %s, and the clock gives %d ms since 1970; give it more bits, or a later epoch",
 			l.Time, l.Last().Format(time.RFC3339Nano), now)

@@ -57,7 +57,7 @@ func TestOptions(t *testing.T) {
 		"too many of a ms":      {l: Layout{Time: 42, Sequence: 22}, says: "42 bits of time and 22 of sequence, where a snowflake has at most 63"},
 		"time that is over":     {l: Layout{Time: 40, Worker: 10, Sequence: 12}, says: "40 bits of time end at 2004-11-03T19:53:47.775Z"},
 		"an epoch of now":       {l: Layout{Time: 42, Worker: 10, Sequence: 12, Epoch: someTime}},
-		"an epoch to come":      {l: Layout{Time: 42, Worker: 10, Sequence: 12, Epoch: someTime + 1}, says: "ahead of the clock"},
+		"an epoch to come":      {l: Layout{Time: 42, Worker: 10, Sequence: 12, Epoch: someTime + 1}, says: "Z is ahead of the clock, which says "},
 		"an epoch out of range": {l: Layout{Time: 42, Worker: 10, Sequence: 12, Epoch: 1 << 63}, says: "can be counted"},
 	} {
 		c.o.Clock = func() uint64 { return someTime }

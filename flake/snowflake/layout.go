@@ -62,6 +62,10 @@ func (l Layout) span() uint64 { return 1<<l.Time - 1 }
 // Last is the last millisecond that an id can have: there are none after it.
 func (l Layout) Last() time.Time { return time.UnixMilli(int64(l.Epoch + l.span())).UTC() }
 
+func inWords(milli uint64) string {
+	return time.UnixMilli(int64(milli)).UTC().Format(time.RFC3339Nano)
+}
+
 // Machine tells the generators of a layout apart: 0 to 1023 in [Twitter] and [Idgen].
 type Machine uint32
 

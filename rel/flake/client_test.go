@@ -52,6 +52,8 @@ func TestClients(t *testing.T) {
 				"-generator flake":                     `([0-9A-Za-z]{22}\n){2}`,
 				"-generator orders":                    `([1-9][0-9]{10,18}\n){2}`,
 				"-generator items":                     `([1-9][0-9]{10,19}\n){2}`,
+				"-generator orders -base base58":       `([1-9A-HJ-NP-Za-km-z]{9,11}\n){2}`,
+				"-generator items -base base32":        `([13-9a-km-uw-z]{11,13}\n){2}`,
 				"-generator uuids":                     `([0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}\n){2}`,
 				"-generator ulids":                     `([0-7][0-9A-HJKMNP-TV-Z]{25}\n){2}`,
 				"-generator events -base canonical":    `([2-9a-x]{16}\n){2}`,
@@ -64,15 +66,17 @@ func TestClients(t *testing.T) {
 					t.Errorf("get %s: exit status %d, %q, want %s", args, status, p.output(), want)
 				}
 			}
-			for _, args := range []string{"-base 63", "-base x", "-base CANONICAL", "-meta 256", "-meta -2"} {
+			for _, args := range []string{"-base 63", "-base x", "-base CANONICAL", "-base BASE58", "-meta 1 -base base58", "-meta 256", "-meta -2"} {
 				p = spawn(t, n.port, command, append([]string{"get"}, strings.Fields(args)...)...)
 				if status := p.wait(); status != exitUsage {
 					t.Errorf("get %s: exit status %d, %q, want %d", args, status, p.output(), exitUsage)
 				}
 			}
-			p = spawn(t, n.port, command, append([]string{"get", "-generator", "orders", "-meta", "1"}, tt.args...)...)
-			if status := p.wait(); status != exitFailure {
-				t.Errorf("get -generator orders -meta 1: exit status %d, %q, want %d", status, p.output(), exitFailure)
+			for _, args := range []string{"-generator orders -meta 1", "-generator events -base base58"} {
+				p = spawn(t, n.port, command, slices.Concat([]string{"get"}, strings.Fields(args), tt.args)...)
+				if status := p.wait(); status != exitFailure || !strings.Contains(p.output(), "the generator is of another format") {
+					t.Errorf("get %s: exit status %d, %q, want %d", args, status, p.output(), exitFailure)
+				}
 			}
 			p = spawn(t, n.port, command, append([]string{"get", "-generator", "nothing"}, tt.args...)...)
 			if status := p.wait(); status != exitFailure || !strings.Contains(p.output(), tt.unknown) {

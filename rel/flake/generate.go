@@ -37,8 +37,8 @@ could come twice, and are refused.`
 // generateIDs makes ids without a node, one a line.
 func generateIDs(f *flags) action {
 	f.keys(true)
-	n := f.Int("n", 1, "how many ids, from 1")
-	in := f.String("base", canonical, "write ids in `BASE`: 2 to 62; canonical, the format's own text; of 64 bits base32, base36, base58 or base64")
+	n := f.Int("n", 1, "the `NUMBER` of ids, from 1")
+	in := f.String("base", canonical, writeBase)
 	mark := f.String("mark", "", "keep in `FILE` how far the ids went")
 	return func(ctx context.Context, _ []string, stdout, stderr io.Writer) error {
 		base, err := textBaseOf(*in)

@@ -93,7 +93,7 @@ func TestGenerateRefuses(t *testing.T) {
 	const noMark = "-mark: a file wanted that keeps how far the ids went, as those of a number that is not made up could come twice without it"
 	for args, want := range map[string]string{
 		"-n 0":                               "-n 0: want 1 or more",
-		"-base 63":                           "-base 63: want 2 to 62, or canonical",
+		"-base 63":                           "-base 63: want 2 to 62, or canonical; of 64 bits also base32, base36, base58 or base64",
 		"-meta 256 -format sno -partition 7": "-meta 256: a whole number from 0 to 255 wanted",
 		"-meta 3":                            `-meta "3": a key of format sno, not of flake`,
 		"-format sno":                        "-partition: one wanted that no other node has",

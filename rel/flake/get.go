@@ -14,6 +14,7 @@ import (
 	"github.com/flake-go/flake/config"
 	"github.com/flake-go/flake/flake"
 	"github.com/flake-go/flake/flake/sno"
+	"github.com/flake-go/flake/flake/snowflake"
 	"github.com/flake-go/flake/idserver"
 )
 
@@ -31,9 +32,10 @@ const canonical = "canonical"
 // get takes ids from a running node and prints one per line.
 func get(f *flags) action {
 	f.identify()
-	n := f.Int("n", 1, "how many ids, from 1")
-	in := f.String("base", canonical, "write ids in `BASE`: 2 to 62, or canonical, the format's own text")
-	meta := f.Int("meta", noMeta, "the `metabyte` of ids of sno, 0 to 255")
+	n := f.Int("n", 1, "the `NUMBER` of ids, from 1")
+	in := f.String("base", canonical, writeBase)
+	meta := f.Int("meta", noMeta, "the metabyte's `NUMBER` in ids of sno, 0 to 255; without it the generator's")
+	f.Lookup("meta").DefValue = "" // to help
 	generator := f.String("generator", "flake", "ask the generator `NAME`, which the node has by a table [[generator]]")
 	url := f.String("url", "", "ask over HTTP, at a `URL` such as http://127.0.0.1:8465, instead of the Erlang distribution")
 	return func(ctx context.Context, _ []string, stdout, _ io.Writer) error {
@@ -41,7 +43,7 @@ func get(f *flags) action {
 		if err != nil {
 			return err
 		}
-		base, err := baseOf(*in)
+		base, err := textBaseOf(*in)
 		switch {
 		case err != nil:
 			return usageError{err}
@@ -49,6 +51,8 @@ func get(f *flags) action {
 			return usageError{fmt.Errorf("-n %d: want 1 or more", *n)}
 		case *meta < noMeta || *meta > math.MaxUint8:
 			return usageError{fmt.Errorf("-meta %d: want 0 to 255", *meta)}
+		case *meta != noMeta && !idserver.HasBase(idserver.SnoFormat, base):
+			return usageError{fmt.Errorf("-base %s: ids of sno, of which -meta is, have no such text", *in)}
 		}
 		door, err := doorOf(cfg, *url)
 		if err != nil {
@@ -56,8 +60,11 @@ func get(f *flags) action {
 		}
 		defer door.Close()
 		take := texts(door, *generator, base)
-		if *meta != noMeta {
+		switch {
+		case *meta != noMeta:
 			take = withMeta(door, *generator, base, byte(*meta))
+		case !idserver.HasBase(idserver.FlakeFormat, base):
+			take = of64(door, *generator, base)
 		}
 		w := bufio.NewWriter(stdout)
 		for left := *n; left > 0 && err == nil; left -= getMany {
@@ -69,6 +76,9 @@ func get(f *flags) action {
 
 // noMeta is the -meta of ids without one, or with the node's.
 const noMeta = -1
+
+// writeBase is the help for -base where ids are written.
+const writeBase = "write ids in `BASE`: 2 to 62; canonical, the format's own text; of 64 bits base32, base36, base58 or base64"
 
 func baseOf(text string) (int, error) {
 	if text == canonical {
@@ -86,7 +96,11 @@ func textBaseOf(text string) (int, error) {
 	if base, ok := idserver.BaseOf(text); ok {
 		return base, nil
 	}
-	return baseOf(text)
+	base, err := baseOf(text)
+	if err != nil {
+		err = fmt.Errorf("%w; of 64 bits also base32, base36, base58 or base64", err)
+	}
+	return base, err
 }
 
 // taker takes n ids as texts.
@@ -112,6 +126,23 @@ func withMeta(door client.Door, generator string, base int, meta byte) taker {
 			} else {
 				texts[i], _ = id.Text(base) // baseOf has checked base
 			}
+		}
+		return texts, nil
+	}
+}
+
+// of64 takes ids of 64 bits, and writes them in a base that only these have.
+func of64(door client.Door, generator string, base int) taker {
+	ids := client.NewIDs[snowflake.ID](door, generator)
+	format := idserver.SnowflakeFormat(snowflake.Twitter) // any layout will do
+	return func(ctx context.Context, n int) ([]string, error) {
+		some := make([]snowflake.ID, n)
+		if _, err := ids.NextN(ctx, some); err != nil {
+			return nil, err
+		}
+		texts := make([]string, n)
+		for i, id := range some {
+			texts[i] = string(idserver.AppendID(nil, format, idserver.Number{Lo: uint64(id)}, base))
 		}
 		return texts, nil
 	}

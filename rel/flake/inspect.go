@@ -15,6 +15,7 @@ import (
 
 	"github.com/flake-go/flake/client"
 	"github.com/flake-go/flake/config"
+	"github.com/flake-go/flake/flake"
 	"github.com/flake-go/flake/idserver"
 	"github.com/flake-go/flake/idserver/inspect"
 )
@@ -69,12 +70,42 @@ func inspectorOf(f *flags) (*inspector, error) {
 	all, err := generatorsToRead(f)
 	v := &inspector{now: time.Now}
 	for _, g := range all {
-		v.makers = append(v.makers, inspect.Maker{Format: formatOf(g)})
+		m := inspect.Maker{Format: formatOf(g)}
 		if *f.file != "" {
 			v.names = append(v.names, g.Name)
+			m.Worker = workerOf(g)
 		}
+		v.makers = append(v.makers, m)
 	}
 	return v, err
+}
+
+// workerOf is as whom a generator makes ids; nil if its configuration does not tell.
+func workerOf(g config.Generator) func() uint64 {
+	if g.Random || len(g.Etcd) > 0 {
+		return nil
+	}
+	var who uint64
+	switch g.Format {
+	case config.FormatFlake, config.FormatUUIDv7, config.FormatULID:
+		w, err := flake.ParseWorker(g.WorkerID.String())
+		if err != nil {
+			return nil
+		}
+		who = uint64(w)
+	case config.FormatSno:
+		who = uint64(value(g.Partition))
+	case config.FormatSnowflake, config.FormatIdgen:
+		who = uint64(value(g.ID))
+		if g.ID == nil {
+			m, err := layoutOf(g).Machine(value(g.Datacenter), value(g.Worker))
+			if err != nil {
+				return nil
+			}
+			who = uint64(m)
+		}
+	}
+	return func() uint64 { return who }
 }
 
 // generatorsToRead are those of the configuration, or else the one that flags describe, or
@@ -86,7 +117,8 @@ func generatorsToRead(f *flags) (all []config.Generator, err error) {
 		return nil, fmt.Errorf("either -config or %s wanted", layout[0].Name)
 	case *f.file != "":
 		cfg, err := f.load()
-		return append([]config.Generator{{Name: "flake", Format: config.FormatFlake}}, cfg.Generators...), err
+		own := config.Generator{Name: "flake", Format: config.FormatFlake, WorkerID: cfg.Flake.WorkerID}
+		return append([]config.Generator{own}, cfg.Generators...), err
 	}
 	load := func(format string) (config.Generator, error) {
 		return config.LoadGenerator(false, append(layout, config.Flag{Name: "-format", Key: "format", Value: format})...)

@@ -69,6 +69,12 @@ func TestInspectTexts(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "sys.toml")
 	os.WriteFile(file, []byte("[[generator]]\nname = \"orders\"\nformat = \"snowflake\"\nepoch = 2020-01-01T00:00:00Z\nid = 1\n"), 0o600)
 	numbered := writeConfig(t, "[etcd]\nendpoints = [\"a:1\"]\n[[generator]]\nname = \"orders\"\nformat = \"snowflake\"\nid = \"etcd\"\n")
+	many := filepath.Join(t.TempDir(), "many.toml")
+	os.WriteFile(many, []byte("[flake]\nworker_id = \"7a:00:78:ff:e3:d4\"\n"+
+		"[[generator]]\nname = \"old\"\nformat = \"flake-idgen\"\nepoch = 2020-01-01T00:00:00Z\ndatacenter = 9\nworker = 7\n"+
+		"[[generator]]\nname = \"small\"\nformat = \"snowflake\"\nid = 3\nepoch = 2024-01-01T00:00:00Z\nmachine_bits = 4\nsequence_bits = 8\n"+
+		"[[generator]]\nname = \"people\"\nformat = \"sno\"\npartition = 7\n"+
+		"[[generator]]\nname = \"rows\"\nformat = \"uuidv7\"\nworker_id = \"random\"\n"), 0o600)
 	const uuid, orders = "000001a1-fb17-5a01-7a00-78ffe3d40000", "911936766637928448"
 	for _, tt := range []struct{ args, text, want string }{
 		{"", uuid, "flake, read as flake's own text"},
@@ -85,6 +91,12 @@ func TestInspectTexts(t *testing.T) {
 		{"-config " + file, orders, "orders, read as snowflake's own text time 2026-11-21 11:11:08.132 UTC"},
 		{"-config " + numbered, orders, "machine 295 10 bits, 42 to 51"},
 		{"-config " + file, uuid, "flake, read as flake's own text"},
+		{"-config " + many, "373651358319361", "small, read as snowflake's own text time 2026-11-21"}, // whose machine is in it
+		{"-config " + many, "911936766637928448", "old, read as flake-idgen's own text time 2026-11-21"},
+		{"-config " + many, uuid, "flake, read as flake's own text"},
+		{"-config " + many, "9q6uqblq2622g22b", "people, read as sno's own text"},
+		{"-format uuidv7", "nonsense", "nonsense: not an id of uuidv7"},
+		{"-format uuidv7", "019b76daa8004001808000000001e345", "not an id of uuidv7"},
 		{"-config " + file, "?", "?: not an id of flake, snowflake"},
 		{"", strings.Repeat("!", 1000), "!... (1000 bytes): not an id of flake, flake-idgen, snowflake, sno, uuidv7, ulid"},
 	} {
@@ -119,7 +131,7 @@ func TestInspectLines(t *testing.T) {
 func TestInspectRefuses(t *testing.T) {
 	for args, want := range map[string]string{
 		"":                    "ids wanted, or - for those of standard input",
-		"-base 1 1":           "-base 1: want 2 to 62, or canonical",
+		"-base 1 1":           "-base 1: want 2 to 62, or canonical; of 64 bits also base32, base36, base58 or base64",
 		"-epoch yesterday 1":  `-epoch "yesterday": a time from 1970 on wanted, as in 2020-01-01T00:00:00Z`,
 		"-format cuid 1":      `-format "cuid": "` + strings.Join(config.Formats, `", "`) + `" wanted`,
 		"-config x -epoch y":  "either -config or -epoch wanted",

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"io/fs"
@@ -54,6 +55,9 @@ func takeover(f *flags) action {
 		if *t.from == "" {
 			return usageError{errors.New("take over from whom? -from name@host wanted")}
 		}
+		if err := t.together(); err != nil {
+			return usageError{err}
+		}
 		h, err := t.meet(ctx)
 		if err != nil {
 			return err
@@ -72,6 +76,19 @@ func takeover(f *flags) action {
 		}
 		return err
 	}
+}
+
+// together refuses flags that are about the configuration to write where none is.
+func (t *takeoverFlags) together() (err error) {
+	t.Visit(func(set *flag.Flag) {
+		switch set.Name {
+		case "out", "sys-config", "timestamp", "vm-args":
+			if *t.file != "" && err == nil {
+				err = fmt.Errorf("-%s does not go with -config, whose file has all that the node is to have", set.Name)
+			}
+		}
+	})
+	return err
 }
 
 // meet connects to the original and reads what it is.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -46,7 +47,10 @@ func startOriginal(t *testing.T) *originalNode {
 func (o *originalNode) takeover(env []string, flags ...string) *process {
 	o.t.Helper()
 	args := []string{"FLAKE_FLAKE_TIMESTAMP_PATH=" + filepath.Join(o.folder, "timestamp")}
-	args = append(append(args, env...), command, "takeover", "-from", nodeName, "-out", filepath.Join(o.folder, "sys.toml"))
+	args = append(append(args, env...), command, "takeover", "-from", nodeName)
+	if !slices.Contains(flags, "-config") {
+		args = append(args, "-out", filepath.Join(o.folder, "sys.toml"))
+	}
 	if all := strings.Join(flags, " "); !strings.Contains(all, "-setcookie") && !strings.Contains(all, "-vm-args") {
 		args = append(args, "-setcookie", cookie)
 	}
@@ -168,6 +172,8 @@ func (o *originalNode) refusals() {
 		"nobody":              {"", "-from=", exitUsage, "-from name@host wanted"},
 		"no vm.args":          {"", "-vm-args /nonexistent/vm.args", exitUsage, "/nonexistent/vm.args"},
 		"another name":        {"", "-from other@127.0.0.1 -config " + other, exitUsage, "the node must have the name of the original"},
+		"-config and -out":    {"", "-out sys.toml -config " + other, exitUsage, "-out does not go with -config"},
+		"-config and a mark":  {"", "-timestamp mark -config " + other, exitUsage, "-timestamp does not go with -config"},
 		"another worker":      {"", "-config " + other, exitFailure, "this node would have another; give it that one"},
 		"a peer's clock":      {"", "-config " + peers, exitFailure, "behind that of other@127.0.0.1"},
 		"out is there":        {"", "-out " + there, exitFailure, "it is there already"},

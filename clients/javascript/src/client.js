@@ -2,6 +2,7 @@ import { FlakeError } from './errors.js'
 import { formatOf } from './format.js'
 import { Id } from './id.js'
 import { Nodes } from './nodes.js'
+import { none } from './options.js'
 
 const maxLease = 1 << 20
 const maxWaiting = 1 << 20
@@ -21,9 +22,11 @@ export class FlakeClient {
   #closed = false
 
   constructor ({
-    nodes, token, generator = 'flake', format = 'flake', timeout = 5000, lease: { size = 1000, maxAge = 100 } = {},
-    onWarning = console.warn
-  }) {
+    nodes, token, generator = 'flake', format = 'flake', timeout = 5000, lease: { size = 1000, maxAge = 100, ...ofLease } = {},
+    onWarning = console.warn, ...rest
+  } = {}) {
+    none('FlakeClient', rest)
+    none('lease', ofLease)
     this.#size = whole('lease.size', size, 1, maxLease)
     this.#maxAge = whole('lease.maxAge', maxAge, 1, 60000)
     this.#timeout = whole('timeout', timeout, 1, 3600000)

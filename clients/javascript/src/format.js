@@ -1,4 +1,5 @@
 import { Id } from './id.js'
+import { none } from './options.js'
 import { canonicalOf, decode, uuid } from './text.js'
 
 /** How ids are put together: their fields, the most significant first, and their own text. */
@@ -95,8 +96,9 @@ const field = (name, width, fixed) => ({ name, width, fixed })
 
 /** Snowflakes: time, machine and sequence below zeros, in 64 bits. */
 export function snowflake ({
-  epoch = 1288834974657, timeBits = 41, machineBits = 10, datacenterBits = 0, sequenceBits = 22 - machineBits
+  epoch = 1288834974657, timeBits = 41, machineBits = 10, datacenterBits = 0, sequenceBits = 22 - machineBits, ...rest
 } = {}) {
+  none('snowflake', rest)
   const machine = datacenterBits
     ? [field('datacenter', datacenterBits), field('worker', machineBits - datacenterBits)]
     : [field('machine', machineBits)]
@@ -105,7 +107,8 @@ export function snowflake ({
 }
 
 /** flake-idgen's ids. */
-export function idgen ({ epoch = 0 } = {}) {
+export function idgen ({ epoch = 0, ...rest } = {}) {
+  none('idgen', rest)
   return short('flake-idgen', epoch, 42, [field('datacenter', 5), field('worker', 5)], 12)
 }
 
@@ -114,7 +117,7 @@ function short (name, epoch, timeBits, makers, sequenceBits, order) {
   const widths = fields.map(({ width }) => width)
   const sum = widths.reduce((sum, width) => sum + width)
   if (!widths.every(width => Number.isInteger(width) && width >= 0) || sum > 64 || timeBits < 1) {
-    throw new RangeError(`a ${name} of ${widths.join(' + ')} bits, where 64 fit`)
+    throw new RangeError(`a ${name} has bits of ${fields.map(({ name, width }) => `${name} ${String(width)}`).join(', ')}: want whole numbers from 0, of time from 1, and 64 in all at most`)
   }
   if (!Number.isSafeInteger(+epoch) || +epoch < 0) throw new RangeError(`the epoch is ${String(epoch)}, want a Date or milliseconds since 1970`)
   return new Format({ name, size: 8, text: 'decimal', epoch: +epoch, order, fields })

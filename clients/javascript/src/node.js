@@ -1,4 +1,5 @@
 import { NodeError } from './errors.js'
+import { none } from './options.js'
 
 // A lease of a million ids takes 150 kB at most.
 const maxBody = 1 << 20
@@ -6,9 +7,10 @@ const maxBody = 1 << 20
 /** One node, asked over HTTP. */
 export class Node {
   constructor (node, token) {
-    const { url, token: own = token } = typeof node === 'object' && !(node instanceof URL) ? node : { url: node }
+    const { url, token: its = token, ...rest } = typeof node === 'object' && !(node instanceof URL) ? node : { url: node }
+    none('nodes', rest)
     this.url = address(url)
-    this.headers = { Accept: 'application/json', ...(own === undefined ? {} : { Authorization: `Bearer ${own}` }) }
+    this.headers = { Accept: 'application/json', ...(its === undefined ? {} : { Authorization: `Bearer ${its}` }) }
   }
 
   /** Asks for n ids and returns their runs. It fails with a NodeError. */
@@ -28,7 +30,7 @@ export class Node {
     try {
       return runsOf(JSON.parse(body), format, n)
     } catch (err) {
-      throw this.error('bad_answer', `generator ${generator}: ${err.message}`, { cause: err })
+      throw this.error('bad_answer', `generator ${generator}, read as ${format.name}: ${err.message}`, { cause: err })
     }
   }
 
@@ -84,13 +86,20 @@ function runsOf ({ leases }, format, n) {
   const runs = leases.map(({ first, count }) => {
     if (!Number.isInteger(count) || count < 1 || count > rest) throw new Error(`a run of ${count} ids, where ${rest} belong`)
     rest -= count
-    const { value } = format.parse(first)
+    const { value } = own(first, format)
     format.id(value + format.step * BigInt(count - 1)) // which fails beyond the highest
     if (count > format.left(value)) throw new Error(`a run of ${count} ids, where ${format.left(value)} have the time of the first`)
     return { first: value, count }
   })
   if (rest > 0) throw new Error(`${n - rest} ids, where ${n} belong`)
   return runs
+}
+
+// A node writes ids in the own text of their format: another text is of another format.
+function own (text, format) {
+  const id = format.parse(text)
+  if (String(id) !== text) throw new Error(`${JSON.stringify(text)} is not how ids of ${format.name} are written`)
+  return id
 }
 
 const printable = text => String(text).replace(/\p{C}/gu, '\uFFFD')

@@ -32,10 +32,10 @@ export function decode (text, base, size) {
   checkBase(base)
   const highest = highestOf(size)
   const most = encode(highest, base).length
-  if (text.length < 1 || text.length > most) throw none(text, `1 to ${most} digits are`)
+  if (text.length < 1 || text.length > most) throw none(text, `1 to ${most} digits`)
   if (base === 16) text = text.toUpperCase()
   const value = number(text, base62.slice(0, base))
-  if (value > highest) throw none(text, `numbers up to ${highest} are`)
+  if (value > highest) throw none(text, `a number up to ${highest}`)
   return value
 }
 
@@ -46,14 +46,14 @@ function number (text, digits) {
   let value = 0n
   for (const c of text) {
     const digit = digits.indexOf(c)
-    if (digit < 0) throw none(text, `digits of ${digits} are`)
+    if (digit < 0) throw none(text, `digits of ${digits}`)
     value = value * base + BigInt(digit)
   }
   return value
 }
 
 function none (text, what) {
-  return new SyntaxError(`${JSON.stringify(text.slice(0, 40))} is no id: ${what}`)
+  return new SyntaxError(`${JSON.stringify(text.slice(0, 40))} is no id: want ${what}`)
 }
 
 function checkBase (base) {
@@ -69,7 +69,7 @@ export function hex (value, size) {
 export const uuid = {
   encode: value => hex(value, 16).replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-'),
   decode (text) {
-    if (!/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text)) throw none(text, 'a UUID is')
+    if (!/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text)) throw none(text, 'a UUID')
     return BigInt('0x' + text.replaceAll('-', ''))
   }
 }
@@ -83,9 +83,9 @@ function fixed (alphabet, size, read = text => text) {
       return alphabet === base62 ? text : text.replace(/./g, c => alphabet[base62.indexOf(c)])
     },
     decode (text) {
-      if (text.length !== digits) throw none(text, `${digits} digits are`)
+      if (text.length !== digits) throw none(text, `${digits} digits`)
       const value = number(read(text), alphabet)
-      if (value > highestOf(size)) throw none(text, `at most ${this.encode(highestOf(size))} is`)
+      if (value > highestOf(size)) throw none(text, `at most ${this.encode(highestOf(size))}`)
       return value
     }
   }

@@ -158,6 +158,7 @@ describe('what nodes answer', { concurrency: true }, () => {
     ['too many ids', lease({ first: text, count: 5 }, { first: text, count: 6 }), 'bad_answer', /a run of 6 ids, where 5 belong/],
     ['no count', lease({ first: text, count: 0 }), 'bad_answer', /a run of 0 ids/],
     ['ids of another format', lease({ first: '911936766637928448', count: 10 }), 'bad_answer', /22 digits/],
+    ['ids of a format that is read too', lease({ first: '01a2068f-3d54-7000-b972-cd8c91f86814', count: 10 }), 'bad_answer', /read as flake: "01a2068f.* is not how ids of flake are written/],
     ['ids beyond the highest', lease({ first: flakeText((1n << 128n) - 2n), count: 10 }), 'bad_answer', /is no id/],
     ['ids beyond those of a time', lease({ first: flakeText(0xfffan), count: 10 }), 'bad_answer', /a run of 10 ids, where 6 have/],
     ['runs that do not ascend', lease({ first: text, count: 5 }, { first: text, count: 5 }), 'not_above', /above/],
@@ -250,7 +251,11 @@ test('options are checked', async () => {
     [{ nodes: 'http://x', timeout: 0 }, /timeout is 0/],
     [{ nodes: 'http://x', lease: { size: 1048577 } }, /lease.size is 1048577/],
     [{ nodes: 'http://x', lease: { maxAge: 0 } }, /lease.maxAge is 0/],
-    [{ nodes: 'http://x', format: 'toString' }, /format is toString/]
+    [{ nodes: 'http://x', format: 'toString' }, /format is toString/],
+    [undefined, /node is "undefined"/],
+    [{ nodes: 'http://x', generater: 'orders' }, /FlakeClient has no option generater/],
+    [{ nodes: 'http://x', lease: { age: 1 } }, /lease has no option age/],
+    [{ nodes: { url: 'http://x', tokn: 'y' } }, /nodes has no option tokn/]
   ]) assert.throws(() => new FlakeClient(options), words)
   const c = client('http://127.0.0.1:1')
   for (const n of [0, 1.5, 1048577, '1']) await assert.rejects(c.nextN(n), RangeError)

@@ -59,6 +59,7 @@ test('what is no id is refused', () => {
     ['', 10], ['12', 2], ['g', 16], ['1'.repeat(33), 16], ['018f0000-1234-70ff-bfff-ffffffffc00', undefined], ['018f0000-1234-70ff-bfff-ffffffffc00g', undefined]]) {
     assert.throws(() => flake.parse(text, base), SyntaxError)
   }
+  assert.throws(() => flake.parse('x'), /"x" is no id: want 22 digits$/)
   assert.throws(() => sno.parse('2222222222222221'), SyntaxError)
   assert.throws(() => ulid.parse('80000000000000000000000000'), SyntaxError)
   assert.throws(() => ulid.parse('0000000000000000000000000I'), SyntaxError)
@@ -78,7 +79,9 @@ test('what is no id is refused', () => {
   assert.throws(() => sno.id(0n).withMeta(256), RangeError)
   assert.throws(() => flake.id(0n).withMeta(1), TypeError)
   assert.throws(() => sno.id(0n).toUUID(), RangeError)
-  assert.throws(() => snowflake({ machineBits: 23 }), RangeError)
+  assert.throws(() => snowflake({ machineBits: 23 }), /machine 23, sequence -1: want/)
+  assert.throws(() => snowflake({ epoc: 0 }), /snowflake has no option epoc/)
+  assert.throws(() => idgen({ epoc: 0 }), /idgen has no option epoc/)
   assert.throws(() => snowflake({ epoch: 'now' }), RangeError)
 })
 
