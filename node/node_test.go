@@ -105,6 +105,19 @@ func TestManyKills(t *testing.T) {
 	})
 }
 
+// A node may stop while its servers end.
+func TestKillAndStop(t *testing.T) {
+	for range 10 {
+		n := start(t, Options{})
+		p := dial(t, n, "a@127.0.0.1")
+		for _, name := range []string{"flake", "rex"} {
+			p.send(etf.Tuple{int64(8), p.pid, pidOf(n, name), etf.Atom("kill")})
+		}
+		p.call("net_kernel", etf.Atom("nodename")) // the kills have arrived
+		n.Stop()
+	}
+}
+
 // A peer that comes back under its name replaces its old connection, but only with the
 // cookie.
 func TestSecondSession(t *testing.T) {
