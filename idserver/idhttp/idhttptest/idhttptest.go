@@ -106,13 +106,14 @@ func traffic() idhttp.Traffic {
 	return t
 }
 
-// peers are two nodes, of which the second takes more ids.
+// peers are two nodes, of which the second takes more ids: 1,000 a second for so long that
+// no delay shows.
 func peers() []idhttp.Peer {
 	now := time.Now()
 	at := func(port int) net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port} }
 	return []idhttp.Peer{
 		{Name: "orders@127.0.0.1", Address: at(39932), Since: now.Add(-time.Hour)},
-		{Name: "payments@127.0.0.1", Address: at(39920), Since: now.Add(-time.Minute), IDs: 60_000},
+		{Name: "payments@127.0.0.1", Address: at(39920), Since: now.Add(-1000 * time.Hour), IDs: 3_600_000_000},
 	}
 }
 
