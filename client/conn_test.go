@@ -151,19 +151,25 @@ func TestRefused(t *testing.T) {
 	if _, err := DialAddr(late, p.Addr().String(), name, cookie); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("after the deadline: %v", err)
 	}
+	why := errors.New("enough")
+	over, end := context.WithCancelCause(t.Context())
+	end(why)
+	if _, err := DialAddr(over, p.Addr().String(), name, cookie); !errors.Is(err, why) {
+		t.Errorf("after the end of the context: %v", err)
+	}
 	ctx, stop := context.WithCancelCause(t.Context())
 	ended := make(chan error)
 	go func() {
 		_, err := DialAddr(ctx, p.Addr().String(), name, cookie)
 		ended <- err
 	}()
-	gone, err := p.Accept() // of a dial after the deadline there is no connection
+	gone, err := p.Accept() // the dials before made no connection
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer gone.Close()
-	stop(context.DeadlineExceeded) // as if it came only now
-	if err := <-ended; !errors.Is(err, context.DeadlineExceeded) {
+	stop(why) // perhaps before the dialer knows of the connection
+	if err := <-ended; !errors.Is(err, why) {
 		t.Errorf("a node that says nothing: %v", err)
 	}
 	gone.SetDeadline(time.Now().Add(patience))
