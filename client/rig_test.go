@@ -20,7 +20,7 @@ const (
 	cookie = "secret"
 
 	// patience is how long a test waits for what must happen.
-	patience = time.Minute
+	patience = 5 * time.Minute
 )
 
 // echo replies with its request, except to silence.

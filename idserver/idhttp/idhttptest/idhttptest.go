@@ -12,7 +12,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -139,12 +138,11 @@ func dealt(s *idhttp.Server, err error) *idhttp.Server {
 func orders(t testing.TB) idserver.Source {
 	layout := snowflake.Twitter
 	layout.Epoch, layout.Datacenter, layout.Worker = 1577836800000, 5, 5
-	ids, err := layout.Open(t.Context(), filepath.Join(t.TempDir(), "timestamp"), 9<<5|23, snowflake.Options{})
+	ids, err := layout.NewGenerator(9<<5|23, snowflake.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { ids.Close() })
-	return idserver.Snowflake(ids)
+	return marked{idserver.Snowflake(ids)}
 }
 
 // events are ids of sno.
