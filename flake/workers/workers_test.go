@@ -453,6 +453,27 @@ func TestOpen(t *testing.T) {
 	})
 }
 
+// Who was held up until its patience had ended gets what has happened by then.
+func TestHeldUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newWorld().owner(t, "a") // which nobody steps
+		looks := 0
+		if err := o.await(t.Context(), func() bool { looks++; return looks > 1 }); err != nil {
+			t.Errorf("the mark was moved: %v", err)
+		}
+		for range 100 { // select takes either
+			ctx, cancel := context.WithCancelCause(t.Context())
+			held := func() bool { time.Sleep(patience); cancel(errNever); return false }
+			if err := o.await(ctx, held); !errors.Is(err, errNever) {
+				t.Fatalf("its context has ended: %v", err)
+			}
+		}
+		if err := o.await(t.Context(), func() bool { return false }); !errors.Is(err, errSlow) {
+			t.Errorf("nothing has happened: %v", err)
+		}
+	})
+}
+
 func TestOpenWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
