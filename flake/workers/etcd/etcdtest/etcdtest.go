@@ -7,13 +7,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"net/http"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -156,11 +157,14 @@ func (m *Member) Resume() { m.cmd.Process.Signal(syscall.SIGCONT) }
 func (m *Member) Cut()  { m.proxy.set(true) }
 func (m *Member) Join() { m.proxy.set(false) }
 
-// free gives an address that nobody listens at, whose port is none that systems have for
-// connections of their own: a member that is killed needs it again.
+var ports atomic.Int64 // that free has tried
+
+// free gives an address that nobody listens at, and gives it once. Its port is none that
+// systems have for connections of their own: a member that is killed needs it again. Nor is
+// it below 30000, where other tests look for one.
 func free(tb testing.TB) string {
 	for range 100 {
-		l, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", 10000+rand.IntN(20000)))
+		l, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", 30000+(int64(os.Getpid())*50+ports.Add(1))%2700))
 		if err == nil {
 			l.Close()
 			return l.Addr().String()
