@@ -177,7 +177,7 @@ func serving(t *testing.T, n *flakeNode, attackers *sync.WaitGroup) (calls int, 
 // served connects and calls, as a new caller does.
 func served(t *testing.T, n *flakeNode) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience/4)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	for {
 		begun := time.Now()
