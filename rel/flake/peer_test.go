@@ -129,7 +129,7 @@ func spawn(t *testing.T, port, name string, args ...string) *process {
 		p.cmd.Env = append(p.cmd.Env, "PATH=") // where it finds no epmd, so that it serves its own
 	}
 	p.cmd.Stdout, p.cmd.Stderr = p, p
-	p.cmd.WaitDelay = time.Second
+	p.cmd.WaitDelay = restart // for what it said last; not for ever, as what it has started may hold the pipe
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -157,11 +157,12 @@ func (m *Member) Cut()  { m.proxy.set(true) }
 func (m *Member) Join() { m.proxy.set(false) }
 
 // free gives an address that nobody listens at, whose port is none that systems have for
-// connections of their own: a member that is killed needs it again. UDP's of that number is
-// taken until the test ends, so that no other test has it while the member does not run.
+// connections of their own, nor below 30000, where other tests look for one: a member that
+// is killed needs it again. UDP's of that number is taken until the test ends, so that it is
+// given once.
 func free(tb testing.TB) string {
 	for range 100 {
-		addr := fmt.Sprint("127.0.0.1:", 10000+rand.IntN(20000))
+		addr := fmt.Sprint("127.0.0.1:", 30000+rand.IntN(2700))
 		taken, err := net.ListenPacket("udp", addr)
 		if err != nil {
 			continue
