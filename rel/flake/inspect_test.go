@@ -68,6 +68,7 @@ func TestInspect(t *testing.T) {
 func TestInspectTexts(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "sys.toml")
 	os.WriteFile(file, []byte("[[generator]]\nname = \"orders\"\nformat = \"snowflake\"\nepoch = 2020-01-01T00:00:00Z\nid = 1\n"), 0o600)
+	numbered := writeConfig(t, "[etcd]\nendpoints = [\"a:1\"]\n[[generator]]\nname = \"orders\"\nformat = \"snowflake\"\nid = \"etcd\"\n")
 	const uuid, orders = "000001a1-fb17-5a01-7a00-78ffe3d40000", "911936766637928448"
 	for _, tt := range []struct{ args, text, want string }{
 		{"", uuid, "flake, read as flake's own text"},
@@ -82,6 +83,7 @@ func TestInspectTexts(t *testing.T) {
 		{"-format snowflake -base base58", "3CUgxBmS4zd", "snowflake, read as base58"},
 		{"-epoch 2020-01-01T00:00:00Z", orders, "or it is snowflake in snowflake's own text, from 2026-11-21"},
 		{"-config " + file, orders, "orders, read as snowflake's own text time 2026-11-21 11:11:08.132 UTC"},
+		{"-config " + numbered, orders, "machine 295 10 bits, 42 to 51"},
 		{"-config " + file, uuid, "flake, read as flake's own text"},
 		{"-config " + file, "?", "?: not an id of flake, snowflake"},
 		{"", strings.Repeat("!", 1000), "!... (1000 bytes): not an id of flake, flake-idgen, snowflake, sno, uuidv7, ulid"},
