@@ -8,9 +8,18 @@
 -export([main/0, ids/2]).
 
 main() ->
+    load_tls(),
     [Node | Checks] = init:get_plain_arguments(),
     lists:foreach(fun(C) -> run(C, list_to_atom(Node)) end, Checks),
     halt(0).
+
+%% Else that is done during the handshake, which the server does not wait for long.
+load_tls() ->
+    [begin
+         _ = application:load(App),
+         {ok, Modules} = application:get_key(App, modules),
+         code:ensure_modules_loaded(Modules)
+     end || {ok, [["inet_tls"]]} <- [init:get_argument(proto_dist)], App <- [crypto, public_key, ssl]].
 
 run(Check, N) ->
     [Name | Arg] = string:split(Check, "="),
