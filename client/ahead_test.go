@@ -253,7 +253,7 @@ func TestLeasedFailure(t *testing.T) {
 func TestLeasedContext(t *testing.T) {
 	noLeak(t)
 	f := &fake{wait: make(chan struct{})}
-	l := leased(t, f, LeaseOptions{})
+	l := leased(t, f, LeaseOptions{MaxAge: MaxLeaseAge}) // else it may be too old already
 	ctx, cancel := context.WithCancelCause(t.Context())
 	why := errors.New("enough")
 	ended := make(chan error)

@@ -7,6 +7,7 @@ import (
 	"math"
 	"math/bits"
 	"math/rand/v2"
+	"reflect"
 
 	"github.com/flake-go/flake/flake"
 	"github.com/flake-go/flake/flake/sno"
@@ -117,15 +118,7 @@ func idOf[ID Format](n number) (id ID) {
 }
 
 // sizeOf returns the size of an id in bytes.
-func sizeOf[ID Format]() int {
-	switch any(*new(ID)).(type) {
-	case snowflake.ID:
-		return snowflakeSize
-	case sno.ID:
-		return snoSize
-	}
-	return flakeSize
-}
+func sizeOf[ID Format]() int { return int(reflect.TypeFor[ID]().Size()) }
 
 // numberOfBytes returns the number of an id of any length.
 func numberOfBytes(id []byte) number {
