@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/flake-go/flake/node/etf"
@@ -131,7 +132,7 @@ func TestLost(t *testing.T) {
 
 func TestRefused(t *testing.T) {
 	noLeak(t)
-	addr := start(t, "").Addr().String()
+	addr := start(t).Addr().String()
 	if _, err := DialAddr(t.Context(), addr, name, "wrong"); err == nil || !strings.Contains(err.Error(), "cookie") {
 		t.Errorf("with a wrong cookie: %v", err)
 	}
@@ -144,17 +145,33 @@ func TestRefused(t *testing.T) {
 	if _, err := Dial(t.Context(), "nohost", cookie); err == nil || !strings.Contains(err.Error(), "name@host") {
 		t.Errorf("a name without a host: %v", err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-	defer cancel()
 	p := startPeer(t)
-	if _, err := DialAddr(ctx, p.Addr().String(), name, cookie); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("a node that says nothing: %v", err)
+	late, cancel := context.WithDeadline(t.Context(), time.Now())
+	defer cancel()
+	if _, err := DialAddr(late, p.Addr().String(), name, cookie); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("after the deadline: %v", err)
 	}
-	gone, err := p.Accept()
+	why := errors.New("enough")
+	over, end := context.WithCancelCause(t.Context())
+	end(why)
+	if _, err := DialAddr(over, p.Addr().String(), name, cookie); !errors.Is(err, why) {
+		t.Errorf("after the end of the context: %v", err)
+	}
+	ctx, stop := context.WithCancelCause(t.Context())
+	ended := make(chan error)
+	go func() {
+		_, err := DialAddr(ctx, p.Addr().String(), name, cookie)
+		ended <- err
+	}()
+	gone, err := p.Accept() // the dials before made no connection
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer gone.Close()
+	stop(why) // perhaps before the dialer knows of the connection
+	if err := <-ended; !errors.Is(err, why) {
+		t.Errorf("a node that says nothing: %v", err)
+	}
 	gone.SetDeadline(time.Now().Add(patience))
 	if _, err := io.Copy(io.Discard, gone); err != nil {
 		t.Errorf("the connection to it is still there: %v", err)
@@ -273,27 +290,24 @@ func TestDown(t *testing.T) {
 
 // A node that reads nothing is not sent data without end.
 func TestUnsent(t *testing.T) {
-	p := startPeer(t)
-	release := make(chan struct{})
-	p.accept(func(net.Conn) { <-release })
-	c, err := p.dialer().Dial(t.Context(), name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	defer close(release)
-	for range 100 { // the system takes some
-		if _, _, err = c.send("echo", make([]byte, 1<<20)); err != nil {
-			break
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := piped(t, 0)
+		_, _, err := c.send("echo", etf.Atom("a"))
+		synctest.Wait() // it is being written, and what follows waits
+		for range 100 {
+			if err != nil {
+				break
+			}
+			_, _, err = c.send("echo", make([]byte, 1<<20))
 		}
-	}
-	if !errors.Is(err, errUnsent) {
-		t.Error(err)
-	}
-	c.mu.Lock()
-	c.out = c.out[:maxUnsent]
-	c.mu.Unlock()
-	if _, _, err := c.send("echo", etf.Atom("a")); err != nil {
-		t.Errorf("as many bytes as may be: %v", err)
-	}
+		if !errors.Is(err, errUnsent) {
+			t.Error(err)
+		}
+		c.mu.Lock()
+		c.out = c.out[:maxUnsent]
+		c.mu.Unlock()
+		if _, _, err := c.send("echo", etf.Atom("a")); err != nil {
+			t.Errorf("as many bytes as may be: %v", err)
+		}
+	})
 }

@@ -51,6 +51,9 @@ func DialAddr(ctx context.Context, addr, node, cookie string) (*Conn, error) {
 func (d Dialer) Dial(ctx context.Context, node string) (*Conn, error) {
 	c, err := d.dial(ctx, node)
 	if err != nil {
+		if why := context.Cause(ctx); why != nil && !errors.Is(err, why) { // net only says that it was canceled
+			err = fmt.Errorf("%w: %w", why, err)
+		}
 		return nil, fmt.Errorf("node %s: %w", node, err)
 	}
 	return c, nil

@@ -29,7 +29,7 @@ func TestDialEPMD(t *testing.T) {
 	defer server.Close()
 	port := func(addr net.Addr) uint16 { return uint16(addr.(*net.TCPAddr).Port) }
 	t.Setenv("ERL_EPMD_PORT", strconv.Itoa(int(port(l.Addr()))))
-	r := start(t, "")
+	r := start(t)
 	registered, err := epmd.Register(t.Context(), l.Addr().String(), epmd.Node{Name: "n", Port: port(r.Addr())})
 	if err != nil {
 		t.Fatal(err)
@@ -103,7 +103,7 @@ func TestDialTLS(t *testing.T) {
 
 // No two connections call from the same pid: each has its own node name and creation.
 func TestCallers(t *testing.T) {
-	r := start(t, "")
+	r := start(t)
 	names, creations := make(map[etf.Atom]bool), make(map[uint32]bool)
 	const dials = 8
 	for range dials {

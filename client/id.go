@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"math"
+	"math/bits"
 	"math/rand/v2"
 
 	"github.com/flake-go/flake/flake"
@@ -60,11 +61,8 @@ func (n number) plus(i uint64) number {
 	if n.inHalves() {
 		return number{n.hi + i, n.lo}
 	}
-	lo := n.lo + i
-	if lo < i {
-		n.hi++
-	}
-	return number{n.hi, lo}
+	lo, carry := bits.Add64(n.lo, i, 0)
+	return number{n.hi + carry, lo}
 }
 
 // inHalves reports whether an id is one of uuidv7 or ulid, whose time begins in the first
@@ -145,16 +143,16 @@ func bytesOf(n number, size int) []byte {
 // left returns how many ids of a run there can be from an id on: all have its worker and
 // time. How many bits the sequence has in a snowflake is the node's to say.
 func left[ID Format](id ID) uint64 {
-	n, bits := numberOf(id), 16
+	n, width := numberOf(id), 16
 	switch any(id).(type) {
 	case snowflake.ID:
 		return math.MaxUint64 - n.lo
 	case uuidv7.ID:
-		n.lo, bits = n.hi, 12
+		n.lo, width = n.hi, 12
 	case ulid.ID:
 		n.lo = n.hi
 	}
-	all := uint64(1) << bits
+	all := uint64(1) << width
 	return all - n.lo&(all-1)
 }
 

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"net/http/httptest"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -150,12 +149,10 @@ func takeAll[ID Format](t *testing.T, l *Leased[ID], seen map[ID]bool, n int) (i
 
 // The ids of a millisecond start anywhere and wrap around; the milliseconds ascend.
 func TestLeasedRandomStart(t *testing.T) {
-	source, err := snowflake.Twitter.Open(t.Context(), filepath.Join(t.TempDir(), "time"), 1,
-		snowflake.Options{RandomStart: true})
+	source, err := snowflake.Twitter.NewGenerator(1, snowflake.Options{RandomStart: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer source.Close()
 	l, err := NewIDs[snowflake.ID](webDoor(t, idserver.Snowflake(source)), "ids").Leased(LeaseOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -175,12 +172,10 @@ func TestLeasedRandomStart(t *testing.T) {
 func TestLeasedSnoClock(t *testing.T) {
 	var behind atomic.Int64
 	system := flake.SystemClock()
-	source, err := sno.Open(t.Context(), filepath.Join(t.TempDir(), "time"), nil,
-		sno.Options{Clock: func() uint64 { return system() - uint64(behind.Load()) }})
+	source, err := sno.NewGenerator(nil, sno.Options{Clock: func() uint64 { return system() - uint64(behind.Load()) }})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer source.Close()
 	l, err := NewIDs[sno.ID](webDoor(t, idserver.Sno(source)), "ids").Leased(LeaseOptions{Size: 10})
 	if err != nil {
 		t.Fatal(err)

@@ -13,13 +13,13 @@ import (
 
 func TestReconnect(t *testing.T) {
 	noLeak(t)
-	r := start(t, "")
-	addr := r.Addr().String()
+	r := start(t)
 	n := NewNode(name, r.dialer())
 	defer n.Close()
 	for life := range 3 {
 		if life > 0 {
-			r = start(t, addr)
+			r = start(t)
+			n.dialer = r.dialer() // the port may be somebody else's by now
 		}
 		var conns [2]*Conn
 		for i := range conns {
@@ -66,7 +66,7 @@ func TestPause(t *testing.T) {
 // All simultaneous callers share one connection.
 func TestOneConnection(t *testing.T) {
 	noLeak(t)
-	n := NewNode(name, start(t, "").dialer())
+	n := NewNode(name, start(t).dialer())
 	defer n.Close()
 	var callers sync.WaitGroup
 	conns := make(chan *Conn, 100)
@@ -140,7 +140,7 @@ func (c atSend) Err() error {
 
 // A call whose connection has just ended is sent over the next.
 func TestEndedMeanwhile(t *testing.T) {
-	n := NewNode(name, start(t, "").dialer())
+	n := NewNode(name, start(t).dialer())
 	defer n.Close()
 	var first *Conn
 	ctx := atSend{t.Context(), func() {

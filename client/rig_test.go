@@ -20,7 +20,7 @@ const (
 	cookie = "secret"
 
 	// patience is how long a test waits for what must happen.
-	patience = time.Minute
+	patience = 5 * time.Minute
 )
 
 // echo replies with its request, except to silence.
@@ -43,12 +43,12 @@ type rig struct {
 	silences atomic.Int32 // calls left without an answer
 }
 
-// start starts a node at an address, empty for any.
-func start(t *testing.T, addr string) *rig {
+// start starts a node.
+func start(t *testing.T) *rig {
 	t.Helper()
 	r := new(rig)
 	n, err := node.Start(t.Context(), node.Options{
-		Name: name, Cookie: cookie, Listen: addr, EPMD: epmd.Off, Log: slog.New(slog.DiscardHandler),
+		Name: name, Cookie: cookie, EPMD: epmd.Off, Log: slog.New(slog.DiscardHandler),
 		Supervisors: []node.Supervisor{{Name: "sup", Servers: []node.Server{{Name: "echo", Handler: echo{silences: &r.silences}}}}},
 	})
 	if err != nil {
@@ -63,7 +63,7 @@ func (r *rig) dialer() Dialer { return Dialer{Cookie: cookie, Addr: r.Addr().Str
 
 func dialed(t *testing.T) (*rig, *Conn) {
 	t.Helper()
-	r := start(t, "")
+	r := start(t)
 	c, err := r.dialer().Dial(t.Context(), name)
 	if err != nil {
 		t.Fatal(err)

@@ -224,7 +224,11 @@ func (f format[ID, P, G, S]) testAllocation(t *testing.T) {
 		"AppendBase": func() { id.AppendBase(text, 62) },
 		"ParseBase":  func() { f.parseBase(short, 62) },
 	} {
-		if n := testing.AllocsPerRun(100, do); n != 0 {
+		n := testing.AllocsPerRun(100, do)
+		for range 9 { // the mark may have been moved meanwhile
+			n = min(n, testing.AllocsPerRun(100, do))
+		}
+		if n != 0 {
 			t.Errorf("%s allocates %v times", name, n)
 		}
 	}

@@ -55,7 +55,9 @@ func child(path string, full bool) error {
 	}
 	ids := make([]ID, 64)
 	for {
-		if _, err := d.NextN(context.Background(), ids); err != nil {
+		if _, err := d.NextN(context.Background(), ids); errors.Is(err, ErrTimestampNotSaved) {
+			continue // the disk is slow: it is asked again
+		} else if err != nil {
 			return err
 		}
 		d, other = other, d
@@ -81,14 +83,16 @@ func fillDisk(d *Generator) error {
 	}
 	var id ID
 	err := error(nil)
-	for made := 0; err == nil; made++ {
-		last := id
-		if id, err = d.Next(context.Background()); err == nil && (id.Compare(last) <= 0 || id.Milli() > uint64(d.Mark().UnixMilli())) {
+	for last := id; !errors.Is(err, syscall.EFBIG); {
+		id, err = d.Next(context.Background())
+		switch {
+		case err == nil && (id.Compare(last) <= 0 || id.Milli() > uint64(d.Mark().UnixMilli())):
 			return fmt.Errorf("%v after %v with the mark at %v", id, last, d.Mark())
+		case err == nil:
+			last = id
+		case !errors.Is(err, ErrTimestampNotSaved): // else the disk may only be slow
+			return err
 		}
-	}
-	if !errors.Is(err, ErrTimestampNotSaved) || !errors.Is(err, syscall.EFBIG) {
-		return err
 	}
 	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &before); err != nil {
 		return err

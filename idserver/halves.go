@@ -30,52 +30,41 @@ func (h *Halves) follows(last, next Number) bool {
 // UUIDv7Format is the format of package uuidv7. Its own text is that of a UUID.
 var UUIDv7Format Format = uuids
 
-var uuids = newHalves(halvesFormat{
+var uuids = newHalves(halvesFormat[uuidv7.ID]{
 	name: "uuidv7",
 	fields: []Field{
 		{"time", 0, 0, 48}, {"version", 0, 48, 4}, {"sequence", 0, 52, 12},
 		{"variant", 0, 64, 2}, {"worker", 0, 66, 48}, {"random", 0, 114, 14},
 	},
-	append: func(dst []byte, id flake.ID) []byte { return id.AppendUUID(dst) },
-	parse:  func(text string) (flake.ID, error) { id, err := uuidv7.Parse(text); return flake.ID(id), err },
-	make: func(milli uint64, w flake.Worker, sequence, random uint16) (flake.ID, error) {
-		id, err := uuidv7.Make(milli, w, sequence, random)
-		return flake.ID(id), err
-	},
+	parse: uuidv7.Parse,
+	make:  uuidv7.Make,
 })
 
 // ULIDFormat is the format of package ulid. Its own text is 26 digits of Crockford's base
 // 32; the text of a UUID is read too.
 var ULIDFormat Format = ulids
 
-var ulids = newHalves(halvesFormat{
+var ulids = newHalves(halvesFormat[ulid.ID]{
 	name:   "ulid",
 	fields: []Field{{"time", 0, 0, 48}, {"sequence", 0, 48, 16}, {"worker", 0, 64, 48}, {"random", 0, 112, 16}},
-	append: func(dst []byte, id flake.ID) []byte {
-		dst, _ = ulid.ID(id).AppendText(dst)
-		return dst
-	},
-	parse: func(text string) (flake.ID, error) {
-		var id ulid.ID
-		err := id.Scan(text)
-		return flake.ID(id), err
-	},
-	make: func(milli uint64, w flake.Worker, sequence, random uint16) (flake.ID, error) {
-		id, err := ulid.Make(milli, w, sequence, random)
-		return flake.ID(id), err
-	},
+	parse:  func(text string) (id ulid.ID, err error) { err = id.Scan(text); return id, err },
+	make:   ulid.Make,
 })
 
-type halvesFormat struct {
+type halvesFormat[ID halvesID] struct {
 	Halves
 	name   string
 	fields []Field // without values
-	append func(dst []byte, id flake.ID) []byte
-	parse  func(text string) (flake.ID, error)
-	make   func(milli uint64, w flake.Worker, sequence, random uint16) (flake.ID, error)
+	parse  func(text string) (ID, error)
+	make   func(milli uint64, w flake.Worker, sequence, random uint16) (ID, error)
 }
 
-func newHalves(f halvesFormat) *halvesFormat {
+type halvesID interface {
+	uuidv7.ID | ulid.ID
+	AppendText(dst []byte) ([]byte, error)
+}
+
+func newHalves[ID halvesID](f halvesFormat[ID]) *halvesFormat[ID] {
 	for _, field := range f.fields {
 		switch field.Name {
 		case "sequence":
@@ -87,20 +76,21 @@ func newHalves(f halvesFormat) *halvesFormat {
 	return &f
 }
 
-func (f *halvesFormat) Name() string { return f.name }
-func (*halvesFormat) Size() int      { return len(flake.ID{}) }
-func (*halvesFormat) Meta() bool     { return false }
+func (f *halvesFormat[ID]) Name() string { return f.name }
+func (*halvesFormat[ID]) Size() int      { return len(flake.ID{}) }
+func (*halvesFormat[ID]) Meta() bool     { return false }
 
-func (f *halvesFormat) AppendCanonical(dst []byte, id Number) []byte {
-	return f.append(dst, id.flake())
+func (*halvesFormat[ID]) AppendCanonical(dst []byte, id Number) []byte {
+	dst, _ = ID(id.flake()).AppendText(dst)
+	return dst
 }
 
-func (f *halvesFormat) Parse(text string) (Number, error) {
+func (f *halvesFormat[ID]) Parse(text string) (Number, error) {
 	id, err := f.parse(text)
-	return fromFlake(id), err
+	return fromFlake(flake.ID(id)), err
 }
 
-func (f *halvesFormat) Fields(id Number) []Field {
+func (f *halvesFormat[ID]) Fields(id Number) []Field {
 	fields := slices.Clone(f.fields)
 	for i, field := range fields {
 		half := id.Hi
@@ -112,11 +102,11 @@ func (f *halvesFormat) Fields(id Number) []Field {
 	return fields
 }
 
-func (f *halvesFormat) Span(first, last uint64) (lowest, highest Number, err error) {
+func (f *halvesFormat[ID]) Span(first, last uint64) (lowest, highest Number, err error) {
 	low, err := f.make(first, 0, 0, 0)
 	if err != nil {
 		return lowest, highest, err
 	}
 	high, err := f.make(last, flake.MaxWorker, uint16(f.Sequence), uint16(f.Random))
-	return fromFlake(low), fromFlake(high), err
+	return fromFlake(flake.ID(low)), fromFlake(flake.ID(high)), err
 }

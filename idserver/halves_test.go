@@ -124,15 +124,15 @@ func testHalvesRuns(t *testing.T, s *Server) {
 
 // A run ends with its millisecond, also where the next one's first half follows.
 func TestHalvesFollow(t *testing.T) {
-	for f, last := range map[*halvesFormat]Number{uuids: {0x1_7fff, 1 << 63}, ulids: {0x1_ffff, 7 << 16}} {
-		run := Run{First: Number{last.Hi - 1, last.Lo}, Count: 1, Halves: &f.Halves}
-		other := Run{First: Number{last.Hi, last.Lo + 1<<20}, Count: 1, Halves: &f.Halves}
+	for h, last := range map[*Halves]Number{&uuids.Halves: {0x1_7fff, 1 << 63}, &ulids.Halves: {0x1_ffff, 7 << 16}} {
+		run := Run{First: Number{last.Hi - 1, last.Lo}, Count: 1, Halves: h}
+		other := Run{First: Number{last.Hi, last.Lo + 1<<20}, Count: 1, Halves: h}
 		if !run.followed(Run{First: last, Count: 1}) || run.followed(other) {
-			t.Errorf("%s: %v, then %v", f.name, run, last)
+			t.Errorf("%v: %v, then %v", *h, run, last)
 		}
 		run.Count = 2
 		if next := (Run{First: Number{last.Hi + 1, last.Lo}, Count: 1}); run.followed(next) {
-			t.Errorf("%s: %v, then %v", f.name, run, next)
+			t.Errorf("%v: %v, then %v", *h, run, next)
 		}
 	}
 }

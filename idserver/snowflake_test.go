@@ -106,11 +106,10 @@ func TestSnowflakeRandomStart(t *testing.T) {
 func TestMaxTicks(t *testing.T) {
 	l := snowflake.Twitter
 	l.Worker, l.Sequence = 22, 0
-	ids, err := l.Open(t.Context(), filepath.Join(t.TempDir(), "timestamp"), 1, snowflake.Options{})
+	ids, err := l.NewGenerator(1, snowflake.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer ids.Close()
 	s := &Server{IDs: Snowflake(ids)}
 	if _, err := s.lease(t.Context(), MaxTicks+1); err != ErrBadArgument || s.Stats().IDs != 0 {
 		t.Errorf("one too many: %v, %d ids", err, s.Stats().IDs)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net"
-	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -102,11 +101,10 @@ func TestFailures(t *testing.T) {
 }
 
 func TestAdd(t *testing.T) {
-	orders, err := snowflake.Twitter.Open(t.Context(), filepath.Join(t.TempDir(), "time"), 7, snowflake.Options{})
+	orders, err := snowflake.Twitter.NewGenerator(7, snowflake.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer orders.Close()
 	node := clienttest.New()
 	node.Add("orders", idserver.Snowflake(orders))
 	id, err := client.NewIDs[snowflake.ID](node, "orders").Next(t.Context())

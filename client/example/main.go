@@ -23,6 +23,7 @@ func main() {
 		name   = flag.String("node", "flake@127.0.0.1", "the `name@host` of the node")
 		cookie = flag.String("cookie", "flake", "its cookie")
 		url    = flag.String("url", "", "ask over HTTP, at `URL`")
+		most   = flag.Duration("most", 10*time.Second, "how long it may take")
 	)
 	flag.Parse()
 	log.SetFlags(0)
@@ -35,7 +36,7 @@ func main() {
 		door = h
 	}
 	defer door.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), *most)
 	defer cancel()
 	if err := show(ctx, client.NewIDs[flake.ID](door, "flake")); err != nil {
 		log.Fatal(err)

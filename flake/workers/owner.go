@@ -106,7 +106,8 @@ func Open(ctx context.Context, c Config) (*Owner, error) {
 	if err != nil {
 		return nil, err
 	}
-	for told := false; ; told = true {
+	var before error // of the step before, the first time nil
+	for {
 		err := o.Step(ctx)
 		switch {
 		case err == nil:
@@ -116,9 +117,12 @@ func Open(ctx context.Context, c Config) (*Owner, error) {
 			return o, nil
 		case errors.Is(err, ErrRefused), errors.Is(err, ErrNoneFree) && !c.Wait:
 			return nil, err
-		case !told:
+		case before == nil:
 			o.Log.Warn("waiting for a worker id", "err", err)
+		case ctx.Err() != nil: // it was broken off, and tells nothing
+			err = before
 		}
+		before = err
 		if tick.Sleep(ctx, min(retry, o.sixth)) != nil {
 			return nil, fmt.Errorf("%w: %w", context.Cause(ctx), err)
 		}

@@ -24,7 +24,9 @@ func (o *Owner) run(ctx context.Context) {
 		case <-time.After(next):
 		case <-o.kick:
 		}
-		o.Step(ctx)
+		if ctx.Err() == nil { // else the step fails, and is told of as trouble
+			o.Step(ctx)
+		}
 	}
 }
 
@@ -79,6 +81,14 @@ func (o *Owner) await(ctx context.Context, done func() bool) error {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-tooLong:
+			// What has happened by now counts, though on a busy machine this goroutine
+			// may be the last to hear of it.
+			switch {
+			case done():
+				return nil
+			case ctx.Err() != nil:
+				return context.Cause(ctx)
+			}
 			return errSlow
 		}
 	}

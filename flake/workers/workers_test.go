@@ -453,6 +453,39 @@ func TestOpen(t *testing.T) {
 	})
 }
 
+// Who was held up until its patience had ended gets what has happened by then.
+func TestHeldUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newWorld().owner(t, "a") // which nobody steps
+		looks := 0
+		if err := o.await(t.Context(), func() bool { looks++; return looks > 1 }); err != nil {
+			t.Errorf("the mark was moved: %v", err)
+		}
+		for range 100 { // select takes either
+			ctx, cancel := context.WithCancelCause(t.Context())
+			held := func() bool { time.Sleep(patience); cancel(errNever); return false }
+			if err := o.await(ctx, held); !errors.Is(err, errNever) {
+				t.Fatalf("its context has ended: %v", err)
+			}
+		}
+		if err := o.await(t.Context(), func() bool { return false }); !errors.Is(err, errSlow) {
+			t.Errorf("nothing has happened: %v", err)
+		}
+	})
+}
+
+// brokenOff is a store that is not there, and of which the last answer before the end comes
+// too late.
+type brokenOff struct{ *world }
+
+func (s brokenOff) List(ctx context.Context, prefix string) (map[string]string, error) {
+	if until, ok := ctx.Deadline(); ok && time.Until(until) < patience {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return s.world.List(ctx, prefix)
+}
+
 func TestOpenWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
@@ -464,6 +497,13 @@ func TestOpenWaits(t *testing.T) {
 		if _, err := Open(ctx, config); !errors.Is(err, errNever) || !strings.Contains(err.Error(), "a minute has passed") {
 			t.Error(err)
 		}
+		broken, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		config.Store = brokenOff{w}
+		if _, err := Open(broken, config); !errors.Is(err, errNever) {
+			t.Errorf("the last attempt was broken off, and the one before is not told: %v", err)
+		}
+		config.Store = w
 		w.down = ErrRefused
 		if _, err := Open(t.Context(), config); !errors.Is(err, ErrRefused) {
 			t.Error(err)

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"os/exec"
@@ -20,7 +21,7 @@ type browser struct {
 }
 
 // patience is how long a condition is awaited before a test fails.
-const patience = time.Minute
+const patience = 5 * time.Minute
 
 func newBrowser(t *testing.T) *browser {
 	t.Helper()
@@ -51,14 +52,23 @@ func newBrowser(t *testing.T) *browser {
 		}
 	}()
 	var session struct{ SessionID string }
-	b.do("POST", "/session", map[string]any{"capabilities": map[string]any{"alwaysMatch": map[string]any{
-		"browserName": "chrome",
-		"goog:chromeOptions": map[string]any{"args": []string{
-			"--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-			"--disable-component-update", "--disable-sync", "--hide-scrollbars", "--user-data-dir=" + t.TempDir(),
-		}},
-		"goog:loggingPrefs": map[string]string{"browser": "ALL"},
-	}}}, &session)
+	for end := time.Now().Add(patience); ; { // the driver waits for Chromium no longer than a minute
+		err := b.try("POST", "/session", map[string]any{"capabilities": map[string]any{"alwaysMatch": map[string]any{
+			"browserName": "chrome",
+			"goog:chromeOptions": map[string]any{"args": []string{
+				"--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+				"--disable-component-update", "--disable-sync", "--hide-scrollbars", "--user-data-dir=" + t.TempDir(),
+			}},
+			"goog:loggingPrefs": map[string]string{"browser": "ALL"},
+			"timeouts":          map[string]int64{"script": patience.Milliseconds(), "pageLoad": patience.Milliseconds()},
+		}}}, &session)
+		if err == nil {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatal(err)
+		}
+	}
 	b.session += "/session/" + session.SessionID
 	t.Cleanup(func() { b.do("DELETE", "", nil, nil) })
 	return b
@@ -119,34 +129,41 @@ func (b *browser) script(expression string, value any) {
 	b.do("POST", "/execute/sync", map[string]any{"script": "return " + expression, "args": []any{}}, value)
 }
 
-// find returns the path of an element.
-func (b *browser) find(selector string) string {
+// with has an element given to do, by its path: again if the page has put another one in
+// its place meanwhile.
+func (b *browser) with(selector string, do func(path string) error) {
 	b.t.Helper()
-	var element map[string]string
-	b.do("POST", "/element", map[string]string{"using": "css selector", "value": selector}, &element)
-	for _, id := range element {
-		return "/element/" + id
+	for {
+		var element map[string]string
+		b.do("POST", "/element", map[string]string{"using": "css selector", "value": selector}, &element)
+		for _, id := range element {
+			err := do("/element/" + id)
+			if err == nil {
+				return
+			}
+			if !strings.Contains(err.Error(), "stale element reference") {
+				b.t.Fatal(err)
+			}
+		}
 	}
-	b.t.Fatalf("no %s", selector)
-	return ""
 }
 
 func (b *browser) click(selector string) {
 	b.t.Helper()
-	b.do("POST", b.find(selector)+"/click", nil, nil)
+	b.with(selector, func(path string) error { return b.try("POST", path+"/click", nil, nil) })
 }
 
 // fill puts a text in the place of what a field holds, as if it were typed.
 func (b *browser) fill(selector, text string) {
 	b.t.Helper()
-	field := b.find(selector)
-	b.do("POST", field+"/clear", nil, nil)
-	b.do("POST", field+"/value", map[string]string{"text": text}, nil)
+	b.with(selector, func(path string) error {
+		return errors.Join(b.try("POST", path+"/clear", nil, nil), b.try("POST", path+"/value", map[string]string{"text": text}, nil))
+	})
 }
 
 func (b *browser) text(selector string) (text string) {
 	b.t.Helper()
-	b.do("GET", b.find(selector)+"/text", nil, &text)
+	b.with(selector, func(path string) error { return b.try("GET", path+"/text", nil, &text) })
 	return text
 }
 

@@ -195,9 +195,7 @@ func TestPageInTrouble(t *testing.T) {
 			t.Errorf("%q, want %s", got, want)
 		}
 	}
-	if got := b.text(".key.mark dd"); !strings.HasSuffix(got, "10.0 s behind the clock") {
-		t.Errorf("the mark is %s", got)
-	}
+	b.awaitText(".key.mark dd", "10.0 s behind the clock") // unless this machine is too slow to tell at the moment
 	b.await(`(() => {
 		const bad = getComputedStyle(document.getElementById('status')).color;
 		return getComputedStyle(document.querySelector('.track .ahead')).stroke == bad &&

@@ -56,7 +56,8 @@ func TestInfo(t *testing.T) {
 		t.Errorf("a worker from etcd: %+v", g)
 	}
 	up := idhttptest.Server(t, "up")
-	if got := read(up); !got.Ready || got.Generators[0].Mark <= time.Now().UnixMilli() {
+	asked := time.Now().UnixMilli()
+	if got := read(up); !got.Ready || got.Generators[0].Mark <= asked {
 		t.Errorf("with a mark: %+v", got)
 	}
 	up.Drain()

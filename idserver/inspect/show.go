@@ -5,9 +5,9 @@ package inspect
 import (
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
+	"github.com/flake-go/flake/flake"
 	"github.com/flake-go/flake/idserver"
 )
 
@@ -80,16 +80,12 @@ type Text struct{ Name, Text string }
 // Texts are those that an id mostly has.
 func Texts(f idserver.Format, id idserver.Number) []Text {
 	all := []Text{{f.Name(), string(f.AppendCanonical(nil, id))}}
-	if hex := fmt.Sprintf("%x", id.AppendOctets(nil, f.Size())); len(hex) == 32 {
-		uuid := hex[:8] + "-" + hex[8:12] + "-" + hex[12:16] + "-" + hex[16:20] + "-" + hex[20:]
-		if uuid != all[0].Text {
+	if f.Size() == len(flake.ID{}) {
+		if uuid := flake.ID(id.AppendOctets(nil, f.Size())).UUID(); uuid != all[0].Text {
 			all = append(all, Text{"UUID", uuid})
 		}
 	}
-	for _, base := range []int{62, 36, 16, 10} {
-		all = append(all, Text{"base " + strconv.Itoa(base), string(id.AppendDigits(nil, base))})
-	}
-	for _, base := range idserver.TextBases() {
+	for _, base := range append([]int{62, 36, 16, 10}, idserver.TextBases()...) {
 		if idserver.HasBase(f, base) {
 			all = append(all, Text{idserver.NameOf(base), string(idserver.AppendID(nil, f, id, base))})
 		}
@@ -98,16 +94,7 @@ func Texts(f idserver.Format, id idserver.Number) []Text {
 }
 
 // MAC writes 48 bits as a MAC address.
-func MAC(id uint64) string {
-	var b strings.Builder
-	for shift := 40; shift >= 0; shift -= 8 {
-		fmt.Fprintf(&b, "%02x", byte(id>>shift))
-		if shift > 0 {
-			b.WriteByte(':')
-		}
-	}
-	return b.String()
-}
+func MAC(id uint64) string { return flake.Worker(id).String() }
 
 // Span writes milliseconds that have passed in their two largest units: 3 h 12 min.
 func Span(milli int64) string {

@@ -23,7 +23,7 @@ type Process struct {
 
 	// Up is called when the process has started, with the ID of its pid (the Serial in
 	// the upper 32 bits) and a function that ends it. Up must not block. end may be
-	// called at any time; for a supervisor it is nil.
+	// called at any time; for a supervisor it is nil. Once the node stops, it does nothing.
 	Up func(id uint64, end func(reason etf.Term))
 
 	// Down is called when it has ended.
@@ -32,8 +32,10 @@ type Process struct {
 
 // Node is an Ergo node without its network.
 type Node struct {
+	ctx         context.Context
 	node        ergonode.Node
 	supervisors []gen.Process
+	ends        *ends
 }
 
 // Start starts a node, which ends with ctx at the latest.
@@ -48,22 +50,24 @@ func Start(ctx context.Context, name string, creation uint32) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Node{node: n}, nil
+	return &Node{ctx: ctx, node: n, ends: newEnds()}, nil
 }
 
 // Supervise starts a supervisor and then its children in order. Each child is
 // restarted whenever it ends, without limit: a peer that kills it again and again must
 // not end the service for all.
 func (n *Node) Supervise(supervisor Process, children ...Process) error {
-	p, err := n.node.Spawn(supervisor.Name, gen.ProcessOptions{}, &supervisorProcess{spec: supervisor, children: children})
+	p, err := n.node.Spawn(supervisor.Name, gen.ProcessOptions{}, &supervisorProcess{spec: supervisor, children: children, ends: n.ends})
 	if err == nil {
 		n.supervisors = append(n.supervisors, p)
 	}
 	return err
 }
 
-// Shutdown ends all processes with the reason shutdown, without waiting for that.
+// Shutdown ends all processes with the reason shutdown, without waiting for that. Those
+// that are just being restarted, it lets start before.
 func (n *Node) Shutdown() {
+	n.ends.stop(n.ctx)
 	for i := len(n.supervisors) - 1; i >= 0; i-- {
 		n.supervisors[i].Exit(shutdown)
 	}
@@ -79,6 +83,7 @@ type supervisorProcess struct {
 	gen.Supervisor
 	spec     Process
 	children []Process
+	ends     *ends
 }
 
 // ProcessInit is called by Ergo before the supervisor runs.
@@ -105,7 +110,7 @@ func (s *supervisorProcess) Init(...ergoetf.Term) (gen.SupervisorSpec, error) {
 		},
 	}
 	for _, child := range s.children {
-		spec.Children = append(spec.Children, gen.SupervisorChildSpec{Name: child.Name, Child: &process{child}})
+		spec.Children = append(spec.Children, gen.SupervisorChildSpec{Name: child.Name, Child: &process{Process: child, ends: s.ends}})
 	}
 	return spec, nil
 }

@@ -2,6 +2,7 @@ package ergo
 
 import (
 	"context"
+	"sync"
 
 	ergoetf "github.com/ergo-services/ergo/etf"
 	"github.com/ergo-services/ergo/gen"
@@ -12,7 +13,11 @@ import (
 
 // process is a Process for Ergo. It traps exits: only its end function and its
 // supervisor end it.
-type process struct{ Process }
+type process struct {
+	Process
+	ends  *ends
+	ended bool // by its end function, when it last ran
+}
 
 var _ gen.ProcessBehavior = (*process)(nil)
 
@@ -26,8 +31,19 @@ func (s *process) ProcessInit(p gen.Process, _ ...ergoetf.Term) (gen.ProcessStat
 func (s *process) ProcessLoop(p gen.ProcessState, started chan<- bool) string {
 	id := p.Self().ID
 	ctx, end := context.WithCancelCause(p.Context()) // Ergo's own Kill is not safe once the process ends
-	s.Up(id, func(reason etf.Term) { end(ended{reason}) })
+	var once sync.Once
+	s.Up(id, func(reason etf.Term) {
+		once.Do(func() {
+			if s.ends.begin() {
+				end(ended{reason})
+			}
+		})
+	})
+	if s.ended {
+		s.ends.done()
+	}
 	reason := s.await(ctx, p, started)
+	_, s.ended = context.Cause(ctx).(ended)
 	s.Down(id, reason)
 	text, _ := reason.(etf.Atom)
 	return string(text)

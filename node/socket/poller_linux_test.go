@@ -75,7 +75,6 @@ func share(t *testing.T, peers ...net.Conn) {
 func TestShare(t *testing.T) {
 	one, itsPeer := pair(t)
 	other, theirs := pair(t)
-	over() // that of other tests
 	before := files(t)
 	ends := []<-chan error{together(one, nothing), together(other, nothing)}
 	share(t, itsPeer, theirs)
@@ -84,7 +83,6 @@ func TestShare(t *testing.T) {
 	}
 	share(t, itsPeer, theirs)
 	quiet()
-	over()
 	if now := files(t); now != before {
 		t.Errorf("%d files are open, %d were before", now, before)
 	}
@@ -276,7 +274,6 @@ func TestSweep(t *testing.T) {
 // of them is left over. The next have their descriptors.
 func TestShareSiege(t *testing.T) {
 	honest, itsPeer := pair(t)
-	over() // that of other tests
 	before := files(t)
 	last := together(honest, nothing)
 	ways := []func(ours *conn, theirs *net.TCPConn){

@@ -80,6 +80,15 @@ func policy(t *testing.T) unix.SchedAttr {
 	return *attr
 }
 
+// nicer returns policy with another nice value, if there is one: only root may lower it.
+func nicer(t *testing.T) unix.SchedAttr {
+	t.Helper()
+	const nicest = 19
+	attr := policy(t)
+	attr.Nice = min(attr.Nice+1, nicest)
+	return attr
+}
+
 // processors returns those on which the calling thread may run.
 func processors(t *testing.T) (list []int) {
 	t.Helper()
@@ -127,8 +136,7 @@ func TestFollowChanged(t *testing.T) {
 	if err := unix.SchedSetaffinity(0, &rest); err != nil {
 		t.Fatal(err)
 	}
-	attr := policy(t)
-	attr.Nice++
+	attr := nicer(t)
 	if err := unix.SchedSetAttr(0, &attr, 0); err != nil {
 		t.Fatal(err)
 	}
@@ -163,8 +171,7 @@ func TestFollowConfined(t *testing.T) {
 			t.Fatal(err)
 		}
 		p.take(next)
-		attr := policy(t)
-		attr.Nice++
+		attr := nicer(t)
 		if err := unix.SchedSetAttr(0, &attr, 0); err != nil {
 			t.Fatal(err)
 		}

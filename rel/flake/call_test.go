@@ -2,7 +2,9 @@ package main
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -11,6 +13,8 @@ func TestErlang(t *testing.T) {
 	n := startNode(t, "")
 	n.erl(nil, "ping", "get", "bases", "bad_bases", "many", "texts", "fields", "info", "held_up", "ordered", "traced", "bad_calls", "unknown", "cast", "message", "terms",
 		"concurrent", "pipelined", "send_request", "alias", "monitors", "noproc")
+	n.signal(syscall.SIGTERM)
+	n.wait() // until its log is written
 	if got := strings.Count(n.output(), "msg=connected"); got != 1 {
 		t.Errorf("%d connections, want 1", got)
 	}
@@ -21,7 +25,7 @@ func TestOriginal(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, "")
 	n.erl(nil, "servers", "functions", "refusals", "terminate", "spawns")
-	if got := n.output(); !strings.Contains(got, "generating ids: 0.0") {
+	if got := n.output(); !regexp.MustCompile(`(?m)^generating ids: [0-9]+\.[0-9]{3} s$`).MatchString(got) {
 		t.Error("timed_generate printed nothing")
 	}
 }
@@ -90,6 +94,7 @@ func TestWrongCookie(t *testing.T) {
 		n.erl([]string{"-name", "caller@127.0.0.1", "-setcookie", "wrong"}, "refused")
 	}
 	n.erl(nil, "get")
+	await(t, "all are logged", func() bool { return strings.Count(n.output(), "wrong cookie") >= attempts })
 	if got := strings.Count(n.output(), "wrong cookie"); got != attempts {
 		t.Errorf("logged %d times, want %d, once per attempt", got, attempts)
 	}

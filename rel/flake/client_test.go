@@ -25,7 +25,7 @@ func TestClients(t *testing.T) {
 		{"HTTP", []string{"-url", url}, "one of flake, orders, items, events, uuids, ulids"},
 	} {
 		t.Run(tt.what, func(t *testing.T) {
-			p := spawn(t, n.port, filepath.Join(built, "example"), append([]string{"-cookie", cookie}, tt.args...)...)
+			p := spawn(t, n.port, filepath.Join(built, "example"), append([]string{"-cookie", cookie, "-most", patience.String()}, tt.args...)...)
 			want := regexp.MustCompile(`^one: .*\nmany:     1000, from .*\ntoday's: .*\nleased:   800000, .*\n$`)
 			if status := p.wait(); status != 0 || !want.MatchString(p.output()) {
 				t.Errorf("example: exit status %d", status)

@@ -105,33 +105,15 @@ func TestEPMDStarted(t *testing.T) {
 	await(t, "unregistered", func() bool { return len(epmdNames(t, port)) == 0 })
 }
 
-// While the start waits for the clock, other nodes have an EPMD.
-func TestEPMDBeforeClock(t *testing.T) {
+// While the start waits, here for etcd, other nodes have an EPMD.
+func TestEPMDBeforeStart(t *testing.T) {
 	t.Parallel()
-	port, config := freePort(t), configFile(t, "")
-	const waits = "waiting until the clock is past"
-	for range 20 { // nobody waits for one that was killed long ago
-		n := spawn(t, port, command, "-noinput", "-config", config)
-		n.await("  EPMD ")
-		n.signal(syscall.SIGKILL)
-		n.wait()
-		n = spawn(t, port, command, "-noinput", "-config", config)
-		await(t, "it starts", func() bool { return strings.Contains(n.output(), "level=") })
-		if !strings.Contains(n.output(), waits) {
-			n.signal(syscall.SIGKILL)
-			n.wait()
-			continue
-		}
-		names := epmdNames(t, port)
-		if strings.Contains(n.output(), "hands out ids") {
-			continue
-		}
-		if len(names) > 0 {
-			t.Errorf("registered: %q", names)
-		}
-		return
+	port := freePort(t)
+	n := spawn(t, port, command, "-noinput", "-config", etcdConfig(t, []string{"127.0.0.1:" + freePort(t)}, etcdHold, ""))
+	n.awaitText("waiting for a worker id")
+	if names := epmdNames(t, port); len(names) > 0 {
+		t.Errorf("registered: %q", names)
 	}
-	t.Error("no start had to wait")
 }
 
 // With our EPMD in its place, Erlang's own, which each node starts, ends by itself.

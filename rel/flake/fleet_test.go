@@ -47,6 +47,7 @@ type trialNode struct {
 	trial        *trial
 	name, config string
 	more         string // settings for [etcd]
+	lost         int    // how often it had lost its number when settle last began
 }
 
 // fault is one that the nodes had, and that all numbers were in use after it.
@@ -80,7 +81,9 @@ func startTrial(t *testing.T, members int, settings ...string) *trial {
 }
 
 // renew gives the node a new disk.
-func (n *trialNode) renew() { n.config = etcdConfig(n.trial.t, n.trial.etcd.Endpoints(), n.more) }
+func (n *trialNode) renew() {
+	n.config = etcdConfig(n.trial.t, n.trial.etcd.Endpoints(), etcdHold, n.more)
+}
 
 func (n *trialNode) start() {
 	n.process = spawn(n.trial.t, n.trial.port, n.trial.command, "-noinput", "-setcookie", cookie, "-name", n.name, "-config", n.config)
@@ -91,12 +94,15 @@ func (n *trialNode) end(s syscall.Signal) int {
 	return n.wait()
 }
 
-// loses waits until the node has lost its number once more than when done began.
+// losses is how often the node has lost its number.
+func (n *trialNode) losses() int { return strings.Count(n.output(), `msg="a worker id is lost`) }
+
+// loses waits until the node has lost the number that it had in settle: on a slow machine
+// it may have done so before done began.
 func (n *trialNode) loses(done func()) {
-	times := func() int { return strings.Count(n.output(), `msg="a worker id is lost`) }
-	before := times()
+	before := n.lost
 	done()
-	await(n.trial.t, n.name+" has lost its number", func() bool { return times() > before })
+	await(n.trial.t, n.name+" has lost its number", func() bool { return n.losses() > before })
 }
 
 // pause stops the process for d, or until another has its number if that is longer.
@@ -114,6 +120,9 @@ func (n *trialNode) pause(d time.Duration) {
 // returns them.
 func (f *trial) settle(nodes int) (serving []*trialNode) {
 	f.t.Helper()
+	for _, n := range f.nodes {
+		n.lost = n.losses()
+	}
 	p := f.callers[0]
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -136,6 +145,22 @@ func (f *trial) settle(nodes int) (serving []*trialNode) {
 		}
 	}
 	return serving
+}
+
+// answered waits until the first caller has had so many answers of each generator of each
+// node.
+func (f *trial) answered(least int) {
+	f.t.Helper()
+	p := f.callers[0]
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for ; !p.ended; p.changed.Wait() {
+		lines := strings.Split(p.out.String(), "\n")
+		if len(lines) > 1 && slices.Min(answers(lines[len(lines)-2])) >= least { // the last is empty, or not whole
+			return
+		}
+	}
+	f.t.Fatal("the callers have ended")
 }
 
 // answers is what a caller says: how many there were of each node's three generators.
@@ -205,18 +230,20 @@ var kinds = []struct {
 	}, false},
 }
 
-// release takes a node's number by the command, and waits until somebody has it again.
+// release takes a node's number by the command, if it has not lost it by itself, and waits
+// until somebody has it again.
 func (f *trial) release(n *trialNode) {
-	has := func(e entry) bool { return e.state == "held" && e.name == n.name }
-	all := f.entries()
-	i := slices.IndexFunc(all, has)
-	if i < 0 {
-		f.t.Fatalf("%s has none of %v", n.name, all)
-	}
-	n.loses(func() { f.workers("release", all[i].number) })
-	await(f.t, "somebody has claimed "+all[i].number, func() bool {
-		return f.entries()[i].state == "held"
+	i := -1
+	n.loses(func() {
+		all := f.entries()
+		i = slices.IndexFunc(all, func(e entry) bool { return e.state == "held" && e.name == n.name })
+		if i >= 0 {
+			f.workers("release", all[i].number)
+		}
 	})
+	if i >= 0 {
+		await(f.t, "somebody has claimed what "+n.name+" had", func() bool { return f.entries()[i].state == "held" })
+	}
 }
 
 // entry is a line of flake workers.
@@ -309,9 +336,7 @@ func TestFleet(t *testing.T) {
 // have the same one.
 func TestFleetFinds(t *testing.T) {
 	f := startTrial(t, 1, "numbers = 1\nprefix = 'a'", "numbers = 1\nprefix = 'b'")
-	for range 5 {
-		f.settle(2)
-	}
+	f.answered(250)
 	g := f.stop()
 	for generator, format := range formats {
 		ids := g.ids[generator]

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"slices"
 	"strings"
 	"time"
 
@@ -43,8 +44,13 @@ type opened struct {
 	last func() (milli uint64, known bool)
 }
 
-func sourceOf(ids idserver.Source, c io.Closer) *opened {
-	return &opened{ids, c, func() (uint64, bool) { milli, _ := ids.Last(); return milli, true }}
+// sourceOf returns what a format's Open has returned as a source.
+func sourceOf[G io.Closer](g G, err error, source func(G) idserver.Source) (*opened, error) {
+	if err != nil {
+		return nil, err
+	}
+	ids := source(g)
+	return &opened{ids, g, func() (uint64, bool) { milli, _ := ids.Last(); return milli, true }}, nil
 }
 
 // generators are the one named flake, whose mark has no name, and those of the tables
@@ -232,10 +238,7 @@ func planSnowflake(g config.Generator) (who string, where place, open opener, er
 	return who, snowflakePlace(layout, machine), func(ctx context.Context, mark string, d flake.Options) (*opened, error) {
 		o.Clock, o.AllowableDowntime, o.Logger, o.Saved, o.Marks, o.Bound = d.Clock, d.AllowableDowntime, d.Logger, d.Saved, d.Marks, d.Bound
 		ids, err := layout.Open(ctx, mark, machine, o)
-		if err != nil {
-			return nil, err
-		}
-		return sourceOf(idserver.Snowflake(ids), ids), nil
+		return sourceOf(ids, err, idserver.Snowflake)
 	}, nil
 }
 
@@ -244,7 +247,7 @@ func layoutOf(g config.Generator) snowflake.Layout {
 	if g.Format == config.FormatSnowflake {
 		time, machine, sequence := g.Bits()
 		layout = snowflake.Layout{Time: uint8(time), Worker: uint8(machine), Sequence: uint8(sequence), Epoch: snowflake.Twitter.Epoch}
-		if g.ID == nil && machine == 10 {
+		if g.ID == nil && !slices.Contains(g.Etcd, "id") {
 			layout.Datacenter, layout.Worker = 5, 5
 		}
 	}
@@ -261,10 +264,10 @@ func planSno(g config.Generator) (who string, where place, open opener) {
 	who = fmt.Sprintf("partition %d", s.Partition.AsUint16())
 	return who, snoPlace(s), func(ctx context.Context, mark string, o flake.Options) (*opened, error) {
 		ids, err := sno.Open(ctx, mark, s, sno.Options{Clock: o.Clock, AllowableDowntime: o.AllowableDowntime, Logger: o.Logger, Saved: o.Saved, Marks: o.Marks, Bound: o.Bound})
+		s, err := sourceOf(ids, err, idserver.Sno)
 		if err != nil {
 			return nil, err
 		}
-		s := sourceOf(idserver.Sno(ids), ids)
 		s.last = func() (uint64, bool) { // of two passes the last id need not be the latest
 			milli, _ := ids.Last()
 			return milli, ids.Snapshot().Drifts == 0

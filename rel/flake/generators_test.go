@@ -67,6 +67,7 @@ func TestGenerators(t *testing.T) {
 		}
 		time.Sleep(time.Duration(rand.IntN(700)) * time.Millisecond) // the moment is the test
 		n.signal(syscall.SIGKILL)
+		n.wait() // its caller sees it gone before its lock and its claims are
 		caller.await(fmt.Sprintf("LIFE %d", life+1))
 	}
 	wantChecks(t, caller, "formats")

@@ -180,6 +180,7 @@ func TestHTTPLeases(t *testing.T) {
 			before++
 		}
 	}
+	t.Logf("%d of %d had all their ids before the last of %d calls", before, conns, calls)
 	if before > conns/2 {
 		t.Errorf("%d of %d had all their ids before who asked %d times for some", before, conns, calls)
 	}

@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/flake-go/flake/config"
@@ -137,19 +138,19 @@ func TestImport(t *testing.T) {
 // What may be wrong is told; what cannot be read or would be lost is refused.
 func TestImportTells(t *testing.T) {
 	t.Setenv("HOME", t.TempDir())
-	hour := time.Now().Add(-time.Hour)
+	const hour = time.Hour
 	for _, c := range []struct {
-		how      string
-		modified time.Time
-		more     string // flags; DETS is the file, DIR its folder
-		status   int
-		says     string // a regular expression
+		how    string
+		ago    time.Duration // since it was written
+		more   string        // flags; DETS is the file, DIR its folder
+		status int
+		says   string // a regular expression
 	}{
 		{"otp25/closed", hour, "-dets DETS -timestamp DIR/mark", 0, "it was closed\n"},
 		{"otp25/empty", hour, "-dets DETS -timestamp DIR/mark", 0, "there is no time in it; it was closed\n"},
 		{"otp29/future", hour, "-dets DETS -timestamp DIR/mark", 0, `2100-01-01T00:00:00.000Z is [0-9hms.]+ ahead of this machine's clock: (.|\n)*ids begin after 2100-01-01T00:00:05(.|\n)*a node does not start before then`},
-		{"otp25/closed", time.Now().Add(time.Hour), "-dets DETS -timestamp DIR/mark", 0, `is (1h0m0s|59m59[.0-9]+s) ahead`},
-		{"otp25/closed", time.Now().Add(-4 * time.Second), "-dets DETS -timestamp DIR/mark", 0, `waiting until then: `},
+		{"otp25/closed", -hour, "-dets DETS -timestamp DIR/mark", 0, `is 1h0m0s ahead`},
+		{"otp25/closed", 4 * time.Second, "-dets DETS -timestamp DIR/mark", 0, `waiting until then: 1s\n`},
 		{"otp23/bag", hour, "-dets DETS -timestamp DIR/mark", exitUsage, "its type is 2"},
 		{"otp25/closed", hour, "-dets DETS -timestamp DETS", exitFailure, "it is the dets file of boundary/flake.*flake import -dets DETS"},
 		{"otp25/closed", hour, "-dets DETS -timestamp DIR/none/mark", exitFailure, "make the folder"},
@@ -160,19 +161,22 @@ func TestImportTells(t *testing.T) {
 		{"otp25/closed", hour, "-dets DETS -vm-args DIR/args -timestamp DIR/mark -overwrite -out DIR", exitUsage, "-out DIR: it is a folder"},
 		{"otp25/closed", hour, "-dets DETS -vm-args DIR/args -out DIR/a -timestamp DIR/mark", 0, "before a start, change it:\nDIR/a:.*node.cookie.*published"},
 	} {
-		dets := detsOf(t, c.how, c.modified)
-		dir := filepath.Dir(dets)
-		if err := os.WriteFile(filepath.Join(dir, "args"), []byte("-name flake@node1.example.com -\x1b"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		names := strings.NewReplacer("DETS", dets, "DIR", dir)
-		stdout, stderr, status := called(t, strings.Fields("import "+names.Replace(c.more))...)
-		if status != c.status || strings.Contains(stdout, "\x1b") || !regexp.MustCompile(names.Replace(c.says)).MatchString(stdout+stderr) {
-			t.Errorf("%s, %s: exit status %d\n%s%s", c.how, c.more, status, stdout, stderr)
-		}
-		if data, err := os.ReadFile(dets); err != nil || len(data) < 5000 {
-			t.Errorf("%s: %d bytes are left, %v", c.how, len(data), err)
-		}
+		synctest.Test(t, func(t *testing.T) { // whose clock stands still, however slow the machine is
+			time.Sleep(time.Until(time.Date(2026, 11, 23, 0, 0, 0, 0, time.UTC)))
+			dets := detsOf(t, c.how, time.Now().Add(-c.ago))
+			dir := filepath.Dir(dets)
+			if err := os.WriteFile(filepath.Join(dir, "args"), []byte("-name flake@node1.example.com -\x1b"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			names := strings.NewReplacer("DETS", dets, "DIR", dir)
+			stdout, stderr, status := called(t, strings.Fields("import "+names.Replace(c.more))...)
+			if status != c.status || strings.Contains(stdout, "\x1b") || !regexp.MustCompile(names.Replace(c.says)).MatchString(stdout+stderr) {
+				t.Errorf("%s, %s: exit status %d\n%s%s", c.how, c.more, status, stdout, stderr)
+			}
+			if data, err := os.ReadFile(dets); err != nil || len(data) < 5000 {
+				t.Errorf("%s: %d bytes are left, %v", c.how, len(data), err)
+			}
+		})
 	}
 }
 

@@ -68,6 +68,7 @@ func TestInspect(t *testing.T) {
 func TestInspectTexts(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "sys.toml")
 	os.WriteFile(file, []byte("[[generator]]\nname = \"orders\"\nformat = \"snowflake\"\nepoch = 2020-01-01T00:00:00Z\nid = 1\n"), 0o600)
+	numbered := writeConfig(t, "[etcd]\nendpoints = [\"a:1\"]\n[[generator]]\nname = \"orders\"\nformat = \"snowflake\"\nid = \"etcd\"\n")
 	many := filepath.Join(t.TempDir(), "many.toml")
 	os.WriteFile(many, []byte("[flake]\nworker_id = \"7a:00:78:ff:e3:d4\"\n"+
 		"[[generator]]\nname = \"old\"\nformat = \"flake-idgen\"\nepoch = 2020-01-01T00:00:00Z\ndatacenter = 9\nworker = 7\n"+
@@ -88,6 +89,7 @@ func TestInspectTexts(t *testing.T) {
 		{"-format snowflake -base base58", "3CUgxBmS4zd", "snowflake, read as base58"},
 		{"-epoch 2020-01-01T00:00:00Z", orders, "or it is snowflake in snowflake's own text, from 2026-11-21"},
 		{"-config " + file, orders, "orders, read as snowflake's own text time 2026-11-21 11:11:08.132 UTC"},
+		{"-config " + numbered, orders, "machine 295 10 bits, 42 to 51"},
 		{"-config " + file, uuid, "flake, read as flake's own text"},
 		{"-config " + many, "373651358319361", "small, read as snowflake's own text time 2026-11-21"}, // whose machine is in it
 		{"-config " + many, "911936766637928448", "old, read as flake-idgen's own text time 2026-11-21"},

@@ -35,6 +35,7 @@ func TestKillNine(t *testing.T) {
 		caller.await(fmt.Sprintf("CALLING %d", life+1))
 		time.Sleep(time.Duration(rand.IntN(700)) * time.Millisecond) // the moment is the test
 		n.signal(syscall.SIGKILL)
+		n.wait() // its caller sees it gone before its lock and its claims are
 		caller.await(fmt.Sprintf("LIFE %d", life+1))
 	}
 	caller.wait()
@@ -74,6 +75,7 @@ func TestLeases(t *testing.T) {
 		caller.await(fmt.Sprintf("CALLING %d", life))
 		time.Sleep(time.Duration(rand.IntN(700)) * time.Millisecond) // the moment is the test
 		n.signal(syscall.SIGKILL)
+		n.wait() // its caller sees it gone before its lock and its claims are
 		caller.await(fmt.Sprintf("LIFE %d ", life))
 		runs := readRuns(t, filepath.Join(folder, fmt.Sprint(life)))
 		slices.SortFunc(runs, func(a, b flake.Run) int { return a.First.Compare(b.First) })

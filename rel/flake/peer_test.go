@@ -36,6 +36,9 @@ const (
 	restart  = 20 * time.Second
 )
 
+// patient are flags with which an Erlang node does not give up a handshake after 7 s.
+var patient = []string{"-kernel", "net_setuptime", "120"}
+
 var (
 	built      string // where TestMain puts what it builds
 	command    string // flake, built with the race detector
@@ -43,8 +46,10 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	if signal.Ignored(syscall.SIGHUP) { // as under nohup: commands would ignore it too
-		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
+	for _, s := range []os.Signal{syscall.SIGHUP, os.Interrupt} {
+		if signal.Ignored(s) { // as under nohup, or behind an & of a script: commands would ignore it too
+			signal.Notify(make(chan os.Signal, 1), s)
+		}
 	}
 	code, err := buildAndRun(m)
 	if err != nil {
@@ -129,7 +134,7 @@ func spawn(t *testing.T, port, name string, args ...string) *process {
 		p.cmd.Env = append(p.cmd.Env, "PATH=") // where it finds no epmd, so that it serves its own
 	}
 	p.cmd.Stdout, p.cmd.Stderr = p, p
-	p.cmd.WaitDelay = time.Second
+	p.cmd.WaitDelay = restart // for what it said last; not for ever, as what it has started may hold the pipe
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -287,7 +292,7 @@ func spawnErlTo(t *testing.T, node, port string, flags []string, checks ...strin
 	if !slices.Contains(flags, "-start_epmd") {
 		args = append(args, "-start_epmd", "false")
 	}
-	args = append(args, flags...)
+	args = append(append(args, patient...), flags...)
 	args = append(args, "-s", "caller", "main", "-extra", node)
 	return spawn(t, port, "erl", append(args, checks...)...)
 }

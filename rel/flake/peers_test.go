@@ -107,11 +107,11 @@ func TestPeers(t *testing.T) {
 	first.signal(syscall.SIGCONT)
 	awaitReady(t, url, http.StatusServiceUnavailable, `"reason":"worker_taken"`)
 	awaitReady(t, otherURL, http.StatusOK, "")
-	_, metrics := fetch(t, http.DefaultClient, url+"metrics", "")
 	for _, want := range []string{`flake_ready{generator="flake"} 0`, `flake_peer_answers{peer="second@127.0.0.1"} 1`} {
-		if !strings.Contains(metrics, want+"\n") {
-			t.Errorf("no %s in\n%s", want, metrics)
-		}
+		await(t, want, func() bool {
+			_, metrics := fetch(t, http.DefaultClient, url+"metrics", "")
+			return strings.Contains(metrics, want+"\n")
+		})
 	}
 }
 
@@ -123,14 +123,14 @@ func awaitReady(t *testing.T, url string, status int, part string) {
 	})
 }
 
-// other is a node that answers info in a way of its own, and to all else ok.
+// other is a node that answers info in a way of its own, as it does all else.
 type other struct {
 	genserver.Plain
-	info atomic.Pointer[etf.Term]
+	info atomic.Pointer[func() etf.Term]
 }
 
 func (o *other) HandleCall(c genserver.Call) {
-	b, err := etf.Append(c.Begin(), *o.info.Load(), c.Caps())
+	b, err := etf.Append(c.Begin(), (*o.info.Load())(), c.Caps())
 	if err != nil {
 		panic(err)
 	}
@@ -139,12 +139,15 @@ func (o *other) HandleCall(c genserver.Call) {
 
 // says has the node tell of its fleet, with a clock that is ahead.
 func (o *other) says(ahead time.Duration, workers ...etf.Term) {
-	now := time.Now().Add(ahead).UnixMilli()
-	info := etf.Term(etf.List{
-		etf.Tuple{etf.Atom("time"), now}, etf.Tuple{etf.Atom("since"), int64(1)}, etf.Tuple{etf.Atom("workers"), etf.List(workers)},
+	o.answers(func() etf.Term {
+		now := time.Now().Add(ahead).UnixMilli()
+		return etf.List{
+			etf.Tuple{etf.Atom("time"), now}, etf.Tuple{etf.Atom("since"), int64(1)}, etf.Tuple{etf.Atom("workers"), etf.List(workers)},
+		}
 	})
-	o.info.Store(&info)
 }
+
+func (o *other) answers(info func() etf.Term) { o.info.Store(&info) }
 
 // start starts it, with the EPMD at a port.
 func (o *other) start(t *testing.T, port string) *node.Node {
@@ -182,7 +185,7 @@ func TestPeerClock(t *testing.T) {
 	if err := ready(); err != nil {
 		t.Error(err)
 	}
-	o.says(-time.Hour)
+	o.says(-61 * time.Minute)
 	await(t, "stopped", func() bool { return errors.Is(ready(), idserver.ErrClockDiffers) })
 	if _, err := s.generators.list[0].server.Get(t.Context()); !errors.Is(err, idserver.ErrClockDiffers) {
 		t.Errorf("an id: %v", err)
@@ -193,8 +196,7 @@ func TestPeerClock(t *testing.T) {
 	}
 	o.says(0)
 	await(t, "ids again", func() bool { return ready() == nil })
-	ok := etf.Term(etf.Atom("ok"))
-	o.info.Store(&ok)
+	o.answers(func() etf.Term { return etf.Atom("ok") })
 	await(t, "not comparable", func() bool {
 		asked := s.fleet.asked()
 		return len(asked) == 1 && asked[0].Answered && !asked[0].Compared

@@ -157,7 +157,7 @@ func queriesOf(t *testing.T) map[string]string {
 	all := make(map[string]string)
 	for _, p := range dashboard.Panels {
 		for _, target := range p.Targets {
-			all[p.Title+" "+target.RefID] = strings.NewReplacer("$job", "flake", "$instance", ".*", "$__rate_interval", "10s").Replace(target.Expr)
+			all[p.Title+" "+target.RefID] = strings.NewReplacer("$job", "flake", "$instance", ".*", "$__rate_interval", "1m").Replace(target.Expr)
 		}
 	}
 	if len(all) == 0 {
@@ -172,7 +172,8 @@ type prometheus struct {
 	url string
 }
 
-// startPrometheus has Prometheus scrape these addresses four times a second.
+// startPrometheus has Prometheus scrape these addresses every two seconds, which is as long
+// as one may take to answer.
 func startPrometheus(t *testing.T, targets ...string) *prometheus {
 	t.Helper()
 	dir := t.TempDir()
@@ -181,7 +182,7 @@ func startPrometheus(t *testing.T, targets ...string) *prometheus {
 		t.Fatal(err)
 	}
 	config := filepath.Join(dir, "prometheus.yml")
-	text := fmt.Sprintf("global: {scrape_interval: 250ms, scrape_timeout: 250ms, evaluation_interval: 250ms}\nrule_files: [%q]\n"+
+	text := fmt.Sprintf("global: {scrape_interval: 2s, scrape_timeout: 2s, evaluation_interval: 250ms}\nrule_files: [%q]\n"+
 		"scrape_configs: [{job_name: flake, static_configs: [{targets: [%s]}]}]\n", rules, strings.Join(targets, ", "))
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)

@@ -22,8 +22,10 @@ func TestPrompt(t *testing.T) {
 			typed.WriteString(input)
 		}
 	}
-	// script gives the command its own terminal.
-	cmd := exec.Command("script", "-qec", command+" -config "+configFile(t, ""), "/dev/null")
+	// script gives the command its own terminal. A line of the log may come at any time, and
+	// would stand in the session.
+	config := configFile(t, "[log]\nlevel = \"error\"")
+	cmd := exec.Command("script", "-qec", command+" -config "+config, "/dev/null")
 	cmd.Env = append(os.Environ(), "ERL_EPMD_PORT="+freePort(t), "TERM=xterm", "PATH=")
 	cmd.Stdin = strings.NewReader(typed.String())
 	out, err := cmd.CombinedOutput()

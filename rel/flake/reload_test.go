@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -235,15 +234,8 @@ func TestHangupOnTerminal(t *testing.T) {
 	t.Parallel()
 	pid := filepath.Join(t.TempDir(), "pid")
 	// script gives the command its own terminal, on which the node has no prompt.
-	shell := fmt.Sprintf("echo $$ > %s; exec %s -noinput -config %s", pid, command, configFile(t, ""))
-	cmd := exec.Command("script", "-qec", shell, "/dev/null")
-	cmd.Env = append(os.Environ(), "PATH=", "ERL_EPMD_PORT="+freePort(t))
-	p := &process{t: t}
-	p.changed.L = &p.mu
-	cmd.Stdout, cmd.Stderr = p, p
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	shell := fmt.Sprintf("echo $$ > %s; PATH= exec %s -noinput -config %s", pid, command, configFile(t, ""))
+	p := spawn(t, freePort(t), "script", "-qec", shell, "/dev/null")
 	p.await("  EPMD ")
 	text, err := os.ReadFile(pid)
 	if err != nil {
@@ -256,7 +248,7 @@ func TestHangupOnTerminal(t *testing.T) {
 	if err := syscall.Kill(id, syscall.SIGHUP); err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Wait(); err != nil || !strings.Contains(p.output(), "stopping") {
-		t.Errorf("%v\n%s", err, p.output())
+	if status := p.wait(); status != 0 || !strings.Contains(p.output(), "stopping") {
+		t.Errorf("exit status %d", status)
 	}
 }

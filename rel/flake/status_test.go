@@ -42,8 +42,9 @@ func TestStatus(t *testing.T) {
 	defer s.stop()
 	file := writeConfig(t, "[node]\nname = %q\ncookie = %q\n[http]\nlisten = %q\ntoken_file = %q\n[http.tls]\ncert = %q\nkey = %q\n"+
 		"[[generator]]\nname = \"orders\"\nformat = \"snowflake\"\nid = 1\n", nodeName, cookie, listen, token, cert, key)
-	row := `\nflake +yes +flake +03:00:00:[0-9a-f:]{8} +worker_id +[0-9]+ +[-0-9TZ:]+ +[-0-9TZ:]+ +[0-9.]+s +-\norders +yes +snowflake +[0-9]+ +configuration +`
+	row := `\nflake +yes +flake +03:00:00:[0-9a-f:]{8} +worker_id +[0-9]+ +[-0-9TZ:]+ +[-0-9TZ:]+ +-?[0-9.]+m?s +-\norders +yes +snowflake +[0-9]+ +configuration +`
 	for way, head := range map[string]string{"http": ", connected nodes: 0\n", "erlang": "\n"} {
+		await(t, "the command before has gone", func() bool { return len(s.node.Peers()) == 0 })
 		out, errs, status := called(t, "status", "-config", file, "-over", way)
 		want := regexp.MustCompile(`^` + regexp.QuoteMeta(nodeName) + `, flake ` + regexp.QuoteMeta(version) + `, up [0-9hms]+` + head + `\ngenerator .*` + row)
 		if status != 0 || errs != "" || !want.MatchString(out) {

@@ -37,8 +37,8 @@ func TestRollingUpgrade(t *testing.T) {
 		start := func() *flakeNode { return startNode(t, port, "-config", config, "-name", name) }
 		starts, nodes = append(starts, start), append(nodes, start())
 	}
-	args := []string{"-noinput", "-pa", compileClient(t), "-name", "callers@127.0.0.1", "-setcookie", cookie, "-start_epmd", "false",
-		"-s", "upgrade", "main", "-extra", folder, strconv.Itoa(upgradeCallers)}
+	args := append([]string{"-noinput", "-pa", compileClient(t), "-name", "callers@127.0.0.1", "-setcookie", cookie, "-start_epmd", "false"}, patient...)
+	args = append(args, "-s", "upgrade", "main", "-extra", folder, strconv.Itoa(upgradeCallers))
 	callers := spawn(t, port, "erl", append(args, names...)...)
 	callers.await("CALLING")
 

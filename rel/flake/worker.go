@@ -60,21 +60,12 @@ func openWorker(format string, w flake.Worker) opener {
 		switch format {
 		case config.FormatUUIDv7:
 			ids, err := uuidv7.Open(ctx, mark, w, o)
-			if err != nil {
-				return nil, err
-			}
-			return sourceOf(idserver.UUIDv7(ids), ids), nil
+			return sourceOf(ids, err, idserver.UUIDv7)
 		case config.FormatULID:
 			ids, err := ulid.Open(ctx, mark, w, o)
-			if err != nil {
-				return nil, err
-			}
-			return sourceOf(idserver.ULID(ids), ids), nil
+			return sourceOf(ids, err, idserver.ULID)
 		}
 		ids, err := flake.Open(ctx, mark, w, o)
-		if err != nil {
-			return nil, err
-		}
-		return sourceOf(idserver.Flake(ids), ids), nil
+		return sourceOf(ids, err, idserver.Flake)
 	}
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 )
@@ -24,16 +25,12 @@ func npm(r release) error {
 	}
 	files := []file{{"LICENSE", filepath.Join(r.root, "LICENSE"), 0o644}}
 	for _, pattern := range []string{"README.md", "cjs/*", "package.json", "src/*"} {
-		found, err := filepath.Glob(filepath.Join(top, pattern))
-		if err != nil || len(found) == 0 {
-			return fmt.Errorf("no %s in clients/javascript, %v", pattern, err)
+		found, _ := fs.Glob(os.DirFS(top), pattern) // fails only for a bad pattern
+		if len(found) == 0 {
+			return fmt.Errorf("no %s in clients/javascript", pattern)
 		}
 		for _, name := range found {
-			inside, err := filepath.Rel(top, name)
-			if err != nil {
-				return err
-			}
-			files = append(files, file{filepath.ToSlash(inside), name, 0o644})
+			files = append(files, file{name, filepath.Join(top, name), 0o644})
 		}
 	}
 	return writeArchive(filepath.Join(r.out, p.Name+"-"+r.version+".tgz"), "package", files, r.time)

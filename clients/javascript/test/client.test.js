@@ -3,10 +3,25 @@ import test, { after, describe } from 'node:test'
 import { FlakeClient, FlakeError, NoNodeError } from 'flake-client'
 import { flakeText, leaser, serve, until } from './node.js'
 
+// A client that has time, unless the test is of that.
 function client (nodes, options) {
-  const c = new FlakeClient({ nodes, ...options })
+  const c = new FlakeClient({ nodes, timeout: 60000, ...options })
   after(() => c.close())
   return c
+}
+
+const held = new Map() // timers by their time in ms
+const { setTimeout } = globalThis
+globalThis.setTimeout = (call, ms, ...args) => {
+  if (!held.has(ms)) return setTimeout(call, ms, ...args)
+  held.get(ms).push(call)
+}
+
+/** Returns the timers of a time that no others have. They go off when the test calls them. */
+function hold (ms) {
+  assert.ok(!held.has(ms))
+  held.set(ms, [])
+  return held.get(ms)
 }
 
 const ascend = ids => assert.ok(ids.every((id, i) => i === 0 || ids[i - 1] < id), String(ids.slice(0, 20)))
@@ -146,7 +161,7 @@ const body = text => response => response.end(text)
 const lease = (...leases) => body(JSON.stringify({ leases }))
 const text = flakeText(1n << 64n)
 describe('what nodes answer', { concurrency: true }, () => {
-  for (const [what, answer, code, words] of [
+  for (const [i, [what, answer, code, words]] of [
     ['a refusal', problem(400, 'generator "x"'), 'refused', /generator "x"/],
     ['a wrong token', problem(401, 'the token\u001b[31m'), 'refused', /the token\uFFFD\[31m/],
     ['another service', response => response.writeHead(404).end('<html>'), 'refused', /status 404/],
@@ -165,11 +180,14 @@ describe('what nodes answer', { concurrency: true }, () => {
     ['an endless answer', response => { const more = () => response.write(' '.repeat(1 << 16), err => err || more()); more() }, 'bad_answer', /1048576 bytes/],
     ['half an answer', response => { response.writeHead(200, { 'Content-Length': 100 }); response.write('{'); response.destroy() }, 'unreachable', /./],
     ['no answer', () => {}, 'timeout', /in time/]
-  ]) {
+  ].entries()) {
     test(`${what} is a ${code}`, async () => {
       const node = await serve((_, response) => answer(response))
-      const c = client(node.url, { timeout: 1000, lease: { size: 10 } })
-      await assert.rejects(c.next(), err => {
+      const timeout = 1000000 + i
+      const timers = hold(timeout) // of the call, and of each time that it asks
+      const c = client(node.url, { timeout, lease: { size: 10 } })
+      let ended = false
+      const failed = assert.rejects(c.next(), err => {
         assert.ok(err instanceof NoNodeError && err instanceof FlakeError)
         assert.equal(err.code, 'no_node')
         const [first] = err.errors
@@ -178,7 +196,10 @@ describe('what nodes answer', { concurrency: true }, () => {
         assert.ok(err.message.includes(first.message))
         assert.equal(first.node, `${node.url}/`)
         return true
-      })
+      }).finally(() => { ended = true })
+      await until(() => ended || timers.length > 2 || (code === 'timeout' && node.requests.length > 0))
+      if (!ended) timers.forEach(end => end())
+      await failed
       if (code === 'refused' || code === 'bad_answer') assert.equal(node.requests.length, 1)
     })
   }
@@ -186,32 +207,46 @@ describe('what nodes answer', { concurrency: true }, () => {
   test('a silent node has its share of the time', async () => {
     const silent = await serve(() => {})
     const good = await serve(leaser())
-    const c = client([silent.url, good.url], { timeout: 3000 })
-    await c.next()
+    const timeout = 3000002
+    const shares = hold(timeout / 2)
+    const id = client([silent.url, good.url], { timeout }).next()
+    await until(() => silent.requests.length > 0)
+    shares[0]()
+    await id
   })
 
   test('a node that is not there', async () => {
     const node = await serve(() => {})
     node.close()
-    await assert.rejects(client(node.url, { timeout: 1000 }).next(), err => err.errors[0].code === 'unreachable')
+    const timeout = 2000000
+    const timers = hold(timeout)
+    const failed = assert.rejects(client(node.url, { timeout }).next(), err => err.errors[0].code === 'unreachable')
+    await until(() => timers.length > 2) // it asks again
+    timers.forEach(end => end())
+    await failed
   })
 
   test('an answer after the timeout is of no use to anybody', async () => {
     const late = []
-    const lease = leaser()
-    const node = await serve((request, response) => late.length < 1 ? late.push(() => lease(request, response)) : lease(request, response))
-    const c = client(node.url, { timeout: 1000 })
-    await assert.rejects(c.next(), NoNodeError)
+    const lease = leaser(1n, 2n)
+    const node = await serve((request, response) => late.length < 1 ? late.push(() => leaser()(request, response)) : lease(request, response))
+    const timeout = 2000001
+    const timers = hold(timeout)
+    const c = client(node.url, { timeout })
+    const failed = assert.rejects(c.next(), NoNodeError)
+    await until(() => late.length > 0)
+    timers.forEach(end => end())
+    await failed
     late[0]()
     const id = await c.next()
-    assert.ok(id.time === 2n || id.time === 3n)
+    assert.ok(id.time >= 2n)
   })
 })
 
 test('a call ends with its signal, and others go on', async () => {
   let answer
   const node = await serve((...pair) => { answer = () => leaser()(...pair) })
-  const c = client(node.url)
+  const c = client(node.url, { lease: { maxAge: 60000 } }) // which the other began after the lease was asked for
   const controller = new AbortController()
   const ended = c.next({ signal: controller.signal })
   const other = c.next()

@@ -3,16 +3,21 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
+import { connect, createServer as createFront } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
+import { pipeline } from 'node:stream'
 import { after } from 'node:test'
 
-/** Starts a real node, with what the configuration adds. FLAKE is the command that clients/test builds. */
-export async function start (more = '') {
+/**
+ * Starts a real node, with what more() adds to the configuration. It is drawn again if a
+ * node of another test has its numbers. FLAKE is the command that clients/test builds.
+ */
+export async function start (more = () => '') {
   const dir = await mkdtemp(join(tmpdir(), 'flake-client-'))
   const node = { dir, clock: join(dir, 'clock') }
-  node.start = async (port = 0) => {
+  node.start = async () => {
     await writeFile(join(dir, 'sys.toml'), `
 [node]
 name = "js@127.0.0.1"
@@ -21,11 +26,11 @@ epmd = "off"
 timestamp_path = "${dir}/timestamp"
 worker_id = "random"
 [http]
-listen = "127.0.0.1:${port}"
-${more}`)
+listen = "127.0.0.1:0"
+${more()}`)
     const args = ['-noinput', '-config', join(dir, 'sys.toml')]
     node.process = spawn(process.env.FLAKE ?? 'flake', args, { stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, STEPPED_CLOCK: node.clock } })
-    node.ended = once(node.process, 'exit')
+    node.ended = once(node.process, 'close')
     let said = ''
     node.process.stderr.on('data', text => { said += text })
     for await (const line of createInterface(node.process.stdout)) {
@@ -35,9 +40,12 @@ ${more}`)
         return node
       }
     }
+    await node.ended
+    if (said.includes('another generator on this machine has it')) return node.start()
     throw new Error(`the node did not start: ${said}`)
   }
   node.kill = async signal => {
+    node.url = undefined
     node.process.kill(signal)
     await node.ended
   }
@@ -48,6 +56,18 @@ ${more}`)
   return node.start()
 }
 
+/** Listens for a node, whose own port is another after a restart: meanwhile anybody could take the first. */
+export async function front (node) {
+  const server = createFront(socket => {
+    if (!node.url) return socket.destroy()
+    pipeline(socket, connect(new URL(node.url).port, '127.0.0.1'), socket, () => {})
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  after(() => server.close())
+  return `http://127.0.0.1:${server.address().port}`
+}
+
 /** Serves HTTP as answer(request, response) says, until the tests end. */
 export async function serve (answer) {
   const server = createServer((request, response) => {
@@ -55,6 +75,7 @@ export async function serve (answer) {
     answer(request, response)
   })
   server.requests = []
+  server.keepAliveTimeout = 0 // else a process that was held up finds its connections closed
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   after(() => {

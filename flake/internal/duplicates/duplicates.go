@@ -26,8 +26,8 @@ func Check[ID any](t *testing.T, n int, g Generator[ID], place func(ID) uint64, 
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := newSeen(place(first))
-	if !s.add(t, place(first)) || s.add(t, place(first)) {
+	s := new(seen)
+	if !s.add(place(first)) || s.add(place(first)) {
 		t.Fatal("an id is not told to be there twice")
 	}
 	sizes := []int{1, 1, 1, 16, 1, 3, 1, 256} // a goroutine each
@@ -49,7 +49,7 @@ func Check[ID any](t *testing.T, n int, g Generator[ID], place func(ID) uint64, 
 					return
 				}
 				for _, id := range ids[:made] {
-					if !s.add(t, place(id)) {
+					if !s.add(place(id)) {
 						twice.Add(1)
 					}
 					if !after(id, last) {
@@ -69,31 +69,22 @@ func Check[ID any](t *testing.T, n int, g Generator[ID], place func(ID) uint64, 
 	}
 }
 
-// seen has a bit for every place from about a first one on, so that any goroutine
-// can tell whether any other had the same.
+// seen has a bit for every place, so that any goroutine can tell whether any other had
+// the same.
 type seen struct {
-	first uint64 // page
-	pages [1 << 20]atomic.Pointer[page]
+	pages sync.Map // of *page, by number: however long the ids take, there is one
 }
 
 const pageBits = 1 << 16
 
 type page [pageBits / 64]atomic.Uint64
 
-func newSeen(place uint64) *seen { return &seen{first: place / pageBits} }
-
 // add tells whether the place is new.
-func (s *seen) add(t *testing.T, place uint64) bool {
-	slot := place/pageBits - s.first
-	if slot >= uint64(len(s.pages)) {
-		t.Errorf("the id at place %#x is out of time", place)
-		return false
-	}
-	p := s.pages[slot].Load()
-	if p == nil {
-		s.pages[slot].CompareAndSwap(nil, new(page))
-		p = s.pages[slot].Load()
+func (s *seen) add(place uint64) bool {
+	p, ok := s.pages.Load(place / pageBits)
+	if !ok {
+		p, _ = s.pages.LoadOrStore(place/pageBits, new(page))
 	}
 	bit := uint64(1) << (place % 64)
-	return p[place%pageBits/64].Or(bit)&bit == 0
+	return p.(*page)[place%pageBits/64].Or(bit)&bit == 0
 }

@@ -126,9 +126,27 @@ func (k *Keeper) await(ctx context.Context, milli uint64) error {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-patience:
-			return k.marks.slow(round)
+			return k.late(ctx, milli, round)
 		}
 	}
+}
+
+// late is what await comes to when its patience ends. What has happened by then counts,
+// though on a busy machine this goroutine may be the last to hear of it.
+func (k *Keeper) late(ctx context.Context, milli uint64, round chan struct{}) error {
+	select {
+	case <-k.stop:
+		return tick.ErrClosed
+	case <-k.marks.open.Done():
+		return tick.ErrClosed
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	default:
+	}
+	if milli <= k.source.Limit().Milli() {
+		return nil
+	}
+	return k.marks.slow(round)
 }
 
 // Renew moves the mark at once, and those of the others beside it. It fails with

@@ -1,6 +1,7 @@
 package durable
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -248,7 +249,7 @@ func (m *Marks) settle(err error) {
 }
 
 // slow notes that an attempt takes too long, so that the next callers do not
-// wait for it.
+// wait for it, and returns what the trouble is.
 func (m *Marks) slow(round chan struct{}) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -256,7 +257,7 @@ func (m *Marks) slow(round chan struct{}) error {
 		m.err = errSlow
 		m.log.Error("the timestamp is not saved in time: ids go on to the mark, and then stop until it is", "file", m.file.Path(), "err", errSlow)
 	}
-	return errSlow
+	return cmp.Or(m.err, errSlow)
 }
 
 // drop ends a generator, or with nil all, brings its mark back from ahead of the

@@ -76,6 +76,32 @@ func TestSlowAttempt(t *testing.T) {
 	}
 }
 
+// Who was held up until its patience had ended gets what has happened by then.
+func TestHeldUp(t *testing.T) {
+	b := newBench(t)
+	d := b.open(t)
+	b.clock.Add(window + 1)
+	past, round := b.clock.Load(), d.marks.round
+	if err := d.late(done(t), past, round); !errors.Is(err, context.Canceled) || d.Ready() != nil {
+		t.Errorf("its context has ended: %v, and then %v", err, d.Ready())
+	}
+	if err := d.Renew(); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.late(t.Context(), past, round); err != nil {
+		t.Errorf("the mark was moved: %v", err)
+	}
+	b.broken.Store(true)
+	d.marks.settle(d.Renew())
+	if err := d.late(t.Context(), past+2*window, round); !errors.Is(err, errFull) || errors.Is(err, errSlow) {
+		t.Errorf("the attempt has failed: %v", err)
+	}
+	d.marks.stop()
+	if err := d.late(t.Context(), past+2*window, round); !errors.Is(err, tick.ErrClosed) {
+		t.Errorf("it was closed: %v", err)
+	}
+}
+
 // Each attempt at the file is told of, good or not.
 func TestSavedIsTold(t *testing.T) {
 	b := newBench(t)

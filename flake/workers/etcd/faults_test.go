@@ -20,10 +20,32 @@ var rounds = flag.Int("faults.rounds", 1, "how often etcd has each of its faults
 
 const hold = 3 * time.Second
 
+// patient is a store that is waited for, once it is told so, as long as it takes.
+type patient struct {
+	workers.Store
+	waits atomic.Bool
+}
+
+func (p *patient) asking(ctx context.Context) context.Context {
+	if p.waits.Load() {
+		return context.WithoutCancel(ctx)
+	}
+	return ctx
+}
+
+func (p *patient) Get(ctx context.Context, keys ...string) ([]string, error) {
+	return p.Store.Get(p.asking(ctx), keys...)
+}
+
+func (p *patient) Swap(ctx context.Context, have map[string]string, key, value string) (bool, error) {
+	return p.Store.Swap(p.asking(ctx), have, key, value)
+}
+
 // node makes ids with the number that it has, and claims another when that is lost.
 type node struct {
 	t         *testing.T
 	owner     *workers.Owner
+	store     *patient
 	dir       string
 	made      atomic.Int64
 	ids       []flake.ID
@@ -32,13 +54,13 @@ type node struct {
 }
 
 func startNode(t *testing.T, ctx context.Context, endpoints []string, i, numbers int) (*node, error) {
-	n := &node{t: t, dir: t.TempDir()}
+	n := &node{t: t, dir: t.TempDir(), store: &patient{Store: open(t, Config{Endpoints: endpoints})}}
 	memory, err := workers.OpenMemory(filepath.Join(n.dir, "worker"))
 	if err != nil {
 		return nil, err
 	}
 	n.owner, err = workers.Open(ctx, workers.Config{
-		Store: open(t, Config{Endpoints: endpoints}), Prefix: "flake", First: 1, Last: uint64(numbers), Hold: hold,
+		Store: n.store, Prefix: "flake", First: 1, Last: uint64(numbers), Hold: hold,
 		Name: fmt.Sprint("node", i), Memory: memory, Wait: true,
 	})
 	return n, err
@@ -85,6 +107,7 @@ func (n *node) run(ctx context.Context) {
 			n.t.Error(err)
 		}
 		if ctx.Err() != nil {
+			n.store.waits.Store(true)
 			if err := n.owner.Close(context.WithoutCancel(ctx), milli); err != nil {
 				n.t.Error(err)
 			}
@@ -112,7 +135,7 @@ func TestFaults(t *testing.T) {
 		for i, n := range nodes {
 			start, before := time.Now(), n.made.Load()
 			for n.made.Load() == before {
-				if time.Since(start) > time.Minute {
+				if time.Since(start) > 5*time.Minute {
 					_, err := n.owner.State()
 					t.Fatalf("%s: node %d makes no ids any more: %v", what, i, err)
 				}

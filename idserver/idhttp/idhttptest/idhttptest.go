@@ -12,7 +12,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -106,13 +105,14 @@ func traffic() idhttp.Traffic {
 	return t
 }
 
-// peers are two nodes, of which the second takes more ids.
+// peers are two nodes, of which the second takes more ids: 1,000 a second for so long that
+// no delay shows.
 func peers() []idhttp.Peer {
 	now := time.Now()
 	at := func(port int) net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port} }
 	return []idhttp.Peer{
 		{Name: "orders@127.0.0.1", Address: at(39932), Since: now.Add(-time.Hour)},
-		{Name: "payments@127.0.0.1", Address: at(39920), Since: now.Add(-time.Minute), IDs: 60_000},
+		{Name: "payments@127.0.0.1", Address: at(39920), Since: now.Add(-1000 * time.Hour), IDs: 3_600_000_000},
 	}
 }
 
@@ -138,12 +138,11 @@ func dealt(s *idhttp.Server, err error) *idhttp.Server {
 func orders(t testing.TB) idserver.Source {
 	layout := snowflake.Twitter
 	layout.Epoch, layout.Datacenter, layout.Worker = 1577836800000, 5, 5
-	ids, err := layout.Open(t.Context(), filepath.Join(t.TempDir(), "timestamp"), 9<<5|23, snowflake.Options{})
+	ids, err := layout.NewGenerator(9<<5|23, snowflake.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { ids.Close() })
-	return idserver.Snowflake(ids)
+	return marked{idserver.Snowflake(ids)}
 }
 
 // events are ids of sno.

@@ -136,14 +136,18 @@ func TestUnfinished(t *testing.T) {
 	defer node.Close()
 	take := Call{"flake", "flake", 1, 0}.Taker(node)
 	var calls atomic.Int64
+	end, stop := context.WithCancel(t.Context())
 	silent := func(ctx context.Context) (ids, error) {
-		if calls.Add(1) <= 2 {
+		switch calls.Add(1) {
+		case 1, 2: // before the run
 			return take(ctx)
+		case 4: // both wait
+			stop()
 		}
 		<-ctx.Done()
 		return nil, context.Cause(ctx)
 	}
-	r, err := Run(t.Context(), Options{Duration: 50 * time.Millisecond, Rate: 1000, Takers: []Taker{silent, silent}})
+	r, err := Run(end, Options{Duration: time.Hour, Rate: 1e9, Takers: []Taker{silent, silent}})
 	if err != nil || r.Unfinished != 2 || r.Calls != 0 || r.Max == 0 || r.P999 != 0 || !r.Behind {
 		t.Errorf("%+v, %v", r, err)
 	}

@@ -5,6 +5,9 @@ import com.ericsson.otp.erlang.*;
  * prints "CHECK name ok" or "CHECK name FAIL Reason".
  */
 public final class Caller {
+    /** For an answer, in ms: only one that hangs takes so long. */
+    private static final int PATIENCE = 120000;
+
     private static final OtpErlangAtom USER = new OtpErlangAtom("user");
 
     private final String peer;
@@ -34,7 +37,7 @@ public final class Caller {
     private void check(String name) throws Exception {
         switch (name) {
         case "ping":
-            want(node.ping(peer, 10000), "pong");
+            want(node.ping(peer, PATIENCE), "pong");
             break;
         case "get":
             get();
@@ -48,7 +51,7 @@ public final class Caller {
             want(call("flake", new OtpErlangAtom("hello")), "ok");
             want(call("flake", get(63)), "{error,badarg}");
             mbox.send("nobody", peer, new OtpErlangAtom("message"));
-            want(node.ping(peer, 10000), "pong");
+            want(node.ping(peer, PATIENCE), "pong");
             break;
         case "rpc":
             rpc();
@@ -86,7 +89,7 @@ public final class Caller {
     }
 
     private OtpErlangObject receive() throws Exception {
-        OtpErlangObject message = mbox.receive(10000);
+        OtpErlangObject message = mbox.receive(PATIENCE);
         want(message != null, "answered");
         return message;
     }
@@ -138,7 +141,7 @@ public final class Caller {
         mbox.link(server);
         mbox.exit(server, "kill");
         try {
-            throw new AssertionError(String.valueOf(mbox.receive(10000)));
+            throw new AssertionError(String.valueOf(mbox.receive(PATIENCE)));
         } catch (OtpErlangExit e) {
             want(e.reason(), "killed");
         }

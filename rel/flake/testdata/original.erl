@@ -22,10 +22,7 @@ init(timer) ->
     {ok, _} = timer:send_interval(1000, save),
     {ok, timer}.
 
-%% For tests: a clock that is ahead by so many ms, another state, processes of a name that answer nothing.
-handle_call({ahead, Milliseconds}, _From, State) ->
-    put(ahead, Milliseconds),
-    {reply, ok, State};
+%% For tests: another state, processes of a name that answer nothing.
 handle_call({become, State}, _From, Before) ->
     {reply, Before, State};
 handle_call({deaf, Name}, _From, timer) ->
@@ -55,10 +52,4 @@ given(Time, Worker, Sequence) ->
 
 milliseconds() ->
     {Mega, Seconds, Micro} = erlang:now(),
-    (Mega * 1000000 + Seconds) * 1000 + Micro div 1000 + ahead().
-
-ahead() ->
-    case get(ahead) of
-        undefined -> 0;
-        Milliseconds -> Milliseconds
-    end.
+    (Mega * 1000000 + Seconds) * 1000 + Micro div 1000.

@@ -79,7 +79,7 @@ func (c *Cluster) Endpoints() (all []string) {
 // Leader waits until a majority has a leader, and gives it.
 func (c *Cluster) Leader() *Member {
 	c.tb.Helper()
-	for until := time.Now().Add(time.Minute); time.Now().Before(until); time.Sleep(20 * time.Millisecond) {
+	for until := time.Now().Add(5 * time.Minute); time.Now().Before(until); time.Sleep(20 * time.Millisecond) {
 		votes := map[string]int{}
 		ids := map[string]*Member{}
 		for _, m := range c.Members {
@@ -157,13 +157,20 @@ func (m *Member) Cut()  { m.proxy.set(true) }
 func (m *Member) Join() { m.proxy.set(false) }
 
 // free gives an address that nobody listens at, whose port is none that systems have for
-// connections of their own: a member that is killed needs it again.
+// connections of their own, nor below 30000, where other tests look for one: a member that
+// is killed needs it again. UDP's of that number is taken until the test ends, so that it is
+// given once.
 func free(tb testing.TB) string {
 	for range 100 {
-		l, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", 10000+rand.IntN(20000)))
-		if err == nil {
+		addr := fmt.Sprint("127.0.0.1:", 30000+rand.IntN(2700))
+		taken, err := net.ListenPacket("udp", addr)
+		if err != nil {
+			continue
+		}
+		tb.Cleanup(func() { taken.Close() })
+		if l, err := net.Listen("tcp", addr); err == nil {
 			l.Close()
-			return l.Addr().String()
+			return addr
 		}
 	}
 	tb.Fatal("no port is free")
