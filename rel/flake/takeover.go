@@ -112,6 +112,12 @@ func (t *takeoverFlags) meet(ctx context.Context) (*handover, error) {
 		return nil, fmt.Errorf("node %s: %w", h.node, err)
 	}
 	h.settings.Name, h.settings.TimestampPath = h.node, cfg.Flake.TimestampPath
+	if h.settings.TimestampPath == "" { // written, as a service may have another default
+		if h.settings.TimestampPath, err = timestampPath(); err != nil {
+			h.close()
+			return nil, err
+		}
+	}
 	if filepath.Base(cfg.Node.CookieFrom) != config.HomeCookieFile { // where the next start finds it, too
 		h.settings.Cookie = cfg.Node.Cookie
 	}

@@ -10,6 +10,9 @@ export class Node {
     const { url, token: its = token, ...rest } = typeof node === 'object' && !(node instanceof URL) ? node : { url: node }
     none('nodes', rest)
     this.url = address(url)
+    if (its !== undefined && !/^[!-~]+\s*$/.test(its)) { // fetch would fail, and tell the token
+      throw new TypeError(`the token for ${this.url.href} has characters that a header cannot have, or none`)
+    }
     this.headers = { Accept: 'application/json', ...(its === undefined ? {} : { Authorization: `Bearer ${its}` }) }
   }
 
