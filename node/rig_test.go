@@ -54,6 +54,9 @@ func filled(t *testing.T, o Options) Options {
 	if o.Log == nil {
 		o.Log = quiet
 	}
+	if o.setup == 0 {
+		o.setup = patience // a busy machine may not keep setupTime
+	}
 	if o.Supervisors == nil {
 		o.Supervisors = flakeSup(generator(t))
 	}
