@@ -74,7 +74,7 @@ func (n *Node) dial(peer string) (net.Conn, error) {
 func (n *Node) introduce(plain net.Conn, peer, cookie string) (s dist.Session, err error) {
 	stop := n.closeOnStop(plain)
 	defer stop()
-	plain.SetDeadline(time.Now().Add(setupTime))
+	plain.SetDeadline(time.Now().Add(n.options.setup))
 	m, end := n.meetings.begin(peer, plain)
 	defer end()
 	c, err := n.security.dial(n.ctx, plain, peer)
@@ -90,7 +90,7 @@ func (n *Node) introduce(plain net.Conn, peer, cookie string) (s dist.Session, e
 		return dist.Session{Conn: c, Peer: p}, nil
 	}
 	if errors.Is(err, handshake.ErrSimultaneous) || n.meetings.hasYielded(m) {
-		ctx, cancel := context.WithTimeout(n.ctx, setupTime)
+		ctx, cancel := context.WithTimeout(n.ctx, n.options.setup)
 		defer cancel()
 		select {
 		case <-m.up:

@@ -23,7 +23,7 @@ func (n *Node) enter(s dist.Session, v *visit) error {
 	if before != nil {
 		n.breakOff(before, failedAgain)
 	}
-	tooLate := time.After(setupTime)
+	tooLate := time.After(n.options.setup)
 	n.entering.Lock()
 	defer n.entering.Unlock()
 	for {

@@ -25,13 +25,13 @@ func (s stuck) HandleCast([]byte, genserver.Caller) {
 	<-s.release
 }
 
-// heldUp returns a node with a connection as a@127.0.0.1 that does not end before
-// release is called.
-func heldUp(t *testing.T) (n *Node, release func()) {
+// heldUp returns a node, which allows a handshake so long, with a connection as
+// a@127.0.0.1 that does not end before release is called.
+func heldUp(t *testing.T, setup time.Duration) (n *Node, release func()) {
 	t.Helper()
 	s := stuck{taken: make(chan struct{}), release: make(chan struct{})}
 	release = func() { close(s.release) }
-	n = start(t, Options{Supervisors: []Supervisor{{Name: "stuck_sup", Servers: []Server{{Name: "stuck", Handler: s}}}}})
+	n = start(t, Options{setup: setup, Supervisors: []Supervisor{{Name: "stuck_sup", Servers: []Server{{Name: "stuck", Handler: s}}}}})
 	p := dial(t, n, "a@127.0.0.1")
 	p.send(regSend(p.pid, "stuck"), etf.Tuple{etf.Atom("$gen_cast"), etf.Atom("x")})
 	<-s.taken
@@ -61,7 +61,7 @@ func comeBack(t *testing.T, n *Node) *peer {
 // While the connection of a name does not end, only the last caller of that name waits
 // and is counted, and others get in.
 func TestLastOfNameWaits(t *testing.T) {
-	n, release := heldUp(t)
+	n, release := heldUp(t, 0)
 	last := comeBack(t, n)
 	for range 10 {
 		next := comeBack(t, n)
@@ -111,7 +111,7 @@ func TestBrokenOffClosesNone(t *testing.T) {
 // A caller does not wait for ever for the connection of its name to end.
 func TestNameWaitsNotForEver(t *testing.T) {
 	t.Parallel()
-	n, release := heldUp(t)
+	n, release := heldUp(t, setupTime)
 	defer release()
 	p := comeBack(t, n)
 	p.ended()

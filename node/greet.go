@@ -48,7 +48,7 @@ func (n *Node) greet(v *visit) {
 	defer stop()
 	g := &greeting{node: n, visit: v}
 	defer g.done()
-	c.SetDeadline(time.Now().Add(setupTime))
+	c.SetDeadline(time.Now().Add(n.options.setup))
 	s, err := g.shakeHands(c)
 	if errors.Is(err, handshake.ErrCookie) {
 		n.gate.offended(v.host)

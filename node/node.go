@@ -55,6 +55,8 @@ type Options struct {
 	Enter func() error
 
 	Log *slog.Logger // nil: slog.Default
+
+	setup time.Duration // for a handshake; 0: setupTime
 }
 
 // Node is a running node.
@@ -97,6 +99,9 @@ func Start(ctx context.Context, o Options) (*Node, error) {
 	}
 	if o.NetTicktime == 0 {
 		o.NetTicktime = time.Minute
+	}
+	if o.setup == 0 {
+		o.setup = setupTime
 	}
 	if !strings.Contains(o.Name, "@") {
 		return nil, fmt.Errorf("node name %q: want name@host", o.Name)

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"runtime"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -335,14 +337,21 @@ func TestContext(t *testing.T) {
 	awaitGoroutines(t, before)
 }
 
+// freePort returns a port on which nobody listens. It is below those that the system
+// chooses from, so nobody else gets it meanwhile.
 func freePort(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for {
+		port := strconv.Itoa(20_000 + rand.IntN(10_000))
+		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", port))
+		switch {
+		case err == nil:
+			l.Close()
+			return port
+		case !errors.Is(err, syscall.EADDRINUSE):
+			t.Fatal(err)
+		}
 	}
-	defer l.Close()
-	return strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
 }
 
 // The answer to a passed-on call goes to its maker.

@@ -24,7 +24,7 @@ const (
 	cookie = "flake"
 
 	// patience is how long a test waits for what must happen. It measures nothing.
-	patience = time.Minute
+	patience = 5 * time.Minute
 )
 
 var quiet = slog.New(slog.DiscardHandler)
@@ -53,6 +53,9 @@ func filled(t *testing.T, o Options) Options {
 	}
 	if o.Log == nil {
 		o.Log = quiet
+	}
+	if o.setup == 0 {
+		o.setup = patience // a busy machine may not keep setupTime
 	}
 	if o.Supervisors == nil {
 		o.Supervisors = flakeSup(generator(t))

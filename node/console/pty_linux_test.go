@@ -46,6 +46,9 @@ func openPTY(t *testing.T) (user, program *os.File) {
 	return user, program
 }
 
+// patience is how long a test waits for what must happen.
+const patience = 5 * time.Minute
+
 // session is a Console that runs on a pseudo-terminal.
 type session struct {
 	*testing.T
@@ -79,7 +82,7 @@ func (s *session) Write(p []byte) (int, error) {
 // expect waits until the user sees a text, and forgets what is up to it.
 func (s *session) expect(text string) {
 	s.Helper()
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		s.mu.Lock()
 		i := strings.Index(s.seen.String(), text)
 		if i >= 0 {
@@ -108,7 +111,7 @@ func (s *session) end() {
 		if err != nil {
 			s.Error(err)
 		}
-	case <-time.After(time.Minute):
+	case <-time.After(patience):
 		s.Fatal("it goes on")
 	}
 }

@@ -29,14 +29,20 @@ func (b *background) begin() bool {
 
 func (b *background) end() { b.running.Done() }
 
-// turn lets things be done, or returns when none is any more.
-func (b *background) turn(on bool) {
+// turnOn lets things be done. None is done before start has returned, nor missed after.
+func (b *background) turnOn(start func()) {
 	b.mu.Lock()
-	b.on = on
+	defer b.mu.Unlock()
+	start()
+	b.on = true
+}
+
+// turnOff returns when none is done any more.
+func (b *background) turnOff() {
+	b.mu.Lock()
+	b.on = false
 	b.mu.Unlock()
-	if !on {
-		b.running.Wait()
-	}
+	b.running.Wait()
 }
 
 // ticker is what the last tick has seen.
@@ -48,8 +54,7 @@ type ticker struct {
 // startTicks has tick called from time to time, and what others appended written, until
 // stopTicks.
 func (c *Conn) startTicks() error {
-	c.ticker.Timer = time.AfterFunc(c.pause(), c.tickNow)
-	c.background.turn(true)
+	c.background.turnOn(func() { c.ticker.Timer = time.AfterFunc(c.pause(), c.tickNow) })
 	if c.out.reminded.Load() {
 		c.writeAside()
 	}
@@ -69,7 +74,7 @@ func (c *Conn) tickNow() {
 }
 
 func (c *Conn) stopTicks() {
-	c.background.turn(false)
+	c.background.turnOff()
 	c.ticker.Stop()
 }
 

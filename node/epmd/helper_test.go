@@ -2,18 +2,21 @@ package epmd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"math/rand/v2"
 	"net"
 	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
 
 // testPatience bounds every wait of the tests; none takes that long while all is well.
-const testPatience = time.Minute
+const testPatience = 5 * time.Minute
 
 func await(t *testing.T, what string, cond func() bool) {
 	t.Helper()
@@ -78,15 +81,21 @@ func startServer(t *testing.T, addr string, prepare func(*Server)) (*Server, str
 
 const anyPort = "127.0.0.1:0"
 
-// freePort returns a port on which nobody listens.
+// freePort returns a port on which nobody listens. It is below those that the system
+// chooses from, so nobody else gets it meanwhile.
 func freePort(t *testing.T) uint16 {
 	t.Helper()
-	l, err := net.Listen("tcp", anyPort)
-	if err != nil {
-		t.Fatal(err)
+	for {
+		port := uint16(20_000 + rand.IntN(10_000))
+		l, err := net.Listen("tcp", joinPort(loopback, port))
+		switch {
+		case err == nil:
+			l.Close()
+			return port
+		case !errors.Is(err, syscall.EADDRINUSE):
+			t.Fatal(err)
+		}
 	}
-	defer l.Close()
-	return uint16(l.Addr().(*net.TCPAddr).Port)
 }
 
 // talk sends raw bytes and returns the answer up to the end of the connection.
