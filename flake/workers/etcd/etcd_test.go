@@ -33,6 +33,9 @@ func limited(t *testing.T, d time.Duration) context.Context {
 	return ctx
 }
 
+// patience is how long members may take to agree on a leader, on a busy machine.
+const patience = 5 * time.Minute
+
 func TestStore(t *testing.T) {
 	s := open(t, Config{Endpoints: etcdtest.Start(t, 1).Endpoints()})
 	ctx := limited(t, time.Minute)
@@ -64,7 +67,7 @@ func TestStoreWithoutMajority(t *testing.T) {
 	c := etcdtest.Start(t, 3)
 	leader := c.Leader()
 	s := open(t, Config{Endpoints: []string{leader.Endpoint}})
-	for ctx, written := limited(t, time.Minute), false; !written; {
+	for ctx, written := limited(t, patience), false; !written; {
 		_, err := s.Swap(ctx, map[string]string{"a": ""}, "a", "1")
 		if written = err == nil; ctx.Err() != nil { // else there is perhaps another leader, and it was, or is to be written again
 			t.Fatal(err)
@@ -86,7 +89,7 @@ func TestStoreWithoutMajority(t *testing.T) {
 	for _, m := range c.Members {
 		m.Resume()
 	}
-	ctx = limited(t, time.Minute)
+	ctx = limited(t, patience)
 	for {
 		texts, err := s.Get(ctx, "a")
 		switch {

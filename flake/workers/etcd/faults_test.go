@@ -135,7 +135,7 @@ func TestFaults(t *testing.T) {
 		for i, n := range nodes {
 			start, before := time.Now(), n.made.Load()
 			for n.made.Load() == before {
-				if time.Since(start) > 5*time.Minute {
+				if time.Since(start) > patience {
 					_, err := n.owner.State()
 					t.Fatalf("%s: node %d makes no ids any more: %v", what, i, err)
 				}
