@@ -162,6 +162,7 @@ func TestStart(t *testing.T) {
 	if err := node.Start(); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { node.Process.Kill() }) // if the test fails
 	url := ""
 	lines := bufio.NewScanner(said)
 	for url == "" && lines.Scan() {

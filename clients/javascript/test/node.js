@@ -1,7 +1,7 @@
 // Nodes for tests: real ones, and those that do what a test says.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import { connect, createServer as createFront } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -43,6 +43,10 @@ ${more()}`)
     await node.ended
     if (said.includes('another generator on this machine has it')) return node.start()
     throw new Error(`the node did not start: ${said}`)
+  }
+  node.step = async ns => {
+    await writeFile(`${node.clock}.new`, String(ns))
+    await rename(`${node.clock}.new`, node.clock) // the node never reads half of it
   }
   node.kill = async signal => {
     node.url = undefined
@@ -104,7 +108,9 @@ export function flakeText (value) {
   return text.padStart(22, '0')
 }
 
-/** Waits for a condition. */
+/** Waits for a condition, until it is hopeless. */
 export async function until (condition) {
-  while (!await condition()) await new Promise(resolve => setTimeout(resolve, 1))
+  for (const began = process.uptime(); !await condition(); await new Promise(resolve => setTimeout(resolve, 1))) {
+    if (process.uptime() - began > 300) throw new Error(`never: ${condition}`)
+  }
 }
