@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"slices"
 	"strings"
 	"time"
@@ -206,7 +205,7 @@ func from(who string) string {
 func plan(g config.Generator) (who string, where place, open opener, err error) {
 	switch g.Format {
 	case config.FormatFlake, config.FormatUUIDv7, config.FormatULID:
-		w, err := flake.ParseWorker(net.HardwareAddr(g.WorkerID).String())
+		w, err := flake.ParseWorker(g.WorkerID.String())
 		return w.String(), workerPlace(g.Format, w, true), openWorker(g.Format, w), err
 	case config.FormatSno:
 		who, where, open = planSno(g)
@@ -220,11 +219,10 @@ func planSnowflake(g config.Generator) (who string, where place, open opener, er
 	if g.SequenceMask != nil {
 		o.SequenceMask = int(*g.SequenceMask)
 	}
-	machine, who := snowflake.Machine(value(g.ID)), fmt.Sprintf("id %d", value(g.ID))
+	machine, err := machineOf(g)
+	who = fmt.Sprintf("id %d", machine)
 	if g.ID == nil {
-		datacenter, worker := value(g.Datacenter), value(g.Worker)
-		who = fmt.Sprintf("datacenter %d, worker %d", datacenter, worker)
-		machine, err = layout.Machine(datacenter, worker)
+		who = fmt.Sprintf("datacenter %d, worker %d", value(g.Datacenter), value(g.Worker))
 	}
 	if g.TimeBits != nil {
 		who += ", until " + layout.Last().Format(time.RFC3339)
@@ -240,6 +238,13 @@ func planSnowflake(g config.Generator) (who string, where place, open opener, er
 		ids, err := layout.Open(ctx, mark, machine, o)
 		return sourceOf(ids, err, idserver.Snowflake)
 	}, nil
+}
+
+func machineOf(g config.Generator) (snowflake.Machine, error) {
+	if g.ID != nil {
+		return snowflake.Machine(*g.ID), nil
+	}
+	return layoutOf(g).Machine(value(g.Datacenter), value(g.Worker))
 }
 
 func layoutOf(g config.Generator) snowflake.Layout {

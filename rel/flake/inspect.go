@@ -96,14 +96,11 @@ func workerOf(g config.Generator) func() uint64 {
 	case config.FormatSno:
 		who = uint64(value(g.Partition))
 	case config.FormatSnowflake, config.FormatIdgen:
-		who = uint64(value(g.ID))
-		if g.ID == nil {
-			m, err := layoutOf(g).Machine(value(g.Datacenter), value(g.Worker))
-			if err != nil {
-				return nil
-			}
-			who = uint64(m)
+		m, err := machineOf(g)
+		if err != nil {
+			return nil
 		}
+		who = uint64(m)
 	}
 	return func() uint64 { return who }
 }
