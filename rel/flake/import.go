@@ -195,21 +195,30 @@ func (i *imports) configure(stdout io.Writer, text []byte) error {
 	if i.overwrite { // beside it, as what is there may be readable to others, or a link
 		name += ".new"
 	}
-	out, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
+	if err := writeNew(name, text); err != nil {
 		return err
 	}
-	_, err = out.Write(text)
-	err = errors.Join(err, out.Close())
-	if err == nil && i.overwrite {
-		err = os.Rename(name, i.out)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(name))
+	if i.overwrite {
+		if err := os.Rename(name, i.out); err != nil {
+			return errors.Join(err, os.Remove(name))
+		}
 	}
 	fmt.Fprintf(stdout, "%s: written\n", i.out)
 	if _, err := config.Load(i.out); err != nil {
 		fmt.Fprintf(stdout, "before a start, change it:\n%v\n", err)
+	}
+	return nil
+}
+
+// writeNew writes a file that only its owner may read, and that must not be there yet.
+func writeNew(name string, text []byte) error {
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return errors.Join(err, os.Remove(name))
 	}
 	return nil
 }

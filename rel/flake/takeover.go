@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -210,16 +209,12 @@ func (t *takeoverFlags) configure(h *handover, stdout io.Writer) (written bool, 
 	if err != nil {
 		return false, err
 	}
-	f, err := os.OpenFile(*t.out, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) // the cookie is in it
+	err = writeNew(*t.out, text) // the cookie is in it
 	if errors.Is(err, fs.ErrExist) {
 		return false, fmt.Errorf("-out %s: it is there already; name another file, or take this one with -config", *t.out)
 	}
 	if err != nil {
 		return false, fmt.Errorf("-out: %w", err)
-	}
-	_, err = f.Write(text)
-	if err = cmp.Or(err, f.Close()); err != nil {
-		return false, errors.Join(fmt.Errorf("-out: %w", err), os.Remove(*t.out))
 	}
 	t.file = t.out
 	if _, err := t.load(); err != nil {
