@@ -328,13 +328,8 @@ func refusal(t *testing.T, args ...string) string {
 // awaitText waits until the output holds a text.
 func (p *process) awaitText(text string) {
 	p.t.Helper()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for !strings.Contains(p.out.String(), text) {
-		if p.ended {
-			p.t.Fatalf("ended without %q", text)
-		}
-		p.changed.Wait()
+	if !p.says(text) {
+		p.t.Fatalf("ended without %q", text)
 	}
 }
 
