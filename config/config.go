@@ -15,6 +15,8 @@ type Config struct {
 	Etcd       Etcd
 	Log        Log
 
+	Ignored []Ignored
+
 	from map[string]string // by key: where its value is from, unless the default
 }
 

@@ -124,7 +124,6 @@ numbers = 6
 hold = 60
 wait = true
 start_timeout = 30
-claim_wait = 90
 user = "flake"
 password_file = "/etc/flake/etcd"
 ca = "ca.pem"
@@ -161,10 +160,10 @@ format = "json"
 			{Name: "halves", Format: FormatIdgen, Etcd: []string{"datacenter", "worker"}},
 		},
 		HTTP{"0.0.0.0:8465", "/etc/flake/token", false, HTTPTLS{true, "http.pem", "http-key.pem"}, true},
-		Etcd{true, []string{"10.0.0.1:2379", "https://etcd.example.com:2379"}, "ids", 6, time.Minute, 90 * time.Second, 30 * time.Second, true,
+		Etcd{true, []string{"10.0.0.1:2379", "https://etcd.example.com:2379"}, "ids", 6, time.Minute, 30 * time.Second, true,
 			"flake", "/etc/flake/etcd", "ca.pem", "etcd.pem", "etcd-key.pem"},
 		Log{slog.LevelDebug, LogJSON},
-		nil,
+		nil, nil,
 	}
 	if c.from = nil; !reflect.DeepEqual(c, want) {
 		t.Errorf("Load = %+v\nwant   %+v", c, want)
@@ -317,4 +316,25 @@ func write(t *testing.T, src string) string {
 		t.Fatal(err)
 	}
 	return path
+}
+
+// A key that is retired keeps nobody from starting, whatever its value.
+func TestIgnored(t *testing.T) {
+	for _, text := range []string{"claim_wait = 90", "claim_wait = -1", "claim_wait = \"x\""} {
+		path := filepath.Join(t.TempDir(), "sys.toml")
+		if err := os.WriteFile(path, []byte("[etcd]\nendpoints = [\"10.0.0.1:2379\"]\n"+text+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c, err := Load(path)
+		if err != nil || len(c.Ignored) != 1 || c.Ignored[0].Key != "etcd.claim_wait" || !strings.HasSuffix(c.Ignored[0].From, ":3") {
+			t.Errorf("%s: %+v, %v", text, c.Ignored, err)
+		}
+	}
+	flags, err := Environ([]string{"FLAKE_ETCD_CLAIM_WAIT=90"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c, err := Load("", flags...); err != nil || len(c.Ignored) != 1 || c.Ignored[0].From != "FLAKE_ETCD_CLAIM_WAIT" {
+		t.Errorf("%+v, %v", c.Ignored, err)
+	}
 }

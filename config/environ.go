@@ -68,6 +68,9 @@ func variables() map[string]string {
 	for _, s := range all.settings() {
 		keys[variable(s.key)] = s.key
 	}
+	for key := range retired {
+		keys[variable(key)] = key
+	}
 	return keys
 }
 

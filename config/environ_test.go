@@ -12,7 +12,7 @@ func TestVariables(t *testing.T) {
 	all := Default()
 	all.Generators = make([]Generator, MaxGenerators)
 	keys := variables()
-	if want := len(all.settings()) + 2; len(keys) != want { // two for other names of the cookie's
+	if want := len(all.settings()) + 2 + len(retired); len(keys) != want { // two for other names of the cookie's
 		t.Errorf("%d variables, want %d", len(keys), want)
 	}
 	for _, tt := range []struct{ variable, key string }{

@@ -15,7 +15,6 @@ type Etcd struct {
 	Prefix       string        // of the keys
 	Numbers      int64         // how many there are; 0: as many as fit the formats
 	Hold         time.Duration // in the file seconds
-	ClaimWait    time.Duration // how much later ids with a new claim begin, in the file seconds
 	StartTimeout time.Duration // how long a start waits for etcd, in the file seconds; 0: for ever
 	Wait         bool          // for a number, if none is free
 	User         string
@@ -52,7 +51,6 @@ func (e *Etcd) settings() []setting {
 		{"etcd.numbers", "a whole number from 1 to 1048576 wanted, or 0 for as many as fit", setInteger(&e.Numbers),
 			func() bool { return 0 <= e.Numbers && e.Numbers <= 1<<20 }, func() string { return fmt.Sprint(e.Numbers) }},
 		seconds("hold", &e.Hold, minHold),
-		seconds("claim_wait", &e.ClaimWait, 0),
 		seconds("start_timeout", &e.StartTimeout, 0),
 		{"etcd.wait", "true or false wanted", setBool(&e.Wait), func() bool { return true }, func() string { return fmt.Sprint(e.Wait) }},
 		text("user", "a name wanted", &e.User, isPrintable),

@@ -71,6 +71,8 @@ func parse(path, src string, flags []Flag, home func() (Flag, *Error)) (Config, 
 		reported[cookieOf(e.Key)] = true
 	}
 	faults = append(faults, unread...)
+	c.ignore(values)
+	flags = slices.DeleteFunc(flags, func(f Flag) bool { return retired[f.Key] != "" })
 	c.Node.TLS.On, c.HTTP.TLS.On = hasTLS(doc["node"]), hasTLS(doc["http"])
 	_, c.Etcd.On = doc["etcd"].(map[string]any)
 	c.tablesOf(flags)

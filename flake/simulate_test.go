@@ -154,13 +154,13 @@ type losing struct {
 }
 
 func (n *losing) Start(allowable time.Duration) error {
-	file, marks, err := mark.Open(n.m.Disk, simulate.Path)
+	file, c, err := mark.Open(n.m.Disk, simulate.Path)
 	if err != nil {
 		return err
 	}
-	if _, found := marks[simulate.NameOf(2)]; found {
-		delete(marks, simulate.NameOf(2))
-		err = file.Save(marks)
+	if _, found := c.Marks[simulate.NameOf(2)]; found {
+		delete(c.Marks, simulate.NameOf(2))
+		err = file.Save(c)
 	}
 	if err := errors.Join(err, file.Close()); err != nil {
 		return err

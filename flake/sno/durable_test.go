@@ -39,6 +39,13 @@ type disk struct {
 
 var errFull = errors.New("no space left")
 
+func (d *disk) Overwrite(path string, offset int64, data []byte) error {
+	if d.broken.Load() {
+		return errFull
+	}
+	return d.OS.Overwrite(path, offset, data)
+}
+
 func (d *disk) Create(path string) (mark.Writer, error) {
 	if d.broken.Load() {
 		return nil, errFull
@@ -247,7 +254,7 @@ func TestOpenOn(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := f.Save(mark.Marks{"": {Milli: someTime, Words: c.words}}); err != nil {
+		if err := f.Save(mark.Content{Marks: map[string]mark.Mark{"": {Milli: someTime, Words: c.words}}}); err != nil {
 			t.Fatal(err)
 		}
 		f.Close()

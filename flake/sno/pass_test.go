@@ -264,6 +264,6 @@ func TestBound(t *testing.T) {
 
 type bound struct{ after uint64 }
 
-func (b bound) After(bool) uint64                    { return b.after }
+func (b bound) After() uint64                        { return b.after }
 func (b bound) Milli() uint64                        { return 1 << 60 }
 func (b bound) Extend(context.Context, uint64) error { return nil }

@@ -3,6 +3,7 @@ package workers
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync/atomic"
 
 	"github.com/flake-go/flake/flake/internal/tick"
@@ -15,13 +16,15 @@ type Claim struct {
 	key   string
 	entry Entry // as it is known to be in the store
 	floor Floor
-	after uint64 // the ids of a node that found its marks begin above this
-	other uint64 // those of one that did not, above this too
+	after uint64 // its ids are later
 
-	resumed bool // the node had it before its restart
+	sent    []uint64 // marks that may have been written since the last confirmed one
+	highest uint64   // of all that may ever have been
+	resumed bool     // the node had it before its restart
 
-	mark atomic.Uint64 // confirmed
-	lost chan struct{}
+	mark  atomic.Uint64 // confirmed
+	lost  chan struct{}
+	clean bool // set before lost is closed
 }
 
 // Number is the number.
@@ -30,21 +33,18 @@ func (c *Claim) Number() uint64 { return c.entry.Number }
 // Resumed reports whether the node had the number before its restart.
 func (c *Claim) Resumed() bool { return c.resumed }
 
-// After is the time that ids must be later than: others may have made ids up to it. A
-// generator that did not find its own mark does not know which ids this node made,
-// either, and begins later.
-func (c *Claim) After(found bool) uint64 {
-	if found {
-		return c.after
-	}
-	return max(c.after, c.other)
-}
+// After is the time that ids must be later than: others may have made ids up to it.
+func (c *Claim) After() uint64 { return c.after }
 
 // Milli is the confirmed mark: the time that no id may be later than.
 func (c *Claim) Milli() uint64 { return c.mark.Load() }
 
-// Lost is closed when the number is another's. Ids up to Milli are still this node's.
+// Lost is closed when the number is another's.
 func (c *Claim) Lost() <-chan struct{} { return c.lost }
+
+// Clean reports, of a claim that is lost, whether the other's ids are all later than Milli:
+// those up to it are still this node's. Else there may be no more of them at all.
+func (c *Claim) Clean() bool { return c.isLost() && c.clean }
 
 func (c *Claim) isLost() bool {
 	select {
@@ -65,8 +65,26 @@ func (c *Claim) Extend(ctx context.Context, milli uint64) error {
 	return err
 }
 
+// most is how many values may have been written of which nothing was heard.
+const most = 64
+
+// next returns the value to be written, with the mark at least at milli.
+func (c *Claim) next(milli uint64) Value {
+	v := c.entry.Value
+	if v.Mark = max(c.highest, milli); len(c.sent) == most {
+		v.Mark = c.sent[most-1]
+	} else if !c.wrote(v.Mark) {
+		c.sent = append(c.sent, v.Mark)
+	}
+	c.highest = v.Mark
+	return v
+}
+
+func (c *Claim) wrote(mark uint64) bool { return slices.Contains(c.sent, mark) }
+
 // confirm records that the store has the value.
 func (c *Claim) confirm(v Value) {
 	c.entry.Value, c.entry.text = v, v.String()
+	c.highest, c.sent = max(c.highest, v.Mark), nil
 	c.mark.Store(max(c.mark.Load(), v.Mark))
 }

@@ -8,19 +8,18 @@ import (
 
 // extend moves the mark of a claim.
 func (o *Owner) extend(ctx context.Context, c *Claim) error {
-	if o.Slow > 0 && c.Milli() < o.Clock() { // others may have had it, and be forgotten
-		return o.lose(c, errPast)
-	}
 	floorKey := keys{o.Prefix}.floor()
 	known, floor := c.entry.text, c.floor.String()
+	var failed error
 	for range tries {
-		want := c.entry.Value
-		want.Mark = max(c.Milli(), o.Clock()+o.hold)
+		want := c.next(o.Clock() + o.hold)
+		o.remember(c, want.Mark)
 		ok, err := o.swap(ctx, map[string]string{c.key: known, floorKey: floor}, c.key, want.String())
 		if err == nil && ok {
 			c.confirm(want)
 			return nil
 		}
+		failed = err
 		texts, getErr := o.get(ctx, c.key, floorKey)
 		if getErr != nil {
 			return errors.Join(err, getErr)
@@ -33,32 +32,54 @@ func (o *Owner) extend(ctx context.Context, c *Claim) error {
 		}
 		known, floor = texts[0], texts[1]
 	}
-	return fmt.Errorf("flake: the mark of worker id %d was not written in %d attempts", c.Number(), tries)
+	return notWritten(c.Number(), failed)
 }
+
+// A loss is why a claim is lost.
+type loss struct {
+	why   string
+	clean bool // the ids up to its mark are still its own
+}
+
+func (l loss) Error() string { return l.why }
+
+var (
+	errPast      = loss{why: "the mark is past, and the store may have been restored"}
+	errCopy      = loss{why: "another process has its token: a copy of this one, with its memory or its disk"}
+	errWithdrawn = loss{why: "the floor that it was to begin above has been withdrawn", clean: true}
+)
 
 // judge returns why a claim is lost, by what the store has now, or nil.
 func (o *Owner) judge(c *Claim, text, floored string) error {
 	if floored != c.floor.String() {
 		f, err := parseFloor(floored)
-		if err != nil {
+		switch {
+		case err != nil:
 			return foreign(keys{o.Prefix}.floor(), floored)
-		}
-		if c.Milli() < f.Since {
+		case c.Milli() < f.Since:
 			return errPast
+		case f.withdraws(c.floor) && c.after == c.floor.Mark && o.Clock() <= c.after:
+			return errWithdrawn
 		}
 		c.floor = f
-		o.remember(c)
+		o.remember(c, c.highest)
 	}
 	v, err := parseValue(text)
 	mine := v.Token == c.entry.Token && v.Generation == c.entry.Generation && !v.Free
 	switch {
 	case text != "" && err != nil:
 		return foreign(c.key, text)
+	case mine && v.Mark > c.Milli() && !c.wrote(v.Mark):
+		return errCopy
 	case mine && v.Mark >= c.Milli():
 		c.confirm(v)
 		return nil
 	case !mine && v.Generation >= c.entry.Generation, v.Mark > c.Milli(): // perhaps it has ids already
-		return fmt.Errorf("%s has it", v.Name)
+		what := v.Name + " has it"
+		if v.Free {
+			what = "it was released"
+		}
+		return loss{what, v.Generation > c.entry.Generation && v.After >= c.Milli()}
 	case c.Milli() < o.Clock(): // others may have had it, and be forgotten
 		return errPast
 	}
@@ -67,41 +88,51 @@ func (o *Owner) judge(c *Claim, text, floored string) error {
 	return nil
 }
 
-var errPast = errors.New("the mark is past, and the store may have been restored")
-
 // lose ends a claim.
 func (o *Owner) lose(c *Claim, why error) error {
+	var l loss
+	c.clean = errors.As(why, &l) && l.clean
 	close(c.lost)
 	err := fmt.Errorf("flake: worker id %d is lost: %w", c.Number(), why)
-	o.Log.Error("a worker id is lost: its ids end at the mark, and another is claimed", "number", c.Number(), "err", err, "mark", show(c.Milli()))
+	if c.clean {
+		o.Log.Error("a worker id is lost: its ids end at the mark, and another is claimed", "number", c.Number(), "err", err, "mark", show(c.Milli()))
+	} else {
+		o.Log.Error("a worker id is lost: its ids end now, and another is claimed", "number", c.Number(), "err", err)
+	}
 	return err
 }
 
-// release gives a number back. Last is the latest time of its ids; 0: unknown.
-func (o *Owner) release(ctx context.Context, c *Claim, last uint64) error {
+// release gives a number back. The node forgets it first: its token may be in a store that
+// is restored, when others have had the number since.
+func (o *Owner) release(ctx context.Context, c *Claim) error {
 	floorKey := keys{o.Prefix}.floor()
-	known, floor := c.entry.text, c.floor.String()
-	for range tries {
-		want := c.entry.Value
-		want.Free = true
-		if last > 0 {
-			want.Mark = min(c.Milli(), max(last, c.after))
-		}
-		ok, err := o.swap(ctx, map[string]string{c.key: known, floorKey: floor}, c.key, want.String())
-		if err == nil && ok {
-			return nil
-		}
-		texts, getErr := o.get(ctx, c.key, floorKey)
+	want := c.entry.Value
+	want.Free, want.Mark = true, max(c.Milli(), c.highest)
+	if o.Memory != nil {
+		want.Mark = min(c.Milli(), max(o.Memory.Latest(), c.after))
+	}
+	var failed error
+	for range tries + 1 {
+		texts, err := o.get(ctx, c.key, floorKey)
 		switch {
-		case getErr != nil:
-			return errors.Join(err, getErr)
+		case err != nil:
+			return errors.Join(failed, err)
 		case texts[0] == want.String():
 			return nil
 		}
-		if err := o.judge(c, texts[0], texts[1]); err != nil {
+		if o.judge(c, texts[0], texts[1]) != nil {
 			return nil
 		}
-		known, floor = texts[0], texts[1]
+		if o.Memory != nil {
+			if err := o.Memory.Remember(nil); err != nil {
+				return err
+			}
+		}
+		ok, err := o.swap(ctx, map[string]string{c.key: texts[0], floorKey: texts[1]}, c.key, want.String())
+		if err == nil && ok {
+			return nil
+		}
+		failed = err
 	}
-	return fmt.Errorf("flake: worker id %d was not given back in %d attempts", c.Number(), tries)
+	return notWritten(c.Number(), failed)
 }

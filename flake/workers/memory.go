@@ -1,55 +1,62 @@
 package workers
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/flake-go/flake/flake/internal/mark"
 )
 
-// Memory keeps on a node's disk what the node needs to go on with its number at once
-// after a restart. Close it when done.
-type Memory struct {
-	file *mark.File
-	kept kept
+// Memory is what a node has on its disk. A *flake.Marks is one.
+type Memory interface {
+	// Number returns what was remembered last; nil: nothing, or it was forgotten.
+	Number() *Kept
+	// Remember has a number be there after a crash too, once it returns; nil forgets it.
+	Remember(*Kept) error
+	// Latest is a time that no id of the node is later than, when all its generators
+	// have ended.
+	Latest() uint64
 }
 
-// kept is what a memory holds: the claim, and where ids with it begin.
-type kept struct {
-	number, generation, token uint64
-	after                     uint64
-	floor                     uint64 // the nonce of the one that the claim knew
-}
+// Kept is a claim as a [Memory] keeps it.
+type Kept = mark.Number
 
-const memoryWords = 4
-
-// OpenMemory locks the file at path, which the first claim creates if there is none.
-// It fails if the file is locked, or is another kind of file.
-func OpenMemory(path string) (*Memory, error) { return OpenMemoryOn(mark.OS{}, path) }
-
-// OpenMemoryOn is [OpenMemory] on a disk.
-func OpenMemoryOn(disk mark.Disk, path string) (*Memory, error) {
-	file, all, err := mark.Open(disk, path)
+// remember keeps a claim on the node's disk, with the highest mark that may be written for
+// it. If that fails, the node claims another number after a crash.
+func (o *Owner) remember(c *Claim, highest uint64) {
+	if o.Memory == nil {
+		return
+	}
+	err := o.Memory.Remember(&Kept{
+		Cluster: o.cluster, Prefix: o.Prefix, Number: c.Number(), Generation: c.entry.Generation, Token: c.entry.Token,
+		After: c.after, Floor: c.floor.Nonce, Mark: highest,
+	})
 	if err != nil {
-		return nil, fmt.Errorf("flake: %w", err)
+		o.Log.Warn("the worker id cannot be kept: a start after a crash claims another", "err", err)
 	}
-	m, found := all[""]
-	if !found {
-		m.Words = make([]uint64, memoryWords)
-	}
-	if len(all) > 1 || len(m.Words) != memoryWords {
-		return nil, errors.Join(fmt.Errorf("flake: %s is not of a worker id; set another path", file.Path()), file.Close())
-	}
-	return &Memory{file, kept{m.Words[0], m.Words[1], m.Words[2], m.Milli, m.Words[3]}}, nil
 }
 
-func (m *Memory) save(k kept) error {
-	err := m.file.Save(mark.Marks{"": {Milli: k.after, Words: []uint64{k.number, k.generation, k.token, k.floor}}})
-	if err == nil {
-		m.kept = k
+// resumes reports whether this node had the number before its restart, and nobody else
+// since. A number whose mark is past is claimed as any other. One whose mark is higher than
+// any that this disk knows of was moved on by somebody else: the disk is a copy.
+func (o *Owner) resumes(t table, e Entry) bool {
+	if o.Memory == nil || e.Mark < o.Clock() {
+		return false
 	}
-	return err
+	k := o.Memory.Number()
+	return k != nil && k.Cluster == o.cluster && k.Prefix == o.Prefix && k.Number == e.Number &&
+		k.Generation == e.Generation && k.Token == e.Token && k.Floor == t.floor.Nonce && e.Mark <= k.Mark
 }
 
-// Close gives up the lock.
-func (m *Memory) Close() error { return m.file.Close() }
+// elsewhere returns an error while this node may have a number of another cluster or
+// prefix: other nodes may go by that one.
+func (o *Owner) elsewhere() error {
+	if o.Memory == nil {
+		return nil
+	}
+	k := o.Memory.Number()
+	if k == nil || k.Mark < o.Clock() || k.Prefix == o.Prefix && (k.Cluster == o.cluster || k.Cluster == "" || o.cluster == "") {
+		return nil
+	}
+	return fmt.Errorf("flake: this node has worker id %d of prefix %q in cluster %s until %s, and was started for prefix %q in cluster %s: "+
+		"set the former again, or wait; a fleet moves as a whole", k.Number, k.Prefix, k.Cluster, show(k.Mark), o.Prefix, o.cluster)
+}

@@ -33,8 +33,7 @@ type Config struct {
 	First, Last uint64        // the numbers that may be claimed
 	Hold        time.Duration // 0 means DefaultHold
 	Name        string        // the node's, for people, and for getting the number it had
-	Memory      *Memory       // what the node's disk has; nil: it has none
-	Slow        time.Duration // how much later ids with a new claim begin: see the package comment
+	Memory      Memory        // what the node's disk has; nil: it has none
 	Wait        bool          // for a number if none is free
 
 	// Clock is that of the generators; nil means one like theirs.
@@ -52,6 +51,7 @@ type Owner struct {
 	Config
 	hold    uint64 // ms
 	sixth   time.Duration
+	cluster string // of the store, if it tells; of the goroutine that steps
 	pending *Claim // one that may have been written; of the goroutine that steps
 
 	mu      sync.Mutex
@@ -123,7 +123,7 @@ func Open(ctx context.Context, c Config) (*Owner, error) {
 			err = before
 		}
 		before = err
-		if tick.Sleep(ctx, min(retry, o.sixth)) != nil {
+		if tick.Sleep(ctx, o.pause(err)) != nil {
 			return nil, fmt.Errorf("%w: %w", context.Cause(ctx), err)
 		}
 	}
@@ -134,10 +134,15 @@ func Open(ctx context.Context, c Config) (*Owner, error) {
 func (o *Owner) Step(ctx context.Context) error {
 	c, _ := o.Claim()
 	var err error
-	if c == nil || c.isLost() {
-		err = o.take(ctx)
-	} else if err = o.extend(ctx, c); c.isLost() {
-		err = errors.Join(err, o.take(ctx)) // at once
+	if c != nil && !c.isLost() {
+		err = o.extend(ctx, c)
+	}
+	if c == nil || c.isLost() { // at once
+		if taken := o.take(ctx); taken == nil {
+			err = nil
+		} else {
+			err = errors.Join(err, taken)
+		}
 	}
 	o.settle(err)
 	return err

@@ -40,11 +40,11 @@ func TestRate(t *testing.T) {
 		}
 		time.Sleep(thirds * o.Hold / 3)
 		synctest.Wait()
-		if s.reads != 1 || s.writes < thirds || s.writes > thirds*8/7+1 {
+		if s.reads != 2 || s.writes < thirds || s.writes > thirds*8/7+1 {
 			t.Errorf("%d reads and %d writes in %v", s.reads, s.writes, thirds*o.Hold/3)
 		}
 		t.Logf("1000 nodes write %.2f times a second", float64(s.writes)*1000/(thirds*o.Hold/3).Seconds())
-		if err := o.Close(t.Context(), 0); err != nil {
+		if err := o.Close(t.Context()); err != nil {
 			t.Error(err)
 		}
 	})

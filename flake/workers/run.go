@@ -15,7 +15,7 @@ func (o *Owner) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		next := o.Hold / 3
 		if _, err := o.State(); err != nil {
-			next = min(retry, o.sixth)
+			next = o.pause(err)
 		}
 		next -= time.Duration(o.Random() % uint64(next/8)) // not all nodes at a time
 		select {
@@ -28,6 +28,15 @@ func (o *Owner) run(ctx context.Context) {
 			o.Step(ctx)
 		}
 	}
+}
+
+// pause returns how long to wait after a step that failed. While all numbers are taken the
+// whole table is read each time.
+func (o *Owner) pause(err error) time.Duration {
+	if errors.Is(err, ErrNoneFree) {
+		return min(10*retry, o.sixth)
+	}
+	return min(retry, o.sixth)
 }
 
 // State returns when the last good step was, and the error of the last step, or nil.
@@ -89,29 +98,24 @@ func (o *Owner) await(ctx context.Context, done func() bool) error {
 			case ctx.Err() != nil:
 				return context.Cause(ctx)
 			}
-			return errSlow
+			return fmt.Errorf("%w: the store of worker ids has not answered for %v", tick.ErrTimestampNotSaved, min(patience, o.sixth))
 		}
 	}
 }
 
-var errSlow = fmt.Errorf("%w: the store of worker ids has not answered for %v", tick.ErrTimestampNotSaved, patience)
-
-// Close gives the number back, which no generator may use any more. Last is the latest
-// time of its ids; with 0, for unknown, others wait for the mark. If the store does not
-// answer, they wait for it too.
-func (o *Owner) Close(ctx context.Context, last uint64) error {
+// Close gives the number back, which no generator may use any more: all that kept their
+// marks in the memory have ended. Others may have it at once, with ids later than the latest
+// that the memory knows of; without a memory, or if the store does not answer, they wait
+// for the mark.
+func (o *Owner) Close(ctx context.Context) error {
 	if o.stop != nil {
 		o.stop()
 		<-o.stopped
 	}
-	var err error
 	if c, _ := o.Claim(); c != nil && !c.isLost() {
-		err = o.release(ctx, c, last)
+		return o.release(ctx, c)
 	}
-	if o.Memory != nil {
-		err = errors.Join(err, o.Memory.Close())
-	}
-	return err
+	return nil
 }
 
 // asking returns a context for one request to the store.

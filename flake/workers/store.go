@@ -3,6 +3,7 @@ package workers
 import (
 	"context"
 	"errors"
+	"time"
 )
 
 // Store is the engine that the marks are kept in. Many nodes use one.
@@ -24,3 +25,16 @@ type Store interface {
 // ErrRefused means that the store refuses us, and asking again does not help. Errors of a
 // [Store] wrap it.
 var ErrRefused = errors.New("the store refuses")
+
+// Clustered is a [Store] that tells which cluster it is.
+type Clustered interface {
+	// Cluster returns the id of the cluster that answered last.
+	Cluster() string
+}
+
+// Dated is a [Store] that tells what time it is on its machines.
+type Dated interface {
+	// Clocks returns by how much now, in milliseconds since 1970-01-01 UTC, is ahead of
+	// the clock of each machine that answered, as far as that is sure.
+	Clocks(ctx context.Context, now func() uint64) []time.Duration
+}

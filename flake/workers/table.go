@@ -37,15 +37,19 @@ func List(ctx context.Context, s Store, prefix string) ([]Entry, error) {
 }
 
 func read(ctx context.Context, s Store, k keys) (t table, err error) {
-	all, err := s.List(ctx, k.prefix+"/")
+	// Not at one moment: whoever writes compares both.
+	floor, err := s.Get(ctx, k.floor())
+	if err != nil {
+		return t, err
+	}
+	all, err := s.List(ctx, k.numbers())
 	if err != nil {
 		return t, err
 	}
 	t = table{keys: k, entries: make(map[uint64]Entry)}
-	if t.floor, err = parseFloor(all[k.floor()]); err != nil {
-		return t, foreign(k.floor(), all[k.floor()])
+	if t.floor, err = parseFloor(floor[0]); err != nil {
+		return t, foreign(k.floor(), floor[0])
 	}
-	delete(all, k.floor())
 	for key, text := range all {
 		n, keyErr := k.parse(key)
 		v, err := parseValue(text)
@@ -58,7 +62,8 @@ func read(ctx context.Context, s Store, k keys) (t table, err error) {
 }
 
 func foreign(key, text string) error {
-	return fmt.Errorf("%w: %s is in use by something else: it has %q; set another prefix", ErrRefused, key, text[:min(len(text), 24)])
+	return fmt.Errorf("%w: %s is not of a version of flake that this one knows: it has %q; delete it if nothing uses it, "+
+		"or else give all nodes of the fleet another prefix", ErrRefused, key, text[:min(len(text), 24)])
 }
 
 func (t table) sorted(compare func(a, b Entry) int) []Entry {

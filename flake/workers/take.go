@@ -5,19 +5,39 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
-// tries is how often a step writes before it leaves that to the next step.
-const tries = 4
+const (
+	// tries is how often a step writes before it leaves that to the next step.
+	tries = 4
+
+	// idle is for how many holds a number's mark has to be past until it is as good as one
+	// that was never claimed, so that the table does not grow with every node that goes.
+	idle = 10
+
+	// leastOff is by how much a clock may differ from those of the store's machines, or a
+	// third of hold.
+	leastOff = 10 * time.Second
+)
 
 var errContended = errors.New("flake: others were faster to take a worker id")
 
-// take claims a number: the last one if it is free, else the one that has been idle
-// longest. A number that was never claimed counts as the longest idle.
+// take claims a number: the one it had if that is free, else one that is long idle or was
+// never claimed, else the one that has been idle longest.
 func (o *Owner) take(ctx context.Context) error {
 	t, err := o.read(ctx)
 	if err != nil {
+		return err
+	}
+	if s, ok := o.Store.(Clustered); ok {
+		o.cluster = s.Cluster()
+	}
+	if err := o.elsewhere(); err != nil {
+		return err
+	}
+	if err := o.clockOff(ctx); err != nil {
 		return err
 	}
 	if p := o.pending; p != nil && t.entries[p.Number()].text == p.entry.text && t.floor == p.floor {
@@ -35,10 +55,32 @@ func (o *Owner) take(ctx context.Context) error {
 	return t.noneFree(o.First, o.Last)
 }
 
+// clockOff returns an error if most of the store's machines have it that the clock is wrong.
+// This keeps numbers in use, and nothing safe: for that clocks do not count.
+func (o *Owner) clockOff(ctx context.Context) error {
+	ctx, cancel := o.asking(ctx)
+	defer cancel()
+	s, ok := o.Store.(Dated)
+	if !ok {
+		return nil
+	}
+	offsets := s.Clocks(ctx, o.Clock)
+	slices.Sort(offsets)
+	if len(offsets) == 0 {
+		return nil
+	}
+	bound := max(leastOff, o.Hold/3)
+	if low, high := offsets[(len(offsets)-1)/2], offsets[len(offsets)/2]; low > bound || high < -bound {
+		return fmt.Errorf("flake: the clock is off by %v, as most of the store's machines have it, and %v is allowed: "+
+			"it would take numbers that are in use; set it right", low, bound)
+	}
+	return nil
+}
+
 // candidates are the numbers that may be claimed, the best first.
 func (o *Owner) candidates(t table) (all []Entry) {
 	now := o.Clock()
-	var idle []Entry
+	var late, recent []Entry
 	for _, e := range t.sorted(byMark) {
 		switch {
 		case e.Number < o.First || e.Number > o.Last:
@@ -47,11 +89,17 @@ func (o *Owner) candidates(t table) (all []Entry) {
 		case e.Mark >= now:
 		case e.Name == o.Name:
 			all = append(all, e)
+		case e.Mark+idle*o.hold < now:
+			late = append(late, e)
 		default:
-			idle = append(idle, e)
+			recent = append(recent, e)
 		}
 	}
-	return append(append(all, o.unused(t)...), idle...)
+	if len(late) > 0 { // not all nodes want the same
+		first := o.Random() % uint64(len(late))
+		all = append(append(all, late[first:]...), late[:first]...)
+	}
+	return append(append(all, o.unused(t)...), recent...)
 }
 
 func byMark(a, b Entry) int {
@@ -72,37 +120,24 @@ func (o *Owner) unused(t table) (some []Entry) {
 	return some
 }
 
-// resumes reports whether this node had the number before its restart, and nobody else
-// since. A number whose mark is past is claimed as any other.
-func (o *Owner) resumes(t table, e Entry) bool {
-	if o.Memory == nil || e.Mark < o.Clock() {
-		return false
-	}
-	k := o.Memory.kept
-	return k.generation > 0 && k.number == e.Number && k.generation == e.Generation && k.token == e.Token && k.floor == t.floor.Nonce
-}
-
 // try claims a number, unless another node was faster.
 func (o *Owner) try(ctx context.Context, t table, e Entry) (won bool, err error) {
-	now := o.Clock()
-	want := Value{Mark: max(e.Mark, now+o.hold), Generation: e.Generation + 1, Token: o.Random(), Name: o.Name}
-	c := &Claim{
-		owner: o, key: t.keys.number(e.Number), entry: Entry{e.Number, want, want.String()},
-		floor: t.floor, after: max(e.Mark, t.floor.Mark), lost: make(chan struct{}),
+	c := &Claim{owner: o, key: t.keys.number(e.Number), floor: t.floor, after: max(e.Mark, t.floor.Mark), lost: make(chan struct{})}
+	if o.resumes(t, e) {
+		c.resumed, c.after = true, o.Memory.Number().After
 	}
-	switch {
-	case o.resumes(t, e):
-		c.resumed, c.after, c.other = true, o.Memory.kept.after, c.after
-	case o.Slow > 0:
-		c.after = max(c.after, now+uint64(o.Slow/time.Millisecond))
+	want := Value{
+		Mark: max(e.Mark, o.Clock()+o.hold), Generation: e.Generation + 1, Token: o.Random(), Name: o.Name, After: c.after, Hold: o.hold,
 	}
+	c.entry = Entry{e.Number, want, want.String()}
 	have := map[string]string{c.key: e.text, t.keys.floor(): t.floor.String()}
+	var failed error
 	for range tries {
 		ok, err := o.swap(ctx, have, c.key, c.entry.text)
 		if err == nil && ok {
 			return true, o.have(c)
 		}
-		o.pending = c
+		o.pending, failed = c, err
 		texts, getErr := o.get(ctx, c.key, t.keys.floor())
 		switch {
 		case getErr != nil:
@@ -115,14 +150,22 @@ func (o *Owner) try(ctx context.Context, t table, e Entry) (won bool, err error)
 			return false, nil
 		}
 	}
-	return false, fmt.Errorf("flake: worker id %d was not written in %d attempts", e.Number, tries)
+	return false, notWritten(e.Number, failed)
+}
+
+// notWritten is what the last of several attempts failed with, if that is known.
+func notWritten(number uint64, err error) error {
+	if err == nil {
+		err = errContended
+	}
+	return fmt.Errorf("flake: the value of worker id %d was not written in %d attempts: %w", number, tries, err)
 }
 
 // have makes a claim the owner's.
 func (o *Owner) have(c *Claim) error {
 	c.confirm(c.entry.Value)
 	o.pending = nil
-	o.remember(c)
+	o.remember(c, c.Milli())
 	o.Log.Info("claimed a worker id", "number", c.Number(), "resumed", c.resumed, "prefix", o.Prefix, "mark", show(c.Milli()))
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -130,15 +173,4 @@ func (o *Owner) have(c *Claim) error {
 	close(o.changed)
 	o.changed = make(chan struct{})
 	return nil
-}
-
-// remember keeps a claim on the node's disk. If that fails, the node claims another
-// number after a crash.
-func (o *Owner) remember(c *Claim) {
-	if o.Memory == nil {
-		return
-	}
-	if err := o.Memory.save(kept{c.Number(), c.entry.Generation, c.entry.Token, c.after, c.floor.Nonce}); err != nil {
-		o.Log.Warn("the worker id cannot be kept: a start after a crash claims another", "err", err)
-	}
 }

@@ -14,12 +14,16 @@ type Value struct {
 	Token      uint64 // random, of the claim
 	Free       bool   // it was given back
 	Name       string // whose it is, or was, for people
+	After      uint64 // ids with the number are later; 0: not known
+	Hold       uint64 // its owner's, in milliseconds; 0: not known
 }
 
 // The text of a value:
 //
-//	1 1700000600000 12 9f86d081884c7d65 held flake@10.0.0.1
-//	| |             |  |                |    |
+//	1 1700000600000 12 9f86d081884c7d65 held flake@10.0.0.1 after=1699999900000 hold=600000
+//	| |             |  |                |    |              |
+//	| |             |  |                |    |              what nodes of before flake 0.2
+//	| |             |  |                |    |              take for part of the name
 //	| |             |  |                |    the name
 //	| |             |  |                held, or free
 //	| |             |  the token
@@ -37,8 +41,14 @@ func (v Value) String() string {
 	if v.Free {
 		state = free
 	}
-	return fmt.Sprintf("%s %d %d %016x %s %s", version, v.Mark, v.Generation, v.Token, state, v.Name)
+	text := fmt.Sprintf("%s %d %d %016x %s %s", version, v.Mark, v.Generation, v.Token, state, v.Name)
+	if v.After > 0 || v.Hold > 0 {
+		text += fmt.Sprintf(tail, v.After, v.Hold)
+	}
+	return text
 }
+
+const tail = " after=%d hold=%d"
 
 var errForeign = errors.New("not the mark of a worker")
 
@@ -52,6 +62,11 @@ func parseValue(text string) (v Value, err error) {
 	v.Generation, errs[1] = strconv.ParseUint(fields[2], 10, 64)
 	v.Token, errs[2] = strconv.ParseUint(fields[3], 16, 64)
 	v.Free, v.Name = fields[4] == free, fields[5]
+	if i := strings.LastIndex(v.Name, " after="); i >= 0 {
+		if n, _ := fmt.Sscanf(v.Name[i:], tail, &v.After, &v.Hold); n == 2 {
+			v.Name = v.Name[:i]
+		}
+	}
 	if errors.Join(errs[:]...) != nil || v.String() != text {
 		return v, errForeign
 	}
@@ -64,6 +79,9 @@ type Floor struct {
 	Mark  uint64 // no id was later; those of claims from here on are
 	Nonce uint64 // random
 }
+
+// withdraws reports whether the floor takes another back, which was a mistake.
+func (f Floor) withdraws(other Floor) bool { return f.Nonce == ^other.Nonce }
 
 // String returns the floor's text, which is empty if there is none.
 func (f Floor) String() string {

@@ -16,7 +16,6 @@ var advices = []struct{ has, do string }{
 	{"invalid user ID or password", "see etcd.user and etcd.password_file"},
 	{"user name is empty", "set etcd.user and etcd.password_file"},
 	{"permission denied", "etcd.user needs a role that may read and write all keys that begin with %s/"},
-	{"set another prefix", "see etcd.prefix"},
 	{"etcd at ", "is it up, and does it want TLS? See etcd.endpoints and etcd.ca"},
 }
 

@@ -24,6 +24,7 @@ func checkConfig(load func() (config.Config, error), stdout, stderr io.Writer) e
 	}
 	lines := openLog(cfg.Log, stderr)
 	defer lines.Close()
+	warnIgnored(cfg, lines.Logger)
 	showValues(stdout, cfg.Values())
 	path, err := checkTimestamp(cfg.Flake)
 	told, workersErr := checkWorkers(cfg, path, lines.Logger)
@@ -38,6 +39,12 @@ func checkConfig(load func() (config.Config, error), stdout, stderr io.Writer) e
 	}
 	fmt.Fprintf(stdout, "#   timestamp  %s\n", path)
 	return nil
+}
+
+func warnIgnored(cfg config.Config, log *slog.Logger) {
+	for _, key := range cfg.Ignored {
+		log.Warn("a key of the configuration is ignored", "keys", key.Key, "file", key.From, "why", key.Why)
+	}
 }
 
 // showValues writes values as a file would have them, each with where it is from.

@@ -57,13 +57,13 @@ func TestEtcdRefusedSecured(t *testing.T) {
 // password is secret, and guest, who may do nothing and whose password is wrong.
 func startSecuredEtcd(t *testing.T, ca *certstest.CA) (endpoint string) {
 	t.Helper()
-	endpoint = host + ":" + freePort(t)
-	peers := "http://" + host + ":" + freePort(t)
-	cert, key := ca.Issue("etcd", host)
+	endpoint = loopback + ":" + freePort(t)
+	peers := "http://" + loopback + ":" + freePort(t)
+	cert, key := ca.Issue("etcd", loopback)
 	spawn(t, "", "etcd", "--data-dir", t.TempDir(), "--listen-client-urls", "https://"+endpoint, "--advertise-client-urls", "https://"+endpoint,
 		"--listen-peer-urls", peers, "--initial-advertise-peer-urls", peers, "--initial-cluster", "default="+peers,
 		"--cert-file", cert, "--key-file", key, "--bcrypt-cost", "4", "--log-level", "error") // else a password takes long
-	client := http.Client{Transport: &http.Transport{TLSClientConfig: ca.Client("operator", host)}}
+	client := http.Client{Transport: &http.Transport{TLSClientConfig: ca.Client("operator", loopback)}}
 	defer client.CloseIdleConnections()
 	for _, request := range [][2]string{
 		{"user/add", `{"name": "root", "password": "secret"}`}, {"user/grant", `{"user": "root", "role": "root"}`},

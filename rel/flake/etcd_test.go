@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -252,16 +253,16 @@ func TestEtcdRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for key, value := range map[string]string{"app/config": "{}", "later/n/000000000000": "2 1700000000000"} {
-		if _, err := s.Swap(t.Context(), map[string]string{key: ""}, key, value); err != nil {
+	for _, key := range []string{"later/n/000000000000", "taken/eu/n/000000000000", "taken/config"} { // the last two are no matter
+		if _, err := s.Swap(t.Context(), map[string]string{key: ""}, key, "2 1700000000000"); err != nil {
 			t.Fatal(err)
 		}
 	}
 	nobody := freePort(t)
 	shown := etcdConfig(t, c.Endpoints(), time.Minute, "prefix = 'taken'")
 	for _, tt := range [][2]string{
-		{"", "0       held   20"}, {"after-restore", "ids with a new claim begin after 20"}, {"release 0", ""}, {"", "0       free   20"},
-		{"release 5", "nobody has ever had worker id 5"}, {"no", "release NUMBER, or after-restore"},
+		{"", "0       held   20"}, {"after-restore", "ids with a new claim begin after 20"}, {"release 0", "worker id 0 may be claimed from 20"}, {"", "0       free   20"},
+		{"release 5", "nobody has ever had worker id 5"}, {"no", "release NUMBER, after-restore, or withdraw"},
 	} {
 		out := inTime(t, tt[1], func() string {
 			out, _ := exec.Command(command, append([]string{"workers", "-config", shown}, strings.Fields(tt[0])...)...).CombinedOutput()
@@ -271,8 +272,9 @@ func TestEtcdRefused(t *testing.T) {
 			t.Errorf("flake workers %s: %s", tt[0], out)
 		}
 	}
-	if err := other.Step(t.Context()); err == nil || !strings.Contains(err.Error(), "is lost") {
-		t.Error(err)
+	released, _ := other.Claim()
+	if err := other.Step(t.Context()); !errors.Is(err, workers.ErrNoneFree) || !released.Clean() {
+		t.Error(err, released.Clean())
 	}
 	if _, err := s.Swap(t.Context(), map[string]string{"held/n/000000000000": ""}, "held/n/000000000000",
 		workers.Value{Mark: uint64(time.Now().Add(time.Hour).UnixMilli()), Generation: 1, Token: 1, Name: "other@127.0.0.1"}.String()); err != nil {
@@ -285,8 +287,7 @@ func TestEtcdRefused(t *testing.T) {
 		"none is free":   {c.Members[0].Endpoint, "prefix = 'held'\nnumbers = 1", "no worker id is free among 0 to 0; the first may be at "},
 		"who has it":     {c.Members[0].Endpoint, "prefix = 'held'\nnumbers = 1", "they are held: 0 by other@127.0.0.1 until "},
 		"what to do":     {c.Members[0].Endpoint, "prefix = 'held'\nnumbers = 1", "; set etcd.wait to wait for one, or take one from its node: flake workers release NUMBER"},
-		"other format":   {c.Members[0].Endpoint, "prefix = 'later'", `later/n/000000000000 is in use by something else: it has "2 1700000000000"; set another prefix; see etcd.prefix`},
-		"something else": {c.Members[0].Endpoint, "prefix = 'app'", `app/config is in use by something else: it has "{}"; set another prefix`},
+		"other format":   {c.Members[0].Endpoint, "prefix = 'later'", `later/n/000000000000 is not of a version of flake that this one knows: it has "2 1700000000000"; delete it if nothing uses it`},
 		"one number twice": {c.Members[0].Endpoint, "[[generator]]\nname = 'more'\nformat = 'flake'\nworker_id = 'etcd'",
 			`generator more: worker_id "etcd": generator flake has it, and both would hand out the same ids; give one of them another worker_id`},
 		"no certificate":   {c.Members[0].Endpoint, "ca = 'none.pem'", "etcd.ca: open none.pem: no such file or directory"},
@@ -338,14 +339,17 @@ func TestEtcdReady(t *testing.T) {
 	t.Parallel()
 	c, s := startEtcd(t)
 	var behind time.Duration
-	o, err := workers.New(workers.Config{Store: s, Prefix: "flake", Hold: time.Hour, Clock: func() uint64 { return uint64(time.Now().Add(-behind).UnixMilli()) }})
+	o, err := workers.New(workers.Config{Store: struct{ workers.Store }{s}, Prefix: "flake", Hold: time.Hour, Clock: func() uint64 { return uint64(time.Now().Add(-behind).UnixMilli()) }})
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := &numbers{owner: o}
 	behind = 40 * time.Minute // the mark was moved so long ago
-	if err := o.Step(t.Context()); err != nil || n.ready() != nil {
-		t.Fatalf("%v, ready: %v", err, n.ready())
+	if err := o.Step(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	n := numbered{owner: o}
+	if err := n.held(); err != nil {
+		t.Fatal(err)
 	}
 	c.Members[0].Kill()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -353,7 +357,7 @@ func TestEtcdReady(t *testing.T) {
 	if err := o.Step(ctx); err == nil {
 		t.Fatal("moved without etcd")
 	}
-	if err := n.ready(); err == nil || !strings.Contains(err.Error(), ", until etcd answers: ") {
+	if err := n.held(); err == nil || !strings.Contains(err.Error(), ", until etcd answers: ") {
 		t.Error(err)
 	}
 	claim, _ := o.Claim()

@@ -15,6 +15,7 @@ import (
 
 	"github.com/flake-go/flake/config"
 	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/flake/host"
 	"github.com/flake-go/flake/flake/ulid"
 	"github.com/flake-go/flake/flake/uuidv7"
 	"github.com/flake-go/flake/idserver"
@@ -104,22 +105,23 @@ func openLocal(ctx context.Context, g config.Generator, path string, log *slog.L
 	if path == "" {
 		return openMadeUp(g.Format, flake.RandomWorker())
 	}
-	marks, err := flake.OpenMarks(path, log)
+	h, err := host.Open[*opened](host.Config{Path: path, Log: log})
 	if err != nil {
 		return nil, nil, err
 	}
-	if names := marks.Names(); len(names) > 0 && names[len(names)-1] != "" {
+	gs := generators{host: h, options: flake.Options{AllowableDowntime: allDowntime, Logger: log}}
+	if names := h.Marks().Names(); len(names) > 0 && names[len(names)-1] != "" {
 		err := fmt.Errorf("-mark %s: a node keeps the marks of its generators in it, such as %s: give it a file of its own", path, names[len(names)-1])
-		return nil, nil, errors.Join(err, marks.Close())
+		return nil, nil, errors.Join(err, gs.stop())
 	}
-	gs := generators{marks: marks}
-	kept := func(mark string) (flake.Worker, string, error) { return keptWorker(marks, mark, path, log) }
+	kept := func(mark string) (flake.Worker, string, error) { return keptWorker(h.Marks(), mark, path, log) }
 	g.Name = "" // so has its mark no name
-	opened, err := gs.open(ctx, g.Name, false, planOf(g, kept), flake.Options{AllowableDowntime: allDowntime, Logger: log, Marks: marks})
+	opened, err := gs.open(ctx, g.Name, false, planOf(g, kept))
 	if err != nil {
-		return nil, nil, errors.Join(err, marks.Close())
+		return nil, nil, errors.Join(err, gs.stop())
 	}
-	return opened.server.IDs, func() error { return errors.Join(marks.Close(), opened.release()) }, nil
+	gs.list = append(gs.list, opened)
+	return opened.server.IDs, gs.stop, nil
 }
 
 // openMadeUp returns what makes ids of a worker that is made up, and keeps nothing.

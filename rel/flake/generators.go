@@ -12,8 +12,10 @@ import (
 
 	"github.com/flake-go/flake/config"
 	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/flake/host"
 	"github.com/flake-go/flake/flake/sno"
 	"github.com/flake-go/flake/flake/snowflake"
+	"github.com/flake-go/flake/flake/workers"
 	"github.com/flake-go/flake/flake/workers/etcd"
 	"github.com/flake-go/flake/idserver"
 	"github.com/flake-go/flake/idserver/iderl"
@@ -35,12 +37,13 @@ type generator struct {
 // opener opens the durable source of a generator's ids, with the name of its mark.
 type opener func(ctx context.Context, mark string, o flake.Options) (*opened, error)
 
-// opened is a source of ids that can be closed, and tells how far they went, if that is
-// known.
+// planner says how to open a generator with a number, and who it is.
+type planner func(number uint64) (who string, where place, open opener, err error)
+
+// opened is a source of ids that can be closed.
 type opened struct {
 	idserver.Source
 	io.Closer
-	last func() (milli uint64, known bool)
 }
 
 // sourceOf returns what a format's Open has returned as a source.
@@ -48,27 +51,31 @@ func sourceOf[G io.Closer](g G, err error, source func(G) idserver.Source) (*ope
 	if err != nil {
 		return nil, err
 	}
-	ids := source(g)
-	return &opened{ids, g, func() (uint64, bool) { milli, _ := ids.Last(); return milli, true }}, nil
+	return &opened{source(g), g}, nil
 }
 
 // generators are the one named flake, whose mark has no name, and those of the tables
 // [[generator]].
 type generators struct {
 	list    []generator
-	marks   *flake.Marks
-	numbers *numbers // nil without etcd
+	host    *host.Generators[*opened]
+	options flake.Options
 }
 
 func openGenerators(ctx context.Context, cfg config.Config, store *etcd.Store, log *slog.Logger) (gs generators, err error) {
 	kept := func(mark string) (flake.Worker, string, error) {
-		return keptWorker(gs.marks, mark, cfg.Flake.TimestampPath, log)
+		return keptWorker(gs.host.Marks(), mark, cfg.Flake.TimestampPath, log)
 	}
 	first, err := planFirst(cfg.Flake, kept, log)
 	if err != nil {
 		return gs, err
 	}
-	if gs.marks, err = flake.OpenMarks(cfg.Flake.TimestampPath, log); err != nil {
+	gs.options = flake.Options{AllowableDowntime: cfg.Flake.AllowableDowntime, Logger: log, Clock: clockOf(cfg.Flake)}
+	h := host.Config{Path: cfg.Flake.TimestampPath, Log: log, Clock: gs.options.Clock}
+	if store != nil {
+		h.Numbers = &workers.Config{Store: store, Prefix: cfg.Etcd.Prefix, Last: cfg.MaxNumber(), Hold: cfg.Etcd.Hold, Name: cfg.Node.Name, Wait: cfg.Etcd.Wait}
+	}
+	if gs.host, err = host.Open[*opened](h); err != nil {
 		return gs, err
 	}
 	defer func() {
@@ -76,9 +83,8 @@ func openGenerators(ctx context.Context, cfg config.Config, store *etcd.Store, l
 			err = errors.Join(err, gs.stop())
 		}
 	}()
-	o := flake.Options{AllowableDowntime: cfg.Flake.AllowableDowntime, Logger: log, Marks: gs.marks, Clock: clockOf(cfg.Flake)}
 	if store != nil {
-		if gs.numbers, err = openNumbers(ctx, cfg, store, o.Clock, log); err != nil {
+		if err := gs.claim(ctx, cfg.Etcd.StartTimeout); err != nil {
 			return gs, advise(err, cfg.Etcd)
 		}
 	}
@@ -91,7 +97,7 @@ func openGenerators(ctx context.Context, cfg config.Config, store *etcd.Store, l
 		if err != nil {
 			return err
 		}
-		g, err := gs.open(ctx, mark, etcd, plan, o)
+		g, err := gs.open(ctx, mark, etcd, plan)
 		if err != nil {
 			return err
 		}
@@ -107,10 +113,18 @@ func openGenerators(ctx context.Context, cfg config.Config, store *etcd.Store, l
 			return gs, fmt.Errorf("generator %s: %w", g.Name, err)
 		}
 	}
-	if gs.numbers != nil {
-		gs.numbers.follow()
-	}
+	gs.host.Follow()
 	return gs, nil
+}
+
+// claim claims a number of etcd; a timeout of 0 means that it waits for ever.
+func (gs generators) claim(ctx context.Context, timeout time.Duration) error {
+	if timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, timeout, fmt.Errorf("etcd.start_timeout, %v, has passed", timeout))
+		defer cancel()
+	}
+	return gs.host.Claim(ctx)
 }
 
 // clockOf returns the clock of all generators; nil: that of the machine as it is set.
@@ -165,31 +179,37 @@ func planOf(g config.Generator, kept keeper) planner {
 	}
 }
 
-// open opens a generator and claims its place.
-func (gs generators) open(ctx context.Context, mark string, etcd bool, plan planner, o flake.Options) (g generator, err error) {
+// open opens a generator and claims its place. A number of etcd has none on the machine: a node
+// that is paused keeps its own, while its number is another's.
+func (gs generators) open(ctx context.Context, mark string, etcd bool, plan planner) (g generator, err error) {
 	g.saves = idhttp.NewSaves()
-	o.Saved = g.saves.Observe
 	g.server = &idserver.Server{Version: version, Started: time.Now()}
-	if etcd {
-		ids, err := gs.numbers.add(ctx, mark, plan, o)
+	g.release = func() error { return nil }
+	var where place
+	ids, err := gs.host.Add(ctx, mark, etcd, func(ctx context.Context, mark string, number uint64, bound flake.Bound) (*opened, error) {
+		who, at, open, err := plan(number)
 		if err != nil {
-			return g, err
+			return nil, err
 		}
-		g.server.IDs, g.who, g.release = ids, ids.who, func() error { return nil }
-		g.server.From = gs.numbers.origin
+		if g.who == "" {
+			g.who, where = who, at
+		}
+		o := gs.options
+		o.Saved, o.Marks, o.Bound = g.saves.Observe, gs.host.Marks(), bound
+		return open(ctx, mark, o)
+	})
+	if err != nil {
+		return g, err
+	}
+	if etcd {
+		source := numbered{ids, gs.host.Owner()}
+		g.server.IDs, g.server.From = source, source.origin
 		return g, nil
 	}
-	who, where, open, err := plan(0)
-	if err != nil {
-		return g, err
-	}
-	ids, err := open(ctx, mark, o)
-	if err != nil {
-		return g, err
-	}
-	g.server.IDs, g.place, g.who = ids.Source, &where, who
+	who := g.who
+	g.server.IDs, g.place = ids.Get().Source, &where
 	g.server.From = func() idserver.Origin { return idserver.Origin{From: from(who)} }
-	g.release, err = claim(where, o.Logger)
+	g.release, err = claim(where, gs.options.Logger)
 	return g, err
 }
 
@@ -269,15 +289,7 @@ func planSno(g config.Generator) (who string, where place, open opener) {
 	who = fmt.Sprintf("partition %d", s.Partition.AsUint16())
 	return who, snoPlace(s), func(ctx context.Context, mark string, o flake.Options) (*opened, error) {
 		ids, err := sno.Open(ctx, mark, s, sno.Options{Clock: o.Clock, AllowableDowntime: o.AllowableDowntime, Logger: o.Logger, Saved: o.Saved, Marks: o.Marks, Bound: o.Bound})
-		s, err := sourceOf(ids, err, idserver.Sno)
-		if err != nil {
-			return nil, err
-		}
-		s.last = func() (uint64, bool) { // of two passes the last id need not be the latest
-			milli, _ := ids.Last()
-			return milli, ids.Snapshot().Drifts == 0
-		}
-		return s, nil
+		return sourceOf(ids, err, idserver.Sno)
 	}
 }
 
@@ -308,13 +320,7 @@ func (gs generators) doors(n *node.Node) (doors []idhttp.Generator) {
 
 // stop closes all; their saved times are then exact.
 func (gs generators) stop() error {
-	if gs.numbers != nil {
-		gs.numbers.halt()
-	}
-	err := gs.marks.Close()
-	if gs.numbers != nil {
-		gs.numbers.stop()
-	}
+	err := gs.host.Close()
 	for _, g := range gs.list {
 		err = errors.Join(err, g.release())
 	}

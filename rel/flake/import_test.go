@@ -80,9 +80,9 @@ func TestImport(t *testing.T) {
 	if info, err := os.Stat(at("sys.toml")); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v", info, err)
 	}
-	mark, err := os.ReadFile(at("timestamp"))
-	if err != nil || !strings.Contains(string(mark), " "+end+" ") {
-		t.Errorf("%s, %v", mark, err)
+	raised, err := flake.RaiseMark(at("timestamp"), time.Time{})
+	if err != nil || raised.Format("2006-01-02T15:04:05.000Z") != end {
+		t.Errorf("%v, %v", raised, err)
 	}
 	cfg, err := config.Load(at("sys.toml"))
 	if err != nil || cfg.Flake.Interface != "lo" || cfg.Flake.TimestampPath != at("timestamp") || cfg.Node.Cookie != "S3CRET" {

@@ -53,7 +53,7 @@ func TestHostileMemory(t *testing.T) {
 		t.Skipf("memory is not measured here: %v", err)
 	}
 	ca := certstest.NewCA(t, "ca")
-	table, secured := tlsTable(ca, "none"), ca.Client("caller", host)
+	table, secured := tlsTable(ca, "none"), ca.Client("caller", loopback)
 	for _, kind := range []struct {
 		name    string
 		attacks []attack

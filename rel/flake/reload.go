@@ -110,8 +110,8 @@ func (s *server) reload(load func() (config.Config, error)) error {
 	if s.secured != nil {
 		s.secured() // reads the certificates again, and says so
 	}
-	if n := s.generators.numbers; n != nil {
-		n.store.SetUser(next.config.Etcd.User, next.password)
+	if s.etcd != nil {
+		s.etcd.SetUser(next.config.Etcd.User, next.password)
 	}
 	s.log.Info("the configuration was reloaded", "keys", listed(changed))
 	if len(later) > 0 {

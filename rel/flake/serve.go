@@ -58,6 +58,7 @@ func serveNode(ctx context.Context, load func() (config.Config, error), noinput 
 	lines := openLog(cfg.Log, stderr)
 	defer lines.Close()
 	log := lines.Logger
+	warnIgnored(cfg, log)
 	slog.SetDefault(log) // Ergo writes to package log
 
 	note := openNotifier(log)

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 
 	"github.com/flake-go/flake/config"
+	"github.com/flake-go/flake/flake/workers/etcd"
 	"github.com/flake-go/flake/idserver/iderl"
 	"github.com/flake-go/flake/idserver/idhttp"
 	"github.com/flake-go/flake/node"
@@ -21,8 +22,9 @@ import (
 type server struct {
 	node       *node.Node
 	generators generators
-	cookie     string // where the cookie came from, if not the file
-	http       *door  // or nil
+	etcd       *etcd.Store // or nil
+	cookie     string      // where the cookie came from, if not the file
+	http       *door       // or nil
 	fleet      *fleet
 	secured    func() *tls.Config // or nil
 	settings   settings           // that it has now
@@ -100,7 +102,7 @@ func start(ctx context.Context, cfg config.Config, stdout io.Writer, lines *node
 		door.close()
 		return nil, errors.Join(h.failed(err), all.stop())
 	}
-	s := &server{node: n, generators: all, cookie: cfg.Node.CookieFrom, http: door, fleet: fleet, secured: secured, settings: settings, memory: memory, log: log, level: lines.level}
+	s := &server{node: n, generators: all, etcd: from.etcd, cookie: cfg.Node.CookieFrom, http: door, fleet: fleet, secured: secured, settings: settings, memory: memory, log: log, level: lines.level}
 	s.http.serve(idhttp.Options{Generators: all.doors(n), Node: surroundings(n, fleet, secured),
 		Access: settings.access, Connections: reserve.Share(httpWithin(memory)), Recent: &lines.recent, Log: log})
 	if err := fleet.begin(ctx); err != nil {

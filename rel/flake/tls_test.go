@@ -17,11 +17,11 @@ import (
 	"github.com/flake-go/flake/node/certs/certstest"
 )
 
-const host = "127.0.0.1" // of the node and its callers
+const loopback = "127.0.0.1" // of the node and its callers
 
 // tlsTable is [node.tls] with files of ca.
 func tlsTable(ca *certstest.CA, verify string) string {
-	cert, key := ca.Issue("flake", host)
+	cert, key := ca.Issue("flake", loopback)
 	return fmt.Sprintf("[node.tls]\ncert = %q\nkey = %q\nca = %q\nverify = %q\n", cert, key, ca.File, verify)
 }
 
@@ -49,7 +49,7 @@ func (d distConf) flags(t *testing.T, name string) []string {
 		server = client + ", {fail_if_no_peer_cert, true}"
 	}
 	if d.shows != nil {
-		cert, key := d.shows.Issue("caller", cmp.Or(d.host, host))
+		cert, key := d.shows.Issue("caller", cmp.Or(d.host, loopback))
 		shown := fmt.Sprintf(", {certfile, %q}, {keyfile, %q}", cert, key)
 		client, server = client+shown, server+shown
 	}
@@ -58,7 +58,7 @@ func (d distConf) flags(t *testing.T, name string) []string {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return []string{"-name", name + "@" + host, "-proto_dist", "inet_tls", "-ssl_dist_optfile", file}
+	return []string{"-name", name + "@" + loopback, "-proto_dist", "inet_tls", "-ssl_dist_optfile", file}
 }
 
 const tls13 = ", {versions, ['tlsv1.3']}"
@@ -138,7 +138,7 @@ func TestTLSSilence(t *testing.T) {
 	n, _ := startTLSNode(t, tlsTable(ca, "none"))
 	silent := dial(t, n.addr)
 	half := dial(t, n.addr)
-	if err := tls.Client(half, &tls.Config{RootCAs: ca.Pool, ServerName: host}).Handshake(); err != nil {
+	if err := tls.Client(half, &tls.Config{RootCAs: ca.Pool, ServerName: loopback}).Handshake(); err != nil {
 		t.Fatal(err)
 	}
 	n.erl(distConf{trusts: ca}.flags(t, "caller"), "get")
@@ -162,7 +162,7 @@ func TestTLSReload(t *testing.T) {
 	caller.await("READY")
 	before := shown(t, n.addr, ca)
 
-	ca.Issue("flake", host) // in place of the other
+	ca.Issue("flake", loopback) // in place of the other
 	touch(t, ca, time.Hour)
 	after := shown(t, n.addr, ca)
 	if after.Equal(before) {
@@ -200,7 +200,7 @@ func TestTLSReload(t *testing.T) {
 // shown returns the certificate that the node shows now.
 func shown(t *testing.T, addr string, ca *certstest.CA) *x509.Certificate {
 	t.Helper()
-	c, err := tls.Dial("tcp", addr, ca.Client("looker", host))
+	c, err := tls.Dial("tcp", addr, ca.Client("looker", loopback))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -223,7 +223,7 @@ func touch(t *testing.T, ca *certstest.CA, by time.Duration) {
 func TestDialTLS(t *testing.T) {
 	ca, other := certstest.NewCA(t, "ca"), certstest.NewCA(t, "other")
 	s, port := startHere(t, func(cfg *config.Config) {
-		cert, key := ca.Issue("flake", host)
+		cert, key := ca.Issue("flake", loopback)
 		cfg.Node.TLS = config.TLS{On: true, Cert: cert, Key: key, CA: ca.File, Verify: config.VerifyPeer}
 	})
 	defer s.stop()
@@ -249,8 +249,8 @@ func TestDialTLS(t *testing.T) {
 func TestTLSFiles(t *testing.T) {
 	t.Parallel()
 	ca := certstest.NewCA(t, "ca")
-	cert, key := ca.Issue("a", host)
-	_, otherKey := ca.Issue("b", host)
+	cert, key := ca.Issue("a", loopback)
+	_, otherKey := ca.Issue("b", loopback)
 	for name, tt := range map[string]struct{ cert, key, want string }{
 		"no file":   {"none.pem", key, `flake: node.tls: cert "none.pem": cannot be read: no such file or directory`},
 		"other key": {cert, otherKey, "tls: private key does not match public key"},

@@ -48,8 +48,14 @@ func keptWorker(m *flake.Marks, mark, path string, log *slog.Logger) (w flake.Wo
 
 // planKept plans a generator whose worker id is kept beside its mark.
 func planKept(format, mark string, kept keeper) planner {
-	return func(uint64) (string, place, opener, error) {
-		w, from, err := kept(mark)
+	var w flake.Worker
+	var from string
+	known := false
+	return func(uint64) (_ string, _ place, _ opener, err error) {
+		if !known {
+			w, from, err = kept(mark)
+			known = err == nil
+		}
 		return fmt.Sprintf("%s (%s)", w, from), workerPlace(format, w, true), openWorker(format, w), err
 	}
 }

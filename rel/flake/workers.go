@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"strconv"
 	"text/tabwriter"
 	"time"
@@ -14,26 +16,43 @@ import (
 	"github.com/flake-go/flake/flake/workers"
 )
 
-// defaultMargin is by how much clocks of nodes may be ahead after a restore.
-const defaultMargin = 10 * time.Second
+// most of the margin, if none is given.
+const mostMargin = 10 * time.Second
 
-var errWorkers = errors.New("flake workers: no argument wanted, release NUMBER, or after-restore")
+// answerOfEtcd is how long all of a command waits for etcd.
+const answerOfEtcd = 5 * time.Second
+
+var errWorkers = errors.New("flake workers: no argument wanted, release NUMBER, after-restore, or withdraw")
 
 // listWorkers shows who has which number of etcd, releases one, or tells etcd that it
-// was restored.
+// was restored, or that it was not.
 func listWorkers(f *flags) action {
 	f.identify()
-	margin := f.Duration("margin", defaultMargin, "after-restore: by how much clocks of nodes may be ahead")
+	margin := f.Duration("margin", 0, "after-restore, withdraw: by how much clocks of nodes may be ahead; 0: a third of hold, 10s at most")
+	until := f.String("until", "", "after-restore: the `TIME` at which a node last reached etcd as it was, such as 2026-01-31T12:00:00Z")
+	again := f.Bool("again", false, "after-restore: etcd was restored once more, so a new floor is wanted")
+	sure := f.Bool("sure", false, "after-restore, withdraw: the clock here is right, whatever etcd's and the marks say")
 	return func(ctx context.Context, args []string, stdout, _ io.Writer) error {
 		cfg, err := f.load()
 		if err != nil {
 			return err
 		}
-		return workersOf(ctx, cfg, args, *margin, stdout)
+		r := workers.Restored{
+			Clock: flake.SystemClock(), Hold: cfg.Etcd.Hold, Margin: cmp.Or(*margin, min(mostMargin, cfg.Etcd.Hold/3)),
+			Again: *again, Sure: *sure, Nonce: rand.Uint64(),
+		}
+		if *until != "" {
+			at, err := time.Parse(time.RFC3339, *until)
+			if err != nil {
+				return usageError{fmt.Errorf("-until %q: a time such as 2026-01-31T12:00:00Z wanted", *until)}
+			}
+			r.Until = uint64(at.UnixMilli())
+		}
+		return workersOf(ctx, cfg, args, r, stdout)
 	}
 }
 
-func workersOf(ctx context.Context, cfg config.Config, args []string, margin time.Duration, stdout io.Writer) error {
+func workersOf(ctx context.Context, cfg config.Config, args []string, r workers.Restored, stdout io.Writer) error {
 	if !cfg.Etcd.On {
 		return usageError{errors.New("the configuration has no table [etcd]")}
 	}
@@ -41,7 +60,7 @@ func workersOf(ctx context.Context, cfg config.Config, args []string, margin tim
 	if err != nil {
 		return usageError{err}
 	}
-	ctx, cancel := context.WithTimeout(ctx, giveBack)
+	ctx, cancel := context.WithTimeout(ctx, answerOfEtcd)
 	defer cancel()
 	switch {
 	case len(args) == 0:
@@ -51,15 +70,26 @@ func workersOf(ctx context.Context, cfg config.Config, args []string, margin tim
 		if err != nil {
 			return usageError{errWorkers}
 		}
-		return advise(workers.Release(ctx, store, cfg.Etcd.Prefix, number), cfg.Etcd)
-	case len(args) == 1 && args[0] == "after-restore":
-		floor, err := workers.AfterRestore(ctx, store, cfg.Etcd.Prefix, cfg.Etcd.Hold, margin, flake.SystemClock()(), uint64(time.Now().UnixNano()))
+		v, err := workers.Release(ctx, store, cfg.Etcd.Prefix, number)
 		if err == nil {
-			fmt.Fprintf(stdout, "ids with a new claim begin after %s\n", showMilli(floor.Mark))
+			fmt.Fprintf(stdout, "worker id %d may be claimed from %s on\n", number, showMilli(v.Mark))
 		}
 		return advise(err, cfg.Etcd)
+	case len(args) == 1 && args[0] == "after-restore":
+		return putFloor(workers.AfterRestore, ctx, store, cfg.Etcd, r, stdout)
+	case len(args) == 1 && args[0] == "withdraw":
+		return putFloor(workers.Withdraw, ctx, store, cfg.Etcd, r, stdout)
 	}
 	return usageError{errWorkers}
+}
+
+func putFloor(put func(context.Context, workers.Store, string, workers.Restored) (workers.Floor, error),
+	ctx context.Context, s workers.Store, cfg config.Etcd, r workers.Restored, stdout io.Writer) error {
+	floor, err := put(ctx, s, cfg.Prefix, r)
+	if err == nil {
+		fmt.Fprintf(stdout, "ids with a new claim begin after %s\n", showMilli(floor.Mark))
+	}
+	return advise(err, cfg)
 }
 
 func showWorkers(ctx context.Context, s workers.Store, prefix string, stdout io.Writer) error {

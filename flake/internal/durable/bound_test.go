@@ -10,28 +10,23 @@ import (
 
 // testBound is a bound that is set by hand.
 type testBound struct {
-	found, without uint64 // After
-	milli          atomic.Uint64
-	extend         func(milli uint64) error
+	after  uint64
+	milli  atomic.Uint64
+	extend func(milli uint64) error
 }
 
-func (b *testBound) After(found bool) uint64 {
-	if found {
-		return b.found
-	}
-	return b.without
-}
-
+func (b *testBound) After() uint64                                { return b.after }
 func (b *testBound) Milli() uint64                                { return b.milli.Load() }
 func (b *testBound) Extend(_ context.Context, milli uint64) error { return b.extend(milli) }
 
 func TestBoundBegins(t *testing.T) {
 	b := newBench(t)
-	bound := &testBound{found: someTime + 90_000, without: someTime + 30_000}
+	bound := &testBound{}
 	bound.milli.Store(someTime + 1_000_000)
 	o := b.options()
 	o.Bound = bound
-	for _, want := range []uint64{bound.without, bound.found} { // without a file, and with one
+	for _, want := range []uint64{someTime + 30_000, someTime + 90_000} { // without a file, and with one
+		bound.after = want
 		d, err := b.node(t.Context(), disk{broken: &b.broken}, o)
 		if err != nil {
 			t.Fatal(err)
@@ -43,7 +38,7 @@ func TestBoundBegins(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	bound.found += 1_000_000
+	bound.after += 1_000_000
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := b.node(ctx, disk{broken: &b.broken}, o); !errors.Is(err, context.Canceled) {

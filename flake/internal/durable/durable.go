@@ -61,7 +61,7 @@ func (k *Keeper) next() (m mark.Mark) {
 		m.Milli = min(max(to, k.limit.Milli()), k.limit.Last()) // not below an id, if the clock was set back
 	}
 	if s, ok := k.source.(Stateful); ok {
-		m.Words = s.Words()
+		m.Words, m.Latest = s.Words(), s.Latest(m.Milli)
 	}
 	return m
 }

@@ -117,6 +117,13 @@ func (d disk) Create(path string) (mark.Writer, error) {
 	return d.OS.Create(path)
 }
 
+func (d disk) Overwrite(path string, offset int64, data []byte) error {
+	if d.broken.Load() {
+		return errFull
+	}
+	return d.OS.Overwrite(path, offset, data)
+}
+
 func (b *bench) try(ctx context.Context) (*node, error) {
 	return b.node(ctx, disk{broken: &b.broken}, b.options())
 }
@@ -137,15 +144,20 @@ func kill(d *node) { d.marks.file.Close() }
 
 func (b *bench) saved(t *testing.T) uint64 {
 	t.Helper()
+	return b.content(t).Marks[""].Milli
+}
+
+func (b *bench) content(t *testing.T) mark.Content {
+	t.Helper()
 	data, err := os.ReadFile(b.path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := mark.Parse(data)
+	c, err := mark.Parse(data)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return m[""].Milli
+	return c
 }
 
 func TestFirstStart(t *testing.T) {
@@ -341,17 +353,6 @@ func TestMarkNeverFalls(t *testing.T) {
 	}
 }
 
-// turner tells ids of a second pass from those of the first, from safe on.
-type turner struct {
-	stateful
-	safe, turned uint64
-}
-
-func (s *turner) Turn(last uint64) uint64 {
-	s.turned = last
-	return s.safe
-}
-
 func TestTurn(t *testing.T) {
 	const before = someTime + 3600_000
 	for name, c := range map[string]struct {
@@ -371,7 +372,7 @@ func TestTurn(t *testing.T) {
 		b := newBench(t)
 		f, _, err := mark.Open(mark.OS{}, b.path)
 		if err == nil {
-			err = errors.Join(f.Save(mark.Marks{"": {Milli: before, Words: []uint64{1}}}), f.Close())
+			err = errors.Join(f.Save(mark.Content{Marks: map[string]mark.Mark{"": {Milli: before, Words: []uint64{1}}}}), f.Close())
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -381,7 +382,7 @@ func TestTurn(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := &turner{stateful: stateful{Generator: ids, words: []uint64{2}}, safe: c.safe}
+		s := &stateful{Generator: ids, words: []uint64{2}, safe: c.safe}
 		k, err := OpenOn(t.Context(), mark.OS{}, b.sleep, b.path, s, b.options())
 		if errors.Is(err, tick.ErrClockBackwards) != c.refused || (s.turned == before) != c.turned || b.waited != c.waited {
 			t.Errorf("%s: %v, turned at %d, waited %v", name, err, s.turned, b.waited)
@@ -408,12 +409,21 @@ func done(t *testing.T) context.Context {
 // stateful is a generator with words of its own.
 type stateful struct {
 	*tick.Generator
-	words    []uint64
-	restored []uint64
-	refuse   error
+	words         []uint64
+	restored      []uint64
+	refuse        error
+	latest, bound uint64
+	safe, turned  uint64 // it tells ids of a second pass from those of the first from safe on
 }
 
-func (s *stateful) Words() []uint64 { return s.words }
+func (s *stateful) Words() []uint64            { return s.words }
+func (s *stateful) Latest(milli uint64) uint64 { return max(milli, s.latest) }
+func (s *stateful) Bound(after uint64)         { s.bound = after }
+
+func (s *stateful) Turn(last uint64) uint64 {
+	s.turned = last
+	return s.safe
+}
 
 func (s *stateful) Restore(words []uint64) error {
 	s.restored = words

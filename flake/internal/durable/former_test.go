@@ -37,7 +37,7 @@ func TestFormerFiles(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	// A release from before does not read the file, and so not start.
-	if data, err := os.ReadFile(path); err != nil || !strings.HasPrefix(string(data), "flake-mark 3 ") {
+	if data, err := os.ReadFile(path); err != nil || !strings.HasPrefix(string(data), "flake-mark 4 ") {
 		t.Errorf("%q, %v", data, err)
 	}
 	for name, milli := range former {
@@ -91,14 +91,14 @@ func TestFormerFileInUse(t *testing.T) {
 // A file is never taken for none: what may be another's is refused, and stays.
 func TestNeverAnew(t *testing.T) {
 	for name, c := range map[string]struct {
-		files map[string]mark.Marks // by what is behind the path
-		alone bool                  // without Marks, else as orders
+		files map[string]map[string]mark.Mark // by what is behind the path
+		alone bool                            // without Marks, else as orders
 		says  string
 	}{
-		"alone with those of names":         {map[string]mark.Marks{"": {"a": {Milli: 1}}}, true, "none without"},
-		"a name where there is one without": {map[string]mark.Marks{"": alone(1)}, false, "without a name"},
-		"a former one of another name":      {map[string]mark.Marks{"-orders": {"orders": {Milli: 1}}}, false, "of several"},
-		"a former one of several":           {map[string]mark.Marks{"-orders": {"": {Milli: 1}, "a": {Milli: 1}}}, false, "of several"},
+		"alone with those of names":         {map[string]map[string]mark.Mark{"": {"a": {Milli: 1}}}, true, "none without"},
+		"a name where there is one without": {map[string]map[string]mark.Mark{"": alone(1)}, false, "without a name"},
+		"a former one of another name":      {map[string]map[string]mark.Mark{"-orders": {"orders": {Milli: 1}}}, false, "of several"},
+		"a former one of several":           {map[string]map[string]mark.Mark{"-orders": {"": {Milli: 1}, "a": {Milli: 1}}}, false, "of several"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)

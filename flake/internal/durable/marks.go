@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -28,13 +27,15 @@ type Marks struct {
 	file *mark.File
 	log  *slog.Logger
 
-	saving sync.Mutex      // held while the file is written
-	marks  mark.Marks      // what is in it; under saving
-	names  map[string]bool // of those that begin or are kept; under saving
-	kept   []*Keeper       // whose marks are kept ahead; under saving
-	ended  bool            // under saving
-	linger int             // beats without ids until the marks stay; 0: they never do
-	quiet  int             // beats since there were ids; under saving
+	saving sync.Mutex             // held while the file is written
+	own    mark.Content           // what is in it; under saving
+	drawn  map[string]mark.Worker // what is to be, of workers; under saving
+	past   uint64                 // no id of a name that is not kept was later; under saving
+	names  map[string]bool        // of those that begin or are kept; under saving
+	kept   []*Keeper              // whose marks are kept ahead; under saving
+	ended  bool                   // under saving
+	linger int                    // beats without ids until the marks stay; 0: they never do
+	quiet  int                    // beats since there were ids; under saving
 
 	mu    sync.Mutex
 	round chan struct{} // closed when the next attempt at the file ends
@@ -44,6 +45,7 @@ type Marks struct {
 	open    context.Context // until Close
 	stop    context.CancelFunc
 	stopped chan struct{} // closed when run has ended; nil if it was not begun
+	finish  func() error  // once
 	close   func() error  // once
 }
 
@@ -69,22 +71,20 @@ func CheckMarks(path string) error {
 // OpenMarksOn is [OpenMarks] on a disk, but for the keeping ahead. The marks are moved
 // until there have been no ids for linger beats; 0: for ever.
 func OpenMarksOn(disk mark.Disk, path string, log *slog.Logger, linger int) (*Marks, error) {
-	file, marks, err := mark.Open(disk, path)
+	file, own, err := mark.Open(disk, path)
 	if err != nil {
 		return nil, fmt.Errorf("flake: %w", err)
 	}
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	if marks == nil {
-		marks = mark.Marks{}
-	}
 	m := &Marks{
-		file: file, log: log, marks: marks, names: map[string]bool{}, linger: linger, quiet: linger,
+		file: file, log: log, own: own, drawn: map[string]mark.Worker{}, names: map[string]bool{}, linger: linger, quiet: linger,
 		round: make(chan struct{}), kick: make(chan struct{}, 1),
 	}
 	m.open, m.stop = context.WithCancel(context.Background())
-	m.close = sync.OnceValue(m.end)
+	m.past = latest(own)
+	m.finish, m.close = sync.OnceValue(m.end), sync.OnceValue(m.unlock)
 	return m, nil
 }
 
@@ -94,17 +94,17 @@ func OpenMarksOn(disk mark.Disk, path string, log *slog.Logger, linger int) (*Ma
 func (m *Marks) reserve(k *Keeper) (last *mark.Mark, err error) {
 	m.saving.Lock()
 	defer m.saving.Unlock()
-	own, found := m.marks[k.name]
-	_, nameless := m.marks[""]
+	own, found := m.own.Marks[k.name]
+	_, nameless := m.own.Marks[""]
 	switch {
 	case m.ended:
 		return nil, errEnded
 	case m.names[k.name]:
 		err = fmt.Errorf("%s: another generator keeps its mark as %q", m.file.Path(), k.name)
 	case found:
-	case k.alone && len(m.marks) > 0:
+	case k.alone && len(m.own.Marks) > 0:
 		err = m.file.Refuse("it has the marks of generators with names, and none without; open it with OpenMarks")
-	case nameless && len(m.marks) == 1 && !m.names[""]:
+	case nameless && len(m.own.Marks) == 1 && !m.names[""]:
 		err = m.file.Refuse("it has the mark of one generator, without a name; open that with the empty name first, or another file")
 	case k.name != "":
 		k.former, own, err = m.file.Former(k.name)
@@ -124,8 +124,14 @@ func (m *Marks) reserve(k *Keeper) (last *mark.Mark, err error) {
 func (m *Marks) Names() []string {
 	m.saving.Lock()
 	defer m.saving.Unlock()
-	names := slices.Sorted(maps.Keys(m.marks))
-	return slices.DeleteFunc(names, func(name string) bool { return strings.HasSuffix(name, besides) })
+	return slices.Sorted(maps.Keys(m.own.Marks))
+}
+
+// earlier is a time that no id of a generator that has ended was later than.
+func (m *Marks) earlier() uint64 {
+	m.saving.Lock()
+	defer m.saving.Unlock()
+	return m.past
 }
 
 func (m *Marks) release(name string) {
@@ -163,24 +169,62 @@ func (m *Marks) save() error {
 	if m.ended {
 		return errEnded
 	}
-	marks := maps.Clone(m.marks)
+	return m.write(m.own.Number)
+}
+
+// write writes the file with a number, and with the marks as they are to be.
+func (m *Marks) write(number *mark.Number) error {
+	next := mark.Content{Marks: map[string]mark.Mark{}, Number: number, Workers: map[string]mark.Worker{}}
+	maps.Copy(next.Marks, m.own.Marks)
+	maps.Copy(next.Workers, m.own.Workers)
+	maps.Copy(next.Workers, m.drawn)
 	for _, k := range m.kept {
-		marks[k.name] = k.next()
+		next.Marks[k.name] = k.next()
 	}
 	start := time.Now()
-	err := m.file.Save(marks)
+	err := m.file.Save(next)
 	took := time.Since(start)
 	for _, k := range m.kept {
 		k.told(took)
 		if err == nil {
-			k.settle(marks[k.name].Milli)
+			k.settle(next.Marks[k.name].Milli)
 		}
 	}
 	if err != nil {
 		return fmt.Errorf("%w: %w", tick.ErrTimestampNotSaved, err)
 	}
-	m.marks = marks
+	m.own = next
+	clear(m.drawn)
 	return nil
+}
+
+// Number returns what Remember kept last, or nil.
+func (m *Marks) Number() *mark.Number {
+	m.saving.Lock()
+	defer m.saving.Unlock()
+	return m.own.Number
+}
+
+// Remember has the file keep a number, or none; also after Finish.
+func (m *Marks) Remember(n *mark.Number) error {
+	m.saving.Lock()
+	defer m.saving.Unlock()
+	return m.write(n)
+}
+
+// Latest is a time that no id of any generator that had its mark in the file was later than,
+// once all have ended.
+func (m *Marks) Latest() uint64 {
+	m.saving.Lock()
+	defer m.saving.Unlock()
+	return latest(m.own)
+}
+
+func latest(c mark.Content) (milli uint64) {
+	for _, own := range c.Marks {
+		milli = max(milli, own.Milli, own.Latest)
+	}
+	return milli
 }
 
 // beat looks at the clocks, and moves the marks if it is time to: there were ids of
@@ -272,6 +316,7 @@ func (m *Marks) drop(one *Keeper) (err error) {
 	if len(rest) < len(m.kept) {
 		err = m.save()
 		m.kept = rest
+		m.past = max(m.past, latest(m.own))
 	}
 	if m.ended = m.ended || one == nil; one != nil {
 		delete(m.names, one.name)
@@ -279,8 +324,10 @@ func (m *Marks) drop(one *Keeper) (err error) {
 	return err
 }
 
-// Close ends all generators as their own Close does, and gives up the lock. A
-// second Close gives what the first did.
+// Finish ends all generators as their own Close does. A second call gives what the first did.
+func (m *Marks) Finish() error { return m.finish() }
+
+// Close is Finish, and gives up the lock.
 func (m *Marks) Close() error { return m.close() }
 
 func (m *Marks) end() error {
@@ -292,5 +339,7 @@ func (m *Marks) end() error {
 	m.mu.Lock()
 	m.err = err
 	m.mu.Unlock()
-	return errors.Join(err, m.file.Close())
+	return err
 }
+
+func (m *Marks) unlock() error { return errors.Join(m.Finish(), m.file.Close()) }

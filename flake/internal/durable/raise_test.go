@@ -21,13 +21,13 @@ func TestRaiseMark(t *testing.T) {
 	raise(1000, 1000)
 	raise(500, 1000)
 	raise(2000, 2000)
-	file, marks, err := mark.Open(mark.OS{}, path)
-	if err != nil || len(marks) != 1 {
-		t.Fatal(marks, err)
+	file, c, err := mark.Open(mark.OS{}, path)
+	if err != nil || len(c.Marks) != 1 {
+		t.Fatal(c, err)
 	}
-	marks[""] = mark.Mark{Milli: 3000, Words: []uint64{7}}
-	marks["orders"] = mark.Mark{Milli: 9000}
-	if err := file.Save(marks); err != nil {
+	c.Marks[""] = mark.Mark{Milli: 3000, Words: []uint64{7}}
+	c.Marks["orders"] = mark.Mark{Milli: 9000}
+	if err := file.Save(c); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := RaiseMark(path, 4000); err == nil || !strings.Contains(err.Error(), "another node is running with it") {
@@ -37,9 +37,9 @@ func TestRaiseMark(t *testing.T) {
 		t.Fatal(err)
 	}
 	raise(4000, 4000)
-	file, marks, err = mark.Open(mark.OS{}, path)
-	if err != nil || marks[""].Milli != 4000 || len(marks[""].Words) != 1 || marks["orders"].Milli != 9000 {
-		t.Error(marks, err)
+	file, c, err = mark.Open(mark.OS{}, path)
+	if err != nil || c.Marks[""].Milli != 4000 || len(c.Marks[""].Words) != 1 || c.Marks["orders"].Milli != 9000 {
+		t.Error(c, err)
 	}
 	file.Close()
 	if _, err := RaiseMark(path, mark.Max+1); err == nil {

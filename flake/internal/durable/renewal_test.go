@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,11 +15,13 @@ import (
 	"github.com/flake-go/flake/flake/internal/tick"
 )
 
-// until calls f until it is so; the deadline of go test ends it if it never is.
+// until calls f until it is so.
 func until(t *testing.T, f func() bool) {
 	t.Helper()
-	for !f() {
-		runtime.Gosched()
+	for end := time.Now().Add(time.Minute); !f(); runtime.Gosched() {
+		if time.Now().After(end) {
+			t.Fatal("it has not come about in a minute")
+		}
 	}
 }
 
@@ -224,7 +227,42 @@ func TestMarkIsKeptAhead(t *testing.T) {
 	until(t, func() bool { return d.Mark().UnixMilli() == someTime+1000+int64(window) })
 }
 
-func TestFullDiskIsRiddenOut(t *testing.T) {
+// full is a disk without room for anything new.
+type full struct {
+	mark.OS
+	is *atomic.Bool
+}
+
+func (d full) Create(path string) (mark.Writer, error) {
+	if d.is.Load() {
+		return nil, errFull
+	}
+	return d.OS.Create(path)
+}
+
+// A disk that is full when the file is there changes nothing.
+func TestFullDisk(t *testing.T) {
+	b := newBench(t)
+	d, err := b.node(t.Context(), full{is: &b.broken}, b.options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.broken.Store(true)
+	for range 100 {
+		b.clock.Add(1000)
+		if err := d.Renew(); err != nil {
+			t.Fatal(err)
+		}
+		if id := d.next(t); id.milli != b.clock.Load() || b.saved(t) != id.milli+window {
+			t.Errorf("%v, with the mark at %d", id, b.saved(t))
+		}
+	}
+	if err := d.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestBrokenDiskIsRiddenOut(t *testing.T) {
 	b := newBench(t)
 	d := b.run(t, time.Tick(renewal))
 	b.broken.Store(true)
@@ -256,7 +294,7 @@ func TestFullDiskIsRiddenOut(t *testing.T) {
 	}
 }
 
-func TestCloseOnAFullDisk(t *testing.T) {
+func TestCloseOnABrokenDisk(t *testing.T) {
 	b := newBench(t)
 	d := b.run(t, time.Tick(renewal))
 	b.clock.Add(7)
@@ -283,6 +321,11 @@ type hung struct {
 func (h hung) SyncDir(path string) error {
 	<-h.answer
 	return h.OS.SyncDir(path)
+}
+
+func (h hung) Overwrite(path string, offset int64, data []byte) error {
+	<-h.answer
+	return h.OS.Overwrite(path, offset, data)
 }
 
 func TestHungDiskHoldsNobodyUp(t *testing.T) {

@@ -115,7 +115,11 @@ func (k *Keeper) begin(ctx context.Context, sleep tick.Sleeper, allowed time.Dur
 		return err
 	}
 	if k.bound != nil {
-		if after, err = k.within(ctx, sleep, after, k.bound.After(last != nil)); err != nil {
+		from := k.bound.After()
+		if last == nil { // but perhaps another name's ids were of this format
+			from = max(from, k.marks.earlier())
+		}
+		if after, err = k.within(ctx, sleep, after, from); err != nil {
 			return err
 		}
 	}
@@ -133,7 +137,7 @@ func unfit(r rune) bool { return r == '/' || r == ' ' || r == utf8.RuneError || 
 // within waits until the clock is past what the bound has ids begin after, however long
 // that takes, and gives what they are later than.
 func (k *Keeper) within(ctx context.Context, sleep tick.Sleeper, after, bound uint64) (uint64, error) {
-	if s, ok := k.source.(Bounded); ok {
+	if s, ok := k.source.(Stateful); ok {
 		s.Bound(bound)
 	}
 	lag := func() uint64 { return max(bound+1, k.source.Now()) - k.source.Now() }
@@ -161,7 +165,7 @@ func (k *Keeper) restore(words []uint64) error {
 // ids to come are later than: that mark, unless they are told from those before
 // it otherwise.
 func (k *Keeper) resume(ctx context.Context, sleep tick.Sleeper, last uint64, allowed time.Duration) (after uint64, err error) {
-	if t, ok := k.source.(Turner); ok && last > k.source.Now()+window {
+	if t, ok := k.source.(Stateful); ok && last > k.source.Now()+window {
 		after = t.Turn(last)
 		now, err := k.wait(ctx, sleep, after)
 		if err == nil {

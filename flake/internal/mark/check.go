@@ -21,7 +21,12 @@ func Check(path string) error {
 	if err := writable(dir); err != nil {
 		return advise(real, err)
 	}
-	_, err = read(disk, real)
+	data, err := read(disk, real)
+	if data != nil {
+		if _, err := Parse(data); err != nil {
+			return refuse(real, err)
+		}
+	}
 	return err
 }
 

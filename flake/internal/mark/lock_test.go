@@ -32,7 +32,7 @@ func TestLockIsKept(t *testing.T) {
 	if err := os.WriteFile(path+".new", []byte("the other's"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.Save(Marks{"": {Milli: 3000}}); !errors.Is(err, ErrLocked) {
+	if err := f.Save(alone(Mark{Milli: 3000})); !errors.Is(err, ErrLocked) {
 		t.Errorf("saved without the lock: %v", err)
 	}
 	if data, err := os.ReadFile(path + ".new"); string(data) != "the other's" {
@@ -46,7 +46,7 @@ func TestLockIsKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 { // it may be behind the other's ids
-		if err := f.Save(Marks{"": {Milli: 3000}}); err == nil || !strings.Contains(err.Error(), "another node may have run") {
+		if err := f.Save(alone(Mark{Milli: 3000})); err == nil || !strings.Contains(err.Error(), "another node may have run") {
 			t.Errorf("saved over the other's mark: %v", err)
 		}
 	}
@@ -71,6 +71,11 @@ func (d *between) Create(path string) (Writer, error) {
 	return d.OS.Create(path)
 }
 
+func (d *between) Overwrite(path string, offset int64, data []byte) error {
+	d.at("overwrite")
+	return d.OS.Overwrite(path, offset, data)
+}
+
 func (d *between) Rename(from, to string) error {
 	d.at("rename")
 	return d.OS.Rename(from, to)
@@ -84,7 +89,7 @@ func (d *between) SyncDir(path string) error {
 // The lock's file is removed in the midst of a save, and another reads the mark from
 // before it: then the save fails, or both would have the same time.
 func TestLockIsLostInASave(t *testing.T) {
-	for _, step := range []string{"create", "rename", "sync folder"} {
+	for _, step := range []string{"create", "rename", "sync folder", "overwrite"} {
 		for _, ends := range []bool{false, true} {
 			path := filepath.Join(t.TempDir(), "mark")
 			d := &between{step: step}
@@ -94,6 +99,9 @@ func TestLockIsLostInASave(t *testing.T) {
 			}
 			defer f.Close()
 			save(t, f, 1000)
+			if step != "overwrite" {
+				f.size = 0 // so that a new file is made
+			}
 			d.do = func() {
 				if err := os.Remove(path + ".lock"); err != nil {
 					t.Fatal(err)
@@ -103,7 +111,7 @@ func TestLockIsLostInASave(t *testing.T) {
 					t.Fatal(err)
 				}
 				t.Cleanup(func() { other.Close() })
-				if m[""].Milli == 1000 {
+				if m.Marks[""].Milli == 1000 {
 					save(t, other, 3000)
 				}
 				if ends {
@@ -111,12 +119,12 @@ func TestLockIsLostInASave(t *testing.T) {
 				}
 			}
 			for range 2 {
-				if err := f.Save(Marks{"": {Milli: 2000}}); err == nil {
+				if err := f.Save(alone(Mark{Milli: 2000})); err == nil {
 					t.Errorf("saved, with another at %s, which ends: %v", step, ends)
 				}
 			}
 			data, err := os.ReadFile(path)
-			if m, _ := Parse(data); step == "create" && m[""].Milli != 3000 {
+			if m, _ := Parse(data); step == "create" && m.Marks[""].Milli != 3000 {
 				t.Errorf("the other's mark was replaced by %v, %v", m, err)
 			}
 		}

@@ -2,8 +2,12 @@
 // they survive kill -9, a power cut and a full disk: the old ones or the new ones
 // are there, never neither.
 //
-// [Open] locks the file and reads it, [File.Save] replaces it. What the times and
+// [Open] locks the file and reads it, [File.Save] writes it. What the times and
 // the words mean is the caller's affair.
+//
+// The file has its size from the start and is written in place, so that a full disk changes
+// nothing where files are overwritten, as on ext4 and xfs. Where they are copied on write,
+// as on btrfs and zfs, in a snapshot or with a reflink of the file, a save needs some space.
 package mark
 
 import (
@@ -27,6 +31,9 @@ type Disk interface {
 	Read(path string, max int64) ([]byte, error)
 	// Create makes a file in the place of the one there is.
 	Create(path string) (Writer, error)
+	// Overwrite writes over part of a file that is there, and makes that durable. After an
+	// error any of it may be written.
+	Overwrite(path string, offset int64, data []byte) error
 	// Rename puts one file in the place of another, whole or not at all.
 	Rename(from, to string) error
 	// SyncDir makes the names in a folder durable.
@@ -58,31 +65,47 @@ type File struct {
 	path string // without symbolic links
 	lock Lock
 
-	data  []byte // what was saved last, and is there unless another came
-	doubt bool   // whether another may have come
+	data     []byte // what is there unless another came; nil: no file, or it is not known
+	size     int    // of a slot; 0: the file is of a version before
+	sequence uint64 // of the slot that was saved last
+	doubt    bool   // whether another may have come
 }
 
-// Open locks the file at path and reads its marks; they are nil if there is no
+// Open locks the file at path and reads it; the content is empty if there is no
 // file. A file that is anything else is an error that says what it is and what to
 // do; it is never taken for none.
-func Open(disk Disk, path string) (*File, Marks, error) {
+func Open(disk Disk, path string) (*File, Content, error) {
 	real, err := disk.Resolve(path)
 	if err == nil {
 		path, err = filepath.Abs(path)
 	}
 	if err != nil {
-		return nil, nil, advise(path, err)
+		return nil, Content{}, advise(path, err)
 	}
 	lock, err := disk.Lock(real + ".lock")
 	if err != nil {
-		return nil, nil, advise(real, err)
+		return nil, Content{}, advise(real, err)
 	}
-	marks, err := read(disk, real)
+	f := &File{disk: disk, name: path, path: real, lock: lock}
+	c, err := f.read()
 	if err != nil {
 		lock.Close()
-		return nil, nil, err
+		return nil, Content{}, err
 	}
-	return &File{disk: disk, name: path, path: real, lock: lock, data: marks.append(nil)}, marks, nil
+	return f, c, nil
+}
+
+func (f *File) read() (c Content, err error) {
+	if f.data, err = read(f.disk, f.path); f.data == nil {
+		return c, err
+	}
+	if c, f.sequence, err = parse(f.data); err != nil {
+		return c, refuse(f.path, err)
+	}
+	if f.sequence > 0 {
+		f.size = len(f.data) / 2
+	}
+	return c, nil
 }
 
 // Former opens the file that a generator had of its own, when each had one: the name
@@ -93,33 +116,32 @@ func (f *File) Former(name string) (former *File, last Mark, err error) {
 	if err != nil {
 		return nil, last, advise(path, err)
 	}
-	if marks, err := read(f.disk, real); marks == nil { // before a lock is made
+	if data, err := read(f.disk, real); data == nil { // before a lock is made
 		return nil, last, err
 	}
-	former, marks, err := Open(f.disk, path)
+	former, c, err := Open(f.disk, path)
 	if err != nil {
 		return nil, last, err
 	}
-	last, ok := marks[""]
-	if !ok || len(marks) > 1 {
+	last, ok := c.Marks[""]
+	if !ok || len(c.Marks) > 1 {
 		return nil, last, errors.Join(former.Refuse("it has the marks of several generators, where that of one belongs"), former.Close())
 	}
 	return former, last, nil
 }
 
-func read(disk Disk, path string) (Marks, error) {
+// read returns what is in a file; nil: there is none.
+func read(disk Disk, path string) ([]byte, error) {
 	data, err := disk.Read(path, maxSize)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, nil
 	case err != nil:
 		return nil, advise(path, err)
+	case data == nil:
+		data = []byte{}
 	}
-	marks, err := Parse(data)
-	if err != nil {
-		return nil, refuse(path, err)
-	}
-	return marks, nil
+	return data, nil
 }
 
 func refuse(path string, err error) error {
@@ -148,30 +170,76 @@ func advise(path string, err error) error {
 // Path is where the file is, symbolic links resolved.
 func (f *File) Path() string { return f.path }
 
-// Save makes marks durable in place of those before. On an error either may be
+// Save makes a content durable in place of the one before. On an error either may be
 // there after a crash.
-func (f *File) Save(m Marks) error {
-	if err := f.save(m.append(nil)); err != nil {
+func (f *File) Save(c Content) error {
+	if err := f.save(c); err != nil {
 		return fmt.Errorf("timestamp_path %s: %w", f.path, err)
 	}
 	return nil
 }
 
-// save writes aside and renames, for a write in place could be torn. It writes
-// the new file from scratch each time, since after a failed fsync the kernel
-// may take what it lost for written. The folder's fsync makes the new name last.
-// What could not be read is not written.
-func (f *File) save(data []byte) error {
-	if _, err := Parse(data); err != nil {
+// save writes what can be read again, and only while nobody else has the file.
+func (f *File) save(c Content) error {
+	if err := c.check(); err != nil {
 		return fmt.Errorf("what would be written could not be read: %w", err)
 	}
 	if err := f.hold(); err != nil {
 		return err
 	}
+	data, err := f.overwrite(c)
+	if err != nil {
+		data, err = f.replace(c)
+	}
+	if err == nil {
+		err = f.hold()
+	}
+	if err == nil {
+		f.data, f.size, f.sequence = data, len(data)/2, f.sequence+1
+	}
+	return err
+}
+
+var errOther = errors.New("it is not the file that was saved last")
+
+// overwrite writes a slot of the file, if that is the one that was saved last, also after it,
+// and returns what is there then. The other slot stays: the write may be torn.
+func (f *File) overwrite(c Content) ([]byte, error) {
+	slot, at := c.slot(f.sequence+1, f.size), offset(f.sequence+1, f.size)
+	if slot == nil {
+		return nil, errors.New("there is no room")
+	}
+	if there, err := f.disk.Read(f.path, maxSize); err != nil || !bytes.Equal(there, f.data) {
+		return nil, errors.Join(err, errOther)
+	}
+	want := bytes.Clone(f.data)
+	copy(want[at:], slot)
+	err := f.disk.Overwrite(f.path, at, slot)
+	if err == nil { // its name may be new, and was not made to last by who was killed
+		err = f.disk.SyncDir(filepath.Dir(f.path))
+	}
+	there, readErr := f.disk.Read(f.path, maxSize)
+	switch {
+	case err == nil && readErr == nil && bytes.Equal(there, want):
+		return want, nil
+	case err != nil && readErr == nil && len(there) == len(want):
+		copy(f.data[at:], there[at:at+int64(len(slot))]) // some of it
+	}
+	return nil, errors.Join(err, readErr, errOther)
+}
+
+// replace writes a new file aside and renames it. It writes that from scratch each time, since
+// after a failed fsync the kernel may take what it lost for written. The folder's fsync makes
+// the new name last.
+func (f *File) replace(c Content) ([]byte, error) {
+	data := c.file(f.sequence + 1)
+	if len(data) >= maxSize {
+		return nil, fmt.Errorf("%d bytes are more than the %d that can be read", len(data), maxSize-1)
+	}
 	aside := f.path + ".new"
 	w, err := f.disk.Create(aside)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	_, err = w.Write(data)
 	if err == nil {
@@ -180,23 +248,17 @@ func (f *File) save(data []byte) error {
 	if closeErr := w.Close(); err == nil {
 		err = closeErr
 	}
+	if err == nil {
+		err = f.hold()
+	}
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if err := f.hold(); err != nil {
-		return err
-	}
+	f.data = nil // until it is known which will be there
 	if err := f.disk.Rename(aside, f.path); err != nil {
-		return err
+		return nil, err
 	}
-	if err := f.disk.SyncDir(filepath.Dir(f.path)); err != nil {
-		return err
-	}
-	if err := f.hold(); err != nil {
-		return err
-	}
-	f.data = data
-	return nil
+	return data, f.disk.SyncDir(filepath.Dir(f.path))
 }
 
 // hold makes sure that nobody else has the file, nor has had it since it was saved

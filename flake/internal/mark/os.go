@@ -65,6 +65,19 @@ func (OS) Create(path string) (Writer, error) {
 	return os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 }
 
+// Overwrite implements [Disk].
+func (OS) Overwrite(path string, offset int64, data []byte) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|noFollow, 0)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteAt(data, offset)
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
+
 // Rename implements [Disk].
 func (OS) Rename(from, to string) error { return os.Rename(from, to) }
 

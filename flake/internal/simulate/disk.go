@@ -76,10 +76,12 @@ func (d *Disk) powerCut() {
 	for _, name := range slices.Sorted(maps.Keys(d.durable)) {
 		node := d.durable[name]
 		if !bytes.Equal(node.data, node.synced) {
-			switch d.m.rng.IntN(3) {
-			case 0:
+			switch torn := d.m.rng.IntN(3); {
+			case torn == 0:
 				node.data = node.synced
-			case 1:
+			case torn == 1 && len(node.data) == len(node.synced):
+				node.data = d.mix(node.synced, node.data)
+			case torn == 1:
 				node.data = node.data[:d.m.rng.IntN(len(node.data)+1)]
 			}
 		}
@@ -87,6 +89,20 @@ func (d *Disk) powerCut() {
 	}
 	d.live = maps.Clone(d.durable)
 	clear(d.locked)
+}
+
+// sector is what a disk writes whole.
+const sector = 512
+
+// mix gives what is left of a write in place: each sector is as it was or as it was to be.
+func (d *Disk) mix(old, written []byte) []byte {
+	mixed := slices.Clone(old)
+	for i := 0; i < len(mixed); i += sector {
+		if d.m.rng.IntN(2) == 0 {
+			copy(mixed[i:], written[i:min(i+sector, len(written))])
+		}
+	}
+	return mixed
 }
 
 // sure gives what of a file would be there whatever happened now.
@@ -149,6 +165,36 @@ func (d *Disk) Create(path string) (mark.Writer, error) {
 	node.data = nil
 	d.point()
 	return &writer{d, path, node}, nil
+}
+
+// Overwrite needs no room, so a full disk does not matter.
+func (d *Disk) Overwrite(path string, offset int64, data []byte) error {
+	d.point()
+	node := d.live[path]
+	if node == nil || int(offset)+len(data) > len(node.data) {
+		return &fs.PathError{Op: "open", Path: path, Err: fs.ErrNotExist}
+	}
+	written := slices.Clone(node.data)
+	copy(written[offset:], data)
+	failed := error(nil)
+	if d.fails != syscall.ENOSPC {
+		failed = d.fail("write", path)
+	}
+	node.data = d.mix(node.data, written)
+	d.point()
+	if failed != nil {
+		return failed
+	}
+	node.data = written
+	d.point()
+	if d.fails != syscall.ENOSPC {
+		failed = d.fail("fsync", path)
+	}
+	if failed == nil && !d.lying {
+		node.synced = written
+	}
+	d.point()
+	return failed
 }
 
 func (d *Disk) Rename(from, to string) error {

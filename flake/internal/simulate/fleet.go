@@ -2,14 +2,12 @@ package simulate
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 	"time"
 
 	"github.com/flake-go/flake/flake/internal/durable"
-	"github.com/flake-go/flake/flake/internal/tick"
 	"github.com/flake-go/flake/flake/workers"
 )
 
@@ -27,9 +25,9 @@ type Fleet struct {
 	Often bool
 
 	// What the controls do otherwise: nil means as it should be.
-	Keep  func(*Member) Keeper              // has the number
-	Store func(workers.Store) workers.Store // what a node makes of the store
-	Bound func(durable.Bound) durable.Bound // and of its bound
+	Store  func(workers.Store) workers.Store   // what a node makes of the store
+	Bound  func(durable.Bound) durable.Bound   // of its bound
+	Memory func(workers.Memory) workers.Memory // and of its memory
 }
 
 // Restore is what is done about a store that has forgotten.
@@ -38,24 +36,14 @@ type Restore int
 const (
 	Never   Restore = iota // it is not restored
 	Steps                  // what package workers asks for
-	Slow                   // all new claims wait
 	Nothing                // nobody does anything
 )
-
-// Keeper has a number for a node.
-type Keeper interface {
-	// Step claims it or keeps it; it is called again and again.
-	Step() error
-	// Now gives the bound of the number, nil if there is none.
-	Now() (bound durable.Bound, number uint64)
-	// Stop gives it back: no id was later than last.
-	Stop(last uint64)
-}
 
 const (
 	hold    = time.Minute
 	members = 5
 	numbers = 4
+	formats = 4         // that a node has one to all of, each time it starts
 	lasts   = 14 * hold // how long a life is
 	answer  = 5 * time.Second
 
@@ -70,6 +58,7 @@ type FleetReport struct {
 	Kills, Stops, Pauses, Cuts, ClockFaults   int
 	Unanswered, Late, Restores, Copied        int
 	None                                      int // times that no number was free
+	Released                                  int // numbers, by an operator
 	Hours                                     float64
 
 	Duplicates, Overlaps, Disorders, PastMark, Stuck int
@@ -92,7 +81,7 @@ func (r *FleetReport) add(o FleetReport) {
 		{&r.Resumed, o.Resumed}, {&r.Lost, o.Lost}, {&r.Kills, o.Kills}, {&r.Stops, o.Stops},
 		{&r.Pauses, o.Pauses}, {&r.Cuts, o.Cuts}, {&r.ClockFaults, o.ClockFaults},
 		{&r.Unanswered, o.Unanswered}, {&r.Late, o.Late}, {&r.Restores, o.Restores}, {&r.Copied, o.Copied},
-		{&r.None, o.None}, {&r.Duplicates, o.Duplicates}, {&r.Overlaps, o.Overlaps},
+		{&r.None, o.None}, {&r.Released, o.Released}, {&r.Duplicates, o.Duplicates}, {&r.Overlaps, o.Overlaps},
 		{&r.Disorders, o.Disorders}, {&r.PastMark, o.PastMark}, {&r.Stuck, o.Stuck},
 	} {
 		*p.to += p.more
@@ -238,6 +227,12 @@ func (f *fleet) faults(t *task) {
 			f.store.restore()
 		case p < 94 && f.Copies:
 			f.copies(m, f.members[f.rng.IntN(members)])
+		case p < 96:
+			f.report.Released++
+			v, err := workers.Release(context.Background(), admin{f.store}, prefix, 1+f.rng.Uint64N(numbers))
+			f.trace("released: %v, %v", v, err)
+		case p < 98 && f.Restore == Steps: // nothing was restored, or it was seen to
+			f.store.afterRestore(false)
 		}
 	}
 }
@@ -260,25 +255,10 @@ func (f *fleet) clock(m *Member) {
 
 // skew is how far clocks are set, at most.
 func (f *fleet) skew() time.Duration {
-	switch {
-	case f.Often:
+	if f.Often {
 		return time.Second
-	case f.Restore == Slow:
-		return hold / 3
 	}
 	return 3 * hold
-}
-
-// slow is how much later ids with a new claim begin: by hold, and by as much as clocks
-// differ.
-func (f *fleet) slow() time.Duration {
-	switch {
-	case f.Restore != Slow:
-		return 0
-	case f.Often:
-		return hold + 10*time.Second
-	}
-	return 2*hold + hold/2
 }
 
 // copies has a node be started on a copy of another's disk.
@@ -294,65 +274,3 @@ func (f *fleet) copies(from, to *Member) {
 		to.machine.Disk.live[path] = &inode{slices.Clone(node.data), nil}
 	}
 }
-
-// member's generator: that of a format whose ticks are long.
-func fleetGenerator(m *Machine) (*tick.Generator, error) {
-	return tick.New(tick.Shape{Last: tick.MaxLast &^ (fleetUnit - 1), Unit: fleetUnit, PerTick: 1 << 10}, m.NewClock())
-}
-
-// owner is a [Keeper] as package workers has it.
-type owner struct {
-	m      *Member
-	memory *workers.Memory
-	*workers.Owner
-	claim *workers.Claim
-}
-
-func newOwner(m *Member) Keeper {
-	memory, err := workers.OpenMemoryOn(m.machine.Disk, "/var/worker")
-	if err != nil {
-		panic(crash{})
-	}
-	var s workers.Store = client{m}
-	if m.fleet.Store != nil {
-		s = m.fleet.Store(s)
-	}
-	o, err := workers.New(workers.Config{
-		Store: s, Prefix: prefix, First: 1, Last: numbers, Hold: hold, Name: fmt.Sprint("node", m.index),
-		Memory: memory, Slow: m.fleet.slow(), Clock: m.machine.NewClock(), Random: m.fleet.rng.Uint64,
-	})
-	if err != nil {
-		panic(err)
-	}
-	return &owner{m: m, memory: memory, Owner: o}
-}
-
-func (o *owner) Step() error {
-	err := o.Owner.Step(context.Background())
-	if errors.Is(err, workers.ErrNoneFree) {
-		o.m.fleet.report.None++
-	}
-	return err
-}
-
-func (o *owner) Now() (durable.Bound, uint64) {
-	c, _ := o.Owner.Claim()
-	if c == nil {
-		return nil, 0
-	}
-	if c != o.claim {
-		r := o.m.fleet.report
-		switch {
-		case c.Resumed():
-			r.Resumed++
-		case o.claim != nil:
-			r.Lost++
-		default:
-			r.Claims++
-		}
-		o.claim = c
-	}
-	return c, c.Number()
-}
-
-func (o *owner) Stop(last uint64) { o.Owner.Close(context.Background(), last) }

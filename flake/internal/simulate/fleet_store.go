@@ -13,12 +13,10 @@ import (
 const prefix = "/flake"
 
 // store is a model of etcd: what it has, and what it had when snapshots were taken.
-// The revision is the one of the last write, and goes back with a restore.
 type store struct {
 	f         *fleet
-	data      map[string]stored
-	revision  int
-	snapshots []snapshot
+	data      map[string]string
+	snapshots []map[string]string
 	epoch     int // restores so far
 	down      bool
 	restored  time.Duration     // when (true time) it last was
@@ -26,24 +24,11 @@ type store struct {
 	marks     map[uint64]uint64 // the highest that there ever were, by number
 }
 
-type stored struct {
-	text     string
-	revision int
-	until    time.Duration // when (true time) it goes by itself; 0: it does not
-}
-
-type snapshot struct {
-	data     map[string]stored
-	revision int
-}
-
 func newStore(f *fleet) *store {
-	return &store{f: f, data: map[string]stored{}, marks: map[uint64]uint64{}}
+	return &store{f: f, data: map[string]string{}, marks: map[uint64]uint64{}}
 }
 
-func (s *store) snapshot() {
-	s.snapshots = append(s.snapshots, snapshot{maps.Clone(s.data), s.revision})
-}
+func (s *store) snapshot() { s.snapshots = append(s.snapshots, maps.Clone(s.data)) }
 
 // restore puts the store back to some snapshot, and does what is asked for then.
 func (s *store) restore() {
@@ -51,43 +36,33 @@ func (s *store) restore() {
 		return
 	}
 	s.restored = s.f.now
-	old := s.snapshots[s.f.rng.IntN(len(s.snapshots))]
-	s.data, s.revision = maps.Clone(old.data), old.revision
+	i := s.f.rng.IntN(len(s.snapshots))
+	s.data = maps.Clone(s.snapshots[i])
 	s.epoch++
 	s.f.report.Restores++
-	s.f.trace("the store is restored to revision %d", s.revision)
+	s.f.trace("the store is restored to snapshot %d", i)
 	if s.f.Restore == Steps {
-		now := uint64(s.f.now / time.Millisecond)
-		margin := max(s.f.ahead+time.Second, time.Duration(s.floor-min(s.floor, now)+1)*time.Millisecond)
-		floor, err := workers.AfterRestore(context.Background(), admin{s}, prefix, hold, margin, now, s.f.rng.Uint64())
-		s.floor = floor.Mark
-		s.f.trace("floor %v, %v", floor, err)
+		s.afterRestore(true)
 	}
 }
 
-func (s *store) get(key string) stored {
-	v := s.data[key]
-	if v.until > 0 && v.until < s.f.now {
-		return stored{}
+// afterRestore is what an operator does. One who knows of a restore not long ago, which the
+// store may have forgotten, has the margin reach beyond the floor of that.
+func (s *store) afterRestore(restored bool) {
+	r := workers.Restored{Clock: func() uint64 { return uint64(s.f.now / time.Millisecond) }, Hold: hold, Margin: s.f.ahead + time.Second, Again: restored, Sure: true, Nonce: s.f.rng.Uint64()}
+	if now := r.Clock(); restored && s.floor > now {
+		r.Margin = max(r.Margin, time.Duration(s.floor-now+1)*time.Millisecond)
 	}
-	return v
-}
-
-func (s *store) put(key, text string, ttl time.Duration) {
-	s.revision++
-	v := stored{text: text, revision: s.revision}
-	if ttl > 0 {
-		v.until = s.f.now + ttl
-	}
-	s.data[key] = v
-	s.f.trace("the store has %s: %s", key, text)
+	floor, err := workers.AfterRestore(context.Background(), admin{s}, prefix, r)
+	s.floor = max(s.floor, floor.Mark)
+	s.f.trace("floor %v, %v", floor, err)
 }
 
 func (s *store) list(prefix string) map[string]string {
 	all := map[string]string{}
-	for key, v := range s.data {
+	for key, text := range s.data {
 		if strings.HasPrefix(key, prefix) {
-			all[key] = v.text
+			all[key] = text
 		}
 	}
 	return all
@@ -95,11 +70,12 @@ func (s *store) list(prefix string) map[string]string {
 
 func (s *store) swap(have map[string]string, key, text string) bool {
 	for k, v := range have {
-		if s.data[k].text != v {
+		if s.data[k] != v {
 			return false
 		}
 	}
-	s.put(key, text, 0)
+	s.data[key] = text
+	s.f.trace("the store has %s: %s", key, text)
 	for _, e := range must(workers.List(context.Background(), admin{s}, prefix)) {
 		s.marks[e.Number] = max(s.marks[e.Number], e.Mark)
 	}
@@ -122,7 +98,7 @@ func (a admin) List(_ context.Context, prefix string) (map[string]string, error)
 
 func (a admin) Get(_ context.Context, keys ...string) (texts []string, err error) {
 	for _, key := range keys {
-		texts = append(texts, a.data[key].text)
+		texts = append(texts, a.data[key])
 	}
 	return texts, nil
 }

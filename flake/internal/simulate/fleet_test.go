@@ -17,10 +17,6 @@ func TestFleetRestored(t *testing.T) { testFleet(t, Fleet{Restore: Steps}) }
 
 func TestFleetRestoredOften(t *testing.T) { testFleet(t, Fleet{Restore: Steps, Often: true}) }
 
-func TestFleetSlow(t *testing.T) { testFleet(t, Fleet{Restore: Slow}) }
-
-func TestFleetSlowOften(t *testing.T) { testFleet(t, Fleet{Restore: Slow, Often: true}) }
-
 func testFleet(t *testing.T, f Fleet) {
 	if *fleetSeed != 0 {
 		if r := RunFleet(f, *fleetSeed, t.Logf); r.Wrong() > 0 {

@@ -38,8 +38,8 @@ func Kept(generators ...func(*Machine) (Generator, error)) Config {
 		New:  func(m *Machine) Node { return &kept{m: m, made: generators} },
 		Path: Path,
 		Mark: func(file []byte, sequence uint32) (uint64, error) {
-			marks, err := mark.Parse(file)
-			at, found := marks[NameOf(int(sequence>>whose))]
+			c, err := mark.Parse(file)
+			at, found := c.Marks[NameOf(int(sequence>>whose))]
 			if err == nil && !found {
 				err = fmt.Errorf("no mark of generator %d", sequence>>whose)
 			}

@@ -168,7 +168,11 @@ func (m *Machine) shift(by time.Duration) {
 	if by < 0 {
 		m.top = max(m.top, m.now+m.off)
 	}
-	if m.now+m.off+by-m.wall() > tick.MaxStep {
+	shown := m.wall() - m.now
+	if m.frozen > 0 { // perhaps nobody has looked since the freeze ended
+		shown = min(shown, m.stands-m.frozen)
+	}
+	if m.off+by-shown > tick.MaxStep {
 		m.jumped = m.now
 	}
 	m.off += by

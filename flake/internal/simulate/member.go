@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/flake-go/flake/flake/host"
 	"github.com/flake-go/flake/flake/internal/durable"
 	"github.com/flake-go/flake/flake/internal/tick"
 	"github.com/flake-go/flake/flake/workers"
@@ -24,13 +25,22 @@ type Member struct {
 	running  bool
 	crashed  bool
 	stopping bool
-	keeper   Keeper
+	set      *host.Generators[*generator]
 	tasks    []*task
 	reserves *task // the task that is taking ids
-	due      bool  // the keeper is asked to step
+	due      bool  // the owner of the number is asked to step
 
 	made int
 }
+
+// generator is one of a member's: of a format whose ticks are long.
+type generator struct {
+	*tick.Generator
+	keeper *durable.Keeper
+	tenure *tenure
+}
+
+func (g *generator) Close() error { return g.keeper.Close() }
 
 func newMember(f *fleet, index int) *Member {
 	m := &Member{fleet: f, index: index, machine: newMachine(f.rng)}
@@ -78,8 +88,7 @@ func (m *Member) die() {
 	if m.running || m.crashed {
 		f.report.Kills++
 	}
-	m.crashed, m.running, m.stopping, m.due, m.reserves, m.keeper = false, false, false, false, nil, nil
-	clear(m.machine.Disk.locked)
+	m.ended()
 	m.machine.Disk.armed = 0
 	wait := f.span(2 * hold)
 	switch f.rng.IntN(6) {
@@ -95,24 +104,29 @@ func (m *Member) die() {
 	m.begin(wait)
 }
 
+// ended is what is left of a process.
+func (m *Member) ended() {
+	m.crashed, m.running, m.stopping, m.due, m.reserves, m.set = false, false, false, false, nil, nil
+	clear(m.machine.Disk.locked)
+}
+
 // process is one, from its start to its end.
 func (m *Member) process(t *task) {
 	f := m.fleet
 	m.running = true
 	f.report.Starts++
-	if f.Keep != nil {
-		m.keeper = f.Keep(m)
-	} else {
-		m.keeper = newOwner(m)
-	}
-	caller := f.spawn(m, m.calls)
-	m.tasks = append(m.tasks, caller)
+	m.set = m.open()
+	mover, caller := f.spawn(m, m.moves), f.spawn(m, m.calls)
+	m.tasks = append(m.tasks, mover, caller)
+	var had *workers.Claim
 	for !m.stopping {
-		err := m.keeper.Step()
+		err := m.set.Step(context.Background())
 		f.trace("%d: step: %v", m.index, err)
+		m.count(&had)
 		pause := hold / 3
 		switch {
 		case errors.Is(err, workers.ErrNoneFree):
+			f.report.None++
 			pause = hold / 12
 		case err != nil:
 			pause = time.Second
@@ -123,91 +137,158 @@ func (m *Member) process(t *task) {
 		}
 		m.due = false
 	}
-	for !caller.over {
+	for !mover.over || !caller.over {
 		t.wait(100 * time.Millisecond)
 	}
-	m.running, m.stopping, m.keeper = false, false, nil
-	clear(m.machine.Disk.locked)
+	f.trace("%d: stops, with its last id at %d", m.index, m.set.Marks().Latest())
+	if err := m.set.Close(); err != nil {
+		f.trace("%d: stops: %v", m.index, err)
+	}
+	m.ended()
 	f.report.Stops++
 	m.begin(f.span(2 * hold))
 }
 
-// calls takes ids with whatever number there is.
-func (m *Member) calls(t *task) {
-	f := m.fleet
-	var last uint64
-	for !m.stopping {
-		bound, number := m.keeper.Now()
-		if bound == nil {
-			t.wait(f.span(5 * time.Second))
-			continue
-		}
-		if end, err := m.generate(t, bound, number); err != nil {
-			f.trace("%d: generator of %d: %v", m.index, number, err)
-			t.wait(f.span(5 * time.Second))
-		} else {
-			last = max(last, end)
-		}
+// count counts a claim that is not the one it had.
+func (m *Member) count(had **workers.Claim) {
+	c, _ := m.set.Owner().Claim()
+	if c == *had {
+		return
 	}
-	f.trace("%d: stops, with its last id at %d", m.index, last)
-	m.keeper.Stop(last)
+	switch r := m.fleet.report; {
+	case c.Resumed():
+		r.Resumed++
+	case *had != nil:
+		r.Lost++
+	default:
+		r.Claims++
+	}
+	*had = c
 }
 
-// generate opens a generator, and takes ids until its number is another or the process
-// stops.
-func (m *Member) generate(t *task, bound durable.Bound, number uint64) (last uint64, err error) {
-	f, seen := m.fleet, bound
-	if f.Bound != nil {
-		bound = f.Bound(bound)
+// open is the start of a process.
+func (m *Member) open() *host.Generators[*generator] {
+	f := m.fleet
+	var store workers.Store = client{m}
+	if f.Store != nil {
+		store = f.Store(store)
 	}
-	g, err := fleetGenerator(m.machine)
+	c := workers.Config{
+		Store: store, Prefix: prefix, First: 1, Last: numbers, Hold: hold, Name: fmt.Sprint("node", m.index), Random: f.rng.Uint64,
+	}
+	if f.Memory != nil {
+		c.Memory = f.Memory(memory{m})
+	}
+	linger := []int{0, 1, 3, 60}[f.rng.IntN(4)]
+	set, err := host.OpenOn[*generator](m.machine.Disk, m.sleep, linger, host.Config{Path: Path, Clock: m.machine.NewClock(), Numbers: &c})
 	if err != nil {
-		return 0, err
+		f.trace("%d: %v", m.index, err)
+		panic(crash{})
 	}
-	sleep := func(_ context.Context, d time.Duration) error {
-		t.wait(d)
-		if now, _ := m.keeper.Now(); now != seen || m.stopping {
-			return errors.New("it is not wanted any more")
-		}
-		return nil
+	return set
+}
+
+// memory is that of the process, which is opened when its set is.
+type memory struct{ *Member }
+
+func (m memory) Number() *workers.Kept          { return m.set.Marks().Number() }
+func (m memory) Remember(k *workers.Kept) error { return m.set.Marks().Remember(k) }
+func (m memory) Latest() uint64                 { return m.set.Marks().Latest() }
+
+// sleep is ended by another number, as a context is.
+func (m *Member) sleep(_ context.Context, d time.Duration) error {
+	claim, _ := m.set.Owner().Claim()
+	m.task.wait(d)
+	if now, _ := m.set.Owner().Claim(); now != claim || m.stopping {
+		return errors.New("it is not wanted any more")
 	}
-	k, err := durable.OpenOn(context.Background(), m.machine.Disk, sleep, Path, g, durable.Options{Bound: bound, AllowableDowntime: 1000 * time.Hour})
-	if err != nil {
-		return 0, err
-	}
-	g.Limit().Extend = func(_ context.Context, milli uint64) error {
-		reserves := m.reserves
-		m.reserves = nil
-		defer func() { m.reserves = reserves }()
-		if milli > bound.Milli() {
-			m.due = true
-			return tick.ErrTimestampNotSaved
-		}
-		return k.Renew()
-	}
-	tenure := f.ledger.tenure(m, number)
+	return nil
+}
+
+// moves has the generators follow the number.
+func (m *Member) moves(t *task) {
 	for !m.stopping {
-		if now, _ := m.keeper.Now(); now != seen {
-			break
+		if err := m.set.Move(context.Background()); err != nil {
+			m.fleet.trace("%d: move: %v", m.index, err)
 		}
-		k.Renew()
+		t.wait(m.fleet.span(time.Second))
+	}
+}
+
+// calls opens some generators once there is a number, and takes ids.
+func (m *Member) calls(t *task) {
+	f := m.fleet
+	for claim, _ := m.set.Owner().Claim(); claim == nil; claim, _ = m.set.Owner().Claim() {
+		if t.wait(f.span(5 * time.Second)); m.stopping {
+			return
+		}
+	}
+	var all []*host.Generator[*generator]
+	for _, i := range append([]int{0}, f.rng.Perm(formats - 1)[:f.rng.IntN(formats)]...) {
+		if len(all) > 0 {
+			i++
+		}
+		own := !f.Copies && f.rng.IntN(8) == 0 // with a number of its own
+		for !m.stopping {
+			g, err := m.set.Add(context.Background(), NameOf(i), !own, m.opener(i))
+			if err == nil {
+				all = append(all, g)
+				break
+			}
+			f.trace("%d: generator %d: %v", m.index, i, err)
+			t.wait(f.span(5 * time.Second))
+		}
+	}
+	for !m.stopping {
+		g := all[f.rng.IntN(len(all))].Get()
+		g.keeper.Renew()
 		for range f.rng.IntN(4) {
-			m.take(t, g, tenure)
+			m.take(t, g)
 		}
 		t.wait(f.span(4 * time.Second))
 	}
-	k.Close()
-	last, _ = g.Last()
-	return last, nil
+}
+
+// opener opens a generator of a format.
+func (m *Member) opener(format int) host.Opener[*generator] {
+	return func(ctx context.Context, name string, number uint64, bound durable.Bound) (*generator, error) {
+		f := m.fleet
+		switch {
+		case bound == nil:
+			number = f.ledger.ownNumber(m.machine.Disk)
+		case f.Bound != nil:
+			bound = f.Bound(bound)
+		}
+		ids, err := tick.New(tick.Shape{Last: tick.MaxLast &^ (fleetUnit - 1), Unit: fleetUnit, PerTick: 1 << 10}, m.machine.NewClock())
+		if err != nil {
+			return nil, err
+		}
+		k, err := durable.OpenOn(ctx, m.machine.Disk, m.sleep, name, ids,
+			durable.Options{Marks: m.set.Marks(), Bound: bound, AllowableDowntime: 1000 * time.Hour})
+		if err != nil {
+			return nil, err
+		}
+		ids.Limit().Extend = func(_ context.Context, milli uint64) error {
+			reserves := m.reserves
+			m.reserves = nil
+			defer func() { m.reserves = reserves }()
+			if bound != nil && milli > bound.Milli() {
+				m.due = true
+				return tick.ErrTimestampNotSaved
+			}
+			return k.Renew()
+		}
+		return &generator{ids, k, f.ledger.tenure(m, format, number)}, nil
+	}
 }
 
 // take takes a few ids.
-func (m *Member) take(t *task, g *tick.Generator, of *tenure) {
+func (m *Member) take(t *task, g *generator) {
 	m.reserves = t
 	milli, first, n, err := g.TryReserve(1 + m.fleet.rng.IntN(8))
 	m.reserves = nil
 	if err == nil {
 		m.made += n
-		m.fleet.ledger.add(of, milli, first, n)
+		m.fleet.ledger.add(g.tenure, milli, first, n)
 	}
 }

@@ -48,6 +48,7 @@ type Store struct {
 	transport *http.Transport
 	first     atomic.Int64 // the endpoint to begin with: it answered last, or comes behind one that did not
 	user      atomic.Pointer[user]
+	cluster   atomic.Pointer[string] // nil: nobody has answered yet
 }
 
 // user is who we are to etcd.
@@ -86,6 +87,53 @@ func New(c Config) (*Store, error) {
 	s := &Store{config: c, transport: t}
 	s.SetUser(c.User, c.Password)
 	return s, nil
+}
+
+// Cluster implements [workers.Clustered]. The id is a decimal number.
+func (s *Store) Cluster() string {
+	if id := s.cluster.Load(); id != nil {
+		return *id
+	}
+	return ""
+}
+
+// Clocks implements [workers.Dated] by the Date of answers, which has whole seconds. It waits
+// a second at most.
+func (s *Store) Clocks(ctx context.Context, now func() uint64) (offsets []time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	answers := make(chan *time.Duration, len(s.config.Endpoints))
+	for _, url := range s.config.Endpoints {
+		go func() { answers <- s.clock(ctx, url, now) }()
+	}
+	for range s.config.Endpoints {
+		if offset := <-answers; offset != nil {
+			offsets = append(offsets, *offset)
+		}
+	}
+	return offsets
+}
+
+// clock returns how far now is ahead of the clock of an endpoint; nil: it does not answer.
+func (s *Store) clock(ctx context.Context, url string, now func() uint64) *time.Duration {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/version", nil)
+	if err != nil {
+		return nil
+	}
+	asked := time.UnixMilli(int64(now()))
+	response, err := s.transport.RoundTrip(request)
+	if err != nil {
+		return nil
+	}
+	response.Body.Close()
+	date, err := http.ParseTime(response.Header.Get("Date"))
+	if err != nil {
+		return nil
+	}
+	most := time.UnixMilli(int64(now())).Sub(date)
+	least := asked.Sub(date.Add(time.Second))
+	offset := max(least, 0) + min(most, 0)
+	return &offset
 }
 
 // object is a message to etcd. Bytes become base64 in it.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/flake/host"
 	"github.com/flake-go/flake/flake/workers"
 	"github.com/flake-go/flake/flake/workers/etcd/etcdtest"
 )
@@ -41,28 +42,34 @@ func (p *patient) Swap(ctx context.Context, have map[string]string, key, value s
 	return p.Store.Swap(p.asking(ctx), have, key, value)
 }
 
-// node makes ids with the number that it has, and claims another when that is lost.
+// node makes ids with the number that it has, and with another when that is lost.
 type node struct {
 	t         *testing.T
-	owner     *workers.Owner
+	ids       *host.Generators[*flake.Generator]
+	generator *host.Generator[*flake.Generator]
 	store     *patient
-	dir       string
 	made      atomic.Int64
-	ids       []flake.ID
+	all       []flake.ID
 	refused   atomic.Int64
-	generated int
+	opened    atomic.Int64
 }
 
-func startNode(t *testing.T, ctx context.Context, endpoints []string, i, numbers int) (*node, error) {
-	n := &node{t: t, dir: t.TempDir(), store: &patient{Store: open(t, Config{Endpoints: endpoints})}}
-	memory, err := workers.OpenMemory(filepath.Join(n.dir, "worker"))
+func startNode(t *testing.T, ctx context.Context, endpoints []string, i, numbers int) (n *node, err error) {
+	n = &node{t: t, store: &patient{Store: open(t, Config{Endpoints: endpoints})}}
+	n.ids, err = host.Open[*flake.Generator](host.Config{Path: filepath.Join(t.TempDir(), "marks"), Numbers: &workers.Config{
+		Store: n.store, Prefix: "flake", First: 1, Last: uint64(numbers), Hold: hold, Name: fmt.Sprint("node", i), Wait: true,
+	}})
+	if err == nil {
+		err = n.ids.Claim(ctx)
+	}
 	if err != nil {
 		return nil, err
 	}
-	n.owner, err = workers.Open(ctx, workers.Config{
-		Store: n.store, Prefix: "flake", First: 1, Last: uint64(numbers), Hold: hold,
-		Name: fmt.Sprint("node", i), Memory: memory, Wait: true,
+	n.generator, err = n.ids.Add(ctx, "", true, func(ctx context.Context, name string, number uint64, bound flake.Bound) (*flake.Generator, error) {
+		n.opened.Add(1)
+		return flake.Open(ctx, name, flake.Worker(number), flake.Options{Marks: n.ids.Marks(), Bound: bound})
 	})
+	n.ids.Follow()
 	return n, err
 }
 
@@ -70,48 +77,28 @@ func startNode(t *testing.T, ctx context.Context, endpoints []string, i, numbers
 func (n *node) run(ctx context.Context) {
 	last := flake.ID{}
 	for ctx.Err() == nil {
-		claim, changed := n.owner.Claim()
-		g, err := flake.Open(ctx, filepath.Join(n.dir, "mark"), flake.Worker(claim.Number()), flake.Options{Bound: claim})
-		if err != nil {
-			if ctx.Err() == nil {
-				n.t.Errorf("number %d: %v", claim.Number(), err)
+		id, err := n.generator.Get().Next(ctx)
+		switch err = n.generator.Explain(err); {
+		case err == nil:
+			if id.Compare(last) <= 0 {
+				n.t.Errorf("%v after %v", id, last)
 			}
-			return
-		}
-		n.generated++
-		for same := true; same; {
-			id, err := g.Next(ctx)
-			switch {
-			case err == nil:
-				if id.Compare(last) <= 0 {
-					n.t.Errorf("%v after %v", id, last)
-				}
-				last = id
-				n.ids = append(n.ids, id)
-				n.made.Add(1)
-			case errors.Is(err, flake.ErrTimestampNotSaved):
-				n.refused.Add(1)
-			case ctx.Err() == nil:
-				n.t.Error(err)
-			}
-			select {
-			case <-changed:
-				same = false
-			case <-ctx.Done():
-				same = false
-			case <-time.After(time.Millisecond / 2):
-			}
-		}
-		milli, _ := g.Last()
-		if err := g.Close(); err != nil {
+			last = id
+			n.all = append(n.all, id)
+			n.made.Add(1)
+		case errors.Is(err, flake.ErrTimestampNotSaved):
+			n.refused.Add(1)
+		case ctx.Err() == nil:
 			n.t.Error(err)
 		}
-		if ctx.Err() != nil {
-			n.store.waits.Store(true)
-			if err := n.owner.Close(context.WithoutCancel(ctx), milli); err != nil {
-				n.t.Error(err)
-			}
+		select {
+		case <-ctx.Done():
+		case <-time.After(time.Millisecond / 2):
 		}
+	}
+	n.store.waits.Store(true)
+	if err := n.ids.Close(); err != nil {
+		n.t.Error(err)
 	}
 }
 
@@ -136,7 +123,7 @@ func TestFaults(t *testing.T) {
 			start, before := time.Now(), n.made.Load()
 			for n.made.Load() == before {
 				if time.Since(start) > patience {
-					_, err := n.owner.State()
+					_, err := n.ids.Owner().State()
 					t.Fatalf("%s: node %d makes no ids any more: %v", what, i, err)
 				}
 				time.Sleep(time.Millisecond)
@@ -151,7 +138,7 @@ func TestFaults(t *testing.T) {
 	beyond := func() { // no node's number is sure any more
 		var until uint64
 		for _, n := range nodes {
-			claim, _ := n.owner.Claim()
+			claim, _ := n.ids.Owner().Claim()
 			until = max(until, claim.Milli())
 		}
 		for uint64(time.Now().UnixMilli()) <= until {
@@ -190,8 +177,8 @@ func TestFaults(t *testing.T) {
 		}
 		c.Leader()
 		goOn("all are killed")
-		claim, changed := nodes[0].owner.Claim()
-		if err := workers.Release(ctx, open(t, Config{Endpoints: c.Endpoints()}), "flake", claim.Number()); err != nil {
+		claim, changed := nodes[0].ids.Owner().Claim()
+		if _, err := workers.Release(ctx, open(t, Config{Endpoints: c.Endpoints()}), "flake", claim.Number()); err != nil {
 			t.Fatal(err)
 		}
 		<-changed
@@ -201,15 +188,15 @@ func TestFaults(t *testing.T) {
 	wg.Wait()
 	seen, count := map[flake.ID]bool{}, 0
 	for i, n := range nodes {
-		t.Logf("node %d: %d ids, %d generators", i, len(n.ids), n.generated)
-		for _, id := range n.ids {
+		t.Logf("node %d: %d ids, %d generators", i, len(n.all), n.opened.Load())
+		for _, id := range n.all {
 			if count++; seen[id] {
 				t.Errorf("%v twice", id)
 			}
 			seen[id] = true
 		}
 	}
-	if count == 0 || nodes[0].generated != 1+*rounds {
-		t.Errorf("%d ids, with %d numbers", count, nodes[0].generated)
+	if count == 0 || nodes[0].opened.Load() != 1+int64(*rounds) {
+		t.Errorf("%d ids, with %d numbers", count, nodes[0].opened.Load())
 	}
 }

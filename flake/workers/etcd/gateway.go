@@ -19,7 +19,10 @@ import (
 
 // reply is what is of interest in all answers. What is zero is left out of them.
 type reply struct {
-	Header    struct{ Revision string } // never zero
+	Header struct {
+		Revision string // never zero
+		Cluster  string `json:"cluster_id"`
+	}
 	Token     string
 	Succeeded bool
 	Kvs       []pair
@@ -105,6 +108,7 @@ func (s *Store) post(ctx context.Context, url, path string, token *string, messa
 	}
 	bad := json.Unmarshal(text, &got)
 	if bad == nil && response.StatusCode == http.StatusOK && got.Header.Revision != "" {
+		s.cluster.Store(&got.Header.Cluster)
 		return got, true, nil
 	}
 	said := cmp.Or(got.Message, fmt.Sprintf("an answer that is not etcd's: %s: %.400q", response.Status, text))

@@ -1,0 +1,64 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/flake/host"
+	"github.com/flake-go/flake/flake/workers"
+	"github.com/flake-go/flake/idserver"
+)
+
+// numbered is a source of ids whose number is from etcd, and is another at times.
+type numbered struct {
+	ids   *host.Generator[*opened]
+	owner *workers.Owner
+}
+
+func (g numbered) source() *opened { return g.ids.Get() }
+
+// Reserve asks once more if the number has become another meanwhile.
+func (g numbered) Reserve(ctx context.Context, n int, meta uint8) (idserver.Run, error) {
+	now := g.source()
+	run, err := now.Reserve(ctx, n, meta)
+	if errors.Is(err, flake.ErrClosed) && g.source() != now {
+		run, err = g.source().Reserve(ctx, n, meta)
+	}
+	return run, g.ids.Explain(err)
+}
+
+// Ready fails before there are no ids: when less is left of the mark than there ever is
+// while etcd answers.
+func (g numbered) Ready() error {
+	if err := g.ids.Explain(g.source().Ready()); err != nil {
+		return err
+	}
+	return g.held()
+}
+
+func (g numbered) held() error {
+	claim, _ := g.owner.Claim()
+	left := time.Until(time.UnixMilli(int64(claim.Milli()))).Round(time.Second)
+	if _, err := g.owner.State(); err != nil && left < g.owner.Hold/2 {
+		return fmt.Errorf("ids go on for %v, until etcd answers: %w", max(left, 0), err)
+	}
+	return nil
+}
+
+func (g numbered) origin() idserver.Origin {
+	claim, _ := g.owner.Claim()
+	_, err := g.owner.State()
+	return idserver.Origin{From: "etcd", Until: time.UnixMilli(int64(claim.Milli())), Err: err}
+}
+
+func (g numbered) Format() idserver.Format               { return g.source().Format() }
+func (g numbered) Last() (milli uint64, sequence uint32) { return g.source().Last() }
+func (g numbered) Behind() time.Duration                 { return g.source().Behind() }
+func (g numbered) Worker() uint64                        { return g.source().Worker() }
+func (g numbered) Waits() uint64                         { return g.source().Waits() }
+func (g numbered) PerTick() int                          { return g.source().PerTick() }
+func (g numbered) Mark() time.Time                       { return g.source().Mark() }
+func (g numbered) LastSaved() (time.Time, error)         { return g.source().LastSaved() }
