@@ -17,6 +17,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 var kills = flag.Int("kills", 2, "how often to kill a process with signal 9; a start after it takes 3 s")
@@ -104,7 +105,9 @@ func fillDisk(d *Generator) error {
 }
 
 func childOf(t *testing.T, path string, more ...string) *exec.Cmd {
-	cmd := exec.CommandContext(t.Context(), os.Args[0])
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute) // it takes some seconds
+	t.Cleanup(cancel)
+	cmd := exec.CommandContext(ctx, os.Args[0])
 	cmd.Env = append(append(os.Environ(), childEnv+"="+path), more...)
 	return cmd
 }
@@ -144,7 +147,7 @@ func TestKilled(t *testing.T) {
 		}
 		cmd.Wait()
 		if n < killAt {
-			t.Fatalf("it ended by itself: %s", said.String())
+			t.Fatalf("it ended by itself, or was ended after 2 minutes: %s", said.String())
 		}
 		total += n
 	}

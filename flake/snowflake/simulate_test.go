@@ -23,6 +23,9 @@ func simulated(l Layout, o Options) simulate.Config {
 				if err != nil {
 					return err
 				}
+				if run.Count < 1 {
+					panic("a run without ids")
+				}
 				for i := range run.Count {
 					p := l.Decompose(run.At(i))
 					got(p.Milli, uint32(p.Sequence))

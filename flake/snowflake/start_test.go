@@ -21,8 +21,8 @@ func TestRandomStart(t *testing.T) {
 			} else {
 				run, err = g.Reserve(t.Context(), 1+i%1000)
 			}
-			if err != nil {
-				t.Fatal(err)
+			if err != nil || run.Count < 1 {
+				t.Fatalf("%d ids: %v", run.Count, err)
 			}
 			if i == 0 {
 				starts[Twitter.Decompose(run.First).Sequence] = true

@@ -198,6 +198,9 @@ func simulated(l Layout) simulate.Config {
 				if err != nil {
 					return err
 				}
+				if n < 1 {
+					panic("a run without ids")
+				}
 				for i := range n {
 					id := Plus(first, i)
 					got(Milli(id), uint32(l.SequenceOf(id)))

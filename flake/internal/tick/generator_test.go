@@ -7,6 +7,7 @@ import (
 	"math"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -245,11 +246,11 @@ func TestBegin(t *testing.T) {
 		}
 		var r run
 		err := ErrUsedUp
-		for ; err != nil; clock.milli++ {
+		for ; err != nil && clock.milli < 2000; clock.milli++ {
 			r, err = g.try(1)
 		}
-		if r.milli != want {
-			t.Errorf("begun after %d: %v, want it at %d", last, r, want)
+		if err != nil || r.milli != want {
+			t.Errorf("begun after %d: %v, %v, want it at %d", last, r, err, want)
 		}
 	}
 }
@@ -412,11 +413,13 @@ func TestCloseCountsEveryID(t *testing.T) {
 		g := newTest(t, whole, nil)
 		var wg sync.WaitGroup
 		lasts := make([]uint64, 4)
+		var closed atomic.Bool
 		for i := range lasts {
 			first := make(chan struct{})
 			wg.Go(func() {
 				var once sync.Once
 				for {
+					after := closed.Load()
 					milli, _, err := g.One(t.Context())
 					once.Do(func() { close(first) })
 					if err != nil {
@@ -425,12 +428,16 @@ func TestCloseCountsEveryID(t *testing.T) {
 						}
 						return
 					}
-					lasts[i] = milli
+					if lasts[i] = milli; after {
+						t.Error("an id after the end")
+						return
+					}
 				}
 			})
 			<-first
 		}
 		end := g.Close()
+		closed.Store(true)
 		wg.Wait()
 		latest := uint64(0)
 		for _, last := range lasts {

@@ -24,9 +24,17 @@ func TestLastWhileClosing(t *testing.T) {
 	for range 4000 {
 		g := newTest(t, narrow, (&handClock{1040}).now)
 		take(t, g, 2)
-		wg.Go(func() { g.Close() })
+		closed := make(chan struct{})
+		wg.Go(func() { g.Close(); close(closed) })
 		for closing := true; closing; {
-			closing = !errors.Is(g.Ready(), ErrClosed)
+			select {
+			case <-closed:
+				closing = false
+				if err := g.Ready(); !errors.Is(err, ErrClosed) {
+					t.Fatalf("closed, and ready: %v", err)
+				}
+			default:
+			}
 			if milli, used := g.Last(); milli != 1040 || used != 2 {
 				t.Fatalf("the last is %d:%d", milli, used)
 			}
