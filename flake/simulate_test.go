@@ -42,6 +42,9 @@ func simulatedOn(clock func() uint64) (simulate.Generator, error) {
 			if err != nil {
 				return err
 			}
+			if run.Count < 1 {
+				panic("a run without ids")
+			}
 			for i := range run.Count {
 				id := run.At(i)
 				got(id.Milli(), uint32(id.Sequence()))
@@ -154,13 +157,13 @@ type losing struct {
 }
 
 func (n *losing) Start(allowable time.Duration) error {
-	file, c, err := mark.Open(n.m.Disk, simulate.Path)
+	file, content, err := mark.Open(n.m.Disk, simulate.Path)
 	if err != nil {
 		return err
 	}
-	if _, found := c.Marks[simulate.NameOf(2)]; found {
-		delete(c.Marks, simulate.NameOf(2))
-		err = file.Save(c)
+	if _, found := content.Marks[simulate.NameOf(2)]; found {
+		delete(content.Marks, simulate.NameOf(2))
+		err = file.Save(content)
 	}
 	if err := errors.Join(err, file.Close()); err != nil {
 		return err

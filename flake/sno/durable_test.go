@@ -39,18 +39,18 @@ type disk struct {
 
 var errFull = errors.New("no space left")
 
-func (d *disk) Overwrite(path string, offset int64, data []byte) error {
-	if d.broken.Load() {
-		return errFull
-	}
-	return d.OS.Overwrite(path, offset, data)
-}
-
 func (d *disk) Create(path string) (mark.Writer, error) {
 	if d.broken.Load() {
 		return nil, errFull
 	}
 	return d.OS.Create(path)
+}
+
+func (d *disk) Overwrite(path string, offset int64, data []byte) error {
+	if d.broken.Load() {
+		return errFull
+	}
+	return d.OS.Overwrite(path, offset, data)
 }
 
 func (d *disk) Lock(path string) (mark.Lock, error) {
@@ -254,7 +254,7 @@ func TestOpenOn(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := f.Save(mark.Content{Marks: map[string]mark.Mark{"": {Milli: someTime, Words: c.words}}}); err != nil {
+		if err := f.Save(mark.Content{Marks: map[string]mark.Mark{"": {Milli: someTime, Latest: someTime, Words: c.words}}}); err != nil {
 			t.Fatal(err)
 		}
 		f.Close()

@@ -149,8 +149,6 @@ func (s *passes) Turn(last uint64) (after uint64) {
 	return p.safe
 }
 
-func (s *passes) Latest(milli uint64) uint64 { return max(milli, s.now.Load().safe) }
-
 // Bound has no pass go back to after or before it.
 func (s *passes) Bound(after uint64) {
 	p := s.now.Load()

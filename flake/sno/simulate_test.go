@@ -54,11 +54,14 @@ func (s *simulation) generator(m *simulate.Machine) (simulate.Generator, error) 
 			run, err := g.Reserve(context.Background(), count)
 			if errors.Is(err, flake.ErrClockBackwards) && g.core.Source.now.Load().lag() < 1000 {
 				if err = g.CatchUp(context.Background()); err == nil {
-					continue
+					run, err = g.Reserve(context.Background(), count)
 				}
 			}
 			if err != nil {
 				return err
+			}
+			if run.Count < 1 {
+				panic("a run without ids")
 			}
 			for i := range run.Count {
 				id := run.At(i)

@@ -24,7 +24,13 @@ func TestBeside(t *testing.T) {
 	m := b.marks(t, disk{broken: &b.broken})
 	beside(m, "", 1<<40+1, false)
 	beside(m, "a", 1<<40+2, false)
-	beside(m, "", 1<<40+1, false) // it is not on the disk yet
+	beside(m, "", 1<<40+1, false) // it is not written yet
+	b.broken.Store(true)
+	if _, err := b.tryIn(t, m, ""); !errors.Is(err, errFull) {
+		t.Error(err)
+	}
+	beside(m, "a", 1<<40+2, false)
+	b.broken.Store(false)
 	b.openIn(t, m, "").next(t)
 	beside(m, "", 1<<40+1, true)
 	if err := m.Close(); err != nil {
@@ -37,7 +43,10 @@ func TestBeside(t *testing.T) {
 	again := b.marks(t, disk{broken: &b.broken})
 	beside(again, "", 1<<40+1, true)
 	beside(again, "a", 1<<40+2, true)
-	if _, _, err := again.Beside("a", 1<<40, give); err == nil || !strings.Contains(err.Error(), "it was left as it is") {
+	if _, _, err := again.Beside("a", 1<<40+2, give); err != nil {
+		t.Errorf("at its limit: %v", err)
+	}
+	if _, _, err := again.Beside("a", 1<<40, give); err == nil || !strings.Contains(err.Error(), "1099511627778, is no number up to 1099511627776; it was left as it is") {
 		t.Errorf("beyond its limit: %v", err)
 	}
 	if err := again.Close(); err != nil {
@@ -57,8 +66,8 @@ func TestBesideAMarkOfBefore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	last := mark.Mark{Milli: b.clock.Load() - 1}
-	if err := errors.Join(file.Save(mark.Content{Marks: map[string]mark.Mark{"": last}}), file.Close()); err != nil {
+	last := markAt(b.clock.Load() - 1)
+	if err := errors.Join(file.Save(alone(last.Milli)), file.Close()); err != nil {
 		t.Fatal(err)
 	}
 	m := b.marks(t, disk{broken: &b.broken})
@@ -71,9 +80,7 @@ func TestBesideAMarkOfBefore(t *testing.T) {
 	if err := m.Close(); err != nil {
 		t.Fatal(err)
 	}
-	data, err := os.ReadFile(b.path)
-	c, parseErr := mark.Parse(data)
-	if c.Workers[""].Worker != 7 {
-		t.Errorf("%+v, %v, %v", c, err, parseErr)
+	if data, err := os.ReadFile(b.path); !strings.Contains(string(data), `"workers":{"":{"worker":7}}`) {
+		t.Errorf("%q, %v", data, err)
 	}
 }

@@ -78,3 +78,30 @@ func TestBoundEnds(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Nobody asks for a bound to be raised that does not hold the caller up, or while the file
+// cannot be written.
+func TestBoundIsLeftAlone(t *testing.T) {
+	b := newBench(t)
+	bound := &testBound{extend: func(uint64) error { return errors.New("it is asked for") }}
+	bound.milli.Store(someTime + 1000)
+	o := b.options()
+	o.Bound = bound
+	d, err := b.node(t.Context(), disk{broken: &b.broken}, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer kill(d)
+	if err := d.await(t.Context(), someTime+1001); err != nil { // the clock was set back
+		t.Error(err)
+	}
+	b.clock.Store(someTime + 5000)
+	bound.milli.Store(someTime + 4000)
+	if err := d.await(done(t), someTime+4000); !errors.Is(err, context.Canceled) {
+		t.Errorf("only the file holds it up: %v", err)
+	}
+	d.marks.attempts.Settle(errFull)
+	if err := d.await(t.Context(), someTime+4500); !errors.Is(err, errFull) {
+		t.Errorf("the file cannot be written: %v", err)
+	}
+}

@@ -24,9 +24,10 @@ type Keeper struct {
 	old    uint64              // how old the mark may be if nobody asks for ids, ms
 
 	// Of the mark that is being saved, or was last; under marks.saving.
-	limit *tick.Limit
-	now   uint64
-	ended bool // it is the last one
+	limit  *tick.Limit
+	now    uint64
+	latest uint64 // of marks that ids may have been made up to, and that can be above the next
+	ended  bool   // it is the last one
 
 	mark, saved atomic.Uint64 // what is in the file, and since when
 
@@ -37,7 +38,8 @@ type Keeper struct {
 	behind bool          // whether it was far behind
 	seen   uint64        // what it was
 
-	stop  chan struct{}
+	open  context.Context // until Close, or that of marks
+	stop  context.CancelFunc
 	close func() error // once
 }
 
@@ -61,8 +63,10 @@ func (k *Keeper) next() (m mark.Mark) {
 		m.Milli = min(max(to, k.limit.Milli()), k.limit.Last()) // not below an id, if the clock was set back
 	}
 	if s, ok := k.source.(Stateful); ok {
-		m.Words, m.Latest = s.Words(), s.Latest(m.Milli)
+		m.Words = s.Words()
+		k.latest = max(k.latest, k.mark.Load()) // this one may be of another pass
 	}
+	m.Latest = max(m.Milli, k.latest)
 	return m
 }
 
@@ -98,55 +102,14 @@ func (k *Keeper) stale() bool {
 // ahead, and the file only needs to be written. While it cannot be, callers are
 // told so at once, and run goes on trying.
 func (k *Keeper) await(ctx context.Context, milli uint64) error {
-	patience := time.After(Patience)
-	for {
-		round, err := k.marks.state()
-		// Looked at after the round, so that its end cannot be missed.
-		if milli <= k.source.Limit().Milli() || milli > k.source.Now() { // or the clock was set back
-			return nil
-		}
-		if err != nil {
+	// The clock may have been set back.
+	done := func() bool { return milli <= k.source.Limit().Milli() || milli > k.source.Now() }
+	if k.bound != nil && milli > k.bound.Milli() && !done() && k.Ready() == nil {
+		if err := k.bound.Extend(ctx, milli); err != nil {
 			return err
 		}
-		if k.bound != nil && milli > k.bound.Milli() {
-			if err := k.bound.Extend(ctx, milli); err != nil {
-				return err
-			}
-		}
-		select {
-		case k.marks.kick <- struct{}{}:
-		default: // already asked for
-		}
-		select {
-		case <-round:
-		case <-k.stop:
-			return tick.ErrClosed
-		case <-k.marks.open.Done():
-			return tick.ErrClosed
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-patience:
-			return k.late(ctx, milli, round)
-		}
 	}
-}
-
-// late is what await comes to when its patience ends. What has happened by then counts,
-// though on a busy machine this goroutine may be the last to hear of it.
-func (k *Keeper) late(ctx context.Context, milli uint64, round chan struct{}) error {
-	select {
-	case <-k.stop:
-		return tick.ErrClosed
-	case <-k.marks.open.Done():
-		return tick.ErrClosed
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	default:
-	}
-	if milli <= k.source.Limit().Milli() {
-		return nil
-	}
-	return k.marks.slow(round)
+	return k.marks.attempts.Await(ctx, k.open.Done(), done)
 }
 
 // Renew moves the mark at once, and those of the others beside it. It fails with
@@ -168,10 +131,7 @@ func (k *Keeper) LastSaved() (time.Time, error) {
 
 // Ready tells whether all is well with the file, or else what the trouble is. A
 // file that cannot be written is some before it leaves no ids.
-func (k *Keeper) Ready() error {
-	_, err := k.marks.state()
-	return err
-}
+func (k *Keeper) Ready() error { return k.marks.attempts.Err() }
 
 // Close ends the source, brings the mark back from ahead of the clock, so that
 // the next start need not wait, and gives up the lock, unless the mark is one of
@@ -181,7 +141,7 @@ func (k *Keeper) Ready() error {
 func (k *Keeper) Close() error { return k.close() }
 
 func (k *Keeper) end() error {
-	close(k.stop)
+	k.stop()
 	if k.alone {
 		return k.marks.Close()
 	}

@@ -144,11 +144,6 @@ func kill(d *node) { d.marks.file.Close() }
 
 func (b *bench) saved(t *testing.T) uint64 {
 	t.Helper()
-	return b.content(t).Marks[""].Milli
-}
-
-func (b *bench) content(t *testing.T) mark.Content {
-	t.Helper()
 	data, err := os.ReadFile(b.path)
 	if err != nil {
 		t.Fatal(err)
@@ -157,7 +152,7 @@ func (b *bench) content(t *testing.T) mark.Content {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return c
+	return c.Marks[""].Milli
 }
 
 func TestFirstStart(t *testing.T) {
@@ -372,7 +367,7 @@ func TestTurn(t *testing.T) {
 		b := newBench(t)
 		f, _, err := mark.Open(mark.OS{}, b.path)
 		if err == nil {
-			err = errors.Join(f.Save(mark.Content{Marks: map[string]mark.Mark{"": {Milli: before, Words: []uint64{1}}}}), f.Close())
+			err = errors.Join(f.Save(mark.Content{Marks: map[string]mark.Mark{"": {Milli: before, Latest: before, Words: []uint64{1}}}}), f.Close())
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -406,24 +401,25 @@ func done(t *testing.T) context.Context {
 	return ctx
 }
 
-// stateful is a generator with words of its own.
+// stateful is a generator with words of its own, which tells ids of a second pass from
+// those of the first, from safe on.
 type stateful struct {
 	*tick.Generator
-	words         []uint64
-	restored      []uint64
-	refuse        error
-	latest, bound uint64
-	safe, turned  uint64 // it tells ids of a second pass from those of the first from safe on
-}
+	words    []uint64
+	restored []uint64
+	refuse   error
 
-func (s *stateful) Words() []uint64            { return s.words }
-func (s *stateful) Latest(milli uint64) uint64 { return max(milli, s.latest) }
-func (s *stateful) Bound(after uint64)         { s.bound = after }
+	safe, turned, bound uint64
+}
 
 func (s *stateful) Turn(last uint64) uint64 {
 	s.turned = last
 	return s.safe
 }
+
+func (s *stateful) Bound(after uint64) { s.bound = after }
+
+func (s *stateful) Words() []uint64 { return s.words }
 
 func (s *stateful) Restore(words []uint64) error {
 	s.restored = words

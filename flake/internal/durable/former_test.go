@@ -91,14 +91,14 @@ func TestFormerFileInUse(t *testing.T) {
 // A file is never taken for none: what may be another's is refused, and stays.
 func TestNeverAnew(t *testing.T) {
 	for name, c := range map[string]struct {
-		files map[string]map[string]mark.Mark // by what is behind the path
-		alone bool                            // without Marks, else as orders
+		files map[string]mark.Content // by what is behind the path
+		alone bool                    // without Marks, else as orders
 		says  string
 	}{
-		"alone with those of names":         {map[string]map[string]mark.Mark{"": {"a": {Milli: 1}}}, true, "none without"},
-		"a name where there is one without": {map[string]map[string]mark.Mark{"": alone(1)}, false, "without a name"},
-		"a former one of another name":      {map[string]map[string]mark.Mark{"-orders": {"orders": {Milli: 1}}}, false, "of several"},
-		"a former one of several":           {map[string]map[string]mark.Mark{"-orders": {"": {Milli: 1}, "a": {Milli: 1}}}, false, "of several"},
+		"alone with those of names":         {map[string]mark.Content{"": named("a", 1)}, true, "none without"},
+		"a name where there is one without": {map[string]mark.Content{"": alone(1)}, false, "without a name"},
+		"a former one of another name":      {map[string]mark.Content{"-orders": named("orders", 1)}, false, "of several"},
+		"a former one of several":           {map[string]mark.Content{"-orders": {Marks: map[string]mark.Mark{"": markAt(1), "a": markAt(1)}}}, false, "of several"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
@@ -107,7 +107,7 @@ func TestNeverAnew(t *testing.T) {
 				put(t, b.path+behind, marks)
 				at = b.path + behind
 			}
-			if c.files["-orders"] != nil {
+			if len(c.files["-orders"].Marks) > 0 {
 				at = b.path + "-orders"
 			}
 			content := func() string {

@@ -1,7 +1,6 @@
 package durable
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,14 +10,12 @@ import (
 	"sync"
 	"time"
 
+	"github.com/flake-go/flake/flake/internal/attempt"
 	"github.com/flake-go/flake/flake/internal/mark"
 	"github.com/flake-go/flake/flake/internal/tick"
 )
 
-var (
-	errSlow  = fmt.Errorf("%w: the disk has not answered for %v", tick.ErrTimestampNotSaved, Patience)
-	errEnded = fmt.Errorf("%w, and so is its file of marks", tick.ErrClosed)
-)
+var errEnded = fmt.Errorf("%w, and so is its file of marks", tick.ErrClosed)
 
 // Marks is a file that keeps the marks of several generators, each under a name.
 // It is written once a second for all of them, and not while nobody asks for ids.
@@ -28,21 +25,19 @@ type Marks struct {
 	log  *slog.Logger
 
 	saving sync.Mutex             // held while the file is written
-	own    mark.Content           // what is in it; under saving
-	drawn  map[string]mark.Worker // what is to be, of workers; under saving
-	past   uint64                 // no id of a name that is not kept was later; under saving
+	saved  mark.Content           // what is in it; under saving
+	drawn  map[string]mark.Worker // what is written with it next; under saving
+	known  bool                   // whether there were marks in it
+	latest uint64                 // of the marks that nobody keeps; under saving
 	names  map[string]bool        // of those that begin or are kept; under saving
 	kept   []*Keeper              // whose marks are kept ahead; under saving
 	ended  bool                   // under saving
 	linger int                    // beats without ids until the marks stay; 0: they never do
 	quiet  int                    // beats since there were ids; under saving
 
-	mu    sync.Mutex
-	round chan struct{} // closed when the next attempt at the file ends
-	err   error         // what the last one came to
+	attempts *attempt.Attempts
 
-	kick    chan struct{}
-	open    context.Context // until Close
+	open    context.Context // until Finish
 	stop    context.CancelFunc
 	stopped chan struct{} // closed when run has ended; nil if it was not begun
 	finish  func() error  // once
@@ -71,7 +66,7 @@ func CheckMarks(path string) error {
 // OpenMarksOn is [OpenMarks] on a disk, but for the keeping ahead. The marks are moved
 // until there have been no ids for linger beats; 0: for ever.
 func OpenMarksOn(disk mark.Disk, path string, log *slog.Logger, linger int) (*Marks, error) {
-	file, own, err := mark.Open(disk, path)
+	file, saved, err := mark.Open(disk, path)
 	if err != nil {
 		return nil, fmt.Errorf("flake: %w", err)
 	}
@@ -79,12 +74,13 @@ func OpenMarksOn(disk mark.Disk, path string, log *slog.Logger, linger int) (*Ma
 		log = slog.New(slog.DiscardHandler)
 	}
 	m := &Marks{
-		file: file, log: log, own: own, drawn: map[string]mark.Worker{}, names: map[string]bool{}, linger: linger, quiet: linger,
-		round: make(chan struct{}), kick: make(chan struct{}, 1),
+		file: file, log: log, saved: saved, known: len(saved.Marks) > 0, latest: latest(saved),
+		drawn: map[string]mark.Worker{}, names: map[string]bool{}, linger: linger, quiet: linger,
 	}
+	m.attempts = attempt.New(Patience, "the disk", m.tell)
 	m.open, m.stop = context.WithCancel(context.Background())
-	m.past = latest(own)
-	m.finish, m.close = sync.OnceValue(m.end), sync.OnceValue(m.unlock)
+	m.finish = sync.OnceValue(m.end)
+	m.close = sync.OnceValue(func() error { return errors.Join(m.finish(), m.file.Close()) })
 	return m, nil
 }
 
@@ -94,17 +90,17 @@ func OpenMarksOn(disk mark.Disk, path string, log *slog.Logger, linger int) (*Ma
 func (m *Marks) reserve(k *Keeper) (last *mark.Mark, err error) {
 	m.saving.Lock()
 	defer m.saving.Unlock()
-	own, found := m.own.Marks[k.name]
-	_, nameless := m.own.Marks[""]
+	own, found := m.saved.Marks[k.name]
+	_, nameless := m.saved.Marks[""]
 	switch {
 	case m.ended:
 		return nil, errEnded
 	case m.names[k.name]:
 		err = fmt.Errorf("%s: another generator keeps its mark as %q", m.file.Path(), k.name)
 	case found:
-	case k.alone && len(m.own.Marks) > 0:
+	case k.alone && len(m.saved.Marks) > 0:
 		err = m.file.Refuse("it has the marks of generators with names, and none without; open it with OpenMarks")
-	case nameless && len(m.own.Marks) == 1 && !m.names[""]:
+	case nameless && len(m.saved.Marks) == 1 && !m.names[""]:
 		err = m.file.Refuse("it has the mark of one generator, without a name; open that with the empty name first, or another file")
 	case k.name != "":
 		k.former, own, err = m.file.Former(k.name)
@@ -117,6 +113,7 @@ func (m *Marks) reserve(k *Keeper) (last *mark.Mark, err error) {
 	if !found {
 		return nil, nil
 	}
+	k.latest = own.Latest
 	return &own, nil
 }
 
@@ -124,14 +121,57 @@ func (m *Marks) reserve(k *Keeper) (last *mark.Mark, err error) {
 func (m *Marks) Names() []string {
 	m.saving.Lock()
 	defer m.saving.Unlock()
-	return slices.Sorted(maps.Keys(m.own.Marks))
+	return slices.Sorted(maps.Keys(m.saved.Marks))
 }
 
-// earlier is a time that no id of a generator that has ended was later than.
-func (m *Marks) earlier() uint64 {
+// Known reports whether the file had marks when it was opened.
+func (m *Marks) Known() bool { return m.known }
+
+// Latest is a time that no id of any generator is later than that ever kept a mark in the
+// file, also of those that have ended.
+func (m *Marks) Latest() uint64 {
 	m.saving.Lock()
 	defer m.saving.Unlock()
-	return m.past
+	return latest(m.saved)
+}
+
+func latest(c mark.Content) (milli uint64) {
+	for _, m := range c.Marks {
+		milli = max(milli, m.Latest)
+	}
+	return milli
+}
+
+// before is a time that no id is later than of the generators that have ended.
+func (m *Marks) before() uint64 {
+	m.saving.Lock()
+	defer m.saving.Unlock()
+	return m.latest
+}
+
+// Number returns the number that the file keeps, or nil. After a crash it may be one that
+// was about to be remembered, and is durable with the next save.
+func (m *Marks) Number() *mark.Number {
+	m.saving.Lock()
+	defer m.saving.Unlock()
+	if m.saved.Number == nil {
+		return nil
+	}
+	number := *m.saved.Number
+	return &number
+}
+
+// Remember has the file keep another number, nil for none, and returns once that is durable,
+// with the marks moved ahead. On an error [Marks.Number] is still the one before. It can
+// also be called between Finish and Close.
+func (m *Marks) Remember(number *mark.Number) error {
+	m.saving.Lock()
+	defer m.saving.Unlock()
+	if number != nil {
+		its := *number
+		number = &its
+	}
+	return m.write(number)
 }
 
 func (m *Marks) release(name string) {
@@ -169,14 +209,14 @@ func (m *Marks) save() error {
 	if m.ended {
 		return errEnded
 	}
-	return m.write(m.own.Number)
+	return m.write(m.saved.Number)
 }
 
-// write writes the file with a number, and with the marks as they are to be.
+// write writes the next marks of all that are kept, and a number.
 func (m *Marks) write(number *mark.Number) error {
 	next := mark.Content{Marks: map[string]mark.Mark{}, Number: number, Workers: map[string]mark.Worker{}}
-	maps.Copy(next.Marks, m.own.Marks)
-	maps.Copy(next.Workers, m.own.Workers)
+	maps.Copy(next.Marks, m.saved.Marks)
+	maps.Copy(next.Workers, m.saved.Workers)
 	maps.Copy(next.Workers, m.drawn)
 	for _, k := range m.kept {
 		next.Marks[k.name] = k.next()
@@ -193,38 +233,9 @@ func (m *Marks) write(number *mark.Number) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", tick.ErrTimestampNotSaved, err)
 	}
-	m.own = next
+	m.saved = next
 	clear(m.drawn)
 	return nil
-}
-
-// Number returns what Remember kept last, or nil.
-func (m *Marks) Number() *mark.Number {
-	m.saving.Lock()
-	defer m.saving.Unlock()
-	return m.own.Number
-}
-
-// Remember has the file keep a number, or none; also after Finish.
-func (m *Marks) Remember(n *mark.Number) error {
-	m.saving.Lock()
-	defer m.saving.Unlock()
-	return m.write(n)
-}
-
-// Latest is a time that no id of any generator that had its mark in the file was later than,
-// once all have ended.
-func (m *Marks) Latest() uint64 {
-	m.saving.Lock()
-	defer m.saving.Unlock()
-	return latest(m.own)
-}
-
-func latest(c mark.Content) (milli uint64) {
-	for _, own := range c.Marks {
-		milli = max(milli, own.Milli, own.Latest)
-	}
-	return milli
 }
 
 // beat looks at the clocks, and moves the marks if it is time to: there were ids of
@@ -232,8 +243,7 @@ func latest(c mark.Content) (milli uint64) {
 func (m *Marks) beat() {
 	m.saving.Lock()
 	defer m.saving.Unlock()
-	_, err := m.state()
-	due := err != nil || m.linger == 0
+	due := m.attempts.Err() != nil || m.linger == 0
 	m.quiet++
 	for _, k := range m.kept {
 		if k.watch(); k.asked() {
@@ -242,16 +252,8 @@ func (m *Marks) beat() {
 		due = k.stale() || due
 	}
 	if due || m.quiet < m.linger {
-		m.settle(m.save())
+		m.attempts.Settle(m.save())
 	}
-}
-
-// state gives the attempt at the file that is under way or comes next, and what
-// the last one came to.
-func (m *Marks) state() (round chan struct{}, err error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.round, m.err
 }
 
 // begin has the marks kept ahead from here on.
@@ -270,38 +272,23 @@ func (m *Marks) run(beat <-chan time.Time) {
 			return
 		case <-beat:
 			m.beat()
-		case <-m.kick:
-			m.settle(m.renew())
+		case <-m.attempts.Asked():
+			m.attempts.Settle(m.renew())
 		}
 	}
 }
 
-// settle notes what an attempt came to, and wakes those who await it.
-func (m *Marks) settle(err error) {
-	m.mu.Lock()
-	before := m.err
-	m.err = err
-	close(m.round)
-	m.round = make(chan struct{})
-	m.mu.Unlock()
+// tell logs trouble with the file when it begins, and when it ends.
+func (m *Marks) tell(before, err error) {
+	slow := m.attempts.Slow()
 	switch {
-	case err != nil && (before == nil || errors.Is(before, errSlow)):
+	case err == slow:
+		m.log.Error("the timestamp is not saved in time: ids go on to the mark, and then stop until it is", "file", m.file.Path(), "err", err)
+	case err != nil && (before == nil || before == slow):
 		m.log.Error("the timestamp cannot be saved: ids go on to the mark, and then stop until it can", "file", m.file.Path(), "err", err)
 	case err == nil && before != nil:
 		m.log.Info("the timestamp is saved again", "file", m.file.Path())
 	}
-}
-
-// slow notes that an attempt takes too long, so that the next callers do not
-// wait for it, and returns what the trouble is.
-func (m *Marks) slow(round chan struct{}) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.round == round && m.err == nil {
-		m.err = errSlow
-		m.log.Error("the timestamp is not saved in time: ids go on to the mark, and then stop until it is", "file", m.file.Path(), "err", errSlow)
-	}
-	return cmp.Or(m.err, errSlow)
 }
 
 // drop ends a generator, or with nil all, brings its mark back from ahead of the
@@ -316,18 +303,20 @@ func (m *Marks) drop(one *Keeper) (err error) {
 	if len(rest) < len(m.kept) {
 		err = m.save()
 		m.kept = rest
-		m.past = max(m.past, latest(m.own))
 	}
 	if m.ended = m.ended || one == nil; one != nil {
+		m.latest = max(m.latest, m.saved.Marks[one.name].Latest)
 		delete(m.names, one.name)
 	}
 	return err
 }
 
-// Finish ends all generators as their own Close does. A second call gives what the first did.
+// Finish ends all generators as their own Close does; [Marks.Remember] still writes the
+// file. A second Finish gives what the first did.
 func (m *Marks) Finish() error { return m.finish() }
 
-// Close is Finish, and gives up the lock.
+// Close is Finish, if that was not called, and gives up the lock. A second Close gives
+// what the first did.
 func (m *Marks) Close() error { return m.close() }
 
 func (m *Marks) end() error {
@@ -336,10 +325,6 @@ func (m *Marks) end() error {
 		<-m.stopped
 	}
 	err := m.drop(nil)
-	m.mu.Lock()
-	m.err = err
-	m.mu.Unlock()
+	m.attempts.End(err)
 	return err
 }
-
-func (m *Marks) unlock() error { return errors.Join(m.Finish(), m.file.Close()) }

@@ -18,15 +18,20 @@ import (
 	"github.com/flake-go/flake/flake/internal/tick"
 )
 
-// counting counts saves: in place, or in a new file.
+// counting is a disk that counts what makes a mark durable.
 type counting struct {
 	disk
-	inPlace, renames int
+	overwrites, writes, syncs, renames, folders int
 }
 
 func (c *counting) Overwrite(path string, offset int64, data []byte) error {
-	c.inPlace++
+	c.overwrites++
 	return c.disk.Overwrite(path, offset, data)
+}
+
+func (c *counting) Create(path string) (mark.Writer, error) {
+	w, err := c.disk.Create(path)
+	return countingWriter{w, c}, err
 }
 
 func (c *counting) Rename(from, to string) error {
@@ -34,13 +39,33 @@ func (c *counting) Rename(from, to string) error {
 	return c.disk.Rename(from, to)
 }
 
+func (c *counting) SyncDir(path string) error {
+	c.folders++
+	return c.disk.SyncDir(path)
+}
+
+type countingWriter struct {
+	mark.Writer
+	c *counting
+}
+
+func (w countingWriter) Write(p []byte) (int, error) {
+	w.c.writes++
+	return w.Writer.Write(p)
+}
+
+func (w countingWriter) Sync() error {
+	w.c.syncs++
+	return w.Writer.Sync()
+}
+
 // did fails unless the disk was written to so often since it was asked last.
 func (c *counting) did(t *testing.T, saves int, when string) {
 	t.Helper()
-	if c.inPlace+c.renames != saves {
-		t.Errorf("%s: %d saves in place and %d new files, not %d", when, c.inPlace, c.renames, saves)
+	if c.overwrites+c.writes != saves || c.writes > 2 || c.syncs != c.writes || c.renames != c.writes || c.folders != c.writes {
+		t.Errorf("%s: %d overwrites, %d writes, %d and %d fsyncs, %d renames, not %d", when, c.overwrites, c.writes, c.syncs, c.folders, c.renames, saves)
 	}
-	c.inPlace, c.renames = 0, 0
+	c.overwrites, c.writes, c.syncs, c.renames, c.folders = 0, 0, 0, 0, 0
 }
 
 func (b *bench) marks(t *testing.T, disk mark.Disk) *Marks {
@@ -280,7 +305,7 @@ func TestCloseLetsGo(t *testing.T) {
 	m.saving.Lock() // as who waits for the disk does
 	var closing sync.WaitGroup
 	closing.Go(func() { first.Close() })
-	<-first.stop
+	<-first.open.Done()
 	if _, err := first.try(); !errors.Is(err, tick.ErrClosed) {
 		t.Errorf("one is closed: %v", err)
 	}
@@ -294,23 +319,29 @@ func TestCloseLetsGo(t *testing.T) {
 }
 
 // put writes a file of marks.
-func put(t *testing.T, path string, marks map[string]mark.Mark) {
+func put(t *testing.T, path string, c mark.Content) {
 	t.Helper()
 	f, _, err := mark.Open(mark.OS{}, path)
 	if err == nil {
-		err = errors.Join(f.Save(mark.Content{Marks: marks}), f.Close())
+		err = errors.Join(f.Save(c), f.Close())
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
 }
 
-func alone(milli uint64) map[string]mark.Mark { return map[string]mark.Mark{"": {Milli: milli}} }
+func alone(milli uint64) mark.Content { return named("", milli) }
+
+func named(name string, milli uint64) mark.Content {
+	return mark.Content{Marks: map[string]mark.Mark{name: markAt(milli)}}
+}
+
+func markAt(milli uint64) mark.Mark { return mark.Mark{Milli: milli, Latest: milli} }
 
 // Who waits to begin is let go when all are closed, and so is who comes later.
 func TestCloseWhileOneBegins(t *testing.T) {
 	b := newBench(t)
-	put(t, b.path, map[string]mark.Mark{"a": {Milli: someTime + window}})
+	put(t, b.path, named("a", someTime+window))
 	var m *Marks
 	for name, wait := range map[string]tick.Sleeper{
 		"one that waits": func(ctx context.Context, _ time.Duration) error {
@@ -338,5 +369,39 @@ func TestCloseWhileOneBegins(t *testing.T) {
 	b.clock.Add(2 * window)
 	if _, err := b.tryIn(t, m, "a"); !errors.Is(err, errEnded) || strings.Contains(err.Error(), "free the disk") {
 		t.Errorf("later: %v", err)
+	}
+}
+
+// After a save that failed the next beat tries again, though nobody asks for ids; and
+// nobody has to be told.
+func TestFailedSaveIsTriedAgain(t *testing.T) {
+	b := newBench(t)
+	m, err := OpenMarksOn(disk{broken: &b.broken}, b.path, nil, linger)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	d := b.openIn(t, m, "a")
+	m.attempts.Settle(errFull)
+	b.clock.Add(1000)
+	m.beat()
+	if err := d.Ready(); err != nil || m.latest != 0 || d.Mark().UnixMilli() != int64(b.clock.Load()+window) {
+		t.Errorf("%v, with the mark at %v", err, d.Mark())
+	}
+	if names := m.Names(); !slices.Equal(names, []string{"a"}) {
+		t.Errorf("%q", names)
+	}
+}
+
+func TestCheckMarks(t *testing.T) {
+	b := newBench(t)
+	if err := CheckMarks(b.path); err != nil {
+		t.Error(err)
+	}
+	if err := os.WriteFile(b.path, []byte("foreign"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := CheckMarks(b.path); err == nil {
+		t.Error("a foreign file would do")
 	}
 }

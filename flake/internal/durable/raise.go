@@ -18,7 +18,7 @@ func RaiseMark(path string, milli uint64) (uint64, error) {
 	if own.Milli >= milli {
 		return own.Milli, nil
 	}
-	own.Milli = milli
+	own.Milli, own.Latest = milli, max(own.Latest, milli)
 	if c.Marks == nil {
 		c.Marks = map[string]mark.Mark{}
 	}

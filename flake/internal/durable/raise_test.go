@@ -25,8 +25,8 @@ func TestRaiseMark(t *testing.T) {
 	if err != nil || len(c.Marks) != 1 {
 		t.Fatal(c, err)
 	}
-	c.Marks[""] = mark.Mark{Milli: 3000, Words: []uint64{7}}
-	c.Marks["orders"] = mark.Mark{Milli: 9000}
+	c.Marks[""] = mark.Mark{Milli: 3000, Latest: 6000, Words: []uint64{7}}
+	c.Marks["orders"] = markAt(9000)
 	if err := file.Save(c); err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +38,7 @@ func TestRaiseMark(t *testing.T) {
 	}
 	raise(4000, 4000)
 	file, c, err = mark.Open(mark.OS{}, path)
-	if err != nil || c.Marks[""].Milli != 4000 || len(c.Marks[""].Words) != 1 || c.Marks["orders"].Milli != 9000 {
+	if own := c.Marks[""]; err != nil || own.Milli != 4000 || own.Latest != 6000 || len(own.Words) != 1 || c.Marks["orders"].Milli != 9000 {
 		t.Error(c, err)
 	}
 	file.Close()

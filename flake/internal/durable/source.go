@@ -29,9 +29,8 @@ type Source interface {
 	Close() (last uint64)
 }
 
-// Stateful is a [Source] that goes through the same time more than once, and can tell the
-// ids of one pass from those of the next. What it needs for that are a few words, which stand
-// in the file beside every mark.
+// Stateful is a [Source] whose ids do not only ascend, and that has more to keep than
+// the time: a few words, which stand in the file beside every mark.
 type Stateful interface {
 	Source
 	// Restore is given the words of the last run, if there was one, before Begin.
@@ -39,13 +38,10 @@ type Stateful interface {
 	// Words gives those to save, at most mark.MaxWords. An id that depends on
 	// them may be made once [Keeper.Renew] has come back without an error.
 	Words() []uint64
-	// Latest gives a time that no id of any pass was later than, if none of the pass that it
-	// is in was later than milli.
-	Latest(milli uint64) uint64
-	// Bound tells, before Begin, that all time up to after is others' for good.
-	Bound(after uint64)
 	// Turn comes after Restore, if the clock is far behind last, the last run's
 	// mark: the ids to come are told from those up to last. It gives a time that
 	// they have to be later than.
 	Turn(last uint64) (after uint64)
+	// Bound tells, before Begin, that all time up to after is others' for good.
+	Bound(after uint64)
 }

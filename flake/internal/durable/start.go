@@ -63,7 +63,7 @@ func OpenOn(ctx context.Context, disk mark.Disk, sleep tick.Sleeper, path string
 	}
 	k := &Keeper{
 		marks: o.Marks, name: path, source: source, bound: o.Bound, log: o.Logger, told: o.Saved,
-		old: uint64(min(o.AllowableDowntime/100, idle) / time.Millisecond), stop: make(chan struct{}),
+		old: uint64(min(o.AllowableDowntime/100, idle) / time.Millisecond),
 	}
 	k.close = sync.OnceValue(k.end)
 	if k.alone = o.Marks == nil; k.alone {
@@ -73,12 +73,14 @@ func OpenOn(ctx context.Context, disk mark.Disk, sleep tick.Sleeper, path string
 		}
 		k.marks, k.name = marks, ""
 	}
+	k.open, k.stop = context.WithCancel(k.marks.open)
 	k.at = k.marks.file.Path()
 	if k.log = k.log.With("file", k.at); k.name != "" {
 		k.log = k.log.With("generator", k.name)
 		k.at = fmt.Sprintf("%s (%s)", k.at, k.name)
 	}
 	if err := k.begin(ctx, sleep, o.AllowableDowntime); err != nil {
+		k.stop()
 		if k.alone {
 			err = errors.Join(err, k.marks.file.Close())
 		}
@@ -106,20 +108,17 @@ func (k *Keeper) begin(ctx context.Context, sleep tick.Sleeper, allowed time.Dur
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(k.marks.open, func() { cancel(errEnded) })()
-	after := uint64(0)
+	after, floor := uint64(0), uint64(0)
 	if last == nil {
 		k.log.Warn("no timestamp is kept yet: starting a new one")
+		floor = k.marks.before()
 	} else if err := k.restore(last.Words); err != nil {
 		return err
 	} else if after, err = k.resume(ctx, sleep, last.Milli, allowed); err != nil {
 		return err
 	}
 	if k.bound != nil {
-		from := k.bound.After()
-		if last == nil { // but perhaps another name's ids were of this format
-			from = max(from, k.marks.earlier())
-		}
-		if after, err = k.within(ctx, sleep, after, from); err != nil {
+		if after, err = k.within(ctx, sleep, after, max(floor, k.bound.After())); err != nil {
 			return err
 		}
 	}
@@ -165,8 +164,8 @@ func (k *Keeper) restore(words []uint64) error {
 // ids to come are later than: that mark, unless they are told from those before
 // it otherwise.
 func (k *Keeper) resume(ctx context.Context, sleep tick.Sleeper, last uint64, allowed time.Duration) (after uint64, err error) {
-	if t, ok := k.source.(Stateful); ok && last > k.source.Now()+window {
-		after = t.Turn(last)
+	if s, ok := k.source.(Stateful); ok && last > k.source.Now()+window {
+		after = s.Turn(last)
 		now, err := k.wait(ctx, sleep, after)
 		if err == nil {
 			k.log.Warn("the clock is behind the last run's timestamp: going on in that past, with ids that differ from those made then",

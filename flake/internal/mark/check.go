@@ -21,12 +21,7 @@ func Check(path string) error {
 	if err := writable(dir); err != nil {
 		return advise(real, err)
 	}
-	data, err := read(disk, real)
-	if data != nil {
-		if _, err := Parse(data); err != nil {
-			return refuse(real, err)
-		}
-	}
+	_, _, err = read(disk, real)
 	return err
 }
 

@@ -26,8 +26,8 @@ func TestCheck(t *testing.T) {
 		}
 	}
 	write("foreign", "not a mark\n", 0o600)
-	write("read-only", string(written(Mark{Milli: 1})), 0o400)
-	write("good", string(written(Mark{Milli: 1})), 0o600)
+	write("read-only", string(fileOf(t, 1)), 0o400)
+	write("good", string(fileOf(t, 1)), 0o600)
 	folder("everybody's", 0o777)
 	folder("another's", 0o500)
 	for name, fault := range map[string]string{

@@ -2,32 +2,45 @@ package mark
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/crc32"
-	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
 
-// The file is two slots of one size. A save writes the one that does not hold what was saved
-// last, so a write that is torn changes nothing. What counts is the slot with the higher
-// sequence. A slot is text, with spaces up to its end:
+// The file is two slots of equal size, each a header, the content as JSON, and padding:
 //
-//	flake-mark 4 17 4096 532bb895
+//	flake-mark 4 17 4096 1c776ec7
 //	|          | |  |    |
-//	|          | |  |    CRC-32C of all before it and of the line that follows
-//	|          | |  the size of a slot
-//	|          | the sequence, which tells which slot it is by its lowest bit
+//	|          | |  |    CRC-32C of all else in the slot, 8 hexadecimal digits
+//	|          | |  size of the slot, in bytes
+//	|          | sequence: 1, and one more with each save
 //	|          version of the format
 //	what it is
-//	{"marks":{"":{"milli":1700000000000}}}
+//	{"marks":{"orders":{"milli":1700000000000,"latest":1700000000000,"words":[0,1]}}}
+//
+// A line feed ends the header, the content, and the padding, which is of spaces. The slot
+// with the highest sequence counts, of those that are whole. There is one way to write a
+// slot: one that differs from it by a byte is not whole.
+//
+// Versions 1 to 3 are read as well. The first two have one mark, without a name, with
+// and without words, and the third has several:
+//
+//	flake-mark 1 1700000000000 2023-11-14T22:13:20.000Z d0ddde30
+//
+//	flake-mark 3 by name
+//	 1700000000000 2023-11-14T22:13:20.000Z
+//	orders 1700000000000 2023-11-14T22:13:20.000Z 0 1
+//	532bb895
 const (
 	magic   = "flake-mark "
-	version = "4"
+	version = 4
 
 	// Max is the highest mark, in the year 6429: the last millisecond that a
 	// generator has.
@@ -36,210 +49,238 @@ const (
 	// MaxWords is how many words a mark may have.
 	MaxWords = 6
 
+	// block is what the size of a slot is a multiple of, so that no two slots are in one
+	// block of a disk.
+	block = 4096
+
 	// maxSize is more than thousands of marks take, and all that is read of a file.
-	maxSize = 1 << 20
-
-	block = 4096 // a slot is some of these
-	slack = 512  // bytes that a slot has left when its file is made, for what becomes longer
+	maxSize = 1 << 23
 )
-
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // Content is what a file keeps.
 type Content struct {
-	Marks   map[string]Mark   `json:"marks"` // by name; one that is alone has the empty one
+	Marks   map[string]Mark   `json:"marks,omitempty"` // by name; a mark alone in its file has the empty one
 	Number  *Number           `json:"number,omitempty"`
-	Workers map[string]Worker `json:"workers,omitempty"` // by the name of the mark
+	Workers map[string]Worker `json:"workers,omitempty"` // by name
 }
 
-// Mark is that of a generator. Times are milliseconds since 1970-01-01 UTC, up to Max.
+// Mark is how far the ids of a generator may have come.
 type Mark struct {
-	Milli  uint64   `json:"milli"`
-	Latest uint64   `json:"latest,omitempty"` // that of earlier passes through time, if it is later
-	Words  []uint64 `json:"words,omitempty"`  // what else the generator keeps, up to MaxWords
+	Milli  uint64   `json:"milli"`           // milliseconds since 1970-01-01 UTC, up to Max
+	Latest uint64   `json:"latest"`          // no id under this name was ever later, through all of its marks
+	Words  []uint64 `json:"words,omitempty"` // what else, up to MaxWords
 }
 
-// Number is a number that a store has dealt out: see package workers.
+// Number is a number of a store: see package workers.
 type Number struct {
-	Cluster    string `json:"cluster,omitempty"` // of the store, if it tells
-	Prefix     string `json:"prefix"`            // of its keys
+	Cluster    string `json:"cluster"`
+	Prefix     string `json:"prefix"`
 	Number     uint64 `json:"number"`
 	Generation uint64 `json:"generation"`
 	Token      uint64 `json:"token"`
-	After      uint64 `json:"after"` // ids are later
-	Floor      uint64 `json:"floor"` // the nonce of the one that the claim knew
-	Mark       uint64 `json:"mark"`  // the highest that may have been written
+	After      uint64 `json:"after"`
+	Floor      uint64 `json:"floor"`
+	Mark       uint64 `json:"mark"` // the highest mark that may have been written for it
 }
 
-// Worker is a worker that was made up.
+// Worker is a random worker id, and what identifies the machine that it was drawn on,
+// empty if that is not known.
 type Worker struct {
 	Worker  uint64 `json:"worker"`
-	Machine string `json:"machine,omitempty"` // what tells the machine from others
+	Machine string `json:"machine,omitempty"`
 }
 
-// slot returns the slot of a content, or nil if that is longer than size.
-func (c Content) slot(sequence uint64, size int) []byte {
-	body, err := json.Marshal(c)
-	if err != nil {
-		panic(err) // it is numbers and strings
-	}
-	head := fmt.Appendf(nil, "%s%s %d %d ", magic, version, sequence, size)
-	text := fmt.Appendf(head, "%08x\n%s\n", sum(head, body), body)
-	if len(text) > size {
-		return nil
-	}
-	return append(text, bytes.Repeat([]byte{' '}, size-len(text))...)
+// An image is the bytes of a file, and which of its slots counts.
+type image struct {
+	data     []byte // nil: there is no file
+	size     int    // of a slot; 0: it has none
+	slot     int    // the one that counts, 0 or 1
+	sequence uint64 // of that
 }
 
-func sum(head, body []byte) uint32 {
-	return crc32.Update(crc32.Checksum(head, castagnoli), castagnoli, body)
+// at returns slot i.
+func (m image) at(i int) []byte { return m.data[i*m.size:][:m.size] }
+
+// newImage returns an image with text, with slots of least bytes and with room for more.
+func newImage(sequence uint64, text []byte, least int) image {
+	const header = 64
+	size := max(least, (2*(len(text)+header)/block+1)*block)
+	data := append(newSlot(sequence, text, size), bytes.Repeat([]byte{' '}, size)...)
+	return image{data, size, 0, sequence}
 }
 
-// file returns a whole file with one slot in use.
-func (c Content) file(sequence uint64) []byte {
-	size := block
-	for c.slot(sequence, size-slack) == nil {
-		size += block
+// with returns the image with text in the other slot, or false if it does not fit.
+func (m image) with(text []byte) (image, bool) {
+	slot := newSlot(m.sequence+1, text, m.size)
+	if len(slot) > m.size {
+		return image{}, false
 	}
-	data := bytes.Repeat([]byte{' '}, 2*size)
-	copy(data[offset(sequence, size):], c.slot(sequence, size))
-	return data
+	m = image{slices.Clone(m.data), m.size, 1 - m.slot, m.sequence + 1}
+	copy(m.at(m.slot), slot)
+	return m, true
 }
 
-func offset(sequence uint64, size int) int64 { return int64(sequence%2) * int64(size) }
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-var errSum = errors.New("it is damaged: its checksum does not fit")
-
-// parseSlot reads a slot.
-func parseSlot(data []byte) (c Content, sequence uint64, err error) {
-	head, rest, _ := bytes.Cut(data, []byte{'\n'})
-	body, _, _ := bytes.Cut(rest, []byte{'\n'})
-	var size int
-	var want uint32
-	if n, _ := fmt.Sscanf(string(head), magic+version+" %d %d %x", &sequence, &size, &want); n != 3 || size != len(data) {
-		return c, 0, errSum
+func checksum(parts ...[]byte) (sum uint32) {
+	for _, part := range parts {
+		sum = crc32.Update(sum, castagnoli, part)
 	}
-	if summed := head[:bytes.LastIndexByte(head, ' ')+1]; sum(summed, body) != want || string(head) != fmt.Sprintf("%s%08x", summed, want) {
-		return c, 0, errSum
-	}
-	d := json.NewDecoder(bytes.NewReader(body))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&c); err != nil {
-		return c, sequence, fmt.Errorf("a later version of this program wrote it: %w", err)
-	}
-	return c, sequence, c.check()
+	return sum
 }
 
-func (c Content) check() error {
-	for name, m := range c.Marks {
-		if m.Milli > Max || m.Latest > Max || len(m.Words) > MaxWords {
-			return fmt.Errorf("it is damaged: the mark %q cannot be", name)
-		}
+// newSlot returns a slot, which is longer than size if text does not fit.
+func newSlot(sequence uint64, text []byte, size int) []byte {
+	const sum = "00000000"
+	slot := appendHeader(make([]byte, 0, size), sequence, size)
+	end := len(slot)
+	slot = append(append(append(slot, sum+"\n"...), text...), '\n')
+	for len(slot) < size-1 {
+		slot = append(slot, ' ')
 	}
-	return nil
+	if len(slot) < size {
+		slot = append(slot, '\n')
+	}
+	copy(slot[end:], fmt.Sprintf("%08x", checksum(slot[:end], slot[end+len(sum):])))
+	return slot
 }
 
-// Parse reads a file of marks, of any version up to this one, or says what else it is.
+// appendHeader appends the header of a slot, up to its sum.
+func appendHeader(dst []byte, sequence uint64, size int) []byte {
+	return fmt.Appendf(dst, "%s%d %d %d ", magic, version, sequence, size)
+}
+
+// parseSlot returns the sequence and the content of a slot, or false if it is not whole.
+func parseSlot(slot []byte) (sequence uint64, text []byte, ok bool) {
+	header, rest, _ := bytes.Cut(slot, []byte{'\n'})
+	text, padding, _ := bytes.Cut(rest, []byte{'\n'})
+	fields := bytes.Split(header, []byte{' '})
+	if len(fields) != 5 {
+		return 0, nil, false
+	}
+	sequence, _ = strconv.ParseUint(string(fields[2]), 10, 64)
+	start, sum := header[:len(header)-len(fields[4])], fields[4]
+	padding = bytes.TrimLeft(padding, " ")
+	return sequence, text, bytes.Equal(start, appendHeader(nil, sequence, len(slot))) &&
+		string(sum) == fmt.Sprintf("%08x", checksum(start, slot[len(header):])) &&
+		(len(padding) == 0 && slot[len(slot)-1] == '\n' || string(padding) == "\n")
+}
+
+// text returns the content as JSON.
+func (c Content) text() []byte {
+	text, _ := json.Marshal(c) // which has nothing in it that could fail
+	return text
+}
+
+var errLarge = fmt.Errorf("it has %d bytes or more", maxSize)
+
+// Parse reads the content of a file, of any version, or returns what else it is.
 func Parse(data []byte) (Content, error) {
 	c, _, err := parse(data)
 	return c, err
 }
 
-// parse returns the sequence too; 0: the file is of a version before.
-func parse(data []byte) (c Content, sequence uint64, err error) {
-	rest, ok := strings.CutPrefix(string(data), magic)
-	number, rest, _ := strings.Cut(rest, " ")
+func parse(data []byte) (c Content, m image, err error) {
 	switch {
 	case len(data) == 0:
-		return c, 0, errors.New("it is empty")
+		return c, m, errors.New("it is empty")
 	case len(data) >= maxSize:
-		return c, 0, fmt.Errorf("it has %d bytes or more", maxSize)
-	case ok && slices.Contains([]string{"1", "2", "3"}, number):
-		c, err = parseText(data, rest, number == "3")
-		return c, 0, err
-	case len(data)%(2*block) == 0:
-		first, one, firstErr := parseSlot(data[:len(data)/2])
-		second, two, secondErr := parseSlot(data[len(data)/2:])
-		if firstErr != errSum && (secondErr == errSum || one > two) {
-			return first, one, firstErr
-		}
-		if secondErr != errSum {
-			return second, two, secondErr
-		}
+		return c, m, errLarge
 	}
-	switch {
-	case !ok && !bytes.Contains(data, []byte(magic+version)): // it may be in the second slot
-		return c, 0, foreign(data)
-	case ok && number != version:
-		return c, 0, fmt.Errorf("it is of version %.20s of its format, and this program knows versions 1 to %s", number, version)
-	}
-	return c, 0, errSum
-}
-
-// parseText reads a file of versions 1 to 3, which are a line for each mark:
-//
-//	flake-mark 1 1700000000000 2023-11-14T22:13:20.000Z d0ddde30
-//
-// with the mark in milliseconds, again for people, and the CRC-32C of all before it. Version 2
-// has words before the sum. Version 3 has a name before each mark, and the sum in a line of
-// its own:
-//
-//	flake-mark 3 by name
-//	 1700000000000 2023-11-14T22:13:20.000Z
-//	orders 1700000000000 2023-11-14T22:13:20.000Z 0 1
-//	orders/worker 0 1970-01-01T00:00:00.000Z 2199023255553
-//	532bb895
-func parseText(data []byte, rest string, named bool) (c Content, err error) {
-	const tail = len("00000000\n")
-	var want uint32
-	if end := len(data) - tail; end < 0 || data[len(data)-1] != '\n' {
-		return c, errSum
-	} else if _, err := fmt.Sscanf(string(data[end:]), "%08x\n", &want); err != nil || crc32.Checksum(data[:end], castagnoli) != want {
-		return c, errSum
-	}
-	rest = rest[:len(rest)-tail]
-	lines := []string{" " + strings.TrimSuffix(rest, " ")}
-	if named {
-		_, rest, _ = strings.Cut(rest, "\n")
-		lines = strings.Split(strings.TrimSuffix(rest, "\n"), "\n")
-	}
-	c.Marks = map[string]Mark{}
-	for _, line := range lines {
-		name, fields, _ := strings.Cut(line, " ")
-		m, err := parseFields(strings.Fields(fields))
-		if err != nil {
-			return c, err
-		}
-		if of, ok := strings.CutSuffix(name, "/worker"); ok && len(m.Words) == 1 {
-			if c.Workers == nil {
-				c.Workers = map[string]Worker{}
+	if len(data)%(2*block) == 0 {
+		var text []byte
+		for i := range 2 {
+			one := image{data, len(data) / 2, i, 0}
+			sequence, its, whole := parseSlot(one.at(i))
+			if one.sequence = sequence; whole && sequence > m.sequence {
+				m, text = one, its
 			}
-			c.Workers[of] = Worker{Worker: m.Words[0]}
-			continue
 		}
-		c.Marks[name] = m
+		if m.data != nil {
+			c, err = parseContent(text)
+			return c, m, err
+		}
 	}
-	return c, c.check()
+	c, err = parseEarlier(data)
+	return c, image{data: data}, err
 }
 
-// parseFields reads a mark. The words of sno, which alone had some, have the latest time of
-// its ids among them; all others are less.
-func parseFields(fields []string) (m Mark, err error) {
-	for i, field := range fields {
-		var word uint64
-		switch n, err := fmt.Sscanf(field, "%d", &word); {
-		case i == 1: // the time for people
-			continue
-		case n != 1 || err != nil || len(m.Words) == MaxWords:
-			return m, fmt.Errorf("it is damaged: %.40q stands where a number belongs", field)
-		case i == 0:
-			m.Milli = word
-		default:
-			m.Words = append(m.Words, word)
+// parseContent reads the content of a slot that is whole.
+func parseContent(text []byte) (c Content, err error) {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&c); err != nil {
+		return Content{}, fmt.Errorf("a later version of this program wrote it, which can read it (%w)", err)
+	}
+	if !bytes.Equal(c.text(), text) {
+		return Content{}, errors.New("it is damaged: its content is not written as it should be")
+	}
+	for name, m := range c.Marks {
+		if m.Milli > m.Latest || m.Latest > Max || len(m.Words) > MaxWords {
+			return Content{}, fmt.Errorf("it is damaged: the mark of %q cannot be", name)
 		}
 	}
-	for _, word := range m.Words {
-		m.Latest = max(m.Latest, min(word, Max))
+	return c, nil
+}
+
+// parseEarlier reads a file of versions 1 to 3, or returns what else it is.
+func parseEarlier(data []byte) (c Content, err error) {
+	if !bytes.HasPrefix(data, []byte(magic)) {
+		return c, foreign(data)
+	}
+	const sum = 9 // with the line feed
+	text := string(data[:max(len(data)-sum, 0)])
+	number, rest, _ := strings.Cut(strings.TrimPrefix(text, magic), " ")
+	v, err := strconv.ParseUint(number, 10, 32)
+	switch {
+	case v == version:
+		return c, errors.New("it is damaged: neither of its two halves has a checksum that fits")
+	case err == nil && (v < 1 || v > version):
+		return c, fmt.Errorf("it is of version %d of its format, and this program knows versions 1 to %d", v, version)
+	case err != nil || string(data[len(text):]) != fmt.Sprintf("%08x\n", checksum([]byte(text))):
+		return c, errors.New("it is damaged: its checksum does not fit")
+	case v == 3:
+		rest = strings.TrimPrefix(rest, "by name\n")
+	default:
+		rest = " " + rest // no name
+	}
+	c = Content{Marks: map[string]Mark{}, Workers: map[string]Worker{}}
+	for line := range strings.Lines(rest) {
+		name, fields, _ := strings.Cut(line, " ")
+		m, err := parseMark(strings.Fields(fields))
+		if err != nil {
+			return Content{}, err
+		}
+		if own, besides := strings.CutSuffix(name, "/worker"); besides && len(m.Words) == 1 {
+			c.Workers[own] = Worker{Worker: m.Words[0]}
+		} else {
+			c.Marks[name] = m
+		}
+	}
+	if len(c.Marks)+len(c.Workers) == 0 {
+		return Content{}, errors.New("it has no marks")
+	}
+	return c, nil
+}
+
+// parseMark reads the fields of a mark of versions 1 to 3. The latest id of earlier passes
+// through a time is one of the words, and the others are small.
+func parseMark(fields []string) (m Mark, err error) {
+	for i, field := range fields {
+		number, wrong := strconv.ParseUint(field, 10, 64)
+		switch {
+		case i == 1: // the time again, for people
+			continue
+		case i == 0:
+			m.Milli = number
+		default:
+			m.Words = append(m.Words, number)
+		}
+		err = cmp.Or(err, wrong)
+	}
+	m.Latest = min(slices.Max(append([]uint64{m.Milli}, m.Words...)), Max)
+	if err != nil || len(fields) < 2 || m.Milli > Max || len(m.Words) > MaxWords {
+		return m, errors.New("it is damaged: a mark in it cannot be read")
 	}
 	return m, nil
 }
@@ -256,7 +297,7 @@ func foreign(data []byte) error {
 	}
 	if number, ok := bytes.CutPrefix(data, []byte{131, 110, 6, 0}); ok && len(number) == 6 {
 		milli := binary.LittleEndian.Uint64(append(number, 0, 0))
-		last := time.UnixMilli(int64(min(milli, math.MaxInt64))).UTC().Format(time.RFC3339)
+		last := time.UnixMilli(int64(milli)).UTC().Format(time.RFC3339)
 		return fmt.Errorf("it is the Erlang server's, which last wrote it at %s", last)
 	}
 	return fmt.Errorf("it is not a mark: it begins with %q", data[:min(len(data), 24)])

@@ -32,7 +32,7 @@ func TestLockIsKept(t *testing.T) {
 	if err := os.WriteFile(path+".new", []byte("the other's"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.Save(alone(Mark{Milli: 3000})); !errors.Is(err, ErrLocked) {
+	if err := f.Save(alone(3000)); !errors.Is(err, ErrLocked) {
 		t.Errorf("saved without the lock: %v", err)
 	}
 	if data, err := os.ReadFile(path + ".new"); string(data) != "the other's" {
@@ -46,7 +46,7 @@ func TestLockIsKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 { // it may be behind the other's ids
-		if err := f.Save(alone(Mark{Milli: 3000})); err == nil || !strings.Contains(err.Error(), "another node may have run") {
+		if err := f.Save(alone(3000)); err == nil || !strings.Contains(err.Error(), "another node may have run") {
 			t.Errorf("saved over the other's mark: %v", err)
 		}
 	}
@@ -57,6 +57,7 @@ type between struct {
 	OS
 	step string
 	do   func()
+	copy bool // on write: nothing can be overwritten
 }
 
 func (d *between) at(step string) {
@@ -66,14 +67,18 @@ func (d *between) at(step string) {
 	}
 }
 
+func (d *between) Overwrite(path string, offset int64, data []byte) error {
+	if d.copy {
+		return errStep
+	}
+	d.at("overwrite")
+	defer d.at("overwritten")
+	return d.OS.Overwrite(path, offset, data)
+}
+
 func (d *between) Create(path string) (Writer, error) {
 	d.at("create")
 	return d.OS.Create(path)
-}
-
-func (d *between) Overwrite(path string, offset int64, data []byte) error {
-	d.at("overwrite")
-	return d.OS.Overwrite(path, offset, data)
 }
 
 func (d *between) Rename(from, to string) error {
@@ -89,29 +94,26 @@ func (d *between) SyncDir(path string) error {
 // The lock's file is removed in the midst of a save, and another reads the mark from
 // before it: then the save fails, or both would have the same time.
 func TestLockIsLostInASave(t *testing.T) {
-	for _, step := range []string{"create", "rename", "sync folder", "overwrite"} {
+	for _, step := range []string{"overwrite", "create", "rename", "sync folder"} {
 		for _, ends := range []bool{false, true} {
 			path := filepath.Join(t.TempDir(), "mark")
-			d := &between{step: step}
+			d := &between{step: step, copy: step != "overwrite"}
 			f, _, err := Open(d, path)
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer f.Close()
 			save(t, f, 1000)
-			if step != "overwrite" {
-				f.size = 0 // so that a new file is made
-			}
 			d.do = func() {
 				if err := os.Remove(path + ".lock"); err != nil {
 					t.Fatal(err)
 				}
-				other, m, err := Open(OS{}, path)
+				other, c, err := Open(OS{}, path)
 				if err != nil {
 					t.Fatal(err)
 				}
 				t.Cleanup(func() { other.Close() })
-				if m.Marks[""].Milli == 1000 {
+				if c.Marks[""].Milli == 1000 {
 					save(t, other, 3000)
 				}
 				if ends {
@@ -119,13 +121,13 @@ func TestLockIsLostInASave(t *testing.T) {
 				}
 			}
 			for range 2 {
-				if err := f.Save(alone(Mark{Milli: 2000})); err == nil {
+				if err := f.Save(alone(2000)); err == nil {
 					t.Errorf("saved, with another at %s, which ends: %v", step, ends)
 				}
 			}
 			data, err := os.ReadFile(path)
-			if m, _ := Parse(data); step == "create" && m.Marks[""].Milli != 3000 {
-				t.Errorf("the other's mark was replaced by %v, %v", m, err)
+			if c, _ := Parse(data); step == "create" && c.Marks[""].Milli != 3000 {
+				t.Errorf("the other's mark was replaced by %v, %v", c, err)
 			}
 		}
 	}

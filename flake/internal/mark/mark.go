@@ -1,13 +1,15 @@
-// Package mark keeps marks in a file, a time and perhaps a few words each, so that
-// they survive kill -9, a power cut and a full disk: the old ones or the new ones
-// are there, never neither.
+// Package mark keeps marks in a file, a time and perhaps a few words each, and what
+// belongs to them, so that they survive kill -9, a power cut and a full disk: the old
+// ones or the new ones are there, never neither.
 //
 // [Open] locks the file and reads it, [File.Save] writes it. What the times and
 // the words mean is the caller's affair.
 //
-// The file has its size from the start and is written in place, so that a full disk changes
-// nothing where files are overwritten, as on ext4 and xfs. Where they are copied on write,
-// as on btrfs and zfs, in a snapshot or with a reflink of the file, a save needs some space.
+// The file has two slots, and a save writes the one that does not count, in place. On file
+// systems that overwrite blocks where they are, such as ext4 and xfs, that needs no space,
+// so a full disk changes nothing. On those that copy on write, such as btrfs and zfs, it
+// may fail for want of space, and so it may if the file has been reflinked or is in a
+// snapshot.
 package mark
 
 import (
@@ -29,11 +31,10 @@ type Disk interface {
 	// Read gives up to max bytes of a regular file that may be written, or
 	// [fs.ErrNotExist].
 	Read(path string, max int64) ([]byte, error)
+	// Overwrite writes data over what a file has at an offset, and makes it durable.
+	Overwrite(path string, offset int64, data []byte) error
 	// Create makes a file in the place of the one there is.
 	Create(path string) (Writer, error)
-	// Overwrite writes over part of a file that is there, and makes that durable. After an
-	// error any of it may be written.
-	Overwrite(path string, offset int64, data []byte) error
 	// Rename puts one file in the place of another, whole or not at all.
 	Rename(from, to string) error
 	// SyncDir makes the names in a folder durable.
@@ -65,10 +66,9 @@ type File struct {
 	path string // without symbolic links
 	lock Lock
 
-	data     []byte // what is there unless another came; nil: no file, or it is not known
-	size     int    // of a slot; 0: the file is of a version before
-	sequence uint64 // of the slot that was saved last
-	doubt    bool   // whether another may have come
+	now   image // what was saved last, and is there unless another came
+	sure  bool  // whether it is durable, and so is the name of the file that is there
+	doubt bool  // whether another may have come
 }
 
 // Open locks the file at path and reads it; the content is empty if there is no
@@ -86,26 +86,12 @@ func Open(disk Disk, path string) (*File, Content, error) {
 	if err != nil {
 		return nil, Content{}, advise(real, err)
 	}
-	f := &File{disk: disk, name: path, path: real, lock: lock}
-	c, err := f.read()
+	c, now, err := read(disk, real)
 	if err != nil {
 		lock.Close()
 		return nil, Content{}, err
 	}
-	return f, c, nil
-}
-
-func (f *File) read() (c Content, err error) {
-	if f.data, err = read(f.disk, f.path); f.data == nil {
-		return c, err
-	}
-	if c, f.sequence, err = parse(f.data); err != nil {
-		return c, refuse(f.path, err)
-	}
-	if f.sequence > 0 {
-		f.size = len(f.data) / 2
-	}
-	return c, nil
+	return &File{disk: disk, name: path, path: real, lock: lock, now: now}, c, nil
 }
 
 // Former opens the file that a generator had of its own, when each had one: the name
@@ -116,7 +102,7 @@ func (f *File) Former(name string) (former *File, last Mark, err error) {
 	if err != nil {
 		return nil, last, advise(path, err)
 	}
-	if data, err := read(f.disk, real); data == nil { // before a lock is made
+	if _, there, err := read(f.disk, real); there.data == nil { // before a lock is made
 		return nil, last, err
 	}
 	former, c, err := Open(f.disk, path)
@@ -130,18 +116,18 @@ func (f *File) Former(name string) (former *File, last Mark, err error) {
 	return former, last, nil
 }
 
-// read returns what is in a file; nil: there is none.
-func read(disk Disk, path string) ([]byte, error) {
+func read(disk Disk, path string) (c Content, now image, err error) {
 	data, err := disk.Read(path, maxSize)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, nil
+		return c, now, nil
 	case err != nil:
-		return nil, advise(path, err)
-	case data == nil:
-		data = []byte{}
+		return c, now, advise(path, err)
 	}
-	return data, nil
+	if c, now, err = parse(data); err != nil {
+		return Content{}, image{}, refuse(path, err)
+	}
+	return c, now, nil
 }
 
 func refuse(path string, err error) error {
@@ -170,7 +156,7 @@ func advise(path string, err error) error {
 // Path is where the file is, symbolic links resolved.
 func (f *File) Path() string { return f.path }
 
-// Save makes a content durable in place of the one before. On an error either may be
+// Save makes content durable in place of that before. On an error either may be
 // there after a crash.
 func (f *File) Save(c Content) error {
 	if err := f.save(c); err != nil {
@@ -179,86 +165,107 @@ func (f *File) Save(c Content) error {
 	return nil
 }
 
-// save writes what can be read again, and only while nobody else has the file.
+// save writes in place if it can, else a new file. What could not be read is not written.
 func (f *File) save(c Content) error {
-	if err := c.check(); err != nil {
+	text := c.text()
+	if _, err := parseContent(text); err != nil {
 		return fmt.Errorf("what would be written could not be read: %w", err)
+	}
+	next, fits := f.now.with(text)
+	if !fits {
+		next = newImage(f.now.sequence+1, text, f.now.size)
+	}
+	if len(next.data) >= maxSize {
+		return errLarge
 	}
 	if err := f.hold(); err != nil {
 		return err
 	}
-	data, err := f.overwrite(c)
+	var inPlace error
+	if fits {
+		inPlace = f.overwrite(next)
+	}
+	if !fits || inPlace != nil {
+		switch err := f.replace(next); {
+		case err != nil && inPlace != nil:
+			return fmt.Errorf("%w; a new file instead: %w", inPlace, err)
+		case err != nil:
+			return err
+		}
+	}
+	if err := f.hold(); err != nil {
+		return err
+	}
+	f.now, f.sure = next, true
+	return nil
+}
+
+// errChanged is returned for a file that was removed, replaced, overwritten or truncated.
+var errChanged = errors.New("somebody has changed the file")
+
+// overwrite writes the slot that does not count, which may be torn by a crash or a write
+// that failed before.
+//
+// What Open found may be what a process wrote before it was killed, and be lost in a
+// power cut together with the other slot. So it is made durable first, as is the file's name.
+func (f *File) overwrite(next image) error {
+	there, err := f.disk.Read(f.path, maxSize)
 	if err != nil {
-		data, err = f.replace(c)
+		return err
 	}
-	if err == nil {
-		err = f.hold()
+	is := image{data: there, size: f.now.size}
+	if len(there) != len(f.now.data) || !bytes.Equal(is.at(f.now.slot), f.now.at(f.now.slot)) {
+		return errChanged
 	}
-	if err == nil {
-		f.data, f.size, f.sequence = data, len(data)/2, f.sequence+1
+	if !f.sure {
+		if err := f.write(f.now); err != nil {
+			return err
+		}
+		if err := f.disk.SyncDir(filepath.Dir(f.path)); err != nil {
+			return err
+		}
+	}
+	if err := f.write(next); err != nil {
+		return err
+	}
+	if there, err = f.disk.Read(f.path, maxSize); err == nil && !bytes.Equal(there, next.data) {
+		err = errChanged
 	}
 	return err
 }
 
-var errOther = errors.New("it is not the file that was saved last")
-
-// overwrite writes a slot of the file, if that is the one that was saved last, also after it,
-// and returns what is there then. The other slot stays: the write may be torn.
-func (f *File) overwrite(c Content) ([]byte, error) {
-	slot, at := c.slot(f.sequence+1, f.size), offset(f.sequence+1, f.size)
-	if slot == nil {
-		return nil, errors.New("there is no room")
-	}
-	if there, err := f.disk.Read(f.path, maxSize); err != nil || !bytes.Equal(there, f.data) {
-		return nil, errors.Join(err, errOther)
-	}
-	want := bytes.Clone(f.data)
-	copy(want[at:], slot)
-	err := f.disk.Overwrite(f.path, at, slot)
-	if err == nil { // its name may be new, and was not made to last by who was killed
-		err = f.disk.SyncDir(filepath.Dir(f.path))
-	}
-	there, readErr := f.disk.Read(f.path, maxSize)
-	switch {
-	case err == nil && readErr == nil && bytes.Equal(there, want):
-		return want, nil
-	case err != nil && readErr == nil && len(there) == len(want):
-		copy(f.data[at:], there[at:at+int64(len(slot))]) // some of it
-	}
-	return nil, errors.Join(err, readErr, errOther)
+// write writes the slot of an image that counts.
+func (f *File) write(m image) error {
+	return f.disk.Overwrite(f.path, int64(m.slot*m.size), m.at(m.slot))
 }
 
-// replace writes a new file aside and renames it. It writes that from scratch each time, since
-// after a failed fsync the kernel may take what it lost for written. The folder's fsync makes
-// the new name last.
-func (f *File) replace(c Content) ([]byte, error) {
-	data := c.file(f.sequence + 1)
-	if len(data) >= maxSize {
-		return nil, fmt.Errorf("%d bytes are more than the %d that can be read", len(data), maxSize-1)
-	}
+// replace writes a new file aside and renames it. It is written from scratch each time,
+// since after a failed fsync the kernel may take what it lost for written. The folder's
+// fsync makes the new name last.
+func (f *File) replace(next image) error {
 	aside := f.path + ".new"
 	w, err := f.disk.Create(aside)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	_, err = w.Write(data)
+	_, err = w.Write(next.data)
 	if err == nil {
 		err = w.Sync()
 	}
 	if closeErr := w.Close(); err == nil {
 		err = closeErr
 	}
-	if err == nil {
-		err = f.hold()
-	}
 	if err != nil {
-		return nil, err
+		return err
 	}
-	f.data = nil // until it is known which will be there
+	if err := f.hold(); err != nil {
+		return err
+	}
+	f.sure = false // until the folder is synced
 	if err := f.disk.Rename(aside, f.path); err != nil {
-		return nil, err
+		return err
 	}
-	return data, f.disk.SyncDir(filepath.Dir(f.path))
+	return f.disk.SyncDir(filepath.Dir(f.path))
 }
 
 // hold makes sure that nobody else has the file, nor has had it since it was saved
@@ -273,7 +280,7 @@ func (f *File) hold() error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if err == nil && !bytes.Equal(there, f.data) {
+	if err == nil && !bytes.Equal(there, f.now.data) {
 		return errors.New("another node may have run with it while its lock's file was removed; start this one anew")
 	}
 	f.doubt = false

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -26,45 +27,62 @@ func open(t *testing.T, path string) *File {
 
 func save(t *testing.T, f *File, milli uint64) {
 	t.Helper()
-	if err := f.Save(alone(Mark{Milli: milli})); err != nil {
+	if err := f.Save(alone(milli)); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// saved fails unless the file at path has the mark.
+func saved(t *testing.T, path string, milli uint64) {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c, err := Parse(data); c.Marks[""].Milli != milli || err != nil {
+		t.Errorf("%v, %v is saved, not %d", c, err, milli)
 	}
 }
 
 func TestSaveAndOpen(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "mark")
-	f, m, err := Open(OS{}, path)
-	if len(m.Marks) > 0 || err != nil {
-		t.Fatal(m, err)
+	f, c, err := Open(OS{}, path)
+	if len(c.Marks) > 0 || err != nil {
+		t.Fatal(c, err)
 	}
-	if err := f.Save(alone(Mark{Milli: Max, Words: make([]uint64, MaxWords)})); err != nil {
+	if err := f.Save(Content{Marks: map[string]Mark{"": {Milli: Max, Latest: Max, Words: make([]uint64, MaxWords)}}}); err != nil {
 		t.Error(err)
 	}
 	for _, milli := range []uint64{1000, 2000, 1500} {
 		save(t, f, milli)
+		saved(t, path, milli)
 	}
-	if err := f.Save(alone(Mark{Milli: Max + 1})); err == nil {
-		t.Error("a mark above the highest is saved")
-	}
-	if err := f.Save(alone(Mark{Words: make([]uint64, MaxWords+1)})); err == nil {
-		t.Error("more words than fit are saved")
+	for name, wrong := range map[string]Content{
+		"above the highest":      alone(Max + 1),
+		"above the latest":       {Marks: map[string]Mark{"": {Milli: 2, Latest: 1}}},
+		"more words than fit":    {Marks: map[string]Mark{"": {Words: make([]uint64, MaxWords+1)}}},
+		"a name that is no text": {Marks: map[string]Mark{"\xff": {}}},
+	} {
+		if err := f.Save(wrong); err == nil {
+			t.Errorf("%s: it is saved", name)
+		}
 	}
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.Save(alone(Mark{Milli: 3000})); !errors.Is(err, os.ErrClosed) {
+	if err := f.Save(alone(3000)); !errors.Is(err, os.ErrClosed) {
 		t.Errorf("saved when closed: %v", err)
 	}
-	if f, m, err = Open(OS{}, path); len(m.Marks) != 1 || m.Marks[""].Milli != 1500 || m.Marks[""].Words != nil || err != nil {
-		t.Fatal(m, err)
+	if f, c, err = Open(OS{}, path); !reflect.DeepEqual(c, alone(1500)) || err != nil {
+		t.Fatal(c, err)
 	}
 	f.Close()
 }
 
-// failing is a disk that notes the steps of a save, and fails at one of them.
+// failing is a disk that notes the steps of a save, and fails at some of them.
 type failing struct {
 	OS
-	at    string
+	at    string // the steps
 	steps []string
 }
 
@@ -72,10 +90,14 @@ var errStep = errors.New("it fails")
 
 func (d *failing) step(name string, do func() error) error {
 	d.steps = append(d.steps, name)
-	if name == d.at {
+	if slices.Contains(strings.Fields(d.at), name) {
 		return errStep
 	}
 	return do()
+}
+
+func (d *failing) Overwrite(path string, offset int64, data []byte) error {
+	return d.step("overwrite", func() error { return d.OS.Overwrite(path, offset, data) })
 }
 
 func (d *failing) Create(path string) (w Writer, err error) {
@@ -87,16 +109,12 @@ func (d *failing) Create(path string) (w Writer, err error) {
 	return w, err
 }
 
-func (d *failing) Overwrite(path string, offset int64, data []byte) error {
-	return d.step("overwrite", func() error { return d.OS.Overwrite(path, offset, data) })
-}
-
 func (d *failing) Rename(from, to string) error {
 	return d.step("rename", func() error { return d.OS.Rename(from, to) })
 }
 
 func (d *failing) SyncDir(path string) error {
-	return d.step("sync folder", func() error { return d.OS.SyncDir(path) })
+	return d.step("sync-folder", func() error { return d.OS.SyncDir(path) })
 }
 
 type failingWriter struct {
@@ -117,7 +135,7 @@ func (w *failingWriter) Close() error {
 }
 
 // A save is durable once it comes back, and one that fails at any step says so; up
-// to the rename the old mark is there.
+// to the rename the old mark is there. What cannot be written in place is in a new file.
 func TestSaveStepByStep(t *testing.T) {
 	d := &failing{}
 	path := filepath.Join(t.TempDir(), "mark")
@@ -127,210 +145,30 @@ func TestSaveStepByStep(t *testing.T) {
 	}
 	defer f.Close()
 	for at, want := range map[string]string{
-		"":            "create write sync close rename sync folder",
-		"create":      "create",
-		"write":       "create write close",
-		"sync":        "create write sync close",
-		"close":       "create write sync close",
-		"rename":      "create write sync close rename",
-		"sync folder": "create write sync close rename sync folder",
+		"":                      "overwrite",
+		"overwrite":             "overwrite create write sync close rename sync folder",
+		"overwrite create":      "overwrite create",
+		"overwrite write":       "overwrite create write close",
+		"overwrite sync":        "overwrite create write sync close",
+		"overwrite close":       "overwrite create write sync close",
+		"overwrite rename":      "overwrite create write sync close rename",
+		"overwrite sync-folder": "overwrite create write sync close rename sync-folder",
 	} {
 		d.at = ""
 		save(t, f, 1000)
-		put(t, path, "another file is in its place")
-		d.at = ""
-		save(t, f, 1000)
-		if err := os.Remove(path); err != nil {
-			t.Fatal(err)
-		}
 		d.at, d.steps = at, nil
-		if err := f.Save(alone(Mark{Milli: 2000})); (at != "") != errors.Is(err, errStep) {
+		fails := strings.Contains(at, " ")
+		if err := f.Save(alone(2000)); fails != errors.Is(err, errStep) {
 			t.Errorf("failing to %s: %v", at, err)
 		}
-		if got := strings.Join(d.steps, " "); got != want {
+		if got := strings.Join(d.steps, " "); got != strings.ReplaceAll(want, "sync folder", "sync-folder") {
 			t.Errorf("failing to %s, it does: %s", at, got)
 		}
-	}
-}
-
-func put(t *testing.T, path, text string) {
-	t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func read1(t *testing.T, path string) Content {
-	t.Helper()
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := Parse(data)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
-}
-
-// A save writes over one slot; if that fails, it writes a new file; if that fails too, what
-// was saved before is there, and the next save goes on.
-func TestSaveInPlace(t *testing.T) {
-	d := &failing{}
-	path := filepath.Join(t.TempDir(), "mark")
-	f, _, err := Open(d, path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	save(t, f, 1000)
-	for milli := uint64(1001); milli < 1010; milli++ {
-		d.steps = nil
-		if save(t, f, milli); strings.Join(d.steps, " ") != "overwrite sync folder" {
-			t.Errorf("it does %q", d.steps)
+		if fails && at != "overwrite sync-folder" {
+			saved(t, path, 1000)
+		} else {
+			saved(t, path, 2000)
 		}
-		if got := read1(t, path).Marks[""].Milli; got != milli {
-			t.Errorf("the mark is %d, and not %d", got, milli)
-		}
-	}
-	d.at, d.steps = "overwrite", nil
-	save(t, f, 2000)
-	if got := strings.Join(d.steps, " "); got != "overwrite create write sync close rename sync folder" {
-		t.Errorf("failing to overwrite, it does %s", got)
-	}
-	broken := &torn{failing: d}
-	f.disk = broken
-	for milli := range uint64(10) {
-		d.at = "create"
-		if err := f.Save(alone(Mark{Milli: 4000 + milli})); !errors.Is(err, errStep) {
-			t.Errorf("saved: %v", err)
-		}
-		if got := read1(t, path).Marks[""].Milli; got >= 4000 || got < 2000 {
-			t.Errorf("%d is left", got)
-		}
-		d.at, broken.off = "", true
-		save(t, f, 3000+milli)
-		broken.off = false
-	}
-}
-
-// torn writes half of what is written in place, and fails.
-type torn struct {
-	*failing
-	off bool
-}
-
-func (d *torn) Overwrite(path string, offset int64, data []byte) error {
-	if d.off {
-		return d.OS.Overwrite(path, offset, data)
-	}
-	return errors.Join(errStep, d.OS.Overwrite(path, offset, data[:20]))
-}
-
-// Whatever stands where the file was, the next save is there.
-func TestReplaced(t *testing.T) {
-	dir := t.TempDir()
-	path, old := filepath.Join(dir, "mark"), filepath.Join(dir, "old")
-	f := open(t, path)
-	save(t, f, 1000)
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, replace := range map[string]func() error{
-		"removed":          func() error { return os.Remove(path) },
-		"emptied":          func() error { return os.Truncate(path, 0) },
-		"cut":              func() error { return os.Truncate(path, block) },
-		"longer":           func() error { return os.Truncate(path, 3*block) },
-		"an older one":     func() error { return os.WriteFile(old, data, 0o644) },
-		"a copy in place":  func() error { return os.WriteFile(path, data, 0o644) },
-		"a file of before": func() error { return os.WriteFile(path, []byte(version1), 0o644) },
-		"read-only":        func() error { return os.Chmod(path, 0o444) },
-	} {
-		save(t, f, 2000)
-		save(t, f, 3000)
-		if err := replace(); err != nil {
-			t.Fatal(err)
-		}
-		if name == "an older one" {
-			if err := os.Rename(old, path); err != nil {
-				t.Fatal(err)
-			}
-		}
-		save(t, f, 4000)
-		if got := read1(t, path).Marks[""].Milli; got != 4000 {
-			t.Errorf("%s: the mark is %d", name, got)
-		}
-	}
-}
-
-// swapped has another file come in the place of this one while it is written.
-type swapped struct {
-	OS
-	data []byte
-}
-
-func (d *swapped) Overwrite(path string, offset int64, data []byte) error {
-	err := d.OS.Overwrite(path, offset, data)
-	return errors.Join(err, os.Remove(path), os.WriteFile(path, d.data, 0o644))
-}
-
-func TestReplacedMeanwhile(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "mark")
-	f := open(t, path)
-	save(t, f, 1000)
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	f.disk = &swapped{data: data}
-	save(t, f, 2000)
-	if got := read1(t, path).Marks[""].Milli; got != 2000 {
-		t.Errorf("the mark is %d", got)
-	}
-}
-
-// A content that has become longer than a slot gets longer ones.
-func TestGrows(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "mark")
-	f := open(t, path)
-	marks := map[string]Mark{}
-	for i := range 1000 {
-		marks[strings.Repeat("x", i)] = Mark{Milli: uint64(i)}
-		if i%50 == 0 || i == 999 {
-			if err := f.Save(Content{Marks: marks}); err != nil {
-				t.Fatal(err)
-			}
-			if got := read1(t, path).Marks; len(got) != len(marks) {
-				t.Fatalf("%d marks of %d", len(got), len(marks))
-			}
-		}
-	}
-	marks[strings.Repeat("y", maxSize)] = Mark{}
-	if err := f.Save(Content{Marks: marks}); err == nil {
-		t.Error("more is saved than can be read")
-	}
-	delete(marks, strings.Repeat("y", maxSize))
-	if err := f.Save(Content{Marks: marks}); err != nil {
-		t.Error(err)
-	}
-}
-
-// A file of before is read, and is of this version from the first save on.
-func TestFileOfBefore(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "mark")
-	put(t, path, version3)
-	f, c, err := Open(OS{}, path)
-	if err != nil || len(c.Marks) != 2 {
-		t.Fatal(c, err)
-	}
-	if err := f.Save(c); err != nil {
-		t.Fatal(err)
-	}
-	f.Close()
-	data, err := os.ReadFile(path)
-	if again := read1(t, path); err != nil || !reflect.DeepEqual(again, c) || !bytes.HasPrefix(data[offset(1, len(data)/2):], []byte("flake-mark 4 1 ")) {
-		t.Errorf("%v, %v: %q", again, err, data)
 	}
 }
 
@@ -348,15 +186,17 @@ func TestLinkIsFollowed(t *testing.T) {
 
 // What is no mark is refused, with what to do, and stays as it is.
 func TestRefused(t *testing.T) {
-	good := written(Mark{Milli: 1000})
+	good := fileOf(t, 1000)
 	var lock Lock
 	for name, c := range map[string]struct {
 		make func(path string) error
 		says []string
 	}{
 		"empty":      {file(nil), []string{"is empty", "move"}},
-		"corrupt":    {file(append([]byte(nil), bytes.ReplaceAll(good, []byte("1000"), []byte("1001"))...)), []string{"damaged", "move"}},
-		"cut":        {file(good[block : block+15]), []string{"damaged", "move"}},
+		"corrupt":    {file(bytes.ReplaceAll(good, []byte("1000"), []byte("1001"))), []string{"damaged", "move"}},
+		"cut":        {file(good[:15]), []string{"damaged", "move"}},
+		"truncated":  {file(good[:len(good)/2]), []string{"damaged", "move"}},
+		"of before":  {file([]byte("flake-mark 1 1700000000001 2023-11-14T22:13:20.000Z d0ddde30\n")), []string{"damaged", "move"}},
 		"foreign":    {file([]byte("root:x:0:0:root:/root:/bin/sh\n")), []string{"not a mark", "move"}},
 		"large":      {file(bytes.Repeat([]byte("flake-mark 1 "), 1e6)), []string{"bytes or more", "move"}},
 		"dets":       {file([]byte("\x00\x00\x15\x60\x00\xab\xcd\xef\x00\x00\x00\x01")), []string{"dets file", "flake import -dets "}},
@@ -378,10 +218,10 @@ func TestRefused(t *testing.T) {
 				t.Fatal(err)
 			}
 			before, _ := os.ReadFile(regular(path))
-			f, m, err := Open(OS{}, path)
+			f, content, err := Open(OS{}, path)
 			if err == nil {
 				f.Close()
-				t.Fatalf("it is opened: %v", m)
+				t.Fatalf("it is opened: %v", content)
 			}
 			for _, word := range append(c.says, "timestamp_path", path) {
 				if !strings.Contains(err.Error(), word) {
@@ -439,14 +279,14 @@ func TestFileOfAStranger(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer theirs.Close()
-	save(t, f, 1000)
+	save(t, f, 1000) // the first
 	if got, err := io.ReadAll(theirs); string(got) != "theirs" {
 		t.Errorf("%q, %v", got, err)
 	}
 	if err := errors.Join(os.MkdirAll(filepath.Join(path+".new", "theirs"), 0o755), os.Remove(path)); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.Save(alone(Mark{Milli: 2000})); err == nil || !strings.Contains(err.Error(), "remove") {
+	if err := f.Save(alone(2000)); err == nil || !strings.Contains(err.Error(), "remove") {
 		t.Errorf("a folder that is in the way: %v", err)
 	}
 }
@@ -456,7 +296,7 @@ func TestUnmounted(t *testing.T) {
 	f := open(t, filepath.Join(t.TempDir(), "mark"))
 	save(t, f, 1000)
 	f.lock.(*fileLock).device++
-	if err := f.Save(alone(Mark{Milli: 2000})); err == nil || !strings.Contains(err.Error(), "another device") {
+	if err := f.Save(alone(2000)); err == nil || !strings.Contains(err.Error(), "another device") {
 		t.Error(err)
 	}
 	f.lock.(*fileLock).device--
@@ -526,5 +366,42 @@ func TestNoWorkingFolder(t *testing.T) {
 	}
 	if path, err := (OS{}).Resolve("mark"); err == nil {
 		t.Error(path)
+	}
+}
+
+// The file that a generator had of its own is one with a mark without a name.
+func TestFormer(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "mark")
+	f := open(t, path)
+	if former, _, err := f.Former("a"); former != nil || err != nil {
+		t.Errorf("there is none: %v, %v", former, err)
+	}
+	for name, c := range map[string]Content{
+		"a": {Marks: map[string]Mark{"a": {}}},
+		"b": {Marks: map[string]Mark{"": {}, "b": {}}},
+		"c": alone(7),
+	} {
+		own := open(t, path+"-"+name)
+		if err := own.Save(c); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := f.Former(name); !errors.Is(err, ErrLocked) {
+			t.Errorf("%s is in use: %v", name, err)
+		}
+		own.Close()
+		former, last, err := f.Former(name)
+		if (err == nil) != (name == "c") || last.Milli != c.Marks[""].Milli {
+			t.Errorf("%s: %v, %v", name, last, err)
+		}
+		if former != nil {
+			former.Close()
+		}
+		open(t, path+"-"+name) // no lock is left
+	}
+	if err := os.Mkdir(path+"-d", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := f.Former("d"); err == nil {
+		t.Error("a folder is taken for none")
 	}
 }

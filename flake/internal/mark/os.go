@@ -56,15 +56,6 @@ func (OS) Read(path string, max int64) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, max))
 }
 
-// Create implements [Disk]. The file is a new one: what is there may be another
-// user's, who could then write what is kept.
-func (OS) Create(path string) (Writer, error) {
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
-	}
-	return os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-}
-
 // Overwrite implements [Disk].
 func (OS) Overwrite(path string, offset int64, data []byte) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|noFollow, 0)
@@ -76,6 +67,15 @@ func (OS) Overwrite(path string, offset int64, data []byte) error {
 		err = f.Sync()
 	}
 	return errors.Join(err, f.Close())
+}
+
+// Create implements [Disk]. The file is a new one: what is there may be another
+// user's, who could then write what is kept.
+func (OS) Create(path string) (Writer, error) {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	return os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 }
 
 // Rename implements [Disk].

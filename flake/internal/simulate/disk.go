@@ -17,8 +17,8 @@ import (
 //
 // Content is durable once its file is synced, names once their folder is;
 // before that they may or may not be: a file may be left as it was, as it was
-// to be, or torn, and of the renames any number may be left, counted from the
-// first.
+// to be, or torn, each sector of what was overwritten may be the old or the new one,
+// and of the renames any number may be left, counted from the first.
 type Disk struct {
 	m *Machine
 
@@ -37,6 +37,9 @@ type inode struct {
 	data   []byte // what is in it
 	synced []byte // what of it is durable
 }
+
+// sector is what is written whole or not at all.
+const sector = 512
 
 // A crash ends the process: it is thrown, and caught by the life.
 type crash struct{}
@@ -75,13 +78,21 @@ func (d *Disk) powerCut() {
 	d.pending = nil
 	for _, name := range slices.Sorted(maps.Keys(d.durable)) {
 		node := d.durable[name]
-		if !bytes.Equal(node.data, node.synced) {
-			switch torn := d.m.rng.IntN(3); {
-			case torn == 0:
+		switch {
+		case bytes.Equal(node.data, node.synced):
+		case len(node.data) == len(node.synced): // overwritten
+			mixed := slices.Clone(node.synced)
+			for at := 0; at < len(mixed); at += sector {
+				if d.m.rng.IntN(2) == 0 {
+					copy(mixed[at:min(at+sector, len(mixed))], node.data[at:])
+				}
+			}
+			node.data = mixed
+		default:
+			switch d.m.rng.IntN(3) {
+			case 0:
 				node.data = node.synced
-			case torn == 1 && len(node.data) == len(node.synced):
-				node.data = d.mix(node.synced, node.data)
-			case torn == 1:
+			case 1:
 				node.data = node.data[:d.m.rng.IntN(len(node.data)+1)]
 			}
 		}
@@ -89,20 +100,6 @@ func (d *Disk) powerCut() {
 	}
 	d.live = maps.Clone(d.durable)
 	clear(d.locked)
-}
-
-// sector is what a disk writes whole.
-const sector = 512
-
-// mix gives what is left of a write in place: each sector is as it was or as it was to be.
-func (d *Disk) mix(old, written []byte) []byte {
-	mixed := slices.Clone(old)
-	for i := 0; i < len(mixed); i += sector {
-		if d.m.rng.IntN(2) == 0 {
-			copy(mixed[i:], written[i:min(i+sector, len(written))])
-		}
-	}
-	return mixed
 }
 
 // sure gives what of a file would be there whatever happened now.
@@ -151,6 +148,41 @@ func (d *Disk) Read(path string, max int64) ([]byte, error) {
 	return node.data[:min(int64(len(node.data)), max)], nil
 }
 
+// Overwrite needs no space, so a full disk does not matter. A crash may come when only
+// some sectors are written.
+func (d *Disk) Overwrite(path string, offset int64, data []byte) error {
+	fail := d.fail
+	if d.fails == syscall.ENOSPC {
+		fail = func(string, string) error { return nil }
+	}
+	d.point()
+	if err := fail("open", path); err != nil {
+		return err
+	}
+	node := d.live[path]
+	if node == nil {
+		return &fs.PathError{Op: "open", Path: path, Err: fs.ErrNotExist}
+	}
+	node.data = slices.Clone(node.data) // others may have read it
+	to := node.data[offset:][:len(data)]
+	first := d.m.rng.IntN(len(data)/sector+1) * sector
+	copy(to[:first], data)
+	d.point()
+	if err := fail("write", path); err != nil {
+		return err
+	}
+	copy(to[first:], data[first:])
+	d.point()
+	if err := fail("fsync", path); err != nil {
+		return err
+	}
+	if !d.lying {
+		node.synced = node.data
+	}
+	d.point()
+	return nil
+}
+
 func (d *Disk) Create(path string) (mark.Writer, error) {
 	d.point()
 	if err := d.fail("open", path); err != nil {
@@ -165,36 +197,6 @@ func (d *Disk) Create(path string) (mark.Writer, error) {
 	node.data = nil
 	d.point()
 	return &writer{d, path, node}, nil
-}
-
-// Overwrite needs no room, so a full disk does not matter.
-func (d *Disk) Overwrite(path string, offset int64, data []byte) error {
-	d.point()
-	node := d.live[path]
-	if node == nil || int(offset)+len(data) > len(node.data) {
-		return &fs.PathError{Op: "open", Path: path, Err: fs.ErrNotExist}
-	}
-	written := slices.Clone(node.data)
-	copy(written[offset:], data)
-	failed := error(nil)
-	if d.fails != syscall.ENOSPC {
-		failed = d.fail("write", path)
-	}
-	node.data = d.mix(node.data, written)
-	d.point()
-	if failed != nil {
-		return failed
-	}
-	node.data = written
-	d.point()
-	if d.fails != syscall.ENOSPC {
-		failed = d.fail("fsync", path)
-	}
-	if failed == nil && !d.lying {
-		node.synced = written
-	}
-	d.point()
-	return failed
 }
 
 func (d *Disk) Rename(from, to string) error {

@@ -3,6 +3,7 @@ package simulate
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/flake-go/flake/flake/internal/durable"
@@ -63,6 +64,8 @@ func (n *kept) Start(allowable time.Duration) (err error) {
 	if n.marks, err = durable.OpenMarksOn(n.m.Disk, Path, nil, linger); err != nil {
 		return err
 	}
+	// A number that takes some sectors, so that every write of the file can be torn.
+	n.marks.Remember(&mark.Number{Prefix: strings.Repeat("/", 3*sector), Token: n.m.rng.Uint64()})
 	n.allowable = allowable
 	n.now, n.keepers = make([]Generator, len(n.made)), make([]*durable.Keeper, len(n.made))
 	for i := range n.made {

@@ -1,0 +1,158 @@
+package attempt
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/flake-go/flake/flake/internal/tick"
+)
+
+const patience = 3 * time.Second
+
+var errFailed = errors.New("it fails")
+
+// results notes what is told.
+type results [][2]error
+
+func newAttempts() (*Attempts, *results) {
+	var told results
+	return New(patience, "the disk", func(before, now error) { told = append(told, [2]error{before, now}) }), &told
+}
+
+func TestSlow(t *testing.T) {
+	a, _ := newAttempts()
+	want := tick.ErrTimestampNotSaved.Error() + ": the disk has not answered for 3s"
+	if err := a.Slow(); !errors.Is(err, tick.ErrTimestampNotSaved) || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+}
+
+// A caller asks for attempts until one makes its condition true.
+func TestAwait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, told := newAttempts()
+		var made int
+		var all sync.WaitGroup
+		for want := range 4 {
+			all.Go(func() {
+				if err := a.Await(t.Context(), nil, func() bool { return made >= want }); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		for range 3 {
+			<-a.Asked()
+			synctest.Wait()
+			made++
+			a.Settle(nil)
+			synctest.Wait()
+		}
+		all.Wait()
+		select {
+		case <-a.Asked():
+			t.Error("asked for more than enough")
+		default:
+		}
+		if !slices.Equal(*told, results{{}, {}, {}}) || a.Err() != nil {
+			t.Errorf("told %v, %v", *told, a.Err())
+		}
+	})
+}
+
+// While the last attempt has failed nobody waits; nor if it is not necessary.
+func TestAwaitFails(t *testing.T) {
+	a, told := newAttempts()
+	a.Settle(errFailed)
+	no := func() bool { return false }
+	if err := a.Await(t.Context(), nil, no); err != errFailed || a.Err() != errFailed {
+		t.Error(err)
+	}
+	if err := a.Await(t.Context(), nil, func() bool { return true }); err != nil {
+		t.Error(err)
+	}
+	a.Settle(nil)
+	why := errors.New("why")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(why)
+	if err := a.Await(ctx, nil, no); err != why {
+		t.Error(err)
+	}
+	ended := make(chan struct{})
+	close(ended)
+	if err := a.Await(t.Context(), ended, no); !errors.Is(err, tick.ErrClosed) {
+		t.Error(err)
+	}
+	if !slices.Equal(*told, results{{nil, errFailed}, {errFailed, nil}}) {
+		t.Errorf("told %v", *told)
+	}
+}
+
+// An attempt that takes too long is that for those who come later too, until it ends.
+func TestAwaitEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, told := newAttempts()
+		for _, want := range []time.Duration{patience, 0} {
+			began := time.Now()
+			err := a.Await(t.Context(), nil, func() bool { return false })
+			if took := time.Since(began); err != a.Slow() || a.Err() != err || took != want {
+				t.Errorf("after %v, not %v: %v", took, want, err)
+			}
+		}
+		a.Settle(nil)
+		a.Settle(errFailed)
+		a.End(nil)
+		if err := a.Err(); err != nil {
+			t.Error(err)
+		}
+		a.End(errFailed)
+		if err := a.Err(); err != errFailed {
+			t.Error(err)
+		}
+		if !slices.Equal(*told, results{{nil, a.Slow()}, {a.Slow(), nil}, {nil, errFailed}}) {
+			t.Errorf("told %v", *told)
+		}
+	})
+}
+
+// A caller that was held up until its patience had ended gets what has happened by then,
+// and says nothing of a later attempt.
+func TestHeldUp(t *testing.T) {
+	a, told := newAttempts()
+	yes, no := func() bool { return true }, func() bool { return false }
+	round, _ := a.state()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	ended := make(chan struct{})
+	close(ended)
+	for name, c := range map[string]struct{ got, want error }{
+		"its context has ended": {a.late(ctx, nil, yes, round), context.Canceled},
+		"all has ended":         {a.late(t.Context(), ended, yes, round), tick.ErrClosed},
+		"it is so":              {a.late(t.Context(), nil, yes, round), nil},
+	} {
+		if !errors.Is(c.got, c.want) || a.Err() != nil {
+			t.Errorf("%s: %v, and then %v", name, c.got, a.Err())
+		}
+	}
+	a.Settle(nil)
+	select {
+	case <-round:
+	default:
+		t.Error("who waits for it is not woken")
+	}
+	if err := a.late(t.Context(), nil, no, round); err != a.Slow() || a.Err() != nil {
+		t.Errorf("%v, and the next %v", err, a.Err())
+	}
+	a.Settle(errFailed)
+	round, _ = a.state()
+	if err := a.late(t.Context(), nil, no, round); err != errFailed {
+		t.Error(err)
+	}
+	if len(*told) != 2 {
+		t.Errorf("told %v", *told)
+	}
+}

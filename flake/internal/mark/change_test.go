@@ -1,0 +1,311 @@
+//go:build unix
+
+package mark
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+// A full disk takes no new file, and no more in one; what is overwritten in place it takes.
+func TestFullDisk(t *testing.T) {
+	for _, at := range []string{"create", "write"} {
+		path := filepath.Join(t.TempDir(), "mark")
+		d := &failing{}
+		f := openOn(t, d, path)
+		save(t, f, 1)
+		d.at = at
+		for milli := uint64(2); milli < 10; milli++ {
+			save(t, f, milli)
+			saved(t, path, milli)
+		}
+		f.Close()
+		f = openOn(t, d, path) // a start, too
+		save(t, f, 10)
+		if err := f.Save(large(1)); !errors.Is(err, errStep) {
+			t.Errorf("more than fits: %v", err)
+		}
+		saved(t, path, 10)
+		save(t, f, 11)
+		saved(t, path, 11)
+	}
+}
+
+func openOn(t *testing.T, d Disk, path string) *File {
+	t.Helper()
+	f, _, err := Open(d, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	return f
+}
+
+// large is content that needs slots of n+1 blocks at least.
+func large(n int) Content {
+	return Content{Workers: map[string]Worker{"": {Machine: strings.Repeat("x", n*block)}}}
+}
+
+// Slots grow with what is in them, and stay so.
+func TestGrowth(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "mark")
+	d := &failing{}
+	f := openOn(t, d, path)
+	for n, want := range []string{"create write sync close rename sync-folder", "create write sync close rename sync-folder", "overwrite"} {
+		d.steps = nil
+		c := large(min(n, 1))
+		if err := f.Save(c); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(d.steps, " "); got != want {
+			t.Errorf("%d blocks: it does: %s", n, got)
+		}
+		data, err := os.ReadFile(path)
+		if back, parseErr := Parse(data); err != nil || parseErr != nil || !reflect.DeepEqual(back, c) {
+			t.Errorf("%d blocks: %v, %v", n, err, parseErr)
+		}
+	}
+	if err := f.Save(large(maxSize / block)); err == nil || !strings.Contains(err.Error(), "bytes or more") {
+		t.Errorf("more than can be read: %v", err)
+	}
+	save(t, f, 1)
+	if data, err := os.ReadFile(path); err != nil || len(data) != 2*3*block {
+		t.Errorf("%d bytes, %v", len(data), err)
+	}
+	saved(t, path, 1)
+}
+
+// Whatever others do to the file, the next save leaves a whole one, and those after it
+// need no space again.
+func TestChangedByOthers(t *testing.T) {
+	write := func(path string, data []byte) error { return os.WriteFile(path, data, 0o644) }
+	for name, change := range map[string]func(path string, old []byte) error{
+		"removed":            func(path string, _ []byte) error { return os.Remove(path) },
+		"truncated":          func(path string, _ []byte) error { return os.Truncate(path, block) },
+		"emptied":            func(path string, _ []byte) error { return os.Truncate(path, 0) },
+		"longer":             func(path string, _ []byte) error { return os.Truncate(path, 4*block) },
+		"an old one over it": write,
+		"an old one in its place": func(path string, old []byte) error {
+			return errors.Join(write(path+".old", old), os.Remove(path), os.Link(path+".old", path))
+		},
+		"a later one": func(path string, _ []byte) error {
+			return write(path, imageOf(t, alone(1)).saving(t, alone(2), alone(3), alone(9), alone(9)).data)
+		},
+		"of an earlier version": func(path string, _ []byte) error {
+			return write(path, []byte("flake-mark 1 1700000000000 2023-11-14T22:13:20.000Z d0ddde30\n"))
+		},
+		"foreign":   func(path string, _ []byte) error { return write(path, []byte("foreign")) },
+		"read-only": func(path string, _ []byte) error { return os.Chmod(path, 0o444) },
+		"a link": func(path string, _ []byte) error {
+			return errors.Join(os.Rename(path, path+".real"), os.Symlink(path+".real", path))
+		},
+	} {
+		path := filepath.Join(t.TempDir(), "mark")
+		d := &failing{}
+		f := openOn(t, d, path)
+		save(t, f, 1)
+		save(t, f, 2)
+		old, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		save(t, f, 3)
+		sequence := f.now.sequence
+		if err := change(path, old); err != nil {
+			t.Fatal(err)
+		}
+		save(t, f, 4)
+		saved(t, path, 4)
+		if left, err := os.ReadFile(path + ".old"); err == nil && !bytes.Equal(left, old) {
+			t.Errorf("%s: what was another's is written to", name)
+		}
+		info, err := os.Lstat(path)
+		if err != nil || !info.Mode().IsRegular() || info.Size() != 2*block {
+			t.Errorf("%s: then it is %v, %v", name, info, err)
+		}
+		d.steps = nil
+		save(t, f, 5)
+		if got := fmt.Sprint(d.steps); got != "[overwrite]" || f.now.sequence != sequence+2 {
+			t.Errorf("%s: then a save does %s", name, got)
+		}
+		f.Close()
+		if _, c, err := Open(OS{}, path); c.Marks[""].Milli != 5 || err != nil {
+			t.Errorf("%s: then it has %v, %v", name, c, err)
+		}
+	}
+}
+
+// Somebody may also change the file while it is written.
+func TestChangedInASave(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "mark")
+	d := &between{step: "overwrite"}
+	f := openOn(t, d, path)
+	save(t, f, 1)
+	save(t, f, 2)
+	old, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	save(t, f, 3)
+	milli := uint64(4)
+	for name, change := range map[string]func() error{
+		"removed":    func() error { return os.Remove(path) },
+		"an old one": func() error { return errors.Join(os.Remove(path), os.WriteFile(path, old, 0o644)) },
+	} {
+		for _, d.step = range []string{"overwrite", "overwritten"} {
+			d.do = func() {
+				if err := change(); err != nil {
+					t.Error(name, err)
+				}
+			}
+			save(t, f, milli)
+			saved(t, path, milli)
+			milli++
+		}
+	}
+}
+
+// A save that fails leaves what was confirmed as it is, wherever a new file cannot be
+// made either; and the next one is in place again.
+func TestSaveThatFailsInPlace(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "mark")
+	torn := &tearing{}
+	f := openOn(t, torn, path)
+	for milli := uint64(1); milli < 20; milli++ {
+		save(t, f, milli)
+		torn.at = int(milli) * 3 // in the header or the content
+		if err := f.Save(alone(1000)); !errors.Is(err, errStep) || !errors.Is(err, errTorn) {
+			t.Fatal(err)
+		}
+		torn.at = 0
+		saved(t, path, milli)
+		before, err := os.ReadFile(path)
+		if err != nil || !bytes.Equal(f.now.at(f.now.slot), image{data: before, size: f.now.size}.at(f.now.slot)) {
+			t.Fatalf("what was confirmed is changed, %v", err)
+		}
+	}
+	save(t, f, 20)
+	saved(t, path, 20)
+}
+
+// tearing is a disk that writes only the first bytes in place, and makes no new file.
+type tearing struct {
+	OS
+	at int
+}
+
+var errTorn = errors.New("torn")
+
+func (d *tearing) Overwrite(path string, offset int64, data []byte) error {
+	if d.at > 0 {
+		return errors.Join(d.OS.Overwrite(path, offset, data[:d.at]), errTorn)
+	}
+	return d.OS.Overwrite(path, offset, data)
+}
+
+func (d *tearing) Create(path string) (Writer, error) {
+	if d.at > 0 {
+		return nil, errStep
+	}
+	return d.OS.Create(path)
+}
+
+// What is found at the start is made durable before the other slot is written: it may be
+// the last thing that a process wrote before it was killed.
+func TestFoundIsMadeDurable(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "mark")
+	f := open(t, path)
+	save(t, f, 1)
+	save(t, f, 2)
+	f.Close()
+	d := &failing{}
+	f = openOn(t, d, path)
+	for _, at := range []string{"overwrite", "sync-folder", ""} {
+		d.at, d.steps = at+" create", nil
+		if err := f.Save(alone(3)); (err != nil) != (at != "") {
+			t.Errorf("failing to %s: %v", at, err)
+		}
+		if want := map[string]string{
+			"overwrite": "overwrite create", "sync-folder": "overwrite sync-folder create", "": "overwrite sync-folder overwrite",
+		}[at]; strings.Join(d.steps, " ") != want {
+			t.Errorf("failing to %s, it does: %s", at, d.steps)
+		}
+	}
+	d.steps = nil
+	if save(t, f, 4); fmt.Sprint(d.steps) != "[overwrite]" {
+		t.Errorf("then it does: %s", d.steps)
+	}
+}
+
+// A new file whose name could not be made durable looks like the one before, and is not
+// written in place until its name is.
+func TestNameIsMadeDurable(t *testing.T) {
+	d := &failing{}
+	f := openOn(t, d, filepath.Join(t.TempDir(), "mark"))
+	save(t, f, 1)
+	d.at = "overwrite sync-folder"
+	if err := f.Save(alone(2)); !errors.Is(err, errStep) {
+		t.Error(err)
+	}
+	d.at, d.steps = "create", nil
+	if save(t, f, 3); strings.Join(d.steps, " ") != "overwrite sync-folder overwrite" {
+		t.Errorf("it does: %s", d.steps)
+	}
+}
+
+// A file of a version before is one of this version with the first save.
+func TestEarlierVersionIsReplaced(t *testing.T) {
+	for _, text := range []string{
+		"flake-mark 1 1700000000000 2023-11-14T22:13:20.000Z d0ddde30\n",
+		"flake-mark 2 1700000000000 2023-11-14T22:13:20.000Z 0 18446744073709551615 b2d007bd\n",
+		"flake-mark 3 by name\n 1700000000000 2023-11-14T22:13:20.000Z\norders 1700000000000 2023-11-14T22:13:20.000Z 0 1\n532bb895\n",
+	} {
+		path := filepath.Join(t.TempDir(), "mark")
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		d := &failing{}
+		f, c, err := Open(d, path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		for _, want := range []string{"create write sync close rename sync-folder", "overwrite"} {
+			d.steps = nil
+			if err := f.Save(c); err != nil || strings.Join(d.steps, " ") != want {
+				t.Errorf("%v: it does: %s", err, d.steps)
+			}
+			data, err := os.ReadFile(path)
+			if back, parseErr := Parse(data); err != nil || parseErr != nil || fmt.Sprint(back) != fmt.Sprint(c) || !bytes.HasPrefix(data, []byte("flake-mark 4 ")) {
+				t.Errorf("%q is %q, %v, %v", text, data, err, parseErr)
+			}
+		}
+	}
+}
+
+// A slot is written to a file that is there, and never through a link.
+func TestOverwrite(t *testing.T) {
+	dir := t.TempDir()
+	path, link := filepath.Join(dir, "mark"), filepath.Join(dir, "link")
+	if err := (OS{}).Overwrite(path, 0, []byte("x")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("of no file: %v", err)
+	}
+	if err := errors.Join(os.WriteFile(path, []byte("abcdef"), 0o644), os.Symlink(path, link)); err != nil {
+		t.Fatal(err)
+	}
+	if err := (OS{}).Overwrite(link, 0, []byte("x")); err == nil {
+		t.Error("a link is followed")
+	}
+	if err := (OS{}).Overwrite(path, 2, []byte("xy")); err != nil {
+		t.Error(err)
+	}
+	if data, err := os.ReadFile(path); string(data) != "abxyef" || err != nil {
+		t.Errorf("%q, %v", data, err)
+	}
+}

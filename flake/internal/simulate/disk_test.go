@@ -1,0 +1,154 @@
+package simulate
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/flake-go/flake/flake/internal/durable"
+	"github.com/flake-go/flake/flake/internal/mark"
+)
+
+// What was overwritten and not synced may be the old or the new in each sector after a power
+// cut, and in none a third thing; what was synced is the new. A kill leaves what was written.
+func TestOverwriteCanTear(t *testing.T) {
+	const path, sectors = "/file", 4
+	before, now := bytes.Repeat([]byte{'a'}, sectors*sector), bytes.Repeat([]byte{'b'}, sectors*sector)
+	cut, killed := map[string]bool{}, map[string]bool{}
+	for seed := range uint64(2000) {
+		m := newMachine(rand.New(rand.NewPCG(seed, 2)))
+		d := m.Disk
+		w, err := d.Create(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.Write(bytes.Join([][]byte{before, before}, nil))
+		w.Sync()
+		d.SyncDir("/")
+		read, err := d.Read(path, 1<<20)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.fails = syscall.ENOSPC // it needs no space
+		d.armed = 1 + m.rng.IntN(5)
+		ended := !crashed(func() {
+			if err := d.Overwrite(path, sectors*sector, now); err != nil {
+				t.Fatal(err)
+			}
+		})
+		if !bytes.Equal(read, bytes.Repeat(before, 2)) {
+			t.Fatal("what was read before has changed")
+		}
+		seen := killed
+		if seed%2 == 0 {
+			if sure := d.sure(path); ended && !bytes.Equal(sure[sectors*sector:], now) {
+				t.Errorf("seed %d: what is sure is %q", seed, sure)
+			}
+			d.powerCut()
+			seen = cut
+		}
+		d.armed = 0
+		read, err = d.Read(path, 1<<20)
+		if err != nil || len(read) != 2*len(before) || !bytes.Equal(read[:len(before)], before) {
+			t.Fatalf("seed %d: %q, %v", seed, read, err)
+		}
+		var pattern []byte
+		for part := range slices.Chunk(read[len(before):], sector) {
+			if bytes.Count(part, part[:1]) != sector {
+				t.Fatalf("seed %d: a sector has %q", seed, part)
+			}
+			pattern = append(pattern, part[0])
+		}
+		if seen[string(pattern)] = true; ended && string(pattern) != "bbbb" {
+			t.Errorf("seed %d: what was synced is %q", seed, pattern)
+		}
+	}
+	if len(cut) != 1<<sectors || len(killed) != sectors+1 {
+		t.Errorf("after power cuts there are %v, after kills %v", cut, killed)
+	}
+}
+
+// The faults of the disk are those of an overwrite, too.
+func TestOverwriteFails(t *testing.T) {
+	m := newMachine(rand.New(rand.NewPCG(1, 2)))
+	d := m.Disk
+	if err := d.Overwrite("/none", 0, []byte("x")); err == nil {
+		t.Error("a file that is not there is overwritten")
+	}
+	w, err := d.Create("/file")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Write([]byte("abc"))
+	w.Sync()
+	d.SyncDir("/")
+	d.fails = syscall.EROFS
+	if err := d.Overwrite("/file", 0, []byte("x")); err == nil {
+		t.Error("a disk that is read-only is written to")
+	}
+	d.fails, d.lying = nil, true
+	if err := d.Overwrite("/file", 0, []byte("x")); err != nil || string(d.sure("/file")) != "abc" {
+		t.Errorf("a disk that lies has made %q durable, %v", d.sure("/file"), err)
+	}
+}
+
+// A number is the last that was remembered, or the one that was about to be.
+func TestNumberSurvives(t *testing.T) {
+	crashes := 0
+	for seed := range uint64(300) {
+		m := newMachine(rand.New(rand.NewPCG(seed, 3)))
+		var sure, tried uint64
+		life := func() {
+			marks, err := durable.OpenMarksOn(m.Disk, Path, nil, 0)
+			if err != nil {
+				t.Fatalf("seed %d: %v", seed, err)
+			}
+			defer marks.Close()
+			token := uint64(0)
+			if n := marks.Number(); n != nil {
+				token = n.Token
+			}
+			if token < sure || token > tried {
+				t.Fatalf("seed %d: the number is %d, not one from %d to %d", seed, token, sure, tried)
+			}
+			m.Disk.armed = 1 + m.rng.IntN(60)
+			for range 10 {
+				tried++
+				if err := marks.Remember(&mark.Number{Prefix: strings.Repeat("/", 3*sector), Token: tried}); err != nil {
+					t.Fatal(err)
+				}
+				sure = tried
+			}
+		}
+		for range 10 {
+			if crashed(life) {
+				crashes++
+			}
+			m.Disk.armed = 0
+			if m.rng.IntN(2) == 0 {
+				m.Disk.powerCut()
+			}
+			clear(m.Disk.locked)
+		}
+	}
+	if crashes < 1000 {
+		t.Errorf("only %d crashes", crashes)
+	}
+}
+
+func crashed(do func()) (crashed bool) {
+	defer func() {
+		switch r := recover(); r.(type) {
+		case nil:
+		case crash:
+			crashed = true
+		default:
+			panic(r)
+		}
+	}()
+	do()
+	return false
+}
