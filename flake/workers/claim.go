@@ -2,6 +2,7 @@ package workers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync/atomic"
@@ -58,11 +59,14 @@ func (c *Claim) isLost() bool {
 // Extend asks for a mark past milli, and waits for it until ctx is done. While the store
 // does not answer, it fails at once.
 func (c *Claim) Extend(ctx context.Context, milli uint64) error {
-	err := c.owner.await(ctx, func() bool { return milli <= c.Milli() || c.isLost() })
-	if err == nil && milli > c.Milli() {
-		err = fmt.Errorf("%w: worker id %d is another's by now", tick.ErrTimestampNotSaved, c.Number())
+	err := c.owner.steps.Await(ctx, c.owner.stopped, func() bool { return milli <= c.Milli() || c.isLost() })
+	switch {
+	case err == nil && milli > c.Milli():
+		return fmt.Errorf("%w: worker id %d is another's by now", tick.ErrTimestampNotSaved, c.Number())
+	case err == nil, ctx.Err() != nil, errors.Is(err, tick.ErrClosed), errors.Is(err, tick.ErrTimestampNotSaved):
+		return err
 	}
-	return err
+	return fmt.Errorf("%w: %w", tick.ErrTimestampNotSaved, err)
 }
 
 // most is how many values may have been written of which nothing was heard.

@@ -16,8 +16,10 @@
 //     mark that was there, and do not pass the one it wrote.
 //   - Every third of hold it moves the mark, comparing the value that it knows.
 //   - Without an answer it reads again: a value with its token is its own.
-//   - If the value is another's, the number is lost: its ids up to the mark remain
-//     its own, as the other's begin above, and it claims another number.
+//   - If the value is another's, the number is lost, and it claims another. The ids up to
+//     the mark remain its own if the other's begin above; else there are no more.
+//   - A value with its token that it never wrote is that of a copy of it, and the number
+//     is lost.
 //
 // The time in each id is compared with the mark, never a clock with a deadline. So a
 // process may be paused anywhere, for any time. Clocks decide only which nodes count as
@@ -29,11 +31,11 @@
 //
 // # A restart
 //
-// A clean stop lowers the mark to the last id. After a crash the mark is up to hold
-// ahead. A node that has its disk goes on at once all the same: the disk has the token
-// ([Memory]), and a mark of its own that is closer, the generators'. It gets a new
-// token, so of two copies of a disk only one gets the number. But do not start a copy of
-// a disk that was made while its node ran: nothing can tell that from a restart.
+// A clean stop lowers the mark to the last id, once the node has forgotten its token. After a
+// crash the mark is up to hold ahead. A node that has its disk goes on at once all the same: the
+// disk has the token ([Memory]), and a mark of its own that is closer, the generators'. It gets
+// a new token, so of two copies of a disk only one gets the number, and none that does not
+// know the last mark. But until then a copy makes the same ids: do not start one.
 //
 // # A store restored from a snapshot
 //
@@ -41,7 +43,6 @@
 // belongs writes its own again. [AfterRestore] mends the rest, if called before nodes
 // reach the store: it writes the floor, a mark for all numbers.
 // Every claim begins above it, every claim and extension compares it, and an owner
-// whose own mark was past when the floor was written claims anew. Where nobody can promise
-// to call it, set Config.Slow to hold and as much more as clocks may differ: ids with a new
-// claim begin that much later, when a node that was forgotten has come to its mark.
+// whose own mark was past when the floor was written claims anew. An owner whose store is
+// [Restorable] does the same when it notices; what was claimed before that is not safe.
 package workers

@@ -1,6 +1,7 @@
 package workers
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/flake-go/flake/flake/internal/mark"
@@ -49,7 +50,14 @@ func (o *Owner) resumes(t table, e Entry) bool {
 
 // elsewhere returns an error while this node may have a number of another cluster or
 // prefix: other nodes may go by that one.
-func (o *Owner) elsewhere() error {
+func (o *Owner) elsewhere(ctx context.Context) (err error) {
+	if s, ok := o.Store.(Clustered); ok {
+		ctx, cancel := o.asking(ctx)
+		defer cancel()
+		if o.cluster, err = s.Cluster(ctx); err != nil {
+			return err
+		}
+	}
 	if o.Memory == nil {
 		return nil
 	}

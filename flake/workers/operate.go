@@ -56,6 +56,47 @@ func Withdraw(ctx context.Context, s Store, prefix string, r Restored) (Floor, e
 	return f, t.write(ctx, s, f)
 }
 
+// mend writes the floor of a store that shows that it was restored, unless another did.
+func (o *Owner) mend(ctx context.Context) error {
+	if s, ok := o.Store.(Restorable); ok {
+		if sign, ok := s.Restored(); ok {
+			o.sign = sign
+			o.Log.Error("the store of worker ids was restored: ids with a new claim begin later", "why", sign)
+		}
+	}
+	if o.sign == "" {
+		return nil
+	}
+	if err := o.clockOff(ctx); err != nil {
+		return err
+	}
+	r := Restored{Clock: o.Clock, Hold: o.Hold, Margin: DefaultMargin(o.Hold), Sure: true, Nonce: o.Random()}
+	asking, cancel := o.asking(ctx)
+	defer cancel()
+	t, err := r.check(asking, o.Store, o.Prefix)
+	if err != nil {
+		return err
+	}
+	var known Floor
+	if c, _ := o.Claim(); c != nil {
+		known = c.floor
+	}
+	if t.floor == known || t.floor.Since < o.good { // it is of before
+		f := r.floor(t)
+		if last := max(t.floor.Mark, known.Mark); f.Since <= last {
+			f = r.above(last + 1)
+		}
+		if err := t.write(asking, o.Store, f); err != nil {
+			return err
+		}
+	}
+	o.sign = ""
+	return nil
+}
+
+// DefaultMargin is how far the clocks of nodes are taken to be ahead at most.
+func DefaultMargin(hold time.Duration) time.Duration { return min(10*time.Second, hold/3) }
+
 // check returns the table, if the clock may be believed. It makes Hold the longest that there
 // is.
 func (r *Restored) check(ctx context.Context, s Store, prefix string) (t table, err error) {

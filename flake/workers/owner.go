@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/flake-go/flake/flake/internal/attempt"
 	"github.com/flake-go/flake/flake/internal/tick"
 )
 
@@ -52,17 +53,18 @@ type Owner struct {
 	hold    uint64 // ms
 	sixth   time.Duration
 	cluster string // of the store, if it tells; of the goroutine that steps
+	sign    string // that the store was restored, to be seen to; of that too
+	good    uint64 // what the clock was when a step last succeeded; of that too
 	pending *Claim // one that may have been written; of the goroutine that steps
 
 	mu      sync.Mutex
 	claim   *Claim        // the last one; nil: there was none yet
 	changed chan struct{} // closed when there is another
-	round   chan struct{} // closed when the next step ends
-	err     error         // of the last step
-	at      time.Time     // when the last good one was
+	at      time.Time     // when the last good step was
 
-	kick, stopped chan struct{}
-	stop          context.CancelFunc
+	steps   *attempt.Attempts
+	stopped chan struct{}
+	stop    context.CancelFunc
 }
 
 // New returns an owner that has no number yet, and gets one only by [Owner.Step]. It fails
@@ -86,10 +88,12 @@ func New(c Config) (*Owner, error) {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Owner{
+	o := &Owner{
 		Config: c, hold: uint64(c.Hold / time.Millisecond), sixth: c.Hold / 6,
-		changed: make(chan struct{}), round: make(chan struct{}), kick: make(chan struct{}, 1),
-	}, nil
+		good: c.Clock(), changed: make(chan struct{}),
+	}
+	o.steps = attempt.New(min(patience, o.sixth), "the store of worker ids", o.tell)
+	return o, nil
 }
 
 func random() uint64 {
@@ -133,15 +137,17 @@ func Open(ctx context.Context, c Config) (*Owner, error) {
 // those of [Open] do it by themselves.
 func (o *Owner) Step(ctx context.Context) error {
 	c, _ := o.Claim()
-	var err error
-	if c != nil && !c.isLost() {
+	err := o.mend(ctx)
+	if err == nil && c != nil && !c.isLost() {
 		err = o.extend(ctx, c)
+	} else if err == nil {
+		err = o.take(ctx)
 	}
-	if c == nil || c.isLost() { // at once
-		if taken := o.take(ctx); taken == nil {
-			err = nil
-		} else {
+	if c != nil && c.isLost() && errors.As(err, new(loss)) { // at once
+		if taken := o.take(ctx); taken != nil {
 			err = errors.Join(err, taken)
+		} else {
+			err = nil
 		}
 	}
 	o.settle(err)

@@ -3,10 +3,7 @@ package workers
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
-
-	"github.com/flake-go/flake/flake/internal/tick"
 )
 
 // run steps every third of hold, and at once when asked to.
@@ -22,7 +19,7 @@ func (o *Owner) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-time.After(next):
-		case <-o.kick:
+		case <-o.steps.Asked():
 		}
 		if ctx.Err() == nil { // else the step fails, and is told of as trouble
 			o.Step(ctx)
@@ -42,64 +39,32 @@ func (o *Owner) pause(err error) time.Duration {
 // State returns when the last good step was, and the error of the last step, or nil.
 func (o *Owner) State() (time.Time, error) {
 	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.at, o.err
+	at := o.at
+	o.mu.Unlock()
+	return at, o.steps.Err()
 }
 
-// settle records the result of a step, and wakes those who await it.
+// settle records the result of a step.
 func (o *Owner) settle(err error) {
-	o.mu.Lock()
-	before, c, first := o.err, o.claim, o.at.IsZero()
-	if o.err = err; err == nil {
-		o.at = time.Now()
+	o.steps.Settle(err)
+	if err == nil {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.at, o.good = time.Now(), o.Clock()
 	}
-	close(o.round)
-	o.round = make(chan struct{})
+}
+
+// tell tells of a step, but not until one was good: Open does that.
+func (o *Owner) tell(before, err error) {
+	o.mu.Lock()
+	c, first := o.claim, o.at.IsZero()
 	o.mu.Unlock()
 	switch {
-	case c == nil, first: // Open returns or logs it
+	case c == nil, first:
 	case err != nil && before == nil:
 		o.Log.Error("the mark of the worker id cannot be moved: ids go on to it, and then stop until it can", "err", err, "mark", show(c.Milli()))
 	case err == nil && before != nil:
 		o.Log.Info("the mark of the worker id is moved again", "mark", show(c.Milli()))
-	}
-}
-
-// await asks for steps until done returns true or a step fails.
-func (o *Owner) await(ctx context.Context, done func() bool) error {
-	tooLong := time.After(min(patience, o.sixth))
-	for {
-		o.mu.Lock()
-		round, err := o.round, o.err
-		o.mu.Unlock()
-		// Looked at after the round, so that its end cannot be missed.
-		if done() {
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("%w: %w", tick.ErrTimestampNotSaved, err)
-		}
-		select {
-		case o.kick <- struct{}{}:
-		default: // already asked for
-		}
-		select {
-		case <-round:
-		case <-o.stopped:
-			return tick.ErrClosed
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-tooLong:
-			// What has happened by now counts, though on a busy machine this goroutine
-			// may be the last to hear of it.
-			switch {
-			case done():
-				return nil
-			case ctx.Err() != nil:
-				return context.Cause(ctx)
-			}
-			return fmt.Errorf("%w: the store of worker ids has not answered for %v", tick.ErrTimestampNotSaved, min(patience, o.sixth))
-		}
 	}
 }
 

@@ -28,8 +28,14 @@ var ErrRefused = errors.New("the store refuses")
 
 // Clustered is a [Store] that tells which cluster it is.
 type Clustered interface {
-	// Cluster returns the id of the cluster that answered last.
-	Cluster() string
+	// Cluster returns the id of the cluster.
+	Cluster(ctx context.Context) (string, error)
+}
+
+// Restorable is a [Store] that notices when it was restored to what it had before.
+type Restorable interface {
+	// Restored returns what shows that, once. Until then all calls fail.
+	Restored() (sign string, ok bool)
 }
 
 // Dated is a [Store] that tells what time it is on its machines.

@@ -31,10 +31,7 @@ func (o *Owner) take(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if s, ok := o.Store.(Clustered); ok {
-		o.cluster = s.Cluster()
-	}
-	if err := o.elsewhere(); err != nil {
+	if err := o.elsewhere(ctx); err != nil {
 		return err
 	}
 	if err := o.clockOff(ctx); err != nil {

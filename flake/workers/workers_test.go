@@ -632,6 +632,68 @@ func TestWithdraw(t *testing.T) {
 	}
 }
 
+// signing is a store that notices its restore.
+type signing struct {
+	dated
+	sign string
+}
+
+func (s *signing) Restored() (sign string, ok bool) {
+	sign, s.sign = s.sign, ""
+	return sign, sign != ""
+}
+
+// The first node that notices a restore writes the floor, and no other does; a second restore,
+// which has lost that, gets one beyond it.
+func TestRestoredSign(t *testing.T) {
+	w := newWorld()
+	five := func(c *Config) { c.Last = 5 }
+	start := func(name string) (*Owner, *signing) {
+		s := &signing{dated: dated{world: w}}
+		return w.owner(t, name, five, func(c *Config) { c.Store = s }), s
+	}
+	a, as := start("a")
+	b, bs := start("b")
+	ca, cb := step(t, a), step(t, b)
+	floor := func() Floor {
+		f, err := parseFloor(w.data[keys{"p"}.floor()])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	w.now += 1000
+	as.sign, as.offsets = "lower", []time.Duration{time.Hour}
+	if err := a.Step(t.Context()); err == nil || floor() != (Floor{}) {
+		t.Errorf("with a wrong clock: %v, %v", err, floor())
+	}
+	as.offsets = nil
+	if step(t, a) != ca {
+		t.Error("it has lost its number")
+	}
+	first := floor()
+	if first.Since != w.now+10_000 || first.Mark != first.Since+testHold {
+		t.Errorf("the floor is %v", first)
+	}
+	w.now += 1000
+	bs.sign = "lower"
+	if step(t, b) != cb || floor() != first {
+		t.Errorf("another has written the floor again: %v", floor())
+	}
+	w.now += 1000
+	delete(w.data, keys{"p"}.floor())
+	as.sign = "lower"
+	if step(t, a) == ca || floor().Since != first.Mark+1 {
+		t.Errorf("after another restore: %v", floor())
+	}
+	w.now += 1000
+	bs.sign = "lower"
+	again := floor()
+	if step(t, b) == cb || floor() != again {
+		t.Errorf("then: %v", floor())
+	}
+}
+
 // A machine whose clock is wrong claims nothing; one that most others are wrong about does.
 func TestClockOff(t *testing.T) {
 	bound := testHold / 3 * time.Millisecond
@@ -662,7 +724,7 @@ type clustered struct {
 	id *string
 }
 
-func (s clustered) Cluster() string { return *s.id }
+func (s clustered) Cluster(context.Context) (string, error) { return *s.id, nil }
 
 // A fleet whose nodes go by two stores, or by two prefixes, makes ids twice. A node that may
 // still have a number of the one claims none of the other.
@@ -794,27 +856,6 @@ func TestOpen(t *testing.T) {
 		}
 		if err := c.Extend(t.Context(), c.Milli()+1_000_000); !errors.Is(err, tick.ErrClosed) {
 			t.Error(err)
-		}
-	})
-}
-
-// Who was held up until its patience had ended gets what has happened by then.
-func TestHeldUp(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		o := newWorld().owner(t, "a") // which nobody steps
-		looks := 0
-		if err := o.await(t.Context(), func() bool { looks++; return looks > 1 }); err != nil {
-			t.Errorf("the mark was moved: %v", err)
-		}
-		for range 100 { // select takes either
-			ctx, cancel := context.WithCancelCause(t.Context())
-			held := func() bool { time.Sleep(patience); cancel(errNever); return false }
-			if err := o.await(ctx, held); !errors.Is(err, errNever) {
-				t.Fatalf("its context has ended: %v", err)
-			}
-		}
-		if err := o.await(t.Context(), func() bool { return false }); !errors.Is(err, tick.ErrTimestampNotSaved) {
-			t.Errorf("nothing has happened: %v", err)
 		}
 	})
 }

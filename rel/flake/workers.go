@@ -16,9 +16,6 @@ import (
 	"github.com/flake-go/flake/flake/workers"
 )
 
-// most of the margin, if none is given.
-const mostMargin = 10 * time.Second
-
 // answerOfEtcd is how long all of a command waits for etcd.
 const answerOfEtcd = 5 * time.Second
 
@@ -38,7 +35,7 @@ func listWorkers(f *flags) action {
 			return err
 		}
 		r := workers.Restored{
-			Clock: flake.SystemClock(), Hold: cfg.Etcd.Hold, Margin: cmp.Or(*margin, min(mostMargin, cfg.Etcd.Hold/3)),
+			Clock: flake.SystemClock(), Hold: cfg.Etcd.Hold, Margin: cmp.Or(*margin, workers.DefaultMargin(cfg.Etcd.Hold)),
 			Again: *again, Sure: *sure, Nonce: rand.Uint64(),
 		}
 		if *until != "" {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"testing"
+	"time"
 
 	"github.com/flake-go/flake/flake/internal/durable"
 	"github.com/flake-go/flake/flake/workers"
@@ -16,12 +17,12 @@ func TestFleetFinds(t *testing.T) {
 		"no answer taken for yes":                    {Store: func(s workers.Store) workers.Store { return hopeful{s} }},
 		"ids that begin at the clock":                {Restore: Steps, Bound: func(b durable.Bound) durable.Bound { return early{b} }},
 		"ids that pass the mark":                     {Bound: func(b durable.Bound) durable.Bound { return late{b} }},
-		"a restored store that nobody told of":       {Restore: Nothing},
+		"a restored store that nobody told of":       {Restore: Nothing, Store: func(s workers.Store) workers.Store { return struct{ workers.Store }{s} }},
 		"a disk that was copied while its node runs": {Copies: true},
 		"a number that is given back below ids":      {Memory: func(m workers.Memory) workers.Memory { return lower{m} }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			const most = 10
+			const most = 40
 			for i := range uint64(most) {
 				r := ManyFleets(f, 1+i*uint64(*fleetLives), *fleetLives)
 				t.Logf("%+v", r)
@@ -53,4 +54,4 @@ func (late) Milli() uint64 { return math.MaxUint64 }
 // lower does not know of the latest ids.
 type lower struct{ workers.Memory }
 
-func (m lower) Latest() uint64 { return m.Memory.Latest() - 10*fleetUnit }
+func (m lower) Latest() uint64 { return m.Memory.Latest() - uint64(hold/2/time.Millisecond) }

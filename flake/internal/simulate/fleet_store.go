@@ -16,7 +16,8 @@ const prefix = "/flake"
 type store struct {
 	f         *fleet
 	data      map[string]string
-	snapshots []map[string]string
+	revision  int // of the last write
+	snapshots []snapshot
 	epoch     int // restores so far
 	down      bool
 	restored  time.Duration     // when (true time) it last was
@@ -24,11 +25,18 @@ type store struct {
 	marks     map[uint64]uint64 // the highest that there ever were, by number
 }
 
+type snapshot struct {
+	data     map[string]string
+	revision int
+}
+
 func newStore(f *fleet) *store {
 	return &store{f: f, data: map[string]string{}, marks: map[uint64]uint64{}}
 }
 
-func (s *store) snapshot() { s.snapshots = append(s.snapshots, maps.Clone(s.data)) }
+func (s *store) snapshot() {
+	s.snapshots = append(s.snapshots, snapshot{maps.Clone(s.data), s.revision})
+}
 
 // restore puts the store back to some snapshot, and does what is asked for then.
 func (s *store) restore() {
@@ -37,7 +45,7 @@ func (s *store) restore() {
 	}
 	s.restored = s.f.now
 	i := s.f.rng.IntN(len(s.snapshots))
-	s.data = maps.Clone(s.snapshots[i])
+	s.data, s.revision = maps.Clone(s.snapshots[i].data), s.snapshots[i].revision
 	s.epoch++
 	s.f.report.Restores++
 	s.f.trace("the store is restored to snapshot %d", i)
@@ -75,6 +83,7 @@ func (s *store) swap(have map[string]string, key, text string) bool {
 		}
 	}
 	s.data[key] = text
+	s.revision++
 	s.f.trace("the store has %s: %s", key, text)
 	for _, e := range must(workers.List(context.Background(), admin{s}, prefix)) {
 		s.marks[e.Number] = max(s.marks[e.Number], e.Mark)
@@ -125,12 +134,27 @@ func (c client) Swap(_ context.Context, have map[string]string, key, value strin
 	return ok, err
 }
 
-var errNoAnswer = errors.New("no answer")
+// Restored implements [workers.Restorable] as package etcd does.
+func (c client) Restored() (string, bool) {
+	sign := c.sign
+	if sign {
+		c.Member.sign, c.Member.seen = false, 0
+	}
+	return "the revision is lower", sign
+}
+
+var (
+	errNoAnswer = errors.New("no answer")
+	errRestored = errors.New("the store was restored")
+)
 
 // ask has the store do something: perhaps it does not hear of it, does it late, or does
 // it and the answer is lost.
 func (m *Member) ask(late bool, do func()) error {
-	f, t := m.fleet, m.task
+	if m.sign {
+		return errRestored
+	}
+	f, t, seen := m.fleet, m.task, m.seen
 	t.wait(f.span(100 * time.Millisecond))
 	silent := func() error {
 		f.report.Unanswered++
@@ -159,6 +183,12 @@ func (m *Member) ask(late bool, do func()) error {
 	if chance < 12 || m.cut {
 		return silent()
 	}
+	revision := f.store.revision
 	t.wait(f.span(100 * time.Millisecond))
+	if revision < seen {
+		m.sign = true
+		return errRestored
+	}
+	m.seen = max(m.seen, revision)
 	return nil
 }

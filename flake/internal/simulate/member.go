@@ -29,6 +29,8 @@ type Member struct {
 	tasks    []*task
 	reserves *task // the task that is taking ids
 	due      bool  // the owner of the number is asked to step
+	seen     int   // the highest revision in an answer of the store
+	sign     bool  // that the store was restored
 
 	made int
 }
@@ -106,7 +108,7 @@ func (m *Member) die() {
 
 // ended is what is left of a process.
 func (m *Member) ended() {
-	m.crashed, m.running, m.stopping, m.due, m.reserves, m.set = false, false, false, false, nil, nil
+	m.crashed, m.running, m.stopping, m.due, m.reserves, m.set, m.seen, m.sign = false, false, false, false, nil, nil, 0, false
 	clear(m.machine.Disk.locked)
 }
 

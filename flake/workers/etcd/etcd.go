@@ -1,4 +1,4 @@
-// Package etcd is etcd, 3.4 or later, as the store of package workers: three calls of its
+// Package etcd is etcd, 3.4 or later, as the store of package workers: four calls of its
 // API version 3, as JSON by [its gateway], with net/http alone. No proxy is used.
 //
 // Reads are linearizable. Of an error of a write nothing follows, whatever it says: a
@@ -21,6 +21,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -48,7 +49,9 @@ type Store struct {
 	transport *http.Transport
 	first     atomic.Int64 // the endpoint to begin with: it answered last, or comes behind one that did not
 	user      atomic.Pointer[user]
-	cluster   atomic.Pointer[string] // nil: nobody has answered yet
+
+	mu      sync.Mutex
+	history history
 }
 
 // user is who we are to etcd.
@@ -89,53 +92,6 @@ func New(c Config) (*Store, error) {
 	return s, nil
 }
 
-// Cluster implements [workers.Clustered]. The id is a decimal number.
-func (s *Store) Cluster() string {
-	if id := s.cluster.Load(); id != nil {
-		return *id
-	}
-	return ""
-}
-
-// Clocks implements [workers.Dated] by the Date of answers, which has whole seconds. It waits
-// a second at most.
-func (s *Store) Clocks(ctx context.Context, now func() uint64) (offsets []time.Duration) {
-	ctx, cancel := context.WithTimeout(ctx, time.Second)
-	defer cancel()
-	answers := make(chan *time.Duration, len(s.config.Endpoints))
-	for _, url := range s.config.Endpoints {
-		go func() { answers <- s.clock(ctx, url, now) }()
-	}
-	for range s.config.Endpoints {
-		if offset := <-answers; offset != nil {
-			offsets = append(offsets, *offset)
-		}
-	}
-	return offsets
-}
-
-// clock returns how far now is ahead of the clock of an endpoint; nil: it does not answer.
-func (s *Store) clock(ctx context.Context, url string, now func() uint64) *time.Duration {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/version", nil)
-	if err != nil {
-		return nil
-	}
-	asked := time.UnixMilli(int64(now()))
-	response, err := s.transport.RoundTrip(request)
-	if err != nil {
-		return nil
-	}
-	response.Body.Close()
-	date, err := http.ParseTime(response.Header.Get("Date"))
-	if err != nil {
-		return nil
-	}
-	most := time.UnixMilli(int64(now())).Sub(date)
-	least := asked.Sub(date.Add(time.Second))
-	offset := max(least, 0) + min(most, 0)
-	return &offset
-}
-
 // object is a message to etcd. Bytes become base64 in it.
 type object map[string]any
 
@@ -143,7 +99,7 @@ type object map[string]any
 func (s *Store) List(ctx context.Context, prefix string) (map[string]string, error) {
 	end := []byte(prefix)
 	end[len(end)-1]++ // the first key behind all of them
-	got, err := s.call(ctx, false, "kv/range", object{"key": []byte(prefix), "range_end": end})
+	got, err := s.call(ctx, read, "kv/range", object{"key": []byte(prefix), "range_end": end})
 	if err != nil {
 		return nil, err
 	}
@@ -160,7 +116,7 @@ func (s *Store) Get(ctx context.Context, keys ...string) ([]string, error) {
 	for _, key := range keys {
 		ops = append(ops, object{"request_range": object{"key": []byte(key)}})
 	}
-	got, err := s.call(ctx, false, "kv/txn", object{"success": ops})
+	got, err := s.call(ctx, read, "kv/txn", object{"success": ops})
 	if err != nil {
 		return nil, err
 	}
@@ -187,13 +143,62 @@ func (s *Store) Swap(ctx context.Context, have map[string]string, key, value str
 		}
 	}
 	put := object{"request_put": object{"key": []byte(key), "value": []byte(value)}}
-	got, err := s.call(ctx, true, "kv/txn", object{"compare": compare, "success": []object{put}})
+	got, err := s.call(ctx, write, "kv/txn", object{"compare": compare, "success": []object{put}})
 	return got.Succeeded, err
 }
 
+// Cluster returns the id of the cluster, in hexadecimal as etcdctl shows it. It is that of the
+// first answer: of another cluster no answer is taken, and if no other endpoint answers, the
+// error of a call wraps [workers.ErrRefused].
+func (s *Store) Cluster(ctx context.Context) (string, error) {
+	got, err := s.call(ctx, local, status, object{})
+	if err != nil {
+		return "", err
+	}
+	return hex(got.Header.Cluster), nil
+}
+
+// Clocks asks all endpoints at the same time, and returns how far now, in milliseconds since
+// 1970, is ahead of the clock of each that answers, rounded toward zero: by what the answer
+// took, and as etcd tells whole seconds.
+func (s *Store) Clocks(ctx context.Context, now func() uint64) (ahead []time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, longest)
+	defer cancel()
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	for _, endpoint := range s.config.Endpoints {
+		wg.Go(func() {
+			asked := time.UnixMilli(int64(now()))
+			got, _, _ := s.post(ctx, endpoint, status, s.user.Load().token.Load(), object{}) // errors have a date, too
+			answered := time.UnixMilli(int64(now()))
+			if got.date.IsZero() {
+				return
+			}
+			least, most := asked.Sub(got.date.Add(time.Second)), answered.Sub(got.date)
+			mu.Lock()
+			defer mu.Unlock()
+			ahead = append(ahead, max(least, min(most, 0)))
+		})
+	}
+	wg.Wait()
+	return ahead
+}
+
+// status is what a member says of itself, to everybody.
+const status = "maintenance/status"
+
+// kind is what a call asks for.
+type kind int
+
+const (
+	local kind = iota // what one member knows
+	read              // what the cluster has
+	write
+)
+
 // call asks one endpoint after the other until one answers. Each gets half of the time
 // that is left, the last all of it.
-func (s *Store) call(ctx context.Context, write bool, path string, message object) (reply, error) {
+func (s *Store) call(ctx context.Context, kind kind, path string, message object) (reply, error) {
 	all, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
 	until, _ := all.Deadline()
@@ -202,6 +207,10 @@ func (s *Store) call(ctx context.Context, write bool, path string, message objec
 	for tried := range count {
 		i := (begin + tried) % count
 		endpoint := s.config.Endpoints[i]
+		before, err := s.before()
+		if err != nil {
+			return reply{}, err
+		}
 		left := time.Until(until)
 		if tried < count-1 {
 			left /= 2
@@ -209,12 +218,16 @@ func (s *Store) call(ctx context.Context, write bool, path string, message objec
 		ctx, cancel := context.WithTimeout(all, left)
 		got, sent, err := s.ask(ctx, endpoint, path, message)
 		cancel()
+		stop := sent && (kind == write || errors.Is(err, workers.ErrRefused))
+		if err == nil {
+			err = s.note(before, endpoint, kind, got)
+		}
 		if err == nil {
 			return got, nil
 		}
 		s.first.Store(int64(i+1) % int64(count))
 		failed = errors.Join(failed, fmt.Errorf("etcd at %s: %w", endpoint, err))
-		if sent && (write || errors.Is(err, workers.ErrRefused)) || all.Err() != nil {
+		if stop || all.Err() != nil {
 			break
 		}
 	}

@@ -131,7 +131,10 @@ func TestUsers(t *testing.T) {
 	}
 	for _, change := range [][2]string{
 		{"user/add", `{"name": "root", "password": "secret"}`}, {"role/add", `{"name": "root"}`}, {"user/grant", `{"user": "root", "role": "root"}`},
-		{"user/add", `{"name": "flake", "password": "secret"}`}, {"enable", "{}"},
+		{"user/add", `{"name": "flake", "password": "secret"}`}, {"user/add", `{"name": "reader", "password": "secret"}`},
+		{"role/add", `{"name": "reads"}`},
+		{"role/grant", `{"name": "reads", "perm": {"permType": "READ", "key": "cC8=", "range_end": "cDA="}}`}, // p/ to p0
+		{"user/grant", `{"user": "reader", "role": "reads"}`}, {"enable", "{}"},
 	} {
 		if err := c.Members[0].Call("auth/"+change[0], change[1], new(any)); err != nil {
 			t.Fatal(change, err)
@@ -140,6 +143,18 @@ func TestUsers(t *testing.T) {
 	wantRefused(t, open(t, Config{Endpoints: endpoints}), time.Minute, "user name is empty")
 	wantRefused(t, open(t, Config{Endpoints: endpoints, User: "root", Password: "wrong"}), time.Minute, "invalid user ID or password")
 	wantRefused(t, open(t, Config{Endpoints: endpoints, User: "flake", Password: "secret"}), time.Minute, "permission denied")
+	reader := open(t, Config{Endpoints: endpoints, User: "reader", Password: "secret"})
+	if err := errors.Join(list(reader), cluster(reader)); err != nil {
+		t.Error(err)
+	}
+	err := swap(reader)
+	if !errors.Is(err, workers.ErrRefused) || !strings.Contains(err.Error(), "etcdserver: permission denied") {
+		t.Error(err)
+	}
+	nobody := open(t, Config{Endpoints: endpoints}) // has no permission
+	if ahead := nobody.Clocks(ctx, func() uint64 { return 0 }); len(ahead) != 1 {
+		t.Error(ahead)
+	}
 	s := open(t, root)
 	if _, err := s.List(ctx, "p/"); err != nil {
 		t.Error(err)
@@ -154,5 +169,19 @@ func TestUsers(t *testing.T) {
 	s.SetUser("root", "secret")
 	if _, err := s.List(ctx, "p/"); err != nil {
 		t.Error(err)
+	}
+}
+
+// Etcd that has no space is read all the same, and says so of writes.
+func TestNoSpace(t *testing.T) {
+	s := open(t, Config{Endpoints: etcdtest.Start(t, 1, "--quota-backend-bytes", "100000").Endpoints()})
+	ctx := limited(t, time.Minute)
+	big := strings.Repeat("b", 100_000)
+	if ok, err := s.Swap(ctx, nil, "p/a", big); ok || err == nil || errors.Is(err, workers.ErrRefused) ||
+		!strings.Contains(err.Error(), "etcdserver: mvcc: database space exceeded") {
+		t.Error(ok, err)
+	}
+	if texts, err := s.Get(ctx, "p/a"); err != nil || texts[0] != "" {
+		t.Errorf("%.9q, %v", texts, err)
 	}
 }

@@ -118,6 +118,22 @@ func TestFaults(t *testing.T) {
 		nodes = append(nodes, n)
 		wg.Go(func() { n.run(ctx) })
 	}
+	shared := open(t, Config{Endpoints: c.Endpoints()}) // of many callers at a time
+	var answered atomic.Int64
+	for range 8 {
+		wg.Go(func() {
+			for i := 0; ctx.Err() == nil; i++ {
+				call := []func(*Store) error{swap, list, cluster}[i%3]
+				if call(shared) == nil {
+					answered.Add(1)
+				}
+				select {
+				case <-ctx.Done():
+				case <-time.After(10 * time.Millisecond):
+				}
+			}
+		})
+	}
 	goOn := func(what string) {
 		for i, n := range nodes {
 			start, before := time.Now(), n.made.Load()
@@ -186,8 +202,14 @@ func TestFaults(t *testing.T) {
 	}
 	stop()
 	wg.Wait()
+	wantSign(t, shared, "")
+	t.Logf("%d answers, up to raft term %d", answered.Load(), shared.history.term)
+	if answered.Load() < 300 {
+		t.Errorf("%d answers", answered.Load())
+	}
 	seen, count := map[flake.ID]bool{}, 0
 	for i, n := range nodes {
+		wantSign(t, n.store.Store.(*Store), "")
 		t.Logf("node %d: %d ids, %d generators", i, len(n.all), n.opened.Load())
 		for _, id := range n.all {
 			if count++; seen[id] {

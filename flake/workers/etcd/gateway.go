@@ -13,6 +13,7 @@ import (
 	"net/http/httptrace"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/flake-go/flake/flake/workers"
 )
@@ -20,8 +21,9 @@ import (
 // reply is what is of interest in all answers. What is zero is left out of them.
 type reply struct {
 	Header struct {
-		Revision string // never zero
-		Cluster  string `json:"cluster_id"`
+		Cluster  uint64 `json:"cluster_id,string"`
+		Revision uint64 `json:"revision,string"` // never zero
+		Term     uint64 `json:"raft_term,string"`
 	}
 	Token     string
 	Succeeded bool
@@ -30,6 +32,8 @@ type reply struct {
 		Range struct{ Kvs []pair } `json:"response_range"`
 	}
 	Message string // of an error
+
+	date time.Time // when it was written, in whole seconds
 }
 
 type pair struct{ Key, Value []byte }
@@ -99,6 +103,7 @@ func (s *Store) post(ctx context.Context, url, path string, token *string, messa
 		return reply{}, sent, explain(err, sent)
 	}
 	defer response.Body.Close()
+	got.date, _ = http.ParseTime(response.Header.Get("Date"))
 	text, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
 	switch {
 	case err != nil:
@@ -107,17 +112,16 @@ func (s *Store) post(ctx context.Context, url, path string, token *string, messa
 		return reply{}, true, fmt.Errorf("its answer has more than %d bytes", maxAnswer)
 	}
 	bad := json.Unmarshal(text, &got)
-	if bad == nil && response.StatusCode == http.StatusOK && got.Header.Revision != "" {
-		s.cluster.Store(&got.Header.Cluster)
+	if bad == nil && response.StatusCode == http.StatusOK && got.Header.Revision != 0 {
 		return got, true, nil
 	}
 	said := cmp.Or(got.Message, fmt.Sprintf("an answer that is not etcd's: %s: %.400q", response.Status, text))
 	for known, err := range errs {
 		if strings.Contains(said, known) {
-			return reply{}, true, fmt.Errorf("%w: %s", err, said)
+			return got, true, fmt.Errorf("%w: %s", err, said)
 		}
 	}
-	return reply{}, true, errors.New(said)
+	return got, true, errors.New(said)
 }
 
 // explain says more of an error of net/http.

@@ -2,6 +2,7 @@ package etcd
 
 import (
 	"bytes"
+	"context"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -11,7 +12,9 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -174,8 +177,99 @@ func TestLongAnswer(t *testing.T) {
 	if err != nil || len(all) != 1000 || all["some/prefix/n/000000000999"] != value || 100*len(list) > maxAnswer {
 		t.Errorf("%d of %d bytes, %v", len(all), len(list), err)
 	}
-	list += strings.Repeat(" ", maxAnswer) // which may take longer than a call
-	if _, _, err := s.post(t.Context(), s.config.Endpoints[0], "kv/range", nil, object{}); err == nil || !strings.Contains(err.Error(), "more than 67108864 bytes") {
+	list += strings.Repeat(" ", maxAnswer+1<<24) // takes longer than a call, perhaps; its end fits into no buffer
+	if _, _, err := s.post(context.Background(), s.config.Endpoints[0], "kv/range", nil, object{}); err == nil || !strings.Contains(err.Error(), "more than 67108864 bytes") {
 		t.Error(err)
+	}
+}
+
+// Each request says that a member without a leader must not answer it.
+func TestHasLeader(t *testing.T) {
+	var asked []string
+	s := open(t, Config{User: "u", Endpoints: []string{serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Grpc-Metadata-hasleader") != "true" {
+			t.Errorf("%s: %v", r.URL.Path, r.Header)
+		}
+		asked = append(asked, r.URL.Path)
+		answer(200, `{"header":{"revision":"1"},"token":"t","responses":[{}]}`)(w, r)
+	})}})
+	_, err := s.Get(t.Context(), "a")
+	if err := errors.Join(err, list(s), swap(s), cluster(s)); err != nil {
+		t.Error(err)
+	}
+	s.Clocks(t.Context(), func() uint64 { return 0 })
+	const status = "/v3/maintenance/status"
+	want := []string{"/v3/auth/authenticate", "/v3/kv/txn", "/v3/kv/range", "/v3/kv/txn", status, status}
+	if !slices.Equal(asked, want) {
+		t.Errorf("asked %q", asked)
+	}
+}
+
+// What a clock is ahead by is rounded toward zero, by how long the answer took and by the
+// second that it is told in.
+func TestClocks(t *testing.T) {
+	const date = 1_700_000_000_000
+	for _, tt := range []struct {
+		asked, answered uint64
+		want            time.Duration
+	}{
+		{date, date, 0},
+		{date + 1000, date + 1000, 0},
+		{date + 1001, date + 1001, time.Millisecond},
+		{date + 61000, date + 65000, time.Minute},
+		{date - 1, date - 1, -time.Millisecond},
+		{date - 1, date, 0},
+		{date - 64000, date - 60000, -time.Minute},
+	} {
+		var answered atomic.Bool
+		dated := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Date", time.UnixMilli(date).UTC().Format(http.TimeFormat))
+			answer(401, "{}")(w, r)
+			answered.Store(true)
+		})
+		undated := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			w.Header()["Date"] = nil
+			answer(200, "{}")(w, r)
+		})
+		gone := httptest.NewServer(nil)
+		gone.Close()
+		now := func() uint64 {
+			if answered.Load() {
+				return tt.answered
+			}
+			return tt.asked
+		}
+		for endpoint, want := range map[string][]time.Duration{undated: nil, gone.URL: nil, dated: {tt.want}} {
+			if got := open(t, Config{Endpoints: []string{endpoint}}).Clocks(t.Context(), now); !slices.Equal(got, want) {
+				t.Errorf("asked %d ms after the date: %v, want %v", int64(tt.asked)-date, got, want)
+			}
+			answered.Store(false)
+		}
+	}
+}
+
+// All endpoints are asked at the same time, for as long as the context allows.
+func TestClocksOfAll(t *testing.T) {
+	m := etcdtest.Start(t, 1).Members[0]
+	var together sync.WaitGroup
+	together.Add(2)
+	front := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		together.Done()
+		together.Wait()
+	})
+	s := open(t, Config{Endpoints: []string{front, front, m.Endpoint}})
+	hour := uint64(time.Hour / time.Millisecond)
+	ahead := s.Clocks(t.Context(), func() uint64 { return uint64(time.Now().UnixMilli()) + hour })
+	if len(ahead) != 3 || slices.Min(ahead) <= 0 || slices.Max(ahead) > time.Hour {
+		t.Error(ahead)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	hangs := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		io.Copy(io.Discard, r.Body) // else the server does not look whether the client is there
+		cancel()
+		<-r.Context().Done()
+	})
+	if ahead := open(t, Config{Endpoints: []string{hangs}}).Clocks(ctx, func() uint64 { return 0 }); len(ahead) != 0 {
+		t.Error(ahead)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -142,6 +143,32 @@ func (m *Member) Kill() {
 	m.cmd.Process.Kill()
 	m.cmd.Wait()
 	m.cmd = nil
+}
+
+// Save returns a function that puts back what the member has on disk now, as restoring a
+// copy of its folder does. Both restart it.
+func (m *Member) Save() (restore func()) {
+	m.cluster.tb.Helper()
+	saved := filepath.Join(m.cluster.tb.TempDir(), "saved")
+	m.Kill()
+	m.copy(saved, m.dir)
+	m.Start()
+	return func() {
+		m.cluster.tb.Helper()
+		m.Kill()
+		if err := os.RemoveAll(m.dir); err != nil {
+			m.cluster.tb.Fatal(err)
+		}
+		m.copy(m.dir, saved)
+		m.Start()
+	}
+}
+
+func (m *Member) copy(to, from string) {
+	m.cluster.tb.Helper()
+	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
+		m.cluster.tb.Fatal(err)
+	}
 }
 
 // Pause stops the process until Resume, and waits until all its threads have.

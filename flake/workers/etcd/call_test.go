@@ -1,0 +1,131 @@
+package etcd
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestNew(t *testing.T) {
+	if _, err := New(Config{}); err == nil {
+		t.Error("no endpoint will do")
+	}
+	mine := []string{"127.0.0.1:2379"}
+	s := open(t, Config{Endpoints: mine})
+	if mine[0] != "127.0.0.1:2379" || s.config.Endpoints[0] != "http://127.0.0.1:2379" {
+		t.Errorf("%q, %q", mine, s.config.Endpoints)
+	}
+	if err := list(open(t, Config{Endpoints: []string{"http://a b"}})); err == nil {
+		t.Error("any URL will do")
+	}
+}
+
+// The user that was keeps the token.
+func TestSetUser(t *testing.T) {
+	s := open(t, Config{Endpoints: []string{"a"}, User: "u", Password: "p"})
+	was := s.user.Load()
+	if s.SetUser("u", "p"); s.user.Load() != was {
+		t.Error("the same user is another")
+	}
+	for _, other := range [][2]string{{"v", "p"}, {"v", "q"}} {
+		if s.SetUser(other[0], other[1]); s.user.Load() == was {
+			t.Errorf("%q is the same user", other)
+		}
+		was = s.user.Load()
+	}
+}
+
+// HTTP/2 has one connection for many requests, and repeats some.
+func TestHTTP1(t *testing.T) {
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.ProtoMajor != 1 {
+			t.Error(r.Proto)
+		}
+		answer(200, `{"header":{"revision":"1"}}`)(w, r)
+	}))
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	defer server.Close()
+	trusted := &tls.Config{RootCAs: server.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs}
+	if err := list(open(t, Config{Endpoints: []string{server.URL}, TLS: trusted})); err != nil {
+		t.Error(err)
+	}
+}
+
+// Each endpoint gets half of the time that is left, and the last all of it.
+func TestTimeOfEndpoints(t *testing.T) {
+	var until []time.Time
+	s := open(t, Config{Endpoints: []string{"a", "b"}})
+	ctx, cancel := context.WithTimeout(t.Context(), longest/2)
+	defer cancel()
+	s.transport.Proxy = func(r *http.Request) (*url.URL, error) {
+		deadline, _ := r.Context().Deadline()
+		until = append(until, deadline)
+		return nil, errors.New("no way")
+	}
+	all, _ := ctx.Deadline()
+	if _, err := s.List(ctx, "p/"); err == nil || len(until) != 2 || !until[0].Before(all) || !until[1].Equal(all) {
+		t.Errorf("%v; until %v of %v", err, until, all)
+	}
+	s.transport.Proxy = func(*http.Request) (*url.URL, error) {
+		cancel()
+		return nil, errors.New("no way")
+	}
+	if _, err := s.List(ctx, "p/"); err == nil || strings.Contains(err.Error(), "http://b") {
+		t.Errorf("asked the next for a caller that has gone: %v", err)
+	}
+}
+
+func TestNoConnectionInTime(t *testing.T) {
+	s := open(t, Config{Endpoints: []string{"a"}})
+	s.transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	_, err := s.List(limited(t, time.Millisecond), "p/")
+	if err == nil || !strings.Contains(err.Error(), "no connection") {
+		t.Error(err)
+	}
+}
+
+// A token that is never good is asked for twice.
+func TestBadToken(t *testing.T) {
+	asked := 0
+	s := open(t, Config{User: "u", Endpoints: []string{serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "authenticate") {
+			asked++
+			io.WriteString(w, `{"header":{"revision":"1"},"token":"t"}`)
+			return
+		}
+		answer(401, `{"message":"etcdserver: invalid auth token"}`)(w, r)
+	})}})
+	if err := list(s); !errors.Is(err, errToken) || asked != 2 {
+		t.Errorf("%v, asked %d times", err, asked)
+	}
+}
+
+// What Get must not take for an answer.
+func TestBadAnswer(t *testing.T) {
+	for text, status := range map[string]int{
+		`{"header":{"revision":"1"},"responses":[{}]}`:                  503,
+		`{"header":{"revision":"1"},"succeeded":"no","responses":[{}]}`: 200,
+		`{"header":{"revision":"0"},"responses":[{}]}`:                  200,
+		`{"header":{"revision":"1"}}`:                                   200,
+		`{"header":{"revision":"1"},"responses":[{},{}]}`:               200,
+		`{"header":{"revision":"one"},"responses":[{}]}`:                200,
+		`{"message":"etcdserver: no leader","header":{"revision":"1"}}`: 500,
+	} {
+		texts, err := open(t, Config{Endpoints: []string{serve(t, answer(status, text))}}).Get(t.Context(), "a")
+		if err == nil || strings.Contains(text, "leader") != strings.Contains(err.Error(), "no leader") {
+			t.Errorf("%s: %q, %v", text, texts, err)
+		}
+	}
+}

@@ -1,0 +1,95 @@
+package etcd
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/flake-go/flake/flake/workers"
+)
+
+var errRestored = errors.New("etcd was restored from a snapshot")
+
+// history is what answers have shown since the last restore.
+type history struct {
+	restores       int
+	cluster        uint64          // of the first answer; 0: none yet
+	used           map[string]bool // the endpoints that have answered for it
+	revision, term uint64          // the highest
+	low            bool            // the term of the last write was lower
+	sign           string          // of a restore; "": none
+}
+
+// Restored returns the sign that etcd was restored from a snapshot, if there is one: a
+// cluster's revision or raft term that is lower than before, or an endpoint whose cluster is
+// another. From the sign on all calls fail, until Restored has returned it. It returns each
+// sign once, so a Store is for one [workers.Owner].
+//
+// No sign comes of a restored etcd that has the same cluster id, a revision that is no lower
+// (it was written to, or --bump-revision was used) and as many elections behind it.
+func (s *Store) Restored() (sign string, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h := s.history
+	if h.sign != "" {
+		s.history = history{restores: h.restores + 1}
+	}
+	return h.sign, h.sign != ""
+}
+
+// before returns the history that the answer to a request must be compared with: answers
+// that come while it is asked tell nothing of its order.
+func (s *Store) before() (history, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.history, s.history.err()
+}
+
+func (h *history) err() error {
+	if h.sign == "" {
+		return nil
+	}
+	return fmt.Errorf("%w: %s", errRestored, h.sign)
+}
+
+// note adds an answer to the history, and returns why it must not be used, or nil.
+func (s *Store) note(before history, endpoint string, kind kind, got reply) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h, now := &s.history, got.Header
+	switch {
+	case h.restores != before.restores:
+		return fmt.Errorf("%w since this was asked", errRestored)
+	case h.sign != "":
+		return h.err()
+	case h.cluster == 0:
+		h.cluster, h.used = now.Cluster, map[string]bool{}
+	case h.cluster != now.Cluster && h.used[endpoint]:
+		h.sign = fmt.Sprintf("%s was of cluster %s, and is of %s", endpoint, hex(h.cluster), hex(now.Cluster))
+		return h.err()
+	case h.cluster != now.Cluster:
+		return fmt.Errorf("%w: it is of cluster %s, and the others of %s: set the endpoints of one cluster",
+			workers.ErrRefused, hex(now.Cluster), hex(h.cluster))
+	}
+	h.used[endpoint] = true
+	if kind == local {
+		return nil
+	}
+	// A member that was sent a snapshot by the others tells an old term until it has applied
+	// an entry, and a moment longer. At its second write it has.
+	low := kind == write && now.Term < before.term
+	switch {
+	case now.Revision < before.revision:
+		h.sign = fmt.Sprintf("the revision at %s is %d, and was %d", endpoint, now.Revision, before.revision)
+	case low && before.low:
+		h.sign = fmt.Sprintf("the raft term at %s is %d, and was %d", endpoint, now.Term, before.term)
+	}
+	if kind == write {
+		h.low = low
+	}
+	h.revision, h.term = max(h.revision, now.Revision), max(h.term, now.Term)
+	return h.err()
+}
+
+// hex is an id as etcdctl shows it.
+func hex(id uint64) string { return strconv.FormatUint(id, 16) }
