@@ -19,9 +19,9 @@ type Claim struct {
 	floor Floor
 	after uint64 // its ids are later
 
-	sent    []uint64 // marks that may have been written since the last confirmed one
-	highest uint64   // of all that may ever have been
-	resumed bool     // the node had it before its restart
+	sent    []Value // that may have been written since the last confirmed one
+	highest uint64  // mark of all that may ever have been
+	resumed bool    // the node had it before its restart
 
 	mark  atomic.Uint64 // confirmed
 	lost  chan struct{}
@@ -73,18 +73,17 @@ func (c *Claim) Extend(ctx context.Context, milli uint64) error {
 const most = 64
 
 // next returns the value to be written, with the mark at least at milli.
-func (c *Claim) next(milli uint64) Value {
-	v := c.entry.Value
-	if v.Mark = max(c.highest, milli); len(c.sent) == most {
-		v.Mark = c.sent[most-1]
-	} else if !c.wrote(v.Mark) {
-		c.sent = append(c.sent, v.Mark)
+func (c *Claim) next(milli, nonce uint64) Value {
+	if len(c.sent) == most {
+		return c.sent[most-1]
 	}
-	c.highest = v.Mark
+	v := c.entry.Value
+	v.Mark, v.Nonce = max(c.highest, milli), nonce
+	c.highest, c.sent = v.Mark, append(c.sent, v)
 	return v
 }
 
-func (c *Claim) wrote(mark uint64) bool { return slices.Contains(c.sent, mark) }
+func (c *Claim) wrote(v Value) bool { return v == c.entry.Value || slices.Contains(c.sent, v) }
 
 // confirm records that the store has the value.
 func (c *Claim) confirm(v Value) {

@@ -12,7 +12,7 @@ func (o *Owner) extend(ctx context.Context, c *Claim) error {
 	known, floor := c.entry.text, c.floor.String()
 	var failed error
 	for range tries {
-		want := c.next(o.Clock() + o.hold)
+		want := c.next(o.Clock()+o.hold, o.Random())
 		o.remember(c, want.Mark)
 		ok, err := o.swap(ctx, map[string]string{c.key: known, floorKey: floor}, c.key, want.String())
 		if err == nil && ok {
@@ -69,7 +69,7 @@ func (o *Owner) judge(c *Claim, text, floored string) error {
 	switch {
 	case text != "" && err != nil:
 		return foreign(c.key, text)
-	case mine && v.Mark > c.Milli() && !c.wrote(v.Mark):
+	case mine && v.Mark >= c.Milli() && !c.wrote(v):
 		return errCopy
 	case mine && v.Mark >= c.Milli():
 		c.confirm(v)
@@ -93,6 +93,9 @@ func (o *Owner) lose(c *Claim, why error) error {
 	var l loss
 	c.clean = errors.As(why, &l) && l.clean
 	close(c.lost)
+	if err := o.forget(); err != nil {
+		o.Log.Warn("the worker id that is lost cannot be forgotten: a start after a crash may take it back", "number", c.Number(), "err", err)
+	}
 	err := fmt.Errorf("flake: worker id %d is lost: %w", c.Number(), why)
 	if c.clean {
 		o.Log.Error("a worker id is lost: its ids end at the mark, and another is claimed", "number", c.Number(), "err", err, "mark", show(c.Milli()))
@@ -123,10 +126,8 @@ func (o *Owner) release(ctx context.Context, c *Claim) error {
 		if o.judge(c, texts[0], texts[1]) != nil {
 			return nil
 		}
-		if o.Memory != nil {
-			if err := o.Memory.Remember(nil); err != nil {
-				return err
-			}
+		if err := o.forget(); err != nil {
+			return err
 		}
 		ok, err := o.swap(ctx, map[string]string{c.key: texts[0], floorKey: texts[1]}, c.key, want.String())
 		if err == nil && ok {

@@ -36,11 +36,22 @@ func (o *Owner) remember(c *Claim, highest uint64) {
 	}
 }
 
+// forget has the disk know of no number any more.
+func (o *Owner) forget() error {
+	if o.Memory == nil {
+		return nil
+	}
+	return o.Memory.Remember(nil)
+}
+
 // resumes reports whether this node had the number before its restart, and nobody else
 // since. A number whose mark is past is claimed as any other. One whose mark is higher than
 // any that this disk knows of was moved on by somebody else: the disk is a copy.
 func (o *Owner) resumes(t table, e Entry) bool {
 	if o.Memory == nil || e.Mark < o.Clock() {
+		return false
+	}
+	if c, _ := o.Claim(); c != nil { // which is lost
 		return false
 	}
 	k := o.Memory.Number()

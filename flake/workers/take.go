@@ -37,9 +37,6 @@ func (o *Owner) take(ctx context.Context) error {
 	if err := o.clockOff(ctx); err != nil {
 		return err
 	}
-	if p := o.pending; p != nil && t.entries[p.Number()].text == p.entry.text && t.floor == p.floor {
-		return o.have(p) // it was written, though the answer was lost
-	}
 	candidates := o.candidates(t)
 	for _, e := range candidates[:min(len(candidates), tries)] {
 		if won, err := o.try(ctx, t, e); won || err != nil {
@@ -81,7 +78,7 @@ func (o *Owner) candidates(t table) (all []Entry) {
 	for _, e := range t.sorted(byMark) {
 		switch {
 		case e.Number < o.First || e.Number > o.Last:
-		case o.resumes(t, e):
+		case o.resumes(t, e), o.wrote(t, e):
 			return []Entry{e}
 		case e.Mark >= now:
 		case e.Name == o.Name:
@@ -117,14 +114,24 @@ func (o *Owner) unused(t table) (some []Entry) {
 	return some
 }
 
+// wrote reports whether a claim was written though the answer was lost. It is claimed anew, as
+// a copy of this process may know it too.
+func (o *Owner) wrote(t table, e Entry) bool {
+	p := o.pending
+	return p != nil && p.entry.text == e.text && p.floor == t.floor
+}
+
 // try claims a number, unless another node was faster.
 func (o *Owner) try(ctx context.Context, t table, e Entry) (won bool, err error) {
 	c := &Claim{owner: o, key: t.keys.number(e.Number), floor: t.floor, after: max(e.Mark, t.floor.Mark), lost: make(chan struct{})}
-	if o.resumes(t, e) {
+	switch {
+	case o.resumes(t, e):
 		c.resumed, c.after = true, o.Memory.Number().After
+	case o.wrote(t, e):
+		c.after = o.pending.after
 	}
 	want := Value{
-		Mark: max(e.Mark, o.Clock()+o.hold), Generation: e.Generation + 1, Token: o.Random(), Name: o.Name, After: c.after, Hold: o.hold,
+		Mark: max(e.Mark, o.Clock()+o.hold), Generation: e.Generation + 1, Token: o.Random(), Name: o.Name, After: c.after, Hold: o.hold, Nonce: o.Random(),
 	}
 	c.entry = Entry{e.Number, want, want.String()}
 	have := map[string]string{c.key: e.text, t.keys.floor(): t.floor.String()}

@@ -16,11 +16,12 @@ type Value struct {
 	Name       string // whose it is, or was, for people
 	After      uint64 // ids with the number are later; 0: not known
 	Hold       uint64 // its owner's, in milliseconds; 0: not known
+	Nonce      uint64 // random, of the write; 0: not known
 }
 
 // The text of a value:
 //
-//	1 1700000600000 12 9f86d081884c7d65 held flake@10.0.0.1 after=1699999900000 hold=600000
+//	1 1700000600000 12 9f86d081884c7d65 held flake@10.0.0.1 after=1699999900000 hold=600000 nonce=...
 //	| |             |  |                |    |              |
 //	| |             |  |                |    |              what nodes of before flake 0.2
 //	| |             |  |                |    |              take for part of the name
@@ -43,12 +44,12 @@ func (v Value) String() string {
 	}
 	text := fmt.Sprintf("%s %d %d %016x %s %s", version, v.Mark, v.Generation, v.Token, state, v.Name)
 	if v.After > 0 || v.Hold > 0 {
-		text += fmt.Sprintf(tail, v.After, v.Hold)
+		text += fmt.Sprintf(tail, v.After, v.Hold, v.Nonce)
 	}
 	return text
 }
 
-const tail = " after=%d hold=%d"
+const tail = " after=%d hold=%d nonce=%016x"
 
 var errForeign = errors.New("not the mark of a worker")
 
@@ -63,7 +64,7 @@ func parseValue(text string) (v Value, err error) {
 	v.Token, errs[2] = strconv.ParseUint(fields[3], 16, 64)
 	v.Free, v.Name = fields[4] == free, fields[5]
 	if i := strings.LastIndex(v.Name, " after="); i >= 0 {
-		if n, _ := fmt.Sscanf(v.Name[i:], tail, &v.After, &v.Hold); n == 2 {
+		if n, _ := fmt.Sscanf(v.Name[i:], tail, &v.After, &v.Hold, &v.Nonce); n == 3 {
 			v.Name = v.Name[:i]
 		}
 	}

@@ -1,0 +1,352 @@
+package workers
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"hash/maphash"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+)
+
+var states = flag.Int("exhaustive.states", 20_000, "how many states TestExhaustive looks at, at the most of the last depth")
+
+// lived is all there is at some time: two owners with their disks, a store and what it had
+// when a snapshot was taken, a write that is under way, and the ids that were made.
+type lived struct {
+	data, snapshot map[string]string
+	late           *write
+	now            uint64
+	random         uint64
+	floor          uint64 // the mark of the last, as whoever restores knows it
+	nodes          [2]living
+	ids            map[uint64]bool // by time: there is one number
+	twice          bool
+	path           *did
+}
+
+// did is an action and those before.
+type did struct {
+	what   string
+	before *did
+}
+
+func (d *did) String() string {
+	if d == nil {
+		return ""
+	}
+	return d.before.String() + ", " + d.what
+}
+
+type write struct {
+	have       map[string]string
+	key, value string
+}
+
+// living is a node. It makes an id whenever it may, one at each time of its clock.
+type living struct {
+	o      *Owner // nil: it does not run
+	kept   *Kept
+	last   uint64 // id, on its disk
+	copied bool   // it makes ids only after its next step, as is promised of copies
+}
+
+const tickOf = testHold / 2
+
+func (l *lived) clone() *lived {
+	c := *l
+	c.data, c.ids = maps.Clone(l.data), maps.Clone(l.ids)
+	for i := range c.nodes {
+		c.nodes[i].o = copyOwner(l.nodes[i].o)
+	}
+	return &c
+}
+
+func copyOwner(o *Owner) *Owner {
+	if o == nil {
+		return nil
+	}
+	c, err := New(o.Config)
+	if err != nil {
+		panic(err)
+	}
+	c.good, c.at, c.pending, c.claim = o.good, o.at, copyClaim(o.pending, c), copyClaim(o.claim, c)
+	return c
+}
+
+func copyClaim(old *Claim, o *Owner) *Claim {
+	if old == nil {
+		return nil
+	}
+	c := &Claim{
+		owner: o, key: old.key, entry: old.entry, floor: old.floor, after: old.after,
+		sent: slices.Clone(old.sent), highest: old.highest, resumed: old.resumed, clean: old.clean, lost: make(chan struct{}),
+	}
+	c.mark.Store(old.mark.Load())
+	if old.isLost() {
+		close(c.lost)
+	}
+	return c
+}
+
+// explorer is the store, the clock and the memory of the node that acts.
+type explorer struct {
+	*lived
+	node    int
+	answers string // of the store: all, none to a write, or it comes late, or is not heard
+
+	latest func(*living) uint64 // what a memory says; nil: what is so
+	adopts bool                 // a control: owners take any value with their token for theirs
+	count  int
+	most   int
+	seen   map[uint64]int // the depth that was left, by state
+	found  string
+}
+
+var errSilent = errors.New("no answer")
+
+func (x *explorer) List(context.Context, string) (map[string]string, error) {
+	all := maps.Clone(x.data)
+	delete(all, keys{"p"}.floor())
+	return all, nil
+}
+
+func (x *explorer) Get(_ context.Context, keys ...string) (texts []string, err error) {
+	if x.answers == "silent" {
+		return nil, errSilent
+	}
+	for _, key := range keys {
+		texts = append(texts, x.data[key])
+	}
+	return texts, nil
+}
+
+func (x *explorer) Swap(_ context.Context, have map[string]string, key, value string) (bool, error) {
+	w := write{have, key, value}
+	switch x.answers {
+	case "lost":
+		x.answers = "silent"
+		x.apply(w)
+	case "late":
+		x.answers = "silent"
+		x.late = &w
+	case "unheard":
+		x.answers = "silent"
+	case "silent":
+	default:
+		return x.apply(w), nil
+	}
+	return false, errSilent
+}
+
+func (l *lived) apply(w write) bool {
+	for key, text := range w.have {
+		if l.data[key] != text {
+			return false
+		}
+	}
+	l.data[w.key] = w.value
+	return true
+}
+
+func (x *explorer) clock() uint64 { return x.now - uint64(x.node)*tickOf } // the second is late
+
+func (x *explorer) Number() *Kept          { return x.nodes[x.node].kept }
+func (x *explorer) Remember(k *Kept) error { x.nodes[x.node].kept = k; return nil }
+func (x *explorer) Latest() uint64 {
+	if x.latest != nil {
+		return x.latest(&x.nodes[x.node])
+	}
+	return x.nodes[x.node].last
+}
+
+func (x *explorer) owner() *Owner {
+	o, err := New(Config{
+		Store: x, Memory: x, Prefix: "p", First: 1, Last: 1, Hold: testHold * time.Millisecond, Name: fmt.Sprint(x.node), Clock: x.clock,
+		Random: func() uint64 { x.random++; return x.random },
+	})
+	if err != nil {
+		panic(err)
+	}
+	return o
+}
+
+// actions are what can happen next, by name; each reports whether it makes sense.
+func (x *explorer) actions() map[string]func() bool {
+	ctx := context.Background()
+	all := map[string]func() bool{
+		"time":     func() bool { x.now += tickOf; return true },
+		"snapshot": func() bool { x.lived.snapshot = maps.Clone(x.data); return true },
+		"restore": func() bool {
+			if x.lived.snapshot == nil {
+				return false
+			}
+			x.data, x.late = maps.Clone(x.lived.snapshot), nil
+			margin := time.Duration(max(x.floor, x.now)-x.now) * time.Millisecond
+			x.random++
+			f, err := AfterRestore(ctx, x, "p", Restored{
+				Clock: func() uint64 { return x.now }, Hold: testHold * time.Millisecond, Margin: margin, Again: true, Sure: true, Nonce: x.random,
+			})
+			x.floor = max(x.floor, f.Mark)
+			return err == nil
+		},
+		"release": func() bool { _, err := Release(ctx, x, "p", 1); return err == nil },
+		"late write": func() bool {
+			w := x.late
+			x.late = nil
+			return w != nil && x.apply(*w)
+		},
+	}
+	for i := range x.nodes {
+		n := &x.nodes[i]
+		act := func(what string, running bool, do func()) {
+			all[fmt.Sprint(what, " ", i)] = func() bool {
+				if (n.o != nil) != running {
+					return false
+				}
+				x.node = i
+				do()
+				return true
+			}
+		}
+		act("start", false, func() { n.o = x.owner() })
+		act("kill", true, func() { n.o = nil })
+		act("stop", true, func() { n.o.Close(ctx); n.o = nil })
+		for _, answers := range []string{"", "lost", "late", "unheard"} {
+			act("step "+answers, true, func() {
+				if c := n.o.claim; x.adopts && c != nil {
+					if v, err := parseValue(x.data[c.key]); err == nil && v.Token == c.entry.Token {
+						c.sent = append(c.sent, v)
+					}
+				}
+				x.answers = answers
+				if err := n.o.Step(ctx); err == nil {
+					n.copied = false
+				}
+				x.answers = ""
+			})
+		}
+		act("copy", true, func() {
+			if other := &x.nodes[1-i]; other.o == nil {
+				n.copied = true
+				*other = *n
+				other.o = copyOwner(n.o)
+			}
+		})
+	}
+	return all
+}
+
+// make has each node make an id, if it may.
+func (x *explorer) make() {
+	for i := range x.nodes {
+		n := &x.nodes[i]
+		x.node = i
+		if n.o == nil || n.o.claim == nil || n.copied {
+			continue
+		}
+		c, now := n.o.claim, x.clock()
+		if c.isLost() && !c.clean || now <= c.after || now > c.Milli() || now <= n.last {
+			continue
+		}
+		n.last = now
+		x.twice = x.twice || x.ids[now]
+		x.ids[now] = true
+	}
+}
+
+// hash is that of a state, by all that may matter later.
+func (l *lived) hash(seed maphash.Seed) uint64 {
+	var h maphash.Hash
+	h.SetSeed(seed)
+	for _, data := range []map[string]string{l.data, l.snapshot} {
+		for _, key := range slices.Sorted(maps.Keys(data)) {
+			fmt.Fprint(&h, key, data[key], ";")
+		}
+		fmt.Fprint(&h, "|")
+	}
+	fmt.Fprint(&h, l.now, l.floor, l.late, slices.Sorted(maps.Keys(l.ids)))
+	for i := range l.nodes {
+		n := &l.nodes[i]
+		fmt.Fprint(&h, "|", n.kept, n.last, n.copied, n.o == nil)
+		if n.o == nil {
+			continue
+		}
+		for _, c := range []*Claim{n.o.claim, n.o.pending} {
+			if c != nil {
+				fmt.Fprint(&h, "|", c.entry, c.floor, c.after, c.sent, c.highest, c.Milli(), c.isLost(), c.clean)
+			}
+		}
+	}
+	return h.Sum64()
+}
+
+// explore looks at all that can follow.
+func (x *explorer) explore(from *lived, depth int, seed maphash.Seed) {
+	x.lived = from
+	names := slices.Sorted(maps.Keys(x.actions()))
+	for _, name := range names {
+		if x.found != "" || x.count >= x.most {
+			return
+		}
+		x.lived = from.clone()
+		if !x.actions()[name]() {
+			continue
+		}
+		x.make()
+		x.count++
+		next := x.lived
+		next.path = &did{name, from.path}
+		if next.twice {
+			x.found = next.path.String()[2:]
+			return
+		}
+		if depth == 1 {
+			continue
+		}
+		h := next.hash(seed)
+		if x.seen[h] >= depth-1 {
+			continue
+		}
+		x.seen[h] = depth - 1
+		x.explore(next, depth-1, seed)
+	}
+}
+
+// search goes deeper until it finds an id twice, or has looked at most states at a depth. It
+// returns the last depth of which it has seen all.
+func (x *explorer) search(most int) (depth int) {
+	seed := maphash.MakeSeed()
+	x.most = most
+	for ; x.count < most && x.found == ""; depth++ {
+		x.count, x.seen = 0, map[uint64]int{}
+		x.explore(&lived{data: map[string]string{}, now: 1_700_000_000_000, ids: map[uint64]bool{}}, depth+1, seed)
+	}
+	return depth - 1
+}
+
+// Whatever two owners, an operator and a store do, and in whatever order, no id comes twice.
+func TestExhaustive(t *testing.T) {
+	var x explorer
+	depth := x.search(*states)
+	t.Logf("%d states at the last depth, all to a depth of %d", x.count, depth)
+	if x.found != "" || depth < 3 {
+		t.Errorf("an id comes twice: %s", x.found)
+	}
+}
+
+func TestExhaustiveFinds(t *testing.T) {
+	for name, x := range map[string]*explorer{
+		"a number given back below ids": {latest: func(*living) uint64 { return 0 }},
+		"copies that keep the number":   {adopts: true},
+	} {
+		depth := x.search(max(*states, 100_000))
+		t.Logf("%s: %d states, depth %d: %s", name, x.count, depth, x.found)
+		if x.found == "" {
+			t.Errorf("%s: not found to a depth of %d", name, depth)
+		}
+	}
+}
