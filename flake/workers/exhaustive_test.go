@@ -24,6 +24,7 @@ type lived struct {
 	floor          uint64 // the mark of the last, as whoever restores knows it
 	nodes          [2]living
 	ids            map[uint64]bool // by time: there is one number
+	copies         bool            // there has been a copy
 	twice          bool
 	path           *did
 }
@@ -181,7 +182,8 @@ func (x *explorer) actions() map[string]func() bool {
 		"time":     func() bool { x.now += tickOf; return true },
 		"snapshot": func() bool { x.lived.snapshot = maps.Clone(x.data); return true },
 		"restore": func() bool {
-			if x.lived.snapshot == nil {
+			// A restore may take away what shows a copy that there is another.
+			if x.lived.snapshot == nil || x.copies {
 				return false
 			}
 			x.data, x.late = maps.Clone(x.lived.snapshot), nil
@@ -231,7 +233,7 @@ func (x *explorer) actions() map[string]func() bool {
 		}
 		act("copy", true, func() {
 			if other := &x.nodes[1-i]; other.o == nil {
-				n.copied = true
+				n.copied, x.copies = true, true
 				*other = *n
 				other.o = copyOwner(n.o)
 			}
@@ -268,7 +270,7 @@ func (l *lived) hash(seed maphash.Seed) uint64 {
 		}
 		fmt.Fprint(&h, "|")
 	}
-	fmt.Fprint(&h, l.now, l.floor, l.late, slices.Sorted(maps.Keys(l.ids)))
+	fmt.Fprint(&h, l.copies, l.now, l.floor, l.late, slices.Sorted(maps.Keys(l.ids)))
 	for i := range l.nodes {
 		n := &l.nodes[i]
 		fmt.Fprint(&h, "|", n.kept, n.last, n.copied, n.o == nil)
