@@ -10,11 +10,9 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/flake-go/flake/flake"
 )
 
-// fake is a door that leases ids 1, 2, 3 and so on.
+// fake is a door that leases ids 1, 2, 3 and so on, those of 16 bytes of some later time.
 type fake struct {
 	Door
 	asked atomic.Int32
@@ -39,6 +37,9 @@ func (f *fake) lease(ctx context.Context, _ string, n, size int) ([]run, error) 
 		return nil, *err
 	}
 	first := make([]byte, size)
+	if size == flakeSize {
+		first[2] = 1
+	}
 	if f.stuck.Load() {
 		f.last.Store(0)
 	}
@@ -329,30 +330,6 @@ func TestLeasedCloseConcurrently(t *testing.T) {
 		l.Close()
 		closed.Store(true)
 		callers.Wait()
-	}
-}
-
-// A lease must be above all of the one before, and its runs above each other.
-func TestLeasedNotAbove(t *testing.T) {
-	l := leased(t, new(fake), LeaseOptions{})
-	run := func(first uint64, count int) Run[flake.ID] {
-		return Run[flake.ID]{idOf[flake.ID](number{lo: first}), count}
-	}
-	for _, tt := range []struct {
-		runs []Run[flake.ID]
-		want error
-	}{
-		{[]Run[flake.ID]{run(1, 10)}, nil},
-		{[]Run[flake.ID]{run(5, 1)}, ErrNotAbove},
-		{[]Run[flake.ID]{run(10, 1)}, ErrNotAbove},
-		{[]Run[flake.ID]{run(11, 5), run(20, 5)}, nil},
-		{[]Run[flake.ID]{run(24, 1)}, ErrNotAbove},
-		{[]Run[flake.ID]{run(30, 5), run(34, 1)}, ErrNotAbove},
-		{[]Run[flake.ID]{run(50, 1)}, nil},
-	} {
-		if got := l.arrived(tt.runs, 0); got != tt.want {
-			t.Errorf("%v: %v, want %v", tt.runs, got, tt.want)
-		}
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 	"github.com/flake-go/flake/flake"
 )
 
-// Errors that a generator may answer. Others are [flake.ErrClockBackwards] and
+// Errors of asking a generator. Others are [flake.ErrClockBackwards] and
 // [flake.ErrTimestampNotSaved], which pass by themselves, and [flake.ErrClosed].
 var (
 	// ErrBadArgument: an argument is out of range, or not for this format.
@@ -15,6 +15,11 @@ var (
 
 	// ErrBusy: too many large calls of this program are waiting already.
 	ErrBusy = errors.New("system_limit: the node has no room for the call")
+
+	// ErrNotAbove: the ids of a node are not above the earlier ones. Then it is another
+	// node, of a [Failover] or at the same address: one node's ids ascend as [IDs]
+	// describes, whatever happens to it or its clock.
+	ErrNotAbove = errors.New("the node's ids are not above those before")
 
 	// ErrUnknown: the node is too old to know the call.
 	ErrUnknown = errors.New("the node does not know the call")

@@ -31,8 +31,9 @@ const (
 // no other is asked.
 //
 // Ids ascend across nodes as [IDs] and [Leased] describe for one. If the clock of the
-// next node is behind, its ids are dropped until they are above the earlier ones; if
-// the time is up before that, the error is [ErrNotAbove]. A Failover remembers, by
+// next node is behind, or that of one that replaces a node at the same address, its ids
+// are dropped until they are above the earlier ones; if the time is up before that, the
+// error is [ErrNotAbove]. A Failover remembers, by
 // generator name, what was handed out; a new one starts from nothing.
 //
 // When ids come from another node than before, their workers are compared. Two nodes
@@ -161,8 +162,7 @@ func (f *Failover) take(ctx context.Context, generator string, do func(context.C
 		var highest number
 		for _, r := range runs {
 			first := numberOfBytes(r.first)
-			// One node's ids ascend by themselves, as far as its format makes them.
-			if before.door != at && !before.id.below(first) {
+			if !first.follows(before.id) || before.door != at && !before.id.below(first) {
 				return fmt.Errorf("node %d of %d: %w", at+1, len(f.doors), ErrNotAbove)
 			}
 			if last := first.plus(uint64(max(r.count, 1)) - 1); highest.below(last) {

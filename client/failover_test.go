@@ -40,6 +40,11 @@ func (s *scripted) texts(ctx context.Context, _ string, _, base int) ([]string, 
 	return []string{strconv.FormatUint(id, base)}, err
 }
 
+func (s *scripted) lease(ctx context.Context, _ string, n, _ int) ([]run, error) {
+	id, err := s.answer(ctx)
+	return []run{oddRun(id, n)}, err
+}
+
 func fails(err error) func(context.Context) (uint64, error) {
 	return func(context.Context) (uint64, error) { return 0, err }
 }
@@ -76,6 +81,11 @@ func slow(by time.Duration) func(context.Context) (uint64, error) {
 
 func counts(from uint64) func(context.Context) (uint64, error) {
 	return func(context.Context) (uint64, error) { from++; return from - 1, nil }
+}
+
+// behind is a node's snowflakes, by a clock that is behind.
+func behind(by time.Duration) func(context.Context) (uint64, error) {
+	return func(context.Context) (uint64, error) { return uint64(time.Now().Add(-by).UnixMilli()) << 22, nil }
 }
 
 func silent(ctx context.Context) (uint64, error) {
@@ -150,6 +160,43 @@ func TestFailoverOrder(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// A node is replaced by another at the same address, whose clock is behind: its ids are
+// dropped until they are above, or another node is asked.
+func TestFailoverReplaced(t *testing.T) {
+	const late = 1900 * time.Millisecond
+	down := errors.New("down")
+	for _, tt := range []struct {
+		what  string
+		other func(context.Context) (uint64, error)
+		took  time.Duration // at most, but for a pause
+	}{
+		{"the other is down", fails(down), late},
+		{"the other is there", behind(-time.Millisecond), 0},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			door := &scripted{answer: behind(0)}
+			ids := NewIDs[snowflake.ID](NewFailover(door, &scripted{answer: tt.other}), "ids")
+			before, err := ids.Next(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Millisecond)
+			door.answer = behind(late)
+			start := time.Now()
+			after, err := ids.Next(t.Context())
+			if took := time.Since(start); err != nil || after < before || took > tt.took+lastRoundPause {
+				t.Errorf("%s: %d after %d, %v, in %v", tt.what, after, before, err, took)
+			}
+			door.answer = behind(time.Hour)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			if id, err := NewIDs[snowflake.ID](ids.door, "ids").Next(ctx); tt.took > 0 && !errors.Is(err, ErrNotAbove) {
+				t.Errorf("%s, and an hour behind: %d, %v", tt.what, id, err)
+			}
+		})
+	}
 }
 
 // Canonical texts cannot be kept in order.

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"encoding"
 	"encoding/binary"
 	"fmt"
 	"iter"
@@ -53,6 +54,14 @@ func (r Run[ID]) All() iter.Seq[ID] {
 	}
 }
 
+// numbers is a Run of numbers.
+type numbers struct {
+	first number
+	count uint64
+}
+
+func numbersOf[ID Format](r Run[ID]) numbers { return numbers{numberOf(r.First), uint64(r.Count)} }
+
 // number is an id as a number of 128 bits.
 type number struct{ hi, lo uint64 }
 
@@ -71,16 +80,37 @@ func (n number) plus(i uint64) number {
 func (n number) inHalves() bool { return n.hi>>48 != 0 }
 
 // fresh returns the id with random bits of its own, if its format has such.
+// An id with the version and variant of uuidv7 has 14, also one taken for a ulid: there
+// the next two are the worker's. A ulid has 16.
 func (n number) fresh() number {
-	const random = 1<<14 - 1 // the lowest, of uuidv7; ulid has two more
-	if n.inHalves() {
-		n.lo ^= rand.Uint64() & random
+	width := 16
+	switch {
+	case !n.inHalves():
+		return n
+	case n.hi>>12&15 == 7 && n.lo>>62 == 2:
+		width = 14
 	}
+	n.lo ^= rand.Uint64() & (1<<width - 1)
 	return n
 }
 
 func (n number) below(other number) bool {
 	return n.hi < other.hi || n.hi == other.hi && n.lo < other.lo
+}
+
+// follows reports whether a generator that handed out last may hand out n after it.
+func (n number) follows(last number) bool {
+	const belowTime = 22 // bits of snowflake and flake-idgen, at most: how many is the node's to say
+	if last.below(n) {
+		return true
+	}
+	switch sizeOfNumber(last) {
+	case snowflakeSize: // the sequences of a millisecond may start anywhere, and wrap around
+		return n.lo>>belowTime == last.lo>>belowTime
+	case snoSize: // after the clock is set back, ids continue with lower times
+		return true
+	}
+	return false
 }
 
 func numberOf[ID Format](id ID) (n number) {
@@ -115,6 +145,17 @@ func idOf[ID Format](n number) (id ID) {
 		binary.BigEndian.PutUint64(id[2:], n.lo)
 	}
 	return id
+}
+
+// numberOfText returns the number of a text in a base, or of ID's own text.
+func numberOfText[ID Format](text string, base int) (number, error) {
+	if base != Canonical {
+		id, err := flake.ParseBase(text, base)
+		return numberOf(id), err
+	}
+	var id ID
+	err := any(&id).(encoding.TextUnmarshaler).UnmarshalText([]byte(text))
+	return numberOf(id), err
 }
 
 // sizeOf returns the size of an id in bytes.

@@ -106,3 +106,37 @@ func TestFormats(t *testing.T) {
 		}
 	}
 }
+
+// All random bits of a leased id are its own, and no others: those above are the worker's.
+func TestFresh(t *testing.T) {
+	const milli, worker = 1_795_260_280_557, 1 << 47 // as a ulid's, a worker that begins like a UUID's variant
+	uuid, err1 := uuidv7.Make(milli, worker, 7, 9)
+	plain, err2 := ulid.Make(milli, worker, 7, 9)
+	alike, err3 := ulid.Make(milli, worker, 7<<12, 9)
+	if err1 != nil || err2 != nil || err3 != nil {
+		t.Fatal(err1, err2, err3)
+	}
+	for _, tt := range []struct {
+		what   string
+		id     number
+		random uint64
+	}{
+		{"uuidv7", numberOf(uuid), 1<<14 - 1},
+		{"uuidv7, taken for a ulid", numberOf(ulid.ID(uuid)), 1<<14 - 1},
+		{"ulid", numberOf(plain), 1<<16 - 1},
+		{"ulid, like a uuidv7", numberOf(alike), 1<<14 - 1},
+		{"flake", numberOf(flake.Make(milli, worker, 7)), 0},
+		{"sno", number{1 << 8, 1}, 0},
+		{"snowflake", number{0, 1 << 40}, 0},
+	} {
+		var changed number
+		for range 200 {
+			id := tt.id.fresh()
+			changed.hi |= id.hi ^ tt.id.hi
+			changed.lo |= id.lo ^ tt.id.lo
+		}
+		if changed != (number{lo: tt.random}) {
+			t.Errorf("%s: random are %x, want %x", tt.what, changed, tt.random)
+		}
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -52,30 +53,69 @@ type Field struct {
 
 // IDs are the ids of one generator of a node. Any number of goroutines may use it.
 //
-// All methods return ctx's error once ctx is done. No id is ever handed out twice. Ids
-// that a goroutine gets one after the other, or in one answer, ascend. There are two
-// exceptions: a snowflake's ids of one millisecond with random_start, and sno's when
-// the node's clock is set back meanwhile. A failed call can be repeated safely: at
-// worst some ids go to nobody.
+// All methods return ctx's error once ctx is done. No id is ever handed out twice. The
+// ids of an answer ascend, and are above those of all calls that returned before its
+// call began, in any goroutine. There are two exceptions: a snowflake's ids of one
+// millisecond with random_start are in no order, and sno's are lower after the node's
+// clock has been set back. A node that replaces another at the same address may have a
+// clock behind the other's: until its ids are above, calls fail with [ErrNotAbove]. An
+// IDs remembers what it has handed out; a new one starts from nothing.
+//
+// A failed call can be repeated safely: at worst some ids go to nobody.
 type IDs[ID Format] struct {
 	door      Door
 	generator string
+
+	mu      sync.Mutex
+	highest number // handed out
 }
 
 // NewIDs returns the ids of the generator with that name; each node has "flake". It
 // asks nothing of the node yet. ID is the type of the generator's format in the node's
 // configuration: flake.ID for "flake". Calls fail if it is not.
 func NewIDs[ID Format](door Door, generator string) *IDs[ID] {
-	return &IDs[ID]{door, generator}
+	return &IDs[ID]{door: door, generator: generator}
 }
 
 // Next returns the next id.
 func (g *IDs[ID]) Next(ctx context.Context) (id ID, err error) {
+	before := g.last()
 	b, err := g.door.get(ctx, g.generator)
 	if err != nil {
 		return id, err
 	}
-	return handedOut[ID](b)
+	next, err := handedOut[ID](b)
+	if err == nil {
+		err = g.ascend(before, numbers{numberOf(next), 1})
+	}
+	if err != nil {
+		return id, err
+	}
+	return next, nil
+}
+
+// last returns the highest id handed out.
+func (g *IDs[ID]) last() number {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.highest
+}
+
+// ascend records ids, or refuses them if they may not follow each other, the first one
+// the highest when they were asked for.
+func (g *IDs[ID]) ascend(before number, runs ...numbers) error {
+	for _, r := range runs {
+		if !r.first.follows(before) {
+			return fmt.Errorf("generator %s: %w", g.generator, ErrNotAbove)
+		}
+		before = r.first.plus(r.count - 1)
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.highest.below(before) {
+		g.highest = before
+	}
+	return nil
 }
 
 // NextN fills dst with the next ids and returns how many; less than len(dst) only with
@@ -103,7 +143,9 @@ func (g *IDs[ID]) Lease(ctx context.Context, n int) ([]Run[ID], error) {
 	if n < 1 {
 		return nil, outOfRange("n", n, 1, math.MaxInt)
 	}
+	before := g.last()
 	var all []Run[ID]
+	var ids []numbers
 	for most := maxLease; n > 0; {
 		ask := min(n, most)
 		runs, err := g.door.lease(ctx, g.generator, ask, sizeOf[ID]())
@@ -127,12 +169,16 @@ func (g *IDs[ID]) Lease(ctx context.Context, n int) ([]Run[ID], error) {
 				return nil, fmt.Errorf("the node answered with a run of %d ids from %x on, where %d have that worker and time", r.count, r.first, most)
 			}
 			all = append(all, Run[ID]{first, r.count})
+			ids = append(ids, numbersOf(Run[ID]{first, r.count}))
 			got += r.count
 		}
 		if got < ask {
 			return nil, fmt.Errorf("asked for %d ids, the node answered with %d", ask, got)
 		}
 		n -= got
+	}
+	if err := g.ascend(before, ids...); err != nil {
+		return nil, err
 	}
 	return all, nil
 }
@@ -144,7 +190,9 @@ func (g *IDs[ID]) Texts(ctx context.Context, n, base int) ([]string, error) {
 	if n < 1 {
 		return nil, outOfRange("n", n, 1, math.MaxInt)
 	}
+	before := g.last()
 	var all []string
+	var ids []numbers
 	for most := maxMany; len(all) < n; {
 		ask := min(n-len(all), most)
 		texts, err := g.door.texts(ctx, g.generator, ask, base)
@@ -162,8 +210,14 @@ func (g *IDs[ID]) Texts(ctx context.Context, n, base int) ([]string, error) {
 			if i := strings.IndexFunc(text, isNoDigit); i >= 0 {
 				return nil, fmt.Errorf("the node answered with %.40q, which is no id", text)
 			}
+			if id, err := numberOfText[ID](text, base); err == nil { // else of another format
+				ids = append(ids, numbers{id, 1})
+			}
 		}
 		all = append(all, texts...)
+	}
+	if err := g.ascend(before, ids...); err != nil {
+		return nil, err
 	}
 	return all, nil
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/flake-go/flake/flake"
 	"github.com/flake-go/flake/flake/sno"
 	"github.com/flake-go/flake/flake/snowflake"
+	"github.com/flake-go/flake/flake/uuidv7"
 	"github.com/flake-go/flake/idserver"
 	"github.com/flake-go/flake/idserver/iderl"
 	"github.com/flake-go/flake/idserver/idhttp"
@@ -330,6 +331,119 @@ func TestOddAnswers(t *testing.T) {
 	for i, err := range []error{err1, err2, err3, err4, err5, err6} {
 		if err != down {
 			t.Errorf("%d: %v", i, err)
+		}
+	}
+}
+
+// An answer must be above all of the one before, and its runs above each other.
+func TestNotAbove(t *testing.T) {
+	const milli = 1_700_000_000_000
+	flakes := []struct {
+		at, count int
+		want      error
+	}{
+		{1, 10, nil}, {5, 1, ErrNotAbove}, {10, 1, ErrNotAbove}, {11, 5, nil}, {15, 9, ErrNotAbove}, {16, 1, nil},
+	}
+	door := new(odd)
+	ids := NewIDs[flake.ID](door, "ids")
+	lease := func(runs ...run) error {
+		n := 0
+		for _, r := range runs {
+			n += r.count
+		}
+		door.runs = runs
+		_, err := ids.Lease(t.Context(), n)
+		return err
+	}
+	of := func(sequence uint16, count int) run {
+		id := flake.Make(milli, worker, sequence)
+		return run{id[:], count}
+	}
+	for _, tt := range flakes {
+		if err := lease(of(uint16(tt.at), tt.count)); !errors.Is(err, tt.want) {
+			t.Errorf("%d ids from %d on: %v, want %v", tt.count, tt.at, err, tt.want)
+		}
+	}
+	for _, tt := range []struct {
+		second uint16
+		want   error
+	}{{24, ErrNotAbove}, {25, nil}} {
+		if err := lease(of(20, 5), of(tt.second, 1)); !errors.Is(err, tt.want) {
+			t.Errorf("a run from 20 to 24, and one from %d on: %v, want %v", tt.second, err, tt.want)
+		}
+	}
+}
+
+// What may follow an id depends on its format.
+func TestFollows(t *testing.T) {
+	const milli = 1_700_000_000_000
+	uuid := func(milli uint64) number {
+		id, err := uuidv7.Make(milli, worker, 7, 9)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return numberOf(id)
+	}
+	for _, tt := range []struct {
+		what    string
+		last, n number
+		want    bool
+	}{
+		{"the first", number{}, number{0, 1}, true},
+		{"a flake", numberOf(flake.Make(milli, worker, 7)), numberOf(flake.Make(milli, worker, 8)), true},
+		{"the same flake", numberOf(flake.Make(milli, worker, 7)), numberOf(flake.Make(milli, worker, 7)), false},
+		{"a flake of 1970", numberOf(flake.Make(milli, worker, 7)), numberOf(flake.Make(9, worker, 8)), false},
+		{"a uuidv7", uuid(milli), uuid(milli + 1), true},
+		{"an earlier uuidv7", uuid(milli), uuid(milli - 1), false},
+		{"a snowflake of random start", number{lo: 7<<22 + 9}, number{lo: 7<<22 + 3}, true},
+		{"an earlier snowflake", number{lo: 7 << 22}, number{lo: 7<<22 - 1}, false},
+		{"an sno when the clock was set back", number{hi: 1 << 14}, number{hi: 1 << 13}, true},
+	} {
+		if got := tt.n.follows(tt.last); got != tt.want {
+			t.Errorf("%s: %v", tt.what, got)
+		}
+	}
+}
+
+// A node is replaced by another at the same address, whose clock is behind: no id of that
+// is handed out until it is above, in whatever way it is taken.
+func TestReplaced(t *testing.T) {
+	ways := map[string]func(context.Context, *IDs[flake.ID]) error{
+		"Next": func(ctx context.Context, ids *IDs[flake.ID]) error { _, err := ids.Next(ctx); return err },
+		"NextN": func(ctx context.Context, ids *IDs[flake.ID]) error {
+			_, err := ids.NextN(ctx, make([]flake.ID, 9))
+			return err
+		},
+		"Lease": func(ctx context.Context, ids *IDs[flake.ID]) error { _, err := ids.Lease(ctx, 9); return err },
+		"Texts": func(ctx context.Context, ids *IDs[flake.ID]) error { _, err := ids.Texts(ctx, 9, 62); return err },
+		"Texts, canonical": func(ctx context.Context, ids *IDs[flake.ID]) error {
+			_, err := ids.Texts(ctx, 9, Canonical)
+			return err
+		},
+	}
+	node := func(w flake.Worker, behind *atomic.Int64) Door {
+		system := flake.SystemClock()
+		ids, err := flake.NewGenerator(w, flake.Options{Clock: func() uint64 { return system() - uint64(behind.Load()) }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return webDoor(t, idserver.Flake(ids))
+	}
+	for what, take := range ways {
+		var behind atomic.Int64
+		address := &struct{ Door }{node(worker, &behind)}
+		ids := NewIDs[flake.ID](address, "ids")
+		if err := take(t.Context(), ids); err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+		address.Door = node(worker+1, &behind)
+		behind.Store(time.Hour.Milliseconds())
+		if err := take(t.Context(), ids); !errors.Is(err, ErrNotAbove) {
+			t.Errorf("%s: %v", what, err)
+		}
+		behind.Store(-time.Minute.Milliseconds())
+		if err := take(t.Context(), ids); err != nil {
+			t.Errorf("%s, when the clock is right: %v", what, err)
 		}
 	}
 }

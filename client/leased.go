@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"net"
@@ -30,11 +29,6 @@ type LeaseOptions struct {
 	Size   int           // ids in a lease, 1 to MaxLeaseSize; default 1000
 	MaxAge time.Duration // of a lease, MinLeaseAge to MaxLeaseAge; default 100 ms
 }
-
-// ErrNotAbove: the ids of a node are not above the earlier ones. Then it is another
-// node, of a [Failover] or at the same address: one node's ids ascend as [Leased]
-// describes, whatever happens to it or its clock.
-var ErrNotAbove = errors.New("the node's ids are not above those before")
 
 // Leased are ids of a generator, leased ahead so that they cost no round trip. Any
 // number of goroutines may use it. Its ids have these guarantees:
@@ -67,7 +61,6 @@ type Leased[ID Format] struct {
 	next     *lease     // after current, or nil
 	fetching *fetch     // the one under way, or nil
 	waiting  int        // callers
-	highest  number     // of the last lease
 }
 
 // lease is the runs of ids of one answer.
@@ -78,11 +71,6 @@ type lease struct {
 
 	taken   atomic.Uint64 // more than total once the ids are used up
 	renewed atomic.Bool   // the next lease has been asked for
-}
-
-type numbers struct {
-	first number
-	count uint64
 }
 
 // fetch is a request for a lease. When it is done the lease is Leased.next.
@@ -248,39 +236,14 @@ func (l *Leased[ID]) fetch() *fetch {
 		if l.ctx.Err() != nil {
 			return // waiting callers ask again and learn that it is closed
 		}
-		if err == nil {
-			err = l.arrived(runs, f.asked)
+		if f.err = err; err != nil {
+			return
 		}
-		f.err = err
+		l.next = &lease{asked: f.asked}
+		for _, r := range runs {
+			l.next.runs = append(l.next.runs, numbersOf(r))
+			l.next.total += uint64(r.Count)
+		}
 	})
 	return f
-}
-
-func (l *Leased[ID]) arrived(runs []Run[ID], asked time.Duration) error {
-	next := &lease{asked: asked}
-	for _, r := range runs {
-		first := numberOf(r.First)
-		if !l.ascends(first) {
-			return ErrNotAbove
-		}
-		l.highest = first.plus(uint64(r.Count - 1))
-		next.runs = append(next.runs, numbers{first, uint64(r.Count)})
-		next.total += uint64(r.Count)
-	}
-	l.next = next
-	return nil
-}
-
-// ascends reports whether an id may follow the highest, by its format.
-func (l *Leased[ID]) ascends(first number) bool {
-	const belowTime = 22 // bits of snowflake and flake-idgen
-	switch sizeOf[ID]() {
-	case snowflakeSize:
-		// The sequences of a millisecond may start anywhere, and wrap around.
-		return first.lo>>belowTime >= l.highest.lo>>belowTime
-	case snoSize:
-		// After the clock is set back, ids continue with lower times.
-		return true
-	}
-	return l.highest.below(first)
 }

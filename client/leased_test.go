@@ -190,29 +190,6 @@ func TestLeasedSnoClock(t *testing.T) {
 	}
 }
 
-// For flake-idgen and snowflake, a lower millisecond reveals another node.
-func TestLeasedOtherSnowflake(t *testing.T) {
-	const milli = 1 << 22 // of ids
-	l, err := NewIDs[snowflake.ID](nil, "ids").Leased(LeaseOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	for _, tt := range []struct {
-		id   uint64
-		want error
-	}{
-		{7*milli + 9, nil},
-		{7*milli + 3, nil},
-		{7*milli - 2, ErrNotAbove},
-		{8*milli - 1, nil},
-	} {
-		if got := l.arrived([]Run[snowflake.ID]{{idOf[snowflake.ID](number{lo: tt.id}), 1}}, 0); got != tt.want {
-			t.Errorf("%#x: %v, want %v", tt.id, got, tt.want)
-		}
-	}
-}
-
 // Leased ids are used in order, and dropped only when nobody can use them.
 func TestLeasedTakeNext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

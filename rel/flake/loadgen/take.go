@@ -44,21 +44,22 @@ func (c Call) Taker(door client.Door) Taker {
 }
 
 func takerOf[ID client.Format](c Call, door client.Door, format idserver.Format) Taker {
-	source := client.NewIDs[ID](door, c.Generator)
+	// One IDs a call: one that remembers refuses the ids that are looked for.
+	source := func() *client.IDs[ID] { return client.NewIDs[ID](door, c.Generator) }
 	switch {
 	case c.Base != 0:
 		return func(ctx context.Context) (ids, error) {
-			texts, err := source.Texts(ctx, c.N, c.Base)
+			texts, err := source().Texts(ctx, c.N, c.Base)
 			return func(dst []span) ([]span, error) { return spansOfTexts(dst, texts, format, c.Base) }, err
 		}
 	case c.N == 1:
 		return func(ctx context.Context) (ids, error) {
-			id, err := source.Next(ctx)
+			id, err := source().Next(ctx)
 			return func(dst []span) ([]span, error) { return append(dst, spanOf(id, 1, format)), nil }, err
 		}
 	}
 	return func(ctx context.Context) (ids, error) {
-		runs, err := source.Lease(ctx, c.N)
+		runs, err := source().Lease(ctx, c.N)
 		return func(dst []span) ([]span, error) {
 			for _, r := range runs {
 				dst = append(dst, spanOf(r.First, r.Count, format))

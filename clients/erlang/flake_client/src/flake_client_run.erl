@@ -13,9 +13,6 @@
 
 -define(TAIL, 56).
 
-%% The lowest bits that are random in ids of uuidv7 and ulid; those of ulid have two more.
--define(RANDOM, 14).
-
 -type run() :: {Prefix :: binary(), Tail :: non_neg_integer(), Count :: pos_integer(), Rest :: binary()}.
 
 %% What a node answers to {lease, N}: N ids of one size.
@@ -83,10 +80,14 @@ split(N, [{_, _, Count, _} = Run | Rest]) ->
 %% Each with random bits of its own, if it has such.
 -spec ids([run()]) -> [flake_client:id()].
 ids(Runs) ->
-    [id(Prefix, I, fresh(Rest)) || {Prefix, Tail, Count, Rest} <- Runs, I <- lists:seq(Tail, Tail + Count - 1)].
+    [id(Prefix, I, fresh(I, Rest)) || {Prefix, Tail, Count, Rest} <- Runs, I <- lists:seq(Tail, Tail + Count - 1)].
 
-fresh(<<>>) -> <<>>;
-fresh(<<Kept:50, _:?RANDOM>>) -> <<Kept:50, (rand:uniform(1 bsl ?RANDOM) - 1):?RANDOM>>.
+%% What has the version and variant of uuidv7 has 14: the next two may be the worker's.
+fresh(_, <<>>) -> <<>>;
+fresh(I, <<2:2, Kept:48, _:14>>) when (I bsr 12) band 15 =:= 7 -> <<2:2, Kept:48, (random(14)):14>>;
+fresh(_, <<Kept:48, _:16>>) -> <<Kept:48, (random(16)):16>>.
+
+random(Bits) -> rand:uniform(1 bsl Bits) - 1.
 
 %% With its size the prefix is copied; without, room to append to it would be made.
 id(Prefix, Tail, Rest) ->

@@ -101,6 +101,13 @@ halves_test() ->
     ?assert(length(lists:usort([Random || <<_:114, Random:14>> <- Ids])) > 500),
     ?assertEqual({ok, 16#019fdd9eeeed}, flake_client:time(First)).
 
+%% All 16 random bits of a leased ulid are its own; the first of them are no worker's.
+ulid_random_test() ->
+    {ok, Runs} = flake_client_run:from_lease(200, [{<<16#019fdd9eeeed:48, 0:16, 9:48, 5:16>>, 200}]),
+    Bits = [Random || <<16#019fdd9eeeed:48, _:16, 9:48, Random:16>> <- flake_client_run:ids(Runs)],
+    ?assertEqual(200, length(Bits)),
+    ?assertEqual(16#FFFF, lists:foldl(fun(Random, Changed) -> Changed bor (Random bxor 5) end, 0, Bits)).
+
 %% In each base, text read back is the id.
 text_test() ->
     [begin
