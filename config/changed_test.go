@@ -16,7 +16,7 @@ func TestChanged(t *testing.T) {
 		{"[node]\nnet_ticktime = 60", "[node]\nnet_ticktime = 15\ndrain_time = 1", "node.net_ticktime node.drain_time"},
 		{"[node]\nmemory_limit = '32MiB'", "[node]\nmemory_limit = 33554432", ""},
 		{"[flake]\nworker_id = 'random'", "[flake]\nworker_id = 'etcd'\n[etcd]\nendpoints = ['a:1']", "flake.worker_id etcd.endpoints"},
-		{"[flake]\npeers = ['a@b', 'c@d']", "[flake]\npeers = ['a@b']", "flake.peers"},
+		{"[etcd]\nendpoints = ['a:1', 'b:1']", "[etcd]\nendpoints = ['a:1']", "etcd.endpoints"},
 		{generator + "id = 1", generator + "id = 1", ""},
 		{generator + "id = 1", generator + "id = 2\nepoch = 2020-01-01T00:00:00Z", "generator[1].epoch generator[1].id"},
 		{generator + "id = 1", generator + "id = 'etcd'\n[etcd]\nendpoints = ['a:1']", "etcd.endpoints generator[1].id"},
@@ -74,7 +74,6 @@ max_connections = 2
 memory_limit = '32MiB'
 [flake]
 worker_id = '02:00:00:00:00:01'
-peers = ['a@b', 'c@d']
 allowable_downtime = 1
 [http]
 listen = '127.0.0.1:0'
@@ -87,7 +86,7 @@ format = 'json'
 		t.Fatal(err)
 	}
 	keys := Changed(a, b)
-	if len(keys) != 14 {
+	if len(keys) != 13 {
 		t.Errorf("%d keys: %q", len(keys), keys)
 	}
 	for len(keys) > 0 {

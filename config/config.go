@@ -75,8 +75,6 @@ type Flake struct {
 	TimestampPath     string           // or empty: a file in a folder of this user's
 	AllowableDowntime time.Duration    // milliseconds in the file
 	Clock             string           // ClockWall or ClockMonotonic
-	Peers             []string         // nodes that are asked whether their ids could be ours
-	PeersInterval     time.Duration    // between two times that they are asked; seconds in the file
 }
 
 // The values of Flake.Clock.
@@ -84,9 +82,6 @@ const (
 	ClockWall      = "wall"      // ids have the time that the machine shows
 	ClockMonotonic = "monotonic" // and that of the start, and how long that is ago
 )
-
-// MaxPeers bounds flake.peers. All are asked at a time.
-const MaxPeers = 64
 
 // HTTP is the table [http]: ids, and what the node is, over HTTP.
 type HTTP struct {
@@ -137,7 +132,6 @@ func Default() Config {
 		Flake: Flake{
 			AllowableDowntime: 30 * 24 * time.Hour,
 			Clock:             ClockWall,
-			PeersInterval:     time.Minute,
 		},
 		Etcd: Etcd{Prefix: "flake", Hold: 10 * time.Minute},
 		Log:  Log{Level: slog.LevelInfo, Format: LogText},

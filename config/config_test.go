@@ -67,8 +67,6 @@ tls = {cert = "cert.pem", key = "key.pem", verify = "none"}
 worker_id = "02-00-00-00-00-Ff"
 timestamp_path = "/var/lib/flake/timestamp"
 allowable_downtime = 1500
-peers = ["flake@a.example.com", "b@10.0.0.2"]
-peers_interval = 5
 clock = "monotonic"
 [[generator]]
 name = "orders"
@@ -145,8 +143,7 @@ format = "json"
 	want := Config{
 		Node{"flake@node1.example.com", "s3cret", "", "[::]:9100", "10.0.0.1:4370", 15 * time.Second, 1000000, 1,
 			TLS{true, "cert.pem", "key.pem", "", VerifyNone}, "0ld", 20 * time.Second, 256 << 20, "", ""},
-		Flake{WorkerID: []byte{2, 0, 0, 0, 0, 0xFF}, TimestampPath: "/var/lib/flake/timestamp", AllowableDowntime: 1500 * time.Millisecond, Clock: ClockMonotonic,
-			Peers: []string{"flake@a.example.com", "b@10.0.0.2"}, PeersInterval: 5 * time.Second},
+		Flake{WorkerID: []byte{2, 0, 0, 0, 0, 0xFF}, TimestampPath: "/var/lib/flake/timestamp", AllowableDowntime: 1500 * time.Millisecond, Clock: ClockMonotonic},
 		[]Generator{
 			{Name: "orders", Format: FormatSnowflake, Epoch: new(time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)),
 				Datacenter: new(int64(9)), Worker: new(int64(7)), RandomStart: true},
@@ -335,6 +332,20 @@ func TestIgnored(t *testing.T) {
 		t.Fatal(err)
 	}
 	if c, err := Load("", flags...); err != nil || len(c.Ignored) != 1 || c.Ignored[0].From != "FLAKE_ETCD_CLAIM_WAIT" {
+		t.Errorf("%+v, %v", c.Ignored, err)
+	}
+	const both = "flake.peers, flake.peers_interval"
+	for _, text := range []string{"peers = ['flake@a', 'b']\npeers_interval = 0", "peers = 1\npeers_interval = 'x'", "peers = [{a = 1}]\npeers_interval = []"} {
+		c, err := Load(write(t, "[node]\nepmd = 'off'\n[flake]\n"+text))
+		if err != nil || len(c.Ignored) != 1 || c.Ignored[0].Key != both || !strings.HasSuffix(c.Ignored[0].From, ":4") {
+			t.Errorf("%s: %+v, %v", text, c.Ignored, err)
+		}
+	}
+	flags, err = Environ([]string{"FLAKE_FLAKE_PEERS=[a@b]", "FLAKE_FLAKE_PEERS_INTERVAL=x"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c, err := Load("", flags...); err != nil || len(c.Ignored) != 1 || c.Ignored[0].Key != both || c.Ignored[0].From != "FLAKE_FLAKE_PEERS" {
 		t.Errorf("%+v, %v", c.Ignored, err)
 	}
 }

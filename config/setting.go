@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"net"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -94,13 +93,6 @@ func (c *Config) settings() []setting {
 			&f.AllowableDowntime, time.Millisecond, time.Millisecond, maxDowntime),
 		text("flake.clock", `"wall" or "monotonic" wanted`, &f.Clock,
 			func(s string) bool { return s == ClockWall || s == ClockMonotonic }),
-		{"flake.peers", fmt.Sprintf("an array of node names, name@host, wanted, %d at most", MaxPeers), setStrings(&f.Peers),
-			func() bool {
-				return len(f.Peers) <= MaxPeers && !slices.ContainsFunc(f.Peers, func(s string) bool { return !validName(s) })
-			},
-			func() string { return showList(f.Peers) }},
-		number("flake.peers_interval", "a whole number of seconds from 1 to 3600 wanted",
-			&f.PeersInterval, time.Second, time.Second, longestInterval),
 		text("http.listen", `"host:port" wanted, or "" for no HTTP`, &h.Listen, validListen),
 		text("http.token_file", "the path of a file wanted", &h.TokenFile, isPath),
 		{"http.open", "true or false wanted", setBool(&h.Open), func() bool { return true },

@@ -39,10 +39,6 @@ func (c *Config) faults(reported map[string]bool) []*Error {
 	if keys := c.etcdKeys(); len(keys) > 0 && !c.Etcd.On {
 		faults = append(faults, &Error{Key: keys[0], Value: strconv.Quote(fromEtcd), Want: wantEtcd})
 	}
-	if c.Node.EPMD == "off" && len(c.Flake.Peers) > 0 && c.Node.FixedPort() == "" {
-		faults = append(faults, &Error{Key: "flake.peers", Value: showList(c.Flake.Peers),
-			Want: `node.epmd is "off": a port in node.listen wanted, the same for all peers`})
-	}
 	for i := range c.Generators {
 		faults = append(faults, c.Generators[i].faults(i, c.Generators[:i])...)
 	}

@@ -22,7 +22,6 @@ cookie = "S3CRET of the file"
 tls = {verify = "none", cert = "c.pem", key = "k.pem"}
 [flake]
 worker_id = "random"
-peers = ["a@b", "c@d"]
 [[generator]]
 name = "a"
 format = "snowflake"
@@ -51,10 +50,10 @@ endpoints = ["a:1"]
 		{"node.epmd", `"auto"`, ""},
 		{"node.tls.verify", `"none"`, file},
 		{"flake.worker_id", `"random"`, file + ":7"},
-		{"flake.peers", `["a@b", "c@d"]`, file + ":8"},
-		{"generator[1].epoch", "2020-01-01T00:00:00Z", file + ":12"},
+		{"generator[1].epoch", "2020-01-01T00:00:00Z", file + ":11"},
 		{"generator[1].worker", "7", "FLAKE_GENERATOR_1_WORKER"},
 		{"generator[2].partition", `"etcd"`, "FLAKE_GENERATOR_2_PARTITION"},
+		{"etcd.endpoints", `["a:1"]`, file + ":14"},
 		{"etcd.hold", "600", ""},
 		{"log.level", `"info"`, ""},
 	} {

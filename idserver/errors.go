@@ -12,11 +12,6 @@ var (
 
 	// ErrBusy is the answer to a request for which there is no room.
 	ErrBusy = errors.New("system_limit")
-
-	// What a [Halt] may be stopped for.
-	ErrPeersNotAsked = errors.New("peers_not_asked")
-	ErrWorkerTaken   = errors.New("worker_taken")
-	ErrClockDiffers  = errors.New("clock_differs")
 )
 
 // results are what calls come to, in the words of Erlang: success first, and last what
@@ -30,9 +25,6 @@ var results = [...]struct {
 	{"clock_running_backwards", flake.ErrClockBackwards},
 	{"timestamp_not_saved", flake.ErrTimestampNotSaved},
 	{"shutdown", flake.ErrClosed},
-	{"peers_not_asked", ErrPeersNotAsked},
-	{"worker_taken", ErrWorkerTaken},
-	{"clock_differs", ErrClockDiffers},
 	{"system_limit", ErrBusy},
 }
 

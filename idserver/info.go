@@ -11,7 +11,6 @@ type Info struct {
 	Mark    time.Time // that no id is later than; zero if none is kept
 	Uptime  time.Duration
 	Version string
-	Fleet   *Fleet // or nil
 	Origin  Origin
 }
 
@@ -34,7 +33,7 @@ func (s *Server) Origin() Origin {
 func (s *Server) Info() *Info {
 	s.count(opInfo, nil)
 	last, _ := s.IDs.Last()
-	i := &Info{
+	return &Info{
 		Format:  s.IDs.Format().Name(),
 		Worker:  s.IDs.Worker(),
 		Stats:   s.Stats(),
@@ -44,9 +43,4 @@ func (s *Server) Info() *Info {
 		Version: s.Version,
 		Origin:  s.Origin(),
 	}
-	if s.Fleet != nil {
-		f := s.Fleet()
-		i.Fleet = &f
-	}
-	return i
 }

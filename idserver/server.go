@@ -29,7 +29,6 @@ type Server struct {
 	Version string
 	Started time.Time
 	From    func() Origin // where the worker came from; nil: nobody tells
-	Fleet   func() Fleet  // nil: info does not tell it
 	Meta    uint8         // of ids that nobody asks a metabyte for
 
 	turns  turns // of requests for more than MaxInline ids

@@ -30,9 +30,8 @@ func BenchmarkHandleCall(b *testing.B) {
 		request string
 		ids     idserver.Source
 	}{
-		"get":            {"w\x03get", plain},
-		"{get,62}":       {"h\x02w\x03geta\x3e", plain},
-		"get with peers": {"w\x03get", &idserver.Halt{Source: plain}},
+		"get":      {"w\x03get", plain},
+		"{get,62}": {"h\x02w\x03geta\x3e", plain},
 	} {
 		h := &Handler{&idserver.Server{IDs: c.ids}, slog.New(slog.DiscardHandler)}
 		b.Run(name, func(b *testing.B) {

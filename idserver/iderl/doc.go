@@ -4,7 +4,6 @@
 //	handler.go    the calls, what each is answered, and when
 //	request.go    an external term as a request
 //	reply.go      an id server's results as external terms
-//	fleet.go      what nodes tell each other of their workers
 //	timer.go      the server that keeps the time
 //	functions.go  the functions that nodes call by rpc
 //	util.go       those of flake_util

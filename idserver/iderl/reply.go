@@ -102,9 +102,6 @@ func (t *terms) info(i *idserver.Info) {
 	}
 	list = append(list, property("uptime", i.Uptime.Milliseconds()), property("version", etf.String(i.Version)))
 	list = append(list, origin(i.Origin)...)
-	if i.Fleet != nil {
-		list = append(list, fleetOf(i.Fleet)...)
-	}
 	dst, err := etf.Append(t.dst, list, t.caps)
 	if err != nil {
 		panic(err) // nothing in it is unknown to any peer

@@ -29,12 +29,8 @@ var remedies = map[string]string{
 		"timestamp_path and a worker id that nobody has had to have ids sooner; they are below the last then.",
 	"timestamp_not_saved": "See whether there is room on the disk of timestamp_path, and whether the node may write there. " +
 		"Ids go on by themselves once the time can be saved.",
-	"noproc":          "Start the node again, and report it please: its supervisor should have started the server.",
-	"peers_not_asked": "Wait a few seconds: the node has just started, and asks its peers whether they have its worker.",
-	"worker_taken": "Another node has the same worker. Give one of the two another, and start this one again; " +
-		"ids that both have made at one time may be the same.",
-	"clock_differs": "Set the clock of this machine right, as by NTP. Ids go on by themselves after that.",
-	"shutdown":      "The node is about to end. Start it again, unless it is meant to.",
+	"noproc":   "Start the node again, and report it please: its supervisor should have started the server.",
+	"shutdown": "The node is about to end. Start it again, unless it is meant to.",
 }
 
 // fallIll adds a generator's illness to those there are.

@@ -148,8 +148,6 @@ var (
 	received    = counter("received_bytes", "Bytes from other nodes.")
 	sent        = counter("sent_bytes", "Bytes to other nodes.")
 	handshakes  = counter("handshake_failures", "Handshakes that came to nothing, by reason.", "reason")
-	peerAnswers = gauge("peer_answers", "1 if the peer answered when it was last asked for its worker, else 0.", "peer")
-	peerClock   = gauge("peer_clock_offset_seconds", "How far the peer's clock is ahead of ours.", "peer")
 	clockSteps  = counter("clock_steps", "Times that the clock of the machine was set, by more than a quarter of a second.", "direction")
 	certificate = gauge("certificate_left_seconds", "How long the certificate is valid yet.", "door")
 	closes      = counter("hostile_closes", "Connections ended for what the peer did or did not, by reason.", "reason")
@@ -187,11 +185,6 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	for i := range c.Generators {
 		c.Generators[i].tell(now, tell)
 	}
-	if c.Node.Asked != nil {
-		for _, p := range c.Node.Asked() {
-			p.tell(tell)
-		}
-	}
 	t := c.traffic()
 	for door, counts := range c.latencies(t) {
 		tellLatency(ch, doors[door], counts)
@@ -205,13 +198,6 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	}
 	for reason, n := range t.Closes {
 		tell(closes, float64(n), reason)
-	}
-}
-
-func (p *Asked) tell(tell func(family, float64, ...string)) {
-	tell(peerAnswers, oneIf(p.Answered), p.Name)
-	if p.Compared {
-		tell(peerClock, p.Offset.Seconds(), p.Name)
 	}
 }
 

@@ -53,7 +53,6 @@ func TestDashboard(t *testing.T) {
 	}
 	s.Generators[0].Saves.Observe(2 * time.Second)
 	s.Node.CertificateEnds = time.Now
-	s.Node.Asked = func() []idhttp.Asked { return []idhttp.Asked{{Name: "a@b", Answered: true, Compared: true}} }
 	s = idhttp.New(s.Options)
 	get(t, s, "/v1/ids")
 	metrics := get(t, s, "/metrics")

@@ -14,7 +14,6 @@ type Report struct {
 	Ready       bool              `json:"ready"`                 // as /readyz tells
 	Connections *int              `json:"connections,omitempty"` // nil: not told
 	Generators  []GeneratorReport `json:"generators"`
-	Peers       []PeerReport      `json:"peers,omitempty"` // that the node asks for their workers
 }
 
 // GeneratorReport has the properties that the Erlang call info has, and whether the
@@ -38,14 +37,6 @@ type GeneratorReport struct {
 	Detail      string `json:"detail,omitempty"`
 }
 
-// PeerReport is what came of asking a peer the last time.
-type PeerReport struct {
-	Name        string `json:"name"`
-	Answered    bool   `json:"answered"`
-	Compared    bool   `json:"compared"`     // it told its workers and its time
-	ClockOffset int64  `json:"clock_offset"` // of its clock from ours
-}
-
 // info tells the report.
 func (s *Server) info(w http.ResponseWriter, r *http.Request) *problem {
 	if _, fault := readParameters(r, nil); fault != nil {
@@ -65,11 +56,6 @@ func (s *Server) report() *Report {
 		g := s.Generators[i].report()
 		v.Ready = v.Ready && g.Ready
 		v.Generators = append(v.Generators, g)
-	}
-	if s.Node.Asked != nil {
-		for _, p := range s.Node.Asked() {
-			v.Peers = append(v.Peers, PeerReport{p.Name, p.Answered, p.Compared, p.Offset.Milliseconds()})
-		}
 	}
 	return v
 }

@@ -17,9 +17,6 @@ func TestInfo(t *testing.T) {
 	s := newHundreds(t, 0)
 	s.Node = idhttp.Node{Name: "flake@host", Version: "1.2.3",
 		Traffic: func() idhttp.Traffic { return idhttp.Traffic{Connections: 3} },
-		Asked: func() []idhttp.Asked {
-			return []idhttp.Asked{{Name: "a@host"}, {Name: "b@host", Answered: true, Compared: true, Offset: -1500 * time.Millisecond}}
-		},
 	}
 	running := true
 	s.Generators[0].Running = func() bool { return running }
@@ -35,7 +32,6 @@ func TestInfo(t *testing.T) {
 	want := idhttp.Report{Node: "flake@host", Version: "1.2.3", Ready: true, Connections: &connections,
 		Generators: []idhttp.GeneratorReport{{Name: "flake", Format: "flake", Worker: uint64(idhttptest.Worker),
 			IDs: 150, Waits: 7, Last: 1795208692979, Ready: true}},
-		Peers: []idhttp.PeerReport{{Name: "a@host"}, {Name: "b@host", Answered: true, Compared: true, ClockOffset: -1500}},
 	}
 	got := read(s)
 	got.Generators[0].Uptime = 0

@@ -27,16 +27,6 @@ type Node struct {
 	Traffic func() Traffic
 	// Peers returns the nodes that are connected.
 	Peers func() []Peer
-	// Asked returns the nodes that this one asks whether their ids could be its own.
-	Asked func() []Asked
-}
-
-// Asked is a node, and what came of it the last time that it was asked.
-type Asked struct {
-	Name     string
-	Answered bool
-	Compared bool          // it said which workers it has, and what time it is
-	Offset   time.Duration // of its clock from ours, if so
 }
 
 // Peer is a connected node.

@@ -40,7 +40,6 @@ cookie = "S3CRET of the file"
 [flake]
 worker_id = "02:00:00:00:00:01"
 timestamp_path = "DIR/timestamp"
-peers = ["a@127.0.0.1", "b@127.0.0.1"]
 [[generator]]
 name = "orders"
 format = "snowflake"

@@ -29,7 +29,6 @@ type generator struct {
 	name    string
 	server  *idserver.Server
 	saves   *idhttp.Saves
-	place   *place // nil: its number is from etcd
 	who     string // the worker it makes them as: "worker 02:00:00:00:00:01 (worker_id)"
 	release func() error
 }
@@ -113,8 +112,21 @@ func openGenerators(ctx context.Context, cfg config.Config, store *etcd.Store, l
 			return gs, fmt.Errorf("generator %s: %w", g.Name, err)
 		}
 	}
+	if own := handNumbered(cfg.Generators); len(own) > 0 {
+		log.Info("numbers set by hand: nothing compares machines, so give each machine others, or take them from etcd", "generators", strings.Join(own, ", "))
+	}
 	gs.host.Follow()
 	return gs, nil
+}
+
+// handNumbered returns the names of the generators whose few bits for a machine are set by hand.
+func handNumbered(all []config.Generator) (names []string) {
+	for _, g := range all {
+		if len(g.Etcd) == 0 && !slices.Contains(config.WorkerFormats, g.Format) {
+			names = append(names, g.Name)
+		}
+	}
+	return names
 }
 
 // claim claims a number of etcd; a timeout of 0 means that it waits for ever.
@@ -207,7 +219,7 @@ func (gs generators) open(ctx context.Context, mark string, etcd bool, plan plan
 		return g, nil
 	}
 	who := g.who
-	g.server.IDs, g.place = ids.Get().Source, &where
+	g.server.IDs = ids.Get().Source
 	g.server.From = func() idserver.Origin { return idserver.Origin{From: from(who)} }
 	g.release, err = claim(where, gs.options.Logger)
 	return g, err

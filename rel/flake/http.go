@@ -63,12 +63,11 @@ func openHTTPCerts(cfg config.HTTP, log *slog.Logger) (*certs.Source, error) {
 }
 
 // surroundings is what HTTP reports of the node, whose TLS settings are secured or nil.
-func surroundings(n *node.Node, f *fleet, secured func() *tls.Config) idhttp.Node {
+func surroundings(n *node.Node, secured func() *tls.Config) idhttp.Node {
 	return idhttp.Node{
 		Name: n.Name(), Address: n.Addr().String(), Version: version, Commit: commit,
 		CertificateEnds: certificateEnds(secured),
 		Traffic:         func() idhttp.Traffic { return idhttp.Traffic(n.Traffic()) },
-		Asked:           f.asked,
 		Peers: func() []idhttp.Peer {
 			all := n.Peers()
 			peers := make([]idhttp.Peer, len(all))

@@ -155,14 +155,17 @@ func TestOpenNotifier(t *testing.T) {
 	}
 }
 
-// stuckSource is one whose ids do not come while it is stuck.
+// stuckSource is one whose ids do not come while it is stuck, unless it refuses them.
 type stuckSource struct {
 	idserver.Source
-	stuck bool
-	taken int
+	stuck, refuses bool
+	taken          int
 }
 
 func (s *stuckSource) Reserve(ctx context.Context, n int, meta uint8) (idserver.Run, error) {
+	if s.refuses {
+		return idserver.Run{}, flake.ErrClosed
+	}
 	if s.stuck {
 		<-ctx.Done()
 		return idserver.Run{}, ctx.Err()
@@ -180,8 +183,7 @@ func TestWatchdog(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := &stuckSource{Source: idserver.Flake(g)}
-		halt := &idserver.Halt{Source: s}
-		w := newWatchdog(generators{list: []generator{{name: "a", server: &idserver.Server{IDs: halt}}}})
+		w := newWatchdog(generators{list: []generator{{name: "a", server: &idserver.Server{IDs: s}}}})
 		look := func(stuck string, taken int) {
 			t.Helper()
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -204,10 +206,9 @@ func TestWatchdog(t *testing.T) {
 		ask()
 		s.stuck = true
 		look("a", 2)
-		halt.Stop(idserver.ErrWorkerTaken)
+		s.refuses = true
 		look("", 2)
-		s.stuck = false
-		halt.Stop(nil)
+		s.stuck, s.refuses = false, false
 		look("", 3)
 	})
 }

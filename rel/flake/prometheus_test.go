@@ -125,11 +125,10 @@ func useEverything(t *testing.T, n *flakeNode, url string) {
 	fetch(t, http.DefaultClient, url+"v1/ids?n=0", "")
 }
 
-// everything is a server that tells what a node does with etcd, peers and certificates.
+// everything is a server that tells what a node does with etcd and certificates.
 func everything(t *testing.T) *idhttp.Server {
 	o := idhttptest.Server(t, "up").Options
 	o.Node.CertificateEnds = func() time.Time { return time.Now().Add(90 * 24 * time.Hour) }
-	o.Node.Asked = func() []idhttp.Asked { return []idhttp.Asked{{Name: "a@b", Answered: true, Compared: true}} }
 	for i := range o.Generators {
 		o.Generators[i].Server.From = func() idserver.Origin {
 			return idserver.Origin{From: "etcd", Until: time.Now().Add(10 * time.Minute)}

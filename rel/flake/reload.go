@@ -103,7 +103,6 @@ func (s *server) reload(load func() (config.Config, error)) error {
 	s.settings = next
 	node := next.config.Node
 	s.node.SetCookies(node.Cookie, node.PreviousCookie)
-	s.fleet.setCookies(node.Cookie, node.PreviousCookie)
 	s.node.SetConnections(int(node.MaxConnections), int(node.MaxConnectionsPerHost))
 	s.level.Set(next.config.Log.Level)
 	s.http.renew(next.access)

@@ -189,8 +189,8 @@ func TestSettingsWith(t *testing.T) {
 		"no etcd": {numbered, func(c *config.Config) { c.Flake.Etcd, c.Etcd = false, config.Default().Etcd },
 			"", "flake.worker_id etcd.endpoints etcd.user etcd.password_file", ""},
 		"no HTTP": {open, func(c *config.Config) { c.HTTP.Listen = "" }, "", "http.listen", ""},
-		"of each": {open, func(c *config.Config) { c.Node.Cookie, c.Node.NetTicktime, c.Flake.Peers = "a", 15e9, []string{"a@b"} },
-			"node.cookie", "node.net_ticktime flake.peers", ""},
+		"of each": {open, func(c *config.Config) { c.Node.Cookie, c.Node.NetTicktime, c.Node.Listen = "a", 15e9, "127.0.0.1:1" },
+			"node.cookie", "node.listen node.net_ticktime", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			now, _, err := readSettings(test.now, slog.New(slog.DiscardHandler))

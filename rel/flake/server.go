@@ -22,10 +22,9 @@ import (
 type server struct {
 	node       *node.Node
 	generators generators
-	etcd       *etcd.Store // or nil
-	cookie     string      // where the cookie came from, if not the file
-	http       *door       // or nil
-	fleet      *fleet
+	etcd       *etcd.Store        // or nil
+	cookie     string             // where the cookie came from, if not the file
+	http       *door              // or nil
 	secured    func() *tls.Config // or nil
 	settings   settings           // that it has now
 	memory     int64              // that it may take
@@ -43,7 +42,7 @@ func start(ctx context.Context, cfg config.Config, stdout io.Writer, lines *node
 	if err != nil {
 		return nil, err
 	}
-	if err := reserve.Enough(filesOfGenerator*len(cfg.Generators) + len(cfg.Flake.Peers)); err != nil {
+	if err := reserve.Enough(filesOfGenerator * len(cfg.Generators)); err != nil {
 		return nil, err
 	}
 	if err := reserve.EnoughThreads(); err != nil {
@@ -71,8 +70,6 @@ func start(ctx context.Context, cfg config.Config, stdout io.Writer, lines *node
 		return nil, errors.Join(err, all.stop())
 	}
 	first := all.list[0].server
-	ids := first.IDs // which the fleet halts until the peers have been asked
-	fleet := newFleet(cfg, secured, keeper, all, log)
 	memory := memoryOf(cfg.Node)
 	// Not ctx: the end of that is the order to stop, which is carried out in good order.
 	n, err := node.Start(context.WithoutCancel(ctx), node.Options{
@@ -94,7 +91,7 @@ func start(ctx context.Context, cfg config.Config, stdout io.Writer, lines *node
 			Config: originalConfig(cfg.Flake),
 			Output: stdout,
 		}),
-		Enter: h.entering(ctx, cfg.Node, ids, fleet, log),
+		Enter: h.entering(ctx, cfg.Node, first.IDs, log),
 		Log:   log,
 	})
 	if err != nil {
@@ -102,12 +99,9 @@ func start(ctx context.Context, cfg config.Config, stdout io.Writer, lines *node
 		door.close()
 		return nil, errors.Join(h.failed(err), all.stop())
 	}
-	s := &server{node: n, generators: all, etcd: from.etcd, cookie: cfg.Node.CookieFrom, http: door, fleet: fleet, secured: secured, settings: settings, memory: memory, log: log, level: lines.level}
-	s.http.serve(idhttp.Options{Generators: all.doors(n), Node: surroundings(n, fleet, secured),
+	s := &server{node: n, generators: all, etcd: from.etcd, cookie: cfg.Node.CookieFrom, http: door, secured: secured, settings: settings, memory: memory, log: log, level: lines.level}
+	s.http.serve(idhttp.Options{Generators: all.doors(n), Node: surroundings(n, secured),
 		Access: settings.access, Connections: reserve.Share(httpWithin(memory)), Recent: &lines.recent, Log: log})
-	if err := fleet.begin(ctx); err != nil {
-		return nil, errors.Join(h.failed(err), s.stop())
-	}
 	h.done(log)
 	return s, nil
 }
@@ -140,7 +134,6 @@ func (s *server) announce(w io.Writer) {
 
 // stop ends HTTP and the node, then the generators.
 func (s *server) stop() error {
-	s.fleet.end()
 	s.http.stop()
 	s.node.Stop()
 	return s.generators.stop()

@@ -26,8 +26,8 @@ import (
 )
 
 const statusMore = `Over the Erlang distribution it takes an id of each generator to see whether it
-can, and learns nothing of peers. Over HTTP it needs no EPMD, and without the
-token it learns only whether the node is ready.
+can. Over HTTP it needs no EPMD, and without the token it learns only whether
+the node is ready.
 
 The exit status is 0 if all generators can hand out ids, 1 if not or if the node
 does not answer, and 2 if flags or the configuration are wrong.`
@@ -119,17 +119,6 @@ func textOf(r *idhttp.Report, now time.Time) string {
 	fmt.Fprintln(table, "\n\ngenerator\tready\tformat\tworker\tfrom\tids\tlast id\tmark\tlead\tetcd left")
 	for i := range r.Generators {
 		fmt.Fprintln(table, strings.Join(rowOf(&r.Generators[i], now), "\t"))
-	}
-	table.Flush()
-	if len(r.Peers) > 0 {
-		fmt.Fprintln(table, "\npeer\tanswers\tclock ahead")
-	}
-	for _, p := range r.Peers {
-		ahead := "-"
-		if p.Compared {
-			ahead = milliseconds(p.ClockOffset).String()
-		}
-		fmt.Fprintf(table, "%s\t%s\t%s\n", p.Name, map[bool]string{true: "yes", false: "no"}[p.Answered], ahead)
 	}
 	table.Flush()
 	for _, g := range r.Generators {

@@ -6,25 +6,19 @@ import (
 	"regexp"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/flake-go/flake/node/etf"
 )
 
 // signals ends the command while the original is suspended. It would be for as long as it may:
-// the peer, which is asked shortly before, sets its last id an hour ahead, so that the command
-// has none above it. No caller is given an id meanwhile.
+// its last id is an hour ahead then, so the command has none above it. No caller is given an
+// id in that time.
 func (o *originalNode) signals() {
-	o.peer.says(0)
-	says := *o.peer.info.Load()
-	before := make(chan etf.Term, 1)
-	o.peer.answers(func() etf.Term {
-		before <- o.become(etf.Tuple{etf.Atom("state"), time.Now().Add(time.Hour).UnixMilli(), int64(o.worker), int64(0)})
-		return says()
-	})
+	o.ahead("true")
+	defer o.ahead("false")
 	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGKILL} {
 		for again := true; again; {
-			p := o.takeover([]string{"FLAKE_FLAKE_TIMESTAMP_PATH=" + filepath.Join(o.folder, signal.String()), `FLAKE_FLAKE_PEERS=["other@127.0.0.1"]`})
+			p := o.takeover([]string{"FLAKE_FLAKE_TIMESTAMP_PATH=" + filepath.Join(o.folder, signal.String())})
 			if p.says(`msg="suspended the original"`) {
 				p.cmd.Process.Signal(signal) // unless it has just ended
 			}
@@ -36,12 +30,13 @@ func (o *originalNode) signals() {
 				os.Remove(filepath.Join(o.folder, "sys.toml"))
 			}
 			o.goesOn(signal.String())
-			select {
-			case state := <-before:
-				o.become(state)
-			default: // it ended before it asked
-			}
 		}
+	}
+}
+
+func (o *originalNode) ahead(on etf.Atom) {
+	if _, err := o.call("persistent_timer", etf.Tuple{etf.Atom("ahead"), on}); err != nil {
+		o.t.Error(err)
 	}
 }
 

@@ -79,16 +79,11 @@ const stop = `Watch = monitor(process, Guard), Guard ! halt, receive {'DOWN', Wa
 const release = `Watch = monitor(process, Guard), Guard ! resume, receive {'DOWN', Watch, _, _, _} -> resumed end.`
 
 // entering returns what takes over, for the start of a node; nil without a handover.
-func (h *handover) entering(ctx context.Context, cfg config.Node, ids idserver.Source, peers *fleet, log *slog.Logger) func() error {
+func (h *handover) entering(ctx context.Context, cfg config.Node, ids idserver.Source, log *slog.Logger) func() error {
 	if h == nil {
 		return nil
 	}
-	return func() error {
-		if err := peers.meet(ctx); err != nil {
-			return err
-		}
-		return h.enter(ctx, cfg, ids, log)
-	}
+	return func() error { return h.enter(ctx, cfg, ids, log) }
 }
 
 // failed is the error of a start that failed.

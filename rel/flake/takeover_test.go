@@ -25,7 +25,6 @@ type originalNode struct {
 	port   string // of its EPMD
 	folder string
 	worker flake.Worker
-	peer   *other // of the EPMD as well
 }
 
 func startOriginal(t *testing.T) *originalNode {
@@ -158,15 +157,10 @@ func (o *originalNode) refusals() {
 		t.Fatal(err)
 	}
 	defer taken.Close()
-	o.peer = new(other)
-	o.peer.says(time.Hour)
-	o.peer.start(t, o.port)
 	other := writeConfig(t, "[node]\nname = %q\ncookie = %q\n[flake]\nworker_id = %q\ntimestamp_path = %q\n", nodeName, cookie,
 		flake.RandomWorker(), filepath.Join(o.folder, "other"))
 	there := filepath.Join(o.folder, "there")
 	rewrite(t, there, "")
-	peers := writeConfig(t, "[node]\nname = %q\ncookie = %q\n[flake]\nworker_id = %q\ntimestamp_path = %q\npeers = [\"other@127.0.0.1\"]\n", nodeName, cookie,
-		o.worker, filepath.Join(o.folder, "other"))
 	for what, tt := range map[string]struct {
 		env, flags string
 		status     int
@@ -182,7 +176,6 @@ func (o *originalNode) refusals() {
 		"-config and -out":    {"", "-out sys.toml -config " + other, exitUsage, "-out does not go with -config"},
 		"-config and a mark":  {"", "-timestamp mark -config " + other, exitUsage, "-timestamp does not go with -config"},
 		"another worker":      {"", "-config " + other, exitFailure, "this node would have another; give it that one"},
-		"a peer's clock":      {"", "-config " + peers, exitFailure, "behind that of other@127.0.0.1"},
 		"out is there":        {"", "-out " + there, exitFailure, "it is there already"},
 		"out has no folder":   {"", "-out /nonexistent/sys.toml", exitFailure, "-out: open /nonexistent/sys.toml: no such file or directory"},
 		"mark not writable":   {"FLAKE_FLAKE_TIMESTAMP_PATH=/tmp/timestamp", "", exitFailure, "sys.toml: removed, as nothing was taken over\nflake: timestamp_path /tmp/timestamp: every user can write to its folder"},

@@ -4,7 +4,7 @@
 %%     erl -name flake@HOST -flake timestamp_path '"FILE"' -s original main -extra WORKER
 -module(original).
 -compile(nowarn_deprecated_function).
--export([main/0, init/1, handle_call/3, handle_cast/2, handle_info/2]).
+-export([main/0, init/1, handle_call/3, handle_cast/2, handle_info/2, format_status/1]).
 
 main() ->
     [Worker] = init:get_plain_arguments(),
@@ -22,7 +22,10 @@ init(timer) ->
     {ok, _} = timer:send_interval(1000, save),
     {ok, timer}.
 
-%% For tests: another state, processes of a name that answer nothing.
+%% For tests: another state, processes of a name that answer nothing, and a last id that is an
+%% hour ahead once a takeover has suspended the server.
+handle_call({ahead, On}, _From, timer) ->
+    {reply, application:set_env(flake, ahead, On), timer};
 handle_call({become, State}, _From, Before) ->
     {reply, Before, State};
 handle_call({deaf, Name}, _From, timer) ->
@@ -46,6 +49,13 @@ handle_info(save, timer) ->
     ok = dets:insert(timestamp_table, {last_timestamp, milliseconds()}),
     {noreply, timer};
 handle_info(_, State) -> {noreply, State}.
+
+format_status(#{state := {state, Last, Worker, Sequence}} = Status) ->
+    case application:get_env(flake, ahead, false) andalso whereis(flake_takeover) =/= undefined of
+        true -> Status#{state := {state, Last + 3600000, Worker, Sequence}};
+        false -> Status
+    end;
+format_status(Status) -> Status.
 
 given(Time, Worker, Sequence) ->
     {reply, {ok, <<Time:64, Worker:48, Sequence:16>>}, {state, Time, Worker, Sequence}}.
