@@ -36,24 +36,18 @@ const (
 // error is [ErrNotAbove]. A Failover remembers, by
 // generator name, what was handed out; a new one starts from nothing.
 //
-// When ids come from another node than before, their workers are compared. Two nodes
-// with one worker may make the same ids: that is reported, once for each pair.
+// The workers of the nodes are not compared. Two nodes with one worker may make the same ids.
 type Failover struct {
-	// SameWorker is told of it, on a goroutine of its own; nil: slog.Default is. Set
-	// it before the first call.
+	// SameWorker is never called.
+	//
+	// Deprecated: numbers from etcd keep the workers of nodes apart.
 	SameWorker func(error)
 
 	doors []Door
 	asked atomic.Int64 // place of the door to ask first
 
-	ctx       context.Context // of comparing workers
-	cancel    context.CancelFunc
-	comparing sync.WaitGroup
-
 	mu      sync.Mutex
-	highest map[string]given          // by generator
-	seen    map[string]map[int]number // by generator and door, an id
-	same    map[[2]int]bool           // doors that have been reported
+	highest map[string]given // by generator
 }
 
 // given is the highest id handed out, and the place of the door it came from.
@@ -67,24 +61,15 @@ var _ Door = (*Failover)(nil)
 // NewFailover returns several nodes as one, preferred ones first. They must have
 // generators of the same names and formats, but different workers.
 func NewFailover(first Door, others ...Door) *Failover {
-	f := &Failover{
-		doors: append([]Door{first}, others...), highest: make(map[string]given),
-		seen: make(map[string]map[int]number), same: make(map[[2]int]bool),
-	}
-	f.ctx, f.cancel = context.WithCancel(context.Background())
-	return f
+	return &Failover{doors: append([]Door{first}, others...), highest: make(map[string]given)}
 }
 
 // Close closes all doors.
 func (f *Failover) Close() error {
-	f.mu.Lock()
-	f.cancel() // no comparison begins after that
-	f.mu.Unlock()
 	var errs []error
 	for _, door := range f.doors {
 		errs = append(errs, door.Close())
 	}
-	f.comparing.Wait()
 	return errors.Join(errs...)
 }
 
@@ -173,9 +158,6 @@ func (f *Failover) take(ctx context.Context, generator string, do func(context.C
 		defer f.mu.Unlock()
 		if last := f.highest[generator]; last.id.below(highest) {
 			f.highest[generator] = given{highest, at}
-			if last.door != at || last.id == (number{}) {
-				f.compare(generator, at, highest)
-			}
 		}
 		return nil
 	})

@@ -168,6 +168,18 @@ func numberOfBytes(id []byte) number {
 	return numberOf(flake.ID(b))
 }
 
+// sizeOfNumber returns the size of an id, of which texts say nothing: ids of 16 bytes begin
+// with 64 or 48 bits of milliseconds since 1970, sno's with 39 of 4 ms.
+func sizeOfNumber(id number) int {
+	switch {
+	case id.hi == 0:
+		return snowflakeSize
+	case id.hi < 1<<16:
+		return snoSize
+	}
+	return flakeSize
+}
+
 // bytesOf is the reverse, for an id of size bytes.
 func bytesOf(n number, size int) []byte {
 	id := idOf[flake.ID](n)

@@ -140,3 +140,15 @@ func TestFresh(t *testing.T) {
 		}
 	}
 }
+
+// A text does not tell the size of its id.
+func TestSizeOfNumber(t *testing.T) {
+	for want, id := range map[int]string{
+		snowflakeSize: "\x1a\x4b\x0c\x00\x00\x00\x00\x01", snoSize: "\x10\x00\x00\x00\x00\x00\x00\x00\x00\x01",
+		flakeSize: "\x00\x00\x01\x90\x00\x00\x00\x00\x02\x00\x00\x00\x00\x01\x00\x00",
+	} {
+		if got := sizeOfNumber(numberOfBytes([]byte(id))); got != want {
+			t.Errorf("%x: %d, want %d", id, got, want)
+		}
+	}
+}

@@ -23,7 +23,7 @@ export class FlakeClient {
 
   constructor ({
     nodes, token, generator = 'flake', format = 'flake', timeout = 5000, lease: { size = 1000, maxAge = 100, ...ofLease } = {},
-    onWarning = console.warn, ...rest
+    onWarning: _, ...rest
   } = {}) {
     none('FlakeClient', rest)
     none('lease', ofLease)
@@ -31,7 +31,7 @@ export class FlakeClient {
     this.#maxAge = whole('lease.maxAge', maxAge, 1, 60000)
     this.#timeout = whole('timeout', timeout, 1, 3600000)
     this.#format = formatOf(format)
-    this.#nodes = new Nodes({ nodes, token, generator, format: this.#format, timeout, onWarning })
+    this.#nodes = new Nodes({ nodes, token, generator, format: this.#format, timeout })
   }
 
   async next (options) {

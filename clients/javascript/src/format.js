@@ -78,12 +78,6 @@ export class Format {
     return this.size === 8 ? Infinity : this.fields.find(({ name }) => name === 'sequence').most - sequence + 1n
   }
 
-  /** What tells the makers of ids apart, as a text. */
-  maker (value) {
-    const fields = this.decompose(value)
-    return ['datacenter', 'worker', 'machine', 'partition'].map(name => fields[name]).join()
-  }
-
   /** Whether a node's id may follow its highest. */
   follows (highest, value) {
     if (this.order === undefined) return value > highest

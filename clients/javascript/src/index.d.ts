@@ -78,7 +78,7 @@ export interface Options {
   timeout?: number
   /** Ids in a lease, 1 to 1,048,576, without it 1000; and its age in ms, 1 to 60,000, without it 100. */
   lease?: { size?: number, maxAge?: number }
-  /** Is told if two nodes have the same worker; without it console.warn is. */
+  /** @deprecated Is never called: numbers from etcd keep the workers of nodes apart. */
   onWarning?: (err: FlakeError) => void
 }
 
@@ -95,6 +95,7 @@ export class FlakeClient {
 
 /** What a client fails with. */
 export class FlakeError extends Error {
+  /** same_worker is deprecated, and never there. */
   readonly code: 'no_node' | 'busy' | 'closed' | 'same_worker' | NodeError['code']
 }
 

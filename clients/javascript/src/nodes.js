@@ -1,4 +1,4 @@
-import { FlakeError, NoNodeError } from './errors.js'
+import { NoNodeError } from './errors.js'
 import { Node } from './node.js'
 
 const maxNodes = 100
@@ -13,21 +13,18 @@ export class Nodes {
   #generator
   #format
   #timeout
-  #warn
   #first = 0 // the place of the node to ask first
   #asked // that of the last one asked
   #highest // the last id of the last lease, and the place of its node
-  #makers = new Map() // by place
   #errors = [] // why nodes failed since the last lease, by place
 
-  constructor ({ nodes, token, generator, format, timeout, onWarning }) {
+  constructor ({ nodes, token, generator, format, timeout }) {
     const all = Array.isArray(nodes) ? nodes : [nodes]
     if (all.length < 1 || all.length > maxNodes) throw new RangeError(`${all.length} nodes, want 1 to ${maxNodes}`)
     this.#nodes = all.map(node => new Node(node, token))
     this.#generator = generator
     this.#format = format
     this.#timeout = timeout
-    this.#warn = onWarning
   }
 
   /**
@@ -91,21 +88,7 @@ export class Nodes {
       }
       highest = { value: first + this.#format.step * BigInt(count - 1), place }
     }
-    const moved = this.#highest?.place !== place
     this.#highest = highest
-    if (moved) this.#compare(place, highest.value)
-  }
-
-  #compare (place, id) {
-    const maker = this.#format.maker(id)
-    const known = this.#makers.get(place) === maker
-    this.#makers.set(place, maker)
-    for (const [other, its] of this.#makers) {
-      if (other === place || its !== maker || known) continue
-      const [one, two] = [this.#nodes[other], this.#nodes[place]].map(({ url }) => url)
-      const err = new FlakeError('same_worker', `ids of ${this.#generator} may come twice: ${one} and ${two} have one worker, unless it has moved by etcd`)
-      queueMicrotask(() => this.#warn(err))
-    }
   }
 }
 

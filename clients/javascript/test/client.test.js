@@ -108,19 +108,6 @@ test('ids of a node whose clock is behind are dropped', async () => {
   assert.ok(two.requests.length >= 6)
 })
 
-test('two nodes with one worker are told', async () => {
-  const one = await serve((request, response) => one.requests.length > 1 ? response.destroy() : leaser()(request, response))
-  const two = await serve(leaser(1n, 5n))
-  const warnings = []
-  const c = client([one.url, two.url], { lease: { size: 1, maxAge: 1 }, onWarning: err => warnings.push(err) })
-  await c.next()
-  await c.nextN(2)
-  await until(() => warnings.length > 0)
-  assert.equal(warnings[0].code, 'same_worker')
-  await c.nextN(3)
-  assert.equal(warnings.length, 1)
-})
-
 test('no id comes twice and all ascend, whatever becomes of requests', async () => {
   const [lease, answered] = [leaser(), []]
   const node = await serve((request, response) => {
@@ -136,7 +123,7 @@ test('no id comes twice and all ascend, whatever becomes of requests', async () 
     }
     lease(request, response)
   })
-  const c = client([node.url, node.url], { timeout: 100, lease: { size: 5, maxAge: 20 }, onWarning: () => {} })
+  const c = client([node.url, node.url], { timeout: 100, lease: { size: 5, maxAge: 20 } })
   const ids = []
   await Promise.all(Array.from({ length: 10 }, async () => {
     for (let i = 0; i < 30; i++) {

@@ -14,9 +14,6 @@
 %% What there is at least, past the deadline if need be, to see whether nodes are there.
 -define(LOOK, 50). % ms
 
-%% So long a node may take to say who made an id.
--define(ASK, 5000). % ms
-
 -type config() :: #{nodes := tuple(), % of node()
                     name := atom(),
                     order := flake_client_order:order(),
@@ -146,25 +143,11 @@ left(Deadline) ->
 now_ms() ->
     erlang:monotonic_time(millisecond).
 
-moved(#{nodes := Nodes, order := Order, name := Name} = Config, From, To, [Why | _]) ->
+moved(#{nodes := Nodes, order := Order, name := Name}, From, To, [Why | _]) ->
     case flake_client_order:move(Order, From, To) of
         true ->
             ?LOG_WARNING("flake_client: ids of ~p come from ~p now: ~0p", [Name, element(To, Nodes), Why]),
-            _ = spawn(fun() -> compare(Config, To) end),
             ok;
         false ->
             ok
-    end.
-
-%% Reports the nodes whose ids have had the worker of this one's.
-compare(#{nodes := Nodes, order := Order, name := Name} = Config, To) ->
-    Node = element(To, Nodes),
-    [?LOG_ERROR("flake_client: ids of ~p may come twice: ~p and ~p have one worker, unless it has moved by etcd",
-                [Name, Node, element(Other, Nodes)])
-     || Other <- flake_client_order:same_worker(Order, To, fun(Id) -> worker(Node, Config, Id) end)].
-
-worker(Node, Config, Id) ->
-    case call(Node, Config, {decompose, Id}, ?ASK) of
-        {ok, [_ | _] = Fields} -> [{Key, Value} || {Key, Value} <- Fields, Key =/= time, Key =/= sequence];
-        _ -> unknown
     end.

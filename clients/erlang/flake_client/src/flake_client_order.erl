@@ -14,19 +14,15 @@
 %% the same bits from that very node. What is refused, later ids will pass.
 %%
 %% The word lives as long as the Erlang node, so that the order holds when a
-%% client is restarted. Beside it is the worker of each node's ids: two nodes with one
-%% may make the same ids.
+%% client is restarted.
 -module(flake_client_order).
 
 -export([open/1, mark/1, admits/3, raise/3, same_worker/3, current/1, move/3]).
+-deprecated({same_worker, 3}).
 -export_type([order/0, mark/0]).
-
--include("flake_client.hrl").
 
 -define(HIGHEST, 1).
 -define(CURRENT, 2).
--define(WORKERS, 2). % before the one of node 1, each 0, 1 more than it is, or SHORT and an id of 8 bytes
--define(SHORT, (1 bsl 63)).
 -define(SEVERAL, 0).
 
 -opaque order() :: atomics:atomics_ref().
@@ -38,14 +34,13 @@
 open(Client) ->
     case persistent_term:get({?MODULE, Client}, undefined) of
         undefined ->
-            Order = atomics:new(?WORKERS + ?MAX_NODES, [{signed, false}]),
+            Order = atomics:new(?CURRENT, [{signed, false}]),
             ok = atomics:put(Order, ?CURRENT, 1),
             ok = persistent_term:put({?MODULE, Client}, Order),
             Order;
         Order ->
             ok = atomics:put(Order, ?CURRENT, 1),
             ok = raise_to(Order, bits(mark(Order)), ?SEVERAL),
-            [ok = atomics:put(Order, ?WORKERS + Node, 0) || Node <- lists:seq(1, ?MAX_NODES)],
             Order
     end.
 
@@ -63,31 +58,12 @@ admits(Mark, Node, Id) ->
 %% Notes an id that a node gave.
 -spec raise(order(), index(), flake_client:id()) -> ok.
 raise(Order, Node, Id) ->
-    ok = atomics:put(Order, ?WORKERS + Node, worker(Id)),
     raise_to(Order, leading(Id), Node).
 
-%% The other nodes whose ids have had the worker of this one's. Ask returns the worker
-%% of an id of 8 bytes, whose highest bit is 0, or unknown: how it is split is the node's
-%% to say.
+%% Nothing compares the workers of nodes: no other node is known to have that of this one.
 -spec same_worker(order(), index(), fun((flake_client:id()) -> term())) -> [index()].
-same_worker(Order, Node, Ask) ->
-    Worker = worker_of(Order, Node, Ask),
-    [Other || Worker =/= unknown, Other <- lists:seq(1, ?MAX_NODES), Other =/= Node,
-              worker_of(Order, Other, Ask) =:= Worker].
-
-worker_of(Order, Node, Ask) ->
-    case atomics:get(Order, ?WORKERS + Node) of
-        0 -> unknown;
-        Word when Word >= ?SHORT -> Ask(<<(Word - ?SHORT):64>>);
-        Word -> Word
-    end.
-
-worker(<<0:16, _:48, Worker:48, _:16>>) -> Worker + 1;
-worker(<<_:48, 7:4, _:12, 2:2, Worker:48, _:14>>) -> Worker + 1; % uuidv7
-worker(<<_:64, Worker:48, _:16>>) -> Worker + 1; % ulid
-worker(<<_:48, Partition:16, _:16>>) -> Partition + 1;
-worker(<<Id:64>>) -> ?SHORT bor Id;
-worker(_) -> 0.
+same_worker(_, _, _) ->
+    [].
 
 raise_to(Order, Bits, Node) ->
     Old = mark(Order),

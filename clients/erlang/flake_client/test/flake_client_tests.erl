@@ -179,18 +179,6 @@ order_test_() ->
                       [{1, <<1:48, 7:16>>, true}, {2, <<1:48, 8:16>>, false}, {2, <<2:48, 0:16>>, true}],
                       [{1, <<1:48, 7:32>>, true}, {2, <<1:48, 8:32>>, false}, {2, <<2:48, 0:32>>, true}]]].
 
-%% Nodes say who made ids of 8 bytes; those of a client that is made anew are other nodes.
-same_worker_test() ->
-    Order = flake_client_order:open(?FUNCTION_NAME),
-    [flake_client_order:raise(Order, Node, Id)
-     || {Node, Id} <- [{1, <<5:64, 0:48, 0:16>>}, {2, <<5:64, 9:48, 0:16>>}, {100, <<6:64, 0:48, 1:16>>},
-                       {3, <<1:48, 7:16, 0:16>>}, {4, <<1:48, 7:16, 1:16>>}, {5, <<1:42, 7:22>>}, {6, <<2:42, 7:22>>}, {8, <<2:42, 9:22>>}, {9, <<2:42, 0:22>>}, {10, <<3:42, 0:22>>}]],
-    Ask = fun(<<_:42, 0:22>>) -> unknown; (<<_:42, Machine:22>>) -> [{machine, Machine}] end,
-    ?assertEqual([[100], [], [4], [3], [6], [5], [], [], [], [1]],
-                 [flake_client_order:same_worker(Order, Node, Ask) || Node <- [1, 2, 3, 4, 5, 6, 7, 8, 9, 100]]),
-    Order = flake_client_order:open(?FUNCTION_NAME),
-    ?assertEqual([], flake_client_order:same_worker(Order, 1, Ask)).
-
 %% Calls that overlapped have been at two nodes within a millisecond: neither may
 %% be asked for more of it.
 order_of_overlapping_test() ->
