@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -275,4 +276,15 @@ func lastSlot(file string) (last string) {
 		}
 	}
 	return last
+}
+
+// The start names the generators whose few bits for a machine come from the configuration.
+func TestHandNumbered(t *testing.T) {
+	got := handNumbered([]config.Generator{
+		{Name: "a", Format: config.FormatSnowflake}, {Name: "b", Format: config.FormatFlake}, {Name: "c", Format: config.FormatSno},
+		{Name: "d", Format: config.FormatIdgen, Etcd: []string{"id"}}, {Name: "e", Format: config.FormatIdgen},
+	})
+	if want := []string{"a", "c", "e"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
 }
