@@ -113,7 +113,7 @@ func openGenerators(ctx context.Context, cfg config.Config, store *etcd.Store, l
 		}
 	}
 	if own := handNumbered(cfg.Generators); len(own) > 0 {
-		log.Info("numbers set by hand: nothing compares machines, so give each machine others, or take them from etcd", "generators", strings.Join(own, ", "))
+		log.Info("numbers set by hand: nothing compares machines, so give each machine others, or take them from etcd", "generator", strings.Join(own, ", "))
 	}
 	gs.host.Follow()
 	return gs, nil
