@@ -49,6 +49,7 @@ var noLimits = map[string]string{
 	"idserver/idhttp.maxParameters":  "those that there are",
 	"idserver/idhttp.maxPeers":       "how many nodes the page lists",
 	"rel/flake.maxReport":            "what is read of another node",
+	"flake/workers/etcd.maxShown":    "what is shown of an answer",
 }
 
 // TestSecurityTable compares the tables of SECURITY.md with the code. Their last

@@ -26,13 +26,18 @@ import (
 	"time"
 
 	"github.com/flake-go/flake/flake/workers"
+	"github.com/flake-go/flake/internal/escape"
 )
 
 const (
 	longest = 15 * time.Second // a call, if its context ends later or never
 	connect = 5 * time.Second  // to connect, and as long again for TLS
 
-	maxAnswer = 64 << 20 // a list of 100,000 numbers takes about half of it
+	maxAnswer = 64 << 10 // an answer; of a list, what is decoded at a time
+	maxList   = 32 << 20
+	maxPairs  = 1<<16 + 1<<10 // of a list: numbers have 16 bits
+	maxText   = 1 << 10       // a key or a value of a list
+	maxShown  = 400           // of what an answer says, in an error
 )
 
 // Config says where etcd is, and who we are.
@@ -99,15 +104,8 @@ type object map[string]any
 func (s *Store) List(ctx context.Context, prefix string) (map[string]string, error) {
 	end := []byte(prefix)
 	end[len(end)-1]++ // the first key behind all of them
-	got, err := s.call(ctx, read, "kv/range", object{"key": []byte(prefix), "range_end": end})
-	if err != nil {
-		return nil, err
-	}
-	all := make(map[string]string, len(got.Kvs))
-	for _, kv := range got.Kvs {
-		all[string(kv.Key)] = string(kv.Value)
-	}
-	return all, nil
+	got, err := s.call(ctx, read, pathRange, object{"key": []byte(prefix), "range_end": end})
+	return got.pairs, err
 }
 
 // Get implements [workers.Store].
@@ -226,7 +224,7 @@ func (s *Store) call(ctx context.Context, kind kind, path string, message object
 			return got, nil
 		}
 		s.first.Store(int64(i+1) % int64(count))
-		failed = errors.Join(failed, fmt.Errorf("etcd at %s: %w", endpoint, err))
+		failed = errors.Join(failed, fmt.Errorf("etcd at %s: %w", endpoint, escape.Error(err)))
 		if stop || all.Err() != nil {
 			break
 		}

@@ -1,8 +1,8 @@
 package etcd
 
 import (
+	"bufio"
 	"bytes"
-	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/flake-go/flake/flake/workers"
+	"github.com/flake-go/flake/internal/switching"
 )
 
 // reply is what is of interest in all answers. What is zero is left out of them.
@@ -27,16 +28,121 @@ type reply struct {
 	}
 	Token     string
 	Succeeded bool
-	Kvs       []pair
 	Responses []struct {
 		Range struct{ Kvs []pair } `json:"response_range"`
 	}
 	Message string // of an error
 
-	date time.Time // when it was written, in whole seconds
+	pairs map[string]string // of a list; nil: it is not the answer to one
+	date  time.Time         // when it was written, in whole seconds
 }
 
 type pair struct{ Key, Value []byte }
+
+// pathRange is the path of a list, which alone may be longer than maxAnswer.
+const pathRange = "kv/range"
+
+var errLong = errors.New("its answer is too long")
+
+// text is an answer as it arrives. No more than what is left is read of it, and nothing once ctx has ended.
+type text struct {
+	ctx  context.Context
+	body io.Reader
+	left int
+	err  error // that ended it before its end
+}
+
+func (t *text) Read(b []byte) (n int, err error) {
+	switch err = t.ctx.Err(); {
+	case err == nil && t.left == 0:
+		err = fmt.Errorf("%w: more than %d bytes", errLong, maxAnswer)
+	case err == nil:
+		n, err = t.body.Read(b[:min(len(b), t.left)])
+		t.left -= n
+	}
+	if err != io.EOF {
+		t.err = err
+	}
+	return n, err
+}
+
+// decode decodes an answer as it arrives: of a list, which may be long, one pair at a time.
+func (r *reply) decode(t *text) error {
+	d := json.NewDecoder(t)
+	if err := next(d, json.Delim('{')); err != nil {
+		return err
+	}
+	for d.More() {
+		name, err := d.Token()
+		if err != nil {
+			return err
+		}
+		var into any
+		switch name {
+		case "header":
+			into = &r.Header
+		case "token":
+			into = &r.Token
+		case "succeeded":
+			into = &r.Succeeded
+		case "responses":
+			into = &r.Responses
+		case "message":
+			into = &r.Message
+		case "kvs":
+			if r.pairs != nil {
+				if err := r.decodePairs(d, t); err != nil {
+					return err
+				}
+				continue
+			}
+			fallthrough
+		default:
+			into = new(json.RawMessage)
+		}
+		if err := d.Decode(into); err != nil {
+			return err
+		}
+	}
+	if err := next(d, json.Delim('}')); err != nil {
+		return err
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return errors.Join(errors.New("more than an object"), err)
+	}
+	return nil
+}
+
+func (r *reply) decodePairs(d *json.Decoder, t *text) error {
+	if err := next(d, json.Delim('[')); err != nil {
+		return err
+	}
+	for n := 0; d.More(); n++ {
+		t.left = maxAnswer // for each
+		var kv pair
+		if err := d.Decode(&kv); err != nil {
+			return err
+		}
+		switch {
+		case n == maxPairs:
+			return fmt.Errorf("%w: more than %d keys", errLong, maxPairs)
+		case max(len(kv.Key), len(kv.Value)) > maxText:
+			return fmt.Errorf("%w: a key or a value of more than %d bytes", errLong, maxText)
+		case d.InputOffset() > maxList:
+			return fmt.Errorf("%w: a list of more than %d bytes", errLong, maxList)
+		}
+		r.pairs[string(kv.Key)] = string(kv.Value)
+	}
+	return next(d, json.Delim(']'))
+}
+
+func next(d *json.Decoder, want json.Token) error {
+	got, err := d.Token()
+	if err == nil && got != want {
+		err = fmt.Errorf("%v, not %v", got, want)
+	}
+	return err
+}
 
 var (
 	errToken  = errors.New("the token is of no use")
@@ -102,20 +208,29 @@ func (s *Store) post(ctx context.Context, url, path string, token *string, messa
 	if err != nil {
 		return reply{}, sent, explain(err, sent)
 	}
+	if err := switching.Refuse(response); err != nil {
+		return reply{}, true, err
+	}
 	defer response.Body.Close()
 	got.date, _ = http.ParseTime(response.Header.Get("Date"))
-	text, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
+	if path == pathRange && response.StatusCode == http.StatusOK {
+		got.pairs = make(map[string]string)
+	}
+	arriving := bufio.NewReader(response.Body)
+	begin, _ := arriving.Peek(maxShown) // its error comes again
+	said := fmt.Sprintf("an answer that is not etcd's: %s: %q", response.Status, begin)
+	text := &text{ctx: ctx, body: arriving, left: maxAnswer}
+	bad := got.decode(text)
 	switch {
-	case err != nil:
-		return reply{}, true, explain(fmt.Errorf("its answer is cut off: %w", err), true)
-	case len(text) > maxAnswer:
-		return reply{}, true, fmt.Errorf("its answer has more than %d bytes", maxAnswer)
-	}
-	bad := json.Unmarshal(text, &got)
-	if bad == nil && response.StatusCode == http.StatusOK && got.Header.Revision != 0 {
+	case errors.Is(bad, errLong):
+		return reply{}, true, bad
+	case text.err != nil:
+		return reply{}, true, explain(fmt.Errorf("its answer is cut off: %w", text.err), true)
+	case bad == nil && response.StatusCode == http.StatusOK && got.Header.Revision != 0:
 		return got, true, nil
+	case bad == nil && got.Message != "":
+		said = fmt.Sprintf("%.*s", maxShown, got.Message)
 	}
-	said := cmp.Or(got.Message, fmt.Sprintf("an answer that is not etcd's: %s: %.400q", response.Status, text))
 	for known, err := range errs {
 		if strings.Contains(said, known) {
 			return got, true, fmt.Errorf("%w: %s", err, said)

@@ -12,6 +12,7 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -163,23 +164,139 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// A list of 100,000 numbers is short enough, and none is without end.
-func TestLongAnswer(t *testing.T) {
+// listed is a list of n keys, with a value that is as long as they are.
+func listed(n int) string {
 	value := workers.Value{Mark: 1 << 41, Generation: 1 << 30, Token: 1 << 63, Name: strings.Repeat("n", 100)}.String()
-	var list string
-	s := open(t, Config{Endpoints: []string{serve(t, func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, list) })}})
-	for i := range 1000 {
-		list += fmt.Sprintf(`,{"key":%q,"create_revision":"1000000000","mod_revision":"1000000000","version":"1000000000","value":%q}`,
+	var list strings.Builder
+	list.WriteString(`{"header":{"cluster_id":"1","member_id":"2","revision":"3","raft_term":"4"},"kvs":[`)
+	for i := range n {
+		if i > 0 {
+			list.WriteString(",")
+		}
+		fmt.Fprintf(&list, `{"key":%q,"create_revision":"1000000000","mod_revision":"1000000000","version":"1000000000","value":%q}`,
 			base64.StdEncoding.EncodeToString(fmt.Appendf(nil, "some/prefix/n/%012d", i)), base64.StdEncoding.EncodeToString([]byte(value)))
 	}
-	list = `{"header":{"cluster_id":"1","member_id":"2","revision":"3","raft_term":"4"},"kvs":[` + list[1:] + "]}"
-	all, err := s.List(limited(t, time.Minute), "some/")
-	if err != nil || len(all) != 1000 || all["some/prefix/n/000000000999"] != value || 100*len(list) > maxAnswer {
-		t.Errorf("%d of %d bytes, %v", len(all), len(list), err)
+	list.WriteString(`],"more":false,"count":"1"}`)
+	return list.String()
+}
+
+// A list of all numbers is short enough; and no answer is without end.
+func TestLongAnswer(t *testing.T) {
+	var answer string
+	s := open(t, Config{Endpoints: []string{serve(t, func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, answer) })}})
+	answer = listed(1 << 16)
+	if all, err := s.List(limited(t, time.Minute), "some/"); err != nil || len(all) != 1<<16 || len(all["some/prefix/n/000000065535"]) < 100 {
+		t.Errorf("%d pairs, %v", len(all), err)
 	}
-	list += strings.Repeat(" ", maxAnswer+1<<24) // takes longer than a call, perhaps; its end fits into no buffer
-	if _, _, err := s.post(context.Background(), s.config.Endpoints[0], "kv/range", nil, object{}); err == nil || !strings.Contains(err.Error(), "more than 67108864 bytes") {
+	pair := func(key, value int) string {
+		return fmt.Sprintf(`{"kvs":[{"key":%q,"value":%q}],"header":{"cluster_id":"1","revision":"3","raft_term":"4"}}`, base64.StdEncoding.EncodeToString(make([]byte, key)), base64.StdEncoding.EncodeToString(make([]byte, value)))
+	}
+	if answer = pair(maxText, maxText); list(s) != nil {
+		t.Errorf("the longest texts: %v", list(s))
+	}
+	get := func(s *Store) error { _, err := s.Get(t.Context(), "a"); return err }
+	for _, tt := range []struct {
+		answer string
+		call   func(*Store) error
+		want   string
+	}{
+		{listed(maxPairs + 1), list, "more than 66560 keys"},
+		{`{"kvs":[` + strings.Repeat(" ", maxAnswer), list, "more than 65536 bytes"},
+		{`{"kvs":[{}` + strings.Repeat(`,{"a":"`+strings.Repeat("a", 1<<15)+`"}`, maxList>>15) + "]}", list, "a list of more than 33554432 bytes"},
+		{pair(maxText+1, 0), list, "a key or a value of more than 1024 bytes"},
+		{pair(0, maxText+1), list, "a key or a value of more than 1024 bytes"},
+		{listed(1) + strings.Repeat(" ", 2*maxAnswer), list, "more than 65536 bytes"},
+		{`{"` + strings.Repeat("a", maxAnswer), list, "more than 65536 bytes"},
+		{listed(1000), get, "more than 65536 bytes"},
+	} {
+		answer = tt.answer
+		if err := tt.call(s); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%.20s: %v, want %s", answer, err, tt.want)
+		}
+	}
+}
+
+// What an answer makes of a few bytes takes no memory.
+func TestMemoryOfAnswer(t *testing.T) {
+	const size = 60 << 20
+	for _, begin := range []string{`{"kvs":[{}`, `{"responses":[{}`, `{"header":{"revision":"1"},"kvs":[{}`, `{"other":[{}`, `[{}`} {
+		s := open(t, Config{Endpoints: []string{serve(t, func(w http.ResponseWriter, r *http.Request) {
+			io.WriteString(w, begin)
+			for some, left := []byte(strings.Repeat(",{}", 1<<12)), size; left > 0; left -= len(some) {
+				if _, err := w.Write(some); err != nil {
+					return
+				}
+			}
+			io.WriteString(w, "]}")
+		})}})
+		for name, call := range map[string]func(*Store) error{"list": list, "swap": swap, "cluster": cluster} {
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			if err := call(s); err == nil {
+				t.Errorf("%s of %s: no error", name, begin)
+			}
+			runtime.ReadMemStats(&after)
+			if took := after.TotalAlloc - before.TotalAlloc; took > 16<<20 {
+				t.Errorf("%s of %s: %d bytes", name, begin, took)
+			}
+		}
+	}
+}
+
+// endless is an answer that ends its reader's context, and goes on.
+type endless struct {
+	end  func()
+	read int
+}
+
+func (e *endless) Read(b []byte) (int, error) {
+	if e.read += len(b); e.read > maxAnswer {
+		e.end()
+	}
+	return copy(b, strings.Repeat(`{},`, 100)), nil
+}
+
+func TestContextEndsDecoding(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	e := &endless{end: cancel}
+	r := reply{pairs: make(map[string]string)}
+	err := r.decode(&text{ctx: ctx, body: io.MultiReader(strings.NewReader(`{"kvs":[`), e), left: maxAnswer})
+	if !errors.Is(err, context.Canceled) || e.read > 2*maxAnswer {
+		t.Errorf("%v, after %d bytes", err, e.read)
+	}
+}
+
+// The connection that "101 Switching Protocols" leaves open has no deadline.
+func TestSwitchingProtocols(t *testing.T) {
+	good := etcdtest.Start(t, 1).Endpoints()[0]
+	s := open(t, Config{Endpoints: []string{serve(t, func(w http.ResponseWriter, r *http.Request) {
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer conn.Close()
+		io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: h\r\n\r\n")
+		io.Copy(io.Discard, conn) // until the client closes it
+	}), good}})
+	if err := swap(s); err == nil || !strings.Contains(err.Error(), "101 Switching Protocols") {
 		t.Error(err)
+	}
+	s.first.Store(0)
+	if err := list(s); err != nil {
+		t.Errorf("the next endpoint: %v", err)
+	}
+}
+
+// A message is part of a line.
+func TestMessageIsEscaped(t *testing.T) {
+	for _, status := range []int{200, 500} {
+		for _, text := range []string{`{"message":"no\nflake: forged \u001b[2J"}`, "no\nflake: forged \x1b[2J"} {
+			err := list(open(t, Config{Endpoints: []string{serve(t, answer(status, text))}}))
+			if err == nil || !strings.Contains(err.Error(), `no\nflake: forged \x1b[2J`) {
+				t.Errorf("%v", err)
+			}
+		}
 	}
 }
 

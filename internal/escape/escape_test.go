@@ -1,0 +1,32 @@
+package escape
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"testing"
+)
+
+func TestText(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                    "",
+		`flake@a "ü" \n 日本`:   `flake@a "ü" \n 日本`,
+		"a\nb\tc\r\x1b[2J":    `a\nb\tc\r\x1b[2J`,
+		"\x00\u0085\u202e":    `\x00\u0085\u202e`,
+		"\xff\ufffd\u00a0end": `\xff` + "\ufffd" + `\u00a0end`,
+	} {
+		if got := Text(text); got != want || Text(got) != got || Safe(text) != (got == text) {
+			t.Errorf("%q: %s, want %s", text, got, want)
+		}
+	}
+	if got := Lines("a\n\tb\x1b\xfe"); got != "a\n\tb"+`\x1b\xfe` {
+		t.Error(got)
+	}
+}
+
+func TestError(t *testing.T) {
+	err := Error(fmt.Errorf("a\nb: %w", io.EOF))
+	if err.Error() != `a\nb: EOF` || !errors.Is(err, io.EOF) {
+		t.Error(err)
+	}
+}
