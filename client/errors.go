@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/internal/escape"
 )
 
 // Errors of asking a generator. Others are [flake.ErrClockBackwards] and
@@ -38,7 +39,7 @@ func refusal(reason string) error {
 	if err := refusals[reason]; err != nil {
 		return err
 	}
-	return fmt.Errorf("the node answered {error, %s}", printable(reason))
+	return fmt.Errorf("the node answered {error, %s}", escape.Text(reason))
 }
 
 func outOfRange(what string, n, from, to int) error {

@@ -15,7 +15,9 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
-	"unicode"
+
+	"github.com/flake-go/flake/internal/escape"
+	"github.com/flake-go/flake/internal/switching"
 )
 
 const (
@@ -153,7 +155,7 @@ func (h *HTTP) ask(ctx context.Context, method, path, accept string, query url.V
 	u.RawQuery = query.Encode()
 	body, err := h.do(ctx, method, u, accept)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", u, err)
+		return nil, fmt.Errorf("%s: %w", u, escape.Error(err))
 	}
 	return body, nil
 }
@@ -173,6 +175,9 @@ func (h *HTTP) do(ctx context.Context, method string, u *url.URL, accept string)
 	}
 	answer, err := h.client.Do(r)
 	if err != nil {
+		return nil, lost(ctx, err)
+	}
+	if err := switching.Refuse(answer); err != nil {
 		return nil, lost(ctx, err)
 	}
 	defer answer.Body.Close()
@@ -210,21 +215,10 @@ func lost(ctx context.Context, err error) error {
 func problem(answer *http.Response, body []byte) error {
 	var p struct{ Detail, Reason string }
 	if json.Unmarshal(body, &p) != nil || p.Detail == "" {
-		return fmt.Errorf("the node answered %s", printable(answer.Status))
+		return fmt.Errorf("the node answered %s", answer.Status)
 	}
-	p.Detail = printable(p.Detail)
 	if p.Reason == "" {
-		return fmt.Errorf("the node answered %s: %s", printable(answer.Status), p.Detail)
+		return fmt.Errorf("the node answered %s: %s", answer.Status, p.Detail)
 	}
 	return fmt.Errorf("%w: %s", refusal(p.Reason), p.Detail)
-}
-
-// printable returns a text of the node's that is safe to show on a terminal.
-func printable(text string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return unicode.ReplacementChar
-	}, text)
 }

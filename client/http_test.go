@@ -113,8 +113,8 @@ func TestOtherServers(t *testing.T) {
 		{"a detail", status(500, `{"detail":"why"}`), "500 Internal Server Error: why", nil},
 		{"a reason", status(503, `{"detail":"why","reason":"timestamp_not_saved"}`), "why", flake.ErrTimestampNotSaved},
 		{"a reason of the future", status(503, `{"detail":"why","reason":"new"}`), "new", nil},
-		{"a reason that a terminal would obey", status(503, `{"detail":"\u001b[2J","reason":"\u001b[2J"}`), "{error, \ufffd[2J}: \ufffd[2J\n", nil},
-		{"a status that a terminal would obey", statusLine("500 \x1b[2J"), "500 \ufffd[2J: why\n", nil},
+		{"a reason that a terminal would obey", status(503, `{"detail":"\u001b[2J","reason":"\u001b[2J"}`), `{error, \x1b[2J}: \x1b[2J` + "\n", nil},
+		{"a status that a terminal would obey", statusLine("500 \x1b[2J"), `500 \x1b[2J: why` + "\n", nil},
 		{"an answer cut off", hangUp, "unexpected EOF", ErrLost},
 		{"an answer as long as may be", status(200, strings.Repeat("x", maxBody)), "have 16777216 bytes", nil},
 		{"an endless answer", status(200, strings.Repeat("x", maxBody+1)), "16777216 bytes", nil},
@@ -136,6 +136,31 @@ func TestOtherServers(t *testing.T) {
 		if _, err = NewIDs[flake.ID](h, "flake").Next(t.Context()); err == nil || errors.Is(err, ErrLost) {
 			t.Errorf("%s: nobody there: %v", tt.what, err)
 		}
+	}
+}
+
+// The connection that "101 Switching Protocols" leaves open has no deadline.
+func TestSwitchingProtocols(t *testing.T) {
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer conn.Close()
+		io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: h\r\n\r\n")
+		io.Copy(io.Discard, conn) // until the client closes it
+	}))
+	defer web.Close()
+	for _, own := range []*http.Client{nil, {}} {
+		h, err := NewHTTP(web.URL, HTTPOptions{Client: own})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := NewIDs[flake.ID](h, "flake").Next(t.Context()); !errors.Is(err, ErrLost) || !strings.Contains(err.Error(), "101 Switching Protocols") {
+			t.Error(err)
+		}
+		h.Close()
 	}
 }
 

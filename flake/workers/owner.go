@@ -12,6 +12,7 @@ import (
 
 	"github.com/flake-go/flake/flake/internal/attempt"
 	"github.com/flake-go/flake/flake/internal/tick"
+	"github.com/flake-go/flake/internal/escape"
 )
 
 const (
@@ -78,6 +79,9 @@ func New(c Config) (*Owner, error) {
 		return nil, fmt.Errorf("flake: hold is %v, and must be %v or more", c.Hold, shortest)
 	case c.First > c.Last || c.Last >= 1<<48:
 		return nil, fmt.Errorf("flake: worker ids from %d to %d cannot be claimed", c.First, c.Last)
+	}
+	if !escape.Safe(c.Name) {
+		return nil, fmt.Errorf("flake: the name %q has characters that cannot be shown", c.Name)
 	}
 	if c.Clock == nil {
 		c.Clock = tick.SystemClock()

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/flake-go/flake/internal/escape"
 )
 
 // ErrNoneFree means that all numbers have an owner.
@@ -63,7 +65,7 @@ func read(ctx context.Context, s Store, k keys) (t table, err error) {
 
 func foreign(key, text string) error {
 	return fmt.Errorf("%w: %s is not of a version of flake that this one knows: it has %q; delete it if nothing uses it, "+
-		"or else give all nodes of the fleet another prefix", ErrRefused, key, text[:min(len(text), 24)])
+		"or else give all nodes of the fleet another prefix", ErrRefused, escape.Text(key), text[:min(len(text), 24)])
 }
 
 func (t table) sorted(compare func(a, b Entry) int) []Entry {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/flake-go/flake/internal/escape"
 )
 
 // Value is what the store holds for a number.
@@ -71,6 +73,7 @@ func parseValue(text string) (v Value, err error) {
 	if errors.Join(errs[:]...) != nil || v.String() != text {
 		return v, errForeign
 	}
+	v.Name = escape.Text(v.Name) // whoever can write to the store can write any
 	return v, nil
 }
 

@@ -804,6 +804,28 @@ func TestForeign(t *testing.T) {
 	}
 }
 
+// Whoever can write to the store can write any name and key, and forges no line with it.
+func TestForgedLines(t *testing.T) {
+	const evil = "a\nflake: forged \x1b[2J"
+	k := keys{"p"}
+	w := newWorld()
+	w.data[k.number(1)] = Value{Mark: 1 << 41, Generation: 1, Token: 1, Name: evil}.String()
+	all, err := List(t.Context(), w.owner(t, "b").Store, "p")
+	if err != nil || len(all) != 1 || all[0].Name != `a\nflake: forged \x1b[2J` {
+		t.Errorf("%+v, %v", all, err)
+	}
+	v, _ := parseValue(w.data[k.number(1)])
+	none := table{entries: map[uint64]Entry{1: {Number: 1, Value: v}}}.noneFree(1, 1)
+	for _, err := range []error{none, foreign(k.numbers()+evil, evil)} {
+		if !strings.Contains(err.Error(), `a\nflake: forged \x1b[2J`) || strings.ContainsAny(err.Error(), "\n\x1b") {
+			t.Errorf("%q", err)
+		}
+	}
+	if _, err := New(Config{Last: 1, Name: evil}); err == nil || strings.Contains(err.Error(), "\n") {
+		t.Errorf("a name of ours: %v", err)
+	}
+}
+
 func TestConfig(t *testing.T) {
 	for _, c := range []Config{{First: 2, Last: 1}, {Last: 1 << 48}, {Hold: time.Millisecond}} {
 		if _, err := New(c); err == nil {

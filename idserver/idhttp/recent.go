@@ -8,8 +8,9 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unicode"
 	"unicode/utf8"
+
+	"github.com/flake-go/flake/internal/escape"
 )
 
 // What the page shows of the log. A peer can cause some lines as often as it likes: they
@@ -97,8 +98,7 @@ func plain(text string) string {
 		}
 		text = text[:end] + "..."
 	}
-	odd := func(r rune) bool { return r == utf8.RuneError || r == '=' || !unicode.IsPrint(r) }
-	if strings.ContainsFunc(text, odd) {
+	if strings.Contains(text, "=") || !escape.Safe(text) {
 		return strconv.Quote(text)
 	}
 	return text

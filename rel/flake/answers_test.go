@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -15,9 +16,9 @@ import (
 	"github.com/flake-go/flake/idserver/idhttp"
 )
 
-// evil clears a terminal in two ways, goes back in the line, and turns what follows
-// around.
-const evil = "\x1b[2J\u009b2J\r\u202e\U000e0001"
+// evil begins a line, clears a terminal in two ways, goes back in the line, and turns what
+// follows around.
+const evil = "\nforged\x1b[2J\u009b2J\r\u202e\U000e0001"
 
 // harmless checks what a command prints.
 func harmless(t *testing.T, what string, printed ...string) {
@@ -25,6 +26,9 @@ func harmless(t *testing.T, what string, printed ...string) {
 	for _, text := range printed {
 		if i := strings.IndexFunc(text, func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }); i >= 0 {
 			t.Errorf("%s: prints %q", what, text)
+		}
+		if strings.Contains("\n"+text, "\nforged") {
+			t.Errorf("%s: prints a forged line: %q", what, text)
 		}
 	}
 }
@@ -37,6 +41,16 @@ func speak(answer string) http.Handler {
 			conn.Close()
 		}
 	})
+}
+
+// switches answers "101 Switching Protocols", and says no more on a connection that has no
+// deadline.
+func switches(w http.ResponseWriter, _ *http.Request) {
+	if conn, _, err := w.(http.Hijacker).Hijack(); err == nil {
+		io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: h\r\n\r\n")
+		io.Copy(io.Discard, conn) // until the client closes it
+		conn.Close()
+	}
 }
 
 // Whatever a server answers, the commands end and print nothing that a terminal obeys.
@@ -68,6 +82,7 @@ func TestHostileAnswers(t *testing.T) {
 		"a protocol":         speak(evil),
 		"a header":           speak("HTTP/1.1 200 OK\r\n" + evil + "\r\n\r\n"),
 		"an endless header":  speak("HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 11<<20)),
+		"another protocol":   http.HandlerFunc(switches),
 		"an endless interim": speak(strings.Repeat("HTTP/1.1 103 x\r\n\r\n", 1<<10)),
 	} {
 		server := httptest.NewServer(h)
@@ -82,7 +97,7 @@ func TestHostileAnswers(t *testing.T) {
 	if err := printWorkers(&b, []workers.Entry{{Value: workers.Value{Name: evil}}}); err != nil {
 		t.Error(err)
 	}
-	complain(&b, errors.New(evil), exitFailure)
+	complain(&b, errors.New(evil[1:]), exitFailure)
 	harmless(t, "workers, an error", b.String())
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/flake-go/flake/client"
 	"github.com/flake-go/flake/config"
 	"github.com/flake-go/flake/idserver/idhttp"
+	"github.com/flake-go/flake/internal/escape"
 	"github.com/flake-go/flake/rel/flake/loadgen"
 )
 
@@ -106,7 +107,7 @@ func (b *benchFlags) run(ctx context.Context, cfg config.Config, stdout, stderr 
 	for _, door := range doors {
 		defer door.Close()
 	}
-	r.Format, call.Format = format, format
+	r.Format, call.Format = escape.Text(format), format
 	o := loadgen.Options{Duration: *b.duration, Rate: *b.rate}
 	for i := range *b.callers {
 		o.Takers = append(o.Takers, call.Taker(doors[i%len(doors)]))
@@ -244,7 +245,7 @@ func (r *benchResult) print(w io.Writer, asJSON bool) error {
 	for _, note := range r.Notes {
 		text += "note     " + note + "\n"
 	}
-	_, err := io.WriteString(w, printable(text))
+	_, err := io.WriteString(w, escape.Lines(text))
 	return err
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/flake-go/flake/config"
 	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/internal/escape"
 	"github.com/flake-go/flake/rel/flake/original"
 )
 
@@ -180,10 +181,10 @@ func (i *imports) tell(w io.Writer, s original.Settings, state original.State) {
 
 func tellSettings(w io.Writer, s original.Settings) {
 	for _, line := range s.Taken {
-		fmt.Fprintln(w, "taken:", printable(line))
+		fmt.Fprintln(w, "taken:", escape.Text(line))
 	}
 	for _, line := range s.Left {
-		fmt.Fprintln(w, "left: ", printable(line))
+		fmt.Fprintln(w, "left: ", escape.Text(line))
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/flake-go/flake/flake"
 	"github.com/flake-go/flake/idserver"
 	"github.com/flake-go/flake/idserver/inspect"
+	"github.com/flake-go/flake/internal/escape"
 )
 
 const inspectMore = `An id may be in any text: one of its format's own, a UUID, hexadecimal, digits of
@@ -224,12 +225,12 @@ func (v *inspector) show(text string) error {
 		if text = shortened(text); v.asJSON {
 			return printJSON(v.out, inspected{Text: text, Error: "not an id of " + v.formats()}, "")
 		}
-		_, err := fmt.Fprintf(v.out, "%s: not an id of %s\n\n", printable(text), v.formats())
+		_, err := fmt.Fprintf(v.out, "%s: not an id of %s\n\n", escape.Text(text), v.formats())
 		return err
 	}
 	best, others := readings[0], v.alternatives(readings)
 	if !v.asJSON {
-		_, err := io.WriteString(v.out, printable(v.table(text, best, others, now)))
+		_, err := io.WriteString(v.out, escape.Lines(v.table(text, best, others, now)))
 		return err
 	}
 	parts := inspect.PartsOf(best.Format, best.ID)

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/flake-go/flake/internal/escape"
 	"github.com/flake-go/flake/node/handshake"
 )
 
@@ -112,7 +113,7 @@ func perform(ctx context.Context, args []string, stdout, stderr io.Writer) error
 // complain prints why the process ends, which it does even if nobody reads that.
 func complain(stderr io.Writer, err error, code int) int {
 	out := newOutput(stderr)
-	fmt.Fprintln(out, "flake:", strings.TrimPrefix(printable(err.Error()), "flake: "))
+	fmt.Fprintln(out, "flake:", strings.TrimPrefix(escape.Lines(err.Error()), "flake: "))
 	out.Close()
 	return code
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/flake-go/flake/config"
 	"github.com/flake-go/flake/flake"
 	"github.com/flake-go/flake/idserver/idhttp"
+	"github.com/flake-go/flake/internal/escape"
 	"github.com/flake-go/flake/node/etf"
 )
 
@@ -86,7 +87,7 @@ func (w *web) report(ctx context.Context, stderr io.Writer) (*idhttp.Report, err
 		untold = json.Unmarshal(body, r)
 	}
 	if untold != nil {
-		fmt.Fprintf(stderr, "flake: more than whether it is ready is not told: %s\n", printable(untold.Error()))
+		fmt.Fprintf(stderr, "flake: more than whether it is ready is not told: %s\n", escape.Text(untold.Error()))
 	}
 	return r, err
 }
@@ -108,7 +109,7 @@ func textOf(r *idhttp.Report, now time.Time) string {
 		return ""
 	}
 	var text strings.Builder
-	fmt.Fprintf(&text, "%s, flake %s", r.Node, r.Version)
+	fmt.Fprintf(&text, "%s, flake %s", escape.Text(r.Node), escape.Text(r.Version))
 	if len(r.Generators) > 0 {
 		fmt.Fprintf(&text, ", up %v", milliseconds(r.Generators[0].Uptime).Round(time.Second))
 	}
@@ -123,23 +124,11 @@ func textOf(r *idhttp.Report, now time.Time) string {
 	table.Flush()
 	for _, g := range r.Generators {
 		if g.WorkerError != "" {
-			fmt.Fprintf(&text, "\n%s: etcd: %s\n", g.Name, g.WorkerError)
+			fmt.Fprintf(&text, "\n%s: etcd: %s\n", escape.Text(g.Name), escape.Text(g.WorkerError))
 		}
 	}
-	return printable(text.String())
+	return escape.Lines(text.String())
 }
-
-// printable makes what a node tells safe to show on a terminal.
-func printable(text string) string {
-	return strings.Map(func(r rune) rune {
-		if isPrintable(r) {
-			return r
-		}
-		return unicode.ReplacementChar
-	}, text)
-}
-
-func isPrintable(r rune) bool { return r == '\n' || r == '\t' || unicode.IsPrint(r) }
 
 // printJSON writes v, with escapes for what is not printable.
 func printJSON(w io.Writer, v any, indent string) error {
@@ -151,7 +140,7 @@ func printJSON(w io.Writer, v any, indent string) error {
 	}
 	var b []byte
 	for _, r := range text.String() {
-		if isPrintable(r) {
+		if r == '\n' || unicode.IsPrint(r) {
 			b = utf8.AppendRune(b, r)
 			continue
 		}
@@ -182,7 +171,7 @@ func rowOf(g *idhttp.GeneratorReport, now time.Time) []string {
 	if slices.Contains(config.WorkerFormats, g.Format) {
 		worker = flake.Worker(g.Worker).String()
 	}
-	return []string{g.Name, ready, g.Format, worker, cmp.Or(g.WorkerFrom, "-"),
+	return []string{escape.Text(g.Name), escape.Text(ready), escape.Text(g.Format), worker, cmp.Or(escape.Text(g.WorkerFrom), "-"),
 		strconv.FormatUint(g.IDs, 10), last, mark, lead, left}
 }
 
@@ -207,7 +196,7 @@ func reportOfNode(ctx context.Context, cfg config.Config) (*idhttp.Report, error
 			return nil, err
 		}
 		if r.Generators = append(r.Generators, g); !g.Ready && r.Ready {
-			r.Ready, notReady = false, fmt.Errorf("not ready: %s: %s", name, g.Reason)
+			r.Ready, notReady = false, escape.Error(fmt.Errorf("not ready: %s: %s", name, g.Reason))
 		}
 	}
 	return r, notReady
@@ -228,7 +217,7 @@ func describe(ctx context.Context, node *client.Node, g *idhttp.GeneratorReport,
 	g.Reason = "no id"
 	if t, ok := answer.(etf.Tuple); ok && len(t) == 2 {
 		if reason, ok := t[1].(etf.Atom); ok {
-			g.Reason = printable(string(reason))
+			g.Reason = string(reason)
 		} else if t[0] == etf.Atom("ok") {
 			g.Ready, g.Reason = true, ""
 		}

@@ -17,6 +17,8 @@ import (
 
 	"github.com/flake-go/flake/client"
 	"github.com/flake-go/flake/config"
+	"github.com/flake-go/flake/internal/escape"
+	"github.com/flake-go/flake/internal/switching"
 )
 
 // way is the flags that choose how a running node is asked.
@@ -146,8 +148,11 @@ func (w *web) get(ctx context.Context, path string) ([]byte, error) {
 		r.Header.Set("Authorization", "Bearer "+w.token)
 	}
 	answer, err := w.client.Do(r)
+	if err == nil {
+		err = switching.Refuse(answer)
+	}
 	if err != nil {
-		return nil, err
+		return nil, escape.Error(err)
 	}
 	defer answer.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(answer.Body, maxReport))
@@ -156,5 +161,5 @@ func (w *web) get(ctx context.Context, path string) ([]byte, error) {
 	}
 	problem := struct{ Detail string }{http.StatusText(answer.StatusCode)}
 	json.Unmarshal(body, &problem)
-	return nil, refused{answer.StatusCode, printable(problem.Detail)}
+	return nil, refused{answer.StatusCode, escape.Text(problem.Detail)}
 }

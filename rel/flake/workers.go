@@ -14,6 +14,7 @@ import (
 	"github.com/flake-go/flake/config"
 	"github.com/flake-go/flake/flake"
 	"github.com/flake-go/flake/flake/workers"
+	"github.com/flake-go/flake/internal/escape"
 )
 
 // answerOfEtcd is how long all of a command waits for etcd.
@@ -105,7 +106,7 @@ func printWorkers(stdout io.Writer, all []workers.Entry) error {
 		if e.Free {
 			state = "free"
 		}
-		fmt.Fprintf(w, "%d\t%s\t%s\t%d\t%s\n", e.Number, state, showMilli(e.Mark), e.Generation, printable(e.Name))
+		fmt.Fprintf(w, "%d\t%s\t%s\t%d\t%s\n", e.Number, state, showMilli(e.Mark), e.Generation, escape.Text(e.Name))
 	}
 	return w.Flush()
 }

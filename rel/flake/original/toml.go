@@ -10,6 +10,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/flake-go/flake/internal/escape"
 )
 
 // TOML returns a sys.toml with the settings, and why each is there. It fails if a text in it is not UTF-8.
@@ -86,16 +88,7 @@ type writer struct {
 
 func (w *writer) table(name string) { fmt.Fprintf(w, "\n[%s]\n", name) }
 
-// comment writes a line. What could end it early is written as a space.
-func (w *writer) comment(text string) {
-	text = strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return ' '
-		}
-		return r
-	}, strings.ToValidUTF8(text, "?"))
-	fmt.Fprintf(w, "# %s\n", text)
-}
+func (w *writer) comment(text string) { fmt.Fprintf(w, "# %s\n", escape.Text(text)) }
 
 func (w *writer) text(key, value, why string) {
 	if !utf8.ValidString(value) {
