@@ -81,12 +81,31 @@ func (s settings) with(file config.Config) (next settings, changed, later []stri
 	if next.access, err = access(merged.HTTP); err != nil { // the file may have no listener
 		return s, nil, nil, err
 	}
+	if err := unlocked(s, next); err != nil {
+		return s, nil, nil, err
+	}
 	for key, same := range map[string]bool{"http.token_file": next.access.Token == s.access.Token, "etcd.password_file": next.password == s.password} {
 		if !same && !slices.Contains(changed, key) {
 			changed = append(changed, key)
 		}
 	}
 	return next, changed, later, nil
+}
+
+// unlocked returns an error if next lets in callers without the cookie or the token that s wants.
+// A file that is empty for a moment, or was cut off, says so too.
+func unlocked(s, next settings) error {
+	was, is := s.config.Node, next.config.Node
+	closed := was.Cookie != config.PublishedCookie
+	switch {
+	case closed && is.Cookie == config.PublishedCookie:
+		return errors.New("node.cookie: a reload does not go from a cookie to the published one, which is the default: set one, or restart the node")
+	case closed && is.PreviousCookie == config.PublishedCookie && was.PreviousCookie != config.PublishedCookie:
+		return errors.New("node.previous_cookie: a reload does not add the published cookie: set another, or restart the node")
+	case s.access.Token != "" && next.access.Token == "":
+		return errors.New("http.token_file: a reload does not go from a token to none: set it, or restart the node")
+	}
+	return nil
 }
 
 // reload has the node go on with what it can of a configuration that was just read, or

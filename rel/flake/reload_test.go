@@ -167,6 +167,9 @@ func TestSettingsWith(t *testing.T) {
 	numbered := config.Default()
 	numbered.HTTP, numbered.Flake.Etcd = open.HTTP, true
 	numbered.Etcd.On, numbered.Etcd.Endpoints, numbered.Etcd.User, numbered.Etcd.PasswordFile = true, []string{"a:1"}, "flake", file
+	secret := config.Default()
+	secret.Node.Cookie, secret.Node.PreviousCookie = "own", "former"
+	secret.HTTP = config.HTTP{Listen: "127.0.0.1:8465", TokenFile: file}
 	for name, test := range map[string]struct {
 		now     config.Config
 		change  func(*config.Config)
@@ -177,7 +180,14 @@ func TestSettingsWith(t *testing.T) {
 		"nothing":          {open, func(*config.Config) {}, "", "", ""},
 		"open at loopback": {open, func(c *config.Config) { c.HTTP = config.HTTP{Listen: "127.0.0.1:8465"} }, "", "", "http.token_file wanted"},
 		"published cookie": {beyond, func(c *config.Config) { c.Node = config.Default().Node }, "", "", "this cookie is published"},
-		"no file":          {open, func(c *config.Config) { c.HTTP.TokenFile += ".none" }, "", "", "cannot be read"},
+		"an empty file":    {secret, func(c *config.Config) { *c = config.Default() }, "", "", "node.cookie: a reload does not go from a cookie"},
+		"default cookie":   {secret, func(c *config.Config) { c.Node.Cookie = config.Default().Node.Cookie }, "", "", "node.cookie: a reload does not go from a cookie"},
+		"it as the previous one": {secret, func(c *config.Config) { c.Node.PreviousCookie = config.PublishedCookie }, "", "",
+			"node.previous_cookie: a reload does not add"},
+		"no token":      {secret, func(c *config.Config) { c.HTTP.TokenFile = "" }, "", "", "http.token_file: a reload does not go from a token"},
+		"open":          {open, func(c *config.Config) { c.HTTP.TokenFile, c.HTTP.Open = "", true }, "", "", "http.token_file: a reload does not go from a token"},
+		"no old cookie": {secret, func(c *config.Config) { c.Node.PreviousCookie = "" }, "node.previous_cookie", "", ""},
+		"no file":       {open, func(c *config.Config) { c.HTTP.TokenFile += ".none" }, "", "", "cannot be read"},
 		"no certificate": {open, func(c *config.Config) {
 			c.Node.TLS = config.TLS{On: true, Cert: "none", Key: "none", Verify: config.VerifyNone}
 		}, "", "", "node.tls"},
