@@ -110,8 +110,9 @@ func (s *Server) admit(e *endpoint, r *http.Request) *problem {
 }
 
 // fromElsewhere tells whether a request is, or may be, of another site's page. Over HTTP
-// beyond the loopback browsers do not say what site it is of, but the origin of a POST;
-// of a GET no more than that they are browsers.
+// beyond the loopback browsers do not say what site it is of, but the origin of a POST; of a
+// GET no more than that they are browsers. On the loopback older ones, such as Safari before
+// 16.4, say no more either.
 func fromElsewhere(r *http.Request) bool {
 	if site := r.Header.Get("Sec-Fetch-Site"); site != "" {
 		return site == "cross-site"
@@ -121,7 +122,7 @@ func fromElsewhere(r *http.Request) bool {
 		return err != nil || u.Host != r.Host
 	}
 	_, withToken := bearer(r) // which no page has a browser send
-	return r.Method == http.MethodGet && !withToken && !isLoopback(r.Host) && strings.HasPrefix(r.UserAgent(), "Mozilla/")
+	return r.Method == http.MethodGet && !withToken && strings.HasPrefix(r.UserAgent(), "Mozilla/")
 }
 
 // knows tells whether a request has the token. How long that takes tells nothing
