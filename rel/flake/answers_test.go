@@ -6,8 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"os/exec"
 	"strings"
 	"testing"
 	"unicode"
@@ -111,6 +114,30 @@ func TestPrintJSON(t *testing.T) {
 	var got string
 	if err := json.Unmarshal(b.Bytes(), &got); err != nil || got != evil {
 		t.Errorf("%q, %v", got, err)
+	}
+}
+
+// What is asked of the loopback goes to no proxy.
+func TestNoProxyForLoopback(t *testing.T) {
+	node := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	defer node.Close()
+	proxy := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { t.Errorf("the proxy is asked for %s", r.URL) }))
+	defer proxy.Close()
+	_, port, err := net.SplitHostPort(node.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, host := range []string{"LOCALHOST", "0.0.0.0"} {
+		c := exec.Command(command, "status", "-url", "http://"+net.JoinHostPort(host, port))
+		c.Env = append(os.Environ(), "http_proxy="+proxy.URL, "no_proxy=")
+		if out, err := c.CombinedOutput(); !strings.Contains(string(out), "ready") {
+			t.Errorf("%s: %s, %v", host, out, err)
+		}
+	}
+	for host, want := range map[string]bool{"a.Localhost": true, "localhost.localdomain": true, "::1": true, "::": true, "10.0.0.1": false, "localhost.example": false} {
+		if hereOnly(host) != want {
+			t.Errorf("%s: %t", host, !want)
+		}
 	}
 }
 

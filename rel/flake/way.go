@@ -14,6 +14,7 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
+	"strings"
 
 	"github.com/flake-go/flake/client"
 	"github.com/flake-go/flake/config"
@@ -73,6 +74,9 @@ func webOf(cfg config.HTTP, at string) (w *web, err error) {
 			}
 		}
 	}
+	if u, err := url.Parse(at); err == nil && hereOnly(u.Hostname()) {
+		transport.Proxy = nil
+	}
 	if w.token, err = token(cfg.TokenFile); err != nil {
 		return nil, usageError{err}
 	}
@@ -80,6 +84,13 @@ func webOf(cfg config.HTTP, at string) (w *web, err error) {
 		return nil, usageError{fmt.Errorf("-url: %w", err)}
 	}
 	return w, nil
+}
+
+// hereOnly reports whether a host of a URL is this machine for whoever resolves it. net/http
+// sends requests for some of these to the proxy of the environment, and the token with them.
+func hereOnly(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return config.IsLoopback(host) || strings.HasSuffix(strings.ToLower(host), ".localhost") || err == nil && ip.IsUnspecified()
 }
 
 // notElsewhere has no redirect followed: a node sends none, and the token is for it alone.
