@@ -121,13 +121,16 @@ func (d Dialer) shakeHands(ctx context.Context, conn net.Conn, node string) (etf
 	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
 	name, creation := callerName(conn), random()|1
 	_, err := handshake.Start(conn, node, handshake.Options{
-		Node: name, Creation: creation, Cookie: d.Cookie, LongLen: d.TLS != nil,
+		Node: name, Creation: creation, Cookie: d.Cookie, LongLen: d.TLS != nil, Challenges: &challenges,
 	})
 	if !stop() {
 		err = context.Cause(ctx)
 	}
 	return etf.NewPid(etf.Atom(name), 1, 0, creation), err
 }
+
+// challenges are those of all callers: one that dials twice is not to answer itself.
+var challenges handshake.Challenges
 
 // callerName returns a node name that no other caller has.
 func callerName(conn net.Conn) string {

@@ -120,7 +120,7 @@ func Start(ctx context.Context, o Options) (*Node, error) {
 	}
 	n.ctx, n.cancel = context.WithCancel(ctx)
 	n.handshake = handshake.Options{
-		Node: o.Name, Creation: n.creation, LongLen: o.TLS != nil,
+		Node: o.Name, Creation: n.creation, LongLen: o.TLS != nil, Challenges: new(handshake.Challenges),
 	}
 	n.SetCookies(o.Cookie, o.Previous)
 	n.security = o.TLS

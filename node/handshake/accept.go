@@ -33,6 +33,10 @@ type Options struct {
 	// StatusTrue replaces it, StatusFalse keeps it. Nil stands for StatusTrue.
 	Alive func() Status
 
+	// Challenges, if not nil, are the open challenges of all handshakes that share it,
+	// which should be all of a process: none of them is answered.
+	Challenges *Challenges
+
 	// Rand is the source of challenges. Nil means crypto/rand.
 	Rand io.Reader
 
@@ -60,6 +64,9 @@ var (
 	// the stream's error is in it too.
 	ErrCookie  = errors.New("wrong cookie")
 	ErrRefused = errors.New("refused")
+
+	// ErrOwnChallenge: the peer posed a challenge of our own, to have us answer it.
+	ErrOwnChallenge = fmt.Errorf("%w: it posed a challenge of this node, as one without the cookie would", ErrRefused)
 
 	// ErrSimultaneous is returned by Start: the two sides share a connection that the
 	// other one dialled, or will soon.
@@ -149,10 +156,11 @@ func (a *acceptor) prove() error {
 	if a.all.Has(Handshake23) {
 		version = 6
 	}
-	ours, err := newChallenge(a.o.Rand)
+	ours, end, err := a.o.Challenges.pose(a.o.Rand)
 	if err != nil {
 		return err
 	}
+	defer end()
 	err = a.send(Challenge{
 		Version: version, Flags: Offered | a.all&NameMe, Challenge: ours, Creation: a.o.Creation, Node: a.o.Node,
 	})
@@ -177,6 +185,9 @@ func (a *acceptor) prove() error {
 	var reply Reply
 	if err := reply.Decode(b); err != nil {
 		return err
+	}
+	if a.o.Challenges.has(reply.Challenge) {
+		return ErrOwnChallenge
 	}
 	cookie, err := a.cookieOf(reply.Digest, ours)
 	if err != nil {

@@ -418,3 +418,70 @@ func TestPreviousCookie(t *testing.T) {
 		})
 	}
 }
+
+// No side answers a challenge of a handshake that shares its challenges and has not ended.
+func TestOwnChallenge(t *testing.T) {
+	ours := new(Challenges)
+	o := Options{Node: there, Creation: 7, Cookie: cookie, Challenges: ours}
+	caller := o
+	caller.Node = here
+	relayed := func(challenge uint32) {
+		t.Helper()
+		a, b := net.Pipe()
+		defer a.Close()
+		go func() {
+			scripted(func(s *script) {
+				s.hear(new(Name))
+				s.say(StatusOK)
+				s.say(Challenge{Version: 6, Flags: Offered, Challenge: challenge, Creation: 1, Node: there})
+				s.hear(new(Reply))
+			})(b)
+			b.Close()
+		}()
+		if _, err := Start(a, there, caller); !errors.Is(err, ErrOwnChallenge) {
+			t.Errorf("posed the challenge of another handshake: %v", err)
+		}
+	}
+	accepted, _ := shake(o, scripted(func(s *script) {
+		s.say(Name{Version: 6, Flags: Offered, Node: here})
+		s.hearStatus(StatusOK)
+		var c Challenge
+		s.hear(&c)
+		relayed(c.Challenge)
+		s.say(Reply{c.Challenge, MakeDigest(cookie, c.Challenge)})
+	}))
+	if !errors.Is(accepted.err, ErrOwnChallenge) {
+		t.Errorf("accepted %+v", accepted)
+	}
+
+	a, b := net.Pipe()
+	done := make(chan error)
+	go func() {
+		_, err := Start(a, there, caller)
+		a.Close()
+		done <- err
+	}()
+	scripted(func(s *script) {
+		s.hear(new(Name))
+		s.say(StatusOK)
+		s.say(Challenge{Version: 6, Flags: Offered, Challenge: 1, Creation: 1, Node: there})
+		var r Reply
+		s.hear(&r)
+		relayed(r.Challenge)
+		s.say(Ack{MakeDigest(cookie, r.Challenge)})
+	})(b)
+	if err := <-done; err != nil || len(ours.open) != 0 {
+		t.Errorf("started: %v, then open: %v", err, ours.open)
+	}
+}
+
+// Of equal random numbers only one is posed at a time.
+func TestPoseOnce(t *testing.T) {
+	var ours Challenges
+	random := strings.NewReader("aaaaaaaabbbb")
+	first, end, _ := ours.pose(random)
+	second, _, err := ours.pose(random)
+	if end(); err != nil || first == second || len(ours.open) != 1 {
+		t.Errorf("%x and %x, %v", first, second, err)
+	}
+}

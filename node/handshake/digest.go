@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"io"
 	"strconv"
+	"sync"
 	"unicode"
 )
 
@@ -36,13 +37,60 @@ func (d Digest) equal(other Digest) bool {
 	return subtle.ConstantTimeCompare(d[:], other[:]) == 1
 }
 
-// newChallenge returns a challenge that no earlier handshake had, so a recorded
-// handshake is useless.
-func newChallenge(random io.Reader) (uint32, error) {
+// Challenges are those of handshakes that have not ended. A digest names neither side, so
+// a peer without the cookie could pose a node its own challenge on another connection, and
+// show the digest on the first. The zero value is empty.
+type Challenges struct {
+	mu   sync.Mutex
+	open map[uint32]bool
+}
+
+// pose returns a new challenge, so that a recorded handshake is useless, and a function
+// that closes it. A nil *Challenges keeps none.
+func (c *Challenges) pose(random io.Reader) (challenge uint32, end func(), err error) {
 	if random == nil {
 		random = rand.Reader
 	}
-	var b [4]byte
-	_, err := io.ReadFull(random, b[:])
-	return binary.BigEndian.Uint32(b[:]), err
+	for {
+		var b [4]byte
+		if _, err := io.ReadFull(random, b[:]); err != nil {
+			return 0, nil, err
+		}
+		challenge = binary.BigEndian.Uint32(b[:])
+		if c == nil {
+			return challenge, func() {}, nil
+		}
+		if c.add(challenge) {
+			return challenge, func() { c.remove(challenge) }, nil
+		}
+	}
+}
+
+func (c *Challenges) add(challenge uint32) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.open[challenge] {
+		return false
+	}
+	if c.open == nil {
+		c.open = make(map[uint32]bool)
+	}
+	c.open[challenge] = true
+	return true
+}
+
+func (c *Challenges) remove(challenge uint32) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.open, challenge)
+}
+
+// has reports whether a challenge is open. A nil *Challenges has none.
+func (c *Challenges) has(challenge uint32) bool {
+	if c == nil {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.open[challenge]
 }

@@ -38,10 +38,14 @@ func Start(rw io.ReadWriter, peer string, o Options) (Peer, error) {
 			return p, err
 		}
 	}
-	ours, err := newChallenge(o.Rand)
+	if o.Challenges.has(c.Challenge) {
+		return p, ErrOwnChallenge
+	}
+	ours, end, err := o.Challenges.pose(o.Rand)
 	if err != nil {
 		return p, err
 	}
+	defer end()
 	if err := s.send(Reply{Challenge: ours, Digest: MakeDigest(o.Cookie, c.Challenge)}); err != nil {
 		return p, err
 	}
