@@ -28,9 +28,9 @@ func newNames() *names { return &names{given: make(map[string]uint32)} }
 
 // give returns a name at a host that no other peer has.
 func (n *names) give(host string, taken func(node string) bool) (node string, creation uint32) {
+	node, creation = handshake.NewName(host)
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	node, creation = handshake.NewName(host)
 	for i, f := range slices.Backward(n.free) {
 		if strings.HasSuffix(f.node, "@"+host) && !taken(f.node) {
 			n.free = slices.Delete(n.free, i, i+1)

@@ -87,8 +87,7 @@ type Node struct {
 	noneIdle time.Time  // until then no connection has been idle for idleTime
 	stopped  sync.Once
 
-	mu    sync.Mutex
-	conns map[string]*dist.Conn
+	conns sync.Map // by name; without a lock, as whoever allocates may wait for the collector
 }
 
 // Start starts a node, registers it with EPMD and lets others in. ctx ends it at once;
@@ -115,7 +114,6 @@ func Start(ctx context.Context, o Options) (*Node, error) {
 		past:     newPast(),
 		meetings: newMeetings(),
 		names:    newNames(),
-		conns:    make(map[string]*dist.Conn),
 		options:  o,
 	}
 	n.ctx, n.cancel = context.WithCancel(ctx)
@@ -223,14 +221,12 @@ func (n *Node) Functions() rpc.Table { return n.functions }
 
 // serve serves a session, or closes it if its node is already connected.
 func (n *Node) serve(s dist.Session) error {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.conns[s.Peer.Name] != nil {
+	c := n.proto.New(n.ctx, s)
+	if _, another := n.conns.LoadOrStore(s.Peer.Name, c); another {
+		c.Close()
 		s.Conn.Close()
 		return fmt.Errorf("there is another connection to %s", s.Peer.Name)
 	}
-	c := n.proto.New(n.ctx, s)
-	n.conns[s.Peer.Name] = c
 	n.gate.up(host.Of(c.Addr()))
 	n.meetings.up(s.Peer.Name)
 	n.proto.Go(func() { n.proto.Serve(c) })
@@ -239,27 +235,19 @@ func (n *Node) serve(s dist.Session) error {
 
 func (n *Node) down(c *dist.Conn) {
 	n.gate.down(host.Of(c.Addr()))
-	n.mu.Lock()
-	if n.conns[c.Peer().Name] == c {
-		delete(n.conns, c.Peer().Name)
-	}
-	n.past.down(c) // within the lock, so it always counts once
-	n.mu.Unlock()
+	n.past.down(c, func() { n.conns.CompareAndDelete(c.Peer().Name, c) })
 	n.names.takeBack(c.Peer().Name)
 }
 
 func (n *Node) connection(peer string) *dist.Conn {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.conns[peer]
+	c, _ := n.conns.Load(peer)
+	conn, _ := c.(*dist.Conn)
+	return conn
 }
 
-func (n *Node) connections() []*dist.Conn {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	all := make([]*dist.Conn, 0, len(n.conns))
-	for _, c := range n.conns {
-		all = append(all, c)
+func (n *Node) connections() (all []*dist.Conn) {
+	for _, c := range n.conns.Range {
+		all = append(all, c.(*dist.Conn))
 	}
 	return all
 }

@@ -35,23 +35,24 @@ type Peer struct {
 
 // Traffic adds up the counts of the connections.
 func (n *Node) Traffic() Traffic {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	t := n.past.copy()
-	t.Connections = len(n.conns)
-	for _, c := range n.conns {
-		t.add(c)
-	}
+	t := newPast().Traffic
+	n.sumTo(&t)
 	t.Latency = n.proto.Latency()
 	return t
 }
 
-// Connections returns how many nodes are connected.
-func (n *Node) Connections() int {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return len(n.conns)
+func (n *Node) sumTo(t *Traffic) {
+	n.past.mu.Lock()
+	defer n.past.mu.Unlock()
+	n.past.copyTo(t)
+	for _, c := range n.conns.Range {
+		t.add(c.(*dist.Conn))
+		t.Connections++
+	}
 }
+
+// Connections returns how many nodes are connected.
+func (n *Node) Connections() int { return len(n.connections()) }
 
 // Peers returns the connected nodes.
 func (n *Node) Peers() []Peer {
@@ -72,26 +73,34 @@ func (t *Traffic) add(c *dist.Conn) {
 
 // past is the traffic of ended connections and handshakes.
 type past struct {
+	// Nothing allocates under mu: an allocation may wait for the garbage collector, and
+	// everybody who comes or goes would wait too.
 	mu sync.Mutex
 	Traffic
 }
 
+// maxReasons is how many reasons there may be.
+const maxReasons = 16
+
 func newPast() *past {
-	return &past{Traffic: Traffic{HandshakeFailures: make(map[string]uint64), Closes: make(map[string]uint64)}}
+	return &past{Traffic: Traffic{
+		HandshakeFailures: make(map[string]uint64, maxReasons), Closes: make(map[string]uint64, maxReasons),
+	}}
 }
 
-func (p *past) copy() Traffic {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	t := p.Traffic
-	t.HandshakeFailures, t.Closes = maps.Clone(t.HandshakeFailures), maps.Clone(t.Closes)
-	return t
+// copyTo copies to t, which has room. The caller holds mu.
+func (p *past) copyTo(t *Traffic) {
+	maps.Copy(t.HandshakeFailures, p.HandshakeFailures)
+	maps.Copy(t.Closes, p.Closes)
+	t.Connected, t.Received, t.Sent = p.Connected, p.Received, p.Sent
 }
 
-// down counts a connection that has ended.
-func (p *past) down(c *dist.Conn) {
+// down counts a connection that has ended, and has it forgotten: in one, so that it always
+// counts once.
+func (p *past) down(c *dist.Conn, forget func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	forget()
 	p.add(c)
 	if e := c.Ending(); e.Hostile() {
 		p.Closes[string(e)]++

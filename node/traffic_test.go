@@ -73,3 +73,26 @@ func TestFailureOf(t *testing.T) {
 		}
 	}
 }
+
+// What is done under the lock that all who come and go need allocates nothing.
+func TestNoAllocationUnderLock(t *testing.T) {
+	n := start(t, Options{})
+	dial(t, n, "a@127.0.0.1").get()
+	c := n.connection("a@127.0.0.1")
+	for i := range maxReasons {
+		n.past.HandshakeFailures[string(rune('a'+i))] = 1
+		n.past.Closes[string(rune('a'+i))] = 1
+	}
+	for what, do := range map[string]func(){
+		"adding up":               func() { sum := newPast().Traffic; n.sumTo(&sum) },
+		"a failed handshake":      func() { p := newPast(); p.failed(failedCookie); p.failed(failedFull) },
+		"the end of a connection": func() { p := newPast(); p.down(c, func() {}) },
+	} {
+		empty := testing.AllocsPerRun(100, func() { kept = newPast() })
+		if got := testing.AllocsPerRun(100, do); got > empty {
+			t.Errorf("%s: %v allocations, want the %v of what it needs before", what, got, empty)
+		}
+	}
+}
+
+var kept *past

@@ -47,7 +47,10 @@ func (h *Handler) HandleCall(c genserver.Call) {
 	if q.kind == unknown {
 		h.Log.Warn("call not known, answered ok", "request", text(c.Request))
 	}
-	c.Reply(h.answer(c.Context(), &q, nil, c.Begin(), c.Caps(), c.Given()))
+	t := h.terms(&q, c.Begin(), c.Caps())
+	defer t.made()
+	h.answer(c.Context(), &q, nil, &t, c.Given())
+	c.Reply(t.dst)
 }
 
 func (h *Handler) answerInTurn(c genserver.Call, q request) {
@@ -58,14 +61,20 @@ func (h *Handler) answerInTurn(c genserver.Call, q request) {
 			turn = h.Server.TurnOfNode(q.n)
 			defer turn.End() // once the answer is made
 		}
-		return h.answer(ctx, &q, turn, dst, caps, given)
+		t := h.terms(&q, dst, caps)
+		defer t.made()
+		h.answer(ctx, &q, turn, &t, given)
+		return t.dst
 	})
 }
 
+func (h *Handler) terms(q *request, dst []byte, caps etf.Caps) terms {
+	return terms{dst: dst, caps: caps, format: h.Server.IDs.Format(), base: q.base}
+}
+
 // answer performs the request and appends the outcome. It adds the ids to given.
-func (h *Handler) answer(ctx context.Context, q *request, turn *idserver.Turn, dst []byte, caps etf.Caps, given *atomic.Uint64) []byte {
+func (h *Handler) answer(ctx context.Context, q *request, turn *idserver.Turn, t *terms, given *atomic.Uint64) {
 	s := h.Server
-	t := terms{dst, caps, s.IDs.Format(), q.base}
 	switch q.kind {
 	case get:
 		if id, err := s.Get(ctx); t.result(err) {
@@ -80,11 +89,13 @@ func (h *Handler) answer(ctx context.Context, q *request, turn *idserver.Turn, d
 	case getMany:
 		if runs, err := s.GetMany(ctx, q.n, idserver.Meta{}, turn); t.result(err) {
 			given.Add(uint64(q.n))
+			t.make(h.sizeOf(q))
 			t.ids(runs)
 		}
 	case getBinary:
 		if runs, err := s.GetBinary(ctx, q.n, turn); t.result(err) {
 			given.Add(uint64(q.n))
+			t.make(h.sizeOf(q))
 			t.packed(runs)
 		}
 	case lease:
@@ -114,7 +125,6 @@ func (h *Handler) answer(ctx context.Context, q *request, turn *idserver.Turn, d
 		s.Unknown()
 		t.atom("ok")
 	}
-	return t.dst
 }
 
 // sizeOf returns the most bytes an answer has; a lease may have more if others keep

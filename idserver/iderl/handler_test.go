@@ -214,3 +214,29 @@ func TestRequestEnds(t *testing.T) {
 		t.Errorf("%q, want %q twice", c.answers, want)
 	}
 }
+
+// placed notes how many places are taken when an answer is sent, and its buffer.
+type placed struct {
+	caller
+	places, octets int
+	buffer         []byte
+}
+
+func (c *placed) Send(_, _, message []byte) {
+	c.places, c.octets, c.buffer = len(making), len(message), message
+}
+
+// A large answer of an ordinary call takes a place, and its room at once.
+func TestLargeAnswerTakesPlace(t *testing.T) {
+	h := handlerOf(&stock{perTick: 1 << 12, left: 100})
+	for text, places := range map[string]int{"{get_many,10,2}": 0, "{get_many,256,2}": 1, "{get_binary,256}": 0} {
+		c := &placed{caller: caller{ctx: t.Context(), caps: etf.AllCaps}}
+		h.HandleCall(genserver.Call{Caller: c, From: from, Request: external(t, text, etf.AllCaps)})
+		if c.places != places || len(making) != 0 {
+			t.Errorf("%s, %d bytes: %d places, then %d", text, c.octets, c.places, len(making))
+		}
+		if room := h.sizeOf(&request{kind: getMany, n: 256, base: 2}); places > 0 && cap(c.buffer) > room*5/4 {
+			t.Errorf("%s, %d bytes: a buffer of %d", text, c.octets, cap(c.buffer))
+		}
+	}
+}

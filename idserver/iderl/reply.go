@@ -2,6 +2,8 @@ package iderl
 
 import (
 	"encoding/binary"
+	"runtime"
+	"slices"
 	"time"
 
 	"github.com/flake-go/flake/idserver"
@@ -14,6 +16,30 @@ type terms struct {
 	caps   etf.Caps
 	format idserver.Format
 	base   int
+	large  bool // it has a place in making
+}
+
+// making has a place for each processor. More large replies made at a time would not be
+// made sooner, and take more memory; then the garbage collector holds up all.
+var making = make(chan struct{}, runtime.GOMAXPROCS(0))
+
+// largeReply is the size of a reply that needs a place.
+const largeReply = 8 << 10
+
+// make takes the room of a reply of up to size bytes at once, and a place if that is large.
+func (t *terms) make(size int) {
+	if size > largeReply {
+		making <- struct{}{}
+		t.large = true
+		t.dst = slices.Grow(t.dst, size)
+	}
+}
+
+// made gives the place back.
+func (t *terms) made() {
+	if t.large {
+		<-making
+	}
 }
 
 func (t *terms) atom(a etf.Atom) { t.dst = etf.MustAppendAtom(t.dst, a, t.caps) }

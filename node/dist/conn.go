@@ -121,7 +121,7 @@ func (c *Conn) Asked() time.Time {
 func (c *Conn) Ending() Ending { return c.ending }
 
 // Octets returns the bytes received from the peer and written to it.
-func (c *Conn) Octets() (in, out uint64) { return c.in.octets.Load(), c.out.octetsWritten() }
+func (c *Conn) Octets() (in, out uint64) { return c.in.octets.Load(), c.out.octets.Load() }
 
 // Shutdown tells the peer that our processes have ended, gives pending output a moment
 // to be written, and ends the connection.

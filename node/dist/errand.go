@@ -160,8 +160,8 @@ func (p *Proto) disown(c *Conn) {
 		})
 	}
 	if c.passedOn.Load() {
-		for _, other := range p.served.all() {
-			other.out.forget(&c.share)
+		for other := range p.served.Range {
+			other.(*Conn).out.forget(&c.share)
 		}
 	}
 }

@@ -90,7 +90,7 @@ func (m *Message) SendInTurn(pid, alias []byte, size int, build Build) {
 			return
 		}
 		defer done()
-		c.sendBuilt(a, build(make([]byte, 0, size), true), began)
+		c.sendBuilt(a, build(nil, true), began)
 	}
 	if m.inLine {
 		send()

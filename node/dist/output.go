@@ -45,7 +45,7 @@ type output struct {
 	writing bool
 	closed  bool
 	writes  uint64
-	octets  uint64 // written
+	octets  atomic.Uint64 // written
 }
 
 func (o *output) init(dst net.Conn, wake, overflow, taken func(), s *share) {
@@ -173,7 +173,7 @@ func (o *output) write() error {
 	o.writes++
 	own := len(last)
 	last = o.passed.next(last)
-	o.octets += uint64(o.flying - own + len(last))
+	o.octets.Add(uint64(o.flying - own + len(last)))
 	o.mu.Unlock()
 	err := o.writeAll(ahead, last)
 	o.mu.Lock()
@@ -242,12 +242,6 @@ func (o *output) state() (writes uint64, writing bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.writes, o.writing
-}
-
-func (o *output) octetsWritten() uint64 {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.octets
 }
 
 // tick writes a tick when nothing was written for long.

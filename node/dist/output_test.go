@@ -150,8 +150,8 @@ func TestFlushMany(t *testing.T) {
 		o.end(append(o.begin(), make([]byte, fullOutput)...))
 	}
 	want := uint64(o.waits())
-	if err := o.flush(); err != nil || o.octetsWritten() != want || len(o.buf) == 0 {
-		t.Errorf("%v, %d of %d bytes are written", err, o.octetsWritten(), want)
+	if err := o.flush(); err != nil || o.octets.Load() != want || len(o.buf) == 0 {
+		t.Errorf("%v, %d of %d bytes are written", err, o.octets.Load(), want)
 	}
 }
 

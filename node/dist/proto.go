@@ -3,9 +3,7 @@ package dist
 import (
 	"context"
 	"log/slog"
-	"maps"
 	"net"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -50,7 +48,7 @@ type Proto struct {
 	spawned atomic.Uint32 // number of the last spawned process
 	running sync.WaitGroup
 	shared  pool
-	served  served
+	served  sync.Map // the connections being served
 	errands errands
 	made    atomic.Uint32 // connections
 	took    [histograms]latency.Histogram
@@ -74,10 +72,10 @@ func (p *Proto) New(ctx context.Context, s Session) *Conn { return newConn(ctx, 
 
 // Serve reads and answers until the connection ends.
 func (p *Proto) Serve(c *Conn) {
-	p.served.add(c)
+	p.served.Store(c, nil)
 	p.deliver(c.peer.Name, c)
 	c.serve()
-	p.served.remove(c)
+	p.served.Delete(c)
 	if p.Down != nil {
 		p.Down(c)
 	}
@@ -87,39 +85,12 @@ func (p *Proto) Serve(c *Conn) {
 // Ended tells those who watch a process that it has ended. [Processes] must no longer
 // find it.
 func (p *Proto) Ended(id uint64, reason etf.Term) {
-	for _, c := range p.served.all() {
-		c.ended(id, reason)
+	for c := range p.served.Range {
+		c.(*Conn).ended(id, reason)
 	}
 }
 
 // pid returns the pid of a process of the local node.
 func (p *Proto) pid(id uint64) etf.Pid {
 	return etf.NewPid(etf.Atom(p.Node), uint32(id), uint32(id>>32), p.Creation)
-}
-
-// served are the connections being served.
-type served struct {
-	mu    sync.Mutex
-	conns map[*Conn]struct{}
-}
-
-func (s *served) add(c *Conn) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.conns == nil {
-		s.conns = make(map[*Conn]struct{})
-	}
-	s.conns[c] = struct{}{}
-}
-
-func (s *served) remove(c *Conn) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.conns, c)
-}
-
-func (s *served) all() []*Conn {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Collect(maps.Keys(s.conns))
 }

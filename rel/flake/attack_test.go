@@ -58,6 +58,7 @@ var withCookie = []attack{
 	{"answers not read", 20, (*attacker).deaf},
 	{"large answers not read", 20, func(a *attacker) { a.bulk(func() bool { return a.failed == nil }) }},
 	{"large answers", 20, (*attacker).reading},
+	{"large answers of ordinary calls", 1000, (*attacker).longest},
 	{"kills", 4, (*attacker).kills},
 	{"many frames that do not end", 2000, func(a *attacker) { a.announce(64<<10 - 4); a.write(make([]byte, 60<<10)) }},
 	{"monitors and links on many connections", 1500, (*attacker).watches},

@@ -190,6 +190,30 @@ func (a *attacker) reading() {
 	io.Copy(io.Discard, a)
 }
 
+// longest asks for ids in the longest text, and reads them, several calls at a time.
+func (a *attacker) longest() {
+	request := etf.Tuple{etf.Atom("get_many"), int64(idserver.MaxInline), int64(2)}
+	message := etf.Tuple{etf.Atom("$gen_call"), etf.Tuple{a.self, a.ref(0)}, request}
+	for end := time.Now().Add(attackTime); a.failed == nil && time.Now().Before(end); {
+		const calls = 8
+		for range calls {
+			a.regSend("flake", message)
+		}
+		a.flush()
+		a.SetReadDeadline(time.Now().Add(patience))
+		for i := 0; i < calls && a.failed == nil; i++ {
+			a.readFrame()
+		}
+	}
+}
+
+func (a *attacker) readFrame() {
+	size := make([]byte, 4)
+	if _, a.failed = io.ReadFull(a, size); a.failed == nil {
+		_, a.failed = io.CopyN(io.Discard, a, int64(binary.BigEndian.Uint32(size)))
+	}
+}
+
 // kills sends exit(Pid, kill) to everything with a name, and to guessed pids.
 func (a *attacker) kills() {
 	names := []etf.Atom{"flake", "flake_sup", "net_kernel", "kernel_sup", "rex", "persistent_timer"}

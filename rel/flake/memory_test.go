@@ -79,8 +79,11 @@ func TestHostileMemory(t *testing.T) {
 				before := memory(t, n, "VmRSS")
 				resetPeak(t, n)
 				var attackers sync.WaitGroup
-				for i := range attack.conns {
-					a := newAttacker(t, n, i, kind.cookie)
+				all := make([]*attacker, attack.conns)
+				for i := range all {
+					all[i] = newAttacker(t, n, i, kind.cookie)
+				}
+				for _, a := range all {
 					attackers.Go(func() { attack.run(a) })
 				}
 				calls, slowest := serving(t, n, &attackers)
