@@ -66,6 +66,7 @@ func (n *Node) dial(peer string) (net.Conn, error) {
 		c.Close()
 		return nil, err
 	}
+	reserve.Bound(c)
 	return c, nil
 }
 

@@ -79,12 +79,12 @@ type past struct {
 	Traffic
 }
 
-// maxReasons is how many reasons there may be.
-const maxReasons = 16
+// reasons is how many reasons there may be.
+const reasons = 16
 
 func newPast() *past {
 	return &past{Traffic: Traffic{
-		HandshakeFailures: make(map[string]uint64, maxReasons), Closes: make(map[string]uint64, maxReasons),
+		HandshakeFailures: make(map[string]uint64, reasons), Closes: make(map[string]uint64, reasons),
 	}}
 }
 

@@ -79,7 +79,7 @@ func TestNoAllocationUnderLock(t *testing.T) {
 	n := start(t, Options{})
 	dial(t, n, "a@127.0.0.1").get()
 	c := n.connection("a@127.0.0.1")
-	for i := range maxReasons {
+	for i := range reasons {
 		n.past.HandshakeFailures[string(rune('a'+i))] = 1
 		n.past.Closes[string(rune('a'+i))] = 1
 	}

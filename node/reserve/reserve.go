@@ -94,8 +94,19 @@ func Rest(others int) int {
 // retry is how long a listener waits after a failure, such as no free descriptors.
 const retry = 100 * time.Millisecond
 
-// Listener returns l, which then hangs up at once on whoever would get a kept
-// descriptor. Its Accept fails only when it is closed.
+// MaxUnsent bounds what the kernel keeps for a peer that does not read, which is twice
+// that. By default it may be megabytes.
+const MaxUnsent = 128 << 10
+
+// Bound sets MaxUnsent for a connection, if it is one of TCP.
+func Bound(c net.Conn) {
+	if tcp, ok := c.(*net.TCPConn); ok {
+		tcp.SetWriteBuffer(MaxUnsent) // fails only if it has ended
+	}
+}
+
+// Listener returns l, which then bounds what is kept for each connection, and hangs up at
+// once on whoever would get a kept descriptor. Its Accept fails only when it is closed.
 func Listener(l net.Listener, log *slog.Logger) net.Listener { return listener{l, log} }
 
 type listener struct {
@@ -115,6 +126,7 @@ func (l listener) Accept() (net.Conn, error) {
 			continue
 		}
 		if err = Check(c); err == nil {
+			Bound(c)
 			return c, nil
 		}
 		l.log.Warn("connection hung up on", "address", c.RemoteAddr(), "listener", l.Addr(), "err", err)
