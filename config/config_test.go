@@ -35,8 +35,9 @@ func TestShippedFileHoldsTheDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	lineOf := linesOf(strings.ReplaceAll(string(src), "\n# ", "\n"))
 	for _, s := range c.settings() {
-		if lineOf(strings.ReplaceAll(string(src), "\n# ", "\n"), s.key) == 0 {
+		if lineOf(s.key) == 0 {
 			t.Errorf("%s is not in the file", s.key)
 		}
 	}

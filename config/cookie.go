@@ -69,7 +69,7 @@ func homeCookie() (Flag, *Error) {
 		return Flag{}, nil
 	}
 	path := filepath.Join(home, HomeCookieFile)
-	text, info, err := readShort(path)
+	text, info, err := readFile(path, maxSecret)
 	if err == nil {
 		err = ownersAlone(info.Mode())
 	}

@@ -3,14 +3,21 @@ package config
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
-	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/BurntSushi/toml"
+)
+
+// What a file may have. The deepest key is that of an array in a table of a table.
+const (
+	maxFile   = 1 << 20
+	maxDepth  = 8
+	maxValues = 2048 // 64 generators with all their keys have fewer
+	maxKey    = 100  // bytes of one that is unknown, to be compared with those that are known
 )
 
 // Flag is a value from the command line or the environment, which overrides the file's.
@@ -25,19 +32,14 @@ type Flag struct {
 // key the last wins. A key in neither the file nor a flag has its default; for the cookie that
 // is the one of [HomeCookieFile], if it exists. The error joins an Error for each fault.
 func Load(path string, flags ...Flag) (Config, error) {
-	var src []byte
-	var err error
+	var src string
 	if path != "" {
-		src, err = os.ReadFile(path)
-	}
-	if err != nil {
-		var cause *fs.PathError
-		if errors.As(err, &cause) {
-			err = cause.Err
+		var err error
+		if src, _, err = readFile(path, maxFile); err != nil {
+			return Config{}, &Error{File: path, Want: err.Error()}
 		}
-		return Config{}, &Error{File: path, Want: fmt.Sprintf("cannot be read: %v", err)}
 	}
-	c, faults := parse(path, string(src), flags, homeCookie)
+	c, faults := parse(path, src, flags, homeCookie)
 	for _, e := range faults {
 		if e.File == "" {
 			e.File = path
@@ -50,6 +52,9 @@ func Load(path string, flags ...Flag) (Config, error) {
 }
 
 func parse(path, src string, flags []Flag, home func() (Flag, *Error)) (Config, []*Error) {
+	if tooDeep(src) {
+		return Config{}, []*Error{{Want: fmt.Sprintf("tables or arrays in more than %d others: no key is that deep", maxDepth)}}
+	}
 	var doc map[string]any
 	if _, err := toml.Decode(src, &doc); err != nil {
 		return Config{}, []*Error{syntaxError(err)}
@@ -57,13 +62,17 @@ func parse(path, src string, flags []Flag, home func() (Flag, *Error)) (Config, 
 	c := Default()
 	var faults []*Error
 	values := flatten("", doc)
+	if len(values) > maxValues {
+		return Config{}, []*Error{{Want: fmt.Sprintf("it has %d keys, and at most %d wanted", len(values), maxValues)}}
+	}
+	lineOf := linesOf(src)
 	delete(values, "generator")
 	if e := c.generators(doc, values); e != nil {
 		faults = append(faults, e)
 	}
 	c.from = make(map[string]string)
 	for key := range values {
-		c.from[key] = place(path, lineOf(src, key))
+		c.from[key] = place(path, lineOf(key))
 	}
 	flags, unread := c.override(values, flags, home)
 	reported := make(map[string]bool)
@@ -93,7 +102,7 @@ func parse(path, src string, flags []Flag, home func() (Flag, *Error)) (Config, 
 	}
 	faults = append(faults, c.faults(reported)...)
 	for _, e := range faults {
-		e.Line = lineOf(src, e.Key)
+		e.Line = lineOf(e.Key)
 		for _, f := range flags {
 			if f.Key == e.Key {
 				e.File, e.Line = f.Name, 0
@@ -153,6 +162,31 @@ func syntaxError(err error) *Error {
 	return &Error{Want: fmt.Sprintf("not TOML: %v", err)}
 }
 
+// quoted is text in which dots and brackets are not TOML's: comments, strings.
+var quoted = regexp.MustCompile(`(?s)"""(\\.|[^\\])*?"{3,5}|\'\'\'.*?\'{3,5}|"(\\.|[^"\\\n])*"|\'[^\'\n]*\'|#[^\n]*`)
+
+// tooDeep reports whether keys with dots, or brackets, are nested deeper than maxDepth, on which the
+// parser spends time that grows with the third power.
+func tooDeep(src string) bool {
+	dots, depth := 0, 0
+	for _, c := range quoted.ReplaceAllString(src, "") {
+		switch c {
+		case '.':
+			dots++
+		case '[', '{':
+			depth++
+		case ']', '}':
+			depth--
+		case '=', ',', '\n':
+			dots = 0
+		}
+		if dots > maxDepth || depth > maxDepth {
+			return true
+		}
+	}
+	return false
+}
+
 // flatten returns the values of a table by table.key. What is outside known tables stays as it
 // is.
 func flatten(prefix string, doc map[string]any) map[string]any {
@@ -193,6 +227,9 @@ func show(key string, v any) string {
 
 // unknown returns the fault of an unknown key, or of a table's name used for a value.
 func unknown(key string, v any, settings []setting) *Error {
+	if len(key) > maxKey {
+		return &Error{Key: strings.ToValidUTF8(key[:maxKey], "") + "...", Want: "unknown"}
+	}
 	if slices.Contains(tables, key) {
 		return &Error{Key: key, Value: show(key, v), Want: fmt.Sprintf("a table [%s] wanted", key)}
 	}
@@ -214,26 +251,29 @@ func unknown(key string, v any, settings []setting) *Error {
 // base returns a key without its table.
 func base(key string) string { return key[strings.LastIndexByte(key, '.')+1:] }
 
-// lineOf finds the line of a plainly written key below its table's header, or the line
-// of a table's header, where a key is missing. It returns 0 for other TOML spellings.
-func lineOf(src, key string) int {
-	table, generators := "", 0
-	n, header := 0, 0
+// linesOf returns a function that finds the line of a plainly written key below its table's
+// header, or the line of a table's header, where a key is missing. It returns 0 for other TOML
+// spellings.
+func linesOf(src string) func(key string) int {
+	lines := make(map[string]int)
+	note := func(key string, n int) {
+		if _, known := lines[key]; !known {
+			lines[key] = n
+		}
+	}
+	table, generators, n := "", 0, 0
 	for line := range strings.Lines(src) {
 		n++
 		line = strings.TrimSpace(line)
 		if name, ok := strings.CutPrefix(line, "["); ok {
 			name, array := strings.CutPrefix(name, "[")
 			name, _, _ = strings.Cut(name, "]")
-			if table = strings.TrimSpace(name); table == key {
-				return n
-			}
+			table = strings.TrimSpace(name)
+			note(table, n)
 			if array && table == "generator" {
 				table = generatorKey(generators)
 				generators++
-				if strings.HasPrefix(key, table+".") {
-					header = n
-				}
+				note(table, n)
 			}
 			continue
 		}
@@ -242,9 +282,15 @@ func lineOf(src, key string) int {
 		if table != "" {
 			name = table + "." + name
 		}
-		if ok && name == key {
-			return n
+		if ok {
+			note(name, n)
 		}
 	}
-	return header
+	return func(key string) int {
+		n, known := lines[key]
+		if table, _, _ := strings.Cut(key, "."); !known && strings.HasPrefix(key, "generator[") {
+			n = lines[table]
+		}
+		return n
+	}
 }

@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"runtime"
@@ -19,7 +20,7 @@ var errMode = errors.New("no access for others wanted")
 // user of this process, nobody else may read it; but root's may be read by all, as
 // secrets of Docker and Kubernetes are.
 func Secret(path string) (string, error) {
-	text, info, err := readShort(path)
+	text, info, err := readFile(path, maxSecret)
 	if err != nil {
 		return "", err
 	}
@@ -36,21 +37,27 @@ func Secret(path string) (string, error) {
 	return text, nil
 }
 
-// readShort reads a file that is no longer than a secret.
-func readShort(path string) (string, fs.FileInfo, error) {
+// readFile reads a regular file of at most this many bytes: others, such as a pipe, may keep the
+// reader waiting, or never end.
+func readFile(path string, most int64) (string, fs.FileInfo, error) {
 	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return "", nil, fmt.Errorf("cannot be read: %w", errors.Unwrap(err))
+	case !info.Mode().IsRegular():
+		return "", nil, errors.New("cannot be read: not a regular file")
+	}
+	f, err := os.Open(path)
 	var b []byte
 	if err == nil {
-		switch {
-		case !info.Mode().IsRegular():
-			return "", nil, errors.New("cannot be read: not a regular file")
-		case info.Size() > maxSecret:
-			return "", nil, fmt.Errorf("the file has %d bytes, and at most %d wanted", info.Size(), maxSecret)
-		}
-		b, err = os.ReadFile(path)
+		defer f.Close()
+		b, err = io.ReadAll(io.LimitReader(f, most+1)) // it may have grown, or say that it is empty
 	}
-	if err != nil {
+	switch {
+	case err != nil:
 		return "", nil, fmt.Errorf("cannot be read: %w", errors.Unwrap(err))
+	case int64(len(b)) > most:
+		return "", nil, fmt.Errorf("the file has %d bytes, and at most %d wanted", max(info.Size(), int64(len(b))), most)
 	}
 	return string(b), info, nil
 }

@@ -1,0 +1,77 @@
+//go:build unix
+
+package config
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// What is no file of keys is refused, and does not keep the node waiting.
+func TestLoadRefusesOtherFiles(t *testing.T) {
+	dir := t.TempDir()
+	pipe, link := filepath.Join(dir, "pipe"), filepath.Join(dir, "link")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(pipe, link); err != nil {
+		t.Fatal(err)
+	}
+	long := write(t, strings.Repeat("#", maxFile+1))
+	for path, want := range map[string]string{
+		pipe:        "cannot be read: not a regular file",
+		link:        "cannot be read: not a regular file",
+		dir:         "cannot be read: not a regular file",
+		"/dev/zero": "cannot be read: not a regular file",
+		long:        "the file has 1048577 bytes, and at most 1048576 wanted",
+	} {
+		if _, err := Load(path); err == nil || err.Error() != path+": "+want {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+	if _, err := Load(write(t, strings.Repeat("#", maxFile))); err != nil {
+		t.Error(err)
+	}
+}
+
+// A file costs no more than its length is worth, which the work that it makes shows as memory.
+func TestLoadIsBounded(t *testing.T) {
+	const deep = "tables or arrays in more than 8 others: no key is that deep"
+	many := func(n int) (text string) {
+		for i := range n {
+			text += fmt.Sprintf("key%d = 1\n", i)
+		}
+		return text
+	}
+	for name, tt := range map[string]struct{ text, want string }{
+		"dots":            {strings.Repeat("a.", 1<<12) + "a = 1", deep},
+		"dots and spaces": {strings.Repeat("a\t. ", 1<<12) + "a = 1", deep},
+		"quoted":          {strings.Repeat(`"a".'a'.`, 1<<11) + "a = 1", deep},
+		"a header":        {"[" + strings.Repeat("a.", 1<<12) + "a]\n", deep},
+		"tables":          {"a = " + strings.Repeat("{a = ", 1<<11) + "1" + strings.Repeat("}", 1<<11), deep},
+		"arrays":          {"a = " + strings.Repeat("[\n", 1<<16), deep},
+		"behind a text":   {`a = {b = """\"""x"""", ` + strings.Repeat("a.", 1<<12) + `a = """"x"""}`, deep},
+		"behind another":  {`a = {b = '''x'''', ` + strings.Repeat("a.", 1<<12) + `a = ''''x'''}`, deep},
+		"many keys":       {many(maxValues + 1), "it has 2049 keys, and at most 2048 wanted"},
+		"unknown keys":    {many(maxValues), "key1: unknown, the nearest known is"},
+		"a long key":      {strings.Repeat("a", 1<<19) + " = 1", strings.Repeat("a", maxKey) + "...: unknown"},
+		"dots in text":    {"# ........ [[[[[[[[[\n[log]\nlevel = \"[[[[[[[[[ \\\" ..........\"", "log.level"},
+	} {
+		path := write(t, tt.text)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := Load(path)
+		runtime.ReadMemStats(&after)
+		if err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: %.300v, want %s", name, err, tt.want)
+		}
+		if took := after.TotalAlloc - before.TotalAlloc; took > 64<<20 {
+			t.Errorf("%s: %d bytes", name, took)
+		}
+	}
+}
