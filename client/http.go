@@ -155,7 +155,7 @@ func (h *HTTP) ask(ctx context.Context, method, path, accept string, query url.V
 	u.RawQuery = query.Encode()
 	body, err := h.do(ctx, method, u, accept)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", u, escape.Error(err))
+		return nil, fmt.Errorf("%s: %w", u, escape.Err(err))
 	}
 	return body, nil
 }

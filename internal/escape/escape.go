@@ -19,8 +19,8 @@ func Lines(text string) string { return escape(text, "\n\t") }
 // Safe reports whether Text changes nothing.
 func Safe(text string) bool { return Text(text) == text }
 
-// Error returns err with a text that went through Text.
-func Error(err error) error { return escaped{err} }
+// Err returns err with a text that went through Text.
+func Err(err error) error { return escaped{err} }
 
 type escaped struct{ error }
 

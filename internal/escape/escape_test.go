@@ -24,8 +24,8 @@ func TestText(t *testing.T) {
 	}
 }
 
-func TestError(t *testing.T) {
-	err := Error(fmt.Errorf("a\nb: %w", io.EOF))
+func TestErr(t *testing.T) {
+	err := Err(fmt.Errorf("a\nb: %w", io.EOF))
 	if err.Error() != `a\nb: EOF` || !errors.Is(err, io.EOF) {
 		t.Error(err)
 	}

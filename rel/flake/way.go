@@ -163,7 +163,7 @@ func (w *web) get(ctx context.Context, path string) ([]byte, error) {
 		err = switching.Refuse(answer)
 	}
 	if err != nil {
-		return nil, escape.Error(err)
+		return nil, escape.Err(err)
 	}
 	defer answer.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(answer.Body, maxReport))

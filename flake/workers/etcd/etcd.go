@@ -224,7 +224,7 @@ func (s *Store) call(ctx context.Context, kind kind, path string, message object
 			return got, nil
 		}
 		s.first.Store(int64(i+1) % int64(count))
-		failed = errors.Join(failed, fmt.Errorf("etcd at %s: %w", endpoint, escape.Error(err)))
+		failed = errors.Join(failed, fmt.Errorf("etcd at %s: %w", endpoint, escape.Err(err)))
 		if stop || all.Err() != nil {
 			break
 		}
