@@ -126,7 +126,7 @@ func (m *Message) start(f, done func()) bool {
 
 // takeTurn waits for the turn of a large term, of up to size bytes. done waits until
 // it is written, so that never more than one of them delays other output. There is no
-// room if the connections hold too much already, or if this one has ended.
+// room if the connections hold too much for all of roomTime, or if this one has ended.
 func (c *Conn) takeTurn(size int) (done func(), room bool) {
 	if size <= ownLarge {
 		return func() {}, c.ctx.Err() == nil
@@ -137,7 +137,7 @@ func (c *Conn) takeTurn(size int) (done func(), room bool) {
 		return nil, false
 	}
 	// Once while it is built, and once while it waits to be written.
-	if !c.share.take(2 * size) {
+	if !c.awaitRoom(2 * size) {
 		<-c.turn
 		return nil, false
 	}
@@ -149,3 +149,26 @@ func (c *Conn) takeTurn(size int) (done func(), room bool) {
 		<-c.turn
 	}, true
 }
+
+// awaitRoom takes n bytes when there is room, or reports that there was none in roomTime.
+func (c *Conn) awaitRoom(n int) bool {
+	end := time.Now().Add(roomTime)
+	for !c.share.take(n) {
+		if !time.Now().Before(end) {
+			return false
+		}
+		select {
+		case <-time.After(roomPause):
+		case <-c.ctx.Done():
+			return false
+		}
+	}
+	return true
+}
+
+const (
+	// roomTime is how long a large answer waits for room: so long that what others have
+	// held since before counts as long held, and makes room.
+	roomTime  = 2 * longHeld
+	roomPause = 20 * time.Millisecond
+)

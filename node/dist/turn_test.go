@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/flake-go/flake/node/etf"
 )
@@ -67,12 +68,37 @@ func TestTurn(t *testing.T) {
 	})
 }
 
-// Without room a large answer is refused, but not a small one.
+// A large answer waits until those that hold all room for long make some.
+func TestTurnAwaitsRoom(t *testing.T) {
+	bubble(t, flags, func(t *testing.T, r *rig) {
+		var log journal
+		holders := []*share{newShare(&r.proto.shared), newShare(&r.proto.shared)}
+		for _, s := range holders { // as frames that do not end
+			if !s.take(MaxFrame) {
+				t.Fatal("no room for a frame")
+			}
+		}
+		r.turns(1, 1<<20, &log)
+		if got := log.take(); got != "" {
+			t.Errorf("at once: %q", got)
+		}
+		time.Sleep(roomTime)
+		if got := log.take(); got != "turn\ndone\n" || !holders[0].ended && !holders[1].ended {
+			t.Errorf("once they have held it for long: %q", got)
+		}
+		for _, s := range holders {
+			s.give(MaxFrame)
+		}
+	})
+}
+
+// Without room a large answer is refused in the end, but not a small one.
 func TestTurnWithoutRoom(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, r *rig) {
 		var log journal
 		r.proto.shared.take(everything - functionSize)
 		r.turns(1, ownLarge-len(external([]byte{}))+1, &log)
+		time.Sleep(roomTime)
 		if got := log.take(); got != "refused\n" {
 			t.Errorf("large: %q", got)
 		}
