@@ -2,6 +2,7 @@ package dist
 
 import (
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -56,11 +57,19 @@ func (o *output) init(dst net.Conn, wake, overflow, taken func(), s *share) {
 }
 
 // begin opens a frame and returns the buffer to append to; end must follow.
-func (o *output) begin() []byte {
+func (o *output) begin() []byte { return o.beginWith(0) }
+
+// beginWith is begin for a frame of about size bytes. If it is large, its room is taken at
+// once: to grow a buffer step by step takes several times as much.
+func (o *output) beginWith(size int) []byte {
 	o.mu.Lock()
-	if len(o.buf) > fullOutput {
+	large := size > ownOutput
+	if len(o.buf) > fullOutput || large && len(o.buf) > 0 && cap(o.buf)-len(o.buf) < size {
 		o.ahead, o.queued = append(o.ahead, o.buf), o.queued+len(o.buf)
 		o.next()
+	}
+	if large {
+		o.buf = slices.Grow(o.buf, size)
 	}
 	o.frame = len(o.buf)
 	return wire.Open(o.buf)

@@ -2,7 +2,6 @@ package dist
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/flake-go/flake/node/etf"
 	"github.com/flake-go/flake/node/handshake"
@@ -22,13 +21,7 @@ func (c *Conn) send(a answer) {
 }
 
 // sendHere sends an answer to the peer, whatever its process's node.
-func (c *Conn) sendHere(a answer) {
-	b := c.out.begin()
-	if len(a.message) > ownOutput { // growing step by step would take several times as much
-		b = slices.Grow(b, a.size())
-	}
-	c.out.end(c.appendAnswer(b, a))
-}
+func (c *Conn) sendHere(a answer) { c.out.end(c.appendAnswer(c.out.beginWith(a.size()), a)) }
 
 func (c *Conn) appendAnswer(b []byte, a answer) []byte {
 	o, first, second := wire.OpSend, []byte(nil), a.pid

@@ -78,12 +78,11 @@ func TestHostileMemory(t *testing.T) {
 				served(t, n)
 				before := memory(t, n, "VmRSS")
 				resetPeak(t, n)
-				var attackers sync.WaitGroup
-				all := make([]*attacker, attack.conns)
-				for i := range all {
-					all[i] = newAttacker(t, n, i, kind.cookie)
-				}
-				for _, a := range all {
+				var attackers, start sync.WaitGroup
+				start.Add(attack.conns)
+				for i := range attack.conns {
+					a := newAttacker(t, n, i, kind.cookie)
+					a.start = &start
 					attackers.Go(func() { attack.run(a) })
 				}
 				calls, slowest := serving(t, n, &attackers)
