@@ -77,8 +77,11 @@ func TestFailureOf(t *testing.T) {
 // What is done under the lock that all who come and go need allocates nothing.
 func TestNoAllocationUnderLock(t *testing.T) {
 	n := start(t, Options{})
-	dial(t, n, "a@127.0.0.1").get()
+	p := dial(t, n, "a@127.0.0.1")
+	p.get()
 	c := n.connection("a@127.0.0.1")
+	p.conn.Write([]byte{0x7f, 0xff, 0xff, 0xff}) // a length that no frame may have
+	<-c.Done()
 	for i := range reasons {
 		n.past.HandshakeFailures[string(rune('a'+i))] = 1
 		n.past.Closes[string(rune('a'+i))] = 1
