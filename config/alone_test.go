@@ -15,7 +15,7 @@ func TestLoadGenerator(t *testing.T) {
 		{[]Flag{{"-format", "format", "sno"}}, false, ""},
 		{[]Flag{{"-format", "format", "flake"}}, false, ""},
 		{[]Flag{{"-format", "format", "uuidv7"}}, false, ""},
-		{[]Flag{{"-format", "format", "ulid"}}, true, "-worker-id: one wanted that no other node has"},
+		{[]Flag{{"-format", "format", "ulid"}}, true, ""},
 		{[]Flag{{"-format", "format", "snowflake"}, {"-epoch", "epoch", "2020-01-01T00:00:00Z"}}, false, ""},
 		{[]Flag{{"-format", "format", "sno"}}, true, "-partition: one wanted that no other node has"},
 		{[]Flag{{"-format", "format", "sno"}, {"-partition", "partition", "65536"}}, true, "-partition 65536: a whole number from 0 to 65535 wanted"},

@@ -130,6 +130,7 @@ func Default() Config {
 			TLS: TLS{Verify: VerifyPeer},
 		},
 		Flake: Flake{
+			Random:            true,
 			AllowableDowntime: 30 * 24 * time.Hour,
 			Clock:             ClockWall,
 		},

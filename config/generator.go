@@ -147,6 +147,16 @@ func (g *Generator) bitFaults(fault func(name, value, want string)) {
 	}
 }
 
+// draw has the worker ids that nothing is said of be random.
+func (c *Config) draw() {
+	f := &c.Flake
+	f.Random = f.Random || f.Interface == "" && f.WorkerID == nil && !f.Etcd
+	for i := range c.Generators {
+		g := &c.Generators[i]
+		g.Random = g.Random || slices.Contains(WorkerFormats, g.Format) && g.WorkerID == nil && len(g.Etcd) == 0
+	}
+}
+
 // numberKeys are the keys of the number that other nodes may not have, of any format.
 var numberKeys = []string{"id", "datacenter", "worker", "worker_id", "partition"}
 
@@ -208,12 +218,6 @@ func (g *Generator) faults(i int, before []Generator) []*Error {
 	}
 	halves := g.Datacenter != nil || g.Worker != nil || fromEtcd("datacenter") || fromEtcd("worker")
 	switch {
-	case g.numberKey() == "worker_id" && g.WorkerID == nil && !g.Random && len(g.Etcd) == 0:
-		want := "one wanted that no other node has"
-		if g.Format == FormatFlake {
-			want = "one wanted, other than that of the generator flake"
-		}
-		fault("worker_id", "", want)
 	case g.Format == FormatSno && g.Partition == nil && len(g.Etcd) == 0:
 		fault("partition", "", "one wanted that no other node has")
 	case (g.Format == FormatIdgen || g.Format == FormatSnowflake) && g.ID == nil && !fromEtcd("id") && !halves:

@@ -60,6 +60,7 @@ func parse(path, src string, flags []Flag, home func() (Flag, *Error)) (Config, 
 		return Config{}, []*Error{syntaxError(err)}
 	}
 	c := Default()
+	c.Flake.Random = false // until no other is set
 	var faults []*Error
 	values := flatten("", doc)
 	if len(values) > maxValues {
@@ -100,6 +101,7 @@ func parse(path, src string, flags []Flag, home func() (Flag, *Error)) (Config, 
 	for _, key := range slices.Sorted(maps.Keys(values)) {
 		faults = append(faults, unknown(key, values[key], c.settings()))
 	}
+	c.draw()
 	faults = append(faults, c.faults(reported)...)
 	for _, e := range faults {
 		e.Line = lineOf(e.Key)

@@ -2,6 +2,7 @@ package flake
 
 import (
 	"log/slog"
+	"os"
 	"time"
 
 	"github.com/flake-go/flake/flake/internal/durable"
@@ -37,8 +38,13 @@ func RaiseMark(path string, to time.Time) (time.Time, error) {
 
 // KeptWorker returns the worker id that is kept beside the mark of a name. If there is none
 // it makes one up, as [RandomWorker] does, which is kept from the next mark on: open a
-// generator with it. Without the file another is made up; a copy of the file has the same.
+// generator with it. Without the file another is made up, and so it is with a copy of the file
+// on a machine whose machine-id(5), network cards or host name differ.
 func KeptWorker(m *Marks, name string) (w Worker, made bool, err error) {
-	n, kept, err := m.Beside(name, uint64(MaxWorker), func() uint64 { return uint64(RandomWorker()) })
+	machine, err := machineOf(os.DirFS("/"))
+	if err != nil {
+		return 0, false, err
+	}
+	n, kept, err := m.Beside(name, machine, uint64(MaxWorker), func() uint64 { return uint64(RandomWorker()) })
 	return Worker(n), !kept && err == nil, err
 }

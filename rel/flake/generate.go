@@ -81,12 +81,6 @@ func generatorOf(given []config.Flag, mark string) (config.Generator, error) {
 	if without("format") {
 		given = append(given, config.Flag{Name: "-format", Key: "format", Value: config.FormatFlake})
 	}
-	hasWorker := slices.ContainsFunc(given, func(f config.Flag) bool {
-		return f.Key == "format" && slices.Contains(config.WorkerFormats, f.Value)
-	})
-	if hasWorker && without("worker_id") {
-		given = append(given, config.Flag{Name: "-worker-id", Key: "worker_id", Value: "random"})
-	}
 	g, err := config.LoadGenerator(true, given...)
 	if err == nil && mark == "" && !g.Random {
 		err = errNoMark

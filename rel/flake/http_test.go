@@ -263,7 +263,7 @@ func TestHTTPTaken(t *testing.T) {
 	cfg := config.Default()
 	cfg.Node.Name, cfg.Node.EPMD = "taken@127.0.0.1", "off"
 	cfg.Flake.TimestampPath = filepath.Join(t.TempDir(), "timestamp")
-	cfg.Flake.WorkerID = []byte{3, 1, 0, byte(os.Getpid() >> 16), byte(os.Getpid() >> 8), byte(os.Getpid())}
+	cfg.Flake.Random, cfg.Flake.WorkerID = false, []byte{3, 1, 0, byte(os.Getpid() >> 16), byte(os.Getpid() >> 8), byte(os.Getpid())}
 	cfg.HTTP.Listen = s.http.listener.Addr().String()
 	for range 2 { // the second finds file and worker id free
 		_, err := start(t.Context(), cfg, io.Discard, &nodeLog{Logger: slog.New(slog.DiscardHandler)}, nil)

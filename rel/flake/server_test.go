@@ -25,7 +25,7 @@ func startHere(t *testing.T, changes ...func(*config.Config)) (s *server, port s
 	cfg := config.Default()
 	cfg.Node.Name, cfg.Node.Cookie = nodeName, cookie
 	cfg.Flake.TimestampPath = filepath.Join(t.TempDir(), "timestamp")
-	cfg.Flake.WorkerID = []byte{3, 0, 0, byte(os.Getpid() >> 16), byte(os.Getpid() >> 8), byte(os.Getpid())}
+	cfg.Flake.Random, cfg.Flake.WorkerID = false, []byte{3, 0, 0, byte(os.Getpid() >> 16), byte(os.Getpid() >> 8), byte(os.Getpid())}
 	for _, change := range changes {
 		change(&cfg)
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/flake-go/flake/idserver"
 )
 
-// worker returns the worker id of the configuration, or of a network interface. It warns
+// worker returns the worker id of the configuration, or of its network interface. It warns
 // of one that may not be this machine's for good, or not its alone.
 func worker(cfg config.Flake, log *slog.Logger) (w flake.Worker, from string, err error) {
 	if cfg.WorkerID != nil {
@@ -23,9 +23,6 @@ func worker(cfg config.Flake, log *slog.Logger) (w flake.Worker, from string, er
 	card, err := flake.NetworkCard(cfg.Interface)
 	if err != nil {
 		return w, "", err
-	}
-	if _, first, err := flake.InterfaceWorker(cfg.Interface); err == nil && first != card.Name {
-		log.Info("the first interface with a MAC is passed over for one with a permanent MAC; set flake.interface to have the first", "passed_over", first, "interface", card.Name)
 	}
 	if len(card.Doubts) > 0 {
 		log.Warn(`another machine may have this MAC, or this one another after its next boot: set flake.worker_id to one that no other node has, or to "random"`,

@@ -11,10 +11,25 @@ import (
 	"github.com/flake-go/flake/flake"
 )
 
-// The environment configures the node. A random worker id stays with the file that the
-// timestamp is in, and goes with it.
+// withoutWorker returns the file of a configuration in which nothing is said of the worker.
+func withoutWorker(t *testing.T) (config string) {
+	t.Helper()
+	config = configFile(t, "")
+	text, err := os.ReadFile(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, _, _ := strings.Cut(string(text), "worker_id")
+	if err := os.WriteFile(config, []byte(before), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return config
+}
+
+// The environment configures the node. A random worker id, which is the default, stays with
+// the file that the timestamp is in, and goes with it.
 func TestRandomWorkerByTheEnvironment(t *testing.T) {
-	config := configFile(t, "")
+	config := withoutWorker(t)
 	path := filepath.Join(filepath.Dir(config), "timestamp")
 	t.Setenv("FLAKE_FLAKE_WORKER_ID", "random")
 	for key, value := range map[string]string{
@@ -46,6 +61,8 @@ func TestRandomWorkerByTheEnvironment(t *testing.T) {
 	if strings.Count(output, made) != len(first) {
 		t.Errorf("they are not logged: %s", output)
 	}
+	os.Unsetenv("FLAKE_FLAKE_WORKER_ID")
+	os.Unsetenv("FLAKE_GENERATOR_2_WORKER_ID")
 	if second, output := life(); second != first || strings.Contains(output, made) {
 		t.Errorf("%s after %s: %s", second, first, output)
 	}
@@ -73,21 +90,14 @@ func TestBadEnvironment(t *testing.T) {
 	}
 }
 
-// Of a MAC that is not for good, the node warns, with the remedy.
+// Of an interface whose MAC is not for good, the node warns, with the remedy.
 func TestDoubtfulInterface(t *testing.T) {
-	config := configFile(t, "")
-	text, err := os.ReadFile(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	before, _, _ := strings.Cut(string(text), "worker_id")
-	if err := os.WriteFile(config, []byte(before), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	config := withoutWorker(t)
 	card, err := flake.NetworkCard("")
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Setenv("FLAKE_FLAKE_INTERFACE", card.Name)
 	n := spawn(t, freePort(t), command, "-noinput", "-config", config)
 	if got, want := n.await("  worker id "), fmt.Sprintf("%v (interface %s)", card.Worker, card.Name); got != want {
 		t.Errorf("worker id %s, want %s", got, want)

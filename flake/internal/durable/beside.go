@@ -1,14 +1,20 @@
 package durable
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/flake-go/flake/flake/internal/mark"
+)
 
 // Beside returns the number, up to limit, that is kept beside the mark of a name, and whether
-// it is in the file. If there is none it returns that of fresh, which is written with the next
-// mark, so before any id is made with it. Who loses the file loses both.
-func (m *Marks) Beside(name string, limit uint64, fresh func() uint64) (number uint64, kept bool, err error) {
+// it is in the file. If there is none, or it was drawn on another machine or on one that is not
+// known, it returns that of fresh, which is written with the next mark, so before any id is made
+// with it. Who loses the file loses both.
+func (m *Marks) Beside(name, machine string, limit uint64, fresh func() uint64) (number uint64, kept bool, err error) {
 	m.saving.Lock()
 	defer m.saving.Unlock()
 	own, kept := m.saved.Workers[name]
+	kept = kept && own.Machine == machine
 	drawn := false
 	if !kept {
 		own, drawn = m.drawn[name]
@@ -17,7 +23,7 @@ func (m *Marks) Beside(name string, limit uint64, fresh func() uint64) (number u
 	case m.ended:
 		return 0, false, errEnded
 	case !kept && !drawn:
-		own.Worker = fresh()
+		own = mark.Worker{Worker: fresh(), Machine: machine}
 		m.drawn[name] = own
 	case own.Worker > limit:
 		what := fmt.Sprintf("the worker id of %q in it, %d, is no number up to %d", name, own.Worker, limit)

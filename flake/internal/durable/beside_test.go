@@ -16,7 +16,7 @@ func TestBeside(t *testing.T) {
 	give := func() uint64 { fresh++; return fresh }
 	beside := func(m *Marks, name string, want uint64, wantKept bool) {
 		t.Helper()
-		n, kept, err := m.Beside(name, 1<<48-1, give)
+		n, kept, err := m.Beside(name, "here", 1<<48-1, give)
 		if n != want || kept != wantKept || err != nil {
 			t.Errorf("%q: %d, kept %v, %v; want %d, %v", name, n, kept, err, want, wantKept)
 		}
@@ -36,17 +36,17 @@ func TestBeside(t *testing.T) {
 	if err := m.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := m.Beside("", 1<<48-1, give); !errors.Is(err, errEnded) {
+	if _, _, err := m.Beside("", "here", 1<<48-1, give); !errors.Is(err, errEnded) {
 		t.Errorf("after Close: %v", err)
 	}
 
 	again := b.marks(t, disk{broken: &b.broken})
 	beside(again, "", 1<<40+1, true)
 	beside(again, "a", 1<<40+2, true)
-	if _, _, err := again.Beside("a", 1<<40+2, give); err != nil {
+	if _, _, err := again.Beside("a", "here", 1<<40+2, give); err != nil {
 		t.Errorf("at its limit: %v", err)
 	}
-	if _, _, err := again.Beside("a", 1<<40, give); err == nil || !strings.Contains(err.Error(), "1099511627778, is no number up to 1099511627776; it was left as it is") {
+	if _, _, err := again.Beside("a", "here", 1<<40, give); err == nil || !strings.Contains(err.Error(), "1099511627778, is no number up to 1099511627776; it was left as it is") {
 		t.Errorf("beyond its limit: %v", err)
 	}
 	if err := again.Close(); err != nil {
@@ -57,6 +57,39 @@ func TestBeside(t *testing.T) {
 		t.Fatal(err)
 	}
 	beside(b.marks(t, disk{broken: &b.broken}), "", 1<<40+3, false)
+}
+
+// On another machine, and where none was kept with it, it is drawn anew, once.
+func TestBesideElsewhere(t *testing.T) {
+	b := newBench(t)
+	file, _, err := mark.Open(mark.OS{}, b.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := alone(markAt(b.clock.Load() - 1).Milli)
+	before.Workers = map[string]mark.Worker{"": {Worker: 1}}
+	if err := errors.Join(file.Save(before), file.Close()); err != nil {
+		t.Fatal(err)
+	}
+	fresh := uint64(1)
+	give := func() uint64 { fresh++; return fresh }
+	for _, life := range []struct {
+		machine string
+		want    uint64
+		kept    bool
+	}{{"a", 2, false}, {"a", 2, true}, {"b", 3, false}, {"a", 4, false}, {"a", 4, true}} {
+		m := b.marks(t, disk{broken: &b.broken})
+		if n, kept, err := m.Beside("", life.machine, 10, give); n != life.want || kept != life.kept || err != nil {
+			t.Errorf("on %s: %d, %v, %v", life.machine, n, kept, err)
+		}
+		last := markAt(b.clock.Load())
+		if id := b.openIn(t, m, "").next(t); id.milli < last.Milli {
+			t.Errorf("%v is not after %d: the mark stays", id, last.Milli)
+		}
+		if err := m.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // One that is kept in a file of before stays beside a mark that was there without it.
@@ -71,7 +104,7 @@ func TestBesideAMarkOfBefore(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := b.marks(t, disk{broken: &b.broken})
-	if n, kept, err := m.Beside("", 10, func() uint64 { return 7 }); n != 7 || kept || err != nil {
+	if n, kept, err := m.Beside("", "here", 10, func() uint64 { return 7 }); n != 7 || kept || err != nil {
 		t.Errorf("%d, %v, %v", n, kept, err)
 	}
 	if id := b.openIn(t, m, "").next(t); id.milli <= last.Milli {
@@ -80,7 +113,7 @@ func TestBesideAMarkOfBefore(t *testing.T) {
 	if err := m.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if data, err := os.ReadFile(b.path); !strings.Contains(string(data), `"workers":{"":{"worker":7}}`) {
+	if data, err := os.ReadFile(b.path); !strings.Contains(string(data), `"workers":{"":{"worker":7,"machine":"here"}}`) {
 		t.Errorf("%q, %v", data, err)
 	}
 }

@@ -143,6 +143,7 @@ func TestTOML(t *testing.T) {
 		if want.Flake.Interface = s.Interface; s.WorkerID != nil {
 			want.Flake.Interface, want.Flake.WorkerID = "", s.WorkerID
 		}
+		want.Flake.Random = s.Interface == "" && s.WorkerID == nil
 		want.Flake.TimestampPath = s.TimestampPath
 		if s.AllowableDowntime > 0 {
 			want.Flake.AllowableDowntime = s.AllowableDowntime
@@ -171,8 +172,8 @@ func TestComments(t *testing.T) {
 # no cookie was set: that of ~/.erlang.cookie is read
 
 [flake]
-# no interface was set: the original takes eth0, or in later versions the first with a MAC. To keep its worker id,
-# set worker_id to bytes 9 to 14 of any of its ids, as in "02:00:00:00:00:01"
+# no interface was set: the original takes eth0, or in later versions the first with a MAC, this node a random
+# worker id. To keep that of the original, set interface, or worker_id to bytes 9 to 14 of any of its ids
 `: {},
 		head + `# Not taken: +A
 
