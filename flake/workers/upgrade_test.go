@@ -1,0 +1,72 @@
+package workers
+
+import (
+	"fmt"
+	"testing"
+)
+
+// before is a value of the nodes that knew only six fields, the last of which is the name.
+type before struct {
+	mark, generation, token uint64
+	state, name             string
+}
+
+func (b before) String() string {
+	return fmt.Sprintf("1 %d %d %016x %s %s", b.mark, b.generation, b.token, b.state, b.name)
+}
+
+// Nodes of before and of now share a store, and take each other's numbers, whose ids go on
+// where the former owner's may have ended: so a fleet can be upgraded, and go back.
+func TestRollingUpgrade(t *testing.T) {
+	w := newWorld()
+	only := func(c *Config) { c.First, c.Last = 1, 1 }
+	key := keys{"p"}.number(1)
+	shared := func(what string) (v before) {
+		t.Helper()
+		now := w.value(t, 1)
+		n, err := fmt.Sscanf(w.data[key], "1 %d %d %x %s", &v.mark, &v.generation, &v.token, &v.state)
+		if n != 4 || err != nil || v.mark != now.Mark || v.generation != now.Generation || v.token != now.Token || (v.state == "free") != now.Free {
+			t.Fatalf("%s: %q is %+v before and %+v now", what, w.data[key], v, now)
+		}
+		v.name = w.data[key][len(before{v.mark, v.generation, v.token, v.state, ""}.String()):]
+		if v.String() != w.data[key] {
+			t.Fatalf("%s: before, %q would be no value", what, w.data[key])
+		}
+		if len(w.data) != 1 {
+			t.Errorf("%s: other keys: %v", what, w.data)
+		}
+		return v
+	}
+	var last uint64 // no id before was later
+	for range 3 {
+		a := w.owner(t, "a b", only)
+		c := step(t, a)
+		if c.After() < last {
+			t.Errorf("ids after %d, and those of before may have come to %d", c.After(), last)
+		}
+		claimed := shared("claimed")
+		w.now += 1000
+		step(t, a)
+		old := shared("extended")
+		if old.mark <= claimed.mark || old.mark != c.Milli() {
+			t.Errorf("before, ids would begin after %d, and come to %d", old.mark, c.Milli())
+		}
+		w.now = old.mark + 1
+		w.data[key] = before{w.now + testHold, old.generation + 1, 99, "held", "old"}.String()
+		if err := a.Step(t.Context()); err == nil || !c.isLost() {
+			t.Fatalf("its number is one of before, and the step: %v", err)
+		}
+		last = w.now + testHold
+		w.data[key] = before{last, old.generation + 1, 99, "free", "old"}.String()
+		w.now = last + 1
+		b := w.owner(t, "b", only)
+		if c := step(t, b); c.After() < last {
+			t.Errorf("ids after %d, and those of before may have come to %d", c.After(), last)
+		}
+		if err := b.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		last = shared("given back").mark
+		w.now = last + 1
+	}
+}
