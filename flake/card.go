@@ -63,10 +63,16 @@ func doubts(i net.Interface, sys fs.FS) (all []string) {
 	if assigned := attribute(sys, i.Name, "addr_assign_type"); assigned != "" && assigned != "0" {
 		all = append(all, fmt.Sprintf("has a MAC that is not its own (addr_assign_type %s)", assigned))
 	}
-	if _, err := fs.Stat(sys, i.Name+"/device"); err != nil {
+	if virtual(i, sys) {
 		all = append(all, "is virtual")
 	}
 	return all
+}
+
+// virtual tells whether an interface has no device behind it.
+func virtual(i net.Interface, sys fs.FS) bool {
+	_, err := fs.Stat(sys, i.Name+"/device")
+	return err != nil
 }
 
 func attribute(sys fs.FS, name, attribute string) string {

@@ -1,20 +1,13 @@
 package flake
 
-import (
-	"testing"
-	"testing/fstest"
-)
+import "testing"
 
 // Any difference in what identifies a machine counts, and nothing else does.
 func TestIdentify(t *testing.T) {
 	const id, cards = "0123456789abcdef0123456789abcdef\n", "eth0 3c:ec:ef:00:00:01 up 0 device\neth1 3c:ec:ef:00:00:02 down 0 device\n"
 	of := func(id, cards, host string) string {
 		all, sys := machine(cards)
-		root := fstest.MapFS{"etc/machine-id": &fstest.MapFile{Data: []byte(id)}}
-		for name, file := range sys {
-			root["sys/class/net/"+name] = file
-		}
-		return identify(root, all, host)
+		return identify([]byte(id), host, all, sys)
 	}
 	first := of(id, cards, "a")
 	for what, same := range map[string]string{

@@ -2,7 +2,6 @@ package flake
 
 import (
 	"log/slog"
-	"os"
 	"time"
 
 	"github.com/flake-go/flake/flake/internal/durable"
@@ -41,7 +40,7 @@ func RaiseMark(path string, to time.Time) (time.Time, error) {
 // generator with it. Without the file another is made up, and so it is with a copy of the file
 // on a machine whose machine-id(5), network cards or host name differ.
 func KeptWorker(m *Marks, name string) (w Worker, made bool, err error) {
-	machine, err := machineOf(os.DirFS("/"))
+	machine, err := thisMachine()
 	if err != nil {
 		return 0, false, err
 	}
