@@ -27,8 +27,8 @@ func LoadGenerator(numbered bool, flags ...Flag) (Generator, error) {
 		}
 		all = append(all, f)
 	}
-	if !numbered && slices.Contains(Formats, g.Format) {
-		all = append(all, Flag{Key: g.numberKey(), Value: g.anyNumber()})
+	if key := g.numberKey(); !numbered && slices.Contains(Formats, g.Format) && key != "worker_id" { // which is random
+		all = append(all, Flag{Key: key, Value: "0"})
 	}
 	for i := range all {
 		all[i].Key = generatorKey(0) + "." + all[i].Key
@@ -60,11 +60,3 @@ func LoadGenerator(numbered bool, flags ...Flag) (Generator, error) {
 
 // withoutEtcd takes from what is wanted that it may be "etcd".
 var withoutEtcd = strings.NewReplacer(`, or "etcd", wanted`, " wanted", `, or "random" or "etcd"`, `, or "random"`)
-
-// anyNumber is a value of the format's numberKey.
-func (g *Generator) anyNumber() string {
-	if g.numberKey() == "worker_id" {
-		return random
-	}
-	return "0"
-}

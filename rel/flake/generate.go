@@ -75,10 +75,7 @@ func generateIDs(f *flags) action {
 
 // generatorOf returns the generator of flags. Without a mark its worker has to be made up.
 func generatorOf(given []config.Flag, mark string) (config.Generator, error) {
-	without := func(key string) bool {
-		return !slices.ContainsFunc(given, func(f config.Flag) bool { return f.Key == key })
-	}
-	if without("format") {
+	if !slices.ContainsFunc(given, func(f config.Flag) bool { return f.Key == "format" }) {
 		given = append(given, config.Flag{Name: "-format", Key: "format", Value: config.FormatFlake})
 	}
 	g, err := config.LoadGenerator(true, given...)
