@@ -109,6 +109,9 @@ func newGenerators[G io.Closer](marks *durable.Marks, sleep tick.Sleeper, c Conf
 // Marks is the file, for options of generators.
 func (s *Generators[G]) Marks() *durable.Marks { return s.marks }
 
+// Clock is that of the generators, for options of theirs.
+func (s *Generators[G]) Clock() func() uint64 { return s.clock }
+
 // Owner has the number; nil: there is none.
 func (s *Generators[G]) Owner() *workers.Owner { return s.owner }
 

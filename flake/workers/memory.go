@@ -59,7 +59,13 @@ func (o *Owner) resumes(t table, e Entry) bool {
 		k.Generation == e.Generation && k.Token == e.Token && k.Floor == t.floor.Nonce && e.Mark <= k.Mark
 }
 
-// elsewhere returns an error while this node may have a number of another cluster or
+// An ElsewhereError is returned while a node may have a number of another cluster or prefix.
+type ElsewhereError struct {
+	Until uint64 // the mark of that number
+	error
+}
+
+// elsewhere returns an [ElsewhereError] while this node may have a number of another cluster or
 // prefix: other nodes may go by that one.
 func (o *Owner) elsewhere(ctx context.Context) (err error) {
 	if s, ok := o.Store.(Clustered); ok {
@@ -76,6 +82,7 @@ func (o *Owner) elsewhere(ctx context.Context) (err error) {
 	if k == nil || k.Mark < o.Clock() || k.Prefix == o.Prefix && (k.Cluster == o.cluster || k.Cluster == "" || o.cluster == "") {
 		return nil
 	}
-	return fmt.Errorf("flake: this node has worker id %d of prefix %q in cluster %s until %s, and was started for prefix %q in cluster %s: "+
+	err = fmt.Errorf("flake: this node has worker id %d of prefix %q in cluster %s until %s, and was started for prefix %q in cluster %s: "+
 		"set the former again, or wait; a fleet moves as a whole", k.Number, k.Prefix, k.Cluster, show(k.Mark), o.Prefix, o.cluster)
+	return ElsewhereError{k.Mark, err}
 }

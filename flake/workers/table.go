@@ -38,6 +38,20 @@ func List(ctx context.Context, s Store, prefix string) ([]Entry, error) {
 	return t.sorted(func(a, b Entry) int { return cmp.Compare(a.Number, b.Number) }), nil
 }
 
+// ReadFloor returns the floor of a store under prefix, which is zero if there is none.
+func ReadFloor(ctx context.Context, s Store, prefix string) (Floor, error) {
+	key := keys{prefix}.floor()
+	texts, err := s.Get(ctx, key)
+	if err != nil {
+		return Floor{}, err
+	}
+	f, err := parseFloor(texts[0])
+	if err != nil {
+		return f, foreign(key, texts[0])
+	}
+	return f, nil
+}
+
 func read(ctx context.Context, s Store, k keys) (t table, err error) {
 	// Not at one moment: whoever writes compares both.
 	floor, err := s.Get(ctx, k.floor())

@@ -49,7 +49,10 @@ func (o *Owner) take(ctx context.Context) error {
 	return t.noneFree(o.First, o.Last)
 }
 
-// clockOff returns an error if most of the store's machines have it that the clock is wrong.
+// A ClockError is returned by a claim if the clock is too far off.
+type ClockError struct{ error }
+
+// clockOff returns a [ClockError] if most of the store's machines have it that the clock is wrong.
 // This keeps numbers in use, and nothing safe: for that clocks do not count.
 func (o *Owner) clockOff(ctx context.Context) error {
 	ctx, cancel := o.asking(ctx)
@@ -65,8 +68,8 @@ func (o *Owner) clockOff(ctx context.Context) error {
 	}
 	bound := max(leastOff, o.Hold/3)
 	if low, high := offsets[(len(offsets)-1)/2], offsets[len(offsets)/2]; low > bound || high < -bound {
-		return fmt.Errorf("flake: the clock is off by %v, as most of the store's machines have it, and %v is allowed: "+
-			"it would take numbers that are in use; set it right", low, bound)
+		return ClockError{fmt.Errorf("flake: the clock is off by %v, as most of the store's machines have it, and %v is allowed: "+
+			"it would take numbers that are in use; set it right", low, bound)}
 	}
 	return nil
 }

@@ -31,3 +31,13 @@ func (m *Marks) Beside(name, machine string, limit uint64, fresh func() uint64) 
 	}
 	return own.Worker, kept, nil
 }
+
+// Drawn returns the worker that is kept beside the mark of a name, or that is about to be.
+func Drawn(m *Marks, name string) mark.Worker {
+	m.saving.Lock()
+	defer m.saving.Unlock()
+	if drawn, ok := m.drawn[name]; ok {
+		return drawn
+	}
+	return m.saved.Workers[name]
+}

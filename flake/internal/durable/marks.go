@@ -36,6 +36,7 @@ type Marks struct {
 	quiet  int                    // beats since there were ids; under saving
 
 	attempts *attempt.Attempts
+	sleep    tick.Sleeper // of generators that are opened with it; nil: tick.Sleep
 
 	open    context.Context // until Finish
 	stop    context.CancelFunc
@@ -82,6 +83,16 @@ func OpenMarksOn(disk mark.Disk, path string, log *slog.Logger, linger int) (*Ma
 	m.finish = sync.OnceValue(m.end)
 	m.close = sync.OnceValue(func() error { return errors.Join(m.finish(), m.file.Close()) })
 	return m, nil
+}
+
+// Rehearse opens marks as [OpenMarksOn] does, on a disk that is not the real one: generators
+// that are opened with them wait by sleep.
+func Rehearse(disk mark.Disk, path string, sleep tick.Sleeper) (*Marks, error) {
+	m, err := OpenMarksOn(disk, path, nil, 0)
+	if err == nil {
+		m.sleep = sleep
+	}
+	return m, err
 }
 
 // reserve keeps others from a name until release, and returns the mark of the last

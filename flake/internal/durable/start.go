@@ -27,7 +27,11 @@ import (
 // the text says what to do. It never starts anew where a file was; in a file of
 // several a new name does.
 func Open(ctx context.Context, path string, source Source, o Options) (*Keeper, error) {
-	k, err := OpenOn(ctx, mark.OS{}, tick.Sleep, path, source, o)
+	sleep := tick.Sleep
+	if o.Marks != nil && o.Marks.sleep != nil {
+		sleep = o.Marks.sleep
+	}
+	k, err := OpenOn(ctx, mark.OS{}, sleep, path, source, o)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,388 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/flake-go/flake/flake/internal/durable"
+	"github.com/flake-go/flake/flake/internal/mark"
+	"github.com/flake-go/flake/flake/internal/tick"
+	"github.com/flake-go/flake/flake/workers"
+)
+
+// Start is what a start does.
+type Start string
+
+const (
+	StartsAtOnce Start = "at_once"
+	StartWaits   Start = "waits"
+	StartRefuses Start = "refuses"
+)
+
+// Code says what a [Finding] is about.
+type Code string
+
+const (
+	// The start is refused, or has to wait until somebody mends this.
+	CodeFile       Code = "file"                    // it cannot be read or used
+	CodeBackwards  Code = "clock_running_backwards" // a mark is too far ahead
+	CodeAdvanced   Code = "clock_advanced"          // a mark is older than the allowable downtime
+	CodeGenerator  Code = "generator"               // it cannot be opened for another reason
+	CodeStore      Code = "store"                   // it does not answer
+	CodeRefused    Code = "store_refuses"
+	CodeClockOff   Code = "clock_off" // of the store's machines
+	CodeNoneFree   Code = "none_free"
+	CodeElsewhere  Code = "elsewhere" // the number of the file is of another cluster or prefix
+	CodeTimeout    Code = "start_timeout"
+	CodeNotClaimed Code = "not_claimed" // for another reason
+
+	// It starts, and ids may come twice.
+	CodeForgotten Code = "store_behind" // it has forgotten what this node wrote
+	CodeCopy      Code = "copy"         // another process goes on with the number of this file
+
+	// Nothing is wrong.
+	CodeNoFile    Code = "no_file"
+	CodeDrawn     Code = "worker_drawn" // a random one of another machine is drawn anew
+	CodeTaken     Code = "number_taken" // another has had it since
+	CodePast      Code = "number_past"  // so is its mark
+	CodeFloor     Code = "floor"        // it was written since the number was claimed
+	CodeNotWanted Code = "number_not_wanted"
+)
+
+// Finding is something that [Check] has found.
+type Finding struct {
+	Code      Code   `json:"code"`
+	Wrong     bool   `json:"wrong"`
+	Generator string `json:"generator,omitempty"`
+	Text      string `json:"text"` // what it is, and what to do
+}
+
+// Report is what [Check] returns. Times are in milliseconds since 1970-01-01 UTC, and 0 if
+// there is none.
+type Report struct {
+	Fits       bool              `json:"fits"` // nothing is wrong
+	Start      Start             `json:"start"`
+	Wait       int64             `json:"wait"` // in ms; 0 of one that waits: as long as it takes
+	Clock      uint64            `json:"clock"`
+	File       string            `json:"file"`
+	Number     *NumberReport     `json:"number,omitempty"` // nil: none is wanted
+	Generators []GeneratorReport `json:"generators"`
+	Findings   []Finding         `json:"findings"`
+}
+
+// NumberReport is of the number from the store.
+type NumberReport struct {
+	Cluster string       `json:"cluster,omitempty"`
+	Prefix  string       `json:"prefix"`
+	Floor   uint64       `json:"floor"`           // ids of new claims are later
+	Kept    *KeptReport  `json:"kept,omitempty"`  // nil: the file has none
+	Claim   *ClaimReport `json:"claim,omitempty"` // nil: none can be claimed
+}
+
+// KeptReport is of the number in the file.
+type KeptReport struct {
+	Cluster   string `json:"cluster,omitempty"`
+	Prefix    string `json:"prefix"`
+	Number    uint64 `json:"number"`
+	Mark      uint64 `json:"mark"`       // the highest that was written for it
+	StoreMark uint64 `json:"store_mark"` // what the store has now
+	StoreName string `json:"store_name"` // whose it is there
+}
+
+// ClaimReport is of the claim that a start makes.
+type ClaimReport struct {
+	Number  uint64 `json:"number"`
+	Resumed bool   `json:"resumed"` // it goes on with that of the file
+	Random  bool   `json:"random"`  // another that is free may be claimed as well
+	After   uint64 `json:"after"`   // ids are later
+}
+
+// GeneratorReport is of a generator, or of a mark that none of the configuration keeps.
+type GeneratorReport struct {
+	Name       string `json:"name"`
+	Configured bool   `json:"configured"`
+	Numbered   bool   `json:"numbered"`
+	Mark       uint64 `json:"mark"`   // no id of the last run is later
+	Latest     uint64 `json:"latest"` // nor of any run
+	Wait       int64  `json:"wait"`   // for its mark and what it has to begin after, in ms
+}
+
+// Planned is a generator that a start adds.
+type Planned[G io.Closer] struct {
+	Name     string
+	Numbered bool
+	Open     Opener[G]
+}
+
+// Plan is what a start does.
+type Plan[G io.Closer] struct {
+	Timeout     time.Duration     // for a number; 0: it waits for ever
+	MakesFolder bool              // that of the file, if it is missing
+	Advise      func(error) error // adds what to do to an error of the store; nil: nothing
+
+	// Generators returns those it adds, in this order, opened with the clock and the marks of s.
+	Generators func(s *Generators[G]) []Planned[G]
+}
+
+// Check reports what a start would do now, as after a crash if the node runs, and what is
+// wrong. It rehearses the start, on a disk and a store whose writes stay in memory, with a
+// clock that waiting moves: it takes no lock and changes nothing.
+func Check[G io.Closer](ctx context.Context, c Config, p Plan[G]) Report {
+	return checkOn(ctx, mark.OS{}, c, p)
+}
+
+// longest is what a rehearsal waits for at most.
+const longest = 10 * 24 * time.Hour
+
+var errLong = fmt.Errorf("that is more than %v from now", longest)
+
+// rehearsal is a start that is rehearsed.
+type rehearsal[G io.Closer] struct {
+	Report
+	plan  Plan[G]
+	all   *Generators[G]
+	kept  mark.Content // of the file
+	now   uint64
+	slept time.Duration
+
+	store   *shadowStore // nil: no number is wanted
+	entries []workers.Entry
+	floor   workers.Floor
+}
+
+func checkOn[G io.Closer](ctx context.Context, disk mark.Disk, c Config, p Plan[G]) Report {
+	r := &rehearsal[G]{Report: Report{Start: StartsAtOnce, File: c.Path, Generators: []GeneratorReport{}, Findings: []Finding{}}, plan: p}
+	if c.Clock == nil {
+		c.Clock = tick.SystemClock()
+	}
+	var unread error // of the store
+	if c.Numbers != nil {
+		numbers := *c.Numbers
+		r.store = &shadowStore{Store: numbers.Store, clock: c.Clock, known: map[string]string{}, listed: map[string]bool{}}
+		numbers.Store = r.store
+		c.Numbers = &numbers
+		r.Number = &NumberReport{Prefix: numbers.Prefix}
+		unread = r.look(ctx) // before the file: what that has is never older then
+	}
+	r.now = c.Clock()
+	r.Clock, c.Clock, c.Log = r.now, func() uint64 { return r.now }, nil
+	if err := r.open(&shadowDisk{disk, p.MakesFolder, map[string][]byte{}}, c); err != nil {
+		r.refuse(CodeFile, "", err)
+	} else {
+		r.rehearse(ctx, unread)
+	}
+	r.Fits = !slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Wrong })
+	if wait := r.now - r.Clock; r.Start == StartsAtOnce && wait > 0 {
+		r.Start, r.Wait = StartWaits, int64(wait)
+	}
+	return r.Report
+}
+
+func (r *rehearsal[G]) note(code Code, generator, format string, args ...any) {
+	r.Findings = append(r.Findings, Finding{code, false, generator, fmt.Sprintf(format, args...)})
+}
+
+func (r *rehearsal[G]) wrong(code Code, generator string, err error) {
+	r.Findings = append(r.Findings, Finding{code, true, generator, err.Error()})
+}
+
+func (r *rehearsal[G]) refuse(code Code, generator string, err error) {
+	r.Start = StartRefuses
+	r.wrong(code, generator, err)
+}
+
+// sleep moves the clock, which is that of the rehearsal alone.
+func (r *rehearsal[G]) sleep(_ context.Context, d time.Duration) error {
+	r.now += uint64(d / time.Millisecond)
+	if r.slept += d; r.slept > longest {
+		return errLong
+	}
+	return nil
+}
+
+// look looks at what the store has. If that fails, so does the claim.
+func (r *rehearsal[G]) look(ctx context.Context) (err error) {
+	if r.Number.Cluster, err = r.store.Cluster(ctx); err != nil {
+		return err
+	}
+	if r.floor, err = workers.ReadFloor(ctx, r.store, r.Number.Prefix); err != nil {
+		return err
+	}
+	r.Number.Floor = r.floor.Mark
+	r.entries, err = workers.List(ctx, r.store, r.Number.Prefix)
+	return err
+}
+
+func (r *rehearsal[G]) open(disk *shadowDisk, c Config) error {
+	if _, real := disk.Disk.(mark.OS); real {
+		err := durable.CheckMarks(c.Path)
+		if err != nil && !(disk.makesFolder && errors.Is(err, fs.ErrNotExist)) {
+			return err
+		}
+	}
+	file, kept, err := mark.Open(disk, c.Path)
+	if err != nil {
+		return err
+	}
+	r.File, r.kept = file.Path(), kept
+	if _, there := disk.files[r.File]; !there {
+		r.note(CodeNoFile, "", "there is no file yet: if this node made ids before, put its file back")
+	}
+	marks, err := durable.Rehearse(disk, c.Path, r.sleep)
+	if err != nil {
+		return err
+	}
+	r.all = newGenerators[G](marks, r.sleep, c)
+	return nil
+}
+
+func (r *rehearsal[G]) rehearse(ctx context.Context, unread error) {
+	defer r.all.marks.Close()
+	planned := r.plan.Generators(r.all)
+	if n := r.kept.Number; r.store != nil {
+		r.compare(unread, planned)
+		r.claim(ctx)
+	} else if n != nil && n.Mark >= r.now {
+		r.note(CodeNotWanted, "", "the file has number %d of prefix %q until %s, and none is wanted any more: others can have it later", n.Number, n.Prefix, show(n.Mark))
+	}
+	for _, p := range planned {
+		r.add(ctx, p)
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.kept.Marks)) {
+		if !slices.ContainsFunc(planned, func(p Planned[G]) bool { return p.Name == name }) {
+			r.Generators = append(r.Generators, r.report(name))
+		}
+	}
+}
+
+func (r *rehearsal[G]) report(name string) GeneratorReport {
+	m := r.kept.Marks[name]
+	return GeneratorReport{Name: name, Mark: m.Milli, Latest: m.Latest}
+}
+
+// claim rehearses Claim, which tries again until the number can be had.
+func (r *rehearsal[G]) claim(ctx context.Context) {
+	s := r.all
+	var err error
+	if s.owner, err = workers.New(*s.numbers); err != nil {
+		r.refuse(CodeNotClaimed, "", err)
+		return
+	}
+	for err = s.Step(ctx); err != nil; err = s.Step(ctx) {
+		until, code := r.judge(err)
+		if advise := r.plan.Advise; advise != nil {
+			err = advise(err)
+		}
+		r.wrong(code, "", err)
+		if code == CodeRefused || code == CodeNoneFree && !s.numbers.Wait {
+			r.Start = StartRefuses
+			return
+		}
+		if until < r.now { // nobody knows when
+			r.Start = StartWaits
+			return
+		}
+		r.now = until + 1
+	}
+	if wait := time.Duration(r.now-r.Clock) * time.Millisecond; r.plan.Timeout > 0 && wait > r.plan.Timeout {
+		r.refuse(CodeTimeout, "", fmt.Errorf("a number can be had in %v, and etcd.start_timeout is %v: raise it, or start later", wait, r.plan.Timeout))
+	}
+	c, _ := s.owner.Claim()
+	own := slices.ContainsFunc(r.entries, func(e workers.Entry) bool { return e.Number == c.Number() && e.Name == s.numbers.Name })
+	r.Number.Claim = &ClaimReport{c.Number(), c.Resumed(), !c.Resumed() && !own && s.numbers.First < s.numbers.Last, c.After()}
+}
+
+// judge returns why a claim has failed, and until when it does, if that is known.
+func (r *rehearsal[G]) judge(err error) (until uint64, code Code) {
+	var elsewhere workers.ElsewhereError
+	switch {
+	case errors.As(err, &elsewhere):
+		return elsewhere.Until, CodeElsewhere
+	case errors.Is(err, workers.ErrNoneFree):
+		for _, e := range r.entries {
+			if n := r.all.numbers; e.Number >= n.First && e.Number <= n.Last && (until == 0 || e.Mark < until) {
+				until = e.Mark
+			}
+		}
+		return until, CodeNoneFree
+	case errors.Is(err, workers.ErrRefused):
+		return 0, CodeRefused
+	case errors.As(err, new(workers.ClockError)):
+		return 0, CodeClockOff
+	case r.store.err != nil:
+		return 0, CodeStore
+	}
+	return 0, CodeNotClaimed
+}
+
+// add rehearses Add.
+func (r *rehearsal[G]) add(ctx context.Context, p Planned[G]) {
+	report := r.report(p.Name)
+	report.Configured, report.Numbered = true, p.Numbered
+	before := r.now
+	if !p.Numbered || r.Number != nil && r.Number.Claim != nil {
+		_, err := r.all.Add(ctx, p.Name, p.Numbered, p.Open)
+		switch {
+		case errors.Is(err, tick.ErrClockBackwards):
+			r.refuse(CodeBackwards, p.Name, err)
+		case errors.Is(err, tick.ErrClockAdvanced):
+			r.refuse(CodeAdvanced, p.Name, err)
+		case errors.Is(err, errLong):
+			r.Start = StartWaits
+			r.wrong(CodeGenerator, p.Name, err)
+		case err != nil:
+			r.refuse(CodeGenerator, p.Name, err)
+		}
+		report.Wait = int64(r.now - before)
+	}
+	r.Generators = append(r.Generators, report)
+	if was, there := r.kept.Workers[p.Name]; there && was != durable.Drawn(r.all.marks, p.Name) {
+		r.note(CodeDrawn, p.Name, "its random worker id is drawn anew, as that of the file was drawn on another machine or on one not known: so no id comes twice")
+	}
+}
+
+// compare compares the number and the marks of the file with what the store has.
+func (r *rehearsal[G]) compare(unread error, planned []Planned[G]) {
+	k := r.kept.Number
+	if k == nil {
+		return
+	}
+	report := &KeptReport{Cluster: k.Cluster, Prefix: k.Prefix, Number: k.Number, Mark: k.Mark}
+	r.Number.Kept = report
+	if unread != nil || k.Prefix != r.Number.Prefix || k.Cluster != r.Number.Cluster {
+		return // as the claim says
+	}
+	var e workers.Entry
+	if i := slices.IndexFunc(r.entries, func(e workers.Entry) bool { return e.Number == k.Number }); i >= 0 {
+		e = r.entries[i]
+	}
+	report.StoreMark, report.StoreName = e.Mark, e.Name
+	own := e.Token == k.Token && e.Generation == k.Generation
+	forgotten := e.Generation < k.Generation || e.Generation == k.Generation && !own
+	for _, p := range planned {
+		forgotten = forgotten || own && p.Numbered && r.kept.Marks[p.Name].Milli > e.Mark
+	}
+	switch {
+	case forgotten:
+		r.wrong(CodeForgotten, "", fmt.Errorf("the store has forgotten what this node wrote for number %d: if it was restored, run flake workers after-restore before any node starts", k.Number))
+	case !own:
+		r.note(CodeTaken, "", "number %d was claimed by %s or released since: another is claimed", k.Number, e.Name)
+	case e.Mark > k.Mark:
+		r.wrong(CodeCopy, "", fmt.Errorf("the store has number %d until %s, and this file until %s: another process goes on with a copy of this file, "+
+			"or this is an old one; stop that one, or put the right file back", k.Number, show(e.Mark), show(k.Mark)))
+	case e.Mark < r.now:
+		r.note(CodePast, "", "the mark of number %d is past, at %s: it is claimed as any other", k.Number, show(e.Mark))
+	case k.Floor != r.floor.Nonce:
+		r.note(CodeFloor, "", "the floor was written since number %d was claimed: another is claimed, and its ids begin after %s", k.Number, show(r.floor.Mark))
+	}
+}
+
+func show(milli uint64) string {
+	return time.UnixMilli(int64(milli)).UTC().Format("2006-01-02T15:04:05.000Z")
+}

@@ -1,0 +1,388 @@
+package host
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flake-go/flake/flake/internal/durable"
+	"github.com/flake-go/flake/flake/internal/tick"
+	"github.com/flake-go/flake/flake/workers"
+)
+
+// told is a store that says which cluster it is, and what time it has, or does not answer.
+type told struct {
+	*world
+	cluster string
+	ahead   time.Duration
+	down    error
+}
+
+func (s *told) List(ctx context.Context, prefix string) (map[string]string, error) {
+	all, err := s.world.List(ctx, prefix)
+	return all, errors.Join(err, s.down)
+}
+
+func (s *told) Get(ctx context.Context, keys ...string) ([]string, error) {
+	texts, err := s.world.Get(ctx, keys...)
+	return texts, errors.Join(err, s.down)
+}
+
+func (s *told) Cluster(context.Context) (string, error) { return s.cluster, s.down }
+
+// Clocks compares now, which a rehearsal must not have moved.
+func (s *told) Clocks(_ context.Context, now func() uint64) []time.Duration {
+	return []time.Duration{time.Duration(now()-s.now)*time.Millisecond + s.ahead}
+}
+
+// scene is a node that is to start, and all it has.
+type scene struct {
+	*world
+	t       *testing.T
+	store   *told
+	config  Config
+	plan    Plan[*generator]
+	names   []string // of generators, numbered if a number is wanted
+	machine string   // "": no worker is random
+}
+
+func newScene(t *testing.T, numbers uint64) *scene {
+	w := newWorld()
+	s := &scene{world: w, t: t, store: &told{world: w, cluster: "c"}, names: []string{""}}
+	s.config = Config{Path: filepath.Join(t.TempDir(), "marks"), Clock: w.clock}
+	if numbers > 0 {
+		s.config.Numbers = &workers.Config{Store: s.store, Prefix: "p", Last: numbers - 1, Hold: hold, Name: "self"}
+	}
+	s.plan.Generators = func(g *Generators[*generator]) (all []Planned[*generator]) {
+		for _, name := range s.names {
+			all = append(all, Planned[*generator]{name, numbers > 0, s.opener(g, durable.Open)})
+		}
+		return all
+	}
+	return s
+}
+
+type open func(ctx context.Context, name string, source durable.Source, o durable.Options) (*durable.Keeper, error)
+
+func (s *scene) opener(g *Generators[*generator], open open) Opener[*generator] {
+	return func(ctx context.Context, name string, number uint64, bound durable.Bound) (*generator, error) {
+		if s.machine != "" {
+			if _, _, err := g.Marks().Beside(name, s.machine, 9, func() uint64 { return 7 }); err != nil {
+				return nil, err
+			}
+		}
+		ids, err := tick.New(tick.Shape{Last: tick.MaxLast, Unit: 1, PerTick: 1 << 10}, g.Clock())
+		if err != nil {
+			return nil, err
+		}
+		o := durable.Options{Marks: g.Marks()}
+		if bound != nil {
+			o.Bound = bound
+		}
+		k, err := open(ctx, name, ids, o)
+		return &generator{ids, k, number}, err
+	}
+}
+
+// start is a start, up to the first error.
+func (s *scene) start() (n node, err error) {
+	marks, err := durable.OpenMarksOn(disk{}, s.config.Path, nil, 0)
+	if err != nil {
+		return n, err
+	}
+	n = node{newGenerators[*generator](marks, s.sleep, s.config), s.world}
+	if n.numbers != nil {
+		if n.owner, err = workers.New(*n.numbers); err != nil {
+			return n, err
+		}
+		if err := n.Step(s.t.Context()); err != nil {
+			return n, err
+		}
+	}
+	for _, name := range s.names {
+		_, err := n.Add(s.t.Context(), name, n.numbers != nil, s.opener(n.Generators, func(ctx context.Context, name string, source durable.Source, o durable.Options) (*durable.Keeper, error) {
+			return durable.OpenOn(ctx, disk{}, s.sleep, name, source, o)
+		}))
+		if err != nil {
+			return n, err
+		}
+	}
+	return n, nil
+}
+
+// killed is a node that has started and is no more.
+func (s *scene) killed() node {
+	s.t.Helper()
+	n, err := s.start()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return n
+}
+
+func (s *scene) stopped() {
+	s.t.Helper()
+	if err := s.killed().Close(); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// rewrite changes the values of all numbers.
+func (s *scene) rewrite(change func(v *workers.Value)) {
+	s.t.Helper()
+	all, err := workers.List(s.t.Context(), s.world, "p")
+	if err != nil || len(all) == 0 {
+		s.t.Fatal(all, err)
+	}
+	for _, e := range all {
+		change(&e.Value)
+		s.data[fmt.Sprintf("p/n/%012x", e.Number)] = e.Value.String()
+	}
+}
+
+func (s *scene) other(change func(c *workers.Config)) {
+	s.t.Helper()
+	c := *s.config.Numbers
+	c.Name, c.Clock = "other", s.clock
+	if change != nil {
+		change(&c)
+	}
+	o, err := workers.New(c)
+	if err == nil {
+		err = o.Step(s.t.Context())
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *scene) pass(d time.Duration) { s.now += uint64(d / time.Millisecond) }
+
+// What a check says is what a start then does.
+func TestCheckIsTheStart(t *testing.T) {
+	const second = uint64(time.Second / time.Millisecond)
+	for name, c := range map[string]struct {
+		numbers uint64
+		make    func(s *scene)
+		start   Start
+		wait    uint64
+		codes   []Code
+		err     error // of the start
+	}{
+		"first":           {0, func(*scene) {}, StartsAtOnce, 0, []Code{CodeNoFile}, nil},
+		"first, numbered": {9, func(*scene) {}, StartsAtOnce, 0, []Code{CodeNoFile}, nil},
+		"stopped":         {0, (*scene).stopped, StartWaits, 1, nil, nil},
+		"stopped a while ago": {1, func(s *scene) { s.stopped(); s.pass(time.Minute) },
+			StartsAtOnce, 0, nil, nil},
+		"killed":           {0, func(s *scene) { s.killed() }, StartWaits, 3*second + 1, nil, nil},
+		"killed, numbered": {9, func(s *scene) { s.killed() }, StartWaits, 3*second + 1, nil, nil},
+		"killed, and back in a second": {9, func(s *scene) { s.killed(); s.pass(time.Second) },
+			StartWaits, 2*second + 1, nil, nil},
+		"another generator since": {1, func(s *scene) { s.killed(); s.names = []string{"", "more"} }, StartWaits, 3*second + 1, nil, nil},
+		"one generator less":      {1, func(s *scene) { s.names = []string{"", "more"}; s.killed(); s.names = s.names[:1] }, StartWaits, 3*second + 1, nil, nil},
+		"clock set back": {0, func(s *scene) { s.stopped(); s.pass(-time.Hour) },
+			StartRefuses, 0, []Code{CodeBackwards}, tick.ErrClockBackwards},
+		"clock set ahead": {0, func(s *scene) { s.stopped(); s.pass(2 * durable.DefaultDowntime) },
+			StartRefuses, 0, []Code{CodeAdvanced}, tick.ErrClockAdvanced},
+		"names and none": {0, func(s *scene) { s.stopped(); s.names = []string{"a"}; s.pass(time.Second) },
+			StartRefuses, 0, []Code{CodeGenerator}, errAny},
+		"damaged": {0, func(s *scene) { s.stopped(); s.write([]byte("flake-mark 4 1 4096 00000000\n")) },
+			StartRefuses, 0, []Code{CodeFile}, errAny},
+		"emptied": {1, func(s *scene) { s.killed(); s.write(nil) }, StartRefuses, 0, []Code{CodeFile}, errAny},
+		"of a later version": {0, func(s *scene) { s.write([]byte("flake-mark 5 ")) },
+			StartRefuses, 0, []Code{CodeFile}, errAny},
+		"on another machine": {0, func(s *scene) { s.machine = "a"; s.stopped(); s.machine = "b"; s.pass(time.Second) },
+			StartsAtOnce, 0, []Code{CodeDrawn}, nil},
+		"on the same machine": {0, func(s *scene) { s.machine = "a"; s.stopped(); s.pass(time.Second) },
+			StartsAtOnce, 0, nil, nil},
+		"no number wanted": {1, func(s *scene) { s.killed(); s.config.Numbers = nil; s.names = nil },
+			StartsAtOnce, 0, []Code{CodeNotWanted}, nil},
+		"of another prefix": {1, func(s *scene) { s.killed(); s.config.Numbers.Prefix = "q" },
+			StartWaits, uint64(hold/time.Millisecond) + 1, []Code{CodeElsewhere}, workers.ElsewhereError{}},
+		"of another cluster": {1, func(s *scene) { s.killed(); s.data = map[string]string{}; s.store.cluster = "d" },
+			StartWaits, uint64(hold/time.Millisecond) + 1, []Code{CodeElsewhere}, workers.ElsewhereError{}},
+		"of another cluster, later than a start waits": {1, func(s *scene) { s.killed(); s.config.Numbers.Prefix = "q"; s.plan.Timeout = time.Minute },
+			StartRefuses, 0, []Code{CodeElsewhere, CodeTimeout}, workers.ElsewhereError{}},
+		"none free": {1, func(s *scene) { s.other(nil) },
+			StartRefuses, 0, []Code{CodeNoFile, CodeNoneFree}, workers.ErrNoneFree},
+		"none free, and it waits": {1, func(s *scene) { s.other(nil); s.config.Numbers.Wait = true },
+			StartWaits, uint64(hold/time.Millisecond) + 1, []Code{CodeNoFile, CodeNoneFree}, workers.ErrNoneFree},
+		"none free of its own range": {2, func(s *scene) {
+			s.other(func(c *workers.Config) { c.First = 1; c.Hold = hold / 2 })
+			s.other(func(c *workers.Config) { c.Last = 0 })
+			s.config.Numbers.Last, s.config.Numbers.Wait = 0, true
+		}, StartWaits, uint64(hold/time.Millisecond) + 1, []Code{CodeNoFile, CodeNoneFree}, workers.ErrNoneFree},
+		"another has the number": {2, func(s *scene) {
+			s.killed()
+			s.pass(2 * hold)
+			s.other(func(c *workers.Config) { c.First = number(s.world); c.Last = c.First })
+		}, StartsAtOnce, 0, []Code{CodeTaken}, nil},
+		"released": {2, func(s *scene) {
+			s.killed()
+			if _, err := workers.Release(s.t.Context(), s.world, "p", number(s.world)); err != nil {
+				s.t.Fatal(err)
+			}
+		}, StartWaits, 3*second + 1, []Code{CodeTaken}, nil},
+		"down for long": {1, func(s *scene) { s.killed(); s.pass(2 * hold) },
+			StartsAtOnce, 0, []Code{CodePast}, nil},
+		"a copy": {2, func(s *scene) { s.killed(); s.rewrite(func(v *workers.Value) { v.Mark++ }) },
+			StartWaits, 3*second + 1, []Code{CodeCopy}, nil},
+		"the store is empty": {1, func(s *scene) { s.killed(); clear(s.data) },
+			StartWaits, 3*second + 1, []Code{CodeForgotten}, nil},
+		"the store has an earlier claim": {1, func(s *scene) {
+			s.stopped()
+			before := maps.Clone(s.data)
+			s.pass(time.Second)
+			s.killed()
+			s.data = before
+		}, StartWaits, 3*second + 1, []Code{CodeForgotten}, nil},
+		"the store has another claim of the same generation": {2, func(s *scene) { s.killed(); s.rewrite(func(v *workers.Value) { v.Token++ }) },
+			StartWaits, 3*second + 1, []Code{CodeForgotten}, nil},
+		"the store has an earlier mark": {2, func(s *scene) { s.killed(); s.rewrite(func(v *workers.Value) { v.Mark = s.now + 1 }) },
+			StartWaits, 3*second + 1, []Code{CodeForgotten}, nil},
+		"a floor": {2, func(s *scene) { s.killed(); s.floor(time.Second) },
+			StartWaits, uint64((hold+time.Second)/time.Millisecond) + 1, []Code{CodeFloor}, nil},
+		"a floor far ahead": {2, func(s *scene) { s.floor(1000 * time.Hour) },
+			StartWaits, 0, []Code{CodeNoFile, CodeGenerator}, nil},
+		"a foreign value": {1, func(s *scene) { s.data["p/n/000000000000"] = "2" },
+			StartRefuses, 0, []Code{CodeNoFile, CodeRefused}, workers.ErrRefused},
+		"a foreign floor": {1, func(s *scene) { s.data["p/floor"] = "2" },
+			StartRefuses, 0, []Code{CodeNoFile, CodeRefused}, workers.ErrRefused},
+		"clock off": {1, func(s *scene) { s.store.ahead = time.Hour },
+			StartWaits, 0, []Code{CodeNoFile, CodeClockOff}, workers.ClockError{}},
+		"store down": {1, func(s *scene) { s.killed(); s.store.down = errAny },
+			StartWaits, 0, []Code{CodeStore}, errAny},
+		"not to be claimed": {1, func(s *scene) { s.config.Numbers.Hold = 1 }, StartRefuses, 0, []Code{CodeNoFile, CodeNotClaimed}, errAny},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t, c.numbers)
+			c.make(s)
+			before, data, now := s.files(), maps.Clone(s.data), s.now
+			got := checkOn(t.Context(), disk{}, s.config, s.plan)
+			if after := s.files(); !reflect.DeepEqual(after, before) || !maps.Equal(s.data, data) || s.now != now {
+				t.Fatal("the check has changed something")
+			}
+			var codes []Code
+			for _, f := range got.Findings {
+				codes = append(codes, f.Code)
+			}
+			if got.Start != c.start || uint64(got.Wait) != c.wait || !slices.Equal(codes, c.codes) {
+				t.Errorf("it says: %s, %d, %q\n%+v", got.Start, got.Wait, codes, got.Findings)
+			}
+			if got.Fits == slices.ContainsFunc(got.Findings, func(f Finding) bool { return f.Wrong }) {
+				t.Errorf("it fits: %v, with %+v", got.Fits, got.Findings)
+			}
+			if c.start == StartWaits && c.err != nil && c.wait > 0 { // not before, and then
+				s.now += c.wait - 1
+				if _, err := s.start(); !same(err, c.err) {
+					t.Errorf("a start 1 ms before: %v", err)
+				}
+				s.now, c.err = now+c.wait, nil
+			}
+			n, err := s.start()
+			if !same(err, c.err) {
+				t.Fatalf("a start: %v", err)
+			}
+			if err != nil {
+				return
+			}
+			waited, unknown := s.now-now, c.start == StartWaits && c.wait == 0
+			if waited != c.wait && !unknown || unknown && waited < uint64(longest/time.Millisecond) {
+				t.Errorf("a start waits for %d ms", waited)
+			}
+			if n.owner != nil {
+				claim, _ := n.owner.Claim()
+				want := ClaimReport{claim.Number(), claim.Resumed(), false, claim.After()}
+				is := *got.Number.Claim
+				if is.Random {
+					want.Number, want.Random = is.Number, true
+				}
+				if is != want {
+					t.Errorf("it says %+v; a start has %+v", is, want)
+				}
+			}
+		})
+	}
+}
+
+var errAny = errors.New("any")
+
+// same compares an error with the kind that is wanted.
+func same(err, want error) bool {
+	switch want := want.(type) {
+	case nil:
+		return err == nil
+	case workers.ElsewhereError:
+		return errors.As(err, &want)
+	case workers.ClockError:
+		return errors.As(err, &want)
+	}
+	return errors.Is(err, want) || err != nil && want == errAny
+}
+
+func (s *scene) write(data []byte) {
+	s.t.Helper()
+	if err := os.WriteFile(s.config.Path, data, 0o644); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// files are all in the folder, with their content.
+func (s *scene) files() map[string]string {
+	s.t.Helper()
+	all := map[string]string{}
+	names, err := filepath.Glob(filepath.Join(filepath.Dir(s.config.Path), "*"))
+	for _, name := range names {
+		data, readErr := os.ReadFile(name)
+		all[name], err = string(data), errors.Join(err, readErr)
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return all
+}
+
+func (s *scene) floor(margin time.Duration) {
+	s.t.Helper()
+	_, err := workers.AfterRestore(s.t.Context(), s.world, "p", workers.Restored{Clock: s.clock, Hold: hold, Margin: margin, Sure: true, Nonce: 1})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// number is the one that somebody has.
+func number(w *world) uint64 {
+	all, err := workers.List(context.Background(), w, "p")
+	if err != nil || len(all) != 1 {
+		panic(fmt.Sprint(all, err))
+	}
+	return all[0].Number
+}
+
+// Scripts read these fields.
+func TestReportAsJSON(t *testing.T) {
+	s := newScene(t, 1)
+	s.names, s.machine = []string{"a", "b"}, "one"
+	s.killed()
+	s.names, s.machine = s.names[:1], "another"
+	s.pass(time.Second)
+	report := checkOn(t.Context(), disk{}, s.config, s.plan)
+	report.Findings[0].Text = "TEXT"
+	got, err := json.MarshalIndent(report, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := strings.ReplaceAll(string(got), filepath.Dir(s.config.Path), "DIR")
+	if want, err := os.ReadFile("testdata/report.json"); err != nil || text+"\n" != string(want) {
+		t.Errorf("%v, got\n%s", err, text)
+	}
+}
