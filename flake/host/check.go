@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/flake-go/flake/flake/internal/durable"
@@ -189,7 +190,7 @@ func (r *rehearsal[G]) note(code Code, generator, format string, args ...any) {
 }
 
 func (r *rehearsal[G]) wrong(code Code, generator string, err error) {
-	r.Findings = append(r.Findings, Finding{code, true, generator, err.Error()})
+	r.Findings = append(r.Findings, Finding{code, true, generator, strings.TrimPrefix(err.Error(), "flake: ")})
 }
 
 func (r *rehearsal[G]) refuse(code Code, generator string, err error) {

@@ -58,6 +58,7 @@ func commands() []subcommand {
 		{"get", "", 0, "takes ids from a running node", "", get},
 		{"eval", "EXPRESSION", 1, "has a running node call functions", "", eval},
 		{"workers", "[release NUMBER | after-restore]", 2, "shows who has which number of etcd", "", listWorkers},
+		{"check", "", 0, "shows whether the file of marks and etcd fit, and what a start would do", checkMore, checkStart},
 		{"status", "", 0, "shows how a running node is", statusMore, status},
 		{"bench", "", 0, "loads a running node, measures it, and looks for ids that come twice", benchMore, bench},
 		{"generate", "", 0, "makes ids without a node", generateMore, generateIDs},

@@ -1,0 +1,175 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/flake-go/flake/config"
+	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/flake/host"
+	"github.com/flake-go/flake/flake/workers"
+	"github.com/flake-go/flake/internal/escape"
+)
+
+const checkMore = `It rehearses the start, in memory: it takes no lock and writes nothing, so the
+node may run. Then it shows a start after a crash at this moment. Run it as the
+node's user, on its machine.
+
+The exit status is 0 if all fits, 1 if something is wrong, and 2 if flags or the
+configuration are.`
+
+// checkStart shows whether the file of marks, etcd and the configuration fit, and what a
+// start would do.
+func checkStart(f *flags) action {
+	f.identify()
+	asJSON := f.Bool("json", false, "print it as JSON")
+	return func(ctx context.Context, _ []string, stdout, _ io.Writer) error {
+		cfg, err := f.load()
+		if err != nil {
+			return err
+		}
+		report, err := rehearse(ctx, cfg)
+		if err != nil {
+			return usageError{err}
+		}
+		if *asJSON {
+			err = printJSON(stdout, report, "  ")
+		} else {
+			_, err = io.WriteString(stdout, textOfCheck(report))
+		}
+		if err == nil && !report.Fits {
+			err = errors.New("something is wrong, as shown")
+		}
+		return err
+	}
+}
+
+// rehearse does as openGenerators, but in memory.
+func rehearse(ctx context.Context, cfg config.Config) (report host.Report, err error) {
+	p := host.Plan[*opened]{Timeout: cfg.Etcd.StartTimeout, Advise: func(err error) error { return advise(err, cfg.Etcd) }}
+	if cfg.Flake.TimestampPath == "" {
+		p.MakesFolder = true
+		if cfg.Flake.TimestampPath, err = defaultTimestamp(); err != nil {
+			return report, err
+		}
+	}
+	quiet := slog.New(slog.DiscardHandler)
+	if _, err := checkWorkers(cfg, cfg.Flake.TimestampPath, quiet); err != nil {
+		return report, err
+	}
+	h := host.Config{Path: cfg.Flake.TimestampPath, Clock: clockOf(cfg.Flake)}
+	if cfg.Etcd.On {
+		store, _, err := openEtcd(cfg.Etcd)
+		if err != nil {
+			return report, err
+		}
+		h.Numbers = &workers.Config{Store: store, Prefix: cfg.Etcd.Prefix, Last: cfg.MaxNumber(), Hold: cfg.Etcd.Hold, Name: cfg.Node.Name, Wait: cfg.Etcd.Wait}
+	}
+	p.Generators = func(s *host.Generators[*opened]) (all []host.Planned[*opened]) {
+		kept := func(mark string) (flake.Worker, string, error) { return keptWorker(s.Marks(), mark, h.Path, quiet) }
+		add := func(mark string, etcd bool, plan planner) {
+			o := flake.Options{AllowableDowntime: cfg.Flake.AllowableDowntime, Clock: s.Clock(), Marks: s.Marks()}
+			open := func(ctx context.Context, mark string, number uint64, bound flake.Bound) (*opened, error) {
+				_, _, open, err := plan(number)
+				if err != nil {
+					return nil, err
+				}
+				o.Bound = bound
+				return open(ctx, mark, o)
+			}
+			all = append(all, host.Planned[*opened]{Name: mark, Numbered: etcd, Open: open})
+		}
+		first, _ := planFirst(cfg.Flake, kept, quiet) // which checkWorkers has tried
+		add("", cfg.Flake.Etcd, first)
+		for _, g := range cfg.Generators {
+			add(g.Name, len(g.Etcd) > 0, planOf(g, kept))
+		}
+		return all
+	}
+	ctx, cancel := context.WithTimeout(ctx, answerOfEtcd)
+	defer cancel()
+	return host.Check(ctx, h, p), nil
+}
+
+// textOfCheck is a report for people. A dash is what there is not.
+func textOfCheck(r host.Report) string {
+	var text strings.Builder
+	fmt.Fprintf(&text, "%s, at %s\n", escape.Text(r.File), showMilli(r.Clock))
+	if len(r.Generators) > 0 {
+		text.WriteString("\n" + tableOfCheck(r.Generators))
+	}
+	if n := r.Number; n != nil {
+		fmt.Fprintf(&text, "\netcd, cluster %s, prefix %s\n", cmp.Or(escape.Text(n.Cluster), "-"), escape.Text(n.Prefix))
+		if k := n.Kept; k != nil {
+			fmt.Fprintf(&text, "  the file's number  %d; mark %s there, %s in etcd, of %s\n",
+				k.Number, markTime(k.Mark), markTime(k.StoreMark), cmp.Or(escape.Text(k.StoreName), "-"))
+		}
+		fmt.Fprintf(&text, "  floor              %s\n", markTime(n.Floor))
+		if c := n.Claim; c != nil {
+			how := "claims it"
+			switch {
+			case c.Resumed:
+				how = "goes on with it"
+			case c.Random:
+				how = "claims it, or another that is free"
+			}
+			fmt.Fprintf(&text, "  a start has        %d: it %s; ids after %s\n", c.Number, how, markTime(c.After))
+		}
+	}
+	fmt.Fprintf(&text, "\na start now: %s\n", showStart(r))
+	for _, f := range r.Findings {
+		kind := "note"
+		if f.Wrong {
+			kind = "WRONG"
+		}
+		if f.Generator != "" {
+			kind += ", generator " + f.Generator
+		}
+		fmt.Fprintf(&text, "%s: %s: %s\n", kind, f.Code, f.Text)
+	}
+	return escape.Lines(text.String())
+}
+
+func showStart(r host.Report) string {
+	switch {
+	case r.Start == host.StartRefuses:
+		return "is refused"
+	case r.Start == host.StartsAtOnce:
+		return "goes on at once"
+	case r.Wait == 0:
+		return "waits until what is wrong is mended"
+	}
+	return fmt.Sprintf("waits for %v", time.Duration(r.Wait)*time.Millisecond)
+}
+
+func markTime(milli uint64) string {
+	if milli == 0 {
+		return "-"
+	}
+	return showMilli(milli)
+}
+
+func tableOfCheck(all []host.GeneratorReport) string {
+	var text strings.Builder
+	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "generator\tmark\tlatest of any run\tbounded by\ta start waits for")
+	for _, g := range all {
+		bound, wait := "the file", milliseconds(g.Wait).String()
+		switch {
+		case !g.Configured:
+			bound, wait = "-", "- (not configured)"
+		case g.Numbered:
+			bound = "the file, and etcd"
+		}
+		fmt.Fprintln(table, strings.Join([]string{escape.Text(cmp.Or(g.Name, "flake")), markTime(g.Mark), markTime(g.Latest), bound, wait}, "\t"))
+	}
+	table.Flush()
+	return text.String()
+}
