@@ -158,7 +158,8 @@ type rehearsal[G io.Closer] struct {
 }
 
 func checkOn[G io.Closer](ctx context.Context, disk mark.Disk, c Config, p Plan[G]) Report {
-	r := &rehearsal[G]{Report: Report{Start: StartsAtOnce, File: c.Path, Generators: []GeneratorReport{}, Findings: []Finding{}}, plan: p}
+	r := &rehearsal[G]{plan: p}
+	r.Start, r.File, r.Generators, r.Findings = StartsAtOnce, c.Path, []GeneratorReport{}, []Finding{}
 	if c.Clock == nil {
 		c.Clock = tick.SystemClock()
 	}
@@ -227,19 +228,14 @@ func (r *rehearsal[G]) open(disk *shadowDisk, c Config) error {
 			return err
 		}
 	}
-	file, kept, err := mark.Open(disk, c.Path)
+	marks, kept, path, err := durable.Rehearse(disk, c.Path, r.sleep)
 	if err != nil {
 		return err
 	}
-	r.File, r.kept = file.Path(), kept
+	r.File, r.kept, r.all = path, kept, newGenerators[G](marks, r.sleep, c)
 	if _, there := disk.files[r.File]; !there {
 		r.note(CodeNoFile, "", "there is no file yet: if this node made ids before, put its file back")
 	}
-	marks, err := durable.Rehearse(disk, c.Path, r.sleep)
-	if err != nil {
-		return err
-	}
-	r.all = newGenerators[G](marks, r.sleep, c)
 	return nil
 }
 
@@ -250,7 +246,8 @@ func (r *rehearsal[G]) rehearse(ctx context.Context, unread error) {
 		r.compare(unread, planned)
 		r.claim(ctx)
 	} else if n != nil && n.Mark >= r.now {
-		r.note(CodeNotWanted, "", "the file has number %d of prefix %q until %s, and none is wanted any more: others can have it later", n.Number, n.Prefix, show(n.Mark))
+		r.note(CodeNotWanted, "", "the file has number %d of prefix %q, and none is wanted any more: others can have it after %s",
+			n.Number, n.Prefix, show(n.Mark))
 	}
 	for _, p := range planned {
 		r.add(ctx, p)
@@ -292,11 +289,15 @@ func (r *rehearsal[G]) claim(ctx context.Context) {
 		r.now = until + 1
 	}
 	if wait := time.Duration(r.now-r.Clock) * time.Millisecond; r.plan.Timeout > 0 && wait > r.plan.Timeout {
-		r.refuse(CodeTimeout, "", fmt.Errorf("a number can be had in %v, and etcd.start_timeout is %v: raise it, or start later", wait, r.plan.Timeout))
+		r.refuse(CodeTimeout, "", fmt.Errorf("a number can be had in %v, and etcd.start_timeout is %v; raise it, or start later",
+			wait, r.plan.Timeout))
 	}
 	c, _ := s.owner.Claim()
-	own := slices.ContainsFunc(r.entries, func(e workers.Entry) bool { return e.Number == c.Number() && e.Name == s.numbers.Name })
-	r.Number.Claim = &ClaimReport{c.Number(), c.Resumed(), !c.Resumed() && !own && s.numbers.First < s.numbers.Last, c.After()}
+	own := slices.ContainsFunc(r.entries, func(e workers.Entry) bool {
+		return e.Number == c.Number() && e.Name == s.numbers.Name
+	})
+	random := !c.Resumed() && !own && s.numbers.First < s.numbers.Last
+	r.Number.Claim = &ClaimReport{c.Number(), c.Resumed(), random, c.After()}
 }
 
 // judge returns why a claim has failed, and until when it does, if that is known.
@@ -344,7 +345,7 @@ func (r *rehearsal[G]) add(ctx context.Context, p Planned[G]) {
 	}
 	r.Generators = append(r.Generators, report)
 	if was, there := r.kept.Workers[p.Name]; there && was != durable.Drawn(r.all.marks, p.Name) {
-		r.note(CodeDrawn, p.Name, "its random worker id is drawn anew, as that of the file was drawn on another machine or on one not known: so no id comes twice")
+		r.note(CodeDrawn, p.Name, "its random worker id is drawn anew: that in the file is of another machine, or of one not known")
 	}
 }
 
@@ -371,16 +372,18 @@ func (r *rehearsal[G]) compare(unread error, planned []Planned[G]) {
 	}
 	switch {
 	case forgotten:
-		r.wrong(CodeForgotten, "", fmt.Errorf("the store has forgotten what this node wrote for number %d: if it was restored, run flake workers after-restore before any node starts", k.Number))
+		r.wrong(CodeForgotten, "", fmt.Errorf("the store has forgotten what this node wrote for number %d; if it was restored, "+
+			"run flake workers after-restore before any node starts", k.Number))
 	case !own:
 		r.note(CodeTaken, "", "number %d was claimed by %s or released since: another is claimed", k.Number, e.Name)
 	case e.Mark > k.Mark:
-		r.wrong(CodeCopy, "", fmt.Errorf("the store has number %d until %s, and this file until %s: another process goes on with a copy of this file, "+
-			"or this is an old one; stop that one, or put the right file back", k.Number, show(e.Mark), show(k.Mark)))
+		r.wrong(CodeCopy, "", fmt.Errorf("the store has number %d until %s, and this file until %s: another process goes on with a copy "+
+			"of this file, or this is an old one; stop that process, or put the right file back", k.Number, show(e.Mark), show(k.Mark)))
 	case e.Mark < r.now:
 		r.note(CodePast, "", "the mark of number %d is past, at %s: it is claimed as any other", k.Number, show(e.Mark))
 	case k.Floor != r.floor.Nonce:
-		r.note(CodeFloor, "", "the floor was written since number %d was claimed: another is claimed, and its ids begin after %s", k.Number, show(r.floor.Mark))
+		r.note(CodeFloor, "", "the floor was written since number %d was claimed: another is claimed, with ids after %s",
+			k.Number, show(r.floor.Mark))
 	}
 }
 

@@ -108,11 +108,11 @@ func (s *scene) start() (n node, err error) {
 			return n, err
 		}
 	}
+	onDisk := func(ctx context.Context, name string, source durable.Source, o durable.Options) (*durable.Keeper, error) {
+		return durable.OpenOn(ctx, disk{}, s.sleep, name, source, o)
+	}
 	for _, name := range s.names {
-		_, err := n.Add(s.t.Context(), name, n.numbers != nil, s.opener(n.Generators, func(ctx context.Context, name string, source durable.Source, o durable.Options) (*durable.Keeper, error) {
-			return durable.OpenOn(ctx, disk{}, s.sleep, name, source, o)
-		}))
-		if err != nil {
+		if _, err := n.Add(s.t.Context(), name, n.numbers != nil, s.opener(n.Generators, onDisk)); err != nil {
 			return n, err
 		}
 	}
@@ -187,8 +187,10 @@ func TestCheckIsTheStart(t *testing.T) {
 		"killed, numbered": {9, func(s *scene) { s.killed() }, StartWaits, 3*second + 1, nil, nil},
 		"killed, and back in a second": {9, func(s *scene) { s.killed(); s.pass(time.Second) },
 			StartWaits, 2*second + 1, nil, nil},
-		"another generator since": {1, func(s *scene) { s.killed(); s.names = []string{"", "more"} }, StartWaits, 3*second + 1, nil, nil},
-		"one generator less":      {1, func(s *scene) { s.names = []string{"", "more"}; s.killed(); s.names = s.names[:1] }, StartWaits, 3*second + 1, nil, nil},
+		"another generator since": {1, func(s *scene) { s.killed(); s.names = []string{"", "more"} },
+			StartWaits, 3*second + 1, nil, nil},
+		"one generator less": {1, func(s *scene) { s.names = []string{"", "more"}; s.killed(); s.names = s.names[:1] },
+			StartWaits, 3*second + 1, nil, nil},
 		"clock set back": {0, func(s *scene) { s.stopped(); s.pass(-time.Hour) },
 			StartRefuses, 0, []Code{CodeBackwards}, tick.ErrClockBackwards},
 		"clock set ahead": {0, func(s *scene) { s.stopped(); s.pass(2 * durable.DefaultDowntime) },
@@ -210,8 +212,10 @@ func TestCheckIsTheStart(t *testing.T) {
 			StartWaits, uint64(hold/time.Millisecond) + 1, []Code{CodeElsewhere}, workers.ElsewhereError{}},
 		"of another cluster": {1, func(s *scene) { s.killed(); s.data = map[string]string{}; s.store.cluster = "d" },
 			StartWaits, uint64(hold/time.Millisecond) + 1, []Code{CodeElsewhere}, workers.ElsewhereError{}},
-		"of another cluster, later than a start waits": {1, func(s *scene) { s.killed(); s.config.Numbers.Prefix = "q"; s.plan.Timeout = time.Minute },
-			StartRefuses, 0, []Code{CodeElsewhere, CodeTimeout}, workers.ElsewhereError{}},
+		"of another prefix, later than a start waits": {1, func(s *scene) {
+			s.killed()
+			s.config.Numbers.Prefix, s.plan.Timeout = "q", time.Minute
+		}, StartRefuses, 0, []Code{CodeElsewhere, CodeTimeout}, workers.ElsewhereError{}},
 		"none free": {1, func(s *scene) { s.other(nil) },
 			StartRefuses, 0, []Code{CodeNoFile, CodeNoneFree}, workers.ErrNoneFree},
 		"none free, and it waits": {1, func(s *scene) { s.other(nil); s.config.Numbers.Wait = true },
@@ -245,10 +249,14 @@ func TestCheckIsTheStart(t *testing.T) {
 			s.killed()
 			s.data = before
 		}, StartWaits, 3*second + 1, []Code{CodeForgotten}, nil},
-		"the store has another claim of the same generation": {2, func(s *scene) { s.killed(); s.rewrite(func(v *workers.Value) { v.Token++ }) },
-			StartWaits, 3*second + 1, []Code{CodeForgotten}, nil},
-		"the store has an earlier mark": {2, func(s *scene) { s.killed(); s.rewrite(func(v *workers.Value) { v.Mark = s.now + 1 }) },
-			StartWaits, 3*second + 1, []Code{CodeForgotten}, nil},
+		"the store has another claim of the same generation": {2, func(s *scene) {
+			s.killed()
+			s.rewrite(func(v *workers.Value) { v.Token++ })
+		}, StartWaits, 3*second + 1, []Code{CodeForgotten}, nil},
+		"the store has an earlier mark": {2, func(s *scene) {
+			s.killed()
+			s.rewrite(func(v *workers.Value) { v.Mark = s.now + 1 })
+		}, StartWaits, 3*second + 1, []Code{CodeForgotten}, nil},
 		"a floor": {2, func(s *scene) { s.killed(); s.floor(time.Second) },
 			StartWaits, uint64((hold+time.Second)/time.Millisecond) + 1, []Code{CodeFloor}, nil},
 		"a floor far ahead": {2, func(s *scene) { s.floor(1000 * time.Hour) },
@@ -261,7 +269,8 @@ func TestCheckIsTheStart(t *testing.T) {
 			StartWaits, 0, []Code{CodeNoFile, CodeClockOff}, workers.ClockError{}},
 		"store down": {1, func(s *scene) { s.killed(); s.store.down = errAny },
 			StartWaits, 0, []Code{CodeStore}, errAny},
-		"not to be claimed": {1, func(s *scene) { s.config.Numbers.Hold = 1 }, StartRefuses, 0, []Code{CodeNoFile, CodeNotClaimed}, errAny},
+		"not to be claimed": {1, func(s *scene) { s.config.Numbers.Hold = 1 },
+			StartRefuses, 0, []Code{CodeNoFile, CodeNotClaimed}, errAny},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(t, c.numbers)
@@ -353,8 +362,8 @@ func (s *scene) files() map[string]string {
 
 func (s *scene) floor(margin time.Duration) {
 	s.t.Helper()
-	_, err := workers.AfterRestore(s.t.Context(), s.world, "p", workers.Restored{Clock: s.clock, Hold: hold, Margin: margin, Sure: true, Nonce: 1})
-	if err != nil {
+	r := workers.Restored{Clock: s.clock, Hold: hold, Margin: margin, Sure: true, Nonce: 1}
+	if _, err := workers.AfterRestore(s.t.Context(), s.world, "p", r); err != nil {
 		s.t.Fatal(err)
 	}
 }
@@ -366,6 +375,32 @@ func number(w *world) uint64 {
 		panic(fmt.Sprint(all, err))
 	}
 	return all[0].Number
+}
+
+// The folder of the file is not made by a check, and is missing unless a start makes it.
+func TestCheckWithoutFolder(t *testing.T) {
+	s := newScene(t, 0)
+	s.config.Path = filepath.Join(filepath.Dir(s.config.Path), "folder", "marks")
+	for makes, code := range map[bool]Code{true: CodeNoFile, false: CodeFile} {
+		s.plan.MakesFolder = makes
+		got := Check(t.Context(), s.config, s.plan)
+		if len(got.Findings) != 1 || got.Findings[0].Code != code || got.Fits != makes || got.File != s.config.Path {
+			t.Errorf("makes it %v: %+v", makes, got)
+		}
+	}
+	if all := s.files(); len(all) > 0 {
+		t.Errorf("there is %v", all)
+	}
+}
+
+// An error of the store says what to do.
+func TestCheckAdvises(t *testing.T) {
+	s := newScene(t, 1)
+	s.store.down, s.plan.Advise = errAny, func(err error) error { return fmt.Errorf("%w; see to it", err) }
+	got := checkOn(t.Context(), disk{}, s.config, s.plan)
+	if i := len(got.Findings) - 1; i < 0 || !strings.HasSuffix(got.Findings[i].Text, "; see to it") {
+		t.Errorf("%+v", got.Findings)
+	}
 }
 
 // Scripts read these fields.

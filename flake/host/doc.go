@@ -19,4 +19,6 @@
 // A number that is lost to a claim which begins above its mark is used up to there, while the
 // generators wait for the next. One that a copy of this node has, or that a restored store
 // has dealt out anew, ends at once.
+//
+// [Check] reports, without a change, what a start would do.
 package host

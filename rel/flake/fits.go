@@ -18,12 +18,23 @@ import (
 	"github.com/flake-go/flake/internal/escape"
 )
 
-const checkMore = `It rehearses the start, in memory: it takes no lock and writes nothing, so the
-node may run. Then it shows a start after a crash at this moment. Run it as the
-node's user, on its machine.
+const checkMore = `It rehearses the start in memory, by the code of the start. It takes no lock and
+writes nothing, so the node may run: then it shows a start after a crash at this
+moment. Run it as the node's user, on its machine. It does not see whether
+another process has the lock, or whether etcd takes writes.
 
-The exit status is 0 if all fits, 1 if something is wrong, and 2 if flags or the
-configuration are.`
+With -json, start is at_once, waits (for wait ms; 0: until what is wrong is
+mended) or refuses. What was found has a code, and a text that says what to do.
+
+These are wrong: file, generator, clock_running_backwards and clock_advanced, as
+the start is refused; store, store_refuses, clock_off, none_free, not_claimed,
+elsewhere and start_timeout, as it has no number of etcd yet; store_behind, as
+etcd has forgotten marks; and copy, as another process goes on with this file.
+These are not: no_file, worker_drawn, number_taken, number_past, floor, and
+number_not_wanted.
+
+The exit status is 0 if nothing is wrong, 1 if something is, and 2 if flags or
+the configuration are.`
 
 // checkStart shows whether the file of marks, etcd and the configuration fit, and what a
 // start would do.
@@ -70,7 +81,9 @@ func rehearse(ctx context.Context, cfg config.Config) (report host.Report, err e
 		if err != nil {
 			return report, err
 		}
-		h.Numbers = &workers.Config{Store: store, Prefix: cfg.Etcd.Prefix, Last: cfg.MaxNumber(), Hold: cfg.Etcd.Hold, Name: cfg.Node.Name, Wait: cfg.Etcd.Wait}
+		h.Numbers = &workers.Config{
+			Store: store, Prefix: cfg.Etcd.Prefix, Last: cfg.MaxNumber(), Hold: cfg.Etcd.Hold, Name: cfg.Node.Name, Wait: cfg.Etcd.Wait,
+		}
 	}
 	p.Generators = func(s *host.Generators[*opened]) (all []host.Planned[*opened]) {
 		kept := func(mark string) (flake.Worker, string, error) { return keptWorker(s.Marks(), mark, h.Path, quiet) }
@@ -168,7 +181,8 @@ func tableOfCheck(all []host.GeneratorReport) string {
 		case g.Numbered:
 			bound = "the file, and etcd"
 		}
-		fmt.Fprintln(table, strings.Join([]string{escape.Text(cmp.Or(g.Name, "flake")), markTime(g.Mark), markTime(g.Latest), bound, wait}, "\t"))
+		name := escape.Text(cmp.Or(g.Name, "flake"))
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", name, markTime(g.Mark), markTime(g.Latest), bound, wait)
 	}
 	table.Flush()
 	return text.String()

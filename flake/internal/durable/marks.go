@@ -86,13 +86,14 @@ func OpenMarksOn(disk mark.Disk, path string, log *slog.Logger, linger int) (*Ma
 }
 
 // Rehearse opens marks as [OpenMarksOn] does, on a disk that is not the real one: generators
-// that are opened with them wait by sleep.
-func Rehearse(disk mark.Disk, path string, sleep tick.Sleeper) (*Marks, error) {
+// that are opened with them wait by sleep. It also returns what the file has, and where that is.
+func Rehearse(disk mark.Disk, path string, sleep tick.Sleeper) (*Marks, mark.Content, string, error) {
 	m, err := OpenMarksOn(disk, path, nil, 0)
-	if err == nil {
-		m.sleep = sleep
+	if err != nil {
+		return nil, mark.Content{}, path, err
 	}
-	return m, err
+	m.sleep = sleep
+	return m, m.saved, m.file.Path(), nil
 }
 
 // reserve keeps others from a name until release, and returns the mark of the last

@@ -1,0 +1,176 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/flake-go/flake/flake/host"
+	"github.com/flake-go/flake/flake/workers"
+)
+
+// checked runs flake check, again while etcd does not answer in time, and wants an exit status
+// and findings. It must change nothing.
+func checked(t *testing.T, config string, running bool, status int, codes ...host.Code) (r host.Report) {
+	t.Helper()
+	before := contents(t, filepath.Dir(config))
+	await(t, "etcd answers in time", func() bool {
+		r = host.Report{}
+		out, err := exec.Command(command, "check", "-json", "-setcookie", cookie, "-config", config).Output()
+		var exit *exec.ExitError
+		got := 0
+		if errors.As(err, &exit) {
+			got = exit.ExitCode()
+		}
+		if strings.Contains(string(out), " in time") {
+			return false
+		}
+		if err := json.Unmarshal(out, &r); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		var found []host.Code
+		for _, f := range r.Findings {
+			found = append(found, f.Code)
+		}
+		if got != status || !slices.Equal(found, codes) {
+			t.Fatalf("exit status %d, %q\n%s", got, found, out)
+		}
+		return true
+	})
+	if after := contents(t, filepath.Dir(config)); !running && after != before {
+		t.Fatalf("there was %s, and is %s", before, after)
+	}
+	return r
+}
+
+// contents are the names in a folder, and what the files have in them.
+func contents(t *testing.T, dir string) string {
+	t.Helper()
+	var text strings.Builder
+	all, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range all {
+		data, err := os.ReadFile(filepath.Join(dir, f.Name()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text.WriteString(f.Name() + ": " + string(data) + "\n")
+	}
+	return text.String()
+}
+
+func TestCheck(t *testing.T) {
+	t.Parallel()
+	file := configFile(t, "")
+	start := func() *process {
+		n := spawn(t, freePort(t), command, "-noinput", "-setcookie", cookie, "-config", file)
+		n.await("  address ")
+		return n
+	}
+	if r := checked(t, file, false, 0, host.CodeNoFile); r.Start != host.StartsAtOnce || len(r.Generators) != 1 {
+		t.Errorf("without a file: %+v", r)
+	}
+	n := start()
+	if r := checked(t, file, true, 0); r.Start == host.StartRefuses || r.Generators[0].Mark == 0 {
+		t.Errorf("while it runs: %+v", r)
+	}
+	n.signal(syscall.SIGKILL)
+	n.wait()
+	if r := checked(t, file, false, 0); r.Start == host.StartRefuses || r.Wait > 3001 {
+		t.Errorf("after a kill: %+v", r)
+	}
+	out, err := exec.Command(command, "check", "-setcookie", cookie, "-config", file).Output()
+	if err != nil || !strings.Contains(string(out), "a start now: ") {
+		t.Errorf("for people: %v\n%s", err, out)
+	}
+	n = start()
+	n.signal(syscall.SIGTERM)
+	n.wait()
+	if err := os.WriteFile(filepath.Join(filepath.Dir(file), "timestamp"), []byte("flake-mark 4 1"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if r := checked(t, file, false, 1, host.CodeFile); r.Start != host.StartRefuses {
+		t.Errorf("of a file that is damaged: %+v", r)
+	}
+	for _, args := range [][]string{{"check", "-no"}, {"check", "-config", file + "x"}} {
+		if _, _, status := called(t, args...); status != exitUsage {
+			t.Errorf("%q: exit status %d", args, status)
+		}
+	}
+}
+
+func TestCheckEtcd(t *testing.T) {
+	t.Parallel()
+	c, s := startEtcd(t)
+	file := etcdConfig(t, c.Endpoints(), time.Minute, "")
+	the := func(generation uint64) workers.Entry {
+		t.Helper()
+		all, err := workers.List(t.Context(), s, "flake")
+		if err != nil || len(all) != 1 || all[0].Generation != generation {
+			t.Fatalf("%+v, %v", all, err)
+		}
+		return all[0]
+	}
+	start := func() *process {
+		n := spawn(t, freePort(t), command, "-noinput", "-setcookie", cookie, "-config", file)
+		n.await("  address ")
+		return n
+	}
+	kill := func(n *process) {
+		n.signal(syscall.SIGKILL)
+		n.wait()
+	}
+	r := checked(t, file, false, 0, host.CodeNoFile)
+	if r.Number.Kept != nil || !r.Number.Claim.Random || len(r.Generators) != 4 {
+		t.Errorf("without a file: %+v", r)
+	}
+	n := start()
+	number := the(1).Number
+	resumes := func(when string, running bool) {
+		t.Helper()
+		r := checked(t, file, running, 0)
+		c := r.Number.Claim
+		if r.Number.Kept == nil || c == nil || !c.Resumed || c.Number != number || r.Start == host.StartRefuses {
+			t.Errorf("%s: %+v, %+v", when, r, r.Number)
+		}
+	}
+	resumes("while it runs", true)
+	kill(n)
+	before := the(1)
+	resumes("after a kill", false)
+	if after := the(1); after != before {
+		t.Errorf("etcd had %+v, and has %+v", before, after)
+	}
+	n = start()
+	if the(2).Number != number {
+		t.Error("it has another number")
+	}
+	kill(n)
+
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, append(text, "prefix = 'other'\n"...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if r := checked(t, file, false, 1, host.CodeElsewhere); r.Start != host.StartWaits || r.Wait == 0 {
+		t.Errorf("with another prefix: %+v", r)
+	}
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c.Members[0].Kill()
+	if r := checked(t, file, false, 1, host.CodeStore); r.Start != host.StartWaits || r.Number.Kept == nil {
+		t.Errorf("without etcd: %+v", r)
+	}
+}
