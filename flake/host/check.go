@@ -7,6 +7,9 @@ import (
 	"io"
 	"io/fs"
 	"maps"
+	"os"
+	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -135,7 +138,12 @@ type Plan[G io.Closer] struct {
 // wrong. It rehearses the start, on a disk and a store whose writes stay in memory, with a
 // clock that waiting moves: it takes no lock and changes nothing.
 func Check[G io.Closer](ctx context.Context, c Config, p Plan[G]) Report {
-	return checkOn(ctx, mark.OS{}, c, p)
+	_, err := os.Stat(filepath.Dir(c.Path))
+	empty := p.MakesFolder && errors.Is(err, fs.ErrNotExist)
+	if err = nil; !empty {
+		err = durable.CheckMarks(c.Path)
+	}
+	return checkOn(ctx, shadowDisk{mark.OS{}, empty}, err, c, p)
 }
 
 // longest is what a rehearsal waits for at most.
@@ -157,7 +165,7 @@ type rehearsal[G io.Closer] struct {
 	floor   workers.Floor
 }
 
-func checkOn[G io.Closer](ctx context.Context, disk mark.Disk, c Config, p Plan[G]) Report {
+func checkOn[G io.Closer](ctx context.Context, disk shadowDisk, unfit error, c Config, p Plan[G]) Report {
 	r := &rehearsal[G]{plan: p}
 	r.Start, r.File, r.Generators, r.Findings = StartsAtOnce, c.Path, []GeneratorReport{}, []Finding{}
 	if c.Clock == nil {
@@ -166,7 +174,7 @@ func checkOn[G io.Closer](ctx context.Context, disk mark.Disk, c Config, p Plan[
 	var unread error // of the store
 	if c.Numbers != nil {
 		numbers := *c.Numbers
-		r.store = &shadowStore{Store: numbers.Store, clock: c.Clock, known: map[string]string{}, listed: map[string]bool{}}
+		r.store = &shadowStore{Store: numbers.Store, clock: c.Clock}
 		numbers.Store = r.store
 		c.Numbers = &numbers
 		r.Number = &NumberReport{Prefix: numbers.Prefix}
@@ -174,8 +182,11 @@ func checkOn[G io.Closer](ctx context.Context, disk mark.Disk, c Config, p Plan[
 	}
 	r.now = c.Clock()
 	r.Clock, c.Clock, c.Log = r.now, func() uint64 { return r.now }, nil
-	if err := r.open(&shadowDisk{disk, p.MakesFolder, map[string][]byte{}}, c); err != nil {
-		r.refuse(CodeFile, "", err)
+	if unfit == nil {
+		unfit = r.open(disk, c)
+	}
+	if unfit != nil {
+		r.refuse(CodeFile, "", unfit)
 	} else {
 		r.rehearse(ctx, unread)
 	}
@@ -209,31 +220,22 @@ func (r *rehearsal[G]) sleep(_ context.Context, d time.Duration) error {
 }
 
 // look looks at what the store has. If that fails, so does the claim.
-func (r *rehearsal[G]) look(ctx context.Context) (err error) {
-	if r.Number.Cluster, err = r.store.Cluster(ctx); err != nil {
-		return err
-	}
-	if r.floor, err = workers.ReadFloor(ctx, r.store, r.Number.Prefix); err != nil {
-		return err
-	}
+func (r *rehearsal[G]) look(ctx context.Context) error {
+	var errs [3]error
+	r.Number.Cluster, errs[0] = r.store.Cluster(ctx)
+	r.floor, errs[1] = workers.ReadFloor(ctx, r.store, r.Number.Prefix)
+	r.entries, errs[2] = workers.List(ctx, r.store, r.Number.Prefix)
 	r.Number.Floor = r.floor.Mark
-	r.entries, err = workers.List(ctx, r.store, r.Number.Prefix)
-	return err
+	return errors.Join(errs[:]...)
 }
 
-func (r *rehearsal[G]) open(disk *shadowDisk, c Config) error {
-	if _, real := disk.Disk.(mark.OS); real {
-		err := durable.CheckMarks(c.Path)
-		if err != nil && !(disk.makesFolder && errors.Is(err, fs.ErrNotExist)) {
-			return err
-		}
-	}
+func (r *rehearsal[G]) open(disk mark.Disk, c Config) error {
 	marks, kept, path, err := durable.Rehearse(disk, c.Path, r.sleep)
 	if err != nil {
 		return err
 	}
 	r.File, r.kept, r.all = path, kept, newGenerators[G](marks, r.sleep, c)
-	if _, there := disk.files[r.File]; !there {
+	if reflect.DeepEqual(kept, mark.Content{}) {
 		r.note(CodeNoFile, "", "there is no file yet: if this node made ids before, put its file back")
 	}
 	return nil
@@ -328,7 +330,7 @@ func (r *rehearsal[G]) add(ctx context.Context, p Planned[G]) {
 	report := r.report(p.Name)
 	report.Configured, report.Numbered = true, p.Numbered
 	before := r.now
-	if !p.Numbered || r.Number != nil && r.Number.Claim != nil {
+	if !p.Numbered || r.Number.Claim != nil {
 		_, err := r.all.Add(ctx, p.Name, p.Numbered, p.Open)
 		switch {
 		case errors.Is(err, tick.ErrClockBackwards):
@@ -365,10 +367,10 @@ func (r *rehearsal[G]) compare(unread error, planned []Planned[G]) {
 		e = r.entries[i]
 	}
 	report.StoreMark, report.StoreName = e.Mark, e.Name
-	own := e.Token == k.Token && e.Generation == k.Generation
+	own := e.Token == k.Token
 	forgotten := e.Generation < k.Generation || e.Generation == k.Generation && !own
 	for _, p := range planned {
-		forgotten = forgotten || own && p.Numbered && r.kept.Marks[p.Name].Milli > e.Mark
+		forgotten = forgotten || p.Numbered && r.kept.Marks[p.Name].Milli > e.Mark
 	}
 	switch {
 	case forgotten:

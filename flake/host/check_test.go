@@ -52,6 +52,7 @@ type scene struct {
 	config  Config
 	plan    Plan[*generator]
 	names   []string // of generators, numbered if a number is wanted
+	plain   bool     // but not these
 	machine string   // "": no worker is random
 }
 
@@ -64,7 +65,7 @@ func newScene(t *testing.T, numbers uint64) *scene {
 	}
 	s.plan.Generators = func(g *Generators[*generator]) (all []Planned[*generator]) {
 		for _, name := range s.names {
-			all = append(all, Planned[*generator]{name, numbers > 0, s.opener(g, durable.Open)})
+			all = append(all, Planned[*generator]{name, numbers > 0 && !s.plain, s.opener(g, durable.Open)})
 		}
 		return all
 	}
@@ -112,7 +113,7 @@ func (s *scene) start() (n node, err error) {
 		return durable.OpenOn(ctx, disk{}, s.sleep, name, source, o)
 	}
 	for _, name := range s.names {
-		if _, err := n.Add(s.t.Context(), name, n.numbers != nil, s.opener(n.Generators, onDisk)); err != nil {
+		if _, err := n.Add(s.t.Context(), name, n.numbers != nil && !s.plain, s.opener(n.Generators, onDisk)); err != nil {
 			return n, err
 		}
 	}
@@ -170,6 +171,11 @@ func (s *scene) pass(d time.Duration) { s.now += uint64(d / time.Millisecond) }
 // What a check says is what a start then does.
 func TestCheckIsTheStart(t *testing.T) {
 	const second = uint64(time.Second / time.Millisecond)
+	random := []string{ // which number a start has
+		"first, numbered", "first, with a store that tells nothing", "first, with an idle number of another", "another has the number",
+		"released", "a copy", "the store has another claim of the same generation", "a floor", "a floor far ahead",
+		"none free, the first is soonest", "none free, the last is soonest",
+	}
 	for name, c := range map[string]struct {
 		numbers uint64
 		make    func(s *scene)
@@ -178,9 +184,17 @@ func TestCheckIsTheStart(t *testing.T) {
 		codes   []Code
 		err     error // of the start
 	}{
-		"first":           {0, func(*scene) {}, StartsAtOnce, 0, []Code{CodeNoFile}, nil},
-		"first, numbered": {9, func(*scene) {}, StartsAtOnce, 0, []Code{CodeNoFile}, nil},
-		"stopped":         {0, (*scene).stopped, StartWaits, 1, nil, nil},
+		"first":                {0, func(*scene) {}, StartsAtOnce, 0, []Code{CodeNoFile}, nil},
+		"first, numbered":      {9, func(*scene) {}, StartsAtOnce, 0, []Code{CodeNoFile}, nil},
+		"first, of one number": {1, func(*scene) {}, StartsAtOnce, 0, []Code{CodeNoFile}, nil},
+		"first, with a store that tells nothing": {9, func(s *scene) { s.config.Numbers.Store = s.world },
+			StartsAtOnce, 0, []Code{CodeNoFile}, nil},
+		"first, with an idle number of another": {2, func(s *scene) { s.other(nil); s.pass(20 * hold) },
+			StartsAtOnce, 0, []Code{CodeNoFile}, nil},
+		"first, with a random worker": {0, func(s *scene) { s.machine = "a" }, StartsAtOnce, 0, []Code{CodeNoFile}, nil},
+		"stopped just now, and it waits": {1, func(s *scene) { s.stopped(); s.config.Numbers.Wait = true },
+			StartWaits, 1, []Code{CodeNoneFree}, workers.ErrNoneFree},
+		"stopped": {0, (*scene).stopped, StartWaits, 1, nil, nil},
 		"stopped a while ago": {1, func(s *scene) { s.stopped(); s.pass(time.Minute) },
 			StartsAtOnce, 0, nil, nil},
 		"killed":           {0, func(s *scene) { s.killed() }, StartWaits, 3*second + 1, nil, nil},
@@ -208,6 +222,14 @@ func TestCheckIsTheStart(t *testing.T) {
 			StartsAtOnce, 0, nil, nil},
 		"no number wanted": {1, func(s *scene) { s.killed(); s.config.Numbers = nil; s.names = nil },
 			StartsAtOnce, 0, []Code{CodeNotWanted}, nil},
+		"no number wanted, just past": {1, func(s *scene) { s.killed(); s.config.Numbers = nil; s.pass(hold); s.now++; s.names = nil },
+			StartsAtOnce, 0, nil, nil},
+		"no number wanted, not just past": {1, func(s *scene) { s.killed(); s.config.Numbers = nil; s.pass(hold); s.names = nil },
+			StartsAtOnce, 0, []Code{CodeNotWanted}, nil},
+		"of another prefix, no later than a start waits": {1, func(s *scene) {
+			s.killed()
+			s.config.Numbers.Prefix, s.plan.Timeout = "q", hold+time.Millisecond
+		}, StartWaits, uint64(hold/time.Millisecond) + 1, []Code{CodeElsewhere}, workers.ElsewhereError{}},
 		"of another prefix": {1, func(s *scene) { s.killed(); s.config.Numbers.Prefix = "q" },
 			StartWaits, uint64(hold/time.Millisecond) + 1, []Code{CodeElsewhere}, workers.ElsewhereError{}},
 		"of another cluster": {1, func(s *scene) { s.killed(); s.data = map[string]string{}; s.store.cluster = "d" },
@@ -225,6 +247,21 @@ func TestCheckIsTheStart(t *testing.T) {
 			s.other(func(c *workers.Config) { c.Last = 0 })
 			s.config.Numbers.Last, s.config.Numbers.Wait = 0, true
 		}, StartWaits, uint64(hold/time.Millisecond) + 1, []Code{CodeNoFile, CodeNoneFree}, workers.ErrNoneFree},
+		"none free of its own range, which is higher": {2, func(s *scene) {
+			s.other(func(c *workers.Config) { c.First = 1 })
+			s.other(func(c *workers.Config) { c.Last = 0; c.Hold = hold / 2 })
+			s.config.Numbers.First, s.config.Numbers.Wait = 1, true
+		}, StartWaits, uint64(hold/time.Millisecond) + 1, []Code{CodeNoFile, CodeNoneFree}, workers.ErrNoneFree},
+		"none free, the first is soonest": {2, func(s *scene) {
+			s.other(func(c *workers.Config) { c.First = 1 })
+			s.other(func(c *workers.Config) { c.Last = 0; c.Hold = hold / 2 })
+			s.config.Numbers.Wait = true
+		}, StartWaits, uint64(hold/time.Millisecond)/2 + 1, []Code{CodeNoFile, CodeNoneFree}, workers.ErrNoneFree},
+		"none free, the last is soonest": {2, func(s *scene) {
+			s.other(func(c *workers.Config) { c.First = 1; c.Hold = hold / 2 })
+			s.other(func(c *workers.Config) { c.Last = 0 })
+			s.config.Numbers.Wait = true
+		}, StartWaits, uint64(hold/time.Millisecond)/2 + 1, []Code{CodeNoFile, CodeNoneFree}, workers.ErrNoneFree},
 		"another has the number": {2, func(s *scene) {
 			s.killed()
 			s.pass(2 * hold)
@@ -236,7 +273,8 @@ func TestCheckIsTheStart(t *testing.T) {
 				s.t.Fatal(err)
 			}
 		}, StartWaits, 3*second + 1, []Code{CodeTaken}, nil},
-		"down for long": {1, func(s *scene) { s.killed(); s.pass(2 * hold) },
+		"down for hold": {2, func(s *scene) { s.killed(); s.pass(hold) }, StartsAtOnce, 0, nil, nil},
+		"down for long": {2, func(s *scene) { s.killed(); s.pass(2 * hold) },
 			StartsAtOnce, 0, []Code{CodePast}, nil},
 		"a copy": {2, func(s *scene) { s.killed(); s.rewrite(func(v *workers.Value) { v.Mark++ }) },
 			StartWaits, 3*second + 1, []Code{CodeCopy}, nil},
@@ -257,6 +295,15 @@ func TestCheckIsTheStart(t *testing.T) {
 			s.killed()
 			s.rewrite(func(v *workers.Value) { v.Mark = s.now + 1 })
 		}, StartWaits, 3*second + 1, []Code{CodeForgotten}, nil},
+		"the store has an earlier mark, just enough": {2, func(s *scene) {
+			s.killed()
+			s.rewrite(func(v *workers.Value) { v.Mark = s.now + 3*second })
+		}, StartWaits, 3*second + 1, nil, nil},
+		"the store has an earlier mark, of none of the generators": {2, func(s *scene) {
+			s.plain = true
+			s.killed()
+			s.rewrite(func(v *workers.Value) { v.Mark = s.now + 1 })
+		}, StartWaits, 3*second + 1, nil, nil},
 		"a floor": {2, func(s *scene) { s.killed(); s.floor(time.Second) },
 			StartWaits, uint64((hold+time.Second)/time.Millisecond) + 1, []Code{CodeFloor}, nil},
 		"a floor far ahead": {2, func(s *scene) { s.floor(1000 * time.Hour) },
@@ -276,7 +323,7 @@ func TestCheckIsTheStart(t *testing.T) {
 			s := newScene(t, c.numbers)
 			c.make(s)
 			before, data, now := s.files(), maps.Clone(s.data), s.now
-			got := checkOn(t.Context(), disk{}, s.config, s.plan)
+			got := checkOn(t.Context(), shadowDisk{Disk: disk{}}, nil, s.config, s.plan)
 			if after := s.files(); !reflect.DeepEqual(after, before) || !maps.Equal(s.data, data) || s.now != now {
 				t.Fatal("the check has changed something")
 			}
@@ -310,13 +357,13 @@ func TestCheckIsTheStart(t *testing.T) {
 			}
 			if n.owner != nil {
 				claim, _ := n.owner.Claim()
-				want := ClaimReport{claim.Number(), claim.Resumed(), false, claim.After()}
+				want := ClaimReport{claim.Number(), claim.Resumed(), slices.Contains(random, name), claim.After()}
 				is := *got.Number.Claim
 				if is.Random {
-					want.Number, want.Random = is.Number, true
+					want.Number = is.Number
 				}
-				if is != want {
-					t.Errorf("it says %+v; a start has %+v", is, want)
+				if floor, err := workers.ReadFloor(t.Context(), s.world, "p"); is != want || got.Number.Floor != floor.Mark || err != nil {
+					t.Errorf("it says %+v above %d; a start has %+v, %v", is, got.Number.Floor, want, err)
 				}
 			}
 		})
@@ -397,7 +444,7 @@ func TestCheckWithoutFolder(t *testing.T) {
 func TestCheckAdvises(t *testing.T) {
 	s := newScene(t, 1)
 	s.store.down, s.plan.Advise = errAny, func(err error) error { return fmt.Errorf("%w; see to it", err) }
-	got := checkOn(t.Context(), disk{}, s.config, s.plan)
+	got := checkOn(t.Context(), shadowDisk{Disk: disk{}}, nil, s.config, s.plan)
 	if i := len(got.Findings) - 1; i < 0 || !strings.HasSuffix(got.Findings[i].Text, "; see to it") {
 		t.Errorf("%+v", got.Findings)
 	}
@@ -410,7 +457,7 @@ func TestReportAsJSON(t *testing.T) {
 	s.killed()
 	s.names, s.machine = s.names[:1], "another"
 	s.pass(time.Second)
-	report := checkOn(t.Context(), disk{}, s.config, s.plan)
+	report := checkOn(t.Context(), shadowDisk{Disk: disk{}}, nil, s.config, s.plan)
 	report.Findings[0].Text = "TEXT"
 	got, err := json.MarshalIndent(report, "", "  ")
 	if err != nil {

@@ -1,129 +1,73 @@
 package host
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"io/fs"
-	"maps"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/flake-go/flake/flake/internal/mark"
 	"github.com/flake-go/flake/flake/workers"
 )
 
-// shadowDisk is a disk whose writes stay in memory. It takes no lock.
+// shadowDisk is a disk that takes no lock, and to which nothing is written.
 type shadowDisk struct {
 	mark.Disk
-	makesFolder bool              // a folder that is missing counts as there
-	files       map[string][]byte // that were read or written
+	empty bool // it counts as having no file, and every folder
 }
 
-func (d *shadowDisk) Resolve(path string) (string, error) {
-	real, err := d.Disk.Resolve(path)
-	if d.makesFolder && errors.Is(err, fs.ErrNotExist) {
+func (d shadowDisk) Resolve(path string) (string, error) {
+	if d.empty {
 		return path, nil
 	}
-	return real, err
+	return d.Disk.Resolve(path)
 }
 
-func (d *shadowDisk) Lock(string) (mark.Lock, error) { return noLock{}, nil }
-
-type noLock struct{}
-
-func (noLock) Keep() (bool, error) { return false, nil }
-func (noLock) Close() error        { return nil }
-
-func (d *shadowDisk) Read(path string, max int64) ([]byte, error) {
-	if _, known := d.files[path]; !known {
-		data, err := d.Disk.Read(path, max)
-		if err != nil {
-			return nil, err
-		}
-		d.files[path] = data
+func (d shadowDisk) Read(path string, max int64) ([]byte, error) {
+	if d.empty {
+		return nil, fs.ErrNotExist
 	}
-	return d.files[path], nil
+	return d.Disk.Read(path, max)
 }
 
-func (d *shadowDisk) Overwrite(path string, offset int64, data []byte) error {
-	d.files[path] = slices.Clone(d.files[path])
-	copy(d.files[path][offset:], data)
-	return nil
-}
+func (shadowDisk) Lock(string) (mark.Lock, error)        { return nothing{}, nil }
+func (shadowDisk) Overwrite(string, int64, []byte) error { return nil }
+func (shadowDisk) Create(string) (mark.Writer, error)    { return nothing{}, nil }
+func (shadowDisk) Rename(string, string) error           { return nil }
+func (shadowDisk) SyncDir(string) error                  { return nil }
 
-func (d *shadowDisk) Create(path string) (mark.Writer, error) {
-	return &shadowFile{d: d, path: path}, nil
-}
+// nothing is a lock that is not taken, and a file that is not written.
+type nothing struct{}
 
-type shadowFile struct {
-	bytes.Buffer
-	d    *shadowDisk
-	path string
-}
+func (nothing) Keep() (bool, error)         { return false, nil }
+func (nothing) Write(b []byte) (int, error) { return len(b), nil }
+func (nothing) Sync() error                 { return nil }
+func (nothing) Close() error                { return nil }
 
-func (f *shadowFile) Sync() error  { return nil }
-func (f *shadowFile) Close() error { f.d.files[f.path] = f.Bytes(); return nil }
-
-func (d *shadowDisk) Rename(from, to string) error {
-	d.files[to] = d.files[from]
-	delete(d.files, from)
-	return nil
-}
-
-func (d *shadowDisk) SyncDir(string) error { return nil }
-
-// shadowStore is what a store has when it is first asked. Writes stay in memory.
+// shadowStore is what a store has when it is first asked, for one owner that claims. Writes
+// succeed, and nothing is written.
 type shadowStore struct {
 	workers.Store
-	clock  func() uint64     // that the store's are compared with
-	known  map[string]string // by key
-	listed map[string]bool   // by prefix
-	err    error             // of the store, which is then not asked again
+	clock func() uint64     // that the store's are compared with
+	floor []string          // nil: not known yet
+	all   map[string]string // as well
+	err   error             // of the store, which is then not asked again
 }
 
 func (s *shadowStore) List(ctx context.Context, prefix string) (map[string]string, error) {
-	if s.err != nil {
-		return nil, s.err
+	if s.all == nil && s.err == nil {
+		s.all, s.err = s.Store.List(ctx, prefix)
 	}
-	if !s.listed[prefix] {
-		var all map[string]string
-		if all, s.err = s.Store.List(ctx, prefix); s.err != nil {
-			return nil, s.err
-		}
-		maps.Copy(s.known, all)
-		s.listed[prefix] = true
-	}
-	all := maps.Clone(s.known)
-	maps.DeleteFunc(all, func(key, text string) bool { return text == "" || !strings.HasPrefix(key, prefix) })
-	return all, nil
+	return s.all, s.err
 }
 
-func (s *shadowStore) Get(ctx context.Context, keys ...string) (texts []string, err error) {
-	if s.err != nil {
-		return nil, s.err
+func (s *shadowStore) Get(ctx context.Context, keys ...string) ([]string, error) {
+	if s.floor == nil && s.err == nil {
+		s.floor, s.err = s.Store.Get(ctx, keys...)
 	}
-	for _, key := range keys {
-		if _, known := s.known[key]; !known {
-			var got []string
-			if got, s.err = s.Store.Get(ctx, key); s.err != nil {
-				return nil, s.err
-			}
-			s.known[key] = got[0]
-		}
-		texts = append(texts, s.known[key])
-	}
-	return texts, nil
+	return s.floor, s.err
 }
 
-func (s *shadowStore) Swap(ctx context.Context, have map[string]string, key, value string) (bool, error) {
-	for key, text := range have {
-		if there, err := s.Get(ctx, key); err != nil || there[0] != text {
-			return false, err
-		}
-	}
-	s.known[key] = value
+func (s *shadowStore) Swap(context.Context, map[string]string, string, string) (bool, error) {
 	return true, nil
 }
 
