@@ -306,7 +306,7 @@ func TestCheckIsTheStart(t *testing.T) {
 		}, StartWaits, 3*second + 1, nil, nil},
 		"a floor": {2, func(s *scene) { s.killed(); s.floor(time.Second) },
 			StartWaits, uint64((hold+time.Second)/time.Millisecond) + 1, []Code{CodeFloor}, nil},
-		"a floor far ahead": {2, func(s *scene) { s.floor(1000 * time.Hour) },
+		"a floor far ahead": {2, func(s *scene) { s.floor(longest) },
 			StartWaits, 0, []Code{CodeNoFile, CodeGenerator}, nil},
 		"a foreign value": {1, func(s *scene) { s.data["p/n/000000000000"] = "2" },
 			StartRefuses, 0, []Code{CodeNoFile, CodeRefused}, workers.ErrRefused},
