@@ -140,7 +140,7 @@ func TestGenerateMany(t *testing.T) {
 			t.Errorf("%d ids, counted %d, want %d", len(ids), s.Stats().IDs, test.count)
 		}
 		for i := 1; i < len(ids) && len(test.args) == 1; i++ {
-			if erltext.Compare(ids[i-1], ids[i]) <= 0 {
+			if bytes.Compare(ids[i-1].([]byte), ids[i].([]byte)) <= 0 {
 				t.Fatalf("%v before %v", ids[i-1], ids[i])
 			}
 		}

@@ -1,12 +1,23 @@
+// Package console is a prompt like that of erl, the Erlang shell, for given functions:
+// https://www.erlang.org/doc/man/shell.html
+//
+// Start at [New] and [Console.Run], or at [Eval] for a single answer. Users type terms, calls of the functions,
+// variables and matches. Package golang.org/x/term edits and remembers lines. A Console is an io.Writer for other
+// output to the terminal, such as logs.
+//
+// Operators, funs, records, job control (Ctrl-G), v(N) and commands of erl that are not in help() are not
+// supported.
 package console
 
 import (
-	"cmp"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"strconv"
+	"maps"
+	"os"
+	"slices"
 	"strings"
 	"sync"
 
@@ -14,21 +25,13 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// Functions calls functions.
-type Functions interface {
-	// Call calls Module:Function(Args). An error is an *Exception; if there is no such function, one of class
-	// error with the reason undef.
-	Call(module, function etf.Atom, args []etf.Term) (etf.Term, error)
-}
-
 // Options configure a Console.
 type Options struct {
-	Node      string    // name in the prompt; none if empty
-	Banner    string    // printed first, with its own line end
-	In        io.Reader // lines can be edited if it is the *os.File of a terminal
-	Out       io.Writer // the same terminal
+	Node      string   // the name in the prompt
+	In        *os.File // a terminal
+	Out       io.Writer
 	Functions Functions
-	Help      []Section // what help() lists besides the prompt's own commands
+	Help      []Section // listed by help() after the prompt's own commands
 }
 
 // Section is a group of functions in the text of help().
@@ -42,36 +45,43 @@ type Help struct{ Call, Does string }
 
 // Console is a prompt.
 type Console struct {
-	options  Options
-	evaluate evaluator
-	input    input
-	mu       sync.Mutex
-	terminal *terminal // while Run uses one
-	number   int       // of the expression in the prompt
-	pending  string    // text read but not yet parsed
-	ended    bool      // nothing more to read
+	options   Options
+	evaluator evaluator
+	editor    editor
+	number    int        // of the expression in the prompt
+	pending   string     // text read but not yet parsed
+	answers   []answer   // the last
+	mu        sync.Mutex // guards out
+	out       io.Writer  // the terminal's editor while Run uses it
 }
 
-// input is where lines come from.
-type input interface {
-	// readLine returns the next line without its end. more says that it continues an expression.
-	readLine(ctx context.Context, prompt string, more bool) (string, error)
-	// echo shows a prompt and the text after it, read with an earlier line.
-	echo(prompt, text string)
-	// width returns the number of columns.
+// editor reads lines.
+type editor interface {
+	readLine(prompt string) (string, error)
 	width() int
 }
 
-// What ends Run as the user wishes: q() and the BREAK menu.
-var (
-	errQuit  = errors.New("console: quit")
-	errAbort = errors.New("console: abort")
+// answer is an expression and its value.
+type answer struct {
+	number int
+	source string
+	value  etf.Term
+}
+
+const (
+	maxAnswers    = 20   // that h() lists, as in erl
+	maxValueBytes = 4096 // printed of a value
 )
 
-// New returns a Console that does nothing yet.
+// errQuit ends Run without an error.
+var errQuit = errors.New("console: quit")
+
+const ok = etf.Atom("ok")
+
+// New returns a Console. It reads nothing before Run.
 func New(options Options) *Console {
-	c := &Console{options: options, number: 1}
-	c.evaluate = evaluator{functions: options.Functions, bindings: map[string]etf.Term{}, commands: c.commands()}
+	c := &Console{options: options, number: 1, out: options.Out}
+	c.evaluator = evaluator{functions: options.Functions, bindings: map[string]etf.Term{}, commands: c.commands()}
 	return c
 }
 
@@ -79,132 +89,167 @@ func New(options Options) *Console {
 func (c *Console) Write(text []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.terminal != nil {
-		return c.terminal.Write(text)
-	}
-	return c.options.Out.Write(text)
+	return c.out.Write(text)
 }
 
-// Run serves the prompt until q(), the end of the input or abort in the BREAK menu, which all return nil, or
-// until ctx is done. It then does not wait for a call under way.
+func (c *Console) setOut(out io.Writer) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.out = out
+}
+
+// Run serves the prompt until q(), Ctrl-C twice or the end of the input, for which it returns nil, or until ctx
+// ends. It does not wait for a call that is running then.
 func (c *Console) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	restore, err := c.open(ctx, cancel)
+	t, err := openTerminal(ctx, c.options, func() { cancel(errQuit) })
 	if err != nil {
 		return err
 	}
-	defer restore()
-	io.WriteString(c, c.options.Banner)
+	defer t.close()
+	c.setOut(t)
+	defer c.setOut(c.options.Out)
+	return c.serve(ctx, t)
+}
+
+func (c *Console) serve(ctx context.Context, e editor) error {
+	c.editor = e
 	for {
-		switch err := c.step(ctx); {
-		case err == nil:
-		case errors.Is(err, io.EOF):
-			fmt.Fprintf(c, "*** Terminating erlang (%s)\n", cmp.Or(c.options.Node, "nonode@nohost"))
+		err := c.step(ctx)
+		switch {
+		case errors.Is(err, errQuit), errors.Is(err, io.EOF):
 			return nil
-		case errors.Is(err, errQuit), errors.Is(err, errAbort):
-			return nil
-		default:
+		case err != nil:
 			return err
 		}
 	}
 }
 
-// open starts reading, and returns what restores the previous state.
-func (c *Console) open(ctx context.Context, cancel context.CancelCauseFunc) (restore func(), err error) {
-	t, err := openTerminal(ctx, c.options, func() { cancel(errAbort) })
-	if err != nil {
-		return nil, err
-	}
-	if t == nil {
-		c.input = newPipe(ctx, c.options)
-		return func() {}, nil
-	}
-	t.complete = completions(c.options.Help)
-	c.setTerminal(t)
-	c.input = t
-	return func() {
-		c.setTerminal(nil)
-		t.close()
-	}, nil
-}
-
-func (c *Console) setTerminal(t *terminal) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.terminal = t
-}
-
-func (c *Console) prompt() string {
-	if c.options.Node == "" {
-		return strconv.Itoa(c.number) + "> "
-	}
-	return fmt.Sprintf("(%s)%d> ", c.options.Node, c.number)
-}
-
 // step reads and evaluates the input up to the next full stop.
 func (c *Console) step(ctx context.Context) error {
-	exprs, source, err := c.read(ctx)
-	var syntax *erltext.Error
-	if errors.As(err, &syntax) {
-		fmt.Fprintf(c, "* %v\n", err)
-		return nil
+	exprs, source, err := c.read()
+	var value etf.Term
+	if err == nil {
+		value, err = c.evaluator.all(ctx, exprs)
+		c.number++
 	}
-	if err != nil {
+	var failed *erltext.Error
+	var raised *Exception
+	switch {
+	case errors.As(err, &failed):
+		fmt.Fprintf(c, "* %v\n", failed)
+		return nil
+	case errors.As(err, &raised):
+		fmt.Fprintf(c, "%s\n", c.cut(raised.text(c.editor.width())))
+		return nil
+	case err != nil && value == nil:
 		return err
 	}
-	err = c.answer(ctx, exprs, source)
-	c.number++
+	fmt.Fprintf(c, "%s\n", c.text("", value))
+	c.answers = append(c.answers, answer{c.number - 1, source, value})
+	c.answers = c.answers[max(0, len(c.answers)-maxAnswers):]
 	return err
 }
 
 // read returns the next expressions and their text.
-func (c *Console) read(ctx context.Context) ([]erltext.Expr, string, error) {
-	more := strings.TrimSpace(c.pending) != ""
-	if more || c.ended {
-		c.input.echo(c.prompt(), c.pending)
-	}
-	for ; ; more = true {
+func (c *Console) read() ([]erltext.Expr, string, error) {
+	for {
 		before := c.pending
-		exprs, rest, err := erltext.Parse(before, !c.ended)
-		switch {
-		case err == nil && len(exprs) == 0:
-			return nil, "", io.EOF
-		case err != erltext.ErrIncomplete:
+		exprs, rest, err := erltext.Parse(before, true)
+		if !errors.Is(err, erltext.ErrIncomplete) {
 			c.pending = rest
-			return exprs, strings.TrimSuffix(before, rest), err
+			return exprs, strings.TrimSpace(strings.TrimSuffix(before, rest)), err
 		}
-		line, err := c.input.readLine(ctx, c.prompt(), more)
-		c.pending += line
-		switch {
-		case err == io.EOF:
-			c.ended = true
-		case err != nil:
+		line, err := c.editor.readLine(fmt.Sprintf("(%s)%d> ", c.options.Node, c.number))
+		if err != nil {
 			return nil, "", err
-		default:
-			c.pending += "\n"
 		}
+		c.pending += line + "\n"
 	}
 }
 
-// answer evaluates expressions and prints the value of the last one, or an error.
-func (c *Console) answer(ctx context.Context, exprs []erltext.Expr, source string) error {
-	if err := c.evaluate.unbound(exprs); err != nil {
-		fmt.Fprintf(c, "* %v\n", err)
-		return nil
+// text returns the text of a value after a prefix.
+func (c *Console) text(prefix string, value etf.Term) []byte {
+	return c.cut(erltext.Pretty([]byte(prefix), value, c.editor.width()))
+}
+
+// cut shortens what is too long for a terminal.
+func (c *Console) cut(text []byte) []byte {
+	if len(text) <= maxValueBytes {
+		return text
 	}
-	value, err := c.evaluate.all(ctx, exprs)
-	var e *Exception
-	switch {
-	case errors.As(err, &e):
-		c.Write(append(e.text(c.input.width()), '\n'))
-		return nil
-	case errors.Is(err, errQuit):
-		value = ok
-	case err != nil:
-		return err
+	return append(bytes.ToValidUTF8(text[:maxValueBytes], nil), "..."...)
+}
+
+// commands returns the prompt's own commands.
+func (c *Console) commands() map[command]func([]erltext.Expr) (etf.Term, error) {
+	return map[command]func([]erltext.Expr) (etf.Term, error){
+		{"b", 0}:    c.showBindings,
+		{"f", 0}:    c.forgetAll,
+		{"f", 1}:    c.forget,
+		{"h", 0}:    c.history,
+		{"help", 0}: c.help,
+		{"q", 0}:    func([]erltext.Expr) (etf.Term, error) { return ok, errQuit },
 	}
-	c.Write(append(erltext.Pretty(nil, value, 1, c.input.width(), depth), '\n'))
-	c.evaluate.remember(c.number, source, value)
-	return err
+}
+
+var ownHelp = Section{"shell internal commands", []Help{
+	{"b()", "list the variables and their values"},
+	{"f()", "forget all variables"},
+	{"f(X)", "forget the variable X"},
+	{"h()", "list the last expressions and their values"},
+	{"help()", "list the functions"},
+	{"q()", "stop the node"},
+}}
+
+func (c *Console) showBindings([]erltext.Expr) (etf.Term, error) {
+	for _, name := range slices.Sorted(maps.Keys(c.evaluator.bindings)) {
+		fmt.Fprintf(c, "%s\n", c.text(name+" = ", c.evaluator.bindings[name]))
+	}
+	return ok, nil
+}
+
+func (c *Console) forgetAll([]erltext.Expr) (etf.Term, error) {
+	clear(c.evaluator.bindings)
+	return ok, nil
+}
+
+func (c *Console) forget(args []erltext.Expr) (etf.Term, error) {
+	variable, isVariable := args[0].(*erltext.Variable)
+	if !isVariable {
+		return nil, &Exception{Class: "error", Reason: etf.Atom("badarg")}
+	}
+	delete(c.evaluator.bindings, variable.Name)
+	return ok, nil
+}
+
+func (c *Console) history([]erltext.Expr) (etf.Term, error) {
+	for _, a := range c.answers {
+		fmt.Fprintf(c, "%d: %s\n%s\n", a.number, strings.TrimSuffix(a.source, "."), c.text("-> ", a.value))
+	}
+	return ok, nil
+}
+
+func (c *Console) help([]erltext.Expr) (etf.Term, error) {
+	var text strings.Builder
+	for _, section := range append([]Section{ownHelp}, c.options.Help...) {
+		fmt.Fprintf(&text, "** %s **\n", section.Title)
+		for _, f := range section.Functions {
+			fmt.Fprintf(&text, "%-10s -- %s\n", f.Call, f.Does)
+		}
+	}
+	io.WriteString(c, text.String())
+	return ok, nil
+}
+
+// completions returns what the tab key can complete: the names of the functions with their opening parenthesis.
+func completions(sections []Section) (names []string) {
+	for _, section := range append([]Section{ownHelp}, sections...) {
+		for _, f := range section.Functions {
+			name, _, _ := strings.Cut(f.Call, "(")
+			names = append(names, name+"(")
+		}
+	}
+	return names
 }

@@ -1,17 +1,28 @@
 package console
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 
 	"github.com/flake-go/flake/node/console/erltext"
 	"github.com/flake-go/flake/node/etf"
 )
 
-// Eval returns the value of the text before the first full stop, without the commands of a prompt, printed in
-// full as a prompt prints it. An error in the text is an *erltext.Error; what a function raises is an
-// *Exception.
+// Functions calls functions.
+type Functions interface {
+	// Call calls Module:Function(Args). A function that does not exist raises an *Exception of class error with
+	// the reason undef.
+	Call(module, function etf.Atom, args []etf.Term) (etf.Term, error)
+}
+
+// defaultWidth is the width of lines without a terminal.
+const defaultWidth = 80
+
+// Eval returns the text of the value of the expressions before the first full stop. The prompt's own commands are
+// not functions there. An error in the text is an *erltext.Error; an error that a function raises is an *Exception.
 func Eval(ctx context.Context, functions Functions, text string) ([]byte, error) {
 	exprs, _, err := erltext.Parse(text, false)
 	switch {
@@ -21,14 +32,11 @@ func Eval(ctx context.Context, functions Functions, text string) ([]byte, error)
 		return nil, erltext.Position{Line: 1, Column: 1}.Errorf("nothing to evaluate")
 	}
 	e := evaluator{functions: functions, bindings: map[string]etf.Term{}}
-	if err := e.unbound(exprs); err != nil {
-		return nil, err
-	}
 	value, err := e.all(ctx, exprs)
 	if err != nil {
 		return nil, err
 	}
-	return erltext.Pretty(nil, value, 1, defaultWidth, -1), nil
+	return erltext.Pretty(nil, value, defaultWidth), nil
 }
 
 // evaluator evaluates expressions.
@@ -36,7 +44,6 @@ type evaluator struct {
 	functions Functions
 	bindings  map[string]etf.Term
 	commands  map[command]func(args []erltext.Expr) (etf.Term, error)
-	history   []answered // the last ones
 }
 
 // command is the name of a command and the number of its arguments.
@@ -45,29 +52,16 @@ type command struct {
 	arity int
 }
 
-type answered struct {
-	number int
-	source string
-	value  etf.Term
-}
-
-const maxHistory = 20 // expressions that h() lists, as erl
-
-func (e *evaluator) remember(number int, source string, value etf.Term) {
-	e.history = append(e.history, answered{number, source, value})
-	e.history = e.history[max(0, len(e.history)-maxHistory):]
-}
-
 // all evaluates expressions and returns the value of the last. If one fails, no variable is bound.
 func (e *evaluator) all(ctx context.Context, exprs []erltext.Expr) (value etf.Term, err error) {
 	before := maps.Clone(e.bindings)
 	for _, expr := range exprs {
 		if value, err = e.value(ctx, expr); err != nil {
 			e.bindings = before
-			return nil, err
+			break
 		}
 	}
-	return value, nil
+	return value, err
 }
 
 func (e *evaluator) value(ctx context.Context, expr erltext.Expr) (etf.Term, error) {
@@ -75,7 +69,11 @@ func (e *evaluator) value(ctx context.Context, expr erltext.Expr) (etf.Term, err
 	case *erltext.Literal:
 		return x.Term, nil
 	case *erltext.Variable:
-		return e.bindings[x.Name], nil
+		value, bound := e.bindings[x.Name]
+		if !bound {
+			return nil, x.Errorf("variable '%s' is unbound", x.Name)
+		}
+		return value, nil
 	case *erltext.Match:
 		value, err := e.value(ctx, x.Value)
 		if err == nil && !e.match(x.Pattern, value) {
@@ -88,6 +86,8 @@ func (e *evaluator) value(ctx context.Context, expr erltext.Expr) (etf.Term, err
 			return nil, err
 		}
 		return x.Term(values), nil
+	case *erltext.Binary:
+		return e.binary(ctx, x)
 	}
 	return e.call(ctx, expr.(*erltext.Call))
 }
@@ -103,7 +103,80 @@ func (e *evaluator) values(ctx context.Context, exprs []erltext.Expr) ([]etf.Ter
 	return values, nil
 }
 
-// call calls a command of the prompt, or one of the functions, of the module erlang if none is named.
+func (e *evaluator) binary(ctx context.Context, x *erltext.Binary) (etf.Term, error) {
+	var bits erltext.Bits
+	for _, s := range x.Segments {
+		value, err := e.value(ctx, s.Value)
+		if err != nil {
+			return nil, err
+		}
+		if bits, err = s.Append(bits, value); err != nil {
+			return nil, &Exception{Class: "error", Reason: etf.Atom("badarg")}
+		}
+	}
+	return bits.Term(), nil
+}
+
+// match binds the variables of a pattern to parts of a value, and reports whether the value has that form.
+func (e *evaluator) match(pattern erltext.Expr, value etf.Term) bool {
+	switch x := pattern.(type) {
+	case *erltext.Literal:
+		return erltext.Equal(x.Term, value)
+	case *erltext.Variable:
+		if x.Name == "_" {
+			return true
+		}
+		if bound, ok := e.bindings[x.Name]; ok {
+			return erltext.Equal(bound, value)
+		}
+		e.bindings[x.Name] = value
+		return true
+	case *erltext.Match:
+		return e.match(x.Pattern, value) && e.match(x.Value, value)
+	case *erltext.Compound:
+		if x.Kind == erltext.Tuple {
+			tuple, ok := value.(etf.Tuple)
+			return ok && len(tuple) == len(x.Parts) && e.matchAll(x.Parts, tuple)
+		}
+		last := len(x.Parts) - 1
+		elements, tail, ok := erltext.Split(value, last)
+		return ok && e.matchAll(x.Parts[:last], elements) && e.match(x.Parts[last], tail)
+	case *erltext.Binary:
+		bits, ok := erltext.BitsOf(value)
+		return ok && e.matchBits(x.Segments, bits)
+	}
+	return false
+}
+
+func (e *evaluator) matchAll(patterns []erltext.Expr, values []etf.Term) bool {
+	for i, pattern := range patterns {
+		if !e.match(pattern, values[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+func (e *evaluator) matchBits(segments []erltext.Segment, bits erltext.Bits) bool {
+	for _, s := range segments {
+		if literal, ok := s.Value.(*erltext.Literal); ok {
+			want, err := s.Append(nil, literal.Term)
+			if err != nil || !bytes.HasPrefix(bits, want) {
+				return false
+			}
+			bits = bits[len(want):]
+			continue
+		}
+		value, rest, ok := s.Cut(bits)
+		if !ok || !e.match(s.Value, value) {
+			return false
+		}
+		bits = rest
+	}
+	return len(bits) == 0
+}
+
+// call calls a command of the prompt or one of the functions. A function without a module is one of erlang.
 func (e *evaluator) call(ctx context.Context, x *erltext.Call) (etf.Term, error) {
 	if run := e.commands[command{x.Function, len(x.Args)}]; run != nil && x.Module == "" {
 		return run(x.Args)
@@ -113,7 +186,7 @@ func (e *evaluator) call(ctx context.Context, x *erltext.Call) (etf.Term, error)
 		return nil, err
 	}
 	c := call{x.Module, x.Function, args, x.Module == ""}
-	if c.command {
+	if c.unqualified {
 		c.module = "erlang"
 	}
 	type result struct {
@@ -139,4 +212,78 @@ func (e *evaluator) call(ctx context.Context, x *erltext.Call) (etf.Term, error)
 		raised.call = &c
 		return nil, &raised
 	}
+}
+
+// Exception is what a function raises instead of returning a value.
+type Exception struct {
+	Class  string // error, exit or throw
+	Reason etf.Term
+
+	call *call // nil if no call raised it
+}
+
+type call struct {
+	module, function etf.Atom
+	args             []etf.Term
+	unqualified      bool // typed without a module
+}
+
+// Error returns the text that the prompt prints. It can have several lines.
+func (e *Exception) Error() string { return string(e.text(defaultWidth)) }
+
+// text returns the text for lines of this width.
+func (e *Exception) text(width int) []byte {
+	text := []byte("** exception " + e.Class + ": ")
+	c := e.call
+	switch {
+	case c == nil:
+		return appendReason(text, e, width)
+	case e.Class == "error" && e.Reason == etf.Atom("undef") && c.unqualified:
+		return fmt.Appendf(text, "undefined shell command %s/%d", c.name(), len(c.args))
+	case e.Class == "error" && e.Reason == etf.Atom("undef"):
+		return fmt.Appendf(text, "undefined function %s/%d", c.name(), len(c.args))
+	}
+	text = appendReason(text, e, width)
+	text = fmt.Appendf(text, "\n     in function  %s/%d", c.name(), len(c.args))
+	if e.Class != "error" {
+		return text
+	}
+	text = fmt.Appendf(text, "\n        called as %s(", c.name())
+	for i, arg := range c.args {
+		if i > 0 {
+			text = append(text, ',')
+		}
+		text = erltext.Pretty(text, arg, width)
+	}
+	return append(text, ')')
+}
+
+// name returns Module:Function, without the module erlang.
+func (c *call) name() []byte {
+	var name []byte
+	if c.module != "erlang" {
+		name = append(erltext.Pretty(nil, c.module, defaultWidth), ':')
+	}
+	return erltext.Pretty(name, c.function, defaultWidth)
+}
+
+// reasons are the words for reasons. A tuple of the atom and a value has the value after the words.
+var reasons = map[etf.Term]string{
+	etf.Atom("badarg"):          "bad argument",
+	etf.Atom("badmatch"):        "no match of right hand side value",
+	etf.Atom("function_clause"): "no function clause matching",
+	etf.Atom("noproc"):          "no such process or port",
+	etf.Atom("system_limit"):    "a system limit has been reached",
+}
+
+func appendReason(text []byte, e *Exception, width int) []byte {
+	if atom, ok := e.Reason.(etf.Atom); ok && e.Class == "error" && reasons[atom] != "" {
+		return append(text, reasons[atom]...)
+	}
+	if t, ok := e.Reason.(etf.Tuple); ok && len(t) == 2 && e.Class == "error" {
+		if atom, ok := t[0].(etf.Atom); ok && reasons[atom] != "" {
+			return erltext.Pretty(append(text, reasons[atom]+" "...), t[1], width)
+		}
+	}
+	return erltext.Pretty(text, e.Reason, width)
 }

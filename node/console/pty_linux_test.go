@@ -3,6 +3,7 @@ package console
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -60,15 +61,15 @@ type session struct {
 	seen bytes.Buffer
 }
 
-func startSession(t *testing.T) *session {
+func startSession(t *testing.T, ctx context.Context) *session {
 	t.Helper()
 	user, program := openPTY(t)
 	s := &session{T: t, user: user, ended: make(chan error, 1)}
-	s.console = New(Options{Node: "n@h", Banner: "Hello\n", In: program, Out: program, Functions: functions, Help: []Section{
+	s.console = New(Options{Node: "n@h", In: program, Out: program, Functions: functions, Help: []Section{
 		{"tests", []Help{{"t:sleep()", "sleeps"}, {"t:exit(Reason)", "exits"}}},
 	}})
 	go io.Copy(s, user)
-	go func() { s.ended <- s.console.Run(context.Background()) }()
+	go func() { s.ended <- s.console.Run(ctx) }()
 	return s
 }
 
@@ -116,16 +117,15 @@ func (s *session) end() {
 	}
 }
 
-// What erl shows on a terminal, byte for byte.
 func TestTerminal(t *testing.T) {
-	s := startSession(t)
-	s.expect("Hello\r\n(n@h)1> ")
+	s := startSession(t, context.Background())
+	s.expect("(n@h)1> ")
 	s.typed("{a,\r")
 	s.expect("{a,\r\n(n@h)1> ")
 	s.typed("b}.\r")
 	s.expect("b}.\r\n{a,b}\r\n(n@h)2> ")
 	s.typed("1. a b.\r")
-	s.expect("1. a b.\r\n1\r\n(n@h)3> a b.\r\n* 1:3: syntax error before: b\r\n(n@h)3> ")
+	s.expect("1. a b.\r\n1\r\n* 1:3: syntax error before: b\r\n(n@h)3> ")
 	s.typed("\x04") // does nothing
 	s.typed("q().\r")
 	s.expect("q().\r\nok\r\n")
@@ -133,7 +133,7 @@ func TestTerminal(t *testing.T) {
 }
 
 func TestTerminalEditing(t *testing.T) {
-	s := startSession(t)
+	s := startSession(t, context.Background())
 	s.typed("first.\r")
 	s.expect("\r\nfirst\r\n(n@h)2> ")
 	s.typed("\r\x1b[A\x1b[Dly\r") // up, left
@@ -150,32 +150,34 @@ func TestTerminalEditing(t *testing.T) {
 	s.end()
 }
 
-func TestTerminalBreak(t *testing.T) {
-	s := startSession(t)
+func TestTerminalCtrlC(t *testing.T) {
+	s := startSession(t, context.Background())
 	s.expect("1> ")
 	s.typed("1\x03")
-	s.expect("\r\nBREAK: (a)bort (c)ontinue\r\n")
-	s.typed("x\r")
-	s.expect("x\r\nInvalid option 'x'. Please enter one of the following:\r\nBREAK: (a)bort (c)ontinue\r\n")
-	s.typed("c\r2.\r")
-	s.expect("12.\r\n12\r\n(n@h)2> ")
+	s.expect("again")
+	s.typed("2.\r") // the line remains
+	s.expect("\r\n12\r\n(n@h)2> ")
+	s.typed("\x03")
+	s.expect("again")
 	s.typed("t:sleep().\r")
 	s.expect("t:sleep().\r\n")
-	s.typed("\x03")
-	s.expect("\r\nBREAK: (a)bort (c)ontinue\r\n")
-	s.typed("a\r")
-	s.expect("a\r\n")
-	s.end()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.seen.Len() > 0 {
-		t.Errorf("%q", s.seen.String())
-	}
-}
-
-func TestTerminalBreakTwice(t *testing.T) {
-	s := startSession(t)
-	s.expect("1> ")
 	s.typed("\x03\x03")
 	s.end()
+}
+
+// Run ends with its context, whatever it waits for.
+func TestRunEnds(t *testing.T) {
+	for _, input := range []string{"", "t:sleep().\r"} {
+		ctx, cancel := context.WithCancelCause(context.Background())
+		s := startSession(t, ctx)
+		s.expect("1> ")
+		if input != "" {
+			s.typed(input)
+			s.expect("t:sleep().\r\n")
+		}
+		cancel(os.ErrDeadlineExceeded)
+		if err := <-s.ended; !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("%q: %v", input, err)
+		}
+	}
 }

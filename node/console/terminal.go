@@ -15,46 +15,45 @@ const (
 	deleteKey = "\x1b[3~"
 )
 
-// terminal edits lines. It is in raw mode while open: all keys come here, and none is a signal.
+// terminal edits lines. While it is open, the terminal is in raw mode: all keys come here, and none is a signal.
 type terminal struct {
 	*term.Terminal
-	ctx      context.Context
 	file     *os.File
 	state    *term.State // before raw mode
-	out      io.Writer
-	keys     chan []byte // typed, but not for the menu
-	rest     []byte      // of what came from keys
-	menu     menu
-	complete []string // see completions
+	keys     keyboard
+	complete []string
 }
 
-// openTerminal returns nil if the input is not a terminal. The menu's abort calls abort.
-func openTerminal(ctx context.Context, options Options, abort func()) (*terminal, error) {
-	file, ok := options.In.(*os.File)
-	if !ok || !term.IsTerminal(int(file.Fd())) {
-		return nil, nil
-	}
-	state, err := term.MakeRaw(int(file.Fd()))
+// keyboard is what the editor reads and writes.
+type keyboard struct {
+	io.Writer
+	ctx   context.Context
+	typed chan []byte
+	rest  []byte // received from typed but not yet read
+}
+
+// openTerminal calls quit when Ctrl-C is pressed twice.
+func openTerminal(ctx context.Context, options Options, quit func()) (*terminal, error) {
+	state, err := term.MakeRaw(int(options.In.Fd()))
 	if err != nil {
 		return nil, err
 	}
-	t := &terminal{ctx: ctx, file: file, state: state, out: options.Out}
-	t.keys = make(chan []byte, 1<<12) // typed meanwhile; more is lost
-	t.menu = menu{out: options.Out, abort: abort}
-	t.Terminal = term.NewTerminal(keyboard{t}, "")
+	t := &terminal{file: options.In, state: state, complete: completions(options.Help)}
+	t.keys = keyboard{options.Out, ctx, make(chan []byte, 1<<12), nil} // what is typed during a call; more is lost
+	t.Terminal = term.NewTerminal(&t.keys, "")
 	t.Terminal.History = history{t.Terminal.History}
 	t.Terminal.AutoCompleteCallback = t.completed
-	go t.pump()
+	go t.pump(quit)
 	return t, nil
 }
 
 func (t *terminal) close() { term.Restore(int(t.file.Fd()), t.state) }
 
-// pump reads keys at all times, because the menu also opens during a call.
-func (t *terminal) pump() {
-	defer close(t.keys)
+// pump reads keys at all times, because Ctrl-C also ends a call.
+func (t *terminal) pump(quit func()) {
+	defer close(t.keys.typed)
 	buf := make([]byte, 1<<12)
-	for {
+	for pressed := false; ; {
 		n, err := t.file.Read(buf)
 		if err != nil {
 			return
@@ -62,49 +61,43 @@ func (t *terminal) pump() {
 		var typed []byte
 		for _, key := range buf[:n] {
 			switch {
-			case t.menu.open:
-				if t.menu.key(key); !t.menu.open {
-					t.Terminal.Write(nil) // paints the line again
-				}
+			case key == ctrlC && pressed:
+				quit()
 			case key == ctrlC:
-				t.menu.show()
-			case key == ctrlD: // to x/term the end of input on an empty line, to erl nothing
+				io.WriteString(t.Terminal, "Press Ctrl-C again to stop the node.\n")
+			case key == ctrlD: // x/term ends the input on an empty line; erl does nothing
 				typed = append(typed, deleteKey...)
 			default:
 				typed = append(typed, key)
 			}
+			pressed = key == ctrlC
 		}
 		select {
-		case t.keys <- typed:
+		case t.keys.typed <- typed:
 		default: // full
 		}
 	}
 }
 
-// keyboard is what the line editor reads and writes.
-type keyboard struct{ t *terminal }
-
-func (k keyboard) Read(p []byte) (int, error) {
-	t := k.t
-	for len(t.rest) == 0 {
+// Read waits for keys until ctx ends.
+func (k *keyboard) Read(p []byte) (int, error) {
+	for len(k.rest) == 0 {
 		select {
-		case typed, ok := <-t.keys:
+		case typed, ok := <-k.typed:
 			if !ok {
 				return 0, io.EOF
 			}
-			t.rest = typed
-		case <-t.ctx.Done():
-			return 0, context.Cause(t.ctx)
+			k.rest = typed
+		case <-k.ctx.Done():
+			return 0, context.Cause(k.ctx)
 		}
 	}
-	n := copy(p, t.rest)
-	t.rest = t.rest[n:]
+	n := copy(p, k.rest)
+	k.rest = k.rest[n:]
 	return n, nil
 }
 
-func (k keyboard) Write(p []byte) (int, error) { return k.t.out.Write(p) }
-
-func (t *terminal) readLine(_ context.Context, prompt string, _ bool) (string, error) {
+func (t *terminal) readLine(prompt string) (string, error) {
 	t.SetSize(t.width(), 24) // the editor does not use the height
 	t.SetPrompt(prompt)
 	return t.ReadLine()
@@ -118,10 +111,6 @@ func (t *terminal) width() int {
 	return columns
 }
 
-func (t *terminal) echo(prompt, text string) {
-	io.WriteString(t.Terminal, prompt+strings.TrimSuffix(text, "\n")+"\n")
-}
-
 // history does not keep empty lines.
 type history struct{ term.History }
 
@@ -131,7 +120,8 @@ func (h history) Add(line string) {
 	}
 }
 
-// completed answers the tab key with what all functions share that begin with the word before the cursor.
+// completed answers the tab key: it extends the word before the cursor by what all functions that begin with it
+// have in common.
 func (t *terminal) completed(line string, pos int, key rune) (string, int, bool) {
 	if key != '\t' {
 		return "", 0, false

@@ -1,6 +1,7 @@
 package erltext
 
 import (
+	"fmt"
 	"math"
 	"math/big"
 	"unicode/utf8"
@@ -8,193 +9,186 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// segment is how a value lies in a binary: Value:Size/Type.
-type segment struct {
-	kind   etf.Atom // integer, float or utf8
-	size   int      // bits, -1 if not given
-	little bool
+// Segment is a part of a binary, Value:Size/Type.
+type Segment struct {
+	Value  Expr
+	Size   int      // in bits; negative is the default of the type
+	Type   etf.Atom // integer, float, utf8, binary or bitstring
+	Little bool
+	Signed bool
 }
 
-// binary reads a binary, after its <<.
-func (p *parser) binary() Expr {
-	var bits bitWriter
-	for first := true; p.err == nil && !(first && p.accept(">>")); first = false {
-		p.element(&bits)
-		if p.accept(">>") {
-			break
+// Bits are the bits of a binary, each a byte of 0 or 1.
+type Bits []byte
+
+// BitsOf returns the bits of a binary, and whether t is one.
+func BitsOf(t etf.Term) (Bits, bool) {
+	b, ok := t.(etf.Bitstring)
+	if !ok {
+		if b.Bytes, ok = t.([]byte); !ok {
+			return nil, false
 		}
-		if p.token.is("||") {
-			p.unsupported(p.token)
-		}
-		p.expect(",")
+		b.Bits = 8
 	}
-	return &Literal{bits.term()}
+	bits := make(Bits, 0, 8*len(b.Bytes))
+	for _, c := range b.Bytes {
+		for i := 7; i >= 0; i-- {
+			bits = append(bits, c>>i&1)
+		}
+	}
+	return bits[:max(0, len(bits)-8+int(b.Bits))], true
 }
 
-// element reads one value and its segment, and writes it.
-func (p *parser) element(bits *bitWriter) {
-	start := p.token
-	value, text := p.elementValue()
-	s := segment{kind: "integer", size: -1}
-	if p.accept(":") {
-		s.size = p.size()
+// Term returns the binary with these bits.
+func (b Bits) Term() etf.Term {
+	packed := make([]byte, (len(b)+7)/8)
+	for i, bit := range b {
+		packed[i/8] |= bit << (7 - i%8)
 	}
-	if p.accept("/") {
-		p.types(start, &s)
+	if odd := len(b) % 8; odd > 0 {
+		return etf.Bitstring{Bytes: packed, Bits: uint8(odd)}
 	}
-	if p.err != nil {
-		return
-	}
-	values := []etf.Term{value}
-	if start.kind == stringToken {
-		values = nil
-		for _, c := range text {
-			values = append(values, int64(c))
-		}
-	}
-	for _, v := range values {
-		if len(bits.bytes)+max(s.size, 0)/8 > MaxTextBytes {
-			p.fail(start.Errorf("binary of more than %d bytes", MaxTextBytes))
-			return
-		}
-		if !bits.write(v, s) {
-			p.unsupported(start)
-			return
-		}
-	}
+	return packed
 }
 
-// elementValue reads a number or, if one is next, a string.
-func (p *parser) elementValue() (etf.Term, string) {
-	if p.token.kind == stringToken {
-		return nil, p.strings()
-	}
-	negative := p.token.is("-")
-	if negative || p.token.is("+") {
-		p.next()
-	}
-	n := p.elementNumber()
-	if negative && n != nil {
-		n = negated(n)
-	}
-	return n, ""
-}
-
-// elementNumber reads a number. Erlang allows anything that is neither a call nor a map.
-func (p *parser) elementNumber() etf.Term {
-	start := p.token
-	switch {
-	case start.kind == atomToken:
-		p.next()
-		if p.token.is("(") {
-			p.misplaced()
-		}
-	case start.is("#"):
-		p.misplaced()
-	default:
-		if literal, ok := p.primary().(*Literal); ok && rank(literal.Term) <= floatRank {
-			return literal.Term
-		}
-	}
-	p.unsupported(start)
-	return nil
-}
-
-func (p *parser) size() int {
-	start := p.token
-	n, ok := p.elementNumber().(int64)
-	if !ok || n < 0 || n > 8*MaxTextBytes {
-		p.unsupported(start)
-	}
-	return int(n)
-}
-
-// types reads the words after a slash.
-func (p *parser) types(start token, s *segment) {
-	for {
-		t := p.token
-		if t.kind != atomToken {
-			p.misplaced()
-			return
-		}
-		p.next()
-		if p.accept(":") {
-			if p.token.kind != valueToken {
-				p.misplaced()
+// Append appends a value as the segment describes it; a list is appended element by element. It fails if the
+// value does not have the type, and if the binary would have more than MaxTextBytes.
+func (s Segment) Append(b Bits, value etf.Term) (Bits, error) {
+	if elements, ok := etf.Elements(value); ok {
+		for _, e := range elements {
+			var err error
+			if b, err = s.Append(b, e); err != nil {
+				return nil, err
 			}
-			p.unsupported(t)
 		}
-		switch t.text {
-		case "integer", "float", "utf8":
-			s.kind = etf.Atom(t.text)
-		case "little":
-			s.little = true
-		case "big", "unsigned", "signed":
-		case "binary", "bytes", "bitstring", "bits", "native", "unit", "utf16", "utf32":
-			p.unsupported(t)
-		default:
-			p.forbid(start.Position, "bit type "+t.text+" undefined")
-		}
-		if !p.accept("-") {
-			break
-		}
+		return b, nil
 	}
-	if s.kind == "utf8" && s.size >= 0 {
-		p.forbid(start.Position, "neither size nor unit must be given for segments of type utf8/utf16/utf32")
-	}
-}
-
-// bitWriter builds a binary.
-type bitWriter struct {
-	bytes []byte
-	used  int // bits of the last byte, 0 if it is whole
-}
-
-func (w *bitWriter) term() etf.Term {
-	if w.used > 0 {
-		return etf.Bitstring{Bytes: w.bytes, Bits: uint8(w.used)}
-	}
-	return append([]byte{}, w.bytes...)
-}
-
-// write appends a value, and reports whether it could.
-func (w *bitWriter) write(value etf.Term, s segment) bool {
-	f, isFloat := value.(float64)
+	more, ok := s.bits(value)
 	switch {
-	case s.kind == "utf8":
-		c, ok := value.(int64)
-		if !ok || c < 0 || c > utf8.MaxRune || !utf8.ValidRune(rune(c)) {
-			return false
-		}
-		text := []byte(string(rune(c)))
-		value, s.size, s.little = new(big.Int).SetBytes(text), 8*len(text), false
-	case s.kind == "float" && isFloat && (s.size == -1 || s.size == 64):
-		value, s.size = new(big.Int).SetUint64(math.Float64bits(f)), 64
-	case s.kind == "float" && isFloat && s.size == 32:
-		value = int64(math.Float32bits(float32(f)))
-	case s.kind == "float" || isFloat:
-		return false
-	case s.size < 0:
-		s.size = 8
+	case !ok:
+		return nil, fmt.Errorf("part of a binary is not of type %s", s.Type)
+	case len(b)+len(more) > 8*MaxTextBytes:
+		return nil, fmt.Errorf("binary of more than %d bytes", MaxTextBytes)
 	}
-	modulus := new(big.Int).Lsh(big.NewInt(1), uint(s.size))
-	low := new(big.Int).Mod(bigOf(value), modulus) // never negative
-	unit := s.size
-	if s.little { // byte by byte, the odd bits last
-		unit = 8
-	}
-	for start := 0; start < s.size; start += unit {
-		for i := min(start+unit, s.size) - 1; i >= start; i-- {
-			w.bit(byte(low.Bit(i)))
-		}
-	}
-	return true
+	return append(b, more...), nil
 }
 
-func (w *bitWriter) bit(b byte) {
-	if w.used == 0 {
-		w.bytes = append(w.bytes, 0)
+func (s Segment) bits(value etf.Term) (Bits, bool) {
+	switch v := value.(type) {
+	case int64:
+		switch s.Type {
+		case "utf8":
+			if v < 0 || v > utf8.MaxRune || !utf8.ValidRune(rune(v)) {
+				return nil, false
+			}
+			return BitsOf([]byte(string(rune(v))))
+		case "float":
+			return s.bits(float64(v))
+		}
+		return s.integer(big.NewInt(v)), s.Type == "integer"
+	case *big.Int:
+		return s.integer(v), s.Type == "integer"
+	case float64:
+		switch s.width() {
+		case 32:
+			return s.integer(big.NewInt(int64(math.Float32bits(float32(v))))), s.Type == "float"
+		case 64:
+			return s.integer(new(big.Int).SetUint64(math.Float64bits(v))), s.Type == "float"
+		}
+		return nil, false
 	}
-	w.bytes[len(w.bytes)-1] |= b << (7 - w.used)
-	w.used = (w.used + 1) & 7
+	bits, ok := BitsOf(value)
+	switch {
+	case !ok || s.Type != "binary" && s.Type != "bitstring" || s.Size > len(bits):
+		return nil, false
+	case s.Size >= 0:
+		bits = bits[:s.Size]
+	}
+	return bits, s.Type == "bitstring" || len(bits)%8 == 0
+}
+
+// width returns the bits of a number.
+func (s Segment) width() int {
+	switch {
+	case s.Size >= 0:
+		return s.Size
+	case s.Type == "float":
+		return 64
+	}
+	return 8
+}
+
+func (s Segment) integer(n *big.Int) Bits {
+	size := s.width()
+	low := new(big.Int).Mod(n, new(big.Int).Lsh(big.NewInt(1), uint(size))) // never negative
+	bits := make(Bits, size)
+	for i := range bits {
+		bits[i] = byte(low.Bit(s.significance(i)))
+	}
+	return bits
+}
+
+// significance returns the exponent of the i-th bit of a number. A little-endian number comes byte by byte, with
+// the odd bits last.
+func (s Segment) significance(i int) int {
+	size := s.width()
+	if !s.Little {
+		return size - 1 - i
+	}
+	start := i / 8 * 8
+	return min(start+8, size) - 1 - i + start
+}
+
+// Cut returns the value of the segment at the start of b, and the bits after it.
+func (s Segment) Cut(b Bits) (value etf.Term, rest Bits, ok bool) {
+	switch s.Type {
+	case "binary", "bitstring":
+		size := s.Size
+		if size < 0 {
+			size = len(b)
+		}
+		if size > len(b) || s.Type == "binary" && size%8 != 0 {
+			return nil, nil, false
+		}
+		return b[:size].Term(), b[size:], true
+	case "utf8":
+		data, _ := b[:min(len(b)/8, utf8.UTFMax)*8].Term().([]byte)
+		c, size := utf8.DecodeRune(data)
+		if c == utf8.RuneError && size <= 1 {
+			return nil, nil, false
+		}
+		return int64(c), b[8*size:], true
+	}
+	size := s.width()
+	if size > len(b) {
+		return nil, nil, false
+	}
+	value, ok = s.number(b[:size])
+	return value, b[size:], ok
+}
+
+func (s Segment) number(b Bits) (etf.Term, bool) {
+	n := new(big.Int)
+	for i, bit := range b {
+		n.SetBit(n, s.significance(i), uint(bit))
+	}
+	if s.Type == "float" {
+		f := math.Float64frombits(n.Uint64())
+		if len(b) == 32 {
+			f = float64(math.Float32frombits(uint32(n.Uint64())))
+		}
+		return f, (len(b) == 32 || len(b) == 64) && !math.IsNaN(f) && !math.IsInf(f, 0)
+	}
+	if s.Signed && len(b) > 0 && n.Bit(len(b)-1) == 1 {
+		n.Sub(n, new(big.Int).Lsh(big.NewInt(1), uint(len(b))))
+	}
+	return shortest(n), true
+}
+
+// shortest returns n as an int64 if it is one.
+func shortest(n *big.Int) etf.Term {
+	if n.IsInt64() {
+		return n.Int64()
+	}
+	return n
 }

@@ -2,34 +2,39 @@ package erltext
 
 import (
 	"errors"
+	"math"
 	"math/big"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/flake-go/flake/node/etf"
 )
 
-// MaxTextBytes bounds the text that Parse reads.
+// MaxTextBytes bounds the text that Parse reads, and the binaries in it.
 const MaxTextBytes = 1 << 20
 
 // ErrIncomplete means that the text has no full stop yet.
-var ErrIncomplete = errors.New("erltext: expression is not complete")
+var ErrIncomplete = errors.New("erltext: incomplete expression")
 
 // Parse reads the expressions before the first full stop, separated by commas. It returns them and the text
-// after the full stop, whose lines count from 1 again. If there is no full stop, Parse returns ErrIncomplete with
-// more set. Without more, such text is wrong, unless it is empty, which is no expressions.
+// after the full stop, whose lines count from 1 again. If there is no full stop, Parse returns ErrIncomplete if
+// more is set, no expressions if the text is empty, and an error otherwise.
 //
-// The expressions are literals, variables, matches and calls. Not supported are funs, records, comprehensions,
-// operators except the signs of numbers, binaries of anything but literals, and patterns in maps.
+// Parse does not support funs, records, comprehensions, operators other than the signs of numbers, variables as
+// sizes in binaries, and patterns in maps.
 //
-// Other errors are *Error, with the Erlang shell's text. As in the shell, the rest then begins after the full
-// stop, or on the next line if a character is wrong.
+// Other errors are *Error. The rest then begins after the full stop, or on the next line if the text cannot be
+// split into tokens.
 func Parse(text string, more bool) (exprs []Expr, rest string, err error) {
-	if len(text) > MaxTextBytes {
+	switch {
+	case len(text) > MaxTextBytes:
 		return nil, "", Position{1, 1}.Errorf("more than %d bytes", MaxTextBytes)
+	case !utf8.ValidString(text):
+		return nil, "", Position{1, 1}.Errorf("not UTF-8")
 	}
 	s := newScanner(text)
 	t := s.next()
-	empty := t.kind == endToken
+	empty := t.kind == endToken && s.err == nil
 	for s.err == nil && t.kind != endToken && t.kind != dotToken {
 		t = s.next()
 	}
@@ -42,10 +47,11 @@ func Parse(text string, more bool) (exprs []Expr, rest string, err error) {
 	case empty:
 		return nil, "", nil
 	}
-	p := parser{s: newScanner(text[:s.off])}
-	exprs = p.all()
-	if p.err == nil {
-		p.err = p.illegal
+	p := parser{scanner: newScanner(text[:s.off])}
+	p.next()
+	exprs = p.sequence()
+	if p.token.kind != dotToken {
+		p.misplaced()
 	}
 	if p.err != nil {
 		return nil, text[s.off:], p.err
@@ -53,22 +59,17 @@ func Parse(text string, more bool) (exprs []Expr, rest string, err error) {
 	return exprs, text[s.off:], nil
 }
 
-// parser parses text in which all tokens are well-formed. After an error it sees nothing but endTokens.
+// parser parses text whose tokens are all well-formed. After an error it reads only endTokens.
 type parser struct {
-	s       scanner
-	token   token
+	scanner scanner
+	token   token // the next
 	depth   int
 	err     *Error
-	illegal *Error // wrong, though the grammar allows it
 }
 
 func (p *parser) next() {
-	if p.err != nil {
-		return
-	}
-	last := p.token
-	if p.token = p.s.next(); p.token.kind == endToken {
-		p.token.Position = last.Position // as Erlang has it
+	if p.err == nil {
+		p.token = p.scanner.next()
 	}
 }
 
@@ -79,19 +80,10 @@ func (p *parser) fail(err *Error) {
 	}
 }
 
-// unsupported fails at something that is right in Erlang.
 func (p *parser) unsupported(t token) { p.fail(t.Errorf("not supported: %s", t.name())) }
+func (p *parser) misplaced()          { p.fail(p.token.Errorf("syntax error before: %s", p.token.name())) }
 
-// misplaced fails at a token that is wrong here in Erlang too.
-func (p *parser) misplaced() { p.fail(p.token.Errorf("syntax error before: %s", p.token.name())) }
-
-func (p *parser) forbid(at Position, reason string) {
-	if p.illegal == nil {
-		p.illegal = at.Errorf("%s", reason)
-	}
-}
-
-// accept moves past a symbol if it is next.
+// accept moves past a symbol and reports whether it was next.
 func (p *parser) accept(symbol string) bool {
 	if !p.token.is(symbol) {
 		return false
@@ -106,31 +98,31 @@ func (p *parser) expect(symbol string) {
 	}
 }
 
-func (p *parser) all() []Expr {
-	p.next()
+// sequence reads expressions separated by commas.
+func (p *parser) sequence() []Expr {
 	exprs := []Expr{p.expr()}
 	for p.accept(",") {
 		exprs = append(exprs, p.expr())
 	}
-	if p.token.kind != dotToken {
-		p.misplaced()
-	}
 	return exprs
 }
 
-// operators are the words and signs that may follow an expression, except =.
-var operators = words("+ - * / ++ -- == /= =< < >= > =:= =/= ! div rem band and bor bxor bsl bsr or xor andalso orelse")
-
-// openers are those that an expression may begin with and that are not supported.
-var openers = words("not bnot catch fun if begin case receive try")
-
-func words(list string) map[string]bool {
-	set := map[string]bool{}
-	for word := range strings.FieldsSeq(list) {
-		set[word] = true
+// until reads expressions up to a closing bracket.
+func (p *parser) until(closer string) (exprs []Expr) {
+	if p.accept(closer) {
+		return nil
 	}
-	return set
+	exprs = p.sequence()
+	p.expect(closer)
+	return exprs
 }
+
+// operators are the symbols that can follow an operand and are not supported.
+var operators = words("+ - * / ++ -- == /= =< < >= > =:= =/= ! div rem band and bor bxor bsl bsr or xor andalso " +
+	"orelse || # : (")
+
+// openers are the symbols that an expression can begin with and that are not supported.
+var openers = words("not bnot catch fun if begin case receive try")
 
 func (p *parser) expr() Expr {
 	p.depth++
@@ -140,11 +132,11 @@ func (p *parser) expr() Expr {
 		return nil
 	}
 	start := p.token
-	e := p.signed()
+	e := p.operand(math.MaxInt)
 	switch {
 	case p.accept("="):
-		if !isPattern(e) {
-			p.forbid(start.Position, "illegal pattern")
+		if p.err == nil && !isPattern(e) {
+			p.fail(start.Errorf("illegal pattern"))
 		}
 		return &Match{e, p.expr()}
 	case p.token.kind == symbolToken && operators[p.token.text]:
@@ -153,80 +145,66 @@ func (p *parser) expr() Expr {
 	return e
 }
 
-// signed reads an operand, which is a number if there are signs before it.
-func (p *parser) signed() Expr {
-	sign := p.token
-	negative, signs := false, 0
-	for p.token.is("-") || p.token.is("+") {
+// operand reads what can be between operators. With signs, which are at most signs, it must be a number.
+func (p *parser) operand(signs int) Expr {
+	start := p.token
+	negative := false
+	for ; signs > 0 && (p.token.is("-") || p.token.is("+")); signs-- {
 		negative = negative != p.token.is("-")
-		signs++
 		p.next()
 	}
-	e := p.operand()
-	if signs == 0 || p.err != nil {
+	e := p.primary()
+	if !start.is("-") && !start.is("+") || p.err != nil {
 		return e
 	}
-	literal, _ := e.(*Literal)
-	if literal == nil || rank(literal.Term) > floatRank {
-		p.unsupported(sign)
-		return nil
+	if literal, ok := e.(*Literal); ok {
+		switch n := literal.Term.(type) {
+		case int64:
+			if negative {
+				literal.Term = -n // not the least integer, which is a *big.Int before its sign
+			}
+			return e
+		case float64:
+			if negative {
+				literal.Term = -n
+			}
+			return e
+		case *big.Int:
+			if negative {
+				literal.Term = shortest(new(big.Int).Neg(n))
+			}
+			return e
+		}
 	}
-	if negative {
-		literal.Term = negated(literal.Term)
-	}
-	return e
-}
-
-func negated(number etf.Term) etf.Term {
-	switch n := number.(type) {
-	case float64:
-		return -n
-	case int64:
-		return -n // not the least one: the text has no sign
-	}
-	n := new(big.Int).Neg(bigOf(number))
-	if n.IsInt64() {
-		return n.Int64()
-	}
-	return n
-}
-
-// operand reads what may stand between operators.
-func (p *parser) operand() Expr {
-	if p.token.kind == atomToken {
-		return p.atomOrCall()
-	}
-	start := p.token
-	e := p.primary()
-	if p.token.is("#") || (p.token.is("(") || p.token.is(":")) && !start.is("#") {
-		p.unsupported(p.token)
-	}
-	return e
+	p.unsupported(start)
+	return nil
 }
 
 func (p *parser) primary() Expr {
 	t := p.token
 	switch {
-	case t.kind == valueToken || t.kind == charToken:
+	case t.kind == numberToken:
 		p.next()
 		return &Literal{t.value}
 	case t.kind == stringToken:
-		return &Literal{stringTerm(p.strings())}
+		return &Literal{p.characters()}
 	case t.kind == varToken:
 		p.next()
 		return &Variable{t.text, t.Position}
+	case t.kind == atomToken:
+		return p.atomOrCall()
 	case p.accept("("):
 		e := p.expr()
 		p.expect(")")
 		return e
 	case p.accept("{"):
-		return compound(Tuple, p.sequence("}"))
+		return compound(Tuple, p.until("}"))
 	case p.accept("["):
 		return p.list()
 	case p.accept("#"):
-		return p.mapping(t)
+		return p.pairs()
 	case p.accept("<<"):
-		return p.binary()
+		return p.binary(t)
 	case t.kind == symbolToken && openers[t.text]:
 		p.unsupported(t)
 	default:
@@ -235,28 +213,157 @@ func (p *parser) primary() Expr {
 	return nil
 }
 
-// strings reads adjacent strings as one.
-func (p *parser) strings() string {
-	var text strings.Builder
-	for p.token.kind == stringToken {
-		text.WriteString(p.token.text)
-		p.next()
-	}
-	return text.String()
-}
-
-// stringTerm returns a list of characters.
-func stringTerm(text string) etf.Term {
+// characters reads adjacent strings as one list.
+func (p *parser) characters() etf.Term {
 	var list etf.List
-	latin1 := make([]byte, 0, len(text))
-	for _, c := range text {
-		list = append(list, int64(c))
-		if c <= 0xff {
-			latin1 = append(latin1, byte(c))
+	var latin1 []byte
+	for ; p.token.kind == stringToken; p.next() {
+		for _, c := range p.token.text {
+			list = append(list, int64(c))
+			if c <= 0xff {
+				latin1 = append(latin1, byte(c))
+			}
 		}
 	}
 	if len(list) > 0 && len(latin1) == len(list) {
 		return etf.String(latin1)
 	}
 	return list
+}
+
+func (p *parser) atomOrCall() Expr {
+	call := &Call{Function: etf.Atom(p.token.text)}
+	p.next()
+	if p.accept(":") {
+		call.Module, call.Function = call.Function, etf.Atom(p.token.text)
+		if p.token.kind == varToken {
+			p.unsupported(p.token)
+		}
+		if p.token.kind != atomToken {
+			p.misplaced()
+		}
+		p.next()
+		p.expect("(")
+	} else if !p.accept("(") {
+		return &Literal{call.Function}
+	}
+	call.Args = p.until(")")
+	return call
+}
+
+func (p *parser) list() Expr {
+	if p.accept("]") {
+		return &Literal{etf.List(nil)}
+	}
+	parts := p.sequence()
+	tail := Expr(&Literal{etf.List(nil)})
+	if p.accept("|") {
+		tail = p.expr()
+	}
+	p.expect("]")
+	return compound(List, append(parts, tail))
+}
+
+// pairs reads a map after its #.
+func (p *parser) pairs() Expr {
+	p.expect("{")
+	var parts []Expr
+	for !p.accept("}") && p.err == nil {
+		if len(parts) > 0 {
+			p.expect(",")
+		}
+		parts = append(parts, p.expr())
+		p.expect("=>")
+		parts = append(parts, p.expr())
+	}
+	return compound(Map, parts)
+}
+
+// binary reads a binary after its <<, which is the token start.
+func (p *parser) binary(start token) Expr {
+	p.depth++
+	defer func() { p.depth-- }()
+	if p.depth > etf.MaxDepth {
+		p.fail(p.token.Errorf("nested deeper than %d", etf.MaxDepth))
+	}
+	var segments []Segment
+	for !p.accept(">>") && p.err == nil {
+		if len(segments) > 0 {
+			p.expect(",")
+		}
+		segments = append(segments, p.segment())
+	}
+	bits, literal := Bits{}, true
+	for _, s := range segments {
+		l, ok := s.Value.(*Literal)
+		if literal = literal && ok && p.err == nil; !literal {
+			return &Binary{segments}
+		}
+		var err error
+		if bits, err = s.Append(bits, l.Term); err != nil {
+			p.fail(start.Errorf("%v", err))
+		}
+	}
+	return &Literal{bits.Term()}
+}
+
+func (p *parser) segment() Segment {
+	s := Segment{Size: -1, Type: "integer"}
+	if t := p.token; t.kind == atomToken { // no call, as a colon begins the size
+		s.Value = &Literal{etf.Atom(t.text)}
+		p.next()
+	} else {
+		s.Value = p.operand(1)
+	}
+	size := p.token
+	if p.accept(":") {
+		s.Size = p.size()
+	}
+	if p.accept("/") {
+		p.specifier(&s)
+		for p.accept("-") {
+			p.specifier(&s)
+		}
+	}
+	if s.Type == "binary" && s.Size > 0 {
+		s.Size *= 8
+	}
+	if s.Size > 8*MaxTextBytes || s.Type == "utf8" && s.Size >= 0 {
+		p.fail(size.Errorf("illegal size"))
+	}
+	return s
+}
+
+func (p *parser) size() int {
+	start := p.token
+	if literal, ok := p.primary().(*Literal); ok {
+		if n, ok := literal.Term.(int64); ok && n >= 0 && n <= 8*MaxTextBytes {
+			return int(n)
+		}
+	}
+	p.unsupported(start)
+	return 0
+}
+
+// specifier reads a word about a segment.
+func (p *parser) specifier(s *Segment) {
+	t := p.token
+	if t.kind != atomToken {
+		p.misplaced()
+	}
+	switch t.text {
+	case "integer", "float", "utf8", "binary", "bitstring":
+		s.Type = etf.Atom(t.text)
+	case "bytes":
+		s.Type = "binary"
+	case "bits":
+		s.Type = "bitstring"
+	case "little", "big":
+		s.Little = t.text == "little"
+	case "signed", "unsigned":
+		s.Signed = t.text == "signed"
+	default:
+		p.unsupported(t)
+	}
+	p.next()
 }

@@ -2,229 +2,197 @@ package erltext
 
 import (
 	"bytes"
-	"math"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/flake-go/flake/node/etf"
 )
 
-// lineChars is how many characters Pretty puts on a line, not counting the spaces before them.
-const lineChars = 60
-
-// Pretty appends the text of t as the Erlang shell prints values. It indents what does not fit on one line, and
-// prints lists and binaries of printable Latin-1 as text. It prints "..." for what is deeper than depth, and for
-// the elements of a list or binary beyond that many. The first character goes to the given column, counted from 1,
-// of a line of width columns. The shell has column 1, the width of the terminal or 80, and depth 30. A negative
-// depth is no limit. Pretty prints values that are not terms as Format does.
-func Pretty(dst []byte, t etf.Term, column, width, depth int) []byte {
-	if depth < 0 {
-		depth = math.MaxInt / 8
-	}
-	s := shapeOf(t, depth)
-	p := pretty{dst: dst, width: width}
-	for _, p.tagIndent = range []int{-1, 4} { // after the tag, or else indented by four columns
-		if p.term(s, column, 0, 0); !p.cramped {
-			return p.dst
-		}
-		p.dst, p.cramped = p.dst[:len(dst)], false
-	}
-	p.tagIndent = 1
-	p.term(s, column, 0, 0)
+// Pretty appends the text of t, on one line if it fits into width columns. Otherwise it breaks lines between the
+// parts of lists, tuples, maps and binaries, and indents them to the bracket. The text begins after the last line
+// of dst. Lists and binaries of printable Latin-1 are printed as text, and values that are not terms as by
+// etf.Format.
+func Pretty(dst []byte, t etf.Term, width int) []byte {
+	p := printer{dst: dst, width: width}
+	p.column = utf8.RuneCount(dst[bytes.LastIndexByte(dst, '\n')+1:])
+	p.print(pieceOf(t))
 	return p.dst
 }
 
-// pretty lays out shapes. Its methods have these arguments: col is the column of the next character where a line
-// may begin, open is the number of brackets that close after what is printed, and used is the number of characters
-// on the line so far.
-type pretty struct {
-	dst       []byte
-	width     int
-	tagIndent int  // how far the elements of a tuple are indented if they do not fit after the tag
-	cramped   bool // there is a tuple for which another tagIndent should be tried
+// piece is text that can be broken into lines between its parts.
+type piece struct {
+	text   string // before the parts
+	parts  []piece
+	end    string // after the parts
+	before string // between the part that precedes this one and this one
+	width  int    // of all of it, without before
 }
 
-// text appends text as it is.
-func (p *pretty) text(s string) { p.dst = append(p.dst, s...) }
-
-// line begins a new line.
-func (p *pretty) line(col int) {
-	p.text("\n")
-	p.dst = append(p.dst, bytes.Repeat([]byte(" "), col-1)...)
+type printer struct {
+	dst           []byte
+	column, width int
 }
 
-func (p *pretty) fits(n, col, open, used int) bool {
-	return n < p.width-col-open && n+used+open <= lineChars
+func (p *printer) text(s string) {
+	p.dst = append(p.dst, s...)
+	p.column += utf8.RuneCountInString(s)
 }
 
-func (p *pretty) term(s shape, col, open, used int) {
-	switch {
-	case s.kind == textShape || p.fits(s.width, col, open, used):
-		p.text(s.text)
-		return
-	case s.kind == bytesShape:
-		p.bytes(s, col+2, open, used)
-		return
-	}
-	p.text(s.kind.opener())
-	switch {
-	case s.kind == mapShape:
-		p.pairs(s, col+2, open, used+1)
-	case s.tagged:
-		p.tagged(s, col, open, used+1)
-	default:
-		p.elements(s, col+1, open, used+1)
-	}
-	p.text(s.kind.closer())
-}
-
-// elements prints the elements of a list or tuple.
-func (p *pretty) elements(s shape, col, open, used int) {
-	if len(s.parts) == 0 {
-		p.text(s.rest.text)
-		return
-	}
-	n := p.element(s.parts[0], col, s.openBehind(0, open), used)
-	p.tail(s, 1, col, col+n, open, used+n)
-}
-
-// element prints an element and returns by how much longer the line is: by all of the line if nothing more
-// is to go there.
-func (p *pretty) element(s shape, col, open, used int) int {
-	if s.kind == textShape && p.fits(s.width, col, open, used) {
-		p.text(s.text)
-		return s.width
-	}
-	p.term(s, col, open, used)
-	return p.width
-}
-
-// tail prints the elements from the i-th on. The line is at column at.
-func (p *pretty) tail(s shape, i, col, at, open, used int) {
-	for ; i < len(s.parts); i++ {
-		e, behind := s.parts[i], s.openBehind(i, open)
-		p.text(",")
-		if e.kind == textShape && p.fits(1+e.width+more(behind), at, behind, used) {
-			p.text(e.text)
-			at += 1 + e.width
-			used += 1 + e.width
-			continue
+func (p *printer) print(s piece) {
+	p.text(s.text)
+	indent := min(p.column, p.width/2)
+	for i, part := range s.parts {
+		p.text(part.before)
+		if i > 0 && p.column+part.width >= p.width { // with room for a comma
+			p.dst = append(bytes.TrimRight(p.dst, " "), '\n')
+			p.column = 0
+			p.text(strings.Repeat(" ", indent))
 		}
-		p.line(col)
-		n := p.element(e, col, behind, 0)
-		at, used = col+n, n
+		p.print(part)
 	}
-	if s.rest == nil {
-		return
-	}
-	p.text(s.kind.restMark())
-	switch {
-	case s.rest.dots:
-		p.text(s.rest.text)
-	case s.rest.kind == textShape && p.fits(1+s.rest.width, at, open+1, used):
-		p.text(s.rest.text)
-	default:
-		p.line(col)
-		p.term(*s.rest, col, open+1, 0)
-	}
+	p.text(s.end)
 }
 
-// more is the room for the comma after an element that is not the last.
-func more(open int) int {
-	if open == 0 {
-		return 1
+func leaf(text string) piece { return piece{text: text, width: utf8.RuneCountInString(text)} }
+
+// group returns a piece with these parts between brackets.
+func group(text string, parts []piece, end string) piece {
+	s := piece{text: text, parts: parts, end: end, width: len(text) + len(end)}
+	for i := range parts {
+		if i > 0 && parts[i].before == "" {
+			parts[i].before = ","
+		}
+		s.width += len(parts[i].before) + parts[i].width
 	}
-	return 0
+	return s
 }
 
-// tagged prints the elements of a tuple that begins with an atom.
-func (p *pretty) tagged(s shape, col, open, used int) {
-	tag := s.parts[0]
-	indent := tag.width + 2
-	at := col + indent
-	p.text(tag.text)
-	if p.tagIndent > 0 && indent > p.tagIndent {
-		p.check(col + p.tagIndent)
-		p.tail(s, 1, col+p.tagIndent, at, open, used+tag.width)
-		return
+func pieceOf(t etf.Term) piece {
+	switch t := t.(type) {
+	case etf.Atom:
+		return leaf(atomText(string(t)))
+	case float64:
+		return leaf(floatText(t))
+	case []byte:
+		return binaryPiece(t, 8)
+	case etf.Bitstring:
+		return binaryPiece(t.Bytes, t.Bits)
+	case etf.Tuple:
+		return group("{", pieces(t), "}")
+	case etf.Map:
+		parts := make([]piece, len(t))
+		for i, pair := range t {
+			value := pieceOf(pair.Value)
+			value.before = " => "
+			parts[i] = group("", []piece{pieceOf(pair.Key), value}, "")
+		}
+		return group("#{", parts, "}")
+	case etf.List, etf.String, etf.ImproperList:
+		return listPiece(t)
 	}
-	p.check(at + 1)
-	p.text(",")
-	s.parts = s.parts[1:]
-	p.elements(s, at, open, used+tag.width+1)
+	return leaf(string(etf.Format(nil, t)))
 }
 
-// check marks the layout as cramped if the elements of a tuple begin too far to the right.
-func (p *pretty) check(col int) {
-	if col+lineChars > p.width && col > p.width/2 {
-		p.cramped = true
+func pieces(terms []etf.Term) []piece {
+	parts := make([]piece, len(terms))
+	for i, t := range terms {
+		parts[i] = pieceOf(t)
 	}
+	return parts
 }
 
-// pairs prints the pairs of a map.
-func (p *pretty) pairs(s shape, col, open, used int) {
-	at := 0
-	for i, pair := range s.parts {
-		behind := s.openBehind(i, open)
+func listPiece(list etf.Term) piece {
+	elements, tail := elementsOf(list)
+	if _, proper := tail.(etf.List); !proper {
+		end := pieceOf(tail)
+		end.before = "|"
+		return group("[", append(pieces(elements), end), "]")
+	}
+	var text []rune
+	for _, e := range elements {
+		if c, ok := e.(int64); ok && printable(c) {
+			text = append(text, rune(c))
+		}
+	}
+	if len(text) > 0 && len(text) == len(elements) {
+		return leaf(quoted(string(text), '"'))
+	}
+	return group("[", pieces(elements), "]")
+}
+
+// binaryPiece returns a binary of whose last byte only some bits count.
+func binaryPiece(data []byte, bits uint8) piece {
+	if text := string(data); bits == 8 && utf8.Valid(data) && printableText([]rune(text)) {
+		end := ">>"
+		if utf8.RuneCountInString(text) < len(text) {
+			end = "/utf8>>"
+		}
+		return leaf("<<" + quoted(text, '"') + end)
+	}
+	runes := make([]rune, len(data))
+	parts := make([]piece, len(data))
+	for i, c := range data {
+		runes[i] = rune(c)
+		parts[i] = leaf(strconv.Itoa(int(c)))
+		if i == len(data)-1 && bits < 8 {
+			parts[i] = leaf(fmt.Sprintf("%d:%d", c>>(8-bits), bits))
+		}
+	}
+	if bits == 8 && printableText(runes) {
+		return leaf("<<" + quoted(string(runes), '"') + ">>")
+	}
+	return group("<<", parts, ">>")
+}
+
+func printableText(text []rune) bool {
+	return len(text) > 0 && !slices.ContainsFunc(text, func(c rune) bool { return !printable(int64(c)) })
+}
+
+// printable reports whether lists with c in them are printed as text.
+func printable(c int64) bool {
+	return c >= '\b' && c <= '\r' || c == '\x1b' || c >= ' ' && c <= '~' || c >= 0xa0 && c <= 0xff
+}
+
+var plainAtom = form(lower + letter + `*\z`)
+
+func atomText(atom string) string {
+	if plainAtom.MatchString(atom) && !reserved[atom] {
+		return atom
+	}
+	return quoted(atom, '\'')
+}
+
+func quoted(text string, quote rune) string {
+	b := []byte(string(quote))
+	for _, c := range text {
+		i := strings.IndexRune("\b\t\n\v\f\r\x1b\x7f", c)
 		switch {
-		case i == 0:
-			n := p.pair(pair, col, behind, used)
-			at, used = col+n, n // not used+n: Erlang forgets what is before a map
-			continue
-		case pair.isText() && p.fits(1+pair.width+more(behind), at, behind, used):
-			p.text(",")
-			p.text(pair.text)
-			at += 1 + pair.width
-			used += 1 + pair.width
-			continue
+		case c == quote || c == '\\':
+			b = append(b, '\\', byte(c))
+		case i >= 0:
+			b = append(b, '\\', "btnvfred"[i])
+		case c < ' ' || c > '~' && c < 0xa0:
+			b = fmt.Appendf(b, `\%03o`, c)
+		default:
+			b = utf8.AppendRune(b, c)
 		}
-		p.text(",")
-		p.line(col)
-		n := p.pair(pair, col, behind, 0)
-		at, used = col+n, n
 	}
-	if s.rest != nil {
-		p.text(",...")
-	}
+	return string(utf8.AppendRune(b, quote))
 }
 
-// pair prints a key and its value, and returns what element does.
-func (p *pretty) pair(s shape, col, open, used int) int {
-	if p.fits(s.width, col, open, used) {
-		p.text(s.text)
-		if s.isText() {
-			return s.width
-		}
-		return p.width
-	}
-	key, value := s.parts[0], s.parts[1]
-	indent := 4
-	if p.tagIndent > 0 {
-		indent = p.tagIndent
-	}
-	p.term(key, col, open, used)
-	p.text(" =>")
-	p.line(col + indent)
-	p.term(value, col+indent, open, 0)
-	return p.width
-}
+var exponent = strings.NewReplacer("e+0", "e", "e+", "e", "e-0", "e-")
 
-// bytes prints a binary as numbers.
-func (p *pretty) bytes(s shape, col, open, used int) {
-	room := max(8, min(p.width-col, lineChars-4-used)-open)
-	left := room
-	text := s.text[2 : len(s.text)-2]
-	p.text("<<")
-	for len(text) > 0 {
-		n := 1 + bytes.IndexByte([]byte(text), ',')
-		if n == 0 {
-			n = len(text)
-		}
-		if n > left {
-			p.line(col)
-			left = room
-		}
-		p.text(text[:n])
-		left -= n
-		text = text[n:]
+// floatText returns the shortest text that reads as f, with the point that Erlang needs.
+func floatText(f float64) string {
+	mantissa, power, scientific := strings.Cut(strconv.FormatFloat(f, 'g', -1, 64), "e")
+	if !strings.Contains(mantissa, ".") {
+		mantissa += ".0"
 	}
-	p.text(">>")
+	if scientific {
+		mantissa += "e" + power
+	}
+	return exponent.Replace(mantissa)
 }

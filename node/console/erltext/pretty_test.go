@@ -2,69 +2,64 @@ package erltext
 
 import (
 	"encoding/hex"
-	"fmt"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/flake-go/flake/node/etf"
 )
 
-// Terms are printed as the Erlang shell does, byte for byte.
 func TestPretty(t *testing.T) {
-	for _, fields := range rows(t, "testdata/pretty.tsv") {
-		var column, width, depth int
-		if _, err := fmt.Sscan(fields[0], &column, &width, &depth); err != nil {
-			t.Fatalf("%q: %v", fields, err)
-		}
-		want := strings.Join(fields[2:], "\n")
-		got := string(Pretty(nil, literal(t, fields[1]), column, width, depth))
-		if got != want {
-			t.Errorf("%s\n%s\ngot:\n%s\nwant:\n%s", fields[0], fields[1], got, want)
+	for _, test := range []struct {
+		term  etf.Term
+		dst   string
+		width int
+		want  string
+	}{
+		{etf.List{int64(1), int64(2), int64(3)}, "", 80, "[1,2,3]"},
+		{etf.List{int64(1), int64(2), int64(3)}, "", 6, "[1,2,\n 3]"},
+		{etf.List{int64(1), int64(2), int64(3)}, "x = ", 10, "x = [1,2,\n     3]"},
+		{etf.Tuple{etf.Atom("ok"), etf.List{etf.Atom("abcd"), etf.Atom("efgh")}}, "", 14, "{ok,\n [abcd,efgh]}"},
+		{etf.Tuple{etf.Atom("ok"), etf.List{etf.Atom("abcd"), etf.Atom("efgh")}}, "", 10, "{ok,\n [abcd,\n  efgh]}"},
+		{etf.Map{{Key: etf.Atom("abcdef"), Value: etf.Tuple{etf.Atom("ghi"), etf.Atom("jkl")}}}, "", 16,
+			"#{abcdef =>\n  {ghi,jkl}}"},
+		{etf.ImproperList{Elements: []etf.Term{etf.Atom("a")}, Tail: etf.Atom("b")}, "", 3, "[a|\n b]"},
+		{[]byte{1, 2, 3, 4}, "", 9, "<<1,2,3,\n  4>>"},
+		{nil, "", 80, "#Error<etf: a <nil> is not a term>"},
+		{etf.Tuple{etf.Atom("a"), etf.List{etf.String("b"), etf.List{}, int64(1)}}, "", 80, `{a,["b",[],1]}`},
+		{[]byte("abc\x00"), "", 80, "<<97,98,99,0>>"},
+		{etf.NewPid("a@b", 1, 2, 3), "", 80, "<0.1.2>"},
+	} {
+		if got := string(Pretty([]byte(test.dst), test.term, test.width)); got != test.want {
+			t.Errorf("%v: %q, want %q", test.term, got, test.want)
 		}
 	}
 }
 
-// Terms of all kinds can be printed, however little room there is.
+// Terms of all kinds can be printed however short the lines are, and lines are longer only for what has no parts.
 func FuzzPretty(f *testing.F) {
 	for _, row := range rows(f, vectors) {
 		src, err := hex.DecodeString(row[1])
 		if err != nil {
 			f.Fatal(err)
 		}
-		f.Add(src)
+		f.Add(src, 40)
 	}
-	f.Fuzz(func(t *testing.T, src []byte) {
+	f.Fuzz(func(t *testing.T, src []byte, width int) {
 		term, err := etf.Decode(src)
 		if err != nil {
 			return
 		}
-		for _, n := range []int{0, 1, 2, 30, 100} {
-			Pretty(nil, term, 1+n, 80, n)
-			Pretty(nil, term, 1, n, 30)
+		words := strings.Fields(flat(term))
+		text := string(Pretty(nil, term, width))
+		if got := strings.Fields(text); strings.Join(got, "") != strings.Join(words, "") {
+			t.Fatalf("%s became %s", words, got)
 		}
-		wide := string(Pretty(nil, term, 1, 1<<30, -1))
-		if again := string(Pretty([]byte("x"), term, 1, 1<<30, -1)); again != "x"+wide {
-			t.Fatalf("%s became %s", wide, again)
+		for line := range strings.SplitSeq(text, "\n") {
+			indent := len(line) - len(strings.TrimLeft(line, " "))
+			if width > 0 && indent > width/2 || width > 0 && strings.HasSuffix(line, " ") {
+				t.Fatalf("width %d, line of %d: %q", width, utf8.RuneCountInString(line), line)
+			}
 		}
 	})
-}
-
-func TestPrettyEdges(t *testing.T) {
-	for _, test := range []struct {
-		term                 etf.Term
-		column, width, depth int
-		want                 string
-	}{
-		{nil, 1, 80, 30, "#Error<etf: a <nil> is not a term>"},
-		{etf.ImproperList{Tail: etf.Atom("a")}, 1, 80, 30, "[a]"},
-		{etf.Tuple{etf.Atom("a"), etf.Atom("b")}, 1, 80, 0, "..."},
-		{etf.Tuple{etf.Atom("a"), etf.List{etf.String("b"), etf.List{}, int64(1)}}, 1, 80, -1, `{a,["b",[],1]}`},
-		{etf.List{int64(1), int64(2)}, 1000, 0, 30, "[1,\n" + strings.Repeat(" ", 1000) + "2]"},
-		{[]byte("abc\x00"), 1, 80, -1, "<<97,98,99,0>>"},
-		{etf.NewPid("a@b", 1, 2, 3), 1, 80, 30, "<0.1.2>"},
-	} {
-		if got := string(Pretty(nil, test.term, test.column, test.width, test.depth)); got != test.want {
-			t.Errorf("%v: %q, want %q", test.term, got, test.want)
-		}
-	}
 }

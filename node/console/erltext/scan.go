@@ -1,103 +1,116 @@
 package erltext
 
 import (
-	"fmt"
+	"math"
+	"math/big"
+	"regexp"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/flake-go/flake/node/etf"
 )
 
-// Position is a place in Erlang text. Both numbers count from 1, columns in characters.
-type Position struct{ Line, Column int }
-
-// Errorf returns an error at the place.
-func (p Position) Errorf(format string, args ...any) *Error {
-	return &Error{p, fmt.Sprintf(format, args...)}
-}
-
-// Error says where Erlang text is wrong, in the words of the Erlang shell.
-type Error struct {
-	Position
-	Reason string
-}
-
-func (e *Error) Error() string { return fmt.Sprintf("%d:%d: %s", e.Line, e.Column, e.Reason) }
+// maxDigits bounds the digits of a number, which take more than linear time to read.
+const maxDigits = 2 * etf.MaxIntegerBytes
 
 type tokenKind uint8
 
 const (
-	endToken  tokenKind = iota // of the text, without a full stop before it
-	dotToken                   // the full stop and the space after it
-	atomToken                  // text is the atom
-	varToken
-	valueToken  // value is the number
-	charToken   // value is the number
-	stringToken // text is the string
-	symbolToken // reserved words included
+	endToken    tokenKind = 0 // the end of the text
+	dotToken    tokenKind = 1 // a full stop and the space after it
+	atomToken   tokenKind = 2
+	varToken    tokenKind = 3
+	numberToken tokenKind = 4 // including characters
+	stringToken tokenKind = 5
+	symbolToken tokenKind = 6 // including reserved words
 )
 
 type token struct {
 	kind  tokenKind
-	text  string
+	text  string // as written; of an atom or a string, what it stands for
 	value etf.Term
 	Position
 }
 
 func (t token) is(symbol string) bool { return t.kind == symbolToken && t.text == symbol }
 
-// name returns the text of a token as an error shows it.
+// name returns the text of a token for errors.
 func (t token) name() string {
 	switch t.kind {
 	case dotToken:
 		return "'.'"
 	case atomToken:
 		return atomText(t.text)
-	case varToken:
-		return t.text
-	case valueToken:
-		return shapeOf(t.value, 1).text
-	case charToken:
-		if t.value == int64(' ') {
-			return `$\s`
-		}
-		return "$" + charText(rune(t.value.(int64)), -1)
 	case stringToken:
 		return quoted(t.text, '"')
 	case symbolToken:
 		return quoted(t.text, '\'')
 	}
-	return ""
+	return t.text
 }
 
-// scanner takes text apart into tokens.
+const (
+	space  = `[\x00-\x20\x80-\xa0]`
+	lower  = `[a-zß-öø-ÿ]`
+	letter = `[a-zß-öø-ÿA-ZÀ-ÖØ-Þ_0-9@]`
+	escape = `\\(?:[0-7]{1,3}|x[0-9a-fA-F]{2}|x\{[0-9a-fA-F]+\}|\^.|[^x^0-7])`
+	digits = `[0-9]+(?:_[0-9]+)*`
+)
+
+// rules are the forms of tokens. The first that matches decides.
+var rules = []struct {
+	kind    tokenKind
+	pattern *regexp.Regexp // if it has a group, that is the token
+}{
+	{dotToken, form(`(\.)%|\.(?:` + space + `|\z)`)},
+	{atomToken, form(lower + letter + `*`)},
+	{atomToken, form(`'(?:` + escape + `|[^\\'])*'`)},
+	{varToken, form(`[A-ZÀ-ÖØ-Þ_]` + letter + `*`)},
+	{stringToken, form(`"(?:` + escape + `|[^\\"])*"`)},
+	{numberToken, form(`\$(?:` + escape + `|[^\\])`)},
+	{numberToken, form(digits + `\.` + digits + `(?:[eE][+-]?` + digits + `)?`)},
+	{numberToken, form(digits + `(?:#[0-9a-zA-Z]+(?:_[0-9a-zA-Z]+)*)?`)},
+	{symbolToken, form(`=:=|=/=|\.\.\.|<<|>>|<-|<=|=>|:=|::|->|==|/=|=<|>=|\+\+|--|\|\||\.\.|\?=|[^"'$\\]`)},
+}
+
+var (
+	blank       = form(`(?:` + space + `+|%[^\n]*)*`)
+	openQuote   = form(`(?:"(?:\\.|[^\\"])*|'(?:\\.|[^\\'])*|\$)\\?\z`) // text that ends too early
+	escaped     = regexp.MustCompile(`(?s)` + escape)
+	escapeNames = map[byte]string{'b': "\b", 'd': "\x7f", 'e': "\x1b", 'f': "\f", 'n': "\n", 'r': "\r", 's': " ",
+		't': "\t", 'v': "\v"}
+)
+
+func form(pattern string) *regexp.Regexp { return regexp.MustCompile(`(?s)\A(?:` + pattern + `)`) }
+
+// reserved are the words that are atoms only between quotes.
+var reserved = words("after and andalso band begin bnot bor bsl bsr bxor case catch cond div end fun if let not of " +
+	"or orelse receive rem try when xor")
+
+func words(list string) map[string]bool {
+	set := map[string]bool{}
+	for word := range strings.FieldsSeq(list) {
+		set[word] = true
+	}
+	return set
+}
+
+// scanner splits text into tokens.
 type scanner struct {
 	text string
 	off  int
 	Position
 	err  *Error // the first
-	more bool   // it is only that the text ends too early
+	more bool   // the error is that the text ends too early
 }
 
 func newScanner(text string) scanner { return scanner{text: text, Position: Position{1, 1}} }
 
-// peek returns the character n bytes on, -1 at the end and for what is not UTF-8.
-func (s *scanner) peek(n int) rune {
-	if s.off+n >= len(s.text) {
-		return -1
-	}
-	c, size := utf8.DecodeRuneInString(s.text[s.off+n:])
-	if c == utf8.RuneError && size == 1 {
-		return -1
-	}
-	return c
-}
-
-func (s *scanner) end() bool { return s.off >= len(s.text) }
-
-// skip moves past n bytes.
-func (s *scanner) skip(n int) {
-	for _, c := range s.text[s.off : s.off+n] {
+// skip moves past n bytes and returns them.
+func (s *scanner) skip(n int) string {
+	text := s.text[s.off : s.off+n]
+	for _, c := range text {
 		s.Column++
 		if c == '\n' {
 			s.Line++
@@ -105,126 +118,120 @@ func (s *scanner) skip(n int) {
 		}
 	}
 	s.off += n
-}
-
-// while moves past the characters that are in a class and returns them.
-func (s *scanner) while(class func(rune) bool) string {
-	n := 0
-	for n < len(s.text)-s.off && class(s.peek(n)) {
-		n += utf8.RuneLen(s.peek(n))
-	}
-	text := s.text[s.off : s.off+n]
-	s.skip(n)
 	return text
 }
 
-// fail notes an error.
-func (s *scanner) fail(at Position, format string, args ...any) {
-	if s.err == nil {
-		s.err = at.Errorf(format, args...)
-	}
-}
-
-func isSpace(c rune) bool   { return c >= 0 && c <= ' ' || c >= 0x80 && c <= 0xa0 }
-func isDigit(c rune) bool   { return c >= '0' && c <= '9' }
-func isComment(c rune) bool { return c >= 0 && c != '\n' }
-
-func isLower(c rune) bool {
-	return c >= 'a' && c <= 'z' || c >= 'ß' && c <= 'ÿ' && c != '÷'
-}
-
-func isUpper(c rune) bool {
-	return c >= 'A' && c <= 'Z' || c >= 'À' && c <= 'Þ' && c != '×' || c == '_'
-}
-
-func isName(c rune) bool { return isLower(c) || isUpper(c) || isDigit(c) || c == '@' }
-
-// symbols of more than one character. A symbol that begins with another comes before it.
-var symbols = []string{
-	"=:=", "=/=", "...", "<<", ">>", "<-", "<=", "=>", ":=", "::", "->", "==", "/=", "=<", ">=", "++", "--", "||", "..", "?=",
-}
-
-// next returns the next token. After an error it must not be called again.
+// next returns the next token. It must not be called after an error.
 func (s *scanner) next() token {
-	s.blank()
-	t := token{kind: symbolToken, Position: s.Position}
-	c := s.peek(0)
-	switch {
-	case s.end():
-		t.kind = endToken
-	case isLower(c):
-		t.text = s.while(isName)
-		if !reserved[t.text] || t.text == "maybe" || t.text == "else" { // those two since OTP 27 only
-			t.kind = atomToken
-			s.atomLength(t)
+	s.skip(len(blank.FindString(s.text[s.off:])))
+	t := token{Position: s.Position}
+	rest := s.text[s.off:]
+	if rest == "" {
+		return t
+	}
+	for _, rule := range rules {
+		found := rule.pattern.FindStringSubmatchIndex(rest)
+		if found == nil {
+			continue
 		}
-	case isUpper(c):
-		t.kind, t.text = varToken, s.while(isName)
-		if utf8.RuneCountInString(t.text) > etf.MaxAtomChars {
-			s.fail(t.Position, "illegal var")
+		end := found[1]
+		if len(found) > 2 && found[3] > 0 {
+			end = found[3]
 		}
-	case isDigit(c):
-		t.kind = valueToken
-		t.value = s.number(t.Position)
-	case c == '$':
-		t.kind = charToken
-		t.value = s.character(t.Position)
-	case c == '"':
-		t.kind = stringToken
-		t.text = s.quoted(t.Position, '"', "string")
-	case c == '\'':
-		t.kind = atomToken
-		t.text = s.quoted(t.Position, '\'', "atom")
-		s.atomLength(t)
-	case c == '.' && s.fullStop():
-		t.kind = dotToken
-	default:
-		t.text = s.symbol(t)
+		t.kind, t.text = rule.kind, s.skip(end)
+		if reason := t.complete(); reason != "" {
+			s.err = t.Errorf("%s", reason)
+		}
+		return t
+	}
+	s.err = t.Errorf("illegal character")
+	if s.more = openQuote.MatchString(rest); s.more {
+		s.err = t.Errorf("no end of %.20s", rest)
 	}
 	return t
 }
 
-// blank moves past space and comments.
-func (s *scanner) blank() {
-	s.while(isSpace)
-	for s.peek(0) == '%' {
-		s.while(isComment)
-		s.while(isSpace)
-	}
-}
-
-func (s *scanner) atomLength(t token) {
-	if utf8.RuneCountInString(t.text) > etf.MaxAtomChars {
-		s.fail(t.Position, "illegal atom")
-	}
-}
-
-// fullStop reports whether the next dot ends the expression. If so, it moves past the dot and the space after it.
-func (s *scanner) fullStop() bool {
-	after := s.peek(1)
+// complete sets what the token stands for, or returns what is wrong with it.
+func (t *token) complete() (reason string) {
+	quote := t.text[0]
 	switch {
-	case s.off+1 == len(s.text), after == '%':
-		s.skip(1)
-	case isSpace(after):
-		s.skip(1 + utf8.RuneLen(after))
-	default:
-		return false
+	case quote == '"' || quote == '\'':
+		var ok bool
+		if t.text, ok = unescape(t.text[1 : len(t.text)-1]); !ok {
+			return "illegal character"
+		}
+	case quote == '$':
+		text, ok := unescape(t.text[1:])
+		if !ok {
+			return "illegal character"
+		}
+		c, _ := utf8.DecodeRuneInString(text)
+		t.value = int64(c)
+	case t.kind == numberToken:
+		if t.value = number(strings.ReplaceAll(t.text, "_", "")); t.value == nil {
+			return "illegal number"
+		}
+	case t.kind == atomToken && reserved[t.text]:
+		t.kind = symbolToken
 	}
-	return true
+	if (t.kind == atomToken || t.kind == varToken) && utf8.RuneCountInString(t.text) > etf.MaxAtomChars {
+		return "name too long"
+	}
+	return ""
 }
 
-func (s *scanner) symbol(t token) string {
-	for _, symbol := range symbols {
-		if strings.HasPrefix(s.text[s.off:], symbol) {
-			s.skip(len(symbol))
-			return symbol
+// number returns the number that a text stands for, or nil.
+func number(text string) etf.Term {
+	base := 10
+	if before, after, ok := strings.Cut(text, "#"); ok {
+		var err error
+		if base, err = strconv.Atoi(before); err != nil || base < 2 || base > 36 {
+			return nil
 		}
+		text = after
+	} else if strings.Contains(text, ".") {
+		f, err := strconv.ParseFloat(text, 64)
+		if err != nil || math.IsInf(f, 0) {
+			return nil
+		}
+		return f
 	}
-	c := s.peek(0)
-	if c < 0 || c > 0xff {
-		s.fail(t.Position, "illegal character")
-		return ""
+	n, err := strconv.ParseInt(text, base, 64)
+	switch {
+	case err == nil:
+		return n
+	case len(text) > maxDigits:
+		return nil
 	}
-	s.skip(utf8.RuneLen(c))
-	return string(c)
+	if n, ok := new(big.Int).SetString(text, base); ok {
+		return n
+	}
+	return nil
+}
+
+// unescape returns text with its escape sequences replaced, and whether all of them stand for characters.
+func unescape(text string) (string, bool) {
+	ok := true
+	text = escaped.ReplaceAllStringFunc(text, func(sequence string) string {
+		var c uint64
+		var err error
+		switch first := sequence[1]; {
+		case escapeNames[first] != "":
+			return escapeNames[first]
+		case first == 'x':
+			c, err = strconv.ParseUint(strings.Trim(sequence[2:], "{}"), 16, 31)
+		case first >= '0' && first <= '7':
+			c, err = strconv.ParseUint(sequence[1:], 8, 31)
+		case first == '^':
+			control, _ := utf8.DecodeRuneInString(sequence[2:])
+			c = uint64(control & 31)
+		default:
+			return sequence[1:]
+		}
+		if err != nil || !utf8.ValidRune(rune(c)) || c == 0xfffe || c == 0xffff {
+			ok = false
+		}
+		return string(rune(c))
+	})
+	return text, ok
 }

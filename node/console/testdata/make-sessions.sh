@@ -1,5 +1,5 @@
 #!/bin/sh
-# Writes what erl, of OTP 25, prints when it reads each .txt as its input, but for its banner. Run it in this
+# Writes what erl of OTP 25 prints when it reads each .txt, without the banner. Run it in this
 # directory.
 set -eu
 for session in *.txt; do
