@@ -79,7 +79,7 @@ func (k Kind) Term(parts []etf.Term) etf.Term {
 	}
 	pairs := make([]etf.Pair, len(parts)/2)
 	for i := range pairs {
-		pairs[i] = etf.Pair{Key: parts[2*i], Value: parts[2*i+1]}
+		pairs[i] = etf.Pair{Key: normal(parts[2*i]), Value: parts[2*i+1]}
 	}
 	return newMap(pairs)
 }

@@ -145,6 +145,7 @@ func TestParseForms(t *testing.T) {
 		{"<<1:9999999999>>.", true, 0, "", "1:5"},
 		{`<<"abc":8388608>>.`, true, 0, "", "1:1"},
 		{strings.Repeat("[", 513) + ".", true, 0, "", "1:513"},
+		{strings.Repeat("#{", 100) + "1" + strings.Repeat("=>1}", 100) + ".", true, 1, "", ""},
 		{strings.Repeat("1", 20000) + ".", true, 0, "", "1:1"},
 		{strings.Repeat(" ", MaxTextBytes) + "1.", true, 0, "", "1:1"},
 	} {

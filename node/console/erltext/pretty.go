@@ -43,7 +43,7 @@ func (p *printer) text(s string) {
 
 func (p *printer) print(s piece) {
 	p.text(s.text)
-	indent := min(p.column, p.width/2)
+	indent := max(0, min(p.column, p.width/2))
 	for i, part := range s.parts {
 		p.text(part.before)
 		if i > 0 && p.column+part.width >= p.width { // with room for a comma

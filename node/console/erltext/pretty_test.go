@@ -25,6 +25,7 @@ func TestPretty(t *testing.T) {
 			"#{abcdef =>\n  {ghi,jkl}}"},
 		{etf.ImproperList{Elements: []etf.Term{etf.Atom("a")}, Tail: etf.Atom("b")}, "", 3, "[a|\n b]"},
 		{[]byte{1, 2, 3, 4}, "", 9, "<<1,2,3,\n  4>>"},
+		{[]byte{1, 2}, "", -1, "<<1,\n2>>"},
 		{nil, "", 80, "#Error<etf: a <nil> is not a term>"},
 		{etf.Tuple{etf.Atom("a"), etf.List{etf.String("b"), etf.List{}, int64(1)}}, "", 80, `{a,["b",[],1]}`},
 		{[]byte("abc\x00"), "", 80, "<<97,98,99,0>>"},

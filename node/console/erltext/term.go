@@ -1,6 +1,7 @@
 package erltext
 
 import (
+	"bytes"
 	"cmp"
 	"slices"
 
@@ -9,18 +10,13 @@ import (
 
 // Equal reports whether a and b are the same term. Values that etf.Append refuses equal nothing.
 func Equal(a, b etf.Term) bool {
-	x, errX := canonical(a)
-	y, errY := canonical(b)
-	return errX == nil && errY == nil && x == y
+	x, errX := etf.Append(nil, normal(a), etf.AllCaps)
+	y, errY := etf.Append(nil, normal(b), etf.AllCaps)
+	return errX == nil && errY == nil && bytes.Equal(x, y)
 }
 
-// canonical returns external bytes that are the same for all values of the same term.
-func canonical(t etf.Term) (string, error) {
-	b, err := etf.Append(nil, normal(t), etf.AllCaps)
-	return string(b), err
-}
-
-// normal returns t with its lists as etf.List or etf.ImproperList and its maps sorted.
+// normal returns t in the form that all values of the same term share: its lists as etf.List or etf.ImproperList, its
+// maps sorted.
 func normal(t etf.Term) etf.Term {
 	switch t := t.(type) {
 	case etf.List, etf.String, etf.ImproperList:
@@ -73,8 +69,8 @@ func newList(elements []etf.Term, tail etf.Term) etf.Term {
 	return etf.ImproperList{Elements: elements, Tail: end}
 }
 
-// newMap returns the map of pairs, sorted by the external bytes of the keys. A later pair replaces an earlier one
-// with the same key.
+// newMap returns the map of pairs, sorted by the external bytes of the keys, which must be normal. A later pair
+// replaces an earlier one with the same key.
 func newMap(pairs []etf.Pair) etf.Map {
 	type entry struct {
 		key string
@@ -82,8 +78,8 @@ func newMap(pairs []etf.Pair) etf.Map {
 	}
 	entries := make([]entry, len(pairs))
 	for i, pair := range pairs {
-		key, _ := canonical(pair.Key)
-		entries[i] = entry{key, pair}
+		key, _ := etf.Append(nil, pair.Key, etf.AllCaps)
+		entries[i] = entry{string(key), pair}
 	}
 	slices.SortStableFunc(entries, func(a, b entry) int { return cmp.Compare(a.key, b.key) })
 	m := etf.Map{}
