@@ -1,3 +1,10 @@
+// Package certs makes TLS settings from the files of a node's certificate, and makes
+// them again when the files change: renewing a certificate needs no restart.
+//
+// Start at [Open]. A change applies to the next connection, not to existing ones. If the
+// new files are invalid, an error is logged once and the old settings stay in use.
+//
+// Encrypted keys and revocation are not supported.
 package certs
 
 import (
@@ -14,12 +21,12 @@ import (
 
 // Files are the paths of PEM files.
 type Files struct {
-	Cert string // the node's certificate, then those between it and the CA
+	Cert string // the node's certificate, followed by the intermediate certificates
 	Key  string
-	CA   string // the issuer of other nodes' certificates; empty: those are not verified
+	CA   string // the issuer of other nodes' certificates, which are not verified if it is empty
 }
 
-// Source returns the TLS settings currently in the files.
+// Source holds the TLS settings of the current files.
 type Source struct {
 	files Files
 	log   *slog.Logger
@@ -37,8 +44,8 @@ func Open(f Files, log *slog.Logger) (*Source, error) {
 	return s, err
 }
 
-// Config returns settings for one connection, either way. The dialling side sets
-// ServerName in a clone.
+// Config returns the settings for a connection, accepted or dialed. The dialing side
+// sets ServerName in a clone.
 func (s *Source) Config() *tls.Config {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -46,14 +53,14 @@ func (s *Source) Config() *tls.Config {
 	if now == s.seen {
 		return s.config
 	}
-	s.seen = now // before reading: a later change then shows
+	s.seen = now // before reading, so that a change during it is seen
 	config, err := s.files.load()
 	if err != nil {
-		s.log.Error("the TLS files have changed and cannot be used: the old certificate stays until they can", "err", err)
+		s.log.Error("cannot use the changed TLS files; the old certificate stays in use", "err", err)
 		return s.config
 	}
 	s.config = config
-	s.log.Info("the TLS files have changed and were read", "certificate", Describe(config))
+	s.log.Info("read the changed TLS files", "certificate", Describe(config))
 	return config
 }
 
@@ -63,7 +70,7 @@ func Describe(c *tls.Config) string {
 	return fmt.Sprintf("%s, until %s", leaf.Subject, leaf.NotAfter.UTC().Format(time.RFC3339))
 }
 
-// state distinguishes files from their earlier versions.
+// state distinguishes versions of the files.
 type state [3]struct {
 	modified time.Time
 	size     int64
@@ -94,11 +101,11 @@ func (f Files) load() (*tls.Config, error) {
 	config := &tls.Config{
 		Certificates: []tls.Certificate{pair},
 		MinVersion:   tls.VersionTLS12,
-		// Connections last, and none may resume on the word of a CA no longer trusted.
+		// A resumed session would not verify the peer with the current CA.
 		SessionTicketsDisabled: true,
 	}
 	if f.CA == "" {
-		config.InsecureSkipVerify = true // when dialling: the cookie alone decides
+		config.InsecureSkipVerify = true // when dialing: only the cookie is verified
 		return config, nil
 	}
 	ca, err := read("ca", f.CA)
@@ -107,7 +114,7 @@ func (f Files) load() (*tls.Config, error) {
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(ca) {
-		return nil, fmt.Errorf("ca %q: no certificate in PEM form is in it", f.CA)
+		return nil, fmt.Errorf("ca %q: no certificate in PEM form", f.CA)
 	}
 	config.RootCAs, config.ClientCAs = pool, pool
 	config.ClientAuth = tls.RequireAndVerifyClientCert

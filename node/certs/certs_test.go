@@ -28,7 +28,7 @@ func TestOpen(t *testing.T) {
 		{Files{cert, none, ""}, `key "DIR/none": cannot be read: no such file or directory`},
 		{Files{cert, key, none}, `ca "DIR/none": cannot be read: no such file or directory`},
 		{Files{cert, otherKey, ""}, `cert "DIR/a.pem" and key "DIR/b.key": tls: private key does not match public key`},
-		{Files{cert, key, key}, `ca "DIR/a.key": no certificate in PEM form is in it`},
+		{Files{cert, key, key}, `ca "DIR/a.key": no certificate in PEM form`},
 		{Files{key, key, ""}, `cert "DIR/a.key" and key "DIR/a.key": tls: failed to find certificate PEM data ` +
 			`in certificate input, but did find a private key; PEM inputs may have been switched`},
 	} {

@@ -8,10 +8,13 @@ package ergo
 
 import (
 	"context"
+	"io"
 	"math"
+	"net"
 
 	ergoetf "github.com/ergo-services/ergo/etf"
 	"github.com/ergo-services/ergo/gen"
+	"github.com/ergo-services/ergo/lib"
 	ergonode "github.com/ergo-services/ergo/node"
 
 	"github.com/flake-go/flake/node/etf"
@@ -22,11 +25,11 @@ type Process struct {
 	Name string
 
 	// Up is called when the process has started, with the ID of its pid (the Serial in
-	// the upper 32 bits) and a function that ends it. Up must not block. end may be
-	// called at any time; for a supervisor it is nil. Once the node stops, it does nothing.
+	// the upper 32 bits) and a function that ends it, which is nil for a supervisor. Up
+	// must not block. end may be called at any time; it does nothing once the node stops.
 	Up func(id uint64, end func(reason etf.Term))
 
-	// Down is called when it has ended.
+	// Down is called when the process has ended.
 	Down func(id uint64, reason etf.Term)
 }
 
@@ -38,7 +41,7 @@ type Node struct {
 	ends        *ends
 }
 
-// Start starts a node, which ends with ctx at the latest.
+// Start starts a node. It ends when ctx ends, if not before.
 func Start(ctx context.Context, name string, creation uint32) (*Node, error) {
 	n, err := ergonode.StartWithContext(ctx, name, "", ergonode.Options{
 		Creation:         creation,
@@ -53,9 +56,9 @@ func Start(ctx context.Context, name string, creation uint32) (*Node, error) {
 	return &Node{ctx: ctx, node: n, ends: newEnds()}, nil
 }
 
-// Supervise starts a supervisor and then its children in order. Each child is
-// restarted whenever it ends, without limit: a peer that kills it again and again must
-// not end the service for all.
+// Supervise starts a supervisor and then its children in order. A child is restarted
+// each time it ends, without limit: a peer that kills it repeatedly must not end the
+// service for others.
 func (n *Node) Supervise(supervisor Process, children ...Process) error {
 	p, err := n.node.Spawn(supervisor.Name, gen.ProcessOptions{}, &supervisorProcess{spec: supervisor, children: children, ends: n.ends})
 	if err == nil {
@@ -64,8 +67,8 @@ func (n *Node) Supervise(supervisor Process, children ...Process) error {
 	return err
 }
 
-// Shutdown ends all processes with the reason shutdown, without waiting for that. Those
-// that are just being restarted, it lets start before.
+// Shutdown ends all processes with the reason shutdown, and does not wait for their end.
+// It first waits for processes that are being restarted.
 func (n *Node) Shutdown() {
 	n.ends.stop(n.ctx)
 	for i := len(n.supervisors) - 1; i >= 0; i-- {
@@ -92,7 +95,7 @@ func (s *supervisorProcess) ProcessInit(p gen.Process, args ...ergoetf.Term) (ge
 	return s.Supervisor.ProcessInit(p, args...)
 }
 
-// ProcessLoop is the life of the supervisor.
+// ProcessLoop runs the supervisor.
 func (s *supervisorProcess) ProcessLoop(p gen.ProcessState, started chan<- bool) (reason string) {
 	defer func() { s.spec.Down(p.Self().ID, etf.Atom(reason)) }()
 	return s.Supervisor.ProcessLoop(p, started)
@@ -113,4 +116,15 @@ func (s *supervisorProcess) Init(...ergoetf.Term) (gen.SupervisorSpec, error) {
 		spec.Children = append(spec.Children, gen.SupervisorChildSpec{Name: child.Name, Child: &process{Process: child, ends: s.ends}})
 	}
 	return spec, nil
+}
+
+// closed is a handshake that refuses all callers. An Ergo node cannot run without a
+// listener.
+type closed struct{ ergonode.Handshake }
+
+func (*closed) Init(string, uint32, ergonode.Flags) error { return nil }
+
+// Accept returns io.EOF, which Ergo does not log.
+func (*closed) Accept(net.Addr, lib.NetReadWriter, bool, string) (ergonode.HandshakeDetails, error) {
+	return ergonode.HandshakeDetails{}, io.EOF
 }

@@ -1,16 +1,16 @@
-// Package host identifies hosts as limits count them, and holds what limits of
-// connections have in common: see [Line].
+// Package host identifies hosts for limits, and counts their connections in a [Line].
 package host
 
 import (
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 )
 
-// Of returns the host at an address: the address, or in IPv6 the /64 network that one
-// host commonly has. For the loopback it returns the zero Addr, because all callers of
-// this machine are behind it.
+// Of returns the host of an address: the address, or for IPv6 its /64 network, because
+// one host commonly has a whole one. It returns the zero Addr for the loopback, which
+// all callers of this machine share, and for addresses that are not of TCP.
 func Of(a net.Addr) netip.Addr {
 	tcp, ok := a.(*net.TCPAddr)
 	if !ok {
@@ -28,10 +28,50 @@ func Of(a net.Addr) netip.Addr {
 	return ip
 }
 
-// IsLoopback reports whether a host's name is literally one of the loopback:
-// localhost, localhost.localdomain, or an address of it. It does not resolve names.
+// IsLoopback reports whether name is localhost, localhost.localdomain or an address of
+// the loopback. It does not resolve names.
 func IsLoopback(name string) bool {
 	ip, err := netip.ParseAddr(name)
 	return strings.EqualFold(name, "localhost") || strings.EqualFold(name, "localhost.localdomain") ||
 		err == nil && ip.Unmap().IsLoopback()
+}
+
+// Line holds connections in the order in which they were added, and their limits. Add
+// does not check the limits: call Full before it.
+type Line[C Conn] struct {
+	Most    int
+	PerHost int // 0 is no limit; the loopback has none
+	All     []C
+}
+
+// Conn is a connection in a [Line].
+type Conn interface {
+	comparable
+	Host() netip.Addr
+}
+
+// Full reports whether another connection of host would exceed PerHost, and Most.
+func (l *Line[C]) Full(host netip.Addr) (ofHost, inAll bool) {
+	if l.PerHost > 0 && len(l.All) >= l.PerHost && host.IsValid() {
+		n := 0
+		for _, c := range l.All {
+			if c.Host() == host {
+				n++
+			}
+		}
+		ofHost = n >= l.PerHost
+	}
+	return ofHost, len(l.All) >= l.Most
+}
+
+// Add appends a connection.
+func (l *Line[C]) Add(c C) { l.All = append(l.All, c) }
+
+// Remove removes a connection, and reports whether it was in the line.
+func (l *Line[C]) Remove(c C) bool {
+	i := slices.Index(l.All, c)
+	if i >= 0 {
+		l.All = slices.Delete(l.All, i, i+1)
+	}
+	return i >= 0
 }

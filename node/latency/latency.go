@@ -1,5 +1,5 @@
-// Package latency counts calls by how long their answers took, without a lock or an
-// allocation: as a histogram for Prometheus, and for people.
+// Package latency counts calls by the time to their answer, as histograms of
+// Prometheus, without locks and allocations.
 package latency
 
 import (
@@ -9,53 +9,53 @@ import (
 
 const us = time.Microsecond
 
-// Bounds are the times within which calls are counted; the others took longer.
+// Bounds are the upper bounds of the histogram's buckets. A last bucket has no bound.
 var Bounds = [...]time.Duration{
 	5 * us, 10 * us, 25 * us, 50 * us, 100 * us, 250 * us, 500 * us,
 	1000 * us, 2500 * us, 5000 * us, 10_000 * us, 25_000 * us, 50_000 * us, 100_000 * us,
 	250_000 * us, 500_000 * us, 1_000_000 * us, 5_000_000 * us,
 }
 
-// Histogram counts calls. Any number of goroutines may use it.
+// Histogram counts calls. It is safe for concurrent use.
 type Histogram struct {
-	calls [len(Bounds) + 1]atomic.Uint64 // by the least bound that they kept
-	sum   atomic.Int64                   // of the times, below most
-	mosts atomic.Int64                   // how often it was most
-	_     [24]byte                       // to whole cache lines, as several are side by side
+	calls [len(Bounds) + 1]atomic.Uint64 // by bucket
+	sum   atomic.Int64                   // of the times, below maxSum
+	wraps atomic.Int64                   // times that maxSum was taken from sum
+	_     [24]byte                       // fills the cache line, because histograms lie in arrays
 }
 
-// Add counts calls that took so long each.
+// Add counts calls that each took the given time.
 func (h *Histogram) Add(took time.Duration, calls uint64) {
 	i := 0
 	for i < len(Bounds) && took > Bounds[i] {
 		i++
 	}
 	h.calls[i].Add(calls)
-	if h.sum.Add(int64(took)*int64(calls)) >= most {
-		h.sum.Add(-most)
-		h.mosts.Add(1)
+	if h.sum.Add(int64(took)*int64(calls)) >= maxSum {
+		h.sum.Add(-maxSum)
+		h.wraps.Add(1)
 	}
 }
 
-// most is half of what the sum holds, 146 years. Peers whose calls wait in line for each
-// other pass it within hours.
-const most = 1 << 62
+// maxSum is half of the largest sum, 146 years. Calls that wait for each other can reach
+// it within hours.
+const maxSum = 1 << 62
 
-// Counts are what histograms have counted.
+// Counts are the calls that histograms counted.
 type Counts struct {
-	Calls [len(Bounds) + 1]uint64 // by the least bound that they kept; the last by none
-	Sum   float64                 // of the times of all, in seconds
+	Calls [len(Bounds) + 1]uint64 // by bucket
+	Sum   float64                 // of the times, in seconds
 }
 
-// Collect adds what a histogram has counted.
+// Collect adds the counts of h.
 func (c *Counts) Collect(h *Histogram) {
 	for i := range h.calls {
 		c.Calls[i] += h.calls[i].Load()
 	}
-	c.Sum += time.Duration(h.sum.Load()).Seconds() + float64(h.mosts.Load())*time.Duration(most).Seconds()
+	c.Sum += time.Duration(h.sum.Load()).Seconds() + float64(h.wraps.Load())*time.Duration(maxSum).Seconds()
 }
 
-// Since returns what has been counted since before.
+// Since returns the difference to earlier counts.
 func (c Counts) Since(before Counts) Counts {
 	for i, n := range before.Calls {
 		c.Calls[i] -= n
@@ -64,7 +64,7 @@ func (c Counts) Since(before Counts) Counts {
 	return c
 }
 
-// Total returns how many calls there were.
+// Total returns the number of calls.
 func (c Counts) Total() (n uint64) {
 	for _, calls := range c.Calls {
 		n += calls
@@ -72,8 +72,8 @@ func (c Counts) Total() (n uint64) {
 	return n
 }
 
-// Within returns the least bound that this part of the calls kept, from 0 to 1, and
-// whether there is one.
+// Within returns the least bound that a part of the calls, from 0 to 1, did not exceed,
+// and whether there is one.
 func (c Counts) Within(part float64) (bound time.Duration, ok bool) {
 	want, n := part*float64(c.Total()), uint64(0)
 	for i, bound := range Bounds {

@@ -1,11 +1,11 @@
-// Package reserve keeps file descriptors back, so that the files that ids depend on
-// can be opened however many peers there are.
+// Package reserve keeps file descriptors for the files that ids depend on, so that these
+// can be opened however many peers connect.
 //
-// A new descriptor has the lowest free number. If its number is among the last that
-// the process may have, few are left, and no peer gets it. What is open only for a
-// moment, or must not fail, may have it.
+// A new descriptor has the lowest free number. If the number is among the last below the
+// limit, few are left, and the connection of a peer that got it is closed. Files that are
+// open only briefly, or must not fail, can use these descriptors.
 //
-// The package also keeps threads back, and reports what memory there is.
+// The package also keeps threads, and reports the limit of memory.
 package reserve
 
 import (
@@ -20,24 +20,23 @@ import (
 )
 
 const (
-	// Kept is how many descriptors no peer is given: more than all generators save
-	// their times with at once, beside what is just being accepted and dialled.
+	// Kept is the number of descriptors that peers cannot use: more than all generators
+	// need to save their times at once, while connections are accepted and dialed.
 	Kept = 128
 
-	// Needed is how many descriptors a node needs to leave some for peers.
+	// Needed is the least limit of descriptors with which a node can serve peers.
 	Needed = 256
 )
 
-// ErrFew says that only kept descriptors are left.
-var ErrFew = errors.New("too few file descriptors are left")
+// ErrFew means that only kept descriptors are left.
+var ErrFew = errors.New("too few file descriptors left")
 
-// Enough fails if a process with more extra files of its own cannot have as many
-// descriptors as a node needs.
+// Enough fails if the limit of descriptors is below Needed and more.
 func Enough(more int) error {
 	need := uint64(Needed + more)
 	if most := limit(); most < need {
-		return fmt.Errorf("the node may have %d files open at a time, and needs %d or more to save the time whoever connects; "+
-			"raise the limit, as with ulimit -n 20000, or LimitNOFILE=20000 in a unit of systemd", most, need)
+		return fmt.Errorf("the limit of %d open files is below the %d that the node needs; "+
+			"raise it, as with ulimit -n 20000, or LimitNOFILE=20000 in a systemd unit", most, need)
 	}
 	return nil
 }
@@ -76,8 +75,8 @@ func Left() error {
 	return Check(w)
 }
 
-// Share returns a quarter of the descriptors for peers, limited to most: how many
-// those of one kind may have at one each.
+// Share returns a quarter of the descriptors for peers, but at most most: the number of
+// peers of one kind if each has one descriptor.
 func Share(most int) int {
 	const parts = 4
 	if all := limit(); all < uint64(Kept+parts*most) {
@@ -86,27 +85,27 @@ func Share(most int) int {
 	return most
 }
 
-// Rest returns how many descriptors are left for peers, once others have their Share.
+// Rest returns the number of descriptors for peers without the Share of others.
 func Rest(others int) int {
 	return int(min(max(limit(), Kept)-Kept, math.MaxInt32)) - Share(others)
 }
 
-// retry is how long a listener waits after a failure, such as no free descriptors.
+// retry is the wait of a listener after a failure, such as no free descriptor.
 const retry = 100 * time.Millisecond
 
-// MaxUnsent bounds what the kernel keeps for a peer that does not read, which is twice
-// that. By default it may be megabytes.
+// MaxUnsent is the send buffer of a connection. The kernel doubles it, and its default
+// can be megabytes for a peer that does not read.
 const MaxUnsent = 128 << 10
 
-// Bound sets MaxUnsent for a connection, if it is one of TCP.
+// Bound sets the send buffer of a TCP connection to MaxUnsent.
 func Bound(c net.Conn) {
 	if tcp, ok := c.(*net.TCPConn); ok {
-		tcp.SetWriteBuffer(MaxUnsent) // fails only if it has ended
+		tcp.SetWriteBuffer(MaxUnsent) // fails only if the connection has ended
 	}
 }
 
-// Listener returns l, which then bounds what is kept for each connection, and hangs up at
-// once on whoever would get a kept descriptor. Its Accept fails only when it is closed.
+// Listener returns a listener that bounds the connections of l, and closes at once a
+// connection with a kept descriptor. Its Accept fails only when l is closed.
 func Listener(l net.Listener, log *slog.Logger) net.Listener { return listener{l, log} }
 
 type listener struct {
@@ -129,7 +128,7 @@ func (l listener) Accept() (net.Conn, error) {
 			Bound(c)
 			return c, nil
 		}
-		l.log.Warn("connection hung up on", "address", c.RemoteAddr(), "listener", l.Addr(), "err", err)
+		l.log.Warn("closed a new connection", "address", c.RemoteAddr(), "listener", l.Addr(), "err", err)
 		c.Close()
 	}
 }

@@ -140,10 +140,8 @@ func TestEnough(t *testing.T) {
 	if err := Enough(0); err != nil {
 		t.Error(err)
 	}
-	const want = "the node may have 256 files open at a time, and needs 257 or more to save the time whoever connects; " +
-		"raise the limit, as with ulimit -n 20000, or LimitNOFILE=20000 in a unit of systemd"
-	if err := Enough(1); err == nil || err.Error() != want {
-		t.Errorf("%v, want %s", err, want)
+	if Enough(1) == nil {
+		t.Error("one file more: no error")
 	}
 }
 

@@ -12,26 +12,26 @@ import (
 //	{call | block_call, M, F, A, GroupLeader}   as a call: the result
 //	{Pid, {call, M, F, A, GroupLeader}}         as a message: {rex, Result} to Pid
 //	{cast, M, F, A, GroupLeader}                as a cast
-//	{Pid, {sbcast, Name, Message}}              {rex, Node, Node}, once it is sent
-//	{Pid, features_request}                     {features_reply, Node, [erpc]}
-//	stop                                        as a call: stopped, and it restarts
+//	{Pid, {sbcast, Name, Message}}              {rex, Node, Node} to Pid, after Message is sent to Name
+//	{Pid, features_request}                     {features_reply, Node, [erpc]} to Pid
+//	stop                                        as a call: stopped
 //
-// An exception becomes {badrpc, {'EXIT', Reason}}, but a throw its value. The group
-// leader, where output would go, is not used.
+// The result of an exception is {badrpc, {'EXIT', Reason}}, and that of a throw its
+// value. The group leader is not used.
 type Rex struct {
 	genserver.Plain
 	Node  etf.Atom
 	Table Table
 
-	// Send sends a message to the process of a name, and reports whether there is one.
+	// Send sends a message to the process registered as name, and reports whether it exists.
 	Send func(name etf.Atom, message []byte, c genserver.Caller) bool
 }
 
-// HandleCall answers a call. Like OTP's rex, it leaves unknown ones unanswered.
+// HandleCall answers a call. Like OTP's rex, it does not answer unknown calls.
 func (x *Rex) HandleCall(c genserver.Call) {
 	caps := c.Caps()
 	if r := etf.NewReader(c.Request); string(r.Atom()) == "stop" {
-		c.Reply(etf.MustAppendAtom(c.Begin(), "stopped", caps)) // it has no state to lose
+		c.Reply(etf.MustAppendAtom(c.Begin(), "stopped", caps)) // without a state, a restart changes nothing
 		return
 	}
 	if run := x.decode(c.Request, "call", "block_call"); run != nil {
@@ -39,7 +39,7 @@ func (x *Rex) HandleCall(c genserver.Call) {
 	}
 }
 
-// HandleCast carries out a cast, whose result nobody wants.
+// HandleCast performs a cast and discards its result.
 func (x *Rex) HandleCast(request []byte, c genserver.Caller) {
 	if run := x.decode(request, "cast"); run != nil {
 		c.SendAside(nil, nil, func(_ []byte, room bool) []byte {
@@ -76,8 +76,8 @@ func (x *Rex) HandleInfo(message []byte, c genserver.Caller) {
 	}
 }
 
-// sbcast forwards what rpc:sbcast sent, and returns the answer. A message to rex
-// itself could nest as deep as it is long.
+// sbcast forwards the message of rpc:sbcast and returns the answer. It refuses messages
+// to rex, which could nest without limit.
 func (x *Rex) sbcast(r *etf.Reader, c genserver.Caller) etf.Term {
 	raw := r.Raw()
 	name := etf.NewReader(raw)
@@ -90,13 +90,13 @@ func (x *Rex) sbcast(r *etf.Reader, c genserver.Caller) etf.Term {
 	return etf.Tuple{etf.Atom("rex"), x.Node, from}
 }
 
-// MaxRequest bounds the bytes of a request: its arguments may come back, in the result
-// or in the stack of an exception. A longer request is not decoded; its result is
-// system_limit.
+// MaxRequest bounds the bytes of a request, because its arguments can be part of the
+// result or of the stack of an exception. A longer request is not decoded; its result
+// is system_limit.
 const MaxRequest = 1 << 20
 
-// decode returns a function that performs a request and returns its result, or nil if
-// the request is none of words.
+// decode returns a function that performs a request and returns its result. It returns
+// nil if the request does not begin with one of words.
 func (x *Rex) decode(request []byte, words ...etf.Atom) func(room bool) etf.Term {
 	var call []etf.Term
 	if len(request) <= MaxRequest {
@@ -113,8 +113,8 @@ func (x *Rex) decode(request []byte, words ...etf.Atom) func(room bool) etf.Term
 	}
 }
 
-// decodeCall returns M, F and A of {Word, M, F, A, GroupLeader}, if Word is one of
-// words. They are nil if they exceed the limits of etf.Decode.
+// decodeCall returns M, F and A of {Word, M, F, A, GroupLeader}, and whether Word is one
+// of words. The call is nil if it exceeds the limits of etf.Decode.
 func decodeCall(request []byte, words ...etf.Atom) (call []etf.Term, ok bool) {
 	r := etf.NewReader(request)
 	if tag := r.Peek(); tag != etf.SmallTupleExt && tag != etf.LargeTupleExt {
@@ -147,7 +147,7 @@ func badRPC(reason etf.Term) etf.Term {
 	return etf.Tuple{etf.Atom("badrpc"), etf.Tuple{etf.Atom("EXIT"), reason}}
 }
 
-// encode encodes a term, or says that the peer cannot read it.
+// encode encodes a term, or a badrpc if the peer cannot read the term.
 func encode(t etf.Term, caps etf.Caps) []byte {
 	b, err := etf.Append(nil, t, caps)
 	if err != nil {

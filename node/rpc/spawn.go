@@ -6,12 +6,12 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// Run is the life of a process that another node has spawned here with this function
-// and arguments. It returns the process's exit reason.
+// Run runs the function of a process that another node spawned, and returns the
+// process's exit reason.
 //
-// erpc spawns one of its own functions, which calls the wanted one and exits with the
-// outcome as the reason, marked with the caller's reference: {Ref, return, Result},
-// {Ref, throw | exit, Reason}, {Ref, error, Reason, Stack}.
+// erpc spawns one of its own functions, which calls the function in its arguments and
+// exits with the outcome as the reason: {Ref, return, Result},
+// {Ref, throw | exit, Reason} or {Ref, error, Reason, Stack}, with the caller's Ref.
 func (t Table) Run(module, function etf.Atom, args []etf.Term) (reason etf.Term) {
 	if module == "erpc" {
 		switch {
@@ -56,10 +56,10 @@ func (t Table) execute(call []etf.Term) (etf.Term, *Exception) {
 	return t.Apply(module, function, args)
 }
 
-// Refuse returns the word in which a function is refused before it is spawned, or "".
-// As with OTP, a function that does not exist is spawned and exits with undef. But
-// whoever spawns the relay of dbg, for dbg:n, waits for its message for ever. OTP 23
-// spawns it as a fun.
+// Refuse returns the reason for which a spawn is refused, or "". As in OTP, a function
+// that does not exist is spawned and exits with undef. An exception is the relay of dbg,
+// because its caller, dbg:n, would wait for its message forever. OTP 23 spawns it as a
+// fun.
 func Refuse(module, function etf.Atom, args []etf.Term) etf.Atom {
 	isRelay := module == "dbg" && function == "do_relay"
 	if module == "erlang" && function == "apply" && len(args) == 2 {

@@ -1,9 +1,9 @@
-// Package tlslimit bounds what crypto/tls keeps of a peer that sends much and says
-// nothing: by itself it gathers messages of up to 256 KiB from any caller, during the
-// handshake and after it.
+// Package tlslimit bounds the bytes that crypto/tls buffers of a peer that sends no
+// data: without it, crypto/tls accepts messages of up to 256 KiB from any peer, during
+// the handshake and after it.
 //
-// Start at [New], which goes below the TLS of a connection. Call [Conn.Used] whenever
-// data has come out of TLS.
+// Start at [New], whose connection is the one below TLS. Call [Conn.Used] after each
+// read of data from TLS.
 package tlslimit
 
 import (
@@ -12,33 +12,33 @@ import (
 	"sync/atomic"
 )
 
-// MaxRaw bounds the bytes below TLS that yield no data: those of the handshake,
-// certificates included, and later those between data. The longest record has 18 KiB,
+// MaxRaw bounds the bytes below TLS before data: those of the handshake, including the
+// certificates, and then those between two reads of data. The longest record has 18 KiB,
 // and a handshake with three RSA 4096 certificates about 7.
 const MaxRaw = 20 << 10
 
-var errMuch = errors.New("more bytes than a TLS handshake or record may have")
+var errTooLong = errors.New("TLS handshake or record too long")
 
-// Conn is a connection below TLS that fails beyond [MaxRaw].
+// Conn is a connection below TLS. Reads beyond [MaxRaw] fail.
 type Conn struct {
 	net.Conn
-	read atomic.Int64 // bytes, since data came out
+	read atomic.Int64 // bytes since Used was called
 }
 
-// New bounds what is read from a connection that has not yielded data yet.
+// New returns a Conn for a connection from which nothing was read.
 func New(c net.Conn) *Conn { return &Conn{Conn: c} }
 
-// Used notes that data has come out of TLS.
+// Used reports to the connection that data was read from TLS.
 func (c *Conn) Used() { c.read.Store(0) }
 
-// NetConn returns the connection below.
+// NetConn returns the underlying connection.
 func (c *Conn) NetConn() net.Conn { return c.Conn }
 
-// Read fails once more than MaxRaw would have come.
+// Read fails after MaxRaw bytes without data.
 func (c *Conn) Read(b []byte) (int, error) {
 	left := MaxRaw - c.read.Load()
 	if left <= 0 {
-		return 0, errMuch
+		return 0, errTooLong
 	}
 	n, err := c.Conn.Read(b[:min(int64(len(b)), left)])
 	c.read.Add(int64(n))

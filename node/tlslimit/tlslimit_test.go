@@ -20,7 +20,7 @@ func TestRead(t *testing.T) {
 	c := New(endless{})
 	for range 2 {
 		n, err := io.Copy(io.Discard, io.LimitReader(c, 1<<20))
-		if n != MaxRaw || !errors.Is(err, errMuch) {
+		if n != MaxRaw || !errors.Is(err, errTooLong) {
 			t.Errorf("%d bytes, %v; want %d", n, err, MaxRaw)
 		}
 		c.Used()
@@ -36,8 +36,8 @@ func TestHandshake(t *testing.T) {
 	}{
 		"usual":             {1, 1, nil},
 		"long chain":        {1, 20, nil},
-		"long hello":        {300, 1, errMuch},
-		"many certificates": {1, 120, errMuch},
+		"long hello":        {300, 1, errTooLong},
+		"many certificates": {1, 120, errTooLong},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server, client := ca.Client("server", "localhost"), ca.Client("client", "localhost")

@@ -73,7 +73,7 @@ func TestTooFewFiles(t *testing.T) {
 	if code := p.wait(); code != exitFailure {
 		t.Errorf("exit status %d, want %d", code, exitFailure)
 	}
-	const want = "flake: the node may have 64 files open at a time, and needs 256 or more to save the time whoever connects; "
+	const want = "flake: the limit of 64 open files is below the 256 that the node needs; "
 	if !strings.HasPrefix(p.output(), want) {
 		t.Errorf("got  %swant %s", p.output(), want)
 	}

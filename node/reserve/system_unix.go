@@ -1,18 +1,34 @@
+//go:build darwin || dragonfly || freebsd || linux || netbsd || openbsd
+
 package reserve
 
 import (
 	"math"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 )
 
-// tasks returns how many threads this process has, and how many more it may have.
-// By the user's limit, the sum is the same while Go starts threads.
+// limit returns the current limit of descriptors, which an operator can change. Go raises
+// it to the hard limit when the process starts.
+func limit() uint64 {
+	var l syscall.Rlimit
+	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &l) != nil {
+		return math.MaxUint64
+	}
+	return uint64(l.Cur)
+}
+
+// tasks returns the number of threads of this process, and how many more it can start.
+// Their sum does not change when Go starts a thread.
 func tasks() (own, left int64) {
+	if runtime.GOOS != "linux" {
+		return 0, math.MaxInt64
+	}
 	left = tasksOf(groups("/proc/self/cgroup", "/sys/fs/cgroup", "pids"))
 	own = threadsOf("/proc/self")
 	var l unix.Rlimit
@@ -22,13 +38,13 @@ func tasks() (own, left int64) {
 	return own, left
 }
 
-// tasksOfOthers counts the threads of all other visible processes of a user.
+// tasksOfOthers returns the number of threads of the user's other visible processes.
 func tasksOfOthers(proc string, uid int) (n int64) {
 	all, _ := filepath.Glob(filepath.Join(proc, "[0-9]*"))
 	for _, process := range all {
 		info, err := os.Stat(process)
 		if err != nil || filepath.Base(process) == strconv.Itoa(os.Getpid()) {
-			continue // it has ended, or is this one
+			continue // it has ended, or it is this process
 		}
 		if of, ok := info.Sys().(*syscall.Stat_t); ok && int(of.Uid) == uid {
 			n += threadsOf(process)
