@@ -189,7 +189,7 @@ func TestTLSReload(t *testing.T) {
 	}
 	touch(t, ca, 3*time.Hour)
 	mustGet()
-	if got := strings.Count(n.output(), "have changed and cannot be used"); got != 1 {
+	if got := strings.Count(n.output(), "cannot use the changed TLS files"); got != 1 {
 		t.Errorf("logged %d times, want once", got)
 	}
 	n.cmd.Process.Signal(os.Interrupt)
