@@ -3,6 +3,7 @@ package main
 import (
 	"archive/tar"
 	"compress/gzip"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -39,35 +40,42 @@ func archives(r release) error {
 	return nil
 }
 
-// writeArchive writes files below dir to a tar.gz, all owned by root and of one time.
-func writeArchive(name, dir string, files []file, at time.Time) (err error) {
+// writeArchive writes files below dir to a tar.gz.
+func writeArchive(name, dir string, files []file, at time.Time) error {
+	return create(name, func(out io.Writer) error {
+		zipped, err := gzip.NewWriterLevel(out, gzip.BestCompression)
+		if err != nil {
+			return err
+		}
+		if err := writeTar(zipped, dir+"/", files, at); err != nil {
+			return err
+		}
+		return zipped.Close()
+	})
+}
+
+// create creates a file with what write writes.
+func create(name string, write func(io.Writer) error) error {
 	out, err := os.Create(name)
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if e := out.Close(); err == nil {
-			err = e
-		}
-	}()
-	zipped, err := gzip.NewWriterLevel(out, gzip.BestCompression)
-	if err != nil {
-		return err
-	}
-	tarred := tar.NewWriter(zipped)
+	return errors.Join(write(out), out.Close())
+}
+
+// writeTar writes files as a tar, each name after a prefix, all owned by root and of one time.
+func writeTar(out io.Writer, prefix string, files []file, at time.Time) error {
+	to := tar.NewWriter(out)
 	for _, f := range files {
-		if err := addFile(tarred, dir, f, at); err != nil {
+		if err := addFile(to, prefix, f, at); err != nil {
 			return err
 		}
 	}
-	if err := tarred.Close(); err != nil {
-		return err
-	}
-	return zipped.Close()
+	return to.Close()
 }
 
 // addFile adds a file to an archive.
-func addFile(to *tar.Writer, dir string, f file, at time.Time) error {
+func addFile(to *tar.Writer, prefix string, f file, at time.Time) error {
 	from, err := os.Open(f.from)
 	if err != nil {
 		return err
@@ -78,7 +86,7 @@ func addFile(to *tar.Writer, dir string, f file, at time.Time) error {
 		return err
 	}
 	header := &tar.Header{
-		Typeflag: tar.TypeReg, Name: dir + "/" + f.name, Size: info.Size(), Mode: f.mode,
+		Typeflag: tar.TypeReg, Name: prefix + f.name, Size: info.Size(), Mode: f.mode,
 		ModTime: at, Uname: "root", Gname: "root", Format: tar.FormatPAX,
 	}
 	if err := to.WriteHeader(header); err != nil {

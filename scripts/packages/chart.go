@@ -7,9 +7,16 @@ import (
 
 // chart packs the chart for Kubernetes, as helm package does.
 func chart(r release) error {
-	var files []file
-	top := filepath.Join(r.root, "rel/helm/flake")
-	err := filepath.WalkDir(top, func(name string, d fs.DirEntry, err error) error {
+	files, err := filesBelow(filepath.Join(r.root, "rel/helm/flake"))
+	if err != nil {
+		return err
+	}
+	return writeArchive(filepath.Join(r.out, "flake-chart-"+r.version+".tgz"), "flake", files, r.time)
+}
+
+// filesBelow returns all files below a folder, named by their paths from there.
+func filesBelow(top string) (files []file, err error) {
+	err = filepath.WalkDir(top, func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
@@ -17,8 +24,5 @@ func chart(r release) error {
 		files = append(files, file{filepath.ToSlash(inside), name, 0o644})
 		return err
 	})
-	if err != nil {
-		return err
-	}
-	return writeArchive(filepath.Join(r.out, "flake-chart-"+r.version+".tgz"), "flake", files, r.time)
+	return files, err
 }

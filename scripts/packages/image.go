@@ -4,15 +4,22 @@ import (
 	"archive/tar"
 	"bytes"
 	"cmp"
-	"crypto/sha256"
-	"encoding/json"
+	"compress/gzip"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// The image runs as a user of its own, whose mark is on a volume.
+// The image runs as its own user, with its mark on a volume.
 const (
 	imageName = "ghcr.io/flake-go/flake"
 	imageUser = 65532
@@ -21,128 +28,88 @@ const (
 	group     = "root:x:0:\nflake:x:65532:\n"
 )
 
-// Media types of the OCI image format, https://github.com/opencontainers/image-spec.
-const (
-	typeIndex    = "application/vnd.oci.image.index.v1+json"
-	typeManifest = "application/vnd.oci.image.manifest.v1+json"
-	typeConfig   = "application/vnd.oci.image.config.v1+json"
-	typeLayer    = "application/vnd.oci.image.layer.v1.tar+gzip"
-)
-
-type descriptor struct {
-	MediaType   string            `json:"mediaType"`
-	Digest      string            `json:"digest"`
-	Size        int               `json:"size"`
-	Annotations map[string]string `json:"annotations,omitempty"`
-	Platform    map[string]string `json:"platform,omitempty"`
-}
-
-type index struct {
-	SchemaVersion int               `json:"schemaVersion"`
-	MediaType     string            `json:"mediaType"`
-	Manifests     []descriptor      `json:"manifests"`
-	Annotations   map[string]string `json:"annotations,omitempty"`
-}
-
-type manifest struct {
-	SchemaVersion int               `json:"schemaVersion"`
-	MediaType     string            `json:"mediaType"`
-	Config        descriptor        `json:"config"`
-	Layers        []descriptor      `json:"layers"`
-	Annotations   map[string]string `json:"annotations"`
-}
-
-// A layout is an OCI image layout: a tar of files whose names are the digests of their bytes.
-type layout struct {
-	to   *tar.Writer
-	time time.Time
-}
-
-// image writes an image for each Linux, in one file that tools load or push.
-func image(r release) (err error) {
-	out, err := os.Create(filepath.Join(r.out, "flake-"+r.version+"-image.tar"))
-	if err != nil {
-		return err
-	}
-	defer func() { err = cmp.Or(err, out.Close()) }()
-	l := layout{tar.NewWriter(out), r.time}
-	all := index{2, typeIndex, nil, r.annotations()}
+// image writes an OCI image layout, with an image for each Linux platform, as one tar
+// that tools load or push.
+func image(r release) error {
+	all := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	for _, p := range r.platforms {
 		if p.os != "linux" {
 			continue
 		}
-		d, err := l.platform(r, p)
+		one, err := r.image(p)
 		if err != nil {
 			return fmt.Errorf("%s/%s: %w", p.os, p.arch, err)
 		}
-		all.Manifests = append(all.Manifests, d)
+		all = mutate.AppendManifests(all, mutate.IndexAddendum{Add: one, Descriptor: v1.Descriptor{
+			Platform: &v1.Platform{OS: p.os, Architecture: p.arch}}})
 	}
-	top, err := l.blob(typeIndex, all)
+	all = mutate.Annotations(all, r.annotations()).(v1.ImageIndex)
+	top := mutate.AppendManifests(mutate.IndexMediaType(empty.Index, types.OCIImageIndex),
+		mutate.IndexAddendum{Add: all, Descriptor: v1.Descriptor{Annotations: map[string]string{
+			"io.containerd.image.name":          imageName + ":" + r.version,
+			"org.opencontainers.image.ref.name": r.version,
+		}}})
+	dir, err := os.MkdirTemp("", "image-*")
 	if err != nil {
 		return err
 	}
-	top.Annotations = map[string]string{
-		"io.containerd.image.name":          imageName + ":" + r.version,
-		"org.opencontainers.image.ref.name": r.version,
-	}
-	if err := l.json("index.json", index{2, typeIndex, []descriptor{top}, nil}); err != nil {
+	defer os.RemoveAll(dir)
+	if _, err := layout.Write(dir, top); err != nil {
 		return err
 	}
-	if err := l.json("oci-layout", map[string]string{"imageLayoutVersion": "1.0.0"}); err != nil {
+	files, err := filesBelow(dir)
+	if err != nil {
 		return err
 	}
-	return l.to.Close()
+	return create(filepath.Join(r.out, "flake-"+r.version+"-image.tar"), func(out io.Writer) error {
+		return writeTar(out, "", files, r.time)
+	})
 }
 
-// platform writes the image of one platform.
-func (l layout) platform(r release, p platform) (descriptor, error) {
-	plain, zipped, err := layer(r, p)
+// image returns the image of one platform. Docker's health check is not part of the OCI
+// format, which allows further fields.
+func (r release) image(p platform) (v1.Image, error) {
+	files, err := r.layer(p)
 	if err != nil {
-		return descriptor{}, err
+		return nil, err
 	}
-	m := manifest{SchemaVersion: 2, MediaType: typeManifest, Annotations: r.annotations()}
-	m.Config, err = l.blob(typeConfig, imageConfig(r, p, digest(plain)))
+	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(files)), nil },
+		tarball.WithMediaType(types.OCILayer), tarball.WithCompressionLevel(gzip.BestCompression))
 	if err != nil {
-		return descriptor{}, err
+		return nil, err
 	}
-	m.Layers = []descriptor{{MediaType: typeLayer, Digest: digest(zipped), Size: len(zipped)}}
-	if err := l.file("blobs/sha256/"+m.Layers[0].Digest[len("sha256:"):], zipped); err != nil {
-		return descriptor{}, err
-	}
-	d, err := l.blob(typeManifest, m)
-	d.Platform = map[string]string{"os": p.os, "architecture": p.arch}
-	return d, err
-}
-
-// imageConfig says how a container runs. Health checks are Docker's: the format has none, but
-// allows for more keys.
-func imageConfig(r release, p platform, layer string) map[string]any {
-	none := struct{}{}
-	return map[string]any{
-		"created": r.time, "os": p.os, "architecture": p.arch,
-		"rootfs":  map[string]any{"type": "layers", "diff_ids": []string{layer}},
-		"history": []any{map[string]any{"created": r.time, "created_by": "scripts/release " + r.version}},
-		"config": map[string]any{
-			"User":       fmt.Sprintf("%d:%[1]d", imageUser),
-			"Entrypoint": []string{"/usr/bin/flake"},
-			"Env": []string{
+	img := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
+	img, err = mutate.ConfigFile(img, &v1.ConfigFile{
+		Created: v1.Time{Time: r.time}, OS: p.os, Architecture: p.arch,
+		RootFS: v1.RootFS{Type: "layers"},
+		Config: v1.Config{
+			User:       fmt.Sprintf("%d:%[1]d", imageUser),
+			Entrypoint: []string{"/usr/bin/flake"},
+			Env: []string{
 				"PATH=/usr/bin",
 				"FLAKE_FLAKE_TIMESTAMP_PATH=" + stateDir + "/timestamp",
 				"FLAKE_FLAKE_WORKER_ID=random",
 				"FLAKE_HTTP_LISTEN=[::]:8465",
 				"FLAKE_NODE_LISTEN=[::]:4370",
 			},
-			"ExposedPorts": map[string]any{"4369/tcp": none, "4370/tcp": none, "8465/tcp": none},
-			"Volumes":      map[string]any{stateDir: none},
-			"WorkingDir":   stateDir,
-			"StopSignal":   "SIGTERM",
-			"Labels":       r.annotations(),
-			"Healthcheck": map[string]any{
-				"Test":     []string{"CMD", "/usr/bin/flake", "status"},
-				"Interval": 30 * time.Second, "Timeout": 10 * time.Second, "StartPeriod": time.Minute, "Retries": 3,
-			},
+			ExposedPorts: map[string]struct{}{"4369/tcp": {}, "4370/tcp": {}, "8465/tcp": {}},
+			Volumes:      map[string]struct{}{stateDir: {}},
+			WorkingDir:   stateDir,
+			StopSignal:   "SIGTERM",
+			Labels:       r.annotations(),
+			Healthcheck: &v1.HealthConfig{Test: []string{"CMD", "/usr/bin/flake", "status"},
+				Interval: 30 * time.Second, Timeout: 10 * time.Second, StartPeriod: time.Minute, Retries: 3},
 		},
+	})
+	if err != nil {
+		return nil, err
 	}
+	img, err = mutate.Append(img, mutate.Addendum{Layer: layer, History: v1.History{
+		Created: v1.Time{Time: r.time}, CreatedBy: "scripts/release " + r.version}})
+	if err != nil {
+		return nil, err
+	}
+	return mutate.Annotations(img, r.annotations()).(v1.Image), nil
 }
 
 func (r release) annotations() map[string]string {
@@ -158,12 +125,12 @@ func (r release) annotations() map[string]string {
 	return all
 }
 
-// layer returns the files of the image, as a tar and compressed.
-func layer(r release, p platform) (plain, zipped []byte, err error) {
-	var tarred bytes.Buffer
-	to := tar.NewWriter(&tarred)
-	add := func(name string, mode int64, owner int, text []byte) {
-		h := &tar.Header{Name: name, Typeflag: tar.TypeReg, Mode: mode, Uid: owner, Gid: owner, Size: int64(len(text)), ModTime: r.time}
+// layer returns the files of the image, as a tar.
+func (r release) layer(p platform) (_ []byte, err error) {
+	var text bytes.Buffer
+	to := tar.NewWriter(&text)
+	add := func(name string, mode int64, owner int, content []byte) {
+		h := &tar.Header{Name: name, Typeflag: tar.TypeReg, Mode: mode, Uid: owner, Gid: owner, Size: int64(len(content)), ModTime: r.time}
 		if name[len(name)-1] == '/' {
 			h.Typeflag = tar.TypeDir
 		}
@@ -171,13 +138,13 @@ func layer(r release, p platform) (plain, zipped []byte, err error) {
 			err = to.WriteHeader(h)
 		}
 		if err == nil {
-			_, err = to.Write(text)
+			_, err = to.Write(content)
 		}
 	}
 	read := func(name string) []byte {
-		text, errRead := os.ReadFile(name)
+		content, errRead := os.ReadFile(name)
 		err = cmp.Or(err, errRead)
-		return text
+		return content
 	}
 	for _, dir := range []string{"etc/", "usr/", "usr/bin/", "usr/share/", "usr/share/doc/", "usr/share/doc/flake/", "var/", "var/lib/"} {
 		add(dir, 0o755, 0, nil)
@@ -188,38 +155,5 @@ func layer(r release, p platform) (plain, zipped []byte, err error) {
 	add("usr/bin/flake", 0o755, 0, read(r.binary(p)))
 	add("usr/share/doc/flake/LICENSE", 0o644, 0, read(filepath.Join(r.root, "LICENSE")))
 	add("usr/share/doc/flake/NOTICE", 0o644, 0, read(filepath.Join(r.stage, "NOTICE")))
-	if err = cmp.Or(err, to.Close()); err != nil {
-		return nil, nil, err
-	}
-	zipped, err = compressed(tarred.Bytes())
-	return tarred.Bytes(), zipped, err
+	return text.Bytes(), cmp.Or(err, to.Close())
 }
-
-// blob writes a value as JSON and returns what leads to it.
-func (l layout) blob(mediaType string, value any) (descriptor, error) {
-	text, err := json.Marshal(value)
-	if err != nil {
-		return descriptor{}, err
-	}
-	d := descriptor{MediaType: mediaType, Digest: digest(text), Size: len(text)}
-	return d, l.file("blobs/sha256/"+d.Digest[len("sha256:"):], text)
-}
-
-func (l layout) json(name string, value any) error {
-	text, err := json.Marshal(value)
-	if err != nil {
-		return err
-	}
-	return l.file(name, text)
-}
-
-func (l layout) file(name string, text []byte) error {
-	err := l.to.WriteHeader(&tar.Header{Name: name, Typeflag: tar.TypeReg, Mode: 0o644, Size: int64(len(text)), ModTime: l.time})
-	if err != nil {
-		return err
-	}
-	_, err = l.to.Write(text)
-	return err
-}
-
-func digest(text []byte) string { return fmt.Sprintf("sha256:%x", sha256.Sum256(text)) }

@@ -3,14 +3,16 @@ package main
 import (
 	"archive/tar"
 	"bytes"
-	"compress/gzip"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/validate"
 )
 
 // imageFile makes an image of small files, and returns the file that it is in.
@@ -58,61 +60,72 @@ func entries(t *testing.T, text []byte) map[string]string {
 	}
 }
 
-func TestImage(t *testing.T) {
-	text, err := os.ReadFile(imageFile(t, platform{"darwin", "arm64"}, platform{"linux", "amd64"}, platform{"linux", "arm64"}))
+// read returns the image index of the layout in a file.
+func read(t *testing.T, name string) v1.ImageIndex {
+	t.Helper()
+	text, err := os.ReadFile(name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := entries(t, text)
-	read := func(d descriptor, into any) []byte {
-		t.Helper()
-		text := []byte(all["blobs/sha256/"+d.Digest[len("sha256:"):]])
-		if digest(text) != d.Digest || len(text) != d.Size {
-			t.Fatalf("%+v leads to %q", d, text)
+	dir := t.TempDir()
+	for name, content := range entries(t, text) {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755); err != nil {
+			t.Fatal(err)
 		}
-		if into != nil {
-			if err := json.Unmarshal(text, into); err != nil {
-				t.Fatal(err)
-			}
-		}
-		return text
+		write(t, filepath.Join(dir, name), content)
 	}
-	if all["oci-layout"] != `{"imageLayoutVersion":"1.0.0"}` {
-		t.Errorf("oci-layout: %s", all["oci-layout"])
-	}
-	var top, platforms index
-	if err := json.Unmarshal([]byte(all["index.json"]), &top); err != nil {
+	top, err := layout.ImageIndexFromPath(dir)
+	if err != nil {
 		t.Fatal(err)
 	}
-	read(top.Manifests[0], &platforms)
-	if len(platforms.Manifests) != 2 {
-		t.Fatalf("%d platforms, want 2", len(platforms.Manifests))
+	if err := validate.Index(top); err != nil {
+		t.Fatal(err)
+	}
+	m, err := top.IndexManifest()
+	if err != nil || len(m.Manifests) != 1 {
+		t.Fatalf("%+v, %v", m, err)
+	}
+	all, err := top.ImageIndex(m.Manifests[0].Digest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func TestImage(t *testing.T) {
+	all := read(t, imageFile(t, platform{"darwin", "arm64"}, platform{"linux", "amd64"}, platform{"linux", "arm64"}))
+	m, err := all.IndexManifest()
+	if err != nil || len(m.Manifests) != 2 {
+		t.Fatalf("%+v, %v, want 2 platforms", m, err)
 	}
 	for i, arch := range []string{"amd64", "arm64"} {
-		d := platforms.Manifests[i]
-		if d.Platform["os"] != "linux" || d.Platform["architecture"] != arch {
+		d := m.Manifests[i]
+		if d.Platform.OS != "linux" || d.Platform.Architecture != arch {
 			t.Errorf("%s: %v", arch, d.Platform)
 		}
-		var m manifest
-		read(d, &m)
-		var config struct {
-			Architecture string
-			Rootfs       struct {
-				Layers []string `json:"diff_ids"`
-			}
-			Config struct{ User string }
-		}
-		read(m.Config, &config)
-		zipped, err := gzip.NewReader(bytes.NewReader(read(m.Layers[0], nil)))
+		img, err := all.Image(d.Digest)
 		if err != nil {
 			t.Fatal(err)
 		}
-		layer, err := io.ReadAll(zipped)
+		config, err := img.ConfigFile()
 		if err != nil {
 			t.Fatal(err)
 		}
-		if config.Architecture != arch || config.Rootfs.Layers[0] != digest(layer) || config.Config.User != "65532:65532" {
+		if config.Architecture != arch || config.Config.User != "65532:65532" || config.Config.Healthcheck == nil {
 			t.Errorf("%s: %+v", arch, config)
+		}
+		layers, err := img.Layers()
+		if err != nil || len(layers) != 1 {
+			t.Fatalf("%d layers, %v", len(layers), err)
+		}
+		files, err := layers[0].Uncompressed()
+		if err != nil {
+			t.Fatal(err)
+		}
+		layer, err := io.ReadAll(files)
+		files.Close()
+		if err != nil {
+			t.Fatal(err)
 		}
 		in := entries(t, layer)
 		for name, want := range map[string]string{

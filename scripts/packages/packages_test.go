@@ -5,7 +5,6 @@ import (
 	"bufio"
 	"compress/gzip"
 	"debug/elf"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -18,6 +17,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/CycloneDX/cyclonedx-go"
 )
 
 // What scripts/release makes of this tree, for Linux on this machine's processor.
@@ -212,27 +213,28 @@ func TestUnit(t *testing.T) {
 // A bill of materials has what Go says the command was built of.
 func TestBOM(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile(filepath.Join(dist, fmt.Sprintf("flake-%s-linux-%s.cdx.json", version, arch)))
+	text, err := os.Open(filepath.Join(dist, fmt.Sprintf("flake-%s-linux-%s.cdx.json", version, arch)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var b bom
-	if err := json.Unmarshal(text, &b); err != nil {
+	defer text.Close()
+	var b cyclonedx.BOM
+	if err := cyclonedx.NewBOMDecoder(text, cyclonedx.BOMFileFormatJSON).Decode(&b); err != nil {
 		t.Fatal(err)
 	}
 	root := t.TempDir()
 	run(t, "", "dpkg-deb", "-x", debian, root)
 	built := run(t, "", "go", "version", "-m", filepath.Join(root, "usr/bin/flake"))
 	listed := regexp.MustCompile(`(?m)^\tdep\t(\S+)\t(\S+)`).FindAllStringSubmatch(built, -1)
-	if len(b.Components) != len(listed)+1 || len(listed) < 4 {
-		t.Fatalf("%d components of %d modules", len(b.Components), len(listed))
+	if len(*b.Components) != len(listed)+1 || len(listed) < 4 {
+		t.Fatalf("%d components of %d modules", len(*b.Components), len(listed))
 	}
 	for i, m := range listed {
-		if c := b.Components[i+1]; c.Name != m[1] || c.Version != m[2] {
+		if c := (*b.Components)[i+1]; c.Name != m[1] || c.Version != m[2] {
 			t.Errorf("a component is %s %s, want %s %s", c.Name, c.Version, m[1], m[2])
 		}
 	}
-	if c := b.Metadata.Component; c.Version != "v"+version || !strings.Contains(run(t, root, "sha256sum", "usr/bin/flake"), c.Hashes[0].Content) {
+	if c := b.Metadata.Component; c.Version != "v"+version || !strings.Contains(run(t, root, "sha256sum", "usr/bin/flake"), (*c.Hashes)[0].Value) {
 		t.Errorf("the component is %+v", c)
 	}
 }

@@ -3,62 +3,18 @@ package main
 import (
 	"crypto/sha256"
 	"debug/buildinfo"
-	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"runtime/debug"
 	"strings"
+	"time"
+
+	"github.com/CycloneDX/cyclonedx-go"
 )
 
-// A bom is a bill of materials as CycloneDX 1.5 has it, as far as we fill it.
-type bom struct {
-	Format       string       `json:"bomFormat"`
-	Spec         string       `json:"specVersion"`
-	Version      int          `json:"version"`
-	Metadata     metadata     `json:"metadata"`
-	Components   []component  `json:"components"`
-	Dependencies []dependency `json:"dependencies"`
-}
-
-type metadata struct {
-	Timestamp string    `json:"timestamp"`
-	Component component `json:"component"`
-}
-
-type component struct {
-	Type       string     `json:"type"`
-	Ref        string     `json:"bom-ref"`
-	Name       string     `json:"name"`
-	Version    string     `json:"version"`
-	Hashes     []hash     `json:"hashes,omitempty"`
-	Licenses   []license  `json:"licenses,omitempty"`
-	PURL       string     `json:"purl"`
-	Properties []property `json:"properties,omitempty"`
-}
-
-type hash struct {
-	Alg     string `json:"alg"`
-	Content string `json:"content"`
-}
-
-type license struct {
-	License struct {
-		ID string `json:"id"`
-	} `json:"license"`
-}
-
-type property struct {
-	Name  string `json:"name"`
-	Value string `json:"value"`
-}
-
-type dependency struct {
-	Ref       string   `json:"ref"`
-	DependsOn []string `json:"dependsOn,omitempty"`
-}
-
-// sboms writes a bill of materials for each binary: what Go says it was built of.
+// sboms writes a bill of materials for each binary, from its build information.
 func sboms(r release) error {
 	for _, p := range r.platforms {
 		binary, err := os.ReadFile(r.binary(p))
@@ -69,12 +25,11 @@ func sboms(r release) error {
 		if err != nil {
 			return err
 		}
-		text, err := json.MarshalIndent(r.bom(built, sha256.Sum256(binary)), "", "  ")
+		err = create(filepath.Join(r.out, r.name(p)+".cdx.json"), func(out io.Writer) error {
+			return cyclonedx.NewBOMEncoder(out, cyclonedx.BOMFileFormatJSON).SetPretty(true).
+				EncodeVersion(r.bom(built, sha256.Sum256(binary)), cyclonedx.SpecVersion1_5)
+		})
 		if err != nil {
-			return err
-		}
-		name := fmt.Sprintf("%s.cdx.json", r.name(p))
-		if err := os.WriteFile(filepath.Join(r.out, name), append(text, '\n'), 0o644); err != nil {
 			return err
 		}
 	}
@@ -82,33 +37,34 @@ func sboms(r release) error {
 }
 
 // bom returns the bill of materials of a binary.
-func (r release) bom(built *debug.BuildInfo, sum [sha256.Size]byte) bom {
-	main := goModule("application", built.Main.Path, "v"+r.version)
-	main.Hashes = []hash{{"SHA-256", fmt.Sprintf("%x", sum)}}
-	main.Licenses = make([]license, 1)
-	main.Licenses[0].License.ID = "Apache-2.0"
-	main.Properties = []property{{"commit", r.commit}}
+func (r release) bom(built *debug.BuildInfo, sum [sha256.Size]byte) *cyclonedx.BOM {
+	main := goModule(cyclonedx.ComponentTypeApplication, built.Main.Path, "v"+r.version)
+	main.Hashes = &[]cyclonedx.Hash{{Algorithm: cyclonedx.HashAlgoSHA256, Value: fmt.Sprintf("%x", sum)}}
+	main.Licenses = &cyclonedx.Licenses{{License: &cyclonedx.License{ID: "Apache-2.0"}}}
+	settings := []cyclonedx.Property{{Name: "commit", Value: r.commit}}
 	for _, s := range built.Settings {
-		main.Properties = append(main.Properties, property{"go:build:" + s.Key, s.Value})
+		settings = append(settings, cyclonedx.Property{Name: "go:build:" + s.Key, Value: s.Value})
 	}
-	b := bom{Format: "CycloneDX", Spec: "1.5", Version: 1}
-	b.Metadata = metadata{r.time.Format("2006-01-02T15:04:05Z"), main}
-	b.Components = []component{goModule("library", "std", built.GoVersion)}
+	main.Properties = &settings
+	components := []cyclonedx.Component{goModule(cyclonedx.ComponentTypeLibrary, "std", built.GoVersion)}
 	for _, m := range built.Deps {
-		c := goModule("library", m.Path, m.Version)
-		c.Properties = []property{{"go.sum", m.Sum}}
-		b.Components = append(b.Components, c)
+		c := goModule(cyclonedx.ComponentTypeLibrary, m.Path, m.Version)
+		c.Properties = &[]cyclonedx.Property{{Name: "go.sum", Value: m.Sum}}
+		components = append(components, c)
 	}
-	all := dependency{Ref: main.Ref}
-	for _, c := range b.Components {
-		all.DependsOn = append(all.DependsOn, c.Ref)
+	var refs []string
+	for _, c := range components {
+		refs = append(refs, c.BOMRef)
 	}
-	b.Dependencies = []dependency{all}
+	b := cyclonedx.NewBOM()
+	b.Metadata = &cyclonedx.Metadata{Timestamp: r.time.Format(time.RFC3339), Component: &main}
+	b.Components = &components
+	b.Dependencies = &[]cyclonedx.Dependency{{Ref: main.BOMRef, Dependencies: &refs}}
 	return b
 }
 
 // goModule returns a Go module as a component. Its package URL escapes a + in the version.
-func goModule(kind, path, version string) component {
+func goModule(kind cyclonedx.ComponentType, path, version string) cyclonedx.Component {
 	purl := "pkg:golang/" + path + "@" + strings.ReplaceAll(version, "+", "%2B")
-	return component{Type: kind, Ref: purl, Name: path, Version: version, PURL: purl}
+	return cyclonedx.Component{Type: kind, BOMRef: purl, Name: path, Version: version, PackageURL: purl}
 }
