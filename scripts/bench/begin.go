@@ -2,11 +2,8 @@ package main
 
 import (
 	"errors"
+	"sync"
 	"time"
-
-	"github.com/flake-go/flake/node/etf"
-
-	"github.com/flake-go/flake/scripts/bench/lean"
 )
 
 // birth is what is measured of a server that starts.
@@ -57,12 +54,23 @@ func (w *world) birth(side int, p plan, calls int) (b birth, err error) {
 	if b.idle, err = resident(s.pid()); err != nil || calls == 0 {
 		return b, err
 	}
-	c, err := lean.Dial(s.addr, s.node, cookie, etf.Atom("get"), 64)
+	c, err := dialBare(s.addr, s.node)
 	if err != nil {
 		return b, err
 	}
-	defer c.Close()
-	if _, err = c.Run(func(answered int) bool { return answered < calls }); err != nil {
+	defer c.close()
+	const callers = 64
+	errs := make([]error, callers)
+	var running sync.WaitGroup
+	for i := range callers {
+		running.Go(func() {
+			for n := i; n < calls && errs[i] == nil; n += callers {
+				errs[i] = c.call()
+			}
+		})
+	}
+	running.Wait()
+	if err := errors.Join(errs...); err != nil {
 		return b, err
 	}
 	b.used, err = resident(s.pid())

@@ -11,8 +11,6 @@ import (
 
 	"github.com/flake-go/flake/client"
 	"github.com/flake-go/flake/flake"
-
-	"github.com/flake-go/flake/scripts/bench/lean"
 )
 
 // A goClient is a way that package client gets ids.
@@ -63,7 +61,7 @@ func next(_ *client.IDs[flake.ID], leased *client.Leased[flake.ID]) func(context
 }
 
 // goClientRates measures package client, over one connection, and as many goroutines
-// that call the echo with lean.Shared.
+// that call the echo with a bare client.
 func goClientRates(w *world, p plan) ([]row, error) {
 	servers, stop, err := w.all()
 	defer stop()
@@ -80,21 +78,21 @@ func goClientRates(w *world, p plan) ([]row, error) {
 	}
 	defer leased.Close()
 
-	shared, err := lean.DialShared(echo.addr, echo.node, cookie)
+	shared, err := dialBare(echo.addr, echo.node)
 	if err != nil {
 		return nil, err
 	}
-	defer shared.Close()
-	bare := func(context.Context) (int, error) { return 1, shared.Call() }
+	defer shared.close()
+	bare := func(context.Context) (int, error) { return 1, shared.call() }
 	rates := newVersus[float64](len(goClients), 2)
 	for round := range p.rounds {
 		for i, c := range goClients {
 			err := rates[i].add(round, func(side int) (float64, error) {
 				switch {
 				case side == ours:
-					return c.run(w.ctx, c.take(ids, leased), p.lean)
+					return c.run(w.ctx, c.take(ids, leased), p.client)
 				case c.echo:
-					return c.run(w.ctx, bare, p.lean)
+					return c.run(w.ctx, bare, p.client)
 				}
 				return 0, nil
 			})

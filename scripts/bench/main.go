@@ -1,13 +1,13 @@
 // Bench measures flake beside an OTP gen_server that does the same job and beside an
 // echo that does none, under real Erlang callers, behind a virtual network link (which
-// needs root) or not, with other work beside them or not, and under a lean one; and
-// package flake beside other generators of ids:
+// needs root) or not, with other work beside them or not; and package flake beside other
+// generators of ids:
 //
 //	scripts/bench/run                                 # all of it, in half an hour
 //	scripts/bench/run -short                          # in five minutes
 //	scripts/bench/run -json bench.json -svg bench.svg # also as data and as a chart
 //	scripts/bench/run -md figures.md                  # also as the table of docs/figures.md
-//	scripts/bench/run -only lean                      # some of the sections
+//	scripts/bench/run -only ids                       # some of the sections
 //
 // They are measured in turn, round by round, on one machine. What counts is the
 // median of the rounds' ratios: absolute figures are those of the machine.
@@ -36,27 +36,27 @@ import (
 // plan is how long everything is measured. Many short rounds are better than a
 // few long ones: what else the machine does spoils only some.
 type plan struct {
-	rounds       int           // of which the median counts
-	erlang, lean time.Duration // of one server, in one round, in one setting
-	latency      time.Duration // likewise, at half of the highest load
-	http         time.Duration // of wrk, which knows whole seconds
-	starts       int
-	idle         time.Duration // before memory is looked at
-	calls        int           // before it is looked at again
-	idRounds     int           // many and short, so that some are left alone
-	benchtime    string        // of one function, in one round
-	bulkRounds   int
-	bulkMillis   int // of ids
-	duplicates   int // ids in which to look for them
+	rounds         int           // of which the median counts
+	erlang, client time.Duration // of one server, in one round, in one setting
+	latency        time.Duration // likewise, at half of the highest load
+	http           time.Duration // of wrk, which knows whole seconds
+	starts         int
+	idle           time.Duration // before memory is looked at
+	calls          int           // before it is looked at again
+	idRounds       int           // many and short, so that some are left alone
+	benchtime      string        // of one function, in one round
+	bulkRounds     int
+	bulkMillis     int // of ids
+	duplicates     int // ids in which to look for them
 }
 
 var (
 	fullPlan = plan{
-		rounds: 15, erlang: time.Second, latency: 2 * time.Second, lean: 300 * time.Millisecond, http: 2 * time.Second, starts: 15, idle: 2 * time.Second, calls: 10_000_000,
+		rounds: 15, erlang: time.Second, latency: 2 * time.Second, client: 300 * time.Millisecond, http: 2 * time.Second, starts: 15, idle: 2 * time.Second, calls: 10_000_000,
 		idRounds: 200, benchtime: "2ms", bulkRounds: 200, bulkMillis: 30, duplicates: 100_000_000,
 	}
 	shortPlan = plan{
-		rounds: 7, erlang: 150 * time.Millisecond, latency: 400 * time.Millisecond, lean: 40 * time.Millisecond, http: time.Second, starts: 5, idle: 300 * time.Millisecond, calls: 200_000,
+		rounds: 7, erlang: 150 * time.Millisecond, latency: 400 * time.Millisecond, client: 40 * time.Millisecond, http: time.Second, starts: 5, idle: 300 * time.Millisecond, calls: 200_000,
 		idRounds: 30, benchtime: "1ms", bulkRounds: 20, bulkMillis: 15, duplicates: 4_000_000,
 	}
 )
@@ -148,7 +148,7 @@ func measure(ctx context.Context, root string, p plan, only []string) (*result, 
 	return r, errors.Join(failed...)
 }
 
-var sectionNames = []string{"veth", "busy", "nodes", "latency", "erlang", "lean", "many", "http", "client", "begin", "ids"}
+var sectionNames = []string{"veth", "busy", "nodes", "latency", "erlang", "many", "http", "client", "begin", "ids"}
 
 // A section is what is measured together.
 type section struct {
@@ -161,7 +161,6 @@ func (w *world) sections(p plan) (all []section) {
 		all = append(all, section{sc.section, func() ([]row, error) { return sc.measure(w, p) }})
 	}
 	return append(all,
-		section{"lean", func() ([]row, error) { return w.leanCalls(p) }},
 		section{"many", func() ([]row, error) { return many(w, p) }},
 		section{"http", func() ([]row, error) { return overHTTP(w, p) }},
 		section{"client", func() ([]row, error) { return goClientRates(w, p) }},

@@ -115,7 +115,9 @@ func (s setting) rows(section string, loads versus[load]) (rows []row) {
 	add := func(unit string, t target, of func(load) float64) {
 		rows = append(rows, loads.row(section, what, unit, t, of))
 	}
-	add("calls/s", s.rate, func(l load) float64 { return l.rate })
+	if s.depth == 1 { // more are limited by the caller
+		add("calls/s", s.rate, func(l load) float64 { return l.rate })
+	}
 	add("µs CPU", s.cpu, func(l load) float64 { return l.cpu })
 	add("sleeps", less, func(l load) float64 { return l.sleeps })
 	for i, q := range quantiles {

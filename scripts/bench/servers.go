@@ -16,8 +16,6 @@ import (
 	"time"
 
 	"github.com/flake-go/flake/node/epmd"
-
-	"github.com/flake-go/flake/scripts/bench/lean"
 )
 
 const cookie = "bench"
@@ -199,7 +197,7 @@ func (w *world) firstID(s *server) error {
 		return err
 	}
 	s.addr = net.JoinHostPort(w.near.host, strconv.Itoa(int(found.Port)))
-	return lean.First(s.addr, s.node, cookie)
+	return first(s.addr, s.node)
 }
 
 // shortName is a node's name up to the @, as EPMD knows it.

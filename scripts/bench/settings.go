@@ -57,7 +57,7 @@ var scenes = []scene{
 		{processes: 64, rate: atLeast(1.3), cpu: atMost(0.35)},
 		{processes: 256, rate: atLeast(1.3), cpu: atMost(0.35)},
 		{processes: 64, nodes: 8},
-		{processes: 1, depth: 64, rate: atLeast(2), cpu: atMost(0.4)},
+		{processes: 1, depth: 64, cpu: atMost(0.4)},
 		{processes: 1, request: "{get,62}"},
 		{processes: 64, request: "{get,62}"},
 	}},
