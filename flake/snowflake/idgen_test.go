@@ -4,10 +4,13 @@ import (
 	"bytes"
 	"encoding/json"
 	"math/rand/v2"
+	"os"
 	"os/exec"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/flake-go/flake/internal/testenv"
 )
 
 // A theirs is a generator of flake-idgen's: its options, and what the clock says
@@ -76,6 +79,10 @@ func (c theirs) machine() (Machine, error) {
 // The real flake-idgen makes the same ids of the same options under the same
 // clock, and fails with the same words.
 func TestIdgen(t *testing.T) {
+	testenv.Need(t, "node")
+	if _, err := os.Stat("testdata/idgen/node_modules/flake-idgen"); err != nil {
+		testenv.Missing(t, err)
+	}
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
@@ -94,7 +101,7 @@ func TestIdgen(t *testing.T) {
 	cmd.Stderr = &said
 	out, err := cmd.Output()
 	if err != nil {
-		t.Fatalf("%v: %s\nscripts/test installs node and what it needs here", err, said.String())
+		t.Fatalf("%v: %s", err, said.String())
 	}
 	var results []struct {
 		ID    Machine  `json:"id"`

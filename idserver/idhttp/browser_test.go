@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/flake-go/flake/internal/testenv"
 )
 
 // browser is a headless Chromium, driven as https://www.w3.org/TR/webdriver2/ says.
@@ -25,13 +27,14 @@ const patience = 5 * time.Minute
 
 func newBrowser(t *testing.T) *browser {
 	t.Helper()
+	testenv.Need(t, "chromedriver", "chromium")
 	cmd := exec.Command("chromedriver", "--port=0")
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := cmd.Start(); err != nil {
-		t.Fatalf("%v; scripts/test installs it", err)
+		t.Fatal(err)
 	}
 	t.Cleanup(func() {
 		cmd.Process.Kill()

@@ -9,16 +9,15 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"github.com/flake-go/flake/internal/testenv"
 )
 
 // otpCommand is a command of Erlang/OTP that uses the EPMD at port.
 func otpCommand(t *testing.T, port uint16, name string, args ...string) *exec.Cmd {
 	t.Helper()
-	path, err := exec.LookPath(name)
-	if err != nil {
-		t.Fatalf("this test talks to Erlang/OTP, which is not installed: %v", err)
-	}
-	cmd := exec.CommandContext(t.Context(), path, args...)
+	testenv.Need(t, name)
+	cmd := exec.CommandContext(t.Context(), name, args...)
 	cmd.Env = append(os.Environ(), fmt.Sprintf("ERL_EPMD_PORT=%d", port), "HOME="+t.TempDir())
 	return cmd
 }

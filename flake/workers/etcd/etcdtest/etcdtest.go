@@ -18,6 +18,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/flake-go/flake/internal/testenv"
 )
 
 // Cluster is etcd of one or more members.
@@ -44,6 +46,7 @@ type Member struct {
 // Start runs n members until the test ends, and waits until they have a leader.
 func Start(tb testing.TB, n int, args ...string) *Cluster {
 	tb.Helper()
+	testenv.Need(tb, "etcd")
 	c := &Cluster{tb: tb, args: args}
 	var initial []string
 	for i := range n {

@@ -1,0 +1,32 @@
+// Package testenv says what tests may count on. A test that needs more than Go skips
+// where that is missing, except under scripts/test, which sets ALL_TESTS: there it fails.
+package testenv
+
+import (
+	"os"
+	"os/exec"
+	"testing"
+)
+
+// All reports whether every test must run.
+func All() bool { return os.Getenv("ALL_TESTS") != "" }
+
+// Need skips a test, or fails it under scripts/test, unless all the programs are
+// installed.
+func Need(tb testing.TB, programs ...string) {
+	tb.Helper()
+	for _, p := range programs {
+		if _, err := exec.LookPath(p); err != nil {
+			Missing(tb, err)
+		}
+	}
+}
+
+// Missing skips a test, or fails it under scripts/test, because of err.
+func Missing(tb testing.TB, err error) {
+	tb.Helper()
+	if All() {
+		tb.Fatalf("%v: scripts/test installs what is missing", err)
+	}
+	tb.Skip(err)
+}
