@@ -269,7 +269,7 @@ func TestCheckIsTheStart(t *testing.T) {
 		}, StartsAtOnce, 0, []Code{CodeTaken}, nil},
 		"released": {2, func(s *scene) {
 			s.killed()
-			if _, err := workers.Release(s.t.Context(), s.world, "p", number(s.world)); err != nil {
+			if _, err := workers.Release(s.t.Context(), s.world, "p", number(s.world), s.world.now); err != nil {
 				s.t.Fatal(err)
 			}
 		}, StartWaits, 3*second + 1, []Code{CodeTaken}, nil},

@@ -221,7 +221,7 @@ func TestMove(t *testing.T) {
 		n.id(t, g)
 		last, _ := n.Owner().Claim()
 		if clean {
-			if _, err := workers.Release(t.Context(), w, "p", last.Number()); err != nil {
+			if _, err := workers.Release(t.Context(), w, "p", last.Number(), w.now); err != nil {
 				t.Fatal(err)
 			}
 		} else {
@@ -326,7 +326,7 @@ func TestFollow(t *testing.T) {
 		}
 		s.Follow()
 		first, changed := s.Owner().Claim()
-		if _, err := workers.Release(t.Context(), w, "p", first.Number()); err != nil {
+		if _, err := workers.Release(t.Context(), w, "p", first.Number(), w.now); err != nil {
 			t.Fatal(err)
 		}
 		<-changed

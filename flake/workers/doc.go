@@ -13,7 +13,7 @@
 //
 //   - To claim a number a node compares the value that it read, and writes one with
 //     a new token and a mark that is hold ahead of its clock. Its ids begin above the
-//     mark that was there, and do not pass the one it wrote.
+//     mark that was there, at most hold before its clock, and do not pass the one it wrote.
 //   - Every third of hold it moves the mark, comparing the value that it knows.
 //   - Without an answer it reads again: a value with its token is its own.
 //   - If the value is another's, the number is lost, and it claims another. The ids up to
@@ -24,7 +24,9 @@
 // The time in each id is compared with the mark, never a clock with a deadline. So a
 // process may be paused anywhere, for any time. Clocks decide only which nodes count as
 // gone: a node whose clock is far ahead takes numbers that are in use, and their owners
-// lose them, but no id comes twice.
+// lose them, but no id comes twice. [Release] gives such a number back: as the claim began near
+// its own clock, the time up to there is others', and the time from there to its mark is
+// kept in the value as spent.
 //
 // Values are compared and not revisions, as a store restored from a snapshot repeats
 // those.

@@ -25,6 +25,7 @@ type lived struct {
 	nodes          [2]living
 	ids            map[uint64]bool // by time: there is one number
 	copies         bool            // there has been a copy
+	far            bool            // the clock of the first is ahead
 	twice          bool
 	path           *did
 }
@@ -55,7 +56,10 @@ type living struct {
 	copied bool   // it makes ids only after its next step, as is promised of copies
 }
 
-const tickOf = testHold / 2
+const (
+	tickOf = testHold / 2
+	ahead  = 4 * testHold // by how much a clock may be
+)
 
 func (l *lived) clone() *lived {
 	c := *l
@@ -101,6 +105,8 @@ type explorer struct {
 
 	latest func(*living) uint64 // what a memory says; nil: what is so
 	adopts bool                 // a control: owners take any value with their token for theirs
+	spends bool                 // a clock may be far ahead
+	forget bool                 // a control: what a released claim may have spent is not kept
 	count  int
 	most   int
 	seen   map[uint64]int // the depth that was left, by state
@@ -153,7 +159,15 @@ func (l *lived) apply(w write) bool {
 	return true
 }
 
-func (x *explorer) clock() uint64 { return x.now - uint64(x.node)*tickOf } // the second is late
+func (x *explorer) clock() uint64 {
+	switch {
+	case x.node == 1: // is late
+		return x.now - tickOf
+	case x.far:
+		return x.now + ahead
+	}
+	return x.now
+}
 
 func (x *explorer) Number() *Kept          { return x.nodes[x.node].kept }
 func (x *explorer) Remember(k *Kept) error { x.nodes[x.node].kept = k; return nil }
@@ -195,12 +209,24 @@ func (x *explorer) actions() map[string]func() bool {
 			x.floor = max(x.floor, f.Mark)
 			return err == nil
 		},
-		"release": func() bool { _, err := Release(ctx, x, "p", 1); return err == nil },
+		"release": func() bool {
+			v, err := Release(ctx, x, "p", 1, x.now)
+			if x.forget && v.Spent.Mark > 0 {
+				v.Spent = Span{}
+				x.data[keys{"p"}.number(1)] = v.String()
+			}
+			return err == nil
+		},
 		"late write": func() bool {
 			w := x.late
 			x.late = nil
 			return w != nil && x.apply(*w)
 		},
+	}
+	if x.spends {
+		delete(all, "restore") // to before such a claim, one takes away what it has spent
+		all["ahead"] = func() bool { x.far = !x.far; return true }
+		all["years"] = func() bool { x.now += ahead - testHold - tickOf; return true }
 	}
 	for i := range x.nodes {
 		n := &x.nodes[i]
@@ -270,7 +296,7 @@ func (l *lived) hash(seed maphash.Seed) uint64 {
 		}
 		fmt.Fprint(&h, "|")
 	}
-	fmt.Fprint(&h, l.copies, l.now, l.floor, l.late, slices.Sorted(maps.Keys(l.ids)))
+	fmt.Fprint(&h, l.copies, l.far, l.now, l.floor, l.late, slices.Sorted(maps.Keys(l.ids)))
 	for i := range l.nodes {
 		n := &l.nodes[i]
 		fmt.Fprint(&h, "|", n.kept, n.last, n.copied, n.o == nil)
@@ -320,12 +346,19 @@ func (x *explorer) explore(from *lived, depth int, seed maphash.Seed) {
 
 // search goes deeper until it finds an id twice, or has looked at most states at a depth. It
 // returns the last depth of which it has seen all.
-func (x *explorer) search(most int) (depth int) {
+func (x *explorer) search(most int, first ...string) (depth int) {
 	seed := maphash.MakeSeed()
+	from := &lived{data: map[string]string{}, now: 1_700_000_000_000, ids: map[uint64]bool{}}
+	for _, name := range first {
+		x.lived = from
+		x.actions()[name]()
+		x.make()
+		from.path = &did{name, from.path}
+	}
 	x.most = most
 	for ; x.count < most && x.found == ""; depth++ {
 		x.count, x.seen = 0, map[uint64]int{}
-		x.explore(&lived{data: map[string]string{}, now: 1_700_000_000_000, ids: map[uint64]bool{}}, depth+1, seed)
+		x.explore(from, depth+1, seed)
 	}
 	return depth - 1
 }
@@ -338,6 +371,25 @@ func TestExhaustive(t *testing.T) {
 	if x.found != "" || depth < 3 {
 		t.Errorf("an id comes twice: %s", x.found)
 	}
+}
+
+// farAhead is how a number that was taken by a clock far ahead is another's, up to a hold before
+// what was spent.
+var farAhead = []string{"ahead", "start 0", "step  0", "release", "start 1", "step  1", "years", "step  1"}
+
+// Nor if one of them has a number by a clock that is far ahead, which is then released.
+func TestExhaustiveAhead(t *testing.T) {
+	x := explorer{spends: true}
+	depth := x.search(*states, farAhead...)
+	t.Logf("%d states at the last depth, all to a depth of %d", x.count, depth)
+	if x.found != "" || depth < 3 {
+		t.Errorf("an id comes twice: %s", x.found)
+	}
+	x = explorer{spends: true, forget: true}
+	if x.search(*states, farAhead...); x.found == "" {
+		t.Error("not found where what was spent is forgotten")
+	}
+	t.Log(x.found)
 }
 
 func TestExhaustiveFinds(t *testing.T) {

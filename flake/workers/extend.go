@@ -12,7 +12,16 @@ func (o *Owner) extend(ctx context.Context, c *Claim) error {
 	known, floor := c.entry.text, c.floor.String()
 	var failed error
 	for range tries {
-		want := c.next(o.Clock()+o.hold, o.Random())
+		now := o.Clock()
+		if c.entry.Spent.meets(now, o.hold) {
+			return o.lose(c, errSpent)
+		}
+		if now > c.Milli()+o.hold { // it may be the clock that has jumped, which would spend the number
+			if err := o.clockOff(ctx); err != nil {
+				return err
+			}
+		}
+		want := c.next(now+o.hold, o.Random())
 		o.remember(c, want.Mark)
 		ok, err := o.swap(ctx, map[string]string{c.key: known, floorKey: floor}, c.key, want.String())
 		if err == nil && ok {
@@ -46,6 +55,7 @@ func (l loss) Error() string { return l.why }
 var (
 	errPast      = loss{why: "the mark is past, and the store may have been restored"}
 	errCopy      = loss{why: "another process has its token: a copy of this one, with its memory or its disk"}
+	errSpent     = loss{why: "it comes to the time that a claim with a wrong clock has spent", clean: true}
 	errWithdrawn = loss{why: "the floor that it was to begin above has been withdrawn", clean: true}
 )
 

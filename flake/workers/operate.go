@@ -162,7 +162,10 @@ func (t table) write(ctx context.Context, s Store, f Floor) error {
 
 // Release takes a number from its owner, which claims another. The mark stays, and others
 // may claim the number once that is past.
-func Release(ctx context.Context, s Store, prefix string, number uint64) (Value, error) {
+//
+// If the claim began later than now allows any, by a clock that was far ahead, others may claim
+// the number at once: what the claim may have spent is kept, and no other comes into it.
+func Release(ctx context.Context, s Store, prefix string, number, now uint64) (Value, error) {
 	k := keys{prefix}
 	for range tries {
 		texts, err := s.Get(ctx, k.number(number))
@@ -175,13 +178,21 @@ func Release(ctx context.Context, s Store, prefix string, number uint64) (Value,
 			return Value{}, fmt.Errorf("flake: nobody has ever had worker id %d", number)
 		case err != nil:
 			return Value{}, foreign(k.number(number), texts[0])
+		case v.ahead(now):
+			v.Spent, v.Mark = Span{v.After, max(v.Spent.Mark, v.Mark)}, v.Base
 		case v.Free:
 			return v, nil
 		}
-		v.Generation, v.Token, v.Free, v.After = v.Generation+1, random(), true, v.Mark
+		v.Generation, v.Token, v.Free, v.After, v.Base = v.Generation+1, random(), true, max(v.Mark, v.Spent.Mark), 0
 		if ok, err := s.Swap(ctx, map[string]string{k.number(number): texts[0]}, k.number(number), v.String()); ok || err != nil {
 			return v, err
 		}
 	}
 	return Value{}, fmt.Errorf("flake: worker id %d was not released in %d attempts: others write it", number, tries)
+}
+
+// ahead reports whether the claim leaves time for others now. One that was released by a node of
+// before says that it began at its mark, and is not known.
+func (v Value) ahead(now uint64) bool {
+	return v.Base > 0 && v.After < v.Mark && now+v.Hold <= v.After
 }

@@ -33,7 +33,8 @@ func (s *counted) Swap(ctx context.Context, have map[string]string, key, value s
 func TestRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const thirds = 1000
-		s := &counted{Store: &memStore{data: map[string]string{}}}
+		other := Value{Mark: uint64(time.Now().UnixMilli()), Generation: 1, Token: 99, Name: "b"}
+		s := &counted{Store: &memStore{data: map[string]string{keys{"p"}.number(0): other.String()}}}
 		o, err := Open(t.Context(), Config{Store: s, Prefix: "p", Last: 1})
 		if err != nil {
 			t.Fatal(err)

@@ -27,6 +27,19 @@ type table struct {
 	keys    keys
 	entries map[uint64]Entry
 	floor   Floor
+	now     uint64 // of the clock of whoever claims
+}
+
+// pass joins the mark of a number and what is spent of it, if a claim now would come into that:
+// the number is free again behind it.
+func (t *table) pass(now, hold uint64) {
+	t.now = now
+	for n, e := range t.entries {
+		if e.Spent.meets(now, hold) {
+			e.Mark, e.Spent = max(e.Mark, e.Spent.Mark), Span{}
+			t.entries[n] = e
+		}
+	}
 }
 
 // List returns what a store holds of the numbers under prefix, in order.

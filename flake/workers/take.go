@@ -6,7 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
+
+	"github.com/flake-go/flake/internal/escape"
 )
 
 const (
@@ -31,6 +34,7 @@ func (o *Owner) take(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	t.pass(o.Clock(), o.hold)
 	if err := o.elsewhere(ctx); err != nil {
 		return err
 	}
@@ -39,7 +43,11 @@ func (o *Owner) take(ctx context.Context) error {
 	}
 	candidates := o.candidates(t)
 	for _, e := range candidates[:min(len(candidates), tries)] {
-		if won, err := o.try(ctx, t, e); won || err != nil {
+		won, err := o.try(ctx, t, e)
+		if won && len(t.entries) == 0 {
+			o.nearby(ctx)
+		}
+		if won || err != nil {
 			return err
 		}
 	}
@@ -69,14 +77,14 @@ func (o *Owner) clockOff(ctx context.Context) error {
 	bound := max(leastOff, o.Hold/3)
 	if low, high := offsets[(len(offsets)-1)/2], offsets[len(offsets)/2]; low > bound || high < -bound {
 		return ClockError{fmt.Errorf("flake: the clock is off by %v, as most of the store's machines have it, and %v is allowed: "+
-			"it would take numbers that are in use; set it right", low, bound)}
+			"it would take numbers that are in use, or spend its own; set it right", low, bound)}
 	}
 	return nil
 }
 
 // candidates are the numbers that may be claimed, the best first.
 func (o *Owner) candidates(t table) (all []Entry) {
-	now := o.Clock()
+	now := t.now
 	var late, recent []Entry
 	for _, e := range t.sorted(byMark) {
 		switch {
@@ -121,20 +129,48 @@ func (o *Owner) unused(t table) (some []Entry) {
 // a copy of this process may know it too.
 func (o *Owner) wrote(t table, e Entry) bool {
 	p := o.pending
-	return p != nil && p.entry.text == e.text && p.floor == t.floor
+	return p != nil && p.entry.text == e.text && p.entry.Spent == e.Spent && p.floor == t.floor
+}
+
+// nearby warns of numbers under a prefix above or below: two fleets may have both, but a node with
+// a prefix of its own makes the ids of its fleet again.
+func (o *Owner) nearby(ctx context.Context) {
+	ctx, cancel := o.asking(ctx)
+	defer cancel()
+	lists := []string{o.Prefix + "/"}
+	for i, r := range o.Prefix {
+		if r == '/' {
+			lists = append(lists, keys{o.Prefix[:i]}.numbers())
+		}
+	}
+	for _, list := range lists {
+		all, _ := o.Store.List(ctx, list) // without an answer, or the right to read it, there is no warning
+		for key := range all {
+			other := keys{key[:max(strings.LastIndex(key, "/n/"), 0)]}
+			if _, err := other.parse(key); err == nil && other.prefix != o.Prefix {
+				o.Log.Warn("the first worker id of this prefix, and another prefix has some: all nodes of a fleet need the same",
+					"prefix", o.Prefix, "other", escape.Text(other.prefix))
+				return
+			}
+		}
+	}
 }
 
 // try claims a number, unless another node was faster.
 func (o *Owner) try(ctx context.Context, t table, e Entry) (won bool, err error) {
-	c := &Claim{owner: o, key: t.keys.number(e.Number), floor: t.floor, after: max(e.Mark, t.floor.Mark), lost: make(chan struct{})}
+	c := &Claim{owner: o, key: t.keys.number(e.Number), floor: t.floor, lost: make(chan struct{})}
+	// Ids that begin near the clock leave the time before to others, if the clock is wrong.
+	base := max(e.Mark, 1)
+	c.after = max(e.Mark, t.floor.Mark, t.now-min(t.now, o.hold))
 	switch {
 	case o.resumes(t, e):
-		c.resumed, c.after = true, o.Memory.Number().After
+		c.resumed, c.after, base = true, o.Memory.Number().After, e.Base
 	case o.wrote(t, e):
-		c.after = o.pending.after
+		c.after, base = o.pending.after, e.Base
 	}
 	want := Value{
-		Mark: max(e.Mark, o.Clock()+o.hold), Generation: e.Generation + 1, Token: o.Random(), Name: o.Name, After: c.after, Hold: o.hold, Nonce: o.Random(),
+		Mark: max(e.Mark, t.now+o.hold), Generation: e.Generation + 1, Token: o.Random(), Name: o.Name,
+		After: c.after, Hold: o.hold, Nonce: o.Random(), Base: base, Spent: e.Spent,
 	}
 	c.entry = Entry{e.Number, want, want.String()}
 	have := map[string]string{c.key: e.text, t.keys.floor(): t.floor.String()}

@@ -2,6 +2,7 @@ package workers
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 )
 
@@ -68,5 +69,27 @@ func TestRollingUpgrade(t *testing.T) {
 		}
 		last = shared("given back").mark
 		w.now = last + 1
+	}
+}
+
+// Nodes of before read a number that has a spent time as one that is taken until then, and keep
+// what they do not know when they release it.
+func TestRollingUpgradeSpent(t *testing.T) {
+	w := newWorld()
+	v := Value{Mark: w.now - 1, Generation: 3, Token: 7, Name: "a b", After: w.now - 9, Hold: testHold, Nonce: 8, Base: 5, Spent: Span{w.now + 2*testHold, w.now + years}}
+	if read, err := parseValue(v.String()); err != nil || read != v {
+		t.Fatalf("%+v, %v", read, err)
+	}
+	fields := strings.SplitN(v.String(), " ", 6)
+	known := fmt.Sprintf(tail, v.After, v.Hold, v.Nonce)
+	name, ok := strings.CutSuffix(fields[5], known) // of nodes that knew these
+	if fields[1] != fmt.Sprint(v.Spent.Mark) || !ok || strings.Contains(name, "after=") {
+		t.Fatalf("before, it would be free at %s, and the name %q", fields[1], name)
+	}
+	for _, after := range []string{known, fmt.Sprintf(tail, v.Spent.Mark, v.Hold, v.Nonce)} {
+		w.data[keys{"p"}.number(1)] = before{v.Spent.Mark, v.Generation + 1, 99, "free", name + after}.String()
+		if c := step(t, w.owner(t, "c", func(c *Config) { c.Last = 1 })); c.After() < v.Mark || c.Milli() > v.Spent.After || c.entry.Spent != v.Spent {
+			t.Errorf("ids from %d to %d, spent %v", c.After(), c.Milli(), c.entry.Spent)
+		}
 	}
 }

@@ -11,7 +11,7 @@ import (
 
 // Value is what the store holds for a number.
 type Value struct {
-	Mark       uint64 // no id with the number is later; milliseconds since 1970-01-01 UTC
+	Mark       uint64 // no id with the number is later, but for Spent; milliseconds since 1970-01-01 UTC
 	Generation uint64 // how often the number was claimed
 	Token      uint64 // random, of the claim
 	Free       bool   // it was given back
@@ -19,7 +19,15 @@ type Value struct {
 	After      uint64 // ids with the number are later; 0: not known
 	Hold       uint64 // its owner's, in milliseconds; 0: not known
 	Nonce      uint64 // random, of the write; 0: not known
+	Base       uint64 // no id is between this and After; 0: not known
+	Spent      Span   // a time that no claim may enter
 }
+
+// Span is the time after one millisecond, up to another. The zero Span is empty.
+type Span struct{ After, Mark uint64 }
+
+// meets reports whether a claim whose clock says now would come into the span.
+func (s Span) meets(now, hold uint64) bool { return s.Mark > 0 && now+hold > s.After }
 
 // The text of a value:
 //
@@ -33,6 +41,10 @@ type Value struct {
 //	| |             the generation
 //	| the mark
 //	version of the format
+//
+// If Base or Spent is known, the first mark is the highest of Mark and Spent, which keeps
+// nodes of before away until then, and " base=... mark=... spent=..." is in front of
+// " after=", where nodes of before take it for part of the name too.
 const (
 	version = "1"
 	held    = "held"
@@ -44,14 +56,20 @@ func (v Value) String() string {
 	if v.Free {
 		state = free
 	}
-	text := fmt.Sprintf("%s %d %d %016x %s %s", version, v.Mark, v.Generation, v.Token, state, v.Name)
+	text := fmt.Sprintf("%s %d %d %016x %s %s", version, max(v.Mark, v.Spent.Mark), v.Generation, v.Token, state, v.Name)
+	if v.Base > 0 || v.Spent.Mark > 0 {
+		text += fmt.Sprintf(split, v.Base, v.Mark, v.Spent.After)
+	}
 	if v.After > 0 || v.Hold > 0 {
 		text += fmt.Sprintf(tail, v.After, v.Hold, v.Nonce)
 	}
 	return text
 }
 
-const tail = " after=%d hold=%d nonce=%016x"
+const (
+	split = " base=%d mark=%d spent=%d"
+	tail  = " after=%d hold=%d nonce=%016x"
+)
 
 var errForeign = errors.New("not the mark of a worker")
 
@@ -68,6 +86,15 @@ func parseValue(text string) (v Value, err error) {
 	if i := strings.LastIndex(v.Name, " after="); i >= 0 {
 		if n, _ := fmt.Sscanf(v.Name[i:], tail, &v.After, &v.Hold, &v.Nonce); n == 3 {
 			v.Name = v.Name[:i]
+		}
+	}
+	if i := strings.LastIndex(v.Name, " base="); i >= 0 {
+		top := v.Mark
+		if n, _ := fmt.Sscanf(v.Name[i:], split, &v.Base, &v.Mark, &v.Spent.After); n == 3 {
+			v.Name = v.Name[:i]
+		}
+		if v.Spent.After > 0 {
+			v.Spent.Mark = top
 		}
 	}
 	if errors.Join(errs[:]...) != nil || v.String() != text {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -128,7 +129,7 @@ func TestClaimAndExtend(t *testing.T) {
 	if ca.Number() == cb.Number() {
 		t.Fatalf("both have %d", ca.Number())
 	}
-	if ca.After() != 0 || ca.Milli() != w.now+testHold {
+	if ca.After() != w.now-testHold || ca.Milli() != w.now+testHold {
 		t.Errorf("ids from %d to %d", ca.After(), ca.Milli())
 	}
 	w.now += 1000
@@ -231,6 +232,39 @@ func TestClaimHeardOfLater(t *testing.T) {
 	}
 }
 
+// A claim that was not written is none, though nothing failed; nor is one that was, if the floor
+// is another by the time it is heard of.
+func TestNoClaim(t *testing.T) {
+	w := newWorld()
+	one := func(c *Config) { c.First, c.Last = 1, 1 }
+	other := Value{Mark: w.now + testHold, Generation: 1, Token: 99, Name: "b"}
+	w.fail = func(string) error { w.data[keys{"p"}.number(1)] = other.String(); return nil }
+	a := w.owner(t, "a", one)
+	if err := a.Step(t.Context()); !errors.Is(err, errContended) {
+		t.Error(err)
+	}
+	if c, _ := a.Claim(); c != nil || w.value(t, 1) != other {
+		t.Errorf("claimed %+v", c)
+	}
+
+	w = newWorld()
+	a = w.owner(t, "a", one)
+	w.fail = func(string) error { w.down = errNever; return errHappened }
+	if err := a.Step(t.Context()); err == nil {
+		t.Fatal("claimed without an answer")
+	}
+	w.fail, w.down = nil, nil
+	f := Floor{w.now, w.now + 2*testHold, 7}
+	w.data[keys{"p"}.floor()] = f.String()
+	if err := a.Step(t.Context()); !errors.Is(err, ErrNoneFree) {
+		t.Error(err)
+	}
+	w.now += testHold + 1
+	if c := step(t, a); c.After() != f.Mark {
+		t.Errorf("ids from %d on, below the floor of %d", c.After(), f.Mark)
+	}
+}
+
 func TestStop(t *testing.T) {
 	w, m := newWorld(), &disk{}
 	a := w.owner(t, "a", m.use)
@@ -282,7 +316,7 @@ func TestResume(t *testing.T) {
 	if !second.Resumed() || second.Number() != first.Number() || after.Token == before.Token || after.Generation != 2 {
 		t.Errorf("resumed: %v, %v after %v", second.Resumed(), after, before)
 	}
-	if second.After() != 0 { // as the marks on the disk are closer
+	if second.After() != first.After() { // as the marks on the disk are closer
 		t.Errorf("after %d", second.After())
 	}
 	for name, change := range map[string]func(*disk, *world){
@@ -294,7 +328,7 @@ func TestResume(t *testing.T) {
 		"a disk that forgot":      func(d *disk, _ *world) { d.kept = nil },
 		"a mark that is past":     func(_ *disk, w *world) { w.now = second.Milli() + 1 },
 		"released by an operator": func(_ *disk, w *world) {
-			if _, err := Release(t.Context(), w, "p", second.Number()); err != nil {
+			if _, err := Release(t.Context(), w, "p", second.Number(), w.now); err != nil {
 				t.Fatal(err)
 			}
 		},
@@ -446,7 +480,7 @@ func TestClean(t *testing.T) {
 		lose  func(*world, *Claim)
 		clean bool
 	}{
-		"released": {func(w *world, c *Claim) { Release(t.Context(), w, "p", c.Number()) }, true},
+		"released": {func(w *world, c *Claim) { Release(t.Context(), w, "p", c.Number(), w.now) }, true},
 		"released by a version before": {func(w *world, c *Claim) {
 			v := c.entry.Value
 			w.data[c.key] = Value{Mark: v.Mark, Generation: v.Generation + 1, Token: 99, Free: true, Name: v.Name}.String()
@@ -747,6 +781,23 @@ func TestElsewhere(t *testing.T) {
 	}
 }
 
+// Whoever claims the first number of a prefix is told of numbers above and below, once.
+func TestNearby(t *testing.T) {
+	for prefix, warned := range map[string]int{"p": 0, "p/eu/x": 1, "p/eu": 1, "q": 1, "r": 0, "pp": 0, "p/config": 1} {
+		w := newWorld()
+		for _, key := range []string{keys{"p"}.number(7), keys{"q/eu"}.number(7), "r/n", "/a/b"} {
+			w.data[key] = Value{Mark: 1, Generation: 1, Token: 1, Name: "x"}.String()
+		}
+		var log strings.Builder
+		in := func(c *Config) { c.Prefix, c.Log = prefix, slog.New(slog.NewTextHandler(&log, nil)) }
+		step(t, w.owner(t, "a", in))
+		step(t, w.owner(t, "b", in))
+		if got := strings.Count(log.String(), "level=WARN"); got != warned {
+			t.Errorf("%q: %s", prefix, log.String())
+		}
+	}
+}
+
 // Numbers that are long idle are used again before new ones are, by different nodes different
 // ones; those that were given back of late are not.
 func TestTableStays(t *testing.T) {
@@ -771,7 +822,7 @@ func TestRelease(t *testing.T) {
 	w := newWorld()
 	a := w.owner(t, "a")
 	c := step(t, a)
-	if _, err := Release(t.Context(), w, "p", c.Number()); err != nil {
+	if _, err := Release(t.Context(), w, "p", c.Number(), w.now); err != nil {
 		t.Fatal(err)
 	}
 	if v := w.value(t, c.Number()); !v.Free || v.Mark != c.Milli() || v.Token == c.entry.Token || v.Generation != 2 {
@@ -780,8 +831,159 @@ func TestRelease(t *testing.T) {
 	if other := step(t, a); other.Number() == c.Number() {
 		t.Error("it has it again, before the mark")
 	}
-	if _, err := Release(t.Context(), w, "p", 77); err == nil {
+	if _, err := Release(t.Context(), w, "p", 77, w.now); err == nil {
 		t.Error("released what nobody has")
+	}
+}
+
+// years is by how much a clock is ahead.
+const years = 10 * 365 * 24 * 3600_000
+
+// A number that was claimed by a clock ten years ahead is released: others have it at once, up
+// to what that claim may have spent, and again behind that. A node of before keeps away from it.
+func TestSpent(t *testing.T) {
+	w, d := newWorld(), &disk{}
+	one := func(c *Config) { c.First, c.Last = 1, 1 }
+	far := func(c *Config) { now := c.Clock; c.Clock = func() uint64 { return now() + years } }
+	former := step(t, w.owner(t, "former", one))
+	w.now = former.Milli() + 1
+	start := w.now
+	ahead := w.owner(t, "ahead", one, far)
+	spent := step(t, ahead)
+	b := w.owner(t, "b", d.use, one)
+	if err := b.Step(t.Context()); !errors.Is(err, ErrNoneFree) {
+		t.Fatal(err)
+	}
+	w.now += 1000
+	step(t, ahead)
+	v, err := Release(t.Context(), w, "p", 1, w.now)
+	if want := (Span{spent.After(), spent.Milli()}); err != nil || v.Spent != want || v.Mark != former.Milli() || v != w.value(t, 1) {
+		t.Fatalf("%+v, %v", v, err)
+	}
+	if again, err := Release(t.Context(), w, "p", 1, w.now); err != nil || again != v {
+		t.Errorf("the second time: %+v, %v", again, err)
+	}
+	if err := ahead.Step(t.Context()); !errors.Is(err, ErrNoneFree) || !spent.Clean() {
+		t.Errorf("it is ahead, and claims: %v", err)
+	}
+	var old before
+	kept := func(what string) {
+		t.Helper()
+		if fmt.Sscanf(w.data[keys{"p"}.number(1)], "1 %d", &old.mark); old.mark != spent.Milli() {
+			t.Errorf("%s: before, it would be free at %d", what, old.mark)
+		}
+	}
+	kept("released")
+	c := step(t, b)
+	if c.After() < former.Milli() || c.Milli() != w.now+testHold || c.Milli() > spent.After() {
+		t.Errorf("ids from %d to %d", c.After(), c.Milli())
+	}
+	kept("claimed")
+	w.now += 1000
+	step(t, b)
+	kept("moved")
+	w.now += 1000
+	b = w.owner(t, "b", d.use, one)
+	if c = step(t, b); !c.Resumed() || c.entry.Spent != v.Spent || c.After() < former.Milli() {
+		t.Errorf("after a restart: %+v", c.entry)
+	}
+	kept("resumed")
+	if _, err := Release(t.Context(), w, "p", 1, w.now); err != nil || w.value(t, 1).Spent != v.Spent {
+		t.Errorf("released in good order: %+v, %v", w.value(t, 1), err)
+	}
+	b.Step(t.Context())
+	w.now = c.Milli() + 1
+	// Another clock that is wrong by less: its time and that between are spent too.
+	nearer := w.owner(t, "nearer", one, func(c *Config) { now := c.Clock; c.Clock = func() uint64 { return now() + years/2 } })
+	cn := step(t, nearer)
+	if v, err = Release(t.Context(), w, "p", 1, w.now); err != nil || v.Spent != (Span{cn.After(), spent.Milli()}) || v.Mark != c.Milli() {
+		t.Errorf("spent %+v, mark %d, %v", v.Spent, v.Mark, err)
+	}
+	// Up to the spent time, then above it.
+	w.now = cn.After() - testHold
+	c = step(t, b)
+	if c.Milli() != cn.After() {
+		t.Errorf("ids from %d to %d", c.After(), c.Milli())
+	}
+	w.now++
+	if err := b.Step(t.Context()); !errors.Is(err, errSpent) || !c.Clean() || w.value(t, 1).Mark != cn.After() {
+		t.Errorf("%v; the store has %+v", err, w.value(t, 1))
+	}
+	w.now = spent.Milli() + 1
+	if c := step(t, b); c.After() != spent.Milli() || w.value(t, 1).Spent != (Span{}) {
+		t.Errorf("ids after %d, %+v", c.After(), w.value(t, 1))
+	}
+	if w.now-start < years {
+		t.Error("years have not passed")
+	}
+}
+
+// What was there before a claim stays known if it is resumed, or heard of later; and one that is
+// heard of only at the spent time is none.
+func TestSpentLater(t *testing.T) {
+	w, d := newWorld(), &disk{}
+	one := func(c *Config) { c.First, c.Last = 1, 1 }
+	unheard := func(o *Owner) {
+		t.Helper()
+		w.fail = func(string) error { w.down = errNever; return errHappened }
+		if err := o.Step(t.Context()); err == nil {
+			t.Fatal("claimed without an answer")
+		}
+		w.fail, w.down = nil, nil
+	}
+	far := func(c *Config) { now := c.Clock; c.Clock = func() uint64 { return now() + years } }
+	ahead := w.owner(t, "ahead", d.use, one, far)
+	unheard(ahead)
+	first := step(t, ahead)
+	resumed := step(t, w.owner(t, "ahead", d.use, one, far))
+	v, err := Release(t.Context(), w, "p", 1, w.now)
+	if err != nil || !resumed.Resumed() || v.Mark != 1 || v.Spent != (Span{first.After(), resumed.Milli()}) {
+		t.Errorf("%+v, %v", v, err)
+	}
+	w.now = v.Spent.After - testHold
+	b := w.owner(t, "b", one)
+	unheard(b)
+	w.now++
+	if err := b.Step(t.Context()); !errors.Is(err, ErrNoneFree) {
+		c, _ := b.Claim()
+		t.Errorf("%+v, %v", c, err)
+	}
+}
+
+// What a claim may have spent is not known from its mark alone: then the number stays taken.
+func TestSpentUnknown(t *testing.T) {
+	for name, change := range map[string]func(v *Value){
+		"claimed by a version before":  func(v *Value) { v.Base = 0 },
+		"released by a version before": func(v *Value) { v.Free, v.After = true, v.Mark },
+		"ahead by less than two holds": func(v *Value) { v.After = v.After - years + 2*testHold - 1 },
+	} {
+		w := newWorld()
+		c := step(t, w.owner(t, "ahead", func(c *Config) { c.Last, c.Clock = 1, func() uint64 { return w.now + years } }))
+		v := c.entry.Value
+		change(&v)
+		w.data[c.key] = v.String()
+		if v, err := Release(t.Context(), w, "p", 1, w.now); err != nil || v.Mark != c.Milli() || v.Spent != (Span{}) {
+			t.Errorf("%s: %+v, %v", name, v, err)
+		}
+		if err := w.owner(t, "b", func(c *Config) { c.Last = 1 }).Step(t.Context()); !errors.Is(err, ErrNoneFree) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// A clock that jumps ahead moves no mark, if the store's machines say so.
+func TestClockJumps(t *testing.T) {
+	w := newWorld()
+	s := &dated{world: w}
+	a := w.owner(t, "a", func(c *Config) { c.Store = s })
+	c := step(t, a)
+	w.now, s.offsets = c.Milli()+testHold+1, []time.Duration{time.Hour}
+	if err := a.Step(t.Context()); err == nil || c.isLost() || w.value(t, c.Number()).Mark != c.Milli() {
+		t.Errorf("%v, and the mark is at %d", err, w.value(t, c.Number()).Mark)
+	}
+	s.offsets = nil
+	if step(t, a) != c || c.Milli() != w.now+testHold {
+		t.Errorf("the mark is at %d", c.Milli())
 	}
 }
 

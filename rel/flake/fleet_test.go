@@ -223,11 +223,37 @@ var kinds = []struct {
 			m.Resume()
 		}
 	}, false},
-	{"another member of etcd killed", func(f *trial, _ *trialNode) {
+	{"another member of etcd killed", func(f *trial, _ *trialNode) { f.kill(f.follower()) }, false},
+	{"kill -9, a start, SIGTERM at its first ids, a start", (*trial).crashAndStop, true},
+	{"etcd's leader not heard for twice hold", func(f *trial, _ *trialNode) {
 		leader := f.etcd.Leader()
-		i := slices.IndexFunc(f.etcd.Members, func(m *etcdtest.Member) bool { return m != leader })
-		f.kill(f.etcd.Members[i])
+		leader.Mute()
+		time.Sleep(2 * etcdHold) // the length is the fault
+		leader.Join()
 	}, false},
+	{"another member of etcd paused for twice hold", func(f *trial, _ *trialNode) {
+		m := f.follower()
+		m.Pause()
+		time.Sleep(2 * etcdHold) // the length is the fault
+		m.Resume()
+	}, false},
+}
+
+// follower is a member of etcd that is not the leader.
+func (f *trial) follower() *etcdtest.Member {
+	leader := f.etcd.Leader()
+	return f.etcd.Members[slices.IndexFunc(f.etcd.Members, func(m *etcdtest.Member) bool { return m != leader })]
+}
+
+// crashAndStop has a node crash, go on with its number, and give it back in good order.
+func (f *trial) crashAndStop(n *trialNode) {
+	n.end(syscall.SIGKILL)
+	n.start()
+	n.await("  HTTP ") // it has ids
+	if status := n.end(syscall.SIGTERM); status != 0 {
+		f.t.Errorf("exit status %d", status)
+	}
+	n.start()
 }
 
 // release takes a node's number by the command, if it has not lost it by itself, and waits

@@ -68,9 +68,9 @@ func workersOf(ctx context.Context, cfg config.Config, args []string, r workers.
 		if err != nil {
 			return usageError{errWorkers}
 		}
-		v, err := workers.Release(ctx, store, cfg.Etcd.Prefix, number)
+		v, err := workers.Release(ctx, store, cfg.Etcd.Prefix, number, r.Clock())
 		if err == nil {
-			fmt.Fprintf(stdout, "worker id %d may be claimed from %s on\n", number, showMilli(v.Mark))
+			fmt.Fprintf(stdout, "worker id %d may be claimed from %s on\n", number, showMilli(max(v.Mark, r.Clock())))
 		}
 		return advise(err, cfg.Etcd)
 	case len(args) == 1 && args[0] == "after-restore":

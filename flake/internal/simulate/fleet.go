@@ -20,6 +20,9 @@ type Fleet struct {
 	// Copies has disks of running nodes be copied and started elsewhere.
 	Copies bool
 
+	// Far has clocks be far ahead, and an operator who releases what they took.
+	Far bool
+
 	// Often has the store be restored all the time, and nodes be cut off from it; clocks
 	// differ little then.
 	Often bool
@@ -28,6 +31,7 @@ type Fleet struct {
 	Store  func(workers.Store) workers.Store   // what a node makes of the store
 	Bound  func(durable.Bound) durable.Bound   // of its bound
 	Memory func(workers.Memory) workers.Memory // and of its memory
+	Admin  func(workers.Store) workers.Store   // what an operator makes of the store
 }
 
 // Restore is what is done about a store that has forgotten.
@@ -59,9 +63,11 @@ type FleetReport struct {
 	Unanswered, Late, Restores, Copied        int
 	None                                      int // times that no number was free
 	Released                                  int // numbers, by an operator
+	Spent, Below                              int // of these, with a spent time kept; claims below one
 	Hours                                     float64
 
 	Duplicates, Overlaps, Disorders, PastMark, Stuck int
+	Shared                                           int // fleets with overlaps
 
 	First string // the first thing that went wrong, in the life of Seed
 	Seed  uint64
@@ -81,8 +87,8 @@ func (r *FleetReport) add(o FleetReport) {
 		{&r.Resumed, o.Resumed}, {&r.Lost, o.Lost}, {&r.Kills, o.Kills}, {&r.Stops, o.Stops},
 		{&r.Pauses, o.Pauses}, {&r.Cuts, o.Cuts}, {&r.ClockFaults, o.ClockFaults},
 		{&r.Unanswered, o.Unanswered}, {&r.Late, o.Late}, {&r.Restores, o.Restores}, {&r.Copied, o.Copied},
-		{&r.None, o.None}, {&r.Released, o.Released}, {&r.Duplicates, o.Duplicates}, {&r.Overlaps, o.Overlaps},
-		{&r.Disorders, o.Disorders}, {&r.PastMark, o.PastMark}, {&r.Stuck, o.Stuck},
+		{&r.None, o.None}, {&r.Released, o.Released}, {&r.Spent, o.Spent}, {&r.Below, o.Below}, {&r.Duplicates, o.Duplicates}, {&r.Overlaps, o.Overlaps},
+		{&r.Disorders, o.Disorders}, {&r.PastMark, o.PastMark}, {&r.Stuck, o.Stuck}, {&r.Shared, o.Shared},
 	} {
 		*p.to += p.more
 	}
@@ -139,6 +145,7 @@ func RunFleet(of Fleet, seed uint64, trace func(format string, args ...any)) Fle
 		t.end()
 	}
 	report.Hours = (f.now - born).Hours()
+	report.Shared = min(report.Overlaps, 1)
 	return report
 }
 
@@ -201,6 +208,10 @@ func (f *fleet) faults(t *task) {
 		if f.Often && f.rng.IntN(2) == 0 {
 			p = []int{50, 85, 90}[f.rng.IntN(3)]
 		}
+		if f.Far && f.rng.IntN(4) == 0 {
+			f.far(m)
+			p = 94
+		}
 		switch {
 		case p < 16:
 			m.die()
@@ -228,13 +239,37 @@ func (f *fleet) faults(t *task) {
 		case p < 94 && f.Copies:
 			f.copies(m, f.members[f.rng.IntN(members)])
 		case p < 96:
-			f.report.Released++
-			v, err := workers.Release(context.Background(), admin{f.store}, prefix, 1+f.rng.Uint64N(numbers))
-			f.trace("released: %v, %v", v, err)
+			f.release()
 		case p < 98 && f.Restore == Steps: // nothing was restored, or it was seen to
 			f.store.afterRestore(false)
 		}
 	}
+}
+
+// far has a machine be another, whose clock is far ahead, or right again.
+func (f *fleet) far(m *Member) {
+	by := -m.machine.off
+	if f.rng.IntN(2) == 0 {
+		by += 3*hold + f.span(3*hold)
+	}
+	m.machine.shift(by)
+	f.trace("%d: clock steps by %v", m.index, by)
+	m.die()
+	m.machine.Disk = newDisk(m.machine)
+}
+
+// release is what an operator does.
+func (f *fleet) release() {
+	f.report.Released++
+	var s workers.Store = admin{f.store}
+	if f.Admin != nil {
+		s = f.Admin(s)
+	}
+	v, err := workers.Release(context.Background(), s, prefix, 1+f.rng.Uint64N(numbers), uint64(f.now/time.Millisecond))
+	if v.Spent.Mark > 0 {
+		f.report.Spent++
+	}
+	f.trace("released: %v, %v", v, err)
 }
 
 // clock does something to a clock, no more than it takes to be caught up with.

@@ -19,6 +19,7 @@ func TestFleetFinds(t *testing.T) {
 		"ids that pass the mark":                     {Bound: func(b durable.Bound) durable.Bound { return late{b} }},
 		"a restored store that nobody told of":       {Restore: Nothing, Store: func(s workers.Store) workers.Store { return struct{ workers.Store }{s} }},
 		"a disk that was copied while its node runs": {Copies: true},
+		"a release that forgets what was spent":      {Far: true, Admin: func(s workers.Store) workers.Store { return forgetful{s} }},
 		"a number that is given back below ids":      {Memory: func(m workers.Memory) workers.Memory { return lower{m} }},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -50,6 +51,29 @@ func (early) After() uint64 { return 0 }
 type late struct{ durable.Bound }
 
 func (late) Milli() uint64 { return math.MaxUint64 }
+
+// forgetful keeps only the mark below what was spent.
+type forgetful struct{ workers.Store }
+
+func (s forgetful) Swap(ctx context.Context, have map[string]string, key, value string) (bool, error) {
+	all, err := workers.List(ctx, one{s.Store, key, value}, prefix)
+	if err != nil {
+		return false, err
+	}
+	v := all[0].Value
+	v.Spent = workers.Span{}
+	return s.Store.Swap(ctx, have, key, v.String())
+}
+
+// one is a store that has one value, and no floor.
+type one struct {
+	workers.Store
+	key, value string
+}
+
+func (s one) List(context.Context, string) (map[string]string, error) {
+	return map[string]string{s.key: s.value}, nil
+}
 
 // lower does not know of the latest ids.
 type lower struct{ workers.Memory }

@@ -23,6 +23,7 @@ type store struct {
 	restored  time.Duration     // when (true time) it last was
 	floor     uint64            // the last one's mark, as whoever restores remembers
 	marks     map[uint64]uint64 // the highest that there ever were, by number
+	claims    map[uint64]uint64 // how many there were, by number
 }
 
 type snapshot struct {
@@ -31,7 +32,7 @@ type snapshot struct {
 }
 
 func newStore(f *fleet) *store {
-	return &store{f: f, data: map[string]string{}, marks: map[uint64]uint64{}}
+	return &store{f: f, data: map[string]string{}, marks: map[uint64]uint64{}, claims: map[uint64]uint64{}}
 }
 
 func (s *store) snapshot() {
@@ -86,6 +87,10 @@ func (s *store) swap(have map[string]string, key, text string) bool {
 	s.revision++
 	s.f.trace("the store has %s: %s", key, text)
 	for _, e := range must(workers.List(context.Background(), admin{s}, prefix)) {
+		if e.Spent.Mark > 0 && !e.Free && e.Generation > s.claims[e.Number] {
+			s.f.report.Below++
+		}
+		s.claims[e.Number] = e.Generation
 		s.marks[e.Number] = max(s.marks[e.Number], e.Mark)
 	}
 	return true

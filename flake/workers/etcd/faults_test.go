@@ -194,7 +194,7 @@ func TestFaults(t *testing.T) {
 		c.Leader()
 		goOn("all are killed")
 		claim, changed := nodes[0].ids.Owner().Claim()
-		if _, err := workers.Release(ctx, open(t, Config{Endpoints: c.Endpoints()}), "flake", claim.Number()); err != nil {
+		if _, err := workers.Release(ctx, open(t, Config{Endpoints: c.Endpoints()}), "flake", claim.Number(), uint64(time.Now().UnixMilli())); err != nil {
 			t.Fatal(err)
 		}
 		<-changed

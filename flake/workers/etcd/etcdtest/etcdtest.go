@@ -153,18 +153,31 @@ func (m *Member) Kill() {
 func (m *Member) Save() (restore func()) {
 	m.cluster.tb.Helper()
 	saved := filepath.Join(m.cluster.tb.TempDir(), "saved")
-	m.Kill()
-	m.copy(saved, m.dir)
-	m.Start()
+	m.Copy(saved)
 	return func() {
 		m.cluster.tb.Helper()
 		m.Kill()
-		if err := os.RemoveAll(m.dir); err != nil {
-			m.cluster.tb.Fatal(err)
-		}
-		m.copy(m.dir, saved)
-		m.Start()
+		m.Restore(saved)
 	}
+}
+
+// Copy writes a copy of what the member has on disk to a folder that is not there. It
+// restarts it.
+func (m *Member) Copy(folder string) {
+	m.cluster.tb.Helper()
+	m.Kill()
+	m.copy(folder, m.dir)
+	m.Start()
+}
+
+// Restore starts a member that was killed, with a copy of what a folder has.
+func (m *Member) Restore(folder string) {
+	m.cluster.tb.Helper()
+	if err := os.RemoveAll(m.dir); err != nil {
+		m.cluster.tb.Fatal(err)
+	}
+	m.copy(m.dir, folder)
+	m.Start()
 }
 
 func (m *Member) copy(to, from string) {
@@ -183,8 +196,12 @@ func (m *Member) Pause() {
 func (m *Member) Resume() { m.cmd.Process.Signal(syscall.SIGCONT) }
 
 // Cut has no other member reach this one, until Join. Clients do.
-func (m *Member) Cut()  { m.proxy.set(true) }
-func (m *Member) Join() { m.proxy.set(false) }
+func (m *Member) Cut()  { m.proxy.set(true, false) }
+func (m *Member) Join() { m.proxy.set(false, false) }
+
+// Mute has no other member hear this one on what they have connected to it, until Join. It
+// hears them, and clients reach it.
+func (m *Member) Mute() { m.proxy.set(false, true) }
 
 // free gives an address that nobody listens at, whose port is none that systems have for
 // connections of their own, nor below 30000, where other tests look for one: a member that
@@ -214,6 +231,7 @@ type proxy struct {
 
 	mu    sync.Mutex
 	cut   bool
+	mute  bool // what comes back is thrown away
 	conns map[net.Conn]bool
 	wg    sync.WaitGroup
 }
@@ -250,12 +268,12 @@ func (p *proxy) pass(from net.Conn) {
 	}
 	defer p.drop(from, to)
 	done := make(chan struct{}, 2)
-	for _, way := range [][2]net.Conn{{from, to}, {to, from}} {
+	for i, way := range [][2]net.Conn{{from, to}, {to, from}} {
 		p.wg.Go(func() {
 			buf := make([]byte, 32<<10)
 			for {
 				n, err := way[0].Read(buf)
-				if n > 0 {
+				if n > 0 && (i == 0 || !p.muted()) {
 					_, err = way[1].Write(buf[:n])
 				}
 				if err != nil {
@@ -285,12 +303,19 @@ func (p *proxy) drop(conns ...net.Conn) {
 	}
 }
 
-func (p *proxy) set(cut bool) {
+func (p *proxy) muted() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.cut = cut
+	return p.mute
+}
+
+func (p *proxy) set(cut, mute bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	anew := cut || p.mute && !mute // what was thrown away is missing
+	p.cut, p.mute = cut, mute
 	for c := range p.conns {
-		if cut {
+		if anew {
 			c.Close()
 		}
 	}
@@ -298,6 +323,6 @@ func (p *proxy) set(cut bool) {
 
 func (p *proxy) close() {
 	p.l.Close()
-	p.set(true)
+	p.set(true, false)
 	p.wg.Wait()
 }

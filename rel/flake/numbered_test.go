@@ -1,0 +1,117 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"maps"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/flake/host"
+	"github.com/flake-go/flake/flake/workers"
+	"github.com/flake-go/flake/idserver"
+)
+
+// shelf is a store of numbers in memory.
+type shelf struct {
+	mu   sync.Mutex
+	data map[string]string
+}
+
+func (s *shelf) List(_ context.Context, prefix string) (map[string]string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := maps.Clone(s.data)
+	maps.DeleteFunc(all, func(key, _ string) bool { return !strings.HasPrefix(key, prefix) })
+	return all, nil
+}
+
+func (s *shelf) Get(_ context.Context, keys ...string) (texts []string, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, key := range keys {
+		texts = append(texts, s.data[key])
+	}
+	return texts, nil
+}
+
+func (s *shelf) Swap(_ context.Context, have map[string]string, key, value string) (bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for key, text := range have {
+		if s.data[key] != text {
+			return false, nil
+		}
+	}
+	s.data[key] = value
+	return true, nil
+}
+
+// reserving is a source of which only Reserve is asked for.
+type reserving struct {
+	idserver.Source
+	io.Closer
+	reserve func() error
+}
+
+func (s reserving) Close() error { return nil }
+func (s reserving) Reserve(context.Context, int, uint8) (run idserver.Run, err error) {
+	return run, s.reserve()
+}
+
+// A call that meets a move has its ids of the next number, or hears that there are none yet: the
+// node is well, and shuts down only when it does.
+func TestReserveMeetsMove(t *testing.T) {
+	store := &shelf{data: map[string]string{}}
+	set, err := host.Open[*opened](host.Config{
+		Path:    filepath.Join(t.TempDir(), "marks"),
+		Numbers: &workers.Config{Store: store, Prefix: "p", Last: 1, Hold: 3 * time.Second},
+	})
+	if err == nil {
+		err = set.Claim(t.Context())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ids numbered
+	moves := func() error { return flake.ErrClosed }
+	g, err := set.Add(t.Context(), "", true, func(context.Context, string, uint64, flake.Bound) (*opened, error) {
+		s := reserving{reserve: func() error { return nil }}
+		if ids.ids == nil {
+			s.reserve = func() error { return moves() }
+		}
+		return &opened{s, s}, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids = numbered{g, set.Owner()}
+	if _, err := ids.Reserve(t.Context(), 1, 0); !errors.Is(err, host.ErrMoving) || errors.Is(err, flake.ErrClosed) {
+		t.Errorf("before there is another number: %v", err)
+	}
+	set.Follow()
+	first := ids.source()
+	moves = func() error {
+		claim, _ := set.Owner().Claim()
+		if _, err := workers.Release(t.Context(), store, "p", claim.Number(), 0); err != nil {
+			t.Fatal(err)
+		}
+		await(t, "the next number", func() bool { return ids.source() != first })
+		return flake.ErrClosed
+	}
+	if _, err := ids.Reserve(t.Context(), 1, 0); err != nil {
+		t.Errorf("a call that met a move: %v", err)
+	}
+	if err := set.Close(); err != nil {
+		t.Error(err)
+	}
+	ids.source().Source = reserving{reserve: func() error { return flake.ErrClosed }}
+	if _, err := ids.Reserve(t.Context(), 1, 0); !errors.Is(err, flake.ErrClosed) {
+		t.Errorf("after the end: %v", err)
+	}
+}
