@@ -192,6 +192,7 @@ func (b *benchFlags) connect(ctx context.Context, cfg config.Config, r *benchRes
 	if err != nil {
 		return nil, "", err
 	}
+	sayDigest(stderr, cfg.Node)
 	for range r.Connections {
 		doors = append(doors, client.NewNode(cfg.Node.Name, dialer))
 	}

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"strings"
@@ -28,6 +30,15 @@ func dialerOf(cfg config.Node) (client.Dialer, error) {
 		dialer.EPMD = cfg.EPMD
 	}
 	return dialer, nil
+}
+
+// sayDigest says who gets a digest of the cookie that TLS would keep from strangers. Only this
+// machine answers for a node on the loopback.
+func sayDigest(w io.Writer, cfg config.Node) {
+	_, host, _ := strings.Cut(cfg.Name, "@")
+	if !cfg.TLS.On && !config.IsLoopback(host) {
+		fmt.Fprintf(w, "flake: node.tls is not set: whoever answers at %s gets a digest of the cookie\n", host)
+	}
 }
 
 // nodeOf returns the way to the configured node.

@@ -2,6 +2,10 @@ package main
 
 import (
 	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/flake-go/flake/config"
@@ -35,5 +39,64 @@ func TestDialerOf(t *testing.T) {
 			}
 			conn.Close()
 		})
+	}
+}
+
+// Where the file has HTTP, get and status show nobody a digest of the cookie, unless they are
+// told to.
+func TestPreferHTTP(t *testing.T) {
+	impostor, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer impostor.Close()
+	dialled := make(chan struct{}, 1)
+	go func() {
+		for {
+			c, err := impostor.Accept()
+			if err != nil {
+				return
+			}
+			c.Close()
+			dialled <- struct{}{}
+		}
+	}()
+	var asked atomic.Int32
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked.Add(1)
+		http.Error(w, "not today", http.StatusServiceUnavailable)
+	}))
+	defer web.Close()
+	file := writeConfig(t, "[node]\nepmd = 'off'\nlisten = %q\n[http]\nlisten = %q", impostor.Addr(), web.Listener.Addr())
+	for _, command := range []string{"get", "status"} {
+		asked.Store(0)
+		if _, _, status := called(t, command, "-config", file); status != exitFailure || asked.Load() == 0 || len(dialled) > 0 {
+			t.Errorf("%s: exit status %d, asked %d times over HTTP, dialled %d times", command, status, asked.Load(), len(dialled))
+		}
+		asked.Store(0)
+		called(t, command, "-config", file, "-over", "erlang")
+		<-dialled
+		if asked.Load() > 0 {
+			t.Errorf("%s -over erlang: asked %d times over HTTP", command, asked.Load())
+		}
+	}
+}
+
+// Whoever dials beyond this machine without TLS is told who gets the digest.
+func TestSayDigest(t *testing.T) {
+	for _, tt := range []struct {
+		name      string
+		tls, says bool
+	}{
+		{"flake@127.0.0.1", false, false},
+		{"flake@localhost", false, false},
+		{"flake@10.0.0.1", true, false},
+		{"flake@10.0.0.1", false, true},
+	} {
+		var said strings.Builder
+		sayDigest(&said, config.Node{Name: tt.name, TLS: config.TLS{On: tt.tls}})
+		if (said.Len() > 0) != tt.says {
+			t.Errorf("%+v: %q", tt, said.String())
+		}
 	}
 }

@@ -16,7 +16,7 @@ import (
 // eval evaluates expressions; a running node calls their functions.
 func eval(f *flags) action {
 	f.identify()
-	return func(ctx context.Context, args []string, stdout, _ io.Writer) error {
+	return func(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		cfg, err := f.load()
 		switch {
 		case err != nil:
@@ -24,6 +24,7 @@ func eval(f *flags) action {
 		case len(args) == 0:
 			return usageError{errors.New("eval what? For one: flake eval 'flake_harness:generate(1).'")}
 		}
+		sayDigest(stderr, cfg.Node)
 		return evalText(ctx, cfg, args[0], stdout)
 	}
 }

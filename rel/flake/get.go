@@ -37,7 +37,7 @@ func get(f *flags) action {
 	meta := f.Int("meta", noMeta, "the metabyte's `NUMBER` in ids of sno, 0 to 255; without it the generator's")
 	f.Lookup("meta").DefValue = "" // to help
 	generator := f.String("generator", "flake", "ask the generator `NAME`, which the node has by a table [[generator]]")
-	url := f.String("url", "", "ask over HTTP, at a `URL` such as http://127.0.0.1:8465, instead of the Erlang distribution")
+	way := f.way(preferHTTP)
 	return func(ctx context.Context, _ []string, stdout, _ io.Writer) error {
 		cfg, err := f.load()
 		if err != nil {
@@ -54,7 +54,7 @@ func get(f *flags) action {
 		case *meta != noMeta && !idserver.HasBase(idserver.SnoFormat, base):
 			return usageError{fmt.Errorf("-base %s: ids of sno, of which -meta is, have no such text", *in)}
 		}
-		door, err := doorOf(cfg, *url)
+		door, err := way.door(cfg)
 		if err != nil {
 			return err
 		}
@@ -158,15 +158,18 @@ func printSome(ctx context.Context, w io.Writer, take taker, n int) error {
 	return err
 }
 
-// doorOf returns the way to the node: over HTTP if there is a URL, with the configured
-// token.
-func doorOf(cfg config.Config, url string) (client.Door, error) {
-	if url == "" {
-		return nodeOf(cfg.Node)
-	}
-	w, err := webOf(cfg.HTTP, url)
+// door returns the way to the node's ids.
+func (w *way) door(cfg config.Config) (client.Door, error) {
+	overHTTP, err := w.overHTTP(fixedHTTP(cfg.HTTP))
 	if err != nil {
 		return nil, err
 	}
-	return w.door, nil
+	if !overHTTP {
+		return nodeOf(cfg.Node)
+	}
+	web, err := webOf(cfg.HTTP, *w.url)
+	if err != nil {
+		return nil, err
+	}
+	return web.door, nil
 }

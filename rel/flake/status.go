@@ -36,7 +36,7 @@ does not answer, and 2 if flags or the configuration are wrong.`
 // status shows how a running node is.
 func status(f *flags) action {
 	f.identify()
-	way := f.way("over HTTP if -url or http.listen says where")
+	way := f.way(preferHTTP)
 	asJSON := f.Bool("json", false, "print it as JSON, as /v1/info of HTTP does")
 	return func(ctx context.Context, _ []string, stdout, stderr io.Writer) error {
 		cfg, err := f.load()

@@ -25,6 +25,10 @@ import (
 // way is the flags that choose how a running node is asked.
 type way struct{ over, url *string }
 
+// preferHTTP is what commands do that HTTP serves as well: no cookie is needed for it, and no
+// digest of one shown.
+const preferHTTP = "over HTTP if -url or http.listen says where"
+
 func (f *flags) way(usual string) way {
 	return way{
 		f.String("over", "", "ask over `erlang|http`, the distribution or HTTP; without it "+usual),
