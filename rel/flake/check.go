@@ -98,11 +98,11 @@ func checkWorkers(cfg config.Config, path string, log *slog.Logger) (told []stri
 		case err != nil:
 			return err
 		case random:
-			who = "random, kept in " + path
+			who = identity{worker: "random, kept in " + path}
 		case etcd:
-			who = "a number of etcd"
+			who = identity{worker: "a number of etcd"}
 		}
-		told = append(told, label+who)
+		told = append(told, label+who.String())
 		return nil
 	}
 	err = add("flake", "worker id  ", cfg.Flake.Random, cfg.Flake.Etcd, first)

@@ -25,12 +25,12 @@ func claim(p place, log *slog.Logger) (release func() error, err error) {
 	name := fmt.Sprintf("%s%s/%x-%x/%s", claimPrefix, p.kind, p.first, p.last, rand.Text())
 	l, err := net.Listen("unix", name)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", p.who, err)
+		return nil, fmt.Errorf("%s: %w", p, err)
 	}
 	go answerClaims(l)
 	if err := compare(name, p, log); err != nil {
 		l.Close()
-		return nil, fmt.Errorf("%s: %w", p.who, err)
+		return nil, fmt.Errorf("%s: %w", p, err)
 	}
 	return l.Close, nil
 }
@@ -60,9 +60,9 @@ func compare(name string, p place, log *slog.Logger) error {
 		switch {
 		case errors.Is(err, syscall.ECONNREFUSED): // it has just gone, or was never a claim of ours
 		case errors.Is(err, syscall.EAGAIN) && p.chosen:
-			log.Warn("a process that does not answer says that it hands out the same ids", "worker", p.who, "socket", other)
+			log.Warn("a process that does not answer says that it hands out the same ids", "worker", p, "socket", other)
 		case err == nil && p.chosen && owner.Uid != 0 && int(owner.Uid) != os.Getuid():
-			log.Warn("a process of another user says that it hands out the same ids", "worker", p.who, "pid", owner.Pid, "uid", owner.Uid)
+			log.Warn("a process of another user says that it hands out the same ids", "worker", p, "pid", owner.Pid, "uid", owner.Uid)
 		case err != nil:
 			return fmt.Errorf("cannot tell whose %s is, which says that it hands out the same ids: %w", other, err)
 		default:

@@ -14,7 +14,7 @@ import (
 // A claim whose owner cannot be asked keeps nobody from a chosen id.
 func TestClaimThatIsFull(t *testing.T) {
 	const id = 15
-	here := place{who: "here", kind: "test " + rand.Text(), first: id, last: id}
+	here := place{key: "here", kind: "test " + rand.Text(), first: id, last: id}
 	name := fmt.Sprintf("%s%s/%x-%x/full", claimPrefix, here.kind, id, id)
 	fd, err := syscall.Socket(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {

@@ -49,7 +49,7 @@ func TestOneWorkerTwice(t *testing.T) {
 // place. One that was not chosen stands against everybody.
 func TestClaim(t *testing.T) {
 	log := slog.New(slog.DiscardHandler)
-	here := place{who: "here", kind: "test " + rand.Text(), first: 10, last: 19, chosen: true}
+	here := place{key: "here", kind: "test " + rand.Text(), first: 10, last: 19, chosen: true}
 	release, err := claim(here, log)
 	if err != nil {
 		t.Fatal(err)

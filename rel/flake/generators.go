@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,15 +30,28 @@ type generator struct {
 	name    string
 	server  *idserver.Server
 	saves   *idhttp.Saves
-	who     string // the worker it makes them as: "worker 02:00:00:00:00:01 (worker_id)"
+	who     identity
 	release func() error
+}
+
+// identity is what a generator makes ids as.
+type identity struct {
+	worker string // for people: "02:00:00:00:00:01", "id 5"
+	from   string // where that is from, or empty: the generator's table
+}
+
+func (i identity) String() string {
+	if i.from == "" {
+		return i.worker
+	}
+	return i.worker + " (" + i.from + ")"
 }
 
 // opener opens the durable source of a generator's ids, with the name of its mark.
 type opener func(ctx context.Context, mark string, o flake.Options) (*opened, error)
 
 // planner says how to open a generator with a number, and who it is.
-type planner func(number uint64) (who string, where place, open opener, err error)
+type planner func(number uint64) (who identity, where place, open opener, err error)
 
 // opened is a source of ids that can be closed.
 type opened struct {
@@ -153,14 +167,14 @@ func planFirst(cfg config.Flake, kept keeper, log *slog.Logger) (planner, error)
 	case cfg.Random:
 		return planKept(config.FormatFlake, "", kept), nil
 	case cfg.Etcd:
-		return func(number uint64) (string, place, opener, error) {
+		return func(number uint64) (identity, place, opener, error) {
 			w := flake.NumberWorker(number)
-			return fmt.Sprintf("%s (number %d of etcd)", w, number), flakePlace(w, true), openWorker(config.FormatFlake, w), nil
+			return identity{w.String(), fmt.Sprintf("number %d of etcd", number)}, flakePlace(w, true), openWorker(config.FormatFlake, w), nil
 		}, nil
 	}
 	w, from, err := worker(cfg, log)
-	return func(uint64) (string, place, opener, error) {
-		return fmt.Sprintf("%s (%s)", w, from), flakePlace(w, cfg.WorkerID != nil), openWorker(config.FormatFlake, w), nil
+	return func(uint64) (identity, place, opener, error) {
+		return identity{w.String(), from}, flakePlace(w, cfg.WorkerID != nil), openWorker(config.FormatFlake, w), nil
 	}, err
 }
 
@@ -169,14 +183,14 @@ func planOf(g config.Generator, kept keeper) planner {
 	if g.Random {
 		return planKept(g.Format, g.Name, kept)
 	}
-	return func(number uint64) (string, place, opener, error) {
+	return func(number uint64) (identity, place, opener, error) {
 		n := int64(number)
 		upper, lower := n>>5, n&31
 		for _, key := range g.Etcd {
 			switch key {
 			case "worker_id":
 				w := flake.NumberWorker(number)
-				return w.String(), workerPlace(g.Format, w, true), openWorker(g.Format, w), nil
+				return identity{worker: w.String()}, workerPlace(g.Format, w, true), openWorker(g.Format, w), nil
 			case "partition":
 				g.Partition = &n
 			case "id":
@@ -203,7 +217,7 @@ func (gs generators) open(ctx context.Context, mark string, etcd bool, plan plan
 		if err != nil {
 			return nil, err
 		}
-		if g.who == "" {
+		if g.who.worker == "" {
 			g.who, where = who, at
 		}
 		o := gs.options
@@ -218,52 +232,43 @@ func (gs generators) open(ctx context.Context, mark string, etcd bool, plan plan
 		g.server.IDs, g.server.From = source, source.origin
 		return g, nil
 	}
-	who := g.who
+	origin := idserver.Origin{From: cmp.Or(g.who.from, "configuration")}
 	g.server.IDs = ids.Get().Source
-	g.server.From = func() idserver.Origin { return idserver.Origin{From: from(who)} }
+	g.server.From = func() idserver.Origin { return origin }
 	g.release, err = claim(where, gs.options.Logger)
 	return g, err
 }
 
-// from is where the worker came from: what is in brackets, else the configuration.
-func from(who string) string {
-	if _, from, ok := strings.Cut(who, " ("); ok {
-		return strings.TrimSuffix(from, ")")
-	}
-	return "configuration"
-}
-
 // plan returns how to open a configured generator, and its place in its format.
-func plan(g config.Generator) (who string, where place, open opener, err error) {
+func plan(g config.Generator) (who identity, where place, open opener, err error) {
 	switch g.Format {
 	case config.FormatFlake, config.FormatUUIDv7, config.FormatULID:
 		w, err := flake.ParseWorker(g.WorkerID.String())
-		return w.String(), workerPlace(g.Format, w, true), openWorker(g.Format, w), err
+		return identity{worker: w.String()}, workerPlace(g.Format, w, true), openWorker(g.Format, w), err
 	case config.FormatSno:
-		who, where, open = planSno(g)
-		return who, where, open, nil
+		return planSno(g)
 	}
 	return planSnowflake(g)
 }
 
-func planSnowflake(g config.Generator) (who string, where place, open opener, err error) {
+func planSnowflake(g config.Generator) (who identity, where place, open opener, err error) {
 	layout, o := layoutOf(g), snowflake.Options{RandomStart: g.RandomStart}
 	if g.SequenceMask != nil {
 		o.SequenceMask = int(*g.SequenceMask)
 	}
 	machine, err := machineOf(g)
-	who = fmt.Sprintf("id %d", machine)
+	who.worker = fmt.Sprintf("id %d", machine)
 	if g.ID == nil {
-		who = fmt.Sprintf("datacenter %d, worker %d", value(g.Datacenter), value(g.Worker))
+		who.worker = fmt.Sprintf("datacenter %d, worker %d", value(g.Datacenter), value(g.Worker))
 	}
 	if g.TimeBits != nil {
-		who += ", until " + layout.Last().Format(time.RFC3339)
+		who.worker += ", until " + layout.Last().Format(time.RFC3339)
 	}
 	if err == nil {
 		_, err = layout.NewGenerator(machine, o)
 	}
 	if err != nil {
-		return "", place{}, nil, err
+		return identity{}, place{}, nil, err
 	}
 	return who, snowflakePlace(layout, machine), func(ctx context.Context, mark string, d flake.Options) (*opened, error) {
 		o.Clock, o.AllowableDowntime, o.Logger, o.Saved, o.Marks, o.Bound = d.Clock, d.AllowableDowntime, d.Logger, d.Saved, d.Marks, d.Bound
@@ -294,15 +299,15 @@ func layoutOf(g config.Generator) snowflake.Layout {
 	return layout
 }
 
-func planSno(g config.Generator) (who string, where place, open opener) {
+func planSno(g config.Generator) (who identity, where place, open opener, err error) {
 	low, high := g.Sequences()
 	s := &sno.Snapshot{SequenceMin: uint16(low), SequenceMax: uint16(high)}
 	s.Partition.PutUint16(uint16(value(g.Partition)))
-	who = fmt.Sprintf("partition %d", s.Partition.AsUint16())
+	who.worker = fmt.Sprintf("partition %d", s.Partition.AsUint16())
 	return who, snoPlace(s), func(ctx context.Context, mark string, o flake.Options) (*opened, error) {
 		ids, err := sno.Open(ctx, mark, s, sno.Options{Clock: o.Clock, AllowableDowntime: o.AllowableDowntime, Logger: o.Logger, Saved: o.Saved, Marks: o.Marks, Bound: o.Bound})
 		return sourceOf(ids, err, idserver.Sno)
-	}
+	}, nil
 }
 
 func value(option *int64) int {

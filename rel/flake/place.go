@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"sort"
-	"strings"
 
 	"github.com/flake-go/flake/config"
 	"github.com/flake-go/flake/flake"
@@ -14,11 +13,13 @@ import (
 // place distinguishes a generator's ids from others of their kind: the bits besides
 // the time, from first to last. Ids of two kinds are never compared.
 type place struct {
-	who         string // for people
+	key, value  string // for people, as in the configuration
 	kind        string
 	first, last uint64
 	chosen      bool // by the configuration, not by the machine's network card
 }
+
+func (p place) String() string { return p.key + " " + p.value }
 
 func (p place) overlaps(other place) bool {
 	return p.kind == other.kind && p.first <= other.last && other.first <= p.last
@@ -51,11 +52,10 @@ func (ps *places) add(name string, p place, plan planner, etcd bool) error {
 		default:
 			continue
 		}
-		key, _, _ := strings.Cut(p.who, " ")
 		if etcd {
-			p.who = key + ` "etcd"`
+			p.value = `"etcd"`
 		}
-		return fmt.Errorf("%s: generator %s %s, and both would hand out the same ids; give one of them another %s", p.who, other, how, key)
+		return fmt.Errorf("%s: generator %s %s, and both would hand out the same ids; give one of them another %s", p, other, how, p.key)
 	}
 	if ps.all == nil {
 		ps.all = make(map[string]planned)
@@ -77,7 +77,7 @@ func (g planned) meets(p place, most uint64) bool {
 
 // workerPlace is of a format whose ids have a worker id.
 func workerPlace(format string, w flake.Worker, chosen bool) place {
-	return place{"worker_id " + w.String(), format, uint64(w), uint64(w), chosen}
+	return place{"worker_id", w.String(), format, uint64(w), uint64(w), chosen}
 }
 
 func flakePlace(w flake.Worker, chosen bool) place {
@@ -93,7 +93,7 @@ func snowflakePlace(l snowflake.Layout, machine snowflake.Machine) place {
 		kind = fmt.Sprintf("%s above %d bits", kind, low)
 	}
 	return place{
-		fmt.Sprintf("id %d of %d bits with epoch %d ms", machine, l.Datacenter+l.Worker, l.Epoch),
+		"id", fmt.Sprintf("%d of %d bits with epoch %d ms", machine, l.Datacenter+l.Worker, l.Epoch),
 		kind, first, first | (1<<l.Sequence - 1), true,
 	}
 }
@@ -101,7 +101,7 @@ func snowflakePlace(l snowflake.Layout, machine snowflake.Machine) place {
 func snoPlace(s *sno.Snapshot) place {
 	first := uint64(s.Partition.AsUint16()) << 16
 	return place{
-		fmt.Sprintf("partition %d of format sno with sequence numbers %d to %d", s.Partition.AsUint16(), s.SequenceMin, s.SequenceMax),
+		"partition", fmt.Sprintf("%d of format sno with sequence numbers %d to %d", s.Partition.AsUint16(), s.SequenceMin, s.SequenceMax),
 		"sno", first | uint64(s.SequenceMin), first | uint64(s.SequenceMax), true,
 	}
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"strings"
 
@@ -48,12 +47,12 @@ func planKept(format, mark string, kept keeper) planner {
 	var w flake.Worker
 	var from string
 	known := false
-	return func(uint64) (_ string, _ place, _ opener, err error) {
+	return func(uint64) (_ identity, _ place, _ opener, err error) {
 		if !known {
 			w, from, err = kept(mark)
 			known = err == nil
 		}
-		return fmt.Sprintf("%s (%s)", w, from), workerPlace(format, w, true), openWorker(format, w), err
+		return identity{w.String(), from}, workerPlace(format, w, true), openWorker(format, w), err
 	}
 }
 
