@@ -50,10 +50,6 @@ type Options struct {
 	// Supervisors start in order, before anyone is let in.
 	Supervisors []Supervisor
 
-	// Enter, unless nil, is called when all is ready that can be before the node listens
-	// and is registered. If it fails, so does Start.
-	Enter func() error
-
 	Log *slog.Logger // nil: slog.Default
 
 	setup time.Duration // for a handshake; 0: setupTime
@@ -162,11 +158,6 @@ func (n *Node) start(o Options) (err error) {
 
 // enterNetwork has the node listen, registers it, and lets others in.
 func (n *Node) enterNetwork(o Options) (err error) {
-	if o.Enter != nil {
-		if err := o.Enter(); err != nil {
-			return err
-		}
-	}
 	if n.listener, err = listen(n.ctx, o); err != nil {
 		return err
 	}

@@ -307,7 +307,6 @@ func TestStartRefused(t *testing.T) {
 	}{
 		"no host":         {Options{Name: "flake"}, "want name@host"},
 		"port taken":      {Options{Listen: taken.Addr().String()}, "address already in use"},
-		"not to enter":    {Options{Enter: func() error { return errors.New("not now") }}, "not now"},
 		"two of one name": {Options{Supervisors: append(flakeSup(nil), flakeSup(nil)...)}, "flake_sup"},
 	} {
 		n, err := Start(context.Background(), filled(t, test.options))

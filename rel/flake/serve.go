@@ -15,7 +15,7 @@ import (
 // serve runs the node.
 func serve(f *flags) action {
 	f.identify()
-	noinput := f.Bool("noinput", false, "do not read standard input: no prompt, though it is a terminal")
+	noinput := f.noinput()
 	version := f.Bool("version", false, "show the version instead, as flake version does")
 	check := f.Bool("check-config", false, "show what would run and where each value is from, check what can be checked without starting, and end")
 	return func(ctx context.Context, _ []string, stdout, stderr io.Writer) error {
@@ -25,13 +25,17 @@ func serve(f *flags) action {
 		if *check {
 			return checkConfig(f.load, stdout, stderr)
 		}
-		return serveNode(ctx, f.load, *noinput, stdout, stderr, nil)
+		return serveNode(ctx, f.load, *noinput, stdout, stderr)
 	}
 }
 
+func (f *flags) noinput() *bool {
+	return f.Bool("noinput", false, "do not read standard input: no prompt, though it is a terminal")
+}
+
 // serveNode runs the node until ctx ends or the prompt is left. The prompt needs a
-// terminal as standard input. With a handover it takes over from that.
-func serveNode(ctx context.Context, load func() (config.Config, error), noinput bool, stdout, stderr io.Writer, from *handover) error {
+// terminal as standard input.
+func serveNode(ctx context.Context, load func() (config.Config, error), noinput bool, stdout, stderr io.Writer) error {
 	cfg, err := load()
 	if err != nil {
 		return err
@@ -64,7 +68,7 @@ func serveNode(ctx context.Context, load func() (config.Config, error), noinput 
 	note := openNotifier(log)
 	defer note.close()
 	started := note.starting()
-	s, err := start(ctx, cfg, stdout, lines, from)
+	s, err := start(ctx, cfg, stdout, lines)
 	started()
 	if err != nil {
 		return err

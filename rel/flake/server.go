@@ -21,6 +21,7 @@ import (
 // server is all that runs.
 type server struct {
 	node       *node.Node
+	keeper     *epmd.Keeper // of node
 	generators generators
 	etcd       *etcd.Store        // or nil
 	cookie     string             // where the cookie came from, if not the file
@@ -35,10 +36,10 @@ type server struct {
 // filesOfGenerator are those that one keeps open: the claim.
 const filesOfGenerator = 1
 
-// start starts all. With a handover it takes over from that when all is prepared.
-func start(ctx context.Context, cfg config.Config, stdout io.Writer, lines *nodeLog, h *handover) (*server, error) {
+// prepare opens what a node needs before it starts, until release. It completes cfg.
+func prepare(ctx context.Context, cfg *config.Config, lines *nodeLog) (*server, error) {
 	log := lines.Logger
-	settings, from, err := readSettings(cfg, log) // as it is before it has the default path of the timestamp
+	settings, from, err := readSettings(*cfg, log) // as it is before it has the default path of the timestamp
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +60,7 @@ func start(ctx context.Context, cfg config.Config, stdout io.Writer, lines *node
 	if err := keeper.Prepare(ctx); err != nil {
 		return nil, err
 	}
-	all, err := openGenerators(ctx, cfg, from.etcd, log)
+	all, err := openGenerators(ctx, *cfg, from.etcd, log)
 	if err != nil {
 		keeper.Close()
 		return nil, err
@@ -69,40 +70,62 @@ func start(ctx context.Context, cfg config.Config, stdout io.Writer, lines *node
 		keeper.Close()
 		return nil, errors.Join(err, all.stop())
 	}
-	first := all.list[0].server
-	memory := memoryOf(cfg.Node)
+	return &server{keeper: keeper, generators: all, etcd: from.etcd, cookie: cfg.Node.CookieFrom, http: door, secured: secured,
+		settings: settings, memory: memoryOf(cfg.Node), log: log, level: lines.level}, nil
+}
+
+// release ends what prepare has opened.
+func (s *server) release() error {
+	s.keeper.Close()
+	s.http.close()
+	return s.generators.stop()
+}
+
+// try fails if a start would before its node listens, and leaves nothing running. It returns the worker of the first
+// generator.
+func try(ctx context.Context, cfg config.Config, lines *nodeLog) (worker uint64, err error) {
+	s, err := prepare(ctx, &cfg, lines)
+	if err != nil {
+		return 0, err
+	}
+	return s.generators.list[0].server.IDs.Worker(), s.release()
+}
+
+// start starts all.
+func start(ctx context.Context, cfg config.Config, stdout io.Writer, lines *nodeLog) (*server, error) {
+	s, err := prepare(ctx, &cfg, lines)
+	if err != nil {
+		return nil, err
+	}
+	first := s.generators.list[0].server
 	// Not ctx: the end of that is the order to stop, which is carried out in good order.
 	n, err := node.Start(context.WithoutCancel(ctx), node.Options{
 		Name:        cfg.Node.Name,
 		Cookie:      cfg.Node.Cookie,
 		Previous:    cfg.Node.PreviousCookie,
 		Listen:      cfg.Node.Listen,
-		Keeper:      keeper,
+		Keeper:      s.keeper,
 		NetTicktime: cfg.Node.NetTicktime,
-		Memory:      memory,
+		Memory:      s.memory,
 
 		Connections:        int(cfg.Node.MaxConnections),
 		ConnectionsPerHost: int(cfg.Node.MaxConnectionsPerHost),
 
-		TLS: secured,
-		Supervisors: []node.Supervisor{{Name: "flake_sup", Module: "flake_sup", Servers: append(all.servers(log),
+		TLS: s.secured,
+		Supervisors: []node.Supervisor{{Name: "flake_sup", Module: "flake_sup", Servers: append(s.generators.servers(s.log),
 			node.Server{Name: "persistent_timer", Module: "persistent_timer", Handler: iderl.Timer{IDs: first.IDs}})}},
 		Functions: iderl.Functions(first, iderl.Surroundings{
 			Config: originalConfig(cfg.Flake),
 			Output: stdout,
 		}),
-		Enter: h.entering(ctx, cfg.Node, first.IDs, log),
-		Log:   log,
+		Log: s.log,
 	})
 	if err != nil {
-		keeper.Close()
-		door.close()
-		return nil, errors.Join(h.failed(err), all.stop())
+		return nil, errors.Join(err, s.release())
 	}
-	s := &server{node: n, generators: all, etcd: from.etcd, cookie: cfg.Node.CookieFrom, http: door, secured: secured, settings: settings, memory: memory, log: log, level: lines.level}
-	s.http.serve(idhttp.Options{Generators: all.doors(n), Node: surroundings(n, secured),
-		Access: settings.access, Connections: reserve.Share(httpWithin(memory)), Recent: &lines.recent, Log: log})
-	h.done(log)
+	s.node = n
+	s.http.serve(idhttp.Options{Generators: s.generators.doors(n), Node: surroundings(n, s.secured),
+		Access: s.settings.access, Connections: reserve.Share(httpWithin(s.memory)), Recent: &lines.recent, Log: s.log})
 	return s, nil
 }
 

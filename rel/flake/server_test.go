@@ -32,7 +32,7 @@ func startHere(t *testing.T, changes ...func(*config.Config)) (s *server, port s
 	path := os.Getenv("PATH")
 	t.Setenv("PATH", "") // where it finds no epmd
 	defer os.Setenv("PATH", path)
-	s, err := start(t.Context(), cfg, io.Discard, &nodeLog{Logger: slog.New(slog.NewTextHandler(t.Output(), nil)), level: new(slog.LevelVar)}, nil)
+	s, err := start(t.Context(), cfg, io.Discard, &nodeLog{Logger: slog.New(slog.NewTextHandler(t.Output(), nil)), level: new(slog.LevelVar)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -21,13 +22,13 @@ import (
 	"github.com/flake-go/flake/rel/flake/original"
 )
 
-const takeoverMore = `It reads what the original has, writes a configuration from that, prepares all that
-a start needs, and only then suspends the original's server, takes an id above its
-last, halts the original, and hands out ids under its name. Its callers see the
-connection end once, as in a restart.
+const takeoverMore = `It reads what the original has, writes a configuration from that, and tries all that
+a start needs. Only then it suspends the original's server, raises the mark to the time
+of its last id, halts the original, and runs the node. Its callers see the connection
+end once, as in a restart.
 
-Until the original is halted, whatever fails leaves it as it was: its server goes on,
-and answers the calls that came meanwhile.
+Until the original is halted, a failure leaves it as it was: its server goes on, and
+answers the calls that came in between. The files that were written are removed.
 
 With -config the node has that configuration, as flake import writes it, and none
 is written. It must have the worker id of the original.`
@@ -50,6 +51,7 @@ func takeover(f *flags) action {
 	}
 	f.file = f.String("config", "", "have the configuration of `FILE`, and write none")
 	f.cookie = f.String("setcookie", "", "the `cookie` of the original; others can see it in ps, so rather set FLAKE_COOKIE")
+	noinput := f.noinput()
 	return func(ctx context.Context, _ []string, stdout, stderr io.Writer) error {
 		if *t.from == "" {
 			return usageError{errors.New("take over from whom? -from name@host wanted")}
@@ -61,20 +63,46 @@ func takeover(f *flags) action {
 		if err != nil {
 			return err
 		}
-		defer h.close()
-		written, err := t.configure(h, stdout)
+		err = t.end(ctx, h, stdout, stderr)
+		h.conn.Close()
 		if err != nil {
 			return err
 		}
-		err = serveNode(ctx, t.load, true, stdout, stderr, h)
-		if err != nil && written && !h.halted {
-			if rmErr := os.Remove(*t.out); rmErr != nil {
-				return errors.Join(err, rmErr)
-			}
-			fmt.Fprintf(stdout, "%s: removed, as nothing was taken over\n", *t.out)
+		return serveNode(ctx, t.load, *noinput, stdout, stderr)
+	}
+}
+
+// end ends the original once a start cannot fail any more, as far as that can be tried. If it returns an error, the
+// original goes on and no file is left, unless it was told to halt.
+func (t *takeoverFlags) end(ctx context.Context, h *handover, stdout, stderr io.Writer) (err error) {
+	defer func() {
+		if err != nil && !h.halted {
+			err = errors.Join(err, h.undo(stdout))
 		}
+	}()
+	if err := t.configure(h, stdout); err != nil {
 		return err
 	}
+	cfg, err := t.load()
+	if err != nil {
+		return err
+	}
+	lines := openLog(cfg.Log, stderr)
+	defer lines.Close()
+	if err := h.findMark(cfg.Flake); err != nil {
+		return err
+	}
+	if err := h.tryListening(cfg.Node); err != nil {
+		return err
+	}
+	worker, err := try(ctx, cfg, lines)
+	if err != nil {
+		return err
+	}
+	if worker != uint64(h.worker) {
+		return fmt.Errorf("the original has worker_id %q, and this node would have another; give it that one", h.worker)
+	}
+	return h.end(ctx, lines.Logger)
 }
 
 // together refuses flags that are about the configuration to write where none is.
@@ -107,13 +135,13 @@ func (t *takeoverFlags) meet(ctx context.Context) (*handover, error) {
 		return nil, err
 	}
 	if err := h.read(ctx); err != nil {
-		h.close()
+		h.conn.Close()
 		return nil, fmt.Errorf("node %s: %w", h.node, err)
 	}
 	h.settings.Name, h.settings.TimestampPath = h.node, cfg.Flake.TimestampPath
 	if h.settings.TimestampPath == "" { // written, as a service may have another default
-		if h.settings.TimestampPath, err = timestampPath(); err != nil {
-			h.close()
+		if h.settings.TimestampPath, err = defaultTimestamp(); err != nil {
+			h.conn.Close()
 			return nil, err
 		}
 	}
@@ -200,29 +228,29 @@ func localAddress(ctx context.Context, host string) (string, error) {
 	return "", fmt.Errorf("%s is another machine; run this on the machine of the original, while that runs", host)
 }
 
-// configure writes the configuration, unless there is one, and says what it is made of.
-func (t *takeoverFlags) configure(h *handover, stdout io.Writer) (written bool, err error) {
+// configure writes the configuration, unless there is one, and prints what it is made of.
+func (t *takeoverFlags) configure(h *handover, stdout io.Writer) error {
 	if *t.file != "" {
-		return false, nil
+		return nil
 	}
 	text, err := h.settings.TOML()
 	if err != nil {
-		return false, err
+		return err
 	}
 	err = writeNew(*t.out, text) // the cookie is in it
 	if errors.Is(err, fs.ErrExist) {
-		return false, fmt.Errorf("-out %s: it is there already; name another file, or take this one with -config", *t.out)
+		return fmt.Errorf("-out %s: it is there already; name another file, or take this one with -config", *t.out)
 	}
 	if err != nil {
-		return false, fmt.Errorf("-out: %w", err)
+		return fmt.Errorf("-out: %w", err)
 	}
-	t.file = t.out
+	t.file, h.written = t.out, *t.out
 	if _, err := t.load(); err != nil {
-		return false, errors.Join(fmt.Errorf("what the original has is no configuration of this node: %w", err), os.Remove(*t.out))
+		return fmt.Errorf("what the original has is no configuration of this node: %w", err)
 	}
 	tellSettings(stdout, h.settings)
 	fmt.Fprintf(stdout, "%s: written\n", *t.out)
-	return true, nil
+	return nil
 }
 
 // A handover is the way from a running original to this node.
@@ -235,8 +263,11 @@ type handover struct {
 
 	guard     etf.Pid   // the process that suspends it
 	suspended time.Time // since when it hands out no ids
-	halted    bool      // it may have ended
-	haltedAt  time.Time
+	halted    bool      // it was told to halt, and may have
+
+	written string   // the configuration, or empty
+	mark    string   // the node's file of marks
+	absent  []string // what did not exist of that before
 }
 
 // name is the name that EPMD knows the original by.
@@ -245,4 +276,48 @@ func (h *handover) name() string {
 	return name
 }
 
-func (h *handover) close() { h.conn.Close() }
+// findMark finds the file of marks and checks it. It makes the folder if that is the default one.
+func (h *handover) findMark(cfg config.Flake) error {
+	usual, err := defaultTimestamp()
+	mark := cmp.Or(cfg.TimestampPath, usual)
+	if mark == "" {
+		return err
+	}
+	var absent []string
+	for _, path := range []string{mark, mark + ".lock", filepath.Dir(mark)} {
+		if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+			absent = append(absent, path)
+		}
+	}
+	if mark == usual {
+		if _, err := timestampPath(); err != nil {
+			return err
+		}
+	}
+	if err := flake.CheckMarks(mark); err != nil {
+		return err
+	}
+	h.mark, h.absent = mark, absent
+	return nil
+}
+
+// undo removes the files that were made.
+func (h *handover) undo(stdout io.Writer) (err error) {
+	remove := func(path string) bool {
+		rmErr := os.Remove(path)
+		if rmErr != nil && !errors.Is(rmErr, fs.ErrNotExist) {
+			err = errors.Join(err, rmErr)
+		}
+		return rmErr == nil
+	}
+	if marks, locked := flake.OpenMarks(h.mark, nil); locked == nil { // else another node may use them by now
+		defer marks.Close()
+		for _, path := range h.absent {
+			remove(path)
+		}
+	}
+	if h.written != "" && remove(h.written) {
+		fmt.Fprintf(stdout, "%s: removed, as nothing was taken over\n", h.written)
+	}
+	return err
+}

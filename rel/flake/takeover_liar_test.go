@@ -7,11 +7,13 @@ import (
 	"log/slog"
 	"math/big"
 	"net"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -27,14 +29,19 @@ type liar struct {
 	*node.Node
 	epmd   *epmd.Server
 	port   string // of that
+	mark   string // the file that whoever takes over has
 	worker flake.Worker
+	ahead  time.Duration // of the clock its last id is
+	last   int64         // the time of that, as it said, ms
+
+	released atomic.Bool // its server was told to go on
 }
 
 // startLiar starts one. At the step it answers what lie returns.
 func startLiar(t *testing.T, step string, lie func(l *liar) (etf.Term, error)) *liar {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
-	l := &liar{epmd: epmd.NewServer(log), worker: flake.RandomWorker()}
+	l := &liar{epmd: epmd.NewServer(log), mark: filepath.Join(t.TempDir(), "timestamp"), worker: flake.RandomWorker()}
 	at, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -65,6 +72,8 @@ func startLiar(t *testing.T, step string, lie func(l *liar) (etf.Term, error)) *
 					return lie(l)
 				case strings.Contains(string(order), "sys:suspend"):
 					return l.suspended(l.state()), nil
+				case strings.Contains(string(order), "! resume"):
+					l.released.Store(true)
 				}
 				return evaluated(etf.Atom("done")), nil
 			},
@@ -81,7 +90,8 @@ func startLiar(t *testing.T, step string, lie func(l *liar) (etf.Term, error)) *
 }
 
 func (l *liar) state() etf.Tuple {
-	return etf.Tuple{etf.Atom("state"), time.Now().UnixMilli(), int64(l.worker), int64(0)}
+	l.last = time.Now().Add(l.ahead).UnixMilli()
+	return etf.Tuple{etf.Atom("state"), l.last, int64(l.worker), int64(0)}
 }
 
 // status is what sys:get_status returns.
@@ -107,7 +117,7 @@ func (l *liar) end() (etf.Term, error) {
 func (l *liar) take(t *testing.T) (status int, said string) {
 	t.Helper()
 	file := writeConfig(t, "[node]\nname = %q\ncookie = %q\n[flake]\nworker_id = %q\ntimestamp_path = %q\n", nodeName, cookie,
-		l.worker, filepath.Join(t.TempDir(), "timestamp"))
+		l.worker, l.mark)
 	t.Setenv("ERL_EPMD_PORT", l.port)
 	t.Setenv("PATH", "") // where no epmd is found
 	ctx, cancel := context.WithCancel(t.Context())
@@ -150,6 +160,7 @@ func TestTakeoverOfLiar(t *testing.T) {
 		"but {state,-1,":                     func(s etf.Tuple) etf.Term { s[1] = int64(-1); return s },
 		"but {state,0,":                      func(s etf.Tuple) etf.Term { s[1] = int64(0); return s },
 		"but {state,1180591620717411303424,": func(s etf.Tuple) etf.Term { s[1] = new(big.Int).Lsh(big.NewInt(1), 70); return s },
+		"ahead of this machine's clock":      func(s etf.Tuple) etf.Term { s[1] = s[1].(int64) + 3600_000; return s },
 		"281474976710656,0}":                 func(s etf.Tuple) etf.Term { s[2] = int64(flake.MaxWorker) + 1; return s },
 	}
 	for want, change := range states {
@@ -177,10 +188,46 @@ func TestTakeoverOfLiar(t *testing.T) {
 
 func liesAt(t *testing.T, step, want string, lie func(l *liar) (etf.Term, error)) {
 	t.Run(step+" "+want, func(t *testing.T) {
-		if status, said := startLiar(t, step, lie).take(t); status != exitFailure || !strings.Contains(said, want) {
+		l := startLiar(t, step, lie)
+		if status, said := l.take(t); status != exitFailure || !strings.Contains(said, want) {
 			t.Errorf("exit status %d, want %d and %s\n%s", status, exitFailure, want, said)
 		}
+		if _, err := os.Stat(l.mark); err == nil {
+			t.Error("its mark is left")
+		}
 	})
+}
+
+// The mark is at the last time of the original, or above, before that is told to halt: so no id is of that time.
+func TestTakeoverRaisesMark(t *testing.T) {
+	var mark time.Time
+	l := startLiar(t, "halt", func(l *liar) (_ etf.Term, err error) {
+		if mark, err = flake.RaiseMark(l.mark, time.Time{}); err != nil {
+			t.Error(err)
+		}
+		return l.end()
+	})
+	l.ahead = mostAhead / 2
+	if status, said := l.take(t); status != 0 || mark.UnixMilli() < l.last {
+		t.Errorf("exit status %d; the mark is %v, and the last time %v\n%s", status, mark, time.UnixMilli(l.last).UTC(), said)
+	}
+}
+
+// If the mark cannot be raised the original goes on, and a file that another node has stays.
+func TestTakeoverWithoutMark(t *testing.T) {
+	l := startLiar(t, "guard", func(l *liar) (etf.Term, error) {
+		marks, err := flake.OpenMarks(l.mark, nil)
+		if err == nil {
+			t.Cleanup(func() { marks.Close() })
+		}
+		return l.suspended(l.state()), err
+	})
+	if status, said := l.take(t); status != exitFailure || !strings.Contains(said, "another node is running with it") || !l.released.Load() {
+		t.Errorf("exit status %d, told to go on: %t\n%s", status, l.released.Load(), said)
+	}
+	if _, err := os.Stat(l.mark); err != nil {
+		t.Error(err)
+	}
 }
 
 // An EPMD that ends with the original, as one of its service does, stops nobody.

@@ -79,9 +79,6 @@ func (h *handover) read(ctx context.Context) error {
 	if h.last, h.worker, err = stateOf(status); err != nil {
 		return err
 	}
-	if ahead := time.Until(time.UnixMilli(int64(h.last))); ahead > mostAhead {
-		return fmt.Errorf("its last id is of a time %v ahead of this machine's clock; set the clock right, or wait until it has caught up", ahead)
-	}
 	s := &h.settings
 	s.WorkerID, _ = net.ParseMAC(h.worker.String()) // never fails
 	s.Taken = append(s.Taken, "running: worker id "+h.worker.String())
@@ -133,6 +130,10 @@ func stateOf(status etf.Term) (last uint64, w flake.Worker, err error) {
 	_, ok3 := t[3].(int64)
 	if !ok1 || !ok2 || !ok3 || milli <= 0 || worker < 0 || worker > int64(flake.MaxWorker) {
 		return 0, 0, unknownState(state)
+	}
+	if ahead := time.Until(time.UnixMilli(milli)); ahead > mostAhead {
+		return 0, 0, fmt.Errorf("its last id is of a time %v ahead of this machine's clock; "+
+			"set the clock right, or wait until it has caught up", ahead)
 	}
 	return uint64(milli), flake.Worker(worker), nil
 }

@@ -1,62 +1,83 @@
 package main
 
 import (
-	"os"
-	"path/filepath"
+	"context"
 	"regexp"
 	"strings"
 	"syscall"
+	"time"
 
+	"github.com/flake-go/flake/client"
 	"github.com/flake-go/flake/node/etf"
 )
 
-// signals ends the command while the original is suspended. It would be for as long as it may:
-// its last id is an hour ahead then, so the command has none above it. No caller is given an
-// id in that time.
+// signals ends the command while the original is suspended.
 func (o *originalNode) signals() {
-	o.ahead("true")
-	defer o.ahead("false")
 	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGKILL} {
-		for again := true; again; {
-			p := o.takeover([]string{"FLAKE_FLAKE_TIMESTAMP_PATH=" + filepath.Join(o.folder, signal.String())})
-			if p.says(`msg="suspended the original"`) {
-				p.cmd.Process.Signal(signal) // unless it has just ended
-			}
-			again = p.tooSlow()
-			if status := p.wait(); status == 0 {
-				o.t.Errorf("%v: exit status 0", signal)
-			}
-			if signal == syscall.SIGKILL { // it had no time to
-				os.Remove(filepath.Join(o.folder, "sys.toml"))
-			}
-			o.goesOn(signal.String())
+		o.trick(etf.Tuple{etf.Atom("slow"), int64(1500), etf.Atom(signal.String())})
+		p := o.takeover(nil)
+		o.await(signal.String())
+		p.signal(signal)
+		if status := p.wait(); status == 0 {
+			o.t.Errorf("%v: exit status 0", signal)
+		}
+		if signal == syscall.SIGKILL { // it had no time to
+			o.cleanUp()
+		}
+		o.goesOn(signal.String())
+	}
+	o.trick(etf.Atom("none"))
+}
+
+// late has the original told to halt when the guard's time has passed, but not since it began to wait.
+func (o *originalNode) late() {
+	t := o.t
+	ctx, cancel := context.WithTimeout(t.Context(), patience/4)
+	defer cancel()
+	o.trick(etf.Tuple{etf.Atom("slow"), int64(1500), etf.Atom("late")})
+	defer o.trick(etf.Atom("none"))
+	for again := true; again; {
+		h := &handover{node: nodeName, worker: o.worker}
+		var err error
+		if h.conn, err = (client.Dialer{Cookie: cookie, EPMD: "127.0.0.1:" + o.port}).Dial(ctx, nodeName); err != nil {
+			t.Fatal(err)
+		}
+		orders, err := h.prepare(ctx)
+		if err == nil {
+			err = h.suspend(ctx, orders.guard)
+		}
+		if err == nil {
+			time.Sleep(mostSuspended - time.Second) // the guard's clock is what is tested
+			err = h.halt(ctx, orders.stop)
+		}
+		h.conn.Close()
+		if again = late.MatchString(err.Error()) && ctx.Err() == nil; !again && !strings.HasSuffix(err.Error(), "did not halt: late") {
+			t.Error(err)
 		}
 	}
+	o.goesOn("late")
 }
 
-func (o *originalNode) ahead(on etf.Atom) {
-	if _, err := o.call("persistent_timer", etf.Tuple{etf.Atom("ahead"), on}); err != nil {
-		o.t.Error(err)
+// trick is what its server does once it is suspended.
+func (o *originalNode) trick(trick etf.Term) {
+	o.tell("persistent_timer", etf.Tuple{etf.Atom("trick"), trick})
+}
+
+func (o *originalNode) tell(server etf.Atom, request etf.Term) {
+	o.t.Helper()
+	if _, err := o.call(server, request); err != nil {
+		o.t.Fatal(err)
 	}
 }
 
-// become gives its server another state, and returns the one before.
-func (o *originalNode) become(state etf.Term) (before etf.Term) {
-	before, err := o.call("flake", etf.Tuple{etf.Atom("become"), state})
-	if err != nil {
-		o.t.Error(err)
-	}
-	return before
-}
-
-// tooSlow waits for the end, and tells whether it came because the machine is slow: what is done
+// tooSlow waits for the end, and reports whether it came because the machine is slow: what is done
 // while the original is suspended took longer than that may be. The original goes on, and one
 // tries again.
 func (p *process) tooSlow() bool {
 	return p.wait() == exitFailure && late.MatchString(p.output())
 }
 
-var late = regexp.MustCompile(`2s have passed|no answer within|the original did not halt: (normal|noproc|{{badmatch,false})`)
+var late = regexp.MustCompile(`2s have passed|no answer within|the original did not halt: (normal|noproc|late\n)`)
 
 // says waits for a text in the output, and reports whether it came before the end.
 func (p *process) says(text string) bool {

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/flake-go/flake/config"
-	"github.com/flake-go/flake/idserver"
+	"github.com/flake-go/flake/flake"
 	"github.com/flake-go/flake/node"
 	"github.com/flake-go/flake/node/epmd"
 	"github.com/flake-go/flake/node/etf"
@@ -40,6 +40,10 @@ const guard = `
 Server = whereis(flake), Parent = self(), Tag = make_ref(), Most = %d,
 {Guard, Watch} = spawn_monitor(fun() ->
   Begin = erlang:now(),
+  May = fun() ->
+    timer:now_diff(erlang:now(), Begin) < Most * 1000 orelse exit(late),
+    whereis(flake) =:= Server orelse exit(another_server)
+  end,
   register(flake_takeover, self()),
   try
     monitor_node(%s, true),
@@ -47,13 +51,12 @@ Server = whereis(flake), Parent = self(), Tag = make_ref(), Most = %d,
     Parent ! {Tag, sys:get_status(Server, Most)},
     receive
       halt ->
-        true = timer:now_diff(erlang:now(), Begin) < Most * 1000,
-        true = whereis(flake) =:= Server,
+        May(),
         case whereis(heart) of
           undefined -> ok;
           Heart -> Heart ! {self(), set_cmd, "true"}, receive {heart, ok} -> ok after Most div 4 -> exit(heart) end
         end,
-        true = whereis(flake) =:= Server,
+        May(),
         erlang:halt(0, [{flush, false}]);
       resume -> ok;
       {nodedown, _} -> ok
@@ -78,44 +81,8 @@ const stop = `Watch = monitor(process, Guard), Guard ! halt, receive {'DOWN', Wa
 // release has the guard resume the server, and waits until it has.
 const release = `Watch = monitor(process, Guard), Guard ! resume, receive {'DOWN', Watch, _, _, _} -> resumed end.`
 
-// entering returns what takes over, for the start of a node; nil without a handover.
-func (h *handover) entering(ctx context.Context, cfg config.Node, ids idserver.Source, log *slog.Logger) func() error {
-	if h == nil {
-		return nil
-	}
-	return func() error { return h.enter(ctx, cfg, ids, log) }
-}
-
-// failed is the error of a start that failed.
-func (h *handover) failed(err error) error {
-	if h == nil || !h.halted {
-		return err
-	}
-	if h.haltedAt.IsZero() {
-		return fmt.Errorf("the original was told to halt, and whether it has is not known: %w; if it runs, it goes on; if not, start it, or this node without takeover", err)
-	}
-	return fmt.Errorf("the original has been halted, and this node did not start: %w; start this one without takeover, or the original again", err)
-}
-
-// done tells that others can call the node.
-func (h *handover) done(log *slog.Logger) {
-	if h == nil {
-		return
-	}
-	log.Info("taken over", "node", h.node, "last", time.UnixMilli(int64(h.last)).UTC(), "worker", h.worker,
-		"gap", time.Since(h.suspended), "halted_after", h.haltedAt.Sub(h.suspended))
-	h.conn.Close()
-}
-
-// enter takes over: once it returns without an error, the original has ended, and ids is
-// past its last id. All that may fail has been tried by then, or is tried first.
-func (h *handover) enter(ctx context.Context, cfg config.Node, ids idserver.Source, log *slog.Logger) (err error) {
-	if ids.Worker() != uint64(h.worker) || ids.Format().Name() != idserver.FlakeFormat.Name() {
-		return fmt.Errorf("the original has worker_id %q, and this node would have another; give it that one", h.worker)
-	}
-	if err := h.tryListening(cfg); err != nil {
-		return err
-	}
+// end ends the original; ids of the mark are above its last then.
+func (h *handover) end(ctx context.Context, log *slog.Logger) (err error) {
 	orders, err := h.prepare(ctx)
 	if err != nil {
 		return fmt.Errorf("node %s: %w", h.node, err)
@@ -129,17 +96,27 @@ func (h *handover) enter(ctx context.Context, cfg config.Node, ids idserver.Sour
 			err = h.resume(err, orders.release, log)
 		}
 	}()
-	if err := h.suspend(ctx, orders.guard, ids, log); err != nil {
+	if err := h.suspend(ctx, orders.guard); err != nil {
 		return err
 	}
-	return h.halt(ctx, orders.stop)
+	log.Info("suspended the original", "node", h.node, "last", h.lastTime())
+	if _, err := flake.RaiseMark(h.mark, h.lastTime()); err != nil {
+		return err
+	}
+	if err := h.halt(ctx, orders.stop); err != nil {
+		return err
+	}
+	log.Info("halted the original: if this node does not start now, start it without takeover, or the original again",
+		"node", h.node, "last", h.lastTime(), "worker", h.worker, "suspended", time.Since(h.suspended))
+	return nil
 }
+
+func (h *handover) lastTime() time.Time { return time.UnixMilli(int64(h.last)).UTC() }
 
 // orders are what the original is given to evaluate, as its own parser has it.
 type orders struct{ guard, stop, release etf.Term }
 
-// tryListening tries whether the node can listen where it is to, unless the original
-// listens there.
+// tryListening fails if the node cannot listen where it must, unless the original listens there.
 func (h *handover) tryListening(cfg config.Node) error {
 	_, port, _ := net.SplitHostPort(h.addr)
 	if cfg.FixedPort() == "" || cfg.FixedPort() == port {
@@ -170,8 +147,8 @@ func (h *handover) prepare(ctx context.Context) (o orders, err error) {
 	return o, err
 }
 
-// suspend suspends the original's server, and takes an id above its last.
-func (h *handover) suspend(ctx context.Context, order etf.Term, ids idserver.Source, log *slog.Logger) error {
+// suspend suspends the original's server, and reads its last time.
+func (h *handover) suspend(ctx context.Context, order etf.Term) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, mostSuspended, fmt.Errorf("%v have passed", mostSuspended))
 	defer cancel()
 	answer, err := h.eval(ctx, order, "")
@@ -193,20 +170,7 @@ func (h *handover) suspend(ctx context.Context, order etf.Term, ids idserver.Sou
 		return errors.New("its worker is another by now; start again")
 	}
 	h.last = last
-	log.Info("suspended the original", "node", h.node, "last", time.UnixMilli(int64(last)).UTC())
-	for {
-		if _, err := ids.Reserve(ctx, 1, 0); err != nil {
-			return fmt.Errorf("an id above its last: %w", err)
-		}
-		if milli, _ := ids.Last(); milli > h.last {
-			return nil
-		}
-		select {
-		case <-time.After(time.Millisecond):
-		case <-ctx.Done():
-			return fmt.Errorf("an id above its last, of %v: %w", time.UnixMilli(int64(h.last)).UTC(), context.Cause(ctx))
-		}
-	}
+	return nil
 }
 
 // halt halts the original and waits until it has ended. From here on no order to stop
@@ -226,10 +190,10 @@ func (h *handover) halt(ctx context.Context, order etf.Term) error {
 		select {
 		case <-time.After(time.Millisecond):
 		case <-ctx.Done():
-			return fmt.Errorf("after %v EPMD has its name, or its port takes connections", haltTime)
+			return fmt.Errorf("the original was told to halt, and after %v EPMD has its name, or its port takes connections; "+
+				"if it runs, it goes on; if not, start it, or this node without takeover", haltTime)
 		}
 	}
-	h.haltedAt = time.Now()
 	return nil
 }
 

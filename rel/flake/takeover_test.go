@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -23,23 +24,46 @@ import (
 type originalNode struct {
 	*process
 	port   string // of its EPMD
+	listen string // its own
 	folder string
+	files  []string // in folder
 	worker flake.Worker
 }
 
 func startOriginal(t *testing.T) *originalNode {
 	t.Helper()
-	o := &originalNode{port: freePort(t), folder: t.TempDir(), worker: flake.RandomWorker()}
+	o := &originalNode{port: freePort(t), listen: freePort(t), folder: t.TempDir(), worker: flake.RandomWorker()}
 	startDaemon(t, o.port)
 	if out, err := exec.Command("erlc", "-Werror", "-o", o.folder, "testdata/original.erl").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	args := append(patient[:len(patient):len(patient)], "-noinput", "-pa", o.folder, "-name", nodeName, "-setcookie", cookie, "-start_epmd", "false",
+		"-kernel", "inet_dist_use_interface", "{127,0,0,1}", "inet_dist_listen_min", o.listen, "inet_dist_listen_max", o.listen,
 		"-flake", "timestamp_path", fmt.Sprintf("%q", filepath.Join(o.folder, "dets")), "allowable_downtime", "2592000000", "interface", `"eth7"`,
 		"-s", "original", "main", "-extra", fmt.Sprintf("%x", uint64(o.worker)))
 	o.process = spawn(t, o.port, "erl", args...)
 	o.await("READY")
+	o.files = o.list()
 	return o
+}
+
+// list returns what is in its folder.
+func (o *originalNode) list() []string {
+	o.t.Helper()
+	files, err := filepath.Glob(filepath.Join(o.folder, "*"))
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	return files
+}
+
+// cleanUp removes what a command left that was killed.
+func (o *originalNode) cleanUp() {
+	for _, path := range o.list() {
+		if !slices.Contains(o.files, path) {
+			os.Remove(path)
+		}
+	}
 }
 
 // takeover starts the command to take over from it, with these settings of the
@@ -81,7 +105,7 @@ func (o *originalNode) get() (id flake.ID, err error) {
 	return flake.ID(text), nil
 }
 
-// fails takes over in vain. The original goes on then, and no configuration is left.
+// fails takes over in vain. The original goes on then, and no file is left.
 func (o *originalNode) fails(what string, env, flags string, status int, want string) {
 	o.t.Helper()
 	p := o.takeover(strings.Fields(env), strings.Fields(flags)...)
@@ -99,8 +123,8 @@ func (o *originalNode) goesOn(what string) {
 	if _, err := o.call("flake", etf.Atom("anything")); err != nil {
 		o.t.Errorf("%s: the original: %v", what, err)
 	}
-	if _, err := os.Stat(filepath.Join(o.folder, "sys.toml")); err == nil {
-		o.t.Errorf("%s: a configuration is left", what)
+	if now := o.list(); !slices.Equal(now, o.files) {
+		o.t.Errorf("%s: there is %q, and was %q", what, now, o.files)
 	}
 }
 
@@ -116,6 +140,7 @@ func TestTakeover(t *testing.T) {
 	caller := spawnErl(t, o.port, nil, check)
 	caller.await("CALLING")
 	o.signals()
+	o.late()
 
 	before, err := o.get()
 	if err != nil {
@@ -123,9 +148,12 @@ func TestTakeover(t *testing.T) {
 	}
 	vmArgs := writeConfig(t, "-name %s\n-setcookie %s\n+K true\n", nodeName, cookie)
 	sysConfig := writeConfig(t, "[{sasl, [{errlog_type, error}]}, {flake, [{interface, \"eth7\"}]}].\n")
-	p := o.takeover(nil, "-vm-args", vmArgs, "-sys-config", sysConfig)
+	p := o.takeover(nil, "-noinput", "-vm-args", vmArgs, "-sys-config", sysConfig)
 	for !p.says("  EPMD ") && p.tooSlow() {
-		p = o.takeover(nil, "-vm-args", vmArgs, "-sys-config", sysConfig)
+		p = o.takeover(nil, "-noinput", "-vm-args", vmArgs, "-sys-config", sysConfig)
+	}
+	if address := p.await("  address "); !strings.HasSuffix(address, ":"+o.listen) {
+		t.Errorf("it listens at %s, and the original did at %s", address, o.listen)
 	}
 	p.await("  EPMD ")
 	if after, err := o.get(); err != nil || after.Compare(before) <= 0 || after.Worker() != o.worker {
@@ -139,7 +167,7 @@ func TestTakeover(t *testing.T) {
 	if !strings.Contains(report, "twice=0 outages=1 above=true") {
 		t.Error(report)
 	}
-	t.Logf("%s; %s", report, gapOf(p))
+	t.Log(report)
 	p.signal(syscall.SIGTERM)
 	if status := p.wait(); status != 0 {
 		t.Errorf("exit status %d", status)
@@ -161,6 +189,7 @@ func (o *originalNode) refusals() {
 		flake.RandomWorker(), filepath.Join(o.folder, "other"))
 	there := filepath.Join(o.folder, "there")
 	rewrite(t, there, "")
+	o.files = o.list()
 	for what, tt := range map[string]struct {
 		env, flags string
 		status     int
@@ -194,30 +223,86 @@ func (o *originalNode) refusals() {
 	}{
 		{"flake", etf.Tuple{etf.Atom("become"), append(state, etf.Atom("odd"))}, "{state, Time, Worker, Sequence}, but {state,"},
 		{"flake", etf.Tuple{etf.Atom("become"), etf.Tuple{state[0], state[1].(int64) + 3600_000, state[2], state[3]}}, "ahead of this machine's clock"},
+		{"persistent_timer", etf.Atom("heart"), "the original did not halt: another_server"},
 		{"persistent_timer", etf.Tuple{etf.Atom("deaf"), etf.Atom("heart")}, "the original did not halt: heart"},
+		{"persistent_timer", etf.Tuple{etf.Atom("trick"), etf.Atom("another_server")}, "the original did not halt: another_server"}, // heart is not told
+		{"persistent_timer", etf.Tuple{etf.Atom("trick"), etf.Atom("none")}, "the original did not halt: heart"},
 		{"persistent_timer", etf.Tuple{etf.Atom("deaf"), etf.Atom("flake_takeover")}, "was not suspended: {failed,{badarg,[{erlang,register,[flake_takeover,"},
 	} {
-		if _, err := o.call(odd.server, odd.request); err != nil {
-			t.Fatal(err)
-		}
+		o.tell(odd.server, odd.request)
 		o.fails(odd.want, "", "", exitFailure, odd.want)
-		o.become(state)
+		o.tell("flake", etf.Tuple{etf.Atom("become"), state})
 	}
 	for _, name := range []etf.Atom{"heart", "flake_takeover"} {
-		if _, err := o.call("persistent_timer", etf.Tuple{etf.Atom("kill"), name}); err != nil {
-			t.Fatal(err)
-		}
+		o.tell("persistent_timer", etf.Tuple{etf.Atom("kill"), name})
 	}
 }
 
-// gapOf returns what the log says of the time without ids.
-func gapOf(p *process) string {
-	for line := range strings.Lines(p.output()) {
-		if _, gap, ok := strings.Cut(line, "msg=\"taken over\""); ok {
-			return strings.TrimSpace(gap)
+// The original has ended when neither EPMD has its name nor its port takes connections.
+func TestOriginalGone(t *testing.T) {
+	for _, tt := range []struct {
+		name       string
+		epmd, port bool
+		want       bool
+	}{
+		{"nosuch", true, true, false},
+		{"nosuch", true, false, true},
+		{"flake", true, false, false},
+		{"flake", false, true, false},
+		{"flake", false, false, true},
+	} {
+		l := startLiar(t, "", nil)
+		addr, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !tt.epmd {
+			l.epmd.Close()
+		}
+		if !tt.port {
+			addr.Close()
+		}
+		h := handover{node: tt.name + "@127.0.0.1", epmd: "127.0.0.1:" + l.port, addr: addr.Addr().String()}
+		if got := h.gone(t.Context()); got != tt.want {
+			t.Errorf("%+v: %t", tt, got)
+		}
+		addr.Close()
+	}
+}
+
+// A failure removes the files that were made, unless another node has them by now.
+func TestUndo(t *testing.T) {
+	for _, tt := range []struct{ before, locked, stay bool }{{false, false, false}, {true, false, true}, {false, true, true}} {
+		path := filepath.Join(t.TempDir(), "timestamp")
+		raise := func() {
+			if _, err := flake.RaiseMark(path, time.Now()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if tt.before {
+			raise()
+		}
+		var h handover
+		if err := h.findMark(config.Flake{TimestampPath: path}); err != nil {
+			t.Fatal(err)
+		}
+		raise()
+		if tt.locked {
+			marks, err := flake.OpenMarks(path, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer marks.Close()
+		}
+		if err := h.undo(io.Discard); err != nil {
+			t.Error(err)
+		}
+		for _, path := range []string{path, path + ".lock"} {
+			if _, err := os.Stat(path); (err == nil) != tt.stay {
+				t.Errorf("%+v: %s: %v", tt, filepath.Base(path), err)
+			}
 		}
 	}
-	return "not taken over"
 }
 
 // What is no original is left alone.

@@ -22,10 +22,12 @@ init(timer) ->
     {ok, _} = timer:send_interval(1000, save),
     {ok, timer}.
 
-%% For tests: another state, processes of a name that answer nothing, and a last id that is an
-%% hour ahead once a takeover has suspended the server.
-handle_call({ahead, On}, _From, timer) ->
-    {reply, application:set_env(flake, ahead, On), timer};
+%% For tests: what the server does once a takeover has suspended it, another state, processes of a
+%% name that answer nothing, and a heart while whose answer the server becomes another.
+handle_call({trick, Trick}, _From, timer) ->
+    {reply, application:set_env(flake, trick, Trick), timer};
+handle_call(heart, _From, timer) ->
+    {reply, register(heart, spawn(fun() -> receive {From, set_cmd, _} -> replace(), From ! {heart, ok} end end)), timer};
 handle_call({become, State}, _From, Before) ->
     {reply, Before, State};
 handle_call({deaf, Name}, _From, timer) ->
@@ -50,12 +52,28 @@ handle_info(save, timer) ->
     {noreply, timer};
 handle_info(_, State) -> {noreply, State}.
 
-format_status(#{state := {state, Last, Worker, Sequence}} = Status) ->
-    case application:get_env(flake, ahead, false) andalso whereis(flake_takeover) =/= undefined of
-        true -> Status#{state := {state, Last + 3600000, Worker, Sequence}};
-        false -> Status
-    end;
-format_status(Status) -> Status.
+format_status(#{state := State} = Status) ->
+    State =:= timer orelse whereis(flake_takeover) =:= undefined orelse trick(application:get_env(flake, trick, none)),
+    Status.
+
+trick(none) -> ok;
+trick(another_server) -> replace();
+trick({slow, Ms, Line}) -> io:format("~s~n", [Line]), timer:sleep(Ms).
+
+%% Another process has the server's name until the takeover has ended.
+replace() ->
+    Server = whereis(flake),
+    Another = spawn(fun() ->
+        Watch = monitor(process, flake_takeover),
+        receive {'DOWN', Watch, _, _, _} -> ok end,
+        unregister(flake),
+        register(flake, Server),
+        forward(Server)
+    end),
+    unregister(flake),
+    register(flake, Another).
+
+forward(To) -> receive Message -> To ! Message, forward(To) after 0 -> ok end.
 
 given(Time, Worker, Sequence) ->
     {reply, {ok, <<Time:64, Worker:48, Sequence:16>>}, {state, Time, Worker, Sequence}}.
