@@ -153,11 +153,6 @@ func (n *Node) start(o Options) (err error) {
 			return fmt.Errorf("node %s: %s: %w", o.Name, s.Name, err)
 		}
 	}
-	return n.enterNetwork(o)
-}
-
-// enterNetwork has the node listen, registers it, and lets others in.
-func (n *Node) enterNetwork(o Options) (err error) {
 	if n.listener, err = listen(n.ctx, o); err != nil {
 		return err
 	}

@@ -15,7 +15,7 @@ import (
 // serve runs the node.
 func serve(f *flags) action {
 	f.identify()
-	noinput := f.noinput()
+	noinput := f.Bool("noinput", false, "do not read standard input: no prompt, though it is a terminal")
 	version := f.Bool("version", false, "show the version instead, as flake version does")
 	check := f.Bool("check-config", false, "show what would run and where each value is from, check what can be checked without starting, and end")
 	return func(ctx context.Context, _ []string, stdout, stderr io.Writer) error {
@@ -27,10 +27,6 @@ func serve(f *flags) action {
 		}
 		return serveNode(ctx, f.load, *noinput, stdout, stderr)
 	}
-}
-
-func (f *flags) noinput() *bool {
-	return f.Bool("noinput", false, "do not read standard input: no prompt, though it is a terminal")
 }
 
 // serveNode runs the node until ctx ends or the prompt is left. The prompt needs a

@@ -65,13 +65,12 @@ func prepare(ctx context.Context, cfg *config.Config, lines *nodeLog) (*server, 
 		keeper.Close()
 		return nil, err
 	}
-	door, err := openDoor(cfg.HTTP, from.http, log)
-	if err != nil {
-		keeper.Close()
-		return nil, errors.Join(err, all.stop())
+	s := &server{keeper: keeper, generators: all, etcd: from.etcd, cookie: cfg.Node.CookieFrom, secured: secured,
+		settings: settings, memory: memoryOf(cfg.Node), log: log, level: lines.level}
+	if s.http, err = openDoor(cfg.HTTP, from.http, log); err != nil {
+		return nil, errors.Join(err, s.release())
 	}
-	return &server{keeper: keeper, generators: all, etcd: from.etcd, cookie: cfg.Node.CookieFrom, http: door, secured: secured,
-		settings: settings, memory: memoryOf(cfg.Node), log: log, level: lines.level}, nil
+	return s, nil
 }
 
 // release ends what prepare has opened.

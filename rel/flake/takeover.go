@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -51,7 +50,7 @@ func takeover(f *flags) action {
 	}
 	f.file = f.String("config", "", "have the configuration of `FILE`, and write none")
 	f.cookie = f.String("setcookie", "", "the `cookie` of the original; others can see it in ps, so rather set FLAKE_COOKIE")
-	noinput := f.noinput()
+	noinput := f.Bool("noinput", false, "have no prompt, though standard input is a terminal")
 	return func(ctx context.Context, _ []string, stdout, stderr io.Writer) error {
 		if *t.from == "" {
 			return usageError{errors.New("take over from whom? -from name@host wanted")}
@@ -89,10 +88,7 @@ func (t *takeoverFlags) end(ctx context.Context, h *handover, stdout, stderr io.
 	}
 	lines := openLog(cfg.Log, stderr)
 	defer lines.Close()
-	if err := h.findMark(cfg.Flake); err != nil {
-		return err
-	}
-	if err := h.tryListening(cfg.Node); err != nil {
+	if err := errors.Join(h.tryListening(cfg.Node), h.checkMark()); err != nil {
 		return err
 	}
 	worker, err := try(ctx, cfg, lines)
@@ -138,13 +134,13 @@ func (t *takeoverFlags) meet(ctx context.Context) (*handover, error) {
 		h.conn.Close()
 		return nil, fmt.Errorf("node %s: %w", h.node, err)
 	}
-	h.settings.Name, h.settings.TimestampPath = h.node, cfg.Flake.TimestampPath
-	if h.settings.TimestampPath == "" { // written, as a service may have another default
-		if h.settings.TimestampPath, err = defaultTimestamp(); err != nil {
+	if h.mark = cfg.Flake.TimestampPath; h.mark == "" { // written, as a service may have another default
+		if h.mark, err = timestampPath(); err != nil {
 			h.conn.Close()
 			return nil, err
 		}
 	}
+	h.settings.Name, h.settings.TimestampPath = h.node, h.mark
 	if filepath.Base(cfg.Node.CookieFrom) != config.HomeCookieFile { // where the next start finds it, too
 		h.settings.Cookie = cfg.Node.Cookie
 	}
@@ -244,7 +240,7 @@ func (t *takeoverFlags) configure(h *handover, stdout io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("-out: %w", err)
 	}
-	t.file, h.written = t.out, *t.out
+	t.file, h.made = t.out, []string{*t.out}
 	if _, err := t.load(); err != nil {
 		return fmt.Errorf("what the original has is no configuration of this node: %w", err)
 	}
@@ -259,15 +255,17 @@ type handover struct {
 	conn             *client.Conn
 	settings         original.Settings
 	worker           flake.Worker // that it has
-	last             uint64       // the time of its last id, ms
+	last             time.Time    // of its last id
+
+	suspending, tell etf.Term // guard and tell, as its parser has them
 
 	guard     etf.Pid   // the process that suspends it
 	suspended time.Time // since when it hands out no ids
 	halted    bool      // it was told to halt, and may have
 
-	written string   // the configuration, or empty
-	mark    string   // the node's file of marks
-	absent  []string // what did not exist of that before
+	mark   string   // the node's file of marks
+	absent []string // what did not exist of that before
+	made   []string // the other files that were written
 }
 
 // name is the name that EPMD knows the original by.
@@ -276,48 +274,34 @@ func (h *handover) name() string {
 	return name
 }
 
-// findMark finds the file of marks and checks it. It makes the folder if that is the default one.
-func (h *handover) findMark(cfg config.Flake) error {
-	usual, err := defaultTimestamp()
-	mark := cmp.Or(cfg.TimestampPath, usual)
-	if mark == "" {
+// checkMark checks the file of marks, and notes what does not exist of it.
+func (h *handover) checkMark() error {
+	if err := flake.CheckMarks(h.mark); err != nil {
 		return err
 	}
-	var absent []string
-	for _, path := range []string{mark, mark + ".lock", filepath.Dir(mark)} {
+	for _, path := range []string{h.mark, h.mark + ".lock"} {
 		if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
-			absent = append(absent, path)
+			h.absent = append(h.absent, path)
 		}
 	}
-	if mark == usual {
-		if _, err := timestampPath(); err != nil {
-			return err
-		}
-	}
-	if err := flake.CheckMarks(mark); err != nil {
-		return err
-	}
-	h.mark, h.absent = mark, absent
 	return nil
 }
 
-// undo removes the files that were made.
+// undo removes the files that were made, those of marks unless another node uses them by now.
 func (h *handover) undo(stdout io.Writer) (err error) {
-	remove := func(path string) bool {
-		rmErr := os.Remove(path)
-		if rmErr != nil && !errors.Is(rmErr, fs.ErrNotExist) {
+	if len(h.absent) > 0 {
+		if marks, locked := flake.OpenMarks(h.mark, nil); locked == nil {
+			defer marks.Close()
+			h.made = append(h.made, h.absent...)
+		}
+	}
+	for _, path := range h.made {
+		switch rmErr := os.Remove(path); {
+		case rmErr == nil:
+			fmt.Fprintf(stdout, "%s: removed, as nothing was taken over\n", path)
+		case !errors.Is(rmErr, fs.ErrNotExist):
 			err = errors.Join(err, rmErr)
 		}
-		return rmErr == nil
-	}
-	if marks, locked := flake.OpenMarks(h.mark, nil); locked == nil { // else another node may use them by now
-		defer marks.Close()
-		for _, path := range h.absent {
-			remove(path)
-		}
-	}
-	if h.written != "" && remove(h.written) {
-		fmt.Fprintf(stdout, "%s: removed, as nothing was taken over\n", h.written)
 	}
 	return err
 }

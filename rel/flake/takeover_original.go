@@ -25,49 +25,37 @@ func (h *handover) apply(ctx context.Context, module, function etf.Atom, args ..
 }
 
 // brief is how a term of the original stands in an error.
-func brief(t etf.Term) string {
-	const most = 300
-	text := etf.Format(nil, t)
-	if len(text) > most {
-		return string(text[:most]) + "..."
+func brief(t etf.Term) string { return fmt.Sprintf("%.300s", etf.Format(nil, t)) }
+
+// tagged calls a function of the original that returns a tuple, and returns what is behind the tag in that.
+func (h *handover) tagged(ctx context.Context, tag, module, function etf.Atom, args ...etf.Term) (etf.Term, error) {
+	result, err := h.apply(ctx, module, function, args...)
+	if err != nil {
+		return nil, err
 	}
-	return string(text)
+	if t, ok := result.(etf.Tuple); ok && len(t) > 1 && t[0] == tag {
+		return t[1], nil
+	}
+	return nil, fmt.Errorf("%s:%s/%d: %s", module, function, len(args), brief(result))
 }
 
 // parse returns what the original's parser makes of a text.
 func (h *handover) parse(ctx context.Context, text string) (etf.Term, error) {
-	scanned, err := h.apply(ctx, "erl_scan", "string", etf.String(text))
+	tokens, err := h.tagged(ctx, "ok", "erl_scan", "string", etf.String(text))
 	if err != nil {
 		return nil, err
 	}
-	tokens, ok := scanned.(etf.Tuple)
-	if !ok || len(tokens) != 3 || tokens[0] != etf.Atom("ok") {
-		return nil, fmt.Errorf("erl_scan:string/1: %s", brief(scanned))
-	}
-	parsed, err := h.apply(ctx, "erl_parse", "parse_exprs", tokens[1])
-	if err != nil {
-		return nil, err
-	}
-	if t, ok := parsed.(etf.Tuple); ok && len(t) == 2 && t[0] == etf.Atom("ok") {
-		return t[1], nil
-	}
-	return nil, fmt.Errorf("erl_parse:parse_exprs/1: %s", brief(parsed))
+	return h.tagged(ctx, "ok", "erl_parse", "parse_exprs", tokens)
 }
 
-// eval has the original evaluate what it has parsed, with a Guard unless that is empty.
-func (h *handover) eval(ctx context.Context, expressions etf.Term, guard etf.Pid) (etf.Term, error) {
-	var bindings etf.List
-	if guard != "" {
-		bindings = etf.List{etf.Tuple{etf.Atom("Guard"), guard}}
-	}
-	result, err := h.apply(ctx, "erl_eval", "exprs", expressions, bindings)
-	if err != nil {
-		return nil, err
-	}
-	if t, ok := result.(etf.Tuple); ok && len(t) == 3 && t[0] == etf.Atom("value") {
-		return t[1], nil
-	}
-	return nil, fmt.Errorf("erl_eval:exprs/2: %s", brief(result))
+// eval has the original evaluate what it has parsed.
+func (h *handover) eval(ctx context.Context, expressions etf.Term, bindings ...etf.Term) (etf.Term, error) {
+	return h.tagged(ctx, "value", "erl_eval", "exprs", expressions, etf.List(bindings))
+}
+
+// order gives the guard an order, and returns why it has ended.
+func (h *handover) order(ctx context.Context, order etf.Atom) (why etf.Term, err error) {
+	return h.eval(ctx, h.tell, etf.Tuple{etf.Atom("Guard"), h.guard}, etf.Tuple{etf.Atom("Order"), order})
 }
 
 // read reads the worker and the settings of the original.
@@ -108,51 +96,41 @@ func isDistribution(pair etf.Term) bool {
 
 // stateOf reads the state of the original's server, the record
 // {state, MaxTime, WorkerId, Sequence}, from what sys:get_status returns.
-func stateOf(status etf.Term) (last uint64, w flake.Worker, err error) {
-	state := status
-	if t, ok := status.(etf.Tuple); ok && len(t) == 4 {
-		items, _ := etf.Elements(t[3])
-		for _, item := range items {
-			parts, _ := etf.Elements(item)
-			for _, part := range parts {
-				if s := dataOf(part, "State"); s != nil {
-					state = s
-				}
+func stateOf(status etf.Term) (last time.Time, w flake.Worker, err error) {
+	state, found := find(status, "State")
+	if !found {
+		state = status
+	}
+	if t, _ := state.(etf.Tuple); len(t) == 4 && t[0] == etf.Atom("state") {
+		milli, ok1 := t[1].(int64)
+		worker, ok2 := t[2].(int64)
+		_, ok3 := t[3].(int64)
+		if ok1 && ok2 && ok3 && milli > 0 && worker >= 0 && worker <= int64(flake.MaxWorker) {
+			last = time.UnixMilli(milli).UTC()
+			if ahead := time.Until(last); ahead > mostAhead {
+				err = fmt.Errorf("its last id is of a time %v ahead of this machine's clock; "+
+					"set the clock right, or wait until it has caught up", ahead)
 			}
+			return last, flake.Worker(worker), err
 		}
 	}
-	t, ok := state.(etf.Tuple)
-	if !ok || len(t) != 4 || t[0] != etf.Atom("state") {
-		return 0, 0, unknownState(state)
-	}
-	milli, ok1 := t[1].(int64)
-	worker, ok2 := t[2].(int64)
-	_, ok3 := t[3].(int64)
-	if !ok1 || !ok2 || !ok3 || milli <= 0 || worker < 0 || worker > int64(flake.MaxWorker) {
-		return 0, 0, unknownState(state)
-	}
-	if ahead := time.Until(time.UnixMilli(milli)); ahead > mostAhead {
-		return 0, 0, fmt.Errorf("its last id is of a time %v ahead of this machine's clock; "+
-			"set the clock right, or wait until it has caught up", ahead)
-	}
-	return uint64(milli), flake.Worker(worker), nil
+	return last, 0, fmt.Errorf("the state of its server is not that of the original, {state, Time, Worker, Sequence}, but %s; "+
+		"import what it leaves, with flake import", brief(state))
 }
 
-func unknownState(state etf.Term) error {
-	return fmt.Errorf("the state of its server is not that of the original, {state, Time, Worker, Sequence}, but %s; import what it leaves, with flake import", brief(state))
-}
-
-// dataOf takes a value out of {data, [{Name, Value}]}.
-func dataOf(t etf.Term, name etf.String) etf.Term {
-	tuple, ok := t.(etf.Tuple)
-	if !ok || len(tuple) != 2 || tuple[0] != etf.Atom("data") {
-		return nil
+// find returns the value of the first pair {Name, Value} in a term.
+func find(in etf.Term, name etf.String) (value etf.Term, found bool) {
+	parts, isTuple := in.(etf.Tuple)
+	if isTuple && len(parts) == 2 && parts[0] == name {
+		return parts[1], true
 	}
-	pairs, _ := etf.Elements(tuple[1])
-	for _, pair := range pairs {
-		if p, ok := pair.(etf.Tuple); ok && len(p) == 2 && p[0] == name {
-			return p[1]
+	if !isTuple {
+		parts, _ = etf.Elements(in)
+	}
+	for _, part := range parts {
+		if value, found = find(part, name); found {
+			break
 		}
 	}
-	return nil
+	return value, found
 }

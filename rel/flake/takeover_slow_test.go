@@ -42,13 +42,12 @@ func (o *originalNode) late() {
 		if h.conn, err = (client.Dialer{Cookie: cookie, EPMD: "127.0.0.1:" + o.port}).Dial(ctx, nodeName); err != nil {
 			t.Fatal(err)
 		}
-		orders, err := h.prepare(ctx)
-		if err == nil {
-			err = h.suspend(ctx, orders.guard)
+		if err = h.prepare(ctx); err == nil {
+			err = h.suspend(ctx)
 		}
 		if err == nil {
 			time.Sleep(mostSuspended - time.Second) // the guard's clock is what is tested
-			err = h.halt(ctx, orders.stop)
+			err = h.halt(ctx)
 		}
 		h.conn.Close()
 		if again = late.MatchString(err.Error()) && ctx.Err() == nil; !again && !strings.HasSuffix(err.Error(), "did not halt: late") {

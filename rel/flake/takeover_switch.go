@@ -75,46 +75,34 @@ end.`
 const warm = `[code:ensure_loaded(M) || M <- [sys, timer, erl_eval, erl_internal, orddict]],
 spawn_monitor(fun() -> try ok after ok end end), receive {'DOWN', _, _, _, _} -> ok end.`
 
-// stop has the guard halt the original. It returns only if the guard does not.
-const stop = `Watch = monitor(process, Guard), Guard ! halt, receive {'DOWN', Watch, _, _, Why} -> Why end.`
-
-// release has the guard resume the server, and waits until it has.
-const release = `Watch = monitor(process, Guard), Guard ! resume, receive {'DOWN', Watch, _, _, _} -> resumed end.`
+// tell gives the guard an order, and waits until it has ended: an original that halts does not answer.
+const tell = `Watch = monitor(process, Guard), Guard ! Order, receive {'DOWN', Watch, _, _, Why} -> Why end.`
 
 // end ends the original; ids of the mark are above its last then.
 func (h *handover) end(ctx context.Context, log *slog.Logger) (err error) {
-	orders, err := h.prepare(ctx)
-	if err != nil {
+	if err := h.prepare(ctx); err != nil {
 		return fmt.Errorf("node %s: %w", h.node, err)
-	}
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
 	}
 	h.suspended = time.Now()
 	defer func() {
 		if err != nil && !h.halted {
-			err = h.resume(err, orders.release, log)
+			err = h.resume(err, log)
 		}
 	}()
-	if err := h.suspend(ctx, orders.guard); err != nil {
+	if err := h.suspend(ctx); err != nil {
 		return err
 	}
-	log.Info("suspended the original", "node", h.node, "last", h.lastTime())
-	if _, err := flake.RaiseMark(h.mark, h.lastTime()); err != nil {
+	log.Info("suspended the original", "node", h.node, "last", h.last)
+	if _, err := flake.RaiseMark(h.mark, h.last); err != nil {
 		return err
 	}
-	if err := h.halt(ctx, orders.stop); err != nil {
+	if err := h.halt(ctx); err != nil {
 		return err
 	}
 	log.Info("halted the original: if this node does not start now, start it without takeover, or the original again",
-		"node", h.node, "last", h.lastTime(), "worker", h.worker, "suspended", time.Since(h.suspended))
+		"node", h.node, "last", h.last, "worker", h.worker, "suspended", time.Since(h.suspended))
 	return nil
 }
-
-func (h *handover) lastTime() time.Time { return time.UnixMilli(int64(h.last)).UTC() }
-
-// orders are what the original is given to evaluate, as its own parser has it.
-type orders struct{ guard, stop, release etf.Term }
 
 // tryListening fails if the node cannot listen where it must, unless the original listens there.
 func (h *handover) tryListening(cfg config.Node) error {
@@ -130,7 +118,7 @@ func (h *handover) tryListening(cfg config.Node) error {
 }
 
 // prepare has the original ready to suspend its server.
-func (h *handover) prepare(ctx context.Context) (o orders, err error) {
+func (h *handover) prepare(ctx context.Context) (err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, callTime, errNoAnswer)
 	defer cancel()
 	self := etf.Format(nil, etf.Atom(h.conn.Name()))
@@ -138,20 +126,20 @@ func (h *handover) prepare(ctx context.Context) (o orders, err error) {
 	for _, order := range []struct {
 		text   string
 		parsed *etf.Term
-	}{{warm, &warmed}, {fmt.Sprintf(guard, mostSuspended.Milliseconds(), self), &o.guard}, {stop, &o.stop}, {release, &o.release}} {
+	}{{warm, &warmed}, {fmt.Sprintf(guard, mostSuspended.Milliseconds(), self), &h.suspending}, {tell, &h.tell}} {
 		if *order.parsed, err = h.parse(ctx, order.text); err != nil {
-			return o, err
+			return err
 		}
 	}
-	_, err = h.eval(ctx, warmed, "")
-	return o, err
+	_, err = h.eval(ctx, warmed)
+	return err
 }
 
 // suspend suspends the original's server, and reads its last time.
-func (h *handover) suspend(ctx context.Context, order etf.Term) error {
+func (h *handover) suspend(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, mostSuspended, fmt.Errorf("%v have passed", mostSuspended))
 	defer cancel()
-	answer, err := h.eval(ctx, order, "")
+	answer, err := h.eval(ctx, h.suspending)
 	status, _ := answer.(etf.Tuple)
 	if len(status) == 2 {
 		h.guard, _ = status[0].(etf.Pid)
@@ -175,14 +163,14 @@ func (h *handover) suspend(ctx context.Context, order etf.Term) error {
 
 // halt halts the original and waits until it has ended. From here on no order to stop
 // counts until that is known.
-func (h *handover) halt(ctx context.Context, order etf.Term) error {
+func (h *handover) halt(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), haltTime)
 	defer cancel()
 	h.halted = true
-	if why, err := h.eval(ctx, order, h.guard); err == nil {
+	if why, err := h.order(ctx, "halt"); err == nil {
 		h.halted = false
 		return fmt.Errorf("the original did not halt: %s", brief(why))
 	}
@@ -212,13 +200,13 @@ func (h *handover) gone(ctx context.Context) bool {
 
 // resume has the server of the original go on, and says whether it does. Without a guard
 // there is nothing to tell: the end of the connection does the same.
-func (h *handover) resume(why error, order etf.Term, log *slog.Logger) error {
+func (h *handover) resume(why error, log *slog.Logger) error {
 	if h.guard == "" {
 		return why
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 2*mostSuspended)
 	defer cancel()
-	if _, err := h.eval(ctx, order, h.guard); err != nil {
+	if _, err := h.order(ctx, "resume"); err != nil {
 		return fmt.Errorf("%w (the server of the original was told to go on, and does so by itself within %v: %w)", why, mostSuspended, err)
 	}
 	log.Info("the original goes on", "node", h.node, "suspended", time.Since(h.suspended))

@@ -282,8 +282,8 @@ func TestUndo(t *testing.T) {
 		if tt.before {
 			raise()
 		}
-		var h handover
-		if err := h.findMark(config.Flake{TimestampPath: path}); err != nil {
+		h := handover{mark: path}
+		if err := h.checkMark(); err != nil {
 			t.Fatal(err)
 		}
 		raise()
