@@ -169,7 +169,8 @@ func planFirst(cfg config.Flake, kept keeper, log *slog.Logger) (planner, error)
 	case cfg.Etcd:
 		return func(number uint64) (identity, place, opener, error) {
 			w := flake.NumberWorker(number)
-			return identity{w.String(), fmt.Sprintf("number %d of etcd", number)}, flakePlace(w, true), openWorker(config.FormatFlake, w), nil
+			who := identity{w.String(), fmt.Sprintf("number %d of etcd", number)}
+			return who, flakePlace(w, true), openWorker(config.FormatFlake, w), nil
 		}, nil
 	}
 	w, from, err := worker(cfg, log)

@@ -55,7 +55,8 @@ func (ps *places) add(name string, p place, plan planner, etcd bool) error {
 		if etcd {
 			p.value = `"etcd"`
 		}
-		return fmt.Errorf("%s: generator %s %s, and both would hand out the same ids; give one of them another %s", p, other, how, p.key)
+		return fmt.Errorf("%s: generator %s %s, and both would hand out the same ids; give one of them another %s",
+			p, other, how, p.key)
 	}
 	if ps.all == nil {
 		ps.all = make(map[string]planned)

@@ -169,7 +169,8 @@ func (t *takeoverFlags) provisional(s original.Settings) (config.Config, error) 
 		return cfg, err
 	}
 	if cfg.Node.Name != *t.from {
-		return cfg, usageError{fmt.Errorf("node.name is %s, and -from %s; the node must have the name of the original", cfg.Node.Name, *t.from)}
+		return cfg, usageError{fmt.Errorf("node.name is %s, and -from %s; the node must have the name of the original",
+			cfg.Node.Name, *t.from)}
 	}
 	if *t.file == "" && s.TLS.On {
 		cfg.Node.TLS = config.TLS{On: true, Cert: s.TLS.Cert, Key: s.TLS.Key, CA: s.TLS.CA, Verify: config.VerifyPeer}
@@ -183,6 +184,8 @@ func (t *takeoverFlags) provisional(s original.Settings) (config.Config, error) 
 // dial connects to the original, which must be known to the EPMD that this node is to
 // register with: so it is on this machine, and its name free once it has ended.
 func (h *handover) dial(ctx context.Context, cfg config.Node) (*client.Conn, error) {
+	var host string
+	h.name, host, _ = strings.Cut(h.node, "@")
 	dialer, err := dialerOf(cfg)
 	if err != nil {
 		return nil, err
@@ -194,11 +197,10 @@ func (h *handover) dial(ctx context.Context, cfg config.Node) (*client.Conn, err
 		}
 		dialer.EPMD = fmt.Sprintf("127.0.0.1:%d", port)
 	}
-	found, err := epmd.Lookup(ctx, dialer.EPMD, h.name())
+	found, err := epmd.Lookup(ctx, dialer.EPMD, h.name)
 	if err != nil {
 		return nil, fmt.Errorf("%w; run this on the machine of the original, while that runs", err)
 	}
-	_, host, _ := strings.Cut(h.node, "@")
 	ip, err := localAddress(ctx, host)
 	if err != nil {
 		return nil, err
@@ -251,11 +253,12 @@ func (t *takeoverFlags) configure(h *handover, stdout io.Writer) error {
 
 // A handover is the way from a running original to this node.
 type handover struct {
-	node, addr, epmd string
-	conn             *client.Conn
-	settings         original.Settings
-	worker           flake.Worker // that it has
-	last             time.Time    // of its last id
+	node, name string // name@host, and what EPMD knows it by
+	addr, epmd string
+	conn       *client.Conn
+	settings   original.Settings
+	worker     flake.Worker // that it has
+	last       time.Time    // of its last id
 
 	suspending, tell etf.Term // guard and tell, as its parser has them
 
@@ -266,12 +269,6 @@ type handover struct {
 	mark   string   // the node's file of marks
 	absent []string // what did not exist of that before
 	made   []string // the other files that were written
-}
-
-// name is the name that EPMD knows the original by.
-func (h *handover) name() string {
-	name, _, _ := strings.Cut(h.node, "@")
-	return name
 }
 
 // checkMark checks the file of marks, and notes what does not exist of it.

@@ -69,7 +69,8 @@ func startLiar(t *testing.T, step string, lie func(l *liar) (etf.Term, error)) *
 				order, _ := args[0].(etf.String)
 				told := string(etf.Format(nil, args[1]))
 				switch {
-				case strings.Contains(string(order), "sys:suspend") && step == "guard", strings.Contains(told, "{'Order',halt}") && step == "halt":
+				case strings.Contains(string(order), "sys:suspend") && step == "guard",
+					strings.Contains(told, "{'Order',halt}") && step == "halt":
 					return lie(l)
 				case strings.Contains(string(order), "sys:suspend"):
 					return l.suspended(l.state()), nil
@@ -223,7 +224,8 @@ func TestTakeoverWithoutMark(t *testing.T) {
 		}
 		return l.suspended(l.state()), err
 	})
-	if status, said := l.take(t); status != exitFailure || !strings.Contains(said, "another node is running with it") || !l.released.Load() {
+	status, said := l.take(t)
+	if status != exitFailure || !strings.Contains(said, "another node is running with it") || !l.released.Load() {
 		t.Errorf("exit status %d, told to go on: %t\n%s", status, l.released.Load(), said)
 	}
 	if _, err := os.Stat(l.mark); err != nil {

@@ -114,8 +114,8 @@ func stateOf(status etf.Term) (last time.Time, w flake.Worker, err error) {
 			return last, flake.Worker(worker), err
 		}
 	}
-	return last, 0, fmt.Errorf("the state of its server is not that of the original, {state, Time, Worker, Sequence}, but %s; "+
-		"import what it leaves, with flake import", brief(state))
+	return last, 0, fmt.Errorf("the state of its server is not that of the original, {state, Time, Worker, Sequence}, "+
+		"but %s; import what it leaves, with flake import", brief(state))
 }
 
 // find returns the value of the first pair {Name, Value} in a term.

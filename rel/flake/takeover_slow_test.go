@@ -50,7 +50,8 @@ func (o *originalNode) late() {
 			err = h.halt(ctx)
 		}
 		h.conn.Close()
-		if again = late.MatchString(err.Error()) && ctx.Err() == nil; !again && !strings.HasSuffix(err.Error(), "did not halt: late") {
+		again = late.MatchString(err.Error()) && ctx.Err() == nil
+		if !again && !strings.HasSuffix(err.Error(), "did not halt: late") {
 			t.Error(err)
 		}
 	}

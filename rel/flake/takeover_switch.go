@@ -188,7 +188,8 @@ func (h *handover) halt(ctx context.Context) error {
 // gone reports whether the original has ended: EPMD has forgotten it, or ended with it, as
 // a service does with all that it started; and nobody listens where it did.
 func (h *handover) gone(ctx context.Context) bool {
-	if _, err := epmd.Lookup(ctx, h.epmd, h.name()); !errors.Is(err, epmd.ErrNotFound) && !errors.Is(err, syscall.ECONNREFUSED) {
+	_, err := epmd.Lookup(ctx, h.epmd, h.name)
+	if !errors.Is(err, epmd.ErrNotFound) && !errors.Is(err, syscall.ECONNREFUSED) {
 		return false
 	}
 	c, err := new(net.Dialer).DialContext(ctx, "tcp", h.addr)
@@ -207,7 +208,8 @@ func (h *handover) resume(why error, log *slog.Logger) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*mostSuspended)
 	defer cancel()
 	if _, err := h.order(ctx, "resume"); err != nil {
-		return fmt.Errorf("%w (the server of the original was told to go on, and does so by itself within %v: %w)", why, mostSuspended, err)
+		return fmt.Errorf("%w (the server of the original was told to go on, and does so by itself within %v: %w)",
+			why, mostSuspended, err)
 	}
 	log.Info("the original goes on", "node", h.node, "suspended", time.Since(h.suspended))
 	return why

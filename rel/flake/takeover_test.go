@@ -225,7 +225,8 @@ func (o *originalNode) refusals() {
 		{"flake", etf.Tuple{etf.Atom("become"), etf.Tuple{state[0], state[1].(int64) + 3600_000, state[2], state[3]}}, "ahead of this machine's clock"},
 		{"persistent_timer", etf.Atom("heart"), "the original did not halt: another_server"},
 		{"persistent_timer", etf.Tuple{etf.Atom("deaf"), etf.Atom("heart")}, "the original did not halt: heart"},
-		{"persistent_timer", etf.Tuple{etf.Atom("trick"), etf.Atom("another_server")}, "the original did not halt: another_server"}, // heart is not told
+		{"persistent_timer", etf.Tuple{etf.Atom("trick"), etf.Atom("another_server")},
+			"the original did not halt: another_server"}, // heart is not told
 		{"persistent_timer", etf.Tuple{etf.Atom("trick"), etf.Atom("none")}, "the original did not halt: heart"},
 		{"persistent_timer", etf.Tuple{etf.Atom("deaf"), etf.Atom("flake_takeover")}, "was not suspended: {failed,{badarg,[{erlang,register,[flake_takeover,"},
 	} {
@@ -262,7 +263,7 @@ func TestOriginalGone(t *testing.T) {
 		if !tt.port {
 			addr.Close()
 		}
-		h := handover{node: tt.name + "@127.0.0.1", epmd: "127.0.0.1:" + l.port, addr: addr.Addr().String()}
+		h := handover{name: tt.name, epmd: "127.0.0.1:" + l.port, addr: addr.Addr().String()}
 		if got := h.gone(t.Context()); got != tt.want {
 			t.Errorf("%+v: %t", tt, got)
 		}
