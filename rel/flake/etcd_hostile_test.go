@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/flake-go/flake/flake/workers"
 	"github.com/flake-go/flake/flake/workers/etcd"
@@ -142,7 +143,7 @@ func TestHostileMemoryOfEtcd(t *testing.T) {
 		}
 		front.begin(ofEtcd["pairs"], pathOfList)
 		number, _ := strconv.ParseUint(regexp.MustCompile(`\(number (\d+) of etcd\)`).FindStringSubmatch(n.output())[1], 10, 64)
-		if _, err := workers.Release(t.Context(), direct, "flake", number); err != nil { // so that it lists, to find another
+		if _, err := workers.Release(t.Context(), direct, "flake", number, uint64(time.Now().UnixMilli())); err != nil { // so that it lists, to find another
 			t.Fatal(err)
 		}
 		for what := range ofEtcd {
