@@ -15,7 +15,6 @@ import (
 	"testing"
 	"unicode"
 
-	"github.com/flake-go/flake/flake/workers"
 	"github.com/flake-go/flake/idserver/idhttp"
 )
 
@@ -77,7 +76,7 @@ func TestHostileAnswers(t *testing.T) {
 	for what, h := range map[string]http.Handler{
 		"a report":           tells(string(text), "01234567"),
 		"ids":                tells(`{"generators":[{"name":"flake","format":"flake"}]}`, evil+" "+evil+" "+evil),
-		"a large report":     tells(strings.Repeat(" ", 2*maxReport)+string(text), ""),
+		"a large report":     tells(strings.Repeat(" ", 2<<20)+string(text), ""),
 		"no report":          tells(evil, ""),
 		"another type":       tells(`{"node":`+evil, ""),
 		"a status":           speak("HTTP/1.1 500 " + evil + "\r\nContent-Length: 16\r\n\r\n" + `{"detail":"why"}`),
@@ -97,24 +96,8 @@ func TestHostileAnswers(t *testing.T) {
 		server.Close()
 	}
 	var b bytes.Buffer
-	if err := printWorkers(&b, []workers.Entry{{Value: workers.Value{Name: evil}}}); err != nil {
-		t.Error(err)
-	}
 	complain(&b, errors.New(evil[1:]), exitFailure)
-	harmless(t, "workers, an error", b.String())
-}
-
-// JSON says the same with what is escaped.
-func TestPrintJSON(t *testing.T) {
-	var b bytes.Buffer
-	if err := printJSON(&b, evil, ""); err != nil {
-		t.Fatal(err)
-	}
-	harmless(t, "JSON", b.String())
-	var got string
-	if err := json.Unmarshal(b.Bytes(), &got); err != nil || got != evil {
-		t.Errorf("%q, %v", got, err)
-	}
+	harmless(t, "an error", b.String())
 }
 
 // What is asked of the loopback goes to no proxy.
@@ -132,11 +115,6 @@ func TestNoProxyForLoopback(t *testing.T) {
 		c.Env = append(os.Environ(), "http_proxy="+proxy.URL, "no_proxy=")
 		if out, err := c.CombinedOutput(); !strings.Contains(string(out), "ready") {
 			t.Errorf("%s: %s, %v", host, out, err)
-		}
-	}
-	for host, want := range map[string]bool{"a.Localhost": true, "localhost.localdomain": true, "::1": true, "::": true, "10.0.0.1": false, "localhost.example": false} {
-		if hereOnly(host) != want {
-			t.Errorf("%s: %t", host, !want)
 		}
 	}
 }

@@ -51,7 +51,7 @@ type benchFlags struct {
 func bench(f *flags) action {
 	f.identify()
 	b := benchFlags{
-		way:         f.way("over the distribution, unless there is -url"),
+		way:         wayFlags(f, "over the distribution, unless there is -url"),
 		generator:   f.String("generator", "flake", "take ids of the generator `NAME`"),
 		base:        f.String("base", "", "have the node write ids in this `base`, 2 to 62 or canonical; without it they are bytes, and leased if -ids is more than 1"),
 		callers:     f.Int("callers", 16, "how many call at a time"),
@@ -140,7 +140,7 @@ func (b *benchFlags) call() (c loadgen.Call, err error) {
 	c = loadgen.Call{Generator: *b.generator, N: *b.ids}
 	if *b.base != "" {
 		if c.Base, err = baseOf(*b.base); err != nil {
-			return c, usageError{err}
+			return c, newUsageError(err)
 		}
 	}
 	for _, n := range []struct {
@@ -150,14 +150,14 @@ func (b *benchFlags) call() (c loadgen.Call, err error) {
 		{"callers", *b.callers, mostCallers}, {"connections", *b.connections, mostConnections}, {"ids", *b.ids, client.MaxLeaseSize},
 	} {
 		if n.got < 1 || n.got > n.most {
-			return c, usageError{fmt.Errorf("-%s %d: want 1 to %d", n.name, n.got, n.most)}
+			return c, newUsageError(fmt.Errorf("-%s %d: want 1 to %d", n.name, n.got, n.most))
 		}
 	}
 	switch {
 	case *b.duration <= 0:
-		return c, usageError{fmt.Errorf("-duration %v: want more than 0", *b.duration)}
+		return c, newUsageError(fmt.Errorf("-duration %v: want more than 0", *b.duration))
 	case !(*b.rate >= 0 && *b.rate <= 1e9):
-		return c, usageError{fmt.Errorf("-rate %v: want 0 to 1e9", *b.rate)}
+		return c, newUsageError(fmt.Errorf("-rate %v: want 0 to 1e9", *b.rate))
 	}
 	return c, nil
 }

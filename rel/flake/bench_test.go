@@ -1,20 +1,14 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"reflect"
 	"regexp"
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
-
-	"github.com/flake-go/flake/config"
-	"github.com/flake-go/flake/rel/flake/loadgen"
 )
 
 // benched calls bench, for longer if the machine is too busy for a call or an error.
@@ -33,10 +27,11 @@ var idle = regexp.MustCompile(`calls    0 in .*\n(.*\n)*errors   none\n|"calls":
 
 // A node is loaded through both doors, and the result says what was done.
 func TestBench(t *testing.T) {
-	s, _ := startHere(t, func(c *config.Config) { c.HTTP.Listen = "127.0.0.1:0" })
+	listen, url := onHTTP(t)
+	s, _ := startHere(t, listen)
 	defer s.stop()
 	file := writeConfig(t, "[node]\nname = %q\ncookie = %q\n", nodeName, cookie)
-	url := strings.TrimSuffix(s.http.url, "/")
+	url = strings.TrimSuffix(url, "/")
 	for args, want := range map[string]string{
 		"-callers 4":                                nodeName + ` over erlang, generator flake \(flake\); callers 4, connections 1, ids a call 1`,
 		"-callers 4 -connections 2 -ids 500":        nodeName + ` over erlang, generator flake \(flake\); callers 4, connections 2, ids a call 500`,
@@ -51,8 +46,13 @@ func TestBench(t *testing.T) {
 			t.Errorf("%q: exit status %d, %q,\n%s", args, status, errs, out)
 		}
 		out, _, status = benched(t, append(args, "-json")...)
-		var r benchResult
-		if err := json.Unmarshal([]byte(out), &r); err != nil || status != 0 || r.Calls == 0 || r.IDs != r.Calls*uint64(r.IDsPerCall) ||
+		var r struct {
+			Calls, IDs, Compared, Twice uint64
+			IDsPerCall                  uint64           `json:"ids_per_call"`
+			Latency                     map[string]int64 `json:"latency_us"`
+			Seconds                     float64
+		}
+		if err := json.Unmarshal([]byte(out), &r); err != nil || status != 0 || r.Calls == 0 || r.IDs != r.Calls*r.IDsPerCall ||
 			r.Compared < r.IDs || r.Twice != 0 || len(r.Latency) != 5 || r.Latency["max"] == 0 || r.Seconds <= 0 {
 			t.Errorf("%q: exit status %d, %v, %s", args, status, err, out)
 		}
@@ -111,32 +111,5 @@ func TestBenchFails(t *testing.T) {
 	})
 	if status != exitFailure || errs != "flake: no call was answered\n" || !regexp.MustCompile(`\nerrors   [1-9]\d* timestamp_not_saved\n`).MatchString(out) {
 		t.Errorf("no ids: exit status %d, %q,\n%s", status, errs, out)
-	}
-}
-
-// What limits a result is said beside it; the line of progress has the last second.
-func TestBenchNotes(t *testing.T) {
-	r := benchResult{Rate: 1000}
-	r.fill(loadgen.Result{Elapsed: 2 * time.Second, Calls: 100, IDs: 200, Compared: 50, Behind: true, Busy: 0.95})
-	want := []string{
-		"it could not keep up: 1000 calls a second were wanted, and there were 50",
-		"this program used nearly all of its processors: the node may do more, if others call it",
-		"only 50 ids are compared, as more do not fit into memory",
-	}
-	if !reflect.DeepEqual(r.Notes, want) || r.CallsPerS != 50 || r.IDsPerS != 100 {
-		t.Errorf("%+v", r)
-	}
-	var b bytes.Buffer
-	r.Format, r.Errors = "\x1b[2J", map[string]uint64{"\r": 1}
-	if err := r.print(&b, false); err != nil || strings.ContainsAny(b.String(), "\x1b\r") {
-		t.Errorf("%v, what a node tells is shown as it is: %q", err, b.String())
-	}
-	b.Reset()
-	p := progress{w: &b}
-	p.show(loadgen.Result{Elapsed: time.Second, Calls: 100, P99: 1500 * time.Nanosecond})
-	p.show(loadgen.Result{Elapsed: 2 * time.Second, Calls: 300, P99: time.Millisecond, Errors: map[string]uint64{"a": 1, "b": 2}})
-	p.clear()
-	if got, want := b.String(), "\r  1 s  100 calls/s  p99 2µs  0 errors\x1b[K\r  2 s  200 calls/s  p99 1ms  3 errors\x1b[K\r\x1b[K"; got != want {
-		t.Errorf("%q, want %q", got, want)
 	}
 }

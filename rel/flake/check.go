@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -31,7 +30,7 @@ func checkConfig(load func() (config.Config, error), stdout, stderr io.Writer) e
 	_, from, settingsErr := readSettings(cfg, lines.Logger)
 	secure(from.node, cfg.Node.Name, lines.Logger) // for its warnings
 	if err := errors.Join(settingsErr, err, workersErr); err != nil {
-		return usageError{err}
+		return newUsageError(err)
 	}
 	fmt.Fprintf(stdout, "\n# %s would hand out ids\n", cfg.Node.Name)
 	for _, line := range told {
@@ -39,12 +38,6 @@ func checkConfig(load func() (config.Config, error), stdout, stderr io.Writer) e
 	}
 	fmt.Fprintf(stdout, "#   timestamp  %s\n", path)
 	return nil
-}
-
-func warnIgnored(cfg config.Config, log *slog.Logger) {
-	for _, key := range cfg.Ignored {
-		log.Warn("a key of the configuration is ignored", "keys", key.Key, "file", key.From, "why", key.Why)
-	}
 }
 
 // showValues writes values as a file would have them, each with where it is from.
@@ -78,39 +71,4 @@ func checkTimestamp(cfg config.Flake) (path string, err error) {
 		}
 	}
 	return path, flake.CheckMarks(path)
-}
-
-// checkWorkers tells which workers the generators would have, as far as that is known
-// before a start.
-func checkWorkers(cfg config.Config, path string, log *slog.Logger) (told []string, err error) {
-	kept := func(string) (flake.Worker, string, error) { return 0, path, nil } // not known before the file is locked
-	first, err := planFirst(cfg.Flake, kept, log)
-	if err != nil {
-		return nil, err
-	}
-	all := places{most: cfg.MaxNumber()}
-	add := func(name, label string, random, etcd bool, plan planner) error {
-		who, where, _, err := plan(0)
-		if err == nil && !random {
-			err = all.add(name, where, plan, etcd)
-		}
-		switch {
-		case err != nil:
-			return err
-		case random:
-			who = identity{worker: "random, kept in " + path}
-		case etcd:
-			who = identity{worker: "a number of etcd"}
-		}
-		told = append(told, label+who.String())
-		return nil
-	}
-	err = add("flake", "worker id  ", cfg.Flake.Random, cfg.Flake.Etcd, first)
-	for _, g := range cfg.Generators {
-		label := fmt.Sprintf("generator  %s: %s, ", g.Name, g.Format)
-		if fault := add(g.Name, label, g.Random, len(g.Etcd) > 0, planOf(g, kept)); fault != nil {
-			err = errors.Join(err, fmt.Errorf("generator %s: %w", g.Name, fault))
-		}
-	}
-	return told, err
 }

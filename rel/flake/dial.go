@@ -7,9 +7,15 @@ import (
 	"net"
 	"strings"
 
+	"time"
+
 	"github.com/flake-go/flake/client"
 	"github.com/flake-go/flake/config"
+	"github.com/flake-go/flake/node/etf"
 )
+
+// callTime bounds a call to a running node, connecting included.
+const callTime = 10 * time.Second
 
 // dialerOf returns how to connect to the configured node: at its address if that is
 // fixed, else through the EPMD that it has.
@@ -48,4 +54,19 @@ func nodeOf(cfg config.Node) (*client.Node, error) {
 		return nil, err
 	}
 	return client.NewNode(cfg.Name, dialer), nil
+}
+
+// badRPC takes the reason out of {badrpc, {'EXIT', {Reason, Stack}}}.
+func badRPC(result etf.Term) (reason etf.Term, failed bool) {
+	for _, word := range []etf.Atom{"badrpc", "EXIT"} {
+		t, ok := result.(etf.Tuple)
+		if !ok || len(t) != 2 || t[0] != word {
+			return result, failed
+		}
+		result, failed = t[1], true
+	}
+	if t, ok := result.(etf.Tuple); ok && len(t) == 2 {
+		return t[0], true
+	}
+	return result, true
 }

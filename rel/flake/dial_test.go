@@ -4,7 +4,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -78,25 +77,6 @@ func TestPreferHTTP(t *testing.T) {
 		<-dialled
 		if asked.Load() > 0 {
 			t.Errorf("%s -over erlang: asked %d times over HTTP", command, asked.Load())
-		}
-	}
-}
-
-// Whoever dials beyond this machine without TLS is told who gets the digest.
-func TestSayDigest(t *testing.T) {
-	for _, tt := range []struct {
-		name      string
-		tls, says bool
-	}{
-		{"flake@127.0.0.1", false, false},
-		{"flake@localhost", false, false},
-		{"flake@10.0.0.1", true, false},
-		{"flake@10.0.0.1", false, true},
-	} {
-		var said strings.Builder
-		sayDigest(&said, config.Node{Name: tt.name, TLS: config.TLS{On: tt.tls}})
-		if (said.Len() > 0) != tt.says {
-			t.Errorf("%+v: %q", tt, said.String())
 		}
 	}
 }

@@ -6,22 +6,15 @@ import (
 	"fmt"
 	"os"
 
+	"errors"
+	"strings"
+
 	"github.com/flake-go/flake/config"
+	"github.com/flake-go/flake/flake/workers"
 	"github.com/flake-go/flake/flake/workers/etcd"
 )
 
-// passwordOf reads the password of etcd's user; without a file there is none.
-func passwordOf(cfg config.Etcd) (password string, err error) {
-	if cfg.PasswordFile == "" {
-		return "", nil
-	}
-	if password, err = config.Secret(cfg.PasswordFile); err != nil {
-		return "", fmt.Errorf("etcd.password_file %q: %w", cfg.PasswordFile, err)
-	}
-	return password, nil
-}
-
-// openEtcd makes a store as the configuration says, with the password that is in its file
+// openEtcd returns the store of etcd as the configuration says, with the password that is in its file
 // now.
 func openEtcd(cfg config.Etcd) (store *etcd.Store, password string, err error) {
 	if password, err = passwordOf(cfg); err != nil {
@@ -53,4 +46,27 @@ func openEtcd(cfg config.Etcd) (store *etcd.Store, password string, err error) {
 	}
 	store, err = etcd.New(c)
 	return store, password, err
+}
+
+// advices say, by what an error of etcd has in it, what to do. The first that fits counts.
+var advices = []struct{ has, do string }{
+	{"certificate signed by unknown authority", "set etcd.ca to the CA of its certificate"},
+	{"failed to verify certificate", "is it etcd's? See etcd.endpoints"},
+	{"invalid user ID or password", "see etcd.user and etcd.password_file"},
+	{"user name is empty", "set etcd.user and etcd.password_file"},
+	{"permission denied", "etcd.user needs a role that may read and write all keys that begin with %s/"},
+	{"etcd at ", "is it up, and does it want TLS? See etcd.endpoints and etcd.ca"},
+}
+
+// advise adds to an error of etcd what to do.
+func advise(err error, cfg config.Etcd) error {
+	if errors.Is(err, workers.ErrNoneFree) {
+		return fmt.Errorf("%w; set etcd.wait to wait for one, or take one from its node: flake workers release NUMBER", err)
+	}
+	for _, a := range advices {
+		if err != nil && strings.Contains(err.Error(), a.has) {
+			return fmt.Errorf("%w; %s", err, strings.ReplaceAll(a.do, "%s", cfg.Prefix))
+		}
+	}
+	return err
 }

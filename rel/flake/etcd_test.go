@@ -333,35 +333,3 @@ func (p *process) awaitText(text string) {
 		p.t.Fatalf("ended without %q", text)
 	}
 }
-
-// While etcd is away a node is ready until half of hold is left.
-func TestEtcdReady(t *testing.T) {
-	t.Parallel()
-	c, s := startEtcd(t)
-	var behind time.Duration
-	o, err := workers.New(workers.Config{Store: struct{ workers.Store }{s}, Prefix: "flake", Hold: time.Hour, Clock: func() uint64 { return uint64(time.Now().Add(-behind).UnixMilli()) }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	behind = 40 * time.Minute // the mark was moved so long ago
-	if err := o.Step(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	n := numbered{owner: o}
-	if err := n.held(); err != nil {
-		t.Fatal(err)
-	}
-	c.Members[0].Kill()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-	defer cancel()
-	if err := o.Step(ctx); err == nil {
-		t.Fatal("moved without etcd")
-	}
-	if err := n.held(); err == nil || !strings.Contains(err.Error(), ", until etcd answers: ") {
-		t.Error(err)
-	}
-	claim, _ := o.Claim()
-	if got := n.origin(); got.From != "etcd" || got.Until.UnixMilli() != int64(claim.Milli()) || got.Err == nil {
-		t.Errorf("%+v", got)
-	}
-}

@@ -22,7 +22,7 @@ func eval(f *flags) action {
 		case err != nil:
 			return err
 		case len(args) == 0:
-			return usageError{errors.New("eval what? For one: flake eval 'flake_harness:generate(1).'")}
+			return newUsageError(errors.New("eval what? For one: flake eval 'flake_harness:generate(1).'"))
 		}
 		sayDigest(stderr, cfg.Node)
 		return evalText(ctx, cfg, args[0], stdout)
@@ -39,7 +39,7 @@ func evalText(ctx context.Context, cfg config.Config, text string, stdout io.Wri
 	if !strings.HasSuffix(text, ".") {
 		text += "."
 	}
-	value, err := console.Eval(ctx, remote{ctx, node}, text)
+	value, err := console.Eval(ctx, functions{ctx, node}, text)
 	if err != nil {
 		return err
 	}
@@ -47,14 +47,14 @@ func evalText(ctx context.Context, cfg config.Config, text string, stdout io.Wri
 	return err
 }
 
-// remote calls the functions of a running node.
-type remote struct {
+// functions calls the functions of a running node.
+type functions struct {
 	ctx  context.Context
 	node *client.Node
 }
 
 // Call implements console.Functions.
-func (r remote) Call(module, function etf.Atom, args []etf.Term) (etf.Term, error) {
+func (r functions) Call(module, function etf.Atom, args []etf.Term) (etf.Term, error) {
 	ctx, cancel := context.WithTimeout(r.ctx, callTime)
 	defer cancel()
 	result, err := r.node.Apply(ctx, module, function, args)
@@ -65,19 +65,4 @@ func (r remote) Call(module, function etf.Atom, args []etf.Term) (etf.Term, erro
 		return nil, &console.Exception{Class: "error", Reason: reason}
 	}
 	return result, nil
-}
-
-// badRPC takes the reason out of {badrpc, {'EXIT', {Reason, Stack}}}.
-func badRPC(result etf.Term) (reason etf.Term, failed bool) {
-	for _, word := range []etf.Atom{"badrpc", "EXIT"} {
-		t, ok := result.(etf.Tuple)
-		if !ok || len(t) != 2 || t[0] != word {
-			return result, failed
-		}
-		result, failed = t[1], true
-	}
-	if t, ok := result.(etf.Tuple); ok && len(t) == 2 {
-		return t[0], true
-	}
-	return result, true
 }

@@ -6,15 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"strings"
 	"text/tabwriter"
 	"time"
 
-	"github.com/flake-go/flake/config"
-	"github.com/flake-go/flake/flake"
 	"github.com/flake-go/flake/flake/host"
-	"github.com/flake-go/flake/flake/workers"
 	"github.com/flake-go/flake/internal/escape"
 )
 
@@ -46,9 +42,11 @@ func checkStart(f *flags) action {
 		if err != nil {
 			return err
 		}
+		ctx, cancel := context.WithTimeout(ctx, answerOfEtcd)
+		defer cancel()
 		report, err := rehearse(ctx, cfg)
 		if err != nil {
-			return usageError{err}
+			return newUsageError(err)
 		}
 		if *asJSON {
 			err = printJSON(stdout, report, "  ")
@@ -60,55 +58,6 @@ func checkStart(f *flags) action {
 		}
 		return err
 	}
-}
-
-// rehearse does as openGenerators, but in memory.
-func rehearse(ctx context.Context, cfg config.Config) (report host.Report, err error) {
-	p := host.Plan[*opened]{Timeout: cfg.Etcd.StartTimeout, Advise: func(err error) error { return advise(err, cfg.Etcd) }}
-	if cfg.Flake.TimestampPath == "" {
-		p.MakesFolder = true
-		if cfg.Flake.TimestampPath, err = defaultTimestamp(); err != nil {
-			return report, err
-		}
-	}
-	quiet := slog.New(slog.DiscardHandler)
-	if _, err := checkWorkers(cfg, cfg.Flake.TimestampPath, quiet); err != nil {
-		return report, err
-	}
-	h := host.Config{Path: cfg.Flake.TimestampPath, Clock: clockOf(cfg.Flake)}
-	if cfg.Etcd.On {
-		store, _, err := openEtcd(cfg.Etcd)
-		if err != nil {
-			return report, err
-		}
-		h.Numbers = &workers.Config{
-			Store: store, Prefix: cfg.Etcd.Prefix, Last: cfg.MaxNumber(), Hold: cfg.Etcd.Hold, Name: cfg.Node.Name, Wait: cfg.Etcd.Wait,
-		}
-	}
-	p.Generators = func(s *host.Generators[*opened]) (all []host.Planned[*opened]) {
-		kept := func(mark string) (flake.Worker, string, error) { return keptWorker(s.Marks(), mark, h.Path, quiet) }
-		add := func(mark string, etcd bool, plan planner) {
-			o := flake.Options{AllowableDowntime: cfg.Flake.AllowableDowntime, Clock: s.Clock(), Marks: s.Marks()}
-			open := func(ctx context.Context, mark string, number uint64, bound flake.Bound) (*opened, error) {
-				_, _, open, err := plan(number)
-				if err != nil {
-					return nil, err
-				}
-				o.Bound = bound
-				return open(ctx, mark, o)
-			}
-			all = append(all, host.Planned[*opened]{Name: mark, Numbered: etcd, Open: open})
-		}
-		first, _ := planFirst(cfg.Flake, kept, quiet) // which checkWorkers has tried
-		add("", cfg.Flake.Etcd, first)
-		for _, g := range cfg.Generators {
-			add(g.Name, len(g.Etcd) > 0, planOf(g, kept))
-		}
-		return all
-	}
-	ctx, cancel := context.WithTimeout(ctx, answerOfEtcd)
-	defer cancel()
-	return host.Check(ctx, h, p), nil
 }
 
 // textOfCheck is a report for people. A dash is what there is not.

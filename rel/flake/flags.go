@@ -9,6 +9,10 @@ import (
 	"slices"
 	"strings"
 
+	"context"
+
+	"path/filepath"
+
 	"github.com/flake-go/flake/config"
 )
 
@@ -19,6 +23,7 @@ type flags struct {
 	before             []config.Flag // that the environment and the flags override
 }
 
+// newFlags returns the flags of a command that has none yet.
 func newFlags() *flags {
 	f := &flags{FlagSet: flag.NewFlagSet("", flag.ContinueOnError)}
 	f.SetOutput(io.Discard)
@@ -43,7 +48,7 @@ func (f *flags) parse(args []string, most int) error {
 		err = fmt.Errorf("unexpected argument %q", f.Arg(most))
 	}
 	if err != nil {
-		return usageError{fmt.Errorf("%w; %s", err, f.names())}
+		return newUsageError(fmt.Errorf("%w; %s", err, f.names()))
 	}
 	return nil
 }
@@ -53,7 +58,7 @@ func (f *flags) parse(args []string, most int) error {
 func (f *flags) load() (cfg config.Config, err error) {
 	environ, err := config.Environ(os.Environ())
 	if err != nil {
-		return cfg, usageError{err}
+		return cfg, newUsageError(err)
 	}
 	won := slices.Concat(f.before, environ)
 	f.Visit(func(set *flag.Flag) {
@@ -65,7 +70,7 @@ func (f *flags) load() (cfg config.Config, err error) {
 		}
 	})
 	if cfg, err = config.Load(*f.file, won...); err != nil {
-		return cfg, usageError{err}
+		return cfg, newUsageError(err)
 	}
 	return cfg, nil
 }
@@ -82,4 +87,44 @@ func (f *flags) names() string {
 	default:
 		return "flags are " + strings.Join(names[:last], ", ") + " and " + names[last]
 	}
+}
+
+// newUsageError marks an error as one of flags, arguments or the configuration.
+func newUsageError(err error) error { return usageError{err} }
+
+type usageError struct{ error }
+
+// isUsageError reports whether an error is one of [newUsageError].
+func isUsageError(err error) bool { return errors.As(err, new(usageError)) }
+
+// An action runs a command. args are those that are not flags.
+type action func(ctx context.Context, args []string, stdout, stderr io.Writer) error
+
+// rootState is where root's programs keep what outlives a restart (FHS 5.8).
+const rootState = "/var/lib"
+
+// timestampPath returns where the time is kept unless configured, in a folder that it
+// makes: of all paths, this one is known to be the user's own.
+func timestampPath() (string, error) {
+	path, err := defaultTimestamp()
+	if err != nil {
+		return "", err
+	}
+	return path, os.MkdirAll(filepath.Dir(path), 0o700)
+}
+
+// defaultTimestamp returns that path, and makes nothing.
+func defaultTimestamp() (string, error) {
+	state := rootState
+	if os.Getuid() != 0 {
+		state = os.Getenv("XDG_STATE_HOME")
+		if !filepath.IsAbs(state) { // must then be ignored (XDG Base Directory)
+			home, err := os.UserHomeDir()
+			if err != nil {
+				return "", newUsageError(errors.New("flake.timestamp_path wanted: there is neither XDG_STATE_HOME nor HOME to keep the time in"))
+			}
+			state = filepath.Join(home, ".local", "state")
+		}
+	}
+	return filepath.Join(state, "flake", "timestamp"), nil
 }

@@ -7,17 +7,15 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"math"
 	"os"
 	"os/signal"
 	"slices"
 	"syscall"
 
+	"flag"
+	"strings"
+
 	"github.com/flake-go/flake/config"
-	"github.com/flake-go/flake/flake"
-	"github.com/flake-go/flake/flake/host"
-	"github.com/flake-go/flake/flake/ulid"
-	"github.com/flake-go/flake/flake/uuidv7"
 	"github.com/flake-go/flake/idserver"
 )
 
@@ -37,7 +35,7 @@ could come twice, and are refused.`
 
 // generateIDs makes ids without a node, one a line.
 func generateIDs(f *flags) action {
-	f.keys(true)
+	addKeys(f, true)
 	n := f.Int("n", 1, "the `NUMBER` of ids, from 1")
 	in := f.String("base", canonical, writeBase)
 	mark := f.String("mark", "", "keep in `FILE` how far the ids went")
@@ -45,25 +43,29 @@ func generateIDs(f *flags) action {
 		base, err := textBaseOf(*in)
 		switch {
 		case err != nil:
-			return usageError{err}
+			return newUsageError(err)
 		case *n < 1:
-			return usageError{fmt.Errorf("-n %d: want 1 or more", *n)}
+			return newUsageError(fmt.Errorf("-n %d: want 1 or more", *n))
 		}
-		g, err := generatorOf(f.given(), *mark)
+		g, err := generatorOf(givenKeys(f), *mark)
 		if err != nil {
-			return usageError{err}
+			return newUsageError(err)
 		}
 		if !idserver.HasBase(formatOf(g), base) {
-			return usageError{fmt.Errorf("-base %s: ids of %s have no such text", *in, g.Format)}
+			return newUsageError(fmt.Errorf("-base %s: ids of %s have no such text", *in, g.Format))
 		}
 		ids, end, err := openLocal(ctx, g, *mark, slog.New(slog.NewTextHandler(stderr, nil)))
 		if err != nil {
 			return err
 		}
+		meta := uint8(0)
+		if g.Meta != nil {
+			meta = uint8(*g.Meta)
+		}
 		// A reader that is gone must not end the process before the mark is exact.
 		broken := make(chan os.Signal, 1)
 		signal.Notify(broken, syscall.SIGPIPE)
-		err = printIDs(ctx, stdout, ids, *n, base, uint8(value(g.Meta)))
+		err = printIDs(ctx, stdout, ids, *n, base, meta)
 		err = errors.Join(err, end())
 		signal.Stop(broken)
 		if errors.Is(err, syscall.EPIPE) {
@@ -86,48 +88,6 @@ func generatorOf(given []config.Flag, mark string) (config.Generator, error) {
 }
 
 var errNoMark = errors.New("-mark: a file wanted that keeps how far the ids went, as those of a number that is not made up could come twice without it")
-
-// allDowntime is any time between two runs.
-const allDowntime = math.MaxInt64
-
-// openLocal returns what makes ids of a generator, until end. The mark is in the file at
-// path; without a path nothing is kept.
-func openLocal(ctx context.Context, g config.Generator, path string, log *slog.Logger) (ids idserver.Source, end func() error, err error) {
-	if path == "" {
-		return openMadeUp(g.Format, flake.RandomWorker())
-	}
-	h, err := host.Open[*opened](host.Config{Path: path, Log: log})
-	if err != nil {
-		return nil, nil, err
-	}
-	gs := generators{host: h, options: flake.Options{AllowableDowntime: allDowntime, Logger: log}}
-	if names := h.Marks().Names(); len(names) > 0 && names[len(names)-1] != "" {
-		err := fmt.Errorf("-mark %s: a node keeps the marks of its generators in it, such as %s: give it a file of its own", path, names[len(names)-1])
-		return nil, nil, errors.Join(err, gs.stop())
-	}
-	kept := func(mark string) (flake.Worker, string, error) { return keptWorker(h.Marks(), mark, path, log) }
-	g.Name = "" // so has its mark no name
-	opened, err := gs.open(ctx, g.Name, false, planOf(g, kept))
-	if err != nil {
-		return nil, nil, errors.Join(err, gs.stop())
-	}
-	gs.list = append(gs.list, opened)
-	return opened.server.IDs, gs.stop, nil
-}
-
-// openMadeUp returns what makes ids of a worker that is made up, and keeps nothing.
-func openMadeUp(format string, w flake.Worker) (ids idserver.Source, end func() error, err error) {
-	switch format {
-	case config.FormatUUIDv7:
-		ids, err := uuidv7.NewGenerator(w, uuidv7.Options{})
-		return idserver.UUIDv7(ids), ids.Close, err
-	case config.FormatULID:
-		ids, err := ulid.NewGenerator(w, ulid.Options{})
-		return idserver.ULID(ids), ids.Close, err
-	}
-	own, err := flake.NewGenerator(w, flake.Options{})
-	return idserver.Flake(own), own.Close, err
-}
 
 // generateMany is how many ids are reserved at a time.
 const generateMany = 1000
@@ -152,4 +112,48 @@ func printIDs(ctx context.Context, stdout io.Writer, ids idserver.Source, n, bas
 		n -= run.Count
 	}
 	return w.Flush()
+}
+
+// A keyFlag is a flag that stands for a key of a table [[generator]].
+type keyFlag struct {
+	key, does string
+	layout    bool // it is about how ids are laid out, not how they are made
+}
+
+var keyFlags = []keyFlag{
+	{"format", "the format of the ids, `" + strings.Join(config.Formats, "|") + "`", true},
+	{"epoch", "the `TIME` that ids of flake-idgen or snowflake count from, such as 2020-01-01T00:00:00Z", true},
+	{"time_bits", "how many `BITS` the time has in ids of snowflake", true},
+	{"machine_bits", "how many `BITS` the machine has in ids of snowflake", true},
+	{"sequence_bits", "how many `BITS` the sequence has in ids of snowflake", true},
+	{"worker_id", "the worker of ids of flake, uuidv7 or ulid, a `MAC` such as 02:00:00:00:00:01, or random", false},
+	{"id", "the machine's `NUMBER` in ids of flake-idgen or snowflake", false},
+	{"datacenter", "the upper half of the machine's `NUMBER`", false},
+	{"worker", "the lower half of the machine's `NUMBER`", false},
+	{"seq_mask", "the highest sequence `NUMBER` of flake-idgen, a mask", false},
+	{"random_start", "`true` has the sequence of snowflake start anywhere in each millisecond", false},
+	{"partition", "the partition's `NUMBER` in ids of sno", false},
+	{"meta", "the metabyte's `NUMBER` in ids of sno, 0 to 255", false},
+	{"sequence_min", "the lowest sequence `NUMBER` of sno", false},
+	{"sequence_max", "the highest sequence `NUMBER` of sno", false},
+}
+
+// addKeys adds the flags for keys of a generator, all of them or those about the layout.
+func addKeys(f *flags, all bool) {
+	for _, k := range keyFlags {
+		if all || k.layout {
+			f.String(strings.ReplaceAll(k.key, "_", "-"), "", k.does)
+		}
+	}
+}
+
+// givenKeys returns those of [addKeys] that were given.
+func givenKeys(f *flags) (given []config.Flag) {
+	f.Visit(func(set *flag.Flag) {
+		key := strings.ReplaceAll(set.Name, "-", "_")
+		if slices.ContainsFunc(keyFlags, func(k keyFlag) bool { return k.key == key }) {
+			given = append(given, config.Flag{Name: "-" + set.Name, Key: key, Value: set.Value.String()})
+		}
+	})
+	return given
 }

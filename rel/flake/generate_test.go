@@ -1,10 +1,6 @@
 package main
 
 import (
-	"context"
-	"errors"
-	"io"
-	"math"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -14,22 +10,7 @@ import (
 
 	"github.com/flake-go/flake/config"
 	"github.com/flake-go/flake/flake"
-	"github.com/flake-go/flake/idserver"
 )
-
-// Every key of a table [[generator]] has its flag.
-func TestKeyFlags(t *testing.T) {
-	var got []string
-	for _, k := range keyFlags {
-		got = append(got, k.key)
-	}
-	want := config.GeneratorKeys()
-	slices.Sort(got)
-	slices.Sort(want)
-	if !slices.Equal(got, want) {
-		t.Errorf("there are flags for %q, and keys %q", got, want)
-	}
-}
 
 // withNumber has generate make ids of a format with a number.
 var withNumber = map[string]string{
@@ -133,44 +114,6 @@ func TestGenerateInFileOfNode(t *testing.T) {
 	if want := "such as orders: give it a file of its own\n"; stdout != "" || !strings.HasSuffix(stderr, want) || status != exitFailure {
 		t.Errorf("exit status %d, %q, %q", status, stdout, stderr)
 	}
-}
-
-// Any number of ids takes the same memory.
-func TestGenerateMemory(t *testing.T) {
-	ids, end, err := openLocal(t.Context(), config.Generator{}, "", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer end()
-	allocations := testing.AllocsPerRun(1, func() {
-		if err := printIDs(t.Context(), io.Discard, ids, 100_000, idserver.Canonical, 0); err != nil {
-			t.Error(err)
-		}
-	})
-	if allocations > 20 {
-		t.Errorf("%v allocations", allocations)
-	}
-}
-
-// A signal ends it, however many ids are left.
-func TestGenerateEnds(t *testing.T) {
-	ids, end, err := openLocal(t.Context(), config.Generator{}, "", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer end()
-	ctx, cancel := context.WithCancelCause(t.Context())
-	ended := errors.New("ended")
-	r, w := io.Pipe()
-	go func() {
-		io.ReadFull(r, make([]byte, 1))
-		cancel(ended)
-		io.Copy(io.Discard, r)
-	}()
-	if err := printIDs(ctx, w, ids, math.MaxInt, idserver.Canonical, 0); !errors.Is(err, ended) {
-		t.Error(err)
-	}
-	w.Close()
 }
 
 // If nobody reads on, the command ends as others do, but its mark is exact: the next

@@ -11,11 +11,15 @@ import (
 	"strings"
 	"time"
 
+	"math"
+
 	"github.com/flake-go/flake/config"
 	"github.com/flake-go/flake/flake"
 	"github.com/flake-go/flake/flake/host"
 	"github.com/flake-go/flake/flake/sno"
 	"github.com/flake-go/flake/flake/snowflake"
+	"github.com/flake-go/flake/flake/ulid"
+	"github.com/flake-go/flake/flake/uuidv7"
 	"github.com/flake-go/flake/flake/workers"
 	"github.com/flake-go/flake/flake/workers/etcd"
 	"github.com/flake-go/flake/idserver"
@@ -75,6 +79,7 @@ type generators struct {
 	options flake.Options
 }
 
+// openGenerators opens all generators of a configuration; store is nil if none has a number of etcd.
 func openGenerators(ctx context.Context, cfg config.Config, store *etcd.Store, log *slog.Logger) (gs generators, err error) {
 	kept := func(mark string) (flake.Worker, string, error) {
 		return keptWorker(gs.host.Marks(), mark, cfg.Flake.TimestampPath, log)
@@ -343,4 +348,228 @@ func (gs generators) stop() error {
 		err = errors.Join(err, g.release())
 	}
 	return err
+}
+
+// rehearse does as openGenerators, but in memory.
+func rehearse(ctx context.Context, cfg config.Config) (report host.Report, err error) {
+	p := host.Plan[*opened]{Timeout: cfg.Etcd.StartTimeout, Advise: func(err error) error { return advise(err, cfg.Etcd) }}
+	if cfg.Flake.TimestampPath == "" {
+		p.MakesFolder = true
+		if cfg.Flake.TimestampPath, err = defaultTimestamp(); err != nil {
+			return report, err
+		}
+	}
+	quiet := slog.New(slog.DiscardHandler)
+	if _, err := checkWorkers(cfg, cfg.Flake.TimestampPath, quiet); err != nil {
+		return report, err
+	}
+	h := host.Config{Path: cfg.Flake.TimestampPath, Clock: clockOf(cfg.Flake)}
+	if cfg.Etcd.On {
+		store, _, err := openEtcd(cfg.Etcd)
+		if err != nil {
+			return report, err
+		}
+		h.Numbers = &workers.Config{
+			Store: store, Prefix: cfg.Etcd.Prefix, Last: cfg.MaxNumber(), Hold: cfg.Etcd.Hold, Name: cfg.Node.Name, Wait: cfg.Etcd.Wait,
+		}
+	}
+	p.Generators = func(s *host.Generators[*opened]) (all []host.Planned[*opened]) {
+		kept := func(mark string) (flake.Worker, string, error) { return keptWorker(s.Marks(), mark, h.Path, quiet) }
+		add := func(mark string, etcd bool, plan planner) {
+			o := flake.Options{AllowableDowntime: cfg.Flake.AllowableDowntime, Clock: s.Clock(), Marks: s.Marks()}
+			open := func(ctx context.Context, mark string, number uint64, bound flake.Bound) (*opened, error) {
+				_, _, open, err := plan(number)
+				if err != nil {
+					return nil, err
+				}
+				o.Bound = bound
+				return open(ctx, mark, o)
+			}
+			all = append(all, host.Planned[*opened]{Name: mark, Numbered: etcd, Open: open})
+		}
+		first, _ := planFirst(cfg.Flake, kept, quiet) // which checkWorkers has tried
+		add("", cfg.Flake.Etcd, first)
+		for _, g := range cfg.Generators {
+			add(g.Name, len(g.Etcd) > 0, planOf(g, kept))
+		}
+		return all
+	}
+	return host.Check(ctx, h, p), nil
+}
+
+// checkWorkers tells which workers the generators would have, as far as that is known
+// before a start.
+func checkWorkers(cfg config.Config, path string, log *slog.Logger) (told []string, err error) {
+	kept := func(string) (flake.Worker, string, error) { return 0, path, nil } // not known before the file is locked
+	first, err := planFirst(cfg.Flake, kept, log)
+	if err != nil {
+		return nil, err
+	}
+	all := places{most: cfg.MaxNumber()}
+	add := func(name, label string, random, etcd bool, plan planner) error {
+		who, where, _, err := plan(0)
+		if err == nil && !random {
+			err = all.add(name, where, plan, etcd)
+		}
+		switch {
+		case err != nil:
+			return err
+		case random:
+			who = identity{worker: "random, kept in " + path}
+		case etcd:
+			who = identity{worker: "a number of etcd"}
+		}
+		told = append(told, label+who.String())
+		return nil
+	}
+	err = add("flake", "worker id  ", cfg.Flake.Random, cfg.Flake.Etcd, first)
+	for _, g := range cfg.Generators {
+		label := fmt.Sprintf("generator  %s: %s, ", g.Name, g.Format)
+		if fault := add(g.Name, label, g.Random, len(g.Etcd) > 0, planOf(g, kept)); fault != nil {
+			err = errors.Join(err, fmt.Errorf("generator %s: %w", g.Name, fault))
+		}
+	}
+	return told, err
+}
+
+// allDowntime is any time between two runs.
+const allDowntime = math.MaxInt64
+
+// openLocal returns what makes ids of a generator, until end. The mark is in the file at
+// path; without a path nothing is kept.
+func openLocal(ctx context.Context, g config.Generator, path string, log *slog.Logger) (ids idserver.Source, end func() error, err error) {
+	if path == "" {
+		return openMadeUp(g.Format, flake.RandomWorker())
+	}
+	h, err := host.Open[*opened](host.Config{Path: path, Log: log})
+	if err != nil {
+		return nil, nil, err
+	}
+	gs := generators{host: h, options: flake.Options{AllowableDowntime: allDowntime, Logger: log}}
+	if names := h.Marks().Names(); len(names) > 0 && names[len(names)-1] != "" {
+		err := fmt.Errorf("-mark %s: a node keeps the marks of its generators in it, such as %s: give it a file of its own", path, names[len(names)-1])
+		return nil, nil, errors.Join(err, gs.stop())
+	}
+	kept := func(mark string) (flake.Worker, string, error) { return keptWorker(h.Marks(), mark, path, log) }
+	g.Name = "" // so has its mark no name
+	opened, err := gs.open(ctx, g.Name, false, planOf(g, kept))
+	if err != nil {
+		return nil, nil, errors.Join(err, gs.stop())
+	}
+	gs.list = append(gs.list, opened)
+	return opened.server.IDs, gs.stop, nil
+}
+
+// openMadeUp returns what makes ids of a worker that is made up, and keeps nothing.
+func openMadeUp(format string, w flake.Worker) (ids idserver.Source, end func() error, err error) {
+	switch format {
+	case config.FormatUUIDv7:
+		ids, err := uuidv7.NewGenerator(w, uuidv7.Options{})
+		return idserver.UUIDv7(ids), ids.Close, err
+	case config.FormatULID:
+		ids, err := ulid.NewGenerator(w, ulid.Options{})
+		return idserver.ULID(ids), ids.Close, err
+	}
+	own, err := flake.NewGenerator(w, flake.Options{})
+	return idserver.Flake(own), own.Close, err
+}
+
+// workerOf is as whom a generator makes ids; nil if its configuration does not tell.
+func workerOf(g config.Generator) func() uint64 {
+	if g.Random || len(g.Etcd) > 0 {
+		return nil
+	}
+	var who uint64
+	switch g.Format {
+	case config.FormatFlake, config.FormatUUIDv7, config.FormatULID:
+		w, err := flake.ParseWorker(g.WorkerID.String())
+		if err != nil {
+			return nil
+		}
+		who = uint64(w)
+	case config.FormatSno:
+		who = uint64(value(g.Partition))
+	case config.FormatSnowflake, config.FormatIdgen:
+		m, err := machineOf(g)
+		if err != nil {
+			return nil
+		}
+		who = uint64(m)
+	}
+	return func() uint64 { return who }
+}
+
+// formatOf is the format of a generator's ids.
+func formatOf(g config.Generator) idserver.Format {
+	switch g.Format {
+	case config.FormatFlake:
+		return idserver.FlakeFormat
+	case config.FormatSno:
+		return idserver.SnoFormat
+	case config.FormatUUIDv7:
+		return idserver.UUIDv7Format
+	case config.FormatULID:
+		return idserver.ULIDFormat
+	}
+	return idserver.SnowflakeFormat(layoutOf(g))
+}
+
+// worker returns the worker id of the configuration, or of its network interface. It warns
+// of one that may not be this machine's for good, or not its alone.
+func worker(cfg config.Flake, log *slog.Logger) (w flake.Worker, from string, err error) {
+	if cfg.WorkerID != nil {
+		w, err = flake.ParseWorker(cfg.WorkerID.String())
+		return w, "worker_id", err
+	}
+	card, err := flake.NetworkCard(cfg.Interface)
+	if err != nil {
+		return w, "", err
+	}
+	if len(card.Doubts) > 0 {
+		log.Warn(`another machine may have this MAC, or this one another after its next boot: set flake.worker_id to one that no other node has, or to "random"`,
+			"interface", card.Name, "worker", card.Worker, "why", "it "+strings.Join(card.Doubts, ", "))
+	}
+	return card.Worker, "interface " + card.Name, nil
+}
+
+// keeper gives the worker id that is kept beside a mark.
+type keeper func(mark string) (w flake.Worker, from string, err error)
+
+func keptWorker(m *flake.Marks, mark, path string, log *slog.Logger) (w flake.Worker, from string, err error) {
+	w, made, err := flake.KeptWorker(m, mark)
+	if made {
+		log.Info("a worker id is made up, and kept in the file of the timestamp: without that, the next start makes up another",
+			"worker", w, "file", path)
+	}
+	return w, "random, kept in " + path, err
+}
+
+// planKept plans a generator whose worker id is kept beside its mark.
+func planKept(format, mark string, kept keeper) planner {
+	var w flake.Worker
+	var from string
+	known := false
+	return func(uint64) (_ identity, _ place, _ opener, err error) {
+		if !known {
+			w, from, err = kept(mark)
+			known = err == nil
+		}
+		return identity{w.String(), from}, workerPlace(format, w, true), openWorker(format, w), err
+	}
+}
+
+// openWorker opens a generator of a format whose ids have a worker id.
+func openWorker(format string, w flake.Worker) opener {
+	return func(ctx context.Context, mark string, o flake.Options) (*opened, error) {
+		switch format {
+		case config.FormatUUIDv7:
+			ids, err := uuidv7.Open(ctx, mark, w, o)
+			return sourceOf(ids, err, idserver.UUIDv7)
+		case config.FormatULID:
+			ids, err := ulid.Open(ctx, mark, w, o)
+			return sourceOf(ids, err, idserver.ULID)
+		}
+		ids, err := flake.Open(ctx, mark, w, o)
+		return sourceOf(ids, err, idserver.Flake)
+	}
 }

@@ -8,23 +8,16 @@ import (
 	"io"
 	"math"
 	"strconv"
-	"time"
 
 	"github.com/flake-go/flake/client"
-	"github.com/flake-go/flake/config"
 	"github.com/flake-go/flake/flake"
 	"github.com/flake-go/flake/flake/sno"
 	"github.com/flake-go/flake/flake/snowflake"
 	"github.com/flake-go/flake/idserver"
 )
 
-const (
-	// callTime bounds a call to a running node, connecting included.
-	callTime = 10 * time.Second
-
-	// getMany is how many ids get asks for at a time.
-	getMany = 10_000
-)
+// getMany is how many ids get asks for at a time.
+const getMany = 10_000
 
 // canonical is the base of a format's own text.
 const canonical = "canonical"
@@ -37,7 +30,7 @@ func get(f *flags) action {
 	meta := f.Int("meta", noMeta, "the metabyte's `NUMBER` in ids of sno, 0 to 255; without it the generator's")
 	f.Lookup("meta").DefValue = "" // to help
 	generator := f.String("generator", "flake", "ask the generator `NAME`, which the node has by a table [[generator]]")
-	way := f.way(preferHTTP)
+	way := wayFlags(f, preferHTTP)
 	return func(ctx context.Context, _ []string, stdout, _ io.Writer) error {
 		cfg, err := f.load()
 		if err != nil {
@@ -46,13 +39,13 @@ func get(f *flags) action {
 		base, err := textBaseOf(*in)
 		switch {
 		case err != nil:
-			return usageError{err}
+			return newUsageError(err)
 		case *n < 1:
-			return usageError{fmt.Errorf("-n %d: want 1 or more", *n)}
+			return newUsageError(fmt.Errorf("-n %d: want 1 or more", *n))
 		case *meta < noMeta || *meta > math.MaxUint8:
-			return usageError{fmt.Errorf("-meta %d: want 0 to 255", *meta)}
+			return newUsageError(fmt.Errorf("-meta %d: want 0 to 255", *meta))
 		case *meta != noMeta && !idserver.HasBase(idserver.SnoFormat, base):
-			return usageError{fmt.Errorf("-base %s: ids of sno, of which -meta is, have no such text", *in)}
+			return newUsageError(fmt.Errorf("-base %s: ids of sno, of which -meta is, have no such text", *in))
 		}
 		door, err := way.door(cfg)
 		if err != nil {
@@ -156,20 +149,4 @@ func printSome(ctx context.Context, w io.Writer, take taker, n int) error {
 		fmt.Fprintln(w, id)
 	}
 	return err
-}
-
-// door returns the way to the node's ids.
-func (w *way) door(cfg config.Config) (client.Door, error) {
-	overHTTP, err := w.overHTTP(fixedHTTP(cfg.HTTP))
-	if err != nil {
-		return nil, err
-	}
-	if !overHTTP {
-		return nodeOf(cfg.Node)
-	}
-	web, err := webOf(cfg.HTTP, *w.url)
-	if err != nil {
-		return nil, err
-	}
-	return web.door, nil
 }

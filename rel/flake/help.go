@@ -13,7 +13,7 @@ import (
 
 // described returns the table for what is made of it.
 func described() (all []usage.Command) {
-	for _, c := range commands() {
+	for _, c := range table() {
 		f := newFlags()
 		c.set(f)
 		all = append(all, usage.Command{Name: c.name, Args: c.args, Does: c.does, More: c.more, Flags: f.FlagSet})
@@ -39,7 +39,7 @@ func printHelp(name string, w io.Writer) error {
 }
 
 func unknownCommand(name string) error {
-	return usageError{fmt.Errorf("unknown command %q; see flake help", name)}
+	return newUsageError(fmt.Errorf("unknown command %q; see flake help", name))
 }
 
 // completion prints a script for a shell.
@@ -47,7 +47,7 @@ func completion(*flags) action {
 	return func(_ context.Context, args []string, stdout, _ io.Writer) error {
 		script := usage.Shells[strings.Join(args, "")]
 		if script == nil {
-			return usageError{errors.New("which shell? bash, zsh or fish wanted")}
+			return newUsageError(errors.New("which shell? bash, zsh or fish wanted"))
 		}
 		_, err := io.WriteString(stdout, script(described()))
 		return err
@@ -70,4 +70,9 @@ var sections = []usage.Section{
 	{Title: "FILES", Text: "What must outlive a restart is kept in the file that flake.timestamp_path names, without it in " +
 		"/var/lib/flake/timestamp, or of another user than root in ~/.local/state/flake/timestamp."},
 	{Title: "SEE ALSO", Text: "The manual: https://github.com/flake-go/flake#documentation"},
+}
+
+// showVersion prints what runs.
+func showVersion(*flags) action {
+	return func(_ context.Context, _ []string, stdout, _ io.Writer) error { return printVersion(stdout) }
 }

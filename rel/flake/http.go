@@ -19,9 +19,6 @@ import (
 // httpEnd is how long running requests have left when the node stops.
 const httpEnd = 5 * time.Second
 
-// minToken is the shortest accepted token: 64 bits, if random and in base 16.
-const minToken = 16
-
 // door is the HTTP door.
 type door struct {
 	server   *idhttp.Server // once it serves
@@ -48,18 +45,6 @@ func openDoor(cfg config.HTTP, certificates *certs.Source, log *slog.Logger) (*d
 		log.Warn("HTTP without TLS: whoever is on the way can read it, and its token")
 	}
 	return &door{nil, certificates, reserve.Listener(l, log), scheme + "://" + l.Addr().String() + "/"}, nil
-}
-
-// openHTTPCerts reads the files of [http.tls]. Without that table, or HTTP, it returns nil.
-func openHTTPCerts(cfg config.HTTP, log *slog.Logger) (*certs.Source, error) {
-	if !cfg.TLS.On || cfg.Listen == "" {
-		return nil, nil
-	}
-	s, err := certs.Open(certs.Files{Cert: cfg.TLS.Cert, Key: cfg.TLS.Key}, log)
-	if err != nil {
-		return nil, usageError{fmt.Errorf("http.tls: %w", err)}
-	}
-	return s, nil
 }
 
 // surroundings is what HTTP reports of the node, whose TLS settings are secured or nil.
@@ -132,35 +117,4 @@ func (d *door) stop() {
 		defer cancel()
 		d.server.Stop(ctx)
 	}
-}
-
-// access is who is answered what, with the token that is in its file now. Without HTTP
-// nobody is, and the token is of commands that ask another node.
-func access(cfg config.HTTP) (a idhttp.Access, err error) {
-	if cfg.Listen == "" {
-		return a, nil
-	}
-	a.AnyHost, a.Pprof = cfg.Open, cfg.Pprof
-	a.Token, err = token(cfg.TokenFile)
-	return a, err
-}
-
-// token reads the token's file; without a file there is no token.
-func token(path string) (string, error) {
-	if path == "" {
-		return "", nil
-	}
-	token, err := config.Secret(path)
-	if err != nil {
-		return "", fmt.Errorf("http.token_file %q: %w", path, err)
-	}
-	if len(token) < minToken {
-		return "", fmt.Errorf("http.token_file %q: %d characters or more wanted, as of openssl rand -hex 16", path, minToken)
-	}
-	for _, c := range []byte(token) {
-		if c <= ' ' || c > '~' {
-			return "", fmt.Errorf("http.token_file %q: printable characters of ASCII without spaces wanted", path)
-		}
-	}
-	return token, nil
 }

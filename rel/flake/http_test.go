@@ -3,10 +3,8 @@ package main
 import (
 	"bufio"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -47,15 +45,16 @@ func fetch(t *testing.T, client *http.Client, url, token string) (int, string) {
 
 // HTTP and Erlang callers take ids of one generator, and see each other's counts.
 func TestHTTP(t *testing.T) {
-	s, port := startHere(t, func(c *config.Config) { c.HTTP.Listen = "127.0.0.1:0" })
+	listen, url := onHTTP(t)
+	s, port := startHere(t, listen)
 	defer s.stop()
-	status, id := fetch(t, http.DefaultClient, s.http.url+"v1/ids", "")
+	status, id := fetch(t, http.DefaultClient, url+"v1/ids", "")
 	if status != http.StatusOK || !regexp.MustCompile(`^[0-9A-Za-z]{22}\n$`).MatchString(id) {
 		t.Errorf("%d, %q", status, id)
 	}
 	runChecks(t, port, nil, "get")
 	hangUp(t, dialAs(t, s.node.Addr().String(), "caller@127.0.0.1"))
-	_, metrics := fetch(t, http.DefaultClient, s.http.url+"metrics", "")
+	_, metrics := fetch(t, http.DefaultClient, url+"metrics", "")
 	for _, want := range []string{
 		`flake_calls_total{generator="flake",kind="get",result="ok"} [1-9]`,
 		`flake_ids_total{generator="flake"} [1-9]`,
@@ -87,26 +86,29 @@ func TestHTTPS(t *testing.T) {
 	if err := os.WriteFile(file, []byte(token+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	listen := "127.0.0.1:" + freePort(t)
+	url := "https://" + listen + "/"
 	s, _ := startHere(t, func(c *config.Config) {
-		c.HTTP = config.HTTP{Listen: "127.0.0.1:0", TokenFile: file, TLS: config.HTTPTLS{On: true, Cert: cert, Key: key}}
+		c.HTTP = config.HTTP{Listen: listen, TokenFile: file, TLS: config.HTTPTLS{On: true, Cert: cert, Key: key}}
 	})
 	defer s.stop()
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: ca.Pool}}}
 	defer client.CloseIdleConnections()
 	for token, want := range map[string]int{token: http.StatusOK, "": http.StatusUnauthorized, "another": http.StatusUnauthorized} {
-		if status, body := fetch(t, client, s.http.url+"v1/ids", token); status != want {
+		if status, body := fetch(t, client, url+"v1/ids", token); status != want {
 			t.Errorf("%q: %d, %s, want %d", token, status, body, want)
 		}
 	}
-	if status, _ := fetch(t, client, s.http.url+"healthz", ""); status != http.StatusOK {
+	if status, _ := fetch(t, client, url+"healthz", ""); status != http.StatusOK {
 		t.Errorf("healthz without the token: %d", status)
 	}
 }
 
 // A stop lets requests finish, ends the page's events, and lets nobody in.
 func TestHTTPStops(t *testing.T) {
-	s, _ := startHere(t, func(c *config.Config) { c.HTTP.Listen = "127.0.0.1:0" })
-	events, err := http.Get(s.http.url + "events")
+	listen, url := onHTTP(t)
+	s, _ := startHere(t, listen)
+	events, err := http.Get(url + "events")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +119,7 @@ func TestHTTPStops(t *testing.T) {
 	if body, err := io.ReadAll(events.Body); err != nil || !strings.HasPrefix(string(body), "data: ") {
 		t.Errorf("%v, %q", err, body)
 	}
-	if _, err := http.Get(s.http.url); err == nil {
+	if _, err := http.Get(url); err == nil {
 		t.Error("let in")
 	}
 	http.DefaultClient.CloseIdleConnections()
@@ -209,66 +211,6 @@ func TestHTTPHealth(t *testing.T) {
 			if status, body := fetch(t, alone, url+path, ""); status != http.StatusOK {
 				t.Errorf("%s: %d, %s", path, status, body)
 			}
-		}
-	}
-}
-
-// Faults in the HTTP settings are reported at the start.
-func TestHTTPRefused(t *testing.T) {
-	dir := t.TempDir()
-	file := func(name, content string, mode os.FileMode) config.HTTP {
-		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(content), mode); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Chmod(path, mode); err != nil {
-			t.Fatal(err)
-		}
-		return config.HTTP{TokenFile: path}
-	}
-	for _, tt := range []struct {
-		http config.HTTP
-		want string
-	}{
-		{file("open", strings.Repeat("a", 32), 0o666), "the file's mode is 0666: no access for others wanted to write"},
-		{file("short", "0123456789abcde\n", 0o600), "16 characters or more wanted"},
-		{file("space", "0123456789 abcdef\n", 0o600), "without spaces wanted"},
-		{config.HTTP{TokenFile: filepath.Join(dir, "none")}, "cannot be read: no such file or directory"},
-		{config.HTTP{TLS: config.HTTPTLS{On: true, Cert: "none.pem", Key: "none.pem"}}, `http.tls: cert "none.pem": cannot be read`},
-	} {
-		tt.http.Listen = "127.0.0.1:0"
-		_, _, err := readSettings(config.Config{HTTP: tt.http}, slog.New(slog.DiscardHandler))
-		if err == nil || !strings.Contains(err.Error(), tt.want) || !errors.As(err, new(usageError)) {
-			t.Errorf("%+v: %v, want %s", tt.http, err, tt.want)
-		}
-	}
-}
-
-// 0.0.0.0 is all of IPv4, and none of IPv6.
-func TestHTTPIPv4(t *testing.T) {
-	d, err := openDoor(config.HTTP{Listen: "0.0.0.0:0", Open: true}, nil, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer d.listener.Close()
-	if addr := d.listener.Addr().(*net.TCPAddr); addr.IP.To4() == nil {
-		t.Errorf("listens at %v", addr)
-	}
-}
-
-// A node that cannot listen for HTTP does not start, and leaves nothing behind.
-func TestHTTPTaken(t *testing.T) {
-	s, _ := startHere(t, func(c *config.Config) { c.HTTP.Listen = "127.0.0.1:0" })
-	defer s.stop()
-	cfg := config.Default()
-	cfg.Node.Name, cfg.Node.EPMD = "taken@127.0.0.1", "off"
-	cfg.Flake.TimestampPath = filepath.Join(t.TempDir(), "timestamp")
-	cfg.Flake.Random, cfg.Flake.WorkerID = false, []byte{3, 1, 0, byte(os.Getpid() >> 16), byte(os.Getpid() >> 8), byte(os.Getpid())}
-	cfg.HTTP.Listen = s.http.listener.Addr().String()
-	for range 2 { // the second finds file and worker id free
-		_, err := start(t.Context(), cfg, io.Discard, &nodeLog{Logger: slog.New(slog.DiscardHandler)})
-		if err == nil || !strings.Contains(err.Error(), "http.listen: listen tcp4 "+cfg.HTTP.Listen) {
-			t.Fatal(err)
 		}
 	}
 }

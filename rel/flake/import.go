@@ -42,7 +42,7 @@ func importOriginal(f *flags) action {
 	return func(ctx context.Context, _ []string, stdout, _ io.Writer) (err error) {
 		f.Visit(func(set *flag.Flag) {
 			if (set.Name == "out" || set.Name == "overwrite") && !i.configures() {
-				err = usageError{fmt.Errorf("-%s goes with -sys-config or -vm-args, of which a configuration is made", set.Name)}
+				err = newUsageError(fmt.Errorf("-%s goes with -sys-config or -vm-args, of which a configuration is made", set.Name))
 			}
 		})
 		if err != nil {
@@ -55,17 +55,17 @@ func importOriginal(f *flags) action {
 func (i *imports) run(ctx context.Context, stdout io.Writer) error {
 	s, state, err := i.read()
 	if err != nil {
-		return usageError{err}
+		return newUsageError(err)
 	}
 	if s.TimestampPath, err = i.mark(); err != nil {
 		return err
 	}
 	text, err := s.TOML()
 	if err != nil {
-		return usageError{err}
+		return newUsageError(err)
 	}
 	if err := i.apart(s.TimestampPath); err != nil {
-		return usageError{err}
+		return newUsageError(err)
 	}
 	i.tell(stdout, s, state)
 	end, err := flake.RaiseMark(s.TimestampPath, time.UnixMilli(int64(state.Mark())))
@@ -187,8 +187,6 @@ func tellSettings(w io.Writer, s original.Settings) {
 		fmt.Fprintln(w, "left: ", escape.Text(line))
 	}
 }
-
-func showTime(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
 
 // configure writes the configuration, which has the cookie, and tells what it lacks.
 func (i *imports) configure(stdout io.Writer, text []byte) error {

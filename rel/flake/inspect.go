@@ -15,7 +15,6 @@ import (
 
 	"github.com/flake-go/flake/client"
 	"github.com/flake-go/flake/config"
-	"github.com/flake-go/flake/flake"
 	"github.com/flake-go/flake/idserver"
 	"github.com/flake-go/flake/idserver/inspect"
 	"github.com/flake-go/flake/internal/escape"
@@ -37,7 +36,7 @@ configuration are wrong.`
 // inspectIDs takes ids apart.
 func inspectIDs(f *flags) action {
 	f.file = f.String("config", "", "read ids as those of the generators of a node, whose configuration is `FILE`")
-	f.keys(false)
+	addKeys(f, false)
 	in := f.String("base", canonical, "read ids in `BASE`: 2 to 62, base32, base36, base58 or base64; canonical: any of them, and the texts of formats")
 	asJSON := f.Bool("json", false, "print an object of JSON a line")
 	return func(ctx context.Context, args []string, stdout, _ io.Writer) error {
@@ -49,7 +48,7 @@ func inspectIDs(f *flags) action {
 			err = errors.New("ids wanted, or - for those of standard input")
 		}
 		if err != nil {
-			return usageError{err}
+			return newUsageError(err)
 		}
 		v.out, v.asJSON = stdout, *asJSON
 		return v.inspect(ctx, args, os.Stdin)
@@ -81,35 +80,10 @@ func inspectorOf(f *flags) (*inspector, error) {
 	return v, err
 }
 
-// workerOf is as whom a generator makes ids; nil if its configuration does not tell.
-func workerOf(g config.Generator) func() uint64 {
-	if g.Random || len(g.Etcd) > 0 {
-		return nil
-	}
-	var who uint64
-	switch g.Format {
-	case config.FormatFlake, config.FormatUUIDv7, config.FormatULID:
-		w, err := flake.ParseWorker(g.WorkerID.String())
-		if err != nil {
-			return nil
-		}
-		who = uint64(w)
-	case config.FormatSno:
-		who = uint64(value(g.Partition))
-	case config.FormatSnowflake, config.FormatIdgen:
-		m, err := machineOf(g)
-		if err != nil {
-			return nil
-		}
-		who = uint64(m)
-	}
-	return func() uint64 { return who }
-}
-
 // generatorsToRead are those of the configuration, or else the one that flags describe, or
 // else one of each format that has the keys of the flags.
 func generatorsToRead(f *flags) (all []config.Generator, err error) {
-	layout := f.given()
+	layout := givenKeys(f)
 	switch {
 	case *f.file != "" && len(layout) > 0:
 		return nil, fmt.Errorf("either -config or %s wanted", layout[0].Name)

@@ -6,8 +6,14 @@ import (
 	"log/slog"
 	"time"
 
+	"context"
+	"net"
+	"net/netip"
+	"sync"
+
 	"github.com/flake-go/flake/config"
 	"github.com/flake-go/flake/idserver/idhttp"
+	hosts "github.com/flake-go/flake/node/host"
 )
 
 // nodeLog is the node's log. Its level may be changed at any time.
@@ -52,4 +58,153 @@ func asText(_ []string, a slog.Attr) slog.Attr {
 func (l *nodeLog) Close() {
 	l.held.messages.tell()
 	l.out.Close()
+}
+
+// A peer can cause its log lines as often as it likes. So of each message, burst lines
+// may come at once and one per interval after that. If the lines have the peer's
+// address, that holds for each host, so that none can hide what another does; and for
+// all hosts together, as for errors, crowd times as many.
+const (
+	burst    = 10
+	crowd    = 10
+	interval = time.Second
+
+	maxKinds = 200  // distinct messages counted alone; all others count as one
+	maxHosts = 1000 // hosts counted for a message, until it forgets them
+
+	// tellAfter is how long after a line is left out another says how many were.
+	tellAfter = 10 * time.Second
+)
+
+// limit passes as many lines as the bounds allow, and says how many it has left out.
+func limit(next slog.Handler) *limiter {
+	return &limiter{next, &messages{log: slog.New(next), all: make(map[string]*kind)}}
+}
+
+type limiter struct {
+	next     slog.Handler
+	messages *messages
+}
+
+// messages are the kinds that there were.
+type messages struct {
+	log *slog.Logger // that has no limit
+
+	mu      sync.Mutex
+	all     map[string]*kind
+	telling bool // soon
+}
+
+// kind is one message.
+type kind struct {
+	bucket
+	hosts map[netip.Addr]*bucket
+	held  int // lines left out and not told of yet
+	level slog.Level
+}
+
+func (l *limiter) Enabled(ctx context.Context, level slog.Level) bool {
+	return l.next.Enabled(ctx, level)
+}
+
+func (l *limiter) Handle(ctx context.Context, r slog.Record) error {
+	if !l.messages.take(&r) {
+		return nil
+	}
+	return l.next.Handle(ctx, r)
+}
+
+func (l *limiter) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return &limiter{l.next.WithAttrs(attrs), l.messages}
+}
+
+func (l *limiter) WithGroup(name string) slog.Handler {
+	return &limiter{l.next.WithGroup(name), l.messages}
+}
+
+// take reports whether there may be a line now.
+func (s *messages) take(r *slog.Record) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	message := r.Message
+	if s.all[message] == nil && len(s.all) >= maxKinds {
+		message = "others"
+	}
+	k := s.all[message]
+	if k == nil {
+		k = &kind{hosts: make(map[netip.Addr]*bucket)}
+		s.all[message] = k
+	}
+	if k.take(r) {
+		return true
+	}
+	k.held++
+	k.level = max(k.level, r.Level)
+	if !s.telling {
+		s.telling = true
+		time.AfterFunc(tellAfter, s.tell)
+	}
+	return false
+}
+
+func (k *kind) take(r *slog.Record) bool {
+	most := 1
+	if r.Level >= slog.LevelError {
+		most = crowd
+	}
+	if at, ok := hostOf(r); ok {
+		most = crowd
+		if k.hosts[at] == nil {
+			if len(k.hosts) >= maxHosts {
+				clear(k.hosts)
+			}
+			k.hosts[at] = new(bucket)
+		}
+		if !k.hosts[at].take(r.Time, 1) {
+			return false
+		}
+	}
+	return k.bucket.take(r.Time, most)
+}
+
+// hostOf returns the host that a line is about, if it says so.
+func hostOf(r *slog.Record) (at netip.Addr, ok bool) {
+	r.Attrs(func(a slog.Attr) bool {
+		addr, isAddr := a.Value.Any().(net.Addr)
+		if ok = isAddr && a.Key == "address"; ok {
+			at = hosts.Of(addr)
+		}
+		return !ok
+	})
+	return at, ok
+}
+
+// tell says how many lines of each message were left out.
+func (s *messages) tell() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.telling = false
+	for message, k := range s.all {
+		if k.held > 0 {
+			s.log.Log(context.Background(), k.level, "lines left out: too many with this message", "message", message, "lines", k.held)
+			k.held, k.level = 0, 0
+		}
+	}
+}
+
+// bucket has a token for each line that may be written now.
+type bucket struct {
+	tokens float64
+	at     time.Time
+}
+
+func (b *bucket) take(now time.Time, times int) bool {
+	most := float64(burst * times)
+	b.tokens = min(most, b.tokens+max(0, now.Sub(b.at).Seconds())*float64(times)/interval.Seconds())
+	b.at = now
+	if b.tokens < 1 {
+		return false
+	}
+	b.tokens--
+	return true
 }

@@ -1,5 +1,5 @@
 // Command flake is the id server: a node that Erlang nodes call for ids. It also calls
-// a running one. Start at [commands], the table of all that it does.
+// a running one. Start at [table], the table of all that it does.
 package main
 
 import (
@@ -25,9 +25,6 @@ const (
 	exitUsage   = 2 // flags or configuration
 )
 
-// A usageError is wrong flags, arguments or configuration.
-type usageError struct{ error }
-
 func main() {
 	ends := []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP}
 	ends = slices.DeleteFunc(ends, signal.Ignored) // as nohup does
@@ -48,11 +45,8 @@ type subcommand struct {
 	set func(f *flags) action
 }
 
-// An action runs a command. args are those that are not flags.
-type action func(ctx context.Context, args []string, stdout, stderr io.Writer) error
-
-// commands is the table. It is a function because help is in it, and shows it.
-func commands() []subcommand {
+// table is the table of commands. It is a function because help is in it, and shows it.
+func table() []subcommand {
 	return []subcommand{
 		{"", "", 0, "runs the node", "", serve},
 		{"get", "", 0, "takes ids from a running node", "", get},
@@ -74,11 +68,10 @@ func commands() []subcommand {
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	err := perform(ctx, args, stdout, stderr)
-	var usage usageError
 	switch {
 	case err == nil:
 		return 0
-	case errors.As(err, &usage):
+	case isUsageError(err):
 		return complain(stderr, err, exitUsage)
 	}
 	return complain(stderr, err, exitFailure)
@@ -90,7 +83,7 @@ func perform(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
 		name, args = args[0], args[1:]
 	}
-	all := commands()
+	all := table()
 	i := slices.IndexFunc(all, func(c subcommand) bool { return c.name == name })
 	if i < 0 {
 		return unknownCommand(name)
@@ -117,4 +110,21 @@ func complain(stderr io.Writer, err error, code int) int {
 	fmt.Fprintln(out, "flake:", strings.TrimPrefix(escape.Lines(err.Error()), "flake: "))
 	out.Close()
 	return code
+}
+
+// serve runs the node.
+func serve(f *flags) action {
+	f.identify()
+	noinput := f.Bool("noinput", false, "do not read standard input: no prompt, though it is a terminal")
+	version := f.Bool("version", false, "show the version instead, as flake version does")
+	check := f.Bool("check-config", false, "show what would run and where each value is from, check what can be checked without starting, and end")
+	return func(ctx context.Context, _ []string, stdout, stderr io.Writer) error {
+		if *version {
+			return printVersion(stdout)
+		}
+		if *check {
+			return checkConfig(f.load, stdout, stderr)
+		}
+		return serveNode(ctx, f.load, *noinput, stdout, stderr)
+	}
 }

@@ -60,3 +60,13 @@ func TestHTTPWithin(t *testing.T) {
 		}
 	}
 }
+
+// The operator's limit on memory is one, unless the control groups' is less.
+func TestMemoryOf(t *testing.T) {
+	for limit, less := range map[int64]bool{0: false, 64 << 20: true} {
+		got := memoryOf(config.Node{MemoryLimit: limit})
+		if (got == limit) != less {
+			t.Errorf("%d: %d", limit, got)
+		}
+	}
+}

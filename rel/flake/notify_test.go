@@ -1,23 +1,17 @@
 package main
 
 import (
-	"context"
 	"fmt"
-	"log/slog"
 	"net"
 	"net/http"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"syscall"
 	"testing"
-	"testing/synctest"
 	"time"
 
-	"github.com/flake-go/flake/config"
-	"github.com/flake-go/flake/flake"
-	"github.com/flake-go/flake/idserver"
+	"golang.org/x/sys/unix"
 )
 
 // manager is a service manager's socket.
@@ -68,12 +62,12 @@ func TestNotify(t *testing.T) {
 			}
 			m.want("WATCHDOG=1")
 			m.want("WATCHDOG=1")
-			begun := monotonic()
+			begun := nanotime()
 			p.signal(syscall.SIGHUP)
 			message, _ := m.want("RELOADING=1\nMONOTONIC_USEC=[0-9]+\nSTATUS=reloading the configuration")
 			var at int64
 			fmt.Sscanf(message, "RELOADING=1\nMONOTONIC_USEC=%d", &at)
-			if at < begun.Microseconds() || at > monotonic().Microseconds() {
+			if at < begun.Microseconds() || at > nanotime().Microseconds() {
 				t.Errorf("reloading at %d us, after %d", at, begun.Microseconds())
 			}
 			m.want("READY=1\nSTATUS=the configuration was reloaded")
@@ -120,99 +114,6 @@ func TestNotifyStart(t *testing.T) {
 	}
 }
 
-// Without a service manager nobody is told, and a socket that is not there is no reason
-// not to start. The watchdog may be another process's.
-func TestOpenNotifier(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "notify")
-	startManager(t, path)
-	for _, test := range []struct {
-		socket, usec, pid string
-		connected         bool
-		watchdog          time.Duration
-	}{
-		{"", "", "", false, 0},
-		{"", "1000", "", false, 0},
-		{path + ".none", "1000", "", false, 0},
-		{path, "", "", true, 0},
-		{path, "x", "", true, 0},
-		{path, "30000000", "", true, 30 * time.Second},
-		{path, "30000000", fmt.Sprint(os.Getpid()), true, 30 * time.Second},
-		{path, "30000000", "1", true, 0},
-	} {
-		t.Setenv("NOTIFY_SOCKET", test.socket)
-		t.Setenv("WATCHDOG_USEC", test.usec)
-		t.Setenv("WATCHDOG_PID", test.pid)
-		n := openNotifier(slog.New(slog.DiscardHandler))
-		if (n.conn != nil) != test.connected || n.watchdog != test.watchdog {
-			t.Errorf("%+v: %+v", test, n)
-		}
-		n.starting()()
-		n.ready("")
-		n.close()
-		if _, is := os.LookupEnv("NOTIFY_SOCKET"); is {
-			t.Error("handed on")
-		}
-	}
-}
-
-// stuckSource is one whose ids do not come while it is stuck, unless it refuses them.
-type stuckSource struct {
-	idserver.Source
-	stuck, refuses bool
-	taken          int
-}
-
-func (s *stuckSource) Reserve(ctx context.Context, n int, meta uint8) (idserver.Run, error) {
-	if s.refuses {
-		return idserver.Run{}, flake.ErrClosed
-	}
-	if s.stuck {
-		<-ctx.Done()
-		return idserver.Run{}, ctx.Err()
-	}
-	s.taken++
-	return s.Source.Reserve(ctx, n, meta)
-}
-
-// The watchdog takes an id of a generator that others take ids of, and leaves one that
-// rests alone. One that hangs is found, one that refuses is not stuck.
-func TestWatchdog(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g, err := flake.NewGenerator(1, flake.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		s := &stuckSource{Source: idserver.Flake(g)}
-		w := newWatchdog(generators{list: []generator{{name: "a", server: &idserver.Server{IDs: s}}}})
-		look := func(stuck string, taken int) {
-			t.Helper()
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			defer cancel()
-			if got := w.look(ctx); got != stuck || s.taken != taken {
-				t.Errorf("stuck %q, %d taken, want %q, %d", got, s.taken, stuck, taken)
-			}
-		}
-		ask := func() {
-			t.Helper()
-			if _, err := g.Reserve(t.Context(), 1); err != nil {
-				t.Fatal(err)
-			}
-		}
-		look("", 1) // at first
-		look("", 1) // it rests
-		ask()
-		look("", 2)
-		look("", 2)
-		ask()
-		s.stuck = true
-		look("a", 2)
-		s.refuses = true
-		look("", 2)
-		s.stuck, s.refuses = false, false
-		look("", 3)
-	})
-}
-
 // A node that is stopped by SIGTERM says first that it is not ready, and goes on. Asked
 // twice it stops at once, however long the drain.
 func TestDrain(t *testing.T) {
@@ -248,12 +149,9 @@ func TestInterruptDrainsNot(t *testing.T) {
 	}
 }
 
-// The operator's limit on memory is one, unless the control groups' is less.
-func TestMemoryOf(t *testing.T) {
-	for limit, less := range map[int64]bool{0: false, 64 << 20: true} {
-		got := memoryOf(config.Node{MemoryLimit: limit})
-		if (got == limit) != less {
-			t.Errorf("%d: %d", limit, got)
-		}
-	}
+// nanotime returns the time of CLOCK_MONOTONIC.
+func nanotime() time.Duration {
+	var t unix.Timespec
+	unix.ClockGettime(unix.CLOCK_MONOTONIC, &t)
+	return time.Duration(t.Nano())
 }

@@ -14,6 +14,8 @@ import (
 	"github.com/flake-go/flake/flake"
 	"github.com/flake-go/flake/flake/host"
 	"github.com/flake-go/flake/flake/workers"
+	"github.com/flake-go/flake/flake/workers/etcd"
+	"github.com/flake-go/flake/flake/workers/etcd/etcdtest"
 	"github.com/flake-go/flake/idserver"
 )
 
@@ -101,7 +103,11 @@ func TestReserveMeetsMove(t *testing.T) {
 		if _, err := workers.Release(t.Context(), store, "p", claim.Number(), 0); err != nil {
 			t.Fatal(err)
 		}
-		await(t, "the next number", func() bool { return ids.source() != first })
+		for end := time.Now().Add(time.Minute); ids.source() == first; time.Sleep(time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatal("no next number")
+			}
+		}
 		return flake.ErrClosed
 	}
 	if _, err := ids.Reserve(t.Context(), 1, 0); err != nil {
@@ -113,5 +119,41 @@ func TestReserveMeetsMove(t *testing.T) {
 	ids.source().Source = reserving{reserve: func() error { return flake.ErrClosed }}
 	if _, err := ids.Reserve(t.Context(), 1, 0); !errors.Is(err, flake.ErrClosed) {
 		t.Errorf("after the end: %v", err)
+	}
+}
+
+// While etcd is away a node is ready until half of hold is left.
+func TestEtcdReady(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.Start(t, 1)
+	s, err := etcd.New(etcd.Config{Endpoints: c.Endpoints()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var behind time.Duration
+	o, err := workers.New(workers.Config{Store: struct{ workers.Store }{s}, Prefix: "flake", Hold: time.Hour, Clock: func() uint64 { return uint64(time.Now().Add(-behind).UnixMilli()) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	behind = 40 * time.Minute // the mark was moved so long ago
+	if err := o.Step(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	n := numbered{owner: o}
+	if err := n.held(); err != nil {
+		t.Fatal(err)
+	}
+	c.Members[0].Kill()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if err := o.Step(ctx); err == nil {
+		t.Fatal("moved without etcd")
+	}
+	if err := n.held(); err == nil || !strings.Contains(err.Error(), ", until etcd answers: ") {
+		t.Error(err)
+	}
+	claim, _ := o.Claim()
+	if got := n.origin(); got.From != "etcd" || got.Until.UnixMilli() != int64(claim.Milli()) || got.Err == nil {
+		t.Errorf("%+v", got)
 	}
 }

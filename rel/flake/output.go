@@ -3,8 +3,17 @@ package main
 import (
 	"fmt"
 	"io"
+	"os"
 	"sync"
 	"time"
+
+	"bytes"
+	"encoding/json"
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
+
+	"golang.org/x/term"
 )
 
 // maxQueued bounds the lines waiting for an output's reader, and outputEnd the time
@@ -27,6 +36,7 @@ type output struct {
 	closed  bool
 }
 
+// newOutput returns an output whose lines w gets.
 func newOutput(w io.Writer) *output {
 	return openOutput(w, func(n int) { fmt.Fprintf(w, "%d lines dropped: they were not read in time\n", n) })
 }
@@ -80,3 +90,37 @@ func (o *output) Close() {
 	case <-time.After(outputEnd):
 	}
 }
+
+// isTerminal reports whether f is a person's terminal.
+func isTerminal(f any) bool {
+	file, ok := f.(*os.File)
+	return ok && term.IsTerminal(int(file.Fd()))
+}
+
+// printJSON writes v, with escapes for what is not printable.
+func printJSON(w io.Writer, v any, indent string) error {
+	var text bytes.Buffer
+	e := json.NewEncoder(&text)
+	e.SetIndent("", indent)
+	if err := e.Encode(v); err != nil {
+		return err
+	}
+	var b []byte
+	for _, r := range text.String() {
+		if r == '\n' || unicode.IsPrint(r) {
+			b = utf8.AppendRune(b, r)
+			continue
+		}
+		for _, unit := range utf16.Encode([]rune{r}) {
+			b = fmt.Appendf(b, `\u%04x`, unit)
+		}
+	}
+	_, err := w.Write(b)
+	return err
+}
+
+// showMilli returns a time in ms since 1970 as text, to the second.
+func showMilli(milli uint64) string { return time.UnixMilli(int64(milli)).UTC().Format(time.RFC3339) }
+
+// showTime returns a time as text, to the millisecond.
+func showTime(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }

@@ -2,10 +2,8 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"testing"
 )
@@ -58,7 +56,7 @@ func TestLogNotRead(t *testing.T) {
 			if reader == "goes" {
 				f.Close()
 			}
-			for i := range 3 * burst {
+			for i := range 30 { // three times as many as there may be lines of one message
 				hangUp(t, dialAs(t, n.addr, fmt.Sprintf("caller%d@127.0.0.1", i)))
 			}
 			n.erl(nil, "get", "monitors")
@@ -81,31 +79,5 @@ func TestRefusalNotRead(t *testing.T) {
 		if code := n.wait(); code != test.code {
 			t.Errorf("%s: exit status %d, want %d", what, code, test.code)
 		}
-	}
-}
-
-func TestOutput(t *testing.T) {
-	r, w := io.Pipe()
-	o := newOutput(w)
-	const lines = 2 * maxQueued
-	for i := range lines {
-		fmt.Fprintf(o, "line %d\n", i)
-	}
-	read := make(chan string)
-	go func() {
-		all, _ := io.ReadAll(r)
-		read <- string(all)
-	}()
-	o.Close()
-	o.Write([]byte("line after the end\n"))
-	<-o.done
-	w.Close()
-	all := <-read
-	var dropped int
-	if _, rest, ok := strings.Cut(all, "\n"); ok {
-		fmt.Sscanf(rest, "%d lines dropped", &dropped)
-	}
-	if kept := strings.Count(all, "line "); dropped == 0 || kept+dropped != lines {
-		t.Errorf("%d lines and %d dropped, of %d:\n%.200s", kept, dropped, lines, all)
 	}
 }

@@ -6,18 +6,10 @@ import (
 	"log/slog"
 	"os"
 
-	"golang.org/x/term"
-
 	"github.com/flake-go/flake/node/console"
 	"github.com/flake-go/flake/node/etf"
 	"github.com/flake-go/flake/node/rpc"
 )
-
-// isTerminal reports whether f is a person's terminal.
-func isTerminal(f any) bool {
-	file, ok := f.(*os.File)
-	return ok && term.IsTerminal(int(file.Fd()))
-}
 
 // prompt is the node's prompt, and where its output goes: above the line being edited.
 type prompt struct {

@@ -8,6 +8,14 @@ import (
 	"io"
 	"log/slog"
 
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"os"
+	"os/signal"
+
 	"github.com/flake-go/flake/config"
 	"github.com/flake-go/flake/flake/workers/etcd"
 	"github.com/flake-go/flake/idserver/iderl"
@@ -159,4 +167,145 @@ func (s *server) stop() error {
 	s.http.stop()
 	s.node.Stop()
 	return s.generators.stop()
+}
+
+// reload has the node go on with what it can of a configuration that was just read, or
+// with what it has if that is wrong.
+func (s *server) reload(load func() (config.Config, error)) error {
+	file, err := load()
+	if err != nil {
+		return err
+	}
+	next, changed, later, err := s.settings.with(file)
+	if err != nil {
+		return err
+	}
+	s.settings = next
+	node := next.config.Node
+	s.node.SetCookies(node.Cookie, node.PreviousCookie)
+	s.node.SetConnections(int(node.MaxConnections), int(node.MaxConnectionsPerHost))
+	s.level.Set(next.config.Log.Level)
+	s.http.renew(next.access)
+	if s.secured != nil {
+		s.secured() // reads the certificates again, and says so
+	}
+	if s.etcd != nil {
+		s.etcd.SetUser(next.config.Etcd.User, next.password)
+	}
+	s.log.Info("the configuration was reloaded", "keys", listed(changed))
+	if len(later) > 0 {
+		s.log.Warn("these keys have changed, and need a restart", "keys", listed(later))
+	}
+	return nil
+}
+
+func listed(keys []string) string {
+	if len(keys) == 0 {
+		return "nothing"
+	}
+	return strings.Join(keys, ", ")
+}
+
+// reloads reloads the configuration on each hangup, until ctx ends.
+func (s *server) reloads(ctx context.Context, hangups <-chan struct{}, load func() (config.Config, error), note *notifier) {
+	for {
+		select {
+		case <-hangups:
+		case <-ctx.Done():
+			return
+		}
+		note.reloading()
+		text := "the configuration was reloaded"
+		if err := s.reload(load); err != nil {
+			s.log.Error("the configuration was not reloaded, and nothing has changed", "err", err)
+			text = "the configuration was not reloaded: see the log"
+		}
+		note.ready(text)
+	}
+}
+
+// operate does what a node does beside its work, until ctx ends or the function that it
+// returns is called: it reloads the configuration and feeds the watchdog.
+func (s *server) operate(ctx context.Context, hangups <-chan struct{}, load func() (config.Config, error), note *notifier) (end func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var both sync.WaitGroup
+	both.Go(func() { s.reloads(ctx, hangups, load, note) })
+	both.Go(func() { newWatchdog(s.generators).watch(ctx, note, s.log) })
+	return func() { cancel(); both.Wait() }
+}
+
+// drain has /readyz say for a time that the node is about to end, if it was told so by
+// SIGTERM: ids go on, until who asks /readyz has sent all callers elsewhere.
+func (s *server) drain(ctx context.Context, note *notifier) {
+	var by signalled
+	wait := s.settings.config.Node.DrainTime
+	if !errors.As(context.Cause(ctx), &by) || by.Signal != syscall.SIGTERM {
+		wait = 0
+	}
+	note.stopping(wait)
+	s.http.drain()
+	if wait > 0 {
+		s.log.Info("the node stops once it has been drained: /readyz says so, and ids go on", "wait", wait)
+		time.Sleep(wait)
+	}
+}
+
+// serveNode runs the node until ctx ends or the prompt is left. The prompt needs a
+// terminal as standard input.
+func serveNode(ctx context.Context, load func() (config.Config, error), noinput bool, stdout, stderr io.Writer) error {
+	cfg, err := load()
+	if err != nil {
+		return err
+	}
+	var hup <-chan struct{}
+	if !isTerminal(os.Stdin) && !isTerminal(stdout) && !isTerminal(stderr) {
+		hup = hangups(ctx)
+	}
+	var p *prompt
+	if !noinput && isTerminal(os.Stdin) && isTerminal(stdout) {
+		p = newPrompt(cfg.Node.Name, stdout)
+		stdout = p
+		if isTerminal(stderr) {
+			stderr = p
+		}
+	}
+	// If a reader is gone, lines are lost, but the node goes on.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	if p == nil {
+		out := newOutput(stdout)
+		defer out.Close()
+		stdout = out
+	}
+	lines := openLog(cfg.Log, stderr)
+	defer lines.Close()
+	log := lines.Logger
+	warnIgnored(cfg, log)
+	slog.SetDefault(log) // Ergo writes to package log
+
+	note := openNotifier(log)
+	defer note.close()
+	started := note.starting()
+	s, err := start(ctx, cfg, stdout, lines)
+	started()
+	if err != nil {
+		return err
+	}
+	go boundMemory(ctx, s.node.Connections, s.memory, cfg.Node.TLS.On)
+	go releaseMemory(ctx)
+	s.announce(stdout)
+	note.ready("hands out ids")
+	operated := s.operate(ctx, hup, load, note)
+	if p != nil {
+		p.functions = s.node.Functions()
+		p.run(ctx, log)
+	} else {
+		<-ctx.Done()
+	}
+	operated()
+	log.Info("stopping")
+	s.drain(ctx, note)
+	if err := s.stop(); err != nil {
+		return fmt.Errorf("the last time was not saved, so the next start may have to wait: %w", err)
+	}
+	return nil
 }

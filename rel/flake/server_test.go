@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"path/filepath"
 
@@ -32,11 +31,19 @@ func startHere(t *testing.T, changes ...func(*config.Config)) (s *server, port s
 	path := os.Getenv("PATH")
 	t.Setenv("PATH", "") // where it finds no epmd
 	defer os.Setenv("PATH", path)
-	s, err := start(t.Context(), cfg, io.Discard, &nodeLog{Logger: slog.New(slog.NewTextHandler(t.Output(), nil)), level: new(slog.LevelVar)})
+	lines := openLog(cfg.Log, t.Output())
+	t.Cleanup(lines.Close)
+	s, err := start(t.Context(), cfg, io.Discard, lines)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return s, port
+}
+
+// onHTTP has a server listen for HTTP, at this URL.
+func onHTTP(t *testing.T) (change func(*config.Config), url string) {
+	addr := "127.0.0.1:" + freePort(t)
+	return func(c *config.Config) { c.HTTP.Listen = addr }, "http://" + addr + "/"
 }
 
 // pid returns the server's pid as an external term, in hexadecimal.

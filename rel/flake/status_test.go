@@ -10,7 +10,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/flake-go/flake/config"
 	"github.com/flake-go/flake/idserver/idhttp"
@@ -77,8 +76,7 @@ func TestStatus(t *testing.T) {
 			t.Errorf("without ids over %s: exit status %d, %q,\n%s", way, status, errs, out)
 		}
 	}
-	s.node.Stop()
-	s.http.stop()
+	s.stop()
 	for _, way := range []string{"http", "erlang"} {
 		if out, errs, status := called(t, "status", "-config", file, "-over", way); status != exitFailure || out != "" || errs == "" {
 			t.Errorf("without the node over %s: exit status %d, %q, %q", way, status, out, errs)
@@ -125,28 +123,5 @@ func TestStatusOfURL(t *testing.T) {
 		if status != exitUsage || errs != want {
 			t.Errorf("%s: exit status %d, %q, want %q", args, status, errs, want)
 		}
-	}
-}
-
-// The HTTP of a configuration is called where it can be from the same machine.
-func TestURLOf(t *testing.T) {
-	for listen, want := range map[string]string{
-		"127.0.0.1:8465": "http://127.0.0.1:8465", "0.0.0.0:1": "http://127.0.0.1:1", ":1": "http://127.0.0.1:1", "[::]:1": "http://127.0.0.1:1",
-		"[::1]:1": "http://[::1]:1", "localhost:1": "http://localhost:1", "10.0.0.1:1": "http://10.0.0.1:1",
-		"127.0.0.1:0": "", "": "",
-	} {
-		if got, err := urlOf(config.HTTP{Listen: listen}); got != want || (err == nil) != (want != "") {
-			t.Errorf("%q: %q, %v, want %q", listen, got, err, want)
-		}
-	}
-}
-
-// Nothing of what a node tells reaches the terminal as it is.
-func TestTextOf(t *testing.T) {
-	evil := "\x1b[2J\r"
-	r := &idhttp.Report{Node: evil, Version: evil, Generators: []idhttp.GeneratorReport{{Name: evil, Reason: evil, Format: evil, WorkerError: evil, WorkerFrom: evil}}}
-	text := textOf(r, time.Now())
-	if strings.ContainsAny(text, "\x1b\r") || !strings.Contains(text, "etcd: ") {
-		t.Errorf("%q", text)
 	}
 }

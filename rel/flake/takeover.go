@@ -53,10 +53,10 @@ func takeover(f *flags) action {
 	noinput := f.Bool("noinput", false, "have no prompt, though standard input is a terminal")
 	return func(ctx context.Context, _ []string, stdout, stderr io.Writer) error {
 		if *t.from == "" {
-			return usageError{errors.New("take over from whom? -from name@host wanted")}
+			return newUsageError(errors.New("take over from whom? -from name@host wanted"))
 		}
 		if err := t.together(); err != nil {
-			return usageError{err}
+			return newUsageError(err)
 		}
 		h, err := t.meet(ctx)
 		if err != nil {
@@ -118,7 +118,7 @@ func (t *takeoverFlags) together() (err error) {
 func (t *takeoverFlags) meet(ctx context.Context) (*handover, error) {
 	var s original.Settings
 	if err := readFiles(*t.sysConfig, *t.vmArgs, &s); err != nil {
-		return nil, usageError{err}
+		return nil, newUsageError(err)
 	}
 	cfg, err := t.provisional(s)
 	if err != nil {
@@ -169,8 +169,8 @@ func (t *takeoverFlags) provisional(s original.Settings) (config.Config, error) 
 		return cfg, err
 	}
 	if cfg.Node.Name != *t.from {
-		return cfg, usageError{fmt.Errorf("node.name is %s, and -from %s; the node must have the name of the original",
-			cfg.Node.Name, *t.from)}
+		return cfg, newUsageError(fmt.Errorf("node.name is %s, and -from %s; the node must have the name of the original",
+			cfg.Node.Name, *t.from))
 	}
 	if *t.file == "" && s.TLS.On {
 		cfg.Node.TLS = config.TLS{On: true, Cert: s.TLS.Cert, Key: s.TLS.Key, CA: s.TLS.CA, Verify: config.VerifyPeer}

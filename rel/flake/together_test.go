@@ -95,7 +95,7 @@ func TestTogether(t *testing.T) {
 // connected.
 const (
 	mostTogether = 4096
-	mostGrown    = (mayGrow + mayGrowPerConnection*(mostTogether-memoryConnections)) >> 10
+	mostGrown    = (mayGrow + mayGrowPerConnection*(mostTogether-mayGrowConnections)) >> 10
 )
 
 // What is kept for later: descriptors that are opened once, threads, and memory in kB.

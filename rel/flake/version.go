@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"io"
 	"runtime"
@@ -10,7 +9,8 @@ import (
 	"strings"
 )
 
-// What -ldflags "-X main.version=1.2.3 -X main.commit=..." sets when packages are built.
+// version and commit are set by -ldflags "-X PATH.Version=1.2.3 -X PATH.Commit=..." when packages are built,
+// PATH being that of this package.
 var (
 	version = "0.1.0"
 	commit  string
@@ -38,11 +38,7 @@ func stamp(version, commit string, info func() (*debug.BuildInfo, bool)) (string
 	return version, cmp.Or(commit, vcs["vcs.revision"])
 }
 
-// showVersion prints what runs.
-func showVersion(*flags) action {
-	return func(_ context.Context, _ []string, stdout, _ io.Writer) error { return printVersion(stdout) }
-}
-
+// printVersion prints what runs.
 func printVersion(w io.Writer) error {
 	_, err := fmt.Fprintf(w, "flake %s\ncommit %s\n%s %s/%s\n",
 		version, cmp.Or(commit, "not known"), runtime.Version(), runtime.GOOS, runtime.GOARCH)

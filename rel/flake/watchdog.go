@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"log/slog"
 	"time"
 )
 
@@ -46,11 +47,10 @@ func (w *watchdog) look(ctx context.Context) (stuck string) {
 }
 
 // watch feeds the service manager's watchdog until ctx ends, twice as often as it must.
-func (s *server) watch(ctx context.Context, note *notifier) {
+func (w *watchdog) watch(ctx context.Context, note *notifier, log *slog.Logger) {
 	if note.watchdog <= 0 {
 		return
 	}
-	w := newWatchdog(s.generators)
 	beat := time.NewTicker(note.watchdog / 2)
 	defer beat.Stop()
 	for {
@@ -62,7 +62,7 @@ func (s *server) watch(ctx context.Context, note *notifier) {
 		case stuck == "":
 			note.say("WATCHDOG=1")
 		default:
-			s.log.Error("a generator does not answer: the watchdog is not told that all is well", "generator", stuck)
+			log.Error("a generator does not answer: the watchdog is not told that all is well", "generator", stuck)
 		}
 		select {
 		case <-beat.C:

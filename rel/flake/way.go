@@ -29,7 +29,7 @@ type way struct{ over, url *string }
 // digest of one shown.
 const preferHTTP = "over HTTP if -url or http.listen says where"
 
-func (f *flags) way(usual string) way {
+func wayFlags(f *flags, usual string) way {
 	return way{
 		f.String("over", "", "ask over `erlang|http`, the distribution or HTTP; without it "+usual),
 		f.String("url", "", "ask over HTTP, at a `URL` such as http://127.0.0.1:8465"),
@@ -40,11 +40,11 @@ func (f *flags) way(usual string) way {
 func (w *way) overHTTP(usual bool) (bool, error) {
 	switch {
 	case *w.over == "erlang" && *w.url != "":
-		return false, usageError{errors.New("-url is for -over http")}
+		return false, newUsageError(errors.New("-url is for -over http"))
 	case *w.over == "":
 		return *w.url != "" || usual, nil
 	case *w.over != "erlang" && *w.over != "http":
-		return false, usageError{fmt.Errorf("-over %s: want erlang or http", *w.over)}
+		return false, newUsageError(fmt.Errorf("-over %s: want erlang or http", *w.over))
 	}
 	return *w.over == "http", nil
 }
@@ -69,12 +69,12 @@ func webOf(cfg config.HTTP, at string) (w *web, err error) {
 	w = &web{url: at, client: &http.Client{Transport: transport, CheckRedirect: notElsewhere}}
 	if at == "" {
 		if w.url, err = urlOf(cfg); err != nil {
-			return nil, usageError{err}
+			return nil, newUsageError(err)
 		}
 		transport.Proxy = nil
 		if cfg.TLS.On {
 			if transport.TLSClientConfig, err = onlyOf(cfg.TLS.Cert); err != nil {
-				return nil, usageError{err}
+				return nil, newUsageError(err)
 			}
 		}
 	}
@@ -82,10 +82,10 @@ func webOf(cfg config.HTTP, at string) (w *web, err error) {
 		transport.Proxy = nil
 	}
 	if w.token, err = token(cfg.TokenFile); err != nil {
-		return nil, usageError{err}
+		return nil, newUsageError(err)
 	}
 	if w.door, err = client.NewHTTP(w.url, client.HTTPOptions{Token: w.token, Client: w.client}); err != nil {
-		return nil, usageError{fmt.Errorf("-url: %w", err)}
+		return nil, newUsageError(fmt.Errorf("-url: %w", err))
 	}
 	return w, nil
 }
@@ -177,4 +177,20 @@ func (w *web) get(ctx context.Context, path string) ([]byte, error) {
 	problem := struct{ Detail string }{http.StatusText(answer.StatusCode)}
 	json.Unmarshal(body, &problem)
 	return nil, refused{answer.StatusCode, escape.Text(problem.Detail)}
+}
+
+// door returns the way to the node's ids.
+func (w *way) door(cfg config.Config) (client.Door, error) {
+	overHTTP, err := w.overHTTP(fixedHTTP(cfg.HTTP))
+	if err != nil {
+		return nil, err
+	}
+	if !overHTTP {
+		return nodeOf(cfg.Node)
+	}
+	web, err := webOf(cfg.HTTP, *w.url)
+	if err != nil {
+		return nil, err
+	}
+	return web.door, nil
 }

@@ -42,7 +42,7 @@ func listWorkers(f *flags) action {
 		if *until != "" {
 			at, err := time.Parse(time.RFC3339, *until)
 			if err != nil {
-				return usageError{fmt.Errorf("-until %q: a time such as 2026-01-31T12:00:00Z wanted", *until)}
+				return newUsageError(fmt.Errorf("-until %q: a time such as 2026-01-31T12:00:00Z wanted", *until))
 			}
 			r.Until = uint64(at.UnixMilli())
 		}
@@ -52,11 +52,11 @@ func listWorkers(f *flags) action {
 
 func workersOf(ctx context.Context, cfg config.Config, args []string, r workers.Restored, stdout io.Writer) error {
 	if !cfg.Etcd.On {
-		return usageError{errors.New("the configuration has no table [etcd]")}
+		return newUsageError(errors.New("the configuration has no table [etcd]"))
 	}
 	store, _, err := openEtcd(cfg.Etcd)
 	if err != nil {
-		return usageError{err}
+		return newUsageError(err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, answerOfEtcd)
 	defer cancel()
@@ -66,7 +66,7 @@ func workersOf(ctx context.Context, cfg config.Config, args []string, r workers.
 	case len(args) == 2 && args[0] == "release":
 		number, err := strconv.ParseUint(args[1], 10, 48)
 		if err != nil {
-			return usageError{errWorkers}
+			return newUsageError(errWorkers)
 		}
 		v, err := workers.Release(ctx, store, cfg.Etcd.Prefix, number, r.Clock())
 		if err == nil {
@@ -78,7 +78,7 @@ func workersOf(ctx context.Context, cfg config.Config, args []string, r workers.
 	case len(args) == 1 && args[0] == "withdraw":
 		return putFloor(workers.Withdraw, ctx, store, cfg.Etcd, r, stdout)
 	}
-	return usageError{errWorkers}
+	return newUsageError(errWorkers)
 }
 
 func putFloor(put func(context.Context, workers.Store, string, workers.Restored) (workers.Floor, error),
@@ -110,5 +110,3 @@ func printWorkers(stdout io.Writer, all []workers.Entry) error {
 	}
 	return w.Flush()
 }
-
-func showMilli(milli uint64) string { return time.UnixMilli(int64(milli)).UTC().Format(time.RFC3339) }

@@ -1,20 +1,37 @@
 package main
 
 import (
-	"context"
-	"errors"
+	"crypto/tls"
 	"log/slog"
-	"slices"
 	"strings"
-	"sync"
-	"syscall"
 	"time"
+
+	"errors"
+	"slices"
 
 	"github.com/flake-go/flake/config"
 	"github.com/flake-go/flake/flake/workers/etcd"
 	"github.com/flake-go/flake/idserver/idhttp"
 	"github.com/flake-go/flake/node/certs"
 )
+
+// secure returns the TLS settings of a node that has certificates, and warns of what other
+// nodes may reject in them.
+func secure(s *certs.Source, name string, log *slog.Logger) func() *tls.Config {
+	if s == nil {
+		return nil
+	}
+	leaf := s.Config().Certificates[0].Leaf
+	_, host, _ := strings.Cut(name, "@")
+	if err := leaf.VerifyHostname(host); err != nil {
+		log.Warn("nodes that verify ours will refuse it", "err", err)
+	}
+	if now := time.Now(); now.Before(leaf.NotBefore) || now.After(leaf.NotAfter) {
+		log.Warn("nodes that verify ours will refuse it: the certificate is not valid now",
+			"from", leaf.NotBefore, "until", leaf.NotAfter)
+	}
+	return s.Config
+}
 
 // reloadable are the keys that a running node changes. All others need a restart.
 var reloadable = []string{
@@ -48,7 +65,7 @@ func readSettings(cfg config.Config, log *slog.Logger) (s settings, from sources
 		from.etcd, s.password, etcdErr = openEtcd(cfg.Etcd)
 	}
 	if err := errors.Join(nodeErr, httpErr, accessErr, etcdErr); err != nil {
-		return s, from, usageError{err}
+		return s, from, newUsageError(err)
 	}
 	return s, from, nil
 }
@@ -108,83 +125,19 @@ func unlocked(s, next settings) error {
 	return nil
 }
 
-// reload has the node go on with what it can of a configuration that was just read, or
-// with what it has if that is wrong.
-func (s *server) reload(load func() (config.Config, error)) error {
-	file, err := load()
-	if err != nil {
-		return err
+// access is who is answered what, with the token that is in its file now. Without HTTP
+// nobody is, and the token is of commands that ask another node.
+func access(cfg config.HTTP) (a idhttp.Access, err error) {
+	if cfg.Listen == "" {
+		return a, nil
 	}
-	next, changed, later, err := s.settings.with(file)
-	if err != nil {
-		return err
-	}
-	s.settings = next
-	node := next.config.Node
-	s.node.SetCookies(node.Cookie, node.PreviousCookie)
-	s.node.SetConnections(int(node.MaxConnections), int(node.MaxConnectionsPerHost))
-	s.level.Set(next.config.Log.Level)
-	s.http.renew(next.access)
-	if s.secured != nil {
-		s.secured() // reads the certificates again, and says so
-	}
-	if s.etcd != nil {
-		s.etcd.SetUser(next.config.Etcd.User, next.password)
-	}
-	s.log.Info("the configuration was reloaded", "keys", listed(changed))
-	if len(later) > 0 {
-		s.log.Warn("these keys have changed, and need a restart", "keys", listed(later))
-	}
-	return nil
+	a.AnyHost, a.Pprof = cfg.Open, cfg.Pprof
+	a.Token, err = token(cfg.TokenFile)
+	return a, err
 }
 
-func listed(keys []string) string {
-	if len(keys) == 0 {
-		return "nothing"
-	}
-	return strings.Join(keys, ", ")
-}
-
-// reloads reloads the configuration on each hangup, until ctx ends.
-func (s *server) reloads(ctx context.Context, hangups <-chan struct{}, load func() (config.Config, error), note *notifier) {
-	for {
-		select {
-		case <-hangups:
-		case <-ctx.Done():
-			return
-		}
-		note.reloading()
-		text := "the configuration was reloaded"
-		if err := s.reload(load); err != nil {
-			s.log.Error("the configuration was not reloaded, and nothing has changed", "err", err)
-			text = "the configuration was not reloaded: see the log"
-		}
-		note.ready(text)
-	}
-}
-
-// operate does what a node does beside its work, until ctx ends or the function that it
-// returns is called: it reloads the configuration and feeds the watchdog.
-func (s *server) operate(ctx context.Context, hangups <-chan struct{}, load func() (config.Config, error), note *notifier) (end func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	var both sync.WaitGroup
-	both.Go(func() { s.reloads(ctx, hangups, load, note) })
-	both.Go(func() { s.watch(ctx, note) })
-	return func() { cancel(); both.Wait() }
-}
-
-// drain has /readyz say for a time that the node is about to end, if it was told so by
-// SIGTERM: ids go on, until who asks /readyz has sent all callers elsewhere.
-func (s *server) drain(ctx context.Context, note *notifier) {
-	var by signalled
-	wait := s.settings.config.Node.DrainTime
-	if !errors.As(context.Cause(ctx), &by) || by.Signal != syscall.SIGTERM {
-		wait = 0
-	}
-	note.stopping(wait)
-	s.http.drain()
-	if wait > 0 {
-		s.log.Info("the node stops once it has been drained: /readyz says so, and ids go on", "wait", wait)
-		time.Sleep(wait)
+func warnIgnored(cfg config.Config, log *slog.Logger) {
+	for _, key := range cfg.Ignored {
+		log.Warn("a key of the configuration is ignored", "keys", key.Key, "file", key.From, "why", key.Why)
 	}
 }

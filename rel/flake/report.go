@@ -1,0 +1,130 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+
+	"github.com/flake-go/flake/client"
+	"github.com/flake-go/flake/config"
+	"github.com/flake-go/flake/idserver/idhttp"
+	"github.com/flake-go/flake/internal/escape"
+	"github.com/flake-go/flake/node/etf"
+)
+
+// report returns what a node tells of itself, with an error if it is not ready. Without
+// a report it did not even tell that.
+func (w *way) report(ctx context.Context, cfg config.Config, stderr io.Writer) (*idhttp.Report, error) {
+	overHTTP, err := w.overHTTP(fixedHTTP(cfg.HTTP))
+	if err != nil {
+		return nil, err
+	}
+	if !overHTTP {
+		return reportOfNode(ctx, cfg)
+	}
+	web, err := webOf(cfg.HTTP, *w.url)
+	if err != nil {
+		return nil, err
+	}
+	defer web.door.Close()
+	return web.report(ctx, stderr)
+}
+
+// report asks first whether the node is ready, which it tells also when it is busy, or
+// the token is not known.
+func (w *web) report(ctx context.Context, stderr io.Writer) (*idhttp.Report, error) {
+	_, err := w.get(ctx, "readyz")
+	var not refused
+	if errors.As(err, &not) && not.status == http.StatusServiceUnavailable {
+		err = fmt.Errorf("not ready: %s", not.detail)
+	} else if err != nil {
+		return nil, err
+	}
+	r := &idhttp.Report{Ready: err == nil}
+	body, untold := w.get(ctx, "v1/info")
+	if untold == nil {
+		untold = json.Unmarshal(body, r)
+	}
+	if untold != nil {
+		fmt.Fprintf(stderr, "flake: more than whether it is ready is not told: %s\n", escape.Text(untold.Error()))
+	}
+	return r, err
+}
+
+// reportOfNode asks over the Erlang distribution.
+func reportOfNode(ctx context.Context, cfg config.Config) (*idhttp.Report, error) {
+	node, err := nodeOf(cfg.Node)
+	if err != nil {
+		return nil, err
+	}
+	defer node.Close()
+	r := &idhttp.Report{Node: cfg.Node.Name, Ready: true}
+	names := []string{"flake"}
+	for _, g := range cfg.Generators {
+		names = append(names, g.Name)
+	}
+	var notReady error
+	for _, name := range names {
+		g := idhttp.GeneratorReport{Name: name}
+		if err := describe(ctx, node, &g, r); err != nil {
+			return nil, err
+		}
+		if r.Generators = append(r.Generators, g); !g.Ready && r.Ready {
+			r.Ready, notReady = false, escape.Err(fmt.Errorf("not ready: %s: %s", name, g.Reason))
+		}
+	}
+	return r, notReady
+}
+
+// describe has a generator tell what it is, and whether it can make an id: if so, it
+// makes one.
+func describe(ctx context.Context, node *client.Node, g *idhttp.GeneratorReport, r *idhttp.Report) error {
+	err := infoOf(ctx, node, g.Name, g, r)
+	if errors.Is(err, client.ErrNoProcess) {
+		g.Reason = "noproc"
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	answer, err := node.Call(ctx, etf.Atom(g.Name), etf.Atom("get"))
+	g.Reason = "no id"
+	if t, ok := answer.(etf.Tuple); ok && len(t) == 2 {
+		if reason, ok := t[1].(etf.Atom); ok {
+			g.Reason = string(reason)
+		} else if t[0] == etf.Atom("ok") {
+			g.Ready, g.Reason = true, ""
+		}
+	}
+	return err
+}
+
+// infoOf reads the properties that a generator tells, which are named as those of the
+// report.
+func infoOf(ctx context.Context, node *client.Node, generator string, into ...any) error {
+	info, err := node.Call(ctx, etf.Atom(generator), etf.Atom("info"))
+	if err != nil {
+		return err
+	}
+	list, ok := info.(etf.List)
+	properties := make(map[etf.Atom]etf.Term)
+	for _, p := range list {
+		if p, ok := p.(etf.Tuple); ok && len(p) == 2 {
+			if name, ok := p[0].(etf.Atom); ok {
+				properties[name] = p[1]
+			}
+		}
+	}
+	text, err := json.Marshal(properties)
+	for _, v := range into {
+		err = cmp.Or(err, json.Unmarshal(text, v))
+	}
+	if !ok || err != nil {
+		return fmt.Errorf("%s does not tell what it is: it is an older flake, or another program", generator)
+	}
+	return nil
+}

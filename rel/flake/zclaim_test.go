@@ -1,0 +1,42 @@
+package main
+
+import (
+	"crypto/rand"
+	"log/slog"
+	"testing"
+)
+
+// Many checks of a claim, as by a service that restarts again and again, leave it in
+// place. One that was not chosen stands against everybody.
+func TestClaim(t *testing.T) {
+	log := slog.New(slog.DiscardHandler)
+	here := place{key: "here", kind: "test " + rand.Text(), first: 10, last: 19, chosen: true}
+	release, err := claim(here, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 5000 { // more than can wait to be accepted
+		if _, err := claim(here, log); err == nil {
+			t.Fatal("claimed twice")
+		}
+	}
+	for _, test := range []struct {
+		first, last uint64
+		ok          bool
+	}{{0, 9, true}, {0, 10, false}, {15, 15, false}, {19, 30, false}, {20, 30, true}} {
+		other := here
+		other.first, other.last = test.first, test.last
+		free, err := claim(other, log)
+		if (err == nil) != test.ok {
+			t.Errorf("%d to %d: %v", test.first, test.last, err)
+		}
+		if err == nil {
+			free()
+		}
+	}
+	release()
+	if release, err = claim(here, log); err != nil {
+		t.Fatal(err)
+	}
+	release()
+}

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/flake-go/flake/config"
+)
+
+// Faults in the HTTP settings are reported at the start.
+func TestHTTPRefused(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name, content string, mode os.FileMode) config.HTTP {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(content), mode); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+		return config.HTTP{TokenFile: path}
+	}
+	for _, tt := range []struct {
+		http config.HTTP
+		want string
+	}{
+		{file("open", strings.Repeat("a", 32), 0o666), "the file's mode is 0666: no access for others wanted to write"},
+		{file("short", "0123456789abcde\n", 0o600), "16 characters or more wanted"},
+		{file("space", "0123456789 abcdef\n", 0o600), "without spaces wanted"},
+		{config.HTTP{TokenFile: filepath.Join(dir, "none")}, "cannot be read: no such file or directory"},
+		{config.HTTP{TLS: config.HTTPTLS{On: true, Cert: "none.pem", Key: "none.pem"}}, `http.tls: cert "none.pem": cannot be read`},
+	} {
+		tt.http.Listen = "127.0.0.1:0"
+		_, _, err := readSettings(config.Config{HTTP: tt.http}, slog.New(slog.DiscardHandler))
+		if err == nil || !strings.Contains(err.Error(), tt.want) || !isUsageError(err) {
+			t.Errorf("%+v: %v, want %s", tt.http, err, tt.want)
+		}
+	}
+}
+
+// 0.0.0.0 is all of IPv4, and none of IPv6.
+func TestHTTPIPv4(t *testing.T) {
+	d, err := openDoor(config.HTTP{Listen: "0.0.0.0:0", Open: true}, nil, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.listener.Close()
+	if addr := d.listener.Addr().(*net.TCPAddr); addr.IP.To4() == nil {
+		t.Errorf("listens at %v", addr)
+	}
+}
+
+// A node that cannot listen for HTTP does not start, and leaves nothing behind.
+func TestHTTPTaken(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	cfg := config.Default()
+	cfg.Node.Name, cfg.Node.EPMD = "taken@127.0.0.1", "off"
+	cfg.Flake.TimestampPath = filepath.Join(t.TempDir(), "timestamp")
+	cfg.Flake.Random, cfg.Flake.WorkerID = false, []byte{3, 1, 0, byte(os.Getpid() >> 16), byte(os.Getpid() >> 8), byte(os.Getpid())}
+	cfg.HTTP.Listen = l.Addr().String()
+	for range 2 { // the second finds file and worker id free
+		_, err := start(t.Context(), cfg, io.Discard, &nodeLog{Logger: slog.New(slog.DiscardHandler)})
+		if err == nil || !strings.Contains(err.Error(), "http.listen: listen tcp4 "+cfg.HTTP.Listen) {
+			t.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,50 @@
+package main
+
+import (
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// Without a service manager nobody is told, and a socket that is not there is no reason
+// not to start. The watchdog may be another process's.
+func TestOpenNotifier(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "notify")
+	manager, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer manager.Close()
+	for _, test := range []struct {
+		socket, usec, pid string
+		connected         bool
+		watchdog          time.Duration
+	}{
+		{"", "", "", false, 0},
+		{"", "1000", "", false, 0},
+		{path + ".none", "1000", "", false, 0},
+		{path, "", "", true, 0},
+		{path, "x", "", true, 0},
+		{path, "30000000", "", true, 30 * time.Second},
+		{path, "30000000", fmt.Sprint(os.Getpid()), true, 30 * time.Second},
+		{path, "30000000", "1", true, 0},
+	} {
+		t.Setenv("NOTIFY_SOCKET", test.socket)
+		t.Setenv("WATCHDOG_USEC", test.usec)
+		t.Setenv("WATCHDOG_PID", test.pid)
+		n := openNotifier(slog.New(slog.DiscardHandler))
+		if (n.conn != nil) != test.connected || n.watchdog != test.watchdog {
+			t.Errorf("%+v: %+v", test, n)
+		}
+		n.starting()()
+		n.ready("")
+		n.close()
+		if _, is := os.LookupEnv("NOTIFY_SOCKET"); is {
+			t.Error("handed on")
+		}
+	}
+}

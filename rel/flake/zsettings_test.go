@@ -1,0 +1,119 @@
+package main
+
+import (
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/flake-go/flake/config"
+	"github.com/flake-go/flake/idserver/idhttp"
+)
+
+// The level of the log changes, too.
+func TestReloadLogLevel(t *testing.T) {
+	cfg := config.Default()
+	cfg.Node.Name, cfg.Node.EPMD, cfg.Node.Listen = "level@127.0.0.1", "off", "127.0.0.1:0"
+	cfg.Flake.TimestampPath = filepath.Join(t.TempDir(), "timestamp")
+	lines := openLog(cfg.Log, t.Output())
+	defer lines.Close()
+	s, err := start(t.Context(), cfg, io.Discard, lines)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.stop()
+	cfg = s.settings.config
+	cfg.Log.Level = slog.LevelDebug
+	if err := s.reload(func() (config.Config, error) { return cfg, nil }); err != nil || lines.level.Level() != slog.LevelDebug {
+		t.Error(err, lines.level)
+	}
+}
+
+// What can change has to be right beside what cannot: a file that is right by itself may
+// open the node's address to everybody.
+func TestSettingsWith(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(file, []byte("0123456789abcdef"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	open := config.Default()
+	open.HTTP = config.HTTP{Listen: "0.0.0.0:8465", TokenFile: file}
+	beyond := config.Default()
+	beyond.Node.Name, beyond.Node.Cookie = "flake@10.0.0.1", "own"
+	numbered := config.Default()
+	numbered.HTTP, numbered.Flake.Etcd = open.HTTP, true
+	numbered.Etcd.On, numbered.Etcd.Endpoints, numbered.Etcd.User, numbered.Etcd.PasswordFile = true, []string{"a:1"}, "flake", file
+	secret := config.Default()
+	secret.Node.Cookie, secret.Node.PreviousCookie = "own", "former"
+	secret.HTTP = config.HTTP{Listen: "127.0.0.1:8465", TokenFile: file}
+	for name, test := range map[string]struct {
+		now     config.Config
+		change  func(*config.Config)
+		changed string
+		later   string
+		want    string // in the error
+	}{
+		"nothing":          {open, func(*config.Config) {}, "", "", ""},
+		"open at loopback": {open, func(c *config.Config) { c.HTTP = config.HTTP{Listen: "127.0.0.1:8465"} }, "", "", "http.token_file wanted"},
+		"published cookie": {beyond, func(c *config.Config) { c.Node = config.Default().Node }, "", "", "this cookie is published"},
+		"an empty file":    {secret, func(c *config.Config) { *c = config.Default() }, "", "", "node.cookie: a reload does not go from a cookie"},
+		"default cookie":   {secret, func(c *config.Config) { c.Node.Cookie = config.Default().Node.Cookie }, "", "", "node.cookie: a reload does not go from a cookie"},
+		"it as the previous one": {secret, func(c *config.Config) { c.Node.PreviousCookie = config.PublishedCookie }, "", "",
+			"node.previous_cookie: a reload does not add"},
+		"no token":      {secret, func(c *config.Config) { c.HTTP.TokenFile = "" }, "", "", "http.token_file: a reload does not go from a token"},
+		"open":          {open, func(c *config.Config) { c.HTTP.TokenFile, c.HTTP.Open = "", true }, "", "", "http.token_file: a reload does not go from a token"},
+		"no old cookie": {secret, func(c *config.Config) { c.Node.PreviousCookie = "" }, "node.previous_cookie", "", ""},
+		"no file":       {open, func(c *config.Config) { c.HTTP.TokenFile += ".none" }, "", "", "cannot be read"},
+		"no certificate": {open, func(c *config.Config) {
+			c.Node.TLS = config.TLS{On: true, Cert: "none", Key: "none", Verify: config.VerifyNone}
+		}, "", "", "node.tls"},
+		"all that can": {open, func(c *config.Config) {
+			c.Node.Cookie, c.Node.PreviousCookie, c.Node.MaxConnections, c.Node.MaxConnectionsPerHost, c.Node.DrainTime = "a", "b", 1, 1, 1e9
+			c.HTTP.Pprof, c.Etcd.User, c.Etcd.PasswordFile, c.Log.Level = true, "flake", file, slog.LevelWarn
+		}, "node.cookie node.previous_cookie node.max_connections node.max_connections_per_host node.drain_time http.pprof etcd.user etcd.password_file log.level", "", ""},
+		"another user of etcd": {numbered, func(c *config.Config) { c.Etcd.User = "other" }, "etcd.user", "", ""},
+		"no etcd": {numbered, func(c *config.Config) { c.Flake.Etcd, c.Etcd = false, config.Default().Etcd },
+			"", "flake.worker_id etcd.endpoints etcd.user etcd.password_file", ""},
+		"no HTTP": {open, func(c *config.Config) { c.HTTP.Listen = "" }, "", "http.listen", ""},
+		"of each": {open, func(c *config.Config) { c.Node.Cookie, c.Node.NetTicktime, c.Node.Listen = "a", 15e9, "127.0.0.1:1" },
+			"node.cookie", "node.listen node.net_ticktime", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			now, _, err := readSettings(test.now, slog.New(slog.DiscardHandler))
+			if err != nil {
+				t.Fatal(err)
+			}
+			next := test.now
+			test.change(&next)
+			got, changed, later, err := now.with(next)
+			if test.want != "" {
+				if err == nil || !strings.Contains(err.Error(), test.want) || len(config.Changed(got.config, test.now)) > 0 {
+					t.Errorf("%v, want %s", err, test.want)
+				}
+				return
+			}
+			if err != nil || !sameKeys(changed, test.changed) || !sameKeys(later, test.later) {
+				t.Errorf("changed %q, later %q, %v", changed, later, err)
+			}
+			if left := config.Changed(got.config, next); !sameKeys(left, test.later) {
+				t.Errorf("left are %q, want %q", left, test.later)
+			}
+			if got.password != now.password {
+				t.Error("etcd's password has changed")
+			}
+			if want := (idhttp.Access{Token: "0123456789abcdef", Pprof: next.HTTP.Pprof}); got.access != want {
+				t.Errorf("access %+v, want %+v", got.access, want)
+			}
+		})
+	}
+}
+
+func sameKeys(got []string, want string) bool {
+	all := strings.Fields(want)
+	slices.Sort(got)
+	slices.Sort(all)
+	return slices.Equal(got, all)
+}

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/idserver"
+)
+
+// stuckSource is one whose ids do not come while it is stuck, unless it refuses them.
+type stuckSource struct {
+	idserver.Source
+	stuck, refuses bool
+	taken          int
+}
+
+func (s *stuckSource) Reserve(ctx context.Context, n int, meta uint8) (idserver.Run, error) {
+	if s.refuses {
+		return idserver.Run{}, flake.ErrClosed
+	}
+	if s.stuck {
+		<-ctx.Done()
+		return idserver.Run{}, ctx.Err()
+	}
+	s.taken++
+	return s.Source.Reserve(ctx, n, meta)
+}
+
+// The watchdog takes an id of a generator that others take ids of, and leaves one that
+// rests alone. One that hangs is found, one that refuses is not stuck.
+func TestWatchdog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, err := flake.NewGenerator(1, flake.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := &stuckSource{Source: idserver.Flake(g)}
+		w := newWatchdog(generators{list: []generator{{name: "a", server: &idserver.Server{IDs: s}}}})
+		look := func(stuck string, taken int) {
+			t.Helper()
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			if got := w.look(ctx); got != stuck || s.taken != taken {
+				t.Errorf("stuck %q, %d taken, want %q, %d", got, s.taken, stuck, taken)
+			}
+		}
+		ask := func() {
+			t.Helper()
+			if _, err := g.Reserve(t.Context(), 1); err != nil {
+				t.Fatal(err)
+			}
+		}
+		look("", 1) // at first
+		look("", 1) // it rests
+		ask()
+		look("", 2)
+		look("", 2)
+		ask()
+		s.stuck = true
+		look("a", 2)
+		s.refuses = true
+		look("", 2)
+		s.stuck, s.refuses = false, false
+		look("", 3)
+	})
+}
