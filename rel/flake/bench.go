@@ -15,7 +15,9 @@ import (
 	"github.com/flake-go/flake/config"
 	"github.com/flake-go/flake/idserver/idhttp"
 	"github.com/flake-go/flake/internal/escape"
+	"github.com/flake-go/flake/rel/flake/cli"
 	"github.com/flake-go/flake/rel/flake/loadgen"
+	"github.com/flake-go/flake/rel/flake/output"
 )
 
 const benchMore = `Each caller makes a call, and the next when it has the answer. Nobody else gets
@@ -48,8 +50,8 @@ type benchFlags struct {
 }
 
 // bench loads a running node and measures it.
-func bench(f *flags) action {
-	f.identify()
+func bench(f *cli.Flags) cli.Action {
+	f.Identify()
 	b := benchFlags{
 		way:         wayFlags(f, "over the distribution, unless there is -url"),
 		generator:   f.String("generator", "flake", "take ids of the generator `NAME`"),
@@ -62,7 +64,7 @@ func bench(f *flags) action {
 		asJSON:      f.Bool("json", false, "print the result as JSON"),
 	}
 	return func(ctx context.Context, _ []string, stdout, stderr io.Writer) error {
-		cfg, err := f.load()
+		cfg, err := f.Load()
 		if err != nil {
 			return err
 		}
@@ -113,7 +115,7 @@ func (b *benchFlags) run(ctx context.Context, cfg config.Config, stdout, stderr 
 		o.Takers = append(o.Takers, call.Taker(doors[i%len(doors)]))
 	}
 	line := &progress{}
-	if isTerminal(stderr) {
+	if output.IsTerminal(stderr) {
 		line.w, o.Progress = stderr, line.show
 	}
 	found, err := loadgen.Run(ctx, o)
@@ -140,7 +142,7 @@ func (b *benchFlags) call() (c loadgen.Call, err error) {
 	c = loadgen.Call{Generator: *b.generator, N: *b.ids}
 	if *b.base != "" {
 		if c.Base, err = baseOf(*b.base); err != nil {
-			return c, newUsageError(err)
+			return c, cli.UsageError(err)
 		}
 	}
 	for _, n := range []struct {
@@ -150,14 +152,14 @@ func (b *benchFlags) call() (c loadgen.Call, err error) {
 		{"callers", *b.callers, mostCallers}, {"connections", *b.connections, mostConnections}, {"ids", *b.ids, client.MaxLeaseSize},
 	} {
 		if n.got < 1 || n.got > n.most {
-			return c, newUsageError(fmt.Errorf("-%s %d: want 1 to %d", n.name, n.got, n.most))
+			return c, cli.UsageError(fmt.Errorf("-%s %d: want 1 to %d", n.name, n.got, n.most))
 		}
 	}
 	switch {
 	case *b.duration <= 0:
-		return c, newUsageError(fmt.Errorf("-duration %v: want more than 0", *b.duration))
+		return c, cli.UsageError(fmt.Errorf("-duration %v: want more than 0", *b.duration))
 	case !(*b.rate >= 0 && *b.rate <= 1e9):
-		return c, newUsageError(fmt.Errorf("-rate %v: want 0 to 1e9", *b.rate))
+		return c, cli.UsageError(fmt.Errorf("-rate %v: want 0 to 1e9", *b.rate))
 	}
 	return c, nil
 }
@@ -227,7 +229,7 @@ const busy = 0.9
 
 func (r *benchResult) print(w io.Writer, asJSON bool) error {
 	if asJSON {
-		return printJSON(w, r, "")
+		return output.PrintJSON(w, r, "")
 	}
 	ms := func(name string) string {
 		return name + " " + (time.Duration(r.Latency[name]) * time.Microsecond).String()

@@ -12,6 +12,9 @@ import (
 
 	"github.com/flake-go/flake/config"
 	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/rel/flake/cli"
+	"github.com/flake-go/flake/rel/flake/generators"
+	"github.com/flake-go/flake/rel/flake/output"
 )
 
 // checkConfig shows what would run, and checks what can be checked without a change, a
@@ -21,16 +24,16 @@ func checkConfig(load func() (config.Config, error), stdout, stderr io.Writer) e
 	if err != nil {
 		return err
 	}
-	lines := openLog(cfg.Log, stderr)
+	lines := output.OpenLog(cfg.Log, stderr)
 	defer lines.Close()
 	warnIgnored(cfg, lines.Logger)
 	showValues(stdout, cfg.Values())
 	path, err := checkTimestamp(cfg.Flake)
-	told, workersErr := checkWorkers(cfg, path, lines.Logger)
+	told, workersErr := generators.Check(cfg, path, lines.Logger)
 	_, from, settingsErr := readSettings(cfg, lines.Logger)
 	secure(from.node, cfg.Node.Name, lines.Logger) // for its warnings
 	if err := errors.Join(settingsErr, err, workersErr); err != nil {
-		return newUsageError(err)
+		return cli.UsageError(err)
 	}
 	fmt.Fprintf(stdout, "\n# %s would hand out ids\n", cfg.Node.Name)
 	for _, line := range told {
@@ -63,7 +66,7 @@ func showValues(w io.Writer, values []config.Value) {
 // there yet.
 func checkTimestamp(cfg config.Flake) (path string, err error) {
 	if path = cfg.TimestampPath; path == "" {
-		if path, err = defaultTimestamp(); err != nil {
+		if path, err = cli.DefaultTimestamp(); err != nil {
 			return "", err
 		}
 		if _, err := os.Stat(filepath.Dir(path)); errors.Is(err, fs.ErrNotExist) {

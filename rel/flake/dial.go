@@ -6,12 +6,12 @@ import (
 	"log/slog"
 	"net"
 	"strings"
-
 	"time"
 
 	"github.com/flake-go/flake/client"
 	"github.com/flake-go/flake/config"
 	"github.com/flake-go/flake/node/etf"
+	"github.com/flake-go/flake/rel/flake/credentials"
 )
 
 // callTime bounds a call to a running node, connecting included.
@@ -21,7 +21,7 @@ const callTime = 10 * time.Second
 // fixed, else through the EPMD that it has.
 func dialerOf(cfg config.Node) (client.Dialer, error) {
 	dialer := client.Dialer{Cookie: cfg.Cookie}
-	certificates, err := openCerts(cfg, slog.Default())
+	certificates, err := credentials.NodeCerts(cfg, slog.Default())
 	if err != nil {
 		return dialer, err
 	}

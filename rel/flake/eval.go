@@ -11,18 +11,19 @@ import (
 	"github.com/flake-go/flake/config"
 	"github.com/flake-go/flake/node/console"
 	"github.com/flake-go/flake/node/etf"
+	"github.com/flake-go/flake/rel/flake/cli"
 )
 
 // eval evaluates expressions; a running node calls their functions.
-func eval(f *flags) action {
-	f.identify()
+func eval(f *cli.Flags) cli.Action {
+	f.Identify()
 	return func(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-		cfg, err := f.load()
+		cfg, err := f.Load()
 		switch {
 		case err != nil:
 			return err
 		case len(args) == 0:
-			return newUsageError(errors.New("eval what? For one: flake eval 'flake_harness:generate(1).'"))
+			return cli.UsageError(errors.New("eval what? For one: flake eval 'flake_harness:generate(1).'"))
 		}
 		sayDigest(stderr, cfg.Node)
 		return evalText(ctx, cfg, args[0], stdout)

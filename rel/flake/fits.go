@@ -12,6 +12,9 @@ import (
 
 	"github.com/flake-go/flake/flake/host"
 	"github.com/flake-go/flake/internal/escape"
+	"github.com/flake-go/flake/rel/flake/cli"
+	"github.com/flake-go/flake/rel/flake/generators"
+	"github.com/flake-go/flake/rel/flake/output"
 )
 
 const checkMore = `It rehearses the start in memory, by the code of the start. It takes no lock and
@@ -34,22 +37,22 @@ the configuration are.`
 
 // checkStart shows whether the file of marks, etcd and the configuration fit, and what a
 // start would do.
-func checkStart(f *flags) action {
-	f.identify()
+func checkStart(f *cli.Flags) cli.Action {
+	f.Identify()
 	asJSON := f.Bool("json", false, "print it as JSON")
 	return func(ctx context.Context, _ []string, stdout, _ io.Writer) error {
-		cfg, err := f.load()
+		cfg, err := f.Load()
 		if err != nil {
 			return err
 		}
 		ctx, cancel := context.WithTimeout(ctx, answerOfEtcd)
 		defer cancel()
-		report, err := rehearse(ctx, cfg)
+		report, err := generators.Rehearse(ctx, cfg)
 		if err != nil {
-			return newUsageError(err)
+			return cli.UsageError(err)
 		}
 		if *asJSON {
-			err = printJSON(stdout, report, "  ")
+			err = output.PrintJSON(stdout, report, "  ")
 		} else {
 			_, err = io.WriteString(stdout, textOfCheck(report))
 		}
@@ -63,7 +66,7 @@ func checkStart(f *flags) action {
 // textOfCheck is a report for people. A dash is what there is not.
 func textOfCheck(r host.Report) string {
 	var text strings.Builder
-	fmt.Fprintf(&text, "%s, at %s\n", escape.Text(r.File), showMilli(r.Clock))
+	fmt.Fprintf(&text, "%s, at %s\n", escape.Text(r.File), output.Seconds(r.Clock))
 	if len(r.Generators) > 0 {
 		text.WriteString("\n" + tableOfCheck(r.Generators))
 	}
@@ -115,7 +118,7 @@ func markTime(milli uint64) string {
 	if milli == 0 {
 		return "-"
 	}
-	return showMilli(milli)
+	return output.Seconds(milli)
 }
 
 func tableOfCheck(all []host.GeneratorReport) string {

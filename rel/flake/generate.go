@@ -4,19 +4,20 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"log/slog"
 	"os"
 	"os/signal"
 	"slices"
-	"syscall"
-
-	"flag"
 	"strings"
+	"syscall"
 
 	"github.com/flake-go/flake/config"
 	"github.com/flake-go/flake/idserver"
+	"github.com/flake-go/flake/rel/flake/cli"
+	"github.com/flake-go/flake/rel/flake/generators"
 )
 
 const generateMore = `No node is asked, and none is needed. The flags of the number and the layout are
@@ -34,7 +35,7 @@ the same only if 47 random bits are. Numbers of 10 or 16 bits, and any that is c
 could come twice, and are refused.`
 
 // generateIDs makes ids without a node, one a line.
-func generateIDs(f *flags) action {
+func generateIDs(f *cli.Flags) cli.Action {
 	addKeys(f, true)
 	n := f.Int("n", 1, "the `NUMBER` of ids, from 1")
 	in := f.String("base", canonical, writeBase)
@@ -43,18 +44,18 @@ func generateIDs(f *flags) action {
 		base, err := textBaseOf(*in)
 		switch {
 		case err != nil:
-			return newUsageError(err)
+			return cli.UsageError(err)
 		case *n < 1:
-			return newUsageError(fmt.Errorf("-n %d: want 1 or more", *n))
+			return cli.UsageError(fmt.Errorf("-n %d: want 1 or more", *n))
 		}
 		g, err := generatorOf(givenKeys(f), *mark)
 		if err != nil {
-			return newUsageError(err)
+			return cli.UsageError(err)
 		}
-		if !idserver.HasBase(formatOf(g), base) {
-			return newUsageError(fmt.Errorf("-base %s: ids of %s have no such text", *in, g.Format))
+		if !idserver.HasBase(generators.FormatOf(g), base) {
+			return cli.UsageError(fmt.Errorf("-base %s: ids of %s have no such text", *in, g.Format))
 		}
-		ids, end, err := openLocal(ctx, g, *mark, slog.New(slog.NewTextHandler(stderr, nil)))
+		ids, end, err := generators.OpenLocal(ctx, g, *mark, slog.New(slog.NewTextHandler(stderr, nil)))
 		if err != nil {
 			return err
 		}
@@ -139,7 +140,7 @@ var keyFlags = []keyFlag{
 }
 
 // addKeys adds the flags for keys of a generator, all of them or those about the layout.
-func addKeys(f *flags, all bool) {
+func addKeys(f *cli.Flags, all bool) {
 	for _, k := range keyFlags {
 		if all || k.layout {
 			f.String(strings.ReplaceAll(k.key, "_", "-"), "", k.does)
@@ -148,7 +149,7 @@ func addKeys(f *flags, all bool) {
 }
 
 // givenKeys returns those of [addKeys] that were given.
-func givenKeys(f *flags) (given []config.Flag) {
+func givenKeys(f *cli.Flags) (given []config.Flag) {
 	f.Visit(func(set *flag.Flag) {
 		key := strings.ReplaceAll(set.Name, "-", "_")
 		if slices.ContainsFunc(keyFlags, func(k keyFlag) bool { return k.key == key }) {

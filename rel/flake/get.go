@@ -14,6 +14,7 @@ import (
 	"github.com/flake-go/flake/flake/sno"
 	"github.com/flake-go/flake/flake/snowflake"
 	"github.com/flake-go/flake/idserver"
+	"github.com/flake-go/flake/rel/flake/cli"
 )
 
 // getMany is how many ids get asks for at a time.
@@ -23,8 +24,8 @@ const getMany = 10_000
 const canonical = "canonical"
 
 // get takes ids from a running node and prints one per line.
-func get(f *flags) action {
-	f.identify()
+func get(f *cli.Flags) cli.Action {
+	f.Identify()
 	n := f.Int("n", 1, "the `NUMBER` of ids, from 1")
 	in := f.String("base", canonical, writeBase)
 	meta := f.Int("meta", noMeta, "the metabyte's `NUMBER` in ids of sno, 0 to 255; without it the generator's")
@@ -32,20 +33,20 @@ func get(f *flags) action {
 	generator := f.String("generator", "flake", "ask the generator `NAME`, which the node has by a table [[generator]]")
 	way := wayFlags(f, preferHTTP)
 	return func(ctx context.Context, _ []string, stdout, _ io.Writer) error {
-		cfg, err := f.load()
+		cfg, err := f.Load()
 		if err != nil {
 			return err
 		}
 		base, err := textBaseOf(*in)
 		switch {
 		case err != nil:
-			return newUsageError(err)
+			return cli.UsageError(err)
 		case *n < 1:
-			return newUsageError(fmt.Errorf("-n %d: want 1 or more", *n))
+			return cli.UsageError(fmt.Errorf("-n %d: want 1 or more", *n))
 		case *meta < noMeta || *meta > math.MaxUint8:
-			return newUsageError(fmt.Errorf("-meta %d: want 0 to 255", *meta))
+			return cli.UsageError(fmt.Errorf("-meta %d: want 0 to 255", *meta))
 		case *meta != noMeta && !idserver.HasBase(idserver.SnoFormat, base):
-			return newUsageError(fmt.Errorf("-base %s: ids of sno, of which -meta is, have no such text", *in))
+			return cli.UsageError(fmt.Errorf("-base %s: ids of sno, of which -meta is, have no such text", *in))
 		}
 		door, err := way.door(cfg)
 		if err != nil {

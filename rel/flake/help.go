@@ -8,13 +8,14 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/flake-go/flake/rel/flake/cli"
 	"github.com/flake-go/flake/rel/flake/usage"
 )
 
 // described returns the table for what is made of it.
 func described() (all []usage.Command) {
 	for _, c := range table() {
-		f := newFlags()
+		f := cli.NewFlags()
 		c.set(f)
 		all = append(all, usage.Command{Name: c.name, Args: c.args, Does: c.does, More: c.more, Flags: f.FlagSet})
 	}
@@ -22,7 +23,7 @@ func described() (all []usage.Command) {
 }
 
 // showHelp shows the table of commands, or one of them.
-func showHelp(*flags) action {
+func showHelp(*cli.Flags) cli.Action {
 	return func(_ context.Context, args []string, stdout, _ io.Writer) error {
 		return printHelp(strings.Join(args, ""), stdout)
 	}
@@ -39,15 +40,15 @@ func printHelp(name string, w io.Writer) error {
 }
 
 func unknownCommand(name string) error {
-	return newUsageError(fmt.Errorf("unknown command %q; see flake help", name))
+	return cli.UsageError(fmt.Errorf("unknown command %q; see flake help", name))
 }
 
 // completion prints a script for a shell.
-func completion(*flags) action {
+func completion(*cli.Flags) cli.Action {
 	return func(_ context.Context, args []string, stdout, _ io.Writer) error {
 		script := usage.Shells[strings.Join(args, "")]
 		if script == nil {
-			return newUsageError(errors.New("which shell? bash, zsh or fish wanted"))
+			return cli.UsageError(errors.New("which shell? bash, zsh or fish wanted"))
 		}
 		_, err := io.WriteString(stdout, script(described()))
 		return err
@@ -55,9 +56,9 @@ func completion(*flags) action {
 }
 
 // manual prints the page flake(1).
-func manual(*flags) action {
+func manual(*cli.Flags) cli.Action {
 	return func(_ context.Context, _ []string, stdout, _ io.Writer) error {
-		_, err := io.WriteString(stdout, usage.Man(described(), version, "hands out unique, time-ordered ids", sections))
+		_, err := io.WriteString(stdout, usage.Man(described(), cli.Version, "hands out unique, time-ordered ids", sections))
 		return err
 	}
 }
@@ -73,6 +74,6 @@ var sections = []usage.Section{
 }
 
 // showVersion prints what runs.
-func showVersion(*flags) action {
-	return func(_ context.Context, _ []string, stdout, _ io.Writer) error { return printVersion(stdout) }
+func showVersion(*cli.Flags) cli.Action {
+	return func(_ context.Context, _ []string, stdout, _ io.Writer) error { return cli.PrintVersion(stdout) }
 }

@@ -7,6 +7,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/flake-go/flake/rel/flake/cli"
 )
 
 // called returns what a command prints, and its exit status.
@@ -83,7 +85,7 @@ func TestUnknownCommand(t *testing.T) {
 }
 
 func TestVersion(t *testing.T) {
-	want := regexp.MustCompile(`^flake ` + regexp.QuoteMeta(version) + `\ncommit .+\n` +
+	want := regexp.MustCompile(`^flake ` + regexp.QuoteMeta(cli.Version) + `\ncommit .+\n` +
 		regexp.QuoteMeta(runtime.Version()) + ` ` + runtime.GOOS + `/` + runtime.GOARCH + `\n$`)
 	for _, arg := range []string{"version", "-version", "--version"} {
 		if stdout, _, status := called(t, arg); status != 0 || !want.MatchString(stdout) {

@@ -14,6 +14,7 @@ import (
 	"github.com/flake-go/flake/node"
 	"github.com/flake-go/flake/node/certs"
 	"github.com/flake-go/flake/node/reserve"
+	"github.com/flake-go/flake/rel/flake/cli"
 )
 
 // httpEnd is how long running requests have left when the node stops.
@@ -50,7 +51,7 @@ func openDoor(cfg config.HTTP, certificates *certs.Source, log *slog.Logger) (*d
 // surroundings is what HTTP reports of the node, whose TLS settings are secured or nil.
 func surroundings(n *node.Node, secured func() *tls.Config) idhttp.Node {
 	return idhttp.Node{
-		Name: n.Name(), Address: n.Addr().String(), Version: version, Commit: commit,
+		Name: n.Name(), Address: n.Addr().String(), Version: cli.Version, Commit: cli.Commit,
 		CertificateEnds: certificateEnds(secured),
 		Traffic:         func() idhttp.Traffic { return idhttp.Traffic(n.Traffic()) },
 		Peers: func() []idhttp.Peer {

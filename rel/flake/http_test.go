@@ -19,6 +19,7 @@ import (
 	"github.com/flake-go/flake/idserver"
 	"github.com/flake-go/flake/node/certs/certstest"
 	"github.com/flake-go/flake/node/etf"
+	"github.com/flake-go/flake/rel/flake/cli"
 )
 
 // fetch returns the status and the body of an answer.
@@ -66,7 +67,7 @@ func TestHTTP(t *testing.T) {
 		`flake_mark_saved_timestamp_seconds{generator="flake"} [1-9]`,
 		`flake_call_seconds_count{door="erlang"} [1-9]`,
 		`flake_call_seconds_count{door="http"} 1`,
-		`flake_build_info{commit=".*",go="go.*",version="` + version + `"} 1`,
+		`flake_build_info{commit=".*",go="go.*",version="` + cli.Version + `"} 1`,
 		`flake_http_requests_total{code="200",endpoint="/v1/ids"} 1`,
 		`process_resident_memory_bytes [1-9]`,
 		`go_goroutines [1-9]`,

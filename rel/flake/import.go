@@ -14,7 +14,9 @@ import (
 	"github.com/flake-go/flake/config"
 	"github.com/flake-go/flake/flake"
 	"github.com/flake-go/flake/internal/escape"
+	"github.com/flake-go/flake/rel/flake/cli"
 	"github.com/flake-go/flake/rel/flake/original"
+	"github.com/flake-go/flake/rel/flake/output"
 )
 
 const importMore = `Stop the original first. Its dets file, which timestamp_path in its sys.config names,
@@ -31,7 +33,7 @@ type imports struct {
 }
 
 // importOriginal takes over what boundary/flake left on a disk.
-func importOriginal(f *flags) action {
+func importOriginal(f *cli.Flags) cli.Action {
 	var i imports
 	f.StringVar(&i.dets, "dets", "", "the dets `FILE` of the original; without it the one that its sys.config names")
 	f.StringVar(&i.sysConfig, "sys-config", "", "its sys.config `FILE`")
@@ -42,7 +44,7 @@ func importOriginal(f *flags) action {
 	return func(ctx context.Context, _ []string, stdout, _ io.Writer) (err error) {
 		f.Visit(func(set *flag.Flag) {
 			if (set.Name == "out" || set.Name == "overwrite") && !i.configures() {
-				err = newUsageError(fmt.Errorf("-%s goes with -sys-config or -vm-args, of which a configuration is made", set.Name))
+				err = cli.UsageError(fmt.Errorf("-%s goes with -sys-config or -vm-args, of which a configuration is made", set.Name))
 			}
 		})
 		if err != nil {
@@ -55,17 +57,17 @@ func importOriginal(f *flags) action {
 func (i *imports) run(ctx context.Context, stdout io.Writer) error {
 	s, state, err := i.read()
 	if err != nil {
-		return newUsageError(err)
+		return cli.UsageError(err)
 	}
 	if s.TimestampPath, err = i.mark(); err != nil {
 		return err
 	}
 	text, err := s.TOML()
 	if err != nil {
-		return newUsageError(err)
+		return cli.UsageError(err)
 	}
 	if err := i.apart(s.TimestampPath); err != nil {
-		return newUsageError(err)
+		return cli.UsageError(err)
 	}
 	i.tell(stdout, s, state)
 	end, err := flake.RaiseMark(s.TimestampPath, time.UnixMilli(int64(state.Mark())))
@@ -79,7 +81,7 @@ func (i *imports) run(ctx context.Context, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(stdout, "%s: ids begin after %s\n", s.TimestampPath, showTime(end))
+	fmt.Fprintf(stdout, "%s: ids begin after %s\n", s.TimestampPath, output.Milliseconds(end))
 	if i.configures() {
 		if err := i.configure(stdout, text); err != nil {
 			return fmt.Errorf("-out: %w", err)
@@ -154,7 +156,7 @@ func readFiles(sysConfig, vmArgs string, s *original.Settings) (err error) {
 // mark returns where the mark is to be.
 func (i *imports) mark() (string, error) {
 	if i.timestamp == "" {
-		return timestampPath()
+		return cli.TimestampPath()
 	}
 	return filepath.Abs(i.timestamp)
 }
@@ -164,17 +166,17 @@ func (i *imports) tell(w io.Writer, s original.Settings, state original.State) {
 	tellSettings(w, s)
 	last := "there is no time in it"
 	if state.Last > 0 {
-		last = "the time in it is " + showTime(time.UnixMilli(int64(state.Last)))
+		last = "the time in it is " + output.Milliseconds(time.UnixMilli(int64(state.Last)))
 	}
 	closed := "it was closed"
 	if !state.Closed {
 		closed = "it was not closed: the original was killed, or runs"
 	}
-	fmt.Fprintf(w, "%s: written at %s; %s; %s\n", i.dets, showTime(state.Modified), last, closed)
+	fmt.Fprintf(w, "%s: written at %s; %s; %s\n", i.dets, output.Milliseconds(state.Modified), last, closed)
 	for _, at := range []time.Time{state.Modified, time.UnixMilli(int64(state.Last))} {
 		if ahead := time.Until(at); ahead > 0 {
 			fmt.Fprintf(w, "%s: %s is %v ahead of this machine's clock: set that right first if it is wrong\n",
-				i.dets, showTime(at), ahead.Round(time.Millisecond))
+				i.dets, output.Milliseconds(at), ahead.Round(time.Millisecond))
 		}
 	}
 }

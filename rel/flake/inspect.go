@@ -18,6 +18,9 @@ import (
 	"github.com/flake-go/flake/idserver"
 	"github.com/flake-go/flake/idserver/inspect"
 	"github.com/flake-go/flake/internal/escape"
+	"github.com/flake-go/flake/rel/flake/cli"
+	"github.com/flake-go/flake/rel/flake/generators"
+	"github.com/flake-go/flake/rel/flake/output"
 )
 
 const inspectMore = `An id may be in any text: one of its format's own, a UUID, hexadecimal, digits of
@@ -34,8 +37,8 @@ The exit status is 0 if all texts are ids, 1 if not, and 2 if flags or the
 configuration are wrong.`
 
 // inspectIDs takes ids apart.
-func inspectIDs(f *flags) action {
-	f.file = f.String("config", "", "read ids as those of the generators of a node, whose configuration is `FILE`")
+func inspectIDs(f *cli.Flags) cli.Action {
+	f.File = f.String("config", "", "read ids as those of the generators of a node, whose configuration is `FILE`")
 	addKeys(f, false)
 	in := f.String("base", canonical, "read ids in `BASE`: 2 to 62, base32, base36, base58 or base64; canonical: any of them, and the texts of formats")
 	asJSON := f.Bool("json", false, "print an object of JSON a line")
@@ -48,7 +51,7 @@ func inspectIDs(f *flags) action {
 			err = errors.New("ids wanted, or - for those of standard input")
 		}
 		if err != nil {
-			return newUsageError(err)
+			return cli.UsageError(err)
 		}
 		v.out, v.asJSON = stdout, *asJSON
 		return v.inspect(ctx, args, os.Stdin)
@@ -66,14 +69,14 @@ type inspector struct {
 	now    func() time.Time
 }
 
-func inspectorOf(f *flags) (*inspector, error) {
+func inspectorOf(f *cli.Flags) (*inspector, error) {
 	all, err := generatorsToRead(f)
 	v := &inspector{now: time.Now}
 	for _, g := range all {
-		m := inspect.Maker{Format: formatOf(g)}
-		if *f.file != "" {
+		m := inspect.Maker{Format: generators.FormatOf(g)}
+		if *f.File != "" {
 			v.names = append(v.names, g.Name)
-			m.Worker = workerOf(g)
+			m.Worker = generators.WorkerOf(g)
 		}
 		v.makers = append(v.makers, m)
 	}
@@ -82,13 +85,13 @@ func inspectorOf(f *flags) (*inspector, error) {
 
 // generatorsToRead are those of the configuration, or else the one that flags describe, or
 // else one of each format that has the keys of the flags.
-func generatorsToRead(f *flags) (all []config.Generator, err error) {
+func generatorsToRead(f *cli.Flags) (all []config.Generator, err error) {
 	layout := givenKeys(f)
 	switch {
-	case *f.file != "" && len(layout) > 0:
+	case *f.File != "" && len(layout) > 0:
 		return nil, fmt.Errorf("either -config or %s wanted", layout[0].Name)
-	case *f.file != "":
-		cfg, err := f.load()
+	case *f.File != "":
+		cfg, err := f.Load()
 		own := config.Generator{Name: "flake", Format: config.FormatFlake, WorkerID: cfg.Flake.WorkerID}
 		return append([]config.Generator{own}, cfg.Generators...), err
 	}
@@ -197,7 +200,7 @@ func (v *inspector) show(text string) error {
 	if len(readings) == 0 {
 		v.wrong++
 		if text = shortened(text); v.asJSON {
-			return printJSON(v.out, inspected{Text: text, Error: "not an id of " + v.formats()}, "")
+			return output.PrintJSON(v.out, inspected{Text: text, Error: "not an id of " + v.formats()}, "")
 		}
 		_, err := fmt.Fprintf(v.out, "%s: not an id of %s\n\n", escape.Text(text), v.formats())
 		return err
@@ -213,7 +216,7 @@ func (v *inspector) show(text string) error {
 	for _, t := range inspect.Texts(best.Format, best.ID) {
 		object.Texts[t.Name] = t.Text
 	}
-	return printJSON(v.out, object, "")
+	return output.PrintJSON(v.out, object, "")
 }
 
 // shownOfText is how much of a text is shown that is no id.

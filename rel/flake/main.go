@@ -17,6 +17,8 @@ import (
 
 	"github.com/flake-go/flake/internal/escape"
 	"github.com/flake-go/flake/node/handshake"
+	"github.com/flake-go/flake/rel/flake/cli"
+	"github.com/flake-go/flake/rel/flake/output"
 )
 
 // Exit codes.
@@ -30,7 +32,7 @@ func main() {
 	ends = slices.DeleteFunc(ends, signal.Ignored) // as nohup does
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, ends...)
-	os.Exit(run(untilSignal(signals, os.Exit), os.Args[1:], os.Stdout, os.Stderr))
+	os.Exit(run(cli.UntilSignal(signals, os.Exit), os.Args[1:], os.Stdout, os.Stderr))
 }
 
 // A subcommand is a row of the table: what "flake NAME" does. Help is made of it.
@@ -42,7 +44,7 @@ type subcommand struct {
 	more string // in paragraphs, or empty
 
 	// set adds the command's flags to f, and returns what runs once they are read.
-	set func(f *flags) action
+	set func(f *cli.Flags) cli.Action
 }
 
 // table is the table of commands. It is a function because help is in it, and shows it.
@@ -71,7 +73,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	switch {
 	case err == nil:
 		return 0
-	case isUsageError(err):
+	case cli.IsUsageError(err):
 		return complain(stderr, err, exitUsage)
 	}
 	return complain(stderr, err, exitFailure)
@@ -88,9 +90,9 @@ func perform(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	if i < 0 {
 		return unknownCommand(name)
 	}
-	f := newFlags()
+	f := cli.NewFlags()
 	act := all[i].set(f)
-	err := f.parse(args, all[i].most)
+	err := f.ParseArgs(args, all[i].most)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		return printHelp(name, stdout)
@@ -106,25 +108,25 @@ func perform(ctx context.Context, args []string, stdout, stderr io.Writer) error
 
 // complain prints why the process ends, which it does even if nobody reads that.
 func complain(stderr io.Writer, err error, code int) int {
-	out := newOutput(stderr)
+	out := output.New(stderr)
 	fmt.Fprintln(out, "flake:", strings.TrimPrefix(escape.Lines(err.Error()), "flake: "))
 	out.Close()
 	return code
 }
 
 // serve runs the node.
-func serve(f *flags) action {
-	f.identify()
+func serve(f *cli.Flags) cli.Action {
+	f.Identify()
 	noinput := f.Bool("noinput", false, "do not read standard input: no prompt, though it is a terminal")
 	version := f.Bool("version", false, "show the version instead, as flake version does")
 	check := f.Bool("check-config", false, "show what would run and where each value is from, check what can be checked without starting, and end")
 	return func(ctx context.Context, _ []string, stdout, stderr io.Writer) error {
 		if *version {
-			return printVersion(stdout)
+			return cli.PrintVersion(stdout)
 		}
 		if *check {
-			return checkConfig(f.load, stdout, stderr)
+			return checkConfig(f.Load, stdout, stderr)
 		}
-		return serveNode(ctx, f.load, *noinput, stdout, stderr)
+		return serveNode(ctx, f.Load, *noinput, stdout, stderr)
 	}
 }

@@ -7,14 +7,12 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-
+	"os"
+	"os/signal"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
-
-	"os"
-	"os/signal"
 
 	"github.com/flake-go/flake/config"
 	"github.com/flake-go/flake/flake/workers/etcd"
@@ -24,13 +22,16 @@ import (
 	"github.com/flake-go/flake/node/epmd"
 	"github.com/flake-go/flake/node/etf"
 	"github.com/flake-go/flake/node/reserve"
+	"github.com/flake-go/flake/rel/flake/cli"
+	"github.com/flake-go/flake/rel/flake/generators"
+	"github.com/flake-go/flake/rel/flake/output"
 )
 
 // server is all that runs.
 type server struct {
 	node       *node.Node
 	keeper     *epmd.Keeper // of node
-	generators generators
+	generators generators.Set
 	etcd       *etcd.Store        // or nil
 	cookie     string             // where the cookie came from, if not the file
 	http       *door              // or nil
@@ -45,7 +46,7 @@ type server struct {
 const filesOfGenerator = 1
 
 // prepare opens what a node needs before it starts, until release. It completes cfg.
-func prepare(ctx context.Context, cfg *config.Config, lines *nodeLog) (*server, error) {
+func prepare(ctx context.Context, cfg *config.Config, lines *output.Log) (*server, error) {
 	log := lines.Logger
 	settings, from, err := readSettings(*cfg, log) // as it is before it has the default path of the timestamp
 	if err != nil {
@@ -59,7 +60,7 @@ func prepare(ctx context.Context, cfg *config.Config, lines *nodeLog) (*server, 
 	}
 	secured := secure(from.node, cfg.Node.Name, log)
 	if cfg.Flake.TimestampPath == "" {
-		if cfg.Flake.TimestampPath, err = timestampPath(); err != nil {
+		if cfg.Flake.TimestampPath, err = cli.TimestampPath(); err != nil {
 			return nil, err
 		}
 	}
@@ -68,13 +69,13 @@ func prepare(ctx context.Context, cfg *config.Config, lines *nodeLog) (*server, 
 	if err := keeper.Prepare(ctx); err != nil {
 		return nil, err
 	}
-	all, err := openGenerators(ctx, *cfg, from.etcd, log)
+	all, err := generators.Open(ctx, *cfg, from.etcd, log)
 	if err != nil {
 		keeper.Close()
 		return nil, err
 	}
 	s := &server{keeper: keeper, generators: all, etcd: from.etcd, cookie: cfg.Node.CookieFrom, secured: secured,
-		settings: settings, memory: memoryOf(cfg.Node), log: log, level: lines.level}
+		settings: settings, memory: memoryOf(cfg.Node), log: log, level: lines.Level}
 	if s.http, err = openDoor(cfg.HTTP, from.http, log); err != nil {
 		return nil, errors.Join(err, s.release())
 	}
@@ -85,26 +86,26 @@ func prepare(ctx context.Context, cfg *config.Config, lines *nodeLog) (*server, 
 func (s *server) release() error {
 	s.keeper.Close()
 	s.http.close()
-	return s.generators.stop()
+	return s.generators.Stop()
 }
 
 // try fails if a start would before its node listens, and leaves nothing running. It returns the worker of the first
 // generator.
-func try(ctx context.Context, cfg config.Config, lines *nodeLog) (worker uint64, err error) {
+func try(ctx context.Context, cfg config.Config, lines *output.Log) (worker uint64, err error) {
 	s, err := prepare(ctx, &cfg, lines)
 	if err != nil {
 		return 0, err
 	}
-	return s.generators.list[0].server.IDs.Worker(), s.release()
+	return s.generators.List[0].Server.IDs.Worker(), s.release()
 }
 
 // start starts all.
-func start(ctx context.Context, cfg config.Config, stdout io.Writer, lines *nodeLog) (*server, error) {
+func start(ctx context.Context, cfg config.Config, stdout io.Writer, lines *output.Log) (*server, error) {
 	s, err := prepare(ctx, &cfg, lines)
 	if err != nil {
 		return nil, err
 	}
-	first := s.generators.list[0].server
+	first := s.generators.List[0].Server
 	// Not ctx: the end of that is the order to stop, which is carried out in good order.
 	n, err := node.Start(context.WithoutCancel(ctx), node.Options{
 		Name:        cfg.Node.Name,
@@ -119,7 +120,7 @@ func start(ctx context.Context, cfg config.Config, stdout io.Writer, lines *node
 		ConnectionsPerHost: int(cfg.Node.MaxConnectionsPerHost),
 
 		TLS: s.secured,
-		Supervisors: []node.Supervisor{{Name: "flake_sup", Module: "flake_sup", Servers: append(s.generators.servers(s.log),
+		Supervisors: []node.Supervisor{{Name: "flake_sup", Module: "flake_sup", Servers: append(s.generators.Servers(s.log),
 			node.Server{Name: "persistent_timer", Module: "persistent_timer", Handler: iderl.Timer{IDs: first.IDs}})}},
 		Functions: iderl.Functions(first, iderl.Surroundings{
 			Config: originalConfig(cfg.Flake),
@@ -131,8 +132,8 @@ func start(ctx context.Context, cfg config.Config, stdout io.Writer, lines *node
 		return nil, errors.Join(err, s.release())
 	}
 	s.node = n
-	s.http.serve(idhttp.Options{Generators: s.generators.doors(n), Node: surroundings(n, s.secured),
-		Access: s.settings.access, Connections: reserve.Share(httpWithin(s.memory)), Recent: &lines.recent, Log: s.log})
+	s.http.serve(idhttp.Options{Generators: s.generators.Doors(n), Node: surroundings(n, s.secured),
+		Access: s.settings.access, Connections: reserve.Share(httpWithin(s.memory)), Recent: &lines.Recent, Log: s.log})
 	return s, nil
 }
 
@@ -150,9 +151,9 @@ func originalConfig(cfg config.Flake) map[etf.Atom]etf.Term {
 
 func (s *server) announce(w io.Writer) {
 	fmt.Fprintf(w, "%s hands out ids\n", s.node.Name())
-	fmt.Fprintf(w, "  worker id  %s\n", s.generators.list[0].who)
-	for _, g := range s.generators.list[1:] {
-		fmt.Fprintf(w, "  generator  %s: %s, %s\n", g.name, g.server.IDs.Format().Name(), g.who)
+	fmt.Fprintf(w, "  worker id  %s\n", s.generators.List[0].Who)
+	for _, g := range s.generators.List[1:] {
+		fmt.Fprintf(w, "  generator  %s: %s, %s\n", g.Name, g.Server.IDs.Format().Name(), g.Who)
 	}
 	fmt.Fprintf(w, "  address    %s\n", s.node.Addr())
 	if s.cookie != "" {
@@ -166,7 +167,7 @@ func (s *server) announce(w io.Writer) {
 func (s *server) stop() error {
 	s.http.stop()
 	s.node.Stop()
-	return s.generators.stop()
+	return s.generators.Stop()
 }
 
 // reload has the node go on with what it can of a configuration that was just read, or
@@ -237,7 +238,7 @@ func (s *server) operate(ctx context.Context, hangups <-chan struct{}, load func
 // drain has /readyz say for a time that the node is about to end, if it was told so by
 // SIGTERM: ids go on, until who asks /readyz has sent all callers elsewhere.
 func (s *server) drain(ctx context.Context, note *notifier) {
-	var by signalled
+	var by cli.Signal
 	wait := s.settings.config.Node.DrainTime
 	if !errors.As(context.Cause(ctx), &by) || by.Signal != syscall.SIGTERM {
 		wait = 0
@@ -258,25 +259,25 @@ func serveNode(ctx context.Context, load func() (config.Config, error), noinput 
 		return err
 	}
 	var hup <-chan struct{}
-	if !isTerminal(os.Stdin) && !isTerminal(stdout) && !isTerminal(stderr) {
-		hup = hangups(ctx)
+	if !output.IsTerminal(os.Stdin) && !output.IsTerminal(stdout) && !output.IsTerminal(stderr) {
+		hup = cli.Hangups(ctx)
 	}
 	var p *prompt
-	if !noinput && isTerminal(os.Stdin) && isTerminal(stdout) {
+	if !noinput && output.IsTerminal(os.Stdin) && output.IsTerminal(stdout) {
 		p = newPrompt(cfg.Node.Name, stdout)
 		stdout = p
-		if isTerminal(stderr) {
+		if output.IsTerminal(stderr) {
 			stderr = p
 		}
 	}
 	// If a reader is gone, lines are lost, but the node goes on.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	if p == nil {
-		out := newOutput(stdout)
+		out := output.New(stdout)
 		defer out.Close()
 		stdout = out
 	}
-	lines := openLog(cfg.Log, stderr)
+	lines := output.OpenLog(cfg.Log, stderr)
 	defer lines.Close()
 	log := lines.Logger
 	warnIgnored(cfg, log)

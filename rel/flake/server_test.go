@@ -5,12 +5,12 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-
 	"runtime"
 	"testing"
 
 	"github.com/flake-go/flake/config"
 	"github.com/flake-go/flake/node/etf"
+	"github.com/flake-go/flake/rel/flake/output"
 )
 
 // The tests of this file look inside the server, so it runs in the test.
@@ -31,7 +31,7 @@ func startHere(t *testing.T, changes ...func(*config.Config)) (s *server, port s
 	path := os.Getenv("PATH")
 	t.Setenv("PATH", "") // where it finds no epmd
 	defer os.Setenv("PATH", path)
-	lines := openLog(cfg.Log, t.Output())
+	lines := output.OpenLog(cfg.Log, t.Output())
 	t.Cleanup(lines.Close)
 	s, err := start(t.Context(), cfg, io.Discard, lines)
 	if err != nil {

@@ -2,17 +2,18 @@ package main
 
 import (
 	"crypto/tls"
+	"errors"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
-
-	"errors"
-	"slices"
 
 	"github.com/flake-go/flake/config"
 	"github.com/flake-go/flake/flake/workers/etcd"
 	"github.com/flake-go/flake/idserver/idhttp"
 	"github.com/flake-go/flake/node/certs"
+	"github.com/flake-go/flake/rel/flake/cli"
+	"github.com/flake-go/flake/rel/flake/credentials"
 )
 
 // secure returns the TLS settings of a node that has certificates, and warns of what other
@@ -58,14 +59,14 @@ type sources struct {
 func readSettings(cfg config.Config, log *slog.Logger) (s settings, from sources, err error) {
 	s.config = cfg
 	var nodeErr, httpErr, accessErr, etcdErr error
-	from.node, nodeErr = openCerts(cfg.Node, log)
-	from.http, httpErr = openHTTPCerts(cfg.HTTP, log)
+	from.node, nodeErr = credentials.NodeCerts(cfg.Node, log)
+	from.http, httpErr = credentials.HTTPCerts(cfg.HTTP, log)
 	s.access, accessErr = access(cfg.HTTP)
 	if cfg.FromEtcd() {
-		from.etcd, s.password, etcdErr = openEtcd(cfg.Etcd)
+		from.etcd, s.password, etcdErr = credentials.OpenEtcd(cfg.Etcd)
 	}
 	if err := errors.Join(nodeErr, httpErr, accessErr, etcdErr); err != nil {
-		return s, from, newUsageError(err)
+		return s, from, cli.UsageError(err)
 	}
 	return s, from, nil
 }
@@ -132,7 +133,7 @@ func access(cfg config.HTTP) (a idhttp.Access, err error) {
 		return a, nil
 	}
 	a.AnyHost, a.Pprof = cfg.Open, cfg.Pprof
-	a.Token, err = token(cfg.TokenFile)
+	a.Token, err = credentials.Token(cfg.TokenFile)
 	return a, err
 }
 

@@ -15,6 +15,8 @@ import (
 	"github.com/flake-go/flake/flake"
 	"github.com/flake-go/flake/idserver/idhttp"
 	"github.com/flake-go/flake/internal/escape"
+	"github.com/flake-go/flake/rel/flake/cli"
+	"github.com/flake-go/flake/rel/flake/output"
 )
 
 const statusMore = `Over the Erlang distribution it takes an id of each generator to see whether it
@@ -25,12 +27,12 @@ The exit status is 0 if all generators can hand out ids, 1 if not or if the node
 does not answer, and 2 if flags or the configuration are wrong.`
 
 // status shows how a running node is.
-func status(f *flags) action {
-	f.identify()
+func status(f *cli.Flags) cli.Action {
+	f.Identify()
 	way := wayFlags(f, preferHTTP)
 	asJSON := f.Bool("json", false, "print it as JSON, as /v1/info of HTTP does")
 	return func(ctx context.Context, _ []string, stdout, stderr io.Writer) error {
-		cfg, err := f.load()
+		cfg, err := f.Load()
 		if err != nil {
 			return err
 		}
@@ -46,7 +48,7 @@ func status(f *flags) action {
 
 func printReport(w io.Writer, r *idhttp.Report, asJSON bool) error {
 	if asJSON {
-		return printJSON(w, r, "  ")
+		return output.PrintJSON(w, r, "  ")
 	}
 	_, err := io.WriteString(w, textOf(r, time.Now()))
 	return err
@@ -85,7 +87,7 @@ func textOf(r *idhttp.Report, now time.Time) string {
 func rowOf(g *idhttp.GeneratorReport, now time.Time) []string {
 	mark, lead, left, ready := "-", "-", "-", "yes"
 	if g.Mark != 0 {
-		mark, lead = showMilli(uint64(g.Mark)), time.UnixMilli(g.Mark).Sub(now).Round(100*time.Millisecond).String()
+		mark, lead = output.Seconds(uint64(g.Mark)), time.UnixMilli(g.Mark).Sub(now).Round(100*time.Millisecond).String()
 	}
 	if g.WorkerUntil != 0 {
 		left = milliseconds(g.WorkerLeft).Round(time.Second).String()
@@ -93,7 +95,7 @@ func rowOf(g *idhttp.GeneratorReport, now time.Time) []string {
 	if !g.Ready {
 		ready = g.Reason
 	}
-	last := showMilli(g.Last)
+	last := output.Seconds(g.Last)
 	if g.IDs == 0 {
 		last = "-"
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/flake-go/flake/idserver/idhttp"
 	"github.com/flake-go/flake/idserver/idhttp/idhttptest"
 	"github.com/flake-go/flake/node/certs/certstest"
+	"github.com/flake-go/flake/rel/flake/cli"
 )
 
 // writeConfig writes a file for the commands that ask a node.
@@ -45,14 +46,14 @@ func TestStatus(t *testing.T) {
 	for way, head := range map[string]string{"http": ", connected nodes: 0\n", "erlang": "\n"} {
 		await(t, "the command before has gone", func() bool { return len(s.node.Peers()) == 0 })
 		out, errs, status := called(t, "status", "-config", file, "-over", way)
-		want := regexp.MustCompile(`^` + regexp.QuoteMeta(nodeName) + `, flake ` + regexp.QuoteMeta(version) + `, up [0-9hms]+` + head + `\ngenerator .*` + row)
+		want := regexp.MustCompile(`^` + regexp.QuoteMeta(nodeName) + `, flake ` + regexp.QuoteMeta(cli.Version) + `, up [0-9hms]+` + head + `\ngenerator .*` + row)
 		if status != 0 || errs != "" || !want.MatchString(out) {
 			t.Errorf("over %s: exit status %d, %q,\n%s", way, status, errs, out)
 		}
 		out, _, status = called(t, "status", "-json", "-config", file, "-over", way)
 		var r idhttp.Report
 		if err := json.Unmarshal([]byte(out), &r); err != nil || status != 0 || !r.Ready || len(r.Generators) != 2 || (r.Connections != nil) != (way == "http") ||
-			r.Version != version || r.Generators[1].Name != "orders" || r.Generators[1].Format != "snowflake" || r.Generators[1].Mark == 0 {
+			r.Version != cli.Version || r.Generators[1].Name != "orders" || r.Generators[1].Format != "snowflake" || r.Generators[1].Mark == 0 {
 			t.Errorf("over %s: exit status %d, %v, %s", way, status, err, out)
 		}
 	}
@@ -69,7 +70,7 @@ func TestStatus(t *testing.T) {
 	if _, errs, status := called(t, "status", "-config", strange); status != exitFailure || !strings.Contains(errs, "the certificate is not that of http.tls.cert") {
 		t.Errorf("with the certificate of another: exit status %d, %q", status, errs)
 	}
-	s.generators.stop()
+	s.generators.Stop()
 	for _, way := range []string{"http", "erlang"} {
 		out, errs, status := called(t, "status", "-config", file, "-over", way)
 		if status != exitFailure || !strings.HasPrefix(errs, "flake: not ready: flake: ") || !regexp.MustCompile(`\nflake +shutdown +flake `).MatchString(out) {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/flake-go/flake/node/etf"
+	"github.com/flake-go/flake/rel/flake/cli"
 )
 
 func TestStop(t *testing.T) {
@@ -42,7 +43,7 @@ func TestSecondSignal(t *testing.T) {
 	signals <- syscall.SIGTERM
 	signals <- syscall.SIGTERM
 	code := make(chan int)
-	ctx := untilSignal(signals, func(c int) { code <- c })
+	ctx := cli.UntilSignal(signals, func(c int) { code <- c })
 	if c := <-code; c != 128+int(syscall.SIGTERM) {
 		t.Errorf("exit status %d", c)
 	}

@@ -18,7 +18,9 @@ import (
 	"github.com/flake-go/flake/flake"
 	"github.com/flake-go/flake/node/epmd"
 	"github.com/flake-go/flake/node/etf"
+	"github.com/flake-go/flake/rel/flake/cli"
 	"github.com/flake-go/flake/rel/flake/original"
+	"github.com/flake-go/flake/rel/flake/output"
 )
 
 const takeoverMore = `It reads what the original has, writes a configuration from that, and tries all that
@@ -34,29 +36,29 @@ is written. It must have the worker id of the original.`
 
 // takeoverFlags are the flags of takeover.
 type takeoverFlags struct {
-	*flags
+	*cli.Flags
 	from, sysConfig, vmArgs, out, timestamp *string
 }
 
 // takeover becomes a running node of the original.
-func takeover(f *flags) action {
+func takeover(f *cli.Flags) cli.Action {
 	t := takeoverFlags{
-		flags:     f,
+		Flags:     f,
 		from:      f.String("from", "", "the running `node` of the original, name@host"),
 		sysConfig: f.String("sys-config", "", "tell what of its sys.config, `FILE`, is not taken"),
 		vmArgs:    f.String("vm-args", "", "take the cookie, and how it listens, from its vm.args, `FILE`"),
 		out:       f.String("out", "sys.toml", "write the configuration to `FILE`, which must not be there yet"),
 		timestamp: f.String("timestamp", "", "keep the mark in `FILE`, flake.timestamp_path; without it in the default place"),
 	}
-	f.file = f.String("config", "", "have the configuration of `FILE`, and write none")
-	f.cookie = f.String("setcookie", "", "the `cookie` of the original; others can see it in ps, so rather set FLAKE_COOKIE")
+	f.File = f.String("config", "", "have the configuration of `FILE`, and write none")
+	f.Cookie = f.String("setcookie", "", "the `cookie` of the original; others can see it in ps, so rather set FLAKE_COOKIE")
 	noinput := f.Bool("noinput", false, "have no prompt, though standard input is a terminal")
 	return func(ctx context.Context, _ []string, stdout, stderr io.Writer) error {
 		if *t.from == "" {
-			return newUsageError(errors.New("take over from whom? -from name@host wanted"))
+			return cli.UsageError(errors.New("take over from whom? -from name@host wanted"))
 		}
 		if err := t.together(); err != nil {
-			return newUsageError(err)
+			return cli.UsageError(err)
 		}
 		h, err := t.meet(ctx)
 		if err != nil {
@@ -67,7 +69,7 @@ func takeover(f *flags) action {
 		if err != nil {
 			return err
 		}
-		return serveNode(ctx, t.load, *noinput, stdout, stderr)
+		return serveNode(ctx, t.Load, *noinput, stdout, stderr)
 	}
 }
 
@@ -82,11 +84,11 @@ func (t *takeoverFlags) end(ctx context.Context, h *handover, stdout, stderr io.
 	if err := t.configure(h, stdout); err != nil {
 		return err
 	}
-	cfg, err := t.load()
+	cfg, err := t.Load()
 	if err != nil {
 		return err
 	}
-	lines := openLog(cfg.Log, stderr)
+	lines := output.OpenLog(cfg.Log, stderr)
 	defer lines.Close()
 	if err := errors.Join(h.tryListening(cfg.Node), h.checkMark()); err != nil {
 		return err
@@ -106,7 +108,7 @@ func (t *takeoverFlags) together() (err error) {
 	t.Visit(func(set *flag.Flag) {
 		switch set.Name {
 		case "out", "sys-config", "timestamp", "vm-args":
-			if *t.file != "" && err == nil {
+			if *t.File != "" && err == nil {
 				err = fmt.Errorf("-%s does not go with -config, whose file has all that the node is to have", set.Name)
 			}
 		}
@@ -118,7 +120,7 @@ func (t *takeoverFlags) together() (err error) {
 func (t *takeoverFlags) meet(ctx context.Context) (*handover, error) {
 	var s original.Settings
 	if err := readFiles(*t.sysConfig, *t.vmArgs, &s); err != nil {
-		return nil, newUsageError(err)
+		return nil, cli.UsageError(err)
 	}
 	cfg, err := t.provisional(s)
 	if err != nil {
@@ -135,7 +137,7 @@ func (t *takeoverFlags) meet(ctx context.Context) (*handover, error) {
 		return nil, fmt.Errorf("node %s: %w", h.node, err)
 	}
 	if h.mark = cfg.Flake.TimestampPath; h.mark == "" { // written, as a service may have another default
-		if h.mark, err = timestampPath(); err != nil {
+		if h.mark, err = cli.TimestampPath(); err != nil {
 			h.conn.Close()
 			return nil, err
 		}
@@ -150,29 +152,29 @@ func (t *takeoverFlags) meet(ctx context.Context) (*handover, error) {
 // provisional returns the configuration that is known before the original has been
 // asked: what to connect with.
 func (t *takeoverFlags) provisional(s original.Settings) (config.Config, error) {
-	if *t.file == "" {
-		t.before = []config.Flag{{Name: "-from", Key: "node.name", Value: *t.from}}
+	if *t.File == "" {
+		t.Before = []config.Flag{{Name: "-from", Key: "node.name", Value: *t.from}}
 		if *t.timestamp != "" {
 			path, err := filepath.Abs(*t.timestamp)
 			if err != nil {
 				return config.Config{}, err
 			}
-			t.before = append(t.before, config.Flag{Name: "-timestamp", Key: "flake.timestamp_path", Value: path})
+			t.Before = append(t.Before, config.Flag{Name: "-timestamp", Key: "flake.timestamp_path", Value: path})
 		}
 		if s.Cookie != "" {
-			t.before = append(t.before, config.Flag{Name: "-vm-args", Key: "node.cookie", Value: s.Cookie})
+			t.Before = append(t.Before, config.Flag{Name: "-vm-args", Key: "node.cookie", Value: s.Cookie})
 		}
-		defer func() { t.before = nil }()
+		defer func() { t.Before = nil }()
 	}
-	cfg, err := t.load()
+	cfg, err := t.Load()
 	if err != nil {
 		return cfg, err
 	}
 	if cfg.Node.Name != *t.from {
-		return cfg, newUsageError(fmt.Errorf("node.name is %s, and -from %s; the node must have the name of the original",
+		return cfg, cli.UsageError(fmt.Errorf("node.name is %s, and -from %s; the node must have the name of the original",
 			cfg.Node.Name, *t.from))
 	}
-	if *t.file == "" && s.TLS.On {
+	if *t.File == "" && s.TLS.On {
 		cfg.Node.TLS = config.TLS{On: true, Cert: s.TLS.Cert, Key: s.TLS.Key, CA: s.TLS.CA, Verify: config.VerifyPeer}
 		if s.TLS.VerifyNone {
 			cfg.Node.TLS.Verify = config.VerifyNone
@@ -228,7 +230,7 @@ func localAddress(ctx context.Context, host string) (string, error) {
 
 // configure writes the configuration, unless there is one, and prints what it is made of.
 func (t *takeoverFlags) configure(h *handover, stdout io.Writer) error {
-	if *t.file != "" {
+	if *t.File != "" {
 		return nil
 	}
 	text, err := h.settings.TOML()
@@ -242,8 +244,8 @@ func (t *takeoverFlags) configure(h *handover, stdout io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("-out: %w", err)
 	}
-	t.file, h.made = t.out, []string{*t.out}
-	if _, err := t.load(); err != nil {
+	t.File, h.made = t.out, []string{*t.out}
+	if _, err := t.Load(); err != nil {
 		return fmt.Errorf("what the original has is no configuration of this node: %w", err)
 	}
 	tellSettings(stdout, h.settings)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"log/slog"
 	"time"
+
+	"github.com/flake-go/flake/rel/flake/generators"
 )
 
 // A watchdog says that all generators make ids.
@@ -13,7 +15,7 @@ import (
 // refuses, as the clock is behind or the disk is full, is not stuck: a restart would not
 // help it, and /readyz tells of it.
 type watchdog struct {
-	generators []generator
+	generators []generators.Generator
 	taken      map[string]last // by generator, what it was when the watchdog last took one
 }
 
@@ -22,25 +24,25 @@ type last struct {
 	sequence uint32
 }
 
-func newWatchdog(gs generators) *watchdog {
-	return &watchdog{gs.list, make(map[string]last)}
+func newWatchdog(gs generators.Set) *watchdog {
+	return &watchdog{gs.List, make(map[string]last)}
 }
 
 // look returns the name of a generator that has not answered before the end of ctx, or "".
 func (w *watchdog) look(ctx context.Context) (stuck string) {
 	for _, g := range w.generators {
-		ids := g.server.IDs
+		ids := g.Server.IDs
 		var now last
 		now.milli, now.sequence = ids.Last()
-		if before, known := w.taken[g.name]; known && now == before {
+		if before, known := w.taken[g.Name]; known && now == before {
 			continue
 		}
 		switch _, err := ids.Reserve(ctx, 1, 0); {
 		case err == nil:
 			now.milli, now.sequence = ids.Last()
-			w.taken[g.name] = now
+			w.taken[g.Name] = now
 		case ctx.Err() != nil:
-			return g.name
+			return g.Name
 		}
 	}
 	return ""

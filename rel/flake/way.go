@@ -20,6 +20,8 @@ import (
 	"github.com/flake-go/flake/config"
 	"github.com/flake-go/flake/internal/escape"
 	"github.com/flake-go/flake/internal/switching"
+	"github.com/flake-go/flake/rel/flake/cli"
+	"github.com/flake-go/flake/rel/flake/credentials"
 )
 
 // way is the flags that choose how a running node is asked.
@@ -29,7 +31,7 @@ type way struct{ over, url *string }
 // digest of one shown.
 const preferHTTP = "over HTTP if -url or http.listen says where"
 
-func wayFlags(f *flags, usual string) way {
+func wayFlags(f *cli.Flags, usual string) way {
 	return way{
 		f.String("over", "", "ask over `erlang|http`, the distribution or HTTP; without it "+usual),
 		f.String("url", "", "ask over HTTP, at a `URL` such as http://127.0.0.1:8465"),
@@ -40,11 +42,11 @@ func wayFlags(f *flags, usual string) way {
 func (w *way) overHTTP(usual bool) (bool, error) {
 	switch {
 	case *w.over == "erlang" && *w.url != "":
-		return false, newUsageError(errors.New("-url is for -over http"))
+		return false, cli.UsageError(errors.New("-url is for -over http"))
 	case *w.over == "":
 		return *w.url != "" || usual, nil
 	case *w.over != "erlang" && *w.over != "http":
-		return false, newUsageError(fmt.Errorf("-over %s: want erlang or http", *w.over))
+		return false, cli.UsageError(fmt.Errorf("-over %s: want erlang or http", *w.over))
 	}
 	return *w.over == "http", nil
 }
@@ -69,23 +71,23 @@ func webOf(cfg config.HTTP, at string) (w *web, err error) {
 	w = &web{url: at, client: &http.Client{Transport: transport, CheckRedirect: notElsewhere}}
 	if at == "" {
 		if w.url, err = urlOf(cfg); err != nil {
-			return nil, newUsageError(err)
+			return nil, cli.UsageError(err)
 		}
 		transport.Proxy = nil
 		if cfg.TLS.On {
 			if transport.TLSClientConfig, err = onlyOf(cfg.TLS.Cert); err != nil {
-				return nil, newUsageError(err)
+				return nil, cli.UsageError(err)
 			}
 		}
 	}
 	if u, err := url.Parse(at); err == nil && hereOnly(u.Hostname()) {
 		transport.Proxy = nil
 	}
-	if w.token, err = token(cfg.TokenFile); err != nil {
-		return nil, newUsageError(err)
+	if w.token, err = credentials.Token(cfg.TokenFile); err != nil {
+		return nil, cli.UsageError(err)
 	}
 	if w.door, err = client.NewHTTP(w.url, client.HTTPOptions{Token: w.token, Client: w.client}); err != nil {
-		return nil, newUsageError(fmt.Errorf("-url: %w", err))
+		return nil, cli.UsageError(fmt.Errorf("-url: %w", err))
 	}
 	return w, nil
 }

@@ -15,6 +15,9 @@ import (
 	"github.com/flake-go/flake/flake"
 	"github.com/flake-go/flake/flake/workers"
 	"github.com/flake-go/flake/internal/escape"
+	"github.com/flake-go/flake/rel/flake/cli"
+	"github.com/flake-go/flake/rel/flake/credentials"
+	"github.com/flake-go/flake/rel/flake/output"
 )
 
 // answerOfEtcd is how long all of a command waits for etcd.
@@ -24,14 +27,14 @@ var errWorkers = errors.New("flake workers: no argument wanted, release NUMBER, 
 
 // listWorkers shows who has which number of etcd, releases one, or tells etcd that it
 // was restored, or that it was not.
-func listWorkers(f *flags) action {
-	f.identify()
+func listWorkers(f *cli.Flags) cli.Action {
+	f.Identify()
 	margin := f.Duration("margin", 0, "after-restore, withdraw: by how much clocks of nodes may be ahead; 0: a third of hold, 10s at most")
 	until := f.String("until", "", "after-restore: the `TIME` at which a node last reached etcd as it was, such as 2026-01-31T12:00:00Z")
 	again := f.Bool("again", false, "after-restore: etcd was restored once more, so a new floor is wanted")
 	sure := f.Bool("sure", false, "after-restore, withdraw: the clock here is right, whatever etcd's and the marks say")
 	return func(ctx context.Context, args []string, stdout, _ io.Writer) error {
-		cfg, err := f.load()
+		cfg, err := f.Load()
 		if err != nil {
 			return err
 		}
@@ -42,7 +45,7 @@ func listWorkers(f *flags) action {
 		if *until != "" {
 			at, err := time.Parse(time.RFC3339, *until)
 			if err != nil {
-				return newUsageError(fmt.Errorf("-until %q: a time such as 2026-01-31T12:00:00Z wanted", *until))
+				return cli.UsageError(fmt.Errorf("-until %q: a time such as 2026-01-31T12:00:00Z wanted", *until))
 			}
 			r.Until = uint64(at.UnixMilli())
 		}
@@ -52,42 +55,42 @@ func listWorkers(f *flags) action {
 
 func workersOf(ctx context.Context, cfg config.Config, args []string, r workers.Restored, stdout io.Writer) error {
 	if !cfg.Etcd.On {
-		return newUsageError(errors.New("the configuration has no table [etcd]"))
+		return cli.UsageError(errors.New("the configuration has no table [etcd]"))
 	}
-	store, _, err := openEtcd(cfg.Etcd)
+	store, _, err := credentials.OpenEtcd(cfg.Etcd)
 	if err != nil {
-		return newUsageError(err)
+		return cli.UsageError(err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, answerOfEtcd)
 	defer cancel()
 	switch {
 	case len(args) == 0:
-		return advise(showWorkers(ctx, store, cfg.Etcd.Prefix, stdout), cfg.Etcd)
+		return credentials.Advise(showWorkers(ctx, store, cfg.Etcd.Prefix, stdout), cfg.Etcd)
 	case len(args) == 2 && args[0] == "release":
 		number, err := strconv.ParseUint(args[1], 10, 48)
 		if err != nil {
-			return newUsageError(errWorkers)
+			return cli.UsageError(errWorkers)
 		}
 		v, err := workers.Release(ctx, store, cfg.Etcd.Prefix, number, r.Clock())
 		if err == nil {
-			fmt.Fprintf(stdout, "worker id %d may be claimed from %s on\n", number, showMilli(max(v.Mark, r.Clock())))
+			fmt.Fprintf(stdout, "worker id %d may be claimed from %s on\n", number, output.Seconds(max(v.Mark, r.Clock())))
 		}
-		return advise(err, cfg.Etcd)
+		return credentials.Advise(err, cfg.Etcd)
 	case len(args) == 1 && args[0] == "after-restore":
 		return putFloor(workers.AfterRestore, ctx, store, cfg.Etcd, r, stdout)
 	case len(args) == 1 && args[0] == "withdraw":
 		return putFloor(workers.Withdraw, ctx, store, cfg.Etcd, r, stdout)
 	}
-	return newUsageError(errWorkers)
+	return cli.UsageError(errWorkers)
 }
 
 func putFloor(put func(context.Context, workers.Store, string, workers.Restored) (workers.Floor, error),
 	ctx context.Context, s workers.Store, cfg config.Etcd, r workers.Restored, stdout io.Writer) error {
 	floor, err := put(ctx, s, cfg.Prefix, r)
 	if err == nil {
-		fmt.Fprintf(stdout, "ids with a new claim begin after %s\n", showMilli(floor.Mark))
+		fmt.Fprintf(stdout, "ids with a new claim begin after %s\n", output.Seconds(floor.Mark))
 	}
-	return advise(err, cfg)
+	return credentials.Advise(err, cfg)
 }
 
 func showWorkers(ctx context.Context, s workers.Store, prefix string, stdout io.Writer) error {
@@ -106,7 +109,7 @@ func printWorkers(stdout io.Writer, all []workers.Entry) error {
 		if e.Free {
 			state = "free"
 		}
-		fmt.Fprintf(w, "%d\t%s\t%s\t%d\t%s\n", e.Number, state, showMilli(e.Mark), e.Generation, escape.Text(e.Name))
+		fmt.Fprintf(w, "%d\t%s\t%s\t%d\t%s\n", e.Number, state, output.Seconds(e.Mark), e.Generation, escape.Text(e.Name))
 	}
 	return w.Flush()
 }

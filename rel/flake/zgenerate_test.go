@@ -10,6 +10,7 @@ import (
 
 	"github.com/flake-go/flake/config"
 	"github.com/flake-go/flake/idserver"
+	"github.com/flake-go/flake/rel/flake/generators"
 )
 
 // Every key of a table [[generator]] has its flag.
@@ -28,7 +29,7 @@ func TestKeyFlags(t *testing.T) {
 
 // Any number of ids takes the same memory.
 func TestGenerateMemory(t *testing.T) {
-	ids, end, err := openLocal(t.Context(), config.Generator{}, "", nil)
+	ids, end, err := generators.OpenLocal(t.Context(), config.Generator{}, "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +46,7 @@ func TestGenerateMemory(t *testing.T) {
 
 // A signal ends it, however many ids are left.
 func TestGenerateEnds(t *testing.T) {
-	ids, end, err := openLocal(t.Context(), config.Generator{}, "", nil)
+	ids, end, err := generators.OpenLocal(t.Context(), config.Generator{}, "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

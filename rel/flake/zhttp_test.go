@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/flake-go/flake/config"
+	"github.com/flake-go/flake/rel/flake/cli"
+	"github.com/flake-go/flake/rel/flake/output"
 )
 
 // Faults in the HTTP settings are reported at the start.
@@ -37,7 +39,7 @@ func TestHTTPRefused(t *testing.T) {
 	} {
 		tt.http.Listen = "127.0.0.1:0"
 		_, _, err := readSettings(config.Config{HTTP: tt.http}, slog.New(slog.DiscardHandler))
-		if err == nil || !strings.Contains(err.Error(), tt.want) || !isUsageError(err) {
+		if err == nil || !strings.Contains(err.Error(), tt.want) || !cli.IsUsageError(err) {
 			t.Errorf("%+v: %v, want %s", tt.http, err, tt.want)
 		}
 	}
@@ -68,7 +70,7 @@ func TestHTTPTaken(t *testing.T) {
 	cfg.Flake.Random, cfg.Flake.WorkerID = false, []byte{3, 1, 0, byte(os.Getpid() >> 16), byte(os.Getpid() >> 8), byte(os.Getpid())}
 	cfg.HTTP.Listen = l.Addr().String()
 	for range 2 { // the second finds file and worker id free
-		_, err := start(t.Context(), cfg, io.Discard, &nodeLog{Logger: slog.New(slog.DiscardHandler)})
+		_, err := start(t.Context(), cfg, io.Discard, &output.Log{Logger: slog.New(slog.DiscardHandler)})
 		if err == nil || !strings.Contains(err.Error(), "http.listen: listen tcp4 "+cfg.HTTP.Listen) {
 			t.Fatal(err)
 		}

@@ -12,14 +12,15 @@ import (
 	"time"
 
 	"github.com/flake-go/flake/client"
+	"github.com/flake-go/flake/rel/flake/cli"
 )
 
 // inspecting returns what inspect prints at noon, with these flags.
 func inspecting(t *testing.T, args ...string) (v *inspector, out *bytes.Buffer) {
 	t.Helper()
-	f := newFlags()
+	f := cli.NewFlags()
 	inspectIDs(f)
-	if err := f.parse(args, 0); err != nil {
+	if err := f.ParseArgs(args, 0); err != nil {
 		t.Fatal(err)
 	}
 	v, err := inspectorOf(f)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/flake-go/flake/config"
 	"github.com/flake-go/flake/idserver/idhttp"
+	"github.com/flake-go/flake/rel/flake/output"
 )
 
 // The level of the log changes, too.
@@ -18,7 +19,7 @@ func TestReloadLogLevel(t *testing.T) {
 	cfg := config.Default()
 	cfg.Node.Name, cfg.Node.EPMD, cfg.Node.Listen = "level@127.0.0.1", "off", "127.0.0.1:0"
 	cfg.Flake.TimestampPath = filepath.Join(t.TempDir(), "timestamp")
-	lines := openLog(cfg.Log, t.Output())
+	lines := output.OpenLog(cfg.Log, t.Output())
 	defer lines.Close()
 	s, err := start(t.Context(), cfg, io.Discard, lines)
 	if err != nil {
@@ -27,8 +28,8 @@ func TestReloadLogLevel(t *testing.T) {
 	defer s.stop()
 	cfg = s.settings.config
 	cfg.Log.Level = slog.LevelDebug
-	if err := s.reload(func() (config.Config, error) { return cfg, nil }); err != nil || lines.level.Level() != slog.LevelDebug {
-		t.Error(err, lines.level)
+	if err := s.reload(func() (config.Config, error) { return cfg, nil }); err != nil || lines.Level.Level() != slog.LevelDebug {
+		t.Error(err, lines.Level)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/flake-go/flake/flake"
 	"github.com/flake-go/flake/idserver"
+	"github.com/flake-go/flake/rel/flake/generators"
 )
 
 // stuckSource is one whose ids do not come while it is stuck, unless it refuses them.
@@ -38,7 +39,7 @@ func TestWatchdog(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := &stuckSource{Source: idserver.Flake(g)}
-		w := newWatchdog(generators{list: []generator{{name: "a", server: &idserver.Server{IDs: s}}}})
+		w := newWatchdog(generators.Set{List: []generators.Generator{{Name: "a", Server: &idserver.Server{IDs: s}}}})
 		look := func(stuck string, taken int) {
 			t.Helper()
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)

@@ -1,14 +1,13 @@
-package main
+package output
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
 	"sync"
 	"time"
-
-	"bytes"
-	"encoding/json"
 	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -36,12 +35,12 @@ type output struct {
 	closed  bool
 }
 
-// newOutput returns an output whose lines w gets.
-func newOutput(w io.Writer) *output {
-	return openOutput(w, func(n int) { fmt.Fprintf(w, "%d lines dropped: they were not read in time\n", n) })
+// New returns an output whose lines w gets.
+func New(w io.Writer) *output {
+	return open(w, func(n int) { fmt.Fprintf(w, "%d lines dropped: they were not read in time\n", n) })
 }
 
-func openOutput(w io.Writer, lost func(n int)) *output {
+func open(w io.Writer, lost func(n int)) *output {
 	o := &output{w: w, lines: make(chan []byte, maxQueued), done: make(chan struct{}), lost: lost}
 	go o.run()
 	return o
@@ -91,14 +90,14 @@ func (o *output) Close() {
 	}
 }
 
-// isTerminal reports whether f is a person's terminal.
-func isTerminal(f any) bool {
+// IsTerminal reports whether f is a person's terminal.
+func IsTerminal(f any) bool {
 	file, ok := f.(*os.File)
 	return ok && term.IsTerminal(int(file.Fd()))
 }
 
-// printJSON writes v, with escapes for what is not printable.
-func printJSON(w io.Writer, v any, indent string) error {
+// PrintJSON writes v, with escapes for what is not printable.
+func PrintJSON(w io.Writer, v any, indent string) error {
 	var text bytes.Buffer
 	e := json.NewEncoder(&text)
 	e.SetIndent("", indent)
@@ -119,8 +118,8 @@ func printJSON(w io.Writer, v any, indent string) error {
 	return err
 }
 
-// showMilli returns a time in ms since 1970 as text, to the second.
-func showMilli(milli uint64) string { return time.UnixMilli(int64(milli)).UTC().Format(time.RFC3339) }
+// Seconds returns a time in ms since 1970 as text, to the second.
+func Seconds(milli uint64) string { return time.UnixMilli(int64(milli)).UTC().Format(time.RFC3339) }
 
-// showTime returns a time as text, to the millisecond.
-func showTime(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
+// Milliseconds returns a time as text, to the millisecond.
+func Milliseconds(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }

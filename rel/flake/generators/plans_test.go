@@ -1,4 +1,4 @@
-package main
+package generators
 
 import (
 	"log/slog"
@@ -19,17 +19,17 @@ func TestOrigin(t *testing.T) {
 	cfg.Flake.TimestampPath = filepath.Join(t.TempDir(), "timestamp")
 	cfg.Flake.Random, cfg.Flake.WorkerID = false, []byte{3, 1, 0, byte(os.Getpid() >> 16), byte(os.Getpid() >> 8), byte(os.Getpid())}
 	cfg.Generators = []config.Generator{{Name: "events", Format: config.FormatSno, Meta: new(int64(7))}}
-	s, err := openGenerators(t.Context(), cfg, nil, slog.New(slog.DiscardHandler))
+	s, err := Open(t.Context(), cfg, nil, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.stop()
+	defer s.Stop()
 	for i, want := range []string{"worker_id", "configuration"} {
-		if got := s.list[i].server.Info().Origin; got != (idserver.Origin{From: want}) {
+		if got := s.List[i].Server.Info().Origin; got != (idserver.Origin{From: want}) {
 			t.Errorf("%+v, want %s", got, want)
 		}
 	}
-	if id, err := s.list[1].server.Get(t.Context()); err != nil || idserver.SnoFormat.Fields(id)[2].Value != 7 {
+	if id, err := s.List[1].Server.Get(t.Context()); err != nil || idserver.SnoFormat.Fields(id)[2].Value != 7 {
 		t.Errorf("%v, %v", id, err)
 	}
 }

@@ -1,12 +1,11 @@
-package main
+package credentials
 
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"os"
-
-	"errors"
 	"strings"
 
 	"github.com/flake-go/flake/config"
@@ -14,10 +13,10 @@ import (
 	"github.com/flake-go/flake/flake/workers/etcd"
 )
 
-// openEtcd returns the store of etcd as the configuration says, with the password that is in its file
+// OpenEtcd returns the store of etcd as the configuration says, with the password that is in its file
 // now.
-func openEtcd(cfg config.Etcd) (store *etcd.Store, password string, err error) {
-	if password, err = passwordOf(cfg); err != nil {
+func OpenEtcd(cfg config.Etcd) (store *etcd.Store, password string, err error) {
+	if password, err = readPassword(cfg); err != nil {
 		return nil, "", err
 	}
 	c := etcd.Config{Endpoints: cfg.Endpoints, User: cfg.User, Password: password}
@@ -58,8 +57,8 @@ var advices = []struct{ has, do string }{
 	{"etcd at ", "is it up, and does it want TLS? See etcd.endpoints and etcd.ca"},
 }
 
-// advise adds to an error of etcd what to do.
-func advise(err error, cfg config.Etcd) error {
+// Advise adds to an error of etcd what to do.
+func Advise(err error, cfg config.Etcd) error {
 	if errors.Is(err, workers.ErrNoneFree) {
 		return fmt.Errorf("%w; set etcd.wait to wait for one, or take one from its node: flake workers release NUMBER", err)
 	}

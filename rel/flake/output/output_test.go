@@ -1,4 +1,4 @@
-package main
+package output
 
 import (
 	"bytes"
@@ -12,7 +12,7 @@ import (
 
 func TestOutput(t *testing.T) {
 	r, w := io.Pipe()
-	o := newOutput(w)
+	o := New(w)
 	const lines = 2 * maxQueued
 	for i := range lines {
 		fmt.Fprintf(o, "line %d\n", i)
@@ -40,7 +40,7 @@ func TestOutput(t *testing.T) {
 func TestPrintJSON(t *testing.T) {
 	const evil = "\nforged\x1b[2J\u009b2J\r\u202e\U000e0001"
 	var b bytes.Buffer
-	if err := printJSON(&b, evil, ""); err != nil {
+	if err := PrintJSON(&b, evil, ""); err != nil {
 		t.Fatal(err)
 	}
 	if i := strings.IndexFunc(b.String(), func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }); i >= 0 {

@@ -1,44 +1,43 @@
-package main
+package output
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"log/slog"
-	"time"
-
-	"context"
 	"net"
 	"net/netip"
 	"sync"
+	"time"
 
 	"github.com/flake-go/flake/config"
 	"github.com/flake-go/flake/idserver/idhttp"
 	hosts "github.com/flake-go/flake/node/host"
 )
 
-// nodeLog is the node's log. Its level may be changed at any time.
-type nodeLog struct {
+// Log is the node's log. Its level may be changed at any time.
+type Log struct {
 	*slog.Logger
-	level  *slog.LevelVar
+	Level  *slog.LevelVar
 	held   *limiter
-	recent idhttp.Recent // what the page shows of it
+	Recent idhttp.Recent // what the page shows of it
 	out    *output
 }
 
-// openLog has lines go to w, as far as w is read.
-func openLog(cfg config.Log, w io.Writer) *nodeLog {
-	l := &nodeLog{level: new(slog.LevelVar)}
-	l.level.Set(cfg.Level)
+// OpenLog has lines go to w, as far as w is read.
+func OpenLog(cfg config.Log, w io.Writer) *Log {
+	l := &Log{Level: new(slog.LevelVar)}
+	l.Level.Set(cfg.Level)
 	handler := func(w io.Writer) slog.Handler {
-		o := &slog.HandlerOptions{Level: l.level, ReplaceAttr: asText}
+		o := &slog.HandlerOptions{Level: l.Level, ReplaceAttr: asText}
 		if cfg.Format == config.LogJSON {
 			return slog.NewJSONHandler(w, o)
 		}
 		return slog.NewTextHandler(w, o)
 	}
 	direct := slog.New(handler(w))
-	l.out = openOutput(w, func(n int) { direct.Warn("log lines dropped: they were not read in time", "lines", n) })
-	l.held = limit(l.recent.Handler(handler(l.out)))
+	l.out = open(w, func(n int) { direct.Warn("log lines dropped: they were not read in time", "lines", n) })
+	l.held = limit(l.Recent.Handler(handler(l.out)))
 	l.Logger = slog.New(l.held)
 	return l
 }
@@ -55,7 +54,7 @@ func asText(_ []string, a slog.Attr) slog.Attr {
 }
 
 // Close writes what is left.
-func (l *nodeLog) Close() {
+func (l *Log) Close() {
 	l.held.messages.tell()
 	l.out.Close()
 }

@@ -1,4 +1,4 @@
-package main
+package generators
 
 import (
 	"cmp"
@@ -7,11 +7,10 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"slices"
 	"strings"
 	"time"
-
-	"math"
 
 	"github.com/flake-go/flake/config"
 	"github.com/flake-go/flake/flake"
@@ -27,14 +26,16 @@ import (
 	"github.com/flake-go/flake/idserver/idhttp"
 	"github.com/flake-go/flake/node"
 	"github.com/flake-go/flake/node/etf"
+	"github.com/flake-go/flake/rel/flake/cli"
+	"github.com/flake-go/flake/rel/flake/credentials"
 )
 
-// generator hands out ids under a name.
-type generator struct {
-	name    string
-	server  *idserver.Server
+// Generator hands out ids under a name.
+type Generator struct {
+	Name    string
+	Server  *idserver.Server
 	saves   *idhttp.Saves
-	who     identity
+	Who     identity
 	release func() error
 }
 
@@ -71,16 +72,16 @@ func sourceOf[G io.Closer](g G, err error, source func(G) idserver.Source) (*ope
 	return &opened{source(g), g}, nil
 }
 
-// generators are the one named flake, whose mark has no name, and those of the tables
+// Set are the one named flake, whose mark has no name, and those of the tables
 // [[generator]].
-type generators struct {
-	list    []generator
+type Set struct {
+	List    []Generator
 	host    *host.Generators[*opened]
 	options flake.Options
 }
 
-// openGenerators opens all generators of a configuration; store is nil if none has a number of etcd.
-func openGenerators(ctx context.Context, cfg config.Config, store *etcd.Store, log *slog.Logger) (gs generators, err error) {
+// Open opens all generators of a configuration; store is nil if none has a number of etcd.
+func Open(ctx context.Context, cfg config.Config, store *etcd.Store, log *slog.Logger) (gs Set, err error) {
 	kept := func(mark string) (flake.Worker, string, error) {
 		return keptWorker(gs.host.Marks(), mark, cfg.Flake.TimestampPath, log)
 	}
@@ -98,12 +99,12 @@ func openGenerators(ctx context.Context, cfg config.Config, store *etcd.Store, l
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, gs.stop())
+			err = errors.Join(err, gs.Stop())
 		}
 	}()
 	if store != nil {
 		if err := gs.claim(ctx, cfg.Etcd.StartTimeout); err != nil {
-			return gs, advise(err, cfg.Etcd)
+			return gs, credentials.Advise(err, cfg.Etcd)
 		}
 	}
 	all := places{most: cfg.MaxNumber()}
@@ -119,8 +120,8 @@ func openGenerators(ctx context.Context, cfg config.Config, store *etcd.Store, l
 		if err != nil {
 			return err
 		}
-		g.name, g.server.Meta = name, meta
-		gs.list = append(gs.list, g)
+		g.Name, g.Server.Meta = name, meta
+		gs.List = append(gs.List, g)
 		return nil
 	}
 	if err := add("flake", "", cfg.Flake.Etcd, 0, first); err != nil {
@@ -149,7 +150,7 @@ func handNumbered(all []config.Generator) (names []string) {
 }
 
 // claim claims a number of etcd; a timeout of 0 means that it waits for ever.
-func (gs generators) claim(ctx context.Context, timeout time.Duration) error {
+func (gs Set) claim(ctx context.Context, timeout time.Duration) error {
 	if timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, timeout, fmt.Errorf("etcd.start_timeout, %v, has passed", timeout))
@@ -213,9 +214,9 @@ func planOf(g config.Generator, kept keeper) planner {
 
 // open opens a generator and claims its place. A number of etcd has none on the machine: a node
 // that is paused keeps its own, while its number is another's.
-func (gs generators) open(ctx context.Context, mark string, etcd bool, plan planner) (g generator, err error) {
+func (gs Set) open(ctx context.Context, mark string, etcd bool, plan planner) (g Generator, err error) {
 	g.saves = idhttp.NewSaves()
-	g.server = &idserver.Server{Version: version, Started: time.Now()}
+	g.Server = &idserver.Server{Version: cli.Version, Started: time.Now()}
 	g.release = func() error { return nil }
 	var where place
 	ids, err := gs.host.Add(ctx, mark, etcd, func(ctx context.Context, mark string, number uint64, bound flake.Bound) (*opened, error) {
@@ -223,8 +224,8 @@ func (gs generators) open(ctx context.Context, mark string, etcd bool, plan plan
 		if err != nil {
 			return nil, err
 		}
-		if g.who.worker == "" {
-			g.who, where = who, at
+		if g.Who.worker == "" {
+			g.Who, where = who, at
 		}
 		o := gs.options
 		o.Saved, o.Marks, o.Bound = g.saves.Observe, gs.host.Marks(), bound
@@ -235,12 +236,12 @@ func (gs generators) open(ctx context.Context, mark string, etcd bool, plan plan
 	}
 	if etcd {
 		source := numbered{ids, gs.host.Owner()}
-		g.server.IDs, g.server.From = source, source.origin
+		g.Server.IDs, g.Server.From = source, source.origin
 		return g, nil
 	}
-	origin := idserver.Origin{From: cmp.Or(g.who.from, "configuration")}
-	g.server.IDs = ids.Get().Source
-	g.server.From = func() idserver.Origin { return origin }
+	origin := idserver.Origin{From: cmp.Or(g.Who.from, "configuration")}
+	g.Server.IDs = ids.Get().Source
+	g.Server.From = func() idserver.Origin { return origin }
 	g.release, err = claim(where, gs.options.Logger)
 	return g, err
 }
@@ -323,49 +324,49 @@ func value(option *int64) int {
 	return int(*option)
 }
 
-// servers returns the generators as gen_servers.
-func (gs generators) servers(log *slog.Logger) (servers []node.Server) {
-	for _, g := range gs.list {
-		servers = append(servers, node.Server{Name: etf.Atom(g.name), Module: "flake_server", Handler: &iderl.Handler{Server: g.server, Log: log}})
+// Servers returns the generators as gen_servers.
+func (gs Set) Servers(log *slog.Logger) (servers []node.Server) {
+	for _, g := range gs.List {
+		servers = append(servers, node.Server{Name: etf.Atom(g.Name), Module: "flake_server", Handler: &iderl.Handler{Server: g.Server, Log: log}})
 	}
 	return servers
 }
 
-// doors returns the generators as HTTP offers them.
-func (gs generators) doors(n *node.Node) (doors []idhttp.Generator) {
-	for _, g := range gs.list {
+// Doors returns the generators as HTTP offers them.
+func (gs Set) Doors(n *node.Node) (doors []idhttp.Generator) {
+	for _, g := range gs.List {
 		doors = append(doors, idhttp.Generator{
-			Name: g.name, Server: g.server, Saves: g.saves, Running: func() bool { return n.Running(g.name) },
+			Name: g.Name, Server: g.Server, Saves: g.saves, Running: func() bool { return n.Running(g.Name) },
 		})
 	}
 	return doors
 }
 
-// stop closes all; their saved times are then exact.
-func (gs generators) stop() error {
+// Stop closes all; their saved times are then exact.
+func (gs Set) Stop() error {
 	err := gs.host.Close()
-	for _, g := range gs.list {
+	for _, g := range gs.List {
 		err = errors.Join(err, g.release())
 	}
 	return err
 }
 
-// rehearse does as openGenerators, but in memory.
-func rehearse(ctx context.Context, cfg config.Config) (report host.Report, err error) {
-	p := host.Plan[*opened]{Timeout: cfg.Etcd.StartTimeout, Advise: func(err error) error { return advise(err, cfg.Etcd) }}
+// Rehearse does as openGenerators, but in memory.
+func Rehearse(ctx context.Context, cfg config.Config) (report host.Report, err error) {
+	p := host.Plan[*opened]{Timeout: cfg.Etcd.StartTimeout, Advise: func(err error) error { return credentials.Advise(err, cfg.Etcd) }}
 	if cfg.Flake.TimestampPath == "" {
 		p.MakesFolder = true
-		if cfg.Flake.TimestampPath, err = defaultTimestamp(); err != nil {
+		if cfg.Flake.TimestampPath, err = cli.DefaultTimestamp(); err != nil {
 			return report, err
 		}
 	}
 	quiet := slog.New(slog.DiscardHandler)
-	if _, err := checkWorkers(cfg, cfg.Flake.TimestampPath, quiet); err != nil {
+	if _, err := Check(cfg, cfg.Flake.TimestampPath, quiet); err != nil {
 		return report, err
 	}
 	h := host.Config{Path: cfg.Flake.TimestampPath, Clock: clockOf(cfg.Flake)}
 	if cfg.Etcd.On {
-		store, _, err := openEtcd(cfg.Etcd)
+		store, _, err := credentials.OpenEtcd(cfg.Etcd)
 		if err != nil {
 			return report, err
 		}
@@ -397,9 +398,9 @@ func rehearse(ctx context.Context, cfg config.Config) (report host.Report, err e
 	return host.Check(ctx, h, p), nil
 }
 
-// checkWorkers tells which workers the generators would have, as far as that is known
+// Check tells which workers the generators would have, as far as that is known
 // before a start.
-func checkWorkers(cfg config.Config, path string, log *slog.Logger) (told []string, err error) {
+func Check(cfg config.Config, path string, log *slog.Logger) (told []string, err error) {
 	kept := func(string) (flake.Worker, string, error) { return 0, path, nil } // not known before the file is locked
 	first, err := planFirst(cfg.Flake, kept, log)
 	if err != nil {
@@ -435,9 +436,9 @@ func checkWorkers(cfg config.Config, path string, log *slog.Logger) (told []stri
 // allDowntime is any time between two runs.
 const allDowntime = math.MaxInt64
 
-// openLocal returns what makes ids of a generator, until end. The mark is in the file at
+// OpenLocal returns what makes ids of a generator, until end. The mark is in the file at
 // path; without a path nothing is kept.
-func openLocal(ctx context.Context, g config.Generator, path string, log *slog.Logger) (ids idserver.Source, end func() error, err error) {
+func OpenLocal(ctx context.Context, g config.Generator, path string, log *slog.Logger) (ids idserver.Source, end func() error, err error) {
 	if path == "" {
 		return openMadeUp(g.Format, flake.RandomWorker())
 	}
@@ -445,19 +446,19 @@ func openLocal(ctx context.Context, g config.Generator, path string, log *slog.L
 	if err != nil {
 		return nil, nil, err
 	}
-	gs := generators{host: h, options: flake.Options{AllowableDowntime: allDowntime, Logger: log}}
+	gs := Set{host: h, options: flake.Options{AllowableDowntime: allDowntime, Logger: log}}
 	if names := h.Marks().Names(); len(names) > 0 && names[len(names)-1] != "" {
 		err := fmt.Errorf("-mark %s: a node keeps the marks of its generators in it, such as %s: give it a file of its own", path, names[len(names)-1])
-		return nil, nil, errors.Join(err, gs.stop())
+		return nil, nil, errors.Join(err, gs.Stop())
 	}
 	kept := func(mark string) (flake.Worker, string, error) { return keptWorker(h.Marks(), mark, path, log) }
 	g.Name = "" // so has its mark no name
 	opened, err := gs.open(ctx, g.Name, false, planOf(g, kept))
 	if err != nil {
-		return nil, nil, errors.Join(err, gs.stop())
+		return nil, nil, errors.Join(err, gs.Stop())
 	}
-	gs.list = append(gs.list, opened)
-	return opened.server.IDs, gs.stop, nil
+	gs.List = append(gs.List, opened)
+	return opened.Server.IDs, gs.Stop, nil
 }
 
 // openMadeUp returns what makes ids of a worker that is made up, and keeps nothing.
@@ -474,8 +475,8 @@ func openMadeUp(format string, w flake.Worker) (ids idserver.Source, end func() 
 	return idserver.Flake(own), own.Close, err
 }
 
-// workerOf is as whom a generator makes ids; nil if its configuration does not tell.
-func workerOf(g config.Generator) func() uint64 {
+// WorkerOf is as whom a generator makes ids; nil if its configuration does not tell.
+func WorkerOf(g config.Generator) func() uint64 {
 	if g.Random || len(g.Etcd) > 0 {
 		return nil
 	}
@@ -499,8 +500,8 @@ func workerOf(g config.Generator) func() uint64 {
 	return func() uint64 { return who }
 }
 
-// formatOf is the format of a generator's ids.
-func formatOf(g config.Generator) idserver.Format {
+// FormatOf is the format of a generator's ids.
+func FormatOf(g config.Generator) idserver.Format {
 	switch g.Format {
 	case config.FormatFlake:
 		return idserver.FlakeFormat

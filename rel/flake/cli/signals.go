@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"context"
@@ -8,19 +8,19 @@ import (
 	"syscall"
 )
 
-// signalled is the cause of a context that ended with a signal.
-type signalled struct{ os.Signal }
+// Signal is the cause of a context that ended with a signal.
+type Signal struct{ os.Signal }
 
-func (s signalled) Error() string { return fmt.Sprintf("%v signal received", s.Signal) }
+func (s Signal) Error() string { return fmt.Sprintf("%v signal received", s.Signal) }
 
-// untilSignal returns a context that ends with the first signal. The second ends the
+// UntilSignal returns a context that ends with the first signal. The second ends the
 // process at once, even if nobody has noticed the first yet, which
-// [signal.NotifyContext] would not do. SIGHUP counts unless [hangups] has taken it.
-func untilSignal(signals <-chan os.Signal, exit func(code int)) context.Context {
+// [signal.NotifyContext] would not do. SIGHUP counts unless [Hangups] has taken it.
+func UntilSignal(signals <-chan os.Signal, exit func(code int)) context.Context {
 	t := &trap{hangups: make(chan struct{}, 1)}
 	ctx, end := context.WithCancelCause(context.WithValue(context.Background(), trapKey{}, t))
 	go func() {
-		end(signalled{t.next(signals)})
+		end(Signal{t.next(signals)})
 		second := t.next(signals)
 		exit(128 + int(second.(syscall.Signal))) // as a shell reports it
 	}()
@@ -49,8 +49,8 @@ func (t *trap) next(signals <-chan os.Signal) os.Signal {
 	}
 }
 
-// hangups takes SIGHUP, which no longer ends the process: the channel reports it.
-func hangups(ctx context.Context) <-chan struct{} {
+// Hangups takes SIGHUP, which no longer ends the process: the channel reports it.
+func Hangups(ctx context.Context) <-chan struct{} {
 	t, ok := ctx.Value(trapKey{}).(*trap)
 	if !ok {
 		return nil

@@ -1,4 +1,4 @@
-package main
+package credentials
 
 import (
 	"fmt"
@@ -6,10 +6,11 @@ import (
 
 	"github.com/flake-go/flake/config"
 	"github.com/flake-go/flake/node/certs"
+	"github.com/flake-go/flake/rel/flake/cli"
 )
 
-// openCerts reads the files of [node.tls]. Without that table it returns nil.
-func openCerts(cfg config.Node, log *slog.Logger) (*certs.Source, error) {
+// NodeCerts reads the files of [node.tls]. Without that table it returns nil.
+func NodeCerts(cfg config.Node, log *slog.Logger) (*certs.Source, error) {
 	if !cfg.TLS.On {
 		return nil, nil
 	}
@@ -19,19 +20,19 @@ func openCerts(cfg config.Node, log *slog.Logger) (*certs.Source, error) {
 	}
 	s, err := certs.Open(files, log)
 	if err != nil {
-		return nil, newUsageError(fmt.Errorf("node.tls: %w", err))
+		return nil, cli.UsageError(fmt.Errorf("node.tls: %w", err))
 	}
 	return s, nil
 }
 
-// openHTTPCerts reads the files of [http.tls]. Without that table, or HTTP, it returns nil.
-func openHTTPCerts(cfg config.HTTP, log *slog.Logger) (*certs.Source, error) {
+// HTTPCerts reads the files of [http.tls]. Without that table, or HTTP, it returns nil.
+func HTTPCerts(cfg config.HTTP, log *slog.Logger) (*certs.Source, error) {
 	if !cfg.TLS.On || cfg.Listen == "" {
 		return nil, nil
 	}
 	s, err := certs.Open(certs.Files{Cert: cfg.TLS.Cert, Key: cfg.TLS.Key}, log)
 	if err != nil {
-		return nil, newUsageError(fmt.Errorf("http.tls: %w", err))
+		return nil, cli.UsageError(fmt.Errorf("http.tls: %w", err))
 	}
 	return s, nil
 }
@@ -39,8 +40,8 @@ func openHTTPCerts(cfg config.HTTP, log *slog.Logger) (*certs.Source, error) {
 // minToken is the shortest accepted token: 64 bits, if random and in base 16.
 const minToken = 16
 
-// token reads the token's file; without a file there is no token.
-func token(path string) (string, error) {
+// Token reads the token's file; without a file there is no token.
+func Token(path string) (string, error) {
 	if path == "" {
 		return "", nil
 	}
@@ -59,8 +60,8 @@ func token(path string) (string, error) {
 	return token, nil
 }
 
-// passwordOf reads the password of etcd's user; without a file there is none.
-func passwordOf(cfg config.Etcd) (password string, err error) {
+// readPassword reads the password of etcd's user; without a file there is none.
+func readPassword(cfg config.Etcd) (password string, err error) {
 	if cfg.PasswordFile == "" {
 		return "", nil
 	}

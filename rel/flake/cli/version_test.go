@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"runtime/debug"
@@ -23,7 +23,7 @@ func TestStamp(t *testing.T) {
 		{clone, "def", "0.1.0", "def"},
 		{edited, "", "0.1.0", "abc, modified"},
 	} {
-		v, c := stamp("0.1.0", tt.commit, func() (*debug.BuildInfo, bool) { return tt.info, tt.info != nil })
+		v, c := completed("0.1.0", tt.commit, func() (*debug.BuildInfo, bool) { return tt.info, tt.info != nil })
 		if v != tt.wantVersion || c != tt.wantRevision {
 			t.Errorf("%v, %q: %q, %q", tt.info, tt.commit, v, c)
 		}

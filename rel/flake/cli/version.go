@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"cmp"
@@ -12,15 +12,15 @@ import (
 // version and commit are set by -ldflags "-X PATH.Version=1.2.3 -X PATH.Commit=..." when packages are built,
 // PATH being that of this package.
 var (
-	version = "0.1.0"
-	commit  string
+	Version = "0.1.0"
+	Commit  string
 )
 
-func init() { version, commit = stamp(version, commit, debug.ReadBuildInfo) }
+func init() { Version, Commit = completed(Version, Commit, debug.ReadBuildInfo) }
 
-// stamp completes what the build was told by what Go knows of it: the version if it was
+// completed completes what the build was told by what Go knows of it: the version if it was
 // installed by go install ...@version, and the commit if it was built in a clone.
-func stamp(version, commit string, info func() (*debug.BuildInfo, bool)) (string, string) {
+func completed(version, commit string, info func() (*debug.BuildInfo, bool)) (string, string) {
 	b, ok := info()
 	if !ok {
 		return version, commit
@@ -38,9 +38,9 @@ func stamp(version, commit string, info func() (*debug.BuildInfo, bool)) (string
 	return version, cmp.Or(commit, vcs["vcs.revision"])
 }
 
-// printVersion prints what runs.
-func printVersion(w io.Writer) error {
+// PrintVersion prints what runs.
+func PrintVersion(w io.Writer) error {
 	_, err := fmt.Fprintf(w, "flake %s\ncommit %s\n%s %s/%s\n",
-		version, cmp.Or(commit, "not known"), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+		Version, cmp.Or(Commit, "not known"), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 	return err
 }

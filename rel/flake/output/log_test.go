@@ -1,4 +1,4 @@
-package main
+package output
 
 import (
 	"bytes"
@@ -20,10 +20,10 @@ import (
 func TestLogLevel(t *testing.T) {
 	for _, format := range []string{config.LogText, config.LogJSON} {
 		var b bytes.Buffer
-		l := openLog(config.Log{Level: slog.LevelWarn, Format: format}, &b)
+		l := OpenLog(config.Log{Level: slog.LevelWarn, Format: format}, &b)
 		l.Info("too low")
 		l.Warn("high enough", "n", 1)
-		l.level.Set(slog.LevelDebug)
+		l.Level.Set(slog.LevelDebug)
 		l.With("n", 2).Debug("now as well", "address", addrOf("10.0.0.1"), "wait", time.Second, "worker", flake.Worker(1), "err", io.EOF)
 		l.Close()
 		want := []string{"level=WARN msg=\"high enough\" n=1", "level=DEBUG msg=\"now as well\" n=2 address=10.0.0.1:1 wait=1s worker=00:00:00:00:00:01 err=EOF"}
@@ -40,7 +40,7 @@ func TestLogLevel(t *testing.T) {
 // Whatever is written in JSON is an object, also of lines that were not read.
 func TestLogIsJSON(t *testing.T) {
 	r, w := io.Pipe()
-	l := openLog(config.Log{Format: config.LogJSON}, w)
+	l := OpenLog(config.Log{Format: config.LogJSON}, w)
 	for i := range 2 * maxQueued {
 		fmt.Fprintf(l.out, "{\"n\": %d}\n", i)
 	}

@@ -1,0 +1,128 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/flake-go/flake/config"
+)
+
+// Flags are the flags of a command. What each says of itself, [usage.Command] describes.
+type Flags struct {
+	*flag.FlagSet
+	File, name, Cookie *string       // of identify
+	Before             []config.Flag // that the environment and the flags override
+}
+
+// NewFlags returns the flags of a command that has none yet.
+func NewFlags() *Flags {
+	f := &Flags{FlagSet: flag.NewFlagSet("", flag.ContinueOnError)}
+	f.SetOutput(io.Discard)
+	f.Usage = func() {}
+	return f
+}
+
+// Identify adds the flags that most commands share, those that identify the node.
+func (f *Flags) Identify() {
+	f.File = f.String("config", "", "read the configuration from `FILE`; without it the defaults hold")
+	f.name = f.String("name", "", "node name, `name@host`")
+	f.Cookie = f.String("setcookie", "", "the `cookie` that callers must hold; others can see it in ps, so rather set FLAKE_COOKIE")
+}
+
+// ParseArgs parses the arguments, of which at most most may be left after the flags.
+func (f *Flags) ParseArgs(args []string, most int) error {
+	err := f.Parse(args)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return err
+	case err == nil && f.NArg() > most:
+		err = fmt.Errorf("unexpected argument %q", f.Arg(most))
+	}
+	if err != nil {
+		return UsageError(fmt.Errorf("%w; %s", err, f.names()))
+	}
+	return nil
+}
+
+// Load reads the configuration file that the flags name, and lets the environment
+// override it, and the flags override both.
+func (f *Flags) Load() (cfg config.Config, err error) {
+	environ, err := config.Environ(os.Environ())
+	if err != nil {
+		return cfg, UsageError(err)
+	}
+	won := slices.Concat(f.Before, environ)
+	f.Visit(func(set *flag.Flag) {
+		switch set.Name {
+		case "name":
+			won = append(won, config.Flag{Name: "-name", Key: "node.name", Value: *f.name})
+		case "setcookie":
+			won = append(won, config.Flag{Name: "-setcookie", Key: "node.cookie", Value: *f.Cookie})
+		}
+	})
+	if cfg, err = config.Load(*f.File, won...); err != nil {
+		return cfg, UsageError(err)
+	}
+	return cfg, nil
+}
+
+// names lists the flags: "flags are -config, -name and -noinput".
+func (f *Flags) names() string {
+	var names []string
+	f.VisitAll(func(f *flag.Flag) { names = append(names, "-"+f.Name) })
+	switch last := len(names) - 1; last {
+	case -1:
+		return "it has no flags"
+	case 0:
+		return "the flag is " + names[0]
+	default:
+		return "flags are " + strings.Join(names[:last], ", ") + " and " + names[last]
+	}
+}
+
+// UsageError marks an error as one of flags, arguments or the configuration.
+func UsageError(err error) error { return usageError{err} }
+
+type usageError struct{ error }
+
+// IsUsageError reports whether an error is one of [UsageError].
+func IsUsageError(err error) bool { return errors.As(err, new(usageError)) }
+
+// An Action runs a command. args are those that are not flags.
+type Action func(ctx context.Context, args []string, stdout, stderr io.Writer) error
+
+// rootState is where root's programs keep what outlives a restart (FHS 5.8).
+const rootState = "/var/lib"
+
+// TimestampPath returns where the time is kept unless configured, in a folder that it
+// makes: of all paths, this one is known to be the user's own.
+func TimestampPath() (string, error) {
+	path, err := DefaultTimestamp()
+	if err != nil {
+		return "", err
+	}
+	return path, os.MkdirAll(filepath.Dir(path), 0o700)
+}
+
+// DefaultTimestamp returns that path, and makes nothing.
+func DefaultTimestamp() (string, error) {
+	state := rootState
+	if os.Getuid() != 0 {
+		state = os.Getenv("XDG_STATE_HOME")
+		if !filepath.IsAbs(state) { // must then be ignored (XDG Base Directory)
+			home, err := os.UserHomeDir()
+			if err != nil {
+				return "", UsageError(errors.New("flake.timestamp_path wanted: there is neither XDG_STATE_HOME nor HOME to keep the time in"))
+			}
+			state = filepath.Join(home, ".local", "state")
+		}
+	}
+	return filepath.Join(state, "flake", "timestamp"), nil
+}
