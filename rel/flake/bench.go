@@ -18,6 +18,7 @@ import (
 	"github.com/flake-go/flake/rel/flake/cli"
 	"github.com/flake-go/flake/rel/flake/loadgen"
 	"github.com/flake-go/flake/rel/flake/output"
+	"github.com/flake-go/flake/rel/flake/remote"
 )
 
 const benchMore = `Each caller makes a call, and the next when it has the answer. Nobody else gets
@@ -41,7 +42,7 @@ const (
 
 // benchFlags are the flags of bench.
 type benchFlags struct {
-	way                       way
+	way                       remote.Choice
 	generator, base           *string
 	callers, connections, ids *int
 	duration                  *time.Duration
@@ -53,7 +54,7 @@ type benchFlags struct {
 func bench(f *cli.Flags) cli.Action {
 	f.Identify()
 	b := benchFlags{
-		way:         wayFlags(f, "over the distribution, unless there is -url"),
+		way:         remote.NewChoice(f, "over the distribution, unless there is -url"),
 		generator:   f.String("generator", "flake", "take ids of the generator `NAME`"),
 		base:        f.String("base", "", "have the node write ids in this `base`, 2 to 62 or canonical; without it they are bytes, and leased if -ids is more than 1"),
 		callers:     f.Int("callers", 16, "how many call at a time"),
@@ -166,21 +167,21 @@ func (b *benchFlags) call() (c loadgen.Call, err error) {
 
 // connect returns the doors that callers share, and asks for the generator's format.
 func (b *benchFlags) connect(ctx context.Context, cfg config.Config, r *benchResult, stderr io.Writer) (doors []client.Door, format string, err error) {
-	overHTTP, err := b.way.overHTTP(false)
+	overHTTP, err := b.way.OverHTTP(false)
 	if err != nil {
 		return nil, "", err
 	}
-	ctx, cancel := context.WithTimeout(ctx, callTime)
+	ctx, cancel := context.WithTimeout(ctx, remote.CallTime)
 	defer cancel()
 	if overHTTP {
-		w, err := webOf(cfg.HTTP, *b.way.url)
+		w, err := remote.NewWeb(cfg.HTTP, *b.way.URL)
 		if err != nil {
 			return nil, "", err
 		}
-		transport := w.client.Transport.(*http.Transport)
+		transport := w.Client.Transport.(*http.Transport)
 		transport.MaxIdleConns, transport.MaxIdleConnsPerHost = 0, *b.callers
-		r.Over, r.Of, r.Connections = "http", w.url, *b.callers
-		report, err := w.report(ctx, stderr)
+		r.Over, r.Of, r.Connections = "http", w.URL, *b.callers
+		report, err := w.Report(ctx, stderr)
 		if report == nil {
 			return nil, "", err
 		}
@@ -188,18 +189,18 @@ func (b *benchFlags) connect(ctx context.Context, cfg config.Config, r *benchRes
 		if i < 0 {
 			return nil, "", fmt.Errorf("the node has no generator %s, or does not tell", *b.generator)
 		}
-		return []client.Door{w.door}, report.Generators[i].Format, nil
+		return []client.Door{w.Door}, report.Generators[i].Format, nil
 	}
-	dialer, err := dialerOf(cfg.Node)
+	dialer, err := remote.Dialer(cfg.Node)
 	if err != nil {
 		return nil, "", err
 	}
-	sayDigest(stderr, cfg.Node)
+	remote.SayDigest(stderr, cfg.Node)
 	for range r.Connections {
 		doors = append(doors, client.NewNode(cfg.Node.Name, dialer))
 	}
 	var g idhttp.GeneratorReport
-	err = infoOf(ctx, doors[0].(*client.Node), *b.generator, &g)
+	err = remote.ReadInfo(ctx, doors[0].(*client.Node), *b.generator, &g)
 	return doors, g.Format, err
 }
 

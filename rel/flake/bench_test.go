@@ -29,7 +29,7 @@ var idle = regexp.MustCompile(`calls    0 in .*\n(.*\n)*errors   none\n|"calls":
 func TestBench(t *testing.T) {
 	listen, url := onHTTP(t)
 	s, _ := startHere(t, listen)
-	defer s.stop()
+	defer s.Stop()
 	file := writeConfig(t, "[node]\nname = %q\ncookie = %q\n", nodeName, cookie)
 	url = strings.TrimSuffix(url, "/")
 	for args, want := range map[string]string{

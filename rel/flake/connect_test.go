@@ -80,7 +80,7 @@ func TestReturn(t *testing.T) {
 // Both sides dial at once.
 func TestCollide(t *testing.T) {
 	s, port := startHere(t)
-	defer s.stop()
+	defer s.Stop()
 	const times = 30
 	for _, prefix := range []string{"a", "z"} { // before and after our name
 		dir := t.TempDir()
@@ -89,7 +89,7 @@ func TestCollide(t *testing.T) {
 		for i := range times {
 			name := fmt.Sprintf("%s%d@127.0.0.1", prefix, i+1)
 			caller.await("READY " + name)
-			if err := s.node.Connect(name); err != nil {
+			if err := s.Node.Connect(name); err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
 			if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil { // the caller may go on

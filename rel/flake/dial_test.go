@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/flake-go/flake/config"
+	"github.com/flake-go/flake/rel/flake/remote"
 )
 
 // The configured node is found at its port without EPMD, and by an EPMD of its own.
@@ -27,8 +28,8 @@ func TestDialerOf(t *testing.T) {
 				set(&c.Node)
 				own = c.Node
 			})
-			defer s.stop()
-			dialer, err := dialerOf(own)
+			defer s.Stop()
+			dialer, err := remote.Dialer(own)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -12,6 +12,7 @@ import (
 	"github.com/flake-go/flake/node/console"
 	"github.com/flake-go/flake/node/etf"
 	"github.com/flake-go/flake/rel/flake/cli"
+	"github.com/flake-go/flake/rel/flake/remote"
 )
 
 // eval evaluates expressions; a running node calls their functions.
@@ -25,13 +26,13 @@ func eval(f *cli.Flags) cli.Action {
 		case len(args) == 0:
 			return cli.UsageError(errors.New("eval what? For one: flake eval 'flake_harness:generate(1).'"))
 		}
-		sayDigest(stderr, cfg.Node)
+		remote.SayDigest(stderr, cfg.Node)
 		return evalText(ctx, cfg, args[0], stdout)
 	}
 }
 
 func evalText(ctx context.Context, cfg config.Config, text string, stdout io.Writer) error {
-	node, err := nodeOf(cfg.Node)
+	node, err := remote.NewNode(cfg.Node)
 	if err != nil {
 		return err
 	}
@@ -56,13 +57,13 @@ type functions struct {
 
 // Call implements console.Functions.
 func (r functions) Call(module, function etf.Atom, args []etf.Term) (etf.Term, error) {
-	ctx, cancel := context.WithTimeout(r.ctx, callTime)
+	ctx, cancel := context.WithTimeout(r.ctx, remote.CallTime)
 	defer cancel()
 	result, err := r.node.Apply(ctx, module, function, args)
 	if err != nil {
 		return nil, fmt.Errorf("the node did not answer: %w", err)
 	}
-	if reason, failed := badRPC(result); failed {
+	if reason, failed := remote.BadRPC(result); failed {
 		return nil, &console.Exception{Class: "error", Reason: reason}
 	}
 	return result, nil

@@ -15,6 +15,7 @@ import (
 	"github.com/flake-go/flake/flake/snowflake"
 	"github.com/flake-go/flake/idserver"
 	"github.com/flake-go/flake/rel/flake/cli"
+	"github.com/flake-go/flake/rel/flake/remote"
 )
 
 // getMany is how many ids get asks for at a time.
@@ -31,7 +32,7 @@ func get(f *cli.Flags) cli.Action {
 	meta := f.Int("meta", noMeta, "the metabyte's `NUMBER` in ids of sno, 0 to 255; without it the generator's")
 	f.Lookup("meta").DefValue = "" // to help
 	generator := f.String("generator", "flake", "ask the generator `NAME`, which the node has by a table [[generator]]")
-	way := wayFlags(f, preferHTTP)
+	way := remote.NewChoice(f, remote.PreferHTTP)
 	return func(ctx context.Context, _ []string, stdout, _ io.Writer) error {
 		cfg, err := f.Load()
 		if err != nil {
@@ -48,7 +49,7 @@ func get(f *cli.Flags) cli.Action {
 		case *meta != noMeta && !idserver.HasBase(idserver.SnoFormat, base):
 			return cli.UsageError(fmt.Errorf("-base %s: ids of sno, of which -meta is, have no such text", *in))
 		}
-		door, err := way.door(cfg)
+		door, err := way.Door(cfg)
 		if err != nil {
 			return err
 		}
@@ -143,7 +144,7 @@ func of64(door client.Door, generator string, base int) taker {
 }
 
 func printSome(ctx context.Context, w io.Writer, take taker, n int) error {
-	ctx, cancel := context.WithTimeout(ctx, callTime)
+	ctx, cancel := context.WithTimeout(ctx, remote.CallTime)
 	defer cancel()
 	ids, err := take(ctx, n)
 	for _, id := range ids {

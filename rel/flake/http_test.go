@@ -48,13 +48,13 @@ func fetch(t *testing.T, client *http.Client, url, token string) (int, string) {
 func TestHTTP(t *testing.T) {
 	listen, url := onHTTP(t)
 	s, port := startHere(t, listen)
-	defer s.stop()
+	defer s.Stop()
 	status, id := fetch(t, http.DefaultClient, url+"v1/ids", "")
 	if status != http.StatusOK || !regexp.MustCompile(`^[0-9A-Za-z]{22}\n$`).MatchString(id) {
 		t.Errorf("%d, %q", status, id)
 	}
 	runChecks(t, port, nil, "get")
-	hangUp(t, dialAs(t, s.node.Addr().String(), "caller@127.0.0.1"))
+	hangUp(t, dialAs(t, s.Node.Addr().String(), "caller@127.0.0.1"))
 	_, metrics := fetch(t, http.DefaultClient, url+"metrics", "")
 	for _, want := range []string{
 		`flake_calls_total{generator="flake",kind="get",result="ok"} [1-9]`,
@@ -92,7 +92,7 @@ func TestHTTPS(t *testing.T) {
 	s, _ := startHere(t, func(c *config.Config) {
 		c.HTTP = config.HTTP{Listen: listen, TokenFile: file, TLS: config.HTTPTLS{On: true, Cert: cert, Key: key}}
 	})
-	defer s.stop()
+	defer s.Stop()
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: ca.Pool}}}
 	defer client.CloseIdleConnections()
 	for token, want := range map[string]int{token: http.StatusOK, "": http.StatusUnauthorized, "another": http.StatusUnauthorized} {
@@ -114,7 +114,7 @@ func TestHTTPStops(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer events.Body.Close()
-	if err := s.stop(); err != nil {
+	if err := s.Stop(); err != nil {
 		t.Error(err)
 	}
 	if body, err := io.ReadAll(events.Body); err != nil || !strings.HasPrefix(string(body), "data: ") {

@@ -19,6 +19,7 @@ import (
 	"github.com/flake-go/flake/node/handshake"
 	"github.com/flake-go/flake/rel/flake/cli"
 	"github.com/flake-go/flake/rel/flake/output"
+	"github.com/flake-go/flake/rel/flake/server"
 )
 
 // Exit codes.
@@ -125,8 +126,8 @@ func serve(f *cli.Flags) cli.Action {
 			return cli.PrintVersion(stdout)
 		}
 		if *check {
-			return checkConfig(f.Load, stdout, stderr)
+			return server.CheckConfig(f.Load, stdout, stderr)
 		}
-		return serveNode(ctx, f.Load, *noinput, stdout, stderr)
+		return server.Run(ctx, f.Load, *noinput, stdout, stderr)
 	}
 }

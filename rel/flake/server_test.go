@@ -11,13 +11,14 @@ import (
 	"github.com/flake-go/flake/config"
 	"github.com/flake-go/flake/node/etf"
 	"github.com/flake-go/flake/rel/flake/output"
+	"github.com/flake-go/flake/rel/flake/server"
 )
 
 // The tests of this file look inside the server, so it runs in the test.
 
 // startHere starts a server with its own EPMD port, which it returns. Tests that use
 // it are not parallel.
-func startHere(t *testing.T, changes ...func(*config.Config)) (s *server, port string) {
+func startHere(t *testing.T, changes ...func(*config.Config)) (s *server.Server, port string) {
 	t.Helper()
 	port = freePort(t)
 	t.Setenv("ERL_EPMD_PORT", port)
@@ -33,7 +34,7 @@ func startHere(t *testing.T, changes ...func(*config.Config)) (s *server, port s
 	defer os.Setenv("PATH", path)
 	lines := output.OpenLog(cfg.Log, t.Output())
 	t.Cleanup(lines.Close)
-	s, err := start(t.Context(), cfg, io.Discard, lines)
+	s, err := server.Start(t.Context(), cfg, io.Discard, lines)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,15 +48,15 @@ func onHTTP(t *testing.T) (change func(*config.Config), url string) {
 }
 
 // pid returns the server's pid as an external term, in hexadecimal.
-func pid(t *testing.T, s *server) string {
+func pid(t *testing.T, s *server.Server) string {
 	t.Helper()
 	return fmt.Sprintf("%X%X", etf.VersionMagic, string(termOf(t, s, "flake")))
 }
 
 // termOf returns the pid of a registered process.
-func termOf(t *testing.T, s *server, name string) etf.Pid {
+func termOf(t *testing.T, s *server.Server, name string) etf.Pid {
 	t.Helper()
-	pid, _ := s.node.Functions().Apply("erlang", "whereis", []etf.Term{etf.Atom(name)})
+	pid, _ := s.Node.Functions().Apply("erlang", "whereis", []etf.Term{etf.Atom(name)})
 	if pid, ok := pid.(etf.Pid); ok {
 		return pid
 	}
@@ -65,7 +66,7 @@ func termOf(t *testing.T, s *server, name string) etf.Pid {
 
 func TestLink(t *testing.T) {
 	s, port := startHere(t)
-	defer s.stop()
+	defer s.Stop()
 	before := pid(t, s)
 	runChecks(t, port, nil, "link="+before)
 	if pid(t, s) != before {
@@ -75,7 +76,7 @@ func TestLink(t *testing.T) {
 
 func TestKill(t *testing.T) {
 	s, port := startHere(t)
-	defer s.stop()
+	defer s.Stop()
 	before := pid(t, s)
 	runChecks(t, port, nil, "kill="+before)
 	if pid(t, s) == before {
@@ -86,14 +87,14 @@ func TestKill(t *testing.T) {
 // A local process would dial this node by sending to it.
 func TestDial(t *testing.T) {
 	s, port := startHere(t)
-	defer s.stop()
+	defer s.Stop()
 	spawnErl(t, port, []string{"-name", "stranger@127.0.0.1", "-setcookie", "wrong"}, "dialled").await("READY")
-	if err := s.node.Connect("stranger@127.0.0.1"); err == nil {
+	if err := s.Node.Connect("stranger@127.0.0.1"); err == nil {
 		t.Error("connected to a node of another cookie")
 	}
 	friend := spawnErl(t, port, []string{"-name", "friend@127.0.0.1"}, "dialled")
 	friend.await("READY")
-	if err := s.node.Connect("friend@127.0.0.1"); err != nil {
+	if err := s.Node.Connect("friend@127.0.0.1"); err != nil {
 		t.Error(err)
 	}
 	wantChecks(t, friend, "dialled")
@@ -105,12 +106,12 @@ func TestNoGoroutineLeft(t *testing.T) {
 	serving := runtime.NumGoroutine()
 
 	for i := range 50 {
-		hangUp(t, dialAs(t, s.node.Addr().String(), fmt.Sprintf("caller%d@127.0.0.1", i)))
+		hangUp(t, dialAs(t, s.Node.Addr().String(), fmt.Sprintf("caller%d@127.0.0.1", i)))
 	}
 	runChecks(t, port, nil, "ping", "concurrent", "monitors", "noproc")
 	awaitGoroutines(t, serving)
 
-	s.stop()
+	s.Stop()
 	awaitGoroutines(t, idle)
 }
 
@@ -128,13 +129,13 @@ func awaitGoroutines(t *testing.T, want int) {
 // A peer that falsely reports the end of one of our processes is not believed.
 func TestForgedEnds(t *testing.T) {
 	s, port := startHere(t)
-	defer s.stop()
+	defer s.Stop()
 	names := []string{"flake", "persistent_timer", "rex", "net_kernel", "flake_sup", "kernel_sup"}
 	var pids []etf.Pid
 	for _, name := range names {
 		pids = append(pids, termOf(t, s, name))
 	}
-	a := attacker{Conn: dialAs(t, s.node.Addr().String(), "attacker@127.0.0.1")}
+	a := attacker{Conn: dialAs(t, s.Node.Addr().String(), "attacker@127.0.0.1")}
 	reason := etf.Atom("x")
 	for _, from := range pids {
 		for _, to := range pids {

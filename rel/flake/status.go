@@ -17,6 +17,7 @@ import (
 	"github.com/flake-go/flake/internal/escape"
 	"github.com/flake-go/flake/rel/flake/cli"
 	"github.com/flake-go/flake/rel/flake/output"
+	"github.com/flake-go/flake/rel/flake/remote"
 )
 
 const statusMore = `Over the Erlang distribution it takes an id of each generator to see whether it
@@ -29,16 +30,16 @@ does not answer, and 2 if flags or the configuration are wrong.`
 // status shows how a running node is.
 func status(f *cli.Flags) cli.Action {
 	f.Identify()
-	way := wayFlags(f, preferHTTP)
+	way := remote.NewChoice(f, remote.PreferHTTP)
 	asJSON := f.Bool("json", false, "print it as JSON, as /v1/info of HTTP does")
 	return func(ctx context.Context, _ []string, stdout, stderr io.Writer) error {
 		cfg, err := f.Load()
 		if err != nil {
 			return err
 		}
-		ctx, cancel := context.WithTimeout(ctx, callTime)
+		ctx, cancel := context.WithTimeout(ctx, remote.CallTime)
 		defer cancel()
-		report, err := way.report(ctx, cfg, stderr)
+		report, err := way.Report(ctx, cfg, stderr)
 		if report != nil {
 			err = cmp.Or(printReport(stdout, report, *asJSON), err)
 		}

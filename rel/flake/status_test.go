@@ -39,12 +39,12 @@ func TestStatus(t *testing.T) {
 		id := int64(os.Getpid() % 1024)
 		c.Generators = []config.Generator{{Name: "orders", Format: config.FormatSnowflake, ID: &id}}
 	})
-	defer s.stop()
+	defer s.Stop()
 	file := writeConfig(t, "[node]\nname = %q\ncookie = %q\n[http]\nlisten = %q\ntoken_file = %q\n[http.tls]\ncert = %q\nkey = %q\n"+
 		"[[generator]]\nname = \"orders\"\nformat = \"snowflake\"\nid = 1\n", nodeName, cookie, listen, token, cert, key)
 	row := `\nflake +yes +flake +03:00:00:[0-9a-f:]{8} +worker_id +[0-9]+ +[-0-9TZ:]+ +[-0-9TZ:]+ +-?[0-9.]+m?s +-\norders +yes +snowflake +[0-9]+ +configuration +`
 	for way, head := range map[string]string{"http": ", connected nodes: 0\n", "erlang": "\n"} {
-		await(t, "the command before has gone", func() bool { return len(s.node.Peers()) == 0 })
+		await(t, "the command before has gone", func() bool { return len(s.Node.Peers()) == 0 })
 		out, errs, status := called(t, "status", "-config", file, "-over", way)
 		want := regexp.MustCompile(`^` + regexp.QuoteMeta(nodeName) + `, flake ` + regexp.QuoteMeta(cli.Version) + `, up [0-9hms]+` + head + `\ngenerator .*` + row)
 		if status != 0 || errs != "" || !want.MatchString(out) {
@@ -70,14 +70,14 @@ func TestStatus(t *testing.T) {
 	if _, errs, status := called(t, "status", "-config", strange); status != exitFailure || !strings.Contains(errs, "the certificate is not that of http.tls.cert") {
 		t.Errorf("with the certificate of another: exit status %d, %q", status, errs)
 	}
-	s.generators.Stop()
+	s.Generators.Stop()
 	for _, way := range []string{"http", "erlang"} {
 		out, errs, status := called(t, "status", "-config", file, "-over", way)
 		if status != exitFailure || !strings.HasPrefix(errs, "flake: not ready: flake: ") || !regexp.MustCompile(`\nflake +shutdown +flake `).MatchString(out) {
 			t.Errorf("without ids over %s: exit status %d, %q,\n%s", way, status, errs, out)
 		}
 	}
-	s.stop()
+	s.Stop()
 	for _, way := range []string{"http", "erlang"} {
 		if out, errs, status := called(t, "status", "-config", file, "-over", way); status != exitFailure || out != "" || errs == "" {
 			t.Errorf("without the node over %s: exit status %d, %q, %q", way, status, out, errs)

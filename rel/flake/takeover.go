@@ -21,6 +21,8 @@ import (
 	"github.com/flake-go/flake/rel/flake/cli"
 	"github.com/flake-go/flake/rel/flake/original"
 	"github.com/flake-go/flake/rel/flake/output"
+	"github.com/flake-go/flake/rel/flake/remote"
+	"github.com/flake-go/flake/rel/flake/server"
 )
 
 const takeoverMore = `It reads what the original has, writes a configuration from that, and tries all that
@@ -69,7 +71,7 @@ func takeover(f *cli.Flags) cli.Action {
 		if err != nil {
 			return err
 		}
-		return serveNode(ctx, t.Load, *noinput, stdout, stderr)
+		return server.Run(ctx, t.Load, *noinput, stdout, stderr)
 	}
 }
 
@@ -93,7 +95,7 @@ func (t *takeoverFlags) end(ctx context.Context, h *handover, stdout, stderr io.
 	if err := errors.Join(h.tryListening(cfg.Node), h.checkMark()); err != nil {
 		return err
 	}
-	worker, err := try(ctx, cfg, lines)
+	worker, err := server.Try(ctx, cfg, lines)
 	if err != nil {
 		return err
 	}
@@ -126,7 +128,7 @@ func (t *takeoverFlags) meet(ctx context.Context) (*handover, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, callTime, errNoAnswer)
+	ctx, cancel := context.WithTimeoutCause(ctx, remote.CallTime, errNoAnswer)
 	defer cancel()
 	h := &handover{node: *t.from, settings: s}
 	if h.conn, err = h.dial(ctx, cfg.Node); err != nil {
@@ -188,7 +190,7 @@ func (t *takeoverFlags) provisional(s original.Settings) (config.Config, error) 
 func (h *handover) dial(ctx context.Context, cfg config.Node) (*client.Conn, error) {
 	var host string
 	h.name, host, _ = strings.Cut(h.node, "@")
-	dialer, err := dialerOf(cfg)
+	dialer, err := remote.Dialer(cfg)
 	if err != nil {
 		return nil, err
 	}

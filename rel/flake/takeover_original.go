@@ -10,6 +10,7 @@ import (
 
 	"github.com/flake-go/flake/flake"
 	"github.com/flake-go/flake/node/etf"
+	"github.com/flake-go/flake/rel/flake/remote"
 )
 
 // apply calls a function of the original.
@@ -18,7 +19,7 @@ func (h *handover) apply(ctx context.Context, module, function etf.Atom, args ..
 	if err != nil {
 		return nil, err
 	}
-	if reason, failed := badRPC(result); failed {
+	if reason, failed := remote.BadRPC(result); failed {
 		return nil, fmt.Errorf("%s:%s/%d: %s", module, function, len(args), brief(reason))
 	}
 	return result, nil

@@ -14,9 +14,10 @@ import (
 	"github.com/flake-go/flake/node"
 	"github.com/flake-go/flake/node/epmd"
 	"github.com/flake-go/flake/node/etf"
+	"github.com/flake-go/flake/rel/flake/remote"
 )
 
-var errNoAnswer = fmt.Errorf("no answer within %v", callTime)
+var errNoAnswer = fmt.Errorf("no answer within %v", remote.CallTime)
 
 const (
 	// mostSuspended is how long the original's server hands out no ids at most, if it is
@@ -119,7 +120,7 @@ func (h *handover) tryListening(cfg config.Node) error {
 
 // prepare has the original ready to suspend its server.
 func (h *handover) prepare(ctx context.Context) (err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, callTime, errNoAnswer)
+	ctx, cancel := context.WithTimeoutCause(ctx, remote.CallTime, errNoAnswer)
 	defer cancel()
 	self := etf.Format(nil, etf.Atom(h.conn.Name()))
 	var warmed etf.Term

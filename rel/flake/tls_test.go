@@ -226,20 +226,20 @@ func TestDialTLS(t *testing.T) {
 		cert, key := ca.Issue("flake", loopback)
 		cfg.Node.TLS = config.TLS{On: true, Cert: cert, Key: key, CA: ca.File, Verify: config.VerifyPeer}
 	})
-	defer s.stop()
+	defer s.Stop()
 	for name, flags := range map[string][]string{
 		"stranger@127.0.0.1": distConf{trusts: ca, shows: other}.flags(t, "stranger"),
 		"misnamed@127.0.0.1": distConf{trusts: ca, shows: ca, host: "elsewhere.example.com"}.flags(t, "misnamed"),
 		"plain@127.0.0.1":    {"-name", "plain@127.0.0.1"},
 	} {
 		spawnErl(t, port, flags, "dialled").await("READY")
-		if err := s.node.Connect(name); err == nil {
+		if err := s.Node.Connect(name); err == nil {
 			t.Errorf("connected to %s", name)
 		}
 	}
 	friend := spawnErl(t, port, distConf{trusts: ca, shows: ca}.flags(t, "friend"), "dialled")
 	friend.await("READY")
-	if err := s.node.Connect("friend@127.0.0.1"); err != nil {
+	if err := s.Node.Connect("friend@127.0.0.1"); err != nil {
 		t.Error(err)
 	}
 	wantChecks(t, friend, "dialled")

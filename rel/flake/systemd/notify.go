@@ -1,4 +1,4 @@
-package main
+package systemd
 
 import (
 	"log/slog"
@@ -9,21 +9,21 @@ import (
 	"time"
 )
 
-// notifier tells a service manager how the node is, in the words of sd_notify(3). All
+// Notifier tells a service manager how the node is, in the words of sd_notify(3). All
 // methods do nothing without one.
-type notifier struct {
+type Notifier struct {
 	conn     net.Conn
-	watchdog time.Duration // how often it wants to hear of the node; 0: never
+	Watchdog time.Duration // how often it wants to hear of the node; 0: never
 }
 
-// openNotifier reads what the service manager has put in the environment, and takes it out
+// Open reads what the service manager has put in the environment, and takes it out
 // for the programs that the node starts. The socket may be an abstract one.
-func openNotifier(log *slog.Logger) *notifier {
+func Open(log *slog.Logger) *Notifier {
 	path, usec, pid := os.Getenv("NOTIFY_SOCKET"), os.Getenv("WATCHDOG_USEC"), os.Getenv("WATCHDOG_PID")
 	for _, name := range []string{"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"} {
 		os.Unsetenv(name)
 	}
-	n := &notifier{}
+	n := &Notifier{}
 	if path == "" {
 		return n
 	}
@@ -34,14 +34,14 @@ func openNotifier(log *slog.Logger) *notifier {
 	}
 	n.conn = conn
 	if us, err := strconv.ParseInt(usec, 10, 64); err == nil && (pid == "" || pid == strconv.Itoa(os.Getpid())) {
-		n.watchdog = time.Duration(us) * time.Microsecond
+		n.Watchdog = time.Duration(us) * time.Microsecond
 	}
 	return n
 }
 
-// say sends lines such as READY=1 at once. Whether they arrive makes no difference here:
+// Say sends lines such as READY=1 at once. Whether they arrive makes no difference here:
 // the service manager does without them or ends the node.
-func (n *notifier) say(lines ...string) {
+func (n *Notifier) Say(lines ...string) {
 	if n.conn != nil {
 		n.conn.SetWriteDeadline(time.Now().Add(time.Second))
 		n.conn.Write([]byte(strings.Join(lines, "\n")))
@@ -65,8 +65,8 @@ const (
 	stopTime = 30 * time.Second
 )
 
-// starting asks for time until the function that it returns is called.
-func (n *notifier) starting() (started func()) {
+// Starting asks for time until the function that it returns is called.
+func (n *Notifier) Starting() (started func()) {
 	if n.conn == nil {
 		return func() {}
 	}
@@ -76,7 +76,7 @@ func (n *notifier) starting() (started func()) {
 		beat := time.NewTicker(startBeat)
 		defer beat.Stop()
 		for {
-			n.say(extend(startPatience), stateIs("starting"))
+			n.Say(extend(startPatience), stateIs("starting"))
 			select {
 			case <-beat.C:
 			case <-done:
@@ -87,19 +87,19 @@ func (n *notifier) starting() (started func()) {
 	return func() { close(done); <-ended }
 }
 
-// reloading says that a reload begins, and when that is.
-func (n *notifier) reloading() {
-	n.say("RELOADING=1", "MONOTONIC_USEC="+strconv.FormatInt(monotonic().Microseconds(), 10), stateIs("reloading the configuration"))
+// Reloading says that a reload begins, and when that is.
+func (n *Notifier) Reloading() {
+	n.Say("RELOADING=1", "MONOTONIC_USEC="+strconv.FormatInt(monotonic().Microseconds(), 10), stateIs("reloading the configuration"))
 }
 
-func (n *notifier) ready(text string) { n.say("READY=1", stateIs(text)) }
+func (n *Notifier) Ready(text string) { n.Say("READY=1", stateIs(text)) }
 
-// stopping says that the node ends, after so long.
-func (n *notifier) stopping(after time.Duration) {
-	n.say("STOPPING=1", stateIs("stopping"), extend(after+stopTime))
+// Stopping says that the node ends, after so long.
+func (n *Notifier) Stopping(after time.Duration) {
+	n.Say("STOPPING=1", stateIs("stopping"), extend(after+stopTime))
 }
 
-func (n *notifier) close() {
+func (n *Notifier) Close() {
 	if n.conn != nil {
 		n.conn.Close()
 	}

@@ -1,4 +1,4 @@
-package main
+package server
 
 import (
 	"io"
@@ -21,11 +21,11 @@ func TestReloadLogLevel(t *testing.T) {
 	cfg.Flake.TimestampPath = filepath.Join(t.TempDir(), "timestamp")
 	lines := output.OpenLog(cfg.Log, t.Output())
 	defer lines.Close()
-	s, err := start(t.Context(), cfg, io.Discard, lines)
+	s, err := Start(t.Context(), cfg, io.Discard, lines)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.stop()
+	defer s.Stop()
 	cfg = s.settings.config
 	cfg.Log.Level = slog.LevelDebug
 	if err := s.reload(func() (config.Config, error) { return cfg, nil }); err != nil || lines.Level.Level() != slog.LevelDebug {

@@ -1,4 +1,4 @@
-package main
+package remote
 
 import (
 	"fmt"
@@ -14,12 +14,12 @@ import (
 	"github.com/flake-go/flake/rel/flake/credentials"
 )
 
-// callTime bounds a call to a running node, connecting included.
-const callTime = 10 * time.Second
+// CallTime bounds a call to a running node, connecting included.
+const CallTime = 10 * time.Second
 
-// dialerOf returns how to connect to the configured node: at its address if that is
+// Dialer returns how to connect to the configured node: at its address if that is
 // fixed, else through the EPMD that it has.
-func dialerOf(cfg config.Node) (client.Dialer, error) {
+func Dialer(cfg config.Node) (client.Dialer, error) {
 	dialer := client.Dialer{Cookie: cfg.Cookie}
 	certificates, err := credentials.NodeCerts(cfg, slog.Default())
 	if err != nil {
@@ -38,26 +38,26 @@ func dialerOf(cfg config.Node) (client.Dialer, error) {
 	return dialer, nil
 }
 
-// sayDigest says who gets a digest of the cookie that TLS would keep from strangers. Only this
+// SayDigest says who gets a digest of the cookie that TLS would keep from strangers. Only this
 // machine answers for a node on the loopback.
-func sayDigest(w io.Writer, cfg config.Node) {
+func SayDigest(w io.Writer, cfg config.Node) {
 	_, host, _ := strings.Cut(cfg.Name, "@")
 	if !cfg.TLS.On && !config.IsLoopback(host) {
 		fmt.Fprintf(w, "flake: node.tls is not set: whoever answers at %s gets a digest of the cookie\n", host)
 	}
 }
 
-// nodeOf returns the way to the configured node.
-func nodeOf(cfg config.Node) (*client.Node, error) {
-	dialer, err := dialerOf(cfg)
+// NewNode returns the way to the configured node.
+func NewNode(cfg config.Node) (*client.Node, error) {
+	dialer, err := Dialer(cfg)
 	if err != nil {
 		return nil, err
 	}
 	return client.NewNode(cfg.Name, dialer), nil
 }
 
-// badRPC takes the reason out of {badrpc, {'EXIT', {Reason, Stack}}}.
-func badRPC(result etf.Term) (reason etf.Term, failed bool) {
+// BadRPC takes the reason out of {badrpc, {'EXIT', {Reason, Stack}}}.
+func BadRPC(result etf.Term) (reason etf.Term, failed bool) {
 	for _, word := range []etf.Atom{"badrpc", "EXIT"} {
 		t, ok := result.(etf.Tuple)
 		if !ok || len(t) != 2 || t[0] != word {

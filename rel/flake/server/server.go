@@ -1,4 +1,4 @@
-package main
+package server
 
 import (
 	"context"
@@ -25,13 +25,14 @@ import (
 	"github.com/flake-go/flake/rel/flake/cli"
 	"github.com/flake-go/flake/rel/flake/generators"
 	"github.com/flake-go/flake/rel/flake/output"
+	"github.com/flake-go/flake/rel/flake/systemd"
 )
 
-// server is all that runs.
-type server struct {
-	node       *node.Node
+// Server is all that runs.
+type Server struct {
+	Node       *node.Node
 	keeper     *epmd.Keeper // of node
-	generators generators.Set
+	Generators generators.Set
 	etcd       *etcd.Store        // or nil
 	cookie     string             // where the cookie came from, if not the file
 	http       *door              // or nil
@@ -46,7 +47,7 @@ type server struct {
 const filesOfGenerator = 1
 
 // prepare opens what a node needs before it starts, until release. It completes cfg.
-func prepare(ctx context.Context, cfg *config.Config, lines *output.Log) (*server, error) {
+func prepare(ctx context.Context, cfg *config.Config, lines *output.Log) (*Server, error) {
 	log := lines.Logger
 	settings, from, err := readSettings(*cfg, log) // as it is before it has the default path of the timestamp
 	if err != nil {
@@ -74,7 +75,7 @@ func prepare(ctx context.Context, cfg *config.Config, lines *output.Log) (*serve
 		keeper.Close()
 		return nil, err
 	}
-	s := &server{keeper: keeper, generators: all, etcd: from.etcd, cookie: cfg.Node.CookieFrom, secured: secured,
+	s := &Server{keeper: keeper, Generators: all, etcd: from.etcd, cookie: cfg.Node.CookieFrom, secured: secured,
 		settings: settings, memory: memoryOf(cfg.Node), log: log, level: lines.Level}
 	if s.http, err = openDoor(cfg.HTTP, from.http, log); err != nil {
 		return nil, errors.Join(err, s.release())
@@ -83,29 +84,29 @@ func prepare(ctx context.Context, cfg *config.Config, lines *output.Log) (*serve
 }
 
 // release ends what prepare has opened.
-func (s *server) release() error {
+func (s *Server) release() error {
 	s.keeper.Close()
 	s.http.close()
-	return s.generators.Stop()
+	return s.Generators.Stop()
 }
 
-// try fails if a start would before its node listens, and leaves nothing running. It returns the worker of the first
+// Try fails if a start would before its node listens, and leaves nothing running. It returns the worker of the first
 // generator.
-func try(ctx context.Context, cfg config.Config, lines *output.Log) (worker uint64, err error) {
+func Try(ctx context.Context, cfg config.Config, lines *output.Log) (worker uint64, err error) {
 	s, err := prepare(ctx, &cfg, lines)
 	if err != nil {
 		return 0, err
 	}
-	return s.generators.List[0].Server.IDs.Worker(), s.release()
+	return s.Generators.List[0].Server.IDs.Worker(), s.release()
 }
 
-// start starts all.
-func start(ctx context.Context, cfg config.Config, stdout io.Writer, lines *output.Log) (*server, error) {
+// Start starts all.
+func Start(ctx context.Context, cfg config.Config, stdout io.Writer, lines *output.Log) (*Server, error) {
 	s, err := prepare(ctx, &cfg, lines)
 	if err != nil {
 		return nil, err
 	}
-	first := s.generators.List[0].Server
+	first := s.Generators.List[0].Server
 	// Not ctx: the end of that is the order to stop, which is carried out in good order.
 	n, err := node.Start(context.WithoutCancel(ctx), node.Options{
 		Name:        cfg.Node.Name,
@@ -120,7 +121,7 @@ func start(ctx context.Context, cfg config.Config, stdout io.Writer, lines *outp
 		ConnectionsPerHost: int(cfg.Node.MaxConnectionsPerHost),
 
 		TLS: s.secured,
-		Supervisors: []node.Supervisor{{Name: "flake_sup", Module: "flake_sup", Servers: append(s.generators.Servers(s.log),
+		Supervisors: []node.Supervisor{{Name: "flake_sup", Module: "flake_sup", Servers: append(s.Generators.Servers(s.log),
 			node.Server{Name: "persistent_timer", Module: "persistent_timer", Handler: iderl.Timer{IDs: first.IDs}})}},
 		Functions: iderl.Functions(first, iderl.Surroundings{
 			Config: originalConfig(cfg.Flake),
@@ -131,8 +132,8 @@ func start(ctx context.Context, cfg config.Config, stdout io.Writer, lines *outp
 	if err != nil {
 		return nil, errors.Join(err, s.release())
 	}
-	s.node = n
-	s.http.serve(idhttp.Options{Generators: s.generators.Doors(n), Node: surroundings(n, s.secured),
+	s.Node = n
+	s.http.serve(idhttp.Options{Generators: s.Generators.Doors(n), Node: surroundings(n, s.secured),
 		Access: s.settings.access, Connections: reserve.Share(httpWithin(s.memory)), Recent: &lines.Recent, Log: s.log})
 	return s, nil
 }
@@ -149,30 +150,30 @@ func originalConfig(cfg config.Flake) map[etf.Atom]etf.Term {
 	return settings
 }
 
-func (s *server) announce(w io.Writer) {
-	fmt.Fprintf(w, "%s hands out ids\n", s.node.Name())
-	fmt.Fprintf(w, "  worker id  %s\n", s.generators.List[0].Who)
-	for _, g := range s.generators.List[1:] {
+func (s *Server) announce(w io.Writer) {
+	fmt.Fprintf(w, "%s hands out ids\n", s.Node.Name())
+	fmt.Fprintf(w, "  worker id  %s\n", s.Generators.List[0].Who)
+	for _, g := range s.Generators.List[1:] {
 		fmt.Fprintf(w, "  generator  %s: %s, %s\n", g.Name, g.Server.IDs.Format().Name(), g.Who)
 	}
-	fmt.Fprintf(w, "  address    %s\n", s.node.Addr())
+	fmt.Fprintf(w, "  address    %s\n", s.Node.Addr())
 	if s.cookie != "" {
 		fmt.Fprintf(w, "  cookie     from %s\n", s.cookie)
 	}
-	fmt.Fprintf(w, "  EPMD       %s\n", s.node.EPMD())
+	fmt.Fprintf(w, "  EPMD       %s\n", s.Node.EPMD())
 	s.http.announce(w)
 }
 
-// stop ends HTTP and the node, then the generators.
-func (s *server) stop() error {
+// Stop ends HTTP and the node, then the generators.
+func (s *Server) Stop() error {
 	s.http.stop()
-	s.node.Stop()
-	return s.generators.Stop()
+	s.Node.Stop()
+	return s.Generators.Stop()
 }
 
 // reload has the node go on with what it can of a configuration that was just read, or
 // with what it has if that is wrong.
-func (s *server) reload(load func() (config.Config, error)) error {
+func (s *Server) reload(load func() (config.Config, error)) error {
 	file, err := load()
 	if err != nil {
 		return err
@@ -183,8 +184,8 @@ func (s *server) reload(load func() (config.Config, error)) error {
 	}
 	s.settings = next
 	node := next.config.Node
-	s.node.SetCookies(node.Cookie, node.PreviousCookie)
-	s.node.SetConnections(int(node.MaxConnections), int(node.MaxConnectionsPerHost))
+	s.Node.SetCookies(node.Cookie, node.PreviousCookie)
+	s.Node.SetConnections(int(node.MaxConnections), int(node.MaxConnectionsPerHost))
 	s.level.Set(next.config.Log.Level)
 	s.http.renew(next.access)
 	if s.secured != nil {
@@ -208,42 +209,42 @@ func listed(keys []string) string {
 }
 
 // reloads reloads the configuration on each hangup, until ctx ends.
-func (s *server) reloads(ctx context.Context, hangups <-chan struct{}, load func() (config.Config, error), note *notifier) {
+func (s *Server) reloads(ctx context.Context, hangups <-chan struct{}, load func() (config.Config, error), note *systemd.Notifier) {
 	for {
 		select {
 		case <-hangups:
 		case <-ctx.Done():
 			return
 		}
-		note.reloading()
+		note.Reloading()
 		text := "the configuration was reloaded"
 		if err := s.reload(load); err != nil {
 			s.log.Error("the configuration was not reloaded, and nothing has changed", "err", err)
 			text = "the configuration was not reloaded: see the log"
 		}
-		note.ready(text)
+		note.Ready(text)
 	}
 }
 
 // operate does what a node does beside its work, until ctx ends or the function that it
 // returns is called: it reloads the configuration and feeds the watchdog.
-func (s *server) operate(ctx context.Context, hangups <-chan struct{}, load func() (config.Config, error), note *notifier) (end func()) {
+func (s *Server) operate(ctx context.Context, hangups <-chan struct{}, load func() (config.Config, error), note *systemd.Notifier) (end func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var both sync.WaitGroup
 	both.Go(func() { s.reloads(ctx, hangups, load, note) })
-	both.Go(func() { newWatchdog(s.generators).watch(ctx, note, s.log) })
+	both.Go(func() { newWatchdog(s.Generators).watch(ctx, note, s.log) })
 	return func() { cancel(); both.Wait() }
 }
 
 // drain has /readyz say for a time that the node is about to end, if it was told so by
 // SIGTERM: ids go on, until who asks /readyz has sent all callers elsewhere.
-func (s *server) drain(ctx context.Context, note *notifier) {
+func (s *Server) drain(ctx context.Context, note *systemd.Notifier) {
 	var by cli.Signal
 	wait := s.settings.config.Node.DrainTime
 	if !errors.As(context.Cause(ctx), &by) || by.Signal != syscall.SIGTERM {
 		wait = 0
 	}
-	note.stopping(wait)
+	note.Stopping(wait)
 	s.http.drain()
 	if wait > 0 {
 		s.log.Info("the node stops once it has been drained: /readyz says so, and ids go on", "wait", wait)
@@ -251,9 +252,9 @@ func (s *server) drain(ctx context.Context, note *notifier) {
 	}
 }
 
-// serveNode runs the node until ctx ends or the prompt is left. The prompt needs a
+// Run runs the node until ctx ends or the prompt is left. The prompt needs a
 // terminal as standard input.
-func serveNode(ctx context.Context, load func() (config.Config, error), noinput bool, stdout, stderr io.Writer) error {
+func Run(ctx context.Context, load func() (config.Config, error), noinput bool, stdout, stderr io.Writer) error {
 	cfg, err := load()
 	if err != nil {
 		return err
@@ -283,21 +284,21 @@ func serveNode(ctx context.Context, load func() (config.Config, error), noinput 
 	warnIgnored(cfg, log)
 	slog.SetDefault(log) // Ergo writes to package log
 
-	note := openNotifier(log)
-	defer note.close()
-	started := note.starting()
-	s, err := start(ctx, cfg, stdout, lines)
+	note := systemd.Open(log)
+	defer note.Close()
+	started := note.Starting()
+	s, err := Start(ctx, cfg, stdout, lines)
 	started()
 	if err != nil {
 		return err
 	}
-	go boundMemory(ctx, s.node.Connections, s.memory, cfg.Node.TLS.On)
+	go boundMemory(ctx, s.Node.Connections, s.memory, cfg.Node.TLS.On)
 	go releaseMemory(ctx)
 	s.announce(stdout)
-	note.ready("hands out ids")
+	note.Ready("hands out ids")
 	operated := s.operate(ctx, hup, load, note)
 	if p != nil {
-		p.functions = s.node.Functions()
+		p.functions = s.Node.Functions()
 		p.run(ctx, log)
 	} else {
 		<-ctx.Done()
@@ -305,7 +306,7 @@ func serveNode(ctx context.Context, load func() (config.Config, error), noinput 
 	operated()
 	log.Info("stopping")
 	s.drain(ctx, note)
-	if err := s.stop(); err != nil {
+	if err := s.Stop(); err != nil {
 		return fmt.Errorf("the last time was not saved, so the next start may have to wait: %w", err)
 	}
 	return nil

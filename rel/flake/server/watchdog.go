@@ -1,4 +1,4 @@
-package main
+package server
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/flake-go/flake/rel/flake/generators"
+	"github.com/flake-go/flake/rel/flake/systemd"
 )
 
 // A watchdog says that all generators make ids.
@@ -49,20 +50,20 @@ func (w *watchdog) look(ctx context.Context) (stuck string) {
 }
 
 // watch feeds the service manager's watchdog until ctx ends, twice as often as it must.
-func (w *watchdog) watch(ctx context.Context, note *notifier, log *slog.Logger) {
-	if note.watchdog <= 0 {
+func (w *watchdog) watch(ctx context.Context, note *systemd.Notifier, log *slog.Logger) {
+	if note.Watchdog <= 0 {
 		return
 	}
-	beat := time.NewTicker(note.watchdog / 2)
+	beat := time.NewTicker(note.Watchdog / 2)
 	defer beat.Stop()
 	for {
-		within, cancel := context.WithTimeout(ctx, note.watchdog/2)
+		within, cancel := context.WithTimeout(ctx, note.Watchdog/2)
 		stuck := w.look(within)
 		cancel()
 		switch {
 		case ctx.Err() != nil:
 		case stuck == "":
-			note.say("WATCHDOG=1")
+			note.Say("WATCHDOG=1")
 		default:
 			log.Error("a generator does not answer: the watchdog is not told that all is well", "generator", stuck)
 		}

@@ -1,4 +1,4 @@
-package main
+package server
 
 import (
 	"cmp"
@@ -17,9 +17,9 @@ import (
 	"github.com/flake-go/flake/rel/flake/output"
 )
 
-// checkConfig shows what would run, and checks what can be checked without a change, a
+// CheckConfig shows what would run, and checks what can be checked without a change, a
 // lock or a connection: a node of the same configuration may be running.
-func checkConfig(load func() (config.Config, error), stdout, stderr io.Writer) error {
+func CheckConfig(load func() (config.Config, error), stdout, stderr io.Writer) error {
 	cfg, err := load()
 	if err != nil {
 		return err

@@ -1,4 +1,4 @@
-package main
+package server
 
 import (
 	"io"
@@ -70,7 +70,7 @@ func TestHTTPTaken(t *testing.T) {
 	cfg.Flake.Random, cfg.Flake.WorkerID = false, []byte{3, 1, 0, byte(os.Getpid() >> 16), byte(os.Getpid() >> 8), byte(os.Getpid())}
 	cfg.HTTP.Listen = l.Addr().String()
 	for range 2 { // the second finds file and worker id free
-		_, err := start(t.Context(), cfg, io.Discard, &output.Log{Logger: slog.New(slog.DiscardHandler)})
+		_, err := Start(t.Context(), cfg, io.Discard, &output.Log{Logger: slog.New(slog.DiscardHandler)})
 		if err == nil || !strings.Contains(err.Error(), "http.listen: listen tcp4 "+cfg.HTTP.Listen) {
 			t.Fatal(err)
 		}

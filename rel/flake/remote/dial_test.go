@@ -1,4 +1,4 @@
-package main
+package remote
 
 import (
 	"strings"
@@ -19,7 +19,7 @@ func TestSayDigest(t *testing.T) {
 		{"flake@10.0.0.1", false, true},
 	} {
 		var said strings.Builder
-		sayDigest(&said, config.Node{Name: tt.name, TLS: config.TLS{On: tt.tls}})
+		SayDigest(&said, config.Node{Name: tt.name, TLS: config.TLS{On: tt.tls}})
 		if (said.Len() > 0) != tt.says {
 			t.Errorf("%+v: %q", tt, said.String())
 		}

@@ -1,4 +1,4 @@
-package main
+package remote
 
 import (
 	"bytes"
@@ -24,38 +24,38 @@ import (
 	"github.com/flake-go/flake/rel/flake/credentials"
 )
 
-// way is the flags that choose how a running node is asked.
-type way struct{ over, url *string }
+// Choice is the flags that choose how a running node is asked.
+type Choice struct{ over, URL *string }
 
-// preferHTTP is what commands do that HTTP serves as well: no cookie is needed for it, and no
+// PreferHTTP is what commands do that HTTP serves as well: no cookie is needed for it, and no
 // digest of one shown.
-const preferHTTP = "over HTTP if -url or http.listen says where"
+const PreferHTTP = "over HTTP if -url or http.listen says where"
 
-func wayFlags(f *cli.Flags, usual string) way {
-	return way{
+func NewChoice(f *cli.Flags, usual string) Choice {
+	return Choice{
 		f.String("over", "", "ask over `erlang|http`, the distribution or HTTP; without it "+usual),
 		f.String("url", "", "ask over HTTP, at a `URL` such as http://127.0.0.1:8465"),
 	}
 }
 
-// overHTTP decides; usual is what is done if no flag tells.
-func (w *way) overHTTP(usual bool) (bool, error) {
+// OverHTTP decides; usual is what is done if no flag tells.
+func (w *Choice) OverHTTP(usual bool) (bool, error) {
 	switch {
-	case *w.over == "erlang" && *w.url != "":
+	case *w.over == "erlang" && *w.URL != "":
 		return false, cli.UsageError(errors.New("-url is for -over http"))
 	case *w.over == "":
-		return *w.url != "" || usual, nil
+		return *w.URL != "" || usual, nil
 	case *w.over != "erlang" && *w.over != "http":
 		return false, cli.UsageError(fmt.Errorf("-over %s: want erlang or http", *w.over))
 	}
 	return *w.over == "http", nil
 }
 
-// web is a node's HTTP.
-type web struct {
-	url, token string
-	client     *http.Client
-	door       client.Door // to its ids
+// Web is a node's HTTP.
+type Web struct {
+	URL, token string
+	Client     *http.Client
+	Door       client.Door // to its ids
 }
 
 // fixedHTTP reports whether HTTP is at a known port of the configured node.
@@ -64,13 +64,13 @@ func fixedHTTP(cfg config.HTTP) bool {
 	return err == nil && port != "0"
 }
 
-// webOf returns the node's HTTP: at the URL, or without one where the configuration has
+// NewWeb returns the node's HTTP: at the URL, or without one where the configuration has
 // it.
-func webOf(cfg config.HTTP, at string) (w *web, err error) {
+func NewWeb(cfg config.HTTP, at string) (w *Web, err error) {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
-	w = &web{url: at, client: &http.Client{Transport: transport, CheckRedirect: notElsewhere}}
+	w = &Web{URL: at, Client: &http.Client{Transport: transport, CheckRedirect: notElsewhere}}
 	if at == "" {
-		if w.url, err = urlOf(cfg); err != nil {
+		if w.URL, err = urlOf(cfg); err != nil {
 			return nil, cli.UsageError(err)
 		}
 		transport.Proxy = nil
@@ -86,7 +86,7 @@ func webOf(cfg config.HTTP, at string) (w *web, err error) {
 	if w.token, err = credentials.Token(cfg.TokenFile); err != nil {
 		return nil, cli.UsageError(err)
 	}
-	if w.door, err = client.NewHTTP(w.url, client.HTTPOptions{Token: w.token, Client: w.client}); err != nil {
+	if w.Door, err = client.NewHTTP(w.URL, client.HTTPOptions{Token: w.token, Client: w.Client}); err != nil {
 		return nil, cli.UsageError(fmt.Errorf("-url: %w", err))
 	}
 	return w, nil
@@ -152,8 +152,8 @@ func (r refused) Error() string { return fmt.Sprintf("the node answered %d: %s",
 const maxReport = 1 << 20
 
 // get returns what is at a path.
-func (w *web) get(ctx context.Context, path string) ([]byte, error) {
-	at, err := url.JoinPath(w.url, path)
+func (w *Web) get(ctx context.Context, path string) ([]byte, error) {
+	at, err := url.JoinPath(w.URL, path)
 	if err != nil {
 		return nil, err
 	}
@@ -164,7 +164,7 @@ func (w *web) get(ctx context.Context, path string) ([]byte, error) {
 	if w.token != "" {
 		r.Header.Set("Authorization", "Bearer "+w.token)
 	}
-	answer, err := w.client.Do(r)
+	answer, err := w.Client.Do(r)
 	if err == nil {
 		err = switching.Refuse(answer)
 	}
@@ -181,18 +181,18 @@ func (w *web) get(ctx context.Context, path string) ([]byte, error) {
 	return nil, refused{answer.StatusCode, escape.Text(problem.Detail)}
 }
 
-// door returns the way to the node's ids.
-func (w *way) door(cfg config.Config) (client.Door, error) {
-	overHTTP, err := w.overHTTP(fixedHTTP(cfg.HTTP))
+// Door returns the way to the node's ids.
+func (w *Choice) Door(cfg config.Config) (client.Door, error) {
+	overHTTP, err := w.OverHTTP(fixedHTTP(cfg.HTTP))
 	if err != nil {
 		return nil, err
 	}
 	if !overHTTP {
-		return nodeOf(cfg.Node)
+		return NewNode(cfg.Node)
 	}
-	web, err := webOf(cfg.HTTP, *w.url)
+	web, err := NewWeb(cfg.HTTP, *w.URL)
 	if err != nil {
 		return nil, err
 	}
-	return web.door, nil
+	return web.Door, nil
 }

@@ -1,4 +1,4 @@
-package main
+package systemd
 
 import (
 	"fmt"
@@ -36,13 +36,13 @@ func TestOpenNotifier(t *testing.T) {
 		t.Setenv("NOTIFY_SOCKET", test.socket)
 		t.Setenv("WATCHDOG_USEC", test.usec)
 		t.Setenv("WATCHDOG_PID", test.pid)
-		n := openNotifier(slog.New(slog.DiscardHandler))
-		if (n.conn != nil) != test.connected || n.watchdog != test.watchdog {
+		n := Open(slog.New(slog.DiscardHandler))
+		if (n.conn != nil) != test.connected || n.Watchdog != test.watchdog {
 			t.Errorf("%+v: %+v", test, n)
 		}
-		n.starting()()
-		n.ready("")
-		n.close()
+		n.Starting()()
+		n.Ready("")
+		n.Close()
 		if _, is := os.LookupEnv("NOTIFY_SOCKET"); is {
 			t.Error("handed on")
 		}

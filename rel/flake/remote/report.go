@@ -1,4 +1,4 @@
-package main
+package remote
 
 import (
 	"cmp"
@@ -16,27 +16,27 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// report returns what a node tells of itself, with an error if it is not ready. Without
+// Report returns what a node tells of itself, with an error if it is not ready. Without
 // a report it did not even tell that.
-func (w *way) report(ctx context.Context, cfg config.Config, stderr io.Writer) (*idhttp.Report, error) {
-	overHTTP, err := w.overHTTP(fixedHTTP(cfg.HTTP))
+func (w *Choice) Report(ctx context.Context, cfg config.Config, stderr io.Writer) (*idhttp.Report, error) {
+	overHTTP, err := w.OverHTTP(fixedHTTP(cfg.HTTP))
 	if err != nil {
 		return nil, err
 	}
 	if !overHTTP {
 		return reportOfNode(ctx, cfg)
 	}
-	web, err := webOf(cfg.HTTP, *w.url)
+	web, err := NewWeb(cfg.HTTP, *w.URL)
 	if err != nil {
 		return nil, err
 	}
-	defer web.door.Close()
-	return web.report(ctx, stderr)
+	defer web.Door.Close()
+	return web.Report(ctx, stderr)
 }
 
-// report asks first whether the node is ready, which it tells also when it is busy, or
+// Report asks first whether the node is ready, which it tells also when it is busy, or
 // the token is not known.
-func (w *web) report(ctx context.Context, stderr io.Writer) (*idhttp.Report, error) {
+func (w *Web) Report(ctx context.Context, stderr io.Writer) (*idhttp.Report, error) {
 	_, err := w.get(ctx, "readyz")
 	var not refused
 	if errors.As(err, &not) && not.status == http.StatusServiceUnavailable {
@@ -57,7 +57,7 @@ func (w *web) report(ctx context.Context, stderr io.Writer) (*idhttp.Report, err
 
 // reportOfNode asks over the Erlang distribution.
 func reportOfNode(ctx context.Context, cfg config.Config) (*idhttp.Report, error) {
-	node, err := nodeOf(cfg.Node)
+	node, err := NewNode(cfg.Node)
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +83,7 @@ func reportOfNode(ctx context.Context, cfg config.Config) (*idhttp.Report, error
 // describe has a generator tell what it is, and whether it can make an id: if so, it
 // makes one.
 func describe(ctx context.Context, node *client.Node, g *idhttp.GeneratorReport, r *idhttp.Report) error {
-	err := infoOf(ctx, node, g.Name, g, r)
+	err := ReadInfo(ctx, node, g.Name, g, r)
 	if errors.Is(err, client.ErrNoProcess) {
 		g.Reason = "noproc"
 		return nil
@@ -103,9 +103,9 @@ func describe(ctx context.Context, node *client.Node, g *idhttp.GeneratorReport,
 	return err
 }
 
-// infoOf reads the properties that a generator tells, which are named as those of the
+// ReadInfo reads the properties that a generator tells, which are named as those of the
 // report.
-func infoOf(ctx context.Context, node *client.Node, generator string, into ...any) error {
+func ReadInfo(ctx context.Context, node *client.Node, generator string, into ...any) error {
 	info, err := node.Call(ctx, etf.Atom(generator), etf.Atom("info"))
 	if err != nil {
 		return err
