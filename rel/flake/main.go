@@ -18,6 +18,8 @@ import (
 	"github.com/flake-go/flake/internal/escape"
 	"github.com/flake-go/flake/node/handshake"
 	"github.com/flake-go/flake/rel/flake/cli"
+	"github.com/flake-go/flake/rel/flake/commands"
+	"github.com/flake-go/flake/rel/flake/migrate"
 	"github.com/flake-go/flake/rel/flake/output"
 	"github.com/flake-go/flake/rel/flake/server"
 )
@@ -52,16 +54,16 @@ type subcommand struct {
 func table() []subcommand {
 	return []subcommand{
 		{"", "", 0, "runs the node", "", serve},
-		{"get", "", 0, "takes ids from a running node", "", get},
-		{"eval", "EXPRESSION", 1, "has a running node call functions", "", eval},
-		{"workers", "[release NUMBER | after-restore]", 2, "shows who has which number of etcd", "", listWorkers},
-		{"check", "", 0, "shows whether the file of marks and etcd fit, and what a start would do", checkMore, checkStart},
-		{"status", "", 0, "shows how a running node is", statusMore, status},
-		{"bench", "", 0, "loads a running node, measures it, and looks for ids that come twice", benchMore, bench},
-		{"generate", "", 0, "makes ids without a node", generateMore, generateIDs},
-		{"inspect", "ID...", math.MaxInt, "takes ids apart, of any format", inspectMore, inspectIDs},
-		{"import", "", 0, "takes over what boundary/flake left on a disk: its time and its settings", importMore, importOriginal},
-		{"takeover", "", 0, "becomes a running node of the original, boundary/flake", takeoverMore, takeover},
+		{"get", "", 0, "takes ids from a running node", "", commands.Get},
+		{"eval", "EXPRESSION", 1, "has a running node call functions", "", commands.Eval},
+		{"workers", "[release NUMBER | after-restore]", 2, "shows who has which number of etcd", "", commands.Workers},
+		{"check", "", 0, "shows whether the file of marks and etcd fit, and what a start would do", commands.CheckMore, commands.Check},
+		{"status", "", 0, "shows how a running node is", commands.StatusMore, commands.Status},
+		{"bench", "", 0, "loads a running node, measures it, and looks for ids that come twice", commands.BenchMore, commands.Bench},
+		{"generate", "", 0, "makes ids without a node", commands.GenerateMore, commands.Generate},
+		{"inspect", "ID...", math.MaxInt, "takes ids apart, of any format", commands.InspectMore, commands.Inspect},
+		{"import", "", 0, "takes over what boundary/flake left on a disk: its time and its settings", migrate.ImportMore, migrate.Import},
+		{"takeover", "", 0, "becomes a running node of the original, boundary/flake", migrate.TakeoverMore, migrate.Takeover},
 		{"version", "", 0, "shows the version and what it was built of", "", showVersion},
 		{"completion", "bash|zsh|fish", 1, "prints a script that completes flake's commands and flags", "", completion},
 		{"man", "", 0, "prints the manual page, flake(1)", "", manual},

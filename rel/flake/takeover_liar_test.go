@@ -22,6 +22,7 @@ import (
 	"github.com/flake-go/flake/node/epmd"
 	"github.com/flake-go/flake/node/etf"
 	"github.com/flake-go/flake/node/rpc"
+	"github.com/flake-go/flake/rel/flake/migrate"
 )
 
 // liar is a node that answers as the original does, but for one step.
@@ -209,7 +210,7 @@ func TestTakeoverRaisesMark(t *testing.T) {
 		}
 		return l.end()
 	})
-	l.ahead = mostAhead / 2
+	l.ahead = migrate.MostAhead / 2
 	if status, said := l.take(t); status != 0 || mark.UnixMilli() < l.last {
 		t.Errorf("exit status %d; the mark is %v, and the last time %v\n%s", status, mark, time.UnixMilli(l.last).UTC(), said)
 	}

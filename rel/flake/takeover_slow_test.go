@@ -9,6 +9,7 @@ import (
 
 	"github.com/flake-go/flake/client"
 	"github.com/flake-go/flake/node/etf"
+	"github.com/flake-go/flake/rel/flake/migrate"
 )
 
 // signals ends the command while the original is suspended.
@@ -37,19 +38,19 @@ func (o *originalNode) late() {
 	o.trick(etf.Tuple{etf.Atom("slow"), int64(1500), etf.Atom("late")})
 	defer o.trick(etf.Atom("none"))
 	for again := true; again; {
-		h := &handover{node: nodeName, worker: o.worker}
+		h := &migrate.Handover{Node: nodeName, Worker: o.worker}
 		var err error
-		if h.conn, err = (client.Dialer{Cookie: cookie, EPMD: "127.0.0.1:" + o.port}).Dial(ctx, nodeName); err != nil {
+		if h.Conn, err = (client.Dialer{Cookie: cookie, EPMD: "127.0.0.1:" + o.port}).Dial(ctx, nodeName); err != nil {
 			t.Fatal(err)
 		}
-		if err = h.prepare(ctx); err == nil {
-			err = h.suspend(ctx)
+		if err = h.Prepare(ctx); err == nil {
+			err = h.Suspend(ctx)
 		}
 		if err == nil {
-			time.Sleep(mostSuspended - time.Second) // the guard's clock is what is tested
-			err = h.halt(ctx)
+			time.Sleep(migrate.MostSuspended - time.Second) // the guard's clock is what is tested
+			err = h.Halt(ctx)
 		}
-		h.conn.Close()
+		h.Conn.Close()
 		again = late.MatchString(err.Error()) && ctx.Err() == nil
 		if !again && !strings.HasSuffix(err.Error(), "did not halt: late") {
 			t.Error(err)

@@ -17,6 +17,7 @@ import (
 	"github.com/flake-go/flake/config"
 	"github.com/flake-go/flake/flake"
 	"github.com/flake-go/flake/node/etf"
+	"github.com/flake-go/flake/rel/flake/migrate"
 )
 
 // originalNode is a node of the stand-in for the original.
@@ -265,8 +266,8 @@ func TestOriginalGone(t *testing.T) {
 		if !tt.port {
 			addr.Close()
 		}
-		h := handover{name: tt.name, epmd: "127.0.0.1:" + l.port, addr: addr.Addr().String()}
-		if got := h.gone(t.Context()); got != tt.want {
+		h := migrate.Handover{Name: tt.name, Epmd: "127.0.0.1:" + l.port, Addr: addr.Addr().String()}
+		if got := h.Gone(t.Context()); got != tt.want {
 			t.Errorf("%+v: %t", tt, got)
 		}
 		addr.Close()

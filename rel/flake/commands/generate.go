@@ -1,4 +1,4 @@
-package main
+package commands
 
 import (
 	"bufio"
@@ -20,7 +20,7 @@ import (
 	"github.com/flake-go/flake/rel/flake/generators"
 )
 
-const generateMore = `No node is asked, and none is needed. The flags of the number and the layout are
+const GenerateMore = `No node is asked, and none is needed. The flags of the number and the layout are
 those of a table [[generator]] of the configuration.
 
 With -mark, ids never come twice: FILE is locked, and keeps a time ahead of all ids,
@@ -34,8 +34,8 @@ a worker id that is made up each time. Of two runs, ids made in one millisecond 
 the same only if 47 random bits are. Numbers of 10 or 16 bits, and any that is chosen,
 could come twice, and are refused.`
 
-// generateIDs makes ids without a node, one a line.
-func generateIDs(f *cli.Flags) cli.Action {
+// Generate makes ids without a node, one a line.
+func Generate(f *cli.Flags) cli.Action {
 	addKeys(f, true)
 	n := f.Int("n", 1, "the `NUMBER` of ids, from 1")
 	in := f.String("base", canonical, writeBase)

@@ -1,4 +1,4 @@
-package main
+package commands
 
 import (
 	"bytes"
@@ -19,7 +19,7 @@ import (
 func inspecting(t *testing.T, args ...string) (v *inspector, out *bytes.Buffer) {
 	t.Helper()
 	f := cli.NewFlags()
-	inspectIDs(f)
+	Inspect(f)
 	if err := f.ParseArgs(args, 0); err != nil {
 		t.Fatal(err)
 	}

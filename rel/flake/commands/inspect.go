@@ -1,4 +1,4 @@
-package main
+package commands
 
 import (
 	"bufio"
@@ -23,7 +23,7 @@ import (
 	"github.com/flake-go/flake/rel/flake/output"
 )
 
-const inspectMore = `An id may be in any text: one of its format's own, a UUID, hexadecimal, digits of
+const InspectMore = `An id may be in any text: one of its format's own, a UUID, hexadecimal, digits of
 any base, or an Erlang binary such as <<0,0,1>>. With - they are read from standard
 input, one a line.
 
@@ -36,8 +36,8 @@ node's generators.
 The exit status is 0 if all texts are ids, 1 if not, and 2 if flags or the
 configuration are wrong.`
 
-// inspectIDs takes ids apart.
-func inspectIDs(f *cli.Flags) cli.Action {
+// Inspect takes ids apart.
+func Inspect(f *cli.Flags) cli.Action {
 	f.File = f.String("config", "", "read ids as those of the generators of a node, whose configuration is `FILE`")
 	addKeys(f, false)
 	in := f.String("base", canonical, "read ids in `BASE`: 2 to 62, base32, base36, base58 or base64; canonical: any of them, and the texts of formats")

@@ -1,4 +1,4 @@
-package main
+package commands
 
 import (
 	"cmp"
@@ -25,9 +25,9 @@ const answerOfEtcd = 5 * time.Second
 
 var errWorkers = errors.New("flake workers: no argument wanted, release NUMBER, after-restore, or withdraw")
 
-// listWorkers shows who has which number of etcd, releases one, or tells etcd that it
+// Workers shows who has which number of etcd, releases one, or tells etcd that it
 // was restored, or that it was not.
-func listWorkers(f *cli.Flags) cli.Action {
+func Workers(f *cli.Flags) cli.Action {
 	f.Identify()
 	margin := f.Duration("margin", 0, "after-restore, withdraw: by how much clocks of nodes may be ahead; 0: a third of hold, 10s at most")
 	until := f.String("until", "", "after-restore: the `TIME` at which a node last reached etcd as it was, such as 2026-01-31T12:00:00Z")

@@ -1,4 +1,4 @@
-package main
+package migrate
 
 import (
 	"context"
@@ -25,7 +25,7 @@ import (
 	"github.com/flake-go/flake/rel/flake/server"
 )
 
-const takeoverMore = `It reads what the original has, writes a configuration from that, and tries all that
+const TakeoverMore = `It reads what the original has, writes a configuration from that, and tries all that
 a start needs. Only then it suspends the original's server, raises the mark to the time
 of its last id, halts the original, and runs the node. Its callers see the connection
 end once, as in a restart.
@@ -42,8 +42,8 @@ type takeoverFlags struct {
 	from, sysConfig, vmArgs, out, timestamp *string
 }
 
-// takeover becomes a running node of the original.
-func takeover(f *cli.Flags) cli.Action {
+// Takeover becomes a running node of the original.
+func Takeover(f *cli.Flags) cli.Action {
 	t := takeoverFlags{
 		Flags:     f,
 		from:      f.String("from", "", "the running `node` of the original, name@host"),
@@ -67,7 +67,7 @@ func takeover(f *cli.Flags) cli.Action {
 			return err
 		}
 		err = t.end(ctx, h, stdout, stderr)
-		h.conn.Close()
+		h.Conn.Close()
 		if err != nil {
 			return err
 		}
@@ -77,7 +77,7 @@ func takeover(f *cli.Flags) cli.Action {
 
 // end ends the original once a start cannot fail any more, as far as that can be tried. If it returns an error, the
 // original goes on and no file is left, unless it was told to halt.
-func (t *takeoverFlags) end(ctx context.Context, h *handover, stdout, stderr io.Writer) (err error) {
+func (t *takeoverFlags) end(ctx context.Context, h *Handover, stdout, stderr io.Writer) (err error) {
 	defer func() {
 		if err != nil && !h.halted {
 			err = errors.Join(err, h.undo(stdout))
@@ -99,8 +99,8 @@ func (t *takeoverFlags) end(ctx context.Context, h *handover, stdout, stderr io.
 	if err != nil {
 		return err
 	}
-	if worker != uint64(h.worker) {
-		return fmt.Errorf("the original has worker_id %q, and this node would have another; give it that one", h.worker)
+	if worker != uint64(h.Worker) {
+		return fmt.Errorf("the original has worker_id %q, and this node would have another; give it that one", h.Worker)
 	}
 	return h.end(ctx, lines.Logger)
 }
@@ -119,7 +119,7 @@ func (t *takeoverFlags) together() (err error) {
 }
 
 // meet connects to the original and reads what it is.
-func (t *takeoverFlags) meet(ctx context.Context) (*handover, error) {
+func (t *takeoverFlags) meet(ctx context.Context) (*Handover, error) {
 	var s original.Settings
 	if err := readFiles(*t.sysConfig, *t.vmArgs, &s); err != nil {
 		return nil, cli.UsageError(err)
@@ -130,21 +130,21 @@ func (t *takeoverFlags) meet(ctx context.Context) (*handover, error) {
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, remote.CallTime, errNoAnswer)
 	defer cancel()
-	h := &handover{node: *t.from, settings: s}
-	if h.conn, err = h.dial(ctx, cfg.Node); err != nil {
+	h := &Handover{Node: *t.from, settings: s}
+	if h.Conn, err = h.dial(ctx, cfg.Node); err != nil {
 		return nil, err
 	}
 	if err := h.read(ctx); err != nil {
-		h.conn.Close()
-		return nil, fmt.Errorf("node %s: %w", h.node, err)
+		h.Conn.Close()
+		return nil, fmt.Errorf("node %s: %w", h.Node, err)
 	}
 	if h.mark = cfg.Flake.TimestampPath; h.mark == "" { // written, as a service may have another default
 		if h.mark, err = cli.TimestampPath(); err != nil {
-			h.conn.Close()
+			h.Conn.Close()
 			return nil, err
 		}
 	}
-	h.settings.Name, h.settings.TimestampPath = h.node, h.mark
+	h.settings.Name, h.settings.TimestampPath = h.Node, h.mark
 	if filepath.Base(cfg.Node.CookieFrom) != config.HomeCookieFile { // where the next start finds it, too
 		h.settings.Cookie = cfg.Node.Cookie
 	}
@@ -187,9 +187,9 @@ func (t *takeoverFlags) provisional(s original.Settings) (config.Config, error) 
 
 // dial connects to the original, which must be known to the EPMD that this node is to
 // register with: so it is on this machine, and its name free once it has ended.
-func (h *handover) dial(ctx context.Context, cfg config.Node) (*client.Conn, error) {
+func (h *Handover) dial(ctx context.Context, cfg config.Node) (*client.Conn, error) {
 	var host string
-	h.name, host, _ = strings.Cut(h.node, "@")
+	h.Name, host, _ = strings.Cut(h.Node, "@")
 	dialer, err := remote.Dialer(cfg)
 	if err != nil {
 		return nil, err
@@ -201,7 +201,7 @@ func (h *handover) dial(ctx context.Context, cfg config.Node) (*client.Conn, err
 		}
 		dialer.EPMD = fmt.Sprintf("127.0.0.1:%d", port)
 	}
-	found, err := epmd.Lookup(ctx, dialer.EPMD, h.name)
+	found, err := epmd.Lookup(ctx, dialer.EPMD, h.Name)
 	if err != nil {
 		return nil, fmt.Errorf("%w; run this on the machine of the original, while that runs", err)
 	}
@@ -210,8 +210,8 @@ func (h *handover) dial(ctx context.Context, cfg config.Node) (*client.Conn, err
 		return nil, err
 	}
 	dialer.Addr = net.JoinHostPort(ip, fmt.Sprint(found.Port))
-	h.epmd, h.addr = dialer.EPMD, dialer.Addr
-	return dialer.Dial(ctx, h.node)
+	h.Epmd, h.Addr = dialer.EPMD, dialer.Addr
+	return dialer.Dial(ctx, h.Node)
 }
 
 // localAddress returns an address of a host, which must be this machine: the port that EPMD
@@ -231,7 +231,7 @@ func localAddress(ctx context.Context, host string) (string, error) {
 }
 
 // configure writes the configuration, unless there is one, and prints what it is made of.
-func (t *takeoverFlags) configure(h *handover, stdout io.Writer) error {
+func (t *takeoverFlags) configure(h *Handover, stdout io.Writer) error {
 	if *t.File != "" {
 		return nil
 	}
@@ -255,13 +255,13 @@ func (t *takeoverFlags) configure(h *handover, stdout io.Writer) error {
 	return nil
 }
 
-// A handover is the way from a running original to this node.
-type handover struct {
-	node, name string // name@host, and what EPMD knows it by
-	addr, epmd string
-	conn       *client.Conn
+// A Handover is the way from a running original to this node.
+type Handover struct {
+	Node, Name string // name@host, and what EPMD knows it by
+	Addr, Epmd string
+	Conn       *client.Conn
 	settings   original.Settings
-	worker     flake.Worker // that it has
+	Worker     flake.Worker // that it has
 	last       time.Time    // of its last id
 
 	suspending, tell etf.Term // guard and tell, as its parser has them
@@ -276,7 +276,7 @@ type handover struct {
 }
 
 // checkMark checks the file of marks, and notes what does not exist of it.
-func (h *handover) checkMark() error {
+func (h *Handover) checkMark() error {
 	if err := flake.CheckMarks(h.mark); err != nil {
 		return err
 	}
@@ -289,7 +289,7 @@ func (h *handover) checkMark() error {
 }
 
 // undo removes the files that were made, those of marks unless another node uses them by now.
-func (h *handover) undo(stdout io.Writer) (err error) {
+func (h *Handover) undo(stdout io.Writer) (err error) {
 	if len(h.absent) > 0 {
 		if marks, locked := flake.OpenMarks(h.mark, nil); locked == nil {
 			defer marks.Close()

@@ -1,4 +1,4 @@
-package main
+package commands
 
 import (
 	"context"
@@ -21,7 +21,7 @@ import (
 	"github.com/flake-go/flake/rel/flake/remote"
 )
 
-const benchMore = `Each caller makes a call, and the next when it has the answer. Nobody else gets
+const BenchMore = `Each caller makes a call, and the next when it has the answer. Nobody else gets
 the ids. Over HTTP each caller has a connection; over the Erlang distribution they
 share one, as the processes of a node do, or as many as -connections says.
 
@@ -50,8 +50,8 @@ type benchFlags struct {
 	asJSON                    *bool
 }
 
-// bench loads a running node and measures it.
-func bench(f *cli.Flags) cli.Action {
+// Bench loads a running node and measures it.
+func Bench(f *cli.Flags) cli.Action {
 	f.Identify()
 	b := benchFlags{
 		way:         remote.NewChoice(f, "over the distribution, unless there is -url"),

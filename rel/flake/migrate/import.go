@@ -1,4 +1,4 @@
-package main
+package migrate
 
 import (
 	"cmp"
@@ -19,7 +19,7 @@ import (
 	"github.com/flake-go/flake/rel/flake/output"
 )
 
-const importMore = `Stop the original first. Its dets file, which timestamp_path in its sys.config names,
+const ImportMore = `Stop the original first. Its dets file, which timestamp_path in its sys.config names,
 tells when it last made ids: this node then makes none before that. Of its sys.config
 and vm.args a configuration is made, and what was taken and left is told. The files of
 the original stay as they are.
@@ -32,8 +32,8 @@ type imports struct {
 	overwrite                               bool
 }
 
-// importOriginal takes over what boundary/flake left on a disk.
-func importOriginal(f *cli.Flags) cli.Action {
+// Import takes over what boundary/flake left on a disk.
+func Import(f *cli.Flags) cli.Action {
 	var i imports
 	f.StringVar(&i.dets, "dets", "", "the dets `FILE` of the original; without it the one that its sys.config names")
 	f.StringVar(&i.sysConfig, "sys-config", "", "its sys.config `FILE`")

@@ -1,4 +1,4 @@
-package main
+package migrate
 
 import (
 	"context"
@@ -14,8 +14,8 @@ import (
 )
 
 // apply calls a function of the original.
-func (h *handover) apply(ctx context.Context, module, function etf.Atom, args ...etf.Term) (etf.Term, error) {
-	result, err := h.conn.Apply(ctx, module, function, args)
+func (h *Handover) apply(ctx context.Context, module, function etf.Atom, args ...etf.Term) (etf.Term, error) {
+	result, err := h.Conn.Apply(ctx, module, function, args)
 	if err != nil {
 		return nil, err
 	}
@@ -29,7 +29,7 @@ func (h *handover) apply(ctx context.Context, module, function etf.Atom, args ..
 func brief(t etf.Term) string { return fmt.Sprintf("%.300s", etf.Format(nil, t)) }
 
 // tagged calls a function of the original that returns a tuple, and returns what is behind the tag in that.
-func (h *handover) tagged(ctx context.Context, tag, module, function etf.Atom, args ...etf.Term) (etf.Term, error) {
+func (h *Handover) tagged(ctx context.Context, tag, module, function etf.Atom, args ...etf.Term) (etf.Term, error) {
 	result, err := h.apply(ctx, module, function, args...)
 	if err != nil {
 		return nil, err
@@ -41,7 +41,7 @@ func (h *handover) tagged(ctx context.Context, tag, module, function etf.Atom, a
 }
 
 // parse returns what the original's parser makes of a text.
-func (h *handover) parse(ctx context.Context, text string) (etf.Term, error) {
+func (h *Handover) parse(ctx context.Context, text string) (etf.Term, error) {
 	tokens, err := h.tagged(ctx, "ok", "erl_scan", "string", etf.String(text))
 	if err != nil {
 		return nil, err
@@ -50,27 +50,27 @@ func (h *handover) parse(ctx context.Context, text string) (etf.Term, error) {
 }
 
 // eval has the original evaluate what it has parsed.
-func (h *handover) eval(ctx context.Context, expressions etf.Term, bindings ...etf.Term) (etf.Term, error) {
+func (h *Handover) eval(ctx context.Context, expressions etf.Term, bindings ...etf.Term) (etf.Term, error) {
 	return h.tagged(ctx, "value", "erl_eval", "exprs", expressions, etf.List(bindings))
 }
 
 // order gives the guard an order, and returns why it has ended.
-func (h *handover) order(ctx context.Context, order etf.Atom) (why etf.Term, err error) {
+func (h *Handover) order(ctx context.Context, order etf.Atom) (why etf.Term, err error) {
 	return h.eval(ctx, h.tell, etf.Tuple{etf.Atom("Guard"), h.guard}, etf.Tuple{etf.Atom("Order"), order})
 }
 
 // read reads the worker and the settings of the original.
-func (h *handover) read(ctx context.Context) error {
+func (h *Handover) read(ctx context.Context) error {
 	status, err := h.apply(ctx, "sys", "get_status", etf.Atom("flake"))
 	if err != nil {
 		return fmt.Errorf("it has no server flake that can be asked for its state (%w); is this the node of the original?", err)
 	}
-	if h.last, h.worker, err = stateOf(status); err != nil {
+	if h.last, h.Worker, err = stateOf(status); err != nil {
 		return err
 	}
 	s := &h.settings
-	s.WorkerID, _ = net.ParseMAC(h.worker.String()) // never fails
-	s.Taken = append(s.Taken, "running: worker id "+h.worker.String())
+	s.WorkerID, _ = net.ParseMAC(h.Worker.String()) // never fails
+	s.Taken = append(s.Taken, "running: worker id "+h.Worker.String())
 	for _, application := range []etf.Atom{"flake", "kernel"} {
 		env, err := h.apply(ctx, "application", "get_all_env", application)
 		if err != nil {
@@ -108,7 +108,7 @@ func stateOf(status etf.Term) (last time.Time, w flake.Worker, err error) {
 		_, ok3 := t[3].(int64)
 		if ok1 && ok2 && ok3 && milli > 0 && worker >= 0 && worker <= int64(flake.MaxWorker) {
 			last = time.UnixMilli(milli).UTC()
-			if ahead := time.Until(last); ahead > mostAhead {
+			if ahead := time.Until(last); ahead > MostAhead {
 				err = fmt.Errorf("its last id is of a time %v ahead of this machine's clock; "+
 					"set the clock right, or wait until it has caught up", ahead)
 			}

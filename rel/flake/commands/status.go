@@ -1,4 +1,4 @@
-package main
+package commands
 
 import (
 	"cmp"
@@ -20,15 +20,15 @@ import (
 	"github.com/flake-go/flake/rel/flake/remote"
 )
 
-const statusMore = `Over the Erlang distribution it takes an id of each generator to see whether it
+const StatusMore = `Over the Erlang distribution it takes an id of each generator to see whether it
 can. Over HTTP it needs no EPMD, and without the token it learns only whether
 the node is ready.
 
 The exit status is 0 if all generators can hand out ids, 1 if not or if the node
 does not answer, and 2 if flags or the configuration are wrong.`
 
-// status shows how a running node is.
-func status(f *cli.Flags) cli.Action {
+// Status shows how a running node is.
+func Status(f *cli.Flags) cli.Action {
 	f.Identify()
 	way := remote.NewChoice(f, remote.PreferHTTP)
 	asJSON := f.Bool("json", false, "print it as JSON, as /v1/info of HTTP does")

@@ -1,4 +1,4 @@
-package main
+package migrate
 
 import (
 	"context"
@@ -20,16 +20,16 @@ import (
 var errNoAnswer = fmt.Errorf("no answer within %v", remote.CallTime)
 
 const (
-	// mostSuspended is how long the original's server hands out no ids at most, if it is
+	// MostSuspended is how long the original's server hands out no ids at most, if it is
 	// not halted then.
-	mostSuspended = 2 * time.Second
+	MostSuspended = 2 * time.Second
 
 	// haltTime is how long the original has to end.
 	haltTime = 10 * time.Second
 
-	// mostAhead is how far the last id of the original may be ahead of this machine's
+	// MostAhead is how far the last id of the original may be ahead of this machine's
 	// clock. The original's clock is one that may run ahead for a while.
-	mostAhead = mostSuspended / 2
+	MostAhead = MostSuspended / 2
 )
 
 // guard is what the original is given to evaluate. A process of its own suspends the
@@ -80,9 +80,9 @@ spawn_monitor(fun() -> try ok after ok end end), receive {'DOWN', _, _, _, _} ->
 const tell = `Watch = monitor(process, Guard), Guard ! Order, receive {'DOWN', Watch, _, _, Why} -> Why end.`
 
 // end ends the original; ids of the mark are above its last then.
-func (h *handover) end(ctx context.Context, log *slog.Logger) (err error) {
-	if err := h.prepare(ctx); err != nil {
-		return fmt.Errorf("node %s: %w", h.node, err)
+func (h *Handover) end(ctx context.Context, log *slog.Logger) (err error) {
+	if err := h.Prepare(ctx); err != nil {
+		return fmt.Errorf("node %s: %w", h.Node, err)
 	}
 	h.suspended = time.Now()
 	defer func() {
@@ -90,24 +90,24 @@ func (h *handover) end(ctx context.Context, log *slog.Logger) (err error) {
 			err = h.resume(err, log)
 		}
 	}()
-	if err := h.suspend(ctx); err != nil {
+	if err := h.Suspend(ctx); err != nil {
 		return err
 	}
-	log.Info("suspended the original", "node", h.node, "last", h.last)
+	log.Info("suspended the original", "node", h.Node, "last", h.last)
 	if _, err := flake.RaiseMark(h.mark, h.last); err != nil {
 		return err
 	}
-	if err := h.halt(ctx); err != nil {
+	if err := h.Halt(ctx); err != nil {
 		return err
 	}
 	log.Info("halted the original: if this node does not start now, start it without takeover, or the original again",
-		"node", h.node, "last", h.last, "worker", h.worker, "suspended", time.Since(h.suspended))
+		"node", h.Node, "last", h.last, "worker", h.Worker, "suspended", time.Since(h.suspended))
 	return nil
 }
 
 // tryListening fails if the node cannot listen where it must, unless the original listens there.
-func (h *handover) tryListening(cfg config.Node) error {
-	_, port, _ := net.SplitHostPort(h.addr)
+func (h *Handover) tryListening(cfg config.Node) error {
+	_, port, _ := net.SplitHostPort(h.Addr)
 	if cfg.FixedPort() == "" || cfg.FixedPort() == port {
 		return nil
 	}
@@ -118,16 +118,16 @@ func (h *handover) tryListening(cfg config.Node) error {
 	return l.Close()
 }
 
-// prepare has the original ready to suspend its server.
-func (h *handover) prepare(ctx context.Context) (err error) {
+// Prepare has the original ready to suspend its server.
+func (h *Handover) Prepare(ctx context.Context) (err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, remote.CallTime, errNoAnswer)
 	defer cancel()
-	self := etf.Format(nil, etf.Atom(h.conn.Name()))
+	self := etf.Format(nil, etf.Atom(h.Conn.Name()))
 	var warmed etf.Term
 	for _, order := range []struct {
 		text   string
 		parsed *etf.Term
-	}{{warm, &warmed}, {fmt.Sprintf(guard, mostSuspended.Milliseconds(), self), &h.suspending}, {tell, &h.tell}} {
+	}{{warm, &warmed}, {fmt.Sprintf(guard, MostSuspended.Milliseconds(), self), &h.suspending}, {tell, &h.tell}} {
 		if *order.parsed, err = h.parse(ctx, order.text); err != nil {
 			return err
 		}
@@ -136,9 +136,9 @@ func (h *handover) prepare(ctx context.Context) (err error) {
 	return err
 }
 
-// suspend suspends the original's server, and reads its last time.
-func (h *handover) suspend(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, mostSuspended, fmt.Errorf("%v have passed", mostSuspended))
+// Suspend suspends the original's server, and reads its last time.
+func (h *Handover) Suspend(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, MostSuspended, fmt.Errorf("%v have passed", MostSuspended))
 	defer cancel()
 	answer, err := h.eval(ctx, h.suspending)
 	status, _ := answer.(etf.Tuple)
@@ -155,16 +155,16 @@ func (h *handover) suspend(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if worker != h.worker {
+	if worker != h.Worker {
 		return errors.New("its worker is another by now; start again")
 	}
 	h.last = last
 	return nil
 }
 
-// halt halts the original and waits until it has ended. From here on no order to stop
+// Halt halts the original and waits until it has ended. From here on no order to stop
 // counts until that is known.
-func (h *handover) halt(ctx context.Context) error {
+func (h *Handover) Halt(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -175,7 +175,7 @@ func (h *handover) halt(ctx context.Context) error {
 		h.halted = false
 		return fmt.Errorf("the original did not halt: %s", brief(why))
 	}
-	for !h.gone(ctx) {
+	for !h.Gone(ctx) {
 		select {
 		case <-time.After(time.Millisecond):
 		case <-ctx.Done():
@@ -186,14 +186,14 @@ func (h *handover) halt(ctx context.Context) error {
 	return nil
 }
 
-// gone reports whether the original has ended: EPMD has forgotten it, or ended with it, as
+// Gone reports whether the original has ended: EPMD has forgotten it, or ended with it, as
 // a service does with all that it started; and nobody listens where it did.
-func (h *handover) gone(ctx context.Context) bool {
-	_, err := epmd.Lookup(ctx, h.epmd, h.name)
+func (h *Handover) Gone(ctx context.Context) bool {
+	_, err := epmd.Lookup(ctx, h.Epmd, h.Name)
 	if !errors.Is(err, epmd.ErrNotFound) && !errors.Is(err, syscall.ECONNREFUSED) {
 		return false
 	}
-	c, err := new(net.Dialer).DialContext(ctx, "tcp", h.addr)
+	c, err := new(net.Dialer).DialContext(ctx, "tcp", h.Addr)
 	if err == nil {
 		c.Close()
 	}
@@ -202,16 +202,16 @@ func (h *handover) gone(ctx context.Context) bool {
 
 // resume has the server of the original go on, and says whether it does. Without a guard
 // there is nothing to tell: the end of the connection does the same.
-func (h *handover) resume(why error, log *slog.Logger) error {
+func (h *Handover) resume(why error, log *slog.Logger) error {
 	if h.guard == "" {
 		return why
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 2*mostSuspended)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*MostSuspended)
 	defer cancel()
 	if _, err := h.order(ctx, "resume"); err != nil {
 		return fmt.Errorf("%w (the server of the original was told to go on, and does so by itself within %v: %w)",
-			why, mostSuspended, err)
+			why, MostSuspended, err)
 	}
-	log.Info("the original goes on", "node", h.node, "suspended", time.Since(h.suspended))
+	log.Info("the original goes on", "node", h.Node, "suspended", time.Since(h.suspended))
 	return why
 }

@@ -1,4 +1,4 @@
-package main
+package commands
 
 import (
 	"cmp"
@@ -17,7 +17,7 @@ import (
 	"github.com/flake-go/flake/rel/flake/output"
 )
 
-const checkMore = `It rehearses the start in memory, by the code of the start. It takes no lock and
+const CheckMore = `It rehearses the start in memory, by the code of the start. It takes no lock and
 writes nothing, so the node may run: then it shows a start after a crash at this
 moment. Run it as the node's user, on its machine. It does not see whether
 another process has the lock, or whether etcd takes writes.
@@ -35,9 +35,9 @@ number_not_wanted.
 The exit status is 0 if nothing is wrong, 1 if something is, and 2 if flags or
 the configuration are.`
 
-// checkStart shows whether the file of marks, etcd and the configuration fit, and what a
+// Check shows whether the file of marks, etcd and the configuration fit, and what a
 // start would do.
-func checkStart(f *cli.Flags) cli.Action {
+func Check(f *cli.Flags) cli.Action {
 	f.Identify()
 	asJSON := f.Bool("json", false, "print it as JSON")
 	return func(ctx context.Context, _ []string, stdout, _ io.Writer) error {

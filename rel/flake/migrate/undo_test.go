@@ -1,4 +1,4 @@
-package main
+package migrate
 
 import (
 	"io"
@@ -22,7 +22,7 @@ func TestUndo(t *testing.T) {
 		if tt.before {
 			raise()
 		}
-		h := handover{mark: path}
+		h := Handover{mark: path}
 		if err := h.checkMark(); err != nil {
 			t.Fatal(err)
 		}

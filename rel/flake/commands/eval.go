@@ -1,4 +1,4 @@
-package main
+package commands
 
 import (
 	"context"
@@ -15,8 +15,8 @@ import (
 	"github.com/flake-go/flake/rel/flake/remote"
 )
 
-// eval evaluates expressions; a running node calls their functions.
-func eval(f *cli.Flags) cli.Action {
+// Eval evaluates expressions; a running node calls their functions.
+func Eval(f *cli.Flags) cli.Action {
 	f.Identify()
 	return func(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		cfg, err := f.Load()

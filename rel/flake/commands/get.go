@@ -1,4 +1,4 @@
-package main
+package commands
 
 import (
 	"bufio"
@@ -24,8 +24,8 @@ const getMany = 10_000
 // canonical is the base of a format's own text.
 const canonical = "canonical"
 
-// get takes ids from a running node and prints one per line.
-func get(f *cli.Flags) cli.Action {
+// Get takes ids from a running node and prints one per line.
+func Get(f *cli.Flags) cli.Action {
 	f.Identify()
 	n := f.Int("n", 1, "the `NUMBER` of ids, from 1")
 	in := f.String("base", canonical, writeBase)
