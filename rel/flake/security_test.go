@@ -52,7 +52,6 @@ var noLimits = map[string]string{
 	"node/epmd.maxExtra":             "a length of the protocol",
 	"idserver/idhttp.maxParameters":  "those that there are",
 	"idserver/idhttp.maxPeers":       "how many nodes the page lists",
-	"rel/flake.maxReport":            "what is read of another node",
 	"flake/workers/etcd.maxShown":    "what is shown of an answer",
 }
 

@@ -1,3 +1,7 @@
+// Package cli holds what the commands share: their flags, the configuration that these name,
+// the signals that end them, and the version.
+//
+// Start at [Flags].
 package cli
 
 import (

@@ -21,6 +21,7 @@ import (
 	"github.com/flake-go/flake/rel/flake/remote"
 )
 
+// BenchMore is the help of [Bench].
 const BenchMore = `Each caller makes a call, and the next when it has the answer. Nobody else gets
 the ids. Over HTTP each caller has a connection; over the Erlang distribution they
 share one, as the processes of a node do, or as many as -connections says.

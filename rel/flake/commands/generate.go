@@ -20,6 +20,7 @@ import (
 	"github.com/flake-go/flake/rel/flake/generators"
 )
 
+// GenerateMore is the help of [Generate].
 const GenerateMore = `No node is asked, and none is needed. The flags of the number and the layout are
 those of a table [[generator]] of the configuration.
 

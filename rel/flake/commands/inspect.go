@@ -23,6 +23,7 @@ import (
 	"github.com/flake-go/flake/rel/flake/output"
 )
 
+// InspectMore is the help of [Inspect].
 const InspectMore = `An id may be in any text: one of its format's own, a UUID, hexadecimal, digits of
 any base, or an Erlang binary such as <<0,0,1>>. With - they are read from standard
 input, one a line.

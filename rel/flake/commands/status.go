@@ -1,3 +1,5 @@
+// Package commands holds the commands beside the node: those that ask a running node or etcd, and
+// those that need neither. Each function adds a command's flags and returns what runs it.
 package commands
 
 import (
@@ -20,6 +22,7 @@ import (
 	"github.com/flake-go/flake/rel/flake/remote"
 )
 
+// StatusMore is the help of [Status].
 const StatusMore = `Over the Erlang distribution it takes an id of each generator to see whether it
 can. Over HTTP it needs no EPMD, and without the token it learns only whether
 the node is ready.

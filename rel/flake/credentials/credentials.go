@@ -1,3 +1,5 @@
+// Package credentials reads the files that a configuration names: certificates, the token of
+// HTTP, and what etcd asks for.
 package credentials
 
 import (

@@ -1,3 +1,7 @@
+// Package generators opens the generators of a configuration: each with its number, its mark, and
+// the claim that keeps others on the machine from making the same ids.
+//
+// Start at [Open].
 package generators
 
 import (

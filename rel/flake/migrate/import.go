@@ -19,6 +19,7 @@ import (
 	"github.com/flake-go/flake/rel/flake/output"
 )
 
+// ImportMore is the help of [Import].
 const ImportMore = `Stop the original first. Its dets file, which timestamp_path in its sys.config names,
 tells when it last made ids: this node then makes none before that. Of its sys.config
 and vm.args a configuration is made, and what was taken and left is told. The files of

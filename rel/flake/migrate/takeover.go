@@ -1,3 +1,5 @@
+// Package migrate comes from the original, boundary/flake: [Import] from what it left on a disk,
+// [Takeover] from a running one.
 package migrate
 
 import (
@@ -25,6 +27,7 @@ import (
 	"github.com/flake-go/flake/rel/flake/server"
 )
 
+// TakeoverMore is the help of [Takeover].
 const TakeoverMore = `It reads what the original has, writes a configuration from that, and tries all that
 a start needs. Only then it suspends the original's server, raises the mark to the time
 of its last id, halts the original, and runs the node. Its callers see the connection

@@ -1,3 +1,6 @@
+// Package output writes what nobody waits for, such as the log, and shows times and JSON.
+//
+// Start at [Output] and [OpenLog].
 package output
 
 import (

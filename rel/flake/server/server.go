@@ -1,3 +1,7 @@
+// Package server runs the node: it opens the generators, both doors, the log and the prompt,
+// reloads the configuration, and stops all in good order.
+//
+// Start at [Run].
 package server
 
 import (

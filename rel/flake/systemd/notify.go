@@ -1,3 +1,6 @@
+// Package systemd reports to a service manager how the node is, as sd_notify(3) describes.
+//
+// Start at [Open].
 package systemd
 
 import (
@@ -92,6 +95,7 @@ func (n *Notifier) Reloading() {
 	n.Say("RELOADING=1", "MONOTONIC_USEC="+strconv.FormatInt(monotonic().Microseconds(), 10), stateIs("reloading the configuration"))
 }
 
+// Ready reports that the node serves, and how.
 func (n *Notifier) Ready(text string) { n.Say("READY=1", stateIs(text)) }
 
 // Stopping says that the node ends, after so long.
@@ -99,6 +103,7 @@ func (n *Notifier) Stopping(after time.Duration) {
 	n.Say("STOPPING=1", stateIs("stopping"), extend(after+stopTime))
 }
 
+// Close ends the connection to the service manager.
 func (n *Notifier) Close() {
 	if n.conn != nil {
 		n.conn.Close()

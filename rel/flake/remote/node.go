@@ -1,3 +1,7 @@
+// Package remote connects to a running node, over the Erlang distribution or HTTP, and has it
+// report how it is.
+//
+// Start at [Choice].
 package remote
 
 import (

@@ -24,13 +24,14 @@ import (
 	"github.com/flake-go/flake/rel/flake/credentials"
 )
 
-// Choice is the flags that choose how a running node is asked.
+// Choice holds the flags that choose how a running node is asked.
 type Choice struct{ over, URL *string }
 
 // PreferHTTP is what commands do that HTTP serves as well: no cookie is needed for it, and no
 // digest of one shown.
 const PreferHTTP = "over HTTP if -url or http.listen says where"
 
+// NewChoice adds the flags; usual says what holds without them.
 func NewChoice(f *cli.Flags, usual string) Choice {
 	return Choice{
 		f.String("over", "", "ask over `erlang|http`, the distribution or HTTP; without it "+usual),
@@ -38,7 +39,7 @@ func NewChoice(f *cli.Flags, usual string) Choice {
 	}
 }
 
-// OverHTTP decides; usual is what is done if no flag tells.
+// OverHTTP reports whether HTTP is chosen; usual holds without a flag.
 func (w *Choice) OverHTTP(usual bool) (bool, error) {
 	switch {
 	case *w.over == "erlang" && *w.URL != "":

@@ -17,6 +17,7 @@ import (
 	"github.com/flake-go/flake/rel/flake/output"
 )
 
+// CheckMore is the help of [Check].
 const CheckMore = `It rehearses the start in memory, by the code of the start. It takes no lock and
 writes nothing, so the node may run: then it shows a start after a crash at this
 moment. Run it as the node's user, on its machine. It does not see whether
