@@ -77,6 +77,20 @@ func (f *Flags) Load() (cfg config.Config, err error) {
 	return cfg, nil
 }
 
+// A ConfigAction is an [Action] that needs the configuration.
+type ConfigAction func(ctx context.Context, cfg config.Config, args []string, stdout, stderr io.Writer) error
+
+// WithConfig returns an action that reads the configuration first.
+func (f *Flags) WithConfig(do ConfigAction) Action {
+	return func(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+		cfg, err := f.Load()
+		if err != nil {
+			return err
+		}
+		return do(ctx, cfg, args, stdout, stderr)
+	}
+}
+
 // names lists the flags: "flags are -config, -name and -noinput".
 func (f *Flags) names() string {
 	var names []string

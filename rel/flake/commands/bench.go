@@ -65,13 +65,7 @@ func Bench(f *cli.Flags) cli.Action {
 		rate:        f.Float64("rate", 0, "how many calls a second all callers make together; 0: as many as they can"),
 		asJSON:      f.Bool("json", false, "print the result as JSON"),
 	}
-	return func(ctx context.Context, _ []string, stdout, stderr io.Writer) error {
-		cfg, err := f.Load()
-		if err != nil {
-			return err
-		}
-		return b.run(ctx, cfg, stdout, stderr)
-	}
+	return f.WithConfig(b.run)
 }
 
 // benchResult is what bench prints.
@@ -98,7 +92,7 @@ type benchResult struct {
 	Notes       []string          `json:"notes,omitempty"`
 }
 
-func (b *benchFlags) run(ctx context.Context, cfg config.Config, stdout, stderr io.Writer) error {
+func (b *benchFlags) run(ctx context.Context, cfg config.Config, _ []string, stdout, stderr io.Writer) error {
 	call, err := b.call()
 	if err != nil {
 		return err
@@ -167,7 +161,8 @@ func (b *benchFlags) call() (c loadgen.Call, err error) {
 }
 
 // connect returns the doors that callers share, and asks for the generator's format.
-func (b *benchFlags) connect(ctx context.Context, cfg config.Config, r *benchResult, stderr io.Writer) (doors []client.Door, format string, err error) {
+func (b *benchFlags) connect(ctx context.Context, cfg config.Config, r *benchResult,
+	stderr io.Writer) (doors []client.Door, format string, err error) {
 	overHTTP, err := b.way.OverHTTP(false)
 	if err != nil {
 		return nil, "", err

@@ -10,6 +10,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/flake-go/flake/config"
 	"github.com/flake-go/flake/flake/host"
 	"github.com/flake-go/flake/internal/escape"
 	"github.com/flake-go/flake/rel/flake/cli"
@@ -41,11 +42,7 @@ the configuration are.`
 func Check(f *cli.Flags) cli.Action {
 	f.Identify()
 	asJSON := f.Bool("json", false, "print it as JSON")
-	return func(ctx context.Context, _ []string, stdout, _ io.Writer) error {
-		cfg, err := f.Load()
-		if err != nil {
-			return err
-		}
+	return f.WithConfig(func(ctx context.Context, cfg config.Config, _ []string, stdout, _ io.Writer) error {
 		ctx, cancel := context.WithTimeout(ctx, answerOfEtcd)
 		defer cancel()
 		report, err := generators.Rehearse(ctx, cfg)
@@ -61,7 +58,7 @@ func Check(f *cli.Flags) cli.Action {
 			err = errors.New("something is wrong, as shown")
 		}
 		return err
-	}
+	})
 }
 
 // textOfCheck is a report for people. A dash is what there is not.

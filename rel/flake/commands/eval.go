@@ -18,17 +18,13 @@ import (
 // Eval evaluates expressions; a running node calls their functions.
 func Eval(f *cli.Flags) cli.Action {
 	f.Identify()
-	return func(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-		cfg, err := f.Load()
-		switch {
-		case err != nil:
-			return err
-		case len(args) == 0:
+	return f.WithConfig(func(ctx context.Context, cfg config.Config, args []string, stdout, stderr io.Writer) error {
+		if len(args) == 0 {
 			return cli.UsageError(errors.New("eval what? For one: flake eval 'flake_harness:generate(1).'"))
 		}
 		remote.SayDigest(stderr, cfg.Node)
 		return evalText(ctx, cfg, args[0], stdout)
-	}
+	})
 }
 
 func evalText(ctx context.Context, cfg config.Config, text string, stdout io.Writer) error {

@@ -10,6 +10,7 @@ import (
 	"strconv"
 
 	"github.com/flake-go/flake/client"
+	"github.com/flake-go/flake/config"
 	"github.com/flake-go/flake/flake"
 	"github.com/flake-go/flake/flake/sno"
 	"github.com/flake-go/flake/flake/snowflake"
@@ -33,11 +34,7 @@ func Get(f *cli.Flags) cli.Action {
 	f.Lookup("meta").DefValue = "" // to help
 	generator := f.String("generator", "flake", "ask the generator `NAME`, which the node has by a table [[generator]]")
 	way := remote.NewChoice(f, remote.PreferHTTP)
-	return func(ctx context.Context, _ []string, stdout, _ io.Writer) error {
-		cfg, err := f.Load()
-		if err != nil {
-			return err
-		}
+	return f.WithConfig(func(ctx context.Context, cfg config.Config, _ []string, stdout, _ io.Writer) error {
 		base, err := textBaseOf(*in)
 		switch {
 		case err != nil:
@@ -66,7 +63,7 @@ func Get(f *cli.Flags) cli.Action {
 			err = printSome(ctx, w, take, min(left, getMany))
 		}
 		return errors.Join(err, w.Flush())
-	}
+	})
 }
 
 // noMeta is the -meta of ids without one, or with the node's.

@@ -35,11 +35,7 @@ func Status(f *cli.Flags) cli.Action {
 	f.Identify()
 	way := remote.NewChoice(f, remote.PreferHTTP)
 	asJSON := f.Bool("json", false, "print it as JSON, as /v1/info of HTTP does")
-	return func(ctx context.Context, _ []string, stdout, stderr io.Writer) error {
-		cfg, err := f.Load()
-		if err != nil {
-			return err
-		}
+	return f.WithConfig(func(ctx context.Context, cfg config.Config, _ []string, stdout, stderr io.Writer) error {
 		ctx, cancel := context.WithTimeout(ctx, remote.CallTime)
 		defer cancel()
 		report, err := way.Report(ctx, cfg, stderr)
@@ -47,7 +43,7 @@ func Status(f *cli.Flags) cli.Action {
 			err = cmp.Or(printReport(stdout, report, *asJSON), err)
 		}
 		return err
-	}
+	})
 }
 
 func printReport(w io.Writer, r *idhttp.Report, asJSON bool) error {
@@ -91,7 +87,8 @@ func textOf(r *idhttp.Report, now time.Time) string {
 func rowOf(g *idhttp.GeneratorReport, now time.Time) []string {
 	mark, lead, left, ready := "-", "-", "-", "yes"
 	if g.Mark != 0 {
-		mark, lead = output.Seconds(uint64(g.Mark)), time.UnixMilli(g.Mark).Sub(now).Round(100*time.Millisecond).String()
+		mark = output.Seconds(uint64(g.Mark))
+		lead = time.UnixMilli(g.Mark).Sub(now).Round(100 * time.Millisecond).String()
 	}
 	if g.WorkerUntil != 0 {
 		left = milliseconds(g.WorkerLeft).Round(time.Second).String()

@@ -33,11 +33,7 @@ func Workers(f *cli.Flags) cli.Action {
 	until := f.String("until", "", "after-restore: the `TIME` at which a node last reached etcd as it was, such as 2026-01-31T12:00:00Z")
 	again := f.Bool("again", false, "after-restore: etcd was restored once more, so a new floor is wanted")
 	sure := f.Bool("sure", false, "after-restore, withdraw: the clock here is right, whatever etcd's and the marks say")
-	return func(ctx context.Context, args []string, stdout, _ io.Writer) error {
-		cfg, err := f.Load()
-		if err != nil {
-			return err
-		}
+	return f.WithConfig(func(ctx context.Context, cfg config.Config, args []string, stdout, _ io.Writer) error {
 		r := workers.Restored{
 			Clock: flake.SystemClock(), Hold: cfg.Etcd.Hold, Margin: cmp.Or(*margin, workers.DefaultMargin(cfg.Etcd.Hold)),
 			Again: *again, Sure: *sure, Nonce: rand.Uint64(),
@@ -50,7 +46,7 @@ func Workers(f *cli.Flags) cli.Action {
 			r.Until = uint64(at.UnixMilli())
 		}
 		return workersOf(ctx, cfg, args, r, stdout)
-	}
+	})
 }
 
 func workersOf(ctx context.Context, cfg config.Config, args []string, r workers.Restored, stdout io.Writer) error {
@@ -73,7 +69,8 @@ func workersOf(ctx context.Context, cfg config.Config, args []string, r workers.
 		}
 		v, err := workers.Release(ctx, store, cfg.Etcd.Prefix, number, r.Clock())
 		if err == nil {
-			fmt.Fprintf(stdout, "worker id %d may be claimed from %s on\n", number, output.Seconds(max(v.Mark, r.Clock())))
+			fmt.Fprintf(stdout, "worker id %d may be claimed from %s on\n",
+				number, output.Seconds(max(v.Mark, r.Clock())))
 		}
 		return credentials.Advise(err, cfg.Etcd)
 	case len(args) == 1 && args[0] == "after-restore":
@@ -109,7 +106,8 @@ func printWorkers(stdout io.Writer, all []workers.Entry) error {
 		if e.Free {
 			state = "free"
 		}
-		fmt.Fprintf(w, "%d\t%s\t%s\t%d\t%s\n", e.Number, state, output.Seconds(e.Mark), e.Generation, escape.Text(e.Name))
+		fmt.Fprintf(w, "%d\t%s\t%s\t%d\t%s\n",
+			e.Number, state, output.Seconds(e.Mark), e.Generation, escape.Text(e.Name))
 	}
 	return w.Flush()
 }

@@ -45,7 +45,8 @@ func Import(f *cli.Flags) cli.Action {
 	return func(ctx context.Context, _ []string, stdout, _ io.Writer) (err error) {
 		f.Visit(func(set *flag.Flag) {
 			if (set.Name == "out" || set.Name == "overwrite") && !i.configures() {
-				err = cli.UsageError(fmt.Errorf("-%s goes with -sys-config or -vm-args, of which a configuration is made", set.Name))
+				err = cli.UsageError(
+					fmt.Errorf("-%s goes with -sys-config or -vm-args, of which a configuration is made", set.Name))
 			}
 		})
 		if err != nil {

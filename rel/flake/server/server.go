@@ -213,7 +213,8 @@ func listed(keys []string) string {
 }
 
 // reloads reloads the configuration on each hangup, until ctx ends.
-func (s *Server) reloads(ctx context.Context, hangups <-chan struct{}, load func() (config.Config, error), note *systemd.Notifier) {
+func (s *Server) reloads(ctx context.Context, hangups <-chan struct{}, load func() (config.Config, error),
+	note *systemd.Notifier) {
 	for {
 		select {
 		case <-hangups:
@@ -232,7 +233,8 @@ func (s *Server) reloads(ctx context.Context, hangups <-chan struct{}, load func
 
 // operate does what a node does beside its work, until ctx ends or the function that it
 // returns is called: it reloads the configuration and feeds the watchdog.
-func (s *Server) operate(ctx context.Context, hangups <-chan struct{}, load func() (config.Config, error), note *systemd.Notifier) (end func()) {
+func (s *Server) operate(ctx context.Context, hangups <-chan struct{}, load func() (config.Config, error),
+	note *systemd.Notifier) (end func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var both sync.WaitGroup
 	both.Go(func() { s.reloads(ctx, hangups, load, note) })
