@@ -184,10 +184,10 @@ type inspected struct {
 }
 
 type alternative struct {
-	As        string `json:"as"`
-	Format    string `json:"format"`
-	Generator string `json:"generator,omitempty"`
-	Time      string `json:"time"`
+	As        string    `json:"as"`
+	Format    string    `json:"format"`
+	Generator string    `json:"generator,omitempty"`
+	Time      time.Time `json:"time"`
 }
 
 // show shows what a text is.
@@ -255,7 +255,7 @@ func (v *inspector) name(r inspect.Reading) string {
 
 func (v *inspector) alternatives(all []inspect.Reading) (others []alternative) {
 	for _, r := range inspect.Others(all, 0) {
-		others = append(others, alternative{r.As, r.Format.Name(), v.name(r), time.UnixMilli(int64(r.Milli)).UTC().Format(time.RFC3339Nano)})
+		others = append(others, alternative{r.As, r.Format.Name(), v.name(r), time.UnixMilli(int64(r.Milli)).UTC()})
 	}
 	return others
 }
@@ -281,8 +281,7 @@ func (v *inspector) table(text string, r inspect.Reading, others []alternative, 
 		if i > 0 {
 			lead = "        or"
 		}
-		day, _, _ := strings.Cut(o.Time, "T")
-		fmt.Fprintf(&b, "%s %s in %s, from %s\n", lead, cmp.Or(o.Generator, o.Format), o.As, day)
+		fmt.Fprintf(&b, "%s %s in %s, from %s\n", lead, cmp.Or(o.Generator, o.Format), o.As, o.Time.Format(time.DateOnly))
 	}
 	b.WriteByte('\n')
 	return b.String()

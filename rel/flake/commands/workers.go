@@ -45,11 +45,11 @@ func Workers(f *cli.Flags) cli.Action {
 			}
 			r.Until = uint64(at.UnixMilli())
 		}
-		return workersOf(ctx, cfg, args, r, stdout)
+		return credentials.Advise(askEtcd(ctx, cfg, args, r, stdout), cfg.Etcd)
 	})
 }
 
-func workersOf(ctx context.Context, cfg config.Config, args []string, r workers.Restored, stdout io.Writer) error {
+func askEtcd(ctx context.Context, cfg config.Config, args []string, r workers.Restored, stdout io.Writer) error {
 	if !cfg.Etcd.On {
 		return cli.UsageError(errors.New("the configuration has no table [etcd]"))
 	}
@@ -59,9 +59,14 @@ func workersOf(ctx context.Context, cfg config.Config, args []string, r workers.
 	}
 	ctx, cancel := context.WithTimeout(ctx, answerOfEtcd)
 	defer cancel()
+	var floor workers.Floor
 	switch {
 	case len(args) == 0:
-		return credentials.Advise(showWorkers(ctx, store, cfg.Etcd.Prefix, stdout), cfg.Etcd)
+		all, err := workers.List(ctx, store, cfg.Etcd.Prefix)
+		if err != nil {
+			return err
+		}
+		return printWorkers(stdout, all)
 	case len(args) == 2 && args[0] == "release":
 		number, err := strconv.ParseUint(args[1], 10, 48)
 		if err != nil {
@@ -72,30 +77,18 @@ func workersOf(ctx context.Context, cfg config.Config, args []string, r workers.
 			fmt.Fprintf(stdout, "worker id %d may be claimed from %s on\n",
 				number, output.Seconds(max(v.Mark, r.Clock())))
 		}
-		return credentials.Advise(err, cfg.Etcd)
+		return err
 	case len(args) == 1 && args[0] == "after-restore":
-		return putFloor(workers.AfterRestore, ctx, store, cfg.Etcd, r, stdout)
+		floor, err = workers.AfterRestore(ctx, store, cfg.Etcd.Prefix, r)
 	case len(args) == 1 && args[0] == "withdraw":
-		return putFloor(workers.Withdraw, ctx, store, cfg.Etcd, r, stdout)
+		floor, err = workers.Withdraw(ctx, store, cfg.Etcd.Prefix, r)
+	default:
+		return cli.UsageError(errWorkers)
 	}
-	return cli.UsageError(errWorkers)
-}
-
-func putFloor(put func(context.Context, workers.Store, string, workers.Restored) (workers.Floor, error),
-	ctx context.Context, s workers.Store, cfg config.Etcd, r workers.Restored, stdout io.Writer) error {
-	floor, err := put(ctx, s, cfg.Prefix, r)
 	if err == nil {
 		fmt.Fprintf(stdout, "ids with a new claim begin after %s\n", output.Seconds(floor.Mark))
 	}
-	return credentials.Advise(err, cfg)
-}
-
-func showWorkers(ctx context.Context, s workers.Store, prefix string, stdout io.Writer) error {
-	all, err := workers.List(ctx, s, prefix)
-	if err != nil {
-		return err
-	}
-	return printWorkers(stdout, all)
+	return err
 }
 
 func printWorkers(stdout io.Writer, all []workers.Entry) error {

@@ -13,28 +13,25 @@ import (
 
 // NodeCerts reads the files of [node.tls]. Without that table it returns nil.
 func NodeCerts(cfg config.Node, log *slog.Logger) (*certs.Source, error) {
-	if !cfg.TLS.On {
-		return nil, nil
-	}
 	files := certs.Files{Cert: cfg.TLS.Cert, Key: cfg.TLS.Key}
 	if cfg.TLS.Verify == config.VerifyPeer {
 		files.CA = cfg.TLS.CA
 	}
-	s, err := certs.Open(files, log)
-	if err != nil {
-		return nil, cli.UsageError(fmt.Errorf("node.tls: %w", err))
-	}
-	return s, nil
+	return open("node.tls", cfg.TLS.On, files, log)
 }
 
 // HTTPCerts reads the files of [http.tls]. Without that table, or HTTP, it returns nil.
 func HTTPCerts(cfg config.HTTP, log *slog.Logger) (*certs.Source, error) {
-	if !cfg.TLS.On || cfg.Listen == "" {
+	return open("http.tls", cfg.TLS.On && cfg.Listen != "", certs.Files{Cert: cfg.TLS.Cert, Key: cfg.TLS.Key}, log)
+}
+
+func open(table string, on bool, files certs.Files, log *slog.Logger) (*certs.Source, error) {
+	if !on {
 		return nil, nil
 	}
-	s, err := certs.Open(certs.Files{Cert: cfg.TLS.Cert, Key: cfg.TLS.Key}, log)
+	s, err := certs.Open(files, log)
 	if err != nil {
-		return nil, cli.UsageError(fmt.Errorf("http.tls: %w", err))
+		return nil, cli.UsageError(fmt.Errorf("%s: %w", table, err))
 	}
 	return s, nil
 }
@@ -44,12 +41,9 @@ const minToken = 16
 
 // Token reads the token's file; without a file there is no token.
 func Token(path string) (string, error) {
-	if path == "" {
-		return "", nil
-	}
-	token, err := config.Secret(path)
-	if err != nil {
-		return "", fmt.Errorf("http.token_file %q: %w", path, err)
+	token, err := secret("http.token_file", path)
+	if err != nil || path == "" {
+		return "", err
 	}
 	if len(token) < minToken {
 		return "", fmt.Errorf("http.token_file %q: %d characters or more wanted, as of openssl rand -hex 16", path, minToken)
@@ -62,13 +56,13 @@ func Token(path string) (string, error) {
 	return token, nil
 }
 
-// readPassword reads the password of etcd's user; without a file there is none.
-func readPassword(cfg config.Etcd) (password string, err error) {
-	if cfg.PasswordFile == "" {
+// secret returns what the file of a key holds; without a file it is empty.
+func secret(key, path string) (text string, err error) {
+	if path == "" {
 		return "", nil
 	}
-	if password, err = config.Secret(cfg.PasswordFile); err != nil {
-		return "", fmt.Errorf("etcd.password_file %q: %w", cfg.PasswordFile, err)
+	if text, err = config.Secret(path); err != nil {
+		return "", fmt.Errorf("%s %q: %w", key, path, err)
 	}
-	return password, nil
+	return text, nil
 }

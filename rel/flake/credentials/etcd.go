@@ -16,7 +16,7 @@ import (
 // OpenEtcd returns the store of etcd as the configuration says, with the password that is in its file
 // now.
 func OpenEtcd(cfg config.Etcd) (store *etcd.Store, password string, err error) {
-	if password, err = readPassword(cfg); err != nil {
+	if password, err = secret("etcd.password_file", cfg.PasswordFile); err != nil {
 		return nil, "", err
 	}
 	c := etcd.Config{Endpoints: cfg.Endpoints, User: cfg.User, Password: password}
