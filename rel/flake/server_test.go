@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -32,8 +33,7 @@ func startHere(t *testing.T, changes ...func(*config.Config)) (s *server.Server,
 	path := os.Getenv("PATH")
 	t.Setenv("PATH", "") // where it finds no epmd
 	defer os.Setenv("PATH", path)
-	lines := output.OpenLog(cfg.Log, t.Output())
-	t.Cleanup(lines.Close)
+	lines := &output.Log{Logger: slog.New(slog.NewTextHandler(t.Output(), nil)), Level: new(slog.LevelVar)}
 	s, err := server.Start(t.Context(), cfg, io.Discard, lines)
 	if err != nil {
 		t.Fatal(err)
