@@ -7,11 +7,11 @@ import (
 	"time"
 
 	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/flake/formats"
 	"github.com/flake-go/flake/flake/sno"
 	"github.com/flake-go/flake/flake/snowflake"
 	"github.com/flake-go/flake/flake/ulid"
 	"github.com/flake-go/flake/flake/uuidv7"
-	"github.com/flake-go/flake/idserver"
 )
 
 // Ids with random bits ascend, each with its own, however they are taken.
@@ -21,8 +21,8 @@ func TestRandomBits(t *testing.T) {
 	if err1 != nil || err2 != nil {
 		t.Fatal(err1, err2)
 	}
-	t.Run("uuidv7", func(t *testing.T) { testRandomBits(t, idserver.UUIDv7(uuids), uuidv7.Parse, uuidv7.Span) })
-	t.Run("ulid", func(t *testing.T) { testRandomBits(t, idserver.ULID(ulids), ulid.Parse, ulid.Span) })
+	t.Run("uuidv7", func(t *testing.T) { testRandomBits(t, formats.UUIDv7(uuids), uuidv7.Parse, uuidv7.Span) })
+	t.Run("ulid", func(t *testing.T) { testRandomBits(t, formats.ULID(ulids), ulid.Parse, ulid.Span) })
 }
 
 // randomID is an id that has random bits.
@@ -33,7 +33,7 @@ type randomID interface {
 	Time() time.Time
 }
 
-func testRandomBits[ID randomID](t *testing.T, source idserver.Source,
+func testRandomBits[ID randomID](t *testing.T, source formats.Source,
 	parse func(string) (ID, error), span func(first, last time.Time) (ID, ID),
 ) {
 	f := new(flakes)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/flake/formats"
 	"github.com/flake-go/flake/flake/sno"
 	"github.com/flake-go/flake/flake/snowflake"
 	"github.com/flake-go/flake/flake/uuidv7"
@@ -48,11 +49,11 @@ func startWorker(t *testing.T, worker flake.Worker) *flakes {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.serve(t, idserver.Flake(ids))
+	f.serve(t, formats.Flake(ids))
 	return f
 }
 
-func (f *flakes) serve(t *testing.T, source idserver.Source) {
+func (f *flakes) serve(t *testing.T, source formats.Source) {
 	t.Helper()
 	f.server = &idserver.Server{IDs: source}
 	var err error
@@ -150,7 +151,7 @@ func TestSno(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := new(flakes)
-	f.serve(t, idserver.Sno(source))
+	f.serve(t, formats.Sno(source))
 	for what, door := range f.doors(t) {
 		ids := NewIDs[sno.ID](door, "flake")
 		if id, err := ids.Next(t.Context()); err != nil || id.Partition() != source.Partition() || id.WithMeta(7).Meta() != 7 {
@@ -427,7 +428,7 @@ func TestReplaced(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return webDoor(t, idserver.Flake(ids))
+		return webDoor(t, formats.Flake(ids))
 	}
 	for what, take := range ways {
 		var behind atomic.Int64

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/flake/formats"
 	"github.com/flake-go/flake/flake/sno"
 	"github.com/flake-go/flake/flake/snowflake"
 	"github.com/flake-go/flake/idserver"
@@ -119,7 +120,7 @@ func TestLeasedClock(t *testing.T) {
 }
 
 // webDoor returns the way to a source over HTTP, under the name ids.
-func webDoor(t *testing.T, source idserver.Source) Door {
+func webDoor(t *testing.T, source formats.Source) Door {
 	t.Helper()
 	web := httptest.NewServer(idhttp.New(idhttp.Options{
 		Generators: []idhttp.Generator{{Name: "ids", Server: &idserver.Server{IDs: source}}}, Log: quiet,
@@ -153,7 +154,7 @@ func TestLeasedRandomStart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := NewIDs[snowflake.ID](webDoor(t, idserver.Snowflake(source)), "ids").Leased(LeaseOptions{})
+	l, err := NewIDs[snowflake.ID](webDoor(t, formats.Snowflake(source)), "ids").Leased(LeaseOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,7 +177,7 @@ func TestLeasedSnoClock(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := NewIDs[sno.ID](webDoor(t, idserver.Sno(source)), "ids").Leased(LeaseOptions{Size: 10})
+	l, err := NewIDs[sno.ID](webDoor(t, formats.Sno(source)), "ids").Leased(LeaseOptions{Size: 10})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -166,13 +166,14 @@ func (g *Generator) Mark() time.Time { return g.core.Mark() }
 func (g *Generator) LastSaved() (time.Time, error) { return g.core.LastSaved() }
 
 // Run is ids that follow each other by sequence: First and the Count-1 after it.
-type Run struct {
+type Run = RunOf[ID]
+
+// RunOf is ids of any format that follow each other by sequence: First and the Count-1
+// after it. Random bits, if the format has such, are those of First.
+type RunOf[ID interface{ Plus(i int) ID }] struct {
 	First ID
 	Count int
 }
 
 // At returns the id at place i, 0 <= i < Count.
-func (r Run) At(i int) ID {
-	hi, lo := r.First.words()
-	return fromWords(hi, lo+uint64(i))
-}
+func (r RunOf[ID]) At(i int) ID { return r.First.Plus(i) }

@@ -51,6 +51,12 @@ func (id ID) Worker() Worker { return Worker(binary.BigEndian.Uint64(id[8:]) >> 
 // Sequence is the id's number within its millisecond, from 0.
 func (id ID) Sequence() uint16 { return binary.BigEndian.Uint16(id[14:]) }
 
+// Plus returns the id that is i after this one in a [Run].
+func (id ID) Plus(i int) ID {
+	hi, lo := id.words()
+	return fromWords(hi, lo+uint64(i))
+}
+
 // IsZero tells whether it is the zero value.
 func (id ID) IsZero() bool { return id == ID{} }
 

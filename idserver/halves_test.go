@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/flake/formats"
 	"github.com/flake-go/flake/flake/ulid"
 	"github.com/flake-go/flake/flake/uuidv7"
 )
@@ -22,33 +23,33 @@ func TestHalves(t *testing.T) {
 		t.Fatal(err1, err2)
 	}
 	for name, test := range map[string]struct {
-		ids             Source
-		format          Format
+		ids             formats.Source
+		format          *formats.Format
 		text, uuid      string // of an id
 		fields          string
 		lowest, highest string
 		most            string // the highest of all
 	}{
-		"uuidv7": {UUIDv7(uuids), UUIDv7Format, "019b76da-a800-7001-8080-00000001e345", "019b76da-a800-7001-8080-00000001e345",
+		"uuidv7": {formats.UUIDv7(uuids), formats.KindOf("uuidv7").Format(nil), "019b76da-a800-7001-8080-00000001e345", "019b76da-a800-7001-8080-00000001e345",
 			"[{time 1767225600000 0 48} {version 7 48 4} {sequence 1 52 12} {variant 2 64 2} {worker 2199023255559 66 48} {random 9029 114 14}]",
 			"019b76da-a800-7000-8000-000000000000", "019b76da-a801-7fff-bfff-ffffffffffff", "ffffffff-ffff-7fff-bfff-ffffffffffff"},
-		"ulid": {ULID(ulids), ULIDFormat, "01KDVDNA00000G40000000E8T5", "019b76da-a800-0001-0200-000000072345",
+		"ulid": {formats.ULID(ulids), formats.KindOf("ulid").Format(nil), "01KDVDNA00000G40000000E8T5", "019b76da-a800-0001-0200-000000072345",
 			"[{time 1767225600000 0 48} {sequence 1 48 16} {worker 2199023255559 64 48} {random 9029 112 16}]",
 			"01KDVDNA000000000000000000", "01KDVDNA01ZZZZZZZZZZZZZZZZ", "7ZZZZZZZZZZZZZZZZZZZZZZZZZ"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, f := &Server{IDs: test.ids}, test.format
-			text := func(id Number) string { return string(AppendID(nil, f, id, Canonical)) }
-			id, err := Parse(f, test.text, Canonical)
-			if err != nil || text(id) != test.text || s.IDs.Format() != f || f.Name() != name || f.Size() != 16 {
+			text := func(id formats.Number) string { return string(f.Append(nil, id, formats.Canonical)) }
+			id, err := f.Parse(test.text, formats.Canonical)
+			if err != nil || text(id) != test.text || s.IDs.Format() != f || f.Name != name || f.Size != 16 {
 				t.Errorf("%v, %v, %s", id, err, text(id))
 			}
-			expect(t, fmt.Sprint(id)+" "+test.fields)(s.Decompose(test.text, Canonical))
-			expect(t, fmt.Sprint(id)+" "+test.fields)(s.Decompose(test.uuid, Canonical))
-			expect(t, fmt.Sprint(id)+" "+test.fields)(s.Decompose(string(id.AppendOctets(nil, 16)), Octets))
+			expect(t, fmt.Sprint(id)+" "+test.fields)(s.Decompose(test.text, formats.Canonical))
+			expect(t, fmt.Sprint(id)+" "+test.fields)(s.Decompose(test.uuid, formats.Canonical))
+			expect(t, fmt.Sprint(id)+" "+test.fields)(s.Decompose(string(id.AppendOctets(nil, 16)), formats.Octets))
 			expect(t, "badarg")(s.GetMeta(t.Context(), 0))
-			_, err = Parse(UUIDv7Format, string(AppendID(nil, f, id, 62)), 62) // a UUID of version 7, or none
-			if (err == nil) != (f == UUIDv7Format) {
+			_, err = formats.KindOf("uuidv7").Format(nil).Parse(string(f.Append(nil, id, 62)), 62) // a UUID of version 7, or none
+			if (err == nil) != (f == formats.KindOf("uuidv7").Format(nil)) {
 				t.Errorf("as a UUID: %v", err)
 			}
 			low, high, err := s.Span(milli, milli+1)
@@ -64,7 +65,7 @@ func TestHalves(t *testing.T) {
 			testHalvesRuns(t, s)
 		})
 	}
-	for _, s := range []*Server{{IDs: UUIDv7(uuids)}, {IDs: ULID(ulids)}} {
+	for _, s := range []*Server{{IDs: formats.UUIDv7(uuids)}, {IDs: formats.ULID(ulids)}} {
 		if last, sequence := s.IDs.Last(); last != milli || sequence != 2000 || s.IDs.Worker() != uint64(worker) {
 			t.Errorf("last %d, %d", last, sequence)
 		}
@@ -74,14 +75,14 @@ func TestHalves(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	expect(t, "shutdown")((&Server{IDs: UUIDv7(uuids)}).Get(t.Context()))
-	expect(t, "shutdown")((&Server{IDs: ULID(ulids)}).Get(t.Context()))
+	expect(t, "shutdown")((&Server{IDs: formats.UUIDv7(uuids)}).Get(t.Context()))
+	expect(t, "shutdown")((&Server{IDs: formats.ULID(ulids)}).Get(t.Context()))
 }
 
 // testHalvesRuns takes 2,001 ids. What follows each other is one run, in whatever shares it was
 // taken, and all but one field of its ids are alike; each has random bits of its own.
 func testHalvesRuns(t *testing.T, s *Server) {
-	field := func(id Number, name string) uint64 {
+	field := func(id formats.Number, name string) uint64 {
 		for _, f := range s.IDs.Format().Fields(id) {
 			if f.Name == name {
 				return f.Value
@@ -94,7 +95,7 @@ func testHalvesRuns(t *testing.T, s *Server) {
 		t.Errorf("%v, %v", first, err)
 	}
 	for n := 1; n <= 1001; n += 1000 {
-		var runs []Run
+		var runs []formats.Run
 		for len(runs) < 2 {
 			run, err := s.IDs.Reserve(t.Context(), 500, 0)
 			if err != nil {
@@ -102,7 +103,7 @@ func testHalvesRuns(t *testing.T, s *Server) {
 			}
 			runs = append(runs, run)
 		}
-		if !runs[0].followed(runs[1]) || runs[1].followed(runs[0]) || runs[0].followed(runs[0]) {
+		if !runs[0].FollowedBy(runs[1]) || runs[1].FollowedBy(runs[0]) || runs[0].FollowedBy(runs[0]) {
 			t.Errorf("%v, then %v", runs[0], runs[1])
 		}
 		random := map[uint64]bool{}
@@ -118,21 +119,6 @@ func testHalvesRuns(t *testing.T, s *Server) {
 		}
 		if len(random) < 900 || i != uint64(n+1000) {
 			t.Errorf("%d ids have %d times random bits", n, len(random))
-		}
-	}
-}
-
-// A run ends with its millisecond, also where the next one's first half follows.
-func TestHalvesFollow(t *testing.T) {
-	for h, last := range map[*Halves]Number{&uuids.Halves: {0x1_7fff, 1 << 63}, &ulids.Halves: {0x1_ffff, 7 << 16}} {
-		run := Run{First: Number{last.Hi - 1, last.Lo}, Count: 1, Halves: h}
-		other := Run{First: Number{last.Hi, last.Lo + 1<<20}, Count: 1, Halves: h}
-		if !run.followed(Run{First: last, Count: 1}) || run.followed(other) {
-			t.Errorf("%v: %v, then %v", *h, run, last)
-		}
-		run.Count = 2
-		if next := (Run{First: Number{last.Hi + 1, last.Lo}, Count: 1}); run.followed(next) {
-			t.Errorf("%v: %v, then %v", *h, run, next)
 		}
 	}
 }

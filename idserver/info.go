@@ -34,7 +34,7 @@ func (s *Server) Info() *Info {
 	s.count(opInfo, nil)
 	last, _ := s.IDs.Last()
 	return &Info{
-		Format:  s.IDs.Format().Name(),
+		Format:  s.IDs.Format().Name,
 		Worker:  s.IDs.Worker(),
 		Stats:   s.Stats(),
 		Last:    last,

@@ -2,9 +2,12 @@ package idserver
 
 import (
 	"context"
+	"iter"
 	"runtime"
 	"slices"
 	"time"
+
+	"github.com/flake-go/flake/flake/formats"
 )
 
 // The most ids that one request may ask for.
@@ -25,7 +28,7 @@ const MaxInline = 256
 // Server answers requests from one source of ids. Any number of goroutines may
 // use it. It must not be copied.
 type Server struct {
-	IDs     Source
+	IDs     formats.Source
 	Version string
 	Started time.Time
 	From    func() Origin // where the worker came from; nil: nobody tells
@@ -36,16 +39,16 @@ type Server struct {
 }
 
 // Get takes the next id.
-func (s *Server) Get(ctx context.Context) (Number, error) {
+func (s *Server) Get(ctx context.Context) (formats.Number, error) {
 	run, err := s.IDs.Reserve(ctx, 1, s.Meta)
 	s.count(opGet, err)
 	return run.First, err
 }
 
 // GetMeta takes the next id, with a metabyte. Its format has to have one.
-func (s *Server) GetMeta(ctx context.Context, meta uint8) (Number, error) {
-	run, err := Run{}, ErrBadArgument
-	if s.IDs.Format().Meta() {
+func (s *Server) GetMeta(ctx context.Context, meta uint8) (formats.Number, error) {
+	run, err := formats.Run{}, ErrBadArgument
+	if s.IDs.Format().Meta {
 		run, err = s.IDs.Reserve(ctx, 1, meta)
 	}
 	s.count(opGet, err)
@@ -61,35 +64,37 @@ type Meta struct {
 
 // GetMany takes n ids, ascending, 1 to MaxMany: all of them, or it fails. More than
 // MaxInline are taken in turns. If a metabyte is given, their format has to have one.
-func (s *Server) GetMany(ctx context.Context, n int, meta Meta, t *Turn) ([]Run, error) {
+func (s *Server) GetMany(ctx context.Context, n int, meta Meta, t *Turn) ([]formats.Run, error) {
 	return s.take(ctx, opGetMany, n, MaxMany, meta, t)
 }
 
 // GetBinary is GetMany, and counted apart.
-func (s *Server) GetBinary(ctx context.Context, n int, t *Turn) ([]Run, error) {
+func (s *Server) GetBinary(ctx context.Context, n int, t *Turn) ([]formats.Run, error) {
 	return s.take(ctx, opGetBinary, n, MaxMany, Meta{}, t)
 }
 
 // Lease is GetMany of 1 to MaxLease ids.
-func (s *Server) Lease(ctx context.Context, n int, meta Meta, t *Turn) ([]Run, error) {
+func (s *Server) Lease(ctx context.Context, n int, meta Meta, t *Turn) ([]formats.Run, error) {
 	return s.take(ctx, opLease, n, MaxLease, meta, t)
 }
 
 // Notional returns the lowest id of a time, in ms since 1970.
-func (s *Server) Notional(milli uint64) (Number, error) {
+func (s *Server) Notional(milli uint64) (formats.Number, error) {
 	lowest, _, err := s.span(opNotional, milli, milli)
 	return lowest, err
 }
 
 // Span returns the lowest and the highest id from one time to another.
-func (s *Server) Span(first, last uint64) (lowest, highest Number, err error) {
+func (s *Server) Span(first, last uint64) (lowest, highest formats.Number, err error) {
 	return s.span(opSpan, first, last)
 }
 
-// Decompose reads an id, as Parse does, and takes it apart.
-func (s *Server) Decompose(text string, base int) (id Number, fields []Field, err error) {
-	if id, err = Parse(s.IDs.Format(), text, base); err == nil {
+// Decompose reads an id, as [formats.Format.Parse] does, and takes it apart.
+func (s *Server) Decompose(text string, base int) (id formats.Number, fields []formats.Field, err error) {
+	if id, err = s.IDs.Format().Parse(text, base); err == nil {
 		fields = s.IDs.Format().Fields(id)
+	} else {
+		err = ErrBadArgument
 	}
 	s.count(opDecompose, err)
 	return id, fields, err
@@ -111,20 +116,20 @@ func (s *Server) Most(limit int) int {
 	return min(limit, max(MaxInline, MaxTicks*s.IDs.PerTick()))
 }
 
-func (s *Server) span(op op, first, last uint64) (lowest, highest Number, err error) {
+func (s *Server) span(op op, first, last uint64) (lowest, highest formats.Number, err error) {
 	if lowest, highest, err = s.IDs.Format().Span(first, last); err != nil || first > last {
-		lowest, highest, err = Number{}, Number{}, ErrBadArgument
+		lowest, highest, err = formats.Number{}, formats.Number{}, ErrBadArgument
 	}
 	s.count(op, err)
 	return lowest, highest, err
 }
 
 // take takes n ids, 1 to most.
-func (s *Server) take(ctx context.Context, op op, n, most int, meta Meta, t *Turn) (runs []Run, err error) {
+func (s *Server) take(ctx context.Context, op op, n, most int, meta Meta, t *Turn) (runs []formats.Run, err error) {
 	if !meta.Given {
 		meta.Byte = s.Meta
 	}
-	if n < 1 || n > s.Most(most) || meta.Given && !s.IDs.Format().Meta() {
+	if n < 1 || n > s.Most(most) || meta.Given && !s.IDs.Format().Meta {
 		err = ErrBadArgument
 	} else if runs, err = s.reserve(ctx, n, meta.Byte, t); err == nil {
 		s.counts.ids.Add(uint64(n))
@@ -134,7 +139,7 @@ func (s *Server) take(ctx context.Context, op op, n, most int, meta Meta, t *Tur
 }
 
 // reserve takes n ids, ascending, or fails. If t is not nil, in turns.
-func (s *Server) reserve(ctx context.Context, n int, meta uint8, t *Turn) (runs []Run, err error) {
+func (s *Server) reserve(ctx context.Context, n int, meta uint8, t *Turn) (runs []formats.Run, err error) {
 	for n > 0 {
 		if t != nil {
 			if err := t.next(ctx); err != nil {
@@ -148,13 +153,30 @@ func (s *Server) reserve(ctx context.Context, n int, meta uint8, t *Turn) (runs 
 		if n -= run.Count; n > 0 {
 			runtime.Gosched()
 		}
-		if last := len(runs) - 1; last >= 0 && runs[last].followed(run) {
+		if last := len(runs) - 1; last >= 0 && runs[last].FollowedBy(run) {
 			runs[last].Count += run.Count
 		} else {
 			runs = append(runs, run)
 		}
 	}
 	// Those of one tick come in any order from a format that starts it anywhere.
-	slices.SortFunc(runs, func(a, b Run) int { return a.First.Compare(b.First) })
+	slices.SortFunc(runs, func(a, b formats.Run) int { return a.First.Compare(b.First) })
 	return runs, nil
+}
+
+// All yields the ids of runs. After each MaxInline others go first.
+func All(runs []formats.Run) iter.Seq[formats.Number] {
+	return func(yield func(formats.Number) bool) {
+		n := 0
+		for _, run := range runs {
+			for i := range run.Count {
+				if n++; n%MaxInline == 0 {
+					runtime.Gosched()
+				}
+				if !yield(run.At(i)) {
+					return
+				}
+			}
+		}
+	}
 }

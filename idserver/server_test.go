@@ -8,11 +8,12 @@ import (
 	"testing"
 
 	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/flake/formats"
 )
 
 // stock is a source of flake's ids whose ticks have few of them.
 type stock struct {
-	Source
+	formats.Source
 	perTick int
 	left    int // ticks; then it fails
 	err     error
@@ -20,17 +21,17 @@ type stock struct {
 	tick, used int
 }
 
-func (s *stock) Reserve(_ context.Context, n int, _ uint8) (Run, error) {
+func (s *stock) Reserve(_ context.Context, n int, _ uint8) (formats.Run, error) {
 	if s.used == s.perTick {
 		s.tick, s.used = s.tick+1, 0
 	}
 	if s.tick == s.left {
-		return Run{}, s.err
+		return formats.Run{}, s.err
 	}
-	first := fromFlake(flake.Make(uint64(s.tick), 7, uint16(s.used)))
+	first := formats.Number{Hi: uint64(s.tick), Lo: 7<<16 | uint64(s.used)}
 	n = min(n, s.perTick-s.used)
 	s.used += n
-	return Run{First: first, Count: n}, nil
+	return formats.Run{First: first, Count: n}, nil
 }
 
 func (s *stock) PerTick() int { return s.perTick }
@@ -44,12 +45,12 @@ func serverOf(t *testing.T, s *stock) *Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.Source = Flake(ids)
+	s.Source = formats.Flake(ids)
 	return &Server{IDs: s, Version: "1.2"}
 }
 
 // lease is Lease as who is no node calls it.
-func (s *Server) lease(ctx context.Context, n int) ([]Run, error) {
+func (s *Server) lease(ctx context.Context, n int) ([]formats.Run, error) {
 	t := s.TurnOfOther(n)
 	defer t.End()
 	return s.Lease(ctx, n, Meta{}, t)
@@ -86,7 +87,7 @@ func TestServer(t *testing.T) {
 	expect(t, "{2000 0}")(s.Notional(2000))
 	expect(t, "{1000 0} {2000 18446744073709551615}")(s.Span(1000, 2000))
 	expect(t, "{1 458754} [{time 1 0 64} {worker 7 64 48} {sequence 2 112 16}]")(s.Decompose("10000000000070002", 16))
-	expect(t, "{1 458754} [{time 1 0 64} {worker 7 64 48} {sequence 2 112 16}]")(s.Decompose("0x10000000000070002", Canonical))
+	expect(t, "{1 458754} [{time 1 0 64} {worker 7 64 48} {sequence 2 112 16}]")(s.Decompose("0x10000000000070002", formats.Canonical))
 	expect(t, "badarg")(s.Invalid())
 	s.Unknown()
 	if i := s.Info(); i.Format != "flake" || i.Worker != 7 || i.Stats.IDs != 10 || i.Version != "1.2" || !i.Mark.IsZero() {
@@ -128,10 +129,10 @@ func TestMethodsCheck(t *testing.T) {
 		"no lease":   func(s *Server) error { _, err := s.lease(t.Context(), 0); return err },
 		"too long":   func(s *Server) error { _, err := s.lease(t.Context(), MaxLease+1); return err },
 		"backwards":  func(s *Server) error { _, _, err := s.Span(2, 1); return err },
-		"no text":    func(s *Server) error { _, _, err := s.Decompose("", Octets); return err },
+		"no text":    func(s *Server) error { _, _, err := s.Decompose("", formats.Octets); return err },
 		"no digits": func(s *Server) error {
 			id, fields, err := s.Decompose("_", 62)
-			if id != (Number{}) || fields != nil {
+			if id != (formats.Number{}) || fields != nil {
 				t.Errorf("%v, %v", id, fields)
 			}
 			return err

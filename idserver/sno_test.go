@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/flake-go/flake/flake/formats"
 	"github.com/flake-go/flake/flake/sno"
 )
 
@@ -17,26 +18,26 @@ func TestSno(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer ids.Close()
-	s := &Server{IDs: Sno(ids)}
-	text := func(id Number, err error) (string, error) {
-		return string(AppendID(nil, SnoFormat, id, Canonical)), err
+	s := &Server{IDs: formats.Sno(ids)}
+	text := func(id formats.Number, err error) (string, error) {
+		return string(formats.KindOf("sno").Format(nil).Append(nil, id, formats.Canonical)), err
 	}
 	expect(t, "9d5ve822232im222")(text(s.Get(t.Context())))
 	expect(t, "9d5ve822232im223")(text(s.GetMeta(t.Context(), 0)))
 	expect(t, "9d5ve822xv2im224")(text(s.GetMeta(t.Context(), 255)))
-	expect(t, "[{{15047 15427080524648808451} 3 <nil>}]")(s.Lease(t.Context(), 3, Meta{}, nil))          // 3AC7D6180000410A0003
-	expect(t, "[{{15047 15427081619865468934} 3 <nil>}]")(s.Lease(t.Context(), 3, Meta{255, true}, nil)) // 3AC7D61800FF410A0006
+	expect(t, "[{{15047 15427080524648808451} 3 sno}]")(s.Lease(t.Context(), 3, Meta{}, nil))          // 3AC7D6180000410A0003
+	expect(t, "[{{15047 15427081619865468934} 3 sno}]")(s.Lease(t.Context(), 3, Meta{255, true}, nil)) // 3AC7D61800FF410A0006
 	s.Meta = 255
 	expect(t, "9d5ve822xv2im22b")(text(s.Get(t.Context())))
 	expect(t, "9d5ve822232im22c")(text(s.GetMeta(t.Context(), 0)))
-	expect(t, "[{{15047 15427081619865468939} 1 <nil>}]")(s.Lease(t.Context(), 1, Meta{}, nil))        // 3AC7D61800FF410A000B
-	expect(t, "[{{15047 15427080524648808460} 1 <nil>}]")(s.Lease(t.Context(), 1, Meta{0, true}, nil)) // 3AC7D6180000410A000C
+	expect(t, "[{{15047 15427081619865468939} 1 sno}]")(s.Lease(t.Context(), 1, Meta{}, nil))        // 3AC7D61800FF410A000B
+	expect(t, "[{{15047 15427080524648808460} 1 sno}]")(s.Lease(t.Context(), 1, Meta{0, true}, nil)) // 3AC7D6180000410A000C
 	expect(t, "{15047 15427080524648808450} [{time 1767225600000 0 39} {tick_tock 0 39 1} {meta 0 40 8} "+
-		"{partition 16650 48 16} {sequence 2 64 16}]")(s.Decompose("9d5ve822232im224", Canonical))
-	id := Number{0x3ac7, 0xd6180101ffffffff}
+		"{partition 16650 48 16} {sequence 2 64 16}]")(s.Decompose("9d5ve822232im224", formats.Canonical))
+	id := formats.Number{Hi: 0x3ac7, Lo: 0xd6180101ffffffff}
 	expect(t, fmt.Sprint(id)+" [{time 1767225600000 0 39} {tick_tock 1 39 1} {meta 1 40 8} "+
-		"{partition 65535 48 16} {sequence 65535 64 16}]")(s.Decompose("9d5ve82329xxxxxx", Canonical))
-	lowest, highest := Number{0x3ac7, 0xd618000000000000}, Number{0x3ac7, 0xd61803ffffffffff}
+		"{partition 65535 48 16} {sequence 65535 64 16}]")(s.Decompose("9d5ve82329xxxxxx", formats.Canonical))
+	lowest, highest := formats.Number{Hi: 0x3ac7, Lo: 0xd618000000000000}, formats.Number{Hi: 0x3ac7, Lo: 0xd61803ffffffffff}
 	expect(t, fmt.Sprint(lowest, highest))(s.Span(milli, milli+4))
 	expect(t, "{0 0} {65535 18446744073709551615}")(s.Span(sno.Epoch, sno.MaxMilli))
 	expect(t, "badarg")(s.Notional(sno.Epoch - 1))
@@ -49,7 +50,7 @@ func TestSno(t *testing.T) {
 	}
 	ids.Close()
 	expect(t, "shutdown")(s.Get(t.Context()))
-	none := &Server{IDs: Sno(new(sno.Generator))}
+	none := &Server{IDs: formats.Sno(new(sno.Generator))}
 	expect(t, "system_limit")(none.Get(t.Context()))
 	expect(t, "system_limit")(none.GetMany(t.Context(), 1, Meta{}, nil))
 }

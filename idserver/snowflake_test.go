@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/flake-go/flake/flake/formats"
 	"github.com/flake-go/flake/flake/snowflake"
 )
 
@@ -32,14 +33,14 @@ func TestSnowflake(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer ids.Close()
-			s := &Server{IDs: Snowflake(ids)}
+			s := &Server{IDs: formats.Snowflake(ids)}
 			f, canonical := s.IDs.Format(), strconv.FormatUint(test.first, 10)
 			expect(t, fmt.Sprintf("{0 %d}", test.first))(s.Get(t.Context()))
-			expect(t, fmt.Sprintf("[{{0 %d} 3 <nil>}]", test.first+1))(s.Lease(t.Context(), 3, Meta{}, nil))
+			expect(t, fmt.Sprintf("[{{0 %d} 3 %s}]", test.first+1, f.Name))(s.Lease(t.Context(), 3, Meta{}, nil))
 			expect(t, "badarg")(s.GetMeta(t.Context(), 0))
-			expect(t, fmt.Sprintf("{0 %d} [%s {sequence 0 52 12}]", test.first, test.who))(s.Decompose(canonical, Canonical))
-			expect(t, canonical)(string(AppendID(nil, f, Number{Lo: test.first}, Canonical)), nil)
-			if got := f.Name(); (got == "flake-idgen") != (name == "flake-idgen") {
+			expect(t, fmt.Sprintf("{0 %d} [%s {sequence 0 52 12}]", test.first, test.who))(s.Decompose(canonical, formats.Canonical))
+			expect(t, canonical)(string(f.Append(nil, formats.Number{Lo: test.first}, formats.Canonical)), nil)
+			if got := f.Name; (got == "flake-idgen") != (name == "flake-idgen") {
 				t.Errorf("format %s", got)
 			}
 			if last, sequence := s.IDs.Last(); last != milli || sequence != 3 || s.IDs.Worker() != uint64(test.machine) {
@@ -59,7 +60,7 @@ func TestSnowflakeRange(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &Server{IDs: Snowflake(ids)}
+	s := &Server{IDs: formats.Snowflake(ids)}
 	expect(t, "{0 794354201395200000} {0 794354201403588607}")(s.Span(1767225600000, 1767225600001))
 	expect(t, "badarg")(s.Span(l.Epoch-1, l.Epoch))
 	expect(t, "badarg")(s.Span(l.Epoch, math.MaxUint64))
@@ -76,12 +77,12 @@ func TestSnowflakeRandomStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer ids.Close()
-	s := &Server{IDs: Snowflake(ids)}
+	s := &Server{IDs: formats.Snowflake(ids)}
 	runs, err := s.GetMany(t.Context(), 20_000, Meta{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var last Number
+	var last formats.Number
 	n := 0
 	for id := range All(runs) {
 		if id.Compare(last) <= 0 {
@@ -110,7 +111,7 @@ func TestMaxTicks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &Server{IDs: Snowflake(ids)}
+	s := &Server{IDs: formats.Snowflake(ids)}
 	if _, err := s.lease(t.Context(), MaxTicks+1); err != ErrBadArgument || s.Stats().IDs != 0 {
 		t.Errorf("one too many: %v, %d ids", err, s.Stats().IDs)
 	}

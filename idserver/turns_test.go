@@ -4,21 +4,23 @@ import (
 	"context"
 	"testing"
 	"testing/synctest"
+
+	"github.com/flake-go/flake/flake/formats"
 )
 
 // gated is a source that hands out ids once it is open, and counts them.
 type gated struct {
-	Source
+	formats.Source
 	open  chan struct{}
 	taken int
 }
 
-func (g *gated) Reserve(_ context.Context, n int, _ uint8) (Run, error) {
+func (g *gated) Reserve(_ context.Context, n int, _ uint8) (formats.Run, error) {
 	<-g.open
 	n = min(n, g.PerTick()-g.taken%g.PerTick())
-	first := Number{Lo: uint64(g.taken)}
+	first := formats.Number{Lo: uint64(g.taken)}
 	g.taken += n
-	return Run{First: first, Count: n}, nil
+	return formats.Run{First: first, Count: n}, nil
 }
 
 // asked are leases under way. The source opens when all of them have come, in order.

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/flake/formats"
 	"github.com/flake-go/flake/idserver"
 	"github.com/flake-go/flake/idserver/iderl"
 	"github.com/flake-go/flake/node/etf"
@@ -67,7 +68,7 @@ func TestFuzz(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := &idserver.Server{IDs: idserver.Flake(g)}
+	server := &idserver.Server{IDs: formats.Flake(g)}
 	f := &fuzzer{
 		t: t, seed: *fuzzSeed, stop: make(chan struct{}),
 		sessions: make(map[string]*session), passed: make(map[string]*passed), done: make(map[string]int),

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/flake/formats"
 	"github.com/flake-go/flake/idserver"
 	"github.com/flake-go/flake/idserver/iderl"
 	"github.com/flake-go/flake/node/etf"
@@ -52,17 +53,17 @@ func readConversation(t *testing.T, file string) (lines []line) {
 
 // sequence returns the ids of a list, then no more.
 type sequence struct {
-	idserver.Source
+	formats.Source
 	ids []flake.ID
 }
 
-func (s *sequence) Reserve(context.Context, int, uint8) (idserver.Run, error) {
+func (s *sequence) Reserve(context.Context, int, uint8) (formats.Run, error) {
 	if len(s.ids) == 0 {
-		return idserver.Run{}, errors.New("asked too often")
+		return formats.Run{}, errors.New("asked too often")
 	}
 	id := s.ids[0]
 	s.ids = s.ids[1:]
-	return idserver.Run{First: idserver.Number{Hi: binary.BigEndian.Uint64(id[:]), Lo: binary.BigEndian.Uint64(id[8:])}, Count: 1}, nil
+	return formats.Run{First: formats.Number{Hi: binary.BigEndian.Uint64(id[:]), Lo: binary.BigEndian.Uint64(id[8:])}, Count: 1}, nil
 }
 
 // Recorded callers get from us, frame by frame, what they got from the original,
@@ -237,7 +238,7 @@ func TestPlainConversations(t *testing.T) {
 }
 
 // flakeSup is the supervisor of the server called flake.
-func flakeSup(ids idserver.Source) []Supervisor {
+func flakeSup(ids formats.Source) []Supervisor {
 	return []Supervisor{{Name: "flake_sup", Servers: []Server{
 		{Name: "flake", Handler: &iderl.Handler{Server: &idserver.Server{IDs: ids}, Log: quiet}},
 	}}}

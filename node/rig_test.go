@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/flake-go/flake/flake"
-	"github.com/flake-go/flake/idserver"
+	"github.com/flake-go/flake/flake/formats"
 	"github.com/flake-go/flake/node/epmd"
 	"github.com/flake-go/flake/node/etf"
 	"github.com/flake-go/flake/node/handshake"
@@ -63,13 +63,13 @@ func filled(t *testing.T, o Options) Options {
 	return o
 }
 
-func generator(t *testing.T) idserver.Source {
+func generator(t *testing.T) formats.Source {
 	t.Helper()
 	g, err := flake.NewGenerator(1, flake.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return idserver.Flake(g)
+	return formats.Flake(g)
 }
 
 // await waits for a condition.

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/flake-go/flake/flake/formats"
 	"github.com/flake-go/flake/genserver"
 	"github.com/flake-go/flake/idserver"
 	"github.com/flake-go/flake/idserver/iderl"
@@ -39,13 +40,13 @@ func (c watchedCaller) Send(pid, alias, message []byte) {
 
 // watchedIDs is where the id comes from.
 type watchedIDs struct {
-	idserver.Source
+	formats.Source
 	w *watched
 }
 
-func (i watchedIDs) Reserve(_ context.Context, n int, _ uint8) (idserver.Run, error) {
+func (i watchedIDs) Reserve(_ context.Context, n int, _ uint8) (formats.Run, error) {
 	i.w.steps = append(i.w.steps, "6 id")
-	return idserver.Run{First: idserver.Number{Hi: 1, Lo: 2<<16 | 3}, Count: n}, nil
+	return formats.Run{First: formats.Number{Hi: 1, Lo: 2<<16 | 3}, Count: n}, nil
 }
 
 // TestWalk follows one call from bytes to bytes, in the steps of the package's

@@ -22,6 +22,7 @@ import (
 
 	"github.com/flake-go/flake/client"
 	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/flake/formats"
 	"github.com/flake-go/flake/idserver"
 	"github.com/flake-go/flake/idserver/idhttp"
 )
@@ -50,7 +51,7 @@ func New() *Node {
 	if err != nil {
 		panic(err) // never, of such a worker
 	}
-	n.Add("flake", idserver.Flake(ids))
+	n.Add("flake", formats.Flake(ids))
 	n.Door, err = client.NewHTTP("http://localhost", client.HTTPOptions{Client: &http.Client{Transport: transport{n}}})
 	if err != nil {
 		panic(err) // never, of such a URL
@@ -58,9 +59,9 @@ func New() *Node {
 	return n
 }
 
-// Add adds a generator of any format, such as [idserver.Snowflake] or [idserver.UUIDv7]
+// Add adds a generator of any format, such as [formats.Snowflake] or [formats.UUIDv7]
 // of one that the test has opened.
-func (n *Node) Add(name string, ids idserver.Source) {
+func (n *Node) Add(name string, ids formats.Source) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	log := slog.New(slog.DiscardHandler)

@@ -11,8 +11,8 @@ import (
 	"github.com/flake-go/flake/client"
 	"github.com/flake-go/flake/client/clienttest"
 	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/flake/formats"
 	"github.com/flake-go/flake/flake/snowflake"
-	"github.com/flake-go/flake/idserver"
 )
 
 // The promises of order hold, in whichever ways ids are taken.
@@ -106,7 +106,7 @@ func TestAdd(t *testing.T) {
 		t.Fatal(err)
 	}
 	node := clienttest.New()
-	node.Add("orders", idserver.Snowflake(orders))
+	node.Add("orders", formats.Snowflake(orders))
 	id, err := client.NewIDs[snowflake.ID](node, "orders").Next(t.Context())
 	if parts := snowflake.Twitter.Decompose(id); err != nil || parts.Machine != 7 {
 		t.Errorf("%+v, %v", parts, err)

@@ -143,7 +143,7 @@ func (g *Generator) NextN(ctx context.Context, dst []ID) (int, error) {
 			return done, err
 		}
 		for i := range run.Count {
-			dst[done+i] = run.At(i)
+			dst[done+i] = run.First.Plus(i)
 		}
 		done += run.Count
 	}
@@ -253,14 +253,4 @@ func (g *Generator) Mark() time.Time { return g.core.Mark() }
 func (g *Generator) LastSaved() (time.Time, error) { return g.core.LastSaved() }
 
 // Run is ids that follow each other by sequence: First and the Count-1 after it.
-type Run struct {
-	First ID
-	Count int
-}
-
-// At returns the id at place i, 0 <= i < Count.
-func (r Run) At(i int) ID {
-	id, sequence := r.First, r.First.Sequence()+uint16(i)
-	id[8], id[9] = byte(sequence>>8), byte(sequence)
-	return id
-}
+type Run = flake.RunOf[ID]

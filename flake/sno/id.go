@@ -106,6 +106,12 @@ func (id ID) Partition() Partition { return Partition{id[6], id[7]} }
 // Sequence is the id's number within its time and partition.
 func (id ID) Sequence() uint16 { return binary.BigEndian.Uint16(id[8:]) }
 
+// Plus returns the id that is i after this one in a [Run].
+func (id ID) Plus(i int) ID {
+	binary.BigEndian.PutUint16(id[8:], id.Sequence()+uint16(i))
+	return id
+}
+
 // IsZero tells whether it is the zero value.
 func (id ID) IsZero() bool { return id == ID{} }
 

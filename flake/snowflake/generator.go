@@ -171,20 +171,22 @@ func (g *Generator) TryNext() (ID, error) {
 func (g *Generator) NextN(ctx context.Context, dst []ID) (int, error) {
 	done := 0
 	for done < len(dst) {
-		run, err := g.Reserve(ctx, len(dst)-done)
+		milli, used, n, err := g.core.Source.Reserve(ctx, len(dst)-done)
 		if err != nil {
-			return done, err
+			return done, g.explain(err)
 		}
-		for i := range run.Count {
-			dst[done+i] = run.At(i)
+		first := g.id(milli, used)
+		for i := range ID(n) {
+			dst[done+int(i)] = first&^ID(g.mask) | (first+i)&ID(g.mask)
 		}
-		done += run.Count
+		done += n
 	}
 	return done, nil
 }
 
 // Reserve takes up to n ids of one millisecond, n at least 1, at the price of
-// one. It waits and fails as [Generator.Next] does.
+// one. It waits and fails as [Generator.Next] does. With [Options.RandomStart] a run
+// ends with the highest sequence, and those that would go on from 0 are given up.
 func (g *Generator) Reserve(ctx context.Context, n int) (Run, error) {
 	if n < 1 {
 		return Run{}, fmt.Errorf("flake: %d ids cannot be reserved, only 1 or more", n)
@@ -193,7 +195,8 @@ func (g *Generator) Reserve(ctx context.Context, n int) (Run, error) {
 	if err != nil {
 		return Run{}, g.explain(err)
 	}
-	return Run{g.id(milli, used), count, ID(g.mask)}, nil
+	first := g.id(milli, used)
+	return Run{First: first, Count: min(count, int(ID(g.mask)-first&ID(g.mask))+1)}, nil
 }
 
 // CatchUp waits, asleep, until the clock is no longer behind: what to do after
@@ -267,12 +270,4 @@ func (g *Generator) explain(err error) error {
 }
 
 // Run is ids that follow each other by sequence: First and the Count-1 after it.
-// After the highest sequence comes 0, if starts are random.
-type Run struct {
-	First ID
-	Count int
-	mask  ID
-}
-
-// At returns the id at place i, 0 <= i < Count.
-func (r Run) At(i int) ID { return r.First&^r.mask | (r.First+ID(i))&r.mask }
+type Run = flake.RunOf[ID]

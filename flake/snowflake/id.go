@@ -18,6 +18,9 @@ func (id ID) Bytes() (b [8]byte) {
 // FromBytes is the reverse of [ID.Bytes].
 func FromBytes(b [8]byte) ID { return ID(binary.BigEndian.Uint64(b[:])) }
 
+// Plus returns the id that is i after this one in a [Run].
+func (id ID) Plus(i int) ID { return id + ID(i) }
+
 // IsZero tells whether it is 0.
 func (id ID) IsZero() bool { return id == 0 }
 

@@ -37,6 +37,9 @@ func (id ID) Sequence() uint16 { return layout.SequenceOf(id) }
 // Random is the id's random bits.
 func (id ID) Random() uint16 { return layout.RandomOf(id) }
 
+// Plus returns the id that is i after this one in a [Run].
+func (id ID) Plus(i int) ID { return halves.Plus(id, i) }
+
 // IsZero tells whether it is the zero value.
 func (id ID) IsZero() bool { return id == ID{} }
 

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/flake/formats"
 	"github.com/flake-go/flake/genserver"
 	"github.com/flake-go/flake/idserver"
 	"github.com/flake-go/flake/node/etf"
@@ -25,10 +26,10 @@ func BenchmarkHandleCall(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	plain := idserver.Flake(ids)
+	plain := formats.Flake(ids)
 	for name, c := range map[string]struct {
 		request string
-		ids     idserver.Source
+		ids     formats.Source
 	}{
 		"get":      {"w\x03get", plain},
 		"{get,62}": {"h\x02w\x03geta\x3e", plain},

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/flake/formats"
 	"github.com/flake-go/flake/flake/snowflake"
 	"github.com/flake-go/flake/idserver"
 	"github.com/flake-go/flake/node/console/erltext"
@@ -24,30 +25,30 @@ type stock struct {
 	err     error
 
 	tick, used int
-	format     idserver.Format
+	format     *formats.Format
 }
 
-func (s *stock) Format() idserver.Format {
+func (s *stock) Format() *formats.Format {
 	if s.format != nil {
 		return s.format
 	}
-	return idserver.FlakeFormat
+	return formats.KindOf("flake").Format(nil)
 }
 
-func (s *stock) Reserve(_ context.Context, n int, meta uint8) (idserver.Run, error) {
+func (s *stock) Reserve(_ context.Context, n int, meta uint8) (formats.Run, error) {
 	if s.used == s.perTick {
 		s.tick, s.used = s.tick+1, 0
 	}
 	if s.tick == s.left {
-		return idserver.Run{}, s.err
+		return formats.Run{}, s.err
 	}
-	first := idserver.Number{Hi: uint64(s.tick), Lo: 7<<16 | uint64(s.used)}
-	if s.Format().Meta() {
+	first := formats.Number{Hi: uint64(s.tick), Lo: 7<<16 | uint64(s.used)}
+	if s.Format().Meta {
 		first.Lo |= uint64(meta) << 56
 	}
 	n = min(n, s.perTick-s.used)
 	s.used += n
-	return idserver.Run{First: first, Count: n}, nil
+	return formats.Run{First: first, Count: n}, nil
 }
 
 func (s *stock) Last() (uint64, uint32)      { return uint64(s.tick), uint32(s.used) }
@@ -59,7 +60,7 @@ func (s *stock) PerTick() int                { return s.perTick }
 func (*stock) Mark() time.Time               { return time.UnixMilli(3000) }
 func (*stock) LastSaved() (time.Time, error) { return time.Time{}, nil }
 
-func handlerOf(ids idserver.Source) *Handler {
+func handlerOf(ids formats.Source) *Handler {
 	return &Handler{&idserver.Server{IDs: ids, Version: "1.2"}, slog.New(slog.DiscardHandler)}
 }
 
@@ -157,43 +158,43 @@ func TestInfo(t *testing.T) {
 // The other formats have other sizes and their own texts.
 func TestFormats(t *testing.T) {
 	for _, test := range []struct {
-		format     idserver.Format
+		format     *formats.Format
 		call, want string
 	}{
-		{idserver.SnowflakeFormat(snowflake.Twitter), "get", "{ok,<<0,0,0,0,0,7,0,0>>}"},
-		{idserver.SnowflakeFormat(snowflake.Twitter), "{get_binary,2}", "{ok,<<0,0,0,0,0,7,0,0,0,0,0,0,0,7,0,1>>}"},
-		{idserver.SnowflakeFormat(snowflake.Twitter), "{get_many,1,canonical}", `{ok,["458752"]}`},
-		{idserver.SnowflakeFormat(snowflake.Twitter), "{decompose,<<0,0,0,0,0,7,0,0>>}", "{ok,[{time,1288834974657},{machine,112},{sequence,0}]}"},
-		{idserver.SnowflakeFormat(snowflake.Twitter), "{notional,0}", "{error,badarg}"},
-		{idserver.SnowflakeFormat(snowflake.Twitter), "{get,base58}", `{ok,"3mnw"}`},
-		{idserver.SnowflakeFormat(snowflake.Twitter), "{get_many,2,base64}", `{ok,["NDU4NzUy","NDU4NzUz"]}`},
-		{idserver.SnowflakeFormat(snowflake.Twitter), `{decompose,"NDU4NzUy",base64}`, "{ok,[{time,1288834974657},{machine,112},{sequence,0}]}"},
-		{idserver.SnowflakeFormat(snowflake.Twitter), "{get,base62}", "{error,badarg}"},
-		{idserver.SnoFormat, "{get,base58}", "{error,badarg}"},
-		{idserver.SnoFormat, "{lease,2}", "{ok,[{<<0,0,0,0,0,0,0,7,0,0>>,2}]}"},
-		{idserver.SnoFormat, "{lease,meta,255,3}", "{ok,[{<<0,0,255,0,0,0,0,7,0,0>>,3}]}"},
-		{idserver.SnoFormat, "{lease,meta,256,3}", "{error,badarg}"},
-		{idserver.SnoFormat, "{lease,meta,255,0}", "{error,badarg}"},
-		{idserver.SnoFormat, "{get,meta,255}", "{ok,<<0,0,255,0,0,0,0,7,0,0>>}"},
-		{idserver.SnoFormat, "{get,meta,256}", "{error,badarg}"},
-		{idserver.SnoFormat, "{get,meta,-1}", "{error,badarg}"},
-		{idserver.SnoFormat, "{get,meta,1.0}", "{error,badarg}"},
-		{idserver.SnoFormat, "{get,meta,x}", "{error,badarg}"},
-		{idserver.SnoFormat, "{get,canonical}", `{ok,"222222222222g222"}`},
-		{idserver.UUIDv7Format, "{decompose,<<1,35,69,103,137,171,112,7,128,0,0,0,0,1,64,3>>}",
+		{formats.SnowflakeFormat(snowflake.Twitter), "get", "{ok,<<0,0,0,0,0,7,0,0>>}"},
+		{formats.SnowflakeFormat(snowflake.Twitter), "{get_binary,2}", "{ok,<<0,0,0,0,0,7,0,0,0,0,0,0,0,7,0,1>>}"},
+		{formats.SnowflakeFormat(snowflake.Twitter), "{get_many,1,canonical}", `{ok,["458752"]}`},
+		{formats.SnowflakeFormat(snowflake.Twitter), "{decompose,<<0,0,0,0,0,7,0,0>>}", "{ok,[{time,1288834974657},{machine,112},{sequence,0}]}"},
+		{formats.SnowflakeFormat(snowflake.Twitter), "{notional,0}", "{error,badarg}"},
+		{formats.SnowflakeFormat(snowflake.Twitter), "{get,base58}", `{ok,"3mnw"}`},
+		{formats.SnowflakeFormat(snowflake.Twitter), "{get_many,2,base64}", `{ok,["NDU4NzUy","NDU4NzUz"]}`},
+		{formats.SnowflakeFormat(snowflake.Twitter), `{decompose,"NDU4NzUy",base64}`, "{ok,[{time,1288834974657},{machine,112},{sequence,0}]}"},
+		{formats.SnowflakeFormat(snowflake.Twitter), "{get,base62}", "{error,badarg}"},
+		{formats.KindOf("sno").Format(nil), "{get,base58}", "{error,badarg}"},
+		{formats.KindOf("sno").Format(nil), "{lease,2}", "{ok,[{<<0,0,0,0,0,0,0,7,0,0>>,2}]}"},
+		{formats.KindOf("sno").Format(nil), "{lease,meta,255,3}", "{ok,[{<<0,0,255,0,0,0,0,7,0,0>>,3}]}"},
+		{formats.KindOf("sno").Format(nil), "{lease,meta,256,3}", "{error,badarg}"},
+		{formats.KindOf("sno").Format(nil), "{lease,meta,255,0}", "{error,badarg}"},
+		{formats.KindOf("sno").Format(nil), "{get,meta,255}", "{ok,<<0,0,255,0,0,0,0,7,0,0>>}"},
+		{formats.KindOf("sno").Format(nil), "{get,meta,256}", "{error,badarg}"},
+		{formats.KindOf("sno").Format(nil), "{get,meta,-1}", "{error,badarg}"},
+		{formats.KindOf("sno").Format(nil), "{get,meta,1.0}", "{error,badarg}"},
+		{formats.KindOf("sno").Format(nil), "{get,meta,x}", "{error,badarg}"},
+		{formats.KindOf("sno").Format(nil), "{get,canonical}", `{ok,"222222222222g222"}`},
+		{formats.KindOf("uuidv7").Format(nil), "{decompose,<<1,35,69,103,137,171,112,7,128,0,0,0,0,1,64,3>>}",
 			"{ok,[{time,1250999896491},{version,7},{sequence,7},{variant,2},{worker,5},{random,3}]}"},
-		{idserver.UUIDv7Format, `{decompose,"01234567-89ab-7007-8000-000000014003"}`,
+		{formats.KindOf("uuidv7").Format(nil), `{decompose,"01234567-89ab-7007-8000-000000014003"}`,
 			"{ok,[{time,1250999896491},{version,7},{sequence,7},{variant,2},{worker,5},{random,3}]}"},
-		{idserver.UUIDv7Format, `{decompose,"01234567-89ab-4007-8000-000000014003"}`, "{error,badarg}"},
-		{idserver.UUIDv7Format, "{notional,1250999896491}", "{ok,<<1,35,69,103,137,171,112,0,128,0,0,0,0,0,0,0>>}"},
-		{idserver.UUIDv7Format, "{notional,281474976710656}", "{error,badarg}"},
-		{idserver.ULIDFormat, `{decompose,"7ZZZZZZZZZZZZZZZZZZZZZZZZZ"}`,
+		{formats.KindOf("uuidv7").Format(nil), `{decompose,"01234567-89ab-4007-8000-000000014003"}`, "{error,badarg}"},
+		{formats.KindOf("uuidv7").Format(nil), "{notional,1250999896491}", "{ok,<<1,35,69,103,137,171,112,0,128,0,0,0,0,0,0,0>>}"},
+		{formats.KindOf("uuidv7").Format(nil), "{notional,281474976710656}", "{error,badarg}"},
+		{formats.KindOf("ulid").Format(nil), `{decompose,"7ZZZZZZZZZZZZZZZZZZZZZZZZZ"}`,
 			"{ok,[{time,281474976710655},{sequence,65535},{worker,281474976710655},{random,65535}]}"},
-		{idserver.ULIDFormat, `{decompose,<<"80000000000000000000000000">>}`, "{error,badarg}"},
-		{idserver.ULIDFormat, "{get,canonical}", `{ok,"0000000000000000000000E000"}`},
+		{formats.KindOf("ulid").Format(nil), `{decompose,<<"80000000000000000000000000">>}`, "{error,badarg}"},
+		{formats.KindOf("ulid").Format(nil), "{get,canonical}", `{ok,"0000000000000000000000E000"}`},
 	} {
 		if got := call(t, handlerOf(&stock{perTick: 3, left: 1, format: test.format}), test.call); got != test.want {
-			t.Errorf("%s of %s: %s, want %s", test.call, test.format.Name(), got, test.want)
+			t.Errorf("%s of %s: %s, want %s", test.call, test.format.Name, got, test.want)
 		}
 	}
 }
@@ -256,7 +257,7 @@ func TestBadArguments(t *testing.T) {
 		{"{decompose,?,36}", strings.ReplaceAll(noText, `"1" `, "") + ` "_" "` + strings.Repeat("Z", 25) + `"`},
 		{"{decompose,?,canonical}", noID + " <<0:128>>"},
 		{`{decompose,"1",?}`, noBase},
-		{"{decompose,?,2}", `"` + strings.Repeat("0", idserver.MaxText) + `1"`},
+		{"{decompose,?,2}", `"` + strings.Repeat("0", formats.MaxText) + `1"`},
 	} {
 		for bad := range strings.SplitSeq(test.bad, " ") {
 			request := strings.Replace(test.call, "?", bad, 1)

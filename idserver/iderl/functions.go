@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/flake-go/flake/flake/formats"
 	"github.com/flake-go/flake/idserver"
 	"github.com/flake-go/flake/node/etf"
 	"github.com/flake-go/flake/node/rpc"
@@ -108,23 +109,23 @@ func (f *functions) whichApplications([]etf.Term) (etf.Term, error) {
 
 // id is gen_server:call(flake, get) and gen_server:call(flake, {get, Base}).
 func (f *functions) id(args []etf.Term) (etf.Term, error) {
-	base, ok := idserver.Octets, true
+	base, ok := formats.Octets, true
 	if len(args) > 0 {
 		if name, named := args[0].(etf.Atom); named {
-			base, ok = idserver.BaseOf(string(name))
+			base, ok = formats.BaseOf(string(name))
 		} else {
 			base, ok = digitsOf(args[0])
 		}
 	}
-	if !ok || !idserver.HasBase(f.server.IDs.Format(), base) {
+	if !ok || !f.server.IDs.Format().HasBase(base) {
 		return failed(f.server.Invalid()), nil
 	}
 	id, err := f.server.Get(context.Background())
 	if err != nil {
 		return failed(err), nil
 	}
-	text := idserver.AppendID(nil, f.server.IDs.Format(), id, base)
-	if base == idserver.Octets {
+	text := f.server.IDs.Format().Append(nil, id, base)
+	if base == formats.Octets {
 		return etf.Tuple{etf.Atom("ok"), text}, nil
 	}
 	return etf.Tuple{etf.Atom("ok"), etf.String(text)}, nil
@@ -145,14 +146,14 @@ func (f *functions) generate(args []etf.Term) (etf.Term, error) {
 	if !ok || count < 0 {
 		return nil, rpc.BadArgument()
 	}
-	base := idserver.Octets
+	base := formats.Octets
 	if len(args) == 2 {
 		if base, ok = digitsOf(args[1]); !ok {
 			return nil, rpc.BadArgument()
 		}
 	}
 	format := f.server.IDs.Format()
-	width := idserver.Width(format, base)
+	width := format.Width(base)
 	if count > MaxGenerate || int(count)*width > MaxGenerateBytes {
 		return nil, &rpc.Exception{Class: rpc.Error, Reason: etf.Atom("system_limit")}
 	}
@@ -172,7 +173,7 @@ func (f *functions) generate(args []etf.Term) (etf.Term, error) {
 }
 
 // newestFirst encodes the ids of runs as a list, the last first.
-func newestFirst(t terms, runs []idserver.Run, count, width int) etf.Encoded {
+func newestFirst(t terms, runs []formats.Run, count, width int) etf.Encoded {
 	const head = 5 // bytes of a binary and of a list besides their contents
 	t.dst = make([]byte, 0, head+count*(head+width)+1)
 	t.list(count)

@@ -37,7 +37,7 @@ type Handler struct {
 func (h *Handler) HandleCall(c genserver.Call) {
 	var q request
 	q.decode(c.Request)
-	if !idserver.HasBase(h.Server.IDs.Format(), q.base) {
+	if !h.Server.IDs.Format().HasBase(q.base) {
 		q = request{kind: invalid}
 	}
 	if q.n > idserver.MaxInline {
@@ -131,7 +131,7 @@ func (h *Handler) answer(ctx context.Context, q *request, turn *idserver.Turn, t
 // taking ids.
 func (h *Handler) sizeOf(q *request) int {
 	const heads = 32 // of the answer and of one element, with an integer in it
-	width := idserver.Width(h.Server.IDs.Format(), q.base)
+	width := h.Server.IDs.Format().Width(q.base)
 	switch q.kind {
 	case getMany:
 		const head = 5 // of a binary; of a string it is 3

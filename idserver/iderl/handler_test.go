@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/flake-go/flake/flake/formats"
 	"github.com/flake-go/flake/genserver"
 	"github.com/flake-go/flake/idserver"
 	"github.com/flake-go/flake/node/etf"
@@ -141,12 +142,12 @@ func TestNoRoom(t *testing.T) {
 
 // alone is a source that accepts one large request at a time.
 type alone struct {
-	idserver.Source
+	formats.Source
 	t    *testing.T
 	busy atomic.Bool
 }
 
-func (a *alone) Reserve(ctx context.Context, n int, meta uint8) (idserver.Run, error) {
+func (a *alone) Reserve(ctx context.Context, n int, meta uint8) (formats.Run, error) {
 	if a.busy.Swap(true) {
 		a.t.Errorf("%d ids are taken, and others are", n)
 	}
@@ -194,11 +195,11 @@ func TestUnknownIsLogged(t *testing.T) {
 }
 
 // dry is a source whose ids are used up.
-type dry struct{ idserver.Source }
+type dry struct{ formats.Source }
 
-func (dry) Reserve(ctx context.Context, _ int, _ uint8) (idserver.Run, error) {
+func (dry) Reserve(ctx context.Context, _ int, _ uint8) (formats.Run, error) {
 	<-ctx.Done()
-	return idserver.Run{}, ctx.Err()
+	return formats.Run{}, ctx.Err()
 }
 
 // A request does not outlive its connection, however long it would take.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/flake-go/flake/flake/formats"
 	"github.com/flake-go/flake/idserver"
 	"github.com/flake-go/flake/node/etf"
 )
@@ -14,7 +15,7 @@ import (
 type terms struct {
 	dst    []byte
 	caps   etf.Caps
-	format idserver.Format
+	format *formats.Format
 	base   int
 	large  bool // it has a place in making
 }
@@ -61,20 +62,20 @@ func (t *terms) result(err error) bool {
 }
 
 // id appends an id. A string has 1 to 128 characters, whatever the format and base.
-func (t *terms) id(id idserver.Number) {
-	if t.base == idserver.Octets {
-		size := t.format.Size()
+func (t *terms) id(id formats.Number) {
+	if t.base == formats.Octets {
+		size := t.format.Size
 		t.dst = id.AppendOctets(append(t.dst, byte(etf.BinaryExt), 0, 0, 0, byte(size)), size)
 		return
 	}
 	t.dst = append(t.dst, byte(etf.StringExt), 0, 0)
 	start := len(t.dst)
-	t.dst = idserver.AppendID(t.dst, t.format, id, t.base)
+	t.dst = t.format.Append(t.dst, id, t.base)
 	t.dst[start-1] = byte(len(t.dst) - start)
 }
 
 // ids appends the ids of runs as a list.
-func (t *terms) ids(runs []idserver.Run) {
+func (t *terms) ids(runs []formats.Run) {
 	t.list(count(runs))
 	for id := range idserver.All(runs) {
 		t.id(id)
@@ -83,8 +84,8 @@ func (t *terms) ids(runs []idserver.Run) {
 }
 
 // packed appends the bytes of the ids of runs as one binary.
-func (t *terms) packed(runs []idserver.Run) {
-	size := t.format.Size()
+func (t *terms) packed(runs []formats.Run) {
+	size := t.format.Size
 	t.dst = binary.BigEndian.AppendUint32(append(t.dst, byte(etf.BinaryExt)), uint32(size*count(runs)))
 	for id := range idserver.All(runs) {
 		t.dst = id.AppendOctets(t.dst, size)
@@ -92,7 +93,7 @@ func (t *terms) packed(runs []idserver.Run) {
 }
 
 // runs appends a list of {FirstId, Count}.
-func (t *terms) runs(runs []idserver.Run) {
+func (t *terms) runs(runs []formats.Run) {
 	t.list(len(runs))
 	for _, run := range runs {
 		t.tuple(2)
@@ -103,7 +104,7 @@ func (t *terms) runs(runs []idserver.Run) {
 }
 
 // fields appends a list of {Field, Value}.
-func (t *terms) fields(fields []idserver.Field) {
+func (t *terms) fields(fields []formats.Field) {
 	t.list(len(fields))
 	for _, f := range fields {
 		t.tuple(2)
@@ -151,7 +152,7 @@ func origin(o idserver.Origin) (list etf.List) {
 func property(name etf.Atom, value etf.Term) etf.Term { return etf.Tuple{name, value} }
 
 // count returns how many ids the runs have.
-func count(runs []idserver.Run) (n int) {
+func count(runs []formats.Run) (n int) {
 	for _, run := range runs {
 		n += run.Count
 	}

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/flake/formats"
 	"github.com/flake-go/flake/idserver"
 	"github.com/flake-go/flake/node/etf"
 )
@@ -102,7 +103,7 @@ func (q *request) decodeTuple(r *etf.Reader) {
 func (q *request) readBase(r *etf.Reader) {
 	ok := false
 	if r.Peek().IsAtom() {
-		q.base, ok = idserver.BaseOf(string(r.Atom()))
+		q.base, ok = formats.BaseOf(string(r.Atom()))
 	} else {
 		q.base, ok = digits(r.Int())
 	}
@@ -137,9 +138,9 @@ func (q *request) readText(r *etf.Reader) {
 	if r.Peek() == etf.BinaryExt {
 		text = r.Binary()
 	} else {
-		q.base, text = idserver.Canonical, r.StringExt()
+		q.base, text = formats.Canonical, r.StringExt()
 	}
-	if len(text) <= idserver.MaxText { // else it counts as empty: no id
+	if len(text) <= formats.MaxText { // else it counts as empty: no id
 		q.text = string(text)
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/flake/formats"
 	"github.com/flake-go/flake/genserver"
-	"github.com/flake-go/flake/idserver"
 	"github.com/flake-go/flake/node/etf"
 )
 
@@ -19,23 +19,23 @@ var id = flake.Make(0x1a1fac6c4f3, 0x02fc00000001, 0)
 
 // made returns the id, or fails.
 type made struct {
-	idserver.Source
+	formats.Source
 	err error
 }
 
-func (m made) Reserve(_ context.Context, n int, _ uint8) (idserver.Run, error) {
+func (m made) Reserve(_ context.Context, n int, _ uint8) (formats.Run, error) {
 	if m.err != nil {
-		return idserver.Run{}, m.err
+		return formats.Run{}, m.err
 	}
-	first := idserver.Number{Hi: binary.BigEndian.Uint64(id[:]), Lo: binary.BigEndian.Uint64(id[8:])}
-	return idserver.Run{First: first, Count: min(n, 2)}, nil
+	first := formats.Number{Hi: binary.BigEndian.Uint64(id[:]), Lo: binary.BigEndian.Uint64(id[8:])}
+	return formats.Run{First: first, Count: min(n, 2)}, nil
 }
 func (made) Last() (uint64, uint32) { return 1700000000000, 3 }
 func (m made) Ready() error         { return m.err }
 
-func source(err error) idserver.Source {
+func source(err error) formats.Source {
 	ids, _ := flake.NewGenerator(1, flake.Options{})
-	return made{idserver.Flake(ids), err}
+	return made{formats.Flake(ids), err}
 }
 
 // All requests, in all forms that callers use.
@@ -74,8 +74,8 @@ func TestDecodeRequest(t *testing.T) {
 		{"{get, {10}}", "h\x02w\x03geth\x01a\x0a", invalid},
 		{"{get, #{}}", "h\x02w\x03gett\x00\x00\x00\x00", invalid},
 		{"{get, []}", "h\x02w\x03getj", invalid},
-		{"{get, canonical}", "h\x02w\x03getw\x09canonical", text(idserver.Canonical)},
-		{"{get, canonical}, ATOM_EXT", "h\x02d\x00\x03getd\x00\x09canonical", text(idserver.Canonical)},
+		{"{get, canonical}", "h\x02w\x03getw\x09canonical", text(formats.Canonical)},
+		{"{get, canonical}, ATOM_EXT", "h\x02d\x00\x03getd\x00\x09canonical", text(formats.Canonical)},
 		{"{get}", "h\x01w\x03get", unknown},
 		{"{get, 1, 2}", "h\x03w\x03geta\x01a\x02", unknown},
 		{"{}", "h\x00", unknown},

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/flake/formats"
 	"github.com/flake-go/flake/idserver"
 )
 
@@ -26,7 +27,7 @@ func accessed(t *testing.T, a Access) (s *Server, ask func(path, token string) *
 	if err != nil {
 		t.Fatal(err)
 	}
-	s = New(Options{Access: a, Generators: []Generator{{Name: "flake", Server: &idserver.Server{IDs: idserver.Flake(g)}}}})
+	s = New(Options{Access: a, Generators: []Generator{{Name: "flake", Server: &idserver.Server{IDs: formats.Flake(g)}}}})
 	return s, func(path, token string) *http.Response {
 		r := httptest.NewRequest(http.MethodGet, "http://flake.example"+path, nil)
 		if token != "" {

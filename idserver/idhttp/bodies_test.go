@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/flake/formats"
 	"github.com/flake-go/flake/idserver"
 	"github.com/flake-go/flake/idserver/idhttp"
 	"github.com/flake-go/flake/idserver/idhttp/idhttptest"
@@ -19,12 +20,12 @@ import (
 // hundreds is a source of the same ids each time: runs of 100, and one that is
 // missing after each.
 type hundreds struct {
-	idserver.Source
-	next idserver.Number
+	formats.Source
+	next formats.Number
 }
 
-func (s *hundreds) Reserve(_ context.Context, n int, _ uint8) (idserver.Run, error) {
-	run := idserver.Run{First: s.next, Count: min(n, 100)}
+func (s *hundreds) Reserve(_ context.Context, n int, _ uint8) (formats.Run, error) {
+	run := formats.Run{First: s.next, Count: min(n, 100)}
 	s.next = s.next.Plus(run.Count + 1)
 	return run, nil
 }
@@ -45,7 +46,7 @@ func newHundreds(t *testing.T, milli uint64) *idhttp.Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ids := &hundreds{idserver.Flake(generator), idserver.Number{Hi: milli, Lo: uint64(idhttptest.Worker) << 16}}
+	ids := &hundreds{formats.Flake(generator), formats.Number{Hi: milli, Lo: uint64(idhttptest.Worker) << 16}}
 	return idhttp.New(idhttp.Options{Generators: []idhttp.Generator{{Name: "flake", Server: &idserver.Server{IDs: ids}}}})
 }
 
@@ -92,7 +93,7 @@ func TestBodies(t *testing.T) {
 
 // few is a source with less than 1,024 ids a tick.
 type few struct {
-	idserver.Source
+	formats.Source
 	perTick int
 }
 

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/flake-go/flake/idserver"
+	"github.com/flake-go/flake/flake/formats"
 	"github.com/flake-go/flake/idserver/inspect"
 )
 
@@ -55,19 +55,19 @@ func makersOf(all []Generator) []inspect.Maker {
 	return makers
 }
 
-func (g *Generator) format() idserver.Format { return g.Server.IDs.Format() }
+func (g *Generator) format() *formats.Format { return g.Server.IDs.Format() }
 
 // textsOf says how an id of generators is written.
 func textsOf(all []Generator, base int) string {
 	var names []string
 	for i := range all {
-		if name := all[i].format().Name(); !slices.Contains(names, name) {
+		if name := all[i].format().Name; !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}
 	id := "an id of " + strings.Join(names, " or ")
-	if base == idserver.Canonical {
+	if base == formats.Canonical {
 		return id + " in a text of its own, or in a base that is given"
 	}
-	return id + " in " + idserver.NameOf(base)
+	return id + " in " + formats.NameOf(base)
 }

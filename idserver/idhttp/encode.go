@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"sync"
 
-	"github.com/flake-go/flake/idserver"
+	"github.com/flake-go/flake/flake/formats"
 )
 
 // chunk is how many bytes of ids are written at a time, however many there are:
@@ -43,7 +43,7 @@ func (b *body) end() {
 // room reports whether one more element is wanted, and makes room for it. After
 // each chunk others go first.
 func (b *body) room() bool {
-	const most = idserver.MaxText + 64 // of an id, with its count and what is around them
+	const most = formats.MaxText + 64 // of an id, with its count and what is around them
 	if cap(b.buf)-len(b.buf) < most {
 		b.flush()
 		runtime.Gosched()
@@ -62,7 +62,7 @@ func (b *body) flush() {
 func (b *body) put(s string) { b.buf = append(b.buf, s...) }
 
 // writeIDs returns one id a line, {"ids":["...",...]}, or the bytes of all.
-func (q *question) writeIDs(w http.ResponseWriter, runs []idserver.Run) {
+func (q *question) writeIDs(w http.ResponseWriter, runs []formats.Run) {
 	b := q.body(w)
 	defer b.end()
 	between, after := "\n", "\n"
@@ -89,7 +89,7 @@ func (q *question) writeIDs(w http.ResponseWriter, runs []idserver.Run) {
 
 // writeRuns returns a line "ID COUNT" a run, {"leases":[{"first":"...","count":N},...]},
 // or the bytes of the first id and of the count, of which there are 4.
-func (q *question) writeRuns(w http.ResponseWriter, runs []idserver.Run) {
+func (q *question) writeRuns(w http.ResponseWriter, runs []formats.Run) {
 	b := q.body(w)
 	defer b.end()
 	if q.media == asJSON {
@@ -123,7 +123,7 @@ func (q *question) writeRuns(w http.ResponseWriter, runs []idserver.Run) {
 // bound is an id of a time, and its name.
 type bound struct {
 	name string
-	id   idserver.Number
+	id   formats.Number
 }
 
 // writeBounds returns {"id":"..."} or {"lowest":"...","highest":"..."}; as text a line
@@ -150,6 +150,6 @@ func (q *question) writeBounds(w http.ResponseWriter, bounds []bound) {
 	}
 }
 
-func (q *question) appendID(dst []byte, id idserver.Number) []byte {
-	return idserver.AppendID(dst, q.format, id, q.base)
+func (q *question) appendID(dst []byte, id formats.Number) []byte {
+	return q.format.Append(dst, id, q.base)
 }

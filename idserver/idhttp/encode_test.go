@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/flake/formats"
 	"github.com/flake-go/flake/idserver"
 )
 
@@ -33,7 +34,7 @@ func TestOthersFirst(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := New(Options{Generators: []Generator{{Name: "flake", Server: &idserver.Server{IDs: idserver.Flake(generator)}}}})
+	s := New(Options{Generators: []Generator{{Name: "flake", Server: &idserver.Server{IDs: formats.Flake(generator)}}}})
 	r := httptest.NewRequest(http.MethodGet, "http://localhost/v1/ids?n=1000&base=2", nil)
 	w := &watched{ResponseWriter: httptest.NewRecorder(), ran: make(chan struct{})}
 	q, fault := s.ask(r, ofIDs, idserver.MaxMany)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/flake/formats"
 	"github.com/flake-go/flake/flake/sno"
 	"github.com/flake-go/flake/idserver"
 	"github.com/flake-go/flake/idserver/idhttp"
@@ -23,7 +24,7 @@ func TestReadiness(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := idhttp.New(idhttp.Options{Log: slog.New(slog.DiscardHandler), Generators: []idhttp.Generator{
-		{Name: "sno", Server: &idserver.Server{IDs: idserver.Sno(ids)}},
+		{Name: "sno", Server: &idserver.Server{IDs: formats.Sno(ids)}},
 	}})
 	for _, step := range []struct {
 		what  string
@@ -65,7 +66,7 @@ func TestReadinessOfTheServer(t *testing.T) {
 	}
 	running := true
 	s := idhttp.New(idhttp.Options{Generators: []idhttp.Generator{
-		{Name: "flake", Server: &idserver.Server{IDs: idserver.Flake(ids)}, Running: func() bool { return running }},
+		{Name: "flake", Server: &idserver.Server{IDs: formats.Flake(ids)}, Running: func() bool { return running }},
 	}})
 	for _, running = range []bool{true, false} {
 		w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/readyz", nil)

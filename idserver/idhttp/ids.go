@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/flake-go/flake/flake/formats"
 	"github.com/flake-go/flake/idserver"
 )
 
@@ -29,7 +30,7 @@ func (s *Server) ids(w http.ResponseWriter, r *http.Request) *problem {
 	if fault != nil {
 		return fault
 	}
-	server, runs := q.generator.Server, []idserver.Run{{Count: 1}}
+	server, runs := q.generator.Server, []formats.Run{{Count: 1}}
 	var err error
 	switch {
 	case q.n > 0:
@@ -101,7 +102,7 @@ func (s *Server) notional(w http.ResponseWriter, r *http.Request) *problem {
 type question struct {
 	parameters
 	generator *Generator
-	format    idserver.Format
+	format    *formats.Format
 	media     string
 	base      int
 	n         int // of ids; 0: that is not given
@@ -165,14 +166,14 @@ func (s *Server) asked(p *parameters) ([]Generator, *problem) {
 }
 
 // baseOf reads a base that any of some formats has.
-func baseOf(p *parameters, formats ...idserver.Format) (int, *problem) {
+func baseOf(p *parameters, all ...*formats.Format) (int, *problem) {
 	value, given := p.get("base")
 	if !given {
-		return idserver.Canonical, nil
+		return formats.Canonical, nil
 	}
-	names := namesOf(formats)
+	names := namesOf(all)
 	if slices.Contains(names, value) {
-		base, _ := idserver.BaseOf(value)
+		base, _ := formats.BaseOf(value)
 		return base, nil
 	}
 	base, _ := strconv.ParseUint(value, 10, 8) // 0 of what is no number
@@ -183,27 +184,27 @@ func baseOf(p *parameters, formats ...idserver.Format) (int, *problem) {
 }
 
 // namesOf are the names of the bases that any of some formats has: of one of them all.
-func namesOf(formats []idserver.Format) (names []string) {
-	for _, f := range formats {
-		if of := idserver.NamesOf(f); len(of) > len(names) {
+func namesOf(all []*formats.Format) (names []string) {
+	for _, f := range all {
+		if of := f.BaseNames(); len(of) > len(names) {
 			names = of
 		}
 	}
 	return names
 }
 
-func formatsOf(all []Generator) (formats []idserver.Format) {
+func formatsOf(all []Generator) (of []*formats.Format) {
 	for i := range all {
-		formats = append(formats, all[i].format())
+		of = append(of, all[i].format())
 	}
-	return formats
+	return of
 }
 
 // readMeta reads the metabyte, for a format that takes one.
 func (q *question) readMeta() *problem {
 	value, given := q.get("meta")
-	if given && !q.format.Meta() {
-		return badParameter("meta", value, "none with ids of "+q.format.Name())
+	if given && !q.format.Meta {
+		return badParameter("meta", value, "none with ids of "+q.format.Name)
 	}
 	number, fault := q.number("meta", 0, 0, math.MaxUint8)
 	q.meta = idserver.Meta{Byte: uint8(number), Given: given}
@@ -211,11 +212,11 @@ func (q *question) readMeta() *problem {
 }
 
 // many is a method that takes many ids.
-type many func(*idserver.Server, context.Context, int, idserver.Meta, *idserver.Turn) ([]idserver.Run, error)
+type many func(*idserver.Server, context.Context, int, idserver.Meta, *idserver.Turn) ([]formats.Run, error)
 
 // take takes n ids. If these are so many that others go before, it does not wait for
 // long.
-func (q *question) take(r *http.Request, n int, take many) ([]idserver.Run, error) {
+func (q *question) take(r *http.Request, n int, take many) ([]formats.Run, error) {
 	ctx, server := r.Context(), q.generator.Server
 	if n > idserver.MaxInline {
 		var cancel context.CancelFunc

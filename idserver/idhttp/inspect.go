@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/flake-go/flake/idserver"
+	"github.com/flake-go/flake/flake/formats"
 	"github.com/flake-go/flake/idserver/inspect"
 )
 
@@ -105,7 +105,7 @@ func (v *inspection) read(all, asked []Generator, base int, now time.Time) {
 		o := other{As: r.As, Time: time.UnixMilli(int64(r.Milli)).UTC().Format(time.DateOnly)}
 		query := url.Values{"id": {text}}
 		if r.InBase() {
-			query.Set("base", strings.TrimPrefix(idserver.NameOf(r.Base), "base "))
+			query.Set("base", strings.TrimPrefix(formats.NameOf(r.Base), "base "))
 		}
 		if len(all) > 1 {
 			o.Generator = all[r.Maker].Name
@@ -116,9 +116,9 @@ func (v *inspection) read(all, asked []Generator, base int, now time.Time) {
 	}
 }
 
-func readingOf(format idserver.Format, id idserver.Number, now time.Time) *reading {
+func readingOf(format *formats.Format, id formats.Number, now time.Time) *reading {
 	v := &reading{Texts: inspect.Texts(format, id)}
-	bits := format.Size() * 8
+	bits := format.Size * 8
 	places := make([]int, bits)
 	for i, f := range format.Fields(id) {
 		p := part{Place: i, Name: f.Name, Bits: inspect.Bits(f)}
@@ -128,7 +128,7 @@ func readingOf(format idserver.Format, id idserver.Number, now time.Time) *readi
 			places[b] = i
 		}
 	}
-	for i, b := range id.AppendOctets(nil, format.Size()) {
+	for i, b := range id.AppendOctets(nil, format.Size) {
 		o := octet{Hex: fmt.Sprintf("%02x", b)}
 		for j := range o.Bits {
 			o.Bits[j] = bit{places[8*i+j], b<<j&0x80 != 0}

@@ -7,18 +7,19 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/flake-go/flake/flake/formats"
 	"github.com/flake-go/flake/flake/snowflake"
 	"github.com/flake-go/flake/idserver"
 )
 
 // maker is a source of which only is known whose ids it makes.
 type maker struct {
-	idserver.Source
-	format idserver.Format
+	formats.Source
+	format *formats.Format
 	worker uint64
 }
 
-func (m maker) Format() idserver.Format { return m.format }
+func (m maker) Format() *formats.Format { return m.format }
 func (m maker) Worker() uint64          { return m.worker }
 
 // inspecting is a server that takes ids of generators apart: flake; orders of snowflake
@@ -29,11 +30,11 @@ func inspecting(names string) *Server {
 	since2010.Datacenter, since2010.Worker = 5, 5
 	since2020.Datacenter, since2020.Worker, since2020.Epoch = 5, 5, 1577836800000
 	makers := map[string]maker{
-		"flake":  {format: idserver.FlakeFormat, worker: 0x02fc00000001},
-		"orders": {format: idserver.SnowflakeFormat(since2020), worker: 9<<5 | 23},
-		"bills":  {format: idserver.SnowflakeFormat(since2010), worker: 23<<5 | 9},
-		"odd":    {format: idserver.FlakeFormat, worker: 0xe78be86ee07a},
-		"events": {format: idserver.SnoFormat, worker: 7},
+		"flake":  {format: formats.KindOf("flake").Format(nil), worker: 0x02fc00000001},
+		"orders": {format: formats.SnowflakeFormat(since2020), worker: 9<<5 | 23},
+		"bills":  {format: formats.SnowflakeFormat(since2010), worker: 23<<5 | 9},
+		"odd":    {format: formats.KindOf("flake").Format(nil), worker: 0xe78be86ee07a},
+		"events": {format: formats.KindOf("sno").Format(nil), worker: 7},
 	}
 	s := &Server{}
 	for _, name := range strings.Fields(names) {

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/flake/formats"
 	"github.com/flake-go/flake/idserver"
 	"github.com/flake-go/flake/node/certs/certstest"
 )
@@ -32,7 +33,7 @@ func listeningWith(t *testing.T, config *tls.Config) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := New(Options{Generators: []Generator{{Name: "flake", Server: &idserver.Server{IDs: idserver.Flake(generator)}}}})
+	s := New(Options{Generators: []Generator{{Name: "flake", Server: &idserver.Server{IDs: formats.Flake(generator)}}}})
 	if config != nil {
 		s.TLS = func() *tls.Config { return config }
 	}
@@ -228,7 +229,7 @@ func TestLimitListener(t *testing.T) {
 
 // slow is a source that hands out an id when it is told to.
 type slow struct {
-	idserver.Source
+	formats.Source
 	gate chan struct{}
 }
 
@@ -238,10 +239,10 @@ func newSlow(t *testing.T) slow {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return slow{idserver.Flake(generator), make(chan struct{})}
+	return slow{formats.Flake(generator), make(chan struct{})}
 }
 
-func (s slow) Reserve(ctx context.Context, n int, meta uint8) (idserver.Run, error) {
+func (s slow) Reserve(ctx context.Context, n int, meta uint8) (formats.Run, error) {
 	<-s.gate
 	return s.Source.Reserve(ctx, n, meta)
 }
@@ -324,11 +325,11 @@ func testHungUp(t *testing.T) {
 }
 
 // dry is a source whose ids are used up.
-type dry struct{ idserver.Source }
+type dry struct{ formats.Source }
 
-func (dry) Reserve(ctx context.Context, _ int, _ uint8) (idserver.Run, error) {
+func (dry) Reserve(ctx context.Context, _ int, _ uint8) (formats.Run, error) {
 	<-ctx.Done()
-	return idserver.Run{}, ctx.Err()
+	return formats.Run{}, ctx.Err()
 }
 
 // Who asks for many ids and does not get them is told so while it can be.
@@ -379,7 +380,7 @@ func TestPagesElsewhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	const token = "0123456789abcdef"
-	generators := []Generator{{Name: "flake", Server: &idserver.Server{IDs: idserver.Flake(generator)}}}
+	generators := []Generator{{Name: "flake", Server: &idserver.Server{IDs: formats.Flake(generator)}}}
 	for name, test := range map[string]struct {
 		options Options
 		method  string

@@ -11,6 +11,8 @@ import (
 	"net/url"
 	"path"
 	"time"
+
+	"github.com/flake-go/flake/flake/formats"
 )
 
 //go:embed page openapi.yaml
@@ -64,7 +66,7 @@ func (s *Server) take(w http.ResponseWriter, r *http.Request) *problem {
 	if err != nil {
 		return refused(g, err)
 	}
-	query := url.Values{"id": {string(g.format().AppendCanonical(nil, id))}}
+	query := url.Values{"id": {string(g.format().Append(nil, id, formats.Canonical))}}
 	if _, given := p.get("generator"); given {
 		query.Set("generator", g.Name)
 	}

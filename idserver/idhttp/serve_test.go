@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/flake/formats"
 	"github.com/flake-go/flake/idserver"
 )
 
@@ -52,7 +53,7 @@ func (p *pipes) dial(context.Context, string, string) (net.Conn, error) {
 
 // a source whose readiness is what the test says.
 type source struct {
-	idserver.Source
+	formats.Source
 	ready func() error
 }
 
@@ -65,11 +66,11 @@ func server(t *testing.T, o Options, ready func() error) (*Server, *pipes, *http
 	if err != nil {
 		t.Fatal(err)
 	}
-	return serving(o, source{idserver.Flake(generator), ready})
+	return serving(o, source{formats.Flake(generator), ready})
 }
 
 // serving is server with a source of its own.
-func serving(o Options, ids idserver.Source) (*Server, *pipes, *http.Client) {
+func serving(o Options, ids formats.Source) (*Server, *pipes, *http.Client) {
 	o.Generators = []Generator{{Name: "flake", Server: &idserver.Server{IDs: ids}}}
 	s, l := New(o), newPipes()
 	s.Serve(l)

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/flake-go/flake/flake/formats"
 	"github.com/flake-go/flake/idserver"
 	"github.com/flake-go/flake/idserver/inspect"
 	"github.com/flake-go/flake/node/latency"
@@ -170,12 +171,12 @@ func (s *Server) state(now time.Time) *state {
 
 func (g *Generator) state(now time.Time) generatorState {
 	ids := g.Server.IDs
-	v := generatorState{Name: g.Name, Format: ids.Format().Name(), Who: who(ids), Origin: originOf(g.Server.Origin(), now)}
+	v := generatorState{Name: g.Name, Format: ids.Format().Name, Who: who(ids), Origin: originOf(g.Server.Origin(), now)}
 	milli, _ := ids.Last()
 	last, mark := time.UnixMilli(int64(milli)), ids.Mark()
 	v.Clock, v.Last, v.LastAgo = clock(now), clock(last), inspect.Span(now.Sub(last).Milliseconds())+" ago"
 	switch {
-	case milli <= ids.Format().Fields(idserver.Number{})[0].Value: // the epoch
+	case milli <= ids.Format().Fields(formats.Number{})[0].Value: // the epoch
 		v.Last, v.LastAgo = "", "none yet"
 	case last.After(now):
 		v.LastAgo = "ahead of the clock"
@@ -202,8 +203,8 @@ func (v *generatorState) count(stats idserver.Stats) {
 
 // who says as whom a source makes ids, by the fields of its format; of 48 bits as a
 // MAC address.
-func who(ids idserver.Source) []labelled {
-	id, fields := ids.Worker(), inspect.Who(ids.Format().Fields(idserver.Number{}))
+func who(ids formats.Source) []labelled {
+	id, fields := ids.Worker(), formats.Who(ids.Format().Fields(formats.Number{}))
 	all := make([]labelled, len(fields))
 	for i, f := range slices.Backward(fields) {
 		value := id & (1<<f.Width - 1)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/flake/formats"
 	"github.com/flake-go/flake/idserver"
 )
 
@@ -28,14 +29,14 @@ func (p past) PerTick() int                  { return 1 << 16 }
 func (p past) Behind() time.Duration         { return time.Minute }
 func (p past) LastSaved() (time.Time, error) { return noon, nil }
 
-func (p past) Reserve(_ context.Context, n int, _ uint8) (idserver.Run, error) {
-	return idserver.Run{Count: n}, p.ready
+func (p past) Reserve(_ context.Context, n int, _ uint8) (formats.Run, error) {
+	return formats.Run{Count: n}, p.ready
 }
 
 // The page tells of the node, of all generators and of each, and of the nodes that are
 // connected.
 func TestState(t *testing.T) {
-	flakes := maker{format: idserver.FlakeFormat, worker: 0x02fc00000a01}
+	flakes := maker{format: formats.KindOf("flake").Format(nil), worker: 0x02fc00000a01}
 	s := New(Options{
 		Node: Node{
 			Name: "flake@host", Address: "10.0.0.1:1", Version: "1.2.3",
@@ -170,7 +171,7 @@ func TestReading(t *testing.T) {
 		},
 	} {
 		g := &inspecting(tt.generator).Generators[0]
-		id, err := g.format().Parse(tt.id)
+		id, err := g.format().Parse(tt.id, formats.Canonical)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -211,7 +212,7 @@ func TestReading(t *testing.T) {
 // the clock of the node is right is nothing to it.
 func TestRests(t *testing.T) {
 	for name, tt := range map[string]struct {
-		ids    idserver.Source
+		ids    formats.Source
 		before time.Time
 		rests  bool
 	}{
@@ -234,7 +235,7 @@ func TestRests(t *testing.T) {
 }
 
 type savedAt struct {
-	idserver.Source
+	formats.Source
 	at  time.Time
 	err error
 }

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flake-go/flake/flake/formats"
 	"github.com/flake-go/flake/flake/snowflake"
-	"github.com/flake-go/flake/idserver"
 )
 
 var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
@@ -46,7 +46,7 @@ func TestTime(t *testing.T) {
 		{253402300799999, "9999-12-31 23:59:59.999 UTC", "253402300799999 ms, in 7972.9 years"},
 		{253402300800000, "253402300800000", ""},
 	} {
-		value, note := Value(idserver.Field{Name: "time", Value: uint64(tt.milli), Width: 64}, noon)
+		value, note := Value(formats.Field{Name: "time", Value: uint64(tt.milli), Width: 64}, noon)
 		if value != tt.value || note != tt.note {
 			t.Errorf("%d: %s, %s", tt.milli, value, note)
 		}
@@ -88,9 +88,9 @@ func TestFromErlang(t *testing.T) {
 // doubts are left.
 func TestRead(t *testing.T) {
 	all := []Maker{
-		{Format: idserver.FlakeFormat, Worker: func() uint64 { return 0x7a0078ffe3d4 }},
-		{Format: idserver.SnoFormat},
-		{Format: idserver.SnowflakeFormat(snowflake.Twitter), Worker: func() uint64 { return 1 }},
+		{Format: formats.KindOf("flake").Format(nil), Worker: func() uint64 { return 0x7a0078ffe3d4 }},
+		{Format: formats.KindOf("sno").Format(nil)},
+		{Format: formats.SnowflakeFormat(snowflake.Twitter), Worker: func() uint64 { return 1 }},
 	}
 	for _, tt := range []struct{ text, as, others string }{
 		{"0000BCeaFUnvigQXG3iGuW", "flake's own text of flake", ""},
@@ -103,10 +103,10 @@ func TestRead(t *testing.T) {
 		{"not an id", "", ""},
 	} {
 		var as, others string
-		if found := Read(all, tt.text, idserver.Canonical, true, noon); len(found) > 0 {
-			as = found[0].As + " of " + found[0].Format.Name()
+		if found := Read(all, tt.text, formats.Canonical, true, noon); len(found) > 0 {
+			as = found[0].As + " of " + found[0].Format.Name
 			for _, o := range Others(found, 0) {
-				others += ", " + o.As + " of " + o.Format.Name()
+				others += ", " + o.As + " of " + o.Format.Name
 			}
 		}
 		if others = strings.TrimPrefix(others, ", "); as != tt.as || others != tt.others {
@@ -117,7 +117,7 @@ func TestRead(t *testing.T) {
 
 // The base that is asked for is the only one, unless it is to be guessed. One that is usual comes first.
 func TestBases(t *testing.T) {
-	flakes, snowflakes := Maker{Format: idserver.FlakeFormat}, Maker{Format: idserver.SnowflakeFormat(snowflake.Twitter)}
+	flakes, snowflakes := Maker{Format: formats.KindOf("flake").Format(nil)}, Maker{Format: formats.SnowflakeFormat(snowflake.Twitter)}
 	for _, tt := range []struct {
 		of    Maker
 		text  string
@@ -125,13 +125,13 @@ func TestBases(t *testing.T) {
 		guess bool
 		want  string
 	}{
-		{flakes, "BCeaFUnvigQXG3iGuW", idserver.Canonical, true, "base 62, base 60, base 61"},
-		{flakes, "BCeaFUnvigQXG3iGuW", idserver.Canonical, false, ""},
+		{flakes, "BCeaFUnvigQXG3iGuW", formats.Canonical, true, "base 62, base 60, base 61"},
+		{flakes, "BCeaFUnvigQXG3iGuW", formats.Canonical, false, ""},
 		{flakes, "BCeaFUnvigQXG3iGuW", 61, false, "base 61"},
 		{flakes, "<<0,0,1,161,251,23,88,123,122,0,120,255,227,212,0,0>>", 16, false, ""},
-		{flakes, "<<0,0,1,161,251,23,88,123>>", idserver.Canonical, true, ""},
-		{snowflakes, "<<49,56,56,56,57,52,52,54,55,49,53,55,57,48,55,56,57,55,56>>", idserver.Canonical, true, ""}, // of its text
-		{snowflakes, "MTg4ODk0NDY3MTU3OTA3ODk3OA==", idserver.Canonical, true, "base64"},
+		{flakes, "<<0,0,1,161,251,23,88,123>>", formats.Canonical, true, ""},
+		{snowflakes, "<<49,56,56,56,57,52,52,54,55,49,53,55,57,48,55,56,57,55,56>>", formats.Canonical, true, ""}, // of its text
+		{snowflakes, "MTg4ODk0NDY3MTU3OTA3ODk3OA==", formats.Canonical, true, "base64"},
 	} {
 		var as []string
 		for _, r := range Read([]Maker{tt.of}, tt.text, tt.base, tt.guess, noon) {
@@ -151,12 +151,12 @@ func TestWorkers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	format := idserver.SnowflakeFormat(snowflake.Idgen)
+	format := formats.SnowflakeFormat(snowflake.Idgen)
 	var all []Maker
 	for _, worker := range []uint64{0, 3, 5, 3 << 5, 3<<5 | 5} {
 		all = append(all, Maker{Format: format, Worker: func() uint64 { return worker }})
 	}
-	if found := Read(all, id.String(), idserver.Canonical, false, noon); len(found) != len(all) || found[0].Maker != len(all)-1 {
+	if found := Read(all, id.String(), formats.Canonical, false, noon); len(found) != len(all) || found[0].Maker != len(all)-1 {
 		t.Errorf("%+v", found)
 	}
 }
@@ -165,9 +165,9 @@ func TestWorkers(t *testing.T) {
 func TestOthers(t *testing.T) {
 	const own = foreign - 1
 	at := func(as string, lo uint64, milli uint64, base, rank int) Reading {
-		return Reading{As: as, ID: idserver.Number{Lo: lo}, Milli: milli, Base: base, Likely: true, rank: rank}
+		return Reading{As: as, ID: formats.Number{Lo: lo}, Milli: milli, Base: base, Likely: true, rank: rank}
 	}
-	canonical, octets := at("own text", 1, 1, idserver.Canonical, 5), at("octets", 1, 1, idserver.Octets, 5)
+	canonical, octets := at("own text", 1, 1, formats.Canonical, 5), at("octets", 1, 1, formats.Octets, 5)
 	for _, tt := range []struct {
 		best   Reading
 		others []Reading
@@ -177,13 +177,13 @@ func TestOthers(t *testing.T) {
 			at("once more", 1, 1, 36, 6), at("as likely", 1, 1, 36, 5), at("another id", 2, 1, 36, 6), at("another time", 1, 2, 36, 6),
 		}, "as likely, another id, another time"},
 		{canonical, []Reading{
-			at("digits", 2, 2, 62, foreign), at("own digits", 2, 2, 62, own), at("own text", 2, 2, idserver.Canonical, foreign),
+			at("digits", 2, 2, 62, foreign), at("own digits", 2, 2, 62, own), at("own text", 2, 2, formats.Canonical, foreign),
 		}, "own digits, own text"},
-		{octets, []Reading{at("digits", 2, 2, 62, foreign), at("octets", 2, 2, idserver.Octets, foreign)}, "octets"},
+		{octets, []Reading{at("digits", 2, 2, 62, foreign), at("octets", 2, 2, formats.Octets, foreign)}, "octets"},
 		{at("62", 1, 1, 62, 5), []Reading{
 			at("1", 2, 1, 2, 6), at("2", 3, 1, 3, 6), at("3", 4, 1, 4, 6), at("4", 5, 1, 5, 6), at("5", 6, 1, 6, 6),
 		}, "1, 2, 3, 4"},
-		{canonical, []Reading{{As: "unlikely", ID: idserver.Number{Lo: 2}, Base: idserver.Canonical}, at("behind it", 2, 2, 62, own)}, ""},
+		{canonical, []Reading{{As: "unlikely", ID: formats.Number{Lo: 2}, Base: formats.Canonical}, at("behind it", 2, 2, 62, own)}, ""},
 	} {
 		var as []string
 		for _, o := range Others(append([]Reading{tt.best}, tt.others...), 0) {
@@ -197,18 +197,18 @@ func TestOthers(t *testing.T) {
 
 func TestTexts(t *testing.T) {
 	for _, tt := range []struct {
-		format     idserver.Format
+		format     *formats.Format
 		text, want string
 	}{
-		{idserver.FlakeFormat, "0000BCeaFSZg0hpyLH1rPs", "flake 0000BCeaFSZg0hpyLH1rPs, UUID 000001a1-fb17-587b-7a00-78ffe3d40000, " +
+		{formats.KindOf("flake").Format(nil), "0000BCeaFSZg0hpyLH1rPs", "flake 0000BCeaFSZg0hpyLH1rPs, UUID 000001a1-fb17-587b-7a00-78ffe3d40000, " +
 			"base 62 BCeaFSZg0hpyLH1rPs, base 36 2H6MUW586MUK3V4RQODFK, base 16 1A1FB17587B7A0078FFE3D40000, base 10 33115852729053228698336880754688"},
-		{idserver.UUIDv7Format, "018bcfe5-6800-702a-8080-00000000491e", "uuidv7 018bcfe5-6800-702a-8080-00000000491e, " +
+		{formats.KindOf("uuidv7").Format(nil), "018bcfe5-6800-702a-8080-00000000491e", "uuidv7 018bcfe5-6800-702a-8080-00000000491e, " +
 			"base 62 2usyDNX9ILxbY09JFViVK, base 36 3AMO4VRPSF6YYYT3KQYCAASE, base 16 18BCFE56800702A808000000000491E, base 10 2055173893345399286069232529938860318"},
-		{idserver.SnowflakeFormat(snowflake.Twitter), "1888944671579078978", "snowflake 1888944671579078978, " +
+		{formats.SnowflakeFormat(snowflake.Twitter), "1888944671579078978", "snowflake 1888944671579078978, " +
 			"base 62 2FXNyECjh22, base 36 ECNB02FK1OAQ, base 16 1A36E12BB5D68142, base 10 1888944671579078978, " +
 			"base32 bwpzbfq47pykn, base36 ecnb02fk1oaq, base58 5oj7rrjit4y, base64 MTg4ODk0NDY3MTU3OTA3ODk3OA=="},
 	} {
-		id, err := tt.format.Parse(tt.text)
+		id, err := tt.format.Parse(tt.text, formats.Canonical)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -225,17 +225,17 @@ func TestTexts(t *testing.T) {
 // A time beyond the year 9999 has no text, a worker's number is written as a MAC address, and bits count from 0.
 func TestFields(t *testing.T) {
 	for text, want := range map[string]string{"0000e677-d21f-dbff-0000-000000000000": "9999-12-31T23:59:59.999Z", "0000e677-d21f-dc00-0000-000000000000": ""} {
-		id, err := idserver.FlakeFormat.Parse(text)
-		if got := PartsOf(idserver.FlakeFormat, id).Time; got != want || err != nil {
+		id, err := formats.KindOf("flake").Format(nil).Parse(text, formats.Canonical)
+		if got := PartsOf(formats.KindOf("flake").Format(nil), id).Time; got != want || err != nil {
 			t.Errorf("%s: %s, %v", text, got, err)
 		}
 	}
 	for _, tt := range []struct {
-		field             idserver.Field
+		field             formats.Field
 		value, note, bits string
 	}{
-		{idserver.Field{Name: "sequence", Value: 3, Offset: 112, Width: 16}, "3", "", "16 bits, 112 to 127"},
-		{idserver.Field{Name: "worker", Value: 10, Offset: 64, Width: 48}, "00:00:00:00:00:0a", "10", "48 bits, 64 to 111"},
+		{formats.Field{Name: "sequence", Value: 3, Offset: 112, Width: 16}, "3", "", "16 bits, 112 to 127"},
+		{formats.Field{Name: "worker", Value: 10, Offset: 64, Width: 48}, "00:00:00:00:00:0a", "10", "48 bits, 64 to 111"},
 	} {
 		if value, note := Value(tt.field, noon); value != tt.value || note != tt.note || Bits(tt.field) != tt.bits {
 			t.Errorf("%s: %s, %s, %s", tt.field.Name, value, note, Bits(tt.field))
@@ -244,11 +244,11 @@ func TestFields(t *testing.T) {
 }
 
 func TestPartsOf(t *testing.T) {
-	id, err := idserver.SnoFormat.Parse("9q6uqblq2622g22b")
+	id, err := formats.KindOf("sno").Format(nil).Parse("9q6uqblq2622g22b", formats.Canonical)
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := json.Marshal(PartsOf(idserver.SnoFormat, id))
+	got, err := json.Marshal(PartsOf(formats.KindOf("sno").Format(nil), id))
 	const want = `{"id":"9q6uqblq2622g22b","format":"sno","time":"2026-11-20T21:04:52.976Z","fields":[` +
 		`{"name":"time","value":"1795208692976","offset":0,"width":39},{"name":"tick_tock","value":"0","offset":39,"width":1},` +
 		`{"name":"meta","value":"1","offset":40,"width":8},{"name":"partition","value":"7","offset":48,"width":16},` +
@@ -260,7 +260,7 @@ func TestPartsOf(t *testing.T) {
 
 func TestBits(t *testing.T) {
 	for width, want := range []string{"0 bits", "1 bit, 42", "2 bits, 42 to 43"} {
-		if got := Bits(idserver.Field{Offset: 42, Width: width}); got != want {
+		if got := Bits(formats.Field{Offset: 42, Width: width}); got != want {
 			t.Errorf("%s, want %s", got, want)
 		}
 	}

@@ -7,21 +7,21 @@ import (
 	"strings"
 	"time"
 
-	"github.com/flake-go/flake/idserver"
+	"github.com/flake-go/flake/flake/formats"
 )
 
 // A Maker is what may have made an id.
 type Maker struct {
-	Format idserver.Format
+	Format *formats.Format
 	Worker func() uint64 // as whom it makes ids; nil: that is not known
 }
 
 // A Reading is one way to read a text as an id.
 type Reading struct {
 	Maker  int // the place of the one that has made it
-	Format idserver.Format
-	ID     idserver.Number
-	Text   string // what [idserver.Parse] reads, in the base
+	Format *formats.Format
+	ID     formats.Number
+	Text   string // what [formats.Format.Parse] reads, in the base
 	Base   int
 	As     string // how it was read, in words
 	Milli  uint64 // of the id, since 1970
@@ -44,14 +44,14 @@ var usual = []int{62, 36, 16, 10, 32, 58, 2}
 // usual base. With guess digits may be of any base.
 func Read(all []Maker, text string, base int, guess bool, now time.Time) []Reading {
 	bases := []int{base}
-	if octets, ok := fromErlang(text); ok && base == idserver.Canonical {
-		text, bases, guess = octets, []int{idserver.Octets}, false
+	if octets, ok := fromErlang(text); ok && base == formats.Canonical {
+		text, bases, guess = octets, []int{formats.Octets}, false
 	}
 	if guess {
 		for base := 2; base <= 62; base++ {
 			bases = append(bases, base)
 		}
-		bases = append(bases, idserver.TextBases()...)
+		bases = append(bases, formats.TextBases()...)
 	}
 	var found []Reading
 	for i := range all {
@@ -86,31 +86,31 @@ func Others(all []Reading, best int) (others []Reading) {
 }
 
 // InBase tells whether it is of digits that could be of another base.
-func (r *Reading) InBase() bool { return r.Base != idserver.Octets && r.Base != idserver.Canonical }
+func (r *Reading) InBase() bool { return r.Base != formats.Octets && r.Base != formats.Canonical }
 
 func (m *Maker) read(text string, base int, now time.Time) (r Reading, ok bool) {
-	id, err := idserver.Parse(m.Format, text, base)
-	if err != nil || base == idserver.Octets && len(text) != m.Format.Size() {
+	id, err := m.Format.Parse(text, base)
+	if err != nil || base == formats.Octets && len(text) != m.Format.Size {
 		return r, false
 	}
 	r = Reading{Format: m.Format, ID: id, Text: text, Base: base}
 	switch base {
-	case idserver.Octets:
+	case formats.Octets:
 		r.As = "an Erlang binary"
-	case idserver.Canonical:
-		r.As = m.Format.Name() + "'s own text"
-		if _, err := m.Format.Parse(text); err != nil {
-			r.As = "hexadecimal"
+	case formats.Canonical:
+		r.As = "hexadecimal"
+		if m.Format.IsOwn(text) {
+			r.As = m.Format.Name + "'s own text"
 		}
 	default:
-		r.As = idserver.NameOf(base)
+		r.As = formats.NameOf(base)
 		if r.rank = 1 + slices.Index(usual, base); r.rank == 0 {
 			r.rank = 1 + len(usual)
 		}
 	}
 	fields := m.Format.Fields(id)
 	who := uint64(0)
-	for _, f := range Who(fields) {
+	for _, f := range formats.Who(fields) {
 		who = who<<f.Width | f.Value
 	}
 	if m.Worker == nil || who != m.Worker() {
@@ -121,17 +121,6 @@ func (m *Maker) read(text string, base int, now time.Time) (r Reading, ok bool) 
 		r.rank += unlikely
 	}
 	return r, true
-}
-
-// Who are those of an id's fields that tell who has made it.
-func Who(fields []idserver.Field) (who []idserver.Field) {
-	for _, f := range fields {
-		switch f.Name {
-		case "datacenter", "worker", "machine", "partition":
-			who = append(who, f)
-		}
-	}
-	return who
 }
 
 // likely tells whether ids may have been made at a time: from 2000 to tomorrow.

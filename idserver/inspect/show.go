@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/flake-go/flake/flake"
-	"github.com/flake-go/flake/idserver"
+	"github.com/flake-go/flake/flake/formats"
 )
 
 // Parts is an id taken apart, for JSON. Numbers are strings, as they may exceed 2^53.
@@ -20,7 +20,7 @@ type Parts struct {
 	Fields    []Field `json:"fields"`
 }
 
-// Field is a part of an id, as [idserver.Field].
+// Field is a part of an id, as [formats.Field].
 type Field struct {
 	Name   string `json:"name"`
 	Value  string `json:"value"`
@@ -29,8 +29,8 @@ type Field struct {
 }
 
 // PartsOf takes an id apart.
-func PartsOf(f idserver.Format, id idserver.Number) Parts {
-	p := Parts{ID: string(f.AppendCanonical(nil, id)), Format: f.Name()}
+func PartsOf(f *formats.Format, id formats.Number) Parts {
+	p := Parts{ID: string(f.Append(nil, id, formats.Canonical)), Format: f.Name}
 	for _, f := range f.Fields(id) {
 		if f.Name == "time" && f.Value < uint64(endOfTime) {
 			p.Time = time.UnixMilli(int64(f.Value)).UTC().Format(time.RFC3339Nano)
@@ -44,7 +44,7 @@ func PartsOf(f idserver.Format, id idserver.Number) Parts {
 var endOfTime = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC).UnixMilli()
 
 // Value is the value of a field for people, with a note, or without.
-func Value(f idserver.Field, now time.Time) (value, note string) {
+func Value(f formats.Field, now time.Time) (value, note string) {
 	value = strconv.FormatUint(f.Value, 10)
 	switch {
 	case f.Name == "time" && f.Value < uint64(endOfTime):
@@ -64,7 +64,7 @@ func Value(f idserver.Field, now time.Time) (value, note string) {
 }
 
 // Bits tells where the bits of a field are.
-func Bits(f idserver.Field) string {
+func Bits(f formats.Field) string {
 	switch f.Width {
 	case 0:
 		return "0 bits"
@@ -78,16 +78,16 @@ func Bits(f idserver.Field) string {
 type Text struct{ Name, Text string }
 
 // Texts are those that an id mostly has.
-func Texts(f idserver.Format, id idserver.Number) []Text {
-	all := []Text{{f.Name(), string(f.AppendCanonical(nil, id))}}
-	if f.Size() == len(flake.ID{}) {
-		if uuid := flake.ID(id.AppendOctets(nil, f.Size())).UUID(); uuid != all[0].Text {
+func Texts(f *formats.Format, id formats.Number) []Text {
+	all := []Text{{f.Name, string(f.Append(nil, id, formats.Canonical))}}
+	if f.Size == len(flake.ID{}) {
+		if uuid := flake.ID(id.AppendOctets(nil, f.Size)).UUID(); uuid != all[0].Text {
 			all = append(all, Text{"UUID", uuid})
 		}
 	}
-	for _, base := range append([]int{62, 36, 16, 10}, idserver.TextBases()...) {
-		if idserver.HasBase(f, base) {
-			all = append(all, Text{idserver.NameOf(base), string(idserver.AppendID(nil, f, id, base))})
+	for _, base := range append([]int{62, 36, 16, 10}, formats.TextBases()...) {
+		if f.HasBase(base) {
+			all = append(all, Text{formats.NameOf(base), string(f.Append(nil, id, base))})
 		}
 	}
 	return all

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/flake/formats"
 	"github.com/flake-go/flake/genserver"
 	"github.com/flake-go/flake/idserver"
 	"github.com/flake-go/flake/idserver/iderl"
@@ -123,7 +124,7 @@ func serving(t testing.TB, w *stream) *Conn {
 	log := slog.New(slog.DiscardHandler)
 	server := &genserver.Server{
 		Name: "flake", Module: "flake_server", Pid: ours,
-		Handler: &iderl.Handler{Server: &idserver.Server{IDs: idserver.Flake(ids)}, Log: log},
+		Handler: &iderl.Handler{Server: &idserver.Server{IDs: formats.Flake(ids)}, Log: log},
 	}
 	local := newLocals()
 	local.names["flake"].Receive = func(m *Message) error { return server.Receive(m.Term(), m) }

@@ -22,7 +22,7 @@ type format struct {
 	mask byte
 }
 
-var formats = map[string]format{"flake": {16, 0}, "orders": {8, 0xF0}, "events": {10, 0}}
+var sizes = map[string]format{"flake": {16, 0}, "orders": {8, 0xF0}, "events": {10, 0}}
 
 // given is what callers were given.
 type given struct {
@@ -76,7 +76,7 @@ func readGiven(t *testing.T, folder string) *given {
 // add adds the answers of one caller, unless the data is cut short.
 func (g *given) add(node, generator string, data []byte) bool {
 	const head = 8 + 2
-	size := formats[generator].size
+	size := sizes[generator].size
 	var last []byte
 	for len(data) > 0 {
 		if len(data) < head || len(data) < head+int(binary.BigEndian.Uint16(data[8:])) {

@@ -344,7 +344,7 @@ func TestFleet(t *testing.T) {
 			t.Errorf("%s: exit status %d", n.name, status)
 		}
 	}
-	for generator, format := range formats {
+	for generator, format := range sizes {
 		ids := g.ids[generator]
 		found := judge(ids, format)
 		if found != (findings{}) || len(ids) == 0 {
@@ -364,7 +364,7 @@ func TestFleetFinds(t *testing.T) {
 	f := startTrial(t, 1, "numbers = 1\nprefix = 'a'", "numbers = 1\nprefix = 'b'")
 	f.answered(250)
 	g := f.stop()
-	for generator, format := range formats {
+	for generator, format := range sizes {
 		ids := g.ids[generator]
 		found := judge(ids, format)
 		if found.twice == 0 || found.shared == 0 {

@@ -30,8 +30,6 @@ var noLimits = map[string]string{
 	"node/dist.maxTick":              "how often is ticked",
 	"node/etf.MaxAtomChars":          "a length of the protocol",
 	"node/etf.MaxReferenceWords":     "a length of the protocol",
-	"idserver.maxOctets":             "the length of an id",
-	"idserver.MaxText":               "the length of an id's text",
 	"idserver/iderl.maxDigits":       "an argument's own limit is below",
 	"flake/internal/tick.MaxPerTick": "the format of ids",
 	"flake/internal/tick.MaxLast":    "the format of ids",

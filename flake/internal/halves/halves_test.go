@@ -15,6 +15,11 @@ import (
 	"github.com/flake-go/flake/flake/internal/simulate"
 )
 
+// anID is an id of either layout.
+type anID [16]byte
+
+func (id anID) Plus(i int) anID { return Plus(id, i) }
+
 var layouts = map[string]Layout{"uuidv7": UUIDv7, "ulid": ULID}
 
 // All bits of an id are of one field, or are always set or not.
@@ -62,9 +67,9 @@ func TestMakeRefuses(t *testing.T) {
 				t.Errorf("%s: %s that does not fit: %x", name, what, id)
 			}
 		}
-		var g Generator[[16]byte]
+		_, err := New[anID](l, flake.MaxWorker+1, flake.Options{})
 		path := filepath.Join(t.TempDir(), "timestamp")
-		if g.Init(l, flake.MaxWorker+1, flake.Options{}) == nil || g.Open(t.Context(), path, l, flake.MaxWorker+1, flake.Options{}) == nil {
+		if _, errOpen := Open[anID](t.Context(), path, l, flake.MaxWorker+1, flake.Options{}); err == nil || errOpen == nil {
 			t.Errorf("%s: a generator with a worker of 49 bits", name)
 		}
 	}
@@ -77,14 +82,14 @@ func TestMakeRefuses(t *testing.T) {
 func TestOpen(t *testing.T) {
 	for name, l := range layouts {
 		path, milli := filepath.Join(t.TempDir(), "timestamp"), uint64(1_700_000_000_000)
-		var last [16]byte
+		var last anID
 		for range 2 {
-			var g Generator[[16]byte]
-			if err := g.Open(t.Context(), path, l, 7, flake.Options{Clock: func() uint64 { return milli }}); err != nil {
+			g, err := Open[anID](t.Context(), path, l, 7, flake.Options{Clock: func() uint64 { return milli }})
+			if err != nil {
 				t.Fatal(err)
 			}
-			var id [16]byte
-			if err := g.Next(t.Context(), &id); err != nil || bytes.Compare(id[:], last[:]) <= 0 {
+			id, err := g.Next(t.Context())
+			if err != nil || bytes.Compare(id[:], last[:]) <= 0 {
 				t.Errorf("%s: %x after %x, %v", name, id, last, err)
 			}
 			last = id
@@ -94,8 +99,7 @@ func TestOpen(t *testing.T) {
 			milli++
 		}
 		milli -= 60_000 // more than a start waits for
-		var g Generator[[16]byte]
-		if err := g.Open(t.Context(), path, l, 7, flake.Options{Clock: func() uint64 { return milli }}); err == nil {
+		if _, err := Open[anID](t.Context(), path, l, 7, flake.Options{Clock: func() uint64 { return milli }}); err == nil {
 			t.Errorf("%s: starts with the clock behind the mark", name)
 		}
 	}
@@ -130,18 +134,18 @@ func TestBounds(t *testing.T) {
 func TestRuns(t *testing.T) {
 	for name, l := range layouts {
 		milli := uint64(1_700_000_000_000)
-		var g Generator[[16]byte]
-		if err := g.Init(l, flake.MaxWorker, flake.Options{Clock: func() uint64 { return milli }}); err != nil {
+		g, err := New[anID](l, flake.MaxWorker, flake.Options{Clock: func() uint64 { return milli }})
+		if err != nil {
 			t.Fatal(err)
 		}
-		var ids [][16]byte
+		var ids []anID
 		random := map[uint16]bool{}
 		for len(ids) < g.PerTick() {
-			some := make([][16]byte, min(100, g.PerTick()-len(ids)))
+			some := make([]anID, min(100, g.PerTick()-len(ids)))
 			switch len(ids) / 100 % 3 {
 			case 0:
 				some = some[:1]
-				if err := g.Next(t.Context(), &some[0]); err != nil {
+				if some[0], err = g.Next(t.Context()); err != nil {
 					t.Fatal(err)
 				}
 			case 1:
@@ -149,13 +153,13 @@ func TestRuns(t *testing.T) {
 					t.Fatal(n, err)
 				}
 			case 2:
-				first, n, err := g.Reserve(t.Context(), len(some))
-				if n != len(some) || err != nil {
-					t.Fatal(n, err)
+				run, err := g.Reserve(t.Context(), len(some))
+				if run.Count != len(some) || err != nil {
+					t.Fatal(run.Count, err)
 				}
 				for i := range some {
-					if some[i] = Plus(first, i); l.RandomOf(some[i]) != l.RandomOf(first) {
-						t.Fatalf("%s: %x in the run of %x", name, some[i], first)
+					if some[i] = run.At(i); l.RandomOf(some[i]) != l.RandomOf(run.First) {
+						t.Fatalf("%s: %x in the run of %x", name, some[i], run.First)
 					}
 				}
 			}
@@ -175,10 +179,10 @@ func TestRuns(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if id, n, err := g.Reserve(ctx, 1); n != 0 || err == nil || id != [16]byte{} {
-			t.Errorf("%s: %d ids more, %x, %v", name, n, id, err)
+		if run, err := g.Reserve(ctx, 1); err == nil || run != (flake.RunOf[anID]{}) {
+			t.Errorf("%s: %v more, %v", name, run, err)
 		}
-		if n, err := g.NextN(ctx, make([][16]byte, 2)); n != 0 || err == nil {
+		if n, err := g.NextN(ctx, make([]anID, 2)); n != 0 || err == nil {
 			t.Errorf("%s: %d ids more, %v", name, n, err)
 		}
 	}
@@ -188,24 +192,24 @@ func TestRuns(t *testing.T) {
 // is wrong is shown in package flake.
 func simulated(l Layout) simulate.Config {
 	c := simulate.Kept(func(m *simulate.Machine) (simulate.Generator, error) {
-		var g Generator[[16]byte]
-		if err := g.Init(l, 7, flake.Options{Clock: m.NewClock()}); err != nil {
+		g, err := New[anID](l, 7, flake.Options{Clock: m.NewClock()})
+		if err != nil {
 			return simulate.Generator{}, err
 		}
-		return simulate.Generator{Source: g.Source, IDs: func(count int, got simulate.Got) error {
+		return simulate.Generator{Source: g.core.Source, IDs: func(count int, got simulate.Got) error {
 			for count > 0 {
-				first, n, err := g.Reserve(context.Background(), count)
+				run, err := g.Reserve(context.Background(), count)
 				if err != nil {
 					return err
 				}
-				if n < 1 {
+				if run.Count < 1 {
 					panic("a run without ids")
 				}
-				for i := range n {
-					id := Plus(first, i)
+				for i := range run.Count {
+					id := run.At(i)
 					got(Milli(id), uint32(l.SequenceOf(id)))
 				}
-				count -= n
+				count -= run.Count
 			}
 			return nil
 		}}, nil

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/flake/formats"
 	"github.com/flake-go/flake/flake/sno"
 	"github.com/flake-go/flake/flake/snowflake"
 	"github.com/flake-go/flake/flake/ulid"
@@ -56,7 +57,7 @@ func Server(t testing.TB, condition string) *idhttp.Server {
 		t.Fatal(err)
 	}
 	var trouble error // with etcd
-	source := idserver.Source(marked{idserver.Flake(generator)})
+	source := formats.Source(marked{formats.Flake(generator)})
 	switch condition {
 	case "up":
 	case "token":
@@ -81,9 +82,9 @@ func Server(t testing.TB, condition string) *idhttp.Server {
 		if err != nil || err2 != nil {
 			t.Fatal(err, err2)
 		}
-		return with(o, []string{"flake", "uuids", "ulids"}, source, marked{idserver.UUIDv7(uuids)}, marked{idserver.ULID(ulids)})
+		return with(o, []string{"flake", "uuids", "ulids"}, source, marked{formats.UUIDv7(uuids)}, marked{formats.ULID(ulids)})
 	case "many":
-		names, all := []string{"flake"}, []idserver.Source{source}
+		names, all := []string{"flake"}, []formats.Source{source}
 		for i := range 20 {
 			names = append(names, fmt.Sprintf("events_%d", i))
 			all = append(all, events(t, uint16(i)))
@@ -117,7 +118,7 @@ func peers() []idhttp.Peer {
 }
 
 // with returns a server of generators.
-func with(o idhttp.Options, names []string, sources ...idserver.Source) *idhttp.Server {
+func with(o idhttp.Options, names []string, sources ...formats.Source) *idhttp.Server {
 	for i, source := range sources {
 		o.Generators = append(o.Generators, idhttp.Generator{Name: names[i], Server: &idserver.Server{IDs: source}})
 	}
@@ -135,40 +136,40 @@ func dealt(s *idhttp.Server, err error) *idhttp.Server {
 }
 
 // orders are ids of snowflake, with an epoch of 2020.
-func orders(t testing.TB) idserver.Source {
+func orders(t testing.TB) formats.Source {
 	layout := snowflake.Twitter
 	layout.Epoch, layout.Datacenter, layout.Worker = 1577836800000, 5, 5
 	ids, err := layout.NewGenerator(9<<5|23, snowflake.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return marked{idserver.Snowflake(ids)}
+	return marked{formats.Snowflake(ids)}
 }
 
 // events are ids of sno.
-func events(t testing.TB, partition uint16) idserver.Source {
+func events(t testing.TB, partition uint16) formats.Source {
 	snapshot := sno.Snapshot{SequenceMax: 0xffff}
 	snapshot.Partition.PutUint16(partition)
 	ids, err := sno.NewGenerator(&snapshot, sno.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return marked{idserver.Sno(ids)}
+	return marked{formats.Sno(ids)}
 }
 
 // marked is a source with a mark, which moves with the clock.
-type marked struct{ idserver.Source }
+type marked struct{ formats.Source }
 
 func (marked) Mark() time.Time { return time.Now().Add(2500 * time.Millisecond) }
 
 // failing is a source that has trouble.
 type failing struct {
-	idserver.Source
+	formats.Source
 	err error
 }
 
-func (f failing) Reserve(context.Context, int, uint8) (idserver.Run, error) {
-	return idserver.Run{}, f.err
+func (f failing) Reserve(context.Context, int, uint8) (formats.Run, error) {
+	return formats.Run{}, f.err
 }
 
 func (f failing) Ready() error { return f.err }

@@ -15,7 +15,7 @@ import (
 	"syscall"
 
 	"github.com/flake-go/flake/config"
-	"github.com/flake-go/flake/idserver"
+	"github.com/flake-go/flake/flake/formats"
 	"github.com/flake-go/flake/rel/flake/cli"
 	"github.com/flake-go/flake/rel/flake/generators"
 )
@@ -53,7 +53,7 @@ func Generate(f *cli.Flags) cli.Action {
 		if err != nil {
 			return cli.UsageError(err)
 		}
-		if !idserver.HasBase(generators.FormatOf(g), base) {
+		if !generators.FormatOf(g).HasBase(base) {
 			return cli.UsageError(fmt.Errorf("-base %s: ids of %s have no such text", *in, g.Format))
 		}
 		ids, end, err := generators.OpenLocal(ctx, g, *mark, slog.New(slog.NewTextHandler(stderr, nil)))
@@ -94,7 +94,7 @@ var errNoMark = errors.New("-mark: a file wanted that keeps how far the ids went
 // generateMany is how many ids are reserved at a time.
 const generateMany = 1000
 
-func printIDs(ctx context.Context, stdout io.Writer, ids idserver.Source, n, base int, meta uint8) error {
+func printIDs(ctx context.Context, stdout io.Writer, ids formats.Source, n, base int, meta uint8) error {
 	w := bufio.NewWriterSize(stdout, 64<<10)
 	var line []byte
 	for n > 0 {
@@ -103,7 +103,7 @@ func printIDs(ctx context.Context, stdout io.Writer, ids idserver.Source, n, bas
 		}
 		run, err := ids.Reserve(ctx, min(n, generateMany), meta)
 		for i := range run.Count {
-			line = append(idserver.AppendID(line[:0], ids.Format(), run.At(i), base), '\n')
+			line = append(ids.Format().Append(line[:0], run.At(i), base), '\n')
 			if _, fault := w.Write(line); fault != nil {
 				return fault
 			}

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/flake-go/flake/config"
-	"github.com/flake-go/flake/idserver"
+	"github.com/flake-go/flake/flake/formats"
 	"github.com/flake-go/flake/rel/flake/generators"
 )
 
@@ -35,7 +35,7 @@ func TestGenerateMemory(t *testing.T) {
 	}
 	defer end()
 	allocations := testing.AllocsPerRun(1, func() {
-		if err := printIDs(t.Context(), io.Discard, ids, 100_000, idserver.Canonical, 0); err != nil {
+		if err := printIDs(t.Context(), io.Discard, ids, 100_000, formats.Canonical, 0); err != nil {
 			t.Error(err)
 		}
 	})
@@ -59,7 +59,7 @@ func TestGenerateEnds(t *testing.T) {
 		cancel(ended)
 		io.Copy(io.Discard, r)
 	}()
-	if err := printIDs(ctx, w, ids, math.MaxInt, idserver.Canonical, 0); !errors.Is(err, ended) {
+	if err := printIDs(ctx, w, ids, math.MaxInt, formats.Canonical, 0); !errors.Is(err, ended) {
 		t.Error(err)
 	}
 	w.Close()

@@ -12,9 +12,9 @@ import (
 	"github.com/flake-go/flake/client"
 	"github.com/flake-go/flake/config"
 	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/flake/formats"
 	"github.com/flake-go/flake/flake/sno"
 	"github.com/flake-go/flake/flake/snowflake"
-	"github.com/flake-go/flake/idserver"
 	"github.com/flake-go/flake/rel/flake/cli"
 	"github.com/flake-go/flake/rel/flake/remote"
 )
@@ -43,7 +43,7 @@ func Get(f *cli.Flags) cli.Action {
 			return cli.UsageError(fmt.Errorf("-n %d: want 1 or more", *n))
 		case *meta < noMeta || *meta > math.MaxUint8:
 			return cli.UsageError(fmt.Errorf("-meta %d: want 0 to 255", *meta))
-		case *meta != noMeta && !idserver.HasBase(idserver.SnoFormat, base):
+		case *meta != noMeta && !formats.KindOf("sno").Format(nil).HasBase(base):
 			return cli.UsageError(fmt.Errorf("-base %s: ids of sno, of which -meta is, have no such text", *in))
 		}
 		door, err := way.Door(cfg)
@@ -55,7 +55,7 @@ func Get(f *cli.Flags) cli.Action {
 		switch {
 		case *meta != noMeta:
 			take = withMeta(door, *generator, base, byte(*meta))
-		case !idserver.HasBase(idserver.FlakeFormat, base):
+		case !formats.KindOf("flake").Format(nil).HasBase(base):
 			take = of64(door, *generator, base)
 		}
 		w := bufio.NewWriter(stdout)
@@ -85,7 +85,7 @@ func baseOf(text string) (int, error) {
 
 // textBaseOf is baseOf that takes the names of bases which only ids of 64 bits have.
 func textBaseOf(text string) (int, error) {
-	if base, ok := idserver.BaseOf(text); ok {
+	if base, ok := formats.BaseOf(text); ok {
 		return base, nil
 	}
 	base, err := baseOf(text)
@@ -126,7 +126,7 @@ func withMeta(door client.Door, generator string, base int, meta byte) taker {
 // of64 takes ids of 64 bits, and writes them in a base that only these have.
 func of64(door client.Door, generator string, base int) taker {
 	ids := client.NewIDs[snowflake.ID](door, generator)
-	format := idserver.SnowflakeFormat(snowflake.Twitter) // any layout will do
+	format := formats.SnowflakeFormat(snowflake.Twitter) // any layout will do
 	return func(ctx context.Context, n int) ([]string, error) {
 		some := make([]snowflake.ID, n)
 		if _, err := ids.NextN(ctx, some); err != nil {
@@ -134,7 +134,7 @@ func of64(door client.Door, generator string, base int) taker {
 		}
 		texts := make([]string, n)
 		for i, id := range some {
-			texts[i] = string(idserver.AppendID(nil, format, idserver.Number{Lo: uint64(id)}, base))
+			texts[i] = string(format.Append(nil, formats.Number{Lo: uint64(id)}, base))
 		}
 		return texts, nil
 	}

@@ -15,7 +15,7 @@ import (
 
 	"github.com/flake-go/flake/client"
 	"github.com/flake-go/flake/config"
-	"github.com/flake-go/flake/idserver"
+	"github.com/flake-go/flake/flake/formats"
 	"github.com/flake-go/flake/idserver/inspect"
 	"github.com/flake-go/flake/internal/escape"
 	"github.com/flake-go/flake/rel/flake/cli"
@@ -233,16 +233,16 @@ func shortened(text string) string {
 func (v *inspector) formats() string {
 	var names []string
 	for _, m := range v.makers {
-		names = append(names, m.Format.Name())
+		names = append(names, m.Format.Name)
 	}
 	return strings.Join(names, ", ") + inBase(v.base)
 }
 
 func inBase(base int) string {
-	if base == idserver.Canonical {
+	if base == formats.Canonical {
 		return ""
 	}
-	return " in " + idserver.NameOf(base)
+	return " in " + formats.NameOf(base)
 }
 
 // name is the generator of a reading, if there are such.
@@ -255,7 +255,7 @@ func (v *inspector) name(r inspect.Reading) string {
 
 func (v *inspector) alternatives(all []inspect.Reading) (others []alternative) {
 	for _, r := range inspect.Others(all, 0) {
-		others = append(others, alternative{r.As, r.Format.Name(), v.name(r), time.UnixMilli(int64(r.Milli)).UTC()})
+		others = append(others, alternative{r.As, r.Format.Name, v.name(r), time.UnixMilli(int64(r.Milli)).UTC()})
 	}
 	return others
 }
@@ -263,7 +263,7 @@ func (v *inspector) alternatives(all []inspect.Reading) (others []alternative) {
 // table shows a reading for people.
 func (v *inspector) table(text string, r inspect.Reading, others []alternative, now time.Time) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s, read as %s\n", text, cmp.Or(v.name(r), r.Format.Name()), r.As)
+	fmt.Fprintf(&b, "%s: %s, read as %s\n", text, cmp.Or(v.name(r), r.Format.Name), r.As)
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	for _, f := range r.Format.Fields(r.ID) {
 		value, note := inspect.Value(f, now)

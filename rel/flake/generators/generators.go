@@ -18,6 +18,7 @@ import (
 
 	"github.com/flake-go/flake/config"
 	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/flake/formats"
 	"github.com/flake-go/flake/flake/host"
 	"github.com/flake-go/flake/flake/sno"
 	"github.com/flake-go/flake/flake/snowflake"
@@ -64,12 +65,12 @@ type planner func(number uint64) (who identity, where place, open opener, err er
 
 // opened is a source of ids that can be closed.
 type opened struct {
-	idserver.Source
+	formats.Source
 	io.Closer
 }
 
 // sourceOf returns what a format's Open has returned as a source.
-func sourceOf[G io.Closer](g G, err error, source func(G) idserver.Source) (*opened, error) {
+func sourceOf[G io.Closer](g G, err error, source func(G) formats.Generator) (*opened, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -284,7 +285,7 @@ func planSnowflake(g config.Generator) (who identity, where place, open opener, 
 	return who, snowflakePlace(layout, machine), func(ctx context.Context, mark string, d flake.Options) (*opened, error) {
 		o.Clock, o.AllowableDowntime, o.Logger, o.Saved, o.Marks, o.Bound = d.Clock, d.AllowableDowntime, d.Logger, d.Saved, d.Marks, d.Bound
 		ids, err := layout.Open(ctx, mark, machine, o)
-		return sourceOf(ids, err, idserver.Snowflake)
+		return sourceOf(ids, err, formats.Snowflake)
 	}, nil
 }
 
@@ -317,7 +318,7 @@ func planSno(g config.Generator) (who identity, where place, open opener, err er
 	who.worker = fmt.Sprintf("partition %d", s.Partition.AsUint16())
 	return who, snoPlace(s), func(ctx context.Context, mark string, o flake.Options) (*opened, error) {
 		ids, err := sno.Open(ctx, mark, s, sno.Options{Clock: o.Clock, AllowableDowntime: o.AllowableDowntime, Logger: o.Logger, Saved: o.Saved, Marks: o.Marks, Bound: o.Bound})
-		return sourceOf(ids, err, idserver.Sno)
+		return sourceOf(ids, err, formats.Sno)
 	}, nil
 }
 
@@ -442,7 +443,7 @@ const allDowntime = math.MaxInt64
 
 // OpenLocal returns what makes ids of a generator, until end. The mark is in the file at
 // path; without a path nothing is kept.
-func OpenLocal(ctx context.Context, g config.Generator, path string, log *slog.Logger) (ids idserver.Source, end func() error, err error) {
+func OpenLocal(ctx context.Context, g config.Generator, path string, log *slog.Logger) (ids formats.Source, end func() error, err error) {
 	if path == "" {
 		return openMadeUp(g.Format, flake.RandomWorker())
 	}
@@ -466,17 +467,17 @@ func OpenLocal(ctx context.Context, g config.Generator, path string, log *slog.L
 }
 
 // openMadeUp returns what makes ids of a worker that is made up, and keeps nothing.
-func openMadeUp(format string, w flake.Worker) (ids idserver.Source, end func() error, err error) {
+func openMadeUp(format string, w flake.Worker) (ids formats.Source, end func() error, err error) {
 	switch format {
 	case config.FormatUUIDv7:
 		ids, err := uuidv7.NewGenerator(w, uuidv7.Options{})
-		return idserver.UUIDv7(ids), ids.Close, err
+		return formats.UUIDv7(ids), ids.Close, err
 	case config.FormatULID:
 		ids, err := ulid.NewGenerator(w, ulid.Options{})
-		return idserver.ULID(ids), ids.Close, err
+		return formats.ULID(ids), ids.Close, err
 	}
 	own, err := flake.NewGenerator(w, flake.Options{})
-	return idserver.Flake(own), own.Close, err
+	return formats.Flake(own), own.Close, err
 }
 
 // WorkerOf is as whom a generator makes ids; nil if its configuration does not tell.
@@ -505,18 +506,18 @@ func WorkerOf(g config.Generator) func() uint64 {
 }
 
 // FormatOf is the format of a generator's ids.
-func FormatOf(g config.Generator) idserver.Format {
+func FormatOf(g config.Generator) *formats.Format {
 	switch g.Format {
 	case config.FormatFlake:
-		return idserver.FlakeFormat
+		return formats.KindOf("flake").Format(nil)
 	case config.FormatSno:
-		return idserver.SnoFormat
+		return formats.KindOf("sno").Format(nil)
 	case config.FormatUUIDv7:
-		return idserver.UUIDv7Format
+		return formats.KindOf("uuidv7").Format(nil)
 	case config.FormatULID:
-		return idserver.ULIDFormat
+		return formats.KindOf("ulid").Format(nil)
 	}
-	return idserver.SnowflakeFormat(layoutOf(g))
+	return formats.SnowflakeFormat(layoutOf(g))
 }
 
 // worker returns the worker id of the configuration, or of its network interface. It warns
@@ -569,12 +570,12 @@ func openWorker(format string, w flake.Worker) opener {
 		switch format {
 		case config.FormatUUIDv7:
 			ids, err := uuidv7.Open(ctx, mark, w, o)
-			return sourceOf(ids, err, idserver.UUIDv7)
+			return sourceOf(ids, err, formats.UUIDv7)
 		case config.FormatULID:
 			ids, err := ulid.Open(ctx, mark, w, o)
-			return sourceOf(ids, err, idserver.ULID)
+			return sourceOf(ids, err, formats.ULID)
 		}
 		ids, err := flake.Open(ctx, mark, w, o)
-		return sourceOf(ids, err, idserver.Flake)
+		return sourceOf(ids, err, formats.Flake)
 	}
 }

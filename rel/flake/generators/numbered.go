@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/flake/formats"
 	"github.com/flake-go/flake/flake/host"
 	"github.com/flake-go/flake/flake/workers"
 	"github.com/flake-go/flake/idserver"
@@ -21,7 +22,7 @@ type numbered struct {
 func (g numbered) source() *opened { return g.ids.Get() }
 
 // Reserve asks once more if the number has become another meanwhile.
-func (g numbered) Reserve(ctx context.Context, n int, meta uint8) (idserver.Run, error) {
+func (g numbered) Reserve(ctx context.Context, n int, meta uint8) (formats.Run, error) {
 	now := g.source()
 	run, err := now.Reserve(ctx, n, meta)
 	if errors.Is(err, flake.ErrClosed) && g.source() != now {
@@ -54,7 +55,7 @@ func (g numbered) origin() idserver.Origin {
 	return idserver.Origin{From: "etcd", Until: time.UnixMilli(int64(claim.Milli())), Err: err}
 }
 
-func (g numbered) Format() idserver.Format               { return g.source().Format() }
+func (g numbered) Format() *formats.Format               { return g.source().Format() }
 func (g numbered) Last() (milli uint64, sequence uint32) { return g.source().Last() }
 func (g numbered) Behind() time.Duration                 { return g.source().Behind() }
 func (g numbered) Worker() uint64                        { return g.source().Worker() }

@@ -12,11 +12,11 @@ import (
 	"time"
 
 	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/flake/formats"
 	"github.com/flake-go/flake/flake/host"
 	"github.com/flake-go/flake/flake/workers"
 	"github.com/flake-go/flake/flake/workers/etcd"
 	"github.com/flake-go/flake/flake/workers/etcd/etcdtest"
-	"github.com/flake-go/flake/idserver"
 )
 
 // shelf is a store of numbers in memory.
@@ -56,13 +56,13 @@ func (s *shelf) Swap(_ context.Context, have map[string]string, key, value strin
 
 // reserving is a source of which only Reserve is asked for.
 type reserving struct {
-	idserver.Source
+	formats.Source
 	io.Closer
 	reserve func() error
 }
 
 func (s reserving) Close() error { return nil }
-func (s reserving) Reserve(context.Context, int, uint8) (run idserver.Run, err error) {
+func (s reserving) Reserve(context.Context, int, uint8) (run formats.Run, err error) {
 	return run, s.reserve()
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/flake-go/flake/config"
 	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/flake/formats"
 	"github.com/flake-go/flake/idserver"
 )
 
@@ -29,7 +30,7 @@ func TestOrigin(t *testing.T) {
 			t.Errorf("%+v, want %s", got, want)
 		}
 	}
-	if id, err := s.List[1].Server.Get(t.Context()); err != nil || idserver.SnoFormat.Fields(id)[2].Value != 7 {
+	if id, err := s.List[1].Server.Get(t.Context()); err != nil || formats.KindOf("sno").Format(nil).Fields(id)[2].Value != 7 {
 		t.Errorf("%v, %v", id, err)
 	}
 }

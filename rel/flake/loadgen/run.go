@@ -16,7 +16,7 @@ import (
 
 	"github.com/flake-go/flake/client"
 	"github.com/flake-go/flake/flake"
-	"github.com/flake-go/flake/idserver"
+	"github.com/flake-go/flake/flake/formats"
 )
 
 const (
@@ -47,9 +47,9 @@ type Result struct {
 
 	P50, P90, P99, P999, Max time.Duration
 
-	Compared uint64          // ids
-	Twice    uint64          // of them, those that had come before
-	Example  idserver.Number // one of them, as [Call.ID] takes it
+	Compared uint64         // ids
+	Twice    uint64         // of them, those that had come before
+	Example  formats.Number // one of them, as [Call.ID] takes it
 
 	Behind bool    // the calls were fewer than Rate wants
 	Busy   float64 // how much of its processors this program used, from 0 to 1

@@ -14,15 +14,15 @@ import (
 	"github.com/flake-go/flake/client"
 	"github.com/flake-go/flake/client/clienttest"
 	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/flake/formats"
 	"github.com/flake-go/flake/flake/sno"
 	"github.com/flake-go/flake/flake/snowflake"
 	"github.com/flake-go/flake/flake/ulid"
 	"github.com/flake-go/flake/flake/uuidv7"
-	"github.com/flake-go/flake/idserver"
 )
 
 // number is a small id.
-func number(n uint64) idserver.Number { return idserver.Number{Lo: n} }
+func number(n uint64) formats.Number { return formats.Number{Lo: n} }
 
 // until ends a run once so many calls have been made, by any caller.
 func until(calls int64, end context.CancelFunc, take Taker) Taker {
@@ -48,15 +48,15 @@ func TestRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	node.Add("orders", idserver.Snowflake(twitter))
-	node.Add("events", idserver.Sno(events))
+	node.Add("orders", formats.Snowflake(twitter))
+	node.Add("events", formats.Sno(events))
 	uuids, err1 := uuidv7.NewGenerator(7, uuidv7.Options{})
 	ulids, err2 := ulid.NewGenerator(7, ulid.Options{})
 	if err1 != nil || err2 != nil {
 		t.Fatal(err1, err2)
 	}
-	node.Add("uuids", idserver.UUIDv7(uuids))
-	node.Add("ulids", idserver.ULID(ulids))
+	node.Add("uuids", formats.UUIDv7(uuids))
+	node.Add("ulids", formats.ULID(ulids))
 	for _, c := range []Call{
 		{"flake", "flake", 1, 0}, {"flake", "flake", 1000, 0}, {"flake", "flake", 1, 62}, {"flake", "flake", 20, client.Canonical},
 		{"orders", "snowflake", 1, 0}, {"orders", "snowflake", 1000, 0}, {"orders", "flake-idgen", 20, 36}, {"orders", "snowflake", 3, client.Canonical},
@@ -86,7 +86,7 @@ func TestTwice(t *testing.T) {
 	honest := Call{"flake", "flake", 1, 0}.Taker(node)
 	ctx, end := context.WithCancel(t.Context())
 	var calls atomic.Int64
-	twice := idserver.Number{Hi: 5, Lo: 6}
+	twice := formats.Number{Hi: 5, Lo: 6}
 	r, err := Run(ctx, Options{Duration: time.Hour, Takers: slices.Repeat([]Taker{until(1000, end, func(ctx context.Context) (ids, error) {
 		if n := calls.Add(1); n == 100 || n == 900 {
 			return func(dst []span) ([]span, error) { return append(dst, span{twice, twice}), nil }, nil
@@ -233,7 +233,7 @@ func TestSeen(t *testing.T) {
 			}
 		}
 		s.settle()
-		if s.compared != all || s.twice != twice || (twice > 0) != (s.example != idserver.Number{}) {
+		if s.compared != all || s.twice != twice || (twice > 0) != (s.example != formats.Number{}) {
 			t.Fatalf("%d of %d twice, want %d of %d", s.twice, s.compared, twice, all)
 		}
 		kept := uint64(0)
@@ -269,7 +269,7 @@ func TestSeenFull(t *testing.T) {
 		t.Error("more are taken")
 	}
 	var overflow seen
-	overflow.add([]span{{idserver.Number{Hi: 1}, idserver.Number{Hi: 1, Lo: 5}}, {idserver.Number{Lo: ^uint64(0)}, idserver.Number{Lo: ^uint64(0)}}})
+	overflow.add([]span{{formats.Number{Hi: 1}, formats.Number{Hi: 1, Lo: 5}}, {formats.Number{Lo: ^uint64(0)}, formats.Number{Lo: ^uint64(0)}}})
 	overflow.settle()
 	if len(overflow.spans) != 1 || overflow.twice != 0 {
 		t.Errorf("%v", overflow.spans)
@@ -283,18 +283,18 @@ func TestPlace(t *testing.T) {
 	other := uuidv7.MustParse("019b76da-a800-7001-8080-00000001c001")
 	next := uuidv7.MustParse("019b76da-a800-7003-8080-00000001ffff")
 	s := seen{most: 10}
-	s.add([]span{spanOf(id, 2, idserver.UUIDv7Format), spanOf(next, 1, idserver.UUIDv7Format)})
+	s.add([]span{spanOf(id, 2, formatOf("uuidv7")), spanOf(next, 1, formatOf("uuidv7"))})
 	if s.settle(); len(s.spans) != 1 || s.twice != 0 || s.compared != 3 {
 		t.Errorf("%+v", s)
 	}
-	s.add([]span{spanOf(other, 1, idserver.UUIDv7Format)})
+	s.add([]span{spanOf(other, 1, formatOf("uuidv7"))})
 	s.settle()
-	if want := (idserver.Number{Hi: 0x019b76daa8007001, Lo: 0x808000000001c000}); s.twice != 1 || (Call{Format: "uuidv7"}).ID(s.example) != want {
+	if want := (formats.Number{Hi: 0x019b76daa8007001, Lo: 0x808000000001c000}); s.twice != 1 || (Call{Format: "uuidv7"}).ID(s.example) != want {
 		t.Errorf("%+v", s)
 	}
 	first := ulid.MustParse("01KDVDNA00000G40000000E8T5")
-	place := spanOf(first, 1, idserver.ULIDFormat).first
-	if got, want := (Call{Format: "ulid"}).ID(place), (idserver.Number{Hi: 0x019b76daa8000001, Lo: 0x0200000000070000}); got != want || (Call{Format: "flake"}).ID(place) != place {
+	place := spanOf(first, 1, formatOf("ulid")).first
+	if got, want := (Call{Format: "ulid"}).ID(place), (formats.Number{Hi: 0x019b76daa8000001, Lo: 0x0200000000070000}); got != want || (Call{Format: "flake"}).ID(place) != place {
 		t.Errorf("%x, want %x", got, want)
 	}
 }

@@ -3,11 +3,11 @@ package loadgen
 import (
 	"slices"
 
-	"github.com/flake-go/flake/idserver"
+	"github.com/flake-go/flake/flake/formats"
 )
 
 // A span is consecutive ids, from first to last.
-type span struct{ first, last idserver.Number }
+type span struct{ first, last formats.Number }
 
 // count returns how many ids a span has.
 func (s span) count() uint64 { return s.last.Lo - s.first.Lo + 1 }
@@ -27,8 +27,8 @@ type seen struct {
 	full  bool
 
 	compared uint64
-	twice    uint64          // of them, those that had come before
-	example  idserver.Number // the last of these
+	twice    uint64         // of them, those that had come before
+	example  formats.Number // the last of these
 }
 
 // add takes ids, unless there is no room.

@@ -2,16 +2,16 @@ package loadgen
 
 import (
 	"context"
-	"encoding/binary"
+	"encoding"
 	"fmt"
 
 	"github.com/flake-go/flake/client"
 	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/flake/formats"
 	"github.com/flake-go/flake/flake/sno"
 	"github.com/flake-go/flake/flake/snowflake"
 	"github.com/flake-go/flake/flake/ulid"
 	"github.com/flake-go/flake/flake/uuidv7"
-	"github.com/flake-go/flake/idserver"
 )
 
 // A Taker makes a call. The ids that it returns are read later, as that takes time of
@@ -30,20 +30,31 @@ type Call struct {
 
 // Taker returns what makes the call by way of a door.
 func (c Call) Taker(door client.Door) Taker {
+	format := formatOf(c.Format)
 	switch c.Format {
-	case idserver.FlakeFormat.Name():
-		return takerOf[flake.ID](c, door, idserver.FlakeFormat)
-	case idserver.SnoFormat.Name():
-		return takerOf[sno.ID](c, door, idserver.SnoFormat)
-	case idserver.UUIDv7Format.Name():
-		return takerOf[uuidv7.ID](c, door, idserver.UUIDv7Format)
-	case idserver.ULIDFormat.Name():
-		return takerOf[ulid.ID](c, door, idserver.ULIDFormat)
+	case "flake":
+		return takerOf[flake.ID](c, door, format)
+	case "sno":
+		return takerOf[sno.ID](c, door, format)
+	case "uuidv7":
+		return takerOf[uuidv7.ID](c, door, format)
+	case "ulid":
+		return takerOf[ulid.ID](c, door, format)
 	}
-	return takerOf[snowflake.ID](c, door, idserver.SnowflakeFormat(snowflake.Twitter)) // all layouts are read alike
+	return takerOf[snowflake.ID](c, door, format)
 }
 
-func takerOf[ID client.Format](c Call, door client.Door, format idserver.Format) Taker {
+// formatOf returns a format by its name; all that are not known are read as snowflakes, of
+// any layout.
+func formatOf(name string) *formats.Format {
+	k := formats.KindOf(name)
+	if k == nil {
+		k = formats.KindOf("snowflake")
+	}
+	return k.Format(nil)
+}
+
+func takerOf[ID client.Format](c Call, door client.Door, format *formats.Format) Taker {
 	// One IDs a call: one that remembers refuses the ids that are looked for.
 	source := func() *client.IDs[ID] { return client.NewIDs[ID](door, c.Generator) }
 	switch {
@@ -69,61 +80,26 @@ func takerOf[ID client.Format](c Call, door client.Door, format idserver.Format)
 	}
 }
 
-func spansOfTexts(dst []span, texts []string, format idserver.Format, base int) ([]span, error) {
+func spansOfTexts(dst []span, texts []string, format *formats.Format, base int) ([]span, error) {
 	if base == client.Canonical {
-		base = idserver.Canonical
+		base = formats.Canonical
 	}
 	for _, text := range texts {
-		id, err := idserver.Parse(format, text, base)
+		id, err := format.Parse(text, base)
 		if err != nil {
-			return dst, fmt.Errorf("the node answered with %.40q, which is no id of format %s", text, format.Name())
+			return dst, fmt.Errorf("the node answered with %.40q, which is no id of format %s", text, format.Name)
 		}
-		place := placeOf(id, format.Name())
+		place := format.Place(id)
 		dst = append(dst, span{place, place})
 	}
 	return dst, nil
 }
 
-func spanOf[ID client.Format](id ID, count int, format idserver.Format) span {
-	var first idserver.Number
-	switch id := any(id).(type) {
-	case flake.ID:
-		first = wide(id)
-	case uuidv7.ID:
-		first = wide(id)
-	case ulid.ID:
-		first = wide(id)
-	case sno.ID:
-		first = idserver.Number{Hi: uint64(binary.BigEndian.Uint16(id[:2])), Lo: binary.BigEndian.Uint64(id[2:])}
-	case snowflake.ID:
-		first = idserver.Number{Lo: uint64(id)}
-	}
-	first = placeOf(first, format.Name())
+func spanOf[ID client.Format](id ID, count int, format *formats.Format) span {
+	octets, _ := any(id).(encoding.BinaryMarshaler).MarshalBinary() // never fails
+	first := format.Place(formats.NumberOf(string(octets)))
 	return span{first, first.Plus(count - 1)}
 }
 
-func wide(id [16]byte) idserver.Number {
-	return idserver.Number{Hi: binary.BigEndian.Uint64(id[:8]), Lo: binary.BigEndian.Uint64(id[8:])}
-}
-
-// placeOf returns the number that an id is compared by. Those of uuidv7 and ulid have their
-// halves changed, so that ids that follow each other are numbers that do, and no random
-// bits, which may not be all that tells two ids apart.
-func placeOf(id idserver.Number, format string) idserver.Number {
-	switch format {
-	case idserver.UUIDv7Format.Name():
-		return idserver.Number{Hi: id.Lo &^ (1<<14 - 1), Lo: id.Hi}
-	case idserver.ULIDFormat.Name():
-		return idserver.Number{Hi: id.Lo &^ (1<<16 - 1), Lo: id.Hi}
-	}
-	return id
-}
-
 // ID returns the id in a [Result], but for its random bits.
-func (c Call) ID(place idserver.Number) idserver.Number {
-	switch c.Format {
-	case idserver.UUIDv7Format.Name(), idserver.ULIDFormat.Name():
-		return idserver.Number{Hi: place.Lo, Lo: place.Hi}
-	}
-	return place
-}
+func (c Call) ID(place formats.Number) formats.Number { return formatOf(c.Format).AtPlace(place) }

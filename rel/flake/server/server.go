@@ -158,7 +158,7 @@ func (s *Server) announce(w io.Writer) {
 	fmt.Fprintf(w, "%s hands out ids\n", s.Node.Name())
 	fmt.Fprintf(w, "  worker id  %s\n", s.Generators.List[0].Who)
 	for _, g := range s.Generators.List[1:] {
-		fmt.Fprintf(w, "  generator  %s: %s, %s\n", g.Name, g.Server.IDs.Format().Name(), g.Who)
+		fmt.Fprintf(w, "  generator  %s: %s, %s\n", g.Name, g.Server.IDs.Format().Name, g.Who)
 	}
 	fmt.Fprintf(w, "  address    %s\n", s.Node.Addr())
 	if s.cookie != "" {

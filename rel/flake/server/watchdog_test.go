@@ -7,24 +7,25 @@ import (
 	"time"
 
 	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/flake/formats"
 	"github.com/flake-go/flake/idserver"
 	"github.com/flake-go/flake/rel/flake/generators"
 )
 
 // stuckSource is one whose ids do not come while it is stuck, unless it refuses them.
 type stuckSource struct {
-	idserver.Source
+	formats.Source
 	stuck, refuses bool
 	taken          int
 }
 
-func (s *stuckSource) Reserve(ctx context.Context, n int, meta uint8) (idserver.Run, error) {
+func (s *stuckSource) Reserve(ctx context.Context, n int, meta uint8) (formats.Run, error) {
 	if s.refuses {
-		return idserver.Run{}, flake.ErrClosed
+		return formats.Run{}, flake.ErrClosed
 	}
 	if s.stuck {
 		<-ctx.Done()
-		return idserver.Run{}, ctx.Err()
+		return formats.Run{}, ctx.Err()
 	}
 	s.taken++
 	return s.Source.Reserve(ctx, n, meta)
@@ -38,7 +39,7 @@ func TestWatchdog(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := &stuckSource{Source: idserver.Flake(g)}
+		s := &stuckSource{Source: formats.Flake(g)}
 		w := newWatchdog(generators.Set{List: []generators.Generator{{Name: "a", Server: &idserver.Server{IDs: s}}}})
 		look := func(stuck string, taken int) {
 			t.Helper()

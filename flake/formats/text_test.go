@@ -1,10 +1,12 @@
-package idserver
+package formats
 
 import (
 	"math"
+	"math/big"
 	"slices"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/flake-go/flake/flake/snowflake"
 )
@@ -16,7 +18,9 @@ func TestParse(t *testing.T) {
 	for base, text := range map[int]string{
 		Octets: octets, Canonical: "0000BCeaFSZg0hpyLH1rPs", 62: "BCeaFSZg0hpyLH1rPs", 16: "1A1FB17587B7A0078FFE3D40000",
 	} {
-		expect(t, text)(string(AppendID(nil, FlakeFormat, want, base)), nil)
+		if got := string(flakeFormat.Append(nil, want, base)); got != text {
+			t.Errorf("in base %d %q, want %q", base, got, text)
+		}
 	}
 	for _, test := range []struct {
 		base  int
@@ -34,8 +38,8 @@ func TestParse(t *testing.T) {
 		{1, "1", false},
 	} {
 		for text := range strings.SplitSeq(test.texts, " ") {
-			id, err := Parse(FlakeFormat, text, test.base)
-			if test.ok && (err != nil || id != want) || !test.ok && err != ErrBadArgument {
+			id, err := flakeFormat.Parse(text, test.base)
+			if test.ok && (err != nil || id != want) || !test.ok && err != errText {
 				t.Errorf("%q in %d: %v, %v", text, test.base, id, err)
 			}
 		}
@@ -49,17 +53,17 @@ func TestTexts(t *testing.T) {
 		"canonical": "911723800210665477", "base32": "3jaz6h6pghyf", "base36": "6xd743nuhrlx", "base58": "37KkmdM8XfV", "base64": "OTExNzIzODAwMjEwNjY1NDc3",
 	} {
 		base, ok := BaseOf(name)
-		id, err := Parse(f, text, base)
-		if got := string(AppendID(nil, f, want, base)); !ok || got != text || id != want || err != nil || !HasBase(f, base) || !slices.Contains(NamesOf(f), name) {
+		id, err := f.Parse(text, base)
+		if got := string(f.Append(nil, want, base)); !ok || got != text || id != want || err != nil || !f.HasBase(base) || !slices.Contains(f.BaseNames(), name) {
 			t.Errorf("%s: %s, want %s, and back %v, %v", name, got, text, id, err)
 		}
-		if name != "canonical" && (NameOf(base) != name || HasBase(SnoFormat, base) || Width(f, base) != len(AppendID(nil, f, highest(8), base))) {
-			t.Errorf("%s: %s, %d wide", name, NameOf(base), Width(f, base))
+		if name != "canonical" && (NameOf(base) != name || snoFormat.HasBase(base) || f.Width(base) != len(f.Append(nil, highest(8), base))) {
+			t.Errorf("%s: %s, %d wide", name, NameOf(base), f.Width(base))
 		}
-		if id, err := Parse(SnoFormat, text, base); name != "canonical" && err != ErrBadArgument {
+		if id, err := snoFormat.Parse(text, base); name != "canonical" && err != errText {
 			t.Errorf("%s of sno: %v, %v", name, id, err)
 		}
-		if id, err := Parse(f, "!", base); err != ErrBadArgument {
+		if id, err := f.Parse("!", base); err != errText {
 			t.Errorf("%s: %v, %v", name, id, err)
 		}
 	}
@@ -68,7 +72,7 @@ func TestTexts(t *testing.T) {
 			t.Errorf("%q is %d", name, base)
 		}
 	}
-	if names := NamesOf(FlakeFormat); len(names) != 1 || NameOf(62) != "base 62" || !HasBase(FlakeFormat, 62) {
+	if names := flakeFormat.BaseNames(); len(names) != 1 || NameOf(62) != "base 62" || !flakeFormat.HasBase(62) {
 		t.Errorf("%s, %s", names, NameOf(62))
 	}
 }
@@ -78,18 +82,27 @@ func TestNumber(t *testing.T) {
 	if got, want := (Number{1, math.MaxUint64}).Plus(2), (Number{2, 1}); got != want {
 		t.Errorf("%v, want %v", got, want)
 	}
-	for _, f := range []Format{FlakeFormat, SnoFormat, SnowflakeFormat(snowflake.Twitter), UUIDv7Format, ULIDFormat} {
-		digits := strings.Repeat("F", 2*f.Size())
-		want := numberOf(strings.Repeat("\xff", f.Size()))
-		if f == UUIDv7Format { // whose version and variant are fixed
+	for _, f := range []*Format{flakeFormat, snoFormat, SnowflakeFormat(snowflake.Twitter), uuidv7Format, ulidFormat} {
+		digits := strings.Repeat("F", 2*f.Size)
+		want := NumberOf(strings.Repeat("\xff", f.Size))
+		if f == uuidv7Format { // whose version and variant are fixed
 			digits = "FFFFFFFFFFFF7FFFBFFFFFFFFFFFFFFF"
 			want = Number{math.MaxUint64 &^ 0x8000, math.MaxUint64 &^ (1 << 62)}
 		}
-		if got, err := Parse(f, digits, 16); err != nil || got != want {
-			t.Errorf("%s: %v, %v, want %v", f.Name(), got, err, want)
+		if got, err := f.Parse(digits, 16); err != nil || got != want {
+			t.Errorf("%s: %v, %v, want %v", f.Name, got, err, want)
 		}
-		if got, err := Parse(f, "1"+strings.Repeat("0", 2*f.Size()), 16); err != ErrBadArgument {
-			t.Errorf("%s: %v, %v", f.Name(), got, err)
+		if got, err := f.Parse("1"+strings.Repeat("0", 2*f.Size), 16); err != errText {
+			t.Errorf("%s: %v, %v", f.Name, got, err)
+		}
+	}
+	for by := range 128 {
+		one := Number{Lo: 1}.shifted(by)
+		if want := new(big.Int).Lsh(big.NewInt(1), uint(by)).Text(62); string(one.AppendDigits(nil, 62)) != swapCase(want) {
+			t.Errorf("1 moved up by %d is %v", by, one)
+		}
+		if back := one.shifted(-by); back != (Number{Lo: 1}) {
+			t.Errorf("moved up and down by %d: %v", by, back)
 		}
 	}
 	defer func() {
@@ -98,4 +111,14 @@ func TestNumber(t *testing.T) {
 		}
 	}()
 	Number{}.AppendDigits(nil, 1)
+}
+
+// swapCase is for package big, whose small letters are the lower digits.
+func swapCase(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsUpper(r) {
+			return unicode.ToLower(r)
+		}
+		return unicode.ToUpper(r)
+	}, s)
 }

@@ -1,0 +1,213 @@
+package formats
+
+import (
+	"errors"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/flake-go/flake/flake"
+)
+
+// options are valid ones of each row.
+var options = map[string]Options{"flake-idgen": {"id": 7}, "snowflake": {"id": 7}}
+
+// planned returns what a row makes of valid options.
+func planned(t *testing.T, k *Kind) Plan {
+	t.Helper()
+	p, err := k.Plan(options[k.Name])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// Every row has what the others have, and its fields are all bits of an id but the highest.
+func TestKinds(t *testing.T) {
+	for i, k := range Kinds {
+		f := k.Format(options[k.Name])
+		if KindOf(k.Name) != k || slices.Index(Names(), k.Name) != i || f.Name != k.Name || f.String() != k.Name {
+			t.Errorf("row %d is %s, of format %s", i, k.Name, f)
+		}
+		fields := f.Fields(Number{})
+		end, width := fields[0].Offset, 0
+		for _, field := range fields {
+			if field.Offset != end {
+				t.Errorf("%s: %s begins at %d, want %d", k.Name, field.Name, field.Offset, end)
+			}
+			end += field.Width
+			width += field.Width
+		}
+		if fields[0].Name != "time" || end != 8*f.Size || f.sequence == (Number{}) || f.random.Hi != 0 || len(Who(fields)) == 0 || len(Who(fields)) == len(fields) {
+			t.Errorf("%s has %+v", k.Name, fields)
+		}
+		for _, keys := range k.Numbers {
+			for _, key := range keys {
+				if k.Key(key) == nil || !IsNumber(key) {
+					t.Errorf("%s: its number is in %s, which is no key of it", k.Name, key)
+				}
+			}
+		}
+	}
+	for _, key := range Keys() {
+		if key.Name == "" || key.Does == "" {
+			t.Errorf("%+v", key)
+		}
+	}
+	if KindOf("cuid") != nil || flakes.Key("id") != nil || IsNumber("meta") {
+		t.Error("there is what there is not")
+	}
+}
+
+// What a generator makes has its worker and time, and lies within the span of that; ids
+// made without and with a file are alike.
+func TestOpen(t *testing.T) {
+	const milli = 1_700_000_000_000
+	for _, k := range Kinds {
+		p := planned(t, k)
+		for _, path := range []string{"", t.TempDir() + "/timestamp"} {
+			g, err := p.Open(t.Context(), path, flake.Options{Clock: func() uint64 { return milli }})
+			if err != nil {
+				t.Fatal(err)
+			}
+			run, err := g.Reserve(t.Context(), 3, 9)
+			low, high, errSpan := g.Format().Span(milli, milli)
+			if err := errors.Join(err, errSpan); err != nil || run.Count != 3 || g.Worker() != p.Worker {
+				t.Fatalf("%s: %+v of %d, %v", k.Name, run, g.Worker(), err)
+			}
+			var last Number
+			for i := range run.Count {
+				id, who, at := run.At(i), uint64(0), map[string]uint64{}
+				for _, f := range g.Format().Fields(id) {
+					at[f.Name] = f.Value
+				}
+				for _, f := range Who(g.Format().Fields(id)) {
+					who = who<<f.Width | f.Value
+				}
+				if at["time"] != milli || at["sequence"] != uint64(i) || who != p.Worker || g.Format().Meta && at["meta"] != 9 {
+					t.Errorf("%s: id %d is %v", k.Name, i, at)
+				}
+				if f := g.Format(); f.Place(id) != f.Place(run.First).Plus(i) || f.Place(f.AtPlace(f.Place(id))) != f.Place(id) || f.random == (Number{}) && f.AtPlace(f.Place(id)) != id {
+					t.Errorf("%s: id %d, %v, is at %v", k.Name, i, id, f.Place(id))
+				}
+				if id.Compare(low) < 0 || id.Compare(high) > 0 || id.Compare(last) <= 0 {
+					t.Errorf("%s: %v after %v, from %v to %v", k.Name, id, last, low, high)
+				}
+				last = id
+			}
+			if at, sequence := g.Last(); at != milli || sequence != 2 || g.Mark().IsZero() != (path == "") {
+				t.Errorf("%s: the last is %d:%d, the mark at %v", k.Name, at, sequence, g.Mark())
+			}
+			if err := g.Close(); err != nil {
+				t.Error(err)
+			}
+			if _, err := g.Reserve(t.Context(), 1, 0); !errors.Is(err, flake.ErrClosed) {
+				t.Errorf("%s: closed: %v", k.Name, err)
+			}
+		}
+		if g, err := p.Open(t.Context(), t.TempDir()+"/none/timestamp", flake.Options{}); err == nil || g != nil {
+			t.Errorf("%s: %v, where there is no folder", k.Name, g)
+		}
+	}
+}
+
+// A format has the times of its bits, and no others.
+func TestSpan(t *testing.T) {
+	for _, k := range Kinds {
+		f := k.Format(options[k.Name])
+		first := f.Fields(Number{})[0].Value
+		last := f.Fields(highest(f.Size))[0].Value
+		low, high, err := f.Span(first, last)
+		if err != nil || low.Compare(high) >= 0 {
+			t.Errorf("%s: %v to %v, %v", k.Name, low, high, err)
+		}
+		for _, id := range []Number{low, high} {
+			if _, err := f.Parse(string(f.Append(nil, id, Canonical)), Canonical); err != nil {
+				t.Errorf("%s: the bound %v is no id", k.Name, id)
+			}
+		}
+		for _, milli := range []uint64{first - 1, math.MaxUint64} {
+			if _, _, err := f.Span(milli, milli); (err == nil) != (k == flakes) {
+				t.Errorf("%s: %d: %v", k.Name, milli, err)
+			}
+		}
+	}
+}
+
+// A run ends with its millisecond, also where the next one's first half follows.
+func TestFollowedBy(t *testing.T) {
+	for f, last := range map[*Format]Number{
+		uuidv7Format: {0x1_7fff, 1 << 63}, ulidFormat: {0x1_ffff, 7 << 16}, flakeFormat: {1, 7<<16 | 0xffff}, snoFormat: {1, 7<<16 | 0xffff},
+	} {
+		run := Run{Number{}, 1, f}
+		run.First = last.add(Number{math.MaxUint64, 0})
+		other := Run{Number{last.Hi, last.Lo + 1<<20}, 1, f}
+		if f.step == 0 {
+			run.First, other.First = Number{last.Hi, last.Lo - 1}, Number{last.Hi, last.Lo + 1<<20}
+		}
+		if !run.FollowedBy(Run{last, 1, f}) || run.FollowedBy(other) {
+			t.Errorf("%s: %v, then %v", f, run, last)
+		}
+		run.Count = 2
+		if next := (Run{run.At(2), 1, f}); run.FollowedBy(next) {
+			t.Errorf("%s: %v, then %v", f, run, next)
+		}
+	}
+	if run := (Run{Number{1, math.MaxUint64}, 1, nil}); !run.FollowedBy(Run{First: Number{2, 0}}) || run.FollowedBy(run) || run.At(2) != (Number{2, 1}) {
+		t.Errorf("%v", run)
+	}
+}
+
+// A number of a fleet goes where the keys say, and places are compared in one space.
+func TestNumbered(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		keys []string
+		most uint64
+		who  string
+	}{
+		{"flake", []string{"worker_id"}, 65535, "01:00:00:00:01:27"},
+		{"snowflake", []string{"id"}, 1023, "id 295"},
+		{"flake-idgen", []string{"datacenter", "worker"}, 1023, "datacenter 9, worker 7"},
+		{"sno", []string{"partition"}, 65535, "partition 295"},
+		{"uuidv7", []string{"worker_id"}, 65535, "01:00:00:00:01:27"},
+		{"ulid", []string{"worker_id"}, 65535, "01:00:00:00:01:27"},
+	} {
+		k := KindOf(tt.name)
+		p, err := k.Plan(k.Numbered(nil, tt.keys, 295))
+		if most := k.MaxNumber(nil, tt.keys); err != nil || p.Who != tt.who || most != tt.most {
+			t.Errorf("%s: %s, %v, up to %d, want %s up to %d", tt.name, p.Who, err, most, tt.who, tt.most)
+		}
+		other, err1 := k.Plan(k.Numbered(nil, tt.keys, 296))
+		if err1 != nil || !p.Place.Overlaps(p.Place) || p.Place.Overlaps(other.Place) || other.Place.Overlaps(p.Place) {
+			t.Errorf("%s: %+v and %+v, %v", tt.name, p.Place, other.Place, err1)
+		}
+	}
+	o := Options{"machine_bits": 20, "sequence_bits": 2}
+	if most := snowflakes.MaxNumber(o, []string{"id"}); most != 65535 || len(o) != 2 {
+		t.Errorf("up to %d of 20 bits", most)
+	}
+}
+
+// A snowflake has the bits that its options say, and only those with as many below the
+// time are compared.
+func TestSnowflakeBits(t *testing.T) {
+	bits := func(o Options) (string, Place) {
+		o["id"] = 3
+		p, err := snowflakes.Plan(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p.Who, p.Place
+	}
+	_, usual := bits(Options{})
+	_, other := bits(Options{"machine_bits": 10, "sequence_bits": 12})
+	_, most := bits(Options{"machine_bits": 2, "sequence_bits": 20})
+	who, few := bits(Options{"time_bits": 40, "machine_bits": 9, "sequence_bits": 4})
+	if who != "id 3, until 2045-09-06T21:36:42Z" || few.Last != 3<<4|15 {
+		t.Errorf("%s, up to %d", who, few.Last)
+	}
+	if !usual.Overlaps(other) || usual.Overlaps(most) || most.Last != 1<<22-1 || usual.Overlaps(few) || few.Overlaps(most) {
+		t.Errorf("%+v, %+v, %+v", usual, most, few)
+	}
+}

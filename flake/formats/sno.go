@@ -1,0 +1,73 @@
+package formats
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/flake/sno"
+)
+
+var snos = &Kind{
+	Name: "sno", Numbers: [][]string{{"partition"}},
+	Keys: []*Key{
+		{Name: "partition", To: sno.MaxPartition, Does: "the partition's `NUMBER`"},
+		{Name: "meta", To: math.MaxUint8, Does: "the metabyte's `NUMBER`, 0 to 255"},
+		{Name: "sequence_min", To: sno.MaxSequence, Does: "the lowest sequence `NUMBER`"},
+		{Name: "sequence_max", To: sno.MaxSequence, Does: "the highest sequence `NUMBER`"}},
+	Format: func(Options) *Format { return snoFormat },
+	Check: func(o Options) []Fault {
+		if o.has("sequence_min") && o.has("sequence_max") && o["sequence_min"] >= o["sequence_max"] {
+			return []Fault{{"sequence_max", "more than sequence_min wanted"}}
+		}
+		return nil
+	},
+	Plan: func(o Options) (Plan, error) {
+		s := &sno.Snapshot{SequenceMin: uint16(o["sequence_min"]), SequenceMax: uint16(o.or("sequence_max", sno.MaxSequence))}
+		partition := uint64(o["partition"])
+		s.Partition.PutUint16(uint16(partition))
+		return Plan{
+			fmt.Sprintf("partition %d", partition), partition,
+			Place{
+				fmt.Sprintf("partition %d of format sno with sequence numbers %d to %d", partition, s.SequenceMin, s.SequenceMax),
+				"sno", partition<<16 | uint64(s.SequenceMin), partition<<16 | uint64(s.SequenceMax),
+			},
+			func(ctx context.Context, path string, o flake.Options) (Generator, error) {
+				so := sno.Options{
+					Clock: o.Clock, AllowableDowntime: o.AllowableDowntime, Logger: o.Logger, Saved: o.Saved, Marks: o.Marks, Bound: o.Bound,
+				}
+				if path == "" && o.Marks == nil {
+					ids, err := sno.NewGenerator(s, so)
+					return opened(ids, err, Sno)
+				}
+				ids, err := sno.Open(ctx, path, s, so)
+				return opened(ids, err, Sno)
+			},
+		}, nil
+	},
+}
+
+var snoFormat = Format{
+	Name: "sno", Size: sno.SizeBinary, epoch: sno.Epoch, unit: uint64(sno.Unit.Milliseconds()),
+	fields: []Field{{"time", 0, 0, 39}, {"tick_tock", 0, 0, 1}, {"meta", 0, 0, 8}, {"partition", 0, 0, 16}, {"sequence", 0, 0, 16}},
+	append: func(dst []byte, id Number) []byte {
+		octets := id.flake()
+		dst, _ = sno.ID(octets[maxOctets-sno.SizeBinary:]).AppendText(dst)
+		return dst
+	},
+	parse: func(text string) (Number, error) {
+		id, err := sno.Parse(text)
+		return ofSno(id), err
+	},
+}.made()
+
+func ofSno(id sno.ID) Number {
+	return Number{uint64(binary.BigEndian.Uint16(id[:2])), binary.BigEndian.Uint64(id[2:])}
+}
+
+// Sno returns a generator of package sno. Its worker is the partition.
+func Sno(ids *sno.Generator) Generator {
+	return &generator[sno.ID, uint16]{ids, snoFormat, uint64(ids.Partition().AsUint16()), ofSno}
+}

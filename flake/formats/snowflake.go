@@ -1,0 +1,168 @@
+package formats
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/flake/snowflake"
+)
+
+// The bits of a snowflake: the defaults, and how many there are at most.
+const (
+	defaultTimeBits    = 41
+	defaultMachineBits = 10
+	maxTimeBits        = 46
+	maxLowBits         = 22 // of machine and sequence
+	maxBits            = 63 // in all
+)
+
+// The keys of both rows.
+var (
+	keyEpoch      = &Key{Name: "epoch", Type: Time, Layout: true, Does: "the `TIME` that ids count from, such as 2020-01-01T00:00:00Z"}
+	keyID         = &Key{Name: "id", most: func(o Options) int64 { return 1<<bitsOf(o, "machine_bits") - 1 }, Does: "the machine's `NUMBER`"}
+	keyDatacenter = &Key{Name: "datacenter", To: 31, Does: "the upper half of the machine's `NUMBER`"}
+	keyWorker     = &Key{Name: "worker", To: 31, Does: "the lower half of the machine's `NUMBER`"}
+)
+
+var machines = [][]string{{keyID.Name}, {keyDatacenter.Name, keyWorker.Name}}
+
+var idgens = &Kind{
+	Name: "flake-idgen", Numbers: machines,
+	Keys: []*Key{keyEpoch, keyID, keyDatacenter, keyWorker,
+		{Name: "seq_mask", From: 1, To: 1<<12 - 1, Does: "the highest sequence `NUMBER`, a mask"}},
+	Format: func(o Options) *Format { return SnowflakeFormat(idgenLayout(o)) },
+	Plan: func(o Options) (Plan, error) {
+		return planSnowflake(o, idgenLayout(o), snowflake.Options{SequenceMask: int(o["seq_mask"])})
+	},
+}
+
+func idgenLayout(o Options) snowflake.Layout {
+	l := snowflake.Idgen
+	l.Epoch = uint64(o.or(keyEpoch.Name, int64(l.Epoch)))
+	return l
+}
+
+var snowflakes = &Kind{
+	Name: "snowflake", Numbers: machines,
+	Keys: []*Key{keyEpoch, keyID, keyDatacenter, keyWorker,
+		{Name: "machine_bits", To: maxLowBits, Layout: true, Does: "how many `BITS` the machine has"},
+		{Name: "sequence_bits", To: maxLowBits, Layout: true, Does: "how many `BITS` the sequence has"},
+		{Name: "time_bits", From: 1, To: maxTimeBits, Layout: true, Does: "how many `BITS` the time has"},
+		{Name: "random_start", Type: Bool, Does: "`true` has the sequence start anywhere in each millisecond"}},
+	Format: func(o Options) *Format { return SnowflakeFormat(twitterLayout(o)) },
+	Check:  checkSnowflake,
+	Plan: func(o Options) (Plan, error) {
+		return planSnowflake(o, twitterLayout(o), snowflake.Options{RandomStart: o["random_start"] != 0})
+	},
+}
+
+// bitsOf returns how many bits time, machine or sequence has.
+func bitsOf(o Options, key string) int64 {
+	switch key {
+	case "time_bits":
+		return min(max(o.or(key, defaultTimeBits), 0), maxTimeBits)
+	case "machine_bits":
+		return min(max(o.or(key, defaultMachineBits), 0), maxLowBits)
+	}
+	return min(max(o.or(key, maxLowBits-bitsOf(o, "machine_bits")), 0), maxLowBits)
+}
+
+func checkSnowflake(o Options) (faults []Fault) {
+	time, machine, sequence := bitsOf(o, "time_bits"), bitsOf(o, "machine_bits"), bitsOf(o, "sequence_bits")
+	if machine != defaultMachineBits && (o.has(keyDatacenter.Name) || o.has(keyWorker.Name)) && !o.has(keyID.Name) {
+		faults = append(faults, Fault{"machine_bits",
+			fmt.Sprintf("datacenter and worker have %d bits together: id wanted instead", defaultMachineBits)})
+	}
+	switch low := machine + sequence; {
+	case low > maxLowBits:
+		faults = append(faults, Fault{"sequence_bits",
+			fmt.Sprintf("at most %d wanted, as machine_bits is %d and both have %d at most", maxLowBits-machine, machine, maxLowBits)})
+	case time+low > maxBits:
+		faults = append(faults, Fault{"time_bits",
+			fmt.Sprintf("at most %d wanted, as machine and sequence have %d and all have %d at most", maxBits-low, low, maxBits)})
+	}
+	return faults
+}
+
+func twitterLayout(o Options) snowflake.Layout {
+	l := snowflake.Layout{
+		Time: uint8(bitsOf(o, "time_bits")), Worker: uint8(bitsOf(o, "machine_bits")), Sequence: uint8(bitsOf(o, "sequence_bits")),
+		Epoch: uint64(o.or(keyEpoch.Name, int64(snowflake.Twitter.Epoch))),
+	}
+	if !o.has(keyID.Name) {
+		l.Datacenter, l.Worker = 5, 5
+	}
+	return l
+}
+
+// planSnowflake puts ids of both rows in one space if they share an epoch and have as
+// many bits below the time, however they split those.
+func planSnowflake(o Options, l snowflake.Layout, so snowflake.Options) (p Plan, err error) {
+	machine := snowflake.Machine(o[keyID.Name])
+	p.Who = fmt.Sprintf("id %d", machine)
+	if !o.has(keyID.Name) {
+		if machine, err = l.Machine(int(o[keyDatacenter.Name]), int(o[keyWorker.Name])); err != nil {
+			return Plan{}, err
+		}
+		p.Who = fmt.Sprintf("datacenter %d, worker %d", o[keyDatacenter.Name], o[keyWorker.Name])
+	}
+	if o.has("time_bits") {
+		p.Who += ", until " + l.Last().Format(time.RFC3339)
+	}
+	p.Worker = uint64(machine)
+	p.Place = Place{
+		Name:  fmt.Sprintf("id %d of %d bits with epoch %d ms", machine, l.Datacenter+l.Worker, l.Epoch),
+		Space: fmt.Sprintf("snowflake since %d", l.Epoch), First: uint64(machine) << l.Sequence,
+	}
+	if low := l.Datacenter + l.Worker + l.Sequence; low != 22 {
+		p.Place.Space = fmt.Sprintf("%s above %d bits", p.Place.Space, low)
+	}
+	p.Place.Last = p.Place.First | (1<<l.Sequence - 1)
+	p.Open = func(ctx context.Context, path string, o flake.Options) (Generator, error) {
+		so.Clock, so.AllowableDowntime, so.Logger, so.Saved, so.Marks, so.Bound = o.Clock, o.AllowableDowntime, o.Logger, o.Saved, o.Marks, o.Bound
+		if path == "" && o.Marks == nil {
+			ids, err := l.NewGenerator(machine, so)
+			return opened(ids, err, Snowflake)
+		}
+		ids, err := l.Open(ctx, path, machine, so)
+		return opened(ids, err, Snowflake)
+	}
+	return p, nil
+}
+
+// SnowflakeFormat returns the format of a layout; with the bits of [snowflake.Idgen] it
+// is flake-idgen's. The number in decimal is its one text of its own.
+func SnowflakeFormat(l snowflake.Layout) *Format {
+	f := Format{Name: "snowflake", Size: 8, epoch: l.Epoch, unit: 1, append: appendDecimal, parse: parseDecimal}
+	bits := l
+	if bits.Epoch = snowflake.Idgen.Epoch; bits == snowflake.Idgen {
+		f.Name = "flake-idgen"
+	}
+	add := func(name string, width uint8) { f.fields = append(f.fields, Field{Name: name, Width: int(width)}) }
+	add("time", l.Time)
+	f.fields[0].Offset = 64 - int(l.Time+l.Datacenter+l.Worker+l.Sequence)
+	if l.Datacenter > 0 {
+		add("datacenter", l.Datacenter)
+		add("worker", l.Worker)
+	} else {
+		add("machine", l.Worker)
+	}
+	add("sequence", l.Sequence)
+	return f.made()
+}
+
+func appendDecimal(dst []byte, id Number) []byte { return strconv.AppendUint(dst, id.Lo, 10) }
+
+func parseDecimal(text string) (Number, error) {
+	id, err := snowflake.ParseBase(text, 10)
+	return Number{Lo: uint64(id)}, err
+}
+
+// Snowflake returns a generator of package snowflake, of either row.
+func Snowflake(ids *snowflake.Generator) Generator {
+	return &generator[snowflake.ID, uint32]{ids, SnowflakeFormat(ids.Layout()), uint64(ids.Machine()),
+		func(id snowflake.ID) Number { return Number{Lo: uint64(id)} }}
+}
