@@ -35,7 +35,7 @@ func TestChanged(t *testing.T) {
 		}
 	}
 	a, b := Default(), Default()
-	b.Generators = []Generator{{Name: "a", Format: FormatSno}}
+	b.Generators = []Generator{{Name: "a", Format: "sno"}}
 	if more, less := Changed(a, b), Changed(b, a); len(more) == 0 || !slices.Equal(more, less) || !strings.HasPrefix(more[0], "generator[1].") {
 		t.Errorf("with a generator %q, without %q", more, less)
 	}

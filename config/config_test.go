@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/flake-go/flake/flake/formats"
 )
 
 func TestMain(m *testing.M) {
@@ -146,16 +148,15 @@ format = "json"
 			TLS{true, "cert.pem", "key.pem", "", VerifyNone}, "0ld", 20 * time.Second, 256 << 20, "", ""},
 		Flake{WorkerID: []byte{2, 0, 0, 0, 0, 0xFF}, TimestampPath: "/var/lib/flake/timestamp", AllowableDowntime: 1500 * time.Millisecond, Clock: ClockMonotonic},
 		[]Generator{
-			{Name: "orders", Format: FormatSnowflake, Epoch: new(time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)),
-				Datacenter: new(int64(9)), Worker: new(int64(7)), RandomStart: true},
-			{Name: "wide", Format: FormatSnowflake, MachineBits: new(int64(14)), SequenceBits: new(int64(5)), TimeBits: new(int64(44)), ID: new(int64(16383))},
-			{Name: "items", Format: FormatIdgen, ID: new(int64(1023)), SequenceMask: new(int64(255))},
-			{Name: "events", Format: FormatSno, Partition: new(int64(65535)), Meta: new(int64(255)), SequenceMin: new(int64(0)), SequenceMax: new(int64(1023))},
-			{Name: "more", Format: FormatFlake, WorkerID: []byte{2, 0, 0, 0, 0, 2}},
-			{Name: "uuids", Format: FormatUUIDv7, Random: true},
-			{Name: "ulids", Format: FormatULID, WorkerID: []byte{2, 0, 0, 0, 0, 2}},
-			{Name: "shared", Format: FormatSnowflake, Etcd: []string{"id"}},
-			{Name: "halves", Format: FormatIdgen, Etcd: []string{"datacenter", "worker"}},
+			{Name: "orders", Format: "snowflake", Options: formats.Options{"epoch": 1577836800000, "datacenter": 9, "worker": 7, "random_start": 1}},
+			{Name: "wide", Format: "snowflake", Options: formats.Options{"machine_bits": 14, "sequence_bits": 5, "time_bits": 44, "id": 16383}},
+			{Name: "items", Format: "flake-idgen", Options: formats.Options{"id": 1023, "seq_mask": 255}},
+			{Name: "events", Format: "sno", Options: formats.Options{"partition": 65535, "meta": 255, "sequence_min": 0, "sequence_max": 1023}},
+			{Name: "more", Format: "flake", Options: formats.Options{"worker_id": 0x020000000002}},
+			{Name: "uuids", Format: "uuidv7", Random: true},
+			{Name: "ulids", Format: "ulid", Options: formats.Options{"worker_id": 0x020000000002}},
+			{Name: "shared", Format: "snowflake", Etcd: []string{"id"}},
+			{Name: "halves", Format: "flake-idgen", Etcd: []string{"datacenter", "worker"}},
 		},
 		HTTP{"0.0.0.0:8465", "/etc/flake/token", false, HTTPTLS{true, "http.pem", "http-key.pem"}, true},
 		Etcd{true, []string{"10.0.0.1:2379", "https://etcd.example.com:2379"}, "ids", 6, time.Minute, 30 * time.Second, true,
@@ -172,10 +173,10 @@ format = "json"
 // whatever they say.
 func TestNumberKeys(t *testing.T) {
 	own := map[string][]string{
-		FormatFlake: {"worker_id"}, FormatIdgen: {"id", "datacenter worker"}, FormatSnowflake: {"id", "datacenter worker"}, FormatSno: {"partition"},
-		FormatUUIDv7: {"worker_id"}, FormatULID: {"worker_id"},
+		"flake": {"worker_id"}, "flake-idgen": {"id", "datacenter worker"}, "snowflake": {"id", "datacenter worker"}, "sno": {"partition"},
+		"uuidv7": {"worker_id"}, "ulid": {"worker_id"},
 	}
-	for _, format := range Formats {
+	for _, format := range formats.Names() {
 		for _, keys := range []string{"id", "datacenter worker", "worker_id", "partition"} {
 			for _, value := range []string{"7", `"etcd"`} {
 				if keys == "worker_id" && value == "7" {

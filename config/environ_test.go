@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/flake-go/flake/flake/formats"
 )
 
 // Each key has a variable, and no two have the same.
@@ -72,8 +74,8 @@ worker = 31
 	want.HTTP = HTTP{Open: true, TLS: HTTPTLS{true, "c.pem", "k.pem"}}
 	want.Etcd.On, want.Etcd.Endpoints = true, []string{"a:1", "b:2"}
 	want.Generators = []Generator{
-		{Name: "orders", Format: FormatSnowflake, Worker: new(int64(7))},
-		{Name: "items", Format: FormatIdgen, Etcd: []string{"id"}, Epoch: new(time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC))},
+		{Name: "orders", Format: "snowflake", Options: formats.Options{"worker": 7}},
+		{Name: "items", Format: "flake-idgen", Etcd: []string{"id"}, Options: formats.Options{"epoch": 1577836800000}},
 	}
 	if c.from = nil; !reflect.DeepEqual(c, want) {
 		t.Errorf("Load = %+v\nwant   %+v", c, want)

@@ -91,7 +91,7 @@ func (c *Config) MaxNumber() uint64 {
 	most := uint64(math.MaxUint16)
 	for _, g := range c.Generators {
 		if len(g.Etcd) > 0 {
-			most = min(most, g.maxNumber())
+			most = min(most, g.Kind().MaxNumber(g.Options, g.Etcd))
 		}
 	}
 	if c.Etcd.Numbers > 0 {

@@ -1,68 +1,56 @@
 package config
 
 import (
+	"encoding/binary"
 	"fmt"
-	"math"
 	"net"
 	"regexp"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/flake-go/flake/flake/formats"
 )
 
-// Generator is a table [[generator]]: one more gen_server that hands out ids. A nil
-// option is not in the file.
+// Generator is a table [[generator]]: one more gen_server that hands out ids.
 type Generator struct {
-	Name   string // registered name
-	Format string // one of Formats
-
-	Epoch      *time.Time       // where its time starts
-	ID         *int64           // the machine's number in all its bits, or
-	Datacenter *int64           // its upper bits, and
-	Worker     *int64           // its lower
-	WorkerID   net.HardwareAddr // of flake, uuidv7 and ulid: six bytes
-	Random     bool             // of these: the worker id is made up, and kept beside the mark
-	Etcd       []string         // the keys whose number is from etcd: one of them, or datacenter and worker
-
-	SequenceMask *int64 // of flake-idgen: its seqMask
-	MachineBits  *int64 // of snowflake: how many bits ID has,
-	SequenceBits *int64 // its sequence,
-	TimeBits     *int64 // and its time
-	RandomStart  bool   // of snowflake: the sequence of each millisecond starts anywhere
-	Partition    *int64 // of sno
-	Meta         *int64 // of sno
-	SequenceMin  *int64 // of sno
-	SequenceMax  *int64 // of sno
+	Name    string          // registered name
+	Format  string          // one of formats.Kinds
+	Options formats.Options // the values of its format's keys, those that are set
+	Random  bool            // its number is made up, and kept beside the mark
+	Etcd    []string        // the keys whose number is from etcd: one of them, or datacenter and worker
 }
 
-// The values of Generator.Format.
-const (
-	FormatFlake     = "flake"
-	FormatIdgen     = "flake-idgen"
-	FormatSnowflake = "snowflake"
-	FormatSno       = "sno"
-	FormatUUIDv7    = "uuidv7"
-	FormatULID      = "ulid"
-)
+// Kind returns the format's row of the table, or nil.
+func (g *Generator) Kind() *formats.Kind { return formats.KindOf(g.Format) }
 
-// Formats are the values of Generator.Format.
-var Formats = []string{FormatFlake, FormatIdgen, FormatSnowflake, FormatSno, FormatUUIDv7, FormatULID}
+// Layout returns the format of the ids. A number of etcd need not be known for that.
+func (g *Generator) Layout() *formats.Format { return g.Kind().Format(g.Numbered(0)) }
 
-// WorkerFormats are those whose ids have a worker of 48 bits.
-var WorkerFormats = []string{FormatFlake, FormatUUIDv7, FormatULID}
+// Numbered returns the options, with a number of etcd in the keys that are from there.
+func (g *Generator) Numbered(number uint64) formats.Options {
+	return g.Kind().Numbered(g.Options, g.Etcd, number)
+}
+
+// Generator returns the table [flake] as a table [[generator]] would have it.
+func (f *Flake) Generator() Generator {
+	g := Generator{Name: "flake", Format: "flake", Random: f.Random}
+	if f.WorkerID != nil {
+		g.Options = formats.Options{"worker_id": numberOf(f.WorkerID)}
+	}
+	if f.Etcd {
+		g.Etcd = []string{"worker_id"}
+	}
+	return g
+}
+
+func numberOf(mac net.HardwareAddr) int64 {
+	return int64(binary.BigEndian.Uint64(append([]byte{0, 0}, mac...)))
+}
 
 // MaxGenerators bounds how many tables [[generator]] there may be. Each has a line in the
 // file that is written every second.
 const MaxGenerators = 64
-
-// The bits of a snowflake: the defaults, and how many there are at most.
-const (
-	defaultTimeBits    = 41
-	defaultMachineBits = 10
-	maxTimeBits        = 46
-	maxLowBits         = 22 // of machine and sequence
-	maxBits            = 63 // in all
-)
 
 // generatorKey returns the key in faults of the i-th table [[generator]], from 0.
 func generatorKey(i int) string { return fmt.Sprintf("generator[%d]", i+1) }
@@ -70,81 +58,93 @@ func generatorKey(i int) string { return fmt.Sprintf("generator[%d]", i+1) }
 // settings lists the keys of the i-th table.
 func (g *Generator) settings(i int) []setting {
 	key := generatorKey(i) + "."
-	whole := func(name string, p **int64, from, to int64) setting {
-		return setting{key + name, fmt.Sprintf("a whole number from %d to %d wanted", from, to), setNumber(p),
-			func() bool { return *p == nil || from <= **p && **p <= to },
-			func() string { return showOption(*p) }}
-	}
-	number := func(name string, p **int64, from, to int64, formats ...string) setting {
-		return g.option(whole(name, p, from, to), formats...)
-	}
-	etcd := func(s setting) setting {
-		s.set = orEtcd(func() { g.Etcd = append(g.Etcd, base(s.key)) }, s.set)
-		own := s.value
-		s.value = func() string {
-			if slices.Contains(g.Etcd, base(s.key)) {
-				return fmt.Sprintf("%q", fromEtcd)
-			}
-			return own()
-		}
-		return s
-	}
-	orNumber := func(name string, p **int64, from, to int64, formats ...string) setting {
-		s := etcd(whole(name, p, from, to))
-		s.want = strings.Replace(s.want, " wanted", `, or "etcd", wanted`, 1)
-		return g.option(s, formats...)
-	}
-	_, idBits, _ := g.Bits()
-	return []setting{
+	settings := []setting{
 		{key + "name", "a name wanted that the node has not got itself: a letter from a to z, then at most 63 letters, digits and _",
 			setString(&g.Name), func() bool { return generatorName.MatchString(g.Name) && !slices.Contains(taken, g.Name) },
 			func() string { return fmt.Sprintf("%q", g.Name) }},
-		{key + "format", `"` + strings.Join(Formats, `", "`) + `" wanted`,
-			setString(&g.Format), func() bool { return slices.Contains(Formats, g.Format) },
+		{key + "format", `"` + strings.Join(formats.Names(), `", "`) + `" wanted`,
+			setString(&g.Format), func() bool { return g.Kind() != nil },
 			func() string { return fmt.Sprintf("%q", g.Format) }},
-		g.option(setting{key + "epoch", "a time from 1970 on wanted, as in 2020-01-01T00:00:00Z", setTime(&g.Epoch),
-			func() bool { return g.Epoch == nil || g.Epoch.UnixMilli() >= 0 },
-			func() string { return showOption(g.Epoch) }}, FormatIdgen, FormatSnowflake),
-		orNumber("id", &g.ID, 0, 1<<idBits-1, FormatIdgen, FormatSnowflake),
-		orNumber("datacenter", &g.Datacenter, 0, 31, FormatIdgen, FormatSnowflake),
-		orNumber("worker", &g.Worker, 0, 31, FormatIdgen, FormatSnowflake),
-		g.option(etcd(setting{key + "worker_id", wantMAC, orRandom(&g.Random, setMAC(&g.WorkerID)),
-			func() bool { return true }, func() string { return showWorker(g.WorkerID, g.Random) }}), WorkerFormats...),
-		number("seq_mask", &g.SequenceMask, 1, 1<<12-1, FormatIdgen),
-		number("machine_bits", &g.MachineBits, 0, maxLowBits, FormatSnowflake),
-		number("sequence_bits", &g.SequenceBits, 0, maxLowBits, FormatSnowflake),
-		number("time_bits", &g.TimeBits, 1, maxTimeBits, FormatSnowflake),
-		g.option(setting{key + "random_start", "true or false wanted", setBool(&g.RandomStart),
-			func() bool { return true }, func() string { return fmt.Sprint(g.RandomStart) }}, FormatSnowflake),
-		orNumber("partition", &g.Partition, 0, math.MaxUint16, FormatSno),
-		number("meta", &g.Meta, 0, math.MaxUint8, FormatSno),
-		number("sequence_min", &g.SequenceMin, 0, math.MaxUint16, FormatSno),
-		number("sequence_max", &g.SequenceMax, 0, math.MaxUint16, FormatSno),
 	}
+	for _, k := range formats.Keys() {
+		settings = append(settings, g.option(key, k))
+	}
+	return settings
 }
 
-// Bits returns how many bits a snowflake has for time, machine and sequence.
-func (g *Generator) Bits() (time, machine, sequence int64) {
-	bits := func(p *int64, otherwise, most int64) int64 {
-		if p == nil {
-			return otherwise
+// option is the setting of a key, which other formats than those that have it refuse.
+func (g *Generator) option(table string, k *formats.Key) setting {
+	s := setting{key: table + k.Name, valid: func() bool {
+		v, ok := g.Options[k.Name]
+		return !ok || k.Type != formats.Integer && v >= 0 || k.Type == formats.Integer && k.From <= v && v <= k.Most(g.Options)
+	}}
+	show := func(v int64) string { return fmt.Sprint(v) }
+	set := func(n int64, ok bool) bool {
+		if ok && g.Options == nil {
+			g.Options = formats.Options{}
 		}
-		return min(max(*p, 0), most)
+		if ok {
+			g.Options[k.Name] = n
+		}
+		return ok
 	}
-	machine = bits(g.MachineBits, defaultMachineBits, maxLowBits)
-	return bits(g.TimeBits, defaultTimeBits, maxTimeBits), machine, bits(g.SequenceBits, maxLowBits-machine, maxLowBits)
-}
-
-// bitFaults are those of a snowflake's bits, each of which is in range.
-func (g *Generator) bitFaults(fault func(name, value, want string)) {
-	time, machine, sequence := g.Bits()
-	if low := machine + sequence; low > maxLowBits {
-		fault("sequence_bits", fmt.Sprint(sequence),
-			fmt.Sprintf("at most %d wanted, as machine_bits is %d and both have %d at most", maxLowBits-machine, machine, maxLowBits))
-	} else if time+low > maxBits {
-		fault("time_bits", fmt.Sprint(time),
-			fmt.Sprintf("at most %d wanted, as machine and sequence have %d and all have %d at most", maxBits-low, low, maxBits))
+	switch k.Type {
+	case formats.Integer:
+		s.want = fmt.Sprintf("a whole number from %d to %d wanted", k.From, k.Most(g.Options))
+		s.set = func(v any) bool { n, ok := v.(int64); return set(n, ok) }
+	case formats.Bool:
+		s.want = "true or false wanted"
+		s.set = func(v any) bool {
+			on, ok := v.(bool)
+			if on {
+				return set(1, ok)
+			}
+			return set(0, ok)
+		}
+		show = func(v int64) string { return fmt.Sprint(v != 0) }
+	case formats.Time:
+		s.want = "a time from 1970 on wanted, as in 2020-01-01T00:00:00Z"
+		s.set = func(v any) bool { t, ok := v.(time.Time); return set(t.UnixMilli(), ok) }
+		show = func(v int64) string { return time.UnixMilli(v).UTC().Format(time.RFC3339Nano) }
+	case formats.MAC:
+		s.want = wantMAC
+		s.set = orRandom(&g.Random, func(v any) bool {
+			var mac net.HardwareAddr
+			if !setMAC(&mac)(v) {
+				return false
+			}
+			return mac == nil || set(numberOf(mac), true)
+		})
+		show = func(v int64) string {
+			return fmt.Sprintf("%q", net.HardwareAddr(binary.BigEndian.AppendUint64(nil, uint64(v))[2:]))
+		}
 	}
+	if formats.IsNumber(k.Name) {
+		s.set = orEtcd(func() { g.Etcd = append(g.Etcd, k.Name) }, s.set)
+		if k.Type == formats.Integer {
+			s.want = strings.Replace(s.want, " wanted", `, or "etcd", wanted`, 1)
+		}
+	}
+	s.value = func() string {
+		v, ok := g.Options[k.Name]
+		switch {
+		case slices.Contains(g.Etcd, k.Name):
+			return fmt.Sprintf("%q", fromEtcd)
+		case k.Type == formats.MAC && g.Random:
+			return fmt.Sprintf("%q", random)
+		case !ok:
+			return ""
+		}
+		return show(v)
+	}
+	if own := g.Kind(); own != nil && own.Key(k.Name) == nil {
+		s.want = fmt.Sprintf("a key of format %s, not of %s", formats.WithKey(k.Name), g.Format)
+		if formats.IsNumber(k.Name) {
+			s.want += ", which has " + own.Numbers[0][0]
+		}
+		s.set = func(any) bool { return false }
+	}
+	return s
 }
 
 // draw has the worker ids that nothing is said of be random.
@@ -153,49 +153,15 @@ func (c *Config) draw() {
 	f.Random = f.Random || f.Interface == "" && f.WorkerID == nil && !f.Etcd
 	for i := range c.Generators {
 		g := &c.Generators[i]
-		g.Random = g.Random || slices.Contains(WorkerFormats, g.Format) && g.WorkerID == nil && len(g.Etcd) == 0
+		k := g.Kind()
+		g.Random = g.Random || k != nil && k.Random() && !slices.ContainsFunc(k.Numbers[0], g.has)
 	}
 }
 
-// numberKeys are the keys of the number that other nodes may not have, of any format.
-var numberKeys = []string{"id", "datacenter", "worker", "worker_id", "partition"}
-
-// numberKey is that of the generator's format.
-func (g *Generator) numberKey() string {
-	switch g.Format {
-	case FormatFlake, FormatUUIDv7, FormatULID:
-		return "worker_id"
-	case FormatSno:
-		return "partition"
-	}
-	return "id"
-}
-
-// maxNumber is the highest that may come from etcd.
-func (g *Generator) maxNumber() uint64 {
-	if g.numberKey() != "id" {
-		return math.MaxUint16
-	}
-	_, bits, _ := g.Bits()
-	return 1<<bits - 1
-}
-
-// option is a setting that other formats than these refuse.
-func (g *Generator) option(s setting, formats ...string) setting {
-	if !slices.Contains(Formats, g.Format) || slices.Contains(formats, g.Format) {
-		return s
-	}
-	last := len(formats) - 1
-	others := strings.Join(formats[:last], ", ")
-	if others != "" {
-		others += " and "
-	}
-	s.want = fmt.Sprintf("a key of format %s, not of %s", others+formats[last], g.Format)
-	if slices.Contains(numberKeys, base(s.key)) {
-		s.want += ", which has " + g.numberKey()
-	}
-	s.set = func(any) bool { return false }
-	return s
+// has reports whether a key is set, or its number is from etcd.
+func (g *Generator) has(key string) bool {
+	_, ok := g.Options[key]
+	return ok || slices.Contains(g.Etcd, key)
 }
 
 // taken are the names of the node's own servers.
@@ -205,67 +171,51 @@ var taken = []string{"flake", "flake_sup", "persistent_timer", "net_kernel", "re
 var generatorName = regexp.MustCompile(`^[a-z][0-9A-Za-z_]{0,63}$`)
 
 // faults returns the faults of the i-th table besides single values.
-func (g *Generator) faults(i int, before []Generator) []*Error {
-	key := generatorKey(i)
-	var faults []*Error
-	fault := func(name, value, want string) {
-		faults = append(faults, &Error{Key: key + "." + name, Value: value, Want: want})
+func (g *Generator) faults(i int, before []Generator) (faults []*Error) {
+	fault := func(name, want string) {
+		e := &Error{Key: generatorKey(i) + "." + name, Want: want}
+		for _, s := range g.settings(i) {
+			if s.key == e.Key {
+				e.Value = s.value()
+			}
+		}
+		faults = append(faults, e)
 	}
-	fromEtcd := func(name string) bool { return slices.Contains(g.Etcd, name) }
-	id := `"etcd"`
-	if g.ID != nil {
-		id = fmt.Sprint(*g.ID)
-	}
-	halves := g.Datacenter != nil || g.Worker != nil || fromEtcd("datacenter") || fromEtcd("worker")
-	switch {
-	case g.Format == FormatSno && g.Partition == nil && len(g.Etcd) == 0:
-		fault("partition", "", "one wanted that no other node has")
-	case (g.Format == FormatIdgen || g.Format == FormatSnowflake) && g.ID == nil && !fromEtcd("id") && !halves:
-		fault("id", "", "one wanted that no other node has, or datacenter and worker")
-	case (g.ID != nil || fromEtcd("id")) && halves:
-		fault("id", id, "either id or datacenter and worker wanted")
-	case fromEtcd("datacenter") != fromEtcd("worker"):
-		fault(g.Etcd[0], `"etcd"`, "datacenter and worker are one number of etcd: wanted for both, or for neither")
-	case g.MachineBits != nil && *g.MachineBits != defaultMachineBits && halves:
-		fault("machine_bits", fmt.Sprint(*g.MachineBits),
-			fmt.Sprintf("datacenter and worker have %d bits together: id wanted instead", defaultMachineBits))
-	case g.SequenceMin != nil && g.SequenceMax != nil && *g.SequenceMin >= *g.SequenceMax:
-		fault("sequence_max", fmt.Sprint(*g.SequenceMax), "more than sequence_min wanted")
-	}
-	if g.Format == FormatSnowflake {
-		g.bitFaults(fault)
+	if k := g.Kind(); k != nil {
+		g.numberFaults(k, fault)
+		if k.Check != nil {
+			for _, f := range k.Check(g.Numbered(0)) {
+				fault(f.Key, f.Want)
+			}
+		}
 	}
 	for j, other := range before {
 		if other.Name == g.Name {
-			fault("name", fmt.Sprintf("%q", g.Name), generatorKey(j)+" has this name: another wanted")
-		}
-		if g.sharesPartition(other) {
-			low, high := g.Sequences()
-			if otherLow, otherHigh := other.Sequences(); low <= otherHigh && otherLow <= high {
-				fault("partition", fmt.Sprint(*g.Partition),
-					fmt.Sprintf("%s has it with sequence numbers %d to %d: another wanted, or others", generatorKey(j), otherLow, otherHigh))
-			}
+			fault("name", generatorKey(j)+" has this name: another wanted")
 		}
 	}
 	return faults
 }
 
-// sharesPartition reports whether both have format sno and the same partition.
-func (g *Generator) sharesPartition(other Generator) bool {
-	return g.Format == FormatSno && other.Format == FormatSno &&
-		g.Partition != nil && other.Partition != nil && *g.Partition == *other.Partition
-}
-
-// Sequences returns the lowest and the highest number of sno's sequence.
-func (g *Generator) Sequences() (low, high int64) {
-	high = math.MaxUint16
-	if g.SequenceMin != nil {
-		low = *g.SequenceMin
+// numberFaults are those of the number that no other generator may have.
+func (g *Generator) numberFaults(k *formats.Kind, fault func(name, want string)) {
+	var all []string
+	var given [][]string
+	for _, keys := range k.Numbers {
+		all = append(all, strings.Join(keys, " and "))
+		if slices.ContainsFunc(keys, g.has) {
+			given = append(given, keys)
+		}
 	}
-	if g.SequenceMax != nil {
-		high = *g.SequenceMax
+	switch first := k.Numbers[0][0]; {
+	case len(given) > 1:
+		fault(first, "either "+strings.Join(all, " or ")+" wanted")
+	case len(given) == 0 && !k.Random():
+		fault(first, strings.Join(append([]string{"one wanted that no other node has"}, all[1:]...), ", or "))
+	case len(g.Etcd) > 0 && len(g.Etcd) < len(given[0]):
+		fault(g.Etcd[0], all[slices.IndexFunc(k.Numbers, func(keys []string) bool { return slices.Contains(keys, g.Etcd[0]) })]+
+			" are one number of etcd: wanted for both, or for neither")
 	}
-	return low, high
 }
 
 // generators takes the tables [[generator]] out of a document, and adds their values.
@@ -292,30 +242,58 @@ func (c *Config) generators(doc map[string]any, values map[string]any) *Error {
 	return nil
 }
 
-// showOption writes a value as in the file, or nothing if it is not set.
-func showOption[T any](p *T) string {
-	if p == nil {
-		return ""
+// GeneratorKeys are the keys of a table [[generator]], but for its name.
+func GeneratorKeys() (keys []string) {
+	var g Generator
+	for _, s := range g.settings(0)[1:] {
+		keys = append(keys, base(s.key))
 	}
-	return show("", any(*p))
+	return keys
 }
 
-func setNumber(p **int64) func(any) bool {
-	return func(v any) bool {
-		n, ok := v.(int64)
-		if ok {
-			*p = &n
+// LoadGenerator returns the generator that flags make as a table [[generator]] would. The
+// key of a flag is one of [GeneratorKeys], its value not empty. Without numbered it needs
+// no number of its own: it is there for its layout. The error joins an Error for each
+// fault.
+func LoadGenerator(numbered bool, flags ...Flag) (Generator, error) {
+	all := []Flag{{Key: "name", Value: "generated"}}
+	var g Generator
+	for _, f := range flags {
+		if f.Key == "format" {
+			g.Format = f.Value
 		}
-		return ok
+		all = append(all, f)
 	}
+	if k := g.Kind(); !numbered && k != nil && !k.Random() {
+		all = append(all, Flag{Key: k.Numbers[0][0], Value: "0"})
+	}
+	for i := range all {
+		all[i].Key = generatorKey(0) + "." + all[i].Key
+	}
+	c, faults := parse("", "", all, func() (Flag, *Error) { return Flag{}, nil })
+	first := make(map[string]bool)
+	faults = slices.DeleteFunc(faults, func(e *Error) bool { // a value that is wrong is not missing too
+		defer func() { first[e.Key] = true }()
+		return first[e.Key]
+	})
+	for _, e := range faults {
+		if e.Want == wantEtcd {
+			e.Want = "another wanted, as only nodes have numbers of etcd"
+		}
+		e.Want = withoutEtcd.Replace(e.Want)
+		if e.File == "" {
+			e.File = "-" + strings.ReplaceAll(base(e.Key), "_", "-")
+		}
+		if e.Value != "" {
+			e.File += " " + e.Value
+		}
+		e.Key, e.Value = "", ""
+	}
+	if err := join(faults); err != nil {
+		return Generator{}, err
+	}
+	return c.Generators[0], nil
 }
 
-func setTime(p **time.Time) func(any) bool {
-	return func(v any) bool {
-		t, ok := v.(time.Time)
-		if ok {
-			*p = &t
-		}
-		return ok
-	}
-}
+// withoutEtcd takes from what is wanted that it may be "etcd".
+var withoutEtcd = strings.NewReplacer(`, or "etcd", wanted`, " wanted", `, or "random" or "etcd"`, `, or "random"`)

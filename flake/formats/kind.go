@@ -205,10 +205,12 @@ type Plan struct {
 // A Place is all ids that a generator can make, but for their time: those of a space
 // from First to Last. Ids of two spaces are never compared.
 type Place struct {
-	Name        string // begins with the key of the number
+	Key, Value  string // of the number, in words
 	Space       string
 	First, Last uint64
 }
+
+func (p Place) String() string { return p.Key + " " + p.Value }
 
 // Overlaps reports whether two generators share ids.
 func (p Place) Overlaps(other Place) bool {

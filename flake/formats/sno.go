@@ -31,7 +31,7 @@ var snos = &Kind{
 		return Plan{
 			fmt.Sprintf("partition %d", partition), partition,
 			Place{
-				fmt.Sprintf("partition %d of format sno with sequence numbers %d to %d", partition, s.SequenceMin, s.SequenceMax),
+				"partition", fmt.Sprintf("%d of format sno with sequence numbers %d to %d", partition, s.SequenceMin, s.SequenceMax),
 				"sno", partition<<16 | uint64(s.SequenceMin), partition<<16 | uint64(s.SequenceMax),
 			},
 			func(ctx context.Context, path string, o flake.Options) (Generator, error) {

@@ -114,7 +114,7 @@ func planSnowflake(o Options, l snowflake.Layout, so snowflake.Options) (p Plan,
 	}
 	p.Worker = uint64(machine)
 	p.Place = Place{
-		Name:  fmt.Sprintf("id %d of %d bits with epoch %d ms", machine, l.Datacenter+l.Worker, l.Epoch),
+		Key: keyID.Name, Value: fmt.Sprintf("%d of %d bits with epoch %d ms", machine, l.Datacenter+l.Worker, l.Epoch),
 		Space: fmt.Sprintf("snowflake since %d", l.Epoch), First: uint64(machine) << l.Sequence,
 	}
 	if low := l.Datacenter + l.Worker + l.Sequence; low != 22 {

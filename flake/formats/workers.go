@@ -24,7 +24,7 @@ func workerKind[G any](f *Format, newGenerator func(flake.Worker, flake.Options)
 		Format: func(Options) *Format { return f },
 		Plan: func(o Options) (Plan, error) {
 			w := flake.Worker(o[keyWorkerID.Name])
-			place := Place{keyWorkerID.Name + " " + w.String(), f.Name, uint64(w), uint64(w)}
+			place := Place{keyWorkerID.Name, w.String(), f.Name, uint64(w), uint64(w)}
 			return Plan{w.String(), uint64(w), place, func(ctx context.Context, path string, o flake.Options) (Generator, error) {
 				if path == "" && o.Marks == nil {
 					ids, err := newGenerator(w, o)

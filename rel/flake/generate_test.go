@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/flake-go/flake/config"
 	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/flake/formats"
 )
 
 // withNumber has generate make ids of a format with a number.
@@ -20,7 +20,7 @@ var withNumber = map[string]string{
 
 // With a mark, runs make ids of each format that ascend, and inspect tells what they are.
 func TestGenerate(t *testing.T) {
-	for _, format := range config.Formats {
+	for _, format := range formats.Names() {
 		args := "generate -n 3000 -format " + format + withNumber[format] + " -base 16 -mark " + filepath.Join(t.TempDir(), "mark")
 		var all []string
 		for range 2 {

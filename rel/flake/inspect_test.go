@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/flake-go/flake/config"
+	"github.com/flake-go/flake/flake/formats"
 )
 
 func TestInspectRefuses(t *testing.T) {
@@ -12,7 +12,7 @@ func TestInspectRefuses(t *testing.T) {
 		"":                    "ids wanted, or - for those of standard input",
 		"-base 1 1":           "-base 1: want 2 to 62, or canonical; of 64 bits also base32, base36, base58 or base64",
 		"-epoch yesterday 1":  `-epoch "yesterday": a time from 1970 on wanted, as in 2020-01-01T00:00:00Z`,
-		"-format cuid 1":      `-format "cuid": "` + strings.Join(config.Formats, `", "`) + `" wanted`,
+		"-format cuid 1":      `-format "cuid": "` + strings.Join(formats.Names(), `", "`) + `" wanted`,
 		"-config x -epoch y":  "either -config or -epoch wanted",
 		"-machine-bits 23 1":  `-machine-bits 23: a whole number from 0 to 22 wanted`,
 		"-config /no/file 1 ": "/no/file: cannot be read: no such file or directory",

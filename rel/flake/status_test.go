@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/flake-go/flake/config"
+	"github.com/flake-go/flake/flake/formats"
 	"github.com/flake-go/flake/idserver/idhttp"
 	"github.com/flake-go/flake/idserver/idhttp/idhttptest"
 	"github.com/flake-go/flake/node/certs/certstest"
@@ -37,7 +38,7 @@ func TestStatus(t *testing.T) {
 	s, _ := startHere(t, func(c *config.Config) {
 		c.HTTP = config.HTTP{Listen: listen, TokenFile: token, TLS: config.HTTPTLS{On: true, Cert: cert, Key: key}}
 		id := int64(os.Getpid() % 1024)
-		c.Generators = []config.Generator{{Name: "orders", Format: config.FormatSnowflake, ID: &id}}
+		c.Generators = []config.Generator{{Name: "orders", Format: "snowflake", Options: formats.Options{"id": id}}}
 	})
 	defer s.Stop()
 	file := writeConfig(t, "[node]\nname = %q\ncookie = %q\n[http]\nlisten = %q\ntoken_file = %q\n[http.tls]\ncert = %q\nkey = %q\n"+

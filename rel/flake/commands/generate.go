@@ -53,21 +53,17 @@ func Generate(f *cli.Flags) cli.Action {
 		if err != nil {
 			return cli.UsageError(err)
 		}
-		if !generators.FormatOf(g).HasBase(base) {
+		if !g.Layout().HasBase(base) {
 			return cli.UsageError(fmt.Errorf("-base %s: ids of %s have no such text", *in, g.Format))
 		}
 		ids, end, err := generators.OpenLocal(ctx, g, *mark, slog.New(slog.NewTextHandler(stderr, nil)))
 		if err != nil {
 			return err
 		}
-		meta := uint8(0)
-		if g.Meta != nil {
-			meta = uint8(*g.Meta)
-		}
 		// A reader that is gone must not end the process before the mark is exact.
 		broken := make(chan os.Signal, 1)
 		signal.Notify(broken, syscall.SIGPIPE)
-		err = printIDs(ctx, stdout, ids, *n, base, meta)
+		err = printIDs(ctx, stdout, ids, *n, base, uint8(g.Options["meta"]))
 		err = errors.Join(err, end())
 		signal.Stop(broken)
 		if errors.Is(err, syscall.EPIPE) {
@@ -80,7 +76,7 @@ func Generate(f *cli.Flags) cli.Action {
 // generatorOf returns the generator of flags. Without a mark its worker has to be made up.
 func generatorOf(given []config.Flag, mark string) (config.Generator, error) {
 	if !slices.ContainsFunc(given, func(f config.Flag) bool { return f.Key == "format" }) {
-		given = append(given, config.Flag{Name: "-format", Key: "format", Value: config.FormatFlake})
+		given = append(given, config.Flag{Name: "-format", Key: "format", Value: "flake"})
 	}
 	g, err := config.LoadGenerator(true, given...)
 	if err == nil && mark == "" && !g.Random {
@@ -116,35 +112,12 @@ func printIDs(ctx context.Context, stdout io.Writer, ids formats.Source, n, base
 	return w.Flush()
 }
 
-// A keyFlag is a flag that stands for a key of a table [[generator]].
-type keyFlag struct {
-	key, does string
-	layout    bool // it is about how ids are laid out, not how they are made
-}
-
-var keyFlags = []keyFlag{
-	{"format", "the format of the ids, `" + strings.Join(config.Formats, "|") + "`", true},
-	{"epoch", "the `TIME` that ids of flake-idgen or snowflake count from, such as 2020-01-01T00:00:00Z", true},
-	{"time_bits", "how many `BITS` the time has in ids of snowflake", true},
-	{"machine_bits", "how many `BITS` the machine has in ids of snowflake", true},
-	{"sequence_bits", "how many `BITS` the sequence has in ids of snowflake", true},
-	{"worker_id", "the worker of ids of flake, uuidv7 or ulid, a `MAC` such as 02:00:00:00:00:01, or random", false},
-	{"id", "the machine's `NUMBER` in ids of flake-idgen or snowflake", false},
-	{"datacenter", "the upper half of the machine's `NUMBER`", false},
-	{"worker", "the lower half of the machine's `NUMBER`", false},
-	{"seq_mask", "the highest sequence `NUMBER` of flake-idgen, a mask", false},
-	{"random_start", "`true` has the sequence of snowflake start anywhere in each millisecond", false},
-	{"partition", "the partition's `NUMBER` in ids of sno", false},
-	{"meta", "the metabyte's `NUMBER` in ids of sno, 0 to 255", false},
-	{"sequence_min", "the lowest sequence `NUMBER` of sno", false},
-	{"sequence_max", "the highest sequence `NUMBER` of sno", false},
-}
-
 // addKeys adds the flags for keys of a generator, all of them or those about the layout.
 func addKeys(f *cli.Flags, all bool) {
-	for _, k := range keyFlags {
-		if all || k.layout {
-			f.String(strings.ReplaceAll(k.key, "_", "-"), "", k.does)
+	f.String("format", "", "the format of the ids, `"+strings.Join(formats.Names(), "|")+"`")
+	for _, k := range formats.Keys() {
+		if all || k.Layout {
+			f.String(strings.ReplaceAll(k.Name, "_", "-"), "", k.Does+"; of "+formats.WithKey(k.Name))
 		}
 	}
 }
@@ -153,7 +126,7 @@ func addKeys(f *cli.Flags, all bool) {
 func givenKeys(f *cli.Flags) (given []config.Flag) {
 	f.Visit(func(set *flag.Flag) {
 		key := strings.ReplaceAll(set.Name, "-", "_")
-		if slices.ContainsFunc(keyFlags, func(k keyFlag) bool { return k.key == key }) {
+		if slices.Contains(config.GeneratorKeys(), key) {
 			given = append(given, config.Flag{Name: "-" + set.Name, Key: key, Value: set.Value.String()})
 		}
 	})

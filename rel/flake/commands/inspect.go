@@ -72,16 +72,19 @@ type inspector struct {
 
 func inspectorOf(f *cli.Flags) (*inspector, error) {
 	all, err := generatorsToRead(f)
+	if err != nil {
+		return nil, err
+	}
 	v := &inspector{now: time.Now}
 	for _, g := range all {
-		m := inspect.Maker{Format: generators.FormatOf(g)}
+		m := inspect.Maker{Format: g.Layout()}
 		if *f.File != "" {
 			v.names = append(v.names, g.Name)
 			m.Worker = generators.WorkerOf(g)
 		}
 		v.makers = append(v.makers, m)
 	}
-	return v, err
+	return v, nil
 }
 
 // generatorsToRead are those of the configuration, or else the one that flags describe, or
@@ -93,7 +96,8 @@ func generatorsToRead(f *cli.Flags) (all []config.Generator, err error) {
 		return nil, fmt.Errorf("either -config or %s wanted", layout[0].Name)
 	case *f.File != "":
 		cfg, err := f.Load()
-		own := config.Generator{Name: "flake", Format: config.FormatFlake, WorkerID: cfg.Flake.WorkerID}
+		own := cfg.Flake.Generator()
+		own.Random = cfg.Flake.WorkerID == nil
 		return append([]config.Generator{own}, cfg.Generators...), err
 	}
 	load := func(format string) (config.Generator, error) {
@@ -105,13 +109,13 @@ func generatorsToRead(f *cli.Flags) (all []config.Generator, err error) {
 			return []config.Generator{g}, err
 		}
 	}
-	for _, format := range config.Formats {
+	for _, format := range formats.Names() {
 		if g, err := load(format); err == nil {
 			all = append(all, g)
 		}
 	}
 	if len(all) == 0 {
-		_, err = load(config.FormatSnowflake) // which has all keys of layouts
+		_, err = load("snowflake") // which has all keys of layouts
 	}
 	return all, err
 }

@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/flake-go/flake/config"
 	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/flake/formats"
 	"github.com/flake-go/flake/idserver/idhttp"
 	"github.com/flake-go/flake/internal/escape"
 	"github.com/flake-go/flake/rel/flake/cli"
@@ -101,7 +101,7 @@ func rowOf(g *idhttp.GeneratorReport, now time.Time) []string {
 		last = "-"
 	}
 	worker := strconv.FormatUint(g.Worker, 10)
-	if slices.Contains(config.WorkerFormats, g.Format) {
+	if k := formats.KindOf(g.Format); k != nil && k.Random() {
 		worker = flake.Worker(g.Worker).String()
 	}
 	return []string{escape.Text(g.Name), escape.Text(ready), escape.Text(g.Format), worker, cmp.Or(escape.Text(g.WorkerFrom), "-"),

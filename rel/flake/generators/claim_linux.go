@@ -11,6 +11,8 @@ import (
 	"os"
 	"strings"
 	"syscall"
+
+	"github.com/flake-go/flake/flake/formats"
 )
 
 // claim makes sure that no other generator on this machine has the same place, or part
@@ -22,7 +24,7 @@ import (
 // root, or one where nobody accepts as this program does, causes only a warning: else
 // any user could keep the node from starting.
 func claim(p place, log *slog.Logger) (release func() error, err error) {
-	name := fmt.Sprintf("%s%s/%x-%x/%s", claimPrefix, p.kind, p.first, p.last, rand.Text())
+	name := fmt.Sprintf("%s%s/%x-%x/%s", claimPrefix, p.Space, p.First, p.Last, rand.Text())
 	l, err := net.Listen("unix", name)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", p, err)
@@ -53,7 +55,7 @@ func compare(name string, p place, log *slog.Logger) error {
 		return fmt.Errorf("cannot tell whether another generator on this machine has it: %w", err)
 	}
 	for other, place := range others {
-		if other == name || !p.overlaps(place) {
+		if other == name || !p.Overlaps(place) {
 			continue
 		}
 		owner, err := ownerOf(other)
@@ -77,12 +79,12 @@ const claimPrefix = "@flake/"
 
 // claims returns the places claimed on this machine, in this network namespace, by the
 // name of the socket.
-func claims() (map[string]place, error) {
+func claims() (map[string]formats.Place, error) {
 	sockets, err := os.ReadFile("/proc/net/unix")
 	if err != nil {
 		return nil, err
 	}
-	all := make(map[string]place)
+	all := make(map[string]formats.Place)
 	lines := bufio.NewScanner(bytes.NewReader(sockets))
 	for lines.Scan() {
 		_, name, ok := strings.Cut(lines.Text(), " "+claimPrefix)
@@ -90,8 +92,8 @@ func claims() (map[string]place, error) {
 		if !ok || len(parts) != 3 {
 			continue
 		}
-		p := place{kind: parts[0]}
-		if _, err := fmt.Sscanf(parts[1], "%x-%x", &p.first, &p.last); err == nil {
+		p := formats.Place{Space: parts[0]}
+		if _, err := fmt.Sscanf(parts[1], "%x-%x", &p.First, &p.Last); err == nil {
 			all[claimPrefix+name] = p
 		}
 	}

@@ -9,13 +9,15 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/flake-go/flake/flake/formats"
 )
 
 // A claim whose owner cannot be asked keeps nobody from a chosen id.
 func TestClaimThatIsFull(t *testing.T) {
 	const id = 15
-	here := place{key: "here", kind: "test " + rand.Text(), first: id, last: id}
-	name := fmt.Sprintf("%s%s/%x-%x/full", claimPrefix, here.kind, id, id)
+	here := place{Place: formats.Place{Key: "here", Space: "test " + rand.Text(), First: id, Last: id}}
+	name := fmt.Sprintf("%s%s/%x-%x/full", claimPrefix, here.Space, id, id)
 	fd, err := syscall.Socket(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {
 		t.Fatal(err)

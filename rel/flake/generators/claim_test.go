@@ -4,13 +4,15 @@ import (
 	"crypto/rand"
 	"log/slog"
 	"testing"
+
+	"github.com/flake-go/flake/flake/formats"
 )
 
 // Many checks of a claim, as by a service that restarts again and again, leave it in
 // place. One that was not chosen stands against everybody.
 func TestClaim(t *testing.T) {
 	log := slog.New(slog.DiscardHandler)
-	here := place{key: "here", kind: "test " + rand.Text(), first: 10, last: 19, chosen: true}
+	here := place{formats.Place{Key: "here", Space: "test " + rand.Text(), First: 10, Last: 19}, true}
 	release, err := claim(here, log)
 	if err != nil {
 		t.Fatal(err)
@@ -25,7 +27,7 @@ func TestClaim(t *testing.T) {
 		ok          bool
 	}{{0, 9, true}, {0, 10, false}, {15, 15, false}, {19, 30, false}, {20, 30, true}} {
 		other := here
-		other.first, other.last = test.first, test.last
+		other.First, other.Last = test.first, test.last
 		free, err := claim(other, log)
 		if (err == nil) != test.ok {
 			t.Errorf("%d to %d: %v", test.first, test.last, err)

@@ -9,10 +9,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"math"
-	"slices"
 	"strings"
 	"time"
 
@@ -20,10 +18,6 @@ import (
 	"github.com/flake-go/flake/flake"
 	"github.com/flake-go/flake/flake/formats"
 	"github.com/flake-go/flake/flake/host"
-	"github.com/flake-go/flake/flake/sno"
-	"github.com/flake-go/flake/flake/snowflake"
-	"github.com/flake-go/flake/flake/ulid"
-	"github.com/flake-go/flake/flake/uuidv7"
 	"github.com/flake-go/flake/flake/workers"
 	"github.com/flake-go/flake/flake/workers/etcd"
 	"github.com/flake-go/flake/idserver"
@@ -57,31 +51,21 @@ func (i identity) String() string {
 	return i.worker + " (" + i.from + ")"
 }
 
-// opener opens the durable source of a generator's ids, with the name of its mark.
-type opener func(ctx context.Context, mark string, o flake.Options) (*opened, error)
-
-// planner says how to open a generator with a number, and who it is.
-type planner func(number uint64) (who identity, where place, open opener, err error)
-
-// opened is a source of ids that can be closed.
-type opened struct {
-	formats.Source
-	io.Closer
+// plan is what a generator is with a number, and how to open it.
+type plan struct {
+	formats.Plan
+	who   identity
+	place place
 }
 
-// sourceOf returns what a format's Open has returned as a source.
-func sourceOf[G io.Closer](g G, err error, source func(G) formats.Generator) (*opened, error) {
-	if err != nil {
-		return nil, err
-	}
-	return &opened{source(g), g}, nil
-}
+// planner plans a generator with a number.
+type planner func(number uint64) (plan, error)
 
 // Set are the one named flake, whose mark has no name, and those of the tables
 // [[generator]].
 type Set struct {
 	List    []Generator
-	host    *host.Generators[*opened]
+	host    *host.Generators[formats.Generator]
 	options flake.Options
 }
 
@@ -99,7 +83,7 @@ func Open(ctx context.Context, cfg config.Config, store *etcd.Store, log *slog.L
 	if store != nil {
 		h.Numbers = &workers.Config{Store: store, Prefix: cfg.Etcd.Prefix, Last: cfg.MaxNumber(), Hold: cfg.Etcd.Hold, Name: cfg.Node.Name, Wait: cfg.Etcd.Wait}
 	}
-	if gs.host, err = host.Open[*opened](h); err != nil {
+	if gs.host, err = host.Open[formats.Generator](h); err != nil {
 		return gs, err
 	}
 	defer func() {
@@ -114,9 +98,9 @@ func Open(ctx context.Context, cfg config.Config, store *etcd.Store, log *slog.L
 	}
 	all := places{most: cfg.MaxNumber()}
 	add := func(name, mark string, etcd bool, meta uint8, plan planner) error {
-		_, where, _, err := plan(0)
+		p, err := plan(0)
 		if err == nil {
-			err = all.add(name, where, plan, etcd)
+			err = all.add(name, p.place, plan, etcd)
 		}
 		if err != nil {
 			return err
@@ -133,7 +117,7 @@ func Open(ctx context.Context, cfg config.Config, store *etcd.Store, log *slog.L
 		return gs, err
 	}
 	for _, g := range cfg.Generators {
-		if err := add(g.Name, g.Name, len(g.Etcd) > 0, uint8(value(g.Meta)), planOf(g, kept)); err != nil {
+		if err := add(g.Name, g.Name, len(g.Etcd) > 0, uint8(g.Options["meta"]), planOf(g, g.Name, kept)); err != nil {
 			return gs, fmt.Errorf("generator %s: %w", g.Name, err)
 		}
 	}
@@ -147,7 +131,7 @@ func Open(ctx context.Context, cfg config.Config, store *etcd.Store, log *slog.L
 // handNumbered returns the names of the generators whose few bits for a machine are set by hand.
 func handNumbered(all []config.Generator) (names []string) {
 	for _, g := range all {
-		if len(g.Etcd) == 0 && !slices.Contains(config.WorkerFormats, g.Format) {
+		if len(g.Etcd) == 0 && !g.Kind().Random() {
 			names = append(names, g.Name)
 		}
 	}
@@ -174,46 +158,51 @@ func clockOf(cfg config.Flake) func() uint64 {
 
 // planFirst plans the generator of the name flake.
 func planFirst(cfg config.Flake, kept keeper, log *slog.Logger) (planner, error) {
-	switch {
-	case cfg.Random:
-		return planKept(config.FormatFlake, "", kept), nil
-	case cfg.Etcd:
-		return func(number uint64) (identity, place, opener, error) {
-			w := flake.NumberWorker(number)
-			who := identity{w.String(), fmt.Sprintf("number %d of etcd", number)}
-			return who, flakePlace(w, true), openWorker(config.FormatFlake, w), nil
-		}, nil
+	g := cfg.Generator()
+	if cfg.Random {
+		return planOf(g, "", kept), nil
 	}
-	w, from, err := worker(cfg, log)
-	return func(uint64) (identity, place, opener, error) {
-		return identity{w.String(), from}, flakePlace(w, cfg.WorkerID != nil), openWorker(config.FormatFlake, w), nil
+	w, from, err := flake.Worker(0), "", error(nil)
+	if !cfg.Etcd {
+		w, from, err = worker(cfg, log)
+		g.Options = formats.Options{"worker_id": int64(w)}
+	}
+	own := planOf(g, "", kept)
+	return func(number uint64) (plan, error) {
+		p, err := own(number)
+		p.who.from, p.place.chosen = from, cfg.Etcd || cfg.WorkerID != nil
+		if cfg.Etcd {
+			p.who.from = fmt.Sprintf("number %d of etcd", number)
+		}
+		return p, err
 	}, err
 }
 
-// planOf plans one of the configuration, with its own number or that of etcd.
-func planOf(g config.Generator, kept keeper) planner {
-	if g.Random {
-		return planKept(g.Format, g.Name, kept)
-	}
-	return func(number uint64) (identity, place, opener, error) {
-		n := int64(number)
-		upper, lower := n>>5, n&31
-		for _, key := range g.Etcd {
-			switch key {
-			case "worker_id":
-				w := flake.NumberWorker(number)
-				return identity{worker: w.String()}, workerPlace(g.Format, w, true), openWorker(g.Format, w), nil
-			case "partition":
-				g.Partition = &n
-			case "id":
-				g.ID = &n
-			case "datacenter":
-				g.Datacenter = &upper
-			case "worker":
-				g.Worker = &lower
-			}
+// planOf plans one of the configuration, with its own number, that of etcd, or one that is kept
+// beside its mark.
+func planOf(g config.Generator, mark string, kept keeper) planner {
+	of := func(o formats.Options, from string) (plan, error) {
+		p, err := g.Kind().Plan(o)
+		if err != nil {
+			return plan{}, err
 		}
-		return plan(g)
+		_, err = p.Open(context.Background(), "", flake.Options{}) // fails if no id has the time that it is
+		return plan{p, identity{p.Who, from}, place{p.Place, true}}, err
+	}
+	if !g.Random {
+		return func(number uint64) (plan, error) { return of(g.Numbered(number), "") }
+	}
+	var own formats.Options
+	var from string
+	return func(uint64) (plan, error) {
+		if own == nil {
+			w, keptIn, err := kept(mark)
+			if err != nil {
+				return plan{}, err
+			}
+			own, from = formats.Options{g.Kind().Numbers[0][0]: int64(w)}, keptIn
+		}
+		return of(own, from)
 	}
 }
 
@@ -224,17 +213,17 @@ func (gs Set) open(ctx context.Context, mark string, etcd bool, plan planner) (g
 	g.Server = &idserver.Server{Version: cli.Version, Started: time.Now()}
 	g.release = func() error { return nil }
 	var where place
-	ids, err := gs.host.Add(ctx, mark, etcd, func(ctx context.Context, mark string, number uint64, bound flake.Bound) (*opened, error) {
-		who, at, open, err := plan(number)
+	ids, err := gs.host.Add(ctx, mark, etcd, func(ctx context.Context, mark string, number uint64, bound flake.Bound) (formats.Generator, error) {
+		p, err := plan(number)
 		if err != nil {
 			return nil, err
 		}
 		if g.Who.worker == "" {
-			g.Who, where = who, at
+			g.Who, where = p.who, p.place
 		}
 		o := gs.options
 		o.Saved, o.Marks, o.Bound = g.saves.Observe, gs.host.Marks(), bound
-		return open(ctx, mark, o)
+		return p.Open(ctx, mark, o)
 	})
 	if err != nil {
 		return g, err
@@ -245,88 +234,10 @@ func (gs Set) open(ctx context.Context, mark string, etcd bool, plan planner) (g
 		return g, nil
 	}
 	origin := idserver.Origin{From: cmp.Or(g.Who.from, "configuration")}
-	g.Server.IDs = ids.Get().Source
+	g.Server.IDs = ids.Get()
 	g.Server.From = func() idserver.Origin { return origin }
 	g.release, err = claim(where, gs.options.Logger)
 	return g, err
-}
-
-// plan returns how to open a configured generator, and its place in its format.
-func plan(g config.Generator) (who identity, where place, open opener, err error) {
-	switch g.Format {
-	case config.FormatFlake, config.FormatUUIDv7, config.FormatULID:
-		w, err := flake.ParseWorker(g.WorkerID.String())
-		return identity{worker: w.String()}, workerPlace(g.Format, w, true), openWorker(g.Format, w), err
-	case config.FormatSno:
-		return planSno(g)
-	}
-	return planSnowflake(g)
-}
-
-func planSnowflake(g config.Generator) (who identity, where place, open opener, err error) {
-	layout, o := layoutOf(g), snowflake.Options{RandomStart: g.RandomStart}
-	if g.SequenceMask != nil {
-		o.SequenceMask = int(*g.SequenceMask)
-	}
-	machine, err := machineOf(g)
-	who.worker = fmt.Sprintf("id %d", machine)
-	if g.ID == nil {
-		who.worker = fmt.Sprintf("datacenter %d, worker %d", value(g.Datacenter), value(g.Worker))
-	}
-	if g.TimeBits != nil {
-		who.worker += ", until " + layout.Last().Format(time.RFC3339)
-	}
-	if err == nil {
-		_, err = layout.NewGenerator(machine, o)
-	}
-	if err != nil {
-		return identity{}, place{}, nil, err
-	}
-	return who, snowflakePlace(layout, machine), func(ctx context.Context, mark string, d flake.Options) (*opened, error) {
-		o.Clock, o.AllowableDowntime, o.Logger, o.Saved, o.Marks, o.Bound = d.Clock, d.AllowableDowntime, d.Logger, d.Saved, d.Marks, d.Bound
-		ids, err := layout.Open(ctx, mark, machine, o)
-		return sourceOf(ids, err, formats.Snowflake)
-	}, nil
-}
-
-func machineOf(g config.Generator) (snowflake.Machine, error) {
-	if g.ID != nil {
-		return snowflake.Machine(*g.ID), nil
-	}
-	return layoutOf(g).Machine(value(g.Datacenter), value(g.Worker))
-}
-
-func layoutOf(g config.Generator) snowflake.Layout {
-	layout := snowflake.Idgen
-	if g.Format == config.FormatSnowflake {
-		time, machine, sequence := g.Bits()
-		layout = snowflake.Layout{Time: uint8(time), Worker: uint8(machine), Sequence: uint8(sequence), Epoch: snowflake.Twitter.Epoch}
-		if g.ID == nil && !slices.Contains(g.Etcd, "id") {
-			layout.Datacenter, layout.Worker = 5, 5
-		}
-	}
-	if g.Epoch != nil {
-		layout.Epoch = uint64(g.Epoch.UnixMilli())
-	}
-	return layout
-}
-
-func planSno(g config.Generator) (who identity, where place, open opener, err error) {
-	low, high := g.Sequences()
-	s := &sno.Snapshot{SequenceMin: uint16(low), SequenceMax: uint16(high)}
-	s.Partition.PutUint16(uint16(value(g.Partition)))
-	who.worker = fmt.Sprintf("partition %d", s.Partition.AsUint16())
-	return who, snoPlace(s), func(ctx context.Context, mark string, o flake.Options) (*opened, error) {
-		ids, err := sno.Open(ctx, mark, s, sno.Options{Clock: o.Clock, AllowableDowntime: o.AllowableDowntime, Logger: o.Logger, Saved: o.Saved, Marks: o.Marks, Bound: o.Bound})
-		return sourceOf(ids, err, formats.Sno)
-	}, nil
-}
-
-func value(option *int64) int {
-	if option == nil {
-		return 0
-	}
-	return int(*option)
 }
 
 // Servers returns the generators as gen_servers.
@@ -358,7 +269,7 @@ func (gs Set) Stop() error {
 
 // Rehearse does as openGenerators, but in memory.
 func Rehearse(ctx context.Context, cfg config.Config) (report host.Report, err error) {
-	p := host.Plan[*opened]{Timeout: cfg.Etcd.StartTimeout, Advise: func(err error) error { return credentials.Advise(err, cfg.Etcd) }}
+	p := host.Plan[formats.Generator]{Timeout: cfg.Etcd.StartTimeout, Advise: func(err error) error { return credentials.Advise(err, cfg.Etcd) }}
 	if cfg.Flake.TimestampPath == "" {
 		p.MakesFolder = true
 		if cfg.Flake.TimestampPath, err = cli.DefaultTimestamp(); err != nil {
@@ -379,24 +290,24 @@ func Rehearse(ctx context.Context, cfg config.Config) (report host.Report, err e
 			Store: store, Prefix: cfg.Etcd.Prefix, Last: cfg.MaxNumber(), Hold: cfg.Etcd.Hold, Name: cfg.Node.Name, Wait: cfg.Etcd.Wait,
 		}
 	}
-	p.Generators = func(s *host.Generators[*opened]) (all []host.Planned[*opened]) {
+	p.Generators = func(s *host.Generators[formats.Generator]) (all []host.Planned[formats.Generator]) {
 		kept := func(mark string) (flake.Worker, string, error) { return keptWorker(s.Marks(), mark, h.Path, quiet) }
 		add := func(mark string, etcd bool, plan planner) {
 			o := flake.Options{AllowableDowntime: cfg.Flake.AllowableDowntime, Clock: s.Clock(), Marks: s.Marks()}
-			open := func(ctx context.Context, mark string, number uint64, bound flake.Bound) (*opened, error) {
-				_, _, open, err := plan(number)
+			open := func(ctx context.Context, mark string, number uint64, bound flake.Bound) (formats.Generator, error) {
+				p, err := plan(number)
 				if err != nil {
 					return nil, err
 				}
 				o.Bound = bound
-				return open(ctx, mark, o)
+				return p.Open(ctx, mark, o)
 			}
-			all = append(all, host.Planned[*opened]{Name: mark, Numbered: etcd, Open: open})
+			all = append(all, host.Planned[formats.Generator]{Name: mark, Numbered: etcd, Open: open})
 		}
 		first, _ := planFirst(cfg.Flake, kept, quiet) // which checkWorkers has tried
 		add("", cfg.Flake.Etcd, first)
 		for _, g := range cfg.Generators {
-			add(g.Name, len(g.Etcd) > 0, planOf(g, kept))
+			add(g.Name, len(g.Etcd) > 0, planOf(g, g.Name, kept))
 		}
 		return all
 	}
@@ -413,10 +324,11 @@ func Check(cfg config.Config, path string, log *slog.Logger) (told []string, err
 	}
 	all := places{most: cfg.MaxNumber()}
 	add := func(name, label string, random, etcd bool, plan planner) error {
-		who, where, _, err := plan(0)
+		p, err := plan(0)
 		if err == nil && !random {
-			err = all.add(name, where, plan, etcd)
+			err = all.add(name, p.place, plan, etcd)
 		}
+		who := p.who
 		switch {
 		case err != nil:
 			return err
@@ -431,7 +343,7 @@ func Check(cfg config.Config, path string, log *slog.Logger) (told []string, err
 	err = add("flake", "worker id  ", cfg.Flake.Random, cfg.Flake.Etcd, first)
 	for _, g := range cfg.Generators {
 		label := fmt.Sprintf("generator  %s: %s, ", g.Name, g.Format)
-		if fault := add(g.Name, label, g.Random, len(g.Etcd) > 0, planOf(g, kept)); fault != nil {
+		if fault := add(g.Name, label, g.Random, len(g.Etcd) > 0, planOf(g, g.Name, kept)); fault != nil {
 			err = errors.Join(err, fmt.Errorf("generator %s: %w", g.Name, fault))
 		}
 	}
@@ -445,9 +357,14 @@ const allDowntime = math.MaxInt64
 // path; without a path nothing is kept.
 func OpenLocal(ctx context.Context, g config.Generator, path string, log *slog.Logger) (ids formats.Source, end func() error, err error) {
 	if path == "" {
-		return openMadeUp(g.Format, flake.RandomWorker())
+		plan, err := planOf(g, "", func(string) (flake.Worker, string, error) { return flake.RandomWorker(), "", nil })(0)
+		if err != nil {
+			return nil, nil, err
+		}
+		ids, err := plan.Open(ctx, "", flake.Options{})
+		return ids, ids.Close, err
 	}
-	h, err := host.Open[*opened](host.Config{Path: path, Log: log})
+	h, err := host.Open[formats.Generator](host.Config{Path: path, Log: log})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -457,8 +374,7 @@ func OpenLocal(ctx context.Context, g config.Generator, path string, log *slog.L
 		return nil, nil, errors.Join(err, gs.Stop())
 	}
 	kept := func(mark string) (flake.Worker, string, error) { return keptWorker(h.Marks(), mark, path, log) }
-	g.Name = "" // so has its mark no name
-	opened, err := gs.open(ctx, g.Name, false, planOf(g, kept))
+	opened, err := gs.open(ctx, "", false, planOf(g, "", kept))
 	if err != nil {
 		return nil, nil, errors.Join(err, gs.Stop())
 	}
@@ -466,58 +382,16 @@ func OpenLocal(ctx context.Context, g config.Generator, path string, log *slog.L
 	return opened.Server.IDs, gs.Stop, nil
 }
 
-// openMadeUp returns what makes ids of a worker that is made up, and keeps nothing.
-func openMadeUp(format string, w flake.Worker) (ids formats.Source, end func() error, err error) {
-	switch format {
-	case config.FormatUUIDv7:
-		ids, err := uuidv7.NewGenerator(w, uuidv7.Options{})
-		return formats.UUIDv7(ids), ids.Close, err
-	case config.FormatULID:
-		ids, err := ulid.NewGenerator(w, ulid.Options{})
-		return formats.ULID(ids), ids.Close, err
-	}
-	own, err := flake.NewGenerator(w, flake.Options{})
-	return formats.Flake(own), own.Close, err
-}
-
 // WorkerOf is as whom a generator makes ids; nil if its configuration does not tell.
 func WorkerOf(g config.Generator) func() uint64 {
 	if g.Random || len(g.Etcd) > 0 {
 		return nil
 	}
-	var who uint64
-	switch g.Format {
-	case config.FormatFlake, config.FormatUUIDv7, config.FormatULID:
-		w, err := flake.ParseWorker(g.WorkerID.String())
-		if err != nil {
-			return nil
-		}
-		who = uint64(w)
-	case config.FormatSno:
-		who = uint64(value(g.Partition))
-	case config.FormatSnowflake, config.FormatIdgen:
-		m, err := machineOf(g)
-		if err != nil {
-			return nil
-		}
-		who = uint64(m)
+	p, err := g.Kind().Plan(g.Options)
+	if err != nil {
+		return nil
 	}
-	return func() uint64 { return who }
-}
-
-// FormatOf is the format of a generator's ids.
-func FormatOf(g config.Generator) *formats.Format {
-	switch g.Format {
-	case config.FormatFlake:
-		return formats.KindOf("flake").Format(nil)
-	case config.FormatSno:
-		return formats.KindOf("sno").Format(nil)
-	case config.FormatUUIDv7:
-		return formats.KindOf("uuidv7").Format(nil)
-	case config.FormatULID:
-		return formats.KindOf("ulid").Format(nil)
-	}
-	return formats.SnowflakeFormat(layoutOf(g))
+	return func() uint64 { return p.Worker }
 }
 
 // worker returns the worker id of the configuration, or of its network interface. It warns
@@ -548,34 +422,4 @@ func keptWorker(m *flake.Marks, mark, path string, log *slog.Logger) (w flake.Wo
 			"worker", w, "file", path)
 	}
 	return w, "random, kept in " + path, err
-}
-
-// planKept plans a generator whose worker id is kept beside its mark.
-func planKept(format, mark string, kept keeper) planner {
-	var w flake.Worker
-	var from string
-	known := false
-	return func(uint64) (_ identity, _ place, _ opener, err error) {
-		if !known {
-			w, from, err = kept(mark)
-			known = err == nil
-		}
-		return identity{w.String(), from}, workerPlace(format, w, true), openWorker(format, w), err
-	}
-}
-
-// openWorker opens a generator of a format whose ids have a worker id.
-func openWorker(format string, w flake.Worker) opener {
-	return func(ctx context.Context, mark string, o flake.Options) (*opened, error) {
-		switch format {
-		case config.FormatUUIDv7:
-			ids, err := uuidv7.Open(ctx, mark, w, o)
-			return sourceOf(ids, err, formats.UUIDv7)
-		case config.FormatULID:
-			ids, err := ulid.Open(ctx, mark, w, o)
-			return sourceOf(ids, err, formats.ULID)
-		}
-		ids, err := flake.Open(ctx, mark, w, o)
-		return sourceOf(ids, err, formats.Flake)
-	}
 }

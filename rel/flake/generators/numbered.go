@@ -15,11 +15,11 @@ import (
 
 // numbered is a source of ids whose number is from etcd, and is another at times.
 type numbered struct {
-	ids   *host.Generator[*opened]
+	ids   *host.Generator[formats.Generator]
 	owner *workers.Owner
 }
 
-func (g numbered) source() *opened { return g.ids.Get() }
+func (g numbered) source() formats.Generator { return g.ids.Get() }
 
 // Reserve asks once more if the number has become another meanwhile.
 func (g numbered) Reserve(ctx context.Context, n int, meta uint8) (formats.Run, error) {

@@ -3,7 +3,6 @@ package generators
 import (
 	"context"
 	"errors"
-	"io"
 	"maps"
 	"path/filepath"
 	"strings"
@@ -57,7 +56,6 @@ func (s *shelf) Swap(_ context.Context, have map[string]string, key, value strin
 // reserving is a source of which only Reserve is asked for.
 type reserving struct {
 	formats.Source
-	io.Closer
 	reserve func() error
 }
 
@@ -70,7 +68,7 @@ func (s reserving) Reserve(context.Context, int, uint8) (run formats.Run, err er
 // node is well, and shuts down only when it does.
 func TestReserveMeetsMove(t *testing.T) {
 	store := &shelf{data: map[string]string{}}
-	set, err := host.Open[*opened](host.Config{
+	set, err := host.Open[formats.Generator](host.Config{
 		Path:    filepath.Join(t.TempDir(), "marks"),
 		Numbers: &workers.Config{Store: store, Prefix: "p", Last: 1, Hold: 3 * time.Second},
 	})
@@ -82,12 +80,12 @@ func TestReserveMeetsMove(t *testing.T) {
 	}
 	var ids numbered
 	moves := func() error { return flake.ErrClosed }
-	g, err := set.Add(t.Context(), "", true, func(context.Context, string, uint64, flake.Bound) (*opened, error) {
+	g, err := set.Add(t.Context(), "", true, func(context.Context, string, uint64, flake.Bound) (formats.Generator, error) {
 		s := reserving{reserve: func() error { return nil }}
 		if ids.ids == nil {
 			s.reserve = func() error { return moves() }
 		}
-		return &opened{s, s}, nil
+		return &s, nil
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -116,7 +114,7 @@ func TestReserveMeetsMove(t *testing.T) {
 	if err := set.Close(); err != nil {
 		t.Error(err)
 	}
-	ids.source().Source = reserving{reserve: func() error { return flake.ErrClosed }}
+	ids.source().(*reserving).reserve = func() error { return flake.ErrClosed }
 	if _, err := ids.Reserve(t.Context(), 1, 0); !errors.Is(err, flake.ErrClosed) {
 		t.Errorf("after the end: %v", err)
 	}

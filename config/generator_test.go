@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/flake-go/flake/flake/formats"
 )
 
 func TestLoadGenerator(t *testing.T) {
@@ -22,8 +24,8 @@ func TestLoadGenerator(t *testing.T) {
 		{[]Flag{{"-format", "format", "sno"}, {"-partition", "partition", "etcd"}}, true, `-partition "etcd": another wanted, as only nodes have numbers of etcd`},
 		{[]Flag{{"-format", "format", "sno"}, {"-id", "id", "1"}}, false, `-id "1": a key of format flake-idgen and snowflake, not of sno, which has partition`},
 		{[]Flag{{"-format", "format", "flake"}, {"-worker-id", "worker_id", "7"}}, true, `-worker-id "7": six bytes in hexadecimal wanted, as in "02:00:00:00:00:01", or "random"`},
-		{[]Flag{{"-format", "format", "cuid"}}, false, `-format "cuid": "` + strings.Join(Formats, `", "`) + `" wanted`},
-		{nil, false, `-format "": "` + strings.Join(Formats, `", "`) + `" wanted`},
+		{[]Flag{{"-format", "format", "cuid"}}, false, `-format "cuid": "` + strings.Join(formats.Names(), `", "`) + `" wanted`},
+		{nil, false, `-format "": "` + strings.Join(formats.Names(), `", "`) + `" wanted`},
 	} {
 		g, err := LoadGenerator(tt.numbered, tt.flags...)
 		switch {
