@@ -1,8 +1,18 @@
+// Package config reads flake's configuration, a TOML file (https://toml.io/en/v1.0.0),
+// into a typed and validated value. The shipped, commented file is rel/files/sys.toml.
+//
+// Start at [Load], which reports all faults of a file, and of the flags that override
+// it, at once, each as an [Error]. [Environ] makes flags of the environment. [Config.Values] tells from
+// where each value is.
+//
+// Not supported: several files.
 package config
 
 import (
+	"fmt"
 	"log/slog"
 	"net"
+	"strings"
 	"time"
 )
 
@@ -136,5 +146,28 @@ func Default() Config {
 		},
 		Etcd: Etcd{Prefix: "flake", Hold: 10 * time.Minute},
 		Log:  Log{Level: slog.LevelInfo, Format: LogText},
+	}
+}
+
+func (l *Log) settings() []setting {
+	return []setting{
+		{"log.level", `"debug", "info", "warn" or "error" wanted`, setLevel(&l.Level), func() bool { return true },
+			func() string { return fmt.Sprintf("%q", strings.ToLower(l.Level.String())) }},
+		{"log.format", `"text" or "json" wanted`, setString(&l.Format),
+			func() bool { return l.Format == LogText || l.Format == LogJSON },
+			func() string { return fmt.Sprintf("%q", l.Format) }},
+	}
+}
+
+var levels = map[string]slog.Level{"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError}
+
+func setLevel(p *slog.Level) func(any) bool {
+	return func(v any) bool {
+		name, _ := v.(string)
+		level, ok := levels[name]
+		if ok {
+			*p = level
+		}
+		return ok
 	}
 }

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -295,4 +296,73 @@ func linesOf(src string) func(key string) int {
 		}
 		return n
 	}
+}
+
+// Ignored is a key that is set but no longer has an effect, or several with one reason.
+type Ignored struct {
+	Key, From string // From is where the first was set
+	Why       string // and what to do
+}
+
+// retired are such keys, and what to do instead.
+var retired = map[string]string{
+	"etcd.claim_wait":      "it did not keep ids apart after a restore of etcd: remove it, and see flake workers after-restore",
+	"flake.peers":          peersGone,
+	"flake.peers_interval": peersGone,
+}
+
+const peersGone = "nodes no longer compare their workers: remove it; numbers from etcd keep nodes apart, and a wrong clock is for the monitoring of the machine to find"
+
+// ignore takes retired keys out of values.
+func (c *Config) ignore(values map[string]any) {
+	for _, key := range slices.Sorted(maps.Keys(retired)) {
+		if _, ok := values[key]; !ok {
+			continue
+		}
+		delete(values, key)
+		if last := len(c.Ignored) - 1; last >= 0 && c.Ignored[last].Why == retired[key] {
+			c.Ignored[last].Key += ", " + key
+			continue
+		}
+		c.Ignored = append(c.Ignored, Ignored{key, c.from[key], retired[key]})
+	}
+}
+
+// Error is one fault of a configuration.
+type Error struct {
+	File  string // or another source of the value, such as a flag; empty if neither
+	Line  int    // 0 if unknown
+	Key   string // with its table: node.name
+	Value string // as in the file; empty if the key is what is wrong
+	Want  string // what is allowed
+}
+
+func (e *Error) Error() string {
+	where := place(cmp.Or(e.File, "config"), e.Line)
+	what := e.Key
+	if e.Value != "" {
+		what += " = " + e.Value
+	}
+	if what != "" {
+		where += ": " + what
+	}
+	return where + ": " + e.Want
+}
+
+// place is where something is: in a line, if that is not 0.
+func place(file string, line int) string {
+	if line > 0 {
+		return fmt.Sprintf("%s:%d", file, line)
+	}
+	return file
+}
+
+// join joins faults into one error, in the order of the file.
+func join(faults []*Error) error {
+	slices.SortStableFunc(faults, func(a, b *Error) int { return cmp.Compare(a.Line, b.Line) })
+	var errs []error
+	for _, e := range faults {
+		errs = append(errs, e)
+	}
+	return errors.Join(errs...)
 }

@@ -3,10 +3,67 @@ package flake
 import (
 	"context"
 	"fmt"
+	"log/slog"
+	"sync"
 	"time"
 
+	"github.com/flake-go/flake/flake/internal/digits"
 	"github.com/flake-go/flake/flake/internal/durable"
 	"github.com/flake-go/flake/flake/internal/tick"
+)
+
+// Options configure a [Generator]. The zero value is valid.
+type Options struct {
+	// Clock returns the time in milliseconds since 1970-01-01 UTC. Many goroutines
+	// call it at once. nil means [SystemClock].
+	Clock func() uint64
+
+	// AllowableDowntime, of [Open] alone, is how long ids may not have been made
+	// before a start is refused with [ErrClockAdvanced], for the clock may be wrong.
+	// 0 means 30 days; below 0 is an error.
+	AllowableDowntime time.Duration
+
+	// Logger, of [Open] alone, is told of a new file, a wait, and trouble with the
+	// file and its end; nil means nobody is.
+	Logger *slog.Logger
+
+	// Saved, of [Open] alone, is told how long each attempt to write the file took;
+	// nil means nobody is.
+	Saved func(time.Duration)
+
+	// Marks, of [Open] alone, is the file of [OpenMarks] that keeps the mark beside
+	// others, under path as its name, without space or slash; nil means a file of its own.
+	Marks *Marks
+
+	// Bound, of [Open] alone, is a further limit on the ids, which begin after it and
+	// end at it, such as a claim of package workers; nil means that there is none.
+	Bound Bound
+}
+
+// Bound is a limit on ids that comes from elsewhere than the file.
+type Bound = durable.Bound
+
+// The errors a caller may branch on, of this package, of snowflake and of sno. Each
+// names in brackets the atom that an Erlang caller sees.
+var (
+	// ErrClockBackwards: the clock is behind the last id. It passes by itself
+	// once the clock has caught up.
+	ErrClockBackwards = tick.ErrClockBackwards
+
+	// ErrClockAdvanced: the clock is further ahead of the last id than a node
+	// may have been down.
+	ErrClockAdvanced = tick.ErrClockAdvanced
+
+	// ErrTimestampNotSaved: the time could not be made durable, so that an id
+	// handed out now might be repeated after a crash. It passes by itself once
+	// the file can be written.
+	ErrTimestampNotSaved = tick.ErrTimestampNotSaved
+
+	// ErrClosed: the generator was stopped.
+	ErrClosed = tick.ErrClosed
+
+	// ErrBase: a base that is not from 2 to 62.
+	ErrBase = digits.ErrBase
 )
 
 const perMilli = 1 << 16 // ids a millisecond has
@@ -177,3 +234,50 @@ type RunOf[ID interface{ Plus(i int) ID }] struct {
 
 // At returns the id at place i, 0 <= i < Count.
 func (r RunOf[ID]) At(i int) ID { return r.First.Plus(i) }
+
+// New returns an id, with nothing to set up: a worker id is made up at random when
+// the process first calls it. Any number of goroutines may call it. Ids ascend
+// as long as the process lives, also when the clock is set back: their time is ahead
+// of it then. When the 65,536 of a millisecond are used New waits for the next one.
+//
+// That no other process, nor this one after a restart, makes the same id is as
+// likely as that 47 random bits are not the same in two processes of one
+// millisecond; nothing is kept on disk. After a restart with the clock set back,
+// ids may be below those before. Where a system may rest on no chance, or on that
+// order, there is [Open].
+func New() ID {
+	id, err := standard().Next(context.Background())
+	if err != nil { // never, with this clock
+		panic(err)
+	}
+	return id
+}
+
+var standard = sync.OnceValue(func() *Generator {
+	g, err := NewGenerator(RandomWorker(), Options{Clock: tick.ForwardClock()})
+	if err != nil {
+		panic(err)
+	}
+	return g
+})
+
+// SystemClock returns a clock that follows the machine's wall clock at the price
+// of its monotonic one, which is half. A step of the wall clock shows within a
+// millisecond of running time. Without steps its readings never decrease and are
+// never ahead of the wall clock.
+//
+// A step ahead by more than 3 s shows when the wall clock has stayed there for a
+// minute; until then time goes on as if there had been none. After ids of a time
+// far ahead there would be none until it has come. That the machine slept is no
+// step, where that is known: on Linux.
+func SystemClock() func() uint64 { return tick.SystemClock() }
+
+// MonotonicClock returns a clock that reads the machine's wall clock once, now, and goes
+// on by monotonic time: no later step of the wall clock shows, so ids neither end nor
+// jump when it is set.
+//
+// The time of ids then differs from the wall clock's by all that this was set by, and on
+// Linux by all that the machine has slept, until the program makes another. A generator
+// that is opened next may find its mark ahead of the clock, and wait or refuse to start,
+// as [Open] says: no id comes twice.
+func MonotonicClock() func() uint64 { return tick.MonotonicClock() }

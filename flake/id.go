@@ -1,3 +1,29 @@
+// Package flake makes 128-bit ids that sort by the time they were made and
+// that are never handed out twice, without asking any other machine. The ids
+// are those of the Erlang server boundary/flake.
+//
+//	 0                   1                   2                   3
+//	 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
+//	+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+//	|               milliseconds since 1970-01-01 UTC               |
+//	|                            64 bits                            |
+//	+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+//	|                            worker                             |
+//	|            48 bits            |       sequence, 16 bits       |
+//	+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+//
+// All three are big-endian, so ids compare as bytes. The sequence is 0 for the
+// first id of a millisecond.
+//
+// Start from [New], which needs nothing set up and promises less; from [Open], a
+// generator whose ids stay unique across crashes, restarts and a clock set back, or
+// from [NewGenerator], which remembers nothing once the process has ended; and from
+// [ID]. What only needs ids asks for a [Nexter]. Packages snowflake and sno have the
+// same functions and methods for ids of their formats, and the errors of this one.
+//
+// Uniqueness rests on one rule the package cannot check: no two generators
+// share a worker id, which New makes up. The package makes no randomness part of
+// each id, so ids can be guessed; they are names, not secrets.
 package flake
 
 import (
@@ -5,6 +31,8 @@ import (
 	"encoding/binary"
 	"math"
 	"time"
+
+	"github.com/flake-go/flake/flake/internal/tick"
 )
 
 // ID is one id: 8 bytes of milliseconds since 1970-01-01 UTC, 6 of [Worker]
@@ -63,3 +91,16 @@ func (id ID) IsZero() bool { return id == ID{} }
 // Compare returns -1, 0 or 1 as id is lower than, equal to or higher than other:
 // by time, then worker, then sequence. It fits [slices.SortFunc].
 func (id ID) Compare(other ID) int { return bytes.Compare(id[:], other[:]) }
+
+// Notional returns the id of a time with worker and sequence 0, the lowest that
+// any worker can make in its millisecond: a bound for scans over ids. Times
+// before 1970 count as 1970, and those beyond what [ID.Time] returns as the last
+// that it does.
+func Notional(t time.Time) ID { return Make(tick.MilliOf(t), 0, 0) }
+
+// Span returns the lowest and the highest id of the milliseconds from first to
+// last, both included: `WHERE id BETWEEN $1 AND $2`. With last before first
+// the lowest is above the highest, and the scan finds nothing.
+func Span(first, last time.Time) (lowest, highest ID) {
+	return Notional(first), Make(tick.MilliOf(last), MaxWorker, 1<<16-1)
+}

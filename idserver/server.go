@@ -1,12 +1,18 @@
+// Package idserver holds what can be asked of a generator: the methods of a
+// [Server], which are the same for every [formats.Format] of ids, and count what they are
+// asked. The doors call these methods, and write ids as their callers want them: for
+// Erlang package iderl, for HTTP package idhttp.
 package idserver
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"runtime"
 	"slices"
 	"time"
 
+	"github.com/flake-go/flake/flake"
 	"github.com/flake-go/flake/flake/formats"
 )
 
@@ -179,4 +185,39 @@ func All(runs []formats.Run) iter.Seq[formats.Number] {
 			}
 		}
 	}
+}
+
+var (
+	// ErrBadArgument is the answer to an argument out of range.
+	ErrBadArgument = errors.New("badarg")
+
+	// ErrBusy is the answer to a request for which there is no room.
+	ErrBusy = errors.New("system_limit")
+)
+
+// results are what calls come to, in the words of Erlang: success first, and last what
+// any other error comes to.
+var results = [...]struct {
+	word string
+	err  error
+}{
+	{"ok", nil},
+	{"badarg", ErrBadArgument},
+	{"clock_running_backwards", flake.ErrClockBackwards},
+	{"timestamp_not_saved", flake.ErrTimestampNotSaved},
+	{"shutdown", flake.ErrClosed},
+	{"system_limit", ErrBusy},
+}
+
+// Reason returns the word for an error of a Server.
+func Reason(err error) string { return results[resultOf(err)].word }
+
+// resultOf returns the place of an error in results.
+func resultOf(err error) int {
+	for i := range results {
+		if errors.Is(err, results[i].err) {
+			return i
+		}
+	}
+	return len(results) - 1
 }

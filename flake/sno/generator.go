@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -254,3 +256,103 @@ func (g *Generator) LastSaved() (time.Time, error) { return g.core.LastSaved() }
 
 // Run is ids that follow each other by sequence: First and the Count-1 after it.
 type Run = flake.RunOf[ID]
+
+// New returns an id with a metabyte, with nothing to set up: as the peer's, of a
+// partition that is made up when the process first calls it, and that no generator of
+// [NewGenerator] has there. Any number of goroutines may call it. Ids ascend as long as
+// the process lives, also when the clock is set back: their time is ahead of it then.
+// When those of a tick are used, at least 32,768, New waits for the next one. It panics
+// if this process has given out all partitions, or the clock is before 2010 or after 2079.
+//
+// Nothing is kept on disk, and 16 random bits of partition do not tell the processes of a
+// fleet apart: of 100, two have the same with a chance of one in 14. So the sequence of a
+// tick begins somewhere in its lower half, which are 15 bits more if few ids are made:
+// two processes that both make ids in one tick make the same with a chance of about one in
+// 2^31, and of one in 2^16 if each makes tens of thousands. That will do for tests and
+// traces. Ids that may never come twice are for [Open].
+func New(meta byte) ID {
+	id, err := standard().Next(context.Background())
+	if err != nil {
+		panic(err)
+	}
+	return id.WithMeta(meta)
+}
+
+var standard = sync.OnceValue(func() *Generator {
+	partition, err := partitions.next()
+	if err != nil {
+		panic(err)
+	}
+	from := &Snapshot{Partition: partition, SequenceMin: uint16(rand.Uint32N(1 << 15))}
+	g, err := NewGenerator(from, Options{Clock: tick.ForwardClock()})
+	if err != nil {
+		panic(err)
+	}
+	return g
+})
+
+// Overflow tells that the ids of a tick were used up, and calls waited for the
+// next. It comes once a tick, when that is over, and not at all if nobody takes it
+// then: a channel with room loses none. The peer's SequenceOverflowNotification
+// comes while calls wait, looked at every ms or so: there Now is when that was,
+// and Ticks are those looks.
+type Overflow struct {
+	Now   time.Time // when the tick began
+	Count uint32    // how many calls wait
+	Ticks uint32    // how many ticks of 4 ms in a row were used up so, this one included
+}
+
+type overflow struct {
+	told chan<- Overflow
+
+	mu      sync.Mutex
+	waiting uint32
+	tick    uint64 // the last that was told of
+	ticks   uint32
+}
+
+// begin notes that a call waits.
+func (o *overflow) begin() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.waiting++
+}
+
+// end notes that a call no longer waits for the tick after milli.
+func (o *overflow) end(milli uint64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if milli != o.tick {
+		if milli != o.tick+unit {
+			o.ticks = 0
+		}
+		o.tick = milli
+		o.ticks++
+		select {
+		case o.told <- Overflow{time.UnixMilli(int64(milli)).UTC(), o.waiting, o.ticks}:
+		default:
+		}
+	}
+	o.waiting--
+}
+
+// SequenceMin is the sequence of the first id of each tick.
+func (g *Generator) SequenceMin() uint16 { return g.core.Source.pass().min }
+
+// SequenceMax is the sequence of the last id that a tick can have.
+func (g *Generator) SequenceMax() uint16 { return g.core.Source.pass().max() }
+
+// Len is how many ids of the current tick are used up. Of [Generator.PerTick] the others
+// can be had without waiting, unless somebody else takes them.
+func (g *Generator) Len() int {
+	p := g.core.Source.pass()
+	milli, used := p.ids.Last()
+	if milli != p.ids.Now() {
+		return 0
+	}
+	return used
+}
+
+// Sequence is the sequence of the last id of the current tick, or that of its first if it
+// has none yet.
+func (g *Generator) Sequence() uint16 { return g.SequenceMin() + uint16(max(g.Len(), 1)-1) }

@@ -1,10 +1,57 @@
+// Package sno makes 80-bit ids that sort by the time they were made, carry a
+// byte of the caller's and go on when the clock is set back. They are those of
+// github.com/muyo/sno v1.2.1, bytes and text.
+//
+//	 0                   1                   2                   3
+//	 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
+//	+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+//	|        4 ms since 2010-01-01 UTC, up to 2079-09-07 UTC        |
+//	+           39 bits           +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+//	|             |T|   metabyte    |           partition           |
+//	+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+//	|           sequence            |
+//	+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+//
+//	T           the tick-tock bit: flips whenever the clock is set back
+//	metabyte    the program's own: see [ID.WithMeta]
+//	partition   the generator's
+//	sequence    of the generator within the 4 ms, from its lower bound
+//	text        16 digits of 23456789abcdefghijklmnopqrstuvwx
+//	ids         65,536 in 4 ms: 16,384,000 a second of a partition, then calls wait
+//
+// All are big-endian, so ids compare as bytes, and texts as ids do.
+//
+// The first time that the clock is set back, ids go on in that past at once, with
+// the other T. If it is set back again into a time for which both were used, there
+// are none until it is over: see [Generator.CatchUp].
+//
+// Where the peer returns an id that means nothing, this package returns an error: of
+// a clock or time that ids cannot have, of a text that is no id's. Where the peer
+// waits for a clock that is behind, it returns an error too. The peer takes the zero
+// value for none, which is null in JSON; here it is an id like others. [Epoch] and
+// [Overflow] count in other units than the peer's.
+//
+// Start from [Open], a generator whose ids stay unique across crashes, restarts and a
+// clock set back; from [New], which needs nothing set up and promises little; from
+// [NewGenerator], which remembers nothing once the process has ended, unless its
+// [Snapshot] is kept; and from [ID]. The errors are those of package flake, and
+// [BoundsError] and [ErrPartitionsExhausted].
+//
+// Uniqueness rests on one rule the package cannot check: no two generators that
+// share a partition share a sequence number. Ids can be guessed; they are names,
+// not secrets.
 package sno
 
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
+	"math/rand/v2"
+	"sync/atomic"
 	"time"
+
+	"github.com/flake-go/flake/flake/internal/tick"
 )
 
 // ID is one id. Any 10 bytes are one; the zero value is the lowest.
@@ -118,3 +165,50 @@ func (id ID) IsZero() bool { return id == ID{} }
 // Compare returns -1, 0 or 1 as id is lower than, equal to or higher than other.
 // It fits [slices.SortFunc].
 func (id ID) Compare(other ID) int { return bytes.Compare(id[:], other[:]) }
+
+// Notional is the lowest id of a time: a bound for scans over ids. A time
+// before 2010 counts as the first that ids have, one after 2079 as the last.
+func Notional(t time.Time) ID { return join(clamp(t), 0, 0) }
+
+// Span returns the lowest and the highest id of the times from first to last, both
+// included, to 4 ms: `WHERE id BETWEEN $1 AND $2`. With last before first the
+// lowest is above the highest, and the scan finds nothing.
+func Span(first, last time.Time) (lowest, highest ID) {
+	return Notional(first), join(clamp(last), 1<<25-1, 1<<16-1)
+}
+
+func clamp(t time.Time) uint64 { return min(max(tick.MilliOf(t), Epoch), MaxMilli) }
+
+// Partition tells generators apart.
+type Partition [2]byte
+
+// AsUint16 is the partition as a number, big-endian.
+func (p Partition) AsUint16() uint16 { return uint16(p[0])<<8 | uint16(p[1]) }
+
+// PutUint16 sets the partition to a number, big-endian.
+func (p *Partition) PutUint16(n uint16) { *p = Partition{byte(n >> 8), byte(n)} }
+
+// ErrPartitionsExhausted: this process has handed out all 65,536 partitions to
+// generators that were not given one.
+var ErrPartitionsExhausted = errors.New("flake: all 65536 partitions are given out in this process: set them")
+
+// A pool hands out each partition once, one after the other from a random first.
+type pool struct {
+	seed  uint16
+	given atomic.Uint32
+}
+
+var partitions = pool{seed: uint16(rand.Uint32())}
+
+func (p *pool) next() (partition Partition, err error) {
+	for {
+		n := p.given.Load()
+		if n == 1<<16 {
+			return partition, ErrPartitionsExhausted
+		}
+		if p.given.CompareAndSwap(n, n+1) {
+			partition.PutUint16(p.seed + uint16(n))
+			return partition, nil
+		}
+	}
+}

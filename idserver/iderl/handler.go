@@ -1,9 +1,21 @@
+// Package iderl is flake's Erlang door: it turns a request, an external term, into a
+// call of a method of [idserver.Server], and the result into a reply.
+//
+//	handler.go    the calls, what each is answered, and when
+//	request.go    an external term as a request
+//	reply.go      an id server's results as external terms
+//	timer.go      the server that keeps the time
+//	functions.go  the functions that nodes call by rpc
+//	util.go       those of flake_util
+//
+// Servers and functions have the original's names. Start at [Handler.HandleCall].
 package iderl
 
 import (
 	"context"
 	"log/slog"
 	"sync/atomic"
+	"time"
 
 	"github.com/flake-go/flake/genserver"
 	"github.com/flake-go/flake/idserver"
@@ -167,4 +179,26 @@ type text []byte
 func (t text) LogValue() slog.Value {
 	const shown = 200
 	return slog.StringValue(string(etf.FormatRaw(nil, t, shown)))
+}
+
+// Timer is the original's gen_server persistent_timer, which keeps the time.
+type Timer struct {
+	genserver.Plain
+	IDs interface {
+		// LastSaved returns the time last saved durably.
+		LastSaved() (time.Time, error)
+	}
+}
+
+// HandleCall answers get_last_timestamp with {ok, Milliseconds}, and anything
+// else with ok.
+func (t Timer) HandleCall(c genserver.Call) {
+	r := etf.NewReader(c.Request)
+	if string(r.Atom()) != "get_last_timestamp" {
+		c.Reply(etf.MustAppendAtom(c.Begin(), "ok", c.Caps()))
+		return
+	}
+	saved, _ := t.IDs.LastSaved()
+	dst := etf.MustAppendAtom(etf.AppendTupleHeader(c.Begin(), 2), "ok", c.Caps())
+	c.Reply(etf.AppendInt(dst, saved.UnixMilli()))
 }
