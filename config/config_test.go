@@ -172,9 +172,11 @@ format = "json"
 // A number has a key of its own in each format, and those of other formats are refused,
 // whatever they say.
 func TestNumberKeys(t *testing.T) {
-	own := map[string][]string{
-		"flake": {"worker_id"}, "flake-idgen": {"id", "datacenter worker"}, "snowflake": {"id", "datacenter worker"}, "sno": {"partition"},
-		"uuidv7": {"worker_id"}, "ulid": {"worker_id"},
+	own := map[string][]string{}
+	for _, k := range formats.Kinds {
+		for _, keys := range k.Numbers {
+			own[k.Name] = append(own[k.Name], strings.Join(keys, " "))
+		}
 	}
 	for _, format := range formats.Names() {
 		for _, keys := range []string{"id", "datacenter worker", "worker_id", "partition"} {

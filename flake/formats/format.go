@@ -81,7 +81,8 @@ func (f *Format) Fields(id Number) []Field {
 func Who(fields []Field) (who []Field) {
 	for _, f := range fields {
 		switch f.Name {
-		case "datacenter", "worker", "machine", "partition":
+		case "time", "version", "tick_tock", "meta", "variant", "sequence", "random":
+		default:
 			who = append(who, f)
 		}
 	}
