@@ -213,8 +213,7 @@ func (g *Generator) numberFaults(k *formats.Kind, fault func(name, want string))
 	case len(given) == 0 && !k.Random():
 		fault(first, strings.Join(append([]string{"one wanted that no other node has"}, all[1:]...), ", or "))
 	case len(g.Etcd) > 0 && len(g.Etcd) < len(given[0]):
-		fault(g.Etcd[0], all[slices.IndexFunc(k.Numbers, func(keys []string) bool { return slices.Contains(keys, g.Etcd[0]) })]+
-			" are one number of etcd: wanted for both, or for neither")
+		fault(g.Etcd[0], strings.Join(given[0], " and ")+" are one number of etcd: wanted for both, or for neither")
 	}
 }
 

@@ -38,7 +38,8 @@ func TestKinds(t *testing.T) {
 			end += field.Width
 			width += field.Width
 		}
-		if fields[0].Name != "time" || end != 8*f.Size || f.sequence == (Number{}) || f.random.Hi != 0 || len(Who(fields)) == 0 || len(Who(fields)) == len(fields) {
+		if fields[0].Name != "time" || end != 8*f.Size || f.sequence == (Number{}) || f.random.Hi != 0 ||
+			len(Who(fields)) == 0 || len(Who(fields)) == len(fields) {
 			t.Errorf("%s has %+v", k.Name, fields)
 		}
 		for _, keys := range k.Numbers {
@@ -87,8 +88,11 @@ func TestOpen(t *testing.T) {
 				if at["time"] != milli || at["sequence"] != uint64(i) || who != p.Worker || g.Format().Meta && at["meta"] != 9 {
 					t.Errorf("%s: id %d is %v", k.Name, i, at)
 				}
-				if f := g.Format(); f.Place(id) != f.Place(run.First).Plus(i) || f.Place(f.AtPlace(f.Place(id))) != f.Place(id) || f.random == (Number{}) && f.AtPlace(f.Place(id)) != id {
-					t.Errorf("%s: id %d, %v, is at %v", k.Name, i, id, f.Place(id))
+				f := g.Format()
+				place := f.Place(id)
+				back := f.AtPlace(place)
+				if place != f.Place(run.First).Plus(i) || f.Place(back) != place || f.random == (Number{}) && back != id {
+					t.Errorf("%s: id %d, %v, is at %v", k.Name, i, id, place)
 				}
 				if id.Compare(low) < 0 || id.Compare(high) > 0 || id.Compare(last) <= 0 {
 					t.Errorf("%s: %v after %v, from %v to %v", k.Name, id, last, low, high)
@@ -137,7 +141,8 @@ func TestSpan(t *testing.T) {
 // A run ends with its millisecond, also where the next one's first half follows.
 func TestFollowedBy(t *testing.T) {
 	for f, last := range map[*Format]Number{
-		uuidv7Format: {0x1_7fff, 1 << 63}, ulidFormat: {0x1_ffff, 7 << 16}, flakeFormat: {1, 7<<16 | 0xffff}, snoFormat: {1, 7<<16 | 0xffff},
+		uuidv7Format: {0x1_7fff, 1 << 63}, ulidFormat: {0x1_ffff, 7 << 16},
+		flakeFormat: {1, 7<<16 | 0xffff}, snoFormat: {1, 7<<16 | 0xffff},
 	} {
 		run := Run{Number{}, 1, f}
 		run.First = last.add(Number{math.MaxUint64, 0})
@@ -153,7 +158,8 @@ func TestFollowedBy(t *testing.T) {
 			t.Errorf("%s: %v, then %v", f, run, next)
 		}
 	}
-	if run := (Run{Number{1, math.MaxUint64}, 1, nil}); !run.FollowedBy(Run{First: Number{2, 0}}) || run.FollowedBy(run) || run.At(2) != (Number{2, 1}) {
+	run := Run{Number{1, math.MaxUint64}, 1, nil}
+	if !run.FollowedBy(Run{First: Number{2, 0}}) || run.FollowedBy(run) || run.At(2) != (Number{2, 1}) {
 		t.Errorf("%v", run)
 	}
 }
@@ -207,7 +213,8 @@ func TestSnowflakeBits(t *testing.T) {
 	if who != "id 3, until 2045-09-06T21:36:42Z" || few.Last != 3<<4|15 {
 		t.Errorf("%s, up to %d", who, few.Last)
 	}
-	if !usual.Overlaps(other) || usual.Overlaps(most) || most.Last != 1<<22-1 || usual.Overlaps(few) || few.Overlaps(most) {
+	if !usual.Overlaps(other) || usual.Overlaps(most) || most.Last != 1<<22-1 ||
+		usual.Overlaps(few) || few.Overlaps(most) {
 		t.Errorf("%+v, %+v, %+v", usual, most, few)
 	}
 }

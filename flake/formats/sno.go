@@ -31,12 +31,14 @@ var snos = &Kind{
 		return Plan{
 			fmt.Sprintf("partition %d", partition), partition,
 			Place{
-				"partition", fmt.Sprintf("%d of format sno with sequence numbers %d to %d", partition, s.SequenceMin, s.SequenceMax),
+				"partition",
+				fmt.Sprintf("%d of format sno with sequence numbers %d to %d", partition, s.SequenceMin, s.SequenceMax),
 				"sno", partition<<16 | uint64(s.SequenceMin), partition<<16 | uint64(s.SequenceMax),
 			},
 			func(ctx context.Context, path string, o flake.Options) (Generator, error) {
 				so := sno.Options{
-					Clock: o.Clock, AllowableDowntime: o.AllowableDowntime, Logger: o.Logger, Saved: o.Saved, Marks: o.Marks, Bound: o.Bound,
+					Clock: o.Clock, AllowableDowntime: o.AllowableDowntime, Logger: o.Logger, Saved: o.Saved,
+					Marks: o.Marks, Bound: o.Bound,
 				}
 				if path == "" && o.Marks == nil {
 					ids, err := sno.NewGenerator(s, so)
@@ -51,7 +53,9 @@ var snos = &Kind{
 
 var snoFormat = Format{
 	Name: "sno", Size: sno.SizeBinary, epoch: sno.Epoch, unit: uint64(sno.Unit.Milliseconds()),
-	fields: []Field{{"time", 0, 0, 39}, {"tick_tock", 0, 0, 1}, {"meta", 0, 0, 8}, {"partition", 0, 0, 16}, {"sequence", 0, 0, 16}},
+	fields: []Field{
+		{"time", 0, 0, 39}, {"tick_tock", 0, 0, 1}, {"meta", 0, 0, 8}, {"partition", 0, 0, 16}, {"sequence", 0, 0, 16},
+	},
 	append: func(dst []byte, id Number) []byte {
 		octets := id.flake()
 		dst, _ = sno.ID(octets[maxOctets-sno.SizeBinary:]).AppendText(dst)

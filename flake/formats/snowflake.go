@@ -21,8 +21,10 @@ const (
 
 // The keys of both rows.
 var (
-	keyEpoch      = &Key{Name: "epoch", Type: Time, Layout: true, Does: "the `TIME` that ids count from, such as 2020-01-01T00:00:00Z"}
-	keyID         = &Key{Name: "id", most: func(o Options) int64 { return 1<<bitsOf(o, "machine_bits") - 1 }, Does: "the machine's `NUMBER`"}
+	keyEpoch = &Key{Name: "epoch", Type: Time, Layout: true,
+		Does: "the `TIME` that ids count from, such as 2020-01-01T00:00:00Z"}
+	keyID = &Key{Name: "id", Does: "the machine's `NUMBER`",
+		most: func(o Options) int64 { return 1<<bitsOf(o, "machine_bits") - 1 }}
 	keyDatacenter = &Key{Name: "datacenter", To: 31, Does: "the upper half of the machine's `NUMBER`"}
 	keyWorker     = &Key{Name: "worker", To: 31, Does: "the lower half of the machine's `NUMBER`"}
 )
@@ -79,18 +81,20 @@ func checkSnowflake(o Options) (faults []Fault) {
 	switch low := machine + sequence; {
 	case low > maxLowBits:
 		faults = append(faults, Fault{"sequence_bits",
-			fmt.Sprintf("at most %d wanted, as machine_bits is %d and both have %d at most", maxLowBits-machine, machine, maxLowBits)})
+			fmt.Sprintf("at most %d wanted, as machine_bits is %d and both have %d at most",
+				maxLowBits-machine, machine, maxLowBits)})
 	case time+low > maxBits:
 		faults = append(faults, Fault{"time_bits",
-			fmt.Sprintf("at most %d wanted, as machine and sequence have %d and all have %d at most", maxBits-low, low, maxBits)})
+			fmt.Sprintf("at most %d wanted, as machine and sequence have %d and all have %d at most",
+				maxBits-low, low, maxBits)})
 	}
 	return faults
 }
 
 func twitterLayout(o Options) snowflake.Layout {
 	l := snowflake.Layout{
-		Time: uint8(bitsOf(o, "time_bits")), Worker: uint8(bitsOf(o, "machine_bits")), Sequence: uint8(bitsOf(o, "sequence_bits")),
-		Epoch: uint64(o.or(keyEpoch.Name, int64(snowflake.Twitter.Epoch))),
+		Time: uint8(bitsOf(o, "time_bits")), Worker: uint8(bitsOf(o, "machine_bits")),
+		Sequence: uint8(bitsOf(o, "sequence_bits")), Epoch: uint64(o.or(keyEpoch.Name, int64(snowflake.Twitter.Epoch))),
 	}
 	if !o.has(keyID.Name) {
 		l.Datacenter, l.Worker = 5, 5
@@ -122,7 +126,8 @@ func planSnowflake(o Options, l snowflake.Layout, so snowflake.Options) (p Plan,
 	}
 	p.Place.Last = p.Place.First | (1<<l.Sequence - 1)
 	p.Open = func(ctx context.Context, path string, o flake.Options) (Generator, error) {
-		so.Clock, so.AllowableDowntime, so.Logger, so.Saved, so.Marks, so.Bound = o.Clock, o.AllowableDowntime, o.Logger, o.Saved, o.Marks, o.Bound
+		so.Clock, so.AllowableDowntime, so.Logger = o.Clock, o.AllowableDowntime, o.Logger
+		so.Saved, so.Marks, so.Bound = o.Saved, o.Marks, o.Bound
 		if path == "" && o.Marks == nil {
 			ids, err := l.NewGenerator(machine, so)
 			return opened(ids, err, Snowflake)

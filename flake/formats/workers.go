@@ -18,21 +18,22 @@ var (
 var keyWorkerID = &Key{Name: "worker_id", Type: MAC, Does: "the worker, a `MAC` such as 02:00:00:00:00:01, or random"}
 
 func workerKind[G any](f *Format, newGenerator func(flake.Worker, flake.Options) (G, error),
-	open func(context.Context, string, flake.Worker, flake.Options) (G, error), generator func(G) Generator) *Kind {
+	openFile func(context.Context, string, flake.Worker, flake.Options) (G, error), generator func(G) Generator) *Kind {
 	return &Kind{
 		Name: f.Name, Keys: []*Key{keyWorkerID}, Numbers: [][]string{{keyWorkerID.Name}},
 		Format: func(Options) *Format { return f },
 		Plan: func(o Options) (Plan, error) {
 			w := flake.Worker(o[keyWorkerID.Name])
 			place := Place{keyWorkerID.Name, w.String(), f.Name, uint64(w), uint64(w)}
-			return Plan{w.String(), uint64(w), place, func(ctx context.Context, path string, o flake.Options) (Generator, error) {
+			open := func(ctx context.Context, path string, o flake.Options) (Generator, error) {
 				if path == "" && o.Marks == nil {
 					ids, err := newGenerator(w, o)
 					return opened(ids, err, generator)
 				}
-				ids, err := open(ctx, path, w, o)
+				ids, err := openFile(ctx, path, w, o)
 				return opened(ids, err, generator)
-			}}, nil
+			}
+			return Plan{w.String(), uint64(w), place, open}, nil
 		},
 	}
 }
@@ -58,7 +59,10 @@ var flakeFormat = Format{
 
 var uuidv7Format = Format{
 	Name: "uuidv7", Size: 16, unit: 1,
-	fields: []Field{{"time", 0, 0, 48}, {"version", 7, 0, 4}, {"sequence", 0, 0, 12}, {"variant", 2, 0, 2}, {"worker", 0, 0, 48}, {"random", 0, 0, 14}},
+	fields: []Field{
+		{"time", 0, 0, 48}, {"version", 7, 0, 4}, {"sequence", 0, 0, 12},
+		{"variant", 2, 0, 2}, {"worker", 0, 0, 48}, {"random", 0, 0, 14},
+	},
 	append: func(dst []byte, id Number) []byte {
 		dst, _ = uuidv7.ID(id.flake()).AppendText(dst)
 		return dst

@@ -61,7 +61,8 @@ func TestRandomStartOfRuns(t *testing.T) {
 		}
 		p, start := Twitter.Decompose(rest.First), Twitter.Decompose(first.First).Sequence
 		last, want := Twitter.Decompose(rest.At(rest.Count-1)), min(4096-p.Sequence, 4095)
-		if p.Sequence != (start+1)%4096 || rest.Count != int(want) || last.Sequence != p.Sequence+want-1 || last.Milli != clock.milli || last.Machine != 1 {
+		if p.Sequence != (start+1)%4096 || rest.Count != int(want) || last.Sequence != p.Sequence+want-1 ||
+			last.Milli != clock.milli || last.Machine != 1 {
 			t.Errorf("from %d on, then %d ids from %+v to %+v", start, rest.Count, p, last)
 		}
 		if id, err := g.TryNext(); !errors.Is(err, ErrSequence) {
