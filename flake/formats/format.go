@@ -113,7 +113,7 @@ func (f *Format) at(milli uint64) (Number, error) {
 
 // withMeta returns an id whose metabyte is 0 with another, if its format has one.
 func (f *Format) withMeta(id Number, meta uint8) Number {
-	if f.Meta && meta != 0 {
+	if f.Meta {
 		id = id.add(Number{Lo: uint64(meta)}.shifted(f.meta))
 	}
 	return id

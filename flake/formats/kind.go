@@ -252,10 +252,17 @@ type Generator interface {
 	io.Closer
 }
 
-// generatorOf is a generator of a format's package.
-type generatorOf[ID interface{ Plus(i int) ID }, S uint16 | uint32] interface {
-	Reserve(ctx context.Context, n int) (flake.RunOf[ID], error)
-	Last() (milli uint64, sequence S)
+// generator is one of a format's package as a [Generator]: what all of these have alike,
+// and functions for what differs.
+type generator struct {
+	alike
+	format  *Format
+	worker  uint64
+	last    func() (milli uint64, sequence uint32)
+	reserve func(ctx context.Context, n int) (first Number, count int, err error)
+}
+
+type alike interface {
 	Ready() error
 	Behind() time.Duration
 	Waits() uint64
@@ -265,28 +272,28 @@ type generatorOf[ID interface{ Plus(i int) ID }, S uint16 | uint32] interface {
 	Close() error
 }
 
-// generator is one of a format's package as a [Generator].
-type generator[ID interface{ Plus(i int) ID }, S uint16 | uint32] struct {
-	generatorOf[ID, S]
-	format *Format
-	worker uint64
-	number func(ID) Number
-}
+func (g *generator) Format() *Format { return g.format }
+func (g *generator) Worker() uint64  { return g.worker }
 
-func (g *generator[ID, S]) Format() *Format { return g.format }
-func (g *generator[ID, S]) Worker() uint64  { return g.worker }
+func (g *generator) Last() (milli uint64, sequence uint32) { return g.last() }
 
-func (g *generator[ID, S]) Reserve(ctx context.Context, n int, meta uint8) (Run, error) {
-	run, err := g.generatorOf.Reserve(ctx, n)
+func (g *generator) Reserve(ctx context.Context, n int, meta uint8) (Run, error) {
+	first, count, err := g.reserve(ctx, n)
 	if err != nil {
 		return Run{}, err
 	}
-	return Run{g.format.withMeta(g.number(run.First), meta), run.Count, g.format}, nil
+	if meta != 0 {
+		first = g.format.withMeta(first, meta)
+	}
+	return Run{first, count, g.format}, nil
 }
 
-func (g *generator[ID, S]) Last() (uint64, uint32) {
-	milli, sequence := g.generatorOf.Last()
-	return milli, uint32(sequence)
+// wide returns a function that returns a sequence of 16 bits, with 32.
+func wide(last func() (milli uint64, sequence uint16)) func() (uint64, uint32) {
+	return func() (uint64, uint32) {
+		milli, sequence := last()
+		return milli, uint32(sequence)
+	}
 }
 
 // opened returns what a format's package has opened, or its error.

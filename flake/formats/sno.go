@@ -73,5 +73,9 @@ func ofSno(id sno.ID) Number {
 
 // Sno returns a generator of package sno. Its worker is the partition.
 func Sno(ids *sno.Generator) Generator {
-	return &generator[sno.ID, uint16]{ids, snoFormat, uint64(ids.Partition().AsUint16()), ofSno}
+	reserve := func(ctx context.Context, n int) (Number, int, error) {
+		run, err := ids.Reserve(ctx, n)
+		return ofSno(run.First), run.Count, err
+	}
+	return &generator{ids, snoFormat, uint64(ids.Partition().AsUint16()), wide(ids.Last), reserve}
 }

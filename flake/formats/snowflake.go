@@ -168,6 +168,9 @@ func parseDecimal(text string) (Number, error) {
 
 // Snowflake returns a generator of package snowflake, of either row.
 func Snowflake(ids *snowflake.Generator) Generator {
-	return &generator[snowflake.ID, uint32]{ids, SnowflakeFormat(ids.Layout()), uint64(ids.Machine()),
-		func(id snowflake.ID) Number { return Number{Lo: uint64(id)} }}
+	reserve := func(ctx context.Context, n int) (Number, int, error) {
+		run, err := ids.Reserve(ctx, n)
+		return Number{Lo: uint64(run.First)}, run.Count, err
+	}
+	return &generator{ids, SnowflakeFormat(ids.Layout()), uint64(ids.Machine()), ids.Last, reserve}
 }

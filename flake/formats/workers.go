@@ -89,15 +89,27 @@ var ulidFormat = Format{
 
 // Flake returns a generator of package flake.
 func Flake(ids *flake.Generator) Generator {
-	return &generator[flake.ID, uint16]{ids, flakeFormat, uint64(ids.Worker()), of128[flake.ID]}
+	reserve := func(ctx context.Context, n int) (Number, int, error) {
+		run, err := ids.Reserve(ctx, n)
+		return of128(run.First), run.Count, err
+	}
+	return &generator{ids, flakeFormat, uint64(ids.Worker()), wide(ids.Last), reserve}
 }
 
 // UUIDv7 returns a generator of package uuidv7.
 func UUIDv7(ids *uuidv7.Generator) Generator {
-	return &generator[uuidv7.ID, uint16]{ids, uuidv7Format, uint64(ids.Worker()), of128[uuidv7.ID]}
+	reserve := func(ctx context.Context, n int) (Number, int, error) {
+		run, err := ids.Reserve(ctx, n)
+		return of128(run.First), run.Count, err
+	}
+	return &generator{ids, uuidv7Format, uint64(ids.Worker()), wide(ids.Last), reserve}
 }
 
 // ULID returns a generator of package ulid.
 func ULID(ids *ulid.Generator) Generator {
-	return &generator[ulid.ID, uint16]{ids, ulidFormat, uint64(ids.Worker()), of128[ulid.ID]}
+	reserve := func(ctx context.Context, n int) (Number, int, error) {
+		run, err := ids.Reserve(ctx, n)
+		return of128(run.First), run.Count, err
+	}
+	return &generator{ids, ulidFormat, uint64(ids.Worker()), wide(ids.Last), reserve}
 }
