@@ -50,20 +50,84 @@ var noLimits = map[string]string{
 	"flake/workers/etcd.maxShown":    "what is shown of an answer",
 }
 
-// TestSecurityTable compares the tables of SECURITY.md with the code. Their last
-// column has packages, each followed by the constants whose values the row states, in
-// order; other names in it, of files, functions and tests, must exist. Each number of
-// the second column is the value of one of those constants, unless the row names
-// others than constants, or "about" precedes it. No limit may be missing.
+// behind has, for each row of the tables of SECURITY.md by its first cell, packages, each followed by the constants
+// whose values the row states, in order, or by other names: of files, functions and tests.
+var behind = map[string]string{
+	"handshake":                         "node setupTime",
+	"bytes below TLS":                   "node/tlslimit MaxRaw",
+	"handshake message":                 "node/handshake MaxMessage",
+	"handshakes under way":              "node MaxHandshakes",
+	"wrong cookies":                     "node firstDelay maxDelay maxDelayLoopback offenceKept maxHeld",
+	"hosts remembered for it":           "node maxOffenders",
+	"connected nodes":                   "node MaxConnections MaxPerHost idleTime",
+	"proved callers":                    "node proved enter",
+	"open files":                        "node/reserve Kept Needed Share Rest",
+	"threads":                           "node/reserve ThreadsKept",
+	"connections with threads":          "node/socket MaxThreads",
+	"silence":                           "node/dist tick",
+	"frame":                             "node/dist MaxFrame",
+	"a connection's own memory":         "node/dist ownInput ownOutput ownLines",
+	"shared memory":                     "node/dist MaxShared MaxSmall smallShare longHeld",
+	"spare buffers":                     "node/dist MaxSpare",
+	"replies waiting for one peer":      "node/dist fullOutput MaxOutput",
+	"kernel buffers":                    "node/reserve MaxUnsent",
+	"monitors, links of one peer":       "node/dist MaxWatches",
+	"functions of one peer":             "node/dist MaxSpawned functionSize",
+	"arguments of a function":           "node/dist MaxArguments node/rpc MaxRequest",
+	"waiting calls":                     "node/dist ownLines",
+	"replies of more than 256 ids":      "idserver MaxInline node/dist SendInTurn answerSize ownLarge roomTime",
+	"replies larger than 8 KiB":         "idserver/iderl largeReply",
+	"local calls":                       "genserver MaxLocal",
+	"nodes dialled for passed-on calls": "node/dist maxErrands maxErrandsOfPeer errandPause maxUnreachable",
+	"replies to passed-on calls":        "node/dist maxPassedOn",
+	"`seq_trace` token":                 "node/dist maxToken",
+	"depth":                             "node/etf MaxDepth",
+	"elements":                          "node/etf MaxElements",
+	"bytes of an integer":               "node/etf MaxIntegerBytes",
+	"lengths and counts":                "node/etf Reader",
+	"other terms":                       "node/etf node/dist",
+	"atoms":                             "node/etf",
+	"ids of one call":                   "idserver MaxMany MaxLease MaxTicks",
+	"turns":                             "idserver turns.go idserver/idhttp turnTime",
+	"ids of one HTTP request":           "idserver MaxMany MaxLease idserver/idhttp chunk",
+	"ids of `flake_harness`":            "idserver/iderl MaxGenerate MaxGenerateBytes",
+	"generators besides `flake`":        "config MaxGenerators",
+	"clock jumps ahead":                 "flake/internal/tick MaxStep Doubt",
+	"EPMD connections waiting":          "node/epmd maxWaiting maxPerHost",
+	"EPMD requests":                     "node/epmd maxRequest answerTime",
+	"EPMD registrations":                "node/epmd maxRegistered",
+	"HTTP requests":                     "idserver/idhttp MaxConnections MaxConnectionsPerHost",
+	"HTTP connections":                  "idserver/idhttp SpareConnections",
+	"HTTP header, body":                 "idserver/idhttp MaxHeader MaxBody",
+	"HTTP times":                        "idserver/idhttp readTime writeTime idleTime",
+	"log lines on the page":             "idserver/idhttp maxRecent maxRecentAlike maxRecentText maxRecentMore",
+	"open pages":                        "idserver/idhttp MaxStreams maxScrapes",
+	"profile":                           "idserver/idhttp MaxProfile",
+	"etcd answers":                      "flake/workers/etcd maxAnswer maxList maxPairs maxText",
+	"etcd calls":                        "flake/workers/etcd longest connect",
+	"Go's memory":                       "rel/flake/server memoryLimit memoryConnections memorySteps memoryPerConnection memoryPerTLS",
+	"memory in a container":             "node memoryIdle memoryPerConnection memoryPerTLS rel/flake/server memoryPerHTTP",
+	"log lines of one message":          "rel/flake/output maxKinds burst interval crowd tellAfter",
+	"hosts in the log":                  "rel/flake/output maxHosts",
+	"log lines not taken":               "rel/flake/output maxQueued",
+	"imported files":                    "rel/flake/original MaxFile maxFiles",
+	"memory under attack":               "rel/flake mayGrow mayGrowPerConnection mayGrowConnections mayGrowPerTLS TestHostileMemory",
+}
+
+// TestSecurityTable compares the tables of SECURITY.md with the code behind them, which must exist. Each number of the
+// second column is the value of one of those constants, unless others than constants are behind the row, or "about"
+// precedes it. No limit and no row may be missing.
 func TestSecurityTable(t *testing.T) {
 	source := newSource(t, "../..")
-	told := map[string]bool{}
+	told, found := map[string]bool{}, map[string]bool{}
 	for _, row := range securityTable(t) {
-		names, err := source.where(row[3])
+		where := behind[row[0]]
+		names, err := source.where(where)
 		if err != nil {
 			t.Errorf("%s: %v", row[0], err)
 			continue
 		}
+		found[row[0]] = true
 		all := true
 		var values []quantity
 		for _, n := range names {
@@ -75,12 +139,17 @@ func TestSecurityTable(t *testing.T) {
 			values = append(values, *n.value)
 		}
 		if missing := lacks(quantities(row[0]+" | "+row[1]+" | "+row[2]), values); missing != nil {
-			t.Errorf("%s: %v is the value of a constant of %s, and is not told, or not in that place", row[0], *missing, row[3])
+			t.Errorf("%s: %v is the value of a constant of %s, and is not told, or not in that place", row[0], *missing, where)
 		}
 		for _, q := range quantities(row[1]) {
 			if all && len(values) > 0 && !slices.Contains(values, q) {
-				t.Errorf("%s: %v is not the value of a constant of %s", row[0], q, row[3])
+				t.Errorf("%s: %v is not the value of a constant of %s", row[0], q, where)
 			}
+		}
+	}
+	for row := range behind {
+		if !found[row] {
+			t.Errorf("SECURITY.md has no row %q", row)
 		}
 	}
 	if len(told) < 40 {
@@ -104,14 +173,14 @@ func TestSecurityTable(t *testing.T) {
 	}
 }
 
-// securityTable returns the rows of the tables, of four cells each.
+// securityTable returns the rows of the tables, of three cells each.
 func securityTable(t *testing.T) (rows [][]string) {
 	t.Helper()
 	text, err := os.ReadFile("../../SECURITY.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	const header = "\n| limit | value | beyond it | where |\n|---|---|---|---|\n"
+	const header = "\n| limit | value | beyond it |\n|---|---|---|\n"
 	for _, table := range strings.Split(string(text), header)[1:] {
 		for line := range strings.Lines(table) {
 			line, found := strings.CutPrefix(line, "| ")
@@ -122,7 +191,7 @@ func securityTable(t *testing.T) (rows [][]string) {
 			for i, cell := range cells {
 				cells[i] = strings.TrimSpace(cell)
 			}
-			if len(cells) != 4 {
+			if len(cells) != 3 {
 				t.Errorf("%d cells: %s", len(cells), line)
 				continue
 			}
@@ -212,13 +281,10 @@ type mention struct {
 	value     *quantity
 }
 
-var quoted = regexp.MustCompile("`([^`]+)`")
-
-// where looks up the names in the last cell of a row.
-func (s *source) where(cell string) (all []mention, err error) {
+// where looks up the names behind a row.
+func (s *source) where(names string) (all []mention, err error) {
 	dir := ""
-	for _, m := range quoted.FindAllStringSubmatch(cell, -1) {
-		name := m[1]
+	for name := range strings.FieldsSeq(names) {
 		if info, err := os.Stat(filepath.Join(s.root, name)); err == nil && info.IsDir() {
 			dir = name
 			if _, err := s.load(dir); err != nil {
