@@ -50,8 +50,8 @@ var noLimits = map[string]string{
 	"flake/workers/etcd.maxShown":    "what is shown of an answer",
 }
 
-// behind has, for each row of the tables of SECURITY.md by its first cell, packages, each followed by the constants
-// whose values the row states, in order, or by other names: of files, functions and tests.
+// behind maps the first cell of each row of SECURITY.md's tables to packages, each followed by the constants whose values
+// the row states, in order, or by other names in it: files, functions, tests.
 var behind = map[string]string{
 	"handshake":                         "node setupTime",
 	"bytes below TLS":                   "node/tlslimit MaxRaw",
