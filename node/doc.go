@@ -11,10 +11,10 @@
 //	7 reply    {Tag, Reply}       genserver         appended to the connection's output
 //	8 socket   write              node/dist         once for all calls that had arrived
 //
-// Whoever reads a connection answers its calls to registered gen_servers in line:
-// no mailbox to fill, no goroutine or channel for a call. Ergo starts the processes
-// behind them, gives them pids and supervises them: see node/ergo. Connections,
-// monitors and links are the node's own.
+// The goroutine or thread that reads a connection answers its calls to registered
+// gen_servers in line: no mailbox to fill, no goroutine or channel for a call. Ergo
+// starts the processes behind them, gives them pids and supervises them: see node/ergo.
+// Connections, monitors and links are not Ergo's.
 //
 // # Glossary
 //
@@ -23,7 +23,7 @@
 //
 //	node        an Erlang node; this one, unless another is named
 //	peer        the node, or a program acting as one, at the other end of a connection
-//	caller      whoever makes a call: a process of a peer, or a program over HTTP
+//	caller      a process of a peer, or a program over HTTP, that makes a call
 //	connection  a socket to a peer that has proved it has the cookie
 //	frame       a length and that many bytes; peers write in frames
 //	message     a control message, and its payload if it has one
