@@ -3,7 +3,9 @@ package dist
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
+	"os"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
@@ -11,6 +13,7 @@ import (
 
 	"github.com/flake-go/flake/node/etf"
 	"github.com/flake-go/flake/node/handshake"
+	"github.com/flake-go/flake/node/latency"
 	"github.com/flake-go/flake/node/socket"
 	"github.com/flake-go/flake/node/wire"
 )
@@ -27,27 +30,27 @@ type Conn struct {
 	done     chan struct{} // closed when the node has forgotten the connection
 	ending   Ending        // set once done is closed
 	since    time.Time
-	passedOn atomic.Bool  // its peer has passed on calls whose answers go to others
-	asks     atomic.Bool  // something other than a tick has arrived since our last tick
-	asked    atomic.Int64 // when one of our ticks last saw that, in nanoseconds after since
-	self     []byte       // a pid of ours where the protocol wants a sender but ignores it
+	passedOn atomic.Bool  // the peer has forwarded calls of other nodes
+	asks     atomic.Bool  // a frame that is not a tick has arrived since our last tick
+	asked    atomic.Int64 // nanoseconds from since to the last of our ticks that found asks set
+	self     []byte       // a pid of ours, as the sender where the protocol ignores it
 
 	background background
 	ticker     ticker
 	calls      calls
 
 	in      frames
-	control wire.Message // of the frame being handled; kept here to avoid an allocation
-	message Message      // in that frame; likewise
+	control wire.Message // of the current frame; a field to avoid an allocation
+	message Message      // of the current frame; likewise
 
-	share   share
+	memory  memory
 	out     output
-	scratch []byte  // where an answer is built
+	scratch []byte  // the buffer of Message.Buffer
 	kept    account // cap(scratch)
 	watches watches
-	places  chan struct{} // of the peer's functions that run
-	lines   lines
-	turn    chan struct{} // of a large answer
+	places  chan struct{} // one element for each running function of the peer
+	queues  queues
+	turn    chan struct{} // holds an element while a large answer is sent
 }
 
 func newConn(ctx context.Context, p *Proto, s Session) *Conn {
@@ -61,22 +64,22 @@ func newConn(ctx context.Context, p *Proto, s Session) *Conn {
 	}
 	c.ctx, c.cancel = context.WithCancelCause(ctx)
 	c.calls.took = p.histogram()
-	c.share = share{pool: &p.shared, end: func() {
+	c.memory = memory{pool: &p.pool, end: func() {
 		c.cancel(errShared)
 		go p.disown(c)
 	}}
-	c.in = newFrames(s.Conn, &c.share)
-	c.out.init(s.Conn, c.writeAside, func() { c.cancel(errUnread) }, func() { c.extend(true, true) }, &c.share)
-	c.kept = account{share: &c.share, own: ownSpare, spare: true}
-	c.watches.init(&c.share)
-	c.lines.init(&c.share)
+	c.in = newFrames(s.Conn, &c.memory)
+	c.out.init(s.Conn, c.writeAside, func() { c.cancel(errUnread) }, func() { c.extend(true, true) }, &c.memory)
+	c.kept = account{memory: &c.memory, own: ownSpare, spare: true}
+	c.watches.init(&c.memory)
+	c.queues.init(&c.memory)
 	c.places = make(chan struct{}, MaxSpawned)
 	c.turn = make(chan struct{}, 1)
 	c.self = c.encode(p.pid(1))
 	return c
 }
 
-// capsOf returns which terms a peer with these flags can read.
+// capsOf returns the forms of terms that a peer with these flags can read.
 func capsOf(f handshake.Flags) etf.Caps {
 	return etf.Caps{
 		UTF8Atoms:     f.Has(handshake.UTF8Atoms),
@@ -93,7 +96,7 @@ func capsOf(f handshake.Flags) etf.Caps {
 // Peer returns the node at the other end.
 func (c *Conn) Peer() handshake.Peer { return c.peer }
 
-// Addr returns the address of that end.
+// Addr returns the peer's address.
 func (c *Conn) Addr() net.Addr { return c.conn.RemoteAddr() }
 
 // Context ends with the connection.
@@ -105,11 +108,11 @@ func (c *Conn) Done() <-chan struct{} { return c.done }
 // Close ends the connection at once. Unwritten output is lost.
 func (c *Conn) Close() { c.cancel(errClosed) }
 
-// Since returns when the handshake finished.
+// Since returns the time at which the handshake finished.
 func (c *Conn) Since() time.Time { return c.since }
 
-// Asked returns when the peer was last seen to have sent anything but a tick. Each
-// tick of ours checks.
+// Asked returns the time at which the peer was last found to have sent a frame other than
+// a tick. It is as exact as the interval of our ticks.
 func (c *Conn) Asked() time.Time {
 	if c.asks.Load() {
 		return time.Now()
@@ -117,14 +120,15 @@ func (c *Conn) Asked() time.Time {
 	return c.since.Add(time.Duration(c.asked.Load()))
 }
 
-// Ending returns why the connection has ended, once Done is closed.
+// Ending returns the reason for which the connection ended. It must be called after Done
+// is closed.
 func (c *Conn) Ending() Ending { return c.ending }
 
-// Octets returns the bytes received from the peer and written to it.
+// Octets returns the numbers of bytes received from the peer and written to it.
 func (c *Conn) Octets() (in, out uint64) { return c.in.octets.Load(), c.out.octets.Load() }
 
-// Shutdown tells the peer that our processes have ended, gives pending output a moment
-// to be written, and ends the connection.
+// Shutdown reports the end of our processes to the peer, waits briefly until pending
+// output is written, and closes the connection.
 func (c *Conn) Shutdown() {
 	c.endedAll("shutdown")
 	time.AfterFunc(shutdownTime, c.Close) // deadlines move as the peer reads
@@ -135,8 +139,8 @@ func (c *Conn) Shutdown() {
 const shutdownTime = time.Second
 
 func (c *Conn) serve() {
-	// Only this needs a large stack before the first call. It has one of its own, because
-	// a stack that has grown from 2 KiB does not shrink to that again.
+	// Only this needs a large stack before the first call. It runs on another goroutine,
+	// because a stack that has grown from 2 KiB does not shrink to that again.
 	var set sync.WaitGroup
 	set.Go(c.setOut)
 	set.Wait()
@@ -155,7 +159,7 @@ func (c *Conn) setOut() {
 }
 
 func (c *Conn) finish() {
-	reason := context.Cause(c.ctx) // the first one
+	reason := context.Cause(c.ctx) // the first cause
 	c.ending = endingOf(reason)
 	c.proto.Log.Info("disconnected", "peer", c.peer.Name, "why", reasonOf(reason))
 
@@ -176,7 +180,7 @@ func (c *Conn) read() (err error) {
 	return err
 }
 
-// step handles the frames that come with one read.
+// step reads once and handles the frames that have arrived.
 func (c *Conn) step() (err error) {
 	defer func() {
 		if fault := recover(); fault != nil {
@@ -212,13 +216,13 @@ func (c *Conn) handleAll() error {
 	}
 }
 
-// forget releases the handled frame, whose buffer may be large: only ticks may follow
-// for a long time.
+// forget releases the handled frame, because its buffer may be large and the next frame
+// may arrive much later.
 func (c *Conn) forget() {
 	c.message, c.control = Message{}, wire.Message{}
 }
 
-// rest releases what is kept for later calls, after a long time without any.
+// rest releases the memory kept for later calls. It is called when none have arrived for long.
 func (c *Conn) rest() {
 	c.scratch = nil
 	c.kept.hold(0)
@@ -227,8 +231,8 @@ func (c *Conn) rest() {
 	c.watches.mu.Unlock()
 }
 
-// survive turns a fault of ours into the end of this connection, so that no peer can
-// stop the node with it.
+// survive logs a panic and returns the error that ends this connection, so that no peer
+// can stop the node with a fault of ours.
 func (c *Conn) survive(fault any) error {
 	c.proto.Log.Error("fault in the node, please report it", "peer", c.peer.Name,
 		"err", fault, "stack", string(debug.Stack()))
@@ -236,3 +240,119 @@ func (c *Conn) survive(fault any) error {
 }
 
 var errFault = errors.New("fault in the node")
+
+// histograms is the number of histograms that the connections share, so that few of
+// them write to the same one.
+const histograms = 8
+
+// calls measures the calls of a connection, from their arrival until their answers are
+// written. It reads the clock twice for all calls of one read.
+type calls struct {
+	took  *latency.Histogram
+	given atomic.Uint64 // of Message.Given
+
+	// Used by the reader, since its last write.
+	began    time.Duration // arrival of the first message after Conn.since, 0 if none has arrived
+	answered uint64
+}
+
+func (c *Conn) arrive() {
+	if c.calls.began == 0 {
+		c.calls.began = time.Since(c.since)
+	}
+}
+
+// written adds the calls whose answers the reader has written to the histogram.
+func (c *Conn) written() {
+	if c.calls.answered > 0 {
+		c.answered(c.calls.began, c.calls.answered)
+		c.calls.answered = 0
+	}
+	c.calls.began = 0
+}
+
+func (c *Conn) answered(began time.Duration, calls uint64) {
+	c.calls.took.Add(time.Since(c.since)-began, calls)
+}
+
+// Given returns the value of the counter of [Message.Given].
+func (c *Conn) Given() uint64 { return c.calls.given.Load() }
+
+// Latency returns the durations of all calls.
+func (p *Proto) Latency() (all latency.Counts) {
+	for i := range p.took {
+		all.Collect(&p.took[i])
+	}
+	return all
+}
+
+// histogram returns the histogram of the next connection.
+func (p *Proto) histogram() *latency.Histogram { return &p.took[p.made.Add(1)%histograms] }
+
+// Ending is the reason for which a connection ended, in one word.
+type Ending string
+
+const (
+	EndedHere    Ending = "closed_here"
+	EndedThere   Ending = "closed_by_peer"
+	EndedNetwork Ending = "network" // the connection was lost
+
+	// What the peer did or failed to do.
+	EndedSilent Ending = "net_tick_timeout"
+	EndedFrame  Ending = "frame_too_long"
+	EndedHeader Ending = "distribution_header"
+	EndedUnread Ending = "answers_not_read"
+	EndedShared Ending = "shared_memory"
+
+	EndedFault Ending = "fault" // of this node
+)
+
+// Hostile reports whether the peer is to blame.
+func (e Ending) Hostile() bool {
+	switch e {
+	case EndedSilent, EndedFrame, EndedHeader, EndedUnread, EndedShared:
+		return true
+	}
+	return false
+}
+
+var (
+	errClosed = errors.New("closed by us")
+	errUnread = errors.New("the peer does not read its answers")
+)
+
+// endingOf returns the word for the error that ended a connection.
+func endingOf(err error) Ending {
+	for _, known := range []struct {
+		err  error
+		word Ending
+	}{
+		{errClosed, EndedHere},
+		{context.Canceled, EndedHere}, // the node has stopped
+		{io.EOF, EndedThere},
+		{os.ErrDeadlineExceeded, EndedSilent},
+		{errLong, EndedFrame},
+		{errPassThrough, EndedHeader},
+		{errUnread, EndedUnread},
+		{errShared, EndedShared},
+		{errFault, EndedFault},
+	} {
+		if errors.Is(err, known.err) {
+			return known.word
+		}
+	}
+	return EndedNetwork
+}
+
+// reasonOf returns the reason for which a connection ended, for the log.
+func reasonOf(err error) string {
+	switch endingOf(err) {
+	case EndedHere:
+		return errClosed.Error()
+	case EndedThere:
+		return "closed by peer"
+	case EndedSilent:
+		return string(EndedSilent)
+	}
+	return err.Error()
+}

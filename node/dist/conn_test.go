@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/flake-go/flake/node/etf"
+	"github.com/flake-go/flake/node/latency"
 	"github.com/flake-go/flake/node/wire"
 )
 
@@ -55,7 +56,7 @@ func (f *failing) SetWriteDeadline(d time.Time) error {
 	return errors.Join(f.fails("write deadline"), f.Conn.SetWriteDeadline(d))
 }
 
-// connectFailing returns a rig whose stream fails as told.
+// connectFailing returns a rig whose stream fails as f does.
 func connectFailing(t *testing.T, f *failing) *rig {
 	r := newRig(t, ticktime)
 	r.stream = func(c net.Conn) net.Conn {
@@ -68,8 +69,7 @@ func connectFailing(t *testing.T, f *failing) *rig {
 	return r
 }
 
-// Any failure of a stream, whoever meets it, ends the connection: nobody knows how
-// much of a write has arrived.
+// Any failure of a stream ends the connection, because a part of a write may have arrived.
 func TestStreamFails(t *testing.T) {
 	call := frame(etf.Tuple{number(wire.OpSend), etf.Atom(""), ours}, old)
 	for name, test := range map[string]struct {
@@ -94,7 +94,7 @@ func TestStreamFails(t *testing.T) {
 				f.fail(test.operation)
 				test.do(r)
 				if r.alive() {
-					t.Error("the connection goes on")
+					t.Error("not closed")
 					r.close()
 				}
 				r.logged(test.operation + " fails")
@@ -106,7 +106,7 @@ func TestStreamFails(t *testing.T) {
 	}
 }
 
-// A connection is not gone while somebody still writes to its stream.
+// A connection has not ended while another goroutine writes to its stream.
 func TestEndsAfterWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := failing{hold: make(chan struct{})}
@@ -115,11 +115,11 @@ func TestEndsAfterWrite(t *testing.T) {
 		synctest.Wait()
 		r.peer.Close()
 		if !r.alive() {
-			t.Error("gone while it writes")
+			t.Error("closed while it writes")
 		}
 		close(f.hold)
 		if r.alive() {
-			t.Error("still there")
+			t.Error("not closed")
 		}
 		if got := r.conn.Ending(); got != EndedThere || got.Hostile() {
 			t.Errorf("ended by %s, want %s", got, EndedThere)
@@ -127,7 +127,7 @@ func TestEndsAfterWrite(t *testing.T) {
 	})
 }
 
-// A connection that has ended holds nothing, whatever it held, and takes nothing.
+// A connection that has ended holds no memory and takes none.
 func TestEndHoldsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := connectDeaf(t, flags)
@@ -147,7 +147,7 @@ func TestEndHoldsNothing(t *testing.T) {
 		}
 		r.close()
 		for range 2 {
-			if held := r.proto.shared.held.Load(); held != 0 || c.out.waits() != 0 || c.in.buf != nil {
+			if held := r.proto.pool.held.Load(); held != 0 || c.out.waits() != 0 || c.in.buf != nil {
 				t.Errorf("%d bytes are held, with %d of output and %d of input", held, c.out.waits(), len(c.in.buf))
 			}
 			r.tell(large)
@@ -156,7 +156,7 @@ func TestEndHoldsNothing(t *testing.T) {
 	})
 }
 
-// A fault in what a Handler does aside is only logged.
+// A fault in an answer built on another goroutine is only logged.
 func TestFaultAside(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, r *rig) {
 		r.conn.aside(func() {})
@@ -169,4 +169,45 @@ func TestFaultAside(t *testing.T) {
 		r.send(monitorP(gone, ref3))
 		r.want(down(gone, ref3, "noproc"))
 	})
+}
+
+// Calls are timed until they are answered, at once or later.
+func TestLatency(t *testing.T) {
+	bubble(t, flags, func(t *testing.T, r *rig) {
+		gate := make(chan struct{})
+		r.answersLate(gate)
+		r.send(
+			ask("$gen_call", theirs, "flake", 1, "soon"), ask("$gen_call", theirs, "flake", 2, "late"),
+			ask("$gen_call", theirs, "flake", 3, "soon"), ask("$gen_call", theirsToo, "flake", 4, "aside"),
+			ask("$gen_call", theirs, "flake", 5, "wrong"),
+		)
+		time.Sleep(30 * time.Millisecond) // in the time of the test
+		close(gate)
+		if got := len(r.received()); got != 4 {
+			t.Errorf("%d answers", got)
+		}
+		r.logged("message dropped")
+		r.send(ask("$gen_call", theirs, "flake", 6, "soon"))
+		r.received()
+		got, want := r.proto.Latency(), map[time.Duration]uint64{latency.Bounds[0]: 2, 50 * time.Millisecond: 3}
+		for i, bound := range latency.Bounds {
+			if got.Calls[i] != want[bound] {
+				t.Errorf("%d calls within %v, want %d", got.Calls[i], bound, want[bound])
+			}
+		}
+		if got.Sum != 0.09 {
+			t.Errorf("in all %v", got.Sum)
+		}
+	})
+}
+
+// Consecutive connections use different histograms.
+func TestHistograms(t *testing.T) {
+	p, seen := &Proto{}, map[*latency.Histogram]bool{}
+	for range 2 * histograms {
+		seen[p.histogram()] = true
+	}
+	if len(seen) != histograms {
+		t.Errorf("%d are used, want %d", len(seen), histograms)
+	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/flake-go/flake/node/wire"
 )
 
-// Errors within a frame drop it, and the connection goes on.
+// An error within a frame drops the frame; the connection stays open.
 func TestIllFormedIsDropped(t *testing.T) {
 	atom := external(etf.Atom("x"))
 	regSend := etf.Tuple{number(wire.OpRegSend), theirs, etf.Atom(""), etf.Atom("flake")}
@@ -57,7 +57,7 @@ func TestIllFormedIsDropped(t *testing.T) {
 	}
 }
 
-// The log says what was wrong with a control message.
+// The log names the error of a control message.
 func TestIllFormedIsLogged(t *testing.T) {
 	for _, test := range []struct {
 		frame []byte
@@ -66,9 +66,9 @@ func TestIllFormedIsLogged(t *testing.T) {
 		{frame(etf.Atom("x")), "not a tuple"},
 		{frame(slices.Repeat(etf.Tuple{etf.Atom("x")}, 14)), "not an integer"},
 		{frame(etf.Tuple{int64(99)}), "unknown control message 99"},
-		{append([]byte{0, 0, 0, 6, 112}, "\x83h\x00a0"...), "of 0 elements, want 1 to 7"},
-		{frame(slices.Repeat(etf.Tuple{int64(2)}, 8)), "control message 2 of 8 elements, want 1 to 7"},
-		{frame(etf.Tuple{number(wire.OpSend), theirs, ours, ours}, old), "control message 2 of 4 elements, want 3"},
+		{append([]byte{0, 0, 0, 6, 112}, "\x83h\x00a0"...), "has 0 elements, must have 1 to 7"},
+		{frame(slices.Repeat(etf.Tuple{int64(2)}, 8)), "control message 2 has 8 elements, must have 1 to 7"},
+		{frame(etf.Tuple{number(wire.OpSend), theirs, ours, ours}, old), "control message 2 has 4 elements, must have 3"},
 	} {
 		bubble(t, flags, func(t *testing.T, r *rig) {
 			r.send(test.frame)
@@ -102,12 +102,12 @@ func TestIgnored(t *testing.T) {
 	})
 }
 
-// fitting are terms that fit the letters of operation.args.
+// fitting holds a term for each letter of operation.args.
 var fitting = map[byte]etf.Term{
 	'p': ours, 'r': ref5, 'a': etf.Atom("flake"), 'n': etf.Atom("flake"), 'i': int64(1), '.': etf.List{},
 }
 
-// An element of the wrong kind is not decoded.
+// A control message with an element of the wrong kind is dropped.
 func TestArguments(t *testing.T) {
 	fits := map[byte]string{'p': "p", 'r': "r", 'a': "a", 'n': "ap", 'i': "i", '.': "prai."}
 	for o, known := range operations {
@@ -135,7 +135,7 @@ func TestArguments(t *testing.T) {
 	}
 }
 
-// seeds are control messages of every kind, without length and pass-through.
+// seeds are control messages of every kind, without length and pass-through byte.
 func seeds() (all [][]byte) {
 	atom := external(etf.Atom("x"))
 	for o := range wire.Op(len(operations)) {

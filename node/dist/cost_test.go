@@ -22,8 +22,8 @@ import (
 	"github.com/flake-go/flake/node/wire"
 )
 
-// What a call costs, as counts that are the same on every machine: a change that makes
-// calls dearer fails here, and one that makes them cheaper must say so.
+// This file measures calls in counts that are the same on every machine. A change that
+// makes calls more or less expensive must change the counts.
 
 // cost is what one call costs.
 type cost struct {
@@ -100,7 +100,7 @@ func TestCost(t *testing.T) {
 	}
 }
 
-// BenchmarkCall is a call without the system's part of it, of so many at a time.
+// BenchmarkCall measures a call without system calls, by the number of calls in a segment.
 func BenchmarkCall(b *testing.B) {
 	for name, c := range costs {
 		for _, calls := range []int{1, 64} {
@@ -115,7 +115,7 @@ func BenchmarkCall(b *testing.B) {
 	}
 }
 
-// serving is a connection to the server of ids over the wire.
+// serving serves a connection to the id server.
 func serving(t testing.TB, w *stream) *Conn {
 	ids, err := flake.NewGenerator(0x020000000001, flake.Options{})
 	if err != nil {
@@ -132,7 +132,7 @@ func serving(t testing.TB, w *stream) *Conn {
 	return newConn(context.Background(), p, Session{Conn: w, Peer: handshake.Peer{Name: there, Flags: flags}})
 }
 
-// stream is a stream that delivers a segment again and again, and counts.
+// stream is a net.Conn that delivers a segment repeatedly, and counts reads and writes.
 type stream struct {
 	net.Conn
 	segment []byte
@@ -145,7 +145,7 @@ type stream struct {
 
 func newStream(segment []byte) *stream { return &stream{segment: segment} }
 
-// arrive delivers this many segments and waits until they are answered.
+// arrive delivers segments and waits until they are answered.
 func (w *stream) arrive(t testing.TB, c *Conn, segments int) {
 	w.left, w.reads, w.writes, w.answered, w.octets = segments, 0, 0, 0, 0
 	if err := c.read(); !errors.Is(err, io.EOF) {

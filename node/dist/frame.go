@@ -10,53 +10,52 @@ import (
 	"github.com/flake-go/flake/node/wire"
 )
 
-// MaxFrame bounds the bytes of one frame; a longer one ends its connection. No call
-// here needs so much, but a BEAM sends any term that it is told to, and is answered.
-// Memory for a frame is taken as its bytes arrive, not as its length announces; beyond
-// firstBuffer it comes from the shared pool, see [MaxShared].
+// MaxFrame bounds the bytes of one frame; a longer one ends its connection. No call needs
+// that much, but a BEAM sends any term, and expects an answer. The buffer of a frame grows
+// as its bytes arrive; beyond firstBuffer it counts in the pool, see [MaxShared].
 const MaxFrame = 16 << 20
 
 const (
-	idleBuffer  = 512      // of a new connection, or an idle one
-	firstBuffer = 4 << 10  // of one that calls now and then, at most
-	fullBuffer  = 64 << 10 // of a busy one; larger only while a larger frame is there
+	idleBuffer  = 512      // of a new or idle connection
+	firstBuffer = 4 << 10  // of a connection with few calls, at most
+	fullBuffer  = 64 << 10 // of a busy connection, unless a frame is larger
 )
 
 var errLong = errors.New("frame too long")
 
-// frames reads frames from a stream, as many at a time as have arrived.
+// frames reads frames from a stream. One read takes all that have arrived.
 type frames struct {
 	src  io.Reader
 	buf  []byte
-	r, w int // buf[r:w] has arrived but is not yet handled
+	r, w int // buf[r:w] has arrived and is not handled yet
 
-	// Since the last fill there was
+	// What next has returned since the last fill.
 	large  bool // a frame beyond fullBuffer
-	busy   bool // a frame
+	busy   bool // a frame that is not a tick
 	ticked bool // a tick
 
-	account account       // len(buf), if a frame needs it
-	gather  account       // len(buf), else
-	octets  atomic.Uint64 // that have arrived
+	account account       // of buf, if a frame needs its size
+	gather  account       // of buf otherwise
+	octets  atomic.Uint64 // received
 }
 
-func newFrames(src io.Reader, s *share) frames {
+func newFrames(src io.Reader, s *memory) frames {
 	return frames{
 		src: src, buf: make([]byte, idleBuffer),
-		account: account{share: s, own: ownInput},
-		gather:  account{share: s, own: ownInput, spare: true},
+		account: account{memory: s, own: ownInput},
+		gather:  account{memory: s, own: ownInput, spare: true},
 	}
 }
 
-// next returns the next whole frame that has arrived, without its length, valid until
-// fill. A tick is an empty frame.
+// next returns the next frame without its length, if all of it has arrived. The frame is
+// valid until fill; a tick is an empty frame.
 func (f *frames) next() (frame []byte, ok bool, err error) {
 	if f.w-f.r < wire.HeaderSize {
 		return nil, false, nil
 	}
 	n := binary.BigEndian.Uint32(f.buf[f.r:])
 	if n > MaxFrame {
-		return nil, false, fmt.Errorf("%w: %d bytes, want at most %d", errLong, n, MaxFrame)
+		return nil, false, fmt.Errorf("%w: %d bytes, at most %d allowed", errLong, n, MaxFrame)
 	}
 	start := f.r + wire.HeaderSize
 	end := start + int(n)
@@ -70,7 +69,7 @@ func (f *frames) next() (frame []byte, ok bool, err error) {
 	return f.buf[start:end:end], true, nil
 }
 
-// fill waits for bytes and reads those that are there.
+// fill waits for bytes and reads those that have arrived.
 func (f *frames) fill() error {
 	if err := f.makeRoom(); err != nil {
 		return err
@@ -84,16 +83,16 @@ func (f *frames) fill() error {
 	return err
 }
 
-// makeRoom makes space to read: it moves the unhandled rest to the front, or grows the
-// buffer to about twice what has arrived, up to the frame's end. Once only ticks come,
-// the buffer is small again. Until then a large one stays for the next large frame:
-// new ones would become garbage faster than it is collected.
+// makeRoom makes room to read: it moves the unhandled bytes to the front, or grows the
+// buffer to about twice their number, up to the frame's end. When only ticks arrive, the
+// buffer becomes small again. Until then a large buffer is kept for the next large frame,
+// because new buffers would become garbage faster than it is collected.
 func (f *frames) makeRoom() error {
 	rest := f.w - f.r
 	size := len(f.buf)
 	switch more := min(2*size, fullBuffer); {
 	case rest == size: // a larger frame is arriving
-		frame := wire.HeaderSize + int(binary.BigEndian.Uint32(f.buf[f.r:])) // next has checked it
+		frame := wire.HeaderSize + int(binary.BigEndian.Uint32(f.buf[f.r:])) // checked by next
 		size = min(2*size, frame)
 		if !f.account.hold(size) {
 			return errShared
@@ -103,7 +102,7 @@ func (f *frames) makeRoom() error {
 		size = idleBuffer
 		f.account.hold(0)
 		f.gather.hold(0)
-	case f.w == size && size < fullBuffer && f.gather.hold(more): // the peer sends more than we take at a time
+	case f.w == size && size < fullBuffer && f.gather.hold(more): // the last read filled the buffer
 		size = more
 		f.account.hold(0)
 	case f.account.taken > 0 && !f.large && rest < firstBuffer:
@@ -125,7 +124,6 @@ func (f *frames) makeRoom() error {
 	return nil
 }
 
-// close gives the buffer back.
 func (f *frames) close() {
 	f.account.hold(0)
 	f.gather.hold(0)

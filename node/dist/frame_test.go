@@ -16,7 +16,7 @@ import (
 	"github.com/flake-go/flake/node/wire"
 )
 
-// Frames come out as they went in, in whatever pieces they arrive.
+// Frames are read whole, in whatever pieces they arrive.
 func TestFrames(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	var want [][]byte
@@ -59,7 +59,7 @@ func TestFrames(t *testing.T) {
 	}
 }
 
-// A large frame has its buffer only while it is there.
+// The buffer of a large frame is released after it.
 func TestBufferShrinks(t *testing.T) {
 	large := append(binary.BigEndian.AppendUint32(nil, 1<<20), make([]byte, 1<<20)...)
 	f := newFrames(bytes.NewReader(append(large, 0, 0, 0, 0)), newShare(new(pool)))
@@ -76,7 +76,7 @@ func TestBufferShrinks(t *testing.T) {
 	}
 }
 
-// A large buffer stays for the next large frame, and no longer.
+// A large buffer is kept only if the next frame is large too.
 func TestLargeFrames(t *testing.T) {
 	large := append(binary.BigEndian.AppendUint32(nil, 3<<20), make([]byte, 3<<20)...)
 	var p pool
@@ -118,7 +118,7 @@ func TestLargeFrames(t *testing.T) {
 	p.nothing(t)
 }
 
-// When only ticks follow a large frame, nothing keeps its bytes.
+// When only ticks follow a large frame, its bytes are released.
 func TestLargeFrameIsLetGo(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, r *rig) {
 		var large weak.Pointer[byte]
@@ -142,7 +142,7 @@ func TestLargeFrameIsLetGo(t *testing.T) {
 	})
 }
 
-// Memory announced by a length is not taken before the bytes arrive.
+// The length of a frame does not allocate memory before its bytes arrive.
 func TestAnnouncedLength(t *testing.T) {
 	f := newFrames(bytes.NewReader(binary.BigEndian.AppendUint32(nil, MaxFrame)), newShare(new(pool)))
 	f.fill()
@@ -209,7 +209,7 @@ func TestBrokenFrameEndsConnection(t *testing.T) {
 			bubble(t, flags, func(t *testing.T, r *rig) {
 				r.send(monitorP(gone, ref3), test.bytes, monitorP(gone, ref4))
 				if r.alive() {
-					t.Error("the connection goes on")
+					t.Error("not closed")
 				}
 				r.logged(test.log)
 				if got := r.conn.Ending(); got != test.ending || !got.Hostile() {

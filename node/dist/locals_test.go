@@ -9,7 +9,7 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// locals are the local processes: flake, and box, which does nothing.
+// locals are the local processes: flake, and box, which only records messages.
 type locals struct {
 	onFind func(*locals) // called when a process was found by its ID, unless nil
 	mu     sync.Mutex

@@ -6,13 +6,13 @@ import (
 	"slices"
 )
 
-// monitor is set by the peer. Its terms follow each other: the reference; our process,
-// by pid or name as the peer named it; the peer's process.
+// monitor is a monitor of the peer. Its terms are the reference; our process, by the pid
+// or name that the peer sent; and the peer's process.
 type monitor struct {
 	process      uint64
 	terms        []byte
-	toItem, toBy int      // where the last two begin
-	next         *monitor // with the same sum, or spare
+	toItem, toBy int      // start of the second term, and of the third
+	next         *monitor // the next one with the same sum, or the next spare
 }
 
 func (m *monitor) ref() []byte  { return m.terms[:m.toItem] }
@@ -20,20 +20,20 @@ func (m *monitor) item() []byte { return m.terms[m.toItem:m.toBy] }
 func (m *monitor) by() []byte   { return m.terms[m.toBy:] }
 func (m *monitor) size() int    { return watchSize + cap(m.terms) }
 
-// monitors keeps monitors by reference. Most come and go with a call, so removed ones
-// are reused.
+// monitors holds monitors by reference. Most last for one call, so removed ones are
+// reused.
 type monitors struct {
 	n      int
 	sum    func(ref []byte) uint64
-	sums   lean[uint64, *monitor]
+	sums   slimMap[uint64, *monitor]
 	spares *monitor
 	nSpare int
-	spared int // bytes
+	spared int // bytes of spares
 }
 
 const (
-	maxSpares = 256 // this many callers need no more memory, if there is room for them
-	maxSpare  = 512 // bytes of terms; OTP's take 100 and a name
+	maxSpares = 256 // up to this many concurrent calls allocate no monitors
+	maxSpare  = 512 // bytes of terms; those of OTP have 100 and a name
 )
 
 func (s *monitors) clear() {
@@ -41,7 +41,7 @@ func (s *monitors) clear() {
 	*s = monitors{sum: func(ref []byte) uint64 { return maphash.Bytes(seed, ref) }}
 }
 
-// add keeps a monitor whose reference is new, and returns its size.
+// add adds a monitor and returns its size. The reference must be new.
 func (s *monitors) add(process uint64, ref, item, by []byte) int {
 	m := s.spares
 	if m == nil {
@@ -62,7 +62,7 @@ func (s *monitors) add(process uint64, ref, item, by []byte) int {
 	return m.size()
 }
 
-// take removes and returns the monitor with the reference, or nil.
+// take removes and returns the monitor with the reference, or returns nil.
 func (s *monitors) take(ref []byte) *monitor {
 	sum := s.sum(ref)
 	first := s.sums.all[sum]
@@ -83,7 +83,7 @@ func (s *monitors) take(ref []byte) *monitor {
 	return nil
 }
 
-// spare lets a taken monitor be reused.
+// spare keeps a taken monitor for reuse.
 func (s *monitors) spare(m *monitor) {
 	if s.nSpare < maxSpares && cap(m.terms) <= maxSpare {
 		m.next = s.spares
@@ -93,16 +93,16 @@ func (s *monitors) spare(m *monitor) {
 	}
 }
 
-// idle returns what is held for later monitors.
+// idle returns the bytes held for later monitors.
 func (s *monitors) idle() int { return s.spared + s.sums.idle() }
 
-// shrink releases that.
+// shrink releases the bytes held for later monitors.
 func (s *monitors) shrink() {
 	s.spares, s.nSpare, s.spared = nil, 0, 0
 	s.sums.shrink()
 }
 
-// each calls f with every monitor, which f may take and spare.
+// each calls f with every monitor. f may take and spare it.
 func (s *monitors) each(f func(m *monitor)) {
 	for _, m := range s.sums.all {
 		for m != nil {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Monitors behave like a map of them, whatever sums their references have.
+// Monitors behave like a map, whatever the sums of their references.
 func TestMonitors(t *testing.T) {
 	for name, collide := range map[string]bool{"sums differ": false, "one sum": true} {
 		t.Run(name, func(t *testing.T) {
@@ -47,7 +47,7 @@ func TestMonitors(t *testing.T) {
 	}
 }
 
-// Only a few removed monitors are kept for reuse, and no large ones.
+// At most maxSpares removed monitors are kept for reuse, and no large ones.
 func TestSpares(t *testing.T) {
 	var kept monitors
 	kept.spare(&monitor{terms: make([]byte, maxSpare+1)})

@@ -10,57 +10,57 @@ import (
 )
 
 const (
-	// MaxOutput bounds the bytes that wait to be written to a peer. Only signals from
-	// outside the connection's reader can come near it: the reader stops reading while
-	// its answers wait. A connection that passes it is closed. So is one whose earlier
-	// output is unread when more needs room and [MaxShared] has none.
+	// MaxOutput bounds the bytes that wait to be written to a peer. Only signals that do not
+	// come from the connection's reader can reach it, because the reader does not read
+	// while its answers wait. A connection that exceeds it is closed, and so is one with
+	// unread output for whose next output [MaxShared] has no room.
 	MaxOutput = 32 << 20
 
-	// fullOutput is the size at which the reader writes its answers though more calls
-	// wait; it writes earlier if MaxShared has no room left. A buffer of more takes no
-	// further frames: growing it would for a moment take twice its memory.
+	// fullOutput is the size at which the reader writes its answers although more calls
+	// have arrived; it writes earlier if MaxShared has no room left. A larger buffer takes
+	// no further frames, because growing it would briefly take twice its memory.
 	fullOutput = 128 << 10
 )
 
-// output gathers frames for a peer and writes them.
+// output collects frames for a peer and writes them.
 type output struct {
 	dst      net.Conn
 	wake     func()      // called when frames were appended outside the reader
-	reminded atomic.Bool // it has been called, and they will be written
-	full     atomic.Bool // more waits than fullOutput, or than there is room for
-	overflow func()      // called when too much waits
+	reminded atomic.Bool // wake was called, and the frames will be written
+	full     atomic.Bool // more bytes wait than fullOutput, or than there is room for
+	overflow func()      // called when too many bytes wait
 	taken    func()      // called when the peer has taken a part of a large write
 
 	mu      sync.Mutex
-	idle    sync.Cond // nobody is writing
+	idle    sync.Cond // signaled when writing becomes false
 	ahead   [][]byte  // full buffers, written before buf
-	queued  int       // bytes of those
+	queued  int       // bytes in ahead
 	buf     []byte    // whole frames, except between begin and end
 	spare   []byte    // another buffer
-	flying  int       // bytes of the write under way
-	account account   // what waits and flies
-	short   bool      // not enough room for that
-	kept    account   // the kept buffers
-	passed  passed    // answers that others caused
-	frame   int       // where the frame between begin and end starts
+	flying  int       // bytes of the current write
+	account account   // of waiting and flying bytes
+	short   bool      // account has no room for them
+	kept    account   // of buf and spare when empty
+	passed  passed    // answers to calls that other peers forwarded
+	frame   int       // start of the frame between begin and end
 	writing bool
 	closed  bool
 	writes  uint64
 	octets  atomic.Uint64 // written
 }
 
-func (o *output) init(dst net.Conn, wake, overflow, taken func(), s *share) {
+func (o *output) init(dst net.Conn, wake, overflow, taken func(), s *memory) {
 	o.dst, o.wake, o.overflow, o.taken = dst, wake, overflow, taken
-	o.account = account{share: s, own: ownOutput}
-	o.kept = account{share: s, own: ownSpare, spare: true}
+	o.account = account{memory: s, own: ownOutput}
+	o.kept = account{memory: s, own: ownSpare, spare: true}
 	o.idle.L = &o.mu
 }
 
-// begin opens a frame and returns the buffer to append to; end must follow.
+// begin opens a frame and returns the buffer to which to append; end must follow.
 func (o *output) begin() []byte { return o.beginWith(0) }
 
-// beginWith is begin for a frame of about size bytes. If it is large, its room is taken at
-// once: to grow a buffer step by step takes several times as much.
+// beginWith is begin for a frame of about size bytes. It allocates a large frame at once,
+// because growing a buffer in steps takes several times its memory.
 func (o *output) beginWith(size int) []byte {
 	o.mu.Lock()
 	large := size > ownOutput
@@ -75,7 +75,7 @@ func (o *output) beginWith(size int) []byte {
 	return wire.Open(o.buf)
 }
 
-// end closes the frame. buf is what begin returned, with terms appended.
+// end closes the frame. buf is the buffer of begin with terms appended.
 func (o *output) end(buf []byte) {
 	wire.Close(buf, o.frame)
 	o.buf = buf
@@ -88,10 +88,9 @@ func (o *output) end(buf []byte) {
 	o.mu.Unlock()
 }
 
-// next starts another buffer.
 func (o *output) next() { o.buf, o.spare = o.spare[:0], nil }
 
-// waits returns how many bytes wait to be written.
+// waits returns the number of bytes that wait to be written.
 func (o *output) waits() int { return o.queued + len(o.buf) }
 
 // bound closes the connection if more than most bytes wait.
@@ -105,8 +104,8 @@ func (o *output) bound(most int) {
 	}
 }
 
-// allow lets n more bytes wait than the account has room for, once the caller has
-// taken that room. A negative n ends it.
+// allow lets n bytes wait without counting them, because the caller has taken room for
+// them. A negative n ends that.
 func (o *output) allow(n int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -114,8 +113,9 @@ func (o *output) allow(n int) {
 	o.account.hold(o.waits() + o.flying)
 }
 
-// poke has another goroutine soon write what was appended. Unlike the reader, poke's
-// caller would not stop for a peer that reads nothing.
+// poke starts another goroutine that writes the appended frames. It closes the connection
+// if too many bytes wait, because its callers, unlike the reader, append while a peer does
+// not read.
 func (o *output) poke() {
 	o.mu.Lock()
 	if o.short && o.writing {
@@ -131,9 +131,9 @@ func (o *output) remind() {
 	}
 }
 
-// flush writes all that was appended. If another goroutine is writing, flush waits for
-// that, so the waiting bytes cannot grow. It does not wait for what is appended
-// meanwhile, which may never end.
+// flush writes all appended frames. If another goroutine is writing, flush waits for it,
+// so that the reader adds no more. It does not wait for frames that are appended after
+// the call, because those may never end.
 func (o *output) flush() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -150,7 +150,7 @@ func (o *output) flush() error {
 	return o.write()
 }
 
-// flushFull is flush if much waits.
+// flushFull calls flush if full is set.
 func (o *output) flushFull() error {
 	if !o.full.Load() {
 		return nil
@@ -158,7 +158,7 @@ func (o *output) flushFull() error {
 	return o.flush()
 }
 
-// offer is flush for a goroutine that must not wait for another's write.
+// offer is like flush, but returns at once if another goroutine is writing.
 func (o *output) offer() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -168,7 +168,8 @@ func (o *output) offer() error {
 	return o.write()
 }
 
-// write writes what waits; another goroutine is woken for what comes meanwhile.
+// write writes all frames that wait, and wakes another goroutine if more were appended
+// at the same time.
 func (o *output) write() error {
 	if o.waits() == 0 && len(o.passed.waiting) == 0 {
 		return nil
@@ -202,7 +203,7 @@ func (o *output) write() error {
 	return err
 }
 
-// keep keeps a write's buffer for the next, unless it is large or there is no room.
+// keep keeps the buffer of a write for the next write, unless it is large or there is no room.
 func (o *output) keep(full []byte) {
 	all := cap(full)
 	if len(o.buf) > 0 {
@@ -227,13 +228,13 @@ func (o *output) writeAll(ahead [][]byte, last []byte) error {
 			return err
 		}
 		o.taken()
-		ahead[i] = nil // others may need the memory
+		ahead[i] = nil // free it before the next write
 	}
 	return o.writeParts(last)
 }
 
-// writeParts writes in one go, unless there is much: then a slow reader still shows
-// that it is alive.
+// writeParts writes large buffers in parts, so that each part shows that a slow peer is
+// still reading.
 func (o *output) writeParts(b []byte) error {
 	for len(b) > fullOutput {
 		if _, err := o.dst.Write(b[:fullOutput]); err != nil {
@@ -246,14 +247,14 @@ func (o *output) writeParts(b []byte) error {
 	return err
 }
 
-// state returns how many writes were begun, and whether one is under way.
+// state returns the number of writes started, and whether one has not finished.
 func (o *output) state() (writes uint64, writing bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.writes, o.writing
 }
 
-// tick writes a tick when nothing was written for long.
+// tick writes a tick.
 func (o *output) tick() error {
 	o.mu.Lock()
 	if o.waits() == 0 {

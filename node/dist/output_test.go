@@ -17,14 +17,14 @@ func (r *rig) sendOctets(n int) {
 	synctest.Wait()
 }
 
-// Waiting and flying output counts in the pool, beyond what a connection has of its
-// own or is allowed.
+// Waiting output and output being written count in the pool, beyond the connection's floor
+// and what allow allows.
 func TestOutputHolds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := connectDeaf(t, flags)
 		held := func(want int) {
 			t.Helper()
-			if got := int(r.proto.shared.held.Load()); got != want {
+			if got := int(r.proto.pool.held.Load()); got != want {
 				t.Errorf("%d bytes are held, want %d", got, want)
 			}
 		}
@@ -43,31 +43,30 @@ func TestOutputHolds(t *testing.T) {
 	})
 }
 
-// Without room, a peer that does not read is cut off once its connection's own share
-// is used up.
+// Without room, a peer that does not read is disconnected when the floor is used up.
 func TestOutputWithoutRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := connectDeaf(t, flags)
-		r.proto.shared.take(everything)
+		r.proto.pool.take(everything)
 		r.sendOctets(2 * ownOutput) // is being written
 		r.sendOctets(ownOutput)
 		if !r.alive() {
-			t.Error("cut off before its time")
+			t.Error("closed too early")
 		}
 		r.sendOctets(ownOutput)
 		if r.alive() {
-			t.Error("still there")
+			t.Error("not closed")
 		}
 		if got := r.conn.Ending(); got != EndedUnread || !got.Hostile() {
 			t.Errorf("ended by %s, want %s", got, EndedUnread)
 		}
-		if held := r.proto.shared.held.Load(); held != everything {
+		if held := r.proto.pool.held.Load(); held != everything {
 			t.Errorf("%d bytes are held, want %d", held, everything)
 		}
 	})
 }
 
-// MaxOutput bytes may wait. With one more all are dropped at once.
+// MaxOutput bytes may wait. One more byte closes the connection and drops all of them.
 func TestMaxOutputExactly(t *testing.T) {
 	var p pool
 	var o output
@@ -84,8 +83,7 @@ func TestMaxOutputExactly(t *testing.T) {
 	}
 }
 
-// When more than fullOutput waits, the reader writes it all at once before it handles
-// more.
+// When more than fullOutput waits, the reader writes all of it before it handles more.
 func TestFullOutput(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := connectDeaf(t, flags)
@@ -110,7 +108,7 @@ func TestFullOutput(t *testing.T) {
 	})
 }
 
-// What waits is in buffers that never grow large, and is written in order.
+// Waiting output is held in buffers that do not grow large, and written in order.
 func TestManyBuffers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n, size = 100, fullOutput / 5
@@ -137,8 +135,7 @@ func TestManyBuffers(t *testing.T) {
 	})
 }
 
-// A flush writes all that waits, in however many buffers, and nothing that comes
-// meanwhile.
+// A flush writes all buffers that wait, but not frames appended during it.
 func TestFlushMany(t *testing.T) {
 	var o output
 	w := &writer{each: func() error {
@@ -155,7 +152,7 @@ func TestFlushMany(t *testing.T) {
 	}
 }
 
-// After a write that failed nothing is written: a part of a frame may have been.
+// Nothing is written after a failed write, because it may have written a part of a frame.
 func TestNothingAfterFailure(t *testing.T) {
 	fault := errors.New("cut")
 	var o output
@@ -173,7 +170,7 @@ func TestNothingAfterFailure(t *testing.T) {
 	}
 }
 
-// writer counts writes; each is what they return.
+// writer counts writes, and calls each for their results.
 type writer struct {
 	net.Conn
 	each   func() error
@@ -185,11 +182,11 @@ func (w *writer) Write(b []byte) (int, error) {
 	return len(b), w.each()
 }
 
-// Without room the reader writes at once, and waits for what it writes.
+// Without room the reader writes after each call, and waits for the write.
 func TestReaderWithoutRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := connectDeaf(t, flags)
-		r.proto.shared.take(everything)
+		r.proto.pool.take(everything)
 		handled := 0
 		r.local.flake.receive = func(c *Message) error {
 			handled++
@@ -206,12 +203,12 @@ func TestReaderWithoutRoom(t *testing.T) {
 		if writes, _ := r.conn.out.state(); handled != 4 || writes != 4 {
 			t.Errorf("%d calls are handled and answered in %d writes, want 4", handled, writes)
 		}
-		r.proto.shared.give(everything)
+		r.proto.pool.give(everything)
 		r.close()
 	})
 }
 
-// A flush waits for what was there, not for what others append meanwhile.
+// A flush waits for frames appended before it, not for those appended during it.
 func TestFlushEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := connectDeaf(t, flags)
@@ -238,7 +235,7 @@ func TestFlushEnds(t *testing.T) {
 	})
 }
 
-// Output sent while another goroutine writes goes out after that.
+// Output sent while another goroutine writes is written after that.
 func TestSentDuringWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := connectDeaf(t, flags)
@@ -268,7 +265,7 @@ func TestSpareOutput(t *testing.T) {
 	}
 }
 
-// Large output is written in parts, and each part taken is reported.
+// Large output is written in parts, and taken is called after each part.
 func TestWriteParts(t *testing.T) {
 	for octets, parts := range map[int]int{1: 1, fullOutput: 1, fullOutput + 1: 2, 2 * fullOutput: 2} {
 		var o output

@@ -2,6 +2,7 @@ package dist
 
 import (
 	"errors"
+	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -9,65 +10,64 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// These bound the memory that all connections of a node hold beyond their floors; any
-// ordinary call fits in its floor. Without them, every limit of a connection would
-// have to be multiplied by the number of connections.
+// These constants bound the memory that all connections of a node hold beyond their
+// floors. Ordinary calls need only the floors.
 const (
-	// MaxShared bounds what all need together: large frames and answers, monitors and
-	// links by the hundred, running functions, messages while they are terms.
+	// MaxShared bounds large frames and answers, hundreds of monitors and links, running
+	// functions, and decoded messages, of all connections together.
 	MaxShared = 32 << 20
 
-	// MaxSmall is extra room for connections that hold at most smallShare each, so that
-	// large ones leave them some.
-	MaxSmall   = 4 << 20
-	smallShare = 128 << 10
+	// MaxSmall is additional room for connections that hold at most smallMemory each, so
+	// that large ones leave them some.
+	MaxSmall    = 4 << 20
+	smallMemory = 128 << 10
 
-	// MaxSpare bounds what they keep for speed and can do without: buffers that gather
-	// the calls of a busy peer, and room for reuse.
+	// MaxSpare bounds the memory that only makes connections faster: large read buffers
+	// for busy peers, and memory kept for reuse.
 	MaxSpare = 8 << 20
 )
 
-// The floors: what each connection may hold uncounted.
+// The floors: bytes that each connection may hold without counting them.
 const (
 	ownInput   = firstBuffer
 	ownOutput  = 4 << 10
 	ownWatches = 4 << 10 // about a dozen monitors
-	ownLines   = 2 << 10 // about five calls
-	ownSpare   = 1 << 10 // of each kind
+	ownQueues  = 2 << 10 // about five calls
+	ownSpare   = 1 << 10 // of each kind of memory kept for reuse
 
-	// ownLarge is the size of an answer that needs no turn.
+	// ownLarge is the size up to which an answer is not large.
 	ownLarge = 64 << 10
 
-	// ownMessage is the size of a message that is decoded without asking for room: any
-	// call of a server here, whatever the nodes' names.
+	// ownMessage is the size up to which a message is decoded without taking room: any
+	// call of our servers, even with the longest names of nodes.
 	ownMessage = 3 << 10
 
-	// ownArguments is the same for a message that waits.
+	// ownArguments is the same for a queued message.
 	ownArguments = 512
 )
 
-var errShared = errors.New("no room: the connections already hold too much")
+var errShared = errors.New("no room: the connections hold too much memory")
 
-// pool counts what is held of MaxShared and MaxSmall, and of MaxSpare. When there is
-// no room, it ends the connection that holds most, and has held most of it for long,
-// if the asking one would hold less.
+// pool counts the bytes held within MaxShared and MaxSmall, and within MaxSpare. When
+// there is no room, it ends the connection that holds most and has held it for long, if
+// that holds more than the one that needs room.
 type pool struct {
-	percent int // of the bounds; 0: all
+	percent int // of the bounds; 0 means 100
 
 	held  atomic.Int64
 	spare atomic.Int64
 
 	// Nothing allocates under mu: an allocation may wait for the garbage collector, and
-	// everybody else would wait too.
-	mu     sync.Mutex
-	shares []*share // those that hold something
+	// all connections with it.
+	mu      sync.Mutex
+	holders []*memory // those with held > 0
 
-	// Before futile, no share outweighs futileMore.
+	// Until futile, no holder weighs more than futileMore.
 	futile     time.Time
 	futileMore int
 }
 
-// part returns this pool's part of a bound.
+// part returns percent of a bound.
 func (p *pool) part(bound int) int {
 	if p.percent == 0 {
 		return bound
@@ -75,49 +75,50 @@ func (p *pool) part(bound int) int {
 	return bound * p.percent / 100
 }
 
-// limit returns how much all may hold, for a share that holds this much of it.
+// limit returns the bound on p.held for a connection that holds held bytes.
 func (p *pool) limit(held int) int {
 	limit := p.part(MaxShared)
-	if held <= smallShare {
+	if held <= smallMemory {
 		limit += p.part(MaxSmall)
 	}
 	return limit
 }
 
-func (p *pool) add(s *share) {
-	s.place = len(p.shares)
-	p.shares = append(p.shares, s)
+func (p *pool) add(s *memory) {
+	s.place = len(p.holders)
+	p.holders = append(p.holders, s)
 }
 
-func (p *pool) remove(s *share) {
-	last := len(p.shares) - 1
-	p.shares[s.place] = p.shares[last]
-	p.shares[s.place].place = s.place
-	p.shares[last] = nil
-	p.shares = p.shares[:last]
+func (p *pool) remove(s *memory) {
+	last := len(p.holders) - 1
+	p.holders[s.place] = p.holders[last]
+	p.holders[s.place].place = s.place
+	p.holders[last] = nil
+	p.holders = p.holders[:last]
 }
 
-// makeRoom stops and returns the heaviest share, if it weighs more than the asking one
-// would with all it wants. A share weighs what it holds, plus what it has held for
-// long: so among many that hold about as much, a frequent caller that holds little
-// between calls is spared. For one that wants much, only what was long held counts.
-func (p *pool) makeRoom(asks *share, all int) *share {
+// makeRoom stops and returns the heaviest holder, if it weighs more than the one that
+// needs room would if it held all bytes. The weight is the bytes held plus the bytes long
+// held: so among many connections that hold about as much, a frequent caller that holds
+// little between calls is spared. For a connection that needs much, only holders with
+// more than that long held are stopped.
+func (p *pool) makeRoom(asks *memory, all int) *memory {
 	now := time.Now()
 	than := all + asks.steady(now)
 	if now.Before(p.futile) && than >= p.futileMore {
 		return nil
 	}
-	var most *share
+	var most *memory
 	weight := than
-	for _, s := range p.shares {
+	for _, s := range p.holders {
 		steady := s.steady(now)
-		mayGo := s != asks && !s.ended && (all <= smallShare || steady > all)
+		mayGo := s != asks && !s.ended && (all <= smallMemory || steady > all)
 		if w := s.held + steady; mayGo && w > weight {
 			most, weight = s, w
 		}
 	}
 	if most == nil {
-		const pause = 10 * time.Millisecond // looking visits every connection
+		const pause = 10 * time.Millisecond // the search reads every holder
 		p.futile, p.futileMore = now.Add(pause), than
 		return nil
 	}
@@ -125,18 +126,20 @@ func (p *pool) makeRoom(asks *share, all int) *share {
 	return most
 }
 
-// account is what one part of a connection holds. That part's lock guards it.
+// account counts the bytes held by one part of a connection, under the lock of that part.
 type account struct {
-	share *share
-	spare bool // counted in MaxSpare
-	own   int  // bytes that belong to the floor
-	taken int  // from the pool
+	memory *memory
+	spare  bool // counted in MaxSpare
+	own    int  // bytes of the floor
+	taken  int  // bytes taken from the pool
 }
 
-// accountStep is how much is taken from a pool at a time, so that it is asked seldom.
+// accountStep is the number of bytes taken from the pool at a time, so that few changes
+// need its lock.
 const accountStep = 4 << 10
 
-// hold changes the bytes held to n, or reports that the pool has no room for them.
+// hold sets the number of bytes held to n. It returns false, and changes nothing, if the
+// pool has no room.
 func (a *account) hold(n int) bool {
 	if n <= a.own && a.taken == 0 { // an ordinary call
 		return true
@@ -147,12 +150,12 @@ func (a *account) hold(n int) bool {
 		if !a.take(more) {
 			return false
 		}
-	case more == 0, more == -accountStep && n > a.own/2: // it may soon be needed again
+	case more == 0, more == -accountStep && n > a.own/2: // keep a step that may soon be needed again
 		return true
 	case a.spare:
-		a.share.pool.spare.Add(int64(more))
+		a.memory.pool.spare.Add(int64(more))
 	default:
-		a.share.give(-more)
+		a.memory.give(-more)
 	}
 	a.taken = want
 	return true
@@ -160,17 +163,18 @@ func (a *account) hold(n int) bool {
 
 func (a *account) take(n int) bool {
 	if !a.spare {
-		return a.share.take(n)
+		return a.memory.take(n)
 	}
-	if a.share.pool.spare.Add(int64(n)) > int64(a.share.pool.part(MaxSpare)) {
-		a.share.pool.spare.Add(-int64(n))
+	if a.memory.pool.spare.Add(int64(n)) > int64(a.memory.pool.part(MaxSpare)) {
+		a.memory.pool.spare.Add(-int64(n))
 		return false
 	}
 	return true
 }
 
-// weight is what a message may take as terms: the smallest element has two bytes, its
-// term takes up to 40, and decoding needs half as much again.
+// weight returns the memory that a message may need as terms, or 0 for one of at most own
+// bytes. The smallest element has two bytes, its term takes up to 40, and decoding needs
+// half as much again.
 func weight(message []byte, own int) int {
 	const perOctet, most = 30, 60 * etf.MaxElements
 	if len(message) <= own {
@@ -179,11 +183,162 @@ func weight(message []byte, own int) int {
 	return len(message) + min(perOctet*len(message), most)
 }
 
-// weigh takes room for a message as terms. The caller must give taken back.
+// weigh takes room for a message as terms. The caller must give it back.
 func (c *Conn) weigh(message []byte, own int) (taken int, err error) {
 	taken = weight(message, own)
-	if !c.share.take(taken) {
+	if !c.memory.take(taken) {
 		return 0, errShared
 	}
 	return taken, nil
 }
+
+// longHeld is the time after which held bytes count twice.
+const longHeld = time.Second
+
+// memory counts the bytes that one connection holds of the pool.
+type memory struct {
+	pool *pool
+	end  func() // ends the connection
+
+	held   int
+	pinned int     // the part of held that outlives the connection
+	ended  bool    // only pinned bytes still count
+	place  int     // index in pool.holders, if held > 0
+	next   *memory // the holder stopped before this one
+
+	since time.Time // start of the period of least[0]
+	least [2]int    // the least held in this period of longHeld, and in the one before
+}
+
+// take takes n bytes, and reports whether there was room. Like give, it ignores n <= 0.
+func (s *memory) take(n int) bool {
+	if n <= 0 {
+		return true
+	}
+	p := s.pool
+	p.mu.Lock()
+	room := !s.ended
+	var stopped *memory
+	for room && int(p.held.Load())+n > p.limit(s.held+n) {
+		most := p.makeRoom(s, s.held+n)
+		if room = most != nil; room {
+			most.next, stopped = stopped, most
+		}
+	}
+	if room {
+		s.change(n)
+	}
+	p.mu.Unlock()
+	for ; stopped != nil; stopped = stopped.next {
+		stopped.end()
+	}
+	return room
+}
+
+func (s *memory) give(n int) {
+	if n <= 0 {
+		return
+	}
+	s.pool.mu.Lock()
+	defer s.pool.mu.Unlock()
+	if !s.ended {
+		s.change(-n)
+	}
+}
+
+// pin makes n held bytes count until unpin, even if the connection ends before. It returns
+// false if the connection has ended already.
+func (s *memory) pin(n int) bool {
+	s.pool.mu.Lock()
+	defer s.pool.mu.Unlock()
+	if s.ended {
+		return false
+	}
+	s.pinned += n
+	return true
+}
+
+// unpin gives back pinned bytes.
+func (s *memory) unpin(n int) {
+	s.pool.mu.Lock()
+	defer s.pool.mu.Unlock()
+	s.pinned -= n
+	s.change(-n)
+}
+
+// stop stops counting all but the pinned bytes, which the connection releases as it ends.
+func (s *memory) stop() {
+	s.ended = true
+	s.change(s.pinned - s.held)
+}
+
+func (s *memory) change(n int) {
+	now := time.Now()
+	if s.held == 0 {
+		s.pool.add(s)
+		s.since, s.least = now, [2]int{n, 0}
+	}
+	s.rotate(now)
+	s.held += n
+	s.least[0] = min(s.least[0], s.held)
+	s.pool.held.Add(int64(n))
+	if s.held == 0 {
+		s.pool.remove(s)
+	}
+}
+
+// rotate starts the next period of longHeld if this one is over.
+func (s *memory) rotate(now time.Time) {
+	switch since := now.Sub(s.since); {
+	case since >= 2*longHeld:
+		s.since, s.least = now, [2]int{s.held, s.held}
+	case since >= longHeld:
+		s.since, s.least = now, [2]int{s.held, s.least[0]}
+	}
+}
+
+// steady returns the bytes long held: at least this many were held throughout longHeld.
+func (s *memory) steady(now time.Time) int {
+	s.rotate(now)
+	return min(s.least[0], s.least[1])
+}
+
+// slimMap is a map that frees memory when most of its entries are removed. Go's maps do
+// not.
+type slimMap[K comparable, V any] struct {
+	all  map[K]V
+	most int // the most entries so far
+}
+
+const (
+	slimMin   = 512 // a map with at most this many entries does not shrink on remove
+	slimEntry = 64  // bytes of an entry, about
+)
+
+func (l *slimMap[K, V]) set(k K, v V) {
+	if l.all == nil {
+		l.all = make(map[K]V)
+	}
+	l.all[k] = v
+	l.most = max(l.most, len(l.all))
+}
+
+func (l *slimMap[K, V]) remove(k K) {
+	delete(l.all, k)
+	if l.most > slimMin && len(l.all) < l.most/8 {
+		l.shrink()
+	}
+}
+
+// shrink frees unused memory if that is half of all or more.
+func (l *slimMap[K, V]) shrink() {
+	if l.most <= 2*len(l.all) {
+		return
+	}
+	all := make(map[K]V, len(l.all))
+	maps.Copy(all, l.all)
+	l.all, l.most = all, len(all)
+}
+
+// idle returns the approximate number of unused bytes.
+func (l *slimMap[K, V]) idle() int { return (l.most - len(l.all)) * slimEntry }

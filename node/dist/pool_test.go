@@ -13,8 +13,7 @@ import (
 	"github.com/flake-go/flake/node/wire"
 )
 
-// An account takes from the pool what it holds beyond its own, in steps, and no more
-// than there is.
+// An account takes bytes beyond its own from the pool, in steps, if there is room.
 func TestAccount(t *testing.T) {
 	for name, spare := range map[string]bool{"needed": false, "to spare": true} {
 		t.Run(name, func(t *testing.T) {
@@ -24,7 +23,7 @@ func TestAccount(t *testing.T) {
 			}
 			const step = accountStep
 			var p pool
-			a, b := account{share: newShare(&p), own: step, spare: spare}, account{share: newShare(&p), own: step, spare: spare}
+			a, b := account{memory: newShare(&p), own: step, spare: spare}, account{memory: newShare(&p), own: step, spare: spare}
 			for i, s := range []struct {
 				account *account
 				hold    int
@@ -54,7 +53,7 @@ func TestAccount(t *testing.T) {
 	}
 }
 
-// There is always room for nothing.
+// There is always room for zero bytes.
 func TestTakeNothing(t *testing.T) {
 	var p pool
 	p.take(everything)
@@ -63,66 +62,66 @@ func TestTakeNothing(t *testing.T) {
 	}
 }
 
-// The last of the pool is for connections that hold little.
+// MaxSmall is for connections that hold little.
 func TestSmallShares(t *testing.T) {
 	var p pool
 	p.take(MaxShared)
 	large, small := newShare(&p), newShare(&p)
-	if large.take(smallShare + 1) {
-		t.Error("a large share of the last")
+	if large.take(smallMemory + 1) {
+		t.Error("a large connection takes room of MaxSmall")
 	}
-	if !small.take(smallShare) || small.take(1) {
-		t.Error("want a small share of the last, and no more")
+	if !small.take(smallMemory) || small.take(1) {
+		t.Error("want room for a small connection, within MaxSmall")
 	}
-	small.give(smallShare)
+	small.give(smallMemory)
 }
 
-// Without room, whoever has held most for long makes room for one that wants less.
+// Without room, the connection that has held most for long is ended for one that needs less.
 func TestMakeRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var p pool
 		ended := ""
-		shares := make(map[string]*share)
+		holders := make(map[string]*memory)
 		hold := func(name string, n int) bool {
-			if shares[name] == nil {
-				shares[name] = &share{pool: &p, end: func() { ended += name }}
+			if holders[name] == nil {
+				holders[name] = &memory{pool: &p, end: func() { ended += name }}
 			}
-			return shares[name].take(n)
+			return holders[name].take(n)
 		}
 		const mega = 1 << 20
 		hold("a", 10*mega)
 		hold("b", 12*mega)
 		hold("c", 6*mega)
-		shares["b"].pin(2 * mega)
+		holders["b"].pin(2 * mega)
 		if time.Sleep(longHeld - 1); hold("d", 6*mega) || ended != "" {
-			t.Errorf("before its time %q are ended", ended)
+			t.Errorf("too early: %q are ended", ended)
 		}
 		time.Sleep(time.Second)
 		if hold("d", 12*mega) || hold("c", 6*mega) || ended != "" {
-			t.Errorf("for who wants as much %q are ended", ended)
+			t.Errorf("for one that needs as much, %q are ended", ended)
 		}
 		if !hold("d", 6*mega) || ended != "b" {
 			t.Errorf("%q are ended, want b", ended)
 		}
-		shares["b"].give(12 * mega) // as it then does
-		if shares["b"].take(1) || shares["b"].pin(1) {
-			t.Error("who is ended takes more")
+		holders["b"].give(12 * mega) // as it then does
+		if holders["b"].take(1) || holders["b"].pin(1) {
+			t.Error("an ended connection takes more")
 		}
 		if held := p.held.Load(); held != 24*mega {
-			t.Errorf("%d are held, with what is pinned", held)
+			t.Errorf("%d are held, with pinned bytes", held)
 		}
 		if hold("f", 11*mega) {
-			t.Error("room is made of what is pinned")
+			t.Error("pinned bytes are released for room")
 		}
-		shares["b"].unpin(2 * mega)
+		holders["b"].unpin(2 * mega)
 		if held := p.held.Load(); held != 22*mega {
 			t.Errorf("%d are held", held)
 		}
-		shares["a"].give(6 * mega) // most of what it held
+		holders["a"].give(6 * mega) // most of what it held
 		hold("a", 4*mega)
 		hold("c", 6*mega)
 		if hold("e", 7*mega) || ended != "b" {
-			t.Errorf("%q are ended, though nobody has held more for long", ended)
+			t.Errorf("%q are ended, though none has held more for long", ended)
 		}
 		time.Sleep(2 * longHeld)
 		if !hold("e", 7*mega) || ended != "bc" {
@@ -131,15 +130,15 @@ func TestMakeRoom(t *testing.T) {
 	})
 }
 
-// Among many that hold about as much for long, one that sometimes holds more is
-// neither refused nor ended.
+// Among many connections that hold about as much for long, one that sometimes holds more
+// is neither refused nor ended.
 func TestMakeRoomAmongMany(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var p pool
 		ended := 0
-		newHolder := func() *share { return &share{pool: &p, end: func() { ended++ }} }
+		newHolder := func() *memory { return &memory{pool: &p, end: func() { ended++ }} }
 		const many, few = 48 << 10, 4 << 10
-		caller := &share{pool: &p, end: func() { t.Error("the caller is ended") }}
+		caller := &memory{pool: &p, end: func() { t.Error("the caller is ended") }}
 		for range everything / many {
 			newHolder().take(many)
 		}
@@ -159,35 +158,34 @@ func TestMakeRoomAmongMany(t *testing.T) {
 			caller.give(2 * few)
 		}
 		if ended == 0 {
-			t.Error("nobody is ended: there was room")
+			t.Error("none is ended: there was room")
 		}
 	})
 }
 
-// A connection that needs little gets room at once, from one that holds more.
+// A connection that needs little takes room at once from one that holds more.
 func TestMakeRoomForLittle(t *testing.T) {
-	for held, want := range map[int]bool{smallShare + 1: true, smallShare: false} {
+	for held, want := range map[int]bool{smallMemory + 1: true, smallMemory: false} {
 		var p pool
-		large, ended := &share{pool: &p}, false
+		large, ended := &memory{pool: &p}, false
 		large.end = func() { ended = true }
 		large.take(held)
 		p.take(MaxShared + MaxSmall - held)
-		if little := (&share{pool: &p}); little.take(smallShare) != want || ended != want {
-			t.Errorf("beside %d bytes: %v ended", held, ended)
+		if little := (&memory{pool: &p}); little.take(smallMemory) != want || ended != want {
+			t.Errorf("with %d bytes held: %v ended", held, ended)
 		}
 	}
 }
 
-// A message weighs at least as much as its terms: every two bytes may become one of
-// 40.
+// A message weighs at least as much as its terms: two bytes may become a term of 40.
 func TestWeight(t *testing.T) {
 	if got := weight(make([]byte, 10_000), 0); got < 10_000/2*40 {
 		t.Errorf("10000 bytes weigh %d", got)
 	}
 }
 
-// While the pool is empty, whatever needs it is refused and all else goes on; when
-// connections have ended, the pool is full again.
+// While the pool has no room, only what needs it is refused; when connections have ended,
+// no bytes are held.
 func TestShared(t *testing.T) {
 	large := make([]byte, 1<<20)
 	request := etf.Tuple{
@@ -195,7 +193,7 @@ func TestShared(t *testing.T) {
 		etf.Tuple{etf.Atom("m"), etf.Atom("f"), int64(1)}, etf.List{etf.Atom("monitor")},
 	}
 	bubble(t, flags, func(t *testing.T, r *rig) {
-		shared := &r.proto.shared
+		pool := &r.proto.pool
 		arrives := func(octets int, want bool) {
 			t.Helper()
 			message := external(large[:octets])
@@ -205,22 +203,22 @@ func TestShared(t *testing.T) {
 			}
 		}
 		const head = 5 // of a binary
-		shared.take(everything)
+		pool.take(everything)
 		arrives(ownMessage-head, true)
 		arrives(ownMessage-head+1, false)
 		r.send(frame(request, external(etf.List{large[:ownInput/2]})))
 		r.want(frame(etf.Tuple{number(wire.OpSpawnReply), ref5, theirs, int64(0), etf.Atom("system_limit")}))
 		r.send(monitorP(etf.Atom("nobody"), ref5))
 		r.want(down(etf.Atom("nobody"), ref5, "noproc"))
-		shared.give(everything)
+		pool.give(everything)
 		arrives(ownInput/2, true)
-		if held := shared.held.Load(); held != 0 {
+		if held := pool.held.Load(); held != 0 {
 			t.Errorf("%d bytes are still held", held)
 		}
 	})
 }
 
-// Arguments up to the bound reach the function; larger ones are refused unread.
+// Arguments up to the bound reach the function; larger ones are refused without decoding.
 func TestMaxArguments(t *testing.T) {
 	request := etf.Tuple{
 		number(wire.OpSpawnRequest), ref5, theirs, theirs,
@@ -242,11 +240,11 @@ func TestMaxArguments(t *testing.T) {
 		}
 		r.send(frame(request, arguments(MaxArguments+1)))
 		r.want(frame(etf.Tuple{number(wire.OpSpawnReply), ref5, theirs, int64(0), etf.Atom("system_limit")}))
-		r.logged("want at most 1048576")
+		r.logged("at most 1048576 allowed")
 	})
 }
 
-// A frame for which the pool has no room ends its connection before it has arrived.
+// A frame for which the pool has no room ends its connection before all of it has arrived.
 func TestSharedFrames(t *testing.T) {
 	var p pool
 	stream := append(binary.BigEndian.AppendUint32(nil, MaxFrame), make([]byte, MaxFrame)...)
@@ -268,8 +266,8 @@ func TestSharedFrames(t *testing.T) {
 	}
 	p.take(MaxSmall) // all but the part for small ones
 	f, err := arrive()
-	if !errors.Is(err, errShared) || !whole.account.share.ended {
-		t.Errorf("%v; the larger one has ended: %v", err, whole.account.share.ended)
+	if !errors.Is(err, errShared) || !whole.account.memory.ended {
+		t.Errorf("%v; the larger one has ended: %v", err, whole.account.memory.ended)
 	}
 	f.close()
 	whole.close()
@@ -277,7 +275,7 @@ func TestSharedFrames(t *testing.T) {
 	p.nothing(t)
 }
 
-// Half a frame holds at most about twice what has arrived.
+// Half a frame holds at most about twice its bytes that have arrived.
 func TestHalfFrame(t *testing.T) {
 	var p pool
 	stream := binary.BigEndian.AppendUint32(nil, MaxFrame)
@@ -292,7 +290,7 @@ func TestHalfFrame(t *testing.T) {
 	p.nothing(t)
 }
 
-// Without spare room calls do not gather, but are still read.
+// Without spare room the read buffer stays small, but calls are still read.
 func TestGather(t *testing.T) {
 	call := append(binary.BigEndian.AppendUint32(nil, 100), make([]byte, 100)...)
 	for spare, want := range map[int64]int{0: fullBuffer, MaxSpare: firstBuffer} {
@@ -316,8 +314,8 @@ func TestGather(t *testing.T) {
 	}
 }
 
-// Monitors and links beyond the first ones take room of the pool and give it back.
-// Many removed ones leave nothing behind.
+// Monitors and links beyond the first ones take room of the pool, and give it back when
+// they are removed.
 func TestSharedWatches(t *testing.T) {
 	var p pool
 	var w watches
@@ -360,7 +358,7 @@ func TestSharedWatches(t *testing.T) {
 	if held := int(p.held.Load()); w.held != 0 || held > idle+accountStep || held < idle-ownWatches {
 		t.Errorf("%d bytes held, %d of the pool for %d that are kept", w.held, held, idle)
 	}
-	if idle > 2*leanFew*leanEntry+maxSpares*(watchSize+maxSpare) {
+	if idle > 2*slimMin*slimEntry+maxSpares*(watchSize+maxSpare) {
 		t.Errorf("%d bytes are kept of them", idle)
 	}
 	if w.shrink(); w.monitors.idle()+w.links.idle() != 0 {
@@ -369,14 +367,14 @@ func TestSharedWatches(t *testing.T) {
 	p.nothing(t)
 }
 
-// With little memory, every limit shrinks in proportion.
+// Proto.Limit reduces every bound in proportion.
 func TestLimit(t *testing.T) {
 	const percent = 25
 	var p Proto
 	p.Limit(percent)
-	s := &share{pool: &p.shared, end: func() { t.Error("ended") }}
-	small := &share{pool: &p.shared, end: func() { t.Error("ended") }}
-	spare := account{share: s, spare: true}
+	s := &memory{pool: &p.pool, end: func() { t.Error("ended") }}
+	small := &memory{pool: &p.pool, end: func() { t.Error("ended") }}
+	spare := account{memory: s, spare: true}
 	for _, take := range []struct {
 		what string
 		took bool
@@ -391,5 +389,28 @@ func TestLimit(t *testing.T) {
 		if take.took != take.want {
 			t.Errorf("%s: %t", take.what, take.took)
 		}
+	}
+}
+
+// Removing entries keeps the others, and frees memory.
+func TestLean(t *testing.T) {
+	var l slimMap[int, int]
+	const n = 10 * slimMin
+	for i := range n {
+		l.set(i, -i)
+	}
+	for i := range n {
+		l.remove(i)
+		if i := i + 1; i < n && l.all[i] != -i || len(l.all) != n-i {
+			t.Fatalf("%d left of %d", len(l.all), n-i)
+		}
+	}
+	if l.most > slimMin {
+		t.Errorf("size of %d entries", l.most)
+	}
+	l.set(1, 1)
+	l.shrink()
+	if l.all[1] != 1 || l.idle() != 0 {
+		t.Errorf("%v, %d bytes idle", l.all, l.idle())
 	}
 }

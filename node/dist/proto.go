@@ -1,3 +1,39 @@
+// Package dist speaks the protocol between two connected Erlang nodes: frames, control
+// messages, ticks, monitors and links.
+//
+// It implements the chapter "Protocol between Connected Nodes" of
+// https://www.erlang.org/doc/apps/erts/erl_dist_protocol.html. Start at [Proto] and
+// [Conn].
+//
+// One goroutine reads a connection. It handles the frames that have arrived in order,
+// appends the answers to the connection's output, and writes all of them at once when
+// no more frames have arrived. So signals of one sender keep their order, as Erlang
+// promises, and many calls share one write. The reader does not read while it writes:
+// a peer that does not read its answers is not served, and the write deadline ends its
+// connection. Timers send ticks, and other goroutines write the output that the reader
+// did not append.
+//
+// Most of the cost of a call is waking up for it and writing its answer; decoding it
+// and making an id cost little. So a thread near the callers reads a busy connection,
+// as package socket explains, and a call needs no goroutine, channel or timer. A message
+// is parsed once, by its receiver: see [Process].
+//
+// A [Message] is answered at once or later. An answer that is built on another
+// goroutine does not delay the reader. Later requests of the same process to the same
+// server wait for it, so that a process gets answers in the order of its calls: see
+// [Message.SendInTurn]. If the peer forwarded a call of another node, the answer goes to
+// that node; the node connects to it first if necessary.
+//
+// References, and pids in answers, are returned byte for byte. A malformed frame ends
+// its connection; a message that cannot be decoded is logged and dropped.
+//
+// A process that a peer spawns on this node is a goroutine that calls [Proto.Spawn].
+//
+// One pool counts the memory that connections hold beyond the needs of an ordinary call;
+// each part of a connection has an account: see [MaxShared].
+//
+// Distribution headers, the atom cache and fragments are not supported, and not offered
+// in the handshake.
 package dist
 
 import (
@@ -13,13 +49,13 @@ import (
 	"github.com/flake-go/flake/node/latency"
 )
 
-// Session is a stream whose handshake is done.
+// Session is a stream after the handshake.
 type Session struct {
 	Conn net.Conn
 	Peer handshake.Peer
 }
 
-// Proto makes connections out of sessions, and serves them.
+// Proto makes connections from sessions, and serves them.
 type Proto struct {
 	// Node and Creation belong to the local node.
 	Node     string
@@ -30,47 +66,46 @@ type Proto struct {
 	NetTicktime time.Duration // a peer silent for this long is down
 	Log         *slog.Logger
 
-	// Refuse, unless nil, returns the word in which a spawn is refused, or "" to let it
-	// run.
+	// Refuse, unless nil, returns the error of a spawn, or "" to allow it.
 	Refuse func(module, function etf.Atom, args []etf.Term) etf.Atom
 
 	// Connection returns the connection to a node, or nil. If Connection is nil, all
-	// answers go the way their calls came.
+	// answers are sent to the peers that sent the calls.
 	Connection func(node string) *Conn
 
-	// Connect connects to a node. If Connect is nil, answers to the processes of an
-	// unconnected node go the way their calls came.
+	// Connect connects to a node. If Connect is nil, answers to processes of an
+	// unconnected node are sent to the peers that sent the calls.
 	Connect func(node string) error
 
-	// Down, unless nil, is called with each connection that has ended.
+	// Down, unless nil, is called with each connection when it has ended.
 	Down func(*Conn)
 
-	spawned atomic.Uint32 // number of the last spawned process
-	running sync.WaitGroup
-	shared  pool
-	served  sync.Map // the connections being served
-	errands errands
-	made    atomic.Uint32 // connections
-	took    [histograms]latency.Histogram
+	spawned    atomic.Uint32 // number of the last spawned process
+	running    sync.WaitGroup
+	pool       pool
+	served     sync.Map // the connections being served
+	deliveries deliveries
+	made       atomic.Uint32 // number of connections made
+	took       [histograms]latency.Histogram
 }
 
-// Limit makes the connections share only this percentage of [MaxShared], [MaxSmall]
-// and [MaxSpare]. It must be called before there are any.
-func (p *Proto) Limit(percent int) { p.shared.percent = percent }
+// Limit reduces [MaxShared], [MaxSmall] and [MaxSpare] to percent of their values. It
+// must be called before the first connection is made.
+func (p *Proto) Limit(percent int) { p.pool.percent = percent }
 
-// Held returns how many bytes the connections hold of what [Proto.Limit] bounds.
-func (p *Proto) Held() int64 { return p.shared.held.Load() + p.shared.spare.Load() }
+// Held returns the number of bytes that the connections hold within these bounds.
+func (p *Proto) Held() int64 { return p.pool.held.Load() + p.pool.spare.Load() }
 
-// Go runs f on a goroutine of its own. It is called before [Proto.Wait], or by such an f.
+// Go runs f on a new goroutine. It must be called before [Proto.Wait], or by such an f.
 func (p *Proto) Go(f func()) { p.running.Go(f) }
 
-// Wait returns once nothing that [Proto.Go] has begun is running.
+// Wait returns when all goroutines started by [Proto.Go] have ended.
 func (p *Proto) Wait() { p.running.Wait() }
 
-// New makes a connection that is not yet served. It ends with ctx at the latest.
+// New returns a connection that is not served yet. It ends with ctx at the latest.
 func (p *Proto) New(ctx context.Context, s Session) *Conn { return newConn(ctx, p, s) }
 
-// Serve reads and answers until the connection ends.
+// Serve serves a connection until it ends.
 func (p *Proto) Serve(c *Conn) {
 	p.served.Store(c, nil)
 	p.deliver(c.peer.Name, c)
@@ -82,15 +117,34 @@ func (p *Proto) Serve(c *Conn) {
 	close(c.done)
 }
 
-// Ended tells those who watch a process that it has ended. [Processes] must no longer
-// find it.
+// Ended reports the end of a process to the processes that monitor it or are linked to
+// it. [Processes] must no longer find it.
 func (p *Proto) Ended(id uint64, reason etf.Term) {
 	for c := range p.served.Range {
 		c.(*Conn).ended(id, reason)
 	}
 }
 
-// pid returns the pid of a process of the local node.
 func (p *Proto) pid(id uint64) etf.Pid {
 	return etf.NewPid(etf.Atom(p.Node), uint32(id), uint32(id>>32), p.Creation)
+}
+
+// Process is a local process as peers see it.
+type Process struct {
+	ID uint64 // of the pid, with the Serial in the upper 32 bits
+
+	// Receive handles a message to the process, on the goroutine that read it. An error
+	// is logged.
+	Receive func(*Message) error
+
+	// Kill ends the process, as exit(Pid, kill) does. If nil, peers cannot kill it.
+	Kill func()
+}
+
+// Processes finds living local processes. Its methods are called concurrently.
+type Processes interface {
+	// Whereis returns the process registered as name, or nil.
+	Whereis(name []byte) *Process
+	// ByID returns the process with the ID, or nil.
+	ByID(id uint64) *Process
 }

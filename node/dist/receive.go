@@ -10,20 +10,20 @@ import (
 )
 
 var (
-	errPassThrough = errors.New("frame does not begin with 112: a distribution header was not agreed on")
-	errNoMessage   = errors.New("the message is missing")
+	errPassThrough = errors.New("frame does not begin with 112: distribution headers are not supported")
+	errNoMessage   = errors.New("message is missing")
 )
 
-// operation says how to receive one kind of control message.
+// operation describes how one kind of control message is received.
 type operation struct {
-	args    string // the elements after the operation, one letter each, see fits
-	message bool   // a second term follows
+	args    string // the elements after the operation, one letter each; see fits
+	message bool   // a second term must follow
 	receive func(*Conn, *wire.Message) error
 }
 
-// operations are the control messages that a peer may send, given what we offer in the
-// handshake. Those with a trace token come from a traced process of any peer; the
-// answers to a message carry it on.
+// operations are the control messages that a peer may send with the flags that we offer
+// in the handshake. Those with a trace token come from traced processes; the answers to
+// a message carry its token.
 var operations = [...]operation{
 	wire.OpLink:           {"pp", false, (*Conn).recvLink},
 	wire.OpSend:           {".p", true, (*Conn).recvSend},
@@ -49,8 +49,8 @@ var operations = [...]operation{
 	wire.OpUnlinkIDAck:    {"ipp", false, (*Conn).recvIgnored},
 }
 
-// fits reports whether a term is what the letter stands for: a pid, a reference, an
-// atom, a name or a pid, an integer, or anything.
+// fits reports whether a term is of the kind of a letter: a pid, a reference, an atom, a
+// name or a pid, an integer, or any term.
 func fits(term []byte, letter byte) bool {
 	switch tag := etf.Tag(term[0]); letter {
 	case 'p':
@@ -67,10 +67,10 @@ func fits(term []byte, letter byte) bool {
 	return true
 }
 
-// handle handles one frame. An error ends the connection; what is merely wrong inside
-// a frame is logged.
+// handle handles one frame. An error ends the connection; errors inside a frame are only
+// logged.
 func (c *Conn) handle(frame []byte) error {
-	if len(frame) == 0 { // a tick, answered by being alive
+	if len(frame) == 0 { // a tick needs no answer
 		c.rest()
 		return nil
 	}
@@ -97,7 +97,7 @@ func (c *Conn) dispatch(m *wire.Message) error {
 	o := &operations[m.Op]
 	switch {
 	case m.N != len(o.args):
-		return fmt.Errorf("control message %d of %d elements, want %d", m.Op, m.N+1, len(o.args)+1)
+		return fmt.Errorf("control message %d has %d elements, must have %d", m.Op, m.N+1, len(o.args)+1)
 	case o.message && m.Payload == nil:
 		return fmt.Errorf("control message %d: %w", m.Op, errNoMessage)
 	}
@@ -130,11 +130,11 @@ func (c *Conn) recvSend(m *wire.Message) error {
 	return c.hand(p, tokenAt(m, 2), m.Payload)
 }
 
-// maxToken bounds a trace token, which is kept while its message is handled. A larger
-// one, because of its label, is not carried on.
+// maxToken bounds a trace token. A token with a large label is dropped, because tokens
+// are kept while their messages are handled.
 const maxToken = 4 << 10
 
-// hand delivers a message to a process, with its trace token or nil.
+// hand delivers a message to a process. token is its trace token or nil.
 func (c *Conn) hand(p *Process, token, message []byte) error {
 	c.arrive()
 	if len(token) > maxToken {
@@ -143,20 +143,20 @@ func (c *Conn) hand(p *Process, token, message []byte) error {
 	if token != nil {
 		token = c.answerToken(p, token)
 	}
-	if c.lines.n.Load() > 0 && c.putBehind(p, token, message) {
+	if c.queues.n.Load() > 0 && c.enqueue(p, token, message) {
 		return nil
 	}
-	taken, err := c.weigh(message, ownMessage) // its terms may be decoded
+	taken, err := c.weigh(message, ownMessage) // the process may decode its terms
 	if err != nil {
 		return err
 	}
 	m := &c.message
 	*m = Message{conn: c, to: p, term: message, token: token, taken: taken, began: c.calls.began}
-	defer func() { c.share.give(m.taken) }()
+	defer func() { c.memory.give(m.taken) }()
 	return p.Receive(m)
 }
 
-// find returns the process that a pid or a name stands for, or nil.
+// find returns the process with a pid or a name, or nil.
 func (c *Conn) find(proc []byte) *Process {
 	if isAtom(proc) {
 		r := etf.NewReader(proc)
@@ -173,7 +173,7 @@ func (c *Conn) find(proc []byte) *Process {
 	return c.proto.Processes.ByID(id)
 }
 
-// recvExit handles the end of a process of the peer that is linked to one of ours.
+// recvExit handles the end of a process of the peer that was linked to one of ours.
 func (c *Conn) recvExit(m *wire.Message) error {
 	from, to, reason := m.Args[0], m.Args[1], m.Args[m.N-1]
 	if !c.unlink(from, to) {
@@ -185,7 +185,7 @@ func (c *Conn) recvExit(m *wire.Message) error {
 	return nil
 }
 
-// recvExit2 handles exit(Pid, Reason). Our processes trap exits: only kill ends one.
+// recvExit2 handles exit(Pid, Reason). Our processes trap exits: only kill ends them.
 func (c *Conn) recvExit2(m *wire.Message) error {
 	p := c.find(m.Args[1])
 	if p == nil {
@@ -209,7 +209,7 @@ func (c *Conn) trapped(p *Process, from, reason []byte) error {
 	return c.hand(p, nil, message)
 }
 
-// text is a term that is formatted as Erlang text only if it is logged.
+// text is a term that is formatted only if it is logged.
 type text []byte
 
 func (t text) LogValue() slog.Value {
@@ -217,8 +217,7 @@ func (t text) LogValue() slog.Value {
 	return slog.StringValue(string(etf.FormatRaw(nil, t, shown)))
 }
 
-// tokenAt returns argument i, a trace token, or nil if the message has only the i
-// arguments before it.
+// tokenAt returns argument i, which is a trace token, or nil if the message does not have it.
 func tokenAt(m *wire.Message, i int) []byte {
 	if i < m.N {
 		return m.Args[i]
@@ -226,5 +225,25 @@ func tokenAt(m *wire.Message, i int) []byte {
 	return nil
 }
 
-// isAtom reports whether the term is an atom.
 func isAtom(term []byte) bool { return etf.Tag(term[0]).IsAtom() }
+
+// answerToken is the seq_trace token of an answer to a message with this token. As in
+// a BEAM, it counts the message, and says who sends it and which number the sender had
+// seen. It is nil for what is not a token.
+//
+//	{Flags, Label, Serial, From, LastSerial}
+func (c *Conn) answerToken(p *Process, token []byte) []byte {
+	r := etf.NewReader(token)
+	r.Tuple()
+	flags, label := r.Raw(), r.Raw()
+	serial := r.Int()
+	r.Pid()
+	r.Int()
+	if r.Finish() != nil {
+		return nil
+	}
+	b := append(append(etf.AppendTupleHeader(nil, 5), flags...), label...)
+	b = etf.AppendInt(b, serial+1)
+	b = append(b, c.encode(c.proto.pid(p.ID))...)
+	return etf.AppendInt(b, serial)
+}

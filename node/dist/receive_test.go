@@ -9,13 +9,13 @@ import (
 	"github.com/flake-go/flake/node/wire"
 )
 
-// old is a message in forms that we would not send, to be passed on unchanged: {get,
-// 1} with an ATOM_EXT and an INTEGER_EXT.
+// old is a message in forms that we do not send: {get, 1} with an ATOM_EXT and an
+// INTEGER_EXT.
 var old = []byte("h\x02d\x00\x03getb\x00\x00\x00\x01")
 
 var traceToken = etf.Tuple{int64(0), int64(0), theirs, int64(1), int64(2)}
 
-// A message to a process with a handler arrives byte for byte.
+// A process receives a message byte for byte.
 func TestToHandler(t *testing.T) {
 	empty, flake := etf.Atom(""), etf.Atom("flake")
 	for name, control := range map[string]etf.Tuple{
@@ -40,8 +40,8 @@ func TestToHandler(t *testing.T) {
 	}
 }
 
-// Answers that none of our processes could have asked for are dropped silently: none
-// monitors, has an alias or is spawned elsewhere.
+// Signals that answer monitors, aliases or spawns are dropped silently, because our
+// processes do not use those.
 func TestNotAskedFor(t *testing.T) {
 	why := etf.Atom("why")
 	bubble(t, flags, func(t *testing.T, r *rig) {
@@ -61,7 +61,7 @@ func TestNotAskedFor(t *testing.T) {
 	})
 }
 
-// A pid of ours belongs to this run of this node.
+// A pid of an earlier run of the node is not ours.
 func TestStranger(t *testing.T) {
 	for name, pid := range map[string]etf.Pid{
 		"of another node":    etf.NewPid("other@127.0.0.1", 1001, 0, creation),
@@ -83,7 +83,7 @@ func TestStranger(t *testing.T) {
 	}
 }
 
-// exit(Pid, kill) ends a process; all other exit signals are messages to it.
+// exit(Pid, kill) ends a process; other exit signals become messages to it.
 func TestExitSignals(t *testing.T) {
 	kill, why := etf.Atom("kill"), etf.Atom("why")
 	exit := func(reason etf.Term) string {
@@ -118,7 +118,7 @@ func TestExitSignals(t *testing.T) {
 	})
 }
 
-// A process that cannot be killed gets the signal as a message.
+// A process that cannot be killed receives the signal as a message.
 func TestNoKill(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, r *rig) {
 		r.local.names["flake"].Kill = nil
@@ -130,7 +130,7 @@ func TestNoKill(t *testing.T) {
 	})
 }
 
-// The end of a process linked to none of ours is no message.
+// The end of a process that is not linked to one of ours is dropped.
 func TestExitWithoutLink(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, r *rig) {
 		r.send(
@@ -145,14 +145,14 @@ func TestExitWithoutLink(t *testing.T) {
 	})
 }
 
-// A fault of the handler ends only the connection that caused it.
+// A panic of a process ends only the connection that caused it.
 func TestFault(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, other *rig) {
 		r := connect(t, flags)
 		r.local.flake.receive = func(*Message) error { panic("fault") }
 		r.send(frame(etf.Tuple{number(wire.OpSend), etf.Atom(""), ours}, old))
 		if r.alive() {
-			t.Error("the connection goes on")
+			t.Error("not closed")
 		}
 		r.logged("fault in the node")
 		other.send(monitorP(gone, ref3))

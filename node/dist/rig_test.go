@@ -18,8 +18,8 @@ import (
 	"github.com/flake-go/flake/node/wire"
 )
 
-// Tests of connections run in bubbles of testing/synctest: time is virtual, and a
-// bubble fails if a goroutine is left over.
+// Tests of connections run in bubbles of testing/synctest: time is virtual, and a bubble
+// fails if a goroutine is left.
 
 const (
 	here     = "flake@127.0.0.1"
@@ -29,8 +29,7 @@ const (
 	ourID    = 1001
 	boxID    = 1 << 40
 
-	// flags are what a current peer and we agree on; scalang is the same for an old
-	// one.
+	// flags are those of a connection to a current peer, and scalang those to an old one.
 	flags   = handshake.Offered
 	scalang = 0x4dbc & handshake.Offered
 )
@@ -61,7 +60,7 @@ func oldRef(node string, creation byte) etf.Ref {
 	return etf.Ref(append(b, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 3))
 }
 
-// refOf returns the i-th of many references.
+// refOf returns reference i.
 func refOf(i int) etf.Ref { return etf.NewRef(there, 0x53a3c972, uint32(i), 2, 3, 4, 5) }
 
 // rig is a connection and the peer at its other end.
@@ -107,7 +106,7 @@ func newRig(t *testing.T, ticktime time.Duration) *rig {
 	return r
 }
 
-// another returns a rig for another connection of the same node.
+// another returns a rig for another connection to the same node.
 func (r *rig) another() *rig {
 	return &rig{t: r.t, local: r.local, log: r.log, proto: r.proto, up: func(c *Conn) {
 		if r.up != nil {
@@ -147,11 +146,11 @@ func (r *rig) listen() {
 	}
 }
 
-// send sends frames in one write. The test will notice if the connection ends
-// meanwhile.
+// send sends frames in one write. It ignores errors: tests check whether the connection
+// has ended.
 func (r *rig) send(frames ...[]byte) { r.peer.Write(bytes.Join(frames, nil)) }
 
-// received returns the frames sent to the peer, once nothing moves any more.
+// received returns the frames sent to the peer, when all goroutines are blocked.
 func (r *rig) received() [][]byte {
 	r.t.Helper()
 	synctest.Wait()
@@ -177,7 +176,7 @@ func (r *rig) want(frames ...[]byte) {
 	}
 }
 
-// alive reports whether the connection is still there.
+// alive reports whether the connection has not ended.
 func (r *rig) alive() bool {
 	synctest.Wait()
 	select {
@@ -226,7 +225,7 @@ func external(t etf.Term) []byte {
 	return b
 }
 
-// number is an operation as a term.
+// number returns an operation as a term.
 func number(o wire.Op) etf.Term { return int64(o) }
 
 func show(frames [][]byte) string {
@@ -244,7 +243,7 @@ func show(frames [][]byte) string {
 	return b.String()
 }
 
-// monitorP and down are the two control messages that tests need most.
+// monitorP and down return the control messages that tests use most.
 func monitorP(item etf.Term, ref etf.Ref) []byte {
 	return frame(etf.Tuple{number(wire.OpMonitorP), theirs, item, ref})
 }
@@ -259,45 +258,45 @@ func (r *rig) end(id uint64, reason etf.Atom) {
 	r.proto.Ended(id, reason)
 }
 
-// tell sends a term to a process of the peer, as any goroutine may.
+// tell posts a term to a process of the peer.
 func (r *rig) tell(message etf.Term) { r.conn.say(external(message)) }
 
 func (c *Conn) say(message []byte) { c.post(answer{pid: []byte(theirs), message: message}) }
 
-// aside runs f the way an answer to a message is built aside.
+// aside runs f like an answer that is built on another goroutine.
 func (c *Conn) aside(f func()) bool { return (&Message{conn: c}).start(f, func() {}) }
 
-// quiet returns a connection that reads, writes and ticks only when told to.
+// quiet returns a connection that reads, writes and ticks only when the test calls it.
 func quiet() *Conn {
 	p := &Proto{Node: here, Creation: creation, Processes: newLocals(), Log: slog.New(slog.DiscardHandler)}
 	return newConn(context.Background(), p, Session{Peer: handshake.Peer{Name: there, Flags: flags}})
 }
 
-// everything is the whole pool.
+// everything is the size of the pool.
 const everything = MaxShared + MaxSmall
 
-// take makes others hold n more bytes, who cannot be ended for it.
+// take takes n bytes of the pool, for a connection that cannot be ended.
 func (p *pool) take(n int) { p.held.Add(int64(n)) }
 func (p *pool) give(n int) { p.held.Add(-int64(n)) }
 
-// nothing checks that nothing is held of the pool.
+// nothing checks that no bytes are held.
 func (p *pool) nothing(t *testing.T) {
 	t.Helper()
-	if held, spare := p.held.Load(), p.spare.Load(); held != 0 || spare != 0 || len(p.shares) != 0 {
-		t.Errorf("%d bytes are still held, and %d to spare, by %d", held, spare, len(p.shares))
+	if held, spare := p.held.Load(), p.spare.Load(); held != 0 || spare != 0 || len(p.holders) != 0 {
+		t.Errorf("%d bytes are still held, and %d of MaxSpare, by %d", held, spare, len(p.holders))
 	}
 }
 
-func newShare(p *pool) *share { return &share{pool: p, end: func() {}} }
+func newShare(p *pool) *memory { return &memory{pool: p, end: func() {}} }
 
-// bubble runs a test in a bubble, with a connection to a peer with these flags. When
-// that has ended, the pool must be full again.
+// bubble runs a test in a bubble, with a connection to a peer with these flags. When the
+// connection has ended, no bytes may be held.
 func bubble(t *testing.T, flags handshake.Flags, test func(t *testing.T, r *rig)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		r := connect(t, flags)
 		test(t, r)
 		r.close()
-		r.proto.shared.nothing(t)
+		r.proto.pool.nothing(t)
 	})
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/flake-go/flake/node/wire"
 )
 
-// post is send for any goroutine but the reader, at any time.
+// post is like send, for goroutines other than the reader.
 func (c *Conn) post(a answer) {
 	c.send(a)
 	c.out.poke()
@@ -20,7 +20,7 @@ func (c *Conn) send(a answer) {
 	}
 }
 
-// sendHere sends an answer to the peer, whatever its process's node.
+// sendHere sends an answer to the peer, even if the process belongs to another node.
 func (c *Conn) sendHere(a answer) { c.out.end(c.appendAnswer(c.out.beginWith(a.size()), a)) }
 
 func (c *Conn) appendAnswer(b []byte, a answer) []byte {
@@ -37,9 +37,9 @@ func nodeOf(pid []byte) []byte {
 	return r.Atom()
 }
 
-// appendHead appends {op, first, second} and begins the message. If there is a trace
-// token it appends that and uses the operation that has one. The second element of a
-// send is unused, but peers that look expect the empty atom.
+// appendHead appends {op, first, second} and the version byte of the message. Unless token
+// is nil, it appends the token too, and uses the operation that carries one. A nil first
+// becomes the empty atom: SEND does not use it, but peers that check it expect that.
 func (c *Conn) appendHead(b []byte, o wire.Op, first, second, token []byte) []byte {
 	elements := 3
 	if token != nil {
@@ -55,10 +55,10 @@ func (c *Conn) appendHead(b []byte, o wire.Op, first, second, token []byte) []by
 	return append(b, etf.VersionMagic)
 }
 
-// traced maps operations to those that also carry a trace token.
+// traced maps operations to those that carry a trace token too.
 var traced = map[wire.Op]wire.Op{wire.OpSend: wire.OpSendTT, wire.OpAliasSend: wire.OpAliasSendTT}
 
-// sendControl sends a control message of terms.
+// sendControl sends a control message without a payload.
 func (c *Conn) sendControl(o wire.Op, args ...[]byte) {
 	b := etf.AppendTupleHeader(c.out.begin(), 1+len(args))
 	b = etf.AppendInt(b, int64(o))
@@ -76,11 +76,11 @@ func (c *Conn) sendExit(from, to []byte, reason string) {
 	c.sendControl(wire.OpExit, from, to, c.atom(reason))
 }
 
-// encode encodes a pid of ours so that the peer can read it.
+// encode returns a local pid in a form that the peer can read.
 func (c *Conn) encode(p etf.Pid) []byte {
 	b, err := etf.Append(nil, p, c.caps)
 	if err != nil {
-		panic(fmt.Sprintf("dist: %v", err)) // a node name that passed the handshake
+		panic(fmt.Sprintf("dist: %v", err)) // cannot fail with a node name that passed the handshake
 	}
 	return b
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/flake-go/flake/node/wire"
 )
 
-// An answer goes to the alias, if there is one and the peer knows aliases.
+// An answer is sent to the alias, if the call has one and the peer supports aliases.
 func TestAnswer(t *testing.T) {
 	hello := external(etf.Atom("hello"))
 	self := etf.NewPid(here, 1, 0, creation)
@@ -37,7 +37,7 @@ func TestAnswer(t *testing.T) {
 	}
 }
 
-// An old peer gets no tags that it does not know.
+// An old peer is not sent tags that it does not support.
 func TestOldPeer(t *testing.T) {
 	const (
 		head       = "\x70\x83h"

@@ -13,8 +13,7 @@ import (
 	"github.com/flake-go/flake/node/wire"
 )
 
-// A fault in what one thread does for several connections ends only the one that
-// caused it.
+// A fault on a thread that serves several connections ends only the connection that caused it.
 func TestFaultShared(t *testing.T) {
 	fault, get := external(etf.Atom("fault")), external(etf.Atom("get"))
 	r := newRig(t, ticktime)
@@ -51,7 +50,7 @@ func TestFaultShared(t *testing.T) {
 	}
 }
 
-// bothShared reports whether the readers of two connections have another read them.
+// bothShared reports whether both connections are read by a shared thread.
 func bothShared() bool {
 	stacks := make([]byte, 1<<20)
 	stacks = stacks[:runtime.Stack(stacks, true)]

@@ -4,25 +4,24 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/flake-go/flake/node/etf"
 	"github.com/flake-go/flake/node/wire"
 )
 
-// MaxSpawned bounds the functions of one peer that run at a time. More wait their
-// turn. All take room of MaxShared; without room they are refused with system_limit.
+// MaxSpawned bounds the functions of one peer that run at a time; others wait. All count
+// in MaxShared; without room they are refused with system_limit.
 const MaxSpawned = 64
 
-// MaxArguments bounds the bytes of a function's arguments. They may come back, in the
-// result or in an exception's stack, and then exist several times over. More are
-// refused with system_limit.
+// MaxArguments bounds the bytes of a function's arguments, because the result or the stack
+// of an exception may contain copies of them. More are refused with system_limit.
 const MaxArguments = 1 << 20
 
-// functionSize is what a function takes besides its arguments: a goroutine.
+// functionSize is the memory of a function's goroutine.
 const functionSize = 8 << 10
 
-// Spawn is what a process spawned by a peer does here. It returns the process's exit
-// reason.
+// Spawn runs the function of a process that a peer spawned, and returns its exit reason.
 type Spawn func(module, function etf.Atom, args []etf.Term) (reason etf.Term)
 
 // The flags of a SPAWN_REPLY.
@@ -31,11 +30,11 @@ const (
 	spawnedMonitor = 2
 )
 
-// spawn runs f on its own goroutine, and calls done at the end, whether f ran or not.
-// It takes size bytes for that; at the end it gives back size and taken.
+// spawn calls f on another goroutine, and then done, even if f was not called. It takes
+// size bytes, and at the end gives back size and taken. It reports whether there was room.
 func (c *Conn) spawn(f, done func(), size, taken int) bool {
-	if !c.share.take(size) {
-		c.share.give(taken)
+	if !c.memory.take(size) {
+		c.memory.give(taken)
 		return false
 	}
 	taken += size
@@ -46,17 +45,17 @@ func (c *Conn) spawn(f, done func(), size, taken int) bool {
 			defer func() { <-c.places }()
 		case <-c.ctx.Done():
 		}
-		if c.ctx.Err() != nil || !c.share.pin(taken) { // nobody wants the result
-			c.share.give(taken)
+		if c.ctx.Err() != nil || !c.memory.pin(taken) { // the result cannot be sent
+			c.memory.give(taken)
 			return
 		}
-		defer c.share.unpin(taken)
+		defer c.memory.unpin(taken)
 		c.guard(f)
 	})
 	return true
 }
 
-// guard logs a fault of ours in f.
+// guard calls f and logs a panic.
 func (c *Conn) guard(f func()) {
 	defer func() {
 		if fault := recover(); fault != nil {
@@ -66,11 +65,10 @@ func (c *Conn) guard(f func()) {
 	f()
 }
 
-// A process spawned by a peer is a goroutine: nobody can send to it, but whoever
-// linked to it or monitored it in the request is told its end.
+// A process spawned by a peer is a goroutine. It cannot receive messages, but its end is
+// reported if the request asks for a link or a monitor.
 
-// spawnRequest is a decoded SPAWN_REQUEST. All but the arguments are bytes that
-// outlive the frame.
+// spawnRequest is a decoded SPAWN_REQUEST. It does not refer to the frame.
 type spawnRequest struct {
 	ref, from, pid   []byte
 	module, function etf.Atom
@@ -85,7 +83,7 @@ func (c *Conn) recvSpawnRequest(m *wire.Message) error {
 	}
 	if len(m.Payload) > MaxArguments {
 		refuse("system_limit")
-		return fmt.Errorf("spawn with arguments of %d bytes, want at most %d", len(m.Payload), MaxArguments)
+		return fmt.Errorf("spawn with arguments of %d bytes, at most %d allowed", len(m.Payload), MaxArguments)
 	}
 	taken, err := c.weigh(m.Payload, 0)
 	if err != nil {
@@ -94,7 +92,7 @@ func (c *Conn) recvSpawnRequest(m *wire.Message) error {
 	}
 	q, why, err := c.decodeSpawn(m)
 	if err != nil {
-		c.share.give(taken)
+		c.memory.give(taken)
 		refuse(why)
 		return err
 	}
@@ -104,25 +102,25 @@ func (c *Conn) recvSpawnRequest(m *wire.Message) error {
 	return nil
 }
 
-// begin runs q and calls began before its end is told. It gives back what was taken
-// for the arguments.
-func (c *Conn) begin(q spawnRequest, taken int, began func()) bool {
-	told := make(chan struct{})
+// begin runs q, after a call of started, and reports whether there was room. It gives
+// back the bytes taken for the arguments.
+func (c *Conn) begin(q spawnRequest, taken int, started func()) bool {
+	announced := make(chan struct{})
 	runs := c.spawn(func() {
-		<-told
+		<-announced
 		c.run(q)
 	}, func() {}, functionSize, taken)
 	if runs {
-		began()
+		started()
 	}
-	close(told)
+	close(announced)
 	return runs
 }
 
-// SpawnFor spawns a function for a process of the peer, linked to it or not, as
-// net_kernel does for nodes that send no spawn requests. It calls began with the new
-// pid, or returns why it refuses, in OTP's word.
-func (m *Message) SpawnFor(owner []byte, link bool, module, function etf.Atom, arguments, options []byte, began func(pid []byte)) (refused string) {
+// SpawnFor spawns a function for a process of the peer, linked to it if link is set, as
+// net_kernel does for nodes that send no spawn requests. It calls started with the new
+// pid, or returns OTP's error.
+func (m *Message) SpawnFor(owner []byte, link bool, module, function etf.Atom, arguments, options []byte, started func(pid []byte)) (refused string) {
 	c := m.conn
 	if string(nodeOf(owner)) != c.peer.Name {
 		return "notsup"
@@ -139,7 +137,7 @@ func (m *Message) SpawnFor(owner []byte, link bool, module, function etf.Atom, a
 	}
 	args, why, err := decodeArguments(arguments)
 	if err != nil {
-		c.share.give(taken)
+		c.memory.give(taken)
 		return why
 	}
 	q := spawnRequest{from: bytes.Clone(owner), pid: c.spawnedPid(), module: module, function: function, args: args}
@@ -150,35 +148,35 @@ func (m *Message) SpawnFor(owner []byte, link bool, module, function etf.Atom, a
 		if link {
 			c.sendControl(wire.OpLink, q.pid, q.from)
 		}
-		began(q.pid)
+		started(q.pid)
 	}) {
 		return "system_limit"
 	}
 	return ""
 }
 
-// decodeSpawn also returns why it refuses, in OTP's word.
+// decodeSpawn decodes a SPAWN_REQUEST. why is OTP's error.
 func (c *Conn) decodeSpawn(m *wire.Message) (q spawnRequest, why string, err error) {
 	r := etf.NewReader(m.Args[3])
 	r.Tuple()
 	q.module, q.function = etf.Atom(r.Atom()), etf.Atom(r.Atom())
-	wanted := r.Int()
+	arity := r.Int()
 	if err := r.Finish(); err != nil {
 		return q, "badarg", err
 	}
 	if q.args, why, err = decodeArguments(m.Payload); err != nil {
 		return q, why, err
 	}
-	if int64(len(q.args)) != wanted {
-		return q, "badarg", fmt.Errorf("spawn of %s:%s/%d with %d arguments", q.module, q.function, wanted, len(q.args))
+	if int64(len(q.args)) != arity {
+		return q, "badarg", fmt.Errorf("spawn of %s:%s/%d with %d arguments", q.module, q.function, arity, len(q.args))
 	}
 	var ok bool
 	if q.flags, ok = spawnFlags(m.Args[4]); !ok {
-		return q, "badopt", fmt.Errorf("spawn with options %s", etf.FormatRaw(nil, m.Args[4], maxReason))
+		return q, "badopt", fmt.Errorf("spawn with unknown options %s", etf.FormatRaw(nil, m.Args[4], maxReason))
 	}
 	if c.proto.Refuse != nil {
 		if why := c.proto.Refuse(q.module, q.function, q.args); why != "" {
-			return q, string(why), fmt.Errorf("spawn of %s:%s/%d", q.module, q.function, wanted)
+			return q, string(why), fmt.Errorf("spawn of %s:%s/%d", q.module, q.function, arity)
 		}
 	}
 	q.ref = bytes.Clone(m.Args[0])
@@ -187,8 +185,8 @@ func (c *Conn) decodeSpawn(m *wire.Message) (q spawnRequest, why string, err err
 	return q, "", nil
 }
 
-// decodeArguments decodes a list of arguments. Arguments beyond the limits of
-// etf.Decode are too many, not malformed.
+// decodeArguments decodes a list of arguments. why is OTP's error: badarg for malformed
+// arguments, system_limit for arguments beyond the limits of etf.Decode.
 func decodeArguments(b []byte) (args []etf.Term, why string, err error) {
 	r := etf.NewReader(b)
 	r.Raw()
@@ -206,9 +204,9 @@ func decodeArguments(b []byte) (args []etf.Term, why string, err error) {
 	return args, "", nil
 }
 
-var errNoArguments = errors.New("the arguments are not a list")
+var errNoArguments = errors.New("arguments are not a list")
 
-// run is the life of a spawned process.
+// run runs a spawned process and reports its end.
 func (c *Conn) run(q spawnRequest) {
 	reason, err := etf.Append(nil, c.exitReason(q), c.caps)
 	if err != nil {
@@ -233,12 +231,64 @@ func (c *Conn) exitReason(q spawnRequest) (reason etf.Term) {
 	return c.proto.Spawn(q.module, q.function, q.args)
 }
 
-// spawnedPid makes a pid that no other process here has: its serial is not 0. For
-// peers without V4_NC an ID has 15 bits and a serial 13.
+// spawnedPid returns a pid that no registered process has, because its serial is not 0.
+// For peers without V4_NC an ID has 15 bits and a serial 13.
 func (c *Conn) spawnedPid() []byte {
 	const idBits, serials = 15, 1<<13 - 1
 	n := c.proto.spawned.Add(1)
 	id, serial := n&(1<<idBits-1), 1+n>>idBits%serials
 	b, _ := etf.Append(nil, etf.NewPid(etf.Atom(c.proto.Node), id, serial, c.proto.Creation), c.caps)
 	return b
+}
+
+// spawnFlags returns the flags of the options link and monitor. Other options of OTP have
+// no effect; ok is false if options are not valid in OTP.
+func spawnFlags(options []byte) (flags int64, ok bool) {
+	term, _ := etf.Decode(options)
+	list, ok := etf.Elements(term)
+	if !ok {
+		return 0, false
+	}
+	for _, o := range list {
+		pair, _ := o.(etf.Tuple)
+		switch {
+		case o == etf.Atom("link"):
+			flags |= spawnedLink
+		case o == etf.Atom("monitor"):
+			flags |= spawnedMonitor
+		case len(pair) != 2 || !fitsOption(pair[0], pair[1]):
+			return 0, false
+		case pair[0] == etf.Atom("monitor"):
+			flags |= spawnedMonitor
+		}
+	}
+	return flags, true
+}
+
+// fitsOption reports whether OTP has a spawn option of this name and value.
+func fitsOption(name, value etf.Term) bool {
+	number, isNumber := value.(int64)
+	word, _ := value.(etf.Atom)
+	switch name {
+	case etf.Atom("priority"):
+		return slices.Contains([]etf.Atom{"low", "normal", "high", "max"}, word)
+	case etf.Atom("message_queue_data"):
+		return word == "off_heap" || word == "on_heap"
+	case etf.Atom("async_dist"):
+		return word == "true" || word == "false"
+	case etf.Atom("min_heap_size"), etf.Atom("min_bin_vheap_size"), etf.Atom("fullsweep_after"), etf.Atom("scheduler"):
+		return isNumber && number >= 0
+	case etf.Atom("max_heap_size"):
+		m, _ := value.(etf.Map)
+		return isNumber && number >= 0 || slices.ContainsFunc(m, func(p etf.Pair) bool { return p.Key == etf.Atom("size") })
+	case etf.Atom("monitor"):
+		list, ok := etf.Elements(value)
+		return ok && !slices.ContainsFunc(list, func(o etf.Term) bool {
+			t, _ := o.(etf.Tuple)
+			return len(t) != 2 || t[0] != etf.Atom("alias") && t[0] != etf.Atom("tag")
+		})
+	case etf.Atom("reply"), etf.Atom("reply_tag"):
+		return true // these have their effect on the caller's node
+	}
+	return false
 }

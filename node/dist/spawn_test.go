@@ -13,7 +13,7 @@ import (
 	"github.com/flake-go/flake/node/wire"
 )
 
-// Refusals to spawn are in OTP's words.
+// A refused spawn is answered with OTP's error.
 func TestSpawnRefused(t *testing.T) {
 	big := new(big.Int).Lsh(big.NewInt(1), 8*etf.MaxIntegerBytes)
 	one, none := external(etf.List{int64(1)}), etf.List{}
@@ -56,8 +56,8 @@ func TestSpawnRefused(t *testing.T) {
 	}
 }
 
-// A spawned function's start, then its end, is told to whoever monitors it or is
-// linked to it.
+// The start and then the end of a spawned function are reported to the process that
+// monitors it or is linked to it.
 func TestSpawned(t *testing.T) {
 	args := etf.List{int64(1), etf.Atom("x")}
 	for name, test := range map[string]struct {
@@ -111,8 +111,8 @@ func TestSpawned(t *testing.T) {
 	}
 }
 
-// SpawnFor refuses in OTP's words, or tells the pid before the function runs, and a
-// link before that.
+// SpawnFor refuses with OTP's error, or reports a link, then the pid, before the function
+// runs.
 func TestSpawnFor(t *testing.T) {
 	list := func(octets int) []byte { return external(etf.List{make([]byte, octets)}) }
 	none, long, most := external(etf.List{}), list(2*ownArguments), list(MaxArguments-len(list(0)))
@@ -150,7 +150,7 @@ func TestSpawnFor(t *testing.T) {
 						log.Write([]byte(why))
 						return nil
 					}
-					r.proto.shared.take(test.taken)
+					r.proto.pool.take(test.taken)
 					r.send(frame(etf.Tuple{number(wire.OpSend), etf.Atom(""), ours}, old))
 					time.Sleep(time.Second)
 					if got := log.take(); got != test.want {
@@ -161,15 +161,15 @@ func TestSpawnFor(t *testing.T) {
 							frame(etf.Tuple{number(wire.OpExit), etf.Pid(pid), theirs, etf.List{etf.Atom("m"), etf.Atom("f")}}))
 					}
 					r.want()
-					r.proto.shared.give(test.taken)
+					r.proto.pool.give(test.taken)
 				})
 			})
 		}
 	}
 }
 
-// Old peers know the forms of spawned pids, none is another process's, and it takes
-// long until one is reused.
+// Old peers can read spawned pids, no registered process has them, and they are reused
+// only after many others.
 func TestSpawnedPids(t *testing.T) {
 	c := quiet()
 	seen := make(map[string]bool)
@@ -186,7 +186,7 @@ func TestSpawnedPids(t *testing.T) {
 	}
 }
 
-// Options are those of OTP. Two have an effect.
+// The options of OTP are accepted, but only link and monitor have an effect.
 func TestSpawnOptions(t *testing.T) {
 	atom := func(a etf.Atom) etf.Term { return a }
 	pair := func(name etf.Atom, value etf.Term) etf.Term { return etf.Tuple{name, value} }
@@ -237,11 +237,11 @@ func TestSpawnOptions(t *testing.T) {
 	}
 }
 
-// MaxSpawned functions run at a time; more wait. Those without room are refused.
+// MaxSpawned functions run at a time; others wait, or are refused if there is no room.
 func TestMaxSpawned(t *testing.T) {
 	const functions = MaxSpawned + 3
 	bubble(t, flags, func(t *testing.T, r *rig) {
-		r.proto.shared.take(MaxShared - functions*functionSize)
+		r.proto.pool.take(MaxShared - functions*functionSize)
 		for round := range 2 {
 			gate := make(chan struct{})
 			var ran, most atomic.Int32
@@ -264,12 +264,11 @@ func TestMaxSpawned(t *testing.T) {
 				t.Errorf("round %d: %d functions ran, want %d", round, n, functions)
 			}
 		}
-		r.proto.shared.give(MaxShared - functions*functionSize)
+		r.proto.pool.give(MaxShared - functions*functionSize)
 	})
 }
 
-// Functions still waiting when the connection ends do not run, and give back what they
-// held.
+// Functions that still wait when the connection ends do not run, and release their memory.
 func TestSpawnEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := connect(t, flags)
@@ -284,14 +283,14 @@ func TestSpawnEnds(t *testing.T) {
 		r.close()
 		close(gate)
 		r.proto.Wait()
-		if held := r.proto.shared.held.Load(); held != 0 {
+		if held := r.proto.pool.held.Load(); held != 0 {
 			t.Errorf("%d bytes are still held", held)
 		}
 	})
 }
 
-// A function may hold terms of its message: their room is held until it ends, and
-// without room it is refused.
+// A function holds the memory of its message's terms until it ends. Without room it is
+// refused.
 func TestGoHoldsItsMessage(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, r *rig) {
 		gate := make(chan struct{})
@@ -301,33 +300,33 @@ func TestGoHoldsItsMessage(t *testing.T) {
 			return nil
 		}
 		to := etf.Tuple{number(wire.OpRegSend), theirs, etf.Atom(""), etf.Atom("flake")}
-		shared := &r.proto.shared
+		pool := &r.proto.pool
 		for _, size := range []int{ownArguments - 10, 2 * ownArguments, 2 * ownMessage} {
 			message := external(make([]byte, size))
 			r.send(frame(to, message))
 			synctest.Wait()
-			if got, want := int(shared.held.Load()), functionSize+weight(message, 0); got != want || !runs {
+			if got, want := int(pool.held.Load()), functionSize+weight(message, 0); got != want || !runs {
 				t.Errorf("%d bytes are held for a message of %d, want %d", got, len(message), want)
 			}
 			gate <- struct{}{}
 			synctest.Wait()
-			if got := shared.held.Load(); got != 0 {
+			if got := pool.held.Load(); got != 0 {
 				t.Errorf("%d bytes are still held", got)
 			}
 		}
-		shared.take(everything)
+		pool.take(everything)
 		r.send(frame(to, external(make([]byte, 2*ownArguments))))
 		if synctest.Wait(); runs {
 			t.Error("runs without room")
 		}
 		message := external(make([]byte, 2*ownArguments))
 		left := functionSize + weight(message, 0) - 1
-		shared.give(left)
+		pool.give(left)
 		r.send(frame(to, message))
-		if synctest.Wait(); runs || int(shared.held.Load()) != everything-left {
-			t.Errorf("it runs: %t, %d bytes are held", runs, shared.held.Load())
+		if synctest.Wait(); runs || int(pool.held.Load()) != everything-left {
+			t.Errorf("it runs: %t, %d bytes are held", runs, pool.held.Load())
 		}
 		close(gate)
-		shared.give(everything - left)
+		pool.give(everything - left)
 	})
 }

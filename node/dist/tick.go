@@ -5,19 +5,19 @@ import (
 	"time"
 )
 
-// maxTick is the longest time between two of our ticks: some peers hang up after 30 s
-// of silence, whatever our net_ticktime.
+// maxTick is the longest time between two of our ticks, because some peers disconnect
+// after 30 s of silence, whatever our net_ticktime.
 const maxTick = 15 * time.Second
 
-// background is what is done for a connection outside its reader, while it is on. A
-// goroutine that waits for it would take about as much memory as all the rest.
+// background allows work for a connection outside its reader while it is on. A waiting
+// goroutine for that work would need about as much memory as the rest of the connection.
 type background struct {
 	mu      sync.Mutex
 	on      bool
 	running sync.WaitGroup
 }
 
-// begin reports whether something may be done; end must follow.
+// begin reports whether work may be done; if so, end must follow.
 func (b *background) begin() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -29,7 +29,7 @@ func (b *background) begin() bool {
 
 func (b *background) end() { b.running.Done() }
 
-// turnOn lets things be done. None is done before start has returned, nor missed after.
+// turnOn calls start and then allows work.
 func (b *background) turnOn(start func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -37,7 +37,7 @@ func (b *background) turnOn(start func()) {
 	b.on = true
 }
 
-// turnOff returns when none is done any more.
+// turnOff forbids further work, and waits until the work being done has ended.
 func (b *background) turnOff() {
 	b.mu.Lock()
 	b.on = false
@@ -45,14 +45,13 @@ func (b *background) turnOff() {
 	b.running.Wait()
 }
 
-// ticker is what the last tick has seen.
+// ticker holds the state seen by the last tick.
 type ticker struct {
 	*time.Timer
 	received, written uint64
 }
 
-// startTicks has tick called from time to time, and what others appended written, until
-// stopTicks.
+// startTicks starts ticks and writeAside; stopTicks stops them.
 func (c *Conn) startTicks() error {
 	c.background.turnOn(func() { c.ticker.Timer = time.AfterFunc(c.pause(), c.tickNow) })
 	if c.out.reminded.Load() {
@@ -80,7 +79,7 @@ func (c *Conn) stopTicks() {
 
 func (c *Conn) pause() time.Duration { return min(c.proto.NetTicktime/4, maxTick) }
 
-// writeAside writes what others than the reader appended.
+// writeAside writes frames that the reader did not append.
 func (c *Conn) writeAside() {
 	if !c.background.begin() {
 		return
@@ -96,11 +95,12 @@ func (c *Conn) offer() {
 	}
 }
 
-// tick sends a tick when nothing else was sent for a quarter of net_ticktime.
+// tick sends a tick if nothing else was sent since the last call, a quarter of
+// net_ticktime ago.
 //
-// It also moves the deadlines, once a tick instead of once a read: a peer that sends
-// or takes nothing for net_ticktime is down within a quarter more. Each part of a
-// large write that the peer takes moves them too.
+// It also moves the deadlines, because moving them at each read would cost more: a peer
+// that sends or reads nothing for net_ticktime is down after at most a quarter more. Each
+// part of a large write that the peer has read moves them too.
 func (c *Conn) tick() error {
 	if c.asks.Load() {
 		c.asked.Store(int64(time.Since(c.since)))
@@ -119,7 +119,7 @@ func (c *Conn) tick() error {
 	return err
 }
 
-// extend moves the deadlines asked for to net_ticktime from now.
+// extend moves the read or write deadline, or both, to net_ticktime from now.
 func (c *Conn) extend(read, write bool) error {
 	deadline := time.Now().Add(c.proto.NetTicktime)
 	if read {

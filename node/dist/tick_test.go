@@ -11,7 +11,7 @@ import (
 	"github.com/flake-go/flake/node/wire"
 )
 
-// pass lets time pass while the peer ticks often enough to stay.
+// pass lets time pass while the peer ticks often enough to stay connected.
 func (r *rig) pass(d time.Duration) {
 	const step = 10 * time.Second
 	for ; d > 0; d -= step {
@@ -21,7 +21,7 @@ func (r *rig) pass(d time.Duration) {
 	synctest.Wait()
 }
 
-// An idle peer is ticked four times in net_ticktime, whatever it sends itself.
+// An idle peer is sent four ticks in net_ticktime, whatever it sends.
 func TestTicks(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, r *rig) {
 		r.send(bytes.Repeat(tick, 1000))
@@ -35,13 +35,12 @@ func TestTicks(t *testing.T) {
 			t.Errorf("%d ticks in 10 minutes", n)
 		}
 		if !r.alive() {
-			t.Error("cut off, though it ticked")
+			t.Error("closed, though it sent ticks")
 		}
 	})
 }
 
-// A long net_ticktime does not make long pauses, at which some peers would hang up. A
-// short one makes short ones.
+// The pause between ticks is a quarter of net_ticktime, but at most maxTick.
 func TestMaxTick(t *testing.T) {
 	for ticktime, want := range map[time.Duration]time.Duration{time.Hour: maxTick, 8 * time.Second: 2 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
@@ -54,8 +53,8 @@ func TestMaxTick(t *testing.T) {
 	}
 }
 
-// A peer that was sent something is not ticked.
-func TestNoTickBesidesAnswers(t *testing.T) {
+// A peer that was sent another frame is not sent a tick.
+func TestNoTickAfterAnswer(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, r *rig) {
 		time.Sleep(ticktime / 8)
 		for range 20 {
@@ -66,18 +65,18 @@ func TestNoTickBesidesAnswers(t *testing.T) {
 	})
 }
 
-// A peer silent for net_ticktime is cut off.
+// A peer that is silent for net_ticktime is disconnected.
 func TestSilentPeer(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, r *rig) {
 		time.Sleep(time.Second)
 		r.send(tick)
 		time.Sleep(ticktime)
 		if !r.alive() {
-			t.Error("cut off before its time")
+			t.Error("closed too early")
 		}
 		time.Sleep(ticktime / 4)
 		if r.alive() {
-			t.Error("still there")
+			t.Error("not closed")
 		}
 		r.logged("net_tick_timeout")
 		if got := r.conn.Ending(); got != EndedSilent || !got.Hostile() {
@@ -86,7 +85,7 @@ func TestSilentPeer(t *testing.T) {
 	})
 }
 
-// A tick does not count as asking.
+// A tick from the peer does not change Asked.
 func TestAsked(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, r *rig) {
 		start := time.Now()
@@ -107,8 +106,8 @@ func TestAsked(t *testing.T) {
 	})
 }
 
-// A peer that reads nothing is not listened to, and is cut off although it ticks;
-// meanwhile others are served.
+// A peer that reads nothing is not read from, and is disconnected although it sends ticks.
+// Other peers are served.
 func TestDeafPeer(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, other *rig) {
 		r := connectDeaf(t, flags)
@@ -116,26 +115,26 @@ func TestDeafPeer(t *testing.T) {
 		go func() {
 			defer close(done)
 			for r.alive() {
-				r.send(monitorP(gone, ref3), tick) // until nobody listens to us
+				r.send(monitorP(gone, ref3), tick) // until it blocks
 				time.Sleep(10 * time.Second)
 			}
 		}()
 		other.pass(ticktime)
 		if !r.alive() {
-			t.Error("cut off before its time")
+			t.Error("closed too early")
 		}
 		other.received()
 		other.send(monitorP(gone, ref3))
 		other.want(down(gone, ref3, "noproc"))
 		other.pass(ticktime / 2)
 		if r.alive() {
-			t.Error("still there")
+			t.Error("not closed")
 		}
 		<-done
 	})
 }
 
-// A slow reader stays.
+// A slow reader stays connected.
 func TestSlowPeer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := connectDeaf(t, flags)
@@ -154,15 +153,15 @@ func TestSlowPeer(t *testing.T) {
 			r.send(monitorP(gone, ref3))
 		}
 		if !r.alive() {
-			t.Error("cut off")
+			t.Error("closed")
 		}
 		r.close()
 		<-done
 	})
 }
 
-// So does a peer that reads a large answer piece by piece, whoever writes it, but not
-// one that stops reading.
+// A peer that reads a large answer piece by piece stays connected, and one that stops
+// reading does not.
 func TestSlowPeerLargeAnswer(t *testing.T) {
 	answer := make([]byte, 20*fullOutput)
 	for name, ask := range map[string]func(r *rig){
@@ -187,11 +186,11 @@ func TestSlowPeerLargeAnswer(t *testing.T) {
 				}
 				time.Sleep(ticktime / 2)
 				if !r.alive() {
-					t.Error("cut off")
+					t.Error("closed")
 				}
 				time.Sleep(ticktime)
 				if r.alive() {
-					t.Error("still there")
+					t.Error("not closed")
 				}
 			})
 		})
@@ -209,11 +208,11 @@ func TestMaxOutput(t *testing.T) {
 			r.tell(megabyte)
 		}
 		if !r.alive() {
-			t.Error("cut off before MaxOutput")
+			t.Error("closed before MaxOutput")
 		}
 		r.tell(megabyte)
 		if r.alive() {
-			t.Error("still there")
+			t.Error("not closed")
 		}
 		if r.tell(megabyte); r.conn.out.waits() > 0 {
 			t.Errorf("%d bytes kept", r.conn.out.waits())

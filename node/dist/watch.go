@@ -7,61 +7,59 @@ import (
 	"github.com/flake-go/flake/node/wire"
 )
 
-// MaxWatches bounds the monitors, and the links, that one peer may hold on our
-// processes. One more is answered as if the process had ended, with reason
-// system_limit. So is one for which [MaxShared] has no room; beyond a dozen or so they
-// count there.
+// MaxWatches bounds the monitors of one peer on our processes, and its links to them.
+// One more is answered as if the process had ended, with reason system_limit, and so is
+// one for which [MaxShared] has no room. The first dozen do not count there.
 const MaxWatches = 1 << 17
 
-// watchSize is what a monitor or a link takes besides its terms, as measured.
+// watchSize is the memory of a monitor or a link besides its terms, as measured.
 const watchSize = 160
 
-// watches are the monitors and links that the peer's processes hold on ours. A monitor
-// set and removed with every call costs no lock but the connection's own; its
-// reference is kept as it came.
+// watches holds the monitors and links of the peer's processes on ours. A call that sets
+// and removes a monitor takes no lock but mu.
 type watches struct {
 	mu       sync.Mutex
 	monitors monitors
-	links    lean[link, struct{}]
+	links    slimMap[link, struct{}]
 
-	held    int // bytes of monitors and links
+	held    int // bytes of all monitors and links
 	account account
 }
 
 type link struct {
 	process uint64
-	ours    string // our pid, as the peer wrote it
+	ours    string // our pid as the peer sent it
 	theirs  string
 }
 
 func (l link) size() int { return watchSize + len(l.ours) + len(l.theirs) }
 
-func (w *watches) init(s *share) {
-	w.account = account{share: s, own: ownWatches}
+func (w *watches) init(s *memory) {
+	w.account = account{memory: s, own: ownWatches}
 	w.clear()
 }
 
 func (w *watches) clear() {
 	w.monitors.clear()
-	w.links = lean[link, struct{}]{}
+	w.links = slimMap[link, struct{}]{}
 	w.held = 0
 	w.account.hold(0)
 }
 
-// settle counts what is held, with spares for later monitors, so that not every call
-// asks the pool. It reports whether there is room.
+// settle counts the bytes held, with those for later monitors, so that not every call
+// changes the pool. It reports whether there is room.
 func (w *watches) settle() bool {
 	return w.account.hold(w.held + w.monitors.idle() + w.links.idle())
 }
 
-// shrink releases what is held for later ones.
+// shrink releases the bytes held for later monitors and links.
 func (w *watches) shrink() {
 	w.monitors.shrink()
 	w.links.shrink()
 	w.settle()
 }
 
-// add changes what is held by n bytes.
+// add changes the bytes held by n.
 func (w *watches) add(n int) {
 	if w.held += n; !w.settle() {
 		w.shrink()
@@ -168,7 +166,7 @@ func (c *Conn) recvUnlink(m *wire.Message) error {
 
 func (c *Conn) recvUnlinkID(m *wire.Message) error {
 	id, from, to := m.Args[0], m.Args[1], m.Args[2]
-	c.unlink(from, to) // first: no exit signal may follow the acknowledgement
+	c.unlink(from, to) // before the acknowledgment, after which no exit signal may be sent
 	c.sendControl(wire.OpUnlinkIDAck, id, to, from)
 	return nil
 }
@@ -182,25 +180,24 @@ func (c *Conn) unlink(from, to []byte) bool {
 	return c.watches.forgetLink(l)
 }
 
-// gone reports whether a process has ended since it was found. Its end may have been
-// reported to all before the watch was set. Those set before get its reason.
+// gone reports whether a process has ended since it was found. If so, its end may have
+// been reported before the watch was set.
 func (c *Conn) gone(p *Process) bool { return c.proto.Processes.ByID(p.ID) == nil }
 
-// ended tells the peer's processes that one of ours has ended.
+// ended reports the end of a local process to the peer's processes that watch it.
 func (c *Conn) ended(id uint64, reason etf.Term) {
 	c.tell(c.reason(reason), func(process uint64) bool { return process == id })
 }
 
-// endedAll tells them that all of ours have ended.
+// endedAll reports the end of all local processes.
 func (c *Conn) endedAll(reason string) {
 	c.tell(c.atom(reason), func(uint64) bool { return true })
 }
 
-// maxReason bounds an exit reason, which everyone who watches is told.
+// maxReason bounds an exit reason, because it is sent to every watching process.
 const maxReason = 200
 
-// reason encodes an exit reason. A large one, or one that the peer cannot read,
-// becomes killed.
+// reason returns an exit reason as a term: killed, if it is large or the peer cannot read it.
 func (c *Conn) reason(reason etf.Term) []byte {
 	b, err := etf.Append(nil, reason, c.caps)
 	if err != nil || len(b) > maxReason {
@@ -228,7 +225,6 @@ func (c *Conn) tell(reason []byte, of func(process uint64) bool) {
 	c.out.poke()
 }
 
-// unwatchAll removes all watches, at the end of the connection.
 func (c *Conn) unwatchAll() {
 	c.watches.mu.Lock()
 	defer c.watches.mu.Unlock()

@@ -14,8 +14,8 @@ import (
 	"github.com/flake-go/flake/node/wire"
 )
 
-// A monitor on a process ends with the process's exit reason, and returns everything
-// the peer sent byte for byte.
+// A monitor ends with the exit reason of the process, and returns the peer's terms byte
+// for byte.
 func TestMonitor(t *testing.T) {
 	for item, pid := range map[string]etf.Term{"name": etf.Atom("flake"), "pid": ours, "old pid": oursOld} {
 		for words, ref := range map[string]etf.Ref{"3": ref3, "4": ref4, "5": ref5, "old 3": oldRef(there, 1)} {
@@ -33,7 +33,7 @@ func TestMonitor(t *testing.T) {
 	}
 }
 
-// A name in ATOM_EXT goes back in ATOM_EXT.
+// A name in ATOM_EXT is returned in ATOM_EXT.
 func TestMonitorEchoesName(t *testing.T) {
 	for name, process := range map[string]string{"d\x00\x05flake": "flake", "d\x00\x06nosuch": ""} {
 		bubble(t, flags, func(t *testing.T, r *rig) {
@@ -85,7 +85,8 @@ func TestDemonitor(t *testing.T) {
 	})
 }
 
-// The end of a process is told to its watchers, and that of the next of its name too.
+// The end of a process is reported to its watchers, and so is that of the next process
+// with its name.
 func TestEnded(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, r *rig) {
 		box := etf.NewPid(here, 0, 1<<8, creation)
@@ -106,7 +107,7 @@ func TestEnded(t *testing.T) {
 	})
 }
 
-// An exit reason is any term, unless it is large or the peer cannot read it.
+// An exit reason is sent unless it is large or the peer cannot read it.
 func TestReasons(t *testing.T) {
 	for _, test := range []struct{ reason, want etf.Term }{
 		{etf.Tuple{etf.Atom("a")}, etf.Tuple{etf.Atom("a")}},
@@ -133,8 +134,8 @@ func TestReasons(t *testing.T) {
 	}
 }
 
-// A process that ends while the watch is being set does not escape it. Watches from
-// before get the reason of the end.
+// The end of a process is reported even if it ends while the watch is set. Earlier watches
+// receive its reason.
 func TestWatchRace(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, r *rig) {
 		r.send(monitorP(ours, ref5))
@@ -194,7 +195,7 @@ func TestUnlinkIDOfNone(t *testing.T) {
 	})
 }
 
-// A peer's monitors and links have a bound; removing one makes room.
+// The monitors and links of a peer are bounded; removing one makes room.
 func TestMaxWatches(t *testing.T) {
 	flake := etf.Atom("flake")
 	setLink := func(from etf.Pid) []byte { return frame(etf.Tuple{number(wire.OpLink), from, ours}) }
@@ -232,7 +233,7 @@ func TestMaxWatches(t *testing.T) {
 	}
 }
 
-// When the node ends, whoever watches is told.
+// When the node ends, the end of its processes is reported.
 func TestShutdown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := connect(t, flags)
@@ -244,14 +245,14 @@ func TestShutdown(t *testing.T) {
 			frame(etf.Tuple{number(wire.OpExit), ours, theirs, etf.Atom("shutdown")}),
 		)
 		if r.alive() {
-			t.Error("the connection goes on")
+			t.Error("not closed")
 		}
 		r.logged("closed by us")
 	})
 }
 
-// That is told within shutdownTime or not at all, however slowly the peer reads, and
-// whenever it is ticked.
+// Shutdown takes at most shutdownTime, however slowly the peer reads, and whenever ticks
+// are sent.
 func TestShutdownEnds(t *testing.T) {
 	for name, pause := range map[string]time.Duration{
 		"takes nothing": time.Hour, "takes little": shutdownTime / 2,
@@ -277,7 +278,7 @@ func TestShutdownEnds(t *testing.T) {
 					t.Errorf("it took %v, want %v", got, shutdownTime)
 				}
 				if r.alive() {
-					t.Error("the connection goes on")
+					t.Error("not closed")
 				}
 				peer.Wait()
 			})

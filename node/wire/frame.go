@@ -58,7 +58,7 @@ func Read(r *bufio.Reader, most int) ([]byte, error) {
 	}
 	n := int(binary.BigEndian.Uint32(header))
 	if n > most {
-		return nil, fmt.Errorf("frame of %d bytes, want at most %d", n, most)
+		return nil, fmt.Errorf("frame of %d bytes, at most %d allowed", n, most)
 	}
 	r.Discard(HeaderSize)
 	if n <= r.Size() {

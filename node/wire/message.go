@@ -28,7 +28,7 @@ func (m *Message) Decode(frame []byte) error {
 		return err
 	}
 	if m.N < 0 || m.N > MaxArguments {
-		return fmt.Errorf("control message %d of %d elements, want 1 to %d", m.Op, m.N+1, MaxArguments+1)
+		return fmt.Errorf("control message %d has %d elements, must have 1 to %d", m.Op, m.N+1, MaxArguments+1)
 	}
 	for i := range m.N {
 		m.Args[i] = r.Raw()

@@ -17,7 +17,7 @@ func passedOn(node string, tag int) []byte {
 	return ask("$gen_call", etf.NewPid(etf.Atom(node), 9, 0, 1), "flake", tag, "soon")
 }
 
-// network makes the rig's node connect to others once gate is closed.
+// network makes the rig's node connect to others when gate is closed.
 func (r *rig) network(gate <-chan struct{}, connect func(node string) (*rig, error)) {
 	synctest.Wait() // until Serve has looked
 	peers := make(map[string]*Conn)
@@ -38,9 +38,9 @@ func (r *rig) network(gate <-chan struct{}, connect func(node string) (*rig, err
 	}
 }
 
-// An answer to a process of an unconnected node waits for the connection, and holds up
-// nothing else.
-func TestErrand(t *testing.T) {
+// An answer to a process of an unconnected node waits for the connection. Other answers
+// do not wait.
+func TestDelivery(t *testing.T) {
 	for name, err := range map[string]error{"we connect": nil, "it was first": errors.New("connected")} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, flags, func(t *testing.T, r *rig) { testErrand(t, r, err) })
@@ -91,15 +91,15 @@ func testErrand(t *testing.T, r *rig, err error) {
 		t.Errorf("answered there: %s, want 5; dialled %d times", got, dials)
 	}
 	r.want()
-	if held := r.proto.shared.held.Load(); held != 0 {
+	if held := r.proto.pool.held.Load(); held != 0 {
 		t.Errorf("%d bytes are still held", held)
 	}
 	other.close()
 }
 
-// Answers waiting for nodes are bounded, in number and in size. If there is no way to
-// a node, or it is us, they go the way the calls came.
-func TestErrandsFail(t *testing.T) {
+// Answers waiting for nodes are bounded in number and in size. Answers to an unreachable
+// node, or to this one, are sent to the peer that forwarded the calls.
+func TestDeliveriesFail(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, r *rig) {
 		open := make(chan struct{})
 		close(open)
@@ -116,28 +116,28 @@ func TestErrandsFail(t *testing.T) {
 		if got := r.tags(); got != "97 98 99" {
 			t.Errorf("answered at once: %s, want 97 98 99", got)
 		}
-		for i := range maxErrandsOfPeer + 1 {
+		for i := range maxDeliveriesOfPeer + 1 {
 			r.send(passedOn(fmt.Sprintf("n%d@h", i), i))
 		}
-		if got, want := r.tags(), fmt.Sprint(maxErrandsOfPeer); got != want {
+		if got, want := r.tags(), fmt.Sprint(maxDeliveriesOfPeer); got != want {
 			t.Errorf("answered at once: %s, want %s", got, want)
 		}
-		left := everything - int(r.proto.shared.held.Load())
-		r.proto.shared.take(left)
+		left := everything - int(r.proto.pool.held.Load())
+		r.proto.pool.take(left)
 		r.send(passedOn("n0@h", 50)) // no room
 		if got := r.tags(); got != "50" {
 			t.Errorf("answered at once: %s, want 50", got)
 		}
-		r.proto.shared.give(left)
+		r.proto.pool.give(left)
 		r.send(passedOn("n0@h", 51)) // already waited for
 		synctest.Wait()
 		close(gate)
-		if got := len(r.received()); got != maxErrandsOfPeer+1 {
-			t.Errorf("%d answers came back, want %d", got, maxErrandsOfPeer+1)
+		if got := len(r.received()); got != maxDeliveriesOfPeer+1 {
+			t.Errorf("%d answers came back, want %d", got, maxDeliveriesOfPeer+1)
 		}
 		gate = make(chan struct{})
 		r.network(gate, func(string) (*rig, error) { return nil, errors.New("no such node") })
-		time.Sleep(errandPause - 1)
+		time.Sleep(deliveryPause - 1)
 		r.send(passedOn("n0@h", 52)) // unreachable a moment ago
 		if got := r.tags(); got != "52" {
 			t.Errorf("answered at once: %s, want 52", got)
@@ -145,21 +145,21 @@ func TestErrandsFail(t *testing.T) {
 		time.Sleep(time.Nanosecond)
 		r.send(passedOn("n0@h", 53))
 		if got := r.tags(); got != "" {
-			t.Errorf("answered at once: %s, and it is time to try again", got)
+			t.Errorf("answered at once: %s, want none: the pause is over", got)
 		}
 		close(gate)
 		if got := r.tags(); got != "53" {
 			t.Errorf("came back: %s, want 53", got)
 		}
-		if held := r.proto.shared.held.Load(); held != 0 {
+		if held := r.proto.pool.held.Load(); held != 0 {
 			t.Errorf("%d bytes are still held", held)
 		}
 	})
 }
 
-// Many peers cannot exceed the number of nodes to connect to. Without a way, each
-// answer goes the way its call came.
-func TestErrandsOfManyPeers(t *testing.T) {
+// Many peers cannot exceed the bound on nodes being connected. If a node is unreachable,
+// each answer is sent to the peer that forwarded its call.
+func TestDeliveriesOfManyPeers(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, r *rig) {
 		open := make(chan struct{})
 		close(open)
@@ -167,13 +167,13 @@ func TestErrandsOfManyPeers(t *testing.T) {
 		gate := make(chan struct{})
 		r.network(gate, func(string) (*rig, error) { return nil, errors.New("no such node") })
 		var peers []*rig
-		for i := range maxErrands/maxErrandsOfPeer + 1 {
+		for i := range maxDeliveries/maxDeliveriesOfPeer + 1 {
 			peer := r.another()
 			peer.connectTo(fmt.Sprintf("peer%d@h", i), flags)
 			go peer.listen()
 			peers = append(peers, peer)
-			for j := range maxErrandsOfPeer {
-				peer.send(passedOn(fmt.Sprintf("n%d@h", i*maxErrandsOfPeer+j), j))
+			for j := range maxDeliveriesOfPeer {
+				peer.send(passedOn(fmt.Sprintf("n%d@h", i*maxDeliveriesOfPeer+j), j))
 			}
 			synctest.Wait()
 		}
@@ -183,25 +183,25 @@ func TestErrandsOfManyPeers(t *testing.T) {
 		close(gate)
 		synctest.Wait()
 		for _, peer := range peers {
-			if got := len(peer.received()); peer != peers[len(peers)-1] && got != maxErrandsOfPeer {
-				t.Errorf("%d answers came back, want %d", got, maxErrandsOfPeer)
+			if got := len(peer.received()); peer != peers[len(peers)-1] && got != maxDeliveriesOfPeer {
+				t.Errorf("%d answers came back, want %d", got, maxDeliveriesOfPeer)
 			}
 			peer.close()
 		}
 	})
 }
 
-// A waiting answer holds at least its bytes of the pool.
-func TestErrandSize(t *testing.T) {
+// A waiting answer holds at least its size of the pool.
+func TestDeliverySize(t *testing.T) {
 	part := make([]byte, 1000)
 	if got := (answer{part, part, part, part}).size(); got < 4*len(part) {
 		t.Errorf("%d bytes are held for %d", got, 4*len(part))
 	}
 }
 
-// The memory of unreachable nodes is bounded.
+// The number of remembered unreachable nodes is bounded.
 func TestUnreachable(t *testing.T) {
-	var s errands
+	var s deliveries
 	for i := range maxUnreachable {
 		s.fail(fmt.Sprint(i))
 	}
@@ -214,8 +214,8 @@ func TestUnreachable(t *testing.T) {
 	}
 }
 
-// A peer gets passed-on answers in terms that it can read; they are dropped while it
-// does not read.
+// A peer receives answers to forwarded calls in terms that it can read. They are dropped
+// while it does not read.
 func TestPassOn(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, by *rig) {
 		r := by.another()
@@ -226,10 +226,10 @@ func TestPassOn(t *testing.T) {
 		r.conn.passOn(small, by.conn)
 		r.conn.passOn(answer{pid: []byte(theirs), message: []byte("no term")}, by.conn)
 		r.conn.passOn(answer{pid: []byte(theirs), message: external(etf.Map{})}, by.conn) // which it cannot read
-		r.logged("this peer cannot read it")
-		by.proto.shared.take(everything)
+		r.logged("the peer cannot read it")
+		by.proto.pool.take(everything)
 		r.conn.passOn(large, by.conn) // for which there is no room
-		by.proto.shared.give(everything)
+		by.proto.pool.give(everything)
 		for range 3 {
 			synctest.Wait()
 			r.conn.passOn(large, by.conn)
@@ -244,5 +244,118 @@ func TestPassOn(t *testing.T) {
 			t.Error("the connection has ended")
 		}
 		r.close()
+	})
+}
+
+// passing returns a rig for another connection, whose peer does not read.
+func passing(t *testing.T, by *rig) (other *rig) {
+	other = by.another()
+	other.connectTo("other@127.0.0.1", flags)
+	synctest.Wait()
+	return other
+}
+
+// sized is an answer; n of them fit in maxPassedOn.
+func sized(n int) answer {
+	return answer{pid: []byte(theirs), message: external(make([]byte, maxPassedOn/n-1000))}
+}
+
+// Answers to forwarded calls are written after a peer's own answers. They count against
+// the peer that forwarded the calls until they are written or the connection ends.
+func TestPassedApart(t *testing.T) {
+	for name, reads := range map[string]bool{"it reads": true, "it goes": false} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, flags, func(t *testing.T, by *rig) {
+				other := passing(t, by)
+				for range 3 {
+					other.conn.passOn(sized(4), by.conn)
+					synctest.Wait() // the first is being written
+				}
+				own := external(etf.Atom("own"))
+				other.conn.say(own)
+				synctest.Wait()
+				if got, want := by.conn.memory.held, 3*maxPassedOn/4; got < want-5000 || got > want || other.conn.memory.held != 0 {
+					t.Errorf("%d bytes are held by the forwarding peer, and %d by the other", got, other.conn.memory.held)
+				}
+				if !reads {
+					other.close()
+					return
+				}
+				go other.listen()
+				got := other.received()
+				if len(got) != 4 || !bytes.HasSuffix(got[1], own) { // the first is being written
+					t.Errorf("%d answers, want 4 and its own the second", len(got))
+				}
+				if held := by.conn.memory.held; held != 0 {
+					t.Errorf("%d bytes are still held", held)
+				}
+				other.close()
+			})
+		})
+	}
+}
+
+// A peer that forwards calls does not use the room of another; a single answer may have
+// any size.
+func TestPassedByMany(t *testing.T) {
+	bubble(t, flags, func(t *testing.T, by *rig) {
+		other := passing(t, by)
+		third := by.another()
+		third.connectTo("third@127.0.0.1", flags)
+		go third.listen()
+		for range 5 {
+			other.conn.passOn(sized(4), by.conn)
+		}
+		large := answer{pid: []byte(theirs), message: external(make([]byte, 2*maxPassedOn))}
+		for range 2 {
+			other.conn.passOn(large, third.conn)
+		}
+		go other.listen()
+		if got := len(other.received()); got != 5 {
+			t.Errorf("%d answers, want 4 of one and 1 of another", got)
+		}
+		other.close()
+		third.close()
+	})
+}
+
+// When a peer's connection is ended for the memory it holds, even if it has already
+// closed, the answers to calls that it forwarded are dropped.
+func TestPassedByEnded(t *testing.T) {
+	for name, hasEnded := range map[string]bool{"connected": false, "gone": true} {
+		t.Run(name, func(t *testing.T) { testPassedByEnded(t, hasEnded) })
+	}
+}
+
+func testPassedByEnded(t *testing.T, hasEnded bool) {
+	synctest.Test(t, func(t *testing.T) {
+		by := connect(t, flags)
+		gate := make(chan struct{})
+		by.network(gate, func(string) (*rig, error) { return nil, errors.New("no such node") })
+		other := passing(t, by)
+		for range 4 {
+			other.conn.passOn(sized(4), by.conn)
+		}
+		by.answersLate(gate)
+		by.send(ask("$gen_call", etf.NewPid("nowhere@h", 9, 0, 1), "flake", 1, "soon"))
+		time.Sleep(2 * longHeld)
+		if hasEnded {
+			by.close() // what it passed on waits all the same
+		}
+		left := MaxShared - int(by.proto.pool.held.Load())
+		by.proto.pool.take(left)
+		if other.conn.memory.take(1 << 20); by.alive() || !hasEnded && by.conn.Ending() != EndedShared {
+			t.Errorf("ended by %q", by.conn.Ending())
+		}
+		other.conn.memory.give(1 << 20)
+		by.proto.pool.give(left)
+		go other.listen()
+		if got := len(other.received()); got != 1 {
+			t.Errorf("%d answers, want the one being written", got)
+		}
+		close(gate)
+		other.close()
+		by.proto.Wait()
+		by.proto.pool.nothing(t)
 	})
 }

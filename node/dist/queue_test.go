@@ -14,15 +14,15 @@ import (
 	"github.com/flake-go/flake/node/wire"
 )
 
-// ask is a request of a process to a server.
+// ask returns a request of a process to a server.
 func ask(word etf.Atom, by etf.Pid, server etf.Atom, tag int, request etf.Atom) []byte {
 	message := etf.Tuple{word, etf.Tuple{by, int64(tag)}, request}
 	return frame(etf.Tuple{number(wire.OpRegSend), by, etf.Atom(""), server}, external(message))
 }
 
-// answersLate makes the rig's processes answer a tag with itself: a request late, in
-// its turn, when gate is closed; one aside likewise, in no order; any other at once.
-// The answer to a refused one is -1.
+// answersLate makes the rig's processes answer a request with its tag: a request "late"
+// after a receive from gate and in order; one "aside" likewise, but not in order; any
+// other at once. The answer to a refused request is -1.
 func (r *rig) answersLate(gate <-chan struct{}) {
 	r.local.flake.receive = func(m *Message) error {
 		term, err := etf.Decode(m.Term())
@@ -71,8 +71,8 @@ func (r *rig) tags() string {
 	return strings.Join(tags, " ")
 }
 
-// Requests of a process made while a server builds its answer are answered after that,
-// in order. Others are answered at once, and other servers answer it at once.
+// Requests of a process that arrive while a server builds its answer are answered after
+// that, in order. Requests of other processes and to other servers are answered at once.
 func TestInOrder(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, r *rig) {
 		gate := make(chan struct{})
@@ -85,7 +85,7 @@ func TestInOrder(t *testing.T) {
 			ask("$gen_call", theirs, "flake", 9, "soon"),
 		)
 		if got, want := r.tags(), "4 5"; got != want {
-			t.Errorf("answered meanwhile: %s, want %s", got, want)
+			t.Errorf("answered at once: %s, want %s", got, want)
 		}
 		gate <- struct{}{}
 		gate <- struct{}{}
@@ -97,8 +97,8 @@ func TestInOrder(t *testing.T) {
 		if got := r.tags(); got != "7 9" {
 			t.Errorf("answered at last: %s, want 7 9", got)
 		}
-		if n, held := r.conn.lines.n.Load(), r.conn.lines.held; n != 0 || held != 0 {
-			t.Errorf("%d lines, %d bytes in them", n, held)
+		if n, held := r.conn.queues.n.Load(), r.conn.queues.held; n != 0 || held != 0 {
+			t.Errorf("%d queues, %d bytes in them", n, held)
 		}
 		if log := r.log.take(); strings.Contains(log, "fault") || strings.Contains(log, "dropped") {
 			t.Error(log)
@@ -113,31 +113,31 @@ func TestInOrder(t *testing.T) {
 	})
 }
 
-// A line ends at once when nobody waits in it: a newcomer would not be served.
-func TestLineEndsAtOnce(t *testing.T) {
+// A queue is removed as soon as it is empty, because later messages would not be served.
+func TestEmptyQueueEnds(t *testing.T) {
 	c := quiet()
-	if serve := c.lines.next(c.lines.open("key")); serve != nil || c.lines.n.Load() != 0 || len(c.lines.all.all) != 0 {
-		t.Errorf("%d lines", c.lines.n.Load())
+	if serve := c.queues.next(c.queues.open("key")); serve != nil || c.queues.n.Load() != 0 || len(c.queues.all.all) != 0 {
+		t.Errorf("%d queues", c.queues.n.Load())
 	}
 }
 
-// An answer for which there is no room is refused, and holds up nothing.
-func TestLineRefused(t *testing.T) {
+// An answer for which there is no room is refused, and does not delay others.
+func TestQueueRefused(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, r *rig) {
 		gate := make(chan struct{})
 		r.answersLate(gate)
-		r.proto.shared.take(everything)
+		r.proto.pool.take(everything)
 		r.send(ask("$gen_call", theirs, "flake", 1, "late"), ask("$gen_call", theirs, "flake", 2, "soon"))
 		if got := r.tags(); got != "-1 2" {
 			t.Errorf("answered %s, want -1 2", got)
 		}
-		r.proto.shared.give(everything)
+		r.proto.pool.give(everything)
 		close(gate)
 	})
 }
 
-// A message that wants no answer has no line.
-func TestNoLine(t *testing.T) {
+// A message that is not a request has no queue.
+func TestNoQueue(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, r *rig) {
 		gate := make(chan struct{})
 		casts := 0
@@ -162,8 +162,8 @@ func TestNoLine(t *testing.T) {
 	})
 }
 
-// A message in a line holds at least its bytes and what they may become.
-func TestLineHolds(t *testing.T) {
+// A queued message holds at least its bytes and the memory of its terms.
+func TestQueueHolds(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, r *rig) {
 		gate := make(chan struct{})
 		r.answersLate(gate)
@@ -174,7 +174,7 @@ func TestLineHolds(t *testing.T) {
 				frame(etf.Tuple{number(wire.OpSendTT), etf.Atom(""), ours, token}, message))
 			synctest.Wait()
 			least := len(message) + len(external(token)) + weight(message, ownArguments)
-			if got := r.conn.lines.held; got < least {
+			if got := r.conn.queues.held; got < least {
 				t.Errorf("%d bytes are held, want at least %d", got, least)
 			}
 			gate <- struct{}{}
@@ -183,18 +183,18 @@ func TestLineHolds(t *testing.T) {
 	})
 }
 
-// Waiting messages are bounded: without room, nothing more is read until the line has
-// ended. Nothing is lost or out of order.
-func TestLinesAreBounded(t *testing.T) {
+// Queued messages are bounded: without room, no more is read until the queue has ended.
+// No message is lost or out of order.
+func TestQueuesAreBounded(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, r *rig) {
-		const calls = 2 * ownLines / waiterSize
-		shared := &r.proto.shared
+		const calls = 2 * ownQueues / queuedSize
+		pool := &r.proto.pool
 		gate := make(chan struct{})
 		r.answersLate(gate)
 		r.send(ask("$gen_call", theirs, "flake", 0, "late"))
 		synctest.Wait()
-		others := everything - int(shared.held.Load())
-		shared.take(others)
+		others := everything - int(pool.held.Load())
+		pool.take(others)
 		want := []string{"0"}
 		go func() {
 			for i := range calls {
@@ -208,33 +208,33 @@ func TestLinesAreBounded(t *testing.T) {
 		if got := r.tags(); got != "" {
 			t.Errorf("answered %s", got)
 		}
-		if held := r.conn.lines.held; held > ownLines || held < ownLines/2 || shared.held.Load() != everything {
-			t.Errorf("%d bytes wait in lines, want no more than %d", held, ownLines)
+		if held := r.conn.queues.held; held > ownQueues || held < ownQueues/2 || pool.held.Load() != everything {
+			t.Errorf("%d bytes are queued, want at most %d", held, ownQueues)
 		}
 		time.Sleep(2 * ticktime) // during which the peer could not be heard
 		close(gate)
 		if got := r.tags(); got != strings.Join(want, " ") {
 			t.Errorf("answered %s", got)
 		}
-		if held := int(shared.held.Load()); held != others {
+		if held := int(pool.held.Load()); held != others {
 			t.Errorf("%d bytes are held, want %d", held, others)
 		}
-		shared.give(others)
+		pool.give(others)
 	})
 }
 
-// Lines end with the connection, and their messages are not handled.
-func TestLinesEnd(t *testing.T) {
+// Queues end with the connection, and their messages are not handled.
+func TestQueuesEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := connect(t, flags)
 		gate := make(chan struct{})
 		r.answersLate(gate)
 		r.send(ask("$gen_call", theirs, "flake", 1, "late"), ask("$gen_call", theirs, "flake", 1, "late"))
-		for range 2 * ownLines / waiterSize {
+		for range 2 * ownQueues / queuedSize {
 			r.send(ask("$gen_call", theirs, "flake", 2, "soon"))
 		}
 		synctest.Wait()
-		if r.proto.shared.held.Load() == 0 {
+		if r.proto.pool.held.Load() == 0 {
 			t.Error("nothing waits")
 		}
 		gate <- struct{}{} // the next one is served
@@ -246,13 +246,13 @@ func TestLinesEnd(t *testing.T) {
 		r.close()
 		close(gate)
 		r.proto.Wait()
-		if held := r.proto.shared.held.Load(); held != 0 || r.conn.lines.held != 0 {
-			t.Errorf("%d bytes are still held, %d of the pool", r.conn.lines.held, held)
+		if held := r.proto.pool.held.Load(); held != 0 || r.conn.queues.held != 0 {
+			t.Errorf("%d bytes are still held, %d of the pool", r.conn.queues.held, held)
 		}
 	})
 }
 
-// Answers carry on the trace token of their request, with its number counted.
+// Answers carry the trace token of their request, with its serial incremented.
 func TestTraceToken(t *testing.T) {
 	token := func(serial, last int, from etf.Pid) etf.Tuple {
 		return etf.Tuple{int64(1), etf.Atom("label"), int64(serial), from, int64(last)}
@@ -298,4 +298,122 @@ func TestTraceToken(t *testing.T) {
 			})
 		})
 	}
+}
+
+// turns starts n goroutines that each post a large answer, and log the outcome.
+func (r *rig) turns(n, size int, log *journal) {
+	message := external(make([]byte, size))
+	for range n {
+		r.conn.aside(func() {
+			done, ok := r.conn.takeTurn(len(message))
+			if !ok {
+				log.note("refused")
+				return
+			}
+			log.note("turn")
+			r.conn.say(message)
+			done()
+			log.note("done")
+		})
+	}
+}
+
+// Large answers are sent one at a time, and others wait for at most one of them.
+func TestTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const size = 1 << 20
+		var log journal
+		r := connectDeaf(t, flags)
+		r.turns(3, size, &log)
+		if got := log.take(); got != "turn\n" {
+			t.Errorf("while the peer does not read: %q", got)
+		}
+		if got := r.proto.pool.held.Load(); got < 2*size || got > 2*size+functionSize*3+100 {
+			t.Errorf("%d bytes are held for one answer of %d", got, size)
+		}
+		if done, ok := r.conn.takeTurn(ownLarge); !ok {
+			t.Error("a small answer is refused")
+		} else {
+			r.conn.say(external(etf.Atom("small"))) // without waiting for the large ones
+			done()
+		}
+		go r.listen()
+		if got := log.take(); strings.Count(got, "turn") != 2 || strings.Count(got, "done") != 3 {
+			t.Errorf("once it reads: %q", got)
+		}
+		var order strings.Builder
+		for _, f := range r.received() {
+			order.WriteByte("sL"[min(len(f)/size, 1)])
+		}
+		if got := order.String(); got != "LsLL" {
+			t.Errorf("answers %s, want the small one after one large one", got)
+		}
+		if got := r.proto.pool.held.Load(); got != 0 {
+			t.Errorf("%d bytes are still held", got)
+		}
+		if got := r.conn.out.account.own; got != ownOutput {
+			t.Errorf("the connection has %d bytes of its own, want %d as before", got, ownOutput)
+		}
+		r.close()
+	})
+}
+
+// A large answer waits until connections that hold all room count as having held it for long.
+func TestTurnAwaitsRoom(t *testing.T) {
+	bubble(t, flags, func(t *testing.T, r *rig) {
+		var log journal
+		holders := []*memory{newShare(&r.proto.pool), newShare(&r.proto.pool)}
+		for _, s := range holders { // as frames that do not end
+			if !s.take(MaxFrame) {
+				t.Fatal("no room for a frame")
+			}
+		}
+		r.turns(1, 1<<20, &log)
+		if got := log.take(); got != "" {
+			t.Errorf("at once: %q", got)
+		}
+		time.Sleep(roomTime)
+		if got := log.take(); got != "turn\ndone\n" || !holders[0].ended && !holders[1].ended {
+			t.Errorf("once they have held it for long: %q", got)
+		}
+		for _, s := range holders {
+			s.give(MaxFrame)
+		}
+	})
+}
+
+// Without room a large answer is refused after roomTime, but not a small one.
+func TestTurnWithoutRoom(t *testing.T) {
+	bubble(t, flags, func(t *testing.T, r *rig) {
+		var log journal
+		r.proto.pool.take(everything - functionSize)
+		r.turns(1, ownLarge-len(external([]byte{}))+1, &log)
+		time.Sleep(roomTime)
+		if got := log.take(); got != "refused\n" {
+			t.Errorf("large: %q", got)
+		}
+		r.turns(1, ownLarge-len(external([]byte{})), &log)
+		if got := log.take(); got != "turn\ndone\n" || len(r.received()) != 1 {
+			t.Errorf("not large: %q", got)
+		}
+		r.proto.pool.give(everything - functionSize)
+	})
+}
+
+// Turns end with the connection, and their memory is given back.
+func TestTurnEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log journal
+		r := connectDeaf(t, flags)
+		r.turns(MaxSpawned+1, 1<<20, &log)
+		synctest.Wait()
+		r.close()
+		r.proto.Wait()
+		if got := log.take(); !strings.HasPrefix(got, "turn\n") || strings.Count(got, "done") != strings.Count(got, "turn") {
+			t.Errorf("%q", got)
+		}
+		if got := r.proto.pool.held.Load(); got != 0 {
+			t.Errorf("%d bytes are still held", got)
+		}
+	})
 }

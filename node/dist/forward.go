@@ -1,0 +1,291 @@
+package dist
+
+import (
+	"bytes"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/flake-go/flake/node/etf"
+	"github.com/flake-go/flake/node/wire"
+)
+
+// An answer is sent to the node of the calling process. If that is not the peer, the peer
+// has forwarded the call. If that node is not connected, the answer waits until it is, as
+// in a BEAM. If it cannot be connected, the answer is sent to the peer, because the pids
+// of some peers have another node name.
+
+const (
+	// maxDeliveries bounds the nodes to which this node connects at a time for answers, and
+	// maxDeliveriesOfPeer those for calls that one peer forwarded.
+	maxDeliveries       = 16
+	maxDeliveriesOfPeer = 4
+
+	// deliveryPause is the time before an unreachable node is tried again, and
+	// maxUnreachable the number of such nodes that are remembered.
+	deliveryPause  = 10 * time.Second
+	maxUnreachable = 1024
+)
+
+// answer is a message to a process, or to its alias unless that is nil, with a trace
+// token unless that is nil. All fields are terms.
+type answer struct{ pid, alias, token, message []byte }
+
+// size returns the memory of the answer while it waits.
+func (a answer) size() int {
+	return queuedSize + len(a.pid) + len(a.alias) + len(a.token) + len(a.message)
+}
+
+// deliveries are the waiting answers by node.
+type deliveries struct {
+	mu          sync.Mutex
+	all         map[string]*delivery
+	unreachable map[string]time.Time // since when
+}
+
+type delivery struct {
+	by      *Conn // the peer that forwarded the first of the calls
+	waiting []passedAnswer
+}
+
+// passedAnswer is an answer to a call that the peer of by forwarded.
+type passedAnswer struct {
+	answer
+	by *Conn
+}
+
+// begin adds a delivery, or returns nil if a limit does not allow it.
+func (s *deliveries) begin(node string, by *Conn) *delivery {
+	since, failed := s.unreachable[node]
+	if failed && time.Since(since) < deliveryPause || len(s.all) >= maxDeliveries {
+		return nil
+	}
+	ofPeer := 0
+	for _, e := range s.all {
+		if e.by == by {
+			ofPeer++
+		}
+	}
+	if ofPeer >= maxDeliveriesOfPeer {
+		return nil
+	}
+	e := &delivery{by: by}
+	if s.all == nil {
+		s.all = make(map[string]*delivery)
+	}
+	s.all[node] = e
+	return e
+}
+
+// fail records that a node is unreachable.
+func (s *deliveries) fail(node string) {
+	if s.unreachable == nil || len(s.unreachable) >= maxUnreachable {
+		s.unreachable = make(map[string]time.Time)
+	}
+	s.unreachable[node] = time.Now()
+}
+
+// elsewhere reports whether a process belongs to a node other than the peer.
+func (c *Conn) elsewhere(pid []byte) bool {
+	return string(nodeOf(pid)) != c.peer.Name && c.proto.Connection != nil
+}
+
+// forward sends an answer to its node, or adds it to a delivery, and reports whether it did.
+func (c *Conn) forward(a answer) bool {
+	p, node := c.proto, string(nodeOf(a.pid))
+	p.deliveries.mu.Lock()
+	defer p.deliveries.mu.Unlock()
+	e := p.deliveries.all[node]
+	if e == nil {
+		if other := p.Connection(node); other != nil {
+			other.passOn(a, c)
+			return true
+		}
+		if p.Connect == nil || node == p.Node {
+			return false
+		}
+	}
+	if !c.memory.take(a.size()) {
+		return false
+	}
+	if e == nil {
+		if e = p.deliveries.begin(node, c); e == nil {
+			c.memory.give(a.size())
+			return false
+		}
+		p.Go(func() { p.connect(node) })
+	}
+	a = answer{bytes.Clone(a.pid), bytes.Clone(a.alias), bytes.Clone(a.token), bytes.Clone(a.message)}
+	e.waiting = append(e.waiting, passedAnswer{a, c})
+	return true
+}
+
+// connect connects to a node for which answers wait.
+func (p *Proto) connect(node string) {
+	if err := p.Connect(node); err != nil && p.Connection(node) == nil {
+		p.Log.Warn("cannot connect to the node of a forwarded call; answered through its sender", "peer", node, "err", err)
+		p.deliver(node, nil)
+	} // else Serve delivers them
+}
+
+// deliver sends the answers that wait for a node, or sends them to the peers that
+// forwarded the calls if to is nil.
+func (p *Proto) deliver(node string, to *Conn) {
+	p.deliveries.mu.Lock()
+	defer p.deliveries.mu.Unlock()
+	if to == nil {
+		p.deliveries.fail(node)
+	}
+	if e := p.deliveries.all[node]; e != nil {
+		for _, a := range e.waiting {
+			if to != nil {
+				to.passOn(a.answer, a.by)
+			} else {
+				a.by.sendHere(a.answer)
+				a.by.out.poke()
+			}
+			a.by.memory.give(a.size())
+		}
+		delete(p.deliveries.all, node)
+	}
+}
+
+// disown drops the waiting answers to calls that the peer of c forwarded.
+func (p *Proto) disown(c *Conn) {
+	p.deliveries.mu.Lock()
+	defer p.deliveries.mu.Unlock()
+	for _, e := range p.deliveries.all {
+		e.waiting = slices.DeleteFunc(e.waiting, func(a passedAnswer) bool {
+			return a.by == c
+		})
+	}
+	if c.passedOn.Load() {
+		for other := range p.served.Range {
+			other.(*Conn).out.forget(&c.memory)
+		}
+	}
+}
+
+// passOn sends an answer to a call that the peer of by forwarded, in terms that this peer
+// can read. If there is no room, the answer is dropped.
+func (c *Conn) passOn(a answer, by *Conn) {
+	if c.caps != by.caps {
+		term, err := etf.Decode(a.message)
+		if err == nil {
+			a.message, err = etf.Append(nil, term, c.caps)
+		}
+		if err != nil {
+			c.proto.Log.Warn("answer dropped: the peer cannot read it", "peer", c.peer.Name, "by", by.peer.Name, "err", err)
+			return
+		}
+	}
+	by.passedOn.Store(true)
+	if !c.out.pass(&by.memory, c.appendAnswer(wire.Open(make([]byte, 0, a.size())), a)) {
+		c.proto.Log.Warn("answer dropped: the peer has not read earlier ones", "peer", c.peer.Name, "by", by.peer.Name)
+	}
+}
+
+// Answers to calls that another peer forwarded do not count against a connection. They
+// are written after its own answers, count against the peer that forwarded the calls, and
+// are dropped if there is no room.
+
+// maxPassedOn bounds the bytes of answers that wait for one peer and count against one
+// other. A single answer may be larger.
+const maxPassedOn = 4 << 20
+
+// passed holds frames that wait for a peer, and their bytes by the peer that forwarded
+// the calls.
+type passed struct {
+	waiting []passedFrame
+	flying  []passedFrame // in the current write
+	held    slimMap[*memory, int]
+}
+
+type passedFrame struct {
+	by    *memory
+	frame []byte
+}
+
+// passedSize is the memory of a frame besides its bytes.
+const passedSize = 64
+
+func (f *passedFrame) size() int { return passedSize + cap(f.frame) }
+
+// add adds a frame and reports whether there is room for it.
+func (p *passed) add(f passedFrame) bool {
+	held := p.held.all[f.by]
+	if held > 0 && held+f.size() > maxPassedOn || !f.by.take(f.size()) {
+		return false
+	}
+	p.held.set(f.by, held+f.size())
+	p.waiting = append(p.waiting, f)
+	return true
+}
+
+// next appends the frames of the next write to b.
+func (p *passed) next(b []byte) []byte {
+	n := 0
+	for _, f := range p.waiting {
+		if len(b) > 0 && len(b)+len(f.frame) > 2*fullOutput {
+			break
+		}
+		if n++; len(b) == 0 && len(f.frame) > fullOutput {
+			b = f.frame
+		} else {
+			b = append(b, f.frame...)
+		}
+	}
+	p.flying, p.waiting = p.waiting[:n:n], p.waiting[n:]
+	if len(p.waiting) == 0 {
+		p.waiting = nil
+	}
+	return b
+}
+
+// written releases the frames of the last write.
+func (p *passed) written() {
+	p.give(p.flying)
+	p.flying = nil
+}
+
+// drop releases the frames that wait, of one connection or, if by is nil, of all.
+func (p *passed) drop(by *memory) {
+	p.waiting = slices.DeleteFunc(p.waiting, func(f passedFrame) bool {
+		of := by == nil || f.by == by
+		if of {
+			p.give([]passedFrame{f})
+		}
+		return of
+	})
+}
+
+func (p *passed) give(frames []passedFrame) {
+	for _, f := range frames {
+		f.by.give(f.size())
+		if held := p.held.all[f.by] - f.size(); held > 0 {
+			p.held.set(f.by, held)
+		} else {
+			p.held.remove(f.by)
+		}
+	}
+	clear(frames)
+}
+
+// pass adds a frame that counts against by, and reports whether there was room for it.
+func (o *output) pass(by *memory, frame []byte) bool {
+	wire.Close(frame, 0)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.closed || !o.passed.add(passedFrame{by, frame}) {
+		return false
+	}
+	o.remind()
+	return true
+}
+
+// forget drops the waiting frames that count against by.
+func (o *output) forget(by *memory) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.passed.drop(by)
+}

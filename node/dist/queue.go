@@ -1,0 +1,165 @@
+package dist
+
+import (
+	"bytes"
+	"encoding/binary"
+	"sync"
+	"sync/atomic"
+
+	"github.com/flake-go/flake/node/etf"
+)
+
+// Answers to one process are sent in the order of its requests, as by a gen_server.
+// While a server builds an answer on another goroutine, later requests of the process
+// to the server are queued. Requests of other processes are not.
+
+// queuedSize is the memory of a queued message besides its bytes.
+const queuedSize = 256
+
+// answerSize is the memory of a goroutine and a queue.
+const answerSize = 5 << 10
+
+// queues are the queues of a connection. Their messages beyond ownQueues count in
+// MaxShared; if that has no room, the reader waits.
+type queues struct {
+	n atomic.Int32 // len(all); only the reader adds to it
+
+	mu      sync.Mutex
+	all     slimMap[string, *queue]
+	held    int
+	account account
+}
+
+type queue struct {
+	key     string
+	waiting []waiter
+	size    int           // of the waiter being served
+	ended   chan struct{} // closed when the queue is removed
+}
+
+type waiter struct {
+	serve func()
+	size  int
+}
+
+func (s *queues) init(sh *memory) { s.account = account{memory: sh, own: ownQueues} }
+
+func (s *queues) open(key string) *queue {
+	l := &queue{key: key, ended: make(chan struct{})}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all.set(key, l)
+	s.n.Add(1)
+	return l
+}
+
+// next returns the function that serves the next message, or removes the queue and
+// returns nil.
+func (s *queues) next(l *queue) func() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	defer s.grow(-l.size)
+	l.size = 0
+	if len(l.waiting) == 0 {
+		s.remove(l)
+		return nil
+	}
+	w := l.waiting[0]
+	l.waiting = l.waiting[1:]
+	l.size = w.size
+	return w.serve
+}
+
+// end removes a queue and the messages in it.
+func (s *queues) end(l *queue) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, w := range l.waiting {
+		s.grow(-w.size)
+	}
+	s.remove(l)
+	s.grow(-l.size)
+}
+
+func (s *queues) remove(l *queue) {
+	if s.all.all[l.key] == l {
+		s.all.remove(l.key)
+		s.n.Add(-1)
+		close(l.ended)
+	}
+}
+
+func (s *queues) grow(n int) bool {
+	if !s.account.hold(s.held + n + s.all.idle()) {
+		return false
+	}
+	s.held += n
+	return true
+}
+
+// queueKey returns the key of the queue of a message: the calling process and the
+// server. It returns "" if the message is not a request.
+func queueKey(p *Process, message []byte) string {
+	r := etf.NewReader(message)
+	r.Tuple()
+	switch string(r.Atom()) {
+	case "$gen_call", "system":
+	default:
+		return ""
+	}
+	r.Tuple()
+	return string(binary.BigEndian.AppendUint64(bytes.Clone(r.Pid()), p.ID))
+}
+
+// startInOrder is like start, for an answer that does not use terms of the message.
+// Later requests of the process to the server are handled after f returns.
+func (m *Message) startInOrder(f func()) bool {
+	c, key := m.conn, queueKey(m.to, m.term)
+	if key == "" {
+		return m.start(f, func() {})
+	}
+	l := c.queues.open(key)
+	taken := m.taken
+	m.taken = 0
+	runs := c.spawn(func() {
+		for ; f != nil && c.ctx.Err() == nil; f = c.queues.next(l) {
+			c.guard(f)
+		}
+	}, func() { c.queues.end(l) }, answerSize, taken)
+	if !runs {
+		c.queues.end(l)
+	}
+	return runs
+}
+
+// enqueue adds a message to its queue, and reports whether it did. If there is no queue,
+// it returns false at once; if there is no room, after the queue has ended.
+func (c *Conn) enqueue(p *Process, token, message []byte) bool {
+	s := &c.queues
+	key := queueKey(p, message)
+	s.mu.Lock()
+	l := s.all.all[key]
+	if l == nil {
+		s.mu.Unlock()
+		return false
+	}
+	size := queuedSize + len(message) + len(token) + weight(message, ownArguments)
+	room := s.grow(size)
+	if room {
+		m := &Message{conn: c, to: p, term: bytes.Clone(message), token: token, queued: true, began: c.calls.began}
+		l.waiting = append(l.waiting, waiter{size: size, serve: func() {
+			if err := p.Receive(m); err != nil {
+				c.proto.Log.Warn("message dropped", "peer", c.peer.Name, "err", err)
+			}
+		}})
+	}
+	s.mu.Unlock()
+	if !room {
+		select {
+		case <-l.ended:
+		case <-c.ctx.Done():
+		}
+		c.extend(true, false) // nothing was read while waiting
+	}
+	return room
+}
