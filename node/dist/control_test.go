@@ -173,7 +173,7 @@ func FuzzHandle(f *testing.F) {
 		if err := c.handle(src); (err != nil) != (len(src) > 0 && src[0] != wire.PassThrough) {
 			t.Errorf("%x: %v", src, err)
 		}
-		out := newFrames(bytes.NewReader(c.out.buf), newShare(new(pool)))
+		out := newFrames(bytes.NewReader(c.out.buf), newMemory(new(pool)))
 		for out.fill() == nil {
 			for {
 				frame, ok, err := out.next()

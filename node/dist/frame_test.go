@@ -35,7 +35,7 @@ func TestFrames(t *testing.T) {
 		"half of it":   iotest.HalfReader(bytes.NewReader(stream)),
 		"data and EOF": iotest.DataErrReader(bytes.NewReader(stream)),
 	} {
-		f := newFrames(src, newShare(new(pool)))
+		f := newFrames(src, newMemory(new(pool)))
 		var got [][]byte
 		for {
 			frame, ok, err := f.next()
@@ -62,7 +62,7 @@ func TestFrames(t *testing.T) {
 // The buffer of a large frame is released after it.
 func TestBufferShrinks(t *testing.T) {
 	large := append(binary.BigEndian.AppendUint32(nil, 1<<20), make([]byte, 1<<20)...)
-	f := newFrames(bytes.NewReader(append(large, 0, 0, 0, 0)), newShare(new(pool)))
+	f := newFrames(bytes.NewReader(append(large, 0, 0, 0, 0)), newMemory(new(pool)))
 	frames := 0
 	for {
 		if _, ok, _ := f.next(); ok {
@@ -80,7 +80,7 @@ func TestBufferShrinks(t *testing.T) {
 func TestLargeFrames(t *testing.T) {
 	large := append(binary.BigEndian.AppendUint32(nil, 3<<20), make([]byte, 3<<20)...)
 	var p pool
-	f := newFrames(nil, newShare(&p))
+	f := newFrames(nil, newMemory(&p))
 	defer f.close()
 	arrive := func(b []byte) {
 		t.Helper()
@@ -144,7 +144,7 @@ func TestLargeFrameIsLetGo(t *testing.T) {
 
 // The length of a frame does not allocate memory before its bytes arrive.
 func TestAnnouncedLength(t *testing.T) {
-	f := newFrames(bytes.NewReader(binary.BigEndian.AppendUint32(nil, MaxFrame)), newShare(new(pool)))
+	f := newFrames(bytes.NewReader(binary.BigEndian.AppendUint32(nil, MaxFrame)), newMemory(new(pool)))
 	f.fill()
 	if _, ok, err := f.next(); ok || err != nil {
 		t.Errorf("MaxFrame: %t, %v", ok, err)
@@ -153,7 +153,7 @@ func TestAnnouncedLength(t *testing.T) {
 		t.Errorf("%v, buffer of %d bytes", err, len(f.buf))
 	}
 
-	f = newFrames(bytes.NewReader(binary.BigEndian.AppendUint32(nil, MaxFrame+1)), newShare(new(pool)))
+	f = newFrames(bytes.NewReader(binary.BigEndian.AppendUint32(nil, MaxFrame+1)), newMemory(new(pool)))
 	f.fill()
 	if _, _, err := f.next(); err == nil {
 		t.Error("MaxFrame+1: no error")

@@ -71,7 +71,7 @@ func TestMaxOutputExactly(t *testing.T) {
 	var p pool
 	var o output
 	overflows := 0
-	o.init(nil, func() {}, func() { overflows++ }, nil, newShare(&p))
+	o.init(nil, func() {}, func() { overflows++ }, nil, newMemory(&p))
 	b := o.begin()
 	o.end(append(b, make([]byte, MaxOutput-len(b))...))
 	if overflows != 0 || o.waits() != MaxOutput {
@@ -142,7 +142,7 @@ func TestFlushMany(t *testing.T) {
 		o.end(o.begin())
 		return nil
 	}}
-	o.init(w, func() {}, func() {}, func() {}, newShare(new(pool)))
+	o.init(w, func() {}, func() {}, func() {}, newMemory(new(pool)))
 	for range 10 {
 		o.end(append(o.begin(), make([]byte, fullOutput)...))
 	}
@@ -157,7 +157,7 @@ func TestNothingAfterFailure(t *testing.T) {
 	fault := errors.New("cut")
 	var o output
 	w := &writer{each: func() error { return fault }}
-	o.init(w, func() {}, func() {}, func() {}, newShare(new(pool)))
+	o.init(w, func() {}, func() {}, func() {}, newMemory(new(pool)))
 	for range 3 {
 		o.end(append(o.begin(), make([]byte, fullOutput)...))
 	}
@@ -257,7 +257,7 @@ func TestSentDuringWrite(t *testing.T) {
 func TestSpareOutput(t *testing.T) {
 	for octets, kept := range map[int]bool{1000: true, 2 * fullOutput: true, 2*fullOutput + 1: false} {
 		var o output
-		o.init(newStream(nil), nil, nil, nil, newShare(new(pool)))
+		o.init(newStream(nil), nil, nil, nil, newMemory(new(pool)))
 		o.buf = make([]byte, 1, octets)
 		if err := o.flush(); err != nil || cap(o.buf) > 0 != kept {
 			t.Errorf("buffer of %d bytes: %v, %d kept", octets, err, cap(o.buf))
@@ -271,7 +271,7 @@ func TestWriteParts(t *testing.T) {
 		var o output
 		w := newStream(nil)
 		taken := 1 // the end of the write reports the last
-		o.init(w, nil, nil, func() { taken++ }, newShare(new(pool)))
+		o.init(w, nil, nil, func() { taken++ }, newMemory(new(pool)))
 		if err := o.writeParts(make([]byte, octets)); err != nil || w.writes != parts || taken != parts {
 			t.Errorf("%d bytes: %v, %d writes, %d parts taken, want %d", octets, err, w.writes, taken, parts)
 		}

@@ -23,7 +23,7 @@ func TestAccount(t *testing.T) {
 			}
 			const step = accountStep
 			var p pool
-			a, b := account{memory: newShare(&p), own: step, spare: spare}, account{memory: newShare(&p), own: step, spare: spare}
+			a, b := account{memory: newMemory(&p), own: step, spare: spare}, account{memory: newMemory(&p), own: step, spare: spare}
 			for i, s := range []struct {
 				account *account
 				hold    int
@@ -57,7 +57,7 @@ func TestAccount(t *testing.T) {
 func TestTakeNothing(t *testing.T) {
 	var p pool
 	p.take(everything)
-	if !newShare(&p).take(0) {
+	if !newMemory(&p).take(0) {
 		t.Error("refused")
 	}
 }
@@ -66,7 +66,7 @@ func TestTakeNothing(t *testing.T) {
 func TestSmallShares(t *testing.T) {
 	var p pool
 	p.take(MaxShared)
-	large, small := newShare(&p), newShare(&p)
+	large, small := newMemory(&p), newMemory(&p)
 	if large.take(smallMemory + 1) {
 		t.Error("a large connection takes room of MaxSmall")
 	}
@@ -249,7 +249,7 @@ func TestSharedFrames(t *testing.T) {
 	var p pool
 	stream := append(binary.BigEndian.AppendUint32(nil, MaxFrame), make([]byte, MaxFrame)...)
 	arrive := func() (*frames, error) {
-		f := newFrames(bytes.NewReader(stream), newShare(&p))
+		f := newFrames(bytes.NewReader(stream), newMemory(&p))
 		for {
 			if _, ok, err := f.next(); ok || err != nil {
 				return &f, err
@@ -279,7 +279,7 @@ func TestSharedFrames(t *testing.T) {
 func TestHalfFrame(t *testing.T) {
 	var p pool
 	stream := binary.BigEndian.AppendUint32(nil, MaxFrame)
-	f := newFrames(bytes.NewReader(append(stream, make([]byte, 1<<20)...)), newShare(&p))
+	f := newFrames(bytes.NewReader(append(stream, make([]byte, 1<<20)...)), newMemory(&p))
 	for f.fill() == nil {
 		f.next()
 	}
@@ -296,7 +296,7 @@ func TestGather(t *testing.T) {
 	for spare, want := range map[int64]int{0: fullBuffer, MaxSpare: firstBuffer} {
 		var p pool
 		p.spare.Store(spare)
-		f := newFrames(bytes.NewReader(bytes.Repeat(call, 5000)), newShare(&p))
+		f := newFrames(bytes.NewReader(bytes.Repeat(call, 5000)), newMemory(&p))
 		calls := 0
 		for f.fill() == nil {
 			for ok := true; ok; {
@@ -319,7 +319,7 @@ func TestGather(t *testing.T) {
 func TestSharedWatches(t *testing.T) {
 	var p pool
 	var w watches
-	w.init(newShare(&p))
+	w.init(newMemory(&p))
 	p.take(everything)
 	n := 0
 	for w.addMonitor(1, []byte(refOf(n)), []byte("flake"), []byte(theirs)) {

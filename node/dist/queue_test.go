@@ -362,7 +362,7 @@ func TestTurn(t *testing.T) {
 func TestTurnAwaitsRoom(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, r *rig) {
 		var log journal
-		holders := []*memory{newShare(&r.proto.pool), newShare(&r.proto.pool)}
+		holders := []*memory{newMemory(&r.proto.pool), newMemory(&r.proto.pool)}
 		for _, s := range holders { // as frames that do not end
 			if !s.take(MaxFrame) {
 				t.Fatal("no room for a frame")

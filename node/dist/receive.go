@@ -193,7 +193,8 @@ func (c *Conn) recvExit2(m *wire.Message) error {
 	}
 	reason := m.Args[m.N-1]
 	if r := etf.NewReader(reason); string(r.Atom()) == "kill" && p.Kill != nil {
-		c.proto.Log.Warn("process killed by exit(Pid, kill)", "peer", c.peer.Name, "process", text(m.Args[1]), "by", text(m.Args[0]))
+		c.proto.Log.Warn("process killed by exit(Pid, kill)", "peer", c.peer.Name,
+			"process", text(m.Args[1]), "by", text(m.Args[0]))
 		p.Kill()
 		return nil
 	}

@@ -287,7 +287,7 @@ func (p *pool) nothing(t *testing.T) {
 	}
 }
 
-func newShare(p *pool) *memory { return &memory{pool: p, end: func() {}} }
+func newMemory(p *pool) *memory { return &memory{pool: p, end: func() {}} }
 
 // bubble runs a test in a bubble, with a connection to a peer with these flags. When the
 // connection has ended, no bytes may be held.

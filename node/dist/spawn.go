@@ -120,7 +120,8 @@ func (c *Conn) begin(q spawnRequest, taken int, started func()) bool {
 // SpawnFor spawns a function for a process of the peer, linked to it if link is set, as
 // net_kernel does for nodes that send no spawn requests. It calls started with the new
 // pid, or returns OTP's error.
-func (m *Message) SpawnFor(owner []byte, link bool, module, function etf.Atom, arguments, options []byte, started func(pid []byte)) (refused string) {
+func (m *Message) SpawnFor(owner []byte, link bool, module, function etf.Atom, arguments, options []byte,
+	started func(pid []byte)) (refused string) {
 	c := m.conn
 	if string(nodeOf(owner)) != c.peer.Name {
 		return "notsup"
