@@ -7,11 +7,11 @@ import (
 	"unicode/utf8"
 )
 
-// The functions in this file append one term, or the head of one, and return the extended buffer. They do not
+// The functions in this file append a term, or the head of a term, and return the extended buffer. They do not
 // allocate if dst has room.
 
-// AppendAtom appends an atom in the form the peer knows. It fails if the text is not UTF-8, has more than
-// MaxAtomChars characters, or is beyond Latin-1 and the peer knows nothing else.
+// AppendAtom appends an atom in the form that the peer supports. It fails if the text is not UTF-8, has more than
+// MaxAtomChars characters, or is not Latin-1 and the peer does not support UTF-8.
 func AppendAtom(dst []byte, a Atom, caps Caps) ([]byte, error) {
 	if len(a) > MaxAtomChars && utf8.RuneCountInString(string(a)) > MaxAtomChars {
 		return dst, fmt.Errorf("etf: atom %.20q...: more than %d characters", a, MaxAtomChars)
@@ -25,7 +25,7 @@ func AppendAtom(dst []byte, a Atom, caps Caps) ([]byte, error) {
 	n := 0
 	for _, c := range a {
 		if c > 0xff {
-			return dst, fmt.Errorf("etf: atom %q: not Latin-1, and the peer knows nothing else", a)
+			return dst, fmt.Errorf("etf: atom %q: not Latin-1, and the peer does not support UTF-8", a)
 		}
 		n++
 	}
@@ -40,8 +40,8 @@ func AppendAtom(dst []byte, a Atom, caps Caps) ([]byte, error) {
 	return dst, nil
 }
 
-// MustAppendAtom is AppendAtom for an atom that the program holds or AppendAtom has checked before. It panics
-// where AppendAtom fails.
+// MustAppendAtom is like AppendAtom, for constants and atoms that AppendAtom has checked. It panics if
+// AppendAtom fails.
 func MustAppendAtom(dst []byte, a Atom, caps Caps) []byte {
 	dst, err := AppendAtom(dst, a, caps)
 	if err != nil {
@@ -96,7 +96,7 @@ func AppendBinary(dst, data []byte) []byte {
 	return append(dst, data...)
 }
 
-// AppendStringExt appends a list of bytes: a STRING_EXT, or a LIST_EXT of more than 65,535.
+// AppendStringExt appends a list of bytes: a STRING_EXT, or a LIST_EXT if it has more than 65,535.
 func AppendStringExt[T ~string | ~[]byte](dst []byte, text T) []byte {
 	switch {
 	case len(text) == 0:
@@ -111,7 +111,7 @@ func AppendStringExt[T ~string | ~[]byte](dst []byte, text T) []byte {
 	return AppendNil(dst)
 }
 
-// AppendTupleHeader appends the head of a tuple, to be followed by arity elements.
+// AppendTupleHeader appends the head of a tuple. arity elements must follow.
 func AppendTupleHeader(dst []byte, arity int) []byte {
 	if arity <= math.MaxUint8 {
 		return append(dst, byte(SmallTupleExt), byte(arity))
@@ -119,8 +119,8 @@ func AppendTupleHeader(dst []byte, arity int) []byte {
 	return binary.BigEndian.AppendUint32(append(dst, byte(LargeTupleExt)), uint32(arity))
 }
 
-// AppendListHeader appends the head of a list, to be followed by n elements and the tail: AppendNil, if the
-// list is proper. An empty list is AppendNil alone.
+// AppendListHeader appends the head of a list. n elements and the tail must follow, which AppendNil appends for a
+// proper list. For an empty list use AppendNil alone.
 func AppendListHeader(dst []byte, n int) []byte {
 	return binary.BigEndian.AppendUint32(append(dst, byte(ListExt)), uint32(n))
 }

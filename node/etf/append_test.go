@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// A peer that lacks a capability gets the old form, or the caller an error.
+// For a peer without a capability, Append uses the old form or fails.
 func TestAppendForOldPeers(t *testing.T) {
 	small := Caps{SmallAtomTags: true}
 	v4 := "x" + node + "\x00\x00\x00\x00\x00\x00\x00\x05\x00\x00\x00\x07"

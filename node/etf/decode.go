@@ -7,19 +7,19 @@ import (
 	"strconv"
 )
 
-// Limits of Decode. Terms beyond them are well-formed, and Reader.Raw reads them, but no honest peer sends
-// them here.
+// Limits of Decode. Terms beyond them are well-formed, and Reader.Raw reads them, but honest peers do not send
+// them.
 const (
-	MaxDepth        = 512     // terms within terms, the outermost being 1 deep
-	MaxElements     = 1 << 17 // elements of all lists, tuples and maps together; a pair of a map is 2
+	MaxDepth        = 512     // levels of nested terms, counting the outermost
+	MaxElements     = 1 << 17 // elements of all lists, tuples and maps together; a pair of a map counts as 2
 	MaxIntegerBytes = 1 << 13 // bytes of an integer's magnitude
 )
 
-// Decode returns the term in src, which has no version byte in front and nothing behind it. The term is a
-// copy. Terms beyond MaxDepth, MaxElements or MaxIntegerBytes are refused. The error is a *SyntaxError.
+// Decode returns the term in src, which must be one term without a version byte. The term does not refer to src.
+// Decode refuses terms beyond MaxDepth, MaxElements or MaxIntegerBytes. The error is a *SyntaxError.
 func Decode(src []byte) (Term, error) {
 	d := decoder{r: NewReader(src)}
-	d.r.Raw() // nothing is allocated for malformed input, and after this every count is right
+	d.r.Raw() // checks all counts before memory is allocated for them
 	if err := d.r.Finish(); err != nil {
 		return nil, err
 	}
@@ -31,7 +31,7 @@ func Decode(src []byte) (Term, error) {
 	return t, nil
 }
 
-// decoder decodes bytes that Raw has checked.
+// decoder decodes a term that Raw has checked.
 type decoder struct {
 	r        Reader
 	elements int // so far
@@ -87,7 +87,7 @@ func (d *decoder) term(depth int) Term {
 	return nil
 }
 
-// count adds n elements and returns n, or 0 if that makes too many.
+// count adds n elements and returns n, or 0 if the term then has too many.
 func (d *decoder) count(n int) int {
 	d.elements += n
 	if d.elements > MaxElements {
@@ -97,7 +97,7 @@ func (d *decoder) count(n int) int {
 	return n
 }
 
-// list reads a list that may come in several pieces, each the tail of the one before.
+// list reads a list whose tail may be another list, and so on.
 func (d *decoder) list(depth int) Term {
 	r := &d.r
 	var elements List
@@ -145,7 +145,7 @@ func (d *decoder) integer() Term {
 	return n
 }
 
-// bigInt returns the integer with the given magnitude, least significant byte first.
+// bigInt returns the integer with a magnitude, least significant byte first.
 func bigInt(digits []byte, negative bool) *big.Int {
 	digits = bytes.Clone(digits)
 	slices.Reverse(digits)

@@ -9,10 +9,10 @@ import (
 	"slices"
 )
 
-// Append appends a term, without a version byte, in the form the peer knows. It refuses values that are not
-// terms, terms deeper than MaxDepth, and terms for which the peer has no form; dst then stays as it was.
+// Append appends a term, without a version byte, in the form that the peer supports. It refuses values that are not
+// terms, terms deeper than MaxDepth, and terms that the peer does not support, and then returns dst.
 //
-// Pids, references and ports are appended unchanged if the peer knows their form, else in the old form with
+// Pids, references and ports are appended unchanged if the peer supports their form, else in the old form with
 // only the lowest byte of Creation. Funs are always appended unchanged.
 func Append(dst []byte, t Term, caps Caps) ([]byte, error) {
 	e := encoder{dst: dst, caps: caps}
@@ -101,7 +101,7 @@ func (e *encoder) list(elements []Term, depth int) error {
 
 func (e *encoder) pairs(m Map, depth int) error {
 	if !e.caps.MapTag {
-		return errors.New("etf: the peer does not know maps")
+		return errors.New("etf: the peer does not support maps")
 	}
 	e.dst = binary.BigEndian.AppendUint32(append(e.dst, byte(MapExt)), uint32(len(m)))
 	for _, pair := range m {
@@ -150,14 +150,14 @@ func (e *encoder) bitstring(b Bitstring) error {
 	case b.Bits < 1 || b.Bits > 7 || len(b.Bytes) == 0:
 		return fmt.Errorf("etf: bit string of %d bytes with %d bits in the last", len(b.Bytes), b.Bits)
 	case !e.caps.BitBinaries:
-		return errors.New("etf: the peer does not know bit strings")
+		return errors.New("etf: the peer does not support bit strings")
 	}
 	e.dst = binary.BigEndian.AppendUint32(append(e.dst, byte(BitBinaryExt)), uint32(len(b.Bytes)))
 	e.dst = append(append(e.dst, b.Bits), b.Bytes...)
 	return nil
 }
 
-// check reports whether external, of a kind kept as received, is one whole term with one of tags.
+// check returns an error unless external is one whole term with one of tags.
 func check(external string, tags ...Tag) error {
 	r := NewReader([]byte(external))
 	if !slices.Contains(tags, r.Peek()) {
@@ -181,7 +181,7 @@ func (e *encoder) export(x Export) (err error) {
 	}
 	switch {
 	case !e.caps.ExportPtrTag:
-		return errors.New("etf: the peer does not know external funs")
+		return errors.New("etf: the peer does not support external funs")
 	case e.caps.UTF8Atoms:
 		e.dst = append(e.dst, x...)
 		return nil
@@ -210,7 +210,7 @@ func (e *encoder) identifier(external string, tags ...Tag) (err error) {
 	}
 	if id.tag == V4PortExt && tag != V4PortExt {
 		if id.number() > math.MaxUint32 {
-			return fmt.Errorf("etf: port %d: the peer does not know numbers so high", id.number())
+			return fmt.Errorf("etf: port %d: the peer does not support numbers beyond 32 bits", id.number())
 		}
 		id.words = id.words[4:]
 	}
@@ -234,7 +234,7 @@ func (e *encoder) identifier(external string, tags ...Tag) (err error) {
 	return nil
 }
 
-// tagFor returns the tag in which the peer knows an identifier with the given tag.
+// tagFor returns the tag with which the peer supports an identifier of the given tag.
 func (c Caps) tagFor(tag Tag) Tag {
 	if tag == V4PortExt && !c.V4NC {
 		tag = NewPortExt
@@ -252,3 +252,19 @@ func (c Caps) tagFor(tag Tag) Tag {
 	}
 	return tag
 }
+
+// Caps are the forms that a peer supports. Each field is the distribution flag of its name; the zero value is the
+// oldest peer.
+type Caps struct {
+	UTF8Atoms     bool // UTF8_ATOMS: SMALL_ATOM_UTF8_EXT, ATOM_UTF8_EXT; else Latin-1
+	SmallAtomTags bool // SMALL_ATOM_TAGS: SMALL_ATOM_EXT; else ATOM_EXT
+	BigCreation   bool // BIG_CREATION: NEW_PID_EXT, NEW_PORT_EXT, NEWER_REFERENCE_EXT; else those with 1 byte
+	V4NC          bool // V4_NC: V4_PORT_EXT; else NEW_PORT_EXT, for a number that fits
+	NewFloats     bool // NEW_FLOATS: NEW_FLOAT_EXT; else FLOAT_EXT
+	MapTag        bool // MAP_TAG: MAP_EXT; else maps are errors
+	ExportPtrTag  bool // EXPORT_PTR_TAG: EXPORT_EXT; else external funs are errors
+	BitBinaries   bool // BIT_BINARIES: BIT_BINARY_EXT; else bit strings are errors
+}
+
+// AllCaps are those of a peer that supports all forms, as OTP 25 and later do.
+var AllCaps = Caps{true, true, true, true, true, true, true, true}

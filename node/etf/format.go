@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// Format appends the text of t on one line, as FormatRaw does. A value that is not a term shows as Append's
-// error.
+// Format appends the text of t on one line, like FormatRaw. For a value that is not a term it appends the error of
+// Append.
 func Format(dst []byte, t Term) []byte {
 	external, err := Append(nil, t, AllCaps)
 	if err != nil {
@@ -18,10 +18,10 @@ func Format(dst []byte, t Term) []byte {
 	return FormatRaw(dst, external, math.MaxInt)
 }
 
-// FormatRaw appends text for logs and errors: an external term, with or without a version byte, on one line
-// and much as Erlang prints it. The first number of a pid, port or reference, an index of the printing node,
-// is always 0. FormatRaw never fails and appends at most limit bytes. "..." stands for what is too long,
-// deeper than MaxDepth, an integer beyond MaxIntegerBytes, or not a term.
+// FormatRaw appends the text of an external term, with or without a version byte, for logs and errors. The text has
+// one line and is similar to Erlang's, but the first number of a pid, port or reference, which in Erlang depends on
+// the printing node, is always 0. FormatRaw never fails and appends at most limit bytes. "..." replaces text beyond
+// limit, terms deeper than MaxDepth, integers beyond MaxIntegerBytes, and bytes that are not a term.
 func FormatRaw(dst, src []byte, limit int) []byte {
 	limit = max(limit, 0)
 	p := printer{r: NewReader(src), dst: dst, room: limit}
@@ -40,7 +40,7 @@ func FormatRaw(dst, src []byte, limit int) []byte {
 	return append(p.dst[:end], dots[:min(limit, len(dots))]...)
 }
 
-// printer prints the terms at r. Once room is negative or r has failed, it prints nothing more.
+// printer prints the terms at r until room is negative or r has failed.
 type printer struct {
 	r    Reader
 	dst  []byte
@@ -131,7 +131,7 @@ func (p *printer) terms(open string, n, each, depth int) {
 	}
 }
 
-// atom prints an atom, between quotes unless it is a plain word.
+// atom prints an atom, in quotes unless it is a plain word.
 func (p *printer) atom(text []byte) {
 	plain := len(text) > 0
 	for i, c := range text {
@@ -147,13 +147,13 @@ func (p *printer) atom(text []byte) {
 
 var singleQuotes = strings.NewReplacer(`\"`, `"`, `'`, `\'`)
 
-// escaped returns text as it stands between single quotes.
+// escaped returns text escaped for single quotes.
 func escaped(text []byte) string {
 	quoted := strconv.Quote(string(text))
 	return singleQuotes.Replace(quoted[1 : len(quoted)-1])
 }
 
-// printable reports whether data is Latin-1 whose only control characters are for layout.
+// printable reports whether data is Latin-1 text without control characters other than white space.
 func printable(data []byte) bool {
 	for _, c := range data {
 		if c < '\b' || c > '\r' && c < ' ' && c != '\x1b' || c > '~' && c < 0xa0 {
@@ -163,9 +163,9 @@ func printable(data []byte) bool {
 	return len(data) > 0
 }
 
-// bytes prints data as text if printable, else as numbers. Of the last byte only the upper bits count.
+// bytes prints data as text if printable, else as numbers. bits is the number of bits in the last byte.
 func (p *printer) bytes(data []byte, bits uint8) {
-	data = data[:max(min(len(data), p.room), 0)] // more would not fit
+	data = data[:max(min(len(data), p.room), 0)] // more than room cannot fit
 	if bits == 8 && printable(data) {
 		p.text(strconv.Quote(string(toUTF8(data, true))))
 		return
@@ -182,7 +182,7 @@ func (p *printer) bytes(data []byte, bits uint8) {
 	}
 }
 
-// identifier prints a pid, port or reference. Anything else here is not a term.
+// identifier prints a pid, port or reference. Other tags are not terms.
 func (p *printer) identifier() {
 	id := takeApart(p.r.Raw())
 	switch id.tag {

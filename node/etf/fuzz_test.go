@@ -33,7 +33,7 @@ func seed(f *testing.F) {
 	}
 }
 
-// Raw and Decode agree on what is well-formed, except for the limits of Decode.
+// Raw and Decode accept the same bytes, except for the limits of Decode.
 func FuzzRaw(f *testing.F) {
 	seed(f)
 	f.Fuzz(func(t *testing.T, src []byte) {
@@ -44,7 +44,7 @@ func FuzzRaw(f *testing.F) {
 				t.Fatalf("%x after %v", raw, err)
 			}
 			if _, err := Decode(src); err == nil {
-				t.Fatalf("Decode is content with %x", src)
+				t.Fatalf("Decode accepts %x", src)
 			}
 			return
 		}
@@ -62,7 +62,7 @@ func limited(err error) bool {
 	return strings.Contains(reason, "more than") || strings.Contains(reason, "deeper than")
 }
 
-// A decoded term encodes to bytes that decode to the same term, and these to the same bytes.
+// A decoded term encodes to bytes that decode to the same term, which encodes to the same bytes.
 func FuzzDecode(f *testing.F) {
 	seed(f)
 	f.Fuzz(func(t *testing.T, src []byte) {
@@ -87,7 +87,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// Text stays within its limit, and a term's is the same whether printed from its bytes or decoded.
+// The text of a term is within the limit, and is the same for its bytes and for the decoded term.
 func FuzzFormatRaw(f *testing.F) {
 	seed(f)
 	f.Fuzz(func(t *testing.T, src []byte) {
@@ -106,7 +106,7 @@ func FuzzFormatRaw(f *testing.F) {
 			t.Fatal(err)
 		}
 		if !bytes.Equal(external, src) {
-			return // another form, which may be printed a little differently
+			return // another form, whose text may differ
 		}
 		if a, b := FormatRaw(nil, src, 1<<20), Format(nil, term); len(a) < 1<<20 && !bytes.Equal(a, b) {
 			t.Fatalf("%s and %s", a, b)

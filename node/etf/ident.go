@@ -9,12 +9,12 @@ import (
 type identifier struct {
 	tag      Tag
 	node     []byte // text of the atom
-	latin1   bool   // it is not yet UTF-8
+	latin1   bool   // node is Latin-1, not UTF-8
 	words    []byte // pid: ID, Serial; port: ID; reference: its words
 	creation uint32
 }
 
-// identifier reads what comes after the tag of a pid, port or reference.
+// identifier reads a pid, port or reference after its tag.
 func (r *Reader) identifier(tag Tag) identifier {
 	id := identifier{tag: tag}
 	size := 4
@@ -45,7 +45,7 @@ func (r *Reader) identifier(tag Tag) identifier {
 	return id
 }
 
-// takeApart reads a pid, port or reference from its external bytes; for others it returns the zero value.
+// takeApart reads a pid, port or reference from its external bytes. For other bytes it returns the zero value.
 func takeApart(external []byte) identifier {
 	r := NewReader(external)
 	id := r.identifier(r.next())
@@ -57,7 +57,7 @@ func takeApart(external []byte) identifier {
 
 func (id identifier) nodeAtom() Atom { return Atom(toUTF8(id.node, id.latin1)) }
 
-// word returns the i-th 4 bytes, or 0 if there are too few.
+// word returns word i, or 0 if there are fewer words.
 func (id identifier) word(i int) uint32 {
 	if len(id.words) < 4*i+4 {
 		return 0
@@ -65,7 +65,7 @@ func (id identifier) word(i int) uint32 {
 	return binary.BigEndian.Uint32(id.words[4*i:])
 }
 
-// number returns all words as one number: the ID of a port.
+// number returns the ID of a port, which may have two words.
 func (id identifier) number() (n uint64) {
 	for _, b := range id.words {
 		n = n<<8 | uint64(b)
@@ -73,7 +73,7 @@ func (id identifier) number() (n uint64) {
 	return n
 }
 
-// toUTF8 returns text as it is, or converted if it is Latin-1.
+// toUTF8 returns text in UTF-8. latin1 is whether text is Latin-1.
 func toUTF8(text []byte, latin1 bool) []byte {
 	if !latin1 {
 		return text
@@ -85,16 +85,16 @@ func toUTF8(text []byte, latin1 bool) []byte {
 	return converted
 }
 
-// fun is the head of a fun: all but its free variables.
+// fun is a fun without its free variables.
 type fun struct {
 	module      []byte
 	latin1      bool
-	index, uniq int64 // the old ones, by which Erlang prints a fun
+	index, uniq int64 // OldIndex and OldUniq, which Erlang prints
 	free        int   // number of free variables, which follow
-	end         int   // where it ends by its Size, 0 for a FUN_EXT
+	end         int   // offset of its end according to Size, 0 for a FUN_EXT
 }
 
-// fun reads what comes after the tag of a fun, up to its free variables.
+// fun reads a fun after its tag, up to its free variables.
 func (r *Reader) fun(tag Tag) (f fun) {
 	start := r.at
 	if tag == FunExt {
@@ -117,7 +117,7 @@ func (r *Reader) fun(tag Tag) (f fun) {
 	return f
 }
 
-// export reads what comes after the tag of an EXPORT_EXT.
+// export reads an EXPORT_EXT after its tag.
 func (r *Reader) export() {
 	r.inner()
 	r.inner()

@@ -8,14 +8,14 @@ import (
 	"unicode/utf8"
 )
 
-// funFrame is a NEW_FUN_EXT whose free variables are being read.
+// funFrame is a NEW_FUN_EXT while its free variables are read.
 type funFrame struct {
-	end     int // where it ends by its Size
-	pending int // terms still to come after it
+	end     int // offset of its end according to Size
+	pending int // number of terms that follow it
 }
 
-// Raw reads and checks one whole term of any kind, and returns its external bytes, a part of the source. It
-// does not recurse, so the term's depth does not matter.
+// Raw reads and checks one whole term of any kind, and returns its external bytes, a part of the source. It does not
+// recurse, so terms may have any depth.
 func (r *Reader) Raw() []byte {
 	if n := leaf(r.src[r.off:]); n > 0 {
 		r.at = r.off
@@ -25,7 +25,7 @@ func (r *Reader) Raw() []byte {
 }
 
 func (r *Reader) rawTree() []byte {
-	var room [4]funFrame // deeper funs within funs go to the heap
+	var room [4]funFrame // more nested funs are allocated on the heap
 	funs := room[:0]
 	start := r.off
 	for pending := 1; pending > 0 && !r.failed(); {
@@ -54,8 +54,8 @@ func (r *Reader) rawTree() []byte {
 	return r.src[start:r.off:r.off]
 }
 
-// head reads one term without the terms inside it, and returns their number. For a fun with a size, end is
-// where it ends.
+// head reads one term without the terms inside it, and returns their number. For a fun with a size, end is the offset
+// of its end.
 func (r *Reader) head() (inside, end int) {
 	if n := leaf(r.src[r.off:]); n > 0 {
 		r.at = r.off
@@ -99,7 +99,7 @@ func (r *Reader) head() (inside, end int) {
 	return inside, 0
 }
 
-// The methods below read what comes after a tag.
+// The methods below read a term after its tag.
 
 func (r *Reader) tuple(tag Tag) int {
 	if tag == SmallTupleExt {
@@ -111,7 +111,7 @@ func (r *Reader) tuple(tag Tag) int {
 func (r *Reader) list() int  { return r.count(r.uint32(), 1, 1) }
 func (r *Reader) pairs() int { return r.count(r.uint32(), 2, 0) }
 
-// bits reads a bit string; bits is how many of the last byte count.
+// bits reads a bit string; bits is the number of bits in the last byte.
 func (r *Reader) bits() (data []byte, bits uint8) {
 	n := r.uint32()
 	bits = r.uint8()
@@ -121,7 +121,7 @@ func (r *Reader) bits() (data []byte, bits uint8) {
 	return r.take(int(n)), bits
 }
 
-// atom reads the text of an atom; latin1 says that it must be converted to UTF-8.
+// atom reads the text of an atom; latin1 reports whether it is Latin-1, not UTF-8.
 func (r *Reader) atom(tag Tag) (text []byte, latin1 bool) {
 	switch tag {
 	case SmallAtomExt, SmallAtomUTF8Ext:
@@ -166,7 +166,7 @@ func ascii(text []byte) bool {
 	return true
 }
 
-// inner reads an atom, with its tag, that is a field of the term being read.
+// inner reads an atom, tag included, that is a field of the current term.
 func (r *Reader) inner() (text []byte, latin1 bool) {
 	outer := r.at
 	text, latin1 = r.atom(r.next())
@@ -208,11 +208,11 @@ func (r *Reader) big(tag Tag) (digits []byte, negative bool) {
 	} else {
 		n = int(r.uint32())
 	}
-	sign := r.uint8() // 0 or 1, but OTP reads others as 1
+	sign := r.uint8() // 0 or 1; OTP reads other values as 1
 	return bytes.TrimRight(r.take(n), "\x00"), sign != 0
 }
 
-// float reads a float, which in Erlang is always finite.
+// float reads a float, and refuses NaN and infinity.
 func (r *Reader) float(tag Tag) float64 {
 	var f float64
 	if tag == NewFloatExt {
@@ -237,7 +237,7 @@ func (r *Reader) floatText() float64 {
 			text = text[:i]
 			break
 		}
-		if (c < '0' || c > '9') && c != '.' && c != 'e' && c != '+' && c != '-' { // no Inf, no 0x10
+		if (c < '0' || c > '9') && c != '.' && c != 'e' && c != '+' && c != '-' { // such as Inf or 0x10
 			r.refuse("ill-formed float")
 			return 0
 		}
@@ -247,4 +247,47 @@ func (r *Reader) floatText() float64 {
 		r.refuse("ill-formed float")
 	}
 	return f
+}
+
+// leaf returns the length of the term at the start of src if it is of the kinds that make up most calls: an ASCII
+// atom, a pid or reference of a node with such a name, or a small integer, whole and in its newest form. For all
+// other terms it returns 0, and head must be called.
+func leaf(src []byte) int {
+	if len(src) < 2 {
+		return 0
+	}
+	switch Tag(src[0]) {
+	case SmallAtomUTF8Ext:
+		return smallAtom(src)
+	case SmallIntegerExt:
+		return 2
+	case NewPidExt:
+		const rest = 12 // ID, serial, creation
+		if n := smallAtom(src[1:]); n > 0 && 1+n+rest <= len(src) {
+			return 1 + n + rest
+		}
+	case NewerReferenceExt:
+		const head, creation = 3, 4
+		if len(src) < head {
+			return 0
+		}
+		words := int(binary.BigEndian.Uint16(src[1:]))
+		n := smallAtom(src[head:])
+		if size := head + n + creation + 4*words; n > 0 && words >= 1 && words <= MaxReferenceWords && size <= len(src) {
+			return size
+		}
+	}
+	return 0
+}
+
+// smallAtom is like leaf, for atoms.
+func smallAtom(src []byte) int {
+	if len(src) < 2 || Tag(src[0]) != SmallAtomUTF8Ext {
+		return 0
+	}
+	n := 2 + int(src[1])
+	if n > len(src) || !ascii(src[2:n]) {
+		return 0
+	}
+	return n
 }

@@ -24,16 +24,16 @@ func TestRawIsTheTermAlone(t *testing.T) {
 	}
 }
 
-// Truncated bytes are an error wherever they stop.
+// Bytes truncated at any offset are an error.
 func TestTruncation(t *testing.T) {
 	for _, file := range []string{"vectors.tsv", "old-tags.tsv"} {
 		for _, v := range vectors(t, file) {
 			for n := range v.src {
 				if wellFormed(v.src[:n]) == nil {
-					t.Errorf("%.60s: %d of %d bytes: Raw is content", v.text, n, len(v.src))
+					t.Errorf("%.60s: %d of %d bytes: Raw accepts it", v.text, n, len(v.src))
 				}
 				if _, err := Decode(v.src[:n]); err == nil {
-					t.Errorf("%.60s: %d of %d bytes: Decode is content", v.text, n, len(v.src))
+					t.Errorf("%.60s: %d of %d bytes: Decode accepts it", v.text, n, len(v.src))
 				}
 				if got := FormatRaw(nil, v.src[:n], 1<<20); !strings.HasSuffix(string(got), "...") {
 					t.Errorf("%.60s: %d of %d bytes: %s", v.text, n, len(v.src), got)
@@ -50,7 +50,7 @@ const (
 	huge    = "\xff\xff\xff\xff"
 )
 
-// ill are terms in which a length or a field is wrong: for every tag at least one.
+// ill are terms with a wrong length or field, at least one for every tag.
 var ill = map[string]string{
 	"NEW_FLOAT_EXT of NaN":           "F\x7f\xf8\x00\x00\x00\x00\x00\x00",
 	"NEW_FLOAT_EXT infinite":         "F\x7f\xf0\x00\x00\x00\x00\x00\x00",
@@ -123,7 +123,7 @@ func TestIllFormed(t *testing.T) {
 	for name, text := range ill {
 		src := []byte(text)
 		if wellFormed(src) == nil {
-			t.Errorf("%s: Raw is content", name)
+			t.Errorf("%s: Raw accepts it", name)
 		}
 		if term, err := Decode(src); err == nil || term != nil {
 			t.Errorf("%s: Decode: %v, %v", name, term, err)
@@ -134,7 +134,7 @@ func TestIllFormed(t *testing.T) {
 	}
 }
 
-// The following cases differ little from ill ones and are accepted.
+// These terms are similar to ill ones, but accepted.
 func TestWellFormed(t *testing.T) {
 	for name, text := range map[string]string{
 		"NEW_FUN_EXT":           "p\x00\x00\x00\x36\x00" + uniq + "\x00\x00\x00\x00\x00\x00\x00\x00w\x01ma\x00a\x00" + pidTerm,
@@ -159,7 +159,7 @@ func TestWellFormed(t *testing.T) {
 	}
 }
 
-// A forged length costs no more memory than the existing bytes warrant.
+// A forged length does not allocate more memory than the bytes can fill.
 func TestForgedLengthsAllocateNothing(t *testing.T) {
 	var before, after runtime.MemStats
 	for name, text := range ill {
@@ -181,7 +181,7 @@ func TestRawAtAnyDepth(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := Decode(src); err == nil {
-		t.Error("Decode went too deep")
+		t.Error("Decode accepts a term deeper than MaxDepth")
 	}
 	if got := FormatRaw(nil, src, 20); string(got) != "{{{{{{{{{{{{{{{{{..." {
 		t.Errorf("FormatRaw: %s", got)

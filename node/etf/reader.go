@@ -6,17 +6,17 @@ import (
 	"math"
 )
 
-// Bounds of the format itself, for Reader as well as for Decode.
+// Limits of the format.
 const (
 	MaxAtomChars      = 255 // characters in an atom
 	MaxReferenceWords = 5   // 4-byte words in a reference
 )
 
-// SyntaxError says where bytes are not the expected term.
+// SyntaxError is the error for bytes that are not the expected term.
 type SyntaxError struct {
 	Offset int    // of the term's tag in the source
-	Tag    Tag    // 0 where the source ends
-	Reason string // what is wrong with it
+	Tag    Tag    // 0 at the end of the source
+	Reason string // such as "not an atom"
 }
 
 func (e *SyntaxError) Error() string {
@@ -26,15 +26,15 @@ func (e *SyntaxError) Error() string {
 	return fmt.Sprintf("etf: byte %d: %s: %s", e.Offset, e.Tag, e.Reason)
 }
 
-// Reader is a cursor over the bytes of one or more terms. The first failure sticks: from then on nothing is
-// left to read and every method returns its zero value, so a message can be parsed without a check at each
-// step, and [Reader.Finish] reports the outcome. Without a failure a Reader does not allocate, except for one
-// kind of atom, see [Reader.Atom], and for funs nested more than four deep.
+// Reader is a cursor over the bytes of one or more terms. The first failure sticks: after it the source is at its end
+// and every method returns a zero value. So a message can be parsed without a check at each step, and
+// [Reader.Finish] returns the error. Without a failure a Reader allocates only for Latin-1 atoms, see
+// [Reader.Atom], and for funs nested more than four deep.
 type Reader struct {
 	src  []byte
 	off  int         // of the next byte
-	at   int         // of the tag of the term being read
-	fail SyntaxError // the first failure; none while its Reason is empty
+	at   int         // of the tag of the current term
+	fail SyntaxError // the first failure; its Reason is empty before one
 }
 
 // NewReader returns a Reader at the start of src.
@@ -49,7 +49,7 @@ func (r *Reader) Err() error {
 	return &e
 }
 
-// Finish returns the first failure; unread bytes are one.
+// Finish returns the first failure, or an error if there are unread bytes.
 func (r *Reader) Finish() error {
 	if r.off < len(r.src) {
 		r.at = r.off
@@ -61,10 +61,10 @@ func (r *Reader) Finish() error {
 // Rest returns the unread bytes.
 func (r *Reader) Rest() []byte { return r.src[r.off:] }
 
-// Version reads the version byte in front of a term.
+// Version reads the version byte before a term.
 func (r *Reader) Version() { r.expect(VersionMagic, "no version byte") }
 
-// Peek returns the tag of the next term without reading it, or 0 if there is none.
+// Peek returns the tag of the next term without reading it, or 0 at the end of the source.
 func (r *Reader) Peek() Tag {
 	if r.off >= len(r.src) {
 		return 0
@@ -72,7 +72,7 @@ func (r *Reader) Peek() Tag {
 	return Tag(r.src[r.off])
 }
 
-// Tuple reads the head of a tuple and returns its arity; the elements are next.
+// Tuple reads the head of a tuple and returns its arity. The elements follow.
 func (r *Reader) Tuple() int {
 	tag := r.next()
 	if tag != SmallTupleExt && tag != LargeTupleExt {
@@ -82,8 +82,8 @@ func (r *Reader) Tuple() int {
 	return r.tuple(tag)
 }
 
-// ListHeader reads the head of a LIST_EXT and returns the number of elements. They come next, then the tail,
-// which is NIL_EXT in a proper list. The empty list and lists of bytes have their own tags.
+// ListHeader reads the head of a LIST_EXT and returns the number of elements. They follow, and then the tail, which
+// is NIL_EXT in a proper list. The empty list and lists of bytes have other tags.
 func (r *Reader) ListHeader() int {
 	r.expect(ListExt, "not a list")
 	return r.list()
@@ -92,7 +92,7 @@ func (r *Reader) ListHeader() int {
 // Nil reads the empty list.
 func (r *Reader) Nil() { r.expect(NilExt, "not the empty list") }
 
-// Map reads the head of a map and returns the number of pairs; key, value, key, value are next.
+// Map reads the head of a map and returns the number of pairs. They follow, each a key and a value.
 func (r *Reader) Map() int {
 	r.expect(MapExt, "not a map")
 	return r.pairs()
@@ -110,13 +110,13 @@ func (r *Reader) StringExt() []byte {
 	return r.take(r.uint16())
 }
 
-// Atom reads an atom and returns its text in UTF-8, a part of the source unless the atom came in Latin-1 with
-// characters beyond ASCII, which must be converted.
+// Atom reads an atom and returns its text in UTF-8. The text is a part of the source, unless it is converted from
+// Latin-1.
 func (r *Reader) Atom() []byte {
 	return toUTF8(r.atom(r.next()))
 }
 
-// Int reads an integer that an int64 can hold.
+// Int reads an integer. It fails if an int64 cannot hold it.
 func (r *Reader) Int() int64 {
 	magnitude, negative := r.integer()
 	switch {
@@ -129,7 +129,7 @@ func (r *Reader) Int() int64 {
 	return 0
 }
 
-// Uint64 reads an integer that a uint64 can hold.
+// Uint64 reads an integer. It fails if a uint64 cannot hold it.
 func (r *Reader) Uint64() uint64 {
 	magnitude, negative := r.integer()
 	if negative && magnitude != 0 {
@@ -139,7 +139,7 @@ func (r *Reader) Uint64() uint64 {
 	return magnitude
 }
 
-// Pid reads a pid and returns its external bytes, a part of the source. Pid(r.Pid()) keeps it.
+// Pid reads a pid and returns its external bytes, a part of the source. Pid(r.Pid()) is a copy.
 func (r *Reader) Pid() []byte {
 	if r.Peek().IsPid() {
 		return r.Raw()
@@ -149,7 +149,7 @@ func (r *Reader) Pid() []byte {
 	return nil
 }
 
-// Ref reads a reference and returns its external bytes, a part of the source. Ref(r.Ref()) keeps it.
+// Ref reads a reference and returns its external bytes, a part of the source. Ref(r.Ref()) is a copy.
 func (r *Reader) Ref() []byte {
 	if r.Peek().IsRef() {
 		return r.Raw()
@@ -161,7 +161,7 @@ func (r *Reader) Ref() []byte {
 
 func (r *Reader) failed() bool { return r.fail.Reason != "" }
 
-// refuse records a failure of the term being read, unless there was one before, and ends the source here.
+// refuse records a failure of the current term, unless it is not the first, and moves to the end of the source.
 func (r *Reader) refuse(reason string) {
 	if r.failed() {
 		return
@@ -179,7 +179,7 @@ func (r *Reader) next() Tag {
 	return Tag(r.uint8())
 }
 
-// expect reads a tag and refuses the term if it is another.
+// expect reads a tag, and fails with reason if it is another.
 func (r *Reader) expect(tag Tag, reason string) {
 	if r.next() != tag {
 		r.refuse(reason)
@@ -221,7 +221,7 @@ func (r *Reader) uint32() uint32 {
 	return 0
 }
 
-// count checks that the remaining bytes can hold n times each terms and more besides, of at least a byte each.
+// count returns n. It fails unless the remaining bytes can hold n times each, and more, terms of at least one byte.
 func (r *Reader) count(n uint32, each, more uint64) int {
 	if uint64(n)*each+more > uint64(len(r.src)-r.off) {
 		r.refuse("count beyond the bytes left")

@@ -2,17 +2,17 @@ package etf
 
 import "strconv"
 
-// VersionMagic is the byte before a term that is not inside another.
+// VersionMagic is the version byte before an outermost term.
 const VersionMagic = 131
 
-// Tag is the first byte of a term: it says what the term is and how the bytes after it are laid out.
+// Tag is the first byte of a term. It determines the kind of the term and its layout.
 type Tag byte
 
-// The tags, named and numbered as in the documentation. Integers are big-endian; a number after a field is its
-// size in bytes; Node, Module, Function are atoms; a field without a size is a term.
+// The tags, with the names and numbers of the documentation. Integers are big-endian. The number after a field is its
+// size in bytes; a field without a size is a term, and Node, Module and Function are atoms.
 const (
 	NewFloatExt       Tag = 70  // IEEE float:8
-	BitBinaryExt      Tag = 77  // Len:4, Bits:1 (those used in the last byte, from the top), Data:Len
+	BitBinaryExt      Tag = 77  // Len:4, Bits:1 (the number used in the last byte, from the top), Data:Len
 	CompressedExt     Tag = 80  // refused
 	AtomCacheRef      Tag = 82  // refused
 	NewPidExt         Tag = 88  // Node, ID:4, Serial:4, Creation:4
@@ -20,14 +20,14 @@ const (
 	NewerReferenceExt Tag = 90  // Len:2, Node, Creation:4, ID:4*Len
 	SmallIntegerExt   Tag = 97  // unsigned:1
 	IntegerExt        Tag = 98  // signed:4
-	FloatExt          Tag = 99  // text as of "%.20e", filled up with zeros:31
+	FloatExt          Tag = 99  // text in the format "%.20e", padded with zero bytes:31
 	AtomExt           Tag = 100 // Len:2, Latin-1:Len
 	ReferenceExt      Tag = 101 // Node, ID:4, Creation:1
 	PortExt           Tag = 102 // Node, ID:4, Creation:1
 	PidExt            Tag = 103 // Node, ID:4, Serial:4, Creation:1
 	SmallTupleExt     Tag = 104 // Arity:1, elements
 	LargeTupleExt     Tag = 105 // Arity:4, elements
-	NilExt            Tag = 106 // nothing: the empty list
+	NilExt            Tag = 106 // the empty list
 	StringExt         Tag = 107 // Len:2, bytes:Len; a list of small integers
 	ListExt           Tag = 108 // Len:4, Len elements, tail
 	BinaryExt         Tag = 109 // Len:4, Data:Len

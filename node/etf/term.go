@@ -1,59 +1,78 @@
+// Package etf reads and writes the Erlang External Term Format, in which Erlang nodes send terms:
+// https://www.erlang.org/doc/apps/erts/erl_ext_dist.html
+//
+// Start at [Reader], a bounds-checked cursor that parses a message without allocating, or at [Decode] and [Append],
+// which convert the bytes of one term to a [Term] and back.
+//
+// [FormatRaw] and [Format] print a term on one line for logs. Package erltext prints terms like the Erlang shell.
+//
+// All tags of the chapter are read, including old ones; the [Caps] of a peer decide which tags are written.
+// Compressed terms, atom cache references (of distribution headers) and LOCAL_EXT are not supported, and refused. The
+// keys of a map may be equal.
+//
+// Input may be hostile. Any bytes result in a value or a [SyntaxError], a length is refused unless the remaining bytes
+// can hold it, and no function recurses deeper than [MaxDepth].
+//
+// The slices that a Reader returns are parts of its source. A Term owns its bytes. The Append functions extend dst
+// and do not keep it.
 package etf
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+)
 
 // Term is a decoded term, one of
 //
 //	Atom          an atom, true and false included
 //	int64         an integer
 //	*big.Int      an integer that an int64 cannot hold
-//	float64       a float, never infinite and never NaN
+//	float64       a float, never infinite or NaN
 //	[]byte        a binary
-//	Bitstring     a binary whose last byte is not whole
-//	String        a list of bytes that came as STRING_EXT
-//	List          a list; the empty one is List(nil)
+//	Bitstring     a binary whose last byte has fewer than 8 bits
+//	String        a list of bytes received as STRING_EXT
+//	List          a proper list; the empty list is List(nil)
 //	ImproperList  a list whose tail is not a list
 //	Tuple         a tuple
-//	Map           a map, in the order of the wire
+//	Map           a map, in the order received
 //	Pid, Ref, Port, Fun, Export
-//	Encoded       any of them, as external bytes; Append takes it, Decode never returns it
+//	Encoded       any term in external bytes; Append accepts it, Decode never returns it
 type Term any
 
-// Encoded is a well-formed term in external bytes that every peer can read. It saves converting a large term
-// through the other types.
+// Encoded is a well-formed term in external bytes that every peer can read. It avoids converting a large term through
+// the other types.
 type Encoded []byte
 
 // Atom is the text of an atom in UTF-8.
 type Atom string
 
-// Bitstring is a binary in which only the upper Bits (1 to 7) of the last byte count; the others are zero.
+// Bitstring is a binary whose last byte has only Bits (1 to 7) bits, the upper ones; the others are zero.
 type Bitstring struct {
 	Bytes []byte
 	Bits  uint8
 }
 
-// String is a list of bytes, which Erlang sends as STRING_EXT if short enough. To Erlang it equals a List of
-// these integers.
+// String is a list of bytes, which Erlang sends as STRING_EXT if it is short enough. In Erlang it equals a List of
+// the same integers.
 type String string
 
 // List is a proper list.
 type List []Term
 
-// ImproperList is a list that does not end in the empty list. It has at least one element, and its tail is not
-// a list.
+// ImproperList is a list that does not end with the empty list. It has at least one element, and its tail is not a
+// list.
 type ImproperList struct {
 	Elements []Term
 	Tail     Term
 }
 
-// Elements returns the elements of a proper list in any form, and whether t is one.
+// Elements returns the elements of a proper list in any form, and reports whether t is a proper list.
 func Elements(t Term) ([]Term, bool) {
 	switch t := t.(type) {
 	case List:
 		return t, true
 	case String:
 		elements := make([]Term, len(t))
-		for i := range len(t) { // of bytes: those of text would be characters
+		for i := range len(t) { // bytes, not characters
 			elements[i] = int64(t[i])
 		}
 		return elements, true
@@ -70,9 +89,9 @@ type Map []Pair
 // Pair is a key of a Map and its value.
 type Pair struct{ Key, Value Term }
 
-// Pid, Ref, Port, Fun and Export hold the external bytes of the term as received, tag included. They can be
-// compared and used as keys of Go maps, but the same pid may come in different forms from two peers. The
-// methods return zero if the bytes are not such a term.
+// Pid, Ref, Port, Fun and Export are the external bytes of the term as received, tag included. They can be compared and
+// used as keys of Go maps, but two peers may send the same pid in different forms. The methods return zero values if
+// the bytes are not such a term.
 type (
 	Pid    string // a process
 	Ref    string // a reference
@@ -81,7 +100,7 @@ type (
 	Export string // fun M:F/A
 )
 
-// NewPid returns a pid as a NEW_PID_EXT. It checks nothing: Append refuses what is not a pid.
+// NewPid returns a pid as a NEW_PID_EXT. It does not check its arguments: Append refuses a malformed pid.
 func NewPid(node Atom, id, serial, creation uint32) Pid {
 	b := append(make([]byte, 0, 32), byte(NewPidExt))
 	b = appendUTF8Atom(b, node)
@@ -90,14 +109,14 @@ func NewPid(node Atom, id, serial, creation uint32) Pid {
 	return Pid(binary.BigEndian.AppendUint32(b, creation))
 }
 
-// PidParts parses the external bytes of a pid: the name of its node; its ID, with the Serial in the upper 32
-// bits; and its creation. It copies nothing.
+// PidParts parses the external bytes of a pid. It returns the name of the node, which is a part of pid, the ID with the
+// Serial in the upper 32 bits, and the creation.
 func PidParts(pid []byte) (node []byte, id uint64, creation uint32) {
 	i := takeApart(pid)
 	return toUTF8(i.node, i.latin1), uint64(i.word(1))<<32 | uint64(i.word(0)), i.creation
 }
 
-// Node returns the name of the node the process is on.
+// Node returns the name of the process's node.
 func (p Pid) Node() Atom { return takeApart([]byte(p)).nodeAtom() }
 
 // ID returns the first number of a pid.
@@ -106,11 +125,11 @@ func (p Pid) ID() uint32 { return takeApart([]byte(p)).word(0) }
 // Serial returns the second number of a pid.
 func (p Pid) Serial() uint32 { return takeApart([]byte(p)).word(1) }
 
-// Creation tells apart the lives of a node of one name.
+// Creation returns the creation of the node, which identifies one run of it.
 func (p Pid) Creation() uint32 { return takeApart([]byte(p)).creation }
 
-// NewRef returns a reference, of 1 to MaxReferenceWords words, as a NEWER_REFERENCE_EXT. It checks nothing:
-// Append refuses what is not a reference.
+// NewRef returns a reference of 1 to MaxReferenceWords words as a NEWER_REFERENCE_EXT. It does not check its arguments:
+// Append refuses a malformed reference.
 func NewRef(node Atom, creation uint32, words ...uint32) Ref {
 	b := append(make([]byte, 0, 48), byte(NewerReferenceExt))
 	b = binary.BigEndian.AppendUint16(b, uint16(len(words)))
@@ -125,10 +144,10 @@ func NewRef(node Atom, creation uint32, words ...uint32) Ref {
 // Node returns the name of the node that made the reference.
 func (r Ref) Node() Atom { return takeApart([]byte(r)).nodeAtom() }
 
-// Creation tells apart the lives of a node of one name.
+// Creation returns the creation of the node, which identifies one run of it.
 func (r Ref) Creation() uint32 { return takeApart([]byte(r)).creation }
 
-// Words returns the numbers of a reference in the order of the wire, the reverse of the printed one.
+// Words returns the numbers of a reference in the order received, the reverse of the printed order.
 func (r Ref) Words() []uint32 {
 	id := takeApart([]byte(r))
 	words := make([]uint32, len(id.words)/4)
@@ -138,13 +157,13 @@ func (r Ref) Words() []uint32 {
 	return words
 }
 
-// Node returns the name of the node the port is on.
+// Node returns the name of the port's node.
 func (p Port) Node() Atom { return takeApart([]byte(p)).nodeAtom() }
 
 // ID returns the number of a port.
 func (p Port) ID() uint64 { return takeApart([]byte(p)).number() }
 
-// Creation tells apart the lives of a node of one name.
+// Creation returns the creation of the node, which identifies one run of it.
 func (p Port) Creation() uint32 { return takeApart([]byte(p)).creation }
 
 // String returns the text of the pid, as Format does.

@@ -3,12 +3,13 @@ package etf
 import (
 	"bufio"
 	"encoding/hex"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
 )
 
-// A vector is a term as real Erlang prints it and as it encodes it.
+// vector is a term as Erlang prints it and encodes it.
 type vector struct {
 	text string
 	src  []byte
@@ -38,7 +39,8 @@ func vectors(t testing.TB, file string) []vector {
 	return all
 }
 
-// All forms are decoded and printed; those that Erlang sends today, vectors.tsv, are encoded to the same bytes.
+// All vectors are decoded and printed. Those of vectors.tsv, which current releases send, are encoded to the same
+// bytes.
 func TestVectors(t *testing.T) {
 	for _, file := range []string{"vectors.tsv", "old-tags.tsv"} {
 		for _, v := range vectors(t, file) {
@@ -55,5 +57,25 @@ func TestVectors(t *testing.T) {
 				t.Errorf("%.60s: Append: %x, %v, want %x", v.text, got, err, v.src)
 			}
 		}
+	}
+}
+
+// testdata/tags.tsv lists the names and numbers of the documentation.
+func TestTagNames(t *testing.T) {
+	want, err := os.ReadFile("testdata/tags.tsv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []byte
+	for n, name := range tagNames {
+		if name != "" {
+			got = fmt.Appendf(got, "%s\t%d\n", Tag(n), n)
+		}
+	}
+	if string(got) != string(want) {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	if got := Tag(1).String(); got != "tag 1" {
+		t.Errorf("Tag(1): %q", got)
 	}
 }

@@ -1,0 +1,165 @@
+package wire
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io"
+	"maps"
+	"os"
+	"strings"
+	"testing"
+	"unicode"
+
+	"github.com/flake-go/flake/node/etf"
+)
+
+// Frames of all sizes; those that fit a buffer cost no memory.
+func TestRead(t *testing.T) {
+	const buffer, most = 64 << 10, 1 << 20
+	for _, size := range []int{0, 1, buffer - HeaderSize, buffer, buffer + 1, most} {
+		frame := bytes.Repeat([]byte{7}, size)
+		b := append(binary.BigEndian.AppendUint32(nil, uint32(size)), frame...)
+		stream := bytes.NewReader(append(b, b...))
+		r := bufio.NewReaderSize(stream, buffer)
+		for range 2 {
+			if got, err := Read(r, most); err != nil || !bytes.Equal(got, frame) {
+				t.Errorf("a frame of %d bytes: %d, %v", size, len(got), err)
+			}
+		}
+		if _, err := Read(r, most); err != io.EOF {
+			t.Errorf("after frames of %d bytes: %v", size, err)
+		}
+		for _, cut := range []int{1, len(b) - 1} {
+			if _, err := Read(bufio.NewReader(bytes.NewReader(b[:cut])), most); err == nil {
+				t.Errorf("%d bytes of a frame of %d: no error", cut, size)
+			}
+		}
+		if size > buffer {
+			continue
+		}
+		cost := testing.AllocsPerRun(10, func() {
+			stream.Seek(0, io.SeekStart)
+			r.Reset(stream)
+			Read(r, most)
+		})
+		if cost > 0 {
+			t.Errorf("a frame of %d bytes costs %v allocations", size, cost)
+		}
+	}
+	long := binary.BigEndian.AppendUint32(nil, most+1)
+	if _, err := Read(bufio.NewReader(bytes.NewReader(long)), most); err == nil {
+		t.Error("a frame longer than may be: no error")
+	}
+}
+
+// An appended frame is read back unchanged, and an impossible one is not begun.
+func TestAppend(t *testing.T) {
+	control := etf.Tuple{int64(OpRegSend), etf.Atom("a"), etf.Atom("b"), etf.Atom("c")}
+	b, err := Append([]byte("before"), etf.AllCaps, control, etf.Atom("payload"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b, err = Append(b, etf.AllCaps, control); err != nil {
+		t.Fatal(err)
+	}
+	r := bufio.NewReader(bytes.NewReader(b[len("before"):]))
+	for _, payload := range []string{"w\x07payload", ""} {
+		frame, err := Read(r, 1<<10)
+		var m Message
+		if err == nil {
+			err = m.Decode(frame[1:])
+		}
+		if err != nil || frame[0] != PassThrough || m.Op != OpRegSend || m.N != 3 || string(m.Args[2]) != "w\x01c" || string(m.Payload) != payload {
+			t.Errorf("%q: %+v, %v", frame, m, err)
+		}
+	}
+	if b, err := Append([]byte("before"), etf.AllCaps, control, make(chan int)); err == nil || string(b) != "before" {
+		t.Errorf("no term: %q, %v", b, err)
+	}
+}
+
+// FuzzDecode checks that the parts of what decodes are all that there is.
+func FuzzDecode(f *testing.F) {
+	for _, payload := range [][]etf.Term{nil, {etf.Atom("x")}} {
+		for n := range MaxArguments + 2 {
+			control := etf.Tuple{int64(OpSend)}
+			for range n {
+				control = append(control, etf.List{etf.Atom("x"), int64(1)})
+			}
+			b, err := Append(nil, etf.AllCaps, control, payload...)
+			if err != nil {
+				f.Fatal(err)
+			}
+			f.Add(b[HeaderSize+1:])
+		}
+	}
+	f.Add([]byte("\x83h\x00a0")) // an empty tuple has no operation
+	f.Fuzz(func(t *testing.T, src []byte) {
+		var m Message
+		if m.Decode(src) != nil {
+			return
+		}
+		again := etf.AppendInt(etf.AppendTupleHeader([]byte{etf.VersionMagic}, 1+m.N), int64(m.Op))
+		for _, a := range m.Args[:m.N] {
+			again = append(again, a...)
+		}
+		if m.Payload != nil {
+			again = append(append(again, etf.VersionMagic), m.Payload...)
+		}
+		var n Message
+		if err := n.Decode(again); err != nil || n.Op != m.Op || n.N != m.N || !bytes.Equal(n.Payload, m.Payload) {
+			t.Errorf("%x: %v, %+v is not %+v", src, err, n, m)
+		}
+	})
+}
+
+// The operations have the numbers in the documentation's list.
+func TestOpNumbers(t *testing.T) {
+	want := make(map[string]string)
+	f, err := os.Open("testdata/ops.tsv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		name, number, _ := strings.Cut(lines.Text(), "\t")
+		want[name] = number
+	}
+	src, err := parser.ParseFile(token.NewFileSet(), "op.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := make(map[string]string)
+	ast.Inspect(src, func(n ast.Node) bool {
+		if v, ok := n.(*ast.ValueSpec); ok {
+			got[documented(v.Names[0].Name)] = v.Values[0].(*ast.BasicLit).Value
+		}
+		return true
+	})
+	for name, number := range want {
+		if got[name] != number {
+			t.Errorf("%s: %q, want %s", name, got[name], number)
+		}
+	}
+	if !maps.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+// documented returns the name in the documentation: REG_SEND for OpRegSend.
+func documented(name string) string {
+	var b strings.Builder
+	text := []rune(strings.TrimPrefix(name, "Op"))
+	for i, c := range text {
+		starts := i > 0 && unicode.IsUpper(c) && (!unicode.IsUpper(text[i-1]) || i+1 < len(text) && unicode.IsLower(text[i+1]))
+		if starts {
+			b.WriteByte('_')
+		}
+		b.WriteRune(unicode.ToUpper(c))
+	}
+	return b.String()
+}
