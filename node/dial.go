@@ -43,7 +43,7 @@ func (n *Node) Connect(peer string) error {
 	if err == nil && s.Conn != nil {
 		err = n.serve(s)
 	}
-	if n.connection(peer) != nil { // that one or another, if it has dialled us meanwhile
+	if n.connection(peer) != nil { // that one or another, if it has dialed us meanwhile
 		return nil
 	}
 	return err
@@ -70,7 +70,7 @@ func (n *Node) dial(peer string) (net.Conn, error) {
 	return c, nil
 }
 
-// introduce shakes hands with a node that we dialled. If that node's own dial
+// introduce shakes hands with a node that we dialed. If that node's own dial
 // replaces ours, introduce waits for it and returns no session.
 func (n *Node) introduce(plain net.Conn, peer, cookie string) (s dist.Session, err error) {
 	stop := n.closeOnStop(plain)
@@ -102,7 +102,7 @@ func (n *Node) introduce(plain net.Conn, peer, cookie string) (s dist.Session, e
 	return s, err
 }
 
-// alive answers a node that believes it is connected to us: right if it dialled us a
+// alive answers a node that believes it is connected to us: right if it dialed us a
 // moment ago, else the connection has been lost here.
 func (n *Node) alive(peer string) handshake.Status {
 	n.meetings.awaitGreeted(peer)

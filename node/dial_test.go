@@ -34,7 +34,7 @@ func TestConnect(t *testing.T) {
 	}
 }
 
-// When descriptors are few, nobody is dialled.
+// When descriptors are few, nobody is dialed.
 func TestConnectFewFiles(t *testing.T) {
 	d := startDialled(t, "b")
 	var usual syscall.Rlimit

@@ -33,7 +33,7 @@ func (n *Node) accept() {
 	}
 }
 
-// greeting is the handshake with a node that dialled us.
+// greeting is the handshake with a node that dialed us.
 type greeting struct {
 	node  *Node
 	visit *visit
@@ -106,13 +106,13 @@ func (g *greeting) shakeHands(c net.Conn) (s dist.Session, err error) {
 		return s, fmt.Errorf("%w: %w", errTLS, err)
 	}
 	o := g.node.shaking()
-	o.Heard, o.Admit, o.Give = g.heard, g.admit, g.give
+	o.NameReceived, o.Admit, o.AssignName = g.heard, g.admit, g.assign
 	s.Peer, err = handshake.Accept(s.Conn, o)
 	return s, err
 }
 
-func (g *greeting) give(host string) (node string, creation uint32) {
-	node, creation = g.node.names.give(host, func(node string) bool { return g.node.connection(node) != nil })
+func (g *greeting) assign(host string) (node string, creation uint32) {
+	node, creation = g.node.names.assign(host, func(node string) bool { return g.node.connection(node) != nil })
 	g.given = node
 	return node, creation
 }

@@ -83,14 +83,14 @@ func (m *meetings) up(peer string) {
 	}
 }
 
-// hasYielded reports whether the node dialled us and that dial replaces ours.
+// hasYielded reports whether the node dialed us and that dial replaces ours.
 func (m *meetings) hasYielded(d *meeting) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return d.yielded
 }
 
-// awaitGreeted waits until no handshake with a node that dialled us is under way.
+// awaitGreeted waits until no handshake with a node that dialed us is under way.
 // Each has a deadline.
 func (m *meetings) awaitGreeted(peer string) {
 	m.mu.Lock()

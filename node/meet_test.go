@@ -14,8 +14,8 @@ import (
 	"github.com/flake-go/flake/node/handshake"
 )
 
-// dialled is a node that ours dials, played by the test.
-type dialled struct {
+// dialed is a node that ours dials, played by the test.
+type dialed struct {
 	t        *testing.T
 	name     string
 	node     *Node
@@ -24,7 +24,7 @@ type dialled struct {
 
 // startDialled starts a node, and registers with its EPMD a name that only the test
 // answers.
-func startDialled(t *testing.T, short string) *dialled {
+func startDialled(t *testing.T, short string) *dialed {
 	t.Helper()
 	var ls [2]net.Listener
 	for i := range ls {
@@ -50,18 +50,18 @@ func startDialled(t *testing.T, short string) *dialled {
 		t.Fatal(err)
 	}
 	t.Cleanup(reg.Close)
-	return &dialled{t, short + "@127.0.0.1", start(t, Options{EPMD: epmd.Mode(addr)}), ls[1]}
+	return &dialed{t, short + "@127.0.0.1", start(t, Options{EPMD: epmd.Mode(addr)}), ls[1]}
 }
 
 // connect makes the node dial. The channel returns the outcome.
-func (d *dialled) connect() <-chan error {
+func (d *dialed) connect() <-chan error {
 	outcome := make(chan error, 1)
 	go func() { outcome <- d.node.Connect(d.name) }()
 	return outcome
 }
 
-// take returns the connection that the node has dialled.
-func (d *dialled) take() net.Conn {
+// take returns the connection that the node has dialed.
+func (d *dialed) take() net.Conn {
 	d.t.Helper()
 	c, err := d.listener.Accept()
 	if err != nil {
@@ -72,19 +72,19 @@ func (d *dialled) take() net.Conn {
 	return c
 }
 
-func (d *dialled) accept(c io.ReadWriter, admit func(handshake.Name) handshake.Status) error {
+func (d *dialed) accept(c io.ReadWriter, admit func(handshake.Name) handshake.Status) error {
 	o := d.options()
 	o.Admit = admit
 	_, err := handshake.Accept(c, o)
 	return err
 }
 
-func (d *dialled) options() handshake.Options {
+func (d *dialed) options() handshake.Options {
 	return handshake.Options{Node: d.name, Creation: 77, Cookie: cookie}
 }
 
 // want checks how the node's dial ended, and that c connects it.
-func (d *dialled) want(outcome <-chan error, c net.Conn) {
+func (d *dialed) want(outcome <-chan error, c net.Conn) {
 	d.t.Helper()
 	if err := <-outcome; err != nil {
 		d.t.Fatal(err)

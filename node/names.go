@@ -27,7 +27,7 @@ type freeName struct {
 func newNames() *names { return &names{given: make(map[string]uint32)} }
 
 // give returns a name at a host that no other peer has.
-func (n *names) give(host string, taken func(node string) bool) (node string, creation uint32) {
+func (n *names) assign(host string, taken func(node string) bool) (node string, creation uint32) {
 	node, creation = handshake.NewName(host)
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -79,14 +79,14 @@ func oldDigest(challenge uint32) []byte {
 }
 
 // challenge reads the one form of challenge that the peer knows. Its name must be the
-// dialled one.
-func (p *old) challenge(b []byte, dialled string) uint32 {
+// dialed one.
+func (p *old) challenge(b []byte, dialed string) uint32 {
 	p.t.Helper()
 	tag, at, name := "n\x00\x05", 7, 11
 	if p.speaks6() {
 		tag, at, name = "N", 9, 19
 	}
-	if len(b) < name || !bytes.HasPrefix(b, []byte(tag)) || string(b[name:]) != dialled {
+	if len(b) < name || !bytes.HasPrefix(b, []byte(tag)) || string(b[name:]) != dialed {
 		p.t.Fatalf("challenge %q", b)
 	}
 	return binary.BigEndian.Uint32(b[at:])

@@ -39,7 +39,7 @@ func TestRelayedChallenge(t *testing.T) {
 		t.Fatal("answered")
 	}
 	if err := <-outcome; !errors.Is(err, handshake.ErrOwnChallenge) {
-		t.Errorf("dialled: %v", err)
+		t.Errorf("dialed: %v", err)
 	}
 	if n := len(d.node.connections()); n != 0 {
 		t.Errorf("%d connections", n)

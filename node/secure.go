@@ -18,7 +18,7 @@ import (
 // Inside TLS, lengths in the handshake have 4 bytes instead of 2; frames are the same.
 type security func() *tls.Config
 
-// accept is our side of a connection that another node dialled.
+// accept is our side of a connection that another node dialed.
 func (s security) accept(ctx context.Context, c net.Conn) (net.Conn, error) {
 	c = socket.Adopt(c)
 	if s == nil {
@@ -34,7 +34,7 @@ func (s security) accept(ctx context.Context, c net.Conn) (net.Conn, error) {
 	return secured{t, below}, err
 }
 
-// dial is our side of a connection that we dialled to the node peer, whose certificate
+// dial is our side of a connection that we dialed to the node peer, whose certificate
 // must contain its host.
 func (s security) dial(ctx context.Context, c net.Conn, peer string) (net.Conn, error) {
 	c = socket.Adopt(c)

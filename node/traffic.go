@@ -20,7 +20,7 @@ type Traffic struct {
 	Connections       int               // now
 	Connected         uint64            // connections since the start
 	Received, Sent    uint64            // bytes, of all connections
-	HandshakeFailures map[string]uint64 // of those who dialled us, by reason
+	HandshakeFailures map[string]uint64 // of those who dialed us, by reason
 	Closes            map[string]uint64 // connections that the peer's conduct ended, by reason
 	Latency           latency.Counts    // of the answers to calls
 }

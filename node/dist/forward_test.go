@@ -88,7 +88,7 @@ func testErrand(t *testing.T, r *rig, err error) {
 	}
 	r.send(passedOn(third, 5))
 	if got := other.tags(); got != "5" || dials != 1 {
-		t.Errorf("answered there: %s, want 5; dialled %d times", got, dials)
+		t.Errorf("answered there: %s, want 5; dialed %d times", got, dials)
 	}
 	r.want()
 	if held := r.proto.pool.held.Load(); held != 0 {

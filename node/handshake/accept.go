@@ -1,5 +1,5 @@
 // Package handshake performs the Erlang distribution handshake, in which two nodes
-// exchange names and abilities and prove that they have the same cookie.
+// exchange names and capabilities, and prove that they have the same cookie.
 //
 // It implements the chapter "Distribution Handshake" of
 // https://www.erlang.org/doc/apps/erts/erl_dist_protocol.html, in version 6 (OTP 23
@@ -8,18 +8,17 @@
 //	A (Start)                        B (Accept)
 //	send_name 'N' | 'n'       ->
 //	                          <-     status 's'
-//	status 's'                ->     only after "alive"
+//	status 's'                ->     after "alive"
 //	                          <-     challenge 'N' | 'n'
-//	complement 'c'            ->     only after 'n' was answered by 'N'
+//	complement 'c'            ->     if 'N' answered 'n'
 //	challenge_reply 'r'       ->
 //	                          <-     challenge_ack 'a'
 //
-// Start at [Accept] and [Start]; both return a [Peer]. The caller decides whether a
-// node may come in, through [Options.Admit].
+// Start at [Accept] and [Start], which return a [Peer]. The caller decides in
+// [Options.Admit] whether to admit a node.
 //
-// The package reads only the handshake's bytes from the stream; what follows is left
-// for the connection. Not supported: dialling without a name of our own (NAME_ME from
-// our side). A peer that asks for a name gets one.
+// The package reads no bytes after the handshake from the stream. It assigns a name to a
+// peer that asks for one with NAME_ME, but does not support asking for one.
 package handshake
 
 import (
@@ -28,35 +27,35 @@ import (
 	"io"
 )
 
-// Options configure our side of a handshake.
+// Options configure the local side of a handshake.
 type Options struct {
-	Node     string // our name, name@host
-	Creation uint32 // distinguishes this run of our node from others of its name; not 0
+	Node     string // name@host
+	Creation uint32 // identifies this run of the node; not 0
 	Cookie   string
 
-	// PreviousCookie, if not empty, is one that Accept takes as well. Start shows only
-	// Cookie.
+	// PreviousCookie, if not empty, is accepted by Accept as well. Start uses only Cookie.
 	PreviousCookie string
 
-	LongLen bool // lengths of 4 bytes instead of 2, as in TLS distribution
+	LongLen bool // lengths have 4 bytes instead of 2, as in TLS distribution
 
-	// Heard, if not nil, is called by Accept once the peer has sent its name. An error
-	// ends the handshake.
-	Heard func() error
+	// NameReceived, if not nil, is called by Accept when the peer has sent its name. An
+	// error ends the handshake.
+	NameReceived func() error
 
-	// Admit decides, for Accept, whether the peer may go on, before it has proved that
-	// it has the cookie. Nil admits all.
+	// Admit returns the status with which Accept answers a name, before the peer has proved
+	// that it has the cookie. Nil admits all peers.
 	Admit func(peer Name) Status
 
-	// Give names, for Accept, a peer that sent only its host. Nil stands for NewName.
-	Give func(host string) (node string, creation uint32)
+	// AssignName returns the name for a peer that sent only its host to Accept. Nil means
+	// NewName.
+	AssignName func(host string) (node string, creation uint32)
 
-	// Alive answers, for Start, a peer that already has a connection to our name:
-	// StatusTrue replaces it, StatusFalse keeps it. Nil stands for StatusTrue.
+	// Alive returns the answer of Start to a peer that already has a connection to Node:
+	// StatusTrue replaces it, StatusFalse keeps it. Nil means StatusTrue.
 	Alive func() Status
 
-	// Challenges, if not nil, are the open challenges of all handshakes that share it,
-	// which should be all of a process: none of them is answered.
+	// Challenges, if not nil, are the open challenges of all handshakes of the process. A
+	// peer that sends one of them is refused.
 	Challenges *Challenges
 
 	// Rand is the source of challenges. Nil means crypto/rand.
@@ -71,38 +70,37 @@ type Peer struct {
 	Name     string
 	Creation uint32 // 0 if a version 5 peer did not send it
 	Version  int    // 5 or 6
-	Flags    Flags  // what both sides can do
-	Hidden   bool   // it did not offer PUBLISHED
+	Flags    Flags  // supported by both sides
+	Hidden   bool   // PUBLISHED is not set
 
-	// PreviousCookie tells, after Accept, that it has the previous cookie and not the
-	// current one.
+	// PreviousCookie reports, after Accept, that the peer has the previous cookie.
 	PreviousCookie bool
 }
 
-// Errors that a caller branches on; all others come from the stream or a malformed
-// message.
+// Errors on which callers branch. Other errors are from the stream or malformed messages.
 var (
-	// ErrCookie: the peer has another cookie, or hung up where one does that has. Then
-	// the stream's error is in it too.
+	// ErrCookie means that the peer has another cookie, or closed the stream where a
+	// peer with another cookie does. Then it wraps the stream's error too.
 	ErrCookie  = errors.New("wrong cookie")
 	ErrRefused = errors.New("refused")
 
-	// ErrOwnChallenge: the peer posed a challenge of our own, to have us answer it.
-	ErrOwnChallenge = fmt.Errorf("%w: it posed a challenge of this node, as one without the cookie would", ErrRefused)
+	// ErrOwnChallenge means that the peer sent a challenge of this node, for which it needs
+	// an answer.
+	ErrOwnChallenge = fmt.Errorf("%w: the peer returned a challenge of this node, and may not have the cookie", ErrRefused)
 
-	// ErrSimultaneous is returned by Start: the two sides share a connection that the
-	// other one dialled, or will soon.
-	ErrSimultaneous = errors.New("the other side has dialled at the same time")
+	// ErrSimultaneous is returned by Start if the connection that the other side dialed is
+	// used instead.
+	ErrSimultaneous = errors.New("the other side dialed at the same time")
 )
 
-// Accept answers a handshake begun by the other side of rw. The caller sets deadlines.
+// Accept performs a handshake started by the other side of rw. The caller sets deadlines.
 func Accept(rw io.ReadWriter, o Options) (Peer, error) {
 	a := acceptor{stream: newStream(rw, o), o: o}
 	if err := a.recvName(); err != nil {
 		return Peer{}, err
 	}
-	if o.Heard != nil {
-		if err := o.Heard(); err != nil {
+	if o.NameReceived != nil {
+		if err := o.NameReceived(); err != nil {
 			return a.peer, err
 		}
 	}
@@ -117,7 +115,7 @@ type acceptor struct {
 	o    Options
 	name Name
 	peer Peer
-	all  Flags // as the peer offers them
+	all  Flags // offered by the peer
 }
 
 func newStream(rw io.ReadWriter, o Options) stream {
@@ -140,11 +138,11 @@ func (a *acceptor) recvName() error {
 
 func (a *acceptor) sendStatus() error {
 	if a.all.Has(NameMe) {
-		give := a.o.Give
-		if give == nil {
-			give = NewName
+		assign := a.o.AssignName
+		if assign == nil {
+			assign = NewName
 		}
-		a.peer.Name, a.peer.Creation = give(a.peer.Name)
+		a.peer.Name, a.peer.Creation = assign(a.peer.Name)
 		return a.send(named{a.peer.Name, a.peer.Creation})
 	}
 	status := StatusOK
@@ -165,14 +163,14 @@ func (a *acceptor) sendStatus() error {
 		if answer == StatusTrue {
 			return nil
 		}
-		return fmt.Errorf("%w: already connected, and it keeps that connection", ErrRefused)
+		return fmt.Errorf("%w: already connected, and the peer keeps that connection", ErrRefused)
 	}
 	return fmt.Errorf("%w: status %s", ErrRefused, status)
 }
 
-// prove exchanges the challenges. An old name from a node that knows version 6 (OTP 23
-// and 24, when they could not ask EPMD) gets a version 6 challenge. A peer that was
-// given a name accepts it only from a challenge with NAME_ME.
+// prove exchanges the challenges. A node that supports version 6 but sent an old name (OTP
+// 23 and 24, if they could not ask EPMD) is sent a version 6 challenge. A peer accepts an
+// assigned name only from a challenge with NAME_ME.
 func (a *acceptor) prove() error {
 	version := a.peer.Version
 	if a.all.Has(Handshake23) {
@@ -219,8 +217,8 @@ func (a *acceptor) prove() error {
 	return a.send(Ack{MakeDigest(cookie, reply.Challenge)})
 }
 
-// cookieOf returns the cookie with which a peer has answered our challenge. It compares
-// with both whatever the outcome, so that the time it takes tells nothing.
+// cookieOf returns the cookie with which a peer has answered our challenge. It always
+// compares both cookies, so that its duration does not depend on the outcome.
 func (a *acceptor) cookieOf(d Digest, ours uint32) (cookie string, err error) {
 	current := d.equal(MakeDigest(a.o.Cookie, ours))
 	previous := d.equal(MakeDigest(a.o.PreviousCookie, ours)) && a.o.PreviousCookie != ""
@@ -234,7 +232,7 @@ func (a *acceptor) cookieOf(d Digest, ours uint32) (cookie string, err error) {
 	return "", ErrCookie
 }
 
-// settle keeps what both sides can do.
+// settle sets the flags that both sides support.
 func (p *Peer) settle(theirs Flags) {
 	p.Flags = theirs.expand() & Offered
 	p.Hidden = !theirs.Has(Published)

@@ -16,18 +16,18 @@ const (
 	cookie = "flake"
 )
 
-// scalang is what Scalang says it can do: no HANDSHAKE_23.
+// scalang are the flags of Scalang, without HANDSHAKE_23.
 const scalang Flags = 0x4dbc
 
-// outcome is how a handshake ended for one side.
+// outcome is the result of a handshake for one side.
 type outcome struct {
 	peer Peer
 	err  error
 }
 
-// shake runs Accept at one end of a pipe and dial at the other, and closes an end that
-// is done.
-func shake(o Options, dial func(rw io.ReadWriter) (Peer, error)) (accepted, dialled outcome) {
+// shake runs Accept at one end of a pipe and dial at the other, and closes each end when its
+// side has ended.
+func shake(o Options, dial func(rw io.ReadWriter) (Peer, error)) (accepted, dialed outcome) {
 	a, b := net.Pipe()
 	done := make(chan outcome)
 	go func() {
@@ -40,12 +40,12 @@ func shake(o Options, dial func(rw io.ReadWriter) (Peer, error)) (accepted, dial
 	return accepted, <-done
 }
 
-// with returns a dialling side that is Start.
+// with returns a dialing side that calls Start.
 func with(o Options) func(io.ReadWriter) (Peer, error) {
 	return func(rw io.ReadWriter) (Peer, error) { return Start(rw, there, o) }
 }
 
-// scripted returns one side of a handshake, played message by message.
+// scripted returns one side of a handshake, given message by message.
 func scripted(play func(s *script)) func(io.ReadWriter) (Peer, error) {
 	return func(rw io.ReadWriter) (Peer, error) {
 		s := script{stream: newStream(rw, Options{})}
@@ -72,7 +72,7 @@ func (s *script) hear(m decoder) {
 	}
 }
 
-// hearStatus takes a status and checks it.
+// hearStatus receives a status and checks it.
 func (s *script) hearStatus(want Status) {
 	var m Status
 	if s.hear(&m); s.err == nil && m != want {
@@ -80,7 +80,7 @@ func (s *script) hearStatus(want Status) {
 	}
 }
 
-// finish answers the challenge and checks the answer to ours.
+// finish answers the challenge and checks the answer to its own.
 func (s *script) finish(c Challenge) {
 	const ours = 4711
 	s.say(Reply{ours, MakeDigest(cookie, c.Challenge)})
@@ -90,7 +90,7 @@ func (s *script) finish(c Challenge) {
 	}
 }
 
-// The two sides know each other's name, creation and flags after a handshake.
+// After a handshake each side has the name, creation and flags of the other.
 func TestAcceptStart(t *testing.T) {
 	for _, long := range []bool{false, true} {
 		for _, version := range []int{0, 5, 6} {
@@ -110,17 +110,17 @@ func TestAcceptStart(t *testing.T) {
 	}
 }
 
-// An old name gets an old challenge, and nothing is left to tell.
+// An old name is answered by an old challenge, and no complement follows.
 func TestAcceptVersion5(t *testing.T) {
 	var c Challenge
-	accepted, dialled := shake(Options{Node: there, Creation: 7, Cookie: cookie}, scripted(func(s *script) {
+	accepted, dialed := shake(Options{Node: there, Creation: 7, Cookie: cookie}, scripted(func(s *script) {
 		s.say(Name{Version: 5, Flags: scalang | Published, Node: here})
 		s.hearStatus(StatusOK)
 		s.hear(&c)
 		s.finish(c)
 	}))
-	if dialled.err != nil {
-		t.Fatal(dialled.err)
+	if dialed.err != nil {
+		t.Fatal(dialed.err)
 	}
 	if c.Version != 5 || c.Node != there || c.Flags != Offered&0xffffffff {
 		t.Errorf("challenge %+v", c)
@@ -130,12 +130,12 @@ func TestAcceptVersion5(t *testing.T) {
 	}
 }
 
-// An old name with HANDSHAKE_23 gets a new challenge. The complement may follow;
-// without it the peer stays as it was.
+// An old name with HANDSHAKE_23 is answered by a new challenge. A complement may follow;
+// without it the peer keeps version 5.
 func TestAcceptComplement(t *testing.T) {
 	for _, complement := range []bool{true, false} {
 		var c Challenge
-		accepted, dialled := shake(Options{Node: there, Creation: 7, Cookie: cookie}, scripted(func(s *script) {
+		accepted, dialed := shake(Options{Node: there, Creation: 7, Cookie: cookie}, scripted(func(s *script) {
 			s.say(Name{Version: 5, Flags: Offered, Node: here})
 			s.hearStatus(StatusOK)
 			s.hear(&c)
@@ -144,8 +144,8 @@ func TestAcceptComplement(t *testing.T) {
 			}
 			s.finish(c)
 		}))
-		if dialled.err != nil {
-			t.Fatal(dialled.err)
+		if dialed.err != nil {
+			t.Fatal(dialed.err)
 		}
 		if want := (Challenge{6, Offered, c.Challenge, 7, there}); c != want {
 			t.Errorf("challenge %+v, want %+v", c, want)
@@ -161,7 +161,7 @@ func TestAcceptComplement(t *testing.T) {
 	}
 }
 
-// A name without HANDSHAKE_23 may not be completed.
+// A complement after a name without HANDSHAKE_23 is refused.
 func TestAcceptComplementUnasked(t *testing.T) {
 	accepted, _ := shake(Options{Node: there, Cookie: cookie}, scripted(func(s *script) {
 		s.say(Name{Version: 5, Flags: scalang, Node: here})
@@ -176,7 +176,7 @@ func TestAcceptComplementUnasked(t *testing.T) {
 	}
 }
 
-// MANDATORY_25_DIGEST stands for all that it is the digest of.
+// MANDATORY_25_DIGEST implies all flags of mandatory25.
 func TestMandatory25Digest(t *testing.T) {
 	accepted, _ := shake(Options{Node: there, Cookie: cookie}, scripted(func(s *script) {
 		s.say(Name{Version: 6, Flags: Mandatory25Digest, Node: here})
@@ -190,7 +190,7 @@ func TestMandatory25Digest(t *testing.T) {
 	}
 }
 
-// Start understands a node that knows version 5 alone.
+// Start supports a node of version 5.
 func TestStartVersion5(t *testing.T) {
 	for _, version := range []int{5, 6} {
 		a, b := net.Pipe()
@@ -225,12 +225,12 @@ func TestStartVersion5(t *testing.T) {
 	}
 }
 
-// A peer without a name gets one, with its own host, a new one each time.
+// A peer without a name is assigned a new one with its host each time.
 func TestNameMe(t *testing.T) {
 	seen, creations := make(map[string]bool), make(map[uint32]bool)
 	for range 3 {
 		var told []byte
-		accepted, dialled := shake(Options{Node: there, Creation: 7, Cookie: cookie}, scripted(func(s *script) {
+		accepted, dialed := shake(Options{Node: there, Creation: 7, Cookie: cookie}, scripted(func(s *script) {
 			s.say(Name{Version: 6, Flags: Offered | NameMe, Node: "127.0.0.1"})
 			told, s.err = s.recv()
 			told = bytes.Clone(told)
@@ -238,12 +238,12 @@ func TestNameMe(t *testing.T) {
 			s.hear(&c)
 			s.finish(c)
 		}))
-		if accepted.err != nil || dialled.err != nil {
-			t.Fatal(accepted.err, dialled.err)
+		if accepted.err != nil || dialed.err != nil {
+			t.Fatal(accepted.err, dialed.err)
 		}
 		p := accepted.peer
 		if want := (named{p.Name, p.Creation}).Append(nil); string(told) != string(want) {
-			t.Errorf("told %q, want %q", told, want)
+			t.Errorf("sent %q, want %q", told, want)
 		}
 		if !strings.HasSuffix(p.Name, "@127.0.0.1") || checkName(p.Name, 0) != nil || p.Creation == 0 {
 			t.Errorf("%+v", p)
@@ -255,11 +255,11 @@ func TestNameMe(t *testing.T) {
 	}
 }
 
-// The side that dialled a connected name says which connection stays.
+// The side that dials a connected name decides which connection is kept.
 func TestAlive(t *testing.T) {
 	alive := Options{Node: there, Cookie: cookie, Admit: func(Name) Status { return StatusAlive }}
 	for _, answer := range []Status{StatusTrue, StatusFalse, StatusOK} {
-		accepted, dialled := shake(alive, scripted(func(s *script) {
+		accepted, dialed := shake(alive, scripted(func(s *script) {
 			s.say(Name{Version: 6, Flags: Offered, Node: here})
 			s.hearStatus(StatusAlive)
 			s.say(answer)
@@ -268,8 +268,8 @@ func TestAlive(t *testing.T) {
 			s.finish(c)
 		}))
 		if answer == StatusTrue {
-			if accepted.err != nil || dialled.err != nil {
-				t.Error(accepted.err, dialled.err)
+			if accepted.err != nil || dialed.err != nil {
+				t.Error(accepted.err, dialed.err)
 			}
 		} else if !errors.Is(accepted.err, ErrRefused) || accepted.peer.Name != here {
 			t.Errorf("answer %s: %+v", answer, accepted)
@@ -284,7 +284,7 @@ func TestAlive(t *testing.T) {
 	}
 }
 
-// Admit is asked about the peer and decides what it is told.
+// Admit is called with the peer's name and returns the status that is sent.
 func TestAdmit(t *testing.T) {
 	for status, ok := range map[Status]bool{
 		StatusOK: true, StatusOKSimultaneous: true, StatusNOK: false, StatusNotAllowed: false,
@@ -309,8 +309,7 @@ func TestAdmit(t *testing.T) {
 	}
 }
 
-// The side that has the wrong cookie is found out by the other, and told
-// nothing that helps it to find the right one.
+// A wrong cookie is detected by the other side, which sends no digest of the right one.
 func TestWrongCookie(t *testing.T) {
 	accepted, started := shake(Options{Node: there, Cookie: cookie}, with(Options{Node: here, Cookie: "guess"}))
 	if accepted.err != ErrCookie || accepted.peer.Name != here {
@@ -333,7 +332,7 @@ func TestWrongCookie(t *testing.T) {
 	}
 }
 
-// Start does not accept another node than it dialled.
+// Start refuses a node other than the dialed one.
 func TestStartOtherNode(t *testing.T) {
 	_, started := shake(Options{Node: "other@127.0.0.1", Cookie: cookie}, with(Options{Node: here, Cookie: cookie}))
 	if !errors.Is(started.err, ErrRefused) {
@@ -347,7 +346,7 @@ func TestStartOtherNode(t *testing.T) {
 	}
 }
 
-// A length beyond every message is refused before anything is read or kept.
+// A length beyond MaxMessage is refused before the message is read.
 func TestLengths(t *testing.T) {
 	for _, test := range []struct {
 		length []byte
@@ -362,7 +361,7 @@ func TestLengths(t *testing.T) {
 	} {
 		s := stubOf(test.length, make([]byte, MaxMessage+1))
 		_, err := Accept(s, Options{Node: here, LongLen: test.long})
-		if err == nil || !strings.Contains(err.Error(), "want 1 to 512") {
+		if err == nil || !strings.Contains(err.Error(), "must have 1 to 512") {
 			t.Errorf("%x: %v", test.length, err)
 		}
 		if s.in.Len() != MaxMessage+1 {
@@ -370,14 +369,14 @@ func TestLengths(t *testing.T) {
 		}
 	}
 	name := Name{Version: 6, Node: here}.Append(nil)
-	name = append(name, make([]byte, MaxMessage-len(name))...) // as a later version may
+	name = append(name, make([]byte, MaxMessage-len(name))...) // as in a later version
 	s := stubOf([]byte{2, 0}, name)
 	if p, err := Accept(s, Options{Node: there}); err != io.EOF || p.Name != here {
 		t.Errorf("longest message: %+v, %v", p, err)
 	}
 }
 
-// A challenge needs randomness.
+// A handshake fails if the source of randomness fails.
 func TestNoRandomness(t *testing.T) {
 	dry := Options{Node: there, Cookie: cookie, Rand: strings.NewReader("abc")}
 	accepted, _ := shake(dry, with(Options{Node: here, Cookie: cookie}))
@@ -390,8 +389,8 @@ func TestNoRandomness(t *testing.T) {
 	}
 }
 
-// A peer may have the previous cookie, if there is one, and gets the answer of the cookie
-// that it has.
+// A peer may have the previous cookie, if that is set, and is answered with the cookie that
+// it has.
 func TestPreviousCookie(t *testing.T) {
 	for _, test := range []struct {
 		name              string
@@ -419,7 +418,7 @@ func TestPreviousCookie(t *testing.T) {
 	}
 }
 
-// No side answers a challenge of a handshake that shares its challenges and has not ended.
+// Neither side answers an open challenge of its own.
 func TestOwnChallenge(t *testing.T) {
 	ours := new(Challenges)
 	o := Options{Node: there, Creation: 7, Cookie: cookie, Challenges: ours}
@@ -475,7 +474,7 @@ func TestOwnChallenge(t *testing.T) {
 	}
 }
 
-// Of equal random numbers only one is posed at a time.
+// Two open challenges are never equal.
 func TestPoseOnce(t *testing.T) {
 	var ours Challenges
 	random := strings.NewReader("aaaaaaaabbbb")

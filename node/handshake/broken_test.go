@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// thin is a stub that accepts only so many messages.
+// thin is a stub whose writes fail after a number of messages.
 type thin struct {
 	*stub
 	takes int
@@ -22,7 +22,7 @@ func (s *thin) Write(b []byte) (int, error) {
 	return s.stub.Write(b)
 }
 
-// said is what a peer says, on the wire.
+// said returns the bytes of a peer's messages.
 func said(messages ...message) []byte {
 	var s stub
 	peer := newStream(&s, Options{})
@@ -32,8 +32,7 @@ func said(messages ...message) []byte {
 	return s.out.Bytes()
 }
 
-// A stream that breaks ends the handshake anywhere, with the stream's error and no
-// other.
+// A stream that fails at any message ends the handshake with the stream's error.
 func TestBroken(t *testing.T) {
 	const posed = 77
 	name := Name{Version: 6, Flags: Offered, Creation: 1, Node: here}
@@ -91,7 +90,7 @@ func TestBroken(t *testing.T) {
 	}
 }
 
-// A node that speaks TLS ends the stream instead of sending a status.
+// A node that uses TLS closes the stream instead of sending a status.
 func TestStartToTLS(t *testing.T) {
 	for _, test := range []struct {
 		in   string
@@ -105,7 +104,7 @@ func TestStartToTLS(t *testing.T) {
 	}
 }
 
-// What begins like a complement must be one.
+// A message with the tag of a complement must be a complement.
 func TestMalformedComplement(t *testing.T) {
 	s := stubOf(said(Name{Version: 5, Flags: Offered, Node: here}, named{}, Reply{1, MakeDigest(cookie, 77)}))
 	s.in.Bytes()[2+7+len(here)+2] = tagComplement
@@ -115,22 +114,22 @@ func TestMalformedComplement(t *testing.T) {
 	}
 }
 
-// Heard may silently end the handshake once the peer has sent its name.
+// NameReceived can end the handshake before a status is sent.
 func TestHeard(t *testing.T) {
 	for _, want := range []error{nil, errThin} {
 		s := stubOf(said(Name{Version: 6, Flags: Offered, Creation: 1, Node: here}))
 		heard := 0
-		p, err := Accept(s, Options{Node: there, Heard: func() error { heard++; return want }})
+		p, err := Accept(s, Options{Node: there, NameReceived: func() error { heard++; return want }})
 		if heard != 1 || want != nil && err != want || p.Name != here || (s.out.Len() == 0) != (want != nil) {
 			t.Errorf("heard %d, %+v, %v, said %q", heard, p, err, s.out.String())
 		}
 	}
 }
 
-// Give is asked for the names of peers without one.
+// AssignName returns the names of peers without one.
 func TestGive(t *testing.T) {
 	s := stubOf(said(Name{Version: 6, Flags: Offered | NameMe, Node: "b"}))
-	p, _ := Accept(s, Options{Node: there, Give: func(host string) (string, uint32) { return "given@" + host, 9 }})
+	p, _ := Accept(s, Options{Node: there, AssignName: func(host string) (string, uint32) { return "given@" + host, 9 }})
 	if p.Name != "given@b" || p.Creation != 9 {
 		t.Errorf("%+v", p)
 	}

@@ -11,17 +11,17 @@ import (
 	"unicode"
 )
 
-// Digest proves that its sender has the cookie. As in OTP, it is MD5 over the cookie's
-// text in Latin-1 and the challenge in decimal.
+// Digest proves that its sender has the cookie. As in OTP, it is the MD5 of the cookie in
+// Latin-1 and the challenge in decimal.
 type Digest [md5.Size]byte
 
-// MakeDigest returns the digest for a challenge from the other side.
+// MakeDigest returns the digest of a challenge from the other side.
 func MakeDigest(cookie string, challenge uint32) Digest {
 	return md5.Sum(strconv.AppendUint(latin1(cookie), uint64(challenge), 10))
 }
 
-// latin1 converts UTF-8 to Latin-1. Text with other characters, which no OTP cookie
-// has, stays as it is.
+// latin1 converts UTF-8 to Latin-1. Text with other characters, which OTP cookies cannot
+// have, is returned unchanged.
 func latin1(s string) []byte {
 	b := make([]byte, 0, len(s))
 	for _, r := range s {
@@ -37,16 +37,16 @@ func (d Digest) equal(other Digest) bool {
 	return subtle.ConstantTimeCompare(d[:], other[:]) == 1
 }
 
-// Challenges are those of handshakes that have not ended. A digest names neither side, so
-// a peer without the cookie could pose a node its own challenge on another connection, and
-// show the digest on the first. The zero value is empty.
+// Challenges are the challenges of handshakes that have not ended. A digest names neither
+// side, so a peer without the cookie could return a node's challenge to it on another
+// connection, and use the digest on the first. The zero value is empty.
 type Challenges struct {
 	mu   sync.Mutex
 	open map[uint32]bool
 }
 
-// pose returns a new challenge, so that a recorded handshake is useless, and a function
-// that closes it. A nil *Challenges keeps none.
+// pose returns a new random challenge, so that a recorded handshake cannot be replayed, and
+// a function that closes the challenge. A nil *Challenges does not record it.
 func (c *Challenges) pose(random io.Reader) (challenge uint32, end func(), err error) {
 	if random == nil {
 		random = rand.Reader

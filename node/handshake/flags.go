@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Flags are the distribution flags: what a node says it can do. Names and bits are
+// Flags are the distribution flags, the capabilities that a node offers. Names and bits are
 // those of the chapter "Distribution Flags".
 type Flags uint64
 
@@ -34,8 +34,8 @@ const (
 	Fragments          Flags = 0x800000
 	Handshake23        Flags = 0x1000000
 	UnlinkID           Flags = 0x2000000
-	// Mandatory25Digest is bit 26 on the wire and in OTP's dist.hrl; the documentation
-	// says 36. It stands for all of mandatory25.
+	// Mandatory25Digest implies all of mandatory25. It is bit 26 in OTP's dist.hrl; the
+	// documentation says 36.
 	Mandatory25Digest Flags = 0x4000000
 	Spawn             Flags = 0x1_0000_0000
 	NameMe            Flags = 0x2_0000_0000
@@ -43,26 +43,26 @@ const (
 	Alias             Flags = 0x8_0000_0000
 )
 
-// mandatory25 are the flags that every node from OTP 25 on has.
+// mandatory25 are the flags that OTP 25 and later require.
 const mandatory25 = ExtendedReferences | FunTags | ExtendedPidsPorts | UTF8Atoms |
 	NewFunTags | ExportPtrTag | BitBinaries | NewFloats | MapTag | BigCreation | Handshake23
 
-// Offered is what our side says it can do: all that any supported release demands, and
-// no feature that the connection lacks. Without DIST_HDR_ATOM_CACHE every frame is
-// plain (a pass-through, 112), without FRAGMENTS whole, without EXIT_PAYLOAD a reason
-// is part of its control message, without SEND_SENDER a send names no sender.
+// Offered are the flags of our side: all that a supported release requires, and no feature
+// that package dist does not implement. Without DIST_HDR_ATOM_CACHE every frame begins with
+// pass-through (112), without FRAGMENTS it is whole, without EXIT_PAYLOAD a reason is part
+// of its control message, and without SEND_SENDER a send does not contain the sender.
 //
-// PUBLISHED is not offered: to a caller we are a hidden node, like a C or Java node. A
-// published node would join the callers' meshes: global would connect all callers to
-// each other through us, and from OTP 25 on disconnect us whenever two of them lose
-// each other (prevent_overlapping_partitions).
+// PUBLISHED is not offered, so that we are a hidden node, like a C or Java node. A published
+// node would join the meshes of its callers: global would connect all callers to each other,
+// and from OTP 25 on disconnect us whenever two of them lose their connection
+// (prevent_overlapping_partitions).
 const Offered = mandatory25 | Mandatory25Digest | DistMonitor | DistMonitorName |
 	SmallAtomTags | UnlinkID | Spawn | V4NC | Alias
 
-// Has reports whether all of want are set.
+// Has reports whether all flags of want are set.
 func (f Flags) Has(want Flags) bool { return f&want == want }
 
-// expand replaces the digest flag with the flags it stands for.
+// expand adds the flags that Mandatory25Digest implies.
 func (f Flags) expand() Flags {
 	if f.Has(Mandatory25Digest) {
 		f |= mandatory25

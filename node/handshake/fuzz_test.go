@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// fuzz checks that what decodes is encoded to what decodes to the same. The
+// fuzz checks that a decoded message encodes to bytes that decode to the same message. The
 // seeds are the messages of the recorded handshakes and of TestRoundTrip.
 func fuzz(f *testing.F, decode func([]byte) (message, error)) {
 	seeds := 0
@@ -49,7 +49,7 @@ func FuzzComplement(f *testing.F) { fuzz(f, decodeAs[Complement]) }
 func FuzzReply(f *testing.F)      { fuzz(f, decodeAs[Reply]) }
 func FuzzAck(f *testing.F)        { fuzz(f, decodeAs[Ack]) }
 
-// FuzzAccept lets a stranger say anything: without the cookie nobody gets in.
+// FuzzAccept checks that no bytes from a peer without the cookie are accepted.
 func FuzzAccept(f *testing.F) {
 	for _, file := range recordings {
 		r := readRecording(f, file)

@@ -19,10 +19,10 @@ const (
 	tagAck        byte = 'a'
 )
 
-// MaxNameLength bounds the bytes of a node name: what an atom can hold.
+// MaxNameLength bounds the bytes of a node name, as in an atom.
 const MaxNameLength = 255
 
-// Name is the first message of the side that dialled, send_name.
+// Name is the first message of the side that dialed, send_name.
 type Name struct {
 	Version  int // 5 or 6
 	Flags    Flags
@@ -57,7 +57,7 @@ func (m *Name) Decode(src []byte) error {
 			Node:    string(src[7:]),
 		}
 		if m.Version != 5 {
-			return fmt.Errorf("send_name: version %d, want 5", m.Version)
+			return fmt.Errorf("send_name: version %d, must be 5", m.Version)
 		}
 	case len(src) >= 15 && src[0] == tagNameNew:
 		m.Version = 6
@@ -73,7 +73,7 @@ func (m *Name) Decode(src []byte) error {
 	return checkName(m.Node, m.Flags)
 }
 
-// Challenge is the answer and the question of the dialled side.
+// Challenge is the challenge of the side that was dialed.
 type Challenge struct {
 	Version   int // 5 or 6
 	Flags     Flags
@@ -112,7 +112,7 @@ func (m *Challenge) Decode(src []byte) error {
 			Node:      string(src[11:]),
 		}
 		if m.Version != 5 {
-			return fmt.Errorf("challenge: version %d, want 5", m.Version)
+			return fmt.Errorf("challenge: version %d, must be 5", m.Version)
 		}
 	case len(src) >= 19 && src[0] == tagNameNew:
 		m.Version = 6
@@ -129,17 +129,17 @@ func (m *Challenge) Decode(src []byte) error {
 	return checkName(m.Node, 0)
 }
 
-// Status is the dialled side's verdict on the name.
+// Status is the answer to a name.
 type Status string
 
 const (
-	StatusOK             Status = "ok"              // go on
-	StatusOKSimultaneous Status = "ok_simultaneous" // go on; our own attempt is dropped
-	StatusNOK            Status = "nok"             // our own attempt goes on instead
+	StatusOK             Status = "ok"              // continue
+	StatusOKSimultaneous Status = "ok_simultaneous" // continue; this side drops its own attempt
+	StatusNOK            Status = "nok"             // this side continues its own attempt instead
 	StatusNotAllowed     Status = "not_allowed"
-	StatusAlive          Status = "alive" // the name is connected; go on all the same?
-	StatusTrue           Status = "true"  // answer to alive: yes
-	StatusFalse          Status = "false" // answer to alive: no
+	StatusAlive          Status = "alive" // the name is connected already; continue?
+	StatusTrue           Status = "true"  // answer to alive: continue
+	StatusFalse          Status = "false" // answer to alive: keep the connection
 	statusNamed          Status = "named:"
 )
 
@@ -161,16 +161,22 @@ func (m *Status) Decode(src []byte) error {
 	return fmt.Errorf("status: unknown %q", src[1:])
 }
 
-// appendNamed appends the status that gives a peer the name it asked for:
-//
-//	's' "named:" len:16 name creation:32
-func appendNamed(dst []byte, node string, creation uint32) []byte {
-	dst = appendName(statusNamed.Append(dst), node)
-	return binary.BigEndian.AppendUint32(dst, creation)
+// named is the status that assigns a name to a peer that asked for one with NAME_ME.
+type named struct {
+	node     string
+	creation uint32
 }
 
-// Complement completes a version 5 name once the other side has shown that it knows
-// version 6: 'c' flags_high:32 creation:32.
+// Append appends the message:
+//
+//	's' "named:" len:16 name creation:32
+func (m named) Append(dst []byte) []byte {
+	dst = appendName(statusNamed.Append(dst), m.node)
+	return binary.BigEndian.AppendUint32(dst, m.creation)
+}
+
+// Complement completes a version 5 name after a version 6 challenge:
+// 'c' flags_high:32 creation:32.
 type Complement struct {
 	High     uint32 // the upper half of the flags
 	Creation uint32
@@ -237,17 +243,17 @@ func appendName(dst []byte, name string) []byte {
 	return append(dst, name...)
 }
 
-// decodeName reads len:16 name. Like OTP it ignores what follows, where a later
-// version may put something.
+// decodeName reads len:16 name. Like OTP it ignores the bytes that follow, which later
+// versions may use.
 func decodeName(src []byte) (string, error) {
 	n := int(binary.BigEndian.Uint16(src))
 	if n > len(src)-2 {
-		return "", fmt.Errorf("name of %d bytes, %d are there", n, len(src)-2)
+		return "", fmt.Errorf("name of %d bytes, but only %d left", n, len(src)-2)
 	}
 	return string(src[2 : 2+n]), nil
 }
 
-var errName = errors.New("want name@host")
+var errName = errors.New("must be name@host")
 
 func checkName(node string, flags Flags) error {
 	name, host, _ := strings.Cut(node, "@")
@@ -258,7 +264,7 @@ func checkName(node string, flags Flags) error {
 	case name == "" || host == "" || strings.Contains(host, "@"):
 		return fmt.Errorf("node name %q: %w", node, errName)
 	case len(node) > MaxNameLength || !utf8.ValidString(node):
-		return fmt.Errorf("node name %q: want at most %d bytes of UTF-8", node, MaxNameLength)
+		return fmt.Errorf("node name %q: must be UTF-8 of at most %d bytes", node, MaxNameLength)
 	}
 	return nil
 }
@@ -266,23 +272,15 @@ func checkName(node string, flags Flags) error {
 func malformed(message string, src []byte) error {
 	const shown = 32
 	if len(src) > shown {
-		return fmt.Errorf("%s: malformed: %q and %d bytes more", message, src[:shown], len(src)-shown)
+		return fmt.Errorf("%s: malformed: %q and %d more bytes", message, src[:shown], len(src)-shown)
 	}
 	return fmt.Errorf("%s: malformed: %q", message, src)
 }
 
-// named is the status that gives a peer the name it asked for with NAME_ME.
-type named struct {
-	node     string
-	creation uint32
-}
-
-func (m named) Append(dst []byte) []byte { return appendNamed(dst, m.node, m.creation) }
-
-// NewName makes a node name for a peer that sent only its host, as OTP does for "erl
-// -name undefined": random, therefore unique.
+// NewName returns a random node name for a peer that sent only its host, as OTP does for
+// "erl -name undefined".
 func NewName(host string) (string, uint32) {
 	var b [4]byte
-	rand.Read(b[:]) // never fails (crypto/rand)
+	rand.Read(b[:]) // never fails
 	return rand.Text()[:13] + "@" + host, binary.BigEndian.Uint32(b[:]) | 1
 }

@@ -9,12 +9,12 @@ import (
 	"testing"
 )
 
-// message is what every message that we also read can do.
+// message is the interface of the messages that are also decoded.
 type message interface {
 	Append([]byte) []byte
 }
 
-// messages are one or more of each kind, with their bytes on the wire.
+// messages are one or more messages of each kind, with their bytes.
 var messages = []struct {
 	message message
 	wire    string
@@ -47,7 +47,7 @@ func decodeAs[M message, P interface {
 	return m, err
 }
 
-// Every message has the right bytes on the wire, and is read back unchanged.
+// Every message encodes to its bytes, and decodes from them unchanged.
 func TestRoundTrip(t *testing.T) {
 	for _, m := range messages {
 		b := m.message.Append([]byte("before"))
@@ -63,7 +63,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// No message is read from a part of it, and none under another tag.
+// A part of a message, and a message with another tag, do not decode.
 func TestMalformed(t *testing.T) {
 	for _, m := range messages {
 		if m.decode == nil {
@@ -84,7 +84,7 @@ func TestMalformed(t *testing.T) {
 	}
 }
 
-// An error says what was wrong, and of a long message not all.
+// An error quotes the message, but not all of a long one.
 func TestErrors(t *testing.T) {
 	flags := strings.Repeat("\x00", 8)
 	for _, test := range []struct {
@@ -92,14 +92,14 @@ func TestErrors(t *testing.T) {
 		src, want string
 	}{
 		{new(Ack), strings.Repeat("x", 32), `"` + strings.Repeat("x", 32) + `"`},
-		{new(Ack), strings.Repeat("x", 33), `"` + strings.Repeat("x", 32) + `" and 1 bytes more`},
+		{new(Ack), strings.Repeat("x", 33), `"` + strings.Repeat("x", 32) + `" and 1 more bytes`},
 		{new(Status), "sx", `status: unknown "x"`},
-		{new(Name), "n\x00\x05\x00\x00\x4d\xbc", `node name "": want name@host`},
-		{new(Name), "N" + flags + "\x00\x00\x00\x07\x00\x00", `node name "": want name@host`},
-		{new(Name), "N" + flags + "\x00\x00\x00\x07\x00\x04a@b", "send_name: name of 4 bytes, 3 are there"},
-		{new(Challenge), "n\x00\x05\x00\x00\x4d\xbc\x00\x00\x00\x01", `node name "": want name@host`},
-		{new(Challenge), "N" + flags + "\x00\x00\x00\x01\x00\x00\x00\x07\x00\x00", `node name "": want name@host`},
-		{new(Challenge), "N" + flags + "\x00\x00\x00\x01\x00\x00\x00\x07\x00\x04a@b", "challenge: name of 4 bytes, 3 are there"},
+		{new(Name), "n\x00\x05\x00\x00\x4d\xbc", `node name "": must be name@host`},
+		{new(Name), "N" + flags + "\x00\x00\x00\x07\x00\x00", `node name "": must be name@host`},
+		{new(Name), "N" + flags + "\x00\x00\x00\x07\x00\x04a@b", "send_name: name of 4 bytes, but only 3 left"},
+		{new(Challenge), "n\x00\x05\x00\x00\x4d\xbc\x00\x00\x00\x01", `node name "": must be name@host`},
+		{new(Challenge), "N" + flags + "\x00\x00\x00\x01\x00\x00\x00\x07\x00\x00", `node name "": must be name@host`},
+		{new(Challenge), "N" + flags + "\x00\x00\x00\x01\x00\x00\x00\x07\x00\x04a@b", "challenge: name of 4 bytes, but only 3 left"},
 	} {
 		if err := test.message.Decode([]byte(test.src)); err == nil || !strings.HasSuffix(err.Error(), test.want) {
 			t.Errorf("%q: %v, want %s", test.src, err, test.want)
@@ -107,7 +107,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// A cookie is one of Latin-1 if it can be.
+// A cookie is encoded in Latin-1 if possible.
 func TestCookieOfLatin1(t *testing.T) {
 	for cookie, want := range map[string]string{"kéÿ": "k\xe9\xff7", "kéπ": "kéπ7"} {
 		if got := MakeDigest(cookie, 7); got != md5.Sum([]byte(want)) {
@@ -151,14 +151,14 @@ func TestNodeNames(t *testing.T) {
 	} {
 		for _, version := range []int{5, 6} {
 			if version == 5 && test.flags != 0 {
-				continue // the flags of version 5 end below NAME_ME
+				continue // version 5 has no bit for NAME_ME
 			}
 			src := Name{Version: version, Flags: test.flags, Node: test.name}.Append(nil)
 			if err := new(Name).Decode(src); (err == nil) != test.ok {
 				t.Errorf("version %d: %q: %v, want ok: %t", version, test.name, err, test.ok)
 			}
 			if test.flags != 0 {
-				continue // a challenge has a name always
+				continue // a challenge always has a name
 			}
 			src = Challenge{Version: version, Node: test.name}.Append(nil)
 			if err := new(Challenge).Decode(src); (err == nil) != test.ok {
@@ -193,8 +193,8 @@ func TestFlagNumbers(t *testing.T) {
 		}
 		numbers[name] = Flags(n)
 	}
-	// What OTP has beyond ours, one used only inside a node and two that a peer
-	// may offer and we do not.
+	// Flags of OTP that we do not define: one is used only inside a node, and two may
+	// be offered by a peer.
 	for _, name := range []string{"LOCAL_EXT", "ALTACT_SIG", "NATIVE_RECORDS"} {
 		if Offered&numbers[name] != 0 {
 			t.Errorf("%s is offered", name)
@@ -212,8 +212,8 @@ func TestFlagNumbers(t *testing.T) {
 	}
 }
 
-// What we offer is enough for every release, as its erts_internal:get_dflags() says,
-// and contains nothing that the connection does not implement.
+// Offered has the flags that every release requires, according to its
+// erts_internal:get_dflags(), and none that the connection does not implement.
 func TestOffered(t *testing.T) {
 	for release, demanded := range map[string]Flags{
 		"OTP 23": 0x50184,

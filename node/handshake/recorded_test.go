@@ -12,8 +12,7 @@ import (
 	"testing"
 )
 
-// recording is the handshake of a recorded conversation, frame by frame in the
-// order of the protocol.
+// recording is a recorded handshake, as frames in the order of the protocol.
 type recording struct{ name, status, challenge, reply, ack []byte }
 
 var recordings = []string{"otp25.txt", "otp27.txt", "otp29.txt"}
@@ -40,7 +39,7 @@ func readRecording(t testing.TB, file string) recording {
 	return recording{frames[0], frames[1], frames[2], frames[3], frames[4]}
 }
 
-// stub is a stream whose peer has already said everything.
+// stub is a stream whose peer has already sent all its messages.
 type stub struct {
 	in  bytes.Buffer
 	out bytes.Buffer
@@ -55,7 +54,7 @@ func stubOf(parts ...[]byte) *stub {
 	return s
 }
 
-// posing returns options whose next challenge is that of the recording.
+// posing returns options whose next challenge is the one of the recording.
 func (r recording) posing(t testing.TB) (Options, Challenge) {
 	t.Helper()
 	var c Challenge
@@ -66,8 +65,8 @@ func (r recording) posing(t testing.TB) (Options, Challenge) {
 	return Options{Node: c.Node, Creation: c.Creation, Cookie: cookie, Rand: bytes.NewReader(random)}, c
 }
 
-// Recorded callers get the recorded answers, except for our flags, and nothing is read
-// or written beyond the handshake.
+// Recorded callers are sent the recorded answers, except for our flags, and no bytes are
+// read or written after the handshake.
 func TestRecorded(t *testing.T) {
 	for _, file := range recordings {
 		r := readRecording(t, file)
@@ -89,7 +88,7 @@ func TestRecorded(t *testing.T) {
 	}
 }
 
-// A recorded handshake is useless: the challenge differs each time.
+// A recorded handshake cannot be replayed, because each challenge is new.
 func TestReplay(t *testing.T) {
 	for _, file := range recordings {
 		r := readRecording(t, file)
@@ -103,7 +102,7 @@ func TestReplay(t *testing.T) {
 	}
 }
 
-// A dialling side also leaves what follows the ack.
+// Start does not read bytes after the ack either.
 func TestStartReadsNoFurther(t *testing.T) {
 	const ours = 77
 	o := Options{Node: here, Cookie: cookie, Rand: bytes.NewReader([]byte{0, 0, 0, ours})}
@@ -122,7 +121,7 @@ func TestStartReadsNoFurther(t *testing.T) {
 	}
 }
 
-// A conversation that ends early is an error, wherever it ends.
+// A conversation that ends early at any byte is an error.
 func TestTruncated(t *testing.T) {
 	r := readRecording(t, recordings[0])
 	all := bytes.Join([][]byte{r.name, r.reply}, nil)

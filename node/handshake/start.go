@@ -6,8 +6,8 @@ import (
 	"io"
 )
 
-// Start begins a handshake with the node peer at the other side of rw. An empty peer
-// accepts any node. The caller sets deadlines.
+// Start performs a handshake with the node peer, or with any node if peer is empty, at the
+// other side of rw. The caller sets deadlines.
 func Start(rw io.ReadWriter, peer string, o Options) (Peer, error) {
 	s := newStream(rw, o)
 	version := o.Version
@@ -30,7 +30,7 @@ func Start(rw io.ReadWriter, peer string, o Options) (Peer, error) {
 	}
 	p := Peer{Name: c.Node, Creation: c.Creation, Version: c.Version}
 	if peer != "" && c.Node != peer {
-		return p, fmt.Errorf("%w: dialled %q, %q answered", ErrRefused, peer, c.Node)
+		return p, fmt.Errorf("%w: dialed %q, but %q answered", ErrRefused, peer, c.Node)
 	}
 	if version < 6 && c.Version == 6 {
 		err := s.send(Complement{High: uint32(Offered >> 32), Creation: o.Creation})

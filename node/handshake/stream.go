@@ -6,11 +6,11 @@ import (
 	"io"
 )
 
-// MaxMessage bounds the bytes of one handshake message: the longest is a challenge
-// with a name of MaxNameLength; the rest is for later versions.
+// MaxMessage bounds the bytes of one handshake message. The longest is a challenge with a
+// name of MaxNameLength; later versions may use the rest.
 const MaxMessage = 512
 
-// stream puts a length before each message.
+// stream reads and writes messages with a length before each.
 type stream struct {
 	rw      io.ReadWriter
 	lenSize int // 2, or 4 in TLS distribution
@@ -28,7 +28,7 @@ func (s *stream) recv() ([]byte, error) {
 		n = uint64(binary.BigEndian.Uint32(head))
 	}
 	if n == 0 || n > MaxMessage {
-		return nil, fmt.Errorf("message of %d bytes, want 1 to %d", n, MaxMessage)
+		return nil, fmt.Errorf("message of %d bytes, must have 1 to %d", n, MaxMessage)
 	}
 	if _, err := io.ReadFull(s.rw, s.buf[:n]); err != nil {
 		return nil, fmt.Errorf("message of %d bytes: %w", n, err)
@@ -36,7 +36,7 @@ func (s *stream) recv() ([]byte, error) {
 	return s.buf[:n], nil
 }
 
-// send writes one message in its own segment.
+// send writes one message with one Write.
 func (s *stream) send(m interface{ Append([]byte) []byte }) error {
 	b := m.Append(s.buf[:s.lenSize])
 	n := len(b) - s.lenSize

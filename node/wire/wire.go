@@ -1,11 +1,11 @@
-// Package wire encodes and decodes what two connected nodes send each other: frames,
-// and the control messages in them. It implements the chapter "Protocol between
-// Connected Nodes" of https://www.erlang.org/doc/apps/erts/erl_dist_protocol.html,
-// without distribution headers and fragments.
+// Package wire encodes and decodes the frames that two connected nodes send each other,
+// and the control messages in them. It implements the chapter "Protocol between Connected
+// Nodes" of https://www.erlang.org/doc/apps/erts/erl_dist_protocol.html, without
+// distribution headers and fragments.
 //
-// A frame is its length in four bytes, [PassThrough], and one or two external terms,
-// each with a version byte: the control message, and a payload. An empty frame is a
-// tick.
+// A frame consists of its length in four bytes, [PassThrough], and one or two external
+// terms, each with a version byte: the control message, and a payload. An empty frame is
+// a tick.
 package wire
 
 import (
@@ -25,16 +25,16 @@ const (
 	PassThrough = 112
 )
 
-// Open appends the beginning of a frame. The caller appends a control message, and
-// perhaps a version byte and a payload.
+// Open appends the start of a frame. The caller must append a control message, and may
+// append a version byte and a payload.
 func Open(dst []byte) []byte { return append(dst, 0, 0, 0, 0, PassThrough, etf.VersionMagic) }
 
-// Close closes the frame that begins at start and ends b.
+// Close sets the length of the frame from start to the end of b.
 func Close(b []byte, start int) {
 	binary.BigEndian.PutUint32(b[start:], uint32(len(b)-start-HeaderSize))
 }
 
-// Append appends the frame of a control message, and of a payload if there is one.
+// Append appends the frame of a control message and at most one payload.
 func Append(dst []byte, caps etf.Caps, control etf.Term, payload ...etf.Term) ([]byte, error) {
 	b, err := etf.Append(Open(dst), control, caps)
 	for _, t := range payload {
@@ -49,8 +49,8 @@ func Append(dst []byte, caps etf.Caps, control etf.Term, payload ...etf.Term) ([
 	return b, nil
 }
 
-// Read returns the next frame, without its length; a frame may have up to most bytes.
-// It is valid until the next read of r.
+// Read returns the next frame, without its length, which must not exceed most. The frame
+// is valid until the next read of r.
 func Read(r *bufio.Reader, most int) ([]byte, error) {
 	header, err := r.Peek(HeaderSize)
 	if err != nil {
@@ -71,18 +71,18 @@ func Read(r *bufio.Reader, most int) ([]byte, error) {
 	return frame, err
 }
 
-// MaxArguments is the most elements after the operation in any control message.
+// MaxArguments bounds the elements after the operation of a control message.
 const MaxArguments = 6
 
 // Message is a decoded control message and its payload.
 type Message struct {
 	Op      Op
 	Args    [MaxArguments][]byte // the elements after the operation, each a term
-	N       int                  // how many
-	Payload []byte               // what follows, or nil; should be one term, not yet checked
+	N       int                  // number of elements in Args
+	Payload []byte               // the bytes after the control message, or nil; not checked
 }
 
-// Decode reads a frame, past its pass-through byte. The parts are slices of the frame.
+// Decode reads a frame without its pass-through byte. The fields are slices of the frame.
 func (m *Message) Decode(frame []byte) error {
 	m.Payload = nil
 	r := etf.NewReader(frame)
@@ -105,42 +105,3 @@ func (m *Message) Decode(frame []byte) error {
 	m.Payload = r.Rest()
 	return r.Err()
 }
-
-// Op is the operation of a control message, its first element.
-type Op int64
-
-// The control messages of the chapter "Protocol between Connected Nodes". Each is a
-// tuple; its elements after the operation are listed beside it. "+ message" marks
-// those that a second term follows. The _TT forms append a trace token to the tuple.
-const (
-	OpLink                Op = 1  // FromPid, ToPid
-	OpSend                Op = 2  // Unused, ToPid + message
-	OpExit                Op = 3  // FromPid, ToPid, Reason
-	OpUnlink              Op = 4  // FromPid, ToPid; before UNLINK_ID
-	OpNodeLink            Op = 5  //
-	OpRegSend             Op = 6  // FromPid, Unused, ToName + message
-	OpGroupLeader         Op = 7  // FromPid, ToPid
-	OpExit2               Op = 8  // FromPid, ToPid, Reason
-	OpSendTT              Op = 12 // Unused, ToPid, TraceToken + message
-	OpExitTT              Op = 13 // FromPid, ToPid, TraceToken, Reason
-	OpRegSendTT           Op = 16 // FromPid, Unused, ToName, TraceToken + message
-	OpExit2TT             Op = 18 // FromPid, ToPid, TraceToken, Reason
-	OpMonitorP            Op = 19 // FromPid, ToProc, Ref
-	OpDemonitorP          Op = 20 // FromPid, ToProc, Ref
-	OpMonitorPExit        Op = 21 // FromProc, ToPid, Ref, Reason
-	OpSendSender          Op = 22 // FromPid, ToPid + message
-	OpSendSenderTT        Op = 23 // FromPid, ToPid, TraceToken + message
-	OpPayloadExit         Op = 24 // FromPid, ToPid + reason
-	OpPayloadExitTT       Op = 25 // FromPid, ToPid, TraceToken + reason
-	OpPayloadExit2        Op = 26 // FromPid, ToPid + reason
-	OpPayloadExit2TT      Op = 27 // FromPid, ToPid, TraceToken + reason
-	OpPayloadMonitorPExit Op = 28 // FromProc, ToPid, Ref + reason
-	OpSpawnRequest        Op = 29 // ReqId, From, GroupLeader, {M,F,A}, OptList + arguments
-	OpSpawnRequestTT      Op = 30 // ReqId, From, GroupLeader, {M,F,A}, OptList, TraceToken + arguments
-	OpSpawnReply          Op = 31 // ReqId, To, Flags, Result
-	OpSpawnReplyTT        Op = 32 // ReqId, To, Flags, Result, TraceToken
-	OpAliasSend           Op = 33 // FromPid, Alias + message
-	OpAliasSendTT         Op = 34 // FromPid, Alias, TraceToken + message
-	OpUnlinkID            Op = 35 // Id, FromPid, ToPid
-	OpUnlinkIDAck         Op = 36 // Id, FromPid, ToPid
-)

@@ -17,7 +17,7 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// Frames of all sizes; those that fit a buffer cost no memory.
+// Read returns frames of all sizes, and does not allocate those that fit its buffer.
 func TestRead(t *testing.T) {
 	const buffer, most = 64 << 10, 1 << 20
 	for _, size := range []int{0, 1, buffer - HeaderSize, buffer, buffer + 1, most} {
@@ -47,16 +47,16 @@ func TestRead(t *testing.T) {
 			Read(r, most)
 		})
 		if cost > 0 {
-			t.Errorf("a frame of %d bytes costs %v allocations", size, cost)
+			t.Errorf("a frame of %d bytes needs %v allocations", size, cost)
 		}
 	}
 	long := binary.BigEndian.AppendUint32(nil, most+1)
 	if _, err := Read(bufio.NewReader(bytes.NewReader(long)), most); err == nil {
-		t.Error("a frame longer than may be: no error")
+		t.Error("a frame beyond the limit: no error")
 	}
 }
 
-// An appended frame is read back unchanged, and an impossible one is not begun.
+// An appended frame decodes to the same message; for a value that is not a term, Append fails.
 func TestAppend(t *testing.T) {
 	control := etf.Tuple{int64(OpRegSend), etf.Atom("a"), etf.Atom("b"), etf.Atom("c")}
 	b, err := Append([]byte("before"), etf.AllCaps, control, etf.Atom("payload"))
@@ -82,7 +82,7 @@ func TestAppend(t *testing.T) {
 	}
 }
 
-// FuzzDecode checks that the parts of what decodes are all that there is.
+// FuzzDecode checks that a decoded message contains the whole frame.
 func FuzzDecode(f *testing.F) {
 	for _, payload := range [][]etf.Term{nil, {etf.Atom("x")}} {
 		for n := range MaxArguments + 2 {
@@ -117,7 +117,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// The operations have the numbers in the documentation's list.
+// The operations have the numbers of the documentation.
 func TestOpNumbers(t *testing.T) {
 	want := make(map[string]string)
 	f, err := os.Open("testdata/ops.tsv")
@@ -150,7 +150,7 @@ func TestOpNumbers(t *testing.T) {
 	}
 }
 
-// documented returns the name in the documentation: REG_SEND for OpRegSend.
+// documented returns the name in the documentation, such as REG_SEND for OpRegSend.
 func documented(name string) string {
 	var b strings.Builder
 	text := []rune(strings.TrimPrefix(name, "Op"))
