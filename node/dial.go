@@ -5,19 +5,23 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
+	"os"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/flake-go/flake/node/dist"
 	"github.com/flake-go/flake/node/epmd"
 	"github.com/flake-go/flake/node/handshake"
+	"github.com/flake-go/flake/node/host"
 	"github.com/flake-go/flake/node/reserve"
 )
 
 // connectTime bounds the time to connect to another node, before the handshake.
 const connectTime = 3 * time.Second
 
-// keeper returns what keeps the port of l registered with EPMD.
+// keeper returns the EPMD keeper that registers the port of l.
 func keeper(o Options, l net.Listener) *epmd.Keeper {
 	k := o.Keeper
 	if k == nil {
@@ -33,8 +37,9 @@ func keeper(o Options, l net.Listener) *epmd.Keeper {
 	return k
 }
 
-// Connect connects to another node, unless it is already connected. EPMD of its host
-// must know it; without EPMD, it must listen at the port that this node was told to.
+// Connect connects to another node unless it is already connected. The node must be
+// registered with the EPMD of its host or, without EPMD, listen at the port of
+// Options.Listen.
 func (n *Node) Connect(peer string) error {
 	if n.connection(peer) != nil {
 		return nil
@@ -43,7 +48,7 @@ func (n *Node) Connect(peer string) error {
 	if err == nil && s.Conn != nil {
 		err = n.serve(s)
 	}
-	if n.connection(peer) != nil { // that one or another, if it has dialed us meanwhile
+	if n.connection(peer) != nil { // this connection, or one that peer dialed at the same time
 		return nil
 	}
 	return err
@@ -70,8 +75,8 @@ func (n *Node) dial(peer string) (net.Conn, error) {
 	return c, nil
 }
 
-// introduce shakes hands with a node that we dialed. If that node's own dial
-// replaces ours, introduce waits for it and returns no session.
+// introduce performs the handshake with a node that we dialed. If that node's own dial
+// replaces ours, introduce waits for it and returns a session without a Conn.
 func (n *Node) introduce(plain net.Conn, peer, cookie string) (s dist.Session, err error) {
 	stop := n.closeOnStop(plain)
 	defer stop()
@@ -102,12 +107,84 @@ func (n *Node) introduce(plain net.Conn, peer, cookie string) (s dist.Session, e
 	return s, err
 }
 
-// alive answers a node that believes it is connected to us: right if it dialed us a
-// moment ago, else the connection has been lost here.
+// alive returns the answer to a node for which we are already connected. That is right if
+// it dialed us a moment ago; otherwise we have lost the connection.
 func (n *Node) alive(peer string) handshake.Status {
 	n.meetings.awaitGreeted(peer)
 	if n.connection(peer) != nil {
 		return handshake.StatusFalse
 	}
 	return handshake.StatusTrue
+}
+
+// cookies are the accepted cookies. previous is empty unless a fleet is changing its cookie.
+type cookies struct{ current, previous string }
+
+// SetCookies replaces the cookies for later handshakes. It does not close connections.
+func (n *Node) SetCookies(current, previous string) {
+	n.cookies.Store(&cookies{current, previous})
+}
+
+// handshakeOptions returns the options of a new handshake.
+func (n *Node) handshakeOptions() handshake.Options {
+	o, c := n.handshake, n.cookies.Load()
+	o.Cookie, o.PreviousCookie = c.current, c.previous
+	return o
+}
+
+// reach dials a node and performs the handshake with the current cookie and, if the node
+// refuses that, with the previous one. It returns a session without a Conn if the node's own
+// dial replaces ours.
+func (n *Node) reach(peer string) (s dist.Session, err error) {
+	c := n.cookies.Load()
+	if s, err = n.reachWith(peer, c.current); c.previous != "" && otherCookie(err) {
+		s, err = n.reachWith(peer, c.previous)
+	}
+	return s, err
+}
+
+// otherCookie reports whether a handshake failed like one with a wrong cookie.
+func otherCookie(err error) bool {
+	return errors.Is(err, handshake.ErrCookie) && !errors.Is(err, os.ErrDeadlineExceeded)
+}
+
+func (n *Node) reachWith(peer, cookie string) (s dist.Session, err error) {
+	c, err := n.dial(peer)
+	if err != nil {
+		return s, err
+	}
+	if s, err = n.introduce(c, peer, cookie); err != nil || s.Conn == nil {
+		c.Close()
+	}
+	return s, err
+}
+
+// listen listens for other nodes: at Options.Listen if set, else at the loopback if the
+// node's name is there, else at all addresses. It does not resolve the name, which may be
+// a virtual address of another machine, or the loopback, as in Debian's /etc/hosts.
+func listen(ctx context.Context, o Options) (net.Listener, error) {
+	addr := o.Listen
+	if addr == "" {
+		_, name, _ := strings.Cut(o.Name, "@")
+		if !host.IsLoopback(name) {
+			name = ""
+		}
+		addr = net.JoinHostPort(name, "0")
+	}
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, Network(addr), addr)
+	if err != nil {
+		return nil, fmt.Errorf("node %s: %w", o.Name, err)
+	}
+	return reserve.Listener(l, o.Log), nil
+}
+
+// Network returns the network in which to listen at addr, which is host:port: tcp4 if host
+// is an IPv4 address, because for tcp package net listens in IPv6 too at 0.0.0.0.
+func Network(addr string) string {
+	host, _, _ := net.SplitHostPort(addr)
+	if ip, err := netip.ParseAddr(host); err == nil && ip.Is4() {
+		return "tcp4"
+	}
+	return "tcp"
 }

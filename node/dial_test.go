@@ -8,6 +8,7 @@ import (
 
 	"github.com/flake-go/flake/node/dist"
 	"github.com/flake-go/flake/node/epmd"
+	"github.com/flake-go/flake/node/handshake"
 	"github.com/flake-go/flake/node/reserve"
 )
 
@@ -65,4 +66,176 @@ func TestServeOnce(t *testing.T) {
 		t.Error("not closed")
 	}
 	p.get()
+}
+
+// shows reports whether a node that has a cookie is let in.
+func shows(t *testing.T, n *Node, cookie string) bool {
+	t.Helper()
+	c := dialRaw(t, n)
+	defer c.Close()
+	_, err := handshake.Start(c, n.Name(), handshake.Options{Node: "a@127.0.0.1", Creation: 77, Cookie: cookie})
+	if err != nil && !errors.Is(err, handshake.ErrCookie) {
+		t.Fatal(err)
+	}
+	return err == nil
+}
+
+// The cookies change while the node runs, and who is connected stays.
+func TestSetCookies(t *testing.T) {
+	n := start(t, Options{})
+	there := dial(t, n, "there@127.0.0.1")
+	there.get()
+	for _, step := range []struct {
+		current, previous string
+		taken             map[string]bool
+	}{
+		{"new", cookie, map[string]bool{cookie: true, "new": true, "guess": false, "": false}},
+		{"new", "", map[string]bool{cookie: false, "new": true, "": false}},
+		{"newer", "", map[string]bool{"new": false, "newer": true}},
+	} {
+		n.SetCookies(step.current, step.previous)
+		for cookie, want := range step.taken {
+			if got := shows(t, n, cookie); got != want {
+				t.Errorf("%s and %q, shown %q: taken %t, want %t", step.current, step.previous, cookie, got, want)
+			}
+		}
+	}
+	there.get()
+}
+
+// A node that changes its cookie still reaches those that have only one of the two.
+func TestConnectWithPreviousCookie(t *testing.T) {
+	t.Setenv("ERL_EPMD_PORT", freePort(t))
+	t.Setenv("PATH", "") // without epmd
+	n := start(t, Options{Cookie: "new", Previous: "old", EPMD: epmd.Auto})
+	for has, ok := range map[string]bool{"new": true, "old": true, "other": false} {
+		peer := start(t, Options{Name: has + "@127.0.0.1", Cookie: has, EPMD: epmd.Auto})
+		if err := n.Connect(peer.Name()); (err == nil) != ok || !ok && !errors.Is(err, handshake.ErrCookie) {
+			t.Errorf("a node that has %s: %v", has, err)
+		}
+	}
+	n.SetCookies("new", "")
+	late := start(t, Options{Name: "late@127.0.0.1", Cookie: "old", EPMD: epmd.Auto})
+	if err := n.Connect(late.Name()); !errors.Is(err, handshake.ErrCookie) {
+		t.Error(err)
+	}
+}
+
+// A wrong cookie costs its host the same while there are two.
+func TestPreviousCookieOffends(t *testing.T) {
+	n := start(t, Options{Previous: "old"})
+	if shows(t, n, "guess") {
+		t.Error("let in")
+	}
+	await(t, "the host is remembered", func() bool {
+		n.gate.mu.Lock()
+		defer n.gate.mu.Unlock()
+		return len(n.gate.offenders) == 1
+	})
+}
+
+// Limits on connections change while the node runs.
+func TestSetConnections(t *testing.T) {
+	n := start(t, Options{})
+	a := dial(t, n, "a@127.0.0.1")
+	a.get()
+	n.SetConnections(1, 1)
+	dial(t, n, "b@127.0.0.1").ended()
+	a.get()
+	n.SetConnections(2, 2)
+	dial(t, n, "b@127.0.0.1").get()
+	a.get()
+}
+
+// say sends a message of a handshake.
+func say(t *testing.T, c net.Conn, m interface{ Append([]byte) []byte }) {
+	t.Helper()
+	b := m.Append([]byte{0, 0})
+	b[0], b[1] = byte((len(b)-2)>>8), byte(len(b)-2)
+	if _, err := c.Write(b); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Somebody without the cookie, at an address that the node dials, poses it the challenge that
+// it has on another connection, and is let in on neither.
+func TestRelayedChallenge(t *testing.T) {
+	d := startDialled(t, "b")
+	outcome := d.connect()
+	out := d.take()
+	readFrame(t, out, 2)
+	in := dialRaw(t, d.node)
+	say(t, in, handshake.Name{Version: 6, Flags: handshake.Offered, Creation: 1, Node: "thief@127.0.0.1"})
+	readFrame(t, in, 2)
+	var posed handshake.Challenge
+	if err := posed.Decode(readFrame(t, in, 2)[2:]); err != nil {
+		t.Fatal(err)
+	}
+	say(t, out, handshake.StatusOK)
+	posed.Node = d.name
+	say(t, out, posed)
+	if n, _ := out.Read(make([]byte, 1)); n > 0 {
+		t.Fatal("answered")
+	}
+	if err := <-outcome; !errors.Is(err, handshake.ErrOwnChallenge) {
+		t.Errorf("dialed: %v", err)
+	}
+	if n := len(d.node.connections()); n != 0 {
+		t.Errorf("%d connections", n)
+	}
+}
+
+func TestNetwork(t *testing.T) {
+	for _, tt := range []struct{ addr, want string }{
+		{"0.0.0.0:0", "tcp4"},
+		{"192.0.2.1:4369", "tcp4"},
+		{"[::]:0", "tcp"},
+		{"[::ffff:192.0.2.1]:0", "tcp"},
+		{"localhost:0", "tcp"},
+		{":0", "tcp"},
+	} {
+		if got := Network(tt.addr); got != tt.want {
+			t.Errorf("%s: %s, want %s", tt.addr, got, tt.want)
+		}
+	}
+}
+
+// What a name resolves to does not matter, unless it is literally on the loopback.
+func TestListen(t *testing.T) {
+	for _, tt := range []struct {
+		host string
+		all  bool
+	}{
+		{"127.0.0.1", false},
+		{"127.0.1.1", false},
+		{"localhost", false},
+		{"LOCALHOST", false},
+		{"192.0.2.1", true}, // not of this machine
+		{"no-such-host.invalid", true},
+		{"127.0.0.1.invalid", true},
+		{"2001:db8::1", true},
+	} {
+		l, err := listen(t.Context(), Options{Name: "flake@" + tt.host})
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		ip := l.Addr().(*net.TCPAddr).IP
+		if ip.IsUnspecified() != tt.all || ip.IsLoopback() == tt.all {
+			t.Errorf("%s: listens at %v", tt.host, ip)
+		}
+		l.Close()
+	}
+}
+
+// 0.0.0.0 is all of IPv4, and none of IPv6.
+func TestListenIPv4(t *testing.T) {
+	l, err := listen(t.Context(), Options{Name: "flake@127.0.0.1", Listen: "0.0.0.0:0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if addr := l.Addr().(*net.TCPAddr); addr.IP.To4() == nil {
+		t.Errorf("listens at %v", addr)
+	}
 }

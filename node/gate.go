@@ -11,83 +11,82 @@ import (
 	"github.com/flake-go/flake/node/host"
 )
 
-// The limits on connections. A host is an address, in IPv6 the /64 network that one
-// host commonly has. The loopback does not count as a host: all nodes of this
-// machine are behind it.
+// The limits on connections. A host is an address, or for IPv6 its /64 network, because one
+// host commonly has a whole one. The loopback is not a host, because all nodes of this
+// machine share it.
 const (
-	// MaxConnections bounds the connected nodes, and MaxPerHost those of one host,
-	// unless Options do. A further node is hung up on after it has shown the cookie. A
-	// name that comes back keeps its place.
+	// MaxConnections bounds the connected nodes, and MaxPerHost those of one host, unless
+	// Options have other bounds. The connection of one more node is closed after its
+	// handshake. A connected name may connect again.
 	MaxConnections = 16384
 	MaxPerHost     = 4096
 
-	// MaxHandshakes bounds the handshakes under way, of all hosts together. One more
-	// has another hung up on: see [gate.stalled].
+	// MaxHandshakes bounds the concurrent handshakes of all hosts. For one more, another
+	// is broken off: see [gate.stalled].
 	MaxHandshakes = 1024
 
-	// maxHeld bounds the handshakes that are delayed for a wrong cookie. One more
-	// releases the one that has waited longest.
+	// maxHeld bounds the handshakes delayed for a wrong cookie. One more ends the delay
+	// of the one that has waited longest.
 	maxHeld = MaxHandshakes / 2
 
-	// maxOffenders bounds the hosts remembered for a wrong cookie. One more makes the
-	// gate forget any one of them.
+	// maxOffenders bounds the hosts remembered for a wrong cookie. For one more, the gate
+	// forgets an arbitrary one.
 	maxOffenders = 4096
 )
 
-// A host that has shown a wrong cookie is answered later the next time: after
-// firstDelay, doubled with each further one, up to maxDelay. That is less than the 7
-// s that OTP allows a handshake, so a caller with the right cookie still gets in
-// from the same address. On the loopback, which callers certainly share, the delay
-// is too short to notice.
+// After a wrong cookie, the next handshake of the host is delayed by firstDelay, which
+// doubles with each further wrong cookie up to maxDelay. That is less than the 7 s that OTP
+// allows a handshake, so a caller with the right cookie at the same address can connect. On
+// the loopback, which many callers share, the delay is too short to notice.
 const (
 	firstDelay       = 100 * time.Millisecond
 	maxDelay         = 4 * time.Second
 	maxDelayLoopback = 200 * time.Millisecond
 
-	// offenceKept is how long a host is remembered after its last wrong cookie.
+	// offenceKept is the time for which a host is remembered after its last wrong cookie.
 	offenceKept = time.Minute
 )
 
-// gate counts the callers and decides who may come in, by address alone. The
-// handshake identifies the caller, and the node decides about its name.
+// gate counts handshakes and connections, and decides by address whether a caller may
+// connect. The handshake identifies the caller, and the node decides about its name.
 type gate struct {
 	now func() time.Time
 
 	mu         sync.Mutex
-	handshakes host.Line[*visit] // in the order in which they reached their stage
-	proven     map[string]*visit // the callers that have shown the cookie, by name
-	connected  host.Line[at]
+	handshakes host.Line[*attempt] // in the order in which they reached their stage
+	proven     map[string]*attempt // attempts that have proved the cookie, by name
+	connected  host.Line[connectedHost]
 	offenders  map[netip.Addr]offender
 }
 
-// visit is one handshake under way. Here the gate treats the loopback as a host.
-type visit struct {
-	conn    net.Conn
-	host    netip.Addr
-	broken  chan struct{} // closed to make room for another
-	hurried chan struct{} // closed to end its delay
+// attempt is a handshake that has not ended. For attempts the loopback is a host.
+type attempt struct {
+	conn     net.Conn
+	host     netip.Addr
+	broken   chan struct{} // closed to make room for another attempt
+	released chan struct{} // closed to end its delay
 
 	stage stage
-	name  string // once it has shown the cookie
+	name  string // set when it has proved the cookie
 }
 
-func (v *visit) Host() netip.Addr { return v.host }
+func (v *attempt) Host() netip.Addr { return v.host }
 
-// at is a connection, of which only the host matters.
-type at netip.Addr
+// connectedHost is a connection in a [host.Line], which needs only its host.
+type connectedHost netip.Addr
 
-func (a at) Host() netip.Addr { return netip.Addr(a) }
+func (h connectedHost) Host() netip.Addr { return netip.Addr(h) }
 
-// stage is how far a handshake has come.
+// stage is the progress of a handshake.
 type stage int
 
 const (
-	arrived stage = iota // it has not yet sent its name
-	named                // it has, but has not yet shown the cookie
-	held                 // it has, and is delayed for a wrong cookie of its host
+	arrived stage = iota // it has not sent its name
+	named                // it has sent its name, but not proved the cookie
+	held                 // it has sent its name, and is delayed for a wrong cookie of its host
 )
 
-func (v *visit) breakOff() {
+func (v *attempt) breakOff() {
 	close(v.broken)
 	v.conn.Close()
 }
@@ -100,14 +99,14 @@ type offender struct {
 func newGate() *gate {
 	return &gate{
 		now:        time.Now,
-		handshakes: host.Line[*visit]{Most: MaxHandshakes},
-		proven:     make(map[string]*visit),
-		connected:  host.Line[at]{Most: MaxConnections, PerHost: MaxPerHost},
+		handshakes: host.Line[*attempt]{Most: MaxHandshakes},
+		proven:     make(map[string]*attempt),
+		connected:  host.Line[connectedHost]{Most: MaxConnections, PerHost: MaxPerHost},
 		offenders:  make(map[netip.Addr]offender),
 	}
 }
 
-// limit sets how many nodes may be connected, and handshakes under way.
+// limit sets the bounds on connected nodes and on handshakes.
 func (g *gate) limit(connections, perHost, handshakes int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -116,12 +115,12 @@ func (g *gate) limit(connections, perHost, handshakes int) {
 
 func isLoopback(host netip.Addr) bool { return !host.IsValid() }
 
-// arrive counts a handshake in. If there are too many, it returns one to make room,
-// which the caller breaks off.
-func (g *gate) arrive(c net.Conn) (v, out *visit) {
-	v = &visit{
+// arrive adds a handshake. If there are too many, it also returns another, which the caller
+// must break off.
+func (g *gate) arrive(c net.Conn) (v, out *attempt) {
+	v = &attempt{
 		conn: c, host: host.Of(c.RemoteAddr()),
-		broken: make(chan struct{}), hurried: make(chan struct{}),
+		broken: make(chan struct{}), released: make(chan struct{}),
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -133,10 +132,10 @@ func (g *gate) arrive(c net.Conn) (v, out *visit) {
 	return v, out
 }
 
-// stalled finds the handshake to break off: of the callers that keep us waiting, the
-// longest waiting. If most have not sent their name it is one of these, and if most
-// of those are of one host it is one of that host's, so that others are not hurried.
-func (g *gate) stalled() *visit {
+// stalled returns the handshake to break off: the one that has kept us waiting longest. If
+// most handshakes have not sent their name, it is one of these, and if most of these are of
+// one host, it is one of that host, so that other hosts are not affected.
+func (g *gate) stalled() *attempt {
 	var n [held + 1]int
 	for _, v := range g.handshakes.All {
 		n[v.stage]++
@@ -146,14 +145,13 @@ func (g *gate) stalled() *visit {
 		last = named
 	}
 	most, found := g.most(last)
-	i := slices.IndexFunc(g.handshakes.All, func(v *visit) bool { return v.stage <= last && (!found || v.host == most) })
+	i := slices.IndexFunc(g.handshakes.All, func(v *attempt) bool { return v.stage <= last && (!found || v.host == most) })
 	return g.handshakes.All[i]
 }
 
-// most finds the host of more than half of the handshakes that are no further than
-// last, if there is one.
+// most returns the host of more than half of the handshakes in stages up to last, if any.
 func (g *gate) most(last stage) (host netip.Addr, found bool) {
-	// A host with more than half remains when each is paired with another's.
+	// This is the Boyer–Moore majority vote algorithm.
 	left, more := 0, 0
 	for _, v := range g.handshakes.All {
 		switch {
@@ -178,16 +176,16 @@ func (g *gate) most(last stage) (host netip.Addr, found bool) {
 	return host, more > 0
 }
 
-// move notes that a handshake, if still counted, has reached a stage.
-func (g *gate) move(v *visit, to stage) {
+// move sets the stage of a handshake, unless that is no longer counted.
+func (g *gate) move(v *attempt, to stage) {
 	if g.handshakes.Remove(v) {
 		v.stage = to
 		g.handshakes.Add(v)
 	}
 }
 
-// spoke notes that a caller has sent its name, and returns how long to delay it.
-func (g *gate) spoke(v *visit) time.Duration {
+// nameReceived records that a caller has sent its name, and returns its delay.
+func (g *gate) nameReceived(v *attempt) time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	delay := g.delay(v.host)
@@ -197,14 +195,14 @@ func (g *gate) spoke(v *visit) time.Duration {
 	}
 	if n, first := g.held(); n >= min(maxHeld, g.handshakes.Most/2) {
 		g.move(first, named)
-		close(first.hurried)
+		close(first.released)
 	}
 	g.move(v, held)
 	return delay
 }
 
-// held counts the delayed callers, and finds the one that has waited longest.
-func (g *gate) held() (n int, first *visit) {
+// held returns the number of delayed handshakes, and the one that has waited longest.
+func (g *gate) held() (n int, first *attempt) {
 	for _, v := range slices.Backward(g.handshakes.All) {
 		if v.stage == held {
 			n, first = n+1, v
@@ -213,8 +211,8 @@ func (g *gate) held() (n int, first *visit) {
 	return n, first
 }
 
-// goesOn notes that a caller's delay is over.
-func (g *gate) goesOn(v *visit) {
+// delayOver records the end of a caller's delay.
+func (g *gate) delayOver(v *attempt) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if v.stage == held {
@@ -222,10 +220,10 @@ func (g *gate) goesOn(v *visit) {
 	}
 }
 
-// proved notes that a caller has shown the cookie and now waits to come in. Of a name
-// only the last waits: proved returns the one before it, for the caller to break off.
-// No more wait in all than may still be connected, or shake hands.
-func (g *gate) proved(v *visit, name string) (out *visit, err error) {
+// proved records that a caller has proved the cookie and waits for its connection. Only the
+// last attempt of a name waits: proved also returns the one before, which the caller must
+// break off. At most as many wait as may still be connected, or as may shake hands.
+func (g *gate) proved(v *attempt, name string) (out *attempt, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	out = g.proven[name]
@@ -240,8 +238,8 @@ func (g *gate) proved(v *visit, name string) (out *visit, err error) {
 	return out, nil
 }
 
-// leave counts a handshake out, however it went.
-func (g *gate) leave(v *visit) {
+// leave removes a handshake.
+func (g *gate) leave(v *attempt) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.handshakes.Remove(v)
@@ -251,13 +249,13 @@ func (g *gate) leave(v *visit) {
 }
 
 // counted reports whether a handshake is still counted.
-func (g *gate) counted(v *visit) bool {
+func (g *gate) counted(v *attempt) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.proven[v.name] == v || slices.Contains(g.handshakes.All, v)
 }
 
-// delay returns how long a host has to wait for its next handshake.
+// delay returns the delay of the next handshake of a host.
 func (g *gate) delay(host netip.Addr) time.Duration {
 	o, ok := g.offenders[host]
 	switch {
@@ -271,12 +269,12 @@ func (g *gate) delay(host netip.Addr) time.Duration {
 	if isLoopback(host) {
 		most = maxDelayLoopback
 	}
-	const doublings = 10 // more than any maximum needs
+	const doublings = 10 // enough for both maxima
 	return min(firstDelay<<min(o.count-1, doublings), most)
 }
 
-// offended remembers a wrong cookie. A right one does not cancel it: it may be from
-// another caller at the same address.
+// offended records a wrong cookie of a host. A right cookie does not cancel it, because it
+// may be from another caller at the same address.
 func (g *gate) offended(host netip.Addr) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -299,7 +297,7 @@ var (
 	errHostFull = errors.New("the limit of connected nodes of this host is reached (node.max_connections_per_host)")
 )
 
-// full returns why there is no place for one more connection, or nil.
+// full returns an error if one more connection of host would exceed a limit.
 func (g *gate) full(host netip.Addr) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -312,15 +310,15 @@ func (g *gate) full(host netip.Addr) error {
 	return nil
 }
 
-// up counts a connection in, down out.
+// up adds a connection, and down removes one.
 func (g *gate) up(host netip.Addr) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.connected.Add(at(host))
+	g.connected.Add(connectedHost(host))
 }
 
 func (g *gate) down(host netip.Addr) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.connected.Remove(at(host))
+	g.connected.Remove(connectedHost(host))
 }

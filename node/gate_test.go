@@ -28,7 +28,7 @@ func (f from) RemoteAddr() net.Addr {
 func hostAt(addr string) netip.Addr { return host.Of(from{addr: addr}.RemoteAddr()) }
 
 // left makes a caller leave, and reports whether it was still counted.
-func left(g *gate, v *visit) bool {
+func left(g *gate, v *attempt) bool {
 	was := g.counted(v)
 	g.leave(v)
 	return was && !g.counted(v)
@@ -57,7 +57,7 @@ func TestHandshakes(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			g := newGate()
-			var came []*visit
+			var came []*attempt
 			next := 0
 			flood := func(n int) {
 				for range n {
@@ -77,7 +77,7 @@ func TestHandshakes(t *testing.T) {
 			}
 			for _, v := range came {
 				flood(tt.more)
-				g.spoke(v)
+				g.nameReceived(v)
 			}
 			flood(2 * MaxHandshakes)
 			for _, v := range came {
@@ -97,7 +97,7 @@ func TestNamed(t *testing.T) {
 	g := newGate()
 	for range MaxHandshakes {
 		v, _ := g.arrive(from{addr: "192.0.2.1"})
-		g.spoke(v)
+		g.nameReceived(v)
 	}
 	caller, _ := g.arrive(from{addr: "192.0.2.2"})
 	for range MaxHandshakes / 3 {
@@ -105,12 +105,12 @@ func TestNamed(t *testing.T) {
 			t.Fatal("the caller is broken off before it has said its name")
 		}
 	}
-	g.spoke(caller)
+	g.nameReceived(caller)
 	for range MaxHandshakes {
 		if v, out := g.arrive(from{addr: "192.0.2.1"}); out == caller {
 			t.Fatal("the caller is broken off")
 		} else {
-			g.spoke(v)
+			g.nameReceived(v)
 		}
 	}
 }
@@ -118,13 +118,13 @@ func TestNamed(t *testing.T) {
 // If all have sent their name, the one that did so first must go.
 func TestAllNamed(t *testing.T) {
 	g := newGate()
-	var all []*visit
+	var all []*attempt
 	for i := range MaxHandshakes {
 		v, _ := g.arrive(from{addr: fmt.Sprintf("198.51.100.%d", i%250)})
 		all = append(all, v)
 	}
 	for _, v := range slices.Backward(all) {
-		g.spoke(v)
+		g.nameReceived(v)
 	}
 	_, out := g.arrive(from{addr: "192.0.2.1"})
 	if out != all[MaxHandshakes-1] || g.counted(out) {
@@ -135,13 +135,13 @@ func TestAllNamed(t *testing.T) {
 // Silent callers cost no slow but answering caller its place.
 func TestSlow(t *testing.T) {
 	g := newGate()
-	var slow []*visit
+	var slow []*attempt
 	for range 100 {
 		g.arrive(from{addr: "192.0.2.1"})
 	}
 	for range MaxHandshakes - 100 {
 		v, _ := g.arrive(from{addr: "192.0.2.1"})
-		g.spoke(v)
+		g.nameReceived(v)
 		slow = append(slow, v)
 	}
 	for range 100 {
@@ -157,7 +157,7 @@ func TestHeld(t *testing.T) {
 	const addr, callers = "192.0.2.1", 100
 	g := newGate()
 	g.offended(hostAt(addr))
-	var came []*visit
+	var came []*attempt
 	flood := func(n int, name bool, addrs ...string) {
 		for i := range n {
 			v, out := g.arrive(from{addr: addrs[i%len(addrs)]})
@@ -165,13 +165,13 @@ func TestHeld(t *testing.T) {
 				t.Fatal("a caller is broken off")
 			}
 			if name {
-				g.spoke(v)
+				g.nameReceived(v)
 			}
 		}
 	}
 	for range callers {
 		v, _ := g.arrive(from{addr: addr})
-		if g.spoke(v) != firstDelay {
+		if g.nameReceived(v) != firstDelay {
 			t.Fatal("not held")
 		}
 		came = append(came, v)
@@ -181,8 +181,8 @@ func TestHeld(t *testing.T) {
 	flood(maxHeld-callers, true, addr)
 	for _, v := range came {
 		select {
-		case <-v.hurried:
-			t.Fatal("hurried though there is room")
+		case <-v.released:
+			t.Fatal("released though there is room")
 		default:
 		}
 	}
@@ -190,9 +190,9 @@ func TestHeld(t *testing.T) {
 	for i := range callers + slow {
 		flood(1, true, addr)
 		select {
-		case <-came[min(i, callers-1)].hurried:
+		case <-came[min(i, callers-1)].released:
 		default:
-			t.Fatal("not hurried though too many are held")
+			t.Fatal("not released though too many are held")
 		}
 		if i >= slow && !left(g, came[i-slow]) {
 			t.Fatal("a caller is broken off before it can answer")
@@ -204,9 +204,9 @@ func TestHeld(t *testing.T) {
 // There are no more of them than may be connected, or a few.
 func TestProved(t *testing.T) {
 	g := newGate()
-	arrive := func() *visit {
+	arrive := func() *attempt {
 		v, _ := g.arrive(from{addr: "192.0.2.1"})
-		g.spoke(v)
+		g.nameReceived(v)
 		return v
 	}
 	first := arrive()

@@ -85,8 +85,8 @@ func TestRecordedCallers(t *testing.T) {
 
 			conn, caller := net.Pipe()
 			defer caller.Close()
-			visit, _ := n.gate.arrive(conn)
-			go n.greet(visit)
+			attempt, _ := n.gate.arrive(conn)
+			go n.greet(attempt)
 			caller.SetDeadline(time.Now().Add(patience))
 			var said []byte // since the server's last frame
 			for i, l := range lines {

@@ -5,22 +5,24 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"runtime/debug"
 	"time"
 
 	"github.com/flake-go/flake/node/dist"
 	"github.com/flake-go/flake/node/handshake"
+	"github.com/flake-go/flake/node/host"
 )
 
 // setupTime bounds a whole handshake; it is OTP's setup time.
 const setupTime = 7 * time.Second
 
-// accept greets every caller on a goroutine of its own.
+// accept greets each caller on a new goroutine.
 func (n *Node) accept() {
 	for {
 		c, err := n.listener.Accept()
 		if err != nil {
-			return // closed, by Stop
+			return // closed by Stop
 		}
 		v, out := n.gate.arrive(c)
 		if out != nil {
@@ -33,20 +35,20 @@ func (n *Node) accept() {
 	}
 }
 
-// greeting is the handshake with a node that dialed us.
+// greeting performs the handshake with a node that dialed us.
 type greeting struct {
-	node  *Node
-	visit *visit
-	peer  string // its name, once it may go on
-	given string // the name we gave it, taken back unless it is connected
+	node     *Node
+	attempt  *attempt
+	peer     string // its name, set when it is admitted
+	assigned string // the name assigned to it, until it is connected
 }
 
-// greet shakes hands with a peer and has it served.
-func (n *Node) greet(v *visit) {
+// greet performs the handshake with a peer and serves the connection.
+func (n *Node) greet(v *attempt) {
 	c := v.conn
 	stop := n.closeOnStop(c)
 	defer stop()
-	g := &greeting{node: n, visit: v}
+	g := &greeting{node: n, attempt: v}
 	defer g.done()
 	c.SetDeadline(time.Now().Add(n.options.setup))
 	s, err := g.shakeHands(c)
@@ -65,20 +67,21 @@ func (n *Node) greet(v *visit) {
 	if s.Peer.PreviousCookie {
 		n.log.Info("a node has come with the previous cookie", "peer", s.Peer.Name, "address", c.RemoteAddr())
 	}
-	g.given = ""
+	g.assigned = ""
 }
 
-// heard is called when the caller has sent its name.
-func (g *greeting) heard() error {
-	if !g.node.hold(g.visit) {
+// nameReceived is called when the caller has sent its name.
+func (g *greeting) nameReceived() error {
+	if !g.node.hold(g.attempt) {
 		return errBrokenOff
 	}
 	return nil
 }
 
-// hold delays a host that had a wrong cookie, and reports whether it may then go on.
-func (n *Node) hold(v *visit) bool {
-	delay := n.gate.spoke(v)
+// hold delays a caller of a host that has sent wrong cookies, and reports whether the
+// handshake may continue.
+func (n *Node) hold(v *attempt) bool {
+	delay := n.gate.nameReceived(v)
 	if delay == 0 {
 		return true
 	}
@@ -87,15 +90,15 @@ func (n *Node) hold(v *visit) bool {
 		return false
 	case <-v.broken:
 		return false
-	case <-v.hurried:
+	case <-v.released:
 	case <-time.After(delay):
 	}
-	n.gate.goesOn(v)
+	n.gate.delayOver(v)
 	return true
 }
 
-// shakeHands turns a fault of ours into a failed handshake, so that no peer can stop
-// the node with it.
+// shakeHands performs the handshake. A panic becomes an error, so that no peer can stop
+// the node.
 func (g *greeting) shakeHands(c net.Conn) (s dist.Session, err error) {
 	defer func() {
 		if fault := recover(); fault != nil {
@@ -105,20 +108,20 @@ func (g *greeting) shakeHands(c net.Conn) (s dist.Session, err error) {
 	if s.Conn, err = g.node.security.accept(g.node.ctx, c); err != nil {
 		return s, fmt.Errorf("%w: %w", errTLS, err)
 	}
-	o := g.node.shaking()
-	o.NameReceived, o.Admit, o.AssignName = g.heard, g.admit, g.assign
+	o := g.node.handshakeOptions()
+	o.NameReceived, o.Admit, o.AssignName = g.nameReceived, g.admit, g.assign
 	s.Peer, err = handshake.Accept(s.Conn, o)
 	return s, err
 }
 
 func (g *greeting) assign(host string) (node string, creation uint32) {
 	node, creation = g.node.names.assign(host, func(node string) bool { return g.node.connection(node) != nil })
-	g.given = node
+	g.assigned = node
 	return node, creation
 }
 
 func (g *greeting) done() {
-	g.node.names.takeBack(g.given)
+	g.node.names.takeBack(g.assigned)
 	if g.peer != "" {
 		g.node.meetings.done(g.peer)
 	}
@@ -131,31 +134,31 @@ var (
 	errBrokenOff = errors.New("broken off")
 )
 
-// breakOff hangs up on a caller that the gate no longer counts.
-func (n *Node) breakOff(v *visit, why string) {
+// breakOff closes the connection of a caller that the gate no longer counts.
+func (n *Node) breakOff(v *attempt, why string) {
 	n.log.Warn("handshake broken off", "why", why, "address", v.conn.RemoteAddr())
-	n.past.failed(why)
+	n.history.failed(why)
 	v.breakOff()
 }
 
-func (n *Node) refused(v *visit, peer string, err error) {
-	if n.gate.counted(v) { // else it has been broken off
-		n.past.failed(failureOf(err))
+func (n *Node) refused(v *attempt, peer string, err error) {
+	if n.gate.counted(v) { // else breakOff has counted the failure
+		n.history.failed(failureOf(err))
 	}
 	addr := v.conn.RemoteAddr()
 	switch {
 	case peer == "" && errors.Is(err, io.EOF), n.ctx.Err() != nil:
-		// somebody checking whether the port is open, or our own end
+		// A check whether the port is open, or the node is stopping.
 		n.log.Debug("connection without a handshake", "address", addr, "err", err)
 	default:
 		n.log.Warn("connection refused", "peer", peer, "address", addr, "err", err)
 	}
 }
 
-// admit decides whether a name may go on with the handshake. A connected name may
-// try again: only the cookie shows whether it is the same node come back. A BEAM,
-// recognised by its distribution headers, is told that the name is connected. Others
-// give up at any status but ok (Scalang, ei, JInterface).
+// admit returns the status for a name. A connected name may try again, because only the
+// cookie shows whether it is the same node. A BEAM, recognized by the flag for distribution
+// headers, is told that its name is connected. Other implementations (Scalang, ei,
+// JInterface) fail at any status but ok.
 func (g *greeting) admit(peer handshake.Name) handshake.Status {
 	n := g.node
 	if peer.Node == n.name {
@@ -169,4 +172,81 @@ func (g *greeting) admit(peer handshake.Name) handshake.Status {
 		return handshake.StatusAlive
 	}
 	return status
+}
+
+// idleTime is the time after which the connection of an idle peer may be closed for another.
+// An Erlang node reconnects by itself when it makes a call.
+const idleTime = time.Minute
+
+// enter serves a session after closing a connection that it replaces, if any. While that
+// connection ends it does not hold the lock, so that other callers do not wait.
+func (n *Node) enter(s dist.Session, v *attempt) error {
+	before, err := n.gate.proved(v, s.Peer.Name)
+	if err != nil {
+		return err
+	}
+	if before != nil {
+		n.breakOff(before, failedAgain)
+	}
+	tooLate := time.After(n.options.setup)
+	n.entering.Lock()
+	defer n.entering.Unlock()
+	for {
+		if !n.gate.counted(v) { // the connection to replace may be a later one of this name
+			return errBrokenOff
+		}
+		old, err := n.connToReplace(s.Peer.Name, v)
+		if err != nil {
+			return err
+		}
+		if old == nil {
+			n.gate.leave(v) // before the next attempt of this name
+			return n.serve(s)
+		}
+		n.entering.Unlock()
+		old.Close()
+		select {
+		case <-old.Done():
+		case <-v.broken:
+		case <-tooLate:
+			err = fmt.Errorf("the previous connection to %s has not ended: %w", old.Peer().Name, os.ErrDeadlineExceeded)
+		}
+		n.entering.Lock()
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// connToReplace returns the connection that must end before a caller can be served, if any:
+// the one of its name or, at a limit of connections, the one that has been idle longest.
+func (n *Node) connToReplace(name string, v *attempt) (old *dist.Conn, err error) {
+	if old = n.connection(name); old != nil {
+		return old, nil
+	}
+	if err = n.gate.full(v.host); err == nil {
+		return nil, nil
+	}
+	now := n.gate.now()
+	if now.Before(n.nextIdle) { // avoid the search through all connections
+		return nil, err
+	}
+	idle := now.Add(-idleTime)
+	longest, since := now, idle
+	for _, c := range n.connections() {
+		asked := c.Asked()
+		if asked.Before(longest) {
+			longest = asked
+		}
+		mayGo := c.Context().Err() == nil && (err == errFull || host.Of(c.Addr()) == v.host)
+		if mayGo && asked.Before(since) {
+			old, since = c, asked
+		}
+	}
+	n.nextIdle = longest.Add(idleTime)
+	if old == nil {
+		return nil, err
+	}
+	n.log.Warn("idle connection closed: another peer needs its place", "peer", old.Peer().Name, "by", name)
+	return old, nil
 }

@@ -147,7 +147,7 @@ func TestIdleGivesPlace(t *testing.T) {
 	busy.get()
 
 	setNow(func() time.Time { return time.Now().Add(2 * idleTime) })
-	if _, err := n.inTheWay("x@192.0.2.1", &visit{host: elsewhere}); !errors.Is(err, errHostFull) {
+	if _, err := n.connToReplace("x@192.0.2.1", &attempt{host: elsewhere}); !errors.Is(err, errHostFull) {
 		t.Errorf("another of a host of which many are: %v, want %v", err, errHostFull)
 	}
 	late := dial(t, n, "late@127.0.0.1")

@@ -8,21 +8,21 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// netKernel answers what other nodes ask this node's net_kernel.
+// netKernel is the server net_kernel.
 type netKernel struct {
 	genserver.Plain
 	name     etf.Atom
 	ticktime int64 // seconds
 }
 
-// HandleCall answers, in OTP's words:
+// HandleCall answers these requests like OTP:
 //
-//	{is_auth, Node}   yes; net_adm:ping asks it
+//	{is_auth, Node}   yes; net_adm:ping sends it
 //	nodename          the node's name
-//	longnames         whether it has a long name: its host has a dot or is IPv6
+//	longnames         whether its host has a dot or is an IPv6 address
 //	ticktime          net_ticktime in seconds
 //
-// It spawns for nodes before OTP 23 and answers with the pid, or
+// For nodes before OTP 23 it spawns a process, and answers with the pid or
 // {'EXIT', {Reason, []}}:
 //
 //	{spawn | spawn_link, M, F, A, GroupLeader}
@@ -39,7 +39,7 @@ func (k *netKernel) HandleCall(c genserver.Call) {
 	}
 }
 
-// reply appends the reply to anything but a spawn, or returns nil if it is unknown.
+// reply appends the reply to a request other than a spawn, or returns nil.
 func (k *netKernel) reply(dst, request []byte, caps etf.Caps) []byte {
 	r := etf.NewReader(request)
 	if r.Peek() == etf.SmallTupleExt {
@@ -59,7 +59,7 @@ func (k *netKernel) reply(dst, request []byte, caps etf.Caps) []byte {
 	return nil
 }
 
-// spawn carries out a request to spawn, or returns why it refuses.
+// spawn spawns a process, or returns OTP's error, which is empty for other requests.
 func (k *netKernel) spawn(c genserver.Call) (refused string) {
 	r := etf.NewReader(c.Request)
 	if r.Peek() != etf.SmallTupleExt {

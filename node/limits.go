@@ -8,16 +8,16 @@ import (
 )
 
 const (
-	// memoryIdle is what the program takes when nobody is connected,
-	// memoryPerConnection what each connected node adds, uncollected garbage included,
-	// and memoryPerTLS what TLS may add to that.
+	// memoryIdle is the memory of the program without connections, memoryPerConnection that
+	// of a connection, with uncollected garbage, and memoryPerTLS the additional memory of
+	// one with TLS.
 	memoryIdle          = 14 << 20
 	memoryPerConnection = 24 << 10
 	memoryPerTLS        = 64 << 10
 )
 
-// room returns how many nodes may be connected, what percentage of the shared limits
-// they get, and what they lack to be as many as wanted, if anything.
+// room returns the bound on connected nodes, the percentage of dist's bounds on shared
+// memory, and, if the bound is below Options.Connections, the resource that is lacking.
 func (o Options) room() (connections, percent int, lacks string) {
 	connections, percent = cmp.Or(o.Connections, MaxConnections), 100
 	if o.Memory > 0 {
@@ -32,20 +32,19 @@ func (o Options) room() (connections, percent int, lacks string) {
 	return connections, percent, lacks
 }
 
-// SetConnections changes the limits of [Options.Connections] and of those per host. Who is
-// connected stays until another needs the place.
+// SetConnections changes [Options.Connections] and [Options.ConnectionsPerHost]. It does not
+// close connections.
 func (n *Node) SetConnections(most, perHost int) {
 	o := n.options
 	o.Connections, o.ConnectionsPerHost = most, perHost
 	n.limit(o)
 }
 
-// limit sets the limits on connections, and returns what percentage of the shared limits
-// they get.
+// limit sets the limits on connections, and returns the percentage of dist's bounds.
 func (n *Node) limit(o Options) (percent int) {
 	connections, percent, lacks := o.room()
 	if lacks != "" {
-		n.log.Warn("fewer nodes can be connected than may be", "most", connections, "wanted", cmp.Or(o.Connections, MaxConnections), "why", lacks)
+		n.log.Warn("fewer nodes can be connected than may be", "most", connections, "limit", cmp.Or(o.Connections, MaxConnections), "why", lacks)
 	}
 	handshakes := MaxHandshakes
 	if o.Memory > 0 {
@@ -55,11 +54,11 @@ func (n *Node) limit(o Options) (percent int) {
 	return percent
 }
 
-// filesOfOthers is how many descriptors are left to handshakes, to HTTP and to EPMD.
+// filesOfOthers is the number of descriptors for handshakes, HTTP and EPMD.
 const filesOfOthers = 3 * MaxHandshakes
 
-// within returns how many nodes fit in this memory, and what percentage of the shared
-// limits they get: half of the rest, until that is all of them.
+// within returns the number of nodes that can be connected with this memory, and the
+// percentage of dist's bounds. Shared memory gets up to half of the memory that is left.
 func within(memory int64, tls bool) (connections, percent int) {
 	const shared = dist.MaxShared + dist.MaxSmall + dist.MaxSpare
 	rest := max(memory-memoryIdle, 2<<20)
@@ -71,6 +70,6 @@ func within(memory int64, tls bool) (connections, percent int) {
 	return int((rest - part) / each), int(part * 100 / shared)
 }
 
-// greetsWithin returns how many handshakes may be under way when this many nodes may
-// be connected: each takes about as much.
+// greetsWithin returns the bound on handshakes for a bound on connections, because one needs
+// about as much memory as the other.
 func greetsWithin(connections int) int { return min(max(connections/4, 32), MaxHandshakes) }

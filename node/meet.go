@@ -2,26 +2,28 @@ package node
 
 import (
 	"net"
+	"slices"
+	"strings"
 	"sync"
 
 	"github.com/flake-go/flake/node/handshake"
 )
 
-// meetings are the handshakes under way, by the other node's name. When two nodes
-// dial each other at once, both keep the dial of the node with the greater name, as
-// OTP's net_kernel does.
+// meetings are the current handshakes, by the other node's name. If two nodes dial each
+// other at the same time, both keep the dial of the node with the greater name, like OTP's
+// net_kernel.
 type meetings struct {
 	mu      sync.Mutex
 	changed sync.Cond
-	dials   map[string]*meeting // ours; of several to one node, the last
-	greeted map[string]int      // those of others that may go on
+	dials   map[string]*meeting // our dials; the last one to each node
+	greeted map[string]int      // number of admitted dials of other nodes
 }
 
-// meeting is a dial of ours.
+// meeting is a dial of this node.
 type meeting struct {
 	conn    net.Conn
 	yielded bool
-	up      chan struct{} // closed once the node is connected
+	up      chan struct{} // closed when the node is connected
 }
 
 func newMeetings() *meetings {
@@ -45,8 +47,8 @@ func (m *meetings) begin(peer string, c net.Conn) (d *meeting, end func()) {
 	}
 }
 
-// greet returns what to tell a node that dials us: StatusOK unless we dial it. If
-// the node may go on, done must be called at the end of its handshake.
+// greet returns the status for a node that dials us: StatusOK unless we dial it too. Unless
+// it is StatusNOK, done must be called at the end of the handshake.
 func (m *meetings) greet(self, peer string) handshake.Status {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -63,7 +65,7 @@ func (m *meetings) greet(self, peer string) handshake.Status {
 	return status
 }
 
-// done ends a handshake that greet let go on; it must not be called for another.
+// done ends a handshake that greet admitted. It must not be called for others.
 func (m *meetings) done(peer string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -90,12 +92,64 @@ func (m *meetings) hasYielded(d *meeting) bool {
 	return d.yielded
 }
 
-// awaitGreeted waits until no handshake with a node that dialed us is under way.
-// Each has a deadline.
+// awaitGreeted waits until the handshakes with a node that dialed us have ended. Each has
+// a deadline.
 func (m *meetings) awaitGreeted(peer string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for m.greeted[peer] > 0 {
 		m.changed.Wait()
 	}
+}
+
+// names are the names assigned to peers without one. Like OTP, they assign a free name
+// again to a peer of the same host, with another creation, because peers never free the
+// atom of a name.
+type names struct {
+	mu       sync.Mutex
+	assigned map[string]uint32 // creations by name
+	free     []freeName        // at most keptNames, the most recent last
+}
+
+const keptNames = 4096
+
+type freeName struct {
+	node     string
+	creation uint32
+}
+
+func newNames() *names { return &names{assigned: make(map[string]uint32)} }
+
+// assign returns a name at a host that no other peer has.
+func (n *names) assign(host string, taken func(node string) bool) (node string, creation uint32) {
+	node, creation = handshake.NewName(host)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for i, f := range slices.Backward(n.free) {
+		if strings.HasSuffix(f.node, "@"+host) && !taken(f.node) {
+			n.free = slices.Delete(n.free, i, i+1)
+			node, creation = f.node, f.creation
+			break
+		}
+	}
+	n.assigned[node] = creation
+	return node, creation
+}
+
+// takeBack frees a name if it was assigned.
+func (n *names) takeBack(node string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	creation, ok := n.assigned[node]
+	if !ok {
+		return
+	}
+	delete(n.assigned, node)
+	if creation++; creation == 0 {
+		creation = 1
+	}
+	if len(n.free) >= keptNames {
+		n.free = slices.Delete(n.free, 0, 1)
+	}
+	n.free = append(n.free, freeName{node, creation})
 }

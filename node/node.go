@@ -26,33 +26,33 @@ import (
 type Options struct {
 	Name        string // name@host
 	Cookie      string
-	Previous    string        // a cookie that is taken besides Cookie, or empty
-	Listen      string        // "host:port"; empty: any free port, at all addresses unless the name is of the loopback
-	EPMD        epmd.Mode     // empty: epmd.Auto
-	Keeper      *epmd.Keeper  // a prepared one, in place of one of mode EPMD
-	NetTicktime time.Duration // 0: OTP's 60 s
+	Previous    string        // another accepted cookie, or empty
+	Listen      string        // "host:port"; empty means a free port at all addresses, or at the loopback if Name is there
+	EPMD        epmd.Mode     // empty means epmd.Auto
+	Keeper      *epmd.Keeper  // replaces EPMD if not nil
+	NetTicktime time.Duration // 0 means OTP's 60 s
 
-	// TLS, unless nil, returns the settings for the next connection, in or out. The
-	// node then speaks only TLS.
+	// TLS, unless nil, returns the configuration of the next connection in either direction.
+	// Then all connections must use TLS.
 	TLS func() *tls.Config
 
-	// Connections bounds the connected nodes, and ConnectionsPerHost those of one host;
-	// 0: MaxConnections, MaxPerHost. There are fewer if memory or descriptors are few.
+	// Connections bounds the connected nodes, and ConnectionsPerHost those of one host. 0
+	// means MaxConnections and MaxPerHost. Memory and descriptors may lower the first.
 	Connections, ConnectionsPerHost int
 
-	// Memory is how many bytes the node may take, if few: then fewer nodes may be
-	// connected, and they share less. 0: no such limit.
+	// Memory is the number of bytes that the node may use; 0 is no limit. With little
+	// memory, fewer nodes can be connected, and they share less.
 	Memory int64
 
-	// Functions are those that other nodes may call, besides the node's own.
+	// Functions are functions that other nodes may call, in addition to the standard ones.
 	Functions rpc.Table
 
-	// Supervisors start in order, before anyone is let in.
+	// Supervisors are started in order, before peers can connect.
 	Supervisors []Supervisor
 
-	Log *slog.Logger // nil: slog.Default
+	Log *slog.Logger // nil means slog.Default
 
-	setup time.Duration // for a handshake; 0: setupTime
+	setup time.Duration // of a handshake; 0 means setupTime
 }
 
 // Node is a running node.
@@ -73,21 +73,21 @@ type Node struct {
 	meetings  *meetings
 	names     *names
 	gate      *gate
-	past      *past
+	history   *history
 	listener  net.Listener
 
 	functions rpc.Table
 	options   Options
 
-	entering sync.Mutex // held from looking for a place until it is taken
-	noneIdle time.Time  // until then no connection has been idle for idleTime
+	entering sync.Mutex // held while enter checks the limits and serves a session
+	nextIdle time.Time  // no connection has been idle for idleTime before this time
 	stopped  sync.Once
 
-	conns sync.Map // by name; without a lock, as whoever allocates may wait for the collector
+	conns sync.Map // by name; not under a lock, because an allocation may wait for the collector
 }
 
-// Start starts a node, registers it with EPMD and lets others in. ctx ends it at once;
-// Stop in good order.
+// Start starts a node, registers it with EPMD and accepts connections. Stop shuts the node
+// down; the end of ctx ends it at once.
 func Start(ctx context.Context, o Options) (*Node, error) {
 	if o.Log == nil {
 		o.Log = slog.Default()
@@ -99,7 +99,7 @@ func Start(ctx context.Context, o Options) (*Node, error) {
 		o.setup = setupTime
 	}
 	if !strings.Contains(o.Name, "@") {
-		return nil, fmt.Errorf("node name %q: want name@host", o.Name)
+		return nil, fmt.Errorf("node name %q: must be name@host", o.Name)
 	}
 	n := &Node{
 		name:     o.Name,
@@ -107,7 +107,7 @@ func Start(ctx context.Context, o Options) (*Node, error) {
 		log:      o.Log,
 		registry: newRegistry(),
 		gate:     newGate(),
-		past:     newPast(),
+		history:  newHistory(),
 		meetings: newMeetings(),
 		names:    newNames(),
 		options:  o,
@@ -164,9 +164,10 @@ func (n *Node) start(o Options) (err error) {
 	return nil
 }
 
-// Stop ends the node: it lets nobody in, EPMD forgets it, whoever monitors or is
-// linked to its processes is told shutdown, and pending output gets a moment to be
-// written. Stop returns when nothing runs any more. It may be called again.
+// Stop ends the node: it accepts no more connections, unregisters the node, ends its
+// processes with reason shutdown, which is reported to peers that monitor them or are linked
+// to them, and waits briefly until pending output is written. Stop returns when all
+// goroutines have ended. It may be called again.
 func (n *Node) Stop() { n.stopped.Do(n.stop) }
 
 func (n *Node) stop() {
@@ -174,7 +175,7 @@ func (n *Node) stop() {
 		n.listener.Close()
 		n.epmd.Close()
 	}
-	if n.ergo != nil && n.ctx.Err() == nil { // else they end by themselves
+	if n.ergo != nil && n.ctx.Err() == nil { // else the processes end by themselves
 		n.ergo.Shutdown()
 	}
 	n.registry.awaitEmpty()
@@ -199,13 +200,13 @@ func (n *Node) Running(server string) bool { return n.registry.named(etf.Atom(se
 // Addr returns the address at which the node listens.
 func (n *Node) Addr() net.Addr { return n.listener.Addr() }
 
-// EPMD returns how the node is registered.
+// EPMD returns the state of the registration.
 func (n *Node) EPMD() epmd.State { return n.epmd.State() }
 
 // Functions returns the functions that other nodes may call.
 func (n *Node) Functions() rpc.Table { return n.functions }
 
-// serve serves a session, or closes it if its node is already connected.
+// serve starts to serve a session, or closes it and fails if its node is already connected.
 func (n *Node) serve(s dist.Session) error {
 	c := n.proto.New(n.ctx, s)
 	if _, another := n.conns.LoadOrStore(s.Peer.Name, c); another {
@@ -221,7 +222,7 @@ func (n *Node) serve(s dist.Session) error {
 
 func (n *Node) down(c *dist.Conn) {
 	n.gate.down(host.Of(c.Addr()))
-	n.past.down(c, func() { n.conns.CompareAndDelete(c.Peer().Name, c) })
+	n.history.down(c, func() { n.conns.CompareAndDelete(c.Peer().Name, c) })
 	n.names.takeBack(c.Peer().Name)
 }
 
@@ -243,12 +244,12 @@ func (n *Node) closeOnStop(c net.Conn) (stop func() bool) {
 	return context.AfterFunc(n.ctx, func() { c.Close() })
 }
 
-// newCreation distinguishes this run of the node from others of its name. Old peers
-// keep two bits of it, and 0 means any, so neither those bits nor the whole are 0.
+// newCreation returns a random creation, which identifies this run of the node. Its lower
+// two bits are not 0 either, because old peers use only them, and 0 means any creation.
 func newCreation() uint32 {
 	for {
 		var b [4]byte
-		rand.Read(b[:]) // never fails (crypto/rand)
+		rand.Read(b[:]) // never fails
 		if c := binary.BigEndian.Uint32(b[:]); c&3 != 0 {
 			return c
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/flake-go/flake/node/epmd"
 	"github.com/flake-go/flake/node/etf"
 	"github.com/flake-go/flake/node/handshake"
+	"github.com/flake-go/flake/node/rpc"
 )
 
 var ref = etf.NewRef("a@127.0.0.1", 77, 1, 2, 3, 4, 5)
@@ -305,7 +306,7 @@ func TestStartRefused(t *testing.T) {
 		options Options
 		message string
 	}{
-		"no host":         {Options{Name: "flake"}, "want name@host"},
+		"no host":         {Options{Name: "flake"}, "must be name@host"},
 		"port taken":      {Options{Listen: taken.Addr().String()}, "address already in use"},
 		"two of one name": {Options{Supervisors: append(flakeSup(nil), flakeSup(nil)...)}, "flake_sup"},
 	} {
@@ -367,6 +368,23 @@ func TestForwardedCall(t *testing.T) {
 	}
 	relay.send(regSend(relay.pid, "flake"), forwarded(etf.NewPid("nobody@127.0.0.1", 1, 0, 1)))
 	if _, message := relay.recv(); message != "{tag,{error,badarg}}" {
-		t.Errorf("who spoke for a node that is not there received %s", message)
+		t.Errorf("who nameReceived for a node that is not there received %s", message)
+	}
+}
+
+// Calls of functions do not nest through rex: each would take the arguments of all
+// within it again.
+func TestCallsAreNotNested(t *testing.T) {
+	n := start(t, Options{})
+	call := func(server etf.Atom, request etf.Term) (etf.Term, error) {
+		return n.fnCall([]etf.Term{server, request})
+	}
+	if reply, err := call("net_kernel", etf.Atom("nodename")); err != nil || reply != etf.Term(etf.Atom(name)) {
+		t.Errorf("%v, %v", reply, err)
+	}
+	inner := etf.Tuple{etf.Atom("call"), etf.Atom("erlang"), etf.Atom("node"), etf.List{}, etf.Atom("user")}
+	var exception *rpc.Exception
+	if _, err := call("rex", inner); !errors.As(err, &exception) || exception.Reason != etf.Term(etf.Atom("notsup")) {
+		t.Errorf("%v", err)
 	}
 }

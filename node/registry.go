@@ -10,8 +10,8 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// registry finds gen_servers and supervisors for the connections, without locks: calls
-// far outnumber starts of processes, so each start copies.
+// registry holds the gen_servers and supervisors. Lookups take no lock; each change copies
+// the maps, because calls are far more frequent than starts of processes.
 type registry struct {
 	mu      sync.Mutex // held for changes
 	changed sync.Cond
@@ -23,7 +23,7 @@ type processes struct {
 	ids   map[uint64]*process
 }
 
-// process is a gen_server as peers see it.
+// process is the process of a gen_server or supervisor.
 type process struct {
 	dist.Process
 	server *genserver.Server
@@ -55,8 +55,8 @@ func (r *registry) awaitEmpty() {
 	}
 }
 
-// add registers a server by name and by the ID of its pid. It answers on the goroutine
-// that reads a connection. If kill is nil, peers cannot kill it.
+// add registers a server by name and by the ID of its pid. The server answers on the
+// goroutine that reads a connection. If kill is nil, peers cannot kill it.
 func (r *registry) add(s *genserver.Server, id uint64, kill func()) {
 	receive := func(m *dist.Message) error { return s.Receive(m.Term(), m) }
 	p := &process{dist.Process{ID: id, Receive: receive, Kill: kill}, s}
@@ -97,7 +97,7 @@ func (r *registry) Whereis(name []byte) *dist.Process {
 // ByID implements dist.Processes.
 func (r *registry) ByID(id uint64) *dist.Process { return r.byID(id).seen() }
 
-// seen returns the process as peers see it, or nil for none.
+// forPeers returns the embedded process, or nil if p is nil.
 func (p *process) seen() *dist.Process {
 	if p == nil {
 		return nil

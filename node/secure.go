@@ -13,12 +13,12 @@ import (
 	"github.com/flake-go/flake/node/tlslimit"
 )
 
-// security is TLS around connections to other nodes, as in OTP with -proto_dist
-// inet_tls; nil is none. The function returns the settings for the next connection.
-// Inside TLS, lengths in the handshake have 4 bytes instead of 2; frames are the same.
+// security, unless nil, returns the TLS configuration of the next connection to another
+// node. With TLS, as in OTP with -proto_dist inet_tls, lengths in the handshake have 4 bytes
+// instead of 2; frames do not change.
 type security func() *tls.Config
 
-// accept is our side of a connection that another node dialed.
+// accept performs the TLS handshake, if any, with a node that dialed us.
 func (s security) accept(ctx context.Context, c net.Conn) (net.Conn, error) {
 	c = socket.Adopt(c)
 	if s == nil {
@@ -34,8 +34,8 @@ func (s security) accept(ctx context.Context, c net.Conn) (net.Conn, error) {
 	return secured{t, below}, err
 }
 
-// dial is our side of a connection that we dialed to the node peer, whose certificate
-// must contain its host.
+// dial performs the TLS handshake, if any, with the node peer, whose certificate must
+// contain its host.
 func (s security) dial(ctx context.Context, c net.Conn, peer string) (net.Conn, error) {
 	c = socket.Adopt(c)
 	if s == nil {
@@ -48,13 +48,13 @@ func (s security) dial(ctx context.Context, c net.Conn, peer string) (net.Conn, 
 	return secured{t, below}, t.HandshakeContext(ctx)
 }
 
-// secured is a connection in TLS.
+// secured is a connection with TLS.
 type secured struct {
 	*tls.Conn
 	below *tlslimit.Conn
 }
 
-// Read notes that the peer has sent data.
+// Read records that the peer has sent data.
 func (c secured) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	if n > 0 {
@@ -63,10 +63,10 @@ func (c secured) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// closeTime is how long a peer may take to accept the notice that TLS ends.
+// closeTime bounds the write of the close_notify alert.
 const closeTime = 100 * time.Millisecond
 
-// Close does not wait five seconds for a peer that does not read, as tls.Conn's does.
+// Close is like tls.Conn's, but waits closeTime instead of 5 s for a peer that does not read.
 func (c secured) Close() error {
 	end := time.AfterFunc(closeTime, func() { c.NetConn().Close() })
 	defer end.Stop()

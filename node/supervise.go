@@ -8,7 +8,7 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// Supervisor is a supervisor and the gen_servers that it keeps alive.
+// Supervisor is a supervisor and the gen_servers that it restarts.
 type Supervisor struct {
 	Name    etf.Atom
 	Module  etf.Atom
@@ -22,8 +22,8 @@ type Server struct {
 	Handler genserver.Handler
 }
 
-// supervise runs a supervisor and its servers as processes, which can be found by name
-// and pid while they live.
+// supervise starts a supervisor and its servers as processes, which are registered while
+// they live.
 func (n *Node) supervise(s Supervisor) error {
 	var self etf.Pid
 	server := func(id uint64, name, module etf.Atom, h genserver.Handler) *genserver.Server {
@@ -34,12 +34,12 @@ func (n *Node) supervise(s Supervisor) error {
 		children[i] = ergo.Process{
 			Name: string(child.Name),
 			Up: func(id uint64, end func(reason etf.Term)) {
-				life := server(id, child.Name, child.Module, child.Handler)
-				life.End = func(reason etf.Term) {
+				instance := server(id, child.Name, child.Module, child.Handler)
+				instance.End = func(reason etf.Term) {
 					n.log.Warn("process told to terminate and restarted", "process", child.Name)
 					end(reason)
 				}
-				n.registry.add(life, id, func() { end(ergo.Killed) })
+				n.registry.add(instance, id, func() { end(ergo.Killed) })
 			},
 			Down: func(id uint64, reason etf.Term) { n.ended(child.Name, id, reason) },
 		}
@@ -48,14 +48,14 @@ func (n *Node) supervise(s Supervisor) error {
 		Name: string(s.Name),
 		Up: func(id uint64, _ func(etf.Term)) {
 			self = n.pid(id)
-			life := server(id, s.Name, s.Module, supervisor{spec: s, registry: n.registry})
-			n.registry.add(life, id, nil) // killing it would end the service
+			instance := server(id, s.Name, s.Module, supervisor{spec: s, registry: n.registry})
+			n.registry.add(instance, id, nil) // killing it would end its servers
 		},
 		Down: func(id uint64, reason etf.Term) { n.ended(s.Name, id, reason) },
 	}, children...)
 }
 
-// ended removes a process, and tells those who watch it.
+// ended removes a process, and reports its end to peers.
 func (n *Node) ended(name etf.Atom, id uint64, reason etf.Term) {
 	n.registry.remove(name, id)
 	n.proto.Ended(id, reason)
@@ -66,15 +66,15 @@ func (n *Node) pid(id uint64) etf.Pid {
 	return etf.NewPid(etf.Atom(n.name), uint32(id), uint32(id>>32), n.creation)
 }
 
-// supervisor answers module supervisor's requests to a supervisor.
+// supervisor answers the requests of module supervisor.
 type supervisor struct {
 	genserver.Plain
 	spec     Supervisor
 	registry *registry
 }
 
-// HandleCall answers which_children, the last started first, and count_children.
-// Children cannot be started, stopped or replaced from outside.
+// HandleCall answers which_children, the last started first, and count_children. Peers
+// cannot start, stop or replace children.
 func (s supervisor) HandleCall(c genserver.Call) {
 	r := etf.NewReader(c.Request)
 	var reply etf.Term = etf.Tuple{etf.Atom("error"), etf.Atom("not_supported")}

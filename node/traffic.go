@@ -15,14 +15,14 @@ import (
 	"github.com/flake-go/flake/node/latency"
 )
 
-// Traffic counts the node's dealings with other nodes since its start.
+// Traffic counts the node's traffic with other nodes since its start.
 type Traffic struct {
-	Connections       int               // now
-	Connected         uint64            // connections since the start
-	Received, Sent    uint64            // bytes, of all connections
-	HandshakeFailures map[string]uint64 // of those who dialed us, by reason
-	Closes            map[string]uint64 // connections that the peer's conduct ended, by reason
-	Latency           latency.Counts    // of the answers to calls
+	Connections       int               // current connections
+	Connected         uint64            // all connections
+	Received, Sent    uint64            // bytes of all connections
+	HandshakeFailures map[string]uint64 // handshakes of nodes that dialed us, by reason
+	Closes            map[string]uint64 // connections closed because of peer behavior, by reason
+	Latency           latency.Counts    // of calls
 }
 
 // Peer is a connected node.
@@ -30,28 +30,28 @@ type Peer struct {
 	Name    string
 	Address net.Addr
 	Since   time.Time
-	IDs     uint64 // that it has taken since
+	IDs     uint64 // number of ids sent since Since
 }
 
-// Traffic adds up the counts of the connections.
+// Traffic returns the traffic of all connections.
 func (n *Node) Traffic() Traffic {
-	t := newPast().Traffic
+	t := newHistory().Traffic
 	n.sumTo(&t)
 	t.Latency = n.proto.Latency()
 	return t
 }
 
 func (n *Node) sumTo(t *Traffic) {
-	n.past.mu.Lock()
-	defer n.past.mu.Unlock()
-	n.past.copyTo(t)
+	n.history.mu.Lock()
+	defer n.history.mu.Unlock()
+	n.history.copyTo(t)
 	for _, c := range n.conns.Range {
 		t.add(c.(*dist.Conn))
 		t.Connections++
 	}
 }
 
-// Connections returns how many nodes are connected.
+// Connections returns the number of connected nodes.
 func (n *Node) Connections() int { return len(n.connections()) }
 
 // Peers returns the connected nodes.
@@ -71,61 +71,61 @@ func (t *Traffic) add(c *dist.Conn) {
 	t.Sent += out
 }
 
-// past is the traffic of ended connections and handshakes.
-type past struct {
+// history is the traffic of ended connections and handshakes.
+type history struct {
 	// Nothing allocates under mu: an allocation may wait for the garbage collector, and
-	// everybody who comes or goes would wait too.
+	// all starting and ending connections with it.
 	mu sync.Mutex
 	Traffic
 }
 
-// reasons is how many reasons there may be.
+// reasons is a bound on the number of reasons.
 const reasons = 16
 
-func newPast() *past {
-	return &past{Traffic: Traffic{
+func newHistory() *history {
+	return &history{Traffic: Traffic{
 		HandshakeFailures: make(map[string]uint64, reasons), Closes: make(map[string]uint64, reasons),
 	}}
 }
 
-// copyTo copies to t, which has room. The caller holds mu.
-func (p *past) copyTo(t *Traffic) {
-	maps.Copy(t.HandshakeFailures, p.HandshakeFailures)
-	maps.Copy(t.Closes, p.Closes)
-	t.Connected, t.Received, t.Sent = p.Connected, p.Received, p.Sent
+// copyTo copies to t, whose maps must have room for all reasons. The caller must hold mu.
+func (h *history) copyTo(t *Traffic) {
+	maps.Copy(t.HandshakeFailures, h.HandshakeFailures)
+	maps.Copy(t.Closes, h.Closes)
+	t.Connected, t.Received, t.Sent = h.Connected, h.Received, h.Sent
 }
 
-// down counts a connection that has ended, and has it forgotten: in one, so that it always
-// counts once.
-func (p *past) down(c *dist.Conn, forget func()) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+// down adds a connection that has ended, and calls forget, which removes it from the
+// current ones. It does both under mu, so that Traffic counts the connection once.
+func (h *history) down(c *dist.Conn, forget func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	forget()
-	p.add(c)
+	h.add(c)
 	if e := c.Ending(); e.Hostile() {
-		p.Closes[string(e)]++
+		h.Closes[string(e)]++
 	}
 }
 
 // failed counts a failed handshake.
-func (p *past) failed(reason string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.HandshakeFailures[reason]++
+func (h *history) failed(reason string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.HandshakeFailures[reason]++
 }
 
 // Reasons for a failed handshake.
 const (
 	failedCookie    = "wrong_cookie"
-	failedRefused   = "refused" // by us: our own name, or one that is about to connect
+	failedRefused   = "refused" // our own name, or one that is being connected
 	failedTLS       = "tls"
 	failedTime      = "timeout"
 	failedHungUp    = "hung_up"
 	failedMalformed = "malformed"
 	failedMany      = "too_many_handshakes"
-	failedAgain     = "came_again" // before the earlier one of its name was in
+	failedAgain     = "came_again" // another attempt of its name came before it was connected
 	failedFull      = "too_many_connections"
-	failedFault     = "fault" // ours
+	failedFault     = "fault" // of this node
 )
 
 // failureOf returns the word for the error that ended a handshake.

@@ -83,19 +83,19 @@ func TestNoAllocationUnderLock(t *testing.T) {
 	p.conn.Write([]byte{0x7f, 0xff, 0xff, 0xff}) // a length that no frame may have
 	<-c.Done()
 	for i := range reasons {
-		n.past.HandshakeFailures[string(rune('a'+i))] = 1
-		n.past.Closes[string(rune('a'+i))] = 1
+		n.history.HandshakeFailures[string(rune('a'+i))] = 1
+		n.history.Closes[string(rune('a'+i))] = 1
 	}
 	for what, do := range map[string]func(){
-		"adding up":               func() { sum := newPast().Traffic; n.sumTo(&sum) },
-		"a failed handshake":      func() { p := newPast(); p.failed(failedCookie); p.failed(failedFull) },
-		"the end of a connection": func() { p := newPast(); p.down(c, func() {}) },
+		"adding up":               func() { sum := newHistory().Traffic; n.sumTo(&sum) },
+		"a failed handshake":      func() { p := newHistory(); p.failed(failedCookie); p.failed(failedFull) },
+		"the end of a connection": func() { p := newHistory(); p.down(c, func() {}) },
 	} {
-		empty := testing.AllocsPerRun(100, func() { kept = newPast() })
+		empty := testing.AllocsPerRun(100, func() { kept = newHistory() })
 		if got := testing.AllocsPerRun(100, do); got > empty {
 			t.Errorf("%s: %v allocations, want the %v of what it needs before", what, got, empty)
 		}
 	}
 }
 
-var kept *past
+var kept *history
