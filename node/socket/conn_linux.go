@@ -14,28 +14,28 @@ import (
 	"github.com/flake-go/flake/node/reserve"
 )
 
-// conn is a TCP connection that Go's poller watches, or that a thread holds. Both have
-// descriptors of one socket, so changing from one to the other loses nothing.
+// conn is a TCP connection that either Go's poller watches or a thread reads. Both use
+// descriptors of one socket, so no data is lost when one replaces the other.
 type conn struct {
 	local, remote net.Addr
 	closed        atomic.Bool
 
-	dedicated bool      // the reading goroutine may have a thread
-	quick     int       // consecutive reads shorter than idle
-	outs      int       // how often the poller has put it out
-	apart     time.Time // until when it is not read by the poller again
+	dedicated  bool      // the reading goroutine may have a thread
+	quick      int       // number of consecutive reads shorter than idle
+	evictions  int       // number of times that the poller has evicted it
+	aloneUntil time.Time // the poller does not read it before this time
 
 	writing sync.Mutex
 
-	// Only the reader changes tcp and held, with both locks: so no writer is in its way.
+	// Only the reader changes tcp and held, under both locks, so that no writer uses them.
 	mu              sync.Mutex
 	tcp             *net.TCPConn
-	held            *held // by a thread; then tcp is closed
+	held            *held // if not nil, tcp is closed
 	readBy, writeBy time.Time
 }
 
-// Adopt returns a connection that a thread may read, above c. If c is not a TCP
-// connection, it returns c. Only one goroutine at a time may read.
+// Adopt returns a connection that uses c and may be read by a thread. If c is not a TCP
+// connection, Adopt returns c. Only one goroutine at a time may read.
 func Adopt(c net.Conn) net.Conn {
 	tcp, ok := c.(*net.TCPConn)
 	if !ok {
@@ -44,9 +44,9 @@ func Adopt(c net.Conn) net.Conn {
 	return &conn{tcp: tcp, local: tcp.LocalAddr(), remote: tcp.RemoteAddr()}
 }
 
-// Dedicate lets the calling goroutine have a thread for reading c, which was adopted or
-// is a layer, with a method NetConn, above an adopted one. Nobody else may read until
-// the goroutine calls release.
+// Dedicate allows the calling goroutine a thread for reading c, which must be an adopted
+// connection, or a layer above one with a method NetConn. Other goroutines must not read
+// until it calls release.
 func Dedicate(c net.Conn) (release func()) {
 	for {
 		switch layer := c.(type) {
@@ -69,13 +69,12 @@ func (c *conn) release() {
 	}
 }
 
-// Share has another goroutine call step, again and again, while that reads several busy
-// connections, of which c is one. It returns the error of a step, or nil once c is no
-// longer among them, at once if it never was. Only the goroutine that called Dedicate
-// calls it.
+// Share lets the shared poller call step repeatedly while c is one of several busy
+// connections. It returns the error of a step, or nil when the poller no longer reads c,
+// which may be at once. It must be called by the goroutine that called Dedicate.
 //
-// A step reads once, and handles that. In it Read does not wait: it returns 0 and no
-// error if there is nothing. A step must not panic.
+// A step must read once and handle the data. In a step, Read does not wait: it returns 0
+// and no error if there is no data. A step must not panic.
 func Share(c net.Conn, step func() error) error {
 	if c, ok := c.(*conn); ok && c.held != nil && threads.Load() > 1 {
 		return c.share(step)
@@ -84,18 +83,18 @@ func Share(c net.Conn, step func() error) error {
 }
 
 func (c *conn) share(step func() error) error {
-	if c.outs > 0 && time.Now().Before(c.apart) || !c.join(step) {
+	if c.evictions > 0 && time.Now().Before(c.aloneUntil) || !c.join(step) {
 		return nil
 	}
 	c.held.unpin()
-	m := c.held.member
+	m := c.held.polled
 	err := <-m.back
 	c.mu.Lock()
-	c.held.member = nil
+	c.held.polled = nil
 	c.mu.Unlock()
 	if m.out {
-		c.apart = time.Now().Add(firstApart << c.outs)
-		c.outs = min(c.outs+1, mostApart)
+		c.aloneUntil = time.Now().Add(firstAlone << c.evictions)
+		c.evictions = min(c.evictions+1, maxEvictions)
 	}
 	if m.quiet {
 		c.giveBack()
@@ -111,17 +110,17 @@ func (c *conn) join(step func() error) bool {
 	}
 	h, joined := c.held, false
 	h.raw.Control(func(fd uintptr) {
-		h.member = &member{held: h, fd: int32(fd), step: step, back: make(chan error, 1)}
-		joined = busyOnes.join(h.member)
+		h.polled = &pollConn{held: h, fd: int32(fd), step: step, back: make(chan error, 1)}
+		joined = sharedPoller.join(h.polled)
 	})
 	if !joined {
-		h.member = nil
+		h.polled = nil
 	}
 	return joined
 }
 
-// takeOver gives the connection to the calling goroutine's thread. It does not, if
-// resources are missing, or somebody is writing, perhaps for long.
+// takeOver moves the connection from Go's poller to the calling goroutine's thread, unless
+// resources are missing or another goroutine is writing, which may take long.
 func (c *conn) takeOver() {
 	c.quick = 0
 	if !c.writing.TryLock() {
@@ -134,12 +133,12 @@ func (c *conn) takeOver() {
 		return
 	}
 	if h := hold(c.tcp); h != nil {
-		c.tcp.Close() // only this descriptor, and with it the poller's
+		c.tcp.Close() // closes this descriptor, not the connection
 		c.held = h
 	}
 }
 
-// giveBack gives it back to Go's poller, and reports whether it could.
+// giveBack returns the connection to Go's poller, and reports whether it did.
 func (c *conn) giveBack() bool {
 	if !c.writing.TryLock() {
 		return false
@@ -150,7 +149,7 @@ func (c *conn) giveBack() bool {
 	if c.closed.Load() {
 		return false
 	}
-	c.held.queue.Close() // so there is a descriptor
+	c.held.runQueue.Close() // frees a descriptor for the poller
 	back, err := net.FileConn(c.held.file)
 	if err != nil {
 		return false
@@ -167,13 +166,12 @@ func (c *conn) giveBack() bool {
 	return true
 }
 
-// Read checks the deadline when there is nothing to read; a thread does up to idle
-// later.
+// Read with a thread may return up to idle after the deadline.
 func (c *conn) Read(b []byte) (int, error) {
 	for c.held != nil {
 		n, err := c.held.read(b)
 		switch {
-		case err == unix.EAGAIN && c.held.member != nil:
+		case err == unix.EAGAIN && c.held.polled != nil:
 			return 0, nil
 		case err == unix.EAGAIN:
 			if !c.giveBack() && c.late(&c.readBy) {
@@ -227,13 +225,13 @@ func (c *conn) Write(b []byte) (written int, err error) {
 	return written, nil
 }
 
-// wait lets the poller, if it writes, go on without c.
+// wait lets the shared poller, if it calls Write, continue without c.
 func (c *conn) wait() {
 	c.mu.Lock()
-	m := c.held.member
+	m := c.held.polled
 	c.mu.Unlock()
 	if m != nil {
-		busyOnes.hold(m)
+		sharedPoller.hold(m)
 	}
 }
 
@@ -245,7 +243,7 @@ func (c *conn) failed(op string, err error) error {
 	return &net.OpError{Op: op, Net: c.local.Network(), Source: c.local, Addr: c.remote, Err: err}
 }
 
-// Close ends the connection. It does not wait for a thread in poll, which wakes up.
+// Close closes the connection, and wakes up a thread in poll without waiting for it.
 func (c *conn) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -255,8 +253,8 @@ func (c *conn) Close() error {
 	if c.held == nil {
 		return c.tcp.Close()
 	}
-	if m := c.held.member; m != nil {
-		busyOnes.leave(m)
+	if m := c.held.polled; m != nil {
+		sharedPoller.leave(m)
 	}
 	err := c.held.raw.Control(func(fd uintptr) { unix.Shutdown(int(fd), unix.SHUT_RDWR) })
 	return errors.Join(err, c.held.file.Close())

@@ -12,18 +12,18 @@ import (
 	"github.com/flake-go/flake/node/reserve"
 )
 
-// held is a descriptor of a socket outside Go's poller, and the thread that reads it.
+// held is a descriptor of a socket that Go's poller does not watch, and the thread that reads it.
 type held struct {
-	file *os.File // holds the descriptor while somebody uses it
+	file *os.File // keeps the descriptor open while it is used
 	raw  syscall.RawConn
 	thread
-	member   *member // while the poller reads it
+	polled   *pollConn // not nil while the shared poller reads it
 	in, out  transfer
 	writable func(fd uintptr) bool // awaitWritable, allocated once
 }
 
-// hold returns another descriptor of the connection for the calling goroutine, which
-// has a thread once it reads; nil if there is none.
+// hold duplicates the connection's descriptor for the calling goroutine, which gets its
+// thread with the first read. It returns nil if there is no thread or descriptor.
 func hold(tcp *net.TCPConn) *held {
 	h := &held{}
 	if !h.enter() {
@@ -39,7 +39,7 @@ func hold(tcp *net.TCPConn) *held {
 	return h
 }
 
-// duplicate sets the file to another descriptor, which Go's poller does not watch.
+// duplicate sets file to a duplicate descriptor that Go's poller does not watch.
 func (h *held) duplicate(tcp *net.TCPConn) error {
 	raw, err := tcp.SyscallConn()
 	if err != nil {
@@ -54,7 +54,7 @@ func (h *held) duplicate(tcp *net.TCPConn) error {
 			unix.Close(fd)
 			return
 		}
-		unix.SetNonblock(fd, false) // else os has the poller watch it
+		unix.SetNonblock(fd, false) // else os adds it to the poller
 		h.file = os.NewFile(uintptr(fd), "tcp")
 		unix.SetNonblock(fd, true)
 		h.raw, err = h.file.SyscallConn()
@@ -62,10 +62,10 @@ func (h *held) duplicate(tcp *net.TCPConn) error {
 	return errors.Join(e, err)
 }
 
-// read waits for bytes for at most idle; then it fails with EAGAIN. The poller does
-// not wait.
+// read waits for data for at most idle, and then fails with EAGAIN. In the shared poller
+// it does not wait.
 func (h *held) read(b []byte) (int, error) {
-	if h.member == nil {
+	if h.polled == nil {
 		h.pin()
 		if err := h.raw.Read(h.wait); err != nil {
 			return 0, err
@@ -79,7 +79,7 @@ func (h *held) read(b []byte) (int, error) {
 	return n, err
 }
 
-// write writes what there is room for. Without any it fails with EAGAIN.
+// write writes as much as there is room for. Without room it fails with EAGAIN.
 func (h *held) write(b []byte) (int, error) {
 	n, err := h.out.move(b)
 	if err == unix.EAGAIN {
@@ -97,7 +97,7 @@ func awaitWritable(fd uintptr) bool {
 
 // transfer is a system call that moves bytes.
 type transfer struct {
-	hold func(func(fd uintptr) bool) error // holds the descriptor during the call
+	hold func(func(fd uintptr) bool) error // keeps the descriptor open during the call
 	call func(fd int, b []byte) (int, error)
 	do   func(fd uintptr) bool // attempt, allocated once
 

@@ -10,46 +10,45 @@ import (
 	"github.com/flake-go/flake/node/reserve"
 )
 
-// poller reads all busy connections, if there are several, in one goroutine: its
-// runner. A connection in whose step the runner blocks keeps that goroutine until the
-// step is over; the others get another.
+// poller reads several busy connections in one goroutine, its runner. If the runner blocks
+// in a step, it is replaced by a new one for the other connections, and ends with the step.
 type poller struct {
-	mu      sync.Mutex
-	epoll   int
-	members map[int32]*member // by descriptor; nil: nobody polls
-	runner  int               // how many there have been
-	at      *member           // whose step the last of them calls
-	steps   uint64            // begun
-	seen    uint64            // steps at the last look
-	watch   *time.Timer       // calls look
+	mu           sync.Mutex
+	epoll        int
+	conns        map[int32]*pollConn // by descriptor; nil without a runner
+	runner       int                 // number of runners so far
+	current      *pollConn           // the last runner is in its step
+	steps        uint64              // steps started
+	checkedSteps uint64              // steps at the last check
+	watch        *time.Timer         // calls check
 }
 
-var busyOnes poller
+var sharedPoller poller
 
-// member is a connection among those.
-type member struct {
-	held *held // counts what it has sent since the last sweep
+// pollConn is a connection in the poller.
+type pollConn struct {
+	held *held // its octets count the bytes read since the last sweep
 	fd   int32
 	step func() error
-	back chan error // receives once, when the poller has done with it
+	back chan error // receives once, after the last step
 
-	gone  bool // it is no member any more, because
-	quiet bool // nothing came, or
-	out   bool // the others waited for it; or it ends, or no others are busy
+	gone  bool // it has been dropped
+	quiet bool // it was dropped because no data arrived
+	out   bool // it was dropped because it delayed the others
 }
 
-// join fails if there is no descriptor for a poller.
-func (p *poller) join(m *member) bool {
+// join adds a connection. It returns false if there is no descriptor for epoll.
+func (p *poller) join(m *pollConn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.members == nil && !p.open() {
+	if p.conns == nil && !p.open() {
 		return false
 	}
 	if unix.EpollCtl(p.epoll, unix.EPOLL_CTL_ADD, int(m.fd), &unix.EpollEvent{Events: unix.EPOLLIN, Fd: m.fd}) != nil {
 		return false
 	}
-	m.held.octets = 1 // not quiet yet
-	p.members[m.fd] = m
+	m.held.octets = 1 // not quiet at the first sweep
+	p.conns[m.fd] = m
 	return true
 }
 
@@ -62,10 +61,10 @@ func (p *poller) open() bool {
 		unix.Close(fd)
 		return false
 	}
-	p.epoll, p.members = fd, make(map[int32]*member)
+	p.epoll, p.conns = fd, make(map[int32]*pollConn)
 	p.start()
 	if p.watch == nil {
-		p.watch = time.AfterFunc(idle, p.look)
+		p.watch = time.AfterFunc(idle, p.check)
 	}
 	p.watch.Reset(idle)
 	return true
@@ -73,15 +72,14 @@ func (p *poller) open() bool {
 
 func (p *poller) start() {
 	p.runner++
-	p.at = nil
+	p.current = nil
 	go p.run(p.runner, p.epoll)
 }
 
-// run calls the step of each member that has something to read. A member of the last
-// batch may have left meanwhile, and its descriptor be another's: who has nothing to
-// read does not mind.
+// run calls the step of each connection that has data. Events may be stale: a descriptor may
+// now belong to another connection. A step without data is a no-op.
 func (p *poller) run(runner, epoll int) {
-	runtime.LockOSThread() // else it costs a quarter more
+	runtime.LockOSThread() // otherwise a call costs a quarter more
 	defer runtime.UnlockOSThread()
 	var events [MaxThreads]unix.EpollEvent
 	swept, yielded := time.Now(), time.Now()
@@ -108,33 +106,33 @@ func (p *poller) run(runner, epoll int) {
 	}
 }
 
-// cpuTime returns what the calling thread has used of a processor.
+// cpuTime returns the CPU time of the calling thread.
 func cpuTime() time.Duration {
 	var t unix.Timespec
 	unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t)
 	return time.Duration(t.Nano())
 }
 
-// reading returns how many threads read.
+// reading returns the number of threads that read.
 func (p *poller) reading() int32 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return threads.Load() - int32(len(p.members)) + 1
+	return threads.Load() - int32(len(p.conns)) + 1
 }
 
-func (p *poller) begin(fd int32) *member {
+func (p *poller) begin(fd int32) *pollConn {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	m := p.members[fd]
+	m := p.conns[fd]
 	if m != nil {
-		p.at = m
+		p.current = m
 		p.steps++
 	}
 	return m
 }
 
-// end reports whether the runner goes on: another may have taken its place.
-func (p *poller) end(runner int, m *member, err error) bool {
+// end ends a step, and reports whether the runner has not been replaced.
+func (p *poller) end(runner int, m *pollConn, err error) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err != nil {
@@ -146,19 +144,19 @@ func (p *poller) end(runner int, m *member, err error) bool {
 	if p.runner != runner {
 		return false
 	}
-	p.at = nil
+	p.current = nil
 	return true
 }
 
-// sweep drops members that are quiet, or alone. If the runner always works, it drops
-// the one that sends most: its own thread is another processor's. Without any members
-// sweep ends the poller.
+// sweep drops connections that are quiet, or the only busy one. If the runner was always
+// busy, sweep evicts the connection that sends most, whose own thread can use another
+// processor. When no connections are left, sweep closes the poller and returns false.
 func (p *poller) sweep(always bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	var most *member
+	var most *pollConn
 	sent := 0
-	for _, m := range p.members {
+	for _, m := range p.conns {
 		n := m.held.octets
 		m.held.octets = 0
 		m.quiet = n == 0
@@ -168,64 +166,63 @@ func (p *poller) sweep(always bool) bool {
 			most, sent = m, n
 		}
 	}
-	if always && len(p.members) > 1 {
+	if always && len(p.conns) > 1 {
 		most.out = true
 		p.drop(most)
 	}
-	if len(p.members) > 0 {
+	if len(p.conns) > 0 {
 		return true
 	}
 	unix.Close(p.epoll)
-	p.members = nil
+	p.conns = nil
 	p.runner++
 	return false
 }
 
-// look has another runner take over if one step takes long.
-func (p *poller) look() {
+// check replaces the runner if a step takes long.
+func (p *poller) check() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.members == nil {
+	if p.conns == nil {
 		return
 	}
-	if p.at != nil && p.steps == p.seen {
+	if p.current != nil && p.steps == p.checkedSteps {
 		p.replace()
 	}
-	p.seen = p.steps
+	p.checkedSteps = p.steps
 	p.watch.Reset(idle)
 }
 
-// hold tells the poller that m's step, if it runs, has to wait.
-func (p *poller) hold(m *member) {
+// hold replaces the runner if it is in m's step, which is about to wait.
+func (p *poller) hold(m *pollConn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.at == m {
+	if p.current == m {
 		p.replace()
 	}
 }
 
 func (p *poller) replace() {
-	p.at.out = true
-	p.drop(p.at)
+	p.current.out = true
+	p.drop(p.current)
 	p.start()
 }
 
-// leave ends m's part.
-func (p *poller) leave(m *member) {
+func (p *poller) leave(m *pollConn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.drop(m)
 }
 
-// drop gives m back: at once, or when its step is over.
-func (p *poller) drop(m *member) {
+// drop removes m. Share returns at once, or after the current step.
+func (p *poller) drop(m *pollConn) {
 	if m.gone {
 		return
 	}
 	m.gone = true
-	delete(p.members, m.fd)
+	delete(p.conns, m.fd)
 	unix.EpollCtl(p.epoll, unix.EPOLL_CTL_DEL, int(m.fd), nil)
-	if p.at != m {
+	if p.current != m {
 		m.back <- nil
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// together starts a goroutine that echoes bytes, alone or with others, and returns what
-// ended it. Before an answer it calls meanwhile.
+// together starts a goroutine that echoes bytes, possibly in the shared poller, and returns
+// the error that ended it. Before each answer it calls meanwhile.
 func together(c *conn, meanwhile func()) <-chan error {
 	end := make(chan error, 1)
 	go func() {
@@ -40,19 +40,19 @@ func together(c *conn, meanwhile func()) <-chan error {
 
 func nothing() {}
 
-// members counts the connections that the poller reads.
-func members() int {
-	busyOnes.mu.Lock()
-	defer busyOnes.mu.Unlock()
-	return len(busyOnes.members)
+// members returns the number of connections in the shared poller.
+func conns() int {
+	sharedPoller.mu.Lock()
+	defer sharedPoller.mu.Unlock()
+	return len(sharedPoller.conns)
 }
 
-// over waits until no poller is left.
+// over waits until the shared poller has ended.
 func over() {
 	for {
-		busyOnes.mu.Lock()
-		none := busyOnes.members == nil
-		busyOnes.mu.Unlock()
+		sharedPoller.mu.Lock()
+		none := sharedPoller.conns == nil
+		sharedPoller.mu.Unlock()
 		if none {
 			return
 		}
@@ -60,26 +60,25 @@ func over() {
 	}
 }
 
-// share calls until the poller reads all of them.
+// share sends calls until the shared poller reads all connections.
 func share(t *testing.T, peers ...net.Conn) {
 	t.Helper()
-	for members() < len(peers) {
+	for conns() < len(peers) {
 		for _, c := range peers {
 			call(t, c)
 		}
 	}
 }
 
-// Several busy connections have one thread, one that is left has its own, and none is
-// left over for quiet ones.
+// Several busy connections share a thread, a single one has its own, and quiet ones have none.
 func TestShare(t *testing.T) {
 	one, itsPeer := pair(t)
 	other, theirs := pair(t)
 	before := files(t)
 	ends := []<-chan error{together(one, nothing), together(other, nothing)}
 	share(t, itsPeer, theirs)
-	for threads.Load() != 1 || members() != 0 {
-		call(t, theirs) // and not the other
+	for threads.Load() != 1 || conns() != 0 {
+		call(t, theirs) // only on this connection
 	}
 	share(t, itsPeer, theirs)
 	quiet()
@@ -100,7 +99,7 @@ func TestShare(t *testing.T) {
 	}
 }
 
-// Whoever holds up the poller is read apart, and others are answered meanwhile.
+// A connection that blocks the shared poller is read separately, and others are answered.
 func TestShareHeldUp(t *testing.T) {
 	one, itsPeer := pair(t)
 	other, theirs := pair(t)
@@ -136,15 +135,15 @@ func TestShareHeldUp(t *testing.T) {
 	}
 }
 
-// Nor does a peer that does not read hold up others.
+// A peer that does not read does not block others either.
 func TestShareUnread(t *testing.T) {
 	one, itsPeer := pair(t)
 	other, theirs := pair(t)
 	defer func(end <-chan error) { theirs.Close(); <-end }(together(other, nothing))
 	end := together(one, nothing)
 	share(t, itsPeer, theirs)
-	go itsPeer.Write(make([]byte, 64<<20)) // and does not read
-	for members() > 1 {
+	go itsPeer.Write(make([]byte, 64<<20)) // without reading
+	for conns() > 1 {
 		call(t, theirs)
 	}
 	for range 100 {
@@ -156,7 +155,7 @@ func TestShareUnread(t *testing.T) {
 	}
 }
 
-// Closing ends a connection that the poller reads, in a step and between two.
+// Close ends a connection in the shared poller, during a step and between steps.
 func TestShareClose(t *testing.T) {
 	for name, in := range map[string]bool{"in a step": true, "between steps": false} {
 		t.Run(name, func(t *testing.T) {
@@ -184,7 +183,7 @@ func TestShareClose(t *testing.T) {
 	}
 }
 
-// The error of a step is the end of that connection alone.
+// The error of a step ends only its connection.
 func TestShareDeadline(t *testing.T) {
 	one, itsPeer := pair(t)
 	other, theirs := pair(t)
@@ -198,7 +197,7 @@ func TestShareDeadline(t *testing.T) {
 	call(t, theirs)
 }
 
-// Sharing costs nothing but the system calls.
+// A step in the shared poller does not allocate.
 func TestShareAllocs(t *testing.T) {
 	one, itsPeer := pair(t)
 	other, theirs := pair(t)
@@ -206,21 +205,21 @@ func TestShareAllocs(t *testing.T) {
 	defer func(end <-chan error) { theirs.Close(); <-end }(together(other, nothing))
 	share(t, itsPeer, theirs)
 	b := make([]byte, callOctets)
-	for range 1000 { // at times one is quiet for long
+	for range 1000 { // a connection may be quiet for long and be dropped
 		n := testing.AllocsPerRun(20, func() {
 			for _, c := range []net.Conn{itsPeer, theirs} {
 				c.Write(b)
 				io.ReadFull(c, b)
 			}
 		})
-		if n == 0 && members() == 2 {
+		if n == 0 && conns() == 2 {
 			return
 		}
 	}
 	t.Error("each call allocates")
 }
 
-// A peer that always sends does not keep others from being answered.
+// A peer that sends continuously does not prevent others from being answered.
 func TestShareFlood(t *testing.T) {
 	one, itsPeer := pair(t)
 	other, theirs := pair(t)
@@ -243,16 +242,15 @@ func TestShareFlood(t *testing.T) {
 	}
 }
 
-// Whoever sends most leaves if there is always something to do, and whoever is quiet in
-// any case.
+// A sweep drops quiet connections and, if the runner was always busy, the one that sends most.
 func TestSweep(t *testing.T) {
 	for _, always := range []bool{false, true} {
-		p := poller{epoll: -1, members: make(map[int32]*member)}
-		var all []*member
+		p := poller{epoll: -1, conns: make(map[int32]*pollConn)}
+		var all []*pollConn
 		for i, octets := range []int{100, 200, 0} {
-			m := &member{held: new(held), fd: int32(i), back: make(chan error, 1)}
+			m := &pollConn{held: new(held), fd: int32(i), back: make(chan error, 1)}
 			m.held.octets = octets
-			p.members[m.fd] = m
+			p.conns[m.fd] = m
 			all = append(all, m)
 		}
 		few, most, none := all[0], all[1], all[2]
@@ -263,15 +261,15 @@ func TestSweep(t *testing.T) {
 			t.Errorf("always %t: %+v, %+v, %+v", always, few, most, none)
 		}
 		for _, m := range all {
-			if m.gone != (len(m.back) == 1) || m.gone == (p.members[m.fd] == m) {
+			if m.gone != (len(m.back) == 1) || m.gone == (p.conns[m.fd] == m) {
 				t.Errorf("always %t: not given back: %+v", always, m)
 			}
 		}
 	}
 }
 
-// However connections end while the poller reads them, it answers the others, and nothing
-// of them is left over. The next have their descriptors.
+// However connections end in the shared poller, it answers the others, and no threads or
+// files are left. Later connections reuse the descriptors.
 func TestShareSiege(t *testing.T) {
 	honest, itsPeer := pair(t)
 	before := files(t)

@@ -19,7 +19,7 @@ import (
 	"github.com/flake-go/flake/node/tlslimit"
 )
 
-// accepted returns both ends of a TCP connection, which the caller closes.
+// accepted returns both ends of a TCP connection, which the caller must close.
 func accepted(t testing.TB) (ours net.Conn, theirs *net.TCPConn) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -37,7 +37,7 @@ func accepted(t testing.TB) (ours net.Conn, theirs *net.TCPConn) {
 	return ours, c.(*net.TCPConn)
 }
 
-// pair is accepted, with ours adopted.
+// pair is like accepted, but adopts ours.
 func pair(t testing.TB) (ours *conn, theirs *net.TCPConn) {
 	t.Helper()
 	a, theirs := accepted(t)
@@ -49,7 +49,7 @@ func pair(t testing.TB) (ours *conn, theirs *net.TCPConn) {
 	return ours, theirs
 }
 
-// echo starts a dedicated goroutine that echoes bytes, and returns what ended it.
+// echo starts a dedicated goroutine that echoes bytes, and returns the error that ended it.
 func echo(c *conn) <-chan error {
 	end := make(chan error, 1)
 	go func() {
@@ -61,7 +61,7 @@ func echo(c *conn) <-chan error {
 	return end
 }
 
-// call sends a byte and waits for it.
+// call sends a byte and waits for its echo.
 func call(t *testing.T, c net.Conn) {
 	t.Helper()
 	var b [1]byte
@@ -73,7 +73,7 @@ func call(t *testing.T, c net.Conn) {
 	}
 }
 
-// earn calls until the connection, alone in having one, has a thread.
+// earn sends calls until the connection, and no other, has a thread.
 func earn(t *testing.T, theirs net.Conn) {
 	t.Helper()
 	for threads.Load() == 0 {
@@ -88,7 +88,7 @@ func quiet() {
 	}
 }
 
-// What was sent arrives, in order, then the end.
+// Bytes arrive in order, and then the end of the stream.
 func TestStream(t *testing.T) {
 	for name, dedicated := range map[string]bool{"poller": false, "thread": true} {
 		t.Run(name, func(t *testing.T) {
@@ -119,7 +119,7 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// A wait ends as package net's would.
+// A blocked Read or Write ends with the same error as in package net.
 func TestEnds(t *testing.T) {
 	for name, test := range map[string]struct {
 		end  func(ours *conn, theirs *net.TCPConn)
@@ -146,14 +146,14 @@ func TestEnds(t *testing.T) {
 			"write of a thread": func(t *testing.T, ours *conn, theirs *net.TCPConn) <-chan error {
 				end := echo(ours)
 				earn(t, theirs)
-				go theirs.Write(make([]byte, 64<<20)) // and does not read
+				go theirs.Write(make([]byte, 64<<20)) // without reading
 				return end
 			},
 			"read behind a write": func(t *testing.T, ours *conn, theirs *net.TCPConn) <-chan error {
 				end, written := echo(ours), make(chan struct{})
 				earn(t, theirs)
 				go func() {
-					ours.Write(make([]byte, 64<<20)) // nobody reads
+					ours.Write(make([]byte, 64<<20)) // not read by the peer
 					close(written)
 				}()
 				t.Cleanup(func() { ours.Close(); <-written })
@@ -162,14 +162,14 @@ func TestEnds(t *testing.T) {
 			"write": func(_ *testing.T, ours *conn, _ *net.TCPConn) <-chan error {
 				end := make(chan error, 1)
 				go func() {
-					_, err := ours.Write(make([]byte, 64<<20)) // nobody reads
+					_, err := ours.Write(make([]byte, 64<<20)) // not read by the peer
 					end <- err
 				}()
 				return end
 			},
 		} {
 			if name == "reset" && way == "read behind a write" {
-				continue // one of the two is told
+				continue // the error is reported to either Read or Write
 			}
 			t.Run(name+"/"+way, func(t *testing.T) {
 				ours, theirs := pair(t)
@@ -185,7 +185,7 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// After the end nothing is left, and nothing more can be had.
+// After Close no file is left, and all methods fail.
 func TestClose(t *testing.T) {
 	pair(t) // the poller has files of its own
 	before := files(t)
@@ -212,7 +212,7 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// The owner of the next descriptor number is not asked where to run.
+// After Close the thread does not follow a socket that reuses the descriptor.
 func TestCloseReused(t *testing.T) {
 	ours, _ := pair(t)
 	defer Dedicate(ours)()
@@ -237,14 +237,14 @@ func TestCloseReused(t *testing.T) {
 	if _, err := ours.Read(make([]byte, 1)); !errors.Is(err, net.ErrClosed) {
 		t.Error(err)
 	}
-	if ours.held.place.taken {
+	if ours.held.cpuPin.taken {
 		t.Error("follows another's peer")
 	}
 }
 
 func second(_ int, err error) error { return err }
 
-// A connection that is not TCP stays what it is, and TLS is a layer.
+// Adopt returns other connections unchanged, and Dedicate supports TLS above an adopted one.
 func TestAdoptOthers(t *testing.T) {
 	pipe, _ := net.Pipe()
 	if Adopt(pipe) != pipe {
@@ -261,10 +261,10 @@ func TestAdoptOthers(t *testing.T) {
 	}
 }
 
-// fewFiles leaves so many descriptors that are not kept.
+// fewFiles leaves n descriptors that are not kept.
 func fewFiles(t *testing.T, left int) {
 	t.Helper()
-	over() // that of other tests, whose descriptor would be one more
+	over() // the shared poller of other tests has a descriptor
 	next, err := unix.Dup(0)
 	if err != nil {
 		t.Fatal(err)
@@ -282,7 +282,7 @@ func fewFiles(t *testing.T, left int) {
 	}
 }
 
-// When descriptors are few, no kept ones are taken.
+// When descriptors are few, connections do not use kept ones.
 func TestFewFiles(t *testing.T) {
 	ours, theirs := pair(t)
 	defer func(end <-chan error) { theirs.Close(); <-end }(echo(ours))
@@ -295,12 +295,12 @@ func TestFewFiles(t *testing.T) {
 	if now := files(t); now != before || threads.Load() != 0 {
 		t.Errorf("%d files are open, %d were before; %d threads", now, before, threads.Load())
 	}
-	if q := openQueue(); q.File != nil {
+	if q := openRunQueue(); q.File != nil {
 		t.Error("a thread has opened a file")
 	}
 }
 
-// A connection that finds no descriptor to be given back is served by its thread.
+// A connection that cannot be given back for lack of a descriptor is served by its thread.
 func TestFewFilesLater(t *testing.T) {
 	ours, theirs := pair(t)
 	release := Dedicate(ours)
@@ -310,7 +310,7 @@ func TestFewFilesLater(t *testing.T) {
 	ours.held.pin()
 	before := files(t)
 	t.Run("few", func(t *testing.T) {
-		ours.held.queue.Close()
+		ours.held.runQueue.Close()
 		fewFiles(t, 0)
 		if f, err := os.Open(os.DevNull); err == nil { // instead of the queue
 			defer f.Close()
@@ -329,13 +329,13 @@ func TestFewFilesLater(t *testing.T) {
 	}
 }
 
-// A connection has one descriptor, before a thread holds it and after.
+// A connection has one descriptor, with and without a thread.
 func TestOneFile(t *testing.T) {
 	pair(t) // the poller has files of its own
 	before := files(t)
 	ours, theirs := pair(t)
 	defer func(end <-chan error) { theirs.Close(); <-end }(echo(ours))
-	const each = 2 // ours and theirs
+	const each = 2 // one at each end
 	call(t, theirs)
 	for range 3 {
 		if now := files(t); now != before+each {
@@ -346,8 +346,8 @@ func TestOneFile(t *testing.T) {
 	}
 }
 
-// Bytes that go both ways while a thread takes and gives back the connection, again and
-// again, all arrive in order, whoever writes them; nor do deadlines get lost.
+// Bytes in both directions arrive in order, and deadlines are kept, while threads repeatedly
+// take over and give back the connection.
 func TestChanges(t *testing.T) {
 	ours, theirs := pair(t)
 	defer Dedicate(ours)()
@@ -394,7 +394,7 @@ func TestChanges(t *testing.T) {
 			if at-last > size/most && threads.Load() > 0 {
 				last = at
 				for end := time.Now().Add(2 * idle); threads.Load() > 0 && time.Now().Before(end); {
-					runtime.Gosched() // it may be kept by who writes
+					runtime.Gosched() // a writer may delay the change
 				}
 			}
 		})
@@ -413,7 +413,7 @@ func TestChanges(t *testing.T) {
 	t.Logf("%d changes", changes)
 }
 
-// files counts open files, once that of a poller of other tests is closed.
+// files returns the number of open files, after the shared poller of other tests has ended.
 func files(t *testing.T) int {
 	t.Helper()
 	over()
@@ -421,10 +421,10 @@ func files(t *testing.T) int {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return len(list) - 1 // that of the folder
+	return len(list) - 1 // without the directory itself
 }
 
-// A busy connection has a thread, an idle one has none.
+// A busy connection has a thread, and an idle one does not.
 func TestThread(t *testing.T) {
 	ours, theirs := pair(t)
 	end := echo(ours)
@@ -440,7 +440,7 @@ func TestThread(t *testing.T) {
 	}
 }
 
-// An occasional call is not worth a thread.
+// A connection with occasional calls has no thread.
 func TestQuick(t *testing.T) {
 	ours, theirs := pair(t)
 	defer Dedicate(ours)()
@@ -456,7 +456,7 @@ func TestQuick(t *testing.T) {
 			write()
 			read()
 		}
-		for short := true; short; short = ours.quick > 0 { // on a busy machine a read may begin late
+		for short := true; short; short = ours.quick > 0 { // on a busy machine a read may start late
 			time.AfterFunc(10*idle, write)
 			read()
 		}
@@ -466,7 +466,7 @@ func TestQuick(t *testing.T) {
 	}
 }
 
-// More connections than may have threads are still served.
+// Connections beyond the limit of threads are served too.
 func TestMaxThreads(t *testing.T) {
 	defer func(usual func() int32) { most = usual }(most)
 	most = func() int32 { return 1 }
@@ -476,7 +476,7 @@ func TestMaxThreads(t *testing.T) {
 	other, theirs := pair(t)
 	defer func(end <-chan error) { theirs.Close(); <-end }(echo(other))
 	for range 1000 {
-		call(t, itsPeer) // or it gives its thread back
+		call(t, itsPeer) // so that it keeps its thread
 		call(t, theirs)
 		if n := threads.Load(); n > 1 {
 			t.Fatalf("%d threads", n)
@@ -484,8 +484,8 @@ func TestMaxThreads(t *testing.T) {
 	}
 }
 
-// Reading and writing cost nothing but the system calls, while the connection stays
-// with its thread or the poller: on a busy machine it may change often.
+// Reading and writing do not allocate while the connection keeps its thread or the poller. On
+// a busy machine it may change often.
 func TestAllocs(t *testing.T) {
 	ours, theirs := pair(t)
 	defer func(end <-chan error) { theirs.Close(); <-end }(echo(ours))

@@ -1,66 +1,69 @@
 package socket
 
 import (
+	"bytes"
+	"errors"
+	"os"
 	"runtime"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/flake-go/flake/node/reserve"
+	"golang.org/x/sys/unix"
 )
 
 var (
-	threads atomic.Int32 // reading
+	threads atomic.Int32 // number of threads that read
 	most    = sync.OnceValue(func() int32 { return int32(min(MaxThreads, reserve.Threads()/threadsEach)) })
 )
 
-// threadsEach is how many a connection may take: to read, and to write to a peer that
-// does not read.
+// threadsEach is the number of threads for a connection: one to read, and one to write to
+// a peer that does not read.
 const threadsEach = 2
 
-// thread belongs to a goroutine while that reads a busy connection.
+// thread is the thread of a goroutine that reads a busy connection.
 type thread struct {
 	poll [1]unix.PollFd
 	wait func(fd uintptr) bool // sleep, allocated once
 
-	entered bool
-	pinned  bool
-	place   place
-	queue   queue
-	looked  time.Time
-	yielded time.Time
+	entered  bool
+	pinned   bool
+	cpuPin   cpuPin
+	runQueue runQueue
+	checked  time.Time
+	yielded  time.Time
 
-	// What following costs, as sums in which each look counts less than the next.
-	waited  time.Duration // for its turn to run
-	octets  int           // read
-	before  time.Duration // all waiting up to the last look
-	shunned time.Time     // when the cost was found to be too high
+	// The cost of following, as decaying sums.
+	waited  time.Duration // waiting for a processor
+	octets  int           // bytes read
+	before  time.Duration // total wait up to the last check
+	shunned time.Time     // the last check at which the cost was too high
 }
 
 const (
-	// lookTime is how often a thread checks where its peer runs.
-	lookTime = time.Millisecond
+	// checkTime is the interval at which a thread checks where its peer runs.
+	checkTime = time.Millisecond
 
-	// yieldTime is how often it lets Go's scheduler count it as switched. A goroutine
-	// that only makes system calls in between keeps the runtime's monitor awake, which
-	// looks every 20 microseconds. Once each of Go's processors may be held by such a
-	// goroutine it has to: else others wait for milliseconds.
+	// yieldTime is the interval at which a thread yields to Go's scheduler. A goroutine that
+	// does not yield between system calls keeps the runtime's monitor awake, which then
+	// checks every 20 microseconds. If such goroutines may hold all of Go's processors,
+	// that is necessary, or other goroutines wait for milliseconds.
 	yieldTime = 5 * time.Millisecond
 
-	// tooLong is the longest average wait, per call of about callOctets, of a thread
-	// that follows. Beyond it, other programs occupy the processor, and for a while the
-	// thread runs wherever it can.
-	tooLong    = 50 * time.Microsecond
+	// maxWait bounds the average wait for a processor, per callOctets read, of a thread that
+	// follows its peer. Beyond it other programs occupy the processor, and for shunTime the
+	// thread runs on any processor.
+	maxWait    = 50 * time.Microsecond
 	callOctets = 256
-	aWhile     = 200 * time.Millisecond
+	shunTime   = 200 * time.Millisecond
 
-	// credit counts as read at first, so that one long wait is not already too long.
+	// credit is the initial value of octets, so that one long wait does not exceed maxWait.
 	credit = 64 * callOctets
 )
 
-// enter reports whether there may be another thread.
+// enter counts the thread, and reports whether the limit allows it.
 func (t *thread) enter() bool {
 	if threads.Add(1) > most() {
 		threads.Add(-1)
@@ -70,32 +73,32 @@ func (t *thread) enter() bool {
 	return true
 }
 
-// pin gives the calling goroutine its thread.
+// pin locks the calling goroutine to its thread.
 func (t *thread) pin() {
 	if t.pinned || !t.entered {
 		return
 	}
 	t.pinned = true
 	runtime.LockOSThread()
-	t.queue = openQueue()
-	t.before, _ = t.queue.look()
+	t.runQueue = openRunQueue()
+	t.before, _ = t.runQueue.check()
 	t.forget()
-	t.looked = time.Time{}
+	t.checked = time.Time{}
 }
 
-// unpin gives it back.
+// unpin undoes pin.
 func (t *thread) unpin() {
 	if !t.pinned {
 		return
 	}
 	t.pinned = false
-	t.queue.Close()
-	if t.place.leave() == nil {
+	t.runQueue.Close()
+	if t.cpuPin.leave() == nil {
 		runtime.UnlockOSThread()
 	} // else the thread ends with the goroutine
 }
 
-// sleep waits beside the peer for something to read, for at most idle.
+// sleep waits for data for at most idle, on the peer's processor.
 func (t *thread) sleep(fd uintptr) bool {
 	t.follow(int(fd))
 	t.poll[0] = unix.PollFd{Fd: int32(fd), Events: unix.POLLIN}
@@ -105,7 +108,7 @@ func (t *thread) sleep(fd uintptr) bool {
 	return true
 }
 
-// leave lets another have it.
+// leave undoes enter.
 func (t *thread) leave() {
 	if !t.entered {
 		return
@@ -115,30 +118,30 @@ func (t *thread) leave() {
 	t.unpin()
 }
 
-// follow moves the thread, from time to time, to where the last segment came in.
+// follow moves the thread to the processor that received the last segment.
 func (t *thread) follow(socket int) {
 	now := time.Now()
-	if now.Sub(t.looked) < lookTime {
+	if now.Sub(t.checked) < checkTime {
 		return
 	}
-	t.looked = now
+	t.checked = now
 	if now.Sub(t.yielded) >= yieldTime {
 		t.yielded = now
 		yield(threads.Load())
 	}
 	if !t.affordable() {
 		t.shunned = now
-		t.place.leave()
+		t.cpuPin.leave()
 	}
-	if now.Sub(t.shunned) < aWhile {
+	if now.Sub(t.shunned) < shunTime {
 		return
 	}
 	if cpu, err := unix.GetsockoptInt(socket, unix.SOL_SOCKET, unix.SO_INCOMING_CPU); err == nil {
-		t.place.take(cpu)
+		t.cpuPin.take(cpu)
 	}
 }
 
-// yield does that if so many threads that read leave a processor.
+// yield yields to Go's scheduler, unless reading threads may hold all processors.
 func yield(reading int32) {
 	if int(reading) < runtime.GOMAXPROCS(0) {
 		runtime.Gosched()
@@ -146,13 +149,13 @@ func yield(reading int32) {
 }
 
 func (t *thread) affordable() bool {
-	all, err := t.queue.look()
+	all, err := t.runQueue.check()
 	if err != nil {
-		return false // the system does not report it
+		return false // the system does not report the wait
 	}
 	t.waited += all - t.before
 	t.before = all
-	if t.waited > tooLong*time.Duration(t.octets/callOctets) {
+	if t.waited > maxWait*time.Duration(t.octets/callOctets) {
 		t.forget()
 		return false
 	}
@@ -161,5 +164,106 @@ func (t *thread) affordable() bool {
 	return true
 }
 
-// forget resets what following costs, and hopes for the best.
+// forget resets the cost of following.
 func (t *thread) forget() { t.waited, t.octets = 0, credit }
+
+// cpuPin pins a thread to one processor. The thread does not preempt others there
+// (SCHED_BATCH of sched(7)), so that a BEAM that sends several calls is not interrupted at
+// each.
+type cpuPin struct {
+	taken bool
+	cpu   int
+	usual unix.CPUSet // the processors allowed before
+	batch bool        // take has set the policy
+}
+
+// take pins the calling thread to cpu, or to its usual processors if cpu is not one of them.
+func (p *cpuPin) take(cpu int) {
+	if p.taken && p.cpu == cpu {
+		return
+	}
+	if p.taken {
+		p.confine()
+	} else if unix.SchedGetaffinity(0, &p.usual) != nil {
+		return
+	}
+	there := only(cpu)
+	if !p.usual.IsSet(cpu) || unix.SchedSetaffinity(0, &there) != nil {
+		p.leave()
+		return
+	}
+	if !p.taken {
+		p.batch, _ = swapPolicy(unix.SCHED_NORMAL, unix.SCHED_BATCH) // failure only makes calls slower
+	}
+	p.taken, p.cpu = true, cpu
+}
+
+// leave undoes take for the calling thread.
+func (p *cpuPin) leave() error {
+	if !p.taken {
+		return nil
+	}
+	p.confine()
+	err := unix.SchedSetaffinity(0, &p.usual)
+	if err == nil && p.batch {
+		_, err = swapPolicy(unix.SCHED_BATCH, unix.SCHED_NORMAL)
+	}
+	p.taken = err != nil
+	return err
+}
+
+// swapPolicy changes the calling thread's scheduling policy if it is from. An operator may
+// have chosen another one.
+func swapPolicy(from, to uint32) (swapped bool, err error) {
+	attr, err := unix.SchedGetAttr(0, 0)
+	if err != nil || attr.Policy != from {
+		return false, err
+	}
+	attr.Policy = to
+	err = unix.SchedSetAttr(0, attr, 0)
+	return err == nil, err
+}
+
+// confine sets usual to the allowed processors if they have been changed since take.
+func (p *cpuPin) confine() {
+	var now unix.CPUSet
+	if unix.SchedGetaffinity(0, &now) == nil && now != only(p.cpu) {
+		p.usual = now
+	}
+}
+
+func only(cpu int) (set unix.CPUSet) {
+	set.Set(cpu)
+	return set
+}
+
+// runQueue measures the time that a thread waits for a processor.
+type runQueue struct {
+	*os.File
+	text [64]byte
+}
+
+// openRunQueue opens schedstat of proc(5) for the calling thread.
+func openRunQueue() runQueue {
+	f, _ := os.Open("/proc/thread-self/schedstat")
+	if f != nil && reserve.Check(f) != nil {
+		f.Close()
+		f = nil
+	}
+	return runQueue{File: f} // a nil file returns errors
+}
+
+// check returns the total wait of the thread.
+func (q *runQueue) check() (waited time.Duration, err error) {
+	n, err := q.ReadAt(q.text[:], 0)
+	if n == 0 {
+		return 0, err
+	}
+	if string(q.text[:n]) == "0 0 0\n" { // not even its running time is counted
+		return 0, errors.ErrUnsupported
+	}
+	_, rest, _ := bytes.Cut(q.text[:n], []byte(" ")) // skips the running time
+	field, _, _ := bytes.Cut(rest, []byte(" "))
+	ns, err := strconv.ParseInt(string(field), 10, 64)
+	return time.Duration(ns), err
+}

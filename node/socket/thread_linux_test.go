@@ -11,13 +11,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A thread follows its peer from one processor to the next, and is free again after.
+// A thread follows its peer from one processor to the next, and is unpinned at the end.
 func TestFollow(t *testing.T) {
 	const nowhere = -1
 	runtime.LockOSThread() // not unlocked: the thread ends with the test
-	q := openQueue()
+	q := openRunQueue()
 	defer q.Close()
-	if _, err := q.look(); err != nil {
+	if _, err := q.check(); err != nil {
 		t.Skip("nobody is followed here:", err)
 	}
 	usual, attr := affinity(t), policy(t)
@@ -25,18 +25,18 @@ func TestFollow(t *testing.T) {
 	at := make(chan int)
 	go func() {
 		defer close(at)
-		runtime.LockOSThread() // to look at the thread when it is released
+		runtime.LockOSThread() // to examine the thread when it is released
 		release := Dedicate(ours)
 		for b := make([]byte, callOctets); ; {
 			if ours.held == nil {
-				ours.takeOver() // a busy machine may be too slow to earn it
+				ours.takeOver() // a busy machine may be too slow to earn a thread
 			}
 			if _, err := ours.Read(b); err != nil {
 				break
 			}
 			cpu := nowhere
-			if h := ours.held; h != nil && h.place.taken {
-				cpu = h.place.cpu
+			if h := ours.held; h != nil && h.cpuPin.taken {
+				cpu = h.cpuPin.cpu
 			}
 			at <- cpu
 		}
@@ -64,7 +64,7 @@ func TestFollow(t *testing.T) {
 	}
 }
 
-// affinity returns where the calling thread may run.
+// affinity returns the processors allowed for the calling thread.
 func affinity(t *testing.T) (set unix.CPUSet) {
 	t.Helper()
 	if err := unix.SchedGetaffinity(0, &set); err != nil {
@@ -73,7 +73,7 @@ func affinity(t *testing.T) (set unix.CPUSet) {
 	return set
 }
 
-// policy returns how it is scheduled.
+// policy returns the scheduling attributes of the calling thread.
 func policy(t *testing.T) unix.SchedAttr {
 	t.Helper()
 	attr, err := unix.SchedGetAttr(0, 0)
@@ -83,7 +83,7 @@ func policy(t *testing.T) unix.SchedAttr {
 	return *attr
 }
 
-// nicer returns policy with another nice value, if there is one: only root may lower it.
+// nicer returns policy with another nice value if possible; only root may lower it.
 func nicer(t *testing.T) unix.SchedAttr {
 	t.Helper()
 	const nicest = 19
@@ -92,7 +92,7 @@ func nicer(t *testing.T) unix.SchedAttr {
 	return attr
 }
 
-// processors returns those on which the calling thread may run.
+// processors returns the numbers of the processors allowed for the calling thread.
 func processors(t *testing.T) (list []int) {
 	t.Helper()
 	for cpu, all := 0, affinity(t); cpu < len(all)*64; cpu++ {
@@ -103,7 +103,7 @@ func processors(t *testing.T) (list []int) {
 	return list
 }
 
-// A thread does not stay where its peer was once that runs where it may not.
+// A thread is unpinned when its peer moves to a processor that is not allowed for it.
 func TestFollowElsewhere(t *testing.T) {
 	runtime.LockOSThread() // not unlocked: the thread ends with the test
 	usual := affinity(t)
@@ -111,7 +111,7 @@ func TestFollowElsewhere(t *testing.T) {
 	if usual.IsSet(elsewhere) {
 		t.Skip("the thread may run everywhere")
 	}
-	var p place
+	var p cpuPin
 	p.take(somewhere)
 	if n := affinity(t); !p.taken || n.Count() != 1 {
 		t.Fatalf("not taken: %t, %d processors", p.taken, n.Count())
@@ -122,14 +122,14 @@ func TestFollowElsewhere(t *testing.T) {
 	}
 }
 
-// What an operator changes meanwhile (taskset -a, renice) is neither passed over nor undone.
+// Changes by an operator (taskset -a, renice) take effect and are not undone.
 func TestFollowChanged(t *testing.T) {
 	runtime.LockOSThread() // not unlocked: the thread ends with the test
 	free := processors(t)
 	if len(free) < 2 {
 		t.Skip("one processor")
 	}
-	var p place
+	var p cpuPin
 	p.take(free[0])
 	if err := p.leave(); err != nil || p.taken {
 		t.Fatal(err)
@@ -155,7 +155,7 @@ func TestFollowChanged(t *testing.T) {
 	}
 }
 
-// Nor is an operator's change while the thread follows.
+// Changes by an operator while the thread follows are not undone either.
 func TestFollowConfined(t *testing.T) {
 	runtime.LockOSThread() // not unlocked: the thread ends with the test
 	usual := affinity(t)
@@ -168,7 +168,7 @@ func TestFollowConfined(t *testing.T) {
 		if err := unix.SchedSetaffinity(0, &usual); err != nil {
 			t.Fatal(err)
 		}
-		var p place
+		var p cpuPin
 		p.take(free[0])
 		if err := unix.SchedSetaffinity(0, &rest); err != nil {
 			t.Fatal(err)
@@ -188,10 +188,10 @@ func TestFollowConfined(t *testing.T) {
 	}
 }
 
-// Following ends when calls wait too long for it, and only then.
+// A thread stops following only when it waits too long for its processor.
 func TestAffordable(t *testing.T) {
 	for name, test := range map[string]struct {
-		waits  time.Duration // from look to look
+		waits  time.Duration // between checks
 		octets int           // in that time
 		want   bool
 	}{
@@ -200,8 +200,8 @@ func TestAffordable(t *testing.T) {
 		"many callers":             {2 * time.Millisecond, 64 * callOctets, true},
 		"many callers, others run": {4 * time.Millisecond, 64 * callOctets, false},
 		"nothing to wait for":      {0, 0, true},
-		"too long, by little":      {tooLong + 1, callOctets, false},
-		"as long as it may be":     {tooLong, callOctets, true},
+		"too long, by little":      {maxWait + 1, callOctets, false},
+		"as long as it may be":     {maxWait, callOctets, true},
 		"nobody calls, others run": {time.Millisecond, 0, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -213,7 +213,7 @@ func TestAffordable(t *testing.T) {
 			defer f.Close()
 			tell := func(waited time.Duration) { f.WriteAt(fmt.Appendf(nil, "%d %d %d\n", 1234567, waited, 9), 0) }
 
-			th := thread{queue: queue{File: f}}
+			th := thread{runQueue: runQueue{File: f}}
 			th.forget()
 			affordable := true
 			for i := range time.Duration(1000) {
@@ -228,13 +228,13 @@ func TestAffordable(t *testing.T) {
 	}
 }
 
-// If the system does not report how long threads wait, none follows.
+// If the system does not report the wait of threads, they do not follow.
 func TestAffordableUnknown(t *testing.T) {
 	if new(thread).affordable() {
-		t.Error("affordable at an unknown price")
+		t.Error("affordable at an unknown cost")
 	}
 	file := filepath.Join(t.TempDir(), "schedstat")
-	if err := os.WriteFile(file, []byte("0 0 0\n"), 0o600); err != nil { // Linux before 5.14 may have that
+	if err := os.WriteFile(file, []byte("0 0 0\n"), 0o600); err != nil { // possible on Linux before 5.14
 		t.Fatal(err)
 	}
 	f, err := os.Open(file)
@@ -242,7 +242,7 @@ func TestAffordableUnknown(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	th := thread{queue: queue{File: f}}
+	th := thread{runQueue: runQueue{File: f}}
 	th.forget()
 	if th.affordable() {
 		t.Error("affordable though nothing is counted")
