@@ -12,7 +12,7 @@ import (
 	"github.com/flake-go/flake/node/reserve"
 )
 
-// EPMD finds a node that is not connected, and the cookie lets us in.
+// Connect finds a node through EPMD.
 func TestConnect(t *testing.T) {
 	t.Setenv("ERL_EPMD_PORT", freePort(t))
 	t.Setenv("PATH", "") // without epmd
@@ -28,16 +28,16 @@ func TestConnect(t *testing.T) {
 			await(t, "it is connected, once", func() bool { return server.Connections() == 1 && n.Connections() == 1 })
 		}
 		if err := n.Connect("nobody@127.0.0.1"); !errors.Is(err, epmd.ErrNotFound) {
-			t.Errorf("nobody: %v", err)
+			t.Errorf("unknown node: %v", err)
 		}
 		n.Stop()
 		await(t, "it is gone", func() bool { return server.Connections() == 0 })
 	}
 }
 
-// When descriptors are few, nobody is dialed.
+// When descriptors are few, no node is dialed.
 func TestConnectFewFiles(t *testing.T) {
-	d := startDialled(t, "b")
+	d := startDialed(t, "b")
 	var usual syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &usual); err != nil {
 		t.Fatal(err)
@@ -68,7 +68,7 @@ func TestServeOnce(t *testing.T) {
 	p.get()
 }
 
-// shows reports whether a node that has a cookie is let in.
+// shows reports whether a node with a cookie can connect.
 func shows(t *testing.T, n *Node, cookie string) bool {
 	t.Helper()
 	c := dialRaw(t, n)
@@ -80,7 +80,7 @@ func shows(t *testing.T, n *Node, cookie string) bool {
 	return err == nil
 }
 
-// The cookies change while the node runs, and who is connected stays.
+// SetCookies changes the cookies of a running node, and does not close connections.
 func TestSetCookies(t *testing.T) {
 	n := start(t, Options{})
 	there := dial(t, n, "there@127.0.0.1")
@@ -103,7 +103,7 @@ func TestSetCookies(t *testing.T) {
 	there.get()
 }
 
-// A node that changes its cookie still reaches those that have only one of the two.
+// A node with two cookies can dial nodes that have only one of them.
 func TestConnectWithPreviousCookie(t *testing.T) {
 	t.Setenv("ERL_EPMD_PORT", freePort(t))
 	t.Setenv("PATH", "") // without epmd
@@ -121,7 +121,7 @@ func TestConnectWithPreviousCookie(t *testing.T) {
 	}
 }
 
-// A wrong cookie costs its host the same while there are two.
+// With two cookies, a wrong one delays its host as with one.
 func TestPreviousCookieOffends(t *testing.T) {
 	n := start(t, Options{Previous: "old"})
 	if shows(t, n, "guess") {
@@ -134,7 +134,7 @@ func TestPreviousCookieOffends(t *testing.T) {
 	})
 }
 
-// Limits on connections change while the node runs.
+// SetConnections changes the limits of a running node.
 func TestSetConnections(t *testing.T) {
 	n := start(t, Options{})
 	a := dial(t, n, "a@127.0.0.1")
@@ -147,7 +147,7 @@ func TestSetConnections(t *testing.T) {
 	a.get()
 }
 
-// say sends a message of a handshake.
+// say sends a handshake message.
 func say(t *testing.T, c net.Conn, m interface{ Append([]byte) []byte }) {
 	t.Helper()
 	b := m.Append([]byte{0, 0})
@@ -157,10 +157,10 @@ func say(t *testing.T, c net.Conn, m interface{ Append([]byte) []byte }) {
 	}
 }
 
-// Somebody without the cookie, at an address that the node dials, poses it the challenge that
-// it has on another connection, and is let in on neither.
+// A peer without the cookie, at an address that the node dials, returns the challenge that the
+// node has sent on another connection. It is refused on both.
 func TestRelayedChallenge(t *testing.T) {
-	d := startDialled(t, "b")
+	d := startDialed(t, "b")
 	outcome := d.connect()
 	out := d.take()
 	readFrame(t, out, 2)
@@ -200,7 +200,7 @@ func TestNetwork(t *testing.T) {
 	}
 }
 
-// What a name resolves to does not matter, unless it is literally on the loopback.
+// The node listens at the loopback only if its name is literally a name of the loopback.
 func TestListen(t *testing.T) {
 	for _, tt := range []struct {
 		host string
@@ -228,7 +228,7 @@ func TestListen(t *testing.T) {
 	}
 }
 
-// 0.0.0.0 is all of IPv4, and none of IPv6.
+// 0.0.0.0 means all addresses of IPv4, and none of IPv6.
 func TestListenIPv4(t *testing.T) {
 	l, err := listen(t.Context(), Options{Name: "flake@127.0.0.1", Listen: "0.0.0.0:0"})
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A caller that is not let in takes one descriptor, however long it stays.
+// A caller that is not connected yet takes one descriptor.
 func TestNotLetInTakesOneFile(t *testing.T) {
 	const callers = 10
 	files := func() int {

@@ -7,7 +7,7 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// ask calls a server, in one of the possible ways.
+// ask calls a server in a random way.
 func (s *session) ask(server, word etf.Atom, request etf.Term) *fuzzCall {
 	by := s.proc()
 	tag, alias := s.newTag()
@@ -35,7 +35,7 @@ func (s *session) ask(server, word etf.Atom, request etf.Term) *fuzzCall {
 	return c
 }
 
-// newTag returns a tag, and its alias if there is one.
+// newTag returns a tag, and its alias or "".
 func (s *session) newTag() (tag etf.Term, alias etf.Ref) {
 	switch ref := s.newRef(); s.random.IntN(5) {
 	case 0:
@@ -111,7 +111,7 @@ func (s *session) wantIDs(c *fuzzCall, a asked, base, n int) func(reply []byte) 
 		for _, r := range runs {
 			if q := c.queue; q != nil && !c.lost {
 				if r.from <= q.last {
-					s.suspect(c.server, c.before, "an id that is not above those before")
+					s.suspect(c.server, c.before, "an id that is not above earlier ones")
 				}
 				q.last = r.to
 			}
@@ -121,7 +121,7 @@ func (s *session) wantIDs(c *fuzzCall, a asked, base, n int) func(reply []byte) 
 	}
 }
 
-// flakeRequest returns a request to the server flake.
+// flakeRequest returns a random request to the server flake.
 func (s *session) flakeRequest() (request etf.Term, check func(c *fuzzCall) func([]byte) error) {
 	n := s.amount()
 	base := 2 + s.random.IntN(61)
@@ -160,7 +160,7 @@ func (s *session) flakeRequest() (request etf.Term, check func(c *fuzzCall) func
 	}
 }
 
-// amount returns how many ids to ask for: mostly few.
+// amount returns a random number of ids, usually small.
 func (s *session) amount() int {
 	switch r := s.random.IntN(400); {
 	case r == 0:
@@ -179,7 +179,7 @@ func (s *session) callFlake() {
 	s.expect(c, check(c))
 }
 
-// callOthers calls the servers besides flake.
+// callOthers calls servers other than flake.
 func (s *session) callOthers() {
 	apply := func(m, f etf.Atom, args ...etf.Term) etf.Tuple {
 		return etf.Tuple{etf.Atom("call"), m, f, etf.List(args), etf.Atom("user")}

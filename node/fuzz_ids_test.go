@@ -10,8 +10,7 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// idRun is consecutive ids as numbers: time and sequence. Their worker is always the
-// same.
+// idRun is a run of ids as numbers made of time and sequence. All have the same worker.
 type idRun struct{ from, to uint64 }
 
 func runOf(id flake.ID, count int) (idRun, error) {
@@ -23,7 +22,7 @@ func runOf(id flake.ID, count int) (idRun, error) {
 	return r, nil
 }
 
-// ledger holds all ids so far, and finds those that came twice.
+// ledger holds all ids so far, and detects duplicates.
 type ledger struct {
 	mu    sync.Mutex
 	runs  []idRun
@@ -42,7 +41,7 @@ func (l *ledger) add(runs ...idRun) {
 	}
 }
 
-// sort joins runs that touch.
+// sort sorts runs and joins adjacent ones.
 func (l *ledger) sort() {
 	slices.SortFunc(l.runs, func(a, b idRun) int {
 		if a.from < b.from {
@@ -77,7 +76,7 @@ func (l *ledger) check(t *testing.T) {
 	}
 }
 
-// asked is how ids were asked for.
+// asked describes a request for ids.
 type asked int
 
 const (
@@ -87,7 +86,7 @@ const (
 	askedLease
 )
 
-// readIDs reads an answer {ok, Ids}: texts if base is not 0.
+// readIDs reads an answer {ok, Ids}. Ids are texts if base is not 0.
 func readIDs(a asked, base int, reply []byte) (runs []idRun, err error) {
 	r := etf.NewReader(reply)
 	arity, word := r.Tuple(), string(r.Atom())
@@ -137,7 +136,7 @@ func readIDs(a asked, base int, reply []byte) (runs []idRun, err error) {
 	return runs, err
 }
 
-// idOf returns the id, or an impossible one for bytes that are not an id.
+// idOf returns the id in bytes, or an impossible one if they are not an id.
 func idOf(b []byte) (id flake.ID) {
 	if len(b) == len(id) {
 		id = flake.ID(b)
@@ -145,7 +144,7 @@ func idOf(b []byte) (id flake.ID) {
 	return id
 }
 
-// count returns how many ids there are.
+// count returns the number of ids.
 func count(runs []idRun) (n int) {
 	for _, r := range runs {
 		n += int(r.to - r.from + 1)

@@ -7,8 +7,8 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// model is what a session has asked for and not yet received. Its terms are as on the
-// wire.
+// model holds the requests of a session that have not been answered. Its terms are external
+// terms.
 type model struct {
 	calls    map[string]*fuzzCall // by tag
 	queues   map[queueKey]*queue
@@ -34,10 +34,10 @@ func newModel() model {
 	}
 }
 
-// pair is a process of the node and one of the peer.
+// pair is a process of the node and a process of the peer.
 type pair struct{ ours, theirs string }
 
-// suspect is a fault, unless the server has been replaced since.
+// suspect records a fault, unless the server has been replaced since.
 type suspect struct {
 	server etf.Atom
 	before servers
@@ -48,7 +48,7 @@ func (s *session) suspect(server etf.Atom, before servers, format string, args .
 	s.suspects = append(s.suspects, suspect{server, before, fmt.Sprintf(format, args...)})
 }
 
-// fuzzCall is a call that is not yet answered.
+// fuzzCall is a call that has not been answered.
 type fuzzCall struct {
 	server  etf.Atom
 	before  servers
@@ -64,7 +64,7 @@ type queueKey struct {
 	server etf.Atom
 }
 
-// queue is a process's calls to a server, in order.
+// queue holds the calls of a process to a server in order.
 type queue struct {
 	waiting []*fuzzCall
 	last    uint64 // the highest id that came
@@ -93,7 +93,7 @@ func (s *session) message(to string, raw []byte) error {
 	arity := r.Tuple()
 	tag, reply := string(r.Raw()), r.Raw()
 	if err := r.Finish(); err != nil || arity != 2 {
-		return fmt.Errorf("a message that nobody asked for: %v", err)
+		return fmt.Errorf("a message without a request: %v", err)
 	}
 	c := s.calls[tag]
 	if c == nil {
@@ -146,16 +146,16 @@ func (s *session) down(item, by, ref string, reason []byte) error {
 	return nil
 }
 
-// linkOf is a link, and what was done to it: L set, U removed, E the peer's process
-// ended.
+// linkOf is a link and the operations on it: L set it, U removed it, and at E the peer's
+// process ended.
 type linkOf struct {
 	pid   etf.Pid
 	done  string
 	exits int
 }
 
-// mayEnd reports whether this many exits are right if our process ended after some of
-// the operations, or before all of them.
+// mayEnd reports whether a number of exits is right if our process ended after some of the
+// operations, or before all of them.
 func (l *linkOf) mayEnd(never bool) bool {
 	for end := range len(l.done) + 1 {
 		linked, exits := false, 0
@@ -208,7 +208,7 @@ func (s *session) unlinked(id, from, to string) error {
 	return nil
 }
 
-// spawnOf is a spawn request, and the resulting process.
+// spawnOf is a spawn request and its process.
 type spawnOf struct {
 	from             string
 	wanted           int    // flags
@@ -248,7 +248,7 @@ func (s *session) spawnReply(ref, to, flags string, result []byte) error {
 // linkedTo records the link of a process that net_kernel has spawned.
 func (s *session) linkedTo(from, to string) error {
 	if s.owners[to] == 0 {
-		return fmt.Errorf("a link that nobody asked for")
+		return fmt.Errorf("a link without a request")
 	}
 	s.owners[to]--
 	q := &spawnOf{from: to, wanted: 1, check: anything, pid: from, replied: true}
@@ -260,7 +260,7 @@ func (s *session) linkedTo(from, to string) error {
 func (q *spawnOf) down(item, by string, reason []byte) error {
 	q.downs++
 	if q.wanted&2 == 0 || !q.replied || q.refused || item != q.pid || by != q.from || q.downs > 1 {
-		return fmt.Errorf("the end of a spawned process that is not to be told, or not now")
+		return fmt.Errorf("the end of a spawned process is reported without a request or at the wrong time")
 	}
 	return q.check(reason)
 }

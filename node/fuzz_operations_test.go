@@ -8,7 +8,7 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// operation is something a peer does, with its weight.
+// operation is an operation of a peer with its weight.
 type operation struct {
 	name   string
 	weight int
@@ -41,7 +41,7 @@ var weights = func() (sum int) {
 	return sum
 }()
 
-// operate performs an operation; a killer sometimes kills.
+// operate performs a random operation; only a killer kills servers.
 func (s *session) operate(killer bool) {
 	s.f.operations.Add(1)
 	if killer && s.random.IntN(50) == 0 {
@@ -67,7 +67,7 @@ func (f *fuzzer) count(operation string) {
 
 func (s *session) proc() etf.Pid { return s.procs[s.random.IntN(len(s.procs))] }
 
-// newPid returns a pid of the peer's, sometimes in the old form.
+// newPid returns a pid of the peer, sometimes in the old form.
 func (s *session) newPid() etf.Pid {
 	pid := etf.NewPid(etf.Atom(s.name), s.f.number(), s.random.Uint32N(8), 77)
 	if s.random.IntN(8) > 0 {
@@ -84,12 +84,12 @@ func (s *session) newRef() etf.Ref {
 	return etf.NewRef(etf.Atom(s.name), 77, words[:3+2*s.random.IntN(2)]...)
 }
 
-// server returns the name of an existing server.
+// server returns the name of a random server.
 func (s *session) server() etf.Atom {
 	return []etf.Atom{"flake", "flake", "flake_sup", "persistent_timer", "kernel_sup", "net_kernel", "rex"}[s.random.IntN(7)]
 }
 
-// nobody returns a pid of the node's that no process has.
+// nobody returns a pid of the node that no process has.
 func (s *session) nobody() etf.Pid {
 	n := s.f.node
 	switch id := 1<<30 + s.f.number(); s.random.IntN(3) {
@@ -142,7 +142,7 @@ func (s *session) setMonitor() {
 	s.monitor(s.proc(), item, s.newRef())
 }
 
-// takeMonitor removes a monitor, or one that was never set.
+// takeMonitor removes a monitor, which may not exist.
 func (s *session) takeMonitor() {
 	s.mu.Lock()
 	var w *watch
@@ -183,7 +183,7 @@ func (s *session) demonitorAnswered() {
 	}
 }
 
-// link records what is done to a link: see linkOf.
+// link records an operation on a link: see linkOf.
 func (s *session) link(by, to etf.Pid, what string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -210,7 +210,7 @@ func (s *session) setLink() {
 	}
 }
 
-// endLink removes a link, existing or not, in any of the ways.
+// endLink removes a link, which may not exist, in a random way.
 func (s *session) endLink() {
 	s.mu.Lock()
 	key := pair{string(s.before["flake"]), string(s.proc())}
@@ -243,7 +243,7 @@ func (s *session) unlink(by, to etf.Pid, way int) {
 	}
 }
 
-// endProcess ends a process of the peer's, with its links and monitors.
+// endProcess ends a process of the peer, with its links and monitors.
 func (s *session) endProcess() {
 	i := s.random.IntN(len(s.procs))
 	by := s.procs[i]
@@ -281,8 +281,8 @@ func (s *session) kill() {
 	}
 }
 
-// passed is a call that a peer passed on for another. Its answer goes there, or to the
-// peer if that node is not connected.
+// passed is a call that a peer forwarded for another node. The answer is sent to that node,
+// or to the peer if that node is not connected.
 type passed struct {
 	*fuzzCall
 	via, by *session // by is nil if the caller's node is nobody's
@@ -315,19 +315,19 @@ func (s *session) passOn() {
 		etf.Tuple{etf.Atom("get_many"), int64(n)}})
 }
 
-// answered handles the answer to a passed-on call, which came to a peer.
+// answered handles an answer to a forwarded call that a peer has received.
 func (f *fuzzer) answered(peer, tag, to string, reply []byte) error {
 	f.mu.Lock()
 	p := f.passed[tag]
 	delete(f.passed, tag)
 	f.mu.Unlock()
 	if p == nil || p.to != to || peer != p.caller && peer != p.via.name {
-		return fmt.Errorf("an answer that nobody waits for")
+		return fmt.Errorf("an answer without a call")
 	}
 	return p.check(reply)
 }
 
-// unanswered returns which passed-on calls still need an answer.
+// unanswered describes the forwarded calls that still need an answer.
 func (f *fuzzer) unanswered(now servers, which func(p *passed) bool) (what string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

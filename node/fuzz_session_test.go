@@ -16,7 +16,7 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// session is one connection of a peer that the fuzzer plays.
+// session is one connection of a peer of the fuzzer.
 type session struct {
 	f      *fuzzer
 	name   string
@@ -35,7 +35,7 @@ type session struct {
 	journal journal
 }
 
-// play is the life of a peer, one connection after another.
+// play runs a peer, one connection after another.
 func (f *fuzzer) play(name string, random *rand.Rand) {
 	var s *session
 	for !f.over() {
@@ -76,7 +76,7 @@ func (f *fuzzer) connect(name string, random *rand.Rand) (*session, error) {
 	return s, nil
 }
 
-// burst performs some operations, then waits for everything they should cause.
+// burst performs some operations, and then waits for their effects.
 func (s *session) burst() {
 	now := s.f.servers()
 	s.mu.Lock()
@@ -98,7 +98,7 @@ func (s *session) burst() {
 	s.known(true)
 }
 
-// known allows other peers to pass calls on for this one, or not.
+// known sets whether other peers may forward calls for this one.
 func (s *session) known(is bool) {
 	s.f.mu.Lock()
 	defer s.f.mu.Unlock()
@@ -109,8 +109,8 @@ func (s *session) known(is bool) {
 	}
 }
 
-// leave ends the session in one of several ways. It returns the session if the next
-// one of the name should end it.
+// leave ends the session in a random way. It returns the session if the next one of its name
+// must end it.
 func (s *session) leave() *session {
 	s.known(false)
 	if s.random.IntN(2) == 0 {
@@ -154,7 +154,7 @@ func (s *session) close() {
 	s.join()
 }
 
-// join waits until nothing more comes.
+// join waits until nothing more is received.
 func (s *session) join() {
 	select {
 	case <-s.ended:
@@ -170,7 +170,7 @@ func (s *session) flush() {
 	s.out = s.out[:0]
 }
 
-// write writes; the reader will notice if the node has hung up.
+// write writes frames. It ignores errors, because the reader gets them too.
 func (s *session) write(b []byte) {
 	s.conn.SetWriteDeadline(time.Now().Add(patience))
 	s.conn.Write(b)
@@ -193,7 +193,7 @@ func appendFrame(dst []byte, control etf.Tuple, message ...etf.Term) []byte {
 	return dst
 }
 
-// listen handles what arrives until the end.
+// listen handles received frames until the connection ends.
 func (s *session) listen() {
 	defer close(s.ended)
 	r := bufio.NewReader(s.conn)
@@ -217,7 +217,7 @@ func (s *session) listen() {
 	}
 }
 
-// frameOf reads a frame that is not a tick, from its pass-through byte on.
+// frameOf reads a frame that is not a tick, and returns it without its length.
 func frameOf(r io.Reader) ([]byte, error) {
 	for {
 		var head [4]byte
@@ -232,7 +232,7 @@ func frameOf(r io.Reader) ([]byte, error) {
 	}
 }
 
-// receive decodes a frame and lets the model check it.
+// receive decodes a frame and checks it against the model.
 func (s *session) receive(frame []byte) error {
 	s.note("came", frame[1:])
 	r := etf.NewReader(frame[1:])
@@ -270,7 +270,7 @@ func (s *session) receive(frame []byte) error {
 	return err
 }
 
-// journal is what a session has recently sent and received.
+// journal holds the last frames that a session has sent and received.
 type journal struct {
 	lines [1000]struct {
 		word  string

@@ -9,7 +9,7 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// settle waits until everything expected has come, and nothing else.
+// settle waits until everything expected has been received, and nothing else.
 func (s *session) settle() {
 	s.flush()
 	s.await(s.unanswered)
@@ -33,7 +33,7 @@ func (s *session) settle() {
 	}
 }
 
-// mark sets a monitor whose end comes once everything before it is handled.
+// mark sets a monitor that ends when everything before it has been handled.
 func (s *session) mark() {
 	w := s.monitor(s.procs[0], etf.Atom("nobody"), s.newRef())
 	s.mu.Lock()
@@ -56,13 +56,13 @@ func (s *session) await(missing func(now servers) string) {
 	}
 }
 
-// same reports whether a server is still the same process.
+// same reports whether a server has not been replaced.
 func same(server etf.Atom, before, now servers) bool {
 	return before[server] != "" && before[server] == now[server]
 }
 
-// unanswered returns what still needs an answer. Requests to a server that has ended
-// since do not.
+// unanswered describes the requests that still need an answer. Requests to a server that has
+// ended since do not.
 func (s *session) unanswered(now servers) string {
 	s.lose(now)
 	var what strings.Builder
@@ -86,7 +86,7 @@ func (s *session) unanswered(now servers) string {
 	return what.String()
 }
 
-// lose drops what was asked of servers that have ended since.
+// lose drops requests to servers that have ended since.
 func (s *session) lose(now servers) {
 	for _, c := range s.calls {
 		if !c.lost && !same(c.server, c.before, now) {
@@ -105,7 +105,7 @@ func (s *session) lose(now servers) {
 	}
 }
 
-// unended returns which ends of monitors and links are missing, or came unasked.
+// unended describes the ends of monitors and links that are missing or unexpected.
 func (s *session) unended(now servers) string {
 	if !s.last.ended {
 		return "the last monitor's end"
@@ -129,7 +129,7 @@ func (s *session) unended(now servers) string {
 	return what.String()
 }
 
-// forget drops what is over.
+// forget drops monitors and links that have ended.
 func (s *session) forget(now servers) {
 	for ref, w := range s.monitors {
 		if w.ended || w.taken {

@@ -6,7 +6,7 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// cast sends something without an answer.
+// cast sends a message that is not answered.
 func (s *session) cast() {
 	large := make([]byte, s.random.IntN(1+s.random.IntN(20_000)))
 	messages := []etf.Term{
@@ -23,7 +23,7 @@ func (s *session) cast() {
 	s.sendTo(s.proc(), s.server(), messages[s.random.IntN(len(messages))])
 }
 
-// tellRex sends rex the messages that it answers with messages.
+// tellRex sends rex a message that it answers with a message.
 func (s *session) tellRex() {
 	by, n, name := s.proc(), int64(s.f.number()), etf.Atom(s.f.node.name)
 	var message, answer etf.Term
@@ -44,7 +44,7 @@ func (s *session) tellRex() {
 	s.sendTo(by, "rex", etf.Tuple{by, message})
 }
 
-// spawn asks for a process, usually as erpc does.
+// spawn requests a process, usually like erpc.
 func (s *session) spawn() {
 	ref, number := s.newRef(), int64(s.f.number())
 	q := &spawnOf{from: string(s.proc()), wanted: s.random.IntN(4), check: anything}
@@ -118,7 +118,7 @@ func (s *session) spawnedIDs(a asked, n int) func(reason []byte) error {
 	}
 }
 
-// spawnLink spawns as nodes before OTP 23 do.
+// spawnLink spawns a process like nodes before OTP 23.
 func (s *session) spawnLink() {
 	by := s.proc()
 	tag := s.newRef()
@@ -131,7 +131,7 @@ func (s *session) spawnLink() {
 		etf.Atom("spawn_link"), etf.Atom("erlang"), etf.Atom("node"), etf.List{}, etf.Atom("user")}})
 }
 
-// forge sends signals without effect, whatever sender they name.
+// forge sends signals that have no effect, with any sender.
 func (s *session) forge() {
 	any := func() etf.Pid {
 		if pid := s.before[s.server()]; pid != "" && s.random.IntN(3) > 0 {
@@ -171,7 +171,7 @@ func (s *session) forge() {
 	s.send(signal)
 }
 
-// malformed sends a malformed call. It is not answered.
+// malformed sends a malformed call, which is not answered.
 func (s *session) malformed() {
 	by := s.proc()
 	request := etf.Tuple{etf.Atom("get_many"), int64(3)}

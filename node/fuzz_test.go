@@ -31,19 +31,18 @@ var (
 	fuzzPeers      = flag.Int("fuzz.peers", 8, "how many nodes TestFuzz plays at a time")
 )
 
-// fuzzer plays several nodes that do anything to a real one, and knows what must
-// follow:
+// fuzzer runs several peers that perform random operations on a node, and checks the
+// results:
 //
 //   - each call is answered once, and those of a process to a server in order;
 //   - each monitor ends with one message, or is removed; so does each link;
-//   - a spawn request is answered once, and the end of its process is told once;
-//   - no id comes twice, and those of a process ascend;
-//   - nothing comes unasked, and only its peer ends a connection;
-//   - another node is served throughout;
-//   - when all have gone, nothing of them is left.
+//   - a spawn request is answered once, and the end of its process is reported once;
+//   - no id is sent twice, and those of a process ascend;
+//   - no frame is unexpected, and only peers end their connections;
+//   - another peer is served at the same time;
+//   - when all peers have left, the node holds nothing of them.
 //
-// Servers are killed now and then. Requests made to one meanwhile may be lost, as with
-// a BEAM.
+// Servers are killed at random. Requests to a server that ends may be lost, as in a BEAM.
 type fuzzer struct {
 	t    *testing.T
 	node *Node
@@ -61,7 +60,7 @@ type fuzzer struct {
 	fault    atomic.Bool
 }
 
-// TestFuzz plays nodes at random. scripts/fuzz plays them for longer.
+// TestFuzz runs the fuzzer. scripts/fuzz runs it for longer.
 func TestFuzz(t *testing.T) {
 	before := runtime.NumGoroutine()
 	g, err := flake.NewGenerator(1, flake.Options{})
@@ -116,7 +115,7 @@ func (f *fuzzer) run() {
 	<-served
 }
 
-// end stops all.
+// end stops the peers.
 func (f *fuzzer) end() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -146,7 +145,7 @@ func (f *fuzzer) fail(format string, args ...any) {
 
 func (f *fuzzer) number() uint32 { return f.numbers.Add(1) }
 
-// servers are pids by name, "" for a missing one.
+// servers are pids by name, or "" for a missing server.
 type servers map[etf.Atom]etf.Pid
 
 func (f *fuzzer) servers() servers {
@@ -157,7 +156,7 @@ func (f *fuzzer) servers() servers {
 	return all
 }
 
-// alive reports whether one of them has the pid.
+// alive reports whether one of the servers has the pid.
 func (s servers) alive(pid etf.Pid) bool {
 	for _, p := range s {
 		if p == pid {
@@ -167,7 +166,7 @@ func (s servers) alive(pid etf.Pid) bool {
 	return false
 }
 
-// honest is a node that does what gen_server:call does, one call at a time.
+// honest is a peer that calls like gen_server:call, one call at a time.
 func (f *fuzzer) honest() {
 	c, err := f.dial("honest@127.0.0.1")
 	if err != nil {
@@ -199,7 +198,7 @@ func (f *fuzzer) honest() {
 	}
 }
 
-// honestCall returns the id, or none if the server was missing.
+// honestCall returns the id, or the zero id if the server was missing.
 func (p *peer) honestCall(tag int64) (idRun, error) {
 	ref := etf.NewRef("honest@127.0.0.1", 77, uint32(tag), 2, 3)
 	var out []byte
@@ -249,7 +248,7 @@ func (f *fuzzer) dial(name string) (net.Conn, error) {
 	return c, nil
 }
 
-// nothingLeft checks that the node has forgotten everything.
+// nothingLeft checks that the node holds nothing of the peers.
 func (f *fuzzer) nothingLeft() {
 	n := f.node
 	await(f.t, "nobody is connected", func() bool { return n.Traffic().Connections == 0 })
@@ -261,7 +260,7 @@ func (f *fuzzer) nothingLeft() {
 	}
 }
 
-// killAll kills each server, which must come back.
+// killAll kills each server, which must be restarted.
 func (f *fuzzer) killAll() {
 	p := dial(f.t, f.node, "last@127.0.0.1")
 	for name, pid := range f.servers() {

@@ -15,7 +15,7 @@ import (
 	"github.com/flake-go/flake/node/host"
 )
 
-// from is a stream from an address.
+// from returns a stream from an address.
 type from struct {
 	net.Conn
 	addr string
@@ -27,15 +27,15 @@ func (f from) RemoteAddr() net.Addr {
 
 func hostAt(addr string) netip.Addr { return host.Of(from{addr: addr}.RemoteAddr()) }
 
-// left makes a caller leave, and reports whether it was still counted.
+// left removes a caller, and reports whether it was still counted.
 func left(g *gate, v *attempt) bool {
 	was := g.counted(v)
 	g.leave(v)
 	return was && !g.counted(v)
 }
 
-// Callers that send their name get in despite any number of silent handshakes at once,
-// from their host or another.
+// Callers that send their name can connect despite any number of concurrent silent
+// handshakes from their host or another.
 func TestHandshakes(t *testing.T) {
 	const callers = 200
 	var many []string
@@ -92,7 +92,7 @@ func TestHandshakes(t *testing.T) {
 	}
 }
 
-// Callers that send only a name do not keep out those about to send theirs.
+// Callers that send only a name do not keep out callers that are about to send theirs.
 func TestNamed(t *testing.T) {
 	g := newGate()
 	for range MaxHandshakes {
@@ -102,7 +102,7 @@ func TestNamed(t *testing.T) {
 	caller, _ := g.arrive(from{addr: "192.0.2.2"})
 	for range MaxHandshakes / 3 {
 		if _, out := g.arrive(from{addr: "192.0.2.1"}); out == caller {
-			t.Fatal("the caller is broken off before it has said its name")
+			t.Fatal("the caller is broken off before it has sent its name")
 		}
 	}
 	g.nameReceived(caller)
@@ -115,7 +115,7 @@ func TestNamed(t *testing.T) {
 	}
 }
 
-// If all have sent their name, the one that did so first must go.
+// If all callers have sent their name, the one that did so first is broken off.
 func TestAllNamed(t *testing.T) {
 	g := newGate()
 	var all []*attempt
@@ -132,7 +132,7 @@ func TestAllNamed(t *testing.T) {
 	}
 }
 
-// Silent callers cost no slow but answering caller its place.
+// Silent callers do not cause a slow caller that answers to be broken off.
 func TestSlow(t *testing.T) {
 	g := newGate()
 	var slow []*attempt
@@ -146,13 +146,13 @@ func TestSlow(t *testing.T) {
 	}
 	for range 100 {
 		if _, out := g.arrive(from{addr: "192.0.2.1"}); slices.Contains(slow, out) {
-			t.Fatal("one that has said its name is broken off")
+			t.Fatal("one that has sent its name is broken off")
 		}
 	}
 }
 
-// Callers of a host that has had wrong cookies are not broken off while delayed for
-// that, however many come: their delay gets shorter.
+// Callers that are delayed for wrong cookies of their host are not broken off, however many
+// there are: their delay becomes shorter.
 func TestHeld(t *testing.T) {
 	const addr, callers = "192.0.2.1", 100
 	g := newGate()
@@ -200,8 +200,8 @@ func TestHeld(t *testing.T) {
 	}
 }
 
-// Callers that have shown the cookie are broken off only for the next of their name.
-// There are no more of them than may be connected, or a few.
+// Callers that have proved the cookie are broken off only for the next of their name. Their
+// number is bounded.
 func TestProved(t *testing.T) {
 	g := newGate()
 	arrive := func() *attempt {
@@ -284,7 +284,7 @@ func TestDelay(t *testing.T) {
 	}
 }
 
-// However many hosts have wrong cookies, few are remembered.
+// The number of remembered hosts with wrong cookies is bounded.
 func TestOffenders(t *testing.T) {
 	g := newGate()
 	host := netip.MustParseAddr("198.18.0.0")
@@ -353,7 +353,7 @@ func TestHold(t *testing.T) {
 	})
 }
 
-// Wrong cookies delay the right one, but do not keep it out.
+// Wrong cookies delay a caller with the right one, but do not keep it out.
 func TestWrongCookies(t *testing.T) {
 	n := start(t, Options{})
 	for range 5 {
@@ -372,7 +372,7 @@ func TestWrongCookies(t *testing.T) {
 	dial(t, n, "right@127.0.0.1")
 }
 
-// More silent connections than the limit of handshakes keep nobody out.
+// More silent connections than the limit of handshakes do not keep out other callers.
 func TestManySilent(t *testing.T) {
 	n := start(t, Options{})
 	var silent []net.Conn
@@ -381,7 +381,7 @@ func TestManySilent(t *testing.T) {
 	}
 	var timeout net.Error
 	if _, err := silent[0].Read(make([]byte, 1)); err == nil || errors.As(err, &timeout) && timeout.Timeout() {
-		t.Errorf("the oldest is still there: %v", err)
+		t.Errorf("the oldest is not closed: %v", err)
 	}
 	dial(t, n, "caller@127.0.0.1")
 }

@@ -24,7 +24,7 @@ import (
 	"github.com/flake-go/flake/node/handshake"
 )
 
-// line is a frame of a conversation, its length included.
+// line is a frame of a conversation, with its length.
 type line struct {
 	caller bool // from the caller
 	bytes  []byte
@@ -51,7 +51,7 @@ func readConversation(t *testing.T, file string) (lines []line) {
 	return lines
 }
 
-// sequence returns the ids of a list, then no more.
+// sequence returns the ids of a list, and then fails.
 type sequence struct {
 	formats.Source
 	ids []flake.ID
@@ -66,8 +66,8 @@ func (s *sequence) Reserve(context.Context, int, uint8) (formats.Run, error) {
 	return formats.Run{First: formats.Number{Hi: binary.BigEndian.Uint64(id[:]), Lo: binary.BigEndian.Uint64(id[8:])}, Count: 1}, nil
 }
 
-// Recorded callers get from us, frame by frame, what they got from the original,
-// except for what is ours to choose: see reduced.
+// Recorded callers receive the same frames as from the original, except for the differences
+// that reduced removes.
 func TestRecordedCallers(t *testing.T) {
 	for _, file := range []string{"otp25.txt", "otp27.txt", "otp29.txt"} {
 		t.Run(file, func(t *testing.T) {
@@ -136,7 +136,7 @@ func readFrame(t *testing.T, r io.Reader, lengthSize int) []byte {
 	return b
 }
 
-// split returns the elements of the control message of a frame, and its message.
+// split returns the elements of the control message of a frame, and the message.
 func split(t *testing.T, frame []byte) (op int64, args [][]byte, message []byte) {
 	t.Helper()
 	if frame[4] != 112 {
@@ -159,14 +159,14 @@ func split(t *testing.T, frame []byte) (op int64, args [][]byte, message []byte)
 	return op, args, message
 }
 
-// reduced returns the parts of the server's frame that must be the same:
+// reduced returns the parts of a server's frame that must be the same:
 //
 //	SEND_SENDER {22, From, To}     as an ALIAS_SEND, if the message's tag has an alias: the
 //	                               original's net_kernel answers from its own process
 //	ALIAS_SEND {33, From, Alias}   without From
 //	PAYLOAD_MONITOR_P_EXIT (28)    as a MONITOR_P_EXIT (21): we do not offer EXIT_PAYLOAD
 //
-// All else is compared byte by byte.
+// All other parts are compared byte by byte.
 func reduced(t *testing.T, frame []byte) string {
 	t.Helper()
 	op, args, message := split(t, frame)
@@ -185,7 +185,7 @@ func reduced(t *testing.T, frame []byte) string {
 	return fmt.Sprintf("%d %x: %x", op, args, message)
 }
 
-// idsIn finds the ids that the original handed out.
+// idsIn returns the ids in the original's frames.
 func idsIn(t *testing.T, lines []line) (ids []flake.ID) {
 	t.Helper()
 	for _, l := range lines {
@@ -220,8 +220,7 @@ func idsIn(t *testing.T, lines []line) (ids []flake.ID) {
 	return ids
 }
 
-// The plain conversations contain everything said in the recorded ones, except the
-// call by rpc.
+// The plain conversations contain all messages of the recorded ones, except the call by rpc.
 func TestPlainConversations(t *testing.T) {
 	for _, file := range []string{"otp25.txt", "otp27.txt", "otp29.txt"} {
 		var ops []int64
@@ -237,7 +236,7 @@ func TestPlainConversations(t *testing.T) {
 	}
 }
 
-// flakeSup is the supervisor of the server called flake.
+// flakeSup returns the supervisor of the server flake.
 func flakeSup(ids formats.Source) []Supervisor {
 	return []Supervisor{{Name: "flake_sup", Servers: []Server{
 		{Name: "flake", Handler: &iderl.Handler{Server: &idserver.Server{IDs: ids}, Log: quiet}},

@@ -12,7 +12,7 @@ import (
 	"github.com/flake-go/flake/node/handshake"
 )
 
-// stuck is a server that holds up whoever sends it a cast, until release is closed.
+// stuck is a server that blocks in a cast until release is closed.
 type stuck struct {
 	genserver.Plain
 	taken, release chan struct{}
@@ -25,8 +25,8 @@ func (s stuck) HandleCast([]byte, genserver.Caller) {
 	<-s.release
 }
 
-// heldUp returns a node, which allows a handshake so long, with a connection as
-// a@127.0.0.1 that does not end before release is called.
+// heldUp returns a node with a limit of setup for handshakes, and with a connection of
+// a@127.0.0.1 that does not end until release is called.
 func heldUp(t *testing.T, setup time.Duration) (n *Node, release func()) {
 	t.Helper()
 	s := stuck{taken: make(chan struct{}), release: make(chan struct{})}
@@ -38,14 +38,14 @@ func heldUp(t *testing.T, setup time.Duration) (n *Node, release func()) {
 	return n, release
 }
 
-// atGate counts callers that are not in yet.
+// atGate returns the number of callers that are not connected yet.
 func atGate(n *Node) int {
 	n.gate.mu.Lock()
 	defer n.gate.mu.Unlock()
 	return len(n.gate.handshakes.All) + len(n.gate.proven)
 }
 
-// comeBack connects as a@127.0.0.1, and waits until the node knows.
+// comeBack connects as a@127.0.0.1, and waits until the caller is counted at the gate.
 func comeBack(t *testing.T, n *Node) *peer {
 	t.Helper()
 	p := dial(t, n, "a@127.0.0.1")
@@ -58,8 +58,8 @@ func comeBack(t *testing.T, n *Node) *peer {
 	return p
 }
 
-// While the connection of a name does not end, only the last caller of that name waits
-// and is counted, and others get in.
+// While the connection of a name does not end, only the last caller of that name waits and is
+// counted, and callers with other names can connect.
 func TestLastOfNameWaits(t *testing.T) {
 	n, release := heldUp(t, 0)
 	last := comeBack(t, n)
@@ -83,7 +83,7 @@ func TestLastOfNameWaits(t *testing.T) {
 	await(t, "none is counted any more", func() bool { return atGate(n) == 0 })
 }
 
-// A broken off caller does not close the connection of the one after it.
+// A caller that is broken off does not close the connection of the next one.
 func TestBrokenOffClosesNone(t *testing.T) {
 	n := start(t, Options{})
 	n.entering.Lock()
@@ -108,7 +108,7 @@ func TestBrokenOffClosesNone(t *testing.T) {
 	}
 }
 
-// A caller does not wait for ever for the connection of its name to end.
+// A caller does not wait forever for the connection of its name to end.
 func TestNameWaitsNotForEver(t *testing.T) {
 	t.Parallel()
 	n, release := heldUp(t, setupTime)
@@ -120,8 +120,8 @@ func TestNameWaitsNotForEver(t *testing.T) {
 	}
 }
 
-// At the limit of connections, a caller replaces the peer that has been idle longest,
-// if that is long.
+// At the limit of connections, a caller replaces the peer that has been idle longest, if it
+// has been idle for idleTime.
 func TestIdleGivesPlace(t *testing.T) {
 	n := start(t, Options{})
 	setNow := func(now func() time.Time) {

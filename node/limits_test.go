@@ -44,7 +44,7 @@ func TestRoom(t *testing.T) {
 	}
 }
 
-// As many are connected as the options say, of one host and in all.
+// The limits of connections hold for one host and for all.
 func TestConnections(t *testing.T) {
 	n := start(t, Options{Connections: 2, ConnectionsPerHost: 1})
 	elsewhere := hostAt("192.0.2.1")
@@ -58,7 +58,7 @@ func TestConnections(t *testing.T) {
 	dial(t, n, "c@127.0.0.1").get()
 }
 
-// When memory is used up nobody is let in until somebody leaves.
+// When memory is used up, no node can connect until another leaves.
 func TestLittleMemory(t *testing.T) {
 	n := start(t, Options{Memory: 1})
 	connections, _ := within(1, false)

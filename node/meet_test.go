@@ -15,7 +15,7 @@ import (
 	"github.com/flake-go/flake/node/handshake"
 )
 
-// dialed is a node that ours dials, played by the test.
+// dialed is a node played by the test that our node dials.
 type dialed struct {
 	t        *testing.T
 	name     string
@@ -23,9 +23,8 @@ type dialed struct {
 	listener net.Listener
 }
 
-// startDialled starts a node, and registers with its EPMD a name that only the test
-// answers.
-func startDialled(t *testing.T, short string) *dialed {
+// startDialed starts a node, and registers a name with its EPMD at whose port the test listens.
+func startDialed(t *testing.T, short string) *dialed {
 	t.Helper()
 	var ls [2]net.Listener
 	for i := range ls {
@@ -54,14 +53,14 @@ func startDialled(t *testing.T, short string) *dialed {
 	return &dialed{t, short + "@127.0.0.1", start(t, Options{EPMD: epmd.Mode(addr)}), ls[1]}
 }
 
-// connect makes the node dial. The channel returns the outcome.
+// connect makes the node dial. The channel receives the result.
 func (d *dialed) connect() <-chan error {
 	outcome := make(chan error, 1)
 	go func() { outcome <- d.node.Connect(d.name) }()
 	return outcome
 }
 
-// take returns the connection that the node has dialed.
+// take accepts the connection that the node has dialed.
 func (d *dialed) take() net.Conn {
 	d.t.Helper()
 	c, err := d.listener.Accept()
@@ -84,7 +83,7 @@ func (d *dialed) options() handshake.Options {
 	return handshake.Options{Node: d.name, Creation: 77, Cookie: cookie}
 }
 
-// want checks how the node's dial ended, and that c connects it.
+// want checks the result of the node's dial, and that c is the connection.
 func (d *dialed) want(outcome <-chan error, c net.Conn) {
 	d.t.Helper()
 	if err := <-outcome; err != nil {
@@ -98,9 +97,9 @@ func (d *dialed) want(outcome <-chan error, c net.Conn) {
 	}
 }
 
-// Our name is greater: our dial goes on, and the other side is told.
+// Our name is greater: our dial continues, and the other side is told.
 func TestSimultaneousOurs(t *testing.T) {
-	d := startDialled(t, "a")
+	d := startDialed(t, "a")
 	outcome := d.connect()
 	c := d.take()
 	err := d.accept(c, func(handshake.Name) handshake.Status {
@@ -118,7 +117,7 @@ func TestSimultaneousOurs(t *testing.T) {
 
 // The other name is greater: our dial is dropped.
 func TestSimultaneousTheirs(t *testing.T) {
-	d := startDialled(t, "z")
+	d := startDialed(t, "z")
 	outcome := d.connect()
 	var theirs *peer
 	err := d.accept(d.take(), func(handshake.Name) handshake.Status {
@@ -131,9 +130,9 @@ func TestSimultaneousTheirs(t *testing.T) {
 	d.want(outcome, theirs.conn)
 }
 
-// The other side says that its dial goes on before that has arrived.
+// The other side reports that its dial continues before that dial has arrived.
 func TestSimultaneousTold(t *testing.T) {
-	d := startDialled(t, "z")
+	d := startDialed(t, "z")
 	outcome := d.connect()
 	c := d.take()
 	d.accept(c, func(handshake.Name) handshake.Status { return handshake.StatusNOK })
@@ -144,9 +143,9 @@ func TestSimultaneousTold(t *testing.T) {
 	d.want(outcome, theirs)
 }
 
-// The other side counts a connection as made before we do. It must not be replaced.
+// A connection that the other side considers complete before we do must not be replaced.
 func TestSimultaneousAlive(t *testing.T) {
-	d := startDialled(t, "a")
+	d := startDialed(t, "a")
 	theirs := &paused{Conn: dialRaw(t, d.node), at: make(chan struct{}), resume: make(chan struct{})}
 	shaken := make(chan error, 1)
 	go func() {
@@ -185,7 +184,7 @@ func (p *paused) Write(b []byte) (int, error) {
 
 // Our dial replaces a connection that the other side has lost.
 func TestDialAlive(t *testing.T) {
-	d := startDialled(t, "a")
+	d := startDialed(t, "a")
 	outcome := d.connect()
 	c := d.take()
 	err := d.accept(c, func(handshake.Name) handshake.Status { return handshake.StatusAlive })
@@ -197,7 +196,7 @@ func TestDialAlive(t *testing.T) {
 
 // A dial that is refused fails.
 func TestDialNotAllowed(t *testing.T) {
-	d := startDialled(t, "a")
+	d := startDialed(t, "a")
 	outcome := d.connect()
 	d.accept(d.take(), func(handshake.Name) handshake.Status { return handshake.StatusNotAllowed })
 	if err := <-outcome; err == nil {
@@ -205,7 +204,7 @@ func TestDialNotAllowed(t *testing.T) {
 	}
 }
 
-// A free name is given again, to its host, with another creation.
+// A free name is assigned again to its host, with another creation.
 func TestNames(t *testing.T) {
 	n := newNames()
 	none := func(string) bool { return false }

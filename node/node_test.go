@@ -22,7 +22,7 @@ import (
 
 var ref = etf.NewRef("a@127.0.0.1", 77, 1, 2, 3, 4, 5)
 
-// net_kernel answers what connecting nodes ask.
+// net_kernel answers the requests of connecting nodes.
 func TestNetKernel(t *testing.T) {
 	p := dial(t, start(t, Options{NetTicktime: 30 * time.Second}), "a@127.0.0.1")
 	for request, want := range map[etf.Atom]string{
@@ -35,7 +35,7 @@ func TestNetKernel(t *testing.T) {
 	if got := p.call("net_kernel", etf.Tuple{etf.Atom("is_auth"), etf.Atom("a@127.0.0.1")}); got != "{1,yes}" {
 		t.Errorf("is_auth: %s", got)
 	}
-	// It ignores unknown requests, and answers those that follow.
+	// It ignores unknown requests, and answers later ones.
 	for _, request := range []etf.Term{etf.Atom("x"), etf.Tuple{etf.Atom("x"), int64(1)}, etf.Tuple{}, int64(1)} {
 		p.send(regSend(p.pid, "net_kernel"), etf.Tuple{etf.Atom("$gen_call"), etf.Tuple{p.pid, int64(2)}, request})
 	}
@@ -63,7 +63,7 @@ func TestUnregisteredName(t *testing.T) {
 	p.get() // with nothing in between
 }
 
-// A killed server is missed, and comes back as another process.
+// The end of a killed server is reported, and it is restarted as another process.
 func TestKill(t *testing.T) {
 	n := start(t, Options{})
 	p := dial(t, n, "a@127.0.0.1")
@@ -82,7 +82,7 @@ func TestKill(t *testing.T) {
 	}
 }
 
-// However often and fast somebody kills, others are served in the end.
+// Frequent kills by one peer delay others, but do not prevent them from being served.
 func TestManyKills(t *testing.T) {
 	n := start(t, Options{})
 	killers := []*peer{dial(t, n, "a@127.0.0.1"), dial(t, n, "b@127.0.0.1")}
@@ -121,8 +121,7 @@ func TestKillAndStop(t *testing.T) {
 	}
 }
 
-// A peer that comes back under its name replaces its old connection, but only with the
-// cookie.
+// A peer that connects again replaces its old connection, but only with the cookie.
 func TestSecondSession(t *testing.T) {
 	n := start(t, Options{})
 	first := dial(t, n, "a@127.0.0.1")
@@ -134,7 +133,7 @@ func TestSecondSession(t *testing.T) {
 	}
 	first.get()
 
-	// It is asked whether it wants to, and may decline.
+	// A BEAM is asked whether to replace the connection, and may decline.
 	c := dialRaw(t, n)
 	hello := handshake.Name{Version: 6, Flags: handshake.Offered | handshake.DistHdrAtomCache, Node: "a@127.0.0.1"}.Append(nil)
 	c.Write(append([]byte{0, byte(len(hello))}, hello...))
@@ -153,7 +152,7 @@ func TestSecondSession(t *testing.T) {
 	}
 }
 
-// A wrong cookie is refused and logged once, and the node goes on.
+// A wrong cookie is refused and logged once, and the node keeps running.
 func TestWrongCookie(t *testing.T) {
 	log := new(logged)
 	n := start(t, Options{Log: log.logger()})
@@ -168,7 +167,7 @@ func TestWrongCookie(t *testing.T) {
 	}
 }
 
-// Nobody else may have our own name.
+// A peer with our own name is refused.
 func TestOwnName(t *testing.T) {
 	n := start(t, Options{})
 	_, err := handshake.Start(dialRaw(t, n), n.Name(), handshake.Options{Node: n.Name(), Cookie: cookie})
@@ -177,7 +176,7 @@ func TestOwnName(t *testing.T) {
 	}
 }
 
-// Silent connections keep nobody out.
+// Silent connections do not keep out other callers.
 func TestSilentConnections(t *testing.T) {
 	n := start(t, Options{})
 	for range 300 {
@@ -190,7 +189,7 @@ func TestSilentConnections(t *testing.T) {
 	dial(t, n, "a@127.0.0.1").get()
 }
 
-// Callers that come at once are all let in.
+// Callers can connect at the same time.
 func TestManyPeers(t *testing.T) {
 	n := start(t, Options{})
 	const peers = 50
@@ -207,7 +206,7 @@ func TestManyPeers(t *testing.T) {
 	}
 }
 
-// A connected node takes one goroutine.
+// A connection takes one goroutine.
 func TestGoroutines(t *testing.T) {
 	n := start(t, Options{})
 	const peers = 50
@@ -221,7 +220,7 @@ func TestGoroutines(t *testing.T) {
 	}
 }
 
-// When a node stops, whoever watches is told, and nothing of it is left.
+// When a node stops, the end of its processes is reported, and no goroutine or listener is left.
 func TestStop(t *testing.T) {
 	before := runtime.NumGoroutine()
 	t.Setenv("ERL_EPMD_PORT", freePort(t))
@@ -249,13 +248,13 @@ func TestStop(t *testing.T) {
 	for what, addr := range map[string]string{"node": n.Addr().String(), "EPMD": epmdAddr} {
 		if c, err := net.Dial("tcp", addr); err == nil {
 			c.Close()
-			t.Errorf("%s: somebody listens", what)
+			t.Errorf("%s: the port is open", what)
 		}
 	}
 	n.Stop() // again
 }
 
-// When a connection ends, nothing of it is left, while the node goes on.
+// When a connection ends, a running node keeps no goroutines of it.
 func TestDisconnect(t *testing.T) {
 	n := start(t, Options{})
 	dial(t, n, "warm@127.0.0.1").conn.Close()
@@ -271,7 +270,7 @@ func TestDisconnect(t *testing.T) {
 	awaitGoroutines(t, before)
 }
 
-// A taken name is refused, and its node is not disturbed.
+// A start with a name that is taken fails, and does not disturb the other node.
 func TestNameTaken(t *testing.T) {
 	t.Setenv("ERL_EPMD_PORT", freePort(t))
 	t.Setenv("PATH", "") // without epmd
@@ -337,8 +336,8 @@ func TestContext(t *testing.T) {
 	awaitGoroutines(t, before)
 }
 
-// freePort returns a port on which nobody listens. It is below those that the system
-// chooses from, so nobody else gets it meanwhile.
+// freePort returns a port that is not open. It is below the range from which the system
+// chooses, so that no other test gets it.
 func freePort(t *testing.T) string {
 	t.Helper()
 	for {
@@ -354,7 +353,7 @@ func freePort(t *testing.T) string {
 	}
 }
 
-// The answer to a passed-on call goes to its maker.
+// The answer to a forwarded call is sent to the caller.
 func TestForwardedCall(t *testing.T) {
 	n := start(t, Options{})
 	relay, caller := dial(t, n, "relay@127.0.0.1"), dial(t, n, "caller@127.0.0.1")
@@ -372,8 +371,8 @@ func TestForwardedCall(t *testing.T) {
 	}
 }
 
-// Calls of functions do not nest through rex: each would take the arguments of all
-// within it again.
+// Calls of functions cannot be nested through rex, because each level would copy the
+// arguments of all inner ones.
 func TestCallsAreNotNested(t *testing.T) {
 	n := start(t, Options{})
 	call := func(server etf.Atom, request etf.Term) (etf.Term, error) {

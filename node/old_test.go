@@ -16,8 +16,8 @@ import (
 	"github.com/flake-go/flake/node/rpc"
 )
 
-// old is a peer that dies of anything its flags do not cover, with its own decoder.
-// The model is Scalang, of the R14 era, which current Erlang refuses.
+// old is a peer with its own decoder, which fails at anything that its flags do not allow. It
+// is like Scalang, of the R14 era, which current Erlang refuses.
 type old struct {
 	t     *testing.T
 	node  *Node
@@ -30,8 +30,8 @@ type old struct {
 // scalang are the flags that Scalang sends.
 const scalang handshake.Flags = 0x4DBC
 
-// otp25 are those of OTP 25 without MANDATORY_25_DIGEST: that stands for others which
-// a peer is to lack.
+// otp25 are the flags of OTP 25 without MANDATORY_25_DIGEST, which implies flags that a peer
+// must lack.
 const otp25 = 0xD07DF7FBC &^ handshake.Mandatory25Digest
 
 const (
@@ -39,8 +39,8 @@ const (
 	oldChallenge = 0xFFFFFFFF
 )
 
-// oldDial shakes hands on a stream where each read returns one write of the node's:
-// the peer takes each for one message and joins no segments.
+// oldDial performs the handshake on a stream where each read returns one write of the node,
+// because the peer expects one message per read.
 func oldDial(t *testing.T, n *Node, name string, flags handshake.Flags) *old {
 	t.Helper()
 	ours, nodes := net.Pipe()
@@ -78,8 +78,7 @@ func oldDigest(challenge uint32) []byte {
 	return sum[:]
 }
 
-// challenge reads the one form of challenge that the peer knows. Its name must be the
-// dialed one.
+// challenge reads a challenge in the peer's version. Its name must be the dialed one.
 func (p *old) challenge(b []byte, dialed string) uint32 {
 	p.t.Helper()
 	tag, at, name := "n\x00\x05", 7, 11
@@ -120,7 +119,7 @@ func (p *old) ref() identifier {
 	return identifier(binary.BigEndian.AppendUint32(append(b, 0, 0, 0, 1, 0, 0, 0, 2), p.refs))
 }
 
-// send sends a frame of a control message, and a message if there is one.
+// send sends a frame of a control message and at most one message.
 func (p *old) send(terms ...any) {
 	p.t.Helper()
 	b := []byte{0, 0, 0, 0, 112}
@@ -141,7 +140,7 @@ var oldOps = map[int64]handshake.Flags{
 	31: handshake.Spawn, 33: handshake.Alias, 35: handshake.UnlinkID, 36: handshake.UnlinkID,
 }
 
-// recv returns the next frame, and answers ticks before it as Scalang does.
+// recv returns the next frame, and answers ticks before it like Scalang.
 func (p *old) recv() (control tuple, message any) {
 	p.t.Helper()
 	head := make([]byte, 4)
@@ -205,7 +204,7 @@ func (p *old) call(server atom, request any) any {
 	return reply[1]
 }
 
-// wantCall checks the answer to a call, given as fmt prints it.
+// wantCall checks the answer to a call, in the format of package fmt.
 func (p *old) wantCall(server atom, request any, want string) {
 	p.t.Helper()
 	if got := fmt.Sprint(p.call(server, request)); got != want {
@@ -213,7 +212,7 @@ func (p *old) wantCall(server atom, request any, want string) {
 	}
 }
 
-// get takes an id in both forms.
+// get requests an id in both forms.
 func (p *old) get() {
 	p.t.Helper()
 	id, _ := p.call("flake", atom("get")).(tuple)
@@ -339,7 +338,7 @@ func testOldBulk(p *old) {
 	}
 }
 
-// testOldSignals watches, links and kills the server.
+// testOldSignals monitors, links to and kills the server.
 func testOldSignals(p *old) {
 	p.t.Helper()
 	want := func(want tuple) {
@@ -377,7 +376,7 @@ func testOldSignals(p *old) {
 	await(p.t, "the server is back", func() bool { return p.node.registry.named("flake") != nil })
 }
 
-// A peer that answers each tick with one is neither answered in turn, nor lost.
+// A tick in answer to a tick is not answered, and keeps the connection.
 func TestOldPeerTicks(t *testing.T) {
 	n := start(t, Options{NetTicktime: 8 * time.Second})
 	p := oldDial(t, n, "scala@127.0.0.1", scalang)

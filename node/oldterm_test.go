@@ -9,8 +9,8 @@ import (
 	"github.com/flake-go/flake/node/handshake"
 )
 
-// atom, identifier and tuple are terms of the peer's; so are int64, float64,
-// string (a STRING_EXT), []byte and []any.
+// atom, identifier and tuple are terms of the peer, like int64, float64, string (a
+// STRING_EXT), []byte and []any.
 type (
 	atom       string
 	identifier string // as its bytes
@@ -42,7 +42,7 @@ func (p *old) put(b []byte, terms ...any) []byte {
 	return b
 }
 
-// oldReader reads terms whose tags the flags cover.
+// oldReader reads terms with tags that the flags allow.
 type oldReader struct {
 	t     *testing.T
 	flags handshake.Flags

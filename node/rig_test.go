@@ -23,14 +23,14 @@ const (
 	name   = "flake@127.0.0.1"
 	cookie = "flake"
 
-	// patience is how long a test waits for what must happen. It measures nothing.
+	// patience is the time after which a test fails if it still waits.
 	patience = 5 * time.Minute
 )
 
 var quiet = slog.New(slog.DiscardHandler)
 
-// start starts a node, which the test stops at the end. Unless o says otherwise it is
-// called flake, hands out ids and is not registered.
+// start starts a node, which is stopped at the end of the test. By default its name is flake,
+// it has an id server and is not registered.
 func start(t *testing.T, o Options) *Node {
 	t.Helper()
 	n, err := Start(context.Background(), filled(t, o))
@@ -82,13 +82,13 @@ func await(t *testing.T, what string, condition func() bool) {
 	}
 }
 
-// awaitGoroutines waits until there are no more goroutines than before.
+// awaitGoroutines waits until there are at most as many goroutines as before.
 func awaitGoroutines(t *testing.T, before int) {
 	t.Helper()
 	await(t, "no goroutine is left over", func() bool { return runtime.NumGoroutine() <= before })
 }
 
-// peer is another node, played by the test.
+// peer is another node that the test plays.
 type peer struct {
 	t    *testing.T
 	conn net.Conn
@@ -96,7 +96,7 @@ type peer struct {
 	node *Node
 }
 
-// dial returns a peer that has done its handshake.
+// dial returns a connected peer.
 func dial(t *testing.T, n *Node, name string) *peer {
 	t.Helper()
 	c := dialRaw(t, n)
@@ -110,7 +110,7 @@ func dial(t *testing.T, n *Node, name string) *peer {
 	return &peer{t, c, etf.NewPid(etf.Atom(name), 9, 0, 77), n}
 }
 
-// dialRaw returns a stream to the node.
+// dialRaw returns a stream to the node without a handshake.
 func dialRaw(t *testing.T, n *Node) net.Conn {
 	t.Helper()
 	c, err := net.Dial("tcp", n.Addr().String())
@@ -160,7 +160,7 @@ func (p *peer) want(control, message string) {
 	}
 }
 
-// none is no message, as recv returns it.
+// none is the result of recv for a frame without a message.
 const none = "..."
 
 // call calls a registered server and returns the reply.
@@ -171,7 +171,7 @@ func (p *peer) call(server etf.Atom, request etf.Term) (reply string) {
 	return message
 }
 
-// get asks for an id.
+// get requests an id.
 func (p *peer) get() {
 	p.t.Helper()
 	p.send(regSend(p.pid, "flake"), etf.Tuple{etf.Atom("$gen_call"), etf.Tuple{p.pid, int64(1)}, etf.Atom("get")})
@@ -210,7 +210,7 @@ func external(t etf.Term) []byte {
 	return b
 }
 
-// pidOf returns the pid of a registered process, as peers know it.
+// pidOf returns the pid of a registered process.
 func pidOf(n *Node, name string) etf.Pid {
 	p := n.registry.Whereis([]byte(name))
 	if p == nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/flake-go/flake/node/handshake"
 )
 
-// Traffic is counted, and the counts stay when the peers have gone.
+// Traffic is counted, and the counts are kept when peers have left.
 func TestTraffic(t *testing.T) {
 	n := start(t, Options{})
 	p := dial(t, n, "b@127.0.0.1")
@@ -74,7 +74,7 @@ func TestFailureOf(t *testing.T) {
 	}
 }
 
-// What is done under the lock that all who come and go need allocates nothing.
+// Nothing allocates under the lock of history.
 func TestNoAllocationUnderLock(t *testing.T) {
 	n := start(t, Options{})
 	p := dial(t, n, "a@127.0.0.1")

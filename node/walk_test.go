@@ -15,7 +15,7 @@ import (
 	"github.com/flake-go/flake/idserver/iderl"
 )
 
-// watched is the server flake; it records everything that passes through it.
+// watched is the server flake. It records everything that it receives and sends.
 type watched struct {
 	*iderl.Handler
 	steps []string
@@ -27,7 +27,7 @@ func (w *watched) HandleCall(c genserver.Call) {
 	w.Handler.HandleCall(c)
 }
 
-// watchedCaller is the way back.
+// watchedCaller records the reply.
 type watchedCaller struct {
 	genserver.Caller
 	w *watched
@@ -38,7 +38,7 @@ func (c watchedCaller) Send(pid, alias, message []byte) {
 	c.Caller.Send(pid, alias, message)
 }
 
-// watchedIDs is where the id comes from.
+// watchedIDs is the source of the id.
 type watchedIDs struct {
 	formats.Source
 	w *watched
@@ -49,8 +49,7 @@ func (i watchedIDs) Reserve(_ context.Context, n int, _ uint8) (formats.Run, err
 	return formats.Run{First: formats.Number{Hi: 1, Lo: 2<<16 | 3}, Count: n}, nil
 }
 
-// TestWalk follows one call from bytes to bytes, in the steps of the package's
-// documentation.
+// TestWalk follows one call through the steps of the package's documentation.
 func TestWalk(t *testing.T) {
 	w := new(watched)
 	w.Handler = &iderl.Handler{Server: &idserver.Server{IDs: watchedIDs{generator(t), w}}, Log: quiet}
@@ -80,7 +79,7 @@ func TestWalk(t *testing.T) {
 		}
 	}
 
-	// 2 peer: names, and the proof that both have the cookie.
+	// 2 peer: names, and proofs of the cookie.
 	say("\x00\x1bN" + "\x00\x00\x00\x0d\x07\xdf\x7f\xbc" + "\x00\x00\x00\x4d" + "\x00\x0ccl@127.0.0.1")
 	expect("2 status", "\x00\x03sok")
 	expect("2 challenge, flags", "\x00\x22N"+"\x00\x00\x00\x0d\x07\x07\x4f\xbc")
