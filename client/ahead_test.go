@@ -12,14 +12,14 @@ import (
 	"time"
 )
 
-// fake is a door that leases ids 1, 2, 3 and so on, those of 16 bytes of some later time.
+// fake is a door that leases the ids 1, 2, 3 and so on; those of 16 bytes have a later time.
 type fake struct {
 	Door
 	asked atomic.Int32
 	last  atomic.Uint64
 	fail  atomic.Pointer[error]
-	stuck atomic.Bool   // it leases the same again
-	wait  chan struct{} // unless nil, awaited before an answer
+	stuck atomic.Bool   // it leases the same ids again
+	wait  chan struct{} // unless nil, it waits for this before an answer
 	size  atomic.Int32  // of the last lease
 }
 
@@ -66,8 +66,8 @@ func TestLeasedTooOld(t *testing.T) {
 	f := new(fake)
 	l := leased(t, f, LeaseOptions{Size: 10, MaxAge: MinLeaseAge})
 	for want := range uint16(5) {
-		// An id of a lease that has just come may already be too old; then it is the
-		// first of the next.
+		// An id of a new lease may already be too old. Then the first id of the next lease
+		// is returned.
 		id, err := l.Next(t.Context())
 		if err != nil || id.Sequence() < 10*want+1 {
 			t.Fatalf("%v, %v, want %d or more", id, err, 10*want+1)
@@ -78,8 +78,7 @@ func TestLeasedTooOld(t *testing.T) {
 	}
 }
 
-// The next lease is asked for once, at half the age or half the ids, whether it comes
-// or not.
+// The next lease is requested once, at half the age or half the ids, even if it fails.
 func TestLeasedRenewedOnce(t *testing.T) {
 	for _, tt := range []struct {
 		what  string
@@ -94,7 +93,7 @@ func TestLeasedRenewedOnce(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			f, down := new(fake), errors.New("down")
 			l := leased(t, f, LeaseOptions{Size: 10, MaxAge: time.Second})
-			time.Sleep(time.Minute) // nothing is as old as this
+			time.Sleep(time.Minute) // so that the start is long ago
 			for i := range 1 + tt.ids {
 				if _, err := l.Next(t.Context()); err != nil {
 					t.Fatal(err)
@@ -112,7 +111,7 @@ func TestLeasedRenewedOnce(t *testing.T) {
 	}
 }
 
-// An id is as old as the request that its lease answers.
+// The age of an id starts at the request of its lease.
 func TestLeasedAge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const age = time.Second
@@ -120,7 +119,7 @@ func TestLeasedAge(t *testing.T) {
 		for _, tt := range []struct {
 			pause time.Duration
 			want  uint16
-		}{{0, 1}, {age, 2}, {age + 1, 21}} { // 11 to 20 were asked for at 2
+		}{{0, 1}, {age, 2}, {age + 1, 21}} { // 11 to 20 were requested at 2
 			time.Sleep(tt.pause)
 			id, err := l.Next(t.Context())
 			if err != nil || id.Sequence() != tt.want {
@@ -131,7 +130,7 @@ func TestLeasedAge(t *testing.T) {
 	})
 }
 
-// lingering is a door that is slow to abandon a call.
+// lingering is a door that returns late when a call is canceled.
 type lingering struct {
 	Door
 	ended bool
@@ -156,7 +155,7 @@ func TestLeasedCloseWaits(t *testing.T) {
 	})
 }
 
-// An answer that takes longer than a lease's age is of use to a waiting caller.
+// An answer that takes longer than a lease's age is used for waiting callers.
 func TestLeasedSlowly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{wait: make(chan struct{})}
@@ -171,7 +170,7 @@ func TestLeasedSlowly(t *testing.T) {
 	})
 }
 
-// A caller that comes during a fetch does not fail with it, but asks again.
+// A caller that starts during a fetch does not fail with it, but fetches again.
 func TestLeasedLaterCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, down := &fake{wait: make(chan struct{})}, errors.New("down")
@@ -194,7 +193,7 @@ func TestLeasedLaterCaller(t *testing.T) {
 	})
 }
 
-// A lease has ids for everyone who waits for it, and then no more for them.
+// A lease has an id for each waiting caller.
 func TestLeasedForAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const callers = 50
@@ -254,7 +253,7 @@ func TestLeasedFailure(t *testing.T) {
 func TestLeasedContext(t *testing.T) {
 	noLeak(t)
 	f := &fake{wait: make(chan struct{})}
-	l := leased(t, f, LeaseOptions{MaxAge: MaxLeaseAge}) // else it may be too old already
+	l := leased(t, f, LeaseOptions{MaxAge: MaxLeaseAge}) // so that it is not too old
 	ctx, cancel := context.WithCancelCause(t.Context())
 	why := errors.New("enough")
 	ended := make(chan error)
@@ -281,7 +280,7 @@ func TestLeasedContext(t *testing.T) {
 	l.Close()
 }
 
-// What was leased ahead is dropped with the rest.
+// A lease fetched ahead is dropped by Close too.
 func TestLeasedCloseAhead(t *testing.T) {
 	noLeak(t)
 	f := new(fake)
@@ -300,7 +299,7 @@ func TestLeasedCloseAhead(t *testing.T) {
 	}
 }
 
-// A lease that comes after Close is dropped too, whoever takes ids meanwhile.
+// A lease that arrives after Close is dropped too, even if callers are waiting.
 func TestLeasedCloseConcurrently(t *testing.T) {
 	noLeak(t)
 	for range 200 {

@@ -19,52 +19,52 @@ import (
 const (
 	defaultTicktime = 60 * time.Second
 
-	// maxTick is the longest time between two of our ticks: some nodes hang up after 30
-	// s of silence, whatever their net_ticktime.
+	// maxTick is the longest time between two of our ticks, because some nodes disconnect
+	// after 30 s of silence, whatever their net_ticktime.
 	maxTick = 15 * time.Second
 
-	// maxUnsent bounds the bytes of calls waiting to be written. It is reached if the
-	// node reads none while tens of thousands of calls are made.
+	// maxUnsent bounds the bytes of calls that wait to be written. It is reached if the node
+	// does not read while tens of thousands of calls are made.
 	maxUnsent = 16 << 20
 )
 
 var (
-	// ErrNoProcess is returned if no process has the name.
+	// ErrNoProcess means that no process has the name.
 	ErrNoProcess = errors.New("noproc: no process is registered by that name")
 
-	// ErrLost is returned if the connection or the called process ends after a call was
-	// sent and before it was answered: the call may have been carried out. A call that
-	// fails for lack of a connection without ErrLost was not.
-	ErrLost = errors.New("no answer came, and the call may have been carried out")
+	// ErrLost means that the connection or the called process ended after a call was sent and
+	// before it was answered, so that the call may have been performed. A call that fails
+	// without a connection and without ErrLost was not performed.
+	ErrLost = errors.New("no answer; the call may have been performed")
 
-	errUnsent = fmt.Errorf("the node takes no more calls: %d bytes of them wait", maxUnsent)
+	errUnsent = fmt.Errorf("the node does not read: calls of %d bytes wait", maxUnsent)
 )
 
-// Conn is one connection to a node, until it is lost. Any number of goroutines may
-// call at once: their calls share writes, and none waits for another's answer.
+// Conn is one connection to a node, until it is lost. It is safe for concurrent use: calls
+// share writes, and do not wait for each other's answers.
 type Conn struct {
 	conn   net.Conn
 	self   etf.Pid
-	silent time.Duration // after this silence the node is down
+	silent time.Duration // after this time of silence the node is down
 
-	wake    chan struct{} // signals something to write
-	ended   chan struct{}
-	heard   atomic.Bool // since the last tick
-	serving sync.WaitGroup
+	wake     chan struct{} // signals that out is not empty
+	ended    chan struct{}
+	received atomic.Bool // whether a frame was received since the last tick
+	serving  sync.WaitGroup
 
 	mu      sync.Mutex
-	err     error  // why the connection has ended, or nil
+	err     error  // the cause of the connection's end, or nil
 	out     []byte // frames to write
-	last    uint64 // tag
+	last    uint64 // the last tag
 	calls   map[uint64]*call
-	watches map[etf.Ref]etf.Atom // the monitor on each called name
+	watches map[etf.Ref]etf.Atom // called names by their monitors
 	watched map[etf.Atom]bool
 }
 
-// call is a call that waits for its answer.
+// call is a call that has not been answered.
 type call struct {
 	name etf.Atom
-	done chan struct{} // closed when one of the others is set
+	done chan struct{} // closed when answer or err is set
 
 	answer []byte
 	err    error
@@ -84,23 +84,23 @@ func newConn(conn net.Conn, self etf.Pid, ticktime time.Duration) *Conn {
 	return c
 }
 
-// Close ends the connection and the waiting calls.
+// Close closes the connection. Waiting calls fail.
 func (c *Conn) Close() error {
 	c.end(net.ErrClosed)
 	c.serving.Wait()
 	return nil
 }
 
-// Name returns the name, name@host, by which the node knows the caller.
+// Name returns the caller's node name, name@host.
 func (c *Conn) Name() string { return string(c.self.Node()) }
 
-// Call is gen_server:call({Name, Node}, Request). The end of ctx ends only the call,
-// which may have been carried out by then.
+// Call is gen_server:call({Name, Node}, Request). The end of ctx ends only the call, which
+// may have been performed by then.
 func (c *Conn) Call(ctx context.Context, name etf.Atom, request etf.Term) (reply etf.Term, err error) {
 	return decoded(c.call(ctx, name, request))
 }
 
-// Apply calls a function of the node, as rpc:call does. An exception comes back as
+// Apply calls a function of the node like rpc:call. For an exception it returns
 // {badrpc, Reason}.
 func (c *Conn) Apply(ctx context.Context, module, function etf.Atom, args []etf.Term) (etf.Term, error) {
 	return c.Call(ctx, "rex", applyRequest(module, function, args))
@@ -141,14 +141,14 @@ func (c *Conn) call(ctx context.Context, name etf.Atom, request etf.Term) (answe
 	return answer, nil
 }
 
-// endedError is the error of a call not sent because the connection had ended.
+// endedError is the error of a call that was not sent because the connection had ended.
 type endedError struct{ error }
 
 func (e endedError) Error() string { return "not connected: " + e.error.Error() }
 func (e endedError) Unwrap() error { return e.error }
 
-// send queues a call. The first to a name sets a monitor, which reports the end of the
-// process to all of them.
+// send queues a call. The first call to a name sets a monitor, which reports the end of the
+// process for all calls.
 func (c *Conn) send(name etf.Atom, request etf.Term) (tag uint64, waiting *call, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -183,7 +183,7 @@ func (c *Conn) send(name etf.Atom, request etf.Term) (tag uint64, waiting *call,
 	return tag, waiting, nil
 }
 
-// read handles what the node sends.
+// read handles the frames of the node.
 func (c *Conn) read() error {
 	r := bufio.NewReaderSize(c.conn, readBuffer)
 	for {
@@ -191,7 +191,7 @@ func (c *Conn) read() error {
 		if err != nil {
 			return err
 		}
-		c.heard.Store(true)
+		c.received.Store(true)
 		s, err := decode(frame)
 		if err != nil {
 			return err
@@ -233,7 +233,7 @@ func (c *Conn) down(ref etf.Ref, reason []byte) {
 	c.fail(err, func(waiting *call) bool { return waiting.name == name })
 }
 
-// fail fails the calls that which selects.
+// fail fails the calls for which which returns true.
 func (c *Conn) fail(err error, which func(*call) bool) {
 	for tag, waiting := range c.calls {
 		if which(waiting) {
@@ -244,7 +244,7 @@ func (c *Conn) fail(err error, which func(*call) bool) {
 	}
 }
 
-// end ends the connection; the first reason counts.
+// end ends the connection. Only the first call has an effect.
 func (c *Conn) end(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -257,18 +257,18 @@ func (c *Conn) end(err error) {
 	c.fail(fmt.Errorf("%w: %w", ErrLost, err), func(*call) bool { return true })
 }
 
-// write writes the gathered frames at once, and ticks.
+// write writes queued frames and ticks.
 func (c *Conn) write() error {
 	var spare []byte
 	quarter := time.Tick(min(c.silent/4, maxTick))
-	heard := time.Now()
+	received := time.Now()
 	for {
 		frames := tick
 		select {
 		case <-c.ended:
 			return nil
 		case <-c.wake:
-			runtime.Gosched() // so that all who are about to call share a write
+			runtime.Gosched() // so that concurrent calls share a write
 			c.mu.Lock()
 			frames, c.out = c.out, spare
 			c.mu.Unlock()
@@ -276,11 +276,11 @@ func (c *Conn) write() error {
 				spare = nil
 			}
 		case now := <-quarter:
-			if c.heard.Swap(false) {
-				heard = now
+			if c.received.Swap(false) {
+				received = now
 			}
-			if now.Sub(heard) >= c.silent {
-				return fmt.Errorf("silent for %v (net_tick_timeout)", c.silent)
+			if now.Sub(received) >= c.silent {
+				return fmt.Errorf("no frame received for %v (net_tick_timeout)", c.silent)
 			}
 		}
 		c.conn.SetWriteDeadline(time.Now().Add(c.silent)) // fails only if the connection is closed

@@ -57,7 +57,7 @@ func TestApply(t *testing.T) {
 	}
 }
 
-// Each of many goroutines gets the answer to its own calls.
+// Concurrent calls return their own answers.
 func TestPipelined(t *testing.T) {
 	noLeak(t)
 	_, c := dialed(t)
@@ -75,7 +75,7 @@ func TestPipelined(t *testing.T) {
 	callers.Wait()
 }
 
-// An abandoned call does not harm others.
+// A canceled call does not affect others.
 func TestContext(t *testing.T) {
 	r, c := dialed(t)
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -123,7 +123,7 @@ func TestLost(t *testing.T) {
 		if err := <-lost; !errors.Is(err, ErrLost) || tt.also != nil && !errors.Is(err, tt.also) {
 			t.Errorf("%s: %v", tt.what, err)
 		}
-		await(t, "the end", func() bool { return !c.lasts() })
+		await(t, "the end", func() bool { return !c.alive() })
 		if _, err := c.Call(t.Context(), "echo", etf.Atom("a")); err == nil || errors.Is(err, ErrLost) {
 			t.Errorf("%s, another call: %v", tt.what, err)
 		}
@@ -163,12 +163,12 @@ func TestRefused(t *testing.T) {
 		_, err := DialAddr(ctx, p.Addr().String(), name, cookie)
 		ended <- err
 	}()
-	gone, err := p.Accept() // the dials before made no connection
+	gone, err := p.Accept() // earlier dials made no connection
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer gone.Close()
-	stop(why) // perhaps before the dialer knows of the connection
+	stop(why) // possibly before the dialer has the connection
 	if err := <-ended; !errors.Is(err, why) {
 		t.Errorf("a node that says nothing: %v", err)
 	}
@@ -178,7 +178,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// A call ends with a connection whose node does not tick.
+// A call fails when its node sends no ticks.
 func TestTicktime(t *testing.T) {
 	noLeak(t)
 	p := startPeer(t)
@@ -197,10 +197,10 @@ func TestTicktime(t *testing.T) {
 
 // Frames that a node may send.
 func TestFrames(t *testing.T) {
-	const answers = "\x70\x83\x68\x03\x61\x02\x77\x00\x77\x00\x83" // {2,'',''} and what follows
+	const answers = "\x70\x83\x68\x03\x61\x02\x77\x00\x77\x00\x83" // {2,'',''} and the version byte of the message
 	for _, tt := range []struct {
 		what, frame string
-		err         string // the call's error; empty: it is answered
+		err         string // of the call; empty if it is answered
 	}{
 		{"a tick", "", ""},
 		{"a message that is no answer", answers + "\x77\x01a", ""},
@@ -221,7 +221,7 @@ func TestFrames(t *testing.T) {
 		p.accept(func(c net.Conn) {
 			c.Read(make([]byte, readBuffer)) // the call
 			c.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(tt.frame))), tt.frame...))
-			c.Write([]byte("\x00\x00\x00\x11" + answers + "\x68\x02\x61\x01\x61\x05")) // 5, to the first call
+			c.Write([]byte("\x00\x00\x00\x11" + answers + "\x68\x02\x61\x01\x61\x05")) // the answer 5 to the first call
 			io.Copy(io.Discard, c)
 		})
 		c, err := p.dialer().Dial(t.Context(), name)
@@ -250,7 +250,7 @@ func TestLargeFrame(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	await(t, "the end", func() bool { return !c.lasts() })
+	await(t, "the end", func() bool { return !c.alive() })
 	if _, err := c.Call(t.Context(), "echo", etf.Atom("a")); err == nil || !strings.Contains(err.Error(), "16777217 bytes") {
 		t.Error(err)
 	}
@@ -288,12 +288,12 @@ func TestDown(t *testing.T) {
 	}
 }
 
-// A node that reads nothing is not sent data without end.
+// The data that waits for a node that does not read is bounded.
 func TestUnsent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := piped(t, 0)
 		_, _, err := c.send("echo", etf.Atom("a"))
-		synctest.Wait() // it is being written, and what follows waits
+		synctest.Wait() // the first call is being written, and later ones wait
 		for range 100 {
 			if err != nil {
 				break

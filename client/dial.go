@@ -18,26 +18,25 @@ import (
 	"github.com/flake-go/flake/node/handshake"
 )
 
-// Dialer holds what is needed to connect to a node.
+// Dialer configures the connection to a node.
 type Dialer struct {
 	Cookie string
 
-	// Addr is where the node listens, host:port. If empty, Dial asks the EPMD at EPMD,
-	// host:port. If that is empty too, it asks the EPMD of the node's host, at port
+	// Addr is the node's address, host:port. If it is empty, Dial asks the EPMD at EPMD,
+	// host:port. If that is empty too, Dial asks the EPMD of the node's host, at port
 	// ERL_EPMD_PORT or 4369.
 	Addr, EPMD string
 
-	// TLS, unless nil, is for a node that speaks TLS. Without a ServerName, the node's
-	// certificate must name the node's host.
+	// TLS, unless nil, is the configuration for a node that requires TLS. Without a
+	// ServerName, the node's certificate must name the node's host.
 	TLS *tls.Config
 
-	// Ticktime is how long the node may be silent before the connection counts as lost.
-	// Like net_ticktime in Erlang's kernel, it should be the same on both sides. 0 is
-	// 60 seconds.
+	// Ticktime is the time of silence after which the connection is lost. Like net_ticktime
+	// in Erlang's kernel, it should be the same on both sides. 0 means 60 seconds.
 	Ticktime time.Duration
 }
 
-// Dial connects to the node named name@host, found through the EPMD of that host.
+// Dial connects to the node named name@host, which it finds through the EPMD of that host.
 func Dial(ctx context.Context, node, cookie string) (*Conn, error) {
 	return Dialer{Cookie: cookie}.Dial(ctx, node)
 }
@@ -51,7 +50,7 @@ func DialAddr(ctx context.Context, addr, node, cookie string) (*Conn, error) {
 func (d Dialer) Dial(ctx context.Context, node string) (*Conn, error) {
 	c, err := d.dial(ctx, node)
 	if err != nil {
-		if why := context.Cause(ctx); why != nil && !errors.Is(err, why) { // net only says that it was canceled
+		if why := context.Cause(ctx); why != nil && !errors.Is(err, why) { // net does not return the cause
 			err = fmt.Errorf("%w: %w", why, err)
 		}
 		return nil, fmt.Errorf("node %s: %w", node, err)
@@ -68,7 +67,7 @@ func (d Dialer) dial(ctx context.Context, node string) (*Conn, error) {
 		}
 	}
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
-	if errors.Is(err, os.ErrDeadlineExceeded) { // the context's deadline, which net may notice first
+	if errors.Is(err, os.ErrDeadlineExceeded) { // net may return at the context's deadline before ctx is done
 		err = fmt.Errorf("%w: %w", context.DeadlineExceeded, err)
 	}
 	if err != nil {
@@ -89,7 +88,7 @@ func (d Dialer) dial(ctx context.Context, node string) (*Conn, error) {
 func (d Dialer) lookup(ctx context.Context, node string) (addr string, err error) {
 	name, host, ok := strings.Cut(node, "@")
 	if !ok {
-		return "", fmt.Errorf("want name@host")
+		return "", fmt.Errorf("name must be name@host")
 	}
 	at := d.EPMD
 	if at == "" {
@@ -116,7 +115,7 @@ func (d Dialer) secure(c net.Conn, node string) net.Conn {
 	return tls.Client(c, config)
 }
 
-// shakeHands returns the pid from which calls are made.
+// shakeHands performs the handshake, and returns the pid of the caller.
 func (d Dialer) shakeHands(ctx context.Context, conn net.Conn, node string) (etf.Pid, error) {
 	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
 	name, creation := callerName(conn), random()|1
@@ -129,7 +128,7 @@ func (d Dialer) shakeHands(ctx context.Context, conn net.Conn, node string) (etf
 	return etf.NewPid(etf.Atom(name), 1, 0, creation), err
 }
 
-// challenges are those of all callers: one that dials twice is not to answer itself.
+// challenges are the challenges of all connections, so that none of them answers another.
 var challenges handshake.Challenges
 
 // callerName returns a node name that no other caller has.
@@ -140,6 +139,6 @@ func callerName(conn net.Conn) string {
 
 func random() uint32 {
 	var b [4]byte
-	rand.Read(b[:]) // never fails (crypto/rand)
+	rand.Read(b[:]) // never fails
 	return binary.BigEndian.Uint32(b[:])
 }

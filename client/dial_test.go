@@ -56,9 +56,9 @@ func TestDialEPMD(t *testing.T) {
 	c.Close()
 }
 
-// A node's certificate must name its host, or the name given.
+// A node's certificate must name its host, or ServerName.
 func TestDialTLS(t *testing.T) {
-	web := httptest.NewUnstartedServer(nil) // for its certificate, of 127.0.0.1 and example.com
+	web := httptest.NewUnstartedServer(nil) // for its certificate, which names 127.0.0.1 and example.com
 	web.StartTLS()
 	defer web.Close()
 	roots := x509.NewCertPool()
@@ -101,7 +101,7 @@ func TestDialTLS(t *testing.T) {
 	}
 }
 
-// No two connections call from the same pid: each has its own node name and creation.
+// Each connection has another pid, with its own node name and creation.
 func TestCallers(t *testing.T) {
 	r := start(t)
 	names, creations := make(map[etf.Atom]bool), make(map[uint32]bool)

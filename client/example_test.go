@@ -26,8 +26,8 @@ func Example() {
 	fmt.Println(id, id.Time())
 }
 
-// A part of a program that needs ids asks only for a [flake.Nexter]. Whoever sets the
-// program up decides where they come from.
+// A function that needs ids takes a [flake.Nexter]. The program's setup decides on their
+// source.
 func Example_nexter() {
 	ctx := context.Background()
 	node := clienttest.New()
@@ -116,7 +116,7 @@ func ExampleIDs_Leased() {
 
 	var last flake.ID
 	for range 1000 {
-		id, err := leased.Next(context.Background()) // asks the node once for a hundred
+		id, err := leased.Next(context.Background()) // makes one request for 100 ids
 		if err != nil || id.Compare(last) <= 0 {
 			log.Fatal(id, err)
 		}

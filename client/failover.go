@@ -14,29 +14,29 @@ import (
 )
 
 const (
-	// failoverTime bounds a call whose context has no deadline.
+	// failoverTime bounds a call if its context has no deadline.
 	failoverTime = 5 * time.Second
 
-	// The wait after a round in which all nodes failed, doubled each time.
+	// The pause after a round in which all nodes failed; it doubles with each round.
 	firstRoundPause = 2 * time.Millisecond
 	lastRoundPause  = 500 * time.Millisecond
 )
 
-// Failover is several nodes. It asks one until that fails, then the next, which it
-// asks from then on. The first follows the last.
+// Failover combines several nodes. It uses one until that fails, and from then on the next.
+// The first follows the last.
 //
-// A call that no node answers is repeated, with pauses, until the deadline of its
-// context, or for 5 s if that has none; a silent node gets its share of the time. The
-// error covers all nodes. If one node does not allow an argument ([ErrBadArgument]),
-// no other is asked.
+// A call that no node answers is repeated, with pauses, until the deadline of its context, or
+// for 5 s if that has no deadline. A silent node uses only a part of that time. The error
+// contains the errors of all nodes. After an [ErrBadArgument] no other node is tried.
 //
-// Ids ascend across nodes as [IDs] and [Leased] describe for one. If the clock of the
-// next node is behind, or that of one that replaces a node at the same address, its ids
-// are dropped until they are above the earlier ones; if the time is up before that, the
-// error is [ErrNotAbove]. A Failover remembers, by
-// generator name, what was handed out; a new one starts from nothing.
+// Ids ascend across nodes as [IDs] and [Leased] describe for one node. If the clock of the
+// next node is behind, or that of a node that replaces another at the same address, its ids
+// are dropped until they are above the earlier ones; if the time ends before that, the error
+// is [ErrNotAbove]. A Failover remembers the highest id of each generator; a new one does not
+// know about others.
 //
-// The workers of the nodes are not compared. Two nodes with one worker may make the same ids.
+// A Failover does not compare the workers of nodes. Two nodes with the same worker may make
+// the same ids.
 type Failover struct {
 	// SameWorker is never called.
 	//
@@ -44,24 +44,24 @@ type Failover struct {
 	SameWorker func(error)
 
 	doors []Door
-	asked atomic.Int64 // place of the door to ask first
+	asked atomic.Int64 // index of the door to try first
 
 	mu      sync.Mutex
-	highest map[string]given // by generator
+	highest map[string]lastID // by generator
 }
 
-// given is the highest id handed out, and the place of the door it came from.
-type given struct {
+// lastID is the highest id returned, and the index of its door.
+type lastID struct {
 	id   number
 	door int
 }
 
 var _ Door = (*Failover)(nil)
 
-// NewFailover returns several nodes as one, preferred ones first. They must have
+// NewFailover returns a Failover of several nodes, in order of preference. They must have
 // generators of the same names and formats, but different workers.
 func NewFailover(first Door, others ...Door) *Failover {
-	return &Failover{doors: append([]Door{first}, others...), highest: make(map[string]given)}
+	return &Failover{doors: append([]Door{first}, others...), highest: make(map[string]lastID)}
 }
 
 // Close closes all doors.
@@ -99,7 +99,7 @@ func (f *Failover) texts(ctx context.Context, generator string, n, base int) (te
 		}
 		runs := make([]run, len(texts))
 		for i, text := range texts {
-			id, err := flake.ParseBase(text, base) // a number, whatever the format
+			id, err := flake.ParseBase(text, base) // parses ids of all formats as numbers
 			if err != nil {
 				return nil, err
 			}
@@ -134,10 +134,10 @@ func (f *Failover) decompose(ctx context.Context, generator string, id []byte) (
 	return fields, err
 }
 
-// take asks for ids, which must be above all that were handed out before it began.
+// take requests ids, which must be above all ids returned before take was called.
 func (f *Failover) take(ctx context.Context, generator string, do func(context.Context, Door) ([]run, error)) error {
 	f.mu.Lock()
-	before := f.highest[generator] // 0 if there is none
+	before := f.highest[generator] // or zero
 	f.mu.Unlock()
 	return f.ask(ctx, func(ctx context.Context, at int) error {
 		runs, err := do(ctx, f.doors[at])
@@ -157,13 +157,13 @@ func (f *Failover) take(ctx context.Context, generator string, do func(context.C
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		if last := f.highest[generator]; last.id.below(highest) {
-			f.highest[generator] = given{highest, at}
+			f.highest[generator] = lastID{highest, at}
 		}
 		return nil
 	})
 }
 
-// ask makes a call with one door after the other, until one answers.
+// ask makes a call to one door after the other until one answers.
 func (f *Failover) ask(ctx context.Context, do func(ctx context.Context, at int) error) error {
 	deadline, ok := ctx.Deadline()
 	if !ok {
@@ -185,14 +185,14 @@ func (f *Failover) ask(ctx context.Context, do func(ctx context.Context, at int)
 	}
 }
 
-// round asks each door once, and records why it failed.
+// round tries each door once, and records its error in errs. done means that ask must return err.
 func (f *Failover) round(ctx context.Context, deadline time.Time, errs []error, do func(context.Context, int) error) (done bool, err error) {
 	first := int(f.asked.Load())
 	for i := range f.doors {
 		at := (first + i) % len(f.doors)
-		share := time.Until(deadline) / time.Duration(len(f.doors)-i)
-		shared, cancel := context.WithTimeout(ctx, share)
-		err := do(shared, at)
+		part := time.Until(deadline) / time.Duration(len(f.doors)-i)
+		bounded, cancel := context.WithTimeout(ctx, part)
+		err := do(bounded, at)
 		cancel()
 		switch {
 		case err == nil:
@@ -200,7 +200,7 @@ func (f *Failover) round(ctx context.Context, deadline time.Time, errs []error, 
 			return true, nil
 		case errors.Is(err, ErrBadArgument):
 			return true, err
-		case errs[at] == nil || !errors.Is(err, context.DeadlineExceeded): // the last share may be short
+		case errs[at] == nil || !errors.Is(err, context.DeadlineExceeded): // a short last part does not hide an error
 			errs[at] = err
 		}
 		if ctx.Err() != nil {
@@ -210,7 +210,7 @@ func (f *Failover) round(ctx context.Context, deadline time.Time, errs []error, 
 	return false, nil
 }
 
-// anyPasses reports whether asking again may help.
+// anyPasses reports whether any of the errors may be temporary.
 func anyPasses(errs []error) bool {
 	for _, err := range errs {
 		if !errors.Is(err, ErrUnknown) && !errors.Is(err, net.ErrClosed) {
@@ -228,7 +228,7 @@ func gaveUp(ctx context.Context, errs []error) error {
 func noneOf(errs []error) error {
 	var all []any
 	for _, err := range errs {
-		if err != nil { // else it was not asked
+		if err != nil { // else the node was not tried
 			all = append(all, err)
 		}
 	}

@@ -19,7 +19,7 @@ import (
 	"github.com/flake-go/flake/flake/snowflake"
 )
 
-// scripted is a door whose answers the test scripts.
+// scripted is a door with answers from the test.
 type scripted struct {
 	Door
 	closed bool
@@ -49,7 +49,7 @@ func fails(err error) func(context.Context) (uint64, error) {
 	return func(context.Context) (uint64, error) { return 0, err }
 }
 
-// once fails with an error the first time, then is silent.
+// once fails with an error the first time, and then does not answer.
 func once(err error) func(context.Context) (uint64, error) {
 	return func(ctx context.Context) (uint64, error) {
 		if first := err; first != nil {
@@ -60,7 +60,7 @@ func once(err error) func(context.Context) (uint64, error) {
 	}
 }
 
-// changes fails with one error the first time, then with another.
+// changes fails with one error the first time, and then with another.
 func changes(err, then error) func(context.Context) (uint64, error) {
 	return func(context.Context) (uint64, error) {
 		defer func() { err = then }()
@@ -83,7 +83,7 @@ func counts(from uint64) func(context.Context) (uint64, error) {
 	return func(context.Context) (uint64, error) { from++; return from - 1, nil }
 }
 
-// behind is a node's snowflakes, by a clock that is behind.
+// behind makes the snowflakes of a node whose clock is behind.
 func behind(by time.Duration) func(context.Context) (uint64, error) {
 	return func(context.Context) (uint64, error) { return uint64(time.Now().Add(-by).UnixMilli()) << 22, nil }
 }
@@ -93,7 +93,7 @@ func silent(ctx context.Context) (uint64, error) {
 	return 0, context.Cause(ctx)
 }
 
-// When a node fails the next is asked, and from then on.
+// When a node fails, the next one is used from then on.
 func TestFailover(t *testing.T) {
 	a, b, c := new(scripted), new(scripted), new(scripted)
 	f := NewFailover(a, b, c)
@@ -124,7 +124,7 @@ func TestFailover(t *testing.T) {
 	}
 }
 
-// The ids of the next node are dropped until they are above.
+// The ids of the next node are dropped until they are above earlier ones.
 func TestFailoverOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		down := fails(errors.New("down"))
@@ -140,12 +140,12 @@ func TestFailoverOrder(t *testing.T) {
 		next(ids, 10)
 		a.answer = down
 		next(ids, 11)    // after 6, 7, 8, 9 and 10
-		next(others, 12) // another generator's
+		next(others, 12) // of another generator
 		a.answer, b.answer = counts(3), down
 		next(others, 13)
 		a.answer = counts(3)
 		next(ids, 12)
-		a.answer = counts(5) // the node with the highest may have reasons: random_start, sno
+		a.answer = counts(5) // allowed for the node of the highest id, as with random_start or sno
 		next(ids, 5)
 		a.answer, b.answer = down, counts(0)
 		next(ids, 13)
@@ -162,15 +162,15 @@ func TestFailoverOrder(t *testing.T) {
 	})
 }
 
-// A node is replaced by another at the same address, whose clock is behind: its ids are
-// dropped until they are above, or another node is asked.
+// If a node is replaced by another at the same address whose clock is behind, its ids are
+// dropped until they are above, or another node is used.
 func TestFailoverReplaced(t *testing.T) {
 	const late = 1900 * time.Millisecond
 	down := errors.New("down")
 	for _, tt := range []struct {
 		what  string
 		other func(context.Context) (uint64, error)
-		took  time.Duration // at most, but for a pause
+		took  time.Duration // at most, without a pause
 	}{
 		{"the other is down", fails(down), late},
 		{"the other is there", behind(-time.Millisecond), 0},
@@ -199,7 +199,7 @@ func TestFailoverReplaced(t *testing.T) {
 	}
 }
 
-// Canonical texts cannot be kept in order.
+// Canonical texts are refused, because their order is unknown.
 func TestFailoverFormats(t *testing.T) {
 	var asked context.Context
 	door := &scripted{answer: func(ctx context.Context) (uint64, error) { asked = ctx; return 1, nil }}
@@ -218,13 +218,13 @@ func TestFailoverFormats(t *testing.T) {
 	}
 }
 
-// Texts and leases count like ids, up to their last.
+// The last id of texts and leases counts as the highest.
 func TestFailoverRuns(t *testing.T) {
 	a, b := new(fake), new(fake)
 	ids := NewIDs[snowflake.ID](NewFailover(a, b), "ids")
 	b.last.Store(4)
 	down := errors.New("down")
-	for _, want := range []uint64{1, 15} { // of b 5 to 14 are not above 10
+	for _, want := range []uint64{1, 15} { // 5 to 14 of b are dropped: not all are above 10
 		runs, err := ids.Lease(t.Context(), 10)
 		if err != nil || len(runs) != 1 || numberOf(runs[0].First).lo != want {
 			t.Errorf("%v, %v, want %d", runs, err, want)
@@ -232,7 +232,7 @@ func TestFailoverRuns(t *testing.T) {
 		a.fail.Store(&down)
 	}
 
-	// sno, and a snowflake with random_start, answer with runs that do not ascend.
+	// The runs of sno, and of snowflake with random_start, need not ascend.
 	other := new(fake)
 	backwards := &odd{runs: []run{oddRun(20, 1), oddRun(10, 1)}}
 	ids = NewIDs[snowflake.ID](NewFailover(backwards, other), "ids")
@@ -260,13 +260,13 @@ func TestFailoverTime(t *testing.T) {
 	for _, tt := range []struct {
 		what string
 		a, b func(context.Context) (uint64, error)
-		time time.Duration // of the context; 0: it has none
-		want error         // nil: an id
-		took time.Duration // at most, and the least if there is no id
+		time time.Duration // of the context; 0 means no deadline
+		want error         // nil means an id
+		took time.Duration // maximum, and without an id also the minimum
 	}{
 		{"a silent node has its share", silent, counts(1), 0, nil, failoverTime / 2},
 		{"and of the context's time", silent, counts(1), time.Second, nil, time.Second / 2},
-		{"the last has what is left", silent, slow(2 * time.Second), 0, nil, failoverTime/2 + 2*time.Second},
+		{"the last has the rest of the time", silent, slow(2 * time.Second), 0, nil, failoverTime/2 + 2*time.Second},
 		{"both are silent", silent, silent, 0, context.DeadlineExceeded, failoverTime},
 		{"both are silent, with a context", silent, silent, time.Second, context.DeadlineExceeded, time.Second},
 		{"both are down", fails(down), fails(down), time.Second, down, time.Second},
@@ -302,7 +302,7 @@ func TestFailoverTime(t *testing.T) {
 	}
 }
 
-// No other node is asked once the context has ended.
+// No other node is used after the end of the context.
 func TestFailoverEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	a := &scripted{answer: func(ctx context.Context) (uint64, error) { cancel(); return 0, ctx.Err() }}
@@ -313,7 +313,7 @@ func TestFailoverEnds(t *testing.T) {
 	}
 }
 
-// A node ends while ids are taken in all ways, and the other's clock is behind.
+// A node ends while all methods are called, and the clock of the other node is behind.
 func TestFailoverLive(t *testing.T) {
 	noLeak(t)
 	a, b := startFlakes(t), startWorker(t, worker+1)
@@ -326,7 +326,7 @@ func TestFailoverLive(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	var workers [2]atomic.Int64 // ids of each
+	var workers [2]atomic.Int64 // number of ids of each worker
 	o := newOrder(t)
 	take := func(next func(context.Context) (flake.ID, error)) {
 		for range 300 {

@@ -14,7 +14,7 @@ import (
 	"github.com/flake-go/flake/flake/uuidv7"
 )
 
-// Ids with random bits ascend, each with its own, however they are taken.
+// Ids with random bits ascend, and have different random bits, whichever method returns them.
 func TestRandomBits(t *testing.T) {
 	uuids, err1 := uuidv7.NewGenerator(worker, flake.Options{})
 	ulids, err2 := ulid.NewGenerator(worker, flake.Options{})
@@ -25,7 +25,7 @@ func TestRandomBits(t *testing.T) {
 	t.Run("ulid", func(t *testing.T) { testRandomBits(t, formats.ULID(ulids), ulid.Parse, ulid.Span) })
 }
 
-// randomID is an id that has random bits.
+// randomID is an id type with random bits.
 type randomID interface {
 	uuidv7.ID | ulid.ID
 	Random() uint16
@@ -94,8 +94,8 @@ func testRandomBits[ID randomID](t *testing.T, source formats.Source,
 	}
 }
 
-// A run may go on to the last sequence of its time, and no further: what follows has another
-// time, worker or version, and may be somebody else's.
+// A run may reach the last sequence of its time, but not continue: later ids have another
+// time, worker or version, and another generator may make them.
 func TestRunTooLong(t *testing.T) {
 	const milli = 1_700_000_000_000
 	uuid, err1 := uuidv7.Make(milli, worker, 1<<12-3, 9)
@@ -116,7 +116,7 @@ func testRunTooLong[ID Format](t *testing.T, first ID, most int) {
 	for _, n := range []int{1, most, most + 1, most + 1<<12, most + 1<<16} {
 		door := &odd{runs: []run{{bytesOf(numberOf(first), sizeOf[ID]()), n}}}
 		if _, err := NewIDs[ID](door, "ids").Lease(t.Context(), n); (err == nil) != (n <= most) {
-			t.Errorf("%T: %d ids, where %d are left: %v", first, n, most, err)
+			t.Errorf("%T: %d ids, want at most %d: %v", first, n, most, err)
 		}
 	}
 }

@@ -21,24 +21,24 @@ import (
 )
 
 const (
-	// maxBody bounds the bytes of an answer; 65,536 ids in base 2 take half of it.
+	// maxBody bounds the bytes of an answer; 65,536 ids in base 2 need half of it.
 	maxBody = 16 << 20
 
-	// maxIdle is how many idle connections are kept.
+	// maxIdle is the number of idle connections that are kept.
 	maxIdle = 64
 )
 
-// HTTPOptions configure NewHTTP. The zero value suits a node on this machine.
+// HTTPOptions configure NewHTTP. The zero value is for a node on this machine.
 type HTTPOptions struct {
 	// Token is the token that the node requires, if any.
 	Token string
-	// Client makes the requests; nil: our own, without a timeout other than each call's
-	// context. Unless it has a CheckRedirect of its own, no redirect is followed: a node
-	// sends none, and net/http would send the token along to other ports of its host.
+	// Client makes the requests. Nil means a client without a timeout; the context bounds
+	// each call. Unless its CheckRedirect is set, redirects are not followed: a node sends
+	// none, and net/http would send the token to other ports of the host.
 	Client *http.Client
 }
 
-// HTTP is a node asked over HTTP.
+// HTTP is a node that is called over HTTP.
 type HTTP struct {
 	base   *url.URL
 	token  string
@@ -48,8 +48,7 @@ type HTTP struct {
 
 var _ Door = (*HTTP)(nil)
 
-// NewHTTP returns the node at a URL such as http://127.0.0.1:8465, without connecting
-// to it.
+// NewHTTP returns the node at a URL such as http://127.0.0.1:8465. It does not connect to it.
 func NewHTTP(base string, o HTTPOptions) (*HTTP, error) {
 	u, err := url.Parse(base)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" {
@@ -69,14 +68,14 @@ func NewHTTP(base string, o HTTPOptions) (*HTTP, error) {
 	return h, nil
 }
 
-// Close closes idle connections; the others end with their calls.
+// Close closes idle connections. The other connections end with their calls.
 func (h *HTTP) Close() error {
 	h.closed.Store(true)
 	h.client.CloseIdleConnections()
 	return nil
 }
 
-// The paths of flake's openapi.yaml, and the media types asked for.
+// The paths of flake's openapi.yaml, and the media types of answers.
 const (
 	pathIDs      = "v1/ids"
 	pathLeases   = "v1/leases"
@@ -104,7 +103,7 @@ func (h *HTTP) lease(ctx context.Context, generator string, n, size int) (runs [
 	body, err := h.ask(ctx, http.MethodPost, pathLeases, asOctets, url.Values{
 		"generator": {generator}, "n": {strconv.Itoa(n)},
 	})
-	const count = 4 // bytes, after the first id
+	const count = 4 // bytes of the count after the first id
 	for ; len(body) >= size+count; body = body[size+count:] {
 		runs = append(runs, run{body[:size], int(binary.BigEndian.Uint32(body[size:]))})
 	}
@@ -149,7 +148,7 @@ func (h *HTTP) decompose(ctx context.Context, generator string, id []byte) (fiel
 	return fields, nil
 }
 
-// ask makes a request and returns the answer's body.
+// ask makes a request and returns the body of the answer.
 func (h *HTTP) ask(ctx context.Context, method, path, accept string, query url.Values) ([]byte, error) {
 	u := h.base.JoinPath(path)
 	u.RawQuery = query.Encode()
@@ -169,7 +168,7 @@ func (h *HTTP) do(ctx context.Context, method string, u *url.URL, accept string)
 		return nil, err
 	}
 	r.Header.Set("Accept", accept)
-	r.Header["Idempotency-Key"] = nil // not sent, but makes net/http repeat what a kept connection has lost
+	r.Header["Idempotency-Key"] = nil // not sent, but lets net/http repeat a request lost on a kept connection
 	if h.token != "" {
 		r.Header.Set("Authorization", "Bearer "+h.token)
 	}
@@ -186,14 +185,14 @@ func (h *HTTP) do(ctx context.Context, method string, u *url.URL, accept string)
 	case err != nil:
 		return nil, lost(ctx, err)
 	case len(body) > maxBody:
-		return nil, fmt.Errorf("an answer of more than %d bytes", maxBody)
+		return nil, fmt.Errorf("answer of more than %d bytes", maxBody)
 	case answer.StatusCode != http.StatusOK:
 		return nil, problem(answer, body)
 	}
 	return body, nil
 }
 
-// lost marks an error of a request that may have been carried out.
+// lost adds ErrLost to an error unless the request was not sent.
 func lost(ctx context.Context, err error) error {
 	var op *net.OpError
 	var certificate *tls.CertificateVerificationError
@@ -211,7 +210,7 @@ func lost(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %w", ErrLost, err)
 }
 
-// problem reads why the node refuses (RFC 9457), as its openapi.yaml describes.
+// problem returns the error in a refusal (RFC 9457), as openapi.yaml describes it.
 func problem(answer *http.Response, body []byte) error {
 	var p struct{ Detail, Reason string }
 	if json.Unmarshal(body, &p) != nil || p.Detail == "" {

@@ -60,7 +60,7 @@ func TestToken(t *testing.T) {
 	}
 }
 
-// The token goes to no other port, which net/http takes for the same host.
+// The token is not sent to other ports, which net/http considers the same host.
 func TestRedirect(t *testing.T) {
 	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the redirect is followed") }))
 	defer other.Close()
@@ -78,7 +78,7 @@ func TestRedirect(t *testing.T) {
 	}
 }
 
-// Other servers that may answer at a URL.
+// Other servers may answer at a URL.
 func TestOtherServers(t *testing.T) {
 	hangUp := func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Length", "16")
@@ -164,7 +164,7 @@ func TestSwitchingProtocols(t *testing.T) {
 	}
 }
 
-// An abandoned answer is not awaited.
+// A canceled call does not wait for the answer.
 func TestHTTPContext(t *testing.T) {
 	var asked atomic.Bool
 	web := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -203,11 +203,11 @@ func TestClosedHTTP(t *testing.T) {
 	}
 }
 
-// theirs is a program's own transport.
+// theirs is a transport of the program.
 type theirs struct {
 	err    error
 	asked  *http.Request
-	closed bool // the body
+	closed bool // whether the body is closed
 }
 
 func (t *theirs) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -218,12 +218,12 @@ func (t *theirs) RoundTrip(r *http.Request) (*http.Response, error) {
 func (t *theirs) Read(b []byte) (int, error) { return len(b), nil }
 func (t *theirs) Close() error               { t.closed = true; return nil }
 
-// A program's own client makes the requests.
+// HTTPOptions.Client makes the requests.
 func TestOwnClient(t *testing.T) {
 	for _, tt := range []struct {
 		what string
 		err  error
-		lost bool // it may have been carried out
+		lost bool // the call may have been performed
 	}{
 		{"no end of an answer", nil, false},
 		{"no connection", &net.OpError{Op: "dial", Err: io.EOF}, false},
@@ -296,7 +296,7 @@ func TestHTTPConnections(t *testing.T) {
 	await(t, "the end of the connections", func() bool { return ended.Load() == opened.Load() })
 }
 
-// A call lost on a kept connection, which had as good as ended before, is repeated.
+// A call that is lost on a kept connection that was about to end is repeated.
 func TestHTTPRepeats(t *testing.T) {
 	var used sync.Map
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -318,7 +318,7 @@ func TestHTTPRepeats(t *testing.T) {
 	}
 }
 
-// A node's text is shown on terminals: it must not control them.
+// Text from a node must not control terminals.
 func TestHTTPForTerminals(t *testing.T) {
 	const escape = "\x1b[2J"
 	status := http.StatusOK
@@ -344,7 +344,7 @@ func TestHTTPForTerminals(t *testing.T) {
 	}
 }
 
-// Without a trusted connection nothing is sent.
+// Without a trusted certificate no request is sent.
 func TestHTTPNotSent(t *testing.T) {
 	handler := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("a request came") })
 	secure, plain := httptest.NewTLSServer(handler), httptest.NewServer(handler)

@@ -17,8 +17,8 @@ import (
 	"github.com/flake-go/flake/flake/uuidv7"
 )
 
-// Format is the id types, one for each format: [flake.ID], [snowflake.ID], also for
-// flake-idgen, [sno.ID], [uuidv7.ID] and [ulid.ID].
+// Format is the constraint of the id types, one for each format: [flake.ID], [snowflake.ID],
+// which is also for flake-idgen, [sno.ID], [uuidv7.ID] and [ulid.ID].
 type Format interface {
 	flake.ID | snowflake.ID | sno.ID | uuidv7.ID | ulid.ID
 }
@@ -30,19 +30,19 @@ const (
 	flakeSize     = 16 // and uuidv7 and ulid
 )
 
-// Run is ids that follow each other by sequence: First and the Count-1 after it. If the
-// format has random bits, they are those of First.
+// Run is a run of consecutive ids: First and the Count-1 ids after it. If the format has
+// random bits, all have those of First.
 type Run[ID Format] struct {
 	First ID
 	Count int
 }
 
-// At returns the id at a place from 0 to Count-1.
+// At returns id i, from 0 to Count-1.
 func (r Run[ID]) At(i int) ID {
 	return idOf[ID](numberOf(r.First).plus(uint64(i)))
 }
 
-// All returns the ids, ascending.
+// All returns the ids in ascending order.
 func (r Run[ID]) All() iter.Seq[ID] {
 	return func(yield func(ID) bool) {
 		first := numberOf(r.First)
@@ -65,8 +65,8 @@ func numbersOf[ID Format](r Run[ID]) numbers { return numbers{numberOf(r.First),
 // number is an id as a number of 128 bits.
 type number struct{ hi, lo uint64 }
 
-// plus returns the id that is i after n in a run. In uuidv7 and ulid the first half is
-// time and sequence.
+// plus returns the id that follows n by i in a run. In uuidv7 and ulid the first half
+// consists of time and sequence.
 func (n number) plus(i uint64) number {
 	if n.inHalves() {
 		return number{n.hi + i, n.lo}
@@ -75,13 +75,13 @@ func (n number) plus(i uint64) number {
 	return number{n.hi + carry, lo}
 }
 
-// inHalves reports whether an id is one of uuidv7 or ulid, whose time begins in the first
-// two bytes. In a flake id they are 0.
+// inHalves reports whether an id is a uuidv7 or a ulid, whose time begins in the first two
+// bytes. In a flake id they are 0.
 func (n number) inHalves() bool { return n.hi>>48 != 0 }
 
-// fresh returns the id with random bits of its own, if its format has such.
-// An id with the version and variant of uuidv7 has 14, also one taken for a ulid: there
-// the next two are the worker's. A ulid has 16.
+// fresh returns the id with new random bits, if its format has them: 14 with the version and
+// variant of uuidv7, even if the id is a ulid, where the next two bits belong to the worker,
+// and 16 in other ulids.
 func (n number) fresh() number {
 	width := 16
 	switch {
@@ -98,16 +98,16 @@ func (n number) below(other number) bool {
 	return n.hi < other.hi || n.hi == other.hi && n.lo < other.lo
 }
 
-// follows reports whether a generator that handed out last may hand out n after it.
+// follows reports whether a generator that has returned last may return n after it.
 func (n number) follows(last number) bool {
-	const belowTime = 22 // bits of snowflake and flake-idgen, at most: how many is the node's to say
+	const belowTime = 22 // maximum bits below the time in snowflake and flake-idgen; the node configures them
 	if last.below(n) {
 		return true
 	}
 	switch sizeOfNumber(last) {
-	case snowflakeSize: // the sequences of a millisecond may start anywhere, and wrap around
+	case snowflakeSize: // the sequences of a millisecond may start at any value, and wrap around
 		return n.lo>>belowTime == last.lo>>belowTime
-	case snoSize: // after the clock is set back, ids continue with lower times
+	case snoSize: // when the clock is set back, ids continue with lower times
 		return true
 	}
 	return false
@@ -147,7 +147,7 @@ func idOf[ID Format](n number) (id ID) {
 	return id
 }
 
-// numberOfText returns the number of a text in a base, or of ID's own text.
+// numberOfText returns the number of a text in a base, or in the own form of ID.
 func numberOfText[ID Format](text string, base int) (number, error) {
 	if base != Canonical {
 		id, err := flake.ParseBase(text, base)
@@ -168,8 +168,8 @@ func numberOfBytes(id []byte) number {
 	return numberOf(flake.ID(b))
 }
 
-// sizeOfNumber returns the size of an id, of which texts say nothing: ids of 16 bytes begin
-// with 64 or 48 bits of milliseconds since 1970, sno's with 39 of 4 ms.
+// sizeOfNumber returns the size of an id, which its text does not show. Ids of 16 bytes begin
+// with 64 or 48 bits of milliseconds since 1970, and sno's with 39 bits of 4 ms.
 func sizeOfNumber(id number) int {
 	switch {
 	case id.hi == 0:
@@ -180,15 +180,15 @@ func sizeOfNumber(id number) int {
 	return flakeSize
 }
 
-// bytesOf is the reverse, for an id of size bytes.
+// bytesOf returns the id with a number, in size bytes.
 func bytesOf(n number, size int) []byte {
 	id := idOf[flake.ID](n)
 	return id[flakeSize-size:]
 }
 
-// left returns how many ids of a run there can be from an id on: all have its worker and
-// time. How many bits the sequence has in a snowflake is the node's to say.
-func left[ID Format](id ID) uint64 {
+// remaining returns the maximum number of ids in a run that starts with id: all have its
+// worker and time. For snowflakes the node configures the bits of the sequence.
+func remaining[ID Format](id ID) uint64 {
 	n, width := numberOf(id), 16
 	switch any(id).(type) {
 	case snowflake.ID:
@@ -210,7 +210,8 @@ func fromBytes[ID Format](b []byte) (id ID, err error) {
 	return idOf[ID](numberOfBytes(b)), nil
 }
 
-// handedOut returns the id in a node's answer that its generator has made.
+// handedOut returns the id in a node's answer, and fails if no generator of the format can
+// have made it.
 func handedOut[ID Format](b []byte) (id ID, err error) {
 	if id, err = fromBytes[ID](b); err != nil {
 		return id, err
@@ -225,7 +226,7 @@ func handedOut[ID Format](b []byte) (id ID, err error) {
 		ok = inHalves
 	}
 	if !ok {
-		return id, fmt.Errorf("the generator is of another format: %x is no %T", b, id)
+		return id, fmt.Errorf("the generator is of another format: %x is not a %T", b, id)
 	}
 	return id, nil
 }

@@ -56,7 +56,7 @@ func TestBelow(t *testing.T) {
 	}
 }
 
-// An id is the bytes that a node sends, and goes back as the same bytes.
+// An id has the bytes that a node sends, and is sent back as the same bytes.
 func testBytes[ID Format](t *testing.T, sent []byte, want ID) {
 	t.Helper()
 	id, err := fromBytes[ID](sent)
@@ -79,7 +79,7 @@ func TestBytes(t *testing.T) {
 	testBytes(t, b[:8], snowflake.FromBytes([8]byte(b)))
 }
 
-// Ids of 16 bytes tell their format by the first two, and by version and variant.
+// The formats of ids of 16 bytes differ in the first two bytes, and in version and variant.
 func TestFormats(t *testing.T) {
 	mine := flake.Make(1_795_260_280_557, 1<<47, 7)
 	uuid, err := uuidv7.Make(1_795_260_280_557, 1<<47, 7, 9)
@@ -95,7 +95,7 @@ func TestFormats(t *testing.T) {
 		isFlake, isUUID, maybeUL bool
 	}{
 		{mine, true, false, false},
-		{uuid, false, true, true}, // any bits after the time are a ULID's
+		{uuid, false, true, true}, // a ulid may have any bits after the time
 		{other, false, false, true},
 	} {
 		_, err1 := handedOut[flake.ID](tt.id[:])
@@ -107,9 +107,9 @@ func TestFormats(t *testing.T) {
 	}
 }
 
-// All random bits of a leased id are its own, and no others: those above are the worker's.
+// Only the random bits of a leased id are changed, not those of the worker above them.
 func TestFresh(t *testing.T) {
-	const milli, worker = 1_795_260_280_557, 1 << 47 // as a ulid's, a worker that begins like a UUID's variant
+	const milli, worker = 1_795_260_280_557, 1 << 47 // in a ulid, the worker begins like the variant of a UUID
 	uuid, err1 := uuidv7.Make(milli, worker, 7, 9)
 	plain, err2 := ulid.Make(milli, worker, 7, 9)
 	alike, err3 := ulid.Make(milli, worker, 7<<12, 9)
@@ -141,7 +141,7 @@ func TestFresh(t *testing.T) {
 	}
 }
 
-// A text does not tell the size of its id.
+// The size of an id is derived from its number, because its text does not show it.
 func TestSizeOfNumber(t *testing.T) {
 	for want, id := range map[int]string{
 		snowflakeSize: "\x1a\x4b\x0c\x00\x00\x00\x00\x01", snoSize: "\x10\x00\x00\x00\x00\x00\x00\x00\x00\x01",

@@ -1,3 +1,16 @@
+// Package client gets ids from a flake node, over the Erlang distribution or over HTTP, and
+// calls gen_servers and functions of any Erlang node. The program is not a node itself.
+//
+//	node := client.NewNode("flake@127.0.0.1", client.Dialer{Cookie: "flake"})
+//	defer node.Close()
+//	ids := client.NewIDs[flake.ID](node, "flake")
+//	id, err := ids.Next(ctx)
+//
+// Start at [NewNode] or [NewHTTP], the two doors to a node, and at [IDs], which is the same
+// for both. [NewFailover] combines several nodes into one door. [IDs.Leased] returns ids
+// without a round trip. A function that takes a [flake.Nexter] accepts any of them, or a
+// generator of the program. [Node.Call] and [Node.Apply] make other calls to a node. Package
+// clienttest provides a node for tests.
 package client
 
 import (
@@ -8,26 +21,29 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/internal/escape"
 )
 
-// The most ids that one request asks for. Larger calls take several requests.
+// The maximum number of ids in one request. Larger calls make several requests.
 const (
 	maxMany  = 1 << 16
 	maxLease = 1 << 20
 
-	// maxAny is how many every generator takes: with one id a tick, those of 1,024
-	// ticks. What refuses more is asked for half as many.
+	// maxAny is a number of ids that no generator refuses. A larger request that is
+	// refused is repeated with half the number.
 	maxAny = 1024
 )
 
-// Canonical is the base of a format's own text, for [IDs.Texts]. A [Failover] does not
-// take it, because it cannot compare such texts.
+// Canonical is the base for texts in the format's own form, for [IDs.Texts]. A [Failover]
+// refuses it, because it cannot compare such texts.
 const Canonical = -1
 
-// Door is a way to a node's generators: a [*Node], a [*HTTP], or several of them as a
-// [*Failover]. For tests there is package clienttest.
+// Door provides access to a node's generators: a [*Node], a [*HTTP], or several of them as a
+// [*Failover]. Package clienttest provides one for tests.
 type Door interface {
-	// Close ends connections. Calls of its IDs fail from then on.
+	// Close closes connections. Later calls fail.
 	Close() error
 
 	get(ctx context.Context, generator string) (id []byte, err error)
@@ -38,41 +54,41 @@ type Door interface {
 	decompose(ctx context.Context, generator string, id []byte) ([]Field, error)
 }
 
-// run is a Run as received.
+// run is a Run with the id as received.
 type run struct {
 	first []byte
 	count int
 }
 
-// Field is a part of an id: its "time" in milliseconds since 1970, "worker",
-// "sequence", or whatever else the format has.
+// Field is a part of an id: its "time" in milliseconds since 1970, "worker", "sequence", or
+// another field of the format.
 type Field struct {
 	Name  string
 	Value uint64
 }
 
-// IDs are the ids of one generator of a node. Any number of goroutines may use it.
+// IDs returns ids of one generator of a node. It is safe for concurrent use.
 //
-// All methods return ctx's error once ctx is done. No id is ever handed out twice. The
-// ids of an answer ascend, and are above those of all calls that returned before its
-// call began, in any goroutine. There are two exceptions: a snowflake's ids of one
-// millisecond with random_start are in no order, and sno's are lower after the node's
-// clock has been set back. A node that replaces another at the same address may have a
-// clock behind the other's: until its ids are above, calls fail with [ErrNotAbove]. An
-// IDs remembers what it has handed out; a new one starts from nothing.
+// All methods return ctx's error when ctx is done. No id is returned twice. The ids of a call
+// ascend, and are above those of all calls that returned before it started, in any
+// goroutine. There are two exceptions: snowflakes of one millisecond with random_start are
+// not ordered, and sno's ids are lower after the node's clock has been set back. If a node is
+// replaced by another at the same address whose clock is behind, calls fail with
+// [ErrNotAbove] until its ids are above. An IDs remembers the highest id it has returned; a
+// new one does not know about others.
 //
-// A failed call can be repeated safely: at worst some ids go to nobody.
+// A failed call can be repeated safely: at worst some ids are never returned.
 type IDs[ID Format] struct {
 	door      Door
 	generator string
 
 	mu      sync.Mutex
-	highest number // handed out
+	highest number // of the ids returned
 }
 
-// NewIDs returns the ids of the generator with that name; each node has "flake". It
-// asks nothing of the node yet. ID is the type of the generator's format in the node's
-// configuration: flake.ID for "flake". Calls fail if it is not.
+// NewIDs returns the ids of the generator with that name; each node has "flake". It does not
+// make a request. ID must be the type of the generator's format in the node's configuration,
+// such as flake.ID for "flake", or calls fail.
 func NewIDs[ID Format](door Door, generator string) *IDs[ID] {
 	return &IDs[ID]{door: door, generator: generator}
 }
@@ -94,15 +110,15 @@ func (g *IDs[ID]) Next(ctx context.Context) (id ID, err error) {
 	return next, nil
 }
 
-// last returns the highest id handed out.
+// last returns the highest id returned so far.
 func (g *IDs[ID]) last() number {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.highest
 }
 
-// ascend records ids, or refuses them if they may not follow each other, the first one
-// the highest when they were asked for.
+// ascend records the ids of a call. It returns an error if they do not follow each other, and
+// before, the highest id when the call started.
 func (g *IDs[ID]) ascend(before number, runs ...numbers) error {
 	for _, r := range runs {
 		if !r.first.follows(before) {
@@ -118,8 +134,8 @@ func (g *IDs[ID]) ascend(before number, runs ...numbers) error {
 	return nil
 }
 
-// NextN fills dst with the next ids and returns how many; less than len(dst) only with
-// an error.
+// NextN fills dst with the next ids and returns their number, which is less than len(dst)
+// only with an error.
 func (g *IDs[ID]) NextN(ctx context.Context, dst []ID) (int, error) {
 	if len(dst) == 0 {
 		return 0, nil
@@ -136,9 +152,8 @@ func (g *IDs[ID]) NextN(ctx context.Context, dst []ID) (int, error) {
 	return done, err
 }
 
-// Lease returns the next n ids as runs; n is 1 or more. The node never hands them out
-// again. A million ids take a few dozen bytes for each millisecond in which they were
-// made.
+// Lease returns the next n ids as runs; n must be at least 1. The node does not return them
+// again. A million ids need a few dozen bytes for each millisecond in which they are made.
 func (g *IDs[ID]) Lease(ctx context.Context, n int) ([]Run[ID], error) {
 	if n < 1 {
 		return nil, outOfRange("n", n, 1, math.MaxInt)
@@ -163,17 +178,18 @@ func (g *IDs[ID]) Lease(ctx context.Context, n int) ([]Run[ID], error) {
 				return nil, err
 			}
 			if r.count < 1 || r.count > ask-got {
-				return nil, fmt.Errorf("asked for %d ids, the node answered with a run of %d", ask, r.count)
+				return nil, fmt.Errorf("requested %d ids, but the node answered with a run of %d", ask, r.count)
 			}
-			if most := left(first); uint64(r.count) > most {
-				return nil, fmt.Errorf("the node answered with a run of %d ids from %x on, where %d have that worker and time", r.count, r.first, most)
+			if most := remaining(first); uint64(r.count) > most {
+				return nil, fmt.Errorf("the node answered with a run of %d ids from %x, but only %d have that worker and time",
+					r.count, r.first, most)
 			}
 			all = append(all, Run[ID]{first, r.count})
 			ids = append(ids, numbersOf(Run[ID]{first, r.count}))
 			got += r.count
 		}
 		if got < ask {
-			return nil, fmt.Errorf("asked for %d ids, the node answered with %d", ask, got)
+			return nil, fmt.Errorf("requested %d ids, but the node answered with %d", ask, got)
 		}
 		n -= got
 	}
@@ -183,9 +199,9 @@ func (g *IDs[ID]) Lease(ctx context.Context, n int) ([]Run[ID], error) {
 	return all, nil
 }
 
-// Texts returns the next n ids as texts made by the node: in base 2 to 62 with digits
-// 0-9A-Za-z and no leading zeros, or with [Canonical] in the format's own text. n is 1
-// or more.
+// Texts returns the next n ids as texts made by the node, in base 2 to 62 with digits
+// 0-9A-Za-z and no leading zeros, or for [Canonical] in the format's own form. n must be at
+// least 1.
 func (g *IDs[ID]) Texts(ctx context.Context, n, base int) ([]string, error) {
 	if n < 1 {
 		return nil, outOfRange("n", n, 1, math.MaxInt)
@@ -204,13 +220,13 @@ func (g *IDs[ID]) Texts(ctx context.Context, n, base int) ([]string, error) {
 			return nil, err
 		}
 		if len(texts) != ask {
-			return nil, fmt.Errorf("asked for %d ids, the node answered with %d", ask, len(texts))
+			return nil, fmt.Errorf("requested %d ids, but the node answered with %d", ask, len(texts))
 		}
 		for _, text := range texts {
 			if i := strings.IndexFunc(text, isNoDigit); i >= 0 {
-				return nil, fmt.Errorf("the node answered with %.40q, which is no id", text)
+				return nil, fmt.Errorf("the node answered with %.40q, which is not an id", text)
 			}
-			if id, err := numberOfText[ID](text, base); err == nil { // else of another format
+			if id, err := numberOfText[ID](text, base); err == nil { // else the text is of another format
 				ids = append(ids, numbers{id, 1})
 			}
 		}
@@ -222,13 +238,14 @@ func (g *IDs[ID]) Texts(ctx context.Context, n, base int) ([]string, error) {
 	return all, nil
 }
 
-// isNoDigit guards texts, which may be shown on a terminal. UUIDs have hyphens.
+// isNoDigit reports whether r cannot be part of an id's text. Other characters may be unsafe
+// on a terminal. UUIDs have hyphens.
 func isNoDigit(r rune) bool {
 	return r != '-' && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
 }
 
-// Notional returns the lowest id of a millisecond, with an empty worker and sequence.
-// It serves for comparison and is handed out to nobody.
+// Notional returns the lowest id of a millisecond, with worker and sequence 0. It is for
+// comparisons: generators do not return it.
 func (g *IDs[ID]) Notional(ctx context.Context, t time.Time) (id ID, err error) {
 	milli, err := milliOf(t)
 	if err != nil {
@@ -263,8 +280,8 @@ func (g *IDs[ID]) Span(ctx context.Context, first, last time.Time) (lowest, high
 }
 
 func milliOf(t time.Time) (uint64, error) {
-	if s := t.Unix(); s < 0 || s >= math.MaxInt64/1000 { // else UnixMilli overflows
-		return 0, fmt.Errorf("%w: %v is before 1970, or in too many years", ErrBadArgument, t)
+	if s := t.Unix(); s < 0 || s >= math.MaxInt64/1000 { // UnixMilli would overflow
+		return 0, fmt.Errorf("%w: %v is before 1970 or too far in the future", ErrBadArgument, t)
 	}
 	return uint64(t.UnixMilli()), nil
 }
@@ -272,4 +289,42 @@ func milliOf(t time.Time) (uint64, error) {
 // Decompose returns the fields of an id, the most significant first.
 func (g *IDs[ID]) Decompose(ctx context.Context, id ID) ([]Field, error) {
 	return g.door.decompose(ctx, g.generator, bytesOf(numberOf(id), sizeOf[ID]()))
+}
+
+// Errors of generators. Others are [flake.ErrClockBackwards] and
+// [flake.ErrTimestampNotSaved], which are temporary, and [flake.ErrClosed].
+var (
+	// ErrBadArgument means that an argument is out of range, or not for this format.
+	ErrBadArgument = errors.New("badarg: an argument is not allowed")
+
+	// ErrBusy means that too many large calls of this program are waiting.
+	ErrBusy = errors.New("system_limit: the node has no room for the call")
+
+	// ErrNotAbove means that the ids of a node are not above the earlier ones. Then it is
+	// another node, of a [Failover] or at the same address: the ids of one node ascend as
+	// [IDs] describes, even after restarts and changes of its clock.
+	ErrNotAbove = errors.New("the node's ids are not above earlier ones")
+
+	// ErrUnknown means that the node is too old to support the call.
+	ErrUnknown = errors.New("the node does not support the call")
+)
+
+// refusals maps the reasons of {error, Reason} to errors.
+var refusals = map[string]error{
+	"badarg":                  ErrBadArgument,
+	"system_limit":            ErrBusy,
+	"clock_running_backwards": flake.ErrClockBackwards,
+	"timestamp_not_saved":     flake.ErrTimestampNotSaved,
+	"shutdown":                flake.ErrClosed,
+}
+
+func refusal(reason string) error {
+	if err := refusals[reason]; err != nil {
+		return err
+	}
+	return fmt.Errorf("the node answered {error, %s}", escape.Text(reason))
+}
+
+func outOfRange(what string, n, from, to int) error {
+	return fmt.Errorf("%w: %s is %d, must be from %d to %d", ErrBadArgument, what, n, from, to)
 }

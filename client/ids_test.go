@@ -29,10 +29,10 @@ const worker = flake.Worker(0x020000000001)
 
 var quiet = slog.New(slog.DiscardHandler)
 
-// flakes is a generator behind both doors.
+// flakes is a generator for both doors.
 type flakes struct {
 	*node.Node
-	behind atomic.Int64 // ms by which its clock is behind the machine's
+	behind atomic.Int64 // milliseconds by which its clock is behind the machine's
 	server *idserver.Server
 }
 
@@ -67,7 +67,7 @@ func (f *flakes) serve(t *testing.T, source formats.Source) {
 	t.Cleanup(f.Stop)
 }
 
-// doors returns the ways to the generator.
+// doors returns the doors to the generator.
 func (f *flakes) doors(t *testing.T) map[string]Door {
 	t.Helper()
 	web := httptest.NewServer(idhttp.New(idhttp.Options{
@@ -144,7 +144,7 @@ func testIDs(t *testing.T, ids *IDs[flake.ID]) {
 	}
 }
 
-// What only sno has: metabytes, and its own texts.
+// sno has metabytes and its own texts.
 func TestSno(t *testing.T) {
 	source, err := sno.NewGenerator(nil, sno.Options{})
 	if err != nil {
@@ -267,7 +267,7 @@ func TestFailures(t *testing.T) {
 		if _, err := ids.Next(t.Context()); err != nil {
 			t.Error(err)
 		}
-		f.behind.Store(time.Hour.Milliseconds()) // the last id may be long ago
+		f.behind.Store(time.Hour.Milliseconds()) // more than the time since the last id
 		if _, err := ids.Next(t.Context()); !errors.Is(err, flake.ErrClockBackwards) {
 			t.Errorf("%s: a clock set back: %v", what, err)
 		}
@@ -275,7 +275,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// odd is a door that answers like no node.
+// odd is a door with answers that no node sends.
 type odd struct {
 	Door
 	err             error
@@ -296,7 +296,7 @@ func (o *odd) span(context.Context, string, uint64, uint64) (lowest, highest []b
 	return o.lowest, o.highest, o.err
 }
 
-// Too few ids, or ids not asked for, are refused, because they could come twice.
+// Fewer or more ids than requested are refused, because they could be returned twice.
 func TestOddAnswers(t *testing.T) {
 	for _, runs := range [][]run{
 		nil,
@@ -306,7 +306,7 @@ func TestOddAnswers(t *testing.T) {
 		{oddRun(9, -1), oddRun(1, 3)},
 		{oddRun(1, 1), oddRun(2, 2)},
 	} {
-		if got, err := NewIDs[snowflake.ID](&odd{runs: runs}, "ids").Lease(t.Context(), 2); err == nil || !strings.Contains(err.Error(), "asked for 2 ids") {
+		if got, err := NewIDs[snowflake.ID](&odd{runs: runs}, "ids").Lease(t.Context(), 2); err == nil || !strings.Contains(err.Error(), "requested 2 ids") {
 			t.Errorf("%v: %v, %v", runs, got, err)
 		}
 	}
@@ -336,7 +336,7 @@ func TestOddAnswers(t *testing.T) {
 	}
 }
 
-// An answer must be above all of the one before, and its runs above each other.
+// The ids of an answer must be above those of the answer before, and its runs must ascend.
 func TestNotAbove(t *testing.T) {
 	const milli = 1_700_000_000_000
 	flakes := []struct {
@@ -375,7 +375,7 @@ func TestNotAbove(t *testing.T) {
 	}
 }
 
-// What may follow an id depends on its format.
+// The ids that may follow another depend on the format.
 func TestFollows(t *testing.T) {
 	const milli = 1_700_000_000_000
 	uuid := func(milli uint64) number {
@@ -406,8 +406,8 @@ func TestFollows(t *testing.T) {
 	}
 }
 
-// A node is replaced by another at the same address, whose clock is behind: no id of that
-// is handed out until it is above, in whatever way it is taken.
+// If a node is replaced by another at the same address whose clock is behind, all methods fail
+// until its ids are above.
 func TestReplaced(t *testing.T) {
 	ways := map[string]func(context.Context, *IDs[flake.ID]) error{
 		"Next": func(ctx context.Context, ids *IDs[flake.ID]) error { _, err := ids.Next(ctx); return err },
@@ -449,7 +449,7 @@ func TestReplaced(t *testing.T) {
 	}
 }
 
-// few is a generator of which not many ids can be taken at once.
+// few is a generator that refuses requests for many ids.
 type few struct {
 	fake
 	most int

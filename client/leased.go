@@ -24,28 +24,27 @@ const (
 	fetchTime = 5 * time.Second // for one lease
 )
 
-// LeaseOptions say how far ahead to lease ids. Zero values stand for the defaults.
+// LeaseOptions configure leases. Zero values mean the defaults.
 type LeaseOptions struct {
-	Size   int           // ids in a lease, 1 to MaxLeaseSize; default 1000
-	MaxAge time.Duration // of a lease, MinLeaseAge to MaxLeaseAge; default 100 ms
+	Size   int           // number of ids in a lease, from 1 to MaxLeaseSize; default 1000
+	MaxAge time.Duration // of a lease, from MinLeaseAge to MaxLeaseAge; default 100 ms
 }
 
-// Leased are ids of a generator, leased ahead so that they cost no round trip. Any
-// number of goroutines may use it. Its ids have these guarantees:
+// Leased returns ids of a generator that are leased ahead, without a round trip for each. It
+// is safe for concurrent use. Its ids have these guarantees:
 //
-//   - No id comes twice or goes to anybody else.
-//   - An id is above those of all calls of Next that returned before its call began,
-//     in any goroutine, and across kills and restarts of the node and steps of its
-//     clock. There are two exceptions: a snowflake's ids of one millisecond with
-//     random_start are in no order, and sno's are lower after the node's clock has
-//     been set back.
-//   - The node handed it out at most MaxAge ago, or during the call. Ids left in an
-//     older lease are dropped, and nobody ever gets them.
+//   - No id is returned twice, or to another caller of the node.
+//   - An id is above those of all calls of Next that returned before its call started, in
+//     any goroutine, even if the node is killed and restarted or its clock steps. There are
+//     two exceptions: snowflakes of one millisecond with random_start are not ordered, and
+//     sno's ids are lower after the node's clock has been set back.
+//   - The node returned it at most MaxAge ago, or during the call. The remaining ids of an
+//     older lease are dropped.
 //
-// Ids taken in other ways from the same generator are above or below.
+// They are not ordered with ids from other calls to the same generator.
 //
-// The next lease is fetched when a lease is half used or has reached half its age, and
-// ids are taken from it: an unused lease asks for nothing.
+// The next lease is fetched when an id is taken from a lease that is half used or has reached
+// half its age. So nothing is fetched for an unused lease.
 type Leased[ID Format] struct {
 	ids     *IDs[ID]
 	size    int
@@ -55,32 +54,33 @@ type Leased[ID Format] struct {
 	cancel  context.CancelFunc
 	fetches sync.WaitGroup
 
-	current atomic.Pointer[lease] // from which ids are taken
+	current atomic.Pointer[lease] // ids are taken from it
 
-	mu       sync.Mutex // for what follows, and to change current
-	next     *lease     // after current, or nil
-	fetching *fetch     // the one under way, or nil
-	waiting  int        // callers
+	mu       sync.Mutex // guards the fields below, and changes of current
+	next     *lease     // the lease after current, or nil
+	fetching *fetch     // the current fetch, or nil
+	waiting  int        // number of waiting callers
 }
 
-// lease is the runs of ids of one answer.
+// lease is the ids of one answer.
 type lease struct {
 	runs  []numbers
 	total uint64
-	asked time.Duration // before they were handed out
+	asked time.Duration // time of the request
 
-	taken   atomic.Uint64 // more than total once the ids are used up
-	renewed atomic.Bool   // the next lease has been asked for
+	taken   atomic.Uint64 // number of ids taken; may exceed total
+	renewed atomic.Bool   // whether the next lease has been requested
 }
 
-// fetch is a request for a lease. When it is done the lease is Leased.next.
+// fetch is a request for a lease, which becomes Leased.next.
 type fetch struct {
 	asked time.Duration
-	done  chan struct{} // closed when the lease has come, or err is set
+	done  chan struct{} // closed when the lease is set as next, or err is set
 	err   error
 }
 
-// Leased returns ids leased ahead. It leases nothing yet. Close it after use.
+// Leased returns ids that are leased ahead. The first call of Next makes the first request.
+// The caller must Close it after use.
 func (g *IDs[ID]) Leased(o LeaseOptions) (*Leased[ID], error) {
 	if o.Size == 0 {
 		o.Size = defaultLeaseSize
@@ -92,27 +92,27 @@ func (g *IDs[ID]) Leased(o LeaseOptions) (*Leased[ID], error) {
 		return nil, outOfRange("Size", o.Size, 1, MaxLeaseSize)
 	}
 	if o.MaxAge < MinLeaseAge || o.MaxAge > MaxLeaseAge {
-		return nil, fmt.Errorf("%w: MaxAge is %v, want %v to %v", ErrBadArgument, o.MaxAge, MinLeaseAge, MaxLeaseAge)
+		return nil, fmt.Errorf("%w: MaxAge is %v, must be from %v to %v", ErrBadArgument, o.MaxAge, MinLeaseAge, MaxLeaseAge)
 	}
 	l := &Leased[ID]{ids: g, size: o.Size, maxAge: o.MaxAge, start: time.Now()}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	return l, nil
 }
 
-// Close drops leased ids. Next fails from then on.
+// Close drops leased ids. Later calls of Next fail.
 func (l *Leased[ID]) Close() {
 	l.mu.Lock()
-	l.cancel() // no lease arrives after that
+	l.cancel() // no lease is added after that
 	l.current.Store(nil)
 	l.next = nil
 	l.mu.Unlock()
 	l.fetches.Wait()
 }
 
-// Next returns the next id: at once from a lease, else when the next lease comes. It
-// fails with the error of that, or with ctx's error once ctx is done.
+// Next returns the next id at once, or when the next lease has been fetched. It returns the
+// error of that fetch, or ctx's error when ctx is done.
 func (l *Leased[ID]) Next(ctx context.Context) (id ID, err error) {
-	n, ok, due := l.take(l.current.Load(), later)
+	n, ok, due := l.take(l.current.Load(), endOfTime)
 	if !ok {
 		n, err = l.wait(ctx)
 	}
@@ -127,12 +127,12 @@ func (l *Leased[ID]) Next(ctx context.Context) (id ID, err error) {
 
 func (l *Leased[ID]) now() time.Duration { return time.Since(l.start) }
 
-// later is after any lease was asked for.
-const later time.Duration = math.MaxInt64
+// endOfTime is after the request of any lease.
+const endOfTime time.Duration = math.MaxInt64
 
-// take returns the next id of a lease, unless the lease is used up or too old; once
-// that is so it never returns one. A lease asked for after the call began is not too
-// old. due means that the next lease should be fetched, once for each lease.
+// take returns the next id of a lease, unless the lease is used up or too old. A lease that
+// was requested after the call began is not too old. due reports, once for each lease, that
+// the next lease should be fetched.
 func (l *Leased[ID]) take(from *lease, began time.Duration) (n number, ok, due bool) {
 	if from == nil {
 		return n, false, false
@@ -141,7 +141,7 @@ func (l *Leased[ID]) take(from *lease, began time.Duration) (n number, ok, due b
 	if i >= from.total {
 		return n, false, false
 	}
-	age := l.now() - from.asked // read last, as the caller may have been held up
+	age := l.now() - from.asked // read last, because the goroutine may have been delayed
 	if age > l.maxAge && from.asked < began {
 		return n, false, false
 	}
@@ -160,8 +160,8 @@ func (from *lease) at(i uint64) number {
 	panic("unreachable: i is below total")
 }
 
-// wait takes an id of the next lease. If none comes before, it waits for one asked for
-// after it began.
+// wait waits for the next lease and takes an id of it, at the latest of the first one that
+// was requested after the call.
 func (l *Leased[ID]) wait(ctx context.Context) (n number, err error) {
 	began := l.now()
 	l.mu.Lock()
@@ -188,7 +188,7 @@ func (l *Leased[ID]) wait(ctx context.Context) (n number, err error) {
 	}
 }
 
-// takeNext takes an id of the current lease, or of the next, which replaces it.
+// takeNext takes an id of the current lease, or of the next, which then replaces it.
 func (l *Leased[ID]) takeNext(began time.Duration) (n number, ok bool) {
 	n, ok, due := l.take(l.current.Load(), began)
 	if !ok && l.next != nil {
@@ -202,7 +202,7 @@ func (l *Leased[ID]) takeNext(began time.Duration) (n number, ok bool) {
 	return n, ok
 }
 
-// renew fetches a lease ahead, unless there is one.
+// renew fetches the next lease, unless it is there already.
 func (l *Leased[ID]) renew() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -211,8 +211,7 @@ func (l *Leased[ID]) renew() {
 	}
 }
 
-// fetch returns the fetch under way, or begins one. Everyone who waits gets an id of
-// it.
+// fetch returns the current fetch, or starts one with ids for all waiting callers.
 func (l *Leased[ID]) fetch() *fetch {
 	if l.fetching != nil {
 		return l.fetching
@@ -234,7 +233,7 @@ func (l *Leased[ID]) fetch() *fetch {
 		defer l.mu.Unlock()
 		l.fetching = nil
 		if l.ctx.Err() != nil {
-			return // waiting callers ask again and learn that it is closed
+			return // waiting callers fetch again and get net.ErrClosed
 		}
 		if f.err = err; err != nil {
 			return

@@ -28,7 +28,7 @@ func leased(t *testing.T, door Door, o LeaseOptions) *Leased[flake.ID] {
 	return l
 }
 
-// order checks the promises about ids, whoever gets them.
+// order checks that ids of concurrent callers are unique and ascend.
 type order struct {
 	t       *testing.T
 	mu      sync.Mutex
@@ -38,7 +38,7 @@ type order struct {
 
 func newOrder(t *testing.T) *order { return &order{t: t, seen: make(map[flake.ID]bool)} }
 
-// next takes an id. It must be above all ids that existed when the call began.
+// next takes an id, which must be above all ids that existed when the call began.
 func (o *order) next(l *Leased[flake.ID]) error {
 	o.mu.Lock()
 	before := o.highest
@@ -94,7 +94,7 @@ func TestLeased(t *testing.T) {
 	}
 }
 
-// The clock of the node steps back, and is corrected or catches up.
+// Leased ids ascend after the node's clock steps back and is corrected or catches up.
 func TestLeasedClock(t *testing.T) {
 	f := startFlakes(t)
 	for what, door := range f.doors(t) {
@@ -110,7 +110,7 @@ func TestLeasedClock(t *testing.T) {
 					taken++
 				case !errors.Is(err, flake.ErrClockBackwards):
 					t.Fatalf("%s: %v", what, err)
-				case behind == time.Hour: // nothing else sets it right
+				case behind == time.Hour: // too long to catch up
 					f.behind.Store(0)
 				}
 			}
@@ -119,7 +119,7 @@ func TestLeasedClock(t *testing.T) {
 	}
 }
 
-// webDoor returns the way to a source over HTTP, under the name ids.
+// webDoor returns an HTTP door to a generator with the name ids.
 func webDoor(t *testing.T, source formats.Source) Door {
 	t.Helper()
 	web := httptest.NewServer(idhttp.New(idhttp.Options{
@@ -134,7 +134,7 @@ func webDoor(t *testing.T, source formats.Source) Door {
 	return h
 }
 
-// takeAll takes n ids, none seen before.
+// takeAll takes n ids, which must be new.
 func takeAll[ID Format](t *testing.T, l *Leased[ID], seen map[ID]bool, n int) (ids []ID) {
 	t.Helper()
 	for range n {
@@ -148,7 +148,7 @@ func takeAll[ID Format](t *testing.T, l *Leased[ID], seen map[ID]bool, n int) (i
 	return ids
 }
 
-// The ids of a millisecond start anywhere and wrap around; the milliseconds ascend.
+// With random_start the ids of a millisecond wrap around, and the milliseconds ascend.
 func TestLeasedRandomStart(t *testing.T) {
 	source, err := snowflake.Twitter.NewGenerator(1, snowflake.Options{RandomStart: true})
 	if err != nil {
@@ -169,7 +169,7 @@ func TestLeasedRandomStart(t *testing.T) {
 	}
 }
 
-// The clock of a node with sno is set back: it goes on with lower ids.
+// After its clock is set back, a node with sno continues with lower ids.
 func TestLeasedSnoClock(t *testing.T) {
 	var behind atomic.Int64
 	system := flake.SystemClock()
@@ -191,7 +191,7 @@ func TestLeasedSnoClock(t *testing.T) {
 	}
 }
 
-// Leased ids are used in order, and dropped only when nobody can use them.
+// Leased ids are returned in order, and dropped only when no caller can use them.
 func TestLeasedTakeNext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := new(fake)

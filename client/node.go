@@ -1,6 +1,7 @@
 package client
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -12,20 +13,19 @@ import (
 )
 
 const (
-	dialTime = 10 * time.Second // for one attempt to connect
+	dialTime = 10 * time.Second // bounds one attempt to connect
 
-	// The wait before the next attempt after a failed one, doubled each time.
+	// The pause after a failed attempt; it doubles with each failure.
 	minPause = 10 * time.Millisecond
 	maxPause = time.Second
 )
 
-// Node is a node called over one connection, kept as long as it lasts. The first call
-// opens it; after a loss the next call does. Any number of goroutines may call at
-// once.
+// Node is a node that is called over one connection. The first call opens the connection,
+// and so does the first call after it is lost. A Node is safe for concurrent use.
 //
-// A call makes at most one attempt to connect, and shares it with others. After failed
-// attempts the next one comes after a pause of up to a second, so a program that keeps
-// calling does the node no harm. [ErrLost] explains what an error says about a call.
+// A call makes at most one attempt to connect, which concurrent calls share. After a failed
+// attempt there is a pause of up to a second, so that a program that calls in a loop does not
+// overload the node. See [ErrLost] for calls that may have been performed.
 type Node struct {
 	name   string
 	dialer Dialer
@@ -34,27 +34,27 @@ type Node struct {
 	dials  sync.WaitGroup
 
 	mu      sync.Mutex
-	conn    *Conn    // the last one, or nil
-	attempt *attempt // that is under way, or nil
+	conn    *Conn    // the last connection, or nil
+	attempt *attempt // the current attempt, or nil
 	pause   time.Duration
-	failed  time.Time // the last attempt, if pause is not 0
+	failed  time.Time // time of the last failure, if pause is not 0
 }
 
 // attempt is an attempt to connect.
 type attempt struct {
-	done chan struct{} // closed when one of the others is set
+	done chan struct{} // closed when conn or err is set
 	conn *Conn
 	err  error
 }
 
-// NewNode returns the node named name@host, without connecting to it.
+// NewNode returns the node named name@host. It does not connect to it.
 func NewNode(name string, d Dialer) *Node {
 	n := &Node{name: name, dialer: d}
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	return n
 }
 
-// Close ends the connection and the waiting calls.
+// Close closes the connection. Waiting calls fail.
 func (n *Node) Close() error {
 	n.mu.Lock()
 	n.cancel() // no attempt starts after that
@@ -69,13 +69,13 @@ func (n *Node) Close() error {
 	return nil
 }
 
-// Call is gen_server:call({Name, Node}, Request). The end of ctx ends only the call,
-// which may have been carried out by then.
+// Call is gen_server:call({Name, Node}, Request). The end of ctx ends only the call, which
+// may have been performed by then.
 func (n *Node) Call(ctx context.Context, name etf.Atom, request etf.Term) (reply etf.Term, err error) {
 	return decoded(n.call(ctx, name, request))
 }
 
-// Apply calls a function of the node, as rpc:call does. An exception comes back as
+// Apply calls a function of the node like rpc:call. For an exception it returns
 // {badrpc, Reason}.
 func (n *Node) Apply(ctx context.Context, module, function etf.Atom, args []etf.Term) (etf.Term, error) {
 	return n.Call(ctx, "rex", applyRequest(module, function, args))
@@ -89,7 +89,7 @@ func (n *Node) call(ctx context.Context, name etf.Atom, request etf.Term) ([]byt
 		}
 		answer, err := conn.call(ctx, name, request)
 		if ended := (endedError{}); errors.As(err, &ended) {
-			continue // not sent: the connection has just ended
+			continue // the call was not sent, because the connection has just ended
 		}
 		if err != nil {
 			err = fmt.Errorf("node %s: %w", n.name, err)
@@ -98,10 +98,10 @@ func (n *Node) call(ctx context.Context, name etf.Atom, request etf.Term) ([]byt
 	}
 }
 
-// connected returns the connection, waiting for it if there is none.
+// connected returns the connection, or connects first.
 func (n *Node) connected(ctx context.Context) (*Conn, error) {
 	n.mu.Lock()
-	if n.conn.lasts() {
+	if n.conn.alive() {
 		defer n.mu.Unlock()
 		return n.conn, nil
 	}
@@ -145,8 +145,8 @@ func (n *Node) dial(a *attempt, wait time.Duration) {
 	n.conn, n.pause = a.conn, 0
 }
 
-// lasts reports whether there is a connection that has not ended.
-func (c *Conn) lasts() bool {
+// alive reports whether c is not nil and has not ended.
+func (c *Conn) alive() bool {
 	if c == nil {
 		return false
 	}
@@ -156,4 +156,101 @@ func (c *Conn) lasts() bool {
 	default:
 		return true
 	}
+}
+
+// The calls of a generator, and its answers.
+var _ Door = (*Node)(nil)
+
+func (n *Node) get(ctx context.Context, generator string) (id []byte, err error) {
+	err = n.ask(ctx, generator, etf.Atom("get"), func(r *etf.Reader) { id = r.Binary() })
+	return id, err
+}
+
+func (n *Node) texts(ctx context.Context, generator string, count, base int) (texts []string, err error) {
+	request := etf.Tuple{etf.Atom("get_many"), int64(count), int64(base)}
+	if base == Canonical {
+		request[2] = etf.Atom("canonical")
+	}
+	err = n.ask(ctx, generator, request, func(r *etf.Reader) {
+		for range r.ListHeader() {
+			texts = append(texts, string(r.StringExt()))
+		}
+		r.Nil()
+	})
+	return texts, err
+}
+
+func (n *Node) lease(ctx context.Context, generator string, count, _ int) (runs []run, err error) {
+	err = n.ask(ctx, generator, etf.Tuple{etf.Atom("lease"), int64(count)}, func(r *etf.Reader) {
+		for range r.ListHeader() {
+			r.Tuple()
+			runs = append(runs, run{r.Binary(), int(r.Int())})
+		}
+		r.Nil()
+	})
+	return runs, err
+}
+
+func (n *Node) notional(ctx context.Context, generator string, milli uint64) (id []byte, err error) {
+	request := etf.Tuple{etf.Atom("notional"), int64(milli)}
+	err = n.ask(ctx, generator, request, func(r *etf.Reader) { id = r.Binary() })
+	return id, err
+}
+
+func (n *Node) span(ctx context.Context, generator string, first, last uint64) (lowest, highest []byte, err error) {
+	request := etf.Tuple{etf.Atom("notional"), int64(first), int64(last)}
+	err = n.ask(ctx, generator, request, func(r *etf.Reader) {
+		r.Tuple()
+		lowest, highest = r.Binary(), r.Binary()
+	})
+	return lowest, highest, err
+}
+
+func (n *Node) decompose(ctx context.Context, generator string, id []byte) (fields []Field, err error) {
+	request := etf.Tuple{etf.Atom("decompose"), id}
+	err = n.ask(ctx, generator, request, func(r *etf.Reader) {
+		for range r.ListHeader() {
+			r.Tuple()
+			fields = append(fields, Field{string(r.Atom()), r.Uint64()})
+		}
+		r.Nil()
+	})
+	return fields, err
+}
+
+// ask calls a generator, and calls read to decode the term of {ok, Term}.
+func (n *Node) ask(ctx context.Context, generator string, request etf.Term, read func(*etf.Reader)) error {
+	answer, err := n.call(ctx, etf.Atom(generator), request)
+	if err != nil {
+		return err
+	}
+	if err := readAnswer(answer, read); err != nil {
+		return fmt.Errorf("node %s: %s: %s: %w", n.name, generator, etf.Format(nil, request), err)
+	}
+	return nil
+}
+
+func readAnswer(answer []byte, read func(*etf.Reader)) error {
+	r := etf.NewReader(answer)
+	r.Tuple()
+	switch word := r.Atom(); {
+	case bytes.Equal(word, []byte("ok")):
+		read(&r)
+		if r.Finish() != nil {
+			return unexpected(answer)
+		}
+		return nil
+	case bytes.Equal(word, []byte("error")) && r.Peek().IsAtom():
+		return refusal(string(r.Atom()))
+	}
+	return unexpected(answer)
+}
+
+func unexpected(answer []byte) error {
+	const shown = 200
+	text := etf.FormatRaw(nil, answer, shown)
+	if string(text) == "ok" { // the answer to unknown calls
+		return ErrUnknown
+	}
+	return fmt.Errorf("the node answered %s", text)
 }

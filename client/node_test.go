@@ -19,7 +19,7 @@ func TestReconnect(t *testing.T) {
 	for life := range 3 {
 		if life > 0 {
 			r = start(t)
-			n.dialer = r.dialer() // the port may be somebody else's by now
+			n.dialer = r.dialer() // the old port may be in use by another process
 		}
 		var conns [2]*Conn
 		for i := range conns {
@@ -41,7 +41,7 @@ func TestReconnect(t *testing.T) {
 		if err := <-lost; !errors.Is(err, ErrLost) || !strings.HasPrefix(err.Error(), "node "+name) {
 			t.Errorf("life %d: %v", life, err)
 		}
-		await(t, "the end", func() bool { return !n.conn.lasts() })
+		await(t, "the end", func() bool { return !n.conn.alive() })
 		for range 2 {
 			if _, err := n.Call(t.Context(), "echo", etf.Atom("a")); err == nil || errors.Is(err, ErrLost) {
 				t.Errorf("with no node: %v", err)
@@ -53,7 +53,7 @@ func TestReconnect(t *testing.T) {
 	}
 }
 
-// Attempts are never further apart than maxPause.
+// The pause between attempts is at most maxPause.
 func TestPause(t *testing.T) {
 	n := NewNode(name, Dialer{Cookie: cookie, Addr: "127.0.0.1:1"})
 	defer n.Close()
@@ -63,7 +63,7 @@ func TestPause(t *testing.T) {
 	}
 }
 
-// All simultaneous callers share one connection.
+// Concurrent callers share one connection.
 func TestOneConnection(t *testing.T) {
 	noLeak(t)
 	n := NewNode(name, start(t).dialer())
@@ -87,14 +87,14 @@ func TestOneConnection(t *testing.T) {
 			t.Fatal("two connections")
 		}
 	}
-	if n.Close(); first.lasts() {
+	if n.Close(); first.alive() {
 		t.Error("the connection outlives the node")
 	}
 }
 
 func TestClosedNode(t *testing.T) {
 	noLeak(t)
-	silent := startPeer(t) // lets nobody in
+	silent := startPeer(t) // does not answer handshakes
 	n := NewNode(name, silent.dialer())
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)
@@ -127,7 +127,7 @@ func TestClosedNode(t *testing.T) {
 	n.Close()
 }
 
-// atSend is a context that runs a function when a call is about to be sent.
+// atSend is a context that calls a function when a call is about to be sent.
 type atSend struct {
 	context.Context
 	do func()
@@ -138,7 +138,7 @@ func (c atSend) Err() error {
 	return c.Context.Err()
 }
 
-// A call whose connection has just ended is sent over the next.
+// A call whose connection has just ended is sent on the next one.
 func TestEndedMeanwhile(t *testing.T) {
 	n := NewNode(name, start(t).dialer())
 	defer n.Close()

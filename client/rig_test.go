@@ -19,11 +19,11 @@ const (
 	name   = "n@127.0.0.1"
 	cookie = "secret"
 
-	// patience is how long a test waits for what must happen.
+	// patience is the time after which a test fails if it still waits.
 	patience = 5 * time.Minute
 )
 
-// echo replies with its request, except to silence.
+// echo replies with the request, but does not answer the request silence.
 type echo struct {
 	genserver.Plain
 	silences *atomic.Int32
@@ -40,7 +40,7 @@ func (e echo) HandleCall(c genserver.Call) {
 // rig is a node with a server registered as echo.
 type rig struct {
 	*node.Node
-	silences atomic.Int32 // calls left without an answer
+	silences atomic.Int32 // number of calls that were not answered
 }
 
 // start starts a node.
@@ -90,7 +90,7 @@ func startPeer(t *testing.T) *peer {
 
 func (p *peer) dialer() Dialer { return Dialer{Cookie: cookie, Addr: p.Addr().String()} }
 
-// accept lets the next caller in and plays its node.
+// accept accepts the next caller and plays its node.
 func (p *peer) accept(play func(net.Conn)) {
 	p.t.Helper()
 	played := make(chan struct{})
@@ -112,7 +112,7 @@ func (p *peer) accept(play func(net.Conn)) {
 	}()
 }
 
-// await polls for what nothing reports.
+// await polls a condition that cannot be waited for.
 func await(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	for end := time.Now().Add(patience); !done(); time.Sleep(time.Millisecond) {
@@ -122,7 +122,7 @@ func await(t *testing.T, what string, done func() bool) {
 	}
 }
 
-// noLeak fails a test that leaves goroutines behind.
+// noLeak fails a test that leaves goroutines running.
 func noLeak(t *testing.T) {
 	t.Helper()
 	before := runtime.NumGoroutine()

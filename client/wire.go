@@ -9,14 +9,13 @@ import (
 )
 
 const (
-	// maxFrame bounds the bytes of a frame from the node; 65,536 ids in base 2 take
-	// half of it.
+	// maxFrame bounds the bytes of a frame from the node; 65,536 ids in base 2 need half of it.
 	maxFrame = 16 << 20
 
 	readBuffer = 64 << 10
 )
 
-// caps are those of every node from OTP 23 on, as far as a caller's terms need.
+// caps are sufficient for a caller's terms, and supported by OTP 23 and later.
 var caps = etf.AllCaps
 
 // tick is an empty frame.
@@ -27,9 +26,9 @@ func appendMonitor(dst []byte, self etf.Pid, name etf.Atom, ref etf.Ref) ([]byte
 	return wire.Append(dst, caps, etf.Tuple{int64(wire.OpMonitorP), self, name, ref})
 }
 
-// appendCall appends the frame of {'$gen_call', {Self, Tag}, Request} to a registered
-// process, whose name appendMonitor accepted. OTP uses a reference as Tag; any term
-// will do.
+// appendCall appends a frame that sends {'$gen_call', {Self, Tag}, Request} to a registered
+// process, whose name appendMonitor has accepted. OTP uses a reference as Tag, but any term
+// is allowed.
 func appendCall(dst []byte, self etf.Pid, name etf.Atom, tag uint64, request etf.Term) ([]byte, error) {
 	b := etf.AppendInt(etf.AppendTupleHeader(wire.Open(dst), 4), int64(wire.OpRegSend))
 	b = etf.MustAppendAtom(append(b, self...), "", caps)
@@ -45,22 +44,23 @@ func appendCall(dst []byte, self etf.Pid, name etf.Atom, tag uint64, request etf
 	return b, nil
 }
 
-// signal is what a caller waits for: an answer, or the end of the process.
+// signal is an answer or the end of a process.
 type signal struct {
 	tag    uint64
 	answer []byte // one term, or nil
-	ref    []byte // of the monitor that fired, or nil
-	reason []byte // why, one term
+	ref    []byte // of the monitor of the process that ended, or nil
+	reason []byte // the exit reason, one term
 }
 
-// decode reads a frame. What no caller needs becomes an empty signal. Its slices are
-// of the frame.
+// decode reads a frame. A frame that callers do not need becomes an empty signal. The slices
+// are parts of the frame.
 func decode(frame []byte) (s signal, err error) {
 	if len(frame) == 0 {
 		return s, nil
 	}
 	if frame[0] != wire.PassThrough {
-		return s, fmt.Errorf("frame begins with %d, want %d: a distribution header was not agreed on", frame[0], wire.PassThrough)
+		return s, fmt.Errorf("frame begins with %d, must be %d: distribution headers are not supported",
+			frame[0], wire.PassThrough)
 	}
 	var m wire.Message
 	err = m.Decode(frame[1:])
@@ -77,7 +77,7 @@ func decode(frame []byte) (s signal, err error) {
 	return s, err
 }
 
-// decodeMessage reads {Tag, Answer}. Any other message is dropped.
+// decodeMessage reads {Tag, Answer}. For other messages it returns a nil answer.
 func decodeMessage(message []byte) (tag uint64, answer []byte) {
 	r := etf.NewReader(message)
 	r.Tuple()

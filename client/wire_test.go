@@ -18,7 +18,7 @@ import (
 	"github.com/flake-go/flake/node/wire"
 )
 
-// piped returns a connection in a bubble, and the node's end of it.
+// piped returns a connection in a bubble, and its other end.
 func piped(t *testing.T, ticktime time.Duration) (c *Conn, peer net.Conn) {
 	ours, peer := net.Pipe()
 	c = newConn(ours, etf.NewPid("caller@host", 1, 0, 1), ticktime)
@@ -29,8 +29,7 @@ func piped(t *testing.T, ticktime time.Duration) (c *Conn, peer net.Conn) {
 	return c, peer
 }
 
-// The connection ticks, however long the node may be silent, and ends within a tick of
-// that limit.
+// The connection sends ticks at any ticktime, and ends within a tick after that time of silence.
 func TestTick(t *testing.T) {
 	for _, tt := range []struct{ ticktime, silent, every time.Duration }{
 		{0, time.Minute, 15 * time.Second},
@@ -47,10 +46,10 @@ func TestTick(t *testing.T) {
 				}
 				peer.Write(tick)
 			}
-			heard := time.Now()
+			received := time.Now()
 			go io.Copy(io.Discard, peer)
 			<-c.ended
-			if silent := time.Since(heard); silent < tt.silent || silent > tt.silent+tt.every {
+			if silent := time.Since(received); silent < tt.silent || silent > tt.silent+tt.every {
 				t.Errorf("ended after %v, want %v", silent, tt.silent)
 			}
 			if !strings.Contains(c.err.Error(), "net_tick_timeout") {
@@ -60,7 +59,7 @@ func TestTick(t *testing.T) {
 	}
 }
 
-// A node that reads nothing is lost, even if it ticks.
+// A connection to a node that does not read is lost, even if the node sends ticks.
 func TestStuck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, peer := piped(t, 0)
@@ -79,12 +78,12 @@ func TestStuck(t *testing.T) {
 	})
 }
 
-// One monitor serves all calls to a name, until it fires.
+// All calls to a name share one monitor until it reports the end of the process.
 func TestMonitors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, peer := piped(t, 0)
 		r := bufio.NewReader(peer)
-		const none = "" // what an unknown reference would stand for
+		const none = "" // an unknown reference
 		calls := make(map[etf.Atom]*call)
 		refs := make(map[etf.Atom]etf.Ref)
 		send := func(name etf.Atom, want ...wire.Op) {
@@ -115,8 +114,7 @@ func TestMonitors(t *testing.T) {
 				t.Errorf("a call of %q writes %v and %d bytes, want %v", name, ops, r.Buffered(), want)
 			}
 		}
-		// goesOff makes the node report a monitor's end, and returns the names that
-		// ended.
+		// goesOff reports the end of a monitor, and returns the names whose calls failed.
 		goesOff := func(op wire.Op, ref etf.Ref) (ended []etf.Atom) {
 			b, err := wire.Append(nil, caps, etf.Tuple{int64(op), etf.Atom(""), etf.Atom(""), ref, etf.Atom("killed")})
 			if err != nil {
@@ -152,7 +150,7 @@ func TestMonitors(t *testing.T) {
 	})
 }
 
-// The memory of calls is reused, but not kept if large.
+// The buffer of calls is reused unless it is large.
 func TestSpare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, peer := piped(t, 0)
@@ -172,7 +170,7 @@ func TestSpare(t *testing.T) {
 	})
 }
 
-// slowToEnd is a connection whose reader notices the end late.
+// slowToEnd is a connection whose reader returns late at the end.
 type slowToEnd struct {
 	net.Conn
 	ended bool
@@ -201,8 +199,8 @@ func TestCloseWaits(t *testing.T) {
 func TestReadAnswer(t *testing.T) {
 	for _, tt := range []struct {
 		answer etf.Term
-		want   string // empty: it is read
-		is     error  // or nil
+		want   string // error text; empty if the answer is read
+		is     error  // wrapped error, or nil
 	}{
 		{etf.Tuple{etf.Atom("ok"), int64(7)}, "", nil},
 		{etf.Atom("ok"), "", ErrUnknown},

@@ -1,3 +1,20 @@
+// Package genserver implements a gen_server for its callers: it receives the messages of
+// OTP's gen_server:call and cast, and sends the replies.
+//
+// A [Handler] corresponds to a callback module. [Server.Receive] parses a message and calls
+// the Handler. Both may be called concurrently. A [Call] is answered at once or later; its
+// [Caller], a connection, decides when and with what memory later answers are built.
+//
+// The messages are those of OTP's gen.erl and gen_server.erl:
+//
+//	{'$gen_call', {Pid, Tag}, Request}   answered by {Tag, Reply} to Pid
+//	{'$gen_cast', Request}
+//	{system, {Pid, Tag}, Request}        of module sys: get_state, get_status
+//	anything else                        handle_info
+//
+// A Tag is any term, usually a reference or [alias | Reference]. It is returned byte for
+// byte. With an alias the reply is sent to the alias, so that a reply after the caller's
+// timeout is dropped.
 package genserver
 
 import (
@@ -7,76 +24,76 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// Handler implements a gen_server. Many goroutines call its methods at once. Terms
-// are external terms, valid until the method returns.
+// Handler implements a gen_server. Its methods are called concurrently. Their arguments are
+// external terms that are valid until the method returns.
 type Handler interface {
-	// HandleCall answers a call at most once. Not answering is {noreply, State}.
+	// HandleCall answers a call at most once. No answer corresponds to {noreply, State}.
 	HandleCall(c Call)
-	// HandleCast handles what gen_server:cast sent.
+	// HandleCast handles a message of gen_server:cast.
 	HandleCast(request []byte, c Caller)
-	// HandleInfo handles any other message. Only the message can say who sent it.
+	// HandleInfo handles any other message. The sender is unknown unless the message
+	// contains it.
 	HandleInfo(message []byte, c Caller)
-	// State returns what sys:get_state and sys:get_status show.
+	// State returns the state for sys:get_state and sys:get_status.
 	State() etf.Term
 }
 
-// Plain supplies the methods that most Handlers do not need: it drops casts and
-// messages, and its state is [].
+// Plain implements the methods that most Handlers do not need: it drops casts and messages,
+// and its state is [].
 type Plain struct{}
 
 func (Plain) HandleCast([]byte, Caller) {}
 func (Plain) HandleInfo([]byte, Caller) {}
 func (Plain) State() etf.Term           { return etf.List{} }
 
-// Build appends a term, sent later, to dst. If there is no room because too much is
-// under way, it appends a short refusal.
+// Build appends a term to dst. If room is false, because too much memory is in use, it
+// appends a short refusal.
 type Build = func(dst []byte, room bool) []byte
 
-// Caller is the sender of a message and the way back to it. It is valid until the
-// Handler's method returns.
+// Caller sends answers to the sender of a message. It is valid until the Handler's method
+// returns.
 type Caller interface {
-	// Caps returns which terms the peer can read.
+	// Caps returns the forms of terms that the peer can read.
 	Caps() etf.Caps
-	// Context ends with the connection: after that nobody waits for a reply.
+	// Context ends with the connection, after which no reply can be sent.
 	Context() context.Context
 
-	// Given is where a Handler adds what it gives the peer, such as ids. It outlives the
-	// message.
+	// Given returns a counter to which a Handler adds what it sends the peer, such as ids.
+	// It remains valid after the message.
 	Given() *atomic.Uint64
 
-	// Buffer returns an empty buffer in which to build what is sent next.
+	// Buffer returns an empty buffer for the term of the next Send.
 	Buffer() []byte
 	// Send sends a term to a process, or to its alias if that is not nil.
 	Send(pid, alias, term []byte)
-	// SendAside sends what build returns, unless that is nil. It calls build on
+	// SendAside sends the term that build returns, unless that is nil. It calls build on
 	// another goroutine, or at once if there is no room.
 	SendAside(pid, alias []byte, build Build)
-	// SendInTurn is SendAside for a term of up to size bytes. Later requests of the
+	// SendInTurn is like SendAside, for a term of up to size bytes. Later requests of the
 	// calling process are answered after it.
 	SendInTurn(pid, alias []byte, size int, build Build)
 }
 
-// Call is a request and who waits for the reply. The reply is one term that the
-// caller can read, as Caps reports.
+// Call is a request and its caller. The reply must be one term in a form that Caps allows.
 type Call struct {
 	Caller
 	From    From
 	Request []byte
 }
 
-// Begin returns a buffer for Reply, to which the reply is appended.
+// Begin returns a buffer to which the reply is appended.
 func (c Call) Begin() []byte { return c.From.begin(c.Buffer()) }
 
-// Reply answers the call with what was appended to the buffer from Begin.
+// Reply answers the call. b is the buffer of Begin with the reply appended.
 func (c Call) Reply(b []byte) { c.Send(c.From.Pid, c.From.Alias, b) }
 
-// ReplyAside answers the call with what build appends to dst, as [Caller].SendAside does.
+// ReplyAside answers the call with the term that build appends, like [Caller].SendAside.
 func (c Call) ReplyAside(build Build) {
 	c.SendAside(c.From.Pid, c.From.Alias, c.From.around(build))
 }
 
-// ReplyInTurn answers the call with up to size bytes that build appends to dst, as
-// [Caller].SendInTurn does. build must not use terms decoded from the request.
+// ReplyInTurn answers the call with a term of up to size bytes that build appends, like
+// [Caller].SendInTurn. build must not use terms decoded from the request.
 func (c Call) ReplyInTurn(size int, build Build) {
 	c.SendInTurn(c.From.Pid, c.From.Alias, len(c.From.begin(nil))+size, c.From.around(build))
 }

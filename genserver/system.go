@@ -6,8 +6,8 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// receiveSystem answers a system message, as module sys sends it. The server answers
-// in line, so it cannot be suspended or replaced, and keeps no statistics.
+// receiveSystem answers a system message of module sys. A server cannot be suspended or
+// replaced, because it runs on the goroutines of its callers, and has no statistics.
 func (s *Server) receiveSystem(r *etf.Reader, c Caller) error {
 	var from From
 	from.read(r)
@@ -16,7 +16,7 @@ func (s *Server) receiveSystem(r *etf.Reader, c Caller) error {
 		return fmt.Errorf("system message: %w", err)
 	}
 	reply, end := pair("error", etf.Atom("system_limit")), (func())(nil)
-	if term, err := etf.Decode(request); err == nil { // else it exceeds the limits
+	if term, err := etf.Decode(request); err == nil { // else the request exceeds the limits
 		reply, end = s.system(term, &from)
 	}
 	b, err := etf.Append(from.begin(c.Buffer()), reply, c.Caps())
@@ -25,12 +25,12 @@ func (s *Server) receiveSystem(r *etf.Reader, c Caller) error {
 	}
 	c.Send(from.Pid, from.Alias, b)
 	if end != nil {
-		end() // the caller waits for the answer first
+		end() // after the answer
 	}
 	return nil
 }
 
-// system returns the answer to a request, and what to do after sending it.
+// system returns the answer to a request, and a function to call after sending it, or nil.
 func (s *Server) system(request etf.Term, from *From) (reply etf.Term, after func()) {
 	t, _ := request.(etf.Tuple)
 	switch {
@@ -51,8 +51,8 @@ func (s *Server) system(request etf.Term, from *From) (reply etf.Term, after fun
 	return pair("error", pair("unknown_system_msg", request)), nil
 }
 
-// debug answers sys:statistics, log, trace and the like as OTP does while nothing is
-// collected. OTP answers unknown_debug to what it cannot install.
+// debug returns OTP's answers to sys:statistics, log, trace and the like when nothing is
+// collected: unknown_debug for unknown requests.
 func debug(request etf.Term) etf.Term {
 	if request == etf.Atom("no_debug") {
 		return etf.Atom("ok")
@@ -91,16 +91,15 @@ func debug(request etf.Term) etf.Term {
 	return etf.Atom("unknown_debug")
 }
 
-// wantsOK reports whether the caller's sys:get_state expects {ok, State}, as from
-// OTP 26.1 on, and fails on a bare State. Up to 26.0 it is the other way round.
-// Nothing tells us the caller's release, but from OTP 26 on an alias reference has
-// five words.
+// wantsOK reports whether the caller's sys:get_state expects {ok, State}, as from OTP 26.1
+// on, instead of State. The caller's release is unknown, but from OTP 26 on an alias
+// reference has five words.
 func (f *From) wantsOK() bool {
 	const pidReference = 5
 	return len(etf.Ref(f.Alias).Words()) == pidReference
 }
 
-// status is what gen_server:format_status/2 of OTP 23 to 29 returns:
+// status returns the term of gen_server:format_status/2 in OTP 23 to 29:
 //
 //	{status, Pid, {module, gen_server}, [PDict, SysState, Parent, Debug, Misc]}
 func (s *Server) status() etf.Term {

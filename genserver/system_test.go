@@ -10,8 +10,7 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// A caller that terminates a server is answered first. A server that cannot end says
-// so.
+// sys:terminate is answered before the server ends, and refused by a server without End.
 func TestTerminate(t *testing.T) {
 	ref := etf.NewRef("a@b", 1, 1, 2, 3)
 	message, err := etf.Append(nil, etf.Tuple{
@@ -39,7 +38,7 @@ func TestTerminate(t *testing.T) {
 	}
 }
 
-// answer returns what a server answers to a system message with a tag, as Erlang text.
+// answer returns the answer of a server to a system message, as Erlang text.
 func answer(t *testing.T, s *Server, tag etf.Term, request string) string {
 	t.Helper()
 	exprs, _, err := erltext.Parse(request+".", false)
@@ -63,7 +62,7 @@ func answer(t *testing.T, s *Server, tag etf.Term, request string) string {
 	return string(etf.Format(nil, answer.(etf.Tuple)[1]))
 }
 
-// Module sys gets OTP's answers from a server of which nothing is collected.
+// A server answers module sys like OTP when nothing is collected.
 func TestSystem(t *testing.T) {
 	s := &Server{Handler: new(server), End: func(etf.Term) { t.Error("it ended") }}
 	for request, want := range map[string]string{
@@ -105,7 +104,7 @@ type stateful struct{ server }
 
 func (*stateful) State() etf.Term { return etf.Atom("idle") }
 
-// From OTP 26.1 on, whose aliases have five words, sys:get_state wants {ok, State}.
+// From OTP 26.1 on, whose aliases have five words, sys:get_state expects {ok, State}.
 func TestState(t *testing.T) {
 	s := &Server{
 		Name: "flake", Module: "flake_server", Pid: etf.NewPid("a@b", 7, 0, 1),

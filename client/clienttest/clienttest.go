@@ -1,13 +1,13 @@
-// Package clienttest has a node for the tests of programs that take ids with
-// package client. The node is in the same process, and needs no socket or setup.
+// Package clienttest provides a node for tests of programs that use package client. The node
+// runs in the test's process, and needs no socket or setup.
 //
 //	node := clienttest.New()
 //	ids := client.NewIDs[flake.ID](node, "flake")
 //	id, err := ids.Next(ctx)
 //
-// The code of a real node makes its ids and answers its calls. So ids are unique,
-// ascend and can be leased, and arguments out of range are refused. [Node.Step] sets the
-// clock, and [Node.Fail] makes calls fail.
+// The code of a real node makes its ids and answers its calls. So ids are unique, ascend and
+// can be leased, and arguments out of range are refused. [Node.Step] changes the clock, and
+// [Node.Fail] makes calls fail.
 package clienttest
 
 import (
@@ -27,13 +27,12 @@ import (
 	"github.com/flake-go/flake/idserver/idhttp"
 )
 
-// Node is a [client.Door] to a node of its own, which has the generator "flake" with a
-// random worker. It keeps nothing: another Node is another node. It is safe for
-// concurrent use.
+// Node is a [client.Door] to a new node, which has the generator "flake" with a random worker.
+// It is safe for concurrent use.
 type Node struct {
 	client.Door
 
-	ahead   atomic.Int64 // ms that its clock is ahead of the machine's
+	ahead   atomic.Int64 // milliseconds by which its clock is ahead of the machine's
 	failure atomic.Pointer[error]
 	server  atomic.Pointer[idhttp.Server]
 
@@ -49,18 +48,18 @@ func New() *Node {
 		Clock: func() uint64 { return system() + uint64(n.ahead.Load()) },
 	})
 	if err != nil {
-		panic(err) // never, of such a worker
+		panic(err) // cannot happen with this worker
 	}
 	n.Add("flake", formats.Flake(ids))
 	n.Door, err = client.NewHTTP("http://localhost", client.HTTPOptions{Client: &http.Client{Transport: transport{n}}})
 	if err != nil {
-		panic(err) // never, of such a URL
+		panic(err) // cannot happen with this URL
 	}
 	return n
 }
 
-// Add adds a generator of any format, such as [formats.Snowflake] or [formats.UUIDv7]
-// of one that the test has opened.
+// Add adds a generator of any format, such as [formats.Snowflake] or [formats.UUIDv7] of a
+// generator that the test has opened.
 func (n *Node) Add(name string, ids formats.Source) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -71,14 +70,13 @@ func (n *Node) Add(name string, ids formats.Source) {
 	n.server.Store(idhttp.New(idhttp.Options{Generators: n.generators, Log: log}))
 }
 
-// Step sets the clock of the generator "flake" ahead by d, or back if d is negative.
-// After a step back, calls fail with [flake.ErrClockBackwards] until the clock has
-// caught up.
+// Step moves the clock of the generator "flake" forward by d, or back if d is negative. After
+// a step back, calls fail with [flake.ErrClockBackwards] until the clock has caught up.
 func (n *Node) Step(d time.Duration) { n.ahead.Add(d.Milliseconds()) }
 
-// Fail makes all calls fail with an error, as if the node could not be reached, until
-// Fail(nil). Errors of real nodes are [client.ErrBusy], [client.ErrLost],
-// [flake.ErrTimestampNotSaved] and the like.
+// Fail makes all calls fail with an error, as if the node could not be reached, until Fail is
+// called with nil. Errors of real nodes are, for example, [client.ErrBusy], [client.ErrLost]
+// and [flake.ErrTimestampNotSaved].
 func (n *Node) Fail(err error) { n.failure.Store(&err) }
 
 // transport passes requests to the node.
@@ -86,10 +84,10 @@ type transport struct{ node *Node }
 
 func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err := t.node.failure.Load(); err != nil && *err != nil {
-		return nil, &net.OpError{Op: "dial", Net: "clienttest", Err: *err} // says that the node was not reached
+		return nil, &net.OpError{Op: "dial", Net: "clienttest", Err: *err} // a request that was not sent
 	}
 	served, answer := r.Clone(r.Context()), httptest.NewRecorder()
-	served.Body = http.NoBody // as a server's request has it
+	served.Body = http.NoBody // as in a server's request
 	t.node.server.Load().ServeHTTP(answer, served)
 	if err := r.Context().Err(); err != nil {
 		return nil, err

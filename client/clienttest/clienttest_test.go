@@ -15,7 +15,7 @@ import (
 	"github.com/flake-go/flake/flake/snowflake"
 )
 
-// The promises of order hold, in whichever ways ids are taken.
+// Ids ascend as documented, whichever methods return them.
 func TestOrder(t *testing.T) {
 	node := clienttest.New()
 	defer node.Close()

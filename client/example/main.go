@@ -1,5 +1,5 @@
-// Example takes ids from a flake node in each of the ways that package client
-// has, over the Erlang distribution or, with -url, over HTTP:
+// Example gets ids from a flake node in each way that package client provides, over the
+// Erlang distribution or, with -url, over HTTP:
 //
 //	./start.sh -noinput &
 //	go run ./client/example
@@ -21,9 +21,9 @@ import (
 func main() {
 	var (
 		name   = flag.String("node", "flake@127.0.0.1", "the `name@host` of the node")
-		cookie = flag.String("cookie", "flake", "its cookie")
-		url    = flag.String("url", "", "ask over HTTP, at `URL`")
-		most   = flag.Duration("most", 10*time.Second, "how long it may take")
+		cookie = flag.String("cookie", "flake", "the cookie of the node")
+		url    = flag.String("url", "", "use HTTP, at `URL`")
+		most   = flag.Duration("most", 10*time.Second, "the time limit")
 	)
 	flag.Parse()
 	log.SetFlags(0)

@@ -1,5 +1,5 @@
-// Package escape makes text of other programs safe to show: in a line it starts no other, and a terminal
-// obeys nothing in it.
+// Package escape makes text of other programs safe for logs and terminals: it escapes line feeds and
+// control sequences.
 package escape
 
 import (
@@ -9,17 +9,17 @@ import (
 	"unicode/utf8"
 )
 
-// Text returns text with escapes of Go, such as \n or \x1b, for what is not printable. Applied twice it
-// changes nothing more.
+// Text returns text with Go escapes, such as \n or \x1b, for characters that are not printable. It does
+// not change its own results.
 func Text(text string) string { return escape(text, "") }
 
-// Lines is like Text, for text of several lines that were made here: it keeps line feeds and tabs.
+// Lines is like Text, but keeps line feeds and tabs, for text whose lines come from this program.
 func Lines(text string) string { return escape(text, "\n\t") }
 
-// Safe reports whether Text changes nothing.
+// Safe reports whether Text(text) is text.
 func Safe(text string) bool { return Text(text) == text }
 
-// Err returns err with a text that went through Text.
+// Err returns err with its message escaped by Text.
 func Err(err error) error { return escaped{err} }
 
 type escaped struct{ error }

@@ -1,4 +1,4 @@
-// Package switching refuses "101 Switching Protocols", for all that are clients of HTTP here.
+// Package switching refuses "101 Switching Protocols" for HTTP clients.
 package switching
 
 import (
@@ -6,12 +6,12 @@ import (
 	"net/http"
 )
 
-// Refuse returns an error, and closes the connection, if r is "101 Switching Protocols", which no request
-// here asks for: its body is the connection, and net/http lets no context or deadline end reading it.
+// Refuse returns an error, and closes the connection, if r is "101 Switching Protocols". Its body is the
+// connection, and net/http does not apply contexts or deadlines to it.
 func Refuse(r *http.Response) error {
 	if r.StatusCode != http.StatusSwitchingProtocols {
 		return nil
 	}
 	r.Body.Close()
-	return errors.New("it answers 101 Switching Protocols, which was not asked for")
+	return errors.New("answered 101 Switching Protocols, which was not requested")
 }

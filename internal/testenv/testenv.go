@@ -1,5 +1,5 @@
-// Package testenv says what tests may count on. A test that needs more than Go skips
-// where that is missing, except under scripts/test, which sets ALL_TESTS: there it fails.
+// Package testenv checks what tests need besides Go. A test skips if something is missing, but
+// fails under scripts/test, which sets ALL_TESTS.
 package testenv
 
 import (

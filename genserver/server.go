@@ -2,12 +2,15 @@ package genserver
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/flake-go/flake/node/etf"
 )
 
-// Server is one life of a gen_server.
+// Server is a gen_server from its start to its end.
 type Server struct {
 	Name    etf.Atom
 	Module  etf.Atom // the callback module that a BEAM would have
@@ -16,14 +19,13 @@ type Server struct {
 	Family  etf.Atom // the supervisor's name
 	Handler Handler
 
-	// End, unless nil, ends this life with the reason that a sys:terminate gave. The
-	// Parent then starts the next.
+	// End, unless nil, ends the server with the reason of a sys:terminate. The Parent then
+	// starts another.
 	End func(reason etf.Term)
 }
 
-// Receive handles one message to the server and answers it if it is a call. An error
-// means that the message looked like a call or a cast but was malformed; like OTP,
-// it does not answer that.
+// Receive handles one message to the server. Like OTP it does not answer a malformed call,
+// but returns an error.
 func (s *Server) Receive(message []byte, c Caller) error {
 	r := etf.NewReader(message)
 	arity := r.Tuple()
@@ -65,7 +67,7 @@ func (s *Server) receiveCall(r *etf.Reader, c Caller) error {
 	return nil
 }
 
-// From identifies the caller, as the bytes received.
+// From identifies the caller, in the bytes received.
 type From struct {
 	Pid   []byte
 	Tag   []byte
@@ -83,11 +85,49 @@ func (f *From) read(r *etf.Reader) {
 	}
 }
 
-// begin begins the answer {Tag, Reply}; the caller appends one term, the Reply.
+// begin appends the answer {Tag, Reply} without the Reply.
 func (f From) begin(dst []byte) []byte { return append(etf.AppendTupleHeader(dst, 2), f.Tag...) }
 
-// around puts the Tag before a reply that is built later.
+// around returns a Build that appends the Tag and then calls build.
 func (f From) around(build Build) Build {
 	f.Tag = bytes.Clone(f.Tag)
 	return func(dst []byte, room bool) []byte { return build(f.begin(dst), room) }
 }
+
+// MaxLocal bounds the size of an answer to Server.Call.
+const MaxLocal = 64 << 10
+
+// ErrNoReply is returned by Server.Call if the server does not reply.
+var ErrNoReply = errors.New("the server does not reply")
+
+// Call is like gen_server:call, for callers that are not peers, such as a prompt.
+func (s *Server) Call(request etf.Term) (reply etf.Term, err error) {
+	b, err := etf.Append(nil, request, etf.AllCaps)
+	if err != nil {
+		return nil, err
+	}
+	var c local
+	s.Handler.HandleCall(Call{&c, From{Pid: []byte(s.Pid), Tag: etf.AppendNil(nil)}, b})
+	if c.answer == nil {
+		return nil, ErrNoReply
+	}
+	answer, err := etf.Decode(c.answer)
+	if err != nil {
+		return nil, err
+	}
+	return answer.(etf.Tuple)[1], nil
+}
+
+// local is the Caller of Server.Call.
+type local struct {
+	answer []byte
+	given  atomic.Uint64
+}
+
+func (*local) Caps() etf.Caps                               { return etf.AllCaps }
+func (*local) Context() context.Context                     { return context.Background() }
+func (c *local) Given() *atomic.Uint64                      { return &c.given }
+func (*local) Buffer() []byte                               { return nil }
+func (c *local) Send(_, _, message []byte)                  { c.answer = message }
+func (c *local) SendAside(_, _ []byte, build Build)         { c.answer = build(nil, true) }
+func (c *local) SendInTurn(_, _ []byte, n int, build Build) { c.answer = build(nil, n <= MaxLocal) }

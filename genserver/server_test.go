@@ -16,7 +16,7 @@ type server struct {
 	Plain
 	calls []string
 	reply string
-	later int // replies in turn, with up to this many bytes; -1: aside
+	later int // size of replies in turn; -1 means aside
 }
 
 func (s *server) HandleCall(c Call) {
@@ -44,8 +44,8 @@ func (s *server) HandleInfo(message []byte, _ Caller) {
 	s.calls = append(s.calls, fmt.Sprintf("info %q", message))
 }
 
-// caller is the way back. Its buffer is not empty. It builds later replies once the
-// message is gone.
+// caller records answers. Its buffer is not empty. It builds later replies when the message
+// is no longer valid.
 type caller struct {
 	caps  etf.Caps
 	sent  []string
@@ -87,8 +87,8 @@ const (
 // call returns {'$gen_call', {Pid, Tag}, Request}.
 func call(pid, tag, request string) string { return "h\x03w\x09$gen_callh\x02" + pid + tag + request }
 
-// A call is answered {Tag, Reply}, with the same tag, to the alias of a tag [alias |
-// Ref].
+// A call is answered {Tag, Reply} with the same tag. The answer is sent to the alias of a tag
+// [alias | Ref].
 func TestCall(t *testing.T) {
 	aliased := "l\x00\x00\x00\x01" + alias + ref
 	for name, test := range map[string]struct{ pid, tag, to string }{
@@ -140,7 +140,7 @@ func TestNoReply(t *testing.T) {
 	check(t, c.sent)
 }
 
-// A caller that is not a peer gets the reply itself.
+// Server.Call returns the reply.
 func TestLocalCall(t *testing.T) {
 	s := &server{reply: "h\x02w\x02oka\x07"}
 	g := &Server{Pid: etf.NewPid("n@h", 7, 0, 1), Handler: s}
@@ -163,7 +163,7 @@ func TestLocalCall(t *testing.T) {
 	}
 }
 
-// A reply built after the message is gone is like any other.
+// A reply may be built when the message is no longer valid.
 func TestReplyLater(t *testing.T) {
 	const tag = "l\x00\x00\x00\x01" + alias + ref
 	for later, want := range map[int]string{9: fmt.Sprint(9 + len("h\x02"+tag)), -1: "-1"} {
@@ -179,7 +179,7 @@ func TestReplyLater(t *testing.T) {
 	}
 }
 
-// A caller that is not a peer waits for a later reply, unless it is too large.
+// Server.Call waits for a later reply, unless that is too large.
 func TestLocalCallLater(t *testing.T) {
 	for later, want := range map[int]error{-1: nil, MaxLocal - len("h\x02j"): nil, MaxLocal - len("h\x02j") + 1: ErrNoReply} {
 		s := &server{reply: "w\x02ok", later: later}
@@ -190,7 +190,7 @@ func TestLocalCallLater(t *testing.T) {
 	}
 }
 
-// handle_info gets what is neither a call nor a cast.
+// HandleInfo receives messages that are neither calls nor casts.
 func TestCastAndInfo(t *testing.T) {
 	for message, want := range map[string]string{
 		"h\x02w\x09$gen_cast" + get:             "cast",
@@ -220,7 +220,7 @@ func TestCastAndInfo(t *testing.T) {
 	}
 }
 
-// A malformed call or cast reaches nobody.
+// A malformed call or cast does not reach the Handler.
 func TestMalformed(t *testing.T) {
 	whole := call(pid, ref, get)
 	tests := map[string]string{
