@@ -137,7 +137,7 @@ func TestRefused(t *testing.T) {
 		t.Errorf("with a wrong cookie: %v", err)
 	}
 	if _, err := DialAddr(t.Context(), addr, "other@127.0.0.1", cookie); !errors.Is(err, handshake.ErrRefused) {
-		t.Errorf("another node than the one dialled: %v", err)
+		t.Errorf("another node than the dialed one: %v", err)
 	}
 	if _, err := DialAddr(t.Context(), "127.0.0.1:1", name, cookie); err == nil {
 		t.Error("connected to nobody")

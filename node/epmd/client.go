@@ -18,8 +18,8 @@ var (
 )
 
 const (
-	requestTimeout = 5 * time.Second // for a dial, a request and its reply
-	maxNamesResp   = 1 << 20         // bytes; the real daemon's 1024 nodes of the longest names fill it
+	requestTimeout = 5 * time.Second // bounds a dial, and a request with its reply
+	maxNamesResp   = 1 << 20         // bytes; enough for the real daemon's 1024 nodes with the longest names
 	keepAlive      = 15 * time.Second
 )
 
@@ -29,7 +29,8 @@ type message interface {
 	Decode(src []byte) error
 }
 
-// Lookup asks the EPMD at addr for the node of that name, or returns ErrNotFound.
+// Lookup asks the EPMD at addr for the node with a name. It returns ErrNotFound if the node
+// is not registered.
 func Lookup(ctx context.Context, addr, name string) (Node, error) {
 	var resp Port2Resp
 	err := request(ctx, addr, &PortPlease2Req{name}, &resp, readPort2Resp)
@@ -42,7 +43,7 @@ func Lookup(ctx context.Context, addr, name string) (Node, error) {
 	return resp.Node, nil
 }
 
-// Names asks the EPMD at addr which nodes are registered.
+// Names returns the nodes registered with the EPMD at addr.
 func Names(ctx context.Context, addr string) ([]NodeName, error) {
 	var resp NamesResp
 	if err := request(ctx, addr, &NamesReq{}, &resp, readNamesResp); err != nil {
@@ -51,7 +52,7 @@ func Names(ctx context.Context, addr string) ([]NodeName, error) {
 	return resp.Names, nil
 }
 
-// request asks on its own connection, because EPMD answers one request on each.
+// request makes a request on a new connection, because EPMD answers only one request on each.
 func request(ctx context.Context, addr string, req, resp message, read readFunc) error {
 	conn, err := dial(ctx, addr)
 	if err != nil {
@@ -66,10 +67,10 @@ func dial(ctx context.Context, addr string) (net.Conn, error) {
 	return d.DialContext(ctx, "tcp", addr)
 }
 
-// readFunc reads the bytes of one reply, which only its fields delimit.
+// readFunc reads the bytes of one reply. Replies have no length; their fields determine their end.
 type readFunc func(io.Reader) ([]byte, error)
 
-// exchange writes req and reads resp. Afterwards conn has no deadline.
+// exchange writes req and reads resp. If it succeeds, conn has no deadline.
 func exchange(ctx context.Context, conn net.Conn, req, resp message, read readFunc) error {
 	buf, err := appendRequest(nil, req)
 	if err != nil {
@@ -98,7 +99,7 @@ func exchange(ctx context.Context, conn net.Conn, req, resp message, read readFu
 	return conn.SetDeadline(time.Time{})
 }
 
-// appendRequest adds req to dst as the stream carries it, with its length.
+// appendRequest appends req with its length.
 func appendRequest(dst []byte, req message) ([]byte, error) {
 	at := len(dst)
 	dst, err := req.Append(append(dst, 0, 0))
@@ -117,7 +118,7 @@ func readAlive2Resp(r io.Reader) ([]byte, error) {
 	return buf, err
 }
 
-// readPort2Resp does not wait for the connection to close: not every EPMD closes it.
+// readPort2Resp does not wait for the end of the connection, because not every EPMD closes it.
 func readPort2Resp(r io.Reader) ([]byte, error) {
 	buf, err := more(r, nil, 2)
 	if err != nil || Tag(buf[0]) != TagPort2Resp || Result(buf[1]) != ResultOK {
@@ -132,7 +133,7 @@ func readPort2Resp(r io.Reader) ([]byte, error) {
 	return more(r, buf, int(binary.BigEndian.Uint16(buf[len(buf)-2:])))
 }
 
-// more reads n bytes after those in buf, at most 64 KiB because lengths have 16 bits.
+// more reads n more bytes into buf. n is at most 64 KiB, because lengths have 16 bits.
 func more(r io.Reader, buf []byte, n int) ([]byte, error) {
 	at := len(buf)
 	buf = append(buf, make([]byte, n)...)
@@ -146,4 +147,63 @@ func readNamesResp(r io.Reader) ([]byte, error) {
 		err = fmt.Errorf("reply of more than %d bytes", maxNamesResp)
 	}
 	return buf, err
+}
+
+// Registration is a node's entry in an EPMD. It lasts as long as its connection.
+type Registration struct {
+	Creation uint32 // assigned by the EPMD, not 0
+
+	conn net.Conn
+	done chan struct{}
+}
+
+// Register registers n with the EPMD at addr. It returns ErrNameTaken if the name is in use. A
+// zero Type means Normal, and a zero Highest versions 5 to 6.
+func Register(ctx context.Context, addr string, n Node) (*Registration, error) {
+	n.fill()
+	reg, err := register(ctx, addr, n)
+	if err != nil {
+		return nil, fmt.Errorf("epmd: register %q at %s: %w", n.Name, addr, err)
+	}
+	return reg, nil
+}
+
+func register(ctx context.Context, addr string, n Node) (*Registration, error) {
+	conn, err := dial(ctx, addr)
+	if err != nil {
+		return nil, err
+	}
+	var resp Alive2Resp
+	err = exchange(ctx, conn, &Alive2Req{n}, &resp, readAlive2Resp)
+	switch {
+	case err != nil:
+	case resp.Result != ResultOK:
+		err = ErrNameTaken
+	case resp.Creation == 0:
+		err = errors.New("EPMD returned creation 0")
+	}
+	if err != nil {
+		conn.Close()
+		return nil, err
+	}
+	r := &Registration{Creation: resp.Creation, conn: conn, done: make(chan struct{})}
+	go r.watch()
+	return r, nil
+}
+
+// watch waits for the end of the connection. EPMD sends nothing on it, so a byte ends it too.
+func (r *Registration) watch() {
+	defer close(r.done)
+	defer r.conn.Close()
+	var b [1]byte
+	r.conn.Read(b[:])
+}
+
+// Done is closed when the registration has ended, by Close or because the EPMD has ended.
+func (r *Registration) Done() <-chan struct{} { return r.done }
+
+// Close unregisters the node. It may be called again.
+func (r *Registration) Close() {
+	r.conn.Close()
+	<-r.done
 }

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// startLiar answers every connection with the same bytes and closes it, unless hang.
+// startLiar answers every connection with the same bytes, and closes it unless hang is set.
 func startLiar(t *testing.T, answer string, hang bool) string {
 	t.Helper()
 	l, err := net.Listen("tcp", anyPort)
@@ -52,13 +52,13 @@ func TestClientRefusesLies(t *testing.T) {
 	}{
 		{register, "", short},
 		{register, "v\x00\x00\x00", short},
-		{register, "HTTP/1.1", "ALIVE2_RESP: tag: Tag(72) instead"},
+		{register, "HTTP/1.1", "ALIVE2_RESP: tag: got Tag(72)"},
 		{register, "y\x00\x00\x00", "creation 0"},
 		{register, "y\x01\x00\x63", "already registered"},
 		{lookup, "w", short},
 		{lookup, "w\x00\x12\x67M\x00\x00\x06\x00\x05\xff\xffflake", short},
 		{lookup, "w\x00\x12\x67M\x00\x00\x06\x00\x05\x00\x01\xff\x00\x00", "not UTF-8"},
-		{lookup, "v\x00", "PORT2_RESP: tag: ALIVE2_X_RESP instead"},
+		{lookup, "v\x00", "PORT2_RESP: tag: got ALIVE2_X_RESP"},
 		{lookup, "w\x07", "no node of that name"},
 		{names, "\x00\x00", "NAMES_RESP: port"},
 		{names, "\x00\x00\x11\x11" + strings.Repeat("x", maxNamesResp), "more than 1048576 bytes"},

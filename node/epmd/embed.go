@@ -16,19 +16,19 @@ import (
 	"github.com/flake-go/flake/node/reserve"
 )
 
-// provide starts an EPMD where nobody listens: OTP's daemon if it is installed, as erl does,
-// because it outlives us; else our own.
+// provide starts an EPMD at a port that is not open: like erl, OTP's daemon if it is installed,
+// because that does not end with this process, or else our own.
 func (k *Keeper) provide(ctx context.Context) error {
 	if path, err := exec.LookPath(k.program); err == nil {
 		err := k.startDaemon(ctx, path)
 		if err == nil || ctx.Err() != nil {
 			return err
 		}
-		k.Log.Warn("epmd: the daemon does not start, so one of our own is served", "file", path, "err", err)
+		k.Log.Warn("epmd: cannot start the daemon; serving an EPMD instead", "file", path, "err", err)
 	}
 	err := k.serve()
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil // another node was quicker: its EPMD is the one to use
+		return nil // another node has started its EPMD first
 	}
 	return err
 }
@@ -54,7 +54,7 @@ func (k *Keeper) startDaemon(ctx context.Context, path string) error {
 	}
 }
 
-// serve starts our own EPMD at all its addresses, or at none.
+// serve starts our own EPMD at all addresses, or fails.
 func (k *Keeper) serve() error {
 	ls, err := listen(k.Port)
 	if err != nil {
@@ -67,8 +67,8 @@ func (k *Keeper) serve() error {
 	return nil
 }
 
-// listen opens the port at the addresses of ERL_EPMD_ADDRESS and on the loopback; if that is
-// not set, at all addresses, as the daemon does.
+// listen listens at the addresses of ERL_EPMD_ADDRESS and the loopback or, if that is not set,
+// at all addresses, like the daemon.
 func listen(port uint16) (ls []net.Listener, err error) {
 	hosts, optional, err := hosts(os.Getenv("ERL_EPMD_ADDRESS"))
 	if err != nil {
@@ -89,13 +89,13 @@ func listen(port uint16) (ls []net.Listener, err error) {
 	return ls, nil
 }
 
-// hosts returns the addresses to listen at. The IPv6 loopback is optional unless it is asked
-// for: the system may have none.
+// hosts returns the addresses at which to listen. The IPv6 loopback is optional unless env
+// contains it, because the system may not have it.
 func hosts(env string) (hosts []string, optional string, err error) {
 	for _, host := range strings.FieldsFunc(env, func(r rune) bool { return r == ',' || r == ' ' }) {
 		ip, err := netip.ParseAddr(host)
 		if err != nil {
-			return nil, "", fmt.Errorf("ERL_EPMD_ADDRESS is %q, addresses are allowed, separated by commas", env)
+			return nil, "", fmt.Errorf("ERL_EPMD_ADDRESS is %q, must be IP addresses separated by commas", env)
 		}
 		hosts = append(hosts, ip.String())
 	}
@@ -111,7 +111,7 @@ func hosts(env string) (hosts []string, optional string, err error) {
 	return hosts, optional, nil
 }
 
-// stopServing ends our own EPMD, and reports who else loses it.
+// stopServing ends our own EPMD, and logs the other nodes that are registered with it.
 func (k *Keeper) stopServing() {
 	if k.server == nil {
 		return
@@ -123,8 +123,8 @@ func (k *Keeper) stopServing() {
 		}
 	}
 	if len(others) > 0 {
-		k.Log.Warn("epmd: the EPMD of its own ends, and other nodes are registered with it; "+
-			"those of OTP 23 have to be started again to be found", "nodes", others)
+		k.Log.Warn("epmd: the node's own EPMD ends, but other nodes are registered with it; "+
+			"those of OTP 23 must be restarted to be found", "nodes", others)
 	}
 	k.server.Close()
 	k.serving.Wait()

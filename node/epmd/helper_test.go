@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// testPatience bounds every wait of the tests; none takes that long while all is well.
+// testPatience is the time after which a test fails if it still waits.
 const testPatience = 5 * time.Minute
 
 func await(t *testing.T, what string, cond func() bool) {
@@ -27,7 +27,7 @@ func await(t *testing.T, what string, cond func() bool) {
 		select {
 		case <-poll.C:
 		case <-end:
-			t.Fatalf("waited in vain: %s", what)
+			t.Fatalf("timeout: %s", what)
 		}
 	}
 }
@@ -81,8 +81,8 @@ func startServer(t *testing.T, addr string, prepare func(*Server)) (*Server, str
 
 const anyPort = "127.0.0.1:0"
 
-// freePort returns a port on which nobody listens. It is below those that the system
-// chooses from, so nobody else gets it meanwhile.
+// freePort returns a port that is not open. It is below the range from which the system
+// chooses, so that no other test gets it.
 func freePort(t *testing.T) uint16 {
 	t.Helper()
 	for {
@@ -105,7 +105,7 @@ func talk(t *testing.T, addr, raw string) string {
 	if _, err := io.WriteString(conn, raw); err != nil {
 		t.Fatal(err)
 	}
-	// A server that closes on unread bytes resets the connection: that is also an end.
+	// A server that closes with unread bytes resets the connection, which is also its end.
 	answer, _ := io.ReadAll(conn)
 	return string(answer)
 }

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// newKeeper makes a keeper in mode Auto that sends changes of state to the channel. It knows
-// no daemon, and has little patience.
+// newKeeper returns a keeper in mode Auto, without a daemon and with a short patience. It sends
+// its states to the channel.
 func newKeeper(t *testing.T, name string, port uint16) (*Keeper, chan State) {
 	states := make(chan State, 100)
 	k := &Keeper{Port: port, Node: Node{Name: name, Port: 4711}, Log: quiet, OnChange: func(s State) { states <- s },
@@ -32,7 +32,7 @@ func awaitState(t *testing.T, states <-chan State, what string, cond func(State)
 				return
 			}
 		case <-ctx.Done():
-			t.Fatalf("waited in vain: %s", what)
+			t.Fatalf("timeout: %s", what)
 		}
 	}
 }
@@ -71,11 +71,11 @@ func TestKeepersTakeOverTheEPMD(t *testing.T) {
 	}
 	second.Close()
 	if _, err := net.Dial("tcp", addr); err == nil {
-		t.Error("somebody still serves")
+		t.Error("the port is open")
 	}
 }
 
-// The EPMD listens at the addresses in ERL_EPMD_ADDRESS, and the loopback.
+// The EPMD listens at the addresses of ERL_EPMD_ADDRESS and the loopback.
 func TestAddresses(t *testing.T) {
 	noLeak(t)
 	for _, tt := range []struct {
@@ -110,12 +110,12 @@ func TestAddresses(t *testing.T) {
 			t.Errorf("%q: %v", env, err)
 		}
 		if _, err := net.Dial("tcp", joinPort(loopback, k.Port)); err == nil {
-			t.Errorf("%q: somebody serves", env)
+			t.Errorf("%q: the port is open", env)
 		}
 	}
 }
 
-// An EPMD that exists before the node registers serves others, and the node uses the same one.
+// The EPMD of Prepare serves other nodes, and the node registers with it.
 func TestPrepare(t *testing.T) {
 	noLeak(t)
 	ctx := testContext(t)
@@ -141,11 +141,11 @@ func TestPrepare(t *testing.T) {
 	}
 	only.Close()
 	if _, err := net.Dial("tcp", joinPort(loopback, only.Port)); err == nil {
-		t.Error("somebody still serves")
+		t.Error("the port is open")
 	}
 }
 
-// An EPMD that is gone for a while finds its port free when it comes back.
+// The port of another program's EPMD is free when it is restarted soon.
 func TestKeeperIsPatient(t *testing.T) {
 	noLeak(t)
 	old, addr := startServer(t, anyPort, nil)
@@ -161,7 +161,7 @@ func TestKeeperIsPatient(t *testing.T) {
 	awaitState(t, states, "registered again", func(s State) bool { return s.Registered && !s.Serving })
 }
 
-// Those that lose the EPMD with us are named.
+// The nodes that are registered with our own EPMD are logged when it ends.
 func TestKeeperTellsWhoLosesItsEPMD(t *testing.T) {
 	noLeak(t)
 	for _, others := range [][]string{nil, {"other", "another"}} {
@@ -279,7 +279,7 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// An EPMD may be slow to notice that the last node of the name has ended.
+// Start succeeds if EPMD is slow to notice the end of a node with the name.
 func TestKeeperWaitsForItsName(t *testing.T) {
 	noLeak(t)
 	l, err := net.Listen("tcp", joinPort(loopback, 0))

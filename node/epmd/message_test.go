@@ -32,7 +32,7 @@ func TestTagsAreThoseOfTheChapter(t *testing.T) {
 
 var flake = Node{Name: "flake", Port: 4711, Type: Normal, Highest: 6, Lowest: 5}
 
-// The bytes are as captured from and sent to the daemon of OTP 25.
+// The bytes are those of conversations with the daemon of OTP 25.
 var messages = []struct {
 	m    message
 	wire string
@@ -83,21 +83,21 @@ func TestDecodeRefuses(t *testing.T) {
 		src  string
 		want string
 	}{
-		{&Alive2Req{}, "", "epmd: ALIVE2_REQ: tag: 1 bytes wanted, 0 left"},
-		{&Alive2Req{}, "z", "epmd: ALIVE2_REQ: tag: PORT_PLEASE2_REQ instead"},
-		{&Alive2Req{}, "x\x12\x67M\x00\x00\x06\x00\x05\xff\xffflake\x00\x00", "epmd: ALIVE2_REQ: name: 65535 bytes wanted, 7 left"},
+		{&Alive2Req{}, "", "epmd: ALIVE2_REQ: tag: 1 bytes needed, but only 0 left"},
+		{&Alive2Req{}, "z", "epmd: ALIVE2_REQ: tag: got PORT_PLEASE2_REQ"},
+		{&Alive2Req{}, "x\x12\x67M\x00\x00\x06\x00\x05\xff\xffflake\x00\x00", "epmd: ALIVE2_REQ: name: 65535 bytes needed, but only 7 left"},
 		{&Alive2Req{}, "x\x12\x67M\x00\x00\x06\x00\x05\x00\x00\x00\x00", "epmd: ALIVE2_REQ: name: empty"},
-		{&Alive2Req{}, "x\x12\x67M\x00\x00\x06\x00\x05\x00\x01f\x00\x09", "epmd: ALIVE2_REQ: extra: 9 bytes wanted, 0 left"},
+		{&Alive2Req{}, "x\x12\x67M\x00\x00\x06\x00\x05\x00\x01f\x00\x09", "epmd: ALIVE2_REQ: extra: 9 bytes needed, but only 0 left"},
 		{&Alive2Req{}, "x\x12\x67M\x00\x00\x06\x00\x05\x00\x01f\xff\xff", "epmd: ALIVE2_REQ: extra: 65535 bytes, at most 1020 allowed"},
-		{&Alive2Req{}, "x\x12\x67M\x00\x00\x06\x00\x05\x00\x01f", "epmd: ALIVE2_REQ: extra length: 2 bytes wanted, 0 left"},
+		{&Alive2Req{}, "x\x12\x67M\x00\x00\x06\x00\x05\x00\x01f", "epmd: ALIVE2_REQ: extra length: 2 bytes needed, but only 0 left"},
 		{&PortPlease2Req{}, "z", "epmd: PORT_PLEASE2_REQ: name: empty"},
 		{&PortPlease2Req{}, "z\xff", `epmd: PORT_PLEASE2_REQ: name: "\xff" is not UTF-8`},
-		{&PortPlease2Req{}, "za\nname b", `epmd: PORT_PLEASE2_REQ: name: "a\nname b" holds a control character`},
+		{&PortPlease2Req{}, "za\nname b", `epmd: PORT_PLEASE2_REQ: name: "a\nname b" contains a control character`},
 		{&PortPlease2Req{}, "z" + long, "epmd: PORT_PLEASE2_REQ: name: 256 bytes, at most 255 allowed"},
-		{&Port2Resp{}, "w", "epmd: PORT2_RESP: result: 1 bytes wanted, 0 left"},
-		{&Alive2Resp{}, "v\x00\x00\x00", "epmd: ALIVE2_X_RESP: creation: 4 bytes wanted, 2 left"},
-		{&Alive2Resp{}, "?", "epmd: ALIVE2_RESP: tag: Tag(63) instead"},
-		{&NamesReq{}, "z", "epmd: NAMES_REQ: tag: PORT_PLEASE2_REQ instead"},
+		{&Port2Resp{}, "w", "epmd: PORT2_RESP: result: 1 bytes needed, but only 0 left"},
+		{&Alive2Resp{}, "v\x00\x00\x00", "epmd: ALIVE2_X_RESP: creation: 4 bytes needed, but only 2 left"},
+		{&Alive2Resp{}, "?", "epmd: ALIVE2_RESP: tag: got Tag(63)"},
+		{&NamesReq{}, "z", "epmd: NAMES_REQ: tag: got PORT_PLEASE2_REQ"},
 		{&NamesResp{}, "\x00\x01\x00\x00", "epmd: NAMES_RESP: port: 65536 is not a port"},
 		{&NamesResp{}, "\x00\x00\x11\x11name a at port x\n", `epmd: NAMES_RESP: line: "name a at port x\n" is not of the form "name NAME at port PORT\n"`},
 	} {

@@ -13,7 +13,7 @@ import (
 	"github.com/flake-go/flake/internal/testenv"
 )
 
-// otpCommand is a command of Erlang/OTP that uses the EPMD at port.
+// otpCommand returns a command of Erlang/OTP that uses the EPMD at port.
 func otpCommand(t *testing.T, port uint16, name string, args ...string) *exec.Cmd {
 	t.Helper()
 	testenv.Need(t, name)
@@ -50,7 +50,7 @@ func startDaemon(t *testing.T, port uint16) (stop func()) {
 	return stop
 }
 
-// erlNode is a running Erlang node that prints what eval does and stays until its input ends.
+// erlNode is an Erlang node that runs eval and stays until the end of its input.
 func erlNode(t *testing.T, port uint16, name, eval string) (out *lineReader, stop func()) {
 	t.Helper()
 	cmd := otpCommand(t, port, "erl", "-name", name, "-setcookie", "c", "-noshell", "-eval",
@@ -118,7 +118,7 @@ func TestOTPUsesOurServer(t *testing.T) {
 	if got, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(got), "in use") {
 		t.Errorf("a second flake: %v, %s", err, got)
 	}
-	// None of these affects our server: the last, a second daemon, finds the port in use.
+	// None of these affects our server. The last one is a second daemon, whose port is in use.
 	for _, args := range [][]string{{"-kill"}, {"-stop", "flake"}, nil} {
 		got, _ := otpCommand(t, port, "epmd", args...).CombinedOutput()
 		if _, err := Lookup(ctx, k.State().Addr, "flake"); err != nil {
@@ -170,8 +170,8 @@ func TestOurNodeUsesTheDaemon(t *testing.T) {
 	})
 }
 
-// If OTP's daemon is installed it is started, and outlives us. If it does not come up we do
-// without.
+// OTP's daemon is started if it is installed, and keeps running when the keeper ends. If it
+// does not start, the keeper serves its own EPMD.
 func TestDaemonIsStarted(t *testing.T) {
 	noLeak(t)
 	ctx := testContext(t)

@@ -8,9 +8,9 @@ import (
 	"unicode/utf8"
 )
 
-// FormatError says where a message is malformed.
+// FormatError is the error for a malformed message.
 type FormatError struct {
-	Message string // the chapter's name for it
+	Message string // the name in the chapter
 	Field   string
 	Cause   string
 }
@@ -19,7 +19,7 @@ func (e *FormatError) Error() string {
 	return fmt.Sprintf("epmd: %s: %s: %s", e.Message, e.Field, e.Cause)
 }
 
-// reader takes fields off src. Its first failure sticks; later fields are zero.
+// reader reads fields from src. Its first failure sticks; later fields are zero.
 type reader struct {
 	message string
 	src     []byte
@@ -29,7 +29,7 @@ type reader struct {
 func newReader(src []byte, want Tag) *reader {
 	r := &reader{message: want.String(), src: src}
 	if got := Tag(r.uint8("tag")); got != want && r.err == nil {
-		r.fail("tag", fmt.Sprintf("%s instead", got))
+		r.fail("tag", fmt.Sprintf("got %s", got))
 	}
 	return r
 }
@@ -42,7 +42,7 @@ func (r *reader) fail(field, cause string) {
 
 func (r *reader) bytes(field string, n int) []byte {
 	if len(r.src) < n {
-		r.fail(field, fmt.Sprintf("%d bytes wanted, %d left", n, len(r.src)))
+		r.fail(field, fmt.Sprintf("%d bytes needed, but only %d left", n, len(r.src)))
 	}
 	if r.err != nil {
 		return nil
@@ -73,7 +73,7 @@ func (r *reader) uint32(field string) uint32 {
 	return 0
 }
 
-// name takes the next n bytes as a node's name.
+// name reads a node's name of n bytes.
 func (r *reader) name(n int) string {
 	name := string(r.bytes("name", n))
 	if r.err == nil {
@@ -84,8 +84,8 @@ func (r *reader) name(n int) string {
 	return name
 }
 
-// badName returns what is wrong with a node's name, or "". The real daemon accepts control
-// characters, with which a name can forge lines of NAMES_RESP.
+// badName returns the error in a node's name, or "". It refuses control characters, with which
+// a name could forge lines of NAMES_RESP; the real daemon accepts them.
 func badName(name string) string {
 	switch {
 	case name == "":
@@ -95,7 +95,7 @@ func badName(name string) string {
 	case !utf8.ValidString(name):
 		return fmt.Sprintf("%q is not UTF-8", name)
 	case strings.ContainsFunc(name, unicode.IsControl):
-		return fmt.Sprintf("%q holds a control character", name)
+		return fmt.Sprintf("%q contains a control character", name)
 	}
 	return ""
 }

@@ -1,8 +1,10 @@
 package epmd
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/netip"
@@ -14,17 +16,17 @@ import (
 	"github.com/flake-go/flake/node/reserve"
 )
 
-// Limits of the server. A host is what [host.Of] returns: the loopback is none.
+// Limits of the server. Hosts are those of [host.Of], which do not include the loopback.
 const (
 	maxRegistered = 1024                  // nodes
-	maxWaiting    = 1024                  // other connections; for one more, another is closed
-	maxPerHost    = 256                   // of these, of one host
+	maxWaiting    = 1024                  // connections without a registration; for one more, another is closed
+	maxPerHost    = 256                   // of these, from one host
 	maxRequest    = 2048                  // bytes; the largest ALIVE2_REQ has 1288
-	answerTime    = 5 * time.Second       // until a request is complete and answered
-	grace         = 50 * time.Millisecond // nobody is hung up on within it; the next one waits
+	answerTime    = 5 * time.Second       // bounds a request with its reply
+	grace         = 50 * time.Millisecond // a connection is not closed for another before this age
 )
 
-// Server is an EPMD. Only peers on its own host can register; all can look up.
+// Server is an EPMD. Only nodes on its host can register; all hosts can look up nodes.
 type Server struct {
 	log        *slog.Logger
 	answerTime time.Duration
@@ -32,38 +34,38 @@ type Server struct {
 
 	mu         sync.Mutex
 	closed     bool
-	waiting    host.Line[*visit]  // not answered yet
-	hosts      map[netip.Addr]int // of those that wait, while tooMany counts
-	registered host.Line[*visit]
+	waiting    host.Line[*client] // not answered yet
+	hosts      map[netip.Addr]int // used by tooMany
+	registered host.Line[*client]
 	lis        []net.Listener
 	wg         sync.WaitGroup
 }
 
-// visit is a connection.
-type visit struct {
+// client is a connection to the server.
+type client struct {
 	net.Conn
 	host  netip.Addr
-	local bool // the peer is on this host
+	local bool // whether the peer is on this host
 	since time.Time
 }
 
-func (v *visit) Host() netip.Addr { return v.host }
+func (v *client) Host() netip.Addr { return v.host }
 
-// NewServer makes a server that logs to log. The first creation it returns follows the clock,
-// so a node that registers again after the server restarts gets a new one.
+// NewServer returns a server that logs to log. Its first creation is from the clock, so that a
+// node gets a new creation when it registers after a restart of the server.
 func NewServer(log *slog.Logger) *Server {
 	return &Server{
 		log:        log,
 		answerTime: answerTime,
 		table:      table{creation: uint32(time.Now().Unix())},
-		waiting:    host.Line[*visit]{Most: reserve.Share(maxWaiting), PerHost: maxPerHost},
+		waiting:    host.Line[*client]{Most: reserve.Share(maxWaiting), PerHost: maxPerHost},
 		hosts:      make(map[netip.Addr]int),
-		registered: host.Line[*visit]{Most: maxRegistered},
+		registered: host.Line[*client]{Most: maxRegistered},
 	}
 }
 
-// Serve answers the connections of l until that fails or Close closes it; then it returns nil.
-// It may be called for several listeners.
+// Serve answers the connections of l until l fails, or until Close, when it returns nil. It may
+// be called for several listeners.
 func (s *Server) Serve(l net.Listener) error {
 	if !s.listen(l) {
 		return l.Close()
@@ -81,7 +83,7 @@ func (s *Server) Serve(l net.Listener) error {
 	}
 }
 
-// Close ends all registrations and returns when nothing of the server runs any more.
+// Close ends all registrations and waits until all goroutines of the server have ended.
 func (s *Server) Close() error {
 	s.mu.Lock()
 	s.closed = true
@@ -113,16 +115,17 @@ func (s *Server) listen(l net.Listener) bool {
 	return true
 }
 
-// accept serves conn on its own goroutine. If there are too many, another must go.
+// accept serves conn on a new goroutine. If there are too many connections, it closes another.
 func (s *Server) accept(conn net.Conn) {
-	v := &visit{conn, host.Of(conn.RemoteAddr()), isLocal(conn), time.Now()}
+	v := &client{conn, host.Of(conn.RemoteAddr()), isLocal(conn), time.Now()}
 	out, ok := s.enter(v)
 	if !ok {
 		conn.Close()
 		return
 	}
 	if out != nil {
-		s.log.Warn("epmd: too many connections have sent no request: the one that has waited longest is closed", "address", out.RemoteAddr())
+		s.log.Warn("epmd: closed the longest waiting connection; too many have sent no request",
+			"address", out.RemoteAddr())
 		out.Close()
 	}
 	s.wg.Go(func() {
@@ -131,9 +134,9 @@ func (s *Server) accept(conn net.Conn) {
 	})
 }
 
-// enter counts a connection in. If there are too many, it returns the one to close, once
-// that has had time to send its request.
-func (s *Server) enter(v *visit) (out *visit, ok bool) {
+// enter adds a connection. If there are too many, it also returns the one to close, after that
+// has had time to send its request.
+func (s *Server) enter(v *client) (out *client, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for out = s.tooMany(v.host); out != nil && time.Since(out.since) < grace; out = s.tooMany(v.host) {
@@ -149,9 +152,10 @@ func (s *Server) enter(v *visit) (out *visit, ok bool) {
 	return out, true
 }
 
-// tooMany finds the longest waiting connection of a host that has too many, or of the host
-// with most if there are too many in all. A friendly peer sends its request at once.
-func (s *Server) tooMany(host netip.Addr) (out *visit) {
+// tooMany returns the connection that has waited longest of a host that has too many or, if
+// there are too many in all, of the host that has most. It returns nil if one more connection
+// is within the limits. Well-behaved peers send their request at once.
+func (s *Server) tooMany(host netip.Addr) (out *client) {
 	ofHost, inAll := s.waiting.Full(host)
 	if !ofHost && !inAll {
 		return nil
@@ -169,12 +173,12 @@ func (s *Server) tooMany(host netip.Addr) (out *visit) {
 }
 
 var (
-	errHungUp = errors.New("too many connections had sent no request")
-	errFull   = fmt.Errorf("%d nodes are registered, and no more are allowed: stop one of them", maxRegistered)
+	errHungUp = errors.New("too many connections have sent no request")
+	errFull   = fmt.Errorf("the limit of %d registered nodes is reached", maxRegistered)
 )
 
-// stay counts a connection as a registration, which is never closed for another.
-func (s *Server) stay(v *visit) error {
+// stay makes a waiting connection a registration, which is not closed for others.
+func (s *Server) stay(v *client) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if _, full := s.registered.Full(v.host); full {
@@ -187,7 +191,7 @@ func (s *Server) stay(v *visit) error {
 	return nil
 }
 
-func (s *Server) forget(v *visit) {
+func (s *Server) forget(v *client) {
 	v.Close()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -195,8 +199,8 @@ func (s *Server) forget(v *visit) {
 	s.registered.Remove(v)
 }
 
-// isLocal reports whether the peer is on this host: on the loopback, or at the very address it
-// called.
+// isLocal reports whether the peer is on this host: its address is of the loopback, or is the
+// address that it called.
 func isLocal(conn net.Conn) bool {
 	peer, err := netip.ParseAddrPort(conn.RemoteAddr().String())
 	if err != nil {
@@ -207,4 +211,171 @@ func isLocal(conn net.Conn) bool {
 	}
 	own, err := netip.ParseAddrPort(conn.LocalAddr().String())
 	return err == nil && own.Addr() == peer.Addr()
+}
+
+// serve answers the request of a connection. A registration lasts until the connection is closed.
+func (s *Server) serve(v *client) {
+	v.SetDeadline(time.Now().Add(s.answerTime))
+	req, err := readRequest(v)
+	if err == nil {
+		err = s.answer(v, req)
+	}
+	switch {
+	case errors.Is(err, errFull):
+		s.log.Warn("epmd: registration refused", "address", v.RemoteAddr(), "err", err)
+	case err != nil:
+		s.log.Debug("epmd: connection closed", "address", v.RemoteAddr(), "err", err)
+	}
+}
+
+func readRequest(r io.Reader) ([]byte, error) {
+	head, err := more(r, nil, 2)
+	if err != nil {
+		return nil, err
+	}
+	size := int(binary.BigEndian.Uint16(head))
+	if size < 1 || size > maxRequest {
+		return nil, fmt.Errorf("request of %d bytes, must have 1 to %d", size, maxRequest)
+	}
+	return more(r, nil, size)
+}
+
+func (s *Server) answer(v *client, req []byte) error {
+	switch tag := Tag(req[0]); tag {
+	case TagAlive2Req:
+		if !v.local {
+			return fmt.Errorf("%s from another host", tag)
+		}
+		return s.register(v, req)
+	case TagPortPlease2Req:
+		return s.lookup(v, req)
+	case TagNamesReq:
+		return s.names(v)
+	case TagKillReq:
+		// The real daemon's answer while nodes are registered, which epmd -kill reports.
+		_, err := io.WriteString(v, "NO")
+		return err
+	default:
+		return fmt.Errorf("%s is not served", tag)
+	}
+}
+
+func (s *Server) register(v *client, req []byte) error {
+	var alive Alive2Req
+	if err := alive.Decode(req); err != nil {
+		return err
+	}
+	if err := s.stay(v); err != nil {
+		return err
+	}
+	n := &alive.Node
+	resp := Alive2Resp{Extended: n.Highest >= Version6}
+	creation, ok := s.table.add(n)
+	if !ok {
+		resp.Result, resp.Creation = ResultRefused, refusedCreation
+		return send(v, &resp)
+	}
+	defer s.table.remove(n)
+	resp.Creation = creation
+	if !resp.Extended {
+		resp.Creation = oldCreation(creation)
+	}
+	if err := send(v, &resp); err != nil {
+		return err
+	}
+	s.log.Debug("epmd: registered", "node", n.Name, "port", n.Port)
+	// A registered node sends nothing more, so a byte ends the registration too.
+	v.SetDeadline(time.Time{})
+	v.Read(make([]byte, 1))
+	s.log.Debug("epmd: unregistered", "node", n.Name)
+	return nil
+}
+
+// refusedCreation is the creation in a refusal, as from the real daemon.
+const refusedCreation = 99
+
+func (s *Server) lookup(conn net.Conn, req []byte) error {
+	var please PortPlease2Req
+	if err := please.Decode(req); err != nil {
+		return err
+	}
+	resp := Port2Resp{Result: ResultRefused}
+	if n, ok := s.table.lookup(please.Name); ok {
+		resp = Port2Resp{Node: n}
+	}
+	return send(conn, &resp)
+}
+
+func (s *Server) names(conn net.Conn) error {
+	resp := NamesResp{Names: s.table.names()}
+	if addr, ok := conn.LocalAddr().(*net.TCPAddr); ok {
+		resp.Port = uint16(addr.Port)
+	}
+	return send(conn, &resp)
+}
+
+func send(conn net.Conn, m message) error {
+	buf, err := m.Append(nil)
+	if err == nil {
+		_, err = conn.Write(buf)
+	}
+	return err
+}
+
+// table holds the registered nodes, the latest first, as the real daemon lists them.
+type table struct {
+	mu       sync.Mutex
+	nodes    []*Node
+	creation uint32 // the last one assigned
+}
+
+// add registers n and returns its creation, or false if the name is taken. Consecutive
+// creations differ in every form in which they are sent.
+func (t *table) add(n *Node) (creation uint32, ok bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.find(n.Name) >= 0 {
+		return 0, false
+	}
+	t.creation++
+	if t.creation <= maxOldCreation {
+		t.creation = maxOldCreation + 1 // 0 means no creation, and 1 to 3 are those of old nodes
+	}
+	t.nodes = slices.Insert(t.nodes, 0, n)
+	return t.creation, true
+}
+
+// maxOldCreation is the maximum creation of old nodes, whose pids have two bits for it.
+const maxOldCreation = 3
+
+// oldCreation returns the creation from 1 to 3 for nodes of version 5.
+func oldCreation(c uint32) uint32 { return c%maxOldCreation + 1 }
+
+func (t *table) remove(n *Node) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.nodes = slices.DeleteFunc(t.nodes, func(m *Node) bool { return m == n })
+}
+
+func (t *table) lookup(name string) (Node, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if i := t.find(name); i >= 0 {
+		return *t.nodes[i], true
+	}
+	return Node{}, false
+}
+
+func (t *table) names() []NodeName {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	names := make([]NodeName, len(t.nodes))
+	for i, n := range t.nodes {
+		names[i] = NodeName{n.Name, n.Port}
+	}
+	return names
+}
+
+func (t *table) find(name string) int {
+	return slices.IndexFunc(t.nodes, func(n *Node) bool { return n.Name == name })
 }

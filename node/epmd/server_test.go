@@ -120,7 +120,7 @@ func TestBadRequestsCloseTheConnection(t *testing.T) {
 		}
 	}
 	if _, err := Names(testContext(t), addr); err != nil {
-		t.Errorf("the server does not go on: %v", err)
+		t.Errorf("the server has ended: %v", err)
 	}
 }
 
@@ -139,7 +139,7 @@ func TestIdlePeerIsClosed(t *testing.T) {
 	}
 }
 
-// farListener makes peers look as if they came from other hosts, each from the next one.
+// farListener changes the addresses of peers to those of other hosts, in turn.
 type farListener struct {
 	net.Listener
 	hosts func() net.IP
@@ -160,7 +160,7 @@ func (l farListener) Accept() (net.Conn, error) {
 
 func (c farConn) RemoteAddr() net.Addr { return &net.TCPAddr{IP: c.host, Port: 9} }
 
-// serveFar makes s serve callers from other hosts at the address it returns.
+// serveFar lets s serve callers from other hosts at the address that it returns.
 func serveFar(t *testing.T, s *Server, hosts func() net.IP) string {
 	t.Helper()
 	l, err := net.Listen("tcp", anyPort)
@@ -193,12 +193,12 @@ func TestOtherHostsMayOnlyLookUp(t *testing.T) {
 	}
 }
 
-// However many connections say nothing, from wherever, those that speak are answered, and
-// registrations stay.
+// Any number of silent connections from any hosts does not prevent answers to others, and does
+// not end registrations.
 func TestSilentPeers(t *testing.T) {
 	for name, test := range map[string]struct {
-		hosts func() net.IP // nil: the own one
-		most  int           // that stay
+		hosts func() net.IP // nil means this host
+		most  int           // number of connections that are kept
 	}{
 		"of this host":     {nil, maxWaiting},
 		"of another host":  {oneHost(9), maxPerHost},
@@ -242,7 +242,7 @@ func TestSilentPeers(t *testing.T) {
 	}
 }
 
-// manyHosts counts up a byte of an address, and the one before it.
+// manyHosts returns addresses that differ in a byte, and in the byte before it.
 func manyHosts(first string, octet int) func() net.IP {
 	ip := net.ParseIP(first)
 	if four := ip.To4(); four != nil {
@@ -256,7 +256,7 @@ func manyHosts(first string, octet int) func() net.IP {
 	}
 }
 
-// Registered nodes keep out further ones, but not those that ask.
+// At the limit of registered nodes, registrations are refused but lookups answered.
 func TestTooManyRegistered(t *testing.T) {
 	noLeak(t)
 	ctx := testContext(t)
@@ -271,7 +271,7 @@ func TestTooManyRegistered(t *testing.T) {
 		last = reg
 	}
 	if _, err := Register(ctx, addr, Node{Name: "more", Port: 1}); !errors.Is(err, io.EOF) {
-		t.Errorf("one too many: %v", err)
+		t.Errorf("beyond the limit: %v", err)
 	}
 	if names, err := Names(ctx, addr); err != nil || len(names) != maxRegistered {
 		t.Errorf("%d names, %v", len(names), err)
@@ -298,12 +298,12 @@ func FuzzServer(f *testing.F) {
 			peer.Close()
 		}()
 		go io.Copy(io.Discard, peer)
-		v := &visit{Conn: conn, local: true}
+		v := &client{Conn: conn, local: true}
 		s.enter(v)
 		s.serve(v)
 		s.forget(v)
 		if names := s.table.names(); len(names) > 0 {
-			t.Errorf("left behind: %v", names)
+			t.Errorf("still registered: %v", names)
 		}
 	})
 }

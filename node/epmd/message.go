@@ -1,0 +1,308 @@
+package epmd
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Node is the entry of a node in EPMD.
+type Node struct {
+	Name     string // up to the @
+	Port     uint16
+	Type     NodeType
+	Protocol byte   // TCPv4 or TCPv6; not used by nodes
+	Highest  uint16 // version of the distribution protocol
+	Lowest   uint16
+	Extra    []byte
+}
+
+// The values of Node.Protocol.
+const (
+	TCPv4 byte = 0
+	TCPv6 byte = 1
+)
+
+// fill sets zero fields to the values of this node.
+func (n *Node) fill() {
+	if n.Type == 0 {
+		n.Type = Normal
+	}
+	if n.Highest == 0 {
+		n.Highest, n.Lowest = Version6, Version5
+	}
+}
+
+// append appends the fields of a node in ALIVE2_REQ and PORT2_RESP.
+func (n *Node) append(dst []byte, message Tag) ([]byte, error) {
+	if cause := badName(n.Name); cause != "" {
+		return dst, &FormatError{message.String(), "name", cause}
+	}
+	if len(n.Extra) > maxExtra {
+		return dst, &FormatError{message.String(), "extra", tooLong(len(n.Extra))}
+	}
+	dst = binary.BigEndian.AppendUint16(dst, n.Port)
+	dst = append(dst, byte(n.Type), n.Protocol)
+	dst = binary.BigEndian.AppendUint16(dst, n.Highest)
+	dst = binary.BigEndian.AppendUint16(dst, n.Lowest)
+	dst = binary.BigEndian.AppendUint16(dst, uint16(len(n.Name)))
+	dst = append(dst, n.Name...)
+	dst = binary.BigEndian.AppendUint16(dst, uint16(len(n.Extra)))
+	return append(dst, n.Extra...), nil
+}
+
+// node reads the fields of a node. Like the real daemon, it ignores bytes that follow.
+func (r *reader) node() Node {
+	n := Node{
+		Port:     r.uint16("port"),
+		Type:     NodeType(r.uint8("type")),
+		Protocol: r.uint8("protocol"),
+		Highest:  r.uint16("highest version"),
+		Lowest:   r.uint16("lowest version"),
+	}
+	n.Name = r.name(int(r.uint16("name length")))
+	size := int(r.uint16("extra length"))
+	if size > maxExtra {
+		r.fail("extra", tooLong(size))
+	}
+	n.Extra = append(n.Extra, r.bytes("extra", size)...)
+	return n
+}
+
+func tooLong(size int) string {
+	return fmt.Sprintf("%d bytes, at most %d allowed", size, maxExtra)
+}
+
+// Alive2Req is ALIVE2_REQ, which registers a node while the connection is open.
+type Alive2Req struct{ Node Node }
+
+// Append appends the request to dst.
+func (m *Alive2Req) Append(dst []byte) ([]byte, error) {
+	return m.Node.append(append(dst, byte(TagAlive2Req)), TagAlive2Req)
+}
+
+// Decode reads the request from src.
+func (m *Alive2Req) Decode(src []byte) error {
+	r := newReader(src, TagAlive2Req)
+	m.Node = r.node()
+	return r.err
+}
+
+// Alive2Resp is ALIVE2_RESP, or ALIVE2_X_RESP if Extended.
+type Alive2Resp struct {
+	Extended bool
+	Result   Result
+	Creation uint32 // 16 bits unless Extended; 99 in the real daemon's refusals
+}
+
+// Append appends the reply to dst.
+func (m *Alive2Resp) Append(dst []byte) ([]byte, error) {
+	if m.Extended {
+		dst = append(dst, byte(TagAlive2XResp), byte(m.Result))
+		return binary.BigEndian.AppendUint32(dst, m.Creation), nil
+	}
+	if m.Creation > 0xFFFF {
+		return dst, &FormatError{TagAlive2Resp.String(), "creation", "more than 16 bits"}
+	}
+	dst = append(dst, byte(TagAlive2Resp), byte(m.Result))
+	return binary.BigEndian.AppendUint16(dst, uint16(m.Creation)), nil
+}
+
+// Decode reads the reply from src.
+func (m *Alive2Resp) Decode(src []byte) error {
+	*m = Alive2Resp{Extended: len(src) > 0 && Tag(src[0]) == TagAlive2XResp}
+	tag := TagAlive2Resp
+	if m.Extended {
+		tag = TagAlive2XResp
+	}
+	r := newReader(src, tag)
+	m.Result = Result(r.uint8("result"))
+	if m.Extended {
+		m.Creation = r.uint32("creation")
+	} else {
+		m.Creation = uint32(r.uint16("creation"))
+	}
+	return r.err
+}
+
+// PortPlease2Req is PORT_PLEASE2_REQ, which asks for the node with a name.
+type PortPlease2Req struct{ Name string }
+
+// Append appends the request to dst.
+func (m *PortPlease2Req) Append(dst []byte) ([]byte, error) {
+	if cause := badName(m.Name); cause != "" {
+		return dst, &FormatError{TagPortPlease2Req.String(), "name", cause}
+	}
+	return append(append(dst, byte(TagPortPlease2Req)), m.Name...), nil
+}
+
+// Decode reads the request from src. Old C nodes add a zero byte to the name.
+func (m *PortPlease2Req) Decode(src []byte) error {
+	r := newReader(src, TagPortPlease2Req)
+	n := len(r.src)
+	if n > 0 && r.src[n-1] == 0 {
+		n--
+	}
+	m.Name = r.name(n)
+	return r.err
+}
+
+// Port2Resp is PORT2_RESP. Node is set if Result is ResultOK.
+type Port2Resp struct {
+	Result Result
+	Node   Node
+}
+
+// Append appends the reply to dst.
+func (m *Port2Resp) Append(dst []byte) ([]byte, error) {
+	dst = append(dst, byte(TagPort2Resp), byte(m.Result))
+	if m.Result != ResultOK {
+		return dst, nil
+	}
+	return m.Node.append(dst, TagPort2Resp)
+}
+
+// Decode reads the reply from src.
+func (m *Port2Resp) Decode(src []byte) error {
+	r := newReader(src, TagPort2Resp)
+	*m = Port2Resp{Result: Result(r.uint8("result"))}
+	if m.Result == ResultOK {
+		m.Node = r.node()
+	}
+	return r.err
+}
+
+// NamesReq is NAMES_REQ, which asks for the registered nodes.
+type NamesReq struct{}
+
+// Append appends the request to dst.
+func (*NamesReq) Append(dst []byte) ([]byte, error) { return append(dst, byte(TagNamesReq)), nil }
+
+// Decode reads the request from src.
+func (*NamesReq) Decode(src []byte) error { return newReader(src, TagNamesReq).err }
+
+// NodeName is a line of NAMES_RESP.
+type NodeName struct {
+	Name string
+	Port uint16
+}
+
+// NamesResp is NAMES_RESP: the port of the EPMD in 32 bits, and a line such as "name flake at
+// port 4711" for each node. It ends with the connection.
+type NamesResp struct {
+	Port  uint16
+	Names []NodeName
+}
+
+// Append appends the reply to dst.
+func (m *NamesResp) Append(dst []byte) ([]byte, error) {
+	dst = binary.BigEndian.AppendUint32(dst, uint32(m.Port))
+	for _, n := range m.Names {
+		if cause := badName(n.Name); cause != "" {
+			return dst, &FormatError{"NAMES_RESP", "name", cause}
+		}
+		dst = fmt.Appendf(dst, "name %s at port %d\n", n.Name, n.Port)
+	}
+	return dst, nil
+}
+
+// Decode reads the reply from src.
+func (m *NamesResp) Decode(src []byte) error {
+	r := &reader{message: "NAMES_RESP", src: src}
+	port := r.uint32("port")
+	if port > 0xFFFF {
+		r.fail("port", fmt.Sprintf("%d is not a port", port))
+	}
+	*m = NamesResp{Port: uint16(port)}
+	for line := range bytes.Lines(r.src) {
+		n, ok := parseLine(string(line))
+		if !ok {
+			r.fail("line", fmt.Sprintf("%q is not of the form %q", line, "name NAME at port PORT\n"))
+			break
+		}
+		m.Names = append(m.Names, n)
+	}
+	return r.err
+}
+
+// parseLine parses a line. It splits at the last " at port ", because a name may contain that.
+func parseLine(line string) (NodeName, bool) {
+	const sep = " at port "
+	rest, isName := strings.CutPrefix(line, "name ")
+	rest, isLine := strings.CutSuffix(rest, "\n")
+	at := strings.LastIndex(rest, sep)
+	if !isName || !isLine || at < 0 || badName(rest[:at]) != "" {
+		return NodeName{}, false
+	}
+	port, err := strconv.ParseUint(rest[at+len(sep):], 10, 16)
+	return NodeName{rest[:at], uint16(port)}, err == nil
+}
+
+// Tag is the first byte of each request, and of each reply except NAMES_RESP.
+type Tag byte
+
+// The requests. Each is sent after its length in two bytes.
+const (
+	TagDumpReq        Tag = 100 // empty
+	TagKillReq        Tag = 107 // empty
+	TagNamesReq       Tag = 110 // empty
+	TagStopReq        Tag = 115 // name
+	TagAlive2Req      Tag = 120 // port16, type8, protocol8, highest16, lowest16, len16, name, len16, extra
+	TagPortPlease2Req Tag = 122 // name
+)
+
+// The replies, which have no length.
+const (
+	TagAlive2XResp Tag = 118 // result8, creation32; to nodes whose highest version is 6 or more
+	TagPort2Resp   Tag = 119 // result8, and if it is 0 the fields of ALIVE2_REQ
+	TagAlive2Resp  Tag = 121 // result8, creation16
+)
+
+var tagNames = map[Tag]string{
+	TagDumpReq:        "DUMP_REQ",
+	TagKillReq:        "KILL_REQ",
+	TagNamesReq:       "NAMES_REQ",
+	TagStopReq:        "STOP_REQ",
+	TagAlive2XResp:    "ALIVE2_X_RESP",
+	TagPort2Resp:      "PORT2_RESP",
+	TagAlive2Req:      "ALIVE2_REQ",
+	TagAlive2Resp:     "ALIVE2_RESP",
+	TagPortPlease2Req: "PORT_PLEASE2_REQ",
+}
+
+// String returns the chapter's name for the message.
+func (t Tag) String() string {
+	if s, ok := tagNames[t]; ok {
+		return s
+	}
+	return fmt.Sprintf("Tag(%d)", byte(t))
+}
+
+// NodeType determines whether a node joins the full mesh.
+type NodeType byte
+
+const (
+	Hidden NodeType = 72 // 'H', a C node or another node outside the mesh
+	Normal NodeType = 77 // 'M', an Erlang node
+)
+
+// Result is the second byte of a reply.
+type Result byte
+
+const (
+	ResultOK      Result = 0
+	ResultRefused Result = 1 // or any value above 0: the name is taken (ALIVE2_RESP) or unknown (PORT2_RESP)
+)
+
+// The versions of the distribution protocol.
+const (
+	Version5 uint16 = 5 // until OTP 24
+	Version6 uint16 = 6 // 32-bit creations and the 'N' handshake, since OTP 23
+)
+
+const (
+	maxName  = 255  // bytes of a node's name before the @
+	maxExtra = 1020 // bytes of extra, the real daemon's limit
+)
