@@ -150,7 +150,7 @@ func TestLeasedCloseWaits(t *testing.T) {
 		go l.Next(t.Context())
 		synctest.Wait()
 		if l.Close(); !d.ended {
-			t.Error("a fetch goes on after Close")
+			t.Error("a fetch continues after Close")
 		}
 	})
 }

@@ -35,10 +35,10 @@ func TestCall(t *testing.T) {
 		}
 	}
 	if _, err := c.Call(t.Context(), "echo", struct{}{}); err == nil {
-		t.Error("a request that is no term is sent")
+		t.Error("a request that is not a term is sent")
 	}
 	if _, err := c.Call(t.Context(), etf.Atom(strings.Repeat("x", 256)), etf.Atom("a")); err == nil {
-		t.Error("a name that is no atom is called")
+		t.Error("a name that is not an atom is called")
 	}
 	if _, err := c.Call(t.Context(), "echo", etf.Atom("still there")); err != nil {
 		t.Error(err)
@@ -140,7 +140,7 @@ func TestRefused(t *testing.T) {
 		t.Errorf("another node than the dialed one: %v", err)
 	}
 	if _, err := DialAddr(t.Context(), "127.0.0.1:1", name, cookie); err == nil {
-		t.Error("connected to nobody")
+		t.Error("connected without a node")
 	}
 	if _, err := Dial(t.Context(), "nohost", cookie); err == nil || !strings.Contains(err.Error(), "name@host") {
 		t.Errorf("a name without a host: %v", err)
@@ -170,11 +170,11 @@ func TestRefused(t *testing.T) {
 	defer gone.Close()
 	stop(why) // possibly before the dialer has the connection
 	if err := <-ended; !errors.Is(err, why) {
-		t.Errorf("a node that says nothing: %v", err)
+		t.Errorf("a silent node: %v", err)
 	}
 	gone.SetDeadline(time.Now().Add(patience))
 	if _, err := io.Copy(io.Discard, gone); err != nil {
-		t.Errorf("the connection to it is still there: %v", err)
+		t.Errorf("the connection is not closed: %v", err)
 	}
 }
 
@@ -203,7 +203,7 @@ func TestFrames(t *testing.T) {
 		err         string // of the call; empty if it is answered
 	}{
 		{"a tick", "", ""},
-		{"a message that is no answer", answers + "\x77\x01a", ""},
+		{"a message that is not an answer", answers + "\x77\x01a", ""},
 		{"a message of three", answers + "\x68\x03\x61\x01\x77\x01a\x77\x01a", ""},
 		{"an answer to another call", answers + "\x68\x02\x61\xFF\x77\x01a", ""},
 		{"an answer with a reference", answers + "\x68\x02\x5A\x00\x01\x77\x01a\x00\x00\x00\x01\x00\x00\x00\x01\x77\x01a", ""},
@@ -307,7 +307,7 @@ func TestUnsent(t *testing.T) {
 		c.out = c.out[:maxUnsent]
 		c.mu.Unlock()
 		if _, _, err := c.send("echo", etf.Atom("a")); err != nil {
-			t.Errorf("as many bytes as may be: %v", err)
+			t.Errorf("the maximum of bytes: %v", err)
 		}
 	})
 }

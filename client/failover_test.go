@@ -214,7 +214,7 @@ func TestFailoverFormats(t *testing.T) {
 		t.Errorf("canonical texts: %v", err)
 	}
 	if _, err := NewIDs[snowflake.ID](NewFailover(&odd{strings: []string{"-"}}), "ids").Texts(t.Context(), 1, 10); err == nil {
-		t.Error("a text that is no number, of which nothing is known")
+		t.Error("a text that is not a number is returned")
 	}
 }
 
@@ -270,7 +270,7 @@ func TestFailoverTime(t *testing.T) {
 		{"both are silent", silent, silent, 0, context.DeadlineExceeded, failoverTime},
 		{"both are silent, with a context", silent, silent, time.Second, context.DeadlineExceeded, time.Second},
 		{"both are down", fails(down), fails(down), time.Second, down, time.Second},
-		{"why is told, though both are silent since", once(down), once(down), time.Second, down, time.Second},
+		{"the first errors, although both are silent since", once(down), once(down), time.Second, down, time.Second},
 		{"why it failed last", changes(ErrBusy, down), fails(down), time.Second, down, time.Second},
 		{"an argument", fails(ErrBadArgument), counts(1), 0, ErrBadArgument, 0},
 		{"an unknown call", fails(ErrUnknown), fails(ErrUnknown), 0, ErrUnknown, 0},

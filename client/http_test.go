@@ -134,7 +134,7 @@ func TestOtherServers(t *testing.T) {
 		h.Close()
 		web.Close()
 		if _, err = NewIDs[flake.ID](h, "flake").Next(t.Context()); err == nil || errors.Is(err, ErrLost) {
-			t.Errorf("%s: nobody there: %v", tt.what, err)
+			t.Errorf("%s: no server: %v", tt.what, err)
 		}
 	}
 }
@@ -243,7 +243,7 @@ func TestOwnClient(t *testing.T) {
 			t.Errorf("%s: it is not closed", tt.what)
 		}
 		if _, ok := own.asked.Header["Authorization"]; ok {
-			t.Errorf("%s: a token is sent, and there is none", tt.what)
+			t.Errorf("%s: a token is sent, although none is set", tt.what)
 		}
 	}
 }

@@ -54,7 +54,7 @@ func (o *order) next(l *Leased[flake.ID]) error {
 	case o.seen[id]:
 		o.t.Errorf("%v twice", id)
 	case id.Compare(before) <= 0:
-		o.t.Errorf("%v, and %v was there before", id, before)
+		o.t.Errorf("%v, but %v existed before", id, before)
 	case id.Time().Before(began.Add(-l.maxAge - time.Millisecond)):
 		o.t.Errorf("%v is older than %v", id, l.maxAge)
 	}
@@ -213,7 +213,7 @@ func TestLeasedTakeNext(t *testing.T) {
 		l.renew()
 		synctest.Wait()
 		if f.asked.Load() > 0 {
-			t.Error("a lease is asked for, and the next is there")
+			t.Error("a lease is requested, although the next is there")
 		}
 		time.Sleep(2 * time.Second)
 		next(l.now(), 0) // too old

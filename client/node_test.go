@@ -115,7 +115,7 @@ func TestClosedNode(t *testing.T) {
 	n.Close()
 	n.mu.Lock()
 	if n.attempt != nil {
-		t.Error("an attempt goes on after Close, and may yet connect")
+		t.Error("an attempt continues after Close, and may connect")
 	}
 	n.mu.Unlock()
 	if err := <-ended; err == nil || errors.Is(err, context.DeadlineExceeded) {

@@ -190,7 +190,7 @@ func TestCloseWaits(t *testing.T) {
 		ours, _ := net.Pipe()
 		conn := &slowToEnd{Conn: ours}
 		if newConn(conn, "", 0).Close(); !conn.ended {
-			t.Error("the reader goes on after Close")
+			t.Error("the reader continues after Close")
 		}
 	})
 }

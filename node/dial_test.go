@@ -125,7 +125,7 @@ func TestConnectWithPreviousCookie(t *testing.T) {
 func TestPreviousCookieOffends(t *testing.T) {
 	n := start(t, Options{Previous: "old"})
 	if shows(t, n, "guess") {
-		t.Error("let in")
+		t.Error("connected")
 	}
 	await(t, "the host is remembered", func() bool {
 		n.gate.mu.Lock()
@@ -210,7 +210,7 @@ func TestListen(t *testing.T) {
 		{"127.0.1.1", false},
 		{"localhost", false},
 		{"LOCALHOST", false},
-		{"192.0.2.1", true}, // not of this machine
+		{"192.0.2.1", true}, // not an address of this machine
 		{"no-such-host.invalid", true},
 		{"127.0.0.1.invalid", true},
 		{"2001:db8::1", true},

@@ -16,7 +16,7 @@ func TestNotLetInTakesOneFile(t *testing.T) {
 		return len(all)
 	}
 	n := start(t, Options{})
-	dial(t, n, "a@127.0.0.1").get() // what is opened only once, is now
+	dial(t, n, "a@127.0.0.1").get() // files that are opened only once are open now
 	before := files()
 	for range callers {
 		dialRaw(t, n)

@@ -26,7 +26,7 @@ func runOf(id flake.ID, count int) (idRun, error) {
 type ledger struct {
 	mu    sync.Mutex
 	runs  []idRun
-	known int // runs that are sorted, none twice
+	known int // number of runs that are sorted and unique
 	total uint64
 	twice []idRun
 }

@@ -18,10 +18,10 @@ type model struct {
 	spawned  map[pair]*spawnOf   // by pid and owner, linked
 	owners   map[string]int      // expected links by net_kernel, by owner
 	acks     map[string]pair     // of removed links, by number
-	messages map[string]int      // others expected from rex, receiver and message
-	late     map[string]int      // those that may not come
-	last     *watch              // once it has ended, everything sent before is handled
-	answered []string            // references of monitors whose calls are answered
+	messages map[string]int      // expected messages of rex, by receiver and message
+	late     map[string]int      // messages that may be missing
+	last     *watch              // when it has ended, all earlier frames are handled
+	answered []string            // references of the monitors of answered calls
 	suspects []suspect
 }
 
@@ -52,11 +52,11 @@ func (s *session) suspect(server etf.Atom, before servers, format string, args .
 type fuzzCall struct {
 	server  etf.Atom
 	before  servers
-	to      string // the pid or alias that gets the answer
-	monitor string // its reference, or ""
-	queue   *queue // or nil: answers come in any order
+	to      string // the pid or alias to which the answer is sent
+	monitor string // the reference, or ""
+	queue   *queue // nil if answers may arrive in any order
 	check   func(reply []byte) error
-	lost    bool // it may stay unanswered
+	lost    bool // whether the answer may be missing
 }
 
 type queueKey struct {
@@ -67,7 +67,7 @@ type queueKey struct {
 // queue holds the calls of a process to a server in order.
 type queue struct {
 	waiting []*fuzzCall
-	last    uint64 // the highest id that came
+	last    uint64 // the highest id received
 }
 
 func (s *session) queueOf(by etf.Pid, server etf.Atom) *queue {
@@ -123,9 +123,9 @@ type watch struct {
 	item, by, ref string
 	server        etf.Atom // if monitored by name
 	before        servers
-	pid           etf.Pid // of the process, once sure; "" if there never was one
-	sure          bool    // the watched process is known
-	taken         bool    // removed again
+	pid           etf.Pid // of the process if sure; "" if it never existed
+	sure          bool    // whether the watched process is known
+	taken         bool    // whether it was removed
 	ended         bool
 }
 
@@ -136,7 +136,7 @@ func (s *session) down(item, by, ref string, reason []byte) error {
 	w := s.monitors[ref]
 	switch {
 	case w == nil:
-		return fmt.Errorf("the end of a monitor that is not there")
+		return fmt.Errorf("the end of an unknown monitor")
 	case w.ended:
 		return fmt.Errorf("the end of a monitor that has ended")
 	case w.item != item || w.by != by:
@@ -193,7 +193,7 @@ func (s *session) exit(from, to string, reason []byte) error {
 	}
 	l := s.links[key]
 	if l == nil {
-		return fmt.Errorf("the end of a link that is not there")
+		return fmt.Errorf("the end of an unknown link")
 	}
 	l.exits++
 	return nil
@@ -212,7 +212,7 @@ func (s *session) unlinked(id, from, to string) error {
 type spawnOf struct {
 	from             string
 	wanted           int    // flags
-	word             string // instead of the process, or ""
+	word             string // the error instead of the process, or ""
 	check            func(reason []byte) error
 	pid              string
 	replied, refused bool
@@ -222,7 +222,7 @@ type spawnOf struct {
 func (s *session) spawnReply(ref, to, flags string, result []byte) error {
 	q := s.spawns[ref]
 	if q == nil || q.replied || q.from != to {
-		return fmt.Errorf("an answer to a spawn request that is not there")
+		return fmt.Errorf("an answer to an unknown spawn request")
 	}
 	q.replied = true
 	r := etf.NewReader(result)
@@ -271,7 +271,7 @@ func (q *spawnOf) exit(reason []byte) error {
 		return fmt.Errorf("the end of a spawned process twice")
 	}
 	if q.wanted&2 != 0 {
-		return nil // already told with the monitor
+		return nil // already checked with the monitor
 	}
 	return q.check(reason)
 }

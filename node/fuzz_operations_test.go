@@ -127,7 +127,7 @@ func (s *session) isServer(pid etf.Pid) bool {
 }
 
 func (s *session) setMonitor() {
-	const most = 300 // within a connection's own share
+	const most = 300 // within the floor of a connection
 	s.mu.Lock()
 	n := len(s.monitors)
 	s.mu.Unlock()
@@ -146,7 +146,7 @@ func (s *session) setMonitor() {
 func (s *session) takeMonitor() {
 	s.mu.Lock()
 	var w *watch
-	for _, w = range s.monitors { // any
+	for _, w = range s.monitors { // takes an arbitrary one
 		if !w.taken && w != s.last {
 			break
 		}
@@ -204,7 +204,7 @@ func (s *session) setLink() {
 	if to == "" || s.random.IntN(4) == 0 {
 		to = s.nobody()
 	}
-	for range 1 + s.random.IntN(2) { // a second time changes nothing
+	for range 1 + s.random.IntN(2) { // the second time has no effect
 		s.link(by, to, "L")
 		s.send(etf.Tuple{int64(1), by, to})
 	}
@@ -285,7 +285,7 @@ func (s *session) kill() {
 // or to the peer if that node is not connected.
 type passed struct {
 	*fuzzCall
-	via, by *session // by is nil if the caller's node is nobody's
+	via, by *session // by is nil if the caller's node does not exist
 	caller  string
 }
 
@@ -295,7 +295,7 @@ func (s *session) passOn() {
 	f.mu.Lock()
 	var by *session
 	if s.random.IntN(4) > 0 {
-		for caller, by = range f.sessions { // any
+		for caller, by = range f.sessions { // takes an arbitrary one
 			break
 		}
 	}

@@ -23,15 +23,15 @@ type session struct {
 	conn   net.Conn
 	random *rand.Rand
 	procs  []etf.Pid
-	before servers // when the burst of operations began
+	before servers // at the start of the burst
 	out    []byte  // frames not yet sent
 	stall  atomic.Bool
-	ended  chan struct{} // closed when nothing more comes
-	gone   bool          // it is about to end and needs no answers; guarded by the fuzzer's lock
+	ended  chan struct{} // closed at the end of the stream
+	gone   bool          // it is ending and needs no answers; guarded by the fuzzer's lock
 
 	mu sync.Mutex
 	model
-	leaving bool // the peer is about to end it
+	leaving bool // the peer is ending it
 	journal journal
 }
 
@@ -45,7 +45,7 @@ func (f *fuzzer) play(name string, random *rand.Rand) {
 			break
 		}
 		if s != nil {
-			s.join() // the new connection has taken its place
+			s.join() // the new connection has replaced it
 		}
 		s = next
 		for range 1 + random.IntN(10) {
@@ -80,7 +80,7 @@ func (f *fuzzer) connect(name string, random *rand.Rand) (*session, error) {
 func (s *session) burst() {
 	now := s.f.servers()
 	s.mu.Lock()
-	s.lose(now) // what was asked of those of the burst before
+	s.lose(now) // requests to servers of the burst before
 	s.mu.Unlock()
 	s.before = now
 	killer := s.random.IntN(30) == 0
@@ -92,7 +92,7 @@ func (s *session) burst() {
 		}
 	}
 	if s.random.IntN(12) == 0 {
-		return // and does not wait
+		return // without waiting
 	}
 	s.settle()
 	s.known(true)
@@ -124,7 +124,7 @@ func (s *session) leave() *session {
 	s.leaving = true
 	s.mu.Unlock()
 	switch s.random.IntN(6) {
-	case 0: // in the middle of things
+	case 0: // while operations are in progress
 		s.write(s.out[:s.random.IntN(len(s.out)+1)])
 	case 1: // by a reset
 		s.flush()

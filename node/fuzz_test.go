@@ -25,10 +25,10 @@ import (
 )
 
 var (
-	fuzzOperations = flag.Int64("fuzz.operations", 10_000, "how many operations TestFuzz does at least")
-	fuzzTime       = flag.Duration("fuzz.time", 0, "for how long TestFuzz goes on, however many operations that are")
+	fuzzOperations = flag.Int64("fuzz.operations", 10_000, "minimum number of operations of TestFuzz")
+	fuzzTime       = flag.Duration("fuzz.time", 0, "minimum duration of TestFuzz")
 	fuzzSeed       = flag.Uint64("fuzz.seed", 0, "what TestFuzz draws from; 0: another one each time")
-	fuzzPeers      = flag.Int("fuzz.peers", 8, "how many nodes TestFuzz plays at a time")
+	fuzzPeers      = flag.Int("fuzz.peers", 8, "number of concurrent peers of TestFuzz")
 )
 
 // fuzzer runs several peers that perform random operations on a node, and checks the
@@ -50,12 +50,12 @@ type fuzzer struct {
 	ids  ledger
 
 	operations, refused atomic.Int64
-	numbers             atomic.Uint32 // numbers used only once
+	numbers             atomic.Uint32 // the last unique number
 	stop                chan struct{}
 
 	mu       sync.Mutex
-	sessions map[string]*session // by the peer's name: those that may get answers
-	passed   map[string]*passed  // calls that one peer passed on for another, by tag
+	sessions map[string]*session // sessions to which answers may be sent, by name
+	passed   map[string]*passed  // calls that one peer forwarded for another, by tag
 	done     map[string]int      // operations by name
 	fault    atomic.Bool
 }
@@ -218,7 +218,7 @@ func (p *peer) honestCall(tag int64) (idRun, error) {
 			return idRun{}, nil
 		}
 		if r.Version(); r.Tuple() != 2 || r.Int() != tag {
-			continue // to an abandoned call
+			continue // the answer to an earlier call
 		}
 		if _, err := p.conn.Write(appendFrame(nil, etf.Tuple{int64(20), p.pid, etf.Atom("flake"), ref})); err != nil {
 			return idRun{}, err
@@ -242,7 +242,7 @@ func (f *fuzzer) dial(name string) (net.Conn, error) {
 	o := handshake.Options{Node: name, Creation: 77, Cookie: cookie}
 	if _, err := handshake.Start(c, f.node.Name(), o); err != nil {
 		c.Close()
-		return nil, fmt.Errorf("%s: not let in: %w", name, err)
+		return nil, fmt.Errorf("%s: cannot connect: %w", name, err)
 	}
 	c.SetDeadline(time.Time{})
 	return c, nil
@@ -251,7 +251,7 @@ func (f *fuzzer) dial(name string) (net.Conn, error) {
 // nothingLeft checks that the node holds nothing of the peers.
 func (f *fuzzer) nothingLeft() {
 	n := f.node
-	await(f.t, "nobody is connected", func() bool { return n.Traffic().Connections == 0 })
+	await(f.t, "no node is connected", func() bool { return n.Traffic().Connections == 0 })
 	await(f.t, "nothing is held of what is shared", func() bool { return n.proto.Held() == 0 })
 	n.gate.mu.Lock()
 	defer n.gate.mu.Unlock()

@@ -46,7 +46,7 @@ func TestHandshakes(t *testing.T) {
 		name   string
 		flood  []string
 		caller string
-		more   int // of the flood, for each step a caller takes to send its name
+		more   int // connections of the flood for each step of a caller
 	}{
 		{"one host", []string{"192.0.2.1"}, "192.0.2.2", 20},
 		{"one host, and the caller's", []string{"192.0.2.1"}, "192.0.2.1", 4},
@@ -182,17 +182,17 @@ func TestHeld(t *testing.T) {
 	for _, v := range came {
 		select {
 		case <-v.released:
-			t.Fatal("released though there is room")
+			t.Fatal("released, although there is room")
 		default:
 		}
 	}
-	const slow = 100 // of the flood come until a caller answers
+	const slow = 100 // connections of the flood before a caller answers
 	for i := range callers + slow {
 		flood(1, true, addr)
 		select {
 		case <-came[min(i, callers-1)].released:
 		default:
-			t.Fatal("not released though too many are held")
+			t.Fatal("not released, although too many are held")
 		}
 		if i >= slow && !left(g, came[i-slow]) {
 			t.Fatal("a caller is broken off before it can answer")
@@ -322,7 +322,7 @@ func TestFull(t *testing.T) {
 		}
 		g.down(host)
 		if err := g.full(host); err != nil {
-			t.Errorf("%s: %v though one has gone", tt.addr, err)
+			t.Errorf("%s: %v, although one has left", tt.addr, err)
 		}
 		for range tt.most - 1 {
 			g.down(host)
@@ -347,7 +347,7 @@ func TestHold(t *testing.T) {
 			}
 			start := time.Now()
 			if may := n.hold(v); may == broken || broken != (time.Since(start) == 0) {
-				t.Errorf("broken off %t: may go on %t, after %v", broken, may, time.Since(start))
+				t.Errorf("broken off %t: may continue %t, after %v", broken, may, time.Since(start))
 			}
 		}
 	})

@@ -26,7 +26,7 @@ import (
 
 // line is a frame of a conversation, with its length.
 type line struct {
-	caller bool // from the caller
+	caller bool // whether the caller sent it
 	bytes  []byte
 }
 
@@ -80,7 +80,7 @@ func TestRecordedCallers(t *testing.T) {
 			n := start(t, Options{Name: c.Node, Supervisors: flakeSup(ids)})
 			n.handshake.Creation = c.Creation
 			n.handshake.Rand = bytes.NewReader(binary.BigEndian.AppendUint32(nil, c.Challenge))
-			c.Flags = handshake.Offered // the only part of the challenge not as recorded
+			c.Flags = handshake.Offered // the only difference from the recorded challenge
 			copy(lines[2].bytes[2:], c.Append(nil))
 
 			conn, caller := net.Pipe()
@@ -88,14 +88,14 @@ func TestRecordedCallers(t *testing.T) {
 			attempt, _ := n.gate.arrive(conn)
 			go n.greet(attempt)
 			caller.SetDeadline(time.Now().Add(patience))
-			var said []byte // since the server's last frame
+			var said []byte // bytes since the server's last frame
 			for i, l := range lines {
 				if l.caller {
 					said = append(said, l.bytes...)
 					continue
 				}
 				if len(said) > 0 {
-					go caller.Write(said) // an answer may come before everything is read
+					go caller.Write(said) // an answer may be sent before all bytes are read
 				}
 				said = nil
 				lengthSize := 4

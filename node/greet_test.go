@@ -125,7 +125,7 @@ func TestNameWaitsNotForEver(t *testing.T) {
 func TestIdleGivesPlace(t *testing.T) {
 	n := start(t, Options{})
 	setNow := func(now func() time.Time) {
-		n.gate.mu.Lock() // the next handshake takes it too
+		n.gate.mu.Lock() // the next handshake needs it too
 		defer n.gate.mu.Unlock()
 		n.gate.now = now
 	}

@@ -200,7 +200,7 @@ func TestDialNotAllowed(t *testing.T) {
 	outcome := d.connect()
 	d.accept(d.take(), func(handshake.Name) handshake.Status { return handshake.StatusNotAllowed })
 	if err := <-outcome; err == nil {
-		t.Error("connected though it is not allowed")
+		t.Error("connected, although it is not allowed")
 	}
 }
 
@@ -219,7 +219,7 @@ func TestNames(t *testing.T) {
 		t.Errorf("%s is assigned to another host", first)
 	}
 	if third, _ := n.assign("a", func(node string) bool { return node == first }); third == first {
-		t.Errorf("%s is assigned though it is taken", first)
+		t.Errorf("%s is assigned, although it is taken", first)
 	}
 	if again, c := n.assign("a", none); again != first || c == creation || c == 0 {
 		t.Errorf("%s, creation %d, want %s and not %d", again, c, first, creation)

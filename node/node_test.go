@@ -60,7 +60,7 @@ func TestUnregisteredName(t *testing.T) {
 	p.send(monitor(p.pid, etf.Atom("nosuch"), ref))
 	p.send(regSend(p.pid, "nosuch"), etf.Tuple{etf.Atom("$gen_call"), etf.Tuple{p.pid, int64(1)}, etf.Atom("get")})
 	p.want("{21,nosuch,<0.9.0>,#Ref<0.5.4.3.2.1>,noproc}", none)
-	p.get() // with nothing in between
+	p.get() // no frame in between
 }
 
 // The end of a killed server is reported, and it is restarted as another process.
@@ -69,7 +69,7 @@ func TestKill(t *testing.T) {
 	p := dial(t, n, "a@127.0.0.1")
 	for range 5 {
 		var pid etf.Pid
-		await(t, "flake is there", func() bool { pid = pidOf(n, "flake"); return pid != "" })
+		await(t, "flake is registered", func() bool { pid = pidOf(n, "flake"); return pid != "" })
 		p.send(monitor(p.pid, etf.Atom("flake"), ref))
 		p.send(etf.Tuple{int64(8), p.pid, pid, etf.Atom("ignored")})
 		p.get()
@@ -98,7 +98,7 @@ func TestManyKills(t *testing.T) {
 		p.call("net_kernel", etf.Atom("nodename")) // all kills have arrived
 	}
 	p, calls := dial(t, n, "c@127.0.0.1"), int64(0)
-	await(t, "flake answers", func() bool { // a kill may take its time: flake may go once more
+	await(t, "flake answers", func() bool { // a late kill may still end flake once
 		calls++
 		run, err := p.honestCall(calls)
 		if err != nil {
@@ -182,7 +182,7 @@ func TestSilentConnections(t *testing.T) {
 	for range 300 {
 		dialRaw(t, n)
 	}
-	half := dialRaw(t, n) // and one in the middle of its handshake
+	half := dialRaw(t, n) // a connection in the middle of its handshake
 	if _, err := half.Write([]byte("\x00\x0fN\x00\x00")); err != nil {
 		t.Fatal(err)
 	}
@@ -258,7 +258,7 @@ func TestStop(t *testing.T) {
 func TestDisconnect(t *testing.T) {
 	n := start(t, Options{})
 	dial(t, n, "warm@127.0.0.1").conn.Close()
-	await(t, "nobody is connected", func() bool { return len(n.connections()) == 0 })
+	await(t, "no node is connected", func() bool { return len(n.connections()) == 0 })
 	before := runtime.NumGoroutine()
 	for i := range 20 {
 		p := dial(t, n, fmt.Sprintf("p%d@127.0.0.1", i))
@@ -266,7 +266,7 @@ func TestDisconnect(t *testing.T) {
 		p.get()
 		p.conn.Close()
 	}
-	await(t, "nobody is connected", func() bool { return len(n.connections()) == 0 })
+	await(t, "no node is connected", func() bool { return len(n.connections()) == 0 })
 	awaitGoroutines(t, before)
 }
 
@@ -357,7 +357,7 @@ func freePort(t *testing.T) string {
 func TestForwardedCall(t *testing.T) {
 	n := start(t, Options{})
 	relay, caller := dial(t, n, "relay@127.0.0.1"), dial(t, n, "caller@127.0.0.1")
-	caller.get() // it is there
+	caller.get() // the caller is connected
 	forwarded := func(from etf.Pid) etf.Tuple {
 		return etf.Tuple{etf.Atom("$gen_call"), etf.Tuple{from, etf.Atom("tag")}, etf.Tuple{etf.Atom("get"), int64(1)}}
 	}
@@ -367,7 +367,7 @@ func TestForwardedCall(t *testing.T) {
 	}
 	relay.send(regSend(relay.pid, "flake"), forwarded(etf.NewPid("nobody@127.0.0.1", 1, 0, 1)))
 	if _, message := relay.recv(); message != "{tag,{error,badarg}}" {
-		t.Errorf("who nameReceived for a node that is not there received %s", message)
+		t.Errorf("the forwarding peer received the answer: %s", message)
 	}
 }
 

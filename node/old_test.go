@@ -287,7 +287,7 @@ func testOldCalls(p *old) {
 	if got := fmt.Sprint(p.answer()); got != "[rex "+name+"]" {
 		p.t.Error(got)
 	}
-	for range 100 { // they are not answered
+	for range 100 { // casts are not answered
 		p.tick()
 	}
 	p.send(tuple{6, p.pid(), atom(""), atom("nobody")}, atom("message"))

@@ -13,7 +13,7 @@ import (
 // STRING_EXT), []byte and []any.
 type (
 	atom       string
-	identifier string // as its bytes
+	identifier string // in external bytes
 	tuple      []any
 )
 

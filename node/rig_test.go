@@ -85,7 +85,7 @@ func await(t *testing.T, what string, condition func() bool) {
 // awaitGoroutines waits until there are at most as many goroutines as before.
 func awaitGoroutines(t *testing.T, before int) {
 	t.Helper()
-	await(t, "no goroutine is left over", func() bool { return runtime.NumGoroutine() <= before })
+	await(t, "no goroutine is left", func() bool { return runtime.NumGoroutine() <= before })
 }
 
 // peer is another node that the test plays.

@@ -80,7 +80,7 @@ func TestNoAllocationUnderLock(t *testing.T) {
 	p := dial(t, n, "a@127.0.0.1")
 	p.get()
 	c := n.connection("a@127.0.0.1")
-	p.conn.Write([]byte{0x7f, 0xff, 0xff, 0xff}) // a length that no frame may have
+	p.conn.Write([]byte{0x7f, 0xff, 0xff, 0xff}) // a length beyond MaxFrame
 	<-c.Done()
 	for i := range reasons {
 		n.history.HandshakeFailures[string(rune('a'+i))] = 1

@@ -137,7 +137,7 @@ func TestEndHoldsNothing(t *testing.T) {
 			r.send(monitorP(etf.Atom("flake"), refOf(i)))
 		}
 		r.send(frame(etf.Tuple{number(wire.OpSend), etf.Atom(""), ours}, external(make([]byte, 8*ownInput)))[:6*ownInput])
-		for range 2 { // one is being written, one waits
+		for range 2 { // the first is being written, and the second waits
 			synctest.Wait()
 			r.tell(large)
 		}
@@ -181,7 +181,7 @@ func TestLatency(t *testing.T) {
 			ask("$gen_call", theirs, "flake", 3, "soon"), ask("$gen_call", theirsToo, "flake", 4, "aside"),
 			ask("$gen_call", theirs, "flake", 5, "wrong"),
 		)
-		time.Sleep(30 * time.Millisecond) // in the time of the test
+		time.Sleep(30 * time.Millisecond) // virtual time
 		close(gate)
 		if got := len(r.received()); got != 4 {
 			t.Errorf("%d answers", got)

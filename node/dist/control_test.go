@@ -31,7 +31,7 @@ func TestIllFormedIsDropped(t *testing.T) {
 		"not offered":          frame(etf.Tuple{number(wire.OpPayloadExit), theirs, ours}, atom),
 		"beyond 63 bits":       raw("p\x83h\x01n\x09\x00123456789"),
 		"count beyond the end": raw("p\x83i\xff\xff\xff\xffa\x01"),
-		"no elements":          append([]byte{0, 0, 0, 6, 112}, "\x83h\x00a0"...), // {}, and an operation behind it
+		"no elements":          append([]byte{0, 0, 0, 6, 112}, "\x83h\x00a0"...), // {} followed by an operation
 		"too many elements":    frame(etf.Tuple{number(wire.OpRegSend), ours, ours, ours, ours, ours, ours, ours}, atom),
 		"one too many":         frame(append(regSend, etf.Atom("x")), atom),
 		"one too few":          frame(regSend[:3], atom),
@@ -46,7 +46,7 @@ func TestIllFormedIsDropped(t *testing.T) {
 	for name, b := range tests {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, flags, func(t *testing.T, r *rig) {
-				r.send(frame(regSend, atom), b, monitorP(gone, ref3)) // nothing of the earlier ones is left
+				r.send(frame(regSend, atom), b, monitorP(gone, ref3)) // no arguments of earlier frames are left
 				r.want(down(gone, ref3, "noproc"))
 				r.logged("message dropped")
 				if got, want := r.local.flake.take(), fmt.Sprintf("%x\n", atom); got != want {
@@ -155,7 +155,7 @@ func seeds() (all [][]byte) {
 	}
 	return append(all,
 		monitorP(etf.Atom("flake"), ref3)[5:],
-		[]byte("\x83h\x00a0"), // {} and an operation behind it
+		[]byte("\x83h\x00a0"), // {} followed by an operation
 		monitorP(oursOld, oldRef(there, 1))[5:],
 		frame(etf.Tuple{number(wire.OpExit2), theirs, ours, etf.Atom("kill")})[5:],
 	)

@@ -27,7 +27,7 @@ import (
 
 // cost is what one call costs.
 type cost struct {
-	allocs int // a call
+	allocs int // allocations of a call
 	reply  int // bytes of an answer
 }
 
@@ -68,8 +68,8 @@ func aliasOf(ref etf.Ref) etf.Term {
 
 func TestCost(t *testing.T) {
 	const (
-		segments = 100 // that arrive in sequence
-		calls    = 20  // in each
+		segments = 100 // segments in sequence
+		calls    = 20  // calls in each segment
 	)
 	for name, c := range costs {
 		t.Run(name, func(t *testing.T) {
@@ -136,8 +136,8 @@ func serving(t testing.TB, w *stream) *Conn {
 type stream struct {
 	net.Conn
 	segment []byte
-	rest    []byte // of the segment being read
-	left    int    // segments to come
+	rest    []byte // unread bytes of the segment
+	left    int    // number of further segments
 
 	reads, writes    int
 	answered, octets int

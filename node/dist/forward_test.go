@@ -19,7 +19,7 @@ func passedOn(node string, tag int) []byte {
 
 // network makes the rig's node connect to others when gate is closed.
 func (r *rig) network(gate <-chan struct{}, connect func(node string) (*rig, error)) {
-	synctest.Wait() // until Serve has looked
+	synctest.Wait() // until Serve has delivered
 	peers := make(map[string]*Conn)
 	r.proto.Connection = func(node string) *Conn {
 		r.mu.Lock()
@@ -80,15 +80,15 @@ func testErrand(t *testing.T, r *rig, err error) {
 	synctest.Wait()
 	close(up)
 	synctest.Wait()
-	r.send(passedOn(third, 4)) // which must not overtake
+	r.send(passedOn(third, 4)) // must not be answered before the others
 	synctest.Wait()
 	close(served)
 	if got := other.tags(); got != "1 2 4" {
-		t.Errorf("answered there: %s, want 1 2 4", got)
+		t.Errorf("answered by the other node: %s, want 1 2 4", got)
 	}
 	r.send(passedOn(third, 5))
 	if got := other.tags(); got != "5" || dials != 1 {
-		t.Errorf("answered there: %s, want 5; dialed %d times", got, dials)
+		t.Errorf("answered by the other node: %s, want 5; dialed %d times", got, dials)
 	}
 	r.want()
 	if held := r.proto.pool.held.Load(); held != 0 {
@@ -105,7 +105,7 @@ func TestDeliveriesFail(t *testing.T) {
 		close(open)
 		r.answersLate(open)
 		gate := make(chan struct{})
-		r.send(passedOn("n0@h", 97)) // there are no other nodes
+		r.send(passedOn("n0@h", 97)) // the rig has no other nodes
 		r.network(gate, func(string) (*rig, error) { return nil, errors.New("no such node") })
 		connect := r.proto.Connect
 		r.proto.Connect = nil
@@ -124,12 +124,12 @@ func TestDeliveriesFail(t *testing.T) {
 		}
 		left := everything - int(r.proto.pool.held.Load())
 		r.proto.pool.take(left)
-		r.send(passedOn("n0@h", 50)) // no room
+		r.send(passedOn("n0@h", 50)) // without room
 		if got := r.tags(); got != "50" {
 			t.Errorf("answered at once: %s, want 50", got)
 		}
 		r.proto.pool.give(left)
-		r.send(passedOn("n0@h", 51)) // already waited for
+		r.send(passedOn("n0@h", 51)) // the node is being connected already
 		synctest.Wait()
 		close(gate)
 		if got := len(r.received()); got != maxDeliveriesOfPeer+1 {
@@ -138,7 +138,7 @@ func TestDeliveriesFail(t *testing.T) {
 		gate = make(chan struct{})
 		r.network(gate, func(string) (*rig, error) { return nil, errors.New("no such node") })
 		time.Sleep(deliveryPause - 1)
-		r.send(passedOn("n0@h", 52)) // unreachable a moment ago
+		r.send(passedOn("n0@h", 52)) // the node is remembered as unreachable
 		if got := r.tags(); got != "52" {
 			t.Errorf("answered at once: %s, want 52", got)
 		}
@@ -225,10 +225,10 @@ func TestPassOn(t *testing.T) {
 		large := answer{pid: []byte(theirs), message: external(make([]byte, maxPassedOn*3/8))}
 		r.conn.passOn(small, by.conn)
 		r.conn.passOn(answer{pid: []byte(theirs), message: []byte("no term")}, by.conn)
-		r.conn.passOn(answer{pid: []byte(theirs), message: external(etf.Map{})}, by.conn) // which it cannot read
+		r.conn.passOn(answer{pid: []byte(theirs), message: external(etf.Map{})}, by.conn) // a term that the peer cannot read
 		r.logged("the peer cannot read it")
 		by.proto.pool.take(everything)
-		r.conn.passOn(large, by.conn) // for which there is no room
+		r.conn.passOn(large, by.conn) // an answer without room
 		by.proto.pool.give(everything)
 		for range 3 {
 			synctest.Wait()
@@ -340,7 +340,7 @@ func testPassedByEnded(t *testing.T, hasEnded bool) {
 		by.send(ask("$gen_call", etf.NewPid("nowhere@h", 9, 0, 1), "flake", 1, "soon"))
 		time.Sleep(2 * longHeld)
 		if hasEnded {
-			by.close() // what it passed on waits all the same
+			by.close() // the answers to its forwarded calls still wait
 		}
 		left := MaxShared - int(by.proto.pool.held.Load())
 		by.proto.pool.take(left)

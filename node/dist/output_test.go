@@ -270,7 +270,7 @@ func TestWriteParts(t *testing.T) {
 	for octets, parts := range map[int]int{1: 1, fullOutput: 1, fullOutput + 1: 2, 2 * fullOutput: 2} {
 		var o output
 		w := newStream(nil)
-		taken := 1 // the end of the write reports the last
+		taken := 1 // the end of the write reports the last part
 		o.init(w, nil, nil, func() { taken++ }, newMemory(new(pool)))
 		if err := o.writeParts(make([]byte, octets)); err != nil || w.writes != parts || taken != parts {
 			t.Errorf("%d bytes: %v, %d writes, %d parts taken, want %d", octets, err, w.writes, taken, parts)

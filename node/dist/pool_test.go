@@ -32,7 +32,7 @@ func TestAccount(t *testing.T) {
 			}{
 				{&a, step, true, 0},
 				{&a, step + 1, true, step},
-				{&a, step, true, step}, // it may soon be wanted again
+				{&a, step, true, step}, // a step that may soon be needed again
 				{&a, step / 2, true, 0},
 				{&a, 3 * step, true, 2 * step},
 				{&a, step, true, 0},
@@ -103,7 +103,7 @@ func TestMakeRoom(t *testing.T) {
 		if !hold("d", 6*mega) || ended != "b" {
 			t.Errorf("%q are ended, want b", ended)
 		}
-		holders["b"].give(12 * mega) // as it then does
+		holders["b"].give(12 * mega) // as the ended connection does
 		if holders["b"].take(1) || holders["b"].pin(1) {
 			t.Error("an ended connection takes more")
 		}
@@ -117,11 +117,11 @@ func TestMakeRoom(t *testing.T) {
 		if held := p.held.Load(); held != 22*mega {
 			t.Errorf("%d are held", held)
 		}
-		holders["a"].give(6 * mega) // most of what it held
+		holders["a"].give(6 * mega) // most of its bytes
 		hold("a", 4*mega)
 		hold("c", 6*mega)
 		if hold("e", 7*mega) || ended != "b" {
-			t.Errorf("%q are ended, though none has held more for long", ended)
+			t.Errorf("%q are ended, although none has held more for long", ended)
 		}
 		time.Sleep(2 * longHeld)
 		if !hold("e", 7*mega) || ended != "bc" {
@@ -264,7 +264,7 @@ func TestSharedFrames(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.take(MaxSmall) // all but the part for small ones
+	p.take(MaxSmall) // leaves only room for small connections
 	f, err := arrive()
 	if !errors.Is(err, errShared) || !whole.account.memory.ended {
 		t.Errorf("%v; the larger one has ended: %v", err, whole.account.memory.ended)
@@ -330,14 +330,14 @@ func TestSharedWatches(t *testing.T) {
 		t.Errorf("%d monitors without the pool, want at least %d", n, ordinary)
 	}
 	if w.addLink(link{1, string(ours), string(theirs)}) {
-		t.Error("a link though there is no room")
+		t.Error("a link without room")
 	}
 	p.give(everything)
 	if !w.addMonitor(1, []byte(refOf(n)), []byte("flake"), []byte(theirs)) || !w.addLink(link{1, string(ours), string(theirs)}) {
-		t.Error("refused though there is room")
+		t.Error("refused, although there is room")
 	}
-	w.addLink(link{1, string(ours), string(theirs)})       // the same
-	w.forgetLink(link{1, string(ours), string(theirsToo)}) // was not there
+	w.addLink(link{1, string(ours), string(theirs)})       // the same link
+	w.forgetLink(link{1, string(ours), string(theirsToo)}) // an unknown link
 	long := link{1, strings.Repeat("x", 1000), strings.Repeat("x", 1000)}
 	held := w.held
 	if w.addLink(long); w.held-held < len(long.ours)+len(long.theirs) {

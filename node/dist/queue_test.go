@@ -211,7 +211,7 @@ func TestQueuesAreBounded(t *testing.T) {
 		if held := r.conn.queues.held; held > ownQueues || held < ownQueues/2 || pool.held.Load() != everything {
 			t.Errorf("%d bytes are queued, want at most %d", held, ownQueues)
 		}
-		time.Sleep(2 * ticktime) // during which the peer could not be heard
+		time.Sleep(2 * ticktime) // nothing is read from the peer in this time
 		close(gate)
 		if got := r.tags(); got != strings.Join(want, " ") {
 			t.Errorf("answered %s", got)
@@ -262,7 +262,7 @@ func TestTraceToken(t *testing.T) {
 			bubble(t, flags, func(t *testing.T, r *rig) {
 				gate := make(chan struct{})
 				r.answersLate(gate)
-				open := func() { // while the connection goes on
+				open := func() { // while the connection is open
 					if r.send(tick); late != "soon" {
 						gate <- struct{}{}
 					}
@@ -289,7 +289,7 @@ func TestTraceToken(t *testing.T) {
 					open()
 				}
 				got := r.received()
-				slices.SortFunc(got, bytes.Compare) // answers made aside have no order
+				slices.SortFunc(got, bytes.Compare) // answers built aside are not ordered
 				without := frame(etf.Tuple{number(wire.OpSend), empty, theirs}, external(int64(1)))
 				with := frame(etf.Tuple{number(wire.OpSendTT), empty, theirs, token(8, 7, ours)}, external(int64(1)))
 				if want := [][]byte{without, without, without, with}; !slices.EqualFunc(got, want, bytes.Equal) {
@@ -363,7 +363,7 @@ func TestTurnAwaitsRoom(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, r *rig) {
 		var log journal
 		holders := []*memory{newMemory(&r.proto.pool), newMemory(&r.proto.pool)}
-		for _, s := range holders { // as frames that do not end
+		for _, s := range holders { // like frames without an end
 			if !s.take(MaxFrame) {
 				t.Fatal("no room for a frame")
 			}

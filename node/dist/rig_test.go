@@ -75,7 +75,7 @@ type rig struct {
 	up     func(*Conn)             // called with a connection before it is served, or nil
 
 	mu sync.Mutex
-	in []byte // read by the peer but not yet by the test
+	in []byte // read by the peer, but not by the test
 }
 
 // connect returns a rig with a peer that reads.
@@ -93,7 +93,7 @@ func connectDeaf(t *testing.T, flags handshake.Flags) *rig {
 func connectWith(t *testing.T, flags handshake.Flags, ticktime time.Duration) *rig {
 	r := newRig(t, ticktime)
 	r.connectTo(there, flags)
-	synctest.Wait() // it is being served, and nothing is left to write
+	synctest.Wait() // until the connection is served and all output written
 	return r
 }
 

@@ -119,7 +119,7 @@ func TestSpawnFor(t *testing.T) {
 	for name, test := range map[string]struct {
 		owner              etf.Pid
 		arguments, options []byte
-		taken              int // of the pool before
+		taken              int // bytes of the pool taken before
 		want               string
 	}{
 		"as it is":       {theirs, none, none, 0, "began\nruns 0\n"},
@@ -142,7 +142,7 @@ func TestSpawnFor(t *testing.T) {
 					var pid []byte
 					began := func(p []byte) {
 						pid = p
-						time.Sleep(time.Nanosecond) // lets all others run
+						time.Sleep(time.Nanosecond) // lets all other goroutines run
 						log.note("began")
 					}
 					r.local.flake.receive = func(c *Message) error {

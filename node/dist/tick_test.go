@@ -35,7 +35,7 @@ func TestTicks(t *testing.T) {
 			t.Errorf("%d ticks in 10 minutes", n)
 		}
 		if !r.alive() {
-			t.Error("closed, though it sent ticks")
+			t.Error("closed, although it sent ticks")
 		}
 	})
 }

@@ -77,7 +77,7 @@ func TestDemonitor(t *testing.T) {
 		r.end(ourID, "killed")
 		got := r.received()
 		if len(got) == 2 && bytes.Equal(got[0], down(ours, ref5, "killed")) {
-			got[0], got[1] = got[1], got[0] // in no order
+			got[0], got[1] = got[1], got[0] // the order is not specified
 		}
 		if want := [][]byte{down(flake, ref3, "killed"), down(ours, ref5, "killed")}; show(got) != show(want) {
 			t.Errorf("got %s\nwant %s", show(got), show(want))
@@ -97,7 +97,7 @@ func TestEnded(t *testing.T) {
 		if got := r.received(); len(got) != 3 || strings.Contains(show(got), "box") {
 			t.Errorf("the end of flake: %s", show(got))
 		}
-		r.send(monitorP(ours, ref3), frame(etf.Tuple{number(wire.OpLink), theirsToo, ours})) // the next of that name
+		r.send(monitorP(ours, ref3), frame(etf.Tuple{number(wire.OpLink), theirsToo, ours})) // the next process of that name
 		r.end(ourID, "killed")
 		r.want(down(ours, ref3, "killed"), frame(etf.Tuple{number(wire.OpExit), ours, theirsToo, etf.Atom("killed")}))
 		r.end(boxID, "killed")
@@ -113,7 +113,7 @@ func TestReasons(t *testing.T) {
 		{etf.Tuple{etf.Atom("a")}, etf.Tuple{etf.Atom("a")}},
 		{make([]byte, maxReason), etf.Atom("killed")},
 		{etf.Atom("\u0416"), etf.Atom("killed")}, // not Latin-1
-		{struct{}{}, etf.Atom("killed")},         // no term
+		{struct{}{}, etf.Atom("killed")},         // not a term
 	} {
 		bubble(t, scalang, func(t *testing.T, r *rig) {
 			r.send(monitorP(ours, ref3))
@@ -128,7 +128,7 @@ func TestReasons(t *testing.T) {
 				t.Fatalf("got %s, %v", show(got), err)
 			}
 			if reason, err := etf.Decode(m.Args[3]); err != nil || !reflect.DeepEqual(reason, test.want) {
-				t.Errorf("%.20v: told %v, %v", test.reason, reason, err)
+				t.Errorf("%.20v: got %v, %v", test.reason, reason, err)
 			}
 		})
 	}

@@ -16,7 +16,7 @@ func TestAppendForOldPeers(t *testing.T) {
 		name string
 		term Term
 		caps Caps
-		want string // "": an error
+		want string // "" means an error
 	}{
 		{"atom", Atom("ok"), Caps{}, "d\x00\x02ok"},
 		{"atom", Atom("ok"), small, "s\x02ok"},

@@ -19,7 +19,7 @@ func TestDecodeLimits(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		src  []byte
-		want string // "": no error
+		want string // "" means no error
 	}{
 		{"depth", nested(MaxDepth), ""},
 		{"depth", nested(MaxDepth + 1), "etf: byte 1024: NIL_EXT: nested deeper than 512"},

@@ -34,7 +34,7 @@ type Reader struct {
 	src  []byte
 	off  int         // of the next byte
 	at   int         // of the tag of the current term
-	fail SyntaxError // the first failure; its Reason is empty before one
+	fail SyntaxError // the first failure, or zero
 }
 
 // NewReader returns a Reader at the start of src.

@@ -46,7 +46,7 @@ func TestBroken(t *testing.T) {
 		start bool
 		o     Options
 		hears []message
-		says  int // messages
+		says  int // number of messages
 		want  error
 	}{
 		{"accept", false, Options{}, []message{name, Reply{1, digest}}, 3, nil},

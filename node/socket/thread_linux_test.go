@@ -18,7 +18,7 @@ func TestFollow(t *testing.T) {
 	q := openRunQueue()
 	defer q.Close()
 	if _, err := q.check(); err != nil {
-		t.Skip("nobody is followed here:", err)
+		t.Skip("following does not work here:", err)
 	}
 	usual, attr := affinity(t), policy(t)
 	ours, theirs := pair(t)
@@ -195,14 +195,14 @@ func TestAffordable(t *testing.T) {
 		octets int           // in that time
 		want   bool
 	}{
-		"one caller":               {20 * time.Microsecond, callOctets, true},
-		"one caller, others run":   {3 * time.Millisecond, callOctets, false},
-		"many callers":             {2 * time.Millisecond, 64 * callOctets, true},
-		"many callers, others run": {4 * time.Millisecond, 64 * callOctets, false},
-		"nothing to wait for":      {0, 0, true},
-		"too long, by little":      {maxWait + 1, callOctets, false},
-		"as long as it may be":     {maxWait, callOctets, true},
-		"nobody calls, others run": {time.Millisecond, 0, false},
+		"one caller":                {20 * time.Microsecond, callOctets, true},
+		"one caller, others run":    {3 * time.Millisecond, callOctets, false},
+		"many callers":              {2 * time.Millisecond, 64 * callOctets, true},
+		"many callers, others run":  {4 * time.Millisecond, 64 * callOctets, false},
+		"nothing to wait for":       {0, 0, true},
+		"too long, by little":       {maxWait + 1, callOctets, false},
+		"as long as it may be":      {maxWait, callOctets, true},
+		"without calls, others run": {time.Millisecond, 0, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "schedstat")
@@ -245,6 +245,6 @@ func TestAffordableUnknown(t *testing.T) {
 	th := thread{runQueue: runQueue{File: f}}
 	th.forget()
 	if th.affordable() {
-		t.Error("affordable though nothing is counted")
+		t.Error("affordable, although nothing is counted")
 	}
 }
