@@ -35,7 +35,7 @@ var (
 	// ErrLost means that the connection or the called process ended after a call was sent and
 	// before it was answered, so that the call may have been performed. A call that fails
 	// without a connection and without ErrLost was not performed.
-	ErrLost = errors.New("no answer; the call may have been performed")
+	ErrLost = errors.New("no answer, and the call may have been performed")
 
 	errUnsent = fmt.Errorf("the node does not read: calls of %d bytes wait", maxUnsent)
 )
