@@ -12,7 +12,7 @@ import (
 type Supervisor struct {
 	Name    etf.Atom
 	Module  etf.Atom
-	Servers []Server // in starting order
+	Servers []Server // in the order in which they start
 }
 
 // Server is a registered gen_server.
