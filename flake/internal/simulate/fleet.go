@@ -27,6 +27,10 @@ type Fleet struct {
 	// differ little then.
 	Often bool
 
+	// Stops has nodes stop in good order all the time, with clocks that differ by less
+	// than hold: another then claims the number while its clock is behind.
+	Stops bool
+
 	// What the controls do otherwise: nil means as it should be.
 	Store  func(workers.Store) workers.Store   // what a node makes of the store
 	Bound  func(durable.Bound) durable.Bound   // of its bound
@@ -212,6 +216,9 @@ func (f *fleet) faults(t *task) {
 			f.far(m)
 			p = 94
 		}
+		if f.Stops && f.rng.IntN(2) == 0 {
+			p = 16
+		}
 		switch {
 		case p < 16:
 			m.die()
@@ -290,8 +297,11 @@ func (f *fleet) clock(m *Member) {
 
 // skew is how far clocks are set, at most.
 func (f *fleet) skew() time.Duration {
-	if f.Often {
+	switch {
+	case f.Often:
 		return time.Second
+	case f.Stops:
+		return hold / 2
 	}
 	return 3 * hold
 }
