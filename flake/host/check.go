@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -242,7 +243,6 @@ func (r *rehearsal[G]) open(disk mark.Disk, c Config) error {
 }
 
 func (r *rehearsal[G]) rehearse(ctx context.Context, unread error) {
-	defer r.all.marks.Close()
 	planned := r.plan.Generators(r.all)
 	if n := r.kept.Number; r.store != nil {
 		r.compare(unread, planned)
@@ -310,8 +310,8 @@ func (r *rehearsal[G]) judge(err error) (until uint64, code Code) {
 		return elsewhere.Until, CodeElsewhere
 	case errors.Is(err, workers.ErrNoneFree):
 		for _, e := range r.entries {
-			if n := r.all.numbers; e.Number >= n.First && e.Number <= n.Last && (until == 0 || e.Mark < until) {
-				until = e.Mark
+			if n := r.all.numbers; e.Number >= n.First && e.Number <= n.Last {
+				until = min(cmp.Or(until, e.Mark), e.Mark)
 			}
 		}
 		return until, CodeNoneFree

@@ -25,19 +25,26 @@ type told struct {
 	cluster string
 	ahead   time.Duration
 	down    error
+
+	lists, gets, clusters int // calls
 }
 
 func (s *told) List(ctx context.Context, prefix string) (map[string]string, error) {
+	s.lists++
 	all, err := s.world.List(ctx, prefix)
 	return all, errors.Join(err, s.down)
 }
 
 func (s *told) Get(ctx context.Context, keys ...string) ([]string, error) {
+	s.gets++
 	texts, err := s.world.Get(ctx, keys...)
 	return texts, errors.Join(err, s.down)
 }
 
-func (s *told) Cluster(context.Context) (string, error) { return s.cluster, s.down }
+func (s *told) Cluster(context.Context) (string, error) {
+	s.clusters++
+	return s.cluster, s.down
+}
 
 // Clocks compares now, which a rehearsal must not have moved.
 func (s *told) Clocks(_ context.Context, now func() uint64) []time.Duration {
@@ -90,7 +97,7 @@ func (s *scene) opener(g *Generators[*generator], open open) Opener[*generator] 
 			o.Bound = bound
 		}
 		k, err := open(ctx, name, ids, o)
-		return &generator{ids, k, number}, err
+		return &generator{ids, k, number, nil}, err
 	}
 }
 
@@ -173,7 +180,7 @@ func TestCheckIsTheStart(t *testing.T) {
 	const second = uint64(time.Second / time.Millisecond)
 	random := []string{ // which number a start has
 		"first, numbered", "first, with a store that tells nothing", "first, with an idle number of another", "another has the number",
-		"released", "a copy", "the store has another claim of the same generation", "a floor", "a floor far ahead",
+		"released", "a copy", "the store has another claim of the same generation", "a floor", "a floor just near enough", "a floor far ahead",
 		"none free, the first is soonest", "none free, the last is soonest",
 	}
 	for name, c := range map[string]struct {
@@ -201,6 +208,8 @@ func TestCheckIsTheStart(t *testing.T) {
 		"killed, numbered": {9, func(s *scene) { s.killed() }, StartWaits, 3*second + 1, nil, nil},
 		"killed, and back in a second": {9, func(s *scene) { s.killed(); s.pass(time.Second) },
 			StartWaits, 2*second + 1, nil, nil},
+		"killed, and has another name": {9, func(s *scene) { s.killed(); s.config.Numbers.Name = "renamed" },
+			StartWaits, 3*second + 1, nil, nil},
 		"another generator since": {1, func(s *scene) { s.killed(); s.names = []string{"", "more"} },
 			StartWaits, 3*second + 1, nil, nil},
 		"one generator less": {1, func(s *scene) { s.names = []string{"", "more"}; s.killed(); s.names = s.names[:1] },
@@ -280,6 +289,11 @@ func TestCheckIsTheStart(t *testing.T) {
 			StartWaits, 3*second + 1, []Code{CodeCopy}, nil},
 		"the store is empty": {1, func(s *scene) { s.killed(); clear(s.data) },
 			StartWaits, 3*second + 1, []Code{CodeForgotten}, nil},
+		"the store is empty, and none of the generators has a number": {1, func(s *scene) {
+			s.plain = true
+			s.killed()
+			clear(s.data)
+		}, StartWaits, 3*second + 1, []Code{CodeForgotten}, nil},
 		"the store has an earlier claim": {1, func(s *scene) {
 			s.stopped()
 			before := maps.Clone(s.data)
@@ -306,6 +320,8 @@ func TestCheckIsTheStart(t *testing.T) {
 		}, StartWaits, 3*second + 1, nil, nil},
 		"a floor": {2, func(s *scene) { s.killed(); s.floor(time.Second) },
 			StartWaits, uint64((hold+time.Second)/time.Millisecond) + 1, []Code{CodeFloor}, nil},
+		"a floor just near enough": {2, func(s *scene) { s.floor(longest - hold - time.Millisecond) },
+			StartWaits, uint64(longest / time.Millisecond), []Code{CodeNoFile}, nil},
 		"a floor far ahead": {2, func(s *scene) { s.floor(longest) },
 			StartWaits, 0, []Code{CodeNoFile, CodeGenerator}, nil},
 		"a foreign value": {1, func(s *scene) { s.data["p/n/000000000000"] = "2" },
@@ -427,7 +443,7 @@ func number(w *world) uint64 {
 // The folder of the file is not made by a check, and is missing unless a start makes it.
 func TestCheckWithoutFolder(t *testing.T) {
 	s := newScene(t, 0)
-	s.config.Path = filepath.Join(filepath.Dir(s.config.Path), "folder", "marks")
+	s.config.Path, s.config.Clock = filepath.Join(filepath.Dir(s.config.Path), "folder", "marks"), nil
 	for makes, code := range map[bool]Code{true: CodeNoFile, false: CodeFile} {
 		s.plan.MakesFolder = makes
 		got := Check(t.Context(), s.config, s.plan)
@@ -437,6 +453,40 @@ func TestCheckWithoutFolder(t *testing.T) {
 	}
 	if all := s.files(); len(all) > 0 {
 		t.Errorf("there is %v", all)
+	}
+}
+
+// A folder that a start would not use is found, and the file where it is.
+func TestCheckFolder(t *testing.T) {
+	s := newScene(t, 0)
+	s.plan.MakesFolder = true
+	s.stopped()
+	s.pass(time.Second)
+	path, link := s.config.Path, s.config.Path+".link"
+	if err := os.Symlink(path, link); err != nil {
+		t.Fatal(err)
+	}
+	s.config.Path = link
+	if got := Check(t.Context(), s.config, s.plan); !got.Fits || got.File != path {
+		t.Errorf("%+v", got)
+	}
+	if err := os.Chmod(filepath.Dir(path), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if got := Check(t.Context(), s.config, s.plan); len(got.Findings) != 1 || got.Findings[0].Code != CodeFile {
+		t.Errorf("every user can write to the folder: %+v", got)
+	}
+}
+
+// The store is asked once, and not again if it does not answer.
+func TestCheckAsksOnce(t *testing.T) {
+	for down, want := range map[error][3]int{nil: {1, 1, 2}, errAny: {0, 0, 1}} {
+		s := newScene(t, 1)
+		s.store.down = down
+		checkOn(t.Context(), shadowDisk{Disk: disk{}}, nil, s.config, s.plan)
+		if got := [3]int{s.store.lists, s.store.gets, s.store.clusters}; got != want {
+			t.Errorf("%v: asked %d times", down, got)
+		}
 	}
 }
 

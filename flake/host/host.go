@@ -237,8 +237,7 @@ func (s *Generators[G]) Move(ctx context.Context) error {
 			continue
 		}
 		if !g.ended {
-			now := s.clock()
-			lag := func() uint64 { now = s.clock(); return max(claim.After()+1, now) - now }
+			lag := func() uint64 { now := s.clock(); return max(claim.After()+1, now) - now }
 			if err := tick.Await(ctx, s.sleep, lag); err != nil {
 				return err
 			}

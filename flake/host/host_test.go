@@ -3,10 +3,12 @@ package host
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"maps"
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -27,6 +29,13 @@ type world struct {
 	mu   sync.Mutex
 	data map[string]string
 	now  uint64
+	down error // of each answer
+
+	sleeps func(ctx context.Context) // at the begin of each; nil: nothing more
+	fails  error                     // of the next generator that is opened
+	opened []uint64                  // numbers of generators that were opened, or could not be
+	closed int                       // generators
+	ends   error                     // of each that is closed
 }
 
 func newWorld() *world { return &world{data: map[string]string{}, now: someTime} }
@@ -36,7 +45,7 @@ func (w *world) List(_ context.Context, prefix string) (map[string]string, error
 	defer w.mu.Unlock()
 	all := maps.Clone(w.data)
 	maps.DeleteFunc(all, func(key, _ string) bool { return !strings.HasPrefix(key, prefix) })
-	return all, nil
+	return all, w.down
 }
 
 func (w *world) Get(_ context.Context, keys ...string) (texts []string, err error) {
@@ -45,7 +54,7 @@ func (w *world) Get(_ context.Context, keys ...string) (texts []string, err erro
 	for _, key := range keys {
 		texts = append(texts, w.data[key])
 	}
-	return texts, nil
+	return texts, w.down
 }
 
 func (w *world) Swap(_ context.Context, have map[string]string, key, value string) (bool, error) {
@@ -63,8 +72,23 @@ func (w *world) Swap(_ context.Context, have map[string]string, key, value strin
 func (w *world) clock() uint64 { return w.now }
 
 func (w *world) sleep(ctx context.Context, d time.Duration) error {
+	if w.sleeps != nil {
+		w.sleeps(ctx)
+	}
 	w.now += uint64(d / time.Millisecond)
 	return ctx.Err()
+}
+
+// copied has another process go on with all numbers.
+func (w *world) copied() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for key := range w.data {
+		if key == "p/floor" {
+			continue
+		}
+		w.data[key] = workers.Value{Mark: w.now + 1, Generation: 9, Token: 9, Name: "copy"}.String()
+	}
 }
 
 func (w *world) mark(t *testing.T, number uint64) uint64 {
@@ -95,9 +119,30 @@ type generator struct {
 	*tick.Generator
 	*durable.Keeper
 	number uint64
+	w      *world // nil: it counts nothing
 }
 
-func (g *generator) Close() error { return g.Keeper.Close() }
+func (g *generator) Close() error {
+	if g.w == nil {
+		return g.Keeper.Close()
+	}
+	g.w.closed++
+	return errors.Join(g.Keeper.Close(), g.w.ends)
+}
+
+// counter counts what is logged as wrong.
+type counter struct{ atomic.Int32 }
+
+func (*counter) Enabled(context.Context, slog.Level) bool { return true }
+func (c *counter) WithAttrs([]slog.Attr) slog.Handler     { return c }
+func (c *counter) WithGroup(string) slog.Handler          { return c }
+
+func (c *counter) Handle(_ context.Context, r slog.Record) error {
+	if r.Level >= slog.LevelWarn {
+		c.Add(1)
+	}
+	return nil
+}
 
 // node is a process.
 type node struct {
@@ -123,6 +168,11 @@ func (w *world) start(t *testing.T, path string, numbers uint64) node {
 func (n node) add(t *testing.T, name string, numbered bool) *Generator[*generator] {
 	t.Helper()
 	g, err := n.Add(t.Context(), name, numbered, func(ctx context.Context, name string, number uint64, bound durable.Bound) (*generator, error) {
+		n.w.opened = append(n.w.opened, number)
+		if err := n.w.fails; err != nil {
+			n.w.fails = nil
+			return nil, err
+		}
 		ids, err := tick.New(tick.Shape{Last: tick.MaxLast, Unit: 1, PerTick: 1 << 10}, n.w.clock)
 		if err != nil {
 			return nil, err
@@ -132,7 +182,7 @@ func (n node) add(t *testing.T, name string, numbered bool) *Generator[*generato
 			o.Bound = bound
 		}
 		k, err := durable.OpenOn(ctx, disk{}, n.w.sleep, name, ids, o)
-		return &generator{ids, k, number}, err
+		return &generator{ids, k, number, n.w}, err
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -225,9 +275,7 @@ func TestMove(t *testing.T) {
 				t.Fatal(err)
 			}
 		} else {
-			for key := range w.data {
-				w.data[key] = workers.Value{Mark: w.now + 1, Generation: 9, Token: 9, Name: "copy"}.String()
-			}
+			w.copied()
 		}
 		other := w.start(t, filepath.Join(t.TempDir(), "marks"), 2) // so that there is none left
 		err := n.Step(t.Context())
@@ -298,46 +346,329 @@ func (s swapping) Swap(ctx context.Context, have map[string]string, key, value s
 	return s.world.Swap(ctx, have, key, value)
 }
 
-// Without a simulator: the generators follow the number by themselves.
-func TestFollow(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld()
-		s, err := Open[*generator](Config{Path: filepath.Join(t.TempDir(), "marks"), Numbers: &workers.Config{Store: w, Prefix: "p", Last: 9, Hold: hold}})
-		if err == nil {
-			err = s.Claim(t.Context())
+// What cannot be opened or claimed is an error.
+func TestOpenFails(t *testing.T) {
+	missing := filepath.Join(t.TempDir(), "missing", "marks")
+	if _, err := Open[*generator](Config{Path: missing}); err == nil {
+		t.Error("opened without a folder")
+	}
+	if _, err := OpenOn[*generator](disk{}, nil, 0, Config{Path: missing, Numbers: &workers.Config{}}); err == nil {
+		t.Error("opened on a disk without a folder")
+	}
+	c := Config{Path: filepath.Join(t.TempDir(), "marks"), Numbers: &workers.Config{Hold: 1}}
+	if _, err := OpenOn[*generator](disk{}, nil, 0, c); err == nil {
+		t.Error("opened with a hold of 1 ns")
+	}
+}
+
+// A log and a memory that are given are used.
+func TestConfig(t *testing.T) {
+	w, memory, log := newWorld(), &memory{}, &counter{}
+	w.copied()
+	s, err := OpenOn[*generator](disk{}, w.sleep, 0, Config{
+		Path: filepath.Join(t.TempDir(), "marks"), Clock: w.clock, Log: slog.New(log),
+		Numbers: &workers.Config{Store: w, Prefix: "p", Hold: hold, Memory: memory},
+	})
+	if err == nil {
+		err = s.Step(t.Context())
+	}
+	if err != nil || memory.kept == nil {
+		t.Fatalf("%v; it remembers %v", err, memory.kept)
+	}
+	w.copied()
+	if err := s.Step(t.Context()); err == nil || log.Load() == 0 {
+		t.Errorf("%v; %d lines are logged", err, log.Load())
+	}
+}
+
+type memory struct{ kept *workers.Kept }
+
+func (m *memory) Number() *workers.Kept          { return m.kept }
+func (m *memory) Remember(k *workers.Kept) error { m.kept = k; return nil }
+func (m *memory) Latest() uint64                 { return 0 }
+
+// Only the end of a generator by a move is explained.
+func TestExplain(t *testing.T) {
+	other := errors.New("other")
+	for _, c := range []struct {
+		numbered, closing bool
+		err, want         error
+	}{
+		{true, false, tick.ErrClosed, ErrMoving},
+		{true, false, other, other},
+		{false, false, tick.ErrClosed, tick.ErrClosed},
+		{true, true, tick.ErrClosed, tick.ErrClosed},
+	} {
+		g := &Generator[*generator]{set: &Generators[*generator]{}, numbered: c.numbered}
+		g.set.closing.Store(c.closing)
+		if got := g.Explain(c.err); got != c.want {
+			t.Errorf("%+v: %v", c, got)
 		}
-		if err != nil {
+	}
+}
+
+// A move with nothing to do does nothing.
+func TestMoveNothing(t *testing.T) {
+	w := newWorld()
+	s, err := OpenOn[*generator](disk{}, w.sleep, 0, Config{
+		Path: filepath.Join(t.TempDir(), "marks"), Clock: w.clock, Numbers: &workers.Config{Store: w, Prefix: "p", Hold: hold},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Move(t.Context()); err != nil { // there is no number yet
+		t.Error(err)
+	}
+	if err := s.Step(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	n := node{s, w}
+	g := n.add(t, "", true)
+	for range 2 {
+		if err := s.Move(t.Context()); err != nil || w.closed > 0 || len(w.opened) != 1 {
+			t.Error(err, w.closed, w.opened)
+		}
+	}
+	n.id(t, g)
+}
+
+// moving is a node whose number is another's, and that has claimed the next, which begins
+// a second from now.
+func moving(t *testing.T, clean bool) (*world, node, *Generator[*generator]) {
+	w := newWorld()
+	n := w.start(t, filepath.Join(t.TempDir(), "marks"), 2)
+	g := n.add(t, "", true)
+	n.id(t, g)
+	claim, _ := n.Owner().Claim()
+	if clean {
+		if _, err := workers.Release(t.Context(), w, "p", claim.Number(), w.now); err != nil {
 			t.Fatal(err)
 		}
-		opened := 0
-		g, err := s.Add(t.Context(), "", true, func(ctx context.Context, name string, number uint64, bound durable.Bound) (*generator, error) {
-			if opened++; opened == 2 {
-				return nil, errors.New("not yet")
+	} else {
+		w.copied()
+	}
+	w.data["p/floor"] = workers.Floor{Mark: w.now + 1000, Nonce: 1}.String()
+	if err := n.Step(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if next, _ := n.Owner().Claim(); next == claim || next.After() != w.now+1000 {
+		t.Fatalf("the claim is %+v", next)
+	}
+	return w, n, g
+}
+
+// The old generator is used until the next may begin, unless it is in doubt; then the next
+// is opened at once, and says itself what it waits for. Either ends once.
+func TestMoveWaits(t *testing.T) {
+	for _, clean := range []bool{true, false} {
+		w, n, g := moving(t, clean)
+		old, begin, asked := g.Get(), w.now, 0
+		w.sleeps = func(context.Context) {
+			waits := len(w.opened) == 1 // and not the next generator
+			if waits {
+				asked++
 			}
-			ids, err := tick.New(tick.Shape{Last: tick.MaxLast, Unit: 1, PerTick: 1}, nil)
-			if err != nil {
+			if _, _, _, err := old.TryReserve(1); waits != (err == nil) {
+				t.Errorf("clean %v: while it waits: %v, %v", clean, err, w.opened)
+			}
+		}
+		w.fails = errors.New("not yet")
+		if clean {
+			w.fails = nil
+		} else if err := n.Move(t.Context()); err == nil || g.Get() != old {
+			t.Errorf("%v, with %p of %p", err, g.Get(), old)
+		}
+		w.opened = w.opened[:1]
+		for range 2 {
+			if err := n.Move(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if clean != (asked > 0) || w.now <= begin+1000 || w.closed != 1 || len(w.opened) != 2 {
+			t.Errorf("clean %v: waited %d times, for %d ms; %d closed, opened %v", clean, asked, w.now-begin, w.closed, w.opened)
+		}
+		n.id(t, g)
+	}
+}
+
+// A move that is broken off leaves the old generator as it is.
+func TestMoveCanceled(t *testing.T) {
+	w, n, g := moving(t, true)
+	ctx, cancel := context.WithCancel(t.Context())
+	w.sleeps = func(context.Context) { cancel() }
+	if err := n.Move(ctx); !errors.Is(err, context.Canceled) || w.closed > 0 {
+		t.Errorf("%v; %d closed", err, w.closed)
+	}
+	n.id(t, g)
+}
+
+// A move to a number that is lost meanwhile ends at once, and one to a number that was lost
+// before does not begin.
+func TestMoveLostAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, n, _ := moving(t, true)
+		lose := func() {
+			w.copied()
+			if err := n.Step(t.Context()); err == nil {
+				t.Error("a number is free")
+			}
+		}
+		w.sleeps = func(ctx context.Context) {
+			lose()
+			select {
+			case <-ctx.Done():
+			case <-time.After(time.Minute):
+				t.Error("it still waits for the number")
+			}
+		}
+		if err := n.Move(context.WithoutCancel(t.Context())); err == nil {
+			t.Error("moved")
+		}
+		if err := n.Move(t.Context()); err != nil || len(w.opened) != 1 {
+			t.Errorf("%v, opened %v", err, w.opened)
+		}
+	})
+}
+
+// The goroutine of a move ends with it.
+func TestMoveEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, n, _ := moving(t, true)
+		if err := n.Move(context.WithoutCancel(t.Context())); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// What fails when a generator or a number ends is logged, and only that.
+func TestEndIsLogged(t *testing.T) {
+	for _, fails := range []error{nil, errAny} {
+		w, n, _ := moving(t, true)
+		logs := &counter{}
+		n.log, w.ends = slog.New(logs), fails
+		want := int32(0)
+		if fails != nil {
+			want = 1
+		}
+		if err := n.Move(t.Context()); err != nil || logs.Load() != want {
+			t.Errorf("%v: a move: %v; %d lines", fails, err, logs.Load())
+		}
+		w.down = fails
+		if err := n.Close(); err != nil || logs.Load() != 2*want {
+			t.Errorf("%v: the end: %v; %d lines", fails, err, logs.Load())
+		}
+	}
+}
+
+// following are generators that follow the number by themselves. Before one is opened again,
+// again is called.
+func following(t *testing.T, numbers uint64, again func(context.Context) error) (*world, *Generators[*generator], *Generator[*generator], *counter) {
+	w, logs, opened := newWorld(), &counter{}, 0
+	s, err := Open[*generator](Config{
+		Path: filepath.Join(t.TempDir(), "marks"), Numbers: &workers.Config{Store: w, Prefix: "p", Last: numbers - 1, Hold: hold},
+	})
+	if err == nil {
+		s.log = slog.New(logs) // the number has another
+		err = s.Claim(t.Context())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := s.Add(t.Context(), "", true, func(ctx context.Context, name string, number uint64, bound durable.Bound) (*generator, error) {
+		if opened++; opened > 1 {
+			if err := again(ctx); err != nil {
 				return nil, err
 			}
-			k, err := durable.Open(ctx, name, ids, durable.Options{Marks: s.Marks(), Bound: bound})
-			return &generator{ids, k, number}, err
-		})
+		}
+		ids, err := tick.New(tick.Shape{Last: tick.MaxLast, Unit: 1, PerTick: 1}, nil)
 		if err != nil {
-			t.Fatal(err)
+			return nil, err
 		}
-		s.Follow()
-		first, changed := s.Owner().Claim()
-		if _, err := workers.Release(t.Context(), w, "p", first.Number(), w.now); err != nil {
-			t.Fatal(err)
-		}
-		<-changed
+		k, err := durable.Open(ctx, name, ids, durable.Options{Marks: s.Marks(), Bound: bound})
+		return &generator{ids, k, number, nil}, err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Follow()
+	return w, s, g, logs
+}
+
+// released has the number be given to another, and waits until the next is there.
+func released(t *testing.T, w *world, o *workers.Owner) {
+	claim, changed := o.Claim()
+	if _, err := workers.Release(t.Context(), w, "p", claim.Number(), w.now); err != nil {
+		t.Fatal(err)
+	}
+	<-changed
+}
+
+// The generators follow the number, and try again once a second.
+func TestFollow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tried := 0
+		w, s, g, logs := following(t, 10, func(context.Context) error {
+			if tried++; tried == 1 {
+				return errors.New("not yet")
+			}
+			return nil
+		})
+		released(t, w, s.Owner())
 		time.Sleep(2 * again)
 		synctest.Wait()
 		claim, _ := s.Owner().Claim()
-		if got := g.Get().number; got != claim.Number() || opened != 3 {
-			t.Errorf("it has %d, and the claim is of %d; opened %d times", got, claim.Number(), opened)
+		if got := g.Get().number; got != claim.Number() || tried != 2 || logs.Load() != 1 {
+			t.Errorf("it has %d, and the claim is of %d; opened %d times more; %d lines", got, claim.Number(), tried, logs.Load())
 		}
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
 	})
+}
+
+// They end when it is lost and none is free.
+func TestFollowLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, s, g, _ := following(t, 1, nil)
+		w.copied()
+		claim, _ := s.Owner().Claim()
+		<-claim.Lost()
+		time.Sleep(time.Second)
+		if _, _, _, err := g.Get().TryReserve(1); !errors.Is(g.Explain(err), ErrMoving) {
+			t.Error(err)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// Close ends a move, waits for that, and does not call it an error.
+func TestCloseEndsMove(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ended := false
+		w, s, _, logs := following(t, 10, func(ctx context.Context) error {
+			<-ctx.Done()
+			time.Sleep(time.Second)
+			ended = true
+			return ctx.Err()
+		})
+		released(t, w, s.Owner())
+		synctest.Wait()
+		if err := s.Close(); err != nil || !ended || logs.Load() > 0 {
+			t.Errorf("%v; the move has ended: %v; %d lines", err, ended, logs.Load())
+		}
+	})
+}
+
+// Without a number there is nothing to follow.
+func TestFollowNothing(t *testing.T) {
+	s, err := Open[*generator](Config{Path: filepath.Join(t.TempDir(), "marks")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Follow()
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
 }

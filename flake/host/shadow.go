@@ -2,7 +2,6 @@ package host
 
 import (
 	"context"
-	"io/fs"
 	"time"
 
 	"github.com/flake-go/flake/flake/internal/mark"
@@ -20,13 +19,6 @@ func (d shadowDisk) Resolve(path string) (string, error) {
 		return path, nil
 	}
 	return d.Disk.Resolve(path)
-}
-
-func (d shadowDisk) Read(path string, max int64) ([]byte, error) {
-	if d.empty {
-		return nil, fs.ErrNotExist
-	}
-	return d.Disk.Read(path, max)
 }
 
 func (shadowDisk) Lock(string) (mark.Lock, error)        { return nothing{}, nil }
@@ -73,7 +65,7 @@ func (s *shadowStore) Swap(context.Context, map[string]string, string, string) (
 
 // Cluster implements [workers.Clustered], with no id if the store has none.
 func (s *shadowStore) Cluster(ctx context.Context) (id string, err error) {
-	if c, ok := s.Store.(workers.Clustered); ok && s.err == nil {
+	if c, ok := s.Store.(workers.Clustered); ok {
 		id, s.err = c.Cluster(ctx)
 	}
 	return id, s.err
