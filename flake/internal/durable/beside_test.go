@@ -56,7 +56,27 @@ func TestBeside(t *testing.T) {
 	if err := os.Remove(b.path); err != nil {
 		t.Fatal(err)
 	}
-	beside(b.marks(t, disk{broken: &b.broken}), "", 1<<40+3, false)
+	m = b.marks(t, disk{broken: &b.broken})
+	beside(m, "", 1<<40+3, false)
+	if n, kept, err := m.Beside("b", "", 1<<48-1, give); n != 1<<40+4 || kept || err != nil {
+		t.Errorf("on a machine that is not known: %d, %v, %v", n, kept, err)
+	}
+}
+
+// What is drawn counts before what is in the file.
+func TestDrawn(t *testing.T) {
+	b := newBench(t)
+	m := b.marks(t, mark.OS{})
+	drawn, saved := mark.Worker{Worker: 1, Machine: "a"}, mark.Worker{Worker: 2, Machine: "b"}
+	m.drawn["both"], m.saved.Workers = drawn, map[string]mark.Worker{"both": saved, "saved": saved}
+	for name, want := range map[string]mark.Worker{"both": drawn, "saved": saved, "none": {}} {
+		if got := Drawn(m, name); got != want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+	if !m.saving.TryLock() {
+		t.Error("it keeps the lock")
+	}
 }
 
 // On another machine, and where none was kept with it, it is drawn anew, once.

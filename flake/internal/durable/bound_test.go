@@ -3,6 +3,7 @@ package durable
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -38,6 +39,18 @@ func TestBoundBegins(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	if got := strings.Count(b.logged(), "level=INFO"); got != 3 { // once for the last run
+		t.Errorf("it says %d times that it waits", got)
+	}
+	b.clock.Add(1)
+	d, err := b.node(t.Context(), disk{broken: &b.broken}, o)
+	if err != nil || strings.Count(b.logged(), "level=INFO") != 3 {
+		t.Errorf("with nothing to wait for: %v, %s", err, b.logged())
+	}
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	b.clock.Add(1000)
 	bound.after += 1_000_000
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

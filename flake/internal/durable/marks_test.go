@@ -405,3 +405,63 @@ func TestCheckMarks(t *testing.T) {
 		t.Error("a foreign file would do")
 	}
 }
+
+// Ids count as asked for, also of the millisecond of the last; a mark is stale once it is
+// older than it may be.
+func TestAskedAndStale(t *testing.T) {
+	b := newBench(t)
+	d := b.open(t)
+	d.next(t)
+	first := d.asked()
+	d.next(t)
+	if second := d.asked(); !first || !second || d.asked() {
+		t.Errorf("asked: %v, %v", first, second)
+	}
+	b.clock.Store(d.mark.Load() + d.old)
+	if d.stale() {
+		t.Error("it is stale too early")
+	}
+	if b.clock.Add(1); !d.stale() {
+		t.Error("it is not stale")
+	}
+}
+
+// Generators of a rehearsal wait by its sleep, and others by the real one.
+func TestRehearse(t *testing.T) {
+	b := newBench(t)
+	put(t, b.path, named("a", someTime+1000))
+	ids, err := tick.New(tick.Shape{Last: tick.MaxLast, Unit: 1, PerTick: 1}, b.clock.Load)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, content, path, err := Rehearse(mark.OS{}, b.path, b.sleep)
+	if err != nil || path != b.path || content.Marks["a"].Milli != someTime+1000 {
+		t.Fatal(path, content, err)
+	}
+	if _, err := Open(t.Context(), "a", ids, Options{Marks: m}); err != nil || b.waited != 1001*time.Millisecond {
+		t.Errorf("%v, after %v", err, b.waited)
+	}
+	if _, _, _, err := Rehearse(mark.OS{}, b.path, b.sleep); err == nil {
+		t.Error("a file that is in use is opened")
+	}
+	m.file.Close()
+	b.clock.Add(1)
+	if _, err := Open(done(t), "a", ids, Options{Marks: b.marks(t, mark.OS{})}); !errors.Is(err, context.Canceled) {
+		t.Errorf("not rehearsed: %v", err)
+	}
+}
+
+// The mark without a name need not be opened first where there are others.
+func TestNamelessIsNotFirst(t *testing.T) {
+	b := newBench(t)
+	put(t, b.path, mark.Content{Marks: map[string]mark.Mark{"": markAt(someTime - 1), "a": markAt(someTime - 1)}})
+	b.openIn(t, b.marks(t, mark.OS{}), "b")
+}
+
+// Errors name the mark of a generator that has the file for itself by the file alone.
+func TestWhereAMarkIs(t *testing.T) {
+	b := newBench(t)
+	if d := b.open(t); d.at != b.path {
+		t.Errorf("it is at %q", d.at)
+	}
+}

@@ -1,6 +1,7 @@
 package durable
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"strings"
@@ -21,6 +22,11 @@ func TestRaiseMark(t *testing.T) {
 	raise(1000, 1000)
 	raise(500, 1000)
 	raise(2000, 2000)
+	before, err := os.ReadFile(path)
+	raise(2000, 2000)
+	if after, _ := os.ReadFile(path); !bytes.Equal(before, after) || err != nil {
+		t.Errorf("raised to what it is, %q becomes %q, %v", before, after, err)
+	}
 	file, c, err := mark.Open(mark.OS{}, path)
 	if err != nil || len(c.Marks) != 1 {
 		t.Fatal(c, err)

@@ -14,11 +14,13 @@ import (
 	"github.com/flake-go/flake/flake/internal/tick"
 )
 
-// until calls f until it is so; the deadline of go test ends it if it never is.
+// until calls f until it is so.
 func until(t *testing.T, f func() bool) {
 	t.Helper()
-	for !f() {
-		runtime.Gosched()
+	for end := time.Now().Add(time.Minute); !f(); runtime.Gosched() {
+		if time.Now().After(end) {
+			t.Fatal("it is not so after a minute")
+		}
 	}
 }
 
