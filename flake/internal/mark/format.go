@@ -292,7 +292,7 @@ var errDets = errors.New("it is the dets file of boundary/flake, the Erlang serv
 // or an integer in the External Term Format (131, 110, length, sign, little-endian), which has 6 bytes for any time
 // since 2004.
 func foreign(data []byte) error {
-	if len(data) > 8 && bytes.Equal(data[4:8], []byte{0, 0xab, 0xcd, 0xef}) {
+	if bytes.HasPrefix(data[min(len(data), 4):], []byte{0, 0xab, 0xcd, 0xef}) {
 		return errDets
 	}
 	if number, ok := bytes.CutPrefix(data, []byte{131, 110, 6, 0}); ok && len(number) == 6 {

@@ -158,3 +158,57 @@ func TestLockIsKeptYoung(t *testing.T) {
 		t.Errorf("%v, %v", info, err)
 	}
 }
+
+// A lock whose own file cannot be looked at is not kept.
+func TestLockThatIsClosed(t *testing.T) {
+	lock, err := OS{}.Lock(filepath.Join(t.TempDir(), "mark.lock"))
+	if err == nil {
+		err = lock.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := lock.Keep(); again || err == nil {
+		t.Errorf("taken again: %v, %v", again, err)
+	}
+}
+
+// unread is a disk whose files may not be read, and its lock, which may have to be taken again.
+type unread struct {
+	OS
+	again bool
+	err   error
+}
+
+func (d *unread) Lock(string) (Lock, error) { return d, nil }
+func (d *unread) Close() error              { return nil }
+
+func (d *unread) Keep() (again bool, err error) {
+	again, d.again = d.again, false
+	return again, nil
+}
+
+func (d *unread) Read(path string, max int64) ([]byte, error) {
+	data, err := d.OS.Read(path, max)
+	return data, errors.Join(err, d.err)
+}
+
+// Where the lock was taken again, a file that cannot be read may be another's; one that is
+// gone is nobody's.
+func TestLockTakenAgain(t *testing.T) {
+	d := &unread{}
+	f, _, err := Open(d, filepath.Join(t.TempDir(), "mark"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	save(t, f, 1000)
+	d.again, d.err = true, errStep
+	if err := f.Save(alone(2000)); !errors.Is(err, errStep) {
+		t.Errorf("saved over what cannot be read: %v", err)
+	}
+	d.again, d.err = true, nil
+	if err := os.Remove(f.Path()); err != nil {
+		t.Fatal(err)
+	}
+	save(t, f, 3000)
+}

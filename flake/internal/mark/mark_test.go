@@ -405,3 +405,38 @@ func TestFormer(t *testing.T) {
 		t.Error("a folder is taken for none")
 	}
 }
+
+// The file that a generator had of its own is beside this one, whatever the working folder
+// is, and a link to nothing is no such file.
+func TestFormerBeside(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	if err := os.WriteFile("mark-a", fileOf(t, 1000), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("nothing", "mark-b"); err != nil {
+		t.Fatal(err)
+	}
+	f := open(t, "mark")
+	t.Chdir(t.TempDir())
+	former, last, err := f.Former("a")
+	if former == nil || last.Milli != 1000 || err != nil {
+		t.Fatal(former, last, err)
+	}
+	former.Close()
+	if former, _, err := f.Former("b"); former != nil || err == nil {
+		t.Error(former, err)
+	}
+}
+
+// A file is never as large as what is read of one.
+func TestLargest(t *testing.T) {
+	c := alone(1000)
+	c.Marks[strings.Repeat("a", maxSize/4-block/4)] = Mark{}
+	if m := newImage(1, c.text(), 0); len(m.data) != maxSize {
+		t.Fatalf("it is %d bytes", len(m.data))
+	}
+	if err := open(t, filepath.Join(t.TempDir(), "mark")).Save(c); !errors.Is(err, errLarge) {
+		t.Error(err)
+	}
+}

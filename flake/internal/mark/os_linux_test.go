@@ -18,6 +18,15 @@ func TestFolderThatCannotBeSynced(t *testing.T) {
 	}
 }
 
+// Folders of several file systems are told apart.
+func TestDevice(t *testing.T) {
+	here, err := os.Stat(t.TempDir())
+	proc, procErr := os.Stat("/proc")
+	if err != nil || procErr != nil || device(here) == device(proc) {
+		t.Error("one device", err, procErr)
+	}
+}
+
 // Nobody else can open the lock, and so hold it; nor one that was made for all to read.
 func TestLockForNobodyElse(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "mark.lock")
