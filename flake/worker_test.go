@@ -34,9 +34,10 @@ func FuzzParseWorker(f *testing.F) {
 }
 
 func TestRandomWorker(t *testing.T) {
-	seen := map[Worker]bool{}
+	seen, ones, zeros := map[Worker]bool{}, Worker(0), Worker(0)
 	for range 100 {
 		w := RandomWorker()
+		ones, zeros = ones|w, zeros|^w&MaxWorker
 		if w > MaxWorker || w&multicast == 0 || seen[w] {
 			t.Fatal(w)
 		}
@@ -44,6 +45,9 @@ func TestRandomWorker(t *testing.T) {
 			t.Fatalf("%v is no multicast address", w)
 		}
 		seen[w] = true
+	}
+	if ones != MaxWorker || zeros != MaxWorker&^multicast {
+		t.Errorf("bits that are never set, or always: %v, %v", MaxWorker&^ones, MaxWorker&^multicast&^zeros)
 	}
 }
 

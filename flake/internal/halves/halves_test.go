@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"flag"
 	"math"
 	"path/filepath"
@@ -105,6 +106,30 @@ func TestOpen(t *testing.T) {
 	}
 }
 
+// bound is one that ends before someTime, and cannot be raised.
+type bound struct{ error }
+
+func (bound) After() uint64                          { return 0 }
+func (bound) Milli() uint64                          { return 1_600_000_000_000 }
+func (b bound) Extend(context.Context, uint64) error { return b.error }
+
+func TestBoundIsHandedOn(t *testing.T) {
+	for name, l := range layouts {
+		b := bound{errors.New("it cannot be raised")}
+		o := flake.Options{Clock: func() uint64 { return 1_700_000_000_000 }, Bound: b}
+		g, err := Open[anID](t.Context(), filepath.Join(t.TempDir(), "timestamp"), l, 7, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if id, err := g.Next(t.Context()); !errors.Is(err, b.error) {
+			t.Errorf("%s: %x, %v", name, id, err)
+		}
+		if err := g.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func TestBounds(t *testing.T) {
 	for name, l := range layouts {
 		for at, milli := range map[time.Time]uint64{
@@ -139,7 +164,7 @@ func TestRuns(t *testing.T) {
 			t.Fatal(err)
 		}
 		var ids []anID
-		random := map[uint16]bool{}
+		random, bits := map[uint16]bool{}, uint16(0)
 		for len(ids) < g.PerTick() {
 			some := make([]anID, min(100, g.PerTick()-len(ids)))
 			switch len(ids) / 100 % 3 {
@@ -170,8 +195,9 @@ func TestRuns(t *testing.T) {
 				t.Fatalf("%s: id %d is %x", name, i, id)
 			}
 			random[l.RandomOf(id)] = true
+			bits |= l.RandomOf(id)
 		}
-		if len(random) < g.PerTick()/4 {
+		if len(random) < g.PerTick()/4 || bits != 1<<l.Random-1 {
 			t.Errorf("%s: %d ids have only %d times random bits", name, len(ids), len(random))
 		}
 		if at, last := g.Last(); at != milli || int(last) != g.PerTick()-1 || g.Worker() != flake.MaxWorker {
