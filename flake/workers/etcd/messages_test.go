@@ -1,0 +1,203 @@
+package etcd
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"reflect"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/flake-go/flake/flake/workers"
+)
+
+// What is asked, and what becomes of the answer. In base 64 "a" is YQ==, "b" Yg==, "p/" cC8=,
+// "p0" cDA= and "1" MQ==.
+func TestMessages(t *testing.T) {
+	var path, asked, text string
+	s := open(t, Config{Endpoints: []string{serve(t, func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		path, asked = r.URL.Path, string(body)
+		io.WriteString(w, `{"header":{"cluster_id":"255","revision":"1"}`+text+"}")
+	})}})
+	for _, tt := range []struct {
+		call func() (any, error)
+		path string
+		asks string
+		text string
+		want any
+	}{
+		{func() (any, error) { return s.Get(t.Context(), "a", "b") }, "kv/txn",
+			`{"success":[{"request_range":{"key":"YQ=="}},{"request_range":{"key":"Yg=="}}]}`,
+			`,"succeeded":true,"responses":[{"response_range":{}},{"response_range":{"kvs":[{"key":"Yg==","value":"MQ=="}]}}]`,
+			[]string{"", "1"}},
+		{func() (any, error) { return s.List(t.Context(), "p/") }, "kv/range", `{"key":"cC8=","range_end":"cDA="}`,
+			`,"kvs":[{"key":"YQ==","value":"MQ=="},{"key":"Yg=="}]`, map[string]string{"a": "1", "b": ""}},
+		{func() (any, error) { return s.List(t.Context(), "p/") }, "kv/range", `{"key":"cC8=","range_end":"cDA="}`,
+			``, map[string]string{}},
+		{func() (any, error) { return s.Swap(t.Context(), map[string]string{"a": ""}, "a", "1") }, "kv/txn",
+			`{"compare":[{"create_revision":"0","key":"YQ==","target":"CREATE"}],"success":[{"request_put":{"key":"YQ==","value":"MQ=="}}]}`,
+			`,"succeeded":true`, true},
+		{func() (any, error) { return s.Swap(t.Context(), map[string]string{"b": "1"}, "a", "1") }, "kv/txn",
+			`{"compare":[{"key":"Yg==","target":"VALUE","value":"MQ=="}],"success":[{"request_put":{"key":"YQ==","value":"MQ=="}}]}`,
+			``, false},
+		{func() (any, error) { return s.Cluster(t.Context()) }, status, `{}`, ``, "ff"},
+	} {
+		text = tt.text
+		got, err := tt.call()
+		var is, want any
+		if err := errors.Join(err, json.Unmarshal([]byte(asked), &is), json.Unmarshal([]byte(tt.asks), &want)); err != nil {
+			t.Error(err)
+		}
+		if path != "/v3/"+tt.path || !reflect.DeepEqual(is, want) || !reflect.DeepEqual(got, tt.want) {
+			t.Errorf("%s: asked for %s and got %v; want %s and %v", path, asked, got, tt.asks, tt.want)
+		}
+	}
+}
+
+// What is no list.
+func TestBadList(t *testing.T) {
+	for _, kvs := range []string{`1`, `{}`, `[1]`, `[{"key":1}]`, `[{}`, `[{}}`, `[]]`, `[],`, `[],1:2`, `[]}{`, `[]} 1`} {
+		text := `{"header":{"revision":"1"},"kvs":` + kvs
+		if json.Valid([]byte(kvs)) {
+			text += "}"
+		}
+		if err := list(open(t, Config{Endpoints: []string{serve(t, answer(200, text))}})); err == nil {
+			t.Errorf("%s is a list", text)
+		}
+	}
+	if err := list(open(t, Config{Endpoints: []string{serve(t, answer(503, `{"header":{"revision":"1"},"kvs":[]}`))}})); err == nil {
+		t.Error("an error is a list")
+	}
+}
+
+// The next endpoint is asked after each fault, but for a write that may have been heard.
+func TestNextAnswer(t *testing.T) {
+	gone := httptest.NewServer(nil)
+	gone.Close()
+	for name, tt := range map[string]struct {
+		endpoint, want string
+		heard          bool
+	}{
+		"gone": {gone.URL, "connection refused", false},
+		"ends": {serve(t, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }),
+			"it has ended the connection", true},
+		"cut off": {serve(t, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Length", "1000")
+			io.WriteString(w, `{"header":`)
+		}), "its answer is cut off", true},
+		"switches": {serve(t, func(w http.ResponseWriter, r *http.Request) {
+			conn, _, err := http.NewResponseController(w).Hijack()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer conn.Close()
+			io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: h\r\n\r\n")
+		}), "101 Switching Protocols", true},
+		"no leader": {serve(t, answer(503, `{"message":"etcdserver: no leader"}`)), "no leader", true},
+	} {
+		asked := 0
+		s := open(t, Config{Endpoints: []string{tt.endpoint, serve(t, func(w http.ResponseWriter, r *http.Request) {
+			asked++
+			answer(200, `{"header":{"revision":"1"},"succeeded":true}`)(w, r)
+		})}})
+		if _, err := s.List(limited(t, time.Minute), "p/"); err != nil || asked != 1 || s.first.Load() != 1 {
+			t.Errorf("%s: a list: %v; the next was asked %d times, and is %d", name, err, asked, s.first.Load())
+		}
+		s.first.Store(0)
+		ok, err := s.Swap(limited(t, time.Minute), nil, "a", "1")
+		if ok == tt.heard || (err != nil) != tt.heard || asked == 2 == tt.heard || s.first.Load() != 1 {
+			t.Errorf("%s: a swap: %v, %v; the next was asked %d times, and is %d", name, ok, err, asked, s.first.Load())
+		}
+		s.config.Endpoints = s.config.Endpoints[:1]
+		s.first.Store(0)
+		if _, err := s.List(limited(t, time.Minute), "p/"); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: alone: %v", name, err)
+		}
+	}
+}
+
+// An error says what it is known to mean.
+func TestExplain(t *testing.T) {
+	other := errors.New("other")
+	for _, tt := range []struct {
+		err  error
+		sent bool
+		want string
+	}{
+		{fmt.Errorf("post: %w", context.DeadlineExceeded), true, "no answer in time"},
+		{fmt.Errorf("post: %w", context.DeadlineExceeded), false, "no connection in time"},
+		{io.EOF, true, "it has ended the connection: EOF"},
+		{syscall.ECONNRESET, false, "it has ended the connection: connection reset by peer"},
+		{other, true, "other"},
+	} {
+		if got := explain(tt.err, tt.sent); got.Error() != tt.want {
+			t.Errorf("%v, sent %v: %v", tt.err, tt.sent, got)
+		}
+	}
+}
+
+// A user has a token, which is asked for once, and again where it is of no use; without users
+// there is none.
+func TestAsUser(t *testing.T) {
+	const token = `{"header":{"revision":"1"},"token":"t"}`
+	for name, tt := range map[string]struct {
+		login  http.HandlerFunc
+		first  http.HandlerFunc // answers the first request
+		want   error
+		asked  []string // of two calls, and with which token
+		unsure bool     // whether the first call may fail
+	}{
+		"good": {answer(200, token), nil, nil, []string{"authenticate", "range t", "range t"}, false},
+		"without users": {answer(400, `{"message":"etcdserver: authentication is not enabled"}`), nil, nil,
+			[]string{"authenticate", "range ", "authenticate", "range "}, false},
+		"refused": {answer(400, `{"message":"etcdserver: authentication failed, invalid user ID or password"}`), nil, workers.ErrRefused,
+			[]string{"authenticate", "authenticate"}, false},
+		"expired": {answer(200, token), answer(401, `{"message":"etcdserver: invalid auth token"}`), nil,
+			[]string{"authenticate", "range t", "authenticate", "range t", "range t"}, false},
+		"silent": {answer(200, token), func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, nil,
+			[]string{"authenticate", "range t", "authenticate", "range t"}, true},
+	} {
+		var asked []string
+		first := tt.first
+		s := open(t, Config{User: "u", Password: "p", Endpoints: []string{serve(t, func(w http.ResponseWriter, r *http.Request) {
+			if strings.HasSuffix(r.URL.Path, "authenticate") {
+				var got map[string]string
+				if err := json.NewDecoder(r.Body).Decode(&got); err != nil || got["name"] != "u" || got["password"] != "p" {
+					t.Errorf("%s: %v, %v", name, got, err)
+				}
+				asked = append(asked, "authenticate")
+				tt.login(w, r)
+				return
+			}
+			asked = append(asked, fmt.Sprintf("range %s", r.Header.Get("Authorization")))
+			if first != nil {
+				now := first
+				first = nil
+				now(w, r)
+				return
+			}
+			answer(200, `{"header":{"revision":"1"}}`)(w, r)
+		})}})
+		if err := list(s); !errors.Is(err, tt.want) && !tt.unsure || tt.unsure && err == nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err := list(s); !errors.Is(err, tt.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if !slices.Equal(asked, tt.asked) {
+			t.Errorf("%s: asked %q", name, asked)
+		}
+	}
+}
