@@ -180,7 +180,8 @@ func TestCheckIsTheStart(t *testing.T) {
 	const second = uint64(time.Second / time.Millisecond)
 	random := []string{ // which number a start has
 		"first, numbered", "first, with a store that tells nothing", "first, with an idle number of another", "another has the number",
-		"released", "a copy", "the store has another claim of the same generation", "a floor", "a floor just near enough", "a floor far ahead",
+		"released", "a copy", "the store has another claim of the same generation", "a floor",
+		"a floor just near enough", "a floor far ahead",
 		"none free, the first is soonest", "none free, the last is soonest",
 	}
 	for name, c := range map[string]struct {

@@ -411,7 +411,8 @@ func TestExplain(t *testing.T) {
 func TestMoveNothing(t *testing.T) {
 	w := newWorld()
 	s, err := OpenOn[*generator](disk{}, w.sleep, 0, Config{
-		Path: filepath.Join(t.TempDir(), "marks"), Clock: w.clock, Numbers: &workers.Config{Store: w, Prefix: "p", Hold: hold},
+		Path: filepath.Join(t.TempDir(), "marks"), Clock: w.clock,
+		Numbers: &workers.Config{Store: w, Prefix: "p", Hold: hold},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -562,10 +563,13 @@ func TestEndIsLogged(t *testing.T) {
 
 // following are generators that follow the number by themselves. Before one is opened again,
 // again is called.
-func following(t *testing.T, numbers uint64, again func(context.Context) error) (*world, *Generators[*generator], *Generator[*generator], *counter) {
-	w, logs, opened := newWorld(), &counter{}, 0
+func following(t *testing.T, numbers uint64, again func(context.Context) error) (
+	w *world, s *Generators[*generator], g *Generator[*generator], logs *counter,
+) {
+	w, logs = newWorld(), &counter{}
 	s, err := Open[*generator](Config{
-		Path: filepath.Join(t.TempDir(), "marks"), Numbers: &workers.Config{Store: w, Prefix: "p", Last: numbers - 1, Hold: hold},
+		Path:    filepath.Join(t.TempDir(), "marks"),
+		Numbers: &workers.Config{Store: w, Prefix: "p", Last: numbers - 1, Hold: hold},
 	})
 	if err == nil {
 		s.log = slog.New(logs) // the number has another
@@ -574,7 +578,8 @@ func following(t *testing.T, numbers uint64, again func(context.Context) error) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, err := s.Add(t.Context(), "", true, func(ctx context.Context, name string, number uint64, bound durable.Bound) (*generator, error) {
+	opened := 0
+	open := func(ctx context.Context, name string, number uint64, bound durable.Bound) (*generator, error) {
 		if opened++; opened > 1 {
 			if err := again(ctx); err != nil {
 				return nil, err
@@ -586,8 +591,8 @@ func following(t *testing.T, numbers uint64, again func(context.Context) error) 
 		}
 		k, err := durable.Open(ctx, name, ids, durable.Options{Marks: s.Marks(), Bound: bound})
 		return &generator{ids, k, number, nil}, err
-	})
-	if err != nil {
+	}
+	if g, err = s.Add(t.Context(), "", true, open); err != nil {
 		t.Fatal(err)
 	}
 	s.Follow()
@@ -618,7 +623,7 @@ func TestFollow(t *testing.T) {
 		synctest.Wait()
 		claim, _ := s.Owner().Claim()
 		if got := g.Get().number; got != claim.Number() || tried != 2 || logs.Load() != 1 {
-			t.Errorf("it has %d, and the claim is of %d; opened %d times more; %d lines", got, claim.Number(), tried, logs.Load())
+			t.Errorf("it has %d, the claim is of %d; opened %d times more; %d lines", got, claim.Number(), tried, logs.Load())
 		}
 		if err := s.Close(); err != nil {
 			t.Error(err)

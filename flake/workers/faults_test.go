@@ -55,7 +55,8 @@ func TestNotWritten(t *testing.T) {
 		if want == errNever && !errors.Is(err, want) || err == nil || w.data[keys{"p"}.floor()] != "" {
 			t.Errorf("a floor: %v", err)
 		}
-		if _, err := Release(t.Context(), store, "p", c.Number(), w.now); want == errNever && !errors.Is(err, want) || err == nil {
+		_, err = Release(t.Context(), store, "p", c.Number(), w.now)
+		if want == errNever && !errors.Is(err, want) || err == nil {
 			t.Errorf("a release: %v", err)
 		}
 		if err := o.Close(t.Context()); !errors.Is(err, want) || w.value(t, c.Number()) != was {
@@ -134,7 +135,8 @@ func TestForeignLater(t *testing.T) {
 		if foreign := key == (keys{"p"}).floor(); foreign != errors.Is(err, ErrRefused) {
 			t.Errorf("the floor: %v", err)
 		}
-		if _, err := Release(t.Context(), w, "p", 1, w.now); key == c.key && !errors.Is(err, ErrRefused) || w.data[key] != "2 hello" {
+		_, err = Release(t.Context(), w, "p", 1, w.now)
+		if key == c.key && !errors.Is(err, ErrRefused) || w.data[key] != "2 hello" {
 			t.Errorf("a release: %v, and the store has %q", err, w.data[key])
 		}
 		for _, change := range []func(context.Context, Store, string, Restored) (Floor, error){AfterRestore, Withdraw} {
@@ -242,7 +244,8 @@ func TestFullDisk(t *testing.T) {
 func TestNoneFree(t *testing.T) {
 	w := newWorld()
 	for n := range uint64(12) {
-		w.data[keys{"p"}.number(n)] = Value{Mark: w.now + 1000*n, Generation: 1, Token: 1, Name: fmt.Sprint("n", n, ".")}.String()
+		v := Value{Mark: w.now + 1000*n, Generation: 1, Token: 1, Name: fmt.Sprint("n", n, ".")}
+		w.data[keys{"p"}.number(n)] = v.String()
 	}
 	for _, test := range []struct {
 		first, last uint64
@@ -253,8 +256,8 @@ func TestNoneFree(t *testing.T) {
 			t.Fatal("claimed")
 		}
 		text := err.Error()
-		if got := strings.Count(text, ". until "); got != test.named || strings.Contains(text, fmt.Sprint(test.more, " more")) != (test.more > 0) ||
-			!strings.Contains(text, "may be at "+show(w.now+1000*test.first)) {
+		if got := strings.Count(text, ". until "); got != test.named ||
+			strings.Contains(text, fmt.Sprint(test.more, " more")) != (test.more > 0) || !strings.Contains(text, "may be at "+show(w.now+1000*test.first)) {
 			t.Errorf("%d to %d: %d are named: %s", test.first, test.last, got, text)
 		}
 	}
@@ -278,7 +281,8 @@ func TestExtendFails(t *testing.T) {
 			t.Errorf("of a caller that has gone: %v", err)
 		}
 		o.steps.Settle(why)
-		if err := c.Extend(t.Context(), c.Milli()+1_000_000); !errors.Is(err, why) || !errors.Is(err, tick.ErrTimestampNotSaved) {
+		err = c.Extend(t.Context(), c.Milli()+1_000_000)
+		if !errors.Is(err, why) || !errors.Is(err, tick.ErrTimestampNotSaved) {
 			t.Errorf("with trouble: %v", err)
 		}
 		o.steps.Settle(nil)
