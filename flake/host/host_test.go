@@ -34,6 +34,7 @@ type world struct {
 	sleeps func(ctx context.Context) // at the begin of each; nil: nothing more
 	fails  error                     // of the next generator that is opened
 	opened []uint64                  // numbers of generators that were opened, or could not be
+	when   uint64                    // the last was
 	closed int                       // generators
 	ends   error                     // of each that is closed
 }
@@ -168,7 +169,7 @@ func (w *world) start(t *testing.T, path string, numbers uint64) node {
 func (n node) add(t *testing.T, name string, numbered bool) *Generator[*generator] {
 	t.Helper()
 	g, err := n.Add(t.Context(), name, numbered, func(ctx context.Context, name string, number uint64, bound durable.Bound) (*generator, error) {
-		n.w.opened = append(n.w.opened, number)
+		n.w.opened, n.w.when = append(n.w.opened, number), n.w.now
 		if err := n.w.fails; err != nil {
 			n.w.fails = nil
 			return nil, err
@@ -485,7 +486,7 @@ func TestMoveWaits(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if clean != (asked > 0) || w.now <= begin+1000 || w.closed != 1 || len(w.opened) != 2 {
+		if clean != (asked > 0) || clean != (w.when > begin+1000) || w.now <= begin+1000 || w.closed != 1 || len(w.opened) != 2 {
 			t.Errorf("clean %v: waited %d times, for %d ms; %d closed, opened %v", clean, asked, w.now-begin, w.closed, w.opened)
 		}
 		n.id(t, g)
@@ -672,7 +673,9 @@ func TestFollowNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.Follow()
+	if s.Follow(); s.stopped != nil || s.log == nil {
+		t.Error("it follows, or has no log")
+	}
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}

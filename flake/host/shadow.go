@@ -46,7 +46,7 @@ type shadowStore struct {
 }
 
 func (s *shadowStore) List(ctx context.Context, prefix string) (map[string]string, error) {
-	if s.all == nil && s.err == nil {
+	if s.all == nil { // Get comes before it, and fails if there was an error
 		s.all, s.err = s.Store.List(ctx, prefix)
 	}
 	return s.all, s.err

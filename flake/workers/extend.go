@@ -36,7 +36,7 @@ func (o *Owner) extend(ctx context.Context, c *Claim) error {
 		if err := o.judge(c, texts[0], texts[1]); err != nil {
 			return o.lose(c, err)
 		}
-		if texts[0] == want.String() && texts[1] == floor {
+		if texts[0] == want.String() {
 			return nil
 		}
 		known, floor = texts[0], texts[1]
@@ -61,18 +61,16 @@ var (
 
 // judge returns why a claim is lost, by what the store has now, or nil.
 func (o *Owner) judge(c *Claim, text, floored string) error {
-	if floored != c.floor.String() {
-		f, err := parseFloor(floored)
-		switch {
-		case err != nil:
-			return foreign(keys{o.Prefix}.floor(), floored)
-		case c.Milli() < f.Since:
-			return errPast
-		case f.withdraws(c.floor) && c.after == c.floor.Mark && o.Clock() <= c.after:
-			return errWithdrawn
-		}
-		c.floor = f // and so on the disk, before the next mark is written
+	f, err := parseFloor(floored)
+	switch {
+	case err != nil:
+		return foreign(keys{o.Prefix}.floor(), floored)
+	case c.Milli() < f.Since:
+		return errPast
+	case f.withdraws(c.floor) && c.after == c.floor.Mark && o.Clock() <= c.after:
+		return errWithdrawn
 	}
+	c.floor = f // and so on the disk, before the next mark is written
 	v, err := parseValue(text)
 	mine := v.Token == c.entry.Token && v.Generation == c.entry.Generation && !v.Free
 	switch {

@@ -152,6 +152,11 @@ type listless struct{ *world }
 
 func (s listless) List(context.Context, string) (map[string]string, error) { return nil, errNever }
 
+// getless is a store that has no values.
+type getless struct{ *world }
+
+func (s getless) Get(context.Context, ...string) ([]string, error) { return []string{""}, errNever }
+
 // astray is a store that does not tell which it is.
 type astray struct{ *world }
 
@@ -161,7 +166,7 @@ func (s astray) Cluster(context.Context) (string, error) { return "", errNever }
 func TestNoAnswer(t *testing.T) {
 	w := newWorld()
 	o := w.owner(t, "a")
-	for _, s := range []Store{listless{w}, astray{w}} {
+	for _, s := range []Store{listless{w}, getless{w}, astray{w}} {
 		o.Store = s
 		if err := o.Step(t.Context()); !errors.Is(err, errNever) || len(w.data) > 0 {
 			t.Errorf("%T: %v, %v", s, err, w.data)
@@ -284,6 +289,9 @@ func TestExtendFails(t *testing.T) {
 		err = c.Extend(t.Context(), c.Milli()+1_000_000)
 		if !errors.Is(err, why) || !errors.Is(err, tick.ErrTimestampNotSaved) {
 			t.Errorf("with trouble: %v", err)
+		}
+		if err := c.Extend(t.Context(), c.Milli()); err != nil {
+			t.Errorf("of what there is: %v", err)
 		}
 		o.steps.Settle(nil)
 		if _, err := Release(t.Context(), w, "p", c.Number(), config.Clock()); err != nil {

@@ -147,7 +147,7 @@ func (o *Owner) Step(ctx context.Context) error {
 	} else if err == nil {
 		err = o.take(ctx)
 	}
-	if c != nil && c.isLost() && errors.As(err, new(loss)) { // at once
+	if errors.As(err, new(loss)) { // at once
 		if taken := o.take(ctx); taken != nil {
 			err = errors.Join(err, taken)
 		} else {

@@ -118,7 +118,7 @@ func (o *Owner) unused(t table) (some []Entry) {
 	first := o.Random() % count
 	for i := range min(count, uint64(len(t.entries)+tries)) {
 		n := o.First + (first+i)%count
-		if _, used := t.entries[n]; !used && len(some) < tries {
+		if _, used := t.entries[n]; !used {
 			some = append(some, Entry{Number: n})
 		}
 	}

@@ -75,13 +75,13 @@ var errForeign = errors.New("not the mark of a worker")
 
 func parseValue(text string) (v Value, err error) {
 	fields := strings.SplitN(text, " ", 6)
-	if len(fields) != 6 || fields[0] != version {
+	if len(fields) != 6 {
 		return v, errForeign
 	}
-	var errs [3]error
-	v.Mark, errs[0] = strconv.ParseUint(fields[1], 10, 64)
-	v.Generation, errs[1] = strconv.ParseUint(fields[2], 10, 64)
-	v.Token, errs[2] = strconv.ParseUint(fields[3], 16, 64)
+	// What is not of this version, or cannot be parsed, does not give the text again.
+	v.Mark, _ = strconv.ParseUint(fields[1], 10, 64)
+	v.Generation, _ = strconv.ParseUint(fields[2], 10, 64)
+	v.Token, _ = strconv.ParseUint(fields[3], 16, 64)
 	v.Free, v.Name = fields[4] == free, fields[5]
 	if i := strings.LastIndex(v.Name, " after="); i >= 0 {
 		if n, _ := fmt.Sscanf(v.Name[i:], tail, &v.After, &v.Hold, &v.Nonce); n == 3 {
@@ -97,7 +97,7 @@ func parseValue(text string) (v Value, err error) {
 			v.Spent.Mark = top
 		}
 	}
-	if errors.Join(errs[:]...) != nil || v.String() != text {
+	if v.String() != text {
 		return v, errForeign
 	}
 	v.Name = escape.Text(v.Name) // whoever can write to the store can write any
@@ -142,7 +142,7 @@ func (k keys) numbers() string        { return k.prefix + "/n/" }
 // parse returns the number of a key.
 func (k keys) parse(key string) (n uint64, err error) {
 	n, err = strconv.ParseUint(strings.TrimPrefix(key, k.numbers()), 16, 48)
-	if err == nil && k.number(n) != key {
+	if k.number(n) != key {
 		err = errForeign
 	}
 	return n, err

@@ -227,8 +227,8 @@ func TestClaimHeardOfLater(t *testing.T) {
 	}
 	w.fail, w.down = nil, nil
 	step(t, o)
-	if len(w.data) != 1 {
-		t.Errorf("two numbers were claimed: %v", w.data)
+	if len(w.data) != 1 || o.pending != nil {
+		t.Errorf("two numbers were claimed: %v; pending %v", w.data, o.pending)
 	}
 }
 
@@ -489,6 +489,9 @@ func TestClean(t *testing.T) {
 			v := c.entry.Value
 			w.data[c.key] = Value{Mark: v.Mark + 1, Generation: v.Generation + 1, Token: 99, Name: "b", After: v.Mark - 1, Hold: 1}.String()
 		}, false},
+		"another of the generation": {func(w *world, c *Claim) {
+			w.data[c.key] = Value{Mark: c.Milli() + 1, Generation: 1, Token: 99, Name: "b", After: c.Milli(), Hold: 1}.String()
+		}, false},
 		"a generation that was": {func(w *world, c *Claim) {
 			w.data[c.key] = Value{Mark: c.Milli() + 1, Generation: 0, Token: 99, Name: "b", After: c.Milli(), Hold: 1}.String()
 		}, false},
@@ -610,16 +613,18 @@ func (s dated) Clocks(context.Context, func() uint64) []time.Duration { return s
 func TestAfterRestoreClock(t *testing.T) {
 	w := newWorld()
 	step(t, w.owner(t, "a"))
-	w.now -= testHold + 1
-	for name, store := range map[string]Store{
-		"behind the marks":         w,
-		"ahead of one machine":     dated{w, []time.Duration{0, 2 * time.Second, 0}},
-		"behind one of the others": dated{w, []time.Duration{0, -2 * time.Second, 0}},
+	w.now--
+	if _, err := AfterRestore(t.Context(), w, "p", w.restored(time.Second)); err == nil {
+		t.Error("behind the marks: done")
+	}
+	w.now++ // by the marks it is right from here on
+	for offset, refused := range map[time.Duration]bool{
+		time.Second + 1: true, time.Second: false, 0: false, -time.Second: false, -time.Second - 1: true,
 	} {
-		if _, err := AfterRestore(t.Context(), store, "p", w.restored(time.Second)); err == nil {
-			t.Errorf("%s: done", name)
+		store := dated{w, []time.Duration{0, offset, 0}}
+		if _, err := AfterRestore(t.Context(), store, "p", w.restored(time.Second)); (err != nil) != refused {
+			t.Errorf("ahead by %v: %v", offset, err)
 		}
-		w.now++ // by the marks it is right from here on
 	}
 	r := w.restored(time.Second)
 	r.Sure = true
@@ -738,6 +743,7 @@ func TestClockOff(t *testing.T) {
 		{nil, false},
 		{[]time.Duration{bound}, false},
 		{[]time.Duration{bound + 1}, true},
+		{[]time.Duration{-bound}, false},
 		{[]time.Duration{-bound - 1}, true},
 		{[]time.Duration{time.Hour, 0}, false},
 		{[]time.Duration{time.Hour, 2 * time.Hour, 0}, true},
@@ -771,10 +777,12 @@ func TestElsewhere(t *testing.T) {
 		in := func(c *Config) { c.Store = clustered{w, &id} }
 		c := step(t, w.owner(t, "a", d.use, in))
 		moved := w.owner(t, "a", d.use, in, func(c *Config) { move(c, &id) })
-		if err := moved.Step(t.Context()); err == nil {
-			t.Errorf("another %s: claimed", name)
+		w.now = c.Milli()
+		var elsewhere ElsewhereError
+		if err := moved.Step(t.Context()); !errors.As(err, &elsewhere) || elsewhere.Until != c.Milli() || err.Error() == "" {
+			t.Errorf("another %s: %v", name, elsewhere.Until)
 		}
-		w.now = c.Milli() + 1
+		w.now++
 		if c := step(t, moved); c.Resumed() {
 			t.Errorf("another %s: resumed", name)
 		}
@@ -977,7 +985,13 @@ func TestClockJumps(t *testing.T) {
 	s := &dated{world: w}
 	a := w.owner(t, "a", func(c *Config) { c.Store = s })
 	c := step(t, a)
-	w.now, s.offsets = c.Milli()+testHold+1, []time.Duration{time.Hour}
+	s.offsets = []time.Duration{time.Hour}
+	for _, now := range []uint64{w.now + 1000, w.now + 2000 + 2*testHold} { // not far from what was, and just not too far
+		if w.now = min(now, c.Milli()+testHold); step(t, a) != c || c.Milli() != w.now+testHold {
+			t.Errorf("the mark is at %d", c.Milli())
+		}
+	}
+	w.now = c.Milli() + testHold + 1
 	if err := a.Step(t.Context()); err == nil || c.isLost() || w.value(t, c.Number()).Mark != c.Milli() {
 		t.Errorf("%v, and the mark is at %d", err, w.value(t, c.Number()).Mark)
 	}
@@ -1088,24 +1102,29 @@ func TestOpen(t *testing.T) {
 // too late.
 type brokenOff struct{ *world }
 
-func (s brokenOff) List(ctx context.Context, prefix string) (map[string]string, error) {
+func (s brokenOff) Get(ctx context.Context, keys ...string) ([]string, error) {
 	if until, ok := ctx.Deadline(); ok && time.Until(until) < patience {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}
-	return s.world.List(ctx, prefix)
+	return s.world.Get(ctx, keys...)
 }
 
 func TestOpenWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
 		config := w.owner(t, "a").Config
+		logs := &warns{}
+		logs.use(&config)
 		config.Last = 1
 		w.down = errNever
 		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Minute, errors.New("a minute has passed"))
 		defer cancel()
 		if _, err := Open(ctx, config); !errors.Is(err, errNever) || !strings.Contains(err.Error(), "a minute has passed") {
 			t.Error(err)
+		}
+		if got := logs.count(); got != 1 {
+			t.Errorf("it says %d times that it waits", got)
 		}
 		broken, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()

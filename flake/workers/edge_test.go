@@ -1,0 +1,401 @@
+package workers
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// What the store has of a claim has it lost, or written again.
+func TestJudged(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(v *Value)
+		lost   bool
+	}{
+		"a lower mark":              {func(v *Value) { v.Mark-- }, false},
+		"a former claim":            {func(v *Value) { v.Generation--; v.Token++ }, false},
+		"a former claim, and later": {func(v *Value) { v.Generation--; v.Token++; v.Mark++ }, true},
+		"another token":             {func(v *Value) { v.Token++; v.Mark-- }, true},
+		"another generation":        {func(v *Value) { v.Generation++; v.Mark-- }, true},
+		"free":                      {func(v *Value) { v.Free = true; v.Mark-- }, true},
+		"another write":             {func(v *Value) { v.Nonce++ }, true},
+	} {
+		w := newWorld()
+		a := w.owner(t, "a", func(c *Config) { c.Last = 1 })
+		c := step(t, a)
+		v := c.entry.Value
+		test.change(&v)
+		w.data[c.key] = v.String()
+		w.now += 1000
+		if a.Step(t.Context()); c.isLost() != test.lost || c.Clean() || (w.value(t, 1) == v) != test.lost {
+			t.Errorf("%s: lost %v, clean %v; the store has %+v", name, c.isLost(), c.Clean(), w.value(t, 1))
+		}
+	}
+}
+
+// A claim that is forgotten at its mark goes on, and nothing is kept of what was written before
+// that which is confirmed. A mark that was written is none that was forgotten.
+func TestConfirmed(t *testing.T) {
+	w, logs := newWorld(), &warns{}
+	a := w.owner(t, "a", logs.use)
+	c := step(t, a)
+	w.now += 1000
+	if step(t, a); c.highest != c.Milli() || len(c.sent) > 0 {
+		t.Errorf("the highest is %d of %d, sent %v", c.highest, c.Milli(), c.sent)
+	}
+	w.fail = func(string) error { w.fail = nil; return errNever }
+	if step(t, a); logs.count() > 0 {
+		t.Error("it says that something is wrong")
+	}
+	w.now += 1000
+	w.fail = func(string) error { return errHappened }
+	if step(t, a) != c || c.Milli() != w.now+testHold {
+		t.Error("a mark is not confirmed where no write is answered")
+	}
+	w.fail, w.now = nil, c.Milli()
+	clear(w.data)
+	if step(t, a) != c {
+		t.Error("it is lost at its mark")
+	}
+}
+
+// liar is a store that says of each write that it happened, and failed.
+type liar struct{ *world }
+
+func (liar) Swap(context.Context, map[string]string, string, string) (bool, error) {
+	return true, errNever
+}
+
+// What comes with an error is no answer.
+func TestAnswerWithError(t *testing.T) {
+	w := newWorld()
+	a := w.owner(t, "a")
+	a.Store = liar{w}
+	if err := a.Step(t.Context()); !errors.Is(err, errNever) {
+		t.Errorf("a claim: %v", err)
+	}
+	a.Store = w
+	c := step(t, a)
+	a.Store = liar{w}
+	before := c.Milli()
+	w.now += 1000
+	if err := a.Step(t.Context()); !errors.Is(err, errNever) || c.Milli() != before {
+		t.Errorf("a mark: %v", err)
+	}
+	if _, err := AfterRestore(t.Context(), a.Store, "p", w.restored(time.Second)); !errors.Is(err, errNever) {
+		t.Errorf("a floor: %v", err)
+	}
+	if err := a.Close(t.Context()); !errors.Is(err, errNever) {
+		t.Errorf("the end: %v", err)
+	}
+}
+
+// A number that is another's is not given back.
+func TestNotGivenBackTwice(t *testing.T) {
+	w := newWorld()
+	a := w.owner(t, "a")
+	c := step(t, a)
+	w.data[c.key] = Value{Mark: c.Milli() + 1, Generation: 2, Token: 99, Name: "b"}.String()
+	before := maps.Clone(w.data)
+	if err := a.Close(t.Context()); err != nil || !maps.Equal(w.data, before) {
+		t.Errorf("%v, and the store has %v", err, w.data)
+	}
+}
+
+// A floor is only withdrawn from who waits for it.
+func TestWithdrawn(t *testing.T) {
+	for name, test := range map[string]struct {
+		late  uint64 // how long after the floor's mark
+		other bool   // the claim begins after something else
+		lost  bool
+	}{
+		"waits":         {0, false, true},
+		"waits no more": {1, false, false},
+		"never waited":  {0, true, false},
+	} {
+		w := newWorld()
+		f := Floor{1, w.now + 1000, 7}
+		w.data[keys{"p"}.floor()] = f.String()
+		a := w.owner(t, "a")
+		c := step(t, a)
+		if test.other {
+			c.after--
+		}
+		w.now = f.Mark + test.late
+		w.data[keys{"p"}.floor()] = Floor{1, w.now, ^f.Nonce}.String()
+		if step(t, a); c.isLost() != test.lost {
+			t.Errorf("%s: lost %v", name, c.isLost())
+		}
+	}
+}
+
+// At its mark a claim is still resumed, and after a loss none is, whatever the disk has; nor is
+// one of a cluster that was not known.
+func TestNotResumed(t *testing.T) {
+	w, d := newWorld(), &disk{}
+	c := step(t, w.owner(t, "a", d.use))
+	w.now = c.Milli()
+	a := w.owner(t, "a", d.use)
+	if c = step(t, a); !c.Resumed() {
+		t.Error("it is not resumed at its mark")
+	}
+	v := c.entry.Value
+	v.Nonce += 100
+	w.data[c.key] = v.String()
+	d.full = errNever
+	if next := step(t, a); !c.isLost() || next.Resumed() {
+		t.Error("a claim that is lost is resumed")
+	}
+}
+
+func TestElsewhereKnown(t *testing.T) {
+	for _, test := range []struct {
+		kept, now string
+		elsewhere bool
+	}{{"a", "a", false}, {"", "a", false}, {"a", "", false}, {"a", "b", true}} {
+		w := newWorld()
+		d := &disk{kept: &Kept{Prefix: "p", Cluster: test.kept, Mark: w.now + 1}}
+		o := w.owner(t, "a", d.use, func(c *Config) { c.Store = clustered{w, &test.now} })
+		if err := o.elsewhere(t.Context()); (err != nil) != test.elsewhere {
+			t.Errorf("kept of %q, at %q: %v", test.kept, test.now, err)
+		}
+	}
+}
+
+// A floor at its edges.
+func TestFloorAt(t *testing.T) {
+	const margin = 1000
+	w := newWorld()
+	until := w.now - 5000
+	for name, test := range map[string]struct {
+		was   Floor
+		again bool
+		until uint64
+		want  Floor // but for its nonce; zero: that which was
+	}{
+		"is not past":         {Floor{1, w.now, 7}, false, 0, Floor{}},
+		"is past":             {Floor{1, w.now - 1, 7}, false, 0, Floor{Since: w.now + margin}},
+		"is past, once more":  {Floor{1, w.now - 1, 7}, true, 0, Floor{Since: w.now + margin}},
+		"is past, by another": {Floor{1, w.now - 1, 7}, false, until, Floor{Since: until + margin}},
+		"is just ahead":       {Floor{1, w.now + margin, 7}, true, 0, Floor{Since: w.now + margin + 1}},
+	} {
+		w.data = map[string]string{keys{"p"}.floor(): test.was.String()}
+		r := w.restored(margin * time.Millisecond)
+		r.Again, r.Until = test.again, test.until
+		f, err := AfterRestore(t.Context(), w, "p", r)
+		if want := test.want.Since; err != nil || f.Since != want && want > 0 || (f == test.was) != (want == 0) {
+			t.Errorf("%s: %+v, %v", name, f, err)
+		}
+	}
+	r := w.restored(margin * time.Millisecond)
+	w.data[keys{"p"}.floor()] = r.floor(table{}).String()
+	if f, err := Withdraw(t.Context(), w, "p", r); err != nil || f != r.floor(table{}) {
+		t.Errorf("withdrawn for the same: %+v, %v", f, err)
+	}
+}
+
+// unlisted is a store that notices its restore, and lists nothing.
+type unlisted struct{ *signing }
+
+func (unlisted) List(context.Context, string) (map[string]string, error) { return nil, errNever }
+
+// A sign writes one floor: above that of before, and not where another did or nothing is known.
+func TestSigns(t *testing.T) {
+	w := newWorld()
+	key := keys{"p"}.floor()
+	s := &signing{dated: dated{world: w}}
+	a := w.owner(t, "a", func(c *Config) { c.Store = unlisted{s} })
+	s.sign = "lower"
+	if err := a.Step(t.Context()); !errors.Is(err, errNever) || len(w.data) > 0 {
+		t.Errorf("%v, %v", err, w.data)
+	}
+	a.Store = s
+	w.fail = func(value string) error { // a floor cannot be written, and a number could
+		if strings.Count(value, " ") == 3 {
+			return errNever
+		}
+		return nil
+	}
+	if err := a.Step(t.Context()); !errors.Is(err, errNever) || len(w.data) > 0 {
+		t.Errorf("claimed without a floor: %v, %v", err, w.data)
+	}
+	w.fail = nil
+	step(t, a)
+	first, err := parseFloor(w.data[key])
+	if err != nil || first == (Floor{}) {
+		t.Fatal(first, err)
+	}
+	w.now++
+	if step(t, a); w.data[key] != first.String() {
+		t.Errorf("written again: %v", w.data[key])
+	}
+	s.sign = "lower"
+	step(t, a)
+	if f, err := parseFloor(w.data[key]); err != nil || f.Since != first.Mark+1 {
+		t.Errorf("restored to that floor: %v, %v", f, err)
+	}
+
+	for _, test := range []struct{ since, mark, want uint64 }{
+		{0, 0, 0},                   // another's, not of before
+		{1, 0, w.now + 10_000},      // of before
+		{1, 10_000, w.now + 10_001}, // and not past
+		{1, 20_000, w.now + 20_001}, // by more
+	} {
+		w = newWorld()
+		s := &signing{dated: dated{world: w}, sign: "lower"}
+		o := w.owner(t, "a", func(c *Config) { c.Store = s })
+		was := Floor{o.good - test.since, w.now + test.mark, 7}
+		w.data[key] = was.String()
+		if err := o.mend(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		want := test.want
+		if want == 0 {
+			want = was.Since
+		} else {
+			want += newWorld().now - w.now
+		}
+		if f, err := parseFloor(w.data[key]); err != nil || f.Since != want && test.want == 0 || test.want > 0 && f.Since != want-1 && f.Since != want {
+			t.Errorf("%+v: %v, %v", test, f, err)
+		}
+	}
+}
+
+// What may be left out of a configuration, and what follows from it.
+func TestDefaults(t *testing.T) {
+	o, err := New(Config{Hold: shortest, Random: func() uint64 { return 7 }})
+	if err != nil || o.Random() != 7 || o.sixth != shortest/6 {
+		t.Error(err)
+	}
+	if err != nil || random() == random() {
+		t.Error("what is random is not")
+	}
+	if got := DefaultMargin(15 * time.Second); got != 5*time.Second {
+		t.Errorf("the margin is %v", got)
+	}
+	o, err = New(Config{})
+	if err != nil || o.pause(errNever) != time.Second || o.pause(ErrNoneFree) != 10*time.Second {
+		t.Errorf("%v; it waits %v, %v", err, o.pause(errNever), o.pause(ErrNoneFree))
+	}
+	for late, want := range map[uint64]bool{0: true, 1: false} {
+		if got := (Value{Base: 1, After: 1000, Mark: 2000, Hold: 100}).ahead(900 + late); got != want {
+			t.Errorf("%d ms late: %v", late, got)
+		}
+	}
+}
+
+// A step that failed counts for nothing, and is logged once; so is its end.
+func TestTrouble(t *testing.T) {
+	w, logs := newWorld(), &warns{}
+	a := w.owner(t, "a", logs.use)
+	w.down = errNever
+	a.Step(t.Context())
+	if logs.count() > 0 {
+		t.Error("trouble before the first number is logged")
+	}
+	w.down = nil
+	step(t, a)
+	logs.Reset()
+	good := a.good
+	for i, down := range []error{nil, errNever, errNever, nil, nil} {
+		w.now += 1000
+		w.down = down
+		a.Step(t.Context())
+		told := strings.Count(logs.String(), "level=INFO") + 10*logs.count()
+		if want := []int{0, 10, 0, 1, 0}[i]; told != want {
+			t.Errorf("step %d: %d lines", i, told)
+		}
+		if down == nil {
+			good = w.now
+		}
+		if a.good != good {
+			t.Errorf("step %d: the last good one was at %d, not %d", i, a.good, good)
+		}
+	}
+}
+
+// Numbers that may not be claimed are left alone, and one that may be is found.
+func TestRange(t *testing.T) {
+	w := newWorld()
+	for n := range uint64(13) {
+		w.data[keys{"p"}.number(n)] = Value{Mark: w.now + 1, Generation: 1, Token: 1, Name: "x"}.String()
+	}
+	delete(w.data, keys{"p"}.number(11))
+	for _, n := range []uint64{0, 12} {
+		w.data[keys{"p"}.number(n)] = Value{Mark: 1, Generation: 1, Token: 1, Name: "a"}.String()
+	}
+	w.random = 10 // and so unused begins at the first
+	if c := step(t, w.owner(t, "a", func(c *Config) { c.First, c.Last = 1, 11 })); c.Number() != 11 {
+		t.Errorf("%d is claimed", c.Number())
+	}
+	w.now = w.value(t, 1).Mark
+	if err := w.owner(t, "b", func(c *Config) { c.Last = 10 }).Step(t.Context()); !errors.Is(err, ErrNoneFree) {
+		t.Errorf("at the mark: %v", err)
+	}
+}
+
+// Values come back from their texts, and nothing else is one.
+func TestValueText(t *testing.T) {
+	for _, v := range []Value{
+		{}, {After: 1}, {Hold: 1}, {After: 1, Name: "a"}, {Base: 1}, {Base: 1, Name: "a", Hold: 2},
+		{Name: "a after=b"}, {Name: "a base=b"}, {Name: "a after=b base=c"},
+	} {
+		if got, err := parseValue(v.String()); got != v || err != nil {
+			t.Errorf("%q: %+v, %v", v.String(), got, err)
+		}
+	}
+	for _, text := range []string{"1", "1 2 3", "1 2 3 4 held", "1 99999999999999999999 1 0000000000000001 held a"} {
+		if v, err := parseValue(text); err == nil {
+			t.Errorf("%q: %+v", text, v)
+		}
+	}
+}
+
+// slow is a store whose writes take a second, whatever the context says.
+type slow struct {
+	*world
+	t       *testing.T
+	writing atomic.Bool
+}
+
+func (s *slow) Swap(ctx context.Context, have map[string]string, key, value string) (bool, error) {
+	s.writing.Store(true)
+	defer s.writing.Store(false)
+	time.Sleep(time.Second)
+	return s.world.Swap(ctx, have, key, value)
+}
+
+func (s *slow) Get(ctx context.Context, keys ...string) ([]string, error) {
+	if s.writing.Load() {
+		s.t.Error("it is asked during a write")
+	}
+	return s.world.Get(ctx, keys...)
+}
+
+// A number is given back when the last step has ended.
+func TestCloseWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		config := w.owner(t, "a").Config
+		config.Clock = func() uint64 { return uint64(time.Now().UnixMilli()) }
+		s := &slow{world: w, t: t}
+		config.Store = s
+		o, err := Open(t.Context(), config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, _ := o.Claim()
+		time.Sleep(o.Hold/3 + time.Second/2)
+		if !s.writing.Load() {
+			t.Error("no step is under way")
+		}
+		if err := o.Close(t.Context()); err != nil || !w.value(t, c.Number()).Free {
+			t.Errorf("%v, %+v", err, w.value(t, c.Number()))
+		}
+	})
+}
