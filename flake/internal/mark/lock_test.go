@@ -159,7 +159,7 @@ func TestLockIsKeptYoung(t *testing.T) {
 	}
 }
 
-// A lock whose own file cannot be looked at is not kept.
+// A lock whose own file, or whose folder, cannot be looked at is not kept.
 func TestLockThatIsClosed(t *testing.T) {
 	lock, err := OS{}.Lock(filepath.Join(t.TempDir(), "mark.lock"))
 	if err == nil {
@@ -170,6 +170,20 @@ func TestLockThatIsClosed(t *testing.T) {
 	}
 	if again, err := lock.Keep(); again || err == nil {
 		t.Errorf("taken again: %v, %v", again, err)
+	}
+	dir := filepath.Join(t.TempDir(), "dir")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if lock, err = (OS{}).Lock(filepath.Join(dir, "mark.lock")); err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Close()
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	if again, err := lock.Keep(); again || err == nil {
+		t.Errorf("without a folder: %v, %v", again, err)
 	}
 }
 

@@ -190,3 +190,19 @@ func TestFarAheadIsDoubted(t *testing.T) {
 		}
 	}
 }
+
+// Time that goes on from a wall clock's is not before 1970.
+func TestMonotonicOf(t *testing.T) {
+	wall, mono := int64(5_000_000_000), int64(2_000_000_000)
+	clock := MonotonicOf(func() int64 { return wall }, func() int64 { return mono })
+	wall = 0 // which nobody looks at any more
+	for _, c := range []struct {
+		mono int64
+		want uint64
+	}{{2_000_000_000, 5000}, {2_001_999_999, 5001}, {1_000_000_000, 4000}, {-4_000_000_000, 0}} {
+		mono = c.mono
+		if got := clock(); got != c.want {
+			t.Errorf("at %d ns it is %d ms", mono, got)
+		}
+	}
+}

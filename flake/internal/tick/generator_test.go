@@ -469,3 +469,12 @@ func TestMilliOf(t *testing.T) {
 		}
 	}
 }
+
+// The last tick of all is gone on with, too.
+func TestResumeAtLastTick(t *testing.T) {
+	g := newTest(t, whole, nil)
+	if g.Resume(g.shape.Last, 1); g.word.Load() != g.begin(g.shape.Last)|1 {
+		milli, used := g.Last()
+		t.Errorf("it goes on at %d, behind %d ids", milli, used)
+	}
+}

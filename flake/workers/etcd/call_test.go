@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -122,10 +123,13 @@ func TestBadAnswer(t *testing.T) {
 		`{"header":{"revision":"1"},"responses":[{},{}]}`:               200,
 		`{"header":{"revision":"one"},"responses":[{}]}`:                200,
 		`{"message":"etcdserver: no leader","header":{"revision":"1"}}`: 500,
+		`{"message":"no object"} 1`:                                     500,
 	} {
 		texts, err := open(t, Config{Endpoints: []string{serve(t, answer(status, text))}}).Get(t.Context(), "a")
 		if err == nil || strings.Contains(text, "leader") != strings.Contains(err.Error(), "no leader") {
 			t.Errorf("%s: %q, %v", text, texts, err)
+		} else if status > 200 && !strings.Contains(text, "leader") && !strings.Contains(err.Error(), fmt.Sprint(status)) {
+			t.Errorf("%s: it does not say with what status: %v", text, err)
 		}
 	}
 }

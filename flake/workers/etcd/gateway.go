@@ -54,7 +54,7 @@ type text struct {
 
 func (t *text) Read(b []byte) (n int, err error) {
 	switch err = t.ctx.Err(); {
-	case err == nil && t.left == 0:
+	case t.left == 0:
 		err = fmt.Errorf("%w: more than %d bytes", errLong, maxAnswer)
 	case err == nil:
 		n, err = t.body.Read(b[:min(len(b), t.left)])
@@ -213,7 +213,7 @@ func (s *Store) post(ctx context.Context, url, path string, token *string, messa
 	}
 	defer response.Body.Close()
 	got.date, _ = http.ParseTime(response.Header.Get("Date"))
-	if path == pathRange && response.StatusCode == http.StatusOK {
+	if path == pathRange {
 		got.pairs = make(map[string]string)
 	}
 	arriving := bufio.NewReader(response.Body)
