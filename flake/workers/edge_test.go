@@ -124,7 +124,7 @@ func TestWithdrawn(t *testing.T) {
 		a := w.owner(t, "a")
 		c := step(t, a)
 		if test.other {
-			c.after--
+			c.after++
 		}
 		w.now = f.Mark + test.late
 		w.data[keys{"p"}.floor()] = Floor{1, w.now, ^f.Nonce}.String()
