@@ -240,28 +240,24 @@ func TestSigns(t *testing.T) {
 		t.Errorf("restored to that floor: %v, %v", f, err)
 	}
 
-	for _, test := range []struct{ since, mark, want uint64 }{
-		{0, 0, 0},                   // another's, not of before
-		{1, 0, w.now + 10_000},      // of before
-		{1, 10_000, w.now + 10_001}, // and not past
-		{1, 20_000, w.now + 20_001}, // by more
+	for _, test := range []struct{ before, ahead, want uint64 }{ // of the last good step, and of now
+		{0, 0, 0},           // another's, which stays
+		{1, 0, 10_000},      // from before the restore
+		{1, 10_000, 10_001}, // and not past
+		{1, 20_000, 20_001}, // by more
 	} {
 		w = newWorld()
 		s := &signing{dated: dated{world: w}, sign: "lower"}
 		o := w.owner(t, "a", func(c *Config) { c.Store = s })
-		was := Floor{o.good - test.since, w.now + test.mark, 7}
+		was := Floor{o.good - test.before, w.now + test.ahead, 7}
 		w.data[key] = was.String()
-		if err := o.mend(t.Context()); err != nil {
-			t.Fatal(err)
+		want := was.Since
+		if test.want > 0 {
+			want = w.now + test.want
 		}
-		want := test.want
-		if want == 0 {
-			want = was.Since
-		} else {
-			want += newWorld().now - w.now
-		}
-		if f, err := parseFloor(w.data[key]); err != nil || f.Since != want && test.want == 0 || test.want > 0 && f.Since != want-1 && f.Since != want {
-			t.Errorf("%+v: %v, %v", test, f, err)
+		err := o.mend(t.Context())
+		if f, parseErr := parseFloor(w.data[key]); err != nil || parseErr != nil || f.Since != want {
+			t.Errorf("%+v: %v, %v, %v", test, f, err, parseErr)
 		}
 	}
 }
