@@ -268,7 +268,7 @@ func TestDefaults(t *testing.T) {
 	if err != nil || o.Random() != 7 || o.sixth != shortest/6 {
 		t.Error(err)
 	}
-	if err != nil || random() == random() {
+	if a, b := random(), random(); a == b {
 		t.Error("what is random is not")
 	}
 	if got := DefaultMargin(15 * time.Second); got != 5*time.Second {
