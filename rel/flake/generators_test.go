@@ -110,13 +110,7 @@ func TestMarksOfBefore(t *testing.T) {
 	config := configFile(t, `epmd = "off"`)
 	appendTo(t, config, generatorsOf(t))
 	path := filepath.Join(filepath.Dir(config), "timestamp")
-	before := func(at time.Time) {
-		mark := fmt.Appendf(nil, "flake-mark 1 %d %s ", at.UnixMilli(), at.UTC().Format("2006-01-02T15:04:05.000Z"))
-		mark = fmt.Appendf(mark, "%08x\n", crc32.Checksum(mark, crc32.MakeTable(crc32.Castagnoli)))
-		if err := os.WriteFile(path+"-orders", mark, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	before := func(at time.Time) { rewrite(t, path+"-orders", markOfBefore(at)) }
 	before(time.Now().Add(time.Hour))
 	p := spawn(t, freePort(t), command, "-noinput", "-config", config)
 	want := "generator orders: flake: the clock is behind the last id"
@@ -136,6 +130,12 @@ func TestMarksOfBefore(t *testing.T) {
 			}
 		}
 	}
+}
+
+// markOfBefore is a file of version 1, as builds of before wrote it for one mark.
+func markOfBefore(at time.Time) string {
+	mark := fmt.Sprintf("flake-mark 1 %d %s ", at.UnixMilli(), at.UTC().Format("2006-01-02T15:04:05.000Z"))
+	return fmt.Sprintf("%s%08x\n", mark, crc32.Checksum([]byte(mark), crc32.MakeTable(crc32.Castagnoli)))
 }
 
 // Generators of one node or several can share a partition by their sequences.

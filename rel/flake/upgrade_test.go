@@ -15,6 +15,10 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/flake-go/flake/client"
+	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/node/etf"
 )
 
 var upgradeTime = flag.Duration("upgrade.time", 0, "how long TestRollingUpgrade goes on to upgrade its nodes, once each at least")
@@ -66,6 +70,62 @@ func TestRollingUpgrade(t *testing.T) {
 	}
 	t.Logf("%d upgrades, %d callers, %d ids: 0 calls failed, %d ids twice; the longest gap was %v of one caller, %v of all",
 		upgrades, upgradeCallers, g.ids, g.twice, g.gap, g.gapOfAll)
+}
+
+// An upgraded node makes ids above the mark of a build of before, which is ahead of the clock
+// after a kill. A build that goes back refuses the file; once that is moved away, its ids
+// are above all.
+func TestThereAndBack(t *testing.T) {
+	t.Parallel()
+	config := configFile(t, fmt.Sprintf("cookie = %q\nepmd = \"off\"", cookie))
+	path := filepath.Join(filepath.Dir(config), "timestamp")
+	var last flake.ID
+	life := func() {
+		t.Helper()
+		p := spawn(t, freePort(t), command, "-noinput", "-config", config)
+		c, err := client.DialAddr(t.Context(), p.await("  address "), nodeName, cookie)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		for range 10 {
+			reply, err := c.Call(t.Context(), "flake", etf.Atom("get"))
+			answer, ok := reply.(etf.Tuple)
+			if err != nil || !ok || len(answer) != 2 || answer[0] != etf.Atom("ok") {
+				t.Fatalf("%v, %v", reply, err)
+			}
+			id := flake.ID(answer[1].([]byte))
+			if id.Compare(last) <= 0 {
+				t.Errorf("%v after %v", id, last)
+			}
+			last = id
+		}
+		p.signal(syscall.SIGKILL)
+		p.wait()
+	}
+	ahead := time.Now().Add(2 * time.Second)
+	last = flake.Make(uint64(ahead.UnixMilli()), flake.MaxWorker, 0)
+	rewrite(t, path, markOfBefore(ahead))
+	life()
+	life()
+
+	data, err := os.ReadFile(path)
+	later := strings.ReplaceAll(string(data), "flake-mark 4", "flake-mark 5")
+	if err != nil || later == string(data) {
+		t.Fatalf("%q, %v", data, err)
+	}
+	rewrite(t, path, later)
+	p := spawn(t, freePort(t), command, "-noinput", "-config", config)
+	if status := p.wait(); status != exitFailure || !strings.Contains(p.output(), "it is of version 5") {
+		t.Errorf("exit status %d", status)
+	}
+	if left, err := os.ReadFile(path); err != nil || string(left) != later {
+		t.Errorf("the file was changed: %q, %v", left, err)
+	}
+	if err := os.Rename(path, path+".later"); err != nil {
+		t.Fatal(err)
+	}
+	life()
 }
 
 // compileClient compiles the client library and the callers, and returns where.
