@@ -20,6 +20,10 @@ const (
 	// have arrived; it writes earlier if MaxShared has no room left. A larger buffer takes
 	// no further frames, because growing it would briefly take twice its memory.
 	fullOutput = 128 << 10
+
+	// largeFrame is the size of a frame that the reader writes at once. Otherwise thousands of
+	// connections would hold such frames while their next answers wait to be made.
+	largeFrame = 8 << 10
 )
 
 // output collects frames for a peer and writes them.
@@ -27,7 +31,7 @@ type output struct {
 	dst      net.Conn
 	wake     func()      // called when frames were appended outside the reader
 	reminded atomic.Bool // wake was called, and the frames will be written
-	full     atomic.Bool // more bytes wait than fullOutput, or than there is room for
+	full     atomic.Bool // more bytes wait than fullOutput, or than there is room for, or a large frame
 	overflow func()      // called when too many bytes wait
 	taken    func()      // called when the peer has taken a part of a large write
 
@@ -80,7 +84,7 @@ func (o *output) end(buf []byte) {
 	wire.Close(buf, o.frame)
 	o.buf = buf
 	room := o.account.hold(o.waits() + o.flying)
-	if o.waits() > fullOutput || !room {
+	if o.waits() > fullOutput || len(buf)-o.frame > largeFrame || !room {
 		o.full.Store(true)
 	}
 	o.short = !room

@@ -91,7 +91,9 @@ func TestFullOutput(t *testing.T) {
 		handled := 0
 		r.local.flake.receive = func(c *Message) error {
 			handled++
-			c.Send([]byte(theirs), nil, make([]byte, fullOutput/2-before))
+			for range fullOutput / 2 / largeFrame {
+				c.Send([]byte(theirs), nil, make([]byte, largeFrame-before))
+			}
 			return nil
 		}
 		call := frame(etf.Tuple{number(wire.OpSend), etf.Atom(""), ours}, old)
@@ -182,30 +184,33 @@ func (w *writer) Write(b []byte) (int, error) {
 	return len(b), w.each()
 }
 
-// Without room the reader writes after each call, and waits for the write.
-func TestReaderWithoutRoom(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := connectDeaf(t, flags)
-		r.proto.pool.take(everything)
-		handled := 0
-		r.local.flake.receive = func(c *Message) error {
-			handled++
-			c.Send([]byte(theirs), nil, make([]byte, 3*ownOutput))
-			return nil
-		}
-		call := frame(etf.Tuple{number(wire.OpSend), etf.Atom(""), ours}, old)
-		r.send(call, call, call, call)
-		if synctest.Wait(); handled != 1 {
-			t.Errorf("%d calls are handled, want 1", handled)
-		}
-		go r.listen()
-		synctest.Wait()
-		if writes, _ := r.conn.out.state(); handled != 4 || writes != 4 {
-			t.Errorf("%d calls are handled and answered in %d writes, want 4", handled, writes)
-		}
-		r.proto.pool.give(everything)
-		r.close()
-	})
+// Without room, or after a large answer, the reader writes after each call, and waits for
+// the write.
+func TestReaderWritesAtOnce(t *testing.T) {
+	for _, c := range []struct{ taken, answer int }{{everything, ownOutput}, {0, largeFrame}} {
+		synctest.Test(t, func(t *testing.T) {
+			r := connectDeaf(t, flags)
+			r.proto.pool.take(c.taken)
+			handled := 0
+			r.local.flake.receive = func(m *Message) error {
+				handled++
+				m.Send([]byte(theirs), nil, make([]byte, c.answer))
+				return nil
+			}
+			call := frame(etf.Tuple{number(wire.OpSend), etf.Atom(""), ours}, old)
+			r.send(call, call, call, call)
+			if synctest.Wait(); handled != 1 {
+				t.Errorf("%+v: %d calls are handled, want 1", c, handled)
+			}
+			go r.listen()
+			synctest.Wait()
+			if writes, _ := r.conn.out.state(); handled != 4 || writes != 4 {
+				t.Errorf("%+v: %d calls are handled and answered in %d writes, want 4", c, handled, writes)
+			}
+			r.proto.pool.give(c.taken)
+			r.close()
+		})
+	}
 }
 
 // A flush waits for frames appended before it, not for those appended during it.
