@@ -11,6 +11,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/BurntSushi/toml"
 	"github.com/flake-go/flake/config"
 )
 
@@ -267,6 +268,34 @@ func TestSysConfig(t *testing.T) {
 			t.Errorf("%q", says)
 		}
 	}
+}
+
+// Whatever a sys.config has, it is read or refused, and opens no more than the two tables of sys.toml.
+func FuzzSysConfig(f *testing.F) {
+	f.Add([]byte(`["sys", {flake,[{interface,"a\"\n[http]"},{timestamp_path,"/t"},{allowable_downtime,7}]}].`))
+	f.Add([]byte(`[{kernel,[{net_ticktime,15},{inet_dist_listen_min,1},{inet_dist_listen_max,2},{inet_dist_use_interface,{10,0,0,1}}]}].`))
+	f.Add([]byte("%% coding: latin-1\n[{made,up},{flake,[{interface,\"\xe4\"},{no,<<1>>}|x]}]. %"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		path := filepath.Join(t.TempDir(), "sys.config")
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var s Settings
+		if ReadSysConfig(path, &s) != nil {
+			return
+		}
+		text, err := s.TOML()
+		if err != nil {
+			return
+		}
+		var tables map[string]map[string]any
+		if _, err := toml.Decode(string(text), &tables); err != nil {
+			t.Fatalf("%q: %v\n%s", data, err, text)
+		}
+		if delete(tables, "node"); len(tables) != 1 || tables["flake"] == nil {
+			t.Errorf("%q: %v\n%s", data, tables, text)
+		}
+	})
 }
 
 // The values of keys, to the last that there may be.
