@@ -3,11 +3,14 @@ package main
 import (
 	"context"
 	"crypto/tls"
+	"flag"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -26,6 +29,11 @@ const (
 	mayGrowPerConnection = 32 << 10
 	mayGrowPerTLS        = 64 << 10
 	mayGrowConnections   = 1024
+)
+
+var (
+	hostileConns = flag.Int("hostile.conns", 0, "how many connections TestHostileMemory attacks on; 0: as many as its tables say")
+	hostileTime  = flag.Duration("hostile.time", 0, "for how long it attacks at least")
 )
 
 // plain builds the command without the race detector, which takes extra memory.
@@ -48,7 +56,9 @@ func startPlain(t *testing.T, node string) *flakeNode {
 }
 
 // TestHostileMemory attacks the command, several peers at a time. It serves
-// others meanwhile and afterwards, and takes little memory for it.
+// others meanwhile and afterwards, and takes little memory for it:
+//
+//	go test -v -parallel 1 -run 'TestHostileMemory$' ./rel/flake -hostile.conns=10000 -hostile.time=15s
 func TestHostileMemory(t *testing.T) {
 	if _, err := os.Stat("/proc/self/clear_refs"); err != nil {
 		t.Skipf("memory is not measured here: %v", err)
@@ -70,9 +80,13 @@ func TestHostileMemory(t *testing.T) {
 		for _, attack := range kind.attacks {
 			t.Run(kind.name+"/"+attack.name, func(t *testing.T) {
 				t.Parallel() // many wait for most of their time
-				node := ""
+				node := "[http]\nlisten = \"127.0.0.1:0\"\n"
 				if kind.tls != nil {
-					node = table
+					node += table
+				}
+				conns := attack.conns
+				if *hostileConns > 0 {
+					conns = *hostileConns
 				}
 				n := startPlain(t, node)
 				n.tls = kind.tls
@@ -80,17 +94,18 @@ func TestHostileMemory(t *testing.T) {
 				before := memory(t, n, "VmRSS")
 				resetPeak(t, n)
 				var attackers, start sync.WaitGroup
-				start.Add(attack.conns)
-				for i := range attack.conns {
+				start.Add(conns)
+				for i := range conns {
 					a := newAttacker(t, n, i, kind.cookie)
 					a.start = &start
 					attackers.Go(func() { attack.run(a) })
 				}
-				calls, slowest := serving(t, n, &attackers)
+				took := serving(t, n, &attackers)
+				files := n.state(t).files
 				served(t, n)
 				peak := memory(t, n, "VmHWM")
-				t.Logf("%d kB, %+d kB at most; %d calls meanwhile, the slowest %v", before, peak-before, calls, slowest.Round(time.Millisecond))
-				if (peak-before)<<10 > mayGrow+mayGrowPerConnection*max(attack.conns-mayGrowConnections, 0)+kind.perTLS*attack.conns {
+				t.Logf("%d kB, %+d kB at most, %d descriptors; %v", before, peak-before, files, took)
+				if (peak-before)<<10 > mayGrow+mayGrowPerConnection*max(conns-mayGrowConnections, 0)+kind.perTLS*conns {
 					t.Errorf("%d kB at the start, %d at most", before, peak)
 				}
 			})
@@ -155,26 +170,85 @@ func (a *attacker) lookup(name etf.Atom) (etf.Pid, bool) {
 	return pid, ok && err == nil
 }
 
-// serving calls the node again and again until the attackers are done, but leaves them
-// some time of the processor.
-func serving(t *testing.T, n *flakeNode, attackers *sync.WaitGroup) (calls int, slowest time.Duration) {
-	t.Helper()
-	over := make(chan struct{})
-	go func() {
-		attackers.Wait()
-		close(over)
-	}()
+// latencies are how long calls took.
+type latencies []time.Duration
+
+func (l latencies) String() string {
+	if len(l) == 0 {
+		return "none"
+	}
+	slices.Sort(l)
+	return fmt.Sprintf("%d, p99 %v", len(l), l[(len(l)-1)*99/100].Round(time.Millisecond))
+}
+
+// repeated measures what do does, again and again until the end, but leaves others some time
+// of the processor.
+func repeated(over <-chan struct{}, do func()) (all latencies) {
 	for {
 		start := time.Now()
-		served(t, n)
-		slowest = max(slowest, time.Since(start))
-		calls++
+		do()
+		all = append(all, time.Since(start))
 		select {
 		case <-over:
-			return calls, slowest
+			return all
 		case <-time.After(10 * time.Millisecond):
 		}
 	}
+}
+
+// serving takes ids as a newcomer, as a caller that stays connected and by HTTP until the
+// attackers are done.
+func serving(t *testing.T, n *flakeNode, attackers *sync.WaitGroup) string {
+	t.Helper()
+	over := make(chan struct{})
+	least := time.After(*hostileTime)
+	go func() {
+		attackers.Wait()
+		<-least
+		close(over)
+	}()
+	var callers, requests latencies
+	var lost, refused int
+	var others sync.WaitGroup
+	others.Go(func() {
+		var c *client.Conn
+		callers = repeated(over, func() {
+			ctx, cancel := context.WithTimeout(context.Background(), patience)
+			defer cancel()
+			var err error
+			if c == nil {
+				c, err = client.Dialer{Addr: n.addr, Cookie: cookie, TLS: n.tls}.Dial(ctx, nodeName)
+			}
+			if err == nil {
+				_, err = c.Call(ctx, "flake", etf.Atom("get"))
+			}
+			if err == nil {
+				return
+			}
+			if lost++; c != nil {
+				c.Close()
+			}
+			c = nil
+		})
+		if c != nil {
+			c.Close()
+		}
+	})
+	url := n.await("  HTTP ") + "v1/ids"
+	others.Go(func() {
+		requests = repeated(over, func() {
+			answer, err := http.Post(url, "", nil)
+			if err == nil {
+				answer.Body.Close()
+			}
+			if err != nil || answer.StatusCode != http.StatusOK {
+				refused++
+			}
+		})
+	})
+	newcomers := repeated(over, func() { served(t, n) })
+	others.Wait()
+	return fmt.Sprintf("newcomers %v; a caller %v, %d failed; HTTP %v, %d failed", newcomers, callers, lost, requests, refused)
 }
 
 // served connects and calls, as a new caller does.
