@@ -2,17 +2,16 @@
 // into a typed and validated value. The shipped, commented file is rel/files/sys.toml.
 //
 // Start at [Load], which reports all faults of a file, and of the flags that override
-// it, at once, each as an [Error]. [Environ] makes flags of the environment. [Config.Values] tells from
-// where each value is.
+// it, at once, each as an [Error]. [Environ] returns the environment as flags.
+// [Config.Values] returns each value with its source. The keys are the rows of settings.
 //
 // Not supported: several files.
 package config
 
 import (
-	"fmt"
 	"log/slog"
+	"math"
 	"net"
-	"strings"
 	"time"
 )
 
@@ -27,7 +26,7 @@ type Config struct {
 
 	Ignored []Ignored
 
-	from map[string]string // by key: where its value is from, unless the default
+	from map[string]string // by key: the source of its value, unless that is the default
 }
 
 // Node is the table [node]: how the node appears to Erlang.
@@ -39,17 +38,17 @@ type Node struct {
 	EPMD        string        // "auto", "off" or "host:port"
 	NetTicktime time.Duration // seconds in the file
 
-	MaxConnections        int64 // nodes that may be connected
-	MaxConnectionsPerHost int64 // of them, those of one host
+	MaxConnections        int64 // of nodes
+	MaxConnectionsPerHost int64 // of the nodes of one host
 
 	TLS TLS
 
-	PreviousCookie string        // that other nodes may still have, or empty
+	PreviousCookie string        // which other nodes may still have, or empty
 	DrainTime      time.Duration // from SIGTERM to the stop; seconds in the file
-	MemoryLimit    int64         // bytes that the node may take; 0: what its control groups say
+	MemoryLimit    int64         // in bytes; 0: that of the control groups
 
-	CookieFile         string // that has Cookie; or empty
-	PreviousCookieFile string // that has PreviousCookie; or empty
+	CookieFile         string // with Cookie, or empty
+	PreviousCookieFile string // with PreviousCookie, or empty
 }
 
 // FixedPort returns the port of Listen, or "" if any free one will do.
@@ -61,7 +60,7 @@ func (n *Node) FixedPort() string {
 	return port
 }
 
-// TLS is the table [node.tls]: the files that let nodes talk in private.
+// TLS is the table [node.tls]: the files that encrypt connections between nodes.
 type TLS struct {
 	On     bool   // the table exists
 	Cert   string // PEM files
@@ -80,33 +79,49 @@ const (
 type Flake struct {
 	Interface         string           // whose MAC is the worker id, or empty
 	WorkerID          net.HardwareAddr // six bytes, or nil
-	Random            bool             // the worker id is random, and kept beside the mark
+	Random            bool             // the worker id is random, and saved with the mark
 	Etcd              bool             // the worker id is from etcd; at most one of the four is set
-	TimestampPath     string           // or empty: a file in a folder of this user's
+	TimestampPath     string           // or empty: a file in a folder of this user
 	AllowableDowntime time.Duration    // milliseconds in the file
 	Clock             string           // ClockWall or ClockMonotonic
 }
 
 // The values of Flake.Clock.
 const (
-	ClockWall      = "wall"      // ids have the time that the machine shows
-	ClockMonotonic = "monotonic" // and that of the start, and how long that is ago
+	ClockWall      = "wall"      // ids have the time of the machine
+	ClockMonotonic = "monotonic" // ids have the time of the start plus the time since then
 )
 
-// HTTP is the table [http]: ids, and what the node is, over HTTP.
+// HTTP is the table [http]: ids, and the state of the node, over HTTP.
 type HTTP struct {
 	Listen    string // "host:port", or empty: no HTTP
 	TokenFile string // callers must send its content; or empty
-	Open      bool   // anyone may call, even from other hosts; not with a TokenFile
+	Open      bool   // anyone may call, even from other hosts; excludes TokenFile
 	TLS       HTTPTLS
-	Pprof     bool // profiles are to be had, with the token
+	Pprof     bool // callers with the token can get profiles
 }
 
-// HTTPTLS is the table [http.tls]: the files that make HTTP HTTPS.
+// HTTPTLS is the table [http.tls]: the files for HTTPS.
 type HTTPTLS struct {
 	On   bool   // the table exists
 	Cert string // PEM files
 	Key  string
+}
+
+// Etcd is the table [etcd]: the store of the numbers that keep nodes apart.
+type Etcd struct {
+	On           bool // the table exists
+	Endpoints    []string
+	Prefix       string        // of the keys
+	Numbers      int64         // how many there are; 0: as many as fit the formats
+	Hold         time.Duration // seconds in the file
+	StartTimeout time.Duration // how long a start waits for etcd; seconds in the file; 0: forever
+	Wait         bool          // if no number is free
+	User         string
+	PasswordFile string // the first line is the password
+	CA           string // PEM files
+	Cert         string
+	Key          string
 }
 
 // Log is the table [log]: what the node writes to standard error.
@@ -118,11 +133,10 @@ type Log struct {
 // The values of Log.Format.
 const (
 	LogText = "text" // key=value
-	LogJSON = "json" // an object a line
+	LogJSON = "json" // an object per line
 )
 
-// PublishedCookie is the default cookie. Anyone can read it here, so it is for the loopback
-// only.
+// PublishedCookie is the default cookie, for the loopback only, as anyone can read it here.
 const PublishedCookie = "flake"
 
 // Default is the configuration of an empty file.
@@ -149,25 +163,32 @@ func Default() Config {
 	}
 }
 
-func (l *Log) settings() []setting {
-	return []setting{
-		{"log.level", `"debug", "info", "warn" or "error" wanted`, setLevel(&l.Level), func() bool { return true },
-			func() string { return fmt.Sprintf("%q", strings.ToLower(l.Level.String())) }},
-		{"log.format", `"text" or "json" wanted`, setString(&l.Format),
-			func() bool { return l.Format == LogText || l.Format == LogJSON },
-			func() string { return fmt.Sprintf("%q", l.Format) }},
+// FromEtcd reports whether any number comes from etcd.
+func (c *Config) FromEtcd() bool { return len(c.etcdKeys()) > 0 }
+
+// etcdKeys returns the keys whose numbers come from etcd.
+func (c *Config) etcdKeys() (keys []string) {
+	if c.Flake.Etcd {
+		keys = append(keys, "flake.worker_id")
 	}
+	for i, g := range c.Generators {
+		for _, name := range g.Etcd {
+			keys = append(keys, generatorKey(i)+"."+name)
+		}
+	}
+	return keys
 }
 
-var levels = map[string]slog.Level{"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError}
-
-func setLevel(p *slog.Level) func(any) bool {
-	return func(v any) bool {
-		name, _ := v.(string)
-		level, ok := levels[name]
-		if ok {
-			*p = level
+// MaxNumber returns the highest number that fits all generators whose number is from etcd.
+func (c *Config) MaxNumber() uint64 {
+	most := uint64(math.MaxUint16)
+	for _, g := range c.Generators {
+		if len(g.Etcd) > 0 {
+			most = min(most, g.Kind().MaxNumber(g.Options, g.Etcd))
 		}
-		return ok
 	}
+	if c.Etcd.Numbers > 0 {
+		most = min(most, uint64(c.Etcd.Numbers)-1)
+	}
+	return most
 }

@@ -255,9 +255,9 @@ func TestFlagsWin(t *testing.T) {
 		{"flake@10.0.0.1", "own", ""},
 		{"flake@10.0.0.1", "flake", `-setcookie: node.cookie = "flake": this cookie is published: ` +
 			`set your own, as node.name flake@10.0.0.1 can be reached from other hosts`},
-		{"flake", "flake", `-name: node.name = "flake": name@host wanted: letters, digits, _ and - ` +
+		{"flake", "flake", `-name: node.name = "flake": must be name@host: letters, digits, _ and - ` +
 			`before the @, no space after it, at most 255 bytes`},
-		{"flake@localhost", "", "-setcookie: node.cookie = (hidden): 1 to 255 printable characters of Latin-1 wanted"},
+		{"flake@localhost", "", "-setcookie: node.cookie = (hidden): must be 1 to 255 printable characters of Latin-1"},
 	} {
 		file := write(t, "[node]\nname = 'other@10.0.0.2'\ncookie = 'of the file'")
 		c, err := Load(file, Flag{"-name", "node.name", tt.name}, Flag{"-setcookie", "node.cookie", tt.cookie})

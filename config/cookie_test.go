@@ -44,12 +44,12 @@ func TestBadHomeCookie(t *testing.T) {
 		mode   os.FileMode
 		want   string
 	}{
-		{"SECRET\n", 0o440, "HOME: node.cookie: the file's mode is 0440: no access for others wanted (chmod 400), or a cookie set elsewhere"},
-		{"SECRET\n", 0o604, "HOME: node.cookie: the file's mode is 0604: no access for others wanted (chmod 400), or a cookie set elsewhere"},
-		{"\nSECRET", 0o600, "HOME: node.cookie = (hidden): 1 to 255 printable characters of Latin-1 wanted"},
-		{"SÉCRET\n", 0o600, "HOME: node.cookie = (hidden): characters of ASCII wanted, as Erlang does in this file"},
-		{"SECRET\x00\n", 0o600, "HOME: node.cookie = (hidden): 1 to 255 printable characters of Latin-1 wanted"},
-		{strings.Repeat("SECRET", 1000), 0o600, "HOME: node.cookie: the file has 6000 bytes, and at most 4096 wanted"},
+		{"SECRET\n", 0o440, "HOME: node.cookie: the file's mode is 0440: others must not have access (chmod 400), or set a cookie elsewhere"},
+		{"SECRET\n", 0o604, "HOME: node.cookie: the file's mode is 0604: others must not have access (chmod 400), or set a cookie elsewhere"},
+		{"\nSECRET", 0o600, "HOME: node.cookie = (hidden): must be 1 to 255 printable characters of Latin-1"},
+		{"SÉCRET\n", 0o600, "HOME: node.cookie = (hidden): must be ASCII, as Erlang requires in this file"},
+		{"SECRET\x00\n", 0o600, "HOME: node.cookie = (hidden): must be 1 to 255 printable characters of Latin-1"},
+		{strings.Repeat("SECRET", 1000), 0o600, "HOME: node.cookie: the file has 6000 bytes; at most 4096 are allowed"},
 		{"flake\n", 0o600, `HOME: node.cookie = "flake": this cookie is published: set your own, as node.name flake@10.0.0.1 can be reached from other hosts`},
 	} {
 		home := setHome(t, tt.cookie, tt.mode)
@@ -132,11 +132,11 @@ func TestCookieFiles(t *testing.T) {
 func TestBadCookieFiles(t *testing.T) {
 	long := write(t, strings.Repeat("é", 256))
 	for _, tt := range []struct{ file, want string }{
-		{"cookie = 'x'\ncookie_file = 'none'", `FILE:3: node.cookie_file = "none": node.cookie is set too: only one of the two wanted`},
+		{"cookie = 'x'\ncookie_file = 'none'", `FILE:3: node.cookie_file = "none": node.cookie is set too: set only one of the two`},
 		{"cookie_file = 'none'", `FILE:2: node.cookie_file = "none": cannot be read: no such file or directory`},
 		{"previous_cookie_file = '/'", `FILE:2: node.previous_cookie_file = "/": cannot be read: not a regular file`},
-		{"cookie_file = 7", `FILE:2: node.cookie_file = 7: the path of a file wanted`},
-		{"cookie_file = '" + long + "'", long + ": node.cookie = (hidden): 1 to 255 printable characters of Latin-1 wanted"},
+		{"cookie_file = 7", `FILE:2: node.cookie_file = 7: must be the path of a file`},
+		{"cookie_file = '" + long + "'", long + ": node.cookie = (hidden): must be 1 to 255 printable characters of Latin-1"},
 		{"name = 'a@10.0.0.1'\ncookie_file = '" + write(t, PublishedCookie) + "'", `node.cookie = "flake": this cookie is published: set your own, as node.name a@10.0.0.1 can be reached from other hosts`},
 	} {
 		file := write(t, "[node]\n"+tt.file)

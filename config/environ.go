@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -11,8 +12,8 @@ import (
 
 const (
 	ours           = "FLAKE_"
-	cookieVariable = ours + "COOKIE"          // the other name of the cookie's
-	cookieFileVar  = cookieVariable + "_FILE" // and of its file's
+	cookieVariable = ours + "COOKIE"          // the short name of FLAKE_NODE_COOKIE
+	cookieFileVar  = cookieVariable + "_FILE" // and of FLAKE_NODE_COOKIE_FILE
 )
 
 // variable is the environment variable of a key: FLAKE_NODE_NAME is that of node.name,
@@ -25,8 +26,8 @@ var underlined = strings.NewReplacer("].", "_", "[", "_", ".", "_")
 var ofService = regexp.MustCompile(`^FLAKE_([A-Z0-9_]+_)?(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT(_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)$`)
 
 // Environ returns the variables of keys among those of [os.Environ]. An empty one counts
-// as unset. One that is of no key but looks like one is an error: it begins with FLAKE_ and
-// a table, or is a key without its table. Kubernetes may set such for a service.
+// as unset. An unknown one is an error if it begins with FLAKE_ and a table, or is a key
+// without its table, unless Kubernetes sets it for a service.
 func Environ(environ []string) ([]Flag, error) {
 	environ = slices.DeleteFunc(slices.Sorted(slices.Values(environ)), func(line string) bool {
 		return !strings.HasPrefix(line, ours)
@@ -44,9 +45,11 @@ func Environ(environ []string) ([]Flag, error) {
 		switch {
 		case value == "" || !ok && (!meant(name, keys) || ofService.MatchString(name)):
 		case !ok:
-			faults = append(faults, &Error{File: name, Want: fmt.Sprintf("unknown, the nearest known variable is %s", nearest(name, keys))})
+			far := func(known string) int { return min(distance(name, known), distance(name, short(keys[known]))+1) }
+			faults = append(faults, &Error{File: name,
+				Want: "unknown, the nearest known variable is " + nearest(slices.Sorted(maps.Keys(keys)), far)})
 		case set[cookieOf(key)] != "":
-			faults = append(faults, &Error{File: name, Key: key, Want: fmt.Sprintf("%s is set too: only one of the two wanted", set[cookieOf(key)])})
+			faults = append(faults, &Error{File: name, Key: key, Want: fmt.Sprintf(onlyOne, set[cookieOf(key)])})
 		default:
 			if cookie := cookieOf(key); cookie != "" {
 				set[cookie] = name
@@ -60,7 +63,7 @@ func Environ(environ []string) ([]Flag, error) {
 	return flags, join(faults)
 }
 
-// variables are the keys by their variables.
+// variables returns the keys by their variables.
 func variables() map[string]string {
 	all := Default()
 	all.Generators = make([]Generator, MaxGenerators)
@@ -74,7 +77,7 @@ func variables() map[string]string {
 	return keys
 }
 
-// meant reports whether a variable of no key looks like one.
+// meant reports whether a variable without a key looks like one that has one.
 func meant(name string, keys map[string]string) bool {
 	for _, key := range keys {
 		table := key[:strings.IndexAny(key, ".[")]
@@ -85,23 +88,10 @@ func meant(name string, keys map[string]string) bool {
 	return false
 }
 
-// short is the variable of a key without its table.
+// short returns the variable of a key without its table.
 func short(key string) string { return variable(base(key)) }
 
-// nearest returns the variable whose name, or whose name without its table, is most like
-// the given one.
-func nearest(name string, keys map[string]string) (best string) {
-	least := len(name)
-	for known, key := range keys {
-		far := min(distance(name, known), distance(name, short(key))+1)
-		if best == "" || far < least || far == least && known < best {
-			best, least = known, far
-		}
-	}
-	return best
-}
-
-// setText sets a value that has no type: it is a text, or else what TOML takes it for.
+// setText sets a value without a type: text if the key takes it, otherwise TOML.
 func setText(s setting, text string) bool {
 	if s.set(text) {
 		return true
@@ -111,8 +101,8 @@ func setText(s setting, text string) bool {
 	return err == nil && len(doc) == 1 && s.set(doc["value"])
 }
 
-// tablesOf makes the tables that the keys of flags are in, and notes formats, which
-// decide about other keys.
+// tablesOf adds the tables that flags have keys of, and sets formats, on which the other
+// keys of a generator depend.
 func (c *Config) tablesOf(flags []Flag) {
 	for _, f := range flags {
 		c.Node.TLS.On = c.Node.TLS.On || strings.HasPrefix(f.Key, "node.tls.")
@@ -126,25 +116,4 @@ func (c *Config) tablesOf(flags []Flag) {
 			c.Generators[n-1].Format = f.Value
 		}
 	}
-}
-
-// distance is the Levenshtein distance between a and b, in bytes.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

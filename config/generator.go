@@ -12,22 +12,22 @@ import (
 	"github.com/flake-go/flake/flake/formats"
 )
 
-// Generator is a table [[generator]]: one more gen_server that hands out ids.
+// Generator is a table [[generator]]: another gen_server that returns ids.
 type Generator struct {
 	Name    string          // registered name
 	Format  string          // one of formats.Kinds
 	Options formats.Options // the values of its format's keys, those that are set
-	Random  bool            // its number is made up, and kept beside the mark
+	Random  bool            // its number is random, and saved with the mark
 	Etcd    []string        // the keys whose number is from etcd: one of them, or datacenter and worker
 }
 
 // Kind returns the format's row of the table, or nil.
 func (g *Generator) Kind() *formats.Kind { return formats.KindOf(g.Format) }
 
-// Layout returns the format of the ids. A number of etcd need not be known for that.
+// Layout returns the format of the ids, which does not depend on a number from etcd.
 func (g *Generator) Layout() *formats.Format { return g.Kind().Format(g.Numbered(0)) }
 
-// Numbered returns the options, with a number of etcd in the keys that are from there.
+// Numbered returns the options, with the number from etcd in the keys that take it.
 func (g *Generator) Numbered(number uint64) formats.Options {
 	return g.Kind().Numbered(g.Options, g.Etcd, number)
 }
@@ -48,8 +48,8 @@ func numberOf(mac net.HardwareAddr) int64 {
 	return int64(binary.BigEndian.Uint64(append([]byte{0, 0}, mac...)))
 }
 
-// MaxGenerators bounds how many tables [[generator]] there may be. Each has a line in the
-// file that is written every second.
+// MaxGenerators bounds the tables [[generator]]. Each has a line in the file that is
+// written every second.
 const MaxGenerators = 64
 
 // generatorKey returns the key in faults of the i-th table [[generator]], from 0.
@@ -59,95 +59,122 @@ func generatorKey(i int) string { return fmt.Sprintf("generator[%d]", i+1) }
 func (g *Generator) settings(i int) []setting {
 	key := generatorKey(i) + "."
 	settings := []setting{
-		{key + "name", "a name wanted that the node has not got itself: a letter from a to z, then at most 63 letters, digits and _",
-			setString(&g.Name), func() bool { return generatorName.MatchString(g.Name) && !slices.Contains(taken, g.Name) },
-			func() string { return fmt.Sprintf("%q", g.Name) }},
-		{key + "format", `"` + strings.Join(formats.Names(), `", "`) + `" wanted`,
-			setString(&g.Format), func() bool { return g.Kind() != nil },
-			func() string { return fmt.Sprintf("%q", g.Format) }},
+		{key + "name", &g.Name, generatorName.MatchString(g.Name) && !slices.Contains(taken, g.Name),
+			"must be a letter from a to z, then at most 63 letters, digits and _, and not a name of the node's own servers"},
+		{key + "format", &g.Format, g.Kind() != nil, `must be one of "` + strings.Join(formats.Names(), `", "`) + `"`},
 	}
 	for _, k := range formats.Keys() {
-		settings = append(settings, g.option(key, k))
+		o := &option{k, g}
+		settings = append(settings, setting{key + k.Name, o, o.inRange(), o.must()})
 	}
 	return settings
 }
 
-// option is the setting of a key, which other formats than those that have it refuse.
-func (g *Generator) option(table string, k *formats.Key) setting {
-	s := setting{key: table + k.Name, valid: func() bool {
-		v, ok := g.Options[k.Name]
-		return !ok || k.Type != formats.Integer && v >= 0 || k.Type == formats.Integer && k.From <= v && v <= k.Most(g.Options)
-	}}
-	show := func(v int64) string { return fmt.Sprint(v) }
-	set := func(n int64, ok bool) bool {
-		if ok && g.Options == nil {
-			g.Options = formats.Options{}
-		}
-		if ok {
-			g.Options[k.Name] = n
-		}
-		return ok
-	}
-	switch k.Type {
-	case formats.Integer:
-		s.want = fmt.Sprintf("a whole number from %d to %d wanted", k.From, k.Most(g.Options))
-		s.set = func(v any) bool { n, ok := v.(int64); return set(n, ok) }
-	case formats.Bool:
-		s.want = "true or false wanted"
-		s.set = func(v any) bool {
-			on, ok := v.(bool)
-			if on {
-				return set(1, ok)
-			}
-			return set(0, ok)
-		}
-		show = func(v int64) string { return fmt.Sprint(v != 0) }
-	case formats.Time:
-		s.want = "a time from 1970 on wanted, as in 2020-01-01T00:00:00Z"
-		s.set = func(v any) bool { t, ok := v.(time.Time); return set(t.UnixMilli(), ok) }
-		show = func(v int64) string { return time.UnixMilli(v).UTC().Format(time.RFC3339Nano) }
-	case formats.MAC:
-		s.want = wantMAC
-		s.set = orRandom(&g.Random, func(v any) bool {
-			var mac net.HardwareAddr
-			if !setMAC(&mac)(v) {
-				return false
-			}
-			return mac == nil || set(numberOf(mac), true)
-		})
-		show = func(v int64) string {
-			return fmt.Sprintf("%q", net.HardwareAddr(binary.BigEndian.AppendUint64(nil, uint64(v))[2:]))
-		}
-	}
-	if formats.IsNumber(k.Name) {
-		s.set = orEtcd(func() { g.Etcd = append(g.Etcd, k.Name) }, s.set)
-		if k.Type == formats.Integer {
-			s.want = strings.Replace(s.want, " wanted", `, or "etcd", wanted`, 1)
-		}
-	}
-	s.value = func() string {
-		v, ok := g.Options[k.Name]
-		switch {
-		case slices.Contains(g.Etcd, k.Name):
-			return fmt.Sprintf("%q", fromEtcd)
-		case k.Type == formats.MAC && g.Random:
-			return fmt.Sprintf("%q", random)
-		case !ok:
-			return ""
-		}
-		return show(v)
-	}
-	if own := g.Kind(); own != nil && own.Key(k.Name) == nil {
-		s.want = fmt.Sprintf("a key of format %s, not of %s", formats.WithKey(k.Name), g.Format)
-		if formats.IsNumber(k.Name) {
-			s.want += ", which has " + own.Numbers[0][0]
-		}
-		s.set = func(any) bool { return false }
-	}
-	return s
+// option is a key of a generator's format.
+type option struct {
+	*formats.Key
+	generator *Generator
 }
 
-// draw has the worker ids that nothing is said of be random.
+// foreign reports whether only other formats have the key.
+func (o *option) foreign() bool {
+	k := o.generator.Kind()
+	return k != nil && k.Key(o.Name) == nil
+}
+
+func (o *option) must() (must string) {
+	if o.foreign() {
+		g := o.generator
+		must = fmt.Sprintf("a key of format %s, not of %s", formats.WithKey(o.Name), g.Format)
+		if formats.IsNumber(o.Name) {
+			must += ", which has " + g.Kind().Numbers[0][0]
+		}
+		return must
+	}
+	switch o.Type {
+	case formats.Integer:
+		must = mustBeInteger(o.From, o.Most(o.generator.Options))
+		if formats.IsNumber(o.Name) {
+			must += `, or "etcd"`
+		}
+		return must
+	case formats.Bool:
+		return mustBeBool
+	case formats.Time:
+		return "must be a time since 1970, as in 2020-01-01T00:00:00Z"
+	}
+	return mustBeMAC
+}
+
+func (o *option) inRange() bool {
+	v, ok := o.generator.Options[o.Name]
+	if o.Type == formats.Integer {
+		return !ok || o.From <= v && v <= o.Most(o.generator.Options)
+	}
+	return !ok || v >= 0
+}
+
+func (o *option) set(v any) (ok bool) {
+	g := o.generator
+	if o.foreign() {
+		return false
+	}
+	if v == fromEtcd && formats.IsNumber(o.Name) {
+		g.Etcd = append(g.Etcd, o.Name)
+		return true
+	}
+	var n int64
+	switch o.Type {
+	case formats.Integer:
+		n, ok = v.(int64)
+	case formats.Bool:
+		if v == true {
+			n = 1
+		}
+		_, ok = v.(bool)
+	case formats.Time:
+		var t time.Time
+		t, ok = v.(time.Time)
+		n = t.UnixMilli()
+	case formats.MAC:
+		var mac net.HardwareAddr
+		mac, ok = parseMAC(v)
+		g.Random = v == random
+		if mac == nil {
+			return ok || g.Random
+		}
+		n = numberOf(mac)
+	}
+	if ok {
+		if g.Options == nil {
+			g.Options = formats.Options{}
+		}
+		g.Options[o.Name] = n
+	}
+	return ok
+}
+
+func (o *option) value() any {
+	g := o.generator
+	v, ok := g.Options[o.Name]
+	switch {
+	case slices.Contains(g.Etcd, o.Name):
+		return fromEtcd
+	case o.Type == formats.MAC && g.Random:
+		return random
+	case !ok:
+		return nil
+	case o.Type == formats.Bool:
+		return v != 0
+	case o.Type == formats.Time:
+		return time.UnixMilli(v).UTC()
+	case o.Type == formats.MAC:
+		return net.HardwareAddr(binary.BigEndian.AppendUint64(nil, uint64(v))[2:]).String()
+	}
+	return v
+}
+
+// draw makes the worker ids random that nothing else sets.
 func (c *Config) draw() {
 	f := &c.Flake
 	f.Random = f.Random || f.Interface == "" && f.WorkerID == nil && !f.Etcd
@@ -164,19 +191,19 @@ func (g *Generator) has(key string) bool {
 	return ok || slices.Contains(g.Etcd, key)
 }
 
-// taken are the names of the node's own servers.
+// taken lists the names of the node's own servers.
 var taken = []string{"flake", "flake_sup", "persistent_timer", "net_kernel", "rex", "kernel_sup", "init"}
 
 // generatorName matches an atom without quotes that can be part of a file's name.
 var generatorName = regexp.MustCompile(`^[a-z][0-9A-Za-z_]{0,63}$`)
 
-// faults returns the faults of the i-th table besides single values.
+// faults returns the faults of the i-th table, except those of single values.
 func (g *Generator) faults(i int, before []Generator) (faults []*Error) {
 	fault := func(name, want string) {
 		e := &Error{Key: generatorKey(i) + "." + name, Want: want}
 		for _, s := range g.settings(i) {
 			if s.key == e.Key {
-				e.Value = s.value()
+				e.Value = show("", s.value())
 			}
 		}
 		faults = append(faults, e)
@@ -191,13 +218,13 @@ func (g *Generator) faults(i int, before []Generator) (faults []*Error) {
 	}
 	for j, other := range before {
 		if other.Name == g.Name {
-			fault("name", generatorKey(j)+" has this name: another wanted")
+			fault("name", generatorKey(j)+" already has this name")
 		}
 	}
 	return faults
 }
 
-// numberFaults are those of the number that no other generator may have.
+// numberFaults reports what is wrong with the number that no other generator may have.
 func (g *Generator) numberFaults(k *formats.Kind, fault func(name, want string)) {
 	var all []string
 	var given [][]string
@@ -209,15 +236,15 @@ func (g *Generator) numberFaults(k *formats.Kind, fault func(name, want string))
 	}
 	switch first := k.Numbers[0][0]; {
 	case len(given) > 1:
-		fault(first, "either "+strings.Join(all, " or ")+" wanted")
+		fault(first, "set either "+strings.Join(all, " or "))
 	case len(given) == 0 && !k.Random():
-		fault(first, strings.Join(append([]string{"one wanted that no other node has"}, all[1:]...), ", or "))
+		fault(first, strings.Join(append([]string{"set one that no other node has"}, all[1:]...), ", or "))
 	case len(g.Etcd) > 0 && len(g.Etcd) < len(given[0]):
-		fault(g.Etcd[0], strings.Join(given[0], " and ")+" are one number of etcd: wanted for both, or for neither")
+		fault(g.Etcd[0], strings.Join(given[0], " and ")+" are one number in etcd: set both or neither to \"etcd\"")
 	}
 }
 
-// generators takes the tables [[generator]] out of a document, and adds their values.
+// generators adds the values of the document's tables [[generator]].
 func (c *Config) generators(doc map[string]any, values map[string]any) *Error {
 	const table = "generator"
 	v, ok := doc[table]
@@ -226,10 +253,10 @@ func (c *Config) generators(doc map[string]any, values map[string]any) *Error {
 	}
 	list, ok := v.([]map[string]any)
 	if !ok {
-		return &Error{Key: table, Value: show(table, v), Want: "a table [[generator]] for each wanted"}
+		return &Error{Key: table, Value: show(table, v), Want: "must be a table [[generator]] for each generator"}
 	}
 	if len(list) > MaxGenerators {
-		return &Error{Key: table, Want: fmt.Sprintf("%d of them, and at most %d wanted", len(list), MaxGenerators)}
+		return &Error{Key: table, Want: fmt.Sprintf("%d tables; at most %d are allowed", len(list), MaxGenerators)}
 	}
 	c.Generators = make([]Generator, len(list))
 	for i, keys := range list {
@@ -241,7 +268,7 @@ func (c *Config) generators(doc map[string]any, values map[string]any) *Error {
 	return nil
 }
 
-// GeneratorKeys are the keys of a table [[generator]], but for its name.
+// GeneratorKeys returns the keys of a table [[generator]], except its name.
 func GeneratorKeys() (keys []string) {
 	var g Generator
 	for _, s := range g.settings(0)[1:] {
@@ -250,9 +277,9 @@ func GeneratorKeys() (keys []string) {
 	return keys
 }
 
-// LoadGenerator returns the generator that flags make as a table [[generator]] would. The
-// key of a flag is one of [GeneratorKeys], its value not empty. Without numbered it needs
-// no number of its own: it is there for its layout. The error joins an Error for each
+// LoadGenerator returns the generator of flags that stand for a table [[generator]]. The
+// key of a flag is one of [GeneratorKeys]; its value is not empty. Unless numbered, only
+// the layout matters, and the number may be missing. The error joins an Error for each
 // fault.
 func LoadGenerator(numbered bool, flags ...Flag) (Generator, error) {
 	all := []Flag{{Key: "name", Value: "generated"}}
@@ -276,10 +303,10 @@ func LoadGenerator(numbered bool, flags ...Flag) (Generator, error) {
 		return first[e.Key]
 	})
 	for _, e := range faults {
-		if e.Want == wantEtcd {
-			e.Want = "another wanted, as only nodes have numbers of etcd"
+		if e.Want == needsEtcd {
+			e.Want = "only nodes can take numbers from etcd"
 		}
-		e.Want = withoutEtcd.Replace(e.Want)
+		e.Want = strings.TrimSuffix(strings.TrimSuffix(e.Want, ` or "etcd"`), ",")
 		if e.File == "" {
 			e.File = "-" + strings.ReplaceAll(base(e.Key), "_", "-")
 		}
@@ -293,6 +320,3 @@ func LoadGenerator(numbered bool, flags ...Flag) (Generator, error) {
 	}
 	return c.Generators[0], nil
 }
-
-// withoutEtcd takes from what is wanted that it may be "etcd".
-var withoutEtcd = strings.NewReplacer(`, or "etcd", wanted`, " wanted", `, or "random" or "etcd"`, `, or "random"`)

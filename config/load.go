@@ -8,7 +8,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/BurntSushi/toml"
 )
@@ -18,7 +17,7 @@ const (
 	maxFile   = 1 << 20
 	maxDepth  = 8
 	maxValues = 2048 // 64 generators with all their keys have fewer
-	maxKey    = 100  // bytes of one that is unknown, to be compared with those that are known
+	maxKey    = 100  // bytes of an unknown key, which is compared with the known ones
 )
 
 // Flag is a value from the command line or the environment, which overrides the file's.
@@ -54,18 +53,18 @@ func Load(path string, flags ...Flag) (Config, error) {
 
 func parse(path, src string, flags []Flag, home func() (Flag, *Error)) (Config, []*Error) {
 	if tooDeep(src) {
-		return Config{}, []*Error{{Want: fmt.Sprintf("tables or arrays in more than %d others: no key is that deep", maxDepth)}}
+		return Config{}, []*Error{{Want: fmt.Sprintf("tables or arrays nested deeper than %d: no key is that deep", maxDepth)}}
 	}
 	var doc map[string]any
 	if _, err := toml.Decode(src, &doc); err != nil {
 		return Config{}, []*Error{syntaxError(err)}
 	}
 	c := Default()
-	c.Flake.Random = false // until no other is set
+	c.Flake.Random = false // draw sets it if nothing else is
 	var faults []*Error
 	values := flatten("", doc)
 	if len(values) > maxValues {
-		return Config{}, []*Error{{Want: fmt.Sprintf("it has %d keys, and at most %d wanted", len(values), maxValues)}}
+		return Config{}, []*Error{{Want: fmt.Sprintf("%d keys; at most %d are allowed", len(values), maxValues)}}
 	}
 	lineOf := linesOf(src)
 	delete(values, "generator")
@@ -89,14 +88,18 @@ func parse(path, src string, flags []Flag, home func() (Flag, *Error)) (Config, 
 	c.tablesOf(flags)
 	for _, s := range c.settings() {
 		v, ok := values[s.key]
-		delete(values, s.key)
-		set := s.set
-		if f, isFlag := v.(Flag); isFlag {
-			v, set = f.Value, func(any) bool { return setText(s, f.Value) }
+		if !ok {
+			continue
 		}
-		if ok && !set(v) {
+		delete(values, s.key)
+		if f, isFlag := v.(Flag); isFlag {
+			v, ok = f.Value, setText(s, f.Value)
+		} else {
+			ok = s.set(v)
+		}
+		if !ok {
 			reported[s.key] = true
-			faults = append(faults, &Error{Key: s.key, Value: show(s.key, v), Want: s.want})
+			faults = append(faults, &Error{Key: s.key, Value: show(s.key, v), Want: s.must})
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(values)) {
@@ -115,7 +118,7 @@ func parse(path, src string, flags []Flag, home func() (Flag, *Error)) (Config, 
 	return c, faults
 }
 
-// override has flags be values, and the cookies that are in files. It returns all as flags.
+// override adds flags, and the cookies of files, to values. It returns them all as flags.
 func (c *Config) override(values map[string]any, flags []Flag, home func() (Flag, *Error)) (all []Flag, faults []*Error) {
 	set := func(f Flag) {
 		values[f.Key], c.from[f.Key] = f, f.Name
@@ -158,14 +161,14 @@ func syntaxError(err error) *Error {
 	var p toml.ParseError
 	switch {
 	case errors.As(err, &p) && strings.HasSuffix(p.LastKey, "cookie"): // which is in the message
-		return &Error{Line: p.Position.Line, Key: p.LastKey, Value: hidden, Want: "not TOML: a text in quotes wanted"}
+		return &Error{Line: p.Position.Line, Key: p.LastKey, Value: hidden, Want: "not TOML: the value must be in quotes"}
 	case errors.As(err, &p):
 		return &Error{Line: p.Position.Line, Want: "not TOML: " + p.Message}
 	}
 	return &Error{Want: fmt.Sprintf("not TOML: %v", err)}
 }
 
-// quoted is text in which dots and brackets are not TOML's: comments, strings.
+// quoted matches comments and strings, in which dots and brackets mean nothing.
 var quoted = regexp.MustCompile(`(?s)"""(\\.|[^\\])*?"{3,5}|\'\'\'.*?\'{3,5}|"(\\.|[^"\\\n])*"|\'[^\'\n]*\'|#[^\n]*`)
 
 // tooDeep reports whether keys with dots, or brackets, are nested deeper than maxDepth, on which the
@@ -207,34 +210,13 @@ func flatten(prefix string, doc map[string]any) map[string]any {
 
 var tables = []string{"node", "node.tls", "flake", "http", "http.tls", "etcd", "log"}
 
-// show formats v as in the file, unless it must stay hidden.
-func show(key string, v any) string {
-	if isCookie(key) {
-		return hidden
-	}
-	switch v := v.(type) {
-	case string:
-		return fmt.Sprintf("%q", v)
-	case map[string]any:
-		return "a table"
-	case time.Time:
-		return v.Format(time.RFC3339Nano)
-	case []any, []map[string]any:
-		return "an array"
-	case float64:
-		return fmt.Sprintf("%v (a float)", v)
-	default:
-		return fmt.Sprint(v)
-	}
-}
-
 // unknown returns the fault of an unknown key, or of a table's name used for a value.
 func unknown(key string, v any, settings []setting) *Error {
 	if len(key) > maxKey {
 		return &Error{Key: strings.ToValidUTF8(key[:maxKey], "") + "...", Want: "unknown"}
 	}
 	if slices.Contains(tables, key) {
-		return &Error{Key: key, Value: show(key, v), Want: fmt.Sprintf("a table [%s] wanted", key)}
+		return &Error{Key: key, Value: show(key, v), Want: fmt.Sprintf("must be a table [%s]", key)}
 	}
 	names := slices.Clone(tables)
 	if _, isTable := v.(map[string]any); !isTable {
@@ -247,71 +229,91 @@ func unknown(key string, v any, settings []setting) *Error {
 		}
 	}
 	far := func(name string) int { return min(distance(key, name), distance(base(key), base(name))) }
-	best := slices.MinFunc(names, func(a, b string) int { return far(a) - far(b) })
-	return &Error{Key: key, Want: fmt.Sprintf("unknown, the nearest known is %s", best)}
+	return &Error{Key: key, Want: "unknown, the nearest known is " + nearest(names, far)}
 }
 
 // base returns a key without its table.
 func base(key string) string { return key[strings.LastIndexByte(key, '.')+1:] }
 
-// linesOf returns a function that finds the line of a plainly written key below its table's
-// header, or the line of a table's header, where a key is missing. It returns 0 for other TOML
-// spellings.
-func linesOf(src string) func(key string) int {
-	lines := make(map[string]int)
-	note := func(key string, n int) {
-		if _, known := lines[key]; !known {
-			lines[key] = n
+// nearest returns the first of the names that are least far.
+func nearest(names []string, far func(name string) int) string {
+	return slices.MinFunc(names, func(a, b string) int { return far(a) - far(b) })
+}
+
+// distance is the Levenshtein distance between a and b, in bytes.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
 		}
 	}
-	table, generators, n := "", 0, 0
+	return row[len(b)]
+}
+
+// headOfLine matches a table's header, as a table or in an array, or a key.
+var headOfLine = regexp.MustCompile(`^\s*(?:(\[\[?)\s*([^\]]*?)\s*\]|["']?([^="']*?)["']?\s*=)`)
+
+// linesOf returns a function that finds the line of a key that is spelled plainly below its
+// table's header, or of a table's header. The header of a generator stands for its missing
+// keys. It returns 0 for others, as the parser keeps no positions.
+func linesOf(src string) func(key string) int {
+	lines := make(map[string]int)
+	prefix, generators, n := "", 0, 0
 	for line := range strings.Lines(src) {
 		n++
-		line = strings.TrimSpace(line)
-		if name, ok := strings.CutPrefix(line, "["); ok {
-			name, array := strings.CutPrefix(name, "[")
-			name, _, _ = strings.Cut(name, "]")
-			table = strings.TrimSpace(name)
-			note(table, n)
-			if array && table == "generator" {
-				table = generatorKey(generators)
-				generators++
-				note(table, n)
-			}
+		m := headOfLine.FindStringSubmatch(line)
+		if m == nil {
 			continue
 		}
-		name, _, ok := strings.Cut(line, "=")
-		name = strings.Trim(name, " \t\"'")
-		if table != "" {
-			name = table + "." + name
+		keys := []string{prefix + m[3]}
+		if table := m[2]; table != "" {
+			keys = []string{table}
+			if m[1] == "[[" && table == "generator" {
+				table = generatorKey(generators)
+				generators++
+				keys = append(keys, table)
+			}
+			prefix = table + "."
 		}
-		if ok {
-			note(name, n)
+		for _, key := range keys {
+			lines[key] = cmp.Or(lines[key], n)
 		}
 	}
 	return func(key string) int {
-		n, known := lines[key]
-		if table, _, _ := strings.Cut(key, "."); !known && strings.HasPrefix(key, "generator[") {
-			n = lines[table]
+		table := ""
+		if strings.HasPrefix(key, "generator[") {
+			table, _, _ = strings.Cut(key, ".")
 		}
-		return n
+		return cmp.Or(lines[key], lines[table])
 	}
 }
 
 // Ignored is a key that is set but no longer has an effect, or several with one reason.
 type Ignored struct {
-	Key, From string // From is where the first was set
-	Why       string // and what to do
+	Key, From string // From is the place of the first
+	Why       string // and the remedy
 }
 
-// retired are such keys, and what to do instead.
+// retired has the reason and the remedy of each such key.
 var retired = map[string]string{
 	"etcd.claim_wait":      "it did not keep ids apart after a restore of etcd: remove it, and see flake workers after-restore",
 	"flake.peers":          peersGone,
 	"flake.peers_interval": peersGone,
 }
 
-const peersGone = "nodes no longer compare their workers: remove it; numbers from etcd keep nodes apart, and a wrong clock is for the monitoring of the machine to find"
+const peersGone = "nodes no longer compare their workers: remove it; " +
+	"numbers from etcd keep nodes apart, and a wrong clock is for the monitoring of the machine to find"
 
 // ignore takes retired keys out of values.
 func (c *Config) ignore(values map[string]any) {
@@ -334,7 +336,7 @@ type Error struct {
 	Line  int    // 0 if unknown
 	Key   string // with its table: node.name
 	Value string // as in the file; empty if the key is what is wrong
-	Want  string // what is allowed
+	Want  string // what is allowed, or what is wrong
 }
 
 func (e *Error) Error() string {
@@ -349,7 +351,7 @@ func (e *Error) Error() string {
 	return where + ": " + e.Want
 }
 
-// place is where something is: in a line, if that is not 0.
+// place names a file, and the line unless it is 0.
 func place(file string, line int) string {
 	if line > 0 {
 		return fmt.Sprintf("%s:%d", file, line)

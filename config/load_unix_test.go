@@ -28,7 +28,7 @@ func TestLoadRefusesOtherFiles(t *testing.T) {
 		link:        "cannot be read: not a regular file",
 		dir:         "cannot be read: not a regular file",
 		"/dev/zero": "cannot be read: not a regular file",
-		long:        "the file has 1048577 bytes, and at most 1048576 wanted",
+		long:        "the file has 1048577 bytes; at most 1048576 are allowed",
 	} {
 		if _, err := Load(path); err == nil || err.Error() != path+": "+want {
 			t.Errorf("%v, want %s", err, want)
@@ -41,7 +41,7 @@ func TestLoadRefusesOtherFiles(t *testing.T) {
 
 // A file costs no more than its length is worth, which the work that it makes shows as memory.
 func TestLoadIsBounded(t *testing.T) {
-	const deep = "tables or arrays in more than 8 others: no key is that deep"
+	const deep = "tables or arrays nested deeper than 8: no key is that deep"
 	many := func(n int) (text string) {
 		for i := range n {
 			text += fmt.Sprintf("key%d = 1\n", i)
@@ -57,7 +57,7 @@ func TestLoadIsBounded(t *testing.T) {
 		"arrays":          {"a = " + strings.Repeat("[\n", 1<<16), deep},
 		"behind a text":   {`a = {b = """\"""x"""", ` + strings.Repeat("a.", 1<<12) + `a = """"x"""}`, deep},
 		"behind another":  {`a = {b = '''x'''', ` + strings.Repeat("a.", 1<<12) + `a = ''''x'''}`, deep},
-		"many keys":       {many(maxValues + 1), "it has 2049 keys, and at most 2048 wanted"},
+		"many keys":       {many(maxValues + 1), "2049 keys; at most 2048 are allowed"},
 		"unknown keys":    {many(maxValues), "key1: unknown, the nearest known is"},
 		"a long key":      {strings.Repeat("a", 1<<19) + " = 1", strings.Repeat("a", maxKey) + "...: unknown"},
 		"dots in text":    {"# ........ [[[[[[[[[\n[log]\nlevel = \"[[[[[[[[[ \\\" ..........\"", "log.level"},

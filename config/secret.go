@@ -6,19 +6,19 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
+	"unicode"
 )
 
-// maxSecret bounds what is read: more than the longest secret of any kind.
+// maxSecret is more than the longest secret of any kind.
 const maxSecret = 4096
 
-var errMode = errors.New("no access for others wanted")
-
 // Secret reads a secret from the file at path, or where that links to. It is one line,
-// whose end is left out. Nobody but the owner may write the file. If it belongs to the
-// user of this process, nobody else may read it; but root's may be read by all, as
-// secrets of Docker and Kubernetes are.
+// returned without its end. Only the owner may write the file. If it belongs to the user of
+// this process, only the owner may read it; root's may be read by all, as secrets of Docker
+// and Kubernetes are.
 func Secret(path string) (string, error) {
 	text, info, err := readFile(path, maxSecret)
 	if err != nil {
@@ -37,8 +37,8 @@ func Secret(path string) (string, error) {
 	return text, nil
 }
 
-// readFile reads a regular file of at most this many bytes: others, such as a pipe, may keep the
-// reader waiting, or never end.
+// readFile reads a regular file of at most this size. Others, such as a pipe, may block the
+// reader, or never end.
 func readFile(path string, most int64) (string, fs.FileInfo, error) {
 	info, err := os.Stat(path)
 	switch {
@@ -51,26 +51,26 @@ func readFile(path string, most int64) (string, fs.FileInfo, error) {
 	var b []byte
 	if err == nil {
 		defer f.Close()
-		b, err = io.ReadAll(io.LimitReader(f, most+1)) // it may have grown, or say that it is empty
+		b, err = io.ReadAll(io.LimitReader(f, most+1)) // the size may be out of date, or 0 as in /proc
 	}
 	switch {
 	case err != nil:
 		return "", nil, fmt.Errorf("cannot be read: %w", errors.Unwrap(err))
 	case int64(len(b)) > most:
-		return "", nil, fmt.Errorf("the file has %d bytes, and at most %d wanted", max(info.Size(), int64(len(b))), most)
+		return "", nil, fmt.Errorf("the file has %d bytes; at most %d are allowed", max(info.Size(), int64(len(b))), most)
 	}
 	return string(b), info, nil
 }
 
-// guarded returns an error if a file's mode lets others do what they may not with the
-// secret of a process of self.
+// guarded returns an error if a file's mode gives others access that they must not have to
+// the secret of a process whose user is self.
 func guarded(mode fs.FileMode, owner, self int) error {
 	const root = 0
 	switch {
 	case runtime.GOOS == "windows": // its files have no such mode
 		return nil
 	case mode&0o022 != 0:
-		return fmt.Errorf("the file's mode is %04o: %w to write", mode.Perm(), errMode)
+		return fmt.Errorf("the file's mode is %04o: others must not be able to write it", mode.Perm())
 	case owner == self && self != root:
 		return ownersAlone(mode)
 	}
@@ -80,7 +80,80 @@ func guarded(mode fs.FileMode, owner, self int) error {
 // ownersAlone returns an error if others may read or write a file.
 func ownersAlone(mode fs.FileMode) error {
 	if mode&0o077 != 0 && runtime.GOOS != "windows" {
-		return fmt.Errorf("the file's mode is %04o: %w", mode.Perm(), errMode)
+		return fmt.Errorf("the file's mode is %04o: others must not have access", mode.Perm())
 	}
 	return nil
+}
+
+const (
+	cookieKey   = "node.cookie"
+	previousKey = "node.previous_cookie"
+
+	ofFile = "_file" // the suffix of the key of a cookie's file
+)
+
+// cookieOf returns the key of the cookie that key sets, directly or by a file, or "".
+func cookieOf(key string) string {
+	if cookie := strings.TrimSuffix(key, ofFile); cookie == cookieKey || cookie == previousKey {
+		return cookie
+	}
+	return ""
+}
+
+// cookieFiles reads the files of cookies in values.
+func cookieFiles(values map[string]any) (read []Flag, faults []*Error) {
+	for _, key := range []string{cookieKey, previousKey} {
+		path := textOf(values[key+ofFile])
+		if path == "" {
+			continue
+		}
+		cookie, err := Secret(path)
+		if textOf(values[key]) != "" {
+			err = fmt.Errorf(onlyOne, key)
+		}
+		if err != nil {
+			faults = append(faults, &Error{Key: key + ofFile, Value: show("", path), Want: err.Error()})
+			continue
+		}
+		read = append(read, Flag{path, key, cookie})
+	}
+	return read, faults
+}
+
+// textOf returns the text of a value, or "".
+func textOf(v any) string {
+	if f, isFlag := v.(Flag); isFlag {
+		return f.Value
+	}
+	text, _ := v.(string)
+	return text
+}
+
+// HomeCookieFile is the file in the home directory that holds the cookie of Erlang nodes.
+const HomeCookieFile = ".erlang.cookie"
+
+// homeCookie reads HomeCookieFile, as Erlang does: only the owner may have access to it,
+// and the cookie ends at the first newline. Without that file it returns a Flag without a
+// key.
+func homeCookie() (Flag, *Error) {
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return Flag{}, nil
+	}
+	path := filepath.Join(home, HomeCookieFile)
+	text, info, err := readFile(path, maxSecret)
+	if err == nil && ownersAlone(info.Mode()) != nil {
+		err = fmt.Errorf("%w (chmod 400), or set a cookie elsewhere", ownersAlone(info.Mode()))
+	}
+	cookie, _, _ := strings.Cut(text, "\n")
+	cookie = strings.TrimSuffix(cookie, "\r")
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return Flag{}, nil
+	case err != nil:
+		return Flag{}, &Error{File: path, Key: cookieKey, Want: err.Error()}
+	case strings.ContainsFunc(cookie, func(r rune) bool { return r > unicode.MaxASCII }):
+		return Flag{}, &Error{File: path, Key: cookieKey, Value: hidden, Want: "must be ASCII, as Erlang requires in this file"}
+	}
+	return Flag{Name: path, Key: cookieKey, Value: cookie}, nil
 }

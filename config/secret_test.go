@@ -22,9 +22,9 @@ func TestSecret(t *testing.T) {
 		{"token\n\n", "", "the file has more than one line", 0o600},
 		{"", "", "the file is empty", 0o600},
 		{"\n", "", "the file is empty", 0o600},
-		{"token", "", "the file's mode is 0620: no access for others wanted to write", 0o620},
-		{"token", "", "the file's mode is 0602: no access for others wanted to write", 0o602},
-		{strings.Repeat("t", maxSecret+1), "", "the file has 4097 bytes, and at most 4096 wanted", 0o600},
+		{"token", "", "the file's mode is 0620: others must not be able to write it", 0o620},
+		{"token", "", "the file's mode is 0602: others must not be able to write it", 0o602},
+		{strings.Repeat("t", maxSecret+1), "", "the file has 4097 bytes; at most 4096 are allowed", 0o600},
 	} {
 		path := write(t, tt.content)
 		if err := os.Chmod(path, tt.mode); err != nil {

@@ -75,16 +75,16 @@ func TestGenerateRefuses(t *testing.T) {
 	for args, want := range map[string]string{
 		"-n 0":                               "-n 0: want 1 or more",
 		"-base 63":                           "-base 63: want 2 to 62, or canonical; of 64 bits also base32, base36, base58 or base64",
-		"-meta 256 -format sno -partition 7": "-meta 256: a whole number from 0 to 255 wanted",
+		"-meta 256 -format sno -partition 7": "-meta 256: must be an integer from 0 to 255",
 		"-meta 3":                            `-meta "3": a key of format sno, not of flake`,
-		"-format sno":                        "-partition: one wanted that no other node has",
-		"-format snowflake -id 5000":         "-id 5000: a whole number from 0 to 1023 wanted",
+		"-format sno":                        "-partition: set one that no other node has",
+		"-format snowflake -id 5000":         "-id 5000: must be an integer from 0 to 1023",
 		"-format sno -partition 7":           noMark,
 		"-format snowflake -id 1":            noMark,
 		"-format flake-idgen -id 1":          noMark,
-		"-worker-id 2:0:0:0:0:1":             `-worker-id "2:0:0:0:0:1": six bytes in hexadecimal wanted, as in "02:00:00:00:00:01", or "random"`,
+		"-worker-id 2:0:0:0:0:1":             `-worker-id "2:0:0:0:0:1": must be six bytes in hexadecimal, as in "02:00:00:00:00:01", or "random"`,
 		"-worker-id 02:00:00:00:00:01":       noMark,
-		"-worker-id etcd -mark m":            `-worker-id "etcd": another wanted, as only nodes have numbers of etcd`,
+		"-worker-id etcd -mark m":            `-worker-id "etcd": only nodes can take numbers from etcd`,
 		"-partition 7":                       `-partition "7": a key of format sno, not of flake, which has worker_id`,
 	} {
 		stdout, stderr, status := called(t, append([]string{"generate"}, strings.Fields(args)...)...)

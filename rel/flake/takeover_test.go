@@ -201,7 +201,7 @@ func (o *originalNode) refusals() {
 		"wrong cookie":        {"", "-setcookie wrong", exitFailure, "wrong cookie ends like this); set -setcookie, FLAKE_COOKIE, or node.cookie in the file of -config"},
 		"no such node":        {"", "-from nosuch@127.0.0.1", exitFailure, "run this on the machine of the original, while that runs"},
 		"another machine":     {"", "-from flake@192.0.2.1 -setcookie 9b014e1514494868", exitFailure, "192.0.2.1 is another machine; run this on the machine of the original"},
-		"no name":             {"", "-from flake", exitUsage, "name@host wanted"},
+		"no name":             {"", "-from flake", exitUsage, "must be name@host"},
 		"nobody":              {"", "-from=", exitUsage, "-from name@host wanted"},
 		"no vm.args":          {"", "-vm-args /nonexistent/vm.args", exitUsage, "/nonexistent/vm.args"},
 		"another name":        {"", "-from other@127.0.0.1 -config " + other, exitUsage, "the node must have the name of the original"},
@@ -214,7 +214,7 @@ func (o *originalNode) refusals() {
 		"the dets file":       {"FLAKE_FLAKE_TIMESTAMP_PATH=", "-timestamp " + filepath.Join(o.folder, "dets"), exitFailure, "it was left as it is"},
 		"HTTP's port taken":   {"FLAKE_HTTP_LISTEN=" + taken.Addr().String(), "", exitFailure, "address already in use"},
 		"node's port taken":   {"FLAKE_NODE_LISTEN=" + taken.Addr().String(), "", exitFailure, "node.listen: "},
-		"settings that clash": {"FLAKE_HTTP_LISTEN=0.0.0.0:1", "", exitUsage, "http.token_file wanted"},
+		"settings that clash": {"FLAKE_HTTP_LISTEN=0.0.0.0:1", "", exitUsage, "set http.token_file"},
 	} {
 		o.fails(what, tt.env, tt.flags, tt.status, tt.want)
 	}

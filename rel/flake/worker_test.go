@@ -78,7 +78,7 @@ func TestRandomWorkerByTheEnvironment(t *testing.T) {
 func TestBadEnvironment(t *testing.T) {
 	for name, want := range map[string]string{
 		"FLAKE_WORKER_ID": "flake: FLAKE_WORKER_ID: unknown, the nearest known variable is FLAKE_FLAKE_WORKER_ID\n",
-		"FLAKE_NODE_EPMD": "flake: FLAKE_NODE_EPMD: node.epmd = \"wrong\": \"auto\", \"off\" or \"host:port\" wanted\n",
+		"FLAKE_NODE_EPMD": "flake: FLAKE_NODE_EPMD: node.epmd = \"wrong\": must be \"auto\", \"off\" or \"host:port\"\n",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv(name, "wrong")

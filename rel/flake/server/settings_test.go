@@ -58,7 +58,7 @@ func TestSettingsWith(t *testing.T) {
 		want    string // in the error
 	}{
 		"nothing":          {open, func(*config.Config) {}, "", "", ""},
-		"open at loopback": {open, func(c *config.Config) { c.HTTP = config.HTTP{Listen: "127.0.0.1:8465"} }, "", "", "http.token_file wanted"},
+		"open at loopback": {open, func(c *config.Config) { c.HTTP = config.HTTP{Listen: "127.0.0.1:8465"} }, "", "", "set http.token_file"},
 		"published cookie": {beyond, func(c *config.Config) { c.Node = config.Default().Node }, "", "", "this cookie is published"},
 		"an empty file":    {secret, func(c *config.Config) { *c = config.Default() }, "", "", "node.cookie: a reload does not go from a cookie"},
 		"default cookie":   {secret, func(c *config.Config) { c.Node.Cookie = config.Default().Node.Cookie }, "", "", "node.cookie: a reload does not go from a cookie"},

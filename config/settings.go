@@ -1,0 +1,462 @@
+package config
+
+import (
+	"fmt"
+	"log/slog"
+	"math"
+	"net"
+	"net/netip"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+const (
+	minTicktime     = 4 * time.Second
+	maxTicktime     = time.Hour
+	longestInterval = time.Hour
+	mostConnections = 1_000_000
+	minMemory       = 32 << 20                                            // less leaves no room for other nodes
+	maxDowntime     = math.MaxInt64 / time.Millisecond * time.Millisecond // what a time.Duration holds
+	minHold         = time.Second
+	maxWait         = 24 * time.Hour
+	maxNumbers      = 1 << 20
+)
+
+// The words that may stand for a worker id or number.
+const (
+	random   = "random"
+	fromEtcd = "etcd"
+)
+
+// What several keys allow.
+const (
+	mustBeBool   = "must be true or false"
+	mustBePath   = "must be the path of a file"
+	mustBePEM    = "must be the path of a PEM file"
+	mustBeCookie = "must be 1 to 255 printable characters of Latin-1"
+	mustBeMAC    = `must be six bytes in hexadecimal, as in "02:00:00:00:00:01", or "random" or "etcd"`
+	onlyOne      = "%s is set too: set only one of the two"
+)
+
+// setting is a key, where its value is, whether that is allowed, and what is.
+type setting struct {
+	key   string
+	field any // *string, *bool, *int64, *[]string, *slog.Level, *Flake for its worker id, *option, or one of the next
+	ok    bool
+	must  string
+}
+
+type (
+	size    int64         // in the file bytes, or a text with a unit
+	seconds time.Duration // in the file a number of them
+	millis  time.Duration
+)
+
+// settings lists the keys, in the order of the shipped file.
+func (c *Config) settings() []setting {
+	n, t, f, h, e, l := &c.Node, &c.Node.TLS, &c.Flake, &c.HTTP, &c.Etcd, &c.Log
+	settings := []setting{
+		{"node.name", &n.Name, validName(n.Name),
+			"must be name@host: letters, digits, _ and - before the @, no space after it, at most 255 bytes"},
+		{cookieKey, &n.Cookie, validCookie(n.Cookie), mustBeCookie},
+		{cookieKey + ofFile, &n.CookieFile, isPath(n.CookieFile), mustBePath},
+		{previousKey, &n.PreviousCookie, n.PreviousCookie == "" || validCookie(n.PreviousCookie),
+			mustBeCookie + `, or "" for none`},
+		{previousKey + ofFile, &n.PreviousCookieFile, isPath(n.PreviousCookieFile), mustBePath},
+		{"node.listen", &n.Listen, validListen(n.Listen), `must be "host:port", or "" for any free port`},
+		{"node.epmd", &n.EPMD, n.EPMD == "auto" || n.EPMD == "off" || isHostPort(n.EPMD, 1),
+			`must be "auto", "off" or "host:port"`},
+		inSeconds("node.net_ticktime", &n.NetTicktime, minTicktime, maxTicktime),
+		integer("node.max_connections", &n.MaxConnections, 1, mostConnections),
+		integer("node.max_connections_per_host", &n.MaxConnectionsPerHost, 1, mostConnections),
+		inSeconds("node.drain_time", &n.DrainTime, 0, longestInterval),
+		{"node.memory_limit", (*size)(&n.MemoryLimit), n.MemoryLimit == 0 || n.MemoryLimit >= minMemory,
+			`must be at least 32 MiB, as an integer of bytes or as in "256MiB" or "2GiB", or 0 for none`},
+		{"node.tls.cert", &t.Cert, !t.On || validPath(t.Cert), mustBePEM},
+		{"node.tls.key", &t.Key, !t.On || validPath(t.Key), mustBePEM},
+		{"node.tls.ca", &t.CA, !t.On || t.Verify == VerifyNone || validPath(t.CA),
+			mustBePEM + `, unless node.tls.verify is "none"`},
+		oneOf("node.tls.verify", &t.Verify, VerifyPeer, VerifyNone),
+		{"flake.interface", &f.Interface, isPrintable(f.Interface), "must be the name of a network interface"},
+		{"flake.worker_id", f, true, mustBeMAC},
+		{"flake.timestamp_path", &f.TimestampPath, isPath(f.TimestampPath), mustBePath},
+		{"flake.allowable_downtime", (*millis)(&f.AllowableDowntime),
+			time.Millisecond <= f.AllowableDowntime && f.AllowableDowntime <= maxDowntime,
+			mustBeInteger(1, int64(maxDowntime/time.Millisecond)) + ", in milliseconds"},
+		oneOf("flake.clock", &f.Clock, ClockWall, ClockMonotonic),
+		{"http.listen", &h.Listen, validListen(h.Listen), `must be "host:port", or "" for no HTTP`},
+		{"http.token_file", &h.TokenFile, isPath(h.TokenFile), mustBePath},
+		{"http.open", &h.Open, true, mustBeBool},
+		{"http.pprof", &h.Pprof, true, mustBeBool},
+		{"http.tls.cert", &h.TLS.Cert, !h.TLS.On || validPath(h.TLS.Cert), mustBePEM},
+		{"http.tls.key", &h.TLS.Key, !h.TLS.On || validPath(h.TLS.Key), mustBePEM},
+		{"etcd.endpoints", &e.Endpoints, !e.On || len(e.Endpoints) > 0 && !slices.ContainsFunc(e.Endpoints, notEndpoint),
+			`must be an array of "host:port"`},
+		{"etcd.prefix", &e.Prefix, e.Prefix != "" && isPrintable(e.Prefix), "must be printable, and not empty"},
+		{"etcd.numbers", &e.Numbers, 0 <= e.Numbers && e.Numbers <= maxNumbers,
+			mustBeInteger(1, maxNumbers) + ", or 0 for as many as fit"},
+		inSeconds("etcd.hold", &e.Hold, minHold, maxWait),
+		inSeconds("etcd.start_timeout", &e.StartTimeout, 0, maxWait),
+		{"etcd.wait", &e.Wait, true, mustBeBool},
+		{"etcd.user", &e.User, isPrintable(e.User), "must be printable"},
+		{"etcd.password_file", &e.PasswordFile, isPath(e.PasswordFile) && (e.PasswordFile == "") == (e.User == ""),
+			mustBePath + ", set together with etcd.user"},
+		{"etcd.ca", &e.CA, isPath(e.CA), mustBePEM},
+		{"etcd.cert", &e.Cert, isPath(e.Cert) && (e.Cert == "") == (e.Key == ""), mustBePEM + ", set together with etcd.key"},
+		{"etcd.key", &e.Key, isPath(e.Key), mustBePEM},
+		{"log.level", &l.Level, true, `must be "debug", "info", "warn" or "error"`},
+		oneOf("log.format", &l.Format, LogText, LogJSON),
+	}
+	for i := range c.Generators {
+		settings = append(settings, c.Generators[i].settings(i)...)
+	}
+	return settings
+}
+
+func mustBeInteger(from, to int64) string {
+	return fmt.Sprintf("must be an integer from %d to %d", from, to)
+}
+
+func integer(key string, p *int64, from, to int64) setting {
+	return setting{key, p, from <= *p && *p <= to, mustBeInteger(from, to)}
+}
+
+func inSeconds(key string, p *time.Duration, from, to time.Duration) setting {
+	return setting{key, (*seconds)(p), from <= *p && *p <= to,
+		mustBeInteger(int64(from/time.Second), int64(to/time.Second)) + ", in seconds"}
+}
+
+func oneOf(key string, p *string, a, b string) setting {
+	return setting{key, p, *p == a || *p == b, fmt.Sprintf("must be %q or %q", a, b)}
+}
+
+var levels = map[string]slog.Level{
+	"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError,
+}
+
+// set puts a value of TOML into the field, and reports whether it can: the field is as it
+// was if not.
+func (s setting) set(v any) (ok bool) {
+	switch p := s.field.(type) {
+	case *string:
+		return assign(p, v)
+	case *bool:
+		return assign(p, v)
+	case *int64:
+		return assign(p, v)
+	case *size:
+		return p.set(v)
+	case *seconds:
+		return setDuration((*time.Duration)(p), v, time.Second)
+	case *millis:
+		return setDuration((*time.Duration)(p), v, time.Millisecond)
+	case *[]string:
+		return setStrings(p, v)
+	case *slog.Level:
+		name, _ := v.(string)
+		level, ok := levels[name]
+		return ok && assign(p, any(level))
+	case *Flake:
+		mac, ok := parseMAC(v)
+		if ok = ok || v == random || v == fromEtcd; ok {
+			p.WorkerID, p.Random, p.Etcd = mac, v == random, v == fromEtcd
+		}
+		return ok
+	case *option:
+		return p.set(v)
+	}
+	panic("config: no such field")
+}
+
+// value returns the field's value as TOML has it, or nil if none is set.
+func (s setting) value() any {
+	switch p := s.field.(type) {
+	case *string:
+		return *p
+	case *bool:
+		return *p
+	case *int64:
+		return *p
+	case *size:
+		return int64(*p)
+	case *seconds:
+		return int64(time.Duration(*p) / time.Second)
+	case *millis:
+		return int64(time.Duration(*p) / time.Millisecond)
+	case *[]string:
+		return *p
+	case *slog.Level:
+		return strings.ToLower(p.String())
+	case *Flake:
+		switch {
+		case p.Etcd:
+			return fromEtcd
+		case p.Random:
+			return random
+		}
+		return p.WorkerID.String()
+	case *option:
+		return p.value()
+	}
+	panic("config: no such field")
+}
+
+func assign[T any](p *T, v any) bool {
+	t, ok := v.(T)
+	if ok {
+		*p = t
+	}
+	return ok
+}
+
+func setDuration(p *time.Duration, v any, unit time.Duration) bool {
+	n, ok := v.(int64)
+	return ok && 0 <= n && n <= math.MaxInt64/int64(unit) && assign(p, any(time.Duration(n)*unit))
+}
+
+func setStrings(p *[]string, v any) (ok bool) {
+	list, ok := v.([]any)
+	*p = nil
+	for _, one := range list {
+		s, isString := one.(string)
+		ok = ok && isString
+		*p = append(*p, s)
+	}
+	return ok
+}
+
+// set accepts bytes as a number, or a text with a unit.
+func (p *size) set(v any) bool {
+	text, isText := v.(string)
+	if !isText {
+		return assign((*int64)(p), v)
+	}
+	for _, u := range []struct {
+		name  string
+		bytes int64
+	}{{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"B", 1}} {
+		if digits, has := strings.CutSuffix(text, u.name); has {
+			n, err := strconv.ParseInt(digits, 10, 64)
+			*p = size(n * u.bytes)
+			return err == nil && 0 <= n && n <= math.MaxInt64/u.bytes
+		}
+	}
+	return false
+}
+
+// parseMAC accepts : or - between the bytes, but not three dotted groups. Empty text is no
+// address, and allowed.
+func parseMAC(v any) (net.HardwareAddr, bool) {
+	s, ok := v.(string)
+	if s == "" {
+		return nil, ok
+	}
+	mac, err := net.ParseMAC(s)
+	if err != nil || len(mac) != 6 || strings.Contains(s, ".") {
+		return nil, false
+	}
+	return mac, true
+}
+
+// Changed lists the keys that have another value in b than in a, in the order of the
+// shipped file, and then those that only a has.
+func Changed(a, b Config) (keys []string) {
+	before, after := a.values(), b.values()
+	for _, s := range slices.Concat(b.settings(), a.settings()) {
+		was, had := before[s.key]
+		is, has := after[s.key]
+		if (was != is || had != has) && !slices.Contains(keys, s.key) {
+			keys = append(keys, s.key)
+		}
+	}
+	return keys
+}
+
+// values returns the values of all keys as in the file, the cookies included.
+func (c *Config) values() map[string]string {
+	values := make(map[string]string)
+	for _, s := range c.settings() {
+		values[s.key] = show("", s.value())
+	}
+	return values
+}
+
+// Take gives a key, of a table that c has as well, the value that it has in from.
+func (c *Config) Take(key string, from *Config) {
+	is := func(s setting) bool { return s.key == key }
+	to, other := c.settings(), from.settings()
+	to[slices.IndexFunc(to, is)].set(other[slices.IndexFunc(other, is)].value())
+	if key == cookieKey {
+		c.Node.CookieFrom = from.Node.CookieFrom
+	}
+}
+
+// Check returns the faults of a configuration that was put together from others, each of
+// which [Load] has returned.
+func (c *Config) Check() error { return join(c.faults(nil)) }
+
+// A Value is the value of a key, and its source.
+type Value struct {
+	Key  string // as in "node.name" or "generator[1].id"
+	Text string // as in the file; a cookie is hidden
+	From string // a flag, a variable, a file with its line if that is known; empty: the default
+}
+
+// Values returns the values of all keys, in the order of the shipped file, except those of
+// missing tables, and keys of generators that are not set.
+func (c *Config) Values() (values []Value) {
+	absent := map[string]bool{"node.tls": !c.Node.TLS.On, "http.tls": !c.HTTP.TLS.On, "etcd": !c.Etcd.On}
+	for _, s := range c.settings() {
+		v := Value{s.key, show(s.key, s.value()), c.from[s.key]}
+		if v.Text == hidden {
+			v.Text = "(set)"
+		}
+		table := s.key[:strings.LastIndexByte(s.key, '.')]
+		if absent[table] || strings.HasPrefix(table, "generator[") && v.From == "" {
+			continue
+		}
+		values = append(values, v)
+	}
+	return values
+}
+
+// hidden stands for a cookie, which must never be logged.
+const hidden = "(hidden)"
+
+// show formats v as in the file, unless it must stay hidden.
+func show(key string, v any) string {
+	if key == cookieKey || key == previousKey && v != "" {
+		return hidden
+	}
+	switch v := v.(type) {
+	case nil:
+		return ""
+	case string:
+		return strconv.Quote(v)
+	case []string:
+		quoted := make([]string, len(v))
+		for i, s := range v {
+			quoted[i] = strconv.Quote(s)
+		}
+		return "[" + strings.Join(quoted, ", ") + "]"
+	case map[string]any:
+		return "a table"
+	case time.Time:
+		return v.Format(time.RFC3339Nano)
+	case []any, []map[string]any:
+		return "an array"
+	case float64:
+		return fmt.Sprintf("%v (a float)", v)
+	default:
+		return fmt.Sprint(v)
+	}
+}
+
+// faults returns all faults of c, except for reported keys, whose values never got into c.
+func (c *Config) faults(reported map[string]bool) (faults []*Error) {
+	fault := func(key string, v any, format string, a ...any) {
+		value := ""
+		if v != nil {
+			value = show("", v)
+		}
+		faults = append(faults, &Error{Key: key, Value: value, Want: fmt.Sprintf(format, a...)})
+	}
+	for _, s := range c.settings() {
+		if !reported[s.key] && !s.ok {
+			faults = append(faults, &Error{Key: s.key, Value: show(s.key, s.value()), Want: s.must})
+		}
+	}
+	if beyond := c.beyondLoopback(); beyond != "" {
+		const published = "this cookie is published: %s, as %s can be reached from other hosts"
+		if c.Node.Cookie == PublishedCookie && !reported[cookieKey] {
+			fault(cookieKey, PublishedCookie, published, "set your own", beyond)
+		}
+		if c.Node.PreviousCookie == PublishedCookie {
+			fault(previousKey, PublishedCookie, published, "remove it", beyond)
+		}
+	}
+	if f := &c.Flake; f.Interface != "" && (f.WorkerID != nil || f.Random || f.Etcd) {
+		fault("flake.worker_id", setting{field: f}.value(), "flake.interface is %q: set only one of the two", f.Interface)
+	}
+	if keys := c.etcdKeys(); len(keys) > 0 && !c.Etcd.On {
+		fault(keys[0], fromEtcd, needsEtcd)
+	}
+	for i := range c.Generators {
+		faults = append(faults, c.Generators[i].faults(i, c.Generators[:i])...)
+	}
+	h := &c.HTTP
+	host, _, err := net.SplitHostPort(h.Listen)
+	switch {
+	case h.Pprof && h.TokenFile == "":
+		fault("http.pprof", true, "needs http.token_file: profiles are only for callers with the token")
+	case h.Open && h.TokenFile != "":
+		fault("http.open", true, "http.token_file is %q: set only one of the two", h.TokenFile)
+	case err == nil && host != "" && !IsLoopback(host) && !h.Open && h.TokenFile == "":
+		fault("http.listen", h.Listen, "this can be reached from other hosts: "+
+			"set http.token_file, or http.open = true if anyone may take ids")
+	}
+	return faults
+}
+
+const needsEtcd = "needs a table [etcd] with endpoints"
+
+// beyondLoopback returns the valid value that lets other hosts reach the node, or "".
+func (c *Config) beyondLoopback() string {
+	if _, host, _ := strings.Cut(c.Node.Name, "@"); validName(c.Node.Name) && !IsLoopback(host) {
+		return "node.name " + c.Node.Name
+	}
+	if host, _, err := net.SplitHostPort(c.Node.Listen); err == nil && !IsLoopback(host) {
+		return "node.listen " + c.Node.Listen
+	}
+	return ""
+}
+
+// IsLoopback reports whether host is a name or address of the loopback: 127.0.0.0/8,
+// ::1, localhost or localhost.localdomain.
+func IsLoopback(host string) bool {
+	if strings.EqualFold(host, "localhost") || strings.EqualFold(host, "localhost.localdomain") {
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.Unmap().IsLoopback()
+}
+
+// nodeName is what net_kernel checks. It allows a second @, but no peer could dial that.
+var nodeName = regexp.MustCompile(`^[0-9A-Za-z_-]+@[!-?A-~¡-ÿ]+$`)
+
+func validName(s string) bool { return len(s) <= 255 && nodeName.MatchString(s) }
+
+// validCookie allows the atoms that Erlang can digest, which end at Latin-1.
+func validCookie(s string) bool {
+	return s != "" && utf8.RuneCountInString(s) <= 255 && isPrintable(s) &&
+		!strings.ContainsFunc(s, func(r rune) bool { return r > unicode.MaxLatin1 })
+}
+
+func validListen(s string) bool { return s == "" || isHostPort(s, 0) }
+
+func isPath(s string) bool { return !strings.ContainsRune(s, 0) }
+
+func validPath(s string) bool { return s != "" && isPath(s) }
+
+// notEndpoint reports whether s is neither host:port nor a URL of it.
+func notEndpoint(s string) bool {
+	if scheme, rest, isURL := strings.Cut(s, "://"); isURL && (scheme == "http" || scheme == "https") {
+		s = rest
+	}
+	return !isHostPort(s, 1)
+}
+
+func isHostPort(s string, minPort uint64) bool {
+	host, port, err := net.SplitHostPort(s)
+	n, errPort := strconv.ParseUint(port, 10, 16)
+	return err == nil && errPort == nil && host != "" && n >= minPort && isPrintable(host)
+}
+
+func isPrintable(s string) bool {
+	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsGraphic(r) })
+}
