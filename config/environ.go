@@ -100,20 +100,3 @@ func setText(s setting, text string) bool {
 	_, err := toml.Decode("value = "+text, &doc)
 	return err == nil && len(doc) == 1 && s.set(doc["value"])
 }
-
-// tablesOf adds the tables that flags have keys of, and sets formats, on which the other
-// keys of a generator depend.
-func (c *Config) tablesOf(flags []Flag) {
-	for _, f := range flags {
-		c.Node.TLS.On = c.Node.TLS.On || strings.HasPrefix(f.Key, "node.tls.")
-		c.HTTP.TLS.On = c.HTTP.TLS.On || strings.HasPrefix(f.Key, "http.tls.")
-		c.Etcd.On = c.Etcd.On || strings.HasPrefix(f.Key, "etcd.")
-		var n int
-		if _, err := fmt.Sscanf(f.Key, "generator[%d].", &n); err == nil && n > len(c.Generators) {
-			c.Generators = append(c.Generators, make([]Generator, n-len(c.Generators))...)
-		}
-		if n > 0 && base(f.Key) == "format" {
-			c.Generators[n-1].Format = f.Value
-		}
-	}
-}

@@ -65,7 +65,8 @@ func (g *Generator) settings(i int) []setting {
 	}
 	for _, k := range formats.Keys() {
 		o := &option{k, g}
-		settings = append(settings, setting{key + k.Name, o, o.inRange(), o.must()})
+		ok, must := o.allowed()
+		settings = append(settings, setting{key + k.Name, o, ok, must})
 	}
 	return settings
 }
@@ -82,73 +83,68 @@ func (o *option) foreign() bool {
 	return k != nil && k.Key(o.Name) == nil
 }
 
-func (o *option) must() (must string) {
-	if o.foreign() {
-		g := o.generator
+// allowed reports whether the value is, and returns what is.
+func (o *option) allowed() (ok bool, must string) {
+	g := o.generator
+	n, isSet := g.Options[o.Name]
+	ok = !isSet || n >= 0
+	switch {
+	case o.foreign():
 		must = fmt.Sprintf("a key of format %s, not of %s", formats.WithKey(o.Name), g.Format)
 		if formats.IsNumber(o.Name) {
 			must += ", which has " + g.Kind().Numbers[0][0]
 		}
-		return must
-	}
-	switch o.Type {
-	case formats.Integer:
-		must = mustBeInteger(o.From, o.Most(o.generator.Options))
+	case o.Type == formats.Bool:
+		must = mustBeBool
+	case o.Type == formats.Time:
+		must = "must be a time since 1970, as in 2020-01-01T00:00:00Z"
+	case o.Type == formats.MAC:
+		must = mustBeMAC
+	default:
+		most := o.Most(g.Options)
+		ok, must = !isSet || o.From <= n && n <= most, mustBeInteger(o.From, most)
 		if formats.IsNumber(o.Name) {
 			must += `, or "etcd"`
 		}
-		return must
-	case formats.Bool:
-		return mustBeBool
-	case formats.Time:
-		return "must be a time since 1970, as in 2020-01-01T00:00:00Z"
 	}
-	return mustBeMAC
+	return ok, must
 }
 
-func (o *option) inRange() bool {
-	v, ok := o.generator.Options[o.Name]
-	if o.Type == formats.Integer {
-		return !ok || o.From <= v && v <= o.Most(o.generator.Options)
-	}
-	return !ok || v >= 0
-}
-
-func (o *option) set(v any) (ok bool) {
+func (o *option) set(v any) bool {
 	g := o.generator
-	if o.foreign() {
+	switch {
+	case o.foreign():
 		return false
-	}
-	if v == fromEtcd && formats.IsNumber(o.Name) {
+	case v == fromEtcd && formats.IsNumber(o.Name):
 		g.Etcd = append(g.Etcd, o.Name)
 		return true
+	case o.Type == formats.MAC:
+		g.Random = v == random
+		if g.Random || v == "" {
+			return true
+		}
 	}
-	var n int64
-	switch o.Type {
-	case formats.Integer:
-		n, ok = v.(int64)
-	case formats.Bool:
-		if v == true {
+	n, ok := int64(0), false
+	switch v := v.(type) {
+	case int64:
+		n, ok = v, o.Type == formats.Integer
+	case bool:
+		ok = o.Type == formats.Bool
+		if v {
 			n = 1
 		}
-		_, ok = v.(bool)
-	case formats.Time:
-		var t time.Time
-		t, ok = v.(time.Time)
-		n = t.UnixMilli()
-	case formats.MAC:
-		var mac net.HardwareAddr
-		mac, ok = parseMAC(v)
-		g.Random = v == random
-		if mac == nil {
-			return ok || g.Random
+	case time.Time:
+		n, ok = v.UnixMilli(), o.Type == formats.Time
+	case string:
+		mac, _ := parseMAC(v)
+		if ok = mac != nil && o.Type == formats.MAC; ok {
+			n = numberOf(mac)
 		}
-		n = numberOf(mac)
+	}
+	if ok && g.Options == nil {
+		g.Options = formats.Options{}
 	}
 	if ok {
-		if g.Options == nil {
-			g.Options = formats.Options{}
-		}
 		g.Options[o.Name] = n
 	}
 	return ok
@@ -197,17 +193,9 @@ var taken = []string{"flake", "flake_sup", "persistent_timer", "net_kernel", "re
 // generatorName matches an atom without quotes that can be part of a file's name.
 var generatorName = regexp.MustCompile(`^[a-z][0-9A-Za-z_]{0,63}$`)
 
-// faults returns the faults of the i-th table, except those of single values.
-func (g *Generator) faults(i int, before []Generator) (faults []*Error) {
-	fault := func(name, want string) {
-		e := &Error{Key: generatorKey(i) + "." + name, Want: want}
-		for _, s := range g.settings(i) {
-			if s.key == e.Key {
-				e.Value = show("", s.value())
-			}
-		}
-		faults = append(faults, e)
-	}
+// faults reports the faults of the table, except those of single values. The others are
+// the tables before it.
+func (g *Generator) faults(others []Generator, fault func(name, want string)) {
 	if k := g.Kind(); k != nil {
 		g.numberFaults(k, fault)
 		if k.Check != nil {
@@ -216,12 +204,11 @@ func (g *Generator) faults(i int, before []Generator) (faults []*Error) {
 			}
 		}
 	}
-	for j, other := range before {
+	for j, other := range others {
 		if other.Name == g.Name {
 			fault("name", generatorKey(j)+" already has this name")
 		}
 	}
-	return faults
 }
 
 // numberFaults reports what is wrong with the number that no other generator may have.
@@ -242,30 +229,6 @@ func (g *Generator) numberFaults(k *formats.Kind, fault func(name, want string))
 	case len(g.Etcd) > 0 && len(g.Etcd) < len(given[0]):
 		fault(g.Etcd[0], strings.Join(given[0], " and ")+" are one number in etcd: set both or neither to \"etcd\"")
 	}
-}
-
-// generators adds the values of the document's tables [[generator]].
-func (c *Config) generators(doc map[string]any, values map[string]any) *Error {
-	const table = "generator"
-	v, ok := doc[table]
-	if !ok {
-		return nil
-	}
-	list, ok := v.([]map[string]any)
-	if !ok {
-		return &Error{Key: table, Value: show(table, v), Want: "must be a table [[generator]] for each generator"}
-	}
-	if len(list) > MaxGenerators {
-		return &Error{Key: table, Want: fmt.Sprintf("%d tables; at most %d are allowed", len(list), MaxGenerators)}
-	}
-	c.Generators = make([]Generator, len(list))
-	for i, keys := range list {
-		c.Generators[i].Format, _ = keys["format"].(string)
-		for name, v := range keys {
-			values[generatorKey(i)+"."+name] = v
-		}
-	}
-	return nil
 }
 
 // GeneratorKeys returns the keys of a table [[generator]], except its name.

@@ -20,6 +20,9 @@ const (
 	maxKey    = 100  // bytes of an unknown key, which is compared with the known ones
 )
 
+// generators is the key of the tables of generators.
+const generators = "generator"
+
 // Flag is a value from the command line or the environment, which overrides the file's.
 // It is text, or what the file would hold if the key takes no text.
 type Flag struct {
@@ -51,110 +54,151 @@ func Load(path string, flags ...Flag) (Config, error) {
 	return c, nil
 }
 
+// given is a value of the file, or the text of a flag.
+type given struct {
+	value any
+	flag  bool
+	file  string // or the flag's name
+	line  int
+}
+
 func parse(path, src string, flags []Flag, home func() (Flag, *Error)) (Config, []*Error) {
 	if tooDeep(src) {
 		return Config{}, []*Error{{Want: fmt.Sprintf("tables or arrays nested deeper than %d: no key is that deep", maxDepth)}}
 	}
 	var doc map[string]any
-	if _, err := toml.Decode(src, &doc); err != nil {
+	meta, err := toml.Decode(src, &doc)
+	if err != nil {
 		return Config{}, []*Error{syntaxError(err)}
 	}
 	c := Default()
 	c.Flake.Random = false // draw sets it if nothing else is
 	var faults []*Error
-	values := flatten("", doc)
-	if len(values) > maxValues {
-		return Config{}, []*Error{{Want: fmt.Sprintf("%d keys; at most %d are allowed", len(values), maxValues)}}
+	fault := func(key string, v any, want string) {
+		faults = append(faults, &Error{Key: key, Value: show(key, v), Want: want})
 	}
+	read := flatten("", doc)
+	if len(read) > maxValues {
+		return Config{}, []*Error{{Want: fmt.Sprintf("%d keys; at most %d are allowed", len(read), maxValues)}}
+	}
+	switch list, ok := read[generators].([]map[string]any); {
+	case !ok && read[generators] != nil:
+		fault(generators, read[generators], "must be a table [[generator]] for each generator")
+	case len(list) > MaxGenerators:
+		fault(generators, nil, fmt.Sprintf("%d tables; at most %d are allowed", len(list), MaxGenerators))
+	default:
+		for i, keys := range list {
+			c.Generators = append(c.Generators, Generator{})
+			for name, v := range keys {
+				read[generatorKey(i)+"."+name] = v
+			}
+		}
+	}
+	delete(read, generators)
 	lineOf := linesOf(src)
-	delete(values, "generator")
-	if e := c.generators(doc, values); e != nil {
-		faults = append(faults, e)
+	values := make(map[string]given)
+	for key, v := range read {
+		values[key] = given{v, false, path, lineOf(key)}
 	}
-	c.from = make(map[string]string)
-	for key := range values {
-		c.from[key] = place(path, lineOf(key))
-	}
-	flags, unread := c.override(values, flags, home)
+	unread := override(values, flags, home)
 	reported := make(map[string]bool)
 	for _, e := range unread {
 		reported[cookieOf(e.Key)] = true
 	}
 	faults = append(faults, unread...)
 	c.ignore(values)
-	flags = slices.DeleteFunc(flags, func(f Flag) bool { return retired[f.Key] != "" })
-	c.Node.TLS.On, c.HTTP.TLS.On = hasTLS(doc["node"]), hasTLS(doc["http"])
-	_, c.Etcd.On = doc["etcd"].(map[string]any)
-	c.tablesOf(flags)
-	for _, s := range c.settings() {
+	c.tablesOf(meta, values)
+	c.from = make(map[string]string)
+	settings, left := c.settings(), maps.Clone(values)
+	for _, s := range settings {
 		v, ok := values[s.key]
 		if !ok {
 			continue
 		}
-		delete(values, s.key)
-		if f, isFlag := v.(Flag); isFlag {
-			v, ok = f.Value, setText(s, f.Value)
-		} else {
-			ok = s.set(v)
-		}
-		if !ok {
+		delete(left, s.key)
+		c.from[s.key] = place(v.file, v.line)
+		if v.flag && !setText(s, v.value.(string)) || !v.flag && !s.set(v.value) {
 			reported[s.key] = true
-			faults = append(faults, &Error{Key: s.key, Value: show(s.key, v), Want: s.must})
+			fault(s.key, v.value, s.must)
 		}
 	}
-	for _, key := range slices.Sorted(maps.Keys(values)) {
-		faults = append(faults, unknown(key, values[key], c.settings()))
+	if v := values[cookieKey]; v.flag {
+		c.Node.CookieFrom = v.file
+	}
+	for _, key := range slices.Sorted(maps.Keys(left)) {
+		faults = append(faults, unknown(key, left[key].value, settings))
 	}
 	c.draw()
 	faults = append(faults, c.faults(reported)...)
 	for _, e := range faults {
-		e.Line = lineOf(e.Key)
-		for _, f := range flags {
-			if f.Key == e.Key {
-				e.File, e.Line = f.Name, 0
-			}
+		if v, ok := values[e.Key]; ok && v.flag {
+			e.File = v.file
+		} else {
+			e.Line = lineOf(e.Key)
 		}
 	}
 	return c, faults
 }
 
-// override adds flags, and the cookies of files, to values. It returns them all as flags.
-func (c *Config) override(values map[string]any, flags []Flag, home func() (Flag, *Error)) (all []Flag, faults []*Error) {
-	set := func(f Flag) {
-		values[f.Key], c.from[f.Key] = f, f.Name
-	}
+// override adds flags, and the cookies of files, to values.
+func override(values map[string]given, flags []Flag, home func() (Flag, *Error)) (faults []*Error) {
+	set := func(f Flag) { values[f.Key] = given{f.Value, true, f.Name, 0} }
 	for _, f := range flags {
 		if cookie := cookieOf(f.Key); cookie != "" && f.Value != "" { // either key overrides both
-			for _, key := range []string{cookie, cookie + ofFile} {
-				delete(values, key)
-				delete(c.from, key)
-			}
+			delete(values, cookie)
+			delete(values, cookie+ofFile)
 		}
 		set(f)
 	}
-	read, faults := cookieFiles(values)
-	if values[cookieKey] == nil && textOf(values[cookieKey+ofFile]) == "" {
+	text := func(key string) string { s, _ := values[key].value.(string); return s }
+	for _, key := range []string{cookieKey, previousKey} {
+		path := text(key + ofFile)
+		if path == "" {
+			continue
+		}
+		cookie, err := Secret(path)
+		if text(key) != "" {
+			err = fmt.Errorf(onlyOne, key)
+		}
+		if err != nil {
+			faults = append(faults, &Error{Key: key + ofFile, Value: show("", path), Want: err.Error()})
+			continue
+		}
+		set(Flag{path, key, cookie})
+	}
+	if _, ok := values[cookieKey]; !ok && text(cookieKey+ofFile) == "" {
 		f, fault := home()
 		switch {
 		case fault != nil:
 			faults = append(faults, fault)
 		case f.Key != "":
-			read = append(read, f)
+			set(f)
 		}
 	}
-	for _, f := range read {
-		set(f)
-	}
-	if f, ok := values[cookieKey].(Flag); ok {
-		c.Node.CookieFrom = f.Name
-	}
-	return slices.Concat(flags, read), faults
+	return faults
 }
 
-func hasTLS(table any) bool {
-	t, _ := table.(map[string]any)
-	_, ok := t["tls"].(map[string]any)
-	return ok
+// tablesOf notes the tables that exist, and the formats of generators, on which their other
+// keys depend.
+func (c *Config) tablesOf(meta toml.MetaData, values map[string]given) {
+	for table, on := range map[string]*bool{"node.tls": &c.Node.TLS.On, "http.tls": &c.HTTP.TLS.On, "etcd": &c.Etcd.On} {
+		*on = meta.Type(strings.Split(table, ".")...) == "Hash"
+		for key := range values {
+			*on = *on || strings.HasPrefix(key, table+".")
+		}
+	}
+	for key, v := range values {
+		var n int
+		if _, err := fmt.Sscanf(key, "generator[%d].", &n); err != nil {
+			continue
+		}
+		if n > len(c.Generators) {
+			c.Generators = append(c.Generators, make([]Generator, n-len(c.Generators))...)
+		}
+		if base(key) == "format" {
+			c.Generators[n-1].Format, _ = v.value.(string)
+		}
+	}
 }
 
 func syntaxError(err error) *Error {
@@ -316,9 +360,10 @@ const peersGone = "nodes no longer compare their workers: remove it; " +
 	"numbers from etcd keep nodes apart, and a wrong clock is for the monitoring of the machine to find"
 
 // ignore takes retired keys out of values.
-func (c *Config) ignore(values map[string]any) {
+func (c *Config) ignore(values map[string]given) {
 	for _, key := range slices.Sorted(maps.Keys(retired)) {
-		if _, ok := values[key]; !ok {
+		v, ok := values[key]
+		if !ok {
 			continue
 		}
 		delete(values, key)
@@ -326,7 +371,7 @@ func (c *Config) ignore(values map[string]any) {
 			c.Ignored[last].Key += ", " + key
 			continue
 		}
-		c.Ignored = append(c.Ignored, Ignored{key, c.from[key], retired[key]})
+		c.Ignored = append(c.Ignored, Ignored{key, place(v.file, v.line), retired[key]})
 	}
 }
 

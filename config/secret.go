@@ -100,35 +100,6 @@ func cookieOf(key string) string {
 	return ""
 }
 
-// cookieFiles reads the files of cookies in values.
-func cookieFiles(values map[string]any) (read []Flag, faults []*Error) {
-	for _, key := range []string{cookieKey, previousKey} {
-		path := textOf(values[key+ofFile])
-		if path == "" {
-			continue
-		}
-		cookie, err := Secret(path)
-		if textOf(values[key]) != "" {
-			err = fmt.Errorf(onlyOne, key)
-		}
-		if err != nil {
-			faults = append(faults, &Error{Key: key + ofFile, Value: show("", path), Want: err.Error()})
-			continue
-		}
-		read = append(read, Flag{path, key, cookie})
-	}
-	return read, faults
-}
-
-// textOf returns the text of a value, or "".
-func textOf(v any) string {
-	if f, isFlag := v.(Flag); isFlag {
-		return f.Value
-	}
-	text, _ := v.(string)
-	return text
-}
-
 // HomeCookieFile is the file in the home directory that holds the cookie of Erlang nodes.
 const HomeCookieFile = ".erlang.cookie"
 

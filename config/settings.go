@@ -15,18 +15,6 @@ import (
 	"unicode/utf8"
 )
 
-const (
-	minTicktime     = 4 * time.Second
-	maxTicktime     = time.Hour
-	longestInterval = time.Hour
-	mostConnections = 1_000_000
-	minMemory       = 32 << 20                                            // less leaves no room for other nodes
-	maxDowntime     = math.MaxInt64 / time.Millisecond * time.Millisecond // what a time.Duration holds
-	minHold         = time.Second
-	maxWait         = 24 * time.Hour
-	maxNumbers      = 1 << 20
-)
-
 // The words that may stand for a worker id or number.
 const (
 	random   = "random"
@@ -43,19 +31,22 @@ const (
 	onlyOne      = "%s is set too: set only one of the two"
 )
 
-// setting is a key, where its value is, whether that is allowed, and what is.
+// setting is a key with its value, whether that is allowed, and what is.
 type setting struct {
 	key   string
-	field any // *string, *bool, *int64, *[]string, *slog.Level, *Flake for its worker id, *option, or one of the next
+	field any // *string, *bool, number, *size, *[]string, *slog.Level, *Flake for its worker id, or *option
 	ok    bool
 	must  string
 }
 
-type (
-	size    int64         // in the file bytes, or a text with a unit
-	seconds time.Duration // in the file a number of them
-	millis  time.Duration
-)
+// number is an integer in a unit that only the file has.
+type number struct {
+	p    *int64
+	unit int64
+}
+
+// size is bytes, in the file an integer or text with a unit.
+type size int64
 
 // settings lists the keys, in the order of the shipped file.
 func (c *Config) settings() []setting {
@@ -71,11 +62,11 @@ func (c *Config) settings() []setting {
 		{"node.listen", &n.Listen, validListen(n.Listen), `must be "host:port", or "" for any free port`},
 		{"node.epmd", &n.EPMD, n.EPMD == "auto" || n.EPMD == "off" || isHostPort(n.EPMD, 1),
 			`must be "auto", "off" or "host:port"`},
-		inSeconds("node.net_ticktime", &n.NetTicktime, minTicktime, maxTicktime),
-		integer("node.max_connections", &n.MaxConnections, 1, mostConnections),
-		integer("node.max_connections_per_host", &n.MaxConnectionsPerHost, 1, mostConnections),
-		inSeconds("node.drain_time", &n.DrainTime, 0, longestInterval),
-		{"node.memory_limit", (*size)(&n.MemoryLimit), n.MemoryLimit == 0 || n.MemoryLimit >= minMemory,
+		seconds("node.net_ticktime", &n.NetTicktime, 4, 3600),
+		integer("node.max_connections", &n.MaxConnections, 1, 1, 1_000_000, ""),
+		integer("node.max_connections_per_host", &n.MaxConnectionsPerHost, 1, 1, 1_000_000, ""),
+		seconds("node.drain_time", &n.DrainTime, 0, 3600),
+		{"node.memory_limit", (*size)(&n.MemoryLimit), n.MemoryLimit == 0 || n.MemoryLimit >= 32<<20,
 			`must be at least 32 MiB, as an integer of bytes or as in "256MiB" or "2GiB", or 0 for none`},
 		{"node.tls.cert", &t.Cert, !t.On || validPath(t.Cert), mustBePEM},
 		{"node.tls.key", &t.Key, !t.On || validPath(t.Key), mustBePEM},
@@ -85,9 +76,8 @@ func (c *Config) settings() []setting {
 		{"flake.interface", &f.Interface, isPrintable(f.Interface), "must be the name of a network interface"},
 		{"flake.worker_id", f, true, mustBeMAC},
 		{"flake.timestamp_path", &f.TimestampPath, isPath(f.TimestampPath), mustBePath},
-		{"flake.allowable_downtime", (*millis)(&f.AllowableDowntime),
-			time.Millisecond <= f.AllowableDowntime && f.AllowableDowntime <= maxDowntime,
-			mustBeInteger(1, int64(maxDowntime/time.Millisecond)) + ", in milliseconds"},
+		integer("flake.allowable_downtime", (*int64)(&f.AllowableDowntime), int64(time.Millisecond),
+			1, math.MaxInt64/int64(time.Millisecond), ", in milliseconds"), // what a time.Duration holds
 		oneOf("flake.clock", &f.Clock, ClockWall, ClockMonotonic),
 		{"http.listen", &h.Listen, validListen(h.Listen), `must be "host:port", or "" for no HTTP`},
 		{"http.token_file", &h.TokenFile, isPath(h.TokenFile), mustBePath},
@@ -98,10 +88,9 @@ func (c *Config) settings() []setting {
 		{"etcd.endpoints", &e.Endpoints, !e.On || len(e.Endpoints) > 0 && !slices.ContainsFunc(e.Endpoints, notEndpoint),
 			`must be an array of "host:port"`},
 		{"etcd.prefix", &e.Prefix, e.Prefix != "" && isPrintable(e.Prefix), "must be printable, and not empty"},
-		{"etcd.numbers", &e.Numbers, 0 <= e.Numbers && e.Numbers <= maxNumbers,
-			mustBeInteger(1, maxNumbers) + ", or 0 for as many as fit"},
-		inSeconds("etcd.hold", &e.Hold, minHold, maxWait),
-		inSeconds("etcd.start_timeout", &e.StartTimeout, 0, maxWait),
+		integer("etcd.numbers", &e.Numbers, 1, 0, 1<<20, ", where 0 is as many as fit"),
+		seconds("etcd.hold", &e.Hold, 1, 24*3600),
+		seconds("etcd.start_timeout", &e.StartTimeout, 0, 24*3600),
 		{"etcd.wait", &e.Wait, true, mustBeBool},
 		{"etcd.user", &e.User, isPrintable(e.User), "must be printable"},
 		{"etcd.password_file", &e.PasswordFile, isPath(e.PasswordFile) && (e.PasswordFile == "") == (e.User == ""),
@@ -118,17 +107,16 @@ func (c *Config) settings() []setting {
 	return settings
 }
 
+func integer(key string, p *int64, unit, from, to int64, more string) setting {
+	return setting{key, number{p, unit}, from*unit <= *p && *p <= to*unit, mustBeInteger(from, to) + more}
+}
+
+func seconds(key string, p *time.Duration, from, to int64) setting {
+	return integer(key, (*int64)(p), int64(time.Second), from, to, ", in seconds")
+}
+
 func mustBeInteger(from, to int64) string {
 	return fmt.Sprintf("must be an integer from %d to %d", from, to)
-}
-
-func integer(key string, p *int64, from, to int64) setting {
-	return setting{key, p, from <= *p && *p <= to, mustBeInteger(from, to)}
-}
-
-func inSeconds(key string, p *time.Duration, from, to time.Duration) setting {
-	return setting{key, (*seconds)(p), from <= *p && *p <= to,
-		mustBeInteger(int64(from/time.Second), int64(to/time.Second)) + ", in seconds"}
 }
 
 func oneOf(key string, p *string, a, b string) setting {
@@ -147,14 +135,11 @@ func (s setting) set(v any) (ok bool) {
 		return assign(p, v)
 	case *bool:
 		return assign(p, v)
-	case *int64:
-		return assign(p, v)
+	case number:
+		n, ok := v.(int64)
+		return ok && 0 <= n && n <= math.MaxInt64/p.unit && assign(p.p, any(n*p.unit))
 	case *size:
 		return p.set(v)
-	case *seconds:
-		return setDuration((*time.Duration)(p), v, time.Second)
-	case *millis:
-		return setDuration((*time.Duration)(p), v, time.Millisecond)
 	case *[]string:
 		return setStrings(p, v)
 	case *slog.Level:
@@ -180,14 +165,10 @@ func (s setting) value() any {
 		return *p
 	case *bool:
 		return *p
-	case *int64:
-		return *p
+	case number:
+		return *p.p / p.unit
 	case *size:
 		return int64(*p)
-	case *seconds:
-		return int64(time.Duration(*p) / time.Second)
-	case *millis:
-		return int64(time.Duration(*p) / time.Millisecond)
 	case *[]string:
 		return *p
 	case *slog.Level:
@@ -212,11 +193,6 @@ func assign[T any](p *T, v any) bool {
 		*p = t
 	}
 	return ok
-}
-
-func setDuration(p *time.Duration, v any, unit time.Duration) bool {
-	n, ok := v.(int64)
-	return ok && 0 <= n && n <= math.MaxInt64/int64(unit) && assign(p, any(time.Duration(n)*unit))
 }
 
 func setStrings(p *[]string, v any) (ok bool) {
@@ -359,45 +335,43 @@ func show(key string, v any) string {
 
 // faults returns all faults of c, except for reported keys, whose values never got into c.
 func (c *Config) faults(reported map[string]bool) (faults []*Error) {
-	fault := func(key string, v any, format string, a ...any) {
-		value := ""
-		if v != nil {
-			value = show("", v)
-		}
-		faults = append(faults, &Error{Key: key, Value: value, Want: fmt.Sprintf(format, a...)})
-	}
+	values := make(map[string]any)
 	for _, s := range c.settings() {
+		values[s.key] = s.value()
 		if !reported[s.key] && !s.ok {
 			faults = append(faults, &Error{Key: s.key, Value: show(s.key, s.value()), Want: s.must})
 		}
 	}
+	fault := func(key, format string, a ...any) {
+		faults = append(faults, &Error{Key: key, Value: show("", values[key]), Want: fmt.Sprintf(format, a...)})
+	}
 	if beyond := c.beyondLoopback(); beyond != "" {
 		const published = "this cookie is published: %s, as %s can be reached from other hosts"
 		if c.Node.Cookie == PublishedCookie && !reported[cookieKey] {
-			fault(cookieKey, PublishedCookie, published, "set your own", beyond)
+			fault(cookieKey, published, "set your own", beyond)
 		}
 		if c.Node.PreviousCookie == PublishedCookie {
-			fault(previousKey, PublishedCookie, published, "remove it", beyond)
+			fault(previousKey, published, "remove it", beyond)
 		}
 	}
 	if f := &c.Flake; f.Interface != "" && (f.WorkerID != nil || f.Random || f.Etcd) {
-		fault("flake.worker_id", setting{field: f}.value(), "flake.interface is %q: set only one of the two", f.Interface)
+		fault("flake.worker_id", "flake.interface is %q: set only one of the two", f.Interface)
 	}
 	if keys := c.etcdKeys(); len(keys) > 0 && !c.Etcd.On {
-		fault(keys[0], fromEtcd, needsEtcd)
+		fault(keys[0], needsEtcd)
 	}
 	for i := range c.Generators {
-		faults = append(faults, c.Generators[i].faults(i, c.Generators[:i])...)
+		c.Generators[i].faults(c.Generators[:i], func(name, want string) { fault(generatorKey(i)+"."+name, "%s", want) })
 	}
 	h := &c.HTTP
 	host, _, err := net.SplitHostPort(h.Listen)
 	switch {
 	case h.Pprof && h.TokenFile == "":
-		fault("http.pprof", true, "needs http.token_file: profiles are only for callers with the token")
+		fault("http.pprof", "needs http.token_file: profiles are only for callers with the token")
 	case h.Open && h.TokenFile != "":
-		fault("http.open", true, "http.token_file is %q: set only one of the two", h.TokenFile)
+		fault("http.open", "http.token_file is %q: set only one of the two", h.TokenFile)
 	case err == nil && host != "" && !IsLoopback(host) && !h.Open && h.TokenFile == "":
-		fault("http.listen", h.Listen, "this can be reached from other hosts: "+
+		fault("http.listen", "this can be reached from other hosts: "+
 			"set http.token_file, or http.open = true if anyone may take ids")
 	}
 	return faults
