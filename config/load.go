@@ -79,13 +79,13 @@ func parse(path, src string, flags []Flag, home func() (Flag, *Error)) (Config, 
 	}
 	read := flatten("", doc)
 	if len(read) > maxValues {
-		return Config{}, []*Error{{Want: fmt.Sprintf("%d keys; at most %d are allowed", len(read), maxValues)}}
+		return Config{}, []*Error{{Want: fmt.Sprintf("%d keys, more than %d", len(read), maxValues)}}
 	}
 	switch list, ok := read[generators].([]map[string]any); {
 	case !ok && read[generators] != nil:
 		fault(generators, read[generators], "must be a table [[generator]] for each generator")
 	case len(list) > MaxGenerators:
-		fault(generators, nil, fmt.Sprintf("%d tables; at most %d are allowed", len(list), MaxGenerators))
+		fault(generators, nil, fmt.Sprintf("%d tables, more than %d", len(list), MaxGenerators))
 	default:
 		for i, keys := range list {
 			c.Generators = append(c.Generators, Generator{})

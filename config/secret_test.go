@@ -24,7 +24,7 @@ func TestSecret(t *testing.T) {
 		{"\n", "", "the file is empty", 0o600},
 		{"token", "", "the file's mode is 0620: others must not be able to write it", 0o620},
 		{"token", "", "the file's mode is 0602: others must not be able to write it", 0o602},
-		{strings.Repeat("t", maxSecret+1), "", "the file has 4097 bytes; at most 4096 are allowed", 0o600},
+		{strings.Repeat("t", maxSecret+1), "", "the file has 4097 bytes, more than 4096", 0o600},
 	} {
 		path := write(t, tt.content)
 		if err := os.Chmod(path, tt.mode); err != nil {
