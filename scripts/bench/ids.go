@@ -1,14 +1,22 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"log"
+	"math/big"
 	"runtime"
 	"slices"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/bwmarrin/snowflake"
+	"github.com/google/uuid"
+	"github.com/muyo/sno"
+	"github.com/oklog/ulid/v2"
+	"github.com/rs/xid"
 
 	"github.com/flake-go/flake/flake"
 )
@@ -132,4 +140,108 @@ func rateOf[ID any](millis, perMilli, threads, size int, g filler[ID]) float64 {
 	wg.Wait()
 	took := time.Since(start)
 	return float64(total) / (took + time.Millisecond - 1).Truncate(time.Millisecond).Seconds()
+}
+
+func single(p plan) []row {
+	g := newFlake()
+	s, err := sno.NewGenerator(nil, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	node, err := snowflake.NewNode(1)
+	if err != nil {
+		log.Fatal(err)
+	}
+	return race(p, "one id, one thread", 45,
+		rival{"Next", each(func() flake.ID { id, _ := g.Next(context.Background()); return id })},
+		rival{"rs/xid", each(xid.New)},
+		rival{"muyo/sno (at its ceiling)", each(func() sno.ID { return s.New(0) })},
+		rival{"google/uuid v7", each(func() uuid.UUID { id, _ := uuid.NewV7(); return id })},
+		rival{"oklog/ulid", each(ulid.Make)},
+		rival{"bwmarrin (at its ceiling)", each(node.Generate)},
+	)
+}
+
+func text(p plan) []row {
+	id, err := newFlake().Next(context.Background())
+	if err != nil {
+		log.Fatal(err)
+	}
+	short, _ := id.Text(62)
+	full := id.String()
+	number := new(big.Int).SetBytes(id[:])
+	digits, buf := number.Text(62), make([]byte, 0, 32)
+	return slices.Concat(
+		race(p, "base 62", 16,
+			rival{"AppendBase", each(func() []byte { b, _ := id.AppendBase(buf, 62); return b })},
+			rival{"flake AppendText", each(func() []byte { b, _ := id.AppendText(buf); return b })},
+			rival{"flake String", each(id.String)},
+			rival{"math/big Append", each(func() []byte { return new(big.Int).SetBytes(id[:]).Append(buf, 62) })},
+		),
+		race(p, "base 62", 25,
+			rival{"ParseBase", each(func() flake.ID { id, _ := flake.ParseBase(short, 62); return id })},
+			rival{"flake ParseBase, padded", each(func() flake.ID { id, _ := flake.ParseBase(full, 62); return id })},
+			rival{"math/big SetString", each(func() *big.Int { n, _ := new(big.Int).SetString(digits, 62); return n })},
+		),
+	)
+}
+
+const goroutines = 8
+
+// duplicates makes ids from goroutines at once, and sorts them to find those that
+// are there twice.
+func duplicates(n int) row {
+	g := newFlake()
+	mine := twins(n, func() (key [16]byte) {
+		id, err := g.Next(context.Background())
+		if err != nil {
+			log.Fatal(err)
+		}
+		return id
+	})
+	return row{
+		Section: "ids in process", What: fmt.Sprintf("there twice, of %s, %d goroutines", short(float64(n)), goroutines),
+		Unit: "ids", Ours: float64(mine),
+	}.aim(oursAtMost(0))
+}
+
+// twins returns how many of n keys are there already. It makes them in parts, so
+// that they fit in memory; a part that begins again is seen by its ends.
+func twins[K [10]byte | [16]byte](n int, next func() K) int {
+	const part = 16_000_000
+	twice := 0
+	var last K
+	for done := 0; done < n; done += part {
+		keys := make([]K, min(part, n-done))
+		var wg sync.WaitGroup
+		for chunk := range slices.Chunk(keys, (len(keys)+goroutines-1)/goroutines) {
+			wg.Go(func() {
+				for i := range chunk {
+					chunk[i] = next()
+				}
+			})
+		}
+		wg.Wait()
+		slices.SortFunc(keys, func(a, b K) int { return bytes.Compare(raw(&a), raw(&b)) })
+		for i := range keys {
+			if i > 0 && keys[i] == keys[i-1] {
+				twice++
+			}
+		}
+		if done > 0 && bytes.Compare(raw(&keys[0]), raw(&last)) <= 0 {
+			twice++
+		}
+		last = keys[len(keys)-1]
+	}
+	return twice
+}
+
+func raw[K [10]byte | [16]byte](k *K) []byte {
+	switch k := any(k).(type) {
+	case *[10]byte:
+		return k[:]
+	case *[16]byte:
+		return k[:]
+	}
+	return nil
 }

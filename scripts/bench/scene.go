@@ -1,18 +1,92 @@
 package main
 
 import (
+	"bufio"
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"log"
+	"maps"
 	"runtime"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
+
+// What real Erlang callers are measured with, and what is to be reached.
+
+// A setting is a number of callers.
+type setting struct {
+	processes, nodes int
+	depth            int           // calls under way of each process, by send_request if more than 1
+	half             bool          // of OTP's highest load, which processes make that call at times
+	every            time.Duration // the time between two calls of one; 0: one after the other
+	request          string
+	rate, cpu        target
+	late             [3]target // of quantiles
+}
+
+// A scene is where callers call from, and what else the machine does meanwhile.
+type scene struct {
+	section  string // of -only
+	name     string
+	veth     bool // from another network namespace
+	beside   []work
+	settings []setting
+}
+
+// work is what else the machine does.
+type work struct {
+	name  string
+	start func(*world) (stop func(), err error)
+}
+
+var (
+	nothing      = work{"", func(*world) (func(), error) { return func() {}, nil }}
+	busyLoops    = work{", busy loops", (*world).loops}
+	erlangAtWork = work{", Erlang at work", (*world).erlangAtWork}
+)
+
+var quantiles = [...]struct {
+	of   float64
+	unit string
+}{{0.5, "µs p50"}, {0.99, "µs p99"}, {0.999, "µs p99.9"}}
+
+var scenes = []scene{
+	{"veth", "over veth", true, []work{nothing}, overVeth(1.3, 0.3)},
+	{"busy", "over veth", true, []work{busyLoops, erlangAtWork}, overVeth(1.1, 0.45)},
+	{"nodes", "nodes over veth", true, []work{nothing, busyLoops}, []setting{
+		{processes: 256, nodes: 8, rate: atLeast(1.2), cpu: atMost(0.4)},
+		{processes: 256, nodes: 64, rate: atLeast(1.2), cpu: atMost(0.5)},
+	}},
+	{"latency", "half load over veth", true, []work{nothing, busyLoops}, []setting{
+		{processes: 64, half: true, late: [...]target{atMost(1), atMost(1), atMost(0.7)}},
+	}},
+	{"erlang", "Erlang callers", false, []work{nothing}, []setting{
+		{processes: 1, rate: atLeast(1.5), cpu: atMost(0.6)},
+		{processes: 8},
+		{processes: 64, rate: atLeast(1.3), cpu: atMost(0.35)},
+		{processes: 256, rate: atLeast(1.3), cpu: atMost(0.35)},
+		{processes: 64, nodes: 8},
+		{processes: 1, depth: 64, cpu: atMost(0.4)},
+		{processes: 1, request: "{get,62}"},
+		{processes: 64, request: "{get,62}"},
+	}},
+}
+
+// overVeth are callers on one node, of which many reach a rate and a CPU time.
+func overVeth(rate, cpu float64) []setting {
+	return []setting{
+		{processes: 1, rate: atLeast(1.4), cpu: atMost(0.6)},
+		{processes: 64, rate: atLeast(rate), cpu: atMost(cpu)},
+		{processes: 256, rate: atLeast(rate), cpu: atMost(cpu)},
+	}
+}
 
 // measure measures the servers under callers of the scene's settings, with all that is
 // to be beside them in turn.
@@ -168,4 +242,181 @@ func (w *world) erlangAtWork() (stop func(), err error) {
 		return func() {}, err
 	}
 	return func() { end(cmd) }, nil
+}
+
+// callers is an Erlang node whose processes call.
+type callers struct {
+	in   io.Writer
+	out  *bufio.Scanner
+	stop func() error
+}
+
+// callers starts n nodes. The caller must stop them, even after an error.
+func (w *world) callers(n int) (nodes []*callers, stop func(), err error) {
+	stop = func() {
+		for _, c := range nodes {
+			c.stop()
+		}
+	}
+	for i := range n {
+		cmd := w.erl(w.far, fmt.Sprintf("caller%d", i), "bench_caller", "-noshell")
+		in, err := cmd.StdinPipe()
+		if err != nil {
+			return nodes, stop, err
+		}
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			return nodes, stop, err
+		}
+		if err := cmd.Start(); err != nil {
+			return nodes, stop, err
+		}
+		c := &callers{in: in, out: bufio.NewScanner(out), stop: func() error { in.Close(); return cmd.Wait() }}
+		c.out.Buffer(nil, 1<<20)
+		nodes = append(nodes, c)
+	}
+	for _, c := range nodes {
+		if line, err := c.line(); err != nil || line != "ready" {
+			return nodes, stop, fmt.Errorf("a caller's node says %q: %w", line, err)
+		}
+	}
+	return nodes, stop, nil
+}
+
+func (c *callers) line() (string, error) {
+	if !c.out.Scan() {
+		return "", errors.Join(c.out.Err(), io.ErrUnexpectedEOF)
+	}
+	return c.out.Text(), nil
+}
+
+// load is what callers measured.
+type load struct {
+	calls   float64
+	rate    float64         // calls a second
+	cpu     float64         // of the server, microseconds a call
+	sleeps  float64         // of the server, a call
+	latency map[int]float64 // calls by microseconds
+}
+
+// spent adds what the server has used since before.
+func (l *load) spent(s *server, before usage) error {
+	after, err := usageOf(s.pid())
+	l.cpu = float64(after.cpu-before.cpu) / 1e3 / l.calls
+	l.sleeps = (after.sleeps - before.sleeps) / l.calls
+	return err
+}
+
+// call has as many nodes and processes as the setting says call s for a time.
+func call(s *server, nodes []*callers, set setting, d time.Duration) (load, error) {
+	nodes = nodes[:set.nodes]
+	how := strconv.Itoa(set.depth)
+	if set.every > 0 {
+		how = fmt.Sprintf("{every,%d}", set.every)
+	}
+	all := load{latency: make(map[int]float64)}
+	before, err := usageOf(s.pid())
+	if err != nil {
+		return all, err
+	}
+	for i, c := range nodes {
+		n := set.processes / len(nodes)
+		if _, err := fmt.Fprintf(c.in, "{run,'%s',%d,%s,%d,%s}.\n", s.node, n, how, d.Milliseconds(), set.request); err != nil {
+			return all, fmt.Errorf("caller %d: %w", i, err)
+		}
+	}
+	for i, c := range nodes {
+		line, err := c.line()
+		if err == nil {
+			err = all.add(line)
+		}
+		if err != nil {
+			return all, fmt.Errorf("caller %d of %s: %w: %s", i, s.node, err, s.log.Bytes())
+		}
+	}
+	return all, all.spent(s, before)
+}
+
+// add adds what one node measured: calls, nanoseconds, microseconds:calls...
+func (l *load) add(line string) error {
+	fields := strings.Fields(line)
+	if len(fields) < 2 || fields[0] == "error" {
+		return errors.New(line)
+	}
+	calls, err1 := strconv.ParseFloat(fields[0], 64)
+	ns, err2 := strconv.ParseFloat(fields[1], 64)
+	if err := errors.Join(err1, err2); err != nil {
+		return err
+	}
+	l.calls += calls
+	l.rate += calls / ns * 1e9
+	for _, f := range fields[2:] {
+		var us, n int
+		if _, err := fmt.Sscanf(f, "%d:%d", &us, &n); err != nil {
+			return err
+		}
+		l.latency[us] += float64(n)
+	}
+	return nil
+}
+
+// quantile is the latency that the part q of all calls does not exceed.
+func (l *load) quantile(q float64) float64 {
+	seen := 0.0
+	latencies := slices.SortedFunc(maps.Keys(l.latency), cmp.Compare)
+	for _, us := range latencies {
+		if seen += l.latency[us]; seen >= q*l.calls {
+			return float64(us)
+		}
+	}
+	return 0
+}
+
+// A call for leased ids, and how many they are.
+const (
+	leaseOf = 1 << 20
+	listOf  = 1000
+)
+
+// many measures calls for many ids at a time, of one Erlang caller.
+func many(w *world, p plan) ([]row, error) {
+	s := w.flake()
+	if _, err := w.start(s); err != nil {
+		return nil, err
+	}
+	defer s.stop()
+	nodes, stop, err := w.callers(1)
+	defer stop()
+	if err != nil {
+		return nil, err
+	}
+	var leases, lists, singles, packed []float64
+	for range p.rounds {
+		for _, m := range []struct {
+			rates   *[]float64
+			request string
+			ids     float64
+		}{
+			{&leases, fmt.Sprintf("{lease,%d}", leaseOf), leaseOf},
+			{&lists, fmt.Sprintf("{get_many,%d}", listOf), listOf},
+			{&packed, fmt.Sprintf("{get_binary,%d}", listOf), listOf},
+			{&singles, "get", 1},
+		} {
+			l, err := call(s, nodes, setting{processes: 1, nodes: 1, depth: 1, request: m.request}, p.erlang)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", m.request, err)
+			}
+			*m.rates = append(*m.rates, l.rate*m.ids)
+		}
+	}
+	const section = "many ids a call"
+	most := make([]float64, p.rounds)
+	for i := range most {
+		most[i] = ceiling
+	}
+	return []row{
+		compare(section, fmt.Sprintf("{lease,%d}", leaseOf), "ids/s", "the format's ceiling", most, leases).aim(atLeast(0.99)),
+		compare(section, fmt.Sprintf("{get_many,%d}", listOf), "ids/s", "as many gets", singles, lists),
+		compare(section, fmt.Sprintf("{get_binary,%d}", listOf), "ids/s", "as many gets", singles, packed),
+	}, nil
 }

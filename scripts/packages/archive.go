@@ -3,8 +3,11 @@ package main
 import (
 	"archive/tar"
 	"compress/gzip"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -94,4 +97,54 @@ func addFile(to *tar.Writer, prefix string, f file, at time.Time) error {
 	}
 	_, err = io.Copy(to, from)
 	return err
+}
+
+// chart packs the chart for Kubernetes, as helm package does.
+func chart(r release) error {
+	files, err := filesBelow(filepath.Join(r.root, "rel/helm/flake"))
+	if err != nil {
+		return err
+	}
+	return writeArchive(filepath.Join(r.out, "flake-chart-"+r.version+".tgz"), "flake", files, r.time)
+}
+
+// filesBelow returns all files below a folder, named by their paths from there.
+func filesBelow(top string) (files []file, err error) {
+	err = filepath.WalkDir(top, func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		inside, err := filepath.Rel(top, name)
+		files = append(files, file{filepath.ToSlash(inside), name, 0o644})
+		return err
+	})
+	return files, err
+}
+
+// npm packs the client library for JavaScript, as npm pack does. Its CommonJS modules
+// have been made.
+func npm(r release) error {
+	top := filepath.Join(r.root, "clients/javascript")
+	text, err := os.ReadFile(filepath.Join(top, "package.json"))
+	if err != nil {
+		return err
+	}
+	var p struct{ Name, Version string }
+	if err := json.Unmarshal(text, &p); err != nil {
+		return err
+	}
+	if p.Version != r.version {
+		return fmt.Errorf("clients/javascript/package.json has version %s, not %s", p.Version, r.version)
+	}
+	files := []file{{"LICENSE", filepath.Join(r.root, "LICENSE"), 0o644}}
+	for _, pattern := range []string{"README.md", "cjs/*", "package.json", "src/*"} {
+		found, _ := fs.Glob(os.DirFS(top), pattern) // fails only for a bad pattern
+		if len(found) == 0 {
+			return fmt.Errorf("no %s in clients/javascript", pattern)
+		}
+		for _, name := range found {
+			files = append(files, file{name, filepath.Join(top, name), 0o644})
+		}
+	}
+	return writeArchive(filepath.Join(r.out, p.Name+"-"+r.version+".tgz"), "package", files, r.time)
 }
