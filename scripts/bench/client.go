@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"slices"
@@ -27,9 +26,9 @@ const (
 	maxBare  = 1024 // goroutines that call on one connection
 )
 
-// A bareClient is a connection on which goroutines call for ids side by side, with the
-// least that this takes in Go: one goroutine writes calls encoded beforehand, all that are
-// there at a time, and another hands each reply, undecoded, to the first waiting caller.
+// A bareClient is a connection on which goroutines call for ids concurrently, with the least
+// that this takes in Go: one goroutine writes encoded calls, all pending ones at a time, and
+// another passes each reply, undecoded, to the first waiting caller.
 type bareClient struct {
 	conn    net.Conn
 	calls   chan chan error // of callers
@@ -116,34 +115,27 @@ func shakeHands(addr, peer string) (conn net.Conn, call []byte, err error) {
 	return conn, call, nil
 }
 
-// first connects to a node and calls for an id until one arrives: a node that starts is
-// up before its gen_servers are.
+// first connects to a node, and calls for an id until one arrives: a starting node is up
+// before its gen_servers are.
 func first(addr, peer string) error {
 	conn, call, err := shakeHands(addr, peer)
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
+	r := bufio.NewReader(conn)
 	for end := time.Now().Add(patience); ; {
 		if _, err := conn.Write(call); err != nil {
 			return err
 		}
 		conn.SetReadDeadline(time.Now().Add(again))
-		reply, err := readFrame(conn)
+		reply, err := wire.Read(r, maxFrame)
 		switch {
+		case err == nil && len(reply) == 0: // a tick
 		case err == nil:
 			return isID(reply)
 		case !errors.Is(err, os.ErrDeadlineExceeded) || time.Now().After(end):
 			return err
-		}
-	}
-}
-
-// readFrame reads one frame that is not a tick, without its length.
-func readFrame(r io.Reader) ([]byte, error) {
-	for buffered := bufio.NewReader(r); ; {
-		if frame, err := wire.Read(buffered, maxFrame); err != nil || len(frame) > 0 {
-			return frame, err
 		}
 	}
 }
@@ -168,13 +160,13 @@ func isID(frame []byte) error {
 	return fmt.Errorf("not an id: %s", etf.Format(nil, term))
 }
 
-// A goClient is a way that package client gets ids.
+// A goClient is a way to get ids from package client.
 type goClient struct {
 	what    string
 	callers int
-	echo    bool // beside the echo
+	echo    bool // compared with the echo
 	target  target
-	// take returns the function that a caller takes ids with, and how many it takes.
+	// take returns a caller's function, which returns how many ids it took.
 	take func(*client.IDs[flake.ID], *client.Leased[flake.ID]) func(context.Context) (int, error)
 }
 
@@ -205,7 +197,7 @@ func lease(n int) func(*client.IDs[flake.ID], *client.Leased[flake.ID]) func(con
 
 func next(_ *client.IDs[flake.ID], leased *client.Leased[flake.ID]) func(context.Context) (int, error) {
 	return func(ctx context.Context) (int, error) {
-		const many = 1000 // so that it is not the counting that is measured
+		const many = 1000 // so that the cost of counting does not matter
 		for range many {
 			if _, err := leased.Next(ctx); err != nil {
 				return 0, err
@@ -215,8 +207,8 @@ func next(_ *client.IDs[flake.ID], leased *client.Leased[flake.ID]) func(context
 	}
 }
 
-// goClientRates measures package client, over one connection, and as many goroutines
-// that call the echo with a bare client.
+// goClientRates measures package client over one connection, beside goroutines that call the
+// echo with a bare client.
 func goClientRates(w *world, p plan) ([]row, error) {
 	servers, stop, err := w.all()
 	defer stop()
@@ -271,7 +263,7 @@ func goClientRates(w *world, p plan) ([]row, error) {
 	return rows, nil
 }
 
-// run returns the ids a second that the callers get.
+// run returns the callers' ids per second.
 func (c goClient) run(ctx context.Context, take func(context.Context) (int, error), d time.Duration) (float64, error) {
 	var (
 		stop    atomic.Bool
@@ -294,14 +286,14 @@ func (c goClient) run(ctx context.Context, take func(context.Context) (int, erro
 	return float64(total.Load()) / time.Since(start).Seconds(), errors.Join(errs...)
 }
 
-// birth is what is measured of a server that starts.
+// birth is what is measured of a starting server.
 type birth struct {
-	first time.Duration // from its spawning to the first id
+	first time.Duration // from spawning to the first id
 	idle  float64       // memory
 	used  float64       // memory after many calls
 }
 
-// begin measures both servers' starts and memory.
+// begin measures the starts and memory of both servers.
 func begin(w *world, p plan) ([]row, error) {
 	births := make(versus[birth], 2)
 	for round := range p.starts {
@@ -331,7 +323,7 @@ func (w *world) server(side int) *server {
 	return w.flake()
 }
 
-// birth starts a server, lets it be idle, has it called and stops it.
+// birth starts a server, lets it idle, calls it and stops it.
 func (w *world) birth(side int, p plan, calls int) (b birth, err error) {
 	s := w.server(side)
 	if b.first, err = w.start(s); err != nil {

@@ -17,9 +17,9 @@ import (
 	"github.com/flake-go/flake/node/wire"
 )
 
-// The echo is the floor: a node that answers each call with as many bytes as flake
-// does, on a connection that is read as flake reads, and that neither checks nor keeps
-// anything. It is this program, run again with the arguments echo and its name.
+// The echo is the floor: a node that answers each call with as many bytes as flake does, on a
+// connection that it reads as flake does, and that neither checks nor stores anything. It is
+// this program with the arguments echo and the node's name.
 
 func (w *world) echo() *server {
 	s := &server{node: "echo@" + w.near.host}
@@ -52,7 +52,7 @@ func serveEcho(node string) {
 	}
 }
 
-// An echoer answers what is read from a connection.
+// An echoer answers the calls of a connection.
 type echoer struct {
 	self   etf.Pid
 	ids    uint64

@@ -2,10 +2,8 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"log"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -16,9 +14,8 @@ import (
 	"github.com/flake-go/flake/flake/snowflake"
 )
 
-// snowflakes measures package snowflake. One at a time is measured with 16 bits
-// of sequence, as 12 are used up before any generator gets slow. Theirs reads text
-// without looking whether it is too long.
+// snowflakes measures package snowflake. Single ids have 16 bits of sequence, as 12 run out
+// before any generator gets slow. Theirs parses text without checking its length.
 func snowflakes(p plan) []row {
 	node := newBwmarrin(16)
 	g := newSnowflake(16)
@@ -42,7 +39,7 @@ func snowflakes(p plan) []row {
 			rival{"Base58.Parse", each(func() snowflake.ID { id, _ := snowflake.Base58.Parse(text); return id })},
 			rival{"bwmarrin ParseBase58", each(func() bwmarrin.ID { id, _ := bwmarrin.ParseBase58(data); return id })},
 		),
-		bulk[snowflake.ID](p, "snowflake, ", 4096, func() *snowflake.Generator { return newSnowflake(12) }),
+		bulk(p, "snowflake, ", time.Millisecond, 4096, bulkSizes, func() *snowflake.Generator { return newSnowflake(12) }),
 	)
 }
 
@@ -65,9 +62,6 @@ func newBwmarrin(sequence uint8) *bwmarrin.Node {
 	}
 	return node
 }
-
-// snoCeiling is what the format has: 65,536 ids in 4 ms.
-const snoCeiling = 65536 * 250
 
 func newSno() *sno.Generator {
 	g, err := sno.NewGenerator(nil, sno.Options{})
@@ -104,69 +98,27 @@ func snoIDs(p plan) (rows []row) {
 			rival{"muyo/sno, unchecked", each(func() peer.ID { id, _ := peer.FromEncodedString(text); return id })},
 		),
 	)
-	for _, threads := range []int{1, 2} {
-		best := 0.0
-		for range p.bulkRounds {
-			best = max(best, snoRate(threads))
+	rows = append(rows, bulk(p, "sno, ", sno.Unit, 65536, []int{1024}, newSno)...)
+	n := min(p.duplicates, 16_000_000)
+	r := duplicates("sno, there twice", n, func() (key [16]byte) {
+		id, err := g.Next(context.Background())
+		if err != nil {
+			log.Fatal(err)
 		}
-		what := fmt.Sprintf("sno, 1024 at a time, %d threads", threads)
-		rows = append(rows, compare("ids in process", what, "ids/s", "the format's ceiling", []float64{snoCeiling}, []float64{best}).aim(atLeast(0.99)))
-	}
-	return append(rows, snoDuplicates(p.duplicates))
+		copy(key[:], id[:])
+		return key
+	})
+	r.Than = "muyo/sno"
+	r.Theirs = float64(twins(n, func() (key [16]byte) {
+		id := s.New(0)
+		copy(key[:], id[:])
+		return key
+	}))
+	return append(rows, r)
 }
 
-// snoRate measures ids a second over as many as some ticks have, from the
-// beginning of one on. Those of the last are there before it ends, so that time
-// counts as whole ticks.
-func snoRate(threads int) float64 {
-	const ticks, size = 8, 1024
-	g := newSno()
-	start := awaitTick()
-	var wg sync.WaitGroup
-	for range threads {
-		wg.Go(func() {
-			ids := make([]sno.ID, size)
-			for range ticks * g.PerTick() / size / threads {
-				if _, err := g.NextN(context.Background(), ids); err != nil {
-					log.Fatal(err)
-				}
-			}
-		})
-	}
-	wg.Wait()
-	took := (time.Since(start) + sno.Unit - 1).Truncate(sno.Unit)
-	return float64(ticks*g.PerTick()) / took.Seconds()
-}
-
-// awaitTick waits until a tick begins, and returns when it did.
-func awaitTick() time.Time {
-	now := time.Now()
-	for now.UnixNano()%int64(sno.Unit) > 1e4 {
-		now = time.Now()
-	}
-	return now
-}
-
-// snoDuplicates makes as many ids of both as fit, and counts those that are there
-// twice.
-func snoDuplicates(n int) row {
-	n = min(n, 16_000_000)
-	ours, theirs := newSno(), newPeer()
-	return row{
-		Section: "ids in process", What: fmt.Sprintf("sno, there twice, of %s", short(float64(n))), Unit: "ids", Than: "muyo/sno",
-		Ours: float64(twins(n, func() (key [10]byte) {
-			id, err := ours.Next(context.Background())
-			if err != nil {
-				log.Fatal(err)
-			}
-			return id
-		})),
-		Theirs: float64(twins(n, func() (key [10]byte) { return theirs.New(0) })),
-	}.aim(oursAtMost(0))
-}
-
-// spare is each for a function that makes ids of 4 ms: it makes no more of a tick
-// than there are, and does not measure the wait for the next.
+// spare is like each, for ids with ticks of 4 ms: it makes only some of each tick's, and
+// leaves out the wait for the next tick.
 func spare[T any](f func() T) func(*testing.B) {
 	const few = 30_000
 	return func(b *testing.B) {
@@ -174,7 +126,7 @@ func spare[T any](f func() T) func(*testing.B) {
 		var last T
 		for left := b.N; left > 0; left -= few {
 			b.StopTimer()
-			awaitTick()
+			awaitTick(sno.Unit)
 			b.StartTimer()
 			for range min(left, few) {
 				last = f()

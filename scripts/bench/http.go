@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// The bare handler is this program, run again with the one argument bare: what
-// package net/http does for an answer of an id's length, and nothing else.
+// The bare handler is this program with the argument bare: what package net/http does for an
+// answer of an id's length, and nothing else.
 
 const anID = "0000BCeSOTXmkQcK8Ru83s\n"
 
@@ -31,7 +31,7 @@ func serveBare() {
 	})))
 }
 
-// httpSettings are the connections that wrk holds, with a call in flight on each.
+// httpSettings has wrk's numbers of connections, with a call in flight on each.
 var httpSettings = []struct {
 	conns int
 	rate  target
@@ -82,7 +82,7 @@ func (w *world) bare() (*server, error) {
 	return s, err
 }
 
-// flakeHTTP starts a node that serves HTTP, and returns it with its address there.
+// flakeHTTP starts a node that serves HTTP, at the address returned.
 func (w *world) flakeHTTP() (*server, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -104,7 +104,7 @@ func (w *world) flakeHTTP() (*server, error) {
 
 var perSecond = regexp.MustCompile(`Requests/sec: +([0-9.]+)`)
 
-// wrk returns the calls a second that wrk gets answered.
+// wrk returns wrk's calls per second.
 func (w *world) wrk(url string, conns int, d time.Duration) (float64, error) {
 	seconds := fmt.Sprintf("-d%ds", max(1, int(d.Seconds())))
 	out, err := w.command("wrk", "-t1", fmt.Sprintf("-c%d", conns), seconds, url).CombinedOutput()

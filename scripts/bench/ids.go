@@ -21,10 +21,12 @@ import (
 	"github.com/flake-go/flake/flake"
 )
 
-// What the format has: ids a millisecond, and a second.
 const (
-	perMilli = 65536
+	perMilli = 65536 // ids of the format flake
 	ceiling  = perMilli * 1000
+
+	inProcess    = "ids in process"
+	otherFormats = "other formats in process"
 )
 
 // ids measures the packages of ids in this process.
@@ -33,12 +35,17 @@ func ids(p plan) ([]row, error) {
 	for i := range others {
 		others[i].Section = otherFormats
 	}
-	return slices.Concat(
-		single(p), text(p), bulk[flake.ID](p, "", perMilli, newFlake), []row{duplicates(p.duplicates)}, others,
-	), nil
+	g := newFlake()
+	next := func() [16]byte {
+		id, err := g.Next(context.Background())
+		if err != nil {
+			log.Fatal(err)
+		}
+		return id
+	}
+	return slices.Concat(single(p), text(p), bulk(p, "", time.Millisecond, perMilli, bulkSizes, newFlake),
+		[]row{duplicates("there twice", p.duplicates, next)}, others), nil
 }
-
-const otherFormats = "other formats in process"
 
 // rival is a function to measure.
 type rival struct {
@@ -46,8 +53,8 @@ type rival struct {
 	f    func(b *testing.B)
 }
 
-// race measures ours and its rivals in turn, so that what else the machine does
-// falls on each, and keeps the best of each.
+// race measures ours and its rivals in turn, so that other load of the machine affects them
+// all, and keeps the best of each.
 func race(p plan, what string, goal float64, our rival, rivals ...rival) []row {
 	all := append([]rival{our}, rivals...)
 	ns, allocs := make([]float64, len(all)), make([]float64, len(all))
@@ -62,18 +69,16 @@ func race(p plan, what string, goal float64, our rival, rivals ...rival) []row {
 		}
 	}
 	rows := []row{
-		row{Section: "ids in process", What: what + ", " + our.name, Unit: "ns", Ours: ns[0]}.aim(oursAtMost(goal)),
-		row{Section: "ids in process", What: what + ", " + our.name, Unit: "allocs", Ours: allocs[0]}.aim(oursAtMost(0)),
+		row{Section: inProcess, What: what + ", " + our.name, Unit: "ns", Ours: ns[0]}.aim(oursAtMost(goal)),
+		row{Section: inProcess, What: what + ", " + our.name, Unit: "allocs", Ours: allocs[0]}.aim(oursAtMost(0)),
 	}
 	for i, r := range all[1:] {
-		row := compare("ids in process", "  beside "+r.name, "ns", r.name, ns[i+1:i+2], ns[:1])
-		rows = append(rows, row.aim(less))
+		rows = append(rows, compare(inProcess, "  beside "+r.name, "ns", r.name, ns[i+1:i+2], ns[:1]))
 	}
 	return rows
 }
 
-// each turns a function into a benchmark of it. What it returns is kept, so that
-// it is made.
+// each returns a benchmark of a function, whose results the compiler cannot leave out.
 func each[T any](f func() T) func(*testing.B) {
 	return func(b *testing.B) {
 		b.ReportAllocs()
@@ -93,21 +98,27 @@ func newFlake() *flake.Generator {
 	return g
 }
 
-// filler is a generator that fills slices.
-type filler[ID any] interface {
-	NextN(ctx context.Context, dst []ID) (int, error)
-}
+var bulkSizes = []int{1, 16, 1024}
 
-// bulk measures how much of a format's ceiling is reached.
-func bulk[ID any, G filler[ID]](p plan, format string, perMilli int, generator func() G) (rows []row) {
+// bulk measures how much of a format's ceiling generators reach that fill slices.
+func bulk[ID any, G interface {
+	NextN(ctx context.Context, dst []ID) (int, error)
+}](p plan, format string, tick time.Duration, perTick int, sizes []int, generator func() G) (rows []row) {
+	ticks := p.bulkTime / tick
+	ceiling := []float64{float64(perTick) / tick.Seconds()}
 	for _, threads := range []int{1, 2} {
-		for _, size := range []int{1, 16, 1024} {
+		for _, size := range sizes {
 			best := 0.0
 			for range p.bulkRounds {
-				best = max(best, rateOf(p.bulkMillis, perMilli, threads, size, filler[ID](generator())))
+				g := generator()
+				best = max(best, rateOf(tick, int(ticks)*perTick, threads, size, func(dst []ID) {
+					if _, err := g.NextN(context.Background(), dst); err != nil {
+						log.Fatal(err)
+					}
+				}))
 			}
 			what := fmt.Sprintf("%s%d at a time, %d threads", format, size, threads)
-			row := compare("ids in process", what, "ids/s", "the format's ceiling", []float64{float64(perMilli) * 1000}, []float64{best})
+			row := compare(inProcess, what, "ids/s", "the format's ceiling", ceiling, []float64{best})
 			if size >= 16 {
 				row = row.aim(atLeast(0.99))
 			}
@@ -117,29 +128,30 @@ func bulk[ID any, G filler[ID]](p plan, format string, perMilli int, generator f
 	return rows
 }
 
-// rateOf measures ids a second over as many as some milliseconds have, from the
-// beginning of one on. Those of the last are there before it ends, so that time
-// counts as whole milliseconds.
-func rateOf[ID any](millis, perMilli, threads, size int, g filler[ID]) float64 {
-	start := time.Now()
-	for start.Nanosecond()%1e6 > 1e4 {
-		start = time.Now()
-	}
-	total := millis * perMilli
+// rateOf measures ids per second from the start of a tick. Those of the last tick are there
+// before it ends, so the time is rounded up to whole ticks.
+func rateOf[ID any](tick time.Duration, total, threads, size int, fill func(dst []ID)) float64 {
+	start := awaitTick(tick)
 	var wg sync.WaitGroup
 	for range threads {
 		wg.Go(func() {
 			ids := make([]ID, size)
 			for left := total / threads; left > 0; left -= size {
-				if _, err := g.NextN(context.Background(), ids[:min(left, size)]); err != nil {
-					log.Fatal(err)
-				}
+				fill(ids[:min(left, size)])
 			}
 		})
 	}
 	wg.Wait()
-	took := time.Since(start)
-	return float64(total) / (took + time.Millisecond - 1).Truncate(time.Millisecond).Seconds()
+	return float64(total) / (time.Since(start) + tick - 1).Truncate(tick).Seconds()
+}
+
+// awaitTick waits for the start of a tick, and returns it.
+func awaitTick(tick time.Duration) time.Time {
+	now := time.Now()
+	for now.UnixNano()%int64(tick) > 1e4 {
+		now = time.Now()
+	}
+	return now
 }
 
 func single(p plan) []row {
@@ -188,31 +200,22 @@ func text(p plan) []row {
 
 const goroutines = 8
 
-// duplicates makes ids from goroutines at once, and sorts them to find those that
-// are there twice.
-func duplicates(n int) row {
-	g := newFlake()
-	mine := twins(n, func() (key [16]byte) {
-		id, err := g.Next(context.Background())
-		if err != nil {
-			log.Fatal(err)
-		}
-		return id
-	})
+// duplicates returns the row of how many of n keys are duplicates.
+func duplicates(what string, n int, next func() [16]byte) row {
 	return row{
-		Section: "ids in process", What: fmt.Sprintf("there twice, of %s, %d goroutines", short(float64(n)), goroutines),
-		Unit: "ids", Ours: float64(mine),
+		Section: inProcess, What: fmt.Sprintf("%s, of %s, %d goroutines", what, short(float64(n)), goroutines),
+		Unit: "ids", Ours: float64(twins(n, next)),
 	}.aim(oursAtMost(0))
 }
 
-// twins returns how many of n keys are there already. It makes them in parts, so
-// that they fit in memory; a part that begins again is seen by its ends.
-func twins[K [10]byte | [16]byte](n int, next func() K) int {
+// twins returns how many of n keys repeat another. It makes them from several goroutines, and
+// in parts that fit in memory; a part that repeats an earlier one is found by its ends.
+func twins(n int, next func() [16]byte) (twice int) {
 	const part = 16_000_000
-	twice := 0
-	var last K
+	compare := func(a, b [16]byte) int { return bytes.Compare(a[:], b[:]) }
+	var last [16]byte
 	for done := 0; done < n; done += part {
-		keys := make([]K, min(part, n-done))
+		keys := make([][16]byte, min(part, n-done))
 		var wg sync.WaitGroup
 		for chunk := range slices.Chunk(keys, (len(keys)+goroutines-1)/goroutines) {
 			wg.Go(func() {
@@ -222,26 +225,16 @@ func twins[K [10]byte | [16]byte](n int, next func() K) int {
 			})
 		}
 		wg.Wait()
-		slices.SortFunc(keys, func(a, b K) int { return bytes.Compare(raw(&a), raw(&b)) })
+		slices.SortFunc(keys, compare)
 		for i := range keys {
 			if i > 0 && keys[i] == keys[i-1] {
 				twice++
 			}
 		}
-		if done > 0 && bytes.Compare(raw(&keys[0]), raw(&last)) <= 0 {
+		if done > 0 && compare(keys[0], last) <= 0 {
 			twice++
 		}
 		last = keys[len(keys)-1]
 	}
 	return twice
-}
-
-func raw[K [10]byte | [16]byte](k *K) []byte {
-	switch k := any(k).(type) {
-	case *[10]byte:
-		return k[:]
-	case *[16]byte:
-		return k[:]
-	}
-	return nil
 }

@@ -9,10 +9,10 @@
 //	scripts/bench/run -md figures.md                  # also as the table of docs/figures.md
 //	scripts/bench/run -only ids                       # some of the sections
 //
-// They are measured in turn, round by round, on one machine. What counts is the
-// median of the rounds' ratios: absolute figures are those of the machine.
+// They are measured in turn, round by round, on one machine. The result is the median of the
+// rounds' ratios, as absolute figures depend on the machine.
 //
-// It is a module of its own, so that the peers are no dependencies of flake.
+// It is a separate module, so that flake does not depend on the peers.
 package main
 
 import (
@@ -33,31 +33,33 @@ import (
 	"time"
 )
 
-// plan is how long everything is measured. Many short rounds are better than a
-// few long ones: what else the machine does spoils only some.
+// plan is how long everything is measured. Many short rounds are better than a few long
+// ones, as other load of the machine spoils only some.
 type plan struct {
 	rounds         int           // of which the median counts
 	erlang, client time.Duration // of one server, in one round, in one setting
-	latency        time.Duration // likewise, at half of the highest load
-	http           time.Duration // of wrk, which knows whole seconds
+	latency        time.Duration // the same, at half of the highest load
+	http           time.Duration // of wrk, in whole seconds
 	starts         int
-	idle           time.Duration // before memory is looked at
-	calls          int           // before it is looked at again
-	idRounds       int           // many and short, so that some are left alone
+	idle           time.Duration // before memory is measured
+	calls          int           // before it is measured again
+	idRounds       int           // many and short, so that some are undisturbed
 	benchtime      string        // of one function, in one round
 	bulkRounds     int
-	bulkMillis     int // of ids
-	duplicates     int // ids in which to look for them
+	bulkTime       time.Duration // of ids
+	duplicates     int           // ids in which to look for them
 }
 
 var (
 	fullPlan = plan{
-		rounds: 15, erlang: time.Second, latency: 2 * time.Second, client: 300 * time.Millisecond, http: 2 * time.Second, starts: 15, idle: 2 * time.Second, calls: 10_000_000,
-		idRounds: 200, benchtime: "2ms", bulkRounds: 200, bulkMillis: 30, duplicates: 100_000_000,
+		rounds: 15, erlang: time.Second, latency: 2 * time.Second, client: 300 * time.Millisecond,
+		http: 2 * time.Second, starts: 15, idle: 2 * time.Second, calls: 10_000_000,
+		idRounds: 200, benchtime: "2ms", bulkRounds: 200, bulkTime: 32 * time.Millisecond, duplicates: 100_000_000,
 	}
 	shortPlan = plan{
-		rounds: 7, erlang: 150 * time.Millisecond, latency: 400 * time.Millisecond, client: 40 * time.Millisecond, http: time.Second, starts: 5, idle: 300 * time.Millisecond, calls: 200_000,
-		idRounds: 30, benchtime: "1ms", bulkRounds: 20, bulkMillis: 15, duplicates: 4_000_000,
+		rounds: 7, erlang: 150 * time.Millisecond, latency: 400 * time.Millisecond, client: 40 * time.Millisecond,
+		http: time.Second, starts: 5, idle: 300 * time.Millisecond, calls: 200_000,
+		idRounds: 30, benchtime: "1ms", bulkRounds: 20, bulkTime: 16 * time.Millisecond, duplicates: 4_000_000,
 	}
 )
 
@@ -109,8 +111,8 @@ func main() {
 	}
 }
 
-// measure measures the sections. What fails is in the error, and the others in
-// the result, which is nil if none could begin.
+// measure measures the sections. The error has those that failed, the result the others; it
+// is nil if none could start.
 func measure(ctx context.Context, root string, p plan, only []string) (*result, error) {
 	if err := missing(only); err != nil {
 		return nil, err
@@ -169,7 +171,7 @@ func (w *world) sections(p plan) (all []section) {
 	)
 }
 
-// need are the programs that the sections run, and the packages of Debian that have them.
+// need lists the programs that sections run, and their packages in Debian.
 var need = []struct {
 	program, from string
 	sections      []string // nil: all
@@ -181,29 +183,28 @@ var need = []struct {
 
 var overVethSections = []string{"veth", "busy", "nodes", "latency"}
 
-// missing says which programs are not there that the sections need, and whether the
-// right to a network namespace is.
+// missing returns an error if a program, or the right to a network namespace, is missing.
 func missing(only []string) error {
 	var errs []error
 	for _, n := range need {
-		if n.sections != nil && !wanted(only, n.sections) {
+		if n.sections != nil && !needs(only, n.sections) {
 			continue
 		}
 		if _, err := exec.LookPath(n.program); err != nil {
 			errs = append(errs, fmt.Errorf("%s is missing: apt-get install %s%s", n.program, n.from, without(only, n.sections)))
 		}
 	}
-	if os.Geteuid() != 0 && wanted(only, overVethSections) {
+	if os.Geteuid() != 0 && needs(only, overVethSections) {
 		errs = append(errs, fmt.Errorf("a network namespace for the callers needs root%s", without(only, overVethSections)))
 	}
 	return errors.Join(errs...)
 }
 
-func wanted(only, sections []string) bool {
+func needs(only, sections []string) bool {
 	return slices.ContainsFunc(only, func(s string) bool { return slices.Contains(sections, s) })
 }
 
-// without says how to leave out sections.
+// without returns the advice how to leave out sections.
 func without(only, sections []string) string {
 	if sections == nil {
 		return ""

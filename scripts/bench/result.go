@@ -29,11 +29,11 @@ type row struct {
 	Met     *bool   `json:"met,omitempty"`
 }
 
-// target is what the ratio, or ours itself, is to reach.
+// target is what the ratio, or ours itself, should reach.
 type target struct {
 	Number float64 `json:"number"`
-	Less   bool    `json:"less"`    // at most so much
-	OfOurs bool    `json:"of_ours"` // not of the ratio
+	Less   bool    `json:"less"`    // at most this
+	OfOurs bool    `json:"of_ours"` // instead of the ratio
 }
 
 func (t target) String() string {
@@ -48,11 +48,8 @@ func atMost(ratio float64) target  { return target{Number: ratio, Less: true} }
 func oursAtMost(n float64) target  { return target{Number: n, Less: true, OfOurs: true} }
 func oursAtLeast(n float64) target { return target{Number: n, OfOurs: true} }
 
-// less is no target, of what is better if it is less.
-var less = target{Number: math.NaN(), Less: true}
-
 func (r row) aim(t target) row {
-	if t == (target{}) || math.IsNaN(t.Number) {
+	if t == (target{}) {
 		return r
 	}
 	measured := r.Ratio
@@ -75,7 +72,7 @@ const (
 	sides
 )
 
-// versus is what was measured of two sides or all, round by round.
+// versus has the measurements of two sides or all, round by round.
 type versus[T any] [][]T
 
 func newVersus[T any](n, sides int) []versus[T] {
@@ -86,7 +83,7 @@ func newVersus[T any](n, sides int) []versus[T] {
 	return all
 }
 
-// add measures the sides, one after the other, each round beginning with the next.
+// add measures the sides one after the other. Each round starts with another side.
 func (v versus[T]) add(round int, measure func(side int) (T, error)) error {
 	for i := range v {
 		side := (i + round) % len(v)
@@ -108,7 +105,7 @@ func (v versus[T]) row(section, what, unit string, t target, of func(T) float64)
 	return r.aim(t)
 }
 
-// quotients leaves out rounds in which b has nothing.
+// quotients leaves out the rounds in which b is 0.
 func quotients(a, b []float64) (q []float64) {
 	for i := range a {
 		if b[i] != 0 {
@@ -155,7 +152,9 @@ type result struct {
 }
 
 func (r *result) print(w io.Writer) {
-	fmt.Fprintf(w, "%s, %d processors, %s, OTP %s\nmedians of %d rounds; the best of each in process; all of the server, a call: CPU, sleeps (waits of a thread)\n", r.Machine, r.Processors, r.Go, r.OTP, r.Rounds)
+	fmt.Fprintf(w, "%s, %d processors, %s, OTP %s\n"+
+		"medians of %d rounds; the best of each in process; per call, of the server: CPU, sleeps (waits of a thread)\n",
+		r.Machine, r.Processors, r.Go, r.OTP, r.Rounds)
 	section := ""
 	for _, row := range r.Rows {
 		if row.Section != section {
@@ -174,7 +173,7 @@ func (r row) spread() string {
 	return fmt.Sprintf("(%s - %s)", short(r.Low), short(r.High))
 }
 
-// verdict is the target and whether it is met.
+// verdict returns the target, and whether it is met.
 func (r row) verdict() string {
 	t := r.Target
 	if t == nil {
@@ -193,8 +192,8 @@ func (r row) verdict() string {
 	return fmt.Sprintf("%s %s%s  %s", sign, t, unit, met)
 }
 
-// markdown returns the figures that have a target, but those of other formats and
-// those of allocations, as docs/figures.md shows them.
+// markdown writes the figures that have a target, except those of other formats and of
+// allocations, as docs/figures.md shows them.
 func (r *result) markdown(w io.Writer) error {
 	fmt.Fprintf(w, "| %s, %d processors, %s, OTP %s | target | measured | |\n|---|---|---|---|\n", r.Machine, r.Processors, r.Go, r.OTP)
 	for _, row := range r.Rows {
@@ -212,7 +211,7 @@ func (r *result) markdown(w io.Writer) error {
 	return nil
 }
 
-// short returns a number to three digits, and 0, which is none, as nothing.
+// short returns a number to three digits, and "" for 0, which was not measured.
 func short(f float64) string {
 	if f == 0 || math.IsNaN(f) || math.IsInf(f, 0) {
 		return ""
@@ -274,8 +273,8 @@ const svgHead = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %[1]d %[2]
 </style>
 `
 
-// svg draws how many times better than OTP flake is, on a logarithmic scale, as
-// one bar a row below the name of its section, with a mark where the target is.
+// svg draws how many times better than OTP flake is, on a logarithmic scale: a bar for each
+// row below the name of its section, with a mark at the target.
 func (r *result) svg(w io.Writer) error {
 	var rows []row
 	for _, row := range r.Rows {
@@ -332,7 +331,7 @@ func (r row) draw(b *strings.Builder, y int) {
 	fmt.Fprintf(b, "<text class=\"small\" x=\"%d\" y=\"%d\">%s×</text>\n", end+6, y+13, short(times))
 }
 
-// times is how many times better a ratio of the row is.
+// times returns how many times better a ratio of the row is.
 func (r row) times(ratio float64) float64 {
 	if strings.HasSuffix(r.Unit, "/s") {
 		return ratio
@@ -340,7 +339,7 @@ func (r row) times(ratio float64) float64 {
 	return 1 / ratio
 }
 
-// svgX is where a ratio is drawn. The scale begins at a half.
+// svgX returns the position of a ratio. The scale starts at a half.
 func svgX(times float64) int {
 	part := math.Log(2*times) / math.Log(2*svgMost)
 	return svgLabels + int(svgBars*min(max(part, 0), 1))

@@ -18,20 +18,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What real Erlang callers are measured with, and what is to be reached.
-
 // A setting is a number of callers.
 type setting struct {
 	processes, nodes int
-	depth            int           // calls under way of each process, by send_request if more than 1
-	half             bool          // of OTP's highest load, which processes make that call at times
-	every            time.Duration // the time between two calls of one; 0: one after the other
+	depth            int           // concurrent calls of a process, by send_request if more than 1
+	half             bool          // half of OTP's highest load: processes that pause between calls
+	every            time.Duration // between two calls of a process; 0: without a pause
 	request          string
 	rate, cpu        target
 	late             [3]target // of quantiles
 }
 
-// A scene is where callers call from, and what else the machine does meanwhile.
+// A scene is where callers are, and what else the machine does.
 type scene struct {
 	section  string // of -only
 	name     string
@@ -79,7 +77,7 @@ var scenes = []scene{
 	}},
 }
 
-// overVeth are callers on one node, of which many reach a rate and a CPU time.
+// overVeth returns the settings of callers on one node, with the targets of many.
 func overVeth(rate, cpu float64) []setting {
 	return []setting{
 		{processes: 1, rate: atLeast(1.4), cpu: atMost(0.6)},
@@ -88,8 +86,8 @@ func overVeth(rate, cpu float64) []setting {
 	}
 }
 
-// measure measures the servers under callers of the scene's settings, with all that is
-// to be beside them in turn.
+// measure measures the servers under callers of the scene's settings, with each other work
+// in turn.
 func (sc scene) measure(w *world, p plan) (rows []row, err error) {
 	if sc.veth {
 		v, leave, err := w.overVeth()
@@ -163,8 +161,7 @@ func measureScene(section string, servers [sides]*server, nodes []*callers, sets
 	return rows, nil
 }
 
-// halfOf returns the time between two calls of a process at half of a server's highest
-// load.
+// halfOf returns the time between two calls of a process at half of a server's highest load.
 func halfOf(s *server, nodes []*callers, set setting, p plan) (time.Duration, error) {
 	set.every = 0
 	var rates []float64
@@ -193,7 +190,7 @@ func (s setting) rows(section string, loads versus[load]) (rows []row) {
 		add("calls/s", s.rate, func(l load) float64 { return l.rate })
 	}
 	add("µs CPU", s.cpu, func(l load) float64 { return l.cpu })
-	add("sleeps", less, func(l load) float64 { return l.sleeps })
+	add("sleeps", target{}, func(l load) float64 { return l.sleeps })
 	for i, q := range quantiles {
 		add(q.unit, s.late[i], func(l load) float64 { return l.quantile(q.of) })
 	}
@@ -221,7 +218,7 @@ func (w *world) loops() (stop func(), err error) {
 	return stop, nil
 }
 
-// loop is this program, run again with the argument loop and a processor.
+// loop is what this program does with the arguments loop and a processor.
 func loop(cpu string) {
 	n, err := strconv.Atoi(cpu)
 	var there unix.CPUSet
@@ -234,8 +231,7 @@ func loop(cpu string) {
 	}
 }
 
-// erlangAtWork runs an Erlang node with more to do than the processors have time
-// for.
+// erlangAtWork runs an Erlang node that keeps all processors busy.
 func (w *world) erlangAtWork() (stop func(), err error) {
 	cmd := w.erl(w.near, "work", "bench_work", "-noinput")
 	if err := cmd.Start(); err != nil {
@@ -307,7 +303,7 @@ func (l *load) spent(s *server, before usage) error {
 	return err
 }
 
-// call has as many nodes and processes as the setting says call s for a time.
+// call calls s for a time from the setting's nodes and processes.
 func call(s *server, nodes []*callers, set setting, d time.Duration) (load, error) {
 	nodes = nodes[:set.nodes]
 	how := strconv.Itoa(set.depth)
@@ -337,7 +333,7 @@ func call(s *server, nodes []*callers, set setting, d time.Duration) (load, erro
 	return all, all.spent(s, before)
 }
 
-// add adds what one node measured: calls, nanoseconds, microseconds:calls...
+// add adds the line of one node: calls, nanoseconds, microseconds:calls...
 func (l *load) add(line string) error {
 	fields := strings.Fields(line)
 	if len(fields) < 2 || fields[0] == "error" {
@@ -360,7 +356,7 @@ func (l *load) add(line string) error {
 	return nil
 }
 
-// quantile is the latency that the part q of all calls does not exceed.
+// quantile returns the latency that the part q of all calls does not exceed.
 func (l *load) quantile(q float64) float64 {
 	seen := 0.0
 	latencies := slices.SortedFunc(maps.Keys(l.latency), cmp.Compare)
@@ -372,13 +368,13 @@ func (l *load) quantile(q float64) float64 {
 	return 0
 }
 
-// A call for leased ids, and how many they are.
+// How many ids a call asks for.
 const (
 	leaseOf = 1 << 20
 	listOf  = 1000
 )
 
-// many measures calls for many ids at a time, of one Erlang caller.
+// many measures the calls of one Erlang caller for many ids at a time.
 func many(w *world, p plan) ([]row, error) {
 	s := w.flake()
 	if _, err := w.start(s); err != nil {

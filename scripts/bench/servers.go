@@ -22,8 +22,7 @@ import (
 
 const cookie = "bench"
 
-// world is what the servers and callers of a run share: a directory for all
-// that is built and written, and EPMDs of their own.
+// world is what the servers and callers of a run share: a directory for all files, and EPMDs.
 type world struct {
 	ctx       context.Context
 	dir       string
@@ -37,7 +36,7 @@ type world struct {
 // site is where nodes run.
 type site struct {
 	host  string
-	enter []string // a command that runs another in its network namespace, or nil
+	enter []string // the prefix of a command in its network namespace, or nil
 }
 
 var here = site{host: "127.0.0.1"}
@@ -100,7 +99,7 @@ func (w *world) path(name string) string { return filepath.Join(w.dir, name) }
 
 func (w *world) close() { os.RemoveAll(w.dir) }
 
-// command is a command of this world, which does not outlive the harness.
+// command returns a command of this world, which ends with this program.
 func (w *world) command(name string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(w.ctx, name, args...)
 	cmd.Env = w.env
@@ -113,14 +112,14 @@ func (w *world) commandAt(s site, args ...string) *exec.Cmd {
 	return w.command(args[0], args[1:]...)
 }
 
-// end kills a command that was started.
+// end kills a started command.
 func end(cmd *exec.Cmd) {
 	cmd.Process.Kill()
 	cmd.Wait()
 }
 
-// erl is a node whose module's start/0 is called. Other nodes it knows only if
-// it calls them.
+// erl returns the command of a node that calls a module's start/0. It connects only to nodes
+// that it calls.
 func (w *world) erl(s site, name, module string, flags ...string) *exec.Cmd {
 	args := []string{
 		"erl", "-start_epmd", "false", "-pa", w.dir, "-name", name + "@" + s.host, "-setcookie", cookie, "-kernel",
@@ -129,7 +128,7 @@ func (w *world) erl(s site, name, module string, flags ...string) *exec.Cmd {
 	return w.commandAt(s, append(args, flags...)...)
 }
 
-// server is one that hands out ids.
+// server is a node that returns ids.
 type server struct {
 	node string
 	addr string
@@ -145,7 +144,7 @@ func (w *world) flake() *server {
 	return &server{node: "flake@" + w.near.host, cmd: w.command(w.path("flake"), "-noinput", "-config", w.config())}
 }
 
-// all starts all servers.
+// all starts all servers. The caller must stop them, even after an error.
 func (w *world) all() (servers [sides]*server, stop func(), err error) {
 	servers = [sides]*server{theirs: w.otp(), ours: w.flake(), floor: w.echo()}
 	stop = func() {}
@@ -175,8 +174,7 @@ func (w *world) configure() error {
 	return os.WriteFile(w.config(), []byte(text), 0o600)
 }
 
-// start starts a server and returns the time to the first id that a caller gets,
-// who is up already and asks again and again.
+// start starts a server, and returns the time until a caller that polls gets its first id.
 func (w *world) start(s *server) (time.Duration, error) {
 	s.cmd.Stdout, s.cmd.Stderr = &s.log, &s.log
 	begin := time.Now()
@@ -202,7 +200,7 @@ func (w *world) firstID(s *server) error {
 	return first(s.addr, s.node)
 }
 
-// shortName is a node's name up to the @, as EPMD knows it.
+// shortName returns a node's name up to the @, as in EPMD.
 func shortName(node string) string {
 	name, _, _ := strings.Cut(node, "@")
 	return name
@@ -219,16 +217,16 @@ func (s *server) stop() error {
 	return nil
 }
 
-// link is the name of both ends of a virtual link. Their addresses are of the range for
-// benchmarks (RFC 2544).
+// link is the name of both ends of a virtual link, whose addresses RFC 2544 reserves for
+// benchmarks.
 const (
 	link    = "flakebench"
 	nearEnd = "198.18.0.1"
 	farEnd  = "198.18.0.2"
 )
 
-// overVeth returns a world whose callers are in a network namespace of their own, at
-// the far end of a virtual link. The caller must leave it, even after an error.
+// overVeth returns a world whose callers are in a separate network namespace, at the far end
+// of a virtual link. The caller must call leave, even after an error.
 func (w *world) overVeth() (v *world, leave func(), err error) {
 	holder := w.command("sleep", "infinity")
 	holder.SysProcAttr.Cloneflags = syscall.CLONE_NEWNET
@@ -268,7 +266,7 @@ func (w *world) overVeth() (v *world, leave func(), err error) {
 // usage is what a process has used so far.
 type usage struct {
 	cpu    time.Duration
-	sleeps float64 // how often one of its threads went to sleep
+	sleeps float64 // of all its threads
 }
 
 func usageOf(pid int) (u usage, err error) {
@@ -285,8 +283,8 @@ func usageOf(pid int) (u usage, err error) {
 	return u, err
 }
 
-// cpuTime is utime and stime of /proc/PID/stat, but to the nanosecond instead of
-// the hundredth of a second.
+// cpuTime returns utime and stime of /proc/PID/stat, in nanoseconds instead of hundredths of
+// a second.
 func cpuTime(pid int) (time.Duration, error) {
 	const sched = 2 // CPUCLOCK_SCHED, clock_getcpuclockid(3)
 	var ts syscall.Timespec
@@ -298,13 +296,13 @@ func cpuTime(pid int) (time.Duration, error) {
 	return time.Duration(ts.Nano()), nil
 }
 
-// resident is the memory of a process that is in RAM, in bytes.
+// resident returns the resident memory of a process, in bytes.
 func resident(pid int) (float64, error) {
 	kb, err := statusOf(fmt.Sprintf("/proc/%d/status", pid), "VmRSS:")
 	return kb * 1024, err
 }
 
-// statusOf returns a number out of a status file of /proc.
+// statusOf returns a number in a status file of /proc.
 func statusOf(file, key string) (float64, error) {
 	status, err := os.ReadFile(file)
 	if err != nil {
@@ -318,7 +316,7 @@ func statusOf(file, key string) (float64, error) {
 	return 0, fmt.Errorf("no %s in %s", key, file)
 }
 
-// machine says what all was measured on, and how busy that is with other things.
+// machine describes the machine, and its load before.
 func machine() string {
 	model := "unknown processor"
 	info, _ := os.ReadFile("/proc/cpuinfo")
