@@ -17,43 +17,36 @@ type group struct {
 	v2  bool
 }
 
-// newGroup makes a group that may take so many bytes.
+// newGroup makes a group that may take limit bytes.
 func newGroup(limit int) (group, error) {
 	g := group{dir: "/sys/fs/cgroup/memory"}
 	if _, err := os.Stat(g.dir); err != nil {
 		g = group{"/sys/fs/cgroup", true}
-		os.WriteFile(filepath.Join(g.dir, "cgroup.subtree_control"), []byte("+memory"), 0) // it may be so already
+		os.WriteFile(filepath.Join(g.dir, "cgroup.subtree_control"), []byte("+memory"), 0) // it may be on already
 	}
 	g.dir = filepath.Join(g.dir, fmt.Sprintf("flake-containers-%d-%d", os.Getpid(), limit>>20))
 	if err := os.Mkdir(g.dir, 0o755); err != nil {
-		return g, fmt.Errorf("control groups for memory have to be writable, as they are for root: %w", err)
+		return g, fmt.Errorf("control groups for memory must be writable, as they are for root: %w", err)
 	}
-	files := []string{"memory.limit_in_bytes"}
+	memory, swap, noSwap := "memory.limit_in_bytes", "memory.memsw.limit_in_bytes", limit
 	if g.v2 {
-		files = []string{"memory.max"}
+		memory, swap, noSwap = "memory.max", "memory.swap.max", 0
 	}
-	for _, file := range files {
-		if err := os.WriteFile(filepath.Join(g.dir, file), []byte(strconv.Itoa(limit)), 0); err != nil {
-			return g, errors.Join(err, g.remove())
-		}
+	if err := os.WriteFile(filepath.Join(g.dir, memory), []byte(strconv.Itoa(limit)), 0); err != nil {
+		return g, errors.Join(err, g.remove())
 	}
-	// No swap, where there is such a limit.
-	if g.v2 {
-		os.WriteFile(filepath.Join(g.dir, "memory.swap.max"), []byte("0"), 0)
-	} else {
-		os.WriteFile(filepath.Join(g.dir, "memory.memsw.limit_in_bytes"), []byte(strconv.Itoa(limit)), 0)
-	}
+	os.WriteFile(filepath.Join(g.dir, swap), []byte(strconv.Itoa(noSwap)), 0) // not all systems have it
 	return g, nil
 }
 
-// command runs in the group.
+// command returns a command that runs in the group.
 func (g group) command(name string, args ...string) *exec.Cmd {
 	const enter = `echo $$ > "$0/cgroup.procs" && exec "$@"`
 	return exec.Command("sh", append([]string{"-c", enter, g.dir, name}, args...)...)
 }
 
-// peak is the most that was taken, in bytes, what the system has for the processes
-// included; 0 if the system does not tell.
+// peak returns the most memory taken, in bytes, including the system's for the processes, or
+// 0 if it is unknown.
 func (g group) peak() int {
 	file := "memory.max_usage_in_bytes"
 	if g.v2 {

@@ -25,7 +25,7 @@ const (
 	every = 100 * time.Millisecond
 )
 
-// crowd is callers, each a node that calls now and then.
+// crowd has callers, each a node that calls regularly.
 type crowd struct {
 	ctx                            context.Context
 	n                              *node
@@ -34,7 +34,7 @@ type crowd struct {
 	slowest                        atomic.Int64
 }
 
-// add connects a caller, which then calls until the end.
+// add connects a caller, which calls until the end.
 func (c *crowd) add() {
 	ctx, cancel := context.WithTimeout(c.ctx, bound)
 	defer cancel()
@@ -75,7 +75,7 @@ func (c *crowd) String() string {
 		c.lost.Load(), c.done.Load(), time.Duration(c.slowest.Load()).Round(time.Millisecond))
 }
 
-// callers connects more and more, until some are refused.
+// callers connects more and more callers, until some are refused.
 func callers(n *node) string {
 	ctx, cancel := context.WithCancel(context.Background())
 	c := &crowd{ctx: ctx, n: n}
@@ -87,7 +87,7 @@ func callers(n *node) string {
 		}
 		adding.Wait()
 	}
-	select { // and all call for a while
+	select { // while all call
 	case <-time.After(5 * time.Second):
 	case <-n.ended:
 	}
@@ -97,7 +97,7 @@ func callers(n *node) string {
 	return said
 }
 
-// attacked has a few callers call while others do what takes memory.
+// attacked runs a few callers beside attackers that take memory.
 func attacked(n *node) string {
 	const honest = 32
 	ctx, cancel := context.WithCancel(context.Background())

@@ -1,13 +1,12 @@
-// Command containers shows what load the node holds in control groups of little memory,
-// and that beyond it callers are refused and the process lives:
+// Command containers shows the load that the node bears in control groups with little memory,
+// and that beyond it callers are refused and the process survives:
 //
 //	go run ./scripts/containers
 //	go run ./scripts/containers -sizes 64 -callers 500 -attack 1m
 //
-// It needs control groups for memory, of version 1 or 2, that it may write, as root has
-// them. In each of the sizes it connects more and more callers, which all call, until
-// one is refused. Then hostile nodes do what takes most memory, while a few callers go
-// on.
+// It needs writable control groups for memory, of version 1 or 2, as root has them. In each
+// size it connects more and more callers, which all call, until one is refused. Then hostile
+// nodes take as much memory as they can, while a few callers go on.
 package main
 
 import (
@@ -28,7 +27,7 @@ var (
 	sizes   = flag.String("sizes", "32,64,128", "of the groups, in MB")
 	most    = flag.Int("callers", 4000, "how many callers to connect at most")
 	attack  = flag.Duration("attack", 20*time.Second, "how long to attack")
-	verbose = flag.Bool("v", false, "show what the node writes")
+	verbose = flag.Bool("v", false, "show the output of the node")
 )
 
 func main() {
@@ -62,12 +61,12 @@ func run() error {
 		died = died || !lived
 	}
 	if died {
-		return errors.New("the node did not live")
+		return errors.New("the node did not survive")
 	}
 	return nil
 }
 
-// try loads a node in a group of so many MB, and reports whether it lived.
+// try loads a node in a group of mb MB, and reports whether it survived.
 func try(command, dir string, mb int) (lived bool, err error) {
 	g, err := newGroup(mb << 20)
 	if err != nil {
@@ -95,7 +94,7 @@ func try(command, dir string, mb int) (lived bool, err error) {
 	return true, nil
 }
 
-// node is the command, running.
+// node is the running command.
 type node struct {
 	cmd   *exec.Cmd
 	addr  string
@@ -148,7 +147,7 @@ func (n *node) lives() bool {
 	}
 }
 
-// stop ends the node, and reports whether it was there and ended in good order.
+// stop ends the node, and reports whether it was running and ended cleanly.
 func (n *node) stop() bool {
 	n.cmd.Process.Signal(syscall.SIGTERM)
 	select {
@@ -160,7 +159,7 @@ func (n *node) stop() bool {
 	return n.cmd.ProcessState.Success()
 }
 
-// rss is the resident memory in kB, 0 if the node is not there.
+// rss returns the resident memory in kB, or 0 if the node is not running.
 func (n *node) rss() (kB int) {
 	status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", n.cmd.Process.Pid))
 	for line := range strings.Lines(string(status)) {

@@ -26,14 +26,14 @@ type pkg struct {
 
 	TestGoFiles, XTestGoFiles []string
 
-	work    string // where what is made goes
+	work    string // the folder of the files made
 	root    string
 	refused map[int]bool
 	mutants []mutant
 }
 
-// load returns the packages of a path, but those that are parts of
-// other packages' tests, and have none.
+// load returns the packages of a path, except those without tests, and those that are parts
+// of other packages' tests.
 func load(ctx context.Context, root, path, work string) ([]*pkg, error) {
 	cmd := exec.CommandContext(ctx, "go", "list", "-json=Dir,ImportPath,Name,GoFiles,Imports,TestGoFiles,XTestGoFiles", path)
 	cmd.Dir, cmd.Stderr = root, os.Stderr
@@ -56,7 +56,7 @@ func load(ctx context.Context, root, path, work string) ([]*pkg, error) {
 	return pkgs, nil
 }
 
-// rel is the package's directory, from the root.
+// rel returns the package's directory, relative to the root.
 func (p *pkg) rel() string {
 	rel, err := filepath.Rel(p.root, p.Dir)
 	if err != nil {
@@ -67,13 +67,13 @@ func (p *pkg) rel() string {
 
 func (p *pkg) program() string { return filepath.Join(p.work, "test") }
 
-// A fault is what the compiler says of a line, and the mutants that it names.
+// The compiler's error for a line, and the mutants that it names.
 var (
 	fault = regexp.MustCompile(`(?m)^(\S+\.go):(\d+):\d+: .*$`)
 	named = regexp.MustCompile(`mutant\w+\((\d+)`)
 )
 
-// build makes the test program. Mutants that do not compile are left out.
+// build makes the test program, without the mutants that do not compile.
 func (p *pkg) build(ctx context.Context) error {
 	if err := os.MkdirAll(p.work, 0o700); err != nil {
 		return err
@@ -95,8 +95,8 @@ func (p *pkg) build(ctx context.Context) error {
 	}
 }
 
-// refuse leaves out the mutants that the compiler names. If it names only a
-// line, those of operators go, which want numbers of one type; without any, all.
+// refuse leaves out the mutants that the compiler names, and reports whether there are any. If
+// it names only a line, those of operators go, which need numbers of one type, or else all.
 func (p *pkg) refuse(out []byte) bool {
 	before := len(p.refused)
 	lines := map[string]bool{}
@@ -123,8 +123,7 @@ func (p *pkg) refuse(out []byte) bool {
 	return len(p.refused) > before
 }
 
-// overlay writes the package's files with mutants in them, and returns the
-// file that tells go of them.
+// overlay writes the package's files with mutants, and returns the file for go's -overlay.
 func (p *pkg) overlay() (string, error) {
 	replace := map[string]string{}
 	write := func(name string, content []byte) error {
@@ -158,7 +157,7 @@ func (p *pkg) overlay() (string, error) {
 	return overlay, errors.Join(err, os.WriteFile(overlay, content, 0o600))
 }
 
-// numbered tells mutants apart that are alike, in the order of the source.
+// numbered numbers mutants with equal keys, in the order of the source.
 func numbered(mutants []mutant) {
 	seen := map[string]int{}
 	for i := range mutants {

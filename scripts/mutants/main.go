@@ -1,26 +1,24 @@
-// Mutants changes the code of packages in small ways, one at a time, and tells
-// which changes none of the package's own tests notices:
+// Mutants changes the code of packages in small ways, one at a time, and reports which changes
+// none of the package's own tests notices:
 //
-//	scripts/mutants/run                       # all that are looked after
+//	scripts/mutants/run                       # all maintained ones
 //	scripts/mutants/run ./flake/sno ./client  # some
-//	scripts/mutants/run -list DIR ./flake/... # also writes what lived to files there
+//	scripts/mutants/run -list DIR ./flake/... # also writes those that lived to files there
 //
-// A statement is left out; an if is never or always taken; a side of && and ||
-// is left out; == becomes !=, < becomes <=, + becomes -, and so on. All mutants
-// of a package are compiled into one test program, each behind a switch, so
-// that trying one is no more than running the tests that come by it: where none
-// does so with a difference, as a < of two equal sides, it is not reached. One
-// that hangs the tests is killed.
+// A statement is left out; an if is never or always taken; a side of && and || is left out;
+// == becomes !=, < becomes <=, + becomes -, and so on. All mutants of a package are compiled
+// into one test program, each behind a switch, so trying one only runs the tests that reach
+// it. A test that never makes a difference, such as < without two equal sides, does not reach
+// it. One that hangs the tests is killed.
 //
-// On two busy cores that took from 10 s to 2 minutes for a package, 5 minutes
-// for node/dist and 11 for client, where more mutants hang than elsewhere.
+// On two busy cores a package took from 10 s to 2 minutes, node/dist 5 minutes and client 11,
+// where more mutants hang than elsewhere.
 //
-// Those that live are compared with survivors.txt, which names each with the
-// reason why no test can tell, or need not. It fails if one is not there.
+// Those that live are compared with survivors.txt, which names each with the reason why no
+// test can notice, or need not. An unnamed one is a failure.
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"flag"
@@ -30,14 +28,13 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"syscall"
 	"time"
 )
 
-// looked are the packages that are looked after.
-var looked = []string{"./flake/...", "./genserver", "./node/dist", "./node/handshake", "./client/...", "./idserver/inspect", "./rel/flake/original"}
+// maintained are the packages of a run without arguments.
+var maintained = []string{"./flake/...", "./genserver", "./node/dist", "./node/handshake", "./client/...", "./idserver/inspect", "./rel/flake/original"}
 
 func main() {
 	log.SetFlags(0)
@@ -45,22 +42,21 @@ func main() {
 	var (
 		reviewed = flag.String("reviewed", "", "the `file` of those that may live")
 		list     = flag.String("list", "", "write those that live to a file for each package in `DIR`")
-		workers  = flag.Int("workers", runtime.NumCPU(), "how many are tried at a time")
 	)
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	paths := flag.Args()
 	if len(paths) == 0 {
-		paths = looked
+		paths = maintained
 	}
-	if err := run(ctx, paths, *reviewed, *list, *workers); err != nil {
+	if err := run(ctx, paths, *reviewed, *list); err != nil {
 		stop()
 		log.Fatal(err)
 	}
 }
 
-func run(ctx context.Context, paths []string, reviewed, list string, workers int) error {
+func run(ctx context.Context, paths []string, reviewed, list string) error {
 	root, err := os.Getwd()
 	if err != nil {
 		return err
@@ -74,7 +70,7 @@ func run(ctx context.Context, paths []string, reviewed, list string, workers int
 		return err
 	}
 	defer os.RemoveAll(work)
-	tree := filepath.Join(work, "tree") // mutants write files where they should not
+	tree := filepath.Join(work, "tree") // mutants may write files anywhere
 	if err := os.CopyFS(tree, os.DirFS(root)); err != nil {
 		return err
 	}
@@ -85,7 +81,7 @@ func run(ctx context.Context, paths []string, reviewed, list string, workers int
 			return err
 		}
 		for _, p := range pkgs {
-			n, err := p.measure(ctx, known, list, workers)
+			n, err := p.measure(ctx, known, list)
 			if err != nil {
 				return err
 			}
@@ -99,7 +95,7 @@ func run(ctx context.Context, paths []string, reviewed, list string, workers int
 }
 
 // measure tries a package's mutants, and returns how many lived that are not known.
-func (p *pkg) measure(ctx context.Context, known map[string]string, list string, workers int) (int, error) {
+func (p *pkg) measure(ctx context.Context, known map[string]bool, list string) (int, error) {
 	begin := time.Now()
 	if err := p.build(ctx); err != nil {
 		return 0, err
@@ -108,7 +104,7 @@ func (p *pkg) measure(ctx context.Context, known map[string]string, list string,
 	if err != nil {
 		return 0, err
 	}
-	fates := p.try(ctx, tests, workers)
+	fates := p.try(ctx, tests)
 	if ctx.Err() != nil {
 		return 0, ctx.Err()
 	}
@@ -118,7 +114,7 @@ func (p *pkg) measure(ctx context.Context, known map[string]string, list string,
 	for i, m := range p.mutants {
 		f := fates[i]
 		count[f]++
-		_, named := known[m.key()]
+		named := known[m.key()]
 		switch {
 		case f < lived && named:
 			fmt.Printf("named, but %s now: %s\n", f, m.key())
@@ -141,29 +137,25 @@ func (p *pkg) measure(ctx context.Context, known map[string]string, list string,
 	return fresh, os.WriteFile(filepath.Join(list, name), []byte(raw.String()), 0o644)
 }
 
-// read reads the survivors that are known: what names one, a tab, the reason.
+// read reads the keys of the known survivors: each has a line, with its reason behind a tab.
 // A line that begins with # is a comment.
-func read(name string) (known map[string]string, err error) {
-	known = map[string]string{}
-	f, err := os.Open(name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return known, nil
-	}
-	if err != nil {
+func read(name string) (known map[string]bool, err error) {
+	text, err := os.ReadFile(name)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	defer f.Close()
-	lines := bufio.NewScanner(f)
-	for n := 1; lines.Scan(); n++ {
-		line := lines.Text()
-		if line == "" || strings.HasPrefix(line, "#") {
+	known = map[string]bool{}
+	n := 0
+	for line := range strings.Lines(string(text)) {
+		n++
+		key, reason, _ := strings.Cut(strings.TrimSpace(line), "\t")
+		if key == "" || strings.HasPrefix(key, "#") {
 			continue
 		}
-		key, reason, _ := strings.Cut(line, "\t")
 		if reason == "" {
-			return nil, fmt.Errorf("%s:%d: no reason, behind a tab", name, n)
+			return nil, fmt.Errorf("%s:%d: no reason after a tab", name, n)
 		}
-		known[key] = reason
+		known[key] = true
 	}
-	return known, lines.Err()
+	return known, nil
 }

@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// The sample's tests notice some of its mutants; what they do not is listed, and
-// may be named.
+// The sample's tests notice some of its mutants. The others are listed, and may be named.
 func TestRun(t *testing.T) {
 	root, list := t.TempDir(), t.TempDir()
 	for name, text := range map[string]string{
@@ -49,7 +48,7 @@ func TestAdd(t *testing.T) {
 		}
 	}
 	t.Chdir(root)
-	err := run(context.Background(), []string{"."}, "survivors.txt", list, 2)
+	err := run(context.Background(), []string{"."}, "survivors.txt", list)
 	if err == nil || !strings.HasPrefix(err.Error(), "5 lived") {
 		t.Error(err)
 	}
@@ -72,11 +71,11 @@ s.go:15: not reached: s.go never: a == b: not
 		known.WriteString(key + "\tno reason\n")
 	}
 	os.WriteFile("survivors.txt", []byte(known.String()), 0o600)
-	if err := run(context.Background(), []string{"."}, "survivors.txt", "", 2); err != nil {
+	if err := run(context.Background(), []string{"."}, "survivors.txt", ""); err != nil {
 		t.Error(err)
 	}
 	os.WriteFile("survivors.txt", []byte("s.go: without a reason\n"), 0o600)
-	if err := run(context.Background(), []string{"."}, "survivors.txt", "", 2); err == nil {
+	if err := run(context.Background(), []string{"."}, "survivors.txt", ""); err == nil {
 		t.Error("without a reason")
 	}
 }

@@ -17,38 +17,38 @@ type mutant struct {
 	n      int    // from 1, in its package
 	file   string // from the root of the tree
 	line   int
-	in     string // the function it is in
-	code   string // what is changed, on one line
-	change string // into what
+	in     string // the function
+	code   string // before the change, on one line
+	change string
 
-	operator bool // it is one that wants two numbers of one type
+	operator bool // it needs two numbers of one type
 }
 
-// key names a mutant without a line number, which each change above it would move.
+// key names a mutant without its line number, which changes with each edit above it.
 func (m mutant) key() string {
 	return fmt.Sprintf("%s %s: %s: %s", m.file, m.in, m.code, m.change)
 }
 
-// An insertion is text that goes before the byte at an offset, and replaces as many as cut.
-// Those at one offset go by rank: what ends there, inner before outer, then what begins, outer first.
+// An insertion is text before the byte at an offset, which replaces cut bytes. At one offset
+// the order is by rank: ends there, inner before outer, then beginnings, outer first.
 type insertion struct {
 	at, cut, rank int
 	text          string
 }
 
-// A file is one source file with all of its mutants in it, each behind a switch.
+// A file is one source file with all its mutants, each behind a switch.
 type file struct {
-	path    string
-	src     []byte
-	fset    *token.FileSet
-	in      string       // the function that is visited
-	tells   bool         // it returns one bool
-	refused map[int]bool // mutants that do not compile
-	next    *int
-	seq     int
-	mutants []mutant
-	changes []insertion
-	decided map[ast.Expr]bool // conditions, whose negation would tell nothing more
+	path      string
+	src       []byte
+	fset      *token.FileSet
+	in        string       // the function that is visited
+	predicate bool         // it returns one bool
+	refused   map[int]bool // mutants that do not compile
+	next      *int
+	seq       int
+	mutants   []mutant
+	changes   []insertion
+	decided   map[ast.Expr]bool // conditions, whose negation would add nothing
 }
 
 var operators = map[token.Token][2]string{
@@ -59,10 +59,10 @@ var operators = map[token.Token][2]string{
 	token.AND: {"mutantAND", "|"}, token.OR: {"mutantOR", "&"},
 }
 
-// quiet are statements whose loss is no fault that a test should see, or does not compile.
+// quiet matches statements that tests need not miss, or that must not be missing to compile.
 var quiet = regexp.MustCompile(`^(panic|(\w+\.)*[lL]og(ger)?(\(\))?\.(Debug|Info|Warn|Error))\(`)
 
-// mutate puts the mutants of a file into it. Numbers go on at next, also over those that are refused.
+// mutate puts its mutants into a file. They are numbered from next, including refused ones.
 func mutate(path string, src []byte, next *int, refused map[int]bool) (*file, error) {
 	f := &file{path: path, src: src, fset: token.NewFileSet(), refused: refused, next: next, decided: map[ast.Expr]bool{}}
 	tree, err := parser.ParseFile(f.fset, path, src, parser.SkipObjectResolution)
@@ -74,7 +74,7 @@ func mutate(path string, src []byte, next *int, refused map[int]bool) (*file, er
 		case *ast.FuncDecl:
 			f.function(d)
 		case *ast.GenDecl:
-			f.in, f.tells = d.Tok.String(), false
+			f.in, f.predicate = d.Tok.String(), false
 			ast.Inspect(d, func(n ast.Node) bool {
 				fn, ok := n.(*ast.FuncLit)
 				if ok {
@@ -102,7 +102,7 @@ func (f *file) function(fn *ast.FuncDecl) {
 	}
 	f.in = name
 	types := fn.Type.Results
-	f.tells = types != nil && len(types.List) == 1 && f.text(types.List[0]) == "bool"
+	f.predicate = types != nil && len(types.List) == 1 && f.text(types.List[0]) == "bool"
 	ast.Inspect(fn.Body, f.visit)
 }
 
@@ -119,8 +119,8 @@ func (f *file) visit(n ast.Node) bool {
 	case *ast.CommClause:
 		f.statements(n.Body)
 	case *ast.ReturnStmt:
-		if f.tells && len(n.Results) == 1 {
-			f.told(n.Results[0])
+		if f.predicate && len(n.Results) == 1 {
+			f.result(n.Results[0])
 		}
 	case *ast.IfStmt:
 		f.condition(n.Cond)
@@ -130,7 +130,7 @@ func (f *file) visit(n ast.Node) bool {
 	return true
 }
 
-// statements are each left out, unless a declaration would be missing.
+// statements leaves out each statement, unless a declaration would be missing.
 func (f *file) statements(list []ast.Stmt) {
 	for _, s := range list {
 		switch s := s.(type) {
@@ -155,7 +155,7 @@ func (f *file) statements(list []ast.Stmt) {
 	}
 }
 
-// passes tells whether a select never waits nor returns.
+// passes reports whether a select neither waits nor returns.
 func passes(s *ast.SelectStmt) bool {
 	waits, returns := true, false
 	ast.Inspect(s.Body, func(n ast.Node) bool {
@@ -170,7 +170,7 @@ func passes(s *ast.SelectStmt) bool {
 	return !waits && !returns
 }
 
-// condition makes an if that is never taken, and one that always is.
+// condition makes an if that is never taken, and one that is always taken.
 func (f *file) condition(e ast.Expr) {
 	f.decided[e] = true
 	if n, ok := f.add(e, "never"); ok {
@@ -181,8 +181,8 @@ func (f *file) condition(e ast.Expr) {
 	}
 }
 
-// told negates what is returned, unless binary does more.
-func (f *file) told(e ast.Expr) {
+// result negates what is returned, unless binary does more.
+func (f *file) result(e ast.Expr) {
 	if _, ok := e.(*ast.BinaryExpr); ok {
 		return
 	}
@@ -224,7 +224,7 @@ func (f *file) binary(e *ast.BinaryExpr) {
 	}
 }
 
-// add takes a number for a mutant; it is not to be made if it was refused.
+// add numbers a mutant. It reports false for a refused one, which must not be made.
 func (f *file) add(n ast.Node, change string) (int, bool) {
 	*f.next++
 	if f.refused[*f.next] {
@@ -245,7 +245,7 @@ func (f *file) wrap(n ast.Node, before, after string) {
 
 func (f *file) offset(p token.Pos) int { return f.fset.Position(p).Offset }
 
-// text is a node's source, its blanks made single ones, and not too long.
+// text returns a node's source, with single blanks, cut if it is long.
 func (f *file) text(n ast.Node) string {
 	const most = 100
 	s := strings.Join(strings.Fields(string(f.src[f.offset(n.Pos()):f.offset(n.End())])), " ")
@@ -255,7 +255,7 @@ func (f *file) text(n ast.Node) string {
 	return s
 }
 
-// changed is the file with its mutants in it.
+// changed returns the file with its mutants.
 func (f *file) changed() []byte {
 	slices.SortStableFunc(f.changes, func(a, b insertion) int {
 		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.rank, b.rank))

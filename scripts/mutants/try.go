@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,24 +16,24 @@ import (
 	"time"
 )
 
-// A test is one of the package's, and the mutants that it comes by.
+// A test is one of the package's, with the mutants that it reaches.
 type test struct {
 	name    string
 	takes   time.Duration
 	reaches map[int]bool
 }
 
-// Tests that take less than this are run together, before the others, each by itself.
+// Faster tests run together, before the others, which run one by one.
 const fast = 300 * time.Millisecond
 
-// patience is how long tests may take with a mutant that take so long without.
+// patience returns how long tests may take with a mutant, from how long they take without.
 func patience(d time.Duration) time.Duration { return 3*time.Second + 5*d }
 
 type fate int
 
 const (
 	killed fate = iota
-	hung        // killed, by the time it took
+	hung        // killed by the timeout
 	lived
 	unreached
 )
@@ -41,7 +42,7 @@ func (f fate) String() string { return [...]string{"killed", "hung", "lived", "n
 
 var testName = regexp.MustCompile(`^(Test|Fuzz|Example)`)
 
-// tests runs each test by itself with no mutant switched on.
+// tests runs each test separately, without a mutant.
 func (p *pkg) tests(ctx context.Context) ([]test, error) {
 	out, err := p.command(ctx, 0, "", "-test.list", ".").Output()
 	if err != nil {
@@ -80,8 +81,8 @@ func (p *pkg) tests(ctx context.Context) ([]test, error) {
 	return tests, nil
 }
 
-// command runs the test program with one mutant, in a process group of its
-// own, so that nothing that it started stays.
+// command runs the test program with one mutant, in a new process group, so that no child
+// outlives it.
 func (p *pkg) command(ctx context.Context, n int, trace string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, p.program(), args...)
 	cmd.Dir = p.Dir
@@ -94,12 +95,12 @@ func (p *pkg) command(ctx context.Context, n int, trace string, args ...string) 
 
 func pattern(names ...string) string { return "^(" + strings.Join(names, "|") + ")$" }
 
-// try tries all mutants, workers at a time. The fates are in the mutants' order.
-func (p *pkg) try(ctx context.Context, tests []test, workers int) []fate {
+// try tries all mutants, one on each processor. The fates are in the mutants' order.
+func (p *pkg) try(ctx context.Context, tests []test) []fate {
 	fates := make([]fate, len(p.mutants))
 	todo := make(chan int)
 	var wait sync.WaitGroup
-	for range workers {
+	for range runtime.NumCPU() {
 		wait.Go(func() {
 			for i := range todo {
 				fates[i] = p.one(ctx, p.mutants[i].n, tests)
@@ -114,7 +115,7 @@ func (p *pkg) try(ctx context.Context, tests []test, workers int) []fate {
 	return fates
 }
 
-// one tries one mutant with the tests that come by it, fast ones first.
+// one tries one mutant with the tests that reach it, fast ones first.
 func (p *pkg) one(ctx context.Context, n int, tests []test) fate {
 	var together []string
 	var slow []test
