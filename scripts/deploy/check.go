@@ -1,6 +1,6 @@
-// Package deploy holds the manifests of rel/kubernetes and rel/helm against the types of the
-// Kubernetes API, the security standard "restricted" for pods, and the configuration that
-// the node accepts. Start at [Check].
+// Package deploy checks the manifests of rel/kubernetes and rel/helm against the types of the
+// Kubernetes API, the security standard "restricted" for pods, and the node's configuration.
+// Start at [Check].
 package deploy
 
 import (
@@ -41,7 +41,7 @@ type Objects struct {
 	Monitors        []monitoring.ServiceMonitor
 }
 
-// Decode reads manifests. A field that the API does not have, or of another type, is an error.
+// Decode reads manifests. Unknown fields, and fields of the wrong type, are errors.
 func Decode(manifests []byte) (o Objects, err error) {
 	documents := yaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(manifests)))
 	for {
@@ -90,7 +90,7 @@ func appendTo[T any](all *[]T, text []byte) error {
 	return err
 }
 
-// Check returns what is wrong with manifests.
+// Check returns the faults of manifests.
 func Check(manifests []byte) error {
 	o, err := Decode(manifests)
 	if err != nil {
@@ -142,8 +142,7 @@ func (o *Objects) workload() (w workload, err error) {
 	return w, nil
 }
 
-// secure checks what the strictest of the standards for pods asks for, and that nothing but
-// volumes can be written to.
+// secure checks that the pod meets the strictest standard, and can write only to volumes.
 func (w *workload) secure(fault func(string, ...any)) {
 	standard, err := restricted.NewEvaluator(restricted.DefaultChecks(), nil)
 	if err != nil {
@@ -164,7 +163,7 @@ func (w *workload) secure(fault func(string, ...any)) {
 	}
 }
 
-// selects checks that whatever selects pods selects these, and names ports that they have.
+// selects checks that all selectors of pods match these, and that the ports exist.
 func (o *Objects) selects(w workload, fault func(string, ...any)) {
 	pod := labels.Set(w.template.Labels)
 	matches := func(what string, s *meta.LabelSelector, set labels.Set) {
@@ -231,7 +230,7 @@ func (o *Objects) selects(w workload, fault func(string, ...any)) {
 	}
 }
 
-// fields are what the kubelet says of a pod, as an example.
+// fields has an example of the kubelet's fields of a pod.
 var fields = map[string]string{
 	"metadata.name":      "flake-2",
 	"metadata.namespace": "ids",
@@ -239,8 +238,8 @@ var fields = map[string]string{
 	"status.podIP": "10.0.0.7",
 }
 
-// environ returns the environment that the kubelet gives the container: a variable may
-// mention those before it, as $(NAME).
+// environ returns the container's environment from the kubelet: a variable may refer to those
+// before it, as $(NAME).
 func (w *workload) environ(fault func(string, ...any)) (environ []string) {
 	known := []string{}
 	for _, v := range w.pod.Containers[0].Env {
@@ -264,8 +263,8 @@ func (w *workload) environ(fault func(string, ...any)) (environ []string) {
 	return environ
 }
 
-// configured checks that the node takes its configuration, listens at the ports of the
-// container, and keeps its files on volumes.
+// configured checks that the node accepts its configuration, listens at the ports of the
+// container, and has its files on volumes.
 func (w *workload) configured(fault func(string, ...any)) {
 	flags, err := config.Environ(w.environ(fault))
 	if err != nil {
@@ -311,7 +310,7 @@ func (w *workload) configured(fault func(string, ...any)) {
 	}
 }
 
-// onVolume tells whether a file is on a volume that is mounted and that there is.
+// onVolume reports whether a file is on a mounted volume that exists.
 func (w *workload) onVolume(file string) bool {
 	return slices.ContainsFunc(w.pod.Containers[0].VolumeMounts, func(m core.VolumeMount) bool {
 		return m.MountPath == path.Dir(file) && (slices.Contains(w.claims, m.Name) ||

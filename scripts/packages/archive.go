@@ -13,14 +13,14 @@ import (
 	"time"
 )
 
-// A file is one of an archive.
+// A file is part of an archive.
 type file struct {
 	name string // in the archive
-	from string // its bytes
+	from string // the path
 	mode int64
 }
 
-// archives makes an archive of the command for each platform, with what belongs to it.
+// archives makes an archive of the command and its documents for each platform.
 func archives(r release) error {
 	for _, p := range r.platforms {
 		dir := r.name(p)
@@ -46,18 +46,11 @@ func archives(r release) error {
 // writeArchive writes files below dir to a tar.gz.
 func writeArchive(name, dir string, files []file, at time.Time) error {
 	return create(name, func(out io.Writer) error {
-		zipped, err := gzip.NewWriterLevel(out, gzip.BestCompression)
-		if err != nil {
-			return err
-		}
-		if err := writeTar(zipped, dir+"/", files, at); err != nil {
-			return err
-		}
-		return zipped.Close()
+		return gzipped(out, func(w io.Writer) error { return writeTar(w, dir+"/", files, at) })
 	})
 }
 
-// create creates a file with what write writes.
+// create creates a file with the output of write.
 func create(name string, write func(io.Writer) error) error {
 	out, err := os.Create(name)
 	if err != nil {
@@ -66,37 +59,36 @@ func create(name string, write func(io.Writer) error) error {
 	return errors.Join(write(out), out.Close())
 }
 
-// writeTar writes files as a tar, each name after a prefix, all owned by root and of one time.
+// gzipped compresses the output of write, without a name or a time.
+func gzipped(out io.Writer, write func(io.Writer) error) error {
+	zipped, err := gzip.NewWriterLevel(out, gzip.BestCompression)
+	if err != nil {
+		return err
+	}
+	return errors.Join(write(zipped), zipped.Close())
+}
+
+// writeTar writes files as a tar, with a prefix before each name, all owned by root and of
+// the same time.
 func writeTar(out io.Writer, prefix string, files []file, at time.Time) error {
 	to := tar.NewWriter(out)
 	for _, f := range files {
-		if err := addFile(to, prefix, f, at); err != nil {
+		content, err := os.ReadFile(f.from)
+		if err != nil {
+			return err
+		}
+		header := &tar.Header{
+			Typeflag: tar.TypeReg, Name: prefix + f.name, Size: int64(len(content)), Mode: f.mode,
+			ModTime: at, Uname: "root", Gname: "root", Format: tar.FormatPAX,
+		}
+		if err := to.WriteHeader(header); err != nil {
+			return err
+		}
+		if _, err := to.Write(content); err != nil {
 			return err
 		}
 	}
 	return to.Close()
-}
-
-// addFile adds a file to an archive.
-func addFile(to *tar.Writer, prefix string, f file, at time.Time) error {
-	from, err := os.Open(f.from)
-	if err != nil {
-		return err
-	}
-	defer from.Close()
-	info, err := from.Stat()
-	if err != nil {
-		return err
-	}
-	header := &tar.Header{
-		Typeflag: tar.TypeReg, Name: prefix + f.name, Size: info.Size(), Mode: f.mode,
-		ModTime: at, Uname: "root", Gname: "root", Format: tar.FormatPAX,
-	}
-	if err := to.WriteHeader(header); err != nil {
-		return err
-	}
-	_, err = io.Copy(to, from)
-	return err
 }
 
 // chart packs the chart for Kubernetes, as helm package does.
@@ -121,8 +113,8 @@ func filesBelow(top string) (files []file, err error) {
 	return files, err
 }
 
-// npm packs the client library for JavaScript, as npm pack does. Its CommonJS modules
-// have been made.
+// npm packs the client library for JavaScript, as npm pack does. Its CommonJS modules must
+// exist.
 func npm(r release) error {
 	top := filepath.Join(r.root, "clients/javascript")
 	text, err := os.ReadFile(filepath.Join(top, "package.json"))

@@ -1,10 +1,12 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+	"strings"
+	"time"
 
 	"github.com/goreleaser/nfpm/v2"
 	"github.com/goreleaser/nfpm/v2/deb"
@@ -21,6 +23,45 @@ const (
 		"answers over HTTP. No id comes twice, whatever kills it or sets its clock."
 )
 
+const copyright = `Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/
+Upstream-Name: flake
+Source: ` + homepage + `
+Comment: The licenses of the Go modules in the binary are in NOTICE.gz beside this file.
+
+Files: *
+Copyright: 2026 The flake authors
+License: Apache-2.0
+ On Debian systems the full text is in /usr/share/common-licenses/Apache-2.0.
+`
+
+// zipDocs writes the documents of the packages to the stage, compressed as they must be.
+func (r release) zipDocs() error {
+	changes := fmt.Sprintf("flake (%s-1) unstable; urgency=medium\n\n  * Release %s: see changelog.gz.\n\n -- %s  %s\n",
+		strings.Replace(r.version, "-", "~", 1), r.version, maintainer, r.time.Format(time.RFC1123Z))
+	if err := os.WriteFile(filepath.Join(r.stage, "changelog.Debian"), []byte(changes), 0o644); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(r.stage, "copyright"), []byte(copyright), 0o644); err != nil {
+		return err
+	}
+	for _, from := range []string{
+		filepath.Join(r.root, "CHANGELOG.md"), filepath.Join(r.stage, "changelog.Debian"),
+		filepath.Join(r.stage, "flake.1"), filepath.Join(r.stage, "NOTICE"),
+	} {
+		text, err := os.ReadFile(from)
+		if err != nil {
+			return err
+		}
+		err = create(filepath.Join(r.stage, filepath.Base(from)+".gz"), func(out io.Writer) error {
+			return gzipped(out, func(w io.Writer) error { _, err := w.Write(text); return err })
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // linux makes a deb and an rpm package for each Linux.
 func linux(r release) error {
 	if err := r.zipDocs(); err != nil {
@@ -34,7 +75,7 @@ func linux(r release) error {
 			info := r.info(p)
 			packager := complete(info)
 			name := filepath.Join(r.out, packager.ConventionalFileName(info))
-			if err := writePackage(name, packager, info); err != nil {
+			if err := create(name, func(out io.Writer) error { return packager.Package(info, out) }); err != nil {
 				return fmt.Errorf("%s: %w", name, err)
 			}
 		}
@@ -42,16 +83,7 @@ func linux(r release) error {
 	return nil
 }
 
-func writePackage(name string, packager nfpm.Packager, info *nfpm.Info) error {
-	out, err := os.Create(name)
-	if err != nil {
-		return err
-	}
-	err = packager.Package(info, out)
-	return cmp.Or(err, out.Close())
-}
-
-// info describes a package of either kind. Its version has a revision, 1, of the packaging.
+// info describes a package of either kind. The packaging has revision 1.
 func (r release) info(p platform) *nfpm.Info {
 	return nfpm.WithDefaults(&nfpm.Info{
 		Name: "flake", Version: r.version, Release: "1", Arch: p.arch, Platform: p.os,
@@ -62,7 +94,7 @@ func (r release) info(p platform) *nfpm.Info {
 	})
 }
 
-// deb completes what describes a deb package.
+// deb completes the description of a deb package.
 func (r release) deb(info *nfpm.Info) nfpm.Packager {
 	scripts := filepath.Join(r.root, "rel/packages/deb")
 	info.Description = summary + "\n" + description
@@ -82,7 +114,7 @@ func (r release) deb(info *nfpm.Info) nfpm.Packager {
 	return deb.Default
 }
 
-// rpm completes what describes an rpm package.
+// rpm completes the description of an rpm package.
 func (r release) rpm(info *nfpm.Info) nfpm.Packager {
 	scripts := filepath.Join(r.root, "rel/packages/rpm")
 	info.Depends = []string{"/usr/bin/getent", "/usr/sbin/groupadd", "/usr/sbin/useradd"}
@@ -107,7 +139,7 @@ func (r release) rpm(info *nfpm.Info) nfpm.Packager {
 	return rpm.DefaultRPM
 }
 
-// contents returns what both kinds of packages hold at the same place.
+// contents returns the files that both kinds of packages have at the same place.
 func (r release) contents(p platform) files.Contents {
 	config := r.content("/etc/flake/sys.toml", filepath.Join(r.root, "rel/packages/sys.toml"))
 	config.Type = files.TypeConfigNoReplace
@@ -121,8 +153,8 @@ func (r release) contents(p platform) files.Contents {
 	}
 }
 
-// content returns a file at to, below /usr/share if that is relative, whose bytes are
-// in from, below the stage if that is.
+// content returns a file at to, with the bytes of from. A relative to is below /usr/share, a
+// relative from below the stage.
 func (r release) content(to, from string) *files.Content {
 	if !filepath.IsAbs(to) {
 		to = "/usr/share/" + to

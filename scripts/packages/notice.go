@@ -2,19 +2,15 @@ package main
 
 import (
 	"bytes"
-	"cmp"
-	"compress/gzip"
 	"debug/buildinfo"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"time"
 )
 
-// notice writes the licenses of what the binaries are built of: that of Go, and those of
-// the modules.
+// notice writes the licenses of the parts of the binaries: those of Go and of the modules.
 func notice(r release) error {
 	var text bytes.Buffer
 	fmt.Fprintf(&text, "flake is built of what follows, under these licenses.\n")
@@ -62,55 +58,4 @@ func appendLicenses(to *bytes.Buffer, name, dir string) error {
 		fmt.Fprintf(to, "\n%s\n", bytes.TrimSpace(text))
 	}
 	return nil
-}
-
-const copyright = `Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/
-Upstream-Name: flake
-Source: ` + homepage + `
-Comment: The licenses of the Go modules in the binary are in NOTICE.gz beside this file.
-
-Files: *
-Copyright: 2026 The flake authors
-License: Apache-2.0
- On Debian systems the full text is in /usr/share/common-licenses/Apache-2.0.
-`
-
-// zipDocs writes to the stage what the packages document, compressed as they want it.
-func (r release) zipDocs() error {
-	changes := fmt.Sprintf("flake (%s-1) unstable; urgency=medium\n\n  * Release %s: see changelog.gz.\n\n -- %s  %s\n",
-		strings.Replace(r.version, "-", "~", 1), r.version, maintainer, r.time.Format(time.RFC1123Z))
-	if err := os.WriteFile(filepath.Join(r.stage, "changelog.Debian"), []byte(changes), 0o644); err != nil {
-		return err
-	}
-	if err := os.WriteFile(filepath.Join(r.stage, "copyright"), []byte(copyright), 0o644); err != nil {
-		return err
-	}
-	for _, from := range []string{
-		filepath.Join(r.root, "CHANGELOG.md"), filepath.Join(r.stage, "changelog.Debian"),
-		filepath.Join(r.stage, "flake.1"), filepath.Join(r.stage, "NOTICE"),
-	} {
-		text, err := os.ReadFile(from)
-		if err != nil {
-			return err
-		}
-		if text, err = compressed(text); err != nil {
-			return err
-		}
-		if err := os.WriteFile(filepath.Join(r.stage, filepath.Base(from)+".gz"), text, 0o644); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// compressed returns a text compressed, without a name or a time.
-func compressed(text []byte) ([]byte, error) {
-	var zipped bytes.Buffer
-	w, err := gzip.NewWriterLevel(&zipped, gzip.BestCompression)
-	if err != nil {
-		return nil, err
-	}
-	_, err = w.Write(text)
-	err = cmp.Or(err, w.Close())
-	return zipped.Bytes(), err
 }
