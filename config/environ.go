@@ -77,7 +77,7 @@ func variables() map[string]string {
 	return keys
 }
 
-// meant reports whether a variable without a key looks like one that has one.
+// meant reports whether an unknown variable looks like a misspelled one.
 func meant(name string, keys map[string]string) bool {
 	for _, key := range keys {
 		table := key[:strings.IndexAny(key, ".[")]

@@ -170,7 +170,7 @@ func (o *option) value() any {
 	return v
 }
 
-// draw makes the worker ids random that nothing else sets.
+// draw makes each worker id random that is not set.
 func (c *Config) draw() {
 	f := &c.Flake
 	f.Random = f.Random || f.Interface == "" && f.WorkerID == nil && !f.Etcd
