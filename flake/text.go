@@ -1,6 +1,9 @@
 package flake
 
 import (
+	"database/sql/driver"
+	"encoding/hex"
+
 	"github.com/flake-go/flake/flake/internal/digits"
 )
 
@@ -12,12 +15,11 @@ const (
 
 var size = digits.NewSize(128)
 
-// Width is the number of digits of the highest id in a base from 2 to 62, and
-// so of every padded text in it: 128 for 2, 32 for 16, 22 for 62. It is 0 for
-// any other base.
+// Width is the number of digits of the highest id in a base from 2 to 62, and so of
+// every padded text: 128 for 2, 32 for 16, 22 for 62. It is 0 for any other base.
 func Width(base int) int { return size.Width(base) }
 
-// String is the id as 22 digits of base 62: texts that sort as ids do.
+// String is the id as 22 digits of base 62. These texts sort as the ids do.
 func (id ID) String() string {
 	var buf [22]byte
 	text, _ := id.AppendText(buf[:0])
@@ -30,53 +32,51 @@ func (id ID) AppendText(dst []byte) ([]byte, error) {
 	return size.AppendPadded(dst, hi, lo, MaxBase)
 }
 
-// Text is the id as a number in a base from 2 to 62, digits 0-9A-Za-z in that
-// order, without leading zeros: what the original answers to {get, Base}. Any other
-// base is [ErrBase]. Such texts do not sort as ids do; those of [ID.Padded] do.
+// Text is the id as a number in a base from 2 to 62, digits 0-9A-Za-z in that order,
+// without leading zeros: the original's reply to {get, Base}. Any other base is
+// [ErrBase]. These texts do not sort as the ids do; those of [ID.Padded] do.
 func (id ID) Text(base int) (string, error) {
 	hi, lo := id.words()
 	return digits.Text(hi, lo, base)
 }
 
-// AppendBase appends what [ID.Text] returns to dst. On [ErrBase] dst comes back
-// as it was.
+// AppendBase appends what [ID.Text] returns to dst. On [ErrBase] it returns dst
+// unchanged.
 func (id ID) AppendBase(dst []byte, base int) ([]byte, error) {
 	hi, lo := id.words()
 	return digits.Append(dst, hi, lo, base)
 }
 
-// Padded is the id in a base from 2 to 62 with leading zeros to [Width] digits:
-// in any one base such texts sort, as bytes, as the ids do. Any other base is
-// [ErrBase].
+// Padded is the id in a base from 2 to 62 with leading zeros to [Width] digits. In
+// each base these texts sort, as bytes, as the ids do. Any other base is [ErrBase].
 func (id ID) Padded(base int) (string, error) {
 	hi, lo := id.words()
 	return size.Padded(hi, lo, base)
 }
 
-// ParseError says why a text is not an id: of this package, of snowflake or of sno.
+// ParseError is the error of a text that is not an id, of any format.
 type ParseError struct {
-	Text string // what was to be an id, cut short if it is longer than any
-	At   int    // the byte where it goes wrong
+	Text string // the text, cut short if it is longer than any id
+	At   int    // index of the first wrong byte
 	What string // what is wrong there
 }
 
 func (e *ParseError) Error() string { return (*digits.Wrong)(e).Error() }
 
-// ScanError is the error of Scan, of this package and those of other formats, for a value
-// of the database that is no id in any form: neither bytes nor text, which may be a
-// [*ParseError]. Its field Value has that value.
+// ScanError is the error of Scan, in all formats, for a database value of a type that
+// cannot be an id; wrong bytes and text are a [*ParseError]. Its field Value is that
+// value.
 type ScanError = digits.ScanError
 
-// Parse reads an id whose text tells its form by its length:
+// Parse parses an id. The length of the text says which form it has:
 //
 //	0000AboKHPfE7cAx9OrCYZ                22 digits of base 62, as [ID.String]
 //	0000018b-cfe5-6800-0200-000000010007  as [ID.UUID]
 //	0000018bcfe568000200000000010007      32 hexadecimal digits
 //	0x0000018bcfe568000200000000010007    with 0x, or with \x as psql shows bytea
 //
-// Hexadecimal digits may be of either case. Anything else is a [*ParseError], and
-// so are texts of other bases and those without leading zeros: they may be those of
-// other ids as well, and are for [ParseBase].
+// Hexadecimal digits may be of either case. Anything else is a [*ParseError]. Texts in
+// other bases and without leading zeros are ambiguous: use [ParseBase] for them.
 func Parse(text string) (ID, error) {
 	switch {
 	case len(text) == uuidLen:
@@ -88,17 +88,16 @@ func Parse(text string) (ID, error) {
 	case len(text) == Width(MaxBase):
 		return ParseBase(text, MaxBase)
 	}
-	return ID{}, digits.Errorf[ParseError](text, 0, "%d bytes, where %d digits of base 62, a UUID of %d, or %d hexadecimal digits belong",
+	return ID{}, digits.Errorf[ParseError](text, 0, "%d bytes, want %d digits of base 62, a UUID of %d, or %d hexadecimal digits",
 		len(text), Width(MaxBase), uuidLen, hexLen)
 }
 
 const hexLen = 32
 
-// ParseBase reads an id written in a base from 2 to 62, with any number of leading
-// zeros up to [Width] digits: the reverse of [ID.Text] and [ID.Padded]. Letters
-// of the other case are other digits, in every base. Any other base is [ErrBase];
-// text that is empty, too long, above the highest id, or has anything but digits of
-// the base is a [*ParseError].
+// ParseBase parses an id in a base from 2 to 62, with any number of leading zeros up to
+// [Width] digits: the reverse of [ID.Text] and [ID.Padded]. Upper and lower case are
+// different digits in every base. Any other base is [ErrBase]. Text that is empty, too
+// long, above the highest id, or has anything but digits of the base is a [*ParseError].
 func ParseBase(text string, base int) (id ID, err error) {
 	hi, lo, err := size.Parse(text, base)
 	if err != nil {
@@ -108,10 +107,127 @@ func ParseBase(text string, base int) (id ID, err error) {
 	return id, nil
 }
 
-// MustParse is [Parse] that panics where that returns an error: for ids that are
-// written in a program.
+// MustParse is like [Parse] but panics on an error. It is for ids in source code.
 func MustParse(text string) ID { return digits.Must(Parse(text)) }
 
 func parsed(hi, lo uint64, err error) (ID, error) {
 	return fromWords(hi, lo), digits.As[ParseError](err)
+}
+
+// The text of an id in JSON, XML and configuration is that of String; its binary form
+// is the 16 bytes; its form in a database is that of [ID.UUID].
+
+// MarshalText returns what [ID.String] does, 22 digits of base 62. encoding/json uses
+// it too, for values and map keys. The error is always nil.
+func (id ID) MarshalText() ([]byte, error) { return id.AppendText(nil) }
+
+// UnmarshalText accepts exactly what [ID.MarshalText] returns. On a [*ParseError] the
+// id is unchanged.
+func (id *ID) UnmarshalText(text []byte) error {
+	if len(text) != Width(MaxBase) {
+		return digits.Errorf[ParseError](text, 0, "%d bytes, want %d digits of base 62", len(text), Width(MaxBase))
+	}
+	return id.keep(ParseBase(string(text), MaxBase))
+}
+
+// keep sets the id unless there was an error.
+func (id *ID) keep(parsed ID, err error) error {
+	if err == nil {
+		*id = parsed
+	}
+	return err
+}
+
+// MarshalBinary returns the 16 bytes. The error is always nil.
+func (id ID) MarshalBinary() ([]byte, error) { return id[:], nil }
+
+// UnmarshalBinary accepts 16 bytes. On a [*ParseError] the id is unchanged.
+func (id *ID) UnmarshalBinary(data []byte) error {
+	if len(data) != len(id) {
+		return digits.Errorf[ParseError](data, 0, "%d bytes, want 16", len(data))
+	}
+	copy(id[:], data)
+	return nil
+}
+
+// The hyphens of a UUID's text (RFC 9562 section 4), by place.
+const (
+	uuidLen = 36
+	hyphen1 = 8
+	hyphen2 = 13
+	hyphen3 = 18
+	hyphen4 = 23
+)
+
+// UUID is the id in the text form of a UUID (RFC 9562 section 4): 32 hexadecimal
+// digits, lower case, as 8-4-4-4-12. Version and variant are not set: only the form is
+// that of a UUID.
+func (id ID) UUID() string {
+	var buf [uuidLen]byte
+	return string(id.AppendUUID(buf[:0]))
+}
+
+// AppendUUID appends what [ID.UUID] returns to dst.
+func (id ID) AppendUUID(dst []byte) []byte {
+	var b [uuidLen]byte
+	hex.Encode(b[0:], id[0:4])
+	hex.Encode(b[hyphen1+1:], id[4:6])
+	hex.Encode(b[hyphen2+1:], id[6:8])
+	hex.Encode(b[hyphen3+1:], id[8:10])
+	hex.Encode(b[hyphen4+1:], id[10:16])
+	b[hyphen1], b[hyphen2], b[hyphen3], b[hyphen4] = '-', '-', '-', '-'
+	return append(dst, b[:]...)
+}
+
+// parseUUID parses what [ID.UUID] returns, in either case.
+func parseUUID(text string) (ID, error) {
+	var id ID
+	for i, n := 0, 0; i < uuidLen; i++ {
+		switch i {
+		case hyphen1, hyphen2, hyphen3, hyphen4:
+			if text[i] != '-' {
+				return ID{}, digits.Errorf[ParseError](text, i, "%q instead of a hyphen", text[i])
+			}
+			continue
+		}
+		nibble := digits.HexValue(text[i])
+		if nibble > 15 {
+			return ID{}, digits.Errorf[ParseError](text, i, "%q is not a hexadecimal digit", text[i])
+		}
+		id[n/2] = id[n/2]<<4 | nibble
+		n++
+	}
+	return id, nil
+}
+
+// Value implements [driver.Valuer] with the text of [ID.UUID], which every Postgres
+// driver accepts for a column of type uuid. For a bytea column pass id[:] instead. Both
+// columns sort as the ids do.
+func (id ID) Value() (driver.Value, error) { return id.UUID(), nil }
+
+// Scan implements sql.Scanner. It accepts what drivers return for a uuid column, 36
+// characters as a string or bytes, or 16 bytes, which they also return for bytea; and
+// the 22 digits of [ID.String]. NULL is an error: scan into [database/sql.Null] of ID
+// where it may occur. On an error the id is unchanged.
+func (id *ID) Scan(src any) error {
+	switch src := src.(type) {
+	case []byte:
+		if len(src) == len(id) {
+			return id.UnmarshalBinary(src)
+		}
+		return id.scanText(string(src[:min(len(src), 130)]))
+	case string:
+		return id.scanText(src)
+	case [16]byte:
+		*id = src
+		return nil
+	}
+	return digits.CannotScan(src)
+}
+
+func (id *ID) scanText(text string) error {
+	if len(text) != uuidLen {
+		return id.UnmarshalText([]byte(text))
+	}
+	return id.keep(parseUUID(text))
 }

@@ -1,25 +1,32 @@
 package flake
 
 import (
+	"bytes"
+	"crypto/hmac"
 	"crypto/rand"
+	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
+	"os"
+	"slices"
 	"strings"
 
 	"github.com/flake-go/flake/flake/internal/digits"
 )
 
-// Worker tells the generators apart: 48 bits, a MAC address as a rule. The
-// upper 16 bits are 0.
+// Worker identifies a generator: 48 bits, usually a MAC address. The upper 16 bits
+// are 0.
 type Worker uint64
 
 // MaxWorker is the highest worker id.
 const MaxWorker Worker = 1<<48 - 1
 
-// multicast is the lowest bit of the first byte. No network card's own
-// address has it, so an id made with it can equal none.
+// multicast is the lowest bit of the first byte. The address of a network card never
+// has it.
 const multicast Worker = 1 << 40
 
 // String is the worker as a MAC address is written: 02:00:00:00:00:01.
@@ -29,7 +36,7 @@ func (w Worker) String() string {
 	return net.HardwareAddr(bytes[2:]).String()
 }
 
-// ParseWorker reads six bytes in hexadecimal with colons or hyphens between:
+// ParseWorker parses six bytes in hexadecimal, separated by colons or hyphens:
 // 02:00:00:00:00:01.
 func ParseWorker(text string) (Worker, error) {
 	mac, err := net.ParseMAC(text)
@@ -39,22 +46,21 @@ func ParseWorker(text string) (Worker, error) {
 	return workerOf(mac), nil
 }
 
-// RandomWorker makes up a worker id: 47 random bits, and the multicast bit set
-// so that it can never equal the MAC of a network card (RFC 9562 section 6.10).
+// RandomWorker returns a random worker id: 47 random bits, and the multicast bit, so
+// that it never equals the MAC of a network card (RFC 9562 section 6.10).
 func RandomWorker() Worker {
 	var bytes [6]byte
 	rand.Read(bytes[:]) // never fails
 	return workerOf(bytes[:]) | multicast
 }
 
-// NumberWorker makes a worker id of a number below 2^16 that others of a fleet do not
-// have. Like those of [RandomWorker] it can never equal the MAC of a network card.
+// NumberWorker returns the worker id of a number below 2^16 that is unique in a fleet.
+// Like those of [RandomWorker] it never equals the MAC of a network card.
 func NumberWorker(number uint64) Worker { return Worker(number&0xffff) | multicast }
 
-// InterfaceWorker takes the MAC address of a network interface as the worker
-// id, and tells which. An empty name means the original's choice: the first
-// interface with a MAC that is not all zeros. The error lists the interfaces
-// there are.
+// InterfaceWorker returns the MAC address of a network interface as a worker id, and
+// the interface's name. An empty name means the original's choice: the first interface
+// with a MAC that is not all zeros. The error lists all interfaces.
 func InterfaceWorker(name string) (worker Worker, from string, err error) {
 	all, err := interfaces()
 	if err != nil {
@@ -110,4 +116,123 @@ func workerOf(bytes []byte) (w Worker) {
 		w = w<<8 | Worker(o)
 	}
 	return w
+}
+
+// local is the bit of the first byte that is set in locally administered MACs.
+const local Worker = 1 << 41
+
+// Card is a network interface with a MAC address.
+type Card struct {
+	Name   string
+	Worker Worker // the MAC
+
+	// Doubts are the reasons why another machine may have the same MAC, or this one
+	// another after its next boot: "is down", "is virtual". It is empty for a network
+	// card that is up and has its manufacturer's address. A copy of a virtual machine
+	// may have the same MAC nonetheless.
+	Doubts []string
+}
+
+// NetworkCard returns the network interface with a name. An empty name means the first
+// without doubts, or else the one that [InterfaceWorker] chooses. The error lists all
+// interfaces.
+func NetworkCard(name string) (Card, error) {
+	all, err := interfaces()
+	if err != nil {
+		return Card{}, err
+	}
+	return pickCard(name, all, os.DirFS("/sys/class/net"))
+}
+
+func pickCard(name string, all []net.Interface, sys fs.FS) (best Card, err error) {
+	_, first, err := pickInterface(name, all)
+	for _, i := range all {
+		w := workerOf(i.HardwareAddr)
+		if err != nil || name != "" && i.Name != name || len(i.HardwareAddr) != 6 || w == 0 {
+			continue
+		}
+		if d := doubts(i, sys); i.Name == first || len(d) == 0 && len(best.Doubts) > 0 {
+			best = Card{i.Name, w, d}
+		}
+	}
+	return best, err
+}
+
+// doubts returns the doubts about an interface, from its flags and Linux's sysfs.
+func doubts(i net.Interface, sys fs.FS) (all []string) {
+	if i.Flags&net.FlagUp == 0 {
+		all = append(all, "is down")
+	}
+	if workerOf(i.HardwareAddr)&local != 0 {
+		all = append(all, "has a locally administered MAC")
+	}
+	// The sysfs of another network namespace may be mounted.
+	if address := attribute(sys, i.Name, "address"); address != i.HardwareAddr.String() {
+		return all
+	}
+	if assigned := attribute(sys, i.Name, "addr_assign_type"); assigned != "" && assigned != "0" {
+		all = append(all, fmt.Sprintf("has a MAC that is not its own (addr_assign_type %s)", assigned))
+	}
+	if virtual(i, sys) {
+		all = append(all, "is virtual")
+	}
+	return all
+}
+
+// virtual reports whether an interface has no device.
+func virtual(i net.Interface, sys fs.FS) bool {
+	_, err := fs.Stat(sys, i.Name+"/device")
+	return err != nil
+}
+
+func attribute(sys fs.FS, name, attribute string) string {
+	text, _ := fs.ReadFile(sys, name+"/"+attribute)
+	return strings.TrimSpace(string(text))
+}
+
+// KeptWorker returns the worker id that the file keeps with the mark of a name. If there
+// is none, it makes one, like [RandomWorker], and keeps it from the next mark on: open a
+// generator with it. It also makes a new one if the file was copied from a machine with
+// another machine-id(5), network cards or host name.
+func KeptWorker(m *Marks, name string) (w Worker, made bool, err error) {
+	machine, err := thisMachine()
+	if err != nil {
+		return 0, false, err
+	}
+	n, kept, err := m.Beside(name, machine, uint64(MaxWorker), func() uint64 { return uint64(RandomWorker()) })
+	return Worker(n), !kept && err == nil, err
+}
+
+// thisMachine returns what identifies this machine.
+func thisMachine() (string, error) {
+	all, err := interfaces()
+	if err != nil {
+		return "", err
+	}
+	id, err := os.ReadFile("/etc/machine-id")
+	if err != nil {
+		id, _ = os.ReadFile("/var/lib/dbus/machine-id")
+	}
+	host, _ := os.Hostname() // the rest identifies a machine without one
+	return identify(id, host, all, os.DirFS("/sys/class/net")), nil
+}
+
+// identify returns a hash of the machine-id, which must not be published (machine-id(5)), the
+// host name, and the MACs of the cards that are not virtual, or of all cards if every one is,
+// as in a container.
+func identify(id []byte, host string, all []net.Interface, sys fs.FS) string {
+	var macs, permanent []string
+	for _, i := range all {
+		macs = append(macs, i.HardwareAddr.String())
+		if !virtual(i, sys) {
+			permanent = append(permanent, i.HardwareAddr.String())
+		}
+	}
+	if len(permanent) > 0 {
+		macs = permanent
+	}
+	slices.Sort(macs)
+	sum := hmac.New(sha256.New, bytes.TrimSpace(id))
+	fmt.Fprintf(sum, "flake worker %q %q", host, macs)
+	return hex.EncodeToString(sum.Sum(nil)[:16])
 }

@@ -90,19 +90,19 @@ func TestParseErrors(t *testing.T) {
 		at      int
 		says    string
 	}{
-		{"base 62", "", 0, "0 digits where base 62 has 1 to 11"},
+		{"base 62", "", 0, "0 digits, want 1 to 11 in base 62"},
 		{"base 62", "zzzzzzzzzzz", 0, "above the highest id"},
 		{"base 10", "18446744073709551616", 0, "above the highest id"},
-		{"base 10", "-1", 0, `'-', no digit`},
-		{"base32", "", 0, "0 digits where base 32 has 1 to 13"},
+		{"base 10", "-1", 0, `'-' is not a digit`},
+		{"base32", "", 0, "0 digits, want 1 to 13 in base 32"},
 		{"base32", "yyyyyyyyyyyyyy", 0, "14 digits"},
-		{"base32", "999999999999l", 12, "no digit of base 32"},
+		{"base32", "999999999999l", 12, "is not a digit of base 32"},
 		{"base32", "9999999999999", 0, "above the highest id"},
-		{"base36", "A", 0, "no digit of base 36"},
-		{"base58", "1\xff", 1, "no digit of base 58"},
-		{"base36", "1é", 1, "no digit of base 36"},
-		{"base58", "1ı", 1, "no digit of base 58"}, // U+0131, and 0x31 is a digit
-		{"base58", "1O", 1, "no digit of base 58"},
+		{"base36", "A", 0, "is not a digit of base 36"},
+		{"base58", "1\xff", 1, "is not a digit of base 58"},
+		{"base36", "1é", 1, "is not a digit of base 36"},
+		{"base58", "1ı", 1, "is not a digit of base 58"}, // U+0131, and 0x31 is a digit
+		{"base58", "1O", 1, "is not a digit of base 58"},
 		{"base58", "ZZZZZZZZZZZ", 0, "above the highest id"},
 		{"base64", "", 0, "base 64 of no decimal"},
 		{"base64", "MQ", 0, "no base 64"},
@@ -114,16 +114,16 @@ func TestParseErrors(t *testing.T) {
 		{"hex", "", 0, "0 bytes"},
 		{"hex", "0x", 0, "2 bytes"},
 		{"hex", "0x002308300cd461001", 0, "19 bytes"},
-		{"hex", "0X02308300cd4610", 1, "no hexadecimal digit"},
-		{"hex", "02308300cd46100g", 15, "no hexadecimal digit"},
-		{"hex", "0x02308300cd4610-1", 16, "no hexadecimal digit"},
+		{"hex", "0X02308300cd4610", 1, "is not a hexadecimal digit"},
+		{"hex", "02308300cd46100g", 15, "is not a hexadecimal digit"},
+		{"hex", "0x02308300cd4610-1", 16, "is not a hexadecimal digit"},
 		{"binary", "0", 0, "1 bytes"},
 		{"binary", strings.Repeat("0", 79), 4, "a bit or the space"},
 		{"binary", "0 00" + ID(0).Binary()[4:], 1, "a bit or the space"},
 		{"binary", strings.Repeat("0000 ", 15) + "0002", 78, "a bit or the space"},
 		{"text", "01", 0, "a leading zero"},
 		{"text", strings.Repeat("9", 1000), 0, "1000 digits"},
-		{"text", "1.0", 1, "no digit"},
+		{"text", "1.0", 1, "is not a digit"},
 	} {
 		id, err := all[c.text].read(c.s)
 		var where *flake.ParseError

@@ -6,9 +6,8 @@ import (
 	"slices"
 )
 
-// Base 62 is the text most asked for, so it has a path of its own: a number is
-// cut into 2 + 10 + 10 digits with two divisions of 128 bits
-// by 62^10, and each ten into pairs that are looked up.
+// Base 62 is the most common text, so it has a separate path: two 128-bit divisions by
+// 62^10 split a number into 2 + 10 + 10 digits, and a table has the pairs of each ten.
 const (
 	pow2  = 62 * 62
 	pow4  = pow2 * pow2
@@ -26,7 +25,7 @@ func makePairs() (all [pow2]uint16) {
 	return all
 }
 
-// split62 cuts (hi, lo) into its first 2 digits and two tens.
+// split62 splits (hi, lo) into its first 2 digits and two tens.
 func split62(hi, lo uint64) (top, mid, low uint64) {
 	qhi := hi / pow10
 	qlo, low := bits.Div64(hi%pow10, lo, pow10)
@@ -34,8 +33,8 @@ func split62(hi, lo uint64) (top, mid, low uint64) {
 	return top, mid, low
 }
 
-// two returns the digits of v < 62^2, ten those of v < 62^10 as its first two
-// and the eight after them.
+// two returns the digits of v < 62^2, ten those of v < 62^10: the first two, and the
+// other eight.
 func two(v uint64) uint16 { return pairs[v%pow2] }
 
 func ten(v uint64) (head uint16, tail uint64) {
@@ -60,7 +59,7 @@ func appendPadded62(dst []byte, hi, lo uint64) []byte {
 	return dst
 }
 
-// appendPadded62of64 appends 11 digits, which are enough without an upper half.
+// appendPadded62of64 appends 11 digits, enough for 64 bits.
 func appendPadded62of64(dst []byte, lo uint64) []byte {
 	n := len(dst)
 	dst = slices.Grow(dst, 11)[:n+11]
@@ -72,7 +71,7 @@ func appendPadded62of64(dst []byte, lo uint64) []byte {
 	return dst
 }
 
-// append62 appends the digits without leading zeros.
+// append62 omits leading zeros.
 func append62(dst []byte, hi, lo uint64) []byte {
 	if hi == 0 {
 		var buf [11]byte
@@ -80,7 +79,7 @@ func append62(dst []byte, hi, lo uint64) []byte {
 	}
 	if hi < pow10 {
 		if mid, low := bits.Div64(hi, lo, pow10); pow8/62 <= mid && mid < pow8 {
-			// 18 digits: every id of package flake in the years 1975 to 2284.
+			// 18 digits: all ids of package flake from 1975 to 2284.
 			n := len(dst)
 			dst = slices.Grow(dst, 18)[:n+18]
 			to := (*[18]byte)(dst[n:])

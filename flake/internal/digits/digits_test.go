@@ -94,14 +94,14 @@ func TestTextsThatAreNoNumbers(t *testing.T) {
 		at   int
 		what string
 	}{
-		{"", 2, 0, "0 digits where base 2 has 1 to 128"},
-		{ones + "1", 2, 0, "129 digits where base 2 has 1 to 128"},
-		{"!", 62, 0, "'!', no digit of base 62,"},
-		{"0\x00", 62, 1, "'\\x00', no digit of base 62,"},
-		{"1Aa", 16, 2, "'a', no digit of base 16,"},
-		{"2" + ones[1:], 2, 0, "'2', no digit of base 2,"}, // in the first word
-		{ones[1:] + "2", 2, 127, "'2', no digit of base 2,"},
-		{ones[:70] + "_" + ones[71:], 2, 70, "'_', no digit of base 2,"},
+		{"", 2, 0, "0 digits, want 1 to 128 in base 2"},
+		{ones + "1", 2, 0, "129 digits, want 1 to 128 in base 2"},
+		{"!", 62, 0, "'!' is not a digit of base 62"},
+		{"0\x00", 62, 1, "'\\x00' is not a digit of base 62"},
+		{"1Aa", 16, 2, "'a' is not a digit of base 16"},
+		{"2" + ones[1:], 2, 0, "'2' is not a digit of base 2"}, // in the first word
+		{ones[1:] + "2", 2, 127, "'2' is not a digit of base 2"},
+		{ones[:70] + "_" + ones[71:], 2, 70, "'_' is not a digit of base 2"},
 	} {
 		var where *Wrong
 		if hi, lo, err := sizes[128].Parse(c.text, c.base); !errors.As(err, &where) || where.At != c.at || where.What != c.what || hi|lo != 0 {
@@ -191,7 +191,7 @@ func TestErrors(t *testing.T) {
 	if err := As[another](ErrBase); err != ErrBase {
 		t.Error(err)
 	}
-	if got, want := wrong("x", 3, "%d", 4).Error(), `flake: "x" is not an id: 4 at byte 3`; got != want {
+	if got, want := wrong("x", 3, "%d", 4).Error(), `flake: "x" is not an id: 4 (byte 3)`; got != want {
 		t.Error(got)
 	}
 	for src, want := range map[any]string{nil: "sql.Null", 1.5: "float64"} {

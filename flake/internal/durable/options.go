@@ -32,25 +32,12 @@ const (
 	window = uint64(Window / time.Millisecond)
 )
 
-// Options are what opening a generator can do without. The zero value is fit for use.
+// Options are those of flake.Options, which documents them. The zero value is valid.
 type Options struct {
-	// Marks is the file that keeps the mark beside those of other generators; nil
-	// means one of its own.
-	Marks *Marks
-
-	// Bound is a further limit on the ids; nil: there is none.
-	Bound Bound
-
-	// AllowableDowntime is how long ids may not have been made before a start
-	// is refused with tick.ErrClockAdvanced, for the clock may be wrong. 0 means
-	// DefaultDowntime; below 0 is an error.
+	Clock             func() uint64 // not used here: the source has one
 	AllowableDowntime time.Duration
-
-	// Logger is told of a new file, a wait, and trouble with the file and its
-	// end; nil means nobody is.
-	Logger *slog.Logger
-
-	// Saved is told how long each attempt to write the file took; nil means
-	// nobody is.
-	Saved func(time.Duration)
+	Logger            *slog.Logger
+	Saved             func(time.Duration)
+	Marks             *Marks
+	Bound             Bound
 }

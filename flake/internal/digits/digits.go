@@ -1,0 +1,326 @@
+// Package digits formats and parses numbers of up to 128 bits in the bases 2 to 62:
+// the text that all formats of ids share.
+//
+// A [Size] is the number of bits of a format's ids, on which the width of padded text
+// and the highest number depend. A number is two halves, hi and lo.
+package digits
+
+import (
+	"errors"
+	"fmt"
+	"math/bits"
+	"strings"
+)
+
+// alphabet is the original's. It ascends in ASCII, so texts of one width sort as their
+// numbers do.
+const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+
+// MinBase and MaxBase are the lowest and the highest base.
+const (
+	MinBase = 2
+	MaxBase = 62
+)
+
+// ErrBase: a base is not from 2 to 62.
+var ErrBase = errors.New("flake: a base must be from 2 to 62")
+
+// A radix is a power of a base, the highest that fits a word, and its exponent.
+type radix struct {
+	chunk int
+	power uint64
+}
+
+var radixes = makeRadixes()
+
+func makeRadixes() (all [MaxBase + 1]radix) {
+	for base := MinBase; base <= MaxBase; base++ {
+		r, b := radix{1, uint64(base)}, uint64(base)
+		for over, next := bits.Mul64(b, b); over == 0; over, next = bits.Mul64(next, b) {
+			r = radix{r.chunk + 1, next}
+		}
+		all[base] = r
+	}
+	return all
+}
+
+// divide returns the 128-bit quotient and the remainder of (hi, lo) by d.
+func divide(hi, lo, d uint64) (qhi, qlo, rem uint64) {
+	qhi = hi / d
+	qlo, rem = bits.Div64(hi%d, lo, d)
+	return qhi, qlo, rem
+}
+
+// Size is the number of bits of a format's ids.
+type Size struct {
+	high   uint64             // upper half of the highest number; the lower is all ones
+	widths [MaxBase + 1]uint8 // digits of the highest number, by base
+}
+
+// NewSize returns the size of numbers of 64 to 128 bits.
+func NewSize(bits int) *Size {
+	s := &Size{high: ^uint64(0) >> (128 - bits)}
+	for base := MinBase; base <= MaxBase; base++ {
+		for hi, lo := s.high, ^uint64(0); hi|lo != 0; s.widths[base]++ {
+			hi, lo, _ = divide(hi, lo, uint64(base))
+		}
+	}
+	return s
+}
+
+// Width is the number of digits of the highest number in a base from 2 to 62, and so of
+// every padded text; 0 for any other base.
+func (s *Size) Width(base int) int {
+	if base < MinBase || base > MaxBase {
+		return 0
+	}
+	return int(s.widths[base])
+}
+
+// Append appends (hi, lo) in a base from 2 to 62, without leading zeros. On [ErrBase] it
+// returns dst unchanged.
+func Append(dst []byte, hi, lo uint64, base int) ([]byte, error) {
+	if base < MinBase || base > MaxBase {
+		return dst, ErrBase
+	}
+	if base == MaxBase {
+		return append62(dst, hi, lo), nil
+	}
+	var buf [128]byte
+	return append(dst, buf[put(&buf, hi, lo, base):]...), nil
+}
+
+// AppendPadded appends (hi, lo), which must fit the size, with leading zeros to
+// [Size.Width] digits. On [ErrBase] it returns dst unchanged.
+func (s *Size) AppendPadded(dst []byte, hi, lo uint64, base int) ([]byte, error) {
+	if base < MinBase || base > MaxBase {
+		return dst, ErrBase
+	}
+	width := int(s.widths[base])
+	switch {
+	case base == MaxBase && width == 22:
+		return appendPadded62(dst, hi, lo), nil
+	case base == MaxBase && width == 11:
+		return appendPadded62of64(dst, lo), nil
+	}
+	var buf [128]byte
+	first, padded := put(&buf, hi, lo, base), len(buf)-width
+	for i := padded; i < first; i++ {
+		buf[i] = '0'
+	}
+	return append(dst, buf[padded:]...), nil
+}
+
+// Text is the number in a base from 2 to 62, without leading zeros. Any other base is
+// [ErrBase].
+func Text(hi, lo uint64, base int) (string, error) {
+	var buf [128]byte
+	text, err := Append(buf[:0], hi, lo, base)
+	return string(text), err
+}
+
+// Padded is the number, which must fit the size, with leading zeros to [Size.Width]
+// digits. Any other base is [ErrBase].
+func (s *Size) Padded(hi, lo uint64, base int) (string, error) {
+	var buf [128]byte
+	text, err := s.AppendPadded(buf[:0], hi, lo, base)
+	return string(text), err
+}
+
+// put writes (hi, lo) to the end of buf without leading zeros, a word of digits at a
+// time, and returns the index of the first digit.
+func put(buf *[128]byte, hi, lo uint64, base int) int {
+	r, at := radixes[base], len(buf)
+	for hi != 0 {
+		var rest uint64
+		hi, lo, rest = divide(hi, lo, r.power)
+		for range r.chunk {
+			at--
+			buf[at] = alphabet[rest%uint64(base)]
+			rest /= uint64(base)
+		}
+	}
+	for {
+		at--
+		buf[at] = alphabet[lo%uint64(base)]
+		if lo /= uint64(base); lo == 0 {
+			return at
+		}
+	}
+}
+
+var values = Values(alphabet)
+
+// Values returns the values of the digits of some alphabets by byte; 255 means that a
+// byte is not a digit.
+func Values(alphabets ...string) (all [256]byte) {
+	for i := range all {
+		all[i] = 255
+	}
+	for _, alphabet := range alphabets {
+		for i := range len(alphabet) {
+			all[alphabet[i]] = byte(i)
+		}
+	}
+	return all
+}
+
+// HexValue returns the value of a hexadecimal digit in either case, and more than 15
+// for any other byte.
+func HexValue(digit byte) byte {
+	if digit >= 'a' {
+		digit -= 'a' - 'A'
+	}
+	return values[digit]
+}
+
+// ParseHex parses hexadecimal digits in either case, of 128 bits at most, from index
+// from of text to its end. Anything else is a [*Wrong].
+func ParseHex(text string, from int) (hi, lo uint64, err error) {
+	for i := from; i < len(text); i++ {
+		nibble := HexValue(text[i])
+		if nibble > 15 {
+			return 0, 0, wrong(text, i, "%q is not a hexadecimal digit", text[i])
+		}
+		hi, lo = hi<<4|lo>>60, lo<<4|uint64(nibble)
+	}
+	return hi, lo, nil
+}
+
+// Parse parses a number in a base from 2 to 62, with any number of leading zeros up to
+// [Size.Width] digits. Upper and lower case are different digits in every base. Any
+// other base is [ErrBase]. Text that is empty, too long, above the highest number, or
+// has anything but digits of the base is a [*Wrong].
+func (s *Size) Parse(text string, base int) (hi, lo uint64, err error) {
+	if base < MinBase || base > MaxBase {
+		return 0, 0, ErrBase
+	}
+	if len(text) == 0 || len(text) > int(s.widths[base]) {
+		return 0, 0, wrong(text, 0, "%d digits, want 1 to %d in base %d", len(text), s.widths[base], base)
+	}
+	r := &radixes[base]
+	// The first word may have fewer digits than the others.
+	first := (len(text)-1)%r.chunk + 1
+	lo, ok := word(text[:first], base)
+	for at := first; ok && at < len(text); at += r.chunk {
+		var next uint64
+		if next, ok = word(text[at:at+r.chunk], base); !ok {
+			break
+		}
+		over, up := bits.Mul64(hi, r.power)
+		carry, low := bits.Mul64(lo, r.power)
+		var c uint64
+		lo, c = bits.Add64(low, next, 0)
+		if hi, c = bits.Add64(up, carry, c); over|c != 0 {
+			return 0, 0, tooHigh(text, base)
+		}
+	}
+	if !ok {
+		return 0, 0, NotDigit(text, &values, base)
+	}
+	if hi > s.high {
+		return 0, 0, tooHigh(text, base)
+	}
+	return hi, lo, nil
+}
+
+// word returns the value of digits that fit a word. It is not ok if some are not digits
+// of the base.
+func word(text string, base int) (v uint64, ok bool) {
+	var highest byte
+	for i := range len(text) {
+		d := values[text[i]]
+		highest = max(highest, d)
+		v = v*uint64(base) + uint64(d)
+	}
+	return v, int(highest) < base
+}
+
+// NotDigit returns a [*Wrong] for the first byte of text that is not a digit of the
+// base; one must not be.
+func NotDigit(text string, values *[256]byte, base int) error {
+	at := 0
+	for int(values[text[at]]) < base {
+		at++
+	}
+	return wrong(text, at, "%q is not a digit of base %d", text[at], base)
+}
+
+func tooHigh(text string, base int) error {
+	return wrong(text, 0, "above the highest id, in base %d", base)
+}
+
+// maxQuoted is the number of bytes that are kept of a text that is not an id: more than
+// any id has.
+const maxQuoted = 130
+
+// Wrong is the error of a text that is not an id. [As] converts it to the error that
+// users see, flake.ParseError, which is declared where go doc shows its fields.
+type Wrong struct {
+	Text string // the text, cut short if it is longer than any id
+	At   int    // index of the first wrong byte
+	What string // what is wrong there
+}
+
+func (e *Wrong) Error() string {
+	return fmt.Sprintf("flake: %s is not an id: %s (byte %d)", Quote(e.Text), e.What, e.At)
+}
+
+// like is a [Wrong] with another name. A pointer to it must be an error.
+type like interface {
+	~struct {
+		Text string
+		At   int
+		What string
+	}
+}
+
+// As converts err to a *E, if it is a [*Wrong].
+func As[E like](err error) error {
+	wrong, ok := err.(*Wrong)
+	if !ok {
+		return err
+	}
+	e := E(*wrong)
+	return any(&e).(error)
+}
+
+// Errorf returns a *E for index at of text.
+func Errorf[E like, T string | []byte](text T, at int, format string, args ...any) error {
+	return As[E](wrong(text, at, format, args...))
+}
+
+// wrong copies the text, so that the error does not alias or retain the caller's buffer.
+func wrong[T string | []byte](text T, at int, format string, args ...any) *Wrong {
+	return &Wrong{strings.Clone(string(text[:min(len(text), maxQuoted)])), at, fmt.Sprintf(format, args...)}
+}
+
+// Quote quotes untrusted text, cut to a length that fits a log line.
+func Quote(text string) string {
+	if len(text) > 64 {
+		return fmt.Sprintf("%q... (%d bytes)", text[:64], len(text))
+	}
+	return fmt.Sprintf("%q", text)
+}
+
+// ScanError is the error of a Scan method for a database value of a type that cannot be
+// an id.
+type ScanError struct{ Value any }
+
+func (e *ScanError) Error() string {
+	if e.Value == nil {
+		return "flake: cannot scan NULL into an id: scan into a sql.Null of it"
+	}
+	return fmt.Sprintf("flake: cannot scan %T into an id", e.Value)
+}
+
+// CannotScan returns a [*ScanError].
+func CannotScan(src any) error { return &ScanError{src} }
+
+// Must returns id, or panics with err if it is not nil.
+func Must[ID any](id ID, err error) ID {
+	if err != nil {
+		panic(err)
+	}
+	return id
+}
