@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -17,50 +18,50 @@ import (
 
 // Options configure a [Generator]. The zero value is valid.
 type Options struct {
-	// Overflows is told whenever the ids of a tick were used up and calls waited;
-	// nil means that nobody is.
+	// Overflows receives an [Overflow] when the ids of a tick were used up and calls
+	// waited. It may be nil.
 	Overflows chan<- Overflow
 
-	// Clock returns the time in milliseconds since 1970-01-01 UTC. Many goroutines
-	// call it at once. nil means [flake.SystemClock].
+	// Clock returns the time in milliseconds since 1970-01-01 UTC. Many goroutines call
+	// it at once. nil means [flake.SystemClock].
 	Clock func() uint64
 
-	// AllowableDowntime, of [Open] alone, is how long ids may not have been made
-	// before a start is refused with [flake.ErrClockAdvanced], for the clock may be
-	// wrong. 0 means 30 days; below 0 is an error.
+	// AllowableDowntime, used by [Open] only, is the time without a run after which a
+	// start fails with [flake.ErrClockAdvanced], since the clock may be wrong. 0 means
+	// 30 days; a negative value is an error.
 	AllowableDowntime time.Duration
 
-	// Logger, of [Open] alone, is told of a new file, a wait, a clock set back at
-	// the start, and trouble with the file and its end; nil means nobody is.
+	// Logger, used by [Open] only, gets a line for a new file, for a wait, for a clock
+	// set back at the start, and for each problem with the file and its end. nil means
+	// no log.
 	Logger *slog.Logger
 
-	// Saved, of [Open] alone, is told how long each attempt to write the file took;
-	// nil means nobody is.
+	// Saved, used by [Open] only, is called with the duration of each attempt to write
+	// the file. It may be nil.
 	Saved func(time.Duration)
 
-	// Marks, of [Open] alone, is the file of [flake.OpenMarks] that keeps the mark beside
-	// others, under path as its name, without space or slash; nil means a file of its own.
+	// Marks, used by [Open] only, is the file of [flake.OpenMarks] that also keeps this
+	// generator's mark, with path as its name, which has no space or slash. nil means a
+	// separate file.
 	Marks *flake.Marks
 
-	// Bound, of [Open] alone, is a further limit on the ids: see [flake.Options].
+	// Bound, used by [Open] only, is a further limit on the ids: see [flake.Options].
 	Bound flake.Bound
 }
 
-// Generator hands out ids of one partition, none twice. Any number of goroutines
-// may use one; it allocates nothing. The zero value has no ids: Next and the like
-// fail.
+// Generator makes unique ids of one partition. Any number of goroutines may use one; it
+// allocates nothing. A zero Generator has no ids: Next and the like fail.
 type Generator struct {
 	core     durable.Core[*passes]
-	overflow *overflow     // nil: nobody is told
-	byTime   atomic.Uint64 // ids of NewWithTime
+	overflow *overflow     // or nil
+	byTime   atomic.Uint64 // number of ids of NewWithTime
 }
 
-// NewGenerator returns a generator that goes on from a snapshot, and keeps nothing.
-// With nil it starts from nothing, with all of the sequence and a partition that
-// this process has not given out before; what other processes have is the caller's
-// to know.
+// NewGenerator returns a generator that continues from a snapshot, and keeps nothing. A
+// nil snapshot means the whole sequence, and a partition that this process has not used
+// yet; the caller must know those of other processes.
 //
-// A snapshot that makes no sense, and partitions that are exhausted, are an error.
+// An invalid snapshot is an error, and so is [ErrPartitionsExhausted].
 func NewGenerator(s *Snapshot, o Options) (*Generator, error) {
 	ids := &passes{clock: o.Clock, configured: s != nil}
 	if s == nil {
@@ -75,54 +76,51 @@ func NewGenerator(s *Snapshot, o Options) (*Generator, error) {
 	}
 	g := &Generator{core: durable.Core[*passes]{Source: ids}}
 	if o.Overflows != nil {
-		g.overflow = &overflow{told: o.Overflows}
+		g.overflow = &overflow{events: o.Overflows}
 	}
 	return g, nil
 }
 
-// Open returns a generator that keeps its promise across restarts: no id it hands
-// out was handed out before by one on the same file. Close it when done.
+// Open returns a generator whose ids are unique across restarts, for one file. Close it
+// when done.
 //
-// It locks the file at path, which it creates if there is none, and goes on from
-// what is in it: the snapshot of the generator before, kept ahead of all that it
-// did. The configuration is that of s, and without s that in the file; the rest of s
-// counts only if there is no file.
+// Open locks the file at path, which it creates if it does not exist, and continues from
+// the snapshot in it, which stays ahead of the ids. The configuration is that of s or,
+// if s is nil, that in the file; the rest of s counts only if there is no file.
 //
-// After a crash Open may wait for 3 s; ctx can end the wait. If the clock was set
-// back by more, ids go on in that past with the other tick-tock bit, as in a
-// generator that runs; Open fails with [flake.ErrClockBackwards] only if that one
-// may be used there too. It fails with [flake.ErrClockAdvanced] if nothing has run
-// for more than the allowable downtime, and otherwise if the file is locked, is no
-// mark, is that of another format, is damaged, or cannot be written; the text says
-// what to do. It never starts anew where a file was.
+// After a crash Open may wait for 3 s, or until ctx is done. If the clock was set back
+// by more, ids go on at the earlier time with the other tick-tock bit, as in a running
+// generator; Open fails with [flake.ErrClockBackwards] only if that bit may be in use
+// there too. It fails with [flake.ErrClockAdvanced] if nothing ran for more than the
+// allowable downtime. It also fails if the file is locked, is not a mark, is that of
+// another format, is damaged, or cannot be written; the text says what to do. Open never
+// overwrites a file that it cannot use.
 func Open(ctx context.Context, path string, s *Snapshot, o Options) (*Generator, error) {
 	g, err := NewGenerator(s, o)
 	if err != nil {
 		return nil, err
 	}
-	err = g.core.Open(ctx, path, durable.Options{
+	if err := g.core.Open(ctx, path, durable.Options{
 		AllowableDowntime: o.AllowableDowntime, Logger: o.Logger, Saved: o.Saved, Marks: o.Marks, Bound: o.Bound,
-	})
-	if err != nil {
+	}); err != nil {
 		return nil, err
 	}
 	return g, nil
 }
 
-// Close ends the generator: calls under way and later fail with [flake.ErrClosed].
-// One that [Open] returned brings the mark back from ahead of the clock, so that the
-// next start need not wait, and gives up the lock. Close waits for the disk; if it
-// cannot write, the next start waits instead. A second Close returns what the first
-// did.
+// Close closes the generator: current and later calls fail with [flake.ErrClosed]. If
+// [Open] returned it, Close moves the mark back to the clock, so that the next start
+// need not wait, and unlocks the file. Close waits for the disk; if it cannot write, the
+// next start waits instead. Later calls return the same error.
 func (g *Generator) Close() error { return g.core.Close() }
 
-// Next returns the next id, with metabyte 0: see [ID.WithMeta]. When those of a tick
-// are used up it waits for the next one, yielding the processor, until ctx is done;
-// that is an error with its cause. It fails with [flake.ErrClockBackwards] while the
-// clock is behind, in an unsafe time, [flake.ErrTimestampNotSaved] or
-// [flake.ErrClosed], and if the clock is before 2010 or after 2079.
+// Next returns the next id, with metabyte 0: see [ID.WithMeta]. If those of a tick are
+// used up it waits for the next tick, yielding the processor; if ctx is done first it
+// returns the cause. It fails with [flake.ErrClockBackwards] while the clock is in an
+// unsafe time, [flake.ErrTimestampNotSaved] or [flake.ErrClosed], and if the clock is
+// before 2010 or after 2079.
 func (g *Generator) Next(ctx context.Context) (id ID, err error) {
-	if g.overflow == nil { // without a detour, as a rule
+	if g.overflow == nil { // the common case, inlined
 		p := g.core.Source.pass()
 		milli, place, _, err := p.ids.Reserve(ctx, 1)
 		if err == nil {
@@ -134,9 +132,8 @@ func (g *Generator) Next(ctx context.Context) (id ID, err error) {
 	return run.First, err
 }
 
-// NextN fills dst with ids, a whole range at a time, waiting and failing as
-// [Generator.Next] does. It returns the number of ids filled in: less than len(dst)
-// only with an error.
+// NextN fills dst with ids. It waits and fails like [Generator.Next], and returns the
+// number of ids filled in, which is less than len(dst) only if it fails.
 func (g *Generator) NextN(ctx context.Context, dst []ID) (int, error) {
 	done := 0
 	for done < len(dst) {
@@ -152,11 +149,11 @@ func (g *Generator) NextN(ctx context.Context, dst []ID) (int, error) {
 	return done, nil
 }
 
-// Reserve takes up to n ids of one tick, n at least 1, at the price of one. It waits
-// and fails as [Generator.Next] does.
+// Reserve returns up to n ids of one tick, for the cost of one. It waits and fails like
+// [Generator.Next], and fails if n is less than 1.
 func (g *Generator) Reserve(ctx context.Context, n int) (Run, error) {
 	if n < 1 {
-		return Run{}, fmt.Errorf("flake: %d ids cannot be reserved, only 1 or more", n)
+		return Run{}, fmt.Errorf("flake: cannot reserve %d ids, only 1 or more", n)
 	}
 	return g.reserve(ctx, n)
 }
@@ -185,7 +182,7 @@ func (g *Generator) take(ctx context.Context, p *pass, n int) (milli uint64, fir
 	}
 	milli, first, count, err = p.ids.TryReserve(n)
 	switch {
-	case errors.Is(err, flake.ErrTimestampNotSaved): // perhaps it only has to be waited for
+	case errors.Is(err, flake.ErrTimestampNotSaved): // perhaps after a wait
 		return p.ids.Reserve(ctx, n)
 	case !errors.Is(err, tick.ErrUsedUp):
 		return milli, first, count, err
@@ -196,15 +193,15 @@ func (g *Generator) take(ctx context.Context, p *pass, n int) (milli uint64, fir
 	return p.ids.Reserve(ctx, n)
 }
 
-// NewWithTime returns an id of a time of the past, as for records that had other
-// ids. Such ids have a sequence of their own, which goes round the generator's
-// bounds whatever the time, never wait, and have the tick-tock bit 0: that they
-// are not those of [Generator.Next], and that no more than [Generator.PerTick] have
-// one time, is the caller's to know. A time before 2010 or after 2079 is an error.
+// NewWithTime returns an id of a past time, as for records that had other ids. Such ids
+// have a separate sequence, which wraps within the generator's bounds whatever the time.
+// They never wait, and have the tick-tock bit 0. The caller must know that they do not
+// collide with those of [Generator.Next], and that no more than [Generator.PerTick] have
+// the same time. A time before 2010 or after 2079 is an error.
 func (g *Generator) NewWithTime(t time.Time) (ID, error) {
 	milli := tick.MilliOf(t)
 	if milli < Epoch || milli > MaxMilli {
-		return ID{}, fmt.Errorf("flake: %v is no time of an id, which is from %v to %v", t, ID{}.Time(), maxID.Time())
+		return ID{}, fmt.Errorf("flake: time %v is not from %v to %v", t, ID{}.Time(), maxID.Time())
 	}
 	p := g.core.Source.pass()
 	if p == &none {
@@ -214,62 +211,61 @@ func (g *Generator) NewWithTime(t time.Time) (ID, error) {
 	return join(milli, p.tag&0xFFFF, p.min+uint16(place)), nil
 }
 
-// CatchUp waits, asleep, until the clock is out of an unsafe time: what to do after
-// [flake.ErrClockBackwards]. It fails with the cause of ctx when that is done first.
+// CatchUp sleeps until the clock has left an unsafe time: call it after
+// [flake.ErrClockBackwards]. It returns the cause of ctx if that is done first.
 func (g *Generator) CatchUp(ctx context.Context) error { return g.core.CatchUp(ctx) }
 
-// Ready returns nil if there are ids now, and the file, if there is one, can be
-// written, without which there soon are none. Otherwise it fails as Next would, or
-// says what the trouble with the file is.
+// Ready returns nil if Next would succeed and the file, if any, can be written.
+// Otherwise it returns the error of Next, or that of the file: without it ids end soon.
 func (g *Generator) Ready() error { return g.core.Ready() }
 
-// Behind is how long it takes at least until the clock is out of an unsafe time,
-// and there are ids again. 0: it is not in one.
+// Behind is the least time until the clock leaves an unsafe time and Next succeeds
+// again, or 0 if it is not in one.
 func (g *Generator) Behind() time.Duration { return g.core.Behind() }
 
-// Partition is the partition of every id of the generator.
+// Partition is the partition of the generator's ids.
 func (g *Generator) Partition() Partition { return g.core.Source.pass().partition() }
 
-// PerTick is how many ids the generator has in 4 ms.
+// PerTick is the number of ids of 4 ms.
 func (g *Generator) PerTick() int { return g.core.Source.pass().ids.PerTick() }
 
-// Waits is how often a call found the ids of a tick used up, and waited.
+// Waits is the number of calls that waited because the ids of a tick were used up.
 func (g *Generator) Waits() uint64 {
 	p := g.core.Source.pass()
 	return p.waits + p.ids.Waits()
 }
 
-// Last is the time, in milliseconds since 1970-01-01 UTC, and the sequence of the
-// last id that is used up: no later one with this tick-tock bit was handed out.
+// Last returns the time, in milliseconds since 1970-01-01 UTC, and the sequence of the
+// last id with the current tick-tock bit.
 func (g *Generator) Last() (milli uint64, sequence uint16) {
 	s := g.core.Source.done()
 	return milliOf(s.WallHi), uint16(s.Sequence)
 }
 
-// Mark is the time that no id with the tick-tock bit of the last one is later than,
-// as it stands in the file; the zero time without a file.
+// Mark is the mark in the file, which no id with the current tick-tock bit is later
+// than, or the zero time without a file.
 func (g *Generator) Mark() time.Time { return g.core.Mark() }
 
-// LastSaved is the time at which the file was last written, and the trouble there
-// has been with it since, or nil. It is the zero time without a file.
+// LastSaved returns when the file was last written, or the zero time without a file, and
+// the error of a later attempt, if any.
 func (g *Generator) LastSaved() (time.Time, error) { return g.core.LastSaved() }
 
-// Run is ids that follow each other by sequence: First and the Count-1 after it.
+// Run is a range of ids in sequence: First and the Count-1 after it.
 type Run = flake.RunOf[ID]
 
-// New returns an id with a metabyte, with nothing to set up: as the peer's, of a
-// partition that is made up when the process first calls it, and that no generator of
-// [NewGenerator] has there. Any number of goroutines may call it. Ids ascend as long as
-// the process lives, also when the clock is set back: their time is ahead of it then.
-// When those of a tick are used, at least 32,768, New waits for the next one. It panics
-// if this process has given out all partitions, or the clock is before 2010 or after 2079.
+// New returns an id with a metabyte and needs no setup: as in the peer, the first call
+// in a process chooses a partition, which no generator of [NewGenerator] has there. Any
+// number of goroutines may call it. Ids ascend while the process lives: if the clock is
+// set back, their time runs ahead of it. If those of a tick, at least 32,768, are used
+// up, New waits for the next tick. It panics if this process has used all partitions, or
+// the clock is before 2010 or after 2079.
 //
-// Nothing is kept on disk, and 16 random bits of partition do not tell the processes of a
-// fleet apart: of 100, two have the same with a chance of one in 14. So the sequence of a
-// tick begins somewhere in its lower half, which are 15 bits more if few ids are made:
-// two processes that both make ids in one tick make the same with a chance of about one in
-// 2^31, and of one in 2^16 if each makes tens of thousands. That will do for tests and
-// traces. Ids that may never come twice are for [Open].
+// Nothing is kept on disk, and 16 random bits of partition do not suffice to separate
+// the processes of a fleet: of 100, two have the same with a chance of one in 14. So the
+// sequence of a tick begins at a random number in its lower half, which adds 15 bits if
+// few ids are made: two processes that both make ids in one tick make the same one with
+// a chance of about one in 2^31, or one in 2^16 if each makes tens of thousands. That
+// suffices for tests and traces. For ids that must never repeat use [Open].
 func New(meta byte) ID {
 	id, err := standard().Next(context.Background())
 	if err != nil {
@@ -291,34 +287,33 @@ var standard = sync.OnceValue(func() *Generator {
 	return g
 })
 
-// Overflow tells that the ids of a tick were used up, and calls waited for the
-// next. It comes once a tick, when that is over, and not at all if nobody takes it
-// then: a channel with room loses none. The peer's SequenceOverflowNotification
-// comes while calls wait, looked at every ms or so: there Now is when that was,
-// and Ticks are those looks.
+// Overflow reports that the ids of a tick were used up, and calls waited for the next.
+// It is sent once a tick, when that is over, and only if the channel can receive it
+// then: a buffered channel loses none. The peer's SequenceOverflowNotification is sent
+// while calls wait, about every ms: its Now is that moment, and its Ticks counts these.
 type Overflow struct {
 	Now   time.Time // when the tick began
-	Count uint32    // how many calls wait
-	Ticks uint32    // how many ticks of 4 ms in a row were used up so, this one included
+	Count uint32    // number of calls that wait
+	Ticks uint32    // number of consecutive ticks that were used up, this one included
 }
 
 type overflow struct {
-	told chan<- Overflow
+	events chan<- Overflow
 
 	mu      sync.Mutex
 	waiting uint32
-	tick    uint64 // the last that was told of
+	tick    uint64 // the last that was reported
 	ticks   uint32
 }
 
-// begin notes that a call waits.
+// begin counts a waiting call.
 func (o *overflow) begin() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.waiting++
 }
 
-// end notes that a call no longer waits for the tick after milli.
+// end removes a call that waited for the tick after milli.
 func (o *overflow) end(milli uint64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -329,7 +324,7 @@ func (o *overflow) end(milli uint64) {
 		o.tick = milli
 		o.ticks++
 		select {
-		case o.told <- Overflow{time.UnixMilli(int64(milli)).UTC(), o.waiting, o.ticks}:
+		case o.events <- Overflow{time.UnixMilli(int64(milli)).UTC(), o.waiting, o.ticks}:
 		default:
 		}
 	}
@@ -339,11 +334,11 @@ func (o *overflow) end(milli uint64) {
 // SequenceMin is the sequence of the first id of each tick.
 func (g *Generator) SequenceMin() uint16 { return g.core.Source.pass().min }
 
-// SequenceMax is the sequence of the last id that a tick can have.
+// SequenceMax is the highest sequence of a tick.
 func (g *Generator) SequenceMax() uint16 { return g.core.Source.pass().max() }
 
-// Len is how many ids of the current tick are used up. Of [Generator.PerTick] the others
-// can be had without waiting, unless somebody else takes them.
+// Len is the number of ids of the current tick that are used. The rest of
+// [Generator.PerTick] need no wait, unless other calls take them.
 func (g *Generator) Len() int {
 	p := g.core.Source.pass()
 	milli, used := p.ids.Last()
@@ -353,6 +348,114 @@ func (g *Generator) Len() int {
 	return used
 }
 
-// Sequence is the sequence of the last id of the current tick, or that of its first if it
-// has none yet.
+// Sequence is the sequence of the last id of the current tick, or that of its first if
+// there is no id yet.
 func (g *Generator) Sequence() uint16 { return g.SequenceMin() + uint16(max(g.Len(), 1)-1) }
+
+// minPool is the minimum of sequence numbers, as in the peer (which documents 4).
+const minPool = 6
+
+// Snapshot is both the configuration of a generator and its state, from which another
+// can continue. Its JSON is that of muyo/sno. Times are in units of 4 ms since
+// 2010-01-01 UTC.
+type Snapshot struct {
+	Partition Partition `json:"partition"`
+
+	// SequenceMin and SequenceMax are the lowest and the highest sequence number, in
+	// either order, so that generators can share a partition. There must be at least 6
+	// numbers. A SequenceMax of 0 means 65535, unless SequenceMin is 65535.
+	SequenceMin uint16 `json:"sequenceMin"`
+	SequenceMax uint16 `json:"sequenceMax"`
+
+	// Sequence is the last sequence number used at WallHi, if Now is WallHi;
+	// otherwise all of them count as used.
+	Sequence uint32 `json:"sequence"`
+
+	Now      int64  `json:"now"`      // time of the snapshot
+	WallHi   int64  `json:"wallHi"`   // time of the last id, or 0
+	WallSafe int64  `json:"wallSafe"` // no id with the other tick-tock bit is later
+	Drifts   uint32 `json:"drifts"`   // number of flips of the tick-tock bit
+}
+
+// BoundsError is the error of a [Snapshot] with invalid sequence numbers.
+type BoundsError struct {
+	Min, Max uint16 // the lowest and the highest
+	Sequence uint32 // the last one used
+	What     string // what is wrong
+}
+
+func (e *BoundsError) Error() string {
+	return fmt.Sprintf("flake: sequence numbers from %d to %d, the last used %d: %s", e.Min, e.Max, e.Sequence, e.What)
+}
+
+// bounds returns the lowest and the highest sequence.
+func (s *Snapshot) bounds() (low, high uint16, err error) {
+	low, high = s.SequenceMin, s.SequenceMax
+	if high == 0 && low != math.MaxUint16 {
+		high = math.MaxUint16
+	}
+	low, high = min(low, high), max(low, high)
+	switch {
+	case int(high)-int(low)+1 < minPool:
+		err = &BoundsError{low, high, s.Sequence, fmt.Sprintf("want at least %d", minPool)}
+	case s.Sequence != 0 && s.Sequence < uint32(low):
+		err = &BoundsError{low, high, s.Sequence, "the last used is below them"}
+	}
+	return low, high, err
+}
+
+// start returns the first pass of a generator that continues from the snapshot.
+func (s *Snapshot) start(clock func() uint64) (*pass, error) {
+	low, high, err := s.bounds()
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range []struct {
+		name  string
+		units int64
+	}{{"now", s.Now}, {"wallHi", s.WallHi}, {"wallSafe", s.WallSafe}} {
+		if t.units < 0 || t.units > maxUnits {
+			return nil, fmt.Errorf("flake: %s, %d units of 4 ms since 2010, is not from 0 to %d", t.name, t.units, int64(maxUnits))
+		}
+	}
+	size := int(high) - int(low) + 1
+	ids, err := tick.New(tick.Shape{First: Epoch, Last: lastTick, Unit: unit, PerTick: size}, clock)
+	if err != nil {
+		return nil, err
+	}
+	if s.WallHi > 0 {
+		used := size
+		if s.Now == s.WallHi {
+			used = int(min(max(s.Sequence, uint32(low)), uint32(high))-uint32(low)) + 1
+		}
+		ids.Resume(milliOf(s.WallHi), used)
+	}
+	tag := uint64(s.Drifts&1)<<24 | uint64(s.Partition.AsUint16())
+	return &pass{ids: ids, drifts: s.Drifts, safe: milliOf(s.WallSafe), tag: tag, min: low}, nil
+}
+
+// Snapshot returns the generator's state. Take one to continue from after the generator
+// has made its last id.
+func (g *Generator) Snapshot() Snapshot {
+	s := g.core.Source.done()
+	s.Now = unitsOf(g.core.Source.Now())
+	return s
+}
+
+// done returns the state until now.
+func (s *passes) done() Snapshot {
+	p := s.pass()
+	of := Snapshot{
+		Partition: p.partition(), SequenceMin: p.min, SequenceMax: p.max(), Sequence: uint32(p.min),
+		WallSafe: unitsOf(p.safe), Drifts: p.drifts,
+	}
+	milli, used := p.ids.Last()
+	of.WallHi = unitsOf(milli)
+	if used > 0 {
+		of.Sequence += uint32(used) - 1
+	}
+	return of
+}
+
+func milliOf(units int64) uint64 { return Epoch + uint64(units)*unit }
+func unitsOf(milli uint64) int64 { return int64((max(milli, Epoch) - Epoch) / unit) }

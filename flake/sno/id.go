@@ -1,6 +1,6 @@
-// Package sno makes 80-bit ids that sort by the time they were made, carry a
-// byte of the caller's and go on when the clock is set back. They are those of
-// github.com/muyo/sno v1.2.1, bytes and text.
+// Package sno makes 80-bit ids that sort by the time they were made, carry a byte of
+// the caller, and go on when the clock is set back. Their bytes and text are those of
+// github.com/muyo/sno v1.2.1.
 //
 //	 0                   1                   2                   3
 //	 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
@@ -13,7 +13,7 @@
 //	+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
 //
 //	T           the tick-tock bit: flips whenever the clock is set back
-//	metabyte    the program's own: see [ID.WithMeta]
+//	metabyte    the program's: see [ID.WithMeta]
 //	partition   the generator's
 //	sequence    of the generator within the 4 ms, from its lower bound
 //	text        16 digits of 23456789abcdefghijklmnopqrstuvwx
@@ -21,25 +21,25 @@
 //
 // All are big-endian, so ids compare as bytes, and texts as ids do.
 //
-// The first time that the clock is set back, ids go on in that past at once, with
-// the other T. If it is set back again into a time for which both were used, there
-// are none until it is over: see [Generator.CatchUp].
+// When the clock is set back for the first time, ids go on at the earlier time at once,
+// with the other T. If it is set back again, into a time for which both were used,
+// there are no ids until that time is over: see [Generator.CatchUp].
 //
-// Where the peer returns an id that means nothing, this package returns an error: of
-// a clock or time that ids cannot have, of a text that is no id's. Where the peer
-// waits for a clock that is behind, it returns an error too. The peer takes the zero
-// value for none, which is null in JSON; here it is an id like others. [Epoch] and
-// [Overflow] count in other units than the peer's.
+// Where the peer returns a meaningless id, this package returns an error: for a clock
+// or time that ids cannot have, and for a text that is not an id. Where the peer waits
+// for a clock that is behind, it returns an error too. To the peer the zero value is
+// no id, and null in JSON; here it is an id like others. [Epoch] and [Overflow] have
+// other units than the peer's.
 //
 // Start from [Open], a generator whose ids stay unique across crashes, restarts and a
-// clock set back; from [New], which needs nothing set up and promises little; from
-// [NewGenerator], which remembers nothing once the process has ended, unless its
-// [Snapshot] is kept; and from [ID]. The errors are those of package flake, and
-// [BoundsError] and [ErrPartitionsExhausted].
+// clock set back; from [New], which needs no setup and promises little; from
+// [NewGenerator], which keeps nothing after the process ends, unless its [Snapshot] is
+// kept; and from [ID]. The errors are those of package flake, and [BoundsError] and
+// [ErrPartitionsExhausted].
 //
-// Uniqueness rests on one rule the package cannot check: no two generators that
-// share a partition share a sequence number. Ids can be guessed; they are names,
-// not secrets.
+// Uniqueness depends on one rule that the package cannot check: no two generators that
+// share a partition share a sequence number. Ids can be guessed; they are names, not
+// secrets.
 package sno
 
 import (
@@ -54,29 +54,27 @@ import (
 	"github.com/flake-go/flake/flake/internal/tick"
 )
 
-// ID is one id. Any 10 bytes are one; the zero value is the lowest.
+// ID is one id. Any 10 bytes are an ID; the zero value is the lowest.
 type ID [SizeBinary]byte
 
 // maxID is the highest id.
 var maxID = ID{255, 255, 255, 255, 255, 255, 255, 255, 255, 255}
 
 const (
-	SizeBinary  = 10 // the bytes of an id
-	SizeEncoded = 16 // the digits of its own text
+	SizeBinary  = 10 // bytes of an id
+	SizeEncoded = 16 // digits of its text
 
 	MaxPartition = 1<<16 - 1 // as a number
 	MaxSequence  = 1<<16 - 1
 
-	// Epoch is when the time of ids begins, 2010-01-01 UTC, in milliseconds
-	// since 1970; the peer's is in seconds.
+	// Epoch is the start of the time of ids, 2010-01-01 UTC, in milliseconds since
+	// 1970; the peer's is in seconds.
 	Epoch = 1262304000_000
 
-	// Unit is how long a tick is, the steps of the time of ids: the peer's
-	// TimeUnit.
+	// Unit is the length of a tick, the step of the time of ids: the peer's TimeUnit.
 	Unit = 4 * time.Millisecond
 
-	// MaxMilli is the last millisecond since 1970 that ids have a time for, in
-	// 2079.
+	// MaxMilli is the highest time of ids in milliseconds since 1970, in 2079.
 	MaxMilli = lastTick + unit - 1
 
 	unit     = 4
@@ -84,7 +82,7 @@ const (
 	lastTick = Epoch + maxUnits*unit
 )
 
-// Parts are what an id is put together from.
+// Parts are the parts of an id.
 type Parts struct {
 	Milli     uint64 // milliseconds since 1970-01-01 UTC, of an id a multiple of 4
 	TickTock  bool   // whether the tick-tock bit is set
@@ -93,11 +91,11 @@ type Parts struct {
 	Sequence  uint16
 }
 
-// Make puts an id together. A time before [Epoch] or after [MaxMilli] is an
-// error. A [Generator] is what makes new ones.
+// Make returns the id of its parts. A time before [Epoch] or after [MaxMilli] is an
+// error. New ids come from a [Generator].
 func Make(p Parts) (ID, error) {
 	if p.Milli < Epoch || p.Milli > MaxMilli {
-		return ID{}, fmt.Errorf("flake: %d ms since 1970 is no time of an id, which is from %d to %d", p.Milli, int64(Epoch), int64(MaxMilli))
+		return ID{}, fmt.Errorf("flake: time %d ms since 1970 is not from %d to %d", p.Milli, int64(Epoch), int64(MaxMilli))
 	}
 	rest := uint64(p.Partition.AsUint16())
 	if p.TickTock {
@@ -106,8 +104,8 @@ func Make(p Parts) (ID, error) {
 	return join(p.Milli, rest|uint64(p.Meta)<<16, p.Sequence), nil
 }
 
-// set takes what is between time and sequence as it is in an id. It writes in
-// place, which is cheaper than to copy an array there.
+// set writes in place, which takes less time than copying an array. rest is the bits
+// between time and sequence.
 func (id *ID) set(milli, rest uint64, sequence uint16) {
 	binary.BigEndian.PutUint64(id[:8], (milli-Epoch)/unit<<25|rest)
 	binary.BigEndian.PutUint16(id[8:], sequence)
@@ -132,11 +130,11 @@ func (id ID) Time() time.Time { return time.UnixMilli(int64(id.Milli())).UTC() }
 // Timestamp is the id's time in nanoseconds since 1970-01-01 UTC.
 func (id ID) Timestamp() int64 { return int64(id.Milli()) * int64(time.Millisecond) }
 
-// Meta is the byte that is the program's own: see [ID.WithMeta].
+// Meta is the program's byte: see [ID.WithMeta].
 func (id ID) Meta() byte { return id[5] }
 
-// WithMeta is the id with another metabyte. It is as unique as it was: no other id of
-// its time and partition has its sequence, whatever the metabyte.
+// WithMeta returns the id with another metabyte. It is as unique as before: no other id
+// of its time and partition has its sequence, whatever the metabyte.
 func (id ID) WithMeta(meta byte) ID {
 	id[5] = meta
 	return id
@@ -147,7 +145,7 @@ func (id ID) words() (hi, lo uint64) {
 	return uint64(binary.BigEndian.Uint16(id[:2])), binary.BigEndian.Uint64(id[2:])
 }
 
-// Partition is that of the generator.
+// Partition is the generator's partition.
 func (id ID) Partition() Partition { return Partition{id[6], id[7]} }
 
 // Sequence is the id's number within its time and partition.
@@ -159,40 +157,40 @@ func (id ID) Plus(i int) ID {
 	return id
 }
 
-// IsZero tells whether it is the zero value.
+// IsZero reports whether id is the zero value.
 func (id ID) IsZero() bool { return id == ID{} }
 
 // Compare returns -1, 0 or 1 as id is lower than, equal to or higher than other.
 // It fits [slices.SortFunc].
 func (id ID) Compare(other ID) int { return bytes.Compare(id[:], other[:]) }
 
-// Notional is the lowest id of a time: a bound for scans over ids. A time
-// before 2010 counts as the first that ids have, one after 2079 as the last.
+// Notional returns the lowest id of a time: a bound for scans over ids. A time before
+// 2010 counts as the first of ids, and one after 2079 as the last.
 func Notional(t time.Time) ID { return join(clamp(t), 0, 0) }
 
 // Span returns the lowest and the highest id of the times from first to last, both
-// included, to 4 ms: `WHERE id BETWEEN $1 AND $2`. With last before first the
-// lowest is above the highest, and the scan finds nothing.
+// included, to 4 ms: `WHERE id BETWEEN $1 AND $2`. If last is before first, lowest is
+// above highest, and the scan finds nothing.
 func Span(first, last time.Time) (lowest, highest ID) {
 	return Notional(first), join(clamp(last), 1<<25-1, 1<<16-1)
 }
 
 func clamp(t time.Time) uint64 { return min(max(tick.MilliOf(t), Epoch), MaxMilli) }
 
-// Partition tells generators apart.
+// Partition identifies a generator.
 type Partition [2]byte
 
-// AsUint16 is the partition as a number, big-endian.
+// AsUint16 returns the partition as a big-endian number.
 func (p Partition) AsUint16() uint16 { return uint16(p[0])<<8 | uint16(p[1]) }
 
-// PutUint16 sets the partition to a number, big-endian.
+// PutUint16 sets the partition to a big-endian number.
 func (p *Partition) PutUint16(n uint16) { *p = Partition{byte(n >> 8), byte(n)} }
 
-// ErrPartitionsExhausted: this process has handed out all 65,536 partitions to
-// generators that were not given one.
-var ErrPartitionsExhausted = errors.New("flake: all 65536 partitions are given out in this process: set them")
+// ErrPartitionsExhausted: generators without a configured partition have used all 65,536
+// in this process.
+var ErrPartitionsExhausted = errors.New("flake: all 65536 partitions are in use in this process; set partitions")
 
-// A pool hands out each partition once, one after the other from a random first.
+// A pool returns each partition once, in ascending order from a random first one.
 type pool struct {
 	seed  uint16
 	given atomic.Uint32

@@ -9,8 +9,6 @@ import (
 	"slices"
 	"testing"
 	"time"
-
-	"github.com/flake-go/flake/flake"
 )
 
 // vectors are ids that muyo/sno v1.2.1 made.
@@ -111,26 +109,6 @@ func TestOrder(t *testing.T) {
 	}
 	if !slices.IsSorted(texts) || !slices.IsSortedFunc(ids, ID.Compare) {
 		t.Error("texts do not sort as ids do")
-	}
-}
-
-// An id is read from what it is written as, and left as it was by anything else.
-func TestEncoding(t *testing.T) {
-	id := maxID
-	for _, src := range []any{id[:], id.String(), []byte(id.String())} {
-		var got ID
-		if err := got.Scan(src); got != id || err != nil || !(ID{}).IsZero() || id.IsZero() {
-			t.Errorf("scanned %v: %v, %v", src, got, err)
-		}
-	}
-	text := []byte(id.String())
-	for what, err := range map[string]error{
-		"9 bytes": id.UnmarshalBinary(make([]byte, 9)), "11 bytes": id.UnmarshalBinary(make([]byte, 11)),
-		"15 digits": id.UnmarshalText(text[1:]), "17 digits": id.UnmarshalText(append(text, text[0])), "none": id.Scan([]byte("----------------")),
-	} {
-		if !errors.As(err, new(*flake.ParseError)) || id != maxID {
-			t.Errorf("%s: %v, %v", what, id, err)
-		}
 	}
 }
 

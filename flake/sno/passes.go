@@ -12,29 +12,27 @@ import (
 	"github.com/flake-go/flake/flake/internal/tick"
 )
 
-// A pass is a generator's way through time until the clock is set back. The ids
-// of it differ from those of the one before in the tick-tock bit, and from those
-// before that in their time: they are later than safe, which is later than
-// those all. So
+// A pass is a generator's course through time until the clock is set back. The ids of a
+// pass differ from those of the one before in the tick-tock bit, and are later than
+// safe, which is later than all ids of the passes before that. So
 //
-//   - with the pass's own bit, no id is later than its last;
-//   - with the other, none is later than safe.
+//   - with the pass's bit, no id is later than its last;   - with the other, none is
+// later than safe.
 type pass struct {
 	ids    *tick.Generator
-	drifts uint32 // how many passes were before; the lowest bit is the tick-tock bit
+	drifts uint32 // number of passes before; its lowest bit is the tick-tock bit
 	safe   uint64 // ms since 1970
 	tag    uint64 // the tick-tock bit and the partition, as they are in an id
 	min    uint16 // the sequence of a tick's first id
 	waits  uint64 // of the passes before
 }
 
-// next returns the pass after p, which had no id later than last. Its own are
-// later than after.
+// next returns the pass after p, whose last id is not later than last.
 func (p *pass) next(ids *tick.Generator, last uint64) *pass {
 	return &pass{ids, p.drifts + 1, last, p.tag ^ 1<<24, p.min, p.waits + p.ids.Waits()}
 }
 
-// lag is in how many ms ids can go on, with either bit; 0: now.
+// lag is the time in ms until ids can go on, with either bit.
 func (p *pass) lag() uint64 {
 	now := p.ids.Now()
 	return min(p.ids.Behind(), max(p.safe+unit, now)-now)
@@ -45,28 +43,27 @@ func (p *pass) partition() (of Partition) {
 	return of
 }
 
-// max is the sequence of a tick's last id.
+// max is the highest sequence of a tick.
 func (p *pass) max() uint16 { return p.min + uint16(p.ids.PerTick()-1) }
 
-// passes are what a generator takes its ids from: the pass that it is in, and what
-// there is to know for the next. As package durable has it, the mark is the time that
-// no id of the pass is later than. When the clock is set back there is a new pass,
-// with a limit of its own that has to be raised first: so no id of it comes before
-// its mark and its words are durable, and the mark need not stay ahead of all of the
-// time that was.
+// passes is the source of a generator's ids: the current pass, and what the next one
+// needs. To package durable the mark is the time that no id of the pass is later than.
+// When the clock is set back a new pass begins, with a separate limit that must be
+// raised first. So no id of it exists before its mark and words are durable, and the
+// mark need not stay ahead of earlier passes.
 type passes struct {
 	now        atomic.Pointer[pass]
 	clock      func() uint64
-	configured bool // by a snapshot that was given, not by the file
+	configured bool // by the caller's snapshot, not by the file
 
-	turning sync.Mutex // held to change now, or what follows
+	turning sync.Mutex // held to change now or closed
 	closed  bool
 }
 
 // none is the pass of a zero value.
 var none pass
 
-// pass is the one that the generator is in.
+// pass returns the current pass.
 func (s *passes) pass() *pass {
 	if s == nil {
 		return &none
@@ -83,10 +80,10 @@ func (s *passes) start(from *Snapshot) error {
 	return nil
 }
 
-// turn replaces p, of which err came, if it is time for the next pass. It returns
-// the error if trying again is no use.
+// turn replaces p, which failed with err, if the next pass can begin. It returns an
+// error if the caller cannot retry.
 func (s *passes) turn(p *pass, err error) error {
-	// The clock is read after the last id: what seems behind is.
+	// The clock is read after the last id, so it is really behind if it seems so.
 	last, _ := p.ids.Last()
 	now := p.ids.Now()
 	s.turning.Lock()
@@ -109,7 +106,7 @@ func (s *passes) turn(p *pass, err error) error {
 }
 
 func beforeEpoch(now uint64) error {
-	return fmt.Errorf("flake: the clock gives %d ms since 1970, before the first that an id can have, %d", now, int64(Epoch))
+	return fmt.Errorf("flake: the clock, %d ms since 1970, is before the first time of ids, %d", now, int64(Epoch))
 }
 
 // Ready returns nil if there can be an id now.
@@ -132,10 +129,10 @@ func (s *passes) Ready() error {
 	default:
 		return err
 	}
-	return nil // there can be another pass
+	return nil // another pass can begin
 }
 
-// The words beside the mark.
+// The words of a mark.
 const (
 	wordPartition = iota
 	wordMin
@@ -160,11 +157,11 @@ func (s *passes) Words() []uint64 {
 
 func (s *passes) Restore(w []uint64) error {
 	if len(w) != words {
-		return fmt.Errorf("flake: the timestamp file has %d words beside the time, where one of sno has %d: it is of another format of ids; set another timestamp_path", len(w), words)
+		return fmt.Errorf("flake: the timestamp file has %d words with the mark, that of sno %d: it is of another format of ids; set another timestamp_path", len(w), words)
 	}
 	for i, most := range [words]uint64{math.MaxUint16, math.MaxUint16, math.MaxUint16, math.MaxUint32, lastTick} {
 		if w[i] > most {
-			return fmt.Errorf("flake: word %d of the timestamp file is %d, and %d is the most: it is of another format of ids; set another timestamp_path", i+1, w[i], most)
+			return fmt.Errorf("flake: word %d of the timestamp file is %d, above %d: it is of another format of ids; set another timestamp_path", i+1, w[i], most)
 		}
 	}
 	last := Snapshot{
@@ -185,7 +182,7 @@ func (s *passes) Turn(last uint64) (after uint64) {
 	return p.safe
 }
 
-// Bound has no pass go back to after or before it.
+// Bound keeps passes from going back to after or before it.
 func (s *passes) Bound(after uint64) {
 	p := s.now.Load()
 	p.safe = max(p.safe, after)

@@ -9,15 +9,15 @@ import (
 	"github.com/flake-go/flake/flake/internal/digits"
 )
 
-// The text is two times 8 digits of 5 bits. The digits are two stretches of
-// ASCII, so 8 of them are made at once, a byte of a word each.
+// The text is two times 8 digits of 5 bits. The digits are two ranges of ASCII, so 8
+// of them are computed at once, a byte of a word each.
 const (
 	each    = 0x0101010101010101
 	digit0  = '2' * each
-	letter0 = 'a' - 8 - '2' // what a letter is further on than a digit is
+	letter0 = 'a' - 8 - '2' // added for letters
 )
 
-// spread returns 40 bits as 8 bytes of 5.
+// spread returns 40 bits as 8 bytes of 5 bits.
 func spread(v uint64) uint64 {
 	v = v>>20<<32 | v&0xFFFFF
 	v = v&0x000FFC00000FFC00<<6 | v&0x000003FF000003FF
@@ -31,14 +31,14 @@ func gather(v uint64) uint64 {
 	return v>>32<<20 | v&0xFFFFF
 }
 
-// ascii returns 8 digits for their values.
+// ascii returns the 8 digits of 8 values.
 func ascii(values uint64) uint64 {
 	letters := (values + (128-8)*each) >> 7 & each
 	return values + digit0 + letters*letter0
 }
 
-// values is the reverse; not ok if some are no digits. What is none has some
-// value all the same, but not that value's digit.
+// values is the reverse. It is not ok if some are not digits: such a byte gets a value,
+// but that of another digit.
 func values(text uint64) (values uint64, ok bool) {
 	letters := text >> 6 & each
 	values = (text - digit0 - letters*letter0) & (31 * each)
@@ -53,12 +53,11 @@ func (id *ID) encode(text *[SizeEncoded]byte) {
 
 var size = digits.NewSize(80)
 
-// Width is the number of digits of the highest id in a base from 2 to 62, and
-// so of every padded text in it: 80 for 2, 20 for 16, 14 for 62. It is 0 for any
-// other base.
+// Width is the number of digits of the highest id in a base from 2 to 62, and so of
+// every padded text: 80 for 2, 20 for 16, 14 for 62. It is 0 for any other base.
 func Width(base int) int { return size.Width(base) }
 
-// String is the id's own text, 16 digits 2-9a-x: texts that sort as ids do.
+// String is the id's own text, 16 digits 2-9a-x. These texts sort as the ids do.
 func (id ID) String() string {
 	var text [SizeEncoded]byte
 	id.encode(&text)
@@ -73,29 +72,28 @@ func (id ID) AppendText(dst []byte) ([]byte, error) {
 	return dst, nil
 }
 
-// Text is the id as a number in a base from 2 to 62, digits 0-9A-Za-z in that order,
-// without leading zeros, as package flake has it. Any other base is [flake.ErrBase].
+// Text is the id as a number in a base from 2 to 62, like that of package flake: digits
+// 0-9A-Za-z in that order, without leading zeros. Any other base is [flake.ErrBase].
 func (id ID) Text(base int) (string, error) {
 	hi, lo := id.words()
 	return digits.Text(hi, lo, base)
 }
 
-// AppendBase appends what [ID.Text] returns to dst. On [flake.ErrBase] dst comes back
-// as it was.
+// AppendBase appends what [ID.Text] returns to dst. On [flake.ErrBase] it returns dst
+// unchanged.
 func (id ID) AppendBase(dst []byte, base int) ([]byte, error) {
 	hi, lo := id.words()
 	return digits.Append(dst, hi, lo, base)
 }
 
-// Padded is the id in a base from 2 to 62 with leading zeros to [Width] digits:
-// in any one base such texts sort, as bytes, as the ids do. Any other base is
-// [flake.ErrBase].
+// Padded is the id in a base from 2 to 62 with leading zeros to [Width] digits. In each
+// base these texts sort, as bytes, as the ids do. Any other base is [flake.ErrBase].
 func (id ID) Padded(base int) (string, error) {
 	hi, lo := id.words()
 	return size.Padded(hi, lo, base)
 }
 
-// Parse reads what [ID.String] returns. Anything else is a [*flake.ParseError].
+// Parse parses what [ID.String] returns. Anything else is a [*flake.ParseError].
 func Parse(text string) (id ID, err error) {
 	if len(text) != SizeEncoded || !id.decode(load(text[:8]), load(text[8:])) {
 		return id, notAnID(text)
@@ -103,11 +101,11 @@ func Parse(text string) (id ID, err error) {
 	return id, nil
 }
 
-// ParseBase reads an id written in a base from 2 to 62, with any number of leading
-// zeros up to [Width] digits: the reverse of [ID.Text] and [ID.Padded]. Letters
-// of the other case are other digits, in every base. Any other base is
-// [flake.ErrBase]; text that is empty, too long, above the highest id, or has
-// anything but digits of the base is a [*flake.ParseError].
+// ParseBase parses an id in a base from 2 to 62, with any number of leading zeros up to
+// [Width] digits: the reverse of [ID.Text] and [ID.Padded]. Upper and lower case are
+// different digits in every base. Any other base is [flake.ErrBase]. Text that is empty,
+// too long, above the highest id, or has anything but digits of the base is a
+// [*flake.ParseError].
 func ParseBase(text string, base int) (id ID, err error) {
 	hi, lo, err := size.Parse(text, base)
 	if err != nil {
@@ -118,8 +116,7 @@ func ParseBase(text string, base int) (id ID, err error) {
 	return id, nil
 }
 
-// MustParse is [Parse] that panics where that returns an error: for ids that are
-// written in a program.
+// MustParse is like [Parse] but panics on an error. It is for ids in source code.
 func MustParse(text string) ID { return digits.Must(Parse(text)) }
 
 // load is [binary.BigEndian].Uint64 of a string.
@@ -129,7 +126,7 @@ func load(s string) uint64 {
 		uint64(s[3])<<32 | uint64(s[2])<<40 | uint64(s[1])<<48 | uint64(s[0])<<56
 }
 
-// decode reads two times 8 digits; it leaves the id as it was if some are none.
+// decode decodes two times 8 digits. If some are not digits, the id is unchanged.
 func (id *ID) decode(first, second uint64) bool {
 	hi, ok1 := values(first)
 	lo, ok2 := values(second)
@@ -142,10 +139,9 @@ func (id *ID) decode(first, second uint64) bool {
 	return true
 }
 
-// notAnID returns the error for a text that is none.
 func notAnID[T string | []byte](text T) error {
 	if len(text) != SizeEncoded {
-		return digits.Errorf[flake.ParseError](text, 0, "%d bytes where %d digits belong", len(text), SizeEncoded)
+		return digits.Errorf[flake.ParseError](text, 0, "%d bytes, want %d digits", len(text), SizeEncoded)
 	}
 	at := 0
 	for ; ; at++ {
@@ -153,18 +149,18 @@ func notAnID[T string | []byte](text T) error {
 			break
 		}
 	}
-	return digits.Errorf[flake.ParseError](text, at, "%q, none of the digits 2-9a-x,", text[at])
+	return digits.Errorf[flake.ParseError](text, at, "%q is not one of the digits 2-9a-x", text[at])
 }
 
-// The text of an id in JSON, XML and configuration is that of String; its
-// binary form and that in a database the 10 bytes.
+// The text of an id in JSON, XML and configuration is that of String; its binary form
+// and that in a database are the 10 bytes.
 
-// MarshalText returns what [ID.String] does. It serves encoding/json too, values
-// and map keys both. The error is always nil.
+// MarshalText returns what [ID.String] does. encoding/json uses it too, for values and
+// map keys. The error is always nil.
 func (id ID) MarshalText() ([]byte, error) { return id.AppendText(nil) }
 
-// UnmarshalText takes exactly what [ID.MarshalText] returns. On a
-// [*flake.ParseError] the id is left as it was.
+// UnmarshalText accepts exactly what [ID.MarshalText] returns. On a [*flake.ParseError]
+// the id is unchanged.
 func (id *ID) UnmarshalText(text []byte) error {
 	if len(text) != SizeEncoded || !id.decode(binary.BigEndian.Uint64(text[:8]), binary.BigEndian.Uint64(text[8:])) {
 		return notAnID(text)
@@ -175,11 +171,10 @@ func (id *ID) UnmarshalText(text []byte) error {
 // MarshalBinary returns the 10 bytes. The error is always nil.
 func (id ID) MarshalBinary() ([]byte, error) { return id[:], nil }
 
-// UnmarshalBinary takes 10 bytes. On a [*flake.ParseError] the id is left as it
-// was.
+// UnmarshalBinary accepts 10 bytes. On a [*flake.ParseError] the id is unchanged.
 func (id *ID) UnmarshalBinary(data []byte) error {
 	if len(data) != len(id) {
-		return digits.Errorf[flake.ParseError](data, 0, "%d bytes where 10 belong", len(data))
+		return digits.Errorf[flake.ParseError](data, 0, "%d bytes, want 10", len(data))
 	}
 	copy(id[:], data)
 	return nil
@@ -189,9 +184,9 @@ func (id *ID) UnmarshalBinary(data []byte) error {
 // which then sorts as the ids do.
 func (id ID) Value() (driver.Value, error) { return id[:], nil }
 
-// Scan implements sql.Scanner. It takes 10 bytes, or the text as a string or bytes.
-// NULL is an error: scan into [database/sql.Null] of ID where it may occur. On an
-// error the id is left as it was.
+// Scan implements sql.Scanner. It accepts 10 bytes, or the text as a string or bytes.
+// NULL is an error: scan into [database/sql.Null] of ID where it may occur. On an error
+// the id is unchanged.
 func (id *ID) Scan(src any) error {
 	switch src := src.(type) {
 	case []byte:

@@ -3,6 +3,7 @@ package snowflake
 import (
 	"context"
 	"errors"
+	"flag"
 	"math"
 	"path/filepath"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/flake/internal/duplicates"
 )
 
 const someTime = 1_700_000_000_000
@@ -46,19 +48,19 @@ func TestOptions(t *testing.T) {
 	}{
 		"nothing given":         {l: Idgen},
 		"highest machine":       {l: Idgen, m: 1023},
-		"machine too high":      {l: Idgen, m: 1024, says: "machine 1024, where 0 to 1023 fit"},
+		"machine too high":      {l: Idgen, m: 1024, says: "machine 1024 is not from 0 to 1023"},
 		"highest mask":          {l: Idgen, o: Options{SequenceMask: 0xfff}},
-		"mask too high":         {l: Idgen, o: Options{SequenceMask: 0x1000}, says: "seqMask 0x1000, where 0 to 0xfff fit"},
+		"mask too high":         {l: Idgen, o: Options{SequenceMask: 0x1000}, says: "seqMask 0x1000 is not from 0 to 0xfff"},
 		"mask below 0":          {l: Idgen, o: Options{SequenceMask: -1}, says: "seqMask -0x1"},
 		"no layout":             {says: "0 bits of time"},
 		"few bits":              {l: Layout{Time: 41, Worker: 8, Sequence: 4}, m: 255},
-		"too many bits":         {l: Layout{Time: 41, Worker: 11, Sequence: 12}, says: "at most 22 in all"},
-		"too many with time":    {l: Layout{Time: 43, Worker: 10, Sequence: 12}, says: "43 bits of time and 22 below it, where an id has 64"},
-		"too many of a ms":      {l: Layout{Time: 42, Sequence: 22}, says: "42 bits of time and 22 of sequence, where a snowflake has at most 63"},
+		"too many bits":         {l: Layout{Time: 41, Worker: 11, Sequence: 12}, says: "at most 22 together"},
+		"too many with time":    {l: Layout{Time: 43, Worker: 10, Sequence: 12}, says: "43 bits of time and 22 below it, want at most 64 together"},
+		"too many of a ms":      {l: Layout{Time: 42, Sequence: 22}, says: "42 bits of time and 22 of sequence, want at most 63 together"},
 		"time that is over":     {l: Layout{Time: 40, Worker: 10, Sequence: 12}, says: "40 bits of time end at 2004-11-03T19:53:47.775Z"},
 		"an epoch of now":       {l: Layout{Time: 42, Worker: 10, Sequence: 12, Epoch: someTime}},
-		"an epoch to come":      {l: Layout{Time: 42, Worker: 10, Sequence: 12, Epoch: someTime + 1}, says: "Z is ahead of the clock, which says "},
-		"an epoch out of range": {l: Layout{Time: 42, Worker: 10, Sequence: 12, Epoch: 1 << 63}, says: "can be counted"},
+		"an epoch to come":      {l: Layout{Time: 42, Worker: 10, Sequence: 12, Epoch: someTime + 1}, says: "Z is ahead of the clock, "},
+		"an epoch out of range": {l: Layout{Time: 42, Worker: 10, Sequence: 12, Epoch: 1 << 63}, says: "want at most"},
 	} {
 		c.o.Clock = func() uint64 { return someTime }
 		g, err := c.l.NewGenerator(c.m, c.o)
@@ -89,11 +91,11 @@ func TestMachine(t *testing.T) {
 		"highest parts":            {l: Idgen, datacenter: 31, worker: 31, want: 1023},
 		"another split":            {l: split, datacenter: 15, worker: 63, want: 1023},
 		"no datacenter":            {l: Twitter, worker: 1023, want: 1023},
-		"datacenter too high":      {l: Idgen, datacenter: 32, says: "datacenter 32, where 0 to 31 fit"},
+		"datacenter too high":      {l: Idgen, datacenter: 32, says: "datacenter 32 is not from 0 to 31"},
 		"datacenter below 0":       {l: Idgen, datacenter: -1, says: "datacenter -1"},
-		"worker too high":          {l: Idgen, worker: 32, says: "worker 32, where 0 to 31 fit"},
+		"worker too high":          {l: Idgen, worker: 32, says: "worker 32 is not from 0 to 31"},
 		"worker below 0":           {l: Idgen, worker: math.MinInt, says: "worker -9"},
-		"a datacenter for Twitter": {l: Twitter, datacenter: 1, says: "datacenter 1, where 0 to 0 fit"},
+		"a datacenter for Twitter": {l: Twitter, datacenter: 1, says: "datacenter 1 is not from 0 to 0"},
 		"no layout":                {says: "0 bits of time"},
 	} {
 		m, err := c.l.Machine(c.datacenter, c.worker)
@@ -273,5 +275,109 @@ func TestEndOfTime(t *testing.T) {
 		if id, err := g.Next(t.Context()); err == nil {
 			t.Errorf("after it: %v", id)
 		}
+	}
+}
+
+// From a random start a millisecond has every sequence once, whether they are
+// taken one by one or several at a time; and the starts spread.
+func TestRandomStart(t *testing.T) {
+	clock := &handClock{someTime}
+	g := newTest(t, Twitter, 1, Options{RandomStart: true, Clock: clock.now})
+	starts := map[uint32]bool{}
+	for range 100 {
+		seen := map[ID]bool{}
+		for i := 0; i < 4096; {
+			ids := make([]ID, min(1+i%1000, 4096-i))
+			var err error
+			if i%3 == 0 {
+				ids = ids[:1]
+				ids[0], err = g.TryNext()
+			} else {
+				_, err = g.NextN(t.Context(), ids)
+			}
+			if err != nil {
+				t.Fatalf("%d ids: %v", len(ids), err)
+			}
+			if i == 0 {
+				starts[Twitter.Decompose(ids[0]).Sequence] = true
+			}
+			for n, id := range ids {
+				if p := Twitter.Decompose(id); seen[id] || p.Milli != clock.milli || p.Machine != 1 {
+					t.Fatalf("id %d is %+v", i+n, p)
+				}
+				seen[id] = true
+			}
+			i += len(ids)
+		}
+		if milli, sequence := g.Last(); milli != clock.milli || sequence != uint32(4095+g.start(milli))&0xfff {
+			t.Fatalf("the last is %d:%d", milli, sequence)
+		}
+		if id, err := g.TryNext(); !errors.Is(err, ErrSequence) {
+			t.Fatalf("%v, %v", id, err)
+		}
+		clock.milli++
+	}
+	if len(starts) < 90 || g.key <= 1 {
+		t.Errorf("100 milliseconds have %d starts", len(starts))
+	}
+}
+
+// A run ends with the highest sequence, and what is left of it is given up.
+func TestRandomStartOfRuns(t *testing.T) {
+	clock := &handClock{someTime}
+	g := newTest(t, Twitter, 1, Options{RandomStart: true, Clock: clock.now})
+	for ; clock.milli < someTime+10; clock.milli++ {
+		first, err1 := g.Reserve(t.Context(), 1)
+		rest, err2 := g.Reserve(t.Context(), 4096)
+		if err := errors.Join(err1, err2); err != nil {
+			t.Fatal(err)
+		}
+		p, start := Twitter.Decompose(rest.First), Twitter.Decompose(first.First).Sequence
+		last, want := Twitter.Decompose(rest.At(rest.Count-1)), min(4096-p.Sequence, 4095)
+		if p.Sequence != (start+1)%4096 || rest.Count != int(want) || last.Sequence != p.Sequence+want-1 ||
+			last.Milli != clock.milli || last.Machine != 1 {
+			t.Errorf("from %d on, then %d ids from %+v to %+v", start, rest.Count, p, last)
+		}
+		if id, err := g.TryNext(); !errors.Is(err, ErrSequence) {
+			t.Errorf("%v, %v", id, err)
+		}
+	}
+}
+
+// The first number of splitmix64 with the seed 0, as published.
+func TestStartIsSplitmix64(t *testing.T) {
+	g := &Generator{key: 0x9e3779b97f4a7c15}
+	if got := g.start(0); got != 0xe220a8397b1dcdaf {
+		t.Errorf("%#x", got)
+	}
+}
+
+var duplicatesIDs = flag.Int("duplicates.ids", 10_000_000, "how many ids to make from 8 goroutines, at 4,096,000 a second")
+
+func TestNoDuplicates(t *testing.T) {
+	few, many := Layout{Time: 41, Worker: 4, Sequence: 8, Epoch: Twitter.Epoch}, Layout{Time: 41, Sequence: 22, Epoch: Twitter.Epoch}
+	for name, c := range map[string]struct {
+		layout Layout
+		random bool
+		clock  func() uint64
+		ids    int
+	}{
+		"from 0":                      {Twitter, false, nil, *duplicatesIDs},
+		"from a random start":         {Twitter, true, nil, *duplicatesIDs / 10},
+		"of a monotonic clock":        {Twitter, false, flake.MonotonicClock(), *duplicatesIDs / 10},
+		"of few bits":                 {few, false, nil, *duplicatesIDs / 100},
+		"of many a millisecond":       {many, false, nil, *duplicatesIDs / 10},
+		"of many from a random start": {many, true, nil, *duplicatesIDs / 10},
+	} {
+		t.Run(name, func(t *testing.T) {
+			duplicates.Check(t, c.ids, newTest(t, c.layout, 0, Options{RandomStart: c.random, Clock: c.clock}),
+				func(id ID) uint64 {
+					p := c.layout.Decompose(id)
+					return p.Milli<<c.layout.Sequence | uint64(p.Sequence)
+				},
+				func(id, last ID) bool {
+					return (id > last || c.random) && id>>c.layout.low() >= last>>c.layout.low()
+				})
+		})
 	}
 }

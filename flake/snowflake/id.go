@@ -1,6 +1,6 @@
-// Package snowflake makes 64-bit ids that sort by the time they were made and
-// that are never handed out twice, without asking any other machine: those of
-// Twitter's snowflake and of flake-idgen 1.4.0 (npm), two layouts of one type.
+// Package snowflake makes unique 64-bit ids that sort by the time they were made,
+// without asking any other machine: those of Twitter's snowflake and of flake-idgen
+// 1.4.0 (npm), two layouts of one type.
 //
 //	           63  62                22 21     17 16     12 11          0
 //	          +---+--------------------+---------+---------+-------------+
@@ -21,17 +21,16 @@
 // compare as numbers and as bytes.
 //
 // Start from [Layout.Open], a generator whose ids stay unique across crashes,
-// restarts and a clock set back, or from [Layout.NewGenerator], which remembers
-// nothing once the process has ended; and from [ID] for its texts. The errors are
-// those of package flake.
+// restarts and a clock set back, or from [Layout.NewGenerator], which keeps nothing
+// after the process ends; and from [ID] for its texts. The errors are those of
+// package flake.
 //
-// Uniqueness rests on one rule the package cannot check: no two generators share
-// a machine. Ids can be guessed; they are names, not secrets.
+// Uniqueness depends on one rule that the package cannot check: no two generators
+// share a machine. Ids can be guessed; they are names, not secrets.
 //
-// Where flake-idgen does something else: it masks a datacenter, a worker, an id
-// and a seqMask that are out of range without a word, and takes the id where a
-// datacenter is given too, while here each is an error; it repeats ids after a
-// restart within a millisecond or with the clock set back; and in the very
+// flake-idgen differs in a few ways. It silently masks a datacenter, worker, id or
+// seqMask out of range, and prefers the id to a datacenter; here both are errors. It
+// repeats ids after a restart within a millisecond or with the clock set back. In the
 // millisecond of its epoch it begins with sequence 1.
 package snowflake
 
@@ -41,13 +40,14 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"time"
 
 	"github.com/flake-go/flake/flake"
 	"github.com/flake-go/flake/flake/internal/digits"
+	"github.com/flake-go/flake/flake/internal/tick"
 )
 
-// ID is one id, as a number. Any number is an ID; what is in it depends on its
-// [Layout].
+// ID is one id, as a number. Any number is an ID; its parts depend on its [Layout].
 type ID uint64
 
 // Bytes is the id's 8 bytes, big-endian: what flake-idgen's next returns.
@@ -62,7 +62,7 @@ func FromBytes(b [8]byte) ID { return ID(binary.BigEndian.Uint64(b[:])) }
 // Plus returns the id that is i after this one in a [Run].
 func (id ID) Plus(i int) ID { return id + ID(i) }
 
-// IsZero tells whether it is 0.
+// IsZero reports whether id is 0.
 func (id ID) IsZero() bool { return id == 0 }
 
 // Compare returns -1, 0 or 1 as id is lower than, equal to or higher than other.
@@ -73,12 +73,12 @@ func (id ID) Compare(other ID) int { return cmp.Compare(id, other) }
 // within quotes: a number above 2^53 would be rounded by JavaScript and others.
 // Its binary form is the 8 bytes, its form in a database a number.
 
-// MarshalText returns what [ID.String] does. It serves encoding/json too, values
-// and map keys both. The error is always nil.
+// MarshalText returns what [ID.String] does. encoding/json uses it too, for values and
+// map keys. The error is always nil.
 func (id ID) MarshalText() ([]byte, error) { return id.AppendText(nil) }
 
-// UnmarshalText takes exactly what [ID.MarshalText] returns. On a
-// [*flake.ParseError] the id is left as it was.
+// UnmarshalText accepts exactly what [ID.MarshalText] returns. On a [*flake.ParseError]
+// the id is unchanged.
 func (id *ID) UnmarshalText(text []byte) error {
 	parsed, err := Parse(string(text))
 	if err == nil {
@@ -93,30 +93,29 @@ func (id ID) MarshalBinary() ([]byte, error) {
 	return b[:], nil
 }
 
-// UnmarshalBinary takes 8 bytes. On a [*flake.ParseError] the id is left as it was.
+// UnmarshalBinary accepts 8 bytes. On a [*flake.ParseError] the id is unchanged.
 func (id *ID) UnmarshalBinary(data []byte) error {
 	if len(data) != 8 {
-		return digits.Errorf[flake.ParseError](data, 0, "%d bytes where 8 belong", len(data))
+		return digits.Errorf[flake.ParseError](data, 0, "%d bytes, want 8", len(data))
 	}
 	*id = FromBytes([8]byte(data))
 	return nil
 }
 
-// Value implements [driver.Valuer] with a number, for a column of type bigint,
-// which then sorts as the ids do. An id with the highest bit set, as those of
-// flake-idgen have from 2039 on, fits no such column and is an error: store the
-// slice of [ID.Bytes] or the text of [ID.String] instead.
+// Value implements [driver.Valuer] with a number, for a column of type bigint, which
+// then sorts as the ids do. An id with the highest bit set, as in those of flake-idgen
+// from 2039 on, does not fit such a column and is an error: store the slice of
+// [ID.Bytes] or the text of [ID.String] instead.
 func (id ID) Value() (driver.Value, error) {
 	if id > math.MaxInt64 {
-		return nil, fmt.Errorf("flake: the id %v does not fit the 63 bits of a column's number", id)
+		return nil, fmt.Errorf("flake: id %v does not fit a database number of 63 bits", id)
 	}
 	return int64(id), nil
 }
 
-// Scan implements sql.Scanner. It takes a number, and decimal text as a string
-// or bytes; bytes are never taken for those of [ID.Bytes]. NULL is an error: scan
-// into [database/sql.Null] of ID where it may occur. On an error the id is left
-// as it was.
+// Scan implements sql.Scanner. It accepts a number, and decimal text as a string or
+// bytes; it never takes bytes for those of [ID.Bytes]. NULL is an error: scan into
+// [database/sql.Null] of ID where it may occur. On an error the id is unchanged.
 func (id *ID) Scan(src any) error {
 	switch src := src.(type) {
 	case int64:
@@ -131,4 +130,144 @@ func (id *ID) Scan(src any) error {
 		return id.UnmarshalText([]byte(src))
 	}
 	return digits.CannotScan(src)
+}
+
+// Limits of a layout, in bits.
+const (
+	maxLow   = 22 // below the time
+	maxTime  = 46
+	maxID    = 64
+	maxTicks = 63 // of time and sequence
+)
+
+// Layout is how many bits of an id its fields have: Time, then Datacenter, Worker and
+// Sequence, which have 22 at most together. The bits above the time are 0, so ids with
+// fewer bits are smaller numbers: 53 bits fit a number of JavaScript. Datacenter and
+// Worker together are the machine; a layout without datacenters has Datacenter 0.
+type Layout struct {
+	Time       uint8  // 1 to 46; 41 lasts for 69 years
+	Datacenter uint8  // 0 to 22
+	Worker     uint8  // 0 to 22
+	Sequence   uint8  // 0 to 22
+	Epoch      uint64 // start of the time: milliseconds since 1970-01-01 UTC
+}
+
+// The common layouts. Copies may have another Epoch, and other bits, such as Worker 6
+// and Sequence 16.
+var (
+	Twitter = Layout{Time: 41, Worker: 10, Sequence: 12, Epoch: 1288834974657}
+	Idgen   = Layout{Time: 42, Datacenter: 5, Worker: 5, Sequence: 12}
+)
+
+// Check returns an error if the layout is not valid.
+func (l Layout) Check() error {
+	switch {
+	case l.Time < 1 || l.Time > maxTime:
+		return fmt.Errorf("flake: %d bits of time, want 1 to %d", l.Time, maxTime)
+	case int(l.Datacenter)+int(l.Worker)+int(l.Sequence) > maxLow:
+		return fmt.Errorf("flake: %d bits of datacenter, %d of worker and %d of sequence, want at most %d together",
+			l.Datacenter, l.Worker, l.Sequence, maxLow)
+	case l.Time+l.low() > maxID:
+		return fmt.Errorf("flake: %d bits of time and %d below it, want at most %d together", l.Time, l.low(), maxID)
+	case l.Time+l.Sequence > maxTicks:
+		return fmt.Errorf("flake: %d bits of time and %d of sequence, want at most %d together", l.Time, l.Sequence, maxTicks)
+	case l.Epoch > tick.MaxLast-l.span():
+		return fmt.Errorf("flake: epoch at %d ms since 1970, want at most %d", l.Epoch, tick.MaxLast-l.span())
+	}
+	return nil
+}
+
+func (l Layout) low() uint8 { return l.Datacenter + l.Worker + l.Sequence }
+
+// span is the highest time of an id, in ms since Epoch.
+func (l Layout) span() uint64 { return 1<<l.Time - 1 }
+
+// Last is the last millisecond of ids.
+func (l Layout) Last() time.Time { return time.UnixMilli(int64(l.Epoch + l.span())).UTC() }
+
+func inWords(milli uint64) string {
+	return time.UnixMilli(int64(milli)).UTC().Format(time.RFC3339Nano)
+}
+
+// Machine identifies a generator of a layout: 0 to 1023 in [Twitter] and [Idgen].
+type Machine uint32
+
+// Machine returns the machine of a datacenter and a worker, each 0 to 31 in [Idgen]. A
+// value out of range or an invalid layout is an error.
+func (l Layout) Machine(datacenter, worker int) (Machine, error) {
+	switch err := l.Check(); {
+	case err != nil:
+		return 0, err
+	case datacenter>>l.Datacenter != 0:
+		return 0, fmt.Errorf("flake: datacenter %d is not from 0 to %d", datacenter, 1<<l.Datacenter-1)
+	case worker>>l.Worker != 0:
+		return 0, fmt.Errorf("flake: worker %d is not from 0 to %d", worker, 1<<l.Worker-1)
+	}
+	return Machine(datacenter<<l.Worker | worker), nil
+}
+
+func (l Layout) checkMachine(m Machine) error {
+	if most := Machine(1)<<(l.Datacenter+l.Worker) - 1; m > most {
+		return fmt.Errorf("flake: machine %d is not from 0 to %d", m, most)
+	}
+	return nil
+}
+
+// Parts are the parts of an id.
+type Parts struct {
+	Milli      uint64  // milliseconds since 1970-01-01 UTC
+	Machine    Machine // Datacenter and Worker as one number
+	Datacenter int
+	Worker     int
+	Sequence   uint32
+}
+
+// Time is Milli in UTC.
+func (p Parts) Time() time.Time { return time.UnixMilli(int64(p.Milli)).UTC() }
+
+// Decompose returns the parts of an id of the layout. If a bit above the time is set, it
+// counts as time.
+func (l Layout) Decompose(id ID) Parts {
+	machine := Machine(id >> l.Sequence & (1<<(l.Datacenter+l.Worker) - 1))
+	return Parts{
+		Milli:      l.Epoch + uint64(id)>>l.low(),
+		Machine:    machine,
+		Datacenter: int(machine >> l.Worker),
+		Worker:     int(machine & (1<<l.Worker - 1)),
+		Sequence:   uint32(id & (1<<l.Sequence - 1)),
+	}
+}
+
+// Make returns the id of milliseconds since 1970-01-01 UTC, the machine and the
+// sequence: the reverse of [Layout.Decompose]. A value out of range or an invalid layout
+// is an error. New ids come from a [Generator].
+func (l Layout) Make(milli uint64, machine Machine, sequence uint32) (ID, error) {
+	switch err := l.Check(); {
+	case err != nil:
+		return 0, err
+	case milli-l.Epoch > l.span(): // or, wrapped around, before the epoch
+		return 0, fmt.Errorf("flake: time %d ms since 1970 is not from %d to %d", milli, l.Epoch, l.Epoch+l.span())
+	case sequence>>l.Sequence != 0:
+		return 0, fmt.Errorf("flake: sequence %d is not from 0 to %d", sequence, 1<<l.Sequence-1)
+	}
+	if err := l.checkMachine(machine); err != nil {
+		return 0, err
+	}
+	return ID((milli-l.Epoch)<<l.low() | uint64(machine)<<l.Sequence | uint64(sequence)), nil
+}
+
+// Notional returns the id of a time with machine and sequence 0, the lowest that any
+// machine can make in that millisecond: a bound for scans over ids. A time outside those
+// of the layout counts as the nearest of them.
+func (l Layout) Notional(t time.Time) ID { return ID(l.since(t) << l.low()) }
+
+// Span returns the lowest and the highest id of the milliseconds from first to last,
+// both included: `WHERE id BETWEEN $1 AND $2`. If last is before first, lowest is above
+// highest, and the scan finds nothing.
+func (l Layout) Span(first, last time.Time) (lowest, highest ID) {
+	return l.Notional(first), l.Notional(last) | (1<<l.low() - 1)
+}
+
+func (l Layout) since(t time.Time) uint64 {
+	return min(max(tick.MilliOf(t), l.Epoch)-l.Epoch, l.span())
 }

@@ -125,7 +125,7 @@ func TestExtremes(t *testing.T) {
 		if id, err := g.Next(t.Context()); err == nil {
 			t.Errorf("%+v: after the last: %v", l, id)
 		}
-		if g, err := l.NewGenerator(0, Options{Clock: clock.now}); err == nil || !strings.Contains(err.Error(), "give it more bits") {
+		if g, err := l.NewGenerator(0, Options{Clock: clock.now}); err == nil || !strings.Contains(err.Error(), "set more bits") {
 			t.Errorf("%+v: after the last: %v, %v", l, g, err)
 		}
 	}
@@ -138,10 +138,10 @@ func TestMakeRefuses(t *testing.T) {
 		sequence uint32
 		says     string
 	}{
-		"before the epoch":  {Twitter.Epoch - 1, 0, 0, "1288834974656 ms since 1970, where 1288834974657 to 3487858230208 fit"},
+		"before the epoch":  {Twitter.Epoch - 1, 0, 0, "time 1288834974656 ms since 1970 is not from 1288834974657 to 3487858230208"},
 		"after the last":    {Twitter.Epoch + 1<<41, 0, 0, "3487858230209 ms"},
 		"machine too high":  {Twitter.Epoch, 1024, 0, "machine 1024"},
-		"sequence too high": {Twitter.Epoch, 0, 4096, "sequence 4096, where 0 to 4095 fit"},
+		"sequence too high": {Twitter.Epoch, 0, 4096, "sequence 4096 is not from 0 to 4095"},
 	} {
 		if id, err := Twitter.Make(c.milli, c.machine, c.sequence); err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %v, %v", name, id, err)
@@ -151,7 +151,7 @@ func TestMakeRefuses(t *testing.T) {
 	if err := l.Check(); err != nil {
 		t.Error(err)
 	}
-	last := fmt.Sprint("at most ", l.Epoch, " can")
+	last := fmt.Sprint("want at most ", l.Epoch)
 	l.Epoch++
 	if err := l.Check(); err == nil || !strings.Contains(err.Error(), last) {
 		t.Errorf("an epoch that cannot be counted: %v", err)

@@ -1,6 +1,9 @@
 package snowflake
 
 import (
+	"encoding/base64"
+	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -10,9 +13,8 @@ import (
 
 var size = digits.NewSize(64)
 
-// Width is the number of digits of the highest id in a base from 2 to 62, and
-// so of every padded text in it: 64 for 2, 16 for 16, 11 for 62. It is 0 for any
-// other base.
+// Width is the number of digits of the highest id in a base from 2 to 62, and so of
+// every padded text: 64 for 2, 16 for 16, 11 for 62. It is 0 for any other base.
 func Width(base int) int { return size.Width(base) }
 
 // String is the id in decimal, without leading zeros.
@@ -23,35 +25,34 @@ func (id ID) AppendText(dst []byte) ([]byte, error) {
 	return strconv.AppendUint(dst, uint64(id), 10), nil
 }
 
-// Text is the id as a number in a base from 2 to 62, digits 0-9A-Za-z in that order,
-// without leading zeros, as package flake has it. Any other base is [flake.ErrBase].
-// For the digits of others see [Base32], [Base36] and [Base58].
+// Text is the id as a number in a base from 2 to 62, like that of package flake: digits
+// 0-9A-Za-z in that order, without leading zeros. Any other base is [flake.ErrBase].
+// [Base32], [Base36] and [Base58] have the digits of other libraries.
 func (id ID) Text(base int) (string, error) { return digits.Text(0, uint64(id), base) }
 
-// AppendBase appends what [ID.Text] returns to dst. On [flake.ErrBase] dst comes back
-// as it was.
+// AppendBase appends what [ID.Text] returns to dst. On [flake.ErrBase] it returns dst
+// unchanged.
 func (id ID) AppendBase(dst []byte, base int) ([]byte, error) {
 	return digits.Append(dst, 0, uint64(id), base)
 }
 
-// Padded is the id in a base from 2 to 62 with leading zeros to [Width] digits:
-// in any one base such texts sort, as bytes, as the ids do. Any other base is
-// [flake.ErrBase].
+// Padded is the id in a base from 2 to 62 with leading zeros to [Width] digits. In each
+// base these texts sort, as bytes, as the ids do. Any other base is [flake.ErrBase].
 func (id ID) Padded(base int) (string, error) { return size.Padded(0, uint64(id), base) }
 
-// Parse reads what [ID.String] returns. Anything else is a [*flake.ParseError].
+// Parse parses what [ID.String] returns. Anything else is a [*flake.ParseError].
 func Parse(text string) (ID, error) {
 	if len(text) > 1 && text[0] == '0' {
-		return 0, digits.Errorf[flake.ParseError](text, 0, "a leading zero")
+		return 0, digits.Errorf[flake.ParseError](text, 0, "leading zero")
 	}
 	return ParseBase(text, 10)
 }
 
-// ParseBase reads an id written in a base from 2 to 62, with any number of leading
-// zeros up to [Width] digits: the reverse of [ID.Text] and [ID.Padded]. Letters
-// of the other case are other digits, in every base. Any other base is
-// [flake.ErrBase]; text that is empty, too long, above the highest id, or has
-// anything but digits of the base is a [*flake.ParseError].
+// ParseBase parses an id in a base from 2 to 62, with any number of leading zeros up to
+// [Width] digits: the reverse of [ID.Text] and [ID.Padded]. Upper and lower case are
+// different digits in every base. Any other base is [flake.ErrBase]. Text that is empty,
+// too long, above the highest id, or has anything but digits of the base is a
+// [*flake.ParseError].
 func ParseBase(text string, base int) (ID, error) {
 	_, id, err := size.Parse(text, base)
 	if err != nil {
@@ -60,9 +61,8 @@ func ParseBase(text string, base int) (ID, error) {
 	return ID(id), nil
 }
 
-// MustParse is [Parse] that panics where that returns an error: for ids that are
-// written in a program. There is no function that finds the form out, as most texts
-// could be of several.
+// MustParse is like [Parse] but panics on an error. It is for ids in source code. No
+// function finds out the base of a text, since most texts are valid in several.
 func MustParse(text string) ID { return digits.Must(Parse(text)) }
 
 // Hex is the id's bytes as 16 hexadecimal digits, lower case.
@@ -76,15 +76,15 @@ func (id ID) Hex() string {
 	return string(text[:])
 }
 
-// ParseHex reads what [ID.Hex] returns, in either case, with 0x before it, and without
-// leading zeros, as flake-idgen's ids are formatted. Anything else is a [*flake.ParseError].
+// ParseHex parses what [ID.Hex] returns, in either case, with or without 0x and leading
+// zeros, as flake-idgen's ids are formatted. Anything else is a [*flake.ParseError].
 func ParseHex(text string) (ID, error) {
 	skip := 0
 	if strings.HasPrefix(text, "0x") {
 		skip = 2
 	}
 	if n := len(text) - skip; n < 1 || n > 16 {
-		return 0, digits.Errorf[flake.ParseError](text, 0, "%d bytes where 1 to 16 hexadecimal digits belong", len(text))
+		return 0, digits.Errorf[flake.ParseError](text, 0, "%d bytes, want 1 to 16 hexadecimal digits", len(text))
 	}
 	_, n, err := digits.ParseHex(text, skip)
 	return ID(n), digits.As[flake.ParseError](err)
@@ -93,8 +93,7 @@ func ParseHex(text string) (ID, error) {
 // binaryLen is 64 digits, split in fours by spaces.
 const binaryLen = 64 + 15
 
-// Binary is the id's 64 bits in groups of four, the highest first: 0000 0010
-// 0011 and so on.
+// Binary is the id's 64 bits in groups of four, highest first: 0000 0010 0011 and so on.
 func (id ID) Binary() string {
 	var text [binaryLen]byte
 	for i := range text {
@@ -108,10 +107,10 @@ func (id ID) Binary() string {
 	return string(text[:])
 }
 
-// ParseBinary reads what [ID.Binary] returns. Anything else is a [*flake.ParseError].
+// ParseBinary parses what [ID.Binary] returns. Anything else is a [*flake.ParseError].
 func ParseBinary(text string) (id ID, err error) {
 	if len(text) != binaryLen {
-		return 0, digits.Errorf[flake.ParseError](text, 0, "%d bytes where 16 groups of 4 bits have %d", len(text), binaryLen)
+		return 0, digits.Errorf[flake.ParseError](text, 0, "%d bytes, want %d for 16 groups of 4 bits", len(text), binaryLen)
 	}
 	for i := range len(text) {
 		c := text[i]
@@ -120,8 +119,108 @@ func ParseBinary(text string) (id ID, err error) {
 		case i%5 != 4 && (c == '0' || c == '1'):
 			id = id<<1 | ID(c-'0')
 		default:
-			return 0, digits.Errorf[flake.ParseError](text, i, "%q where a bit or the space after four belongs", c)
+			return 0, digits.Errorf[flake.ParseError](text, i, "%q instead of a bit, or a space after four bits", c)
 		}
 	}
 	return id, nil
+}
+
+// Encoding is a text of ids with other digits: the number without leading zeros, the
+// highest digit first. A zero Encoding has no digits: it parses no text, and panics
+// instead of returning one.
+type Encoding struct {
+	alphabet string
+	values   [256]byte // 255: no digit
+	width    int       // digits of the highest id
+}
+
+// The encodings of bwmarrin/snowflake.
+var (
+	// Base32 has the digits of z-base-32, which are easy to read aloud.
+	Base32 = newEncoding("ybndrfg8ejkmcpqxot1uwisza345h769")
+	// Base36 has 0-9a-z, as in most languages' own conversions.
+	Base36 = newEncoding("0123456789abcdefghijklmnopqrstuvwxyz")
+	// Base58 has 1-9a-zA-Z without l, I and O.
+	Base58 = newEncoding("123456789abcdefghijkmnopqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ")
+)
+
+// Base64 is the id in base 64 as in bwmarrin/snowflake: not of the number but of its
+// decimal digits, padded, up to 28 characters.
+func (id ID) Base64() string { return string(id.AppendBase64(nil)) }
+
+// AppendBase64 appends what [ID.Base64] returns to dst.
+func (id ID) AppendBase64(dst []byte) []byte {
+	var decimal [20]byte
+	return base64.StdEncoding.AppendEncode(dst, strconv.AppendUint(decimal[:0], uint64(id), 10))
+}
+
+// ParseBase64 parses what [ID.Base64] returns. Anything else is a [*flake.ParseError].
+func ParseBase64(text string) (ID, error) {
+	decimal, err := base64.StdEncoding.Strict().DecodeString(text)
+	if err != nil || strings.ContainsAny(text, "\r\n") { // which are skipped
+		return 0, digits.Errorf[flake.ParseError](text, 0, "not base 64")
+	}
+	id, err := Parse(string(decimal))
+	if err != nil {
+		return 0, digits.Errorf[flake.ParseError](text, 0, "not base 64 of a decimal number up to the highest id")
+	}
+	return id, nil
+}
+
+func newEncoding(alphabet string) *Encoding {
+	return &Encoding{alphabet, digits.Values(alphabet), Width(len(alphabet))}
+}
+
+// Text is an id's text.
+func (e *Encoding) Text(id ID) string {
+	var buf [16]byte
+	return string(e.Append(buf[:0], id))
+}
+
+// Append appends an id's text to dst.
+func (e *Encoding) Append(dst []byte, id ID) []byte {
+	start, base := len(dst), ID(len(e.alphabet))
+	if base == 0 {
+		panic("flake: a snowflake.Encoding without digits: use Base32, Base36 or Base58")
+	}
+	for {
+		dst = append(dst, e.alphabet[id%base])
+		if id /= base; id == 0 {
+			slices.Reverse(dst[start:])
+			return dst
+		}
+	}
+}
+
+// Parse parses what [Encoding.Text] returns, also with leading zeros of the encoding up
+// to the width of the highest id. Text that is empty, too long, above the highest id, or
+// has anything but its digits is a [*flake.ParseError].
+func (e *Encoding) Parse(text string) (ID, error) {
+	base := uint64(len(e.alphabet))
+	if len(text) == 0 || len(text) > e.width {
+		return 0, digits.Errorf[flake.ParseError](text, 0, "%d digits, want 1 to %d in base %d", len(text), e.width, base)
+	}
+	// One digit fewer than the highest id has always fits.
+	var id uint64
+	var highest byte
+	head := text[:min(len(text), e.width-1)]
+	for i := range len(head) {
+		value := e.values[head[i]]
+		highest = max(highest, value)
+		id = id*base + uint64(value)
+	}
+	high := false
+	if len(text) == e.width {
+		value := e.values[text[e.width-1]]
+		highest = max(highest, value)
+		high = id > (math.MaxUint64-uint64(value))/base
+		id = id*base + uint64(value)
+	}
+	if highest == 255 {
+		return 0, digits.As[flake.ParseError](digits.NotDigit(text, &e.values, int(base)))
+	}
+	if high {
+		return 0, digits.Errorf[flake.ParseError](text, 0, "above the highest id, in base %d", base)
+	}
+	return ID(id), nil
 }

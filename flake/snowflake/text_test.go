@@ -104,13 +104,13 @@ func TestParseErrors(t *testing.T) {
 		{"base58", "1ı", 1, "is not a digit of base 58"}, // U+0131, and 0x31 is a digit
 		{"base58", "1O", 1, "is not a digit of base 58"},
 		{"base58", "ZZZZZZZZZZZ", 0, "above the highest id"},
-		{"base64", "", 0, "base 64 of no decimal"},
-		{"base64", "MQ", 0, "no base 64"},
-		{"base64", "MQ==\n", 0, "no base 64"},
-		{"base64", "MR==", 0, "no base 64"},
-		{"base64", "MDE=", 0, "base 64 of no decimal"},
-		{"base64", "LTE=", 0, "base 64 of no decimal"},
-		{"base64", "MTg0NDY3NDQwNzM3MDk1NTE2MTY=", 0, "base 64 of no decimal"},
+		{"base64", "", 0, "not base 64 of a decimal"},
+		{"base64", "MQ", 0, "not base 64"},
+		{"base64", "MQ==\n", 0, "not base 64"},
+		{"base64", "MR==", 0, "not base 64"},
+		{"base64", "MDE=", 0, "not base 64 of a decimal"},
+		{"base64", "LTE=", 0, "not base 64 of a decimal"},
+		{"base64", "MTg0NDY3NDQwNzM3MDk1NTE2MTY=", 0, "not base 64 of a decimal"},
 		{"hex", "", 0, "0 bytes"},
 		{"hex", "0x", 0, "2 bytes"},
 		{"hex", "0x002308300cd461001", 0, "19 bytes"},
@@ -118,10 +118,10 @@ func TestParseErrors(t *testing.T) {
 		{"hex", "02308300cd46100g", 15, "is not a hexadecimal digit"},
 		{"hex", "0x02308300cd4610-1", 16, "is not a hexadecimal digit"},
 		{"binary", "0", 0, "1 bytes"},
-		{"binary", strings.Repeat("0", 79), 4, "a bit or the space"},
-		{"binary", "0 00" + ID(0).Binary()[4:], 1, "a bit or the space"},
-		{"binary", strings.Repeat("0000 ", 15) + "0002", 78, "a bit or the space"},
-		{"text", "01", 0, "a leading zero"},
+		{"binary", strings.Repeat("0", 79), 4, "a bit, or a space"},
+		{"binary", "0 00" + ID(0).Binary()[4:], 1, "a bit, or a space"},
+		{"binary", strings.Repeat("0000 ", 15) + "0002", 78, "a bit, or a space"},
+		{"text", "01", 0, "leading zero"},
 		{"text", strings.Repeat("9", 1000), 0, "1000 digits"},
 		{"text", "1.0", 1, "is not a digit"},
 	} {
@@ -164,11 +164,6 @@ func TestSQL(t *testing.T) {
 	var none, read ID
 	if err := errors.Join(none.Scan(int64(0)), read.UnmarshalBinary(b[:])); err != nil || !none.IsZero() || read != id {
 		t.Errorf("%v, %v, %v", none, read, err)
-	}
-	for _, bad := range [][]byte{b[1:], append(b[:], 0)} {
-		if err := read.UnmarshalBinary(bad); !errors.As(err, new(*flake.ParseError)) || read != id {
-			t.Errorf("%x: %v, %v", bad, read, err)
-		}
 	}
 	for _, src := range []any{int64(-1), 1, b[:], "x"} {
 		got := id

@@ -1,5 +1,5 @@
-// Package ulid makes ULIDs (https://github.com/ulid/spec) that are never handed out
-// twice, without asking any other machine, and strictly ascend.
+// Package ulid makes unique, strictly ascending ULIDs (https://github.com/ulid/spec),
+// without asking any other machine.
 //
 //	 0                   1                   2                   3
 //	 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
@@ -13,41 +13,45 @@
 //
 //	sequence  of the generator within the millisecond, from 0
 //	worker    the generator's
-//	random    anew for each id
+//	random    new in each id
 //	text      26 digits of 0123456789ABCDEFGHJKMNPQRSTVWXYZ, Crockford's base 32
 //
 // Ids compare as bytes, and so do their texts. The spec has 80 random bits after the
 // time, which a monotonic generator counts up; here they are the last three fields.
 //
-// Start from [New], which needs nothing set up and promises less; from [Open], a
-// generator whose ids stay unique across crashes, restarts and a clock set back, or
-// from [NewGenerator], which remembers nothing once the process has ended; and from
-// [ID]. The errors are those of package flake.
+// Start from [New], which needs no setup and promises less; from [Open], a generator
+// whose ids stay unique across crashes, restarts and a clock set back, or from
+// [NewGenerator], which keeps nothing after the process ends; and from [ID]. The errors
+// are those of package flake.
 //
-// Uniqueness rests on one rule the package cannot check: no two generators share a
-// worker id. Against ULIDs whose 80 bits are random this gives up two things. Whoever
-// sees an id sees its worker, which is a MAC address if you take one; and ids can be
-// guessed, as 16 bits are soon tried: they are names, not secrets.
+// Uniqueness depends on one rule that the package cannot check: no two generators share
+// a worker id. Compared with ULIDs whose 80 bits are random there are two costs. Ids
+// show their worker, which may be a MAC address; and they can be guessed, since 16 bits
+// are few: they are names, not secrets.
 package ulid
 
 import (
 	"context"
+	"database/sql/driver"
+	"encoding/binary"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/flake/internal/digits"
 	"github.com/flake-go/flake/flake/internal/halves"
 )
 
-// ID is one id. Any 16 bytes are one; the zero value is the lowest.
+// ID is one id. Any 16 bytes are an ID; the zero value is the lowest.
 type ID [16]byte
 
-// MaxMilli is the last millisecond since 1970 that ids have a time for, in the
-// year 10889.
+// MaxMilli is the highest time of ids in milliseconds since 1970, in the year 10889.
 const MaxMilli = halves.MaxMilli
 
-// Make puts an id together from milliseconds since 1970-01-01 UTC, worker, sequence
-// and random bits. A time above MaxMilli and a worker above [flake.MaxWorker] are
-// errors. A [Generator] is what makes new ones.
+// Make returns the id of milliseconds since 1970-01-01 UTC, worker, sequence and random
+// bits. A time above MaxMilli and a worker above [flake.MaxWorker] are errors. New ids
+// come from a [Generator].
 func Make(milli uint64, worker flake.Worker, sequence, random uint16) (ID, error) {
 	return layout.Make(milli, worker, sequence, random)
 }
@@ -58,8 +62,8 @@ func (id ID) Milli() uint64 { return halves.Milli(id) }
 // Time is the id's time in UTC, to the millisecond.
 func (id ID) Time() time.Time { return halves.Time(id) }
 
-// Worker is the worker that made the id. It, sequence and random bits are no more than
-// random ones in ids of others.
+// Worker is the worker that made the id. In ids of other programs the worker, sequence
+// and random bits are just random bits.
 func (id ID) Worker() flake.Worker { return layout.Worker(id) }
 
 // Sequence is the id's number within its millisecond, from 0.
@@ -71,20 +75,20 @@ func (id ID) Random() uint16 { return layout.RandomOf(id) }
 // Plus returns the id that is i after this one in a [Run].
 func (id ID) Plus(i int) ID { return halves.Plus(id, i) }
 
-// IsZero tells whether it is the zero value.
+// IsZero reports whether id is the zero value.
 func (id ID) IsZero() bool { return id == ID{} }
 
 // Compare returns -1, 0 or 1 as id is lower than, equal to or higher than other:
 // by time, then sequence, then worker. It fits [slices.SortFunc].
 func (id ID) Compare(other ID) int { return flake.ID(id).Compare(flake.ID(other)) }
 
-// Notional returns the lowest id of a time that anybody can make: a bound for scans
-// over ids. Times before 1970 count as 1970, and those beyond [MaxMilli] as that.
+// Notional returns the lowest id of a time that any generator can make: a bound for
+// scans over ids. A time before 1970 counts as 1970, and one after [MaxMilli] as that.
 func Notional(t time.Time) ID { return layout.Lowest(t) }
 
-// Span returns the lowest and the highest id of the milliseconds from first to
-// last, both included: `WHERE id BETWEEN $1 AND $2`. With last before first
-// the lowest is above the highest, and the scan finds nothing.
+// Span returns the lowest and the highest id of the milliseconds from first to last,
+// both included: `WHERE id BETWEEN $1 AND $2`. If last is before first, lowest is above
+// highest, and the scan finds nothing.
 func Span(first, last time.Time) (lowest, highest ID) {
 	return layout.Lowest(first), layout.Highest(last)
 }
@@ -94,42 +98,191 @@ var layout = halves.ULID
 // Options configure a [Generator]. The zero value is valid.
 type Options = flake.Options
 
-// Generator hands out ids: each higher than the last, never ahead of its clock, at most
-// 65,536 a millisecond, up to the year 6429. Any number of goroutines may use one; it takes
-// no locks and allocates nothing. The zero value has no ids: Next and the like fail.
+// Generator makes ids: each higher than the last, never ahead of its clock, at most
+// 65,536 a millisecond, up to the year 6429. Any number of goroutines may use one; it
+// takes no locks and allocates nothing. A zero Generator has no ids: Next and the like
+// fail.
 //
 // Its methods are Next, NextN, Reserve, CatchUp, Close, Ready, Behind, Worker, PerTick,
-// Waits, Last, Mark and LastSaved, as those of [flake.Generator].
+// Waits, Last, Mark and LastSaved, like those of [flake.Generator].
 type Generator = halves.Generator[ID]
 
-// NewGenerator returns a generator that starts from nothing and keeps nothing: that
-// no earlier one with this worker has handed out ids of this time is the caller's to
-// know (or use [Open]). A worker above [flake.MaxWorker] is an error.
+// NewGenerator returns a generator that keeps nothing: the caller must know that no
+// earlier one with this worker has made ids of this time (or use [Open]). A worker above
+// [flake.MaxWorker] is an error.
 func NewGenerator(worker flake.Worker, o Options) (*Generator, error) {
 	return halves.New[ID](layout, worker, o)
 }
 
-// Open returns a generator that keeps its promise across restarts: no id it hands
-// out was handed out before by one on the same file and worker, and each is higher.
-// Close it when done. It works and fails as [flake.Open] does.
+// Open returns a generator whose ids are unique across restarts: each is higher than all
+// that were made with the same file and worker. Close it when done. It works and fails
+// as [flake.Open] does.
 func Open(ctx context.Context, path string, worker flake.Worker, o Options) (*Generator, error) {
 	return halves.Open[ID](ctx, path, layout, worker, o)
 }
 
-// New returns an id, with nothing to set up: a worker id is made up at random when
-// the process first calls it. Any number of goroutines may call it. Ids ascend
-// as long as the process lives, also when the clock is set back: their time is ahead
-// of it then. When the 65,536 of a millisecond are used New waits for the next one.
+// New returns an id and needs no setup: the first call in a process chooses a random
+// worker id. Any number of goroutines may call it. Ids ascend while the process lives:
+// if the clock is set back, their time runs ahead of it. If the 65,536 of a millisecond
+// are used up, New waits for the next millisecond.
 //
-// That no other process, nor this one after a restart, makes the same id is as
-// likely as that 47 random bits are not the same in two processes of one
-// millisecond; nothing is kept on disk. After a restart with the clock set back,
-// ids may be below those before. Where a system may rest on no chance, or on that
-// order, there is [Open].
+// Nothing is kept on disk. Two processes make the same id only if they make ids in the
+// same millisecond and chose the same 47 random bits. After a restart with the clock set
+// back, ids may be below earlier ones. If a system must not depend on chance, or depends
+// on that order, use [Open].
 func New() ID { return fresh() }
 
 var fresh = halves.Fresh[ID](layout)
 
-// Run is ids that follow each other by sequence: First and the Count-1 after it, whose
-// random bits are those of First.
+// Run is a range of ids in sequence: First and the Count-1 after it, whose random bits
+// are those of First.
 type Run = flake.RunOf[ID]
+
+const (
+	encodedLen = 26
+	crockford  = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+)
+
+var values = digits.Values(crockford, strings.ToLower(crockford))
+
+// Width is the number of digits of the highest number of 128 bits in a base from 2 to
+// 62, and so of every padded text: 128 for 2, 32 for 16, 22 for 62. It is 0 for any
+// other base.
+func Width(base int) int { return flake.Width(base) }
+
+// String is the id's own text, 26 digits of Crockford's base 32, upper case. These texts
+// sort as the ids do.
+func (id ID) String() string {
+	var text [encodedLen]byte
+	id.encode(&text)
+	return string(text[:])
+}
+
+// AppendText appends what [ID.String] returns to dst. The error is always nil.
+func (id ID) AppendText(dst []byte) ([]byte, error) {
+	n := len(dst)
+	dst = slices.Grow(dst, encodedLen)[:n+encodedLen]
+	id.encode((*[encodedLen]byte)(dst[n:]))
+	return dst, nil
+}
+
+func (id *ID) encode(text *[encodedLen]byte) {
+	high, low := binary.BigEndian.Uint64(id[:8]), binary.BigEndian.Uint64(id[8:])
+	for i := encodedLen - 1; i >= 0; i-- {
+		text[i] = crockford[low&31]
+		high, low = high>>5, low>>5|high<<59
+	}
+}
+
+// UUID is the id in the text form of a UUID, lower case, for a column of type uuid.
+// Version and variant are not set: only the form is that of a UUID.
+func (id ID) UUID() string { return flake.ID(id).UUID() }
+
+// Text is the id as a number in a base from 2 to 62, like that of package flake: digits
+// 0-9A-Za-z in that order, without leading zeros. The digits of base 32 are not those of
+// [ID.String]. Any other base is [flake.ErrBase].
+func (id ID) Text(base int) (string, error) { return flake.ID(id).Text(base) }
+
+// AppendBase appends what [ID.Text] returns to dst. On [flake.ErrBase] it returns dst
+// unchanged.
+func (id ID) AppendBase(dst []byte, base int) ([]byte, error) {
+	return flake.ID(id).AppendBase(dst, base)
+}
+
+// Padded is the id in a base from 2 to 62 with leading zeros to [Width] digits. In each
+// base these texts sort, as bytes, as the ids do. Any other base is [flake.ErrBase].
+func (id ID) Padded(base int) (string, error) { return flake.ID(id).Padded(base) }
+
+// Parse parses what [ID.String] returns, in either case. Anything else is a
+// [*flake.ParseError]. As the spec says, so are a first digit above 7, which would be
+// above the highest id, and I, L, O and U, which are not digits.
+func Parse(text string) (ID, error) { return parse(text) }
+
+func parse[T string | []byte](text T) (id ID, err error) {
+	if len(text) != encodedLen {
+		return id, digits.Errorf[flake.ParseError](text, 0, "%d bytes, want %d digits", len(text), encodedLen)
+	}
+	var high, low uint64
+	var highest byte
+	for i := range encodedLen {
+		value := values[text[i]]
+		highest = max(highest, value)
+		high, low = high<<5|low>>59, low<<5|uint64(value)
+	}
+	switch {
+	case highest > 31:
+		return id, digits.As[flake.ParseError](digits.NotDigit(string(text), &values, 32))
+	case values[text[0]] > 7:
+		return id, digits.Errorf[flake.ParseError](text, 0, "%q is above the highest first digit, 7", text[0])
+	}
+	binary.BigEndian.PutUint64(id[:8], high)
+	binary.BigEndian.PutUint64(id[8:], low)
+	return id, nil
+}
+
+// ParseBase parses an id in a base from 2 to 62, with any number of leading zeros up to
+// [Width] digits: the reverse of [ID.Text] and [ID.Padded]. Upper and lower case are
+// different digits in every base. Any other base is [flake.ErrBase]. Text that is empty,
+// too long, above the highest id, or has anything but digits of the base is a
+// [*flake.ParseError].
+func ParseBase(text string, base int) (ID, error) {
+	id, err := flake.ParseBase(text, base)
+	return ID(id), err
+}
+
+// MustParse is like [Parse] but panics on an error. It is for ids in source code.
+func MustParse(text string) ID { return digits.Must(Parse(text)) }
+
+// The text of an id in JSON, XML, configuration and a database is that of String; its
+// binary form is the 16 bytes.
+
+// MarshalText returns what [ID.String] does. encoding/json uses it too, for values and
+// map keys. The error is always nil.
+func (id ID) MarshalText() ([]byte, error) { return id.AppendText(nil) }
+
+// UnmarshalText accepts what [Parse] does. On a [*flake.ParseError] the id is unchanged.
+func (id *ID) UnmarshalText(text []byte) error { return id.to(parse(text)) }
+
+// MarshalBinary returns the 16 bytes. The error is always nil.
+func (id ID) MarshalBinary() ([]byte, error) { return id[:], nil }
+
+// UnmarshalBinary accepts 16 bytes. On a [*flake.ParseError] the id is unchanged.
+func (id *ID) UnmarshalBinary(data []byte) error {
+	return (*flake.ID)(id).UnmarshalBinary(data)
+}
+
+// Value implements [driver.Valuer] with the text, for a column of 26 characters. For one
+// of type uuid pass [ID.UUID] instead, for bytes id[:]. All three sort as the ids do.
+func (id ID) Value() (driver.Value, error) { return id.String(), nil }
+
+// Scan implements sql.Scanner. It accepts the text as a string or bytes, and what
+// drivers return for a uuid column, 36 characters as a string or bytes, or 16 bytes.
+// NULL is an error: scan into [database/sql.Null] of ID where it may occur. On an error
+// the id is unchanged.
+func (id *ID) Scan(src any) error {
+	const uuidLen = 36
+	switch s := src.(type) {
+	case []byte:
+		switch len(s) {
+		case len(id), uuidLen:
+			return (*flake.ID)(id).Scan(src)
+		}
+		return id.UnmarshalText(s)
+	case string:
+		if len(s) == uuidLen {
+			return (*flake.ID)(id).Scan(src)
+		}
+		return id.to(parse(s))
+	case [16]byte:
+		*id = s
+		return nil
+	}
+	return digits.CannotScan(src)
+}
+
+func (id *ID) to(read ID, err error) error {
+	if err == nil {
+		*id = read
+	}
+	return err
+}

@@ -3,7 +3,6 @@ package uuidv7
 import (
 	"bytes"
 	"errors"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -106,30 +105,6 @@ func TestSQL(t *testing.T) {
 		if err := got.Scan(src); got != id || err != nil {
 			t.Errorf("scanned %v: %v, %v", src, got, err)
 		}
-	}
-}
-
-// What Open keeps makes the next one go on above; what it refuses is no generator.
-func TestOpen(t *testing.T) {
-	path, milli := filepath.Join(t.TempDir(), "timestamp"), uint64(1_700_000_000_000)
-	var last ID
-	for range 2 {
-		g, err := Open(t.Context(), path, 7, Options{Clock: func() uint64 { return milli }})
-		if err != nil {
-			t.Fatal(err)
-		}
-		id, err1 := g.Next(t.Context())
-		run, err2 := g.Reserve(t.Context(), 2)
-		if err := errors.Join(err1, err2, g.Close()); err != nil || run.Count != 2 || id.Compare(last) <= 0 || run.First.Compare(id) <= 0 {
-			t.Errorf("%v and %+v after %v, %v", id, run, last, err)
-		}
-		last = run.At(1)
-		milli++
-	}
-	g1, err1 := Open(t.Context(), path, flake.MaxWorker+1, Options{})
-	g2, err2 := NewGenerator(flake.MaxWorker+1, Options{})
-	if g3, err3 := NewGenerator(7, Options{}); g1 != nil || g2 != nil || g3 == nil || err1 == nil || err2 == nil || err3 != nil {
-		t.Errorf("%v, %v, %v: %v, %v, %v", g1, g2, g3, err1, err2, err3)
 	}
 }
 

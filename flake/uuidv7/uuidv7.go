@@ -1,5 +1,5 @@
-// Package uuidv7 makes UUIDs of version 7 (RFC 9562 section 5.7) that are never handed
-// out twice, without asking any other machine, and strictly ascend.
+// Package uuidv7 makes unique, strictly ascending UUIDs of version 7 (RFC 9562 section
+// 5.7), without asking any other machine.
 //
 //	 0                   1                   2                   3
 //	 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
@@ -16,41 +16,42 @@
 //	          length right after the time (section 6.2, method 1)
 //	var       10, the variant
 //	worker    the upper bits of rand_b: the generator's (section 6.4)
-//	random    the rest of rand_b, anew for each id
+//	random    the rest of rand_b, new in each id
 //	text      32 hexadecimal digits, lower case, as 8-4-4-4-12
 //
 // Ids compare as bytes, and so do their texts.
 //
-// Start from [New], which needs nothing set up and promises less; from [Open], a
-// generator whose ids stay unique across crashes, restarts and a clock set back, or
-// from [NewGenerator], which remembers nothing once the process has ended; and from
-// [ID]. The errors are those of package flake.
+// Start from [New], which needs no setup and promises less; from [Open], a generator
+// whose ids stay unique across crashes, restarts and a clock set back, or from
+// [NewGenerator], which keeps nothing after the process ends; and from [ID]. The errors
+// are those of package flake.
 //
-// Uniqueness rests on one rule the package cannot check: no two generators share a
-// worker id. Against UUIDs whose 74 bits are random this gives up two things. Whoever
-// sees an id sees its worker, which is a MAC address if you take one; and ids can be
-// guessed, as 14 bits are soon tried: they are names, not secrets.
+// Uniqueness depends on one rule that the package cannot check: no two generators share
+// a worker id. Compared with UUIDs whose 74 bits are random there are two costs. Ids
+// show their worker, which may be a MAC address; and they can be guessed, since 14 bits
+// are few: they are names, not secrets.
 package uuidv7
 
 import (
 	"context"
+	"database/sql/driver"
 	"time"
 
 	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/flake/internal/digits"
 	"github.com/flake-go/flake/flake/internal/halves"
 )
 
-// ID is one id, the 16 bytes of a UUID. The zero value is the nil UUID (RFC 9562
-// section 5.9), the only one of another version that what reads ids takes.
+// ID is one id, the 16 bytes of a UUID. The zero value is the nil UUID (RFC 9562 section
+// 5.9), the only id that is not of version 7.
 type ID [16]byte
 
-// MaxMilli is the last millisecond since 1970 that ids have a time for, in the
-// year 10889.
+// MaxMilli is the highest time of ids in milliseconds since 1970, in the year 10889.
 const MaxMilli = halves.MaxMilli
 
-// Make puts an id together from milliseconds since 1970-01-01 UTC, worker, sequence
-// and random bits. A time above MaxMilli, a worker above [flake.MaxWorker], a sequence
-// above 4095 and random bits above 16383 are errors. A [Generator] is what makes new ones.
+// Make returns the id of milliseconds since 1970-01-01 UTC, worker, sequence and random
+// bits. A time above MaxMilli, a worker above [flake.MaxWorker], a sequence above 4095
+// and random bits above 16383 are errors. New ids come from a [Generator].
 func Make(milli uint64, worker flake.Worker, sequence, random uint16) (ID, error) {
 	return layout.Make(milli, worker, sequence, random)
 }
@@ -61,8 +62,8 @@ func (id ID) Milli() uint64 { return halves.Milli(id) }
 // Time is the id's time in UTC, to the millisecond.
 func (id ID) Time() time.Time { return halves.Time(id) }
 
-// Worker is the worker that made the id. It, sequence and random bits are no more than
-// random ones in ids of others.
+// Worker is the worker that made the id. In ids of other programs the worker, sequence
+// and random bits are just random bits.
 func (id ID) Worker() flake.Worker { return layout.Worker(id) }
 
 // Sequence is the id's number within its millisecond, from 0.
@@ -74,20 +75,20 @@ func (id ID) Random() uint16 { return layout.RandomOf(id) }
 // Plus returns the id that is i after this one in a [Run].
 func (id ID) Plus(i int) ID { return halves.Plus(id, i) }
 
-// IsZero tells whether it is the zero value.
+// IsZero reports whether id is the zero value.
 func (id ID) IsZero() bool { return id == ID{} }
 
 // Compare returns -1, 0 or 1 as id is lower than, equal to or higher than other:
 // by time, then sequence, then worker. It fits [slices.SortFunc].
 func (id ID) Compare(other ID) int { return flake.ID(id).Compare(flake.ID(other)) }
 
-// Notional returns the lowest id of a time that anybody can make: a bound for scans
-// over ids. Times before 1970 count as 1970, and those beyond [MaxMilli] as that.
+// Notional returns the lowest id of a time that any generator can make: a bound for
+// scans over ids. A time before 1970 counts as 1970, and one after [MaxMilli] as that.
 func Notional(t time.Time) ID { return layout.Lowest(t) }
 
-// Span returns the lowest and the highest id of the milliseconds from first to
-// last, both included: `WHERE id BETWEEN $1 AND $2`. With last before first
-// the lowest is above the highest, and the scan finds nothing.
+// Span returns the lowest and the highest id of the milliseconds from first to last,
+// both included: `WHERE id BETWEEN $1 AND $2`. If last is before first, lowest is above
+// highest, and the scan finds nothing.
 func Span(first, last time.Time) (lowest, highest ID) {
 	return layout.Lowest(first), layout.Highest(last)
 }
@@ -97,42 +98,165 @@ var layout = halves.UUIDv7
 // Options configure a [Generator]. The zero value is valid.
 type Options = flake.Options
 
-// Generator hands out ids: each higher than the last, never ahead of its clock, at most
-// 4,096 a millisecond, up to the year 6429. Any number of goroutines may use one; it takes
-// no locks and allocates nothing. The zero value has no ids: Next and the like fail.
+// Generator makes ids: each higher than the last, never ahead of its clock, at most
+// 4,096 a millisecond, up to the year 6429. Any number of goroutines may use one; it
+// takes no locks and allocates nothing. A zero Generator has no ids: Next and the like
+// fail.
 //
 // Its methods are Next, NextN, Reserve, CatchUp, Close, Ready, Behind, Worker, PerTick,
-// Waits, Last, Mark and LastSaved, as those of [flake.Generator].
+// Waits, Last, Mark and LastSaved, like those of [flake.Generator].
 type Generator = halves.Generator[ID]
 
-// NewGenerator returns a generator that starts from nothing and keeps nothing: that
-// no earlier one with this worker has handed out ids of this time is the caller's to
-// know (or use [Open]). A worker above [flake.MaxWorker] is an error.
+// NewGenerator returns a generator that keeps nothing: the caller must know that no
+// earlier one with this worker has made ids of this time (or use [Open]). A worker above
+// [flake.MaxWorker] is an error.
 func NewGenerator(worker flake.Worker, o Options) (*Generator, error) {
 	return halves.New[ID](layout, worker, o)
 }
 
-// Open returns a generator that keeps its promise across restarts: no id it hands
-// out was handed out before by one on the same file and worker, and each is higher.
-// Close it when done. It works and fails as [flake.Open] does.
+// Open returns a generator whose ids are unique across restarts: each is higher than all
+// that were made with the same file and worker. Close it when done. It works and fails
+// as [flake.Open] does.
 func Open(ctx context.Context, path string, worker flake.Worker, o Options) (*Generator, error) {
 	return halves.Open[ID](ctx, path, layout, worker, o)
 }
 
-// New returns an id, with nothing to set up: a worker id is made up at random when
-// the process first calls it. Any number of goroutines may call it. Ids ascend
-// as long as the process lives, also when the clock is set back: their time is ahead
-// of it then. When the 4,096 of a millisecond are used New waits for the next one.
+// New returns an id and needs no setup: the first call in a process chooses a random
+// worker id. Any number of goroutines may call it. Ids ascend while the process lives:
+// if the clock is set back, their time runs ahead of it. If the 4,096 of a millisecond
+// are used up, New waits for the next millisecond.
 //
-// That no other process, nor this one after a restart, makes the same id is as
-// likely as that 47 random bits are not the same in two processes of one
-// millisecond; nothing is kept on disk. After a restart with the clock set back,
-// ids may be below those before. Where a system may rest on no chance, or on that
-// order, there is [Open].
+// Nothing is kept on disk. Two processes make the same id only if they make ids in the
+// same millisecond and chose the same 47 random bits. After a restart with the clock set
+// back, ids may be below earlier ones. If a system must not depend on chance, or depends
+// on that order, use [Open].
 func New() ID { return fresh() }
 
 var fresh = halves.Fresh[ID](layout)
 
-// Run is ids that follow each other by sequence: First and the Count-1 after it, whose
-// random bits are those of First.
+// Run is a range of ids in sequence: First and the Count-1 after it, whose random bits
+// are those of First.
 type Run = flake.RunOf[ID]
+
+// encodedLen is the length of an id's text.
+const encodedLen = 36
+
+// Width is the number of digits of the highest number of 128 bits in a base from 2 to
+// 62, and so of every padded text: 128 for 2, 32 for 16, 22 for 62. It is 0 for any
+// other base.
+func Width(base int) int { return flake.Width(base) }
+
+// String is the id in the text form of a UUID (RFC 9562 section 4), lower case. These
+// texts sort as the ids do.
+func (id ID) String() string { return flake.ID(id).UUID() }
+
+// AppendText appends what [ID.String] returns to dst. The error is always nil.
+func (id ID) AppendText(dst []byte) ([]byte, error) { return flake.ID(id).AppendUUID(dst), nil }
+
+// Text is the id as a number in a base from 2 to 62, like that of package flake: digits
+// 0-9A-Za-z in that order, without leading zeros. Any other base is [flake.ErrBase].
+func (id ID) Text(base int) (string, error) { return flake.ID(id).Text(base) }
+
+// AppendBase appends what [ID.Text] returns to dst. On [flake.ErrBase] it returns dst
+// unchanged.
+func (id ID) AppendBase(dst []byte, base int) ([]byte, error) {
+	return flake.ID(id).AppendBase(dst, base)
+}
+
+// Padded is the id in a base from 2 to 62 with leading zeros to [Width] digits. In each
+// base these texts sort, as bytes, as the ids do. Any other base is [flake.ErrBase].
+func (id ID) Padded(base int) (string, error) { return flake.ID(id).Padded(base) }
+
+// Parse parses what [ID.String] returns, in either case: any UUID of version 7, or the
+// nil UUID. Anything else, such as a UUID of another version or variant, is a
+// [*flake.ParseError].
+func Parse(text string) (ID, error) {
+	if len(text) != encodedLen {
+		return ID{}, digits.Errorf[flake.ParseError](text, 0, "%d bytes, want %d of a UUID", len(text), encodedLen)
+	}
+	id, err := flake.Parse(text)
+	if err != nil {
+		return ID{}, err
+	}
+	return checked(ID(id), text, 14, 19)
+}
+
+// checked returns the id if it is of version 7. The indexes of version and variant in
+// text are for the error.
+func checked[T string | []byte](id ID, text T, version, variant int) (ID, error) {
+	switch {
+	case id.IsZero():
+	case id[6]>>4 != 7:
+		return ID{}, digits.Errorf[flake.ParseError](text, version, "version %d, want 7", id[6]>>4)
+	case id[8]>>6 != 2:
+		return ID{}, digits.Errorf[flake.ParseError](text, variant, "not the variant of RFC 9562, whose digit is 8, 9, a or b")
+	}
+	return id, nil
+}
+
+// ParseBase parses an id in a base from 2 to 62, with any number of leading zeros up to
+// [Width] digits: the reverse of [ID.Text] and [ID.Padded]. Upper and lower case are
+// different digits in every base. Any other base is [flake.ErrBase]. Text that is empty,
+// too long, not a UUID of version 7, or has anything but digits of the base is a
+// [*flake.ParseError].
+func ParseBase(text string, base int) (ID, error) {
+	id, err := flake.ParseBase(text, base)
+	if err != nil {
+		return ID{}, err
+	}
+	return checked(ID(id), text, 0, 0)
+}
+
+// MustParse is like [Parse] but panics on an error. It is for ids in source code.
+func MustParse(text string) ID { return digits.Must(Parse(text)) }
+
+// The text of an id in JSON, XML, configuration and a database is that of String; its
+// binary form the 16 bytes.
+
+// MarshalText returns what [ID.String] does. encoding/json uses it too, for values and
+// map keys. The error is always nil.
+func (id ID) MarshalText() ([]byte, error) { return id.AppendText(nil) }
+
+// UnmarshalText accepts what [Parse] does. On a [*flake.ParseError] the id is unchanged.
+func (id *ID) UnmarshalText(text []byte) error { return id.to(Parse(string(text))) }
+
+// MarshalBinary returns the 16 bytes. The error is always nil.
+func (id ID) MarshalBinary() ([]byte, error) { return id[:], nil }
+
+// UnmarshalBinary accepts the 16 bytes of a UUID of version 7, or of the nil UUID. On a
+// [*flake.ParseError] the id is unchanged.
+func (id *ID) UnmarshalBinary(data []byte) error {
+	if len(data) != len(id) {
+		return digits.Errorf[flake.ParseError](data, 0, "%d bytes, want 16", len(data))
+	}
+	return id.to(checked(ID(data), data, 6, 8))
+}
+
+// Value implements [driver.Valuer] with the text, which every driver accepts for a
+// column of type uuid. It sorts as the ids do.
+func (id ID) Value() (driver.Value, error) { return id.String(), nil }
+
+// Scan implements sql.Scanner. It accepts what drivers return for a uuid column, 36
+// characters as a string or bytes, or 16 bytes. NULL is an error: scan into
+// [database/sql.Null] of ID where it may occur. On an error the id is unchanged.
+func (id *ID) Scan(src any) error {
+	switch src := src.(type) {
+	case []byte:
+		if len(src) == len(id) {
+			return id.UnmarshalBinary(src)
+		}
+		return id.UnmarshalText(src)
+	case string:
+		return id.to(Parse(src))
+	case [16]byte:
+		return id.UnmarshalBinary(src[:])
+	}
+	return digits.CannotScan(src)
+}
+
+func (id *ID) to(read ID, err error) error {
+	if err == nil {
+		*id = read
+	}
+	return err
+}

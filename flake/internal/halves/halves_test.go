@@ -74,7 +74,7 @@ func TestMakeRefuses(t *testing.T) {
 			t.Errorf("%s: a generator with a worker of 49 bits", name)
 		}
 	}
-	if _, err := UUIDv7.Make(0, 0, 1<<12, 0); err == nil || !strings.Contains(err.Error(), "4096, where 0 to 4095 fit") {
+	if _, err := UUIDv7.Make(0, 0, 1<<12, 0); err == nil || !strings.Contains(err.Error(), "4096 is not from 0 to 4095") {
 		t.Error(err)
 	}
 }

@@ -1,0 +1,261 @@
+// Package halves makes ids of 16 bytes whose first half is the time and sequence, and
+// whose second half is the worker and random bits: UUIDs of version 7, and ULIDs.
+//
+//	 0                        48                64 - Sequence      64
+//	+-------------------------+------------------+----------------+
+//	|       milliseconds      | from Layout.High |    sequence    |
+//	+---------+---------------+------------------+----------------+
+//	| fr. Low |               worker, 48         |     random     |
+//	+---------+----------------------------------+----------------+
+//	 64                                           128 - Random     128
+//
+// Within a millisecond the first half of each id of a generator is one more than that
+// of the last. The random bits make an id harder to guess; it is unique without them.
+package halves
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/flake/internal/durable"
+	"github.com/flake-go/flake/flake/internal/tick"
+)
+
+// Layout is the number of bits of the other fields, and the bits that are always set.
+type Layout struct {
+	Sequence, Random int    // bits, 16 at most
+	High, Low        uint64 // the bits that are set in each half
+}
+
+// The layouts.
+var (
+	UUIDv7 = Layout{Sequence: 12, Random: 14, High: 7 << 12, Low: 1 << 63} // version and variant
+	ULID   = Layout{Sequence: 16, Random: 16}
+)
+
+// MaxMilli is the highest time in milliseconds since 1970, in the year 10889.
+const MaxMilli = 1<<48 - 1
+
+// Make returns an id, or an error if a field does not fit.
+func (l Layout) Make(milli uint64, worker flake.Worker, sequence, random uint16) (id [16]byte, err error) {
+	switch {
+	case milli > MaxMilli:
+		return id, fmt.Errorf("flake: time %d ms since 1970 is above the highest of an id, %d", milli, int64(MaxMilli))
+	case worker > flake.MaxWorker:
+		return id, fmt.Errorf("flake: worker_id %#x has more than 48 bits", uint64(worker))
+	case sequence>>l.Sequence != 0:
+		return id, fmt.Errorf("flake: sequence %d is not from 0 to %d", sequence, 1<<l.Sequence-1)
+	case random>>l.Random != 0:
+		return id, fmt.Errorf("flake: random bits %#x have more than %d bits", random, l.Random)
+	}
+	set(&id, milli<<16|l.High|uint64(sequence), l.low(worker)|uint64(random))
+	return id, nil
+}
+
+// low returns the second half of the ids of a worker, without the random bits.
+func (l Layout) low(worker flake.Worker) uint64 { return l.Low | uint64(worker)<<l.Random }
+
+// Milli returns the time of an id in ms since 1970.
+func Milli(id [16]byte) uint64 { return binary.BigEndian.Uint64(id[:8]) >> 16 }
+
+// Time returns the time of an id in UTC.
+func Time(id [16]byte) time.Time { return time.UnixMilli(int64(Milli(id))).UTC() }
+
+// Worker returns the worker of an id.
+func (l Layout) Worker(id [16]byte) flake.Worker {
+	return flake.Worker(binary.BigEndian.Uint64(id[8:])>>l.Random) & flake.MaxWorker
+}
+
+// SequenceOf returns the sequence of an id.
+func (l Layout) SequenceOf(id [16]byte) uint16 {
+	return binary.BigEndian.Uint16(id[6:]) & uint16(1<<l.Sequence-1)
+}
+
+// RandomOf returns the random bits of an id.
+func (l Layout) RandomOf(id [16]byte) uint16 {
+	return binary.BigEndian.Uint16(id[14:]) & uint16(1<<l.Random-1)
+}
+
+// Lowest returns the lowest id of a time. One before 1970 counts as 1970, and one after
+// MaxMilli as that.
+func (l Layout) Lowest(t time.Time) (id [16]byte) {
+	set(&id, min(tick.MilliOf(t), MaxMilli)<<16|l.High, l.Low)
+	return id
+}
+
+// Highest returns the highest id of a time, like Lowest.
+func (l Layout) Highest(t time.Time) (id [16]byte) {
+	set(&id, min(tick.MilliOf(t), MaxMilli)<<16|l.High|(1<<l.Sequence-1), l.low(flake.MaxWorker)|(1<<l.Random-1))
+	return id
+}
+
+// Plus returns the id that is i after another in a run.
+func Plus[ID ~[16]byte](id ID, i int) ID {
+	binary.BigEndian.PutUint64(id[:8], binary.BigEndian.Uint64(id[:8])+uint64(i))
+	return id
+}
+
+// set writes in place, which takes less time than copying an array.
+func set[ID ~[16]byte](id *ID, high, low uint64) {
+	binary.BigEndian.PutUint64((*id)[:8], high)
+	binary.BigEndian.PutUint64((*id)[8:], low)
+}
+
+// ID is the constraint of a format's ids.
+type ID[T any] interface {
+	~[16]byte
+	Plus(i int) T
+}
+
+// Generator is the generator of package uuidv7 or ulid, which document it.
+type Generator[T ID[T]] struct {
+	core      durable.Core[*tick.Generator]
+	worker    flake.Worker
+	high, low uint64 // the same in all ids
+	random    uint64 // mask of the random bits
+}
+
+func New[T ID[T]](l Layout, worker flake.Worker, o flake.Options) (*Generator[T], error) {
+	if worker > flake.MaxWorker {
+		return nil, fmt.Errorf("flake: worker_id %#x has more than 48 bits", uint64(worker))
+	}
+	ids, err := tick.New(tick.Shape{Last: tick.MaxLast, Unit: 1, PerTick: 1 << l.Sequence}, o.Clock)
+	if err != nil {
+		return nil, err
+	}
+	g := &Generator[T]{worker: worker, high: l.High, low: l.low(worker), random: 1<<l.Random - 1}
+	g.core.Source = ids
+	return g, nil
+}
+
+func Open[T ID[T]](ctx context.Context, path string, l Layout, worker flake.Worker, o flake.Options) (*Generator[T], error) {
+	g, err := New[T](l, worker, o)
+	if err != nil {
+		return nil, err
+	}
+	if err := g.core.Open(ctx, path, durable.Options(o)); err != nil {
+		return nil, err
+	}
+	return g, nil
+}
+
+// Fresh returns a function that returns ids of a worker chosen at random in its first
+// call, and of a clock that is never set back.
+func Fresh[T ID[T]](l Layout) func() T {
+	standard := sync.OnceValue(func() *Generator[T] {
+		g, err := New[T](l, flake.RandomWorker(), flake.Options{Clock: tick.ForwardClock()})
+		if err != nil {
+			panic(err)
+		}
+		return g
+	})
+	return func() T {
+		id, err := standard().Next(context.Background())
+		if err != nil { // never, with this clock
+			panic(err)
+		}
+		return id
+	}
+}
+
+// Close closes the generator: current and later calls fail with [flake.ErrClosed]. If it
+// was opened on a file, its mark moves back to the clock, as with [flake.Generator].
+// Later calls return the same error.
+func (g *Generator[T]) Close() error { return g.core.Close() }
+
+// Next returns the next id. If those of a millisecond are used up it waits for the next
+// millisecond, yielding the processor; if ctx is done first it returns the cause. It
+// fails with [flake.ErrClockBackwards] while the clock is behind the last id,
+// [flake.ErrTimestampNotSaved] or [flake.ErrClosed].
+func (g *Generator[T]) Next(ctx context.Context) (id T, err error) {
+	err = g.next(ctx, &id)
+	return id, err
+}
+
+// next leaves Next small enough to be inlined.
+func (g *Generator[T]) next(ctx context.Context, id *T) error {
+	milli, used, err := g.core.Source.One(ctx)
+	if err == nil {
+		g.set(id, milli, used)
+	}
+	return err
+}
+
+// set makes an id. Each thread of Go's runtime has its own ChaCha8, seeded by the
+// system, so random bits take no lock.
+func (g *Generator[T]) set(id *T, milli uint64, sequence int) {
+	set(id, milli<<16|g.high|uint64(sequence), g.low|rand.Uint64()&g.random)
+}
+
+// NextN fills dst with ids in ascending order. It waits and fails like [Generator.Next],
+// and returns the number of ids filled in, which is less than len(dst) only if it fails.
+func (g *Generator[T]) NextN(ctx context.Context, dst []T) (int, error) {
+	done := 0
+	for done < len(dst) {
+		milli, used, n, err := g.core.Source.Reserve(ctx, len(dst)-done)
+		if err != nil {
+			return done, err
+		}
+		for i := range n {
+			g.set(&dst[done+i], milli, used+i)
+		}
+		done += n
+	}
+	return done, nil
+}
+
+// Reserve returns up to n ids of one millisecond, for the cost of one. It waits and
+// fails like [Generator.Next], and fails if n is less than 1.
+func (g *Generator[T]) Reserve(ctx context.Context, n int) (r flake.RunOf[T], err error) {
+	if n < 1 {
+		return r, fmt.Errorf("flake: cannot reserve %d ids, only 1 or more", n)
+	}
+	milli, used, count, err := g.core.Source.Reserve(ctx, n)
+	if err == nil {
+		g.set(&r.First, milli, used)
+	}
+	r.Count = count
+	return r, err
+}
+
+// CatchUp sleeps until the clock is no longer behind: call it after
+// [flake.ErrClockBackwards]. It returns the cause of ctx if that is done first.
+func (g *Generator[T]) CatchUp(ctx context.Context) error { return g.core.CatchUp(ctx) }
+
+// Ready returns nil if Next would succeed and the file, if any, can be written.
+// Otherwise it returns the error of Next, or that of the file: without it ids end soon.
+func (g *Generator[T]) Ready() error { return g.core.Ready() }
+
+// Behind is how far the clock is behind the last id, or 0 if it is not: the least time
+// until Next succeeds again.
+func (g *Generator[T]) Behind() time.Duration { return g.core.Behind() }
+
+// Worker is the worker of every id of the generator.
+func (g *Generator[T]) Worker() flake.Worker { return g.worker }
+
+// PerTick is the number of ids of a millisecond.
+func (g *Generator[T]) PerTick() int { return g.core.Source.PerTick() }
+
+// Waits is the number of calls that waited because the ids of a millisecond were used
+// up.
+func (g *Generator[T]) Waits() uint64 { return g.core.Source.Waits() }
+
+// Last returns the time, in milliseconds since 1970-01-01 UTC, and the sequence of the
+// last id.
+func (g *Generator[T]) Last() (milli uint64, sequence uint16) {
+	milli, used := g.core.Source.Last()
+	return milli, uint16(max(used, 1) - 1)
+}
+
+// Mark is the mark in the file, which no id is later than, or the zero time without a
+// file.
+func (g *Generator[T]) Mark() time.Time { return g.core.Mark() }
+
+// LastSaved returns when the file was last written, or the zero time without a file, and
+// the error of a later attempt, if any.
+func (g *Generator[T]) LastSaved() (time.Time, error) { return g.core.LastSaved() }
