@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// Clock returns the time in milliseconds since 1970-01-01 UTC. It is called by
-// many goroutines at once.
+// Clock returns the time in milliseconds since 1970-01-01 UTC. Many goroutines call it
+// at once.
 type Clock = func() uint64
 
-// MilliOf returns a time in ms since 1970. One before counts as 1970, one beyond
-// what [time.UnixMilli] can take as the last that it can.
+// MilliOf returns a time in ms since 1970. One before 1970 counts as 1970, and one after
+// the last of [time.UnixMilli] as that.
 func MilliOf(t time.Time) uint64 {
 	const last = math.MaxInt64 / 1000 // seconds
 	switch seconds := t.Unix(); {
@@ -24,35 +24,34 @@ func MilliOf(t time.Time) uint64 {
 	return uint64(t.UnixMilli())
 }
 
-// SystemClock returns a clock that follows the machine's wall clock at the price
-// of its monotonic one, which is half.
+// SystemClock returns a clock that follows the machine's wall clock for the cost of its
+// monotonic one, which is half.
 //
-// It reads wall time as monotonic time plus an offset. The offset changes only
-// when the wall clock is stepped or the machine sleeps (the kernel slews both
-// clocks alike), and it is measured again by the first reading after each
-// millisecond: a step shows within a millisecond of running time, unless it goes
-// far ahead, which is not believed at once: see [systemClock.believe].
+// It returns monotonic time plus an offset. The offset changes only if the wall clock is
+// stepped or the machine sleeps (the kernel slews both clocks alike). The first reading
+// after each millisecond measures it again: so a step shows within a millisecond of
+// running time, unless it goes far ahead: see [systemClock.believe].
 //
-// Without steps its readings never decrease and are never ahead of the wall
-// clock: see [systemClock.measure].
+// Without steps the readings never decrease and are never ahead of the wall clock: see
+// [systemClock.measure].
 func SystemClock() Clock { return newSystemClock().milli }
 
-// MonotonicClock returns a clock that goes on from the wall clock's time by monotonic
-// time alone: no step of the wall clock shows, however far.
+// MonotonicClock returns a clock that continues from the wall clock's time by monotonic
+// time alone: no step of the wall clock shows.
 func MonotonicClock() Clock {
 	base := time.Now()
 	return MonotonicOf(base.UnixNano, func() int64 { return int64(time.Since(base)) })
 }
 
-// MonotonicOf is [MonotonicClock] of clocks that tell ns.
+// MonotonicOf is [MonotonicClock] with clocks in ns.
 func MonotonicOf(wall, mono func() int64) Clock {
-	start := wall() // before the monotonic time, so as not to be ahead of it
+	start := wall() // before the monotonic time, so as not to be ahead
 	start -= mono()
 	return func() uint64 { return uint64(max(start+mono(), 0)) / uint64(time.Millisecond) }
 }
 
-// ClockOf is [SystemClock] on a machine that is only simulated, whose clocks
-// tell ns. Each reading measures the offset.
+// ClockOf is [SystemClock] with the clocks of a simulated machine, in ns. Each reading
+// measures the offset.
 func ClockOf(wall, mono func() int64) Clock {
 	return startClock(&systemClock{wall: wall, mono: mono, slept: func() int64 { return 0 }}).milli
 }
@@ -75,31 +74,31 @@ func startClock(c *systemClock) *systemClock {
 }
 
 type systemClock struct {
-	base    time.Time    // the origin of monotonic time
-	offset  atomic.Int64 // wall minus monotonic time, as far as it is believed, ns
+	base    time.Time    // origin of monotonic time
+	offset  atomic.Int64 // wall minus monotonic time, as believed, ns
 	checked atomic.Int64 // monotonic time of the last measurement, ns
 
-	every             int64 // how long an offset is trusted, ns
+	every             int64 // how long an offset is valid, ns
 	wall, mono, slept func() int64
 
 	measuring sync.Mutex
-	settled   int64                 // the offset that a jump ahead is measured by
-	sleep     int64                 // how long the machine had slept then
-	stray     atomic.Pointer[stray] // nil: the machine's offset is about the settled one
+	settled   int64                 // the offset from which a jump ahead is measured
+	sleep     int64                 // slept at that moment
+	stray     atomic.Pointer[stray] // nil if the machine's offset is near the settled one
 }
 
-// stray is an offset of the machine's that is not the settled one.
+// stray is an offset of the machine that is far from the settled one.
 type stray struct {
 	offset int64
-	since  int64         // monotonic time at which it was seen first
-	ahead  time.Duration // of the settled one; below 0: it is behind
+	since  int64         // monotonic time at which it was first seen
+	ahead  time.Duration // of the settled one; negative if behind
 }
 
 const (
-	// MaxStep is how far ahead the machine's clock may step and be believed at once.
+	// MaxStep is the largest step ahead that is believed at once.
 	MaxStep = 3 * time.Second
 
-	// Doubt is how long it has to stay further ahead until it is believed.
+	// Doubt is how long the machine's clock must stay further ahead to be believed.
 	Doubt = time.Minute
 )
 
@@ -117,17 +116,16 @@ func (c *systemClock) milli() uint64 {
 	return uint64(max(offset+mono, 0)) / uint64(time.Millisecond)
 }
 
-// measure compares the offset with a reading of the wall clock taken between
-// two of the monotonic one. The true offset is then between wall-after and
-// wall-before, however long the goroutine was held up in between: an offset
-// within stays, so a slow measurement never looks like a step; one below is
-// raised; one above means that the wall clock went back. Taking the lower end
-// each time keeps the clock from running ahead.
+// measure compares the offset with a reading of the wall clock between two of the
+// monotonic one. The true offset is then between wall-after and wall-before, however
+// long the goroutine was suspended in between. An offset within stays, so a slow
+// measurement never looks like a step; one below is raised; one above means that the
+// wall clock went back. Taking the lower end each time keeps the clock from running
+// ahead.
 func (c *systemClock) measure(before, wall, after int64) {
 	low, high := wall-after, wall-before
 	if old := c.offset.Load(); old < low || old > high || c.stray.Load() != nil {
-		// If another goroutine is first, its measurement stands for a
-		// millisecond at most.
+		// If another goroutine is first, its measurement will do for a millisecond.
 		if !c.measuring.TryLock() {
 			return
 		}
@@ -143,14 +141,14 @@ func (c *systemClock) measure(before, wall, after int64) {
 	c.checked.Store(before)
 }
 
-// believe returns the offset to go by. That is the machine's, unless it is more
-// than MaxStep ahead of the settled one. Then it is the settled one, as if the
-// clock had not been stepped, until the machine's has been there for [Doubt]: ids
-// of a time far ahead would leave none for as long, once the clock is right again.
+// believe returns the new offset. It is that of the machine, unless that is more than
+// MaxStep ahead of the settled one. Then the settled one stays, as if the clock had not
+// been stepped, until the machine's has been there for [Doubt]: after ids of a time far
+// ahead there could be none until that time, once the clock is right again.
 //
-// An offset further behind is believed at once, but settled only when the clock
-// has caught up: one that returns to where it was has not jumped ahead. Time that
-// the machine has slept through is none that its clock has jumped.
+// An offset further behind is believed at once, but settled only when the clock has
+// caught up, so that a return to the earlier time is no jump ahead. Nor is time that the
+// machine slept.
 func (c *systemClock) believe(low, high, mono int64) int64 {
 	s := c.stray.Load()
 	switch {
@@ -183,10 +181,35 @@ func (c *systemClock) settle(offset int64) {
 	c.stray.Store(nil)
 }
 
-// doubted tells how far the machine's clock is ahead of what is believed.
+// doubted is how far the machine's clock is ahead of the believed one.
 func (c *systemClock) doubted() time.Duration {
 	if s := c.stray.Load(); s != nil {
 		return max(s.ahead, 0)
 	}
 	return 0
+}
+
+// ForwardClock returns a clock that follows the wall clock when that is set ahead, and
+// continues by monotonic time when it is set back: for generators that keep nothing.
+func ForwardClock() Clock {
+	base := time.Now()
+	return forwardClock(func() (wall, mono int64) {
+		now := time.Now()
+		return now.UnixNano(), int64(now.Sub(base))
+	})
+}
+
+// forwardClock is ForwardClock with the clocks of read, in ns.
+func forwardClock(read func() (wall, mono int64)) Clock {
+	var ahead atomic.Int64 // highest seen wall minus monotonic time
+	return func() uint64 {
+		wall, mono := read()
+		seen := wall - mono
+		for {
+			most := ahead.Load()
+			if seen <= most || ahead.CompareAndSwap(most, seen) {
+				return uint64(max(mono+max(seen, most), 0)) / uint64(time.Millisecond)
+			}
+		}
+	}
 }

@@ -2,8 +2,8 @@ package tick
 
 import "golang.org/x/sys/unix"
 
-// slept tells for how long the machine has been asleep since it was started, in
-// ns: monotonic time stands still meanwhile, and wall time does not.
+// slept is the time in ns that the machine has slept since its start: monotonic time
+// stands still then, wall time does not.
 func slept() int64 {
 	var awake, all unix.Timespec
 	if unix.ClockGettime(unix.CLOCK_MONOTONIC, &awake) != nil || unix.ClockGettime(unix.CLOCK_BOOTTIME, &all) != nil {
