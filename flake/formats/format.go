@@ -1,39 +1,46 @@
 package formats
 
 import (
+	"cmp"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
+	"math/bits"
 	"math/rand/v2"
 	"slices"
+
+	"github.com/flake-go/flake/flake"
 )
 
-// A Format is one layout of ids: what their bits mean, and their texts.
+// A Format is one layout of ids: its fields and its texts.
 type Format struct {
 	Name string // that of its [Kind]
 	Size int    // of an id in bytes, 8 to 16
 	Meta bool   // whether an id takes a metabyte
 
 	epoch, unit uint64  // of the time, in ms
-	fields      []Field // the time, then the others down to the lowest bit, with the values that never differ
+	fields      []Field // the time, then the others down to the lowest bit; Value is that of constant fields
 
 	append func(dst []byte, id Number) []byte // the canonical text
 	parse  func(text string) (Number, error)  // all texts of its own
 
-	// What follows from the fields, as [Format.made] has it.
+	// From the fields, by [Format.made].
 	lowest, highest  Number // ids of time 0
 	sequence, random Number // masks
-	step, meta       int    // the place of the lowest bit of sequence and metabyte
+	step, meta       int    // position of the lowest bit of sequence and metabyte
 }
 
 // A Field is a part of an id.
 type Field struct {
-	Name   string // "time", "worker", "sequence" or the format's own word
+	Name   string // "time", "worker", "sequence" or the format's word
 	Value  uint64 // of time: ms since 1970
-	Offset int    // of its first bit, from the id's most significant one
+	Offset int    // of its first bit from the id's most significant bit
 	Width  int    // in bits
 }
 
-// made returns the format with what follows from its fields. Only the first has an offset.
+// made returns the format with what follows from its fields, of which only the first has
+// an offset.
 func (f Format) made() *Format {
 	offset := f.fields[0].Offset
 	for i := range f.fields {
@@ -61,10 +68,10 @@ func (f Format) made() *Format {
 // String returns the name.
 func (f *Format) String() string { return f.Name }
 
-// shift returns the place of the lowest bit of a field.
+// shift returns the position of the lowest bit of a field.
 func (f *Format) shift(field *Field) int { return 8*f.Size - field.Offset - field.Width }
 
-// Fields takes an id apart, the most significant field first.
+// Fields returns the fields of an id, the most significant first.
 func (f *Format) Fields(id Number) []Field {
 	fields := slices.Clone(f.fields)
 	for i := range fields {
@@ -77,7 +84,7 @@ func (f *Format) Fields(id Number) []Field {
 	return fields
 }
 
-// Who returns those of an id's fields that tell which generator made it.
+// Who returns the fields that identify the generator of an id.
 func Who(fields []Field) (who []Field) {
 	for _, f := range fields {
 		switch f.Name {
@@ -90,8 +97,8 @@ func Who(fields []Field) (who []Field) {
 }
 
 // Span returns the lowest and the highest id that any generator can make from the
-// millisecond first to last, both included and since 1970; an error for a time that the
-// format cannot hold.
+// millisecond first to last, both included and since 1970. It fails for a time out of
+// the format's range.
 func (f *Format) Span(first, last uint64) (lowest, highest Number, err error) {
 	low, err1 := f.at(first)
 	high, err2 := f.at(last)
@@ -106,12 +113,12 @@ func (f *Format) at(milli uint64) (Number, error) {
 	field := f.fields[0]
 	ticks := (milli - f.epoch) / f.unit
 	if milli < f.epoch || ticks > 1<<field.Width-1 {
-		return Number{}, fmt.Errorf("flake: ids of %s have no time %d ms since 1970", f.Name, milli)
+		return Number{}, fmt.Errorf("flake: format %s has no ids at %d ms since 1970", f.Name, milli)
 	}
 	return Number{Lo: ticks}.shifted(f.shift(&field)), nil
 }
 
-// withMeta returns an id whose metabyte is 0 with another, if its format has one.
+// withMeta returns an id whose metabyte is 0 with another one, if the format has one.
 func (f *Format) withMeta(id Number, meta uint8) Number {
 	if f.Meta {
 		id = id.add(Number{Lo: uint64(meta)}.shifted(f.meta))
@@ -119,28 +126,27 @@ func (f *Format) withMeta(id Number, meta uint8) Number {
 	return id
 }
 
-// Place returns the number by which an id is compared with others of its format: in a run
-// each is the next number. It has no random bits, which need not tell two ids apart.
+// Place returns a number for comparing an id with others of its format: it is
+// consecutive in a run, and has no random bits, which may be equal in two ids.
 func (f *Format) Place(id Number) Number {
 	id.Lo &^= f.random.Lo
 	return id.shifted(-f.step).add(id.shifted(128 - f.step))
 }
 
-// AtPlace is the reverse of [Format.Place], but for random bits.
+// AtPlace is the reverse of [Format.Place], without random bits.
 func (f *Format) AtPlace(place Number) Number {
 	return place.shifted(f.step).add(place.shifted(f.step - 128))
 }
 
-// A Run is ids of a format that follow each other by sequence: First and the Count-1
-// after it.
+// A Run is a range of ids in sequence: First and the Count-1 after it.
 type Run struct {
 	First  Number
 	Count  int
-	Format *Format // nil: they are the numbers after First
+	Format *Format // nil means consecutive numbers
 }
 
-// At returns the id at place i, 0 <= i < Count, with random bits of its own, if its
-// format has such: so it is asked for but once.
+// At returns the id at index i, 0 <= i < Count. If the format has random bits they are
+// new, so call it once per id.
 func (r Run) At(i int) Number {
 	f := r.Format
 	if f == nil {
@@ -153,8 +159,8 @@ func (r Run) At(i int) Number {
 	return id
 }
 
-// FollowedBy reports whether another run goes on where this one ends, in the same tick,
-// so that both are one.
+// FollowedBy reports whether next continues the run in the same tick, so that both are
+// one.
 func (r Run) FollowedBy(next Run) bool {
 	if r.Format == nil {
 		return r.First.Plus(r.Count) == next.First
@@ -163,3 +169,72 @@ func (r Run) FollowedBy(next Run) bool {
 	return (next.First.Hi&f.sequence.Hi != 0 || next.First.Lo&f.sequence.Lo != 0) &&
 		next.First.Hi == after.Hi && (next.First.Lo^after.Lo)&^f.random.Lo == 0
 }
+
+// Number is an id of any format as an unsigned number of 128 bits. Its bytes are
+// big-endian, as many as the format has.
+type Number struct{ Hi, Lo uint64 }
+
+// maxOctets is the size of the largest id.
+const maxOctets = len(flake.ID{})
+
+// NumberOf returns the number of at most 16 big-endian bytes.
+func NumberOf(octets string) Number {
+	var b [maxOctets]byte
+	copy(b[maxOctets-len(octets):], octets)
+	return of128(b)
+}
+
+func of128[ID ~[maxOctets]byte](id ID) Number {
+	return Number{binary.BigEndian.Uint64(id[:8]), binary.BigEndian.Uint64(id[8:])}
+}
+
+func (n Number) flake() (id flake.ID) {
+	binary.BigEndian.PutUint64(id[:8], n.Hi)
+	binary.BigEndian.PutUint64(id[8:], n.Lo)
+	return id
+}
+
+// Plus returns the number i after n.
+func (n Number) Plus(i int) Number { return n.add(Number{Lo: uint64(i)}) }
+
+func (n Number) add(m Number) Number {
+	lo, carry := bits.Add64(n.Lo, m.Lo, 0)
+	return Number{n.Hi + m.Hi + carry, lo}
+}
+
+// shifted returns the number shifted up, or down if by is negative.
+func (n Number) shifted(by int) Number {
+	switch {
+	case by >= 64:
+		return Number{Hi: n.Lo << (by - 64)}
+	case by >= 0:
+		return Number{n.Hi<<by | n.Lo>>(64-by), n.Lo << by}
+	case by > -64:
+		return Number{n.Hi >> -by, n.Lo>>-by | n.Hi<<(64+by)}
+	}
+	return Number{Lo: n.Hi >> (-by - 64)}
+}
+
+// Compare returns -1, 0 or 1 as n is less than, equal to or greater than m.
+func (n Number) Compare(m Number) int {
+	return cmp.Or(cmp.Compare(n.Hi, m.Hi), cmp.Compare(n.Lo, m.Lo))
+}
+
+// AppendOctets appends the last size bytes of the number, 16 at most.
+func (n Number) AppendOctets(dst []byte, size int) []byte {
+	id := n.flake()
+	return append(dst, id[maxOctets-size:]...)
+}
+
+// AppendDigits appends the number in a base from 2 to 62, digits 0-9A-Za-z in that
+// order, without padding. It panics for any other base.
+func (n Number) AppendDigits(dst []byte, base int) []byte {
+	dst, err := n.flake().AppendBase(dst, base)
+	if err != nil {
+		panic(err)
+	}
+	return dst
+}
+
+// highest returns the highest number of size bytes, 8 to 16.
+func highest(size int) Number { return Number{1<<(8*(size-8)) - 1, math.MaxUint64} }

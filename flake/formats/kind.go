@@ -1,9 +1,9 @@
-// Package formats is the table of the formats of ids: what their bits and texts are,
-// which options configure a generator of each, and how to open one. The id server, the
-// configuration and the command know formats by it alone.
+// Package formats is the table of the formats of ids: their bits and texts, the options
+// of their generators, and how to open one. The id server, the configuration and the
+// command use only this table.
 //
-// A new format is a package such as snowflake, and a row of [Kinds]. Start from there,
-// from [Format], and from [Generator].
+// A new format is a package such as snowflake, and a row of [Kinds]. Start from [Kinds],
+// [Format] and [Generator].
 package formats
 
 import (
@@ -20,7 +20,7 @@ import (
 // Kinds is the table.
 var Kinds = []*Kind{flakes, idgens, snowflakes, snos, uuidv7s, ulids}
 
-// KindOf returns the row of a name, or nil.
+// KindOf returns the row with a name, or nil.
 func KindOf(name string) *Kind {
 	for _, k := range Kinds {
 		if k.Name == name {
@@ -38,7 +38,7 @@ func Names() (names []string) {
 	return names
 }
 
-// WithKey returns the names of the rows that have a key, in words: "sno, uuidv7 and ulid".
+// WithKey returns the names of the rows with a key, as text: "sno, uuidv7 and ulid".
 func WithKey(key string) string {
 	var names []string
 	for _, k := range Kinds {
@@ -53,32 +53,31 @@ func WithKey(key string) string {
 	return strings.Join(names[:last], ", ") + " and " + names[last]
 }
 
-// A Kind is a row of the table: the formats of one name, which options lay out.
+// A Kind is a row of the table: the formats with one name, which depend on options.
 type Kind struct {
 	Name string
 	Keys []*Key // of the options
 
-	// Numbers are the keys of the number that no two generators may share: those of
-	// one list or another.
+	// Numbers are the alternative lists of keys for the number that no two generators
+	// may share.
 	Numbers [][]string
 
-	// Format returns the layout that options ask for.
+	// Format returns the format of options.
 	Format func(o Options) *Format
 
-	// Check returns what is wrong with options, each of which is in range; nil: there
-	// is nothing to check.
+	// Check returns the faults of options that are in range. It may be nil.
 	Check func(o Options) []Fault
 
-	// Plan returns what options with a number make of a generator.
+	// Plan returns the generator of options with a number.
 	Plan func(o Options) (Plan, error)
 }
 
-// Random reports whether the number may be made up at random, being large enough.
+// Random reports whether the number is large enough to be chosen at random.
 func (k *Kind) Random() bool {
 	return slices.ContainsFunc(k.Keys, func(key *Key) bool { return key.Type == MAC })
 }
 
-// Key returns the key of a name, or nil.
+// Key returns the key with a name, or nil.
 func (k *Kind) Key(name string) *Key {
 	for _, key := range k.Keys {
 		if key.Name == name {
@@ -88,12 +87,12 @@ func (k *Kind) Key(name string) *Key {
 	return nil
 }
 
-// A Key is that of an option.
+// A Key is the key of an option.
 type Key struct {
 	Name     string
 	Type     Type
 	From, To int64 // of an Integer
-	Layout   bool  // it is about the bits of ids, not about how they are made
+	Layout   bool  // whether it changes the layout of ids
 	Does     string
 
 	most func(o Options) int64 // instead of To
@@ -107,7 +106,7 @@ func (k *Key) Most(o Options) int64 {
 	return k.To
 }
 
-// Type is what an option's value means.
+// Type is the type of an option's value.
 type Type int
 
 // The types of options.
@@ -118,10 +117,10 @@ const (
 	MAC                  // 48 bits
 )
 
-// Options are the values of keys that are set.
+// Options are the values of keys.
 type Options map[string]int64
 
-// or returns a value, or another if it is not set.
+// or returns the value of a key, or otherwise if it is not set.
 func (o Options) or(key string, otherwise int64) int64 {
 	if v, ok := o[key]; ok {
 		return v
@@ -134,7 +133,7 @@ func (o Options) has(key string) bool {
 	return ok
 }
 
-// A Fault says which key is wrong, and what belongs there.
+// A Fault is a wrong key, and what its value must be.
 type Fault struct{ Key, Want string }
 
 // Keys returns the keys of all kinds.
@@ -149,14 +148,14 @@ func Keys() (all []*Key) {
 	return all
 }
 
-// IsNumber reports whether a key is of the number of any kind.
+// IsNumber reports whether a key belongs to the number of any kind.
 func IsNumber(key string) bool {
 	return slices.ContainsFunc(Kinds, func(k *Kind) bool {
 		return slices.ContainsFunc(k.Numbers, func(keys []string) bool { return slices.Contains(keys, key) })
 	})
 }
 
-// Numbered returns the options with a number in some keys: the upper part in the first.
+// Numbered returns the options with a number in some keys, its upper part in the first.
 func (k *Kind) Numbered(o Options, keys []string, number uint64) Options {
 	o = maps.Clone(o)
 	if o == nil {
@@ -178,7 +177,7 @@ func (k *Kind) Numbered(o Options, keys []string, number uint64) Options {
 	return o
 }
 
-// MaxNumber returns the highest number that fits some keys, and is below 2^16.
+// MaxNumber returns the highest number below 2^16 that fits some keys.
 func (k *Kind) MaxNumber(o Options, keys []string) uint64 {
 	numbers := uint64(1)
 	for _, name := range keys {
@@ -193,19 +192,19 @@ func (k *Kind) MaxNumber(o Options, keys []string) uint64 {
 
 // A Plan is a generator that can be opened.
 type Plan struct {
-	Who    string // in words: "partition 7"
-	Worker uint64 // as [Source] has it
+	Who    string // for people: "partition 7"
+	Worker uint64 // as in [Source]
 	Place  Place
 
-	// Open returns the generator, whose mark is in a file of its own at path, or in
-	// o.Marks under that name. With neither, nothing is kept.
+	// Open returns the generator, whose mark is in the file at path, or in o.Marks
+	// with that name. With neither, nothing is kept.
 	Open func(ctx context.Context, path string, o flake.Options) (Generator, error)
 }
 
-// A Place is all ids that a generator can make, but for their time: those of a space
-// from First to Last. Ids of two spaces are never compared.
+// A Place is all ids that a generator can make, except for their time: those of a space
+// from First to Last. Ids of different spaces are never compared.
 type Place struct {
-	Key, Value  string // of the number, in words
+	Key, Value  string // of the number, for people
 	Space       string
 	First, Last uint64
 }
@@ -217,32 +216,30 @@ func (p Place) Overlaps(other Place) bool {
 	return p.Space == other.Space && p.First <= other.Last && other.First <= p.Last
 }
 
-// A Source hands out ids of one format. Any number of goroutines may use it.
+// A Source makes ids of one format. Any number of goroutines may use it.
 type Source interface {
 	Format() *Format
-	// Reserve takes 1 to n ids that follow each other, never to be handed out
-	// again. When those of a tick are used up it waits for the next, until the
-	// end of ctx. meta is for a format that has one.
+	// Reserve takes 1 to n new ids in sequence. If those of a tick are used up it
+	// waits for the next tick, until ctx is done. meta is for formats with a metabyte.
 	Reserve(ctx context.Context, n int, meta uint8) (Run, error)
 	// Worker is the worker, machine or partition of every id.
 	Worker() uint64
-	// Last returns the time, in ms since 1970, and the sequence that are used up.
+	// Last returns the time, in ms since 1970, and the sequence of the last id.
 	Last() (milli uint64, sequence uint32)
-	// Ready reports whether there are ids now, and will be soon. If not it fails, as
-	// a rule as Reserve would.
+	// Ready returns nil if there are ids now and will be soon, or an error, usually
+	// that of Reserve.
 	Ready() error
-	// Behind is how long it takes at least until the clock has caught up, so that
-	// there are ids again; 0: it is not behind.
+	// Behind is the least time until the clock has caught up with the last id, or 0 if
+	// it is not behind.
 	Behind() time.Duration
-	// Waits is how often the ids of a tick were used up, and calls waited.
+	// Waits is the number of calls that waited because the ids of a tick were used up.
 	Waits() uint64
-	// PerTick is how many ids there are between two waits.
+	// PerTick is the number of ids of a tick.
 	PerTick() int
-	// Mark is the time that no id is later than, whatever happens; zero if none
-	// is kept.
+	// Mark is the durable mark, which no id is later than, or the zero time.
 	Mark() time.Time
-	// LastSaved is when the mark was last made durable, and the trouble that
-	// there has been with it since, or nil.
+	// LastSaved returns when the mark was last made durable, and the error of a later
+	// attempt, if any.
 	LastSaved() (time.Time, error)
 }
 
@@ -252,8 +249,8 @@ type Generator interface {
 	io.Closer
 }
 
-// generator is one of a format's package as a [Generator]: what all of these have alike,
-// and functions for what differs.
+// generator is the generator of a format's package as a [Generator]: the methods that
+// all have in common, and functions for the others.
 type generator struct {
 	alike
 	format  *Format
@@ -288,7 +285,6 @@ func (g *generator) Reserve(ctx context.Context, n int, meta uint8) (Run, error)
 	return Run{first, count, g.format}, nil
 }
 
-// wide returns a function that returns a sequence of 16 bits, with 32.
 func wide(last func() (milli uint64, sequence uint16)) func() (uint64, uint32) {
 	return func() (uint64, uint32) {
 		milli, sequence := last()
@@ -296,7 +292,7 @@ func wide(last func() (milli uint64, sequence uint16)) func() (uint64, uint32) {
 	}
 }
 
-// opened returns what a format's package has opened, or its error.
+// opened converts the results of a package's NewGenerator or Open.
 func opened[G any](ids G, err error, generator func(G) Generator) (Generator, error) {
 	if err != nil {
 		return nil, err

@@ -10,13 +10,13 @@ import (
 	"github.com/flake-go/flake/flake/snowflake"
 )
 
-// The bits of a snowflake: the defaults, and how many there are at most.
+// The default and maximum bits of a snowflake.
 const (
 	defaultTimeBits    = 41
 	defaultMachineBits = 10
 	maxTimeBits        = 46
 	maxLowBits         = 22 // of machine and sequence
-	maxBits            = 63 // in all
+	maxBits            = 63 // together
 )
 
 // The keys of both rows.
@@ -61,7 +61,7 @@ var snowflakes = &Kind{
 	},
 }
 
-// bitsOf returns how many bits time, machine or sequence has.
+// bitsOf returns the number of bits of the time, machine or sequence.
 func bitsOf(o Options, key string) int64 {
 	switch key {
 	case "time_bits":
@@ -102,8 +102,8 @@ func twitterLayout(o Options) snowflake.Layout {
 	return l
 }
 
-// planSnowflake puts ids of both rows in one space if they share an epoch and have as
-// many bits below the time, however they split those.
+// planSnowflake plans a generator of either row. Two layouts share a space if their
+// epoch and the number of bits below the time are the same, whatever their fields.
 func planSnowflake(o Options, l snowflake.Layout, so snowflake.Options) (p Plan, err error) {
 	machine := snowflake.Machine(o[keyID.Name])
 	p.Who = fmt.Sprintf("id %d", machine)
@@ -138,8 +138,8 @@ func planSnowflake(o Options, l snowflake.Layout, so snowflake.Options) (p Plan,
 	return p, nil
 }
 
-// SnowflakeFormat returns the format of a layout; with the bits of [snowflake.Idgen] it
-// is flake-idgen's. The number in decimal is its one text of its own.
+// SnowflakeFormat returns the format of a layout, which is flake-idgen's if it has the
+// bits of [snowflake.Idgen]. Its own text is the number in decimal.
 func SnowflakeFormat(l snowflake.Layout) *Format {
 	f := Format{Name: "snowflake", Size: 8, epoch: l.Epoch, unit: 1, append: appendDecimal, parse: parseDecimal}
 	bits := l

@@ -14,21 +14,21 @@ const MaxText = 128
 
 // Bases of a text besides 2 to 62.
 const (
-	Octets    = 0  // an id as it is
+	Octets    = 0  // the bytes of the id
 	Canonical = -1 // the format's own text
 )
 
 const canonical = "canonical"
 
-// text is a way to write ids of 64 bits that other snowflakes have.
+// text is a way to write ids of 64 bits, from other snowflake libraries.
 type text struct {
 	name   string
 	append func(dst []byte, id snowflake.ID) []byte
 	parse  func(text string) (snowflake.ID, error)
 }
 
-// texts are those of bwmarrin/snowflake, by its names. The first has the base below
-// Canonical, the next the one below that.
+// texts are those of bwmarrin/snowflake, with its names. Their bases are the numbers
+// below Canonical.
 var texts = [...]text{
 	{"base32", snowflake.Base32.Append, snowflake.Base32.Parse},
 	{"base36", snowflake.Base36.Append, snowflake.Base36.Parse},
@@ -44,8 +44,8 @@ func textOf(base int) *text {
 	return nil
 }
 
-// BaseOf returns the base that has a name instead of a number: canonical, or one that
-// only ids of 64 bits have: base32, base36, base58 or base64.
+// BaseOf returns the base with a name: canonical, or base32, base36, base58 and base64,
+// which only ids of 64 bits have.
 func BaseOf(name string) (base int, ok bool) {
 	if name == canonical {
 		return Canonical, true
@@ -66,7 +66,7 @@ func TextBases() (bases []int) {
 	return bases
 }
 
-// NameOf returns a base in words: "base 62", "base58".
+// NameOf returns the name of a base: "base 62", "base58".
 func NameOf(base int) string {
 	if t := textOf(base); t != nil {
 		return t.name
@@ -74,10 +74,10 @@ func NameOf(base int) string {
 	return "base " + strconv.Itoa(base)
 }
 
-// HasBase reports whether ids of the format can be written in a base that there is.
+// HasBase reports whether ids of the format can be written in a valid base.
 func (f *Format) HasBase(base int) bool { return textOf(base) == nil || f.Size == 8 }
 
-// BaseNames returns the names of the bases that the format has besides numbers.
+// BaseNames returns the names of the bases of the format that are not numbers.
 func (f *Format) BaseNames() []string {
 	names := []string{canonical}
 	for i := range texts {
@@ -88,7 +88,7 @@ func (f *Format) BaseNames() []string {
 	return names
 }
 
-// Append appends an id in a base: as bytes, as the format's own text, or as digits.
+// Append appends an id in a base: its bytes, the format's own text, or digits.
 func (f *Format) Append(dst []byte, id Number, base int) []byte {
 	switch base {
 	case Octets:
@@ -102,14 +102,14 @@ func (f *Format) Append(dst []byte, id Number, base int) []byte {
 	return id.AppendDigits(dst, base)
 }
 
-// Width returns the length of the longest id that Append appends in a base.
+// Width returns the length of the longest id in a base.
 func (f *Format) Width(base int) int { return len(f.Append(nil, highest(f.Size), base)) }
 
 var errText = errors.New("flake: not an id of the format")
 
-// Parse reads an id that Append has written: digits in the base; with Canonical any of
-// the format's own texts, or the id in base 16 as others write it; with Octets the id
-// itself, or if it is not of an id's size, as Canonical.
+// Parse parses what Append returns: digits in the base; with Canonical, any of the
+// format's own texts, or the id in base 16 as other programs write it; with Octets, the
+// bytes of the id or, if the length differs, as with Canonical.
 func (f *Format) Parse(text string, base int) (id Number, err error) {
 	switch {
 	case base == Octets && len(text) == f.Size:
@@ -126,7 +126,7 @@ func (f *Format) Parse(text string, base int) (id Number, err error) {
 		id, err = parseDigits(text, base, f.Size)
 	}
 	if err == nil {
-		_, err = f.parse(string(f.append(nil, id))) // not so with a UUID of another version
+		_, err = f.parse(string(f.append(nil, id))) // fails for a UUID of another version
 	}
 	if err != nil {
 		return Number{}, errText
@@ -134,14 +134,14 @@ func (f *Format) Parse(text string, base int) (id Number, err error) {
 	return id, nil
 }
 
-// IsOwn reports whether a text is one of the format's own: digits in a base are not.
+// IsOwn reports whether a text is one of the format's own texts, not digits in a base.
 func (f *Format) IsOwn(text string) bool {
 	_, err := f.parse(text)
 	return err == nil
 }
 
-// parseDigits reads what AppendDigits returns, in base 16 also with small letters and
-// with 0x before it. A number that does not fit size bytes is an error.
+// parseDigits parses what AppendDigits returns; in base 16 also lower case, and after
+// 0x. A number that does not fit size bytes is an error.
 func parseDigits(text string, base, size int) (Number, error) {
 	if base == 16 {
 		text = strings.ToUpper(strings.TrimPrefix(text, "0x"))
@@ -154,9 +154,9 @@ func parseDigits(text string, base, size int) (Number, error) {
 	return n, err
 }
 
-// parseHex reads base 16 that is sure to be such: after 0x; of a whole id, also after
-// the \x of Postgres; or with a letter among the digits. Of flake's ids that is a UUID
-// without hyphens, too.
+// parseHex parses unambiguous base 16: after 0x; with a letter among the digits; or a
+// whole id, also after the \x of Postgres. For ids of flake that includes a UUID without
+// hyphens.
 func parseHex(text string, size int) (Number, error) {
 	digits, bytea := strings.CutPrefix(text, `\x`)
 	whole := len(digits) == 2*size

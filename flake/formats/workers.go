@@ -82,7 +82,7 @@ var ulidFormat = Format{
 	},
 	parse: func(text string) (id Number, err error) {
 		var read ulid.ID
-		err = read.Scan(text) // that of a UUID, too
+		err = read.Scan(text) // also the form of a UUID
 		return of128(read), err
 	},
 }.made()

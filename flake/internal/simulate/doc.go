@@ -10,7 +10,7 @@
 // model of the Erlang server's rules, which has to be caught repeating ids, or
 // the lives are too easy.
 //
-// The four things a node must keep to are in ledger.go.
+// Type ledger lists the four rules that a node must keep.
 package simulate
 
 import "time"

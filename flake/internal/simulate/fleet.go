@@ -3,6 +3,7 @@ package simulate
 import (
 	"context"
 	"fmt"
+	"iter"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -73,8 +74,7 @@ type FleetReport struct {
 	Duplicates, Overlaps, Disorders, PastMark, Stuck int
 	Shared                                           int // fleets with overlaps
 
-	First string // the first thing that went wrong, in the life of Seed
-	Seed  uint64
+	Finding
 }
 
 // Wrong is how many things went wrong.
@@ -82,25 +82,7 @@ func (r FleetReport) Wrong() int {
 	return r.Duplicates + r.Overlaps + r.Disorders + r.PastMark + r.Stuck
 }
 
-func (r *FleetReport) add(o FleetReport) {
-	for _, p := range []struct {
-		to   *int
-		more int
-	}{
-		{&r.Lives, o.Lives}, {&r.IDs, o.IDs}, {&r.Starts, o.Starts}, {&r.Claims, o.Claims},
-		{&r.Resumed, o.Resumed}, {&r.Lost, o.Lost}, {&r.Kills, o.Kills}, {&r.Stops, o.Stops},
-		{&r.Pauses, o.Pauses}, {&r.Cuts, o.Cuts}, {&r.ClockFaults, o.ClockFaults},
-		{&r.Unanswered, o.Unanswered}, {&r.Late, o.Late}, {&r.Restores, o.Restores}, {&r.Copied, o.Copied},
-		{&r.None, o.None}, {&r.Released, o.Released}, {&r.Spent, o.Spent}, {&r.Below, o.Below}, {&r.Duplicates, o.Duplicates}, {&r.Overlaps, o.Overlaps},
-		{&r.Disorders, o.Disorders}, {&r.PastMark, o.PastMark}, {&r.Stuck, o.Stuck}, {&r.Shared, o.Shared},
-	} {
-		*p.to += p.more
-	}
-	r.Hours += o.Hours
-	if o.First != "" && (r.First == "" || o.Seed < r.Seed) {
-		r.First, r.Seed = o.First, o.Seed
-	}
-}
+func (r *FleetReport) add(o FleetReport) { sum(r, o); r.Finding.add(o.Finding) }
 
 // ManyFleets lives the lives of seeds from first on, until there are so many of nodes.
 func ManyFleets(f Fleet, first uint64, lives int) FleetReport {
@@ -184,11 +166,8 @@ func (f *fleet) settle() {
 }
 
 func (f *fleet) wrong(count *int, format string, args ...any) {
-	*count++
 	f.trace("WRONG: "+format, args...)
-	if f.report.First == "" {
-		f.report.First, f.report.Seed = fmt.Sprintf(format, args...), f.seed
-	}
+	f.report.note(count, f.seed, fmt.Sprintf(format, args...))
 }
 
 // span draws a duration whose order of size is drawn first.
@@ -317,5 +296,182 @@ func (f *fleet) copies(from, to *Member) {
 	clear(to.machine.Disk.live)
 	for path, node := range from.machine.Disk.live {
 		to.machine.Disk.live[path] = &inode{slices.Clone(node.data), nil}
+	}
+}
+
+// task is what goes on beside others, in virtual time. One runs at a time, until it
+// waits.
+type task struct {
+	f     *fleet
+	m     *Member // whose it is; nil: nobody's
+	at    time.Duration
+	next  func() (time.Duration, bool)
+	stop  func()
+	yield func(time.Duration) bool
+	over  bool
+}
+
+// spawn begins a task. A crash in it is its member's.
+func (f *fleet) spawn(m *Member, do func(*task)) *task {
+	t := &task{f: f, m: m, at: f.now}
+	t.next, t.stop = iter.Pull(func(yield func(time.Duration) bool) {
+		t.yield = yield
+		defer func() {
+			if r := recover(); r != nil {
+				if _, ok := r.(crash); !ok {
+					panic(r)
+				}
+				if m != nil && !t.over {
+					m.crashed = true
+				}
+			}
+		}()
+		do(t)
+	})
+	f.tasks = append(f.tasks, t)
+	return t
+}
+
+// wait lets true time pass, and others act.
+func (t *task) wait(d time.Duration) {
+	if !t.yield(d) {
+		panic(crash{})
+	}
+}
+
+// end ends a task that waits.
+func (t *task) end() {
+	t.over = true
+	t.stop()
+}
+
+// run lives until a time.
+func (f *fleet) run(until time.Duration) {
+	for {
+		var first *task
+		left := f.tasks[:0]
+		for _, t := range f.tasks {
+			if t.over {
+				continue
+			}
+			left = append(left, t)
+			if t.m != nil {
+				t.at = max(t.at, t.m.frozen)
+			}
+			if first == nil || t.at < first.at {
+				first = t
+			}
+		}
+		f.tasks = left
+		if first == nil || first.at > until {
+			break
+		}
+		f.now = max(f.now, first.at)
+		f.resume(first)
+	}
+	f.now = max(f.now, until)
+}
+
+func (f *fleet) resume(t *task) {
+	m := t.m
+	if m != nil {
+		m.task = t
+		m.machine.pass(max(f.now-m.machine.now, 0))
+		f.ahead = max(f.ahead, m.machine.off)
+	}
+	d, more := t.next()
+	t.over = t.over || !more
+	t.at = f.now + d
+	if m == nil {
+		return
+	}
+	t.at = max(t.at, m.machine.now+d)
+	if m.crashed {
+		m.die()
+	}
+}
+
+// fleetLedger has every id of a fleet, and finds what must not be: an id twice; two
+// owners of a number with ids of one time; ids of a node that do not ascend; an id
+// later than all marks that the store has had of its number.
+type fleetLedger struct {
+	f       *fleet
+	runs    map[place][]run
+	tenures map[kind][]*tenure
+	last    map[lasting]uint64 // tick of the last id
+	own     map[*Disk]uint64   // numbers that are not of the store, but stay with a disk
+}
+
+// kind is what two ids have in common that may be the same but for their time.
+type kind struct {
+	format int
+	number uint64
+}
+
+type place struct {
+	kind
+	milli uint64
+}
+
+// lasting is a generator of a node, as long as the node has its disk.
+type lasting struct {
+	disk   *Disk
+	format int
+}
+
+// tenure is a generator of a member's, with a number.
+type tenure struct {
+	kind
+	m           *Member
+	first, last uint64 // ticks of its ids
+	used        int    // of the last tick
+}
+
+func newFleetLedger(f *fleet) *fleetLedger {
+	return &fleetLedger{f, map[place][]run{}, map[kind][]*tenure{}, map[lasting]uint64{}, map[*Disk]uint64{}}
+}
+
+func (l *fleetLedger) tenure(m *Member, format int, number uint64) *tenure {
+	return &tenure{kind: kind{format, number}, m: m}
+}
+
+// ownNumber is the number of a disk.
+func (l *fleetLedger) ownNumber(d *Disk) uint64 {
+	if l.own[d] == 0 {
+		l.own[d] = uint64(numbers + 1 + len(l.own))
+	}
+	return l.own[d]
+}
+
+func (l *fleetLedger) add(of *tenure, milli uint64, first, n int) {
+	r, node := l.f.report, lasting{of.m.machine.Disk, of.format}
+	r.IDs += n
+	if of.first == 0 {
+		of.first = milli
+		l.tenures[of.kind] = append(l.tenures[of.kind], of)
+		if milli <= l.last[node] {
+			l.f.wrong(&r.Disorders, "%d: the first id of %v, of %d, is not above the last, of %d", of.m.index, of.kind, milli, l.last[node])
+		}
+	} else if milli < of.last || milli == of.last && first < of.used {
+		l.f.wrong(&r.Disorders, "%d: id %d:%d after %d:%d", of.m.index, milli, first, of.last, of.used)
+	}
+	of.last, of.used, l.last[node] = milli, first+n, milli
+	for _, other := range l.tenures[of.kind] {
+		if other != of && other.first <= milli && of.first <= other.last {
+			l.f.wrong(&r.Overlaps, "%v: %d makes ids of %d, as %d does", of.kind, of.m.index, milli, other.m.index)
+			break
+		}
+	}
+	key := place{of.kind, milli}
+	mine := run{uint32(first), uint32(first + n - 1)}
+	for _, other := range l.runs[key] {
+		if mine.first <= other.last && other.first <= mine.last {
+			l.f.wrong(&r.Duplicates, "%v: id %d:%d of %d is there", of.kind, milli, first, of.m.index)
+			break
+		}
+	}
+	l.runs[key] = append(l.runs[key], mine)
+	if of.number <= numbers && milli > l.f.store.marks[of.number] {
+		l.f.wrong(&r.PastMark, "number %d: id of %d, with the mark at %d", of.number, milli, l.f.store.marks[of.number])
 	}
 }

@@ -3,11 +3,14 @@ package simulate
 import (
 	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"runtime"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/flake-go/flake/flake/internal/tick"
 )
 
 // Report counts what a number of lives had and what went wrong in them.
@@ -20,9 +23,7 @@ type Report struct {
 
 	Duplicates, Disorders, PastMark, OffClock, SecondNodes, Stuck, Lost int
 
-	// First is the first thing that went wrong, in the life of Seed.
-	First string
-	Seed  uint64
+	Finding
 }
 
 // Crashes is how often a process ended that did not mean to.
@@ -33,23 +34,38 @@ func (r Report) Wrong() int {
 	return r.Duplicates + r.Disorders + r.PastMark + r.OffClock + r.SecondNodes + r.Stuck + r.Lost
 }
 
-func (r *Report) add(o Report) {
-	for _, p := range []struct {
-		to   *int
-		more int
-	}{
-		{&r.Nodes, o.Nodes}, {&r.IDs, o.IDs}, {&r.Starts, o.Starts}, {&r.Refusals, o.Refusals},
-		{&r.Kills, o.Kills}, {&r.PowerCuts, o.PowerCuts}, {&r.CleanStops, o.CleanStops},
-		{&r.ClockFaults, o.ClockFaults}, {&r.DiskFaults, o.DiskFaults}, {&r.Glitches, o.Glitches},
-		{&r.Bursts, o.Bursts}, {&r.BadCalls, o.BadCalls}, {&r.Errors, o.Errors}, {&r.Preempts, o.Preempts},
-		{&r.Duplicates, o.Duplicates}, {&r.Disorders, o.Disorders}, {&r.PastMark, o.PastMark},
-		{&r.OffClock, o.OffClock}, {&r.SecondNodes, o.SecondNodes}, {&r.Stuck, o.Stuck}, {&r.Lost, o.Lost},
-	} {
-		*p.to += p.more
+func (r *Report) add(o Report) { sum(r, o); r.Finding.add(o.Finding) }
+
+// A Finding is the first thing that went wrong, in the life of Seed.
+type Finding struct {
+	First string
+	Seed  uint64
+}
+
+func (f *Finding) add(o Finding) {
+	if o.First != "" && (f.First == "" || o.Seed < f.Seed) {
+		*f = o
 	}
-	r.Years += o.Years
-	if o.First != "" && (r.First == "" || o.Seed < r.Seed) {
-		r.First, r.Seed = o.First, o.Seed
+}
+
+// note counts something that went wrong, and keeps the first.
+func (f *Finding) note(count *int, seed uint64, what string) {
+	*count++
+	if f.First == "" {
+		*f = Finding{what, seed}
+	}
+}
+
+// sum adds the numbers of one report to those of another.
+func sum[R any](to *R, more R) {
+	t, m := reflect.ValueOf(to).Elem(), reflect.ValueOf(more)
+	for i := range t.NumField() {
+		switch f := t.Field(i); f.Kind() {
+		case reflect.Int:
+			f.SetInt(f.Int() + m.Field(i).Int())
+		case reflect.Float64:
+			f.SetFloat(f.Float() + m.Field(i).Float())
+		}
 	}
 }
 
@@ -337,4 +353,120 @@ func (l *life) ids(caller, n int) {
 	if caller == 0 && n > 1 || err != nil {
 		l.m.trace("caller %d: %d of %d ids, %v", caller, made, n, err)
 	}
+}
+
+// glitch has the clock be far ahead for less than a node takes to believe it,
+// asked for ids or not, perhaps killed meanwhile. A node that has ids before has
+// them when the clock is right again.
+func (l *life) glitch() {
+	rng := l.m.rng
+	fit := l.fit()
+	l.report.Glitches++
+	l.m.glitch(tick.MaxStep+l.m.span(40*24*time.Hour), l.m.span(tick.Doubt-10*time.Second))
+	for l.m.ends > 0 {
+		wait := min(l.m.span(10*time.Second), l.m.ends-l.m.now)
+		if l.node == nil {
+			l.m.pass(wait)
+			continue
+		}
+		l.live(wait)
+		if rng.IntN(3) > 0 {
+			l.ids(0, 1+rng.IntN(3))
+		}
+		if rng.IntN(8) == 0 {
+			l.kill()
+		}
+	}
+	if l.node == nil {
+		if err := l.start(allowable); err != nil {
+			if fit {
+				l.ledger.wrong(&l.report.Lost, "the clock was ahead, and now it does not start: %v", err)
+			}
+			return
+		}
+	}
+	if fit && !l.answers() {
+		l.ledger.wrong(&l.report.Lost, "the clock was ahead, and now there are no ids")
+	}
+}
+
+// fit tells whether nothing is wrong with the node but what comes now.
+func (l *life) fit() bool {
+	m := l.m
+	well := m.Disk.fails == nil && m.Disk.slow == 0 && m.Disk.armed == 0 && m.armed == 0 && m.now >= m.frozen
+	return l.Mark != nil && !l.Drifts && well && m.wall() >= m.top && !m.doubtful() && l.answers()
+}
+
+func (l *life) answers() bool {
+	errors := l.report.Errors
+	l.ids(0, 1)
+	return l.report.Errors == errors
+}
+
+// A ledger has every id of a node, and finds what must not be:
+//
+//   - an id twice;
+//   - an id that is not above the same caller's last of the generator, unless
+//     Unordered;
+//   - an id later than the mark that a power cut would leave;
+//   - an id whose time is not one the clock showed during the call, so that
+//     order across nodes is off by no more than the clocks are.
+type ledger struct {
+	runs   map[uint64][]run // by millisecond
+	last   map[int]id       // by caller and generator
+	report *Report
+	m      *Machine
+	seed   uint64
+	any    bool // order
+}
+
+// A run of sequences, first and last included.
+type run struct{ first, last uint32 }
+
+type id struct {
+	milli    uint64
+	sequence uint32
+}
+
+func (a id) above(b id) bool {
+	return a.milli > b.milli || a.milli == b.milli && a.sequence > b.sequence
+}
+
+func newLedger(m *Machine, seed uint64, report *Report, unordered bool) *ledger {
+	return &ledger{map[uint64][]run{}, map[int]id{}, report, m, seed, unordered}
+}
+
+func (l *ledger) add(caller int, now id) {
+	l.report.IDs++
+	if l.seen(now) {
+		l.wrong(&l.report.Duplicates, "id %d:%d twice", now.milli, now.sequence)
+	}
+	of := caller<<8 | int(now.sequence>>whose)
+	if last, ok := l.last[of]; ok && !l.any && !now.above(last) {
+		l.wrong(&l.report.Disorders, "caller %d: %d:%d after %d:%d", caller, now.milli, now.sequence, last.milli, last.sequence)
+	}
+	l.last[of] = now
+}
+
+// seen notes an id, and tells whether it was there.
+func (l *ledger) seen(now id) bool {
+	runs := l.runs[now.milli]
+	for _, r := range runs {
+		if r.first <= now.sequence && now.sequence <= r.last {
+			return true
+		}
+	}
+	for i := range runs {
+		if now.sequence > 0 && runs[i].last == now.sequence-1 {
+			runs[i].last++
+			return false
+		}
+	}
+	l.runs[now.milli] = append(runs, run{now.sequence, now.sequence})
+	return false
+}
+
+func (l *ledger) wrong(count *int, format string, args ...any) {
+	l.m.trace("WRONG: "+format, args...)
+	l.report.note(count, l.seed, fmt.Sprintf(format, args...))
 }
