@@ -17,6 +17,7 @@ import (
 // safe, which is later than all ids of the passes before that. So
 //
 //   - with the pass's bit, no id is later than its last;   - with the other, none is
+//
 // later than safe.
 type pass struct {
 	ids    *tick.Generator
