@@ -20,7 +20,7 @@ var snos = &Kind{
 	Format: func(Options) *Format { return snoFormat },
 	Check: func(o Options) []Fault {
 		if o.has("sequence_min") && o.has("sequence_max") && o["sequence_min"] >= o["sequence_max"] {
-			return []Fault{{"sequence_max", "more than sequence_min wanted"}}
+			return []Fault{{"sequence_max", "must be more than sequence_min"}}
 		}
 		return nil
 	},

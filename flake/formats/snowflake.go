@@ -76,16 +76,16 @@ func checkSnowflake(o Options) (faults []Fault) {
 	time, machine, sequence := bitsOf(o, "time_bits"), bitsOf(o, "machine_bits"), bitsOf(o, "sequence_bits")
 	if machine != defaultMachineBits && (o.has(keyDatacenter.Name) || o.has(keyWorker.Name)) && !o.has(keyID.Name) {
 		faults = append(faults, Fault{"machine_bits",
-			fmt.Sprintf("datacenter and worker have %d bits together: id wanted instead", defaultMachineBits)})
+			fmt.Sprintf("datacenter and worker have %d bits together: set id instead", defaultMachineBits)})
 	}
 	switch low := machine + sequence; {
 	case low > maxLowBits:
 		faults = append(faults, Fault{"sequence_bits",
-			fmt.Sprintf("at most %d wanted, as machine_bits is %d and both have %d at most",
+			fmt.Sprintf("must be at most %d, as machine_bits is %d and both have %d at most",
 				maxLowBits-machine, machine, maxLowBits)})
 	case time+low > maxBits:
 		faults = append(faults, Fault{"time_bits",
-			fmt.Sprintf("at most %d wanted, as machine and sequence have %d and all have %d at most",
+			fmt.Sprintf("must be at most %d, as machine and sequence have %d and all have %d at most",
 				maxBits-low, low, maxBits)})
 	}
 	return faults
