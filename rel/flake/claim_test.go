@@ -46,9 +46,7 @@ func TestOneWorkerTwice(t *testing.T) {
 // Whatever a process of another user claims, the node starts with a chosen id.
 func TestClaimOfAStranger(t *testing.T) {
 	t.Parallel()
-	if os.Getuid() != 0 {
-		t.Skip("only root can be another user, too")
-	}
+	needRoot(t)
 	file := configFile(t, `epmd = "off"`)
 	dir := filepath.Dir(file)
 	theirs := filepath.Join(dir, "theirs")

@@ -16,6 +16,8 @@ func TestClients(t *testing.T) {
 	t.Parallel()
 	n := startCommand(t, command, "", fmt.Sprintf("cookie = %q\n[http]\nlisten = \"127.0.0.1:0\"\n%s", cookie, generatorsOf(t)))
 	url := n.await("  HTTP ")
+	example := filepath.Join(built, "example")
+	need(t, buildRace(example, "../../client/example"))
 	for _, tt := range []struct {
 		what    string
 		args    []string // that choose the door
@@ -25,7 +27,7 @@ func TestClients(t *testing.T) {
 		{"HTTP", []string{"-url", url}, "one of flake, orders, items, events, uuids, ulids"},
 	} {
 		t.Run(tt.what, func(t *testing.T) {
-			p := spawn(t, n.port, filepath.Join(built, "example"), append([]string{"-cookie", cookie, "-most", patience.String()}, tt.args...)...)
+			p := spawn(t, n.port, example, append([]string{"-cookie", cookie, "-most", patience.String()}, tt.args...)...)
 			want := regexp.MustCompile(`^one: .*\nmany:     1000, from .*\ntoday's: .*\nleased:   800000, .*\n$`)
 			if status := p.wait(); status != 0 || !want.MatchString(p.output()) {
 				t.Errorf("example: exit status %d", status)

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/flake-go/flake/internal/testenv"
 	"github.com/flake-go/flake/node/epmd"
 )
 
@@ -188,6 +189,7 @@ var named = regexp.MustCompile(`(?m)^name .*$`)
 // epmdNames returns what the real program prints for the EPMD at a port.
 func epmdNames(t *testing.T, port string) []string {
 	t.Helper()
+	testenv.Need(t, "epmd")
 	cmd := exec.Command("epmd", "-names")
 	cmd.Env = append(os.Environ(), "ERL_EPMD_PORT="+port)
 	out, err := cmd.Output()

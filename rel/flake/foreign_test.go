@@ -1,18 +1,45 @@
 package main
 
 import (
+	"errors"
+	"fmt"
 	"net"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 )
 
 // Callers that are not BEAMs.
 
+// libDir returns the directory of an application of Erlang.
+func libDir(application string) (string, error) {
+	code := fmt.Sprintf(`io:put_chars(code:lib_dir(%s)), halt().`, application)
+	out, err := exec.Command("erl", "-noinput", "-eval", code).Output()
+	if errors.As(err, new(*exec.ExitError)) {
+		err = fmt.Errorf("%s of Erlang: %w", application, exec.ErrNotFound)
+	}
+	if err != nil {
+		return "", err
+	}
+	return string(out), nil
+}
+
+var buildCNode = sync.OnceValue(func() error {
+	ei, err := libDir("erl_interface")
+	if err != nil {
+		return err
+	}
+	return compile("gcc", "-Wall", "-Wextra", "-Werror", "-I"+ei+"/include", "-o", filepath.Join(built, "cnode"),
+		"testdata/cnode.c", "-L"+ei+"/lib", "-lei", "-lpthread")
+})
+
 // cnode runs checks of testdata/cnode.c.
 func (n *flakeNode) cnode(cookie string, checks ...string) {
 	n.t.Helper()
+	need(n.t, buildCNode())
 	args := append([]string{"CALLER_COOKIE=" + cookie, filepath.Join(built, "cnode"), nodeName}, checks...)
 	wantChecks(n.t, spawn(n.t, n.port, "env", args...), checks...)
 }
@@ -32,10 +59,21 @@ func TestCTicks(t *testing.T) {
 	n.cnode(cookie, "ping", "idle", "get")
 }
 
+// buildJava compiles testdata/Caller.java, and returns the class path that it needs.
+var buildJava = sync.OnceValues(func() (string, error) {
+	lib, err := libDir("jinterface")
+	if err != nil {
+		return "", err
+	}
+	lib += "/priv/OtpErlang.jar"
+	return lib + string(filepath.ListSeparator) + built, compile("javac", "-Xlint", "-Werror", "-cp", lib, "-d", built, "testdata/Caller.java")
+})
+
 // java runs checks of testdata/Caller.java.
 func (n *flakeNode) java(cookie string, checks ...string) {
 	n.t.Helper()
-	path := jinterface + string(filepath.ListSeparator) + built
+	path, err := buildJava()
+	need(n.t, err)
 	args := append([]string{"-cp", path, "Caller", nodeName, cookie}, checks...)
 	wantChecks(n.t, spawn(n.t, n.port, "java", args...), checks...)
 }

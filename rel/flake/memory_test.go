@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -18,6 +17,7 @@ import (
 	"time"
 
 	"github.com/flake-go/flake/client"
+	"github.com/flake-go/flake/internal/testenv"
 	"github.com/flake-go/flake/node/certs/certstest"
 	"github.com/flake-go/flake/node/etf"
 )
@@ -39,10 +39,7 @@ var (
 // plain builds the command without the race detector, which takes extra memory.
 var plain = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(built, "flake-plain")
-	if out, err := exec.Command("go", "build", "-o", path, ".").CombinedOutput(); err != nil {
-		return "", fmt.Errorf("go build: %w\n%s", err, out)
-	}
-	return path, nil
+	return path, compile("go", "build", "-o", path, ".")
 })
 
 // startPlain starts it, with settings for [node].
@@ -61,7 +58,7 @@ func startPlain(t *testing.T, node string) *flakeNode {
 //	go test -v -parallel 1 -run 'TestHostileMemory$' ./rel/flake -hostile.conns=10000 -hostile.time=15s
 func TestHostileMemory(t *testing.T) {
 	if _, err := os.Stat("/proc/self/clear_refs"); err != nil {
-		t.Skipf("memory is not measured here: %v", err)
+		testenv.Missing(t, err)
 	}
 	ca := certstest.NewCA(t, "ca")
 	table, secured := tlsTable(ca, "none"), ca.Client("caller", loopback)

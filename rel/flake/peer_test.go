@@ -21,10 +21,11 @@ import (
 	"time"
 
 	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/internal/testenv"
 )
 
-// The tests of this package run the real command against real Erlang and Elixir nodes.
-// Each test has its own EPMD port, and so its own world: names need not differ.
+// The tests of this package run the real command, many against real Erlang, Elixir, C and Java nodes: without the
+// programs for these they skip. Each test has its own EPMD port, so the names of nodes need not differ.
 
 const (
 	nodeName = "flake@127.0.0.1"
@@ -40,9 +41,8 @@ const (
 var patient = []string{"-kernel", "net_setuptime", "120"}
 
 var (
-	built      string // where TestMain puts what it builds
-	command    string // flake, built with the race detector
-	jinterface string // Erlang's library for Java
+	built   string // the directory of what is built
+	command string // flake, built with the race detector if there is a C compiler
 )
 
 func TestMain(m *testing.M) {
@@ -60,11 +60,6 @@ func TestMain(m *testing.M) {
 }
 
 func buildAndRun(m *testing.M) (code int, err error) {
-	for _, need := range []string{"erl", "erlc", "epmd", "elixir", "erl_call", "gcc", "javac", "java"} {
-		if _, err := exec.LookPath(need); err != nil {
-			return 0, fmt.Errorf("%w: these tests are against real nodes; scripts/test installs what they need", err)
-		}
-	}
 	if built, err = os.MkdirTemp("", "flake-test-"); err != nil {
 		return 0, err
 	}
@@ -73,40 +68,51 @@ func buildAndRun(m *testing.M) (code int, err error) {
 		return 0, err
 	}
 	command = filepath.Join(built, "flake")
-	ei, err := libDir("erl_interface")
-	if err != nil {
+	if err := buildRace(command, "."); err != nil {
 		return 0, err
 	}
-	if jinterface, err = libDir("jinterface"); err != nil {
-		return 0, err
-	}
-	jinterface += "/priv/OtpErlang.jar"
-	for _, build := range [][]string{
-		{"go", "build", "-race", "-o", command, "."},
-		{"go", "build", "-race", "-o", filepath.Join(built, "example"), "../../client/example"},
-		{"erlc", "-Werror", "-o", built, "testdata/caller.erl"},
-		{"gcc", "-Wall", "-Wextra", "-Werror", "-I" + ei + "/include", "-o", filepath.Join(built, "cnode"),
-			"testdata/cnode.c", "-L" + ei + "/lib", "-lei", "-lpthread"},
-		{"javac", "-Xlint", "-Werror", "-cp", jinterface, "-d", built, "testdata/Caller.java"},
-	} {
-		if out, err := exec.Command(build[0], build[1:]...).CombinedOutput(); err != nil {
-			return 0, fmt.Errorf("%q: %w\n%s", build, err, out)
+	// Programs without a cookie of their own must not read the tester's; builds keep Go's caches.
+	for _, name := range []string{"GOCACHE", "GOMODCACHE"} {
+		dir, err := exec.Command("go", "env", name).Output()
+		if err != nil {
+			return 0, err
 		}
+		os.Setenv(name, strings.TrimSpace(string(dir)))
 	}
-	// Programs without a cookie of their own must not read the tester's.
 	os.Setenv("HOME", filepath.Join(built, "home"))
 	return m.Run(), nil
 }
 
-// libDir returns where Erlang keeps one of its applications.
-func libDir(application string) (string, error) {
-	code := fmt.Sprintf(`io:put_chars(code:lib_dir(%s)), halt().`, application)
-	out, err := exec.Command("erl", "-noinput", "-eval", code).Output()
-	if err != nil {
-		return "", fmt.Errorf("%s of Erlang is missing: %w; scripts/test installs it", application, err)
+// buildRace builds a package, with the race detector if there is a C compiler for it.
+func buildRace(path, pkg string) error {
+	args := []string{"go", "build", "-o", path, pkg}
+	if _, err := exec.LookPath("gcc"); err == nil || testenv.All() {
+		args = slices.Insert(args, 2, "-race")
 	}
-	return string(out), nil
+	return compile(args...)
 }
+
+func compile(command ...string) error {
+	if out, err := exec.Command(command[0], command[1:]...).CombinedOutput(); err != nil {
+		return fmt.Errorf("%q: %w\n%s", command, err, out)
+	}
+	return nil
+}
+
+// need skips a test, or fails it under scripts/test, if err is of a program that is not installed. It fails the test for
+// any other error.
+func need(t *testing.T, err error) {
+	t.Helper()
+	if errors.Is(err, exec.ErrNotFound) {
+		testenv.Missing(t, err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// buildCaller compiles testdata/caller.erl.
+var buildCaller = sync.OnceValue(func() error { return compile("erlc", "-Werror", "-o", built, "testdata/caller.erl") })
 
 // process is a running command. Its output is kept, and shown if the test fails.
 type process struct {
@@ -122,6 +128,7 @@ type process struct {
 // spawn runs a command until it or the test ends. port is its EPMD's.
 func spawn(t *testing.T, port, name string, args ...string) *process {
 	t.Helper()
+	testenv.Need(t, name)
 	ctx, cancel := context.WithTimeout(context.Background(), patience+time.Duration(*kills)*restart+*soakTime+*fleetTime+*upgradeTime)
 	p := &process{t: t, cmd: exec.CommandContext(ctx, name, args...)}
 	p.changed.L = &p.mu
@@ -279,6 +286,7 @@ func spawnErl(t *testing.T, port string, flags []string, checks ...string) *proc
 // spawnErlTo runs checks of the named node. Later flags override earlier ones.
 func spawnErlTo(t *testing.T, node, port string, flags []string, checks ...string) *process {
 	t.Helper()
+	need(t, buildCaller())
 	args := []string{"-noinput", "-pa", built}
 	if flags == nil {
 		flags = []string{"-name", "caller@127.0.0.1"}

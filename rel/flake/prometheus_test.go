@@ -18,6 +18,7 @@ import (
 	"github.com/flake-go/flake/idserver"
 	"github.com/flake-go/flake/idserver/idhttp"
 	"github.com/flake-go/flake/idserver/idhttp/idhttptest"
+	"github.com/flake-go/flake/internal/testenv"
 	"github.com/flake-go/flake/node/etf"
 	"github.com/flake-go/flake/node/handshake"
 )
@@ -26,6 +27,7 @@ import (
 // to do about it.
 func TestAlerts(t *testing.T) {
 	t.Parallel()
+	testenv.Need(t, "promtool")
 	if out, err := exec.CommandContext(t.Context(), "promtool", "test", "rules", "testdata/alerts_test.yml").CombinedOutput(); err != nil {
 		t.Errorf("%v: %s", err, out)
 	}
@@ -187,6 +189,7 @@ func startPrometheus(t *testing.T, targets ...string) *prometheus {
 		t.Fatal(err)
 	}
 	addr := "127.0.0.1:" + freePort(t)
+	testenv.Need(t, "prometheus", "promtool")
 	cmd := exec.Command("prometheus", "--config.file="+config, "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+addr)
 	log, err := os.Create(filepath.Join(dir, "log"))
 	if err != nil {

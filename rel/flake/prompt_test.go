@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/flake-go/flake/internal/testenv"
 )
 
 // In these years an id has 18 digits in base 62.
@@ -22,6 +24,7 @@ func TestPrompt(t *testing.T) {
 			typed.WriteString(input)
 		}
 	}
+	testenv.Need(t, "script")
 	// script gives the command its own terminal. A line of the log may come at any time, and
 	// would stand in the session.
 	config := configFile(t, "[log]\nlevel = \"error\"")

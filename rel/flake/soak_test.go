@@ -10,7 +10,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -167,10 +166,7 @@ func init() {
 	write("overlay.json", fmt.Sprintf(`{"Replace": {%q: %q, %q: %q}}`, absolute, filepath.Join(dir, "clock.go"),
 		filepath.Join(filepath.Dir(absolute), added), filepath.Join(dir, added)))
 	command := filepath.Join(dir, "flake-soak")
-	build := exec.Command("go", "build", "-overlay", filepath.Join(dir, "overlay.json"), "-o", command, ".")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	need(t, compile("go", "build", "-overlay", filepath.Join(dir, "overlay.json"), "-o", command, "."))
 	return command
 }
 

@@ -1,19 +1,28 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/flake-go/flake/internal/testenv"
 )
+
+// needRoot skips a test that runs commands as another user.
+func needRoot(t *testing.T) {
+	t.Helper()
+	if os.Getuid() != 0 {
+		testenv.Missing(t, errors.New("only root can run commands as another user"))
+	}
+}
 
 // Without a timestamp_path the time is kept in the user's own folder.
 func TestTimestampPath(t *testing.T) {
 	t.Parallel()
-	if os.Getuid() != 0 {
-		t.Skip("only root can be another user, too")
-	}
+	needRoot(t)
 	home := t.TempDir()
 	for _, dir := range []string{filepath.Dir(home), home} {
 		if err := os.Chmod(dir, 0o777); err != nil {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -34,9 +33,7 @@ func startOriginal(t *testing.T) *originalNode {
 	t.Helper()
 	o := &originalNode{port: freePort(t), listen: freePort(t), folder: t.TempDir(), worker: flake.RandomWorker()}
 	startDaemon(t, o.port)
-	if out, err := exec.Command("erlc", "-Werror", "-o", o.folder, "testdata/original.erl").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	need(t, compile("erlc", "-Werror", "-o", o.folder, "testdata/original.erl"))
 	args := append(patient[:len(patient):len(patient)], "-noinput", "-pa", o.folder, "-name", nodeName, "-setcookie", cookie, "-start_epmd", "false",
 		"-kernel", "inet_dist_use_interface", "{127,0,0,1}", "inet_dist_listen_min", o.listen, "inet_dist_listen_max", o.listen,
 		"-flake", "timestamp_path", fmt.Sprintf("%q", filepath.Join(o.folder, "dets")), "allowable_downtime", "2592000000", "interface", `"eth7"`,

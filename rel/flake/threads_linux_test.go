@@ -16,9 +16,7 @@ import (
 // fewThreads returns a command that runs this one as a user with at most n threads.
 func fewThreads(t *testing.T, n int) string {
 	t.Helper()
-	if os.Getuid() != 0 {
-		t.Skip("only root can be another user, too")
-	}
+	needRoot(t)
 	user := 20000 + os.Getpid()%1000*40 + n // who runs nothing else
 	return script(t, `PATH=%q
 chown -R %[2]d "${3%%/*/*}"

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -136,10 +135,7 @@ func compileClient(t *testing.T) (folder string) {
 	if err != nil || len(sources) == 0 {
 		t.Fatal(err, "no client")
 	}
-	args := append([]string{"-o", folder, "testdata/upgrade.erl"}, sources...)
-	if out, err := exec.Command("erlc", args...).CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	need(t, compile(append([]string{"erlc", "-o", folder, "testdata/upgrade.erl"}, sources...)...))
 	return folder
 }
 
