@@ -15,29 +15,27 @@ import (
 	"github.com/flake-go/flake/flake/formats"
 )
 
-// claim makes sure that no other generator on this machine has the same place, or part
-// of it. The file at timestamp_path cannot tell, because each may have its own. A
-// claim is a socket in Linux's abstract namespace: its name is the place, and it
-// vanishes with the process, however that ends.
+// claim returns an error if another generator on this machine has the same place, or part of it: each may have its own
+// file of marks, so locking that is not enough. A claim is a socket in Linux's abstract namespace. Its name is the place,
+// and it vanishes with the process, however that ends.
 //
-// Anybody can make such a socket. So for a chosen place, a claim of another user than
-// root, or one where nobody accepts as this program does, causes only a warning: else
-// any user could keep the node from starting.
-func claim(p place, log *slog.Logger) (release func() error, err error) {
+// Any user can make such a socket, and must not be able to keep the node from starting. So if the configuration chose
+// the place, a claim of a user other than root, or one where nobody accepts, only causes a warning.
+func claim(p formats.Place, chosen bool, log *slog.Logger) (release func() error, err error) {
 	name := fmt.Sprintf("%s%s/%x-%x/%s", claimPrefix, p.Space, p.First, p.Last, rand.Text())
 	l, err := net.Listen("unix", name)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", p, err)
 	}
 	go answerClaims(l)
-	if err := compare(name, p, log); err != nil {
+	if err := compare(name, p, chosen, log); err != nil {
 		l.Close()
 		return nil, fmt.Errorf("%s: %w", p, err)
 	}
 	return l.Close, nil
 }
 
-// answerClaims hangs up on whoever asks for a claim's owner: the kernel has answered.
+// answerClaims hangs up on callers that ask for a claim's owner: the kernel has answered them.
 func answerClaims(l net.Listener) {
 	for {
 		c, err := l.Accept()
@@ -48,11 +46,11 @@ func answerClaims(l net.Listener) {
 	}
 }
 
-// compare fails if somebody else has the place called name, or part of it.
-func compare(name string, p place, log *slog.Logger) error {
+// compare returns an error if a claim other than name has the place, or part of it.
+func compare(name string, p formats.Place, chosen bool, log *slog.Logger) error {
 	others, err := claims()
 	if err != nil {
-		return fmt.Errorf("cannot tell whether another generator on this machine has it: %w", err)
+		return fmt.Errorf("cannot find out whether another generator on this machine has it: %w", err)
 	}
 	for other, place := range others {
 		if other == name || !p.Overlaps(place) {
@@ -60,13 +58,13 @@ func compare(name string, p place, log *slog.Logger) error {
 		}
 		owner, err := ownerOf(other)
 		switch {
-		case errors.Is(err, syscall.ECONNREFUSED): // it has just gone, or was never a claim of ours
-		case errors.Is(err, syscall.EAGAIN) && p.chosen:
-			log.Warn("a process that does not answer says that it hands out the same ids", "worker", p, "socket", other)
-		case err == nil && p.chosen && owner.Uid != 0 && int(owner.Uid) != os.Getuid():
-			log.Warn("a process of another user says that it hands out the same ids", "worker", p, "pid", owner.Pid, "uid", owner.Uid)
+		case errors.Is(err, syscall.ECONNREFUSED): // it has just ended, or was not a claim of this program
+		case errors.Is(err, syscall.EAGAIN) && chosen:
+			log.Warn("a process that does not answer claims the same ids", "worker", p, "socket", other)
+		case err == nil && chosen && owner.Uid != 0 && int(owner.Uid) != os.Getuid():
+			log.Warn("a process of another user claims the same ids", "worker", p, "pid", owner.Pid, "uid", owner.Uid)
 		case err != nil:
-			return fmt.Errorf("cannot tell whose %s is, which says that it hands out the same ids: %w", other, err)
+			return fmt.Errorf("cannot find out whose socket %s is, which claims the same ids: %w", other, err)
 		default:
 			return fmt.Errorf("another generator on this machine has it, in process %d of user %d, and both would hand out the same ids; "+
 				"stop that one first, or give this one another", owner.Pid, owner.Uid)

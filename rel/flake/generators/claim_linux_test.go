@@ -16,7 +16,7 @@ import (
 // A claim whose owner cannot be asked keeps nobody from a chosen id.
 func TestClaimThatIsFull(t *testing.T) {
 	const id = 15
-	here := place{Place: formats.Place{Key: "here", Space: "test " + rand.Text(), First: id, Last: id}}
+	here := formats.Place{Key: "here", Space: "test " + rand.Text(), First: id, Last: id}
 	name := fmt.Sprintf("%s%s/%x-%x/full", claimPrefix, here.Space, id, id)
 	fd, err := syscall.Socket(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -32,11 +32,11 @@ func TestClaimThatIsFull(t *testing.T) {
 			defer c.Close()
 		}
 	}
-	for _, here.chosen = range []bool{false, true} {
+	for _, chosen := range []bool{false, true} {
 		var log strings.Builder
-		release, err := claim(here, slog.New(slog.NewTextHandler(&log, nil)))
-		if (err == nil) != here.chosen || strings.Contains(log.String(), name) != here.chosen {
-			t.Errorf("chosen: %t: %v, %s", here.chosen, err, &log)
+		release, err := claim(here, chosen, slog.New(slog.NewTextHandler(&log, nil)))
+		if (err == nil) != chosen || strings.Contains(log.String(), name) != chosen {
+			t.Errorf("chosen: %t: %v, %s", chosen, err, &log)
 		}
 		if err == nil {
 			release()

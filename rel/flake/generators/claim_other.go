@@ -2,9 +2,13 @@
 
 package generators
 
-import "log/slog"
+import (
+	"log/slog"
+
+	"github.com/flake-go/flake/flake/formats"
+)
 
 // claim claims nothing.
-func claim(place, *slog.Logger) (release func() error, err error) {
+func claim(formats.Place, bool, *slog.Logger) (release func() error, err error) {
 	return func() error { return nil }, nil
 }

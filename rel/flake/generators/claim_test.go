@@ -12,13 +12,13 @@ import (
 // place. One that was not chosen stands against everybody.
 func TestClaim(t *testing.T) {
 	log := slog.New(slog.DiscardHandler)
-	here := place{formats.Place{Key: "here", Space: "test " + rand.Text(), First: 10, Last: 19}, true}
-	release, err := claim(here, log)
+	here := formats.Place{Key: "here", Space: "test " + rand.Text(), First: 10, Last: 19}
+	release, err := claim(here, true, log)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for range 5000 { // more than can wait to be accepted
-		if _, err := claim(here, log); err == nil {
+		if _, err := claim(here, true, log); err == nil {
 			t.Fatal("claimed twice")
 		}
 	}
@@ -28,7 +28,7 @@ func TestClaim(t *testing.T) {
 	}{{0, 9, true}, {0, 10, false}, {15, 15, false}, {19, 30, false}, {20, 30, true}} {
 		other := here
 		other.First, other.Last = test.first, test.last
-		free, err := claim(other, log)
+		free, err := claim(other, true, log)
 		if (err == nil) != test.ok {
 			t.Errorf("%d to %d: %v", test.first, test.last, err)
 		}
@@ -37,7 +37,7 @@ func TestClaim(t *testing.T) {
 		}
 	}
 	release()
-	if release, err = claim(here, log); err != nil {
+	if release, err = claim(here, true, log); err != nil {
 		t.Fatal(err)
 	}
 	release()

@@ -13,7 +13,7 @@ import (
 	"github.com/flake-go/flake/idserver"
 )
 
-// numbered is a source of ids whose number is from etcd, and is another at times.
+// numbered is a Source whose number is from etcd and can change.
 type numbered struct {
 	ids   *host.Generator[formats.Generator]
 	owner *workers.Owner
@@ -21,7 +21,7 @@ type numbered struct {
 
 func (g numbered) source() formats.Generator { return g.ids.Get() }
 
-// Reserve asks once more if the number has become another meanwhile.
+// Reserve tries again if the number has changed since it took the source.
 func (g numbered) Reserve(ctx context.Context, n int, meta uint8) (formats.Run, error) {
 	now := g.source()
 	run, err := now.Reserve(ctx, n, meta)
@@ -31,8 +31,7 @@ func (g numbered) Reserve(ctx context.Context, n int, meta uint8) (formats.Run, 
 	return run, g.ids.Explain(err)
 }
 
-// Ready fails before there are no ids: when less is left of the mark than there ever is
-// while etcd answers.
+// Ready returns an error before ids run out: when the mark is closer than it ever is while etcd answers.
 func (g numbered) Ready() error {
 	if err := g.ids.Explain(g.source().Ready()); err != nil {
 		return err

@@ -36,28 +36,32 @@ func TestOrigin(t *testing.T) {
 
 // A number of etcd goes where the configuration says, and is told.
 func TestNumberOfEtcd(t *testing.T) {
-	p, err := planOf(config.Generator{Format: "flake-idgen", Etcd: []string{"datacenter", "worker"}}, "", nil)(295)
-	if err != nil || p.who.String() != "datacenter 9, worker 7" {
-		t.Errorf("%s, %v", p.who, err)
-	}
-	first, err := planFirst(config.Flake{Etcd: true}, nil, nil)
+	all, err := plans(config.Config{Flake: config.Flake{Etcd: true}, Generators: []config.Generator{
+		{Name: "ids", Format: "flake-idgen", Etcd: []string{"datacenter", "worker"}},
+	}}, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p, err := first(295); err != nil || p.who.String() != "01:00:00:00:01:27 (number 295 of etcd)" || !p.place.chosen {
-		t.Errorf("%s, %v", p.who, err)
+	for i, want := range []string{"01:00:00:00:01:27 (number 295 of etcd)", "datacenter 9, worker 7"} {
+		if _, who, err := all[i].plan(295); err != nil || who.String() != want || !all[i].chosen {
+			t.Errorf("%s, %v, want %s", who, err, want)
+		}
 	}
 }
 
 // All formats have the clock that the configuration says.
 func TestClockOfGenerators(t *testing.T) {
-	if clockOf(config.Flake{Clock: config.ClockWall}) != nil || clockOf(config.Flake{Clock: config.ClockMonotonic}) == nil {
+	clockOf := func(name string) func() uint64 {
+		return hostOf(config.Config{Flake: config.Flake{Clock: name}}, nil).Clock
+	}
+	if clockOf(config.ClockWall) != nil || clockOf(config.ClockMonotonic) == nil {
 		t.Error("not the clock that is configured")
 	}
 	const milli = 1_700_000_000_000
 	o := flake.Options{Clock: func() uint64 { return milli }}
 	for _, format := range formats.Names() {
-		p, err := planOf(config.Generator{Format: format, Options: formats.Options{"id": 1, "partition": 1, "worker_id": 1}}, "", nil)(0)
+		g := planned{Generator: config.Generator{Format: format, Options: formats.Options{"id": 1, "partition": 1, "worker_id": 1}}}
+		p, _, err := g.plan(0)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,0 +1,186 @@
+package generators
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sort"
+	"strings"
+
+	"github.com/flake-go/flake/config"
+	"github.com/flake-go/flake/flake"
+	"github.com/flake-go/flake/flake/formats"
+	"github.com/flake-go/flake/flake/host"
+)
+
+// planned is a generator of a configuration before it is opened.
+type planned struct {
+	config.Generator
+	mark   string // the name of its mark; empty: that of the generator flake, which has no name
+	from   string // where its worker is from; empty: its table [[generator]]
+	chosen bool   // by the configuration, not by the machine's network card
+	kept   keeper
+
+	drawn formats.Options // of a random worker: the one that is kept
+	place formats.Place   // of placed.add: with a number from etcd, that of 0
+	who   identity        // once it is open
+}
+
+// identity is the worker of a generator.
+type identity struct {
+	worker string // for people: "02:00:00:00:00:01", "id 5"
+	from   string // empty: the generator's table
+}
+
+func (i identity) String() string {
+	if i.from == "" {
+		return i.worker
+	}
+	return i.worker + " (" + i.from + ")"
+}
+
+// keeper returns the random worker id that is kept beside a mark.
+type keeper func(mark string) (w flake.Worker, from string, err error)
+
+// plans returns the generators of a configuration, first the one named flake.
+func plans(cfg config.Config, kept keeper, log *slog.Logger) (all []*planned, err error) {
+	first := &planned{Generator: cfg.Flake.Generator(), chosen: true, kept: kept}
+	if !first.Random && !first.fromEtcd() {
+		var w flake.Worker
+		if w, first.from, err = worker(cfg.Flake, log); err != nil {
+			return nil, err
+		}
+		first.Options, first.chosen = formats.Options{"worker_id": int64(w)}, cfg.Flake.WorkerID != nil
+	}
+	all = append(all, first)
+	for _, g := range cfg.Generators {
+		all = append(all, &planned{Generator: g, mark: g.Name, chosen: true, kept: kept})
+	}
+	return all, nil
+}
+
+// fromEtcd reports whether the generator's number is from etcd.
+func (g *planned) fromEtcd() bool { return len(g.Etcd) > 0 }
+
+// plan returns what the generator is with a number from etcd. Others ignore the number. It fails if no id can have the
+// current time.
+func (g *planned) plan(number uint64) (p formats.Plan, who identity, err error) {
+	o := g.Numbered(number)
+	switch {
+	case g.Random:
+		if g.drawn == nil {
+			w, from, err := g.kept(g.mark)
+			if err != nil {
+				return p, who, err
+			}
+			g.drawn, g.from = formats.Options{g.Kind().Numbers[0][0]: int64(w)}, from
+		}
+		o = g.drawn
+	case g.fromEtcd() && g.mark == "":
+		who.from = fmt.Sprintf("number %d of etcd", number)
+	}
+	if p, err = g.Kind().Plan(o); err != nil {
+		return p, who, err
+	}
+	if who.worker = p.Who; who.from == "" {
+		who.from = g.from
+	}
+	_, err = p.Open(context.Background(), "", flake.Options{})
+	return p, who, err
+}
+
+// opener returns the function that opens the generator.
+func (g *planned) opener(o flake.Options) host.Opener[formats.Generator] {
+	return func(ctx context.Context, mark string, number uint64, bound flake.Bound) (formats.Generator, error) {
+		p, who, err := g.plan(number)
+		if err != nil {
+			return nil, err
+		}
+		if g.who.worker == "" {
+			g.who = who
+		}
+		o := o
+		o.Bound = bound
+		return p.Open(ctx, mark, o)
+	}
+}
+
+// fault names the generator in an error.
+func (g *planned) fault(err error) error {
+	if g.mark == "" || err == nil {
+		return err
+	}
+	return fmt.Errorf("generator %s: %w", g.Name, err)
+}
+
+// placed are the generators whose places were compared.
+type placed struct {
+	most uint64 // the highest number from etcd
+	all  []*planned
+}
+
+// add returns an error if another generator makes ids of g's place, or might.
+func (ps *placed) add(g *planned) error {
+	p, _, err := g.plan(0)
+	if err != nil {
+		return err
+	}
+	g.place = p.Place
+	for _, other := range ps.all {
+		how := "has it"
+		switch {
+		case g.fromEtcd() == other.fromEtcd() && g.place.Overlaps(other.place): // all from etcd have one number
+		case g.fromEtcd() && !other.fromEtcd() && g.meets(other.place, ps.most):
+			how = "has one of these numbers"
+		case !g.fromEtcd() && other.fromEtcd() && other.meets(g.place, ps.most):
+			how = "may get it from etcd"
+		default:
+			continue
+		}
+		shown := g.place
+		if g.fromEtcd() {
+			shown.Value = `"etcd"`
+		}
+		return fmt.Errorf("%s: generator %s %s, and both would hand out the same ids; give one of them another %s",
+			shown, other.Name, how, shown.Key)
+	}
+	ps.all = append(ps.all, g)
+	return nil
+}
+
+// meets reports whether a number from etcd, up to most, has part of a place. The places of numbers ascend.
+func (g *planned) meets(p formats.Place, most uint64) bool {
+	of := func(number int) formats.Place {
+		p, _, _ := g.plan(uint64(number))
+		return p.Place
+	}
+	n := sort.Search(int(most), func(n int) bool { return of(n).Last >= p.First })
+	return of(n).Overlaps(p)
+}
+
+// worker returns the worker id of the configuration, or of its network interface. It warns of one that may not be
+// this machine's for good, or not its alone.
+func worker(cfg config.Flake, log *slog.Logger) (w flake.Worker, from string, err error) {
+	if cfg.WorkerID != nil {
+		w, err = flake.ParseWorker(cfg.WorkerID.String())
+		return w, "worker_id", err
+	}
+	card, err := flake.NetworkCard(cfg.Interface)
+	if err != nil {
+		return w, "", err
+	}
+	if len(card.Doubts) > 0 {
+		log.Warn(`another machine may have this MAC, or this one another after its next boot: set flake.worker_id to one that no other node has, or to "random"`,
+			"interface", card.Name, "worker", card.Worker, "why", "it "+strings.Join(card.Doubts, ", "))
+	}
+	return card.Worker, "interface " + card.Name, nil
+}
+
+func keptWorker(m *flake.Marks, mark, path string, log *slog.Logger) (w flake.Worker, from string, err error) {
+	w, made, err := flake.KeptWorker(m, mark)
+	if made {
+		log.Info("a worker id is made up, and kept in the file of the timestamp: without that, the next start makes up another",
+			"worker", w, "file", path)
+	}
+	return w, "random, kept in " + path, err
+}
