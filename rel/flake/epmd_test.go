@@ -90,6 +90,7 @@ func TestEPMDRestarted(t *testing.T) {
 // If OTP's EPMD is installed it is started, as erl does, and stays.
 func TestEPMDStarted(t *testing.T) {
 	t.Parallel()
+	testenv.Need(t, "epmd")
 	port := freePort(t)
 	p := spawn(t, port, "env", "PATH="+os.Getenv("PATH"), command, "-noinput", "-config", configFile(t, ""))
 	defer func() {

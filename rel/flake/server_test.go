@@ -101,6 +101,7 @@ func TestDial(t *testing.T) {
 }
 
 func TestNoGoroutineLeft(t *testing.T) {
+	need(t, buildCaller())
 	idle := runtime.NumGoroutine()
 	s, port := startHere(t)
 	serving := runtime.NumGoroutine()
