@@ -32,7 +32,7 @@ func Get(f *cli.Flags) cli.Action {
 	in := f.String("base", canonical, writeBase)
 	meta := f.Int("meta", noMeta, "the metabyte's `NUMBER` in ids of sno, 0 to 255; without it the generator's")
 	f.Lookup("meta").DefValue = "" // to help
-	generator := f.String("generator", "flake", "ask the generator `NAME`, which the node has by a table [[generator]]")
+	generator := f.String("generator", "flake", "ask the generator `NAME`, of a table [[generator]] of the node")
 	way := remote.NewChoice(f, remote.PreferHTTP)
 	return f.WithConfig(func(ctx context.Context, cfg config.Config, _ []string, stdout, _ io.Writer) error {
 		base, err := textBaseOf(*in)
@@ -54,9 +54,18 @@ func Get(f *cli.Flags) cli.Action {
 		take := texts(door, *generator, base)
 		switch {
 		case *meta != noMeta:
-			take = withMeta(door, *generator, base, byte(*meta))
+			take = each(door, *generator, func(id sno.ID) string {
+				if id = id.WithMeta(byte(*meta)); base == client.Canonical {
+					return id.String()
+				}
+				text, _ := id.Text(base) // which has the base, as was checked
+				return text
+			})
 		case !formats.KindOf("flake").Format(nil).HasBase(base):
-			take = of64(door, *generator, base)
+			format := formats.SnowflakeFormat(snowflake.Twitter) // only ids of 64 bits have the base; any layout will do
+			take = each(door, *generator, func(id snowflake.ID) string {
+				return string(format.Append(nil, formats.Number{Lo: uint64(id)}, base))
+			})
 		}
 		w := bufio.NewWriter(stdout)
 		for left := *n; left > 0 && err == nil; left -= getMany {
@@ -83,7 +92,7 @@ func baseOf(text string) (int, error) {
 	return base, nil
 }
 
-// textBaseOf is baseOf that takes the names of bases which only ids of 64 bits have.
+// textBaseOf is like baseOf, and also takes the names of bases which only ids of 64 bits have.
 func textBaseOf(text string) (int, error) {
 	if base, ok := formats.BaseOf(text); ok {
 		return base, nil
@@ -103,38 +112,17 @@ func texts(door client.Door, generator string, base int) taker {
 	return func(ctx context.Context, n int) ([]string, error) { return ids.Texts(ctx, n, base) }
 }
 
-// withMeta takes ids of sno and puts a metabyte into them.
-func withMeta(door client.Door, generator string, base int, meta byte) taker {
-	ids := client.NewIDs[sno.ID](door, generator)
+// each takes ids and writes each of them with text.
+func each[ID client.Format](door client.Door, generator string, text func(id ID) string) taker {
+	ids := client.NewIDs[ID](door, generator)
 	return func(ctx context.Context, n int) ([]string, error) {
-		some := make([]sno.ID, n)
+		some := make([]ID, n)
 		if _, err := ids.NextN(ctx, some); err != nil {
 			return nil, err
 		}
 		texts := make([]string, n)
 		for i, id := range some {
-			if id = id.WithMeta(meta); base == client.Canonical {
-				texts[i] = id.String()
-			} else {
-				texts[i], _ = id.Text(base) // baseOf has checked base
-			}
-		}
-		return texts, nil
-	}
-}
-
-// of64 takes ids of 64 bits, and writes them in a base that only these have.
-func of64(door client.Door, generator string, base int) taker {
-	ids := client.NewIDs[snowflake.ID](door, generator)
-	format := formats.SnowflakeFormat(snowflake.Twitter) // any layout will do
-	return func(ctx context.Context, n int) ([]string, error) {
-		some := make([]snowflake.ID, n)
-		if _, err := ids.NextN(ctx, some); err != nil {
-			return nil, err
-		}
-		texts := make([]string, n)
-		for i, id := range some {
-			texts[i] = string(format.Append(nil, formats.Number{Lo: uint64(id)}, base))
+			texts[i] = text(id)
 		}
 		return texts, nil
 	}

@@ -9,8 +9,14 @@
 package original
 
 import (
+	"fmt"
+	"math"
 	"net"
+	"net/netip"
+	"strings"
 	"time"
+
+	"github.com/flake-go/flake/node/etf"
 )
 
 // Settings are those of the original that this node can have too. The zero value has none of them.
@@ -48,3 +54,124 @@ const DefaultDets = "/tmp/flake-timestamp-dets"
 
 func (s *Settings) take(what string)       { s.Taken = append(s.Taken, what) }
 func (s *Settings) leave(what, why string) { s.Left = append(s.Left, what+": "+why) }
+
+// A taker takes the value of a key, or says why not.
+type taker func(s *Settings, value etf.Term) (why string)
+
+// takers are those of the keys of applications.
+var takers = map[string]map[string]taker{
+	"flake": {
+		"interface":          takeText(func(s *Settings) *string { return &s.Interface }),
+		"timestamp_path":     takeText(func(s *Settings) *string { return &s.DetsPath }),
+		"allowable_downtime": takeDowntime,
+	},
+	"kernel": {
+		"inet_dist_listen_min":    takePort(func(s *Settings) *int { return &s.ListenMin }),
+		"inet_dist_listen_max":    takePort(func(s *Settings) *int { return &s.ListenMax }),
+		"inet_dist_use_interface": takeAddress,
+		"net_ticktime":            takeTicktime,
+	},
+}
+
+// TakeEnv takes the environment of an application, a list of {Key, Value} as in a sys.config and as
+// application:get_all_env/1 returns it. from is where it is from, for people. What is left is told without its
+// value, which may be a secret.
+func (s *Settings) TakeEnv(from, app string, env etf.Term) {
+	pairs, ok := etf.Elements(env)
+	known := takers[app]
+	switch {
+	case !ok:
+		s.leave(fmt.Sprintf("%s: %s", from, app), "no list of keys")
+	case known == nil && len(pairs) > 0:
+		s.leave(fmt.Sprintf("%s: %s, keys: %d", from, app, len(pairs)), "another application")
+	case known != nil:
+		for _, pair := range pairs {
+			pair, _ := pair.(etf.Tuple)
+			if len(pair) != 2 {
+				s.leave(fmt.Sprintf("%s: an element of %s", from, app), "no key with a value")
+				continue
+			}
+			s.takeKey(from, app, pair[0], pair[1])
+		}
+	}
+}
+
+func (s *Settings) takeKey(from, app string, key, value etf.Term) {
+	name, _ := key.(etf.Atom)
+	what := fmt.Sprintf("%s: %s %s", from, app, etf.Format(nil, key))
+	take := takers[app][string(name)]
+	if take == nil {
+		s.leave(what, "this node has nothing like it")
+	} else if why := take(s, value); why != "" {
+		s.leave(fmt.Sprintf("%s %.60s", what, etf.Format(nil, value)), why)
+	} else {
+		s.take(fmt.Sprintf("%s %s", what, etf.Format(nil, value)))
+	}
+}
+
+func takeText(field func(*Settings) *string) taker {
+	return func(s *Settings, value etf.Term) string {
+		t, ok := text(value)
+		if !ok || strings.ContainsRune(t, 0) {
+			return "no string"
+		}
+		*field(s) = t
+		return ""
+	}
+}
+
+func takeDowntime(s *Settings, value etf.Term) string {
+	const most = math.MaxInt64 / int64(time.Millisecond)
+	switch ms, _ := value.(int64); {
+	case value == etf.Atom("infinity"):
+		s.AllowableDowntime = time.Duration(most) * time.Millisecond
+	case ms <= 0:
+		return "no milliseconds above 0: the default of this node holds, 30 days"
+	default:
+		s.AllowableDowntime = time.Duration(min(ms, most)) * time.Millisecond
+	}
+	return ""
+}
+
+func takePort(field func(*Settings) *int) taker {
+	return func(s *Settings, value etf.Term) string {
+		port, ok := value.(int64)
+		if !ok || uint64(port) > math.MaxUint16 {
+			return "no port"
+		}
+		*field(s) = int(port)
+		return ""
+	}
+}
+
+// takeAddress takes an address as inet has it, {127,0,0,1}.
+func takeAddress(s *Settings, value etf.Term) string {
+	parts, _ := value.(etf.Tuple)
+	bits := map[int]int{4: 8, 8: 16}[len(parts)] // of a part
+	if bits == 0 {
+		return "no address"
+	}
+	var raw []byte
+	for _, part := range parts {
+		n, ok := part.(int64)
+		if !ok || uint64(n)>>bits != 0 {
+			return "no address"
+		}
+		if bits == 16 {
+			raw = append(raw, byte(n>>8))
+		}
+		raw = append(raw, byte(n))
+	}
+	address, _ := netip.AddrFromSlice(raw)
+	s.ListenHost = address.String()
+	return ""
+}
+
+func takeTicktime(s *Settings, value etf.Term) string {
+	seconds, _ := value.(int64)
+	if seconds < 4 || seconds > 3600 {
+		return "this node can have 4 to 3600 seconds, and has 60: nodes that are connected should have the same"
+	}
+	s.NetTicktime = time.Duration(seconds) * time.Second
+	return ""
+}

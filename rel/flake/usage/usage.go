@@ -7,9 +7,11 @@ package usage
 
 import (
 	"flag"
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
+	"text/tabwriter"
 )
 
 // A Command is a row of the table. The first row is flake itself, without a name.
@@ -73,3 +75,80 @@ func (c *Command) flags() (all []option) {
 	})
 	return all
 }
+
+// Help is how a command of the table is called, what it does, and its flags; of flake
+// itself also the table.
+func Help(all []Command, c *Command) string {
+	var text strings.Builder
+	if c.Name == "" {
+		table := tabwriter.NewWriter(&text, 0, 0, 3, ' ', 0)
+		for _, c := range all {
+			fmt.Fprintf(table, "%s\t%s\n", c.Line(), c.Does)
+		}
+		table.Flush()
+		fmt.Fprint(&text, "\nFor the flags of a command: flake help COMMAND. Those of flake itself:\n\n")
+	} else {
+		fmt.Fprintf(&text, "%s\n\n%s\n", c.Line(), c.sentence())
+		if c.More != "" {
+			fmt.Fprintf(&text, "\n%s\n", c.More)
+		}
+		if len(c.flags()) > 0 {
+			fmt.Fprint(&text, "\nFlags:\n\n")
+		}
+	}
+	for _, o := range c.flags() {
+		fmt.Fprintf(&text, "  %s\n    \t%s\n", strings.TrimSpace(o.name+" "+o.value), o.text())
+	}
+	return text.String()
+}
+
+// text is what a flag does, and its default.
+func (o *option) text() string {
+	if o.def == "" {
+		return o.does
+	}
+	return o.does + " (default " + o.def + ")"
+}
+
+// A Section is a part of the manual page after the commands.
+type Section struct{ Title, Text string }
+
+// Man returns the page flake(1), in the macros of man(7).
+func Man(all []Command, version, about string, more []Section) string {
+	var p strings.Builder
+	fmt.Fprintf(&p, ".TH FLAKE 1 \"\" %s \"User Commands\"\n.SH NAME\nflake \\- %s\n.SH SYNOPSIS\n.nf\n",
+		argument("flake "+version), roff(about))
+	for _, c := range all {
+		fmt.Fprintf(&p, "%s\n", roff(c.Line()))
+	}
+	fmt.Fprint(&p, ".fi\n.SH COMMANDS\n")
+	for _, c := range all {
+		fmt.Fprintf(&p, ".SS %s\n%s\n", argument(c.Line()), roff(c.sentence()))
+		if c.More != "" {
+			fmt.Fprintf(&p, ".PP\n%s\n", strings.ReplaceAll(roff(c.More), "\n\n", "\n.PP\n"))
+		}
+		for _, o := range c.flags() {
+			fmt.Fprintf(&p, ".TP\n\\fB%s\\fR \\fI%s\\fR\n%s\n", roff(o.name), roff(o.value), roff(o.text()))
+		}
+	}
+	for _, s := range more {
+		fmt.Fprintf(&p, ".SH %s\n%s\n", argument(s.Title), roff(s.Text))
+	}
+	return p.String()
+}
+
+var (
+	escapes = strings.NewReplacer(`\`, `\e`, `-`, `\-`, `'`, `\(aq`, "\n.", "\n\\&.")
+	quotes  = strings.NewReplacer(`"`, `\(dq`)
+)
+
+// roff escapes lines of text.
+func roff(text string) string {
+	if text = escapes.Replace(text); strings.HasPrefix(text, ".") {
+		text = `\&` + text
+	}
+	return text
+}
+
+// argument makes a text one argument of a macro.
+func argument(text string) string { return `"` + quotes.Replace(roff(text)) + `"` }
