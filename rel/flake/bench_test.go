@@ -69,7 +69,7 @@ func TestBench(t *testing.T) {
 		"-rate -1":                  "-rate -1: want 0 to 1e9",
 		"-rate NaN":                 "-rate NaN: want 0 to 1e9",
 		"-over tcp":                 "-over tcp: want erlang or http",
-		"-over http":                "-url wanted",
+		"-over http":                "needs -url",
 		"-generator x -url " + url:  "the node has no generator x",
 		"-url http://127.0.0.1:1/x": "connection refused",
 	} {

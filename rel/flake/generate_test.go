@@ -72,7 +72,7 @@ func TestGenerateMadeUp(t *testing.T) {
 }
 
 func TestGenerateRefuses(t *testing.T) {
-	const noMark = "-mark: a file wanted that keeps how far the ids went, as those of a number that is not made up could come twice without it"
+	const noMark = "-mark: must be a file that keeps how far the ids went; without it, ids with a chosen number could come twice"
 	for args, want := range map[string]string{
 		"-n 0":                               "-n 0: want 1 or more",
 		"-base 63":                           "-base 63: want 2 to 62, or canonical; of 64 bits also base32, base36, base58 or base64",

@@ -171,7 +171,7 @@ func completion(*cli.Flags) cli.Action {
 	return func(_ context.Context, args []string, stdout, _ io.Writer) error {
 		script := usage.Shells[strings.Join(args, "")]
 		if script == nil {
-			return cli.UsageError(errors.New("which shell? bash, zsh or fish wanted"))
+			return cli.UsageError(errors.New("which shell? It must be bash, zsh or fish"))
 		}
 		_, err := io.WriteString(stdout, script(described()))
 		return err

@@ -117,7 +117,7 @@ func TestStatusOfURL(t *testing.T) {
 	}
 	for args, want := range map[string]string{
 		"-over x":                         "flake: -over x: want erlang or http\n",
-		"-over http":                      "flake: over HTTP, -url wanted, or http.listen with a port in the configuration\n",
+		"-over http":                      "flake: HTTP needs -url, or http.listen with a port in the configuration\n",
 		"-over erlang -url http://[::1]/": "flake: -url is for -over http\n",
 		"-url x":                          "flake: -url: URL \"x\": want one such as http://127.0.0.1:8465\n",
 	} {

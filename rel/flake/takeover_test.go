@@ -199,7 +199,7 @@ func (o *originalNode) refusals() {
 		"no such node":        {"", "-from nosuch@127.0.0.1", exitFailure, "run this on the machine of the original, while that runs"},
 		"another machine":     {"", "-from flake@192.0.2.1 -setcookie 9b014e1514494868", exitFailure, "192.0.2.1 is another machine; run this on the machine of the original"},
 		"no name":             {"", "-from flake", exitUsage, "must be name@host"},
-		"nobody":              {"", "-from=", exitUsage, "-from name@host wanted"},
+		"nobody":              {"", "-from=", exitUsage, "Set -from name@host"},
 		"no vm.args":          {"", "-vm-args /nonexistent/vm.args", exitUsage, "/nonexistent/vm.args"},
 		"another name":        {"", "-from other@127.0.0.1 -config " + other, exitUsage, "the node must have the name of the original"},
 		"-config and -out":    {"", "-out sys.toml -config " + other, exitUsage, "-out does not go with -config"},

@@ -137,7 +137,7 @@ func DefaultTimestamp() (string, error) {
 		if !filepath.IsAbs(state) { // must then be ignored (XDG Base Directory)
 			home, err := os.UserHomeDir()
 			if err != nil {
-				return "", UsageError(errors.New("flake.timestamp_path wanted: there is neither XDG_STATE_HOME nor HOME to keep the time in"))
+				return "", UsageError(errors.New("set flake.timestamp_path: neither XDG_STATE_HOME nor HOME is set"))
 			}
 			state = filepath.Join(home, ".local", "state")
 		}

@@ -211,7 +211,7 @@ func (r *benchResult) fill(f loadgen.Result) {
 		r.Example = strings.TrimLeft(fmt.Sprintf("%016X%016X", f.Example.Hi, f.Example.Lo), "0")
 	}
 	if f.Behind {
-		r.Notes = append(r.Notes, fmt.Sprintf("it could not keep up: %.0f calls a second were wanted, and there were %.0f", r.Rate, r.CallsPerS))
+		r.Notes = append(r.Notes, fmt.Sprintf("it could not keep up: %.0f calls a second were due, and %.0f were made", r.Rate, r.CallsPerS))
 	}
 	if f.Busy > busy {
 		r.Notes = append(r.Notes, "this program used nearly all of its processors: the node may do more, if others call it")

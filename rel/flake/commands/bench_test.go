@@ -15,7 +15,7 @@ func TestBenchNotes(t *testing.T) {
 	r := benchResult{Rate: 1000}
 	r.fill(loadgen.Result{Elapsed: 2 * time.Second, Calls: 100, IDs: 200, Compared: 50, Behind: true, Busy: 0.95})
 	want := []string{
-		"it could not keep up: 1000 calls a second were wanted, and there were 50",
+		"it could not keep up: 1000 calls a second were due, and 50 were made",
 		"this program used nearly all of its processors: the node may do more, if others call it",
 		"only 50 ids are compared, as more do not fit into memory",
 	}

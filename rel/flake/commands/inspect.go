@@ -49,7 +49,7 @@ func Inspect(f *cli.Flags) cli.Action {
 			v.base, err = textBaseOf(*in)
 		}
 		if err == nil && len(args) == 0 {
-			err = errors.New("ids wanted, or - for those of standard input")
+			err = errors.New("which ids? Name them, or - for those of standard input")
 		}
 		if err != nil {
 			return cli.UsageError(err)
@@ -93,7 +93,7 @@ func generatorsToRead(f *cli.Flags) (all []config.Generator, err error) {
 	layout := givenKeys(f)
 	switch {
 	case *f.File != "" && len(layout) > 0:
-		return nil, fmt.Errorf("either -config or %s wanted", layout[0].Name)
+		return nil, fmt.Errorf("-config does not go with %s", layout[0].Name)
 	case *f.File != "":
 		cfg, err := f.Load()
 		own := cfg.Flake.Generator()

@@ -23,7 +23,7 @@ import (
 // answerOfEtcd is how long all of a command waits for etcd.
 const answerOfEtcd = 5 * time.Second
 
-var errWorkers = errors.New("flake workers: no argument wanted, release NUMBER, after-restore, or withdraw")
+var errWorkers = errors.New("flake workers: must have no argument, or release NUMBER, after-restore or withdraw")
 
 // Workers shows who has which number of etcd, releases one, or tells etcd that it
 // was restored, or that it was not.
@@ -31,7 +31,7 @@ func Workers(f *cli.Flags) cli.Action {
 	f.Identify()
 	margin := f.Duration("margin", 0, "after-restore, withdraw: by how much clocks of nodes may be ahead; 0: a third of hold, 10s at most")
 	until := f.String("until", "", "after-restore: the `TIME` at which a node last reached etcd as it was, such as 2026-01-31T12:00:00Z")
-	again := f.Bool("again", false, "after-restore: etcd was restored once more, so a new floor is wanted")
+	again := f.Bool("again", false, "after-restore: etcd was restored once more, so write a new floor")
 	sure := f.Bool("sure", false, "after-restore, withdraw: the clock here is right, whatever etcd's and the marks say")
 	return f.WithConfig(func(ctx context.Context, cfg config.Config, args []string, stdout, _ io.Writer) error {
 		r := workers.Restored{
@@ -41,7 +41,7 @@ func Workers(f *cli.Flags) cli.Action {
 		if *until != "" {
 			at, err := time.Parse(time.RFC3339, *until)
 			if err != nil {
-				return cli.UsageError(fmt.Errorf("-until %q: a time such as 2026-01-31T12:00:00Z wanted", *until))
+				return cli.UsageError(fmt.Errorf("-until %q: must be a time such as 2026-01-31T12:00:00Z", *until))
 			}
 			r.Until = uint64(at.UnixMilli())
 		}

@@ -46,11 +46,11 @@ func Token(path string) (string, error) {
 		return "", err
 	}
 	if len(token) < minToken {
-		return "", fmt.Errorf("http.token_file %q: %d characters or more wanted, as of openssl rand -hex 16", path, minToken)
+		return "", fmt.Errorf("http.token_file %q: must be %d characters or more, as openssl rand -hex 16 prints", path, minToken)
 	}
 	for _, c := range []byte(token) {
 		if c <= ' ' || c > '~' {
-			return "", fmt.Errorf("http.token_file %q: printable characters of ASCII without spaces wanted", path)
+			return "", fmt.Errorf("http.token_file %q: must be printable ASCII characters without spaces", path)
 		}
 	}
 	return token, nil

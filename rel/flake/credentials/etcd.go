@@ -30,7 +30,7 @@ func OpenEtcd(cfg config.Etcd) (store *etcd.Store, password string, err error) {
 		}
 		c.TLS.RootCAs = x509.NewCertPool()
 		if !c.TLS.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, "", fmt.Errorf("etcd.ca %q: a certificate in PEM wanted", cfg.CA)
+			return nil, "", fmt.Errorf("etcd.ca %q: must be a certificate in PEM", cfg.CA)
 		}
 	}
 	if cfg.Cert != "" {

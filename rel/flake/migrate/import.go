@@ -136,7 +136,7 @@ func (i *imports) read() (s original.Settings, state original.State, err error) 
 	switch {
 	case i.dets != "":
 	case i.sysConfig == "":
-		return s, state, errors.New("which dets file? -dets FILE wanted, or a -sys-config that names it")
+		return s, state, errors.New("which dets file? Set -dets FILE, or a -sys-config that names it")
 	default:
 		i.dets = cmp.Or(s.DetsPath, original.DefaultDets)
 	}

@@ -60,7 +60,7 @@ func Takeover(f *cli.Flags) cli.Action {
 	noinput := f.Bool("noinput", false, "have no prompt, though standard input is a terminal")
 	return func(ctx context.Context, _ []string, stdout, stderr io.Writer) error {
 		if *t.from == "" {
-			return cli.UsageError(errors.New("take over from whom? -from name@host wanted"))
+			return cli.UsageError(errors.New("take over from which node? Set -from name@host"))
 		}
 		if err := t.together(); err != nil {
 			return cli.UsageError(err)

@@ -105,7 +105,7 @@ const (
 func parseDets(data []byte) (last uint64, closed bool, err error) {
 	r := detsReader{data: data}
 	if len(data) < slotsBegin || r.word(cookieAt) != cookie {
-		return 0, false, errors.New("not a dets file: that of the original is wanted, its timestamp_path")
+		return 0, false, errors.New("not a dets file; it must be that of the original, its timestamp_path")
 	}
 	for _, field := range []struct {
 		at, want uint32

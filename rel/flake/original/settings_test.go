@@ -208,8 +208,8 @@ func TestSysConfig(t *testing.T) {
 		says        string // the error, or the last that is left
 	}{
 		`[].`:                              {"", ""},
-		``:                                 {"", "one Erlang term with a full stop wanted"},
-		`[], [].`:                          {"", "one Erlang term with a full stop wanted"},
+		``:                                 {"", "must be one Erlang term with a full stop"},
+		`[], [].`:                          {"", "must be one Erlang term with a full stop"},
 		`[[a]].`:                           {"", "no file name"},
 		`[[55296]].`:                       {"", "no file name"},
 		`[[4294967393]].`:                  {"", "no file name"},
@@ -242,7 +242,7 @@ func TestSysConfig(t *testing.T) {
 		`[{kernel,[{inet_dist_use_interface,{0,0,0,0,0,0,0,1}}]}].`: {"", ""},
 		`[{kernel,[{net_ticktime,3}]}].`:                            {"", "4 to 3600 seconds"},
 		`[{kernel,[{net_ticktime,3601}]}].`:                         {"", "4 to 3600 seconds"},
-		`{flake,[]}.`:                                               {"", "a list wanted"},
+		`{flake,[]}.`:                                               {"", "must be a list"},
 		`[flake].`:                                                  {"", "flake is no application with a list of keys, and no file name"},
 		`[{flake,[{interface,If}]}].`:                               {"", "without variables"},
 		`[{flake,[{interface,os:getenv("IF")}]}].`:                  {"", "without variables, matches and calls"},

@@ -25,7 +25,7 @@ func readSysConfig(path string, s *Settings, include bool) error {
 	}
 	entries, ok := etf.Elements(term)
 	if !ok {
-		return fmt.Errorf("%s: a list wanted, as in [{flake, [{interface, \"eth0\"}]}]", path)
+		return fmt.Errorf("%s: must be a list, as in [{flake, [{interface, \"eth0\"}]}]", path)
 	}
 	from := filepath.Base(path)
 	for _, entry := range entries {
@@ -107,7 +107,7 @@ func parseTerm(text string) (etf.Term, string, error) {
 			return literal.Term, rest, nil
 		}
 	}
-	return nil, "", errors.New("one Erlang term with a full stop wanted, without variables, matches and calls")
+	return nil, "", errors.New("must be one Erlang term with a full stop, without variables, matches and calls")
 }
 
 // variable is what a script completes when it makes sys.config of sys.config.src, or vm.args of vm.args.src.

@@ -106,7 +106,7 @@ func notElsewhere(*http.Request, []*http.Request) error { return http.ErrUseLast
 // urlOf is where the configured node serves HTTP, as seen from its machine.
 func urlOf(cfg config.HTTP) (string, error) {
 	if !fixedHTTP(cfg) {
-		return "", errors.New("over HTTP, -url wanted, or http.listen with a port in the configuration")
+		return "", errors.New("HTTP needs -url, or http.listen with a port in the configuration")
 	}
 	host, port, _ := net.SplitHostPort(cfg.Listen)
 	if ip, err := netip.ParseAddr(host); host == "" || err == nil && ip.IsUnspecified() {
@@ -128,7 +128,7 @@ func onlyOf(file string) (*tls.Config, error) {
 	}
 	first, _ := pem.Decode(text)
 	if first == nil {
-		return nil, fmt.Errorf("http.tls.cert %q: PEM wanted", file)
+		return nil, fmt.Errorf("http.tls.cert %q: must be PEM", file)
 	}
 	return &tls.Config{
 		InsecureSkipVerify: true, // VerifyConnection verifies

@@ -32,8 +32,8 @@ func TestHTTPRefused(t *testing.T) {
 		want string
 	}{
 		{file("open", strings.Repeat("a", 32), 0o666), "the file's mode is 0666: others must not be able to write it"},
-		{file("short", "0123456789abcde\n", 0o600), "16 characters or more wanted"},
-		{file("space", "0123456789 abcdef\n", 0o600), "without spaces wanted"},
+		{file("short", "0123456789abcde\n", 0o600), "must be 16 characters or more"},
+		{file("space", "0123456789 abcdef\n", 0o600), "characters without spaces"},
 		{config.HTTP{TokenFile: filepath.Join(dir, "none")}, "cannot be read: no such file or directory"},
 		{config.HTTP{TLS: config.HTTPTLS{On: true, Cert: "none.pem", Key: "none.pem"}}, `http.tls: cert "none.pem": cannot be read`},
 	} {

@@ -65,7 +65,7 @@ func (w *watchdog) watch(ctx context.Context, note *systemd.Notifier, log *slog.
 		case stuck == "":
 			note.Say("WATCHDOG=1")
 		default:
-			log.Error("a generator does not answer: the watchdog is not told that all is well", "generator", stuck)
+			log.Error("a generator does not answer: the watchdog is not fed", "generator", stuck)
 		}
 		select {
 		case <-beat.C:
