@@ -57,9 +57,9 @@ func table() []subcommand {
 		{"", "", 0, "runs the node", "", serve},
 		{"get", "", 0, "takes ids from a running node", "", commands.Get},
 		{"eval", "EXPRESSION", 1, "has a running node call functions", "", commands.Eval},
-		{"workers", "[release NUMBER | after-restore]", 2, "shows who has which number of etcd", "", commands.Workers},
+		{"workers", "[release NUMBER | after-restore]", 2, "shows which node has which number of etcd", "", commands.Workers},
 		{"check", "", 0, "shows whether the file of marks and etcd fit, and what a start would do", commands.CheckMore, commands.Check},
-		{"status", "", 0, "shows how a running node is", commands.StatusMore, commands.Status},
+		{"status", "", 0, "shows the state of a running node", commands.StatusMore, commands.Status},
 		{"bench", "", 0, "loads a running node, measures it, and looks for ids that come twice", commands.BenchMore, commands.Bench},
 		{"generate", "", 0, "makes ids without a node", commands.GenerateMore, commands.Generate},
 		{"inspect", "ID...", math.MaxInt, "takes ids apart, of any format", commands.InspectMore, commands.Inspect},
@@ -121,7 +121,7 @@ func complain(stderr io.Writer, err error, code int) int {
 // serve runs the node.
 func serve(f *cli.Flags) cli.Action {
 	f.Identify()
-	noinput := f.Bool("noinput", false, "do not read standard input: no prompt, though it is a terminal")
+	noinput := f.Bool("noinput", false, "do not read standard input: show no prompt, even if it is a terminal")
 	version := f.Bool("version", false, "show the version instead, as flake version does")
 	check := f.Bool("check-config", false, "show what would run and where each value is from, check what can be checked without starting, and end")
 	return func(ctx context.Context, _ []string, stdout, stderr io.Writer) error {

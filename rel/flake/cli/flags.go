@@ -18,14 +18,14 @@ import (
 	"github.com/flake-go/flake/config"
 )
 
-// Flags are the flags of a command. What each says of itself, [usage.Command] describes.
+// Flags are the flags of a command. [usage.Command] describes the form of their help.
 type Flags struct {
 	*flag.FlagSet
-	File, name, Cookie *string       // of identify
+	File, name, Cookie *string       // of Identify
 	Before             []config.Flag // that the environment and the flags override
 }
 
-// NewFlags returns the flags of a command that has none yet.
+// NewFlags returns an empty set of flags.
 func NewFlags() *Flags {
 	f := &Flags{FlagSet: flag.NewFlagSet("", flag.ContinueOnError)}
 	f.SetOutput(io.Discard)
@@ -37,7 +37,7 @@ func NewFlags() *Flags {
 func (f *Flags) Identify() {
 	f.File = f.String("config", "", "read the configuration from `FILE`; without it the defaults hold")
 	f.name = f.String("name", "", "node name, `name@host`")
-	f.Cookie = f.String("setcookie", "", "the `cookie` that callers must hold; others can see it in ps, so rather set FLAKE_COOKIE")
+	f.Cookie = f.String("setcookie", "", "the `cookie` that callers must hold; others can see it in ps, so prefer FLAKE_COOKIE")
 }
 
 // ParseArgs parses the arguments, of which at most most may be left after the flags.
@@ -119,8 +119,8 @@ type Action func(ctx context.Context, args []string, stdout, stderr io.Writer) e
 // rootState is where root's programs keep what outlives a restart (FHS 5.8).
 const rootState = "/var/lib"
 
-// TimestampPath returns where the time is kept unless configured, in a folder that it
-// makes: of all paths, this one is known to be the user's own.
+// TimestampPath returns the default path of the file of marks, and creates its directory, which
+// is certain to belong to the user.
 func TimestampPath() (string, error) {
 	path, err := DefaultTimestamp()
 	if err != nil {
@@ -129,7 +129,7 @@ func TimestampPath() (string, error) {
 	return path, os.MkdirAll(filepath.Dir(path), 0o700)
 }
 
-// DefaultTimestamp returns that path, and makes nothing.
+// DefaultTimestamp returns the same path, and creates nothing.
 func DefaultTimestamp() (string, error) {
 	state := rootState
 	if os.Getuid() != 0 {

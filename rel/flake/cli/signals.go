@@ -14,7 +14,7 @@ type Signal struct{ os.Signal }
 func (s Signal) Error() string { return fmt.Sprintf("%v signal received", s.Signal) }
 
 // UntilSignal returns a context that ends with the first signal. The second ends the
-// process at once, even if nobody has noticed the first yet, which
+// process at once, even if the first has not been handled, which
 // [signal.NotifyContext] would not do. SIGHUP counts unless [Hangups] has taken it.
 func UntilSignal(signals <-chan os.Signal, exit func(code int)) context.Context {
 	t := &trap{hangups: make(chan struct{}, 1)}
@@ -44,7 +44,7 @@ func (t *trap) next(signals <-chan os.Signal) os.Signal {
 		}
 		select {
 		case t.hangups <- struct{}{}:
-		default: // there is one to be seen to, which reads what this one would
+		default: // a reload is due, which will read what this one would
 		}
 	}
 }

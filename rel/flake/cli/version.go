@@ -18,7 +18,7 @@ var (
 
 func init() { Version, Commit = completed(Version, Commit, debug.ReadBuildInfo) }
 
-// completed completes what the build was told by what Go knows of it: the version if it was
+// completed adds what Go knows of the build: the version if it was
 // installed by go install ...@version, and the commit if it was built in a clone.
 func completed(version, commit string, info func() (*debug.BuildInfo, bool)) (string, string) {
 	b, ok := info()

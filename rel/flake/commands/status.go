@@ -30,7 +30,7 @@ the node is ready.
 The exit status is 0 if all generators can hand out ids, 1 if not or if the node
 does not answer, and 2 if flags or the configuration are wrong.`
 
-// Status shows how a running node is.
+// Status shows the state of a running node.
 func Status(f *cli.Flags) cli.Action {
 	f.Identify()
 	way := remote.NewChoice(f, remote.PreferHTTP)

@@ -38,7 +38,7 @@ func (l *latency) add(d time.Duration) {
 	l.atLeast(d)
 }
 
-// atLeast has the longest time be d or more.
+// atLeast raises the longest time to d.
 func (l *latency) atLeast(d time.Duration) {
 	for {
 		was := l.max.Load()

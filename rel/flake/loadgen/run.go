@@ -34,7 +34,7 @@ type Options struct {
 	Duration time.Duration // or until the context ends
 	Rate     float64       // calls a second of all callers together; 0: as many as there can be
 
-	// Progress, unless nil, is told every second how far it is.
+	// Progress, unless nil, is called every second with the result so far.
 	Progress func(Result)
 }
 
@@ -221,7 +221,7 @@ var kinds = []struct {
 	{flake.ErrClosed, "shutdown"},
 }
 
-// fail counts an error, and has the caller rest.
+// fail counts an error, and lets the caller rest.
 func (r *run) fail(err error) {
 	kind := err.Error()
 	for _, k := range kinds {
@@ -239,7 +239,7 @@ func (r *run) fail(err error) {
 	r.rest(errorRest)
 }
 
-// tell tells the progress until the end.
+// tell reports the progress until the end.
 func (r *run) tell(stopped chan<- struct{}) {
 	defer close(stopped)
 	if r.Progress == nil {

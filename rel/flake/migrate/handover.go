@@ -76,7 +76,7 @@ end.`
 const warm = `[code:ensure_loaded(M) || M <- [sys, timer, erl_eval, erl_internal, orddict]],
 spawn_monitor(fun() -> try ok after ok end end), receive {'DOWN', _, _, _, _} -> ok end.`
 
-// tell gives the guard an order, and waits until it has ended: an original that halts does not answer.
+// tell sends the guard an order, and waits until it has ended: an original that halts does not answer.
 const tell = `Watch = monitor(process, Guard), Guard ! Order, receive {'DOWN', Watch, _, _, Why} -> Why end.`
 
 // end ends the original; ids of the mark are above its last then.
@@ -118,7 +118,7 @@ func (h *Handover) tryListening(cfg config.Node) error {
 	return l.Close()
 }
 
-// Prepare has the original ready to suspend its server.
+// Prepare parses the orders in the original, and loads the modules that they need.
 func (h *Handover) Prepare(ctx context.Context) (err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, remote.CallTime, errNoAnswer)
 	defer cancel()
@@ -186,8 +186,8 @@ func (h *Handover) Halt(ctx context.Context) error {
 	return nil
 }
 
-// Gone reports whether the original has ended: EPMD has forgotten it, or ended with it, as
-// a service does with all that it started; and nobody listens where it did.
+// Gone reports whether the original has ended: EPMD has forgotten it, or has ended too, as
+// it does with the service that started it; and nothing listens at its address.
 func (h *Handover) Gone(ctx context.Context) bool {
 	_, err := epmd.Lookup(ctx, h.Epmd, h.Name)
 	if !errors.Is(err, epmd.ErrNotFound) && !errors.Is(err, syscall.ECONNREFUSED) {
@@ -200,8 +200,8 @@ func (h *Handover) Gone(ctx context.Context) bool {
 	return errors.Is(err, syscall.ECONNREFUSED)
 }
 
-// resume has the server of the original go on, and says whether it does. Without a guard
-// there is nothing to tell: the end of the connection does the same.
+// resume resumes the server of the original, and returns why with what came of that. Without a guard
+// nothing is sent: the end of the connection does the same.
 func (h *Handover) resume(why error, log *slog.Logger) error {
 	if h.guard == "" {
 		return why

@@ -21,11 +21,11 @@ import (
 
 // ImportMore is the help of [Import].
 const ImportMore = `Stop the original first. Its dets file, which timestamp_path in its sys.config names,
-tells when it last made ids: this node then makes none before that. Of its sys.config
-and vm.args a configuration is made, and what was taken and left is told. The files of
-the original stay as they are.
+has the time of its last ids: this node makes none before that. A configuration is
+written from its sys.config and vm.args, and import prints what it took and what it
+left. The files of the original stay as they are.
 
-The mark, the file that -timestamp names, is made or raised, and never lowered.`
+The mark, in the file that -timestamp names, is created or raised, never lowered.`
 
 // imports are the flags of import.
 type imports struct {
@@ -92,7 +92,7 @@ func (i *imports) run(ctx context.Context, stdout io.Writer) error {
 	return pass(ctx, stdout, end)
 }
 
-// apart fails if the configuration, if one is made, would replace what may not be.
+// apart returns an error if the configuration would replace a file that it must not.
 func (i *imports) apart(timestamp string) error {
 	if !i.configures() {
 		return nil
@@ -114,7 +114,7 @@ func (i *imports) apart(timestamp string) error {
 	return nil
 }
 
-// sameFile tells whether two names are of one file, which need not be there.
+// sameFile reports whether two names are of one file, which need not exist.
 func sameFile(a, b string) bool {
 	if info, err := os.Stat(a); err == nil {
 		other, err := os.Stat(b)
@@ -125,7 +125,7 @@ func sameFile(a, b string) bool {
 	return err == nil && otherErr == nil && a == b
 }
 
-// configures tells whether a configuration is made.
+// configures reports whether a configuration is written.
 func (i *imports) configures() bool { return i.sysConfig != "" || i.vmArgs != "" }
 
 // read reads the files of the original.
@@ -144,7 +144,7 @@ func (i *imports) read() (s original.Settings, state original.State, err error) 
 	return s, state, err
 }
 
-// readFiles reads those of the two that are named.
+// readFiles reads the files whose paths are not empty.
 func readFiles(sysConfig, vmArgs string, s *original.Settings) (err error) {
 	if sysConfig != "" {
 		err = original.ReadSysConfig(sysConfig, s)
@@ -155,7 +155,7 @@ func readFiles(sysConfig, vmArgs string, s *original.Settings) (err error) {
 	return err
 }
 
-// mark returns where the mark is to be.
+// mark returns the path of the mark.
 func (i *imports) mark() (string, error) {
 	if i.timestamp == "" {
 		return cli.TimestampPath()
@@ -163,7 +163,7 @@ func (i *imports) mark() (string, error) {
 	return filepath.Abs(i.timestamp)
 }
 
-// tell tells what was found.
+// tell prints what was found.
 func (i *imports) tell(w io.Writer, s original.Settings, state original.State) {
 	tellSettings(w, s)
 	last := "there is no time in it"
@@ -192,7 +192,7 @@ func tellSettings(w io.Writer, s original.Settings) {
 	}
 }
 
-// configure writes the configuration, which has the cookie, and tells what it lacks.
+// configure writes the configuration, which contains the cookie, and prints what it lacks.
 func (i *imports) configure(stdout io.Writer, text []byte) error {
 	name := i.out
 	if i.overwrite { // beside it, as what is there may be readable to others, or a link
@@ -213,7 +213,7 @@ func (i *imports) configure(stdout io.Writer, text []byte) error {
 	return nil
 }
 
-// writeNew writes a file that only its owner may read, and that must not be there yet.
+// writeNew creates a file that only its owner may read. It must not exist.
 func writeNew(name string, text []byte) error {
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -226,7 +226,7 @@ func writeNew(name string, text []byte) error {
 	return nil
 }
 
-// pass waits until the clock is past the mark, if that is only ahead by the margin: a start may not wait so long.
+// pass waits until the clock is past the mark, if the mark is ahead by the margin at most: a start may not wait for that.
 func pass(ctx context.Context, stdout io.Writer, end time.Time) error {
 	wait := time.Until(end)
 	switch {

@@ -25,7 +25,7 @@ func (h *Handover) apply(ctx context.Context, module, function etf.Atom, args ..
 	return result, nil
 }
 
-// brief is how a term of the original stands in an error.
+// brief returns a term of the original for an error.
 func brief(t etf.Term) string { return fmt.Sprintf("%.300s", etf.Format(nil, t)) }
 
 // tagged calls a function of the original that returns a tuple, and returns what is behind the tag in that.
@@ -49,12 +49,12 @@ func (h *Handover) parse(ctx context.Context, text string) (etf.Term, error) {
 	return h.tagged(ctx, "ok", "erl_parse", "parse_exprs", tokens)
 }
 
-// eval has the original evaluate what it has parsed.
+// eval evaluates parsed expressions in the original.
 func (h *Handover) eval(ctx context.Context, expressions etf.Term, bindings ...etf.Term) (etf.Term, error) {
 	return h.tagged(ctx, "value", "erl_eval", "exprs", expressions, etf.List(bindings))
 }
 
-// order gives the guard an order, and returns why it has ended.
+// order sends the guard an order, and returns why the guard ended.
 func (h *Handover) order(ctx context.Context, order etf.Atom) (why etf.Term, err error) {
 	return h.eval(ctx, h.tell, etf.Tuple{etf.Atom("Guard"), h.guard}, etf.Tuple{etf.Atom("Order"), order})
 }
@@ -85,7 +85,7 @@ func (h *Handover) read(ctx context.Context) error {
 }
 
 // isDistribution reports whether a key of kernel, with its value, is about the distribution:
-// most others are not set by anybody.
+// most other keys have their defaults.
 func isDistribution(pair etf.Term) bool {
 	t, ok := pair.(etf.Tuple)
 	if !ok || len(t) != 2 {

@@ -50,14 +50,14 @@ func Takeover(f *cli.Flags) cli.Action {
 	t := takeoverFlags{
 		Flags:     f,
 		from:      f.String("from", "", "the running `node` of the original, name@host"),
-		sysConfig: f.String("sys-config", "", "tell what of its sys.config, `FILE`, is not taken"),
+		sysConfig: f.String("sys-config", "", "show what of its sys.config, `FILE`, is not taken"),
 		vmArgs:    f.String("vm-args", "", "take the cookie, and how it listens, from its vm.args, `FILE`"),
 		out:       f.String("out", "sys.toml", "write the configuration to `FILE`, which must not be there yet"),
 		timestamp: f.String("timestamp", "", "keep the mark in `FILE`, flake.timestamp_path; without it in the default place"),
 	}
-	f.File = f.String("config", "", "have the configuration of `FILE`, and write none")
-	f.Cookie = f.String("setcookie", "", "the `cookie` of the original; others can see it in ps, so rather set FLAKE_COOKIE")
-	noinput := f.Bool("noinput", false, "have no prompt, though standard input is a terminal")
+	f.File = f.String("config", "", "use the configuration in `FILE`, and write none")
+	f.Cookie = f.String("setcookie", "", "the `cookie` of the original; others can see it in ps, so prefer FLAKE_COOKIE")
+	noinput := f.Bool("noinput", false, "show no prompt, even if standard input is a terminal")
 	return func(ctx context.Context, _ []string, stdout, stderr io.Writer) error {
 		if *t.from == "" {
 			return cli.UsageError(errors.New("take over from which node? Set -from name@host"))
@@ -108,7 +108,7 @@ func (t *takeoverFlags) end(ctx context.Context, h *Handover, stdout, stderr io.
 	return h.end(ctx, lines.Logger)
 }
 
-// together refuses flags that are about the configuration to write where none is.
+// together refuses the flags of a configuration to write if -config names one.
 func (t *takeoverFlags) together() (err error) {
 	t.Visit(func(set *flag.Flag) {
 		switch set.Name {
@@ -121,7 +121,7 @@ func (t *takeoverFlags) together() (err error) {
 	return err
 }
 
-// meet connects to the original and reads what it is.
+// meet connects to the original and reads its settings.
 func (t *takeoverFlags) meet(ctx context.Context) (*Handover, error) {
 	var s original.Settings
 	if err := readFiles(*t.sysConfig, *t.vmArgs, &s); err != nil {

@@ -24,7 +24,7 @@ type Log struct {
 	out    *output
 }
 
-// OpenLog has lines go to w, as far as w is read.
+// OpenLog returns a log whose lines go to w as far as w is read.
 func OpenLog(cfg config.Log, w io.Writer) *Log {
 	l := &Log{Level: new(slog.LevelVar)}
 	l.Level.Set(cfg.Level)
@@ -42,8 +42,8 @@ func OpenLog(cfg config.Log, w io.Writer) *Log {
 	return l
 }
 
-// asText has JSON say what text does of durations, addresses and workers: "1.5s", not a
-// number of nanoseconds.
+// asText makes JSON show durations, addresses and workers as text does: "1.5s", not a number
+// of nanoseconds.
 func asText(_ []string, a slog.Attr) slog.Attr {
 	switch v := a.Value.Any().(type) {
 	case time.Time, error:
@@ -85,7 +85,7 @@ type limiter struct {
 	messages *messages
 }
 
-// messages are the kinds that there were.
+// messages counts lines by message.
 type messages struct {
 	log *slog.Logger // that has no limit
 
@@ -98,7 +98,7 @@ type messages struct {
 type kind struct {
 	bucket
 	hosts map[netip.Addr]*bucket
-	held  int // lines left out and not told of yet
+	held  int // lines left out and not reported yet
 	level slog.Level
 }
 
@@ -166,7 +166,7 @@ func (k *kind) take(r *slog.Record) bool {
 	return k.bucket.take(r.Time, most)
 }
 
-// hostOf returns the host that a line is about, if it says so.
+// hostOf returns the host of a line's address, if it has one.
 func hostOf(r *slog.Record) (at netip.Addr, ok bool) {
 	r.Attrs(func(a slog.Attr) bool {
 		addr, isAddr := a.Value.Any().(net.Addr)

@@ -1,4 +1,4 @@
-// Package output writes what nobody waits for, such as the log, and shows times and JSON.
+// Package output writes without delaying the writer, as for the log, and formats times and JSON.
 //
 // Start at [Output] and [OpenLog].
 package output
@@ -25,8 +25,8 @@ const (
 	outputEnd = time.Second
 )
 
-// output delays nobody: lines that its reader, a log collector or a terminal, has no
-// room for are dropped and counted.
+// output never blocks: lines that its reader, a log collector or a terminal, has no room for
+// are dropped and counted.
 type output struct {
 	w     io.Writer
 	lines chan []byte

@@ -21,8 +21,8 @@ import (
 // CallTime bounds a call to a running node, connecting included.
 const CallTime = 10 * time.Second
 
-// Dialer returns how to connect to the configured node: at its address if that is
-// fixed, else through the EPMD that it has.
+// Dialer returns a dialer for the configured node: to its address if that is fixed, else
+// through its EPMD.
 func Dialer(cfg config.Node) (client.Dialer, error) {
 	dialer := client.Dialer{Cookie: cfg.Cookie}
 	certificates, err := credentials.NodeCerts(cfg, slog.Default())
@@ -42,16 +42,16 @@ func Dialer(cfg config.Node) (client.Dialer, error) {
 	return dialer, nil
 }
 
-// SayDigest says who gets a digest of the cookie that TLS would keep from strangers. Only this
+// SayDigest warns that without TLS any host at the name gets a digest of the cookie. Only this
 // machine answers for a node on the loopback.
 func SayDigest(w io.Writer, cfg config.Node) {
 	_, host, _ := strings.Cut(cfg.Name, "@")
 	if !cfg.TLS.On && !config.IsLoopback(host) {
-		fmt.Fprintf(w, "flake: node.tls is not set: whoever answers at %s gets a digest of the cookie\n", host)
+		fmt.Fprintf(w, "flake: node.tls is not set: any program that answers at %s gets a digest of the cookie\n", host)
 	}
 }
 
-// NewNode returns the way to the configured node.
+// NewNode returns a client of the configured node.
 func NewNode(cfg config.Node) (*client.Node, error) {
 	dialer, err := Dialer(cfg)
 	if err != nil {

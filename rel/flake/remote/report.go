@@ -16,8 +16,8 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// Report returns what a node tells of itself, with an error if it is not ready. Without
-// a report it did not even tell that.
+// Report returns the report of a node, with an error if it is not ready. A nil report means that
+// not even that is known.
 func (w *Choice) Report(ctx context.Context, cfg config.Config, stderr io.Writer) (*idhttp.Report, error) {
 	overHTTP, err := w.OverHTTP(fixedHTTP(cfg.HTTP))
 	if err != nil {
@@ -34,8 +34,8 @@ func (w *Choice) Report(ctx context.Context, cfg config.Config, stderr io.Writer
 	return web.Report(ctx, stderr)
 }
 
-// Report asks first whether the node is ready, which it tells also when it is busy, or
-// the token is not known.
+// Report first asks whether the node is ready: it answers that even if it is busy or the token
+// is wrong.
 func (w *Web) Report(ctx context.Context, stderr io.Writer) (*idhttp.Report, error) {
 	_, err := w.get(ctx, "readyz")
 	var not refused
@@ -50,7 +50,7 @@ func (w *Web) Report(ctx context.Context, stderr io.Writer) (*idhttp.Report, err
 		untold = json.Unmarshal(body, r)
 	}
 	if untold != nil {
-		fmt.Fprintf(stderr, "flake: more than whether it is ready is not told: %s\n", escape.Text(untold.Error()))
+		fmt.Fprintf(stderr, "flake: only whether it is ready is known: %s\n", escape.Text(untold.Error()))
 	}
 	return r, err
 }
@@ -80,8 +80,7 @@ func reportOfNode(ctx context.Context, cfg config.Config) (*idhttp.Report, error
 	return r, notReady
 }
 
-// describe has a generator tell what it is, and whether it can make an id: if so, it
-// makes one.
+// describe reads the properties of a generator, and takes an id to see whether it can make one.
 func describe(ctx context.Context, node *client.Node, g *idhttp.GeneratorReport, r *idhttp.Report) error {
 	err := ReadInfo(ctx, node, g.Name, g, r)
 	if errors.Is(err, client.ErrNoProcess) {
@@ -103,8 +102,7 @@ func describe(ctx context.Context, node *client.Node, g *idhttp.GeneratorReport,
 	return err
 }
 
-// ReadInfo reads the properties that a generator tells, which are named as those of the
-// report.
+// ReadInfo reads the properties of a generator, which have the names of the report's fields.
 func ReadInfo(ctx context.Context, node *client.Node, generator string, into ...any) error {
 	info, err := node.Call(ctx, etf.Atom(generator), etf.Atom("info"))
 	if err != nil {

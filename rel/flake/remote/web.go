@@ -93,17 +93,17 @@ func NewWeb(cfg config.HTTP, at string) (w *Web, err error) {
 	return w, nil
 }
 
-// hereOnly reports whether a host of a URL is this machine for whoever resolves it. net/http
+// hereOnly reports whether a host of a URL is this machine for every resolver. net/http
 // sends requests for some of these to the proxy of the environment, and the token with them.
 func hereOnly(host string) bool {
 	ip, err := netip.ParseAddr(host)
 	return config.IsLoopback(host) || strings.HasSuffix(strings.ToLower(host), ".localhost") || err == nil && ip.IsUnspecified()
 }
 
-// notElsewhere has no redirect followed: a node sends none, and the token is for it alone.
+// notElsewhere follows no redirect: a node sends none, and the token is for the node alone.
 func notElsewhere(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
-// urlOf is where the configured node serves HTTP, as seen from its machine.
+// urlOf returns the URL of the configured node, as seen from its machine.
 func urlOf(cfg config.HTTP) (string, error) {
 	if !fixedHTTP(cfg) {
 		return "", errors.New("HTTP needs -url, or http.listen with a port in the configuration")
@@ -119,8 +119,7 @@ func urlOf(cfg config.HTTP) (string, error) {
 	return u.String(), nil
 }
 
-// onlyOf accepts the certificate that is the first in a file, whatever names it has: it
-// is that of the node.
+// onlyOf accepts only the first certificate of a file, that of the node, whatever names it has.
 func onlyOf(file string) (*tls.Config, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -149,7 +148,7 @@ type refused struct {
 
 func (r refused) Error() string { return fmt.Sprintf("the node answered %d: %s", r.status, r.detail) }
 
-// maxReport bounds the bytes of what a node tells of itself.
+// maxReport bounds the bytes of a report.
 const maxReport = 1 << 20
 
 // get returns what is at a path.
@@ -182,7 +181,7 @@ func (w *Web) get(ctx context.Context, path string) ([]byte, error) {
 	return nil, refused{answer.StatusCode, escape.Text(problem.Detail)}
 }
 
-// Door returns the way to the node's ids.
+// Door returns the chosen door of the node.
 func (w *Choice) Door(cfg config.Config) (client.Door, error) {
 	overHTTP, err := w.OverHTTP(fixedHTTP(cfg.HTTP))
 	if err != nil {

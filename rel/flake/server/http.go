@@ -43,7 +43,7 @@ func openDoor(cfg config.HTTP, certificates *certs.Source, log *slog.Logger) (*d
 		return nil, fmt.Errorf("http.listen: %w", err)
 	}
 	if host, _, _ := net.SplitHostPort(cfg.Listen); !config.IsLoopback(host) && !cfg.TLS.On {
-		log.Warn("HTTP without TLS: whoever is on the way can read it, and its token")
+		log.Warn("HTTP without TLS: others on the network can read it, and its token")
 	}
 	return &door{nil, certificates, reserve.Listener(l, log), scheme + "://" + l.Addr().String() + "/"}, nil
 }
@@ -96,7 +96,7 @@ func (d *door) announce(w io.Writer) {
 	}
 }
 
-// renew has requests answered as a says, and the certificates read again.
+// renew changes the access rules, and reads the certificates again.
 func (d *door) renew(a idhttp.Access) {
 	if d != nil {
 		d.server.SetAccess(a)

@@ -94,8 +94,8 @@ func (s *Server) release() error {
 	return s.Generators.Stop()
 }
 
-// Try fails if a start would before its node listens, and leaves nothing running. It returns the worker of the first
-// generator.
+// Try returns the error of a start up to where its node listens, and leaves nothing running. It returns the worker of
+// the first generator.
 func Try(ctx context.Context, cfg config.Config, lines *output.Log) (worker uint64, err error) {
 	s, err := prepare(ctx, &cfg, lines)
 	if err != nil {
@@ -175,8 +175,8 @@ func (s *Server) Stop() error {
 	return s.Generators.Stop()
 }
 
-// reload has the node go on with what it can of a configuration that was just read, or
-// with what it has if that is wrong.
+// reload applies what a running node can change of the configuration. If that is wrong, it
+// changes nothing.
 func (s *Server) reload(load func() (config.Config, error)) error {
 	file, err := load()
 	if err != nil {
@@ -231,8 +231,8 @@ func (s *Server) reloads(ctx context.Context, hangups <-chan struct{}, load func
 	}
 }
 
-// operate does what a node does beside its work, until ctx ends or the function that it
-// returns is called: it reloads the configuration and feeds the watchdog.
+// operate reloads the configuration and feeds the watchdog until ctx ends or the returned
+// function is called.
 func (s *Server) operate(ctx context.Context, hangups <-chan struct{}, load func() (config.Config, error),
 	note *systemd.Notifier) (end func()) {
 	ctx, cancel := context.WithCancel(ctx)
@@ -242,8 +242,8 @@ func (s *Server) operate(ctx context.Context, hangups <-chan struct{}, load func
 	return func() { cancel(); both.Wait() }
 }
 
-// drain has /readyz say for a time that the node is about to end, if it was told so by
-// SIGTERM: ids go on, until who asks /readyz has sent all callers elsewhere.
+// drain answers /readyz for a time that the node is about to end, if SIGTERM ends it. Ids go on, so that a load
+// balancer can send callers to other nodes first.
 func (s *Server) drain(ctx context.Context, note *systemd.Notifier) {
 	var by cli.Signal
 	wait := s.settings.config.Node.DrainTime

@@ -41,21 +41,21 @@ var reloadable = []string{
 	"http.token_file", "http.open", "http.pprof", "etcd.user", "etcd.password_file", "log.level",
 }
 
-// settings are what of a configuration can change while the node runs, with what its
-// files hold.
+// settings are the part of a configuration that can change while the node runs, and the
+// contents of its files.
 type settings struct {
 	config   config.Config
 	access   idhttp.Access
 	password string // of etcd's user
 }
 
-// sources are what reads files again for each connection. Each may be nil.
+// sources read their files again for each connection. Each may be nil.
 type sources struct {
 	node, http *certs.Source
 	etcd       *etcd.Store
 }
 
-// readSettings reads the files that a configuration names. It tells all faults.
+// readSettings reads the files that a configuration names. It returns all errors.
 func readSettings(cfg config.Config, log *slog.Logger) (s settings, from sources, err error) {
 	s.config = cfg
 	var nodeErr, httpErr, accessErr, etcdErr error
@@ -71,8 +71,8 @@ func readSettings(cfg config.Config, log *slog.Logger) (s settings, from sources
 	return s, from, nil
 }
 
-// with returns the settings that the node goes on with: of those in the file, what can
-// change. changed are the keys that do, and later those that need a restart.
+// with returns s with those settings of the file that a running node can change. changed are
+// the keys that change, and later those that need a restart.
 func (s settings) with(file config.Config) (next settings, changed, later []string, err error) {
 	// All of the file has to be right, and so does what can change beside what cannot.
 	all, _, err := readSettings(file, slog.New(slog.DiscardHandler))
@@ -110,8 +110,8 @@ func (s settings) with(file config.Config) (next settings, changed, later []stri
 	return next, changed, later, nil
 }
 
-// unlocked returns an error if next lets in callers without the cookie or the token that s wants.
-// A file that is empty for a moment, or was cut off, says so too.
+// unlocked returns an error if next lets in callers without the cookie or the token that s requires,
+// as would follow from a file that is empty for a moment, or truncated.
 func unlocked(s, next settings) error {
 	was, is := s.config.Node, next.config.Node
 	closed := was.Cookie != config.PublishedCookie
@@ -126,8 +126,8 @@ func unlocked(s, next settings) error {
 	return nil
 }
 
-// access is who is answered what, with the token that is in its file now. Without HTTP
-// nobody is, and the token is of commands that ask another node.
+// access returns the access rules of HTTP, with the token that is in its file now. Without HTTP they
+// are zero: the token is then for commands that ask another node.
 func access(cfg config.HTTP) (a idhttp.Access, err error) {
 	if cfg.Listen == "" {
 		return a, nil

@@ -9,12 +9,11 @@ import (
 	"github.com/flake-go/flake/rel/flake/systemd"
 )
 
-// A watchdog says that all generators make ids.
+// A watchdog reports whether all generators make ids.
 //
-// It takes one of each, but of a generator that rests: nobody has been given an id since
-// it last took one, so that another would have the time saved for nobody. A generator that
-// refuses, as the clock is behind or the disk is full, is not stuck: a restart would not
-// help it, and /readyz tells of it.
+// It takes one id of each, but skips an idle generator, which made no id since the watchdog last took one: another
+// would only cause a save. A generator that refuses, because the clock is behind or the disk is full, is not stuck: a
+// restart would not help, and /readyz reports it.
 type watchdog struct {
 	generators []generators.Generator
 	taken      map[string]last // by generator, what it was when the watchdog last took one

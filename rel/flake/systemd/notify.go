@@ -12,15 +12,15 @@ import (
 	"time"
 )
 
-// Notifier tells a service manager how the node is, in the words of sd_notify(3). All
-// methods do nothing without one.
+// Notifier reports to a service manager, in the words of sd_notify(3). Without a service manager
+// its methods do nothing.
 type Notifier struct {
 	conn     net.Conn
 	Watchdog time.Duration // how often it wants to hear of the node; 0: never
 }
 
-// Open reads what the service manager has put in the environment, and takes it out
-// for the programs that the node starts. The socket may be an abstract one.
+// Open reads what the service manager has put in the environment, and removes it there, so that
+// programs that the node starts do not see it. The socket may be an abstract one.
 func Open(log *slog.Logger) *Notifier {
 	path, usec, pid := os.Getenv("NOTIFY_SOCKET"), os.Getenv("WATCHDOG_USEC"), os.Getenv("WATCHDOG_PID")
 	for _, name := range []string{"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"} {
@@ -98,7 +98,7 @@ func (n *Notifier) Reloading() {
 // Ready reports that the node serves, and how.
 func (n *Notifier) Ready(text string) { n.Say("READY=1", stateIs(text)) }
 
-// Stopping says that the node ends, after so long.
+// Stopping reports that the node ends after a time.
 func (n *Notifier) Stopping(after time.Duration) {
 	n.Say("STOPPING=1", stateIs("stopping"), extend(after+stopTime))
 }
