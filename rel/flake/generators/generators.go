@@ -80,7 +80,8 @@ func Open(ctx context.Context, cfg config.Config, store *etcd.Store, log *slog.L
 		}
 	}
 	if own := handNumbered(cfg.Generators); len(own) > 0 {
-		log.Info("numbers set by hand: nothing compares machines, so give each machine others, or take them from etcd", "generator", strings.Join(own, ", "))
+		log.Info("numbers set by hand: nothing compares machines, so give each machine others, or take them from etcd",
+			"generator", strings.Join(own, ", "))
 	}
 	gs.host.Follow()
 	return gs, nil
@@ -94,7 +95,8 @@ func hostOf(cfg config.Config, store *etcd.Store) host.Config {
 	}
 	if store != nil {
 		h.Numbers = &workers.Config{
-			Store: store, Prefix: cfg.Etcd.Prefix, Last: cfg.MaxNumber(), Hold: cfg.Etcd.Hold, Name: cfg.Node.Name, Wait: cfg.Etcd.Wait,
+			Store: store, Prefix: cfg.Etcd.Prefix, Last: cfg.MaxNumber(), Hold: cfg.Etcd.Hold,
+			Name: cfg.Node.Name, Wait: cfg.Etcd.Wait,
 		}
 	}
 	return h
@@ -148,7 +150,8 @@ func (gs *Set) open(ctx context.Context, p *planned) error {
 // Servers returns the generators as gen_servers.
 func (gs Set) Servers(log *slog.Logger) (servers []node.Server) {
 	for _, g := range gs.List {
-		servers = append(servers, node.Server{Name: etf.Atom(g.Name), Module: "flake_server", Handler: &iderl.Handler{Server: g.Server, Log: log}})
+		handler := &iderl.Handler{Server: g.Server, Log: log}
+		servers = append(servers, node.Server{Name: etf.Atom(g.Name), Module: "flake_server", Handler: handler})
 	}
 	return servers
 }
@@ -174,7 +177,8 @@ func (gs Set) Stop() error {
 
 // Rehearse does what [Open] would do, in memory.
 func Rehearse(ctx context.Context, cfg config.Config) (report host.Report, err error) {
-	p := host.Plan[formats.Generator]{Timeout: cfg.Etcd.StartTimeout, Advise: func(err error) error { return credentials.Advise(err, cfg.Etcd) }}
+	p := host.Plan[formats.Generator]{Timeout: cfg.Etcd.StartTimeout}
+	p.Advise = func(err error) error { return credentials.Advise(err, cfg.Etcd) }
 	if cfg.Flake.TimestampPath == "" {
 		p.MakesFolder = true
 		if cfg.Flake.TimestampPath, err = cli.DefaultTimestamp(); err != nil {
@@ -206,7 +210,8 @@ func Rehearse(ctx context.Context, cfg config.Config) (report host.Report, err e
 
 // Check returns a line for each generator, with the worker that it would have as far as that is known before a start.
 func Check(cfg config.Config, path string, log *slog.Logger) (lines []string, err error) {
-	all, err := plans(cfg, func(string) (flake.Worker, string, error) { return 0, path, nil }, log) // the file is not locked
+	kept := func(string) (flake.Worker, string, error) { return 0, path, nil } // the file is not locked
+	all, err := plans(cfg, kept, log)
 	if err != nil {
 		return nil, err
 	}
@@ -237,7 +242,8 @@ func Check(cfg config.Config, path string, log *slog.Logger) (lines []string, er
 
 // OpenLocal opens a generator of a program that runs for a moment, until end. Its mark is in the file at path;
 // without a path nothing is kept.
-func OpenLocal(ctx context.Context, g config.Generator, path string, log *slog.Logger) (ids formats.Source, end func() error, err error) {
+func OpenLocal(ctx context.Context, g config.Generator, path string, log *slog.Logger) (
+	ids formats.Source, end func() error, err error) {
 	local := &planned{Generator: g, chosen: true}
 	if path == "" {
 		local.kept = func(string) (flake.Worker, string, error) { return flake.RandomWorker(), "", nil }
@@ -254,7 +260,8 @@ func OpenLocal(ctx context.Context, g config.Generator, path string, log *slog.L
 	}
 	gs := Set{host: h, options: flake.Options{AllowableDowntime: math.MaxInt64, Logger: log}} // any time between two runs
 	if names := h.Marks().Names(); len(names) > 0 && names[len(names)-1] != "" {
-		err = fmt.Errorf("-mark %s: a node keeps the marks of its generators in it, such as %s: give it a file of its own", path, names[len(names)-1])
+		err = fmt.Errorf("-mark %s: a node keeps the marks of its generators in it, such as %s: give it a file of its own",
+			path, names[len(names)-1])
 	} else {
 		local.kept = func(mark string) (flake.Worker, string, error) { return keptWorker(h.Marks(), mark, path, log) }
 		if err = new(placed).add(local); err == nil {
