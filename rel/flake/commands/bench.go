@@ -35,7 +35,7 @@ else asks. How many were compared is printed.
 
 The exit status is 1 if an id came twice, or no call was answered.`
 
-// The most that can be asked for.
+// Limits of the flags.
 const (
 	mostCallers     = 10_000
 	mostConnections = 1000
@@ -133,7 +133,7 @@ func (b *benchFlags) run(ctx context.Context, cfg config.Config, _ []string, std
 	return nil
 }
 
-// call is what one call asks for.
+// call returns the request that each caller repeats.
 func (b *benchFlags) call() (c loadgen.Call, err error) {
 	c = loadgen.Call{Generator: *b.generator, N: *b.ids}
 	if *b.base != "" {
@@ -200,7 +200,7 @@ func (b *benchFlags) connect(ctx context.Context, cfg config.Config, r *benchRes
 	return doors, g.Format, err
 }
 
-// fill takes over what was measured.
+// fill copies what was measured.
 func (r *benchResult) fill(f loadgen.Result) {
 	s := f.Elapsed.Seconds()
 	r.Seconds, r.Calls, r.IDs, r.CallsPerS, r.IDsPerS = s, f.Calls, f.IDs, float64(f.Calls)/s, float64(f.IDs)/s
@@ -221,7 +221,7 @@ func (r *benchResult) fill(f loadgen.Result) {
 	}
 }
 
-// busy is the part of its processors from which on this program may be what is slow.
+// busy is the share of its processors above which this program itself may be the bottleneck.
 const busy = 0.9
 
 func (r *benchResult) print(w io.Writer, asJSON bool) error {

@@ -258,7 +258,7 @@ func (t *takeoverFlags) configure(h *Handover, stdout io.Writer) error {
 	return nil
 }
 
-// A Handover is the way from a running original to this node.
+// A Handover is the state of a takeover.
 type Handover struct {
 	Node, Name string // name@host, and what EPMD knows it by
 	Addr, Epmd string

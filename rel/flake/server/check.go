@@ -62,7 +62,7 @@ func showValues(w io.Writer, values []config.Value) {
 	}
 }
 
-// checkTimestamp returns the file of the time. The folder of the default one need not be
+// checkTimestamp returns the path of the file of marks. The folder of the default one need not be
 // there yet.
 func checkTimestamp(cfg config.Flake) (path string, err error) {
 	if path = cfg.TimestampPath; path == "" {
