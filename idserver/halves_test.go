@@ -47,7 +47,7 @@ func TestHalves(t *testing.T) {
 			expect(t, fmt.Sprint(id)+" "+test.fields)(s.Decompose(test.text, formats.Canonical))
 			expect(t, fmt.Sprint(id)+" "+test.fields)(s.Decompose(test.uuid, formats.Canonical))
 			expect(t, fmt.Sprint(id)+" "+test.fields)(s.Decompose(string(id.AppendOctets(nil, 16)), formats.Octets))
-			expect(t, "badarg")(s.GetMeta(t.Context(), 0))
+			expect(t, "badarg")(s.Get(t.Context(), Meta{0, true}))
 			_, err = formats.KindOf("uuidv7").Format(nil).Parse(string(f.Append(nil, id, 62)), 62) // a UUID of version 7, or none
 			if (err == nil) != (f == formats.KindOf("uuidv7").Format(nil)) {
 				t.Errorf("as a UUID: %v", err)
@@ -75,12 +75,12 @@ func TestHalves(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	expect(t, "shutdown")((&Server{IDs: formats.UUIDv7(uuids)}).Get(t.Context()))
-	expect(t, "shutdown")((&Server{IDs: formats.ULID(ulids)}).Get(t.Context()))
+	expect(t, "shutdown")((&Server{IDs: formats.UUIDv7(uuids)}).Get(t.Context(), Meta{}))
+	expect(t, "shutdown")((&Server{IDs: formats.ULID(ulids)}).Get(t.Context(), Meta{}))
 }
 
-// testHalvesRuns takes 2,001 ids. What follows each other is one run, in whatever shares it was
-// taken, and all but one field of its ids are alike; each has random bits of its own.
+// testHalvesRuns takes 2,001 ids. Ids that follow each other are one run, whatever shares they were
+// taken in, and all but one field of them are alike; each has its own random bits.
 func testHalvesRuns(t *testing.T, s *Server) {
 	field := func(id formats.Number, name string) uint64 {
 		for _, f := range s.IDs.Format().Fields(id) {
@@ -90,7 +90,7 @@ func testHalvesRuns(t *testing.T, s *Server) {
 		}
 		return math.MaxUint64
 	}
-	first, err := s.Get(t.Context())
+	first, err := s.Get(t.Context(), Meta{})
 	if err != nil || field(first, "sequence") != 0 || field(first, "worker") != s.IDs.Worker() {
 		t.Errorf("%v, %v", first, err)
 	}

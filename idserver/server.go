@@ -1,34 +1,32 @@
 // Package idserver holds what can be asked of a generator: the methods of a
-// [Server], which are the same for every [formats.Format] of ids, and count what they are
-// asked. The doors call these methods, and write ids as their callers want them: for
+// [Server], which are the same for every [formats.Format] of ids, and count their
+// calls. The doors call these methods, and write ids as their callers want them: for
 // Erlang package iderl, for HTTP package idhttp.
 package idserver
 
 import (
 	"context"
-	"errors"
 	"iter"
 	"runtime"
 	"slices"
 	"time"
 
-	"github.com/flake-go/flake/flake"
 	"github.com/flake-go/flake/flake/formats"
 )
 
 // The most ids that one request may ask for.
 const (
-	MaxMany  = 1 << 16 // get_many and get_binary
-	MaxLease = 1 << 20 // lease
+	MaxMany  = 1 << 16 // GetMany and GetBinary
+	MaxLease = 1 << 20 // Lease
 
-	// MaxTicks bounds the time that a request takes: it is for no more ids than
-	// there are in so many ticks, if more than MaxInline. Only a generator of less
-	// than 1,024 ids a tick has a smaller bound by it than MaxLease.
+	// MaxTicks bounds the time that a request takes: it may ask for the ids of at most
+	// this many ticks, or for MaxInline. Only for a generator of fewer than 1,024 ids a
+	// tick is that a smaller bound than MaxLease.
 	MaxTicks = 1024
 )
 
-// MaxInline is the most ids that are made while others wait. A request for more
-// lets all others go first after each so many.
+// MaxInline is the most ids that are made while others wait. A larger request lets all
+// others go first after each MaxInline ids.
 const MaxInline = 256
 
 // Server answers requests from one source of ids. Any number of goroutines may
@@ -37,49 +35,41 @@ type Server struct {
 	IDs     formats.Source
 	Version string
 	Started time.Time
-	From    func() Origin // where the worker came from; nil: nobody tells
-	Meta    uint8         // of ids that nobody asks a metabyte for
+	From    func() Origin // returns where the worker came from; nil: that is not known
+	Meta    uint8         // the metabyte of ids for which none is given
 
 	turns  turns // of requests for more than MaxInline ids
 	counts counts
 }
 
-// Get takes the next id.
-func (s *Server) Get(ctx context.Context) (formats.Number, error) {
-	run, err := s.IDs.Reserve(ctx, 1, s.Meta)
-	s.count(opGet, err)
-	return run.First, err
-}
-
-// GetMeta takes the next id, with a metabyte. Its format has to have one.
-func (s *Server) GetMeta(ctx context.Context, meta uint8) (formats.Number, error) {
-	run, err := formats.Run{}, ErrBadArgument
-	if s.IDs.Format().Meta {
-		run, err = s.IDs.Reserve(ctx, 1, meta)
-	}
-	s.count(opGet, err)
-	return run.First, err
-}
-
-// Meta is a metabyte for ids; the zero value: none is asked for, and they have the
-// server's.
+// Meta is a metabyte for ids. The zero Meta stands for the server's.
 type Meta struct {
 	Byte  uint8
 	Given bool
 }
 
+// Get takes the next id. If a metabyte is given, its format must have one.
+func (s *Server) Get(ctx context.Context, meta Meta) (formats.Number, error) {
+	run, err := formats.Run{}, ErrBadArgument
+	if b, ok := s.metabyte(meta); ok {
+		run, err = s.IDs.Reserve(ctx, 1, b)
+	}
+	s.count(opGet, err)
+	return run.First, err
+}
+
 // GetMany takes n ids, ascending, 1 to MaxMany: all of them, or it fails. More than
-// MaxInline are taken in turns. If a metabyte is given, their format has to have one.
+// MaxInline are taken in turns. If a metabyte is given, their format must have one.
 func (s *Server) GetMany(ctx context.Context, n int, meta Meta, t *Turn) ([]formats.Run, error) {
 	return s.take(ctx, opGetMany, n, MaxMany, meta, t)
 }
 
-// GetBinary is GetMany, and counted apart.
+// GetBinary is like GetMany, and counted apart.
 func (s *Server) GetBinary(ctx context.Context, n int, t *Turn) ([]formats.Run, error) {
 	return s.take(ctx, opGetBinary, n, MaxMany, Meta{}, t)
 }
 
-// Lease is GetMany of 1 to MaxLease ids.
+// Lease is like GetMany, for 1 to MaxLease ids.
 func (s *Server) Lease(ctx context.Context, n int, meta Meta, t *Turn) ([]formats.Run, error) {
 	return s.take(ctx, opLease, n, MaxLease, meta, t)
 }
@@ -113,11 +103,10 @@ func (s *Server) Invalid() error {
 	return ErrBadArgument
 }
 
-// Unknown counts a request that no method is for.
+// Unknown counts a request that has no method.
 func (s *Server) Unknown() { s.count(opUnknown, nil) }
 
-// Most returns the most ids that one request may ask for, where limit is that of all
-// formats.
+// Most returns the most ids that one request may ask for; limit is the most for any format.
 func (s *Server) Most(limit int) int {
 	return min(limit, max(MaxInline, MaxTicks*s.IDs.PerTick()))
 }
@@ -130,21 +119,26 @@ func (s *Server) span(op op, first, last uint64) (lowest, highest formats.Number
 	return lowest, highest, err
 }
 
+// metabyte returns the metabyte of ids, and whether their format allows the one given.
+func (s *Server) metabyte(meta Meta) (b uint8, ok bool) {
+	if !meta.Given {
+		return s.Meta, true
+	}
+	return meta.Byte, s.IDs.Format().Meta
+}
+
 // take takes n ids, 1 to most.
 func (s *Server) take(ctx context.Context, op op, n, most int, meta Meta, t *Turn) (runs []formats.Run, err error) {
-	if !meta.Given {
-		meta.Byte = s.Meta
-	}
-	if n < 1 || n > s.Most(most) || meta.Given && !s.IDs.Format().Meta {
+	if b, ok := s.metabyte(meta); !ok || n < 1 || n > s.Most(most) {
 		err = ErrBadArgument
-	} else if runs, err = s.reserve(ctx, n, meta.Byte, t); err == nil {
+	} else if runs, err = s.reserve(ctx, n, b, t); err == nil {
 		s.counts.ids.Add(uint64(n))
 	}
 	s.count(op, err)
 	return runs, err
 }
 
-// reserve takes n ids, ascending, or fails. If t is not nil, in turns.
+// reserve takes n ids, ascending, or fails. If t is not nil, it takes them in turns.
 func (s *Server) reserve(ctx context.Context, n int, meta uint8, t *Turn) (runs []formats.Run, err error) {
 	for n > 0 {
 		if t != nil {
@@ -165,12 +159,12 @@ func (s *Server) reserve(ctx context.Context, n int, meta uint8, t *Turn) (runs 
 			runs = append(runs, run)
 		}
 	}
-	// Those of one tick come in any order from a format that starts it anywhere.
+	// A format whose sequence starts at random returns the runs of a tick in any order.
 	slices.SortFunc(runs, func(a, b formats.Run) int { return a.First.Compare(b.First) })
 	return runs, nil
 }
 
-// All yields the ids of runs. After each MaxInline others go first.
+// All yields the ids of runs. Other goroutines run after each MaxInline ids.
 func All(runs []formats.Run) iter.Seq[formats.Number] {
 	return func(yield func(formats.Number) bool) {
 		n := 0
@@ -185,39 +179,4 @@ func All(runs []formats.Run) iter.Seq[formats.Number] {
 			}
 		}
 	}
-}
-
-var (
-	// ErrBadArgument is the answer to an argument out of range.
-	ErrBadArgument = errors.New("badarg")
-
-	// ErrBusy is the answer to a request for which there is no room.
-	ErrBusy = errors.New("system_limit")
-)
-
-// results are what calls come to, in the words of Erlang: success first, and last what
-// any other error comes to.
-var results = [...]struct {
-	word string
-	err  error
-}{
-	{"ok", nil},
-	{"badarg", ErrBadArgument},
-	{"clock_running_backwards", flake.ErrClockBackwards},
-	{"timestamp_not_saved", flake.ErrTimestampNotSaved},
-	{"shutdown", flake.ErrClosed},
-	{"system_limit", ErrBusy},
-}
-
-// Reason returns the word for an error of a Server.
-func Reason(err error) string { return results[resultOf(err)].word }
-
-// resultOf returns the place of an error in results.
-func resultOf(err error) int {
-	for i := range results {
-		if errors.Is(err, results[i].err) {
-			return i
-		}
-	}
-	return len(results) - 1
 }

@@ -49,7 +49,7 @@ func serverOf(t *testing.T, s *stock) *Server {
 	return &Server{IDs: s, Version: "1.2"}
 }
 
-// lease is Lease as who is no node calls it.
+// lease is Lease as a caller that is not a node calls it.
 func (s *Server) lease(ctx context.Context, n int) ([]formats.Run, error) {
 	t := s.TurnOfOther(n)
 	defer t.End()
@@ -72,18 +72,18 @@ func expect(t *testing.T, want string) func(results ...any) {
 	}
 }
 
-// What comes of each method, and how it is counted. Ticks of three ids show where runs end.
+// Each method returns its result and counts it. Ticks of three ids show where runs end.
 func TestServer(t *testing.T) {
 	ctx := t.Context()
 	s := serverOf(t, &stock{perTick: 3, left: 5, err: flake.ErrClockBackwards})
-	expect(t, "{0 458752}")(s.Get(ctx))
+	expect(t, "{0 458752}")(s.Get(ctx, Meta{}))
 	expect(t, "[{{0 458753} 2 <nil>} {{1 458752} 2 <nil>}]")(s.GetMany(ctx, 4, Meta{}, nil))
 	expect(t, "[{{1 458754} 1 <nil>}]")(s.GetBinary(ctx, 1, nil))
 	expect(t, "[{{2 458752} 3 <nil>} {{3 458752} 1 <nil>}]")(s.Lease(ctx, 4, Meta{}, nil))
 	expect(t, "system_limit")(s.Lease(ctx, 1, Meta{}, NoTurn))
 	expect(t, "clock_running_backwards")(s.Lease(ctx, 6, Meta{}, nil)) // not in part
-	expect(t, "clock_running_backwards")(s.Get(ctx))
-	expect(t, "badarg")(s.GetMeta(ctx, 1))
+	expect(t, "clock_running_backwards")(s.Get(ctx, Meta{}))
+	expect(t, "badarg")(s.Get(ctx, Meta{1, true}))
 	expect(t, "{2000 0}")(s.Notional(2000))
 	expect(t, "{1000 0} {2000 18446744073709551615}")(s.Span(1000, 2000))
 	expect(t, "{1 458754} [{time 1 0 64} {worker 7 64 48} {sequence 2 112 16}]")(s.Decompose("10000000000070002", 16))
@@ -98,7 +98,7 @@ func TestServer(t *testing.T) {
 		"{notional ok 1} {span ok 1} {decompose ok 2} {info ok 1}]}")(s.Stats(), nil)
 }
 
-// Every error has its word.
+// Every error has a word.
 func TestReason(t *testing.T) {
 	for _, test := range []struct {
 		err  error
@@ -109,6 +109,9 @@ func TestReason(t *testing.T) {
 		{flake.ErrClockBackwards, "clock_running_backwards"},
 		{flake.ErrTimestampNotSaved, "timestamp_not_saved"},
 		{flake.ErrClosed, "shutdown"},
+		{ErrNotRegistered, "noproc"},
+		{ErrStopping, "stopping"},
+		{ErrBusy, "system_limit"},
 		{errors.New("another"), "system_limit"},
 		{fmt.Errorf("around: %w", flake.ErrClosed), "shutdown"},
 	} {
@@ -118,10 +121,10 @@ func TestReason(t *testing.T) {
 	}
 }
 
-// What a program asks for is checked as what a node asks for is.
+// The methods check their arguments themselves.
 func TestMethodsCheck(t *testing.T) {
 	for name, call := range map[string]func(s *Server) error{
-		"a metabyte": func(s *Server) error { _, err := s.GetMeta(t.Context(), 1); return err },
+		"a metabyte": func(s *Server) error { _, err := s.Get(t.Context(), Meta{1, true}); return err },
 		"no ids":     func(s *Server) error { _, err := s.GetMany(t.Context(), 0, Meta{}, nil); return err },
 		"fewer":      func(s *Server) error { _, err := s.GetMany(t.Context(), -1, Meta{}, nil); return err },
 		"too many":   func(s *Server) error { _, err := s.GetMany(t.Context(), MaxMany+1, Meta{}, nil); return err },
@@ -148,7 +151,7 @@ func TestMethodsCheck(t *testing.T) {
 	}
 }
 
-// Runs that follow each other are one, and whoever takes their ids may stop.
+// Runs that follow each other are merged, and a loop over their ids may stop.
 func TestRuns(t *testing.T) {
 	s := serverOf(t, &stock{perTick: 1 << 16, left: 100})
 	runs, err := s.lease(t.Context(), 60_000)

@@ -22,14 +22,14 @@ func TestSno(t *testing.T) {
 	text := func(id formats.Number, err error) (string, error) {
 		return string(formats.KindOf("sno").Format(nil).Append(nil, id, formats.Canonical)), err
 	}
-	expect(t, "9d5ve822232im222")(text(s.Get(t.Context())))
-	expect(t, "9d5ve822232im223")(text(s.GetMeta(t.Context(), 0)))
-	expect(t, "9d5ve822xv2im224")(text(s.GetMeta(t.Context(), 255)))
+	expect(t, "9d5ve822232im222")(text(s.Get(t.Context(), Meta{})))
+	expect(t, "9d5ve822232im223")(text(s.Get(t.Context(), Meta{0, true})))
+	expect(t, "9d5ve822xv2im224")(text(s.Get(t.Context(), Meta{255, true})))
 	expect(t, "[{{15047 15427080524648808451} 3 sno}]")(s.Lease(t.Context(), 3, Meta{}, nil))          // 3AC7D6180000410A0003
 	expect(t, "[{{15047 15427081619865468934} 3 sno}]")(s.Lease(t.Context(), 3, Meta{255, true}, nil)) // 3AC7D61800FF410A0006
 	s.Meta = 255
-	expect(t, "9d5ve822xv2im22b")(text(s.Get(t.Context())))
-	expect(t, "9d5ve822232im22c")(text(s.GetMeta(t.Context(), 0)))
+	expect(t, "9d5ve822xv2im22b")(text(s.Get(t.Context(), Meta{})))
+	expect(t, "9d5ve822232im22c")(text(s.Get(t.Context(), Meta{0, true})))
 	expect(t, "[{{15047 15427081619865468939} 1 sno}]")(s.Lease(t.Context(), 1, Meta{}, nil))        // 3AC7D61800FF410A000B
 	expect(t, "[{{15047 15427080524648808460} 1 sno}]")(s.Lease(t.Context(), 1, Meta{0, true}, nil)) // 3AC7D6180000410A000C
 	expect(t, "{15047 15427080524648808450} [{time 1767225600000 0 39} {tick_tock 0 39 1} {meta 0 40 8} "+
@@ -49,8 +49,8 @@ func TestSno(t *testing.T) {
 		t.Errorf("last %d, %d", last, sequence)
 	}
 	ids.Close()
-	expect(t, "shutdown")(s.Get(t.Context()))
+	expect(t, "shutdown")(s.Get(t.Context(), Meta{}))
 	none := &Server{IDs: formats.Sno(new(sno.Generator))}
-	expect(t, "system_limit")(none.Get(t.Context()))
+	expect(t, "system_limit")(none.Get(t.Context(), Meta{}))
 	expect(t, "system_limit")(none.GetMany(t.Context(), 1, Meta{}, nil))
 }

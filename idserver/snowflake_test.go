@@ -35,9 +35,9 @@ func TestSnowflake(t *testing.T) {
 			defer ids.Close()
 			s := &Server{IDs: formats.Snowflake(ids)}
 			f, canonical := s.IDs.Format(), strconv.FormatUint(test.first, 10)
-			expect(t, fmt.Sprintf("{0 %d}", test.first))(s.Get(t.Context()))
+			expect(t, fmt.Sprintf("{0 %d}", test.first))(s.Get(t.Context(), Meta{}))
 			expect(t, fmt.Sprintf("[{{0 %d} 3 %s}]", test.first+1, f.Name))(s.Lease(t.Context(), 3, Meta{}, nil))
-			expect(t, "badarg")(s.GetMeta(t.Context(), 0))
+			expect(t, "badarg")(s.Get(t.Context(), Meta{0, true}))
 			expect(t, fmt.Sprintf("{0 %d} [%s {sequence 0 52 12}]", test.first, test.who))(s.Decompose(canonical, formats.Canonical))
 			expect(t, canonical)(string(f.Append(nil, formats.Number{Lo: test.first}, formats.Canonical)), nil)
 			if got := f.Name; (got == "flake-idgen") != (name == "flake-idgen") {
@@ -47,12 +47,12 @@ func TestSnowflake(t *testing.T) {
 				t.Errorf("last %d, %d, of %d", last, sequence, s.IDs.Worker())
 			}
 			ids.Close()
-			expect(t, "shutdown")(s.Get(t.Context()))
+			expect(t, "shutdown")(s.Get(t.Context(), Meta{}))
 		})
 	}
 }
 
-// Times that 64 bits do not hold are refused.
+// Times that 64 bits cannot hold are refused.
 func TestSnowflakeRange(t *testing.T) {
 	l := snowflake.Twitter
 	l.Epoch = 1577836800000
@@ -67,8 +67,8 @@ func TestSnowflakeRange(t *testing.T) {
 	expect(t, "badarg")(s.Notional(l.Epoch - 1))
 }
 
-// With random starts a run ends where the sequence goes on from 0, and many ids
-// ascend nevertheless.
+// With random starts a run ends where the sequence wraps to 0, and many ids
+// still ascend.
 func TestSnowflakeRandomStart(t *testing.T) {
 	milli := uint64(1767225600000)
 	ids, err := snowflake.Twitter.Open(t.Context(), filepath.Join(t.TempDir(), "timestamp"), 1,
@@ -103,7 +103,7 @@ func TestSnowflakeRandomStart(t *testing.T) {
 	}
 }
 
-// A request for more ids than there are in MaxTicks is refused, and uses none up.
+// A request for more ids than MaxTicks have is refused, and takes none.
 func TestMaxTicks(t *testing.T) {
 	l := snowflake.Twitter
 	l.Worker, l.Sequence = 22, 0

@@ -9,16 +9,16 @@ import (
 type op uint8
 
 const (
-	opUnknown   op = iota // nothing that is known: answered ok, as the original does
+	opUnknown   op = iota // not a known call: answered ok, as the original does
 	opGet                 // the next id
 	opInvalid             // an argument of the wrong type or out of range
 	opGetMany             // ids, ascending
-	opGetBinary           // the same, as the bytes of all of them
+	opGetBinary           // ids, ascending, as one binary
 	opLease               // runs of ids
 	opNotional            // the lowest id of a time
 	opSpan                // the lowest and the highest id of a span of time
 	opDecompose           // the fields of an id
-	opInfo                // what the server is, and has done
+	opInfo                // the state and counts of the server
 
 	ops = 10
 )
@@ -30,28 +30,28 @@ var kinds = [ops]string{
 // Stats are counts since the server was made.
 type Stats struct {
 	IDs      uint64      // handed out or leased
-	Waits    uint64      // for the next tick, as those of one were used up
+	Waits    uint64      // for the next tick, as all ids of one were used up
 	Refusals uint64      // calls answered with an error
-	Calls    []CallCount // those that are not 0
+	Calls    []CallCount // the counts above 0
 }
 
-// CallCount is how many calls of one kind came to the same result.
+// CallCount is the number of calls of one kind with the same result.
 type CallCount struct {
 	Kind   string // "get", "lease", ...
 	Result string // "ok", or the reason of the error
 	Calls  uint64
 }
 
-// Stats returns the counts as they stand.
+// Stats returns the current counts.
 func (s *Server) Stats() (all Stats) {
 	for op, kind := range kinds {
-		for result, r := range results {
-			n := s.counts.calls[op][result].Load()
+		for i, result := range Results {
+			n := s.counts.calls[op][i].Load()
 			if n == 0 {
 				continue
 			}
-			all.Calls = append(all.Calls, CallCount{kind, r.word, n})
-			if result != 0 {
+			all.Calls = append(all.Calls, CallCount{kind, result.Reason, n})
+			if result.Err != nil {
 				all.Refusals += n
 			}
 		}
@@ -64,20 +64,20 @@ func (s *Server) Stats() (all Stats) {
 // counts are of all callers together. A call adds to one word that all of them share, as
 // it does to take its id.
 type counts struct {
-	calls [ops][len(results)]atomic.Uint64
-	ids   atomic.Uint64 // but those of opGet, which are as many as its calls
+	calls [ops][len(Results)]atomic.Uint64
+	ids   atomic.Uint64 // without those of opGet: one for each of its calls
 }
 
-// count counts a call and what came of it.
+// count counts a call by its result.
 func (s *Server) count(op op, err error) { s.counts.calls[op][resultOf(err)].Add(1) }
 
-// Info is what a server is, and has done.
+// Info is the state and the counts of a server.
 type Info struct {
 	Format  string
 	Worker  uint64
 	Stats   Stats
 	Last    uint64    // time of the last id, ms since 1970
-	Mark    time.Time // that no id is later than; zero if none is kept
+	Mark    time.Time // no id is later; the zero Time if no mark is kept
 	Uptime  time.Duration
 	Version string
 	Origin  Origin
@@ -85,9 +85,9 @@ type Info struct {
 
 // Origin is where a worker came from.
 type Origin struct {
-	From  string    // "worker_id", "interface eth0", "etcd", ...; empty if nobody tells
-	Until time.Time // how far ids go with it, unless that is extended; zero if they go on for good
-	Err   error     // what the last attempt to extend that came to
+	From  string    // "worker_id", "interface eth0", "etcd", ...; empty if that is not known
+	Until time.Time // the worker's mark, past which ids do not go; the zero Time if it has no mark
+	Err   error     // of the last attempt to extend that mark
 }
 
 // Origin returns where the worker came from.
@@ -98,7 +98,7 @@ func (s *Server) Origin() Origin {
 	return s.From()
 }
 
-// Info returns what the server is, and has done.
+// Info returns the state and the counts of the server.
 func (s *Server) Info() *Info {
 	s.count(opInfo, nil)
 	last, _ := s.IDs.Last()

@@ -6,52 +6,50 @@ import (
 	"sync"
 )
 
-// share is the most ids of a large request that are taken at once, or a quarter of a
-// tick's if that is more. Then others have a chance, as else one could use up tick after
-// tick. Each turn costs a switch of goroutines, which takes long on a busy machine.
+// share is the most ids of a large request that are taken in one turn, or a quarter of a
+// tick's if that is more, so that one request cannot use up tick after tick. Each turn
+// costs a switch of goroutines, which takes long on a busy machine.
 const share = 1024
 
 func (s *Server) share() int { return max(share, s.IDs.PerTick()/4) }
 
-// MaxRuns returns how many runs n ids come in at most, unless others take ids all the
-// while.
+// MaxRuns returns the most runs that n ids come in, unless others take ids all the time.
 func (s *Server) MaxRuns(n int) int { return 2 + n/s.share() }
 
-// turns are those of large requests, so that all of them together take no more than
-// one processor, and one share of ids. After a share it is the turn of the
-// next: who wants less has it sooner, and whatever nodes ask for, others have as many
-// turns.
+// turns let large requests go one after the other, a share of ids at a time, so that
+// all of them together take no more than one processor. The queues have a turn each:
+// small requests finish first, and however many nodes ask, others have as many turns.
 type turns struct {
 	mu      sync.Mutex
-	held    bool
-	queue   int // that had the last turn
+	held    bool // by one Turn
+	last    int  // the queue that had the last turn
 	waiting [4][]*Turn
 }
 
-// The queues are those of nodes and of others, for requests of up to MaxMany ids and beyond. The
-// latter go one at a time, as a lease in shares between those of many others has a run
-// for each.
+// There is a queue for nodes and one for other callers, each for requests of up to MaxMany
+// ids, and for longer ones. Long requests finish one at a time: if they alternated, a
+// lease would come in a run for each share.
 const (
 	ofNodes  = 0
 	ofOthers = 2
-	longest  = 1
+	long     = 1
 )
 
-// Turn is that of one request. Nil is that of a request which needs none.
+// Turn is the place of one request in its queue. A small request needs none: a nil Turn.
 type Turn struct {
-	of    *turns
+	turns *turns
 	queue int
-	has   bool
-	given chan struct{}
+	held  bool
+	ready chan struct{} // receives when the turn comes
 }
 
 // NoTurn is the turn of a request for which there is no room: it fails with ErrBusy.
 var NoTurn = new(Turn)
 
-// TurnOfNode returns the turn of a node's request for n ids. End has to be called.
+// TurnOfNode returns the turn of a node's request for n ids. The caller must call End.
 func (s *Server) TurnOfNode(n int) *Turn { return s.turns.turn(ofNodes, n) }
 
-// TurnOfOther is TurnOfNode for who is no node.
+// TurnOfOther is like TurnOfNode, for callers that are not nodes.
 func (s *Server) TurnOfOther(n int) *Turn { return s.turns.turn(ofOthers, n) }
 
 func (s *turns) turn(queue, n int) *Turn {
@@ -59,22 +57,22 @@ func (s *turns) turn(queue, n int) *Turn {
 		return nil
 	}
 	if n > MaxMany {
-		queue += longest
+		queue += long
 	}
-	return &Turn{of: s, queue: queue, given: make(chan struct{}, 1)}
+	return &Turn{turns: s, queue: queue, ready: make(chan struct{}, 1)}
 }
 
-// next lets others have their turn and waits for the next one. At the end of ctx it fails.
+// next lets others have their turn and waits for the next one. It fails when ctx ends.
 func (t *Turn) next(ctx context.Context) error {
-	if t.of == nil {
+	if t.turns == nil {
 		return ErrBusy
 	}
-	t.of.enter(t)
+	t.turns.enter(t)
 	select {
-	case <-t.given:
-		t.has = true
+	case <-t.ready:
+		t.held = true
 	case <-ctx.Done():
-		t.has = !t.of.leave(t)
+		t.held = !t.turns.leave(t)
 	}
 	if err := ctx.Err(); err != nil {
 		t.End()
@@ -83,31 +81,34 @@ func (t *Turn) next(ctx context.Context) error {
 	return nil
 }
 
-// End lets others have their turn: once what was asked for is there to be sent.
+// End lets others have their turn. The caller calls it when the reply is ready to be sent.
 func (t *Turn) End() {
-	if t != nil && t.has {
-		t.has = false
-		t.of.pass()
+	if t != nil && t.held {
+		t.held = false
+		t.turns.mu.Lock()
+		defer t.turns.mu.Unlock()
+		t.turns.pass()
 	}
 }
 
-// enter puts a turn behind those that wait, one of the longest before them once it has begun.
+// enter adds a turn to the end of its queue, or to the front if it is of a long request
+// that has started.
 func (s *turns) enter(t *Turn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	w := &s.waiting[t.queue]
 	place := len(*w)
-	if t.has && t.queue&longest != 0 {
+	if t.held && t.queue&long != 0 {
 		place = 0
 	}
 	*w = slices.Insert(*w, place, t)
-	if t.has || !s.held {
-		t.has = false
-		s.give()
+	if t.held || !s.held {
+		t.held = false
+		s.pass()
 	}
 }
 
-// leave reports whether the turn was still waited for.
+// leave removes a turn from its queue, and reports whether it was still there.
 func (s *turns) leave(t *Turn) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -119,19 +120,13 @@ func (s *turns) leave(t *Turn) bool {
 	return i >= 0
 }
 
+// pass passes the turn to the first of the next queue that is not empty.
 func (s *turns) pass() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.give()
-}
-
-// give gives the turn to the first of the next queue, if anybody waits.
-func (s *turns) give() {
 	s.held = false
 	for range s.waiting {
-		s.queue = (s.queue + 1) % len(s.waiting)
-		if w := &s.waiting[s.queue]; len(*w) > 0 {
-			(*w)[0].given <- struct{}{}
+		s.last = (s.last + 1) % len(s.waiting)
+		if w := &s.waiting[s.last]; len(*w) > 0 {
+			(*w)[0].ready <- struct{}{}
 			*w = slices.Delete(*w, 0, 1)
 			s.held = true
 			return

@@ -8,7 +8,7 @@ import (
 	"github.com/flake-go/flake/flake/formats"
 )
 
-// gated is a source that hands out ids once it is open, and counts them.
+// gated is a source that returns ids once it is open, and counts them.
 type gated struct {
 	formats.Source
 	open  chan struct{}
@@ -23,7 +23,7 @@ func (g *gated) Reserve(_ context.Context, n int, _ uint8) (formats.Run, error) 
 	return formats.Run{First: first, Count: n}, nil
 }
 
-// asked are leases under way. The source opens when all of them have come, in order.
+// asked is a server with leases under way. Its source opens when all of them have come.
 type asked struct {
 	*Server
 	ids *gated
@@ -36,8 +36,8 @@ func newAsked(t *testing.T) asked {
 	return asked{s, ids}
 }
 
-// lease takes n ids in a turn, and tells where the first and the last of them are among
-// all, once they are there.
+// lease takes n ids in a turn, and returns the places of the first and the last among
+// all, once they are taken.
 func (a asked) lease(t *testing.T, n int, turn *Turn) (first, last *int) {
 	first, last = new(int), new(int)
 	go func() {
@@ -57,7 +57,7 @@ func (a asked) lease(t *testing.T, n int, turn *Turn) (first, last *int) {
 func (a asked) node(t *testing.T, n int) (first, last *int)  { return a.lease(t, n, a.TurnOfNode(n)) }
 func (a asked) other(t *testing.T, n int) (first, last *int) { return a.lease(t, n, a.TurnOfOther(n)) }
 
-// Who wants less than others who were there before has it sooner, nodes and others.
+// A small request finishes before large ones that came earlier, of nodes and of others.
 func TestLessIsSooner(t *testing.T) { synctest.Test(t, testLessIsSooner) }
 
 func testLessIsSooner(t *testing.T) {
@@ -85,8 +85,8 @@ func testLessIsSooner(t *testing.T) {
 	}
 }
 
-// Those who want the most go one at a time, and one of nodes and one of others: however
-// many of these wait.
+// The longest requests finish one at a time, one of nodes and one of others, however
+// many others wait.
 func TestLongest(t *testing.T) { synctest.Test(t, testLongest) }
 
 func testLongest(t *testing.T) {
@@ -107,7 +107,7 @@ func testLongest(t *testing.T) {
 	}
 }
 
-// For who has gone no id is taken any more, whether it had its turn or waited for it.
+// No ids are taken for a caller that has gone, whether it had its turn or waited for it.
 func TestGone(t *testing.T) { synctest.Test(t, testGone) }
 
 func testGone(t *testing.T) {

@@ -4,10 +4,15 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math/big"
+	"net"
 	"slices"
+	"strings"
 	"sync"
 	"time"
+	"unicode"
 
+	"github.com/flake-go/flake/flake"
 	"github.com/flake-go/flake/flake/formats"
 	"github.com/flake-go/flake/idserver"
 	"github.com/flake-go/flake/node/etf"
@@ -15,14 +20,14 @@ import (
 )
 
 // MaxGenerate bounds the ids that one call of flake_harness makes, and
-// MaxGenerateBytes their bytes or digits. More raise system_limit: as terms, ids take
-// four times their size. For the same reason only one such call runs at a time.
+// MaxGenerateBytes their bytes or digits. A call for more raises system_limit: as terms,
+// ids take four times their size. For the same reason only one such call runs at a time.
 const (
 	MaxGenerate      = 100_000
 	MaxGenerateBytes = 5 << 19
 )
 
-// Surroundings are what the functions report besides ids.
+// Surroundings is what the functions need besides the id server.
 type Surroundings struct {
 	// Config holds the settings under the names of the original's sys.config.
 	Config map[etf.Atom]etf.Term
@@ -30,8 +35,8 @@ type Surroundings struct {
 	Output io.Writer
 }
 
-// Functions returns those of the original's modules, by the original's names. Comments
-// beside them say what they do otherwise.
+// Functions returns the functions of the original's modules, under their names there.
+// The comment of each says where it differs.
 func Functions(s *idserver.Server, a Surroundings) rpc.Table {
 	f := &functions{server: s, Surroundings: a}
 	return rpc.Table{
@@ -77,7 +82,7 @@ func (f *functions) getConfigValue(args []etf.Term) (etf.Term, error) {
 func (f *functions) getEnv(args []etf.Term) (etf.Term, error) {
 	key, _ := args[1].(etf.Atom)
 	if value := f.Config[key]; value != nil && args[0] == etf.Atom("flake") {
-		return etf.Tuple{etf.Atom("ok"), value}, nil
+		return ok(value), nil
 	}
 	return etf.Atom("undefined"), nil
 }
@@ -93,13 +98,13 @@ func stop([]etf.Term) (etf.Term, error) {
 	return etf.Tuple{etf.Atom("error"), etf.Atom("not_supported")}, nil
 }
 
-// upgrade starts missing processes: there are none.
+// upgrade starts missing processes: none is ever missing.
 func upgrade([]etf.Term) (etf.Term, error) { return etf.Atom("ok"), nil }
 
 // getLastTimestamp is gen_server:call(persistent_timer, get_last_timestamp).
 func (f *functions) getLastTimestamp([]etf.Term) (etf.Term, error) {
 	saved, _ := f.server.IDs.LastSaved()
-	return etf.Tuple{etf.Atom("ok"), saved.UnixMilli()}, nil
+	return ok(saved.UnixMilli()), nil
 }
 
 // whichApplications lists the one application. The argument is a timeout.
@@ -109,31 +114,33 @@ func (f *functions) whichApplications([]etf.Term) (etf.Term, error) {
 
 // id is gen_server:call(flake, get) and gen_server:call(flake, {get, Base}).
 func (f *functions) id(args []etf.Term) (etf.Term, error) {
-	base, ok := formats.Octets, true
+	base, known := formats.Octets, true
 	if len(args) > 0 {
 		if name, named := args[0].(etf.Atom); named {
-			base, ok = formats.BaseOf(string(name))
+			base, known = formats.BaseOf(string(name))
 		} else {
-			base, ok = digitsOf(args[0])
+			base, known = digitsOf(args[0])
 		}
 	}
-	if !ok || !f.server.IDs.Format().HasBase(base) {
+	if !known || !f.server.IDs.Format().HasBase(base) {
 		return failed(f.server.Invalid()), nil
 	}
-	id, err := f.server.Get(context.Background())
+	id, err := f.server.Get(context.Background(), idserver.Meta{})
 	if err != nil {
 		return failed(err), nil
 	}
 	text := f.server.IDs.Format().Append(nil, id, base)
 	if base == formats.Octets {
-		return etf.Tuple{etf.Atom("ok"), text}, nil
+		return ok(text), nil
 	}
-	return etf.Tuple{etf.Atom("ok"), etf.String(text)}, nil
+	return ok(etf.String(text)), nil
 }
+
+func ok(value etf.Term) etf.Tuple { return etf.Tuple{etf.Atom("ok"), value} }
 
 func failed(err error) etf.Tuple { return etf.Tuple{etf.Atom("error"), etf.Atom(idserver.Reason(err))} }
 
-// digitsOf is digits of a term; only an integer has them.
+// digitsOf is like digits, for a term, which must be an integer.
 func digitsOf(t etf.Term) (base int, ok bool) {
 	n, _ := t.(int64)
 	return digits(n)
@@ -142,49 +149,45 @@ func digitsOf(t etf.Term) (base int, ok bool) {
 // generate returns a list of ids, newest first. The original never ends for a negative
 // count, and accepts any other.
 func (f *functions) generate(args []etf.Term) (etf.Term, error) {
-	count, ok := args[0].(int64)
-	if !ok || count < 0 {
+	count, valid := args[0].(int64)
+	base := formats.Octets
+	if valid && len(args) == 2 {
+		base, valid = digitsOf(args[1])
+	}
+	if !valid || count < 0 {
 		return nil, rpc.BadArgument()
 	}
-	base := formats.Octets
-	if len(args) == 2 {
-		if base, ok = digitsOf(args[1]); !ok {
-			return nil, rpc.BadArgument()
-		}
-	}
-	format := f.server.IDs.Format()
-	width := format.Width(base)
-	if count > MaxGenerate || int(count)*width > MaxGenerateBytes {
-		return nil, &rpc.Exception{Class: rpc.Error, Reason: etf.Atom("system_limit")}
+	t := terms{format: f.server.IDs.Format(), base: base}
+	n, width := int(count), t.format.Width(base)
+	if count > MaxGenerate || n*width > MaxGenerateBytes {
+		return nil, systemLimit()
 	}
 	if count == 0 {
 		return etf.Encoded(etf.AppendNil(nil)), nil
 	}
 	f.generating.Lock()
 	defer f.generating.Unlock()
-	turn := f.server.TurnOfNode(int(count))
-	defer turn.End() // once the list is made
-	// Not GetMany, which is for fewer.
-	runs, err := f.server.Lease(context.Background(), int(count), idserver.Meta{}, turn)
+	turn := f.server.TurnOfNode(n)
+	defer turn.End() // when the list is made
+	// Not GetMany, which returns fewer.
+	runs, err := f.server.Lease(context.Background(), n, idserver.Meta{}, turn)
 	if err != nil {
 		return nil, &rpc.Exception{Class: rpc.Error, Reason: etf.Tuple{etf.Atom("badmatch"), failed(err)}}
 	}
-	return newestFirst(terms{format: format, base: base}, runs, int(count), width), nil
-}
-
-// newestFirst encodes the ids of runs as a list, the last first.
-func newestFirst(t terms, runs []formats.Run, count, width int) etf.Encoded {
 	const head = 5 // bytes of a binary and of a list besides their contents
-	t.dst = make([]byte, 0, head+count*(head+width)+1)
-	t.list(count)
+	t.grow(head + n*(head+width) + 1)
+	defer t.done()
+	t.list(n)
 	for _, run := range slices.Backward(runs) {
 		for i := run.Count - 1; i >= 0; i-- {
 			t.id(run.At(i))
 		}
 	}
 	t.end()
-	return t.dst
+	return etf.Encoded(t.dst), nil
 }
+
+func systemLimit() error { return &rpc.Exception{Class: rpc.Error, Reason: etf.Atom("system_limit")} }
 
 // timedGenerate is generate, and prints how long it took.
 func (f *functions) timedGenerate(args []etf.Term) (etf.Term, error) {
@@ -194,4 +197,103 @@ func (f *functions) timedGenerate(args []etf.Term) (etf.Term, error) {
 		fmt.Fprintf(f.Output, "generating ids: %.3f s\n", time.Since(start).Seconds())
 	}
 	return list, err
+}
+
+// maxDigits bounds the integer that asList takes, in bits.
+const maxDigits = 1 << 13
+
+// asList returns the digits of an integer in a base from 2 to 62.
+func asList(args []etf.Term) (etf.Term, error) {
+	n, isInteger := integer(args[0])
+	base, isBase := digitsOf(args[1])
+	if !isInteger || !isBase {
+		return nil, rpc.BadArgument()
+	}
+	if n.BitLen() > maxDigits {
+		return nil, systemLimit()
+	}
+	// Package big puts lower-case letters before capitals; we do the opposite.
+	swap := func(r rune) rune {
+		if unicode.IsLower(r) {
+			return unicode.ToUpper(r)
+		}
+		return unicode.ToLower(r)
+	}
+	return etf.String(strings.Map(swap, n.Text(base))), nil
+}
+
+// genID composes an id from a time, a worker and a sequence, each cut to its bits, as
+// Erlang's binaries do.
+func genID(args []etf.Term) (etf.Term, error) {
+	var id []byte
+	for i, bits := range []uint{64, 48, 16} {
+		n, valid := integer(args[i])
+		if !valid {
+			return nil, rpc.BadArgument()
+		}
+		modulus := new(big.Int).Lsh(big.NewInt(1), bits)
+		id = append(id, new(big.Int).Mod(n, modulus).FillBytes(make([]byte, bits/8))...)
+	}
+	return id, nil
+}
+
+// hwAddrToInt converts a MAC address, a list of six bytes, to an integer.
+func hwAddrToInt(args []etf.Term) (etf.Term, error) {
+	octets, _ := etf.Elements(args[0])
+	if len(octets) != 6 {
+		return nil, rpc.BadArgument()
+	}
+	var n int64
+	for _, o := range octets {
+		octet, valid := o.(int64)
+		if !valid || octet < 0 || octet > 255 {
+			return nil, rpc.BadArgument()
+		}
+		n = n<<8 | octet
+	}
+	return n, nil
+}
+
+// currTimeMillis returns the milliseconds since 1970-01-01 UTC.
+func currTimeMillis([]etf.Term) (etf.Term, error) { return time.Now().UnixMilli(), nil }
+
+// getDefaultIf returns the name of the first interface that has a MAC address.
+func getDefaultIf([]etf.Term) (etf.Term, error) {
+	_, name, err := flake.InterfaceWorker("")
+	if err != nil {
+		return etf.Atom("undefined"), nil
+	}
+	return etf.String(name), nil
+}
+
+// getIfHwInt returns the MAC address of an interface as {ok, Integer}: 0 for a loopback.
+// An interface without an address raises badarg, as in the original.
+func getIfHwInt(args []etf.Term) (etf.Term, error) {
+	name, _ := args[0].(etf.String)
+	i, err := net.InterfaceByName(string(name))
+	if err != nil {
+		return etf.Tuple{etf.Atom("error"), etf.Atom("if_not_found")}, nil
+	}
+	return hwInt(i)
+}
+
+func hwInt(i *net.Interface) (etf.Term, error) {
+	if len(i.HardwareAddr) == 0 && i.Flags&net.FlagLoopback != 0 {
+		return ok(int64(0)), nil // package net leaves out the zeros
+	}
+	n, err := hwAddrToInt([]etf.Term{etf.String(i.HardwareAddr)})
+	if err != nil {
+		return nil, err
+	}
+	return ok(n), nil
+}
+
+func integer(t etf.Term) (*big.Int, bool) {
+	switch n := t.(type) {
+	case int64:
+		return big.NewInt(n), true
+	case *big.Int:
+		return n, true
+	}
+	return nil, false
 }

@@ -1,12 +1,10 @@
 // Package iderl is flake's Erlang door: it turns a request, an external term, into a
 // call of a method of [idserver.Server], and the result into a reply.
 //
-//	handler.go    the calls, what each is answered, and when
+//	handler.go    the calls, and when and how each is answered
 //	request.go    an external term as a request
 //	reply.go      an id server's results as external terms
-//	timer.go      the server that keeps the time
 //	functions.go  the functions that nodes call by rpc
-//	util.go       those of flake_util
 //
 // Servers and functions have the original's names. Start at [Handler.HandleCall].
 package iderl
@@ -42,10 +40,9 @@ type Handler struct {
 //	info                                              [{Property, Value}]
 //	anything else                                     ok
 //
-// or {error, Reason}. A Base is 2 to 62 or canonical, of ids of 64 bits also base32, base36,
-// base58 or base64. A text is a string or a binary;
-// a binary of an id's size is that id. An id in a reply is a binary, or a string if
-// there is a Base.
+// or {error, Reason}. A Base is 2 to 62 or canonical, for ids of 64 bits also base32, base36,
+// base58 or base64. A text is a string or a binary; a binary of an id's size is that id.
+// An id in a reply is a binary, or a string if there is a Base.
 func (h *Handler) HandleCall(c genserver.Call) {
 	var q request
 	q.decode(c.Request)
@@ -60,7 +57,7 @@ func (h *Handler) HandleCall(c genserver.Call) {
 		h.Log.Warn("call not known, answered ok", "request", text(c.Request))
 	}
 	t := h.terms(&q, c.Begin(), c.Caps())
-	defer t.made()
+	defer t.done()
 	h.answer(c.Context(), &q, nil, &t, c.Given())
 	c.Reply(t.dst)
 }
@@ -71,10 +68,10 @@ func (h *Handler) answerInTurn(c genserver.Call, q request) {
 		turn := idserver.NoTurn
 		if room {
 			turn = h.Server.TurnOfNode(q.n)
-			defer turn.End() // once the answer is made
+			defer turn.End() // when the answer is made
 		}
 		t := h.terms(&q, dst, caps)
-		defer t.made()
+		defer t.done()
 		h.answer(ctx, &q, turn, &t, given)
 		return t.dst
 	})
@@ -84,30 +81,25 @@ func (h *Handler) terms(q *request, dst []byte, caps etf.Caps) terms {
 	return terms{dst: dst, caps: caps, format: h.Server.IDs.Format(), base: q.base}
 }
 
-// answer performs the request and appends the outcome. It adds the ids to given.
+// answer performs the request, appends the result and adds the number of ids to given.
 func (h *Handler) answer(ctx context.Context, q *request, turn *idserver.Turn, t *terms, given *atomic.Uint64) {
 	s := h.Server
 	switch q.kind {
 	case get:
-		if id, err := s.Get(ctx); t.result(err) {
-			given.Add(1)
-			t.id(id)
-		}
-	case getMeta:
-		if id, err := s.GetMeta(ctx, q.meta.Byte); t.result(err) {
+		if id, err := s.Get(ctx, q.meta); t.result(err) {
 			given.Add(1)
 			t.id(id)
 		}
 	case getMany:
 		if runs, err := s.GetMany(ctx, q.n, idserver.Meta{}, turn); t.result(err) {
 			given.Add(uint64(q.n))
-			t.make(h.sizeOf(q))
+			t.grow(h.sizeOf(q))
 			t.ids(runs)
 		}
 	case getBinary:
 		if runs, err := s.GetBinary(ctx, q.n, turn); t.result(err) {
 			given.Add(uint64(q.n))
-			t.make(h.sizeOf(q))
+			t.grow(h.sizeOf(q))
 			t.packed(runs)
 		}
 	case lease:
@@ -139,8 +131,8 @@ func (h *Handler) answer(ctx context.Context, q *request, turn *idserver.Turn, t
 	}
 }
 
-// sizeOf returns the most bytes an answer has; a lease may have more if others keep
-// taking ids.
+// sizeOf returns the most bytes that an answer has. A lease may have more if others take ids
+// all the time.
 func (h *Handler) sizeOf(q *request) int {
 	const heads = 32 // of the answer and of one element, with an integer in it
 	width := h.Server.IDs.Format().Width(q.base)
@@ -154,7 +146,7 @@ func (h *Handler) sizeOf(q *request) int {
 	return heads + h.Server.MaxRuns(q.n)*(heads+width)
 }
 
-// State is what sys:get_state shows, the original's record:
+// State returns what sys:get_state shows, the original's record:
 //
 //	{state, LastMilliseconds, Worker, LastSequence}
 func (h *Handler) State() etf.Term {
@@ -163,7 +155,7 @@ func (h *Handler) State() etf.Term {
 	return etf.Tuple{etf.Atom("state"), int64(milli), int64(ids.Worker()), int64(sequence)}
 }
 
-// HandleCast drops what was cast.
+// HandleCast drops the request.
 func (h *Handler) HandleCast(request []byte, _ genserver.Caller) {
 	h.Log.Debug("cast dropped", "request", text(request))
 }

@@ -224,7 +224,7 @@ type placed struct {
 }
 
 func (c *placed) Send(_, _, message []byte) {
-	c.places, c.octets, c.buffer = len(making), len(message), message
+	c.places, c.octets, c.buffer = len(largeReplies), len(message), message
 }
 
 // A large answer of an ordinary call takes a place, and its room at once.
@@ -233,8 +233,8 @@ func TestLargeAnswerTakesPlace(t *testing.T) {
 	for text, places := range map[string]int{"{get_many,10,2}": 0, "{get_many,256,2}": 1, "{get_binary,256}": 0} {
 		c := &placed{caller: caller{ctx: t.Context(), caps: etf.AllCaps}}
 		h.HandleCall(genserver.Call{Caller: c, From: from, Request: external(t, text, etf.AllCaps)})
-		if c.places != places || len(making) != 0 {
-			t.Errorf("%s, %d bytes: %d places, then %d", text, c.octets, c.places, len(making))
+		if c.places != places || len(largeReplies) != 0 {
+			t.Errorf("%s, %d bytes: %d places, then %d", text, c.octets, c.places, len(largeReplies))
 		}
 		if room := h.sizeOf(&request{kind: getMany, n: 256, base: 2}); places > 0 && cap(c.buffer) > room*5/4 {
 			t.Errorf("%s, %d bytes: a buffer of %d", text, c.octets, cap(c.buffer))

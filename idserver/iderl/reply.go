@@ -17,29 +17,30 @@ type terms struct {
 	caps   etf.Caps
 	format *formats.Format
 	base   int
-	large  bool // it has a place in making
+	large  bool // it counts in largeReplies
 }
 
-// making has a place for each processor. More large replies made at a time would not be
-// made sooner, and take more memory; then the garbage collector holds up all.
-var making = make(chan struct{}, runtime.GOMAXPROCS(0))
+// largeReplies bounds the large replies that are made at a time to one for each processor.
+// More at a time would not be made sooner, and take more memory; then the garbage
+// collector holds up all callers.
+var largeReplies = make(chan struct{}, runtime.GOMAXPROCS(0))
 
-// largeReply is the size of a reply that needs a place.
 const largeReply = 8 << 10
 
-// make takes the room of a reply of up to size bytes at once, and a place if that is large.
-func (t *terms) make(size int) {
+// grow makes room for a reply of up to size bytes. If that is large, it waits until it may
+// be made.
+func (t *terms) grow(size int) {
 	if size > largeReply {
-		making <- struct{}{}
+		largeReplies <- struct{}{}
 		t.large = true
 		t.dst = slices.Grow(t.dst, size)
 	}
 }
 
-// made gives the place back.
-func (t *terms) made() {
+// done lets another large reply be made.
+func (t *terms) done() {
 	if t.large {
-		<-making
+		<-largeReplies
 	}
 }
 
@@ -114,7 +115,7 @@ func (t *terms) fields(fields []formats.Field) {
 	t.end()
 }
 
-// info appends a list of {Property, Value}, with those that are known.
+// info appends a list of {Property, Value}, of the properties that are known.
 func (t *terms) info(i *idserver.Info) {
 	list := etf.List{
 		property("format", etf.Atom(i.Format)),
@@ -128,30 +129,27 @@ func (t *terms) info(i *idserver.Info) {
 		list = append(list, property("mark", i.Mark.UnixMilli()))
 	}
 	list = append(list, property("uptime", i.Uptime.Milliseconds()), property("version", etf.String(i.Version)))
-	list = append(list, origin(i.Origin)...)
-	dst, err := etf.Append(t.dst, list, t.caps)
-	if err != nil {
-		panic(err) // nothing in it is unknown to any peer
-	}
-	t.dst = dst
-}
-
-func origin(o idserver.Origin) (list etf.List) {
+	o := i.Origin
 	if o.From != "" {
 		list = append(list, property("worker_from", etf.String(o.From)))
 	}
 	if !o.Until.IsZero() {
-		list = append(list, property("worker_until", o.Until.UnixMilli()), property("worker_left", time.Until(o.Until).Milliseconds()))
+		left := time.Until(o.Until).Milliseconds()
+		list = append(list, property("worker_until", o.Until.UnixMilli()), property("worker_left", left))
 	}
 	if o.Err != nil {
 		list = append(list, property("worker_error", etf.String(o.Err.Error())))
 	}
-	return list
+	dst, err := etf.Append(t.dst, list, t.caps)
+	if err != nil {
+		panic(err) // every peer can read these terms
+	}
+	t.dst = dst
 }
 
 func property(name etf.Atom, value etf.Term) etf.Term { return etf.Tuple{name, value} }
 
-// count returns how many ids the runs have.
+// count returns the number of ids in runs.
 func count(runs []formats.Run) (n int) {
 	for _, run := range runs {
 		n += run.Count

@@ -9,14 +9,13 @@ import (
 	"github.com/flake-go/flake/node/etf"
 )
 
-// kind is what a request asks for: a method of an id server, or nothing known.
+// kind is the method of an id server that a request is for.
 type kind uint8
 
 const (
-	unknown kind = iota // answered ok, as the original does
+	unknown kind = iota // not a known call: answered ok, as the original does
 	invalid             // an argument of the wrong type or out of range
 	get
-	getMeta
 	getMany
 	getBinary
 	lease
@@ -65,7 +64,7 @@ func (q *request) decodeTuple(r *etf.Reader) {
 		q.readBase(r)
 	case word == "get" && args == 2:
 		if string(r.Atom()) == "meta" {
-			q.kind = getMeta
+			q.kind = get
 			q.readMeta(r)
 		}
 	case word == "get_many" && (args == 1 || args == 2):
@@ -132,7 +131,7 @@ func (q *request) readMeta(r *etf.Reader) {
 	q.meta = idserver.Meta{Byte: uint8(n), Given: true}
 }
 
-// readText reads the id to decompose. A string is always a text.
+// readText reads the id to decompose: a binary, or a string, which is always a text.
 func (q *request) readText(r *etf.Reader) {
 	var text []byte
 	if r.Peek() == etf.BinaryExt {
@@ -140,7 +139,7 @@ func (q *request) readText(r *etf.Reader) {
 	} else {
 		q.base, text = formats.Canonical, r.StringExt()
 	}
-	if len(text) <= formats.MaxText { // else it counts as empty: no id
+	if len(text) <= formats.MaxText { // a longer one counts as empty, which is not an id
 		q.text = string(text)
 	}
 }

@@ -30,15 +30,12 @@ func (s *Server) ids(w http.ResponseWriter, r *http.Request) *problem {
 	if fault != nil {
 		return fault
 	}
-	server, runs := q.generator.Server, []formats.Run{{Count: 1}}
+	runs := []formats.Run{{Count: 1}}
 	var err error
-	switch {
-	case q.n > 0:
+	if q.n > 0 {
 		runs, err = q.take(r, q.n, (*idserver.Server).GetMany)
-	case q.meta.Given:
-		runs[0].First, err = server.GetMeta(r.Context(), q.meta.Byte)
-	default:
-		runs[0].First, err = server.Get(r.Context())
+	} else {
+		runs[0].First, err = q.generator.Server.Get(r.Context(), q.meta)
 	}
 	if err != nil {
 		return refused(q.generator, err)

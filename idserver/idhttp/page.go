@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/flake-go/flake/flake/formats"
+	"github.com/flake-go/flake/idserver"
 )
 
 //go:embed page openapi.yaml
@@ -62,7 +63,7 @@ func (s *Server) take(w http.ResponseWriter, r *http.Request) *problem {
 	if fault != nil {
 		return fault
 	}
-	id, err := g.Server.Get(r.Context())
+	id, err := g.Server.Get(r.Context(), idserver.Meta{})
 	if err != nil {
 		return refused(g, err)
 	}

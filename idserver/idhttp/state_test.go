@@ -58,7 +58,7 @@ func TestState(t *testing.T) {
 	s.started = noon.Add(-time.Hour)
 	for _, g := range s.Generators[:3] {
 		g.Server.GetMany(t.Context(), 1000, idserver.Meta{}, nil)
-		g.Server.Get(t.Context())
+		g.Server.Get(t.Context(), idserver.Meta{})
 		g.Server.GetMany(t.Context(), -1, idserver.Meta{}, nil)
 	}
 	s.history.add(noon.Add(-time.Second), []uint64{0, 0, 0, 0})

@@ -1,0 +1,61 @@
+package idserver
+
+import (
+	"errors"
+
+	"github.com/flake-go/flake/flake"
+)
+
+var (
+	// ErrBadArgument is the answer to an argument out of range.
+	ErrBadArgument = errors.New("badarg")
+
+	// ErrBusy is the answer to a request for which there is no room.
+	ErrBusy = errors.New("system_limit")
+
+	// ErrNotRegistered means that Erlang nodes do not reach the id server.
+	ErrNotRegistered = errors.New("no server is registered for Erlang nodes")
+
+	// ErrStopping means that the node answers, but will soon stop.
+	ErrStopping = errors.New("shutting down; retry another node")
+)
+
+// Result is what a call comes to, or why it would fail.
+type Result struct {
+	Reason string // Erlang's word; "ok" if Err is nil
+	Err    error
+	Remedy string // what an operator can do
+}
+
+// Results are all results: success first, and last that of any other error. Both doors
+// and the counts of calls have their words.
+var Results = [...]Result{
+	{Reason: "ok"},
+	{Reason: "badarg", Err: ErrBadArgument},
+	{"clock_running_backwards", flake.ErrClockBackwards,
+		"Ids resume when the clock has passed the last id. Until then find out what has set the clock: whether it is " +
+			"right now, and whether NTP keeps it right. If it was far ahead, and so is the last id, start the node with " +
+			"another timestamp_path and a worker id that no node has had: ids resume at once, below the last one."},
+	{"timestamp_not_saved", flake.ErrTimestampNotSaved,
+		"Check that the disk of timestamp_path has room, and that the node may write there. Ids resume when the time " +
+			"can be saved."},
+	{"shutdown", flake.ErrClosed, "The node is about to stop. Start it again, unless that is intended."},
+	{"noproc", ErrNotRegistered, "Restart the node, and please report this: its supervisor should have started the server."},
+	{Reason: "stopping", Err: ErrStopping},
+	{Reason: "system_limit", Err: ErrBusy},
+}
+
+// ResultOf returns the result for an error, or for nil.
+func ResultOf(err error) *Result { return &Results[resultOf(err)] }
+
+// Reason returns the word for an error.
+func Reason(err error) string { return ResultOf(err).Reason }
+
+func resultOf(err error) (place int) {
+	for i := range Results {
+		if errors.Is(err, Results[i].Err) {
+			return i
+		}
+	}
+	return len(Results) - 1
+}
