@@ -37,8 +37,8 @@ var Results = [...]Result{
 			"right now, and whether NTP keeps it right. If it was far ahead, and so is the last id, start the node with " +
 			"another timestamp_path and a worker id that no node has had: ids resume at once, below the last one."},
 	{"timestamp_not_saved", flake.ErrTimestampNotSaved,
-		"Check that the disk of timestamp_path has room, and that the node may write there. Ids resume when the time " +
-			"can be saved."},
+		"Check whether there is room on the disk of timestamp_path, and whether the node may write there. Ids resume when " +
+			"the time can be saved."},
 	{"shutdown", flake.ErrClosed, "The node is about to stop. Start it again, unless that is intended."},
 	{"noproc", ErrNotRegistered, "Restart the node, and please report this: its supervisor should have started the server."},
 	{Reason: "stopping", Err: ErrStopping},

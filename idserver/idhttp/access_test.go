@@ -83,10 +83,10 @@ func TestSetAccessEndsEvents(t *testing.T) {
 			line, err = body.ReadString('\n')
 		}
 		s.SetAccess(Access{Token: tokenA})
-		s.history.add(time.Now(), []uint64{0})
+		s.samples.add(sample{at: time.Now(), ids: []uint64{0}})
 	}
 	s.SetAccess(Access{Token: tokenB})
-	s.history.add(time.Now(), []uint64{0})
+	s.samples.add(sample{at: time.Now(), ids: []uint64{0}})
 	if _, end := io.Copy(io.Discard, body); err != nil || end != nil {
 		t.Errorf("%v, %v", err, end)
 	}

@@ -108,10 +108,10 @@ func TestMostIDs(t *testing.T) {
 		allowed string
 	}{
 		{1, "/v1/ids?n=1024", http.StatusOK, ""},
-		{1, "/v1/ids?n=1025", http.StatusBadRequest, "a whole number from 1 to 1024"},
-		{1, "/v1/leases?n=1025", http.StatusBadRequest, "a whole number from 1 to 1024"},
-		{64, "/v1/ids?n=65537", http.StatusBadRequest, "a whole number from 1 to 65536"},
-		{64, "/v1/leases?n=65537", http.StatusBadRequest, "a whole number from 1 to 65536"},
+		{1, "/v1/ids?n=1025", http.StatusBadRequest, "an integer from 1 to 1024"},
+		{1, "/v1/leases?n=1025", http.StatusBadRequest, "an integer from 1 to 1024"},
+		{64, "/v1/ids?n=65537", http.StatusBadRequest, "an integer from 1 to 65536"},
+		{64, "/v1/leases?n=65537", http.StatusBadRequest, "an integer from 1 to 65536"},
 	} {
 		s := newHundreds(t, 1)
 		s.Generators[0].Server.IDs = few{s.Generators[0].Server.IDs, tt.perTick}

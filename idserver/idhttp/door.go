@@ -5,54 +5,82 @@ import (
 	"crypto/subtle"
 	"net"
 	"net/http"
+	"net/http/pprof"
 	"net/netip"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
 
-// An endpoint answers requests, or tells why not.
+// Access says which requests are answered. It can change while the server runs.
+type Access struct {
+	// Token is what callers must send, unless it is empty.
+	Token string
+
+	// AnyHost allows requests to name any host. Without it, and without a token, the
+	// host must be a name or address of the loopback: a page of another site may have
+	// its name resolved to this machine.
+	AnyHost bool
+
+	// Pprof allows requests for profiles of the program, if there is a token.
+	Pprof bool
+}
+
+// SetAccess replaces the access, for later requests.
+func (s *Server) SetAccess(a Access) { s.access.Store(&a) }
+
+// An endpoint answers requests, or returns why not.
 type endpoint struct {
-	path    string // in the words of http.ServeMux
-	methods []string
-	open    bool // to callers without the token, and when all others are refused
-	takes   bool // ids, which are then gone
-	serve   func(*Server, http.ResponseWriter, *http.Request) *problem
+	path       string // a pattern of http.ServeMux
+	methods    []string
+	parameters []string
+	open       bool // to callers without the token, and when all others are refused
+	takes      bool // ids, which then are not returned again
+	unchecked  bool // any parameters may be given
+	serve      func(*Server, http.ResponseWriter, *http.Request, parameters) *problem
 }
 
 var (
 	reads = []string{http.MethodGet, http.MethodHead}
 	takes = []string{http.MethodGet, http.MethodPost}
+
+	ofIDs      = []string{"n", "base", "meta", "generator"}
+	ofNotional = []string{"from", "to", "base", "generator"}
 )
 
-// nowhere is the endpoint of whatever has none.
+// nowhere is the endpoint of unknown paths.
 const nowhere = "/"
 
 var endpoints = []endpoint{
-	{path: "/v1/ids", methods: takes, takes: true, serve: (*Server).ids},
-	{path: "/v1/leases", methods: takes, takes: true, serve: (*Server).leases},
-	{path: "/v1/ids/{id}", methods: reads, serve: (*Server).decompose},
-	{path: "/v1/notional", methods: reads, serve: (*Server).notional},
+	{path: "/v1/ids", methods: takes, parameters: ofIDs, takes: true, serve: (*Server).ids},
+	{path: "/v1/leases", methods: takes, parameters: ofIDs, takes: true, serve: (*Server).leases},
+	{path: "/v1/ids/{id}", methods: reads, parameters: []string{"base", "generator"}, serve: (*Server).decompose},
+	{path: "/v1/notional", methods: reads, parameters: ofNotional, serve: (*Server).notional},
 	{path: "/v1/info", methods: reads, serve: (*Server).info},
 	{path: "/healthz", methods: reads, open: true, serve: (*Server).healthz},
 	{path: "/readyz", methods: reads, open: true, serve: (*Server).readyz},
 	{path: "/metrics", methods: reads, serve: (*Server).showMetrics},
 	{path: "/openapi.yaml", methods: reads, serve: (*Server).openAPI},
-	{path: "/{$}", methods: reads, serve: (*Server).page},
-	{path: "/take", methods: []string{http.MethodPost}, takes: true, serve: (*Server).take},
-	{path: "/events", methods: []string{http.MethodGet}, serve: (*Server).events},
+	{path: "/{$}", methods: reads, parameters: []string{"id", "base", "generator"}, serve: (*Server).page},
+	{path: "/take", methods: takes[1:], parameters: []string{"generator"}, takes: true, serve: (*Server).take},
+	{path: "/events", methods: takes[:1], serve: (*Server).events},
 	{path: "/assets/{name}", methods: reads, serve: (*Server).asset},
-	{path: "/debug/pprof/{name...}", methods: []string{http.MethodGet}, serve: (*Server).profile},
-	{path: nowhere, serve: func(_ *Server, _ http.ResponseWriter, r *http.Request) *problem { return missing(r) }},
+	{path: "/debug/pprof/{name...}", methods: takes[:1], unchecked: true, serve: (*Server).profile},
+	{path: nowhere, unchecked: true, serve: (*Server).nowhere},
+}
+
+func (*Server) nowhere(_ http.ResponseWriter, r *http.Request, _ parameters) *problem {
+	return missing(r)
 }
 
 func missing(r *http.Request) *problem {
-	return failed(http.StatusNotFound, "there is no %s; /openapi.yaml tells what there is", quote(r.URL.Path))
+	return failed(http.StatusNotFound, "%s does not exist; see /openapi.yaml", quote(r.URL.Path))
 }
 
-// challenges are of one scheme a line, as Chromium reads no more of it, and first
-// the one for which a browser asks for a password, the token.
+// challenges have one scheme a line, as Chromium reads only the first of a line. The first
+// one makes a browser ask for a password, which is the token.
 var challenges = []string{`Basic realm="flake"`, `Bearer realm="flake"`}
 
 func (s *Server) routes() {
@@ -68,15 +96,18 @@ func (s *Server) routes() {
 				if r.ContentLength != 0 { // or net/http would wait for the body
 					w.Header().Set("Connection", "close")
 				}
-			case !getsPlace(r):
+			case !mayAnswer(r):
 				w.Header().Set("Connection", "close")
 				if !e.open {
-					fault = failed(http.StatusServiceUnavailable, "as many requests are being answered as may be")
-					fault.retry = time.Second
+					fault = busy(time.Second, "too many requests are being answered")
 				}
 			}
+			var p parameters
+			if fault == nil && !e.unchecked {
+				p, fault = readParameters(r, e.parameters)
+			}
 			if fault == nil {
-				fault = e.serve(s, w, r)
+				fault = e.serve(s, w, r, p)
 			}
 			if fault == nil {
 				return
@@ -92,28 +123,30 @@ func (s *Server) routes() {
 	}
 }
 
-// admit says why a request may not go on to its endpoint.
+// admit returns why a request may not go on to its endpoint, or nil.
 func (s *Server) admit(e *endpoint, r *http.Request) *problem {
 	switch a := s.access.Load(); {
 	case a.Token == "" && !a.AnyHost && !isLoopback(r.Host):
 		return failed(http.StatusMisdirectedRequest,
-			"the host is %s: a name or address of the loopback wanted, or http.open = true in the configuration", quote(r.Host))
+			"the host is %s: must be a name or address of the loopback, unless the configuration has http.open = true",
+			quote(r.Host))
 	case a.Token != "" && !e.open && !a.knows(r):
 		return failed(http.StatusUnauthorized,
-			"the token is wanted, as Authorization: Bearer TOKEN, or as the password of any user")
+			"the token is missing or wrong: send Authorization: Bearer TOKEN, or the token as the password of any user")
 	case e.methods != nil && !slices.Contains(e.methods, r.Method):
-		return failed(http.StatusMethodNotAllowed, "%s is not for %s", quote(r.Method), e.path)
-	case e.takes && fromElsewhere(r):
-		return failed(http.StatusForbidden, "ids are not handed out to pages of other sites; a program that is taken for a browser gets them by POST")
+		return failed(http.StatusMethodNotAllowed, "%s is not allowed for %s", quote(r.Method), e.path)
+	case e.takes && crossSite(r):
+		return failed(http.StatusForbidden,
+			"pages of other sites get no ids; a program that looks like a browser can use POST")
 	}
 	return nil
 }
 
-// fromElsewhere tells whether a request is, or may be, of another site's page. Over HTTP
-// beyond the loopback browsers do not say what site it is of, but the origin of a POST; of a
-// GET no more than that they are browsers. On the loopback older ones, such as Safari before
-// 16.4, say no more either.
-func fromElsewhere(r *http.Request) bool {
+// crossSite reports whether a request is, or may be, of another site's page. Over plain HTTP
+// beyond the loopback, browsers send no Sec-Fetch-Site, and an Origin only with a POST: a
+// GET shows only that it is from a browser. So do older browsers on the loopback, such as
+// Safari before 16.4.
+func crossSite(r *http.Request) bool {
 	if site := r.Header.Get("Sec-Fetch-Site"); site != "" {
 		return site == "cross-site"
 	}
@@ -121,12 +154,12 @@ func fromElsewhere(r *http.Request) bool {
 		u, err := url.Parse(origin)
 		return err != nil || u.Host != r.Host
 	}
-	_, withToken := bearer(r) // which no page has a browser send
+	_, withToken := bearer(r) // a page cannot make a browser send it
 	return r.Method == http.MethodGet && !withToken && strings.HasPrefix(r.UserAgent(), "Mozilla/")
 }
 
-// knows tells whether a request has the token. How long that takes tells nothing
-// of the token.
+// knows reports whether a request has the token. The time it takes does not depend on how
+// much of the token is right.
 func (a *Access) knows(r *http.Request) bool {
 	_, given, ok := r.BasicAuth()
 	if !ok {
@@ -138,13 +171,13 @@ func (a *Access) knows(r *http.Request) bool {
 	return subtle.ConstantTimeCompare(want[:], got[:]) == 1
 }
 
-// bearer returns the token of a request that has it in the way of RFC 6750.
+// bearer returns the token of a request in the form of RFC 6750.
 func bearer(r *http.Request) (token string, ok bool) {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	return strings.TrimSpace(token), strings.EqualFold(scheme, "Bearer")
 }
 
-// isLoopback tells whether a Host header names the loopback.
+// isLoopback reports whether a Host header names the loopback.
 func isLoopback(host string) bool {
 	if h, _, err := net.SplitHostPort(host); err == nil {
 		host = h
@@ -153,6 +186,44 @@ func isLoopback(host string) bool {
 	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
 		return true
 	}
-	ip, _ := netip.ParseAddr(host) // of what is none, one that is not the loopback
+	ip, _ := netip.ParseAddr(host) // on an error the zero Addr, which is not the loopback
 	return ip.Unmap().IsLoopback()
+}
+
+// MaxProfile bounds how long a profile may take. One is taken at a time; a second request is
+// answered 503.
+const MaxProfile = time.Minute
+
+// profile answers with a profile of the program. It does not show the command line,
+// which may have the cookie in it.
+func (s *Server) profile(w http.ResponseWriter, r *http.Request, _ parameters) *problem {
+	if a := s.access.Load(); !a.Pprof || a.Token == "" {
+		return missing(r)
+	}
+	if crossSite(r) { // with the token that the browser knows
+		return failed(http.StatusForbidden,
+			"profiles are not taken for pages of other sites; send Authorization: Bearer TOKEN")
+	}
+	if text := r.FormValue("seconds"); text != "" {
+		if n, err := strconv.Atoi(text); err != nil || n < 1 || n > int(MaxProfile.Seconds()) {
+			return badParameter("seconds", text, "an integer from 1 to 60")
+		}
+	}
+	select {
+	case s.profiling <- struct{}{}:
+		defer func() { <-s.profiling }()
+	default:
+		return busy(time.Second, "another profile is being taken")
+	}
+	switch r.PathValue("name") {
+	case "cmdline", "symbol":
+		return missing(r)
+	case "profile":
+		pprof.Profile(w, r)
+	case "trace":
+		pprof.Trace(w, r)
+	default:
+		pprof.Index(w, r)
+	}
+	return nil
 }

@@ -10,14 +10,14 @@ import (
 	"github.com/flake-go/flake/flake/formats"
 )
 
-// chunk is how many bytes of ids are written at a time, however many there are:
-// a run of ids takes none until then.
+// chunk is how many bytes of ids are written at a time. A run of ids takes no memory for
+// its ids until then.
 const chunk = 16 << 10
 
 var buffers = sync.Pool{New: func() any { return new([chunk]byte) }}
 
-// body gathers an answer and writes it a chunk at a time. Once a write has
-// failed nobody is there any more, and nothing is made.
+// body collects an answer and writes it a chunk at a time. A failed write means that the
+// caller has gone, and ends the answer.
 type body struct {
 	w      http.ResponseWriter
 	whole  *[chunk]byte
@@ -25,7 +25,7 @@ type body struct {
 	failed bool
 }
 
-// body begins an answer.
+// body starts an answer.
 func (q *question) body(w http.ResponseWriter) body {
 	h := w.Header()
 	h["Content-Type"] = mediaHeader[q.media]
@@ -34,16 +34,16 @@ func (q *question) body(w http.ResponseWriter) body {
 	return body{w: w, whole: whole, buf: whole[:0]}
 }
 
-// end writes what is left.
+// end writes the last chunk.
 func (b *body) end() {
 	b.flush()
 	buffers.Put(b.whole)
 }
 
-// room reports whether one more element is wanted, and makes room for it. After
-// each chunk others go first.
+// room makes room for one more element, and reports whether the caller is still there. Other
+// goroutines run after each chunk.
 func (b *body) room() bool {
-	const most = formats.MaxText + 64 // of an id, with its count and what is around them
+	const most = formats.MaxText + 64 // bytes of an id, its count and what surrounds them
 	if cap(b.buf)-len(b.buf) < most {
 		b.flush()
 		runtime.Gosched()
@@ -61,7 +61,7 @@ func (b *body) flush() {
 
 func (b *body) put(s string) { b.buf = append(b.buf, s...) }
 
-// writeIDs returns one id a line, {"ids":["...",...]}, or the bytes of all.
+// writeIDs writes one id a line, {"ids":["...",...]}, or the bytes of all.
 func (q *question) writeIDs(w http.ResponseWriter, runs []formats.Run) {
 	b := q.body(w)
 	defer b.end()
@@ -87,8 +87,8 @@ func (q *question) writeIDs(w http.ResponseWriter, runs []formats.Run) {
 	b.put(after)
 }
 
-// writeRuns returns a line "ID COUNT" a run, {"leases":[{"first":"...","count":N},...]},
-// or the bytes of the first id and of the count, of which there are 4.
+// writeRuns writes a line "ID COUNT" for each run, {"leases":[{"first":"...","count":N},...]},
+// or the bytes of the first id and 4 bytes of the count.
 func (q *question) writeRuns(w http.ResponseWriter, runs []formats.Run) {
 	b := q.body(w)
 	defer b.end()
@@ -126,8 +126,8 @@ type bound struct {
 	id   formats.Number
 }
 
-// writeBounds returns {"id":"..."} or {"lowest":"...","highest":"..."}; as text a line
-// each, or the bytes.
+// writeBounds writes a line for each id, {"id":"..."} or {"lowest":"...","highest":"..."},
+// or the bytes.
 func (q *question) writeBounds(w http.ResponseWriter, bounds []bound) {
 	b := q.body(w)
 	defer b.end()

@@ -37,7 +37,7 @@ func TestOthersFirst(t *testing.T) {
 	s := New(Options{Generators: []Generator{{Name: "flake", Server: &idserver.Server{IDs: formats.Flake(generator)}}}})
 	r := httptest.NewRequest(http.MethodGet, "http://localhost/v1/ids?n=1000&base=2", nil)
 	w := &watched{ResponseWriter: httptest.NewRecorder(), ran: make(chan struct{})}
-	q, fault := s.ask(r, ofIDs, idserver.MaxMany)
+	q, fault := s.ask(r, mustRead(t, r, ofIDs), idserver.MaxMany)
 	if fault != nil {
 		t.Fatal(fault)
 	}
@@ -50,4 +50,14 @@ func TestOthersFirst(t *testing.T) {
 	if w.writes > 3 { // of 8; the scheduler is not always fair
 		t.Errorf("%d pieces were written before another went", w.writes)
 	}
+}
+
+// mustRead returns the parameters of a request.
+func mustRead(t *testing.T, r *http.Request, known []string) parameters {
+	t.Helper()
+	p, fault := readParameters(r, known)
+	if fault != nil {
+		t.Fatal(fault)
+	}
+	return p
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/flake-go/flake/flake"
 )
 
 var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
@@ -53,25 +55,26 @@ func TestFigures(t *testing.T) {
 	ceiling(math.MaxUint64) // has one
 }
 
-// The chart is of the ids a second of all generators together, in the last two
-// minutes.
+// The chart shows the rates of the last two minutes.
 func TestChart(t *testing.T) {
-	h := newHistory(2)
-	if c := h.snapshot().chart("Ids"); c.Line != "" || c.Area != "" || c.Top != "10" || c.Half != "5" {
+	h := samples{next: make(chan struct{})}
+	add := func(at time.Time, n uint64) { h.add(sample{at: at, errors: n}) }
+	snapshot := func() rates { return ratesOf(h.get(), func(one *sample) uint64 { return one.errors }) }
+	if c := snapshot().chart("Ids"); c.Line != "" || c.Area != "" || c.Top != "10" || c.Half != "5" {
 		t.Errorf("of nothing: %+v", c)
 	}
 	awaited := h.awaited()
-	h.add(noon, []uint64{5, 1000})
+	add(noon, 1005)
 	select {
 	case <-awaited:
 	default:
-		t.Error("who awaits figures is not told of them")
+		t.Error("the channel is not closed at the next add")
 	}
-	h.add(noon.Add(1*time.Second), []uint64{35, 1005})
-	h.add(noon.Add(3*time.Second), []uint64{55, 1005}) // late
-	r := h.snapshot()
-	if r.rate() != 10 || r.peak() != 35 || r.rateOf(0) != 10 || r.rateOf(1) != 0 {
-		t.Errorf("%d now, %d at most, %d and %d", r.rate(), r.peak(), r.rateOf(0), r.rateOf(1))
+	add(noon.Add(1*time.Second), 1040)
+	add(noon.Add(3*time.Second), 1060) // late
+	r := snapshot()
+	if r.rate() != 10 || r.peak() != 35 {
+		t.Errorf("%d now, %d at most", r.rate(), r.peak())
 	}
 	want := chart{
 		Line: "M119 12.50 L120 75.00", Area: "M119 12.50 L120 75.00 V100 H119 Z", Top: "40", Half: "20", Width: 120,
@@ -81,11 +84,11 @@ func TestChart(t *testing.T) {
 		t.Errorf("%+v, want %+v", c, want)
 	}
 	for i := range 200 {
-		h.add(noon.Add(time.Duration(4+i)*time.Second), []uint64{55 + uint64(i), 1005})
+		add(noon.Add(time.Duration(4+i)*time.Second), 1060+uint64(i))
 	}
-	r = h.snapshot()
-	if c := r.chart("Ids"); len(r[0]) != 120 || r.peak() != 1 || !strings.HasPrefix(c.Line, "M1 90.00 L2 ") || !strings.HasSuffix(c.Area, " L120 90.00 V100 H1 Z") {
-		t.Errorf("%d seconds are kept: %+v", len(r[0]), c)
+	r = snapshot()
+	if c := r.chart("Ids"); len(r) != 120 || r.peak() != 1 || !strings.HasPrefix(c.Line, "M1 90.00 L2 ") || !strings.HasSuffix(c.Area, " L120 90.00 V100 H1 Z") {
+		t.Errorf("%d seconds are kept: %+v", len(r), c)
 	}
 }
 
@@ -108,24 +111,26 @@ func TestTrack(t *testing.T) {
 	}
 }
 
-// An illness is told once for all that have it, since the first of them fell ill.
-func TestIllness(t *testing.T) {
-	troubles := troubles{all: make([]trouble, 6)}
-	var all []illness
+// Generators with the same trouble share an entry, since the first of them had it.
+func TestTroubles(t *testing.T) {
+	troubles := onsets{all: make([]onset, 6)}
+	var all []trouble
 	for i, tt := range []struct {
-		name, reason string
-		since        int // s
+		name  string
+		err   error
+		since int // s
 	}{
-		{"a", "shutdown", 20}, {"b", "shutdown", 10}, {"c", "timestamp_not_saved", 5}, {"d", "shutdown", 30}, {"e", "shutdown", 30},
+		{"a", flake.ErrClosed, 20}, {"b", flake.ErrClosed, 10}, {"c", flake.ErrTimestampNotSaved, 5},
+		{"d", flake.ErrClosed, 30}, {"e", flake.ErrClosed, 30},
 	} {
 		since := noon.Add(time.Duration(tt.since) * time.Second)
-		troubles.note(i, tt.reason, since)
-		again := troubles.note(i, tt.reason, since.Add(time.Second))
-		all = fallIll(all, tt.name, tt.reason, tt.name+" is ill", again)
+		troubles.note(i, tt.err, since)
+		again := troubles.note(i, tt.err, since.Add(time.Second))
+		all = addTrouble(all, tt.name, tt.name+" is ill", tt.err, again)
 	}
 	var got []string
 	for i := range all {
-		all[i].tell(noon.Add(70 * time.Second))
+		all[i].format(noon.Add(70 * time.Second))
 		got = append(got, all[i].Names+": "+all[i].What+", since "+all[i].Since)
 	}
 	want := []string{
@@ -135,7 +140,7 @@ func TestIllness(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
-	if since := troubles.note(0, "timestamp_not_saved", noon.Add(time.Minute)); since != noon.Add(time.Minute) {
+	if since := troubles.note(0, flake.ErrTimestampNotSaved, noon.Add(time.Minute)); since != noon.Add(time.Minute) {
 		t.Errorf("another trouble is since %v", since)
 	}
 }

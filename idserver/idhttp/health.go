@@ -1,67 +1,203 @@
 package idhttp
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
+	"strings"
+	"sync"
 	"time"
 
+	"github.com/flake-go/flake/flake"
 	"github.com/flake-go/flake/idserver"
+	"github.com/flake-go/flake/idserver/inspect"
 )
 
-// healthz tells that the process answers.
-func (s *Server) healthz(w http.ResponseWriter, r *http.Request) *problem {
-	return well(w, r, "ok\n")
+// Drain makes /readyz answer that the node is not ready, as it will soon stop. All else is
+// answered as before, each time on a connection that is then closed, so that the
+// caller's next one may lead to another node.
+func (s *Server) Drain() { s.draining.Store(true) }
+
+// healthz answers that the process runs.
+func (s *Server) healthz(w http.ResponseWriter, _ *http.Request, _ parameters) *problem {
+	return writeText(w, "ok\n")
 }
 
-// readyz tells whether all generators can hand out ids, and if not, why.
-func (s *Server) readyz(w http.ResponseWriter, r *http.Request) *problem {
+// readyz answers whether all generators can return ids, and if not, why.
+func (s *Server) readyz(w http.ResponseWriter, _ *http.Request, _ parameters) *problem {
 	if s.draining.Load() {
-		return draining()
+		return noIDs(idserver.ErrStopping, idserver.ErrStopping.Error(), time.Second)
 	}
 	for i := range s.Generators {
 		g := &s.Generators[i]
-		if reason, detail := g.trouble(); reason != "" {
-			return noIDs(reason, g.Name+": "+detail, g.wait())
+		if detail, err := g.trouble(); err != nil {
+			return noIDs(err, g.Name+": "+detail, g.wait())
 		}
 	}
-	return well(w, r, "ready\n")
+	return writeText(w, "ready\n")
 }
 
-func well(w http.ResponseWriter, r *http.Request, answer string) *problem {
-	if _, fault := readParameters(r, nil); fault != nil {
-		return fault
-	}
+func writeText(w http.ResponseWriter, answer string) *problem {
 	w.Header()["Cache-Control"] = noStore
 	w.Write([]byte(answer))
 	return nil
 }
 
-// rests tells whether the mark was not saved since before, which it moves on: as a
-// rule nobody asks for ids. Any clock may be wrong, so none is asked.
-func (g *Generator) rests(before *time.Time) bool {
+// idle reports whether no save has happened since *before, and advances *before. It asks
+// no clock, as any may be wrong.
+func (g *Generator) idle(before *time.Time) bool {
 	saved, err := g.Server.IDs.LastSaved()
 	last := *before
 	*before = saved
 	return err == nil && !saved.IsZero() && saved.Equal(last)
 }
 
-// trouble returns the reason why a generator cannot hand out ids, or soon will not
-// be able to, and what there is to say about it; or nothing.
-func (g *Generator) trouble() (reason, detail string) {
+// trouble returns why a generator cannot return ids, or soon will not be able to: an error
+// of [idserver.Results], and what there is to say about it.
+func (g *Generator) trouble() (detail string, err error) {
 	if g.Running != nil && !g.Running() {
-		return "noproc", "no server is registered for Erlang nodes"
+		return idserver.ErrNotRegistered.Error(), idserver.ErrNotRegistered
 	}
-	err := g.Server.IDs.Ready()
-	if err == nil {
-		return "", ""
-	}
-	reason, detail = idserver.Reason(err), err.Error()
-	switch reason {
-	case "clock_running_backwards":
+	err = g.Server.IDs.Ready()
+	switch {
+	case err == nil:
+		return "", nil
+	case errors.Is(err, flake.ErrClockBackwards):
 		detail = fmt.Sprintf("the clock is %v behind", g.Server.IDs.Behind())
-	case "timestamp_not_saved":
+	case errors.Is(err, flake.ErrTimestampNotSaved):
 		saved, _ := g.Server.IDs.LastSaved()
 		detail = fmt.Sprintf("the time was last saved at %s: %v", saved.UTC().Format(time.RFC3339), err)
+	default:
+		detail = err.Error()
 	}
-	return reason, detail
+	return detail, err
+}
+
+// trouble is one reason why some of the generators cannot return ids, as the page shows it.
+type trouble struct {
+	Names  string // of the generators
+	What   string // the detail of the first
+	Since  string
+	Remedy string
+
+	result *idserver.Result
+	names  []string
+	since  time.Time
+}
+
+// addTrouble adds the trouble of a generator to the others.
+func addTrouble(all []trouble, name, what string, err error, since time.Time) []trouble {
+	result := idserver.ResultOf(err)
+	for i := range all {
+		if t := &all[i]; t.result == result {
+			t.names = append(t.names, name)
+			if since.Before(t.since) {
+				t.since = since
+			}
+			return all
+		}
+	}
+	return append(all, trouble{What: what, Remedy: result.Remedy, result: result, names: []string{name}, since: since})
+}
+
+// format sets Names and Since.
+func (t *trouble) format(now time.Time) {
+	const most = 3
+	names := t.names[:min(len(t.names), most)]
+	t.Names = strings.Join(names, ", ")
+	if more := len(t.names) - len(names); more > 0 {
+		t.Names += " and " + strconv.Itoa(more) + " more"
+	}
+	t.Since = t.since.UTC().Format(time.DateTime) + " UTC, for " + inspect.Span(now.Sub(t.since).Milliseconds())
+}
+
+// onsets keeps since when each generator has been in the trouble that it is in.
+type onsets struct {
+	mu  sync.Mutex
+	all []onset
+}
+
+type onset struct {
+	result *idserver.Result
+	at     time.Time
+}
+
+// note notes the trouble of a generator, or nil, and returns since when it has been that.
+func (o *onsets) note(i int, err error, now time.Time) time.Time {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if result := idserver.ResultOf(err); o.all[i].result != result {
+		o.all[i] = onset{result, now}
+	}
+	return o.all[i].at
+}
+
+// Report is the answer of /v1/info: the state and the counts of the node. Times and spans
+// are in ms, times since 1970.
+type Report struct {
+	Node        string            `json:"node"`
+	Version     string            `json:"version"`
+	Ready       bool              `json:"ready"`                 // as /readyz answers
+	Connections *int              `json:"connections,omitempty"` // nil: not known
+	Generators  []GeneratorReport `json:"generators"`
+}
+
+// GeneratorReport has the properties that the Erlang call info has, and whether the
+// generator can hand out ids.
+type GeneratorReport struct {
+	Name        string `json:"name"`
+	Format      string `json:"format"`
+	Worker      uint64 `json:"worker"`
+	WorkerFrom  string `json:"worker_from,omitempty"`
+	WorkerUntil int64  `json:"worker_until,omitempty"` // its mark, with etcd
+	WorkerLeft  int64  `json:"worker_left,omitempty"`  // how long until then
+	WorkerError string `json:"worker_error,omitempty"`
+	IDs         uint64 `json:"ids"`
+	Waits       uint64 `json:"waits"`
+	Refusals    uint64 `json:"refusals"`
+	Last        uint64 `json:"last"`
+	Mark        int64  `json:"mark,omitempty"` // 0 if no mark is kept
+	Uptime      int64  `json:"uptime"`
+	Ready       bool   `json:"ready"`
+	Reason      string `json:"reason,omitempty"` // why not, as in the problem no-ids
+	Detail      string `json:"detail,omitempty"`
+}
+
+func (s *Server) info(w http.ResponseWriter, _ *http.Request, _ parameters) *problem {
+	return writeJSON(w, s.report())
+}
+
+func (s *Server) report() *Report {
+	connections := s.traffic().Connections
+	v := &Report{Node: s.Node.Name, Version: s.Node.Version, Ready: !s.draining.Load(), Connections: &connections}
+	for i := range s.Generators {
+		g := s.Generators[i].report()
+		v.Ready = v.Ready && g.Ready
+		v.Generators = append(v.Generators, g)
+	}
+	return v
+}
+
+func (g *Generator) report() GeneratorReport {
+	detail, err := g.trouble() // before Info, which has the mark: it moves one that is behind
+	i := g.Server.Info()
+	v := GeneratorReport{
+		Name: g.Name, Format: i.Format, Worker: i.Worker, WorkerFrom: i.Origin.From,
+		IDs: i.Stats.IDs, Waits: i.Stats.Waits, Refusals: i.Stats.Refusals,
+		Last: i.Last, Uptime: i.Uptime.Milliseconds(), Ready: err == nil, Detail: detail,
+	}
+	if err != nil {
+		v.Reason = idserver.Reason(err)
+	}
+	if !i.Mark.IsZero() {
+		v.Mark = i.Mark.UnixMilli()
+	}
+	if !i.Origin.Until.IsZero() {
+		v.WorkerUntil, v.WorkerLeft = i.Origin.Until.UnixMilli(), time.Until(i.Origin.Until).Milliseconds()
+	}
+	if i.Origin.Err != nil {
+		v.WorkerError = i.Origin.Err.Error()
+	}
+	return v
 }

@@ -13,20 +13,14 @@ import (
 
 	"github.com/flake-go/flake/flake/formats"
 	"github.com/flake-go/flake/idserver"
+	"github.com/flake-go/flake/idserver/inspect"
 )
 
 var forms = []string{text, asJSON, octets}
 
-// The parameters of each endpoint.
-var (
-	ofIDs      = []string{"n", "base", "meta", "generator"}
-	ofLeases   = []string{"n", "base", "meta", "generator"}
-	ofNotional = []string{"from", "to", "base", "generator"}
-)
-
 // ids takes ids: /v1/ids?n=&base=&meta=&generator=.
-func (s *Server) ids(w http.ResponseWriter, r *http.Request) *problem {
-	q, fault := s.ask(r, ofIDs, idserver.MaxMany)
+func (s *Server) ids(w http.ResponseWriter, r *http.Request, p parameters) *problem {
+	q, fault := s.ask(r, p, idserver.MaxMany)
 	if fault != nil {
 		return fault
 	}
@@ -45,8 +39,8 @@ func (s *Server) ids(w http.ResponseWriter, r *http.Request) *problem {
 }
 
 // leases takes runs of ids: /v1/leases?n=&base=&meta=&generator=.
-func (s *Server) leases(w http.ResponseWriter, r *http.Request) *problem {
-	q, fault := s.ask(r, ofLeases, idserver.MaxLease)
+func (s *Server) leases(w http.ResponseWriter, r *http.Request, p parameters) *problem {
+	q, fault := s.ask(r, p, idserver.MaxLease)
 	if fault != nil {
 		return fault
 	}
@@ -59,8 +53,8 @@ func (s *Server) leases(w http.ResponseWriter, r *http.Request) *problem {
 }
 
 // notional returns bounds for scans over ids: /v1/notional?from=&to=&base=&generator=.
-func (s *Server) notional(w http.ResponseWriter, r *http.Request) *problem {
-	q, fault := s.ask(r, ofNotional, 0)
+func (s *Server) notional(w http.ResponseWriter, r *http.Request, p parameters) *problem {
+	q, fault := s.ask(r, p, 0)
 	if fault != nil {
 		return fault
 	}
@@ -94,7 +88,60 @@ func (s *Server) notional(w http.ResponseWriter, r *http.Request) *problem {
 	return nil
 }
 
-// question is what the endpoints for ids are asked: of whom, and how ids are to be
+// decompose takes an id apart: /v1/ids/{id}?base=&generator=. Unless a generator is
+// named, the id is read as one of the generator that most likely made it.
+func (s *Server) decompose(w http.ResponseWriter, r *http.Request, p parameters) *problem {
+	asked, fault := s.asked(&p)
+	if fault != nil {
+		return fault
+	}
+	base, fault := baseOf(&p, formatsOf(asked)...)
+	if fault != nil {
+		return fault
+	}
+	if _, fault := negotiate(r, []string{asJSON}); fault != nil {
+		return fault
+	}
+	g, value, as := &asked[0], r.PathValue("id"), base
+	if all := inspect.Read(makersOf(asked), value, base, false, time.Now()); len(all) > 0 {
+		g, value, as = &asked[all[0].Maker], all[0].Text, all[0].Base
+	}
+	id, _, err := g.Server.Decompose(value, as)
+	if err != nil {
+		return badParameter("id", value, textsOf(asked, base))
+	}
+	parts := inspect.PartsOf(g.format(), id)
+	parts.Generator = g.Name
+	return writeJSON(w, parts)
+}
+
+// makersOf returns generators as possible makers of an id.
+func makersOf(all []Generator) []inspect.Maker {
+	makers := make([]inspect.Maker, len(all))
+	for i := range all {
+		makers[i] = inspect.Maker{Format: all[i].format(), Worker: all[i].Server.IDs.Worker}
+	}
+	return makers
+}
+
+func (g *Generator) format() *formats.Format { return g.Server.IDs.Format() }
+
+// textsOf describes how ids of generators are written.
+func textsOf(all []Generator, base int) string {
+	var names []string
+	for i := range all {
+		if name := all[i].format().Name; !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	id := "an id of " + strings.Join(names, " or ")
+	if base == formats.Canonical {
+		return id + " in its own text, or in a base that is given"
+	}
+	return id + " in " + formats.NameOf(base)
+}
+
+// question is a request for ids, or about them: of which generator, and how ids are
 // written.
 type question struct {
 	parameters
@@ -102,17 +149,14 @@ type question struct {
 	format    *formats.Format
 	media     string
 	base      int
-	n         int // of ids; 0: that is not given
+	n         int // of ids; 0 if it is not given
 	meta      idserver.Meta
 }
 
-// ask reads the parameters, of which those that most endpoints have: generator;
-// base, without which an answer is in the format's own text; and unless most is 0
-// the metabyte and the number of ids, up to most.
-func (s *Server) ask(r *http.Request, known []string, most int) (q question, fault *problem) {
-	if q.parameters, fault = readParameters(r, known); fault != nil {
-		return q, fault
-	}
+// ask reads the generator; the base, by default the format's own text; and unless most is
+// 0 the metabyte and the number of ids, up to most.
+func (s *Server) ask(r *http.Request, p parameters, most int) (q question, fault *problem) {
+	q.parameters = p
 	if q.generator, fault = s.generator(&q.parameters); fault != nil {
 		return q, fault
 	}
@@ -123,7 +167,7 @@ func (s *Server) ask(r *http.Request, known []string, most int) (q question, fau
 	if q.media != octets {
 		q.base, fault = baseOf(&q.parameters, q.format)
 	} else if base, given := q.get("base"); given {
-		fault = badParameter("base", base, "none with Accept: "+octets)
+		fault = badParameter("base", base, "left out with Accept: "+octets)
 	}
 	if fault == nil && most > 0 {
 		if q.n, fault = q.number("n", 0, 1, q.generator.Server.Most(most)); fault == nil {
@@ -133,7 +177,7 @@ func (s *Server) ask(r *http.Request, known []string, most int) (q question, fau
 	return q, fault
 }
 
-// generator finds the one that is named, or else the first.
+// generator returns the generator that is named, else the first.
 func (s *Server) generator(p *parameters) (*Generator, *problem) {
 	asked, fault := s.asked(p)
 	if fault != nil {
@@ -142,27 +186,23 @@ func (s *Server) generator(p *parameters) (*Generator, *problem) {
 	return &asked[0], nil
 }
 
-// asked are the one that is named, or else all.
+// asked returns the generator that is named, else all.
 func (s *Server) asked(p *parameters) ([]Generator, *problem) {
 	name, given := p.get("generator")
 	if !given {
 		return s.Generators, nil
 	}
-	there := ""
+	var names []string
 	for i := range s.Generators {
-		g := &s.Generators[i]
-		if g.Name == name {
+		if s.Generators[i].Name == name {
 			return s.Generators[i : i+1], nil
 		}
-		if i > 0 {
-			there += ", "
-		}
-		there += g.Name
+		names = append(names, s.Generators[i].Name)
 	}
-	return nil, badParameter("generator", name, "one of "+there)
+	return nil, badParameter("generator", name, "one of "+strings.Join(names, ", "))
 }
 
-// baseOf reads a base that any of some formats has.
+// baseOf returns the base, which one of the formats must have.
 func baseOf(p *parameters, all ...*formats.Format) (int, *problem) {
 	value, given := p.get("base")
 	if !given {
@@ -173,14 +213,14 @@ func baseOf(p *parameters, all ...*formats.Format) (int, *problem) {
 		base, _ := formats.BaseOf(value)
 		return base, nil
 	}
-	base, _ := strconv.ParseUint(value, 10, 8) // 0 of what is no number
+	base, _ := strconv.ParseUint(value, 10, 8) // 0 if it is not a number
 	if base < 2 || base > 62 {
-		return 0, badParameter("base", value, "a whole number from 2 to 62, or "+strings.Join(names, ", "))
+		return 0, badParameter("base", value, "an integer from 2 to 62, or "+strings.Join(names, ", "))
 	}
 	return int(base), nil
 }
 
-// namesOf are the names of the bases that any of some formats has: of one of them all.
+// namesOf returns the names of the bases of the formats: one of them has all.
 func namesOf(all []*formats.Format) (names []string) {
 	for _, f := range all {
 		if of := f.BaseNames(); len(of) > len(names) {
@@ -201,7 +241,7 @@ func formatsOf(all []Generator) (of []*formats.Format) {
 func (q *question) readMeta() *problem {
 	value, given := q.get("meta")
 	if given && !q.format.Meta {
-		return badParameter("meta", value, "none with ids of "+q.format.Name)
+		return badParameter("meta", value, "left out with ids of "+q.format.Name)
 	}
 	number, fault := q.number("meta", 0, 0, math.MaxUint8)
 	q.meta = idserver.Meta{Byte: uint8(number), Given: given}
@@ -211,8 +251,7 @@ func (q *question) readMeta() *problem {
 // many is a method that takes many ids.
 type many func(*idserver.Server, context.Context, int, idserver.Meta, *idserver.Turn) ([]formats.Run, error)
 
-// take takes n ids. If these are so many that others go before, it does not wait for
-// long.
+// take takes n ids. If it must take them in turns, it waits for turnTime at most.
 func (q *question) take(r *http.Request, n int, take many) ([]formats.Run, error) {
 	ctx, server := r.Context(), q.generator.Server
 	if n > idserver.MaxInline {
@@ -224,37 +263,31 @@ func (q *question) take(r *http.Request, n int, take many) ([]formats.Run, error
 	defer turn.End()
 	runs, err := take(server, ctx, n, q.meta, turn)
 	if errors.Is(err, context.DeadlineExceeded) {
-		err = fmt.Errorf("others ask for so many ids that there were not %d in %v", n, turnTime)
+		err = fmt.Errorf("cannot take %d ids in %v, as others ask for many", n, turnTime)
 	}
 	return runs, err
 }
 
-// refused says why a generator did not answer.
+// refused returns the problem of a request that the generator refused.
 func refused(g *Generator, err error) *problem {
-	reason := idserver.Reason(err)
-	if reason == "badarg" {
-		p := failed(http.StatusBadRequest, "%s: %v", g.Name, err)
-		p.Type, p.Title, p.Reason = document+"bad-parameter", "A parameter is wrong", reason
+	detail := fmt.Sprintf("%s: %v", g.Name, err)
+	if errors.Is(err, idserver.ErrBadArgument) {
+		p := badParameter("", "", "")
+		p.Detail = detail
 		return p
 	}
-	return noIDs(reason, fmt.Sprintf("%s: %v", g.Name, err), g.wait())
+	return noIDs(err, detail, g.wait())
 }
 
-// noIDs says that a generator cannot hand out ids for now.
-func noIDs(reason, detail string, retry time.Duration) *problem {
-	p := failed(http.StatusServiceUnavailable, "%s", detail)
-	p.Type, p.Title, p.Reason, p.retry = document+"no-ids", "No ids for now", reason, retry
+// noIDs is the problem of a generator that cannot return ids now.
+func noIDs(err error, detail string, retry time.Duration) *problem {
+	p := busy(retry, "%s", detail)
+	p.Type, p.Title, p.Reason = document+"no-ids", "No ids for now", idserver.Reason(err)
 	return p
 }
 
-// wait is how long it may take until there are ids again: until the clock has
-// caught up, and at least a second.
+// wait returns how long it may take until the generator can return ids again: until the
+// clock has caught up, and at least a second.
 func (g *Generator) wait() time.Duration {
 	return max(time.Second, g.Server.IDs.Behind())
 }
-
-// Headers as package net/http has them, made once.
-var (
-	noStore     = []string{"no-store"}
-	mediaHeader = map[string][]string{text: {text}, asJSON: {asJSON}, octets: {octets}}
-)

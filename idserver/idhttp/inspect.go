@@ -2,7 +2,6 @@ package idhttp
 
 import (
 	"fmt"
-	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
@@ -13,7 +12,7 @@ import (
 	"github.com/flake-go/flake/idserver/inspect"
 )
 
-// inspection is the form that takes an id apart, and what came of it.
+// inspection is the form that takes an id apart, and its result.
 type inspection struct {
 	ID, Base, Generator string // as given
 	Generators          []string
@@ -25,14 +24,14 @@ type inspection struct {
 // reading is an id taken apart for people.
 type reading struct {
 	As        string // how the text was read
-	Generator string // as whose; empty: there is but one
+	Generator string // that may have made it; empty if there is only one
 	Fields    []part
 	Octets    []octet
 	Texts     []inspect.Text
-	Others    []other // what the text could be besides
+	Others    []other // other ways to read the text
 }
 
-// part is a field of an id; of the bits that are its own, Place tells the colour.
+// part is a field of an id. Place determines the colour of its bits.
 type part struct {
 	Place             int
 	Name, Value, Note string
@@ -49,17 +48,11 @@ type bit struct {
 	One   bool
 }
 
-type labelled struct{ Name, Text string }
-
-// other is another way to read the text, in which it is an id of a likely time.
+// other is another way to read the text, as an id of a likely time.
 type other struct{ As, Generator, Time, URL string }
 
-// inspect reads what the form holds. A value that is empty is none.
-func (s *Server) inspect(r *http.Request, now time.Time) (*inspection, *problem) {
-	p, fault := readParameters(r, []string{"id", "base", "generator"})
-	if fault != nil {
-		return nil, fault
-	}
+// inspect reads the values of the form. An empty value counts as not given.
+func (s *Server) inspect(p parameters, now time.Time) *inspection {
 	v := &inspection{}
 	for name, value := range map[string]*string{"id": &v.ID, "base": &v.Base, "generator": &v.Generator} {
 		*value, _ = p.get(name)
@@ -71,7 +64,7 @@ func (s *Server) inspect(r *http.Request, now time.Time) (*inspection, *problem)
 	for base := 62; base >= 2; base-- {
 		v.Bases = append(v.Bases, strconv.Itoa(base))
 	}
-	v.Bases = append(v.Bases, namesOf(formatsOf(s.Generators))[1:]...) // not canonical, which is found out
+	v.Bases = append(v.Bases, namesOf(formatsOf(s.Generators))[1:]...) // without canonical, which needs no choice
 	asked, fault := s.asked(&p)
 	if fault == nil && v.ID != "" {
 		var base int
@@ -82,17 +75,20 @@ func (s *Server) inspect(r *http.Request, now time.Time) (*inspection, *problem)
 	if fault != nil {
 		v.Fault = fault.Detail
 	}
-	return v, nil
+	return v
 }
 
-// read takes the id apart, of which neither the generator nor the base may be known,
-// and tells what else it may be of all that there are.
+// read takes the id apart, whether or not the generator and the base are known, and finds
+// the other ways to read it as an id of any generator.
 func (v *inspection) read(all, asked []Generator, base int, now time.Time) {
 	text := strings.Trim(strings.TrimSpace(v.ID), `"'`)
 	readings := inspect.Read(makersOf(all), text, base, v.Base == "", now)
-	best := slices.IndexFunc(readings, func(r inspect.Reading) bool { return len(asked) > 1 || all[r.Maker].Name == asked[0].Name })
+	best := slices.IndexFunc(readings, func(r inspect.Reading) bool {
+		return len(asked) > 1 || all[r.Maker].Name == asked[0].Name
+	})
 	if best < 0 {
-		v.Fault = fmt.Sprintf("%s is not %s", quote(text), strings.TrimSuffix(textsOf(asked, base), ", or in a base that is given"))
+		what := strings.TrimSuffix(textsOf(asked, base), ", or in a base that is given")
+		v.Fault = fmt.Sprintf("%s is not %s", quote(text), what)
 		return
 	}
 	r := readings[best]

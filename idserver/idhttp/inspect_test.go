@@ -86,20 +86,18 @@ func TestInspect(t *testing.T) {
 		{"flake odd", "id=1",
 			"base 62 of flake"},
 		{"flake", "id=1&base=1",
-			`base is "ID": allowed is a whole number from 2 to 62, or canonical`},
+			`base is "ID": must be an integer from 2 to 62, or canonical`},
 		{"flake", "id=0123456789abcdef&base=63",
-			`base is "63": allowed is a whole number from 2 to 62, or canonical`},
+			`base is "63": must be an integer from 2 to 62, or canonical`},
 		{"flake", "id=<<0,0,1,161,250,198,196,243,2,252,0,0,0,1,0,0>>",
 			"an Erlang binary of "},
 		{"flake", "base=16&id=<<0,0,1,161,250,198,196,243,2,252,0,0,0,1,0,0>>",
 			`"ID" is not an id of flake in base 16`},
 		{"orders", "id=<<49,48>>",
-			`"ID" is not an id of snowflake in a text of its own`},
+			`"ID" is not an id of snowflake in its own text`},
 	} {
-		v, fault := inspecting(tt.generators).inspect(httptest.NewRequest("GET", "/?"+url.PathEscape(tt.query), nil), noon)
-		if fault != nil {
-			t.Fatal(fault)
-		}
+		r := httptest.NewRequest("GET", "/?"+url.PathEscape(tt.query), nil)
+		v := inspecting(tt.generators).inspect(mustRead(t, r, []string{"id", "base", "generator"}), noon)
 		if strings.Join(v.Generators, " ") != tt.generators || len(v.Bases) < 61 || v.Bases[60] != "2" {
 			t.Errorf("%s: there are %s and %s to choose from", tt.generators, v.Generators, v.Bases)
 		}

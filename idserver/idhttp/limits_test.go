@@ -213,7 +213,7 @@ func TestLimitListener(t *testing.T) {
 				t.Fatal(err)
 			}
 			if strings.ContainsAny(text, "!+") {
-				l.answer(placedOf(tls.Server(c, nil))) // as net/http has it around
+				l.answer(connOf(tls.Server(c, nil))) // as net/http has it around
 			}
 			if strings.Contains(text, "+") {
 				answered = append(answered, c)
@@ -346,7 +346,7 @@ func testNoTurn(t *testing.T) {
 	defer answer.Body.Close()
 	body, _ := io.ReadAll(answer.Body)
 	if answer.StatusCode != http.StatusServiceUnavailable || answer.Header.Get("Retry-After") == "" ||
-		!strings.Contains(string(body), "others ask for so many ids that there were not 1000 in 15s") ||
+		!strings.Contains(string(body), "cannot take 1000 ids in 15s") ||
 		!strings.Contains(string(body), `"reason":"system_limit"`) || time.Since(begin) != turnTime {
 		t.Errorf("%s, %s after %v", answer.Status, body, time.Since(begin))
 	}

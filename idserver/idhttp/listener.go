@@ -13,24 +13,24 @@ import (
 	"github.com/flake-go/flake/node/tlslimit"
 )
 
-// limited is a listener of which so many connections are open at a time, spare more
-// than may be answered. One more has the one closed that has been silent the longest,
-// of its host if that has as many as it may.
+// limited is a listener that bounds the open connections, and those that are being answered.
+// One more closes the connection that has been silent the longest, of the same host
+// if that has too many.
 type limited struct {
 	net.Listener
-	secure bool // TLS is above
+	secure bool // by TLS above
 
 	mu       sync.Mutex
-	open     host.Line[*placed]
-	answered host.Line[*placed] // of them
-	heard    int                // times that one of them came, asked or was answered
+	open     host.Line[*conn]
+	answered host.Line[*conn] // of them
+	events   int              // counts accepts, requests and answers
 }
 
 func limitListener(l net.Listener, most, perHost, spare int) *limited {
 	return &limited{
 		Listener: l,
-		open:     host.Line[*placed]{Most: most + spare, PerHost: perHost + spare},
-		answered: host.Line[*placed]{Most: most, PerHost: perHost},
+		open:     host.Line[*conn]{Most: most + spare, PerHost: perHost + spare},
+		answered: host.Line[*conn]{Most: most, PerHost: perHost},
 	}
 }
 
@@ -39,45 +39,46 @@ func (l *limited) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &placed{Conn: c, of: l, host: host.Of(c.RemoteAddr())}
+	p := &conn{Conn: c, of: l, host: host.Of(c.RemoteAddr())}
 	if l.secure {
 		p.below = tlslimit.New(c)
 		p.Conn = p.below
 	}
 	if oldest := l.arrive(p); oldest != nil {
 		oldest.Close()
-		runtime.Gosched() // those who came before this one may be answered first
+		runtime.Gosched() // earlier connections may be answered first
 	}
 	return p, nil
 }
 
-// arrive counts a connection, and returns the one that has to make room, which the
-// caller closes: as not all may be answered there is one.
-func (l *limited) arrive(p *placed) (oldest *placed) {
+// arrive counts a connection, and returns the one that must make room for it, which the
+// caller closes. There is always one, as fewer are answered than are open.
+func (l *limited) arrive(p *conn) (oldest *conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	ofHost, inAll := l.open.Full(p.host)
 	for _, other := range l.open.All {
-		mayGo := !other.answered && (ofHost && other.host == p.host || !ofHost && inAll)
-		if mayGo && (oldest == nil || other.heard < oldest.heard) {
+		canClose := !other.answered && (ofHost && other.host == p.host || !ofHost && inAll)
+		if canClose && (oldest == nil || other.lastEvent < oldest.lastEvent) {
 			oldest = other
 		}
 	}
 	l.open.Add(p)
-	l.hear(p)
+	l.note(p)
 	return oldest
 }
 
-func (l *limited) hear(p *placed) {
-	l.heard++
-	p.heard = l.heard
+// note notes that something has happened on a connection.
+func (l *limited) note(p *conn) {
+	l.events++
+	p.lastEvent = l.events
 }
 
-// answer counts a connection as one that is being answered, if so many may be.
-func (l *limited) answer(p *placed) bool {
+// answer counts a connection as being answered, and reports whether there was room.
+func (l *limited) answer(p *conn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.hear(p)
+	l.note(p)
 	if ofHost, inAll := l.answered.Full(p.host); !ofHost && !inAll {
 		p.answered = true
 		l.answered.Add(p)
@@ -85,29 +86,29 @@ func (l *limited) answer(p *placed) bool {
 	return p.answered
 }
 
-// rest is the opposite of answer.
-func (l *limited) rest(p *placed) {
+// finish is the opposite of answer.
+func (l *limited) finish(p *conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.hear(p)
+	l.note(p)
 	l.answered.Remove(p)
 	p.answered = false
 }
 
-// placed is a connection of a limited listener.
-type placed struct {
+// conn is a connection of a limited listener.
+type conn struct {
 	net.Conn
 	of    *limited
 	host  netip.Addr
-	below *tlslimit.Conn // or nil
+	below *tlslimit.Conn // nil without TLS
 
-	heard    int // limited.heard when it was last
-	answered bool
+	lastEvent int // limited.events then
+	answered  bool
 }
 
-func (p *placed) Host() netip.Addr { return p.host }
+func (p *conn) Host() netip.Addr { return p.host }
 
-func (p *placed) Close() error {
+func (p *conn) Close() error {
 	p.of.mu.Lock()
 	p.of.open.Remove(p)
 	p.of.answered.Remove(p)
@@ -115,33 +116,33 @@ func (p *placed) Close() error {
 	return p.Conn.Close()
 }
 
-func placedOf(c net.Conn) *placed {
+func connOf(c net.Conn) *conn {
 	if t, ok := c.(*tls.Conn); ok {
 		c = t.NetConn()
 	}
-	return c.(*placed)
+	return c.(*conn)
 }
 
-// noteState is [http.Server.ConnState]. A connection is idle when an answer is written.
+// noteState is [http.Server.ConnState]. A connection is idle once an answer is written.
 func noteState(c net.Conn, state http.ConnState) {
-	p := placedOf(c)
+	p := connOf(c)
 	if p.below != nil && state != http.StateNew {
 		p.below.Used()
 	}
 	if state == http.StateIdle {
-		p.of.rest(p)
+		p.of.finish(p)
 	}
 }
 
-type placedKey struct{}
+type connKey struct{}
 
 // noteConn is [http.Server.ConnContext].
 func noteConn(ctx context.Context, c net.Conn) context.Context {
-	return context.WithValue(ctx, placedKey{}, placedOf(c))
+	return context.WithValue(ctx, connKey{}, connOf(c))
 }
 
-// getsPlace counts a request as one that is being answered, if so many may be.
-func getsPlace(r *http.Request) bool {
-	p, ok := r.Context().Value(placedKey{}).(*placed)
+// mayAnswer counts a request as being answered, and reports whether there was room.
+func mayAnswer(r *http.Request) bool {
+	p, ok := r.Context().Value(connKey{}).(*conn)
 	return !ok || p.of.answer(p)
 }

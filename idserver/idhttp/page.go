@@ -21,24 +21,21 @@ var files embed.FS
 
 var templates = template.Must(template.ParseFS(files, "page/*.html"))
 
-// policy lets the page have what comes from here, and nothing else.
+// policy allows the page what comes from this server, and nothing else.
 const policy = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
-// page shows what the node is, and takes an id apart: /?id=&base=&generator=.
-func (s *Server) page(w http.ResponseWriter, r *http.Request) *problem {
+// page shows the state of the node, and takes an id apart: /?id=&base=&generator=.
+func (s *Server) page(w http.ResponseWriter, r *http.Request, p parameters) *problem {
 	now := time.Now()
-	inspected, fault := s.inspect(r, now)
-	if fault != nil {
-		return fault
-	}
+	inspected := s.inspect(p, now)
 	var page bytes.Buffer
 	err := templates.ExecuteTemplate(&page, "page.html", struct {
 		State   *state
 		Inspect *inspection
 	}{s.state(now), inspected})
 	if err != nil {
-		return failed(http.StatusInternalServerError, "the page cannot be made: %v", err)
+		return failed(http.StatusInternalServerError, "cannot make the page: %v", err)
 	}
 	h := w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
@@ -54,11 +51,7 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request) *problem {
 }
 
 // take takes an id and shows it on the page.
-func (s *Server) take(w http.ResponseWriter, r *http.Request) *problem {
-	p, fault := readParameters(r, []string{"generator"})
-	if fault != nil {
-		return fault
-	}
+func (s *Server) take(w http.ResponseWriter, r *http.Request, p parameters) *problem {
 	g, fault := s.generator(&p)
 	if fault != nil {
 		return fault
@@ -75,24 +68,23 @@ func (s *Server) take(w http.ResponseWriter, r *http.Request) *problem {
 	return nil
 }
 
-// asset is what the page is made of.
-func (s *Server) asset(w http.ResponseWriter, r *http.Request) *problem {
+// asset serves a file of the page.
+func (s *Server) asset(w http.ResponseWriter, r *http.Request, _ parameters) *problem {
 	return serveFile(w, r, "page/"+r.PathValue("name"))
 }
 
-// openAPI describes all that can be asked.
-func (s *Server) openAPI(w http.ResponseWriter, r *http.Request) *problem {
+// openAPI serves the description of the endpoints.
+func (s *Server) openAPI(w http.ResponseWriter, r *http.Request, _ parameters) *problem {
 	return serveFile(w, r, "openapi.yaml")
 }
 
 func serveFile(w http.ResponseWriter, r *http.Request, name string) *problem {
 	content, err := files.ReadFile(name)
-	media := map[string]string{".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml", ".yaml": "application/yaml"}[path.Ext(name)]
+	media := map[string]string{
+		".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml", ".yaml": "application/yaml",
+	}[path.Ext(name)]
 	if err != nil || media == "" {
-		return failed(http.StatusNotFound, "there is no %s", quote(r.URL.Path))
-	}
-	if _, fault := readParameters(r, nil); fault != nil {
-		return fault
+		return missing(r)
 	}
 	sum := sha256.Sum256(content)
 	h := w.Header()
@@ -102,4 +94,49 @@ func serveFile(w http.ResponseWriter, r *http.Request, name string) *problem {
 	h.Set("ETag", `"`+hex.EncodeToString(sum[:8])+`"`)
 	http.ServeContent(w, r, name, time.Time{}, bytes.NewReader(content))
 	return nil
+}
+
+// events sends the state of the node as HTML every second, as server-sent events of the HTML
+// standard.
+func (s *Server) events(w http.ResponseWriter, r *http.Request, _ parameters) *problem {
+	select {
+	case s.streams <- struct{}{}:
+		defer func() { <-s.streams }()
+	default:
+		return busy(idleTime, "%d pages follow events already, which is the limit", MaxStreams)
+	}
+	h := w.Header()
+	h.Set("Content-Type", "text/event-stream")
+	h["Cache-Control"] = noStore
+	c := http.NewResponseController(w)
+	for {
+		awaited := s.samples.awaited() // before admit, or a change in between would be seen one event late
+		if s.admit(&endpoint{}, r) != nil {
+			return nil
+		}
+		c.SetWriteDeadline(time.Now().Add(writeTime))
+		s.writeEvent(w, c) // unless it is read, this ends the request's context
+		select {
+		case <-awaited:
+		case <-r.Context().Done():
+			return nil
+		case <-s.ctx.Done():
+			return nil
+		}
+	}
+}
+
+func (s *Server) writeEvent(w http.ResponseWriter, c *http.ResponseController) {
+	var html, event bytes.Buffer
+	templates.ExecuteTemplate(&html, "live", s.state(time.Now()))
+	for line := range bytes.Lines(html.Bytes()) {
+		if line = bytes.TrimSpace(line); len(line) > 0 {
+			event.WriteString("data: ")
+			event.Write(line)
+			event.WriteByte('\n')
+		}
+	}
+	event.WriteByte('\n')
+	w.Write(event.Bytes())
+	c.Flush()
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/flake-go/flake/internal/escape"
 )
 
-// What the page shows of the log. A peer can cause some lines as often as it likes: they
-// do not push out others.
+// The limits of the lines that the page shows. A peer can cause some lines as often as it
+// likes: they do not push out others.
 const (
 	maxRecent      = 50  // lines
 	maxRecentAlike = 4   // with one message
@@ -34,48 +34,48 @@ type event struct {
 	what, more string
 }
 
-// Handler returns a handler that keeps lines, and gives all to the next.
-func (r *Recent) Handler(next slog.Handler) slog.Handler { return keeper{next: next, of: r} }
+// Handler returns a handler that keeps lines, and passes all to the next handler.
+func (r *Recent) Handler(next slog.Handler) slog.Handler { return recentHandler{next: next, of: r} }
 
-type keeper struct {
+type recentHandler struct {
 	next slog.Handler
 	of   *Recent
 	more string // the attributes so far
 }
 
-func (k keeper) Enabled(ctx context.Context, level slog.Level) bool {
-	return level >= slog.LevelInfo || k.next.Enabled(ctx, level)
+func (h recentHandler) Enabled(ctx context.Context, level slog.Level) bool {
+	return level >= slog.LevelInfo || h.next.Enabled(ctx, level)
 }
 
-func (k keeper) Handle(ctx context.Context, line slog.Record) error {
+func (h recentHandler) Handle(ctx context.Context, line slog.Record) error {
 	if line.Level >= slog.LevelInfo {
-		more := k.more
+		more := h.more
 		line.Attrs(func(a slog.Attr) bool {
 			more = and(more, a)
 			return true
 		})
-		k.of.note(line.Time, line.Level, line.Message, more)
+		h.of.note(line.Time, line.Level, line.Message, more)
 	}
-	if !k.next.Enabled(ctx, line.Level) {
+	if !h.next.Enabled(ctx, line.Level) {
 		return nil
 	}
-	return k.next.Handle(ctx, line)
+	return h.next.Handle(ctx, line)
 }
 
-func (k keeper) WithAttrs(attrs []slog.Attr) slog.Handler {
+func (h recentHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	for _, a := range attrs {
-		k.more = and(k.more, a)
+		h.more = and(h.more, a)
 	}
-	k.next = k.next.WithAttrs(attrs)
-	return k
+	h.next = h.next.WithAttrs(attrs)
+	return h
 }
 
-func (k keeper) WithGroup(name string) slog.Handler {
-	k.next = k.next.WithGroup(name)
-	return k
+func (h recentHandler) WithGroup(name string) slog.Handler {
+	h.next = h.next.WithGroup(name)
+	return h
 }
 
-// and adds an attribute, if there is room for it.
+// and appends an attribute, if there is room for it.
 func and(more string, a slog.Attr) string {
 	text := a.Key + "=" + plain(a.Value.Resolve().String())
 	if more != "" {
@@ -87,9 +87,8 @@ func and(more string, a slog.Attr) string {
 	return text
 }
 
-// plain returns a text that anybody may have written, as one that can be shown: not
-// longer than it may be, and without what would change how others look, or look like
-// another attribute.
+// plain returns text of any origin so that it can be shown: cut, and quoted if it would change
+// how other text looks, or look like another attribute.
 func plain(text string) string {
 	if len(text) > maxRecentText {
 		end := maxRecentText
@@ -104,7 +103,7 @@ func plain(text string) string {
 	return text
 }
 
-// note keeps a line instead of the oldest one like it, or of all, if there are too many.
+// note keeps a line. If there are too many, it replaces the oldest one like it, or of all.
 func (r *Recent) note(at time.Time, level slog.Level, what, more string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

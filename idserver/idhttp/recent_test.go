@@ -61,16 +61,16 @@ func TestRecentFlood(t *testing.T) {
 	}
 }
 
-// The clock was set if it is not where the time that has passed had brought it.
-func TestSteps(t *testing.T) {
-	var s steps
+// The clock was set if it moved by another time than has passed.
+func TestStepCounts(t *testing.T) {
+	var s stepCounts
 	for _, tt := range []struct{ wall, passed, want time.Duration }{
 		{0, time.Hour, 0},
 		{time.Second, time.Hour + time.Second, 0},
 		{1999 * time.Millisecond, time.Hour + 2*time.Second, 0}, // it is made slower
-		{2999*time.Millisecond + aStep, time.Hour + 3*time.Second, aStep},
-		{3999*time.Millisecond + aStep, time.Hour + 4*time.Second, 0},
-		{-time.Hour, time.Hour + 5*time.Second, -time.Hour - 4999*time.Millisecond - aStep},
+		{2999*time.Millisecond + minStep, time.Hour + 3*time.Second, minStep},
+		{3999*time.Millisecond + minStep, time.Hour + 4*time.Second, 0},
+		{-time.Hour, time.Hour + 5*time.Second, -time.Hour - 4999*time.Millisecond - minStep},
 		{-time.Hour + time.Minute, time.Hour + 6*time.Second, 59 * time.Second}, // it slept
 	} {
 		if got := s.note(noon.Add(tt.wall), tt.passed); got != tt.want {
@@ -82,8 +82,8 @@ func TestSteps(t *testing.T) {
 	}
 }
 
-// Those who take most come first, by what they took since the look before.
-func TestTakers(t *testing.T) {
+// The nodes that take most come first, by what they took since the last update.
+func TestPeerRates(t *testing.T) {
 	nodes := map[string]uint64{"a": 0, "b": 1000, "c": 20}
 	looks := 0
 	peers := func() (all []Peer) {
@@ -93,9 +93,9 @@ func TestTakers(t *testing.T) {
 		}
 		return all
 	}
-	var s takers
+	var s peerRates
 	look := func(after time.Duration) string {
-		most, all := s.look(noon.Add(after), peers)
+		most, all := s.update(noon.Add(after), peers)
 		got := fmt.Sprint(all, " ")
 		for _, n := range most {
 			got += fmt.Sprint(n.Name, n.rate, " ")
@@ -114,15 +114,15 @@ func TestTakers(t *testing.T) {
 	if got := look(12 * time.Second); got != "3 a15 b5 d1 " {
 		t.Errorf("then: %s", got)
 	}
-	if most, all := new(takers).look(noon, nil); most != nil || all != 0 {
+	if most, all := new(peerRates).update(noon, nil); most != nil || all != 0 {
 		t.Error("there are nodes, and nobody knows any")
 	}
 }
 
-// What is told of a minute is of that minute.
-func TestLately(t *testing.T) {
-	var l lately
-	if got, seconds := l.get(); got[0].Total() != 0 || seconds > 0 || latenciesOf(got, seconds) != nil {
+// The latencies of the last minute are those of its samples.
+func TestLastMinute(t *testing.T) {
+	var all []sample
+	if got, seconds := lastMinute(all); got[0].Total() != 0 || seconds > 0 || latenciesOf(got, seconds) != nil {
 		t.Error("there is something at first")
 	}
 	var h latency.Histogram
@@ -133,9 +133,9 @@ func TestLately(t *testing.T) {
 		}
 		h.Add(time.Millisecond, 2)
 		now[1].Collect(&h)
-		l.add(now)
+		all = append(all, sample{latencies: now})
 	}
-	got, seconds := l.get()
+	got, seconds := lastMinute(all)
 	want := []latencyState{{"HTTP", "2", "1 ms", "1 ms"}}
 	if all := latenciesOf(got, seconds); !slices.Equal(all, want) || got[1].Total() != 121 {
 		t.Errorf("%+v of %d calls, want %+v", all, got[1].Total(), want)

@@ -1,22 +1,21 @@
 // Package idhttp is flake's door for HTTP: a URL becomes a call of a method of
-// [idserver.Server], and what that returns a body. What can be asked is said in
+// [idserver.Server], and what that returns a body. The endpoints are described in
 // openapi.yaml, beside this file and served as /openapi.yaml.
 //
 // A request passes
 //
-//	server.go     the listener: how many connections, how long, how large
-//	door.go       the host, the token, other sites' pages, the method, the count
-//	parameters.go query and form, each parameter known and given once
-//	accept.go     the media type of the answer (RFC 9110, section 12.5.1)
-//	ids.go ...    to a method of the generator's
+//	server.go     the limits: how many connections, how long, how large
+//	listener.go   the connections, and which of them make room for others
+//	door.go       the host, the token, other sites' pages, the method
+//	request.go    parameters, the media type of the answer, problems (RFC 9457)
+//	ids.go        a method of the generator's id server
 //	encode.go     runs of ids as text, JSON or bytes, a buffer at a time
-//	problem.go    or what is wrong, and what is allowed (RFC 9457)
 //
-// Besides that it shows what the node is: metrics.go for Prometheus, report.go for other
-// programs, page.go and events.go for people. lately.go, takers.go, steps.go and recent.go
-// keep what they tell of the last while.
+// It also shows the state of the node: metrics.go to Prometheus, health.go to other
+// programs, page.go, state.go, figures.go and inspect.go to people. samples.go and recent.go
+// keep what has happened recently.
 //
-// Start at [New]. Not supported: HTTP/2, as one request is one answer here.
+// Start at [New]. HTTP/2 is not supported, as one request has one answer here.
 package idhttp
 
 import (
@@ -38,58 +37,89 @@ import (
 	"github.com/flake-go/flake/node/latency"
 )
 
-// Options say what is served.
+// The limits of requests over HTTP.
+const (
+	// MaxConnections bounds the connections on which a request is being answered, once it
+	// has arrived and is allowed, and MaxConnectionsPerHost those of one host; the loopback
+	// does not count as a host. One more request is answered 503, unless it is for /healthz
+	// or /readyz.
+	MaxConnections        = 512
+	MaxConnectionsPerHost = 256
+
+	// SpareConnections may also be open. One more closes the connection, of that host
+	// or of all, that has been silent the longest.
+	SpareConnections = 256
+
+	// MaxStreams bounds the pages that follow events at the same time; one more is
+	// answered 503.
+	MaxStreams = 32
+
+	// MaxHeader bounds the bytes of a request's line and header, to which
+	// net/http adds 4096; a larger one is answered 431.
+	MaxHeader = 8 << 10
+
+	// MaxBody bounds the bytes of a body; a larger one is answered 413.
+	MaxBody = 4 << 10
+
+	// turnTime is how long a request for many ids may wait for its turns; then it is
+	// answered 503.
+	turnTime = writeTime / 2
+
+	// readTime is how long a request may take to arrive, writeTime how long its
+	// answer may take to be read, and idleTime how long a connection may then
+	// wait for the next.
+	readTime  = 10 * time.Second
+	writeTime = 30 * time.Second
+	idleTime  = 2 * time.Minute
+)
+
+// Options are the settings of a Server.
 type Options struct {
-	// Generators are those that can be asked, one or more; the first is asked
-	// unless the parameter generator names another.
+	// Generators must not be empty. The first is used unless the parameter generator
+	// names another.
 	Generators []Generator
 
-	// Node tells of the node around them.
-	Node Node
+	Node   Node   // around the generators
+	Access Access // until SetAccess
 
-	// Access is what it is at first; see SetAccess.
-	Access Access
-
-	// TLS, unless nil, gives the settings for the next connection.
+	// TLS, unless nil, returns the settings for the next connection.
 	TLS func() *tls.Config
 
-	// Connections are how many may be open at a time; 0: MaxConnections and
+	// Connections is how many may be open at the same time; 0: MaxConnections and
 	// SpareConnections.
 	Connections int
 
-	Recent *Recent      // what the page shows of the log, or nil
+	Recent *Recent      // the lines of the log that the page shows, or nil
 	Log    *slog.Logger // nil: slog.Default
 }
 
-// Generator is one that can be asked by its name.
+// Generator is an id server and its name.
 type Generator struct {
 	Name   string
 	Server *idserver.Server
-	Saves  *Saves // or nil: none are counted
+	Saves  *Saves // nil: the saves are not counted
 
-	// Running tells whether Erlang nodes reach it, too; nil: that is not asked.
+	// Running reports whether Erlang nodes reach the id server; nil: they need not.
 	Running func() bool
 }
 
 // Server is an [http.Handler] and what it needs to serve a listener.
 type Server struct {
 	Options
-	started  time.Time
-	mux      http.ServeMux
-	http     http.Server
-	metrics  *metrics
-	streams  chan struct{} // a place for each that follows events
-	history  *history
-	errors   *history // of calls and of callers refused
-	lately   lately
-	takers   takers
-	steps    steps
-	took     latency.Histogram // of requests for ids, and about them
-	troubles troubles
+	started time.Time
+	mux     http.ServeMux
+	http    http.Server
+	metrics *metrics
+	streams chan struct{} // holds one for each page that follows events
+	samples samples
+	peers   peerRates
+	steps   stepCounts
+	took    latency.Histogram // of requests for ids, and about them
+	onsets  onsets
 
 	access    atomic.Pointer[Access]
 	draining  atomic.Bool
-	profiling chan struct{} // a place for one
+	profiling chan struct{} // holds one while a profile is taken
 
 	ctx    context.Context // ends with the events
 	cancel context.CancelFunc
@@ -101,10 +131,15 @@ func New(o Options) *Server {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
-	s := &Server{Options: o, started: time.Now(), streams: make(chan struct{}, MaxStreams),
-		history: newHistory(len(o.Generators)), errors: newHistory(2), troubles: troubles{all: make([]trouble, len(o.Generators))}}
+	s := &Server{
+		Options:   o,
+		started:   time.Now(),
+		streams:   make(chan struct{}, MaxStreams),
+		profiling: make(chan struct{}, 1),
+		samples:   samples{next: make(chan struct{})},
+		onsets:    onsets{all: make([]onset, len(o.Generators))},
+	}
 	s.SetAccess(o.Access)
-	s.profiling = make(chan struct{}, 1)
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.metrics = newMetrics(s)
 	s.routes()
@@ -123,7 +158,7 @@ func New(o Options) *Server {
 	return s
 }
 
-// Serve serves a listener, which it takes over, until Stop.
+// Serve serves a listener, and closes it at Stop.
 func (s *Server) Serve(l net.Listener) {
 	all := cmp.Or(s.Connections, MaxConnections+SpareConnections)
 	spare := min(SpareConnections, all/3)
@@ -146,8 +181,8 @@ func (s *Server) Serve(l net.Listener) {
 	})
 }
 
-// Stop lets nobody in any more, has the requests under way answered until the
-// end of ctx, and ends what is left.
+// Stop accepts no more connections, lets the current requests be answered until ctx ends,
+// and then closes all connections.
 func (s *Server) Stop(ctx context.Context) {
 	s.http.Shutdown(ctx)
 	s.http.Close()
@@ -170,9 +205,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	answers.Put(a)
 }
 
-// httpLog logs all that net/http has to say under one message: its lines have the
-// caller's address in them, and a log that is limited by message would let them
-// all through.
+// httpLog logs all lines of net/http under one message: they contain the caller's address,
+// and a log that is limited by message would let all of them through.
 type httpLog struct{ *slog.Logger }
 
 func (l httpLog) Write(line []byte) (int, error) {

@@ -13,21 +13,17 @@ import (
 	"github.com/flake-go/flake/node/latency"
 )
 
-// Node is what the node is, and what it can tell of others. A function that is
-// nil tells nothing.
+// Node describes the node around the generators. What a nil function would return is not
+// known.
 type Node struct {
 	Name    string
 	Address string // where it listens for other nodes
 	Version string
-	Commit  string // that it was built from; empty: nobody knows
+	Commit  string // that it was built from; empty if that is not known
 
-	// CertificateEnds returns when the one for other nodes does.
-	CertificateEnds func() time.Time
-
-	// Traffic returns what there has been since the start.
-	Traffic func() Traffic
-	// Peers returns the nodes that are connected.
-	Peers func() []Peer
+	CertificateEnds func() time.Time // of the certificate for other nodes
+	Traffic         func() Traffic   // since the start
+	Peers           func() []Peer    // the connected nodes
 }
 
 // Peer is a connected node.
@@ -38,13 +34,13 @@ type Peer struct {
 	IDs     uint64 // that it has taken since
 }
 
-// Traffic is what the node has had to do with others since its start.
+// Traffic counts what the node exchanged with others since its start.
 type Traffic struct {
 	Connections       int               // now
-	Connected         uint64            // handshakes that came to a connection
+	Connected         uint64            // completed handshakes
 	Received, Sent    uint64            // bytes, of all connections
 	HandshakeFailures map[string]uint64 // by reason
-	Closes            map[string]uint64 // connections that were ended for what the peer did, by reason
+	Closes            map[string]uint64 // connections closed because of peer behavior, by reason
 	Latency           latency.Counts    // of the answers to calls
 }
 
@@ -58,11 +54,11 @@ func (s *Server) traffic() Traffic {
 // maxPeers bounds the nodes that the page lists.
 const maxPeers = 100
 
-// state is what the page shows and events renew, ready to be read.
+// state is what the page shows and events renew, as text.
 type state struct {
 	Name, Address, Version string
 	Uptime                 string
-	Ill                    []illness
+	Troubles               []trouble
 	Rate, Peak, Total      string // ids a second now, at most, and ids in all
 	Chart                  chart
 	Errors                 errorState
@@ -76,18 +72,18 @@ type state struct {
 
 type generatorState struct {
 	Name, Format           string
-	Who                    []labelled // as whom it makes ids
+	Who                    []inspect.Text // the worker, by the fields of the format
 	Origin                 originState
 	IDs, Rate              string
 	Calls, Waits, Refusals string
 	Clock, Last, LastAgo   string
-	Mark, MarkAhead        string // empty if none is kept
+	Mark, MarkAhead        string // empty if no mark is kept
 	Late                   bool   // the mark is behind the clock
-	Ill                    bool
+	InTrouble              bool
 	Track                  track
 }
 
-// originState is where the worker came from; what is not known is empty.
+// originState says where the worker came from. What is not known is empty.
 type originState struct{ From, Until, Left, Err string }
 
 func originOf(o idserver.Origin, now time.Time) (v originState) {
@@ -101,72 +97,105 @@ func originOf(o idserver.Origin, now time.Time) (v originState) {
 	return v
 }
 
-// tabled is from how many generators on they are the rows of a table.
-const tabled = 4
+// Tabled reports whether the generators are so many that they are the rows of a table.
+func (v *state) Tabled() bool { return len(v.Generators) >= 4 }
 
-// Tabled tells whether the generators are rows.
-func (v *state) Tabled() bool { return len(v.Generators) >= tabled }
-
-// Status is how the generators are, in a few words.
+// Status says how the generators are, in a few words.
 func (v *state) Status() string {
-	ill := 0
+	n := 0
 	for i := range v.Generators {
-		if v.Generators[i].Ill {
-			ill++
+		if v.Generators[i].InTrouble {
+			n++
 		}
 	}
 	switch {
-	case ill == 0:
+	case n == 0:
 		return "Handing out ids"
 	case len(v.Generators) == 1:
 		return "In trouble"
 	}
-	return fmt.Sprintf("%d of %d generators in trouble", ill, len(v.Generators))
+	return fmt.Sprintf("%d of %d generators in trouble", n, len(v.Generators))
 }
 
 type peerState struct{ Name, Address, Since, Rate string }
 
-// state takes a look at everything.
 func (s *Server) state(now time.Time) *state {
-	h := s.history.snapshot()
+	all := s.samples.get()
+	ids := ratesOf(all, func(one *sample) (sum uint64) {
+		for _, n := range one.ids {
+			sum += n
+		}
+		return sum
+	})
 	v := &state{
 		Name: s.Node.Name, Address: s.Node.Address, Version: s.Node.Version,
 		Uptime: inspect.Span(now.Sub(s.started).Milliseconds()),
-		Rate:   thousands(h.rate()), Peak: thousands(h.peak()),
-		Chart: h.chart("Ids"),
+		Rate:   thousands(ids.rate()), Peak: thousands(ids.peak()),
+		Chart: ids.chart("Ids"),
 	}
 	total, refusals := uint64(0), uint64(0)
 	for i := range s.Generators {
-		reason, what := s.Generators[i].trouble() // before the mark is looked at: it moves one left behind
+		what, err := s.Generators[i].trouble() // before g has the mark: it moves one that is behind
 		g := s.Generators[i].state(now)
-		since := s.troubles.note(i, reason, now)
-		if g.Ill = reason != ""; g.Ill {
-			v.Ill = fallIll(v.Ill, g.Name, reason, what, since)
+		since := s.onsets.note(i, err, now)
+		if g.InTrouble = err != nil; g.InTrouble {
+			v.Troubles = addTrouble(v.Troubles, g.Name, what, err, since)
 		}
-		g.Rate = thousands(h.rateOf(i))
+		g.Rate = thousands(ratesOf(all, func(one *sample) uint64 { return one.ids[i] }).rate())
 		stats := s.Generators[i].Server.Stats()
 		total += stats.IDs
 		refusals += stats.Refusals
 		g.count(stats)
 		v.Generators = append(v.Generators, g)
 	}
-	for i := range v.Ill {
-		v.Ill[i].tell(now)
+	for i := range v.Troubles {
+		v.Troubles[i].format(now)
 	}
 	v.Total = thousands(total)
 	t := s.traffic()
 	v.Received, v.Sent = size(t.Received), size(t.Sent)
-	v.Errors = errorsOf(s.errors.snapshot(), refusals, t)
-	v.Latencies = latenciesOf(s.lately.get())
+	errors := ratesOf(all, func(one *sample) uint64 { return one.errors })
+	v.Errors = errorState{errors.chart("Errors"), thousands(errors.rate()), thousands(refusals), thousands(t.refused())}
+	v.Latencies = latenciesOf(lastMinute(all))
 	if s.Recent != nil {
 		v.Recent = s.Recent.state()
 	}
-	takers, all := s.takers.look(now, s.Node.Peers)
-	for _, p := range takers {
-		v.Peers = append(v.Peers, peerState{plain(p.Name), p.Address.String(), inspect.Span(now.Sub(p.Since).Milliseconds()), thousands(p.rate)})
+	top, count := s.peers.update(now, s.Node.Peers)
+	for _, p := range top {
+		since := inspect.Span(now.Sub(p.Since).Milliseconds())
+		v.Peers = append(v.Peers, peerState{plain(p.Name), p.Address.String(), since, thousands(p.rate)})
 	}
-	v.PeerCount, v.MorePeers = all, all-len(takers)
+	v.PeerCount, v.MorePeers = count, count-len(top)
 	return v
+}
+
+// latencyState is how long answers took at a door.
+type latencyState struct{ Door, Rate, Half, Most string }
+
+func latenciesOf(counts [len(doors)]latency.Counts, seconds int) (all []latencyState) {
+	for door, c := range counts {
+		if n := c.Total(); n > 0 {
+			name := map[string]string{"erlang": "Erlang", "http": "HTTP"}[doors[door]]
+			all = append(all, latencyState{name, thousands(n / uint64(seconds)), within(c, .5), within(c, .99)})
+		}
+	}
+	return all
+}
+
+// errorState is how many calls and callers were refused.
+type errorState struct {
+	Chart                chart
+	Rate, Calls, Callers string // errors a second now, and in all
+}
+
+// refused returns how many callers were refused, or disconnected for what they did.
+func (t Traffic) refused() (n uint64) {
+	for _, by := range []map[string]uint64{t.HandshakeFailures, t.Closes} {
+		for _, times := range by {
+			n += times
+		}
+	}
+	return n
 }
 
 func (g *Generator) state(now time.Time) generatorState {
@@ -201,46 +230,18 @@ func (v *generatorState) count(stats idserver.Stats) {
 	v.Waits, v.Refusals = thousands(stats.Waits), thousands(stats.Refusals)
 }
 
-// who says as whom a source makes ids, by the fields of its format; of 48 bits as a
-// MAC address.
-func who(ids formats.Source) []labelled {
+// who returns the worker of a source by the fields of its format; 48 bits as a MAC
+// address.
+func who(ids formats.Source) []inspect.Text {
 	id, fields := ids.Worker(), formats.Who(ids.Format().Fields(formats.Number{}))
-	all := make([]labelled, len(fields))
+	all := make([]inspect.Text, len(fields))
 	for i, f := range slices.Backward(fields) {
 		value := id & (1<<f.Width - 1)
 		id >>= f.Width
-		all[i] = labelled{f.Name, strconv.FormatUint(value, 10)}
+		all[i] = inspect.Text{Name: f.Name, Text: strconv.FormatUint(value, 10)}
 		if f.Width == 48 {
 			all[i].Text = inspect.MAC(value)
 		}
 	}
 	return all
 }
-
-// thousands writes a count as 1,234,567.
-func thousands(n uint64) string {
-	s := strconv.FormatUint(n, 10)
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
-}
-
-// size writes bytes as 1.2 MB.
-func size(n uint64) string {
-	units := []string{"B", "kB", "MB", "GB", "TB", "PB", "EB"}
-	f, i := float64(n), 0
-	for ; f >= 999.5; i++ {
-		f /= 1000
-	}
-	if i == 0 || f >= 99.95 {
-		return fmt.Sprintf("%.0f %s", f, units[i])
-	}
-	return fmt.Sprintf("%.1f %s", f, units[i])
-}
-
-func seconds(d time.Duration) string {
-	return strconv.FormatFloat(d.Seconds(), 'f', 1, 64) + " s"
-}
-
-func clock(t time.Time) string { return t.UTC().Format("15:04:05.000") }

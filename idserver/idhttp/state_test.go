@@ -61,13 +61,10 @@ func TestState(t *testing.T) {
 		g.Server.Get(t.Context(), idserver.Meta{})
 		g.Server.GetMany(t.Context(), -1, idserver.Meta{}, nil)
 	}
-	s.history.add(noon.Add(-time.Second), []uint64{0, 0, 0, 0})
-	s.history.add(noon, []uint64{1001, 1001, 0, 0})
-
-	s.errors.add(noon.Add(-time.Second), []uint64{0, 0})
-	s.errors.add(noon, []uint64{5, 5})
-	for range 3 {
-		s.lately.add(s.latencies(s.traffic()))
+	for i, ids := range []uint64{0, 0, 1001} {
+		one := sample{at: noon.Add(time.Duration(i-2) * time.Second), ids: []uint64{ids, ids, 0, 0}, errors: ids / 100}
+		one.latencies = s.latencies(s.traffic())
+		s.samples.add(one)
 		s.took.Add(time.Millisecond, 50)
 	}
 
@@ -75,22 +72,22 @@ func TestState(t *testing.T) {
 	const who = " Who:[{Name:worker Text:02:fc:00:00:0a:01}]"
 	for i, want := range []string{
 		"{Name:well Format:flake" + who + " Origin:{From:etcd Until:12:01:30.000 Left:1 min 30 s Err:no answer} IDs:1,001 Rate:1,001 Calls:3 Waits:1,234 Refusals:1 Clock:12:00:00.000 " +
-			"Last:11:59:59.000 LastAgo:1 s ago Mark:12:00:02.500 MarkAhead:2.5 s ahead Late:false Ill:false Track:{Last:0.0 Now:20.0 Mark:70.0}}",
+			"Last:11:59:59.000 LastAgo:1 s ago Mark:12:00:02.500 MarkAhead:2.5 s ahead Late:false InTrouble:false Track:{Last:0.0 Now:20.0 Mark:70.0}}",
 		"{Name:edge Format:flake" + who + " Origin:{From:etcd Until:11:59:59.000 Left:0 ms Err:} IDs:1,001 Rate:1,001 Calls:3 Waits:1,234 Refusals:1 Clock:12:00:00.000 " +
-			"Last:12:00:01.000 LastAgo:ahead of the clock Mark:12:00:00.000 MarkAhead:0.0 s ahead Late:false Ill:false Track:{Last:40.0 Now:20.0 Mark:20.0}}",
+			"Last:12:00:01.000 LastAgo:ahead of the clock Mark:12:00:00.000 MarkAhead:0.0 s ahead Late:false InTrouble:false Track:{Last:40.0 Now:20.0 Mark:20.0}}",
 		"{Name:late Format:flake" + who + " Origin:{From:interface eth0 Until: Left: Err:} IDs:0 Rate:0 Calls:3 Waits:1,234 Refusals:3 Clock:12:00:00.000 " +
-			"Last:12:00:00.000 LastAgo:0 ms ago Mark:11:59:59.000 MarkAhead:1.0 s behind the clock Late:true Ill:true Track:{Last:20.0 Now:20.0 Mark:0.0}}",
+			"Last:12:00:00.000 LastAgo:0 ms ago Mark:11:59:59.000 MarkAhead:1.0 s behind the clock Late:true InTrouble:true Track:{Last:20.0 Now:20.0 Mark:0.0}}",
 		"{Name:fresh Format:flake" + who + " Origin:{From: Until: Left: Err:} IDs:0 Rate:0 Calls:0 Waits:1,234 Refusals:0 Clock:12:00:00.000 " +
-			"Last: LastAgo:none yet Mark: MarkAhead: Late:false Ill:false Track:{Last:0.0 Now:20.0 Mark:}}",
+			"Last: LastAgo:none yet Mark: MarkAhead: Late:false InTrouble:false Track:{Last:0.0 Now:20.0 Mark:}}",
 	} {
 		if got := fmt.Sprintf("%+v", v.Generators[i]); got != want {
 			t.Errorf("%s\n\twant %s", got, want)
 		}
 	}
-	if status := v.Status(); status != "1 of 4 generators in trouble" || len(v.Ill) != 1 || v.Ill[0].What != "the clock is 1m0s behind" {
-		t.Errorf("%s: %+v", status, v.Ill)
+	if status := v.Status(); status != "1 of 4 generators in trouble" || len(v.Troubles) != 1 || v.Troubles[0].What != "the clock is 1m0s behind" {
+		t.Errorf("%s: %+v", status, v.Troubles)
 	}
-	v.Generators, v.Ill, v.Chart, v.Errors.Chart, v.Peers = nil, nil, chart{}, chart{}, v.Peers[:2]
+	v.Generators, v.Troubles, v.Chart, v.Errors.Chart, v.Peers = nil, nil, chart{}, chart{}, v.Peers[:2]
 	want := &state{
 		Name: "flake@host", Address: "10.0.0.1:1", Version: "1.2.3", Uptime: "1 h 0 min",
 		Rate: "2,002", Peak: "2,002", Total: "2,002", Received: "1.5 kB", Sent: "15 B",
@@ -117,7 +114,7 @@ func make100(p Peer) (all []Peer) {
 
 // A few generators are shown each by itself, more as rows.
 func TestStatus(t *testing.T) {
-	ill, well := generatorState{Ill: true}, generatorState{}
+	ill, well := generatorState{InTrouble: true}, generatorState{}
 	for _, tt := range []struct {
 		all    []generatorState
 		status string
@@ -208,13 +205,12 @@ func TestReading(t *testing.T) {
 	}
 }
 
-// Who looks for trouble where nobody asks for ids would have the file written. Whether
-// the clock of the node is right is nothing to it.
-func TestRests(t *testing.T) {
+// A generator is idle if its mark was not saved since, whatever the clock of the node shows.
+func TestIdle(t *testing.T) {
 	for name, tt := range map[string]struct {
 		ids    formats.Source
 		before time.Time
-		rests  bool
+		idle   bool
 	}{
 		"no mark":            {savedAt{}, time.Time{}, false},
 		"never looked at":    {savedAt{at: noon}, time.Time{}, false},
@@ -225,7 +221,7 @@ func TestRests(t *testing.T) {
 	} {
 		g := Generator{Server: &idserver.Server{IDs: tt.ids}}
 		before := tt.before
-		if got := g.rests(&before); got != tt.rests {
+		if got := g.idle(&before); got != tt.idle {
 			t.Errorf("%s: %v", name, got)
 		}
 		if at, _ := tt.ids.LastSaved(); !before.Equal(at) {

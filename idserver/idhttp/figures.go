@@ -1,0 +1,164 @@
+package idhttp
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/flake-go/flake/node/latency"
+)
+
+// rates are of each second that a chart shows, the current one last.
+type rates []uint64
+
+// ratesOf returns how fast a count rose from each sample to the next.
+func ratesOf(all []sample, count func(*sample) uint64) rates {
+	var r rates
+	for i := 1; i < len(all); i++ {
+		n := count(&all[i]) - count(&all[i-1])
+		r = append(r, uint64(math.Round(float64(n)/all[i].at.Sub(all[i-1].at).Seconds())))
+	}
+	return r
+}
+
+func (r rates) rate() uint64 {
+	if len(r) == 0 {
+		return 0
+	}
+	return r[len(r)-1]
+}
+
+func (r rates) peak() uint64 {
+	if len(r) == 0 {
+		return 0
+	}
+	return slices.Max(r)
+}
+
+// chart is a drawing of width window and height 100.
+type chart struct {
+	Line, Area string // of SVG paths
+	Top, Half  string // the rate at the top, and half of it
+	Width      int
+	Label      string // the same in words
+}
+
+// chart draws the rates, under a name.
+func (r rates) chart(of string) chart {
+	top := ceiling(r.peak())
+	c := chart{
+		Top: short(top), Half: short(top / 2), Width: window,
+		Label: of + " a second over the last two minutes: at most " + thousands(r.peak()) + ", now " + thousands(r.rate()) + ".",
+	}
+	if len(r) == 0 {
+		return c
+	}
+	var line []byte
+	first := window - len(r) + 1
+	for i, n := range r {
+		line = append(line, " L"...)
+		line = strconv.AppendInt(line, int64(first+i), 10)
+		line = append(line, ' ')
+		line = strconv.AppendFloat(line, 100-100*float64(n)/float64(top), 'f', 2, 64)
+	}
+	line[1] = 'M'
+	c.Line = string(line[1:])
+	c.Area = c.Line + " V100 H" + strconv.Itoa(first) + " Z"
+	return c
+}
+
+// ceiling returns the next of 10, 20, 40, 100, 200, ..., whose half is round too.
+func ceiling(n uint64) uint64 {
+	for power := uint64(10); ; power *= 10 {
+		for _, factor := range []uint64{1, 2, 4} {
+			if n <= power*factor || power > math.MaxUint64/100 {
+				return power * factor
+			}
+		}
+	}
+}
+
+// short writes a round number as 400 k.
+func short(n uint64) string {
+	switch {
+	case n >= 1e6:
+		return strconv.FormatFloat(float64(n)/1e6, 'f', -1, 64) + " M"
+	case n >= 1e3:
+		return strconv.FormatFloat(float64(n)/1e3, 'f', -1, 64) + " k"
+	}
+	return strconv.FormatUint(n, 10)
+}
+
+// track shows the last id, the clock and the mark on a line of width 100.
+type track struct {
+	Last, Now, Mark string // positions, or empty
+}
+
+// The track is from a second before the clock to four after it: the mark is two
+// to three seconds ahead.
+const (
+	trackBefore = 1.0
+	trackAfter  = 4.0
+)
+
+func trackOf(now, last, mark time.Time) track {
+	at := func(t time.Time) string {
+		x := 100 * (t.Sub(now).Seconds() + trackBefore) / (trackBefore + trackAfter)
+		return strconv.FormatFloat(min(max(x, 0), 100), 'f', 1, 64)
+	}
+	t := track{Last: at(last), Now: at(now)}
+	if !mark.IsZero() {
+		t.Mark = at(mark)
+	}
+	return t
+}
+
+// within returns the most that this part of the calls took.
+func within(c latency.Counts, part float64) string {
+	if bound, ok := c.Within(part); ok {
+		return brief(bound)
+	}
+	return "over " + brief(latency.Bounds[len(latency.Bounds)-1])
+}
+
+// brief writes a bound as 2.5 ms.
+func brief(d time.Duration) string {
+	unit, of := "s", time.Second
+	switch {
+	case d < time.Millisecond:
+		unit, of = "µs", time.Microsecond
+	case d < time.Second:
+		unit, of = "ms", time.Millisecond
+	}
+	return strconv.FormatFloat(float64(d)/float64(of), 'f', -1, 64) + " " + unit
+}
+
+// thousands writes a count as 1,234,567.
+func thousands(n uint64) string {
+	s := strconv.FormatUint(n, 10)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+// size writes bytes as 1.2 MB.
+func size(n uint64) string {
+	units := []string{"B", "kB", "MB", "GB", "TB", "PB", "EB"}
+	f, i := float64(n), 0
+	for ; f >= 999.5; i++ {
+		f /= 1000
+	}
+	if i == 0 || f >= 99.95 {
+		return fmt.Sprintf("%.0f %s", f, units[i])
+	}
+	return fmt.Sprintf("%.1f %s", f, units[i])
+}
+
+func seconds(d time.Duration) string {
+	return strconv.FormatFloat(d.Seconds(), 'f', 1, 64) + " s"
+}
+
+func clock(t time.Time) string { return t.UTC().Format("15:04:05.000") }

@@ -1,0 +1,282 @@
+package idhttp
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"mime"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/flake-go/flake/idserver"
+)
+
+// maxParameters is the most parameters that an endpoint has.
+const maxParameters = 5
+
+// parameters are the ones that an endpoint has, and their values in a request.
+type parameters struct {
+	known []string
+	value [maxParameters]string
+	given [maxParameters]bool
+}
+
+// readBody reads the whole body. A request counts as one that is answered only then.
+func readBody(r *http.Request) *problem {
+	if r.ContentLength == 0 {
+		return nil
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, MaxBody))
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &large):
+		return failed(http.StatusRequestEntityTooLarge, "the body has more than %d bytes", MaxBody)
+	case err != nil:
+		return failed(http.StatusBadRequest, "the body cannot be read: %v", err)
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	return nil
+}
+
+// readParameters reads the parameters of the query and, of a POST, those of a form in the
+// body.
+func readParameters(r *http.Request, known []string) (parameters, *problem) {
+	p := parameters{known: known}
+	if fault := p.read(r.URL.RawQuery); fault != nil {
+		return p, fault
+	}
+	if r.Method != http.MethodPost {
+		return p, nil
+	}
+	const form = "application/x-www-form-urlencoded"
+	body, _ := io.ReadAll(r.Body) // readBody has put it into memory
+	if len(body) == 0 {
+		return p, nil
+	}
+	if media, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); media != form {
+		return p, failed(http.StatusUnsupportedMediaType, "the body is %s: must be %s, or empty",
+			quote(r.Header.Get("Content-Type")), form)
+	}
+	return p, p.read(string(body))
+}
+
+// read takes the parameters of a query or form (application/x-www-form-urlencoded
+// in the URL standard).
+func (p *parameters) read(query string) *problem {
+	for query != "" {
+		var pair string
+		pair, query, _ = strings.Cut(query, "&")
+		if pair == "" {
+			continue
+		}
+		name, value, _ := strings.Cut(pair, "=")
+		var errName, errValue error
+		name, errName = url.QueryUnescape(name)
+		value, errValue = url.QueryUnescape(value)
+		i := slices.Index(p.known, name)
+		switch {
+		case errName != nil || errValue != nil:
+			return failed(http.StatusBadRequest,
+				"%s is not encoded as a query: two hexadecimal digits must follow each %%", quote(pair))
+		case i < 0:
+			fault := badParameter(name, value, cmp.Or(strings.Join(p.known, ", "), "no parameters"))
+			fault.Detail = quote(name) + " is not known here"
+			return fault
+		case p.given[i]:
+			return badParameter(name, value, "given once")
+		}
+		p.value[i], p.given[i] = value, true
+	}
+	return nil
+}
+
+func (p *parameters) get(name string) (value string, given bool) {
+	i := slices.Index(p.known, name)
+	return p.value[i], p.given[i]
+}
+
+// number returns an integer of a range, or otherwise if it is not given.
+func (p *parameters) number(name string, otherwise, from, to int) (int, *problem) {
+	value, given := p.get(name)
+	if !given {
+		return otherwise, nil
+	}
+	n, err := strconv.ParseUint(value, 10, 31)
+	if err != nil || int(n) < from || int(n) > to {
+		return 0, badParameter(name, value, "an integer from "+strconv.Itoa(from)+" to "+strconv.Itoa(to))
+	}
+	return int(n), nil
+}
+
+// time returns a time in milliseconds since 1970-01-01 UTC.
+func (p *parameters) time(name string) (milli uint64, given bool, fault *problem) {
+	value, given := p.get(name)
+	if !given {
+		return 0, false, nil
+	}
+	if milli, err := strconv.ParseUint(value, 10, 63); err == nil {
+		return milli, true, nil
+	}
+	if t, err := time.Parse(time.RFC3339, value); err == nil && t.UnixMilli() >= 0 {
+		return uint64(t.UnixMilli()), true, nil
+	}
+	return 0, true, badParameter(name, value, "milliseconds since 1970, at most "+strconv.FormatInt(math.MaxInt64, 10)+
+		", or a later time such as 2026-11-21T09:30:00.000Z, with %2B for a +")
+}
+
+// The media types of answers.
+const (
+	text   = "text/plain; charset=utf-8"
+	asJSON = "application/json"
+	octets = "application/octet-stream"
+)
+
+// negotiate returns the offered media type that the caller likes best, the first of
+// equals; RFC 9110, section 12.5.1.
+func negotiate(r *http.Request, offered []string) (string, *problem) {
+	list := strings.Join(r.Header["Accept"], ",")
+	if list == "" {
+		return offered[0], nil
+	}
+	best, most := "", 0.0
+	for _, media := range offered {
+		if q := quality(list, media); q > most {
+			best, most = media, q
+		}
+	}
+	if best == "" {
+		var all []string
+		for _, media := range offered {
+			all = append(all, bare(media))
+		}
+		allowed := strings.Join(all, ", ")
+		fault := failed(http.StatusNotAcceptable, "Accept is %s: must allow one of %s", quote(list), allowed)
+		fault.Allowed = allowed
+		return "", fault
+	}
+	return best, nil
+}
+
+// quality returns how much a media type is liked, from 0 to 1: the weight of the most
+// specific range that it falls in.
+func quality(accept, media string) float64 {
+	media = bare(media)
+	kind, _, _ := strings.Cut(media, "/")
+	q, rank := 0.0, 0
+	for element := range strings.SplitSeq(accept, ",") {
+		among, weight, _ := strings.Cut(element, ";")
+		r := 0
+		switch strings.ToLower(strings.TrimSpace(among)) {
+		case media:
+			r = 3
+		case kind + "/*":
+			r = 2
+		case "*/*":
+			r = 1
+		}
+		if r > rank {
+			q, rank = weightOf(weight), r
+		}
+	}
+	return q
+}
+
+// weightOf returns the parameter q, or 1 if it is missing or not valid.
+func weightOf(parameters string) float64 {
+	for p := range strings.SplitSeq(parameters, ";") {
+		name, value, _ := strings.Cut(p, "=")
+		if strings.EqualFold(strings.TrimSpace(name), "q") {
+			if q, err := strconv.ParseFloat(strings.TrimSpace(value), 64); err == nil && q >= 0 {
+				return min(q, 1)
+			}
+		}
+	}
+	return 1
+}
+
+// bare returns a media type without its parameters.
+func bare(media string) string {
+	media, _, _ = strings.Cut(media, ";")
+	return media
+}
+
+// Headers as package net/http has them, made once.
+var (
+	noStore     = []string{"no-store"}
+	mediaHeader = map[string][]string{text: {text}, asJSON: {asJSON}, octets: {octets}}
+)
+
+// problem is what is wrong with a request or with the node, in the form of RFC 9457.
+// Parameter is the parameter that is wrong, Allowed what it may be; Reason is the
+// atom that an Erlang caller gets.
+type problem struct {
+	Type      string `json:"type"` // where this kind of problem is described
+	Title     string `json:"title"`
+	Status    int    `json:"status"`
+	Detail    string `json:"detail"`
+	Parameter string `json:"parameter,omitempty"`
+	Allowed   string `json:"allowed,omitempty"`
+	Reason    string `json:"reason,omitempty"`
+
+	retry time.Duration // after which the problem may have passed; 0: it does not pass by itself
+}
+
+// document describes the types of problems that say more than their status.
+const document = "/openapi.yaml#"
+
+func failed(status int, format string, args ...any) *problem {
+	return &problem{
+		Type: "about:blank", Title: http.StatusText(status), Status: status, Detail: fmt.Sprintf(format, args...),
+	}
+}
+
+// busy is the problem of a request for which there is no room now.
+func busy(retry time.Duration, format string, args ...any) *problem {
+	p := failed(http.StatusServiceUnavailable, format, args...)
+	p.retry = retry
+	return p
+}
+
+// badParameter is the problem of a parameter with a value that is not allowed.
+func badParameter(name, value, allowed string) *problem {
+	p := failed(http.StatusBadRequest, "%s is %s: must be %s", name, quote(value), allowed)
+	p.Type, p.Title = document+"bad-parameter", "A parameter is wrong"
+	p.Parameter, p.Allowed, p.Reason = name, allowed, idserver.Reason(idserver.ErrBadArgument)
+	return p
+}
+
+// quote quotes text that came from outside, cut to a length that fits a line.
+func quote(text string) string {
+	const shown = 64
+	if len(text) > shown {
+		return fmt.Sprintf("%q... (%d bytes)", text[:shown], len(text))
+	}
+	return strconv.Quote(text)
+}
+
+// write answers with the problem.
+func (p *problem) write(w http.ResponseWriter) {
+	h := w.Header()
+	h.Set("Content-Type", "application/problem+json")
+	h.Set("Cache-Control", "no-store")
+	if p.retry > 0 {
+		h.Set("Retry-After", strconv.Itoa(int(math.Ceil(p.retry.Seconds()))))
+	}
+	w.WriteHeader(p.Status)
+	json.NewEncoder(w).Encode(p)
+}
+
+func writeJSON(w http.ResponseWriter, v any) *problem {
+	h := w.Header()
+	h["Content-Type"], h["Cache-Control"] = mediaHeader[asJSON], noStore
+	json.NewEncoder(w).Encode(v)
+	return nil
+}

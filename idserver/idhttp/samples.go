@@ -1,0 +1,203 @@
+package idhttp
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/flake-go/flake/node/latency"
+)
+
+const (
+	interval  = time.Second // between two samples, and two events of the page
+	window    = 120         // s that the charts show
+	minute    = 60          // s that the latencies are of
+	peersEach = 10          // s between two samples of the peers while no page is open
+)
+
+// doors are the names of the doors that calls come in by.
+var doors = [2]string{"erlang", "http"}
+
+// sample has the counts of one second.
+type sample struct {
+	at        time.Time
+	ids       []uint64 // by generator
+	errors    uint64   // calls and callers refused
+	latencies [len(doors)]latency.Counts
+}
+
+// samples keeps the samples of the charts' window.
+type samples struct {
+	mu   sync.Mutex
+	all  []sample      // the oldest first
+	next chan struct{} // closed at the next add
+}
+
+func (s *samples) add(one sample) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.all) > window {
+		s.all = slices.Delete(s.all, 0, 1)
+	}
+	s.all = append(s.all, one)
+	close(s.next)
+	s.next = make(chan struct{})
+}
+
+// awaited returns a channel that is closed at the next add.
+func (s *samples) awaited() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.next
+}
+
+func (s *samples) get() []sample {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.all)
+}
+
+// sample adds a sample every second, and notes which generators are in trouble.
+func (s *Server) sample() {
+	tick := time.Tick(interval)
+	saved := make([]time.Time, len(s.Generators))
+	for n := 0; ; n++ {
+		now := time.Now()
+		t := s.traffic()
+		one := sample{at: now, errors: t.refused(), latencies: s.latencies(t)}
+		for i := range s.Generators {
+			g := &s.Generators[i]
+			stats := g.Server.Stats()
+			one.ids = append(one.ids, stats.IDs)
+			one.errors += stats.Refusals
+			if !g.idle(&saved[i]) { // else asking whether it is ready would have the file written
+				_, err := g.trouble()
+				s.onsets.note(i, err, now)
+			}
+		}
+		if n%peersEach == 0 {
+			s.peers.update(now, s.Node.Peers)
+		}
+		wall := now.Round(0) // without the monotonic time
+		if by := s.steps.note(wall, now.Sub(s.started)); by != 0 {
+			s.Log.Info("the clock was set, or the machine slept", "by", by.Round(time.Millisecond))
+		}
+		s.samples.add(one)
+		select {
+		case <-tick:
+		case <-s.ctx.Done():
+			return
+		}
+	}
+}
+
+// latencies returns how long answers took since the start, by door.
+func (s *Server) latencies(t Traffic) (all [len(doors)]latency.Counts) {
+	all[0] = t.Latency
+	all[1].Collect(&s.took)
+	return all
+}
+
+// lastMinute returns how long the answers of the last minute took, and the seconds that
+// there are samples of.
+func lastMinute(all []sample) (counts [len(doors)]latency.Counts, seconds int) {
+	all = all[max(0, len(all)-1-minute):]
+	if len(all) < 2 {
+		return counts, 0
+	}
+	for door := range counts {
+		counts[door] = all[len(all)-1].latencies[door].Since(all[0].latencies[door])
+	}
+	return counts, len(all) - 1
+}
+
+// minStep is the least by which the clock is set. A clock that runs slow or fast, or is
+// read late, differs by less from one second to the next.
+const minStep = 250 * time.Millisecond
+
+// stepCounts counts how often the machine's clock was set.
+type stepCounts struct {
+	mu            sync.Mutex
+	wall          time.Time
+	passed        time.Duration
+	back, forward uint64
+}
+
+// note compares the clock with the time that has passed, and returns by how much the clock
+// was set since the last note.
+func (s *stepCounts) note(wall time.Time, passed time.Duration) (by time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.wall.IsZero() {
+		by = wall.Sub(s.wall) - (passed - s.passed)
+	}
+	s.wall, s.passed = wall, passed
+	switch {
+	case by <= -minStep:
+		s.back++
+	case by >= minStep:
+		s.forward++
+	default:
+		return 0
+	}
+	return by
+}
+
+func (s *stepCounts) counts() (back, forward uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.back, s.forward
+}
+
+// peerRates keeps how many ids a second each connected node takes.
+type peerRates struct {
+	mu     sync.Mutex
+	at     time.Time // of the last update
+	before map[connection]uint64
+	top    []peerRate // the nodes that take most
+	count  int        // of all nodes
+}
+
+type connection struct {
+	name  string
+	since time.Time
+}
+
+type peerRate struct {
+	Peer
+	rate uint64 // since the last update, or since the node connected
+}
+
+// update returns the nodes that take most, and the number of all nodes. Within a second
+// it returns the same again, however many pages are open.
+func (r *peerRates) update(now time.Time, peers func() []Peer) (top []peerRate, count int) {
+	if peers == nil {
+		return nil, 0
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if now.Sub(r.at) < interval*3/4 {
+		return r.top, r.count
+	}
+	found := peers()
+	all, seen := make([]peerRate, len(found)), make(map[connection]uint64, len(found))
+	for i, p := range found {
+		key := connection{p.Name, p.Since}
+		before, known := r.before[key]
+		from := r.at
+		if !known {
+			from = p.Since
+		}
+		over := max(now.Sub(from), interval)
+		all[i] = peerRate{p, uint64(math.Round(float64(p.IDs-before) / over.Seconds()))}
+		seen[key] = p.IDs
+	}
+	slices.SortFunc(all, func(a, b peerRate) int {
+		return cmp.Or(cmp.Compare(b.rate, a.rate), cmp.Compare(a.Name, b.Name))
+	})
+	r.at, r.before, r.count = now, seen, len(found)
+	r.top = slices.Clone(all[:min(len(all), maxPeers)])
+	return r.top, r.count
+}
