@@ -17,7 +17,7 @@ var (
 	ErrNotRegistered = errors.New("no server is registered for Erlang nodes")
 
 	// ErrStopping means that the node answers, but will soon stop.
-	ErrStopping = errors.New("shutting down; retry another node")
+	ErrStopping = errors.New("shutting down: retry another node")
 )
 
 // Result is what a call comes to, or why it would fail.
@@ -40,7 +40,8 @@ var Results = [...]Result{
 		"Check whether there is room on the disk of timestamp_path, and whether the node may write there. Ids resume when " +
 			"the time can be saved."},
 	{"shutdown", flake.ErrClosed, "The node is about to stop. Start it again, unless that is intended."},
-	{"noproc", ErrNotRegistered, "Restart the node, and please report this: its supervisor should have started the server."},
+	{"noproc", ErrNotRegistered,
+		"Restart the node, and please report this: its supervisor should have started the server."},
 	{Reason: "stopping", Err: ErrStopping},
 	{Reason: "system_limit", Err: ErrBusy},
 }

@@ -50,7 +50,8 @@ func (r rates) chart(of string) chart {
 	top := ceiling(r.peak())
 	c := chart{
 		Top: short(top), Half: short(top / 2), Width: window,
-		Label: of + " a second over the last two minutes: at most " + thousands(r.peak()) + ", now " + thousands(r.rate()) + ".",
+		Label: fmt.Sprintf("%s a second over the last two minutes: at most %s, now %s.",
+			of, thousands(r.peak()), thousands(r.rate())),
 	}
 	if len(r) == 0 {
 		return c

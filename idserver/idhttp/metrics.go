@@ -137,16 +137,18 @@ var (
 	lastID   = gauge("last_id_timestamp_seconds", "Time of the last id.", "generator")
 	origin   = gauge("worker_info", "Where the worker came from; always 1.", "generator", "from")
 	left     = gauge("worker_left_seconds", "How long the worker can be used unless its mark is extended.", "generator")
-	failing  = gauge("worker_extension_failed", "1 if the last attempt to extend the mark of the worker failed, else 0.", "generator")
-	ahead    = gauge("mark_ahead_seconds", "How far the durable mark is ahead of the clock; at 0 ids stop.", "generator")
-	saved    = gauge("mark_saved_timestamp_seconds", "When the mark was last made durable.", "generator")
+	failing  = gauge("worker_extension_failed",
+		"1 if the last attempt to extend the mark of the worker failed, else 0.", "generator")
+	ahead = gauge("mark_ahead_seconds", "How far the durable mark is ahead of the clock; at 0 ids stop.", "generator")
+	saved = gauge("mark_saved_timestamp_seconds", "When the mark was last made durable.", "generator")
 
 	connections = gauge("connections", "Connected nodes.")
 	connected   = counter("connections_established", "Completed handshakes.")
 	received    = counter("received_bytes", "Bytes from other nodes.")
 	sent        = counter("sent_bytes", "Bytes to other nodes.")
 	handshakes  = counter("handshake_failures", "Failed handshakes, by reason.", "reason")
-	clockSteps  = counter("clock_steps", "How often the clock of the machine was set by more than a quarter of a second.", "direction")
+	clockSteps  = counter("clock_steps",
+		"How often the clock of the machine was set by more than a quarter of a second.", "direction")
 	certificate = gauge("certificate_left_seconds", "How long the certificate remains valid.", "door")
 	closes      = counter("hostile_closes", "Connections closed because of peer behavior, by reason.", "reason")
 )

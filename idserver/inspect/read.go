@@ -13,35 +13,35 @@ import (
 // A Maker is what may have made an id.
 type Maker struct {
 	Format *formats.Format
-	Worker func() uint64 // as whom it makes ids; nil: that is not known
+	Worker func() uint64 // returns its worker; nil if that is not known
 }
 
 // A Reading is one way to read a text as an id.
 type Reading struct {
-	Maker  int // the place of the one that has made it
+	Maker  int // the index of the Maker
 	Format *formats.Format
 	ID     formats.Number
 	Text   string // what [formats.Format.Parse] reads, in the base
 	Base   int
 	As     string // how it was read, in words
 	Milli  uint64 // of the id, since 1970
-	Likely bool   // that there are ids of that time
-	rank   int    // low is good
+	Likely bool   // whether ids may have been made at that time
+	rank   int    // the lower the likelier
 }
 
-// What the rank is more by if another has made the id, or that is not known, and if its
-// time is not a likely one.
+// Added to the rank of an id that another worker made, or an unknown one, and of an id
+// whose time is not likely.
 const (
 	foreign  = 100
 	unlikely = 1000
 )
 
-// usual are the bases that ids are mostly written in.
+// usual are the bases in which ids are usually written.
 var usual = []int{62, 36, 16, 10, 32, 58, 2}
 
-// Read reads a text as an id of each of the makers, the likeliest first: of a likely
-// time, then with the maker's own worker, then in a text of its format's own, then in a
-// usual base. With guess digits may be of any base.
+// Read reads a text as an id of each of the makers. The likeliest readings come first: those
+// of a likely time, then those with the maker's worker, then those in the format's own
+// text, then those in a usual base. With guess, digits may be of any base.
 func Read(all []Maker, text string, base int, guess bool, now time.Time) []Reading {
 	bases := []int{base}
 	if octets, ok := fromErlang(text); ok && base == formats.Canonical {
@@ -66,18 +66,18 @@ func Read(all []Maker, text string, base int, guess bool, now time.Time) []Readi
 	return found
 }
 
-// mostOthers is how many Others there are at most.
+// mostOthers is the most readings that Others returns.
 const mostOthers = 4
 
-// Others are those of all readings that raise doubts about the one at place best.
+// Others returns the readings that raise doubts about the one at index best.
 func Others(all []Reading, best int) (others []Reading) {
 	chosen := &all[best]
 	for i, r := range all {
 		switch {
 		case len(others) == mostOthers || !r.Likely:
 			return others
-		case i == best || r.ID == chosen.ID && r.Milli == chosen.Milli && r.rank > chosen.rank: // the same once more
-		case !chosen.InBase() && r.InBase() && r.rank >= foreign: // digits of any base are no doubt about an own text
+		case i == best || r.ID == chosen.ID && r.Milli == chosen.Milli && r.rank > chosen.rank: // the same id again
+		case !chosen.InBase() && r.InBase() && r.rank >= foreign: // digits raise no doubts about an own text
 		default:
 			others = append(others, r)
 		}
@@ -85,7 +85,7 @@ func Others(all []Reading, best int) (others []Reading) {
 	return others
 }
 
-// InBase tells whether it is of digits that could be of another base.
+// InBase reports whether the text is digits that could be of another base.
 func (r *Reading) InBase() bool { return r.Base != formats.Octets && r.Base != formats.Canonical }
 
 func (m *Maker) read(text string, base int, now time.Time) (r Reading, ok bool) {
@@ -123,7 +123,7 @@ func (m *Maker) read(text string, base int, now time.Time) (r Reading, ok bool) 
 	return r, true
 }
 
-// likely tells whether ids may have been made at a time: from 2000 to tomorrow.
+// likely reports whether ids may have been made at a time: from 2000 to tomorrow.
 func likely(milli uint64, now time.Time) bool {
 	first := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 	return milli >= uint64(first.UnixMilli()) && milli <= uint64(now.Add(24*time.Hour).UnixMilli())

@@ -15,7 +15,7 @@ import (
 type Parts struct {
 	ID        string  `json:"id"` // the format's own text
 	Format    string  `json:"format"`
-	Generator string  `json:"generator,omitempty"` // as whose it was read
+	Generator string  `json:"generator,omitempty"` // that may have made it
 	Time      string  `json:"time,omitempty"`      // RFC 3339, up to the year 9999
 	Fields    []Field `json:"fields"`
 }
@@ -43,7 +43,7 @@ func PartsOf(f *formats.Format, id formats.Number) Parts {
 // endOfTime is the year 10000, which RFC 3339 cannot write, in ms since 1970.
 var endOfTime = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC).UnixMilli()
 
-// Value is the value of a field for people, with a note, or without.
+// Value returns the value of a field for people, and a note or "".
 func Value(f formats.Field, now time.Time) (value, note string) {
 	value = strconv.FormatUint(f.Value, 10)
 	switch {
@@ -51,7 +51,7 @@ func Value(f formats.Field, now time.Time) (value, note string) {
 		t := time.UnixMilli(int64(f.Value)).UTC()
 		note = value + " ms, "
 		value = t.Format("2006-01-02 15:04:05.000") + " UTC"
-		// Not by Sub, which tells no more than 292 years.
+		// Not by Sub, which is limited to 292 years.
 		if ahead := t.UnixMilli() - now.UnixMilli(); ahead > 0 {
 			note += "in " + Span(ahead)
 		} else {
@@ -63,7 +63,7 @@ func Value(f formats.Field, now time.Time) (value, note string) {
 	return value, note
 }
 
-// Bits tells where the bits of a field are.
+// Bits returns the number and the places of the bits of a field.
 func Bits(f formats.Field) string {
 	switch f.Width {
 	case 0:
@@ -74,10 +74,10 @@ func Bits(f formats.Field) string {
 	return fmt.Sprintf("%d bits, %d to %d", f.Width, f.Offset, f.Offset+f.Width-1)
 }
 
-// A Text is an id in a text of that name.
+// A Text is a text with a name, such as an id in base 62.
 type Text struct{ Name, Text string }
 
-// Texts are those that an id mostly has.
+// Texts returns the usual texts of an id.
 func Texts(f *formats.Format, id formats.Number) []Text {
 	all := []Text{{f.Name, string(f.Append(nil, id, formats.Canonical))}}
 	if f.Size == len(flake.ID{}) {
@@ -93,10 +93,10 @@ func Texts(f *formats.Format, id formats.Number) []Text {
 	return all
 }
 
-// MAC writes 48 bits as a MAC address.
+// MAC returns 48 bits as a MAC address.
 func MAC(id uint64) string { return flake.Worker(id).String() }
 
-// Span writes milliseconds that have passed in their two largest units: 3 h 12 min.
+// Span returns milliseconds in their two largest units: 3 h 12 min.
 func Span(milli int64) string {
 	milli = max(milli, 0)
 	switch s := milli / 1000; {

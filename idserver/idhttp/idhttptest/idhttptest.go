@@ -1,5 +1,5 @@
 // Package idhttptest has servers of package idhttp in all conditions, and
-// requests with what is to come of them, for its tests and for that of peers.
+// requests with the answers expected, for its tests and for those of peers.
 package idhttptest
 
 import (
@@ -36,17 +36,20 @@ const Worker flake.Worker = 0x02fc00000001
 // Server returns a server in a condition:
 //
 //	up       all is well; there are the generators flake and orders
-//	token    the token is wanted
+//	token    callers must send the token
 //	any      any host may be named
 //	behind   the clock is an hour behind the last id
 //	unsaved  the time cannot be saved
-//	closed   the node is about to end
+//	closed   the node is shutting down
 //	formats  there are the generators flake, orders of snowflake and events of sno
 //	wide     there are the generators flake, uuids of uuidv7 and ulids of ulid
 //	many     there are 21 generators
 func Server(t testing.TB, condition string) *idhttp.Server {
 	o := idhttp.Options{
-		Node:   idhttp.Node{Name: "flake@127.0.0.1", Address: "127.0.0.1:46073", Version: "0.1.0", Commit: "0123456", Traffic: traffic, Peers: peers},
+		Node: idhttp.Node{
+			Name: "flake@127.0.0.1", Address: "127.0.0.1:46073", Version: "0.1.0", Commit: "0123456",
+			Traffic: traffic, Peers: peers,
+		},
 		Recent: new(idhttp.Recent),
 	}
 	o.Log = slog.New(o.Recent.Handler(slog.DiscardHandler))
@@ -82,7 +85,8 @@ func Server(t testing.TB, condition string) *idhttp.Server {
 		if err != nil || err2 != nil {
 			t.Fatal(err, err2)
 		}
-		return with(o, []string{"flake", "uuids", "ulids"}, source, marked{formats.UUIDv7(uuids)}, marked{formats.ULID(ulids)})
+		halves := []formats.Source{source, marked{formats.UUIDv7(uuids)}, marked{formats.ULID(ulids)}}
+		return with(o, []string{"flake", "uuids", "ulids"}, halves...)
 	case "many":
 		names, all := []string{"flake"}, []formats.Source{source}
 		for i := range 20 {
@@ -96,7 +100,7 @@ func Server(t testing.TB, condition string) *idhttp.Server {
 	return dealt(with(o, []string{"flake", "orders"}, source, source), trouble)
 }
 
-// traffic is what a node may have had to do with others.
+// traffic returns what a node may have exchanged with others.
 func traffic() idhttp.Traffic {
 	t := idhttp.Traffic{
 		Connections: 2, Connected: 3, Received: 4, Sent: 5,
@@ -106,7 +110,7 @@ func traffic() idhttp.Traffic {
 	return t
 }
 
-// peers are two nodes, of which the second takes more ids: 1,000 a second for so long that
+// peers returns two nodes. The second takes more ids: 1,000 a second, for so long that
 // no delay shows.
 func peers() []idhttp.Peer {
 	now := time.Now()
@@ -125,7 +129,7 @@ func with(o idhttp.Options, names []string, sources ...formats.Source) *idhttp.S
 	return idhttp.New(o)
 }
 
-// dealt has the workers of a server be from etcd, for some nine minutes yet.
+// dealt makes the workers of a server come from etcd, for the next nine minutes.
 func dealt(s *idhttp.Server, err error) *idhttp.Server {
 	for _, g := range s.Generators {
 		g.Server.From = func() idserver.Origin {
@@ -162,7 +166,7 @@ type marked struct{ formats.Source }
 
 func (marked) Mark() time.Time { return time.Now().Add(2500 * time.Millisecond) }
 
-// failing is a source that has trouble.
+// failing is a source in trouble.
 type failing struct {
 	formats.Source
 	err error
@@ -177,7 +181,7 @@ func (f failing) Ready() error { return f.err }
 func (f failing) LastSaved() (time.Time, error) { return time.Unix(0, 0), f.err }
 func (f failing) Mark() time.Time               { return time.Now().Add(-10 * time.Second) }
 
-// Case is a request and what is to come of it.
+// Case is a request and the answer expected.
 type Case struct {
 	Line      int
 	Server    string
@@ -188,12 +192,12 @@ type Case struct {
 	Status    int
 	Answer    string // the media type, or the problem's parameter
 	Contains  string
-	Described bool // whether openapi.yaml can tell that it is wrong
+	Described bool // whether openapi.yaml shows that it is wrong
 }
 
 func (c Case) String() string { return fmt.Sprintf("cases.tsv:%d: %s %s", c.Line, c.Method, c.URL) }
 
-// Request is what to send.
+// Request returns the request.
 func (c Case) Request() *http.Request {
 	r := httptest.NewRequest(c.Method, c.URL, strings.NewReader(c.Body))
 	r.Host = "127.0.0.1:8465"
