@@ -61,31 +61,24 @@ func debug(request etf.Term) etf.Term {
 	if len(t) != 2 {
 		return etf.Atom("unknown_debug")
 	}
+	name, _ := t[0].(etf.Atom)
 	flag, _ := t[1].(etf.Atom)
-	on, _ := t[1].(etf.Tuple) // {true, N}
-	switch onOff := flag == "true" || flag == "false"; t[0] {
-	case etf.Atom("statistics"):
-		if flag == "get" {
-			return pair("ok", etf.Atom("no_statistics"))
-		} else if onOff {
-			return etf.Atom("ok")
-		}
-	case etf.Atom("log"):
-		if flag == "get" {
-			return pair("ok", etf.List{})
-		} else if onOff || flag == "print" || len(on) == 2 && on[0] == etf.Atom("true") {
-			return etf.Atom("ok")
-		}
-	case etf.Atom("trace"):
-		if onOff {
-			return etf.Atom("ok")
-		}
-	case etf.Atom("log_to_file"):
-		if flag == "false" {
-			return etf.Atom("ok")
-		}
+	if on, _ := t[1].(etf.Tuple); len(on) == 2 && on[0] == etf.Atom("true") {
+		flag = "{true,N}"
+	}
+	switch name + " " + flag {
+	case "statistics true", "statistics false", "log true", "log {true,N}", "log false", "log print",
+		"trace true", "trace false", "log_to_file false":
+		return etf.Atom("ok")
+	case "statistics get":
+		return pair("ok", etf.Atom("no_statistics"))
+	case "log get":
+		return pair("ok", etf.List{})
+	}
+	switch name {
+	case "log_to_file":
 		return pair("error", etf.Atom("open_file"))
-	case etf.Atom("remove"):
+	case "remove":
 		return etf.Atom("ok")
 	}
 	return etf.Atom("unknown_debug")
