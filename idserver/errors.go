@@ -27,8 +27,8 @@ type Result struct {
 	Remedy string // what an operator can do
 }
 
-// Results are all results: success first, and last that of any other error. Both doors
-// and the counts of calls have their words.
+// Results has all results. The first is success, the last stands for any other error. Both
+// doors and the counts of calls use these words.
 var Results = [...]Result{
 	{Reason: "ok"},
 	{Reason: "badarg", Err: ErrBadArgument},

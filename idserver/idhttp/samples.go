@@ -100,8 +100,8 @@ func (s *Server) latencies(t Traffic) (all [len(doors)]latency.Counts) {
 	return all
 }
 
-// lastMinute returns how long the answers of the last minute took, and the seconds that
-// there are samples of.
+// lastMinute returns how long the answers of the last minute took, and the number of
+// seconds that the samples cover.
 func lastMinute(all []sample) (counts [len(doors)]latency.Counts, seconds int) {
 	all = all[max(0, len(all)-1-minute):]
 	if len(all) < 2 {
