@@ -262,7 +262,7 @@ func TestEtcdRefused(t *testing.T) {
 	shown := etcdConfig(t, c.Endpoints(), time.Minute, "prefix = 'taken'")
 	for _, tt := range [][2]string{
 		{"", "0       held   20"}, {"after-restore", "ids with a new claim begin after 20"}, {"release 0", "worker id 0 may be claimed from 20"}, {"", "0       free   20"},
-		{"release 5", "nobody has ever had worker id 5"}, {"no", "release NUMBER, after-restore, or withdraw"},
+		{"release 5", "nobody has ever had worker id 5"}, {"no", "release NUMBER, after-restore or withdraw"},
 	} {
 		out := inTime(t, tt[1], func() string {
 			out, _ := exec.Command(command, append([]string{"workers", "-config", shown}, strings.Fields(tt[0])...)...).CombinedOutput()
