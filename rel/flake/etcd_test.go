@@ -214,6 +214,12 @@ func TestEtcd(t *testing.T) {
 			t.Errorf("exit status %d", status)
 		}
 	}
+	differ(t, nodes...)
+}
+
+// differ checks that no two of the ids that the nodes made are equal.
+func differ(t *testing.T, nodes ...*etcdNode) {
+	t.Helper()
 	for _, generator := range etcdGenerators {
 		seen := map[string]bool{}
 		for _, n := range nodes {
