@@ -3,7 +3,7 @@
 //
 // A [Handler] corresponds to a callback module. [Server.Receive] parses a message and calls
 // the Handler. Both may be called concurrently. A [Call] is answered at once or later; its
-// [Caller], a connection, decides when and with what memory later answers are built.
+// [Caller], a connection, decides when and with what memory.
 //
 // The messages are those of OTP's gen.erl and gen_server.erl:
 //
@@ -18,6 +18,7 @@
 package genserver
 
 import (
+	"bytes"
 	"context"
 	"sync/atomic"
 
@@ -46,12 +47,8 @@ func (Plain) HandleCast([]byte, Caller) {}
 func (Plain) HandleInfo([]byte, Caller) {}
 func (Plain) State() etf.Term           { return etf.List{} }
 
-// Build appends a term to dst. If room is false, because too much memory is in use, it
-// appends a short refusal.
-type Build = func(dst []byte, room bool) []byte
-
 // Caller sends answers to the sender of a message. It is valid until the Handler's method
-// returns.
+// or the function of Later returns.
 type Caller interface {
 	// Caps returns the forms of terms that the peer can read.
 	Caps() etf.Caps
@@ -59,19 +56,20 @@ type Caller interface {
 	Context() context.Context
 
 	// Given returns a counter to which a Handler adds what it sends the peer, such as ids.
-	// It remains valid after the message.
 	Given() *atomic.Uint64
 
+	// Grow makes room for a term of up to size bytes in the next Buffer. It may wait. If it
+	// returns false, because too much memory is in use, only a short refusal may be sent.
+	Grow(size int) bool
 	// Buffer returns an empty buffer for the term of the next Send.
 	Buffer() []byte
 	// Send sends a term to a process, or to its alias if that is not nil.
 	Send(pid, alias, term []byte)
-	// SendAside sends the term that build returns, unless that is nil. It calls build on
-	// another goroutine, or at once if there is no room.
-	SendAside(pid, alias []byte, build Build)
-	// SendInTurn is like SendAside, for a term of up to size bytes. Later requests of the
-	// calling process are answered after it.
-	SendInTurn(pid, alias []byte, size int, build Build)
+
+	// Later calls f on another goroutine, unless the connection ends before. Later requests of
+	// the calling process are handled after f returns. If there is no room, it calls f at
+	// once, and Grow returns false.
+	Later(f func(Caller))
 }
 
 // Call is a request and its caller. The reply must be one term in a form that Caps allows.
@@ -81,19 +79,17 @@ type Call struct {
 	Request []byte
 }
 
+// Grow is like [Caller].Grow, for the reply.
+func (c Call) Grow(size int) bool { return c.Caller.Grow(tupleHeader + len(c.From.Tag) + size) }
+
 // Begin returns a buffer to which the reply is appended.
 func (c Call) Begin() []byte { return c.From.begin(c.Buffer()) }
 
 // Reply answers the call. b is the buffer of Begin with the reply appended.
 func (c Call) Reply(b []byte) { c.Send(c.From.Pid, c.From.Alias, b) }
 
-// ReplyAside answers the call with the term that build appends, like [Caller].SendAside.
-func (c Call) ReplyAside(build Build) {
-	c.SendAside(c.From.Pid, c.From.Alias, c.From.around(build))
-}
-
-// ReplyInTurn answers the call with a term of up to size bytes that build appends, like
-// [Caller].SendInTurn. build must not use terms decoded from the request.
-func (c Call) ReplyInTurn(size int, build Build) {
-	c.SendInTurn(c.From.Pid, c.From.Alias, len(c.From.begin(nil))+size, c.From.around(build))
+// Later is like [Caller].Later, with a Call that has no Request.
+func (c Call) Later(f func(Call)) {
+	from := From{bytes.Clone(c.From.Pid), bytes.Clone(c.From.Tag), bytes.Clone(c.From.Alias)}
+	c.Caller.Later(func(to Caller) { f(Call{Caller: to, From: from}) })
 }

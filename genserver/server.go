@@ -1,7 +1,6 @@
 package genserver
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -85,14 +84,11 @@ func (f *From) read(r *etf.Reader) {
 	}
 }
 
+// tupleHeader is the size of the header of {Tag, Reply}.
+const tupleHeader = 2
+
 // begin appends the answer {Tag, Reply} without the Reply.
 func (f From) begin(dst []byte) []byte { return append(etf.AppendTupleHeader(dst, 2), f.Tag...) }
-
-// around returns a Build that appends the Tag and then calls build.
-func (f From) around(build Build) Build {
-	f.Tag = bytes.Clone(f.Tag)
-	return func(dst []byte, room bool) []byte { return build(f.begin(dst), room) }
-}
 
 // MaxLocal bounds the size of an answer to Server.Call.
 const MaxLocal = 64 << 10
@@ -124,10 +120,10 @@ type local struct {
 	given  atomic.Uint64
 }
 
-func (*local) Caps() etf.Caps                               { return etf.AllCaps }
-func (*local) Context() context.Context                     { return context.Background() }
-func (c *local) Given() *atomic.Uint64                      { return &c.given }
-func (*local) Buffer() []byte                               { return nil }
-func (c *local) Send(_, _, message []byte)                  { c.answer = message }
-func (c *local) SendAside(_, _ []byte, build Build)         { c.answer = build(nil, true) }
-func (c *local) SendInTurn(_, _ []byte, n int, build Build) { c.answer = build(nil, n <= MaxLocal) }
+func (*local) Caps() etf.Caps              { return etf.AllCaps }
+func (*local) Context() context.Context    { return context.Background() }
+func (c *local) Given() *atomic.Uint64     { return &c.given }
+func (*local) Grow(size int) bool          { return size <= MaxLocal }
+func (*local) Buffer() []byte              { return nil }
+func (c *local) Send(_, _, message []byte) { c.answer = message }
+func (c *local) Later(f func(Caller))      { f(c) }

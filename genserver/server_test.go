@@ -1,7 +1,6 @@
 package genserver
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"strings"
@@ -16,24 +15,20 @@ type server struct {
 	Plain
 	calls []string
 	reply string
-	later int // size of replies in turn; -1 means aside
+	later int // size of later replies; 0 means at once
 }
 
 func (s *server) HandleCall(c Call) {
 	s.calls = append(s.calls, fmt.Sprintf("call %q utf8 %t", c.Request, c.Caps().UTF8Atoms))
-	build := func(dst []byte, room bool) []byte {
-		if !room {
-			return nil
-		}
-		return append(dst, s.reply...)
-	}
 	switch {
 	case s.later > 0:
-		c.ReplyInTurn(s.later, build)
-	case s.later < 0:
-		c.ReplyAside(build)
+		c.Later(func(c Call) {
+			if c.Grow(s.later) {
+				c.Reply(append(c.Begin(), s.reply...))
+			}
+		})
 	case s.reply != "":
-		c.Reply(build(c.Begin(), true))
+		c.Reply(append(c.Begin(), s.reply...))
 	}
 }
 
@@ -44,28 +39,34 @@ func (s *server) HandleInfo(message []byte, _ Caller) {
 	s.calls = append(s.calls, fmt.Sprintf("info %q", message))
 }
 
-// caller records answers. Its buffer is not empty. It builds later replies when the message
+// caller records answers. Its buffer is not empty. It calls later functions when the message
 // is no longer valid.
 type caller struct {
 	caps  etf.Caps
 	sent  []string
 	given atomic.Uint64
 	later []func()
+	size  int // of Grow
 }
 
 func (c *caller) Caps() etf.Caps { return c.caps }
 
-func (c *caller) Buffer() []byte        { return []byte("before ") }
+func (c *caller) Grow(size int) bool {
+	c.size = size
+	return true
+}
+
+func (c *caller) Buffer() []byte {
+	if c.size > 0 {
+		return fmt.Appendf(nil, "later %d ", c.size)
+	}
+	return []byte("before ")
+}
 func (c *caller) Given() *atomic.Uint64 { return &c.given }
 
 func (*caller) Context() context.Context { return context.Background() }
 
-func (c *caller) SendAside(pid, alias []byte, build Build) { c.SendInTurn(pid, alias, -1, build) }
-
-func (c *caller) SendInTurn(pid, alias []byte, size int, build Build) {
-	pid, alias = bytes.Clone(pid), bytes.Clone(alias)
-	c.later = append(c.later, func() { c.Send(pid, alias, build(fmt.Appendf(nil, "later %d ", size), true)) })
-}
+func (c *caller) Later(f func(Caller)) { c.later = append(c.later, func() { f(c) }) }
 
 func (c *caller) Send(pid, alias, message []byte) {
 	to := fmt.Sprintf("%q", pid)
@@ -166,22 +167,20 @@ func TestLocalCall(t *testing.T) {
 // A reply may be built when the message is no longer valid.
 func TestReplyLater(t *testing.T) {
 	const tag = "l\x00\x00\x00\x01" + alias + ref
-	for later, want := range map[int]string{9: fmt.Sprint(9 + len("h\x02"+tag)), -1: "-1"} {
-		s, c := &server{reply: "w\x02ok", later: later}, new(caller)
-		message := []byte(call(pid, tag, get))
-		if err := (&Server{Handler: s}).Receive(message, c); err != nil {
-			t.Fatal(err)
-		}
-		clear(message)
-		check(t, c.sent)
-		c.later[0]()
-		check(t, c.sent, fmt.Sprintf("%q alias %q: later %s h\x02%sw\x02ok", pid, ref, want, tag))
+	s, c := &server{reply: "w\x02ok", later: 9}, new(caller)
+	message := []byte(call(pid, tag, get))
+	if err := (&Server{Handler: s}).Receive(message, c); err != nil {
+		t.Fatal(err)
 	}
+	clear(message)
+	check(t, c.sent)
+	c.later[0]()
+	check(t, c.sent, fmt.Sprintf("%q alias %q: later %d h\x02%sw\x02ok", pid, ref, len("h\x02"+tag)+9, tag))
 }
 
 // Server.Call waits for a later reply, unless that is too large.
 func TestLocalCallLater(t *testing.T) {
-	for later, want := range map[int]error{-1: nil, MaxLocal - len("h\x02j"): nil, MaxLocal - len("h\x02j") + 1: ErrNoReply} {
+	for later, want := range map[int]error{1: nil, MaxLocal - len("h\x02j"): nil, MaxLocal - len("h\x02j") + 1: ErrNoReply} {
 		s := &server{reply: "w\x02ok", later: later}
 		reply, err := (&Server{Pid: etf.NewPid("n@h", 7, 0, 1), Handler: s}).Call(etf.Atom("get"))
 		if err != want || (err == nil) != (reply == etf.Atom("ok")) {

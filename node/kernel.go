@@ -4,7 +4,6 @@ import (
 	"strings"
 
 	"github.com/flake-go/flake/genserver"
-	"github.com/flake-go/flake/node/dist"
 	"github.com/flake-go/flake/node/etf"
 )
 
@@ -79,7 +78,7 @@ func (k *netKernel) spawn(c genserver.Call) (refused string) {
 		return ""
 	}
 	r.Raw()
-	m, ofPeer := c.Caller.(*dist.Message)
+	m, ofPeer := c.Caller.(caller)
 	if r.Finish() != nil || !ofPeer {
 		return "badarg"
 	}

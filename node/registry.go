@@ -29,6 +29,13 @@ type process struct {
 	server *genserver.Server
 }
 
+// caller is the sender of a message to a gen_server.
+type caller struct{ *dist.Message }
+
+func (c caller) Later(f func(genserver.Caller)) {
+	c.Message.Later(func(m *dist.Message) { f(caller{m}) })
+}
+
 func newRegistry() *registry {
 	r := &registry{}
 	r.changed.L = &r.mu
@@ -58,7 +65,7 @@ func (r *registry) awaitEmpty() {
 // add registers a server by name and by the ID of its pid. The server answers on the
 // goroutine that reads a connection. If kill is nil, peers cannot kill it.
 func (r *registry) add(s *genserver.Server, id uint64, kill func()) {
-	receive := func(m *dist.Message) error { return s.Receive(m.Term(), m) }
+	receive := func(m *dist.Message) error { return s.Receive(m.Term(), caller{m}) }
 	p := &process{dist.Process{ID: id, Receive: receive, Kill: kill}, s}
 	r.change(func(ps *processes) {
 		ps.names[string(s.Name)] = p

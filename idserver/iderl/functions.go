@@ -175,8 +175,7 @@ func (f *functions) generate(args []etf.Term) (etf.Term, error) {
 		return nil, &rpc.Exception{Class: rpc.Error, Reason: etf.Tuple{etf.Atom("badmatch"), failed(err)}}
 	}
 	const head = 5 // bytes of a binary and of a list besides their contents
-	t.grow(head + n*(head+width) + 1)
-	defer t.done()
+	t.dst = make([]byte, 0, head+n*(head+width)+1)
 	t.list(n)
 	for _, run := range slices.Backward(runs) {
 		for i := run.Count - 1; i >= 0; i-- {

@@ -12,7 +12,6 @@ package iderl
 import (
 	"context"
 	"log/slog"
-	"sync/atomic"
 	"time"
 
 	"github.com/flake-go/flake/genserver"
@@ -49,63 +48,57 @@ func (h *Handler) HandleCall(c genserver.Call) {
 	if !h.Server.IDs.Format().HasBase(q.base) {
 		q = request{kind: invalid}
 	}
-	if q.n > idserver.MaxInline {
-		h.answerInTurn(c, q)
-		return
-	}
 	if q.kind == unknown {
 		h.Log.Warn("call not known, answered ok", "request", text(c.Request))
 	}
-	t := h.terms(&q, c.Begin(), c.Caps())
-	defer t.done()
-	h.answer(c.Context(), &q, nil, &t, c.Given())
+	if q.n <= idserver.MaxInline {
+		h.reply(c, &q)
+	} else {
+		h.replyLater(c, q)
+	}
+}
+
+func (h *Handler) replyLater(c genserver.Call, q request) {
+	c.Later(func(c genserver.Call) { h.reply(c, &q) })
+}
+
+// reply performs the request, replies with the result, and counts the ids given.
+func (h *Handler) reply(c genserver.Call, q *request) {
+	turn := idserver.NoTurn
+	if q.n == 0 || c.Grow(h.sizeOf(q)) { // before ids are taken
+		turn = h.Server.TurnOfNode(q.n)
+		defer turn.End()
+	}
+	t := terms{dst: c.Begin(), caps: c.Caps(), format: h.Server.IDs.Format(), base: q.base}
+	if h.answer(c.Context(), q, turn, &t) {
+		c.Given().Add(uint64(max(q.n, 1)))
+	}
 	c.Reply(t.dst)
 }
 
-func (h *Handler) answerInTurn(c genserver.Call, q request) {
-	ctx, caps, given := c.Context(), c.Caps(), c.Given()
-	c.ReplyInTurn(h.sizeOf(&q), func(dst []byte, room bool) []byte {
-		turn := idserver.NoTurn
-		if room {
-			turn = h.Server.TurnOfNode(q.n)
-			defer turn.End() // when the answer is made
-		}
-		t := h.terms(&q, dst, caps)
-		defer t.done()
-		h.answer(ctx, &q, turn, &t, given)
-		return t.dst
-	})
-}
-
-func (h *Handler) terms(q *request, dst []byte, caps etf.Caps) terms {
-	return terms{dst: dst, caps: caps, format: h.Server.IDs.Format(), base: q.base}
-}
-
-// answer performs the request, appends the result and adds the number of ids to given.
-func (h *Handler) answer(ctx context.Context, q *request, turn *idserver.Turn, t *terms, given *atomic.Uint64) {
+// answer appends the result, and reports whether it has new ids.
+func (h *Handler) answer(ctx context.Context, q *request, turn *idserver.Turn, t *terms) (given bool) {
 	s := h.Server
 	switch q.kind {
 	case get:
 		if id, err := s.Get(ctx, q.meta); t.result(err) {
-			given.Add(1)
 			t.id(id)
+			return true
 		}
 	case getMany:
 		if runs, err := s.GetMany(ctx, q.n, idserver.Meta{}, turn); t.result(err) {
-			given.Add(uint64(q.n))
-			t.grow(h.sizeOf(q))
 			t.ids(runs)
+			return true
 		}
 	case getBinary:
 		if runs, err := s.GetBinary(ctx, q.n, turn); t.result(err) {
-			given.Add(uint64(q.n))
-			t.grow(h.sizeOf(q))
 			t.packed(runs)
+			return true
 		}
 	case lease:
 		if runs, err := s.Lease(ctx, q.n, q.meta, turn); t.result(err) {
-			given.Add(uint64(q.n))
 			t.runs(runs)
+			return true
 		}
 	case notional:
 		if id, err := s.Notional(q.first); t.result(err) {
@@ -129,6 +122,7 @@ func (h *Handler) answer(ctx context.Context, q *request, turn *idserver.Turn, t
 		s.Unknown()
 		t.atom("ok")
 	}
+	return false
 }
 
 // sizeOf returns the most bytes that an answer has. A lease may have more if others take ids

@@ -20,12 +20,12 @@ import (
 type caller struct {
 	ctx     context.Context
 	caps    etf.Caps
-	full    bool // nothing may wait
-	crowded bool // what waited has no room
+	full    bool // Later has no room
+	crowded bool // Grow has no room
 	answers []string
 	given   atomic.Uint64
 	waiting []func()
-	sizes   []int // of what was built
+	sizes   []int // of Grow
 }
 
 func (c *caller) Caps() etf.Caps           { return c.caps }
@@ -35,24 +35,23 @@ func (c *caller) Given() *atomic.Uint64    { return &c.given }
 
 func (c *caller) Send(_, _, message []byte) { c.answers = append(c.answers, string(message)) }
 
-func (c *caller) SendAside(pid, alias []byte, build genserver.Build) {
-	panic("what is not large is answered at once")
+func (c *caller) Grow(size int) bool {
+	if c.full || c.crowded {
+		return false
+	}
+	c.sizes = append(c.sizes, size)
+	return true
 }
 
-func (c *caller) SendInTurn(pid, alias []byte, size int, build genserver.Build) {
+func (c *caller) Later(f func(genserver.Caller)) {
 	if c.full {
-		c.Send(pid, alias, build(nil, false))
+		f(c)
 		return
 	}
-	c.waiting = append(c.waiting, func() {
-		if !c.crowded {
-			c.sizes = append(c.sizes, size)
-		}
-		c.Send(pid, alias, build(make([]byte, 0, size), !c.crowded))
-	})
+	c.waiting = append(c.waiting, func() { f(c) })
 }
 
-// run builds everything that waits.
+// run calls everything that waits.
 func (c *caller) run() {
 	for _, f := range c.waiting {
 		f()
@@ -105,15 +104,15 @@ func TestLargeRequests(t *testing.T) {
 			clear(m) // it is the connection's
 		}
 		c.run()
-		if len(c.answers) != 2 || (len(c.sizes) == 1) != large {
-			t.Fatalf("%s: %d answers, in turn %d", request, len(c.answers), c.sizes)
+		if len(c.answers) != 2 || len(c.sizes) != 1 {
+			t.Fatalf("%s: %d answers, of %d bytes", request, len(c.answers), c.sizes)
 		}
 		order := []int{0, 1}
 		if large {
 			order = []int{1, 0}
-			if got, size := len(c.answers[1]), c.sizes[0]; got > size {
-				t.Errorf("%s: an answer of %d bytes, where %d were asked for", request, got, size)
-			}
+		}
+		if got, size := len(c.answers[order[0]]), c.sizes[0]; got > size {
+			t.Errorf("%s: an answer of %d bytes, where %d were asked for", request, got, size)
 		}
 		if got, want := c.answers[order[1]], before+"w\x02ok"; got != want {
 			t.Errorf("%s: then %q, want %q", request, got, want)
@@ -213,31 +212,5 @@ func TestRequestEnds(t *testing.T) {
 	c.ask(h, external(t, "get", etf.AllCaps))
 	if want := before + "h\x02w\x05errorw\x0csystem_limit"; len(c.answers) != 2 || c.answers[0] != want || c.answers[1] != want {
 		t.Errorf("%q, want %q twice", c.answers, want)
-	}
-}
-
-// placed notes how many places are taken when an answer is sent, and its buffer.
-type placed struct {
-	caller
-	places, octets int
-	buffer         []byte
-}
-
-func (c *placed) Send(_, _, message []byte) {
-	c.places, c.octets, c.buffer = len(largeReplies), len(message), message
-}
-
-// A large answer of an ordinary call takes a place, and its room at once.
-func TestLargeAnswerTakesPlace(t *testing.T) {
-	h := handlerOf(&stock{perTick: 1 << 12, left: 100})
-	for text, places := range map[string]int{"{get_many,10,2}": 0, "{get_many,256,2}": 1, "{get_binary,256}": 0} {
-		c := &placed{caller: caller{ctx: t.Context(), caps: etf.AllCaps}}
-		h.HandleCall(genserver.Call{Caller: c, From: from, Request: external(t, text, etf.AllCaps)})
-		if c.places != places || len(largeReplies) != 0 {
-			t.Errorf("%s, %d bytes: %d places, then %d", text, c.octets, c.places, len(largeReplies))
-		}
-		if room := h.sizeOf(&request{kind: getMany, n: 256, base: 2}); places > 0 && cap(c.buffer) > room*5/4 {
-			t.Errorf("%s, %d bytes: a buffer of %d", text, c.octets, cap(c.buffer))
-		}
 	}
 }

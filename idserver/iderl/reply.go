@@ -2,8 +2,6 @@ package iderl
 
 import (
 	"encoding/binary"
-	"runtime"
-	"slices"
 	"time"
 
 	"github.com/flake-go/flake/flake/formats"
@@ -17,31 +15,6 @@ type terms struct {
 	caps   etf.Caps
 	format *formats.Format
 	base   int
-	large  bool // it counts in largeReplies
-}
-
-// largeReplies bounds the large replies that are made at a time to one for each processor.
-// More at a time would not be made sooner, and take more memory; then the garbage
-// collector holds up all callers.
-var largeReplies = make(chan struct{}, runtime.GOMAXPROCS(0))
-
-const largeReply = 8 << 10
-
-// grow makes room for a reply of up to size bytes. If that is large, it waits until it may
-// be made.
-func (t *terms) grow(size int) {
-	if size > largeReply {
-		largeReplies <- struct{}{}
-		t.large = true
-		t.dst = slices.Grow(t.dst, size)
-	}
-}
-
-// done lets another large reply be made.
-func (t *terms) done() {
-	if t.large {
-		<-largeReplies
-	}
 }
 
 func (t *terms) atom(a etf.Atom) { t.dst = etf.MustAppendAtom(t.dst, a, t.caps) }

@@ -159,12 +159,12 @@ func TestEndHoldsNothing(t *testing.T) {
 // A fault in an answer built on another goroutine is only logged.
 func TestFaultAside(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, r *rig) {
-		r.conn.aside(func() {})
+		r.conn.aside(func(*Message) {})
 		synctest.Wait()
 		if log := r.log.take(); strings.Contains(log, "fault") {
 			t.Error(log)
 		}
-		r.conn.aside(func() { panic("fault") })
+		r.conn.aside(func(*Message) { panic("fault") })
 		r.logged("fault in the node")
 		r.send(monitorP(gone, ref3))
 		r.want(down(gone, ref3, "noproc"))
@@ -178,7 +178,7 @@ func TestLatency(t *testing.T) {
 		r.answersLate(gate)
 		r.send(
 			ask("$gen_call", theirs, "flake", 1, "soon"), ask("$gen_call", theirs, "flake", 2, "late"),
-			ask("$gen_call", theirs, "flake", 3, "soon"), ask("$gen_call", theirsToo, "flake", 4, "aside"),
+			ask("$gen_call", theirs, "flake", 3, "soon"), ask("$gen_call", theirsToo, "flake", 4, "late"),
 			ask("$gen_call", theirs, "flake", 5, "wrong"),
 		)
 		time.Sleep(30 * time.Millisecond) // virtual time

@@ -127,10 +127,15 @@ func serving(t testing.TB, w *stream) *Conn {
 		Handler: &iderl.Handler{Server: &idserver.Server{IDs: formats.Flake(ids)}, Log: log},
 	}
 	local := newLocals()
-	local.names["flake"].Receive = func(m *Message) error { return server.Receive(m.Term(), m) }
+	local.names["flake"].Receive = func(m *Message) error { return server.Receive(m.Term(), sender{m}) }
 	p := &Proto{Node: here, Creation: creation, Processes: local, Log: log}
 	return newConn(context.Background(), p, Session{Conn: w, Peer: handshake.Peer{Name: there, Flags: flags}})
 }
+
+// sender is a genserver.Caller.
+type sender struct{ *Message }
+
+func (s sender) Later(f func(genserver.Caller)) { s.Message.Later(func(m *Message) { f(sender{m}) }) }
 
 // stream is a net.Conn that delivers a segment repeatedly, and counts reads and writes.
 type stream struct {

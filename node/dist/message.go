@@ -1,29 +1,28 @@
 package dist
 
 import (
-	"bytes"
 	"context"
+	"runtime"
+	"slices"
 	"sync/atomic"
 	"time"
 
 	"github.com/flake-go/flake/node/etf"
 )
 
-// Build appends a term to dst. If room is false, because the connections hold too much
-// memory, it appends a short refusal.
-type Build = func(dst []byte, room bool) []byte
-
 // Message is a message to a local process, and sends the answers to it. It is valid until
-// [Process].Receive returns. Later answers are built by functions, so that the connection
-// decides when, in what order and with what memory they are built.
+// [Process].Receive or the function of Later returns.
 type Message struct {
 	conn   *Conn
 	to     *Process
 	term   []byte
 	token  []byte // the trace token of answers, or nil
 	taken  int    // bytes of MaxShared, for the terms decoded from it
-	queued bool   // it was queued, and is handled by the queue's goroutine
+	later  bool   // it is not handled by the reader
 	began  time.Duration
+	size   int  // of Grow
+	grown  bool // Grow took what release gives back
+	refuse bool // Grow returns false
 }
 
 // Term returns the message, which should be one external term. Only the receiver
@@ -36,24 +35,24 @@ func (m *Message) Caps() etf.Caps { return m.conn.caps }
 // Context ends with the connection, after which no answer can be sent.
 func (m *Message) Context() context.Context { return m.conn.ctx }
 
-// Given returns a counter to which the receiver adds what it sends the peer, such as
-// ids. It remains valid after the message.
+// Given returns a counter to which the receiver adds what it sends the peer, such as ids.
 func (m *Message) Given() *atomic.Uint64 { return &m.conn.calls.given }
 
 // Buffer returns an empty buffer for the term of the next Send.
 func (m *Message) Buffer() []byte {
-	if m.queued {
-		return nil
+	if m.later {
+		return make([]byte, 0, m.size)
 	}
-	return m.conn.scratch[:0]
+	return slices.Grow(m.conn.scratch[:0], m.size)
 }
 
 // Send sends a term to a process: to its alias if alias is not nil and the peer supports
 // aliases, else to its pid. The term is written when all frames that have arrived are handled.
 func (m *Message) Send(pid, alias, term []byte) {
 	c, a := m.conn, answer{pid, alias, m.token, term}
-	if m.queued {
-		c.post(a)
+	if m.later {
+		c.send(a)
+		c.out.poke()
 		c.answered(m.began, 1)
 		return
 	}
@@ -64,89 +63,89 @@ func (m *Message) Send(pid, alias, term []byte) {
 	}
 }
 
-// SendAside sends the term that build returns, unless that is nil. It calls build on
-// another goroutine, which may outlive the connection, or at once if there is no room.
-// build may use terms decoded from the message: their memory is counted until it returns.
-func (m *Message) SendAside(pid, alias []byte, build Build) {
-	c, a, began := m.conn, m.answerLater(pid, alias), m.began
-	send := func() { c.sendBuilt(a, build(nil, true), began) }
-	if m.queued {
-		send()
-	} else if !m.start(send, func() {}) {
-		c.sendBuilt(a, build(nil, false), began)
+// Later calls f on another goroutine when fewer than MaxSpawned run, unless the connection
+// has ended by then. f may use terms decoded from the message, but not its bytes. Later
+// requests of the process to the same server are handled after f returns. If there is no
+// room, Later calls f at once, and Grow returns false.
+func (m *Message) Later(f func(*Message)) {
+	if m.later {
+		f(m)
+		return
 	}
-}
-
-// SendInTurn is like SendAside, for a term of up to size bytes. Later requests of the
-// calling process to the same server are answered after it. Large terms to a peer are
-// sent one at a time: each is written before the next is built. build must not use
-// terms decoded from the message.
-func (m *Message) SendInTurn(pid, alias []byte, size int, build Build) {
-	c, a, began := m.conn, m.answerLater(pid, alias), m.began
-	send := func() {
-		done, room := c.takeTurn(size)
-		if !room {
-			c.sendBuilt(a, build(nil, false), began)
-			return
-		}
-		defer done()
-		c.sendBuilt(a, build(nil, true), began)
-	}
-	if m.queued {
-		send()
-	} else if !m.startInOrder(send) {
-		c.sendBuilt(a, build(nil, false), began)
-	}
-}
-
-func (m *Message) answerLater(pid, alias []byte) answer {
-	return answer{pid: bytes.Clone(pid), alias: bytes.Clone(alias), token: m.token}
-}
-
-func (c *Conn) sendBuilt(a answer, term []byte, began time.Duration) {
-	if a.message = term; term != nil {
-		c.post(a)
-		c.answered(began, 1)
-	}
-}
-
-// start calls f on another goroutine when fewer than MaxSpawned run, unless the connection
-// has ended by then, and then done in any case. It reports whether there is room.
-func (m *Message) start(f, done func()) bool {
-	taken := m.taken
+	c, taken, err := m.conn, m.taken, error(nil)
 	if m.taken = 0; taken == 0 {
-		var err error
-		if taken, err = m.conn.weigh(m.term, 0); err != nil {
+		taken, err = c.weigh(m.term, 0)
+	}
+	later := &Message{conn: c, to: m.to, token: m.token, later: true, began: m.began}
+	serve := func() {
+		defer later.release()
+		f(later)
+	}
+	if err != nil || !c.spawnInOrder(queueKey(m.to, m.term), serve, taken) {
+		m.refuse = true
+		f(m)
+	}
+}
+
+// largeAnswers bounds the large answers that readers build at a time to one for each processor.
+// More at a time would not be built sooner, and take more memory; then the garbage collector
+// holds up all callers.
+var largeAnswers = make(chan struct{}, runtime.GOMAXPROCS(0))
+
+// Grow makes room for a term of up to size bytes in the next Buffer. It waits if the term
+// is large: on the reader for other readers, and in [Message.Later] for earlier large terms to
+// the peer to be written, and for room. It returns false if the connections held too much
+// memory throughout roomTime, or if this one has ended.
+func (m *Message) Grow(size int) bool {
+	c := m.conn
+	if m.refuse || c.ctx.Err() != nil {
+		return false
+	}
+	m.release()
+	switch {
+	case m.later && size > ownLarge:
+		if !c.takeTurn(size) {
 			return false
 		}
+		m.grown = true
+	case !m.later && size > largeFrame:
+		largeAnswers <- struct{}{}
+		m.grown = true
 	}
-	return m.conn.spawn(f, done, functionSize, taken)
+	m.size = size
+	return true
 }
 
-// takeTurn waits until a term of up to size bytes may be built. done waits until the term
-// is written, so that at most one large term delays other output. room is false if the
-// connections held too much memory throughout roomTime, or if this one has ended.
-func (c *Conn) takeTurn(size int) (done func(), room bool) {
-	if size <= ownLarge {
-		return func() {}, c.ctx.Err() == nil
+// release gives back what Grow took, when the term is written.
+func (m *Message) release() {
+	c := m.conn
+	switch {
+	case m.grown && m.later:
+		c.out.flush() // the reader also gets an error, and ends the connection
+		c.out.allow(-m.size)
+		c.memory.give(2 * m.size)
+		<-c.turn
+	case m.grown:
+		<-largeAnswers
 	}
+	m.grown = false
+}
+
+// takeTurn waits until a large term of up to size bytes may be built, and reports whether
+// it may. At most one delays other output of a connection.
+func (c *Conn) takeTurn(size int) bool {
 	select {
 	case c.turn <- struct{}{}:
 	case <-c.ctx.Done():
-		return nil, false
+		return false
 	}
 	// The term is held once while it is built, and once while it waits to be written.
 	if !c.awaitRoom(2 * size) {
 		<-c.turn
-		return nil, false
+		return false
 	}
 	c.out.allow(size)
-	return func() {
-		c.out.flush() // the reader also gets an error, and ends the connection
-		c.out.allow(-size)
-		c.memory.give(2 * size)
-		<-c.turn
-	}, true
+	return true
 }
 
 // awaitRoom takes n bytes from the pool, and reports whether there was room within roomTime.

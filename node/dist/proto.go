@@ -21,7 +21,7 @@
 // A [Message] is answered at once or later. An answer that is built on another
 // goroutine does not delay the reader. Later requests of the same process to the same
 // server wait for it, so that a process gets answers in the order of its calls: see
-// [Message.SendInTurn]. If the peer forwarded a call of another node, the answer goes to
+// [Message.Later]. If the peer forwarded a call of another node, the answer goes to
 // that node; the node connects to it first if necessary.
 //
 // References, and pids in answers, are returned byte for byte. A malformed frame ends

@@ -16,9 +16,6 @@ import (
 // queuedSize is the memory of a queued message besides its bytes.
 const queuedSize = 256
 
-// answerSize is the memory of a goroutine and a queue.
-const answerSize = 5 << 10
-
 // queues are the queues of a connection. Their messages beyond ownQueues count in
 // MaxShared; if that has no room, the reader waits.
 type queues struct {
@@ -111,23 +108,20 @@ func queueKey(p *Process, message []byte) string {
 	return string(binary.BigEndian.AppendUint64(bytes.Clone(r.Pid()), p.ID))
 }
 
-// startInOrder is like start, for an answer that does not use terms of the message.
-// Later requests of the process to the server are handled after f returns.
-func (m *Message) startInOrder(f func()) bool {
-	c, key := m.conn, queueKey(m.to, m.term)
+// spawnInOrder is spawn of f in the queue with the key, or of f alone if the key is "".
+func (c *Conn) spawnInOrder(key string, f func(), taken int) bool {
 	if key == "" {
-		return m.start(f, func() {})
+		return c.spawn(f, func() {}, taken)
 	}
 	l := c.queues.open(key)
-	taken := m.taken
-	m.taken = 0
+	end := func() { c.queues.end(l) }
 	runs := c.spawn(func() {
 		for ; f != nil && c.ctx.Err() == nil; f = c.queues.next(l) {
 			c.guard(f)
 		}
-	}, func() { c.queues.end(l) }, answerSize, taken)
+	}, end, taken)
 	if !runs {
-		c.queues.end(l)
+		end()
 	}
 	return runs
 }
@@ -146,8 +140,9 @@ func (c *Conn) enqueue(p *Process, token, message []byte) bool {
 	size := queuedSize + len(message) + len(token) + weight(message, ownArguments)
 	room := s.grow(size)
 	if room {
-		m := &Message{conn: c, to: p, term: bytes.Clone(message), token: token, queued: true, began: c.calls.began}
+		m := &Message{conn: c, to: p, term: bytes.Clone(message), token: token, later: true, began: c.calls.began}
 		l.waiting = append(l.waiting, waiter{size: size, serve: func() {
+			defer m.release()
 			if err := p.Receive(m); err != nil {
 				c.proto.Log.Warn("message dropped", "peer", c.peer.Name, "err", err)
 			}

@@ -21,8 +21,7 @@ func ask(word etf.Atom, by etf.Pid, server etf.Atom, tag int, request etf.Atom) 
 }
 
 // answersLate makes the rig's processes answer a request with its tag: a request "late"
-// after a receive from gate and in order; one "aside" likewise, but not in order; any
-// other at once. The answer to a refused request is -1.
+// after a receive from gate, any other at once. The answer to a refused request is -1.
 func (r *rig) answersLate(gate <-chan struct{}) {
 	r.local.flake.receive = func(m *Message) error {
 		term, err := etf.Decode(m.Term())
@@ -33,18 +32,16 @@ func (r *rig) answersLate(gate <-chan struct{}) {
 		from := request[1].(etf.Tuple)
 		pid := []byte(from[0].(etf.Pid))
 		reply := external(from[1])
-		build := func(_ []byte, room bool) []byte {
-			if !room {
-				return external(int64(-1))
-			}
-			<-gate
-			return reply
-		}
 		switch request[2] {
 		case etf.Atom("late"):
-			m.SendInTurn(pid, nil, len(reply), build)
-		case etf.Atom("aside"):
-			m.SendAside(pid, nil, build)
+			m.Later(func(m *Message) {
+				if !m.Grow(len(reply)) {
+					m.Send(pid, nil, external(int64(-1)))
+					return
+				}
+				<-gate
+				m.Send(pid, nil, append(m.Buffer(), reply...))
+			})
 		case etf.Atom("wrong"):
 			return errors.New("wrong")
 		default:
@@ -81,7 +78,7 @@ func TestInOrder(t *testing.T) {
 			ask("$gen_call", theirs, "flake", 1, "late"), ask("$gen_call", theirs, "flake", 2, "soon"),
 			ask("system", theirs, "flake", 3, "soon"), ask("$gen_call", theirsToo, "flake", 4, "soon"),
 			ask("$gen_call", theirs, "other", 5, "soon"), ask("$gen_call", theirs, "flake", 6, "late"),
-			ask("$gen_call", theirs, "flake", 7, "aside"), ask("$gen_call", theirsToo, "flake", 8, "late"),
+			ask("$gen_call", theirs, "flake", 7, "late"), ask("$gen_call", theirsToo, "flake", 8, "late"),
 			ask("$gen_call", theirs, "flake", 9, "soon"),
 		)
 		if got, want := r.tags(), "4 5"; got != want {
@@ -142,12 +139,11 @@ func TestNoQueue(t *testing.T) {
 		gate := make(chan struct{})
 		casts := 0
 		r.local.flake.receive = func(c *Message) error {
-			c.SendInTurn([]byte(theirs), nil, 1, func(_ []byte, room bool) []byte {
-				if !room {
+			c.Later(func(m *Message) {
+				if !m.Grow(1) {
 					t.Error("refused")
 				}
 				<-gate
-				return nil
 			})
 			casts++
 			return nil
@@ -257,7 +253,7 @@ func TestTraceToken(t *testing.T) {
 	token := func(serial, last int, from etf.Pid) etf.Tuple {
 		return etf.Tuple{int64(1), etf.Atom("label"), int64(serial), from, int64(last)}
 	}
-	for name, late := range map[string]etf.Atom{"at once": "soon", "late": "late", "aside": "aside"} {
+	for name, late := range map[string]etf.Atom{"at once": "soon", "late": "late"} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, flags, func(t *testing.T, r *rig) {
 				gate := make(chan struct{})
@@ -300,19 +296,37 @@ func TestTraceToken(t *testing.T) {
 	}
 }
 
+// While a reader builds a large answer, it has a place among largeAnswers, and a buffer of
+// that size.
+func TestLargeAnswers(t *testing.T) {
+	bubble(t, flags, func(t *testing.T, r *rig) {
+		for size, places := range map[int]int{1: 0, largeFrame: 0, largeFrame + 1: 1} {
+			r.local.flake.receive = func(m *Message) error {
+				if !m.Grow(size) || len(largeAnswers) != places || cap(m.Buffer()) < size || cap(m.Buffer()) > size*5/4+64 {
+					t.Errorf("%d bytes: %d places, a buffer of %d", size, len(largeAnswers), cap(m.Buffer()))
+				}
+				return nil
+			}
+			r.send(ask("$gen_call", theirs, "flake", 1, "soon"))
+			if synctest.Wait(); len(largeAnswers) != 0 {
+				t.Errorf("%d bytes: %d places are still taken", size, len(largeAnswers))
+			}
+		}
+	})
+}
+
 // turns starts n goroutines that each post a large answer, and log the outcome.
 func (r *rig) turns(n, size int, log *journal) {
 	message := external(make([]byte, size))
 	for range n {
-		r.conn.aside(func() {
-			done, ok := r.conn.takeTurn(len(message))
-			if !ok {
+		r.conn.aside(func(m *Message) {
+			if !m.Grow(len(message)) {
 				log.note("refused")
 				return
 			}
 			log.note("turn")
-			r.conn.say(message)
-			done()
+			m.Send([]byte(theirs), nil, message)
+			m.release()
 			log.note("done")
 		})
 	}
@@ -331,12 +345,12 @@ func TestTurn(t *testing.T) {
 		if got := r.proto.pool.held.Load(); got < 2*size || got > 2*size+functionSize*3+100 {
 			t.Errorf("%d bytes are held for one answer of %d", got, size)
 		}
-		if done, ok := r.conn.takeTurn(ownLarge); !ok {
+		small := &Message{conn: r.conn, later: true}
+		if !small.Grow(ownLarge) {
 			t.Error("a small answer is refused")
-		} else {
-			r.conn.say(external(etf.Atom("small"))) // without waiting for the large ones
-			done()
 		}
+		small.Send([]byte(theirs), nil, external(etf.Atom("small"))) // without waiting for the large ones
+		small.release()
 		go r.listen()
 		if got := log.take(); strings.Count(got, "turn") != 2 || strings.Count(got, "done") != 3 {
 			t.Errorf("once it reads: %q", got)

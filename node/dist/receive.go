@@ -152,7 +152,10 @@ func (c *Conn) hand(p *Process, token, message []byte) error {
 	}
 	m := &c.message
 	*m = Message{conn: c, to: p, term: message, token: token, taken: taken, began: c.calls.began}
-	defer func() { c.memory.give(m.taken) }()
+	defer func() {
+		m.release()
+		c.memory.give(m.taken)
+	}()
 	return p.Receive(m)
 }
 

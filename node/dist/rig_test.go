@@ -261,10 +261,20 @@ func (r *rig) end(id uint64, reason etf.Atom) {
 // tell posts a term to a process of the peer.
 func (r *rig) tell(message etf.Term) { r.conn.say(external(message)) }
 
-func (c *Conn) say(message []byte) { c.post(answer{pid: []byte(theirs), message: message}) }
+func (c *Conn) say(message []byte) {
+	(&Message{conn: c, later: true}).Send([]byte(theirs), nil, message)
+}
 
-// aside runs f like an answer that is built on another goroutine.
-func (c *Conn) aside(f func()) bool { return (&Message{conn: c}).start(f, func() {}) }
+// aside calls f on another goroutine, and reports whether there was room.
+func (c *Conn) aside(f func(*Message)) bool {
+	m := &Message{conn: c}
+	m.Later(func(m *Message) {
+		if !m.refuse {
+			f(m)
+		}
+	})
+	return !m.refuse
+}
 
 // quiet returns a connection that reads, writes and ticks only when the test calls it.
 func quiet() *Conn {

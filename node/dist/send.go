@@ -8,12 +8,6 @@ import (
 	"github.com/flake-go/flake/node/wire"
 )
 
-// post is like send, for goroutines other than the reader.
-func (c *Conn) post(a answer) {
-	c.send(a)
-	c.out.poke()
-}
-
 func (c *Conn) send(a answer) {
 	if !c.elsewhere(a.pid) || !c.forward(a) {
 		c.sendHere(a)

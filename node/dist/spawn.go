@@ -18,7 +18,7 @@ const MaxSpawned = 64
 // of an exception may contain copies of them. More are refused with system_limit.
 const MaxArguments = 1 << 20
 
-// functionSize is the memory of a function's goroutine.
+// functionSize is the memory of a function's goroutine, or of a queue and its goroutine.
 const functionSize = 8 << 10
 
 // Spawn runs the function of a process that a peer spawned, and returns its exit reason.
@@ -31,13 +31,13 @@ const (
 )
 
 // spawn calls f on another goroutine, and then done, even if f was not called. It takes
-// size bytes, and at the end gives back size and taken. It reports whether there was room.
-func (c *Conn) spawn(f, done func(), size, taken int) bool {
-	if !c.memory.take(size) {
+// functionSize, and at the end gives that and taken back. It reports whether there was room.
+func (c *Conn) spawn(f, done func(), taken int) bool {
+	if !c.memory.take(functionSize) {
 		c.memory.give(taken)
 		return false
 	}
-	taken += size
+	taken += functionSize
 	c.proto.Go(func() {
 		defer done()
 		select {
@@ -109,7 +109,7 @@ func (c *Conn) begin(q spawnRequest, taken int, started func()) bool {
 	runs := c.spawn(func() {
 		<-announced
 		c.run(q)
-	}, func() {}, functionSize, taken)
+	}, func() {}, taken)
 	if runs {
 		started()
 	}

@@ -246,7 +246,7 @@ func TestMaxSpawned(t *testing.T) {
 			gate := make(chan struct{})
 			var ran, most atomic.Int32
 			for i := range functions + 3 {
-				if runs := r.conn.aside(func() { most.Add(1); <-gate; ran.Add(1) }); runs != (i < functions) {
+				if runs := r.conn.aside(func(*Message) { most.Add(1); <-gate; ran.Add(1) }); runs != (i < functions) {
 					t.Errorf("round %d: function %d: %t", round, i, runs)
 				}
 			}
@@ -274,10 +274,10 @@ func TestSpawnEnds(t *testing.T) {
 		r := connect(t, flags)
 		gate := make(chan struct{})
 		for range MaxSpawned {
-			r.conn.aside(func() { <-gate })
+			r.conn.aside(func(*Message) { <-gate })
 		}
 		synctest.Wait()
-		if !r.conn.aside(func() { t.Error("run after the end") }) {
+		if !r.conn.aside(func(*Message) { t.Error("run after the end") }) {
 			t.Error("refused")
 		}
 		r.close()
@@ -296,7 +296,11 @@ func TestGoHoldsItsMessage(t *testing.T) {
 		gate := make(chan struct{})
 		runs := false
 		r.local.flake.receive = func(c *Message) error {
-			runs = c.start(func() { <-gate }, func() {})
+			c.Later(func(m *Message) {
+				if runs = m.Grow(1); runs {
+					<-gate
+				}
+			})
 			return nil
 		}
 		to := etf.Tuple{number(wire.OpRegSend), theirs, etf.Atom(""), etf.Atom("flake")}

@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"bytes"
 	"slices"
 
 	"github.com/flake-go/flake/genserver"
@@ -35,17 +36,14 @@ func (x *Rex) HandleCall(c genserver.Call) {
 		return
 	}
 	if run := x.decode(c.Request, "call", "block_call"); run != nil {
-		c.ReplyAside(func(dst []byte, room bool) []byte { return append(dst, encode(run(room), caps)...) })
+		c.Later(func(c genserver.Call) { c.Reply(append(c.Begin(), encode(run(c.Grow(0)), caps)...)) })
 	}
 }
 
 // HandleCast performs a cast and discards its result.
 func (x *Rex) HandleCast(request []byte, c genserver.Caller) {
 	if run := x.decode(request, "cast"); run != nil {
-		c.SendAside(nil, nil, func(_ []byte, room bool) []byte {
-			run(room)
-			return nil
-		})
+		c.Later(func(c genserver.Caller) { run(c.Grow(0)) })
 	}
 }
 
@@ -70,8 +68,9 @@ func (x *Rex) HandleInfo(message []byte, c genserver.Caller) {
 		return
 	}
 	if run := x.decode(request, "call"); run != nil {
-		c.SendAside(pid, nil, func(_ []byte, room bool) []byte {
-			return encode(etf.Tuple{etf.Atom("rex"), run(room)}, caps)
+		pid = bytes.Clone(pid)
+		c.Later(func(c genserver.Caller) {
+			c.Send(pid, nil, encode(etf.Tuple{etf.Atom("rex"), run(c.Grow(0))}, caps))
 		})
 	}
 }

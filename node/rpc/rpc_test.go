@@ -79,18 +79,12 @@ type caller struct {
 	given   atomic.Uint64
 }
 
-func (*caller) Caps() etf.Caps           { return etf.AllCaps }
-func (*caller) Buffer() []byte           { return nil }
-func (c *caller) Given() *atomic.Uint64  { return &c.given }
-func (*caller) Context() context.Context { return context.Background() }
-func (c *caller) SendAside(pid, alias []byte, build genserver.Build) {
-	if b := build(nil, !c.full); b != nil {
-		c.Send(pid, alias, b)
-	}
-}
-func (c *caller) SendInTurn(pid, alias []byte, _ int, build genserver.Build) {
-	c.SendAside(pid, alias, build)
-}
+func (*caller) Caps() etf.Caps                   { return etf.AllCaps }
+func (*caller) Buffer() []byte                   { return nil }
+func (c *caller) Given() *atomic.Uint64          { return &c.given }
+func (*caller) Context() context.Context         { return context.Background() }
+func (c *caller) Grow(int) bool                  { return !c.full }
+func (c *caller) Later(f func(genserver.Caller)) { f(c) }
 func (c *caller) Send(pid, _, message []byte) {
 	c.answers = append(c.answers, string(etf.FormatRaw(nil, pid, 100))+" "+string(etf.FormatRaw(nil, message, 1000)))
 }
