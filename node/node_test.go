@@ -231,9 +231,8 @@ func TestStop(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	names, err := epmd.Names(t.Context(), epmdAddr)
-	if err != nil || len(names) != 1 || names[0].Name != "flake" {
-		t.Errorf("EPMD knows %v, %v", names, err)
+	if _, err := epmd.Lookup(t.Context(), epmdAddr, "flake"); err != nil {
+		t.Error(err)
 	}
 	p := dial(t, n, "a@127.0.0.1")
 	p.send(monitor(p.pid, etf.Atom("flake"), ref))
@@ -289,8 +288,8 @@ func TestNameTaken(t *testing.T) {
 	dial(t, first, "a@127.0.0.1").get()
 	second.Stop()
 	await(t, "EPMD has forgotten it", func() bool {
-		names, err := epmd.Names(t.Context(), first.EPMD().Addr)
-		return err == nil && len(names) == 1 && names[0].Name == "flake"
+		_, err := epmd.Lookup(t.Context(), first.EPMD().Addr, "other")
+		return errors.Is(err, epmd.ErrNotFound)
 	})
 }
 

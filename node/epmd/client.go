@@ -19,7 +19,6 @@ var (
 
 const (
 	requestTimeout = 5 * time.Second // bounds a dial, and a request with its reply
-	maxNamesResp   = 1 << 20         // bytes; enough for the real daemon's 1024 nodes with the longest names
 	keepAlive      = 15 * time.Second
 )
 
@@ -41,15 +40,6 @@ func Lookup(ctx context.Context, addr, name string) (Node, error) {
 		return Node{}, fmt.Errorf("epmd: look up %q at %s: %w", name, addr, err)
 	}
 	return resp.Node, nil
-}
-
-// Names returns the nodes registered with the EPMD at addr.
-func Names(ctx context.Context, addr string) ([]NodeName, error) {
-	var resp NamesResp
-	if err := request(ctx, addr, &NamesReq{}, &resp, readNamesResp); err != nil {
-		return nil, fmt.Errorf("epmd: names at %s: %w", addr, err)
-	}
-	return resp.Names, nil
 }
 
 // request makes a request on a new connection, because EPMD answers only one request on each.
@@ -138,14 +128,6 @@ func more(r io.Reader, buf []byte, n int) ([]byte, error) {
 	at := len(buf)
 	buf = append(buf, make([]byte, n)...)
 	_, err := io.ReadFull(r, buf[at:])
-	return buf, err
-}
-
-func readNamesResp(r io.Reader) ([]byte, error) {
-	buf, err := io.ReadAll(io.LimitReader(r, maxNamesResp+1))
-	if err == nil && len(buf) > maxNamesResp {
-		err = fmt.Errorf("reply of more than %d bytes", maxNamesResp)
-	}
 	return buf, err
 }
 

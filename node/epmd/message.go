@@ -1,11 +1,11 @@
 package epmd
 
 import (
-	"bytes"
 	"encoding/binary"
 	"fmt"
-	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // Node is the entry of a node in EPMD.
@@ -174,72 +174,6 @@ func (m *Port2Resp) Decode(src []byte) error {
 	return r.err
 }
 
-// NamesReq is NAMES_REQ, which asks for the registered nodes.
-type NamesReq struct{}
-
-// Append appends the request to dst.
-func (*NamesReq) Append(dst []byte) ([]byte, error) { return append(dst, byte(TagNamesReq)), nil }
-
-// Decode reads the request from src.
-func (*NamesReq) Decode(src []byte) error { return newReader(src, TagNamesReq).err }
-
-// NodeName is a line of NAMES_RESP.
-type NodeName struct {
-	Name string
-	Port uint16
-}
-
-// NamesResp is NAMES_RESP: the port of the EPMD in 32 bits, and a line such as "name flake at
-// port 4711" for each node. It ends with the connection.
-type NamesResp struct {
-	Port  uint16
-	Names []NodeName
-}
-
-// Append appends the reply to dst.
-func (m *NamesResp) Append(dst []byte) ([]byte, error) {
-	dst = binary.BigEndian.AppendUint32(dst, uint32(m.Port))
-	for _, n := range m.Names {
-		if cause := badName(n.Name); cause != "" {
-			return dst, &FormatError{"NAMES_RESP", "name", cause}
-		}
-		dst = fmt.Appendf(dst, "name %s at port %d\n", n.Name, n.Port)
-	}
-	return dst, nil
-}
-
-// Decode reads the reply from src.
-func (m *NamesResp) Decode(src []byte) error {
-	r := &reader{message: "NAMES_RESP", src: src}
-	port := r.uint32("port")
-	if port > 0xFFFF {
-		r.fail("port", fmt.Sprintf("%d is not a port", port))
-	}
-	*m = NamesResp{Port: uint16(port)}
-	for line := range bytes.Lines(r.src) {
-		n, ok := parseLine(string(line))
-		if !ok {
-			r.fail("line", fmt.Sprintf("%q is not of the form %q", line, "name NAME at port PORT\n"))
-			break
-		}
-		m.Names = append(m.Names, n)
-	}
-	return r.err
-}
-
-// parseLine parses a line. It splits at the last " at port ", because a name may contain that.
-func parseLine(line string) (NodeName, bool) {
-	const sep = " at port "
-	rest, isName := strings.CutPrefix(line, "name ")
-	rest, isLine := strings.CutSuffix(rest, "\n")
-	at := strings.LastIndex(rest, sep)
-	if !isName || !isLine || at < 0 || badName(rest[:at]) != "" {
-		return NodeName{}, false
-	}
-	port, err := strconv.ParseUint(rest[at+len(sep):], 10, 16)
-	return NodeName{rest[:at], uint16(port)}, err == nil
-}
-
 // Tag is the first byte of each request, and of each reply except NAMES_RESP.
 type Tag byte
 
@@ -306,3 +240,95 @@ const (
 	maxName  = 255  // bytes of a node's name before the @
 	maxExtra = 1020 // bytes of extra, the real daemon's limit
 )
+
+// FormatError is the error for a malformed message.
+type FormatError struct {
+	Message string // the name in the chapter
+	Field   string
+	Cause   string
+}
+
+func (e *FormatError) Error() string {
+	return fmt.Sprintf("epmd: %s: %s: %s", e.Message, e.Field, e.Cause)
+}
+
+// reader reads fields from src. Its first failure sticks; later fields are zero.
+type reader struct {
+	message string
+	src     []byte
+	err     error
+}
+
+func newReader(src []byte, want Tag) *reader {
+	r := &reader{message: want.String(), src: src}
+	if got := Tag(r.uint8("tag")); got != want && r.err == nil {
+		r.fail("tag", fmt.Sprintf("got %s", got))
+	}
+	return r
+}
+
+func (r *reader) fail(field, cause string) {
+	if r.err == nil {
+		r.err = &FormatError{r.message, field, cause}
+	}
+}
+
+func (r *reader) bytes(field string, n int) []byte {
+	if len(r.src) < n {
+		r.fail(field, fmt.Sprintf("%d bytes needed, but only %d left", n, len(r.src)))
+	}
+	if r.err != nil {
+		return nil
+	}
+	b := r.src[:n]
+	r.src = r.src[n:]
+	return b
+}
+
+func (r *reader) uint8(field string) byte {
+	if b := r.bytes(field, 1); b != nil {
+		return b[0]
+	}
+	return 0
+}
+
+func (r *reader) uint16(field string) uint16 {
+	if b := r.bytes(field, 2); b != nil {
+		return binary.BigEndian.Uint16(b)
+	}
+	return 0
+}
+
+func (r *reader) uint32(field string) uint32 {
+	if b := r.bytes(field, 4); b != nil {
+		return binary.BigEndian.Uint32(b)
+	}
+	return 0
+}
+
+// name reads a node's name of n bytes.
+func (r *reader) name(n int) string {
+	name := string(r.bytes("name", n))
+	if r.err == nil {
+		if cause := badName(name); cause != "" {
+			r.fail("name", cause)
+		}
+	}
+	return name
+}
+
+// badName returns the error in a node's name, or "". It refuses control characters, with which
+// a name could forge lines of NAMES_RESP; the real daemon accepts them.
+func badName(name string) string {
+	switch {
+	case name == "":
+		return "empty"
+	case len(name) > maxName:
+		return fmt.Sprintf("%d bytes, at most %d allowed", len(name), maxName)
+	case !utf8.ValidString(name):
+		return fmt.Sprintf("%q is not UTF-8", name)
+	case strings.ContainsFunc(name, unicode.IsControl):
+		return fmt.Sprintf("%q contains a control character", name)
+	}
+	return ""
+}

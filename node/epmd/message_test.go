@@ -46,10 +46,6 @@ var messages = []struct {
 	{&PortPlease2Req{"flake"}, "zflake"},
 	{&Port2Resp{Node: flake}, "w\x00\x12\x67M\x00\x00\x06\x00\x05\x00\x05flake\x00\x00"},
 	{&Port2Resp{Result: ResultRefused}, "w\x01"},
-	{&NamesReq{}, "n"},
-	{&NamesResp{Port: 4369}, "\x00\x00\x11\x11"},
-	{&NamesResp{4369, []NodeName{{"a at port 1", 2}, {"b", 3}}},
-		"\x00\x00\x11\x11name a at port 1 at port 2\nname b at port 3\n"},
 }
 
 func TestMessages(t *testing.T) {
@@ -97,9 +93,6 @@ func TestDecodeRefuses(t *testing.T) {
 		{&Port2Resp{}, "w", "epmd: PORT2_RESP: result: 1 bytes needed, but only 0 left"},
 		{&Alive2Resp{}, "v\x00\x00\x00", "epmd: ALIVE2_X_RESP: creation: 4 bytes needed, but only 2 left"},
 		{&Alive2Resp{}, "?", "epmd: ALIVE2_RESP: tag: got Tag(63)"},
-		{&NamesReq{}, "z", "epmd: NAMES_REQ: tag: got PORT_PLEASE2_REQ"},
-		{&NamesResp{}, "\x00\x01\x00\x00", "epmd: NAMES_RESP: port: 65536 is not a port"},
-		{&NamesResp{}, "\x00\x00\x11\x11name a at port x\n", `epmd: NAMES_RESP: line: "name a at port x\n" is not of the form "name NAME at port PORT\n"`},
 	} {
 		if err := tt.m.Decode([]byte(tt.src)); err == nil || err.Error() != tt.want {
 			t.Errorf("Decode(%.40q) = %v, want %s", tt.src, err, tt.want)
@@ -111,7 +104,7 @@ func TestAppendRefuses(t *testing.T) {
 	bad := Node{Name: "a\n", Port: 1}
 	for _, m := range []message{
 		&Alive2Req{bad}, &Alive2Req{Node{Name: "a", Extra: make([]byte, maxExtra+1)}}, &PortPlease2Req{""},
-		&Port2Resp{Node: bad}, &Alive2Resp{Creation: 1 << 16}, &NamesResp{1, []NodeName{{"", 1}}},
+		&Port2Resp{Node: bad}, &Alive2Resp{Creation: 1 << 16},
 	} {
 		if _, err := m.Append(nil); err == nil {
 			t.Errorf("%+v is appended", m)
@@ -156,5 +149,3 @@ func FuzzAlive2Req(f *testing.F)      { fuzz(f, &Alive2Req{}) }
 func FuzzAlive2Resp(f *testing.F)     { fuzz(f, &Alive2Resp{}) }
 func FuzzPortPlease2Req(f *testing.F) { fuzz(f, &PortPlease2Req{}) }
 func FuzzPort2Resp(f *testing.F)      { fuzz(f, &Port2Resp{}) }
-func FuzzNamesReq(f *testing.F)       { fuzz(f, &NamesReq{}) }
-func FuzzNamesResp(f *testing.F)      { fuzz(f, &NamesResp{}) }

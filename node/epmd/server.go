@@ -306,12 +306,18 @@ func (s *Server) lookup(conn net.Conn, req []byte) error {
 	return send(conn, &resp)
 }
 
+// names sends NAMES_RESP, which ends with the connection: the port of this EPMD, and a line for each node.
 func (s *Server) names(conn net.Conn) error {
-	resp := NamesResp{Names: s.table.names()}
+	port := 0
 	if addr, ok := conn.LocalAddr().(*net.TCPAddr); ok {
-		resp.Port = uint16(addr.Port)
+		port = addr.Port
 	}
-	return send(conn, &resp)
+	resp := binary.BigEndian.AppendUint32(nil, uint32(port))
+	for _, n := range s.table.list() {
+		resp = fmt.Appendf(resp, "name %s at port %d\n", n.Name, n.Port)
+	}
+	_, err := conn.Write(resp)
+	return err
 }
 
 func send(conn net.Conn, m message) error {
@@ -366,14 +372,10 @@ func (t *table) lookup(name string) (Node, bool) {
 	return Node{}, false
 }
 
-func (t *table) names() []NodeName {
+func (t *table) list() []*Node {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	names := make([]NodeName, len(t.nodes))
-	for i, n := range t.nodes {
-		names[i] = NodeName{n.Name, n.Port}
-	}
-	return names
+	return slices.Clone(t.nodes)
 }
 
 func (t *table) find(name string) int {

@@ -1,6 +1,8 @@
 package epmd
 
 import (
+	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +12,27 @@ import (
 	"testing"
 	"time"
 )
+
+// Names returns the lines of an EPMD's NAMES_RESP.
+func Names(ctx context.Context, addr string) ([]string, error) {
+	conn, err := dial(ctx, addr)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	if _, err := conn.Write([]byte{0, 1, byte(TagNamesReq)}); err != nil {
+		return nil, err
+	}
+	resp, err := io.ReadAll(conn)
+	if err != nil {
+		return nil, err
+	}
+	port := conn.RemoteAddr().(*net.TCPAddr).Port
+	if len(resp) < 4 || int(binary.BigEndian.Uint32(resp)) != port {
+		return nil, fmt.Errorf("%q does not begin with port %d", resp, port)
+	}
+	return slices.Collect(strings.Lines(string(resp[4:]))), nil
+}
 
 func TestRegisterLookupNames(t *testing.T) {
 	noLeak(t)
@@ -33,7 +56,7 @@ func TestRegisterLookupNames(t *testing.T) {
 	}
 	defer other.Close()
 	names, err := Names(ctx, addr)
-	if err != nil || !slices.Equal(names, []NodeName{{"ünder", 1}, {"flake", 4711}}) {
+	if err != nil || !slices.Equal(names, []string{"name ünder at port 1\n", "name flake at port 4711\n"}) {
 		t.Errorf("Names = %v, %v", names, err)
 	}
 	_, err = Register(ctx, addr, Node{Name: "flake", Port: 2})
@@ -129,7 +152,7 @@ func TestByteEndsRegistration(t *testing.T) {
 	if got := talk(t, addr, frame("x\x00\x01M\x00\x00\x06\x00\x05\x00\x01a\x00\x00")+"?"); !strings.HasPrefix(got, "v\x00") {
 		t.Errorf("answer %q", got)
 	}
-	await(t, "unregistered", func() bool { return len(s.table.names()) == 0 })
+	await(t, "unregistered", func() bool { return len(s.table.list()) == 0 })
 }
 
 func TestIdlePeerIsClosed(t *testing.T) {
@@ -302,7 +325,7 @@ func FuzzServer(f *testing.F) {
 		s.enter(v)
 		s.serve(v)
 		s.forget(v)
-		if names := s.table.names(); len(names) > 0 {
+		if names := s.table.list(); len(names) > 0 {
 			t.Errorf("still registered: %v", names)
 		}
 	})

@@ -186,7 +186,7 @@ func TestMandatory25Digest(t *testing.T) {
 		s.finish(c)
 	}))
 	if want := 0x1070f94 | Mandatory25Digest; accepted.err != nil || accepted.peer.Flags != want {
-		t.Errorf("%+v, want %s", accepted, want)
+		t.Errorf("%+v, want %#x", accepted, want)
 	}
 }
 

@@ -1,10 +1,5 @@
 package handshake
 
-import (
-	"fmt"
-	"strings"
-)
-
 // Flags are the distribution flags, the capabilities that a node offers. Names and bits are
 // those of the chapter "Distribution Flags".
 type Flags uint64
@@ -68,37 +63,4 @@ func (f Flags) expand() Flags {
 		f |= mandatory25
 	}
 	return f
-}
-
-var flagNames = []struct {
-	flag Flags
-	name string
-}{
-	{Published, "PUBLISHED"}, {AtomCache, "ATOM_CACHE"},
-	{ExtendedReferences, "EXTENDED_REFERENCES"}, {DistMonitor, "DIST_MONITOR"},
-	{FunTags, "FUN_TAGS"}, {DistMonitorName, "DIST_MONITOR_NAME"},
-	{HiddenAtomCache, "HIDDEN_ATOM_CACHE"}, {NewFunTags, "NEW_FUN_TAGS"},
-	{ExtendedPidsPorts, "EXTENDED_PIDS_PORTS"}, {ExportPtrTag, "EXPORT_PTR_TAG"},
-	{BitBinaries, "BIT_BINARIES"}, {NewFloats, "NEW_FLOATS"}, {UnicodeIO, "UNICODE_IO"},
-	{DistHdrAtomCache, "DIST_HDR_ATOM_CACHE"}, {SmallAtomTags, "SMALL_ATOM_TAGS"},
-	{UTF8Atoms, "UTF8_ATOMS"}, {MapTag, "MAP_TAG"}, {BigCreation, "BIG_CREATION"},
-	{SendSender, "SEND_SENDER"}, {BigSeqtraceLabels, "BIG_SEQTRACE_LABELS"},
-	{ExitPayload, "EXIT_PAYLOAD"}, {Fragments, "FRAGMENTS"}, {Handshake23, "HANDSHAKE_23"},
-	{UnlinkID, "UNLINK_ID"}, {Mandatory25Digest, "MANDATORY_25_DIGEST"}, {Spawn, "SPAWN"},
-	{NameMe, "NAME_ME"}, {V4NC, "V4_NC"}, {Alias, "ALIAS"},
-}
-
-// String lists the flags by name, and unknown ones in hexadecimal.
-func (f Flags) String() string {
-	var names []string
-	for _, n := range flagNames {
-		if f.Has(n.flag) {
-			names = append(names, n.name)
-			f &^= n.flag
-		}
-	}
-	if f != 0 || names == nil {
-		names = append(names, fmt.Sprintf("%#x", uint64(f)))
-	}
-	return strings.Join(names, "|")
 }

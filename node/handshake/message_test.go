@@ -221,25 +221,29 @@ func TestOffered(t *testing.T) {
 		"OTP 27": 0x403070f94,
 	} {
 		if !Offered.Has(demanded) {
-			t.Errorf("%s demands %s too", release, demanded&^Offered)
+			t.Errorf("%s demands %#x too", release, demanded&^Offered)
 		}
 	}
 	not := Published | AtomCache | DistHdrAtomCache | SendSender | ExitPayload | Fragments | NameMe
 	if Offered&not != 0 {
-		t.Errorf("offered: %s", Offered&not)
+		t.Errorf("offered: %#x", Offered&not)
 	}
 }
 
-func TestFlagsString(t *testing.T) {
-	for flags, want := range map[Flags]string{
-		0:                         "0x0",
-		Published | Alias:         "PUBLISHED|ALIAS",
-		AtomCache | 1<<63:         "ATOM_CACHE|0x8000000000000000",
-		0x2000_0000:               "0x20000000",
-		Mandatory25Digest | Spawn: "MANDATORY_25_DIGEST|SPAWN",
-	} {
-		if got := flags.String(); got != want {
-			t.Errorf("%#x: %q, want %q", uint64(flags), got, want)
-		}
-	}
+var flagNames = []struct {
+	flag Flags
+	name string
+}{
+	{Published, "PUBLISHED"}, {AtomCache, "ATOM_CACHE"},
+	{ExtendedReferences, "EXTENDED_REFERENCES"}, {DistMonitor, "DIST_MONITOR"},
+	{FunTags, "FUN_TAGS"}, {DistMonitorName, "DIST_MONITOR_NAME"},
+	{HiddenAtomCache, "HIDDEN_ATOM_CACHE"}, {NewFunTags, "NEW_FUN_TAGS"},
+	{ExtendedPidsPorts, "EXTENDED_PIDS_PORTS"}, {ExportPtrTag, "EXPORT_PTR_TAG"},
+	{BitBinaries, "BIT_BINARIES"}, {NewFloats, "NEW_FLOATS"}, {UnicodeIO, "UNICODE_IO"},
+	{DistHdrAtomCache, "DIST_HDR_ATOM_CACHE"}, {SmallAtomTags, "SMALL_ATOM_TAGS"},
+	{UTF8Atoms, "UTF8_ATOMS"}, {MapTag, "MAP_TAG"}, {BigCreation, "BIG_CREATION"},
+	{SendSender, "SEND_SENDER"}, {BigSeqtraceLabels, "BIG_SEQTRACE_LABELS"},
+	{ExitPayload, "EXIT_PAYLOAD"}, {Fragments, "FRAGMENTS"}, {Handshake23, "HANDSHAKE_23"},
+	{UnlinkID, "UNLINK_ID"}, {Mandatory25Digest, "MANDATORY_25_DIGEST"}, {Spawn, "SPAWN"},
+	{NameMe, "NAME_ME"}, {V4NC, "V4_NC"}, {Alias, "ALIAS"},
 }

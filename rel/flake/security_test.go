@@ -41,7 +41,6 @@ var noLimits = map[string]string{
 	"config.maxDepth":                "the operator's",
 	"config.maxValues":               "the operator's",
 	"config.maxKey":                  "the operator's",
-	"node/epmd.maxNamesResp":         "what is read of another EPMD",
 	"node/epmd.maxOldCreation":       "a number of the protocol",
 	"node/epmd.maxName":              "a length of the protocol",
 	"node/epmd.maxExtra":             "a length of the protocol",

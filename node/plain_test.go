@@ -1,38 +1,47 @@
-// Plain makes testdata/plain of testdata/recorded: distribution headers and
-// atom cache references become atoms, every frame a pass-through.
-package main
+package node
 
 import (
 	"bufio"
 	"bytes"
 	"encoding/binary"
 	"encoding/hex"
+	"flag"
 	"fmt"
-	"log"
 	"os"
 	"path/filepath"
 	"strings"
+	"testing"
 
 	"github.com/flake-go/flake/node/etf"
 )
 
-func main() {
+var writePlain = flag.Bool("plain.write", false, "write testdata/plain")
+
+// testdata/plain is testdata/recorded with atoms instead of distribution headers and references to an
+// atom cache, and with every frame a pass-through.
+func TestPlain(t *testing.T) {
 	files, err := filepath.Glob("testdata/recorded/*.txt")
 	if err != nil || len(files) == 0 {
-		log.Fatalf("%d recordings, %v", len(files), err)
+		t.Fatalf("%d recordings, %v", len(files), err)
 	}
 	for _, file := range files {
-		out := filepath.Join("testdata/plain", filepath.Base(file))
-		if err := os.WriteFile(out, convert(file), 0o666); err != nil {
-			log.Fatal(err)
+		plain, made := filepath.Join("testdata/plain", filepath.Base(file)), convert(t, file)
+		if *writePlain {
+			if err := os.WriteFile(plain, made, 0o666); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got, err := os.ReadFile(plain); !bytes.Equal(got, made) {
+			t.Errorf("%s is not what %s makes: %v", plain, file, err)
 		}
 	}
 }
 
-func convert(file string) []byte {
+func convert(t *testing.T, file string) []byte {
+	t.Helper()
 	src, err := os.ReadFile(file)
 	if err != nil {
-		log.Fatal(err)
+		t.Fatal(err)
 	}
 	var out bytes.Buffer
 	caches := map[string]cache{"C": {}, "S": {}}
@@ -41,7 +50,7 @@ func convert(file string) []byte {
 		from, digits, _ := strings.Cut(lines.Text(), " ")
 		b, err := hex.DecodeString(digits)
 		if err != nil {
-			log.Fatal(err)
+			t.Fatal(err)
 		}
 		for len(b) > 0 {
 			if handshakes > 0 {
@@ -64,11 +73,11 @@ func convert(file string) []byte {
 // cache is an atom cache: texts by segment and index.
 type cache map[int]string
 
-// plain gives a frame without its header, and how Erlang prints it. Frames of
-// the spawn protocol are not to be kept.
+// plain returns a frame without its header, and as Erlang prints it. Frames of the spawn protocol
+// are not kept.
 func (c cache) plain(frame []byte) (plain []byte, text string, keep bool) {
 	if frame[0] != etf.VersionMagic || frame[1] != 68 {
-		log.Fatalf("not a distribution header: %x", frame[:2])
+		panic(fmt.Sprintf("not a distribution header: %x", frame[:2]))
 	}
 	t := terms{src: frame[2:]}
 	t.atoms = c.header(&t)
@@ -157,7 +166,7 @@ func (t *terms) term(dst []byte) []byte {
 		dst = t.term(append(dst, n...))
 		dst = append(dst, t.take(4+4*int(binary.BigEndian.Uint16(n)))...)
 	default:
-		log.Fatalf("tag %d does not occur", tag)
+		panic(fmt.Sprintf("tag %d does not occur", tag))
 	}
 	return dst
 }
