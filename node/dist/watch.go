@@ -1,7 +1,6 @@
 package dist
 
 import (
-	"bytes"
 	"hash/maphash"
 	"slices"
 	"sync"
@@ -43,7 +42,7 @@ func (w *watches) init(s *memory) {
 }
 
 func (w *watches) clear() {
-	w.monitors.clear()
+	w.monitors = newMonitors()
 	w.links = slimMap[link, struct{}]{}
 	w.held = 0
 	w.account.hold(0)
@@ -71,7 +70,7 @@ func (w *watches) add(n int) {
 
 func (w *watches) addMonitor(process uint64, ref, item, by []byte) bool {
 	w.forgetMonitor(ref)
-	if w.monitors.n >= MaxWatches {
+	if len(w.monitors.all) >= MaxWatches {
 		return false
 	}
 	w.held += w.monitors.add(process, ref, item, by)
@@ -213,12 +212,12 @@ func (c *Conn) tell(reason []byte, of func(process uint64) bool) {
 	w := &c.watches
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.monitors.each(func(m *monitor) {
+	for _, m := range w.monitors.all {
 		if of(m.process) {
 			c.sendControl(wire.OpMonitorPExit, m.item(), m.by(), m.ref(), reason)
 			w.forgetMonitor(m.ref())
 		}
-	})
+	}
 	for l := range w.links.all {
 		if of(l.process) {
 			w.forgetLink(l)
@@ -239,8 +238,7 @@ func (c *Conn) unwatchAll() {
 type monitor struct {
 	process      uint64
 	terms        []byte
-	toItem, toBy int      // start of the second term, and of the third
-	next         *monitor // the next one with the same sum, or the next spare
+	toItem, toBy int // start of the second term, and of the third
 }
 
 func (m *monitor) ref() []byte  { return m.terms[:m.toItem] }
@@ -248,14 +246,12 @@ func (m *monitor) item() []byte { return m.terms[m.toItem:m.toBy] }
 func (m *monitor) by() []byte   { return m.terms[m.toBy:] }
 func (m *monitor) size() int    { return watchSize + cap(m.terms) }
 
-// monitors holds monitors by reference. Most last for one call, so removed ones are
-// reused.
+// monitors holds monitors by the hashes of their references, which do not collide: a hash
+// has 64 bits, and its seed is secret. Most last for one call, so removed ones are reused.
 type monitors struct {
-	n      int
-	sum    func(ref []byte) uint64
-	sums   slimMap[uint64, *monitor]
-	spares *monitor
-	nSpare int
+	seed maphash.Seed
+	slimMap[uint64, *monitor]
+	spares []*monitor
 	spared int // bytes of spares
 }
 
@@ -264,79 +260,48 @@ const (
 	maxSpare  = 512 // bytes of terms; those of OTP have 100 and a name
 )
 
-func (s *monitors) clear() {
-	seed := maphash.MakeSeed()
-	*s = monitors{sum: func(ref []byte) uint64 { return maphash.Bytes(seed, ref) }}
-}
+func newMonitors() monitors { return monitors{seed: maphash.MakeSeed()} }
 
 // add adds a monitor and returns its size. The reference must be new.
 func (s *monitors) add(process uint64, ref, item, by []byte) int {
-	m := s.spares
-	if m == nil {
-		m = new(monitor)
-	} else {
-		s.spares = m.next
-		s.nSpare--
+	var m *monitor
+	if last := len(s.spares) - 1; last >= 0 {
+		m, s.spares = s.spares[last], s.spares[:last]
 		s.spared -= m.size()
+	} else {
+		m = new(monitor)
 	}
 	m.process = process
 	m.terms = slices.Grow(m.terms[:0], len(ref)+len(item)+len(by))
 	m.terms = append(append(append(m.terms, ref...), item...), by...)
 	m.toItem, m.toBy = len(ref), len(ref)+len(item)
-	sum := s.sum(ref)
-	m.next = s.sums.all[sum]
-	s.sums.set(sum, m)
-	s.n++
+	s.set(maphash.Bytes(s.seed, ref), m)
 	return m.size()
 }
 
 // take removes and returns the monitor with the reference, or returns nil.
 func (s *monitors) take(ref []byte) *monitor {
-	sum := s.sum(ref)
-	first := s.sums.all[sum]
-	for at := &first; *at != nil; at = &(*at).next {
-		m := *at
-		if !bytes.Equal(m.ref(), ref) {
-			continue
-		}
-		*at = m.next
-		if first == nil {
-			s.sums.remove(sum)
-		} else {
-			s.sums.set(sum, first)
-		}
-		s.n--
-		return m
+	hash := maphash.Bytes(s.seed, ref)
+	m := s.all[hash]
+	if m != nil {
+		s.remove(hash)
 	}
-	return nil
+	return m
 }
 
 // spare keeps a taken monitor for reuse.
 func (s *monitors) spare(m *monitor) {
-	if s.nSpare < maxSpares && cap(m.terms) <= maxSpare {
-		m.next = s.spares
-		s.spares = m
-		s.nSpare++
+	if len(s.spares) < maxSpares && cap(m.terms) <= maxSpare {
+		s.spares = append(s.spares, m)
 		s.spared += m.size()
 	}
 }
 
 // idle returns the bytes held for later monitors.
-func (s *monitors) idle() int { return s.spared + s.sums.idle() }
+func (s *monitors) idle() int { return s.spared + s.slimMap.idle() }
 
 // shrink releases the bytes held for later monitors.
 func (s *monitors) shrink() {
-	s.spares, s.nSpare, s.spared = nil, 0, 0
-	s.sums.shrink()
-}
-
-// each calls f with every monitor. f may take and spare it.
-func (s *monitors) each(f func(m *monitor)) {
-	for _, m := range s.sums.all {
-		for m != nil {
-			next := m.next
-			f(m)
-			m = next
-		}
-	}
+	s.spares, s.spared = nil, 0
+	s.slimMap.shrink()
 }
