@@ -22,6 +22,7 @@
 package handshake
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -119,7 +120,7 @@ type acceptor struct {
 }
 
 func newStream(rw io.ReadWriter, o Options) stream {
-	s := stream{rw: rw, lenSize: 2}
+	s := stream{rw: rw, lenSize: 2, challenges: cmp.Or(o.Challenges, new(Challenges))}
 	if o.LongLen {
 		s.lenSize = 4
 	}
@@ -176,7 +177,7 @@ func (a *acceptor) prove() error {
 	if a.all.Has(Handshake23) {
 		version = 6
 	}
-	ours, end, err := a.o.Challenges.pose(a.o.Rand)
+	ours, end, err := a.challenges.pose(a.o.Rand)
 	if err != nil {
 		return err
 	}
@@ -206,7 +207,7 @@ func (a *acceptor) prove() error {
 	if err := reply.Decode(b); err != nil {
 		return err
 	}
-	if a.o.Challenges.has(reply.Challenge) {
+	if a.challenges.has(reply.Challenge) {
 		return ErrOwnChallenge
 	}
 	cookie, err := a.cookieOf(reply.Digest, ours)

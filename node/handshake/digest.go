@@ -46,7 +46,7 @@ type Challenges struct {
 }
 
 // pose returns a new random challenge, so that a recorded handshake cannot be replayed, and
-// a function that closes the challenge. A nil *Challenges does not record it.
+// a function that closes the challenge.
 func (c *Challenges) pose(random io.Reader) (challenge uint32, end func(), err error) {
 	if random == nil {
 		random = rand.Reader
@@ -57,9 +57,6 @@ func (c *Challenges) pose(random io.Reader) (challenge uint32, end func(), err e
 			return 0, nil, err
 		}
 		challenge = binary.BigEndian.Uint32(b[:])
-		if c == nil {
-			return challenge, func() {}, nil
-		}
 		if c.add(challenge) {
 			return challenge, func() { c.remove(challenge) }, nil
 		}
@@ -85,11 +82,8 @@ func (c *Challenges) remove(challenge uint32) {
 	delete(c.open, challenge)
 }
 
-// has reports whether a challenge is open. A nil *Challenges has none.
+// has reports whether a challenge is open.
 func (c *Challenges) has(challenge uint32) bool {
-	if c == nil {
-		return false
-	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.open[challenge]

@@ -36,41 +36,16 @@ type Name struct {
 //	'N' flags:64 creation:32 len:16 name
 //	'n' version:16 flags:32 name
 func (m Name) Append(dst []byte) []byte {
-	if m.Version < 6 {
-		dst = append(dst, tagNameOld)
-		dst = binary.BigEndian.AppendUint16(dst, uint16(m.Version))
-		dst = binary.BigEndian.AppendUint32(dst, uint32(m.Flags))
-		return append(dst, m.Node...)
-	}
-	dst = append(dst, tagNameNew)
-	dst = binary.BigEndian.AppendUint64(dst, uint64(m.Flags))
-	dst = binary.BigEndian.AppendUint32(dst, m.Creation)
-	return appendName(dst, m.Node)
+	return Challenge{m.Version, m.Flags, 0, m.Creation, m.Node}.append(dst, false)
 }
 
 // Decode reads the message from the whole of src.
 func (m *Name) Decode(src []byte) error {
-	switch {
-	case len(src) >= 7 && src[0] == tagNameOld:
-		*m = Name{
-			Version: int(binary.BigEndian.Uint16(src[1:])),
-			Flags:   Flags(binary.BigEndian.Uint32(src[3:])),
-			Node:    string(src[7:]),
-		}
-		if m.Version != 5 {
-			return fmt.Errorf("send_name: version %d, must be 5", m.Version)
-		}
-	case len(src) >= 15 && src[0] == tagNameNew:
-		m.Version = 6
-		m.Flags = Flags(binary.BigEndian.Uint64(src[1:]))
-		m.Creation = binary.BigEndian.Uint32(src[9:])
-		var err error
-		if m.Node, err = decodeName(src[13:]); err != nil {
-			return fmt.Errorf("send_name: %w", err)
-		}
-	default:
-		return malformed("send_name", src)
+	var c Challenge
+	if err := c.decode("send_name", src, 0); err != nil {
+		return err
 	}
+	*m = Name{c.Version, c.Flags, c.Creation, c.Node}
 	return checkName(m.Node, m.Flags)
 }
 
@@ -87,47 +62,61 @@ type Challenge struct {
 //
 //	'N' flags:64 challenge:32 creation:32 len:16 name
 //	'n' version:16 flags:32 challenge:32 name
-func (m Challenge) Append(dst []byte) []byte {
+func (m Challenge) Append(dst []byte) []byte { return m.append(dst, true) }
+
+func (m Challenge) append(dst []byte, challenge bool) []byte {
 	if m.Version < 6 {
-		dst = append(dst, tagNameOld)
-		dst = binary.BigEndian.AppendUint16(dst, uint16(m.Version))
+		dst = binary.BigEndian.AppendUint16(append(dst, tagNameOld), uint16(m.Version))
 		dst = binary.BigEndian.AppendUint32(dst, uint32(m.Flags))
+	} else {
+		dst = binary.BigEndian.AppendUint64(append(dst, tagNameNew), uint64(m.Flags))
+	}
+	if challenge {
 		dst = binary.BigEndian.AppendUint32(dst, m.Challenge)
+	}
+	if m.Version < 6 {
 		return append(dst, m.Node...)
 	}
-	dst = append(dst, tagNameNew)
-	dst = binary.BigEndian.AppendUint64(dst, uint64(m.Flags))
-	dst = binary.BigEndian.AppendUint32(dst, m.Challenge)
-	dst = binary.BigEndian.AppendUint32(dst, m.Creation)
-	return appendName(dst, m.Node)
+	return appendName(binary.BigEndian.AppendUint32(dst, m.Creation), m.Node)
 }
 
 // Decode reads the message from the whole of src.
 func (m *Challenge) Decode(src []byte) error {
-	switch {
-	case len(src) >= 11 && src[0] == tagNameOld:
-		*m = Challenge{
-			Version:   int(binary.BigEndian.Uint16(src[1:])),
-			Flags:     Flags(binary.BigEndian.Uint32(src[3:])),
-			Challenge: binary.BigEndian.Uint32(src[7:]),
-			Node:      string(src[11:]),
-		}
-		if m.Version != 5 {
-			return fmt.Errorf("challenge: version %d, must be 5", m.Version)
-		}
-	case len(src) >= 19 && src[0] == tagNameNew:
-		m.Version = 6
-		m.Flags = Flags(binary.BigEndian.Uint64(src[1:]))
-		m.Challenge = binary.BigEndian.Uint32(src[9:])
-		m.Creation = binary.BigEndian.Uint32(src[13:])
-		var err error
-		if m.Node, err = decodeName(src[17:]); err != nil {
-			return fmt.Errorf("challenge: %w", err)
-		}
-	default:
-		return malformed("challenge", src)
+	if err := m.decode("challenge", src, 4); err != nil {
+		return err
 	}
 	return checkName(m.Node, 0)
+}
+
+// decode reads a message whose challenge has size bytes, 4 or none.
+func (m *Challenge) decode(message string, src []byte, size int) error {
+	*m = Challenge{}
+	var challenge []byte
+	switch {
+	case len(src) >= 7+size && src[0] == tagNameOld:
+		m.Version = int(binary.BigEndian.Uint16(src[1:]))
+		m.Flags = Flags(binary.BigEndian.Uint32(src[3:]))
+		challenge = src[7:]
+		m.Node = string(challenge[size:])
+		if m.Version != 5 {
+			return fmt.Errorf("%s: version %d, must be 5", message, m.Version)
+		}
+	case len(src) >= 15+size && src[0] == tagNameNew:
+		m.Version = 6
+		m.Flags = Flags(binary.BigEndian.Uint64(src[1:]))
+		challenge = src[9:]
+		m.Creation = binary.BigEndian.Uint32(challenge[size:])
+		var err error
+		if m.Node, err = decodeName(challenge[size+4:]); err != nil {
+			return fmt.Errorf("%s: %w", message, err)
+		}
+	default:
+		return malformed(message, src)
+	}
+	if size > 0 {
+		m.Challenge = binary.BigEndian.Uint32(challenge)
+	}
+	return nil
 }
 
 // Status is the answer to a name.
@@ -292,9 +281,10 @@ const MaxMessage = 512
 
 // stream reads and writes messages with a length before each.
 type stream struct {
-	rw      io.ReadWriter
-	lenSize int // 2, or 4 in TLS distribution
-	buf     [4 + MaxMessage]byte
+	rw         io.ReadWriter
+	lenSize    int // 2, or 4 in TLS distribution
+	challenges *Challenges
+	buf        [4 + MaxMessage]byte
 }
 
 // recv returns the next message, valid until the next call of recv or send.

@@ -38,10 +38,10 @@ func Start(rw io.ReadWriter, peer string, o Options) (Peer, error) {
 			return p, err
 		}
 	}
-	if o.Challenges.has(c.Challenge) {
+	if s.challenges.has(c.Challenge) {
 		return p, ErrOwnChallenge
 	}
-	ours, end, err := o.Challenges.pose(o.Rand)
+	ours, end, err := s.challenges.pose(o.Rand)
 	if err != nil {
 		return p, err
 	}
