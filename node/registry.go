@@ -104,7 +104,7 @@ func (r *registry) Whereis(name []byte) *dist.Process {
 // ByID implements dist.Processes.
 func (r *registry) ByID(id uint64) *dist.Process { return r.byID(id).seen() }
 
-// forPeers returns the embedded process, or nil if p is nil.
+// seen returns the process as peers see it, or nil if p is nil.
 func (p *process) seen() *dist.Process {
 	if p == nil {
 		return nil

@@ -50,7 +50,7 @@ type Conn struct {
 	watches watches
 	places  chan struct{} // one element for each running function of the peer
 	queues  queues
-	turn    chan struct{} // holds an element while a large answer is sent
+	large   chan struct{} // holds an element while a large answer is sent
 }
 
 func newConn(ctx context.Context, p *Proto, s Session) *Conn {
@@ -74,7 +74,7 @@ func newConn(ctx context.Context, p *Proto, s Session) *Conn {
 	c.watches.init(&c.memory)
 	c.queues.init(&c.memory)
 	c.places = make(chan struct{}, MaxSpawned)
-	c.turn = make(chan struct{}, 1)
+	c.large = make(chan struct{}, 1)
 	c.self = c.encode(p.pid(1))
 	return c
 }

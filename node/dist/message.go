@@ -107,7 +107,7 @@ func (m *Message) Grow(size int) bool {
 	m.release()
 	switch {
 	case m.later && size > ownLarge:
-		if !c.takeTurn(size) {
+		if !c.takeLarge(size) {
 			return false
 		}
 		m.grown = true
@@ -127,24 +127,24 @@ func (m *Message) release() {
 		c.out.flush() // the reader also gets an error, and ends the connection
 		c.out.allow(-m.size)
 		c.memory.give(2 * m.size)
-		<-c.turn
+		<-c.large
 	case m.grown:
 		<-largeAnswers
 	}
 	m.grown = false
 }
 
-// takeTurn waits until a large term of up to size bytes may be built, and reports whether
+// takeLarge waits until a large term of up to size bytes may be built, and reports whether
 // it may. At most one delays other output of a connection.
-func (c *Conn) takeTurn(size int) bool {
+func (c *Conn) takeLarge(size int) bool {
 	select {
-	case c.turn <- struct{}{}:
+	case c.large <- struct{}{}:
 	case <-c.ctx.Done():
 		return false
 	}
 	// The term is held once while it is built, and once while it waits to be written.
 	if !c.awaitRoom(2 * size) {
-		<-c.turn
+		<-c.large
 		return false
 	}
 	c.out.allow(size)

@@ -315,8 +315,8 @@ func TestLargeAnswers(t *testing.T) {
 	})
 }
 
-// turns starts n goroutines that each post a large answer, and log the outcome.
-func (r *rig) turns(n, size int, log *journal) {
+// large starts n goroutines that each post a large answer, and log the outcome.
+func (r *rig) large(n, size int, log *journal) {
 	message := external(make([]byte, size))
 	for range n {
 		r.conn.aside(func(m *Message) {
@@ -324,7 +324,7 @@ func (r *rig) turns(n, size int, log *journal) {
 				log.note("refused")
 				return
 			}
-			log.note("turn")
+			log.note("begin")
 			m.Send([]byte(theirs), nil, message)
 			m.release()
 			log.note("done")
@@ -333,13 +333,13 @@ func (r *rig) turns(n, size int, log *journal) {
 }
 
 // Large answers are sent one at a time, and others wait for at most one of them.
-func TestTurn(t *testing.T) {
+func TestOneLargeAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const size = 1 << 20
 		var log journal
 		r := connectDeaf(t, flags)
-		r.turns(3, size, &log)
-		if got := log.take(); got != "turn\n" {
+		r.large(3, size, &log)
+		if got := log.take(); got != "begin\n" {
 			t.Errorf("while the peer does not read: %q", got)
 		}
 		if got := r.proto.pool.held.Load(); got < 2*size || got > 2*size+functionSize*3+100 {
@@ -352,7 +352,7 @@ func TestTurn(t *testing.T) {
 		small.Send([]byte(theirs), nil, external(etf.Atom("small"))) // without waiting for the large ones
 		small.release()
 		go r.listen()
-		if got := log.take(); strings.Count(got, "turn") != 2 || strings.Count(got, "done") != 3 {
+		if got := log.take(); strings.Count(got, "begin") != 2 || strings.Count(got, "done") != 3 {
 			t.Errorf("once it reads: %q", got)
 		}
 		var order strings.Builder
@@ -382,12 +382,12 @@ func TestTurnAwaitsRoom(t *testing.T) {
 				t.Fatal("no room for a frame")
 			}
 		}
-		r.turns(1, 1<<20, &log)
+		r.large(1, 1<<20, &log)
 		if got := log.take(); got != "" {
 			t.Errorf("at once: %q", got)
 		}
 		time.Sleep(roomTime)
-		if got := log.take(); got != "turn\ndone\n" || !holders[0].ended && !holders[1].ended {
+		if got := log.take(); got != "begin\ndone\n" || !holders[0].ended && !holders[1].ended {
 			t.Errorf("once they have held it for long: %q", got)
 		}
 		for _, s := range holders {
@@ -401,13 +401,13 @@ func TestTurnWithoutRoom(t *testing.T) {
 	bubble(t, flags, func(t *testing.T, r *rig) {
 		var log journal
 		r.proto.pool.take(everything - functionSize)
-		r.turns(1, ownLarge-len(external([]byte{}))+1, &log)
+		r.large(1, ownLarge-len(external([]byte{}))+1, &log)
 		time.Sleep(roomTime)
 		if got := log.take(); got != "refused\n" {
 			t.Errorf("large: %q", got)
 		}
-		r.turns(1, ownLarge-len(external([]byte{})), &log)
-		if got := log.take(); got != "turn\ndone\n" || len(r.received()) != 1 {
+		r.large(1, ownLarge-len(external([]byte{})), &log)
+		if got := log.take(); got != "begin\ndone\n" || len(r.received()) != 1 {
 			t.Errorf("not large: %q", got)
 		}
 		r.proto.pool.give(everything - functionSize)
@@ -419,11 +419,11 @@ func TestTurnEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log journal
 		r := connectDeaf(t, flags)
-		r.turns(MaxSpawned+1, 1<<20, &log)
+		r.large(MaxSpawned+1, 1<<20, &log)
 		synctest.Wait()
 		r.close()
 		r.proto.Wait()
-		if got := log.take(); !strings.HasPrefix(got, "turn\n") || strings.Count(got, "done") != strings.Count(got, "turn") {
+		if got := log.take(); !strings.HasPrefix(got, "begin\n") || strings.Count(got, "done") != strings.Count(got, "begin") {
 			t.Errorf("%q", got)
 		}
 		if got := r.proto.pool.held.Load(); got != 0 {

@@ -78,43 +78,41 @@ type spawnRequest struct {
 
 func (c *Conn) recvSpawnRequest(m *wire.Message) error {
 	ref, from := m.Args[0], m.Args[1]
-	refuse := func(why string) {
+	why, err := c.spawnProcess(m.Payload, func() (spawnRequest, string, error) { return c.decodeSpawn(m) }, func(q spawnRequest) {
+		c.sendControl(wire.OpSpawnReply, ref, from, etf.AppendInt(nil, q.flags), q.pid)
+	})
+	if why != "" {
 		c.sendControl(wire.OpSpawnReply, ref, from, etf.AppendInt(nil, 0), c.atom(why))
 	}
-	if len(m.Payload) > MaxArguments {
-		refuse("system_limit")
-		return fmt.Errorf("spawn with arguments of %d bytes, at most %d allowed", len(m.Payload), MaxArguments)
-	}
-	taken, err := c.weigh(m.Payload, 0)
-	if err != nil {
-		refuse("system_limit")
-		return err
-	}
-	q, why, err := c.decodeSpawn(m)
-	if err != nil {
-		c.memory.give(taken)
-		refuse(why)
-		return err
-	}
-	if !c.begin(q, taken, func() { c.sendControl(wire.OpSpawnReply, ref, from, etf.AppendInt(nil, q.flags), q.pid) }) {
-		refuse("system_limit")
-	}
-	return nil
+	return err
 }
 
-// begin runs q, after a call of started, and reports whether there was room. It gives
-// back the bytes taken for the arguments.
-func (c *Conn) begin(q spawnRequest, taken int, started func()) bool {
+// spawnProcess runs what decode returns, after a call of started, if there is room for it and its
+// arguments. Otherwise it returns OTP's error, and the cause unless that is a lack of room.
+func (c *Conn) spawnProcess(arguments []byte, decode func() (spawnRequest, string, error),
+	started func(spawnRequest)) (why string, err error) {
+	if len(arguments) > MaxArguments {
+		return "system_limit", fmt.Errorf("spawn with arguments of %d bytes, at most %d allowed", len(arguments), MaxArguments)
+	}
+	taken, err := c.weigh(arguments, 0)
+	if err != nil {
+		return "system_limit", err
+	}
+	q, why, err := decode()
+	if err != nil {
+		c.memory.give(taken)
+		return why, err
+	}
 	announced := make(chan struct{})
-	runs := c.spawn(func() {
+	defer close(announced)
+	if !c.spawn(func() {
 		<-announced
 		c.run(q)
-	}, func() {}, taken)
-	if runs {
-		started()
+	}, func() {}, taken) {
+		return "system_limit", nil
 	}
-	close(announced)
-	return runs
+	started(q)
+	return "", nil
 }
 
 // SpawnFor spawns a function for a process of the peer, linked to it if link is set, as
@@ -129,31 +127,20 @@ func (m *Message) SpawnFor(owner []byte, link bool, module, function etf.Atom, a
 	if _, ok := spawnFlags(options); !ok {
 		return "badarg"
 	}
-	if len(arguments) > MaxArguments {
-		return "system_limit"
-	}
-	taken, err := c.weigh(arguments, 0)
-	if err != nil {
-		return "system_limit"
-	}
-	args, why, err := decodeArguments(arguments)
-	if err != nil {
-		c.memory.give(taken)
-		return why
-	}
-	q := spawnRequest{from: bytes.Clone(owner), pid: c.spawnedPid(), module: module, function: function, args: args}
-	if link {
-		q.flags = spawnedLink
-	}
-	if !c.begin(q, taken, func() {
+	refused, _ = c.spawnProcess(arguments, func() (spawnRequest, string, error) {
+		args, why, err := decodeArguments(arguments)
+		q := spawnRequest{from: bytes.Clone(owner), pid: c.spawnedPid(), module: module, function: function, args: args}
+		if link {
+			q.flags = spawnedLink
+		}
+		return q, why, err
+	}, func(q spawnRequest) {
 		if link {
 			c.sendControl(wire.OpLink, q.pid, q.from)
 		}
 		started(q.pid)
-	}) {
-		return "system_limit"
-	}
-	return ""
+	})
+	return refused
 }
 
 // decodeSpawn decodes a SPAWN_REQUEST. why is OTP's error.

@@ -29,16 +29,16 @@ func (b *background) begin() bool {
 
 func (b *background) end() { b.running.Done() }
 
-// turnOn calls start and then allows work.
-func (b *background) turnOn(start func()) {
+// start calls f and then allows work.
+func (b *background) start(f func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	start()
+	f()
 	b.on = true
 }
 
-// turnOff forbids further work, and waits until the work being done has ended.
-func (b *background) turnOff() {
+// stop forbids further work, and waits until the work being done has ended.
+func (b *background) stop() {
 	b.mu.Lock()
 	b.on = false
 	b.mu.Unlock()
@@ -53,7 +53,7 @@ type ticker struct {
 
 // startTicks starts ticks and writeAside; stopTicks stops them.
 func (c *Conn) startTicks() error {
-	c.background.turnOn(func() { c.ticker.Timer = time.AfterFunc(c.pause(), c.tickNow) })
+	c.background.start(func() { c.ticker.Timer = time.AfterFunc(c.pause(), c.tickNow) })
 	if c.out.reminded.Load() {
 		c.writeAside()
 	}
@@ -73,7 +73,7 @@ func (c *Conn) tickNow() {
 }
 
 func (c *Conn) stopTicks() {
-	c.background.turnOff()
+	c.background.stop()
 	c.ticker.Stop()
 }
 

@@ -58,7 +58,7 @@ func NewServer(log *slog.Logger) *Server {
 		log:        log,
 		answerTime: answerTime,
 		table:      table{creation: uint32(time.Now().Unix())},
-		waiting:    host.Line[*client]{Most: reserve.Share(maxWaiting), PerHost: maxPerHost},
+		waiting:    host.Line[*client]{Most: reserve.Quarter(maxWaiting), PerHost: maxPerHost},
 		hosts:      make(map[netip.Addr]int),
 		registered: host.Line[*client]{Most: maxRegistered},
 	}

@@ -270,7 +270,7 @@ type Caps struct {
 // AllCaps are those of a peer that supports all forms, as OTP 25 and later do.
 var AllCaps = Caps{true, true, true, true, true, true, true, true}
 
-// The functions in this file append a term, or the head of a term, and return the extended buffer. They do not
+// The functions below append a term, or the head of a term, and return the extended buffer. They do not
 // allocate if dst has room.
 
 // AppendAtom appends an atom in the form that the peer supports. It fails if the text is not UTF-8, has more than

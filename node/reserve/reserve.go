@@ -80,9 +80,9 @@ func Left() error {
 	return Check(w)
 }
 
-// Share returns a quarter of the descriptors for peers, but at most most: the number of
+// Quarter returns a quarter of the descriptors for peers, but at most most: the number of
 // peers of one kind if each has one descriptor.
-func Share(most int) int {
+func Quarter(most int) int {
 	const parts = 4
 	if all := limit(); all < uint64(Kept+parts*most) {
 		return max(int(all)-Kept, parts) / parts
@@ -90,9 +90,9 @@ func Share(most int) int {
 	return most
 }
 
-// Rest returns the number of descriptors for peers without the Share of others.
+// Rest returns the number of descriptors for peers without the Quarter of others.
 func Rest(others int) int {
-	return int(min(max(limit(), Kept)-Kept, math.MaxInt32)) - Share(others)
+	return int(min(max(limit(), Kept)-Kept, math.MaxInt32)) - Quarter(others)
 }
 
 // retry is the wait of a listener after a failure, such as no free descriptor.

@@ -147,20 +147,20 @@ func TestEnough(t *testing.T) {
 	}
 }
 
-func TestShare(t *testing.T) {
+func TestQuarter(t *testing.T) {
 	for most, want := range map[int]int{20: 20, (Needed - Kept) / 4: 32, 512: 32} {
 		atMost(t, Needed)
-		if got := Share(most); got != want {
+		if got := Quarter(most); got != want {
 			t.Errorf("%d of at most %d, want %d", got, most, want)
 		}
 	}
 	for others, want := range map[int]int{20: Needed - Kept - 20, 512: Needed - Kept - 32} {
 		if got := Rest(others); got != want {
-			t.Errorf("%d of %d others leave %d, want %d", Share(others), others, got, want)
+			t.Errorf("%d of %d others leave %d, want %d", Quarter(others), others, got, want)
 		}
 	}
 	atMost(t, Kept/2)
-	if got := Share(512); got != 1 {
+	if got := Quarter(512); got != 1 {
 		t.Errorf("%d with a limit below what is kept", got)
 	}
 }

@@ -60,7 +60,7 @@ var behind = map[string]string{
 	"hosts with wrong cookies":          "node maxOffenders",
 	"connected nodes":                   "node MaxConnections MaxPerHost idleTime",
 	"waiting callers":                   "node proved enter",
-	"open files":                        "node/reserve Kept Needed Share Rest",
+	"open files":                        "node/reserve Kept Needed Quarter Rest",
 	"threads":                           "node/reserve ThreadsKept",
 	"connections with threads":          "node/socket MaxThreads",
 	"silence":                           "node/dist tick",

@@ -138,7 +138,7 @@ func Start(ctx context.Context, cfg config.Config, stdout io.Writer, lines *outp
 	}
 	s.Node = n
 	s.http.serve(idhttp.Options{Generators: s.Generators.Doors(n), Node: surroundings(n, s.secured),
-		Access: s.settings.access, Connections: reserve.Share(httpWithin(s.memory)), Recent: &lines.Recent, Log: s.log})
+		Access: s.settings.access, Connections: reserve.Quarter(httpWithin(s.memory)), Recent: &lines.Recent, Log: s.log})
 	return s, nil
 }
 
