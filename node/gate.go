@@ -363,7 +363,8 @@ func (n *Node) SetConnections(most, perHost int) {
 func (n *Node) limit(o Options) (percent int) {
 	connections, percent, lacks := o.room()
 	if lacks != "" {
-		n.log.Warn("fewer nodes can be connected than may be", "most", connections, "limit", cmp.Or(o.Connections, MaxConnections), "why", lacks)
+		n.log.Warn("fewer nodes can be connected than may be", "most", connections,
+			"limit", cmp.Or(o.Connections, MaxConnections), "why", lacks)
 	}
 	handshakes := MaxHandshakes
 	if o.Memory > 0 {

@@ -78,7 +78,8 @@ type spawnRequest struct {
 
 func (c *Conn) recvSpawnRequest(m *wire.Message) error {
 	ref, from := m.Args[0], m.Args[1]
-	why, err := c.spawnProcess(m.Payload, func() (spawnRequest, string, error) { return c.decodeSpawn(m) }, func(q spawnRequest) {
+	decode := func() (spawnRequest, string, error) { return c.decodeSpawn(m) }
+	why, err := c.spawnProcess(m.Payload, decode, func(q spawnRequest) {
 		c.sendControl(wire.OpSpawnReply, ref, from, etf.AppendInt(nil, q.flags), q.pid)
 	})
 	if why != "" {
@@ -92,7 +93,8 @@ func (c *Conn) recvSpawnRequest(m *wire.Message) error {
 func (c *Conn) spawnProcess(arguments []byte, decode func() (spawnRequest, string, error),
 	started func(spawnRequest)) (why string, err error) {
 	if len(arguments) > MaxArguments {
-		return "system_limit", fmt.Errorf("spawn with arguments of %d bytes, at most %d allowed", len(arguments), MaxArguments)
+		err := fmt.Errorf("spawn with arguments of %d bytes, at most %d allowed", len(arguments), MaxArguments)
+		return "system_limit", err
 	}
 	taken, err := c.weigh(arguments, 0)
 	if err != nil {

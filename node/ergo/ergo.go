@@ -61,7 +61,8 @@ func Start(ctx context.Context, name string, creation uint32) (*Node, error) {
 // each time it ends, without limit: a peer that kills it repeatedly must not end the
 // service for others.
 func (n *Node) Supervise(supervisor Process, children ...Process) error {
-	p, err := n.node.Spawn(supervisor.Name, gen.ProcessOptions{}, &supervisorProcess{spec: supervisor, children: children, ends: n.ends})
+	s := &supervisorProcess{spec: supervisor, children: children, ends: n.ends}
+	p, err := n.node.Spawn(supervisor.Name, gen.ProcessOptions{}, s)
 	if err == nil {
 		n.supervisors = append(n.supervisors, p)
 	}
@@ -114,7 +115,8 @@ func (s *supervisorProcess) Init(...ergoetf.Term) (gen.SupervisorSpec, error) {
 		},
 	}
 	for _, child := range s.children {
-		spec.Children = append(spec.Children, gen.SupervisorChildSpec{Name: child.Name, Child: &process{Process: child, ends: s.ends}})
+		p := &process{Process: child, ends: s.ends}
+		spec.Children = append(spec.Children, gen.SupervisorChildSpec{Name: child.Name, Child: p})
 	}
 	return spec, nil
 }
