@@ -20,7 +20,6 @@ package genserver
 import (
 	"bytes"
 	"context"
-	"sync/atomic"
 
 	"github.com/flake-go/flake/node/etf"
 )
@@ -55,8 +54,8 @@ type Caller interface {
 	// Context ends with the connection, after which no reply can be sent.
 	Context() context.Context
 
-	// Given returns a counter to which a Handler adds what it sends the peer, such as ids.
-	Given() *atomic.Uint64
+	// Count counts what a Handler sends the peer, such as n ids.
+	Count(n int)
 
 	// Grow makes room for a term of up to size bytes in the next Buffer. It may wait. If it
 	// returns false, because too much memory is in use, only a short refusal may be sent.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
 
 	"github.com/flake-go/flake/node/etf"
 )
@@ -115,14 +114,11 @@ func (s *Server) Call(request etf.Term) (reply etf.Term, err error) {
 }
 
 // local is the Caller of Server.Call.
-type local struct {
-	answer []byte
-	given  atomic.Uint64
-}
+type local struct{ answer []byte }
 
 func (*local) Caps() etf.Caps              { return etf.AllCaps }
 func (*local) Context() context.Context    { return context.Background() }
-func (c *local) Given() *atomic.Uint64     { return &c.given }
+func (*local) Count(int)                   {}
 func (*local) Grow(size int) bool          { return size <= MaxLocal }
 func (*local) Buffer() []byte              { return nil }
 func (c *local) Send(_, _, message []byte) { c.answer = message }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"github.com/flake-go/flake/node/etf"
@@ -44,7 +43,6 @@ func (s *server) HandleInfo(message []byte, _ Caller) {
 type caller struct {
 	caps  etf.Caps
 	sent  []string
-	given atomic.Uint64
 	later []func()
 	size  int // of Grow
 }
@@ -62,7 +60,7 @@ func (c *caller) Buffer() []byte {
 	}
 	return []byte("before ")
 }
-func (c *caller) Given() *atomic.Uint64 { return &c.given }
+func (*caller) Count(int) {}
 
 func (*caller) Context() context.Context { return context.Background() }
 

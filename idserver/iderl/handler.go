@@ -71,7 +71,7 @@ func (h *Handler) reply(c genserver.Call, q *request) {
 	}
 	t := terms{dst: c.Begin(), caps: c.Caps(), format: h.Server.IDs.Format(), base: q.base}
 	if h.answer(c.Context(), q, turn, &t) {
-		c.Given().Add(uint64(max(q.n, 1)))
+		c.Count(max(q.n, 1))
 	}
 	c.Reply(t.dst)
 }

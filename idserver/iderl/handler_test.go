@@ -23,7 +23,7 @@ type caller struct {
 	full    bool // Later has no room
 	crowded bool // Grow has no room
 	answers []string
-	given   atomic.Uint64
+	given   int
 	waiting []func()
 	sizes   []int // of Grow
 }
@@ -31,7 +31,7 @@ type caller struct {
 func (c *caller) Caps() etf.Caps           { return c.caps }
 func (c *caller) Context() context.Context { return c.ctx }
 func (c *caller) Buffer() []byte           { return nil }
-func (c *caller) Given() *atomic.Uint64    { return &c.given }
+func (c *caller) Count(n int)              { c.given += n }
 
 func (c *caller) Send(_, _, message []byte) { c.answers = append(c.answers, string(message)) }
 
@@ -106,6 +106,9 @@ func TestLargeRequests(t *testing.T) {
 		c.run()
 		if len(c.answers) != 2 || len(c.sizes) != 1 {
 			t.Fatalf("%s: %d answers, of %d bytes", request, len(c.answers), c.sizes)
+		}
+		if n := strings.FieldsFunc(request, func(c rune) bool { return c < '0' || c > '9' })[0]; fmt.Sprint(c.given) != n {
+			t.Errorf("%s: %d ids are counted", request, c.given)
 		}
 		order := []int{0, 1}
 		if large {

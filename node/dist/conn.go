@@ -249,7 +249,7 @@ const histograms = 8
 // written. It reads the clock twice for all calls of one read.
 type calls struct {
 	took  *latency.Histogram
-	given atomic.Uint64 // of Message.Given
+	given atomic.Uint64 // of Message.Count
 
 	// Used by the reader, since its last write.
 	began    time.Duration // arrival of the first message after Conn.since, 0 if none has arrived
@@ -275,7 +275,7 @@ func (c *Conn) answered(began time.Duration, calls uint64) {
 	c.calls.took.Add(time.Since(c.since)-began, calls)
 }
 
-// Given returns the value of the counter of [Message.Given].
+// Given returns the sum of all calls of [Message.Count].
 func (c *Conn) Given() uint64 { return c.calls.given.Load() }
 
 // Latency returns the durations of all calls.

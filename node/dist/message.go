@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/flake-go/flake/node/etf"
@@ -38,8 +37,8 @@ func (m *Message) Caps() etf.Caps { return m.conn.caps }
 // Context ends with the connection, after which no answer can be sent.
 func (m *Message) Context() context.Context { return m.conn.ctx }
 
-// Given returns a counter to which the receiver adds what it sends the peer, such as ids.
-func (m *Message) Given() *atomic.Uint64 { return &m.conn.calls.given }
+// Count counts what the receiver sends the peer, such as n ids: see [Conn.Given].
+func (m *Message) Count(n int) { m.conn.calls.given.Add(uint64(n)) }
 
 // Buffer returns an empty buffer for the term of the next Send.
 func (m *Message) Buffer() []byte {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/big"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"github.com/flake-go/flake/genserver"
@@ -76,12 +75,11 @@ func TestRun(t *testing.T) {
 type caller struct {
 	answers []string
 	full    bool
-	given   atomic.Uint64
 }
 
 func (*caller) Caps() etf.Caps                   { return etf.AllCaps }
 func (*caller) Buffer() []byte                   { return nil }
-func (c *caller) Given() *atomic.Uint64          { return &c.given }
+func (*caller) Count(int)                        {}
 func (*caller) Context() context.Context         { return context.Background() }
 func (c *caller) Grow(int) bool                  { return !c.full }
 func (c *caller) Later(f func(genserver.Caller)) { f(c) }
