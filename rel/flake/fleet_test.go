@@ -47,7 +47,8 @@ type trialNode struct {
 	trial        *trial
 	name, config string
 	more         string // settings for [etcd]
-	lost         int    // how often it had lost its number when settle last began
+	link         *etcdtest.Link
+	lost         int // how often it had lost its number when settle last began
 }
 
 // fault is one that the nodes had, and that all numbers were in use after it.
@@ -68,7 +69,7 @@ func startTrial(t *testing.T, members int, settings ...string) *trial {
 	startDaemon(t, f.port)
 	arg := "fleet=" + f.ids
 	for i, more := range settings {
-		n := &trialNode{trial: f, name: fmt.Sprintf("n%d@127.0.0.1", i), more: more}
+		n := &trialNode{trial: f, name: fmt.Sprintf("n%d@127.0.0.1", i), more: more, link: f.etcd.Link()}
 		n.renew()
 		n.start()
 		f.nodes = append(f.nodes, n)
@@ -82,7 +83,7 @@ func startTrial(t *testing.T, members int, settings ...string) *trial {
 
 // renew gives the node a new disk.
 func (n *trialNode) renew() {
-	n.config = etcdConfig(n.trial.t, n.trial.etcd.Endpoints(), etcdHold, n.more)
+	n.config = etcdConfig(n.trial.t, n.link.Endpoints(), etcdHold, n.more)
 }
 
 func (n *trialNode) start() {
@@ -114,6 +115,13 @@ func (n *trialNode) pause(d time.Duration) {
 		time.Sleep(time.Until(from.Add(d))) // the length is the fault
 		n.signal(syscall.SIGCONT)
 	})
+}
+
+// cut drops one direction between the node and all of etcd.
+func (n *trialNode) cut(drop func(), d time.Duration) {
+	drop()
+	time.Sleep(d) // the length is the fault
+	n.link.Join()
 }
 
 // settle waits until so many nodes have handed out ids of all formats from now on, and
@@ -204,14 +212,23 @@ var kinds = []struct {
 	{"SIGSTOP for three times hold", func(_ *trial, n *trialNode) { n.pause(3 * etcdHold) }, true},
 	{"kill -9", func(_ *trial, n *trialNode) { n.end(syscall.SIGKILL); n.start() }, true},
 	{"kill -9, a new disk", func(_ *trial, n *trialNode) { n.end(syscall.SIGKILL); n.renew(); n.start() }, true},
+	{"its answers from etcd dropped for half of hold", func(_ *trial, n *trialNode) {
+		n.cut(n.link.DropAnswers, etcdHold/2)
+	}, true},
 	{"etcd's leader cut off for twice hold", func(f *trial, _ *trialNode) {
 		leader := f.etcd.Leader()
 		leader.Cut()
 		time.Sleep(2 * etcdHold) // the length is the fault
 		leader.Join()
 	}, false},
+	{"its answers from etcd dropped for twice hold", func(_ *trial, n *trialNode) {
+		n.cut(n.link.DropAnswers, 2*etcdHold)
+	}, true},
 	{"flake workers release", (*trial).release, true},
 	{"SIGSTOP beyond hold", func(_ *trial, n *trialNode) { n.pause(0) }, true},
+	{"its requests to etcd dropped for twice hold", func(_ *trial, n *trialNode) {
+		n.cut(n.link.DropRequests, 2*etcdHold)
+	}, true},
 	{"SIGTERM", (*trial).goodOrder, true},
 	{"etcd's leader killed", func(f *trial, _ *trialNode) { f.kill(f.etcd.Leader()) }, false},
 	{"all of etcd paused for twice hold", func(f *trial, _ *trialNode) {

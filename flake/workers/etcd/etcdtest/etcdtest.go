@@ -195,13 +195,49 @@ func (m *Member) Pause() {
 
 func (m *Member) Resume() { m.cmd.Process.Signal(syscall.SIGCONT) }
 
-// Cut has no other member reach this one, until Join. Clients do.
-func (m *Member) Cut()  { m.proxy.set(true, false) }
-func (m *Member) Join() { m.proxy.set(false, false) }
+// Cut keeps other members from reaching this one, until Join. Clients still reach it.
+func (m *Member) Cut()  { m.proxy.set(cut{connections: true}) }
+func (m *Member) Join() { m.proxy.set(cut{}) }
 
-// Mute has no other member hear this one on what they have connected to it, until Join. It
-// hears them, and clients reach it.
-func (m *Member) Mute() { m.proxy.set(false, true) }
+// Mute drops what the member answers on connections that other members made, until Join. It
+// still receives what they send, and clients reach it.
+func (m *Member) Mute() { m.proxy.set(cut{answers: true}) }
+
+// Link is one client's path to all members.
+type Link struct{ proxies []*proxy }
+
+// Link returns a new path, which lasts until the test ends.
+func (c *Cluster) Link() *Link {
+	c.tb.Helper()
+	l := &Link{}
+	for _, m := range c.Members {
+		p := newProxy(c.tb, m.Endpoint)
+		c.tb.Cleanup(p.close)
+		l.proxies = append(l.proxies, p)
+	}
+	return l
+}
+
+// Endpoints are those of all members, for the client.
+func (l *Link) Endpoints() (all []string) {
+	for _, p := range l.proxies {
+		all = append(all, p.addr())
+	}
+	return all
+}
+
+// DropRequests drops what the client sends to any member, until Join. It connects as before.
+func (l *Link) DropRequests() { l.set(cut{requests: true}) }
+
+// DropAnswers drops what any member answers the client, until Join. They still receive its requests.
+func (l *Link) DropAnswers() { l.set(cut{answers: true}) }
+func (l *Link) Join()        { l.set(cut{}) }
+
+func (l *Link) set(c cut) {
+	for _, p := range l.proxies {
+		p.set(c)
+	}
+}
 
 // free gives an address that nobody listens at, whose port is none that systems have for
 // connections of their own, nor below 30000, where other tests look for one: a member that
@@ -224,14 +260,20 @@ func free(tb testing.TB) string {
 	return ""
 }
 
-// proxy passes connections on to an address, unless it is cut.
+// cut is what a proxy does not pass on.
+type cut struct {
+	connections bool // they are closed
+	requests    bool // what the client sends is dropped
+	answers     bool // what the server sends is dropped
+}
+
+// proxy passes connections on to an address.
 type proxy struct {
 	l  net.Listener
 	to string
 
 	mu    sync.Mutex
-	cut   bool
-	mute  bool // what comes back is thrown away
+	cut   cut
 	conns map[net.Conn]bool
 	wg    sync.WaitGroup
 }
@@ -268,21 +310,21 @@ func (p *proxy) pass(from net.Conn) {
 	}
 	defer p.drop(from, to)
 	done := make(chan struct{}, 2)
-	for i, way := range [][2]net.Conn{{from, to}, {to, from}} {
-		p.wg.Go(func() {
-			buf := make([]byte, 32<<10)
-			for {
-				n, err := way[0].Read(buf)
-				if n > 0 && (i == 0 || !p.muted()) {
-					_, err = way[1].Write(buf[:n])
-				}
-				if err != nil {
-					done <- struct{}{}
-					return
-				}
+	forward := func(from, to net.Conn, dropped func(cut) bool) {
+		buf := make([]byte, 32<<10)
+		for {
+			n, err := from.Read(buf)
+			if n > 0 && !dropped(p.now()) {
+				_, err = to.Write(buf[:n])
 			}
-		})
+			if err != nil {
+				done <- struct{}{}
+				return
+			}
+		}
 	}
+	p.wg.Go(func() { forward(from, to, func(c cut) bool { return c.requests }) })
+	p.wg.Go(func() { forward(to, from, func(c cut) bool { return c.answers }) })
 	<-done
 }
 
@@ -292,7 +334,7 @@ func (p *proxy) hold(conns ...net.Conn) bool {
 	for _, c := range conns {
 		p.conns[c] = true
 	}
-	return !p.cut
+	return !p.cut.connections
 }
 
 func (p *proxy) drop(conns ...net.Conn) {
@@ -303,26 +345,27 @@ func (p *proxy) drop(conns ...net.Conn) {
 	}
 }
 
-func (p *proxy) muted() bool {
+func (p *proxy) now() cut {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.mute
+	return p.cut
 }
 
-func (p *proxy) set(cut, mute bool) {
+func (p *proxy) set(c cut) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	anew := cut || p.mute && !mute // what was thrown away is missing
-	p.cut, p.mute = cut, mute
-	for c := range p.conns {
-		if anew {
-			c.Close()
+	// A connection that has lost bytes cannot go on.
+	stale := c.connections || p.cut.requests && !c.requests || p.cut.answers && !c.answers
+	p.cut = c
+	for conn := range p.conns {
+		if stale {
+			conn.Close()
 		}
 	}
 }
 
 func (p *proxy) close() {
 	p.l.Close()
-	p.set(true, false)
+	p.set(cut{connections: true})
 	p.wg.Wait()
 }
