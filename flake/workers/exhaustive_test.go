@@ -53,7 +53,7 @@ type living struct {
 	o      *Owner // nil: it does not run
 	kept   *Kept
 	last   uint64 // id, on its disk
-	copied bool   // it makes ids only after its next step, as is promised of copies
+	copied bool   // a copy or its original: makes no ids before it moves the mark, as documented
 }
 
 const (
@@ -178,6 +178,14 @@ func (x *explorer) Latest() uint64 {
 	return x.nodes[x.node].last
 }
 
+// mark returns the mark of the owner's claim, or 0 if it has none.
+func (o *Owner) mark() uint64 {
+	if o.claim == nil || o.claim.isLost() {
+		return 0
+	}
+	return o.claim.Milli()
+}
+
 func (x *explorer) owner() *Owner {
 	o, err := New(Config{
 		Store: x, Memory: x, Prefix: "p", First: 1, Last: 1, Hold: testHold * time.Millisecond, Name: fmt.Sprint(x.node), Clock: x.clock,
@@ -250,8 +258,9 @@ func (x *explorer) actions() map[string]func() bool {
 						c.sent = append(c.sent, v)
 					}
 				}
+				had := n.o.mark()
 				x.answers = answers
-				if err := n.o.Step(ctx); err == nil {
+				if err := n.o.Step(ctx); err == nil && n.o.mark() > had {
 					n.copied = false
 				}
 				x.answers = ""
