@@ -199,7 +199,7 @@ func KeptWorker(m *Marks, name string) (w Worker, made bool, err error) {
 	if err != nil {
 		return 0, false, err
 	}
-	n, kept, err := m.Beside(name, machine, uint64(MaxWorker), func() uint64 { return uint64(RandomWorker()) })
+	n, kept, err := m.StoredWorker(name, machine, uint64(MaxWorker), func() uint64 { return uint64(RandomWorker()) })
 	return Worker(n), !kept && err == nil, err
 }
 

@@ -30,92 +30,92 @@ const (
 	StartRefuses Start = "refuses"
 )
 
-// Code says what a [Finding] is about.
+// Code identifies what a [Finding] is about.
 type Code string
 
 const (
-	// The start is refused, or has to wait until somebody mends this.
-	CodeFile       Code = "file"                    // it cannot be read or used
+	// The start is refused, or waits until this is repaired.
+	CodeFile       Code = "file"                    // cannot be read or used
 	CodeBackwards  Code = "clock_running_backwards" // a mark is too far ahead
 	CodeAdvanced   Code = "clock_advanced"          // a mark is older than the allowable downtime
-	CodeGenerator  Code = "generator"               // it cannot be opened for another reason
-	CodeStore      Code = "store"                   // it does not answer
+	CodeGenerator  Code = "generator"               // cannot be opened for another reason
+	CodeStore      Code = "store"                   // does not answer
 	CodeRefused    Code = "store_refuses"
 	CodeClockOff   Code = "clock_off" // of the store's machines
 	CodeNoneFree   Code = "none_free"
-	CodeElsewhere  Code = "elsewhere" // the number of the file is of another cluster or prefix
+	CodeElsewhere  Code = "elsewhere" // the number in the file is of another cluster or prefix
 	CodeTimeout    Code = "start_timeout"
 	CodeNotClaimed Code = "not_claimed" // for another reason
 
-	// It starts, and ids may come twice.
-	CodeForgotten Code = "store_behind" // it has forgotten what this node wrote
-	CodeCopy      Code = "copy"         // another process goes on with the number of this file
+	// The start succeeds, but ids may repeat.
+	CodeForgotten Code = "store_behind" // the store has forgotten what this node wrote
+	CodeCopy      Code = "copy"         // another process uses the number in this file
 
 	// Nothing is wrong.
 	CodeNoFile    Code = "no_file"
-	CodeDrawn     Code = "worker_drawn" // a random one of another machine is drawn anew
-	CodeTaken     Code = "number_taken" // another has had it since
-	CodePast      Code = "number_past"  // so is its mark
-	CodeFloor     Code = "floor"        // it was written since the number was claimed
+	CodeDrawn     Code = "worker_drawn" // a random worker id of another machine is replaced
+	CodeTaken     Code = "number_taken" // another node has had the number since
+	CodePast      Code = "number_past"  // the mark of the number has passed
+	CodeFloor     Code = "floor"        // was written since the number was claimed
 	CodeNotWanted Code = "number_not_wanted"
 )
 
-// Finding is something that [Check] has found.
+// Finding is one result of [Check].
 type Finding struct {
 	Code      Code   `json:"code"`
 	Wrong     bool   `json:"wrong"`
 	Generator string `json:"generator,omitempty"`
-	Text      string `json:"text"` // what it is, and what to do
+	Text      string `json:"text"` // what is wrong, and what to do
 }
 
-// Report is what [Check] returns. Times are in milliseconds since 1970-01-01 UTC, and 0 if
-// there is none.
+// Report is the result of [Check]. Times are in milliseconds since 1970-01-01 UTC, or 0 if
+// missing.
 type Report struct {
 	Fits       bool              `json:"fits"` // nothing is wrong
 	Start      Start             `json:"start"`
-	Wait       int64             `json:"wait"` // in ms; 0 of one that waits: as long as it takes
+	Wait       int64             `json:"wait"` // in ms; 0 if Start is StartWaits: unknown
 	Clock      uint64            `json:"clock"`
 	File       string            `json:"file"`
-	Number     *NumberReport     `json:"number,omitempty"` // nil: none is wanted
+	Number     *NumberReport     `json:"number,omitempty"` // nil: the node needs none
 	Generators []GeneratorReport `json:"generators"`
 	Findings   []Finding         `json:"findings"`
 }
 
-// NumberReport is of the number from the store.
+// NumberReport describes the number from the store.
 type NumberReport struct {
 	Cluster string       `json:"cluster,omitempty"`
 	Prefix  string       `json:"prefix"`
 	Floor   uint64       `json:"floor"`           // ids of new claims are later
-	Kept    *KeptReport  `json:"kept,omitempty"`  // nil: the file has none
-	Claim   *ClaimReport `json:"claim,omitempty"` // nil: none can be claimed
+	Kept    *KeptReport  `json:"kept,omitempty"`  // nil: the file has no number
+	Claim   *ClaimReport `json:"claim,omitempty"` // nil: no number can be claimed
 }
 
-// KeptReport is of the number in the file.
+// KeptReport describes the number in the file.
 type KeptReport struct {
 	Cluster   string `json:"cluster,omitempty"`
 	Prefix    string `json:"prefix"`
 	Number    uint64 `json:"number"`
-	Mark      uint64 `json:"mark"`       // the highest that was written for it
-	StoreMark uint64 `json:"store_mark"` // what the store has now
-	StoreName string `json:"store_name"` // whose it is there
+	Mark      uint64 `json:"mark"`       // the highest written for the number
+	StoreMark uint64 `json:"store_mark"` // the mark in the store
+	StoreName string `json:"store_name"` // the owner in the store
 }
 
-// ClaimReport is of the claim that a start makes.
+// ClaimReport describes the claim that a start makes.
 type ClaimReport struct {
 	Number  uint64 `json:"number"`
-	Resumed bool   `json:"resumed"` // it goes on with that of the file
-	Random  bool   `json:"random"`  // another that is free may be claimed as well
+	Resumed bool   `json:"resumed"` // it resumes that of the file
+	Random  bool   `json:"random"`  // another free number may be claimed instead
 	After   uint64 `json:"after"`   // ids are later
 }
 
-// GeneratorReport is of a generator, or of a mark that none of the configuration keeps.
+// GeneratorReport describes a generator, or a mark in the file without a configured generator.
 type GeneratorReport struct {
 	Name       string `json:"name"`
 	Configured bool   `json:"configured"`
 	Numbered   bool   `json:"numbered"`
-	Mark       uint64 `json:"mark"`   // no id of the last run is later
-	Latest     uint64 `json:"latest"` // nor of any run
-	Wait       int64  `json:"wait"`   // for its mark and what it has to begin after, in ms
+	Mark       uint64 `json:"mark"`   // no id before the last stop is later
+	Latest     uint64 `json:"latest"` // no id ever is later
+	Wait       int64  `json:"wait"`   // in ms, for its mark and its bound
 }
 
 // Planned is a generator that a start adds.
@@ -127,17 +127,17 @@ type Planned[G io.Closer] struct {
 
 // Plan is what a start does.
 type Plan[G io.Closer] struct {
-	Timeout     time.Duration     // for a number; 0: it waits for ever
-	MakesFolder bool              // that of the file, if it is missing
-	Advise      func(error) error // adds what to do to an error of the store; nil: nothing
+	Timeout     time.Duration     // for a number; 0: none
+	MakesFolder bool              // the start creates a missing folder of the file
+	Advise      func(error) error // adds advice to an error of the store; may be nil
 
-	// Generators returns those it adds, in this order, opened with the clock and the marks of s.
+	// Generators returns the generators to add, in this order, for the clock and marks of s.
 	Generators func(s *Generators[G]) []Planned[G]
 }
 
-// Check reports what a start would do now, as after a crash if the node runs, and what is
-// wrong. It rehearses the start, on a disk and a store whose writes stay in memory, with a
-// clock that waiting moves: it takes no lock and changes nothing.
+// Check reports what a start would do now, and what is wrong. If the node is running, that is
+// what a start after a crash would do. Check rehearses the start with a simulated clock, on a disk
+// and a store whose writes are discarded: it takes no lock and changes nothing.
 func Check[G io.Closer](ctx context.Context, c Config, p Plan[G]) Report {
 	_, err := os.Stat(filepath.Dir(c.Path))
 	empty := p.MakesFolder && errors.Is(err, fs.ErrNotExist)
@@ -147,12 +147,12 @@ func Check[G io.Closer](ctx context.Context, c Config, p Plan[G]) Report {
 	return checkOn(ctx, shadowDisk{mark.OS{}, empty}, err, c, p)
 }
 
-// longest is what a rehearsal waits for at most.
+// longest limits the simulated waiting of a rehearsal.
 const longest = 10 * 24 * time.Hour
 
-var errLong = fmt.Errorf("that is more than %v from now", longest)
+var errLong = fmt.Errorf("more than %v from now", longest)
 
-// rehearsal is a start that is rehearsed.
+// rehearsal is a rehearsed start.
 type rehearsal[G io.Closer] struct {
 	Report
 	plan  Plan[G]
@@ -161,7 +161,7 @@ type rehearsal[G io.Closer] struct {
 	now   uint64
 	slept time.Duration
 
-	store   *shadowStore // nil: no number is wanted
+	store   *shadowStore // nil: the node needs no number
 	entries []workers.Entry
 	floor   workers.Floor
 }
@@ -179,7 +179,7 @@ func checkOn[G io.Closer](ctx context.Context, disk shadowDisk, unfit error, c C
 		numbers.Store = r.store
 		c.Numbers = &numbers
 		r.Number = &NumberReport{Prefix: numbers.Prefix}
-		unread = r.look(ctx) // before the file: what that has is never older then
+		unread = r.look(ctx) // before the file, so that the file is never older
 	}
 	r.now = c.Clock()
 	r.Clock, c.Clock, c.Log = r.now, func() uint64 { return r.now }, nil
@@ -211,7 +211,7 @@ func (r *rehearsal[G]) refuse(code Code, generator string, err error) {
 	r.wrong(code, generator, err)
 }
 
-// sleep moves the clock, which is that of the rehearsal alone.
+// sleep advances the simulated clock.
 func (r *rehearsal[G]) sleep(_ context.Context, d time.Duration) error {
 	r.now += uint64(d / time.Millisecond)
 	if r.slept += d; r.slept > longest {
@@ -220,7 +220,7 @@ func (r *rehearsal[G]) sleep(_ context.Context, d time.Duration) error {
 	return nil
 }
 
-// look looks at what the store has. If that fails, so does the claim.
+// look reads the store. If that fails, claim will fail too.
 func (r *rehearsal[G]) look(ctx context.Context) error {
 	var errs [3]error
 	r.Number.Cluster, errs[0] = r.store.Cluster(ctx)
@@ -237,7 +237,7 @@ func (r *rehearsal[G]) open(disk mark.Disk, c Config) error {
 	}
 	r.File, r.kept, r.all = path, kept, newGenerators[G](marks, r.sleep, c)
 	if reflect.DeepEqual(kept, mark.Content{}) {
-		r.note(CodeNoFile, "", "there is no file yet: if this node made ids before, put its file back")
+		r.note(CodeNoFile, "", "there is no file yet; if this node has made ids before, put its file back")
 	}
 	return nil
 }
@@ -248,8 +248,8 @@ func (r *rehearsal[G]) rehearse(ctx context.Context, unread error) {
 		r.compare(unread, planned)
 		r.claim(ctx)
 	} else if n != nil && n.Mark >= r.now {
-		r.note(CodeNotWanted, "", "the file has number %d of prefix %q, and none is wanted any more: others can have it after %s",
-			n.Number, n.Prefix, show(n.Mark))
+		r.note(CodeNotWanted, "", "the file has number %d of prefix %q, which the node no longer needs: "+
+			"other nodes can have it after %s", n.Number, n.Prefix, show(n.Mark))
 	}
 	for _, p := range planned {
 		r.add(ctx, p)
@@ -266,7 +266,7 @@ func (r *rehearsal[G]) report(name string) GeneratorReport {
 	return GeneratorReport{Name: name, Mark: m.Milli, Latest: m.Latest}
 }
 
-// claim rehearses Claim, which tries again until the number can be had.
+// claim rehearses Claim, which retries until it gets a number.
 func (r *rehearsal[G]) claim(ctx context.Context) {
 	s := r.all
 	var err error
@@ -284,15 +284,15 @@ func (r *rehearsal[G]) claim(ctx context.Context) {
 			r.Start = StartRefuses
 			return
 		}
-		if until < r.now { // nobody knows when
+		if until < r.now { // unknown
 			r.Start = StartWaits
 			return
 		}
 		r.now = until + 1
 	}
 	if wait := time.Duration(r.now-r.Clock) * time.Millisecond; r.plan.Timeout > 0 && wait > r.plan.Timeout {
-		r.refuse(CodeTimeout, "", fmt.Errorf("a number can be had in %v, and etcd.start_timeout is %v; raise it, or start later",
-			wait, r.plan.Timeout))
+		r.refuse(CodeTimeout, "", fmt.Errorf("a number will be free in %v, but etcd.start_timeout is %v; "+
+			"raise it, or start later", wait, r.plan.Timeout))
 	}
 	c, _ := s.owner.Claim()
 	own := slices.ContainsFunc(r.entries, func(e workers.Entry) bool {
@@ -302,7 +302,7 @@ func (r *rehearsal[G]) claim(ctx context.Context) {
 	r.Number.Claim = &ClaimReport{c.Number(), c.Resumed(), random, c.After()}
 }
 
-// judge returns why a claim has failed, and until when it does, if that is known.
+// judge returns why a claim failed, and until when claims will fail, or 0 if unknown.
 func (r *rehearsal[G]) judge(err error) (until uint64, code Code) {
 	var elsewhere workers.ElsewhereError
 	switch {
@@ -347,7 +347,8 @@ func (r *rehearsal[G]) add(ctx context.Context, p Planned[G]) {
 	}
 	r.Generators = append(r.Generators, report)
 	if was, there := r.kept.Workers[p.Name]; there && was != durable.Drawn(r.all.marks, p.Name) {
-		r.note(CodeDrawn, p.Name, "its random worker id is drawn anew: that in the file is of another machine, or of one not known")
+		r.note(CodeDrawn, p.Name, "a new random worker id is drawn: "+
+			"the one in the file is of another machine, or of an unknown one")
 	}
 }
 
@@ -360,7 +361,7 @@ func (r *rehearsal[G]) compare(unread error, planned []Planned[G]) {
 	report := &KeptReport{Cluster: k.Cluster, Prefix: k.Prefix, Number: k.Number, Mark: k.Mark}
 	r.Number.Kept = report
 	if unread != nil || k.Prefix != r.Number.Prefix || k.Cluster != r.Number.Cluster {
-		return // as the claim says
+		return // claim reports why
 	}
 	var e workers.Entry
 	if i := slices.IndexFunc(r.entries, func(e workers.Entry) bool { return e.Number == k.Number }); i >= 0 {
@@ -377,14 +378,16 @@ func (r *rehearsal[G]) compare(unread error, planned []Planned[G]) {
 		r.wrong(CodeForgotten, "", fmt.Errorf("the store has forgotten what this node wrote for number %d; if it was restored, "+
 			"run flake workers after-restore before any node starts", k.Number))
 	case !own:
-		r.note(CodeTaken, "", "number %d was claimed by %s or released since: another is claimed", k.Number, e.Name)
+		r.note(CodeTaken, "", "number %d has been claimed by %s or released: another will be claimed", k.Number, e.Name)
 	case e.Mark > k.Mark:
-		r.wrong(CodeCopy, "", fmt.Errorf("the store has number %d until %s, and this file until %s: another process goes on with a copy "+
-			"of this file, or this is an old one; stop that process, or put the right file back", k.Number, show(e.Mark), show(k.Mark)))
+		r.wrong(CodeCopy, "", fmt.Errorf("the store has number %d until %s, and this file until %s: "+
+			"another process uses a copy of this file, or this file is old; "+
+			"stop that process, or put the right file back", k.Number, show(e.Mark), show(k.Mark)))
 	case e.Mark < r.now:
-		r.note(CodePast, "", "the mark of number %d is past, at %s: it is claimed as any other", k.Number, show(e.Mark))
+		r.note(CodePast, "", "the mark of number %d has passed, at %s: the number is claimed like any other",
+			k.Number, show(e.Mark))
 	case k.Floor != r.floor.Nonce:
-		r.note(CodeFloor, "", "the floor was written since number %d was claimed: another is claimed, with ids after %s",
+		r.note(CodeFloor, "", "the floor was written since number %d was claimed: another will be claimed, with ids after %s",
 			k.Number, show(r.floor.Mark))
 	}
 }

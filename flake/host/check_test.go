@@ -84,7 +84,7 @@ type open func(ctx context.Context, name string, source durable.Source, o durabl
 func (s *scene) opener(g *Generators[*generator], open open) Opener[*generator] {
 	return func(ctx context.Context, name string, number uint64, bound durable.Bound) (*generator, error) {
 		if s.machine != "" {
-			if _, _, err := g.Marks().Beside(name, s.machine, 9, func() uint64 { return 7 }); err != nil {
+			if _, _, err := g.Marks().StoredWorker(name, s.machine, 9, func() uint64 { return 7 }); err != nil {
 				return nil, err
 			}
 		}

@@ -1,10 +1,10 @@
-// Package host keeps the guarantee of one node: of all ids that its generators make,
-// whatever their formats and wherever their numbers come from, none is made twice.
+// Package host keeps the guarantee of one node: its generators, whatever their formats and
+// wherever their numbers come from, never repeat an id.
 //
-// For each number the intervals (after, mark] of its claims are disjoint, and each id's time
-// is in that of the claim it was made with. [Generators] are those of a node with the file
-// that has their marks and the number from a store, if one is wanted. They are opened, moved to
-// another number, and closed as one.
+// For each number the intervals (after, mark] of its claims are disjoint, and the time of each
+// id is in the interval of its claim. [Generators] are all generators of a node, with the file
+// of their marks and, if configured, the number from a store. They are opened, moved to
+// another number, and closed together.
 //
 //	clock ---------------------------------------------------------> time
 //	        after               ids          mark on      mark in
@@ -12,13 +12,13 @@
 //	----------(==================|===========]------------]-------
 //	          |                  |           |            |
 //	          |                  |           |            no mark on the disk passes it
-//	          |                  |           no id passes it; a start begins above it
-//	          |                  the latest of all generators: the number is given back at it
-//	          the marks of the claim before, of the floor, and of what the disk has
+//	          |                  |           no id passes it; the next start begins above it
+//	          |                  the latest id of all generators; a clean stop returns the number here
+//	          the highest mark of the previous claim, the floor, and the disk
 //
-// A number that is lost to a claim which begins above its mark is used up to there, while the
-// generators wait for the next. One that a copy of this node has, or that a restored store
-// has dealt out anew, ends at once.
+// If a number is lost to a claim that begins above its mark, generators use it up to the mark
+// while they wait for the next number. If a copy of this node has the number, or a restored
+// store has assigned it again, they stop at once.
 //
-// [Check] reports, without a change, what a start would do.
+// [Check] reports what a start would do, and changes nothing.
 package host

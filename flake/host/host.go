@@ -17,48 +17,48 @@ import (
 )
 
 const (
-	// giveBack is how long a Close waits for the store.
+	// giveBack is how long Close waits for the store.
 	giveBack = 5 * time.Second
 
-	// again is how soon a generator that could not be opened is tried again.
+	// again is the pause before a generator that could not be opened is opened again.
 	again = time.Second
 )
 
-// ErrMoving means that a generator has no number: its own is another's by now.
-var ErrMoving = fmt.Errorf("%w: its number is another's by now, and it has no other yet", tick.ErrTimestampNotSaved)
+// ErrMoving means that a generator has lost its number and has no other yet.
+var ErrMoving = fmt.Errorf("%w: the generator has lost its number, and has no other yet", tick.ErrTimestampNotSaved)
 
-// Config is what [Generators] are made of.
+// Config configures [Generators].
 type Config struct {
 	Path  string        // of the file of marks
-	Log   *slog.Logger  // nil: nobody is told
+	Log   *slog.Logger  // nil discards all records
 	Clock func() uint64 // of the generators; nil: flake.SystemClock
 
-	// Numbers says where the number is from; nil: none is wanted. Clock and Log are the ones
-	// here, and a Memory that is nil is the file.
+	// Numbers configures the number from a store; nil: the node needs none. Its Clock and Log
+	// are replaced by those above, and a nil Memory by the file.
 	Numbers *workers.Config
 }
 
-// Opener opens a generator that keeps its mark in the file, under a name. One that has
-// a number of the store has a bound too.
+// Opener opens a generator that keeps its mark in the file under a name. The bound is nil if
+// the number is not from the store.
 type Opener[G io.Closer] func(ctx context.Context, name string, number uint64, bound durable.Bound) (G, error)
 
-// Generators are those of a node. Close them when done.
+// Generators are the generators of a node. Close them when done.
 type Generators[G io.Closer] struct {
 	marks   *durable.Marks
-	numbers *workers.Config // nil: no number is wanted
-	owner   *workers.Owner  // nil: there is none yet
+	numbers *workers.Config // nil: the node needs no number
+	owner   *workers.Owner  // nil before Claim
 	clock   func() uint64
 	sleep   tick.Sleeper
 	log     *slog.Logger
-	all     []*Generator[G] // that have the number
+	all     []*Generator[G] // those with the number
 
 	closing atomic.Bool
 	stop    context.CancelFunc
-	stopped chan struct{} // nil: nothing follows the number
+	stopped chan struct{} // nil before Follow
 }
 
-// Open locks the file of marks, as flake.OpenMarks does. Call Claim next, if a number is
-// wanted, then Add for each generator, then Follow.
+// Open locks the file of marks, and fails as flake.OpenMarks does. Call Claim next if the node
+// needs a number, then Add for each generator, then Follow.
 func Open[G io.Closer](c Config) (*Generators[G], error) {
 	marks, err := durable.OpenMarks(c.Path, c.Log)
 	if err != nil {
@@ -67,14 +67,14 @@ func Open[G io.Closer](c Config) (*Generators[G], error) {
 	return newGenerators[G](marks, tick.Sleep, c), nil
 }
 
-// Claim claims a number and keeps it. It waits and fails as workers.Open does.
+// Claim claims a number and keeps it. It waits and fails like workers.Open.
 func (s *Generators[G]) Claim(ctx context.Context) (err error) {
 	s.owner, err = workers.Open(ctx, *s.numbers)
 	return err
 }
 
-// OpenOn is [Open] on a machine that is simulated, without a number yet: the caller calls
-// Step and Move again and again, and keeps the marks ahead.
+// OpenOn is [Open] on a simulated machine. The caller must call Step and Move repeatedly, and
+// keep the marks ahead.
 func OpenOn[G io.Closer](disk mark.Disk, sleep tick.Sleeper, linger int, c Config) (*Generators[G], error) {
 	marks, err := durable.OpenMarksOn(disk, c.Path, c.Log, linger)
 	if err != nil {
@@ -106,16 +106,17 @@ func newGenerators[G io.Closer](marks *durable.Marks, sleep tick.Sleeper, c Conf
 	return s
 }
 
-// Marks is the file, for options of generators.
+// Marks returns the file of marks, for the options of generators.
 func (s *Generators[G]) Marks() *durable.Marks { return s.marks }
 
-// Clock is that of the generators, for options of theirs.
+// Clock returns the clock, for the options of generators.
 func (s *Generators[G]) Clock() func() uint64 { return s.clock }
 
-// Owner has the number; nil: there is none.
+// Owner returns the owner of the number, or nil if there is none.
 func (s *Generators[G]) Owner() *workers.Owner { return s.owner }
 
-// Generator is one of several. Its number is another at times.
+// Generator is one of the generators. A generator with a number may be replaced by one with
+// another number: see Get.
 type Generator[G io.Closer] struct {
 	set      *Generators[G]
 	name     string
@@ -123,15 +124,16 @@ type Generator[G io.Closer] struct {
 	numbered bool
 	now      atomic.Pointer[G]
 
-	// Of whoever moves it.
+	// Used only by Add and Move.
 	claim *workers.Claim
-	ended bool // it makes no more ids with the claim
+	ended bool // closed, so it makes no more ids with the claim
 }
 
-// Get returns the generator as it is now.
+// Get returns the current generator.
 func (g *Generator[G]) Get() G { return *g.now.Load() }
 
-// Explain returns [ErrMoving] for the error of a generator that was closed by a move.
+// Explain returns [ErrMoving] for the error of a generator that Move has closed, and any other
+// error unchanged.
 func (g *Generator[G]) Explain(err error) error {
 	if g.numbered && errors.Is(err, tick.ErrClosed) && !g.set.closing.Load() {
 		return ErrMoving
@@ -139,7 +141,7 @@ func (g *Generator[G]) Explain(err error) error {
 	return err
 }
 
-// Add opens a generator, with the number of the store if it is to be numbered.
+// Add opens a generator. If numbered is set, it has the number from the store.
 func (s *Generators[G]) Add(ctx context.Context, name string, numbered bool, open Opener[G]) (*Generator[G], error) {
 	g := &Generator[G]{set: s, name: name, open: open, numbered: numbered}
 	if !numbered {
@@ -167,11 +169,11 @@ func (g *Generator[G]) end() {
 	}
 	g.ended = true
 	if err := g.Get().Close(); err != nil {
-		g.set.log.Warn("a generator has ended, to go on with another number", "generator", cmp.Or(g.name, "flake"), "err", err)
+		g.set.log.Warn("cannot close a generator that gets another number", "generator", cmp.Or(g.name, "flake"), "err", err)
 	}
 }
 
-// Follow has all generators that are numbered have the number that there is, until Close.
+// Follow starts moving numbered generators to the owner's current number, until Close.
 func (s *Generators[G]) Follow() {
 	if s.owner == nil {
 		return
@@ -184,11 +186,11 @@ func (s *Generators[G]) Follow() {
 			claim, changed := s.owner.Claim()
 			lost := claim.Lost()
 			if isLost(claim) {
-				lost = nil // it is told of once
+				lost = nil // Move has seen it
 			}
 			var retry <-chan time.Time
 			if err := s.Move(ctx); err != nil && ctx.Err() == nil {
-				s.log.Error("a generator cannot go on with another number yet", "err", err)
+				s.log.Error("a generator cannot continue with another number yet", "err", err)
 				retry = time.After(again)
 			}
 			select {
@@ -210,9 +212,9 @@ func isLost(c *workers.Claim) bool {
 	}
 }
 
-// Move ends the generators whose number is lost, and has them go on with the next, if there is
-// one by now. While nobody else can make ids up to the mark of the lost one, they go on with
-// that until the next may begin. It is for those of [OpenOn]: others follow by themselves.
+// Move closes the generators whose number is lost, and opens them with the next number, if the
+// owner has one. As long as no other node can make ids up to the mark of the lost number, they
+// stay open until ids of the next may begin. Call it only after [OpenOn]; otherwise Follow does.
 func (s *Generators[G]) Move(ctx context.Context) error {
 	claim, _ := s.owner.Claim()
 	for _, g := range s.all {
@@ -251,12 +253,12 @@ func (s *Generators[G]) Move(ctx context.Context) error {
 	return nil
 }
 
-// Step claims a number or moves its mark, for those of [OpenOn].
+// Step claims a number or moves its mark. Call it only after [OpenOn].
 func (s *Generators[G]) Step(ctx context.Context) error { return s.owner.Step(ctx) }
 
-// Close ends all generators, saves the latest time of any of their ids, and gives the number
-// back at that. It waits for the disk and for the store: if one of them does not answer, the
-// next start may have to wait instead.
+// Close closes all generators, saves the time of their latest id, and returns the number to the
+// store with that as its mark. It waits for the disk and the store; if one of them does not
+// answer, the next start may have to wait.
 func (s *Generators[G]) Close() error {
 	s.closing.Store(true)
 	if s.stop != nil {
@@ -268,7 +270,7 @@ func (s *Generators[G]) Close() error {
 		ctx, cancel := context.WithTimeout(context.Background(), giveBack)
 		defer cancel()
 		if err := s.owner.Close(ctx); err != nil {
-			s.log.Warn("the number was not given back: others wait for its mark", "err", err)
+			s.log.Warn("the number was not returned: other nodes cannot have it before its mark", "err", err)
 		}
 	}
 	return errors.Join(err, s.marks.Close())

@@ -8,10 +8,10 @@ import (
 	"github.com/flake-go/flake/flake/workers"
 )
 
-// shadowDisk is a disk that takes no lock, and to which nothing is written.
+// shadowDisk reads a disk, but takes no lock and discards writes.
 type shadowDisk struct {
 	mark.Disk
-	empty bool // it counts as having no file, and every folder
+	empty bool // pretend that there is no file, but every folder
 }
 
 func (d shadowDisk) Resolve(path string) (string, error) {
@@ -27,7 +27,7 @@ func (shadowDisk) Create(string) (mark.Writer, error)    { return nothing{}, nil
 func (shadowDisk) Rename(string, string) error           { return nil }
 func (shadowDisk) SyncDir(string) error                  { return nil }
 
-// nothing is a lock that is not taken, and a file that is not written.
+// nothing is a lock that locks nothing, and a file that discards writes.
 type nothing struct{}
 
 func (nothing) Keep() (bool, error)         { return false, nil }
@@ -35,14 +35,14 @@ func (nothing) Write(b []byte) (int, error) { return len(b), nil }
 func (nothing) Sync() error                 { return nil }
 func (nothing) Close() error                { return nil }
 
-// shadowStore is what a store has when it is first asked, for one owner that claims. Writes
-// succeed, and nothing is written.
+// shadowStore returns what the store had when first read, for one owner that claims. Writes
+// succeed, but change nothing.
 type shadowStore struct {
 	workers.Store
-	clock func() uint64     // that the store's are compared with
-	floor []string          // nil: not known yet
-	all   map[string]string // as well
-	err   error             // of the store, which is then not asked again
+	clock func() uint64     // to compare with the clocks of the store
+	floor []string          // nil before it is read
+	all   map[string]string // nil before it is read
+	err   error             // of the store, which is not asked again after an error
 }
 
 func (s *shadowStore) List(ctx context.Context, prefix string) (map[string]string, error) {
@@ -63,7 +63,7 @@ func (s *shadowStore) Swap(context.Context, map[string]string, string, string) (
 	return true, nil
 }
 
-// Cluster implements [workers.Clustered], with no id if the store has none.
+// Cluster implements [workers.Clustered]. The id is empty if the store has none.
 func (s *shadowStore) Cluster(ctx context.Context) (id string, err error) {
 	if c, ok := s.Store.(workers.Clustered); ok {
 		id, s.err = c.Cluster(ctx)

@@ -177,7 +177,7 @@ func (s *passes) Restore(w []uint64) error {
 	return s.start(&last)
 }
 
-func (s *passes) Turn(last uint64) (after uint64) {
+func (s *passes) Rewind(last uint64) (after uint64) {
 	p := s.now.Load()
 	s.now.Store(p.next(p.ids, last))
 	return p.safe

@@ -90,9 +90,9 @@ type counted struct {
 	turns, saves *atomic.Int64
 }
 
-func (c counted) Turn(last uint64) uint64 {
+func (c counted) Rewind(last uint64) uint64 {
 	c.turns.Add(1)
-	return c.passes.Turn(last)
+	return c.passes.Rewind(last)
 }
 
 func (c counted) Words() []uint64 {

@@ -10,17 +10,17 @@ import (
 	"github.com/flake-go/flake/flake/internal/tick"
 )
 
-// Claim is a number, from when it was claimed until it is lost or given back. It is
-// the bound of generators: no id that they make with the number comes twice.
+// Claim is a number, from when it was claimed until it is lost or returned. It is the
+// bound of generators: no id that they make with the number repeats.
 type Claim struct {
 	owner *Owner
 	key   string
-	entry Entry // as it is known to be in the store
+	entry Entry // what the store is known to have
 	floor Floor
-	after uint64 // its ids are later
+	after uint64 // ids must be later
 
-	sent    []Value // that may have been written since the last confirmed one
-	highest uint64  // mark of all that may ever have been
+	sent    []Value // values that may have been written since the last confirmed one
+	highest uint64  // the highest mark that may ever have been written
 	resumed bool    // the node had it before its restart
 
 	mark  atomic.Uint64 // confirmed
@@ -28,23 +28,23 @@ type Claim struct {
 	clean bool // set before lost is closed
 }
 
-// Number is the number.
+// Number returns the number.
 func (c *Claim) Number() uint64 { return c.entry.Number }
 
 // Resumed reports whether the node had the number before its restart.
 func (c *Claim) Resumed() bool { return c.resumed }
 
-// After is the time that ids must be later than: others may have made ids up to it.
+// After returns the time that ids must be later than: other nodes may have made ids up to it.
 func (c *Claim) After() uint64 { return c.after }
 
-// Milli is the confirmed mark: the time that no id may be later than.
+// Milli returns the confirmed mark: the time that no id may pass.
 func (c *Claim) Milli() uint64 { return c.mark.Load() }
 
-// Lost is closed when the number is another's.
+// Lost returns a channel that is closed when the number is lost.
 func (c *Claim) Lost() <-chan struct{} { return c.lost }
 
-// Clean reports, of a claim that is lost, whether the other's ids are all later than Milli:
-// those up to it are still this node's. Else there may be no more of them at all.
+// Clean reports whether the claim is lost and this node may still make ids up to Milli, since
+// those of the next owner are all later. If it is lost and not clean, ids must stop at once.
 func (c *Claim) Clean() bool { return c.isLost() && c.clean }
 
 func (c *Claim) isLost() bool {
@@ -56,23 +56,23 @@ func (c *Claim) isLost() bool {
 	}
 }
 
-// Extend asks for a mark past milli, and waits for it until ctx is done. While the store
-// does not answer, it fails at once.
+// Extend asks for a mark of at least milli, and waits for it until ctx is done. It fails at
+// once while the store does not answer.
 func (c *Claim) Extend(ctx context.Context, milli uint64) error {
 	err := c.owner.steps.Await(ctx, c.owner.stopped, func() bool { return milli <= c.Milli() || c.isLost() })
 	switch {
 	case err == nil && milli > c.Milli():
-		return fmt.Errorf("%w: worker id %d is another's by now", tick.ErrTimestampNotSaved, c.Number())
+		return fmt.Errorf("%w: worker id %d is lost", tick.ErrTimestampNotSaved, c.Number())
 	case err == nil, ctx.Err() != nil, errors.Is(err, tick.ErrClosed), errors.Is(err, tick.ErrTimestampNotSaved):
 		return err
 	}
 	return fmt.Errorf("%w: %w", tick.ErrTimestampNotSaved, err)
 }
 
-// most is how many values may have been written of which nothing was heard.
+// most limits the values that were sent without an answer.
 const most = 64
 
-// next returns the value to be written, with the mark at least at milli.
+// next returns the value to write, with a mark of at least milli.
 func (c *Claim) next(milli, nonce uint64) Value {
 	if len(c.sent) == most {
 		return c.sent[most-1]

@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// extend moves the mark of a claim.
+// extend moves the mark of a claim. If the claim is lost, it fails with a [loss].
 func (o *Owner) extend(ctx context.Context, c *Claim) error {
 	floorKey := keys{o.Prefix}.floor()
 	known, floor := c.entry.text, c.floor.String()
@@ -16,7 +16,7 @@ func (o *Owner) extend(ctx context.Context, c *Claim) error {
 		if c.entry.Spent.meets(now, o.hold) {
 			return o.lose(c, errSpent)
 		}
-		if now > c.Milli()+o.hold { // it may be the clock that has jumped, which would spend the number
+		if now > c.Milli()+o.hold { // if the clock has jumped, the write would use up the number
 			if err := o.clockOff(ctx); err != nil {
 				return err
 			}
@@ -44,22 +44,22 @@ func (o *Owner) extend(ctx context.Context, c *Claim) error {
 	return notWritten(c.Number(), failed)
 }
 
-// A loss is why a claim is lost.
+// A loss is the reason why a claim is lost.
 type loss struct {
 	why   string
-	clean bool // the ids up to its mark are still its own
+	clean bool // the node may still make ids up to the mark
 }
 
 func (l loss) Error() string { return l.why }
 
 var (
-	errPast      = loss{why: "the mark is past, and the store may have been restored"}
-	errCopy      = loss{why: "another process has its token: a copy of this one, with its memory or its disk"}
-	errSpent     = loss{why: "it comes to the time that a claim with a wrong clock has spent", clean: true}
-	errWithdrawn = loss{why: "the floor that it was to begin above has been withdrawn", clean: true}
+	errPast      = loss{why: "its mark has passed, and the store may have been restored"}
+	errCopy      = loss{why: "another process has its token: a copy of this process, or of its disk"}
+	errSpent     = loss{why: "it has reached the time that a claim with a wrong clock used up", clean: true}
+	errWithdrawn = loss{why: "the floor that its ids had to be above was withdrawn", clean: true}
 )
 
-// judge returns why a claim is lost, by what the store has now, or nil.
+// judge returns why a claim is lost, given what the store has now, or nil.
 func (o *Owner) judge(c *Claim, text, floored string) error {
 	f, err := parseFloor(floored)
 	switch {
@@ -70,7 +70,7 @@ func (o *Owner) judge(c *Claim, text, floored string) error {
 	case f.withdraws(c.floor) && c.after == c.floor.Mark && o.Clock() <= c.after:
 		return errWithdrawn
 	}
-	c.floor = f // and so on the disk, before the next mark is written
+	c.floor = f // also on the disk, before the next mark is written
 	v, err := parseValue(text)
 	mine := v.Token == c.entry.Token && v.Generation == c.entry.Generation && !v.Free
 	switch {
@@ -81,39 +81,42 @@ func (o *Owner) judge(c *Claim, text, floored string) error {
 	case mine && v.Mark >= c.Milli():
 		c.confirm(v)
 		return nil
-	case !mine && v.Generation >= c.entry.Generation, v.Mark > c.Milli(): // perhaps it has ids already
+	case !mine && v.Generation >= c.entry.Generation, v.Mark > c.Milli(): // the other may have made ids already
 		what := v.Name + " has it"
 		if v.Free {
 			what = "it was released"
 		}
 		return loss{what, v.Generation > c.entry.Generation && v.After >= c.Milli()}
-	case c.Milli() < o.Clock(): // others may have had it, and be forgotten
+	case c.Milli() < o.Clock(): // another node may have had it since, and been forgotten
 		return errPast
 	}
-	o.Log.Warn("the store has forgotten a mark, which is written again: was it restored? Then see after-restore",
+	o.Log.Warn("the store has forgotten a mark, which is written again; "+
+		"if it was restored, run flake workers after-restore",
 		"number", c.Number(), "mark", show(c.Milli()), "had", text)
 	return nil
 }
 
-// lose ends a claim.
+// lose ends a claim and returns the reason as an error.
 func (o *Owner) lose(c *Claim, why error) error {
 	var l loss
 	c.clean = errors.As(why, &l) && l.clean
 	close(c.lost)
 	if err := o.forget(); err != nil {
-		o.Log.Warn("the worker id that is lost cannot be forgotten: a start after a crash may take it back", "number", c.Number(), "err", err)
+		o.Log.Warn("cannot erase the lost worker id from the file: a start after a crash may take it back",
+			"number", c.Number(), "err", err)
 	}
 	err := fmt.Errorf("flake: worker id %d is lost: %w", c.Number(), why)
 	if c.clean {
-		o.Log.Error("a worker id is lost: its ids end at the mark, and another is claimed", "number", c.Number(), "err", err, "mark", show(c.Milli()))
+		o.Log.Error("a worker id is lost: its ids end at the mark; claiming another",
+			"number", c.Number(), "err", err, "mark", show(c.Milli()))
 	} else {
-		o.Log.Error("a worker id is lost: its ids end now, and another is claimed", "number", c.Number(), "err", err)
+		o.Log.Error("a worker id is lost: its ids end now; claiming another", "number", c.Number(), "err", err)
 	}
 	return err
 }
 
-// release gives a number back. The node forgets it first: its token may be in a store that
-// is restored, when others have had the number since.
+// release returns a number to the store. The node erases it from its disk first: a restored
+// store may have the token again, after other nodes have had the number.
 func (o *Owner) release(ctx context.Context, c *Claim) error {
 	floorKey := keys{o.Prefix}.floor()
 	want := c.entry.Value

@@ -263,7 +263,7 @@ func TestNoneFree(t *testing.T) {
 		text := err.Error()
 		if got := strings.Count(text, ". until "); got != test.named ||
 			strings.Contains(text, fmt.Sprint(test.more, " more")) != (test.more > 0) ||
-			!strings.Contains(text, "may be at "+show(w.now+1000*test.first)) {
+			!strings.Contains(text, "may be free at "+show(w.now+1000*test.first)) {
 			t.Errorf("%d to %d: %d are named: %s", test.first, test.last, got, text)
 		}
 	}

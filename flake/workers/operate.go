@@ -7,25 +7,26 @@ import (
 	"time"
 )
 
-// Restored is what is known of a restored store, and of the fleet that goes on with it.
+// Restored describes a restored store, and the fleet that will use it.
 type Restored struct {
 	Clock  func() uint64 // ms since 1970
-	Until  uint64        // when a node last reached the store as it was before; 0: now
-	Hold   time.Duration // the longest of the fleet, or what the store has, if that is longer
-	Margin time.Duration // how far at most the clocks of nodes are ahead
-	Again  bool          // it was restored once more within hold
-	Sure   bool          // the clock is right, whatever others say
+	Until  uint64        // when a node last reached the store before the restore; 0: now
+	Hold   time.Duration // the longest hold in the fleet; a longer one in the store overrides it
+	Margin time.Duration // the most that a node's clock may be ahead
+	Again  bool          // the store was restored twice within hold
+	Sure   bool          // trust Clock, whatever the store's machines say
 	Nonce  uint64        // random
 }
 
-// AfterRestore writes the floor of a store that was restored from a snapshot. Call it
-// before nodes reach the store. A floor that is not past is left as it is, unless r.Again.
+// AfterRestore writes the floor of a store that was restored from a snapshot, and returns it.
+// Call it before nodes reach the store. A floor that has not passed is left as it is, unless
+// r.Again is set.
 //
-// An owner whose mark is ahead of r.Until and the margin goes on: nobody can have claimed its
-// number, as its mark was not past for anybody. All others claim anew, and their ids
-// begin hold later. This holds for owners that knew the store as it was until then. So
-// after a second restore within hold, the floor must reach beyond the mark of the first,
-// which no owner can have passed without having seen that floor.
+// An owner whose mark is later than r.Until plus the margin keeps its number: no node can have
+// claimed it, since the mark had not passed by any clock. All others claim again, and their
+// ids begin hold later. This assumes that owners knew the store as it was until then. So
+// after a second restore within hold, the floor must be above the mark of the first floor,
+// which no owner can have passed without having read that floor.
 func AfterRestore(ctx context.Context, s Store, prefix string, r Restored) (Floor, error) {
 	t, err := r.check(ctx, s, prefix)
 	switch {
@@ -41,8 +42,9 @@ func AfterRestore(ctx context.Context, s Store, prefix string, r Restored) (Floo
 	return f, t.write(ctx, s, f)
 }
 
-// Withdraw takes back a floor that was written though nothing had been restored, or with a
-// wrong clock or margin: owners that wait for it claim anew, with ids that begin hold later.
+// Withdraw replaces a floor that was written by mistake, or with a wrong clock or margin, by a
+// lower one, and returns it: owners that wait for the old floor claim again, with ids that
+// begin hold later.
 func Withdraw(ctx context.Context, s Store, prefix string, r Restored) (Floor, error) {
 	t, err := r.check(ctx, s, prefix)
 	if err != nil {
@@ -56,12 +58,12 @@ func Withdraw(ctx context.Context, s Store, prefix string, r Restored) (Floor, e
 	return f, t.write(ctx, s, f)
 }
 
-// mend writes the floor of a store that shows that it was restored, unless another did.
+// mend writes the floor if the store shows that it was restored, unless another node has.
 func (o *Owner) mend(ctx context.Context) error {
 	if s, ok := o.Store.(Restorable); ok {
 		if sign, ok := s.Restored(); ok {
 			o.sign = sign
-			o.Log.Error("the store of worker ids was restored: ids with a new claim begin later", "why", sign)
+			o.Log.Error("the store of worker ids was restored: ids of new claims begin later", "why", sign)
 		}
 	}
 	if o.sign == "" {
@@ -81,7 +83,7 @@ func (o *Owner) mend(ctx context.Context) error {
 	if c, _ := o.Claim(); c != nil {
 		known = c.floor
 	}
-	if t.floor == known || t.floor.Since < o.good { // it is of before
+	if t.floor == known || t.floor.Since < o.good { // the floor is older than the restore
 		f := r.floor(t)
 		if last := max(t.floor.Mark, known.Mark); f.Since <= last {
 			f = r.above(last + 1)
@@ -94,11 +96,11 @@ func (o *Owner) mend(ctx context.Context) error {
 	return nil
 }
 
-// DefaultMargin is how far the clocks of nodes are taken to be ahead at most.
+// DefaultMargin returns how far clocks of nodes are assumed to be ahead at most.
 func DefaultMargin(hold time.Duration) time.Duration { return min(10*time.Second, hold/3) }
 
-// check returns the table, if the clock may be believed. It makes Hold the longest that there
-// is.
+// check returns the table, or an error if the clock is wrong. It raises r.Hold to the longest
+// in the store.
 func (r *Restored) check(ctx context.Context, s Store, prefix string) (t table, err error) {
 	if t, err = read(ctx, s, keys{prefix}); err != nil {
 		return t, err
@@ -114,12 +116,13 @@ func (r *Restored) check(ctx context.Context, s Store, prefix string) (t table, 
 	if s, ok := s.(Dated); ok {
 		for _, off := range s.Clocks(ctx, r.Clock) {
 			if off.Abs() > r.Margin {
-				return t, fmt.Errorf("flake: the clock here is %v ahead of one of the store's machines, and the margin is %v: set it right", off, r.Margin)
+				return t, fmt.Errorf("flake: this clock is %v ahead of that of a machine of the store, "+
+					"more than the margin, %v: correct it", off, r.Margin)
 			}
 		}
 	}
 	if now := r.Clock(); now+uint64(r.Hold/time.Millisecond) < highest {
-		return t, fmt.Errorf("flake: the clock here says %s, and there is a mark at %s, further on than hold, %v: set it right",
+		return t, fmt.Errorf("flake: this clock says %s, and a mark is at %s, later than hold (%v) allows: correct the clock",
 			show(now), show(highest), r.Hold)
 	}
 	return t, nil
@@ -137,7 +140,7 @@ func (r Restored) above(since uint64) Floor {
 	return Floor{Since: since, Mark: since + uint64(r.Hold/time.Millisecond), Nonce: max(r.Nonce, 1)}
 }
 
-// write puts a floor in the place of the one that was read.
+// write replaces the floor that was read.
 func (t table) write(ctx context.Context, s Store, f Floor) error {
 	key := t.keys.floor()
 	var failed error
@@ -154,17 +157,17 @@ func (t table) write(ctx context.Context, s Store, f Floor) error {
 		case texts[0] == f.String():
 			return nil
 		case texts[0] != t.floor.String():
-			return errors.New("flake: another has written the floor meanwhile: look at what there is now, and try again")
+			return errors.New("flake: another process has just written the floor: check it, and try again")
 		}
 	}
 	return fmt.Errorf("flake: the floor was not written in %d attempts: %w", tries, failed)
 }
 
-// Release takes a number from its owner, which claims another. The mark stays, and others
-// may claim the number once that is past.
+// Release takes a number from its owner, which claims another, and returns the new value. The
+// mark stays, and other nodes may claim the number once it has passed.
 //
-// If the claim began later than now allows any, by a clock that was far ahead, others may claim
-// the number at once: what the claim may have spent is kept, and no other comes into it.
+// If the claim was made by a clock far ahead of now, other nodes may claim the number at once:
+// the time that the claim may have used is kept as spent, and no other claim enters it.
 func Release(ctx context.Context, s Store, prefix string, number, now uint64) (Value, error) {
 	k := keys{prefix}
 	for range tries {
@@ -175,7 +178,7 @@ func Release(ctx context.Context, s Store, prefix string, number, now uint64) (V
 		v, err := parseValue(texts[0])
 		switch {
 		case texts[0] == "":
-			return Value{}, fmt.Errorf("flake: nobody has ever had worker id %d", number)
+			return Value{}, fmt.Errorf("flake: worker id %d was never claimed", number)
 		case err != nil:
 			return Value{}, foreign(k.number(number), texts[0])
 		case v.ahead(now):
@@ -188,11 +191,13 @@ func Release(ctx context.Context, s Store, prefix string, number, now uint64) (V
 			return v, err
 		}
 	}
-	return Value{}, fmt.Errorf("flake: worker id %d was not released in %d attempts: others write it", number, tries)
+	return Value{}, fmt.Errorf("flake: worker id %d was not released in %d attempts: other nodes are writing it",
+		number, tries)
 }
 
-// ahead reports whether the claim leaves time for others now. One that was released by a node of
-// before says that it began at its mark, and is not known.
+// ahead reports whether the claim began so far in the future that other nodes can claim the
+// time before it. This is not known of a value that an earlier release of flake released: there
+// After is the mark.
 func (v Value) ahead(now uint64) bool {
 	return v.Base > 0 && v.After < v.Mark && now+v.Hold <= v.After
 }

@@ -16,72 +16,74 @@ import (
 )
 
 const (
-	// DefaultHold is how far ahead of the clock the mark is set: how long ids go on
-	// while the store does not answer, and how long a number of a node that has
-	// crashed is not another's.
+	// DefaultHold is how far ahead of the clock the mark is set: how long ids continue
+	// while the store does not answer, and how long the number of a crashed node stays
+	// reserved.
 	DefaultHold = 10 * time.Minute
 
-	// shortest is the least that hold may be.
+	// shortest is the minimum of Config.Hold.
 	shortest = time.Second
 
-	patience = 5 * time.Second // how long an answer of the store is waited for, or a sixth of hold
-	retry    = time.Second     // after a step that failed, or a sixth of hold
+	patience = 5 * time.Second // longest wait for an answer of the store; at most a sixth of hold
+	retry    = time.Second     // pause after a failed step; at most a sixth of hold
 )
 
-// Config is what an [Owner] is made of.
+// Config configures an [Owner].
 type Config struct {
 	Store       Store
-	Prefix      string        // what all keys begin with
+	Prefix      string        // of all keys
 	First, Last uint64        // the numbers that may be claimed
 	Hold        time.Duration // 0 means DefaultHold
-	Name        string        // the node's, for people, and for getting the number it had
-	Memory      Memory        // what the node's disk has; nil: it has none
-	Wait        bool          // for a number if none is free
+	Name        string        // of the node; shown to people, and preferred for its former number
+	Memory      Memory        // the node's disk; nil: it has none
+	Wait        bool          // wait for a number if none is free
 
-	// Clock is that of the generators; nil means one like theirs.
+	// Clock is the generators' clock; nil means the system clock.
 	Clock func() uint64
 
-	// Random returns 64 random bits. nil means the machine's.
+	// Random returns 64 random bits; nil means those of the operating system.
 	Random func() uint64
 
-	// Log gets claims and errors; nil means none are logged.
+	// Log receives claims and errors; nil discards them.
 	Log *slog.Logger
 }
 
-// Owner has a number, and claims another if that is lost. Close it when done.
+// Owner keeps a number, and claims another if it is lost. Close it when done.
 type Owner struct {
 	Config
-	hold    uint64 // ms
-	sixth   time.Duration
-	cluster string // of the store, if it tells; of the goroutine that steps
-	sign    string // that the store was restored, to be seen to; of that too
-	good    uint64 // what the clock was when a step last succeeded; of that too
-	pending *Claim // one that may have been written; of the goroutine that steps
+	hold  uint64 // ms
+	sixth time.Duration
+
+	// Used only by the goroutine that calls Step.
+	cluster string // id of the store's cluster, if known
+	sign    string // what shows that the store was restored, until the floor is written
+	good    uint64 // the clock when a step last succeeded
+	pending *Claim // may have been written
 
 	mu      sync.Mutex
-	claim   *Claim        // the last one; nil: there was none yet
+	claim   *Claim        // the last one; nil before the first
 	changed chan struct{} // closed when there is another
-	at      time.Time     // when the last good step was
+	at      time.Time     // when a step last succeeded
 
 	steps   *attempt.Attempts
 	stopped chan struct{}
 	stop    context.CancelFunc
 }
 
-// New returns an owner that has no number yet, and gets one only by [Owner.Step]. It fails
-// if the configuration is not valid.
+// New returns an owner without a number, which claims one only in [Owner.Step]. It fails if the
+// configuration is invalid.
 func New(c Config) (*Owner, error) {
 	if c.Hold == 0 {
 		c.Hold = DefaultHold
 	}
 	switch {
 	case c.Hold < shortest:
-		return nil, fmt.Errorf("flake: hold is %v, and must be %v or more", c.Hold, shortest)
+		return nil, fmt.Errorf("flake: hold is %v, but must be %v or more", c.Hold, shortest)
 	case c.First > c.Last || c.Last >= 1<<48:
 		return nil, fmt.Errorf("flake: worker ids from %d to %d cannot be claimed", c.First, c.Last)
 	}
 	if !escape.Safe(c.Name) {
-		return nil, fmt.Errorf("flake: the name %q has characters that cannot be shown", c.Name)
+		return nil, fmt.Errorf("flake: the name %q has characters that cannot be printed", c.Name)
 	}
 	if c.Clock == nil {
 		c.Clock = tick.SystemClock()
@@ -96,7 +98,7 @@ func New(c Config) (*Owner, error) {
 		Config: c, hold: uint64(c.Hold / time.Millisecond), sixth: c.Hold / 6,
 		good: c.Clock(), changed: make(chan struct{}),
 	}
-	o.steps = attempt.New(min(patience, o.sixth), "the store of worker ids", o.tell)
+	o.steps = attempt.New(min(patience, o.sixth), "the store of worker ids", o.report)
 	return o, nil
 }
 
@@ -106,15 +108,15 @@ func random() uint64 {
 	return binary.LittleEndian.Uint64(b[:])
 }
 
-// Open returns an owner that has a number and keeps it. While the store does not answer,
-// Open waits until ctx is done. It fails with [ErrRefused], and unless Config.Wait is
-// set, with [ErrNoneFree].
+// Open claims a number, and returns an owner that keeps it. While the store does not answer,
+// Open retries until ctx is done. It fails with [ErrRefused] and, unless Config.Wait is set,
+// with [ErrNoneFree].
 func Open(ctx context.Context, c Config) (*Owner, error) {
 	o, err := New(c)
 	if err != nil {
 		return nil, err
 	}
-	var before error // of the step before, the first time nil
+	var before error // of the previous step; nil for the first
 	for {
 		err := o.Step(ctx)
 		switch {
@@ -127,7 +129,7 @@ func Open(ctx context.Context, c Config) (*Owner, error) {
 			return nil, err
 		case before == nil:
 			o.Log.Warn("waiting for a worker id", "err", err)
-		case ctx.Err() != nil: // it was broken off, and tells nothing
+		case ctx.Err() != nil: // ctx ended the step, so its error says nothing
 			err = before
 		}
 		before = err
@@ -137,8 +139,8 @@ func Open(ctx context.Context, c Config) (*Owner, error) {
 	}
 }
 
-// Step moves the mark, or claims a number if there is none. It is for owners of [New]:
-// those of [Open] do it by themselves.
+// Step moves the mark, or claims a number if the owner has none. Call it only for owners
+// returned by [New]; those returned by [Open] call it themselves.
 func (o *Owner) Step(ctx context.Context) error {
 	c, _ := o.Claim()
 	err := o.mend(ctx)
@@ -147,7 +149,7 @@ func (o *Owner) Step(ctx context.Context) error {
 	} else if err == nil {
 		err = o.take(ctx)
 	}
-	if errors.As(err, new(loss)) { // at once
+	if errors.As(err, new(loss)) { // claim another at once
 		if taken := o.take(ctx); taken != nil {
 			err = errors.Join(err, taken)
 		} else {
@@ -158,8 +160,8 @@ func (o *Owner) Step(ctx context.Context) error {
 	return err
 }
 
-// Claim returns the last claim, which may be lost, and a channel that is closed when there
-// is another.
+// Claim returns the last claim, which may be lost, and a channel that is closed when the owner
+// has another.
 func (o *Owner) Claim() (c *Claim, changed <-chan struct{}) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// run steps every third of hold, and at once when asked to.
+// run calls Step every third of hold, and at once when a caller needs a later mark.
 func (o *Owner) run(ctx context.Context) {
 	defer close(o.stopped)
 	for ctx.Err() == nil {
@@ -14,21 +14,21 @@ func (o *Owner) run(ctx context.Context) {
 		if _, err := o.State(); err != nil {
 			next = o.pause(err)
 		}
-		next -= time.Duration(o.Random() % uint64(next/8)) // not all nodes at a time
+		next -= time.Duration(o.Random() % uint64(next/8)) // so that nodes do not act all at once
 		select {
 		case <-ctx.Done():
 			return
 		case <-time.After(next):
 		case <-o.steps.Asked():
 		}
-		if ctx.Err() == nil { // else the step fails, and is told of as trouble
+		if ctx.Err() == nil { // otherwise the step would fail and log an error
 			o.Step(ctx)
 		}
 	}
 }
 
-// pause returns how long to wait after a step that failed. While all numbers are taken the
-// whole table is read each time.
+// pause returns how long to wait after a failed step. It is longer while all numbers are
+// taken, since each step then reads the whole table.
 func (o *Owner) pause(err error) time.Duration {
 	if errors.Is(err, ErrNoneFree) {
 		return min(10*retry, o.sixth)
@@ -36,7 +36,7 @@ func (o *Owner) pause(err error) time.Duration {
 	return min(retry, o.sixth)
 }
 
-// State returns when the last good step was, and the error of the last step, or nil.
+// State returns when a step last succeeded, and the error of the last step, or nil.
 func (o *Owner) State() (time.Time, error) {
 	o.mu.Lock()
 	at := o.at
@@ -54,24 +54,25 @@ func (o *Owner) settle(err error) {
 	}
 }
 
-// tell tells of a step, but not until one was good: Open does that.
-func (o *Owner) tell(before, err error) {
+// report logs the result of a step if it differs from the one before. Until the first success
+// Open logs instead.
+func (o *Owner) report(before, err error) {
 	o.mu.Lock()
 	c, first := o.claim, o.at.IsZero()
 	o.mu.Unlock()
 	switch {
 	case c == nil, first:
 	case err != nil && before == nil:
-		o.Log.Error("the mark of the worker id cannot be moved: ids go on to it, and then stop until it can", "err", err, "mark", show(c.Milli()))
+		o.Log.Error("cannot extend the worker id: ids continue to the mark, then stop until it is extended",
+			"err", err, "mark", show(c.Milli()))
 	case err == nil && before != nil:
-		o.Log.Info("the mark of the worker id is moved again", "mark", show(c.Milli()))
+		o.Log.Info("the worker id is extended again", "mark", show(c.Milli()))
 	}
 }
 
-// Close gives the number back, which no generator may use any more: all that kept their
-// marks in the memory have ended. Others may have it at once, with ids later than the latest
-// that the memory knows of; without a memory, or if the store does not answer, they wait
-// for the mark.
+// Close returns the number to the store. All generators that keep their marks in the memory
+// must be closed. Another node can have the number at once, with ids later than
+// Memory.Latest; without a memory, or if the store does not answer, only after the mark.
 func (o *Owner) Close(ctx context.Context) error {
 	if o.stop != nil {
 		o.stop()

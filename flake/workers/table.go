@@ -15,23 +15,23 @@ import (
 // ErrNoneFree means that all numbers have an owner.
 var ErrNoneFree = errors.New("flake: no worker id is free")
 
-// Entry is a number and what the store holds of it.
+// Entry is a number and its value in the store.
 type Entry struct {
 	Number uint64
 	Value
 	text string
 }
 
-// table is what the store held at some time.
+// table is what the store held at one time.
 type table struct {
 	keys    keys
 	entries map[uint64]Entry
 	floor   Floor
-	now     uint64 // of the clock of whoever claims
+	now     uint64 // clock of the node that claims
 }
 
-// pass joins the mark of a number and what is spent of it, if a claim now would come into that:
-// the number is free again behind it.
+// pass sets the time of the claim to now. If a claim at that time would enter the spent time of
+// a number, it raises the number's mark to the end of that time.
 func (t *table) pass(now, hold uint64) {
 	t.now = now
 	for n, e := range t.entries {
@@ -42,7 +42,7 @@ func (t *table) pass(now, hold uint64) {
 	}
 }
 
-// List returns what a store holds of the numbers under prefix, in order.
+// List returns the entries of a store under prefix, sorted by number.
 func List(ctx context.Context, s Store, prefix string) ([]Entry, error) {
 	t, err := read(ctx, s, keys{prefix})
 	if err != nil {
@@ -51,7 +51,7 @@ func List(ctx context.Context, s Store, prefix string) ([]Entry, error) {
 	return t.sorted(func(a, b Entry) int { return cmp.Compare(a.Number, b.Number) }), nil
 }
 
-// ReadFloor returns the floor of a store under prefix, which is zero if there is none.
+// ReadFloor returns the floor of a store under prefix, or the zero Floor.
 func ReadFloor(ctx context.Context, s Store, prefix string) (Floor, error) {
 	key := keys{prefix}.floor()
 	texts, err := s.Get(ctx, key)
@@ -66,7 +66,7 @@ func ReadFloor(ctx context.Context, s Store, prefix string) (Floor, error) {
 }
 
 func read(ctx context.Context, s Store, k keys) (t table, err error) {
-	// Not at one moment: whoever writes compares both.
+	// The two reads need not be atomic: each write compares both.
 	floor, err := s.Get(ctx, k.floor())
 	if err != nil {
 		return t, err
@@ -91,8 +91,9 @@ func read(ctx context.Context, s Store, k keys) (t table, err error) {
 }
 
 func foreign(key, text string) error {
-	return fmt.Errorf("%w: %s is not of a version of flake that this one knows: it has %q; delete it if nothing uses it, "+
-		"or else give all nodes of the fleet another prefix", ErrRefused, escape.Text(key), text[:min(len(text), 24)])
+	return fmt.Errorf("%w: %s has the unknown value %q, perhaps of a later version of flake; "+
+		"delete it if nothing uses it, or give all nodes of the fleet another prefix",
+		ErrRefused, escape.Text(key), text[:min(len(text), 24)])
 }
 
 func (t table) sorted(compare func(a, b Entry) int) []Entry {
@@ -104,7 +105,7 @@ func (t table) sorted(compare func(a, b Entry) int) []Entry {
 	return all
 }
 
-// noneFree returns an error that says who has the numbers from first to last.
+// noneFree returns an error that names the owners of the numbers from first to last.
 func (t table) noneFree(first, last uint64) error {
 	const most = 8
 	var owners []string
@@ -123,7 +124,7 @@ func (t table) noneFree(first, last uint64) error {
 	if left > most {
 		owners = append(owners, fmt.Sprintf("and %d more", left-most))
 	}
-	return fmt.Errorf("%w among %d to %d; the first may be at %s; they are held: %s",
+	return fmt.Errorf("%w from %d to %d; the first may be free at %s; held: %s",
 		ErrNoneFree, first, last, show(soonest), strings.Join(owners, ", "))
 }
 

@@ -13,21 +13,21 @@ import (
 )
 
 const (
-	// tries is how often a step writes before it leaves that to the next step.
+	// tries is how often one step attempts a write.
 	tries = 4
 
-	// idle is for how many holds a number's mark has to be past until it is as good as one
-	// that was never claimed, so that the table does not grow with every node that goes.
+	// idle is how many holds after its mark a number is preferred to one that was never
+	// claimed. This keeps the table from growing with every node that ends.
 	idle = 10
 
-	// leastOff is by how much a clock may differ from those of the store's machines, or a
-	// third of hold.
+	// leastOff is how far a clock may differ from those of the store's machines; a third of
+	// hold if that is more.
 	leastOff = 10 * time.Second
 )
 
-var errContended = errors.New("flake: others were faster to take a worker id")
+var errContended = errors.New("flake: other nodes claimed the worker ids first")
 
-// take claims a number: the one it had if that is free, else one that is long idle or was
+// take claims a number: the node's former one if it is free, else one that is long idle or was
 // never claimed, else the one that has been idle longest.
 func (o *Owner) take(ctx context.Context) error {
 	t, err := o.read(ctx)
@@ -57,11 +57,11 @@ func (o *Owner) take(ctx context.Context) error {
 	return t.noneFree(o.First, o.Last)
 }
 
-// A ClockError is returned by a claim if the clock is too far off.
+// A ClockError is the error of a claim if the clock is too far off.
 type ClockError struct{ error }
 
-// clockOff returns a [ClockError] if most of the store's machines have it that the clock is wrong.
-// This keeps numbers in use, and nothing safe: for that clocks do not count.
+// clockOff returns a [ClockError] if the clock is wrong by those of most of the store's machines.
+// Safety does not depend on it: it keeps a wrong clock from using up numbers.
 func (o *Owner) clockOff(ctx context.Context) error {
 	ctx, cancel := o.asking(ctx)
 	defer cancel()
@@ -76,8 +76,9 @@ func (o *Owner) clockOff(ctx context.Context) error {
 	}
 	bound := max(leastOff, o.Hold/3)
 	if low, high := offsets[(len(offsets)-1)/2], offsets[len(offsets)/2]; low > bound || high < -bound {
-		return ClockError{fmt.Errorf("flake: the clock is off by %v, as most of the store's machines have it, and %v is allowed: "+
-			"it would take numbers that are in use, or spend its own; set it right", low, bound)}
+		return ClockError{fmt.Errorf("flake: the clock is off by %v, compared with most of the store's machines, "+
+			"and %v is allowed: this node would take numbers that are in use, or use up its own; correct the clock",
+			low, bound)}
 	}
 	return nil
 }
@@ -100,7 +101,7 @@ func (o *Owner) candidates(t table) (all []Entry) {
 			recent = append(recent, e)
 		}
 	}
-	if len(late) > 0 { // not all nodes want the same
+	if len(late) > 0 { // start at a random one, so that nodes do not compete
 		first := o.Random() % uint64(len(late))
 		all = append(append(all, late[first:]...), late[:first]...)
 	}
@@ -111,8 +112,8 @@ func byMark(a, b Entry) int {
 	return cmp.Or(cmp.Compare(a.Mark, b.Mark), cmp.Compare(a.Number, b.Number))
 }
 
-// unused returns some numbers that were never claimed. They begin at a random one, as
-// else all nodes of a new fleet would want the same.
+// unused returns some numbers that were never claimed, from a random one on, so that nodes of a
+// new fleet do not compete for the same number.
 func (o *Owner) unused(t table) (some []Entry) {
 	count := o.Last - o.First + 1
 	first := o.Random() % count
@@ -125,15 +126,15 @@ func (o *Owner) unused(t table) (some []Entry) {
 	return some
 }
 
-// wrote reports whether a claim was written though the answer was lost. It is claimed anew, as
-// a copy of this process may know it too.
+// wrote reports whether the pending claim was written and its answer lost. The number must be
+// claimed again, since a copy of this process may have the same pending claim.
 func (o *Owner) wrote(t table, e Entry) bool {
 	p := o.pending
 	return p != nil && p.entry.text == e.text && p.entry.Spent == e.Spent && p.floor == t.floor
 }
 
-// nearby warns of numbers under a prefix above or below: two fleets may have both, but a node with
-// a prefix of its own makes the ids of its fleet again.
+// nearby warns of numbers under a longer or shorter prefix. Two fleets may have such prefixes,
+// but a node that has a different prefix than the rest of its fleet repeats their ids.
 func (o *Owner) nearby(ctx context.Context) {
 	ctx, cancel := o.asking(ctx)
 	defer cancel()
@@ -144,11 +145,12 @@ func (o *Owner) nearby(ctx context.Context) {
 		}
 	}
 	for _, list := range lists {
-		all, _ := o.Store.List(ctx, list) // without an answer, or the right to read it, there is no warning
+		all, _ := o.Store.List(ctx, list) // on an error there is no warning
 		for key := range all {
 			other := keys{key[:max(strings.LastIndex(key, "/n/"), 0)]}
 			if _, err := other.parse(key); err == nil && other.prefix != o.Prefix {
-				o.Log.Warn("the first worker id of this prefix, and another prefix has some: all nodes of a fleet need the same",
+				o.Log.Warn("claimed the first worker id of this prefix, but another prefix has some too: "+
+					"all nodes of a fleet need the same prefix",
 					"prefix", o.Prefix, "other", escape.Text(other.prefix))
 				return
 			}
@@ -156,10 +158,10 @@ func (o *Owner) nearby(ctx context.Context) {
 	}
 }
 
-// try claims a number, unless another node was faster.
+// try claims the number of an entry. It reports false if another node has changed the entry.
 func (o *Owner) try(ctx context.Context, t table, e Entry) (won bool, err error) {
 	c := &Claim{owner: o, key: t.keys.number(e.Number), floor: t.floor, lost: make(chan struct{})}
-	// Ids that begin near the clock leave the time before to others, if the clock is wrong.
+	// Ids begin near the clock: if it is wrong, other nodes can have the time before.
 	base := max(e.Mark, 1)
 	c.after = max(e.Mark, t.floor.Mark, t.now-min(t.now, o.hold))
 	switch {
@@ -185,7 +187,7 @@ func (o *Owner) try(ctx context.Context, t table, e Entry) (won bool, err error)
 		switch {
 		case getErr != nil:
 			return false, errors.Join(err, getErr)
-		case texts[1] != t.floor.String(): // begin anew, above it
+		case texts[1] != t.floor.String(): // claim again, above it
 			return false, errContended
 		case texts[0] == c.entry.text:
 			return true, o.have(c)
@@ -196,7 +198,7 @@ func (o *Owner) try(ctx context.Context, t table, e Entry) (won bool, err error)
 	return false, notWritten(e.Number, failed)
 }
 
-// notWritten is what the last of several attempts failed with, if that is known.
+// notWritten returns the error of several attempts, of which the last failed with err.
 func notWritten(number uint64, err error) error {
 	if err == nil {
 		err = errContended

@@ -9,32 +9,32 @@ import (
 	"github.com/flake-go/flake/internal/escape"
 )
 
-// Value is what the store holds for a number.
+// Value is what the store has for a number.
 type Value struct {
-	Mark       uint64 // no id with the number is later, but for Spent; milliseconds since 1970-01-01 UTC
+	Mark       uint64 // no id with the number is later, except in Spent; milliseconds since 1970-01-01 UTC
 	Generation uint64 // how often the number was claimed
-	Token      uint64 // random, of the claim
-	Free       bool   // it was given back
-	Name       string // whose it is, or was, for people
-	After      uint64 // ids with the number are later; 0: not known
-	Hold       uint64 // its owner's, in milliseconds; 0: not known
-	Nonce      uint64 // random, of the write; 0: not known
-	Base       uint64 // no id is between this and After; 0: not known
+	Token      uint64 // random, new with each claim
+	Free       bool   // the number was returned or released
+	Name       string // of the owner, or the former owner; for people
+	After      uint64 // ids of the claim are later; 0: unknown
+	Hold       uint64 // of the owner, in milliseconds; 0: unknown
+	Nonce      uint64 // random, new with each write; 0: unknown
+	Base       uint64 // no id is between this and After; 0: unknown
 	Spent      Span   // a time that no claim may enter
 }
 
 // Span is the time after one millisecond, up to another. The zero Span is empty.
 type Span struct{ After, Mark uint64 }
 
-// meets reports whether a claim whose clock says now would come into the span.
+// meets reports whether a claim at now would enter the span.
 func (s Span) meets(now, hold uint64) bool { return s.Mark > 0 && now+hold > s.After }
 
 // The text of a value:
 //
 //	1 1700000600000 12 9f86d081884c7d65 held flake@10.0.0.1 after=1699999900000 hold=600000 nonce=...
 //	| |             |  |                |    |              |
-//	| |             |  |                |    |              what nodes of before flake 0.2
-//	| |             |  |                |    |              take for part of the name
+//	| |             |  |                |    |              read as part of the name by
+//	| |             |  |                |    |              nodes older than flake 0.2
 //	| |             |  |                |    the name
 //	| |             |  |                held, or free
 //	| |             |  the token
@@ -42,9 +42,9 @@ func (s Span) meets(now, hold uint64) bool { return s.Mark > 0 && now+hold > s.A
 //	| the mark
 //	version of the format
 //
-// If Base or Spent is known, the first mark is the highest of Mark and Spent, which keeps
-// nodes of before away until then, and " base=... mark=... spent=..." is in front of
-// " after=", where nodes of before take it for part of the name too.
+// If Base or Spent is set, the first mark is the later of Mark and the end of Spent, so that
+// older nodes do not claim the number before, and " base=... mark=... spent=..." precedes
+// " after="; older nodes read that as part of the name too.
 const (
 	version = "1"
 	held    = "held"
@@ -78,7 +78,7 @@ func parseValue(text string) (v Value, err error) {
 	if len(fields) != 6 {
 		return v, errForeign
 	}
-	// What is not of this version, or cannot be parsed, does not give the text again.
+	// The comparison with String below finds other versions, and what cannot be parsed.
 	v.Mark, _ = strconv.ParseUint(fields[1], 10, 64)
 	v.Generation, _ = strconv.ParseUint(fields[2], 10, 64)
 	v.Token, _ = strconv.ParseUint(fields[3], 16, 64)
@@ -100,21 +100,21 @@ func parseValue(text string) (v Value, err error) {
 	if v.String() != text {
 		return v, errForeign
 	}
-	v.Name = escape.Text(v.Name) // whoever can write to the store can write any
+	v.Name = escape.Text(v.Name) // any process that can write to the store can choose it
 	return v, nil
 }
 
-// Floor is what the store holds for all numbers, after it was restored.
+// Floor is what a restored store has for all numbers.
 type Floor struct {
-	Since uint64 // later than all clocks before the restore
-	Mark  uint64 // no id was later; those of claims from here on are
+	Since uint64 // later than any clock before the restore
+	Mark  uint64 // ids of earlier claims are not later; ids of later claims are
 	Nonce uint64 // random
 }
 
-// withdraws reports whether the floor takes another back, which was a mistake.
+// withdraws reports whether the floor was written by [Withdraw] to replace other.
 func (f Floor) withdraws(other Floor) bool { return f.Nonce == ^other.Nonce }
 
-// String returns the floor's text, which is empty if there is none.
+// String returns the floor's text, which is empty for the zero Floor.
 func (f Floor) String() string {
 	if f == (Floor{}) {
 		return ""
@@ -130,12 +130,12 @@ func parseFloor(text string) (f Floor, err error) {
 	return f, err
 }
 
-// keys are the keys in the store.
+// keys makes the keys of a prefix.
 type keys struct{ prefix string }
 
 func (k keys) floor() string { return k.prefix + "/floor" }
 
-// number is of one width, so that no key is the beginning of another.
+// number returns a key of fixed width, so that no key is a prefix of another.
 func (k keys) number(n uint64) string { return fmt.Sprintf("%s%012x", k.numbers(), n) }
 func (k keys) numbers() string        { return k.prefix + "/n/" }
 

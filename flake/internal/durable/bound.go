@@ -2,13 +2,14 @@ package durable
 
 import "context"
 
-// Bound is a limit on ids that comes from elsewhere than the file, as from whoever
-// gives nodes their workers. The file's mark never passes it.
+// Bound is a limit on ids that does not come from the file, such as a claim of package
+// workers. The file's mark never passes it.
 type Bound interface {
-	// After is a time that ids have to be later than.
+	// After returns the time that ids must be later than.
 	After() uint64
-	// Milli is the time that no id may be later than. It only rises.
+	// Milli returns the time that no id may pass. It only rises.
 	Milli() uint64
-	// Extend asks for it to be raised to milli, until ctx is done.
+	// Extend raises Milli to at least the argument. It returns the cause of ctx if that is
+	// done first.
 	Extend(ctx context.Context, milli uint64) error
 }

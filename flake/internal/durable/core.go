@@ -9,9 +9,8 @@ import (
 	"github.com/flake-go/flake/flake/internal/tick"
 )
 
-// Core is what the generators of all formats are made of: the source of their ids
-// and, once [Core.Open] has been called, what keeps its time. Its methods are those
-// that the formats have alike, which document them.
+// Core is the common part of the generators of all formats: the source of ids and, after
+// [Core.Open], the keeper of its mark. Its methods are documented by the formats.
 type Core[S interface {
 	Source
 	Ready() error
@@ -20,10 +19,10 @@ type Core[S interface {
 	Sleep  tick.Sleeper // nil: [tick.Sleep]
 
 	Keeper *Keeper   // nil without a file
-	closed sync.Once // without a keeper
+	closed sync.Once // used without a keeper
 }
 
-// Open is [Open] of the source, which keeps it until Close.
+// Open calls [Open] for the source, and keeps its mark until Close.
 func (c *Core[S]) Open(ctx context.Context, path string, o Options) (err error) {
 	c.Keeper, err = Open(ctx, path, c.Source, o)
 	return err

@@ -1,8 +1,7 @@
-// Package durable keeps a mark on disk ahead of every id that a generator hands
-// out. A generator may use the time up to a mark only once it is durable, so
-// whatever happens to the process and to the clock, the next one finds a mark
-// that no id is past.
+// Package durable keeps a mark on disk ahead of every id of a generator. A generator may use
+// the time up to a mark only once the mark is durable, so whatever happens to the process or
+// the clock, the next process finds a mark that no id has passed.
 //
-// [Core] is what the generators of the formats are made of: it opens and closes
-// them. [OpenOn] does the same on a machine that is only simulated.
+// [Core] is the common part of the generators of all formats: it opens and closes
+// them. [OpenOn] opens one on a simulated machine.
 package durable

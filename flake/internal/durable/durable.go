@@ -14,95 +14,94 @@ import (
 type Keeper struct {
 	marks  *Marks
 	name   string     // of its mark
-	alone  bool       // nobody else has the marks
-	at     string     // where it is found, for people
-	former *mark.File // that it is taken over from, or nil; until the generator begins
+	alone  bool       // the file has only this mark
+	at     string     // the file and name, for people
+	former *mark.File // the generator's former file, or nil; closed by begin
 	source Source
 	bound  Bound // nil: none
 	log    *slog.Logger
-	told   func(time.Duration) // how long it took to write the file
-	old    uint64              // how old the mark may be if nobody asks for ids, ms
+	report func(time.Duration) // called with the time that each save took
+	old    uint64              // maximum age of the mark without calls, ms
 
-	// Of the mark that is being saved, or was last; under marks.saving.
+	// Of the current or last save; under marks.saving.
 	limit  *tick.Limit
 	now    uint64
-	latest uint64 // of marks that ids may have been made up to, and that can be above the next
-	ended  bool   // it is the last one
+	latest uint64 // highest earlier mark that ids may have reached; may be above the next mark
+	ended  bool   // this is the last save
 
-	mark, saved atomic.Uint64 // what is in the file, and since when
+	mark, saved atomic.Uint64 // the mark in the file, and when it was saved
 
-	// What was seen when it was looked at last; under marks.saving.
+	// As of the last beat; under marks.saving.
 	milli  uint64 // the last id
 	used   int
-	ahead  time.Duration // how far the clock was, and not believed
-	behind bool          // whether it was far behind
-	seen   uint64        // what it was
+	ahead  time.Duration // how far the clock was ahead and not believed
+	behind bool          // the clock was far behind
+	seen   uint64        // the clock
 
-	open  context.Context // until Close, or that of marks
+	open  context.Context // done after Close, or that of marks
 	stop  context.CancelFunc
-	close func() error // once
+	close func() error // runs once
 }
 
-// next gives the mark to be saved. The last one is brought back from ahead of the
-// clock, but stays at the clock if there were no ids of late, for it also tells
-// how long nothing has run.
+// next returns the next mark to save. The last mark of a generator is not ahead of the clock,
+// but not below it either, even if its last id is older: the mark also shows when the
+// generator last ran.
 func (k *Keeper) next() (m mark.Mark) {
 	if k.ended { // before the mark is lowered: no id can come after
 		last := k.source.Close()
 		k.limit, k.now = k.source.Limit(), k.source.Now()
 		m.Milli = max(last, min(k.now, k.limit.Milli()))
 	} else {
-		// The limit comes before the words: they may be of a later one, but never is
-		// one raised by words from before it.
+		// The limit is read before the words: words of a later limit do no harm, but a
+		// limit must never be raised with words that are older than it.
 		k.limit, k.now = k.source.Limit(), k.source.Now()
 		k.source.Lower(k.now + window)
 		to := k.now + window
 		if k.bound != nil {
 			to = min(to, k.bound.Milli())
 		}
-		m.Milli = min(max(to, k.limit.Milli()), k.limit.Last()) // not below an id, if the clock was set back
+		m.Milli = min(max(to, k.limit.Milli()), k.limit.Last()) // not below an id if the clock was set back
 	}
 	if s, ok := k.source.(Stateful); ok {
 		m.Words = s.Words()
-		k.latest = max(k.latest, k.mark.Load()) // this one may be of another pass
+		k.latest = max(k.latest, k.mark.Load()) // the next mark may be lower, in another pass
 	}
 	m.Latest = max(m.Milli, k.latest)
 	return m
 }
 
-// settle notes that the mark was saved, and lets the source use the time up to it.
+// settle records that the mark was saved, and lets the source use the time up to it.
 func (k *Keeper) settle(milli uint64) {
 	k.mark.Store(milli)
 	k.saved.Store(k.now)
 	k.limit.Set(milli)
 }
 
-// asked tells whether there were ids since it was called last.
+// asked reports whether ids were made since the last call.
 func (k *Keeper) asked() bool {
 	milli, used := k.milli, k.used
 	k.milli, k.used = k.source.Last()
 	return milli != k.milli || used != k.used
 }
 
-// stale tells whether the mark has to be moved, though nobody may have asked for
-// ids: it would count as too old, or can go back with the clock.
+// stale reports whether the mark must be moved even if no ids were made: it is getting too old,
+// or can be lowered since the clock went back.
 func (k *Keeper) stale() bool {
 	now, limit := k.source.Now(), k.source.Limit()
 	before := limit.Milli()
 	k.source.Lower(now + window)
 	lowered := limit.Milli() < before
 	if lowered {
-		k.asked() // it may be at the price of an id, which nobody asked for
+		k.asked() // Lower may have used up an id, which is not a call
 	}
 	return lowered || now > k.mark.Load()+k.old
 }
 
-// await is the limit's Extend: the clock is past the mark. As a rule that means
-// that nobody asked for ids for a while, the machine slept, or the clock was set
-// ahead, and the file only needs to be written. While it cannot be, callers are
-// told so at once, and run goes on trying.
+// await is the limit's Extend, called when the clock has passed the mark. Usually there were no
+// calls for a while, the machine slept, or the clock was set ahead, and a save is enough. While
+// saves fail, await fails at once, and run keeps trying.
 func (k *Keeper) await(ctx context.Context, milli uint64) error {
-	// The clock may have been set back.
+	// Also done if the clock was set back.
 	done := func() bool { return milli <= k.source.Limit().Milli() || milli > k.source.Now() }
 	if k.bound != nil && milli > k.bound.Milli() && !done() && k.Ready() == nil {
 		if err := k.bound.Extend(ctx, milli); err != nil {
@@ -112,32 +111,29 @@ func (k *Keeper) await(ctx context.Context, milli uint64) error {
 	return k.marks.attempts.Await(ctx, k.open.Done(), done)
 }
 
-// Renew moves the mark at once, and those of the others beside it. It fails with
-// [tick.ErrTimestampNotSaved] or [tick.ErrClosed].
+// Renew moves all marks of the file at once. It fails with [tick.ErrTimestampNotSaved] or
+// [tick.ErrClosed].
 func (k *Keeper) Renew() error { return k.marks.renew() }
 
-// Beat is to be called each second where nothing else does it: it moves the marks
-// if it is time to.
+// Beat moves the marks if they are due. After [OpenOn] the caller must call it each second.
 func (k *Keeper) Beat() { k.marks.beat() }
 
-// Mark is the time that no id is later than, as it stands in the file.
+// Mark returns the mark in the file, which no id is later than.
 func (k *Keeper) Mark() time.Time { return time.UnixMilli(int64(k.mark.Load())).UTC() }
 
-// LastSaved is the time at which the file was last written, and the trouble
-// there has been with it since, or nil.
+// LastSaved returns when the file was last written, and the error of a later attempt, or nil.
 func (k *Keeper) LastSaved() (time.Time, error) {
 	return time.UnixMilli(int64(k.saved.Load())).UTC(), k.Ready()
 }
 
-// Ready tells whether all is well with the file, or else what the trouble is. A
-// file that cannot be written is some before it leaves no ids.
+// Ready returns the error of the last save, or nil. A failed save is an error even while there
+// are still ids.
 func (k *Keeper) Ready() error { return k.marks.attempts.Err() }
 
-// Close ends the source, brings the mark back from ahead of the clock, so that
-// the next start need not wait, and gives up the lock, unless the mark is one of
-// several. Calls under way and later fail with [tick.ErrClosed]. Close waits for
-// the disk; if it cannot write, the next start waits instead. A second Close
-// gives what the first did.
+// Close closes the source, lowers the mark to the clock, so that the next start need not
+// wait, and releases the lock, unless the file has other marks. Current and later calls fail
+// with [tick.ErrClosed]. Close waits for the disk; if that cannot be written, the next start
+// waits instead. Later calls return the same error.
 func (k *Keeper) Close() error { return k.close() }
 
 func (k *Keeper) end() error {
@@ -148,21 +144,23 @@ func (k *Keeper) end() error {
 	return k.marks.drop(k)
 }
 
-// watch tells of a clock that has gone far ahead or back, and what becomes of it.
+// watch logs when the clock goes far ahead or back, and when that ends.
 func (k *Keeper) watch() {
 	now, ahead, behind := k.source.Now(), k.source.Doubted(), k.source.Behind() > window
 	switch {
 	case ahead > 0 && k.ahead == 0:
-		k.log.Warn("the clock has gone far ahead: ids go on with the time before, and follow it once it has stayed there; set it right if it is wrong",
+		k.log.Warn("the clock has gone far ahead: ids keep the time before, and follow the clock once it has stayed there; "+
+			"correct it if it is wrong",
 			"ahead", ahead.Round(time.Millisecond), "stays", tick.Doubt)
 	case ahead == 0 && k.ahead > 0 && now > k.seen+uint64(k.ahead/2/time.Millisecond):
-		k.log.Warn("the clock has stayed far ahead, and ids follow it: if it is set back now, there are none until it has caught up", "clock", show(now))
+		k.log.Warn("the clock has stayed far ahead, and ids follow it: "+
+			"if it is set back now, there are no ids until it has caught up", "clock", show(now))
 	case ahead == 0 && k.ahead > 0:
 		k.log.Info("the clock is no longer far ahead", "clock", show(now))
 	}
 	switch {
 	case behind && !k.behind:
-		k.log.Error("the clock is behind the last id: there are none until it has caught up; set it right; "+elsewhere,
+		k.log.Error("the clock is behind the last id: there are no ids until it has caught up; correct it; "+elsewhere,
 			"wait", tick.Milliseconds(k.source.Behind()), "clock", show(now))
 	case !behind && k.behind:
 		k.log.Info("the clock is no longer behind the last id", "clock", show(now))
@@ -170,6 +168,6 @@ func (k *Keeper) watch() {
 	k.ahead, k.behind, k.seen = ahead, behind, now
 }
 
-// elsewhere is how to have ids without waiting for the clock.
-const elsewhere = "to have ids sooner, start with another timestamp_path and with a worker id (or id, or partition) " +
-	"that nobody has had: no id comes twice then, but the new ones are below the last"
+// elsewhere says how to get ids without waiting for the clock.
+const elsewhere = "to get ids sooner, start with another timestamp_path and a worker id (or id, or partition) " +
+	"that was never used: no id repeats then, but the new ones are below the last"

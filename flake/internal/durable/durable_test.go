@@ -278,9 +278,9 @@ func TestStartRefused(t *testing.T) {
 		says   []string
 	}{
 		"clock set back": {clock: someTime - 1, want: tick.ErrClockBackwards,
-			says: []string{"2023-11-14T22:13:23.000Z (1700000003000)", "2023-11-14T22:13:19.999Z (1699999999999)", "set the clock right", "in 1 ms"}},
+			says: []string{"2023-11-14T22:13:23.000Z (1700000003000)", "2023-11-14T22:13:19.999Z (1699999999999)", "correct the clock", "in 1 ms"}},
 		"clock at zero":    {clock: 0, want: tick.ErrClockBackwards},
-		"clock set ahead":  {clock: someTime + window + 30*86400_000 + 1, want: tick.ErrClockAdvanced, says: []string{"allowable_downtime, 2592000000 ms", "above 2592000001"}},
+		"clock set ahead":  {clock: someTime + window + 30*86400_000 + 1, want: tick.ErrClockAdvanced, says: []string{"allowable_downtime (2592000000 ms)", "above 2592000001"}},
 		"down for long":    {clock: someTime + window + 1001, down: time.Second, want: tick.ErrClockAdvanced, says: []string{"1000 ms"}},
 		"disk full":        {clock: someTime + window + 1, broken: true, want: tick.ErrTimestampNotSaved, says: []string{"no space left", "free the disk"}},
 		"senseless option": {clock: someTime + window + 1, down: -1, says: []string{"allowable_downtime", "below 0"}},
@@ -348,21 +348,21 @@ func TestMarkNeverFalls(t *testing.T) {
 	}
 }
 
-func TestTurn(t *testing.T) {
+func TestRewind(t *testing.T) {
 	const before = someTime + 3600_000
 	for name, c := range map[string]struct {
 		clock, safe uint64
-		turned      bool
+		rewound     bool
 		waited      time.Duration
 		refused     bool
 	}{
 		"past the mark":         {clock: before + 1, safe: someTime},
 		"as after a crash":      {clock: before - window, safe: someTime, waited: Window + time.Millisecond},
-		"far behind":            {clock: before - window - 1, safe: someTime, turned: true},
-		"far behind, to safe":   {clock: someTime, safe: someTime, turned: true, waited: time.Millisecond},
-		"far behind, and safe":  {clock: someTime - window - 1, safe: someTime, turned: true, refused: true},
-		"far behind, long ago":  {clock: someTime, safe: 0, turned: true},
-		"far behind, near safe": {clock: someTime - window, safe: someTime, turned: true, waited: Window + time.Millisecond},
+		"far behind":            {clock: before - window - 1, safe: someTime, rewound: true},
+		"far behind, to safe":   {clock: someTime, safe: someTime, rewound: true, waited: time.Millisecond},
+		"far behind, and safe":  {clock: someTime - window - 1, safe: someTime, rewound: true, refused: true},
+		"far behind, long ago":  {clock: someTime, safe: 0, rewound: true},
+		"far behind, near safe": {clock: someTime - window, safe: someTime, rewound: true, waited: Window + time.Millisecond},
 	} {
 		b := newBench(t)
 		f, _, err := mark.Open(mark.OS{}, b.path)
@@ -379,10 +379,10 @@ func TestTurn(t *testing.T) {
 		}
 		s := &stateful{Generator: ids, words: []uint64{2}, safe: c.safe}
 		k, err := OpenOn(t.Context(), mark.OS{}, b.sleep, b.path, s, b.options())
-		if errors.Is(err, tick.ErrClockBackwards) != c.refused || (s.turned == before) != c.turned || b.waited != c.waited {
-			t.Errorf("%s: %v, turned at %d, waited %v", name, err, s.turned, b.waited)
+		if errors.Is(err, tick.ErrClockBackwards) != c.refused || (s.rewound == before) != c.rewound || b.waited != c.waited {
+			t.Errorf("%s: %v, rewound at %d, waited %v", name, err, s.rewound, b.waited)
 		}
-		if goesOn := c.turned && !c.refused; strings.Contains(b.logged(), "going on in that past") != goesOn {
+		if goesOn := c.rewound && !c.refused; strings.Contains(b.logged(), "continuing at that time") != goesOn {
 			t.Errorf("%s: logged %q", name, b.logged())
 		}
 		if err != nil {
@@ -409,11 +409,11 @@ type stateful struct {
 	restored []uint64
 	refuse   error
 
-	safe, turned, bound uint64
+	safe, rewound, bound uint64
 }
 
-func (s *stateful) Turn(last uint64) uint64 {
-	s.turned = last
+func (s *stateful) Rewind(last uint64) uint64 {
+	s.rewound = last
 	return s.safe
 }
 

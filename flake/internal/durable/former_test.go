@@ -95,7 +95,7 @@ func TestNeverAnew(t *testing.T) {
 		alone bool                    // without Marks, else as orders
 		says  string
 	}{
-		"alone with those of names":         {map[string]mark.Content{"": named("a", 1)}, true, "none without"},
+		"alone with those of names":         {map[string]mark.Content{"": named("a", 1)}, true, "only marks with names"},
 		"a name where there is one without": {map[string]mark.Content{"": alone(1)}, false, "without a name"},
 		"a former one of another name":      {map[string]mark.Content{"-orders": named("orders", 1)}, false, "of several"},
 		"a former one of several":           {map[string]mark.Content{"-orders": {Marks: map[string]mark.Mark{"": markAt(1), "a": markAt(1)}}}, false, "of several"},

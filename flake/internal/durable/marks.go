@@ -15,39 +15,38 @@ import (
 	"github.com/flake-go/flake/flake/internal/tick"
 )
 
-var errEnded = fmt.Errorf("%w, and so is its file of marks", tick.ErrClosed)
+var errEnded = fmt.Errorf("%w, and its file of marks too", tick.ErrClosed)
 
-// Marks is a file that keeps the marks of several generators, each under a name.
-// It is written once a second for all of them, and not while nobody asks for ids.
-// Close it when done.
+// Marks is a file that keeps the marks of several generators, each under a name. One save a
+// second is for all of them; without calls for ids there are few saves. Close it when done.
 type Marks struct {
 	file *mark.File
 	log  *slog.Logger
 
 	saving sync.Mutex             // held while the file is written
-	saved  mark.Content           // what is in it; under saving
-	drawn  map[string]mark.Worker // what is written with it next; under saving
-	known  bool                   // whether there were marks in it
-	latest uint64                 // of the marks that nobody keeps; under saving
-	names  map[string]bool        // of those that begin or are kept; under saving
+	saved  mark.Content           // what the file has; under saving
+	drawn  map[string]mark.Worker // to be written with the next save; under saving
+	known  bool                   // the file had marks when it was opened
+	latest uint64                 // highest mark without a generator; under saving
+	names  map[string]bool        // names in use; under saving
 	kept   []*Keeper              // whose marks are kept ahead; under saving
 	ended  bool                   // under saving
-	linger int                    // beats without ids until the marks stay; 0: they never do
-	quiet  int                    // beats since there were ids; under saving
+	linger int                    // beats without ids until marks no longer move; 0: they always move
+	quiet  int                    // beats since the last id; under saving
 
 	attempts *attempt.Attempts
-	sleep    tick.Sleeper // of generators that are opened with it; nil: tick.Sleep
+	sleep    tick.Sleeper // of generators opened with it; nil: tick.Sleep
 
-	open    context.Context // until Finish
+	open    context.Context // done after Finish
 	stop    context.CancelFunc
-	stopped chan struct{} // closed when run has ended; nil if it was not begun
-	finish  func() error  // once
-	close   func() error  // once
+	stopped chan struct{} // closed when run has ended; nil if it was not started
+	finish  func() error  // runs once
+	close   func() error  // runs once
 }
 
-// OpenMarks locks the file at path, creating it with the first generator if there
-// is none. It fails if the file is locked, is none of marks, or is damaged. A nil
-// logger means that nobody is told of trouble with the file.
+// OpenMarks locks the file at path; if it does not exist, the first generator creates it. It
+// fails if the file is locked, damaged, or not a file of marks. A nil logger discards all
+// records.
 func OpenMarks(path string, log *slog.Logger) (*Marks, error) {
 	m, err := OpenMarksOn(mark.OS{}, path, log, linger)
 	if err == nil {
@@ -56,7 +55,7 @@ func OpenMarks(path string, log *slog.Logger) (*Marks, error) {
 	return m, err
 }
 
-// CheckMarks returns why [OpenMarks] would fail, but for a lock.
+// CheckMarks returns the error of [OpenMarks], but ignores locks.
 func CheckMarks(path string) error {
 	if err := mark.Check(path); err != nil {
 		return fmt.Errorf("flake: %w", err)
@@ -64,8 +63,8 @@ func CheckMarks(path string) error {
 	return nil
 }
 
-// OpenMarksOn is [OpenMarks] on a disk, but for the keeping ahead. The marks are moved
-// until there have been no ids for linger beats; 0: for ever.
+// OpenMarksOn is [OpenMarks] on a simulated disk; the caller must keep the marks ahead. Without
+// ids for linger beats they no longer move; 0: they always move.
 func OpenMarksOn(disk mark.Disk, path string, log *slog.Logger, linger int) (*Marks, error) {
 	file, saved, err := mark.Open(disk, path)
 	if err != nil {
@@ -78,15 +77,15 @@ func OpenMarksOn(disk mark.Disk, path string, log *slog.Logger, linger int) (*Ma
 		file: file, log: log, saved: saved, known: len(saved.Marks) > 0, latest: latest(saved),
 		drawn: map[string]mark.Worker{}, names: map[string]bool{}, linger: linger, quiet: linger,
 	}
-	m.attempts = attempt.New(Patience, "the disk", m.tell)
+	m.attempts = attempt.New(Patience, "the disk", m.report)
 	m.open, m.stop = context.WithCancel(context.Background())
 	m.finish = sync.OnceValue(m.end)
 	m.close = sync.OnceValue(func() error { return errors.Join(m.finish(), m.file.Close()) })
 	return m, nil
 }
 
-// Rehearse opens marks as [OpenMarksOn] does, on a disk that is not the real one: generators
-// that are opened with them wait by sleep. It also returns what the file has, and where that is.
+// Rehearse is [OpenMarksOn] for generators that wait by sleep. It also returns the content and
+// the path of the file.
 func Rehearse(disk mark.Disk, path string, sleep tick.Sleeper) (*Marks, mark.Content, string, error) {
 	m, err := OpenMarksOn(disk, path, nil, 0)
 	if err != nil {
@@ -96,9 +95,9 @@ func Rehearse(disk mark.Disk, path string, sleep tick.Sleeper) (*Marks, mark.Con
 	return m, m.saved, m.file.Path(), nil
 }
 
-// reserve keeps others from a name until release, and returns the mark of the last
-// run under it, or nil. If that is in a file that the generator had of its own, k.former
-// is that. A new mark begins only where none can be meant for it.
+// reserve reserves a name until release, and returns the last mark under it, or nil if there is
+// none. If the mark is in a separate file, as in early releases, reserve sets k.former to that.
+// It fails rather than start a new mark where the file may have one for this generator.
 func (m *Marks) reserve(k *Keeper) (last *mark.Mark, err error) {
 	m.saving.Lock()
 	defer m.saving.Unlock()
@@ -111,9 +110,9 @@ func (m *Marks) reserve(k *Keeper) (last *mark.Mark, err error) {
 		err = fmt.Errorf("%s: another generator keeps its mark as %q", m.file.Path(), k.name)
 	case found:
 	case k.alone && len(m.saved.Marks) > 0:
-		err = m.file.Refuse("it has the marks of generators with names, and none without; open it with OpenMarks")
+		err = m.file.Refuse("it has only marks with names; open it with OpenMarks")
 	case nameless && len(m.saved.Marks) == 1 && !m.names[""]:
-		err = m.file.Refuse("it has the mark of one generator, without a name; open that with the empty name first, or another file")
+		err = m.file.Refuse("it has one mark, without a name; open that with the empty name first, or use another file")
 	case k.name != "":
 		k.former, own, err = m.file.Former(k.name)
 		found = k.former != nil
@@ -139,8 +138,8 @@ func (m *Marks) Names() []string {
 // Known reports whether the file had marks when it was opened.
 func (m *Marks) Known() bool { return m.known }
 
-// Latest is a time that no id of any generator is later than that ever kept a mark in the
-// file, also of those that have ended.
+// Latest returns a time that no id is later than, of any generator that ever kept a mark in
+// the file.
 func (m *Marks) Latest() uint64 {
 	m.saving.Lock()
 	defer m.saving.Unlock()
@@ -154,15 +153,15 @@ func latest(c mark.Content) (milli uint64) {
 	return milli
 }
 
-// before is a time that no id is later than of the generators that have ended.
+// before returns a time that no id of a closed generator is later than.
 func (m *Marks) before() uint64 {
 	m.saving.Lock()
 	defer m.saving.Unlock()
 	return m.latest
 }
 
-// Number returns the number that the file keeps, or nil. After a crash it may be one that
-// was about to be remembered, and is durable with the next save.
+// Number returns the number in the file, or nil. After a crash this may be a number whose
+// Remember did not return; the next save makes it durable.
 func (m *Marks) Number() *mark.Number {
 	m.saving.Lock()
 	defer m.saving.Unlock()
@@ -173,9 +172,9 @@ func (m *Marks) Number() *mark.Number {
 	return &number
 }
 
-// Remember has the file keep another number, nil for none, and returns once that is durable,
-// with the marks moved ahead. On an error [Marks.Number] is still the one before. It can
-// also be called between Finish and Close.
+// Remember replaces the number in the file, nil for none, and returns once that is durable; it
+// moves the marks too. After an error [Marks.Number] returns the old number. Remember can also
+// be called between Finish and Close.
 func (m *Marks) Remember(number *mark.Number) error {
 	m.saving.Lock()
 	defer m.saving.Unlock()
@@ -192,14 +191,14 @@ func (m *Marks) release(name string) {
 	delete(m.names, name)
 }
 
-// add has the mark of one more generator kept.
+// add starts keeping the mark of a generator, and saves it.
 func (m *Marks) add(k *Keeper) error {
 	m.saving.Lock()
 	defer m.saving.Unlock()
 	m.kept = append(m.kept, k)
 	err := m.save()
 	if err == nil {
-		k.asked() // from here on
+		k.asked() // count ids from here on
 		return nil
 	}
 	m.kept = m.kept[:len(m.kept)-1]
@@ -209,8 +208,8 @@ func (m *Marks) add(k *Keeper) error {
 	return err
 }
 
-// renew moves the marks ahead and lets the sources use the time up to them. It
-// fails with [tick.ErrTimestampNotSaved] or [tick.ErrClosed].
+// renew moves the marks, and lets the sources use the time up to them. It fails with
+// [tick.ErrTimestampNotSaved] or [tick.ErrClosed].
 func (m *Marks) renew() error {
 	m.saving.Lock()
 	defer m.saving.Unlock()
@@ -224,7 +223,7 @@ func (m *Marks) save() error {
 	return m.write(m.saved.Number)
 }
 
-// write writes the next marks of all that are kept, and a number.
+// write saves the next marks of all generators, and a number.
 func (m *Marks) write(number *mark.Number) error {
 	next := mark.Content{Marks: map[string]mark.Mark{}, Number: number, Workers: map[string]mark.Worker{}}
 	maps.Copy(next.Marks, m.saved.Marks)
@@ -237,7 +236,7 @@ func (m *Marks) write(number *mark.Number) error {
 	err := m.file.Save(next)
 	took := time.Since(start)
 	for _, k := range m.kept {
-		k.told(took)
+		k.report(took)
 		if err == nil {
 			k.settle(next.Marks[k.name].Milli)
 		}
@@ -250,8 +249,8 @@ func (m *Marks) write(number *mark.Number) error {
 	return nil
 }
 
-// beat looks at the clocks, and moves the marks if it is time to: there were ids of
-// late, one has to be moved all the same, or the last attempt failed.
+// beat checks the clocks, and moves the marks if there were ids recently, one is stale, or the
+// last save failed.
 func (m *Marks) beat() {
 	m.saving.Lock()
 	defer m.saving.Unlock()
@@ -268,14 +267,13 @@ func (m *Marks) beat() {
 	}
 }
 
-// begin has the marks kept ahead from here on.
+// begin starts keeping the marks ahead.
 func (m *Marks) begin(beat <-chan time.Time) {
 	m.stopped = make(chan struct{})
 	go m.run(beat)
 }
 
-// run looks at each beat whether the marks are to be moved, and moves them at once
-// when it is asked to.
+// run calls beat for each beat, and moves the marks at once when a caller waits for that.
 func (m *Marks) run(beat <-chan time.Time) {
 	defer close(m.stopped)
 	for {
@@ -290,21 +288,22 @@ func (m *Marks) run(beat <-chan time.Time) {
 	}
 }
 
-// tell logs trouble with the file when it begins, and when it ends.
-func (m *Marks) tell(before, err error) {
+// report logs when saving begins to fail, and when it succeeds again.
+func (m *Marks) report(before, err error) {
 	slow := m.attempts.Slow()
 	switch {
 	case err == slow:
-		m.log.Error("the timestamp is not saved in time: ids go on to the mark, and then stop until it is", "file", m.file.Path(), "err", err)
+		m.log.Error("the timestamp is not saved in time: ids continue to the mark, then stop until it is",
+			"file", m.file.Path(), "err", err)
 	case err != nil && (before == nil || before == slow):
-		m.log.Error("the timestamp cannot be saved: ids go on to the mark, and then stop until it can", "file", m.file.Path(), "err", err)
+		m.log.Error("the timestamp cannot be saved: ids continue to the mark, then stop until it is",
+			"file", m.file.Path(), "err", err)
 	case err == nil && before != nil:
 		m.log.Info("the timestamp is saved again", "file", m.file.Path())
 	}
 }
 
-// drop ends a generator, or with nil all, brings its mark back from ahead of the
-// clock, and writes the file.
+// drop closes a generator, or all if one is nil, lowers its mark to the clock, and saves.
 func (m *Marks) drop(one *Keeper) (err error) {
 	m.saving.Lock()
 	defer m.saving.Unlock()
@@ -323,12 +322,11 @@ func (m *Marks) drop(one *Keeper) (err error) {
 	return err
 }
 
-// Finish ends all generators as their own Close does; [Marks.Remember] still writes the
-// file. A second Finish gives what the first did.
+// Finish closes all generators, like their own Close. [Marks.Remember] still works afterwards.
+// Later calls return the same error.
 func (m *Marks) Finish() error { return m.finish() }
 
-// Close is Finish, if that was not called, and gives up the lock. A second Close gives
-// what the first did.
+// Close calls Finish and releases the lock. Later calls return the same error.
 func (m *Marks) Close() error { return m.close() }
 
 func (m *Marks) end() error {

@@ -6,9 +6,9 @@ import (
 )
 
 const (
-	// Window is how far ahead of the clock the mark is set, and so the longest
-	// that a start after a crash waits, and the longest that ids go on while
-	// the file cannot be written.
+	// Window is how far ahead of the clock the mark is set. So it is the longest wait of a
+	// start after a crash, and the longest that ids continue while the file cannot be
+	// written.
 	Window = 3 * time.Second
 
 	// DefaultDowntime is the original's allowable_downtime, 30 days.
@@ -16,25 +16,24 @@ const (
 
 	renewal = time.Second // how often the mark is moved
 
-	// Patience is how long a call waits for the mark to be moved past a clock
-	// that went beyond it: nobody had asked for ids for a while, the machine slept,
-	// or the clock was set.
+	// Patience is how long a call waits for a save if the clock has passed the mark: there
+	// were no calls for a while, the machine slept, or the clock was set.
 	Patience = time.Second
 
-	// The mark is moved until there have been no ids for so many beats.
+	// linger is the number of beats without ids after which marks no longer move.
 	linger = 60
 
-	// While nobody asks, the mark is moved once it is so old, or a hundredth of the
-	// allowable downtime: it also tells how long nothing has run, and who cleans up
-	// old files is to find a young one.
+	// idle is the maximum age of a mark without calls; a hundredth of the allowable downtime
+	// if that is less. The mark also shows when the node last ran, and programs that delete
+	// old files must find the file young.
 	idle = time.Hour
 
 	window = uint64(Window / time.Millisecond)
 )
 
-// Options are those of flake.Options, which documents them. The zero value is valid.
+// Options are documented by flake.Options. The zero value is valid.
 type Options struct {
-	Clock             func() uint64 // not used here: the source has one
+	Clock             func() uint64 // not used: the source has a clock
 	AllowableDowntime time.Duration
 	Logger            *slog.Logger
 	Saved             func(time.Duration)

@@ -6,8 +6,8 @@ import (
 	"github.com/flake-go/flake/flake/internal/mark"
 )
 
-// RaiseMark makes the mark without a name in the file at path at least milli, and returns what it then is. It keeps
-// what stands beside it and the marks of names. It fails as [OpenMarks] does, or if the file cannot be written.
+// RaiseMark raises the mark without a name in the file at path to at least milli, and returns it.
+// Everything else in the file stays. It fails like [OpenMarks], or if the file cannot be written.
 func RaiseMark(path string, milli uint64) (uint64, error) {
 	file, c, err := mark.Open(mark.OS{}, path)
 	if err != nil {

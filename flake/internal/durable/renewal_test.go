@@ -85,12 +85,12 @@ func TestTroubleIsToldOnce(t *testing.T) {
 		err  error // what the attempt came to; errSlow: it still goes on
 		says string
 	}{
-		{nil, ""}, {errFull, "ids go on to the mark"}, {errFull, ""}, {errSlow, ""}, {nil, "saved again"}, {nil, ""},
-		{errSlow, "not answered"}, {errSlow, ""}, {errFull, "ids go on to the mark"}, {nil, "saved again"},
+		{nil, ""}, {errFull, "ids continue to the mark"}, {errFull, ""}, {errSlow, ""}, {nil, "saved again"}, {nil, ""},
+		{errSlow, "not answered"}, {errSlow, ""}, {errFull, "ids continue to the mark"}, {nil, "saved again"},
 		{errSlow, "not answered"}, {nil, "saved again"},
 	} {
 		if c.err != errSlow || result == nil { // as package attempt has it
-			d.marks.tell(result, c.err)
+			d.marks.report(result, c.err)
 			result = c.err
 		}
 		fresh := b.logged()[logged:]
@@ -195,7 +195,7 @@ func TestFullDiskIsRiddenOut(t *testing.T) {
 	if _, err := d.LastSaved(); err != nil {
 		t.Error(err)
 	}
-	for _, word := range []string{"ids go on to the mark", "saved again"} {
+	for _, word := range []string{"ids continue to the mark", "saved again"} {
 		if n := strings.Count(b.logged(), word); n != 1 {
 			t.Errorf("%q is logged %d times: %s", word, n, b.logged())
 		}

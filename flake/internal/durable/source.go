@@ -6,42 +6,40 @@ import (
 	"github.com/flake-go/flake/flake/internal/tick"
 )
 
-// Source is the generator whose time is kept. A [tick.Generator] is one.
+// Source is a generator whose mark is kept. A [tick.Generator] implements it.
 type Source interface {
-	// Now reads the clock, in milliseconds since 1970-01-01 UTC.
+	// Now returns the clock, in milliseconds since 1970-01-01 UTC.
 	Now() uint64
-	// Begin has only ids made that are later than last; it comes first.
+	// Begin restricts the source to ids later than last. It is called first.
 	Begin(last uint64)
-	// Last gives the last tick of which ids count as made, and how many.
+	// Last returns the last tick with used ids, and their number.
 	Last() (milli uint64, used int)
-	// Limit is the time that no id is made past. It may give another one later,
-	// which has to be raised anew.
+	// Limit returns the time that no id may pass. Later calls may return another limit,
+	// which must be raised again.
 	Limit() *tick.Limit
-	// Lower takes the limit back to milli, if it is above and no id is later.
+	// Lower lowers the limit to milli, unless an id is later.
 	Lower(milli uint64)
-	// Doubted tells how far the machine's clock has gone ahead without being
-	// believed; 0: it has not.
+	// Doubted returns how far the machine's clock is ahead without being believed, or 0.
 	Doubted() time.Duration
-	// Behind tells in how many ms there can be ids again; 0: the clock is not
-	// behind.
+	// Behind returns how far the clock is behind the last id in ms, or 0.
 	Behind() uint64
-	// Close ends it, and gives a time that no id was later than.
+	// Close closes the source, and returns a time that no id is later than.
 	Close() (last uint64)
 }
 
-// Stateful is a [Source] whose ids do not only ascend, and that has more to keep than
-// the time: a few words, which stand in the file beside every mark.
+// Stateful is a [Source] that can make ids again in a time it has already used, different from
+// the earlier ones. For this it stores a few words with every mark.
 type Stateful interface {
 	Source
-	// Restore is given the words of the last run, if there was one, before Begin.
+	// Restore sets the words of the last run, if there was one. It is called before Begin.
 	Restore(words []uint64) error
-	// Words gives those to save, at most mark.MaxWords. An id that depends on
-	// them may be made once [Keeper.Renew] has come back without an error.
+	// Words returns the words to save, at most mark.MaxWords. Ids that depend on them may be
+	// made once [Keeper.Renew] has succeeded.
 	Words() []uint64
-	// Turn comes after Restore, if the clock is far behind last, the last run's
-	// mark: the ids to come are told from those up to last. It gives a time that
-	// they have to be later than.
-	Turn(last uint64) (after uint64)
-	// Bound tells, before Begin, that all time up to after is others' for good.
+	// Rewind is called after Restore if the clock is far behind last, the mark of the last
+	// run: later ids must differ from those up to last. It returns a time that they must
+	// be later than.
+	Rewind(last uint64) (after uint64)
+	// Bound reserves, before Begin, all time up to after for other nodes.
 	Bound(after uint64)
 }

@@ -16,16 +16,16 @@ import (
 	"github.com/flake-go/flake/flake/internal/tick"
 )
 
-// Open locks the file at path, creating it if there is none, has source make
-// only ids that are later than its mark, and keeps the mark ahead of them. After
-// a crash that may mean to wait for up to [Window]; ctx can end the wait. With
-// [Options.Marks] the file is theirs, and path the name of the mark.
+// Open locks the file at path, creating it if it does not exist, restricts source to ids
+// later than the mark in it, and keeps the mark ahead of them. After a crash it may wait
+// for up to [Window], until ctx is done. With [Options.Marks], path is the name of the mark
+// in that file.
 //
-// It fails with [tick.ErrClockBackwards] if the mark is further ahead of the
+// Open fails with [tick.ErrClockBackwards] if the mark is more than Window ahead of the
 // clock, [tick.ErrClockAdvanced] if it is older than the allowable downtime, and
-// otherwise if the file is locked, is no mark, is damaged, or cannot be written;
-// the text says what to do. It never starts anew where a file was; in a file of
-// several a new name does.
+// with another error if the file is locked, damaged, not a file of marks, or cannot be
+// written; the text says what to do. It never ignores a file that exists; a new name in
+// [Options.Marks] starts a new mark.
 func Open(ctx context.Context, path string, source Source, o Options) (*Keeper, error) {
 	sleep := tick.Sleep
 	if o.Marks != nil && o.Marks.sleep != nil {
@@ -39,7 +39,7 @@ func Open(ctx context.Context, path string, source Source, o Options) (*Keeper, 
 	return k, nil
 }
 
-// keep has the mark kept ahead from here on.
+// keep starts keeping the mark ahead.
 func (k *Keeper) keep(beat <-chan time.Time) {
 	k.source.Limit().Extend = k.await
 	if k.alone {
@@ -47,14 +47,15 @@ func (k *Keeper) keep(beat <-chan time.Time) {
 	}
 }
 
-// OpenOn is [Open] on a disk and with a way to let time pass, but for the
-// keeping ahead: that is for the caller to do, with [Keeper.Renew] or [Keeper.Beat].
+// OpenOn is [Open] on a simulated machine. The caller must keep the mark ahead with
+// [Keeper.Renew] or [Keeper.Beat].
 func OpenOn(ctx context.Context, disk mark.Disk, sleep tick.Sleeper, path string, source Source, o Options) (*Keeper, error) {
 	if o.AllowableDowntime < 0 {
 		return nil, fmt.Errorf("flake: allowable_downtime is %v, and must not be below 0", o.AllowableDowntime)
 	}
 	if o.Marks != nil && strings.ContainsFunc(path, unfit) {
-		return nil, fmt.Errorf("flake: %q is no name of a mark: it has a space, a slash, or what cannot be printed in it", path)
+		return nil, fmt.Errorf("flake: %q is not a name of a mark: "+
+			"it has a space, a slash, or a character that cannot be printed", path)
 	}
 	if o.AllowableDowntime == 0 {
 		o.AllowableDowntime = DefaultDowntime
@@ -66,7 +67,7 @@ func OpenOn(ctx context.Context, disk mark.Disk, sleep tick.Sleeper, path string
 		o.Saved = func(time.Duration) {}
 	}
 	k := &Keeper{
-		marks: o.Marks, name: path, source: source, bound: o.Bound, log: o.Logger, told: o.Saved,
+		marks: o.Marks, name: path, source: source, bound: o.Bound, log: o.Logger, report: o.Saved,
 		old: uint64(min(o.AllowableDowntime/100, idle) / time.Millisecond),
 	}
 	k.close = sync.OnceValue(k.end)
@@ -93,8 +94,7 @@ func OpenOn(ctx context.Context, disk mark.Disk, sleep tick.Sleeper, path string
 	return k, nil
 }
 
-// begin waits until the clock is past the last mark, and sets the first of its
-// own.
+// begin waits until the clock has passed the last mark, and saves a new one.
 func (k *Keeper) begin(ctx context.Context, sleep tick.Sleeper, allowed time.Duration) (err error) {
 	last, err := k.marks.reserve(k)
 	if err != nil {
@@ -126,53 +126,56 @@ func (k *Keeper) begin(ctx context.Context, sleep tick.Sleeper, allowed time.Dur
 			return err
 		}
 	}
-	// From here on all of the tick of after counts as used, and until the file is
-	// written, all of time as beyond the mark.
+	// From here on all ids of the tick of after count as used, and until the file is
+	// written, no later time may be used.
 	k.source.Begin(after)
-	made, _ := k.source.Last() // it may have begun after something else
+	made, _ := k.source.Last() // may be later than after
 	k.source.Limit().Set(max(after, made))
 	return k.marks.add(k)
 }
 
-// unfit tells what would not stand in a line, or in the name of a file.
+// unfit reports whether a name in the file, or a file name, cannot have r.
 func unfit(r rune) bool { return r == '/' || r == ' ' || r == utf8.RuneError || !unicode.IsPrint(r) }
 
-// within waits until the clock is past what the bound has ids begin after, however long
-// that takes, and gives what they are later than.
+// within waits until the clock has passed the start of the bound, however long that takes, and
+// returns what ids must be later than.
 func (k *Keeper) within(ctx context.Context, sleep tick.Sleeper, after, bound uint64) (uint64, error) {
 	if s, ok := k.source.(Stateful); ok {
 		s.Bound(bound)
 	}
 	lag := func() uint64 { return max(bound+1, k.source.Now()) - k.source.Now() }
 	if behind := lag(); behind > 0 {
-		k.log.Info("waiting until the clock is past what others may have made with this worker", "wait", tick.Milliseconds(behind), "mark", show(bound))
+		k.log.Info("waiting until the clock has passed the ids that others may have made with this worker",
+			"wait", tick.Milliseconds(behind), "mark", show(bound))
 	}
 	if err := tick.Await(ctx, sleep, lag); err != nil {
-		return 0, fmt.Errorf("flake: waiting until the clock is past %s, up to which others may have made ids with this worker: %w", show(bound), err)
+		return 0, fmt.Errorf("flake: waiting until the clock has passed %s, "+
+			"up to which others may have made ids with this worker: %w", show(bound), err)
 	}
 	return max(after, bound), nil
 }
 
-// restore gives the source the words of the last run.
+// restore passes the words of the last run to the source.
 func (k *Keeper) restore(words []uint64) error {
 	if s, ok := k.source.(Stateful); ok {
 		return s.Restore(words)
 	}
 	if len(words) > 0 {
-		return fmt.Errorf("flake: %s is of another format of ids: it has %d words beside the time; set another timestamp_path", k.at, len(words))
+		return fmt.Errorf("flake: %s is of another format of ids: it has %d words with the time; "+
+			"set another timestamp_path", k.at, len(words))
 	}
 	return nil
 }
 
-// resume waits until the clock is past the last run's mark, and gives what the
-// ids to come are later than: that mark, unless they are told from those before
-// it otherwise.
+// resume waits until the clock has passed the last run's mark, and returns what ids must be
+// later than: that mark, unless a [Stateful] source rewinds.
 func (k *Keeper) resume(ctx context.Context, sleep tick.Sleeper, last uint64, allowed time.Duration) (after uint64, err error) {
 	if s, ok := k.source.(Stateful); ok && last > k.source.Now()+window {
-		after = s.Turn(last)
+		after = s.Rewind(last)
 		now, err := k.wait(ctx, sleep, after)
 		if err == nil {
-			k.log.Warn("the clock is behind the last run's timestamp: going on in that past, with ids that differ from those made then",
+			k.log.Warn("the clock is behind the last run's timestamp: "+
+				"continuing at that time, with ids that differ from those made then",
 				"mark", show(last), "clock", show(now))
 		}
 		return after, err
@@ -182,17 +185,17 @@ func (k *Keeper) resume(ctx context.Context, sleep tick.Sleeper, last uint64, al
 		return 0, err
 	}
 	if down := now - last; down > uint64(allowed/time.Millisecond) {
-		return 0, fmt.Errorf("%w: %s has %s, and the clock says %s, further on than allowable_downtime, %d ms; "+
-			"set the clock right, or if it is, raise allowable_downtime above %d for one start",
+		return 0, fmt.Errorf("%w: %s has %s, and the clock says %s, later than allowable_downtime (%d ms) permits; "+
+			"correct the clock, or if it is right, raise allowable_downtime above %d for one start",
 			tick.ErrClockAdvanced, k.at, show(last), show(now), allowed/time.Millisecond, down)
 	}
 	return last, nil
 }
 
-// wait waits until the clock is past last, if that is no further than Window,
-// and gives the time it then is.
+// wait waits until the clock has passed last, and returns the clock. It fails if last is more
+// than Window ahead.
 func (k *Keeper) wait(ctx context.Context, sleep tick.Sleeper, last uint64) (now uint64, err error) {
-	for told := false; ; told = true {
+	for logged := false; ; logged = true {
 		now := k.source.Now()
 		if now > last {
 			return now, nil
@@ -200,19 +203,19 @@ func (k *Keeper) wait(ctx context.Context, sleep tick.Sleeper, last uint64) (now
 		behind := last - now
 		if behind > window {
 			return now, fmt.Errorf("%w: ids may have been made up to %s by %s, and the clock says %s; "+
-				"set the clock right, or start again in %d ms; %s",
+				"correct the clock, or start again in %d ms; %s",
 				tick.ErrClockBackwards, show(last), k.at, show(now), behind-window, elsewhere)
 		}
-		if !told {
-			k.log.Info("waiting until the clock is past the last run's timestamp", "wait", tick.Milliseconds(behind+1))
+		if !logged {
+			k.log.Info("waiting until the clock has passed the last run's timestamp", "wait", tick.Milliseconds(behind+1))
 		}
 		if err := sleep(ctx, tick.Milliseconds(behind+1)); err != nil {
-			return now, fmt.Errorf("flake: waiting until the clock is past %s of %s: %w", show(last), k.at, err)
+			return now, fmt.Errorf("flake: waiting until the clock has passed %s of %s: %w", show(last), k.at, err)
 		}
 	}
 }
 
-// show gives a time as people and the file write it.
+// show returns a time as text, and in milliseconds.
 func show(milli uint64) string {
 	return fmt.Sprintf("%s (%d)", time.UnixMilli(int64(min(milli, math.MaxInt64))).UTC().Format("2006-01-02T15:04:05.000Z"), milli)
 }

@@ -14,39 +14,40 @@ func TestBeside(t *testing.T) {
 	b := newBench(t)
 	fresh := uint64(1 << 40)
 	give := func() uint64 { fresh++; return fresh }
-	beside := func(m *Marks, name string, want uint64, wantKept bool) {
+	stored := func(m *Marks, name string, want uint64, wantKept bool) {
 		t.Helper()
-		n, kept, err := m.Beside(name, "here", 1<<48-1, give)
+		n, kept, err := m.StoredWorker(name, "here", 1<<48-1, give)
 		if n != want || kept != wantKept || err != nil {
 			t.Errorf("%q: %d, kept %v, %v; want %d, %v", name, n, kept, err, want, wantKept)
 		}
 	}
 	m := b.marks(t, disk{broken: &b.broken})
-	beside(m, "", 1<<40+1, false)
-	beside(m, "a", 1<<40+2, false)
-	beside(m, "", 1<<40+1, false) // it is not written yet
+	stored(m, "", 1<<40+1, false)
+	stored(m, "a", 1<<40+2, false)
+	stored(m, "", 1<<40+1, false) // it is not written yet
 	b.broken.Store(true)
 	if _, err := b.tryIn(t, m, ""); !errors.Is(err, errFull) {
 		t.Error(err)
 	}
-	beside(m, "a", 1<<40+2, false)
+	stored(m, "a", 1<<40+2, false)
 	b.broken.Store(false)
 	b.openIn(t, m, "").next(t)
-	beside(m, "", 1<<40+1, true)
+	stored(m, "", 1<<40+1, true)
 	if err := m.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := m.Beside("", "here", 1<<48-1, give); !errors.Is(err, errEnded) {
+	if _, _, err := m.StoredWorker("", "here", 1<<48-1, give); !errors.Is(err, errEnded) {
 		t.Errorf("after Close: %v", err)
 	}
 
 	again := b.marks(t, disk{broken: &b.broken})
-	beside(again, "", 1<<40+1, true)
-	beside(again, "a", 1<<40+2, true)
-	if _, _, err := again.Beside("a", "here", 1<<40+2, give); err != nil {
+	stored(again, "", 1<<40+1, true)
+	stored(again, "a", 1<<40+2, true)
+	if _, _, err := again.StoredWorker("a", "here", 1<<40+2, give); err != nil {
 		t.Errorf("at its limit: %v", err)
 	}
-	if _, _, err := again.Beside("a", "here", 1<<40, give); err == nil || !strings.Contains(err.Error(), "1099511627778, is no number up to 1099511627776; it was left as it is") {
+	if _, _, err := again.StoredWorker("a", "here", 1<<40, give); err == nil ||
+		!strings.Contains(err.Error(), "1099511627778, is above 1099511627776; it was left as it is") {
 		t.Errorf("beyond its limit: %v", err)
 	}
 	if err := again.Close(); err != nil {
@@ -57,8 +58,8 @@ func TestBeside(t *testing.T) {
 		t.Fatal(err)
 	}
 	m = b.marks(t, disk{broken: &b.broken})
-	beside(m, "", 1<<40+3, false)
-	if n, kept, err := m.Beside("b", "", 1<<48-1, give); n != 1<<40+4 || kept || err != nil {
+	stored(m, "", 1<<40+3, false)
+	if n, kept, err := m.StoredWorker("b", "", 1<<48-1, give); n != 1<<40+4 || kept || err != nil {
 		t.Errorf("on a machine that is not known: %d, %v, %v", n, kept, err)
 	}
 }
@@ -99,7 +100,7 @@ func TestBesideElsewhere(t *testing.T) {
 		kept    bool
 	}{{"a", 2, false}, {"a", 2, true}, {"b", 3, false}, {"a", 4, false}, {"a", 4, true}} {
 		m := b.marks(t, disk{broken: &b.broken})
-		if n, kept, err := m.Beside("", life.machine, 10, give); n != life.want || kept != life.kept || err != nil {
+		if n, kept, err := m.StoredWorker("", life.machine, 10, give); n != life.want || kept != life.kept || err != nil {
 			t.Errorf("on %s: %d, %v, %v", life.machine, n, kept, err)
 		}
 		last := markAt(b.clock.Load())
@@ -124,7 +125,7 @@ func TestBesideAMarkOfBefore(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := b.marks(t, disk{broken: &b.broken})
-	if n, kept, err := m.Beside("", "here", 10, func() uint64 { return 7 }); n != 7 || kept || err != nil {
+	if n, kept, err := m.StoredWorker("", "here", 10, func() uint64 { return 7 }); n != 7 || kept || err != nil {
 		t.Errorf("%d, %v, %v", n, kept, err)
 	}
 	if id := b.openIn(t, m, "").next(t); id.milli <= last.Milli {

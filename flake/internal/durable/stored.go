@@ -6,11 +6,12 @@ import (
 	"github.com/flake-go/flake/flake/internal/mark"
 )
 
-// Beside returns the number, up to limit, that is kept beside the mark of a name, and whether
-// it is in the file. If there is none, or it was drawn on another machine or on one that is not
-// known, it returns that of fresh, which is written with the next mark, so before any id is made
-// with it. Who loses the file loses both.
-func (m *Marks) Beside(name, machine string, limit uint64, fresh func() uint64) (number uint64, kept bool, err error) {
+// StoredWorker returns the random worker id stored with the mark of a name, at most limit, and
+// whether it is already in the file. If the file has none, or one drawn on another machine or an
+// unknown one, StoredWorker draws one with fresh; it is written with the next mark, so before any
+// id is made with it. Losing the file loses the mark and the worker id together.
+func (m *Marks) StoredWorker(name, machine string, limit uint64, fresh func() uint64) (
+	number uint64, kept bool, err error) {
 	m.saving.Lock()
 	defer m.saving.Unlock()
 	own, kept := m.saved.Workers[name]
@@ -26,13 +27,13 @@ func (m *Marks) Beside(name, machine string, limit uint64, fresh func() uint64) 
 		own = mark.Worker{Worker: fresh(), Machine: machine}
 		m.drawn[name] = own
 	case own.Worker > limit:
-		what := fmt.Sprintf("the worker id of %q in it, %d, is no number up to %d", name, own.Worker, limit)
+		what := fmt.Sprintf("the worker id of %q in it, %d, is above %d", name, own.Worker, limit)
 		return 0, false, fmt.Errorf("flake: %w", m.file.Refuse(what))
 	}
 	return own.Worker, kept, nil
 }
 
-// Drawn returns the worker that is kept beside the mark of a name, or that is about to be.
+// Drawn returns the random worker stored with the mark of a name, or about to be.
 func Drawn(m *Marks, name string) mark.Worker {
 	m.saving.Lock()
 	defer m.saving.Unlock()
