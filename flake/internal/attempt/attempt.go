@@ -1,5 +1,5 @@
-// Package attempt lets callers await attempts at something that one goroutine makes, one
-// after another, such as a write to a disk or a request to a store. See [Attempts].
+// Package attempt lets callers wait for attempts that one goroutine makes, one after another,
+// such as writes to a disk or requests to a store. See [Attempts].
 package attempt
 
 import (
@@ -12,8 +12,9 @@ import (
 	"github.com/flake-go/flake/flake/internal/tick"
 )
 
-// Attempts are made by one goroutine, which reports each with [Attempts.Settle], at
-// times of its own and when [Attempts.Asked]. Any number of others call [Attempts.Await].
+// Attempts coordinates one goroutine that makes attempts with any number of callers. The
+// goroutine makes one when it chooses to and when [Attempts.Asked] receives, and reports each
+// with [Attempts.Settle]. Callers wait in [Attempts.Await].
 type Attempts struct {
 	patience time.Duration
 	slow     error
@@ -22,13 +23,13 @@ type Attempts struct {
 
 	mu    sync.Mutex
 	round chan struct{} // closed when the next attempt ends
-	err   error         // of the last one, or slow
+	err   error         // of the last attempt, or slow
 }
 
-// New returns attempts that nobody is kept waiting for longer than patience: who is, gets
-// an error that wraps [tick.ErrTimestampNotSaved] and names what is slow, and so does who
-// comes before the attempt has ended. Changed is called with each result and the one before,
-// and must not call the attempts.
+// New returns Attempts whose callers wait no longer than patience. A caller that does, and later
+// ones until the attempt ends, get an error that wraps [tick.ErrTimestampNotSaved] and names
+// what is slow. New calls changed with each result and the one before; changed must not call
+// the Attempts.
 func New(patience time.Duration, what string, changed func(before, now error)) *Attempts {
 	slow := fmt.Errorf("%w: %s has not answered for %v", tick.ErrTimestampNotSaved, what, patience)
 	return &Attempts{
@@ -37,13 +38,13 @@ func New(patience time.Duration, what string, changed func(before, now error)) *
 	}
 }
 
-// Asked receives when an attempt is awaited.
+// Asked returns a channel that receives when a caller waits.
 func (a *Attempts) Asked() <-chan struct{} { return a.asked }
 
-// Slow is the error of a caller whose patience has ended.
+// Slow returns the error of a caller that waited too long.
 func (a *Attempts) Slow() error { return a.slow }
 
-// Err returns the error of the last attempt, or Slow if one under way takes too long.
+// Err returns the error of the last attempt, or Slow if the current one takes too long.
 func (a *Attempts) Err() error {
 	_, err := a.state()
 	return err
@@ -55,7 +56,7 @@ func (a *Attempts) state() (round chan struct{}, err error) {
 	return a.round, a.err
 }
 
-// Settle records the result of an attempt, and wakes those who await it.
+// Settle records the result of an attempt and wakes callers.
 func (a *Attempts) Settle(err error) {
 	a.mu.Lock()
 	before := a.err
@@ -66,20 +67,20 @@ func (a *Attempts) Settle(err error) {
 	a.changed(before, err)
 }
 
-// End records the result of the very last attempt. Nobody is woken or told.
+// End records the result of the final attempt. It wakes no caller and does not call changed.
 func (a *Attempts) End(err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.err = err
 }
 
-// Await asks for attempts until done returns true. It fails at once if the last attempt
-// failed, if ended is closed, with [tick.ErrClosed], and with the cause of ctx.
+// Await asks for attempts until done returns true. It fails if the last attempt failed, with
+// [tick.ErrClosed] if ended is closed, and with the cause of ctx if that is done.
 func (a *Attempts) Await(ctx context.Context, ended <-chan struct{}, done func() bool) error {
 	patience := time.After(a.patience)
 	for {
 		round, err := a.state()
-		// Looked at after the round, so that its end cannot be missed.
+		// done is called after the round is read, so that the end of the round is not missed.
 		if done() {
 			return nil
 		}
@@ -102,8 +103,8 @@ func (a *Attempts) Await(ctx context.Context, ended <-chan struct{}, done func()
 	}
 }
 
-// late is what Await returns when its patience ends. What has happened by then counts,
-// though on a busy machine this goroutine may be the last to hear of it.
+// late returns the result of Await when patience has ended. On a busy machine the attempt may
+// have ended before without waking this goroutine, so late checks all conditions again.
 func (a *Attempts) late(ctx context.Context, ended <-chan struct{}, done func() bool, round chan struct{}) error {
 	select {
 	case <-ended:

@@ -1,5 +1,5 @@
-// Package duplicates looks for ids that are there twice. It is for the tests of
-// the formats, and [Check] is all of it.
+// Package duplicates looks for ids that repeat, in tests of the formats. [Check] does all of
+// that.
 package duplicates
 
 import (
@@ -9,17 +9,17 @@ import (
 	"testing"
 )
 
-// Generator is what makes the ids.
+// Generator makes the ids.
 type Generator[ID any] interface {
 	Next(ctx context.Context) (ID, error)
 	NextN(ctx context.Context, dst []ID) (int, error)
 }
 
-// Check makes n ids from 8 goroutines at once, some one by one and some many at a
-// time. It fails if any is there twice, or not after the last of its goroutine.
+// Check makes n ids in 8 goroutines, some one by one and some many at a time. It fails if an
+// id repeats, or is not after the last id of its goroutine.
 //
-// place gives each id a number of its own. They rise with time, and lie close
-// together: there is a bit for each.
+// The function place returns a different number for each id. Numbers must rise with time and be
+// dense, since Check uses a bit for each.
 func Check[ID any](t *testing.T, n int, g Generator[ID], place func(ID) uint64, after func(id, last ID) bool) {
 	t.Helper()
 	first, err := g.Next(t.Context())
@@ -28,9 +28,9 @@ func Check[ID any](t *testing.T, n int, g Generator[ID], place func(ID) uint64, 
 	}
 	s := new(seen)
 	if !s.add(place(first)) || s.add(place(first)) {
-		t.Fatal("an id is not told to be there twice")
+		t.Fatal("a repeated id is not found")
 	}
-	sizes := []int{1, 1, 1, 16, 1, 3, 1, 256} // a goroutine each
+	sizes := []int{1, 1, 1, 16, 1, 3, 1, 256} // one goroutine for each
 	var wg sync.WaitGroup
 	var total, twice, disorder atomic.Int64
 	for _, size := range sizes {
@@ -65,21 +65,20 @@ func Check[ID any](t *testing.T, n int, g Generator[ID], place func(ID) uint64, 
 	wg.Wait()
 	t.Logf("%d ids from %d goroutines: %d twice, %d out of order", total.Load(), len(sizes), twice.Load(), disorder.Load())
 	if twice.Load()+disorder.Load() != 0 || total.Load() < int64(n-len(sizes)) {
-		t.Error("that is wrong")
+		t.Error("ids repeat, are out of order, or are missing")
 	}
 }
 
-// seen has a bit for every place, so that any goroutine can tell whether any other had
-// the same.
+// seen has a bit for every place, shared by all goroutines.
 type seen struct {
-	pages sync.Map // of *page, by number: however long the ids take, there is one
+	pages sync.Map // of *page, by place / pageBits
 }
 
 const pageBits = 1 << 16
 
 type page [pageBits / 64]atomic.Uint64
 
-// add tells whether the place is new.
+// add adds a place, and reports whether it is new.
 func (s *seen) add(place uint64) bool {
 	p, ok := s.pages.Load(place / pageBits)
 	if !ok {

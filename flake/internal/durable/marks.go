@@ -26,7 +26,6 @@ type Marks struct {
 	saving sync.Mutex             // held while the file is written
 	saved  mark.Content           // what the file has; under saving
 	drawn  map[string]mark.Worker // to be written with the next save; under saving
-	known  bool                   // the file had marks when it was opened
 	latest uint64                 // highest mark without a generator; under saving
 	names  map[string]bool        // names in use; under saving
 	kept   []*Keeper              // whose marks are kept ahead; under saving
@@ -74,7 +73,7 @@ func OpenMarksOn(disk mark.Disk, path string, log *slog.Logger, linger int) (*Ma
 		log = slog.New(slog.DiscardHandler)
 	}
 	m := &Marks{
-		file: file, log: log, saved: saved, known: len(saved.Marks) > 0, latest: latest(saved),
+		file: file, log: log, saved: saved, latest: latest(saved),
 		drawn: map[string]mark.Worker{}, names: map[string]bool{}, linger: linger, quiet: linger,
 	}
 	m.attempts = attempt.New(Patience, "the disk", m.report)
@@ -134,9 +133,6 @@ func (m *Marks) Names() []string {
 	defer m.saving.Unlock()
 	return slices.Sorted(maps.Keys(m.saved.Marks))
 }
-
-// Known reports whether the file had marks when it was opened.
-func (m *Marks) Known() bool { return m.known }
 
 // Latest returns a time that no id is later than, of any generator that ever kept a mark in
 // the file.

@@ -13,8 +13,8 @@ import (
 func TestRemember(t *testing.T) {
 	b := newBench(t)
 	m := b.marks(t, disk{broken: &b.broken})
-	if m.Known() || m.Number() != nil || m.Latest() != 0 {
-		t.Errorf("a new file has %v, %v, %d", m.Known(), m.Number(), m.Latest())
+	if m.Number() != nil || m.Latest() != 0 {
+		t.Errorf("a new file has %v, %d", m.Number(), m.Latest())
 	}
 	first := &mark.Number{Cluster: "c", Prefix: "/p/", Number: 1, Token: 2, Mark: 3}
 	if err := m.Remember(first); err != nil {
@@ -67,8 +67,8 @@ func TestRemember(t *testing.T) {
 		t.Errorf("after Close: %v", err)
 	}
 	m = b.marks(t, mark.OS{})
-	if !m.Known() || m.Number().Number != 3 {
-		t.Errorf("then it has %v, %v", m.Known(), m.Number())
+	if m.Number().Number != 3 {
+		t.Errorf("then it has %v", m.Number())
 	}
 	if err := m.Remember(nil); err != nil || m.Number() != nil {
 		t.Errorf("%v, %v", m.Number(), err)

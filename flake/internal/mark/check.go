@@ -6,8 +6,7 @@ import (
 	"path/filepath"
 )
 
-// Check returns why [Open] would fail, but for a lock of somebody else's. It changes
-// nothing.
+// Check returns the error of [Open], but ignores locks. It changes nothing.
 func Check(path string) error {
 	disk := OS{}
 	real, err := disk.Resolve(path)
@@ -25,10 +24,8 @@ func Check(path string) error {
 	return err
 }
 
-// folder returns what is known of a folder in which only one user makes files.
-//
-// In one that every user can write to, any of them could make the files first, and so
-// keep the mark from being saved.
+// folder returns the FileInfo of a folder. It fails if every user can write to the folder:
+// any of them could create the files first, and so prevent saves.
 func folder(path string) (os.FileInfo, error) {
 	dir, err := os.Stat(path)
 	if err == nil && dir.IsDir() && dir.Mode().Perm()&0o002 != 0 {

@@ -35,7 +35,7 @@ func TestCheck(t *testing.T) {
 		"good":             "",
 		"foreign":          "it was left as it is",
 		"read-only":        "it is read-only",
-		"none/new":         "make the folder, or set another path",
+		"none/new":         "create the folder, or set another path",
 		"everybody's/new":  "every user can write to its folder",
 		"everybody's":      "it is a folder",
 		"foreign/new":      "not a directory",

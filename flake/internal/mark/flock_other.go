@@ -9,10 +9,9 @@ import (
 
 const noFollow = 0
 
-// flock refuses: without a lock that ends with the process, two nodes could
-// share a file.
+// flock fails: without a lock that ends with the process, two nodes could share a file.
 func flock(*os.File) error {
-	return errors.New("a durable timestamp needs a Unix, for its file lock")
+	return errors.New("a durable timestamp needs file locks, which only Unix has")
 }
 
 func writable(string) error { return nil }

@@ -18,19 +18,19 @@ import (
 //
 //	flake-mark 4 17 4096 1c776ec7
 //	|          | |  |    |
-//	|          | |  |    CRC-32C of all else in the slot, 8 hexadecimal digits
+//	|          | |  |    CRC-32C of the rest of the slot, 8 hexadecimal digits
 //	|          | |  size of the slot, in bytes
 //	|          | sequence: 1, and one more with each save
 //	|          version of the format
-//	what it is
+//	the magic
 //	{"marks":{"orders":{"milli":1700000000000,"latest":1700000000000,"words":[0,1]}}}
 //
-// A line feed ends the header, the content, and the padding, which is of spaces. The slot
-// with the highest sequence counts, of those that are whole. There is one way to write a
-// slot: one that differs from it by a byte is not whole.
+// A line feed ends the header, the content, and the padding, which is spaces. Of the intact
+// slots, the one with the highest sequence is current. The encoding is unique: a slot that
+// differs from it in any byte is not intact.
 //
-// Versions 1 to 3 are read as well. The first two have one mark, without a name, with
-// and without words, and the third has several:
+// Versions 1 to 3 are read too. Versions 1 and 2 have one mark, without a name; version 2 has
+// words. Version 3 has several marks:
 //
 //	flake-mark 1 1700000000000 2023-11-14T22:13:20.000Z d0ddde30
 //
@@ -49,29 +49,29 @@ const (
 	// MaxWords is how many words a mark may have.
 	MaxWords = 6
 
-	// block is what the size of a slot is a multiple of, so that no two slots are in one
-	// block of a disk.
+	// The size of a slot is a multiple of block, so that two slots never share a block of a
+	// disk.
 	block = 4096
 
-	// maxSize is more than thousands of marks take, and all that is read of a file.
+	// maxSize is the maximum size of a file, enough for thousands of marks.
 	maxSize = 1 << 23
 )
 
-// Content is what a file keeps.
+// Content is the content of a file.
 type Content struct {
-	Marks   map[string]Mark   `json:"marks,omitempty"` // by name; a mark alone in its file has the empty one
+	Marks   map[string]Mark   `json:"marks,omitempty"` // by name; the only mark of a file has the empty name
 	Number  *Number           `json:"number,omitempty"`
 	Workers map[string]Worker `json:"workers,omitempty"` // by name
 }
 
-// Mark is how far the ids of a generator may have come.
+// Mark is a mark of a generator, which no id has passed.
 type Mark struct {
 	Milli  uint64   `json:"milli"`           // milliseconds since 1970-01-01 UTC, up to Max
-	Latest uint64   `json:"latest"`          // no id under this name was ever later, through all of its marks
-	Words  []uint64 `json:"words,omitempty"` // what else, up to MaxWords
+	Latest uint64   `json:"latest"`          // no id under this name was ever later, though Milli may have been lowered
+	Words  []uint64 `json:"words,omitempty"` // of the caller, up to MaxWords
 }
 
-// Number is a number of a store: see package workers.
+// Number is a number from a store: see package workers.
 type Number struct {
 	Cluster    string `json:"cluster"`
 	Prefix     string `json:"prefix"`
@@ -83,25 +83,25 @@ type Number struct {
 	Mark       uint64 `json:"mark"` // the highest mark that may have been written for it
 }
 
-// Worker is a random worker id, and what identifies the machine that it was drawn on,
-// empty if that is not known.
+// Worker is a random worker id, and an id of the machine that it was drawn on, empty if
+// unknown.
 type Worker struct {
 	Worker  uint64 `json:"worker"`
 	Machine string `json:"machine,omitempty"`
 }
 
-// An image is the bytes of a file, and which of its slots counts.
+// An image is the bytes of a file, and its current slot.
 type image struct {
-	data     []byte // nil: there is no file
-	size     int    // of a slot; 0: it has none
-	slot     int    // the one that counts, 0 or 1
-	sequence uint64 // of that
+	data     []byte // nil: the file does not exist
+	size     int    // of a slot; 0: an earlier version, without slots
+	slot     int    // the current slot, 0 or 1
+	sequence uint64 // of the current slot
 }
 
 // at returns slot i.
 func (m image) at(i int) []byte { return m.data[i*m.size:][:m.size] }
 
-// newImage returns an image with text, with slots of least bytes and with room for more.
+// newImage returns an image with text in slots of at least least bytes, with room to grow.
 func newImage(sequence uint64, text []byte, least int) image {
 	const header = 64
 	size := max(least, (2*(len(text)+header)/block+1)*block)
@@ -109,7 +109,7 @@ func newImage(sequence uint64, text []byte, least int) image {
 	return image{data, size, 0, sequence}
 }
 
-// with returns the image with text in the other slot, or false if it does not fit.
+// with returns an image with text in the other slot, or false if text does not fit.
 func (m image) with(text []byte) (image, bool) {
 	slot := newSlot(m.sequence+1, text, m.size)
 	if len(slot) > m.size {
@@ -129,7 +129,7 @@ func checksum(parts ...[]byte) (sum uint32) {
 	return sum
 }
 
-// newSlot returns a slot, which is longer than size if text does not fit.
+// newSlot returns a slot. It is longer than size if text does not fit.
 func newSlot(sequence uint64, text []byte, size int) []byte {
 	const sum = "00000000"
 	slot := appendHeader(make([]byte, 0, size), sequence, size)
@@ -145,12 +145,12 @@ func newSlot(sequence uint64, text []byte, size int) []byte {
 	return slot
 }
 
-// appendHeader appends the header of a slot, up to its sum.
+// appendHeader appends the header of a slot, up to its checksum.
 func appendHeader(dst []byte, sequence uint64, size int) []byte {
 	return fmt.Appendf(dst, "%s%d %d %d ", magic, version, sequence, size)
 }
 
-// parseSlot returns the sequence and the content of a slot, or false if it is not whole.
+// parseSlot returns the sequence and the content of a slot, or false if the slot is not intact.
 func parseSlot(slot []byte) (sequence uint64, text []byte, ok bool) {
 	header, rest, _ := bytes.Cut(slot, []byte{'\n'})
 	text, padding, _ := bytes.Cut(rest, []byte{'\n'})
@@ -168,13 +168,13 @@ func parseSlot(slot []byte) (sequence uint64, text []byte, ok bool) {
 
 // text returns the content as JSON.
 func (c Content) text() []byte {
-	text, _ := json.Marshal(c) // which has nothing in it that could fail
+	text, _ := json.Marshal(c) // cannot fail for these types
 	return text
 }
 
 var errLarge = fmt.Errorf("it has %d bytes or more", maxSize)
 
-// Parse reads the content of a file, of any version, or returns what else it is.
+// Parse returns the content of a file of any version, or an error that says what the file is.
 func Parse(data []byte) (Content, error) {
 	c, _, err := parse(data)
 	return c, err
@@ -191,8 +191,8 @@ func parse(data []byte) (c Content, m image, err error) {
 		var text []byte
 		for i := range 2 {
 			one := image{data, len(data) / 2, i, 0}
-			sequence, its, whole := parseSlot(one.at(i))
-			if one.sequence = sequence; whole && sequence > m.sequence {
+			sequence, its, intact := parseSlot(one.at(i))
+			if one.sequence = sequence; intact && sequence > m.sequence {
 				m, text = one, its
 			}
 		}
@@ -205,25 +205,25 @@ func parse(data []byte) (c Content, m image, err error) {
 	return c, image{data: data}, err
 }
 
-// parseContent reads the content of a slot that is whole.
+// parseContent parses the content of an intact slot.
 func parseContent(text []byte) (c Content, err error) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&c); err != nil {
-		return Content{}, fmt.Errorf("a later version of this program wrote it, which can read it (%w)", err)
+		return Content{}, fmt.Errorf("it was written by a later version of this program (%w)", err)
 	}
 	if !bytes.Equal(c.text(), text) {
-		return Content{}, errors.New("it is damaged: its content is not written as it should be")
+		return Content{}, errors.New("it is damaged: its content is not in the canonical form")
 	}
 	for name, m := range c.Marks {
 		if m.Milli > m.Latest || m.Latest > Max || len(m.Words) > MaxWords {
-			return Content{}, fmt.Errorf("it is damaged: the mark of %q cannot be", name)
+			return Content{}, fmt.Errorf("it is damaged: the mark of %q is impossible", name)
 		}
 	}
 	return c, nil
 }
 
-// parseEarlier reads a file of versions 1 to 3, or returns what else it is.
+// parseEarlier parses a file of versions 1 to 3, or returns an error that says what the file is.
 func parseEarlier(data []byte) (c Content, err error) {
 	if !bytes.HasPrefix(data, []byte(magic)) {
 		return c, foreign(data)
@@ -234,11 +234,11 @@ func parseEarlier(data []byte) (c Content, err error) {
 	v, err := strconv.ParseUint(number, 10, 32)
 	switch {
 	case v == version:
-		return c, errors.New("it is damaged: neither of its two halves has a checksum that fits")
+		return c, errors.New("it is damaged: the checksums of both halves are wrong")
 	case err == nil && (v < 1 || v > version):
-		return c, fmt.Errorf("it is of version %d of its format, and this program knows versions 1 to %d", v, version)
+		return c, fmt.Errorf("its format is version %d, and this program reads versions 1 to %d", v, version)
 	case err != nil || string(data[len(text):]) != fmt.Sprintf("%08x\n", checksum([]byte(text))):
-		return c, errors.New("it is damaged: its checksum does not fit")
+		return c, errors.New("it is damaged: its checksum is wrong")
 	case v == 3:
 		rest = strings.TrimPrefix(rest, "by name\n")
 	default:
@@ -251,7 +251,7 @@ func parseEarlier(data []byte) (c Content, err error) {
 		if err != nil {
 			return Content{}, err
 		}
-		if own, besides := strings.CutSuffix(name, "/worker"); besides && len(m.Words) == 1 {
+		if own, found := strings.CutSuffix(name, "/worker"); found && len(m.Words) == 1 {
 			c.Workers[own] = Worker{Worker: m.Words[0]}
 		} else {
 			c.Marks[name] = m
@@ -263,13 +263,13 @@ func parseEarlier(data []byte) (c Content, err error) {
 	return c, nil
 }
 
-// parseMark reads the fields of a mark of versions 1 to 3. The latest id of earlier passes
-// through a time is one of the words, and the others are small.
+// parseMark parses the fields of a mark of versions 1 to 3. If the time of ids was ever set
+// back, one of the words is the time of the latest id; all other words are lower than that.
 func parseMark(fields []string) (m Mark, err error) {
 	for i, field := range fields {
 		number, wrong := strconv.ParseUint(field, 10, 64)
 		switch {
-		case i == 1: // the time again, for people
+		case i == 1: // the time again, as text
 			continue
 		case i == 0:
 			m.Milli = number
@@ -285,12 +285,12 @@ func parseMark(fields []string) (m Mark, err error) {
 	return m, nil
 }
 
-// errDets is a file of the Erlang server, which flake import reads.
+// errDets means that the file is the Erlang server's, which flake import reads.
 var errDets = errors.New("it is the dets file of boundary/flake, the Erlang server")
 
-// foreign tells what a file that is no mark is: perhaps the dets file of the Erlang server, with its cookie at byte 4,
-// or an integer in the External Term Format (131, 110, length, sign, little-endian), which has 6 bytes for any time
-// since 2004.
+// foreign returns an error that says what a file without a mark is: perhaps the dets file of the
+// Erlang server, with its cookie at byte 4, or an integer in the External Term Format (131, 110,
+// length, sign, little-endian), which has 6 bytes for any time since 2004.
 func foreign(data []byte) error {
 	if bytes.HasPrefix(data[min(len(data), 4):], []byte{0, 0xab, 0xcd, 0xef}) {
 		return errDets
@@ -298,7 +298,7 @@ func foreign(data []byte) error {
 	if number, ok := bytes.CutPrefix(data, []byte{131, 110, 6, 0}); ok && len(number) == 6 {
 		milli := binary.LittleEndian.Uint64(append(number, 0, 0))
 		last := time.UnixMilli(int64(milli)).UTC().Format(time.RFC3339)
-		return fmt.Errorf("it is the Erlang server's, which last wrote it at %s", last)
+		return fmt.Errorf("it is a file of the Erlang server, last written at %s", last)
 	}
 	return fmt.Errorf("it is not a mark: it begins with %q", data[:min(len(data), 24)])
 }

@@ -143,7 +143,7 @@ func TestDamageIsSeen(t *testing.T) {
 		}
 		torn[20] ^= 1
 		torn[size+20] ^= 1
-		if c, err := Parse(torn); err == nil || !strings.Contains(err.Error(), "neither") {
+		if c, err := Parse(torn); err == nil || !strings.Contains(err.Error(), "both halves") {
 			t.Errorf("both damaged: %v, %v", c, err)
 		}
 		for _, size := range []int{size - 1, size, size + 1, 2*size - 1} {
@@ -216,9 +216,9 @@ func TestUnknownField(t *testing.T) {
 		`{"marks":{"":{"milli":2,"latest":2}},"more":1}`:      `"more"`,
 		`{"marks":{"":{"milli":2,"latest":2,"more":1}}}`:      `"more"`,
 		`{"marks":{"":{"milli":2,"latest":"soon"}}}`:          "later version",
-		`{"marks":{"":{"latest":2,"milli":2}}}`:               "as it should be",
-		`{"Marks":{"":{"milli":2,"latest":2}}}`:               "as it should be",
-		`{"marks":{"":{"milli":2,"latest":2}}} `:              "as it should be",
+		`{"marks":{"":{"latest":2,"milli":2}}}`:               "canonical",
+		`{"Marks":{"":{"milli":2,"latest":2}}}`:               "canonical",
+		`{"marks":{"":{"milli":2,"latest":2}}} `:              "canonical",
 		`{"marks":{"a":{"milli":2,"latest":1}}}`:              `mark of "a"`,
 		`{"marks":{"":{"milli":1,"latest":140737488355327}}}`: `mark of ""`,
 	} {
@@ -258,16 +258,16 @@ func TestSlotSize(t *testing.T) {
 func TestParseSaysWhatItIs(t *testing.T) {
 	for data, want := range map[string]string{
 		"":                                      "empty",
-		"\x83n\x06\x00\x00\x68\xe5\xcf\x8b\x01": "the Erlang server's, which last wrote it at 2023-11-14T22:13:20Z",
+		"\x83n\x06\x00\x00\x68\xe5\xcf\x8b\x01": "it is a file of the Erlang server, last written at 2023-11-14T22:13:20Z",
 		"\x83n\x09\x00\x00\x68\xe5\xcf\x8b\x01\x00\x00\x01":              "not a mark",
 		"\x83n\x07\x00\x00\x68\xe5\xcf\x8b\x01":                          "not a mark", // cut
 		"\x83n\x06\x01\x00\x68\xe5\xcf\x8b\x01":                          "not a mark", // negative
 		"\x83n\x06\x00\x00\x68\xe5\xcf\x8b":                              "not a mark",
 		summed("flake-mark x 17000 1970 "):                               "checksum",
 		summed("flake-mark "):                                            "checksum",
-		"flake-mark 4 whatever comes then":                               "neither of its two halves",
-		"flake-mark 5 whatever comes then":                               "version 5 of its format, and this program knows versions 1 to 4",
-		"flake-mark 0 whatever comes then":                               "version 0 of its format",
+		"flake-mark 4 whatever comes then":                               "the checksums of both halves are wrong",
+		"flake-mark 5 whatever comes then":                               "its format is version 5, and this program reads versions 1 to 4",
+		"flake-mark 0 whatever comes then":                               "its format is version 0",
 		"flake-mark 3":                                                   "checksum",
 		"flake-mark 1 1700000000000 2023-11-14T22:13:20.000Z 0\n":        "checksum",
 		summed("flake-mark 3 by name\n"):                                 "no marks",
@@ -278,7 +278,7 @@ func TestParseSaysWhatItIs(t *testing.T) {
 		summed("flake-mark 1 17000 "):                                    "cannot be read",
 		summed("flake-mark 1 x 2023-11-14T22:13:20.000Z "):               "cannot be read",
 		summed("flake-mark 1 140737488355327 6429-10-17T02:45:55.327Z "): "cannot be read",
-		strings.Repeat("flake-mark 4 1 4096\n", 2*block):                 "neither of its two halves",
+		strings.Repeat("flake-mark 4 1 4096\n", 2*block):                 "the checksums of both halves are wrong",
 		strings.Repeat(" ", 2*block):                                     "not a mark",
 		"<html>":                                                         `begins with "<html>"`,
 	} {

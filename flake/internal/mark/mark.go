@@ -1,14 +1,13 @@
-// Package mark keeps marks in a file, a time and perhaps a few words each, and what
-// belongs to them, so that they survive kill -9, a power cut and a full disk: the old
-// ones or the new ones are there, never neither.
+// Package mark keeps marks in a file. A mark is a time and perhaps a few words, which are up
+// to the caller. The file survives kill -9, a power cut and a full disk: it has the old or the
+// new marks, never neither.
 //
-// [Open] locks the file and reads it, [File.Save] writes it. What the times and
-// the words mean is the caller's affair.
+// [Open] locks the file and reads it, [File.Save] writes it.
 //
-// The file has two slots, and a save writes the one that does not count, in place. On file
-// systems that overwrite blocks where they are, such as ext4 and xfs, that needs no space,
-// so a full disk changes nothing. On those that copy on write, such as btrfs and zfs, it
-// may fail for want of space, and so it may if the file has been reflinked or is in a
+// The file has two slots, and a save overwrites the one that is not current. On file
+// systems that overwrite blocks in place, such as ext4 and xfs, that needs no space,
+// so a full disk does no harm. On those that copy on write, such as btrfs and zfs, it
+// may fail for lack of space, as on any file system if the file was reflinked or is in a
 // snapshot.
 package mark
 
@@ -21,59 +20,59 @@ import (
 	"path/filepath"
 )
 
-// Disk is what a mark needs of a file system. [OS] is the real one.
+// Disk is a file system. [OS] is the real one.
 type Disk interface {
-	// Resolve follows symbolic links; a path where nothing is stays as it is.
+	// Resolve follows symbolic links. A path of no file stays as it is.
 	Resolve(path string) (string, error)
-	// Lock keeps others from the path until it is closed, or the process ends.
-	// [ErrLocked]: another has it.
+	// Lock locks the path until the Lock is closed or the process ends. It fails with
+	// [ErrLocked] if another process has locked it.
 	Lock(path string) (Lock, error)
-	// Read gives up to max bytes of a regular file that may be written, or
-	// [fs.ErrNotExist].
+	// Read returns up to max bytes of a regular file. It fails if the file is read-only,
+	// and with [fs.ErrNotExist] if it does not exist.
 	Read(path string, max int64) ([]byte, error)
-	// Overwrite writes data over what a file has at an offset, and makes it durable.
+	// Overwrite overwrites a file with data at an offset, and makes that durable.
 	Overwrite(path string, offset int64, data []byte) error
-	// Create makes a file in the place of the one there is.
+	// Create creates a file, in place of an existing one.
 	Create(path string) (Writer, error)
-	// Rename puts one file in the place of another, whole or not at all.
+	// Rename atomically replaces one file by another.
 	Rename(from, to string) error
 	// SyncDir makes the names in a folder durable.
 	SyncDir(path string) error
 }
 
-// Lock is a lock that is held.
+// Lock is a held lock.
 type Lock interface {
-	// Keep makes sure that the lock is still held. If its file was removed it takes
-	// the lock again, and tells so: another may have had it meanwhile.
+	// Keep makes sure that the lock is still held. If its file was removed, Keep locks
+	// again and returns true: another process may have held the lock in between.
 	Keep() (again bool, err error)
 	io.Closer
 }
 
-// Writer is a file being written. Sync makes its content durable.
+// Writer is a new file. Sync makes its content durable.
 type Writer interface {
 	io.Writer
 	Sync() error
 	io.Closer
 }
 
-// ErrLocked: another process holds the lock.
+// ErrLocked means that another process holds the lock.
 var ErrLocked = errors.New("another node is running with it")
 
-// File is a file of marks, locked.
+// File is a locked file of marks.
 type File struct {
 	disk Disk
-	name string // as it was opened, whatever becomes the working folder
+	name string // absolute path as given
 	path string // without symbolic links
 	lock Lock
 
-	now   image // what was saved last, and is there unless another came
-	sure  bool  // whether it is durable, and so is the name of the file that is there
-	doubt bool  // whether another may have come
+	now   image // what was saved last
+	sure  bool  // it and the file's name are durable
+	doubt bool  // another process may have changed the file
 }
 
-// Open locks the file at path and reads it; the content is empty if there is no
-// file. A file that is anything else is an error that says what it is and what to
-// do; it is never taken for none.
+// Open locks the file at path and reads it. The content is empty if the file does not exist.
+// Open fails if the file is anything but a file of marks; the error says what it is and what
+// to do.
 func Open(disk Disk, path string) (*File, Content, error) {
 	real, err := disk.Resolve(path)
 	if err == nil {
@@ -94,15 +93,15 @@ func Open(disk Disk, path string) (*File, Content, error) {
 	return &File{disk: disk, name: path, path: real, lock: lock, now: now}, c, nil
 }
 
-// Former opens the file that a generator had of its own, when each had one: the name
-// stood behind that of this file. It is nil if there is none.
+// Former opens the separate file that a generator had in early releases, whose path is that of
+// this file, a hyphen and the name. It returns nil if that file does not exist.
 func (f *File) Former(name string) (former *File, last Mark, err error) {
 	path := f.name + "-" + name
 	real, err := f.disk.Resolve(path)
 	if err != nil {
 		return nil, last, advise(path, err)
 	}
-	if _, there, err := read(f.disk, real); there.data == nil { // before a lock is made
+	if _, there, err := read(f.disk, real); there.data == nil { // before creating a lock
 		return nil, last, err
 	}
 	former, c, err := Open(f.disk, path)
@@ -111,7 +110,8 @@ func (f *File) Former(name string) (former *File, last Mark, err error) {
 	}
 	last, ok := c.Marks[""]
 	if !ok || len(c.Marks) > 1 {
-		return nil, last, errors.Join(former.Refuse("it has the marks of several generators, where that of one belongs"), former.Close())
+		err := former.Refuse("it has the marks of several generators, but must have that of one")
+		return nil, last, errors.Join(err, former.Close())
 	}
 	return former, last, nil
 }
@@ -132,32 +132,33 @@ func read(disk Disk, path string) (c Content, now image, err error) {
 
 func refuse(path string, err error) error {
 	if errors.Is(err, errDets) {
-		return fmt.Errorf("timestamp_path %s: %w; it was left as it is. Set another path, and take its time over "+
-			"to that with: flake import -dets %s -timestamp PATH", path, err, path)
+		return fmt.Errorf("timestamp_path %s: %w; it was left as it is. Set another path, and copy its time "+
+			"there with: flake import -dets %s -timestamp PATH", path, err, path)
 	}
 	return fmt.Errorf("timestamp_path %s: %w; it was left as it is. "+
 		"Put the right file back; or, if the clock was not set back since ids were last made, "+
 		"move this one away and start again", path, err)
 }
 
-// Refuse returns the error of a file that is not to be started with, for a reason.
+// Refuse returns an error that says why a node must not start with the file.
 func (f *File) Refuse(reason string) error { return refuse(f.path, errors.New(reason)) }
 
 func advise(path string, err error) error {
 	switch {
 	case errors.Is(err, ErrLocked):
-		return fmt.Errorf("timestamp_path %s: %w; stop that one first, or give this one a timestamp_path and a worker_id of its own", path, err)
+		return fmt.Errorf("timestamp_path %s: %w; stop that node first, "+
+			"or give this one another timestamp_path and worker_id", path, err)
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("timestamp_path %s: %w; make the folder, or set another path", path, err)
+		return fmt.Errorf("timestamp_path %s: %w; create the folder, or set another path", path, err)
 	}
 	return fmt.Errorf("timestamp_path %s: %w; make it a file that this user can read and write, in a folder that no other user can write to, or set another path", path, err)
 }
 
-// Path is where the file is, symbolic links resolved.
+// Path returns the path of the file, without symbolic links.
 func (f *File) Path() string { return f.path }
 
-// Save makes content durable in place of that before. On an error either may be
-// there after a crash.
+// Save durably replaces the content. After an error and a crash the file has the old or the
+// new content.
 func (f *File) Save(c Content) error {
 	if err := f.save(c); err != nil {
 		return fmt.Errorf("timestamp_path %s: %w", f.path, err)
@@ -165,11 +166,12 @@ func (f *File) Save(c Content) error {
 	return nil
 }
 
-// save writes in place if it can, else a new file. What could not be read is not written.
+// save overwrites the file in place if possible, or writes a new file. It refuses content that
+// Open could not read.
 func (f *File) save(c Content) error {
 	text := c.text()
 	if _, err := parseContent(text); err != nil {
-		return fmt.Errorf("what would be written could not be read: %w", err)
+		return fmt.Errorf("refusing to write content that cannot be read: %w", err)
 	}
 	next, fits := f.now.with(text)
 	if !fits {
@@ -200,14 +202,14 @@ func (f *File) save(c Content) error {
 	return nil
 }
 
-// errChanged is returned for a file that was removed, replaced, overwritten or truncated.
-var errChanged = errors.New("somebody has changed the file")
+// errChanged means that the file was removed, replaced, overwritten or truncated.
+var errChanged = errors.New("another program has changed the file")
 
-// overwrite writes the slot that does not count, which may be torn by a crash or a write
-// that failed before.
+// overwrite writes the slot that is not current, which may be torn after a crash or a failed
+// write.
 //
-// What Open found may be what a process wrote before it was killed, and be lost in a
-// power cut together with the other slot. So it is made durable first, as is the file's name.
+// What Open read may not be durable, if the process that wrote it was killed: a power cut could
+// then lose both slots. So overwrite makes it durable first, and the file's name too.
 func (f *File) overwrite(next image) error {
 	there, err := f.disk.Read(f.path, maxSize)
 	if err != nil {
@@ -234,17 +236,17 @@ func (f *File) overwrite(next image) error {
 	return err
 }
 
-// write writes the slot of an image that counts.
+// write writes the current slot of an image.
 func (f *File) write(m image) error {
 	return f.disk.Overwrite(f.path, int64(m.slot*m.size), m.at(m.slot))
 }
 
-// replace writes a new file aside and renames it. It is written from scratch each time,
-// since after a failed fsync the kernel may take what it lost for written. The folder's
-// fsync makes the new name last.
+// replace writes a temporary file and renames it. It creates the file each time, since after a
+// failed fsync the kernel may treat lost data as written. The fsync of the folder makes the
+// new name durable.
 func (f *File) replace(next image) error {
-	aside := f.path + ".new"
-	w, err := f.disk.Create(aside)
+	temporary := f.path + ".new"
+	w, err := f.disk.Create(temporary)
 	if err != nil {
 		return err
 	}
@@ -262,14 +264,14 @@ func (f *File) replace(next image) error {
 		return err
 	}
 	f.sure = false // until the folder is synced
-	if err := f.disk.Rename(aside, f.path); err != nil {
+	if err := f.disk.Rename(temporary, f.path); err != nil {
 		return err
 	}
 	return f.disk.SyncDir(filepath.Dir(f.path))
 }
 
-// hold makes sure that nobody else has the file, nor has had it since it was saved
-// last: then the marks may be from before the other's last ids.
+// hold makes sure that no other process has the file, or has changed it since the last save:
+// then the marks may be older than ids of the other.
 func (f *File) hold() error {
 	again, err := f.lock.Keep()
 	f.doubt = f.doubt || again
@@ -281,11 +283,11 @@ func (f *File) hold() error {
 		return err
 	}
 	if err == nil && !bytes.Equal(there, f.now.data) {
-		return errors.New("another node may have run with it while its lock's file was removed; start this one anew")
+		return errors.New("another node may have run with it while its lock file was removed; restart this one")
 	}
 	f.doubt = false
 	return nil
 }
 
-// Close gives up the lock; the file stays.
+// Close releases the lock. The file stays.
 func (f *File) Close() error { return f.lock.Close() }

@@ -305,7 +305,7 @@ func TestUnmounted(t *testing.T) {
 
 func TestNoFolder(t *testing.T) {
 	for path, says := range map[string]string{
-		filepath.Join(t.TempDir(), "none", "mark"): "make the folder",
+		filepath.Join(t.TempDir(), "none", "mark"): "create the folder",
 		"":                "empty",
 		"/dev/null/mark":  "not a directory",
 		"mark\x00of zero": "invalid argument",

@@ -13,8 +13,7 @@ import (
 // OS is the machine's file system.
 type OS struct{}
 
-// Resolve implements [Disk]. A link to nothing is an error: it would be
-// replaced by a file.
+// Resolve implements [Disk]. A dangling link is an error: a save would replace it by a file.
 func (OS) Resolve(path string) (string, error) {
 	if path == "" {
 		return "", errors.New("it is empty")
@@ -35,7 +34,7 @@ func (OS) Resolve(path string) (string, error) {
 
 // Read implements [Disk].
 func (OS) Read(path string, max int64) ([]byte, error) {
-	// What is there is looked at first: opening a pipe would wait for a writer.
+	// Check the type first: opening a pipe would wait for a writer.
 	info, err := os.Stat(path)
 	switch {
 	case err != nil:
@@ -45,7 +44,7 @@ func (OS) Read(path string, max int64) ([]byte, error) {
 	case !info.Mode().IsRegular():
 		return nil, fmt.Errorf("it is not a regular file (%v)", info.Mode())
 	case info.Mode().Perm()&0o222 == 0:
-		// It could be replaced all the same, but somebody meant it to stay.
+		// It could be replaced all the same, but it is read-only on purpose.
 		return nil, fmt.Errorf("it is read-only (%v)", info.Mode())
 	}
 	f, err := os.Open(path)
@@ -69,8 +68,8 @@ func (OS) Overwrite(path string, offset int64, data []byte) error {
 	return errors.Join(err, f.Close())
 }
 
-// Create implements [Disk]. The file is a new one: what is there may be another
-// user's, who could then write what is kept.
+// Create implements [Disk]. It removes an existing file, which may belong to another user, who
+// could then change the content.
 func (OS) Create(path string) (Writer, error) {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
@@ -90,8 +89,8 @@ func (OS) SyncDir(path string) error {
 	return errors.Join(dir.Sync(), dir.Close())
 }
 
-// Lock implements [Disk] with a file beside the mark's, which a rename cannot
-// take away as it does the mark's own. It is never removed.
+// Lock implements [Disk] with a separate lock file, since a rename replaces the file of marks.
+// The lock file is never removed.
 func (OS) Lock(path string) (Lock, error) {
 	dir, err := folder(filepath.Dir(path))
 	if err != nil {
@@ -103,43 +102,43 @@ func (OS) Lock(path string) (Lock, error) {
 
 type fileLock struct {
 	path   string
-	device uint64 // that its folder is on
+	device uint64 // of its folder
 	file   *os.File
 }
 
-// take opens the file for nobody else: who can read it can lock it.
+// take creates the file 0600, since flock needs only read access, and locks it.
 func (l *fileLock) take() error {
 	f, err := os.OpenFile(l.path, os.O_RDWR|os.O_CREATE|noFollow, 0o600)
 	if err != nil {
 		return err
 	}
-	f.Chmod(0o600) // an old one; not every disk has permissions
+	f.Chmod(0o600) // if it existed; fails on file systems without permissions
 	if err := flock(f); err != nil {
 		f.Close()
 		return err
 	}
-	l.file.Close() // nothing happens if there was none
+	l.file.Close() // does nothing if nil
 	l.file = f
 	return nil
 }
 
-// Keep also keeps the file young, so that cleaners of /tmp leave it alone. When the
-// device is unmounted, another folder appears where its folder was: there the next
-// start would not find what is kept, or find what is older.
+// Keep also updates the file's times, so that programs that clean /tmp leave it alone. It fails
+// if the folder's device was unmounted: the folder now at that path has no marks or old ones.
 func (l *fileLock) Keep() (again bool, err error) {
 	dir, err := os.Stat(filepath.Dir(l.path))
 	if err != nil {
 		return false, err
 	}
 	if device(dir) != l.device {
-		return false, errors.New("its folder is on another device than before: mount that again, or start the node anew")
+		return false, errors.New("its folder is on another device than before: " +
+			"mount the former one again, or restart the node")
 	}
 	held, err := l.file.Stat()
 	if err != nil {
 		return false, err
 	}
 	if there, _ := os.Stat(l.path); !os.SameFile(held, there) {
-		return true, l.take() // it says what is wrong if nothing can be there
+		return true, l.take() // fails if the file cannot be created
 	}
 	now := time.Now()
 	return false, os.Chtimes(l.path, now, now)
