@@ -268,7 +268,7 @@ func TestEtcdRefused(t *testing.T) {
 	shown := etcdConfig(t, c.Endpoints(), time.Minute, "prefix = 'taken'")
 	for _, tt := range [][2]string{
 		{"", "0       held   20"}, {"after-restore", "ids with a new claim begin after 20"}, {"release 0", "worker id 0 may be claimed from 20"}, {"", "0       free   20"},
-		{"release 5", "nobody has ever had worker id 5"}, {"no", "release NUMBER, after-restore or withdraw"},
+		{"release 5", "worker id 5 was never claimed"}, {"no", "release NUMBER, after-restore or withdraw"},
 	} {
 		out := inTime(t, tt[1], func() string {
 			out, _ := exec.Command(command, append([]string{"workers", "-config", shown}, strings.Fields(tt[0])...)...).CombinedOutput()
@@ -290,10 +290,10 @@ func TestEtcdRefused(t *testing.T) {
 		endpoint, more, want string
 	}{
 		"nobody answers": {"127.0.0.1:" + nobody, "start_timeout = 2", "etcd.start_timeout, 2s, has passed: etcd at http://127.0.0.1:" + nobody + ": dial tcp 127.0.0.1:" + nobody + ": connect: connection refused"},
-		"none is free":   {c.Members[0].Endpoint, "prefix = 'held'\nnumbers = 1", "no worker id is free among 0 to 0; the first may be at "},
-		"who has it":     {c.Members[0].Endpoint, "prefix = 'held'\nnumbers = 1", "they are held: 0 by other@127.0.0.1 until "},
+		"none is free":   {c.Members[0].Endpoint, "prefix = 'held'\nnumbers = 1", "no worker id is free from 0 to 0; the first may be free at "},
+		"who has it":     {c.Members[0].Endpoint, "prefix = 'held'\nnumbers = 1", "held: 0 by other@127.0.0.1 until "},
 		"what to do":     {c.Members[0].Endpoint, "prefix = 'held'\nnumbers = 1", "; set etcd.wait to wait for one, or take one from its node: flake workers release NUMBER"},
-		"other format":   {c.Members[0].Endpoint, "prefix = 'later'", `later/n/000000000000 is not of a version of flake that this one knows: it has "2 1700000000000"; delete it if nothing uses it`},
+		"other format":   {c.Members[0].Endpoint, "prefix = 'later'", `later/n/000000000000 has the unknown value "2 1700000000000", perhaps of a later version of flake`},
 		"one number twice": {c.Members[0].Endpoint, "[[generator]]\nname = 'more'\nformat = 'flake'\nworker_id = 'etcd'",
 			`generator more: worker_id "etcd": generator flake has it, and both would hand out the same ids; give one of them another worker_id`},
 		"no certificate":   {c.Members[0].Endpoint, "ca = 'none.pem'", "etcd.ca: open none.pem: no such file or directory"},

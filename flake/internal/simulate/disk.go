@@ -12,44 +12,42 @@ import (
 	"github.com/flake-go/flake/flake/internal/mark"
 )
 
-// Disk is a file system in memory that knows what would be left after a power
-// cut. It implements mark.Disk.
+// Disk is a file system in memory that models power cuts. It implements mark.Disk.
 //
-// Content is durable once its file is synced, names once their folder is;
-// before that they may or may not be: a file may be left as it was, as it was
-// to be, or torn, each sector of what was overwritten may be the old or the new one,
-// and of the renames any number may be left, counted from the first.
+// Content is durable after a sync of its file, names after a sync of their folder. What is not
+// durable at a power cut may be lost: a file may be old, new or truncated, each sector of an
+// overwritten file may be old or new, and of the renames the first few remain.
 type Disk struct {
 	m *Machine
 
-	live    map[string]*inode // what the processes see
-	durable map[string]*inode // what a power cut is sure to leave
+	live    map[string]*inode // what processes see
+	durable map[string]*inode // what survives every power cut
 	pending []func(names map[string]*inode)
 	locked  map[string]bool
 
 	armed int   // points until a crash; 0: none
-	fails error // what every write fails with
+	fails error // the error of every write
 	slow  time.Duration
 	lying bool
 }
 
 type inode struct {
-	data   []byte // what is in it
-	synced []byte // what of it is durable
+	data   []byte // the content
+	synced []byte // the durable content
 }
 
-// sector is what is written whole or not at all.
+// sector is the size that is written atomically.
 const sector = 512
 
-// A crash ends the process: it is thrown, and caught by the life.
+// A crash ends the process: the disk panics with it, and the life recovers.
 type crash struct{}
 
 func newDisk(m *Machine) *Disk {
 	return &Disk{m: m, live: map[string]*inode{}, durable: map[string]*inode{}, locked: map[string]bool{}}
 }
 
-// point is before and after all that happens to the disk: what a crash can come
-// between. Each takes time.
+// point is called before and after each operation. It takes time, and the process may crash in
+// it.
 func (d *Disk) point() {
 	if d.slow > 0 {
 		d.m.pass(time.Duration(d.m.rng.Int64N(int64(d.slow))))
@@ -62,7 +60,7 @@ func (d *Disk) point() {
 	}
 }
 
-// fail is whether an operation on the disk fails, with what.
+// fail returns the error of an operation, or nil.
 func (d *Disk) fail(op, path string) error {
 	if d.fails == nil || d.fails == syscall.EIO && d.m.rng.IntN(2) == 0 {
 		return nil
@@ -70,7 +68,7 @@ func (d *Disk) fail(op, path string) error {
 	return &fs.PathError{Op: op, Path: path, Err: d.fails}
 }
 
-// powerCut leaves what is durable, and of the rest what chance will have.
+// powerCut keeps what is durable, and a random part of the rest.
 func (d *Disk) powerCut() {
 	for _, rename := range d.pending[:d.m.rng.IntN(len(d.pending)+1)] {
 		rename(d.durable)
@@ -102,7 +100,7 @@ func (d *Disk) powerCut() {
 	clear(d.locked)
 }
 
-// sure gives what of a file would be there whatever happened now.
+// sure returns the content of a file that survives every power cut.
 func (d *Disk) sure(path string) []byte {
 	if node := d.durable[path]; node != nil {
 		return node.synced
@@ -148,8 +146,8 @@ func (d *Disk) Read(path string, max int64) ([]byte, error) {
 	return node.data[:min(int64(len(node.data)), max)], nil
 }
 
-// Overwrite needs no space, so a full disk does not matter. A crash may come when only
-// some sectors are written.
+// Overwrite needs no space, so it succeeds on a full disk. The process may crash when only some
+// sectors are written.
 func (d *Disk) Overwrite(path string, offset int64, data []byte) error {
 	fail := d.fail
 	if d.fails == syscall.ENOSPC {
@@ -163,7 +161,7 @@ func (d *Disk) Overwrite(path string, offset int64, data []byte) error {
 	if node == nil {
 		return &fs.PathError{Op: "open", Path: path, Err: fs.ErrNotExist}
 	}
-	node.data = slices.Clone(node.data) // others may have read it
+	node.data = slices.Clone(node.data) // Read has returned the old slice
 	to := node.data[offset:][:len(data)]
 	first := d.m.rng.IntN(len(data)/sector+1) * sector
 	copy(to[:first], data)

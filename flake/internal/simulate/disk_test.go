@@ -12,8 +12,8 @@ import (
 	"github.com/flake-go/flake/flake/internal/mark"
 )
 
-// What was overwritten and not synced may be the old or the new in each sector after a power
-// cut, and in none a third thing; what was synced is the new. A kill leaves what was written.
+// After a power cut, each sector that was overwritten and not synced is old or new, and synced
+// sectors are new. A kill keeps what was written.
 func TestOverwriteCanTear(t *testing.T) {
 	const path, sectors = "/file", 4
 	before, now := bytes.Repeat([]byte{'a'}, sectors*sector), bytes.Repeat([]byte{'b'}, sectors*sector)
@@ -32,7 +32,7 @@ func TestOverwriteCanTear(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		d.fails = syscall.ENOSPC // it needs no space
+		d.fails = syscall.ENOSPC // Overwrite needs no space
 		d.armed = 1 + m.rng.IntN(5)
 		ended := !crashed(func() {
 			if err := d.Overwrite(path, sectors*sector, now); err != nil {
@@ -40,7 +40,7 @@ func TestOverwriteCanTear(t *testing.T) {
 			}
 		})
 		if !bytes.Equal(read, bytes.Repeat(before, 2)) {
-			t.Fatal("what was read before has changed")
+			t.Fatal("an earlier Read has changed")
 		}
 		seen := killed
 		if seed%2 == 0 {
@@ -71,7 +71,7 @@ func TestOverwriteCanTear(t *testing.T) {
 	}
 }
 
-// The faults of the disk are those of an overwrite, too.
+// Overwrite fails like other operations.
 func TestOverwriteFails(t *testing.T) {
 	m := newMachine(rand.New(rand.NewPCG(1, 2)))
 	d := m.Disk
@@ -95,7 +95,7 @@ func TestOverwriteFails(t *testing.T) {
 	}
 }
 
-// A number is the last that was remembered, or the one that was about to be.
+// After a crash the number is the last one remembered, or one whose Remember did not return.
 func TestNumberSurvives(t *testing.T) {
 	crashes := 0
 	for seed := range uint64(300) {

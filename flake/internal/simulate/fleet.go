@@ -12,63 +12,62 @@ import (
 	"github.com/flake-go/flake/flake/workers"
 )
 
-// Fleet is what is to be simulated of several nodes that share a store: machines that
-// fail as those of [Config] do, are paused and cut off; a store whose answers are lost
-// or late, and that is restored from snapshots; and fewer numbers than nodes.
+// Fleet configures a simulation of several nodes that share a store, with fewer numbers than
+// nodes. Machines fail like those of [Config], and are paused and cut off; answers of the store
+// are lost or late, and it is restored from snapshots.
 type Fleet struct {
-	// Restore tells what is done when the store is restored.
+	// Restore is what happens when the store is restored.
 	Restore Restore
-	// Copies has disks of running nodes be copied and started elsewhere.
+	// Copies starts nodes on copies of the disks of running nodes.
 	Copies bool
 
-	// Far has clocks be far ahead, and an operator who releases what they took.
+	// Far sets clocks far ahead, while an operator releases numbers.
 	Far bool
 
-	// Often has the store be restored all the time, and nodes be cut off from it; clocks
-	// differ little then.
+	// Often restores the store and cuts nodes off very often; clocks differ little.
 	Often bool
 
-	// Stops has nodes stop in good order all the time, with clocks that differ by less
-	// than hold: another then claims the number while its clock is behind.
+	// Stops stops nodes cleanly very often, with clocks that differ by less than hold:
+	// then a node whose clock is behind claims the number.
 	Stops bool
 
-	// What the controls do otherwise: nil means as it should be.
-	Store  func(workers.Store) workers.Store   // what a node makes of the store
-	Bound  func(durable.Bound) durable.Bound   // of its bound
-	Memory func(workers.Memory) workers.Memory // and of its memory
-	Admin  func(workers.Store) workers.Store   // what an operator makes of the store
+	// Faults that controls put in; nil: none.
+	Store  func(workers.Store) workers.Store   // of a node
+	Bound  func(durable.Bound) durable.Bound   // of a node
+	Memory func(workers.Memory) workers.Memory // of a node
+	Admin  func(workers.Store) workers.Store   // of an operator
 }
 
-// Restore is what is done about a store that has forgotten.
+// Restore is what happens when the store is restored.
 type Restore int
 
 const (
-	Never   Restore = iota // it is not restored
-	Steps                  // what package workers asks for
-	Nothing                // nobody does anything
+	Never   Restore = iota // it is never restored
+	Steps                  // an operator does what package workers documents
+	Nothing                // the operator does nothing
 )
 
 const (
-	hold    = time.Minute
-	members = 5
-	numbers = 4
-	formats = 4         // that a node has one to all of, each time it starts
-	lasts   = 14 * hold // how long a life is
-	answer  = 5 * time.Second
+	hold      = time.Minute
+	fleetSize = 5
+	numbers   = 4
+	formats   = 4         // each process has generators of one to all
+	lasts     = 14 * hold // length of a life
+	answer    = 5 * time.Second
 
-	// ids are of ticks as long as this, so that two nodes with one number that make
-	// any at about a time make the same.
+	// fleetUnit is the length of a tick in ms. It is long, so that two nodes with the same
+	// number repeat ids if they make any at about the same time.
 	fleetUnit = 1 << 10
 )
 
-// FleetReport counts what a number of fleets had and what went wrong.
+// FleetReport counts what happened in some fleets, and what went wrong.
 type FleetReport struct {
 	Lives, IDs, Starts, Claims, Resumed, Lost int
 	Kills, Stops, Pauses, Cuts, ClockFaults   int
 	Unanswered, Late, Restores, Copied        int
-	None                                      int // times that no number was free
-	Released                                  int // numbers, by an operator
-	Spent, Below                              int // of these, with a spent time kept; claims below one
+	None                                      int // steps without a free number
+	Released                                  int // releases by an operator
+	Spent, Below                              int // releases with a spent time; claims below one
 	Hours                                     float64
 
 	Duplicates, Overlaps, Disorders, PastMark, Stuck int
@@ -77,40 +76,40 @@ type FleetReport struct {
 	Finding
 }
 
-// Wrong is how many things went wrong.
+// Wrong returns the number of broken rules.
 func (r FleetReport) Wrong() int {
 	return r.Duplicates + r.Overlaps + r.Disorders + r.PastMark + r.Stuck
 }
 
 func (r *FleetReport) add(o FleetReport) { sum(r, o); r.Finding.add(o.Finding) }
 
-// ManyFleets lives the lives of seeds from first on, until there are so many of nodes.
+// ManyFleets runs fleets with seeds from first on, with lives nodes in all.
 func ManyFleets(f Fleet, first uint64, lives int) FleetReport {
 	var total FleetReport
-	fleets := uint64((lives + members - 1) / members)
+	fleets := uint64((lives + fleetSize - 1) / fleetSize)
 	each(fleets, func(i uint64) FleetReport { return RunFleet(f, first+i, nil) }, total.add)
 	return total
 }
 
-// fleet is the life of one.
+// fleet is the life of a fleet.
 type fleet struct {
 	Fleet
-	rng     *rand.Rand
-	now     time.Duration // true time since 1970
-	tasks   []*task
-	store   *store
-	members []*Member
-	ahead   time.Duration // how far at most a clock was ahead of true time
-	report  *FleetReport
-	ledger  *fleetLedger
-	calm    bool // nothing fails any more
-	seed    uint64
-	trace   func(format string, args ...any)
+	rng    *rand.Rand
+	now    time.Duration // true time since 1970
+	tasks  []*task
+	store  *store
+	nodes  []*fleetNode
+	ahead  time.Duration // the most that a clock was ahead of true time
+	report *FleetReport
+	ledger *fleetLedger
+	calm   bool // nothing fails from now on
+	seed   uint64
+	trace  func(format string, args ...any)
 }
 
-// RunFleet lives the life of a seed, and tells trace, unless nil, all that happens.
+// RunFleet runs the fleet of a seed. It calls trace, unless nil, for everything that happens.
 func RunFleet(of Fleet, seed uint64, trace func(format string, args ...any)) FleetReport {
-	report := FleetReport{Lives: members}
+	report := FleetReport{Lives: fleetSize}
 	f := &fleet{Fleet: of, rng: rand.New(rand.NewPCG(seed, 1)), seed: seed, report: &report, trace: func(string, ...any) {}}
 	f.now = 1_700_000_000*time.Second + time.Duration(f.rng.Int64N(int64(time.Hour)))
 	born := f.now
@@ -121,8 +120,8 @@ func RunFleet(of Fleet, seed uint64, trace func(format string, args ...any)) Fle
 	}
 	f.store = newStore(f)
 	f.ledger = newFleetLedger(f)
-	for i := range members {
-		f.members = append(f.members, newMember(f, i))
+	for i := range fleetSize {
+		f.nodes = append(f.nodes, newFleetNode(f, i))
 	}
 	f.spawn(nil, f.faults)
 	f.run(born + lasts)
@@ -135,13 +134,12 @@ func RunFleet(of Fleet, seed uint64, trace func(format string, args ...any)) Fle
 	return report
 }
 
-// settle has all faults end, and sees that there are as many nodes with ids as there
-// are numbers.
+// settle ends all faults, and checks that as many nodes make ids as there are numbers.
 func (f *fleet) settle() {
 	f.calm = true
 	f.trace("all is well from here on")
 	f.store.down = false
-	for _, m := range f.members {
+	for _, m := range f.nodes {
 		m.frozen, m.cut = 0, false
 		m.machine.drift, m.machine.frozen, m.machine.ends = 0, 0, 0
 		m.machine.Disk.fails, m.machine.Disk.slow, m.machine.Disk.armed = nil, 0, 0
@@ -151,17 +149,18 @@ func (f *fleet) settle() {
 	f.run(f.now + 10*hold)
 	before := f.report.IDs
 	well := 0
-	for _, m := range f.members {
+	for _, m := range f.nodes {
 		m.made = 0
 	}
 	f.run(f.now + hold)
-	for _, m := range f.members {
+	for _, m := range f.nodes {
 		if m.made > 0 {
 			well++
 		}
 	}
 	if well < numbers {
-		f.wrong(&f.report.Stuck, "all is well, but only %d of %d nodes make ids, %d in all", well, members, f.report.IDs-before)
+		f.wrong(&f.report.Stuck, "all is well, but only %d of %d nodes make ids, %d in all",
+			well, fleetSize, f.report.IDs-before)
 	}
 }
 
@@ -170,7 +169,7 @@ func (f *fleet) wrong(count *int, format string, args ...any) {
 	f.report.note(count, f.seed, fmt.Sprintf(format, args...))
 }
 
-// span draws a duration whose order of size is drawn first.
+// span returns a random duration up to most, of a random order of magnitude.
 func (f *fleet) span(most time.Duration) time.Duration {
 	size := 10 * time.Millisecond
 	for size < most && f.rng.IntN(6) > 0 {
@@ -179,14 +178,14 @@ func (f *fleet) span(most time.Duration) time.Duration {
 	return time.Duration(f.rng.Int64N(int64(min(size, most)))) + 1
 }
 
-// faults is the task that has things go wrong.
+// faults is the task that causes faults.
 func (f *fleet) faults(t *task) {
 	for !f.calm {
 		t.wait(f.span(time.Minute))
 		if f.calm {
 			return
 		}
-		m := f.members[f.rng.IntN(members)]
+		m := f.nodes[f.rng.IntN(fleetSize)]
 		p := f.rng.IntN(100)
 		if f.Often && f.rng.IntN(2) == 0 {
 			p = []int{50, 85, 90}[f.rng.IntN(3)]
@@ -223,17 +222,17 @@ func (f *fleet) faults(t *task) {
 		case p < 92 && f.Restore != Never:
 			f.store.restore()
 		case p < 94 && f.Copies:
-			f.copies(m, f.members[f.rng.IntN(members)])
+			f.copies(m, f.nodes[f.rng.IntN(fleetSize)])
 		case p < 96:
 			f.release()
-		case p < 98 && f.Restore == Steps: // nothing was restored, or it was seen to
+		case p < 98 && f.Restore == Steps: // by mistake, or again
 			f.store.afterRestore(false)
 		}
 	}
 }
 
-// far has a machine be another, whose clock is far ahead, or right again.
-func (f *fleet) far(m *Member) {
+// far replaces the machine of a node by one whose clock is far ahead, or right again.
+func (f *fleet) far(m *fleetNode) {
 	by := -m.machine.off
 	if f.rng.IntN(2) == 0 {
 		by += 3*hold + f.span(3*hold)
@@ -244,10 +243,10 @@ func (f *fleet) far(m *Member) {
 	m.machine.Disk = newDisk(m.machine)
 }
 
-// release is what an operator does.
+// release releases a number as an operator.
 func (f *fleet) release() {
 	f.report.Released++
-	var s workers.Store = admin{f.store}
+	var s workers.Store = f.store
 	if f.Admin != nil {
 		s = f.Admin(s)
 	}
@@ -258,8 +257,8 @@ func (f *fleet) release() {
 	f.trace("released: %v, %v", v, err)
 }
 
-// clock does something to a clock, no more than it takes to be caught up with.
-func (f *fleet) clock(m *Member) {
+// clock changes a clock, by little enough for the node to continue soon.
+func (f *fleet) clock(m *fleetNode) {
 	f.report.ClockFaults++
 	by := time.Duration(0)
 	switch f.rng.IntN(4) {
@@ -274,7 +273,7 @@ func (f *fleet) clock(m *Member) {
 	f.trace("%d: clock steps by %v, is off by %v", m.index, by, m.machine.off)
 }
 
-// skew is how far clocks are set, at most.
+// skew returns how far clocks are set at most.
 func (f *fleet) skew() time.Duration {
 	switch {
 	case f.Often:
@@ -285,8 +284,8 @@ func (f *fleet) skew() time.Duration {
 	return 3 * hold
 }
 
-// copies has a node be started on a copy of another's disk.
-func (f *fleet) copies(from, to *Member) {
+// copies restarts a node on a copy of another's disk.
+func (f *fleet) copies(from, to *fleetNode) {
 	if from == to || !from.running {
 		return
 	}
@@ -299,11 +298,10 @@ func (f *fleet) copies(from, to *Member) {
 	}
 }
 
-// task is what goes on beside others, in virtual time. One runs at a time, until it
-// waits.
+// task is a goroutine in virtual time. Only one runs at a time, until it waits.
 type task struct {
 	f     *fleet
-	m     *Member // whose it is; nil: nobody's
+	m     *fleetNode // that a crash of the task ends, or nil
 	at    time.Duration
 	next  func() (time.Duration, bool)
 	stop  func()
@@ -311,8 +309,8 @@ type task struct {
 	over  bool
 }
 
-// spawn begins a task. A crash in it is its member's.
-func (f *fleet) spawn(m *Member, do func(*task)) *task {
+// spawn starts a task. A crash in it ends m, unless that is nil.
+func (f *fleet) spawn(m *fleetNode, do func(*task)) *task {
 	t := &task{f: f, m: m, at: f.now}
 	t.next, t.stop = iter.Pull(func(yield func(time.Duration) bool) {
 		t.yield = yield
@@ -332,20 +330,20 @@ func (f *fleet) spawn(m *Member, do func(*task)) *task {
 	return t
 }
 
-// wait lets true time pass, and others act.
+// wait lets true time pass, while other tasks run.
 func (t *task) wait(d time.Duration) {
 	if !t.yield(d) {
 		panic(crash{})
 	}
 }
 
-// end ends a task that waits.
+// end ends a waiting task.
 func (t *task) end() {
 	t.over = true
 	t.stop()
 }
 
-// run lives until a time.
+// run runs tasks until a time.
 func (f *fleet) run(until time.Duration) {
 	for {
 		var first *task
@@ -391,18 +389,18 @@ func (f *fleet) resume(t *task) {
 	}
 }
 
-// fleetLedger has every id of a fleet, and finds what must not be: an id twice; two
-// owners of a number with ids of one time; ids of a node that do not ascend; an id
-// later than all marks that the store has had of its number.
+// fleetLedger has every id of a fleet, and finds broken rules: an id repeats; two owners of a
+// number make ids of the same time; ids of a node do not ascend; an id is later than every mark
+// that the store ever had for its number.
 type fleetLedger struct {
 	f       *fleet
-	runs    map[place][]run
+	runs    runs[place]
 	tenures map[kind][]*tenure
 	last    map[lasting]uint64 // tick of the last id
-	own     map[*Disk]uint64   // numbers that are not of the store, but stay with a disk
+	own     map[*Disk]uint64   // numbers that are not from the store
 }
 
-// kind is what two ids have in common that may be the same but for their time.
+// kind is what two ids have in common that may differ only in their time.
 type kind struct {
 	format int
 	number uint64
@@ -413,29 +411,29 @@ type place struct {
 	milli uint64
 }
 
-// lasting is a generator of a node, as long as the node has its disk.
+// lasting identifies a generator through all processes with the same disk.
 type lasting struct {
 	disk   *Disk
 	format int
 }
 
-// tenure is a generator of a member's, with a number.
+// tenure is a generator of a node while it has a number.
 type tenure struct {
 	kind
-	m           *Member
+	m           *fleetNode
 	first, last uint64 // ticks of its ids
 	used        int    // of the last tick
 }
 
 func newFleetLedger(f *fleet) *fleetLedger {
-	return &fleetLedger{f, map[place][]run{}, map[kind][]*tenure{}, map[lasting]uint64{}, map[*Disk]uint64{}}
+	return &fleetLedger{f, runs[place]{}, map[kind][]*tenure{}, map[lasting]uint64{}, map[*Disk]uint64{}}
 }
 
-func (l *fleetLedger) tenure(m *Member, format int, number uint64) *tenure {
+func (l *fleetLedger) tenure(m *fleetNode, format int, number uint64) *tenure {
 	return &tenure{kind: kind{format, number}, m: m}
 }
 
-// ownNumber is the number of a disk.
+// ownNumber returns the number of a disk, for generators that do not use the store.
 func (l *fleetLedger) ownNumber(d *Disk) uint64 {
 	if l.own[d] == 0 {
 		l.own[d] = uint64(numbers + 1 + len(l.own))
@@ -462,15 +460,9 @@ func (l *fleetLedger) add(of *tenure, milli uint64, first, n int) {
 			break
 		}
 	}
-	key := place{of.kind, milli}
-	mine := run{uint32(first), uint32(first + n - 1)}
-	for _, other := range l.runs[key] {
-		if mine.first <= other.last && other.first <= mine.last {
-			l.f.wrong(&r.Duplicates, "%v: id %d:%d of %d is there", of.kind, milli, first, of.m.index)
-			break
-		}
+	if l.runs.add(place{of.kind, milli}, run{uint32(first), uint32(first + n - 1)}) {
+		l.f.wrong(&r.Duplicates, "%v: id %d:%d of %d repeats", of.kind, milli, first, of.m.index)
 	}
-	l.runs[key] = append(l.runs[key], mine)
 	if of.number <= numbers && milli > l.f.store.marks[of.number] {
 		l.f.wrong(&r.PastMark, "number %d: id of %d, with the mark at %d", of.number, milli, l.f.store.marks[of.number])
 	}

@@ -10,17 +10,16 @@ import (
 	"github.com/flake-go/flake/flake/workers"
 )
 
-// Fleets in which nothing comes twice prove something only if the same lives find what
-// is there: what others do, and this without one of its parts.
+// The simulation must find ids that repeat once a part of the rules is missing.
 func TestFleetFinds(t *testing.T) {
 	for name, f := range map[string]Fleet{
-		"no answer taken for yes":                    {Store: func(s workers.Store) workers.Store { return hopeful{s} }},
-		"ids that begin at the clock":                {Restore: Steps, Bound: func(b durable.Bound) durable.Bound { return early{b} }},
-		"ids that pass the mark":                     {Bound: func(b durable.Bound) durable.Bound { return late{b} }},
-		"a restored store that nobody told of":       {Restore: Nothing, Store: func(s workers.Store) workers.Store { return struct{ workers.Store }{s} }},
-		"a disk that was copied while its node runs": {Copies: true},
-		"a release that forgets what was spent":      {Far: true, Admin: func(s workers.Store) workers.Store { return forgetful{s} }},
-		"a number that is given back below ids":      {Stops: true, Memory: func(m workers.Memory) workers.Memory { return lower{m} }},
+		"no answer is taken for success":            {Store: func(s workers.Store) workers.Store { return hopeful{s} }},
+		"ids that begin at the clock":               {Restore: Steps, Bound: func(b durable.Bound) durable.Bound { return early{b} }},
+		"ids that pass the mark":                    {Bound: func(b durable.Bound) durable.Bound { return late{b} }},
+		"a restored store that nobody reports":      {Restore: Nothing, Store: blind},
+		"a disk that is copied while its node runs": {Copies: true},
+		"a release that forgets what was spent":     {Far: true, Admin: func(s workers.Store) workers.Store { return forgetful{s} }},
+		"a number that is returned below its ids":   {Stops: true, Memory: func(m workers.Memory) workers.Memory { return lower{m} }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			const most = 40
@@ -31,18 +30,21 @@ func TestFleetFinds(t *testing.T) {
 					return
 				}
 			}
-			t.Error("not found to make ids of one number at one time")
+			t.Error("no ids of the same number and time were found")
 		})
 	}
 }
 
-// hopeful takes no answer for yes.
+// hopeful takes an error for success.
 type hopeful struct{ workers.Store }
 
 func (s hopeful) Swap(ctx context.Context, have map[string]string, key, value string) (bool, error) {
 	ok, err := s.Store.Swap(ctx, have, key, value)
 	return ok || err != nil, nil
 }
+
+// blind is a store without signs of a restore.
+func blind(s workers.Store) workers.Store { return struct{ workers.Store }{s} }
 
 type early struct{ durable.Bound }
 
@@ -52,7 +54,7 @@ type late struct{ durable.Bound }
 
 func (late) Milli() uint64 { return math.MaxUint64 }
 
-// forgetful keeps only the mark below what was spent.
+// forgetful drops the spent time.
 type forgetful struct{ workers.Store }
 
 func (s forgetful) Swap(ctx context.Context, have map[string]string, key, value string) (bool, error) {
@@ -65,7 +67,7 @@ func (s forgetful) Swap(ctx context.Context, have map[string]string, key, value 
 	return s.Store.Swap(ctx, have, key, v.String())
 }
 
-// one is a store that has one value, and no floor.
+// one is a store with one value and no floor.
 type one struct {
 	workers.Store
 	key, value string
@@ -75,7 +77,7 @@ func (s one) List(context.Context, string) (map[string]string, error) {
 	return map[string]string{s.key: s.value}, nil
 }
 
-// lower does not know of the latest ids.
+// lower does not know the latest ids.
 type lower struct{ workers.Memory }
 
 func (m lower) Latest() uint64 { return m.Memory.Latest() - uint64(hold/2/time.Millisecond) }

@@ -12,18 +12,18 @@ import (
 
 const prefix = "/flake"
 
-// store is a model of etcd: what it has, and what it had when snapshots were taken.
+// store is a model of etcd with snapshots.
 type store struct {
 	f         *fleet
 	data      map[string]string
 	revision  int // of the last write
 	snapshots []snapshot
-	epoch     int // restores so far
+	epoch     int // number of restores
 	down      bool
-	restored  time.Duration     // when (true time) it last was
-	floor     uint64            // the last one's mark, as whoever restores remembers
-	marks     map[uint64]uint64 // the highest that there ever were, by number
-	claims    map[uint64]uint64 // how many there were, by number
+	restored  time.Duration     // when (true time) it was last restored
+	floor     uint64            // mark of the last floor, which the operator remembers
+	marks     map[uint64]uint64 // highest mark ever, by number
+	claims    map[uint64]uint64 // generation, by number
 }
 
 type snapshot struct {
@@ -39,7 +39,7 @@ func (s *store) snapshot() {
 	s.snapshots = append(s.snapshots, snapshot{maps.Clone(s.data), s.revision})
 }
 
-// restore puts the store back to some snapshot, and does what is asked for then.
+// restore restores the store to a random snapshot. With [Steps] an operator then writes the floor.
 func (s *store) restore() {
 	if len(s.snapshots) == 0 || s.f.Often && s.f.Restore == Steps && s.f.now < s.restored+hold*3/2 {
 		return
@@ -55,95 +55,78 @@ func (s *store) restore() {
 	}
 }
 
-// afterRestore is what an operator does. One who knows of a restore not long ago, which the
-// store may have forgotten, has the margin reach beyond the floor of that.
+// afterRestore runs AfterRestore as an operator. After a recent restore, which the store may have
+// forgotten, the margin must be beyond the floor of that.
 func (s *store) afterRestore(restored bool) {
-	r := workers.Restored{Clock: func() uint64 { return uint64(s.f.now / time.Millisecond) }, Hold: hold, Margin: s.f.ahead + time.Second, Again: restored, Sure: true, Nonce: s.f.rng.Uint64()}
+	r := workers.Restored{
+		Clock: func() uint64 { return uint64(s.f.now / time.Millisecond) },
+		Hold:  hold, Margin: s.f.ahead + time.Second, Again: restored, Sure: true, Nonce: s.f.rng.Uint64(),
+	}
 	if now := r.Clock(); restored && s.floor > now {
 		r.Margin = max(r.Margin, time.Duration(s.floor-now+1)*time.Millisecond)
 	}
-	floor, err := workers.AfterRestore(context.Background(), admin{s}, prefix, r)
+	floor, err := workers.AfterRestore(context.Background(), s, prefix, r)
 	s.floor = max(s.floor, floor.Mark)
 	s.f.trace("floor %v, %v", floor, err)
 }
 
-func (s *store) list(prefix string) map[string]string {
-	all := map[string]string{}
-	for key, text := range s.data {
-		if strings.HasPrefix(key, prefix) {
-			all[key] = text
-		}
-	}
-	return all
+// List implements [workers.Store], as the other methods do. The store itself answers at once.
+func (s *store) List(_ context.Context, prefix string) (map[string]string, error) {
+	all := maps.Clone(s.data)
+	maps.DeleteFunc(all, func(key, _ string) bool { return !strings.HasPrefix(key, prefix) })
+	return all, nil
 }
 
-func (s *store) swap(have map[string]string, key, text string) bool {
+func (s *store) Get(_ context.Context, keys ...string) (texts []string, err error) {
+	for _, key := range keys {
+		texts = append(texts, s.data[key])
+	}
+	return texts, nil
+}
+
+func (s *store) Swap(ctx context.Context, have map[string]string, key, text string) (bool, error) {
 	for k, v := range have {
 		if s.data[k] != v {
-			return false
+			return false, nil
 		}
 	}
 	s.data[key] = text
 	s.revision++
 	s.f.trace("the store has %s: %s", key, text)
-	for _, e := range must(workers.List(context.Background(), admin{s}, prefix)) {
+	entries, err := workers.List(ctx, s, prefix)
+	for _, e := range entries {
 		if e.Spent.Mark > 0 && !e.Free && e.Generation > s.claims[e.Number] {
 			s.f.report.Below++
 		}
 		s.claims[e.Number] = e.Generation
 		s.marks[e.Number] = max(s.marks[e.Number], e.Mark)
 	}
-	return true
+	return true, err
 }
 
-func must[T any](v T, err error) T {
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
+// client is a [workers.Store] as a node sees it.
+type client struct{ *fleetNode }
 
-// admin is a [workers.Store] that answers at once.
-type admin struct{ *store }
-
-func (a admin) List(_ context.Context, prefix string) (map[string]string, error) {
-	return a.list(prefix), nil
-}
-
-func (a admin) Get(_ context.Context, keys ...string) (texts []string, err error) {
-	for _, key := range keys {
-		texts = append(texts, a.data[key])
-	}
-	return texts, nil
-}
-
-func (a admin) Swap(_ context.Context, have map[string]string, key, value string) (bool, error) {
-	return a.swap(have, key, value), nil
-}
-
-// client is a [workers.Store] as a member sees it.
-type client struct{ *Member }
-
-func (c client) List(_ context.Context, prefix string) (all map[string]string, err error) {
-	err = c.ask(false, func() { all = c.fleet.store.list(prefix) })
+func (c client) List(ctx context.Context, prefix string) (all map[string]string, err error) {
+	err = c.ask(false, func() { all, _ = c.fleet.store.List(ctx, prefix) })
 	return all, err
 }
 
-func (c client) Get(_ context.Context, keys ...string) (texts []string, err error) {
-	err = c.ask(false, func() { texts, _ = admin{c.fleet.store}.Get(context.Background(), keys...) })
+func (c client) Get(ctx context.Context, keys ...string) (texts []string, err error) {
+	err = c.ask(false, func() { texts, _ = c.fleet.store.Get(ctx, keys...) })
 	return texts, err
 }
 
-func (c client) Swap(_ context.Context, have map[string]string, key, value string) (ok bool, err error) {
-	err = c.ask(true, func() { ok = c.fleet.store.swap(have, key, value) })
+func (c client) Swap(ctx context.Context, have map[string]string, key, value string) (ok bool, err error) {
+	err = c.ask(true, func() { ok, _ = c.fleet.store.Swap(ctx, have, key, value) })
 	return ok, err
 }
 
-// Restored implements [workers.Restorable] as package etcd does.
+// Restored implements [workers.Restorable] like package etcd.
 func (c client) Restored() (string, bool) {
 	sign := c.sign
 	if sign {
-		c.Member.sign, c.Member.seen = false, 0
+		c.fleetNode.sign, c.fleetNode.seen = false, 0
 	}
 	return "the revision is lower", sign
 }
@@ -153,9 +136,9 @@ var (
 	errRestored = errors.New("the store was restored")
 )
 
-// ask has the store do something: perhaps it does not hear of it, does it late, or does
-// it and the answer is lost.
-func (m *Member) ask(late bool, do func()) error {
+// ask sends a request to the store, which do carries out. The request or its answer may be lost
+// and, if late is set, the request may arrive later.
+func (m *fleetNode) ask(late bool, do func()) error {
 	if m.sign {
 		return errRestored
 	}
@@ -178,7 +161,7 @@ func (m *Member) ask(late bool, do func()) error {
 		epoch := f.store.epoch
 		f.spawn(nil, func(other *task) {
 			other.wait(f.span(2 * hold))
-			if f.store.epoch == epoch { // its connection ended with the store
+			if f.store.epoch == epoch { // a restore closes connections
 				do()
 			}
 		})

@@ -3,45 +3,46 @@ package simulate
 import (
 	"flag"
 	"testing"
-
-	"github.com/flake-go/flake/flake/workers"
 )
 
 var (
-	fleetLives = flag.Int("fleet.lives", 60, "how many lives of nodes")
-	fleetSeed  = flag.Uint64("fleet.seed", 0, "live this one life, and tell all of it")
+	fleetLives = flag.Int("fleet.lives", 60, "number of lives of nodes")
+	fleetSeed  = flag.Uint64("fleet.seed", 0, "run only the fleet of this seed, and trace it")
 )
 
-// No id comes twice, whatever fails; where the store is restored, by the steps for it.
+// No id repeats, whatever fails. If the store is restored, an operator follows the steps.
 func TestFleet(t *testing.T) { testFleet(t, Fleet{}) }
 
 func TestFleetRestored(t *testing.T) { testFleet(t, Fleet{Restore: Steps}) }
 
 func TestFleetRestoredOften(t *testing.T) { testFleet(t, Fleet{Restore: Steps, Often: true}) }
 
-// A clock far ahead takes numbers, which are released, and claimed below what that spent.
+// Nodes whose clock is far ahead take numbers, which are released and then claimed below the
+// spent time.
 func TestFleetFar(t *testing.T) {
 	if r := testFleet(t, Fleet{Far: true}); *fleetSeed == 0 && (r.Spent == 0 || r.Below == 0) {
-		t.Error("nothing was spent ahead")
+		t.Error("no time was spent ahead")
 	}
 }
 
-// If no operator reports a restore, the nodes notice most of them. What remains had no sign yet
-// when the first node claimed. A few fleets do not show the difference: most restores do no harm.
+// Without an operator the nodes notice most restores. Ids repeat if a node claims a number
+// before any node has seen a sign. It takes many fleets to show the difference, since most
+// restores do no harm.
 func TestFleetUnattended(t *testing.T) {
 	lives := *fleetLives
 	r := ManyFleets(Fleet{Restore: Nothing}, 1, lives)
-	t.Logf("of %d restores: %d ids twice, overlaps in %d of %d fleets", r.Restores, r.Duplicates, r.Shared, lives/members)
+	t.Logf("%d restores: %d ids repeat, overlaps in %d of %d fleets", r.Restores, r.Duplicates, r.Shared, lives/fleetSize)
 	if r.Restores == 0 || r.Disorders+r.PastMark+r.Stuck > 0 {
 		t.Errorf("%+v", r)
 	}
 	if lives < 1000 {
 		return
 	}
-	blind := ManyFleets(Fleet{Restore: Nothing, Store: func(s workers.Store) workers.Store { return struct{ workers.Store }{s} }}, 1, lives)
-	t.Logf("without signs, of %d: %d, in %d", blind.Restores, blind.Duplicates, blind.Shared)
-	if r.Shared*4 > blind.Shared*3 {
-		t.Errorf("%+v\nwithout signs %+v", r, blind)
+	without := ManyFleets(Fleet{Restore: Nothing, Store: blind}, 1, lives)
+	t.Logf("without signs, %d restores: %d ids repeat, overlaps in %d fleets",
+		without.Restores, without.Duplicates, without.Shared)
+	if r.Shared*4 > without.Shared*3 {
+		t.Errorf("%+v\nwithout signs %+v", r, without)
 	}
 }
 
@@ -58,7 +59,7 @@ func testFleet(t *testing.T, f Fleet) (r FleetReport) {
 		t.Error("the lives are too easy")
 	}
 	if r.Wrong() > 0 {
-		t.Errorf("seed %d: %s; live it again with -run %s$ -v -fleet.seed=%d", r.Seed, r.First, t.Name(), r.Seed)
+		t.Errorf("seed %d: %s; repeat it with -run %s$ -v -fleet.seed=%d", r.Seed, r.First, t.Name(), r.Seed)
 	}
 	return r
 }

@@ -14,19 +14,19 @@ import (
 	"github.com/flake-go/flake/flake/internal/tick"
 )
 
-// Path is where the marks of a kept node are.
+// Path is the file of marks.
 const Path = "/var/flake-timestamp"
 
-// Generator is a generator that starts from nothing, and what makes its ids.
+// Generator is a generator that was not opened on a file, and a function that makes its ids.
 type Generator struct {
 	durable.Source
 	IDs func(n int, got Got) error
 }
 
-// whose is the bits of a sequence that tell of which generator of a node it is.
+// whose is the position of the generator's number in a sequence.
 const whose = 24
 
-// NameOf is the name of the mark of a node's i-th generator; the first has none.
+// NameOf returns the name of the mark of a node's i-th generator. The first name is empty.
 func NameOf(i int) string {
 	if i == 0 {
 		return ""
@@ -34,13 +34,11 @@ func NameOf(i int) string {
 	return fmt.Sprint(i)
 }
 
-// Kept gives what is to be simulated of generators whose time package durable
-// keeps, in one file. They and their keepers are as they are, but for the goroutine
-// that renews the marks.
+// Kept returns the Config for generators whose marks package durable keeps in one file. They
+// and their keepers are the real ones, except for the goroutine that renews the marks.
 func Kept(generators ...func(*Machine) (Generator, error)) Config {
 	return Config{
-		New:  func(m *Machine) Node { return &kept{m: m, made: generators} },
-		Path: Path,
+		New: func(m *Machine) Node { return &kept{m: m, made: generators} },
 		Mark: func(file []byte, sequence uint32) (uint64, error) {
 			c, err := mark.Parse(file)
 			at, found := c.Marks[NameOf(int(sequence>>whose))]
@@ -62,12 +60,12 @@ type kept struct {
 }
 
 func (n *kept) Start(allowable time.Duration) (err error) {
-	// How long marks are kept ahead of nobody: often no longer than is lived through.
+	// Often shorter than a simulated stretch of time.
 	linger := []int{0, 1, 3, 60}[n.m.rng.IntN(4)]
 	if n.marks, err = durable.OpenMarksOn(n.m.Disk, Path, nil, linger); err != nil {
 		return err
 	}
-	// A number that takes some sectors, so that every write of the file can be torn.
+	// The number takes several sectors, so that every write of the file can be torn.
 	n.marks.Remember(&mark.Number{Prefix: strings.Repeat("/", 3*sector), Token: n.m.rng.Uint64()})
 	n.allowable = allowable
 	n.now, n.keepers = make([]Generator, len(n.made)), make([]*durable.Keeper, len(n.made))
@@ -90,10 +88,10 @@ func (n *kept) open(i int) error {
 	if err != nil {
 		return err
 	}
-	g.Limit().Extend = func(context.Context, uint64) (err error) { // as the keeper's own, which has a goroutine to do it
-		began := n.m.Now()
+	g.Limit().Extend = func(context.Context, uint64) (err error) { // like the keeper's own, which needs a goroutine
+		began := n.m.now
 		n.m.Undisturbed(func() { err = k.Renew() })
-		if err == nil && n.m.Now()-began > durable.Patience {
+		if err == nil && n.m.now-began > durable.Patience {
 			err = fmt.Errorf("%w: the disk is slow", tick.ErrTimestampNotSaved)
 		}
 		return err
@@ -102,8 +100,8 @@ func (n *kept) open(i int) error {
 	return nil
 }
 
-// IDs are of any of the generators. The others look at the clock as well: each has
-// its own, which is not to find two steps at once.
+// IDs makes ids with one of the generators. The others read their clocks too, so that no clock
+// finds two steps at once.
 func (n *kept) IDs(count int, got Got) error {
 	i := n.m.rng.IntN(len(n.now))
 	for other, g := range n.now {
@@ -114,7 +112,7 @@ func (n *kept) IDs(count int, got Got) error {
 	return n.now[i].IDs(count, func(milli uint64, sequence uint32) { got(milli, uint32(i)<<whose|sequence) })
 }
 
-// BadCall has one of several generators end, and opens it again.
+// BadCall closes one of several generators and opens it again.
 func (n *kept) BadCall() {
 	if i := n.m.rng.IntN(len(n.now)); i > 0 {
 		n.keepers[i].Close()
@@ -127,16 +125,16 @@ func (n *kept) BadCall() {
 func (n *kept) Tick() { n.keepers[0].Beat() }
 func (n *kept) Stop() { n.marks.Close() }
 
-// Original is a model of the Erlang server's rules: a sequence of 16 bits that
-// wraps, a file written in place each second without fsync, state that is lost
-// when the server crashes on a call it does not know.
+// Original is a model of the Erlang server's rules: the 16-bit sequence wraps, the file is
+// written in place each second without fsync, and an unknown call crashes the server, which
+// loses its state.
 type Original struct {
 	m        *Machine
 	maxTime  uint64
 	sequence uint16
 }
 
-// NewOriginal gives an Original on a machine.
+// NewOriginal returns an Original on a machine.
 func NewOriginal(m *Machine) Node { return &Original{m: m} }
 
 const originalPath = "/flake-timestamp"
@@ -152,7 +150,7 @@ func (o *Original) Start(allowable time.Duration) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	// A file that cannot be made out is taken for none.
+	// A file that cannot be parsed is ignored.
 	if last, err := strconv.ParseUint(string(data), 10, 64); err == nil {
 		if now < last {
 			return errBackwards
@@ -165,7 +163,7 @@ func (o *Original) Start(allowable time.Duration) error {
 	return nil
 }
 
-// IDs: it takes one call at a time.
+// IDs implements [Node]. The server handles one call at a time.
 func (o *Original) IDs(n int, got Got) (err error) {
 	o.m.Undisturbed(func() { err = o.ids(n, got) })
 	return err
@@ -187,7 +185,7 @@ func (o *Original) ids(n int, got Got) error {
 	return nil
 }
 
-// BadCall: the supervisor starts the server again, at the time it then is.
+// BadCall implements [Node]. The supervisor restarts the server, at the current time.
 func (o *Original) BadCall() { o.maxTime, o.sequence = o.m.Clock(), 0 }
 
 func (o *Original) Tick() {

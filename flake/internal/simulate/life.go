@@ -13,7 +13,7 @@ import (
 	"github.com/flake-go/flake/flake/internal/tick"
 )
 
-// Report counts what a number of lives had and what went wrong in them.
+// Report counts what happened in some lives, and what went wrong.
 type Report struct {
 	Nodes, IDs, Starts, Refusals       int
 	Kills, PowerCuts, CleanStops       int
@@ -26,17 +26,17 @@ type Report struct {
 	Finding
 }
 
-// Crashes is how often a process ended that did not mean to.
+// Crashes returns the number of kills and power cuts.
 func (r Report) Crashes() int { return r.Kills + r.PowerCuts }
 
-// Wrong is how many things went wrong.
+// Wrong returns the number of broken rules.
 func (r Report) Wrong() int {
 	return r.Duplicates + r.Disorders + r.PastMark + r.OffClock + r.SecondNodes + r.Stuck + r.Lost
 }
 
 func (r *Report) add(o Report) { sum(r, o); r.Finding.add(o.Finding) }
 
-// A Finding is the first thing that went wrong, in the life of Seed.
+// A Finding is the first broken rule, in the life of Seed.
 type Finding struct {
 	First string
 	Seed  uint64
@@ -48,7 +48,7 @@ func (f *Finding) add(o Finding) {
 	}
 }
 
-// note counts something that went wrong, and keeps the first.
+// note counts a broken rule, and keeps the first.
 func (f *Finding) note(count *int, seed uint64, what string) {
 	*count++
 	if f.First == "" {
@@ -56,7 +56,7 @@ func (f *Finding) note(count *int, seed uint64, what string) {
 	}
 }
 
-// sum adds the numbers of one report to those of another.
+// sum adds the counts of more to those of to.
 func sum[R any](to *R, more R) {
 	t, m := reflect.ValueOf(to).Elem(), reflect.ValueOf(more)
 	for i := range t.NumField() {
@@ -69,14 +69,14 @@ func sum[R any](to *R, more R) {
 	}
 }
 
-// Many lives the lives of seeds first to first+nodes-1, on all processors.
+// Many runs the lives of the seeds first to first+nodes-1, on all processors.
 func Many(c Config, first uint64, nodes int) Report {
 	var total Report
 	each(uint64(nodes), func(i uint64) Report { return Run(c, first+i, nil) }, total.add)
 	return total
 }
 
-// Find lives the same lives, but none after those in which something is found.
+// Find runs the same lives until found returns true for some of them, and reports whether it did.
 func Find(c Config, first uint64, nodes int, found func(Report) bool) bool {
 	const few = 20
 	for i := 0; i < nodes; i += few {
@@ -87,7 +87,7 @@ func Find(c Config, first uint64, nodes int, found func(Report) bool) bool {
 	return false
 }
 
-// each lives the lives 0 to n-1, on all processors, and adds up what they report.
+// each runs the lives 0 to n-1, on all processors, and calls add for each report.
 func each[R any](n uint64, run func(i uint64) R, add func(R)) {
 	var (
 		mu   sync.Mutex
@@ -107,16 +107,16 @@ func each[R any](n uint64, run func(i uint64) R, add func(R)) {
 	wg.Wait()
 }
 
-// A life is one node's, through all its processes.
+// A life is the life of one node, through all its processes.
 type life struct {
 	Config
 	m      *Machine
 	node   Node // nil while it is down
 	ledger *ledger
 	report *Report
-	tick   time.Duration // when the next is due, in true time
-	depth  int           // of callers held up by others
-	steps  int           // of the clock, when the outermost was called
+	tick   time.Duration // when (true time) the next Tick is due
+	depth  int           // of preempted callers
+	steps  int           // of the clock, when the outermost caller began
 }
 
 const (
@@ -124,7 +124,7 @@ const (
 	allowable = 30 * 24 * time.Hour
 )
 
-// Run lives the life of a seed, and tells trace, unless nil, all that happens.
+// Run runs the life of a seed. It calls trace, unless nil, for everything that happens.
 func Run(c Config, seed uint64, trace func(format string, args ...any)) Report {
 	report := Report{Nodes: 1}
 	rng := rand.New(rand.NewPCG(seed, 0))
@@ -148,7 +148,7 @@ func Run(c Config, seed uint64, trace func(format string, args ...any)) Report {
 	return report
 }
 
-// alive does something during which the process may end.
+// alive calls do, in which the process may crash.
 func (l *life) alive(do func()) {
 	defer func() {
 		switch r := recover(); r.(type) {
@@ -162,7 +162,7 @@ func (l *life) alive(do func()) {
 	do()
 }
 
-// crash ends the process: half the time, and so does the machine.
+// crash kills the process or, half of the time, cuts the power.
 func (l *life) crash() {
 	if l.m.rng.IntN(2) == 0 {
 		l.kill()
@@ -173,7 +173,7 @@ func (l *life) crash() {
 	l.report.PowerCuts++
 	l.m.Disk.powerCut()
 	l.m.pass(l.m.span(time.Minute))
-	if l.m.rng.IntN(3) == 0 { // the clock on the board is another
+	if l.m.rng.IntN(3) == 0 { // the hardware clock differs
 		l.report.ClockFaults++
 		l.m.shift(l.m.span(10*time.Second) * time.Duration(1-2*l.m.rng.IntN(2)))
 	}
@@ -190,8 +190,8 @@ func (l *life) end() {
 	l.node, l.depth, l.m.preempt, l.m.Disk.armed, l.m.hurry = nil, 0, nil, 0, false
 }
 
-// restart starts the node again, at once or much later. An operator who is told
-// that it cannot start waits, or sets right what it is about.
+// restart starts the node again, at once or much later. If the start fails, an operator waits
+// or repairs the cause.
 func (l *life) restart() {
 	if l.m.rng.IntN(3) == 0 {
 		l.m.pass(l.m.span(100 * 24 * time.Hour))
@@ -215,11 +215,11 @@ func (l *life) restart() {
 		case try == 3:
 			allowed = 200 * 365 * 24 * time.Hour
 		case try == 4:
-			// The last run's clock was ahead: time has to catch up.
+			// The last run's clock was ahead: wait.
 			l.m.pass(400 * 24 * time.Hour)
 		}
 	}
-	l.ledger.wrong(&l.report.Stuck, "it does not start any more")
+	l.ledger.wrong(&l.report.Stuck, "the node cannot start any more")
 }
 
 func (l *life) start(allowed time.Duration) error {
@@ -236,8 +236,8 @@ func (l *life) start(allowed time.Duration) error {
 	return nil
 }
 
-// live lets time pass, with a tick each second. Of a long time only the last
-// seconds are lived through.
+// live lets time pass, with a Tick each second. Of a long time it skips all but the last
+// seconds.
 func (l *life) live(d time.Duration) {
 	until := l.m.now + d
 	for l.tick < until {
@@ -291,7 +291,7 @@ func (l *life) event() {
 		l.m.trace("clock: %s", l.m.fault())
 	case p < 90:
 		panic(crash{})
-	default: // it will end in the midst of the disk's work
+	default: // crash in the middle of a disk operation
 		l.m.Disk.armed = 1 + rng.IntN(24)
 	}
 	l.ids(0, 1+rng.IntN(3))
@@ -306,7 +306,7 @@ func (l *life) diskFault() {
 	case 1:
 		d.fails = syscall.EROFS
 	case 2:
-		d.fails = syscall.EIO // now and then
+		d.fails = syscall.EIO // sometimes
 	case 3:
 		d.slow = l.m.span(2 * time.Second)
 	default:
@@ -315,7 +315,7 @@ func (l *life) diskFault() {
 	l.m.trace("disk: %v, slow %v", d.fails, d.slow)
 }
 
-// ids makes ids for a caller. While it is held up at the clock, others come.
+// ids makes ids for a caller. While the caller reads the clock, other callers may run.
 func (l *life) ids(caller, n int) {
 	if l.node == nil {
 		return
@@ -341,7 +341,7 @@ func (l *life) ids(caller, n int) {
 			l.ledger.wrong(&l.report.OffClock, "id of %d while clocks went from %d to %d", milli, before, l.m.view(doubtful))
 		}
 		if l.Mark != nil && (made == 1 || made == n) {
-			if mark, err := l.Mark(l.m.Disk.sure(l.Path), sequence); err != nil || milli > mark {
+			if mark, err := l.Mark(l.m.Disk.sure(Path), sequence); err != nil || milli > mark {
 				l.ledger.wrong(&l.report.PastMark, "id %d of %d, of %d, with the mark at %d, %v", made, n, milli, mark, err)
 			}
 		}
@@ -355,9 +355,8 @@ func (l *life) ids(caller, n int) {
 	}
 }
 
-// glitch has the clock be far ahead for less than a node takes to believe it,
-// asked for ids or not, perhaps killed meanwhile. A node that has ids before has
-// them when the clock is right again.
+// glitch sets the clock far ahead for less time than a node takes to believe it. The node may
+// be called and killed in that time. If it had ids before, it must have ids afterwards.
 func (l *life) glitch() {
 	rng := l.m.rng
 	fit := l.fit()
@@ -380,17 +379,17 @@ func (l *life) glitch() {
 	if l.node == nil {
 		if err := l.start(allowable); err != nil {
 			if fit {
-				l.ledger.wrong(&l.report.Lost, "the clock was ahead, and now it does not start: %v", err)
+				l.ledger.wrong(&l.report.Lost, "after the clock was ahead, the node does not start: %v", err)
 			}
 			return
 		}
 	}
 	if fit && !l.answers() {
-		l.ledger.wrong(&l.report.Lost, "the clock was ahead, and now there are no ids")
+		l.ledger.wrong(&l.report.Lost, "after the clock was ahead, there are no ids")
 	}
 }
 
-// fit tells whether nothing is wrong with the node but what comes now.
+// fit reports whether nothing is wrong with the machine, and the node has ids.
 func (l *life) fit() bool {
 	m := l.m
 	well := m.Disk.fails == nil && m.Disk.slow == 0 && m.Disk.armed == 0 && m.armed == 0 && m.now >= m.frozen
@@ -403,25 +402,44 @@ func (l *life) answers() bool {
 	return l.report.Errors == errors
 }
 
-// A ledger has every id of a node, and finds what must not be:
+// A ledger has every id of a node, and finds broken rules:
 //
-//   - an id twice;
-//   - an id that is not above the same caller's last of the generator, unless
-//     Unordered;
-//   - an id later than the mark that a power cut would leave;
-//   - an id whose time is not one the clock showed during the call, so that
-//     order across nodes is off by no more than the clocks are.
+//   - an id repeats;
+//   - an id is not above the caller's last id from the same generator, unless Unordered;
+//   - an id is later than the mark that would survive a power cut;
+//   - the clock did not show the time of an id during the call. So ids of several nodes are
+//     out of order by no more than their clocks differ.
 type ledger struct {
-	runs   map[uint64][]run // by millisecond
-	last   map[int]id       // by caller and generator
+	runs   runs[uint64] // by millisecond
+	last   map[int]id   // by caller and generator
 	report *Report
 	m      *Machine
 	seed   uint64
-	any    bool // order
+	any    bool // Unordered
 }
 
-// A run of sequences, first and last included.
+// runs are the sequences that were used, by what else identifies an id.
+type runs[K comparable] map[K][]run
+
+// A run is a range of sequences, including first and last.
 type run struct{ first, last uint32 }
+
+// add adds a run, and reports whether some of it was there.
+func (r runs[K]) add(key K, now run) (twice bool) {
+	for _, other := range r[key] {
+		if now.first <= other.last && other.first <= now.last {
+			return true
+		}
+	}
+	for i, other := range r[key] {
+		if now.first > 0 && other.last == now.first-1 {
+			r[key][i].last = now.last
+			return false
+		}
+	}
+	r[key] = append(r[key], now)
+	return false
+}
 
 type id struct {
 	milli    uint64
@@ -433,12 +451,12 @@ func (a id) above(b id) bool {
 }
 
 func newLedger(m *Machine, seed uint64, report *Report, unordered bool) *ledger {
-	return &ledger{map[uint64][]run{}, map[int]id{}, report, m, seed, unordered}
+	return &ledger{runs[uint64]{}, map[int]id{}, report, m, seed, unordered}
 }
 
 func (l *ledger) add(caller int, now id) {
 	l.report.IDs++
-	if l.seen(now) {
+	if l.runs.add(now.milli, run{now.sequence, now.sequence}) {
 		l.wrong(&l.report.Duplicates, "id %d:%d twice", now.milli, now.sequence)
 	}
 	of := caller<<8 | int(now.sequence>>whose)
@@ -446,24 +464,6 @@ func (l *ledger) add(caller int, now id) {
 		l.wrong(&l.report.Disorders, "caller %d: %d:%d after %d:%d", caller, now.milli, now.sequence, last.milli, last.sequence)
 	}
 	l.last[of] = now
-}
-
-// seen notes an id, and tells whether it was there.
-func (l *ledger) seen(now id) bool {
-	runs := l.runs[now.milli]
-	for _, r := range runs {
-		if r.first <= now.sequence && now.sequence <= r.last {
-			return true
-		}
-	}
-	for i := range runs {
-		if now.sequence > 0 && runs[i].last == now.sequence-1 {
-			runs[i].last++
-			return false
-		}
-	}
-	l.runs[now.milli] = append(runs, run{now.sequence, now.sequence})
-	return false
 }
 
 func (l *ledger) wrong(count *int, format string, args ...any) {

@@ -9,29 +9,29 @@ import (
 	"github.com/flake-go/flake/flake/internal/tick"
 )
 
-// Machine is the clock and the disk that a node runs on.
+// Machine is the clock and the disk of a node.
 type Machine struct {
 	Disk *Disk
 
 	rng    *rand.Rand
 	now    time.Duration // true time since 1970
 	off    time.Duration // the clock's error
-	drift  int64         // what it gains, in parts per million
-	gained time.Duration // what it has, and monotonic time as well
+	drift  int64         // of the clock, in parts per million
+	gained time.Duration // total drift, of monotonic time too
 	frozen time.Duration // until when (true time) the clock stands still
-	stands time.Duration // at what time it does
+	stands time.Duration // the time at which it stands
 	armed  int           // clock reads until a step; 0: none
 	step   time.Duration // that step
 	steps  int           // steps so far
-	ends   time.Duration // when (true time) the step undo comes; 0: none does
+	ends   time.Duration // when (true time) the step undo happens; 0: never
 	undo   time.Duration
-	jumped time.Duration      // when (true time) it last went far ahead
-	shown  [][2]time.Duration // what the clock was ahead of monotonic time, before each step, from and to
-	top    time.Duration      // the latest that it showed before a step back of this process
-	hurry  bool               // ids are made faster than there are any
+	jumped time.Duration      // when (true time) the clock last went far ahead
+	shown  [][2]time.Duration // the range of clock minus monotonic time, before each step
+	top    time.Duration      // the latest clock before a step back, in this process
+	hurry  bool               // ids are made faster than ticks have them
 
-	// preempt is run after the clock was read and before the reader gets to
-	// know: the others that run while it is held up.
+	// preempt runs after the clock was read and before the reader continues: it stands for
+	// other goroutines.
 	preempt func()
 	trace   func(format string, args ...any)
 }
@@ -43,10 +43,7 @@ func newMachine(rng *rand.Rand) *Machine {
 	return m
 }
 
-// Now gives the true time since 1970, which no node can know.
-func (m *Machine) Now() time.Duration { return m.now }
-
-// NewClock gives the clock of a new process, as package tick reads it.
+// NewClock returns a clock of package tick, for a new process.
 func (m *Machine) NewClock() tick.Clock {
 	believed := tick.ClockOf(
 		func() int64 { return int64(m.wall()) },
@@ -54,7 +51,7 @@ func (m *Machine) NewClock() tick.Clock {
 	return func() uint64 { return m.read(believed) }
 }
 
-// NewMonotonicClock gives a clock of a new process that knows of no step.
+// NewMonotonicClock returns a clock for a new process that ignores steps.
 func (m *Machine) NewMonotonicClock() tick.Clock {
 	monotonic := tick.MonotonicOf(
 		func() int64 { return int64(m.wall()) },
@@ -62,10 +59,10 @@ func (m *Machine) NewMonotonicClock() tick.Clock {
 	return func() uint64 { return m.read(monotonic) }
 }
 
-// Clock reads the clock as it is, in milliseconds since 1970.
+// Clock returns the machine's clock in milliseconds since 1970.
 func (m *Machine) Clock() uint64 { return m.read(m.milli) }
 
-// read reads a clock, which takes a moment.
+// read reads a clock, which takes time.
 func (m *Machine) read(clock tick.Clock) uint64 {
 	switch {
 	case m.now < m.frozen:
@@ -87,7 +84,7 @@ func (m *Machine) read(clock tick.Clock) uint64 {
 	return milli
 }
 
-// Undisturbed runs f without others in between.
+// Undisturbed runs f without preemption.
 func (m *Machine) Undisturbed(f func()) {
 	others := m.preempt
 	m.preempt = nil
@@ -95,7 +92,7 @@ func (m *Machine) Undisturbed(f func()) {
 	f()
 }
 
-// Sleep lets time pass.
+// Sleep implements tick.Sleeper.
 func (m *Machine) Sleep(_ context.Context, d time.Duration) error {
 	m.pass(d + time.Duration(m.rng.IntN(int(time.Millisecond))))
 	return nil
@@ -112,12 +109,12 @@ func (m *Machine) milli() uint64 { return millis(m.wall()) }
 
 func millis(t time.Duration) uint64 { return uint64(max(t, 0) / time.Millisecond) }
 
-// Times are those from low to high.
+// times are all times from low to high.
 type times struct{ low, high uint64 }
 
-// view gives what clocks show that may be believed: the machine's, and those that
-// were before it was stepped, while it is doubtful that it went far ahead. What
-// stands still may be thought to have gone on since it was looked at.
+// view returns what a node's clock may show: the machine's clock and, if doubtful, the clocks
+// before each step, since a node doubts a step far ahead for a while. A node may believe that a
+// frozen clock went on after its last reading.
 func (m *Machine) view(doubtful bool) []times {
 	now, mono := m.milli(), m.now+m.gained
 	v := []times{{now, now}}
@@ -130,10 +127,10 @@ func (m *Machine) view(doubtful bool) []times {
 }
 
 func (m *Machine) doubtful() bool {
-	return m.jumped > 0 && m.now-m.jumped < tick.Doubt+2*time.Second // it is looked at each second
+	return m.jumped > 0 && m.now-m.jumped < tick.Doubt+2*time.Second // nodes read it each second
 }
 
-// showed tells whether a clock showed a tick between two views.
+// showed reports whether a clock was in a tick between two views.
 func showed(milli, unit uint64, before, after []times) bool {
 	for i := range min(len(before), len(after)) {
 		if milli+unit > before[i].low && milli <= after[i].high {
@@ -143,7 +140,7 @@ func showed(milli, unit uint64, before, after []times) bool {
 	return false
 }
 
-// pass lets true time pass, and the clock drift.
+// pass advances true time, while the clock drifts.
 func (m *Machine) pass(d time.Duration) {
 	if m.ends > 0 && m.now+d >= m.ends {
 		first := m.ends - m.now
@@ -169,7 +166,7 @@ func (m *Machine) shift(by time.Duration) {
 		m.top = max(m.top, m.now+m.off)
 	}
 	shown := m.wall() - m.now
-	if m.frozen > 0 { // perhaps nobody has looked since the freeze ended
+	if m.frozen > 0 { // the clock may not have been read since the freeze ended
 		shown = min(shown, m.stands-m.frozen)
 	}
 	if m.off+by-shown > tick.MaxStep {
@@ -180,14 +177,13 @@ func (m *Machine) shift(by time.Duration) {
 	m.steps++
 }
 
-// glitch sets the clock ahead for a while.
+// glitch steps the clock by by, and back when lasts has passed.
 func (m *Machine) glitch(by, lasts time.Duration) {
 	m.shift(by)
 	m.ends, m.undo = m.now+lasts, -by
 }
 
-// span draws a duration whose order of size is drawn first, from a millisecond
-// to most.
+// span returns a random duration up to most, of a random order of magnitude.
 func (m *Machine) span(most time.Duration) time.Duration {
 	size := time.Millisecond
 	for size < most && m.rng.IntN(5) > 0 {
@@ -196,7 +192,7 @@ func (m *Machine) span(most time.Duration) time.Duration {
 	return time.Duration(m.rng.Int64N(int64(min(size, most)))) + 1
 }
 
-// fault does something to the clock and tells what.
+// fault does something to the clock, and returns a description.
 func (m *Machine) fault() string {
 	sign := time.Duration(1 - 2*m.rng.IntN(2))
 	switch m.rng.IntN(9) {
@@ -216,13 +212,13 @@ func (m *Machine) fault() string {
 		m.drift = 0
 		m.shift(-m.off)
 		return "set right"
-	case 4: // the step comes in the middle of something
+	case 4: // a step in the middle of an operation
 		m.armed, m.step = 1+m.rng.IntN(400), sign*m.span(10*time.Second)
 		return fmt.Sprintf("step by %v to come", m.step)
 	case 5:
 		m.shift(sign * m.span(40*24*time.Hour))
 		return "long step"
-	case 6: // right again soon, or when it has been believed
+	case 6: // correct again soon, or after it was believed
 		m.glitch(m.span(40*24*time.Hour), m.span(10*tick.Doubt))
 		return fmt.Sprintf("ahead for %v", m.ends-m.now)
 	}

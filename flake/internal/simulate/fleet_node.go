@@ -12,14 +12,14 @@ import (
 	"github.com/flake-go/flake/flake/workers"
 )
 
-// Member is a node of a fleet, through all its processes.
-type Member struct {
+// fleetNode is a node of a fleet, through all its processes.
+type fleetNode struct {
 	fleet   *fleet
 	index   int
 	machine *Machine
-	task    *task         // of the process, that runs
-	frozen  time.Duration // until when (true time) it does not
-	cut     bool          // from the store
+	task    *task         // the running task of the process
+	frozen  time.Duration // until when (true time) the process is paused
+	cut     bool          // the store cannot be reached
 
 	// Of the process.
 	running  bool
@@ -27,15 +27,15 @@ type Member struct {
 	stopping bool
 	set      *host.Generators[*generator]
 	tasks    []*task
-	reserves *task // the task that is taking ids
-	due      bool  // the owner of the number is asked to step
+	reserves *task // the task that takes ids
+	due      bool  // the owner must step at once
 	seen     int   // the highest revision in an answer of the store
-	sign     bool  // that the store was restored
+	sign     bool  // an answer showed that the store was restored
 
 	made int
 }
 
-// generator is one of a member's: of a format whose ticks are long.
+// generator is a generator of a format whose ticks are long.
 type generator struct {
 	*tick.Generator
 	keeper *durable.Keeper
@@ -44,8 +44,8 @@ type generator struct {
 
 func (g *generator) Close() error { return g.keeper.Close() }
 
-func newMember(f *fleet, index int) *Member {
-	m := &Member{fleet: f, index: index, machine: newMachine(f.rng)}
+func newFleetNode(f *fleet, index int) *fleetNode {
+	m := &fleetNode{fleet: f, index: index, machine: newMachine(f.rng)}
 	m.machine.now = f.now
 	m.machine.trace = func(format string, args ...any) { f.trace("%d: %s", index, fmt.Sprintf(format, args...)) }
 	if f.rng.IntN(2) == 0 { // clocks differ
@@ -56,9 +56,8 @@ func newMember(f *fleet, index int) *Member {
 	return m
 }
 
-// hesitate has whoever read the clock for an id be held up before using it: alone, or
-// the whole process.
-func (m *Member) hesitate() {
+// hesitate pauses a task that has read the clock for an id, or its whole process.
+func (m *fleetNode) hesitate() {
 	t := m.task
 	if m.reserves != t || t == nil || m.fleet.calm {
 		return
@@ -71,16 +70,16 @@ func (m *Member) hesitate() {
 	t.wait(d)
 }
 
-// begin has a process be started after a while.
-func (m *Member) begin(after time.Duration) {
+// begin starts a process after some time.
+func (m *fleetNode) begin(after time.Duration) {
 	m.tasks = []*task{m.fleet.spawn(m, func(t *task) {
 		t.wait(after)
 		m.process(t)
 	})}
 }
 
-// die ends the process, perhaps with the machine; another follows.
-func (m *Member) die() {
+// die kills the process, perhaps with a power cut or a new disk, and starts another.
+func (m *fleetNode) die() {
 	f := m.fleet
 	for _, t := range m.tasks {
 		if !t.over {
@@ -97,7 +96,7 @@ func (m *Member) die() {
 	case 0:
 		f.trace("%d: power cut", m.index)
 		m.machine.Disk.powerCut()
-	case 1: // a container that is started anew
+	case 1: // like a container that is restarted
 		f.trace("%d: killed, and its disk is gone", m.index)
 		m.machine.Disk = newDisk(m.machine)
 	default:
@@ -106,14 +105,14 @@ func (m *Member) die() {
 	m.begin(wait)
 }
 
-// ended is what is left of a process.
-func (m *Member) ended() {
+// ended resets the state of the process.
+func (m *fleetNode) ended() {
 	m.crashed, m.running, m.stopping, m.due, m.reserves, m.set, m.seen, m.sign = false, false, false, false, nil, nil, 0, false
 	clear(m.machine.Disk.locked)
 }
 
-// process is one, from its start to its end.
-func (m *Member) process(t *task) {
+// process runs a process from start to end.
+func (m *fleetNode) process(t *task) {
 	f := m.fleet
 	m.running = true
 	f.report.Starts++
@@ -133,7 +132,7 @@ func (m *Member) process(t *task) {
 		case err != nil:
 			pause = time.Second
 		}
-		// Kicked, it comes at once.
+		// Step at once if due.
 		for end := m.machine.now + pause; m.machine.now < end && !m.due && !m.stopping; {
 			t.wait(min(end-m.machine.now, hold/12))
 		}
@@ -151,8 +150,8 @@ func (m *Member) process(t *task) {
 	m.begin(f.span(2 * hold))
 }
 
-// count counts a claim that is not the one it had.
-func (m *Member) count(had **workers.Claim) {
+// count counts a claim if it is not *had.
+func (m *fleetNode) count(had **workers.Claim) {
 	c, _ := m.set.Owner().Claim()
 	if c == *had {
 		return
@@ -168,8 +167,8 @@ func (m *Member) count(had **workers.Claim) {
 	*had = c
 }
 
-// open is the start of a process.
-func (m *Member) open() *host.Generators[*generator] {
+// open opens the generators of a process, as yet without any.
+func (m *fleetNode) open() *host.Generators[*generator] {
 	f := m.fleet
 	var store workers.Store = client{m}
 	if f.Store != nil {
@@ -190,25 +189,25 @@ func (m *Member) open() *host.Generators[*generator] {
 	return set
 }
 
-// memory is that of the process, which is opened when its set is.
-type memory struct{ *Member }
+// memory is the memory of a process, for controls; it works once open has returned.
+type memory struct{ *fleetNode }
 
 func (m memory) Number() *workers.Kept          { return m.set.Marks().Number() }
 func (m memory) Remember(k *workers.Kept) error { return m.set.Marks().Remember(k) }
 func (m memory) Latest() uint64                 { return m.set.Marks().Latest() }
 
-// sleep is ended by another number, as a context is.
-func (m *Member) sleep(_ context.Context, d time.Duration) error {
+// sleep sleeps, but fails when the number has changed or the process stops.
+func (m *fleetNode) sleep(_ context.Context, d time.Duration) error {
 	claim, _ := m.set.Owner().Claim()
 	m.task.wait(d)
 	if now, _ := m.set.Owner().Claim(); now != claim || m.stopping {
-		return errors.New("it is not wanted any more")
+		return errors.New("the number has changed, or the process stops")
 	}
 	return nil
 }
 
-// moves has the generators follow the number.
-func (m *Member) moves(t *task) {
+// moves calls Move until the process stops.
+func (m *fleetNode) moves(t *task) {
 	for !m.stopping {
 		if err := m.set.Move(context.Background()); err != nil {
 			m.fleet.trace("%d: move: %v", m.index, err)
@@ -218,7 +217,7 @@ func (m *Member) moves(t *task) {
 }
 
 // calls opens some generators once there is a number, and takes ids.
-func (m *Member) calls(t *task) {
+func (m *fleetNode) calls(t *task) {
 	f := m.fleet
 	for claim, _ := m.set.Owner().Claim(); claim == nil; claim, _ = m.set.Owner().Claim() {
 		if t.wait(f.span(5 * time.Second)); m.stopping {
@@ -230,7 +229,7 @@ func (m *Member) calls(t *task) {
 		if len(all) > 0 {
 			i++
 		}
-		own := !f.Copies && f.rng.IntN(8) == 0 // with a number of its own
+		own := !f.Copies && f.rng.IntN(8) == 0 // with a number that is not from the store
 		for !m.stopping {
 			g, err := m.set.Add(context.Background(), NameOf(i), !own, m.opener(i))
 			if err == nil {
@@ -251,8 +250,8 @@ func (m *Member) calls(t *task) {
 	}
 }
 
-// opener opens a generator of a format.
-func (m *Member) opener(format int) host.Opener[*generator] {
+// opener returns a function that opens a generator of a format.
+func (m *fleetNode) opener(format int) host.Opener[*generator] {
 	return func(ctx context.Context, name string, number uint64, bound durable.Bound) (*generator, error) {
 		f := m.fleet
 		switch {
@@ -285,7 +284,7 @@ func (m *Member) opener(format int) host.Opener[*generator] {
 }
 
 // take takes a few ids.
-func (m *Member) take(t *task, g *generator) {
+func (m *fleetNode) take(t *task, g *generator) {
 	m.reserves = t
 	milli, first, n, err := g.TryReserve(1 + m.fleet.rng.IntN(8))
 	m.reserves = nil
