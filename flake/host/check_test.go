@@ -19,53 +19,53 @@ import (
 	"github.com/flake-go/flake/flake/workers"
 )
 
-// told is a store that says which cluster it is, and what time it has, or does not answer.
-type told struct {
+// testStore is a store with a cluster id and clocks, which may fail.
+type testStore struct {
 	*world
 	cluster string
 	ahead   time.Duration
 	down    error
 
-	lists, gets, clusters int // calls
+	lists, gets, clusters int // number of calls
 }
 
-func (s *told) List(ctx context.Context, prefix string) (map[string]string, error) {
+func (s *testStore) List(ctx context.Context, prefix string) (map[string]string, error) {
 	s.lists++
 	all, err := s.world.List(ctx, prefix)
 	return all, errors.Join(err, s.down)
 }
 
-func (s *told) Get(ctx context.Context, keys ...string) ([]string, error) {
+func (s *testStore) Get(ctx context.Context, keys ...string) ([]string, error) {
 	s.gets++
 	texts, err := s.world.Get(ctx, keys...)
 	return texts, errors.Join(err, s.down)
 }
 
-func (s *told) Cluster(context.Context) (string, error) {
+func (s *testStore) Cluster(context.Context) (string, error) {
 	s.clusters++
 	return s.cluster, s.down
 }
 
-// Clocks compares now, which a rehearsal must not have moved.
-func (s *told) Clocks(_ context.Context, now func() uint64) []time.Duration {
+// Clocks compares the real clock, which a rehearsal does not move.
+func (s *testStore) Clocks(_ context.Context, now func() uint64) []time.Duration {
 	return []time.Duration{time.Duration(now()-s.now)*time.Millisecond + s.ahead}
 }
 
-// scene is a node that is to start, and all it has.
+// scene is a node that can be started, with its surroundings.
 type scene struct {
 	*world
 	t       *testing.T
-	store   *told
+	store   *testStore
 	config  Config
 	plan    Plan[*generator]
-	names   []string // of generators, numbered if a number is wanted
-	plain   bool     // but not these
-	machine string   // "": no worker is random
+	names   []string // of generators, which have the number if there is one
+	plain   bool     // these have no number
+	machine string   // empty: no worker is random
 }
 
 func newScene(t *testing.T, numbers uint64) *scene {
 	w := newWorld()
-	s := &scene{world: w, t: t, store: &told{world: w, cluster: "c"}, names: []string{""}}
+	s := &scene{world: w, t: t, store: &testStore{world: w, cluster: "c"}, names: []string{""}}
 	s.config = Config{Path: filepath.Join(t.TempDir(), "marks"), Clock: w.clock}
 	if numbers > 0 {
 		s.config.Numbers = &workers.Config{Store: s.store, Prefix: "p", Last: numbers - 1, Hold: hold, Name: "self"}
@@ -101,7 +101,7 @@ func (s *scene) opener(g *Generators[*generator], open open) Opener[*generator] 
 	}
 }
 
-// start is a start, up to the first error.
+// start starts the node, and returns the first error.
 func (s *scene) start() (n node, err error) {
 	marks, err := durable.OpenMarksOn(disk{}, s.config.Path, nil, 0)
 	if err != nil {
@@ -127,7 +127,7 @@ func (s *scene) start() (n node, err error) {
 	return n, nil
 }
 
-// killed is a node that has started and is no more.
+// killed starts the node and kills it.
 func (s *scene) killed() node {
 	s.t.Helper()
 	n, err := s.start()
@@ -175,10 +175,10 @@ func (s *scene) other(change func(c *workers.Config)) {
 
 func (s *scene) pass(d time.Duration) { s.now += uint64(d / time.Millisecond) }
 
-// What a check says is what a start then does.
+// A check reports what a start then does.
 func TestCheckIsTheStart(t *testing.T) {
 	const second = uint64(time.Second / time.Millisecond)
-	random := []string{ // which number a start has
+	random := []string{ // cases in which the number is random
 		"first, numbered", "first, with a store that tells nothing", "first, with an idle number of another", "another has the number",
 		"released", "a copy", "the store has another claim of the same generation", "a floor",
 		"a floor just near enough", "a floor far ahead",
@@ -354,7 +354,7 @@ func TestCheckIsTheStart(t *testing.T) {
 			if got.Fits == slices.ContainsFunc(got.Findings, func(f Finding) bool { return f.Wrong }) {
 				t.Errorf("it fits: %v, with %+v", got.Fits, got.Findings)
 			}
-			if c.start == StartWaits && c.err != nil && c.wait > 0 { // not before, and then
+			if c.start == StartWaits && c.err != nil && c.wait > 0 { // fails before, succeeds after
 				s.now += c.wait - 1
 				if _, err := s.start(); !same(err, c.err) {
 					t.Errorf("a start 1 ms before: %v", err)
@@ -389,7 +389,7 @@ func TestCheckIsTheStart(t *testing.T) {
 
 var errAny = errors.New("any")
 
-// same compares an error with the kind that is wanted.
+// same reports whether an error is of a kind.
 func same(err, want error) bool {
 	switch want := want.(type) {
 	case nil:
@@ -409,7 +409,7 @@ func (s *scene) write(data []byte) {
 	}
 }
 
-// files are all in the folder, with their content.
+// files returns all files in the folder with their content.
 func (s *scene) files() map[string]string {
 	s.t.Helper()
 	all := map[string]string{}
@@ -432,7 +432,7 @@ func (s *scene) floor(margin time.Duration) {
 	}
 }
 
-// number is the one that somebody has.
+// number is a number with an owner.
 func number(w *world) uint64 {
 	all, err := workers.List(context.Background(), w, "p")
 	if err != nil || len(all) != 1 {
@@ -441,7 +441,8 @@ func number(w *world) uint64 {
 	return all[0].Number
 }
 
-// The folder of the file is not made by a check, and is missing unless a start makes it.
+// A check does not create the folder of the file. A missing folder is an error unless a start
+// creates it.
 func TestCheckWithoutFolder(t *testing.T) {
 	s := newScene(t, 0)
 	s.config.Path, s.config.Clock = filepath.Join(filepath.Dir(s.config.Path), "folder", "marks"), nil
@@ -457,7 +458,7 @@ func TestCheckWithoutFolder(t *testing.T) {
 	}
 }
 
-// A folder that a start would not use is found, and the file where it is.
+// A folder that a start would refuse is reported, and so is the path of the file.
 func TestCheckFolder(t *testing.T) {
 	s := newScene(t, 0)
 	s.plan.MakesFolder = true
@@ -479,7 +480,7 @@ func TestCheckFolder(t *testing.T) {
 	}
 }
 
-// The store is asked once, and not again if it does not answer.
+// The store is read once, and not again after an error.
 func TestCheckAsksOnce(t *testing.T) {
 	for down, want := range map[error][3]int{nil: {1, 1, 2}, errAny: {0, 0, 1}} {
 		s := newScene(t, 1)

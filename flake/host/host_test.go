@@ -31,12 +31,12 @@ type world struct {
 	now  uint64
 	down error // of each answer
 
-	sleeps func(ctx context.Context) // at the begin of each; nil: nothing more
-	fails  error                     // of the next generator that is opened
-	opened []uint64                  // numbers of generators that were opened, or could not be
-	when   uint64                    // the last was
-	closed int                       // generators
-	ends   error                     // of each that is closed
+	sleeps func(ctx context.Context) // called at the start of each sleep, unless nil
+	fails  error                     // of the next open
+	opened []uint64                  // numbers of open calls
+	when   uint64                    // time of the last open
+	closed int                       // number of closed generators
+	ends   error                     // of each close
 }
 
 func newWorld() *world { return &world{data: map[string]string{}, now: someTime} }
@@ -80,7 +80,7 @@ func (w *world) sleep(ctx context.Context, d time.Duration) error {
 	return ctx.Err()
 }
 
-// copied has another process go on with all numbers.
+// copied writes all numbers as another process with the same token would.
 func (w *world) copied() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -106,7 +106,7 @@ func (w *world) mark(t *testing.T, number uint64) uint64 {
 	return 0
 }
 
-// disk is one whose locks end with a process, which is not there.
+// disk is a disk whose locks end with a process.
 type disk struct{ mark.OS }
 
 func (disk) Lock(string) (mark.Lock, error) { return lock{}, nil }
@@ -120,7 +120,7 @@ type generator struct {
 	*tick.Generator
 	*durable.Keeper
 	number uint64
-	w      *world // nil: it counts nothing
+	w      *world // nil: do not count
 }
 
 func (g *generator) Close() error {
@@ -131,7 +131,7 @@ func (g *generator) Close() error {
 	return errors.Join(g.Keeper.Close(), g.w.ends)
 }
 
-// counter counts what is logged as wrong.
+// counter counts warnings and errors of a log.
 type counter struct{ atomic.Int32 }
 
 func (*counter) Enabled(context.Context, slog.Level) bool { return true }
@@ -191,7 +191,7 @@ func (n node) add(t *testing.T, name string, numbered bool) *Generator[*generato
 	return g
 }
 
-// id makes one, later than before.
+// id makes an id, which must be later than all before.
 func (n node) id(t *testing.T, g *Generator[*generator]) uint64 {
 	t.Helper()
 	n.w.now += 1000
@@ -205,8 +205,8 @@ func (n node) id(t *testing.T, g *Generator[*generator]) uint64 {
 	return milli
 }
 
-// A number is given back above all ids that were made with it, also by generators that are
-// gone, in a process that was killed, or if the start was refused.
+// A number is returned above all ids made with it, also those of generators that were closed,
+// of a killed process, and of a failed start.
 func TestGivenBackAboveAll(t *testing.T) {
 	for _, refused := range []bool{false, true} {
 		w, path := newWorld(), filepath.Join(t.TempDir(), "marks")
@@ -218,7 +218,7 @@ func TestGivenBackAboveAll(t *testing.T) {
 		}
 		n = w.start(t, path, 1)
 		n.add(t, "", false)
-		last := n.id(t, n.add(t, "orders", true)) // and it is killed
+		last := n.id(t, n.add(t, "orders", true)) // and the process is killed
 		n = w.start(t, path, 1)
 		if c, _ := n.Owner().Claim(); !c.Resumed() {
 			t.Error("it claims anew after a crash")
@@ -233,7 +233,7 @@ func TestGivenBackAboveAll(t *testing.T) {
 		if got := w.mark(t, 0); got < last || got > w.now+uint64(durable.Window/time.Millisecond) {
 			t.Errorf("refused %v: the mark is %d, and the last id %d", refused, got, last)
 		}
-		// Crash, start, clean stop, start within one hold: nobody waits.
+		// Crash, start, clean stop, start within one hold: no wait.
 		if before := w.now; !refused {
 			n = w.start(t, path, 1)
 			n.add(t, "", false)
@@ -245,7 +245,7 @@ func TestGivenBackAboveAll(t *testing.T) {
 	}
 }
 
-// A node that stops before its first id holds nobody up, nor its own next generator.
+// A node that stops before its first id delays neither other nodes nor its next generator.
 func TestNoIDs(t *testing.T) {
 	w, path := newWorld(), filepath.Join(t.TempDir(), "marks")
 	n := w.start(t, path, 1)
@@ -261,8 +261,8 @@ func TestNoIDs(t *testing.T) {
 	}
 }
 
-// Ids of a number that was released go on to its mark while the next is prepared; those of one
-// in doubt end at once.
+// Ids of a released number continue to its mark while the next is prepared. If the number is
+// in doubt, they stop at once.
 func TestMove(t *testing.T) {
 	for _, clean := range []bool{true, false} {
 		w := newWorld()
@@ -278,7 +278,7 @@ func TestMove(t *testing.T) {
 		} else {
 			w.copied()
 		}
-		other := w.start(t, filepath.Join(t.TempDir(), "marks"), 2) // so that there is none left
+		other := w.start(t, filepath.Join(t.TempDir(), "marks"), 2) // so that no number is free
 		err := n.Step(t.Context())
 		if !errors.Is(err, workers.ErrNoneFree) {
 			t.Fatal(err)
@@ -316,7 +316,7 @@ func TestMove(t *testing.T) {
 	}
 }
 
-// The number is given back only when all generators have ended, and forgotten before.
+// The number is returned only after all generators are closed, and erased before.
 func TestOrderOfClose(t *testing.T) {
 	w, path := newWorld(), filepath.Join(t.TempDir(), "marks")
 	n := w.start(t, path, 1)
@@ -347,7 +347,7 @@ func (s swapping) Swap(ctx context.Context, have map[string]string, key, value s
 	return s.world.Swap(ctx, have, key, value)
 }
 
-// What cannot be opened or claimed is an error.
+// Open and Claim return errors.
 func TestOpenFails(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "missing", "marks")
 	if _, err := Open[*generator](Config{Path: missing}); err == nil {
@@ -362,7 +362,7 @@ func TestOpenFails(t *testing.T) {
 	}
 }
 
-// A log and a memory that are given are used.
+// Log and Memory of the configuration are used.
 func TestConfig(t *testing.T) {
 	w, memory, log := newWorld(), &memory{}, &counter{}
 	w.copied()
@@ -388,7 +388,7 @@ func (m *memory) Number() *workers.Kept          { return m.kept }
 func (m *memory) Remember(k *workers.Kept) error { m.kept = k; return nil }
 func (m *memory) Latest() uint64                 { return 0 }
 
-// Only the end of a generator by a move is explained.
+// Explain changes only the error of a generator that Move has closed.
 func TestExplain(t *testing.T) {
 	other := errors.New("other")
 	for _, c := range []struct {
@@ -408,7 +408,7 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// A move with nothing to do does nothing.
+// Move does nothing if nothing has changed.
 func TestMoveNothing(t *testing.T) {
 	w := newWorld()
 	s, err := OpenOn[*generator](disk{}, w.sleep, 0, Config{
@@ -434,8 +434,8 @@ func TestMoveNothing(t *testing.T) {
 	n.id(t, g)
 }
 
-// moving is a node whose number is another's, and that has claimed the next, which begins
-// a second from now.
+// moving returns a node that has lost its number, and has claimed the next, which begins in a
+// second.
 func moving(t *testing.T, clean bool) (*world, node, *Generator[*generator]) {
 	w := newWorld()
 	n := w.start(t, filepath.Join(t.TempDir(), "marks"), 2)
@@ -459,14 +459,14 @@ func moving(t *testing.T, clean bool) (*world, node, *Generator[*generator]) {
 	return w, n, g
 }
 
-// The old generator is used until the next may begin, unless it is in doubt; then the next
-// is opened at once, and says itself what it waits for. Either ends once.
+// The old generator is used until the next may begin, unless the number is in doubt; then the
+// next is opened at once, and waits itself. The old one is closed once.
 func TestMoveWaits(t *testing.T) {
 	for _, clean := range []bool{true, false} {
 		w, n, g := moving(t, clean)
 		old, begin, asked := g.Get(), w.now, 0
 		w.sleeps = func(context.Context) {
-			waits := len(w.opened) == 1 // and not the next generator
+			waits := len(w.opened) == 1 // the next generator does not wait
 			if waits {
 				asked++
 			}
@@ -493,7 +493,7 @@ func TestMoveWaits(t *testing.T) {
 	}
 }
 
-// A move that is broken off leaves the old generator as it is.
+// If a move is canceled the old generator stays.
 func TestMoveCanceled(t *testing.T) {
 	w, n, g := moving(t, true)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -504,8 +504,7 @@ func TestMoveCanceled(t *testing.T) {
 	n.id(t, g)
 }
 
-// A move to a number that is lost meanwhile ends at once, and one to a number that was lost
-// before does not begin.
+// A move ends at once if its number is lost, and does not begin if it was lost before.
 func TestMoveLostAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, n, _ := moving(t, true)
@@ -532,7 +531,7 @@ func TestMoveLostAgain(t *testing.T) {
 	})
 }
 
-// The goroutine of a move ends with it.
+// The goroutine of a move ends with the move.
 func TestMoveEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, n, _ := moving(t, true)
@@ -542,7 +541,7 @@ func TestMoveEnds(t *testing.T) {
 	})
 }
 
-// What fails when a generator or a number ends is logged, and only that.
+// Errors of closing a generator or returning a number are logged, and nothing else.
 func TestEndIsLogged(t *testing.T) {
 	for _, fails := range []error{nil, errAny} {
 		w, n, _ := moving(t, true)
@@ -562,8 +561,8 @@ func TestEndIsLogged(t *testing.T) {
 	}
 }
 
-// following are generators that follow the number by themselves. Before one is opened again,
-// again is called.
+// following returns generators that follow the number. It calls again before a generator is
+// opened again.
 func following(t *testing.T, numbers uint64, again func(context.Context) error) (
 	w *world, s *Generators[*generator], g *Generator[*generator], logs *counter,
 ) {
@@ -573,7 +572,7 @@ func following(t *testing.T, numbers uint64, again func(context.Context) error) 
 		Numbers: &workers.Config{Store: w, Prefix: "p", Last: numbers - 1, Hold: hold},
 	})
 	if err == nil {
-		s.log = slog.New(logs) // the number has another
+		s.log = slog.New(logs) // the number has another log
 		err = s.Claim(t.Context())
 	}
 	if err != nil {
@@ -600,7 +599,7 @@ func following(t *testing.T, numbers uint64, again func(context.Context) error) 
 	return w, s, g, logs
 }
 
-// released has the number be given to another, and waits until the next is there.
+// released releases the number, and waits for the next.
 func released(t *testing.T, w *world, o *workers.Owner) {
 	claim, changed := o.Claim()
 	if _, err := workers.Release(t.Context(), w, "p", claim.Number(), w.now); err != nil {
@@ -609,7 +608,7 @@ func released(t *testing.T, w *world, o *workers.Owner) {
 	<-changed
 }
 
-// The generators follow the number, and try again once a second.
+// The generators follow the number, and retry once a second.
 func TestFollow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tried := 0
@@ -632,7 +631,7 @@ func TestFollow(t *testing.T) {
 	})
 }
 
-// They end when it is lost and none is free.
+// They close when the number is lost and none is free.
 func TestFollowLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, s, g, _ := following(t, 1, nil)
@@ -649,7 +648,7 @@ func TestFollowLost(t *testing.T) {
 	})
 }
 
-// Close ends a move, waits for that, and does not call it an error.
+// Close ends a move, waits for it, and does not return its error.
 func TestCloseEndsMove(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ended := false
@@ -667,7 +666,7 @@ func TestCloseEndsMove(t *testing.T) {
 	})
 }
 
-// Without a number there is nothing to follow.
+// Without a number Follow does nothing.
 func TestFollowNothing(t *testing.T) {
 	s, err := Open[*generator](Config{Path: filepath.Join(t.TempDir(), "marks")})
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// What the store has of a claim has it lost, or written again.
+// What the store has decides whether a claim is lost or written again.
 func TestJudged(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(v *Value)
@@ -38,8 +38,8 @@ func TestJudged(t *testing.T) {
 	}
 }
 
-// A claim that is forgotten at its mark goes on, and nothing is kept of what was written before
-// that which is confirmed. A mark that was written is none that was forgotten.
+// A claim that the store has forgotten continues up to its mark, and a confirmed value
+// replaces those sent before. A written mark is not taken for a forgotten one.
 func TestConfirmed(t *testing.T) {
 	w, logs := newWorld(), &warns{}
 	a := w.owner(t, "a", logs.use)
@@ -64,14 +64,14 @@ func TestConfirmed(t *testing.T) {
 	}
 }
 
-// liar is a store that says of each write that it happened, and failed.
+// liar is a store that writes, but returns false and an error.
 type liar struct{ *world }
 
 func (liar) Swap(context.Context, map[string]string, string, string) (bool, error) {
 	return true, errNever
 }
 
-// What comes with an error is no answer.
+// An answer that comes with an error does not count.
 func TestAnswerWithError(t *testing.T) {
 	w := newWorld()
 	a := w.owner(t, "a")
@@ -95,7 +95,7 @@ func TestAnswerWithError(t *testing.T) {
 	}
 }
 
-// A number that is another's is not given back.
+// A number of another node is not returned.
 func TestNotGivenBackTwice(t *testing.T) {
 	w := newWorld()
 	a := w.owner(t, "a")
@@ -107,11 +107,11 @@ func TestNotGivenBackTwice(t *testing.T) {
 	}
 }
 
-// A floor is only withdrawn from who waits for it.
+// A withdrawn floor ends only the claims that wait for it.
 func TestWithdrawn(t *testing.T) {
 	for name, test := range map[string]struct {
-		late  uint64 // how long after the floor's mark
-		other bool   // the claim begins after something else
+		late  uint64 // after the floor's mark
+		other bool   // the claim does not begin at the floor
 		lost  bool
 	}{
 		"waits":         {0, false, true},
@@ -134,8 +134,8 @@ func TestWithdrawn(t *testing.T) {
 	}
 }
 
-// At its mark a claim is still resumed, and after a loss none is, whatever the disk has; nor is
-// one of a cluster that was not known.
+// A claim can be resumed at its mark, but not after a loss, whatever the disk has, and not
+// without the id of the cluster.
 func TestNotResumed(t *testing.T) {
 	w, d := newWorld(), &disk{}
 	c := step(t, w.owner(t, "a", d.use))
@@ -167,7 +167,7 @@ func TestElsewhereKnown(t *testing.T) {
 	}
 }
 
-// A floor at its edges.
+// Floors at the limits of their times.
 func TestFloorAt(t *testing.T) {
 	const margin = 1000
 	w := newWorld()
@@ -176,7 +176,7 @@ func TestFloorAt(t *testing.T) {
 		was   Floor
 		again bool
 		until uint64
-		want  Floor // but for its nonce; zero: that which was
+		want  Floor // without its nonce; zero: unchanged
 	}{
 		"is not past":         {Floor{1, w.now, 7}, false, 0, Floor{}},
 		"is past":             {Floor{1, w.now - 1, 7}, false, 0, Floor{Since: w.now + margin}},
@@ -199,12 +199,13 @@ func TestFloorAt(t *testing.T) {
 	}
 }
 
-// unlisted is a store that notices its restore, and lists nothing.
+// unlisted is a store that notices its restore, and cannot list.
 type unlisted struct{ *signing }
 
 func (unlisted) List(context.Context, string) (map[string]string, error) { return nil, errNever }
 
-// A sign writes one floor: above that of before, and not where another did or nothing is known.
+// A sign leads to one floor, above the former one; to none if another node wrote it or the
+// store cannot be read.
 func TestSigns(t *testing.T) {
 	w := newWorld()
 	key := keys{"p"}.floor()
@@ -215,7 +216,7 @@ func TestSigns(t *testing.T) {
 		t.Errorf("%v, %v", err, w.data)
 	}
 	a.Store = s
-	w.fail = func(value string) error { // a floor cannot be written, and a number could
+	w.fail = func(value string) error { // the floor cannot be written, but a number could
 		if strings.Count(value, " ") == 3 {
 			return errNever
 		}
@@ -240,11 +241,11 @@ func TestSigns(t *testing.T) {
 		t.Errorf("restored to that floor: %v, %v", f, err)
 	}
 
-	for _, test := range []struct{ before, ahead, want uint64 }{ // of the last good step, and of now
-		{0, 0, 0},           // another's, which stays
+	for _, test := range []struct{ before, ahead, want uint64 }{ // the clock, before the last good step and ahead of it
+		{0, 0, 0},           // of another node; stays
 		{1, 0, 10_000},      // from before the restore
-		{1, 10_000, 10_001}, // and not past
-		{1, 20_000, 20_001}, // by more
+		{1, 10_000, 10_001}, // has not passed
+		{1, 20_000, 20_001}, // has not passed, by more
 	} {
 		w = newWorld()
 		s := &signing{dated: dated{world: w}, sign: "lower"}
@@ -262,7 +263,7 @@ func TestSigns(t *testing.T) {
 	}
 }
 
-// What may be left out of a configuration, and what follows from it.
+// Defaults of the configuration.
 func TestDefaults(t *testing.T) {
 	o, err := New(Config{Hold: shortest, Random: func() uint64 { return 7 }})
 	if err != nil || o.Random() != 7 || o.sixth != shortest/6 {
@@ -285,7 +286,7 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// A step that failed counts for nothing, and is logged once; so is its end.
+// A failed step does not count, and is logged once; so is the next success.
 func TestTrouble(t *testing.T) {
 	w, logs := newWorld(), &warns{}
 	a := w.owner(t, "a", logs.use)
@@ -315,7 +316,7 @@ func TestTrouble(t *testing.T) {
 	}
 }
 
-// Numbers that may not be claimed are left alone, and one that may be is found.
+// Numbers out of range are left alone, and one in range is found.
 func TestRange(t *testing.T) {
 	w := newWorld()
 	for n := range uint64(13) {
@@ -325,7 +326,7 @@ func TestRange(t *testing.T) {
 	for _, n := range []uint64{0, 12} {
 		w.data[keys{"p"}.number(n)] = Value{Mark: 1, Generation: 1, Token: 1, Name: "a"}.String()
 	}
-	w.random = 10 // and so unused begins at the first
+	w.random = 10 // so that unused numbers begin at the first
 	if c := step(t, w.owner(t, "a", func(c *Config) { c.First, c.Last = 1, 11 })); c.Number() != 11 {
 		t.Errorf("%d is claimed", c.Number())
 	}
@@ -335,7 +336,7 @@ func TestRange(t *testing.T) {
 	}
 }
 
-// Values come back from their texts, and nothing else is one.
+// Values are parsed from their texts, and from no other text.
 func TestValueText(t *testing.T) {
 	for _, v := range []Value{
 		{}, {After: 1}, {Hold: 1}, {After: 1, Name: "a"}, {Base: 1}, {Base: 1, Name: "a", Hold: 2},
@@ -352,7 +353,7 @@ func TestValueText(t *testing.T) {
 	}
 }
 
-// slow is a store whose writes take a second, whatever the context says.
+// slow is a store whose writes take a second, even if ctx is done.
 type slow struct {
 	*world
 	t       *testing.T
@@ -373,7 +374,7 @@ func (s *slow) Get(ctx context.Context, keys ...string) ([]string, error) {
 	return s.world.Get(ctx, keys...)
 }
 
-// A number is given back when the last step has ended.
+// The number is returned after the last step has ended.
 func TestCloseWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()

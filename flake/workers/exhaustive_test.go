@@ -14,23 +14,23 @@ import (
 
 var states = flag.Int("exhaustive.states", 20_000, "how many states TestExhaustive looks at, at the most of the last depth")
 
-// lived is all there is at some time: two owners with their disks, a store and what it had
-// when a snapshot was taken, a write that is under way, and the ids that were made.
+// lived is a state: two owners with their disks, a store and its snapshot, a write that may
+// still arrive, and the ids made.
 type lived struct {
 	data, snapshot map[string]string
 	late           *write
 	now            uint64
 	random         uint64
-	floor          uint64 // the mark of the last, as whoever restores knows it
+	floor          uint64 // mark of the last floor, which the operator remembers
 	nodes          [2]living
-	ids            map[uint64]bool // by time: there is one number
-	copies         bool            // there has been a copy
-	far            bool            // the clock of the first is ahead
+	ids            map[uint64]bool // by time; there is one number
+	copies         bool            // a node was copied
+	far            bool            // the first node's clock is ahead
 	twice          bool
 	path           *did
 }
 
-// did is an action and those before.
+// did is an action, and those before it.
 type did struct {
 	what   string
 	before *did
@@ -48,17 +48,17 @@ type write struct {
 	key, value string
 }
 
-// living is a node. It makes an id whenever it may, one at each time of its clock.
+// living is a node. It makes one id at each time of its clock, if it may.
 type living struct {
-	o      *Owner // nil: it does not run
+	o      *Owner // nil: the node is down
 	kept   *Kept
-	last   uint64 // id, on its disk
+	last   uint64 // time of the last id, on its disk
 	copied bool   // a copy or its original: makes no ids before it moves the mark, as documented
 }
 
 const (
 	tickOf = testHold / 2
-	ahead  = 4 * testHold // by how much a clock may be
+	ahead  = 4 * testHold // of a wrong clock
 )
 
 func (l *lived) clone() *lived {
@@ -101,15 +101,15 @@ func copyClaim(old *Claim, o *Owner) *Claim {
 type explorer struct {
 	*lived
 	node    int
-	answers string // of the store: all, none to a write, or it comes late, or is not heard
+	answers string // of the store to a write: lost, or late, or the write is unheard; empty: all arrive
 
-	latest func(*living) uint64 // what a memory says; nil: what is so
-	adopts bool                 // a control: owners take any value with their token for theirs
+	latest func(*living) uint64 // of a memory; nil: the truth
+	adopts bool                 // a control: owners accept every value with their token
 	spends bool                 // a clock may be far ahead
-	forget bool                 // a control: what a released claim may have spent is not kept
+	forget bool                 // a control: a release forgets the spent time
 	count  int
 	most   int
-	seen   map[uint64]int // the depth that was left, by state
+	seen   map[uint64]int // remaining depth, by state
 	found  string
 }
 
@@ -161,7 +161,7 @@ func (l *lived) apply(w write) bool {
 
 func (x *explorer) clock() uint64 {
 	switch {
-	case x.node == 1: // is late
+	case x.node == 1: // its clock is behind
 		return x.now - tickOf
 	case x.far:
 		return x.now + ahead
@@ -197,14 +197,14 @@ func (x *explorer) owner() *Owner {
 	return o
 }
 
-// actions are what can happen next, by name; each reports whether it makes sense.
+// actions returns the possible actions by name. An action returns false if it does not apply.
 func (x *explorer) actions() map[string]func() bool {
 	ctx := context.Background()
 	all := map[string]func() bool{
 		"time":     func() bool { x.now += tickOf; return true },
 		"snapshot": func() bool { x.lived.snapshot = maps.Clone(x.data); return true },
 		"restore": func() bool {
-			// A restore may take away what shows a copy that there is another.
+			// A restore may remove what shows a copy that there is another.
 			if x.lived.snapshot == nil || x.copies {
 				return false
 			}
@@ -232,7 +232,7 @@ func (x *explorer) actions() map[string]func() bool {
 		},
 	}
 	if x.spends {
-		delete(all, "restore") // to before such a claim, one takes away what it has spent
+		delete(all, "restore") // a restore to before such a claim would forget the spent time
 		all["ahead"] = func() bool { x.far = !x.far; return true }
 		all["years"] = func() bool { x.now += ahead - testHold - tickOf; return true }
 	}
@@ -277,7 +277,7 @@ func (x *explorer) actions() map[string]func() bool {
 	return all
 }
 
-// make has each node make an id, if it may.
+// make makes an id with each node that may.
 func (x *explorer) make() {
 	for i := range x.nodes {
 		n := &x.nodes[i]
@@ -295,7 +295,7 @@ func (x *explorer) make() {
 	}
 }
 
-// hash is that of a state, by all that may matter later.
+// hash returns a hash of all of the state that may matter later.
 func (l *lived) hash(seed maphash.Seed) uint64 {
 	var h maphash.Hash
 	h.SetSeed(seed)
@@ -321,7 +321,7 @@ func (l *lived) hash(seed maphash.Seed) uint64 {
 	return h.Sum64()
 }
 
-// explore looks at all that can follow.
+// explore visits all states that follow, up to a depth.
 func (x *explorer) explore(from *lived, depth int, seed maphash.Seed) {
 	x.lived = from
 	names := slices.Sorted(maps.Keys(x.actions()))
@@ -353,8 +353,8 @@ func (x *explorer) explore(from *lived, depth int, seed maphash.Seed) {
 	}
 }
 
-// search goes deeper until it finds an id twice, or has looked at most states at a depth. It
-// returns the last depth of which it has seen all.
+// search searches deeper and deeper until an id repeats, or a depth has most states or more.
+// It returns the last depth that was searched completely.
 func (x *explorer) search(most int, first ...string) (depth int) {
 	seed := maphash.MakeSeed()
 	from := &lived{data: map[string]string{}, now: 1_700_000_000_000, ids: map[uint64]bool{}}
@@ -372,7 +372,7 @@ func (x *explorer) search(most int, first ...string) (depth int) {
 	return depth - 1
 }
 
-// Whatever two owners, an operator and a store do, and in whatever order, no id comes twice.
+// Whatever two owners, an operator and a store do, and in whatever order, no id repeats.
 func TestExhaustive(t *testing.T) {
 	var x explorer
 	depth := x.search(*states)
@@ -382,11 +382,11 @@ func TestExhaustive(t *testing.T) {
 	}
 }
 
-// farAhead is how a number that was taken by a clock far ahead is another's, up to a hold before
-// what was spent.
+// farAhead leads to a number that a clock far ahead has claimed, that was released, and that
+// another node has had up to hold before the spent time.
 var farAhead = []string{"ahead", "start 0", "step  0", "release", "start 1", "step  1", "years", "step  1"}
 
-// Nor if one of them has a number by a clock that is far ahead, which is then released.
+// No id repeats if a clock that is far ahead claims the number, and it is released.
 func TestExhaustiveAhead(t *testing.T) {
 	x := explorer{spends: true}
 	depth := x.search(*states, farAhead...)

@@ -13,7 +13,7 @@ import (
 	"github.com/flake-go/flake/flake/internal/tick"
 )
 
-// deaf is a store that writes nothing, though nothing fails.
+// deaf is a store that writes nothing and returns no error.
 type deaf struct {
 	*world
 	asked int
@@ -24,7 +24,7 @@ func (s *deaf) Swap(context.Context, map[string]string, string, string) (bool, e
 	return false, nil
 }
 
-// What is not written in some attempts is an error, and no claim, mark or floor.
+// If several attempts do not write, there is an error, and no claim, mark or floor.
 func TestNotWritten(t *testing.T) {
 	for _, want := range []error{errNever, errContended} {
 		w := newWorld()
@@ -68,7 +68,7 @@ func TestNotWritten(t *testing.T) {
 	}
 }
 
-// A floor whose answer is lost is written; one that another was faster with is not.
+// A floor whose answer was lost is written; if another process was first, it is not.
 func TestFloorAnswers(t *testing.T) {
 	key := keys{"p"}.floor()
 	other := Floor{1, 2, 3}.String()
@@ -92,7 +92,7 @@ func TestFloorAnswers(t *testing.T) {
 	}
 }
 
-// A floor that comes while a number is claimed has the claim begin anew, above it.
+// If a floor is written during a claim, the claim starts again above it.
 func TestFloorMeanwhile(t *testing.T) {
 	w := newWorld()
 	f := Floor{w.now, w.now + testHold, 7}
@@ -106,7 +106,7 @@ func TestFloorMeanwhile(t *testing.T) {
 	}
 }
 
-// A floor that a running node meets is kept on its disk with its number.
+// A running node that finds a floor stores it on its disk, with its number.
 func TestFloorIsKept(t *testing.T) {
 	w, d := newWorld(), &disk{}
 	a := w.owner(t, "a", d.use)
@@ -121,7 +121,7 @@ func TestFloorIsKept(t *testing.T) {
 	}
 }
 
-// What a version that is not known has written ends a claim, and is written over by nobody.
+// A value of an unknown version ends a claim, and no node overwrites it.
 func TestForeignLater(t *testing.T) {
 	for _, key := range []string{keys{"p"}.number(1), keys{"p"}.floor()} {
 		w := newWorld()
@@ -147,22 +147,22 @@ func TestForeignLater(t *testing.T) {
 	}
 }
 
-// listless is a store that lists nothing.
+// listless is a store that cannot list.
 type listless struct{ *world }
 
 func (s listless) List(context.Context, string) (map[string]string, error) { return nil, errNever }
 
-// getless is a store that has no values.
+// getless is a store that cannot be read.
 type getless struct{ *world }
 
 func (s getless) Get(context.Context, ...string) ([]string, error) { return []string{""}, errNever }
 
-// astray is a store that does not tell which it is.
+// astray is a store that does not know its cluster.
 type astray struct{ *world }
 
 func (s astray) Cluster(context.Context) (string, error) { return "", errNever }
 
-// Without an answer nothing is claimed, released or known.
+// Without answers nothing is claimed, released or known.
 func TestNoAnswer(t *testing.T) {
 	w := newWorld()
 	o := w.owner(t, "a")
@@ -211,7 +211,7 @@ func TestSignStays(t *testing.T) {
 	}
 }
 
-// warns is a log, and how much in it is wrong.
+// warns is a log that counts warnings and errors.
 type warns struct{ strings.Builder }
 
 func (w *warns) use(c *Config) { c.Log = slog.New(slog.NewTextHandler(w, nil)) }
@@ -222,7 +222,7 @@ func (w *warns) count() (n int) {
 	return n
 }
 
-// A disk that is full keeps nobody from claiming, and is logged.
+// A full disk does not prevent a claim, and is logged.
 func TestFullDisk(t *testing.T) {
 	for _, full := range []error{nil, errNever} {
 		w, d, logs := newWorld(), &disk{full: full}, &warns{}
@@ -239,13 +239,13 @@ func TestFullDisk(t *testing.T) {
 			t.Fatal(err)
 		}
 		step(t, a)
-		if got := logs.count(); got != 1+3*one { // that it is lost; a mark, the loss and the next are not kept
+		if got := logs.count(); got != 1+3*one { // the loss; and failures to store a mark, the loss and the next number
 			t.Errorf("%v: lost, and %d lines", full, got)
 		}
 	}
 }
 
-// Who has the numbers is told of the first, and only of those that may be claimed.
+// The error names the first owners, and only those in the range.
 func TestNoneFree(t *testing.T) {
 	w := newWorld()
 	for n := range uint64(12) {
@@ -269,7 +269,8 @@ func TestNoneFree(t *testing.T) {
 	}
 }
 
-// Who waits for a mark is told when the number is another's, and what the trouble is.
+// A caller that waits for a mark fails when the number is lost, and with the error of the
+// step.
 func TestExtendFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()

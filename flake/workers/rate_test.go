@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// counted counts what a store is asked.
+// counted counts the calls of a store.
 type counted struct {
 	Store
 	reads, writes int
@@ -28,8 +28,8 @@ func (s *counted) Swap(ctx context.Context, have map[string]string, key, value s
 	return s.Store.Swap(ctx, have, key, value)
 }
 
-// A node writes once each third of hold, or up to an eighth of that earlier, and reads
-// only to claim.
+// A node writes once each third of hold, or up to an eighth of that earlier, and reads only to
+// claim.
 func TestRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const thirds = 1000

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// before is a value of the nodes that knew only six fields, the last of which is the name.
+// before is a value of older nodes, which know only six fields, the last of which is the name.
 type before struct {
 	mark, generation, token uint64
 	state, name             string
@@ -16,8 +16,8 @@ func (b before) String() string {
 	return fmt.Sprintf("1 %d %d %016x %s %s", b.mark, b.generation, b.token, b.state, b.name)
 }
 
-// Nodes of before and of now share a store, and take each other's numbers, whose ids go on
-// where the former owner's may have ended: so a fleet can be upgraded, and go back.
+// Older and newer nodes share a store and take each other's numbers; ids continue after the
+// former owner's. So a fleet can be upgraded and downgraded.
 func TestRollingUpgrade(t *testing.T) {
 	w := newWorld()
 	only := func(c *Config) { c.First, c.Last = 1, 1 }
@@ -38,7 +38,7 @@ func TestRollingUpgrade(t *testing.T) {
 		}
 		return v
 	}
-	var last uint64 // no id before was later
+	var last uint64 // of all ids so far
 	for range 3 {
 		a := w.owner(t, "a b", only)
 		c := step(t, a)
@@ -72,8 +72,8 @@ func TestRollingUpgrade(t *testing.T) {
 	}
 }
 
-// Nodes of before read a number that has a spent time as one that is taken until then, and keep
-// what they do not know when they release it.
+// Older nodes treat a number with a spent time as taken until then, and keep the unknown
+// fields when they release it.
 func TestRollingUpgradeSpent(t *testing.T) {
 	w := newWorld()
 	v := Value{Mark: w.now - 1, Generation: 3, Token: 7, Name: "a b", After: w.now - 9, Hold: testHold, Nonce: 8, Base: 5, Spent: Span{w.now + 2*testHold, w.now + years}}
@@ -82,7 +82,7 @@ func TestRollingUpgradeSpent(t *testing.T) {
 	}
 	fields := strings.SplitN(v.String(), " ", 6)
 	known := fmt.Sprintf(tail, v.After, v.Hold, v.Nonce)
-	name, ok := strings.CutSuffix(fields[5], known) // of nodes that knew these
+	name, ok := strings.CutSuffix(fields[5], known) // of nodes that know these fields
 	if fields[1] != fmt.Sprint(v.Spent.Mark) || !ok || strings.Contains(name, "after=") {
 		t.Fatalf("before, it would be free at %s, and the name %q", fields[1], name)
 	}

@@ -16,8 +16,8 @@ import (
 	"github.com/flake-go/flake/flake/internal/tick"
 )
 
-// memStore is a store in memory. What fail is called with comes before each write; its
-// error is that of the write, which happens all the same if it is errHappened.
+// memStore is a store in memory. It calls fail before each write, and returns the error; the
+// write happens all the same if that is errHappened.
 type memStore struct {
 	mu   sync.Mutex
 	data map[string]string
@@ -70,7 +70,7 @@ func (s *memStore) Swap(_ context.Context, have map[string]string, key, value st
 	return err == nil, err
 }
 
-// set changes something while others run.
+// set changes the world while other goroutines use it.
 func (s *memStore) set(change func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -88,7 +88,7 @@ func (s *memStore) value(t *testing.T, n uint64) Value {
 
 const testHold = 600_000 // ms
 
-// world is a store, and a clock that all owners go by.
+// world is a store, and the clock of all owners.
 type world struct {
 	memStore
 	now    uint64
@@ -136,7 +136,7 @@ func TestClaimAndExtend(t *testing.T) {
 	if step(t, a) != ca || ca.Milli() != w.now+testHold || w.value(t, ca.Number()).Mark != ca.Milli() {
 		t.Errorf("extended to %d", ca.Milli())
 	}
-	w.now -= 5000 // the mark never goes back
+	w.now -= 5000 // the mark never falls
 	if before := ca.Milli(); step(t, a).Milli() != before {
 		t.Errorf("the mark went back to %d", ca.Milli())
 	}
@@ -145,8 +145,8 @@ func TestClaimAndExtend(t *testing.T) {
 	}
 }
 
-// A number is another's once its mark is past, and its ids begin there. The former owner
-// keeps what it has, and claims another.
+// A number can be claimed once its mark has passed; its ids begin there. The former owner
+// keeps its mark, and claims another number.
 func TestLost(t *testing.T) {
 	w := newWorld()
 	a := w.owner(t, "a")
@@ -157,7 +157,7 @@ func TestLost(t *testing.T) {
 	if cc.After() != w.now-1 || cc.Milli() != w.now+testHold {
 		t.Errorf("ids from %d to %d", cc.After(), cc.Milli())
 	}
-	if cc.Number() != ca.Number() { // the other's is past as well
+	if cc.Number() != ca.Number() { // the mark of b's number has passed too
 		step(t, w.owner(t, "d"))
 	}
 	w.now += testHold / 2
@@ -213,7 +213,8 @@ func TestLostAnswers(t *testing.T) {
 	}
 }
 
-// A claim that was written, but of which nothing could be read for a while, is the node's.
+// A claim belongs to the node if it was written, though the store could not be read for a
+// while.
 func TestClaimHeardOfLater(t *testing.T) {
 	w := newWorld()
 	o := w.owner(t, "a")
@@ -232,8 +233,8 @@ func TestClaimHeardOfLater(t *testing.T) {
 	}
 }
 
-// A claim that was not written is none, though nothing failed; nor is one that was, if the floor
-// is another by the time it is heard of.
+// A claim that was not written does not count, though no call failed; neither does one that
+// was written, if the floor has changed before the node reads it.
 func TestNoClaim(t *testing.T) {
 	w := newWorld()
 	one := func(c *Config) { c.First, c.Last = 1, 1 }
@@ -281,7 +282,7 @@ func TestStop(t *testing.T) {
 	if got := step(t, b).After(); got != w.now-1 {
 		t.Errorf("the next one's ids are after %d", got)
 	}
-	if err := b.Close(t.Context()); err != nil { // who does not know leaves the mark
+	if err := b.Close(t.Context()); err != nil { // without a memory the mark stays
 		t.Fatal(err)
 	}
 	if v := w.value(t, c.Number()); !v.Free || v.Mark != w.now+testHold {
@@ -289,7 +290,7 @@ func TestStop(t *testing.T) {
 	}
 }
 
-// disk is a memory. A copy of it is one of the disk.
+// disk is a memory. A copy of the value is a copy of the disk.
 type disk struct {
 	kept   *Kept
 	latest uint64
@@ -310,13 +311,13 @@ func TestResume(t *testing.T) {
 	w, d := newWorld(), &disk{}
 	first := step(t, w.owner(t, "a", d.use))
 	before := w.value(t, first.Number())
-	w.now += 1000 // a crash
+	w.now += 1000 // after a crash
 	second := step(t, w.owner(t, "a", d.use))
 	after := w.value(t, first.Number())
 	if !second.Resumed() || second.Number() != first.Number() || after.Token == before.Token || after.Generation != 2 {
 		t.Errorf("resumed: %v, %v after %v", second.Resumed(), after, before)
 	}
-	if second.After() != first.After() { // as the marks on the disk are closer
+	if second.After() != first.After() { // since the marks on the disk are nearer
 		t.Errorf("after %d", second.After())
 	}
 	for name, change := range map[string]func(*disk, *world){
@@ -343,8 +344,8 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// A number is given back only by a node that has forgotten it: a store that is restored to
-// before that has the token again, when another node may have made ids.
+// A node returns a number only after it has erased it: a store restored to an earlier state
+// has the token again, though other nodes may have made ids.
 func TestForget(t *testing.T) {
 	w, d := newWorld(), &disk{}
 	one := func(c *Config) { c.Last = 1 }
@@ -358,7 +359,7 @@ func TestForget(t *testing.T) {
 	}
 	w.now++
 	step(t, w.owner(t, "b", one))
-	w.now += 1000 // ids of b
+	w.now += 1000 // b makes ids
 	w.data = old
 	again := w.owner(t, "a", d.use, one)
 	if err := again.Step(t.Context()); !errors.Is(err, ErrNoneFree) {
@@ -367,8 +368,8 @@ func TestForget(t *testing.T) {
 	}
 }
 
-// A disk that is full keeps the number from being given back, and so does a store that does
-// not answer: then the node does not forget it either.
+// If the disk is full the number is not returned. If the store does not answer it is not
+// returned either, and not erased.
 func TestNotGivenBack(t *testing.T) {
 	w, d := newWorld(), &disk{}
 	a := w.owner(t, "a", d.use)
@@ -387,7 +388,7 @@ func TestNotGivenBack(t *testing.T) {
 	}
 }
 
-// Whatever the latest id is said to be, the mark stays in what the claim may have.
+// Whatever Latest returns, the mark stays within the claim.
 func TestGivenBackWithin(t *testing.T) {
 	for _, late := range []uint64{0, 1 << 60} {
 		w, d := newWorld(), &disk{latest: late}
@@ -407,13 +408,12 @@ func TestGivenBackWithin(t *testing.T) {
 	}
 }
 
-// Of two processes with one memory, or of a disk that was copied and its original, one has
-// the number.
+// Of two processes with the same memory, or a disk and its copy, one gets the number.
 func TestCopies(t *testing.T) {
 	w := newWorld()
 	a := w.owner(t, "a")
 	ca := step(t, a)
-	b := w.owner(t, "a") // as a is now
+	b := w.owner(t, "a") // a copy of a
 	cb := &Claim{owner: b, key: ca.key, entry: ca.entry, floor: ca.floor, after: ca.after, highest: ca.highest, lost: make(chan struct{})}
 	cb.mark.Store(ca.Milli())
 	b.claim = cb
@@ -454,7 +454,7 @@ func TestCopies(t *testing.T) {
 	}
 }
 
-// Values of which no answer came are one's own, as many as there may be.
+// Values whose answers were lost are the node's own, however many there are.
 func TestManyLostAnswers(t *testing.T) {
 	w := newWorld()
 	a := w.owner(t, "a")
@@ -469,7 +469,7 @@ func TestManyLostAnswers(t *testing.T) {
 		}
 	}
 	w.down, w.fail = nil, nil
-	w.data[c.key] = last // it comes late
+	w.data[c.key] = last // a late write
 	if len(c.sent) > most || step(t, a) != c {
 		t.Errorf("%d values are remembered", len(c.sent))
 	}
@@ -525,12 +525,12 @@ func TestForgottenMark(t *testing.T) {
 			t.Errorf("%s: the store has %v", name, w.data)
 		}
 	}
-	// Once its mark is past, others may have had it.
+	// Once its mark has passed, another node may have had the number.
 	w.data, w.now = maps.Clone(old), c.Milli()+1
 	if step(t, a) == c || c.Clean() {
 		t.Error("it goes on")
 	}
-	// Nor may it write over one who may have ids above its mark.
+	// Nor may it overwrite the value of a node that may have ids above its mark.
 	w = newWorld()
 	b := w.owner(t, "b")
 	cb := step(t, b)
@@ -540,7 +540,7 @@ func TestForgottenMark(t *testing.T) {
 	}
 }
 
-// restored is a restore that is told of with the clock of the world.
+// restored describes a restore, with the clock of the world.
 func (w *world) restored(margin time.Duration) Restored {
 	return Restored{Clock: func() uint64 { return w.now }, Hold: testHold * time.Millisecond, Margin: margin, Nonce: w.now}
 }
@@ -589,8 +589,8 @@ func TestAfterRestore(t *testing.T) {
 	}
 }
 
-// What a node last wrote before the store was lost bounds the floor; the longest hold of the
-// fleet counts.
+// The time of the last write before the store was lost limits the floor; hold is the longest
+// of the fleet.
 func TestAfterRestoreUntil(t *testing.T) {
 	w := newWorld()
 	step(t, w.owner(t, "a", func(c *Config) { c.Hold = 2 * testHold * time.Millisecond }))
@@ -617,7 +617,7 @@ func TestAfterRestoreClock(t *testing.T) {
 	if _, err := AfterRestore(t.Context(), w, "p", w.restored(time.Second)); err == nil {
 		t.Error("behind the marks: done")
 	}
-	w.now++ // by the marks it is right from here on
+	w.now++ // from here on it is right by the marks
 	for offset, refused := range map[time.Duration]bool{
 		time.Second + 1: true, time.Second: false, 0: false, -time.Second: false, -time.Second - 1: true,
 	} {
@@ -633,7 +633,7 @@ func TestAfterRestoreClock(t *testing.T) {
 	}
 }
 
-// A floor that was a mistake is taken back, and nobody waits for it any more.
+// A floor written by mistake is withdrawn, and no node waits for it any longer.
 func TestWithdraw(t *testing.T) {
 	w := newWorld()
 	three := func(c *Config) { c.Last = 3 }
@@ -660,7 +660,7 @@ func TestWithdraw(t *testing.T) {
 	if again, err := Withdraw(t.Context(), w, "p", w.restored(time.Second)); err != nil || again != f {
 		t.Errorf("there is none to be taken back, and %v, %v", again, err)
 	}
-	// A store that has only forgotten a floor takes none back.
+	// A store that has only forgotten a floor does not withdraw it.
 	w = newWorld()
 	w.data[keys{"p"}.floor()] = Floor{1, w.now + 1000, 7}.String()
 	a = w.owner(t, "a", three)
@@ -682,8 +682,8 @@ func (s *signing) Restored() (sign string, ok bool) {
 	return sign, sign != ""
 }
 
-// The first node that notices a restore writes the floor, and no other does; a second restore,
-// which has lost that, gets one beyond it.
+// Only the first node that notices a restore writes the floor. After a second restore, which
+// has lost it, the next floor is above it.
 func TestRestoredSign(t *testing.T) {
 	w := newWorld()
 	five := func(c *Config) { c.Last = 5 }
@@ -733,7 +733,7 @@ func TestRestoredSign(t *testing.T) {
 	}
 }
 
-// A machine whose clock is wrong claims nothing; one that most others are wrong about does.
+// A machine with a wrong clock claims nothing. If most others are wrong it does.
 func TestClockOff(t *testing.T) {
 	bound := testHold / 3 * time.Millisecond
 	for _, test := range []struct {
@@ -758,7 +758,7 @@ func TestClockOff(t *testing.T) {
 	}
 }
 
-// clustered is a store that tells which it is.
+// clustered is a store that knows its cluster.
 type clustered struct {
 	*world
 	id *string
@@ -766,8 +766,8 @@ type clustered struct {
 
 func (s clustered) Cluster(context.Context) (string, error) { return *s.id, nil }
 
-// A fleet whose nodes go by two stores, or by two prefixes, makes ids twice. A node that may
-// still have a number of the one claims none of the other.
+// If nodes of a fleet use two stores or two prefixes, ids repeat. A node that may still have a
+// number of one claims none of the other.
 func TestElsewhere(t *testing.T) {
 	for name, move := range map[string]func(*Config, *string){
 		"cluster": func(_ *Config, id *string) { *id = "b" },
@@ -789,7 +789,8 @@ func TestElsewhere(t *testing.T) {
 	}
 }
 
-// Whoever claims the first number of a prefix is told of numbers above and below, once.
+// A node that claims the first number of a prefix warns of numbers under longer and shorter
+// prefixes, once.
 func TestNearby(t *testing.T) {
 	for prefix, warned := range map[string]int{"p": 0, "p/eu/x": 1, "p/eu": 1, "q": 1, "r": 0, "pp": 0, "p/config": 1} {
 		w := newWorld()
@@ -806,8 +807,8 @@ func TestNearby(t *testing.T) {
 	}
 }
 
-// Numbers that are long idle are used again before new ones are, by different nodes different
-// ones; those that were given back of late are not.
+// Numbers that are long idle are used again before new ones, and nodes choose different ones;
+// numbers that were returned recently are not.
 func TestTableStays(t *testing.T) {
 	w := newWorld()
 	many := func(c *Config) { c.Last = 1000 }
@@ -844,11 +845,11 @@ func TestRelease(t *testing.T) {
 	}
 }
 
-// years is by how much a clock is ahead.
+// years is how far a clock is ahead.
 const years = 10 * 365 * 24 * 3600_000
 
-// A number that was claimed by a clock ten years ahead is released: others have it at once, up
-// to what that claim may have spent, and again behind that. A node of before keeps away from it.
+// A number claimed by a clock ten years ahead is released: other nodes can have it at once, up
+// to the spent time, and again after that. Older nodes leave it alone.
 func TestSpent(t *testing.T) {
 	w, d := newWorld(), &disk{}
 	one := func(c *Config) { c.First, c.Last = 1, 1 }
@@ -901,7 +902,7 @@ func TestSpent(t *testing.T) {
 	}
 	b.Step(t.Context())
 	w.now = c.Milli() + 1
-	// Another clock that is wrong by less: its time and that between are spent too.
+	// Another wrong clock, less far ahead: its time and the time in between are spent too.
 	nearer := w.owner(t, "nearer", one, func(c *Config) { now := c.Clock; c.Clock = func() uint64 { return now() + years/2 } })
 	cn := step(t, nearer)
 	if v, err = Release(t.Context(), w, "p", 1, w.now); err != nil || v.Spent != (Span{cn.After(), spent.Milli()}) || v.Mark != c.Milli() {
@@ -926,8 +927,8 @@ func TestSpent(t *testing.T) {
 	}
 }
 
-// What was there before a claim stays known if it is resumed, or heard of later; and one that is
-// heard of only at the spent time is none.
+// Base is still known after a claim is resumed or was found late. A claim that is found only
+// at the spent time does not count.
 func TestSpentLater(t *testing.T) {
 	w, d := newWorld(), &disk{}
 	one := func(c *Config) { c.First, c.Last = 1, 1 }
@@ -958,7 +959,7 @@ func TestSpentLater(t *testing.T) {
 	}
 }
 
-// What a claim may have spent is not known from its mark alone: then the number stays taken.
+// The spent time is not known from the mark alone: then the number stays taken.
 func TestSpentUnknown(t *testing.T) {
 	for name, change := range map[string]func(v *Value){
 		"claimed by a version before":  func(v *Value) { v.Base = 0 },
@@ -979,14 +980,15 @@ func TestSpentUnknown(t *testing.T) {
 	}
 }
 
-// A clock that jumps ahead moves no mark, if the store's machines say so.
+// If the clock jumps ahead, and the clocks of the store's machines do not, the mark does not
+// move.
 func TestClockJumps(t *testing.T) {
 	w := newWorld()
 	s := &dated{world: w}
 	a := w.owner(t, "a", func(c *Config) { c.Store = s })
 	c := step(t, a)
 	s.offsets = []time.Duration{time.Hour}
-	for _, now := range []uint64{w.now + 1000, w.now + 2000 + 2*testHold} { // not far from what was, and just not too far
+	for _, now := range []uint64{w.now + 1000, w.now + 2000 + 2*testHold} { // near the previous mark, and just near enough
 		if w.now = min(now, c.Milli()+testHold); step(t, a) != c || c.Milli() != w.now+testHold {
 			t.Errorf("the mark is at %d", c.Milli())
 		}
@@ -1020,7 +1022,8 @@ func TestForeign(t *testing.T) {
 	}
 }
 
-// Whoever can write to the store can write any name and key, and forges no line with it.
+// A program that can write to the store can choose names and keys, but cannot forge a log line
+// with them.
 func TestForgedLines(t *testing.T) {
 	const evil = "a\nflake: forged \x1b[2J"
 	k := keys{"p"}
@@ -1050,8 +1053,8 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// Without Step: the mark is moved in time, callers at the mark wait for it, and are told
-// at once while it cannot be moved.
+// Without calls of Step the mark moves in time; callers at the mark wait for it, and fail at
+// once while it cannot be moved.
 func TestOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
@@ -1098,8 +1101,7 @@ func TestOpen(t *testing.T) {
 	})
 }
 
-// brokenOff is a store that is not there, and of which the last answer before the end comes
-// too late.
+// brokenOff is a store that fails, and whose last answer is too late.
 type brokenOff struct{ *world }
 
 func (s brokenOff) Get(ctx context.Context, keys ...string) ([]string, error) {

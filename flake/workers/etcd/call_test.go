@@ -29,7 +29,7 @@ func TestNew(t *testing.T) {
 	}
 }
 
-// The user that was keeps the token.
+// A former user's token stays.
 func TestSetUser(t *testing.T) {
 	s := open(t, Config{Endpoints: []string{"a"}, User: "u", Password: "p"})
 	was := s.user.Load()
@@ -61,7 +61,7 @@ func TestHTTP1(t *testing.T) {
 	}
 }
 
-// Each endpoint gets half of the time that is left, and the last all of it.
+// Each endpoint gets half of the remaining time, the last all of it.
 func TestTimeOfEndpoints(t *testing.T) {
 	var until []time.Time
 	s := open(t, Config{Endpoints: []string{"a", "b"}})
@@ -97,7 +97,7 @@ func TestNoConnectionInTime(t *testing.T) {
 	}
 }
 
-// A token that is never good is asked for twice.
+// If a token is never valid, it is requested twice.
 func TestBadToken(t *testing.T) {
 	asked := 0
 	s := open(t, Config{User: "u", Endpoints: []string{serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -113,7 +113,7 @@ func TestBadToken(t *testing.T) {
 	}
 }
 
-// What Get must not take for an answer.
+// Answers that Get must refuse.
 func TestBadAnswer(t *testing.T) {
 	for text, status := range map[string]int{
 		`{"header":{"revision":"1"},"responses":[{}]}`:                  503,

@@ -1,13 +1,14 @@
-// Package etcd is etcd, 3.4 or later, as the store of package workers: four calls of its
-// API version 3, as JSON by [its gateway], with net/http alone. No proxy is used.
+// Package etcd makes etcd, 3.4 or later, a store of package workers. It uses four calls of
+// etcd's API version 3, as JSON through [its gateway], with net/http alone and without
+// proxies.
 //
-// Reads are linearizable. Of an error of a write nothing follows, whatever it says: a
-// timeout, that the leader changed or that there is none may all come of one that
-// happened, or will. So a write goes to another endpoint only if there was no connection
-// to the one before, and net/http does not repeat it: a connection carries one request,
-// and shouldRetryRequest of net/http/transport.go repeats none on a connection that is
-// new. Only what is refused for the user's token, which etcd does before it writes
-// anything, is sent again, with another.
+// Reads are linearizable. An error of a write says nothing about the write: after a timeout, a
+// change of the leader or a missing leader it may have happened, or may still happen. So a
+// write is sent to another endpoint only if there was no connection to the first, and net/http
+// must not repeat it: each connection carries one request, and shouldRetryRequest in
+// net/http/transport.go does not repeat a request on a new connection. Only requests that etcd
+// refuses because of the user's token are sent again, with a new token; etcd checks that
+// before it writes.
 //
 // [its gateway]: https://etcd.io/docs/latest/dev-guide/api_grpc_gateway/
 package etcd
@@ -30,49 +31,49 @@ import (
 )
 
 const (
-	longest = 15 * time.Second // a call, if its context ends later or never
-	connect = 5 * time.Second  // to connect, and as long again for TLS
+	longest = 15 * time.Second // a call without an earlier deadline
+	connect = 5 * time.Second  // for TCP, and again for TLS
 
-	maxAnswer = 64 << 10 // an answer; of a list, what is decoded at a time
+	maxAnswer = 64 << 10 // an answer; in a list, each pair
 	maxList   = 32 << 20
-	maxPairs  = 1<<16 + 1<<10 // of a list: numbers have 16 bits
-	maxText   = 1 << 10       // a key or a value of a list
-	maxShown  = 400           // of what an answer says, in an error
+	maxPairs  = 1<<16 + 1<<10 // of a list; numbers have 16 bits
+	maxText   = 1 << 10       // a key or a value in a list
+	maxShown  = 400           // of an answer, in an error
 )
 
-// Config says where etcd is, and who we are.
+// Config is the address of etcd, and the user.
 type Config struct {
-	Endpoints []string    // host:port, with http:// or https:// before it or not
-	TLS       *tls.Config // nil: without, but for https://
-	User      string      // "": nobody
+	Endpoints []string    // host:port, with or without http:// or https://
+	TLS       *tls.Config // nil: only for https:// endpoints, with defaults
+	User      string      // empty: without authentication
 	Password  string
 }
 
-// Store is a [workers.Store]. It keeps no connection.
+// Store is a [workers.Store]. It keeps no connections.
 type Store struct {
 	config    Config // its endpoints are URLs
 	transport *http.Transport
-	first     atomic.Int64 // the endpoint to begin with: it answered last, or comes behind one that did not
+	first     atomic.Int64 // endpoint to ask first: the last that answered, or the next after one that failed
 	user      atomic.Pointer[user]
 
 	mu      sync.Mutex
 	history history
 }
 
-// user is who we are to etcd.
+// user is a user of etcd.
 type user struct {
 	name, password string
-	token          atomic.Pointer[string] // nil: it is to be asked for
+	token          atomic.Pointer[string] // nil: must be requested
 }
 
-// SetUser changes the user of the calls that begin from now on.
+// SetUser changes the user of later calls.
 func (s *Store) SetUser(name, password string) {
 	if now := s.user.Load(); now == nil || now.name != name || now.password != password {
 		s.user.Store(&user{name: name, password: password})
 	}
 }
 
-// New returns a store that connects when it is needed.
+// New returns a store. It does not connect yet.
 func New(c Config) (*Store, error) {
 	if len(c.Endpoints) == 0 {
 		return nil, errors.New("flake: no endpoint of etcd")
@@ -97,13 +98,13 @@ func New(c Config) (*Store, error) {
 	return s, nil
 }
 
-// object is a message to etcd. Bytes become base64 in it.
+// object is a message to etcd. JSON encodes its bytes in base64.
 type object map[string]any
 
-// List implements [workers.Store], for a prefix that ends with a byte below 0xff.
+// List implements [workers.Store]. The prefix must end with a byte below 0xff.
 func (s *Store) List(ctx context.Context, prefix string) (map[string]string, error) {
 	end := []byte(prefix)
-	end[len(end)-1]++ // the first key behind all of them
+	end[len(end)-1]++ // the first key after all of them
 	got, err := s.call(ctx, read, pathRange, object{"key": []byte(prefix), "range_end": end})
 	return got.pairs, err
 }
@@ -134,7 +135,7 @@ func (s *Store) Get(ctx context.Context, keys ...string) ([]string, error) {
 func (s *Store) Swap(ctx context.Context, have map[string]string, key, value string) (bool, error) {
 	var compare []object
 	for key, text := range have {
-		if text == "" { // a value cannot be compared where there is none
+		if text == "" { // the value of a missing key cannot be compared
 			compare = append(compare, object{"key": []byte(key), "target": "CREATE", "create_revision": "0"})
 		} else {
 			compare = append(compare, object{"key": []byte(key), "target": "VALUE", "value": []byte(text)})
@@ -145,9 +146,9 @@ func (s *Store) Swap(ctx context.Context, have map[string]string, key, value str
 	return got.Succeeded, err
 }
 
-// Cluster returns the id of the cluster, in hexadecimal as etcdctl shows it. It is that of the
-// first answer: of another cluster no answer is taken, and if no other endpoint answers, the
-// error of a call wraps [workers.ErrRefused].
+// Cluster returns the id of the cluster, in hexadecimal as etcdctl prints it. The first answer
+// sets it; answers of another cluster are refused, and if no other endpoint answers, the error
+// of a call wraps [workers.ErrRefused].
 func (s *Store) Cluster(ctx context.Context) (string, error) {
 	got, err := s.call(ctx, local, status, object{})
 	if err != nil {
@@ -156,9 +157,9 @@ func (s *Store) Cluster(ctx context.Context) (string, error) {
 	return hex(got.Header.Cluster), nil
 }
 
-// Clocks asks all endpoints at the same time, and returns how far now, in milliseconds since
-// 1970, is ahead of the clock of each that answers, rounded toward zero: by what the answer
-// took, and as etcd tells whole seconds.
+// Clocks asks all endpoints at once, and returns how far now, in milliseconds since 1970, is
+// certainly ahead of the clock of each that answers: it allows for the time that the answer
+// took, and for etcd's dates being in whole seconds.
 func (s *Store) Clocks(ctx context.Context, now func() uint64) (ahead []time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
@@ -167,7 +168,7 @@ func (s *Store) Clocks(ctx context.Context, now func() uint64) (ahead []time.Dur
 	for _, endpoint := range s.config.Endpoints {
 		wg.Go(func() {
 			asked := time.UnixMilli(int64(now()))
-			got, _, _ := s.post(ctx, endpoint, status, s.user.Load().token.Load(), object{}) // errors have a date, too
+			got, _, _ := s.post(ctx, endpoint, status, s.user.Load().token.Load(), object{}) // errors have a date too
 			answered := time.UnixMilli(int64(now()))
 			if got.date.IsZero() {
 				return
@@ -182,20 +183,20 @@ func (s *Store) Clocks(ctx context.Context, now func() uint64) (ahead []time.Dur
 	return ahead
 }
 
-// status is what a member says of itself, to everybody.
+// status is the path of a member's status, which needs no permission.
 const status = "maintenance/status"
 
-// kind is what a call asks for.
+// kind is what a call does.
 type kind int
 
 const (
-	local kind = iota // what one member knows
-	read              // what the cluster has
+	local kind = iota // asks one member for its state
+	read              // reads from the cluster
 	write
 )
 
-// call asks one endpoint after the other until one answers. Each gets half of the time
-// that is left, the last all of it.
+// call asks one endpoint after another until one answers. Each may take half of the remaining
+// time, the last all of it.
 func (s *Store) call(ctx context.Context, kind kind, path string, message object) (reply, error) {
 	all, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()

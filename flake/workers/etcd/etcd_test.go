@@ -33,7 +33,7 @@ func limited(t *testing.T, d time.Duration) context.Context {
 	return ctx
 }
 
-// patience is how long members may take to agree on a leader, on a busy machine.
+// patience is how long members may take to elect a leader on a busy machine.
 const patience = 5 * time.Minute
 
 func TestStore(t *testing.T) {
@@ -61,15 +61,16 @@ func TestStore(t *testing.T) {
 	}
 }
 
-// While a member has no majority it answers neither reads nor writes, nor says that what
-// it heard did not happen.
+// A member without a majority answers neither reads nor writes, and does not claim that a
+// write failed for good.
 func TestStoreWithoutMajority(t *testing.T) {
 	c := etcdtest.Start(t, 3)
 	leader := c.Leader()
 	s := open(t, Config{Endpoints: []string{leader.Endpoint}})
 	for ctx, written := limited(t, patience), false; !written; {
 		_, err := s.Swap(ctx, map[string]string{"a": ""}, "a", "1")
-		if written = err == nil; ctx.Err() != nil { // else there is perhaps another leader, and it was, or is to be written again
+		// Otherwise there may be a new leader, and the write may have happened or not.
+		if written = err == nil; ctx.Err() != nil {
 			t.Fatal(err)
 		}
 	}
@@ -172,7 +173,7 @@ func TestUsers(t *testing.T) {
 	}
 }
 
-// Etcd that has no space is read all the same, and says so of writes.
+// Etcd without space answers reads, and reports the cause for writes.
 func TestNoSpace(t *testing.T) {
 	s := open(t, Config{Endpoints: etcdtest.Start(t, 1, "--quota-backend-bytes", "100000").Endpoints()})
 	ctx := limited(t, time.Minute)

@@ -21,7 +21,7 @@ var rounds = flag.Int("faults.rounds", 1, "how often etcd has each of its faults
 
 const hold = 3 * time.Second
 
-// patient is a store that is waited for, once it is told so, as long as it takes.
+// patient is a store that, once set, waits as long as an answer takes.
 type patient struct {
 	workers.Store
 	waits atomic.Bool
@@ -42,7 +42,7 @@ func (p *patient) Swap(ctx context.Context, have map[string]string, key, value s
 	return p.Store.Swap(p.asking(ctx), have, key, value)
 }
 
-// node makes ids with the number that it has, and with another when that is lost.
+// node makes ids with its number, and with another when that is lost.
 type node struct {
 	t         *testing.T
 	ids       *host.Generators[*flake.Generator]
@@ -73,7 +73,7 @@ func startNode(t *testing.T, ctx context.Context, endpoints []string, i, numbers
 	return n, err
 }
 
-// run makes ids until ctx is done, one now and then: what counts is their time.
+// run makes some ids until ctx is done: only their times matter.
 func (n *node) run(ctx context.Context) {
 	last := flake.ID{}
 	for ctx.Err() == nil {
@@ -102,8 +102,8 @@ func (n *node) run(ctx context.Context) {
 	}
 }
 
-// Members are killed, paused and cut off, the leader above all: no id comes twice, and
-// all go on afterwards.
+// Members are killed, paused and cut off, most often the leader. No id repeats, and all nodes
+// continue afterwards.
 func TestFaults(t *testing.T) {
 	c := etcdtest.Start(t, 3)
 	ctx, stop := context.WithCancel(t.Context())
@@ -118,7 +118,7 @@ func TestFaults(t *testing.T) {
 		nodes = append(nodes, n)
 		wg.Go(func() { n.run(ctx) })
 	}
-	shared := open(t, Config{Endpoints: c.Endpoints()}) // of many callers at a time
+	shared := open(t, Config{Endpoints: c.Endpoints()}) // for many callers at once
 	var answered atomic.Int64
 	for range 8 {
 		wg.Go(func() {
@@ -151,7 +151,7 @@ func TestFaults(t *testing.T) {
 		}
 		t.Logf("%s: %d calls were refused", what, refused)
 	}
-	beyond := func() { // no node's number is sure any more
+	beyond := func() { // wait until no node can be sure of its number
 		var until uint64
 		for _, n := range nodes {
 			claim, _ := n.ids.Owner().Claim()

@@ -8,8 +8,8 @@ import (
 	"testing/iotest"
 )
 
-// FuzzDecode decodes whatever etcd answers, to a list and to another call: within the limits,
-// and the same however it arrives.
+// FuzzDecode decodes an answer as a list and as another reply: within the limits, and with the
+// same result however it is split.
 func FuzzDecode(f *testing.F) {
 	for _, seed := range []string{
 		`{"header":{"cluster_id":"1","revision":"3","raft_term":"4"},"kvs":[{"key":"YQ==","value":"Yg==","lease":"0"}],"more":true,"count":"1"}`,

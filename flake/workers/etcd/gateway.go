@@ -19,7 +19,7 @@ import (
 	"github.com/flake-go/flake/internal/switching"
 )
 
-// reply is what is of interest in all answers. What is zero is left out of them.
+// reply has the fields of all answers. JSON omits those that are zero.
 type reply struct {
 	Header struct {
 		Cluster  uint64 `json:"cluster_id,string"`
@@ -33,23 +33,23 @@ type reply struct {
 	}
 	Message string // of an error
 
-	pairs map[string]string // of a list; nil: it is not the answer to one
-	date  time.Time         // when it was written, in whole seconds
+	pairs map[string]string // of a list; nil for other calls
+	date  time.Time         // when the answer was written, in whole seconds
 }
 
 type pair struct{ Key, Value []byte }
 
-// pathRange is the path of a list, which alone may be longer than maxAnswer.
+// pathRange is the path of a list. Only its answer may be longer than maxAnswer.
 const pathRange = "kv/range"
 
 var errLong = errors.New("its answer is too long")
 
-// text is an answer as it arrives. No more than what is left is read of it, and nothing once ctx has ended.
+// text reads an answer: at most left bytes, and none after ctx is done.
 type text struct {
 	ctx  context.Context
 	body io.Reader
 	left int
-	err  error // that ended it before its end
+	err  error // the first error other than io.EOF
 }
 
 func (t *text) Read(b []byte) (n int, err error) {
@@ -66,7 +66,7 @@ func (t *text) Read(b []byte) (n int, err error) {
 	return n, err
 }
 
-// decode decodes an answer as it arrives: of a list, which may be long, one pair at a time.
+// decode decodes an answer while it arrives, a list one pair at a time.
 func (r *reply) decode(t *text) error {
 	d := json.NewDecoder(t)
 	if err := next(d, json.Delim('{')); err != nil {
@@ -118,7 +118,7 @@ func (r *reply) decodePairs(d *json.Decoder, t *text) error {
 		return err
 	}
 	for n := 0; d.More(); n++ {
-		t.left = maxAnswer // for each
+		t.left = maxAnswer // for each pair
 		var kv pair
 		if err := d.Decode(&kv); err != nil {
 			return err
@@ -149,8 +149,8 @@ var (
 	errNoAuth = errors.New("without users")
 )
 
-// errs are the errors that say what to do, by etcd's text, as its own client has them.
-// All come before anything is written.
+// errs maps etcd's error texts, as its own client knows them, to errors that need handling.
+// etcd returns all of them before it writes.
 var errs = map[string]error{
 	"etcdserver: permission denied":             workers.ErrRefused,
 	"etcdserver: authentication failed":         workers.ErrRefused,
@@ -158,15 +158,15 @@ var errs = map[string]error{
 	"etcdserver: authentication is not enabled": errNoAuth,
 	"etcdserver: invalid auth token":            errToken,
 	"etcdserver: revision of auth store is old": errToken,
-	// Not JSON: no gateway; a certificate with a name while etcd has users; a host that
-	// etcd is not to be called by.
+	// These are not JSON: no gateway; a certificate with a name while etcd has users; a host
+	// that etcd does not accept.
 	"404 Not Found":                fmt.Errorf("%w: its JSON gateway is not there; start it with --enable-grpc-gateway", workers.ErrRefused),
 	"CommonName of client":         workers.ErrRefused,
 	"Host header was unrecognized": workers.ErrRefused,
 }
 
-// ask asks an endpoint, as the user if there is one. After an error, sent tells whether
-// anything may have been heard.
+// ask sends a request to an endpoint, with the user's token if there is a user. After an
+// error, sent reports whether the request may have arrived.
 func (s *Store) ask(ctx context.Context, url, path string, message object) (got reply, sent bool, err error) {
 	u := s.user.Load()
 	for again := false; ; again = true {
@@ -180,7 +180,7 @@ func (s *Store) ask(ctx context.Context, url, path string, message object) (got 
 			}
 		}
 		got, sent, err = s.post(ctx, url, path, u.token.Load(), message)
-		if errors.Is(err, errToken) || errors.Is(err, io.EOF) { // some releases say nothing: etcd's issues 15256, 20332
+		if errors.Is(err, errToken) || errors.Is(err, io.EOF) { // some releases give no reason: etcd's issues 15256, 20332
 			u.token.Store(nil)
 		}
 		if again || !errors.Is(err, errToken) {
@@ -199,7 +199,7 @@ func (s *Store) post(ctx context.Context, url, path string, token *string, messa
 	if err != nil {
 		return reply{}, false, err
 	}
-	// A member that is cut off from the others is to say so at once.
+	// A member that is cut off from the others must fail at once.
 	request.Header.Set("Grpc-Metadata-hasleader", "true")
 	if token != nil {
 		request.Header.Set("Authorization", *token)
@@ -217,7 +217,7 @@ func (s *Store) post(ctx context.Context, url, path string, token *string, messa
 		got.pairs = make(map[string]string)
 	}
 	arriving := bufio.NewReader(response.Body)
-	begin, _ := arriving.Peek(maxShown) // its error comes again
+	begin, _ := arriving.Peek(maxShown) // decode returns its error again
 	said := fmt.Sprintf("an answer that is not etcd's: %s: %q", response.Status, begin)
 	text := &text{ctx: ctx, body: arriving, left: maxAnswer}
 	bad := got.decode(text)
@@ -239,7 +239,7 @@ func (s *Store) post(ctx context.Context, url, path string, token *string, messa
 	return got, true, errors.New(said)
 }
 
-// explain says more of an error of net/http.
+// explain adds the cause to an error of net/http.
 func explain(err error, sent bool) error {
 	var untrusted *tls.CertificateVerificationError
 	switch {

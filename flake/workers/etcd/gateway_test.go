@@ -37,8 +37,8 @@ func answer(status int, text string) http.HandlerFunc {
 	}
 }
 
-// A read goes on to the next endpoint. A write does if it was certainly not heard; else
-// the next call begins there.
+// A read is sent to the next endpoint. A write is too if the first certainly did not receive
+// it; otherwise the next call begins there.
 func TestNextEndpoint(t *testing.T) {
 	good := etcdtest.Start(t, 1).Endpoints()[0]
 	hangs, err := net.Listen("tcp", "127.0.0.1:0")
@@ -73,7 +73,7 @@ func TestNextEndpoint(t *testing.T) {
 		key := fmt.Sprint("p/", i)
 		patience := time.Minute
 		if tt.endpoint == hangs.Addr().String() {
-			patience = 10 * time.Second // it takes half of that
+			patience = 10 * time.Second // the first endpoint takes half of it
 		}
 		swap := func() (bool, error) {
 			return s.Swap(limited(t, patience), map[string]string{key: ""}, key, "1")
@@ -91,14 +91,14 @@ func TestNextEndpoint(t *testing.T) {
 		if !strings.Contains(err.Error(), tt.endpoint+": ") || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("got %v\nwant %s", err, tt.want)
 		}
-		if ok, err := swap(); !ok || err != nil { // the first was not sent there
+		if ok, err := swap(); !ok || err != nil { // the first write was not sent there
 			t.Errorf("%s: the next swap: %v, %v", tt.endpoint, ok, err)
 		}
 	}
 }
 
-// A write whose answer is lost has happened, once. The user's token is asked for again,
-// as perhaps that was the trouble.
+// A write whose answer is lost has happened, once. The token is requested again, since it may
+// have been the cause.
 func TestLostAnswer(t *testing.T) {
 	target, err := url.Parse("http://" + etcdtest.Start(t, 1).Endpoints()[0])
 	if err != nil {
@@ -141,7 +141,7 @@ func TestLostAnswer(t *testing.T) {
 	}
 }
 
-// What no other endpoint is asked after.
+// Errors after which no other endpoint is asked.
 func TestRefusals(t *testing.T) {
 	for _, tt := range []struct {
 		status     int
@@ -164,7 +164,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// listed is a list of n keys, with a value that is as long as they are.
+// listed returns a list of n keys, with values of the same length.
 func listed(n int) string {
 	value := workers.Value{Mark: 1 << 41, Generation: 1 << 30, Token: 1 << 63, Name: strings.Repeat("n", 100)}.String()
 	var list strings.Builder
@@ -180,7 +180,7 @@ func listed(n int) string {
 	return list.String()
 }
 
-// A list of all numbers is short enough; and no answer is without end.
+// A list of all numbers is short enough; endless answers fail.
 func TestLongAnswer(t *testing.T) {
 	var answer string
 	s := open(t, Config{Endpoints: []string{serve(t, func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, answer) })}})
@@ -216,7 +216,7 @@ func TestLongAnswer(t *testing.T) {
 	}
 }
 
-// What an answer makes of a few bytes takes no memory.
+// A short answer must not take much memory.
 func TestMemoryOfAnswer(t *testing.T) {
 	const size = 60 << 20
 	for _, begin := range []string{`{"kvs":[{}`, `{"responses":[{}`, `{"header":{"revision":"1"},"kvs":[{}`, `{"other":[{}`, `[{}`} {
@@ -243,7 +243,7 @@ func TestMemoryOfAnswer(t *testing.T) {
 	}
 }
 
-// endless is an answer that ends its reader's context, and goes on.
+// endless is an answer that ends its reader's context and continues.
 type endless struct {
 	end  func()
 	read int
@@ -300,7 +300,7 @@ func TestMessageIsEscaped(t *testing.T) {
 	}
 }
 
-// Each request says that a member without a leader must not answer it.
+// Each request requires that a member without a leader does not answer.
 func TestHasLeader(t *testing.T) {
 	var asked []string
 	s := open(t, Config{User: "u", Endpoints: []string{serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -322,8 +322,8 @@ func TestHasLeader(t *testing.T) {
 	}
 }
 
-// What a clock is ahead by is rounded toward zero, by how long the answer took and by the
-// second that it is told in.
+// The offset of a clock is rounded toward zero by the duration of the request and by one
+// second.
 func TestClocks(t *testing.T) {
 	const date = 1_700_000_000_000
 	for _, tt := range []struct {
@@ -365,7 +365,7 @@ func TestClocks(t *testing.T) {
 	}
 }
 
-// All endpoints are asked at the same time, for as long as the context allows.
+// All endpoints are asked at once, for as long as the context allows.
 func TestClocksOfAll(t *testing.T) {
 	var together sync.WaitGroup
 	together.Add(2)
@@ -381,7 +381,7 @@ func TestClocksOfAll(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	hangs := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		io.Copy(io.Discard, r.Body) // else the server does not look whether the client is there
+		io.Copy(io.Discard, r.Body) // otherwise the server does not notice that the client is gone
 		cancel()
 		<-r.Context().Done()
 	})

@@ -18,8 +18,8 @@ import (
 	"github.com/flake-go/flake/flake/workers"
 )
 
-// What is asked, and what becomes of the answer. In base 64 "a" is YQ==, "b" Yg==, "p/" cC8=,
-// "p0" cDA= and "1" MQ==.
+// Requests, and the results of answers. In base64 "a" is YQ==, "b" Yg==, "p/" cC8=, "p0" cDA=
+// and "1" MQ==.
 func TestMessages(t *testing.T) {
 	var path, asked, text string
 	s := open(t, Config{Endpoints: []string{serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -66,7 +66,7 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-// What is no list.
+// Answers that are not lists.
 func TestBadList(t *testing.T) {
 	is := func(status int, text string) bool {
 		return list(open(t, Config{Endpoints: []string{serve(t, answer(status, text))}})) == nil
@@ -85,7 +85,7 @@ func TestBadList(t *testing.T) {
 	}
 }
 
-// The next endpoint is asked after each fault, but for a write that may have been heard.
+// The next endpoint is asked after each fault, except for a write that may have arrived.
 func TestNextAnswer(t *testing.T) {
 	gone := httptest.NewServer(nil)
 	gone.Close()
@@ -132,7 +132,7 @@ func TestNextAnswer(t *testing.T) {
 	}
 }
 
-// An error says what it is known to mean.
+// Errors are mapped to their meaning.
 func TestExplain(t *testing.T) {
 	other := errors.New("other")
 	for _, tt := range []struct {
@@ -152,16 +152,16 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// A user has a token, which is asked for once, and again where it is of no use; without users
-// there is none.
+// A user's token is requested once, and again if it is not valid. If etcd has no users there
+// is no token.
 func TestAsUser(t *testing.T) {
 	const token = `{"header":{"revision":"1"},"token":"t"}`
 	for name, tt := range map[string]struct {
 		login  http.HandlerFunc
 		first  http.HandlerFunc // answers the first request
 		want   error
-		asked  []string // of two calls, and with which token
-		unsure bool     // whether the first call may fail
+		asked  []string // of two calls, with tokens
+		unsure bool     // the first call may fail
 	}{
 		"good": {answer(200, token), nil, nil, []string{"authenticate", "range t", "range t"}, false},
 		"without users": {answer(400, `{"message":"etcdserver: authentication is not enabled"}`), nil, nil,

@@ -13,20 +13,20 @@ var errRestored = errors.New("etcd was restored from a snapshot")
 // history is what answers have shown since the last restore.
 type history struct {
 	restores       int
-	cluster        uint64          // of the first answer; 0: none yet
-	used           map[string]bool // the endpoints that have answered for it
+	cluster        uint64          // of the first answer; 0 before
+	used           map[string]bool // endpoints that have answered for the cluster
 	revision, term uint64          // the highest
 	low            bool            // the term of the last write was lower
-	sign           string          // of a restore; "": none
+	sign           string          // of a restore; empty: none
 }
 
-// Restored returns the sign that etcd was restored from a snapshot, if there is one: a
-// cluster's revision or raft term that is lower than before, or an endpoint whose cluster is
-// another. From the sign on all calls fail, until Restored has returned it. It returns each
-// sign once, so a Store is for one [workers.Owner].
+// Restored returns the sign that etcd was restored from a snapshot, if there is one: the
+// revision or raft term of the cluster is lower than before, or an endpoint belongs to another
+// cluster. After a sign all calls fail until Restored has returned it. It returns each sign
+// once, so a Store is for one [workers.Owner].
 //
-// No sign comes of a restored etcd that has the same cluster id, a revision that is no lower
-// (it was written to, or --bump-revision was used) and as many elections behind it.
+// A restored etcd shows no sign if it has the same cluster id, a revision that is not lower
+// (it was written to, or restored with --bump-revision), and at least as many elections.
 func (s *Store) Restored() (sign string, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -37,8 +37,8 @@ func (s *Store) Restored() (sign string, ok bool) {
 	return h.sign, h.sign != ""
 }
 
-// before returns the history that the answer to a request must be compared with: answers
-// that come while it is asked tell nothing of its order.
+// before returns the history to compare the answer of a new request with. Answers that arrive
+// during the request say nothing about its order.
 func (s *Store) before() (history, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -52,7 +52,7 @@ func (h *history) err() error {
 	return fmt.Errorf("%w: %s", errRestored, h.sign)
 }
 
-// note adds an answer to the history, and returns why it must not be used, or nil.
+// note adds an answer to the history. It returns an error if the answer must not be used.
 func (s *Store) note(before history, endpoint string, kind kind, got reply) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -75,8 +75,8 @@ func (s *Store) note(before history, endpoint string, kind kind, got reply) erro
 	if kind == local {
 		return nil
 	}
-	// A member that was sent a snapshot by the others tells an old term until it has applied
-	// an entry, and a moment longer. At its second write it has.
+	// A member that received a snapshot from the others reports an old term until shortly
+	// after it has applied an entry. By its second write it has.
 	low := kind == write && now.Term < before.term
 	switch {
 	case now.Revision < before.revision:
@@ -91,5 +91,5 @@ func (s *Store) note(before history, endpoint string, kind kind, got reply) erro
 	return h.err()
 }
 
-// hex is an id as etcdctl shows it.
+// hex formats an id like etcdctl.
 func hex(id uint64) string { return strconv.FormatUint(id, 16) }

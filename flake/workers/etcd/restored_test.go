@@ -17,7 +17,7 @@ import (
 type fake struct {
 	cluster, revision, term uint64
 	asked                   int
-	busy                    chan chan struct{} // if not nil: gets what ends the request
+	busy                    chan chan struct{} // unless nil, receives a channel that ends the request
 }
 
 func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -103,12 +103,12 @@ func TestRestored(t *testing.T) {
 	}
 }
 
-// An answer is compared with those that were there when it was asked for.
+// An answer is compared with those that were there when the request was sent.
 func TestRestoredInFlight(t *testing.T) {
 	for name, tt := range map[string]struct {
-		meanwhile uint64 // the revision of an answer
-		heard     bool   // it is a sign, and heard of
-		want      bool   // the answer is good
+		meanwhile uint64 // of another answer during the request
+		heard     bool   // the other answer is a sign, which Restored returns
+		want      bool   // the answer is accepted
 	}{
 		"a higher revision":             {9, false, true},
 		"a sign":                        {3, false, false},
@@ -148,7 +148,7 @@ func TestRestoredInFlight(t *testing.T) {
 	}
 }
 
-// An endpoint of another cluster is refused, and reads go on to the next.
+// An endpoint of another cluster is refused, and reads go to the next.
 func TestOtherCluster(t *testing.T) {
 	one, other := &fake{cluster: 0xcdf818194e3a8c32, revision: 5, term: 5}, &fake{cluster: 2, revision: 3, term: 3}
 	s := fakes(t, one, other)
@@ -164,7 +164,7 @@ func TestOtherCluster(t *testing.T) {
 	if err := swap(s); !errors.Is(err, workers.ErrRefused) || !strings.Contains(err.Error(), text) || one.asked != 2 {
 		t.Errorf("%v, asked %d times", err, one.asked)
 	}
-	one.revision = 0 // no answer of etcd
+	one.revision = 0 // an answer that is not etcd's
 	s.first.Store(0)
 	id, err := s.Cluster(t.Context())
 	if id != "" || !errors.Is(err, workers.ErrRefused) || !strings.Contains(err.Error(), text) {
@@ -173,8 +173,8 @@ func TestOtherCluster(t *testing.T) {
 	wantSign(t, s, "")
 }
 
-// A copy of etcd's folder is put back. It has another election behind it, but not as many as
-// there were.
+// A copy of etcd's folder is put back. It has had one more election since, but fewer than
+// before.
 func TestRestoredEtcd(t *testing.T) {
 	c := etcdtest.Start(t, 1)
 	m := c.Members[0]
@@ -211,7 +211,7 @@ func TestRestoredEtcd(t *testing.T) {
 		t.Error(err)
 	}
 	wantSign(t, s, "the revision at")
-	for range 10 { // its revision is now higher
+	for range 10 { // until its revision is higher
 		put()
 	}
 	for _, call := range []func(*Store) error{list, swap, list} {
