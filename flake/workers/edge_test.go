@@ -303,9 +303,9 @@ func TestTrouble(t *testing.T) {
 		w.now += 1000
 		w.down = down
 		a.Step(t.Context())
-		told := strings.Count(logs.String(), "level=INFO") + 10*logs.count()
-		if want := []int{0, 10, 0, 1, 0}[i]; told != want {
-			t.Errorf("step %d: %d lines", i, told)
+		logged := strings.Count(logs.String(), "level=INFO") + 10*logs.count()
+		if want := []int{0, 10, 0, 1, 0}[i]; logged != want {
+			t.Errorf("step %d: %d lines", i, logged)
 		}
 		if down == nil {
 			good = w.now

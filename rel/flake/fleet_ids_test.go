@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// format is how long ids are, and which bits of the last but one byte are not of the
-// sequence. All of the last byte is, and what is before is time and number.
+// format is the size of an id, and the bits of its last byte but one that are not part of the
+// sequence. All of the last byte is; time and number come before.
 type format struct {
 	size int
 	mask byte
@@ -24,26 +24,26 @@ type format struct {
 
 var sizes = map[string]format{"flake": {16, 0}, "orders": {8, 0xF0}, "events": {10, 0}}
 
-// given is what callers were given.
+// given is what callers received.
 type given struct {
 	answers    int
-	end        int64                         // when the last one came, in µs
-	descending int                           // ids of one caller that were not above its last
+	end        int64                         // when the last answer arrived, in µs
+	descending int                           // ids of a caller that were not above its last
 	ids        map[string][]givenID          // by generator
-	at         map[string]map[string][]int64 // when, in µs, by node and generator
-	numbers    map[uint16][]int64            // when those of flake came that have a number
+	at         map[string]map[string][]int64 // when answers arrived, in µs, by node and generator
+	numbers    map[uint16][]int64            // when answers of flake arrived, by number
 }
 
 type givenID struct {
-	id   [16]byte // those of shorter formats in front
-	node byte     // its name's digit
+	id   [16]byte // shorter formats use the first bytes
+	node byte     // the digit in its name
 }
 
 func newGiven() *given {
 	return &given{ids: map[string][]givenID{}, at: map[string]map[string][]int64{}, numbers: map[uint16][]int64{}}
 }
 
-// readGiven reads what is in the files of caller.erl's check fleet.
+// readGiven reads the files that caller.erl's check fleet has written.
 func readGiven(t *testing.T, folder string) *given {
 	t.Helper()
 	g := newGiven()
@@ -73,7 +73,7 @@ func readGiven(t *testing.T, folder string) *given {
 	return g
 }
 
-// add adds the answers of one caller, unless the data is cut short.
+// add adds the answers of one caller, and reports whether data is complete.
 func (g *given) add(node, generator string, data []byte) bool {
 	const head = 8 + 2
 	size := sizes[generator].size
@@ -108,10 +108,10 @@ func (g *given) add(node, generator string, data []byte) bool {
 	return true
 }
 
-// findings are what is wrong with ids.
+// findings are errors in ids.
 type findings struct {
 	twice  int
-	shared int // of a number and a time that another node's id has, too
+	shared int // ids with the same number and time as one of another node
 }
 
 func judge(ids []givenID, f format) (found findings) {
@@ -132,8 +132,8 @@ func judge(ids []givenID, f format) (found findings) {
 	return found
 }
 
-// table shows for how long there were no ids at each fault. A number counts as not in use
-// only after a sixth of hold.
+// table shows how long there were no ids at each fault. A number counts as unused only after a
+// sixth of hold.
 func (g *given) table(faults []fault) string {
 	const none = "-"
 	var out strings.Builder
@@ -168,7 +168,7 @@ func (g *given) table(faults []fault) string {
 	return out.String()
 }
 
-// served tells whether a node handed out ids just before a time.
+// served reports whether a node handed out ids just before a time.
 func (g *given) served(node string, before int64) bool {
 	for _, at := range g.at[node] {
 		i, _ := slices.BinarySearch(at, before)
@@ -179,7 +179,7 @@ func (g *given) served(node string, before int64) bool {
 	return true
 }
 
-// longest returns the longest time that any of a node's generators had no ids.
+// longest returns the longest time that any generator of a node had no ids.
 func (g *given) longest(node string, from, to int64) (gap time.Duration, end int64) {
 	for _, at := range g.at[node] {
 		if d, e := longest(at, from, to); d > gap {

@@ -26,17 +26,18 @@ const (
 	fleetNumbers = 6
 	fleetCallers = 4 // Erlang nodes
 
-	// settled is for how long at least all have had ids again when settle returns.
+	// settled is the minimum time for which all nodes have had ids when settle returns.
 	settled = 100 * time.Millisecond
 )
 
-// trial is nodes with numbers from a real etcd, which Erlang nodes call all the time.
+// trial is some nodes with numbers from a real etcd, and Erlang nodes that call them all the
+// time.
 type trial struct {
 	t       *testing.T
 	etcd    *etcdtest.Cluster
 	command string
 	port    string // of EPMD
-	ids     string // folder of what the callers are given
+	ids     string // folder of the ids that callers received
 	nodes   []*trialNode
 	callers []*process
 	faults  []fault
@@ -48,13 +49,13 @@ type trialNode struct {
 	name, config string
 	more         string // settings for [etcd]
 	link         *etcdtest.Link
-	lost         int // how often it had lost its number when settle last began
+	lost         int // losses when settle last began
 }
 
-// fault is one that the nodes had, and that all numbers were in use after it.
+// fault is a fault, until all numbers were in use again.
 type fault struct {
 	what     string
-	node     string // empty: not a node's
+	node     string // empty: of etcd
 	from, to time.Time
 }
 
@@ -95,18 +96,18 @@ func (n *trialNode) end(s syscall.Signal) int {
 	return n.wait()
 }
 
-// losses is how often the node has lost its number.
+// losses returns how often the node has lost its number.
 func (n *trialNode) losses() int { return strings.Count(n.output(), `msg="a worker id is lost`) }
 
-// loses waits until the node has lost the number that it had in settle: on a slow machine
-// it may have done so before done began.
+// loses waits until the node has lost the number that it had in settle; on a slow machine it
+// may have done so before loses is called.
 func (n *trialNode) loses(done func()) {
 	before := n.lost
 	done()
 	await(n.trial.t, n.name+" has lost its number", func() bool { return n.losses() > before })
 }
 
-// pause stops the process for d, or until another has its number if that is longer.
+// pause pauses the process for d, or longer until another node has its number.
 func (n *trialNode) pause(d time.Duration) {
 	n.loses(func() {
 		from := time.Now()
@@ -124,7 +125,7 @@ func (n *trialNode) cut(drop func(), d time.Duration) {
 	n.link.Join()
 }
 
-// settle waits until so many nodes have handed out ids of all formats from now on, and
+// settle waits until that many nodes have handed out ids of all formats since it began, and
 // returns them.
 func (f *trial) settle(nodes int) (serving []*trialNode) {
 	f.t.Helper()
@@ -138,7 +139,7 @@ func (f *trial) settle(nodes int) (serving []*trialNode) {
 		if p.ended {
 			f.t.Fatal("the callers have ended")
 		}
-		// What the first line tells may be from before.
+		// The first line may be older than settle.
 		lines := strings.Split(string(p.out.Bytes()[from:]), "\n")
 		if len(lines) < 4 {
 			continue
@@ -155,8 +156,8 @@ func (f *trial) settle(nodes int) (serving []*trialNode) {
 	return serving
 }
 
-// answered waits until the first caller has had so many answers of each generator of each
-// node.
+// answered waits until the first caller has had at least that many answers of each generator
+// of each node.
 func (f *trial) answered(least int) {
 	f.t.Helper()
 	p := f.callers[0]
@@ -164,14 +165,14 @@ func (f *trial) answered(least int) {
 	defer p.mu.Unlock()
 	for ; !p.ended; p.changed.Wait() {
 		lines := strings.Split(p.out.String(), "\n")
-		if len(lines) > 1 && slices.Min(answers(lines[len(lines)-2])) >= least { // the last is empty, or not whole
+		if len(lines) > 1 && slices.Min(answers(lines[len(lines)-2])) >= least { // the last is empty or incomplete
 			return
 		}
 	}
 	f.t.Fatal("the callers have ended")
 }
 
-// answers is what a caller says: how many there were of each node's three generators.
+// answers parses a line of a caller: the number of answers of each node's three generators.
 func answers(line string) (all []int) {
 	for _, field := range strings.Fields(line)[1:] {
 		n := 0
@@ -181,7 +182,7 @@ func answers(line string) (all []int) {
 	return all
 }
 
-// stop ends the callers, and returns what they were given.
+// stop ends the callers, and returns what they received.
 func (f *trial) stop() *given {
 	f.t.Helper()
 	if err := os.WriteFile(filepath.Join(f.ids, "stop"), nil, 0o600); err != nil {
@@ -203,11 +204,11 @@ func (f *trial) stop() *given {
 	return g
 }
 
-// kinds are the faults, the most telling first.
+// kinds are the faults, the most important first.
 var kinds = []struct {
 	what string
 	do   func(f *trial, n *trialNode) // n hands out ids
-	node bool                         // the fault is the node's
+	node bool                         // the fault affects only the node
 }{
 	{"SIGSTOP for three times hold", func(_ *trial, n *trialNode) { n.pause(3 * etcdHold) }, true},
 	{"kill -9", func(_ *trial, n *trialNode) { n.end(syscall.SIGKILL); n.start() }, true},
@@ -256,13 +257,14 @@ var kinds = []struct {
 	}, false},
 }
 
-// follower is a member of etcd that is not the leader.
+// follower returns a member of etcd that is not the leader.
 func (f *trial) follower() *etcdtest.Member {
 	leader := f.etcd.Leader()
 	return f.etcd.Members[slices.IndexFunc(f.etcd.Members, func(m *etcdtest.Member) bool { return m != leader })]
 }
 
-// crashAndStop has a node crash, go on with its number, and give it back in good order.
+// crashAndStop kills a node, which starts with the same number, stops it cleanly, and starts
+// it.
 func (f *trial) crashAndStop(n *trialNode) {
 	n.end(syscall.SIGKILL)
 	n.start()
@@ -273,8 +275,8 @@ func (f *trial) crashAndStop(n *trialNode) {
 	n.start()
 }
 
-// release takes a node's number by the command, if it has not lost it by itself, and waits
-// until somebody has it again.
+// release runs flake workers release for a node's number, unless the node has just lost it,
+// and waits until a node has claimed it.
 func (f *trial) release(n *trialNode) {
 	i := -1
 	n.loses(func() {
@@ -300,7 +302,7 @@ func (f *trial) entries() (all []entry) {
 	return all
 }
 
-// workers runs flake workers, again while etcd does not answer in time.
+// workers runs flake workers until etcd answers in time.
 func (f *trial) workers(args ...string) (out string) {
 	f.t.Helper()
 	await(f.t, "flake workers", func() bool {
@@ -313,7 +315,7 @@ func (f *trial) workers(args ...string) (out string) {
 	return out
 }
 
-// goodOrder stops a node, which is started anew when another has its number.
+// goodOrder stops a node cleanly, and starts it when another node has its number.
 func (f *trial) goodOrder(n *trialNode) {
 	if status := n.end(syscall.SIGTERM); status != 0 {
 		f.t.Errorf("exit status %d", status)
@@ -322,7 +324,7 @@ func (f *trial) goodOrder(n *trialNode) {
 	n.start()
 }
 
-// kill has a member be down for as long as hold.
+// kill kills a member, and starts it after hold.
 func (f *trial) kill(m *etcdtest.Member) {
 	m.Kill()
 	time.Sleep(etcdHold) // the length is the fault
@@ -330,10 +332,10 @@ func (f *trial) kill(m *etcdtest.Member) {
 	f.etcd.Leader()
 }
 
-// TestFleet has eight nodes on six numbers of a real etcd of three members, so two
-// always wait for one. Erlang nodes take ids of three formats all the while. Nodes and
-// etcd have one fault after another. No id comes twice, and no two nodes have a number
-// at a time. This shows more, and for how long ids stop at each fault:
+// TestFleet runs eight nodes on six numbers of a real etcd of three members, so two always
+// wait for a number. Erlang nodes take ids of three formats all the time, while nodes and etcd
+// have one fault after another. No id repeats, and no two nodes have the same number at the
+// same time. For a longer run, and a table of how long ids stop at each fault:
 //
 //	go test -v -run TestFleet ./rel/flake -fleet.time=3m
 func TestFleet(t *testing.T) {
@@ -375,8 +377,7 @@ func TestFleet(t *testing.T) {
 	t.Logf("%d faults, %d answers\n%s", len(f.faults), g.answers, g.table(f.faults))
 }
 
-// The trial can find what it looks for: nodes that take numbers of different prefixes
-// have the same one.
+// The trial finds repeated ids: nodes with different prefixes have the same number.
 func TestFleetFinds(t *testing.T) {
 	f := startTrial(t, 1, "numbers = 1\nprefix = 'a'", "numbers = 1\nprefix = 'b'")
 	f.answered(250)

@@ -16,12 +16,12 @@ const patience = 3 * time.Second
 
 var errFailed = errors.New("it fails")
 
-// results notes what is told.
+// results records the calls of changed.
 type results [][2]error
 
 func newAttempts() (*Attempts, *results) {
-	var told results
-	return New(patience, "the disk", func(before, now error) { told = append(told, [2]error{before, now}) }), &told
+	var got results
+	return New(patience, "the disk", func(before, now error) { got = append(got, [2]error{before, now}) }), &got
 }
 
 func TestSlow(t *testing.T) {
@@ -32,10 +32,10 @@ func TestSlow(t *testing.T) {
 	}
 }
 
-// A caller asks for attempts until one makes its condition true.
+// A caller asks for attempts until its condition is true.
 func TestAwait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, told := newAttempts()
+		a, got := newAttempts()
 		var made int
 		var all sync.WaitGroup
 		for want := range 4 {
@@ -58,15 +58,15 @@ func TestAwait(t *testing.T) {
 			t.Error("asked for more than enough")
 		default:
 		}
-		if !slices.Equal(*told, results{{}, {}, {}}) || a.Err() != nil {
-			t.Errorf("told %v, %v", *told, a.Err())
+		if !slices.Equal(*got, results{{}, {}, {}}) || a.Err() != nil {
+			t.Errorf("got %v, %v", *got, a.Err())
 		}
 	})
 }
 
-// While the last attempt has failed nobody waits; nor if it is not necessary.
+// After a failed attempt callers fail at once, unless their condition is true.
 func TestAwaitFails(t *testing.T) {
-	a, told := newAttempts()
+	a, got := newAttempts()
 	a.Settle(errFailed)
 	no := func() bool { return false }
 	if err := a.Await(t.Context(), nil, no); err != errFailed || a.Err() != errFailed {
@@ -87,15 +87,15 @@ func TestAwaitFails(t *testing.T) {
 	if err := a.Await(t.Context(), ended, no); !errors.Is(err, tick.ErrClosed) {
 		t.Error(err)
 	}
-	if !slices.Equal(*told, results{{nil, errFailed}, {errFailed, nil}}) {
-		t.Errorf("told %v", *told)
+	if !slices.Equal(*got, results{{nil, errFailed}, {errFailed, nil}}) {
+		t.Errorf("got %v", *got)
 	}
 }
 
-// An attempt that takes too long is that for those who come later too, until it ends.
+// An attempt that takes too long fails later callers too, until it ends.
 func TestAwaitEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, told := newAttempts()
+		a, got := newAttempts()
 		for _, want := range []time.Duration{patience, 0} {
 			began := time.Now()
 			err := a.Await(t.Context(), nil, func() bool { return false })
@@ -113,16 +113,16 @@ func TestAwaitEnds(t *testing.T) {
 		if err := a.Err(); err != errFailed {
 			t.Error(err)
 		}
-		if !slices.Equal(*told, results{{nil, a.Slow()}, {a.Slow(), nil}, {nil, errFailed}}) {
-			t.Errorf("told %v", *told)
+		if !slices.Equal(*got, results{{nil, a.Slow()}, {a.Slow(), nil}, {nil, errFailed}}) {
+			t.Errorf("got %v", *got)
 		}
 	})
 }
 
-// A caller that was held up until its patience had ended gets what has happened by then,
-// and says nothing of a later attempt.
+// A caller that was suspended until its patience had ended gets what has happened by then, and
+// does not affect a later attempt.
 func TestHeldUp(t *testing.T) {
-	a, told := newAttempts()
+	a, got := newAttempts()
 	yes, no := func() bool { return true }, func() bool { return false }
 	round, _ := a.state()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -152,7 +152,7 @@ func TestHeldUp(t *testing.T) {
 	if err := a.late(t.Context(), nil, no, round); err != errFailed {
 		t.Error(err)
 	}
-	if len(*told) != 2 {
-		t.Errorf("told %v", *told)
+	if len(*got) != 2 {
+		t.Errorf("got %v", *got)
 	}
 }

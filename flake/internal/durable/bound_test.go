@@ -39,7 +39,7 @@ func TestBoundBegins(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got := strings.Count(b.logged(), "level=INFO"); got != 3 { // once for the last run
+	if got := strings.Count(b.logged(), "level=INFO"); got != 3 { // the last run's wait, once
 		t.Errorf("it says %d times that it waits", got)
 	}
 	b.clock.Add(1)
@@ -92,8 +92,7 @@ func TestBoundEnds(t *testing.T) {
 	}
 }
 
-// Nobody asks for a bound to be raised that does not hold the caller up, or while the file
-// cannot be written.
+// A bound is not raised if it does not delay the caller, or while the file cannot be written.
 func TestBoundIsLeftAlone(t *testing.T) {
 	b := newBench(t)
 	bound := &testBound{extend: func(uint64) error { return errors.New("it is asked for") }}

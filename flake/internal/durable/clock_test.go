@@ -9,8 +9,8 @@ import (
 	"github.com/flake-go/flake/flake/internal/tick"
 )
 
-// Where nobody asked for ids while the clock was ahead, there are ids when it is
-// right again, also after a crash.
+// If no ids were made while the clock was ahead, there are ids once it is right again, also
+// after a crash.
 func TestMarkOfAClockThatWasAhead(t *testing.T) {
 	for name, asked := range map[string]bool{"no ids then": false, "an id then": true} {
 		b := newBench(t)
@@ -49,7 +49,7 @@ func TestMarkOfAClockThatWasAhead(t *testing.T) {
 	}
 }
 
-// It is looked at the clock whenever the mark is moved.
+// The clock is checked whenever the mark is moved.
 func TestClockIsWatched(t *testing.T) {
 	b, beat := newBench(t), make(chan time.Time)
 	d := b.run(t, beat)
@@ -59,7 +59,7 @@ func TestClockIsWatched(t *testing.T) {
 	until(t, func() bool { return strings.Contains(b.logged(), "the clock is behind the last id") })
 }
 
-// doubting is a source whose clock is said to be far ahead.
+// doubting is a source that reports a clock far ahead.
 type doubting struct {
 	*tick.Generator
 	ahead time.Duration
@@ -67,9 +67,9 @@ type doubting struct {
 
 func (d *doubting) Doubted() time.Duration { return d.ahead }
 
-// A clock that has gone far ahead or back is logged when that begins, and when it
-// ends, with what to do.
-func TestClockIsTold(t *testing.T) {
+// A clock that goes far ahead or back is logged at the beginning, with what to do, and at the
+// end.
+func TestClockIsReported(t *testing.T) {
 	b := newBench(t)
 	d := b.open(t)
 	clock := &doubting{Generator: d.ids}

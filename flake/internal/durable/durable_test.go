@@ -19,13 +19,13 @@ import (
 
 const someTime = 1_700_000_000_000
 
-// A bench is a node's surroundings, all set by hand.
+// A bench is the surroundings of a node, all set by hand.
 type bench struct {
 	path   string
 	clock  atomic.Uint64
-	broken atomic.Bool // the disk writes nothing
+	broken atomic.Bool // every write fails
 	waited time.Duration
-	nap    time.Duration // the longest sleep, if not 0
+	nap    time.Duration // longest sleep, if not 0
 	log    strings.Builder
 	logMu  sync.Mutex
 }
@@ -102,7 +102,7 @@ func (b *bench) node(ctx context.Context, disk mark.Disk, o Options) (*node, err
 	return &node{k, ids}, nil
 }
 
-// disk is the real one, until it breaks.
+// disk is the real disk, until it breaks.
 type disk struct {
 	mark.OS
 	broken *atomic.Bool
@@ -139,7 +139,7 @@ func (b *bench) open(t *testing.T) *node {
 	return d
 }
 
-// kill ends a node as kill -9 does: nothing is written, and the lock falls.
+// kill ends a node like kill -9: nothing is written, and the lock is released.
 func kill(d *node) { d.marks.file.Close() }
 
 func (b *bench) saved(t *testing.T) uint64 {
@@ -198,8 +198,7 @@ func TestCleanStopNeedsNoWait(t *testing.T) {
 	}
 }
 
-// The millisecond of the last id is not used again, though its ids may not
-// all have been.
+// The millisecond of the last id is not used again, even if it has ids left.
 func TestStartInTheSameMillisecond(t *testing.T) {
 	b := newBench(t)
 	d := b.open(t)
@@ -210,7 +209,7 @@ func TestStartInTheSameMillisecond(t *testing.T) {
 	}
 }
 
-// A node that nobody asked for ids was not down.
+// A node without calls was not down.
 func TestCleanStopWithoutAnID(t *testing.T) {
 	b := newBench(t)
 	b.open(t).Close()
@@ -250,8 +249,8 @@ func TestCrashIsWaitedOut(t *testing.T) {
 	b.clock.Add(window) // up to the mark itself
 	last := d.next(t)
 	kill(d)
-	b.clock.Store(someTime + 1) // and the clock set back
-	b.nap = time.Second         // woken early, it goes on
+	b.clock.Store(someTime + 1) // the clock is set back
+	b.nap = time.Second         // woken early, it sleeps again
 	if id := b.open(t).next(t); !id.after(last) {
 		t.Errorf("%v after %v", id, last)
 	}
@@ -266,7 +265,7 @@ func TestWaitCanBeGivenUp(t *testing.T) {
 	if d, err := b.try(done(t)); !errors.Is(err, context.Canceled) || d != nil {
 		t.Errorf("%v, %v", d, err)
 	}
-	b.open(t) // the lock is not left behind
+	b.open(t) // the lock is released
 }
 
 func TestStartRefused(t *testing.T) {
@@ -307,7 +306,7 @@ func TestStartRefused(t *testing.T) {
 			}
 			b.clock.Store(someTime + window + 1)
 			b.broken.Store(false)
-			b.open(t) // nothing of the refusal is left
+			b.open(t) // nothing remains of the refused start
 		})
 	}
 }
@@ -401,8 +400,8 @@ func done(t *testing.T) context.Context {
 	return ctx
 }
 
-// stateful is a generator with words of its own, which tells ids of a second pass from
-// those of the first, from safe on.
+// stateful is a generator with words; its ids of a second pass differ from those of the first,
+// from safe on.
 type stateful struct {
 	*tick.Generator
 	words    []uint64
@@ -465,7 +464,7 @@ func TestWordsAreKept(t *testing.T) {
 	}
 }
 
-// What the last run used stays used, should the clock go back just after the start.
+// What the last run used stays used, even if the clock is set back just after the start.
 func TestClockBackAfterTheStart(t *testing.T) {
 	b := newBench(t)
 	d := b.open(t)

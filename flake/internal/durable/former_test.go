@@ -13,8 +13,8 @@ import (
 	"github.com/flake-go/flake/flake/internal/tick"
 )
 
-// Where each generator had a file of its own, it begins after the mark in that; once it
-// has one in the common file, the former one is not looked at any more.
+// If each generator had a separate file, it begins after the mark there; once the common file
+// has its mark, the separate file is ignored.
 func TestFormerFiles(t *testing.T) {
 	b := newBench(t)
 	path := b.path
@@ -36,7 +36,7 @@ func TestFormerFiles(t *testing.T) {
 	if got := b.inFile(t); !slices.Equal(got, []string{"", "fresh", "orders"}) {
 		t.Errorf("%q", got)
 	}
-	// A release from before does not read the file, and so not start.
+	// An earlier release does not read the file, and so does not start.
 	if data, err := os.ReadFile(path); err != nil || !strings.HasPrefix(string(data), "flake-mark 4 ") {
 		t.Errorf("%q, %v", data, err)
 	}
@@ -45,7 +45,7 @@ func TestFormerFiles(t *testing.T) {
 			t.Errorf("%s has %d, and had %d", b.path, b.saved(t), milli)
 		}
 	}
-	put(t, path+"-orders", alone(1)) // nobody keeps it locked
+	put(t, path+"-orders", alone(1)) // it is not locked
 	if err := os.WriteFile(path+"-orders", []byte("no mark"), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +62,7 @@ func TestFormerFiles(t *testing.T) {
 	}
 }
 
-// A generator of a release before that still runs is not taken over.
+// The file of a running generator of an earlier release is not taken over.
 func TestFormerFileInUse(t *testing.T) {
 	b := newBench(t)
 	path := b.path
@@ -88,11 +88,12 @@ func TestFormerFileInUse(t *testing.T) {
 	}
 }
 
-// A file is never taken for none: what may be another's is refused, and stays.
+// An existing file is never ignored: one that may belong to another generator is refused, and
+// stays.
 func TestNeverAnew(t *testing.T) {
 	for name, c := range map[string]struct {
-		files map[string]mark.Content // by what is behind the path
-		alone bool                    // without Marks, else as orders
+		files map[string]mark.Content // by suffix of the path
+		alone bool                    // without Marks; otherwise as orders
 		says  string
 	}{
 		"alone with those of names":         {map[string]mark.Content{"": named("a", 1)}, true, "only marks with names"},
@@ -116,7 +117,7 @@ func TestNeverAnew(t *testing.T) {
 				return string(one) + string(other)
 			}
 			before := content()
-			for range 2 { // the first leaves no lock and no name behind
+			for range 2 { // the first leaves neither a lock nor a name
 				var err error
 				if c.alone {
 					_, err = b.try(t.Context())
@@ -154,7 +155,7 @@ func TestNeverAnew(t *testing.T) {
 	}
 }
 
-// A path is the same one whatever becomes the working folder.
+// A path stays the same if the working folder changes.
 func TestFormerFileElsewhere(t *testing.T) {
 	b := newBench(t)
 	put(t, b.path+"-orders", alone(someTime+1000))

@@ -18,7 +18,7 @@ import (
 	"github.com/flake-go/flake/flake/internal/tick"
 )
 
-// counting is a disk that counts what makes a mark durable.
+// counting is a disk that counts durable writes.
 type counting struct {
 	disk
 	overwrites, writes, syncs, renames, folders int
@@ -59,7 +59,7 @@ func (w countingWriter) Sync() error {
 	return w.Writer.Sync()
 }
 
-// did fails unless the disk was written to so often since it was asked last.
+// did fails unless the disk was written that often since the last call.
 func (c *counting) did(t *testing.T, saves int, when string) {
 	t.Helper()
 	if c.overwrites+c.writes != saves || c.writes > 2 || c.syncs != c.writes || c.renames != c.writes || c.folders != c.writes {
@@ -78,7 +78,7 @@ func (b *bench) marks(t *testing.T, disk mark.Disk) *Marks {
 	return m
 }
 
-// tryIn opens a generator whose mark is in marks under a name.
+// tryIn opens a generator whose mark is in marks, under a name.
 func (b *bench) tryIn(t *testing.T, m *Marks, name string) (*node, error) {
 	ids, err := tick.New(tick.Shape{Last: tick.MaxLast, Unit: 1, PerTick: 1 << 16}, b.clock.Load)
 	if err != nil {
@@ -99,7 +99,7 @@ func (b *bench) openIn(t *testing.T, m *Marks, name string) *node {
 	return d
 }
 
-// inFile are the names in the file.
+// inFile returns the names in the file.
 func (b *bench) inFile(t *testing.T) []string {
 	t.Helper()
 	data, err := os.ReadFile(b.path)
@@ -113,8 +113,7 @@ func (b *bench) inFile(t *testing.T) []string {
 	return slices.Sorted(maps.Keys(c.Marks))
 }
 
-// However many generators there are, a second costs one write, and none while nobody
-// asks.
+// However many generators there are, a second costs one write, and none without calls.
 func TestWrites(t *testing.T) {
 	for _, n := range []int{1, 64} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
@@ -164,8 +163,7 @@ func TestWrites(t *testing.T) {
 	}
 }
 
-// The first call after a while has the file written, and gets its id; and all
-// generators go on.
+// The first call after a pause saves the file and gets its id, and all generators continue.
 func TestFirstCallAfterAWhile(t *testing.T) {
 	b := newBench(t)
 	c := &counting{disk: disk{broken: &b.broken}}
@@ -186,7 +184,7 @@ func TestFirstCallAfterAWhile(t *testing.T) {
 	})
 }
 
-// With nothing but the defaults, on the machine's own disk.
+// With defaults only, on the machine's disk.
 func TestOpenMarks(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "timestamp")
 	synctest.Test(t, func(t *testing.T) {
@@ -224,7 +222,7 @@ func TestOpenMarks(t *testing.T) {
 	})
 }
 
-// One that has the file for itself keeps the mark ahead all the time.
+// A generator with a file of its own always keeps the mark ahead.
 func TestAloneIsNeverIdle(t *testing.T) {
 	b := newBench(t)
 	d := b.open(t)
@@ -235,7 +233,7 @@ func TestAloneIsNeverIdle(t *testing.T) {
 	}
 }
 
-// A node that nobody asked for ids for long was not down.
+// A node without calls for long was not down.
 func TestIdleIsNotDown(t *testing.T) {
 	b := newBench(t)
 	c := &counting{disk: disk{broken: &b.broken}}
@@ -253,8 +251,8 @@ func TestIdleIsNotDown(t *testing.T) {
 	b.open(t).next(t)
 }
 
-// Where the clock was ahead and nobody asked for ids, the mark goes back with it, at
-// the price of one write, which counts as no call.
+// If the clock was ahead and no ids were made, the mark goes back with the clock, for the
+// price of one write, which does not count as a call.
 func TestIdleWithTheClockSetBack(t *testing.T) {
 	b := newBench(t)
 	c := &counting{disk: disk{broken: &b.broken}}
@@ -273,7 +271,7 @@ func TestIdleWithTheClockSetBack(t *testing.T) {
 	c.did(t, 1, "set back")
 }
 
-// Where little downtime is allowed, an idle one writes as often as one that is asked.
+// If little downtime is allowed, an idle node writes as often as a busy one.
 func TestIdleWithLittleDowntime(t *testing.T) {
 	b := newBench(t)
 	c := &counting{disk: disk{broken: &b.broken}}
@@ -293,7 +291,7 @@ func TestIdleWithLittleDowntime(t *testing.T) {
 	c.did(t, 100, "idle")
 }
 
-// While the disk hangs, calls of what is being closed are let go.
+// While the disk hangs, calls to a generator that is being closed fail.
 func TestCloseLetsGo(t *testing.T) {
 	b := newBench(t)
 	m := b.marks(t, mark.OS{})
@@ -302,7 +300,7 @@ func TestCloseLetsGo(t *testing.T) {
 	first.keep(nil)
 	second.keep(nil)
 	b.clock.Add(3600_000)
-	m.saving.Lock() // as who waits for the disk does
+	m.saving.Lock() // as if waiting for the disk
 	var closing sync.WaitGroup
 	closing.Go(func() { first.Close() })
 	<-first.open.Done()
@@ -338,7 +336,7 @@ func named(name string, milli uint64) mark.Content {
 
 func markAt(milli uint64) mark.Mark { return mark.Mark{Milli: milli, Latest: milli} }
 
-// Who waits to begin is let go when all are closed, and so is who comes later.
+// A generator that waits to begin fails when all are closed, and so do later ones.
 func TestCloseWhileOneBegins(t *testing.T) {
 	b := newBench(t)
 	put(t, b.path, named("a", someTime+window))
@@ -372,8 +370,7 @@ func TestCloseWhileOneBegins(t *testing.T) {
 	}
 }
 
-// After a save that failed the next beat tries again, though nobody asks for ids; and
-// nobody has to be told.
+// After a failed save the next beat retries, even without calls. No logger is needed.
 func TestFailedSaveIsTriedAgain(t *testing.T) {
 	b := newBench(t)
 	m, err := OpenMarksOn(disk{broken: &b.broken}, b.path, nil, linger)
@@ -406,8 +403,8 @@ func TestCheckMarks(t *testing.T) {
 	}
 }
 
-// Ids count as asked for, also of the millisecond of the last; a mark is stale once it is
-// older than it may be.
+// Ids count as calls, also those of the millisecond of the last id; a mark is stale once it is
+// too old.
 func TestAskedAndStale(t *testing.T) {
 	b := newBench(t)
 	d := b.open(t)
@@ -426,7 +423,7 @@ func TestAskedAndStale(t *testing.T) {
 	}
 }
 
-// Generators of a rehearsal wait by its sleep, and others by the real one.
+// Generators of a rehearsal wait by its sleep, others by the real one.
 func TestRehearse(t *testing.T) {
 	b := newBench(t)
 	put(t, b.path, named("a", someTime+1000))
@@ -451,14 +448,14 @@ func TestRehearse(t *testing.T) {
 	}
 }
 
-// The mark without a name need not be opened first where there are others.
+// The mark without a name need not be opened first if there are others.
 func TestNamelessIsNotFirst(t *testing.T) {
 	b := newBench(t)
 	put(t, b.path, mark.Content{Marks: map[string]mark.Mark{"": markAt(someTime - 1), "a": markAt(someTime - 1)}})
 	b.openIn(t, b.marks(t, mark.OS{}), "b")
 }
 
-// Errors name the mark of a generator that has the file for itself by the file alone.
+// Errors of a generator with a file of its own name only the file.
 func TestWhereAMarkIs(t *testing.T) {
 	b := newBench(t)
 	if d := b.open(t); d.at != b.path {

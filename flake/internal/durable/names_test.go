@@ -16,8 +16,8 @@ import (
 	"github.com/flake-go/flake/flake/internal/tick"
 )
 
-// A generator of several ends and begins by itself, exactly where it was; so do those
-// that have not been opened since.
+// One of several generators closes and begins again exactly where it was; so do those that
+// have not been opened in between.
 func TestOneOfSeveral(t *testing.T) {
 	b := newBench(t)
 	m := b.marks(t, disk{broken: &b.broken})
@@ -84,7 +84,7 @@ func TestOneOfSeveral(t *testing.T) {
 	}
 }
 
-// What fails for one is nothing to the others.
+// An error of one generator does not affect the others.
 func TestOneThatCannotBegin(t *testing.T) {
 	b := newBench(t)
 	m := b.marks(t, disk{broken: &b.broken})
@@ -103,8 +103,8 @@ func TestOneThatCannotBegin(t *testing.T) {
 	b.openIn(t, m, "a")
 }
 
-// A name is one generator's from before its mark is read until it has ended: else the
-// mark might be one from before the last ids.
+// A name is reserved from before its mark is read until its generator is closed: otherwise the
+// mark might be older than the last ids.
 func TestNameIsReserved(t *testing.T) {
 	b := newBench(t)
 	m := b.marks(t, mark.OS{})
@@ -125,7 +125,7 @@ func TestNameIsReserved(t *testing.T) {
 	if err := waits(func() { first.Close() }); err == nil || !strings.Contains(err.Error(), `as "a"`) {
 		t.Errorf("while the first runs: %v", err)
 	}
-	kill := func() { // as if it had crashed
+	kill := func() { // as after a crash
 		m.file.Close()
 		m = b.marks(t, mark.OS{})
 	}
@@ -147,7 +147,7 @@ func TestNameIsReserved(t *testing.T) {
 	b.openIn(t, m, "a")
 }
 
-// Of those that open one name at once, one has it.
+// Of several that open one name at once, one succeeds.
 func TestNameAtOnce(t *testing.T) {
 	b := newBench(t)
 	m := b.marks(t, mark.OS{})

@@ -9,7 +9,7 @@ import (
 	"github.com/flake-go/flake/flake/internal/tick"
 )
 
-// A number is in the file when Remember returns, together with the marks, and stays.
+// When Remember returns, the number is in the file together with the marks, and it stays.
 func TestRemember(t *testing.T) {
 	b := newBench(t)
 	m := b.marks(t, disk{broken: &b.broken})
@@ -20,7 +20,7 @@ func TestRemember(t *testing.T) {
 	if err := m.Remember(first); err != nil {
 		t.Fatal(err)
 	}
-	first.Number = 100 // it is the caller's
+	first.Number = 100 // the caller may change it
 	if m.Number().Number != 1 {
 		t.Errorf("the number is %v", m.Number())
 	}
@@ -76,7 +76,7 @@ func TestRemember(t *testing.T) {
 	inFile(0)
 }
 
-// Finish ends the generators and keeps the lock, which Close gives up.
+// Finish closes the generators and keeps the lock, which Close releases.
 func TestFinish(t *testing.T) {
 	b := newBench(t)
 	m := b.marks(t, disk{broken: &b.broken})
@@ -115,7 +115,7 @@ func TestFinish(t *testing.T) {
 	b.marks(t, mark.OS{}).Close()
 }
 
-// The latest time of a name is not lowered with the mark where ids of before can be later.
+// Latest is not lowered with the mark if earlier ids can be later.
 func TestLatest(t *testing.T) {
 	b := newBench(t)
 	m := b.marks(t, mark.OS{})
@@ -170,8 +170,8 @@ func TestLatest(t *testing.T) {
 	}
 }
 
-// With a bound, a new name begins after all ids of names that have ended, as they may
-// have been made with the same number. Without one it begins at the clock.
+// With a bound, a new name begins after all ids of closed generators, which may have been made
+// with the same number. Without one it begins at the clock.
 func TestNewNameWithBound(t *testing.T) {
 	b := newBench(t)
 	put(t, b.path, named("old", someTime+50_000))
@@ -211,7 +211,7 @@ func TestNewNameWithBound(t *testing.T) {
 	if s := open(m, "a", bound); s.bound != 0 || b.clock.Load() != someTime+60_001 {
 		t.Errorf("its own mark counts, but it begins after %d, at %d", s.bound, b.clock.Load())
 	}
-	const ended = someTime + 60_001 + window // the latest mark of one that can turn back
+	const ended = someTime + 60_001 + window // the latest mark of a generator that can rewind
 	if s := open(m, "c", bound); s.bound != ended || b.clock.Load() != ended+1 {
 		t.Errorf("names that have ended: after %d, at %d", s.bound, b.clock.Load())
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/flake-go/flake/flake/internal/mark"
 )
 
-// A mark is raised, never lowered, and what stands beside it stays.
+// A mark is raised, never lowered, and the rest of the file stays.
 func TestRaiseMark(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "mark")
 	raise := func(to, want uint64) {

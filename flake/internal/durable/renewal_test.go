@@ -14,7 +14,7 @@ import (
 	"github.com/flake-go/flake/flake/internal/tick"
 )
 
-// until calls f until it is so.
+// until calls f until it returns true.
 func until(t *testing.T, f func() bool) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); !f(); runtime.Gosched() {
@@ -44,7 +44,7 @@ func TestCallPastTheMark(t *testing.T) {
 		b.clock.Add(3600_000)
 		until(t, func() bool {
 			id, err := d.try()
-			if errors.Is(err, d.marks.attempts.Slow()) { // so it may be, on this machine
+			if errors.Is(err, d.marks.attempts.Slow()) { // possible on a slow machine
 				return false
 			}
 			if id.milli != b.clock.Load() || b.saved(t) < id.milli || err != nil {
@@ -55,12 +55,12 @@ func TestCallPastTheMark(t *testing.T) {
 	}
 }
 
-// Each attempt at the file is told of, good or not.
-func TestSavedIsTold(t *testing.T) {
+// Each attempt at a save is reported, good or not.
+func TestSavedIsReported(t *testing.T) {
 	b := newBench(t)
-	told := 0
+	reported := 0
 	o := b.options()
-	o.Saved = func(time.Duration) { told++ }
+	o.Saved = func(time.Duration) { reported++ }
 	d, err := b.node(t.Context(), disk{broken: &b.broken}, o)
 	if err != nil {
 		t.Fatal(err)
@@ -70,26 +70,26 @@ func TestSavedIsTold(t *testing.T) {
 		t.Error(err)
 	}
 	b.broken.Store(false)
-	if err := d.Close(); told != 3 || err != nil {
-		t.Errorf("told of %d, of 3; %v", told, err)
+	if err := d.Close(); reported != 3 || err != nil {
+		t.Errorf("reported of %d, of 3; %v", reported, err)
 	}
 }
 
-// Trouble with the file is logged when it begins, and when it ends.
-func TestTroubleIsToldOnce(t *testing.T) {
+// An error of the file is logged when it begins and when it ends.
+func TestTroubleIsLoggedOnce(t *testing.T) {
 	b := newBench(t)
 	d := b.open(t)
 	errSlow, result := d.marks.attempts.Slow(), error(nil)
 	logged := len(b.logged())
 	for i, c := range []struct {
-		err  error // what the attempt came to; errSlow: it still goes on
+		err  error // of the attempt; errSlow: it has not ended yet
 		says string
 	}{
 		{nil, ""}, {errFull, "ids continue to the mark"}, {errFull, ""}, {errSlow, ""}, {nil, "saved again"}, {nil, ""},
 		{errSlow, "not answered"}, {errSlow, ""}, {errFull, "ids continue to the mark"}, {nil, "saved again"},
 		{errSlow, "not answered"}, {nil, "saved again"},
 	} {
-		if c.err != errSlow || result == nil { // as package attempt has it
+		if c.err != errSlow || result == nil { // as package attempt calls it
 			d.marks.report(result, c.err)
 			result = c.err
 		}
@@ -100,7 +100,7 @@ func TestTroubleIsToldOnce(t *testing.T) {
 	}
 }
 
-// Who finds the mark moved meanwhile does not wait for another move.
+// A caller that finds the mark moved does not wait for another move.
 func TestMarkMovedMeanwhile(t *testing.T) {
 	b := newBench(t)
 	d := b.open(t)
@@ -108,7 +108,7 @@ func TestMarkMovedMeanwhile(t *testing.T) {
 	if err := d.await(done(t), d.ids.Limit().Milli()); err != nil {
 		t.Error(err)
 	}
-	// Nor does who is no longer past it, as the clock was set back.
+	// Neither does one whose clock is no longer past it, since it was set back.
 	if err := d.await(done(t), b.clock.Load()+1); err != nil {
 		t.Error(err)
 	}
@@ -118,10 +118,10 @@ func TestMarkMovedMeanwhile(t *testing.T) {
 	}
 }
 
-// After Close nothing is tried any more, which would fail and be logged as trouble.
+// After Close there are no more saves, which would fail and be logged.
 func TestCloseEndsTheRenewal(t *testing.T) {
 	beat := make(chan time.Time)
-	close(beat) // all the time
+	close(beat) // it always receives
 	for range 10 {
 		b := newBench(t)
 		d := b.run(t, beat)
@@ -133,7 +133,7 @@ func TestCloseEndsTheRenewal(t *testing.T) {
 	}
 }
 
-// With nothing but the defaults, on the machine's own disk.
+// With defaults only, on the machine's disk.
 func TestOpen(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "timestamp")
 	synctest.Test(t, func(t *testing.T) {
@@ -191,7 +191,7 @@ func TestFullDiskIsRiddenOut(t *testing.T) {
 		id, err := d.try()
 		return err == nil && id.milli == end+1 && b.saved(t) >= end+1
 	})
-	until(t, func() bool { return strings.Contains(b.logged(), "saved again") }) // it is the last thing done
+	until(t, func() bool { return strings.Contains(b.logged(), "saved again") }) // which is logged last
 	if _, err := d.LastSaved(); err != nil {
 		t.Error(err)
 	}
@@ -220,7 +220,7 @@ func TestCloseOnAFullDisk(t *testing.T) {
 	}
 }
 
-// hung is a disk that does not answer until it is told to.
+// hung is a disk that answers only when reported to.
 type hung struct {
 	mark.OS
 	answer chan struct{}
@@ -239,14 +239,14 @@ func (h hung) Overwrite(path string, offset int64, data []byte) error {
 func TestHungDiskHoldsNobodyUp(t *testing.T) {
 	b := newBench(t)
 	h := hung{answer: make(chan struct{}, 1)}
-	h.answer <- struct{}{} // the start needs one
+	h.answer <- struct{}{} // for the start
 	d, err := b.node(t.Context(), h, b.options())
 	if err != nil {
 		t.Fatal(err)
 	}
 	d.keep(time.Tick(renewal))
 	b.clock.Add(3600_000)
-	for range 1000 { // at Patience each, the test would not end
+	for range 1000 { // waiting for Patience each would take too long
 		if id, err := d.try(); !errors.Is(err, tick.ErrTimestampNotSaved) {
 			t.Fatalf("%v, %v", id, err)
 		}
@@ -261,8 +261,8 @@ func TestHungDiskHoldsNobodyUp(t *testing.T) {
 	}
 }
 
-// Who has a context, or would not wait, is not held up even once: here nothing
-// else ends the wait, as Patience runs from each new call on.
+// A caller with a context, or that does not wait, is not delayed even once: only ctx ends the
+// wait, since Patience begins anew with each call.
 func TestHungDiskAndContexts(t *testing.T) {
 	b := newBench(t)
 	h := hung{answer: make(chan struct{}, 1)}
@@ -288,8 +288,7 @@ func TestHungDiskAndContexts(t *testing.T) {
 	}
 }
 
-// Where nothing was handed out, a clock that went far ahead does not take the mark
-// along.
+// If no ids were made, a clock that went far ahead does not move the mark far ahead.
 func TestCloseWithTheClockFarAhead(t *testing.T) {
 	b := newBench(t)
 	d := b.open(t)
@@ -302,7 +301,7 @@ func TestCloseWithTheClockFarAhead(t *testing.T) {
 	}
 }
 
-// The mark is ahead of the clock as far as there is time, and then at its end.
+// The mark is ahead of the clock as long as there is time, and then at its end.
 func TestMarkAtTheEndOfTime(t *testing.T) {
 	b := newBench(t)
 	b.clock.Store(tick.MaxLast - 5)
@@ -313,7 +312,7 @@ func TestMarkAtTheEndOfTime(t *testing.T) {
 	}
 }
 
-// A save that failed lets nobody use the time up to its mark.
+// After a failed save the time up to its mark is not used.
 func TestFailedSaveMovesNothing(t *testing.T) {
 	b := newBench(t)
 	d := b.open(t)

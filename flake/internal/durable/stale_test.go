@@ -8,10 +8,10 @@ import (
 	"github.com/flake-go/flake/flake/internal/tick"
 )
 
-// What the guide says of a mark out of a backup, and of one that is lost: no id comes twice
-// if the clock is past the last one, however old the mark is.
+// What the guide says about a mark from a backup, and a lost one: no id repeats if the clock
+// is past the last one, however old the mark is.
 func TestStaleMark(t *testing.T) {
-	const step, steps = 60_000, 6 // ms, from one id to the next
+	const step, steps = 60_000, 6 // ms between ids
 	for name, c := range map[string]struct {
 		lost  bool
 		clock int // ms after the last id

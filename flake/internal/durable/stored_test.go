@@ -9,8 +9,8 @@ import (
 	"github.com/flake-go/flake/flake/internal/mark"
 )
 
-// A number is kept with the mark, of each name its own, and lost with it.
-func TestBeside(t *testing.T) {
+// A worker is stored with the mark, separately for each name, and lost with it.
+func TestStoredWorker(t *testing.T) {
 	b := newBench(t)
 	fresh := uint64(1 << 40)
 	give := func() uint64 { fresh++; return fresh }
@@ -24,7 +24,7 @@ func TestBeside(t *testing.T) {
 	m := b.marks(t, disk{broken: &b.broken})
 	stored(m, "", 1<<40+1, false)
 	stored(m, "a", 1<<40+2, false)
-	stored(m, "", 1<<40+1, false) // it is not written yet
+	stored(m, "", 1<<40+1, false) // not written yet
 	b.broken.Store(true)
 	if _, err := b.tryIn(t, m, ""); !errors.Is(err, errFull) {
 		t.Error(err)
@@ -64,7 +64,7 @@ func TestBeside(t *testing.T) {
 	}
 }
 
-// What is drawn counts before what is in the file.
+// A drawn worker counts rather than the one in the file.
 func TestDrawn(t *testing.T) {
 	b := newBench(t)
 	m := b.marks(t, mark.OS{})
@@ -80,8 +80,8 @@ func TestDrawn(t *testing.T) {
 	}
 }
 
-// On another machine, and where none was kept with it, it is drawn anew, once.
-func TestBesideElsewhere(t *testing.T) {
+// On another machine, or if none is stored, a worker is drawn, once.
+func TestStoredWorkerOfAnotherMachine(t *testing.T) {
 	b := newBench(t)
 	file, _, err := mark.Open(mark.OS{}, b.path)
 	if err != nil {
@@ -113,8 +113,8 @@ func TestBesideElsewhere(t *testing.T) {
 	}
 }
 
-// One that is kept in a file of before stays beside a mark that was there without it.
-func TestBesideAMarkOfBefore(t *testing.T) {
+// A worker in a file of an earlier release stays with a mark that was there without it.
+func TestStoredWorkerOfEarlierRelease(t *testing.T) {
 	b := newBench(t)
 	file, _, err := mark.Open(mark.OS{}, b.path)
 	if err != nil {

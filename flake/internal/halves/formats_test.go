@@ -37,7 +37,7 @@ type generatorOf[ID any] interface {
 	Worker() flake.Worker
 }
 
-// A format is what its package has as functions.
+// A format is the functions of its package.
 type format[ID idOf[ID], G generatorOf[ID]] struct {
 	newID        func() ID
 	newGenerator func(flake.Worker, flake.Options) (G, error)
@@ -147,7 +147,7 @@ func (f format[ID, G]) testGenerator(t *testing.T) {
 	}
 }
 
-// BenchmarkNext has a clock under which the ids of a millisecond never end.
+// BenchmarkNext uses a clock with which a millisecond never runs out of ids.
 func BenchmarkNext(b *testing.B) {
 	b.Run("uuidv7", uuids.benchmarkNext)
 	b.Run("ulid", ulids.benchmarkNext)

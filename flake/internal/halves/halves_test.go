@@ -23,7 +23,7 @@ func (id anID) Plus(i int) anID { return Plus(id, i) }
 
 var layouts = map[string]Layout{"uuidv7": UUIDv7, "ulid": ULID}
 
-// All bits of an id are of one field, or are always set or not.
+// Each bit of an id belongs to one field, or is constant.
 func TestBits(t *testing.T) {
 	for name, l := range layouts {
 		most, err := l.Make(MaxMilli, flake.MaxWorker, 1<<l.Sequence-1, 1<<l.Random-1)
@@ -36,7 +36,7 @@ func TestBits(t *testing.T) {
 			t.Errorf("%s: the lowest is %x", name, least)
 		}
 		if name == "uuidv7" {
-			high, low = 8<<12, 1<<62 // what is always 0 in turn
+			high, low = 8<<12, 1<<62 // constant bits that are 0
 		}
 		if binary.BigEndian.Uint64(most[:8]) != ^high || binary.BigEndian.Uint64(most[8:]) != ^low {
 			t.Errorf("%s: the highest is %x", name, most)
@@ -79,7 +79,7 @@ func TestMakeRefuses(t *testing.T) {
 	}
 }
 
-// What is on disk counts: after a restart with the clock set back there are no ids, and then others.
+// After a restart with the clock set back there are no ids until it has passed the mark.
 func TestOpen(t *testing.T) {
 	for name, l := range layouts {
 		path, milli := filepath.Join(t.TempDir(), "timestamp"), uint64(1_700_000_000_000)
@@ -106,7 +106,7 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// bound is one that ends before someTime, and cannot be raised.
+// bound is a bound that ends before someTime and cannot be raised.
 type bound struct{ error }
 
 func (bound) After() uint64                          { return 0 }
@@ -154,8 +154,8 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// A millisecond has every sequence once. Taken one by one or with NextN ids have random
-// bits of their own, in a run those of its first.
+// A millisecond has every sequence once. Single ids and those of NextN have different random
+// bits, those of a run the same.
 func TestRuns(t *testing.T) {
 	for name, l := range layouts {
 		milli := uint64(1_700_000_000_000)
@@ -214,8 +214,8 @@ func TestRuns(t *testing.T) {
 	}
 }
 
-// simulated returns generators that start from nothing. That lives like theirs find what
-// is wrong is shown in package flake.
+// simulated returns generators without a file. Package flake shows that such simulations find
+// errors.
 func simulated(l Layout) simulate.Config {
 	c := simulate.Kept(func(m *simulate.Machine) (simulate.Generator, error) {
 		g, err := New[anID](l, 7, flake.Options{Clock: m.NewClock()})

@@ -13,7 +13,8 @@ import (
 	"testing"
 )
 
-// A full disk takes no new file, and no more in one; what is overwritten in place it takes.
+// A full disk has no room for a new file or a longer one, but for what is overwritten in
+// place.
 func TestFullDisk(t *testing.T) {
 	for _, at := range []string{"create", "write"} {
 		path := filepath.Join(t.TempDir(), "mark")
@@ -26,7 +27,7 @@ func TestFullDisk(t *testing.T) {
 			saved(t, path, milli)
 		}
 		f.Close()
-		f = openOn(t, d, path) // a start, too
+		f = openOn(t, d, path) // also after a start
 		save(t, f, 10)
 		if err := f.Save(large(1)); !errors.Is(err, errStep) {
 			t.Errorf("more than fits: %v", err)
@@ -47,12 +48,12 @@ func openOn(t *testing.T, d Disk, path string) *File {
 	return f
 }
 
-// large is content that needs slots of n+1 blocks at least.
+// large returns content that needs slots of at least n+1 blocks.
 func large(n int) Content {
 	return Content{Workers: map[string]Worker{"": {Machine: strings.Repeat("x", n*block)}}}
 }
 
-// Slots grow with what is in them, and stay so.
+// Slots grow with their content, and never shrink.
 func TestGrowth(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "mark")
 	d := &failing{}
@@ -81,7 +82,7 @@ func TestGrowth(t *testing.T) {
 	saved(t, path, 1)
 }
 
-// Whatever others do to the file, the next save leaves a whole one, and those after it
+// Whatever other programs do to the file, the next save leaves an intact one, and later saves
 // need no space again.
 func TestChangedByOthers(t *testing.T) {
 	write := func(path string, data []byte) error { return os.WriteFile(path, data, 0o644) }
@@ -141,7 +142,7 @@ func TestChangedByOthers(t *testing.T) {
 	}
 }
 
-// Somebody may also change the file while it is written.
+// Other programs may also change the file during a save.
 func TestChangedInASave(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "mark")
 	d := &between{step: "overwrite"}
@@ -171,8 +172,8 @@ func TestChangedInASave(t *testing.T) {
 	}
 }
 
-// A save that fails leaves what was confirmed as it is, wherever a new file cannot be
-// made either; and the next one is in place again.
+// After a failed save, when no new file can be written either, the confirmed content stays;
+// and the next save is in place again.
 func TestSaveThatFailsInPlace(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "mark")
 	torn := &tearing{}
@@ -194,7 +195,7 @@ func TestSaveThatFailsInPlace(t *testing.T) {
 	saved(t, path, 20)
 }
 
-// tearing is a disk that writes only the first bytes in place, and makes no new file.
+// tearing is a disk that overwrites only the first bytes, and creates no file.
 type tearing struct {
 	OS
 	at int
@@ -216,8 +217,8 @@ func (d *tearing) Create(path string) (Writer, error) {
 	return d.OS.Create(path)
 }
 
-// What is found at the start is made durable before the other slot is written: it may be
-// the last thing that a process wrote before it was killed.
+// What Open finds is made durable before the other slot is written: the process that wrote it
+// may have been killed.
 func TestFoundIsMadeDurable(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "mark")
 	f := open(t, path)
@@ -244,7 +245,7 @@ func TestFoundIsMadeDurable(t *testing.T) {
 }
 
 // A new file whose name could not be made durable looks like the one before, and is not
-// written in place until its name is.
+// overwritten until its name is durable.
 func TestNameIsMadeDurable(t *testing.T) {
 	d := &failing{}
 	f := openOn(t, d, filepath.Join(t.TempDir(), "mark"))
@@ -259,7 +260,7 @@ func TestNameIsMadeDurable(t *testing.T) {
 	}
 }
 
-// A file of a version before is one of this version with the first save.
+// A file of an earlier version gets this version with the first save.
 func TestEarlierVersionIsReplaced(t *testing.T) {
 	for _, text := range []string{
 		"flake-mark 1 1700000000000 2023-11-14T22:13:20.000Z d0ddde30\n",
@@ -289,7 +290,7 @@ func TestEarlierVersionIsReplaced(t *testing.T) {
 	}
 }
 
-// A slot is written to a file that is there, and never through a link.
+// A slot is written only to an existing file, and never through a link.
 func TestOverwrite(t *testing.T) {
 	dir := t.TempDir()
 	path, link := filepath.Join(dir, "mark"), filepath.Join(dir, "link")

@@ -9,8 +9,7 @@ import (
 	"testing"
 )
 
-// What Check refuses Open refuses too; and Check leaves nothing
-// behind.
+// Check refuses what Open refuses, and leaves nothing behind.
 func TestCheck(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string, mode fs.FileMode) {
@@ -55,14 +54,14 @@ func TestCheck(t *testing.T) {
 			t.Errorf("%s: Check %v, Open %v, want %q", name, got, want, fault)
 		}
 	}
-	if os.Getuid() != 0 { // who may write everywhere
+	if os.Getuid() != 0 { // root may write anywhere
 		if err := Check(filepath.Join(dir, "another's", "new")); !errors.Is(err, fs.ErrPermission) {
 			t.Error(err)
 		}
 	}
 }
 
-// A file that a node has locked is none of the faults.
+// A locked file is not an error.
 func TestCheckOfLocked(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "mark")
 	file, _, err := Open(OS{}, path)

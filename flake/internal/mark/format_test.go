@@ -21,7 +21,7 @@ func imageOf(t testing.TB, c Content) image {
 	return newImage(1, c.text(), 0)
 }
 
-// saving returns an image with one content after the other.
+// saving returns an image after saving several contents.
 func (m image) saving(t testing.TB, all ...Content) image {
 	t.Helper()
 	for _, c := range all {
@@ -37,7 +37,7 @@ func (m image) saving(t testing.TB, all ...Content) image {
 func fileOf(t testing.TB, milli uint64) []byte { return imageOf(t, alone(milli)).data }
 
 func TestFormat(t *testing.T) {
-	// As documented in format.go; another program made the sum.
+	// As documented in format.go; the checksum is from another program.
 	c := Content{Marks: map[string]Mark{"orders": {1_700_000_000_000, 1_700_000_000_000, []uint64{0, 1}}}}
 	want := "flake-mark 4 17 4096 1c776ec7\n" + `{"marks":{"orders":{"milli":1700000000000,"latest":1700000000000,"words":[0,1]}}}` + "\n"
 	got := string(newSlot(17, c.text(), 4096))
@@ -72,7 +72,7 @@ func TestContentComesBack(t *testing.T) {
 	}
 }
 
-// Versions 1 to 3, as releases before wrote them.
+// Versions 1 to 3, as earlier releases wrote them.
 func TestEarlierVersions(t *testing.T) {
 	const at = 1_700_000_000_000
 	for text, want := range map[string]Content{
@@ -101,11 +101,10 @@ func TestEarlierVersions(t *testing.T) {
 	}
 }
 
-// summed returns text with the sum of versions 1 to 3 behind it.
+// summed appends the checksum of versions 1 to 3 to text.
 func summed(text string) string { return fmt.Sprintf("%s%08x\n", text, checksum([]byte(text))) }
 
-// Any bit that flips, any byte that is lost or added is seen: what counts is then the
-// other slot.
+// Every flipped bit, and every lost or added byte is found: then the other slot is current.
 func TestDamageIsSeen(t *testing.T) {
 	before, now := alone(1_700_000_000_000), Content{Marks: map[string]Mark{}}
 	for i := range 36 { // of several sectors
@@ -126,7 +125,7 @@ func TestDamageIsSeen(t *testing.T) {
 			}
 			torn[i] = m.data[i]
 		}
-		for sectors := range 1 << 4 { // of those with text, in any order
+		for sectors := range 1 << 4 { // those with text, in any order
 			torn := bytes.Clone(m.data)
 			for i := range 4 {
 				if sector := at + i*512; sectors>>i&1 == 0 {
@@ -175,7 +174,7 @@ func damage(t *testing.T, data []byte) {
 	}
 }
 
-// There is one way to write a slot, whatever its sum.
+// Only the canonical encoding of a slot is accepted, even with a correct checksum.
 func TestSlotWrittenOtherwise(t *testing.T) {
 	good := newSlot(2, []byte("{}"), block)
 	full := newSlot(2, bytes.Repeat([]byte{'x'}, block-len("flake-mark 4 2 4096 00000000\n\n")), block)
@@ -209,7 +208,7 @@ func TestSlotWrittenOtherwise(t *testing.T) {
 	}
 }
 
-// What a later program wrote is refused, also where an older slot could be read.
+// What a later program wrote is refused, even if an older slot is intact.
 func TestUnknownField(t *testing.T) {
 	m := imageOf(t, alone(1))
 	for text, says := range map[string]string{
@@ -232,7 +231,7 @@ func TestUnknownField(t *testing.T) {
 	}
 }
 
-// A slot has room for more, is a whole number of blocks, and never shrinks.
+// A slot has room to grow, is a whole number of blocks, and never shrinks.
 func TestSlotSize(t *testing.T) {
 	for _, c := range []struct{ text, least, size int }{
 		{2, 0, block}, {1900, 0, block}, {2000, 0, 2 * block}, {2, 3 * block, 3 * block}, {20_000, block, 10 * block},
@@ -260,7 +259,7 @@ func TestParseSaysWhatItIs(t *testing.T) {
 		"":                                      "empty",
 		"\x83n\x06\x00\x00\x68\xe5\xcf\x8b\x01": "it is a file of the Erlang server, last written at 2023-11-14T22:13:20Z",
 		"\x83n\x09\x00\x00\x68\xe5\xcf\x8b\x01\x00\x00\x01":              "not a mark",
-		"\x83n\x07\x00\x00\x68\xe5\xcf\x8b\x01":                          "not a mark", // cut
+		"\x83n\x07\x00\x00\x68\xe5\xcf\x8b\x01":                          "not a mark", // cut off
 		"\x83n\x06\x01\x00\x68\xe5\xcf\x8b\x01":                          "not a mark", // negative
 		"\x83n\x06\x00\x00\x68\xe5\xcf\x8b":                              "not a mark",
 		summed("flake-mark x 17000 1970 "):                               "checksum",

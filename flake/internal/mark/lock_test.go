@@ -12,8 +12,7 @@ import (
 	"time"
 )
 
-// The lock's file may be cleaned away: the lock is then taken anew, unless
-// another was first.
+// If the lock file is removed, the lock is taken again, unless another process was first.
 func TestLockIsKept(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "mark")
 	f := open(t, path)
@@ -45,7 +44,7 @@ func TestLockIsKept(t *testing.T) {
 	if err := other.Close(); err != nil {
 		t.Fatal(err)
 	}
-	for range 2 { // it may be behind the other's ids
+	for range 2 { // it may be behind the ids of the other
 		if err := f.Save(alone(3000)); err == nil || !strings.Contains(err.Error(), "another node may have run") {
 			t.Errorf("saved over the other's mark: %v", err)
 		}
@@ -57,7 +56,7 @@ type between struct {
 	OS
 	step string
 	do   func()
-	copy bool // on write: nothing can be overwritten
+	copy bool // copy on write: nothing can be overwritten
 }
 
 func (d *between) at(step string) {
@@ -91,8 +90,8 @@ func (d *between) SyncDir(path string) error {
 	return d.OS.SyncDir(path)
 }
 
-// The lock's file is removed in the midst of a save, and another reads the mark from
-// before it: then the save fails, or both would have the same time.
+// If the lock file is removed during a save and another process reads the old mark, the save
+// fails; otherwise both would use the same time.
 func TestLockIsLostInASave(t *testing.T) {
 	for _, step := range []string{"overwrite", "create", "rename", "sync folder"} {
 		for _, ends := range []bool{false, true} {
@@ -133,7 +132,7 @@ func TestLockIsLostInASave(t *testing.T) {
 	}
 }
 
-// A lock that the kernel does not give is none.
+// If the kernel does not lock, Lock fails.
 func TestLockThatFails(t *testing.T) {
 	f, err := os.Create(filepath.Join(t.TempDir(), "lock"))
 	if err != nil {
@@ -145,7 +144,7 @@ func TestLockThatFails(t *testing.T) {
 	}
 }
 
-// Cleaners of /tmp remove what is old.
+// Programs that clean /tmp remove old files.
 func TestLockIsKeptYoung(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "mark")
 	f := open(t, path)
@@ -159,7 +158,7 @@ func TestLockIsKeptYoung(t *testing.T) {
 	}
 }
 
-// A lock whose own file, or whose folder, cannot be looked at is not kept.
+// A lock is not kept if its file or folder cannot be read.
 func TestLockThatIsClosed(t *testing.T) {
 	lock, err := OS{}.Lock(filepath.Join(t.TempDir(), "mark.lock"))
 	if err == nil {
@@ -187,7 +186,7 @@ func TestLockThatIsClosed(t *testing.T) {
 	}
 }
 
-// unread is a disk whose files may not be read, and its lock, which may have to be taken again.
+// unread is a disk whose files cannot be read, and its lock, which may have to be taken again.
 type unread struct {
 	OS
 	again bool
@@ -207,8 +206,8 @@ func (d *unread) Read(path string, max int64) ([]byte, error) {
 	return data, errors.Join(err, d.err)
 }
 
-// Where the lock was taken again, a file that cannot be read may be another's; one that is
-// gone is nobody's.
+// After the lock was taken again, a file that cannot be read may belong to another process; a
+// missing one does not.
 func TestLockTakenAgain(t *testing.T) {
 	d := &unread{}
 	f, _, err := Open(d, filepath.Join(t.TempDir(), "mark"))

@@ -79,10 +79,10 @@ func TestSaveAndOpen(t *testing.T) {
 	f.Close()
 }
 
-// failing is a disk that notes the steps of a save, and fails at some of them.
+// failing is a disk that records the steps of a save, and fails at some.
 type failing struct {
 	OS
-	at    string // the steps
+	at    string // the steps so far
 	steps []string
 }
 
@@ -134,8 +134,8 @@ func (w *failingWriter) Close() error {
 	return w.d.step("close", func() error { return err })
 }
 
-// A save is durable once it comes back, and one that fails at any step says so; up
-// to the rename the old mark is there. What cannot be written in place is in a new file.
+// A save is durable once it returns, and fails if any step does; until the rename the old mark
+// is there. What cannot be written in place is written to a new file.
 func TestSaveStepByStep(t *testing.T) {
 	d := &failing{}
 	path := filepath.Join(t.TempDir(), "mark")
@@ -184,7 +184,7 @@ func TestLinkIsFollowed(t *testing.T) {
 	}
 }
 
-// What is no mark is refused, with what to do, and stays as it is.
+// A file that is not a mark is refused, with what to do, and stays as it is.
 func TestRefused(t *testing.T) {
 	good := fileOf(t, 1000)
 	var lock Lock
@@ -234,7 +234,7 @@ func TestRefused(t *testing.T) {
 			if name == "locked" {
 				lock.Close()
 			}
-			// A refusal leaves no lock behind.
+			// A refusal leaves no lock.
 			if err := os.RemoveAll(path); err != nil {
 				t.Fatal(err)
 			}
@@ -248,7 +248,7 @@ func file(data []byte) func(string) error {
 	return func(path string) error { return os.WriteFile(path, data, 0o644) }
 }
 
-// regular keeps ReadFile from waiting at a pipe.
+// regular keeps ReadFile from waiting for a pipe.
 func regular(path string) string {
 	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
 		return ""
@@ -256,7 +256,7 @@ func regular(path string) string {
 	return path
 }
 
-// In a folder for everybody, as /tmp is, others could make the files first.
+// In a folder like /tmp any user could create the files first.
 func TestFolderForEverybody(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.Chmod(dir, 0o777|os.ModeSticky); err != nil {
@@ -267,7 +267,7 @@ func TestFolderForEverybody(t *testing.T) {
 	}
 }
 
-// What another user has put where the new mark is written is not written to.
+// A file that another user has created at the temporary path is not written to.
 func TestFileOfAStranger(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "mark")
 	f := open(t, path)
@@ -291,7 +291,7 @@ func TestFileOfAStranger(t *testing.T) {
 	}
 }
 
-// Where a device was unmounted there is another folder: nothing is kept there.
+// If a device was unmounted, another folder is there: nothing is written to it.
 func TestUnmounted(t *testing.T) {
 	f := open(t, filepath.Join(t.TempDir(), "mark"))
 	save(t, f, 1000)
@@ -319,7 +319,7 @@ func TestNoFolder(t *testing.T) {
 	}
 }
 
-// Whatever happens, Close leaves no file open.
+// Close leaves no file open, whatever happens.
 func TestFilesAreClosed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "mark")
 	descriptors := func() int {
@@ -354,7 +354,7 @@ func TestFilesAreClosed(t *testing.T) {
 	}
 }
 
-// A path is to stay the same one whatever becomes the working folder.
+// A path stays the same if the working folder changes.
 func TestNoWorkingFolder(t *testing.T) {
 	t.Chdir(t.TempDir())
 	gone, err := os.Getwd()
@@ -369,7 +369,7 @@ func TestNoWorkingFolder(t *testing.T) {
 	}
 }
 
-// The file that a generator had of its own is one with a mark without a name.
+// The separate file of a generator has one mark, without a name.
 func TestFormer(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "mark")
 	f := open(t, path)
@@ -406,9 +406,9 @@ func TestFormer(t *testing.T) {
 	}
 }
 
-// The file that a generator had of its own is beside this one, whatever the working folder
-// is, and a link to nothing is no such file.
-func TestFormerBeside(t *testing.T) {
+// The separate file of a generator is next to this one, whatever the working folder is. A
+// dangling link does not count.
+func TestFormerPath(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
 	if err := os.WriteFile("mark-a", fileOf(t, 1000), 0o600); err != nil {
@@ -429,7 +429,7 @@ func TestFormerBeside(t *testing.T) {
 	}
 }
 
-// A file is never as large as what is read of one.
+// A file is never larger than what is read.
 func TestLargest(t *testing.T) {
 	c := alone(1000)
 	c.Marks[strings.Repeat("a", maxSize/4-block/4)] = Mark{}

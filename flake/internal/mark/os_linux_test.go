@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// A folder that cannot be made durable is no success: that of /proc cannot.
+// A folder that cannot be made durable, such as /proc, is an error.
 func TestFolderThatCannotBeSynced(t *testing.T) {
 	if err := (OS{}).SyncDir("/proc"); !errors.Is(err, syscall.EINVAL) {
 		t.Error(err)
@@ -18,7 +18,7 @@ func TestFolderThatCannotBeSynced(t *testing.T) {
 	}
 }
 
-// Folders of several file systems are told apart.
+// Folders on different file systems have different devices.
 func TestDevice(t *testing.T) {
 	here, err := os.Stat(t.TempDir())
 	proc, procErr := os.Stat("/proc")
@@ -27,7 +27,7 @@ func TestDevice(t *testing.T) {
 	}
 }
 
-// Nobody else can open the lock, and so hold it; nor one that was made for all to read.
+// No other user can open the lock file, and so hold the lock, even if it was created readable.
 func TestLockForNobodyElse(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "mark.lock")
 	for range 2 {

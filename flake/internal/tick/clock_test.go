@@ -10,9 +10,8 @@ import (
 	"time"
 )
 
-// However long a measurement takes, the clock never runs back nor ahead while
-// the wall clock is not stepped; and a step is seen by the first measurement
-// that takes less time than it is long.
+// However long a measurement takes, the clock never goes back and is never ahead while the
+// wall clock is not stepped. The first measurement that is shorter than a step finds the step.
 func TestMeasure(t *testing.T) {
 	for name, settled := range map[string]time.Duration{"at the settled offset": 0, "an hour behind it": time.Hour} {
 		t.Run(name, func(t *testing.T) { testMeasure(t, int64(settled)) })
@@ -21,7 +20,7 @@ func TestMeasure(t *testing.T) {
 
 func testMeasure(t *testing.T, settled int64) {
 	rng := rand.New(rand.NewPCG(5, 6))
-	gap := func() int64 { return rng.Int64N(1 << rng.IntN(25)) } // to 16 ms
+	gap := func() int64 { return rng.Int64N(1 << rng.IntN(25)) } // up to 16 ms
 	c := systemClock{slept: func() int64 { return 0 }}
 	mono, offset := int64(1), int64(time.Hour)
 	c.settle(offset + settled)
@@ -39,7 +38,7 @@ func testMeasure(t *testing.T, settled int64) {
 		mono += gap()
 		wall := mono + offset
 		mono += gap()
-		if !stepped { // another reads the clock just before it is measured
+		if !stepped { // another goroutine reads the clock just before the measurement
 			last = c.offset.Load() + mono
 		}
 		c.measure(before, wall, mono)
@@ -50,14 +49,14 @@ func testMeasure(t *testing.T, settled int64) {
 		if width := mono - before; !stepped && reading > mono+offset || abs(by) > width && abs(reading-mono-offset) > width {
 			t.Fatalf("after a step by %d, measured within %d: off by %d", by, width, reading-mono-offset)
 		}
-		if stepped { // what is less than a measurement may stay: start anew
+		if stepped { // a step shorter than a measurement may stay: start again
 			c.offset.Store(offset - gap())
 		}
 		last = c.offset.Load() + mono
 	}
 }
 
-// Of measurements at a time one counts, and none from before the last.
+// Of concurrent measurements one counts, and none that is older than the last.
 func TestMeasureAtATime(t *testing.T) {
 	c := systemClock{slept: func() int64 { return 0 }}
 	c.measuring.Lock()
@@ -73,7 +72,7 @@ func TestMeasureAtATime(t *testing.T) {
 	}
 }
 
-// Awake, a machine does not sleep.
+// A machine that is awake does not sleep.
 func TestSlept(t *testing.T) {
 	for range 1000 {
 		start, before := time.Now(), slept()
@@ -118,7 +117,7 @@ func TestSystemClock(t *testing.T) {
 func TestSystemClockSeesSteps(t *testing.T) {
 	for _, step := range []time.Duration{MaxStep - time.Second, -time.Hour} {
 		c := newSystemClock()
-		c.settle(c.settled - int64(step)) // as if it had been that before
+		c.settle(c.settled - int64(step)) // as if it had been settled there before
 		c.offset.Store(c.settled)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		for abs(int64(c.milli())-time.Now().UnixMilli()) >= 500 {
@@ -131,7 +130,7 @@ func TestSystemClockSeesSteps(t *testing.T) {
 	}
 }
 
-// machine is a machine's clocks, set by hand, in ns.
+// machine is the clocks of a machine, set by hand, in ns.
 type machine struct{ wall, mono, asleep int64 }
 
 func (m *machine) pass(d time.Duration) { m.wall += int64(d); m.mono += int64(d) }
@@ -145,8 +144,8 @@ func (m *machine) clock() *systemClock {
 	})
 }
 
-// What the clock says after each of several things: how far it is from the right
-// time, the machine's at the beginning.
+// Each step changes the machine's clocks, and then checks how far the clock is from true time,
+// which is the machine's time at the start.
 func TestFarAheadIsDoubted(t *testing.T) {
 	const day, hour, second = 24 * time.Hour, time.Hour, time.Second
 	type what struct {
@@ -191,11 +190,11 @@ func TestFarAheadIsDoubted(t *testing.T) {
 	}
 }
 
-// Time that goes on from a wall clock's is not before 1970.
+// A wall clock before 1970 counts as 1970.
 func TestMonotonicOf(t *testing.T) {
 	wall, mono := int64(5_000_000_000), int64(2_000_000_000)
 	clock := MonotonicOf(func() int64 { return wall }, func() int64 { return mono })
-	wall = 0 // which nobody looks at any more
+	wall = 0 // which is not read any more
 	for _, c := range []struct {
 		mono int64
 		want uint64

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// It is never behind, however the wall clock is set.
+// The clock never goes back, however the wall clock is set.
 func TestForwardClock(t *testing.T) {
 	var wall, mono time.Duration
 	clock := forwardClock(func() (int64, int64) { return int64(wall), int64(mono) })

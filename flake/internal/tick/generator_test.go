@@ -17,8 +17,8 @@ type handClock struct{ milli uint64 }
 
 func (c *handClock) now() uint64 { return c.milli }
 
-// whole and wide are all that a word can count, of time and of ids, narrow what a
-// format may have of it.
+// whole and wide are the most time and the most ids that a word can count; narrow is a part of
+// them, as a format may use.
 var (
 	whole  = Shape{Last: MaxLast, Unit: 1, PerTick: 1 << 16}
 	wide   = Shape{First: 1000, Last: 1000 + 1<<41 - 1, Unit: 1, PerTick: MaxPerTick}
@@ -136,7 +136,7 @@ func TestOne(t *testing.T) {
 	}
 }
 
-// A clock of the caller's.
+// A clock of the caller.
 func TestOneOfAnotherClock(t *testing.T) {
 	g := newTest(t, whole, (&handClock{1000}).now)
 	for want := range 3 {
@@ -146,7 +146,7 @@ func TestOneOfAnotherClock(t *testing.T) {
 	}
 }
 
-// The very first id, for which no clock was read before.
+// The first id, before which no clock was read.
 func TestFirstOne(t *testing.T) {
 	before := uint64(time.Now().UnixMilli())
 	for range 100 {
@@ -163,12 +163,13 @@ func TestSmallestShape(t *testing.T) {
 	}
 }
 
-// All the bits of the word are in use at the end, and what is closed is told from it.
+// At the end all bits of the word are in use, and it still differs from that of a closed
+// generator.
 func TestWholeWord(t *testing.T) {
 	for _, shape := range []Shape{
 		whole, wide, narrow,
 		{First: MaxLast - 1, Last: MaxLast, Unit: 1, PerTick: 1},
-		{First: 7, Last: 7 + 1<<45 - 1, Unit: 1, PerTick: 1<<18 - 1}, // ones only, but for the used
+		{First: 7, Last: 7 + 1<<45 - 1, Unit: 1, PerTick: 1<<18 - 1}, // all bits set, except the used ids
 		{First: 7, Last: 7 + 1<<45 - 1, Unit: 1, PerTick: 1 << 18},
 	} {
 		clock := &handClock{shape.First}
@@ -203,7 +204,7 @@ func TestWholeWord(t *testing.T) {
 	}
 }
 
-// A time beyond what fits leaves no ids.
+// Beyond the last time there are no ids.
 func TestBeginAfterTheEnd(t *testing.T) {
 	for _, last := range []uint64{wide.Last, wide.Last + 1, MaxLast, 1<<64 - 1} {
 		g := newTest(t, wide, (&handClock{wide.Last}).now)
@@ -261,7 +262,7 @@ func TestOldReadingIsNotBackwards(t *testing.T) {
 	clock, held := &handClock{1000}, true
 	g = newTest(t, whole, func() uint64 {
 		now := clock.milli
-		if held { // the reader is held up, another comes by
+		if held { // the reader is suspended, and another caller takes an id
 			held = false
 			clock.milli = 1001
 			take(t, g, 1)
@@ -333,7 +334,7 @@ func TestLimit(t *testing.T) {
 	if r, err := g.try(1); !errors.Is(err, ErrTimestampNotSaved) {
 		t.Errorf("past the limit, without a wait: %v, %v", r, err)
 	}
-	clock.milli = MaxLast // so far, and no further
+	clock.milli = MaxLast // the last time
 	g.Limit().Extend = func(_ context.Context, milli uint64) error { g.Limit().Set(milli); return nil }
 	take(t, g, 1)
 	if g.Limit().Set(1 << 63); g.Limit().Milli() != MaxLast || g.Limit().Last() != MaxLast {
@@ -341,8 +342,8 @@ func TestLimit(t *testing.T) {
 	}
 }
 
-// Found by the simulator: the clock went back while the limit was raised, so
-// that it was raised to less than was asked for.
+// Found by the simulator: the clock was set back while the limit was raised, so it was raised
+// to less than requested.
 func TestLimitRaisedTooLittle(t *testing.T) {
 	clock := &handClock{2000}
 	g := newTest(t, whole, clock.now)
@@ -470,7 +471,7 @@ func TestMilliOf(t *testing.T) {
 	}
 }
 
-// The last tick of all is gone on with, too.
+// Also in the very last tick.
 func TestResumeAtLastTick(t *testing.T) {
 	g := newTest(t, whole, nil)
 	if g.Resume(g.shape.Last, 1); g.word.Load() != g.begin(g.shape.Last)|1 {

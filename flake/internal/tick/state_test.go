@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// What is closed tells the last id all the same.
+// A closed generator still returns the last id.
 func TestLastOfWhatIsClosed(t *testing.T) {
 	g := newTest(t, narrow, (&handClock{1040}).now)
 	take(t, g, 2)
@@ -18,7 +18,7 @@ func TestLastOfWhatIsClosed(t *testing.T) {
 	}
 }
 
-// It does so at any moment.
+// At any moment.
 func TestLastWhileClosing(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 4000 {
@@ -77,11 +77,10 @@ func TestReady(t *testing.T) {
 	}
 }
 
-// Whoever is about to take an id of the time above the limit, when that is lowered,
-// takes none.
+// If the limit is lowered, a concurrent call that is about to take an id above it fails.
 func TestLower(t *testing.T) {
 	for name, c := range map[string]struct {
-		at    uint64 // the last id
+		at    uint64 // of the last id
 		ids   int    // of its tick
 		clock uint64 // afterwards
 		to    uint64
@@ -110,7 +109,7 @@ func TestLower(t *testing.T) {
 			g.Begin(1000)
 		}
 		clock.milli = c.clock
-		found := g.word.Load() // by who is about to take an id of the limit's time
+		found := g.word.Load() // read by a call that is about to take an id at the limit
 		g.Lower(c.to)
 		got := g.Limit().Milli()
 		if got != c.want {
@@ -138,7 +137,7 @@ func TestLower(t *testing.T) {
 	}
 }
 
-// A limit that is no higher is left alone, and so are the ids.
+// A limit that is not higher does not change, and no id is skipped.
 func TestLowerToWhatItIs(t *testing.T) {
 	g := newTest(t, narrow, (&handClock{1020}).now)
 	g.Limit().Set(1060)

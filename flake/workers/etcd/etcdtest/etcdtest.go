@@ -1,5 +1,5 @@
-// Package etcdtest runs real etcd for tests, as processes that can be killed, paused and
-// cut off from each other. It needs the command etcd, 3.4 or later.
+// Package etcdtest runs real etcd for tests, as processes that can be killed, paused and cut
+// off from each other and from clients. It needs the command etcd, 3.4 or later.
 package etcdtest
 
 import (
@@ -22,7 +22,7 @@ import (
 	"github.com/flake-go/flake/internal/testenv"
 )
 
-// Cluster is etcd of one or more members.
+// Cluster is an etcd of one or more members.
 type Cluster struct {
 	Members []*Member
 	tb      testing.TB
@@ -43,7 +43,7 @@ type Member struct {
 	log     *bytes.Buffer
 }
 
-// Start runs n members until the test ends, and waits until they have a leader.
+// Start runs n members until the test ends. It returns when they have a leader.
 func Start(tb testing.TB, n int, args ...string) *Cluster {
 	tb.Helper()
 	testenv.Need(tb, "etcd")
@@ -72,7 +72,7 @@ func Start(tb testing.TB, n int, args ...string) *Cluster {
 	return c
 }
 
-// Endpoints are those of all members.
+// Endpoints returns the client endpoints of all members.
 func (c *Cluster) Endpoints() (all []string) {
 	for _, m := range c.Members {
 		all = append(all, m.Endpoint)
@@ -80,7 +80,7 @@ func (c *Cluster) Endpoints() (all []string) {
 	return all
 }
 
-// Leader waits until a majority has a leader, and gives it.
+// Leader waits until a majority agrees on a leader, and returns it.
 func (c *Cluster) Leader() *Member {
 	c.tb.Helper()
 	for until := time.Now().Add(5 * time.Minute); time.Now().Before(until); time.Sleep(20 * time.Millisecond) {
@@ -91,7 +91,7 @@ func (c *Cluster) Leader() *Member {
 				Header struct {
 					ID string `json:"member_id"`
 				}
-				Leader string // left out while there is none
+				Leader string // omitted without a leader
 			}
 			if m.Call("maintenance/status", "{}", &status) == nil {
 				ids[status.Header.ID] = m
@@ -108,7 +108,7 @@ func (c *Cluster) Leader() *Member {
 	return nil
 }
 
-// Call posts a message to the JSON gateway, and reads the answer.
+// Call posts a message to the JSON gateway, and decodes the answer.
 func (m *Member) Call(path, message string, answer any) error {
 	client := http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 	response, err := client.Post("http://"+m.Endpoint+"/v3/"+path, "application/json", strings.NewReader(message))
@@ -122,7 +122,7 @@ func (m *Member) Call(path, message string, answer any) error {
 	return json.NewDecoder(response.Body).Decode(answer)
 }
 
-// Start runs the process, with what it had.
+// Start starts the process with its data.
 func (m *Member) Start() {
 	m.cluster.tb.Helper()
 	m.log = new(bytes.Buffer)
@@ -138,7 +138,7 @@ func (m *Member) Start() {
 	}
 }
 
-// Kill ends the process at once.
+// Kill kills the process.
 func (m *Member) Kill() {
 	if m.cmd == nil {
 		return
@@ -148,8 +148,8 @@ func (m *Member) Kill() {
 	m.cmd = nil
 }
 
-// Save returns a function that puts back what the member has on disk now, as restoring a
-// copy of its folder does. Both restart it.
+// Save returns a function that restores the member's current data, as restoring a copy of its
+// folder would. Both restart the member.
 func (m *Member) Save() (restore func()) {
 	m.cluster.tb.Helper()
 	saved := filepath.Join(m.cluster.tb.TempDir(), "saved")
@@ -161,8 +161,7 @@ func (m *Member) Save() (restore func()) {
 	}
 }
 
-// Copy writes a copy of what the member has on disk to a folder that is not there. It
-// restarts it.
+// Copy copies the member's data to a new folder. It restarts the member.
 func (m *Member) Copy(folder string) {
 	m.cluster.tb.Helper()
 	m.Kill()
@@ -170,7 +169,7 @@ func (m *Member) Copy(folder string) {
 	m.Start()
 }
 
-// Restore starts a member that was killed, with a copy of what a folder has.
+// Restore starts a killed member with a copy of the data in a folder.
 func (m *Member) Restore(folder string) {
 	m.cluster.tb.Helper()
 	if err := os.RemoveAll(m.dir); err != nil {
@@ -187,7 +186,7 @@ func (m *Member) copy(to, from string) {
 	}
 }
 
-// Pause stops the process until Resume, and waits until all its threads have.
+// Pause stops the process until Resume, and waits until all its threads have stopped.
 func (m *Member) Pause() {
 	m.cmd.Process.Signal(syscall.SIGSTOP)
 	syscall.Wait4(m.cmd.Process.Pid, nil, syscall.WUNTRACED, nil)
@@ -218,7 +217,7 @@ func (c *Cluster) Link() *Link {
 	return l
 }
 
-// Endpoints are those of all members, for the client.
+// Endpoints returns the endpoints of all members for the client.
 func (l *Link) Endpoints() (all []string) {
 	for _, p := range l.proxies {
 		all = append(all, p.addr())
@@ -239,10 +238,9 @@ func (l *Link) set(c cut) {
 	}
 }
 
-// free gives an address that nobody listens at, whose port is none that systems have for
-// connections of their own, nor below 30000, where other tests look for one: a member that
-// is killed needs it again. UDP's of that number is taken until the test ends, so that it is
-// given once.
+// free returns a free address. Its port is outside the range that systems choose from, since a
+// killed member needs it again, and not below 30000, where other tests choose. The UDP port of
+// the same number is reserved until the test ends, so that the address is returned only once.
 func free(tb testing.TB) string {
 	for range 100 {
 		addr := fmt.Sprint("127.0.0.1:", 30000+rand.IntN(2700))
