@@ -3,6 +3,7 @@ package flake
 import (
 	"database/sql/driver"
 	"encoding/hex"
+	"strings"
 
 	"github.com/flake-go/flake/flake/internal/digits"
 )
@@ -75,8 +76,9 @@ type ScanError = digits.ScanError
 //	0000018bcfe568000200000000010007      32 hexadecimal digits
 //	0x0000018bcfe568000200000000010007    with 0x, or with \x as psql shows bytea
 //
-// Hexadecimal digits may be of either case. Anything else is a [*ParseError]. Texts in
-// other bases and without leading zeros are ambiguous: use [ParseBase] for them.
+// A UUID may also be in braces or follow urn:uuid:. Hexadecimal digits may be of either
+// case. Anything else is a [*ParseError]. Texts in other bases and without leading zeros
+// are ambiguous: use [ParseBase] for them.
 func Parse(text string) (ID, error) {
 	switch {
 	case len(text) == uuidLen:
@@ -87,12 +89,27 @@ func Parse(text string) (ID, error) {
 		return parsed(digits.ParseHex(text, 0))
 	case len(text) == Width(MaxBase):
 		return ParseBase(text, MaxBase)
+	case len(text) == uuidLen+2 && text[0] == '{' && text[uuidLen+1] == '}':
+		return parseUUID(text[1 : uuidLen+1])
+	case len(text) == len(urn)+uuidLen && strings.EqualFold(text[:len(urn)], urn):
+		return parseUUID(text[len(urn):])
 	}
-	return ID{}, digits.Errorf[ParseError](text, 0, "%d bytes, want %d digits of base 62, a UUID of %d, or %d hexadecimal digits",
-		len(text), Width(MaxBase), uuidLen, hexLen)
+	return ID{}, digits.Errorf[ParseError](text, 0, "%d bytes, want %d digits of base 62, a UUID of %d, or %d hexadecimal digits%s",
+		len(text), Width(MaxBase), uuidLen, hexLen, unpadded(text))
 }
 
-const hexLen = 32
+const (
+	hexLen = 32
+	urn    = "urn:uuid:"
+)
+
+// unpadded returns what an error adds for a text that [ID.Text] may have returned.
+func unpadded(text string) string {
+	if _, err := ParseBase(text, MaxBase); err != nil || len(text) < 17 { // as ids since 1971
+		return ""
+	}
+	return "; ParseBase(text, 62) reads digits without leading zeros, as Text(62) and {get, 62} return them"
+}
 
 // ParseBase parses an id in a base from 2 to 62, with any number of leading zeros up to
 // [Width] digits: the reverse of [ID.Text] and [ID.Padded]. Upper and lower case are
@@ -125,7 +142,7 @@ func (id ID) MarshalText() ([]byte, error) { return id.AppendText(nil) }
 // id is unchanged.
 func (id *ID) UnmarshalText(text []byte) error {
 	if len(text) != Width(MaxBase) {
-		return digits.Errorf[ParseError](text, 0, "%d bytes, want %d digits of base 62", len(text), Width(MaxBase))
+		return digits.Errorf[ParseError](text, 0, "%d bytes, want %d digits of base 62%s", len(text), Width(MaxBase), unpadded(string(text)))
 	}
 	return id.keep(ParseBase(string(text), MaxBase))
 }

@@ -169,8 +169,27 @@ func TestEncodings(t *testing.T) {
 		if back, err := Parse(id.UUID()); back != id || err != nil {
 			t.Errorf("UUID of %v: %s, %v, %v", id, id.UUID(), back, err)
 		}
-		if back, err := Parse(strings.ToUpper(id.UUID())); back != id || err != nil {
-			t.Errorf("UUID of %v in upper case: %v, %v", id, back, err)
+		for _, text := range []string{strings.ToUpper(id.UUID()), "{" + id.UUID() + "}", "urn:uuid:" + id.UUID(), "URN:UUID:" + id.UUID()} {
+			if back, err := Parse(text); back != id || err != nil {
+				t.Errorf("%s of %v: %v, %v", text, id, back, err)
+			}
+		}
+	}
+}
+
+// The text of {get, 62} has an error that says what reads it.
+func TestUnpadded(t *testing.T) {
+	text, err := Make(1_700_000_000_000, 1, 7).Text(62)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]bool{text: true, text[1:]: true, text[1:] + "-": false, "edit": false} {
+		_, err := Parse(text)
+		err2 := new(ID).UnmarshalText([]byte(text))
+		for _, err := range []error{err, err2} {
+			if err == nil || strings.Contains(err.Error(), "ParseBase") != want {
+				t.Errorf("%q: %v", text, err)
+			}
 		}
 	}
 }
@@ -183,6 +202,8 @@ func TestUUIDForm(t *testing.T) {
 	for text, at := range map[string]int{
 		"":                                        0,
 		"01234567-89ab-cdef-0123-456789abcdef ":   0,
+		"{01234567-89ab-cdef-0123-456789abcdef)":  0,
+		"urn:guid:" + id.UUID():                   0,
 		"01234567_89ab-cdef-0123-456789abcdef":    8,
 		"01234567-89ab-cdef-0123-456789abcdeg":    35,
 		"0123456G-89ab-cdef-0123-456789abcdef":    7,

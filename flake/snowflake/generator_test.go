@@ -95,7 +95,7 @@ func TestMachine(t *testing.T) {
 		"datacenter below 0":       {l: Idgen, datacenter: -1, says: "datacenter -1"},
 		"worker too high":          {l: Idgen, worker: 32, says: "worker 32 is not from 0 to 31"},
 		"worker below 0":           {l: Idgen, worker: math.MinInt, says: "worker -9"},
-		"a datacenter for Twitter": {l: Twitter, datacenter: 1, says: "datacenter 1 is not from 0 to 0"},
+		"a datacenter for Twitter": {l: Twitter, datacenter: 9, worker: 7, says: "copy it with bits for one"},
 		"no layout":                {says: "0 bits of time"},
 	} {
 		m, err := c.l.Machine(c.datacenter, c.worker)

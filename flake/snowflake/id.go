@@ -192,12 +192,16 @@ func inWords(milli uint64) string {
 // Machine identifies a generator of a layout: 0 to 1023 in [Twitter] and [Idgen].
 type Machine uint32
 
-// Machine returns the machine of a datacenter and a worker, each 0 to 31 in [Idgen]. A
-// value out of range or an invalid layout is an error.
+// Machine returns the machine of a datacenter and a worker, each 0 to 31 in [Idgen]. In
+// [Twitter] the datacenter must be 0, and the worker is 0 to 1023. A value out of range or
+// an invalid layout is an error.
 func (l Layout) Machine(datacenter, worker int) (Machine, error) {
 	switch err := l.Check(); {
 	case err != nil:
 		return 0, err
+	case l.Datacenter == 0 && datacenter != 0:
+		return 0, fmt.Errorf("flake: datacenter %d, and the layout has none: copy it with bits for one, such as Datacenter 5 "+
+			"and Worker 5, or give one number from 0 to %d as the worker, and datacenter 0", datacenter, 1<<l.Worker-1)
 	case datacenter>>l.Datacenter != 0:
 		return 0, fmt.Errorf("flake: datacenter %d is not from 0 to %d", datacenter, 1<<l.Datacenter-1)
 	case worker>>l.Worker != 0:

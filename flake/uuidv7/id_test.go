@@ -38,17 +38,23 @@ func TestMake(t *testing.T) {
 func TestParse(t *testing.T) {
 	id := New()
 	own := id.String()
-	for _, text := range []string{own, strings.ToUpper(own)} {
-		if got, err := Parse(text); got != id || err != nil {
+	for _, text := range []string{own, strings.ToUpper(own), "{" + own + "}", "urn:uuid:" + own, strings.ToUpper("urn:uuid:" + own)} {
+		if got, err := Parse(text); got != id || err != nil || Validate(text) != nil {
 			t.Errorf("%q: %v, %v", text, got, err)
 		}
+	}
+	if got, err := Parse(Max.String()); got != Max || err != nil || got.Compare(id) <= 0 {
+		t.Errorf("the max UUID: %v, %v", got, err)
 	}
 	with := func(at int, digit string) string { return own[:at] + digit + own[at+1:] }
 	for text, at := range map[string]int{
 		"":                                     0,
 		own[1:]:                                0,
-		"{" + own + "}":                        0,
-		"urn:uuid:" + own:                      0,
+		"{" + own + ")":                        0,
+		"(" + own + "}":                        0,
+		"uuid:urn:" + own:                      0,
+		"{" + with(14, "4") + "}":              15,
+		"urn:uuid:" + with(19, "0"):            28,
 		strings.ReplaceAll(own, "-", ""):       0,
 		flake.ID(id).String():                  0,
 		with(8, "0"):                           8,
@@ -61,11 +67,11 @@ func TestParse(t *testing.T) {
 		with(19, "c"):                          19,
 		with(19, "f"):                          19,
 		strings.Repeat("f", 10_000):            0,
-		"ffffffff-ffff-ffff-ffff-ffffffffffff": 14, // the max UUID
+		"ffffffff-ffff-ffff-ffff-fffffffffffe": 14,
 		"00000000-0000-0000-0000-000000000001": 14,
 	} {
 		var where *flake.ParseError
-		if got, err := Parse(text); !errors.As(err, &where) || where.At != at || !got.IsZero() || len(err.Error()) > 250 {
+		if got, err := Parse(text); !errors.As(err, &where) || where.At != at || !got.IsZero() || len(err.Error()) > 250 || Validate(text) == nil {
 			t.Errorf("%q: %v, %v, want an error at %d", text, got, err, at)
 		}
 	}
@@ -119,15 +125,22 @@ func TestSpan(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	f.Add("017F22E2-79B0-7CC3-98C4-DC0C0C07398F")
 	f.Add(ID{}.String())
+	f.Add("{" + Max.String() + "}")
+	f.Add("urn:uuid:" + Max.String())
 	f.Fuzz(func(t *testing.T, text string) {
 		id, err := Parse(text)
 		if err != nil {
 			return
 		}
-		if id.String() != strings.ToLower(text) || !id.IsZero() && (text[14] != '7' || !strings.Contains("89abAB", text[19:20])) {
+		own := strings.ToLower(text[len(text)-36:])
+		if text[0] == '{' {
+			own = strings.ToLower(text[1:37])
+		}
+		special := id.IsZero() || id == Max
+		if id.String() != own || !special && (own[14] != '7' || !strings.Contains("89ab", own[19:20])) {
 			t.Errorf("%q comes back as %v", text, id)
 		}
-		if again, err := Make(id.Milli(), id.Worker(), id.Sequence(), id.Random()); err != nil || again != id && !id.IsZero() {
+		if again, err := Make(id.Milli(), id.Worker(), id.Sequence(), id.Random()); err != nil || again != id && !special {
 			t.Errorf("%v comes back as %v, %v", id, again, err)
 		}
 		if data, err := id.MarshalBinary(); err != nil || !bytes.Equal(data, id[:]) {

@@ -33,6 +33,7 @@
 package uuidv7
 
 import (
+	"bytes"
 	"context"
 	"database/sql/driver"
 	"time"
@@ -43,8 +44,11 @@ import (
 )
 
 // ID is one id, the 16 bytes of a UUID. The zero value is the nil UUID (RFC 9562 section
-// 5.9), the only id that is not of version 7.
+// 5.9). It and [Max] are the only ids that are not of version 7.
 type ID [16]byte
+
+// Max is the max UUID (RFC 9562 section 5.10), above all others.
+var Max = ID(bytes.Repeat([]byte{0xff}, 16))
 
 // MaxMilli is the highest time of ids in milliseconds since 1970, in the year 10889.
 const MaxMilli = halves.MaxMilli
@@ -167,28 +171,42 @@ func (id ID) AppendBase(dst []byte, base int) ([]byte, error) {
 // base these texts sort, as bytes, as the ids do. Any other base is [flake.ErrBase].
 func (id ID) Padded(base int) (string, error) { return flake.ID(id).Padded(base) }
 
-// Parse parses what [ID.String] returns, in either case: any UUID of version 7, or the
-// nil UUID. Anything else, such as a UUID of another version or variant, is a
-// [*flake.ParseError].
+// Parse parses what [ID.String] returns, in either case, also in braces or after
+// urn:uuid:. It may be any UUID of version 7, the nil UUID, or [Max]. Anything else, such
+// as a UUID of another version or variant, is a [*flake.ParseError].
 func Parse(text string) (ID, error) {
-	if len(text) != encodedLen {
+	start := 0 // of the UUID in the text
+	switch len(text) {
+	case encodedLen:
+	case len("{}") + encodedLen:
+		start = len("{")
+	case len("urn:uuid:") + encodedLen:
+		start = len("urn:uuid:")
+	default:
 		return ID{}, digits.Errorf[flake.ParseError](text, 0, "%d bytes, want %d of a UUID", len(text), encodedLen)
 	}
 	id, err := flake.Parse(text)
 	if err != nil {
 		return ID{}, err
 	}
-	return checked(ID(id), text, 14, 19)
+	return checked(ID(id), text, start+14, start+19)
 }
 
-// checked returns the id if it is of version 7. The indexes of version and variant in
+// Validate returns the error of [Parse].
+func Validate(text string) error {
+	_, err := Parse(text)
+	return err
+}
+
+// checked returns the id if it is of version 7, the nil UUID or Max. The indexes of version and variant in
 // text are for the error.
 func checked[T string | []byte](id ID, text T, version, variant int) (ID, error) {
 	switch {
-	case id.IsZero():
+	case id[6]>>4 == 7 && id[8]>>6 == 2:
+	case id.IsZero() || id == Max:
 	case id[6]>>4 != 7:
 		return ID{}, digits.Errorf[flake.ParseError](text, version, "version %d, want 7", id[6]>>4)
-	case id[8]>>6 != 2:
+	default:
 		return ID{}, digits.Errorf[flake.ParseError](text, variant, "not the variant of RFC 9562, whose digit is 8, 9, a or b")
 	}
 	return id, nil
@@ -223,8 +241,8 @@ func (id *ID) UnmarshalText(text []byte) error { return id.to(Parse(string(text)
 // MarshalBinary returns the 16 bytes. The error is always nil.
 func (id ID) MarshalBinary() ([]byte, error) { return id[:], nil }
 
-// UnmarshalBinary accepts the 16 bytes of a UUID of version 7, or of the nil UUID. On a
-// [*flake.ParseError] the id is unchanged.
+// UnmarshalBinary accepts the 16 bytes of a UUID of version 7, of the nil UUID, or of
+// [Max]. On a [*flake.ParseError] the id is unchanged.
 func (id *ID) UnmarshalBinary(data []byte) error {
 	if len(data) != len(id) {
 		return digits.Errorf[flake.ParseError](data, 0, "%d bytes, want 16", len(data))
