@@ -108,7 +108,14 @@ func (s *Server) decompose(w http.ResponseWriter, r *http.Request, p parameters)
 	}
 	id, _, err := g.Server.Decompose(value, as)
 	if err != nil {
-		return badParameter("id", value, textsOf(asked, base))
+		allowed := textsOf(asked, base)
+		if base == formats.Canonical {
+			others := inspect.Read(makersOf(asked), value, 62, false, time.Now())
+			if len(others) > 0 && others[0].Likely { // as {get, 62} returns it
+				allowed += "; with base=62 this is one"
+			}
+		}
+		return badParameter("id", value, allowed)
 	}
 	parts := inspect.PartsOf(g.format(), id)
 	parts.Generator = g.Name

@@ -3,9 +3,12 @@ package idhttp
 import (
 	"context"
 	"crypto/tls"
+	"errors"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
+	"os"
 	"runtime"
 	"sync"
 
@@ -19,6 +22,7 @@ import (
 type limited struct {
 	net.Listener
 	secure bool // by TLS above
+	log    *slog.Logger
 
 	mu       sync.Mutex
 	open     host.Line[*conn]
@@ -114,6 +118,15 @@ func (p *conn) Close() error {
 	p.of.answered.Remove(p)
 	p.of.mu.Unlock()
 	return p.Conn.Close()
+}
+
+// Write is that of the connection. The server sets its deadline, [writeTime].
+func (p *conn) Write(b []byte) (int, error) {
+	n, err := p.Conn.Write(b)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		p.of.log.Debug("HTTP response not read in time, connection closed", "address", p.RemoteAddr())
+	}
+	return n, err
 }
 
 func connOf(c net.Conn) *conn {

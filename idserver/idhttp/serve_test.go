@@ -171,6 +171,37 @@ func testEventsUnread(t *testing.T) {
 	}
 }
 
+// A response that nobody reads ends with its connection, and with a line of the log.
+func TestUnread(t *testing.T) { synctest.Test(t, testUnread) }
+
+func testUnread(t *testing.T) {
+	var log bytes.Buffer
+	s, l, client := server(t, Options{Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))}, isReady)
+	c, _ := l.dial(t.Context(), "", "")
+	defer c.Close()
+	io.WriteString(c, "GET /v1/ids?n=65536 HTTP/1.1\r\nHost: localhost\r\n\r\n")
+	time.Sleep(writeTime - time.Second)
+	for _, ended := range []bool{false, true} {
+		if logged := strings.Contains(log.String(), "not read in time"); logged != ended {
+			t.Errorf("ended %v, and the log has %q", ended, log.String())
+		}
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+	}
+	if rest, err := io.ReadAll(c); len(rest) != 0 || err != nil {
+		t.Errorf("%d bytes and %v after the end", len(rest), err)
+	}
+	if answer, err := client.Get("http://localhost/v1/ids"); err != nil {
+		t.Error(err)
+	} else {
+		answer.Body.Close()
+	}
+	if n := strings.Count(log.String(), "not read in time"); n != 1 {
+		t.Errorf("%d lines, want 1", n)
+	}
+	s.Stop(t.Context())
+}
+
 // Stop has requests answered that can be in time, and once it returns no generator is
 // asked any more.
 func TestStop(t *testing.T) {

@@ -163,7 +163,7 @@ func (s *Server) Serve(l net.Listener) {
 	all := cmp.Or(s.Connections, MaxConnections+SpareConnections)
 	spare := min(SpareConnections, all/3)
 	limited := limitListener(l, all-spare, min(MaxConnectionsPerHost, all-spare), spare)
-	limited.secure = s.TLS != nil
+	limited.secure, limited.log = s.TLS != nil, s.Log
 	l = limited
 	if s.TLS != nil {
 		l = tls.NewListener(l, &tls.Config{
