@@ -1,6 +1,7 @@
 // Makes the CommonJS modules in cjs of the ES modules in src: their text, with the
-// imports and exports in the other words. Run it before the tests and before a release.
-import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+// imports and exports in the other words, and copies the license. Run it before the tests
+// and before a release.
+import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 
 const from = new URL('src/', import.meta.url)
 const to = new URL('cjs/', import.meta.url)
@@ -26,6 +27,8 @@ function commonJS (text) {
   return `'use strict'\n${text}`
 }
 
+const license = new URL('LICENSE', import.meta.url)
+if (!existsSync(license)) copyFileSync(new URL('../../LICENSE', import.meta.url), license)
 rmSync(to, { recursive: true, force: true })
 mkdirSync(to)
 for (const name of readdirSync(from)) {

@@ -129,7 +129,7 @@ func npm(r release) error {
 		return fmt.Errorf("clients/javascript/package.json has version %s, not %s", p.Version, r.version)
 	}
 	files := []file{{"LICENSE", filepath.Join(r.root, "LICENSE"), 0o644}}
-	for _, pattern := range []string{"README.md", "cjs/*", "package.json", "src/*"} {
+	for _, pattern := range []string{"README.md", "cjs/*", "idgen/*", "package.json", "src/*"} {
 		found, _ := fs.Glob(os.DirFS(top), pattern) // fails only for a bad pattern
 		if len(found) == 0 {
 			return fmt.Errorf("no %s in clients/javascript", pattern)

@@ -56,6 +56,9 @@ function none (text, what) {
   return new SyntaxError(`${JSON.stringify(text.slice(0, 40))} is no id: want ${what}`)
 }
 
+// Added for what {get, 62} or toString(62) may have returned: ids since 1971 have 17 digits or more.
+const unpadded = text => /^[0-9A-Za-z]{17,21}$/.test(text) ? '; parse(text, 62) reads digits without leading zeros' : ''
+
 function checkBase (base) {
   if (!Number.isInteger(base) || base < 2 || base > 62) throw new RangeError(`the base is ${String(base)}, want 2 to 62`)
 }
@@ -83,7 +86,7 @@ function fixed (alphabet, size, read = text => text) {
       return alphabet === base62 ? text : text.replace(/./g, c => alphabet[base62.indexOf(c)])
     },
     decode (text) {
-      if (text.length !== digits) throw none(text, `${digits} digits`)
+      if (text.length !== digits) throw none(text, `${digits} digits${alphabet === base62 ? unpadded(text) : ''}`)
       const value = number(read(text), alphabet)
       if (value > highestOf(size)) throw none(text, `at most ${this.encode(highestOf(size))}`)
       return value

@@ -60,6 +60,7 @@ test('what is no id is refused', () => {
     assert.throws(() => flake.parse(text, base), SyntaxError)
   }
   assert.throws(() => flake.parse('x'), /"x" is no id: want 22 digits$/)
+  assert.throws(() => flake.parse('BCfc0ALre7LoMSKqmn'), /want 22 digits; parse\(text, 62\) reads/)
   assert.throws(() => sno.parse('2222222222222221'), SyntaxError)
   assert.throws(() => ulid.parse('80000000000000000000000000'), SyntaxError)
   assert.throws(() => ulid.parse('0000000000000000000000000I'), SyntaxError)

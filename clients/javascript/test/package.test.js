@@ -1,8 +1,9 @@
 // What users get: types, CommonJS, and a README whose examples run.
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
@@ -17,6 +18,31 @@ const here = fileURLToPath(new URL('.', import.meta.url))
 test('the types fit', async () => {
   const tsc = join(here, '../node_modules/typescript/bin/tsc')
   await assert.doesNotReject(run(process.execPath, [tsc, '-p', join(here, 'types')]).catch(err => { throw new Error(err.stdout || err.message) }))
+})
+
+// TypeScript before 4.7, and other tools as old, know no exports.
+test('both entries are found without exports', async () => {
+  const dir = await mkdtemp(join(tmpdir(), 'flake-client-'))
+  try {
+    await mkdir(join(dir, 'node_modules'))
+    await symlink(join(here, '..'), join(dir, 'node_modules/flake-client'))
+    const code = "import { formats } from 'flake-client'\nimport FlakeId = require('flake-client/idgen')\n" +
+      'const all: [string, number] = [formats.flake.name, new FlakeId({ id: 5 }).next().length]\n'
+    await writeFile(join(dir, 'old.ts'), code)
+    const options = '--noEmit --strict --module commonjs --moduleResolution node10 --target es2022 --lib es2022,dom --skipLibCheck'
+    const tsc = join(here, '../node_modules/typescript/bin/tsc')
+    await run(process.execPath, [tsc, ...options.split(' '), join(dir, 'old.ts')]).catch(err => { throw new Error(err.stdout || err.message) })
+    const { main } = JSON.parse(await readFile(join(here, '../idgen/package.json')))
+    assert.equal(createRequire(import.meta.url)(join(here, '../idgen', main)).name, FlakeId.name)
+  } finally {
+    await rm(dir, { recursive: true })
+  }
+})
+
+test('the tarball has the license', async () => {
+  const { stdout } = await run('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], { cwd: join(here, '..') })
+  const names = JSON.parse(stdout)[0].files.map(({ path }) => path)
+  for (const name of ['LICENSE', 'cjs/idgen.cjs', 'idgen/package.json']) assert.ok(names.includes(name), `no ${name} in ${names}`)
 })
 
 test('CommonJS has the same', () => {
