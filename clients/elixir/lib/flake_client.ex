@@ -11,7 +11,7 @@ defmodule FlakeClient do
   and take ids:
 
       {:ok, <<_time::64, _worker::48, _sequence::16>>} = FlakeClient.id()
-      text = FlakeClient.id!(base: 62)
+      text = FlakeClient.id!(base: :canonical)
 
   This is the Erlang application `:flake_client` under names and types of
   Elixir. What it promises of order, freshness and failover is told in the
@@ -62,6 +62,7 @@ defmodule FlakeClient do
   @type failure :: :flake_client.failure()
 
   @default :flake_client
+  @start_options [:nodes, :name, :generator, :timeout, :lease]
 
   @doc """
   A client for a supervisor, as `{FlakeClient, options}`.
@@ -78,13 +79,34 @@ defmodule FlakeClient do
   Starts a client.
 
       iex> FlakeClient.start_link(nodes: [])
-      {:error, {:bad_option, :nodes, [], ~c"a list of 1 to 100 nodes, none twice"}}
+      {:error, {:bad_option, :nodes, [], ~c"a list of 1 to 100 nodes, each once"}}
+
+      iex> FlakeClient.start_link(nodes: [:"flake@127.0.0.1"], node: :flake)
+      {:error,
+       {:bad_option, :node, :flake, ~c"one of :nodes, :name, :generator, :timeout, :lease"}}
   """
   @spec start_link([start_option]) :: {:ok, pid} | {:error, term}
   def start_link(options) do
-    {client, options} = Keyword.pop(options, :name, @default)
-    :flake_client.start_link(client, Enum.map(options, &start_option/1))
+    {client, others} = Keyword.pop(options, :name, @default)
+
+    case Enum.find(others, fn {key, _} -> key not in @start_options end) do
+      nil ->
+        client
+        |> :flake_client.start_link(Enum.map(others, &start_option/1))
+        |> started()
+
+      {key, value} ->
+        allowed = Enum.map_join(@start_options, ", ", &inspect/1)
+        {:error, {:bad_option, key, value, to_charlist("one of " <> allowed)}}
+    end
   end
+
+  # An error names the option as it is called here.
+  defp started({:error, {:bad_option, key, value, allowed}}) do
+    {:error, {:bad_option, %{client: :name, name: :generator}[key] || key, value, allowed}}
+  end
+
+  defp started(result), do: result
 
   defp start_option({:generator, name}), do: {:name, name}
   defp start_option({:lease, nil}), do: {:lease, :undefined}
@@ -97,8 +119,8 @@ defmodule FlakeClient do
       iex> DateTime.from_unix!(time, :millisecond).year >= 2026
       true
 
-      iex> {:ok, text} = FlakeClient.id(base: 62)
-      iex> text =~ ~r/^[0-9A-Za-z]{17,19}$/
+      iex> {:ok, text} = FlakeClient.id(base: :canonical)
+      iex> text =~ ~r/^[0-9A-Za-z]{22}$/
       true
 
       iex> FlakeClient.id(base: 63)
@@ -190,7 +212,7 @@ defmodule FlakeClient do
       {:ok, [time: 1_700_000_000_000, worker: 2, sequence: 3]}
 
       iex> {:ok, [time: _, worker: _, sequence: _]} =
-      ...>   FlakeClient.decompose(FlakeClient.id!(base: 62), base: 62)
+      ...>   FlakeClient.decompose(FlakeClient.id!(base: :canonical), base: :canonical)
   """
   @spec decompose(id | text, [option]) :: {:ok, keyword} | {:error, failure}
   def decompose(id, options \\ []), do: call(:decompose, [id], options)

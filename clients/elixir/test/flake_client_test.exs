@@ -117,5 +117,16 @@ defmodule FlakeClientTest do
     assert FlakeClient.time(<<1::64>>) == {:error, :badarg}
     assert FlakeClient.from_text(~c"1", base: 62) == {:error, :badarg}
     assert {:error, {:bad_option, :nods, _, _}} = FlakeClient.start_link(nods: [@node])
+
+    assert {:error, {:bad_option, :generator, "orders", _}} =
+             FlakeClient.start_link(nodes: [@node], generator: "orders")
+
+    assert {:error, {:bad_option, :name, :uuid, _}} =
+             FlakeClient.start_link(nodes: [@node], name: :uuid)
+
+    assert {:error, {:bad_option, :nodes, _, allowed}} =
+             FlakeClient.start_link(nodes: [Atom.to_string(@node)])
+
+    assert List.to_string(allowed) =~ "atoms"
   end
 end

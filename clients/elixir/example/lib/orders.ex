@@ -16,13 +16,14 @@ defmodule Orders do
   @spec new(String.t()) ::
           {:ok, %{number: FlakeClient.text(), item: String.t()}} | {:error, FlakeClient.failure()}
   def new(item) do
-    with {:ok, number} <- FlakeClient.id(base: 62), do: {:ok, %{number: number, item: item}}
+    with {:ok, number} <- FlakeClient.id(base: :canonical),
+         do: {:ok, %{number: number, item: item}}
   end
 
   @doc "When an order came in, which its number tells."
   @spec time(%{number: FlakeClient.text()}) :: DateTime.t()
   def time(%{number: number}) do
-    FlakeClient.decompose!(number, base: 62)[:time] |> DateTime.from_unix!(:millisecond)
+    FlakeClient.decompose!(number)[:time] |> DateTime.from_unix!(:millisecond)
   end
 
   @doc false

@@ -10,7 +10,7 @@ defmodule OrdersTest do
         order
       end
 
-    ids = for %{number: number} <- orders, do: FlakeClient.from_text!(number, base: 62)
+    ids = for %{number: number} <- orders, do: FlakeClient.from_text!(number)
     assert ids == Enum.uniq(Enum.sort(ids))
     for order <- orders, do: assert(DateTime.compare(Orders.time(order), before) != :lt)
   end

@@ -17,7 +17,7 @@
 %% @doc An order with a number of its own, or why there is none.
 -spec new(string()) -> {ok, order()} | {error, flake_client:failure()}.
 new(Item) ->
-    case flake_client:id(orders_ids, 62) of
+    case flake_client:id(orders_ids, canonical) of
         {ok, Number} -> {ok, #{number => Number, item => Item}};
         {error, _} = Error -> Error
     end.
@@ -25,7 +25,7 @@ new(Item) ->
 %% @doc When an order came in, which its number tells.
 -spec time(order()) -> {ok, calendar:datetime()} | {error, flake_client:failure()}.
 time(#{number := Number}) ->
-    case flake_client:decompose(orders_ids, Number, 62) of
+    case flake_client:decompose(orders_ids, Number) of
         {ok, [{time, Ms} | _]} -> {ok, calendar:system_time_to_universal_time(Ms, millisecond)};
         {error, _} = Error -> Error
     end.

@@ -34,9 +34,9 @@ known(Key, Value, Defaults) ->
 
 option(nodes, Nodes) ->
     Count = count(Nodes),
-    Valid = Count >= 1 andalso Count =< ?MAX_NODES
-        andalso lists:all(fun is_atom/1, Nodes) andalso length(lists:usort(Nodes)) =:= Count,
-    valid(nodes, Nodes, Valid, io_lib:format("a list of 1 to ~b nodes, none twice", [?MAX_NODES]));
+    valid(nodes, Nodes, Count =:= 0 orelse lists:all(fun is_atom/1, Nodes), "nodes that are atoms, not strings"),
+    valid(nodes, Nodes, Count >= 1 andalso Count =< ?MAX_NODES andalso length(lists:usort(Nodes)) =:= Count,
+          io_lib:format("a list of 1 to ~b nodes, each once", [?MAX_NODES]));
 option(name, Name) ->
     valid(name, Name, is_atom(Name), "the atom that the generator is registered as");
 option(timeout, Timeout) ->
