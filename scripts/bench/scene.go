@@ -176,7 +176,10 @@ func halfOf(s *server, nodes []*callers, set setting, p plan) (time.Duration, er
 }
 
 func (s setting) rows(section string, loads versus[load]) (rows []row) {
-	what := fmt.Sprintf("%s, %d", s.request, s.processes)
+	what := fmt.Sprintf("%s by %d callers", s.request, s.processes)
+	if s.processes == 1 {
+		what = s.request + " by 1 caller"
+	}
 	if s.nodes > 1 {
 		what += fmt.Sprintf(" on %d nodes", s.nodes)
 	}
