@@ -2,11 +2,13 @@ package formats
 
 import (
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/flake-go/flake/flake"
 	"github.com/flake-go/flake/flake/snowflake"
+	"github.com/flake-go/flake/flake/ulid"
 )
 
 // MaxText is the length of the longest text of an id: 128 bits in base 2.
@@ -20,20 +22,68 @@ const (
 
 const canonical = "canonical"
 
-// text is a way to write ids of 64 bits, from other snowflake libraries.
+// text is a way to write ids, besides digits in a base.
 type text struct {
 	name   string
-	append func(dst []byte, id snowflake.ID) []byte
-	parse  func(text string) (snowflake.ID, error)
+	size   int // of the ids that have it, in bytes; 0 means any
+	append func(dst []byte, id Number, size int) []byte
+	parse  func(text string, size int) (Number, error)
 }
 
-// texts are those of bwmarrin/snowflake, with its names. Their bases are the numbers
-// below Canonical.
+// texts are, after the first two, those of bwmarrin/snowflake, with its names. Their bases
+// are the numbers below Canonical.
 var texts = [...]text{
-	{"base32", snowflake.Base32.Append, snowflake.Base32.Parse},
-	{"base36", snowflake.Base36.Append, snowflake.Base36.Parse},
-	{"base58", snowflake.Base58.Append, snowflake.Base58.Parse},
-	{"base64", func(dst []byte, id snowflake.ID) []byte { return id.AppendBase64(dst) }, snowflake.ParseBase64},
+	{"uuid", maxOctets, appendUUID, parseUUID},
+	{"crockford", 0, appendCrockford, parseCrockford},
+	encoding("base32", snowflake.Base32),
+	encoding("base36", snowflake.Base36),
+	encoding("base58", snowflake.Base58),
+	{"base64", 8, func(dst []byte, id Number, _ int) []byte { return snowflake.ID(id.Lo).AppendBase64(dst) },
+		func(text string, _ int) (Number, error) { return ofSnowflake(snowflake.ParseBase64(text)) }},
+}
+
+func encoding(name string, e *snowflake.Encoding) text {
+	return text{name, 8, func(dst []byte, id Number, _ int) []byte { return e.Append(dst, snowflake.ID(id.Lo)) },
+		func(text string, _ int) (Number, error) { return ofSnowflake(e.Parse(text)) }}
+}
+
+func ofSnowflake(id snowflake.ID, err error) (Number, error) { return Number{Lo: uint64(id)}, err }
+
+func appendUUID(dst []byte, id Number, _ int) []byte { return id.flake().AppendUUID(dst) }
+
+func parseUUID(text string, _ int) (Number, error) {
+	if len(text) != len("00000000-0000-0000-0000-000000000000") {
+		return Number{}, errText
+	}
+	id, err := flake.Parse(text)
+	return of128(id), err
+}
+
+// crockfordZeros is the lowest id of 128 bits in Crockford's base 32: the digits of ulid, as
+// many as the highest id of a size has.
+const crockfordZeros = "00000000000000000000000000"
+
+func crockfordWidth(size int) int { return (8*size + 4) / 5 } // 13, 16 or 26
+
+func appendCrockford(dst []byte, id Number, size int) []byte {
+	var buf [len(crockfordZeros)]byte
+	text, _ := ulid.ID(id.flake()).AppendText(buf[:0])
+	return append(dst, text[len(text)-crockfordWidth(size):]...)
+}
+
+func parseCrockford(text string, size int) (Number, error) {
+	id, err := ulid.Parse(crockfordZeros[crockfordWidth(size):] + text)
+	n := of128(id)
+	if n.Compare(highest(size)) > 0 {
+		err = errText
+	}
+	return n, err
+}
+
+// isCrockford reports whether a text that [parseCrockford] parses can be nothing else: of
+// 128 bits only hexadecimal with needless zeros has 26 digits, the first of them 0.
+func isCrockford(text string, size int) bool {
+	return size == maxOctets && len(text) == len(crockfordZeros) && text[0] == '0' && text[1]|' ' != 'x'
 }
 
 // textOf returns the text of a base, or nil.
@@ -44,8 +94,8 @@ func textOf(base int) *text {
 	return nil
 }
 
-// BaseOf returns the base with a name: canonical, or base32, base36, base58 and base64,
-// which only ids of 64 bits have.
+// BaseOf returns the base with a name: canonical; uuid, which only ids of 128 bits have;
+// crockford; or base32, base36, base58 and base64, which only ids of 64 bits have.
 func BaseOf(name string) (base int, ok bool) {
 	if name == canonical {
 		return Canonical, true
@@ -58,14 +108,6 @@ func BaseOf(name string) (base int, ok bool) {
 	return 0, false
 }
 
-// TextBases returns the bases of the texts that only ids of 64 bits have.
-func TextBases() (bases []int) {
-	for i := range texts {
-		bases = append(bases, Canonical-1-i)
-	}
-	return bases
-}
-
 // NameOf returns the name of a base: "base 62", "base58".
 func NameOf(base int) string {
 	if t := textOf(base); t != nil {
@@ -75,14 +117,25 @@ func NameOf(base int) string {
 }
 
 // HasBase reports whether ids of the format can be written in a valid base.
-func (f *Format) HasBase(base int) bool { return textOf(base) == nil || f.Size == 8 }
+func (f *Format) HasBase(base int) bool {
+	t := textOf(base)
+	return t == nil || t.size == 0 || t.size == f.Size
+}
 
-// BaseNames returns the names of the bases of the format that are not numbers.
-func (f *Format) BaseNames() []string {
-	names := []string{canonical}
+// TextBases returns the bases that have names, besides canonical.
+func TextBases() (bases []int) {
 	for i := range texts {
-		if f.HasBase(Canonical - 1 - i) {
-			names = append(names, texts[i].name)
+		bases = append(bases, Canonical-1-i)
+	}
+	return bases
+}
+
+// BaseNames returns the names of the bases that are not numbers of any of the formats.
+func BaseNames(all ...*Format) []string {
+	names := []string{canonical}
+	for _, base := range TextBases() {
+		if slices.ContainsFunc(all, func(f *Format) bool { return f.HasBase(base) }) {
+			names = append(names, NameOf(base))
 		}
 	}
 	return names
@@ -97,7 +150,7 @@ func (f *Format) Append(dst []byte, id Number, base int) []byte {
 		return f.append(dst, id)
 	}
 	if t := textOf(base); t != nil {
-		return t.append(dst, snowflake.ID(id.Lo))
+		return t.append(dst, id, f.Size)
 	}
 	return id.AppendDigits(dst, base)
 }
@@ -108,20 +161,24 @@ func (f *Format) Width(base int) int { return len(f.Append(nil, highest(f.Size),
 var errText = errors.New("flake: not an id of the format")
 
 // Parse parses what Append returns: digits in the base; with Canonical, any of the
-// format's own texts, or the id in base 16 as other programs write it; with Octets, the
-// bytes of the id or, if the length differs, as with Canonical.
+// format's own texts, of 128 bits also 26 digits of crockford that begin with 0, or the id
+// in base 16 as other programs write it; with Octets, the bytes of the id or, if the
+// length differs, as with Canonical.
 func (f *Format) Parse(text string, base int) (id Number, err error) {
 	switch {
 	case base == Octets && len(text) == f.Size:
 		return NumberOf(text), nil
 	case base == Octets || base == Canonical:
-		if id, err = f.parse(text); err != nil {
-			id, err = parseHex(text, f.Size)
+		if id, err = f.parse(text); err == nil {
+			break
 		}
+		read := parseHex
+		if isCrockford(text, f.Size) {
+			read = parseCrockford
+		}
+		id, err = read(text, f.Size)
 	case textOf(base) != nil && f.HasBase(base):
-		var number snowflake.ID
-		number, err = textOf(base).parse(text)
-		id = Number{Lo: uint64(number)}
+		id, err = textOf(base).parse(text, f.Size)
 	default:
 		id, err = parseDigits(text, base, f.Size)
 	}
@@ -134,10 +191,15 @@ func (f *Format) Parse(text string, base int) (id Number, err error) {
 	return id, nil
 }
 
-// IsOwn reports whether a text is one of the format's own texts, not digits in a base.
-func (f *Format) IsOwn(text string) bool {
-	_, err := f.parse(text)
-	return err == nil
+// ReadAs returns, for people, which text Parse with Canonical reads a text as.
+func (f *Format) ReadAs(text string) string {
+	if _, err := f.parse(text); err == nil {
+		return f.Name + "'s own text"
+	}
+	if isCrockford(text, f.Size) {
+		return "crockford"
+	}
+	return "hexadecimal"
 }
 
 // parseDigits parses what AppendDigits returns; in base 16 also lower case, and after

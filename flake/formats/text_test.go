@@ -54,7 +54,7 @@ func TestTexts(t *testing.T) {
 	} {
 		base, ok := BaseOf(name)
 		id, err := f.Parse(text, base)
-		if got := string(f.Append(nil, want, base)); !ok || got != text || id != want || err != nil || !f.HasBase(base) || !slices.Contains(f.BaseNames(), name) {
+		if got := string(f.Append(nil, want, base)); !ok || got != text || id != want || err != nil || !f.HasBase(base) || !slices.Contains(BaseNames(f), name) {
 			t.Errorf("%s: %s, want %s, and back %v, %v", name, got, text, id, err)
 		}
 		if name != "canonical" && (NameOf(base) != name || snoFormat.HasBase(base) || f.Width(base) != len(f.Append(nil, highest(8), base))) {
@@ -72,8 +72,82 @@ func TestTexts(t *testing.T) {
 			t.Errorf("%q is %d", name, base)
 		}
 	}
-	if names := flakeFormat.BaseNames(); len(names) != 1 || NameOf(62) != "base 62" || !flakeFormat.HasBase(62) {
+	if names := BaseNames(snoFormat, flakeFormat); strings.Join(names, " ") != "canonical uuid crockford" || NameOf(62) != "base 62" || !flakeFormat.HasBase(62) {
 		t.Errorf("%s, %s", names, NameOf(62))
+	}
+}
+
+// Ids of every format have a text that no case can harm: as wide as the highest id has
+// it, it sorts as the ids do, and is read in either case. Without a base, ids of 128 bits
+// are read too.
+func TestCrockford(t *testing.T) {
+	base, _ := BaseOf("crockford")
+	for _, k := range Kinds {
+		f := k.Format(options[k.Name])
+		low, high, err := f.Span(f.Fields(Number{})[0].Value+1e11, 17e11)
+		if err != nil {
+			t.Fatal(err)
+		}
+		width, last := len(f.Append(nil, high, base)), ""
+		for _, id := range []Number{low, f.AtPlace(f.Place(low).Plus(1)), high} {
+			text := string(f.Append(nil, id, base))
+			if len(text) != width || width != f.Width(base) || text <= last || strings.ContainsAny(text, "ILOUabcdefghijklmnopqrstuvwxyz") {
+				t.Errorf("%s: %s after %s, in %d digits", f, text, last, width)
+			}
+			last = text
+			for _, text := range []string{text, strings.ToLower(text)} {
+				if got, err := f.Parse(text, base); got != id || err != nil {
+					t.Errorf("%s: %s is %v, %v, want %v", f, text, got, err, id)
+				}
+				if got, err := f.Parse(text, Canonical); f.Size == 16 && (got != id || err != nil) {
+					t.Errorf("%s: %s without a base is %v, %v, want %v", f, text, got, err, id)
+				}
+			}
+		}
+		for _, wrong := range []string{last[1:], "0" + last, "Z" + last[1:], last[1:] + "I", last[1:] + "L", last[1:] + "O", last[1:] + "U", ""} {
+			if id, err := f.Parse(wrong, base); err == nil && !(wrong[0] == 'Z' && f == snoFormat) { // which has 16 whole digits
+				t.Errorf("%s: %s is %v", f, wrong, id)
+			}
+		}
+	}
+	for text, as := range map[string]string{
+		"00000T3YRQB1XQM03RZZHX8000": "crockford", "00000t3yrqb1xqm03rzzhx8000": "crockford", "00000000000000000000000abc": "crockford",
+		"1A1FB17587B7A0078FFE3D4000": "hexadecimal", "0x1A1FB17587B7A0078FFE3D40": "hexadecimal", "0000BCeaFSZg0hpyLH1rPs": "flake's own text",
+	} {
+		if _, err := flakeFormat.Parse(text, Canonical); err != nil || flakeFormat.ReadAs(text) != as {
+			t.Errorf("%s: %v, read as %s", text, err, flakeFormat.ReadAs(text))
+		}
+	}
+}
+
+// Only ids of 128 bits have the form of a UUID.
+func TestUUID(t *testing.T) {
+	const text = "018bcfe5-6800-702a-8080-00000000491e"
+	base, _ := BaseOf("uuid")
+	for _, k := range Kinds {
+		f := k.Format(options[k.Name])
+		id, err := f.Parse(text, base)
+		switch {
+		case f.HasBase(base) != (f.Size == 16) || f.HasBase(base) != (err == nil):
+			t.Errorf("%s: %v", f, err)
+		case err == nil && string(f.Append(nil, id, base)) != text:
+			t.Errorf("%s: %s", f, f.Append(nil, id, base))
+		}
+		if id, err := f.Parse("018bcfe56800702a80800000000049ie", base); err == nil {
+			t.Errorf("%s: %v", f, id)
+		}
+	}
+}
+
+// Texts are appended without allocations.
+func TestAppendAllocates(t *testing.T) {
+	f, dst := SnowflakeFormat(snowflake.Twitter), make([]byte, 0, MaxText)
+	for _, base := range append(TextBases(), Canonical, 62) {
+		for _, f := range []*Format{f, flakeFormat} {
+			if n := testing.AllocsPerRun(100, func() { f.Append(dst, Number{Lo: 911723800210665477}, base) }); n != 0 {
+				t.Errorf("%s of %s: %v allocations", NameOf(base), f, n)
+			}
+		}
 	}
 }
 

@@ -170,6 +170,13 @@ func TestFormats(t *testing.T) {
 		{formats.SnowflakeFormat(snowflake.Twitter), "{get_many,2,base64}", `{ok,["NDU4NzUy","NDU4NzUz"]}`},
 		{formats.SnowflakeFormat(snowflake.Twitter), `{decompose,"NDU4NzUy",base64}`, "{ok,[{time,1288834974657},{machine,112},{sequence,0}]}"},
 		{formats.SnowflakeFormat(snowflake.Twitter), "{get,base62}", "{error,badarg}"},
+		{formats.SnowflakeFormat(snowflake.Twitter), "{get,uuid}", "{error,badarg}"},
+		{formats.SnowflakeFormat(snowflake.Twitter), "{get,crockford}", `{ok,"000000000E000"}`},
+		{formats.SnowflakeFormat(snowflake.Twitter), "{get,32}", `{ok,"E000"}`}, // as the original's
+		{formats.KindOf("sno").Format(nil), "{get,crockford}", `{ok,"000000000000E000"}`},
+		{formats.KindOf("flake").Format(nil), "{get_many,2,uuid}", `{ok,["00000000-0000-0000-0000-000000070000","00000000-0000-0000-0000-000000070001"]}`},
+		{formats.KindOf("flake").Format(nil), "{get,crockford}", `{ok,"0000000000000000000000E000"}`},
+		{formats.KindOf("flake").Format(nil), `{decompose,"00000t3yrqb1xqm03rzzhx8000"}`, "{ok,[{time,1795213973627},{worker,134142448624596},{sequence,0}]}"},
 		{formats.KindOf("sno").Format(nil), "{get,base58}", "{error,badarg}"},
 		{formats.KindOf("sno").Format(nil), "{lease,2}", "{ok,[{<<0,0,0,0,0,0,0,7,0,0>>,2}]}"},
 		{formats.KindOf("sno").Format(nil), "{lease,meta,255,3}", "{ok,[{<<0,0,255,0,0,0,0,7,0,0>>,3}]}"},

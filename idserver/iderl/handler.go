@@ -39,8 +39,8 @@ type Handler struct {
 //	info                                              [{Property, Value}]
 //	anything else                                     ok
 //
-// or {error, Reason}. A Base is 2 to 62 or canonical, for ids of 64 bits also base32, base36,
-// base58 or base64. A text is a string or a binary; a binary of an id's size is that id.
+// or {error, Reason}. A Base is 2 to 62, canonical or crockford, for ids of 128 bits also
+// uuid, and of 64 bits base32, base36, base58 or base64. A text is a string or a binary; a binary of an id's size is that id.
 // An id in a reply is a binary, or a string if there is a Base.
 func (h *Handler) HandleCall(c genserver.Call) {
 	var q request

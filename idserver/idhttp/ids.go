@@ -215,7 +215,7 @@ func baseOf(p *parameters, all ...*formats.Format) (int, *problem) {
 	if !given {
 		return formats.Canonical, nil
 	}
-	names := namesOf(all)
+	names := formats.BaseNames(all...)
 	if slices.Contains(names, value) {
 		base, _ := formats.BaseOf(value)
 		return base, nil
@@ -225,16 +225,6 @@ func baseOf(p *parameters, all ...*formats.Format) (int, *problem) {
 		return 0, badParameter("base", value, "an integer from 2 to 62, or "+strings.Join(names, ", "))
 	}
 	return int(base), nil
-}
-
-// namesOf returns the names of the bases of the formats: one of them has all.
-func namesOf(all []*formats.Format) (names []string) {
-	for _, f := range all {
-		if of := f.BaseNames(); len(of) > len(names) {
-			names = of
-		}
-	}
-	return names
 }
 
 func formatsOf(all []Generator) (of []*formats.Format) {

@@ -64,7 +64,7 @@ func (s *Server) inspect(p parameters, now time.Time) *inspection {
 	for base := 62; base >= 2; base-- {
 		v.Bases = append(v.Bases, strconv.Itoa(base))
 	}
-	v.Bases = append(v.Bases, namesOf(formatsOf(s.Generators))[1:]...) // without canonical, which needs no choice
+	v.Bases = append(v.Bases, formats.BaseNames(formatsOf(s.Generators)...)[1:]...) // without canonical, which needs no choice
 	asked, fault := s.asked(&p)
 	if fault == nil && v.ID != "" {
 		var base int

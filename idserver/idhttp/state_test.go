@@ -144,7 +144,7 @@ func TestReading(t *testing.T) {
 			"0 time 2026-11-20 21:04:52.979 UTC (1795208692979 ms, 1 d 14 h ago) 64 bits, 0 to 63; " +
 				"1 worker 02:fc:00:00:00:01 (3281355014145) 48 bits, 64 to 111; " +
 				"2 sequence 0 () 16 bits, 112 to 127; ",
-			"flake 0000BCeSOTXmkQcK8Ru83s; UUID 000001a1-fac6-c4f3-02fc-000000010000; base 62 BCeSOTXmkQcK8Ru83s; base 36 2H6MINIPQTSZDOROMXURK; base 16 1A1FAC6C4F302FC000000010000; base 10 33115755318282453239509704310784; ",
+			"flake 0000BCeSOTXmkQcK8Ru83s; base 62 BCeSOTXmkQcK8Ru83s; base 36 2H6MINIPQTSZDOROMXURK; base 16 1A1FAC6C4F302FC000000010000; base 10 33115755318282453239509704310784; uuid 000001a1-fac6-c4f3-02fc-000000010000; crockford 00000T3YP6RKSG5Z0000002000; ",
 		},
 		{
 			"orders", "911723800210665477", "0c a7 17 f7 3c d3 70 05 ",
@@ -154,7 +154,7 @@ func TestReading(t *testing.T) {
 				"2 worker 23 () 5 bits, 47 to 51; " +
 				"3 sequence 5 () 12 bits, 52 to 63; ",
 			"snowflake 911723800210665477; base 62 15LhgmPoGFZ; base 36 6XD743NUHRLX; base 16 CA717F73CD37005; base 10 911723800210665477; " +
-				"base32 3jaz6h6pghyf; base36 6xd743nuhrlx; base58 37KkmdM8XfV; base64 OTExNzIzODAwMjEwNjY1NDc3; ",
+				"crockford 0S9RQYWYD6W05; base32 3jaz6h6pghyf; base36 6xd743nuhrlx; base58 37KkmdM8XfV; base64 OTExNzIzODAwMjEwNjY1NDc3; ",
 		},
 		{
 			"events", "9q6uqblq2622g22b", "3e 09 cc 26 78 01 00 07 00 09 ",
@@ -164,7 +164,7 @@ func TestReading(t *testing.T) {
 				"2 meta 1 () 8 bits, 40 to 47; " +
 				"3 partition 7 () 16 bits, 48 to 63; " +
 				"4 sequence 9 () 16 bits, 64 to 79; ",
-			"sno 9q6uqblq2622g22b; base 62 1So1vPrwGsKOnB; base 36 1BPGLD2D4SUIVWG9; base 16 3E09CC26780100070009; base 10 292967453211759932276745; ",
+			"sno 9q6uqblq2622g22b; base 62 1So1vPrwGsKOnB; base 36 1BPGLD2D4SUIVWG9; base 16 3E09CC26780100070009; base 10 292967453211759932276745; crockford 7R4WR9KR0400E009; ",
 		},
 	} {
 		g := &inspecting(tt.generator).Generators[0]

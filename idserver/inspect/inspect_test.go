@@ -100,6 +100,8 @@ func TestRead(t *testing.T) {
 		{"9q6uqblq2622g22b", "sno's own text of sno", ""},
 		{"3e09cc26780100070009", "hexadecimal of sno", ""},
 		{"1888944671579078978", "snowflake's own text of snowflake", ""},
+		{"00000T3YRQB1XQM03RZZHX8000", "crockford of flake", ""},
+		{"1MDQ15ETW0400", "crockford of snowflake", "base 62 of sno, base 36 of sno, base 58 of sno, base 33 of sno"},
 		{"not an id", "", ""},
 	} {
 		var as, others string
@@ -132,6 +134,8 @@ func TestBases(t *testing.T) {
 		{flakes, "<<0,0,1,161,251,23,88,123>>", formats.Canonical, true, ""},
 		{snowflakes, "<<49,56,56,56,57,52,52,54,55,49,53,55,57,48,55,56,57,55,56>>", formats.Canonical, true, ""}, // of its text
 		{snowflakes, "MTg4ODk0NDY3MTU3OTA3ODk3OA==", formats.Canonical, true, "base64"},
+		{snowflakes, "1MDQ15ETW0400", formats.Canonical, true, "crockford, base 37"},
+		{snowflakes, "1MDQ15ETW0400", formats.Canonical, false, ""}, // 13 digits could be another's
 	} {
 		var as []string
 		for _, r := range Read([]Maker{tt.of}, tt.text, tt.base, tt.guess, noon) {
@@ -200,13 +204,15 @@ func TestTexts(t *testing.T) {
 		format     *formats.Format
 		text, want string
 	}{
-		{formats.KindOf("flake").Format(nil), "0000BCeaFSZg0hpyLH1rPs", "flake 0000BCeaFSZg0hpyLH1rPs, UUID 000001a1-fb17-587b-7a00-78ffe3d40000, " +
-			"base 62 BCeaFSZg0hpyLH1rPs, base 36 2H6MUW586MUK3V4RQODFK, base 16 1A1FB17587B7A0078FFE3D40000, base 10 33115852729053228698336880754688"},
+		{formats.KindOf("flake").Format(nil), "0000BCeaFSZg0hpyLH1rPs", "flake 0000BCeaFSZg0hpyLH1rPs, " +
+			"base 62 BCeaFSZg0hpyLH1rPs, base 36 2H6MUW586MUK3V4RQODFK, base 16 1A1FB17587B7A0078FFE3D40000, base 10 33115852729053228698336880754688, " +
+			"uuid 000001a1-fb17-587b-7a00-78ffe3d40000, crockford 00000T3YRQB1XQM03RZZHX8000"},
 		{formats.KindOf("uuidv7").Format(nil), "018bcfe5-6800-702a-8080-00000000491e", "uuidv7 018bcfe5-6800-702a-8080-00000000491e, " +
-			"base 62 2usyDNX9ILxbY09JFViVK, base 36 3AMO4VRPSF6YYYT3KQYCAASE, base 16 18BCFE56800702A808000000000491E, base 10 2055173893345399286069232529938860318"},
+			"base 62 2usyDNX9ILxbY09JFViVK, base 36 3AMO4VRPSF6YYYT3KQYCAASE, base 16 18BCFE56800702A808000000000491E, base 10 2055173893345399286069232529938860318, " +
+			"crockford 01HF7YAT00E0N8100000000J8Y"},
 		{formats.SnowflakeFormat(snowflake.Twitter), "1888944671579078978", "snowflake 1888944671579078978, " +
 			"base 62 2FXNyECjh22, base 36 ECNB02FK1OAQ, base 16 1A36E12BB5D68142, base 10 1888944671579078978, " +
-			"base32 bwpzbfq47pykn, base36 ecnb02fk1oaq, base58 5oj7rrjit4y, base64 MTg4ODk0NDY3MTU3OTA3ODk3OA=="},
+			"crockford 1MDQ15ETXD0A2, base32 bwpzbfq47pykn, base36 ecnb02fk1oaq, base58 5oj7rrjit4y, base64 MTg4ODk0NDY3MTU3OTA3ODk3OA=="},
 	} {
 		id, err := tt.format.Parse(tt.text, formats.Canonical)
 		if err != nil {

@@ -37,7 +37,9 @@ const (
 )
 
 // usual are the bases in which ids are usually written.
-var usual = []int{62, 36, 16, 10, 32, 58, 2}
+var usual = []int{crockford, 62, 36, 16, 10, 32, 58, 2}
+
+var crockford, _ = formats.BaseOf("crockford")
 
 // Read reads a text as an id of each of the makers. The likeliest readings come first: those
 // of a likely time, then those with the maker's worker, then those in the format's own
@@ -98,10 +100,7 @@ func (m *Maker) read(text string, base int, now time.Time) (r Reading, ok bool) 
 	case formats.Octets:
 		r.As = "an Erlang binary"
 	case formats.Canonical:
-		r.As = "hexadecimal"
-		if m.Format.IsOwn(text) {
-			r.As = m.Format.Name + "'s own text"
-		}
+		r.As = m.Format.ReadAs(text)
 	default:
 		r.As = formats.NameOf(base)
 		if r.rank = 1 + slices.Index(usual, base); r.rank == 0 {

@@ -79,15 +79,14 @@ type Text struct{ Name, Text string }
 
 // Texts returns the usual texts of an id.
 func Texts(f *formats.Format, id formats.Number) []Text {
-	all := []Text{{f.Name, string(f.Append(nil, id, formats.Canonical))}}
-	if f.Size == len(flake.ID{}) {
-		if uuid := flake.ID(id.AppendOctets(nil, f.Size)).UUID(); uuid != all[0].Text {
-			all = append(all, Text{"UUID", uuid})
-		}
-	}
+	canonical := string(f.Append(nil, id, formats.Canonical))
+	all := []Text{{f.Name, canonical}}
 	for _, base := range append([]int{62, 36, 16, 10}, formats.TextBases()...) {
-		if f.HasBase(base) {
-			all = append(all, Text{formats.NameOf(base), string(f.Append(nil, id, base))})
+		if !f.HasBase(base) {
+			continue
+		}
+		if text := string(f.Append(nil, id, base)); text != canonical || base > 0 {
+			all = append(all, Text{formats.NameOf(base), text})
 		}
 	}
 	return all

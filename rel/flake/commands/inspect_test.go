@@ -36,15 +36,16 @@ func inspecting(t *testing.T, args ...string) (v *inspector, out *bytes.Buffer) 
 func TestInspect(t *testing.T) {
 	for _, tt := range []struct{ args, ids, want string }{
 		{"", "BCeaFUnvigQXG3iGuW", `BCeaFUnvigQXG3iGuW: flake, read as base 62
-  time      2026-11-20 22:32:54.017 UTC  64 bits, 0 to 63    1795213974017 ms, 1 d 13 h ago
-  worker    7a:00:78:ff:e3:d4            48 bits, 64 to 111  134142448624596
-  sequence  0                            16 bits, 112 to 127
-  flake     0000BCeaFUnvigQXG3iGuW
-  UUID      000001a1-fb17-5a01-7a00-78ffe3d40000
-  base 62   BCeaFUnvigQXG3iGuW
-  base 36   2H6MUW6ECX8J9CN7N29KW
-  base 16   1A1FB175A017A0078FFE3D40000
-  base 10   33115852736247458887083605884928
+  time       2026-11-20 22:32:54.017 UTC  64 bits, 0 to 63    1795213974017 ms, 1 d 13 h ago
+  worker     7a:00:78:ff:e3:d4            48 bits, 64 to 111  134142448624596
+  sequence   0                            16 bits, 112 to 127
+  flake      0000BCeaFUnvigQXG3iGuW
+  base 62    BCeaFUnvigQXG3iGuW
+  base 36    2H6MUW6ECX8J9CN7N29KW
+  base 16    1A1FB175A017A0078FFE3D40000
+  base 10    33115852736247458887083605884928
+  uuid       000001a1-fb17-5a01-7a00-78ffe3d40000
+  crockford  00000T3YRQB80QM03RZZHX8000
   or it is flake in base 60, from 2002-08-07
         or flake in base 61, from 2013-02-28
 
@@ -52,7 +53,7 @@ func TestInspect(t *testing.T) {
 		{"-json -format sno", "9q6uqblq2622g22b no", `{"text":"9q6uqblq2622g22b","as":"sno's own text","id":"9q6uqblq2622g22b","format":"sno","time":"2026-11-20T21:04:52.976Z",` +
 			`"fields":[{"name":"time","value":"1795208692976","offset":0,"width":39},{"name":"tick_tock","value":"0","offset":39,"width":1},` +
 			`{"name":"meta","value":"1","offset":40,"width":8},{"name":"partition","value":"7","offset":48,"width":16},{"name":"sequence","value":"9","offset":64,"width":16}],` +
-			`"texts":{"base 10":"292967453211759932276745","base 16":"3E09CC26780100070009","base 36":"1BPGLD2D4SUIVWG9","base 62":"1So1vPrwGsKOnB","sno":"9q6uqblq2622g22b"}}
+			`"texts":{"base 10":"292967453211759932276745","base 16":"3E09CC26780100070009","base 36":"1BPGLD2D4SUIVWG9","base 62":"1So1vPrwGsKOnB","crockford":"7R4WR9KR0400E009","sno":"9q6uqblq2622g22b"}}
 {"text":"n\u0000o!","error":"not an id of sno"}
 `},
 	} {
