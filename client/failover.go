@@ -9,8 +9,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/flake-go/flake/flake"
 )
 
 const (
@@ -99,7 +97,7 @@ func (f *Failover) texts(ctx context.Context, generator string, n, base int) (te
 		}
 		runs := make([]run, len(texts))
 		for i, text := range texts {
-			id, err := flake.ParseBase(text, base) // parses ids of all formats as numbers
+			id, err := parseBase(text, base)
 			if err != nil {
 				return nil, err
 			}

@@ -88,6 +88,15 @@ func testRandomBits[ID randomID](t *testing.T, source formats.Source,
 		if id, err := parse(texts[0]); err != nil || !numberOf(all[0]).below(numberOf(id)) {
 			t.Errorf("%s: %s, %v", what, texts[0], err)
 		}
+		for base, width := range map[int]int{UUID: 36, Crockford: 26} {
+			texts, err := NewIDs[ID](door, "flake").Texts(t.Context(), 2, base)
+			if err != nil {
+				t.Fatalf("%s: %v", what, err)
+			}
+			if id, err := parseBase(texts[1], base); err != nil || len(texts[1]) != width || !numberOf(all[0]).below(numberOf(id)) {
+				t.Errorf("%s: %s, %v", what, texts, err)
+			}
+		}
 		if id, err := NewIDs[flake.ID](door, "flake").Next(t.Context()); err == nil {
 			t.Errorf("%s: %v is taken for an id of flake", what, id)
 		}

@@ -91,11 +91,9 @@ func (h *HTTP) get(ctx context.Context, generator string) ([]byte, error) {
 }
 
 func (h *HTTP) texts(ctx context.Context, generator string, n, base int) ([]string, error) {
-	values := url.Values{"generator": {generator}, "n": {strconv.Itoa(n)}}
-	if base != Canonical {
-		values.Set("base", strconv.Itoa(base))
-	}
-	body, err := h.ask(ctx, http.MethodPost, pathIDs, asText, values)
+	body, err := h.ask(ctx, http.MethodPost, pathIDs, asText, url.Values{
+		"generator": {generator}, "n": {strconv.Itoa(n)}, "base": {nameOf(base)},
+	})
 	return strings.Fields(string(body)), err
 }
 

@@ -9,6 +9,7 @@ import (
 	"math/bits"
 	"math/rand/v2"
 	"reflect"
+	"strings"
 
 	"github.com/flake-go/flake/flake"
 	"github.com/flake-go/flake/flake/sno"
@@ -150,12 +151,25 @@ func idOf[ID Format](n number) (id ID) {
 // numberOfText returns the number of a text in a base, or in the own form of ID.
 func numberOfText[ID Format](text string, base int) (number, error) {
 	if base != Canonical {
-		id, err := flake.ParseBase(text, base)
+		id, err := parseBase(text, base)
 		return numberOf(id), err
 	}
 	var id ID
 	err := any(&id).(encoding.TextUnmarshaler).UnmarshalText([]byte(text))
 	return numberOf(id), err
+}
+
+// parseBase parses an id of any format as a number, in a base other than [Canonical].
+func parseBase(text string, base int) (flake.ID, error) {
+	switch base {
+	case UUID:
+		return flake.Parse(text)
+	case Crockford:
+		const digits = 26 // of 128 bits
+		id, err := ulid.Parse(strings.Repeat("0", max(0, digits-len(text))) + text)
+		return flake.ID(id), err
+	}
+	return flake.ParseBase(text, base)
 }
 
 // sizeOf returns the size of an id in bytes.

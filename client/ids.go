@@ -18,6 +18,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -36,9 +37,25 @@ const (
 	maxAny = 1024
 )
 
-// Canonical is the base for texts in the format's own form, for [IDs.Texts]. A [Failover]
-// refuses it, because it cannot compare such texts.
-const Canonical = -1
+// Bases for [IDs.Texts] besides 2 to 62.
+const (
+	Canonical = -1 // the format's own form, which a [Failover] refuses, because it cannot compare such texts
+	UUID      = -2 // the form of a UUID, for ids of 16 bytes
+	Crockford = -3 // Crockford's base 32, upper case, padded: 26, 16 or 13 digits, which sort as ids do
+)
+
+// nameOf returns a base as nodes name it.
+func nameOf(base int) string {
+	switch base {
+	case Canonical:
+		return "canonical"
+	case UUID:
+		return "uuid"
+	case Crockford:
+		return "crockford"
+	}
+	return strconv.Itoa(base)
+}
 
 // Door provides access to a node's generators: a [*Node], a [*HTTP], or several of them as a
 // [*Failover]. Package clienttest provides one for tests.
@@ -200,7 +217,7 @@ func (g *IDs[ID]) Lease(ctx context.Context, n int) ([]Run[ID], error) {
 }
 
 // Texts returns the next n ids as texts made by the node, in base 2 to 62 with digits
-// 0-9A-Za-z and no leading zeros, or for [Canonical] in the format's own form. n must be at
+// 0-9A-Za-z and no leading zeros, or as [Canonical], [UUID] or [Crockford]. n must be at
 // least 1.
 func (g *IDs[ID]) Texts(ctx context.Context, n, base int) ([]string, error) {
 	if n < 1 {

@@ -168,8 +168,8 @@ func (n *Node) get(ctx context.Context, generator string) (id []byte, err error)
 
 func (n *Node) texts(ctx context.Context, generator string, count, base int) (texts []string, err error) {
 	request := etf.Tuple{etf.Atom("get_many"), int64(count), int64(base)}
-	if base == Canonical {
-		request[2] = etf.Atom("canonical")
+	if base < 0 {
+		request[2] = etf.Atom(nameOf(base))
 	}
 	err = n.ask(ctx, generator, request, func(r *etf.Reader) {
 		for range r.ListHeader() {

@@ -51,17 +51,21 @@ func TestClients(t *testing.T) {
 				t.Errorf("get -generator events: exit status %d, %q", status, p.output())
 			}
 			for args, want := range map[string]string{
-				"-generator flake":                     `([0-9A-Za-z]{22}\n){2}`,
-				"-generator orders":                    `([1-9][0-9]{10,18}\n){2}`,
-				"-generator items":                     `([1-9][0-9]{10,19}\n){2}`,
-				"-generator orders -base base58":       `([1-9A-HJ-NP-Za-km-z]{9,11}\n){2}`,
-				"-generator items -base base32":        `([13-9a-km-uw-z]{11,13}\n){2}`,
-				"-generator uuids":                     `([0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}\n){2}`,
-				"-generator ulids":                     `([0-7][0-9A-HJKMNP-TV-Z]{25}\n){2}`,
-				"-generator events -base canonical":    `([2-9a-x]{16}\n){2}`,
-				"-generator events -meta 77":           `([2-9a-x]{16}\n){2}`,
-				"-generator events -meta 77 -base 16":  `([0-9A-F]{10}4D[0-9A-F]{8}\n){2}`,
-				"-generator events -meta 255 -base 16": `([0-9A-F]{10}FF[0-9A-F]{8}\n){2}`,
+				"-generator flake":                           `([0-9A-Za-z]{22}\n){2}`,
+				"-generator orders":                          `([1-9][0-9]{10,18}\n){2}`,
+				"-generator items":                           `([1-9][0-9]{10,19}\n){2}`,
+				"-generator orders -base base58":             `([1-9A-HJ-NP-Za-km-z]{9,11}\n){2}`,
+				"-generator items -base base32":              `([13-9a-km-uw-z]{11,13}\n){2}`,
+				"-generator uuids":                           `([0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}\n){2}`,
+				"-generator ulids":                           `([0-7][0-9A-HJKMNP-TV-Z]{25}\n){2}`,
+				"-generator events -base canonical":          `([2-9a-x]{16}\n){2}`,
+				"-generator events -meta 77":                 `([2-9a-x]{16}\n){2}`,
+				"-generator flake -base uuid":                `(00000[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\n){2}`,
+				"-generator flake -base crockford":           `(0000[0-9A-HJKMNP-TV-Z]{22}\n){2}`,
+				"-generator orders -base crockford":          `([0-9A-F][0-9A-HJKMNP-TV-Z]{12}\n){2}`,
+				"-generator events -meta 77 -base crockford": `([0-9A-HJKMNP-TV-Z]{16}\n){2}`,
+				"-generator events -meta 77 -base 16":        `([0-9A-F]{10}4D[0-9A-F]{8}\n){2}`,
+				"-generator events -meta 255 -base 16":       `([0-9A-F]{10}FF[0-9A-F]{8}\n){2}`,
 			} {
 				p = spawn(t, n.port, command, slices.Concat([]string{"get", "-n", "2"}, strings.Fields(args), tt.args)...)
 				if status := p.wait(); status != 0 || !regexp.MustCompile("^"+want+"$").MatchString(p.output()) {

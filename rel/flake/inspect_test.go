@@ -10,7 +10,7 @@ import (
 func TestInspectRefuses(t *testing.T) {
 	for args, want := range map[string]string{
 		"":                    "which ids? Name them, or - for those of standard input",
-		"-base 1 1":           "-base 1: want 2 to 62, or canonical; of 64 bits also base32, base36, base58 or base64",
+		"-base 1 1":           "-base 1: want 2 to 62, or canonical, or crockford; of 128 bits uuid; of 64 bits base32, base36, base58 or base64",
 		"-epoch yesterday 1":  `-epoch "yesterday": must be a time since 1970, as in 2020-01-01T00:00:00Z`,
 		"-format cuid 1":      `-format "cuid": must be one of "` + strings.Join(formats.Names(), `", "`) + `"`,
 		"-config x -epoch y":  "-config does not go with -epoch",

@@ -36,6 +36,7 @@ func Get(f *cli.Flags) cli.Action {
 	way := remote.NewChoice(f, remote.PreferHTTP)
 	return f.WithConfig(func(ctx context.Context, cfg config.Config, _ []string, stdout, _ io.Writer) error {
 		base, err := textBaseOf(*in)
+		snos := formats.KindOf("sno").Format(nil)
 		switch {
 		case err != nil:
 			return cli.UsageError(err)
@@ -43,7 +44,7 @@ func Get(f *cli.Flags) cli.Action {
 			return cli.UsageError(fmt.Errorf("-n %d: want 1 or more", *n))
 		case *meta < noMeta || *meta > math.MaxUint8:
 			return cli.UsageError(fmt.Errorf("-meta %d: want 0 to 255", *meta))
-		case *meta != noMeta && !formats.KindOf("sno").Format(nil).HasBase(base):
+		case *meta != noMeta && !snos.HasBase(base):
 			return cli.UsageError(fmt.Errorf("-base %s: ids of sno, of which -meta is, have no such text", *in))
 		}
 		door, err := way.Door(cfg)
@@ -55,11 +56,8 @@ func Get(f *cli.Flags) cli.Action {
 		switch {
 		case *meta != noMeta:
 			take = each(door, *generator, func(id sno.ID) string {
-				if id = id.WithMeta(byte(*meta)); base == client.Canonical {
-					return id.String()
-				}
-				text, _ := id.Text(base) // which has the base, as was checked
-				return text
+				id = id.WithMeta(byte(*meta))
+				return string(snos.Append(nil, formats.NumberOf(string(id[:])), base))
 			})
 		case !formats.KindOf("flake").Format(nil).HasBase(base):
 			format := formats.SnowflakeFormat(snowflake.Twitter) // only ids of 64 bits have the base; any layout will do
@@ -78,8 +76,11 @@ func Get(f *cli.Flags) cli.Action {
 // noMeta is the -meta of ids without one, or with the node's.
 const noMeta = -1
 
+// namedBases are the bases that are not numbers.
+const namedBases = "crockford; of 128 bits uuid; of 64 bits base32, base36, base58 or base64"
+
 // writeBase is the help for -base where ids are written.
-const writeBase = "write ids in `BASE`: 2 to 62; canonical, the format's own text; of 64 bits base32, base36, base58 or base64"
+const writeBase = "write ids in `BASE`: 2 to 62; canonical, the format's own text; " + namedBases
 
 func baseOf(text string) (int, error) {
 	if text == canonical {
@@ -92,14 +93,14 @@ func baseOf(text string) (int, error) {
 	return base, nil
 }
 
-// textBaseOf is like baseOf, and also takes the names of bases which only ids of 64 bits have.
+// textBaseOf is like baseOf, and also takes the names of bases that not all formats have.
 func textBaseOf(text string) (int, error) {
 	if base, ok := formats.BaseOf(text); ok {
 		return base, nil
 	}
 	base, err := baseOf(text)
 	if err != nil {
-		err = fmt.Errorf("%w; of 64 bits also base32, base36, base58 or base64", err)
+		err = fmt.Errorf("%w, or %s", err, namedBases)
 	}
 	return base, err
 }

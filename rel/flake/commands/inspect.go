@@ -41,7 +41,7 @@ configuration are wrong.`
 func Inspect(f *cli.Flags) cli.Action {
 	f.File = f.String("config", "", "read ids as those of the generators of a node, whose configuration is `FILE`")
 	addKeys(f, false)
-	in := f.String("base", canonical, "read ids in `BASE`: 2 to 62, base32, base36, base58 or base64; canonical: any of them, and the texts of formats")
+	in := f.String("base", canonical, "read ids in `BASE`: 2 to 62; "+namedBases+"; canonical: any of them, and the texts of formats")
 	asJSON := f.Bool("json", false, "print an object of JSON a line")
 	return func(ctx context.Context, args []string, stdout, _ io.Writer) error {
 		v, err := inspectorOf(f)
