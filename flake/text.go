@@ -20,7 +20,8 @@ var size = digits.NewSize(128)
 // every padded text: 128 for 2, 32 for 16, 22 for 62. It is 0 for any other base.
 func Width(base int) int { return size.Width(base) }
 
-// String is the id as 22 digits of base 62. These texts sort as the ids do.
+// String is the id as 22 digits of base 62. These texts sort, as bytes, as the ids do. A
+// case-insensitive column of a database takes different ones for equal: see [ID.UUID].
 func (id ID) String() string {
 	var buf [22]byte
 	text, _ := id.AppendText(buf[:0])
@@ -218,8 +219,8 @@ func parseUUID(text string) (ID, error) {
 }
 
 // Value implements [driver.Valuer] with the text of [ID.UUID], which every Postgres
-// driver accepts for a column of type uuid. For a bytea column pass id[:] instead. Both
-// columns sort as the ids do.
+// driver accepts for a column of type uuid. For a column of bytes pass id[:] instead. Both
+// columns sort as the ids do. MariaDB's type uuid refuses ids or misplaces them.
 func (id ID) Value() (driver.Value, error) { return id.UUID(), nil }
 
 // Scan implements sql.Scanner. It accepts what drivers return for a uuid column, 36

@@ -174,7 +174,7 @@ func (id *ID) encode(text *[encodedLen]byte) {
 	}
 }
 
-// UUID is the id in the text form of a UUID, lower case, for a column of type uuid.
+// UUID is the id in the text form of a UUID, lower case, for Postgres' type uuid.
 // Version and variant are not set: only the form is that of a UUID.
 func (id ID) UUID() string { return flake.ID(id).UUID() }
 
@@ -251,8 +251,9 @@ func (id *ID) UnmarshalBinary(data []byte) error {
 	return (*flake.ID)(id).UnmarshalBinary(data)
 }
 
-// Value implements [driver.Valuer] with the text, for a column of 26 characters. For one
-// of type uuid pass [ID.UUID] instead, for bytes id[:]. All three sort as the ids do.
+// Value implements [driver.Valuer] with the text, for a column of 26 characters. For
+// Postgres' type uuid pass [ID.UUID] instead, for bytes id[:]. All three sort as the ids
+// do.
 func (id ID) Value() (driver.Value, error) { return id.String(), nil }
 
 // Scan implements sql.Scanner. It accepts the text as a string or bytes, and what

@@ -1,0 +1,105 @@
+-- Functions for PostgreSQL: the time, the worker and the text of ids. All are immutable, so an
+-- index may use them:
+--
+--     psql -f ids.sql
+--     SELECT flake_time(id), flake_worker(id), flake_text(id) FROM orders;
+--     CREATE INDEX ON orders (flake_time(id));
+--
+-- Ids of flake, uuidv7 and ulid are of type uuid, those of snowflake and flake-idgen bigint, and
+-- those of sno bytea. The text of a uuidv7 is id::text, that of a snowflake too.
+
+-- ids_number is up to 16 hexadecimal digits as a number.
+CREATE OR REPLACE FUNCTION ids_number(hex text) RETURNS bigint
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    RETURN ('x' || lpad(hex, 16, '0'))::bit(64)::bigint;
+
+-- ids_time is the time of milliseconds since 1970.
+CREATE OR REPLACE FUNCTION ids_time(ms bigint) RETURNS timestamptz
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    RETURN to_timestamp(ms / 1000.0);
+
+-- ids_base32 is bytes as digits of 5 bits each, padded.
+CREATE OR REPLACE FUNCTION ids_base32(id bytea, digits text) RETURNS text
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    RETURN (
+        SELECT string_agg(substr(digits, substr(bits, i, 5)::bit(5)::int + 1, 1), '' ORDER BY i)
+        FROM (SELECT repeat('0', (5 - 8 * length(id) % 5) % 5) || ('x' || encode(id, 'hex'))::varbit::text) AS t(bits),
+             generate_series(1, length(bits), 5) AS i);
+
+-- ids_crockford is the text crockford of an id of any format: of a uuid, id is uuid_send(id), and
+-- of a bigint int8send(id).
+CREATE OR REPLACE FUNCTION ids_crockford(id bytea) RETURNS text
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    RETURN ids_base32(id, '0123456789ABCDEFGHJKMNPQRSTVWXYZ');
+
+-- flake
+
+CREATE OR REPLACE FUNCTION flake_time(id uuid) RETURNS timestamptz
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    RETURN ids_time(ids_number(left(encode(uuid_send(id), 'hex'), 16)));
+
+CREATE OR REPLACE FUNCTION flake_worker(id uuid) RETURNS macaddr
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    RETURN substr(encode(uuid_send(id), 'hex'), 17, 12)::macaddr;
+
+-- flake_text is 22 digits of base 62.
+CREATE OR REPLACE FUNCTION flake_text(id uuid) RETURNS text
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    RETURN (
+        SELECT string_agg(substr('0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz',
+                                 (div(number, 62::numeric ^ i) % 62)::int + 1, 1), '' ORDER BY i DESC)
+        FROM (SELECT sum(get_byte(uuid_send(id), 15 - i) * 256::numeric ^ i) FROM generate_series(0, 15) AS i) AS t(number),
+             generate_series(0, 21) AS i);
+
+-- uuidv7
+
+CREATE OR REPLACE FUNCTION uuidv7_time(id uuid) RETURNS timestamptz
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    RETURN ids_time(ids_number(left(encode(uuid_send(id), 'hex'), 12)));
+
+CREATE OR REPLACE FUNCTION uuidv7_worker(id uuid) RETURNS macaddr
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    RETURN lpad(to_hex(ids_number(right(encode(uuid_send(id), 'hex'), 16)) >> 14 & (1::bigint << 48) - 1), 12, '0')::macaddr;
+
+-- ulid
+
+CREATE OR REPLACE FUNCTION ulid_time(id uuid) RETURNS timestamptz
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    RETURN uuidv7_time(id);
+
+CREATE OR REPLACE FUNCTION ulid_worker(id uuid) RETURNS macaddr
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    RETURN flake_worker(id);
+
+CREATE OR REPLACE FUNCTION ulid_text(id uuid) RETURNS text
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    RETURN ids_crockford(uuid_send(id));
+
+-- snowflake, and with epoch 0 or that of its generator flake-idgen
+
+-- snowflake_time is that of an id whose time counts from epoch, in milliseconds since 1970, and
+-- has low_bits below it.
+CREATE OR REPLACE FUNCTION snowflake_time(id bigint, epoch bigint DEFAULT 1288834974657, low_bits int DEFAULT 22)
+    RETURNS timestamptz
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    RETURN ids_time(epoch + (id >> low_bits & (1::bigint << 64 - low_bits) - 1));
+
+CREATE OR REPLACE FUNCTION snowflake_worker(id bigint, machine_bits int DEFAULT 10, sequence_bits int DEFAULT 12)
+    RETURNS bigint
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    RETURN id >> sequence_bits & (1::bigint << machine_bits) - 1;
+
+-- sno
+
+CREATE OR REPLACE FUNCTION sno_time(id bytea) RETURNS timestamptz
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    RETURN ids_time(1262304000000 + (ids_number(left(encode(id, 'hex'), 10)) >> 1) * 4);
+
+-- sno_worker is the partition.
+CREATE OR REPLACE FUNCTION sno_worker(id bytea) RETURNS bigint
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    RETURN ids_number(encode(substr(id, 7, 2), 'hex'));
+
+CREATE OR REPLACE FUNCTION sno_text(id bytea) RETURNS text
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    RETURN ids_base32(id, '23456789abcdefghijklmnopqrstuvwx');
