@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"regexp"
@@ -17,7 +18,7 @@ const (
 )
 
 // variable is the environment variable of a key: FLAKE_NODE_NAME is that of node.name,
-// FLAKE_GENERATOR_1_WORKER that of generator[1].worker.
+// FLAKE_GENERATOR_1_WORKER that of generator[1].worker. Keys of [flake] also have the shorter FLAKE_WORKER_ID.
 func variable(key string) string { return ours + strings.ToUpper(underlined.Replace(key)) }
 
 var underlined = strings.NewReplacer("].", "_", "[", "_", ".", "_")
@@ -38,22 +39,22 @@ func Environ(environ []string) ([]Flag, error) {
 	keys := variables()
 	var flags []Flag
 	var faults []*Error
-	set := make(map[string]string) // the variable of a cookie, or of its file
+	set := make(map[string]string) // by key, its variable; a cookie's file counts as the cookie
 	for _, line := range environ {
 		name, value, _ := strings.Cut(line, "=")
 		key, ok := keys[name]
 		switch {
 		case value == "" || !ok && (!meant(name, keys) || ofService.MatchString(name)):
 		case !ok:
-			far := func(known string) int { return min(distance(name, known), distance(name, short(keys[known]))+1) }
-			faults = append(faults, &Error{File: name,
-				Want: "unknown, the nearest known variable is " + nearest(slices.Sorted(maps.Keys(keys)), far)})
-		case set[cookieOf(key)] != "":
-			faults = append(faults, &Error{File: name, Key: key, Want: fmt.Sprintf(onlyOne, set[cookieOf(key)])})
-		default:
-			if cookie := cookieOf(key); cookie != "" {
-				set[cookie] = name
+			far := func(name, known string) int {
+				return min(Distance(ours+name, known), Distance(ours+name, short(keys[known]))+1)
 			}
+			known := Nearest(", the nearest known variable is ", name[len(ours):], slices.Sorted(maps.Keys(keys)), far)
+			faults = append(faults, &Error{File: name, Want: "unknown" + known})
+		case set[cmp.Or(cookieOf(key), key)] != "":
+			faults = append(faults, &Error{File: name, Key: key, Want: fmt.Sprintf(onlyOne, set[cmp.Or(cookieOf(key), key)])})
+		default:
+			set[cmp.Or(cookieOf(key), key)] = name
 			if value == `""` {
 				value = ""
 			}
@@ -70,6 +71,7 @@ func variables() map[string]string {
 	keys := map[string]string{cookieVariable: cookieKey, cookieFileVar: cookieKey + ofFile}
 	for _, s := range all.settings() {
 		keys[variable(s.key)] = s.key
+		keys[variable(strings.TrimPrefix(s.key, "flake."))] = s.key
 	}
 	for key := range retired {
 		keys[variable(key)] = key

@@ -14,7 +14,7 @@ func TestVariables(t *testing.T) {
 	all := Default()
 	all.Generators = make([]Generator, MaxGenerators)
 	keys := variables()
-	if want := len(all.settings()) + 2 + len(retired); len(keys) != want { // two for other names of the cookie's
+	if want := len(all.settings()) + 2 + 5 + len(retired); len(keys) != want { // other names: 2 of the cookie, 5 of [flake]
 		t.Errorf("%d variables, want %d", len(keys), want)
 	}
 	for _, tt := range []struct{ variable, key string }{
@@ -24,6 +24,8 @@ func TestVariables(t *testing.T) {
 		{"FLAKE_NODE_COOKIE_FILE", "node.cookie_file"},
 		{"FLAKE_NODE_PREVIOUS_COOKIE_FILE", "node.previous_cookie_file"},
 		{"FLAKE_FLAKE_WORKER_ID", "flake.worker_id"},
+		{"FLAKE_WORKER_ID", "flake.worker_id"},
+		{"FLAKE_TIMESTAMP_PATH", "flake.timestamp_path"},
 		{"FLAKE_NODE_TLS_CA", "node.tls.ca"},
 		{"FLAKE_GENERATOR_64_MACHINE_BITS", "generator[64].machine_bits"},
 	} {
@@ -50,7 +52,7 @@ worker = 31
 		"PATH=/bin", "NO_FLAKE_X=1", "FLAKE_NODE=a@b", "FLAKE_URL=x", "FLAKE_NODE_EPMD=", // not ours, and empty
 		"FLAKE_NODE_NAME=env@127.0.0.1", "FLAKE_NODE_NET_TICKTIME=15", "FLAKE_NODE_MAX_CONNECTIONS=12000",
 		`FLAKE_HTTP_LISTEN=""`, "FLAKE_HTTP_OPEN=true",
-		"FLAKE_FLAKE_TIMESTAMP_PATH=/a=b", "FLAKE_FLAKE_WORKER_ID=02:00:00:00:00:01",
+		"FLAKE_TIMESTAMP_PATH=/a=b", "FLAKE_FLAKE_WORKER_ID=02:00:00:00:00:01",
 		"FLAKE_GENERATOR_1_WORKER=7",
 		"FLAKE_GENERATOR_2_NAME=items", "FLAKE_GENERATOR_2_FORMAT=flake-idgen", "FLAKE_GENERATOR_2_ID=etcd",
 		"FLAKE_GENERATOR_2_EPOCH=2020-01-01T00:00:00Z",
@@ -95,7 +97,8 @@ func TestBadEnvironment(t *testing.T) {
 		{"FLAKE_COOKIE=x FLAKE_NODE_PREVIOUS_COOKIE=y FLAKE_NODE_PREVIOUS_COOKIE_FILE=z",
 			"FLAKE_NODE_PREVIOUS_COOKIE_FILE: node.previous_cookie_file: FLAKE_NODE_PREVIOUS_COOKIE is set too: set only one of the two"},
 		{"FLAKE_NODE_COOKIE_FILE=none", `FLAKE_NODE_COOKIE_FILE: node.cookie_file = "none": cannot be read: no such file or directory`},
-		{"FLAKE_WORKER_ID=02:00:00:00:00:01", "FLAKE_WORKER_ID: unknown, the nearest known variable is FLAKE_FLAKE_WORKER_ID"},
+		{"FLAKE_WORKER_ID=random FLAKE_FLAKE_WORKER_ID=random", "FLAKE_WORKER_ID: flake.worker_id: FLAKE_FLAKE_WORKER_ID is set too: set only one of the two"},
+		{"FLAKE_LOG_FOO=x", "FLAKE_LOG_FOO: unknown"},
 		{"FLAKE_NODE_NAM=a@b", "FLAKE_NODE_NAM: unknown, the nearest known variable is FLAKE_NODE_NAME"},
 		{"FLAKE_GENERATOR_1_WORKR=1", "FLAKE_GENERATOR_1_WORKR: unknown, the nearest known variable is FLAKE_GENERATOR_1_WORKER"},
 		{"FLAKE_GENERATOR_65_WORKER=1", "FLAKE_GENERATOR_65_WORKER: unknown, the nearest known variable is FLAKE_GENERATOR_15_WORKER"},

@@ -272,20 +272,25 @@ func unknown(key string, v any, settings []setting) *Error {
 			}
 		}
 	}
-	far := func(name string) int { return min(distance(key, name), distance(base(key), base(name))) }
-	return &Error{Key: key, Want: "unknown, the nearest known is " + nearest(names, far)}
+	far := func(own, name string) int { return min(Distance(key, name), Distance(own, base(name))) }
+	return &Error{Key: key, Want: "unknown" + Nearest(", the nearest known is ", base(key), names, far)}
 }
 
 // base returns a key without its table.
 func base(key string) string { return key[strings.LastIndexByte(key, '.')+1:] }
 
-// nearest returns the first of the names that are least far.
-func nearest(names []string, far func(name string) int) string {
-	return slices.MinFunc(names, func(a, b string) int { return far(a) - far(b) })
+// Nearest returns before and the first of the names that are least far from word, or "" if none is near, as all
+// differ in more than half of the word, and in more than two bytes.
+func Nearest(before, word string, names []string, far func(word, name string) int) string {
+	name := slices.MinFunc(names, func(a, b string) int { return far(word, a) - far(word, b) })
+	if far(word, name) > max(2, len(word)/2) {
+		return ""
+	}
+	return before + name
 }
 
-// distance is the Levenshtein distance between a and b, in bytes.
-func distance(a, b string) int {
+// Distance is the Levenshtein distance between a and b, in bytes.
+func Distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j

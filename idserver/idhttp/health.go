@@ -32,7 +32,7 @@ func (s *Server) readyz(w http.ResponseWriter, _ *http.Request, _ parameters) *p
 	for i := range s.Generators {
 		g := &s.Generators[i]
 		if detail, err := g.trouble(); err != nil {
-			return noIDs(err, g.Name+": "+detail, g.wait())
+			return noIDs(err, "generator "+g.Name+": "+detail, g.wait())
 		}
 	}
 	return writeText(w, "ready\n")

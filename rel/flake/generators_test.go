@@ -113,7 +113,7 @@ func TestMarksOfBefore(t *testing.T) {
 	before := func(at time.Time) { rewrite(t, path+"-orders", markOfBefore(at)) }
 	before(time.Now().Add(time.Hour))
 	p := spawn(t, freePort(t), command, "-noinput", "-config", config)
-	want := "generator orders: flake: the clock is behind the last id"
+	want := "generator orders: the clock is behind the last id"
 	if status := p.wait(); status != exitFailure || !strings.Contains(p.output(), want) {
 		t.Errorf("exit status %d, want %d and %q", status, exitFailure, want)
 	}

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/flake-go/flake/config"
 	"github.com/flake-go/flake/internal/escape"
 	"github.com/flake-go/flake/node/handshake"
 	"github.com/flake-go/flake/rel/flake/cli"
@@ -113,7 +114,8 @@ func perform(ctx context.Context, args []string, stdout, stderr io.Writer) error
 // complain prints why the process ends, which it does even if nobody reads that.
 func complain(stderr io.Writer, err error, code int) int {
 	out := output.New(stderr)
-	fmt.Fprintln(out, "flake:", strings.TrimPrefix(escape.Lines(err.Error()), "flake: "))
+	text := strings.TrimPrefix(escape.Lines(err.Error()), "flake: ")
+	fmt.Fprintln(out, "flake:", strings.ReplaceAll(text, ": flake: ", ": ")) // errors of the library have the prefix too
 	out.Close()
 	return code
 }
@@ -163,7 +165,12 @@ func printHelp(name string, w io.Writer) error {
 }
 
 func unknownCommand(name string) error {
-	return cli.UsageError(fmt.Errorf("unknown command %q; see flake help", name))
+	var names []string
+	for _, c := range table() {
+		names = append(names, c.name)
+	}
+	nearest := config.Nearest(", the nearest is ", name, names, config.Distance)
+	return cli.UsageError(fmt.Errorf("unknown command %q%s; see flake help", name, nearest))
 }
 
 // completion prints a script for a shell.
@@ -190,7 +197,7 @@ var sections = []usage.Section{
 	{Title: "EXIT STATUS", Text: "0 if it went well, 1 if not, 2 if flags, arguments or the configuration are wrong. " +
 		"A second signal ends flake at once, with 128 and its number."},
 	{Title: "ENVIRONMENT", Text: "FLAKE_COOKIE is the cookie. FLAKE_ and a key of the configuration in capitals, with underscores " +
-		"for its dots, sets that key: FLAKE_NODE_NAME is node.name. Flags win over the environment, and that over the file."},
+		"for its dots, sets that key: FLAKE_NODE_NAME is node.name; for those of [flake] shorter ones do, as FLAKE_WORKER_ID. Flags win over the environment, and that over the file."},
 	{Title: "FILES", Text: "What must outlive a restart is kept in the file that flake.timestamp_path names, without it in " +
 		"/var/lib/flake/timestamp, or of another user than root in ~/.local/state/flake/timestamp."},
 	{Title: "SEE ALSO", Text: "The manual: https://github.com/flake-go/flake#documentation"},

@@ -74,7 +74,7 @@ func TestStatus(t *testing.T) {
 	s.Generators.Stop()
 	for _, way := range []string{"http", "erlang"} {
 		out, errs, status := called(t, "status", "-config", file, "-over", way)
-		if status != exitFailure || !strings.HasPrefix(errs, "flake: not ready: flake: ") || !regexp.MustCompile(`\nflake +shutdown +flake `).MatchString(out) {
+		if status != exitFailure || !strings.HasPrefix(errs, "flake: not ready: generator flake: ") || !regexp.MustCompile(`\nflake +shutdown +flake `).MatchString(out) {
 			t.Errorf("without ids over %s: exit status %d, %q,\n%s", way, status, errs, out)
 		}
 	}
@@ -96,9 +96,9 @@ func TestStatusOfURL(t *testing.T) {
 	}{
 		"up":     {0, `\nflake +yes +flake +02:fc:00:00:00:01 +etcd +0 +- .* 9m[0-9]+s\norders +yes `, `^$`},
 		"token":  {0, `^ready\n$`, `^flake: only whether it is ready is known: the node answered 401: the token is missing.*\n$`},
-		"behind": {exitFailure, `\nflake +clock_running_backwards `, `^flake: not ready: flake: the clock is .* behind\n$`},
+		"behind": {exitFailure, `\nflake +clock_running_backwards `, `^flake: not ready: generator flake: the clock is .* behind\n$`},
 		"unsaved": {exitFailure, `\nflake +timestamp_not_saved (.*\n)*\nflake: etcd: etcd at 127.0.0.1:2379: no answer in time\n`,
-			`^flake: not ready: flake: the time was last saved at `},
+			`^flake: not ready: generator flake: the time was last saved at `},
 	} {
 		h := httptest.NewServer(idhttptest.Server(t, condition))
 		out, errs, status := called(t, "status", "-config", file, "-url", h.URL)

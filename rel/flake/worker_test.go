@@ -31,7 +31,7 @@ func withoutWorker(t *testing.T) (config string) {
 func TestRandomWorkerByTheEnvironment(t *testing.T) {
 	config := withoutWorker(t)
 	path := filepath.Join(filepath.Dir(config), "timestamp")
-	t.Setenv("FLAKE_FLAKE_WORKER_ID", "random")
+	t.Setenv("FLAKE_WORKER_ID", "random")
 	for key, value := range map[string]string{
 		"NAME": "orders", "FORMAT": "snowflake", "WORKER": "7", "EPOCH": "2003-07-11T09:08:07Z", // the epoch of no other test
 	} {
@@ -61,7 +61,7 @@ func TestRandomWorkerByTheEnvironment(t *testing.T) {
 	if strings.Count(output, made) != len(first) {
 		t.Errorf("they are not logged: %s", output)
 	}
-	os.Unsetenv("FLAKE_FLAKE_WORKER_ID")
+	os.Unsetenv("FLAKE_WORKER_ID")
 	os.Unsetenv("FLAKE_GENERATOR_2_WORKER_ID")
 	if second, output := life(); second != first || strings.Contains(output, made) {
 		t.Errorf("%s after %s: %s", second, first, output)
@@ -77,7 +77,7 @@ func TestRandomWorkerByTheEnvironment(t *testing.T) {
 // A variable that is not known, or whose value is wrong, is refused by its name.
 func TestBadEnvironment(t *testing.T) {
 	for name, want := range map[string]string{
-		"FLAKE_WORKER_ID": "flake: FLAKE_WORKER_ID: unknown, the nearest known variable is FLAKE_FLAKE_WORKER_ID\n",
+		"FLAKE_NODE_NAM":  "flake: FLAKE_NODE_NAM: unknown, the nearest known variable is FLAKE_NODE_NAME\n",
 		"FLAKE_NODE_EPMD": "flake: FLAKE_NODE_EPMD: node.epmd = \"wrong\": must be \"auto\", \"off\" or \"host:port\"\n",
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path"
 	"path/filepath"
 	"time"
 
@@ -87,10 +88,9 @@ func (r release) image(p platform) (v1.Image, error) {
 			Entrypoint: []string{"/usr/bin/flake"},
 			Env: []string{
 				"PATH=/usr/bin",
-				"FLAKE_FLAKE_TIMESTAMP_PATH=" + stateDir + "/timestamp",
-				"FLAKE_FLAKE_WORKER_ID=random",
 				"FLAKE_HTTP_LISTEN=[::]:8465",
 				"FLAKE_NODE_LISTEN=[::]:4370",
+				"XDG_STATE_HOME=" + path.Dir(stateDir), // where the file of marks is by default
 			},
 			ExposedPorts: map[string]struct{}{"4369/tcp": {}, "4370/tcp": {}, "8465/tcp": {}},
 			Volumes:      map[string]struct{}{stateDir: {}},

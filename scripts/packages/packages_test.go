@@ -154,7 +154,7 @@ func TestStart(t *testing.T) {
 	}
 	node := exec.Command(flake, "-noinput", "-config", filepath.Join(root, "etc/flake/sys.toml"))
 	node.Env = append(os.Environ(), "FLAKE_NODE_COOKIE_FILE="+cookie, "FLAKE_NODE_EPMD=off", "FLAKE_HTTP_LISTEN=127.0.0.1:0",
-		"FLAKE_FLAKE_WORKER_ID=random", "FLAKE_FLAKE_TIMESTAMP_PATH="+filepath.Join(root, "state/timestamp"))
+		"FLAKE_WORKER_ID=random", "FLAKE_TIMESTAMP_PATH="+filepath.Join(root, "state/timestamp"))
 	node.Stderr = os.Stderr
 	said, err := node.StdoutPipe()
 	if err != nil {

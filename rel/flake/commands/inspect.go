@@ -9,6 +9,7 @@ import (
 	"io"
 	"iter"
 	"os"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -32,7 +33,8 @@ A text may be an id of several formats. Then the likeliest is shown, first of al
 whose time is from 2000 to tomorrow, and in a line what else it may be. With -format
 it is read as that one alone. Ids of snowflake and flake-idgen do not tell from when
 their time counts: -epoch says so, or -config, with which ids are read as those of the
-node's generators.
+node's generators. Without -base, a short word such as hello is not an id: as digits, it has a
+time of its format's first day.
 
 The exit status is 0 if all texts are ids, 1 if not, and 2 if flags or the
 configuration are wrong.`
@@ -200,7 +202,7 @@ func (v *inspector) show(text string) error {
 	now := v.now()
 	readings := inspect.Read(v.makers, text, v.base, false, now)
 	if v.base == client.Canonical && (len(readings) == 0 || !readings[0].Likely) { // else digits raise no doubts
-		readings = inspect.Read(v.makers, text, v.base, true, now)
+		readings = slices.DeleteFunc(inspect.Read(v.makers, text, v.base, true, now), word)
 	}
 	if len(readings) == 0 {
 		v.wrong++
@@ -222,6 +224,12 @@ func (v *inspector) show(text string) error {
 		object.Texts[t.Name] = t.Text
 	}
 	return output.PrintJSON(v.out, object, "")
+}
+
+// word reports whether a reading is digits of the first day of the format, as those of every short word are.
+func word(r inspect.Reading) bool {
+	start := r.Format.Fields(formats.Number{})[0].Value
+	return r.InBase() && r.Milli-start < uint64(24*time.Hour/time.Millisecond)
 }
 
 // shownOfText is how much of a text is shown that is no id.

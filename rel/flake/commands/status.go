@@ -88,7 +88,11 @@ func rowOf(g *idhttp.GeneratorReport, now time.Time) []string {
 	mark, lead, left, ready := "-", "-", "-", "yes"
 	if g.Mark != 0 {
 		mark = output.Seconds(uint64(g.Mark))
-		lead = time.UnixMilli(g.Mark).Sub(now).Round(100 * time.Millisecond).String()
+		if ahead := time.UnixMilli(g.Mark).Sub(now).Round(100 * time.Millisecond); ahead >= 0 || !g.Ready {
+			lead = ahead.String()
+		} else {
+			lead = "idle" // nobody asks, so the mark stays where it is
+		}
 	}
 	if g.WorkerUntil != 0 {
 		left = milliseconds(g.WorkerLeft).Round(time.Second).String()

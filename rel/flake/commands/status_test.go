@@ -19,6 +19,21 @@ func TestTextOf(t *testing.T) {
 	}
 }
 
+// An idle node's mark is behind the clock, and that is no trouble, unless it is not ready.
+func TestLead(t *testing.T) {
+	now := time.Now()
+	for _, test := range []struct {
+		mark  time.Duration
+		ready bool
+		want  string
+	}{{3 * time.Second, true, "3s"}, {-time.Hour, true, "idle"}, {-time.Hour, false, "-1h0m0s"}} {
+		g := idhttp.GeneratorReport{Mark: now.Add(test.mark).UnixMilli(), Ready: test.ready}
+		if lead := rowOf(&g, now.Truncate(time.Millisecond))[8]; lead != test.want {
+			t.Errorf("%+v: %s", test, lead)
+		}
+	}
+}
+
 // Nor does a name that another node has put into etcd.
 func TestPrintWorkers(t *testing.T) {
 	var b strings.Builder

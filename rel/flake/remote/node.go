@@ -5,6 +5,7 @@
 package remote
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -15,6 +16,7 @@ import (
 	"github.com/flake-go/flake/client"
 	"github.com/flake-go/flake/config"
 	"github.com/flake-go/flake/node/etf"
+	"github.com/flake-go/flake/rel/flake/cli"
 	"github.com/flake-go/flake/rel/flake/credentials"
 )
 
@@ -35,6 +37,8 @@ func Dialer(cfg config.Node) (client.Dialer, error) {
 	if port := cfg.FixedPort(); port != "" {
 		_, host, _ := strings.Cut(cfg.Name, "@")
 		dialer.Addr = net.JoinHostPort(host, port)
+	} else if cfg.EPMD == "off" {
+		return dialer, cli.UsageError(errors.New(`node.epmd is "off", so node.listen must have the node's port; or ask over HTTP`))
 	}
 	if _, _, err := net.SplitHostPort(cfg.EPMD); err == nil {
 		dialer.EPMD = cfg.EPMD

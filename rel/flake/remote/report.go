@@ -74,7 +74,7 @@ func reportOfNode(ctx context.Context, cfg config.Config) (*idhttp.Report, error
 			return nil, err
 		}
 		if r.Generators = append(r.Generators, g); !g.Ready && r.Ready {
-			r.Ready, notReady = false, escape.Err(fmt.Errorf("not ready: %s: %s", name, g.Reason))
+			r.Ready, notReady = false, escape.Err(fmt.Errorf("not ready: generator %s: %s", name, g.Reason))
 		}
 	}
 	return r, notReady

@@ -26,7 +26,7 @@ func CheckConfig(load func() (config.Config, error), stdout, stderr io.Writer) e
 	}
 	lines := output.OpenLog(cfg.Log, stderr)
 	defer lines.Close()
-	warnIgnored(cfg, lines.Logger)
+	warnOf(cfg, lines.Logger)
 	showValues(stdout, cfg.Values())
 	path, err := checkTimestamp(cfg.Flake)
 	told, workersErr := generators.Check(cfg, path, lines.Logger)

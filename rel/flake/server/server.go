@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"os"
 	"os/signal"
 	"strings"
@@ -134,6 +135,9 @@ func Start(ctx context.Context, cfg config.Config, stdout io.Writer, lines *outp
 		Log: s.log,
 	})
 	if err != nil {
+		if failed := new(net.OpError); cfg.Node.Listen != "" && errors.As(err, &failed) && failed.Op == "listen" {
+			err = fmt.Errorf("node.listen: %w", err)
+		}
 		return nil, errors.Join(err, s.release())
 	}
 	s.Node = n
@@ -287,7 +291,7 @@ func Run(ctx context.Context, load func() (config.Config, error), noinput bool, 
 	lines := output.OpenLog(cfg.Log, stderr)
 	defer lines.Close()
 	log := lines.Logger
-	warnIgnored(cfg, log)
+	warnOf(cfg, log)
 	slog.SetDefault(log) // Ergo writes to package log
 
 	note := systemd.Open(log)

@@ -137,8 +137,11 @@ func access(cfg config.HTTP) (a idhttp.Access, err error) {
 	return a, err
 }
 
-func warnIgnored(cfg config.Config, log *slog.Logger) {
+func warnOf(cfg config.Config, log *slog.Logger) {
 	for _, key := range cfg.Ignored {
 		log.Warn("a key of the configuration is ignored", "keys", key.Key, "file", key.From, "why", key.Why)
+	}
+	if cfg.Node.EPMD == "off" && cfg.Node.FixedPort() == "" {
+		log.Warn("Erlang nodes cannot find this one, as node.epmd is off: set node.listen to a port")
 	}
 }

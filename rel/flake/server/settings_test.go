@@ -33,6 +33,20 @@ func TestReloadLogLevel(t *testing.T) {
 	}
 }
 
+// Of a node that nobody finds, the log says so.
+func TestWarnOf(t *testing.T) {
+	for _, test := range []struct {
+		epmd, listen string
+		warns        bool
+	}{{"off", "", true}, {"off", "127.0.0.1:0", true}, {"off", "127.0.0.1:4370", false}, {"auto", "", false}} {
+		var b strings.Builder
+		warnOf(config.Config{Node: config.Node{EPMD: test.epmd, Listen: test.listen}}, slog.New(slog.NewTextHandler(&b, nil)))
+		if (b.Len() > 0) != test.warns {
+			t.Errorf("%+v: %s", test, &b)
+		}
+	}
+}
+
 // What can change has to be right beside what cannot: a file that is right by itself may
 // open the node's address to everybody.
 func TestSettingsWith(t *testing.T) {

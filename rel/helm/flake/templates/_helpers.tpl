@@ -67,9 +67,9 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 - name: FLAKE_HTTP_TLS_KEY
   value: /etc/flake-tls/http/tls.key
 {{- end }}
-- name: FLAKE_FLAKE_TIMESTAMP_PATH
+- name: FLAKE_TIMESTAMP_PATH
   value: /var/lib/flake/timestamp
-- name: FLAKE_FLAKE_WORKER_ID
+- name: FLAKE_WORKER_ID
   value: {{ ternary "etcd" "random" (eq .Values.numbers "etcd") }}
 {{- if eq .Values.numbers "etcd" }}
 {{- if not .Values.etcd.endpoints }}{{ fail "etcd.endpoints wanted, as numbers is etcd" }}{{ end }}
